@@ -1,0 +1,23 @@
+/* Small macros and types that both sides use. Nothing here allocates, locks or calls libc. */
+#ifndef CSINK_INTERNAL_BASE_H
+#define CSINK_INTERNAL_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CSINK_VERSION "0.1.0"
+
+#define CSINK_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define CSINK_LIKELY(x) __builtin_expect(!!(x), 1)
+#define CSINK_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define CSINK_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define CSINK_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define CSINK_ALIGN_UP(n, to) (((n) + (to) - 1) & ~((to) - 1))
+
+#define CSINK_NS_PER_S 1000000000ULL
+
+/* Symbols that the program (or a caller that links us) may see; all others are hidden. */
+#define CSINK_EXPORT __attribute__((visibility("default")))
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * The one table of options that the run command and the injected library share.
+ *
+ * From a row derive: the long option (the identifier in lower case, '_' as '-'), its environment twin (COUNTERSINK_ and
+ * the identifier), --help, --print-config, completion and the man page check. The launcher writes what it resolved back
+ * into the twins of the command it starts; the library reads those that are marked CSINK_OPT_LIB.
+ */
+#ifndef CSINK_INTERNAL_OPTIONS_H
+#define CSINK_INTERNAL_OPTIONS_H
+
+enum csink_opt_flags {
+	CSINK_OPT_LIB = 1 << 0,      /* the injected library reads its twin */
+	CSINK_OPT_BOOL = 1 << 1,     /* takes no argument; twin: 1/0, yes/no, true/false, on/off */
+	CSINK_OPT_ENV_ONLY = 1 << 2, /* has a twin and no option */
+};
+
+/*  identifier, short, argument, default, flags, help (one line; shown with the default and the twin) */
+#define CSINK_RUN_OPTIONS(X)                                                                                           \
+	X(EVENTS, 'e', "LIST", "auto", CSINK_OPT_LIB,                                                                  \
+	  "events, comma-separated; the first one samples, all are counted (auto: cycles, else task-clock)")           \
+	X(FREQUENCY, 'F', "HZ", "997", CSINK_OPT_LIB, "samples a second of each thread's CPU time")                    \
+	X(PERIOD, 'c', "N", "", CSINK_OPT_LIB, "sample every N events (ns for clocks) instead of --frequency")         \
+	X(OUTPUT, 'o', "FILE", "countersink.pb.gz", CSINK_OPT_LIB,                                                     \
+	  "profile to write; %p pid, %h host, %c command, %r rank, %% a percent sign; an older file becomes FILE.old") \
+	X(ENGINE, 0, "NAME", "auto", CSINK_OPT_LIB, "how samples are taken: auto, sigtrap, signal, timer, none")       \
+	X(UNWIND, 0, "NAME", "auto", CSINK_OPT_LIB, "how stacks are walked: auto, libunwind, fp, none")                \
+	X(ALL, 'a', "", "0", CSINK_OPT_BOOL, "report every function, not the first 25")                                \
+	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB, "say nothing but errors; implies --no-report")          \
+	X(NO_REPORT, 0, "", "0", CSINK_OPT_BOOL, "write the profile, print no report")                                 \
+	X(REPORT, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB | CSINK_OPT_ENV_ONLY,                                     \
+	  "library without launcher: print the report to stderr at exit")
+
+enum csink_opt {
+#define X(id, sh, arg, def, flags, help) CSINK_OPT_##id,
+	CSINK_RUN_OPTIONS(X)
+#undef X
+	CSINK_NR_RUN_OPTS
+};
+
+#define CSINK_ENV_PREFIX "COUNTERSINK_"
+/* Set by the launcher for the library, never by people: the run folder that recordings go to. */
+#define CSINK_ENV_RUN_DIR CSINK_ENV_PREFIX "RUN_DIR"
+/* The library's own default output, when there is no launcher. */
+#define CSINK_LIB_DEFAULT_OUTPUT "countersink.%p.pb.gz"
+
+#define CSINK_DEFAULT_FREQUENCY 997
+
+#endif

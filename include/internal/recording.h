@@ -1,0 +1,241 @@
+/*
+ * The recording: what a profiled process leaves behind, and the contract between the library (the only writer) and the
+ * launcher (the only reader).
+ *
+ * One file for each process image, PID.SEQ.rec in the run folder (SEQ counts the images a pid went through by exec),
+ * created O_EXCL, mode 0600, mapped MAP_SHARED: it outlives _exit, SIGKILL and the rest. Sparse: it grows to map_bytes
+ * only as blocks are handed out.
+ *
+ * Layout: the header fills the first CSINK_REC_HEADER_BYTES; after it come blocks of CSINK_REC_BLOCK bytes, handed out
+ * in order (nr_blocks says how many, the header's own included). An extent is one or more blocks and begins with a
+ * csink_rec_extent. A DATA extent holds entries, back to back, each written by one thread at a time: size and type are
+ * stored last, with one release store of the entry's first eight bytes. So a reader walks an extent until the first
+ * entry whose head is zero, then goes on to the next extent. INDEX extents are private to the writer and skipped.
+ *
+ * References between entries are offsets from the file's start in units of 8 bytes (csink_ref_t); 0 is "none".
+ * All integers are the machine's own byte order. The reader trusts nothing: it checks every size, count and reference.
+ */
+#ifndef CSINK_INTERNAL_RECORDING_H
+#define CSINK_INTERNAL_RECORDING_H
+
+#include <stdint.h>
+
+#define CSINK_REC_MAGIC 0x31636572736b6e63ULL /* "cnksrec1" */
+#define CSINK_REC_VERSION 1
+#define CSINK_REC_SUFFIX ".rec"
+
+#define CSINK_REC_BLOCK 4096
+#define CSINK_REC_HEADER_BYTES (2 * CSINK_REC_BLOCK)
+#define CSINK_REC_MAX_BYTES (1ULL << 30)
+
+#define CSINK_MAX_EVENTS 8
+#define CSINK_MAX_DEPTH 512
+
+typedef uint32_t csink_ref_t; /* byte offset / 8 */
+
+enum csink_engine {
+	CSINK_ENGINE_NONE,    /* nothing is sampled */
+	CSINK_ENGINE_SIGTRAP, /* perf event, attr.sigtrap */
+	CSINK_ENGINE_SIGNAL,  /* perf event, F_SETSIG on a real-time signal */
+	CSINK_ENGINE_TIMER,   /* timer_create on the thread's CPU clock */
+	CSINK_NR_ENGINES
+};
+
+enum csink_unwind {
+	CSINK_UNWIND_NONE, /* leaf only */
+	CSINK_UNWIND_FP,
+	CSINK_UNWIND_LIBUNWIND,
+	CSINK_UNWIND_DWARF, /* our own walker */
+	CSINK_NR_UNWINDS
+};
+
+enum csink_event_flags {
+	CSINK_EVENT_LEADER = 1 << 0,    /* this one samples */
+	CSINK_EVENT_CPU_NS = 1 << 1,    /* counts nanoseconds of CPU time: the profile's time */
+	CSINK_EVENT_USER_ONLY = 1 << 2, /* exclude_kernel was forced or asked for */
+	CSINK_EVENT_SCALED = 1 << 3,    /* was multiplexed at least once; counts are scaled */
+	CSINK_EVENT_IMPLIED = 1 << 4,   /* added by us (CPU time beside a hardware leader), not asked for */
+	CSINK_EVENT_REFUSED = 1 << 5,   /* asked for, could not be opened: its weights mean nothing; see the NOTE */
+};
+
+struct csink_rec_event {
+	char name[64];   /* as asked for, canonical */
+	char unit[16];   /* "nanoseconds" or "count" */
+	uint32_t type;   /* perf_event_attr.type */
+	uint32_t flags;  /* enum csink_event_flags */
+	uint64_t config; /* perf_event_attr.config */
+	uint64_t period; /* of the leader: events between samples; 0 for the others */
+};
+
+/* Why samples have no whole stack, or no sample was kept. Indexes csink_rec_header.losses. */
+enum csink_loss {
+	CSINK_LOSS_RECORDING_FULL, /* samples whose stack could not be stored (their weight is in unstored[]) */
+	CSINK_LOSS_RING,           /* overflow records the kernel dropped */
+	CSINK_LOSS_THROTTLED,      /* PERF_RECORD_THROTTLE seen */
+	CSINK_LOSS_NESTED,         /* overflow while our handler ran in that thread */
+	CSINK_LOSS_DEPTH,          /* stacks cut at the depth limit */
+	CSINK_LOSS_UNWIND,         /* stacks that ended before the thread's first frame */
+	CSINK_LOSS_THREADS,        /* threads that could not be sampled (see their flags) */
+	CSINK_LOSS_MODULES,        /* frames in no known module */
+	CSINK_NR_LOSSES
+};
+
+enum csink_rec_state {
+	CSINK_REC_LIVE = 1, /* process running, or killed: what was committed counts */
+	CSINK_REC_EXITED,   /* last flush done at exit */
+	CSINK_REC_EXECED,   /* last flush done before exec; the next image of this pid follows */
+};
+
+struct csink_rec_header {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t header_bytes; /* CSINK_REC_HEADER_BYTES */
+	uint64_t map_bytes;    /* the file's size */
+	uint32_t nr_blocks;    /* handed out so far, header included; atomic */
+	uint32_t nr_events;
+
+	uint32_t state; /* enum csink_rec_state; atomic */
+	uint32_t seq;   /* image number of this pid within the run, from 0 */
+	int32_t pid;    /* in the process's own pid namespace */
+	int32_t ppid;
+	uint32_t engine;         /* enum csink_engine in use for the main thread */
+	uint32_t unwind;         /* enum csink_unwind */
+	char engine_reason[160]; /* why this engine and not a better one; "" if it is the best */
+	char unwind_reason[160];
+
+	uint64_t start_realtime_ns;  /* CLOCK_REALTIME at our constructor (or fork) */
+	uint64_t start_monotonic_ns; /* CLOCK_MONOTONIC there */
+	uint64_t end_monotonic_ns;   /* at the last flush; while live: of the latest interval */
+	uint64_t starttime_ticks;    /* field 22 of /proc/PID/stat, to tell a reused pid; 0 unknown */
+	/*
+	 * CLOCK_PROCESS_CPUTIME_ID. start: CPU time the kernel had accounted to this process before we were there (exec and
+	 * the dynamic loader; after exec it includes the former images of the pid, 0 after fork). end: at the last flush.
+	 * end - start - (the sum of all weights) is CPU time that no sample covers (our own set-up, thread start and exit).
+	 */
+	uint64_t cpu_start_ns;
+	uint64_t cpu_end_ns;
+
+	uint64_t losses[CSINK_NR_LOSSES];        /* atomic counts */
+	uint64_t unstored[CSINK_MAX_EVENTS];     /* weight of samples that could not be stored */
+	struct csink_rec_event events[CSINK_MAX_EVENTS];
+
+	char comm[16];
+	char exe[512];      /* readlink /proc/self/exe; "" unknown */
+	char cmdline[1024]; /* arguments, each ended by NUL, cut to size */
+};
+
+enum csink_extent_kind { CSINK_EXTENT_DATA = 0xda7a, CSINK_EXTENT_INDEX = 0x1d35 };
+
+struct csink_rec_extent {
+	uint32_t kind;      /* enum csink_extent_kind; 0: handed out, never used */
+	uint32_t nr_blocks; /* length of the extent */
+};
+
+enum csink_entry_type {
+	CSINK_ENTRY_MODULE = 1,
+	CSINK_ENTRY_THREAD,
+	CSINK_ENTRY_CHAIN,
+	CSINK_ENTRY_ROW,
+	CSINK_ENTRY_INTERVAL,
+	CSINK_ENTRY_NOTE,
+	CSINK_ENTRY_SPAWN,
+};
+
+struct csink_entry {
+	uint32_t bytes; /* with this head; a multiple of 8 */
+	uint16_t type;  /* enum csink_entry_type; 0: not committed */
+	uint16_t aux;   /* by type */
+};
+
+/* A mapped object. Several may share addresses at different times: the one with the larger load_ns that is not later
+ * than the first sighting of a chain applies. */
+struct csink_rec_module {
+	struct csink_entry head;
+	uint64_t bias;  /* link_map's l_addr: run-time address = bias + the file's p_vaddr */
+	uint64_t start; /* first and last + 1 run-time address of the executable segments */
+	uint64_t end;
+	uint64_t file_offset; /* of start's segment: p_offset (page aligned as mapped) */
+	uint64_t load_ns;     /* CLOCK_MONOTONIC of first sighting */
+	uint64_t unload_ns;   /* 0: still there when last looked */
+	uint8_t build_id[20];
+	uint8_t build_id_len; /* 0: none */
+	uint8_t is_vdso;
+	uint16_t path_len;
+	char path[]; /* NUL-ended; "[vdso]" */
+};
+
+enum csink_thread_flags {
+	CSINK_THREAD_MAIN = 1 << 0,
+	CSINK_THREAD_ENDED = 1 << 1,
+	CSINK_THREAD_NOT_SAMPLED = 1 << 2, /* nothing could be opened for it */
+	CSINK_THREAD_FOLDED = 1 << 3,      /* stands for several ended threads (nr_threads) */
+};
+
+struct csink_rec_thread {
+	struct csink_entry head;
+	int32_t tid;
+	uint32_t flags;  /* enum csink_thread_flags */
+	uint32_t engine; /* enum csink_engine */
+	uint32_t nr_threads;
+	char name[16];
+	uint64_t start_ns; /* CLOCK_MONOTONIC */
+	uint64_t end_ns;   /* 0: not ended */
+	uint64_t nr_samples;
+	uint64_t cpu_ns;                   /* its CPU time at the last flush, from the counters or its clock */
+	uint64_t totals[CSINK_MAX_EVENTS]; /* counts at the last sample or flush: equal to the sum of its rows */
+};
+
+/* The callers of a leaf: return addresses, innermost first. */
+#define CSINK_FRAME_EXACT (1ULL << 63) /* the address is of the instruction itself (a frame that a signal interrupted) */
+enum csink_chain_flags {
+	CSINK_CHAIN_TRUNCATED = 1 << 0, /* cut at the depth limit */
+	CSINK_CHAIN_BROKEN = 1 << 1,    /* the unwinder gave up before the first frame */
+};
+
+struct csink_rec_chain {
+	struct csink_entry head; /* aux: enum csink_chain_flags */
+	uint32_t nr_frames;      /* may be 0 */
+	uint32_t hash;           /* low bits of the writer's hash; no meaning to a reader */
+	uint64_t first_ns;       /* CLOCK_MONOTONIC of the first sighting: which module epoch its addresses mean */
+	uint64_t frames[];
+};
+
+/* What one thread spent at one leaf address under one chain. Written by that thread alone, with relaxed stores. */
+struct csink_rec_row {
+	struct csink_entry head; /* aux: phase */
+	csink_ref_t thread;
+	csink_ref_t chain;
+	uint64_t leaf; /* exact address of the interrupted instruction; 0: outside any sample (see below) */
+	uint64_t nr_samples;
+	uint64_t weights[]; /* header.nr_events of them */
+};
+/*
+ * Leaf 0 with chain 0 is a thread's remainder that no sample can show: its last, partial period when nothing was sampled
+ * before it. Otherwise the remainder is added to the thread's latest row.
+ */
+
+struct csink_rec_interval {
+	struct csink_entry head;
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	uint64_t totals[CSINK_MAX_EVENTS]; /* of all threads so far */
+};
+
+/* Something the user must know, once. aux: 0 information, 1 warning. */
+struct csink_rec_note {
+	struct csink_entry head;
+	char text[]; /* NUL-ended, one line */
+};
+
+/* The process started a program that cannot be injected. */
+struct csink_rec_spawn {
+	struct csink_entry head; /* aux: enum csink_spawn_reason */
+	int32_t pid;             /* 0: this process itself, by exec */
+	uint32_t reserved;
+	char path[]; /* NUL-ended */
+};
+enum csink_spawn_reason { CSINK_SPAWN_STATIC = 1, CSINK_SPAWN_SETUID, CSINK_SPAWN_OTHER_ABI };
+
+_Static_assert(sizeof(struct csink_rec_header) <= CSINK_REC_HEADER_BYTES, "the header must fit its blocks");
+_Static_assert(sizeof(struct csink_entry) == 8, "an entry's head is committed with one store");
+
+#endif

@@ -1,0 +1,65 @@
+/*
+ * Walking a stack from inside the signal handler. One interface, several walkers; everything declared here is
+ * handler-safe (Context: signal) unless it says init.
+ *
+ * A walk starts at an interrupted context and gives the callers of the interrupted instruction, innermost first (the
+ * leaf itself is not stored). A caller is a return address, or an exact address marked CSINK_FRAME_EXACT where a
+ * signal frame was crossed.
+ */
+#ifndef CSINK_SAMPLE_UNWIND_H
+#define CSINK_SAMPLE_UNWIND_H
+
+#include <stdint.h>
+#include <ucontext.h>
+
+#include "include/internal/recording.h"
+
+/* Why a walk ended. */
+enum csink_walk_end {
+	CSINK_WALK_COMPLETE,  /* reached the outermost frame: CFI says so (undefined return address), or main's/start_thread's */
+	CSINK_WALK_DEPTH,     /* the limit */
+	CSINK_WALK_NO_CFI,    /* an address that no table covers, and no fallback helped */
+	CSINK_WALK_BAD_STACK, /* unreadable memory, or a frame that does not lie above the last */
+	CSINK_WALK_NR_ENDS
+};
+
+/* Bounds of the stack that a thread was started on; loads inside [sp, high) need no check. low = high = 0: unknown. */
+struct csink_stack_bounds {
+	uintptr_t low, high;
+};
+
+struct csink_walk {
+	const struct csink_stack_bounds *stack;
+	uint64_t *frames; /* room for max_frames */
+	uint32_t max_frames;
+	uint32_t nr_frames;      /* out */
+	enum csink_walk_end end; /* out */
+};
+
+/* The interrupted program counter of a context. */
+static inline uint64_t csink_context_pc(const ucontext_t *uc)
+{
+#if defined(__x86_64__)
+	return (uint64_t)uc->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+	return uc->uc_mcontext.pc;
+#else
+#error "unsupported architecture"
+#endif
+}
+
+/** Walk by frame pointers, with sanity limits. Context: signal. */
+void csink_walk_fp(struct csink_walk *walk, const ucontext_t *uc);
+
+/**
+ * Make libunwind ready: dlopen(RTLD_LOCAL), route its libc calls (dl_iterate_phdr, pipe, write, sigprocmask, locks) to
+ * handler-safe ones by its own GOT, take one warm walk. Nothing of it becomes visible to the program.
+ * @reason  on failure, why, for people; at least 160 bytes.
+ * Returns 0 or -ENOENT (not installed), -ELIBBAD (loaded, but not usable).  Context: init.
+ */
+int csink_libunwind_init(char *reason);
+
+/** Walk by libunwind; csink_libunwind_init must have returned 0. Context: signal. */
+void csink_walk_libunwind(struct csink_walk *walk, const ucontext_t *uc);
+
+#endif
