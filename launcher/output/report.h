@@ -1,0 +1,37 @@
+/* The text report: a verdict, what to know about the measurement, and the table of functions. */
+#ifndef CSINK_LAUNCHER_REPORT_H
+#define CSINK_LAUNCHER_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct csink_profile;
+
+#define CSINK_REPORT_DEFAULT_ROWS 25
+
+struct csink_report_options {
+	uint32_t limit;   /* rows at most; 0: all */
+	uint32_t width;   /* columns to fit; 0: no limit (plain, for pipes and files) */
+	bool color;       /* escape sequences */
+	bool bars;        /* a bar beside each row */
+	bool utf8;        /* the bars may use block characters */
+	const char *file; /* where the profile is, for the suggested next command; NULL: suggest none */
+};
+
+/**
+ * The defaults for a stream: 25 rows; bars, colour and width on a terminal only, by NO_COLOR > CLICOLOR_FORCE > isatty,
+ * TERM=dumb off.
+ */
+void csink_report_options_init(struct csink_report_options *o, FILE *out);
+
+/**
+ * Print the report. Everything comes from the profile itself, so that one read back from a file prints the same.
+ * Returns 0, -ENOMEM, or -errno of the stream.
+ */
+int csink_report_print(FILE *out, const struct csink_profile *p, const struct csink_report_options *o);
+
+/** `countersink report`. Returns the exit status: 0; 1 a file that cannot be read or written; 2 usage. */
+int csink_cmd_report(int argc, char **argv);
+
+#endif
