@@ -1,0 +1,121 @@
+/*
+ * From the name of an event to the perf_event_attr that opens it.
+ *
+ * The launcher parses what the user asked for, binds it to this machine's PMUs and hands it on with csink_events_print
+ * in a form that needs no file to be read again; the injected library parses that. With the environment alone, the
+ * library does all of it. Nothing here allocates; libpfm4 is loaded (dlopen, RTLD_LOCAL) only for a name that none of
+ * the cheaper sources knows.
+ *
+ * A list is events separated by commas; {a,b} is a group that the kernel counts together or not at all. An event is
+ *	cycles, task-clock, page-faults ...	one of perf's generic names (csink_events_generic)
+ *	L1-dcache-load-misses ...		a cache, an operation, a result
+ *	r1c2					a raw code, in hexadecimal
+ *	cpu/event=0x3c,umask=1/			fields as /sys/bus/event_source/devices/PMU/format names them, or one of
+ *						PMU/events; config=, config1=, config2=, name=, period=, freq= are always known
+ *	#4/config=0x3c,name=x/			the same, with the PMU's type in place of its name: no file is read
+ *	sched:sched_switch			a tracepoint
+ *	INST_RETIRED:ANY_P			anything that libpfm4 knows, with its attributes
+ * and modifiers after a ':' (u k h G H I: where to count; p pp ppp: skid; D: pinned; e: exclusive), or the long ones
+ * pinned, excl, period=N, freq=N, precise=N.
+ */
+#ifndef CSINK_INTERNAL_EVENT_H
+#define CSINK_INTERNAL_EVENT_H
+
+#include <linux/perf_event.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "include/internal/nearest.h"
+#include "include/internal/recording.h"
+
+struct csink_event_spec {
+	/*
+	 * Ready to be written to a recording: name, unit, type, config; flags of CPU_NS and USER_ONLY. The caller adds
+	 * LEADER, IMPLIED, REFUSED, SCALED. period is what the event asks for in events (ns for clocks), 0 for nothing.
+	 */
+	struct csink_rec_event rec;
+	/*
+	 * size, type, config*, exclude_*, precise_ip, pinned, exclusive; and sample_period, or freq and sample_freq, where
+	 * the event's own text asks for them. Everything else is 0, the caller's to set.
+	 */
+	struct perf_event_attr attr;
+	uint32_t group;          /* equal in the members of one {group}, which are neighbours; from 0, ascending */
+	uint32_t offset, length; /* where it stands in the list that was parsed */
+	double scale;            /* count * scale is in rec.unit; 1 nearly always */
+	char pmu[32];            /* its name in sysfs, "" where it was not looked up */
+	char cpus[64];           /* the PMU belongs to these CPUs only (hybrid: counts only there), "" all */
+	uint8_t cpu_wide;        /* the PMU counts whole CPUs or packages: pid must be -1, and cpu one of cpus */
+};
+
+struct csink_event_error {
+	int err;                 /* -errno, as returned */
+	uint32_t offset, length; /* of the offending part of the list; length 0: its end */
+	char line[320];          /* what, why, nearest names; no newline */
+};
+
+/* Where PMUs and tracepoints are described; tests have their own. NULL members mean the defaults. */
+struct csink_event_roots {
+	const char *devices; /* /sys/bus/event_source/devices */
+	const char *tracefs; /* /sys/kernel/tracing, else /sys/kernel/debug/tracing */
+};
+
+/**
+ * Parse a list of events.
+ * @list  as above. "auto" is the caller's to resolve first (csink_events_auto).
+ * @err   set on failure; may not be NULL.
+ * Returns the number of events (at least 1), or -EINVAL (syntax, value out of range), -ENOENT (no such event, PMU, field
+ * or tracepoint), -E2BIG (more than max), -EACCES (tracefs is not readable for this user), -EOPNOTSUPP (the modifier
+ * means nothing for this event).  Generic, cache, raw and # events: no file touched, no syscall, < 1 us each.
+ * Context: init, thread. Touches nothing shared, save for libpfm4's own state (loaded once; not for two threads at once).
+ */
+int csink_events_parse(const char *list, struct csink_event_spec *out, uint32_t max, struct csink_event_error *err);
+
+/** The same, with PMUs and tracepoints looked up elsewhere. Context: init, thread. */
+int csink_events_parse_at(const struct csink_event_roots *roots, const char *list, struct csink_event_spec *out,
+			  uint32_t max, struct csink_event_error *err);
+
+/**
+ * Bind generic and raw events to this machine's PMUs. On a hybrid machine (several core PMUs: cpu_core and cpu_atom,
+ * or two ARM clusters) each such event becomes one for each PMU, named pmu/name/; elsewhere nothing changes.
+ * @nr  events in specs, of room for max.
+ * Returns the new number of events, or -E2BIG and *err. Reads sysfs. Context: init, thread.
+ */
+int csink_events_bind(const struct csink_event_roots *roots, struct csink_event_spec *specs, uint32_t nr, uint32_t max,
+		      struct csink_event_error *err);
+
+/**
+ * Write events as a list that csink_events_parse reads back, to equal attrs, names and groups, with no file touched.
+ * Returns the length, or -ENOSPC. Context: any.
+ */
+int csink_events_print(const struct csink_event_spec *specs, uint32_t nr, char *buf, size_t size);
+
+/**
+ * The event to sample when none is named: cycles where a PMU opens and counts, else task-clock.
+ * @reason  one line for people that names the event and says why; at least 160 bytes.
+ * Always succeeds; whether task-clock itself opens is for the caller to find out. Opens and closes an fd (CLOEXEC).
+ * Context: init, thread.
+ */
+void csink_events_auto(struct csink_event_spec *out, char *reason, size_t size);
+
+/**
+ * Leave the kernel out, as perf_event_paranoid 2 asks of unprivileged users: exclude_kernel, exclude_hv,
+ * exclude_callchain_kernel and CSINK_EVENT_USER_ONLY. Context: any.
+ */
+void csink_event_set_user_only(struct csink_event_spec *spec);
+
+/* One of perf's generic names. */
+struct csink_event_generic {
+	const char *name;
+	const char *alias; /* or NULL */
+	uint32_t type;
+	uint64_t config;
+	const char *help;
+};
+
+/** The table of generic names; *nr is set to its length. Context: any. */
+const struct csink_event_generic *csink_events_generic(uint32_t *nr);
+
+/** perf_event_open(2); returns the fd or -errno (errno itself is kept). Context: any. */
+int csink_perf_open(const struct perf_event_attr *attr, int32_t pid, int32_t cpu, int32_t group_fd, uint64_t flags);
+
+#endif
