@@ -1,0 +1,147 @@
+# What every tests/cli/*.t begins with:  . "$(dirname "$0")/lib.sh"
+#
+# A test runs in a private folder ($TMP, removed at the end) with a clean countersink environment. Points are printed by
+# ok, is, isnt, like, unlike; skip says why a point cannot be judged here; done_testing prints the plan last, so that a test
+# which dies on its way fails. POSIX sh; BUILD names the build tree (default: build beside this source tree).
+
+SRC=$(cd "$(dirname "$0")/../.." && pwd)
+BUILD=${BUILD:-$SRC/build}
+COUNTERSINK=$BUILD/bin/countersink
+LIB=$BUILD/lib/libcountersink.so
+TARGETS=$BUILD/tests/targets
+PATH=$BUILD/bin:$PATH
+export PATH
+
+for tap_var in $(env | sed -n 's/^\(COUNTERSINK_[A-Z_]*\)=.*/\1/p'); do
+	unset "$tap_var"
+done
+unset LD_PRELOAD tap_var
+LC_ALL=C
+export LC_ALL
+
+TMP=$(mktemp -d "${TMPDIR:-/tmp}/countersink-test.XXXXXX") || exit 1
+chmod 755 "$TMP"
+cd "$TMP" || exit 1
+trap 'cd / && rm -rf "$TMP"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+tap_nr=0
+tap_failed=0
+
+diag() {
+	printf '%s\n' "$*" | sed 's/^/#   /'
+}
+
+tap_point() { # passed(0/1) name
+	tap_nr=$((tap_nr + 1))
+	if [ "$1" = 1 ]; then
+		echo "ok $tap_nr - $2"
+	else
+		echo "not ok $tap_nr - $2"
+		tap_failed=$((tap_failed + 1))
+	fi
+	[ "$1" = 1 ]
+}
+
+# ok NAME COMMAND...: passes if the command succeeds (its words go to the diagnostics).
+ok() {
+	tap_name=$1
+	shift
+	if tap_out=$("$@" 2>&1); then
+		tap_point 1 "$tap_name"
+	else
+		tap_point 0 "$tap_name"
+		diag "failed: $*"
+		diag "$tap_out"
+		return 1
+	fi
+}
+
+# is GOT WANT NAME
+is() {
+	if [ "$1" = "$2" ]; then
+		tap_point 1 "$3"
+	else
+		tap_point 0 "$3"
+		diag "got:  $1"
+		diag "want: $2"
+		return 1
+	fi
+}
+
+# isnt GOT UNWANTED NAME
+isnt() {
+	if [ "$1" != "$2" ]; then
+		tap_point 1 "$3"
+	else
+		tap_point 0 "$3"
+		diag "got what must not be: $1"
+		return 1
+	fi
+}
+
+# like GOT REGEX NAME: some line of GOT matches the extended regular expression.
+like() {
+	if printf '%s\n' "$1" | grep -Eq -- "$2"; then
+		tap_point 1 "$3"
+	else
+		tap_point 0 "$3"
+		diag "no line matches: $2"
+		diag "$1"
+		return 1
+	fi
+}
+
+# unlike GOT REGEX NAME: no line of GOT matches.
+unlike() {
+	if printf '%s\n' "$1" | grep -Eq -- "$2"; then
+		tap_point 0 "$3"
+		diag "a line matches: $2"
+		diag "$1"
+		return 1
+	else
+		tap_point 1 "$3"
+	fi
+}
+
+# skip NAME WHY
+skip() {
+	tap_nr=$((tap_nr + 1))
+	echo "ok $tap_nr - $1 # SKIP $2"
+}
+
+# skip_all WHY: the whole file cannot be judged here.
+skip_all() {
+	echo "1..0 # SKIP $1"
+	exit 0
+}
+
+done_testing() {
+	echo "1..$tap_nr"
+	[ "$tap_failed" = 0 ]
+	exit
+}
+
+have() {
+	command -v "$1" >/dev/null 2>&1
+}
+
+# unprivileged COMMAND...: run it as a user without any privilege. Root becomes nobody; others stay who they are.
+unprivileged() {
+	if [ "$(id -u)" = 0 ]; then
+		setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+	else
+		"$@"
+	fi
+}
+
+# wait_until SECONDS COMMAND...: wait for a condition, not for a time; 1 if it did not come true before the deadline.
+wait_until() {
+	tap_deadline=$(($(date +%s) + $1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ "$(date +%s)" -le "$tap_deadline" ] || return 1
+		sleep 0.02
+	done
+}
