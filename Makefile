@@ -22,11 +22,14 @@ CORE_SRCS := \
 
 # What else lives in the target: sampling, recording, interposed calls.
 LIB_SRCS := \
+	preload/sample/safe_load.c \
+	preload/sample/unwind_fp.c \
 
 LAUNCHER_SRCS := \
 
 # tests/unit/test_NAME.c, each a TAP program.
 UNIT_TESTS := \
+	safe_load \
 
 # tests/cli/NAME.t, each a TAP script; they see BUILD (the tree) in the environment.
 CLI_TESTS := \
