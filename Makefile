@@ -11,10 +11,11 @@ CXX     ?= c++
 AR      ?= ar
 PKG_CONFIG ?= pkg-config
 INSTALL ?= install
+RUSTC   ?= rustc
 # SAN=address,undefined builds with sanitizers, into a tree of its own.
 SAN     ?=
-B       := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 comma   := ,
+B       := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 
 # ---- what is built ---------------------------------------------------------------------------------------------------
 # Shared by the library and the launcher: no constructor, nothing interposed.
@@ -26,6 +27,7 @@ LIB_SRCS := \
 	preload/sample/unwind_fp.c \
 
 LAUNCHER_SRCS := \
+	launcher/profile/profile.c \
 
 # tests/unit/test_NAME.c, each a TAP program.
 UNIT_TESTS := \
@@ -34,8 +36,11 @@ UNIT_TESTS := \
 # tests/cli/NAME.t, each a TAP script; they see BUILD (the tree) in the environment.
 CLI_TESTS := \
 
-# tests/targets/NAME.c or .cc: programs that are profiled.
+# tests/targets/NAME.c, .cc or .rs: programs that are profiled.
 TARGETS := \
+
+# tests/bench/NAME.c: what the benchmarks run.
+BENCHES := \
 
 PUBLIC_HEADERS := $(wildcard include/countersink.h include/countersink/*.h)
 MAN_PAGES := $(wildcard launcher/man/*.1)
@@ -43,53 +48,63 @@ MAN_PAGES := $(wildcard launcher/man/*.1)
 # ---- how -------------------------------------------------------------------------------------------------------------
 WARN     := -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Wpointer-arith -Wvla -Wundef
 OPT      ?= -O2 -g
-BASE_CFLAGS := -std=gnu11 $(OPT) $(WARN) -fno-strict-aliasing -D_GNU_SOURCE -Iinclude -I. \
-	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
+BASE_CFLAGS := -std=gnu11 $(OPT) $(WARN) -fno-strict-aliasing -D_GNU_SOURCE -Iinclude -I.
+SAN_CFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 PIC_CFLAGS  := -fPIC -fvisibility=hidden -ftls-model=initial-exec
 LAUNCHER_PKGS := libdw libelf zlib
 # Asked for only when something is compiled with them, so that `make help` works on a bare machine.
 LAUNCHER_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(LAUNCHER_PKGS))
 LAUNCHER_LIBS   = $(shell $(PKG_CONFIG) --libs $(LAUNCHER_PKGS)) -liberty -lm
 LIB_LIBS := -ldl -lpthread
-# Sanitized objects may hold symbols that only the program's runtime defines.
 LIB_LDFLAGS := -shared -Wl,-soname,libcountersink.so -Wl,--version-script,preload/libcountersink.map \
-	$(if $(SAN),,-Wl,-z,defs) -Wl,-z,now -Wl,-z,relro
+	-Wl,-z,defs -Wl,-z,now -Wl,-z,relro
+TARGET_CFLAGS := -O2 -g -Wall -Wextra -fomit-frame-pointer -fcf-protection=none
 
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 CORE_OBJS := $(call obj,$(CORE_SRCS))
 LIB_OBJS := $(call obj,$(LIB_SRCS))
 LAUNCHER_OBJS := $(call obj,$(LAUNCHER_SRCS))
+# The library is injected into foreign programs, which cannot take a sanitizer's runtime in the middle of their lives:
+# it is always made of plain objects. A sanitized tree has sanitized ones beside them, for the launcher and unit tests.
+SO_OBJS := $(patsubst %.c,build/obj/%.o,$(CORE_SRCS) $(LIB_SRCS))
 # Unit tests link everything but the launcher's main and what interposes.
 TESTED_OBJS := $(filter-out $(B)/obj/launcher/main.o $(B)/obj/preload/inject/%,$(CORE_OBJS) $(LIB_OBJS) $(LAUNCHER_OBJS))
 UNIT_BINS := $(addprefix $(B)/tests/unit/,$(UNIT_TESTS))
 TARGET_BINS := $(addprefix $(B)/tests/targets/,$(TARGETS))
+BENCH_BINS := $(addprefix $(B)/tests/bench/,$(BENCHES))
 
 .PHONY: all
-all: $(B)/bin/countersink $(B)/lib/libcountersink.so
+all: $(B)/bin/countersink $(B)/lib/libcountersink.so ## build the launcher and the library (the default)
 
-# A change of flags rebuilds what they touch.
-$(B)/flags: FORCE
-	@mkdir -p $(@D)
-	@echo '$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LDFLAGS) $(SAN)' | cmp -s - $@ || \
-		echo '$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LDFLAGS) $(SAN)' > $@
+# $(call preload_rules,TREE,FLAGS): the tree's flags stamp, whose change rebuilds, and its preload objects.
+define preload_rules
+$(1)/flags: FORCE
+	@mkdir -p $$(@D)
+	@echo '$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $(2) $$(CPPFLAGS) $$(CFLAGS) $$(LDFLAGS)' > $$@.new
+	@cmp -s $$@.new $$@ && rm $$@.new || mv $$@.new $$@
+
+$(1)/obj/preload/%.o: preload/%.c $(1)/flags
+	@mkdir -p $$(@D)
+	$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $(2) -MMD -MP $$(CPPFLAGS) $$(CFLAGS) -c -o $$@ $$<
+endef
+$(eval $(call preload_rules,build,))
+ifneq ($(SAN),)
+$(eval $(call preload_rules,$(B),$(SAN_CFLAGS)))
+endif
 .PHONY: FORCE
 FORCE:
 
-$(B)/obj/preload/%.o: preload/%.c $(B)/flags
-	@mkdir -p $(@D)
-	$(CC) $(BASE_CFLAGS) $(PIC_CFLAGS) -MMD -MP $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
-
 $(B)/obj/launcher/%.o: launcher/%.c $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(BASE_CFLAGS) $(LAUNCHER_CFLAGS) -MMD -MP $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(LAUNCHER_CFLAGS) -MMD -MP $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
-$(B)/lib/libcountersink.so: $(CORE_OBJS) $(LIB_OBJS) preload/libcountersink.map
+$(B)/lib/libcountersink.so: $(SO_OBJS) preload/libcountersink.map
 	@mkdir -p $(@D)
-	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LIB_LDFLAGS) $(LDFLAGS) -o $@ $(CORE_OBJS) $(LIB_OBJS) $(LIB_LIBS)
+	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LIB_LDFLAGS) $(LDFLAGS) -o $@ $(SO_OBJS) $(LIB_LIBS)
 
 $(B)/bin/countersink: $(LAUNCHER_OBJS) $(CORE_OBJS)
 	@mkdir -p $(@D)
-	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(LAUNCHER_OBJS) $(CORE_OBJS) $(LAUNCHER_LIBS) $(LIB_LIBS)
+	$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(LAUNCHER_OBJS) $(CORE_OBJS) $(LAUNCHER_LIBS) $(LIB_LIBS)
 
 $(B)/libtested.a: $(TESTED_OBJS)
 	@rm -f $@
@@ -97,30 +112,94 @@ $(B)/libtested.a: $(TESTED_OBJS)
 
 $(B)/tests/unit/%: tests/unit/%.c tests/unit/tap.h $(B)/libtested.a
 	@mkdir -p $(@D)
-	$(CC) $(BASE_CFLAGS) $(LAUNCHER_CFLAGS) -MMD -MP -MF $@.d $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(B)/libtested.a \
-		$(LAUNCHER_LIBS) $(LIB_LIBS)
+	$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(LAUNCHER_CFLAGS) -MMD -MP -MF $@.d $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< \
+		$(B)/libtested.a $(LAUNCHER_LIBS) $(LIB_LIBS)
 
-# Targets are built as programs in the wild are: optimised, no frame pointers, not sanitized.
+# Targets are built as programs in the wild are: optimised, with debug information, no frame pointers, not sanitized.
 $(B)/tests/targets/%: tests/targets/%.c
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -O2 -g -Wall -fomit-frame-pointer -D_GNU_SOURCE -o $@ $< -lpthread -lm -ldl
+	$(CC) -std=gnu11 $(TARGET_CFLAGS) -D_GNU_SOURCE -MMD -MP -MF $@.d -o $@ $< -lpthread -lm -ldl
 
 $(B)/tests/targets/%: tests/targets/%.cc
 	@mkdir -p $(@D)
-	$(CXX) -std=gnu++17 -O2 -g -Wall -fomit-frame-pointer -o $@ $< -lpthread
+	$(CXX) -std=gnu++17 $(TARGET_CFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread
 
--include $(CORE_OBJS:.o=.d) $(LIB_OBJS:.o=.d) $(LAUNCHER_OBJS:.o=.d) $(UNIT_BINS:=.d)
+$(B)/tests/targets/%: tests/targets/%.rs
+	@mkdir -p $(@D)
+	$(RUSTC) --edition 2021 -O -g -C force-frame-pointers=no -C symbol-mangling-version=v0 -o $@ $<
+
+$(B)/tests/bench/%: tests/bench/%.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(TARGET_CFLAGS) -D_GNU_SOURCE -I. -MMD -MP -MF $@.d -o $@ $< -lpthread
+
+-include $(SO_OBJS:.o=.d) $(CORE_OBJS:.o=.d) $(LIB_OBJS:.o=.d) $(LAUNCHER_OBJS:.o=.d) $(UNIT_BINS:=.d) \
+	$(TARGET_BINS:=.d) $(BENCH_BINS:=.d)
 
 # ---- what people call ------------------------------------------------------------------------------------------------
-.PHONY: tests check clean
-tests: all $(UNIT_BINS) $(TARGET_BINS)
+PROVE = BUILD=$(CURDIR)/$(B) prove -j$(or $(JOBS),2) --timer
+
+.PHONY: tests check check-unit check-san bench demo
+tests: all $(UNIT_BINS) $(TARGET_BINS) ## build what the tests need
 
 check: tests ## build and run every test
-	BUILD=$(CURDIR)/$(B) prove -j2 --timer $(UNIT_BINS) $(addprefix tests/cli/,$(addsuffix .t,$(CLI_TESTS)))
+	$(PROVE) $(UNIT_BINS) $(addprefix tests/cli/,$(addsuffix .t,$(CLI_TESTS)))
 
+check-unit: $(UNIT_BINS) ## build and run the unit tests alone
+	$(PROVE) $(UNIT_BINS)
+
+check-san: ## run the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	$(MAKE) SAN=address,undefined check-unit
+
+bench: all $(BENCH_BINS) ## measure beside perf and gperftools (BENCH_RUNS=N to deepen)
+	@scripts/install-deps bench
+	@BUILD=$(CURDIR)/$(B) tests/bench/run
+
+demo: all ## profile a pipeline of real programs and print the report
+	$(B)/bin/countersink -o $(B)/demo.pb.gz -- scripts/demo-work $(B)/demo.xz
+	@echo 'The profile is $(B)/demo.pb.gz; see it again: $(B)/bin/countersink report $(B)/demo.pb.gz'
+
+.PHONY: lint
+lint: ## check the format of the sources, and the scripts
+	clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h' '*.cc')
+	@if command -v shellcheck >/dev/null; then \
+		shellcheck $$(git ls-files 'scripts/*' .ci/run 'tests/cli/*.t' 'tests/cli/*.sh' tests/bench/run); \
+	else echo 'lint: no shellcheck here, the scripts were not checked'; fi
+
+# One line a source, for editors; the flags are those that the rules above use.
+define command_json
+{"directory": "$(CURDIR)", "file": "$(1)", "command": "$(CC) $(BASE_CFLAGS) $(2) $(CPPFLAGS) $(CFLAGS) -c $(1)"}
+endef
+compile_commands.json: Makefile ## write the compilation database for editors
+	@{ sep='['; \
+	$(foreach src,$(CORE_SRCS) $(LIB_SRCS),printf '%s\n%s' "$$sep" '$(call command_json,$(src),$(PIC_CFLAGS))'; sep=,;) \
+	$(foreach src,$(LAUNCHER_SRCS) $(UNIT_TESTS:%=tests/unit/%.c),printf '%s\n%s' "$$sep" \
+		'$(call command_json,$(src),$(LAUNCHER_CFLAGS))'; sep=,;) \
+	printf '\n]\n'; } > $@
+
+.PHONY: install uninstall
+INSTALLED = $(BINDIR)/countersink $(LIBDIR)/libcountersink.so $(PUBLIC_HEADERS:include/%=$(INCLUDEDIR)/%) \
+	$(MAN_PAGES:launcher/man/%=$(MANDIR)/man1/%)
+install: all ## install under PREFIX (/usr/local), LIBDIR and the like; DESTDIR is put in front
+	$(INSTALL) -D -m 755 build/bin/countersink $(DESTDIR)$(BINDIR)/countersink
+	$(INSTALL) -D -m 644 build/lib/libcountersink.so $(DESTDIR)$(LIBDIR)/libcountersink.so
+	$(foreach header,$(PUBLIC_HEADERS),$(INSTALL) -D -m 644 $(header) \
+		$(DESTDIR)$(header:include/%=$(INCLUDEDIR)/%)$(newline))
+	$(foreach page,$(MAN_PAGES),$(INSTALL) -D -m 644 $(page) $(DESTDIR)$(MANDIR)/man1/$(notdir $(page))$(newline))
+
+uninstall: ## remove what install put there
+	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+	-rmdir $(DESTDIR)$(INCLUDEDIR)/countersink 2>/dev/null
+
+.PHONY: clean
 clean: ## remove what was built
-	rm -rf build build-*
+	rm -rf build build-* compile_commands.json
 
 .PHONY: help
 help: ## this list
-	@echo 'countersink $(VERSION)'; sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
+	@echo 'countersink $(VERSION)'; sed -n 's/^\([a-z_.-]*\):.*## \(.*\)/\1|\2/p' Makefile | sort | \
+		awk -F'|' '{ printf "  make %-22s %s\n", $$1, $$2 }'
+
+define newline
+
+
+endef

@@ -1,6 +1,6 @@
 /*
- * Profiles on disk: gzipped profile.proto, as go tool pprof and its relatives read and write it. The reader takes files of
- * others too and trusts nothing in them.
+ * Profiles on disk: gzipped profile.proto, as go tool pprof and its relatives read and write it. The reader takes files
+ * of others too and trusts nothing in them.
  */
 #ifndef CSINK_LAUNCHER_PPROF_H
 #define CSINK_LAUNCHER_PPROF_H
@@ -10,10 +10,9 @@
 struct csink_profile;
 
 /**
- * Write a profile to a file: whole or not at all (a temporary file beside the target, renamed). A file that was there is
- * kept as path.old. A path that is no regular file (/dev/stdout, a pipe) is written to directly.
- * Returns 0, or -errno; then nothing was changed.
- * Context: thread.
+ * Write a profile to a file: whole or not at all (a temporary file beside the target, renamed). A file that was there
+ * is kept as path.old. A path that is no regular file (/dev/stdout, a pipe) is written to directly. Returns 0, or
+ * -errno; then nothing was changed. Context: thread.
  */
 int csink_pprof_write(const struct csink_profile *p, const char *path);
 

@@ -1,14 +1,13 @@
 /*
- * The profile in memory: what collect makes from recordings, what the pprof reader and writer translate, and what report,
- * export, diff and gate read. Modelled on pprof's profile.proto, so that nothing is lost between the two.
+ * The profile in memory: what collect makes from recordings, what the pprof reader and writer translate, and what
+ * report, export, diff and gate read. Modelled on pprof's profile.proto, so that nothing is lost between the two.
  *
  * Strings, functions, stacks, label sets and samples are interned: equal ones have equal ids, and adding one again is a
  * look-up. Ids count from 1; 0 is "none" (for a string: the empty string). The arrays are open for reading; add to them
- * with the functions below only. Pointers into the arrays hold until the next addition, strings until destroy.
+ * with the functions below only. Pointers into the arrays hold until the next addition, texts of strings until destroy.
  *
- * Running out of memory is sticky: additions then return 0 and csink_profile_error() says -ENOMEM, so that a builder need
- * check once, at its end.
- * Context of all functions here: thread; one thread at a time for a profile.
+ * Running out of memory is sticky: additions then return 0 and csink_profile_error() says -ENOMEM, so that a builder
+ * need check once, at its end. Context of all functions here: thread; one thread at a time for a profile.
  */
 #ifndef CSINK_LAUNCHER_PROFILE_H
 #define CSINK_LAUNCHER_PROFILE_H
@@ -36,6 +35,7 @@ struct csink_profile_function {
 	csink_str_t name;        /* for people: demangled */
 	csink_str_t system_name; /* as the symbol table has it */
 	csink_str_t file;
+	uint32_t reserved;  /* keep 0: functions are compared as bytes */
 	int64_t start_line; /* 0 unknown */
 };
 
@@ -65,11 +65,10 @@ struct csink_profile_label {
 	int64_t num;
 };
 
-/* A run of ids (locations, innermost first) or of labels in the pools below. */
+/* A run of location ids (innermost first) or of labels in the pools below. */
 struct csink_profile_range {
 	uint32_t first;
 	uint32_t nr;
-	uint64_t hash;
 };
 
 struct csink_profile_sample {
@@ -77,19 +76,20 @@ struct csink_profile_sample {
 	uint32_t labels; /* id of a label set; 0: none */
 };
 
+/* A hash table of ids: open addressing, at most half full. */
 struct csink_table {
-	uint32_t *slots; /* ids; 0 empty */
-	uint32_t mask;
+	struct csink_slot {
+		uint32_t hash;
+		uint32_t id; /* 0: empty */
+	} * slots;
+	uint32_t mask; /* slots less one; 0 before the first addition */
 	uint32_t nr;
 };
 
-struct csink_strings {
-	char **chunks;
-	uint32_t nr_chunks, cap_chunks;
-	size_t chunk_used, chunk_size;
-};
-
-/* Every array is indexed by id; slot 0 is the "none" entry (types and comments have none and count from 0). */
+/*
+ * Strings, mappings, functions, locations, stacks and label sets are indexed by id: entry 0 is "none", the last is
+ * nr_ - 1. Types, lines, samples, comments and the two pools are plain arrays from 0.
+ */
 struct csink_profile {
 	struct csink_profile_type *types;
 	uint32_t nr_types, cap_types;
@@ -97,9 +97,8 @@ struct csink_profile {
 
 	struct csink_profile_string {
 		const char *text;
-		uint32_t len;
-		uint32_t hash;
-	} *strings;
+		size_t len;
+	} * strings;
 	uint32_t nr_strings, cap_strings;
 
 	struct csink_profile_mapping *mappings;
@@ -108,7 +107,7 @@ struct csink_profile {
 	uint32_t nr_functions, cap_functions;
 	struct csink_profile_location *locations;
 	uint32_t nr_locations, cap_locations;
-	struct csink_profile_line *lines; /* from index 0 */
+	struct csink_profile_line *lines;
 	uint32_t nr_lines, cap_lines;
 
 	struct csink_profile_range *stacks; /* of stack_ids */
@@ -124,7 +123,6 @@ struct csink_profile {
 	struct csink_profile_sample *samples;
 	uint32_t nr_samples, cap_samples;
 	int64_t *values; /* sample i, type t: values[i * nr_types + t] */
-	uint64_t cap_values;
 
 	csink_str_t *comments;
 	uint32_t nr_comments, cap_comments;
@@ -137,7 +135,7 @@ struct csink_profile {
 
 	int error;
 	struct csink_table string_table, function_table, stack_table, label_table, sample_table;
-	struct csink_strings text;
+	struct csink_text_chunk *text; /* where the strings' bytes are */
 };
 
 /** Returns an empty profile (csink_profile_destroy it), or NULL without memory. */
@@ -187,9 +185,13 @@ static inline const int64_t *csink_profile_values(const struct csink_profile *p,
 	return p->values + (uint64_t)sample * p->nr_types;
 }
 
-/** Append the comment "key: text". A key may come several times. */
+/** Append a comment as it is. */
+void csink_profile_comment_add(struct csink_profile *p, csink_str_t text);
+
+/** Append the comment "key: text" (control characters become blanks; cut at 2047 bytes). A key may come several times.
+ */
 __attribute__((format(printf, 3, 4))) void csink_profile_fact_add(struct csink_profile *p, const char *key,
-								   const char *fmt, ...);
+								  const char *fmt, ...);
 
 /**
  * The text after "key: " of the nr-th (from 0) comment of that key; NULL if there is none.
