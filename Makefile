@@ -58,7 +58,7 @@ LAUNCHER_LIBS   = $(shell $(PKG_CONFIG) --libs $(LAUNCHER_PKGS)) -liberty -lm
 LIB_LIBS := -ldl -lpthread
 LIB_LDFLAGS := -shared -Wl,-soname,libcountersink.so -Wl,--version-script,preload/libcountersink.map \
 	-Wl,-z,defs -Wl,-z,now -Wl,-z,relro
-TARGET_CFLAGS := -O2 -g -Wall -Wextra -fomit-frame-pointer -fcf-protection=none
+TARGET_CFLAGS := -O2 -g -Wall -Wextra -fomit-frame-pointer
 
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 CORE_OBJS := $(call obj,$(CORE_SRCS))
@@ -80,8 +80,8 @@ all: $(B)/bin/countersink $(B)/lib/libcountersink.so ## build the launcher and t
 define preload_rules
 $(1)/flags: FORCE
 	@mkdir -p $$(@D)
-	@echo '$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $(2) $$(CPPFLAGS) $$(CFLAGS) $$(LDFLAGS)' > $$@.new
-	@cmp -s $$@.new $$@ && rm $$@.new || mv $$@.new $$@
+	@echo '$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $(2) $$(CPPFLAGS) $$(CFLAGS) $$(LDFLAGS)' | cmp -s - $$@ || \
+		echo '$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $(2) $$(CPPFLAGS) $$(CFLAGS) $$(LDFLAGS)' > $$@
 
 $(1)/obj/preload/%.o: preload/%.c $(1)/flags
 	@mkdir -p $$(@D)
@@ -180,8 +180,8 @@ compile_commands.json: Makefile ## write the compilation database for editors
 INSTALLED = $(BINDIR)/countersink $(LIBDIR)/libcountersink.so $(PUBLIC_HEADERS:include/%=$(INCLUDEDIR)/%) \
 	$(MAN_PAGES:launcher/man/%=$(MANDIR)/man1/%)
 install: all ## install under PREFIX (/usr/local), LIBDIR and the like; DESTDIR is put in front
-	$(INSTALL) -D -m 755 build/bin/countersink $(DESTDIR)$(BINDIR)/countersink
-	$(INSTALL) -D -m 644 build/lib/libcountersink.so $(DESTDIR)$(LIBDIR)/libcountersink.so
+	$(INSTALL) -D -m 755 $(B)/bin/countersink $(DESTDIR)$(BINDIR)/countersink
+	$(INSTALL) -D -m 644 $(B)/lib/libcountersink.so $(DESTDIR)$(LIBDIR)/libcountersink.so
 	$(foreach header,$(PUBLIC_HEADERS),$(INSTALL) -D -m 644 $(header) \
 		$(DESTDIR)$(header:include/%=$(INCLUDEDIR)/%)$(newline))
 	$(foreach page,$(MAN_PAGES),$(INSTALL) -D -m 644 $(page) $(DESTDIR)$(MANDIR)/man1/$(notdir $(page))$(newline))
