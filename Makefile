@@ -69,7 +69,7 @@ LAUNCHER_OBJS := $(call obj,$(LAUNCHER_SRCS))
 SO_OBJS := $(patsubst %.c,build/obj/%.o,$(CORE_SRCS) $(LIB_SRCS))
 # Unit tests link everything but the launcher's main and what interposes.
 TESTED_OBJS := $(filter-out $(B)/obj/launcher/main.o $(B)/obj/preload/inject/%,$(CORE_OBJS) $(LIB_OBJS) $(LAUNCHER_OBJS))
-UNIT_BINS := $(addprefix $(B)/tests/unit/,$(UNIT_TESTS))
+UNIT_BINS := $(UNIT_TESTS:%=$(B)/tests/unit/test_%)
 TARGET_BINS := $(addprefix $(B)/tests/targets/,$(TARGETS))
 BENCH_BINS := $(addprefix $(B)/tests/bench/,$(BENCHES))
 
@@ -110,7 +110,7 @@ $(B)/libtested.a: $(TESTED_OBJS)
 	@rm -f $@
 	$(AR) rcs $@ $(TESTED_OBJS)
 
-$(B)/tests/unit/%: tests/unit/%.c tests/unit/tap.h $(B)/libtested.a
+$(B)/tests/unit/test_%: tests/unit/test_%.c tests/unit/tap.h $(B)/libtested.a
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(LAUNCHER_CFLAGS) -MMD -MP -MF $@.d $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< \
 		$(B)/libtested.a $(LAUNCHER_LIBS) $(LIB_LIBS)
@@ -172,7 +172,7 @@ endef
 compile_commands.json: Makefile ## write the compilation database for editors
 	@{ sep='['; \
 	$(foreach src,$(CORE_SRCS) $(LIB_SRCS),printf '%s\n%s' "$$sep" '$(call command_json,$(src),$(PIC_CFLAGS))'; sep=,;) \
-	$(foreach src,$(LAUNCHER_SRCS) $(UNIT_TESTS:%=tests/unit/%.c),printf '%s\n%s' "$$sep" \
+	$(foreach src,$(LAUNCHER_SRCS) $(UNIT_TESTS:%=tests/unit/test_%.c),printf '%s\n%s' "$$sep" \
 		'$(call command_json,$(src),$(LAUNCHER_CFLAGS))'; sep=,;) \
 	printf '\n]\n'; } > $@
 
