@@ -38,6 +38,21 @@ CLI_TESTS := \
 
 # tests/targets/NAME.c, .cc or .rs: programs that are profiled.
 TARGETS := \
+	burn \
+	crash \
+	exec_chain \
+	exits \
+	fdcheck \
+	forks \
+	rusage \
+	rusty \
+	shortthreads \
+	signals \
+	sigmask \
+	sleepy \
+	syscalls \
+	threads8 \
+	throwcc \
 
 # tests/bench/NAME.c: what the benchmarks run.
 BENCHES := \

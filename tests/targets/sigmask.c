@@ -1,0 +1,64 @@
+/* Prints the signals that are blocked and ignored: in main, in a thread, in a child, and after an exec of itself. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "work.h"
+
+static void print_masks(const char *where)
+{
+	FILE *status = fopen("/proc/thread-self/status", "r");
+	char line[256];
+
+	while (status && fgets(line, sizeof(line), status))
+		if (!strncmp(line, "SigBlk:", 7) || !strncmp(line, "SigIgn:", 7) || !strncmp(line, "SigPnd:", 7))
+			printf("%s %s", where, line);
+	if (status)
+		fclose(status);
+	fflush(stdout);
+}
+
+static void *in_thread(void *arg)
+{
+	volatile uint64_t x = spin(1, 20 * ROUNDS_MS);
+
+	(void)x;
+	print_masks(arg);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	volatile uint64_t x = spin(1, 20 * ROUNDS_MS);
+	pthread_t thread;
+	sigset_t set;
+	pid_t pid;
+
+	(void)x;
+	if (argc > 1) {
+		print_masks(argv[1]);
+		return 0;
+	}
+	print_masks("main");
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGRTMIN + 3);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGHUP, SIG_IGN);
+	if (!pthread_create(&thread, NULL, in_thread, "thread"))
+		pthread_join(thread, NULL);
+	pid = fork();
+	if (pid == 0) {
+		print_masks("child");
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+	sigfillset(&set);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	in_thread("all blocked");
+	execl("/proc/self/exe", argv[0], "after exec", NULL);
+	return 1;
+}
