@@ -12,18 +12,23 @@ enum csink_opt_flags {
 	CSINK_OPT_LIB = 1 << 0,      /* the injected library reads its twin */
 	CSINK_OPT_BOOL = 1 << 1,     /* takes no argument; twin: 1/0, yes/no, true/false, on/off */
 	CSINK_OPT_ENV_ONLY = 1 << 2, /* has a twin and no option */
+	CSINK_OPT_NUMBER = 1 << 3,   /* a whole number, 1 or more */
 };
 
-/*  identifier, short, argument, default, flags, help (one line; shown with the default and the twin) */
+/*
+ * identifier, short, argument, default, flags, help (one line; shown with the default and the twin).
+ * An argument of the form a|b|c lists the values that are allowed.
+ */
 #define CSINK_RUN_OPTIONS(X)                                                                                           \
 	X(EVENTS, 'e', "LIST", "auto", CSINK_OPT_LIB,                                                                  \
 	  "events, comma-separated; the first one samples, all are counted (auto: cycles, else task-clock)")           \
-	X(FREQUENCY, 'F', "HZ", "997", CSINK_OPT_LIB, "samples a second of each thread's CPU time")                    \
-	X(PERIOD, 'c', "N", "", CSINK_OPT_LIB, "sample every N events (ns for clocks) instead of --frequency")         \
+	X(FREQUENCY, 'F', "HZ", "997", CSINK_OPT_LIB | CSINK_OPT_NUMBER, "samples a second of each thread's CPU time") \
+	X(PERIOD, 'c', "N", "", CSINK_OPT_LIB | CSINK_OPT_NUMBER,                                                      \
+	  "sample every N events (ns for clocks) instead of --frequency")                                              \
 	X(OUTPUT, 'o', "FILE", "countersink.pb.gz", CSINK_OPT_LIB,                                                     \
 	  "profile to write; %p pid, %h host, %c command, %r rank, %% a percent sign; an older file becomes FILE.old") \
-	X(ENGINE, 0, "NAME", "auto", CSINK_OPT_LIB, "how samples are taken: auto, sigtrap, signal, timer, none")       \
-	X(UNWIND, 0, "NAME", "auto", CSINK_OPT_LIB, "how stacks are walked: auto, libunwind, fp, none")                \
+	X(ENGINE, 0, "auto|sigtrap|signal|timer|none", "auto", CSINK_OPT_LIB, "how samples are taken")                 \
+	X(UNWIND, 0, "auto|libunwind|fp|none", "auto", CSINK_OPT_LIB, "how stacks are walked")                         \
 	X(ALL, 'a', "", "0", CSINK_OPT_BOOL, "report every function, not the first 25")                                \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB, "say nothing but errors; implies --no-report")          \
 	X(NO_REPORT, 0, "", "0", CSINK_OPT_BOOL, "write the profile, print no report")                                 \
@@ -34,7 +39,7 @@ enum csink_opt {
 #define X(id, sh, arg, def, flags, help) CSINK_OPT_##id,
 	CSINK_RUN_OPTIONS(X)
 #undef X
-	CSINK_NR_RUN_OPTS
+		CSINK_NR_RUN_OPTS
 };
 
 #define CSINK_ENV_PREFIX "COUNTERSINK_"
