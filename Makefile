@@ -28,6 +28,7 @@ LIB_SRCS := \
 
 LAUNCHER_SRCS := \
 	launcher/profile/profile.c \
+	launcher/profile/recording_read.c \
 
 # tests/unit/test_NAME.c, each a TAP program.
 UNIT_TESTS := \

@@ -261,16 +261,24 @@ uint32_t csink_profile_function_add(struct csink_profile *p, const struct csink_
 	return p->nr_functions++;
 }
 
+void csink_profile_location_set_lines(struct csink_profile *p, uint32_t location,
+				      const struct csink_profile_line *lines, uint32_t nr_lines)
+{
+	if (!nr_lines || !location || RESERVE(p, lines, nr_lines))
+		return;
+	memcpy(p->lines + p->nr_lines, lines, nr_lines * sizeof(*lines));
+	p->locations[location].first_line = p->nr_lines;
+	p->locations[location].nr_lines = nr_lines;
+	p->nr_lines += nr_lines;
+}
+
 uint32_t csink_profile_location_add(struct csink_profile *p, uint32_t mapping, uint64_t address,
 				    const struct csink_profile_line *lines, uint32_t nr_lines)
 {
-	if (RESERVE(p, locations, 1) || RESERVE(p, lines, nr_lines))
+	if (RESERVE(p, locations, 1))
 		return 0;
-	if (nr_lines)
-		memcpy(p->lines + p->nr_lines, lines, nr_lines * sizeof(*lines));
-	p->locations[p->nr_locations] = (struct csink_profile_location){
-		.address = address, .mapping = mapping, .first_line = p->nr_lines, .nr_lines = nr_lines};
-	p->nr_lines += nr_lines;
+	p->locations[p->nr_locations] = (struct csink_profile_location){.address = address, .mapping = mapping};
+	csink_profile_location_set_lines(p, p->nr_locations, lines, nr_lines);
 	return p->nr_locations++;
 }
 

@@ -171,6 +171,10 @@ uint32_t csink_profile_function_add(struct csink_profile *p, const struct csink_
 uint32_t csink_profile_location_add(struct csink_profile *p, uint32_t mapping, uint64_t address,
 				    const struct csink_profile_line *lines, uint32_t nr_lines);
 
+/** Give a location its lines, innermost first: once, and only to one that was added without any. */
+void csink_profile_location_set_lines(struct csink_profile *p, uint32_t location,
+				      const struct csink_profile_line *lines, uint32_t nr_lines);
+
 /** Intern a stack of location ids, innermost first. Returns its id; 0 for an empty one. */
 uint32_t csink_profile_stack_add(struct csink_profile *p, const uint32_t *locations, uint32_t nr);
 

@@ -1,0 +1,387 @@
+/*
+ * The recording's reader (recording_read.h). Written by the injected library, possibly still being written, possibly by
+ * an enemy: the file is copied into memory of ours first, so that nothing can change between a check and a use, and
+ * nobody can shorten it under a mapping.
+ */
+#include "launcher/profile/recording_read.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+
+__attribute__((format(printf, 4, 5))) static int fail(int err, char *why, size_t why_len, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (why_len) {
+		va_start(ap, fmt);
+		vsnprintf(why, why_len, fmt, ap);
+		va_end(ap);
+	}
+	return err;
+}
+
+/* The smallest sizes, by type: what follows is checked where the entry is taken. */
+static const uint32_t least_bytes[] = {
+	[CSINK_ENTRY_MODULE] = sizeof(struct csink_rec_module) + 1,
+	[CSINK_ENTRY_THREAD] = sizeof(struct csink_rec_thread),
+	[CSINK_ENTRY_CHAIN] = sizeof(struct csink_rec_chain),
+	[CSINK_ENTRY_ROW] = sizeof(struct csink_rec_row),
+	[CSINK_ENTRY_INTERVAL] = sizeof(struct csink_rec_interval),
+	[CSINK_ENTRY_NOTE] = sizeof(struct csink_rec_note) + 1,
+	[CSINK_ENTRY_SPAWN] = sizeof(struct csink_rec_spawn) + 1,
+};
+
+/* Room for one more element, by doubling. */
+static int grow(void **array, uint32_t nr, size_t size)
+{
+	void *grown;
+
+	if (nr & (nr - 1) || nr == 1) /* not 0 and not a power of two: there is room (one element has room for two) */
+		return 0;
+	grown = realloc(*array, (nr ? (size_t)nr * 2 : 2) * size);
+	if (!grown)
+		return -ENOMEM;
+	*array = grown;
+	return 0;
+}
+
+#define APPEND(array, nr, value)                                                                                       \
+	(grow((void **)&(array), nr, sizeof(*(array))) ? -ENOMEM : ((array)[(nr)++] = (value), 0))
+
+static bool has_end(const char *text, const struct csink_entry *head)
+{
+	return memchr(text, 0, (const char *)head + head->bytes - text) != NULL;
+}
+
+/*
+ * Take one entry. A chain's place in the list is written over its hash, which means nothing to a reader: a row's
+ * reference can then be proved with one look (find_chain), without an index of our own. Returns 0, -EBADMSG (the entry
+ * is damaged) or -ENOMEM.
+ */
+static int take(struct csink_recorded *rec, struct csink_entry *head)
+{
+	union {
+		struct csink_entry *head;
+		struct csink_rec_module *module;
+		struct csink_rec_thread *thread;
+		struct csink_rec_chain *chain;
+		struct csink_rec_row *row;
+		struct csink_rec_interval *interval;
+		struct csink_rec_note *note;
+		struct csink_rec_spawn *spawn;
+	} at = {head};
+	struct csink_recorded_row row = {.row = at.row};
+
+	switch (head->type) {
+	case CSINK_ENTRY_MODULE:
+		if (!has_end(at.module->path, head) || at.module->start >= at.module->end ||
+		    at.module->build_id_len > sizeof(at.module->build_id))
+			return -EBADMSG;
+		return APPEND(rec->modules, rec->nr_modules, at.module);
+	case CSINK_ENTRY_THREAD:
+		at.thread->name[sizeof(at.thread->name) - 1] = 0;
+		return APPEND(rec->threads, rec->nr_threads, at.thread);
+	case CSINK_ENTRY_CHAIN:
+		if (at.chain->nr_frames > CSINK_MAX_DEPTH ||
+		    at.chain->nr_frames > (head->bytes - sizeof(*at.chain)) / sizeof(at.chain->frames[0]))
+			return -EBADMSG;
+		at.chain->hash = rec->nr_chains;
+		return APPEND(rec->chains, rec->nr_chains, at.chain);
+	case CSINK_ENTRY_ROW:
+		if (rec->header.nr_events > (head->bytes - sizeof(*at.row)) / sizeof(at.row->weights[0]))
+			return -EBADMSG;
+		return APPEND(rec->rows, rec->nr_rows, row);
+	case CSINK_ENTRY_INTERVAL:
+		return APPEND(rec->intervals, rec->nr_intervals, at.interval);
+	case CSINK_ENTRY_NOTE:
+		return has_end(at.note->text, head) ? APPEND(rec->notes, rec->nr_notes, at.note) : -EBADMSG;
+	case CSINK_ENTRY_SPAWN:
+		return has_end(at.spawn->path, head) ? APPEND(rec->spawns, rec->nr_spawns, at.spawn) : -EBADMSG;
+	}
+	return 0; /* of a later minor version: not ours to judge */
+}
+
+/* Entries of one DATA extent, up to the first that was not committed. */
+static int walk_extent(struct csink_recorded *rec, size_t at, size_t end)
+{
+	struct csink_entry *head;
+	int err;
+
+	while (end - at >= sizeof(*head)) {
+		head = (struct csink_entry *)((char *)rec->data + at);
+		if (!head->type)
+			return 0;
+		if (head->bytes % 8 || head->bytes < sizeof(*head) || head->bytes > end - at ||
+		    (head->type < CSINK_ARRAY_SIZE(least_bytes) && head->bytes < least_bytes[head->type])) {
+			rec->nr_damaged++;
+			return 0;
+		}
+		err = take(rec, head);
+		if (err == -EBADMSG)
+			rec->nr_damaged++;
+		else if (err)
+			return err;
+		at += head->bytes;
+	}
+	return 0;
+}
+
+static int walk_extents(struct csink_recorded *rec)
+{
+	size_t at = CSINK_REC_HEADER_BYTES, len;
+	const struct csink_rec_extent *extent;
+	int err;
+
+	while (rec->bytes - at >= CSINK_REC_BLOCK) {
+		extent = (const void *)((char *)rec->data + at);
+		if (!extent->kind) { /* handed out, never used; its length is not known either */
+			at += CSINK_REC_BLOCK;
+			continue;
+		}
+		len = (size_t)extent->nr_blocks * CSINK_REC_BLOCK;
+		if (extent->kind != CSINK_EXTENT_DATA || !len) {
+			rec->nr_damaged++; /* blocks that follow may still begin an extent */
+			at += CSINK_REC_BLOCK;
+			continue;
+		}
+		if (len > rec->bytes - at) {
+			rec->nr_damaged += !rec->is_cut;
+			len = rec->bytes - at;
+		}
+		err = walk_extent(rec, at + sizeof(*extent), at + len);
+		if (err)
+			return err;
+		at += len;
+	}
+	return 0;
+}
+
+/* The index of the chain at a reference, or CSINK_RECORDED_NONE. */
+static uint32_t find_chain(const struct csink_recorded *rec, csink_ref_t ref)
+{
+	const struct csink_rec_chain *chain = (const void *)((char *)rec->data + (uint64_t)ref * 8);
+
+	if ((uint64_t)ref * 8 + sizeof(*chain) > rec->bytes || chain->hash >= rec->nr_chains ||
+	    rec->chains[chain->hash] != chain)
+		return CSINK_RECORDED_NONE;
+	return chain->hash;
+}
+
+/* Threads are few and rows of one come in runs: a search, begun at the last answer. */
+static uint32_t find_thread(const struct csink_recorded *rec, csink_ref_t ref, uint32_t hint)
+{
+	const struct csink_rec_thread *thread;
+	uint32_t low = 0, high = rec->nr_threads, middle;
+
+	if ((uint64_t)ref * 8 >= rec->bytes)
+		return CSINK_RECORDED_NONE;
+	thread = (const void *)((char *)rec->data + (uint64_t)ref * 8);
+	if (hint < rec->nr_threads && rec->threads[hint] == thread)
+		return hint;
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (rec->threads[middle] < thread)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < rec->nr_threads && rec->threads[low] == thread ? low : CSINK_RECORDED_NONE;
+}
+
+/*
+ * Rows may come before what they refer to, in another thread's extent: so this is a pass of its own. A row with a bad
+ * reference stays, without the part that cannot be known: its time was spent all the same.
+ */
+static void resolve_rows(struct csink_recorded *rec)
+{
+	struct csink_recorded_row *row;
+	uint32_t hint = 0;
+
+	for (row = rec->rows; row < rec->rows + rec->nr_rows; row++) {
+		row->thread = row->row->thread ? find_thread(rec, row->row->thread, hint) : CSINK_RECORDED_NONE;
+		row->chain = row->row->chain ? find_chain(rec, row->row->chain) : CSINK_RECORDED_NONE;
+		rec->nr_damaged += (row->row->thread && row->thread == CSINK_RECORDED_NONE) ||
+				   (row->row->chain && row->chain == CSINK_RECORDED_NONE);
+		if (row->thread != CSINK_RECORDED_NONE)
+			hint = row->thread;
+	}
+}
+
+static int check_header(const void *data, size_t len, struct csink_rec_header *header, char *why, size_t why_len)
+{
+	uint32_t i;
+
+	if (len < sizeof(*header))
+		return fail(-EBADMSG, why, why_len, "too short for a recording (%zu bytes)", len);
+	memcpy(header, data, sizeof(*header));
+	if (header->magic != CSINK_REC_MAGIC)
+		return fail(-EBADMSG, why, why_len, "not a recording");
+	if (header->version != CSINK_REC_VERSION)
+		return fail(-EPROTO, why, why_len, "a recording of version %u, this program reads version %u",
+			    header->version, CSINK_REC_VERSION);
+	if (header->header_bytes != CSINK_REC_HEADER_BYTES || header->nr_events > CSINK_MAX_EVENTS)
+		return fail(-EBADMSG, why, why_len, "a recording with a damaged header");
+	for (i = 0; i < CSINK_MAX_EVENTS; i++) {
+		header->events[i].name[sizeof(header->events[i].name) - 1] = 0;
+		header->events[i].unit[sizeof(header->events[i].unit) - 1] = 0;
+	}
+	header->engine_reason[sizeof(header->engine_reason) - 1] = 0;
+	header->unwind_reason[sizeof(header->unwind_reason) - 1] = 0;
+	header->comm[sizeof(header->comm) - 1] = 0;
+	header->exe[sizeof(header->exe) - 1] = 0;
+	header->cmdline[sizeof(header->cmdline) - 1] = 0;
+	if (header->engine >= CSINK_NR_ENGINES)
+		header->engine = CSINK_ENGINE_NONE;
+	if (header->unwind >= CSINK_NR_UNWINDS)
+		header->unwind = CSINK_UNWIND_NONE;
+	return 0;
+}
+
+/* How much of a file of that size is in use. */
+static size_t used_bytes(const struct csink_rec_header *header, size_t file_bytes)
+{
+	size_t used = (size_t)header->nr_blocks * CSINK_REC_BLOCK;
+
+	return CSINK_MIN(CSINK_MIN(used, file_bytes), CSINK_REC_MAX_BYTES) & ~(size_t)7;
+}
+
+/* rec->data, bytes and header are set. */
+static int parse(struct csink_recorded *rec, size_t file_bytes)
+{
+	int err;
+
+	rec->is_cut = (uint64_t)rec->header.nr_blocks * CSINK_REC_BLOCK > file_bytes;
+	if (rec->bytes < CSINK_REC_HEADER_BYTES)
+		return 0; /* nothing was recorded before it was cut: the header says who and when */
+	err = walk_extents(rec);
+	if (!err)
+		resolve_rows(rec);
+	return err;
+}
+
+void csink_recorded_release(struct csink_recorded *rec)
+{
+	free(rec->modules);
+	free(rec->threads);
+	free(rec->chains);
+	free(rec->rows);
+	free(rec->intervals);
+	free(rec->notes);
+	free(rec->spawns);
+	if (rec->data)
+		munmap(rec->data, rec->bytes);
+	memset(rec, 0, sizeof(*rec));
+}
+
+/* Zero pages until written: holes of a sparse file, and what it promises but does not have, cost nothing. */
+static int allocate(struct csink_recorded *rec, size_t bytes)
+{
+	void *data = mmap(NULL, CSINK_MAX(bytes, 1), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (data == MAP_FAILED)
+		return -ENOMEM;
+	rec->data = data;
+	rec->bytes = CSINK_MAX(bytes, 1);
+	return 0;
+}
+
+static int parse_or_release(struct csink_recorded *rec, size_t file_bytes, char *why, size_t why_len)
+{
+	int err = parse(rec, file_bytes);
+
+	if (err) {
+		csink_recorded_release(rec);
+		return fail(err, why, why_len, "no memory");
+	}
+	return 0;
+}
+
+int csink_recorded_parse(const void *buf, size_t len, struct csink_recorded *rec, char *why, size_t why_len)
+{
+	size_t bytes;
+	int err;
+
+	memset(rec, 0, sizeof(*rec));
+	err = check_header(buf, len, &rec->header, why, why_len);
+	if (err)
+		return err;
+	bytes = used_bytes(&rec->header, len);
+	if (allocate(rec, bytes))
+		return fail(-ENOMEM, why, why_len, "no memory");
+	memcpy(rec->data, buf, bytes);
+	return parse_or_release(rec, len, why, why_len);
+}
+
+/* Copy what the file has between two offsets, leaving holes out. Stops quietly where the file ends. */
+static int read_data(int fd, char *to, off_t at, off_t end)
+{
+	off_t hole;
+	ssize_t got;
+
+	while (at < end) {
+		at = lseek(fd, at, SEEK_DATA);
+		if (at < 0)
+			return errno == ENXIO ? 0 : -errno;
+		hole = lseek(fd, at, SEEK_HOLE);
+		if (hole < 0)
+			return errno == ENXIO ? 0 : -errno;
+		for (hole = CSINK_MIN(hole, end); at < hole; at += got) {
+			got = pread(fd, to + at, hole - at, at);
+			if (got < 0 && errno != EINTR)
+				return -errno;
+			if (!got)
+				return 0;
+			got = CSINK_MAX(got, 0);
+		}
+	}
+	return 0;
+}
+
+static int read_fd(int fd, struct csink_recorded *rec, char *why, size_t why_len)
+{
+	struct csink_rec_header header;
+	struct stat st;
+	ssize_t got;
+	int err;
+
+	if (fstat(fd, &st))
+		return fail(-errno, why, why_len, "%s", strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return fail(-EBADMSG, why, why_len, "not a regular file");
+	got = pread(fd, &header, sizeof(header), 0);
+	if (got < 0)
+		return fail(-errno, why, why_len, "%s", strerror(errno));
+	err = check_header(&header, got, &rec->header, why, why_len);
+	if (err)
+		return err;
+	if (allocate(rec, used_bytes(&rec->header, st.st_size)))
+		return fail(-ENOMEM, why, why_len, "no memory");
+	err = read_data(fd, rec->data, 0, rec->bytes);
+	if (err) {
+		csink_recorded_release(rec);
+		return fail(err, why, why_len, "%s", strerror(-err));
+	}
+	return parse_or_release(rec, st.st_size, why, why_len);
+}
+
+int csink_recorded_read(const char *path, struct csink_recorded *rec, char *why, size_t why_len)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), err;
+
+	memset(rec, 0, sizeof(*rec));
+	if (fd < 0)
+		return fail(-errno, why, why_len, "%s", strerror(errno));
+	err = read_fd(fd, rec, why, why_len);
+	close(fd);
+	return err;
+}

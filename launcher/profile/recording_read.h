@@ -1,0 +1,54 @@
+/*
+ * Reads recordings (include/internal/recording.h) as untrusted input: what is handed out here has been checked, so that
+ * whoever works on it need not look at a size, a count or a reference again. Strings are ended, but may hold any byte.
+ */
+#ifndef CSINK_LAUNCHER_RECORDING_READ_H
+#define CSINK_LAUNCHER_RECORDING_READ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "include/internal/recording.h"
+
+#define CSINK_RECORDED_NONE UINT32_MAX
+
+struct csink_recorded_row {
+	const struct csink_rec_row *row; /* weights[]: header.nr_events */
+	uint32_t thread;                 /* index, or CSINK_RECORDED_NONE */
+	uint32_t chain;                  /* index, or CSINK_RECORDED_NONE */
+};
+
+/* Entries in the order of the file. Everything points into this structure's own copy of the file. */
+struct csink_recorded {
+	struct csink_rec_header header; /* strings ended, nr_events <= CSINK_MAX_EVENTS */
+	const struct csink_rec_module **modules;
+	const struct csink_rec_thread **threads;
+	const struct csink_rec_chain **chains; /* nr_frames <= CSINK_MAX_DEPTH */
+	struct csink_recorded_row *rows;
+	const struct csink_rec_interval **intervals;
+	const struct csink_rec_note **notes;
+	const struct csink_rec_spawn **spawns;
+	uint32_t nr_modules, nr_threads, nr_chains, nr_rows, nr_intervals, nr_notes, nr_spawns;
+	uint32_t nr_damaged; /* extents and entries that could not be read, and rows whose references lead nowhere */
+	bool is_cut;         /* the file is shorter than its header says */
+	void *data;
+	size_t bytes;
+};
+
+/**
+ * Read a recording. Memory is bounded by a small multiple of the file's data on disk; a damaged entry costs the rest of
+ * its extent, which is counted in nr_damaged.
+ * @why  receives a phrase for people on error ("not a recording"); may be NULL, then why_len is 0.
+ * Returns 0 (csink_recorded_release it), -EBADMSG (no recording, or its header is damaged), -EPROTO (of another
+ * version), -ENOMEM, or what opening and reading gave. Context: thread.
+ */
+int csink_recorded_read(const char *path, struct csink_recorded *rec, char *why, size_t why_len);
+
+/** The same from memory (copied), for tests and fuzzers. */
+int csink_recorded_parse(const void *buf, size_t len, struct csink_recorded *rec, char *why, size_t why_len);
+
+/** Free what a successful read or parse allocated. */
+void csink_recorded_release(struct csink_recorded *rec);
+
+#endif
