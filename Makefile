@@ -25,6 +25,8 @@ CORE_SRCS := \
 LIB_SRCS := \
 	preload/sample/safe_load.c \
 	preload/sample/unwind_fp.c \
+	preload/sample/got_patch.c \
+	preload/sample/unwind_libunwind.c \
 
 LAUNCHER_SRCS := \
 	launcher/profile/profile.c \
@@ -33,6 +35,7 @@ LAUNCHER_SRCS := \
 # tests/unit/test_NAME.c, each a TAP program.
 UNIT_TESTS := \
 	safe_load \
+	unwind \
 
 # tests/cli/NAME.t, each a TAP script; they see BUILD (the tree) in the environment.
 CLI_TESTS := \
@@ -54,6 +57,7 @@ TARGETS := \
 	syscalls \
 	threads8 \
 	throwcc \
+	deep \
 
 # tests/bench/NAME.c: what the benchmarks run.
 BENCHES := \

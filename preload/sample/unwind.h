@@ -20,8 +20,16 @@ enum csink_walk_end {
 	CSINK_WALK_DEPTH,     /* the limit */
 	CSINK_WALK_NO_CFI,    /* an address that no table covers, and no fallback helped */
 	CSINK_WALK_BAD_STACK, /* unreadable memory, or a frame that does not lie above the last */
+	CSINK_WALK_BUSY,      /* libunwind serves one thread at a time, and another one did not finish */
 	CSINK_WALK_NR_ENDS
 };
+
+/* What a function may keep below its stack pointer; a signal handler's frame starts under it. */
+#if defined(__x86_64__)
+#define CSINK_RED_ZONE_BYTES 128
+#else
+#define CSINK_RED_ZONE_BYTES 0
+#endif
 
 /* Bounds of the stack that a thread was started on; loads inside [sp, high) need no check. low = high = 0: unknown. */
 struct csink_stack_bounds {
@@ -52,8 +60,9 @@ static inline uint64_t csink_context_pc(const ucontext_t *uc)
 void csink_walk_fp(struct csink_walk *walk, const ucontext_t *uc);
 
 /**
- * Make libunwind ready: dlopen(RTLD_LOCAL), route its libc calls (dl_iterate_phdr, pipe, write, sigprocmask, locks) to
- * handler-safe ones by its own GOT, take one warm walk. Nothing of it becomes visible to the program.
+ * Make libunwind ready: load a private copy, route its libc calls (dl_iterate_phdr, pipe, sigprocmask, locks and the like)
+ * to handler-safe ones by its own GOT, take one warm walk. Nothing of it becomes visible to the program. After
+ * csink_modules_init.
  * @reason  on failure, why, for people; at least 160 bytes.
  * Returns 0 or -ENOENT (not installed), -ELIBBAD (loaded, but not usable).  Context: init.
  */
@@ -61,5 +70,8 @@ int csink_libunwind_init(char *reason);
 
 /** Walk by libunwind; csink_libunwind_init must have returned 0. Context: signal. */
 void csink_walk_libunwind(struct csink_walk *walk, const ucontext_t *uc);
+
+/** In the child of a fork: free what a walk in another thread of the parent may have held. Context: signal. */
+void csink_libunwind_forked(void);
 
 #endif

@@ -1,0 +1,117 @@
+/* Walkers against a known truth: 10, 30 and 100 frames without frame pointers, interrupted at any instruction. */
+#include "preload/sample/unwind.h"
+#include "tests/unit/tap.h"
+#include "tests/unit/walk_truth.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NR_SAMPLES 3000
+#define DEADLINE_S 60
+
+typedef void walker_t(struct csink_walk *walk, const ucontext_t *uc);
+
+static struct {
+	walker_t *walker;
+	struct csink_stack_bounds stack;
+	uint64_t frames[CSINK_MAX_DEPTH];
+	struct csink_walk first_wrong;
+	uint64_t first_wrong_frames[CSINK_MAX_DEPTH], first_wrong_pc;
+	atomic_uint exact, wrong, elsewhere, errno_changed;
+} run;
+
+static void on_tick(int sig, siginfo_t *info, void *context)
+{
+	struct csink_walk walk = {.stack = &run.stack, .frames = run.frames, .max_frames = CSINK_MAX_DEPTH};
+	const ucontext_t *uc = context;
+	int verdict;
+
+	(void)sig;
+	(void)info;
+	errno = 4711;
+	run.walker(&walk, uc);
+	run.errno_changed += errno != 4711;
+	verdict = truth_judge(&walk, csink_context_pc(uc));
+	if (verdict == 1) {
+		run.exact++;
+	} else if (verdict == -1) {
+		run.elsewhere++;
+	} else if (!run.wrong++) {
+		run.first_wrong = walk;
+		run.first_wrong_pc = csink_context_pc(uc);
+		memcpy(run.first_wrong_frames, run.frames, sizeof(run.frames));
+	}
+}
+
+static void print_wrong(void)
+{
+	printf("# pc 0x%lx, in function %d; %u frames, end %d\n", (long)run.first_wrong_pc,
+	       truth_nr(run.first_wrong_pc), run.first_wrong.nr_frames, run.first_wrong.end);
+	for (uint32_t i = 0; i < run.first_wrong.nr_frames; i++)
+		printf("#   0x%lx %d\n", (long)run.first_wrong_frames[i], truth_nr(run.first_wrong_frames[i] - 1));
+}
+
+static timer_t start_timer(long period_ns)
+{
+	struct itimerspec when = {{0, period_ns}, {0, period_ns}};
+	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF};
+	timer_t timer;
+
+	event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+	timer_create(CLOCK_MONOTONIC, &event, &timer);
+	timer_settime(timer, 0, &when, NULL);
+	return timer;
+}
+
+static void check_walker(walker_t *walker, const char *name, unsigned int depth, unsigned int work)
+{
+	time_t deadline = time(NULL) + DEADLINE_S;
+	unsigned long sum = 0;
+	timer_t timer;
+
+	run.walker = walker;
+	run.exact = run.wrong = run.elsewhere = run.errno_changed = 0;
+	timer = start_timer(100000);
+	while (run.exact + run.wrong < NR_SAMPLES && time(NULL) < deadline)
+		for (int i = 0; i < 16; i++)
+			sum += deep_call(depth, work, sum);
+	timer_delete(timer);
+	ok(run.exact >= NR_SAMPLES * 999 / 1000 && run.wrong <= NR_SAMPLES / 1000,
+	   "%s: stacks of %u frames are exact (work %u)", name, depth, work);
+	printf("# %u exact, %u wrong, %u elsewhere\n", run.exact, run.wrong, run.elsewhere);
+	if (run.wrong)
+		print_wrong();
+	is_num(run.errno_changed, 0, "errno is kept");
+}
+
+/* The handler's stack is the thread's: its upper bound is main's frame or above. */
+static void find_stack(void)
+{
+	extern void *__libc_stack_end;
+
+	run.stack.high = (uintptr_t)__libc_stack_end;
+	run.stack.low = run.stack.high - (1UL << 20);
+}
+
+int main(void)
+{
+	static const unsigned int depths[] = {10, 30, 100}, works[] = {16, 2000};
+	struct sigaction action = {.sa_sigaction = on_tick, .sa_flags = SA_SIGINFO | SA_RESTART};
+	char reason[160] = "";
+
+	sigfillset(&action.sa_mask);
+	sigaction(SIGPROF, &action, NULL);
+	find_stack();
+	truth_init();
+	if (!is_num(csink_libunwind_init(reason), 0, "libunwind is ready"))
+		printf("# %s\n", reason);
+	for (int w = 0; w < 2; w++)
+		for (int d = 0; d < 3; d++)
+			check_walker(csink_walk_libunwind, "libunwind", depths[d], works[w]);
+	return done();
+}
