@@ -1,5 +1,5 @@
 /* deep DEPTH SECONDS [WORK]: burns CPU time at the end of, and up and down, a stack of DEPTH known frames. */
-#include "tests/targets/deep_functions.h"
+#include "deep_functions.h"
 
 #include <stdio.h>
 #include <stdlib.h>
