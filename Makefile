@@ -61,6 +61,10 @@ TARGETS := \
 
 # tests/bench/NAME.c: what the benchmarks run.
 BENCHES := \
+	floor \
+	frames \
+	measure \
+	threadcost \
 
 PUBLIC_HEADERS := $(wildcard include/countersink.h include/countersink/*.h)
 MAN_PAGES := $(wildcard launcher/man/*.1)
