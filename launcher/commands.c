@@ -1,0 +1,84 @@
+/* The table of commands, and what they all do with their command line: see commands.h. */
+#include "launcher/commands.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+
+const struct csink_command csink_commands[] = {
+	{"run", "[run] [OPTION]... [--] COMMAND [ARGUMENT]...", "run a command and say which functions cost what",
+	 csink_cmd_run, csink_run_options, CSINK_NR_RUN_OPTS, CSINK_EXIT_RUN_FAILED},
+	{"report", "report [OPTION]... [FILE]", "print the report of a profile again", csink_cmd_report,
+	 csink_report_options, CSINK_NR_REPORT_OPTS, CSINK_EXIT_USAGE},
+	{"completion", "completion bash|zsh|fish", "print a shell's completion script", csink_cmd_completion, NULL, 0,
+	 CSINK_EXIT_USAGE},
+	{"help", "help [COMMAND]", "explain a command", csink_cmd_help, NULL, 0, CSINK_EXIT_USAGE},
+};
+const uint32_t csink_nr_commands = CSINK_ARRAY_SIZE(csink_commands);
+
+const struct csink_command *csink_command_find(const char *name)
+{
+	for (uint32_t i = 0; i < csink_nr_commands; i++) {
+		if (!strcmp(csink_commands[i].name, name))
+			return &csink_commands[i];
+	}
+	return NULL;
+}
+
+void csink_say(const char *fmt, ...)
+{
+	int saved_errno = errno;
+	char line[1024] = "countersink: ";
+	size_t len = strlen(line);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line + len, sizeof(line) - len - 1, fmt, ap);
+	va_end(ap);
+	len = strlen(line);
+	line[len++] = '\n';
+	/* Nowhere is left to complain to where stderr does not take it. */
+	if (write(STDERR_FILENO, line, len) < 0)
+		errno = saved_errno;
+	errno = saved_errno;
+}
+
+void csink_command_print_help(const struct csink_command *command)
+{
+	printf("Usage: countersink %s\n\n%c%s.\n\n", command->synopsis, command->help[0] - 'a' + 'A',
+	       command->help + 1);
+	csink_options_print_help(stdout, command->options, command->nr_options);
+	printf("\nMore: man countersink%s%s\n", command->nr_options ? "-" : "",
+	       command->nr_options ? command->name : "");
+}
+
+int csink_command_parse(struct csink_options *o, int argc, char **argv, int *status)
+{
+	const struct csink_command *command = csink_command_find(argv[0]);
+	int at = csink_options_parse(o, command->options, command->nr_options, argc, argv);
+
+	if (at < 0) {
+		csink_say("%s (see countersink help %s)", o->error, command->name);
+		*status = command->usage_status;
+		return -1;
+	}
+	if (!o->request)
+		return at;
+	if (o->request == CSINK_REQUEST_HELP)
+		csink_command_print_help(command);
+	else if (o->request == CSINK_REQUEST_VERSION)
+		printf("countersink %s\n", CSINK_VERSION);
+	else
+		csink_options_print_config(stdout, o);
+	if (fflush(stdout) || ferror(stdout)) {
+		csink_say("standard output: %s", strerror(errno));
+		*status = command->usage_status;
+	} else {
+		*status = CSINK_EXIT_OK;
+	}
+	return -1;
+}

@@ -1,0 +1,56 @@
+/*
+ * The table of commands: main() dispatches by it, and help, completion and the man page check read it.
+ */
+#ifndef CSINK_LAUNCHER_COMMANDS_H
+#define CSINK_LAUNCHER_COMMANDS_H
+
+#include <stdint.h>
+
+#include "launcher/options.h"
+
+/* Exit statuses of our own, as env(1) and timeout(1) have them; the command's own otherwise. */
+enum csink_exit {
+	CSINK_EXIT_OK = 0,
+	CSINK_EXIT_FAILED = 1,       /* of report and its like */
+	CSINK_EXIT_USAGE = 2,        /* of report and its like */
+	CSINK_EXIT_RUN_FAILED = 125, /* of run: the command was not started, by our own fault or yours */
+	CSINK_EXIT_NOT_EXECUTABLE = 126,
+	CSINK_EXIT_NOT_FOUND = 127,
+	CSINK_EXIT_SIGNAL = 128, /* + the signal that ended the command */
+};
+
+struct csink_command {
+	const char *name;
+	const char *synopsis; /* after "countersink ": operands and all */
+	const char *help;     /* one line */
+	int (*main)(int argc, char **argv);
+	const struct csink_option *options; /* may be NULL */
+	uint32_t nr_options;
+	int usage_status; /* for a wrong command line */
+};
+
+extern const struct csink_command csink_commands[];
+extern const uint32_t csink_nr_commands;
+
+/** The command of that name, or NULL. */
+const struct csink_command *csink_command_find(const char *name);
+
+/**
+ * Parse a command line by the table of the command named argv[0], and answer --help, --version and --print-config.
+ * Returns the index of the first operand; or -1, and *status is what to exit with (answered, or refused with a line on
+ * stderr).
+ */
+int csink_command_parse(struct csink_options *o, int argc, char **argv, int *status);
+
+/** Print a command's --help on stdout. */
+void csink_command_print_help(const struct csink_command *command);
+
+/** Say one line on stderr, "countersink: ..." with its newline, in one write. errno is kept. */
+__attribute__((format(printf, 1, 2))) void csink_say(const char *fmt, ...);
+
+int csink_cmd_run(int argc, char **argv);
+int csink_cmd_report(int argc, char **argv);
+int csink_cmd_completion(int argc, char **argv);
+int csink_cmd_help(int argc, char **argv);
+
+#endif

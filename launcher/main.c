@@ -1,0 +1,41 @@
+/* The entry: which command is it? The first word says; where it names none, it is the command line of `run`. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/commands.h"
+
+/*
+ * Started with a standard stream closed, our own files would land on its number, and what is meant for stderr in one of
+ * them. So fill the gaps; O_CLOEXEC gives the command its streams as closed as they were.
+ */
+static void fill_standard_streams(void)
+{
+	for (int fd = 0; fd <= 2; fd++) {
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+			open("/dev/null", (fd ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static char run[] = "run", help[] = "help";
+	const struct csink_command *command;
+
+	fill_standard_streams();
+	if (argc < 2) {
+		csink_say(
+			"no command given: countersink [OPTION]... [--] COMMAND [ARGUMENT]... (see countersink help)");
+		return CSINK_EXIT_RUN_FAILED;
+	}
+	command = csink_command_find(argv[1]);
+	if (command)
+		return command->main(argc - 1, argv + 1);
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+		argv[1] = help;
+		return csink_cmd_help(1, argv + 1);
+	}
+	argv[0] = run;
+	return csink_cmd_run(argc, argv);
+}

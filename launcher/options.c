@@ -1,0 +1,313 @@
+/* Options of the launcher's commands: see options.h. The texts for people (help, config) are in options_print.c. */
+#include "launcher/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "include/internal/base.h"
+#include "include/internal/nearest.h"
+
+const struct csink_option csink_run_options[CSINK_NR_RUN_OPTS] = {CSINK_RUN_OPTIONS(CSINK_OPTION_ROW)};
+const struct csink_option csink_report_options[CSINK_NR_REPORT_OPTS] = {CSINK_REPORT_OPTIONS(CSINK_OPTION_ROW)};
+
+const struct csink_request_option csink_request_options[CSINK_NR_REQUESTS] = {
+	[CSINK_REQUEST_HELP] = {"help", 'h', "print this help"},
+	[CSINK_REQUEST_VERSION] = {"version", 'V', "print the version"},
+	[CSINK_REQUEST_CONFIG] = {"print-config", 0, "print each value and where it comes from"},
+};
+
+_Static_assert(CSINK_NR_RUN_OPTS <= CSINK_MAX_OPTIONS, "struct csink_options has room for every table");
+
+void csink_option_name(const struct csink_option *opt, char *out)
+{
+	const char *id = opt->id;
+
+	for (; *id; id++)
+		*out++ = *id == '_' ? '-' : (char)tolower((unsigned char)*id);
+	*out = '\0';
+}
+
+void csink_option_twin(const struct csink_option *opt, char *out)
+{
+	snprintf(out, CSINK_OPTION_NAME, "%s%s", CSINK_ENV_PREFIX, opt->id);
+}
+
+int csink_bool_parse(const char *text)
+{
+	static const char *const words[][2] = {{"0", "1"}, {"no", "yes"}, {"false", "true"}, {"off", "on"}};
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(words); i++) {
+		for (int value = 0; value < 2; value++) {
+			if (!strcasecmp(text, words[i][value]))
+				return value;
+		}
+	}
+	return -EINVAL;
+}
+
+int csink_number_parse(const char *text, uint64_t *out)
+{
+	uint64_t value = 0;
+
+	if (!*text)
+		return -EINVAL;
+	for (; *text; text++) {
+		if (!isdigit((unsigned char)*text))
+			return -EINVAL;
+		if (value > (INT64_MAX - 9) / 10)
+			return -ERANGE;
+		value = value * 10 + (uint64_t)(*text - '0');
+	}
+	if (!value)
+		return -EINVAL;
+	*out = value;
+	return 0;
+}
+
+/* Is text one of the words of "a|b|c"? If not, offer them all to near. */
+static bool is_choice(const char *choices, const char *text, struct csink_nearest *near)
+{
+	size_t len = strlen(text);
+	const char *word = choices;
+	char name[CSINK_NEAREST_NAME];
+
+	csink_nearest_init(near, text, len);
+	while (word) {
+		const char *bar = strchr(word, '|');
+		size_t word_len = bar ? (size_t)(bar - word) : strlen(word);
+
+		if (word_len == len && !memcmp(word, text, len))
+			return true;
+		snprintf(name, sizeof(name), "%.*s", (int)word_len, word);
+		csink_nearest_offer(near, name);
+		word = bar ? bar + 1 : NULL;
+	}
+	return false;
+}
+
+/* Write the values "a|b|c" as "a, b, c". */
+static void print_choices(const char *choices, char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (; *choices && n + 3 < size; choices++) {
+		out[n++] = *choices == '|' ? ',' : *choices;
+		if (*choices == '|')
+			out[n++] = ' ';
+	}
+	out[n] = '\0';
+}
+
+/* Judge a value; where says whose it is ("option --frequency", "COUNTERSINK_FREQUENCY in the environment"). */
+static int check_value(struct csink_options *o, const struct csink_option *opt, const char *where, const char *text)
+{
+	struct csink_nearest near;
+	char hint[256], list[128];
+	uint64_t number;
+	int err;
+
+	if (opt->flags & CSINK_OPT_BOOL) {
+		if (csink_bool_parse(text) >= 0)
+			return 0;
+		snprintf(o->error, sizeof(o->error), "%s: '%.64s' is neither yes nor no: use 1 or 0", where, text);
+	} else if (opt->flags & CSINK_OPT_NUMBER) {
+		err = csink_number_parse(text, &number);
+		if (!err)
+			return 0;
+		snprintf(o->error, sizeof(o->error), "%s: '%.64s' is %s: give a whole number, 1 or more", where, text,
+			 err == -ERANGE ? "too large" : "no such number");
+	} else if (strchr(opt->arg, '|')) {
+		if (is_choice(opt->arg, text, &near))
+			return 0;
+		csink_nearest_print(&near, hint, sizeof(hint));
+		print_choices(opt->arg, list, sizeof(list));
+		snprintf(o->error, sizeof(o->error), "%s: '%.64s' is unknown%s (one of: %s)", where, text, hint, list);
+	} else {
+		if (*text)
+			return 0;
+		snprintf(o->error, sizeof(o->error), "%s: the value is empty", where);
+	}
+	return -EINVAL;
+}
+
+static int set_value(struct csink_options *o, uint32_t index, const char *text)
+{
+	char name[CSINK_OPTION_NAME], where[64];
+
+	if (!o->request) {
+		csink_option_name(&o->table[index], name);
+		snprintf(where, sizeof(where), "option --%s", name);
+		if (check_value(o, &o->table[index], where, text))
+			return -EINVAL;
+	}
+	o->values[index].text = text;
+	o->values[index].source = CSINK_FROM_OPTION;
+	return 0;
+}
+
+static void request(struct csink_options *o, enum csink_request what)
+{
+	if (!o->request)
+		o->request = what;
+}
+
+/* Nothing on the command line said it: the environment, else the default. */
+static int set_rest(struct csink_options *o)
+{
+	char twin[CSINK_OPTION_NAME], where[64];
+
+	for (uint32_t i = 0; i < o->nr; i++) {
+		const char *text;
+
+		if (o->values[i].source == CSINK_FROM_OPTION)
+			continue;
+		csink_option_twin(&o->table[i], twin);
+		text = getenv(twin);
+		if (!text || !*text) {
+			o->values[i].text = o->table[i].def;
+			continue;
+		}
+		o->values[i].text = text;
+		o->values[i].source = CSINK_FROM_ENVIRONMENT;
+		if (o->request == CSINK_REQUEST_HELP || o->request == CSINK_REQUEST_VERSION)
+			continue;
+		snprintf(where, sizeof(where), "%s in the environment", twin);
+		if (check_value(o, &o->table[i], where, text))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static int unknown_long(struct csink_options *o, const char *word, size_t len)
+{
+	struct csink_nearest near;
+	char name[CSINK_OPTION_NAME], hint[256];
+
+	csink_nearest_init(&near, word, len);
+	for (uint32_t i = 0; i < o->nr; i++) {
+		if (o->table[i].flags & CSINK_OPT_ENV_ONLY)
+			continue;
+		csink_option_name(&o->table[i], name);
+		csink_nearest_offer(&near, name);
+	}
+	for (int i = 1; i < CSINK_NR_REQUESTS; i++)
+		csink_nearest_offer(&near, csink_request_options[i].name);
+	csink_nearest_print(&near, hint, sizeof(hint));
+	snprintf(o->error, sizeof(o->error), "unknown option '--%.*s'%s", (int)CSINK_MIN(len, (size_t)64), word, hint);
+	return -EINVAL;
+}
+
+/* One "--name", "--name=value" or "--name value". Returns how many words it took, or -EINVAL. */
+static int parse_long(struct csink_options *o, int left, char **argv)
+{
+	const char *word = argv[0] + 2;
+	const char *equals = strchr(word, '=');
+	size_t len = equals ? (size_t)(equals - word) : strlen(word);
+	char name[CSINK_OPTION_NAME];
+
+	for (int i = 1; i < CSINK_NR_REQUESTS; i++) {
+		if (strlen(csink_request_options[i].name) == len && !memcmp(csink_request_options[i].name, word, len)) {
+			request(o, (enum csink_request)i);
+			return 1;
+		}
+	}
+	for (uint32_t i = 0; i < o->nr; i++) {
+		csink_option_name(&o->table[i], name);
+		if (o->table[i].flags & CSINK_OPT_ENV_ONLY || strlen(name) != len || memcmp(name, word, len))
+			continue;
+		if (equals)
+			return set_value(o, i, equals + 1) ? -EINVAL : 1;
+		if (o->table[i].flags & CSINK_OPT_BOOL)
+			return set_value(o, i, "1") ? -EINVAL : 1;
+		if (left > 1)
+			return set_value(o, i, argv[1]) ? -EINVAL : 2;
+		if (o->request)
+			return 1;
+		snprintf(o->error, sizeof(o->error), "option --%s needs a value: --%s=%s", name, name, o->table[i].arg);
+		return -EINVAL;
+	}
+	return unknown_long(o, word, len);
+}
+
+/* "-ovalue", "-o value", or several flags in one word. Returns how many words it took, or -EINVAL. */
+static int parse_short(struct csink_options *o, int left, char **argv)
+{
+	for (const char *c = argv[0] + 1; *c; c++) {
+		uint32_t i;
+		int r;
+
+		for (r = 1; r < CSINK_NR_REQUESTS; r++) {
+			if (csink_request_options[r].short_name == *c)
+				break;
+		}
+		if (r < CSINK_NR_REQUESTS) {
+			request(o, (enum csink_request)r);
+			continue;
+		}
+		for (i = 0; i < o->nr; i++) {
+			if (o->table[i].short_name == *c)
+				break;
+		}
+		if (i == o->nr) {
+			snprintf(o->error, sizeof(o->error), "unknown option '-%c'%s%.64s%s", *c,
+				 argv[0][2] ? " in '" : "", argv[0][2] ? argv[0] : "", argv[0][2] ? "'" : "");
+			return -EINVAL;
+		}
+		if (o->table[i].flags & CSINK_OPT_BOOL) {
+			set_value(o, i, "1");
+			continue;
+		}
+		if (c[1])
+			return set_value(o, i, c + 1) ? -EINVAL : 1;
+		if (left > 1)
+			return set_value(o, i, argv[1]) ? -EINVAL : 2;
+		if (o->request)
+			return 1;
+		snprintf(o->error, sizeof(o->error), "option -%c needs a value: -%c %s", *c, *c, o->table[i].arg);
+		return -EINVAL;
+	}
+	return 1;
+}
+
+int csink_options_parse(struct csink_options *o, const struct csink_option *table, uint32_t nr, int argc, char **argv)
+{
+	int at = 1;
+
+	memset(o, 0, sizeof(*o));
+	o->table = table;
+	o->nr = nr;
+	while (at < argc && argv[at][0] == '-' && argv[at][1]) {
+		int took;
+
+		if (!strcmp(argv[at], "--")) {
+			at++;
+			break;
+		}
+		took = argv[at][1] == '-' ? parse_long(o, argc - at, argv + at) : parse_short(o, argc - at, argv + at);
+		if (took < 0)
+			return took;
+		at += took;
+	}
+	return set_rest(o) ? -EINVAL : at;
+}
+
+const char *csink_options_text(const struct csink_options *o, uint32_t index)
+{
+	return o->values[index].text;
+}
+
+bool csink_options_bool(const struct csink_options *o, uint32_t index)
+{
+	return csink_bool_parse(o->values[index].text) == 1;
+}
+
+uint64_t csink_options_number(const struct csink_options *o, uint32_t index)
+{
+	uint64_t value = 0;
+
+	csink_number_parse(o->values[index].text, &value);
+	return value;
+}

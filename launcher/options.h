@@ -1,0 +1,105 @@
+/*
+ * Options of the launcher's commands: tables, parsing, and the texts that derive from the tables.
+ *
+ * A value comes from the command line, else from the environment twin (COUNTERSINK_ and the identifier), else from the
+ * default. An empty value in the environment counts as unset. Nothing here prints or exits; texts go into buffers or to
+ * the stream that the caller gives.
+ */
+#ifndef CSINK_LAUNCHER_OPTIONS_H
+#define CSINK_LAUNCHER_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "include/internal/options.h"
+
+struct csink_option {
+	const char *id; /* "NO_REPORT": the long name and the twin derive from it */
+	int short_name; /* 0: none */
+	const char *arg;
+	const char *def;
+	unsigned int flags; /* enum csink_opt_flags */
+	const char *help;
+};
+
+/* The row of a table: used with the X-macros that list options. */
+#define CSINK_OPTION_ROW(id, sh, arg, def, flags, help) {#id, sh, arg, def, flags, help},
+
+/* Of `report`: it reads a profile and nothing is injected. */
+#define CSINK_REPORT_OPTIONS(X) X(ALL, 'a', "", "0", CSINK_OPT_BOOL, "report every function, not the first 25")
+
+enum csink_report_opt {
+#define X(id, sh, arg, def, flags, help) CSINK_REPORT_OPT_##id,
+	CSINK_REPORT_OPTIONS(X)
+#undef X
+		CSINK_NR_REPORT_OPTS
+};
+
+extern const struct csink_option csink_run_options[CSINK_NR_RUN_OPTS];
+extern const struct csink_option csink_report_options[CSINK_NR_REPORT_OPTS];
+
+/* What every command takes, without a twin. */
+enum csink_request {
+	CSINK_REQUEST_NONE,
+	CSINK_REQUEST_HELP,    /* -h, --help */
+	CSINK_REQUEST_VERSION, /* -V, --version */
+	CSINK_REQUEST_CONFIG,  /* --print-config */
+	CSINK_NR_REQUESTS
+};
+
+struct csink_request_option {
+	const char *name;
+	int short_name;
+	const char *help;
+};
+extern const struct csink_request_option csink_request_options[CSINK_NR_REQUESTS]; /* [0] is empty */
+
+enum csink_option_source { CSINK_FROM_DEFAULT, CSINK_FROM_ENVIRONMENT, CSINK_FROM_OPTION };
+
+#define CSINK_MAX_OPTIONS 32
+#define CSINK_OPTION_NAME 32 /* room for a long name, and for a twin's */
+
+struct csink_options {
+	const struct csink_option *table;
+	uint32_t nr;
+	enum csink_request request; /* the first one that was asked for */
+	struct csink_option_value {
+		const char *text; /* never NULL; points into argv, the environment or the table */
+		enum csink_option_source source;
+	} values[CSINK_MAX_OPTIONS];
+	char error[512]; /* on failure: one line: what, why, what to do */
+};
+
+/** The long name, "no-report", and the twin, "COUNTERSINK_NO_REPORT"; out has room for CSINK_OPTION_NAME. */
+void csink_option_name(const struct csink_option *opt, char *out);
+void csink_option_twin(const struct csink_option *opt, char *out);
+
+/**
+ * Parse a command line and the environment.
+ * @argv  argv[0] is the command's own name and is skipped. Options end at "--" (skipped) or at the first word that is
+ *        not one.
+ * Returns the index of the first operand (argc if there is none), or -EINVAL and o->error. Once a request (--help ...)
+ * is met, the values of the rest are no longer judged, so that help is never refused.
+ */
+int csink_options_parse(struct csink_options *o, const struct csink_option *table, uint32_t nr, int argc, char **argv);
+
+/** The value of the option with that index in the table; a boolean as such; a number as such (0 where it is empty). */
+const char *csink_options_text(const struct csink_options *o, uint32_t index);
+bool csink_options_bool(const struct csink_options *o, uint32_t index);
+uint64_t csink_options_number(const struct csink_options *o, uint32_t index);
+
+/** Read a boolean: 1/0, yes/no, true/false, on/off, in any case. Returns 1, 0 or -EINVAL. */
+int csink_bool_parse(const char *text);
+
+/** Read a whole number from 1 to 2^63 - 1, digits only. Returns 0 or -EINVAL, -ERANGE. */
+int csink_number_parse(const char *text, uint64_t *out);
+
+/** Print the rows of --help for a table, wrapped to 80 columns. */
+void csink_options_print_help(FILE *out, const struct csink_option *table, uint32_t nr);
+
+/** Print each value and its source (--print-config), one line each. */
+void csink_options_print_config(FILE *out, const struct csink_options *o);
+
+#endif
