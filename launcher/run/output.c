@@ -1,0 +1,163 @@
+/* Where the profile goes: see output.h. */
+#include "launcher/run/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+
+const char *csink_output_rank(void)
+{
+	static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(names); i++) {
+		const char *rank = getenv(names[i]);
+
+		if (rank && *rank)
+			return rank;
+	}
+	return "0";
+}
+
+static const char *last_component(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* What a letter stands for; NULL if for nothing. */
+static const char *value_of(char letter, const struct csink_output_names *names, char *number, size_t size)
+{
+	switch (letter) {
+	case 'p':
+		snprintf(number, size, "%d", names->pid);
+		return number;
+	case 'h':
+		return names->host;
+	case 'c':
+		return last_component(names->command);
+	case 'r':
+		return names->rank;
+	case '%':
+		return "%";
+	default:
+		return NULL;
+	}
+}
+
+int csink_output_expand(const char *template, const struct csink_output_names *names, char *out, size_t size, char *why,
+			size_t why_size)
+{
+	size_t n = 0;
+
+	if (!*template) {
+		snprintf(why, why_size, "the path is empty");
+		return -EINVAL;
+	}
+	for (const char *c = template; *c; c++) {
+		char literal[2] = {*c, 0}, number[16];
+		const char *value = literal;
+
+		if (*c == '%') {
+			value = value_of(*++c, names, number, sizeof(number));
+			if (!value) {
+				snprintf(why, why_size,
+					 "'%%%.1s' means nothing: %%p pid, %%h host, %%c command, %%r rank, "
+					 "%%%% a percent sign",
+					 c);
+				return -EINVAL;
+			}
+		}
+		for (; *value && n + 1 < size; value++)
+			out[n++] = value != literal && *value == '/' ? '_' : *value;
+		if (*value) {
+			snprintf(why, why_size, "the path is too long");
+			return -ENAMETOOLONG;
+		}
+	}
+	out[n] = '\0';
+	return 0;
+}
+
+static int check_folder(const char *folder, char *why, size_t why_size)
+{
+	struct statvfs fs;
+	struct stat st;
+
+	if (stat(folder, &st)) {
+		snprintf(why, why_size, "no such folder: %s (%s)", folder, strerror(errno));
+		return -errno;
+	}
+	if (!S_ISDIR(st.st_mode)) {
+		snprintf(why, why_size, "%s is no folder", folder);
+		return -ENOTDIR;
+	}
+	if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS)) {
+		snprintf(why, why_size, "%s: %s", folder,
+			 errno == EACCES ? "not writable for this user" : strerror(errno));
+		return -errno;
+	}
+	if (!statvfs(folder, &fs) && fs.f_blocks && !fs.f_bavail) {
+		snprintf(why, why_size, "%s: no space left on the device", folder);
+		return -ENOSPC;
+	}
+	return 0;
+}
+
+int csink_output_check(const char *path, char *why, size_t why_size)
+{
+	char folder[PATH_MAX];
+	const char *name = last_component(path);
+	struct stat st;
+
+	if (!stat(path, &st)) {
+		if (S_ISDIR(st.st_mode)) {
+			snprintf(why, why_size, "%s is a folder: name a file in it", path);
+			return -EISDIR;
+		}
+		if (!S_ISREG(st.st_mode)) { /* a device, a pipe: written to as it is */
+			if (!faccessat(AT_FDCWD, path, W_OK, AT_EACCESS))
+				return 0;
+			snprintf(why, why_size, "%s: %s", path, strerror(errno));
+			return -errno;
+		}
+	}
+	if (!*name) {
+		snprintf(why, why_size, "%s names a folder: name a file in it", path);
+		return -EISDIR;
+	}
+	snprintf(folder, sizeof(folder), "%.*s", (int)(name - path), path);
+	return check_folder(name == path ? "." : folder, why, why_size);
+}
+
+int csink_output_fallback(const char *path, uint32_t index, char *out, size_t size)
+{
+	const char *tmp = getenv("TMPDIR"), *home = getenv("HOME");
+	const struct passwd *pw;
+	const char *places[3];
+	uint32_t nr = 0;
+
+	if (tmp && *tmp == '/')
+		places[nr++] = tmp;
+	places[nr++] = "/tmp";
+	if (!home || *home != '/') {
+		pw = getpwuid(geteuid());
+		home = pw ? pw->pw_dir : NULL;
+	}
+	if (home && *home == '/')
+		places[nr++] = home;
+	if (index >= nr)
+		return -ENOENT;
+	path = last_component(path);
+	snprintf(out, size, "%s/%s", places[index], *path ? path : "countersink.pb.gz");
+	return 0;
+}
