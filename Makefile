@@ -20,6 +20,19 @@ B       := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 # ---- what is built ---------------------------------------------------------------------------------------------------
 # Shared by the library and the launcher: no constructor, nothing interposed.
 CORE_SRCS := \
+	preload/counters/event.c \
+	preload/counters/event_auto.c \
+	preload/counters/event_bind.c \
+	preload/counters/event_modifier.c \
+	preload/counters/event_names.c \
+	preload/counters/event_pmu.c \
+	preload/counters/event_print.c \
+	preload/counters/event_trace.c \
+	preload/counters/explain.c \
+	preload/counters/explain_system.c \
+	preload/counters/nearest.c \
+	preload/counters/pfm.c \
+	preload/counters/sysfs.c \
 
 # What else lives in the target: sampling, recording, interposed calls.
 LIB_SRCS := \
@@ -31,6 +44,11 @@ LIB_SRCS := \
 LAUNCHER_SRCS := \
 	launcher/profile/profile.c \
 	launcher/profile/recording_read.c \
+	launcher/profile/symbols.c \
+	launcher/profile/symbols_dwarf.c \
+	launcher/profile/symbols_elf.c \
+	launcher/profile/symbols_name.c \
+	launcher/profile/symbols_scan.c \
 
 # tests/unit/test_NAME.c, each a TAP program.
 UNIT_TESTS := \
