@@ -33,9 +33,31 @@ CORE_SRCS := \
 	preload/counters/nearest.c \
 	preload/counters/pfm.c \
 	preload/counters/sysfs.c \
+	preload/record/output_path.c \
+	preload/record/run_dir.c \
 
 # What else lives in the target: sampling, recording, interposed calls.
 LIB_SRCS := \
+	preload/counters/engine.c \
+	preload/counters/engine_timer.c \
+	preload/counters/group.c \
+	preload/inject/config.c \
+	preload/inject/env.c \
+	preload/inject/exec.c \
+	preload/inject/exit.c \
+	preload/inject/finish.c \
+	preload/inject/image.c \
+	preload/inject/signals.c \
+	preload/inject/threads.c \
+	preload/record/recording.c \
+	preload/record/stacks.c \
+	preload/sample/housekeeping.c \
+	preload/sample/modules.c \
+	preload/sample/modules_scan.c \
+	preload/sample/process.c \
+	preload/sample/sample.c \
+	preload/sample/thread.c \
+	preload/sample/unwind.c \
 	preload/sample/safe_load.c \
 	preload/sample/unwind_fp.c \
 	preload/sample/got_patch.c \

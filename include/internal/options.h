@@ -45,9 +45,12 @@ enum csink_opt {
 #define CSINK_ENV_PREFIX "COUNTERSINK_"
 /* Set by the launcher for the library, never by people: the run folder that recordings go to. */
 #define CSINK_ENV_RUN_DIR CSINK_ENV_PREFIX "RUN_DIR"
+/* Set by the library for its own children where there is no launcher: the pid that makes the profile of them all. */
+#define CSINK_ENV_RUN_OWNER CSINK_ENV_PREFIX "RUN_OWNER"
 /* The library's own default output, when there is no launcher. */
 #define CSINK_LIB_DEFAULT_OUTPUT "countersink.%p.pb.gz"
 
+/* As a number: what CSINK_OPT_FREQUENCY says in words. */
 #define CSINK_DEFAULT_FREQUENCY 997
 
 #endif

@@ -10,7 +10,7 @@
  * in order (nr_blocks says how many, the header's own included). An extent is one or more blocks and begins with a
  * csink_rec_extent. A DATA extent holds entries, back to back, each written by one thread at a time: size and type are
  * stored last, with one release store of the entry's first eight bytes. So a reader walks an extent until the first
- * entry whose head is zero, then goes on to the next extent. INDEX extents are private to the writer and skipped.
+ * entry whose head is zero, then goes on to the next extent.
  *
  * References between entries are offsets from the file's start in units of 8 bytes (csink_ref_t); 0 is "none".
  * All integers are the machine's own byte order. The reader trusts nothing: it checks every size, count and reference.
@@ -124,7 +124,7 @@ struct csink_rec_header {
 	char cmdline[1024]; /* arguments, each ended by NUL, cut to size */
 };
 
-enum csink_extent_kind { CSINK_EXTENT_DATA = 0xda7a, CSINK_EXTENT_INDEX = 0x1d35 };
+enum csink_extent_kind { CSINK_EXTENT_DATA = 0xda7a };
 
 struct csink_rec_extent {
 	uint32_t kind;      /* enum csink_extent_kind; 0: handed out, never used */

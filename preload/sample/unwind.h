@@ -56,6 +56,12 @@ static inline uint64_t csink_context_pc(const ucontext_t *uc)
 #endif
 }
 
+/** "none", "fp", "libunwind", "dwarf". Context: any. */
+const char *csink_unwind_name(enum csink_unwind unwind);
+
+/** The method of a name, -EINVAL if there is none; "auto" is CSINK_NR_UNWINDS. Context: any. */
+int csink_unwind_parse(const char *name);
+
 /** Walk by frame pointers, with sanity limits. Context: signal. */
 void csink_walk_fp(struct csink_walk *walk, const ucontext_t *uc);
 

@@ -1,0 +1,230 @@
+#include "preload/counters/engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "preload/counters/engine_timer.h"
+#include "preload/sample/process.h"
+#include "preload/sample/thread.h"
+
+static const char *const names[CSINK_NR_ENGINES] = {
+	[CSINK_ENGINE_NONE] = "none",
+	[CSINK_ENGINE_SIGTRAP] = "sigtrap",
+	[CSINK_ENGINE_SIGNAL] = "signal",
+	[CSINK_ENGINE_TIMER] = "timer",
+};
+
+const char *csink_engine_name(enum csink_engine engine)
+{
+	return engine < CSINK_NR_ENGINES ? names[engine] : "unknown";
+}
+
+int csink_engine_parse(const char *name)
+{
+	if (!strcmp(name, "auto"))
+		return CSINK_NR_ENGINES;
+	for (int i = 0; i < CSINK_NR_ENGINES; i++)
+		if (!strcmp(name, names[i]))
+			return i;
+	return -EINVAL;
+}
+
+/* A real-time signal that nobody uses yet, from the top: programs and libraries take them from the bottom. */
+static int free_signal(void)
+{
+	for (int signo = SIGRTMAX - 2; signo > SIGRTMIN; signo--) {
+		struct sigaction now;
+
+		if (sigaction(signo, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+			return signo;
+	}
+	return -EBUSY;
+}
+
+/* A debugger keeps SIGTRAP for itself. */
+static bool is_traced(void)
+{
+	char buf[1024], *at;
+	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, buf, sizeof(buf) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	buf[n > 0 ? n : 0] = 0;
+	at = strstr(buf, "TracerPid:");
+	return at && atoi(at + 10) != 0;
+}
+
+static int open_group(struct csink_thread *thread, enum csink_engine engine, uint32_t *failed)
+{
+	struct csink_process *process = &csink_process;
+
+	return csink_group_open(&thread->group, process->events, process->nr_events,
+				engine == CSINK_ENGINE_SIGTRAP ? CSINK_GROUP_SIGTRAP : CSINK_GROUP_SETSIG, process->signo,
+				failed);
+}
+
+static int open_timer(struct csink_thread *thread)
+{
+	int err;
+
+	if (!csink_process.timer_signo) {
+		int signo = free_signal();
+
+		err = signo < 0 ? signo : csink_process.install_signal(signo);
+		if (err)
+			return err;
+		csink_process.timer_signo = signo;
+	}
+	err = csink_cputimer_open(&thread->timer, csink_process.timer_signo, csink_process.period_ns, &csink_process);
+	if (!err)
+		thread->engine = CSINK_ENGINE_TIMER;
+	return err;
+}
+
+/* ---- the choice, once, in the main thread ------------------------------------------------------------------------ */
+
+static void refuse_event(struct csink_thread *thread, uint32_t i, int err)
+{
+	csink_process.events[i].rec.flags |= CSINK_EVENT_REFUSED;
+	csink_process.rec.header->events[i].flags |= CSINK_EVENT_REFUSED;
+	csink_recording_note(&csink_process.rec, &thread->writer, 1, "event %s could not be opened (%s): not counted",
+			     csink_process.events[i].rec.name, strerror(-err));
+}
+
+static void leave_kernel_out(void)
+{
+	for (uint32_t i = 0; i < csink_process.nr_events; i++) {
+		csink_event_set_user_only(&csink_process.events[i]);
+		csink_process.rec.header->events[i].flags |= CSINK_EVENT_USER_ONLY;
+	}
+}
+
+/* Open the group, giving up what the kernel refuses: its own side first (paranoid 2), then single counters. */
+static int try_perf(struct csink_thread *thread, enum csink_engine engine)
+{
+	uint32_t failed = 0;
+	int err = csink_process.signo < 0 ? csink_process.signo : csink_process.install_signal(csink_process.signo);
+
+	while (!err) {
+		err = open_group(thread, engine, &failed);
+		if (!err) {
+			thread->engine = engine;
+			return 0;
+		}
+		if (err == -EACCES && !(csink_process.events[0].rec.flags & CSINK_EVENT_USER_ONLY))
+			leave_kernel_out();
+		else if (failed && err != -EMFILE && err != -EPERM)
+			refuse_event(thread, failed, err);
+		else
+			return err;
+		err = 0;
+	}
+	return err;
+}
+
+static int try_engine(struct csink_thread *thread, enum csink_engine engine)
+{
+	switch (engine) {
+	case CSINK_ENGINE_SIGTRAP:
+		csink_process.signo = SIGTRAP;
+		return try_perf(thread, engine);
+	case CSINK_ENGINE_SIGNAL:
+		csink_process.signo = free_signal();
+		return try_perf(thread, engine);
+	case CSINK_ENGINE_TIMER:
+		/* CPU time is all it can weigh. */
+		for (uint32_t i = 0; i < csink_process.nr_events; i++)
+			if (i != csink_process.cpu_event && !(csink_process.events[i].rec.flags & CSINK_EVENT_REFUSED))
+				refuse_event(thread, i, -ENOSYS);
+		return open_timer(thread);
+	default:
+		return 0;
+	}
+}
+
+static int choose(struct csink_thread *thread)
+{
+	struct csink_rec_header *header = csink_process.rec.header;
+	int first = csink_process.wanted_engine, last = first, err = -ENOSYS;
+	char *why = header->engine_reason;
+	size_t used = 0, size = sizeof(header->engine_reason);
+
+	if (first == CSINK_NR_ENGINES) {
+		first = CSINK_ENGINE_SIGTRAP;
+		last = CSINK_ENGINE_TIMER;
+		if (is_traced()) {
+			first = CSINK_ENGINE_SIGNAL;
+			used = (size_t)snprintf(why, size, "sigtrap: a debugger owns SIGTRAP");
+		}
+	} else {
+		used = (size_t)snprintf(why, size, "as asked");
+	}
+	for (int engine = first; engine <= last; engine++) {
+		err = try_engine(thread, (enum csink_engine)engine);
+		if (!err) {
+			csink_process.engine = (enum csink_engine)engine;
+			break;
+		}
+		if (used < size)
+			used += (size_t)snprintf(why + used, size - used, "%s%s: %s", used ? "; " : "", names[engine],
+						 strerror(-err));
+	}
+	header->engine = csink_process.engine;
+	return err;
+}
+
+int csink_engine_open(struct csink_thread *thread)
+{
+	uint32_t failed;
+	int err;
+
+	thread->engine = CSINK_ENGINE_NONE;
+	if (!csink_process.engine_decided) {
+		csink_process.engine_decided = true;
+		return choose(thread);
+	}
+	switch (csink_process.engine) {
+	case CSINK_ENGINE_SIGTRAP:
+	case CSINK_ENGINE_SIGNAL:
+		err = open_group(thread, csink_process.engine, &failed);
+		if (!err)
+			thread->engine = csink_process.engine;
+		return err ? open_timer(thread) : 0;
+	case CSINK_ENGINE_TIMER:
+		return open_timer(thread);
+	default:
+		return 0;
+	}
+}
+
+void csink_engine_pause(struct csink_thread *thread)
+{
+	if (thread->engine == CSINK_ENGINE_TIMER)
+		csink_cputimer_pause(thread->timer);
+	else if (thread->engine != CSINK_ENGINE_NONE)
+		csink_group_pause();
+}
+
+void csink_engine_resume(struct csink_thread *thread)
+{
+	if (thread->engine == CSINK_ENGINE_TIMER)
+		csink_cputimer_resume(thread->timer, csink_process.period_ns);
+	else if (thread->engine != CSINK_ENGINE_NONE)
+		csink_group_resume();
+}
+
+void csink_engine_close(struct csink_thread *thread)
+{
+	if (thread->engine == CSINK_ENGINE_TIMER)
+		csink_cputimer_close(thread->timer);
+	else if (thread->engine != CSINK_ENGINE_NONE)
+		csink_group_close(&thread->group);
+	thread->engine = CSINK_ENGINE_NONE;
+}

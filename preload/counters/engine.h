@@ -1,0 +1,36 @@
+/*
+ * The engines: how a thread's samples are raised. Chosen once for the process, in the main thread, best first; a thread
+ * that cannot have it (fds, locked memory) makes do with the timer engine.
+ */
+#ifndef CSINK_COUNTERS_ENGINE_H
+#define CSINK_COUNTERS_ENGINE_H
+
+#include <stddef.h>
+
+#include "include/internal/recording.h"
+
+struct csink_thread;
+
+/** "sigtrap", "signal", "timer", "none". */
+const char *csink_engine_name(enum csink_engine engine);
+
+/** The engine of a name, -EINVAL if there is none; "auto" is CSINK_NR_ENGINES. Context: any. */
+int csink_engine_parse(const char *name);
+
+/**
+ * Open the process's engine for the calling thread, whose state is csink_self.
+ * The first call, in the main thread, chooses it: csink_process.wanted_engine, or the best that opens here. It sets
+ * csink_process's engine, signals and (where the kernel must be left out) event flags, and writes the choice with its
+ * reason to the recording's header. A later thread that cannot have the process's engine gets the timer engine.
+ * Returns 0 or -errno of the last engine tried; thread->engine says what it has. Context: thread.
+ */
+int csink_engine_open(struct csink_thread *thread);
+
+/** Free what the calling thread's engine holds; after csink_engine_pause. Context: thread. */
+void csink_engine_close(struct csink_thread *thread);
+
+/** Stop and resume the calling thread's samples; nothing is pending after a pause. Context: thread. */
+void csink_engine_pause(struct csink_thread *thread);
+void csink_engine_resume(struct csink_thread *thread);
+
+#endif

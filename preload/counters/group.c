@@ -1,0 +1,201 @@
+#include "preload/counters/group.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+
+static void leader_attr(struct perf_event_attr *attr, enum csink_group_signal how)
+{
+	attr->disabled = 1;
+	attr->sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_READ;
+	attr->read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	attr->wakeup_events = 1;
+	if (how == CSINK_GROUP_SIGTRAP) {
+		attr->sigtrap = 1;
+		attr->remove_on_exec = 1;
+		attr->sig_data = CSINK_GROUP_SIG_DATA;
+	}
+}
+
+static int open_one(const struct csink_event_spec *spec, int leader_fd, enum csink_group_signal how)
+{
+	struct perf_event_attr attr = spec->attr;
+
+	attr.use_clockid = 1;
+	attr.clockid = CLOCK_MONOTONIC;
+	if (leader_fd < 0) {
+		leader_attr(&attr, how);
+	} else {
+		attr.sample_period = 0;
+		attr.freq = 0;
+		attr.pinned = 0;
+		attr.exclusive = 0;
+		attr.precise_ip = 0;
+	}
+	return csink_perf_open(&attr, 0, -1, leader_fd, PERF_FLAG_FD_CLOEXEC);
+}
+
+static int map_one(struct csink_group *group, uint32_t i, int fd, size_t page)
+{
+	size_t bytes = i ? page : 2 * page;
+	void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (map == MAP_FAILED)
+		return -errno;
+	group->pages[i] = map;
+	return 0;
+}
+
+static int send_signal(int fd, int signo)
+{
+	struct f_owner_ex owner = {F_OWNER_TID, gettid()};
+
+	/* The signal outlives the fd: the kernel keeps it with the open file, and the mapping keeps the file. */
+	if (fcntl(fd, F_SETSIG, signo) < 0 || fcntl(fd, F_SETOWN_EX, &owner) < 0 ||
+	    fcntl(fd, F_SETFL, O_ASYNC | O_NONBLOCK) < 0)
+		return -errno;
+	return 0;
+}
+
+int csink_group_open(struct csink_group *group, const struct csink_event_spec *events, uint32_t nr,
+		     enum csink_group_signal how, int signo, uint32_t *failed)
+{
+	size_t page = getauxval(AT_PAGESZ);
+	int fds[CSINK_MAX_EVENTS], saved = errno, err = 0;
+	uint32_t i;
+
+	memset(group, 0, sizeof(*group));
+	group->mask = page - 1;
+	group->nr = nr;
+	for (i = 0; i < CSINK_MAX_EVENTS; i++)
+		fds[i] = -1;
+	for (i = 0; i < nr && !err; i++) {
+		if (events[i].rec.flags & CSINK_EVENT_REFUSED)
+			continue;
+		*failed = i;
+		fds[i] = open_one(&events[i], i ? fds[0] : -1, how);
+		err = fds[i] < 0 ? fds[i] : map_one(group, i, fds[i], page);
+	}
+	if (!err && how == CSINK_GROUP_SETSIG)
+		err = send_signal(fds[0], signo);
+	if (!err && ioctl(fds[0], PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP) < 0)
+		err = -errno;
+	for (i = 0; i < nr; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	if (err)
+		csink_group_close(group);
+	errno = saved;
+	return err;
+}
+
+void csink_group_close(struct csink_group *group)
+{
+	size_t page = group->mask + 1;
+
+	for (uint32_t i = group->nr; i-- > 0;) {
+		if (group->pages[i])
+			munmap(group->pages[i], i ? page : 2 * page);
+		group->pages[i] = NULL;
+	}
+}
+
+void csink_group_pause(void)
+{
+	int saved = errno;
+
+	prctl(PR_TASK_PERF_EVENTS_DISABLE, 0, 0, 0, 0);
+	errno = saved;
+}
+
+void csink_group_resume(void)
+{
+	int saved = errno;
+
+	prctl(PR_TASK_PERF_EVENTS_ENABLE, 0, 0, 0, 0);
+	errno = saved;
+}
+
+/* A word of the ring, which wraps. Records are multiples of eight bytes and so never split a word. */
+static inline uint64_t ring_word(const struct csink_group *group, uint64_t at)
+{
+	const char *ring = (const char *)group->pages[0] + group->mask + 1;
+
+	return *(const volatile uint64_t *)(ring + (at & group->mask));
+}
+
+/* PERF_SAMPLE_TIME | PERF_SAMPLE_READ with PERF_FORMAT_GROUP: time, nr, enabled, running, values of the open events. */
+static void read_sample(const struct csink_group *group, uint64_t at, struct csink_group_read *out)
+{
+	out->time_ns = ring_word(group, at);
+	out->enabled_ns = ring_word(group, at + 16);
+	out->running_ns = ring_word(group, at + 24);
+	at += 32;
+	for (uint32_t i = 0; i < group->nr; i++) {
+		if (!group->pages[i])
+			continue;
+		out->counts[i] = ring_word(group, at);
+		at += 8;
+	}
+}
+
+bool csink_group_drain(struct csink_group *group, struct csink_group_read *out)
+{
+	struct perf_event_mmap_page *page = group->pages[0];
+	uint64_t head, tail, latest = 0;
+
+	memset(out, 0, sizeof(*out));
+	if (!page)
+		return false;
+	/* Acquire pairs with the kernel's store of data_head: the records below it are whole. */
+	head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+	tail = page->data_tail;
+	while (tail < head) {
+		uint64_t word = ring_word(group, tail);
+		uint32_t type = (uint32_t)word, bytes = (uint32_t)(word >> 48);
+
+		if (bytes < 8) /* never from a kernel; do not loop on it */
+			break;
+		if (type == PERF_RECORD_SAMPLE) {
+			out->nr_overflows++;
+			latest = tail + 8;
+		} else if (type == PERF_RECORD_LOST) {
+			out->lost += ring_word(group, tail + 16);
+		} else if (type == PERF_RECORD_THROTTLE) {
+			out->throttled++;
+		}
+		tail += bytes;
+	}
+	if (latest)
+		read_sample(group, latest, out);
+	/* Release: our reads are done before the kernel may write there again. */
+	__atomic_store_n(&page->data_tail, head, __ATOMIC_RELEASE);
+	return latest != 0;
+}
+
+uint64_t csink_group_page_count(const struct csink_group *group, uint32_t event)
+{
+	const volatile struct perf_event_mmap_page *page = group->pages[event];
+	uint64_t count;
+	uint32_t seq;
+
+	if (!page)
+		return 0;
+	do {
+		seq = page->lock;
+		atomic_thread_fence(memory_order_acquire);
+		count = (uint64_t)page->offset;
+		atomic_thread_fence(memory_order_acquire);
+	} while (page->lock != seq);
+	return count;
+}

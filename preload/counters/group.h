@@ -1,0 +1,68 @@
+/*
+ * One thread's counters: a perf group whose leader samples, with a one-page ring, and no fd left open. The mapping keeps
+ * the events alive; the fds are closed before the program can see them.
+ *
+ * Opened, paused and closed by the thread itself; the ring is read by the thread's own signal handler.
+ */
+#ifndef CSINK_COUNTERS_GROUP_H
+#define CSINK_COUNTERS_GROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "include/internal/event.h"
+
+struct perf_event_mmap_page;
+
+struct csink_group {
+	struct perf_event_mmap_page *pages[CSINK_MAX_EVENTS]; /* user pages; [0] has the ring behind it; NULL: not open */
+	uint64_t mask;                                        /* of the ring's offsets */
+	uint32_t nr;
+};
+
+enum csink_group_signal {
+	CSINK_GROUP_SIGTRAP, /* attr.sigtrap */
+	CSINK_GROUP_SETSIG,  /* F_SETSIG to the opening thread */
+};
+
+/* What the ring said since it was last read. */
+struct csink_group_read {
+	uint64_t nr_overflows;
+	uint64_t lost;      /* records the kernel dropped */
+	uint64_t throttled; /* times the kernel stopped the event for a while */
+	uint64_t time_ns;   /* CLOCK_MONOTONIC of the latest overflow */
+	uint64_t enabled_ns, running_ns;
+	uint64_t counts[CSINK_MAX_EVENTS]; /* at the latest overflow, as counted (not scaled) */
+};
+
+/** sig_data of our events, to tell our SIGTRAP from another's. */
+#define CSINK_GROUP_SIG_DATA 0x636e6b73696e6bULL
+
+/**
+ * Open and enable the calling thread's group.
+ * @events  [0] leads; those flagged REFUSED are left out (their counts read 0).
+ * @failed  set on error to the index of the event that could not be opened.
+ * @signo   for SETSIG.
+ * Returns 0 or -errno of perf_event_open, mmap (-EPERM: the mlock limit) or fcntl; nothing stays open on error.
+ * Context: thread.
+ */
+int csink_group_open(struct csink_group *group, const struct csink_event_spec *events, uint32_t nr,
+		     enum csink_group_signal how, int signo, uint32_t *failed);
+
+/** Unmap, which frees the events. Context: thread, after csink_group_pause. */
+void csink_group_close(struct csink_group *group);
+
+/**
+ * Stop or go on with this thread's own events, without an fd. What was pending has been delivered when pause returns.
+ * Both reach events that the program itself opened in this thread, too. Context: thread.
+ */
+void csink_group_pause(void);
+void csink_group_resume(void);
+
+/** Read what the ring holds. Returns false if it held no overflow. Context: signal. No syscall. */
+bool csink_group_drain(struct csink_group *group, struct csink_group_read *out);
+
+/** Count of one event as its user page has it: exact when the thread was last switched out. Context: thread. */
+uint64_t csink_group_page_count(const struct csink_group *group, uint32_t event);
+
+#endif

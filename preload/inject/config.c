@@ -1,0 +1,102 @@
+#include "preload/inject/config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/options.h"
+#include "preload/counters/engine.h"
+#include "preload/sample/unwind.h"
+
+struct csink_config csink_config;
+
+static const char *const variables[] = {
+#define X(id, sh, arg, def, flags, help) [CSINK_OPT_##id] = CSINK_ENV_PREFIX #id,
+	CSINK_RUN_OPTIONS(X)
+#undef X
+};
+
+static const char *const defaults[] = {
+#define X(id, sh, arg, def, flags, help) [CSINK_OPT_##id] = def,
+	CSINK_RUN_OPTIONS(X)
+#undef X
+};
+
+static const char *value_of(enum csink_opt opt)
+{
+	const char *value = getenv(variables[opt]);
+
+	return value && *value ? value : defaults[opt];
+}
+
+static void complain(enum csink_opt opt, const char *want)
+{
+	snprintf(csink_config.bad, sizeof(csink_config.bad), "%s=%s: %s; using %s", variables[opt], value_of(opt), want,
+		 *defaults[opt] ? defaults[opt] : "none");
+}
+
+static uint64_t number_of(enum csink_opt opt, uint64_t otherwise)
+{
+	const char *value = value_of(opt);
+	char *end;
+	unsigned long long n;
+
+	if (!*value)
+		return otherwise;
+	errno = 0;
+	n = strtoull(value, &end, 10);
+	if (*value < '0' || *value > '9' || *end || errno || n == 0) {
+		complain(opt, "not a number above 0");
+		return otherwise;
+	}
+	return n;
+}
+
+static bool flag_of(enum csink_opt opt)
+{
+	const char *value = value_of(opt);
+
+	return !strcmp(value, "1") || !strcmp(value, "yes") || !strcmp(value, "true") || !strcmp(value, "on");
+}
+
+static int name_of(enum csink_opt opt, int (*parse)(const char *name))
+{
+	int n = parse(value_of(opt));
+
+	if (n < 0) {
+		complain(opt, "no such name");
+		n = parse(defaults[opt]);
+	}
+	return n;
+}
+
+bool csink_config_read(void)
+{
+	struct csink_config *config = &csink_config;
+	const char *run_dir = getenv(CSINK_ENV_RUN_DIR), *owner = getenv(CSINK_ENV_RUN_OWNER);
+	const char *preload = getenv("LD_PRELOAD");
+
+	if (getauxval(AT_SECURE))
+		return false;
+	if (!(run_dir && *run_dir) && !(preload && strstr(preload, "libcountersink")))
+		return false;
+	config->events = value_of(CSINK_OPT_EVENTS);
+	config->frequency = number_of(CSINK_OPT_FREQUENCY, CSINK_DEFAULT_FREQUENCY);
+	config->period = number_of(CSINK_OPT_PERIOD, 0);
+	config->engine = name_of(CSINK_OPT_ENGINE, csink_engine_parse);
+	config->unwind = name_of(CSINK_OPT_UNWIND, csink_unwind_parse);
+	config->quiet = flag_of(CSINK_OPT_QUIET);
+	config->report = flag_of(CSINK_OPT_REPORT);
+	config->output = getenv(variables[CSINK_OPT_OUTPUT]);
+	config->standalone = !run_dir || !*run_dir || (owner && *owner);
+	if (!config->output || !*config->output)
+		config->output = config->standalone ? CSINK_LIB_DEFAULT_OUTPUT : defaults[CSINK_OPT_OUTPUT];
+	if (run_dir && strlen(run_dir) < sizeof(config->run_dir))
+		strcpy(config->run_dir, run_dir);
+	config->owner = owner && *owner ? atoi(owner) : config->standalone ? getpid() : 0;
+	return true;
+}

@@ -1,0 +1,48 @@
+/* What the environment asks of the library. Read once, by the constructor; constant afterwards. */
+#ifndef CSINK_INJECT_CONFIG_H
+#define CSINK_INJECT_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct csink_config {
+	const char *events; /* "auto" or a list */
+	uint64_t frequency; /* samples a second of CPU time; 0: period counts */
+	uint64_t period;
+	const char *output; /* a template */
+	int engine;         /* csink_engine_parse's */
+	int unwind;         /* csink_unwind_parse's */
+	bool quiet, report;
+	bool standalone;    /* no launcher: the profile is made by us at exit */
+	char run_dir[256];
+	pid_t owner;        /* standalone: the process that makes the profile */
+	char bad[256];      /* a value that could not be understood, in words; "" */
+};
+
+extern struct csink_config csink_config;
+
+/**
+ * Fill csink_config.
+ * Returns false if the library is not to profile: it was linked for its functions and nobody asked by environment, or
+ * the program has more privilege than its caller (AT_SECURE).  Context: init.
+ */
+bool csink_config_read(void);
+
+/**
+ * Remember our variables, for programs that are started with another environment; and see to it that what they start
+ * finds the run folder. Context: init.
+ */
+void csink_env_init(void);
+
+/**
+ * The environment for a program to be started: @envp itself if it has what we need, else a copy with our variables put in.
+ * The copy is made in @room, of @room_bytes; when that is too small @envp is returned as it is (the program then runs
+ * unprofiled). Context: thread; also in a vfork child (allocates nothing).
+ */
+char *const *csink_env_for_exec(char *const *envp, void *room, size_t room_bytes);
+
+/** Bytes that csink_env_for_exec needs for an environment. Context: thread. */
+size_t csink_env_room(char *const *envp);
+
+#endif

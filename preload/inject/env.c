@@ -1,0 +1,147 @@
+/*
+ * Our variables in the environments of programs that the program starts. What inherits `environ` has them anyway; a
+ * program that builds an environment of its own (env -i, a service manager) gets them put back here.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/options.h"
+#include "preload/inject/config.h"
+
+enum { MAX_OURS = 24, OURS_BYTES = 8192 };
+
+/* Copies: programs overwrite the memory that the environment came in (setproctitle). */
+static char ours_text[OURS_BYTES];
+static const char *ours[MAX_OURS];
+static uint32_t nr_ours;
+static const char *library; /* the entry of LD_PRELOAD that is us */
+
+static char run_dir_text[sizeof(CSINK_ENV_RUN_DIR) + sizeof(csink_config.run_dir)];
+static char run_owner_text[sizeof(CSINK_ENV_RUN_OWNER) + 16];
+
+static size_t name_length(const char *entry)
+{
+	const char *equals = strchr(entry, '=');
+
+	return equals ? (size_t)(equals - entry) : strlen(entry);
+}
+
+static bool is_ours(const char *entry)
+{
+	return !strncmp(entry, CSINK_ENV_PREFIX, sizeof(CSINK_ENV_PREFIX) - 1);
+}
+
+static bool is_preload(const char *entry)
+{
+	return !strncmp(entry, "LD_PRELOAD=", 11);
+}
+
+static char *keep(char **at, const char *text, size_t length)
+{
+	char *to = *at;
+
+	if (to + length + 1 > ours_text + sizeof(ours_text))
+		return NULL;
+	memcpy(to, text, length);
+	to[length] = 0;
+	*at = to + length + 1;
+	return to;
+}
+
+/* The part of LD_PRELOAD that names us; entries are separated by colons or spaces. */
+static void keep_library(char **at, const char *value)
+{
+	while (*value) {
+		size_t n = strcspn(value, ": ");
+
+		if (memmem(value, n, "libcountersink", 14)) {
+			library = keep(at, value, n);
+			return;
+		}
+		value += n + strspn(value + n, ": ");
+	}
+}
+
+void csink_env_init(void)
+{
+	char *at = ours_text;
+
+	if (csink_config.standalone && !getenv(CSINK_ENV_RUN_OWNER)) {
+		snprintf(run_dir_text, sizeof(run_dir_text), CSINK_ENV_RUN_DIR "=%s", csink_config.run_dir);
+		snprintf(run_owner_text, sizeof(run_owner_text), CSINK_ENV_RUN_OWNER "=%d", (int)csink_config.owner);
+		putenv(run_dir_text);
+		putenv(run_owner_text);
+	}
+	nr_ours = 0;
+	for (char **entry = environ; entry && *entry; entry++) {
+		if (is_ours(*entry) && nr_ours < MAX_OURS) {
+			ours[nr_ours] = keep(&at, *entry, strlen(*entry));
+			nr_ours += ours[nr_ours] != NULL;
+		} else if (is_preload(*entry)) {
+			keep_library(&at, *entry + 11);
+		}
+	}
+}
+
+static const char *find_entry(char *const *envp, const char *like)
+{
+	size_t n = name_length(like);
+
+	for (; envp && *envp; envp++)
+		if (!strncmp(*envp, like, n) && (*envp)[n] == '=')
+			return *envp;
+	return NULL;
+}
+
+size_t csink_env_room(char *const *envp)
+{
+	size_t nr = 0;
+
+	while (envp && envp[nr])
+		nr++;
+	return (nr + nr_ours + 2) * sizeof(char *) + OURS_BYTES;
+}
+
+static bool complete(char *const *envp)
+{
+	const char *preload = find_entry(envp, "LD_PRELOAD=");
+
+	if (!preload || !strstr(preload, library))
+		return false;
+	for (uint32_t i = 0; i < nr_ours; i++)
+		if (!find_entry(envp, ours[i]))
+			return false;
+	return true;
+}
+
+char *const *csink_env_for_exec(char *const *envp, void *room, size_t room_bytes)
+{
+	char **out = room, *text = (char *)room + room_bytes - OURS_BYTES;
+	const char *preload;
+	size_t nr = 0;
+
+	if (!library || complete(envp) || room_bytes < csink_env_room(envp))
+		return envp;
+	preload = find_entry(envp, "LD_PRELOAD=");
+	for (char *const *entry = envp; entry && *entry; entry++)
+		if (!is_preload(*entry))
+			out[nr++] = *entry;
+	/* What the program set itself counts: its own LD_PRELOAD stays in front, its own COUNTERSINK_ values stay. */
+	if (preload && strlen(preload) + strlen(library) + 2 > OURS_BYTES)
+		return envp;
+	if (preload && strstr(preload, library))
+		out[nr++] = (char *)preload;
+	else {
+		snprintf(text, OURS_BYTES, "%s%s%s", preload ? preload : "LD_PRELOAD=", preload && preload[11] ? ":" : "",
+			 library);
+		out[nr++] = text;
+	}
+	for (uint32_t i = 0; i < nr_ours; i++)
+		if (!find_entry(envp, ours[i]))
+			out[nr++] = (char *)ours[i];
+	out[nr] = NULL;
+	return out;
+}

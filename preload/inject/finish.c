@@ -1,0 +1,207 @@
+#include "preload/inject/finish.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/options.h"
+#include "preload/inject/config.h"
+#include "preload/record/output_path.h"
+#include "preload/record/run_dir.h"
+#include "preload/sample/process.h"
+
+enum { HELPER_STACK = 64 * 1024 };
+
+static char program[PATH_MAX]; /* the countersink beside us; "" if there is none */
+static char output[PATH_MAX];  /* absolute */
+static pid_t finished_pid;     /* who has had its profile made */
+
+void csink_finish_complain(const char *fmt, ...)
+{
+	char line[600];
+	va_list ap;
+	int n;
+
+	if (csink_config.quiet)
+		return;
+	va_start(ap, fmt);
+	n = vsnprintf(line, sizeof(line) - 1, fmt, ap);
+	va_end(ap);
+	n = CSINK_MIN(CSINK_MAX(n, 0), (int)sizeof(line) - 2);
+	line[n] = '\n';
+	/* One write, straight to the fd: the program's stdio buffers are its own. */
+	if (dprintf(STDERR_FILENO, "countersink: %.*s", n + 1, line) < 0)
+		return;
+}
+
+static void find_program(void)
+{
+	char lib[PATH_MAX], *slash;
+	Dl_info info;
+
+	if (!dladdr((void *)csink_finish_init, &info) || !realpath(info.dli_fname, lib))
+		return;
+	for (int i = 0; i < 2; i++) {
+		slash = strrchr(lib, '/');
+		if (!slash)
+			return;
+		*slash = 0;
+	}
+	if (snprintf(program, sizeof(program), "%s/bin/countersink", lib) >= (int)sizeof(program) ||
+	    access(program, X_OK) < 0)
+		program[0] = 0;
+}
+
+static void fix_output(void)
+{
+	char host[256] = "localhost", comm[17] = "", path[PATH_MAX], why[200], cwd[PATH_MAX];
+	struct csink_output_names names = {getpid(), host, comm, csink_output_rank()};
+
+	gethostname(host, sizeof(host) - 1);
+	prctl(PR_GET_NAME, comm, 0, 0, 0);
+	if (csink_output_expand(csink_config.output, &names, path, sizeof(path), why, sizeof(why)) < 0) {
+		csink_finish_complain(CSINK_ENV_PREFIX "OUTPUT=%s: %s; using %s", csink_config.output, why,
+				      CSINK_LIB_DEFAULT_OUTPUT);
+		csink_output_expand(CSINK_LIB_DEFAULT_OUTPUT, &names, path, sizeof(path), why, sizeof(why));
+	}
+	if (path[0] == '/' || !getcwd(cwd, sizeof(cwd)) ||
+	    snprintf(output, sizeof(output), "%s/%s", cwd, path) >= (int)sizeof(output))
+		snprintf(output, sizeof(output), "%s", path);
+}
+
+void csink_finish_init(void)
+{
+	find_program();
+	fix_output();
+}
+
+/* ---- making the profile -------------------------------------------------------------------------------------------- */
+
+struct helper {
+	char *const *argv;
+	char *const *envp;
+	int err;
+};
+
+/* Runs on a stack of its own in our memory while we stand still (as after vfork): nothing but syscalls. */
+static int run_helper(void *arg)
+{
+	struct helper *helper = arg;
+	uint64_t none = 0;
+
+	/* What it prints is the report: ours goes to stderr. dup2 is the child's own, the fd table is not shared. */
+	if (csink_config.report)
+		dup2(STDERR_FILENO, STDOUT_FILENO);
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
+	syscall(SYS_execve, program, helper->argv, helper->envp);
+	helper->err = errno;
+	syscall(SYS_exit_group, 127);
+	return 0;
+}
+
+/* Our environment without what would profile the helper, too. */
+static char **clean_environment(void)
+{
+	size_t nr = 0;
+	char **envp;
+
+	for (char **entry = environ; entry && *entry; entry++)
+		nr++;
+	envp = calloc(nr + 1, sizeof(*envp));
+	nr = 0;
+	for (char **entry = environ; envp && entry && *entry; entry++)
+		if (strncmp(*entry, "LD_PRELOAD=", 11) && strncmp(*entry, CSINK_ENV_PREFIX, sizeof(CSINK_ENV_PREFIX) - 1))
+			envp[nr++] = *entry;
+	return envp;
+}
+
+static void make_profile(const char *run_dir, const char *to)
+{
+	char *argv[] = {program, "report", "-o", (char *)to, csink_config.report ? "--" : "--quiet",
+			(char *)run_dir, NULL};
+	char *stack = malloc(HELPER_STACK), **envp = clean_environment();
+	struct helper helper = {argv, envp, 0};
+	uint64_t all = ~0ULL, saved;
+	int status = 0;
+	pid_t pid;
+
+	if (!program[0] || !stack || !envp) {
+		csink_finish_complain("no countersink beside the library: the recordings stay in %s; "
+				      "`countersink report -o %s %s` makes the profile",
+				      run_dir, to, run_dir);
+		goto out;
+	}
+	/* No signal may run a handler of the program's in the child, which shares our memory. */
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &saved, sizeof(all));
+	/* No exit signal: neither SIGCHLD nor a wait() without __WALL learns of this child. */
+	pid = clone(run_helper, stack + HELPER_STACK, CLONE_VM | CLONE_VFORK, &helper);
+	if (pid > 0)
+		while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
+			;
+	else
+		helper.err = errno;
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &saved, NULL, sizeof(saved));
+	if (helper.err)
+		csink_finish_complain("cannot run %s: %s; the recordings stay in %s", program, strerror(helper.err),
+				      run_dir);
+	/* Any other failure it has told itself. */
+out:
+	free(envp);
+	free(stack);
+}
+
+static bool write_all(int fd, const char *from, size_t bytes)
+{
+	while (bytes) {
+		ssize_t n = write(fd, from, bytes);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		from += n;
+		bytes -= (size_t)n;
+	}
+	return true;
+}
+
+/* Our file was collected and removed while we ran on (a daemon): its pages are still ours. */
+static void rescue_recording(void)
+{
+	const struct csink_rec_header *header = csink_process.rec.header;
+	char dir[256], file[300], to[PATH_MAX];
+	int fd;
+
+	if (csink_run_dir_create(dir, sizeof(dir)) < 0)
+		return;
+	snprintf(file, sizeof(file), "%s/%d.0" CSINK_REC_SUFFIX, dir, (int)csink_process.pid);
+	snprintf(to, sizeof(to), "%.4000s.%d", output, (int)csink_process.pid);
+	fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd >= 0 && write_all(fd, (const char *)header, (size_t)header->nr_blocks * CSINK_REC_BLOCK))
+		make_profile(dir, to);
+	if (fd >= 0)
+		close(fd);
+}
+
+void csink_finish_image(void)
+{
+	if (finished_pid == csink_process.pid)
+		return;
+	finished_pid = csink_process.pid;
+	if (access(csink_process.rec.path, F_OK) < 0 && errno == ENOENT)
+		rescue_recording();
+	else if (csink_config.standalone && csink_config.owner == csink_process.pid)
+		make_profile(csink_config.run_dir, output);
+}

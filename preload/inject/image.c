@@ -1,0 +1,289 @@
+#include "preload/inject/image.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/options.h"
+#include "preload/inject/config.h"
+#include "preload/inject/finish.h"
+#include "preload/inject/signals.h"
+#include "preload/counters/engine.h"
+#include "preload/record/run_dir.h"
+#include "preload/record/stacks.h"
+#include "preload/sample/housekeeping.h"
+#include "preload/sample/modules.h"
+#include "preload/sample/process.h"
+#include "preload/sample/thread.h"
+
+extern void *__libc_stack_end;
+
+/* ---- the header -------------------------------------------------------------------------------------------------- */
+
+static void describe_program(struct csink_rec_header *header, int argc, char **argv)
+{
+	ssize_t n = readlink("/proc/self/exe", header->exe, sizeof(header->exe) - 1);
+	size_t used = 0;
+
+	header->exe[n > 0 ? n : 0] = 0;
+	for (int i = 0; i < argc && argv[i] && used < sizeof(header->cmdline) - 1; i++) {
+		size_t length = CSINK_MIN(strlen(argv[i]), sizeof(header->cmdline) - 1 - used);
+
+		memcpy(header->cmdline + used, argv[i], length);
+		used += length + 1;
+	}
+}
+
+static void describe_process(struct csink_rec_header *header, uint64_t cpu_start_ns)
+{
+	struct timespec now;
+
+	header->pid = csink_process.pid;
+	header->ppid = getppid();
+	header->cpu_start_ns = cpu_start_ns;
+	header->cpu_end_ns = cpu_start_ns;
+	clock_gettime(CLOCK_REALTIME, &now);
+	header->start_realtime_ns = (uint64_t)now.tv_sec * CSINK_NS_PER_S + (uint64_t)now.tv_nsec;
+	header->start_monotonic_ns = csink_now_ns();
+	header->end_monotonic_ns = header->start_monotonic_ns;
+	prctl(PR_GET_NAME, header->comm, 0, 0, 0);
+	header->nr_events = csink_process.nr_events;
+	for (uint32_t i = 0; i < csink_process.nr_events; i++)
+		header->events[i] = csink_process.events[i].rec;
+	header->engine = csink_process.engine;
+	header->state = CSINK_REC_LIVE;
+}
+
+/* ---- what is counted ----------------------------------------------------------------------------------------------- */
+
+static void set_period(struct csink_event_spec *leader)
+{
+	struct csink_process *process = &csink_process;
+	uint64_t ns = CSINK_NS_PER_S / (csink_config.frequency ? csink_config.frequency : CSINK_DEFAULT_FREQUENCY);
+	bool is_clock = leader->rec.flags & CSINK_EVENT_CPU_NS;
+
+	process->period_ns = is_clock && csink_config.period ? csink_config.period : ns;
+	if (leader->attr.sample_period || leader->attr.freq)
+		; /* the event's own text says how often */
+	else if (csink_config.period)
+		leader->attr.sample_period = csink_config.period;
+	else if (is_clock)
+		leader->attr.sample_period = ns;
+	else {
+		leader->attr.freq = 1;
+		leader->attr.sample_freq = csink_config.frequency;
+	}
+	if (is_clock && !leader->attr.freq)
+		process->period_ns = leader->attr.sample_period;
+	leader->rec.period = leader->attr.freq ? 0 : leader->attr.sample_period;
+	leader->rec.flags |= CSINK_EVENT_LEADER;
+}
+
+static void choose_events(char *problem, size_t size)
+{
+	struct csink_process *process = &csink_process;
+	struct csink_event_error err;
+	char reason[160];
+	int nr = 0;
+
+	if (strcmp(csink_config.events, "auto") != 0) {
+		nr = csink_events_parse(csink_config.events, process->events, CSINK_MAX_EVENTS - 1, &err);
+		if (nr < 0)
+			snprintf(problem, size, "%s; sampling CPU time instead", err.line);
+	}
+	if (nr <= 0) {
+		csink_events_auto(&process->events[0], reason, sizeof(reason));
+		nr = 1;
+	}
+	process->cpu_event = CSINK_MAX_EVENTS;
+	for (int i = 0; i < nr && process->cpu_event == CSINK_MAX_EVENTS; i++)
+		if (process->events[i].rec.flags & CSINK_EVENT_CPU_NS)
+			process->cpu_event = (uint32_t)i;
+	if (process->cpu_event == CSINK_MAX_EVENTS) { /* time is what totals are checked against */
+		csink_events_parse("task-clock", &process->events[nr], 1, &err);
+		process->events[nr].rec.flags |= CSINK_EVENT_IMPLIED;
+		process->cpu_event = (uint32_t)nr++;
+	}
+	process->nr_events = (uint32_t)nr;
+	set_period(&process->events[0]);
+}
+
+static void choose_unwind(struct csink_rec_header *header)
+{
+	int wanted = csink_config.unwind;
+
+	csink_process.max_depth = CSINK_MAX_DEPTH;
+	csink_process.walk = NULL;
+	header->unwind = CSINK_UNWIND_NONE;
+	if (wanted == CSINK_UNWIND_NONE)
+		return;
+	if (wanted != CSINK_UNWIND_FP && csink_libunwind_init(header->unwind_reason) == 0) {
+		csink_process.walk = csink_walk_libunwind;
+		header->unwind = CSINK_UNWIND_LIBUNWIND;
+		return;
+	}
+	csink_process.walk = csink_walk_fp;
+	header->unwind = CSINK_UNWIND_FP;
+}
+
+static void main_stack(struct csink_stack_bounds *stack)
+{
+	struct rlimit lim;
+	uintptr_t bytes = 8 << 20;
+
+	if (getrlimit(RLIMIT_STACK, &lim) == 0 && lim.rlim_cur < bytes)
+		bytes = lim.rlim_cur;
+	stack->high = (uintptr_t)__libc_stack_end;
+	stack->low = stack->high - bytes;
+}
+
+/* ---- beginnings ---------------------------------------------------------------------------------------------------- */
+
+static bool open_recording(void)
+{
+	int err = 0;
+
+	if (!csink_config.run_dir[0])
+		err = csink_run_dir_create(csink_config.run_dir, sizeof(csink_config.run_dir));
+	if (!err)
+		err = csink_recording_create(&csink_process.rec, csink_config.run_dir, CSINK_REC_MAX_BYTES);
+	/* Gone: a launcher that had its profile made; what we still start is nobody's. */
+	if (err && err != -ENOENT)
+		csink_finish_complain("cannot record in %s: %s; the program runs without being profiled",
+				      csink_config.run_dir[0] ? csink_config.run_dir : "any temporary folder", strerror(-err));
+	return err == 0;
+}
+
+static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
+{
+	struct csink_process *process = &csink_process;
+	struct csink_thread *thread = csink_thread_get();
+	char problem[400] = "";
+
+	if (!thread)
+		return;
+	choose_events(problem, sizeof(problem));
+	describe_process(process->rec.header, cpu_start_ns);
+	describe_program(process->rec.header, argc, argv);
+	csink_modules_init(&process->rec, &thread->writer);
+	choose_unwind(process->rec.header);
+	csink_housekeeping_init();
+	process->install_signal = csink_signal_install;
+	process->wanted_engine = csink_config.engine;
+	main_stack(&thread->stack);
+	atomic_store_explicit(&process->active, 1, memory_order_release);
+	csink_thread_start(thread, CSINK_THREAD_MAIN);
+	if (*problem)
+		csink_recording_note(&process->rec, &thread->writer, 1, "%s", problem);
+	if (*csink_config.bad)
+		csink_recording_note(&process->rec, &thread->writer, 1, "%s", csink_config.bad);
+}
+
+/* A forked child: a recording of its own, with what its parent had found out about events, engine and unwinding. */
+static void begin_child(void)
+{
+	struct csink_process *process = &csink_process;
+	struct csink_rec_header *parent = process->rec.header;
+	struct csink_recording before = process->rec;
+	struct csink_thread *thread = csink_self;
+	struct csink_rec_header *header;
+	uint32_t flags;
+
+	if (!atomic_load(&process->active))
+		return;
+	atomic_store(&process->active, 0);
+	process->pid = getpid();
+	csink_writer_forget();
+	csink_threads_forget();
+	csink_stacks_reset();
+	csink_libunwind_forked();
+	if (!thread)
+		thread = csink_thread_get();
+	if (!thread || !open_recording()) {
+		csink_self = NULL;
+		return;
+	}
+	header = process->rec.header;
+	describe_process(header, 0);
+	memcpy(header->exe, parent->exe, sizeof(header->exe));
+	memcpy(header->cmdline, parent->cmdline, sizeof(header->cmdline));
+	memcpy(header->engine_reason, parent->engine_reason, sizeof(header->engine_reason));
+	memcpy(header->unwind_reason, parent->unwind_reason, sizeof(header->unwind_reason));
+	header->unwind = parent->unwind;
+	csink_modules_init(&process->rec, &thread->writer);
+	csink_housekeeping_init();
+	csink_recording_close(&before);
+	flags = CSINK_THREAD_MAIN;
+	atomic_store_explicit(&process->active, 1, memory_order_release);
+	csink_thread_start(thread, flags);
+}
+
+__attribute__((constructor)) static void begin_process(int argc, char **argv)
+{
+	uint64_t cpu_start_ns = csink_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+	int saved = errno;
+
+	if (csink_config_read()) {
+		csink_process.pid = getpid();
+		csink_finish_init();
+		if (open_recording()) {
+			csink_env_init();
+			begin_image(argc, argv, cpu_start_ns);
+			pthread_atfork(NULL, NULL, begin_child);
+		}
+	}
+	errno = saved;
+}
+
+/* ---- ends ---------------------------------------------------------------------------------------------------------- */
+
+static void last_flush(enum csink_rec_state state)
+{
+	struct csink_rec_header *header = csink_process.rec.header;
+	struct csink_thread *thread = csink_self;
+
+	if (thread && thread->entry) {
+		csink_thread_flush(thread);
+		prctl(PR_GET_NAME, thread->entry->name, 0, 0, 0);
+		csink_threads_flush_others();
+		csink_housekeeping_last(thread);
+	}
+	__atomic_store_n(&header->state, state, __ATOMIC_RELEASE);
+}
+
+void csink_image_before_exec(void)
+{
+	if (csink_self)
+		csink_thread_pause(csink_self);
+	last_flush(CSINK_REC_EXECED);
+	csink_signals_before_exec();
+}
+
+void csink_image_exec_failed(void)
+{
+	__atomic_store_n(&csink_process.rec.header->state, CSINK_REC_LIVE, __ATOMIC_RELEASE);
+	csink_signals_exec_failed();
+	if (csink_self)
+		csink_thread_resume(csink_self);
+}
+
+void csink_image_end(void)
+{
+	int saved = errno;
+
+	/* Not in a vfork child, which shares our memory and is about to vanish. */
+	if (atomic_load(&csink_process.active) && getpid() == csink_process.pid) {
+		if (csink_self)
+			csink_thread_pause(csink_self);
+		last_flush(CSINK_REC_EXITED);
+		csink_finish_image();
+		if (csink_self)
+			csink_thread_resume(csink_self);
+	}
+	errno = saved;
+}

@@ -1,0 +1,20 @@
+/*
+ * The life of one process image: it begins in the constructor or in a forked child, and ends at exit, before exec, or
+ * with no word at all.
+ */
+#ifndef CSINK_INJECT_IMAGE_H
+#define CSINK_INJECT_IMAGE_H
+
+/** Stop and flush, as exec is about to replace this image. Context: thread. */
+void csink_image_before_exec(void);
+
+/** The exec failed: go on. Context: thread. */
+void csink_image_exec_failed(void);
+
+/**
+ * The process ends: flush what every thread has and, where there is no launcher, have the profile made. Does nothing in
+ * a vfork child. May be called more than once: a later flush adds to the first. Context: thread.
+ */
+void csink_image_end(void);
+
+#endif

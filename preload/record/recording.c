@@ -1,0 +1,234 @@
+#include "preload/record/recording.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+enum {
+	FIRST_BLOCKS = 8,                /* made real at creation: the header and the main thread's first entries */
+	STEP_BLOCKS = 32,                /* made real at a time later on */
+	OLD_KERNEL_BYTES = 4 * 1024 * 1024, /* allocated whole where pages cannot be made real without an fd */
+	PAGE_BLOCKS = 16,                   /* blocks in the largest page there is, 64 KiB */
+	NR_RETIRED = 64,
+};
+
+/* Unfinished extents of ended threads: pos in the high half, end in the low one; 0: empty. */
+static _Atomic uint64_t retired[NR_RETIRED];
+
+static uint64_t file_limit(uint64_t max_bytes)
+{
+	struct rlimit lim;
+
+	/* Growing past RLIMIT_FSIZE would raise SIGXFSZ in the program. */
+	if (getrlimit(RLIMIT_FSIZE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY && lim.rlim_cur < max_bytes)
+		max_bytes = lim.rlim_cur;
+	return max_bytes & ~(uint64_t)(CSINK_REC_BLOCK - 1);
+}
+
+static int create_file(struct csink_recording *rec, const char *run_dir, uint32_t *seq)
+{
+	for (*seq = 0; *seq < 1000000; ++*seq) {
+		int n = snprintf(rec->path, sizeof(rec->path), "%s/%d.%u" CSINK_REC_SUFFIX, run_dir, (int)getpid(), *seq);
+		int fd;
+
+		if (n < 0 || (size_t)n >= sizeof(rec->path))
+			return -ENAMETOOLONG;
+		fd = open(rec->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (fd >= 0)
+			return fd;
+		if (errno != EEXIST)
+			return -errno;
+	}
+	return -EEXIST;
+}
+
+/* Map the file at the largest size that the address space takes. */
+static int map_file(struct csink_recording *rec, int fd, uint64_t bytes)
+{
+	void *map = MAP_FAILED;
+
+	for (; bytes >= (uint64_t)FIRST_BLOCKS * CSINK_REC_BLOCK; bytes = bytes / 2 & ~(uint64_t)(CSINK_REC_BLOCK - 1)) {
+		if (ftruncate(fd, (off_t)bytes) < 0)
+			return -errno;
+		map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+		if (map != MAP_FAILED)
+			break;
+	}
+	if (map == MAP_FAILED)
+		return -ENOMEM;
+	if (madvise(map, (size_t)FIRST_BLOCKS * CSINK_REC_BLOCK, MADV_POPULATE_WRITE) < 0) {
+		int err = errno == EINVAL ? 0 : ENOSPC;
+
+		if (err == 0) { /* a kernel before 5.14: allocate a smaller file now, never grow it */
+			bytes = CSINK_MIN(bytes, (uint64_t)OLD_KERNEL_BYTES);
+			err = posix_fallocate(fd, 0, (off_t)bytes);
+		}
+		if (err) {
+			munmap(map, bytes);
+			return -err;
+		}
+		atomic_init(&rec->ready_blocks, (uint32_t)(bytes / CSINK_REC_BLOCK));
+	} else {
+		atomic_init(&rec->ready_blocks, FIRST_BLOCKS);
+	}
+	rec->header = map;
+	rec->limit_blocks = (uint32_t)(bytes / CSINK_REC_BLOCK);
+	return 0;
+}
+
+int csink_recording_create(struct csink_recording *rec, const char *run_dir, uint64_t max_bytes)
+{
+	uint32_t seq;
+	int fd, err;
+
+	memset(rec, 0, sizeof(*rec));
+	fd = create_file(rec, run_dir, &seq);
+	if (fd < 0)
+		return fd;
+	err = map_file(rec, fd, file_limit(max_bytes));
+	if (err)
+		unlink(rec->path);
+	close(fd);
+	if (err)
+		return err;
+	rec->header->version = CSINK_REC_VERSION;
+	rec->header->header_bytes = CSINK_REC_HEADER_BYTES;
+	rec->header->map_bytes = (uint64_t)rec->limit_blocks * CSINK_REC_BLOCK;
+	rec->header->seq = seq;
+	rec->header->nr_blocks = CSINK_REC_HEADER_BYTES / CSINK_REC_BLOCK;
+	/* The magic is last: a file without it is one whose process died in these few lines. */
+	atomic_store_explicit((_Atomic uint64_t *)&rec->header->magic, CSINK_REC_MAGIC, memory_order_release);
+	return 0;
+}
+
+void csink_recording_close(struct csink_recording *rec)
+{
+	if (rec->header)
+		munmap(rec->header, (size_t)rec->limit_blocks * CSINK_REC_BLOCK);
+	rec->header = NULL;
+}
+
+/* Give blocks [from, from + n) real pages. Several threads may do the same range: the kernel takes care. */
+static bool make_ready(struct csink_recording *rec, uint32_t from, uint32_t n)
+{
+	uint32_t ready = atomic_load_explicit(&rec->ready_blocks, memory_order_relaxed);
+	uint32_t upto = CSINK_MIN(CSINK_MAX(from + n, ready + STEP_BLOCKS), rec->limit_blocks);
+	uint32_t start;
+	int saved = errno;
+
+	if (from + n <= ready)
+		return true;
+	start = ready & ~(PAGE_BLOCKS - 1u);
+	if (madvise((char *)rec->header + (size_t)start * CSINK_REC_BLOCK, (size_t)(upto - start) * CSINK_REC_BLOCK,
+		    MADV_POPULATE_WRITE) < 0) {
+		errno = saved;
+		return false;
+	}
+	/* Never backwards: another thread may have made more ready meanwhile. */
+	while (ready < upto && !atomic_compare_exchange_weak_explicit(&rec->ready_blocks, &ready, upto, memory_order_relaxed,
+								      memory_order_relaxed))
+		;
+	return true;
+}
+
+static bool new_extent(struct csink_recording *rec, struct csink_writer *writer, uint32_t bytes)
+{
+	uint32_t n = (bytes + (uint32_t)sizeof(struct csink_rec_extent) + CSINK_REC_BLOCK - 1) / CSINK_REC_BLOCK;
+	_Atomic uint32_t *nr_blocks = (_Atomic uint32_t *)&rec->header->nr_blocks;
+	uint32_t first = atomic_load_explicit(nr_blocks, memory_order_relaxed);
+	struct csink_rec_extent *extent;
+
+	if (atomic_load_explicit(&rec->full, memory_order_relaxed))
+		return false;
+	do {
+		if (n > rec->limit_blocks - first || !make_ready(rec, first, n)) {
+			atomic_store_explicit(&rec->full, 1, memory_order_relaxed);
+			return false;
+		}
+	} while (!atomic_compare_exchange_weak_explicit(nr_blocks, &first, first + n, memory_order_relaxed,
+							memory_order_relaxed));
+	extent = (struct csink_rec_extent *)((char *)rec->header + (size_t)first * CSINK_REC_BLOCK);
+	extent->nr_blocks = n;
+	/* Pairs with the reader's load of kind. */
+	atomic_store_explicit((_Atomic uint32_t *)&extent->kind, CSINK_EXTENT_DATA, memory_order_release);
+	writer->pos = first * (CSINK_REC_BLOCK / 8) + sizeof(*extent) / 8;
+	writer->end = (first + n) * (CSINK_REC_BLOCK / 8);
+	return true;
+}
+
+void *csink_recording_reserve(struct csink_recording *rec, struct csink_writer *writer, uint32_t bytes)
+{
+	uint32_t words = (bytes + 7) / 8;
+	void *entry;
+
+	if (CSINK_UNLIKELY(writer->end - writer->pos < words) && !new_extent(rec, writer, words * 8))
+		return NULL;
+	entry = csink_recording_at(rec, writer->pos);
+	writer->pos += words;
+	return entry;
+}
+
+void csink_recording_note(struct csink_recording *rec, struct csink_writer *writer, int warning, const char *fmt, ...)
+{
+	struct csink_rec_note *note;
+	char text[400];
+	uint32_t bytes;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	bytes = (uint32_t)(sizeof(*note) + strlen(text) + 1);
+	note = rec->header ? csink_recording_reserve(rec, writer, bytes) : NULL;
+	if (!note)
+		return;
+	memcpy(note->text, text, strlen(text) + 1);
+	csink_recording_commit(note, bytes, CSINK_ENTRY_NOTE, (uint16_t)warning);
+}
+
+void csink_writer_retire(struct csink_writer *writer)
+{
+	uint64_t packed = (uint64_t)writer->pos << 32 | writer->end;
+
+	/* Less room than a small row needs is not worth a place. */
+	for (int i = 0; i < NR_RETIRED && writer->end - writer->pos >= 8; i++) {
+		uint64_t none = 0;
+
+		/* Release: the next owner sees every entry that we wrote before its position. */
+		if (atomic_compare_exchange_strong_explicit(&retired[i], &none, packed, memory_order_release,
+							    memory_order_relaxed))
+			break;
+	}
+	writer->pos = writer->end = 0;
+}
+
+void csink_writer_adopt(struct csink_writer *writer)
+{
+	writer->pos = writer->end = 0;
+	for (int i = 0; i < NR_RETIRED; i++) {
+		uint64_t packed = atomic_load_explicit(&retired[i], memory_order_relaxed);
+
+		if (packed && atomic_compare_exchange_strong_explicit(&retired[i], &packed, 0, memory_order_acquire,
+								      memory_order_relaxed)) {
+			writer->pos = (uint32_t)(packed >> 32);
+			writer->end = (uint32_t)packed;
+			return;
+		}
+	}
+}
+
+void csink_writer_forget(void)
+{
+	for (int i = 0; i < NR_RETIRED; i++)
+		atomic_store_explicit(&retired[i], 0, memory_order_relaxed);
+}

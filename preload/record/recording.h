@@ -1,0 +1,92 @@
+/*
+ * The mapped recording, as its writers see it (include/internal/recording.h has the layout).
+ *
+ * One for each process image. Threads hand themselves extents and fill them with entries; nothing here takes a lock.
+ * The file is sparse and mapped whole; before a block is handed out its pages are made real (MADV_POPULATE_WRITE), so
+ * that a full file system is an error code here and never a SIGBUS in the program.
+ */
+#ifndef CSINK_RECORD_RECORDING_H
+#define CSINK_RECORD_RECORDING_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "include/internal/recording.h"
+
+struct csink_recording {
+	struct csink_rec_header *header; /* NULL: there is no recording */
+	uint32_t limit_blocks;           /* the mapping's size */
+	_Atomic uint32_t ready_blocks;   /* blocks below this have real pages */
+	_Atomic uint32_t full;           /* 1: no further block can be had */
+	char path[512];
+};
+
+/* Where one thread is writing: positions in units of 8 bytes. pos == end: no room. */
+struct csink_writer {
+	uint32_t pos, end;
+};
+
+/**
+ * Create PID.SEQ.rec in @run_dir (SEQ is the first free number) and map it.
+ * @max_bytes  upper bound of the file; made smaller where RLIMIT_FSIZE or the address space asks for it.
+ * Returns 0 or -errno: what open, ftruncate or mmap gave, -ENOSPC when not even the first blocks can be had. No fd stays
+ * open and no file is left behind on error.
+ * Context: init.
+ */
+int csink_recording_create(struct csink_recording *rec, const char *run_dir, uint64_t max_bytes);
+
+/** Unmap; the file stays. Context: init. */
+void csink_recording_close(struct csink_recording *rec);
+
+/**
+ * Reserve an entry and zero-fill nothing: fresh blocks are zero. The caller fills it and then commits it.
+ * @bytes  size with its head; rounded up to a multiple of 8 by the callee.
+ * Returns NULL when the recording is full (the caller counts the loss). Context: signal; @writer is the caller's own.
+ */
+void *csink_recording_reserve(struct csink_recording *rec, struct csink_writer *writer, uint32_t bytes);
+
+/** Make a reserved entry visible to readers. @bytes as reserved. Context: signal. */
+static inline void csink_recording_commit(void *entry, uint32_t bytes, uint16_t type, uint16_t aux)
+{
+	struct csink_entry head = {.bytes = (bytes + 7) & ~7u, .type = type, .aux = aux};
+	uint64_t word;
+
+	memcpy(&word, &head, sizeof(word));
+	/* Pairs with the reader's acquire load: everything in the entry is there when its head is. */
+	atomic_store_explicit((_Atomic uint64_t *)entry, word, memory_order_release);
+}
+
+static inline csink_ref_t csink_recording_ref(const struct csink_recording *rec, const void *entry)
+{
+	return (csink_ref_t)(((uintptr_t)entry - (uintptr_t)rec->header) / 8);
+}
+
+static inline void *csink_recording_at(const struct csink_recording *rec, csink_ref_t ref)
+{
+	return (char *)rec->header + (uint64_t)ref * 8;
+}
+
+/** Count losses of one kind. Context: signal. */
+static inline void csink_recording_lose(struct csink_recording *rec, enum csink_loss what, uint64_t n)
+{
+	atomic_fetch_add_explicit((_Atomic uint64_t *)&rec->header->losses[what], n, memory_order_relaxed);
+}
+
+/**
+ * Leave a line for the user. Context: init (formats); the text is cut at 400 bytes.
+ * @warning  0 information, 1 warning.
+ */
+void csink_recording_note(struct csink_recording *rec, struct csink_writer *writer, int warning, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/** Hand a writer's unfinished extent to whoever starts next. Context: thread. */
+void csink_writer_retire(struct csink_writer *writer);
+
+/** Take over an unfinished extent, if there is one. Context: thread. */
+void csink_writer_adopt(struct csink_writer *writer);
+
+/** Forget retired extents: they belong to another recording. Context: init, after fork. */
+void csink_writer_forget(void);
+
+#endif

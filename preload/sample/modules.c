@@ -1,0 +1,234 @@
+#include "preload/sample/modules.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "include/internal/base.h"
+
+/*
+ * Two buffers. One is current; a refresh fills the other, if no reader is left in it, and makes it current. Readers
+ * announce themselves in the buffer that they use.
+ */
+struct snapshot {
+	_Atomic uint32_t readers;
+	uint32_t nr, room;
+	struct csink_module *modules; /* sorted by start; private memory of its own */
+};
+
+static struct snapshot buffers[2];
+static _Atomic uint32_t current;
+static _Atomic uint32_t generation;
+static _Atomic uint32_t refreshing;
+
+static struct snapshot *snapshot_get(void)
+{
+	for (;;) {
+		uint32_t i = atomic_load_explicit(&current, memory_order_acquire);
+
+		atomic_fetch_add_explicit(&buffers[i].readers, 1, memory_order_seq_cst);
+		/* Still current: a refresh that starts now sees us. */
+		if (atomic_load_explicit(&current, memory_order_seq_cst) == i)
+			return &buffers[i];
+		atomic_fetch_sub_explicit(&buffers[i].readers, 1, memory_order_release);
+	}
+}
+
+static void snapshot_put(struct snapshot *snap)
+{
+	atomic_fetch_sub_explicit(&snap->readers, 1, memory_order_release);
+}
+
+uint32_t csink_modules_generation(void)
+{
+	return atomic_load_explicit(&generation, memory_order_acquire);
+}
+
+/* The last module that starts at or below pc, or NULL. */
+static const struct csink_module *search(const struct snapshot *snap, uint64_t pc)
+{
+	uint32_t low = 0, high = snap->nr;
+
+	while (low < high) {
+		uint32_t mid = (low + high) / 2;
+
+		if (snap->modules[mid].start <= pc)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low ? &snap->modules[low - 1] : NULL;
+}
+
+bool csink_modules_find(uint64_t pc, struct csink_module *out)
+{
+	struct snapshot *snap = snapshot_get();
+	const struct csink_module *module = search(snap, pc);
+	bool found = module && pc < module->end;
+
+	if (found)
+		*out = *module;
+	snapshot_put(snap);
+	return found;
+}
+
+int csink_modules_iterate(int (*callback)(struct dl_phdr_info *info, size_t size, void *data), void *data)
+{
+	struct snapshot *snap = snapshot_get();
+	int result = 0;
+
+	for (uint32_t i = 0; i < snap->nr && !result; i++) {
+		const struct csink_module *module = &snap->modules[i];
+		struct dl_phdr_info info = {.dlpi_addr = module->bias,
+					    .dlpi_name = module->name,
+					    .dlpi_phdr = module->phdr,
+					    .dlpi_phnum = (ElfW(Half))module->nr_phdr,
+					    .dlpi_adds = csink_modules_generation()};
+
+		result = callback(&info, sizeof(info), data);
+	}
+	snapshot_put(snap);
+	return result;
+}
+
+/* ---- refreshing -------------------------------------------------------------------------------------------------- */
+
+struct refresh {
+	struct csink_recording *rec;
+	struct csink_writer *writer;
+	uint64_t now_ns;
+	const struct snapshot *old;
+	struct snapshot *new;
+	bool changed, failed;
+};
+
+static bool grow(struct snapshot *snap)
+{
+	uint32_t room = CSINK_MAX(64u, snap->room * 2);
+	struct csink_module *modules = mmap(NULL, room * sizeof(*modules), PROT_READ | PROT_WRITE,
+					    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (modules == MAP_FAILED)
+		return false;
+	if (snap->modules) {
+		memcpy(modules, snap->modules, snap->nr * sizeof(*modules));
+		munmap(snap->modules, snap->room * sizeof(*modules));
+	}
+	snap->modules = modules;
+	snap->room = room;
+	return true;
+}
+
+static const struct csink_module *known(const struct refresh *r, const struct csink_module_info *info)
+{
+	const struct csink_module *module = search(r->old, info->module.start);
+
+	if (module && module->start == info->module.start && module->end == info->module.end &&
+	    module->bias == info->module.bias && module->dynamic == info->module.dynamic &&
+	    !strcmp(module->name, info->path))
+		return module;
+	return NULL;
+}
+
+static bool record(struct refresh *r, struct csink_module_info *info)
+{
+	uint32_t path_len = (uint32_t)strlen(info->path);
+	uint32_t bytes = (uint32_t)sizeof(struct csink_rec_module) + path_len + 1;
+	struct csink_rec_module *entry = csink_recording_reserve(r->rec, r->writer, bytes);
+
+	if (!entry)
+		return false;
+	entry->bias = info->module.bias;
+	entry->start = info->module.start;
+	entry->end = info->module.end;
+	entry->file_offset = info->file_offset;
+	entry->load_ns = r->now_ns;
+	memcpy(entry->build_id, info->build_id, sizeof(entry->build_id));
+	entry->build_id_len = info->build_id_len;
+	entry->is_vdso = info->is_vdso;
+	entry->path_len = (uint16_t)path_len;
+	memcpy(entry->path, info->path, path_len + 1);
+	csink_recording_commit(entry, bytes, CSINK_ENTRY_MODULE, 0);
+	info->module.entry = csink_recording_ref(r->rec, entry);
+	info->module.name = entry->path;
+	return true;
+}
+
+static bool add_module(struct csink_module_info *info, void *data)
+{
+	struct refresh *r = data;
+	const struct csink_module *before = known(r, info);
+	uint32_t at;
+
+	if (before) {
+		info->module.entry = before->entry;
+		info->module.name = before->name;
+	} else {
+		r->changed = true;
+		if (!record(r, info)) {
+			r->failed = true;
+			return false;
+		}
+	}
+	if (r->new->nr == r->new->room && !grow(r->new)) {
+		r->failed = true;
+		return false;
+	}
+	for (at = r->new->nr++; at && r->new->modules[at - 1].start > info->module.start; at--)
+		r->new->modules[at] = r->new->modules[at - 1];
+	r->new->modules[at] = info->module;
+	return true;
+}
+
+static void mark_unloaded(struct refresh *r)
+{
+	for (uint32_t i = 0; i < r->old->nr; i++) {
+		const struct csink_module *module = &r->old->modules[i];
+		const struct csink_module *now = search(r->new, module->start);
+
+		if (now && now->entry == module->entry)
+			continue;
+		((struct csink_rec_module *)csink_recording_at(r->rec, module->entry))->unload_ns = r->now_ns;
+		r->changed = true;
+	}
+}
+
+int csink_modules_refresh(struct csink_recording *rec, struct csink_writer *writer, uint64_t now_ns)
+{
+	uint32_t now = atomic_load_explicit(&current, memory_order_relaxed);
+	struct refresh r = {rec, writer, now_ns, &buffers[now], &buffers[!now], false, false};
+	int result = -EAGAIN;
+
+	if (atomic_exchange_explicit(&refreshing, 1, memory_order_acquire))
+		return -EAGAIN;
+	if (atomic_load_explicit(&r.new->readers, memory_order_seq_cst) == 0) {
+		r.new->nr = 0;
+		result = csink_module_scan(add_module, &r);
+		if (r.failed)
+			result = -EAGAIN;
+		if (result == 0) {
+			mark_unloaded(&r);
+			result = r.changed;
+		}
+		if (result == 1) {
+			atomic_store_explicit(&current, !now, memory_order_seq_cst);
+			atomic_fetch_add_explicit(&generation, 1, memory_order_release);
+		}
+	}
+	atomic_store_explicit(&refreshing, 0, memory_order_release);
+	return result;
+}
+
+void csink_modules_init(struct csink_recording *rec, struct csink_writer *writer)
+{
+	struct timespec now;
+
+	/* What a former recording (before a fork) knew is unknown to this one. */
+	buffers[atomic_load(&current)].nr = 0;
+	atomic_store(&buffers[0].readers, 0);
+	atomic_store(&buffers[1].readers, 0);
+	atomic_store(&refreshing, 0);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	csink_modules_refresh(rec, writer, (uint64_t)now.tv_sec * CSINK_NS_PER_S + (uint64_t)now.tv_nsec);
+}

@@ -1,0 +1,70 @@
+/*
+ * Which objects are mapped where: a snapshot that the handler reads without the loader's lock.
+ *
+ * Written by whoever refreshes (one at a time, others give up at once), read by handlers of any thread. A refresh walks
+ * the loader's link-map list itself, with loads that survive a list that changes under it: never through dl_iterate_phdr,
+ * whose lock the interrupted code may hold. Each module is also an entry of the recording, with the times between which
+ * it was seen.
+ */
+#ifndef CSINK_SAMPLE_MODULES_H
+#define CSINK_SAMPLE_MODULES_H
+
+#include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/record/recording.h"
+
+struct csink_module {
+	uint64_t bias;       /* l_addr */
+	uint64_t start, end; /* executable addresses */
+	const ElfW(Phdr) * phdr;
+	uint32_t nr_phdr;
+	const void *link_map;
+	const void *dynamic;
+	csink_ref_t entry; /* its csink_rec_module */
+	const char *name;  /* as in the entry: stays readable as long as the recording is mapped */
+};
+
+/**
+ * Take the first snapshot for a new recording. Context: init.
+ * @writer  the entries go there.
+ */
+void csink_modules_init(struct csink_recording *rec, struct csink_writer *writer);
+
+/**
+ * Look for loaded and unloaded objects. Gives up (and changes nothing) when another thread is refreshing, when the
+ * loader is in the middle of a change, or when the lists cannot be read.
+ * Returns 1 if something changed, 0 if not, -EAGAIN if it gave up. Context: signal (some syscalls: not for every sample).
+ */
+int csink_modules_refresh(struct csink_recording *rec, struct csink_writer *writer, uint64_t now_ns);
+
+/** Copy out the module that covers an address. Context: signal. */
+bool csink_modules_find(uint64_t pc, struct csink_module *out);
+
+/** As dl_iterate_phdr(3), over the snapshot. Context: signal, if @callback is. */
+int csink_modules_iterate(int (*callback)(struct dl_phdr_info *info, size_t size, void *data), void *data);
+
+/** Grows with every change of the snapshot: caches keyed by address compare it. Context: signal. */
+uint32_t csink_modules_generation(void);
+
+/* modules_scan.c: one object from the process's memory. Context: signal. */
+
+/* What a scan found; name and build id are copied out, since the loader may free its own. */
+struct csink_module_info {
+	struct csink_module module;
+	uint64_t file_offset;
+	uint8_t build_id[20];
+	uint8_t build_id_len;
+	uint8_t is_vdso;
+	char path[512];
+};
+
+/** Fill segments and build id from program headers. False if no executable segment is there. */
+bool csink_module_describe(struct csink_module_info *info);
+
+/** Walk the loader's lists (all namespaces). Calls @each for every object; false from it stops.
+ * Returns 0, or -EAGAIN when the lists are being changed or cannot be read. */
+int csink_module_scan(bool (*each)(struct csink_module_info *info, void *data), void *data);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * The one state of the library in a process. Written by the constructor (and again in a forked child) before the first
+ * sample, read by every thread and by the handler; what changes later is atomic.
+ */
+#ifndef CSINK_SAMPLE_PROCESS_H
+#define CSINK_SAMPLE_PROCESS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "include/internal/event.h"
+#include "preload/record/recording.h"
+#include "preload/sample/unwind.h"
+
+struct csink_thread;
+
+struct csink_process {
+	_Atomic uint32_t active; /* samples are taken; 0 before the constructor, after a failure, and once all is over */
+	pid_t pid;
+	struct csink_recording rec;
+
+	uint32_t nr_events;
+	struct csink_event_spec events[CSINK_MAX_EVENTS]; /* [0] leads */
+	uint32_t cpu_event;                               /* index of the one that counts CPU time; there always is one */
+
+	int wanted_engine; /* enum csink_engine; CSINK_NR_ENGINES: the best that works */
+	bool engine_decided;
+	enum csink_engine engine;         /* of the main thread; another one may have to make do with less */
+	int signo;                        /* the engine's signal, 0: none */
+	int timer_signo;                  /* of the timer engine, 0: not installed */
+	uint64_t period_ns;               /* of the timer engine */
+	int (*install_signal)(int signo); /* makes csink_sample_handler the handler, behind the program's back */
+
+	void (*walk)(struct csink_walk *walk, const ucontext_t *uc); /* NULL: leaf only */
+	uint32_t max_depth;
+};
+
+extern struct csink_process csink_process;
+
+/** Monotonic time in ns. Context: any (the vdso, no syscall). */
+uint64_t csink_now_ns(void);
+
+/** CPU time of a clock in ns, 0 if it cannot be read. Context: any (a syscall). */
+uint64_t csink_cpu_ns(clockid_t clock);
+
+#endif

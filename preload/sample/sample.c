@@ -1,0 +1,148 @@
+/*
+ * What runs when a counter overflows: read the counts, walk the stack, add the weights to a row. Everything here and
+ * everything it calls is handler-safe: no lock, no malloc, no stdio, no loader, no syscall on the way through.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "preload/sample/housekeeping.h"
+#include "preload/sample/process.h"
+#include "preload/sample/thread.h"
+
+#ifndef TRAP_PERF
+#define TRAP_PERF 6
+#endif
+
+/* The recording has one writer for each field; the launcher may look at any time. */
+static inline void add_relaxed(uint64_t *to, uint64_t n)
+{
+	__atomic_store_n(to, __atomic_load_n(to, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+}
+
+static void credit(struct csink_thread *thread, struct csink_rec_row *row, const uint64_t *weights, uint64_t nr)
+{
+	uint32_t nr_events = csink_process.nr_events;
+
+	add_relaxed(&thread->entry->nr_samples, nr);
+	for (uint32_t i = 0; i < nr_events; i++)
+		add_relaxed(&thread->entry->totals[i], weights[i]);
+	if (CSINK_LIKELY(row != NULL)) {
+		csink_row_add(row, weights, nr_events, nr);
+		thread->last_row = row;
+		return;
+	}
+	csink_recording_lose(&csink_process.rec, CSINK_LOSS_RECORDING_FULL, nr ? nr : 1);
+	for (uint32_t i = 0; i < nr_events; i++)
+		__atomic_fetch_add(&csink_process.rec.header->unstored[i], weights[i], __ATOMIC_RELAXED);
+}
+
+static void store(struct csink_thread *thread, const ucontext_t *uc, const uint64_t *weights, uint64_t nr,
+		  uint64_t time_ns)
+{
+	struct csink_walk walk = {.stack = &thread->stack,
+				  .frames = thread->frames,
+				  .max_frames = csink_process.max_depth,
+				  .end = CSINK_WALK_COMPLETE};
+	struct csink_sample sample = {.thread = thread->ref,
+				      .phase = thread->phase,
+				      .leaf = csink_context_pc(uc),
+				      .time_ns = time_ns,
+				      .frames = thread->frames};
+
+	if (csink_process.walk)
+		csink_process.walk(&walk, uc);
+	sample.nr_frames = walk.nr_frames;
+	if (walk.end == CSINK_WALK_DEPTH) {
+		sample.chain_flags = CSINK_CHAIN_TRUNCATED;
+		csink_recording_lose(&csink_process.rec, CSINK_LOSS_DEPTH, nr);
+	} else if (walk.end != CSINK_WALK_COMPLETE) {
+		sample.chain_flags = CSINK_CHAIN_BROKEN;
+		csink_recording_lose(&csink_process.rec, CSINK_LOSS_UNWIND, nr);
+	}
+	credit(thread, csink_stacks_row(&csink_process.rec, &thread->writer, &sample), weights, nr);
+}
+
+void csink_sample_remainder(struct csink_thread *thread, const uint64_t *weights)
+{
+	struct csink_sample nowhere = {.thread = thread->ref, .phase = thread->phase, .frames = thread->frames};
+	struct csink_rec_row *row = thread->last_row;
+
+	if (!row)
+		row = csink_stacks_row(&csink_process.rec, &thread->writer, &nowhere);
+	credit(thread, row, weights, 0);
+}
+
+/* What each event counted since the last sample; scaled where the kernel had to share the counters out. */
+static void weigh(struct csink_thread *thread, const struct csink_group_read *read, uint64_t *weights)
+{
+	uint64_t enabled = read->enabled_ns - thread->last_enabled_ns;
+	uint64_t running = read->running_ns - thread->last_running_ns;
+
+	for (uint32_t i = 0; i < csink_process.nr_events; i++) {
+		weights[i] = read->counts[i] - thread->last[i];
+		if (CSINK_UNLIKELY(running && running < enabled))
+			weights[i] = (uint64_t)((unsigned __int128)weights[i] * enabled / running);
+		thread->last[i] = read->counts[i];
+	}
+	thread->last_enabled_ns = read->enabled_ns;
+	thread->last_running_ns = read->running_ns;
+}
+
+static void on_overflow(struct csink_thread *thread, const ucontext_t *uc)
+{
+	struct csink_group_read read;
+	uint64_t weights[CSINK_MAX_EVENTS];
+	bool overflowed = csink_group_drain(&thread->group, &read);
+
+	if (CSINK_UNLIKELY(read.lost))
+		csink_recording_lose(&csink_process.rec, CSINK_LOSS_RING, read.lost);
+	if (CSINK_UNLIKELY(read.throttled))
+		csink_recording_lose(&csink_process.rec, CSINK_LOSS_THROTTLED, read.throttled);
+	if (!overflowed)
+		return;
+	weigh(thread, &read, weights);
+	store(thread, uc, weights, read.nr_overflows, read.time_ns);
+	csink_housekeeping_poll(thread, read.time_ns);
+}
+
+/* The kernel's timers on CPU clocks fire on the tick: one signal may stand for many periods, and says so. */
+static void on_timer(struct csink_thread *thread, const siginfo_t *info, const ucontext_t *uc)
+{
+	uint64_t nr = 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0);
+	uint64_t weights[CSINK_MAX_EVENTS] = {0};
+	uint64_t now = csink_now_ns();
+
+	weights[csink_process.cpu_event] = nr * csink_process.period_ns;
+	thread->last[csink_process.cpu_event] += nr * csink_process.period_ns;
+	store(thread, uc, weights, 1, now);
+	csink_housekeeping_poll(thread, now);
+}
+
+bool csink_sample_is_ours(int signo, const siginfo_t *info)
+{
+	if (signo == SIGTRAP)
+		return info->si_code == TRAP_PERF;
+	if (info->si_code == SI_TIMER)
+		return signo == csink_process.timer_signo && info->si_value.sival_ptr == &csink_process;
+	/* F_SETSIG: the kernel fills in POLL_ codes; a program's kill, tgkill or sigqueue is never positive. */
+	return info->si_code > 0;
+}
+
+void csink_sample_handler(int signo, siginfo_t *info, void *context)
+{
+	struct csink_thread *thread = csink_self;
+	int saved = errno;
+
+	(void)signo;
+	if (CSINK_UNLIKELY(!thread || !atomic_load_explicit(&csink_process.active, memory_order_relaxed)))
+		return;
+	/* A signal that was left over from an engine that has been given up. */
+	if (CSINK_UNLIKELY(atomic_load_explicit(&thread->state, memory_order_relaxed) != CSINK_THREAD_LIVE))
+		return;
+	if (info->si_code == SI_TIMER)
+		on_timer(thread, info, context);
+	else
+		on_overflow(thread, context);
+	errno = saved;
+}

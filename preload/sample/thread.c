@@ -1,0 +1,260 @@
+#include "preload/sample/thread.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "preload/counters/engine.h"
+#include "preload/sample/process.h"
+
+enum { SLAB_STATES = 16 };
+
+__thread struct csink_thread *csink_self;
+
+/* Every state ever made, newest first. States are reused and never unlinked, so the list can be walked at any time. */
+static struct csink_thread *_Atomic all_states;
+
+/* Counts of threads that have ended, so that sums never go backwards. */
+static _Atomic uint64_t ended_totals[CSINK_MAX_EVENTS];
+
+static struct csink_thread *make_slab(void)
+{
+	struct csink_thread *slab = mmap(NULL, SLAB_STATES * sizeof(*slab), PROT_READ | PROT_WRITE,
+					 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct csink_thread *head;
+
+	if (slab == MAP_FAILED)
+		return NULL;
+	atomic_init(&slab[0].state, CSINK_THREAD_NEW); /* the caller's */
+	for (int i = 0; i < SLAB_STATES - 1; i++)
+		slab[i].next = &slab[i + 1];
+	head = atomic_load_explicit(&all_states, memory_order_relaxed);
+	do {
+		slab[SLAB_STATES - 1].next = head;
+	} while (!atomic_compare_exchange_weak_explicit(&all_states, &head, slab, memory_order_release,
+							memory_order_relaxed));
+	return slab;
+}
+
+struct csink_thread *csink_thread_get(void)
+{
+	struct csink_thread *thread = atomic_load_explicit(&all_states, memory_order_acquire);
+	int saved = errno;
+
+	for (; thread; thread = thread->next) {
+		uint8_t is_free = CSINK_THREAD_FREE;
+
+		if (atomic_load_explicit(&thread->state, memory_order_relaxed) == CSINK_THREAD_FREE &&
+		    atomic_compare_exchange_strong_explicit(&thread->state, &is_free, CSINK_THREAD_NEW,
+							    memory_order_acquire, memory_order_relaxed))
+			break;
+	}
+	if (!thread)
+		thread = make_slab();
+	errno = saved;
+	return thread;
+}
+
+void csink_thread_put(struct csink_thread *thread)
+{
+	/* Release: the next owner finds our last stores behind it. */
+	atomic_store_explicit(&thread->state, CSINK_THREAD_FREE, memory_order_release);
+}
+
+static bool make_entry(struct csink_thread *thread, uint32_t flags)
+{
+	struct csink_rec_thread *entry;
+
+	csink_writer_adopt(&thread->writer);
+	entry = csink_recording_reserve(&csink_process.rec, &thread->writer, sizeof(*entry));
+	if (!entry) {
+		csink_recording_lose(&csink_process.rec, CSINK_LOSS_THREADS, 1);
+		return false;
+	}
+	entry->tid = thread->tid;
+	entry->flags = flags;
+	entry->nr_threads = 1;
+	entry->start_ns = csink_now_ns();
+	prctl(PR_GET_NAME, entry->name, 0, 0, 0);
+	csink_recording_commit(entry, sizeof(*entry), CSINK_ENTRY_THREAD, 0);
+	thread->entry = entry;
+	thread->ref = csink_recording_ref(&csink_process.rec, entry);
+	return true;
+}
+
+void csink_thread_start(struct csink_thread *thread, uint32_t flags)
+{
+	int saved = errno, err;
+
+	thread->tid = (int32_t)syscall(SYS_gettid);
+	memset(thread->last, 0, sizeof(thread->last));
+	thread->last_enabled_ns = thread->last_running_ns = 0;
+	thread->last_row = NULL;
+	thread->phase = 0;
+	if (!make_entry(thread, flags)) {
+		thread->engine = CSINK_ENGINE_NONE;
+		errno = saved;
+		return;
+	}
+	/* From here on a signal may come. */
+	csink_self = thread;
+	atomic_store_explicit(&thread->state, CSINK_THREAD_LIVE, memory_order_release);
+	thread->cpu_base_ns = flags & CSINK_THREAD_MAIN ? csink_cpu_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
+	err = csink_engine_open(thread);
+	if (err) {
+		thread->entry->flags |= CSINK_THREAD_NOT_SAMPLED;
+		csink_recording_lose(&csink_process.rec, CSINK_LOSS_THREADS, 1);
+	}
+	thread->entry->engine = thread->engine;
+	errno = saved;
+}
+
+static void finish_entry(struct csink_thread *thread)
+{
+	struct csink_rec_thread *entry = thread->entry;
+
+	prctl(PR_GET_NAME, entry->name, 0, 0, 0); /* most threads name themselves after their start */
+	entry->end_ns = csink_now_ns();
+	for (uint32_t i = 0; i < csink_process.nr_events; i++)
+		atomic_fetch_add_explicit(&ended_totals[i], entry->totals[i], memory_order_relaxed);
+	__atomic_fetch_or(&entry->flags, CSINK_THREAD_ENDED, __ATOMIC_RELEASE);
+}
+
+void csink_thread_end(struct csink_thread *thread)
+{
+	int saved = errno;
+
+	if (thread->entry && atomic_load_explicit(&csink_process.active, memory_order_relaxed)) {
+		csink_thread_pause(thread);
+		csink_thread_flush(thread);
+		csink_engine_close(thread);
+		finish_entry(thread);
+		csink_writer_retire(&thread->writer);
+	}
+	csink_self = NULL;
+	thread->entry = NULL;
+	csink_thread_put(thread);
+	errno = saved;
+}
+
+void csink_thread_pause(struct csink_thread *thread)
+{
+	csink_engine_pause(thread);
+}
+
+void csink_thread_resume(struct csink_thread *thread)
+{
+	csink_engine_resume(thread);
+}
+
+/* Counts now, of a thread other than the caller only the CPU clock is known. */
+static void counts_now(const struct csink_thread *thread, uint64_t cpu_ns, bool is_self, uint64_t *counts)
+{
+	for (uint32_t i = 0; i < csink_process.nr_events; i++) {
+		const struct csink_rec_event *event = &csink_process.events[i].rec;
+
+		counts[i] = thread->last[i];
+		if (event->flags & CSINK_EVENT_CPU_NS)
+			counts[i] = CSINK_MAX(counts[i], cpu_ns - thread->cpu_base_ns);
+		else if (is_self && csink_group_page_count(&thread->group, i) > counts[i])
+			counts[i] = csink_group_page_count(&thread->group, i);
+	}
+}
+
+void csink_thread_flush(struct csink_thread *thread)
+{
+	uint64_t cpu_ns = csink_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t counts[CSINK_MAX_EVENTS], weights[CSINK_MAX_EVENTS], any = 0;
+
+	if (!thread->entry)
+		return;
+	counts_now(thread, cpu_ns, true, counts);
+	for (uint32_t i = 0; i < csink_process.nr_events; i++) {
+		weights[i] = counts[i] - thread->last[i];
+		thread->last[i] = counts[i];
+		any |= weights[i];
+	}
+	if (any)
+		csink_sample_remainder(thread, weights);
+	thread->entry->cpu_ns = cpu_ns;
+}
+
+/* The kernel's clock of any thread of ours: see clock_gettime(2) and the kernel's CPUCLOCK_ macros. */
+static clockid_t thread_clock(int32_t tid)
+{
+	return (clockid_t)(~(uint32_t)tid << 3 | 6);
+}
+
+static void flush_other(struct csink_thread *thread, struct csink_writer *writer)
+{
+	uint64_t cpu_ns = csink_cpu_ns(thread_clock(thread->tid));
+	uint64_t counts[CSINK_MAX_EVENTS], weights[CSINK_MAX_EVENTS], any = 0;
+	uint32_t bytes = (uint32_t)sizeof(struct csink_rec_row) + csink_process.nr_events * 8;
+	struct csink_rec_row *row;
+
+	if (!cpu_ns)
+		return;
+	counts_now(thread, cpu_ns, false, counts);
+	for (uint32_t i = 0; i < csink_process.nr_events; i++) {
+		weights[i] = counts[i] - thread->last[i];
+		/* A sample that the thread takes meanwhile must not come out negative. */
+		if (weights[i] > CSINK_NS_PER_S)
+			weights[i] = 0;
+		any |= weights[i];
+	}
+	/* Its rows are its own to write: the remainder gets a row of its own, that the index does not know. */
+	row = any ? csink_recording_reserve(&csink_process.rec, writer, bytes) : NULL;
+	if (!row)
+		return;
+	row->thread = thread->ref;
+	memcpy(row->weights, weights, csink_process.nr_events * sizeof(*weights));
+	csink_recording_commit(row, bytes, CSINK_ENTRY_ROW, 0);
+	thread->entry->cpu_ns = cpu_ns;
+}
+
+void csink_threads_flush_others(void)
+{
+	struct csink_thread *thread = atomic_load_explicit(&all_states, memory_order_acquire);
+	struct csink_writer writer = {0, 0};
+
+	for (; thread; thread = thread->next)
+		if (atomic_load_explicit(&thread->state, memory_order_acquire) == CSINK_THREAD_LIVE &&
+		    thread != csink_self && thread->entry)
+			flush_other(thread, &writer);
+}
+
+void csink_threads_forget(void)
+{
+	struct csink_thread *thread = atomic_load_explicit(&all_states, memory_order_acquire);
+
+	for (uint32_t i = 0; i < CSINK_MAX_EVENTS; i++)
+		atomic_store_explicit(&ended_totals[i], 0, memory_order_relaxed);
+	for (; thread; thread = thread->next) {
+		memset(&thread->group, 0, sizeof(thread->group)); /* perf's mappings are not inherited */
+		thread->writer.pos = thread->writer.end = 0;
+		thread->entry = NULL;
+		if (thread != csink_self)
+			csink_thread_put(thread);
+	}
+}
+
+void csink_threads_sum(uint64_t totals[CSINK_MAX_EVENTS])
+{
+	struct csink_thread *thread = atomic_load_explicit(&all_states, memory_order_acquire);
+
+	for (uint32_t i = 0; i < csink_process.nr_events; i++)
+		totals[i] = atomic_load_explicit(&ended_totals[i], memory_order_relaxed);
+	for (; thread; thread = thread->next) {
+		const struct csink_rec_thread *entry = thread->entry;
+
+		if (atomic_load_explicit(&thread->state, memory_order_acquire) != CSINK_THREAD_LIVE || !entry)
+			continue;
+		for (uint32_t i = 0; i < csink_process.nr_events; i++)
+			totals[i] += __atomic_load_n(&entry->totals[i], __ATOMIC_RELAXED);
+	}
+}

@@ -1,0 +1,103 @@
+/*
+ * One thread's state: its counters, where it writes, its stack. Made by the thread that creates it (or the constructor),
+ * then used by the thread itself and its handler only; the list of them all is read by flushes and intervals.
+ *
+ * States live in slabs of private memory, never in TLS: TLS is carved out of small stacks. One TLS pointer leads there.
+ */
+#ifndef CSINK_SAMPLE_THREAD_H
+#define CSINK_SAMPLE_THREAD_H
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "preload/counters/group.h"
+#include "preload/record/recording.h"
+#include "preload/record/stacks.h"
+#include "preload/sample/unwind.h"
+
+struct csink_thread {
+	/* what each sample touches */
+	struct csink_group group;
+	uint64_t last[CSINK_MAX_EVENTS]; /* counts at the last sample, as counted */
+	uint64_t last_enabled_ns, last_running_ns;
+	struct csink_rec_thread *entry;
+	struct csink_rec_row *last_row;
+	struct csink_writer writer;
+	struct csink_stack_bounds stack;
+	csink_ref_t ref;
+	enum csink_engine engine;
+	uint16_t phase;
+	_Atomic uint8_t in_handler;
+	_Atomic uint8_t state; /* enum csink_thread_state */
+
+	/* the rest */
+	timer_t timer;
+	uint64_t cpu_base_ns;    /* the thread's CPU clock when the counters were opened */
+	bool app_blocks_signal;  /* the program thinks that our signal is blocked here */
+	int32_t tid;
+	struct csink_thread *next; /* all states ever made; never unlinked */
+	void *(*start)(void *);
+	void *arg;
+	size_t stack_bytes;
+	uint64_t frames[CSINK_MAX_DEPTH];
+};
+
+enum csink_thread_state {
+	CSINK_THREAD_FREE,
+	CSINK_THREAD_NEW,  /* handed out, its thread has not started */
+	CSINK_THREAD_LIVE,
+};
+
+/* The calling thread's state; NULL: not known to us. */
+extern __thread struct csink_thread *csink_self;
+
+/** Take a state, NEW. NULL when no memory is left. Context: thread. */
+struct csink_thread *csink_thread_get(void);
+
+/** Give a state back. Context: thread. */
+void csink_thread_put(struct csink_thread *thread);
+
+/**
+ * Begin with the calling thread: entry in the recording, counters opened, csink_self set.
+ * @flags  enum csink_thread_flags for the entry.
+ * On failure of the engine the next one is tried; a thread that nothing can sample is marked so and counted.
+ * Context: thread.
+ */
+void csink_thread_start(struct csink_thread *thread, uint32_t flags);
+
+/** Stop the calling thread's counters, flush its last partial period, end its entry and free its state. Context: thread. */
+void csink_thread_end(struct csink_thread *thread);
+
+/**
+ * Attribute what was counted since the last sample. The thread goes on being sampled.
+ * Context: thread, by the thread itself, with its signal unable to arrive (csink_thread_pause) or all signals blocked.
+ */
+void csink_thread_flush(struct csink_thread *thread);
+
+/** Stop and resume the calling thread's own samples. After a stop nothing of ours is pending. Context: thread. */
+void csink_thread_pause(struct csink_thread *thread);
+void csink_thread_resume(struct csink_thread *thread);
+
+/** Attribute the CPU time of every other live thread up to now, from their clocks. Context: thread, at the end. */
+void csink_threads_flush_others(void);
+
+/** In a forked child: every state but the caller's is free again. Context: init. */
+void csink_threads_forget(void);
+
+/** Sum of all threads' counts so far. Context: signal. */
+void csink_threads_sum(uint64_t totals[CSINK_MAX_EVENTS]);
+
+/* sample.c */
+
+/** The handler of every engine's signal. Context: signal, with all signals blocked. */
+void csink_sample_handler(int signo, siginfo_t *info, void *context);
+
+/** True if a signal that our handler got was raised by our engine and not by the program or its debugger. */
+bool csink_sample_is_ours(int signo, const siginfo_t *info);
+
+/** Store weights that belong to no sample: the last, partial period. Context: thread. */
+void csink_sample_remainder(struct csink_thread *thread, const uint64_t *weights);
+
+#endif

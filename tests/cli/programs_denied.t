@@ -1,0 +1,12 @@
+#!/bin/sh
+# Real programs where a seccomp filter refuses perf_event_open, as in most containers.
+. "$(dirname "$0")/lib.sh"
+. "$SRC/tests/cli/programs.sh"
+
+run_as() {
+	"$TARGETS/deny_perf" "$@"
+}
+
+programs
+endings
+done_testing
