@@ -79,6 +79,12 @@ UNIT_TESTS := \
 
 # tests/cli/NAME.t, each a TAP script; they see BUILD (the tree) in the environment.
 CLI_TESTS := \
+	demo \
+	install \
+	programs \
+	programs_denied \
+	programs_unchanged \
+	programs_unprivileged \
 
 # tests/targets/NAME.c, .cc or .rs: programs that are profiled.
 TARGETS := \
