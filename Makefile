@@ -33,6 +33,12 @@ CORE_SRCS := \
 	preload/counters/nearest.c \
 	preload/counters/pfm.c \
 	preload/counters/sysfs.c \
+	preload/timer/alarm.c \
+	preload/timer/create.c \
+	preload/timer/dispatch.c \
+	preload/timer/fork.c \
+	preload/timer/heap.c \
+	preload/timer/queue.c \
 	preload/record/output_path.c \
 	preload/record/run_dir.c \
 
