@@ -13,6 +13,7 @@ enum csink_opt_flags {
 	CSINK_OPT_BOOL = 1 << 1,     /* takes no argument; twin: 1/0, yes/no, true/false, on/off */
 	CSINK_OPT_ENV_ONLY = 1 << 2, /* has a twin and no option */
 	CSINK_OPT_NUMBER = 1 << 3,   /* a whole number, 1 or more */
+	CSINK_OPT_NO_TWIN = 1 << 4,  /* has no twin */
 };
 
 /*
