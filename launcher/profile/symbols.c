@@ -1,0 +1,287 @@
+/*
+ * Finds the files that describe an object (itself, and a separate debug file by build-id or debug link), makes sure
+ * that they are of the build that ran, and puts the sources of names in order: symbol tables, DWARF, procedure linkage
+ * tables, unwind tables.
+ */
+#include "launcher/profile/symbols.h"
+
+#include <elfutils/libdwelf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "include/internal/base.h"
+#include "launcher/profile/symbols_impl.h"
+
+#define DEBUG_DIR "/usr/lib/debug"
+
+struct file {
+	int fd;
+	Elf *elf; /* NULL: no file */
+};
+
+struct files {
+	struct file main, debug;
+};
+
+static void close_file(struct file *file)
+{
+	if (file->elf)
+		elf_end(file->elf);
+	if (file->fd >= 0)
+		close(file->fd);
+	*file = (struct file){.fd = -1};
+}
+
+/* Open an ELF file; nothing is left open on error. */
+static int open_file(const char *path, struct file *file)
+{
+	struct stat st;
+	int err;
+
+	*file = (struct file){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
+	if (file->fd < 0)
+		return -errno;
+	err = fstat(file->fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : -ENOEXEC;
+	if (!err) {
+		file->elf = elf_begin(file->fd, ELF_C_READ_MMAP, NULL);
+		if (!file->elf || elf_kind(file->elf) != ELF_K_ELF)
+			err = -ENOEXEC;
+	}
+	if (err)
+		close_file(file);
+	return err;
+}
+
+static int open_vdso(struct file *file)
+{
+	/* The kernel's own page in our process: the same one as in the others, if the build-id says so. */
+	char *image = (char *)getauxval(AT_SYSINFO_EHDR);
+	GElf_Ehdr header;
+	size_t size;
+	Elf *elf;
+
+	*file = (struct file){.fd = -1};
+	if (!image)
+		return -ENOENT;
+	/* Its size: the section headers are its last part. */
+	elf = elf_memory(image, getpagesize());
+	if (!elf || !gelf_getehdr(elf, &header)) {
+		elf_end(elf);
+		return -ENOEXEC;
+	}
+	size = header.e_shoff + (size_t)header.e_shentsize * header.e_shnum;
+	elf_end(elf);
+	file->elf = elf_memory(image, size);
+	return file->elf ? 0 : -ENOEXEC;
+}
+
+static bool is_build(Elf *elf, const uint8_t *build_id, size_t len)
+{
+	const void *id;
+	ssize_t id_len = dwelf_elf_gnu_build_id(elf, &id);
+
+	return id_len > 0 && (size_t)id_len == len && !memcmp(id, build_id, len);
+}
+
+/* ---- separate debug files ---- */
+
+static int open_debug_by_id(const char *dir, const uint8_t *build_id, size_t len, struct file *file)
+{
+	char path[4096];
+	int used, err;
+	size_t i;
+
+	if (len < 2)
+		return -ENOENT;
+	used = snprintf(path, sizeof(path) - 2 * len - 16, "%s/.build-id/%02x/", dir, build_id[0]);
+	if (used < 0 || (size_t)used >= sizeof(path) - 2 * len - 16)
+		return -ENAMETOOLONG;
+	for (i = 1; i < len; i++)
+		used += sprintf(path + used, "%02x", build_id[i]);
+	strcpy(path + used, ".debug");
+	err = open_file(path, file);
+	if (!err && !is_build(file->elf, build_id, len)) {
+		close_file(file);
+		return -ESTALE;
+	}
+	return err;
+}
+
+static bool has_crc(int fd, uint32_t want)
+{
+	unsigned char buf[65536];
+	uint32_t crc = crc32(0, NULL, 0);
+	off_t at = 0;
+	ssize_t got;
+
+	while ((got = pread(fd, buf, sizeof(buf), at)) > 0) {
+		crc = crc32(crc, buf, got);
+		at += got;
+	}
+	return !got && crc == want;
+}
+
+static int open_debug_at(const char *path, Elf *main, uint32_t crc, struct file *file)
+{
+	const void *id;
+	ssize_t len = dwelf_elf_gnu_build_id(main, &id);
+	int err = open_file(path, file);
+
+	if (err)
+		return err;
+	/* A build-id is as good as a checksum of the whole file, and read at once. */
+	if (len > 0 ? is_build(file->elf, id, len) : has_crc(file->fd, crc))
+		return 0;
+	close_file(file);
+	return -ESTALE;
+}
+
+/* dir/NAME, dir/.debug/NAME and DEBUG_DIR/dir/NAME, as debuggers look for it. */
+static int open_debug_by_link(const char *debug_dir, const char *path, Elf *main, struct file *file)
+{
+	const char *patterns[] = {"%s%.*s/%s", "%s%.*s/.debug/%s", "%s%.*s/%s"}, *name, *slash = strrchr(path, '/');
+	char at[4096];
+	GElf_Word crc;
+	uint32_t i;
+	int used;
+
+	name = dwelf_elf_gnu_debuglink(main, &crc);
+	if (!name || !slash || strchr(name, '/'))
+		return -ENOENT;
+	for (i = 0; i < CSINK_ARRAY_SIZE(patterns); i++) {
+		used = snprintf(at, sizeof(at), patterns[i], i == 2 ? debug_dir : "", (int)(slash - path), path, name);
+		if (used > 0 && (size_t)used < sizeof(at) && strcmp(at, path) && !open_debug_at(at, main, crc, file))
+			return 0;
+	}
+	return -ENOENT;
+}
+
+static bool has_section(Elf *elf, uint32_t type, const char *name)
+{
+	GElf_Shdr shdr;
+
+	return csink_elf_section(elf, type, name, &shdr) != NULL;
+}
+
+static bool has_dwarf(Elf *elf)
+{
+	return has_section(elf, 0, ".debug_info") || has_section(elf, 0, ".zdebug_info");
+}
+
+static void open_debug(const struct csink_object *object, struct files *files)
+{
+	const char *dir = object->debug_dir ? object->debug_dir : DEBUG_DIR;
+	const void *id = object->build_id;
+	ssize_t len = object->build_id_len;
+
+	if (files->main.elf && has_dwarf(files->main.elf) && has_section(files->main.elf, SHT_SYMTAB, NULL))
+		return;
+	if (!len && files->main.elf)
+		len = dwelf_elf_gnu_build_id(files->main.elf, &id);
+	if (len > 0 && !open_debug_by_id(dir, id, len, &files->debug))
+		return;
+	if (files->main.elf)
+		open_debug_by_link(dir, object->path, files->main.elf, &files->debug);
+}
+
+static int open_files(const struct csink_object *object, struct files *files)
+{
+	int err = object->is_vdso ? open_vdso(&files->main) : open_file(object->path, &files->main);
+
+	if (!err && object->build_id_len && !is_build(files->main.elf, object->build_id, object->build_id_len)) {
+		close_file(&files->main);
+		err = -ESTALE;
+	}
+	open_debug(object, files);
+	return files->debug.elf ? 0 : err;
+}
+
+/* ---- */
+
+static int compare_wants(const void *a, const void *b)
+{
+	const struct csink_want *left = a, *right = b;
+
+	return left->address < right->address ? -1 : left->address > right->address;
+}
+
+static int resolve_dwarf(struct csink_batch *batch, Elf *elf)
+{
+	Dwarf *dwarf;
+	int err;
+
+	if (!elf || !has_dwarf(elf))
+		return -ENOENT;
+	dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+	if (!dwarf)
+		return -EBADMSG;
+	err = csink_dwarf_resolve(batch, dwarf);
+	dwarf_end(dwarf);
+	return err;
+}
+
+/* Locations that DWARF gave no lines: the function that the tables gave them. */
+static void give_rest(struct csink_batch *batch)
+{
+	uint32_t i;
+
+	for (i = 0; i < batch->nr; i++) {
+		struct csink_found *found = &batch->found[i];
+		struct csink_profile_line line = {.function = found->function, .line = found->line};
+		struct csink_profile_function function;
+
+		if (found->is_done || !found->function)
+			continue;
+		if (found->file) { /* a unit with lines and no functions: assembler */
+			function = batch->p->functions[found->function];
+			function.file = found->file;
+			line.function = csink_profile_function_add(batch->p, &function);
+		}
+		csink_profile_location_set_lines(batch->p, batch->wants[i].location, &line, 1);
+		batch->flags |= CSINK_FOUND_NAMES;
+	}
+}
+
+static int resolve(struct csink_batch *batch, const struct csink_object *object, struct files *files)
+{
+	Elf *elfs[] = {files->main.elf, files->debug.elf};
+	int err = csink_elf_symbols(batch, elfs, CSINK_ARRAY_SIZE(elfs));
+
+	if (!err && files->main.elf)
+		err = csink_elf_plt(batch, files->main.elf);
+	if (!err && resolve_dwarf(batch, files->main.elf) == -ENOENT)
+		err = resolve_dwarf(batch, files->debug.elf) == -ENOMEM ? -ENOMEM : 0;
+	if (!err && files->main.elf)
+		csink_elf_unwind_starts(batch, files->main.elf, object->path);
+	give_rest(batch);
+	return err ? err : csink_profile_error(batch->p);
+}
+
+int csink_symbols_resolve(struct csink_profile *p, const struct csink_object *object, struct csink_want *wants,
+			  uint32_t nr_wants)
+{
+	struct csink_batch batch = {.p = p, .wants = wants, .nr = nr_wants};
+	struct files files = {{.fd = -1}, {.fd = -1}};
+	int err;
+
+	if (!nr_wants)
+		return 0;
+	elf_version(EV_CURRENT);
+	err = open_files(object, &files);
+	if (err)
+		return err;
+	qsort(wants, nr_wants, sizeof(*wants), compare_wants);
+	batch.found = calloc(nr_wants, sizeof(*batch.found));
+	err = batch.found ? resolve(&batch, object, &files) : -ENOMEM;
+	free(batch.found);
+	close_file(&files.main);
+	close_file(&files.debug);
+	return err ? err : batch.flags;
+}

@@ -1,0 +1,71 @@
+/*
+ * From addresses to functions, inlined calls and lines. Everything is written straight into a profile: names as
+ * strings, functions interned, lines given to locations.
+ *
+ * The work is done object by object and in batches of sorted addresses: symbol tables are read once from end to end,
+ * and of the debug information only the units are opened that hold an address.
+ */
+#ifndef CSINK_LAUNCHER_SYMBOLS_H
+#define CSINK_LAUNCHER_SYMBOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct csink_profile;
+struct csink_profile_function;
+
+/* One address to name. */
+struct csink_want {
+	uint64_t address;  /* as the object's own headers count: run-time address less bias. For a caller: inside its
+			      call */
+	uint32_t location; /* in the profile; added without lines */
+};
+
+struct csink_object {
+	const char *path;
+	const uint8_t *build_id; /* build_id_len bytes; 0: not known, and then the file is believed */
+	uint8_t build_id_len;
+	bool is_vdso;
+	const char *debug_dir; /* separate debug files; NULL: /usr/lib/debug */
+};
+
+enum csink_symbols_found {
+	CSINK_FOUND_NAMES = 1 << 0,
+	CSINK_FOUND_FILES = 1 << 1,
+	CSINK_FOUND_LINES = 1 << 2,
+	CSINK_FOUND_INLINES = 1 << 3,
+};
+
+/**
+ * Name the addresses of one object. Sorts wants by address.
+ * A location that is in no symbol gets a function named after where it begins, "[libx.so+0x1a40]", if the unwind tables
+ * know; else no line at all.
+ * Returns enum csink_symbols_found, -ESTALE (the file there is another build than the one that ran, and no debug file
+ * has the build-id), -ENOEXEC (not an ELF file), -ENOMEM, or what opening gave. Context: thread.
+ */
+int csink_symbols_resolve(struct csink_profile *p, const struct csink_object *object, struct csink_want *wants,
+			  uint32_t nr_wants);
+
+/**
+ * Fill in name and system_name from a symbol as the linker knows it: demangled, without parameters, without version and
+ * without what compilers append to parts of a function (.cold, .constprop.0).
+ * @suffix  appended to the name ("@plt"), or "".
+ */
+void csink_symbol_name(struct csink_profile *p, const char *symbol, const char *suffix,
+		       struct csink_profile_function *function);
+
+/**
+ * A symbol's name with its parameters, for telling overloads apart.
+ * Returns a malloc'ed string, or NULL if the symbol is not mangled.
+ */
+char *csink_symbol_signature(const char *symbol);
+
+/**
+ * Name addresses of code made at run time from /tmp/perf-PID.map (or @path). Sorts wants by address.
+ * Only a regular file of the current user or of root is believed.
+ * Returns the number of addresses that were named, or -errno of the file.
+ */
+int csink_perfmap_resolve(struct csink_profile *p, const char *path, struct csink_want *wants, uint32_t nr_wants);
+
+#endif

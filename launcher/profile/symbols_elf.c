@@ -1,0 +1,416 @@
+/*
+ * Names from what every linked file has: symbol tables, procedure linkage tables, and the start of functions from the
+ * unwind tables. Files are untrusted: libelf checks sections against the file, we check what is in them.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/profile/symbols_impl.h"
+
+uint32_t csink_batch_lower(const struct csink_batch *batch, uint64_t address)
+{
+	uint32_t low = 0, high = batch->nr, middle;
+
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (batch->wants[middle].address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* ---- symbol tables ---- */
+
+/* The symbol that an address gets: the sized one around it that begins last; of several there, the best name. */
+struct choice {
+	GElf_Sym sym;
+	const char *name;
+	/* The last start of any function symbol at or before the address: sized or, if there is no size, a candidate.
+	 */
+	uint64_t last_start;
+	const char *last_name; /* of a symbol without size */
+	bool last_is_sized;
+};
+
+Elf_Scn *csink_elf_section(Elf *elf, uint32_t type, const char *name, GElf_Shdr *shdr)
+{
+	Elf_Scn *scn = NULL;
+	const char *is;
+	size_t strndx;
+
+	if (elf_getshdrstrndx(elf, &strndx))
+		return NULL;
+	while ((scn = elf_nextscn(elf, scn))) {
+		if (!gelf_getshdr(scn, shdr) || (type && shdr->sh_type != type) || shdr->sh_type == SHT_NOBITS)
+			continue;
+		is = name ? elf_strptr(elf, strndx, shdr->sh_name) : NULL;
+		if (!name || (is && !strcmp(is, name)))
+			return scn;
+	}
+	return NULL;
+}
+
+static uint32_t leading_underscores(const char *name)
+{
+	return strspn(name, "_");
+}
+
+/* Whether to prefer `name` (of sym) over what was chosen for the same start. People know the public, plain name. */
+static bool is_better(const GElf_Sym *sym, const char *name, const GElf_Sym *old, const char *old_name)
+{
+	bool local = GELF_ST_BIND(sym->st_info) == STB_LOCAL, old_local = GELF_ST_BIND(old->st_info) == STB_LOCAL;
+	bool func = GELF_ST_TYPE(sym->st_info) != STT_NOTYPE, old_func = GELF_ST_TYPE(old->st_info) != STT_NOTYPE;
+	uint32_t under = leading_underscores(name), old_under = leading_underscores(old_name);
+	size_t len = strlen(name), old_len = strlen(old_name);
+
+	if (func != old_func)
+		return func;
+	if (local != old_local)
+		return old_local;
+	if (under != old_under)
+		return under < old_under;
+	if (len != old_len)
+		return len < old_len;
+	return strcmp(name, old_name) < 0;
+}
+
+static bool is_code(const GElf_Sym *sym)
+{
+	uint32_t type = GELF_ST_TYPE(sym->st_info);
+
+	return sym->st_shndx != SHN_UNDEF && sym->st_shndx != SHN_ABS && sym->st_shndx != SHN_COMMON &&
+	       (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE);
+}
+
+/* Assembler's marks are no functions: "$x" and "$d" of ARM, ".L" and "L" locals. */
+static bool is_mark(const GElf_Sym *sym, const char *name)
+{
+	return !*name || *name == '$' || (GELF_ST_TYPE(sym->st_info) == STT_NOTYPE && name[0] == '.' && name[1] == 'L');
+}
+
+static void offer_sized(const struct csink_batch *batch, struct choice *choices, uint32_t first, const GElf_Sym *sym,
+			const char *name)
+{
+	struct choice *choice;
+	uint32_t i;
+
+	for (i = first; i < batch->nr && batch->wants[i].address - sym->st_value < sym->st_size; i++) {
+		choice = &choices[i];
+		if (!choice->name || choice->sym.st_value < sym->st_value ||
+		    (choice->sym.st_value == sym->st_value && is_better(sym, name, &choice->sym, choice->name))) {
+			choice->sym = *sym;
+			choice->name = name;
+		}
+	}
+}
+
+static void offer(const struct csink_batch *batch, struct choice *choices, Elf *elf, uint32_t strndx,
+		  const GElf_Sym *sym)
+{
+	uint32_t first = csink_batch_lower(batch, sym->st_value);
+	struct choice *choice = &choices[first];
+	const char *name;
+
+	if (first == batch->nr)
+		return;
+	if (sym->st_size && batch->wants[first].address - sym->st_value < sym->st_size) {
+		name = elf_strptr(elf, strndx, sym->st_name);
+		if (name && !is_mark(sym, name))
+			offer_sized(batch, choices, first, sym, name);
+	}
+	if (choice->last_name || choice->last_is_sized) {
+		if (sym->st_value < choice->last_start || (sym->st_value == choice->last_start && !sym->st_size))
+			return;
+	}
+	name = sym->st_size ? NULL : elf_strptr(elf, strndx, sym->st_name);
+	if (!sym->st_size && (!name || is_mark(sym, name)))
+		return;
+	choice->last_start = sym->st_value;
+	choice->last_is_sized = sym->st_size != 0;
+	choice->last_name = name;
+}
+
+static void read_table(const struct csink_batch *batch, struct choice *choices, Elf *elf, Elf_Scn *scn,
+		       const GElf_Shdr *shdr)
+{
+	uint64_t high = batch->wants[batch->nr - 1].address;
+	Elf_Data *data = elf_getdata(scn, NULL);
+	size_t i, nr = data && shdr->sh_entsize ? data->d_size / shdr->sh_entsize : 0;
+	GElf_Sym sym;
+
+	nr = CSINK_MIN(nr, INT32_MAX);
+	for (i = 0; i < nr && gelf_getsym(data, i, &sym); i++) {
+		if (is_code(&sym) && sym.st_value <= high)
+			offer(batch, choices, elf, shdr->sh_link, &sym);
+	}
+}
+
+/* Addresses after a symbol without size belong to it up to the next start of any kind. */
+static void settle(struct csink_batch *batch, struct choice *choices)
+{
+	struct csink_profile_function function;
+	struct choice *choice, *last = NULL;
+	const char *name = NULL;
+	uint32_t i, id = 0;
+
+	for (i = 0; i < batch->nr; i++) {
+		choice = &choices[i];
+		if (choice->last_name || choice->last_is_sized)
+			last = choice;
+		if (!choice->name && last && !last->last_is_sized) {
+			choice->name = last->last_name;
+			choice->sym.st_value = last->last_start;
+		}
+		if (!choice->name)
+			continue;
+		if (choice->name != name) { /* addresses of one function are neighbours */
+			memset(&function, 0, sizeof(function));
+			csink_symbol_name(batch->p, choice->name, "", &function);
+			id = csink_profile_function_add(batch->p, &function);
+			name = choice->name;
+		}
+		batch->found[i].function = id;
+	}
+}
+
+int csink_elf_symbols(struct csink_batch *batch, Elf *const *elfs, uint32_t nr_elfs)
+{
+	struct choice *choices = calloc(batch->nr, sizeof(*choices));
+	GElf_Shdr shdr;
+	Elf_Scn *scn;
+	uint32_t i;
+
+	if (!choices)
+		return -ENOMEM;
+	for (i = 0; i < nr_elfs; i++) {
+		scn = elfs[i] ? csink_elf_section(elfs[i], SHT_SYMTAB, NULL, &shdr) : NULL;
+		if (scn)
+			read_table(batch, choices, elfs[i], scn, &shdr);
+	}
+	/* The dynamic table is a part of the whole one, where there is a whole one; versions make it no better. */
+	for (i = 0; i < nr_elfs; i++) {
+		scn = elfs[i] ? csink_elf_section(elfs[i], SHT_DYNSYM, NULL, &shdr) : NULL;
+		if (scn)
+			read_table(batch, choices, elfs[i], scn, &shdr);
+	}
+	settle(batch, choices);
+	free(choices);
+	return 0;
+}
+
+/* ---- procedure linkage tables ---- */
+
+/* A relocation that fills a slot of the global offset table. */
+struct got_slot {
+	uint64_t address;
+	uint64_t symbol;
+	Elf_Scn *symbols;
+};
+
+static int compare_slots(const void *a, const void *b)
+{
+	const struct got_slot *left = a, *right = b;
+
+	return left->address < right->address ? -1 : left->address > right->address;
+}
+
+static uint32_t read_relocations(Elf_Scn *scn, const GElf_Shdr *shdr, Elf_Scn *symbols, struct got_slot *slots)
+{
+	Elf_Data *data = elf_getdata(scn, NULL);
+	uint32_t nr = 0, i,
+		 count = data && shdr->sh_entsize ? CSINK_MIN(data->d_size / shdr->sh_entsize, INT32_MAX) : 0;
+	GElf_Rela rela;
+	GElf_Rel rel;
+
+	for (i = 0; i < count; i++) {
+		if (shdr->sh_type == SHT_RELA ? !gelf_getrela(data, i, &rela) : !gelf_getrel(data, i, &rel))
+			break;
+		if (shdr->sh_type == SHT_REL)
+			rela = (GElf_Rela){.r_offset = rel.r_offset, .r_info = rel.r_info};
+		if (GELF_R_SYM(rela.r_info))
+			slots[nr++] = (struct got_slot){rela.r_offset, GELF_R_SYM(rela.r_info), symbols};
+	}
+	return nr;
+}
+
+/* Every relocation that names a symbol, by address. Returns how many, or -ENOMEM. */
+static int64_t read_got(Elf *elf, struct got_slot **slots)
+{
+	size_t nr = 0, more;
+	Elf_Scn *scn = NULL;
+	GElf_Shdr shdr;
+	void *grown;
+
+	*slots = NULL;
+	while ((scn = elf_nextscn(elf, scn))) {
+		if (!gelf_getshdr(scn, &shdr) || (shdr.sh_type != SHT_RELA && shdr.sh_type != SHT_REL) ||
+		    !(shdr.sh_flags & SHF_ALLOC) || !shdr.sh_entsize)
+			continue;
+		more = CSINK_MIN(shdr.sh_size / shdr.sh_entsize, INT32_MAX);
+		grown = reallocarray(*slots, nr + more + 1, sizeof(**slots));
+		if (!grown)
+			return -ENOMEM;
+		*slots = grown;
+		nr += read_relocations(scn, &shdr, elf_getscn(elf, shdr.sh_link), *slots + nr);
+	}
+	qsort(*slots, nr, sizeof(**slots), compare_slots);
+	return nr;
+}
+
+static int32_t load_s32(const uint8_t *at)
+{
+	int32_t value;
+
+	memcpy(&value, at, sizeof(value));
+	return value;
+}
+
+/*
+ * The slot that a stub jumps through. x86-64: the first `jmp *disp(%rip)` (ff 25) of the stub, whether or not endbr64
+ * or bnd come first. AArch64: adrp x16, page; ldr x17, [x16, offset]. 0: no stub that we know.
+ */
+static uint64_t stub_slot(uint32_t machine, const uint8_t *code, size_t len, uint64_t address)
+{
+	uint32_t i, adrp, ldr;
+	int64_t page;
+
+	if (machine == EM_X86_64) {
+		for (i = 0; i + 6 <= len && i + 6 <= 16; i++) {
+			if (code[i] == 0xff && code[i + 1] == 0x25)
+				return address + i + 6 + load_s32(code + i + 2);
+		}
+	} else if (machine == EM_AARCH64) {
+		for (i = 0; i + 8 <= len && i + 8 <= 16; i += 4) {
+			adrp = load_s32(code + i);
+			ldr = load_s32(code + i + 4);
+			if ((adrp & 0x9f00001f) != 0x90000010 || (ldr & 0xffc003ff) != 0xf9400211)
+				continue;
+			page = (int64_t)((uint64_t)(adrp >> 5 & 0x7ffff) << 45 | (uint64_t)(adrp >> 29 & 3) << 43) >>
+			       31;
+			return ((address + i) & ~0xfffULL) + page + (ldr >> 10 & 0xfff) * 8;
+		}
+	}
+	return 0;
+}
+
+static void name_stub(struct csink_batch *batch, uint32_t want, Elf *elf, const struct got_slot *slots, size_t nr,
+		      uint64_t slot)
+{
+	struct got_slot key = {.address = slot}, *found = bsearch(&key, slots, nr, sizeof(*slots), compare_slots);
+	struct csink_profile_function function = {0};
+	GElf_Shdr shdr;
+	const char *name;
+	GElf_Sym sym;
+
+	if (!found || !found->symbols || !gelf_getshdr(found->symbols, &shdr) ||
+	    !gelf_getsym(elf_getdata(found->symbols, NULL), found->symbol, &sym))
+		return;
+	name = elf_strptr(elf, shdr.sh_link, sym.st_name);
+	if (!name || !*name)
+		return;
+	csink_symbol_name(batch->p, name, "@plt", &function);
+	batch->found[want].function = csink_profile_function_add(batch->p, &function);
+}
+
+static void name_stubs(struct csink_batch *batch, Elf *elf, Elf_Scn *scn, const GElf_Shdr *shdr,
+		       const struct got_slot *slots, size_t nr)
+{
+	uint64_t size = shdr->sh_entsize >= 8 && shdr->sh_entsize <= 64 ? shdr->sh_entsize : 16, offset;
+	Elf_Data *data = elf_getdata(scn, NULL);
+	uint32_t i = csink_batch_lower(batch, shdr->sh_addr);
+	GElf_Ehdr ehdr;
+
+	if (!data || !gelf_getehdr(elf, &ehdr))
+		return;
+	for (; i < batch->nr && batch->wants[i].address - shdr->sh_addr < data->d_size; i++) {
+		offset = (batch->wants[i].address - shdr->sh_addr) / size * size;
+		if (!batch->found[i].function)
+			name_stub(batch, i, elf, slots, nr,
+				  stub_slot(ehdr.e_machine, (uint8_t *)data->d_buf + offset, data->d_size - offset,
+					    shdr->sh_addr + offset));
+	}
+}
+
+static bool holds_unnamed(const struct csink_batch *batch, const GElf_Shdr *shdr)
+{
+	uint32_t i;
+
+	for (i = csink_batch_lower(batch, shdr->sh_addr);
+	     i < batch->nr && batch->wants[i].address - shdr->sh_addr < shdr->sh_size; i++) {
+		if (!batch->found[i].function)
+			return true;
+	}
+	return false;
+}
+
+int csink_elf_plt(struct csink_batch *batch, Elf *elf)
+{
+	static const char *const sections[] = {".plt", ".plt.sec", ".plt.got"};
+	struct got_slot *slots = NULL;
+	int64_t nr = -1;
+	GElf_Shdr shdr;
+	Elf_Scn *scn;
+	uint32_t i;
+
+	for (i = 0; i < CSINK_ARRAY_SIZE(sections); i++) {
+		scn = csink_elf_section(elf, SHT_PROGBITS, sections[i], &shdr);
+		if (!scn || !holds_unnamed(batch, &shdr))
+			continue;
+		if (nr < 0)
+			nr = read_got(elf, &slots);
+		if (nr < 0)
+			break;
+		name_stubs(batch, elf, scn, &shdr, slots, nr);
+	}
+	free(slots);
+	return nr == -ENOMEM ? -ENOMEM : 0;
+}
+
+/* ---- function starts from the unwind tables ---- */
+
+void csink_elf_unwind_starts(struct csink_batch *batch, Elf *elf, const char *path)
+{
+	/* .eh_frame_hdr: version 1, encodings of three fields, then (start, entry) pairs sorted by start. We read what
+	 * every linker writes: pc-relative .eh_frame pointer, 4-byte count, table of 4-byte offsets from the section.
+	 */
+	static const uint8_t usual[] = {1, 0x1b, 0x03, 0x3b};
+	const char *base = strrchr(path, '/');
+	struct csink_profile_function function = {0};
+	uint64_t start, last_start = 0;
+	uint32_t i, count, low, high, middle;
+	const uint8_t *table;
+	char name[300];
+	GElf_Shdr shdr;
+	Elf_Scn *scn = csink_elf_section(elf, 0, ".eh_frame_hdr", &shdr);
+	Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
+
+	if (!data || data->d_size < 12 || memcmp(data->d_buf, usual, sizeof(usual)))
+		return;
+	table = (uint8_t *)data->d_buf + 12;
+	count = CSINK_MIN((uint32_t)load_s32(table - 4), (data->d_size - 12) / 8);
+	for (i = 0; i < batch->nr; i++) {
+		if (batch->found[i].function || batch->found[i].is_done)
+			continue;
+		for (low = 0, high = count; low < high;) { /* the last start at or before the address */
+			middle = low + (high - low) / 2;
+			if (shdr.sh_addr + load_s32(table + middle * 8ULL) <= batch->wants[i].address)
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		if (!low)
+			continue;
+		start = shdr.sh_addr + load_s32(table + (low - 1) * 8ULL);
+		if (start != last_start) {
+			snprintf(name, sizeof(name), "[%s+%#llx]", base ? base + 1 : path, (unsigned long long)start);
+			function.name = function.system_name = csink_profile_str(batch->p, name);
+			last_start = start;
+		}
+		batch->found[i].function = csink_profile_function_add(batch->p, &function);
+	}
+}
