@@ -1,4 +1,7 @@
-/* Prints the signals that are blocked and ignored: in main, in a thread, in a child, and after an exec of itself. */
+/*
+ * Prints the signals that are blocked and ignored as the kernel has them, and those that are pending as sigpending has
+ * them: in main, in a thread, in a child, and after an exec of itself.
+ */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,12 +15,17 @@ static void print_masks(const char *where)
 {
 	FILE *status = fopen("/proc/thread-self/status", "r");
 	char line[256];
+	sigset_t pending;
 
 	while (status && fgets(line, sizeof(line), status))
-		if (!strncmp(line, "SigBlk:", 7) || !strncmp(line, "SigIgn:", 7) || !strncmp(line, "SigPnd:", 7))
+		if (!strncmp(line, "SigBlk:", 7) || !strncmp(line, "SigIgn:", 7))
 			printf("%s %s", where, line);
 	if (status)
 		fclose(status);
+	sigpending(&pending);
+	for (int sig = 1; sig < 65; sig++)
+		if (sigismember(&pending, sig) == 1)
+			printf("%s: signal %d is pending\n", where, sig);
 	fflush(stdout);
 }
 
