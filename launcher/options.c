@@ -101,14 +101,30 @@ static void print_choices(const char *choices, char *out, size_t size)
 	out[n] = '\0';
 }
 
-/* Judge a value; where says whose it is ("option --frequency", "COUNTERSINK_FREQUENCY in the environment"). */
-static int check_value(struct csink_options *o, const struct csink_option *opt, const char *where, const char *text)
+void csink_options_where(const struct csink_options *o, uint32_t index, char *out, size_t size)
 {
+	char name[CSINK_OPTION_NAME];
+
+	if (o->values[index].source == CSINK_FROM_ENVIRONMENT) {
+		csink_option_twin(&o->table[index], name);
+		snprintf(out, size, "%s in the environment", name);
+	} else {
+		csink_option_name(&o->table[index], name);
+		snprintf(out, size, "option --%s", name);
+	}
+}
+
+/* Judge a value that was set. */
+static int check_value(struct csink_options *o, uint32_t index)
+{
+	const struct csink_option *opt = &o->table[index];
+	const char *text = o->values[index].text;
+	char hint[256], list[128], where[64];
 	struct csink_nearest near;
-	char hint[256], list[128];
 	uint64_t number;
 	int err;
 
+	csink_options_where(o, index, where, sizeof(where));
 	if (opt->flags & CSINK_OPT_BOOL) {
 		if (csink_bool_parse(text) >= 0)
 			return 0;
@@ -117,8 +133,8 @@ static int check_value(struct csink_options *o, const struct csink_option *opt, 
 		err = csink_number_parse(text, &number);
 		if (!err)
 			return 0;
-		snprintf(o->error, sizeof(o->error), "%s: '%.64s' is %s: give a whole number, 1 or more", where, text,
-			 err == -ERANGE ? "too large" : "no such number");
+		snprintf(o->error, sizeof(o->error), "%s: '%.64s' is %s", where, text,
+			 err == -ERANGE ? "too large" : "not a whole number above 0");
 	} else if (strchr(opt->arg, '|')) {
 		if (is_choice(opt->arg, text, &near))
 			return 0;
@@ -135,17 +151,9 @@ static int check_value(struct csink_options *o, const struct csink_option *opt, 
 
 static int set_value(struct csink_options *o, uint32_t index, const char *text)
 {
-	char name[CSINK_OPTION_NAME], where[64];
-
-	if (!o->request) {
-		csink_option_name(&o->table[index], name);
-		snprintf(where, sizeof(where), "option --%s", name);
-		if (check_value(o, &o->table[index], where, text))
-			return -EINVAL;
-	}
 	o->values[index].text = text;
 	o->values[index].source = CSINK_FROM_OPTION;
-	return 0;
+	return o->request ? 0 : check_value(o, index);
 }
 
 static void request(struct csink_options *o, enum csink_request what)
@@ -157,7 +165,7 @@ static void request(struct csink_options *o, enum csink_request what)
 /* Nothing on the command line said it: the environment, else the default. */
 static int set_rest(struct csink_options *o)
 {
-	char twin[CSINK_OPTION_NAME], where[64];
+	char twin[CSINK_OPTION_NAME];
 
 	for (uint32_t i = 0; i < o->nr; i++) {
 		const char *text;
@@ -165,7 +173,7 @@ static int set_rest(struct csink_options *o)
 		if (o->values[i].source == CSINK_FROM_OPTION)
 			continue;
 		csink_option_twin(&o->table[i], twin);
-		text = getenv(twin);
+		text = o->table[i].flags & CSINK_OPT_NO_TWIN ? NULL : getenv(twin);
 		if (!text || !*text) {
 			o->values[i].text = o->table[i].def;
 			continue;
@@ -174,8 +182,7 @@ static int set_rest(struct csink_options *o)
 		o->values[i].source = CSINK_FROM_ENVIRONMENT;
 		if (o->request == CSINK_REQUEST_HELP || o->request == CSINK_REQUEST_VERSION)
 			continue;
-		snprintf(where, sizeof(where), "%s in the environment", twin);
-		if (check_value(o, &o->table[i], where, text))
+		if (check_value(o, i))
 			return -EINVAL;
 	}
 	return 0;

@@ -27,8 +27,11 @@ struct csink_option {
 /* The row of a table: used with the X-macros that list options. */
 #define CSINK_OPTION_ROW(id, sh, arg, def, flags, help) {#id, sh, arg, def, flags, help},
 
-/* Of `report`: it reads a profile and nothing is injected. */
-#define CSINK_REPORT_OPTIONS(X) X(ALL, 'a', "", "0", CSINK_OPT_BOOL, "report every function, not the first 25")
+/* Of `report`. What it writes to is said for each call: a twin that is meant for run must not make it write. */
+#define CSINK_REPORT_OPTIONS(X)                                                                                        \
+	X(ALL, 'a', "", "0", CSINK_OPT_BOOL, "report every function, not the first 25")                                \
+	X(OUTPUT, 'o', "FILE", "", CSINK_OPT_NO_TWIN, "write the profile to FILE, too")                                \
+	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print no report")
 
 enum csink_report_opt {
 #define X(id, sh, arg, def, flags, help) CSINK_REPORT_OPT_##id,
@@ -69,7 +72,7 @@ struct csink_options {
 		const char *text; /* never NULL; points into argv, the environment or the table */
 		enum csink_option_source source;
 	} values[CSINK_MAX_OPTIONS];
-	char error[512]; /* on failure: one line: what, why, what to do */
+	char error[640]; /* on failure: one line: what, why, what to do */
 };
 
 /** The long name, "no-report", and the twin, "COUNTERSINK_NO_REPORT"; out has room for CSINK_OPTION_NAME. */
@@ -84,6 +87,9 @@ void csink_option_twin(const struct csink_option *opt, char *out);
  * is met, the values of the rest are no longer judged, so that help is never refused.
  */
 int csink_options_parse(struct csink_options *o, const struct csink_option *table, uint32_t nr, int argc, char **argv);
+
+/** Where the value of an option comes from, for messages: "option --events", "COUNTERSINK_EVENTS in the environment". */
+void csink_options_where(const struct csink_options *o, uint32_t index, char *out, size_t size);
 
 /** The value of the option with that index in the table; a boolean as such; a number as such (0 where it is empty). */
 const char *csink_options_text(const struct csink_options *o, uint32_t index);

@@ -55,6 +55,8 @@ static void print_option(FILE *out, const struct csink_option *opt)
 		def = csink_bool_parse(def) == 1 ? "yes" : "no";
 	if (opt->flags & CSINK_OPT_ENV_ONLY)
 		snprintf(text, sizeof(text), "%s [%s]", opt->help, def);
+	else if (opt->flags & CSINK_OPT_NO_TWIN)
+		snprintf(text, sizeof(text), "%s%s%s%s", opt->help, *def ? " [" : "", def, *def ? "]" : "");
 	else
 		snprintf(text, sizeof(text), "%s [%s%s%s]", opt->help, def, *def ? "; " : "", twin);
 	print_wrapped(out, at, text);

@@ -4,109 +4,30 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
-#include "include/internal/base.h"
 #include "include/internal/recording.h"
 #include "launcher/run/proc.h"
+#include "preload/record/run_dir.h"
 
-/* Enough for some hundred processes; where less is free, another place may be better. */
-#define ROOM_BYTES (32ULL << 20)
-#define MAX_PLACES 4
 #define MAX_LEVELS 4
-
-static bool is_in_memory(const char *path)
-{
-	struct statfs fs;
-
-	return !statfs(path, &fs) && fs.f_type == TMPFS_MAGIC;
-}
-
-static bool is_private(const char *path)
-{
-	struct stat st;
-
-	return !stat(path, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 077);
-}
-
-static uint64_t room_bytes(const char *path)
-{
-	struct statvfs fs;
-
-	if (access(path, W_OK | X_OK) || statvfs(path, &fs) || fs.f_flag & ST_RDONLY)
-		return 0;
-	return (uint64_t)fs.f_bavail * fs.f_frsize;
-}
-
-/* The places to try, best first. */
-static uint32_t list_places(const char **places)
-{
-	const char *runtime = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
-	uint32_t nr = 0;
-
-	if (runtime && *runtime == '/' && is_private(runtime) && is_in_memory(runtime))
-		places[nr++] = runtime;
-	if (is_in_memory("/dev/shm"))
-		places[nr++] = "/dev/shm";
-	if (tmp && *tmp == '/')
-		places[nr++] = tmp;
-	places[nr++] = "/tmp";
-	return nr;
-}
-
-static int create_in(const char *place, struct csink_folder *folder)
-{
-	unsigned char random[16];
-	char name[2 * sizeof(random) + 1];
-	struct stat st;
-	int err;
-
-	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		return -EIO;
-	for (size_t i = 0; i < sizeof(random); i++)
-		snprintf(name + 2 * i, 3, "%02x", random[i]);
-	if (snprintf(folder->path, sizeof(folder->path), "%s/countersink-%s", place, name) >= (int)sizeof(folder->path))
-		return -ENAMETOOLONG;
-	if (mkdir(folder->path, 0700))
-		return -errno;
-	folder->fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	/* A umask may have taken our own rights away. */
-	if (folder->fd >= 0 && !fstat(folder->fd, &st) && st.st_uid == geteuid() && !fchmod(folder->fd, 0700))
-		return 0;
-	err = errno ? -errno : -EACCES;
-	if (folder->fd >= 0)
-		close(folder->fd);
-	rmdir(folder->path);
-	return err;
-}
 
 int csink_folder_create(struct csink_folder *folder)
 {
-	const char *places[MAX_PLACES];
-	uint32_t nr = list_places(places);
-	uint64_t room[MAX_PLACES], most = 0;
-	int err = -ENOSPC;
+	int err = csink_run_dir_create(folder->path, sizeof(folder->path));
 
-	for (uint32_t i = 0; i < nr; i++) {
-		room[i] = room_bytes(places[i]);
-		most = CSINK_MAX(most, room[i]);
-	}
-	for (uint32_t i = 0; i < nr; i++) {
-		if (!room[i] || room[i] < CSINK_MIN(most, ROOM_BYTES))
-			continue;
-		err = create_in(places[i], folder);
-		if (!err)
-			return 0;
-	}
+	folder->fd = -1;
+	if (err)
+		return err;
+	/* A umask may have taken our own rights away. */
+	if (!chmod(folder->path, 0700))
+		folder->fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (folder->fd >= 0)
+		return 0;
+	err = -errno;
+	rmdir(folder->path);
 	return err;
 }
 

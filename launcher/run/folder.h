@@ -5,19 +5,16 @@
 #ifndef CSINK_LAUNCHER_RUN_FOLDER_H
 #define CSINK_LAUNCHER_RUN_FOLDER_H
 
-#include <limits.h>
 #include <stdint.h>
 
+#define CSINK_FOLDER_PATH 256 /* what the library has room for */
+
 struct csink_folder {
-	char path[PATH_MAX];
-	int fd;
+	char path[CSINK_FOLDER_PATH];
+	int fd; /* < 0: there is none */
 };
 
-/**
- * Make a run folder in the first of $XDG_RUNTIME_DIR (if private and in memory), /dev/shm, $TMPDIR, /tmp that takes it
- * and has room; for want of room, in the one with the most.
- * Returns 0, or -errno of the last place.
- */
+/** Make the run folder where csink_run_dir_create finds a place. Returns 0 or its -errno. */
 int csink_folder_create(struct csink_folder *folder);
 
 /**

@@ -1,0 +1,379 @@
+/* `countersink [run] COMMAND`: run a command with the library injected, collect what was recorded, report. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/event.h"
+#include "include/internal/nearest.h"
+#include "launcher/commands.h"
+#include "launcher/output/pprof.h"
+#include "launcher/output/report.h"
+#include "launcher/profile/collect.h"
+#include "launcher/profile/profile.h"
+#include "launcher/run/folder.h"
+#include "launcher/run/output.h"
+#include "launcher/run/outside.h"
+#include "launcher/run/program.h"
+#include "launcher/run/relay.h"
+#include "launcher/run/spawn.h"
+
+#define MAX_RATE_FILE "/proc/sys/kernel/perf_event_max_sample_rate"
+#define MAX_NAMED 4 /* processes that are listed by name in a line */
+
+struct run {
+	struct csink_options options;
+	char **argv; /* the command */
+	bool quiet, report;
+	const char *texts[CSINK_NR_RUN_OPTS]; /* resolved: what the library is told */
+	char events_text[2048], frequency_text[24], output_text[2 * PATH_MAX];
+	char output[PATH_MAX];
+
+	struct csink_event_spec specs[CSINK_MAX_EVENTS];
+	uint32_t nr_specs;
+	struct csink_program program;
+	char library[PATH_MAX];
+	bool inject;
+
+	struct csink_folder folder;
+	struct csink_outside_watch watch;
+	struct csink_outside outside;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- what was asked for ---------------------------------------------------------------------------------------------- */
+
+static int resolve_events(struct run *run)
+{
+	const char *list = csink_options_text(&run->options, CSINK_OPT_EVENTS);
+	struct csink_event_error err;
+	char where[64], reason[160];
+	int nr;
+
+	if (!strcmp(list, "auto")) {
+		csink_events_auto(&run->specs[0], reason, sizeof(reason));
+		nr = 1;
+	} else {
+		nr = csink_events_parse(list, run->specs, CSINK_MAX_EVENTS, &err);
+	}
+	if (nr > 0)
+		nr = csink_events_bind(NULL, run->specs, (uint32_t)nr, CSINK_MAX_EVENTS, &err);
+	if (nr < 0) {
+		csink_options_where(&run->options, CSINK_OPT_EVENTS, where, sizeof(where));
+		csink_say("%s: %s", where, err.line);
+		return -EINVAL;
+	}
+	run->nr_specs = (uint32_t)nr;
+	/* What is told to the library needs no file to be read again, in each process. */
+	if (csink_events_print(run->specs, run->nr_specs, run->events_text, sizeof(run->events_text)) > 0)
+		run->texts[CSINK_OPT_EVENTS] = run->events_text;
+	return 0;
+}
+
+/* A period replaces the frequency, unless the latter was asked for more explicitly. */
+static int resolve_rate(struct run *run)
+{
+	const struct csink_option_value *period = &run->options.values[CSINK_OPT_PERIOD];
+	const struct csink_option_value *frequency = &run->options.values[CSINK_OPT_FREQUENCY];
+	uint64_t asked = csink_options_number(&run->options, CSINK_OPT_FREQUENCY);
+	unsigned long long max;
+	FILE *f;
+
+	if (*period->text && period->source == CSINK_FROM_OPTION && frequency->source == CSINK_FROM_OPTION) {
+		csink_say("options --frequency and --period exclude each other: give one of them");
+		return -EINVAL;
+	}
+	if (frequency->source > period->source)
+		run->texts[CSINK_OPT_PERIOD] = "";
+	if (*run->texts[CSINK_OPT_PERIOD])
+		return 0;
+	f = fopen(MAX_RATE_FILE, "re");
+	if (f && fscanf(f, "%llu", &max) == 1 && max && asked > max) {
+		csink_outside_note(&run->outside, "%llu samples a second are over the kernel's limit: using %llu (%s)",
+				   (unsigned long long)asked, max, MAX_RATE_FILE);
+		if (!run->quiet)
+			csink_say("%s", run->outside.notes[run->outside.nr_notes - 1]);
+		snprintf(run->frequency_text, sizeof(run->frequency_text), "%llu", max);
+		run->texts[CSINK_OPT_FREQUENCY] = run->frequency_text;
+	}
+	if (f)
+		fclose(f);
+	return 0;
+}
+
+/* The library is told an absolute path, in which nothing is left to be expanded. */
+static void tell_output(struct run *run)
+{
+	size_t n = 0;
+	char folder[PATH_MAX];
+
+	if (run->output[0] != '/' && getcwd(folder, sizeof(folder)))
+		n = (size_t)snprintf(run->output_text, PATH_MAX, "%s/", folder);
+	for (const char *c = run->output; *c && n + 2 < sizeof(run->output_text); c++) {
+		run->output_text[n++] = *c;
+		if (*c == '%')
+			run->output_text[n++] = '%';
+	}
+	run->output_text[n] = '\0';
+	run->texts[CSINK_OPT_OUTPUT] = run->output_text;
+}
+
+static int resolve_output(struct run *run)
+{
+	char host[256] = "localhost", where[64], why[PATH_MAX + 128];
+	struct csink_output_names names = {
+		.pid = getpid(), .host = host, .command = run->argv[0], .rank = csink_output_rank()};
+
+	gethostname(host, sizeof(host) - 1);
+	if (csink_output_expand(csink_options_text(&run->options, CSINK_OPT_OUTPUT), &names, run->output,
+				sizeof(run->output), why, sizeof(why))) {
+		csink_options_where(&run->options, CSINK_OPT_OUTPUT, where, sizeof(where));
+		csink_say("%s: %s", where, why);
+		return -EINVAL;
+	}
+	tell_output(run);
+	if (csink_output_check(run->output, why, sizeof(why)))
+		csink_say("the profile cannot be written to %s: %s; the command runs, and it will be saved elsewhere",
+			  run->output, why);
+	return 0;
+}
+
+static int resolve(struct run *run)
+{
+	const struct csink_option_value *env_report = &run->options.values[CSINK_OPT_REPORT];
+
+	for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++) {
+		run->texts[i] = csink_options_text(&run->options, i);
+		if (csink_run_options[i].flags & CSINK_OPT_BOOL)
+			run->texts[i] = csink_options_bool(&run->options, i) ? "1" : "0";
+	}
+	run->quiet = csink_options_bool(&run->options, CSINK_OPT_QUIET);
+	run->report = !run->quiet && !csink_options_bool(&run->options, CSINK_OPT_NO_REPORT);
+	/* COUNTERSINK_REPORT=0 is a wish for both ways to run. */
+	if (env_report->source == CSINK_FROM_ENVIRONMENT && !csink_options_bool(&run->options, CSINK_OPT_REPORT))
+		run->report = false;
+	return resolve_rate(run) || resolve_events(run) || resolve_output(run) ? -EINVAL : 0;
+}
+
+/* ---- before and after the command ------------------------------------------------------------------------------------ */
+
+/* Find out whether the command can be injected, and make ready for it. What fails is said; the command runs all the same. */
+static void prepare_injection(struct run *run)
+{
+	char why[PATH_MAX + 128];
+	int err;
+
+	csink_program_find(run->argv[0], &run->program);
+	/* Its loader would print an error about our library, or fail on it. */
+	if (run->program.reason == CSINK_SPAWN_OTHER_ABI)
+		return;
+	if (csink_library_find(run->library, sizeof(run->library), why, sizeof(why))) {
+		csink_say("%s: no functions will be known, the command is counted only", why);
+		csink_outside_note(&run->outside, "no functions: %s", why);
+		return;
+	}
+	err = csink_folder_create(&run->folder);
+	if (err) {
+		csink_say("no folder for recordings in $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp: %s; the command is "
+			  "counted only", strerror(-err));
+		csink_outside_note(&run->outside, "no functions: no folder for recordings (%s)", strerror(-err));
+		return;
+	}
+	run->inject = true;
+}
+
+static void drain_outside(void *arg)
+{
+	csink_outside_drain(arg);
+}
+
+static void remove_folder(void *arg)
+{
+	csink_folder_remove(arg);
+}
+
+/* Like env(1): 127 not found, 126 found and not to be run. */
+static int exec_failed(const char *command, int err)
+{
+	struct csink_nearest near;
+	char hint[256] = "";
+
+	if (err == ENOENT && !strchr(command, '/')) {
+		csink_nearest_init(&near, command, strlen(command));
+		for (uint32_t i = 0; i < csink_nr_commands; i++)
+			csink_nearest_offer(&near, csink_commands[i].name);
+		csink_nearest_print(&near, hint, sizeof(hint));
+	}
+	csink_say("%s: %s%s", command, err == ENOENT && !strchr(command, '/') ? "command not found" : strerror(err), hint);
+	return err == ENOENT ? CSINK_EXIT_NOT_FOUND : CSINK_EXIT_NOT_EXECUTABLE;
+}
+
+/* Name what goes on after the command has ended. */
+static void note_running(struct run *run)
+{
+	char names[256] = "";
+	size_t n = 0;
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < run->outside.nr_processes; i++) {
+		const struct csink_outside_process *process = &run->outside.processes[i];
+
+		if (!process->still_running)
+			continue;
+		if (nr++ < MAX_NAMED && n < sizeof(names))
+			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s %d", nr > 1 ? ", " : "", process->comm,
+					      process->pid);
+	}
+	if (!nr)
+		return;
+	csink_outside_note(&run->outside, "%u process%s still run%s (%s%s): what they did so far is here", nr,
+			   nr == 1 ? "" : "es", nr == 1 ? "s" : "", names, nr > MAX_NAMED ? ", ..." : "");
+}
+
+/* ---- the profile ------------------------------------------------------------------------------------------------------ */
+
+/* Write it where it was meant to go, else where it can be. Returns 0 with run->output as it came to be, or -errno. */
+static int write_profile(struct run *run, const struct csink_profile *profile)
+{
+	int err = csink_pprof_write(profile, run->output), first = err;
+	char path[PATH_MAX];
+
+	for (uint32_t i = 0; err && !csink_output_fallback(run->output, i, path, sizeof(path)); i++) {
+		err = csink_pprof_write(profile, path);
+		if (err)
+			continue;
+		csink_say("%s: %s; the profile is in %s", run->output, strerror(-first), path);
+		strcpy(run->output, path);
+	}
+	if (err)
+		csink_say("%s: %s; nor could the profile be saved elsewhere", run->output, strerror(-first));
+	return err;
+}
+
+static void print_report(struct run *run, const struct csink_profile *profile, bool saved)
+{
+	struct csink_report_options options;
+
+	csink_report_options_init(&options, stderr);
+	if (csink_options_bool(&run->options, CSINK_OPT_ALL))
+		options.limit = 0;
+	options.file = saved ? run->output : NULL;
+	/* A stderr that takes nothing is no failure of the command's. */
+	csink_report_print(stderr, profile, &options);
+	fflush(stderr);
+}
+
+static void make_profile(struct run *run)
+{
+	struct csink_profile *profile;
+	int err = csink_collect(run->inject ? run->folder.path : NULL, &run->outside, &profile);
+
+	if (err) {
+		csink_say("no profile: %s", strerror(-err));
+		return;
+	}
+	err = write_profile(run, profile);
+	if (run->report)
+		print_report(run, profile, !err);
+	else if (!err && !run->quiet)
+		csink_say("the profile is in %s", run->output);
+	csink_profile_destroy(profile);
+}
+
+/* ---- the run ---------------------------------------------------------------------------------------------------------- */
+
+static int exit_status(int status)
+{
+	return WIFSIGNALED(status) ? CSINK_EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* From the fork to the last count. Returns 0, or what to exit with where the command did not run. */
+static int run_command(struct run *run, struct csink_relay *relay, const struct csink_inherited *inherited)
+{
+	char **env = csink_env_build(environ, run->inject ? run->library : NULL, run->folder.path, run->texts);
+	uint64_t start_ns;
+	struct csink_relay_end end;
+	struct csink_child child;
+	int err;
+
+	if (!env) {
+		csink_say("cannot start %s: no memory", run->argv[0]);
+		return CSINK_EXIT_RUN_FAILED;
+	}
+	csink_outside_open(&run->watch, run->specs, run->nr_specs);
+	start_ns = now_ns();
+	err = csink_spawn(run->argv, env, inherited, &child);
+	if (err) {
+		csink_say("cannot start %s: %s", run->argv[0], strerror(-err));
+		return CSINK_EXIT_RUN_FAILED;
+	}
+	err = csink_relay_wait(relay, &child, csink_outside_fd(&run->watch), drain_outside, &run->watch, &end);
+	run->outside.wall_ns = now_ns() - start_ns;
+	if (err) {
+		csink_say("cannot wait for %s: %s", run->argv[0], strerror(-err));
+		return CSINK_EXIT_RUN_FAILED;
+	}
+	if (end.exec_errno)
+		return exec_failed(run->argv[0], end.exec_errno);
+	run->outside.command_status = end.status;
+	csink_outside_finish(&run->watch, &end.usage, child.pid, run->program.reason, &run->outside);
+	return 0;
+}
+
+static int run_and_report(struct run *run)
+{
+	struct csink_inherited inherited;
+	struct csink_relay relay;
+	int status, err;
+
+	csink_inherited_take(&inherited);
+	err = csink_relay_init(&relay, &inherited);
+	if (err) {
+		csink_say("cannot take signals: %s", strerror(-err));
+		return CSINK_EXIT_RUN_FAILED;
+	}
+	prepare_injection(run);
+	status = run_command(run, &relay, &inherited);
+	csink_outside_close(&run->watch);
+	if (!status) {
+		status = exit_status(run->outside.command_status);
+		/* Without the thread, INT and TERM wait until the report is printed. */
+		csink_relay_release(&relay, remove_folder, &run->folder);
+		snprintf(run->outside.command, sizeof(run->outside.command), "%s", run->argv[0]);
+		note_running(run);
+		make_profile(run);
+	}
+	csink_folder_remove(&run->folder);
+	csink_outside_free(&run->outside);
+	return status;
+}
+
+int csink_cmd_run(int argc, char **argv)
+{
+	static struct run run = {.folder.fd = -1};
+	int at, status;
+
+	at = csink_command_parse(&run.options, argc, argv, &status);
+	if (at < 0)
+		return status;
+	if (at == argc) {
+		csink_say("no command given: countersink %s (see countersink help)", csink_command_find("run")->synopsis);
+		return CSINK_EXIT_RUN_FAILED;
+	}
+	run.argv = argv + at;
+	if (resolve(&run))
+		return CSINK_EXIT_RUN_FAILED;
+	return run_and_report(&run);
+}

@@ -1,0 +1,27 @@
+/*
+ * What a launcher must hand on untouched although it uses it itself: signal dispositions, the signal mask and the limit on
+ * open files.
+ */
+#ifndef CSINK_LAUNCHER_RUN_INHERITED_H
+#define CSINK_LAUNCHER_RUN_INHERITED_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/resource.h>
+
+struct csink_inherited {
+	sigset_t mask;
+	struct sigaction actions[_NSIG]; /* [signal] */
+	struct rlimit files;
+};
+
+/** Remember them, then set the launcher's own: SIGPIPE ignored, SIGCHLD default, as many files as the hard limit allows. */
+void csink_inherited_take(struct csink_inherited *inherited);
+
+/** Put them back. Context: any; also between fork and exec. */
+void csink_inherited_restore(const struct csink_inherited *inherited);
+
+/** Was the signal ignored when the launcher was started (nohup, a background job of a script)? */
+bool csink_inherited_ignores(const struct csink_inherited *inherited, int signo);
+
+#endif

@@ -1,0 +1,226 @@
+/* Exact totals from outside: see outside.h. */
+#include "launcher/run/outside.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "launcher/run/tree.h"
+
+/* One event on the launcher itself, off until a child execs. group_fd: its leader's, or -1. */
+static int count_open(struct csink_event_spec *spec, int group_fd)
+{
+	struct perf_event_attr attr;
+	int fd;
+
+	for (;;) {
+		attr = spec->attr;
+		attr.size = sizeof(attr);
+		attr.freq = 0;
+		attr.sample_period = 0;
+		attr.inherit = 1;
+		/* Members follow their leader; each is switched on by itself all the same where it leads nothing. */
+		attr.disabled = group_fd < 0;
+		attr.enable_on_exec = group_fd < 0;
+		attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+		fd = csink_perf_open(&attr, 0, -1, group_fd, PERF_FLAG_FD_CLOEXEC);
+		if ((fd != -EACCES && fd != -EPERM) || spec->attr.exclude_kernel)
+			return fd;
+		csink_event_set_user_only(spec);
+	}
+}
+
+static void counts_open(struct csink_outside_watch *watch, const struct csink_event_spec *specs, uint32_t nr)
+{
+	int leader = -1;
+
+	watch->nr_events = CSINK_MIN(nr, (uint32_t)CSINK_MAX_EVENTS);
+	for (uint32_t i = 0; i < watch->nr_events; i++) {
+		bool leads = !i || specs[i].group != specs[i - 1].group;
+		int fd;
+
+		watch->events[i].spec = specs[i];
+		if (specs[i].cpu_wide)
+			fd = -EOPNOTSUPP;
+		else
+			fd = count_open(&watch->events[i].spec, leads ? -1 : leader);
+		watch->events[i].fd = fd < 0 ? -1 : fd;
+		watch->events[i].err = fd < 0 ? fd : 0;
+		if (leads)
+			leader = watch->events[i].fd;
+	}
+}
+
+void csink_outside_open(struct csink_outside_watch *watch, const struct csink_event_spec *specs, uint32_t nr)
+{
+	int err;
+
+	memset(watch, 0, sizeof(*watch));
+	err = csink_tree_open(&watch->tree);
+	if (err)
+		csink_perf_refusal(err, watch->tree_reason, sizeof(watch->tree_reason));
+	counts_open(watch, specs, nr);
+}
+
+int csink_outside_fd(const struct csink_outside_watch *watch)
+{
+	return watch->tree ? csink_tree_fd(watch->tree) : -1;
+}
+
+void csink_outside_drain(struct csink_outside_watch *watch)
+{
+	if (watch->tree)
+		csink_tree_drain(watch->tree);
+}
+
+static uint64_t scaled(uint64_t value, uint64_t enabled_ns, uint64_t running_ns)
+{
+	if (!running_ns || running_ns >= enabled_ns)
+		return value;
+	return (uint64_t)((double)value * (double)enabled_ns / (double)running_ns + 0.5);
+}
+
+/* What one event counted. */
+static void count_read(struct csink_outside_watch *watch, uint32_t i, struct csink_outside *out)
+{
+	const struct csink_event_spec *spec = &watch->events[i].spec;
+	uint64_t read_back[3]; /* value, time enabled, time running */
+	uint64_t value;
+
+	if (read(watch->events[i].fd, read_back, sizeof(read_back)) != sizeof(read_back))
+		return;
+	if (read_back[1] && !read_back[2]) {
+		csink_outside_note(out, "%s was not counted from outside: the kernel never had a counter free for it",
+				   spec->rec.name);
+		return;
+	}
+	value = scaled(read_back[0], read_back[1], read_back[2]);
+	if (spec->scale != 1 && spec->scale > 0)
+		value = (uint64_t)((double)value * spec->scale + 0.5);
+	/* A clock counts the kernel's time whatever is excluded; other events then mean user space alone. */
+	snprintf(out->counts[out->nr_counts].name, sizeof(out->counts[0].name), "%.60s%s", spec->rec.name,
+		 spec->rec.flags & CSINK_EVENT_USER_ONLY && !(spec->rec.flags & CSINK_EVENT_CPU_NS) &&
+				 !strchr(spec->rec.name, ':')
+			 ? ":u"
+			 : "");
+	snprintf(out->counts[out->nr_counts].unit, sizeof(out->counts[0].unit), "%s", spec->rec.unit);
+	out->counts[out->nr_counts].value = value;
+	out->counts[out->nr_counts].time_enabled_ns = read_back[1];
+	out->counts[out->nr_counts].time_running_ns = read_back[2];
+	out->nr_counts++;
+	out->has_counts = 1;
+}
+
+/* Why not, for those that were refused: once for all where nothing was counted, else a note for each. */
+static void explain_refused(struct csink_outside_watch *watch, struct csink_outside *out)
+{
+	char why[160];
+
+	for (uint32_t i = 0; i < watch->nr_events; i++) {
+		if (watch->events[i].fd >= 0)
+			continue;
+		csink_perf_refusal(watch->events[i].err, why, sizeof(why));
+		if (out->has_counts)
+			csink_outside_note(out, "%s was not counted from outside: %s", watch->events[i].spec.rec.name, why);
+		else if (!out->counts_reason[0])
+			snprintf(out->counts_reason, sizeof(out->counts_reason), "%s", why);
+	}
+}
+
+static void tree_read(struct csink_outside_watch *watch, int32_t command_pid, enum csink_spawn_reason reason,
+		      struct csink_outside *out)
+{
+	struct csink_tree_result result;
+
+	if (!watch->tree) {
+		if (strcmp(out->counts_reason, watch->tree_reason))
+			csink_outside_note(out, "processes are not known from outside: %s", watch->tree_reason);
+		return;
+	}
+	if (csink_tree_finish(watch->tree, &result)) {
+		csink_outside_note(out, "processes are not known from outside: no memory for them");
+		return;
+	}
+	out->processes = result.processes;
+	out->nr_processes = result.nr_processes;
+	if (result.nr_lost)
+		csink_outside_note(out,
+				   "%llu of the kernel's records of processes were lost: some are missing or without CPU time",
+				   (unsigned long long)result.nr_lost);
+	for (uint32_t i = 0; i < out->nr_processes; i++) {
+		struct csink_outside_process *process = &out->processes[i];
+
+		if (process->pid != command_pid)
+			continue;
+		process->reason = (uint8_t)reason;
+		/* The kernel stopped counting when it took on other rights. */
+		if (reason == CSINK_SPAWN_SETUID)
+			process->has_cpu = 0;
+		break;
+	}
+}
+
+static uint64_t timeval_ns(const struct timeval *tv)
+{
+	return (uint64_t)tv->tv_sec * CSINK_NS_PER_S + (uint64_t)tv->tv_usec * 1000;
+}
+
+void csink_outside_finish(struct csink_outside_watch *watch, const struct rusage *usage, int32_t command_pid,
+			  enum csink_spawn_reason reason, struct csink_outside *out)
+{
+	if (usage) {
+		out->user_ns = timeval_ns(&usage->ru_utime);
+		out->sys_ns = timeval_ns(&usage->ru_stime);
+		out->max_rss_bytes = (uint64_t)usage->ru_maxrss * 1024;
+		out->has_rusage = 1;
+	}
+	for (uint32_t i = 0; i < watch->nr_events; i++) {
+		if (watch->events[i].fd >= 0)
+			count_read(watch, i, out);
+	}
+	explain_refused(watch, out);
+	tree_read(watch, command_pid, reason, out);
+}
+
+void csink_outside_close(struct csink_outside_watch *watch)
+{
+	for (uint32_t i = 0; i < watch->nr_events; i++) {
+		if (watch->events[i].fd >= 0)
+			close(watch->events[i].fd);
+	}
+	csink_tree_close(watch->tree);
+	memset(watch, 0, sizeof(*watch));
+}
+
+void csink_outside_note(struct csink_outside *out, const char *fmt, ...)
+{
+	char **notes = realloc(out->notes, (out->nr_notes + 1) * sizeof(*notes));
+	va_list ap;
+	int len;
+
+	if (!notes)
+		return;
+	out->notes = notes;
+	va_start(ap, fmt);
+	len = vasprintf(&notes[out->nr_notes], fmt, ap);
+	va_end(ap);
+	if (len >= 0)
+		out->nr_notes++;
+}
+
+void csink_outside_free(struct csink_outside *out)
+{
+	for (uint32_t i = 0; i < out->nr_notes; i++)
+		free(out->notes[i]);
+	free(out->notes);
+	free(out->processes);
+	out->notes = NULL;
+	out->processes = NULL;
+	out->nr_notes = out->nr_processes = 0;
+}

@@ -1,0 +1,64 @@
+/*
+ * Exact totals from outside: counters that every process of the command's tree inherits, whatever it is linked with, and
+ * what wait4(2) says. Gives the struct csink_outside of launcher/profile/collect.h.
+ *
+ * Order: open, fork the command, wait for it (draining when the fd asks for it), finish, close. The events are opened on
+ * the launcher itself, off, and come on with the exec of each child; so only one child may be forked between open and
+ * close.
+ */
+#ifndef CSINK_LAUNCHER_RUN_OUTSIDE_H
+#define CSINK_LAUNCHER_RUN_OUTSIDE_H
+
+#include <stdint.h>
+
+#include "include/internal/event.h"
+#include "launcher/profile/collect.h"
+
+struct csink_tree;
+
+struct csink_outside_watch {
+	struct csink_tree *tree; /* NULL: refused */
+	uint32_t nr_events;
+	struct {
+		struct csink_event_spec spec;
+		int fd;  /* < 0: refused */
+		int err; /* then -errno of it */
+	} events[CSINK_MAX_EVENTS];
+	char tree_reason[160]; /* why there is no tree */
+};
+
+/** Open what the kernel lets us open; what it refuses is remembered with its reason. Never fails as a whole. */
+void csink_outside_open(struct csink_outside_watch *watch, const struct csink_event_spec *specs, uint32_t nr);
+
+/** An fd that becomes readable when csink_outside_drain should be called; -1: there is none. */
+int csink_outside_fd(const struct csink_outside_watch *watch);
+void csink_outside_drain(struct csink_outside_watch *watch);
+
+struct rusage;
+
+/**
+ * Fill in what was counted: out->counts, processes and the rest, wall_ns, command_status and command apart (the
+ * caller's). Notes are appended with csink_outside_note.
+ * @usage        wait4(2)'s; NULL: unknown.
+ * @command_pid  the command.
+ * @reason       why it could not be injected, 0 if it could.
+ */
+void csink_outside_finish(struct csink_outside_watch *watch, const struct rusage *usage, int32_t command_pid,
+			  enum csink_spawn_reason reason, struct csink_outside *out);
+
+/** Close all. */
+void csink_outside_close(struct csink_outside_watch *watch);
+
+/** Append a note (copied; without memory it is dropped). */
+__attribute__((format(printf, 2, 3))) void csink_outside_note(struct csink_outside *out, const char *fmt, ...);
+
+/** Free what out owns: processes and notes. */
+void csink_outside_free(struct csink_outside *out);
+
+/**
+ * Say in a phrase why perf_event_open refused: by whom, and what to do.
+ * @err  -errno.
+ */
+void csink_perf_refusal(int err, char *out, size_t size);
+
+#endif

@@ -1,0 +1,156 @@
+/* Starting the command: see spawn.h. */
+#include "launcher/run/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+
+#define LIBRARY "libcountersink.so"
+#define PRELOAD "LD_PRELOAD"
+
+int csink_library_find(char *path, size_t size, char *why, size_t why_size)
+{
+	static const char *const folders[] = {"lib", "lib64"};
+	char self[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	bool found = false;
+	char *slash;
+
+	if (len <= 0) {
+		snprintf(why, why_size, "cannot tell where countersink is installed (/proc/self/exe: %s)", strerror(errno));
+		return -ENOENT;
+	}
+	self[len] = '\0';
+	/* The folder above bin: its name is in self, since the link is absolute. */
+	for (int up = 0; up < 2 && (slash = strrchr(self, '/')); up++)
+		*slash = '\0';
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(folders) && !found; i++) {
+		snprintf(path, size, "%s/%s/" LIBRARY, self, folders[i]);
+		found = !access(path, R_OK);
+	}
+	if (!found) {
+		snprintf(why, why_size, "%s/lib has no " LIBRARY " (incomplete installation?)", self);
+		return -ENOENT;
+	}
+	if (strpbrk(path, ": \t\n")) {
+		snprintf(why, why_size, "LD_PRELOAD cannot name '%s': install countersink in a folder without blanks and colons",
+			 path);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static bool names(const char *entry, const char *name)
+{
+	size_t len = strlen(name);
+
+	return !strncmp(entry, name, len) && entry[len] == '=';
+}
+
+/* Is the library one of the entries of LD_PRELOAD already (a launcher within a launcher)? */
+static bool is_preloaded(const char *list, const char *library)
+{
+	size_t len = strlen(library);
+
+	while (*list) {
+		size_t entry = strcspn(list, ": ");
+
+		if (entry == len && !memcmp(list, library, len))
+			return true;
+		list += entry + (list[entry] != '\0');
+	}
+	return false;
+}
+
+static char *preload_entry(char *const *env, const char *library)
+{
+	const char *was = NULL;
+	char *entry;
+
+	for (; *env; env++) {
+		if (names(*env, PRELOAD))
+			was = *env + sizeof(PRELOAD);
+	}
+	if (was && is_preloaded(was, library))
+		return asprintf(&entry, PRELOAD "=%s", was) < 0 ? NULL : entry;
+	return asprintf(&entry, PRELOAD "=%s%s%s", was && *was ? was : "", was && *was ? ":" : "", library) < 0 ? NULL
+														 : entry;
+}
+
+/* Variables that are ours to set: none of the old ones is kept. */
+static bool is_replaced(const char *entry)
+{
+	char twin[CSINK_OPTION_NAME];
+
+	if (names(entry, PRELOAD) || names(entry, CSINK_ENV_RUN_DIR) || names(entry, CSINK_ENV_RUN_OWNER))
+		return true;
+	for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++) {
+		csink_option_twin(&csink_run_options[i], twin);
+		if (csink_run_options[i].flags & CSINK_OPT_LIB && names(entry, twin))
+			return true;
+	}
+	return false;
+}
+
+char **csink_env_build(char *const *env, const char *library, const char *run_dir, const char *const *texts)
+{
+	char twin[CSINK_OPTION_NAME];
+	size_t nr = 0, n = 0;
+	char **out;
+
+	while (env[nr])
+		nr++;
+	out = calloc(nr + CSINK_NR_RUN_OPTS + 3, sizeof(*out));
+	if (!out)
+		return NULL;
+	for (size_t i = 0; i < nr; i++) {
+		if (!library || !is_replaced(env[i]))
+			out[n++] = env[i];
+	}
+	if (!library)
+		return out;
+	out[n++] = preload_entry(env, library);
+	if (!out[n - 1] || asprintf(&out[n++], CSINK_ENV_RUN_DIR "=%s", run_dir) < 0)
+		return NULL;
+	for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++) {
+		if (!(csink_run_options[i].flags & CSINK_OPT_LIB) || !*texts[i])
+			continue;
+		csink_option_twin(&csink_run_options[i], twin);
+		if (asprintf(&out[n++], "%s=%s", twin, texts[i]) < 0)
+			return NULL;
+	}
+	return out;
+}
+
+int csink_spawn(char **argv, char **env, const struct csink_inherited *inherited, struct csink_child *child)
+{
+	int pipe_fds[2], err;
+	ssize_t written;
+
+	if (pipe2(pipe_fds, O_CLOEXEC))
+		return -errno;
+	child->pid = fork();
+	if (child->pid < 0) {
+		err = -errno;
+		close(pipe_fds[0]);
+		close(pipe_fds[1]);
+		return err;
+	}
+	if (!child->pid) {
+		csink_inherited_restore(inherited);
+		execvpe(argv[0], argv, env);
+		err = errno;
+		/* A launcher that is gone meanwhile needs no answer. */
+		written = write(pipe_fds[1], &err, sizeof(err));
+		_exit(written < 0 ? 127 : 126);
+	}
+	close(pipe_fds[1]);
+	child->exec_fd = pipe_fds[0];
+	return 0;
+}

@@ -1,0 +1,38 @@
+/* Starting the command: its environment, and a child that is as the launcher itself was started. */
+#ifndef CSINK_LAUNCHER_RUN_SPAWN_H
+#define CSINK_LAUNCHER_RUN_SPAWN_H
+
+#include <limits.h>
+#include <sys/types.h>
+
+#include "launcher/options.h"
+#include "launcher/run/inherited.h"
+
+/**
+ * Find the library to inject: ../lib/libcountersink.so as seen from the launcher's own folder, or ../lib64.
+ * @why  on failure, one line for people.
+ * Returns 0, -ENOENT (not there), -EINVAL (its path cannot stand in LD_PRELOAD).
+ */
+int csink_library_find(char *path, size_t size, char *why, size_t why_size);
+
+/**
+ * The environment of the command: the launcher's own with LD_PRELOAD appended to, the resolved options in their twins,
+ * and the run folder.
+ * @library  NULL: nothing is injected, and the environment stays as it is.
+ * @texts    of each run option: what its twin gets; "" removes it.
+ * Returns a malloc'ed array (its strings live as long as the process), or NULL without memory.
+ */
+char **csink_env_build(char *const *env, const char *library, const char *run_dir, const char *const *texts);
+
+struct csink_child {
+	pid_t pid;
+	int exec_fd; /* gives an int, errno of a failed exec, or ends when the command runs; CLOEXEC */
+};
+
+/**
+ * Fork and exec the command, found by PATH as execvp(3) does, with the signals and limits in inherited.
+ * Returns 0 or -errno of fork or pipe.
+ */
+int csink_spawn(char **argv, char **env, const struct csink_inherited *inherited, struct csink_child *child);
+
+#endif
