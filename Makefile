@@ -80,6 +80,8 @@ LAUNCHER_SRCS := \
 
 # tests/unit/test_NAME.c, each a TAP program.
 UNIT_TESTS := \
+	event \
+	event_generic \
 	safe_load \
 	unwind \
 

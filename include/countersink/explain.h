@@ -32,16 +32,17 @@ enum csink_cause {
 	CSINK_CAUSE_UNSUPPORTED, /* the event is there, but not with this feature */
 	CSINK_CAUSE_BAD_VALUE,   /* a field's value is out of its range, or contradicts another field */
 	CSINK_CAUSE_NEW_FIELD,   /* a field or bit that this kernel does not know yet */
-	CSINK_CAUSE_LIMIT,       /* a limit of the process or the system: fds, locked memory, stack depth, sample rate */
-	CSINK_CAUSE_RESOURCE,    /* hardware that is used up or held by another event */
-	CSINK_CAUSE_GROUP,       /* the event cannot be in this group */
-	CSINK_CAUSE_TARGET,      /* the process, CPU or control group is not there, or is not ours to look at */
-	CSINK_CAUSE_RETRY,       /* interrupted: call again */
-	CSINK_CAUSE_CALLER,      /* a pointer or fd that the caller got wrong */
+	CSINK_CAUSE_LIMIT,    /* a limit of the process or the system: fds, locked memory, stack depth, sample rate */
+	CSINK_CAUSE_RESOURCE, /* hardware that is used up or held by another event */
+	CSINK_CAUSE_GROUP,    /* the event cannot be in this group */
+	CSINK_CAUSE_TARGET,   /* the process, CPU or control group is not there, or is not ours to look at */
+	CSINK_CAUSE_RETRY,    /* interrupted: call again */
+	CSINK_CAUSE_CALLER,   /* a pointer or fd that the caller got wrong */
 	CSINK_NR_CAUSES
 };
 
-/* A perf_event_open(2) that failed. attr as it was before the call (after E2BIG the kernel has overwritten attr.size). */
+/* A perf_event_open(2) that failed. attr as it was before the call (after E2BIG the kernel has overwritten attr.size).
+ */
 struct csink_perf_call {
 	const struct perf_event_attr *attr;
 	pid_t pid;

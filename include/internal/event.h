@@ -11,8 +11,8 @@
  *	L1-dcache-load-misses ...		a cache, an operation, a result
  *	r1c2					a raw code, in hexadecimal
  *	cpu/event=0x3c,umask=1/			fields as /sys/bus/event_source/devices/PMU/format names them, or one of
- *						PMU/events; config=, config1=, config2=, name=, period=, freq= are always known
- *	#4/config=0x3c,name=x/			the same, with the PMU's type in place of its name: no file is read
+ *						PMU/events; config=, config1=, config2=, name=, period=, freq= are always
+ *known #4/config=0x3c,name=x/			the same, with the PMU's type in place of its name: no file is read
  *	sched:sched_switch			a tracepoint
  *	INST_RETIRED:ANY_P			anything that libpfm4 knows, with its attributes
  * and modifiers after a ':' (u k h G H I: where to count; p pp ppp: skid; D: pinned; e: exclusive), or the long ones
@@ -35,8 +35,8 @@ struct csink_event_spec {
 	 */
 	struct csink_rec_event rec;
 	/*
-	 * size, type, config*, exclude_*, precise_ip, pinned, exclusive; and sample_period, or freq and sample_freq, where
-	 * the event's own text asks for them. Everything else is 0, the caller's to set.
+	 * size, type, config*, exclude_*, precise_ip, pinned, exclusive; and sample_period, or freq and sample_freq,
+	 * where the event's own text asks for them. Everything else is 0, the caller's to set.
 	 */
 	struct perf_event_attr attr;
 	uint32_t group;          /* equal in the members of one {group}, which are neighbours; from 0, ascending */
@@ -63,10 +63,11 @@ struct csink_event_roots {
  * Parse a list of events.
  * @list  as above. "auto" is the caller's to resolve first (csink_events_auto).
  * @err   set on failure; may not be NULL.
- * Returns the number of events (at least 1), or -EINVAL (syntax, value out of range), -ENOENT (no such event, PMU, field
- * or tracepoint), -E2BIG (more than max), -EACCES (tracefs is not readable for this user), -EOPNOTSUPP (the modifier
- * means nothing for this event).  Generic, cache, raw and # events: no file touched, no syscall, < 1 us each.
- * Context: init, thread. Touches nothing shared, save for libpfm4's own state (loaded once; not for two threads at once).
+ * Returns the number of events (at least 1), or -EINVAL (syntax, value out of range), -ENOENT (no such event, PMU,
+ * field or tracepoint), -E2BIG (more than max), -EACCES (tracefs is not readable for this user), -EOPNOTSUPP (the
+ * modifier means nothing for this event).  Generic, cache, raw and # events: no file touched, no syscall, < 1 us each.
+ * Context: init, thread. Touches nothing shared, save for libpfm4's own state (loaded once; not for two threads at
+ * once).
  */
 int csink_events_parse(const char *list, struct csink_event_spec *out, uint32_t max, struct csink_event_error *err);
 

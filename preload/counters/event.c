@@ -1,7 +1,7 @@
 /*
  * Parsing a list of events: cuts it into groups, events, names and modifiers, and asks the sources of names in order of
- * cost. The common names are answered from tables; files are read for PMU/.../ and subsystem:name, and libpfm4 is loaded
- * for what is left. See include/internal/event.h for the language.
+ * cost. The common names are answered from tables; files are read for PMU/.../ and subsystem:name, and libpfm4 is
+ * loaded for what is left. See include/internal/event.h for the language.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -87,7 +87,7 @@ int csink_event_fail(struct csink_event_parser *parser, int err, struct csink_te
 
 static int fail_unknown(struct csink_event_parser *parser, struct csink_text name)
 {
-	char hint[3 * (CSINK_NEAREST_NAME + 8) + 32], cpu[96];
+	char hint[3 * (CSINK_NEAREST_NAME + 8) + 32], cpu[192];
 	struct csink_nearest near;
 
 	csink_nearest_init(&near, name.at, name.length);
@@ -95,7 +95,8 @@ static int fail_unknown(struct csink_event_parser *parser, struct csink_text nam
 	csink_event_offer_pmus(parser->roots, &near);
 	csink_pfm_offer(&near, cpu, sizeof(cpu));
 	csink_nearest_print(&near, hint, sizeof(hint));
-	return csink_event_fail(parser, -ENOENT, name, "unknown event '%.*s'%s%s", (int)name.length, name.at, cpu, hint);
+	return csink_event_fail(parser, -ENOENT, name, "unknown event '%.*s'%s%s", (int)name.length, name.at, cpu,
+				hint);
 }
 
 /* Tracepoints are in lower case throughout, and their names are no modifiers. */
@@ -312,8 +313,8 @@ static int parse_list(struct csink_event_parser *parser)
 		if (!*next)
 			return (int)parser->nr;
 		if (*next != ',')
-			return csink_event_fail(parser, -EINVAL, csink_text(next, next + 1), "'%c' is not expected in '%s'",
-						*next, parser->list);
+			return csink_event_fail(parser, -EINVAL, csink_text(next, next + 1),
+						"'%c' is not expected in '%s'", *next, parser->list);
 	}
 }
 

@@ -58,8 +58,9 @@ void csink_events_auto(struct csink_event_spec *out, char *reason, size_t size)
 	if (fd == -ENOENT)
 		snprintf(reason, size, "this machine exposes no PMU; using task-clock");
 	else if (fd >= 0)
-		snprintf(reason, size, "the PMU opens but does not count (all its counters are held, or it is not "
-				       "real); using task-clock");
+		snprintf(reason, size,
+			 "the PMU opens but does not count (all its counters are held, or it is not "
+			 "real); using task-clock");
 	else
 		snprintf(reason, size, "%s; using task-clock", csink_explain_brief(-fd, why, sizeof(why)));
 	errno = saved;

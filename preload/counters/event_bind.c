@@ -126,7 +126,8 @@ int csink_events_bind(const struct csink_event_roots *roots, struct csink_event_
 		err->offset = specs[0].offset;
 		err->length = specs[nr - 1].offset + specs[nr - 1].length - specs[0].offset;
 		snprintf(err->line, sizeof(err->line),
-			 "too many events: this machine has %u kinds of CPU, which makes %u of these %u, and %u fit; name a "
+			 "too many events: this machine has %u kinds of CPU, which makes %u of these %u, and %u fit; "
+			 "name a "
 			 "PMU, as in %s/cycles/",
 			 nr_cores, total, nr, max, cores[0].name);
 		return -E2BIG;

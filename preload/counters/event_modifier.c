@@ -25,12 +25,14 @@ static int fail_unknown(struct csink_event_parser *parser, struct csink_text tex
 		csink_nearest_offer(&near, longs[i].word);
 	csink_nearest_print(&near, hint, sizeof(hint));
 	if (near.nr || text.length > 4)
-		return csink_event_fail(parser, -EINVAL, text, "unknown modifier '%.*s'%s", (int)text.length, text.at,
-					near.nr ? hint : "; known are u k h G H I p D e pinned excl period=N freq=N precise=N");
-	return csink_event_fail(parser, -EINVAL, text,
-				"unknown modifier '%c' in ':%.*s'; known are u k h (user, kernel, hypervisor only), G H "
-				"(guest, host), I (not idle), p pp ppp (less skid), D (pinned), e (exclusive)",
-				letter, (int)text.length, text.at);
+		return csink_event_fail(
+			parser, -EINVAL, text, "unknown modifier '%.*s'%s", (int)text.length, text.at,
+			near.nr ? hint : "; known are u k h G H I p D e pinned excl period=N freq=N precise=N");
+	return csink_event_fail(
+		parser, -EINVAL, text,
+		"unknown modifier '%c' in ':%.*s'; known are u k h (user, kernel, hypervisor only), G H "
+		"(guest, host), I (not idle), p pp ppp (less skid), D (pinned), e (exclusive)",
+		letter, (int)text.length, text.at);
 }
 
 static bool set_letter(struct csink_event_modifiers *mods, char letter)
@@ -129,7 +131,8 @@ static int parse_segment(struct csink_event_parser *parser, struct csink_text te
 		if (longs[i].has_value != !!equals)
 			return csink_event_fail(parser, -EINVAL, text, "modifier '%s' takes %s", longs[i].word,
 						longs[i].has_value ? "a value: =N" : "no value");
-		return parse_long(parser, (enum long_modifier)i, text, csink_text(equals ? equals + 1 : end, end), mods);
+		return parse_long(parser, (enum long_modifier)i, text, csink_text(equals ? equals + 1 : end, end),
+				  mods);
 	}
 	return equals ? fail_unknown(parser, word, word.length ? *word.at : '=') : parse_letters(parser, text, mods);
 }
@@ -223,13 +226,14 @@ static int check_rate(struct csink_event_parser *parser, struct csink_text where
 				(int)where.length, where.at, CSINK_CLOCK_PERIOD_MIN_NS, CSINK_CLOCK_PERIOD_MIN_NS);
 }
 
-/* Only events that a PMU counts as instructions retire can have less skid; the kernel says EOPNOTSUPP for the others. */
+/* Only events that a PMU counts as instructions retire can have less skid; the kernel says EOPNOTSUPP for the others.
+ */
 static int check_precise(struct csink_event_parser *parser, struct csink_text where,
 			 const struct csink_event_spec *spec)
 {
 	const char *kind = spec->attr.type == PERF_TYPE_SOFTWARE     ? "a software event"
 			   : spec->attr.type == PERF_TYPE_TRACEPOINT ? "a tracepoint"
-								      : NULL;
+								     : NULL;
 
 	if (!spec->attr.precise_ip || !kind)
 		return 0;

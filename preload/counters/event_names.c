@@ -6,8 +6,14 @@
 
 #include "preload/counters/event_parse.h"
 
-#define HW(name, alias, id, help) {name, alias, PERF_TYPE_HARDWARE, PERF_COUNT_HW_##id, help}
-#define SW(name, alias, id, help) {name, alias, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##id, help}
+#define HW(name, alias, id, help)                                                                                      \
+	{                                                                                                              \
+		name, alias, PERF_TYPE_HARDWARE, PERF_COUNT_HW_##id, help                                              \
+	}
+#define SW(name, alias, id, help)                                                                                      \
+	{                                                                                                              \
+		name, alias, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##id, help                                              \
+	}
 
 static const struct csink_event_generic generics[] = {
 	HW("cycles", "cpu-cycles", CPU_CYCLES, "CPU cycles, at whatever frequency the CPU ran"),
@@ -91,13 +97,15 @@ static const struct cache {
 static const struct word {
 	const char *words[4];
 	uint32_t id;
-} ops[] = {
-	{{"loads", "load", "read"}, PERF_COUNT_HW_CACHE_OP_READ},
-	{{"stores", "store", "write"}, PERF_COUNT_HW_CACHE_OP_WRITE},
-	{{"prefetches", "prefetch", "speculative-read", "speculative-load"}, PERF_COUNT_HW_CACHE_OP_PREFETCH},
-}, results[] = {
-	{{"misses", "miss"}, PERF_COUNT_HW_CACHE_RESULT_MISS},
-	{{"refs", "reference", "ops", "access"}, PERF_COUNT_HW_CACHE_RESULT_ACCESS},
+} ops[] =
+	{
+		{{"loads", "load", "read"}, PERF_COUNT_HW_CACHE_OP_READ},
+		{{"stores", "store", "write"}, PERF_COUNT_HW_CACHE_OP_WRITE},
+		{{"prefetches", "prefetch", "speculative-read", "speculative-load"}, PERF_COUNT_HW_CACHE_OP_PREFETCH},
+},
+  results[] = {
+	  {{"misses", "miss"}, PERF_COUNT_HW_CACHE_RESULT_MISS},
+	  {{"refs", "reference", "ops", "access"}, PERF_COUNT_HW_CACHE_RESULT_ACCESS},
 };
 
 /* Take one of the words from the text's beginning, if it ends there or at a '-'. */

@@ -58,7 +58,8 @@ bool csink_text_number(struct csink_text text, uint64_t *value);
 __attribute__((format(printf, 4, 5))) int csink_event_fail(struct csink_event_parser *parser, int err,
 							   struct csink_text where, const char *fmt, ...);
 
-/* One source of names each: 1 if the name is known (spec filled), 0 if it is not theirs, -errno and err on a mistake. */
+/* One source of names each: 1 if the name is known (spec filled), 0 if it is not theirs, -errno and err on a mistake.
+ */
 int csink_event_from_generic(struct csink_text name, struct csink_event_spec *spec);
 int csink_event_from_cache(struct csink_text name, struct csink_event_spec *spec);
 int csink_event_from_raw(struct csink_text name, struct csink_event_spec *spec);
@@ -74,7 +75,8 @@ int csink_event_from_pmu(struct csink_event_parser *parser, struct csink_text pm
 int csink_event_from_tracepoint(struct csink_event_parser *parser, struct csink_text subsystem, struct csink_text name,
 				struct csink_event_spec *spec);
 
-/** Explain in err why subsystem:name is no tracepoint. found is what csink_event_from_tracepoint said. Returns -errno. */
+/** Explain in err why subsystem:name is no tracepoint. found is what csink_event_from_tracepoint said. Returns -errno.
+ */
 int csink_event_fail_tracepoint(struct csink_event_parser *parser, struct csink_text where, struct csink_text subsystem,
 				struct csink_text name, int found);
 

@@ -22,8 +22,8 @@ struct pmu {
 	struct csink_event_spec *spec;
 	struct csink_event_modifiers *mods;
 	char name[64];
-	bool by_number; /* #TYPE: no folder */
-	bool in_alias;  /* reading the text of events/NAME: not the user's words */
+	bool by_number;         /* #TYPE: no folder */
+	bool in_alias;          /* reading the text of events/NAME: not the user's words */
 	struct csink_text term; /* the user's term being worked on, for messages */
 };
 
@@ -99,9 +99,10 @@ static int set_field(struct pmu *pmu, const char *format, struct csink_text key,
 
 	word = colon ? config_word(&pmu->spec->attr, csink_text(format, colon)) : NULL;
 	if (!word)
-		return csink_event_fail(pmu->parser, -EINVAL, pmu->term,
-					"%s/%.*s/: the kernel places this field in '%s', which this build does not know",
-					pmu->name, (int)key.length, key.at, format);
+		return csink_event_fail(
+			pmu->parser, -EINVAL, pmu->term,
+			"%s/%.*s/: the kernel places this field in '%s', which this build does not know", pmu->name,
+			(int)key.length, key.at, format);
 	if (!place_bits(colon, value, word, &most))
 		return csink_event_fail(pmu->parser, -EINVAL, pmu->term,
 					"%s/%.*s=0x%llx/: too large; the field holds 0 to 0x%llx", pmu->name,
@@ -134,9 +135,10 @@ static int fail_term(struct pmu *pmu, struct csink_text key)
 
 	csink_nearest_init(&near, key.at, key.length);
 	if (pmu->by_number)
-		return csink_event_fail(pmu->parser, -EINVAL, pmu->term,
-					"%s/%.*s/: a PMU given by number takes config=, config1=, config2= and name= only",
-					pmu->name, (int)key.length, key.at);
+		return csink_event_fail(
+			pmu->parser, -EINVAL, pmu->term,
+			"%s/%.*s/: a PMU given by number takes config=, config1=, config2= and name= only", pmu->name,
+			(int)key.length, key.at);
 	offer_folder(pmu, "format", &near);
 	offer_folder(pmu, "events", &near);
 	csink_nearest_print(&near, hint, sizeof(hint));
@@ -179,7 +181,7 @@ static bool read_generic(struct pmu *pmu, struct csink_text key)
 	uint32_t pmu_type = pmu->spec->attr.type;
 
 	memset(&named, 0, sizeof(named));
-	if (!pmu->spec->cpus[0] && strcmp(pmu->name, "cpu"))
+	if (pmu->spec->cpu_wide || (!pmu->spec->cpus[0] && strcmp(pmu->name, "cpu")))
 		return false;
 	if (!csink_event_from_generic(key, &named) && !csink_event_from_cache(key, &named))
 		return false;
@@ -204,8 +206,9 @@ static int read_known_term(struct pmu *pmu, struct csink_text key, struct csink_
 		return 1;
 	}
 	if (csink_text_is(key, "period") || csink_text_is(key, "freq")) {
-		ret = pmu->in_alias ? 0 : csink_event_modifiers_rate(pmu->parser, pmu->term, key.at[0] == 'f', value,
-								     pmu->mods);
+		ret = pmu->in_alias
+			      ? 0
+			      : csink_event_modifiers_rate(pmu->parser, pmu->term, key.at[0] == 'f', value, pmu->mods);
 		return ret ? ret : 1;
 	}
 	if (csink_text_is(key, "name") && !pmu->in_alias && value.length) {
@@ -313,8 +316,9 @@ static int open_by_number(struct pmu *pmu, struct csink_text number)
 	uint64_t type;
 
 	if (!csink_text_number(number, &type) || type > UINT32_MAX)
-		return csink_event_fail(pmu->parser, -EINVAL, number, "'#%.*s/': a PMU's type number is needed after '#'",
-					(int)number.length, number.at);
+		return csink_event_fail(pmu->parser, -EINVAL, number,
+					"'#%.*s/': a PMU's type number is needed after '#'", (int)number.length,
+					number.at);
 	pmu->by_number = true;
 	pmu->spec->attr.type = (uint32_t)type;
 	return 0;

@@ -67,12 +67,12 @@ static int fail_not_there(struct csink_event_parser *parser, struct csink_text w
 	char hint[3 * (CSINK_NEAREST_NAME + 8) + 32];
 	struct csink_sysfs_dir dir;
 	struct csink_nearest near;
-	bool has_subsystem =
-		!csink_sysfs_dir_open(&dir, "%s/events/%.*s", place, (int)subsystem.length, subsystem.at);
+	bool has_subsystem = !csink_sysfs_dir_open(&dir, "%s/events/%.*s", place, (int)subsystem.length, subsystem.at);
 
 	if (has_subsystem)
 		csink_sysfs_dir_close(&dir);
-	csink_nearest_init(&near, has_subsystem ? name.at : subsystem.at, has_subsystem ? name.length : subsystem.length);
+	csink_nearest_init(&near, has_subsystem ? name.at : subsystem.at,
+			   has_subsystem ? name.length : subsystem.length);
 	offer_names(place, has_subsystem ? subsystem : (struct csink_text){"", 0}, &near);
 	csink_nearest_print(&near, hint, sizeof(hint));
 	if (has_subsystem)
@@ -90,10 +90,11 @@ int csink_event_fail_tracepoint(struct csink_event_parser *parser, struct csink_
 	struct csink_sysfs_dir dir;
 
 	if (found == -EACCES)
-		return csink_event_fail(parser, -EACCES, where,
-					"'%.*s': if it is a tracepoint, its number is in %s, which only root may read here "
-					"(mount -o remount,mode=755 %s)",
-					(int)where.length, where.at, places[0], places[0]);
+		return csink_event_fail(
+			parser, -EACCES, where,
+			"'%.*s': if it is a tracepoint, its number is in %s, which only root may read here "
+			"(mount -o remount,mode=755 %s)",
+			(int)where.length, where.at, places[0], places[0]);
 	for (size_t i = 0; i < nr; i++) {
 		if (csink_sysfs_dir_open(&dir, "%s/events", places[i]))
 			continue;

@@ -51,8 +51,7 @@ void csink_perf_system_read(struct csink_perf_system *system)
 	char status[4096];
 
 	memset(system, 0, sizeof(*system));
-	system->has_paranoid =
-		!csink_sysfs_read_number(&system->paranoid, "/proc/sys/kernel/perf_event_paranoid");
+	system->has_paranoid = !csink_sysfs_read_number(&system->paranoid, "/proc/sys/kernel/perf_event_paranoid");
 	system->max_sample_rate = read_sysctl("perf_event_max_sample_rate");
 	system->mlock_kb = read_sysctl("perf_event_mlock_kb");
 	system->max_stack = read_sysctl("perf_event_max_stack");
@@ -80,7 +79,8 @@ static void explain_filter(int got, const struct csink_perf_system *system, stru
 		return;
 	}
 	out->cause = CSINK_CAUSE_SECCOMP;
-	/* The NULL attr never reached the kernel's own checks; Seccomp: 2 in /proc/self/status says the same, if readable. */
+	/* The NULL attr never reached the kernel's own checks; Seccomp: 2 in /proc/self/status says the same, if
+	 * readable. */
 	snprintf(out->text, sizeof(out->text), "a seccomp filter refuses perf_event_open%s",
 		 system->seccomp == 0 ? " (or a sandbox in place of the kernel)" : "");
 	snprintf(out->remedy, sizeof(out->remedy),
@@ -95,7 +95,8 @@ static void explain_least_event(int got, const struct csink_perf_system *system,
 	} else if (system->paranoid >= 3 && !csink_perf_system_allows(system, 2)) {
 		out->cause = CSINK_CAUSE_PARANOID;
 		snprintf(out->text, sizeof(out->text),
-			 "kernel.perf_event_paranoid is %lld, with which this distribution's kernel refuses all events to "
+			 "kernel.perf_event_paranoid is %lld, with which this distribution's kernel refuses all events "
+			 "to "
 			 "users without CAP_PERFMON",
 			 (long long)system->paranoid);
 		snprintf(out->remedy, sizeof(out->remedy),
@@ -104,8 +105,9 @@ static void explain_least_event(int got, const struct csink_perf_system *system,
 		out->cause = CSINK_CAUSE_LSM;
 		snprintf(out->text, sizeof(out->text),
 			 "a security module (SELinux, lockdown, BPF) refuses even an event that counts nothing");
-		snprintf(out->remedy, sizeof(out->remedy), "look in the audit log; /sys/kernel/security/lsm names the "
-							   "modules");
+		snprintf(out->remedy, sizeof(out->remedy),
+			 "look in the audit log; /sys/kernel/security/lsm names the "
+			 "modules");
 	}
 }
 
@@ -114,8 +116,12 @@ bool csink_explain_refusal(const struct csink_perf_call *call, const struct csin
 {
 	/* The oldest size there is, so that no kernel finds it too long. */
 	struct perf_event_attr least = {
-		.type = PERF_TYPE_SOFTWARE, .size = PERF_ATTR_SIZE_VER0, .config = PERF_COUNT_SW_DUMMY,
-		.disabled = 1,              .exclude_kernel = 1,         .exclude_hv = 1,
+		.type = PERF_TYPE_SOFTWARE,
+		.size = PERF_ATTR_SIZE_VER0,
+		.config = PERF_COUNT_SW_DUMMY,
+		.disabled = 1,
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
 	};
 	int got;
 
@@ -158,8 +164,9 @@ void csink_explain_fd_limit(int err, struct csink_explanation *out)
 	snprintf(out->text, sizeof(out->text), "all %llu file descriptors that this process may have are in use",
 		 (unsigned long long)limit.rlim_cur);
 	if (limit.rlim_cur < limit.rlim_max)
-		snprintf(out->remedy, sizeof(out->remedy), "raise the soft limit to the hard one (ulimit -n %llu), or use "
-							   "fewer events",
+		snprintf(out->remedy, sizeof(out->remedy),
+			 "raise the soft limit to the hard one (ulimit -n %llu), or use "
+			 "fewer events",
 			 (unsigned long long)limit.rlim_max);
 	else
 		snprintf(out->remedy, sizeof(out->remedy),
@@ -177,20 +184,23 @@ void csink_explain_permission(const struct csink_perf_system *system, int level,
 	if (system->has_perfmon && system->in_user_ns) {
 		out->cause = CSINK_CAUSE_USER_NS;
 		snprintf(out->text, sizeof(out->text),
-			 "%s needs CAP_PERFMON in the initial user namespace; what uid %u holds in this one does not count",
+			 "%s needs CAP_PERFMON in the initial user namespace; what uid %u holds in this one does not "
+			 "count",
 			 what, (unsigned)system->euid);
-		snprintf(out->remedy, sizeof(out->remedy), "%s%srun outside the namespace with CAP_PERFMON", avoid, sysctl);
+		snprintf(out->remedy, sizeof(out->remedy), "%s%srun outside the namespace with CAP_PERFMON", avoid,
+			 sysctl);
 	} else if (csink_perf_system_allows(system, level)) {
 		out->cause = CSINK_CAUSE_LSM;
 		snprintf(out->text, sizeof(out->text),
-			 "%s is refused by a security module, for perf_event_paranoid and capabilities would allow it", what);
+			 "%s is refused by a security module, for perf_event_paranoid and capabilities would allow it",
+			 what);
 		snprintf(out->remedy, sizeof(out->remedy), "%slook in the audit log", avoid);
 	} else {
 		out->cause = CSINK_CAUSE_PARANOID;
 		if (level >= -1)
 			snprintf(out->text, sizeof(out->text),
-				 "%s is not allowed: kernel.perf_event_paranoid is %lld, and CAP_PERFMON is missing", what,
-				 (long long)system->paranoid);
+				 "%s is not allowed: kernel.perf_event_paranoid is %lld, and CAP_PERFMON is missing",
+				 what, (long long)system->paranoid);
 		else
 			snprintf(out->text, sizeof(out->text), "%s needs CAP_PERFMON, which is missing", what);
 		snprintf(out->remedy, sizeof(out->remedy), "%s%sgrant CAP_PERFMON", avoid, sysctl);

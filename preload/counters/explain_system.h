@@ -35,8 +35,8 @@ static inline bool csink_perf_system_allows(const struct csink_perf_system *syst
 bool csink_status_number(const char *status, const char *name, int base, uint64_t *value);
 
 /**
- * Is perf_event_open refused to this process whatever is asked? Two probes: a NULL attr (the kernel says EFAULT; anything
- * else came from a filter before it) and the least event there is.
+ * Is perf_event_open refused to this process whatever is asked? Two probes: a NULL attr (the kernel says EFAULT;
+ * anything else came from a filter before it) and the least event there is.
  * @call  its arguments are used with the NULL attr, for filters that look at them; NULL: plain ones.
  * Returns true and *out if so.
  */
@@ -46,7 +46,8 @@ bool csink_explain_refusal(const struct csink_perf_call *call, const struct csin
 /** EMFILE, ENFILE: which limit, and where it stands. */
 void csink_explain_fd_limit(int err, struct csink_explanation *out);
 
-/** A permission that needs perf_event_paranoid <= level is missing (level -2: a capability only). what: the thing asked. */
+/** A permission that needs perf_event_paranoid <= level is missing (level -2: a capability only). what: the thing
+ * asked. */
 void csink_explain_permission(const struct csink_perf_system *system, int level, const char *what, const char *avoid,
 			      struct csink_explanation *out);
 

@@ -9,10 +9,11 @@
 #include <perfmon/pfmlib.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /*
- * libpfm4's own header for this declares a perf_event_attr of its own, which cannot stand beside the kernel's; this is the
- * documented layout of its first ABI (PFM_PERF_ENCODE_ABI0), which the library recognises by its size.
+ * libpfm4's own header for this declares a perf_event_attr of its own, which cannot stand beside the kernel's; this is
+ * the documented layout of its first ABI (PFM_PERF_ENCODE_ABI0), which the library recognises by its size.
  */
 struct encode_arg {
 	struct perf_event_attr *attr;
@@ -66,8 +67,9 @@ static bool load(void)
 	pfm.tried = true;
 	handle = dlopen("libpfm.so.4", RTLD_NOW | RTLD_LOCAL);
 	if (!handle) {
-		snprintf(pfm.why, sizeof(pfm.why), "libpfm4 is not installed, so the names of this CPU's own events are "
-						   "not known");
+		snprintf(pfm.why, sizeof(pfm.why),
+			 "libpfm4 is not installed, so the names of this CPU's own events are "
+			 "not known");
 		return false;
 	}
 	if (!find_symbols(handle)) {
@@ -124,30 +126,32 @@ static void cut_attributes(char *text)
 		*name = '\0';
 }
 
+/* What to say of an attribute that was refused: names near it, else which there are; nothing if only its value is
+ * wrong. */
 static void describe_attributes(int event, const char *wrong, char *buf, size_t size)
 {
 	pfm_event_info_t info = {.size = sizeof(info)};
 	struct csink_nearest near;
 	size_t used = 0;
+	bool known = false;
 
 	buf[0] = '\0';
 	if (event < 0 || pfm.get_event_info(event, PFM_OS_PERF_EVENT_EXT, &info) != PFM_SUCCESS)
 		return;
-	csink_nearest_init(&near, wrong ? wrong : "", wrong ? strlen(wrong) : 0);
+	csink_nearest_init(&near, wrong, strlen(wrong));
 	for (int i = 0; i < info.nattrs; i++) {
 		pfm_event_attr_info_t attr = {.size = sizeof(attr)};
 
 		if (pfm.get_event_attr_info(event, i, PFM_OS_PERF_EVENT_EXT, &attr) != PFM_SUCCESS)
 			continue;
+		known |= !strcasecmp(attr.name, wrong);
 		csink_nearest_offer(&near, attr.name);
-		if (used < size && used < 160)
+		if (attr.ctrl == PFM_ATTR_CTRL_PMU && used + 60 < size)
 			used += (size_t)snprintf(buf + used, size - used, "%s%s", used ? " " : "; it has ", attr.name);
-		else if (used < size)
-			used += (size_t)snprintf(buf + used, size - used, "%s", " ...");
-		if (used >= 164)
-			used = size;
 	}
-	if (near.nr)
+	if (known)
+		buf[0] = '\0';
+	else if (near.nr)
 		csink_nearest_print(&near, buf, size);
 }
 
@@ -156,9 +160,9 @@ static int fail_attribute(struct csink_event_parser *parser, struct csink_text t
 	char hint[256], *wrong = last_segment(copy), attribute[64] = "";
 
 	if (wrong)
-		snprintf(attribute, sizeof(attribute), "%.63s", wrong);
+		snprintf(attribute, sizeof(attribute), "%.*s", (int)strcspn(wrong, "="), wrong);
 	cut_attributes(copy);
-	describe_attributes(pfm.find_event(copy), attribute[0] ? attribute : NULL, hint, sizeof(hint));
+	describe_attributes(pfm.find_event(copy), attribute, hint, sizeof(hint));
 	return csink_event_fail(parser, -EINVAL, text, "'%.*s': libpfm4 says: %s%s", (int)text.length, text.at,
 				pfm.strerror(ret), hint);
 }
@@ -196,6 +200,8 @@ int csink_pfm_encode(struct csink_event_parser *parser, struct csink_text text, 
 		csink_text_copy(text, copy, sizeof(copy));
 		return fail_attribute(parser, text, copy, first);
 	}
+	/* "User only" leaves out the hypervisor too, whether this CPU can count it or not. */
+	spec->attr.exclude_hv |= spec->attr.exclude_kernel;
 	snprintf(spec->rec.name, sizeof(spec->rec.name), "%.63s", copy);
 	*mods = ours;
 	return 1;
@@ -243,7 +249,8 @@ static int list_pmu(const pfm_pmu_info_t *pmu, int (*visit)(void *, const struct
 	return ret;
 }
 
-int csink_pfm_list(int (*visit)(void *cookie, const struct csink_pfm_event *event), void *cookie, char *why, size_t size)
+int csink_pfm_list(int (*visit)(void *cookie, const struct csink_pfm_event *event), void *cookie, char *why,
+		   size_t size)
 {
 	int ret = 0;
 
@@ -267,6 +274,19 @@ static int offer(void *cookie, const struct csink_pfm_event *event)
 	return 0;
 }
 
+/* libpfm4 always finds perf's own names; what counts is whether it has a table for this kind of CPU. */
+static bool knows_cpu(void)
+{
+	for (int i = PFM_PMU_NONE; i < PFM_PMU_MAX; i++) {
+		pfm_pmu_info_t pmu = {.size = sizeof(pmu)};
+
+		if (pfm.get_pmu_info((pfm_pmu_t)i, &pmu) == PFM_SUCCESS && pmu.is_present &&
+		    pmu.type == PFM_PMU_TYPE_CORE)
+			return true;
+	}
+	return false;
+}
+
 void csink_pfm_offer(struct csink_nearest *near, char *note, size_t size)
 {
 	char why[160];
@@ -274,4 +294,6 @@ void csink_pfm_offer(struct csink_nearest *near, char *note, size_t size)
 	note[0] = '\0';
 	if (csink_pfm_list(offer, near, why, sizeof(why)) < 0)
 		snprintf(note, size, " (%s)", why);
+	else if (!knows_cpu())
+		snprintf(note, size, " (and libpfm4 has no table of this CPU's own events)");
 }

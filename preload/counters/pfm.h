@@ -31,6 +31,7 @@ struct csink_pfm_event {
  * Call visit for each event of each PMU that is present, each followed by its attributes; stops when visit is not 0.
  * Returns what visit returned, 0, or -ENOENT with the reason in why (libpfm4 could not be loaded).
  */
-int csink_pfm_list(int (*visit)(void *cookie, const struct csink_pfm_event *event), void *cookie, char *why, size_t size);
+int csink_pfm_list(int (*visit)(void *cookie, const struct csink_pfm_event *event), void *cookie, char *why,
+		   size_t size);
 
 #endif
