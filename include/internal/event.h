@@ -7,16 +7,18 @@
  * the cheaper sources knows.
  *
  * A list is events separated by commas; {a,b} is a group that the kernel counts together or not at all. An event is
- *	cycles, task-clock, page-faults ...	one of perf's generic names (csink_events_generic)
- *	L1-dcache-load-misses ...		a cache, an operation, a result
- *	r1c2					a raw code, in hexadecimal
- *	cpu/event=0x3c,umask=1/			fields as /sys/bus/event_source/devices/PMU/format names them, or one of
- *						PMU/events; config=, config1=, config2=, name=, period=, freq= are always
- *known #4/config=0x3c,name=x/			the same, with the PMU's type in place of its name: no file is read
- *	sched:sched_switch			a tracepoint
- *	INST_RETIRED:ANY_P			anything that libpfm4 knows, with its attributes
- * and modifiers after a ':' (u k h G H I: where to count; p pp ppp: skid; D: pinned; e: exclusive), or the long ones
- * pinned, excl, period=N, freq=N, precise=N.
+ *
+ *     cycles, task-clock, page-faults    one of perf's generic names (csink_events_generic)
+ *     L1-dcache-load-misses              a cache, an operation, a result
+ *     r1c2                               a raw code, in hexadecimal
+ *     cpu/event=0x3c,umask=1/            fields that PMU/format in sysfs names, or one of PMU/events; known to
+ *                                        all: config= config1= config2= name= period= freq=
+ *     #4/config=0x3c,name=x/             the same, with the PMU's type for its name: no file is read
+ *     sched:sched_switch                 a tracepoint
+ *     INST_RETIRED:ANY_P                 anything that libpfm4 knows, with its attributes
+ *
+ * and modifiers after a ':' (u k h G H I: where to count; p pp ppp: less skid; D: pinned; e: exclusive), or the long
+ * ones: pinned, excl, period=N, freq=N, precise=N.
  */
 #ifndef CSINK_INTERNAL_EVENT_H
 #define CSINK_INTERNAL_EVENT_H
