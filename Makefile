@@ -70,6 +70,9 @@ LIB_SRCS := \
 	preload/sample/unwind_libunwind.c \
 
 LAUNCHER_SRCS := \
+	launcher/output/pprof_read.c \
+	launcher/output/pprof_unpack.c \
+	launcher/output/pprof_write.c \
 	launcher/profile/profile.c \
 	launcher/profile/recording_read.c \
 	launcher/profile/symbols.c \

@@ -1,0 +1,141 @@
+/* Gets the bytes of a profile: from a file or a pipe, gzipped or plain, up to a limit. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "include/internal/base.h"
+#include "launcher/output/pprof.h"
+#include "launcher/output/pprof_fields.h"
+
+/* The largest profile that is read, unpacked. One of a million distinct stacks has a fifth of it. */
+#define MAX_BYTES (512UL << 20)
+
+static int unpack_error(int state, char *why, size_t why_len)
+{
+	if (state == Z_MEM_ERROR) {
+		snprintf(why, why_len, "no memory");
+		return -ENOMEM;
+	}
+	snprintf(why, why_len, state == Z_BUF_ERROR ? "truncated gzip stream" : "damaged gzip stream");
+	return -EBADMSG;
+}
+
+/* Inflate, member after member as gzip does. *out is malloc'ed. */
+static int unpack(const void *buf, size_t len, unsigned char **out, size_t *out_len, char *why, size_t why_len)
+{
+	size_t size = CSINK_MIN(CSINK_MAX(len * 4, 65536), MAX_BYTES + 1), used = 0;
+	z_stream z = {.next_in = (unsigned char *)buf, .avail_in = len};
+	unsigned char *bytes = malloc(size), *grown;
+	int state = bytes ? inflateInit2(&z, 15 + 16) : Z_MEM_ERROR;
+
+	while (state == Z_OK) {
+		if (used == size) {
+			size = CSINK_MIN(size * 2, MAX_BYTES + 1);
+			grown = used > MAX_BYTES ? NULL : realloc(bytes, size);
+			if (!grown)
+				break;
+			bytes = grown;
+		}
+		z.next_out = bytes + used;
+		z.avail_out = size - used;
+		state = inflate(&z, Z_NO_FLUSH);
+		used = size - z.avail_out;
+		if (state == Z_STREAM_END && z.avail_in > 18 && z.next_in[0] == 0x1f && z.next_in[1] == 0x8b)
+			state = inflateReset(&z);
+	}
+	inflateEnd(&z);
+	if (state == Z_STREAM_END) {
+		*out = bytes;
+		*out_len = used;
+		return 0;
+	}
+	free(bytes);
+	if (used > MAX_BYTES) {
+		snprintf(why, why_len, "unpacked it is larger than %lu MiB", MAX_BYTES >> 20);
+		return -EBADMSG;
+	}
+	return unpack_error(state == Z_OK ? Z_MEM_ERROR : state, why, why_len);
+}
+
+int csink_pprof_parse(const void *buf, size_t len, struct csink_profile **out, char *why, size_t why_len)
+{
+	const unsigned char *bytes = buf;
+	unsigned char *plain;
+	size_t plain_len;
+	int err;
+
+	if (why_len)
+		*why = 0;
+	if (!len || len > MAX_BYTES) {
+		snprintf(why, why_len, len ? "larger than %lu MiB" : "the file is empty", MAX_BYTES >> 20);
+		return -EBADMSG;
+	}
+	if (len < 2 || bytes[0] != 0x1f || bytes[1] != 0x8b)
+		return csink_pprof_parse_plain(buf, len, out, why, why_len);
+	err = unpack(buf, len, &plain, &plain_len, why, why_len);
+	if (err)
+		return err;
+	err = csink_pprof_parse_plain(plain, plain_len, out, why, why_len);
+	free(plain);
+	return err;
+}
+
+/* Pipes have no size: read until the end. Returns 0 and a malloc'ed copy. */
+static int read_all(int fd, unsigned char **out, size_t *len)
+{
+	size_t size = 65536, used = 0;
+	unsigned char *bytes = malloc(size), *grown;
+	struct stat st;
+	ssize_t got = 1;
+	int err;
+
+	if (!fstat(fd, &st) && S_ISDIR(st.st_mode)) {
+		free(bytes);
+		return -EISDIR;
+	}
+	while (bytes && got && used <= MAX_BYTES) {
+		got = read(fd, bytes + used, size - used);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0) {
+			err = -errno;
+			free(bytes);
+			return err;
+		}
+		used += got;
+		if (used < size)
+			continue;
+		grown = realloc(bytes, size * 2);
+		if (!grown)
+			free(bytes);
+		bytes = grown;
+		size *= 2;
+	}
+	*out = bytes;
+	*len = used;
+	return bytes ? 0 : -ENOMEM;
+}
+
+int csink_pprof_read(const char *path, struct csink_profile **out, char *why, size_t why_len)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), err = fd < 0 ? -errno : 0;
+	unsigned char *bytes = NULL;
+	size_t len = 0;
+
+	if (!err) {
+		err = read_all(fd, &bytes, &len);
+		close(fd);
+	}
+	if (err) {
+		snprintf(why, why_len, "%s", strerror(-err));
+		return err;
+	}
+	err = csink_pprof_parse(bytes, len, out, why, why_len);
+	free(bytes);
+	return err;
+}
