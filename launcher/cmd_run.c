@@ -53,10 +53,12 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* ---- what was asked for ---------------------------------------------------------------------------------------------- */
+/* ---- what was asked for
+ * ---------------------------------------------------------------------------------------------- */
 
 static int resolve_events(struct run *run)
 {
+	static const struct csink_event_roots roots; /* the system's own */
 	const char *list = csink_options_text(&run->options, CSINK_OPT_EVENTS);
 	struct csink_event_error err;
 	char where[64], reason[160];
@@ -69,7 +71,7 @@ static int resolve_events(struct run *run)
 		nr = csink_events_parse(list, run->specs, CSINK_MAX_EVENTS, &err);
 	}
 	if (nr > 0)
-		nr = csink_events_bind(NULL, run->specs, (uint32_t)nr, CSINK_MAX_EVENTS, &err);
+		nr = csink_events_bind(&roots, run->specs, (uint32_t)nr, CSINK_MAX_EVENTS, &err);
 	if (nr < 0) {
 		csink_options_where(&run->options, CSINK_OPT_EVENTS, where, sizeof(where));
 		csink_say("%s: %s", where, err.line);
@@ -167,9 +169,11 @@ static int resolve(struct run *run)
 	return resolve_rate(run) || resolve_events(run) || resolve_output(run) ? -EINVAL : 0;
 }
 
-/* ---- before and after the command ------------------------------------------------------------------------------------ */
+/* ---- before and after the command
+ * ------------------------------------------------------------------------------------ */
 
-/* Find out whether the command can be injected, and make ready for it. What fails is said; the command runs all the same. */
+/* Find out whether the command can be injected, and make ready for it. What fails is said; the command runs all the
+ * same. */
 static void prepare_injection(struct run *run)
 {
 	char why[PATH_MAX + 128];
@@ -187,7 +191,8 @@ static void prepare_injection(struct run *run)
 	err = csink_folder_create(&run->folder);
 	if (err) {
 		csink_say("no folder for recordings in $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp: %s; the command is "
-			  "counted only", strerror(-err));
+			  "counted only",
+			  strerror(-err));
 		csink_outside_note(&run->outside, "no functions: no folder for recordings (%s)", strerror(-err));
 		return;
 	}
@@ -216,7 +221,8 @@ static int exec_failed(const char *command, int err)
 			csink_nearest_offer(&near, csink_commands[i].name);
 		csink_nearest_print(&near, hint, sizeof(hint));
 	}
-	csink_say("%s: %s%s", command, err == ENOENT && !strchr(command, '/') ? "command not found" : strerror(err), hint);
+	csink_say("%s: %s%s", command, err == ENOENT && !strchr(command, '/') ? "command not found" : strerror(err),
+		  hint);
 	return err == ENOENT ? CSINK_EXIT_NOT_FOUND : CSINK_EXIT_NOT_EXECUTABLE;
 }
 
@@ -233,8 +239,8 @@ static void note_running(struct run *run)
 		if (!process->still_running)
 			continue;
 		if (nr++ < MAX_NAMED && n < sizeof(names))
-			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s %d", nr > 1 ? ", " : "", process->comm,
-					      process->pid);
+			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s %d", nr > 1 ? ", " : "",
+					      process->comm, process->pid);
 	}
 	if (!nr)
 		return;
@@ -242,7 +248,8 @@ static void note_running(struct run *run)
 			   nr == 1 ? "" : "es", nr == 1 ? "s" : "", names, nr > MAX_NAMED ? ", ..." : "");
 }
 
-/* ---- the profile ------------------------------------------------------------------------------------------------------ */
+/* ---- the profile
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* Write it where it was meant to go, else where it can be. Returns 0 with run->output as it came to be, or -errno. */
 static int write_profile(struct run *run, const struct csink_profile *profile)
@@ -292,7 +299,8 @@ static void make_profile(struct run *run)
 	csink_profile_destroy(profile);
 }
 
-/* ---- the run ---------------------------------------------------------------------------------------------------------- */
+/* ---- the run
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static int exit_status(int status)
 {
@@ -369,7 +377,8 @@ int csink_cmd_run(int argc, char **argv)
 	if (at < 0)
 		return status;
 	if (at == argc) {
-		csink_say("no command given: countersink %s (see countersink help)", csink_command_find("run")->synopsis);
+		csink_say("no command given: countersink %s (see countersink help)",
+			  csink_command_find("run")->synopsis);
 		return CSINK_EXIT_RUN_FAILED;
 	}
 	run.argv = argv + at;

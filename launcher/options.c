@@ -188,22 +188,25 @@ static int set_rest(struct csink_options *o)
 	return 0;
 }
 
+/* word is the whole one, of which the first len bytes are the name with its "--". */
 static int unknown_long(struct csink_options *o, const char *word, size_t len)
 {
+	char name[2 + CSINK_OPTION_NAME] = "--", hint[256];
 	struct csink_nearest near;
-	char name[CSINK_OPTION_NAME], hint[256];
 
 	csink_nearest_init(&near, word, len);
 	for (uint32_t i = 0; i < o->nr; i++) {
 		if (o->table[i].flags & CSINK_OPT_ENV_ONLY)
 			continue;
-		csink_option_name(&o->table[i], name);
+		csink_option_name(&o->table[i], name + 2);
 		csink_nearest_offer(&near, name);
 	}
-	for (int i = 1; i < CSINK_NR_REQUESTS; i++)
-		csink_nearest_offer(&near, csink_request_options[i].name);
+	for (int i = 1; i < CSINK_NR_REQUESTS; i++) {
+		strcpy(name + 2, csink_request_options[i].name);
+		csink_nearest_offer(&near, name);
+	}
 	csink_nearest_print(&near, hint, sizeof(hint));
-	snprintf(o->error, sizeof(o->error), "unknown option '--%.*s'%s", (int)CSINK_MIN(len, (size_t)64), word, hint);
+	snprintf(o->error, sizeof(o->error), "unknown option '%.*s'%s", (int)CSINK_MIN(len, (size_t)64), word, hint);
 	return -EINVAL;
 }
 
@@ -236,7 +239,7 @@ static int parse_long(struct csink_options *o, int left, char **argv)
 		snprintf(o->error, sizeof(o->error), "option --%s needs a value: --%s=%s", name, name, o->table[i].arg);
 		return -EINVAL;
 	}
-	return unknown_long(o, word, len);
+	return unknown_long(o, argv[0], len + 2);
 }
 
 /* "-ovalue", "-o value", or several flags in one word. Returns how many words it took, or -EINVAL. */

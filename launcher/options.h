@@ -88,7 +88,8 @@ void csink_option_twin(const struct csink_option *opt, char *out);
  */
 int csink_options_parse(struct csink_options *o, const struct csink_option *table, uint32_t nr, int argc, char **argv);
 
-/** Where the value of an option comes from, for messages: "option --events", "COUNTERSINK_EVENTS in the environment". */
+/** Where the value of an option comes from, for messages: "option --events", "COUNTERSINK_EVENTS in the environment".
+ */
 void csink_options_where(const struct csink_options *o, uint32_t index, char *out, size_t size);
 
 /** The value of the option with that index in the table; a boolean as such; a number as such (0 where it is empty). */

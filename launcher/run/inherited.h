@@ -1,6 +1,6 @@
 /*
- * What a launcher must hand on untouched although it uses it itself: signal dispositions, the signal mask and the limit on
- * open files.
+ * What a launcher must hand on untouched although it uses it itself: signal dispositions, the signal mask and the limit
+ * on open files.
  */
 #ifndef CSINK_LAUNCHER_RUN_INHERITED_H
 #define CSINK_LAUNCHER_RUN_INHERITED_H
@@ -15,7 +15,8 @@ struct csink_inherited {
 	struct rlimit files;
 };
 
-/** Remember them, then set the launcher's own: SIGPIPE ignored, SIGCHLD default, as many files as the hard limit allows. */
+/** Remember them, then set the launcher's own: SIGPIPE ignored, SIGCHLD default, as many files as the hard limit
+ * allows. */
 void csink_inherited_take(struct csink_inherited *inherited);
 
 /** Put them back. Context: any; also between fork and exec. */

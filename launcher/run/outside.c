@@ -10,6 +10,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "include/countersink/explain.h"
 #include "include/internal/base.h"
 #include "launcher/run/tree.h"
 
@@ -63,8 +64,11 @@ void csink_outside_open(struct csink_outside_watch *watch, const struct csink_ev
 
 	memset(watch, 0, sizeof(*watch));
 	err = csink_tree_open(&watch->tree);
-	if (err)
-		csink_perf_refusal(err, watch->tree_reason, sizeof(watch->tree_reason));
+	if (err == -ENOBUFS)
+		snprintf(watch->tree_reason, sizeof(watch->tree_reason),
+			 "no memory may be locked any more (kernel.perf_event_mlock_kb, ulimit -l)");
+	else if (err)
+		csink_explain_brief(-err, watch->tree_reason, sizeof(watch->tree_reason));
 	counts_open(watch, specs, nr);
 }
 
@@ -125,9 +129,13 @@ static void explain_refused(struct csink_outside_watch *watch, struct csink_outs
 	for (uint32_t i = 0; i < watch->nr_events; i++) {
 		if (watch->events[i].fd >= 0)
 			continue;
-		csink_perf_refusal(watch->events[i].err, why, sizeof(why));
+		if (watch->events[i].spec.cpu_wide)
+			snprintf(why, sizeof(why), "it counts whole CPUs, not processes");
+		else
+			csink_explain_brief(-watch->events[i].err, why, sizeof(why));
 		if (out->has_counts)
-			csink_outside_note(out, "%s was not counted from outside: %s", watch->events[i].spec.rec.name, why);
+			csink_outside_note(out, "%s was not counted from outside: %s", watch->events[i].spec.rec.name,
+					   why);
 		else if (!out->counts_reason[0])
 			snprintf(out->counts_reason, sizeof(out->counts_reason), "%s", why);
 	}
@@ -150,9 +158,10 @@ static void tree_read(struct csink_outside_watch *watch, int32_t command_pid, en
 	out->processes = result.processes;
 	out->nr_processes = result.nr_processes;
 	if (result.nr_lost)
-		csink_outside_note(out,
-				   "%llu of the kernel's records of processes were lost: some are missing or without CPU time",
-				   (unsigned long long)result.nr_lost);
+		csink_outside_note(
+			out,
+			"%llu of the kernel's records of processes were lost: some are missing or without CPU time",
+			(unsigned long long)result.nr_lost);
 	for (uint32_t i = 0; i < out->nr_processes; i++) {
 		struct csink_outside_process *process = &out->processes[i];
 

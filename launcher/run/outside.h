@@ -1,10 +1,10 @@
 /*
- * Exact totals from outside: counters that every process of the command's tree inherits, whatever it is linked with, and
- * what wait4(2) says. Gives the struct csink_outside of launcher/profile/collect.h.
+ * Exact totals from outside: counters that every process of the command's tree inherits, whatever it is linked with,
+ * and what wait4(2) says. Gives the struct csink_outside of launcher/profile/collect.h.
  *
- * Order: open, fork the command, wait for it (draining when the fd asks for it), finish, close. The events are opened on
- * the launcher itself, off, and come on with the exec of each child; so only one child may be forked between open and
- * close.
+ * Order: open, fork the command, wait for it (draining when the fd asks for it), finish, close. The events are opened
+ * on the launcher itself, off, and come on with the exec of each child; so only one child may be forked between open
+ * and close.
  */
 #ifndef CSINK_LAUNCHER_RUN_OUTSIDE_H
 #define CSINK_LAUNCHER_RUN_OUTSIDE_H
@@ -54,11 +54,5 @@ __attribute__((format(printf, 2, 3))) void csink_outside_note(struct csink_outsi
 
 /** Free what out owns: processes and notes. */
 void csink_outside_free(struct csink_outside *out);
-
-/**
- * Say in a phrase why perf_event_open refused: by whom, and what to do.
- * @err  -errno.
- */
-void csink_perf_refusal(int err, char *out, size_t size);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Waiting for the command, with its signals: the launcher stands where the shell expects the command, so what reaches the
- * launcher by kill(2) is handed on, what the terminal sends to the whole foreground group is not sent twice, and stopping
- * and continuing the one does it to the other.
+ * Waiting for the command, with its signals: the launcher stands where the shell expects the command, so what reaches
+ * the launcher by kill(2) is handed on, what the terminal sends to the whole foreground group is not sent twice, and
+ * stopping and continuing the one does it to the other.
  *
  * All signals are taken from a signalfd in one poll loop: there are no handlers, and nothing is interrupted.
  */
@@ -18,7 +18,8 @@ struct csink_relay {
 	sigset_t relayed; /* signals that are handed on; blocked from init on, until the launcher ends */
 };
 
-/** Block and collect the signals that are to be relayed (those that were ignored when we started stay so). 0 or -errno. */
+/** Block and collect the signals that are to be relayed (those that were ignored when we started stay so). 0 or -errno.
+ */
 int csink_relay_init(struct csink_relay *relay, const struct csink_inherited *inherited);
 
 struct csink_relay_end {
@@ -36,8 +37,8 @@ int csink_relay_wait(struct csink_relay *relay, const struct csink_child *child,
 		     void (*on_watch)(void *arg), void *arg, struct csink_relay_end *end);
 
 /**
- * The command has ended and the launcher works on its own: from now on INT, TERM, HUP and QUIT end it, as the shell expects.
- * on_signal(arg) is called first, in a thread of its own, once. Returns 0 or -errno.
+ * The command has ended and the launcher works on its own: from now on INT, TERM, HUP and QUIT end it, as the shell
+ * expects. on_signal(arg) is called first, in a thread of its own, once. Returns 0 or -errno.
  */
 int csink_relay_release(struct csink_relay *relay, void (*on_signal)(void *arg), void *arg);
 

@@ -23,7 +23,8 @@ int csink_library_find(char *path, size_t size, char *why, size_t why_size)
 	char *slash;
 
 	if (len <= 0) {
-		snprintf(why, why_size, "cannot tell where countersink is installed (/proc/self/exe: %s)", strerror(errno));
+		snprintf(why, why_size, "cannot tell where countersink is installed (/proc/self/exe: %s)",
+			 strerror(errno));
 		return -ENOENT;
 	}
 	self[len] = '\0';
@@ -39,7 +40,8 @@ int csink_library_find(char *path, size_t size, char *why, size_t why_size)
 		return -ENOENT;
 	}
 	if (strpbrk(path, ": \t\n")) {
-		snprintf(why, why_size, "LD_PRELOAD cannot name '%s': install countersink in a folder without blanks and colons",
+		snprintf(why, why_size,
+			 "LD_PRELOAD cannot name '%s': install countersink in a folder without blanks and colons",
 			 path);
 		return -EINVAL;
 	}
@@ -80,7 +82,7 @@ static char *preload_entry(char *const *env, const char *library)
 	if (was && is_preloaded(was, library))
 		return asprintf(&entry, PRELOAD "=%s", was) < 0 ? NULL : entry;
 	return asprintf(&entry, PRELOAD "=%s%s%s", was && *was ? was : "", was && *was ? ":" : "", library) < 0 ? NULL
-														 : entry;
+														: entry;
 }
 
 /* Variables that are ours to set: none of the old ones is kept. */

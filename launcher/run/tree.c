@@ -36,6 +36,7 @@ struct ring {
 
 struct csink_tree {
 	int epoll_fd;
+	int anchor_fd;
 	uint32_t nr_rings;
 	uint32_t ring_bytes;
 	struct csink_tree_table table;
@@ -83,7 +84,7 @@ static int ring_open(struct ring *ring, int cpu, uint32_t pages)
 		return ring->fd;
 	map = mmap(NULL, (pages + 1) * page, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
 	if (map == MAP_FAILED) {
-		int err = -errno;
+		int err = errno == EPERM ? -ENOBUFS : -errno;
 
 		close(ring->fd);
 		ring->fd = -1;
@@ -135,6 +136,25 @@ static int rings_open(struct csink_tree *tree, uint32_t max, uint32_t pages)
 	return err;
 }
 
+/*
+ * While parent and child have the same events, the kernel may let them swap contexts at a switch between them. Were
+ * that to happen between launcher and command, the command would exit with the originals, which leave no
+ * PERF_RECORD_READ. One event that is not inherited makes their contexts different for good.
+ */
+static int anchor_open(void)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.disabled = 1,
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
+	};
+
+	return csink_perf_open(&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
 int csink_tree_open(struct csink_tree **out)
 {
 	uint32_t max = (uint32_t)CSINK_MAX(sysconf(_SC_NPROCESSORS_CONF), 1L);
@@ -144,16 +164,17 @@ int csink_tree_open(struct csink_tree **out)
 
 	if (!tree)
 		return -ENOMEM;
+	tree->anchor_fd = anchor_open();
 	tree->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (tree->epoll_fd < 0) {
-		err = -errno;
-		free(tree);
+	if (tree->anchor_fd < 0 || tree->epoll_fd < 0) {
+		err = tree->anchor_fd < 0 ? tree->anchor_fd : -errno;
+		csink_tree_close(tree);
 		return err;
 	}
-	/* -EPERM of mmap: the user's share of locked memory is used up. A smaller ring may fit. */
+	/* The user's share of locked memory is used up, but a smaller ring may fit. */
 	do
 		err = rings_open(tree, max, pages);
-	while (err == -EPERM && (pages /= 2) >= RING_PAGES_MIN);
+	while (err == -ENOBUFS && (pages /= 2) >= RING_PAGES_MIN);
 	if (err) {
 		csink_tree_close(tree);
 		return err;
@@ -244,6 +265,9 @@ void csink_tree_close(struct csink_tree *tree)
 	while (tree->nr_rings)
 		ring_close(&tree->rings[--tree->nr_rings], tree->ring_bytes);
 	csink_tree_table_fini(&tree->table);
-	close(tree->epoll_fd);
+	if (tree->epoll_fd >= 0)
+		close(tree->epoll_fd);
+	if (tree->anchor_fd >= 0)
+		close(tree->anchor_fd);
 	free(tree);
 }

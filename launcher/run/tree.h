@@ -17,7 +17,8 @@ struct csink_tree;
 
 /**
  * Open the events; children forked from now on are watched from their exec on.
- * Returns 0 and *out, or -errno of what refused (perf_event_open, mmap); then nothing is open. Context: one thread.
+ * Returns 0 and *out, or -errno of perf_event_open, or -ENOBUFS (the limit of locked memory); then nothing is open.
+ * Context: one thread.
  */
 int csink_tree_open(struct csink_tree **out);
 
