@@ -70,6 +70,23 @@ LIB_SRCS := \
 	preload/sample/unwind_libunwind.c \
 
 LAUNCHER_SRCS := \
+	launcher/main.c \
+	launcher/commands.c \
+	launcher/options.c \
+	launcher/options_print.c \
+	launcher/cmd_completion.c \
+	launcher/cmd_help.c \
+	launcher/cmd_run.c \
+	launcher/run/folder.c \
+	launcher/run/inherited.c \
+	launcher/run/output.c \
+	launcher/run/outside.c \
+	launcher/run/proc.c \
+	launcher/run/program.c \
+	launcher/run/relay.c \
+	launcher/run/spawn.c \
+	launcher/run/tree.c \
+	launcher/run/tree_table.c \
 	launcher/output/pprof_read.c \
 	launcher/output/pprof_unpack.c \
 	launcher/output/pprof_write.c \
