@@ -68,6 +68,12 @@ LIB_SRCS := \
 	preload/sample/unwind_fp.c \
 	preload/sample/got_patch.c \
 	preload/sample/unwind_libunwind.c \
+	preload/sample/cfi_find.c \
+	preload/sample/cfi_program.c \
+	preload/sample/cfi_expr.c \
+	preload/sample/cfi_row.c \
+	preload/sample/cfi_step.c \
+	preload/sample/walk_dwarf.c \
 
 LAUNCHER_SRCS := \
 	launcher/main.c \

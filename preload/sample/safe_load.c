@@ -63,11 +63,19 @@ bool csink_readable(uintptr_t addr, uintptr_t bytes)
 
 static bool page_known(struct csink_loader *loader, uintptr_t page)
 {
-	if (loader->pages[0] == page || loader->pages[1] == page)
+	if (loader->pages[0] == page || loader->pages[1] == page ||
+	    (page >= loader->low && page < loader->high && loader->high - page >= PAGE))
 		return true;
 	loader->nr_checks++;
 	if (!page_readable(page))
 		return false;
+	if (loader->low == loader->high) /* nothing known yet: most likely the walk's stack begins here */
+		loader->low = page;
+	else if (loader->high != page)
+		goto elsewhere;
+	loader->high = page + PAGE;
+	return true;
+elsewhere:
 	loader->pages[loader->nr_checks & 1] = page;
 	return true;
 }

@@ -11,18 +11,21 @@
 
 #include "preload/sample/unwind.h"
 
-/* One walk's view of memory: start each walk with a fresh one (the pages it found readable are remembered in it only). */
+/* One walk's view of memory: start each walk with a fresh one (what it found readable holds in it only). */
 struct csink_loader {
-	const struct csink_stack_bounds *stack;
-	uintptr_t sp;       /* loads at or above it and below stack->high need no check */
-	uintptr_t pages[2]; /* page addresses found readable in this walk */
-	uint32_t nr_checks; /* syscalls made */
+	uintptr_t low, high; /* all of it is readable: loads inside need no check */
+	uintptr_t pages[2];  /* pages elsewhere that were found readable */
+	uint32_t nr_checks;  /* syscalls made */
 };
 
+/* What lies between sp and the end of the thread's stack is there. On any other stack, pages are checked on the way up.
+ */
 static inline void csink_loader_init(struct csink_loader *loader, const struct csink_stack_bounds *stack, uintptr_t sp)
 {
-	loader->stack = stack;
-	loader->sp = sp;
+	bool known = sp >= stack->low && sp < stack->high;
+
+	loader->low = known ? sp : 0;
+	loader->high = known ? stack->high : 0;
 	loader->pages[0] = loader->pages[1] = 0;
 	loader->nr_checks = 0;
 }
@@ -36,8 +39,7 @@ bool csink_load_word_slow(struct csink_loader *loader, uintptr_t addr, uint64_t 
 /** Read the eight bytes at addr; false if they cannot be read. Unaligned addresses are fine. */
 static inline bool csink_load_word(struct csink_loader *loader, uintptr_t addr, uint64_t *value)
 {
-	if (addr >= loader->sp && addr < loader->stack->high && loader->stack->high - addr >= 8 &&
-	    loader->sp >= loader->stack->low) {
+	if (addr >= loader->low && addr < loader->high && loader->high - addr >= 8) {
 		*value = *(const uint64_t *)addr;
 		return true;
 	}

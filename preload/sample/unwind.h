@@ -9,6 +9,7 @@
 #ifndef CSINK_SAMPLE_UNWIND_H
 #define CSINK_SAMPLE_UNWIND_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <ucontext.h>
 
@@ -65,6 +66,23 @@ int csink_unwind_parse(const char *name);
 /** Walk by frame pointers, with sanity limits. Context: signal. */
 void csink_walk_fp(struct csink_walk *walk, const ucontext_t *uc);
 
+/** Map the row cache. Returns 0 or -errno. Context: init. */
+int csink_walk_dwarf_init(void);
+
+/**
+ * Walk by our own rows of .eh_frame, by frame pointers where no table covers the code. csink_walk_dwarf_init must have
+ * returned 0. What rules cannot be followed goes to libunwind, if that is ready. Context: signal.
+ */
+void csink_walk_dwarf(struct csink_walk *walk, const ucontext_t *uc);
+
+/* What walks met that was not in plain tables; since the start, in all threads. */
+struct csink_walk_dwarf_counts {
+	uint64_t fp_steps;        /* frames of code without tables, walked by frame pointer */
+	uint64_t complex_steps;   /* frames whose rules need more than a row */
+	uint64_t libunwind_walks; /* walks done again by libunwind */
+};
+void csink_walk_dwarf_counts(struct csink_walk_dwarf_counts *out);
+
 /**
  * Make libunwind ready: load a private copy, route its libc calls (dl_iterate_phdr, pipe, sigprocmask, locks and the like)
  * to handler-safe ones by its own GOT, take one warm walk. Nothing of it becomes visible to the program. After
@@ -73,6 +91,9 @@ void csink_walk_fp(struct csink_walk *walk, const ucontext_t *uc);
  * Returns 0 or -ENOENT (not installed), -ELIBBAD (loaded, but not usable).  Context: init.
  */
 int csink_libunwind_init(char *reason);
+
+/** True once csink_libunwind_init has returned 0. */
+bool csink_libunwind_ready(void);
 
 /** Walk by libunwind; csink_libunwind_init must have returned 0. Context: signal. */
 void csink_walk_libunwind(struct csink_walk *walk, const ucontext_t *uc);

@@ -370,6 +370,11 @@ void csink_walk_libunwind(struct csink_walk *walk, const ucontext_t *uc)
 	errno = kept_errno;
 }
 
+bool csink_libunwind_ready(void)
+{
+	return unw.step != NULL;
+}
+
 void csink_libunwind_forked(void)
 {
 	/* The thread that was walking in the parent may not exist here; what it held, it may have left half changed. */

@@ -110,8 +110,11 @@ int main(void)
 	truth_init();
 	if (!is_num(csink_libunwind_init(reason), 0, "libunwind is ready"))
 		printf("# %s\n", reason);
+	is_num(csink_walk_dwarf_init(), 0, "our own walker is ready");
 	for (int w = 0; w < 2; w++)
-		for (int d = 0; d < 3; d++)
+		for (int d = 0; d < 3; d++) {
 			check_walker(csink_walk_libunwind, "libunwind", depths[d], works[w]);
+			check_walker(csink_walk_dwarf, "dwarf", depths[d], works[w]);
+		}
 	return done();
 }
