@@ -29,7 +29,13 @@ CORE_SRCS := \
 	preload/counters/event_print.c \
 	preload/counters/event_trace.c \
 	preload/counters/explain.c \
+	preload/counters/explain_event.c \
+	preload/counters/explain_mmap.c \
+	preload/counters/explain_open.c \
+	preload/counters/explain_rows.c \
 	preload/counters/explain_system.c \
+	preload/counters/explain_take.c \
+	preload/counters/explain_target.c \
 	preload/counters/nearest.c \
 	preload/counters/pfm.c \
 	preload/counters/sysfs.c \
