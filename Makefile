@@ -102,6 +102,13 @@ LAUNCHER_SRCS := \
 	launcher/output/pprof_read.c \
 	launcher/output/pprof_unpack.c \
 	launcher/output/pprof_write.c \
+	launcher/profile/collect.c \
+	launcher/profile/collect_account.c \
+	launcher/profile/collect_facts.c \
+	launcher/profile/collect_samples.c \
+	launcher/profile/collect_symbols.c \
+	launcher/profile/epochs.c \
+	launcher/profile/perfmap.c \
 	launcher/profile/profile.c \
 	launcher/profile/recording_read.c \
 	launcher/profile/symbols.c \

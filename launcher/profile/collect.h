@@ -23,9 +23,11 @@ struct csink_outside_process {
 	uint8_t reason;        /* enum csink_spawn_reason, 0 unknown: why it could not be injected */
 };
 
-/* Exact totals of the whole tree. A value that could not be measured has its has_ flag clear and is never printed as 0. */
+/* Exact totals of the whole tree. A value that could not be measured has its has_ flag clear and is never printed as 0.
+ */
 struct csink_outside {
-	uint64_t wall_ns, user_ns, sys_ns, max_rss_bytes; /* wait4(2) of the command: it and all its waited-for children */
+	uint64_t wall_ns, user_ns, sys_ns,
+		max_rss_bytes; /* wait4(2) of the command: it and all its waited-for children */
 	uint8_t has_rusage;
 	uint8_t has_counts; /* counts[] hold; else counts_reason says why not */
 	char counts_reason[160];
@@ -35,7 +37,8 @@ struct csink_outside {
 		char unit[16];
 		uint64_t value, time_enabled_ns, time_running_ns; /* value is already scaled */
 	} counts[CSINK_MAX_EVENTS];
-	struct csink_outside_process *processes; /* nr_processes of them, or NULL where the kernel refused the records */
+	struct csink_outside_process
+		*processes; /* nr_processes of them, or NULL where the kernel refused the records */
 	uint32_t nr_processes;
 	int command_status; /* waitpid(2)'s */
 	char command[256];  /* what was run, for the header */

@@ -347,23 +347,50 @@ static int read_data(int fd, char *to, off_t at, off_t end)
 	return 0;
 }
 
-static int read_fd(int fd, struct csink_recorded *rec, char *why, size_t why_len)
+static int open_recording(const char *path, char *why, size_t why_len)
 {
-	struct csink_rec_header header;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
-	ssize_t got;
-	int err;
 
-	if (fstat(fd, &st))
+	if (fd < 0)
 		return fail(-errno, why, why_len, "%s", strerror(errno));
-	if (!S_ISREG(st.st_mode))
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		close(fd);
 		return fail(-EBADMSG, why, why_len, "not a regular file");
-	got = pread(fd, &header, sizeof(header), 0);
+	}
+	return fd;
+}
+
+static int read_header(int fd, struct csink_rec_header *header, char *why, size_t why_len)
+{
+	struct csink_rec_header raw;
+	ssize_t got = pread(fd, &raw, sizeof(raw), 0);
+
 	if (got < 0)
 		return fail(-errno, why, why_len, "%s", strerror(errno));
-	err = check_header(&header, got, &rec->header, why, why_len);
+	return check_header(&raw, got, header, why, why_len);
+}
+
+int csink_recorded_read_header(const char *path, struct csink_rec_header *header, char *why, size_t why_len)
+{
+	int fd = open_recording(path, why, why_len), err;
+
+	if (fd < 0)
+		return fd;
+	err = read_header(fd, header, why, why_len);
+	close(fd);
+	return err;
+}
+
+static int read_fd(int fd, struct csink_recorded *rec, char *why, size_t why_len)
+{
+	struct stat st;
+	int err = read_header(fd, &rec->header, why, why_len);
+
 	if (err)
 		return err;
+	if (fstat(fd, &st))
+		return fail(-errno, why, why_len, "%s", strerror(errno));
 	if (allocate(rec, used_bytes(&rec->header, st.st_size)))
 		return fail(-ENOMEM, why, why_len, "no memory");
 	err = read_data(fd, rec->data, 0, rec->bytes);
@@ -376,11 +403,11 @@ static int read_fd(int fd, struct csink_recorded *rec, char *why, size_t why_len
 
 int csink_recorded_read(const char *path, struct csink_recorded *rec, char *why, size_t why_len)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), err;
+	int fd = open_recording(path, why, why_len), err;
 
 	memset(rec, 0, sizeof(*rec));
 	if (fd < 0)
-		return fail(-errno, why, why_len, "%s", strerror(errno));
+		return fd;
 	err = read_fd(fd, rec, why, why_len);
 	close(fd);
 	return err;

@@ -45,7 +45,10 @@ struct csink_recorded {
  */
 int csink_recorded_read(const char *path, struct csink_recorded *rec, char *why, size_t why_len);
 
-/** The same from memory (copied), for tests and fuzzers. */
+/** Read the header alone, checked as above. */
+int csink_recorded_read_header(const char *path, struct csink_rec_header *header, char *why, size_t why_len);
+
+/** The same as a whole from memory (copied), for tests and fuzzers. */
 int csink_recorded_parse(const void *buf, size_t len, struct csink_recorded *rec, char *why, size_t why_len);
 
 /** Free what a successful read or parse allocated. */

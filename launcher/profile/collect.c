@@ -1,0 +1,299 @@
+/* From a run folder to a profile (collect.h): the order of things; the parts are in collect_*.c. */
+#include "launcher/profile/collect.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/profile/collect_impl.h"
+
+#define MAX_TALLIES 256
+
+int csink_collect_grow(void **array, uint32_t nr, uint32_t *cap, size_t size)
+{
+	uint32_t more = CSINK_MAX(*cap * 2, 16);
+	void *grown;
+
+	if (nr < *cap)
+		return 0;
+	grown = more > *cap ? reallocarray(*array, more, size) : NULL;
+	if (!grown)
+		return -ENOMEM;
+	*array = grown;
+	*cap = more;
+	return 0;
+}
+
+void csink_collect_tally(struct collector *c, const char *key, const char *fmt, ...)
+{
+	csink_str_t text;
+	char line[1024];
+	va_list ap;
+	uint32_t i;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	text = csink_profile_str(c->p, line);
+	for (i = 0; i < c->nr_tallies; i++) {
+		if (c->tallies[i].text == text && !strcmp(c->tallies[i].key, key)) {
+			c->tallies[i].nr++;
+			return;
+		}
+	}
+	if (c->nr_tallies < MAX_TALLIES &&
+	    !csink_collect_grow((void **)&c->tallies, c->nr_tallies, &c->cap_tallies, sizeof(*c->tallies)))
+		c->tallies[c->nr_tallies++] = (struct tally){key, text, 1};
+}
+
+/* ---- which recordings there are ---- */
+
+/* Events of all recordings together. What one process could not open is still a column if another could. */
+static void add_events(struct collector *c, const struct csink_rec_header *header)
+{
+	const struct csink_rec_event *event;
+	uint32_t i, k;
+
+	for (i = 0; i < header->nr_events; i++) {
+		event = &header->events[i];
+		for (k = 0; k < c->nr_events && strcmp(c->events[k].name, event->name); k++)
+			;
+		if (event->flags & CSINK_EVENT_REFUSED || !*event->name)
+			continue;
+		if (k < c->nr_events)
+			c->events[k].flags |= event->flags;
+		else if (k < CSINK_MAX_EVENTS)
+			c->events[c->nr_events++] = *event;
+	}
+}
+
+static int add_image(struct collector *c, char *path)
+{
+	struct csink_rec_header header;
+	char why[160];
+	int err = csink_recorded_read_header(path, &header, why, sizeof(why));
+
+	if (err == -ENOMEM)
+		return err;
+	if (err) {
+		csink_collect_tally(c, CSINK_FACT_WARNING, "%s is left out: %s", strrchr(path, '/') + 1, why);
+		free(path);
+		return 0;
+	}
+	if (csink_collect_grow((void **)&c->images, c->nr_images, &c->cap_images, sizeof(*c->images)))
+		return -ENOMEM;
+	c->images[c->nr_images] = (struct image){
+		.path = path,
+		.pid = header.pid,
+		.ppid = header.ppid,
+		.state = header.state,
+		.starttime_ticks = header.starttime_ticks,
+		.start_realtime_ns = header.start_realtime_ns,
+		.start_ns = header.start_monotonic_ns,
+		.end_ns = header.end_monotonic_ns,
+		.cpu_start_ns = header.cpu_start_ns,
+		.cpu_end_ns = header.cpu_end_ns,
+	};
+	memcpy(c->images[c->nr_images].comm, header.comm, sizeof(header.comm));
+	c->nr_images++;
+	add_events(c, &header);
+	return 0;
+}
+
+static bool is_recording(const char *name)
+{
+	size_t len = strlen(name), suffix = strlen(CSINK_REC_SUFFIX);
+
+	return len > suffix && !strcmp(name + len - suffix, CSINK_REC_SUFFIX);
+}
+
+static int list_images(struct collector *c, const char *run_dir)
+{
+	DIR *dir = opendir(run_dir);
+	struct dirent *entry;
+	int err = 0;
+	char *path;
+
+	if (!dir)
+		return -errno;
+	while (!err && (entry = readdir(dir))) {
+		if (!is_recording(entry->d_name))
+			continue;
+		if (asprintf(&path, "%s/%s", run_dir, entry->d_name) < 0)
+			err = -ENOMEM;
+		else
+			err = add_image(c, path);
+	}
+	closedir(dir);
+	return err;
+}
+
+static int compare_images(const void *a, const void *b)
+{
+	const struct image *left = a, *right = b;
+
+	if (left->start_ns != right->start_ns)
+		return left->start_ns < right->start_ns ? -1 : 1;
+	return strcmp(left->path, right->path);
+}
+
+/* A pid's images follow each other by exec. A pid that was used again has another start time. */
+static void link_images(struct collector *c)
+{
+	uint32_t i, k;
+
+	qsort(c->images, c->nr_images, sizeof(*c->images), compare_images);
+	for (i = 0; i < c->nr_images; i++) {
+		c->images[i].is_last = true;
+		for (k = i; k-- > 0 && !c->images[i].former;) {
+			if (c->images[k].pid != c->images[i].pid ||
+			    c->images[k].starttime_ticks != c->images[i].starttime_ticks)
+				continue;
+			c->images[i].former = k + 1;
+			c->images[k].is_last = false;
+		}
+	}
+}
+
+/* ---- columns ---- */
+
+static int add_types(struct collector *c)
+{
+	struct csink_profile *p = c->p;
+	uint32_t i;
+
+	c->cpu_event = -1;
+	if (csink_profile_type_add(p, "samples", "count") < 0)
+		return -ENOMEM;
+	/* Nothing was recorded, but the kernel has totals: they are CPU time. */
+	if (!c->nr_events && c->outside) {
+		c->events[c->nr_events++] = (struct csink_rec_event){
+			.name = "task-clock", .unit = "nanoseconds", .flags = CSINK_EVENT_CPU_NS};
+	}
+	for (i = 0; i < c->nr_events; i++) {
+		if (csink_profile_type_add(p, c->events[i].name, *c->events[i].unit ? c->events[i].unit : "count") < 0)
+			return -ENOMEM;
+		if (c->events[i].flags & CSINK_EVENT_CPU_NS && c->cpu_event < 0)
+			c->cpu_event = i;
+		if (c->events[i].flags & CSINK_EVENT_LEADER && !p->period_type.name) {
+			p->default_type = i + 1;
+			p->period = c->events[i].period;
+			p->period_type = p->types[i + 1];
+		}
+	}
+	if (!p->period_type.name && c->cpu_event >= 0)
+		p->default_type = c->cpu_event + 1;
+	return 0;
+}
+
+/* ---- all together ---- */
+
+/* The arguments of the first process, for runs that have no launcher to tell them. */
+static void take_command(struct collector *c, const struct csink_rec_header *header)
+{
+	char text[sizeof(header->cmdline)];
+	size_t i, len = 0;
+
+	memcpy(text, header->cmdline, sizeof(text));
+	for (i = 0; i < sizeof(text) - 1; i++) {
+		if (text[i])
+			len = i + 1;
+	}
+	for (i = 0; i < len; i++)
+		text[i] = text[i] ? text[i] : ' ';
+	text[len] = 0;
+	c->command = csink_profile_str(c->p, text);
+}
+
+static int read_image(struct collector *c, struct image *image)
+{
+	struct csink_recorded rec;
+	char why[160];
+	int err = csink_recorded_read(image->path, &rec, why, sizeof(why));
+
+	if (err == -ENOMEM)
+		return err;
+	if (err) {
+		csink_collect_tally(c, CSINK_FACT_WARNING, "%s is left out: %s", strrchr(image->path, '/') + 1, why);
+		return 0;
+	}
+	/* A process that still runs has gone on since its header was first read. */
+	image->state = rec.header.state;
+	image->end_ns = rec.header.end_monotonic_ns;
+	image->cpu_end_ns = rec.header.cpu_end_ns;
+	if (!c->command)
+		take_command(c, &rec.header);
+	err = csink_collect_recording(c, image, &rec);
+	image->is_read = !err;
+	csink_recorded_release(&rec);
+	return err;
+}
+
+static void set_times(struct collector *c)
+{
+	uint64_t first = UINT64_MAX, end = 0, real = 0;
+	uint32_t i;
+
+	for (i = 0; i < c->nr_images; i++) {
+		if (c->images[i].start_ns < first) {
+			first = c->images[i].start_ns;
+			real = c->images[i].start_realtime_ns;
+		}
+		end = CSINK_MAX(end, c->images[i].end_ns);
+	}
+	c->p->time_ns = real;
+	c->p->duration_ns = end > first ? end - first : 0;
+	if (c->outside && c->outside->wall_ns)
+		c->p->duration_ns = c->outside->wall_ns;
+}
+
+static int collect(struct collector *c, const char *run_dir)
+{
+	int err = list_images(c, run_dir);
+	uint32_t i;
+
+	if (err == -ENOENT && c->outside)
+		err = 0;
+	if (!err && !c->nr_images && !c->outside)
+		err = -ENOENT;
+	if (err)
+		return err;
+	link_images(c);
+	err = add_types(c);
+	for (i = 0; i < c->nr_images && !err; i++)
+		err = read_image(c, &c->images[i]);
+	if (!err) {
+		set_times(c);
+		csink_collect_account(c);
+		err = csink_collect_symbols(c);
+	}
+	if (!err)
+		csink_collect_facts(c);
+	return err ? err : csink_profile_error(c->p);
+}
+
+int csink_collect(const char *run_dir, const struct csink_outside *outside, struct csink_profile **out)
+{
+	struct collector c = {.p = csink_profile_create(), .outside = outside};
+	int err = c.p ? collect(&c, run_dir) : -ENOMEM;
+	uint32_t i;
+
+	for (i = 0; i < c.nr_images; i++)
+		free(c.images[i].path);
+	for (i = 0; i < c.nr_modules; i++)
+		free(c.modules[i].wants);
+	free(c.images);
+	free(c.modules);
+	free(c.slots);
+	free(c.pseudo);
+	free(c.tallies);
+	if (err)
+		csink_profile_destroy(c.p);
+	else
+		*out = c.p;
+	return err;
+}

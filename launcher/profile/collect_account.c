@@ -1,0 +1,173 @@
+/*
+ * CPU time that no sample took, so that a profile's sum is what the kernel accounted: each part under a name of its
+ * own, in brackets and with a label, so that nobody takes it for a function and everybody can filter it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/profile/collect_impl.h"
+
+/* More than any process can have used: a damaged header. */
+#define INSANE_NS (1LL << 60)
+
+void csink_collect_pseudo(struct collector *c, const char *word, const char *frame,
+			  const struct csink_profile_label *labels, uint32_t nr_labels, const int64_t *values)
+{
+	struct csink_profile_function function = {.name = csink_profile_str(c->p, frame)};
+	struct csink_profile_label all[9];
+	struct csink_profile_line line = {0};
+	uint32_t location = 0, i;
+
+	function.system_name = function.name;
+	line.function = csink_profile_function_add(c->p, &function);
+	for (i = 0; i < c->nr_pseudo && !location; i++) {
+		if (c->pseudo[i].function == line.function)
+			location = c->pseudo[i].location;
+	}
+	if (!location) {
+		location = csink_profile_location_add(c->p, 0, 0, &line, 1);
+		if (csink_collect_grow((void **)&c->pseudo, c->nr_pseudo, &c->cap_pseudo, sizeof(*c->pseudo)))
+			return;
+		c->pseudo[c->nr_pseudo].function = line.function;
+		c->pseudo[c->nr_pseudo++].location = location;
+	}
+	nr_labels = CSINK_MIN(nr_labels, CSINK_ARRAY_SIZE(all) - 1);
+	memcpy(all, labels, nr_labels * sizeof(*all));
+	all[nr_labels++] = (struct csink_profile_label){.key = csink_profile_str(c->p, CSINK_LABEL_PSEUDO),
+							.str = csink_profile_str(c->p, word)};
+	csink_profile_sample_add(c->p, csink_profile_stack_add(c->p, &location, 1),
+				 csink_profile_labels_add(c->p, all, nr_labels), values);
+}
+
+uint32_t csink_collect_process_labels(struct collector *c, int32_t pid, const char *comm,
+				      struct csink_profile_label *labels)
+{
+	uint32_t nr = 0;
+
+	if (pid)
+		labels[nr++] =
+			(struct csink_profile_label){.key = csink_profile_str(c->p, CSINK_LABEL_PID), .num = pid};
+	if (*comm)
+		labels[nr++] = (struct csink_profile_label){.key = csink_profile_str(c->p, CSINK_LABEL_PROCESS),
+							    .str = csink_profile_str(c->p, comm)};
+	return nr;
+}
+
+/* Give CPU time to a process's pseudo-function. Returns what was given. */
+static int64_t give(struct collector *c, const char *word, const char *frame, int32_t pid, const char *comm, int64_t ns)
+{
+	int64_t values[CSINK_MAX_EVENTS + 1] = {0};
+	struct csink_profile_label labels[2];
+
+	if (ns <= 0 || ns > INSANE_NS)
+		return 0;
+	values[c->cpu_event + 1] = ns;
+	csink_collect_pseudo(c, word, frame, labels, csink_collect_process_labels(c, pid, comm, labels), values);
+	return ns;
+}
+
+/* What lies before our constructor, and what its rows leave open up to the last flush. */
+static void account_image(struct collector *c, struct image *image)
+{
+	const struct image *former = image->former ? &c->images[image->former - 1] : NULL;
+	int64_t before = image->cpu_start_ns - (former ? former->cpu_end_ns : 0);
+	int64_t open = image->cpu_end_ns - image->cpu_start_ns - image->covered_cpu_ns;
+
+	image->covered_cpu_ns += give(c, "start-up", "[start-up: exec and loader]", image->pid, image->comm, before);
+	image->covered_cpu_ns += give(c, "not sampled", "[not sampled]", image->pid, image->comm, open);
+}
+
+/* CPU time that the recordings of a pid account for. *last is its last image; NULL: it has none. */
+static int64_t covered_of(const struct collector *c, int32_t pid, const struct image **last)
+{
+	int64_t covered = 0;
+	uint32_t i;
+
+	*last = NULL;
+	for (i = 0; i < c->nr_images; i++) {
+		if (c->images[i].pid == pid && c->images[i].is_read) {
+			covered += c->images[i].covered_cpu_ns;
+			*last = &c->images[i];
+		}
+	}
+	return covered;
+}
+
+static void say_unprofiled(struct collector *c, const struct csink_outside_process *process)
+{
+	static const char *const reasons[] = {[0] = "not injected",
+					      [CSINK_SPAWN_STATIC] = "static, cannot be preloaded into",
+					      [CSINK_SPAWN_SETUID] = "set-user-id or with capabilities",
+					      [CSINK_SPAWN_OTHER_ABI] = "of another architecture"};
+
+	csink_collect_tally(c, CSINK_FACT_UNPROFILED, "%s (%s)", process->comm,
+			    reasons[process->reason < CSINK_ARRAY_SIZE(reasons) ? process->reason : 0]);
+}
+
+/* Processes whose CPU time the kernel reported: what is not covered is their exit, or all of them. */
+static int64_t account_processes(struct collector *c, int64_t budget, char *unknown, size_t unknown_size)
+{
+	const struct csink_outside_process *process;
+	int64_t covered, rest, given = 0;
+	const struct image *last;
+	size_t used = 0;
+	char frame[64];
+	uint32_t i;
+
+	for (i = 0; i < c->outside->nr_processes; i++) {
+		process = &c->outside->processes[i];
+		covered = covered_of(c, process->pid, &last);
+		rest = process->has_cpu ? CSINK_MIN((int64_t)process->cpu_ns - covered, budget - given) : 0;
+		if (last) {
+			given += give(c, "exit", "[exit: after the last flush]", process->pid, last->comm, rest);
+			continue;
+		}
+		snprintf(frame, sizeof(frame), "[not injected: %.16s]", process->comm);
+		given += give(c, "not injected", frame, process->pid, process->comm, rest);
+		if (process->has_cpu && !process->cpu_ns && !process->reason)
+			continue; /* it came and went without running a program */
+		say_unprofiled(c, process);
+		if (!process->has_cpu && used < unknown_size - 1)
+			used += snprintf(unknown + used, unknown_size - used, "%s%.16s", used ? ", " : "",
+					 process->comm);
+	}
+	return given;
+}
+
+/* What is left belongs to nobody that is known. */
+static void account_rest(struct collector *c, const char *unknown, int64_t rest)
+{
+	char frame[160];
+
+	if (*unknown) {
+		snprintf(frame, sizeof(frame), "[not injected: %.100s]", unknown);
+		give(c, "not injected", frame, 0, "", rest);
+	} else if (c->outside->processes) {
+		give(c, "exit", "[exit: after the last flush]", 0, "", rest);
+	} else { /* the kernel did not say which processes there were */
+		give(c, "exit", c->nr_images ? "[exit, or not injected]" : "[not injected]", 0, "", rest);
+	}
+}
+
+void csink_collect_account(struct collector *c)
+{
+	const struct csink_outside *outside = c->outside;
+	int64_t covered = 0, total, given;
+	char unknown[128] = "";
+	uint32_t i;
+
+	if (c->cpu_event < 0)
+		return;
+	for (i = 0; i < c->nr_images; i++) {
+		if (c->images[i].is_read)
+			account_image(c, &c->images[i]);
+		covered += c->images[i].covered_cpu_ns;
+	}
+	if (!outside)
+		return;
+	total = outside->has_rusage ? (int64_t)(outside->user_ns + outside->sys_ns) : INT64_MAX;
+	given = account_processes(c, total - covered, unknown, sizeof(unknown));
+	if (outside->has_rusage)
+		account_rest(c, unknown, total - covered - given);
+}

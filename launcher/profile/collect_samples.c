@@ -1,0 +1,403 @@
+/* One recording's rows become samples: frames are looked up in the modules of their time and become locations. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/profile/collect_impl.h"
+#include "launcher/profile/epochs.h"
+
+#define CACHE_SLOTS 8192
+
+/* Where a recording's frames were found. */
+struct reading {
+	struct collector *c;
+	struct image *image;
+	const struct csink_recorded *rec;
+	struct csink_epochs epochs;
+	uint32_t *modules;     /* by the recording's index: ours + 1; 0 not looked up yet */
+	uint32_t anon;         /* our module of code in no object, + 1 */
+	uint32_t *chain_first; /* by the recording's index: in chain_ids; UINT32_MAX not made yet */
+	uint32_t *chain_ids;   /* a chain's location ids, then 0 */
+	uint32_t nr_chain_ids, cap_chain_ids;
+	uint32_t *labels; /* by the recording's thread, + 1 for none: label set + 1; 0 not made yet */
+	int types[CSINK_MAX_EVENTS];
+	struct cached {
+		uint64_t frame;
+		uint32_t location;
+	} * cache;
+	int err;
+};
+
+/* ---- modules ---- */
+
+static csink_str_t hex_id(struct csink_profile *p, const uint8_t *id, uint32_t len)
+{
+	char text[2 * 20 + 1] = "";
+	uint32_t i;
+
+	for (i = 0; i < len; i++)
+		sprintf(text + 2 * i, "%02x", id[i]);
+	return csink_profile_str(p, text);
+}
+
+static uint32_t add_module(struct collector *c, const struct module *module, const struct csink_profile_mapping *m)
+{
+	if (csink_collect_grow((void **)&c->modules, c->nr_modules, &c->cap_modules, sizeof(*c->modules)))
+		return 0;
+	c->modules[c->nr_modules] = *module;
+	c->modules[c->nr_modules].mapping = csink_profile_mapping_add(c->p, m);
+	return c->modules[c->nr_modules].mapping ? ++c->nr_modules : 0;
+}
+
+/* Returns the index + 1 of our module for the recording's; 0 without memory. */
+static uint32_t find_module(struct collector *c, const struct csink_rec_module *from)
+{
+	struct csink_profile_mapping mapping = {.start = from->start, .limit = from->end, .offset = from->file_offset};
+	struct module module = {.bias = from->bias, .is_vdso = from->is_vdso, .build_id_len = from->build_id_len};
+	const struct module *known;
+	uint32_t i;
+
+	module.path = csink_profile_str(c->p, from->is_vdso ? "[vdso]" : from->path);
+	memcpy(module.build_id, from->build_id, from->build_id_len);
+	for (i = 0; i < c->nr_modules; i++) {
+		known = &c->modules[i];
+		if (known->path == module.path && !known->anon_pid && known->build_id_len == module.build_id_len &&
+		    !memcmp(known->build_id, module.build_id, sizeof(module.build_id)))
+			return i + 1;
+	}
+	mapping.file = module.path;
+	mapping.build_id = hex_id(c->p, module.build_id, module.build_id_len);
+	return add_module(c, &module, &mapping);
+}
+
+/* Code in no object: made at run time, or of an object that was never sighted. It is this process's alone. */
+static uint32_t anon_module(struct reading *r)
+{
+	struct csink_profile_mapping mapping = {.limit = INT64_MAX, .file = csink_profile_str(r->c->p, "//anon")};
+	struct module module = {.path = mapping.file, .anon_pid = r->image->pid ? r->image->pid : -1};
+
+	if (!r->anon)
+		r->anon = add_module(r->c, &module, &mapping);
+	return r->anon;
+}
+
+/* ---- locations ---- */
+
+static struct location_slot *find_slot(const struct collector *c, uint32_t mapping, uint64_t address)
+{
+	uint64_t hash = (address ^ (uint64_t)mapping << 48) * 0x9e3779b97f4a7c15ULL;
+	uint32_t at = hash >> 32 & c->slot_mask;
+
+	while (c->slots[at].location && (c->slots[at].address != address || c->slots[at].mapping != mapping))
+		at = (at + 1) & c->slot_mask;
+	return &c->slots[at];
+}
+
+static int grow_slots(struct collector *c)
+{
+	uint64_t i, nr = c->slots ? ((uint64_t)c->slot_mask + 1) * 2 : 4096;
+	struct location_slot *old = c->slots;
+
+	if (old && c->nr_slots < c->slot_mask / 2)
+		return 0;
+	c->slots = nr <= UINT32_MAX ? calloc(nr, sizeof(*c->slots)) : NULL;
+	if (!c->slots) {
+		c->slots = old;
+		return -ENOMEM;
+	}
+	c->slot_mask = nr - 1;
+	for (i = 0; old && i < nr / 2; i++) {
+		if (old[i].location)
+			*find_slot(c, old[i].mapping, old[i].address) = old[i];
+	}
+	free(old);
+	return 0;
+}
+
+/* The location at an address as the module's headers count it; a new one is put on the list to be named. */
+static uint32_t module_location(struct collector *c, struct module *module, uint64_t address)
+{
+	struct location_slot *slot;
+
+	if (grow_slots(c))
+		return 0;
+	slot = find_slot(c, module->mapping, address + module->bias);
+	if (slot->location)
+		return slot->location;
+	if (csink_collect_grow((void **)&module->wants, module->nr_wants, &module->cap_wants, sizeof(*module->wants)))
+		return 0;
+	slot->address = address + module->bias;
+	slot->mapping = module->mapping;
+	slot->location = csink_profile_location_add(c->p, module->mapping, slot->address, NULL, 0);
+	c->nr_slots++;
+	module->wants[module->nr_wants++] = (struct csink_want){address, slot->location};
+	return slot->location;
+}
+
+/* A frame as recorded. Returns its location, or 0 with r->err set. */
+static uint32_t frame_location(struct reading *r, uint64_t frame, uint64_t time_ns)
+{
+	struct cached *cached = &r->cache[(frame ^ frame >> 13) % CACHE_SLOTS];
+	uint64_t address = frame & ~CSINK_FRAME_EXACT;
+	uint32_t index, ours, location;
+	bool is_sole;
+
+	if (cached->frame == frame && cached->location)
+		return cached->location;
+	/* A return address may be that of the next function or line: the call itself is what is meant. */
+	if (!(frame & CSINK_FRAME_EXACT))
+		address--;
+	index = csink_epochs_find(&r->epochs, address, time_ns, &is_sole);
+	if (index == CSINK_NO_MODULE) {
+		ours = anon_module(r);
+	} else {
+		if (!r->modules[index])
+			r->modules[index] = find_module(r->c, r->rec->modules[index]);
+		ours = r->modules[index];
+		address -= r->rec->modules[index]->bias;
+	}
+	location = ours ? module_location(r->c, &r->c->modules[ours - 1], address) : 0;
+	if (!location)
+		r->err = -ENOMEM;
+	else if (is_sole)
+		*cached = (struct cached){frame, location};
+	return location;
+}
+
+/* ---- stacks ---- */
+
+/* The location ids of a chain, ended by 0; NULL with r->err set. */
+static const uint32_t *chain_locations(struct reading *r, uint32_t index)
+{
+	const struct csink_rec_chain *chain = r->rec->chains[index];
+	uint32_t i, cap, *grown;
+
+	if (r->chain_first[index] != UINT32_MAX)
+		return r->chain_ids + r->chain_first[index];
+	if (r->cap_chain_ids - r->nr_chain_ids < chain->nr_frames + 1) {
+		cap = CSINK_MAX(r->cap_chain_ids * 2, 65536);
+		grown = cap > r->cap_chain_ids ? reallocarray(r->chain_ids, cap, sizeof(*grown)) : NULL;
+		if (!grown) {
+			r->err = -ENOMEM;
+			return NULL;
+		}
+		r->chain_ids = grown;
+		r->cap_chain_ids = cap;
+	}
+	r->chain_first[index] = r->nr_chain_ids;
+	for (i = 0; i < chain->nr_frames && !r->err; i++) {
+		if (chain->frames[i] & ~CSINK_FRAME_EXACT)
+			r->chain_ids[r->nr_chain_ids++] = frame_location(r, chain->frames[i], chain->first_ns);
+	}
+	r->chain_ids[r->nr_chain_ids++] = 0;
+	return r->err ? NULL : r->chain_ids + r->chain_first[index];
+}
+
+static uint32_t thread_labels(struct reading *r, uint32_t index)
+{
+	const struct csink_rec_thread *thread = index == CSINK_RECORDED_NONE ? NULL : r->rec->threads[index];
+	uint32_t *known = &r->labels[thread ? index : r->rec->nr_threads], nr;
+	struct csink_profile_label labels[4];
+	struct csink_profile *p = r->c->p;
+
+	if (*known)
+		return *known - 1;
+	nr = csink_collect_process_labels(r->c, r->image->pid, r->image->comm, labels);
+	if (thread && !(thread->flags & CSINK_THREAD_FOLDED))
+		labels[nr++] =
+			(struct csink_profile_label){.key = csink_profile_str(p, CSINK_LABEL_TID), .num = thread->tid};
+	if (thread && *thread->name)
+		labels[nr++] = (struct csink_profile_label){.key = csink_profile_str(p, CSINK_LABEL_THREAD),
+							    .str = csink_profile_str(p, thread->name)};
+	*known = csink_profile_labels_add(p, labels, nr) + 1;
+	return *known - 1;
+}
+
+static void row_values(const struct reading *r, const struct csink_rec_row *row, int64_t *values)
+{
+	uint32_t i;
+
+	memset(values, 0, (CSINK_MAX_EVENTS + 1) * sizeof(*values));
+	values[0] = row->nr_samples;
+	for (i = 0; i < r->rec->header.nr_events; i++) {
+		if (r->types[i] >= 0)
+			values[r->types[i] + 1] += row->weights[i];
+	}
+	if (r->c->cpu_event >= 0)
+		r->image->covered_cpu_ns += values[r->c->cpu_event + 1];
+}
+
+/* A thread's remainder that no sample shows: it keeps the thread's labels. */
+static void add_remainder(struct reading *r, uint32_t labels, const int64_t *values)
+{
+	const struct csink_profile_range *set = &r->c->p->label_sets[labels];
+	struct csink_profile_label copy[8];
+
+	memcpy(copy, r->c->p->labels + set->first, set->nr * sizeof(*copy));
+	csink_collect_pseudo(r->c, "not sampled", "[not sampled]", copy, set->nr, values);
+}
+
+static void add_row(struct reading *r, const struct csink_recorded_row *from)
+{
+	uint32_t stack[CSINK_MAX_DEPTH + 1], nr = 0, labels = thread_labels(r, from->thread);
+	const uint32_t *chain = NULL;
+	int64_t values[CSINK_MAX_EVENTS + 1];
+	uint64_t time_ns = r->image->start_ns;
+
+	row_values(r, from->row, values);
+	if (!from->row->leaf) {
+		add_remainder(r, labels, values);
+		return;
+	}
+	if (from->chain != CSINK_RECORDED_NONE) {
+		time_ns = r->rec->chains[from->chain]->first_ns;
+		chain = chain_locations(r, from->chain);
+	}
+	stack[nr++] = frame_location(r, from->row->leaf | CSINK_FRAME_EXACT, time_ns);
+	while (chain && *chain)
+		stack[nr++] = *chain++;
+	if (!r->err)
+		csink_profile_sample_add(r->c->p, csink_profile_stack_add(r->c->p, stack, nr), labels, values);
+}
+
+/* ---- the rest of a recording ---- */
+
+static void map_types(struct reading *r)
+{
+	uint32_t i, k;
+
+	for (i = 0; i < r->rec->header.nr_events; i++) {
+		r->types[i] = -1;
+		for (k = 0; k < r->c->nr_events; k++) {
+			if (!(r->rec->header.events[i].flags & CSINK_EVENT_REFUSED) &&
+			    !strcmp(r->rec->header.events[i].name, r->c->events[k].name))
+				r->types[i] = k;
+		}
+	}
+}
+
+static void add_unstored(struct reading *r)
+{
+	const struct csink_rec_header *header = &r->rec->header;
+	int64_t values[CSINK_MAX_EVENTS + 1] = {header->losses[CSINK_LOSS_RECORDING_FULL]}, any = 0;
+	struct csink_profile_label labels[2];
+	uint32_t i;
+
+	for (i = 0; i < header->nr_events; i++) {
+		if (r->types[i] >= 0)
+			values[r->types[i] + 1] = header->unstored[i];
+		any |= header->unstored[i];
+	}
+	if (!any)
+		return;
+	if (r->c->cpu_event >= 0)
+		r->image->covered_cpu_ns += values[r->c->cpu_event + 1];
+	csink_collect_pseudo(r->c, "lost", "[lost: recording full]", labels,
+			     csink_collect_process_labels(r->c, r->image->pid, r->image->comm, labels), values);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static void take_texts(struct reading *r)
+{
+	static const char *const reasons[] = {[CSINK_SPAWN_STATIC] = "static, cannot be preloaded into",
+					      [CSINK_SPAWN_SETUID] = "set-user-id or with capabilities",
+					      [CSINK_SPAWN_OTHER_ABI] = "of another architecture"};
+	const struct csink_rec_spawn *spawn;
+	const struct csink_rec_note *note;
+	uint32_t i;
+
+	for (i = 0; i < r->rec->nr_notes; i++) {
+		note = r->rec->notes[i];
+		csink_collect_tally(r->c, note->head.aux ? CSINK_FACT_WARNING : CSINK_FACT_NOTE, "%s", note->text);
+	}
+	for (i = 0; i < r->rec->nr_spawns; i++) {
+		spawn = r->rec->spawns[i];
+		csink_collect_tally(r->c, CSINK_FACT_UNPROFILED, "%s (%s)", base_name(spawn->path),
+				    spawn->head.aux && spawn->head.aux < CSINK_ARRAY_SIZE(reasons)
+					    ? reasons[spawn->head.aux]
+					    : "cannot be injected");
+	}
+	if (r->rec->is_cut)
+		csink_collect_tally(r->c, CSINK_FACT_WARNING,
+				    "a recording was cut short: the end of what its process did is "
+				    "missing");
+	if (r->rec->nr_damaged)
+		csink_collect_tally(r->c, CSINK_FACT_WARNING, "a recording is damaged: parts of it could not be read");
+}
+
+static void take_header(struct reading *r)
+{
+	static const char *const engines[] = {"none", "sigtrap", "signal", "timer"};
+	static const char *const unwinds[] = {"none: leaf functions only", "frame pointers", "libunwind", "dwarf"};
+	const struct csink_rec_header *header = &r->rec->header;
+	uint32_t i;
+
+	csink_collect_tally(r->c, CSINK_FACT_ENGINE, "%s%s%s", engines[header->engine],
+			    *header->engine_reason ? ": " : "", header->engine_reason);
+	csink_collect_tally(r->c, CSINK_FACT_UNWIND, "%s%s%s", unwinds[header->unwind],
+			    *header->unwind_reason ? ": " : "", header->unwind_reason);
+	for (i = 0; i < header->nr_events; i++) {
+		if (header->events[i].flags & CSINK_EVENT_REFUSED)
+			csink_collect_tally(r->c, CSINK_FACT_REFUSED, "%s", header->events[i].name);
+		if (header->events[i].flags & CSINK_EVENT_USER_ONLY)
+			csink_collect_tally(r->c, CSINK_FACT_USER_ONLY, "%s", header->events[i].name);
+		if (header->events[i].flags & CSINK_EVENT_SCALED)
+			csink_collect_tally(r->c, CSINK_FACT_SCALED, "%s", header->events[i].name);
+	}
+	for (i = 0; i < CSINK_NR_LOSSES; i++)
+		r->c->losses[i] += header->losses[i];
+	for (i = 0; i < r->rec->nr_threads; i++)
+		r->image->nr_threads +=
+			r->rec->threads[i]->flags & CSINK_THREAD_FOLDED ? r->rec->threads[i]->nr_threads : 1;
+}
+
+static int prepare(struct reading *r)
+{
+	int err = csink_epochs_build(&r->epochs, r->rec);
+
+	if (err == -E2BIG) {
+		csink_collect_tally(r->c, CSINK_FACT_WARNING,
+				    "a recording has modules that lie over each other without end: "
+				    "its addresses are not named");
+		err = 0; /* an empty index finds nothing */
+	}
+	r->modules = calloc(r->rec->nr_modules + 1, sizeof(*r->modules));
+	r->chain_first = malloc((r->rec->nr_chains + 1) * sizeof(*r->chain_first));
+	r->labels = calloc(r->rec->nr_threads + 1, sizeof(*r->labels));
+	r->cache = calloc(CACHE_SLOTS, sizeof(*r->cache));
+	if (err || !r->modules || !r->chain_first || !r->labels || !r->cache)
+		return -ENOMEM;
+	memset(r->chain_first, 0xff, (r->rec->nr_chains + 1) * sizeof(*r->chain_first));
+	return 0;
+}
+
+int csink_collect_recording(struct collector *c, struct image *image, const struct csink_recorded *rec)
+{
+	struct reading r = {.c = c, .image = image, .rec = rec};
+	uint32_t i;
+
+	r.err = prepare(&r);
+	map_types(&r);
+	for (i = 0; i < rec->nr_rows && !r.err && !csink_profile_error(c->p); i++)
+		add_row(&r, &rec->rows[i]);
+	if (!r.err) {
+		add_unstored(&r);
+		take_texts(&r);
+		take_header(&r);
+	}
+	csink_epochs_release(&r.epochs);
+	free(r.modules);
+	free(r.chain_first);
+	free(r.chain_ids);
+	free(r.labels);
+	free(r.cache);
+	return r.err ? r.err : csink_profile_error(c->p);
+}

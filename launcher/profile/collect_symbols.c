@@ -1,0 +1,75 @@
+/* Names for what the recordings brought, object by object; what cannot be named is said, with the reason. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/profile/collect_impl.h"
+
+static const char *object_name(struct collector *c, const struct module *module)
+{
+	const char *path = csink_profile_text(c->p, module->path), *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static void say_failure(struct collector *c, const struct module *module, int err)
+{
+	const char *name = object_name(c, module);
+
+	if (err == -ESTALE)
+		csink_collect_tally(
+			c, CSINK_FACT_WARNING,
+			"%s was replaced since it ran (its build-id is another): its functions have no names", name);
+	else if (err == -ENOENT)
+		csink_collect_tally(c, CSINK_FACT_WARNING, "%s is gone: its functions have no names", name);
+	else
+		csink_collect_tally(c, CSINK_FACT_WARNING, "%s cannot be read (%s): its functions have no names", name,
+				    err == -ENOEXEC ? "not an ELF file" : strerror(-err));
+}
+
+static int name_object(struct collector *c, struct module *module)
+{
+	struct csink_object object = {.path = csink_profile_text(c->p, module->path),
+				      .build_id = module->build_id,
+				      .build_id_len = module->build_id_len,
+				      .is_vdso = module->is_vdso};
+	struct csink_profile_mapping *mapping = &c->p->mappings[module->mapping];
+	int found = csink_symbols_resolve(c->p, &object, module->wants, module->nr_wants);
+
+	if (found == -ENOMEM)
+		return found;
+	if (found < 0) {
+		say_failure(c, module, found);
+		return 0;
+	}
+	mapping->has_functions = (found & CSINK_FOUND_NAMES) != 0;
+	mapping->has_filenames = (found & CSINK_FOUND_FILES) != 0;
+	mapping->has_lines = (found & CSINK_FOUND_LINES) != 0;
+	mapping->has_inlines = (found & CSINK_FOUND_INLINES) != 0;
+	return 0;
+}
+
+/* Code made at run time: its maker may have left a map. */
+static void name_anon(struct collector *c, struct module *module)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", module->anon_pid);
+	if (csink_perfmap_resolve(c->p, path, module->wants, module->nr_wants) > 0)
+		c->p->mappings[module->mapping].has_functions = 1;
+}
+
+int csink_collect_symbols(struct collector *c)
+{
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; i < c->nr_modules && !err; i++) {
+		if (c->modules[i].anon_pid)
+			name_anon(c, &c->modules[i]);
+		else
+			err = name_object(c, &c->modules[i]);
+	}
+	return err ? err : csink_profile_error(c->p);
+}

@@ -1,0 +1,44 @@
+/*
+ * What a profile's comments say, as "key: text". Collect writes them, report prints them; other tools may read them. A
+ * number stands there bare; ns and bytes are in the key's name. A key that is missing was not measured.
+ */
+#ifndef CSINK_LAUNCHER_FACTS_H
+#define CSINK_LAUNCHER_FACTS_H
+
+#define CSINK_FACT_VERSION "countersink" /* the version that made the profile */
+#define CSINK_FACT_COMMAND "command"
+#define CSINK_FACT_EXIT "exit" /* "status 7", "signal 9 (Killed)" */
+#define CSINK_FACT_HOST "host"
+#define CSINK_FACT_KERNEL "kernel"
+#define CSINK_FACT_CPU "cpu"
+#define CSINK_FACT_WALL "wall_ns"
+#define CSINK_FACT_USER "user_ns" /* user, sys, maxrss: of the command and all its waited-for children */
+#define CSINK_FACT_SYS "sys_ns"
+#define CSINK_FACT_MAXRSS "maxrss_bytes"
+#define CSINK_FACT_PROCESSES "processes"
+#define CSINK_FACT_THREADS "threads"
+#define CSINK_FACT_LEADER "sampled_by"       /* the event that samples: a sample type's name */
+#define CSINK_FACT_CPU_TYPE "cpu_time"       /* the sample type that is CPU time */
+#define CSINK_FACT_ENGINE "engine"           /* "sigtrap", "timer (2 processes): why"; a line for each in use */
+#define CSINK_FACT_UNWIND "unwind"           /* the same */
+#define CSINK_FACT_USER_ONLY "user_only"     /* an event that does not count the kernel; several */
+#define CSINK_FACT_SCALED "scaled"           /* an event that was multiplexed; several */
+#define CSINK_FACT_REFUSED "refused"         /* an event that was asked for and could not be had; several */
+#define CSINK_FACT_COUNTER "counter"         /* "NAME VALUE UNIT" of the whole tree, and how long it counted; several */
+#define CSINK_FACT_UNCOUNTED "counters_lack" /* why there are no counters */
+#define CSINK_FACT_LOSS "loss"               /* "12 stacks cut at the depth limit"; several */
+#define CSINK_FACT_UNPROFILED "unprofiled"   /* "NAME (static)": a program that could not be profiled; several */
+#define CSINK_FACT_WARNING "warning"         /* a line; several */
+#define CSINK_FACT_NOTE "note"               /* a line; several */
+
+/*
+ * Labels of samples: pid and tid (numbers), process and thread (names). A sample that no sample took, but the
+ * accounting, has CSINK_LABEL_PSEUDO; its text is one of the words below.
+ */
+#define CSINK_LABEL_PID "pid"
+#define CSINK_LABEL_TID "tid"
+#define CSINK_LABEL_PROCESS "process"
+#define CSINK_LABEL_THREAD "thread"
+#define CSINK_LABEL_PSEUDO "pseudo"
+
+#endif

@@ -1,0 +1,115 @@
+/*
+ * Names of code made at run time, from the map that its maker keeps for perf: lines of "START SIZE NAME", hexadecimal,
+ * in the order in which code was made; what comes later replaces what was there.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "launcher/profile/profile.h"
+#include "launcher/profile/symbols.h"
+
+/* Maps of hours of JIT have some hundred megabytes; they are read line by line. */
+#define MAX_NAME 1024
+
+static int compare_wants(const void *a, const void *b)
+{
+	const struct csink_want *left = a, *right = b;
+
+	return left->address < right->address ? -1 : left->address > right->address;
+}
+
+static uint32_t lower(const struct csink_want *wants, uint32_t nr, uint64_t address)
+{
+	uint32_t low = 0, high = nr, middle;
+
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (wants[middle].address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The map lies in a folder that everybody may write to: only its owner's word, or root's, is taken. */
+static FILE *open_map(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
+	struct stat st;
+	FILE *file;
+
+	if (fd < 0)
+		return NULL;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (st.st_uid != geteuid() && st.st_uid)) {
+		close(fd);
+		errno = EPERM;
+		return NULL;
+	}
+	file = fdopen(fd, "r");
+	if (!file)
+		close(fd);
+	return file;
+}
+
+static void take_line(struct csink_profile *p, char *line, const struct csink_want *wants, uint32_t nr,
+		      uint32_t *functions)
+{
+	struct csink_profile_function function = {0};
+	uint64_t start, size;
+	uint32_t i, id = 0;
+	char *end;
+
+	start = strtoull(line, &end, 16);
+	if (end == line || *end != ' ')
+		return;
+	size = strtoull(end, &end, 16);
+	while (*end == ' ')
+		end++;
+	end[strcspn(end, "\n")] = 0;
+	for (i = lower(wants, nr, start); *end && i < nr && wants[i].address - start < size; i++) {
+		if (!id) {
+			csink_symbol_name(p, end, "", &function);
+			id = csink_profile_function_add(p, &function);
+		}
+		functions[i] = id;
+	}
+}
+
+int csink_perfmap_resolve(struct csink_profile *p, const char *path, struct csink_want *wants, uint32_t nr_wants)
+{
+	uint32_t *functions, i, named = 0;
+	struct csink_profile_line line = {0};
+	char text[MAX_NAME];
+	FILE *map = open_map(path);
+
+	if (!map)
+		return -errno;
+	functions = calloc(nr_wants + 1, sizeof(*functions));
+	if (!functions) {
+		fclose(map);
+		return -ENOMEM;
+	}
+	qsort(wants, nr_wants, sizeof(*wants), compare_wants);
+	while (fgets(text, sizeof(text), map)) {
+		bool is_whole = strchr(text, '\n') != NULL;
+
+		take_line(p, text, wants, nr_wants, functions);
+		while (!is_whole && fgets(text, sizeof(text), map)) /* the rest of a line that is too long */
+			is_whole = strchr(text, '\n') != NULL;
+	}
+	for (i = 0; i < nr_wants; i++) {
+		line.function = functions[i];
+		csink_profile_location_set_lines(p, wants[i].location, &line, functions[i] != 0);
+		named += functions[i] != 0;
+	}
+	free(functions);
+	fclose(map);
+	return named;
+}
