@@ -99,9 +99,13 @@ LAUNCHER_SRCS := \
 	launcher/run/spawn.c \
 	launcher/run/tree.c \
 	launcher/run/tree_table.c \
+	launcher/cmd_report.c \
+	launcher/output/format.c \
 	launcher/output/pprof_read.c \
 	launcher/output/pprof_unpack.c \
 	launcher/output/pprof_write.c \
+	launcher/output/report.c \
+	launcher/output/report_table.c \
 	launcher/profile/collect.c \
 	launcher/profile/collect_account.c \
 	launcher/profile/collect_facts.c \

@@ -31,7 +31,4 @@ void csink_report_options_init(struct csink_report_options *o, FILE *out);
  */
 int csink_report_print(FILE *out, const struct csink_profile *p, const struct csink_report_options *o);
 
-/** `countersink report`. Returns the exit status: 0; 1 a file that cannot be read or written; 2 usage. */
-int csink_cmd_report(int argc, char **argv);
-
 #endif

@@ -40,9 +40,10 @@ struct csink_outside {
 	struct csink_outside_process
 		*processes; /* nr_processes of them, or NULL where the kernel refused the records */
 	uint32_t nr_processes;
-	int command_status; /* waitpid(2)'s */
-	char command[256];  /* what was run, for the header */
-	char **notes;       /* nr_notes lines for the report's header (say: frequency clamped); owned by the caller */
+	int command_status;     /* waitpid(2)'s */
+	char event_reason[160]; /* what csink_events_auto said of the event it chose; "": the user chose */
+	char command[256];      /* what was run, for the header */
+	char **notes; /* nr_notes lines for the report's header (say: frequency clamped); owned by the caller */
 	uint32_t nr_notes;
 };
 

@@ -94,6 +94,8 @@ static void add_columns(struct collector *c)
 
 	if (p->period_type.name)
 		csink_profile_fact_add(p, CSINK_FACT_LEADER, "%s", csink_profile_text(p, p->period_type.name));
+	if (c->outside && *c->outside->event_reason)
+		csink_profile_fact_add(p, CSINK_FACT_EVENT_REASON, "%s", c->outside->event_reason);
 	if (c->cpu_event >= 0)
 		csink_profile_fact_add(p, CSINK_FACT_CPU_TYPE, "%s", c->events[c->cpu_event].name);
 }

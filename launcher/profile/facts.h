@@ -17,13 +17,14 @@
 #define CSINK_FACT_MAXRSS "maxrss_bytes"
 #define CSINK_FACT_PROCESSES "processes"
 #define CSINK_FACT_THREADS "threads"
-#define CSINK_FACT_LEADER "sampled_by"       /* the event that samples: a sample type's name */
-#define CSINK_FACT_CPU_TYPE "cpu_time"       /* the sample type that is CPU time */
-#define CSINK_FACT_ENGINE "engine"           /* "sigtrap", "timer (2 processes): why"; a line for each in use */
-#define CSINK_FACT_UNWIND "unwind"           /* the same */
-#define CSINK_FACT_USER_ONLY "user_only"     /* an event that does not count the kernel; several */
-#define CSINK_FACT_SCALED "scaled"           /* an event that was multiplexed; several */
-#define CSINK_FACT_REFUSED "refused"         /* an event that was asked for and could not be had; several */
+#define CSINK_FACT_LEADER "sampled_by"         /* the event that samples: a sample type's name */
+#define CSINK_FACT_EVENT_REASON "event_chosen" /* why it was chosen, if it was not asked for */
+#define CSINK_FACT_CPU_TYPE "cpu_time"         /* the sample type that is CPU time */
+#define CSINK_FACT_ENGINE "engine"             /* "sigtrap", "timer (2 processes): why"; a line for each in use */
+#define CSINK_FACT_UNWIND "unwind"             /* the same */
+#define CSINK_FACT_USER_ONLY "user_only"       /* an event that does not count the kernel; several */
+#define CSINK_FACT_SCALED "scaled"             /* an event that was multiplexed; several */
+#define CSINK_FACT_REFUSED "refused"           /* an event that was asked for and could not be had; several */
 #define CSINK_FACT_COUNTER "counter"         /* "NAME VALUE UNIT" of the whole tree, and how long it counted; several */
 #define CSINK_FACT_UNCOUNTED "counters_lack" /* why there are no counters */
 #define CSINK_FACT_LOSS "loss"               /* "12 stacks cut at the depth limit"; several */

@@ -1,0 +1,126 @@
+/* Numbers and texts for people (format.h). */
+#include "launcher/output/format.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+
+struct step {
+	double divisor;
+	const char *unit;
+};
+
+/* Largest first; the first that the value reaches is taken. */
+static const struct step times[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}};
+static const struct step bytes[] = {{1073741824.0, "GiB"}, {1048576.0, "MiB"}, {1024.0, "KiB"}, {1, "B"}};
+static const struct step counts[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1, ""}};
+
+static const struct family {
+	const char *unit;
+	double factor; /* to the family's smallest */
+	const struct step *steps;
+	uint32_t nr;
+} families[] = {
+	{"nanoseconds", 1, times, CSINK_ARRAY_SIZE(times)},    {"microseconds", 1e3, times, CSINK_ARRAY_SIZE(times)},
+	{"milliseconds", 1e6, times, CSINK_ARRAY_SIZE(times)}, {"seconds", 1e9, times, CSINK_ARRAY_SIZE(times)},
+	{"bytes", 1, bytes, CSINK_ARRAY_SIZE(bytes)},          {"count", 1, counts, CSINK_ARRAY_SIZE(counts)},
+};
+
+struct csink_scale csink_scale_for(int64_t largest, const char *unit)
+{
+	struct csink_scale scale = {1, 0, unit};
+	const struct family *family = NULL;
+	double value = largest < 0 ? -(double)largest : (double)largest;
+	uint32_t i;
+
+	for (i = 0; i < CSINK_ARRAY_SIZE(families); i++) {
+		if (!strcmp(families[i].unit, unit))
+			family = &families[i];
+	}
+	if (!family)
+		return scale;
+	for (i = 0; i < family->nr - 1 && value * family->factor < family->steps[i].divisor; i++)
+		;
+	scale.divisor = family->steps[i].divisor / family->factor;
+	scale.unit = family->steps[i].unit;
+	scale.decimals = family->steps[i].divisor > 1 ? 3 : 0;
+	return scale;
+}
+
+int csink_format_value(char *buf, size_t size, int64_t value, const struct csink_scale *scale)
+{
+	return snprintf(buf, size, "%.*f%s%s", scale->decimals, (double)value / scale->divisor, *scale->unit ? " " : "",
+			scale->unit);
+}
+
+int csink_format_count(char *buf, size_t size, uint64_t value)
+{
+	char digits[24], out[32];
+	int len = snprintf(digits, sizeof(digits), "%" PRIu64, value), i, used = 0;
+
+	for (i = 0; i < len; i++) {
+		if (i && (len - i) % 3 == 0)
+			out[used++] = ',';
+		out[used++] = digits[i];
+	}
+	out[used] = 0;
+	return snprintf(buf, size, "%s", out);
+}
+
+/* Bytes of the well-formed UTF-8 character at `at`; 0 if there is none, or it is one that steers a terminal. */
+static uint32_t character(const unsigned char *at)
+{
+	uint32_t len = *at < 0x80                  ? 1
+		       : *at >= 0xc2 && *at < 0xe0 ? 2
+		       : *at >= 0xe0 && *at < 0xf0 ? 3
+		       : *at >= 0xf0 && *at < 0xf5 ? 4
+						   : 0;
+	uint32_t i;
+
+	if (len == 1)
+		return *at >= ' ' && *at != 0x7f;
+	for (i = 1; i < len; i++) {
+		if ((at[i] & 0xc0) != 0x80)
+			return 0;
+	}
+	if (len == 2 && at[0] == 0xc2 && at[1] < 0xa0) /* C1 controls */
+		return 0;
+	return len;
+}
+
+uint32_t csink_format_text(char *buf, size_t size, const char *text, uint32_t columns)
+{
+	const unsigned char *at = (const unsigned char *)text;
+	uint32_t nr = 0, len, cut_nr = 0;
+	size_t used = 0, cut = 0;
+
+	while (*at && used + 5 < size) {
+		if (columns && nr + 3 <= columns) { /* where "..." would still fit */
+			cut = used;
+			cut_nr = nr;
+		}
+		if (columns && nr == columns)
+			break;
+		len = character(at);
+		if (len)
+			memcpy(buf + used, at, len);
+		else
+			buf[used] = '?';
+		used += len ? len : 1;
+		at += len ? len : 1;
+		nr++;
+	}
+	if (*at) {
+		if (!columns || used + 5 >= size) {
+			cut = used < size - 4 ? used : size - 4;
+			cut_nr = nr;
+		}
+		memcpy(buf + cut, "...", 3);
+		used = cut + 3;
+		nr = cut_nr + 3;
+	}
+	buf[used] = 0;
+	return nr;
+}

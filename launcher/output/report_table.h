@@ -1,0 +1,31 @@
+/* The rows of a report: samples added up by function. */
+#ifndef CSINK_LAUNCHER_REPORT_TABLE_H
+#define CSINK_LAUNCHER_REPORT_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct csink_profile;
+
+struct csink_row {
+	char *name;
+	char *module;        /* the base name of its file; "": none */
+	bool is_pseudo;      /* no function: time that was accounted and not sampled */
+	bool is_inlined;     /* seen only inlined into others */
+	int64_t self, total; /* of the default type */
+	int64_t *extra;      /* self of the other types: nr_types of them */
+};
+
+struct csink_report_table {
+	struct csink_row *rows; /* by self, then total, largest first */
+	uint32_t nr_rows;
+	int64_t *sums;        /* of each type, over all samples */
+	int64_t *pseudo_sums; /* over the samples that are none */
+	int64_t *extras;      /* the rows' extra */
+};
+
+/** Add up. Returns 0 (csink_report_table_release it) or -ENOMEM. Context: thread. */
+int csink_report_table_build(struct csink_report_table *table, const struct csink_profile *p);
+void csink_report_table_release(struct csink_report_table *table);
+
+#endif
