@@ -125,6 +125,7 @@ LAUNCHER_SRCS := \
 UNIT_TESTS := \
 	event \
 	event_generic \
+	explain \
 	safe_load \
 	unwind \
 

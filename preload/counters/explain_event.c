@@ -73,7 +73,8 @@ static void describe_missing(struct csink_probe *probe, struct csink_explanation
 		csink_explain_remedy(fault, "see 'countersink events'");
 	} else if (type == PERF_TYPE_TRACEPOINT) {
 		strcpy(fault->field, "config");
-		csink_explain_text(fault, "no tracepoint has the number %llu", config);
+		csink_explain_text(fault, "no tracepoint has the number %llu (or it cannot be sampled like this)",
+				   config);
 		csink_explain_remedy(fault, "read it from events/SUBSYSTEM/NAME/id in tracefs");
 	} else if (is_core_type(type)) {
 		strcpy(fault->field, "config");
@@ -105,11 +106,13 @@ static void describe_breakpoint(struct csink_probe *probe, int err, struct csink
 	} else if (err == EPERM || err == EACCES) {
 		fault->cause = CSINK_CAUSE_PARANOID;
 		strcpy(fault->field, "bp_addr");
-		csink_explain_text(fault,
-				   "a breakpoint on the kernel's address 0x%llx needs CAP_SYS_ADMIN and the kernel "
-				   "not excluded",
+		csink_explain_text(fault, "a breakpoint at the kernel's address 0x%llx needs CAP_SYS_ADMIN", address);
+		csink_explain_remedy(fault, "take an address of the program, or grant CAP_SYS_ADMIN");
+	} else if (address >> 63 && probe->want.exclude_kernel) {
+		strcpy(fault->field, "exclude_kernel");
+		csink_explain_text(fault, "a breakpoint at the kernel's address 0x%llx cannot leave the kernel out",
 				   address);
-		csink_explain_remedy(fault, "take an address of the program");
+		csink_explain_remedy(fault, "take an address of the program, or clear exclude_kernel (CAP_SYS_ADMIN)");
 	} else if (!probe->want.bp_type || probe->want.bp_type > 7) {
 		strcpy(fault->field, "bp_type");
 		csink_explain_text(fault, "bp_type %u is none of read, write, execute", probe->want.bp_type);
@@ -154,7 +157,9 @@ static void describe_event(struct csink_probe *probe, int err, struct csink_expl
 	case EPERM:
 		if (probe->want.type == PERF_TYPE_TRACEPOINT && csink_perf_system_allows(&probe->system, -1)) {
 			fault->cause = CSINK_CAUSE_UNSUPPORTED;
-			csink_explain_text(fault, "tracepoint %llu is ftrace's own, and closed to perf",
+			csink_explain_text(fault,
+					   "tracepoint %llu is closed to perf, whatever the privileges (ftrace keeps "
+					   "some to itself)",
 					   (unsigned long long)probe->want.config);
 			csink_explain_remedy(fault, "choose another tracepoint");
 			break;
@@ -338,7 +343,8 @@ static bool try_excludes(struct csink_probe *probe, int err)
 	struct csink_explanation *fault;
 	int without;
 
-	if (err != EINVAL || !(whole.exclude_kernel || whole.exclude_hv))
+	/* The kernel's own PMUs can leave out anything. */
+	if (err != EINVAL || !(whole.exclude_kernel || whole.exclude_hv) || whole.type < PERF_TYPE_MAX)
 		return false;
 	probe->attr.exclude_kernel = probe->attr.exclude_hv = 0;
 	without = csink_probe_try(probe);
@@ -347,10 +353,11 @@ static bool try_excludes(struct csink_probe *probe, int err)
 		return false;
 	}
 	fault = csink_probe_fault(probe, err, CSINK_CAUSE_UNSUPPORTED, "exclude_kernel");
-	csink_explain_text(fault, "this event's PMU cannot leave the kernel out");
+	csink_explain_text(fault, "this event's PMU cannot leave the kernel out%s",
+			   without ? ", or does not take this config" : "");
 	if (without)
-		csink_explain_remedy(fault, "sysctl kernel.perf_event_paranoid=1, or grant CAP_PERFMON, and count user "
-					    "and kernel together");
+		csink_explain_remedy(fault, "count user and kernel together; that needs CAP_PERFMON, or sysctl "
+					    "kernel.perf_event_paranoid=1");
 	else
 		csink_explain_remedy(fault, "count user and kernel together (no :u)");
 	return true;

@@ -92,10 +92,36 @@ static bool explain_pointer(const struct csink_perf_call *call, int err, struct 
 	return true;
 }
 
-/* The call itself, once more. Returns 0 or the errno. */
-static int call_again(const struct csink_perf_call *call)
+/* The size of attr that this kernel has: it writes it where it finds a longer one that is not zero to its end. */
+static uint32_t kernel_size(void)
 {
-	int fd = csink_perf_open(call->attr, call->pid, call->cpu, call->group_fd, call->flags | PERF_FLAG_FD_CLOEXEC);
+	union csink_attr_copy probe;
+
+	memset(&probe, 0xff, sizeof(probe));
+	probe.attr.size = CSINK_ATTR_MAX_SIZE;
+	csink_perf_open(&probe.attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	return probe.attr.size;
+}
+
+/*
+ * Take a copy of the caller's attr, as long as it says it is. After E2BIG its size may be the kernel's word and not the
+ * caller's; then no more is read than any build of today has.
+ */
+static void copy_passed(const struct csink_perf_call *call, int err, union csink_attr_copy *passed)
+{
+	uint32_t size = call->attr->size ? call->attr->size : PERF_ATTR_SIZE_VER0;
+
+	if (size > CSINK_ATTR_MAX_SIZE || (err == E2BIG && size == kernel_size()))
+		size = sizeof(struct perf_event_attr);
+	memset(passed, 0, sizeof(*passed));
+	memcpy(passed->bytes, call->attr, size);
+}
+
+/* The call itself, once more. Returns 0 or the errno. */
+static int call_again(const struct csink_perf_call *call, const union csink_attr_copy *passed)
+{
+	union csink_attr_copy attr = *passed;
+	int fd = csink_perf_open(&attr.attr, call->pid, call->cpu, call->group_fd, call->flags | PERF_FLAG_FD_CLOEXEC);
 
 	if (fd < 0)
 		return -fd;
@@ -128,13 +154,12 @@ static void explain_success(int err, struct csink_explanation *out)
 
 /* ---- the search -------------------------------------------------------------------------------------------------- */
 
-static void probe_init(struct csink_probe *probe, const struct csink_perf_call *call)
+static void probe_init(struct csink_probe *probe, const struct csink_perf_call *call,
+		       const union csink_attr_copy *passed)
 {
-	size_t size = call->attr->size ? call->attr->size : PERF_ATTR_SIZE_VER0;
-
 	probe->call = call;
-	memset(&probe->want, 0, sizeof(probe->want));
-	memcpy(&probe->want, call->attr, CSINK_MIN(size, sizeof(probe->want)));
+	probe->passed = passed;
+	probe->want = passed->attr;
 	probe->want.size = sizeof(probe->want);
 	memset(&probe->attr, 0, sizeof(probe->attr));
 	probe->attr.size = sizeof(probe->attr);
@@ -185,11 +210,13 @@ static unsigned report(const struct csink_probe *probe, int err, struct csink_ex
 
 static int explain(const struct csink_perf_call *call, int err, struct csink_explanation *out, unsigned max)
 {
+	union csink_attr_copy passed;
 	struct csink_probe probe;
 	int again;
 
 	if (explain_pointer(call, err, out))
 		return 1;
+	copy_passed(call, err, &passed);
 	csink_perf_system_read(&probe.system);
 	if (csink_explain_refusal(call, &probe.system, out)) {
 		bool is_fd_limit = out->err == EMFILE || out->err == ENFILE;
@@ -197,10 +224,10 @@ static int explain(const struct csink_perf_call *call, int err, struct csink_exp
 		/* Without an fd left, what the kernel checks before it needs one can still be told apart. */
 		if (!is_fd_limit || err == out->err)
 			return 1;
-		probe_init(&probe, call);
+		probe_init(&probe, call, &passed);
 		probe.fds_full = true;
 	} else {
-		again = call_again(call);
+		again = call_again(call, &passed);
 		if (!again) {
 			explain_success(err, out);
 			return 1;
@@ -208,7 +235,7 @@ static int explain(const struct csink_perf_call *call, int err, struct csink_exp
 		/* What fails now is what can be explained; a fault that went away in between is not there any more. */
 		if (err != EINTR)
 			err = again;
-		probe_init(&probe, call);
+		probe_init(&probe, call, &passed);
 	}
 	probe_all(&probe);
 	return (int)report(&probe, err, out, max);

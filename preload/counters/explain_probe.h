@@ -16,9 +16,17 @@
 #include "preload/counters/explain_system.h"
 
 #define CSINK_PROBE_MAX_FAULTS 16
+#define CSINK_ATTR_MAX_SIZE 4096 /* the kernel takes at most a page */
+
+/* A copy of the caller's attr: the kernel writes into attr.size, and what the caller has is not ours to change. */
+union csink_attr_copy {
+	struct perf_event_attr attr;
+	char bytes[CSINK_ATTR_MAX_SIZE + 8];
+};
 
 struct csink_probe {
 	const struct csink_perf_call *call;
+	const union csink_attr_copy *passed; /* call->attr */
 	struct csink_perf_system system;
 	struct perf_event_attr want; /* the caller's attr, as far as this build knows it; size is our own */
 	/* What is tried now. */

@@ -124,25 +124,16 @@ void csink_probe_rows_after(struct csink_probe *probe)
 
 /* ---- the size ---------------------------------------------------------------------------------------------------- */
 
-/* The kernel refuses more than a page. */
-#define MAX_SIZE 4096
-
 void csink_probe_size(struct csink_probe *probe)
 {
-	/* As long as the caller says its attr is; it is zero but for the least event and the caller's own tail. */
-	union {
-		struct perf_event_attr attr;
-		char bytes[MAX_SIZE + 8];
-	} copy;
-	uint32_t size = probe->call->attr->size, known = sizeof(struct perf_event_attr);
+	/* As long as the caller says its attr is; the least event, and behind what we know the caller's own bytes. */
+	union csink_attr_copy copy = *probe->passed;
+	uint32_t size = copy.attr.size;
 	struct csink_explanation *fault;
 	int fd;
 
-	memset(&copy, 0, sizeof(copy));
 	copy.attr = probe->attr;
 	copy.attr.size = size;
-	if (size > known && size <= MAX_SIZE)
-		memcpy(copy.bytes + known, (const char *)probe->call->attr + known, size - known);
 	fd = csink_perf_open(&copy.attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	probe->nr_probes++;
 	if (fd >= 0)
@@ -153,7 +144,7 @@ void csink_probe_size(struct csink_probe *probe)
 	if (size && size < PERF_ATTR_SIZE_VER0)
 		csink_explain_text(fault, "attr.size is %u; the smallest there ever was is %d", size,
 				   PERF_ATTR_SIZE_VER0);
-	else if (size > MAX_SIZE)
+	else if (size > CSINK_ATTR_MAX_SIZE)
 		csink_explain_text(fault, "attr.size is %u, more than a page", size);
 	else {
 		fault->cause = CSINK_CAUSE_NEW_FIELD;
