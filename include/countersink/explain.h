@@ -5,7 +5,7 @@
  * is named.
  *
  * Nothing is allocated, printed or left open; fds are CLOEXEC and closed at once; probes are disabled events, so
- * nothing is counted and no signal can come. errno is kept. Not async-signal-safe.
+ * nothing is counted and no signal can come. errno is kept. Any thread with 32 KiB of stack; not async-signal-safe.
  */
 #ifndef COUNTERSINK_EXPLAIN_H
 #define COUNTERSINK_EXPLAIN_H
@@ -41,8 +41,7 @@ enum csink_cause {
 	CSINK_NR_CAUSES
 };
 
-/* A perf_event_open(2) that failed. attr as it was before the call (after E2BIG the kernel has overwritten attr.size).
- */
+/* A perf_event_open(2) that failed. attr as it was passed: after E2BIG the kernel has overwritten attr.size. */
 struct csink_perf_call {
 	const struct perf_event_attr *attr;
 	pid_t pid;
