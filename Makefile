@@ -127,6 +127,10 @@ UNIT_TESTS := \
 	event_generic \
 	explain \
 	safe_load \
+	timerq \
+	timerq_armed \
+	timerq_process \
+	timerq_threads \
 	unwind \
 
 # tests/cli/NAME.t, each a TAP script; they see BUILD (the tree) in the environment.

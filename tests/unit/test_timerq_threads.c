@@ -1,0 +1,266 @@
+/* The timer queue under several threads and under handlers that interrupt its own calls. */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "countersink/timerq.h"
+#include "tests/unit/tap.h"
+#include "tests/unit/timerq_wait.h"
+
+enum { NR_THREADS = 4, CAPACITY = 64, ENOUGH_CALLS = 3000 };
+
+static struct csink_timerq *queue;
+static _Atomic int nr_calls, inside, overlaps, unexpected;
+
+static void make(uint32_t flags)
+{
+	struct csink_timerq_config config = {.capacity = CAPACITY, .flags = flags};
+
+	csink_timerq_destroy(queue);
+	queue = NULL;
+	nr_calls = overlaps = unexpected = 0;
+	if (csink_timerq_create(&queue, &config))
+		exit(1);
+}
+
+static void count(int id, void *data)
+{
+	(void)id;
+	(void)data;
+	overlaps += inside++ != 0;
+	nr_calls++;
+	inside--;
+}
+
+/* ---- one dispatches, the others return at once ------------------------------------------------------------------ */
+
+static _Atomic int nr_busy, nr_ran, may_return;
+
+static void hold(int id, void *data)
+{
+	count(id, data);
+	while (!may_return)
+		sched_yield();
+}
+
+static void *run_once(void *unused)
+{
+	int ret = csink_timerq_run(queue, monotonic_ns());
+
+	if (ret == -EBUSY)
+		nr_busy++;
+	else
+		nr_ran += ret;
+	return unused;
+}
+
+static void test_one_dispatcher(void)
+{
+	pthread_t threads[NR_THREADS];
+	int i, id;
+
+	make(0);
+	id = csink_timerq_setup(queue, 0, 0, NULL, hold);
+	for (i = 0; i < NR_THREADS; i++)
+		pthread_create(&threads[i], NULL, run_once, NULL);
+	/* The others come back while the first is held in the callback: nobody waits for anybody. */
+	ok(wait_for(nr_busy == NR_THREADS - 1), "of %d threads that run the queue, %d are sent away", NR_THREADS,
+	   NR_THREADS - 1);
+	is_num(csink_timerq_unregister(queue, id), 0, "its event is unregistered during its call");
+	is_num(csink_timerq_isempty(queue), 1, "the queue is empty then");
+	id = csink_timerq_setup(queue, 0, 0, NULL, count);
+	ok(id > 0, "and takes another event while the callback goes on");
+	may_return = 1;
+	for (i = 0; i < NR_THREADS; i++)
+		pthread_join(threads[i], NULL);
+	is_num(nr_ran, 1, "one thread made the call");
+	is_num(csink_timerq_run(queue, monotonic_ns()), 1, "what came in meanwhile is called next");
+}
+
+/* ---- flush ------------------------------------------------------------------------------------------------------ */
+
+static _Atomic int stops;
+
+static void *run_on(void *unused)
+{
+	while (!stops)
+		csink_timerq_run(queue, monotonic_ns());
+	return unused;
+}
+
+struct user_data {
+	_Atomic int is_valid;
+};
+
+static void use(int id, void *data)
+{
+	struct user_data *user = data;
+
+	(void)id;
+	nr_calls++;
+	unexpected += !user->is_valid;
+	sched_yield();
+	unexpected += !user->is_valid;
+}
+
+static void test_flush(void)
+{
+	struct user_data user;
+	pthread_t runner;
+	int i, id;
+
+	make(0);
+	stops = 0;
+	pthread_create(&runner, NULL, run_on, NULL);
+	for (i = 0; i < 2000; i++) {
+		user.is_valid = 1;
+		id = csink_timerq_setup(queue, 0, 1, &user, use);
+		if (i % 2)
+			wait_for(nr_calls > i);
+		if (i % 3)
+			csink_timerq_unregister(queue, id);
+		else
+			csink_timerq_block(queue);
+		csink_timerq_flush(queue);
+		user.is_valid = 0;
+		if (i % 3 == 0) {
+			csink_timerq_unregister(queue, id);
+			csink_timerq_unblock(queue);
+		}
+	}
+	ok(nr_calls > 100, "another thread made calls (%d)", (int)nr_calls);
+	is_num(unexpected, 0, "after unregister or block, and flush, no call is under way");
+	stops = 1;
+	pthread_join(runner, NULL);
+}
+
+/* ---- everything at once ----------------------------------------------------------------------------------------- */
+
+static _Atomic unsigned int handler_seed;
+
+/* A few requests, each answered as it may be; `ids` are the caller's own. */
+static void ask(unsigned int *seed, int *ids, int nr_ids)
+{
+	int ret, *id = &ids[rand_r(seed) % nr_ids];
+
+	switch (rand_r(seed) % 8) {
+	case 0:
+		/* Without a pause: with one, some thread would always be waiting for a CPU here. */
+		csink_timerq_block(queue);
+		unexpected += csink_timerq_unblock(queue) != 0;
+		break;
+	case 1:
+		ret = csink_timerq_run(queue, monotonic_ns());
+		unexpected += ret < 0 && ret != -EBUSY;
+		break;
+	default:
+		if (*id > 0) {
+			ret = csink_timerq_unregister(queue, *id);
+			/* A one-trip event may have expired. */
+			unexpected += ret && ret != -ENOENT;
+			*id = 0;
+		} else {
+			*id = csink_timerq_setup(queue, rand_r(seed) % 100000, rand_r(seed) % 50000, NULL, count);
+			unexpected += *id < 0 && *id != -ENOSPC;
+		}
+	}
+}
+
+/* Interrupts every thread everywhere, also inside requests of its own thread; what it registers fires once. */
+static void on_alarm(int sig)
+{
+	unsigned int seed = handler_seed++;
+	int saved_errno = errno, id;
+
+	(void)sig;
+	id = csink_timerq_setup(queue, rand_r(&seed) % 20000, 0, NULL, count);
+	unexpected += id < 0 && id != -ENOSPC;
+	if (id > 0 && seed % 2)
+		csink_timerq_unregister(queue, id);
+	if (seed % 3 == 0)
+		csink_timerq_run(queue, monotonic_ns());
+	errno = saved_errno;
+}
+
+static void *ask_on(void *arg)
+{
+	unsigned int seed = (unsigned int)(uintptr_t)arg;
+	uint64_t end = monotonic_ns() + DEADLINE_NS;
+	int i, ids[12] = {0};
+
+	for (i = 0; i < 20000 || (nr_calls < ENOUGH_CALLS && monotonic_ns() < end); i++)
+		ask(&seed, ids, 12);
+	for (i = 0; i < 12; i++) {
+		if (ids[i] > 0)
+			csink_timerq_unregister(queue, ids[i]);
+	}
+	return NULL;
+}
+
+static void test_everything(uint32_t flags, const char *how)
+{
+	struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+	struct itimerval every = {{0, 200}, {0, 200}}, never = {0};
+	pthread_t threads[NR_THREADS];
+	int i, taken = 0, last_id = 0;
+
+	make(flags);
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &every, NULL);
+	for (i = 0; i < NR_THREADS; i++)
+		pthread_create(&threads[i], NULL, ask_on, (void *)(uintptr_t)(i + 1));
+	for (i = 0; i < NR_THREADS; i++)
+		pthread_join(threads[i], NULL);
+	setitimer(ITIMER_REAL, &never, NULL);
+	ok(nr_calls >= ENOUGH_CALLS, "%s, %d threads and an alarm handler: %d calls", how, NR_THREADS, (int)nr_calls);
+	is_num(overlaps, 0, "no two at a time");
+	is_num(unexpected, 0, "every answer was one that the header names");
+	ok(wait_for(csink_timerq_run(queue, monotonic_ns()) >= 0 && csink_timerq_isempty(queue)),
+	   "when all have taken theirs back, the queue is empty");
+	is_num(csink_timerq_unblock(queue), -EPERM, "and not blocked");
+	while (last_id >= 0) {
+		last_id = csink_timerq_setup(queue, 1000 * MS, 0, NULL, count);
+		taken += last_id > 0;
+	}
+	is_num(taken, CAPACITY, "and its whole capacity is free");
+	is_num(last_id, -ENOSPC, "to the last place");
+}
+
+/* Queues come and go while their signals are on the way. */
+static void test_destroy(void)
+{
+	struct csink_timerq_config config = {.flags = CSINK_TIMERQ_ARMED};
+	pthread_t idle;
+	int i, failed = 0;
+
+	csink_timerq_destroy(queue);
+	queue = NULL;
+	make(0);
+	stops = 0;
+	pthread_create(&idle, NULL, run_on, NULL);
+	for (i = 0; i < 3000; i++) {
+		struct csink_timerq *q;
+
+		failed += csink_timerq_create(&q, &config) != 0;
+		csink_timerq_setup(q, 0, 20000, NULL, count);
+		csink_timerq_setup(q, 10000, 0, NULL, count);
+		failed += csink_timerq_destroy(q) != 0;
+	}
+	is_num(failed, 0, "3,000 armed queues made and destroyed under way");
+	stops = 1;
+	pthread_join(idle, NULL);
+}
+
+int main(void)
+{
+	test_one_dispatcher();
+	test_flush();
+	test_everything(0, "polled");
+	test_everything(CSINK_TIMERQ_ARMED, "armed");
+	test_destroy();
+	csink_timerq_destroy(queue);
+	return done();
+}
