@@ -123,6 +123,7 @@ LAUNCHER_SRCS := \
 
 # tests/unit/test_NAME.c, each a TAP program.
 UNIT_TESTS := \
+	recording \
 	event \
 	event_generic \
 	explain \

@@ -75,7 +75,7 @@ static uint32_t find_module(struct collector *c, const struct csink_rec_module *
 /* Code in no object: made at run time, or of an object that was never sighted. It is this process's alone. */
 static uint32_t anon_module(struct reading *r)
 {
-	struct csink_profile_mapping mapping = {.limit = INT64_MAX, .file = csink_profile_str(r->c->p, "//anon")};
+	struct csink_profile_mapping mapping = {.limit = INT64_MAX, .file = csink_profile_str(r->c->p, "[anon]")};
 	struct module module = {.path = mapping.file, .anon_pid = r->image->pid ? r->image->pid : -1};
 
 	if (!r->anon)
@@ -379,6 +379,19 @@ static int prepare(struct reading *r)
 	return 0;
 }
 
+/* The program itself comes first: readers of pprof files take the first mapping for it. */
+static void take_program(struct reading *r)
+{
+	uint32_t i;
+
+	for (i = 0; i < r->rec->nr_modules; i++) {
+		if (!strcmp(r->rec->modules[i]->path, r->rec->header.exe)) {
+			r->modules[i] = find_module(r->c, r->rec->modules[i]);
+			return;
+		}
+	}
+}
+
 int csink_collect_recording(struct collector *c, struct image *image, const struct csink_recorded *rec)
 {
 	struct reading r = {.c = c, .image = image, .rec = rec};
@@ -386,6 +399,8 @@ int csink_collect_recording(struct collector *c, struct image *image, const stru
 
 	r.err = prepare(&r);
 	map_types(&r);
+	if (!r.err && !c->nr_modules)
+		take_program(&r);
 	for (i = 0; i < rec->nr_rows && !r.err && !csink_profile_error(c->p); i++)
 		add_row(&r, &rec->rows[i]);
 	if (!r.err) {

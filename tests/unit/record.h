@@ -1,0 +1,153 @@
+/*
+ * Makes recordings in memory, as the library would leave them, for the tests of whoever reads them. Entries are
+ * appended to one DATA extent; the caller fills what matters to it.
+ */
+#ifndef CSINK_TESTS_RECORD_H
+#define CSINK_TESTS_RECORD_H
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "include/internal/recording.h"
+
+struct record {
+	unsigned char *bytes;
+	size_t size; /* a multiple of the block */
+	size_t at;   /* next entry */
+	struct csink_rec_header *header;
+};
+
+static struct record record_new(uint32_t nr_blocks)
+{
+	struct record r = {.size = (size_t)nr_blocks * CSINK_REC_BLOCK};
+	struct csink_rec_extent *extent;
+
+	r.bytes = calloc(1, r.size);
+	r.header = (struct csink_rec_header *)r.bytes;
+	*r.header = (struct csink_rec_header){
+		.magic = CSINK_REC_MAGIC,
+		.version = CSINK_REC_VERSION,
+		.header_bytes = CSINK_REC_HEADER_BYTES,
+		.map_bytes = r.size,
+		.nr_blocks = nr_blocks,
+		.nr_events = 1,
+		.state = CSINK_REC_EXITED,
+		.pid = 100,
+		.engine = CSINK_ENGINE_SIGTRAP,
+		.unwind = CSINK_UNWIND_DWARF,
+		.start_realtime_ns = 1700000000000000000ULL,
+		.start_monotonic_ns = 1000,
+		.end_monotonic_ns = 2000000000ULL,
+		.comm = "prog",
+		.exe = "/bin/prog",
+		.cmdline = "prog\0--fast",
+	};
+	r.header->events[0] = (struct csink_rec_event){.name = "task-clock",
+						       .unit = "nanoseconds",
+						       .flags = CSINK_EVENT_LEADER | CSINK_EVENT_CPU_NS,
+						       .period = 1000000};
+	extent = (struct csink_rec_extent *)(r.bytes + CSINK_REC_HEADER_BYTES);
+	*extent = (struct csink_rec_extent){CSINK_EXTENT_DATA, nr_blocks - CSINK_REC_HEADER_BYTES / CSINK_REC_BLOCK};
+	r.at = CSINK_REC_HEADER_BYTES + sizeof(*extent);
+	return r;
+}
+
+static void *record_entry(struct record *r, uint16_t type, uint16_t aux, size_t bytes)
+{
+	struct csink_entry *entry = (struct csink_entry *)(r->bytes + r->at);
+
+	bytes = (bytes + 7) & ~(size_t)7;
+	if (r->at + bytes > r->size)
+		abort(); /* the test asked for too few blocks */
+	*entry = (struct csink_entry){bytes, type, aux};
+	r->at += bytes;
+	return entry;
+}
+
+__attribute__((unused)) static csink_ref_t record_ref(const struct record *r, const void *entry)
+{
+	return ((const unsigned char *)entry - r->bytes) / 8;
+}
+
+__attribute__((unused)) static struct csink_rec_module *record_module(struct record *r, const char *path, uint64_t bias,
+								      uint64_t start, uint64_t end)
+{
+	struct csink_rec_module *module = record_entry(r, CSINK_ENTRY_MODULE, 0, sizeof(*module) + strlen(path) + 1);
+
+	module->bias = bias;
+	module->start = start;
+	module->end = end;
+	module->path_len = strlen(path);
+	strcpy(module->path, path);
+	return module;
+}
+
+__attribute__((unused)) static struct csink_rec_thread *record_thread(struct record *r, int32_t tid, const char *name)
+{
+	struct csink_rec_thread *thread = record_entry(r, CSINK_ENTRY_THREAD, 0, sizeof(*thread));
+
+	thread->tid = tid;
+	snprintf(thread->name, sizeof(thread->name), "%s", name);
+	return thread;
+}
+
+__attribute__((unused)) static struct csink_rec_chain *record_chain(struct record *r, uint64_t first_ns, uint32_t nr,
+								    const uint64_t *frames)
+{
+	struct csink_rec_chain *chain = record_entry(r, CSINK_ENTRY_CHAIN, 0, sizeof(*chain) + nr * sizeof(*frames));
+
+	chain->nr_frames = nr;
+	chain->hash = 0xabcdef;
+	chain->first_ns = first_ns;
+	memcpy(chain->frames, frames, nr * sizeof(*frames));
+	return chain;
+}
+
+/* weights: nr_events of the header. */
+__attribute__((unused)) static struct csink_rec_row *record_row(struct record *r, const void *thread, const void *chain,
+								uint64_t leaf, uint64_t nr_samples,
+								const uint64_t *weights)
+{
+	size_t bytes = r->header->nr_events * sizeof(*weights);
+	struct csink_rec_row *row = record_entry(r, CSINK_ENTRY_ROW, 0, sizeof(*row) + bytes);
+
+	row->thread = thread ? record_ref(r, thread) : 0;
+	row->chain = chain ? record_ref(r, chain) : 0;
+	row->leaf = leaf;
+	row->nr_samples = nr_samples;
+	memcpy(row->weights, weights, bytes);
+	return row;
+}
+
+__attribute__((unused)) static void record_note(struct record *r, int warning, const char *text)
+{
+	struct csink_rec_note *note = record_entry(r, CSINK_ENTRY_NOTE, warning, sizeof(*note) + strlen(text) + 1);
+
+	strcpy(note->text, text);
+}
+
+__attribute__((unused)) static void record_spawn(struct record *r, uint16_t reason, const char *path)
+{
+	struct csink_rec_spawn *spawn = record_entry(r, CSINK_ENTRY_SPAWN, reason, sizeof(*spawn) + strlen(path) + 1);
+
+	strcpy(spawn->path, path);
+}
+
+/* Write folder/NAME; the record can go on being used. */
+__attribute__((unused)) static void record_write(const struct record *r, const char *folder, const char *name)
+{
+	char path[4096];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0 || write(fd, r->bytes, r->size) != (ssize_t)r->size)
+		abort();
+	close(fd);
+}
+
+#endif

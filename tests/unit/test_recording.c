@@ -1,0 +1,216 @@
+/* The reader of recordings: what is whole is read, what is damaged or hostile is refused or counted, never believed. */
+#include "launcher/profile/recording_read.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "tests/unit/record.h"
+#include "tests/unit/tap.h"
+
+static int parse(const struct record *r, struct csink_recorded *rec, char *why)
+{
+	return csink_recorded_parse(r->bytes, r->size, rec, why, 160);
+}
+
+static struct record sample_record(void)
+{
+	struct record r = record_new(8);
+	uint64_t frames[] = {0x1010, 0x1020}, weight = 5000;
+	struct csink_rec_thread *thread;
+	struct csink_rec_chain *chain;
+
+	/* A row before what it refers to, as in another thread's extent. */
+	struct csink_rec_row *early = record_row(&r, NULL, NULL, 0x1001, 1, &weight);
+
+	record_module(&r, "/lib/one.so", 0x1000, 0x1000, 0x2000);
+	thread = record_thread(&r, 101, "worker");
+	chain = record_chain(&r, 1500, 2, frames);
+	early->thread = record_ref(&r, thread);
+	early->chain = record_ref(&r, chain);
+	record_row(&r, thread, chain, 0x1004, 3, &weight);
+	record_note(&r, 1, "be careful");
+	record_spawn(&r, CSINK_SPAWN_STATIC, "/bin/static");
+	return r;
+}
+
+static void test_whole(void)
+{
+	struct record r = sample_record();
+	struct csink_recorded rec;
+	char why[160];
+
+	is_num(parse(&r, &rec, why), 0, "a whole recording is read");
+	is_num(rec.nr_modules, 1, "its module");
+	is_num(rec.nr_threads, 1, "its thread");
+	is_num(rec.nr_chains, 1, "its chain");
+	is_num(rec.nr_rows, 2, "its rows");
+	is_num(rec.nr_notes, 1, "its note");
+	is_num(rec.nr_spawns, 1, "its spawn");
+	is_num(rec.nr_damaged, 0, "nothing damaged");
+	is_num(rec.rows[0].thread, 0, "a row that comes first finds its thread");
+	is_num(rec.rows[0].chain, 0, "and its chain");
+	is_num(rec.rows[1].row->weights[0], 5000, "weights are there");
+	is_str(rec.modules[0]->path, "/lib/one.so", "paths are there");
+	csink_recorded_release(&rec);
+	free(r.bytes);
+}
+
+static void test_file(void)
+{
+	char folder[] = "/tmp/csink-rec.XXXXXX", path[64], why[160] = "";
+	struct record r = sample_record();
+	struct csink_recorded rec;
+	struct rusage before, after;
+
+	if (!mkdtemp(folder))
+		abort();
+	snprintf(path, sizeof(path), "%s/1.0.rec", folder);
+	record_write(&r, folder, "1.0.rec");
+	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), 0, "a recording is read from a file");
+	is_num(rec.nr_rows, 2, "with its rows");
+	csink_recorded_release(&rec);
+
+	if (truncate(path, CSINK_REC_HEADER_BYTES + 64))
+		abort();
+	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), 0, "so is one that was cut");
+	ok(rec.is_cut, "which is known");
+	csink_recorded_release(&rec);
+
+	/* A sparse file that claims to be full: 1 GiB of nothing. */
+	r.header->nr_blocks = CSINK_REC_MAX_BYTES / CSINK_REC_BLOCK;
+	record_write(&r, folder, "1.0.rec");
+	if (truncate(path, CSINK_REC_MAX_BYTES))
+		abort();
+	getrusage(RUSAGE_SELF, &before);
+	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), 0, "a gigabyte of holes is read");
+	is_num(rec.nr_rows, 2, "and what is between them");
+	csink_recorded_release(&rec);
+	getrusage(RUSAGE_SELF, &after);
+	ok(after.ru_maxrss - before.ru_maxrss < 64 * 1024, "in less than 64 MiB of memory");
+
+	if (truncate(path, 0))
+		abort();
+	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), -EBADMSG, "an empty file is refused");
+	is_str(why, "too short for a recording (0 bytes)", "with the reason");
+	unlink(path);
+	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), -ENOENT, "a file that is not there is said");
+	if (mkfifo(path, 0600))
+		abort();
+	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), -EBADMSG, "a pipe is refused, and not waited for");
+	unlink(path);
+	is_num(csink_recorded_read(folder, &rec, why, sizeof(why)), -EBADMSG, "so is a folder");
+	rmdir(folder);
+	free(r.bytes);
+}
+
+static void test_header(void)
+{
+	struct record r = sample_record();
+	struct csink_recorded rec;
+	char why[160] = "";
+
+	r.header->magic++;
+	is_num(parse(&r, &rec, why), -EBADMSG, "another magic is refused");
+	is_str(why, "not a recording", "as no recording");
+	r.header->magic--;
+	r.header->version = 9;
+	is_num(parse(&r, &rec, why), -EPROTO, "another version is refused");
+	ok(strstr(why, "version 9") != NULL, "by its number");
+	r.header->version = CSINK_REC_VERSION;
+	r.header->nr_events = CSINK_MAX_EVENTS + 1;
+	is_num(parse(&r, &rec, why), -EBADMSG, "too many events are refused");
+	r.header->nr_events = 1;
+	memset(r.header->comm, 'x', sizeof(r.header->comm));
+	memset(r.header->cmdline, 'x', sizeof(r.header->cmdline));
+	memset(r.header->events[0].name, 'x', sizeof(r.header->events[0].name));
+	r.header->engine = 77;
+	is_num(parse(&r, &rec, why), 0, "texts without end are read");
+	is_num(strlen(rec.header.comm), 15, "and ended");
+	is_num(strlen(rec.header.events[0].name), 63, "each");
+	is_num(rec.header.engine, CSINK_ENGINE_NONE, "an engine that does not exist is none");
+	csink_recorded_release(&rec);
+	r.header->nr_blocks = UINT32_MAX;
+	is_num(parse(&r, &rec, why), 0, "more blocks than bytes are read as far as they go");
+	ok(rec.is_cut && rec.nr_rows == 2, "and said to be cut");
+	csink_recorded_release(&rec);
+	free(r.bytes);
+}
+
+/* Change one 32-bit word of the first entry of a type. */
+static void test_entry(uint16_t type, size_t offset, uint32_t value, uint32_t damaged, const char *what)
+{
+	struct record r = sample_record();
+	struct csink_entry *entry = (struct csink_entry *)(r.bytes + CSINK_REC_HEADER_BYTES + 8);
+	struct csink_recorded rec;
+	char why[160];
+
+	while (entry->type != type)
+		entry = (struct csink_entry *)((char *)entry + entry->bytes);
+	memcpy((char *)entry + offset, &value, sizeof(value));
+	is_num(parse(&r, &rec, why), 0, what);
+	is_num(rec.nr_damaged, damaged, "  and its damage is counted");
+	csink_recorded_release(&rec);
+	free(r.bytes);
+}
+
+static void test_entries(void)
+{
+	test_entry(CSINK_ENTRY_CHAIN, 0, 4, 2, "an entry shorter than its head ends the extent");
+	test_entry(CSINK_ENTRY_CHAIN, 0, 20, 2, "an entry of a size that is no multiple of 8, too");
+	test_entry(CSINK_ENTRY_CHAIN, 0, 0xfffffff8, 2, "an entry longer than the extent, too");
+	test_entry(CSINK_ENTRY_CHAIN, offsetof(struct csink_rec_chain, nr_frames), 0xffffffff, 3,
+		   "a chain with more frames than bytes is left out");
+	test_entry(CSINK_ENTRY_CHAIN, offsetof(struct csink_rec_chain, nr_frames), CSINK_MAX_DEPTH + 1, 3,
+		   "a chain that is too deep is left out");
+	test_entry(CSINK_ENTRY_ROW, offsetof(struct csink_rec_row, chain), 0xffffffff, 1,
+		   "a row with a chain behind the end is kept without it");
+	test_entry(CSINK_ENTRY_ROW, offsetof(struct csink_rec_row, chain), 1, 1,
+		   "a row with a header for a chain, too");
+	test_entry(CSINK_ENTRY_ROW, offsetof(struct csink_rec_row, thread), 0xffffffff, 1,
+		   "a row with a thread behind the end is kept without it");
+	test_entry(CSINK_ENTRY_MODULE, offsetof(struct csink_rec_module, build_id_len), 0x0000ff, 1,
+		   "a module with a build-id that is too long is left out");
+	test_entry(CSINK_ENTRY_MODULE, offsetof(struct csink_rec_module, path), 0x41414141, 0,
+		   "a path may be anything that ends");
+	test_entry(CSINK_ENTRY_THREAD, 4, 999, 2, "an entry of a type to come is stepped over");
+}
+
+/* Any byte changed to anything: nothing crashes (run it with SAN=address,undefined). */
+static void test_fuzz(void)
+{
+	struct record r = sample_record();
+	size_t used = r.at, i, tries = 0;
+	struct csink_recorded rec;
+	uint32_t seed = 1, k;
+	unsigned char *copy = malloc(r.size);
+	char why[160];
+
+	for (i = 0; i < used * 4; i++) {
+		memcpy(copy, r.bytes, r.size);
+		for (k = 0; k < 1 + i % 3; k++) {
+			seed = seed * 1664525 + 1013904223;
+			copy[(seed >> 8) % used] = seed >> 24;
+		}
+		if (!csink_recorded_parse(copy, r.size - i % 64 * 8, &rec, why, sizeof(why)))
+			csink_recorded_release(&rec);
+		tries++;
+	}
+	for (i = 0; i < r.size; i++) { /* every length */
+		if (!csink_recorded_parse(r.bytes, i, &rec, why, sizeof(why)))
+			csink_recorded_release(&rec);
+	}
+	ok(tries == used * 4, "%zu damaged recordings and %zu cut ones are survived", tries, i);
+	free(copy);
+	free(r.bytes);
+}
+
+int main(void)
+{
+	test_whole();
+	test_file();
+	test_header();
+	test_entries();
+	test_fuzz();
+	return done();
+}
