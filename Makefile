@@ -100,6 +100,9 @@ LAUNCHER_SRCS := \
 	launcher/run/tree.c \
 	launcher/run/tree_table.c \
 	launcher/cmd_report.c \
+	launcher/cmd_events.c \
+	launcher/events/catalog.c \
+	launcher/output/json.c \
 	launcher/output/format.c \
 	launcher/output/pprof_read.c \
 	launcher/output/pprof_unpack.c \

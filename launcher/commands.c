@@ -14,6 +14,8 @@ const struct csink_command csink_commands[] = {
 	 csink_cmd_run, csink_run_options, CSINK_NR_RUN_OPTS, CSINK_EXIT_RUN_FAILED},
 	{"report", "report [OPTION]... [FILE]", "print the report of a profile again", csink_cmd_report,
 	 csink_report_options, CSINK_NR_REPORT_OPTS, CSINK_EXIT_USAGE},
+	{"events", "events [OPTION]... [PATTERN]", "list the events that have a name here, and which of them open",
+	 csink_cmd_events, csink_events_options, CSINK_NR_EVENTS_OPTS, CSINK_EXIT_USAGE},
 	{"completion", "completion bash|zsh|fish", "print a shell's completion script", csink_cmd_completion, NULL, 0,
 	 CSINK_EXIT_USAGE},
 	{"help", "help [COMMAND]", "explain a command", csink_cmd_help, NULL, 0, CSINK_EXIT_USAGE},

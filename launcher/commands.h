@@ -50,6 +50,7 @@ __attribute__((format(printf, 1, 2))) void csink_say(const char *fmt, ...);
 
 int csink_cmd_run(int argc, char **argv);
 int csink_cmd_report(int argc, char **argv);
+int csink_cmd_events(int argc, char **argv);
 int csink_cmd_completion(int argc, char **argv);
 int csink_cmd_help(int argc, char **argv);
 

@@ -40,8 +40,21 @@ enum csink_report_opt {
 		CSINK_NR_REPORT_OPTS
 };
 
+/* Of `events`. */
+#define CSINK_EVENTS_OPTIONS(X)                                                                                        \
+	X(USABLE, 'u', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "list only what opens here")                       \
+	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print JSON, with the reason of each refusal")
+
+enum csink_events_opt {
+#define X(id, sh, arg, def, flags, help) CSINK_EVENTS_OPT_##id,
+	CSINK_EVENTS_OPTIONS(X)
+#undef X
+		CSINK_NR_EVENTS_OPTS
+};
+
 extern const struct csink_option csink_run_options[CSINK_NR_RUN_OPTS];
 extern const struct csink_option csink_report_options[CSINK_NR_REPORT_OPTS];
+extern const struct csink_option csink_events_options[CSINK_NR_EVENTS_OPTS];
 
 /* What every command takes, without a twin. */
 enum csink_request {

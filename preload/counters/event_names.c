@@ -196,6 +196,20 @@ int csink_event_from_raw(struct csink_text name, struct csink_event_spec *spec)
 	return 1;
 }
 
+uint32_t csink_event_cache_name(uint32_t index, char *name)
+{
+	uint32_t nr = 0;
+
+	for (size_t c = 0; c < CSINK_ARRAY_SIZE(caches); c++)
+		for (size_t o = 0; o < 2 * CSINK_ARRAY_SIZE(ops); o++) {
+			if (!(caches[c].ops & (1U << ops[o / 2].id)))
+				continue;
+			if (nr++ == index)
+				cache_name(&caches[c], &ops[o / 2], o % 2, name);
+		}
+	return nr;
+}
+
 void csink_event_offer_generic(struct csink_nearest *near)
 {
 	char name[CSINK_NEAREST_NAME];
@@ -205,11 +219,6 @@ void csink_event_offer_generic(struct csink_nearest *near)
 		if (generics[i].alias)
 			csink_nearest_offer(near, generics[i].alias);
 	}
-	for (size_t c = 0; c < CSINK_ARRAY_SIZE(caches); c++)
-		for (size_t o = 0; o < 2 * CSINK_ARRAY_SIZE(ops); o++) {
-			if (!(caches[c].ops & (1U << ops[o / 2].id)))
-				continue;
-			cache_name(&caches[c], &ops[o / 2], o % 2, name);
-			csink_nearest_offer(near, name);
-		}
+	for (uint32_t i = 0; i < csink_event_cache_name(i, name); i++)
+		csink_nearest_offer(near, name);
 }

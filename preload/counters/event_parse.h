@@ -98,6 +98,9 @@ int csink_event_modifiers_apply(struct csink_event_parser *parser, struct csink_
 /** If the attr counts CPU time in ns, say so in the recording's flags and unit. */
 void csink_event_mark_clock(struct csink_event_spec *spec);
 
+/** The name of the index-th cache event; room for CSINK_NEAREST_NAME. Returns how many there are. */
+uint32_t csink_event_cache_name(uint32_t index, char *name);
+
 /** Offer every generic and cache name. */
 void csink_event_offer_generic(struct csink_nearest *near);
 

@@ -209,18 +209,18 @@ int csink_pfm_encode(struct csink_event_parser *parser, struct csink_text text, 
 
 /* ---- listing ----------------------------------------------------------------------------------------------------- */
 
-static int list_attributes(int event, int nr, int (*visit)(void *, const struct csink_pfm_event *), void *cookie,
+static int list_masks(int event, int nr, int (*visit)(void *, const struct csink_pfm_event *), void *cookie,
 			   const char *pmu)
 {
 	for (int i = 0; i < nr; i++) {
 		pfm_event_attr_info_t attr = {.size = sizeof(attr)};
-		struct csink_pfm_event listed = {.pmu = pmu, .is_attribute = true};
+		struct csink_pfm_event listed = {.pmu = pmu, .is_mask = true};
 		int ret;
 
 		if (pfm.get_event_attr_info(event, i, PFM_OS_PERF_EVENT_EXT, &attr) != PFM_SUCCESS)
 			continue;
-		if (attr.ctrl != PFM_ATTR_CTRL_PMU)
-			continue; /* u, k, period and so on: the same for every event */
+		if (attr.type != PFM_ATTR_UMASK)
+			continue; /* edge, u, k, period and so on: much the same for every event */
 		listed.name = attr.name;
 		listed.help = attr.desc;
 		ret = visit(cookie, &listed);
@@ -244,7 +244,7 @@ static int list_pmu(const pfm_pmu_info_t *pmu, int (*visit)(void *, const struct
 		listed.help = info.desc;
 		ret = visit(cookie, &listed);
 		if (!ret)
-			ret = list_attributes(idx, info.nattrs, visit, cookie, pmu->name);
+			ret = list_masks(idx, info.nattrs, visit, cookie, pmu->name);
 	}
 	return ret;
 }
@@ -269,7 +269,7 @@ int csink_pfm_list(int (*visit)(void *cookie, const struct csink_pfm_event *even
 
 static int offer(void *cookie, const struct csink_pfm_event *event)
 {
-	if (!event->is_attribute)
+	if (!event->is_mask)
 		csink_nearest_offer(cookie, event->name);
 	return 0;
 }

@@ -24,11 +24,11 @@ void csink_pfm_offer(struct csink_nearest *near, char *note, size_t size);
 /** One event as libpfm4 lists it. The strings live as long as the process. */
 struct csink_pfm_event {
 	const char *pmu, *name, *help;
-	bool is_attribute; /* an attribute or unit mask of the event listed before it */
+	bool is_mask; /* a unit mask of the event listed before it */
 };
 
 /**
- * Call visit for each event of each PMU that is present, each followed by its attributes; stops when visit is not 0.
+ * Call visit for each event of each PMU that is present, each followed by its unit masks; stops when visit is not 0.
  * Returns what visit returned, 0, or -ENOENT with the reason in why (libpfm4 could not be loaded).
  */
 int csink_pfm_list(int (*visit)(void *cookie, const struct csink_pfm_event *event), void *cookie, char *why,
