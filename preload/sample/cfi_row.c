@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-struct csink_row_set *csink_row_sets;
+struct csink_row_cache csink_rows;
 
 /* ---- code that says itself what it is -----------------------------------------------------------------------------
  */
@@ -64,108 +64,122 @@ static int64_t plt_stub_offset(uintptr_t pc)
 /* ---- rules -> row -------------------------------------------------------------------------------------------------
  */
 
-static csink_row_t make_row(enum csink_row_kind kind, unsigned int reg, int64_t fp_words, int64_t ra_words,
-			    int64_t offset)
+static csink_row_t make_row(enum csink_row_kind kind, uint64_t reg, int64_t near, int64_t far, int64_t offset)
 {
-	return (csink_row_t)kind | (csink_row_t)reg << 4 | ((uint64_t)fp_words & 0xfff) << 8 |
-	       ((uint64_t)ra_words & 0xfff) << 20 | (uint64_t)offset << 32;
+	return (csink_row_t)kind | reg << 4 | ((uint64_t)near & 0x7f) << 9 | ((uint64_t)far & 0xffff) << 16 |
+	       (uint64_t)offset << 32;
 }
 
-static bool fits_words(int64_t bytes)
+static bool fits_near(int64_t bytes)
 {
-	return bytes % 8 == 0 && bytes / 8 > CSINK_ROW_KEPT && bytes / 8 <= 2047;
+	return bytes % 8 == 0 && bytes / 8 >= -64 && bytes / 8 < 64;
 }
 
-/* Where the frame pointer is saved. False: in no way that a row can say. */
-static bool close_fp(const struct csink_cfi_fde *fde, uintptr_t pc, struct csink_cfi_rule rule, int64_t *words,
-		     bool *by_fp)
+/* Below the CFA, which the fast path need not check again. */
+static bool fits_far(int64_t bytes)
+{
+	return bytes <= -8 && bytes >= INT16_MIN;
+}
+
+enum fp_rule { FP_KEPT, FP_SAVED, FP_FPX, FP_OTHER };
+
+/* Where the frame pointer is saved: bytes from the CFA, or (FPX) from itself. */
+static enum fp_rule close_fp(const struct csink_cfi_fde *fde, uintptr_t pc, struct csink_cfi_rule rule, int64_t *bytes)
 {
 	struct csink_cfi_closed closed;
-	int64_t bytes = rule.value;
 
-	*by_fp = false;
-	*words = CSINK_ROW_KEPT;
 	switch ((enum csink_cfi_kind)rule.kind) {
 	case CSINK_CFI_UNSET:
 	case CSINK_CFI_SAME:
-		return true;
+		return FP_KEPT;
 	case CSINK_CFI_AT_CFA:
-		break;
+		*bytes = rule.value;
+		return FP_SAVED;
 	case CSINK_CFI_AT_EXPR:
-		if (!csink_cfi_expr_close(fde, (const uint8_t *)(uintptr_t)bytes, pc, &closed) || closed.deref ||
+		if (!csink_cfi_expr_close(fde, (const uint8_t *)(intptr_t)rule.value, pc, &closed) || closed.deref ||
 		    closed.reg != CSINK_REG_FP)
-			return false;
-		bytes = closed.offset;
-		*by_fp = true;
-		break;
+			return FP_OTHER;
+		*bytes = closed.offset;
+		return FP_FPX;
 	default:
-		return false;
+		return FP_OTHER;
 	}
-	*words = bytes / 8;
-	return fits_words(bytes);
-}
-
-static bool close_ra(struct csink_cfi_rule rule, int64_t *words)
-{
-#if defined(__x86_64__)
-	*words = -1;
-	return rule.kind == CSINK_CFI_AT_CFA && rule.value == -8;
-#else
-	*words = rule.kind == CSINK_CFI_AT_CFA ? rule.value / 8 : CSINK_ROW_KEPT;
-	return rule.kind == CSINK_CFI_UNSET || rule.kind == CSINK_CFI_SAME ||
-	       (rule.kind == CSINK_CFI_AT_CFA && fits_words(rule.value));
-#endif
 }
 
 static bool close_cfa(const struct csink_cfi_fde *fde, uintptr_t pc, const struct csink_cfi_rules *rules,
 		      struct csink_cfi_closed *cfa)
 {
-	if (rules->cfa_expr)
-		return csink_cfi_expr_close(fde, rules->cfa_expr, pc, cfa);
 	*cfa = (struct csink_cfi_closed){.reg = rules->cfa_reg, .offset = rules->cfa_offset};
-	return true;
+	if (rules->cfa_expr && !csink_cfi_expr_close(fde, rules->cfa_expr, pc, cfa))
+		return false;
+	return cfa->reg < CSINK_NR_REGS && cfa->offset == (int32_t)cfa->offset;
 }
 
-static csink_row_t close_rules(const struct csink_cfi_fde *fde, uintptr_t pc, const struct csink_cfi_rules *rules)
-{
-	const struct csink_cfi_rule *sp_rule = &rules->rule[CSINK_SLOT_SP];
-	struct csink_cfi_closed cfa;
-	int64_t fp_words, ra_words;
-	unsigned int kind;
-	bool by_fp;
-
-	if (rules->rule[CSINK_SLOT_RA].kind == CSINK_CFI_UNDEFINED)
-		return CSINK_ROW_END;
-	if (fde->signal_frame || (sp_rule->kind != CSINK_CFI_UNSET && sp_rule->kind != CSINK_CFI_SAME) ||
-	    !close_ra(rules->rule[CSINK_SLOT_RA], &ra_words) ||
-	    !close_fp(fde, pc, rules->rule[CSINK_SLOT_FP], &fp_words, &by_fp) || !close_cfa(fde, pc, rules, &cfa) ||
-	    cfa.offset != (int32_t)cfa.offset || !fits_words(cfa.addend))
-		return CSINK_ROW_COMPLEX;
-	if (!cfa.deref && !by_fp && (cfa.reg == CSINK_REG_SP || cfa.reg == CSINK_REG_FP)) {
-		kind = (cfa.reg == CSINK_REG_FP ? CSINK_ROW_BASE_FP : 0) |
-		       (fp_words != CSINK_ROW_KEPT ? CSINK_ROW_SAVED : 0);
-		return make_row(kind, 0, fp_words, ra_words, cfa.offset);
-	}
 #if defined(__x86_64__)
-	if (cfa.reg < 16) {
-		kind = by_fp       ? cfa.deref ? CSINK_ROW_DEREF_FPX : CSINK_ROW_REG_FPX
-		       : cfa.deref ? CSINK_ROW_DEREF
-				   : CSINK_ROW_REG;
-		return make_row(kind, (unsigned int)cfa.reg, fp_words, cfa.deref ? cfa.addend / 8 : ra_words,
-				cfa.offset);
-	}
-#endif
-	return CSINK_ROW_COMPLEX;
+static csink_row_t make_closed(const struct csink_cfi_closed *cfa, enum fp_rule fp, int64_t fp_bytes,
+			       struct csink_cfi_rule ra)
+{
+	bool plain_base = cfa->reg == CSINK_REG_SP || cfa->reg == CSINK_REG_FP;
+	unsigned int kind = cfa->deref ? CSINK_ROW_DEREF : CSINK_ROW_REG;
+
+	if (ra.kind != CSINK_CFI_AT_CFA || ra.value != -8 || !fits_near(cfa->addend))
+		return CSINK_ROW_COMPLEX;
+	if (fp == FP_KEPT)
+		fp_bytes = -8;
+	if (fp == FP_FPX ? fp_bytes != (int16_t)fp_bytes : !fits_far(fp_bytes))
+		return CSINK_ROW_COMPLEX;
+	if (plain_base && !cfa->deref && fp != FP_FPX)
+		return make_row((cfa->reg == CSINK_REG_FP ? CSINK_ROW_BASE_FP : 0) |
+					(fp == FP_SAVED ? CSINK_ROW_SAVED : 0),
+				0, 0, fp_bytes, cfa->offset);
+	return make_row(kind + fp, cfa->reg, cfa->addend / 8, fp_bytes, cfa->offset);
 }
 
 /* Nothing of the caller's was touched, but for what its call and a stub's push put on the stack. */
 static csink_row_t bare_call_row(int64_t offset)
 {
-#if defined(__x86_64__)
-	return make_row(0, 0, CSINK_ROW_KEPT, -1, offset);
-#else
-	return make_row(0, 0, CSINK_ROW_KEPT, CSINK_ROW_KEPT, offset - 8);
+	return make_row(0, 0, 0, -8, offset);
+}
+#elif defined(__aarch64__)
+static csink_row_t make_closed(const struct csink_cfi_closed *cfa, enum fp_rule fp, int64_t fp_bytes,
+			       struct csink_cfi_rule ra)
+{
+	int64_t near = fp == FP_SAVED ? fp_bytes - ra.value : 0;
+
+	if (cfa->deref || fp == FP_FPX)
+		return CSINK_ROW_COMPLEX;
+	if (ra.kind == CSINK_CFI_UNSET || ra.kind == CSINK_CFI_SAME)
+		return fp == FP_KEPT ? make_row(CSINK_ROW_LEAF, cfa->reg, 0, 0, cfa->offset) : CSINK_ROW_COMPLEX;
+	if (ra.kind != CSINK_CFI_AT_CFA || !fits_far(ra.value) || !fits_near(near) || !fits_far(ra.value + near))
+		return CSINK_ROW_COMPLEX;
+	if (cfa->reg == CSINK_REG_SP || cfa->reg == CSINK_REG_FP)
+		return make_row((cfa->reg == CSINK_REG_FP ? CSINK_ROW_BASE_FP : 0) |
+					(fp == FP_SAVED ? CSINK_ROW_SAVED : 0),
+				0, near / 8, ra.value, cfa->offset);
+	return make_row(fp == FP_SAVED ? CSINK_ROW_REG_SAVED : CSINK_ROW_REG, cfa->reg, near / 8, ra.value,
+			cfa->offset);
+}
+
+static csink_row_t bare_call_row(int64_t offset)
+{
+	return make_row(CSINK_ROW_LEAF, CSINK_REG_SP, 0, 0, offset - 8);
+}
 #endif
+
+static csink_row_t close_rules(const struct csink_cfi_fde *fde, uintptr_t pc, const struct csink_cfi_rules *rules)
+{
+	const struct csink_cfi_rule sp = rules->rule[CSINK_SLOT_SP], ra = rules->rule[CSINK_SLOT_RA];
+	struct csink_cfi_closed cfa;
+	int64_t fp_bytes = 0;
+	enum fp_rule fp;
+
+	if (ra.kind == CSINK_CFI_UNDEFINED)
+		return CSINK_ROW_END;
+	fp = close_fp(fde, pc, rules->rule[CSINK_SLOT_FP], &fp_bytes);
+	if (fde->signal_frame || (sp.kind != CSINK_CFI_UNSET && sp.kind != CSINK_CFI_SAME) || fp == FP_OTHER ||
+	    !close_cfa(fde, pc, rules, &cfa))
+		return CSINK_ROW_COMPLEX;
+	return make_closed(&cfa, fp, fp_bytes, ra);
 }
 
 csink_row_t csink_row_compile(uintptr_t pc, bool exact)
@@ -193,35 +207,35 @@ csink_row_t csink_row_compile(uintptr_t pc, bool exact)
 
 int csink_rows_init(void)
 {
-	void *map;
+	char *map;
 
-	if (csink_row_sets)
+	if (csink_rows.callers)
 		return 0;
-	map = mmap(NULL, CSINK_ROW_SETS * sizeof(struct csink_row_set), PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	map = mmap(NULL, 2 * CSINK_ROW_TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		   -1, 0);
 	if (map == MAP_FAILED)
 		return -errno;
-	csink_row_sets = map;
+	csink_rows.callers = map;
+	csink_rows.leaves = map + CSINK_ROW_TABLE_BYTES;
 	return 0;
 }
 
-static void put(struct csink_row_entry *entry, uint64_t check, csink_row_t row)
+csink_row_t csink_row_find(uintptr_t pc, bool exact, uint64_t mix)
 {
-	atomic_store_explicit(&entry->row, row, memory_order_relaxed);
-	atomic_store_explicit(&entry->check, check, memory_order_relaxed);
-}
-
-csink_row_t csink_row_find(uintptr_t pc, bool exact, uint32_t generation)
-{
-	struct csink_row_set *set = csink_row_set(csink_row_sets, pc);
-	uint64_t key = csink_row_key(pc, exact, generation);
+	uintptr_t slot = csink_row_slot(pc, exact ? CSINK_ROW_LEAF_SHIFT : CSINK_ROW_CALLER_SHIFT);
+	char *table = exact ? csink_rows.leaves : csink_rows.callers;
+	struct csink_row_entry *entry = (struct csink_row_entry *)(table + slot);
+	struct csink_row_entry *neighbour = (struct csink_row_entry *)(table + (slot ^ CSINK_ROW_NEIGHBOUR));
 	csink_row_t row;
 
-	if (csink_row_get(&set->way[0], key, &row) || csink_row_get(&set->way[1], key, &row))
+	if (csink_row_get((char *)entry, pc, mix, &row) || csink_row_get((char *)neighbour, pc, mix, &row))
 		return row;
 	row = csink_row_compile(pc, exact);
-	put(&set->way[1], atomic_load_explicit(&set->way[0].check, memory_order_relaxed),
-	    atomic_load_explicit(&set->way[0].row, memory_order_relaxed));
-	put(&set->way[0], csink_row_check(key, row), row);
+	atomic_store_explicit(&neighbour->row, atomic_load_explicit(&entry->row, memory_order_relaxed),
+			      memory_order_relaxed);
+	atomic_store_explicit(&neighbour->check, atomic_load_explicit(&entry->check, memory_order_relaxed),
+			      memory_order_relaxed);
+	atomic_store_explicit(&entry->row, row, memory_order_relaxed);
+	atomic_store_explicit(&entry->check, pc ^ row * mix, memory_order_relaxed);
 	return row;
 }

@@ -18,47 +18,54 @@
 
 /*
  * bits 0-3    kind
- * bits 4-7    CFA's register, for CSINK_ROW_REG and CSINK_ROW_DEREF with and without _FPX
- * bits 8-19   where the frame pointer is saved, in words from the CFA (_FPX: from the frame pointer); CSINK_ROW_KEPT
- * bits 20-31  where the return address is saved, in words from the CFA; CSINK_ROW_KEPT: in its register.
- *             x86-64 saves it at CFA - 8 always; there a DEREF's addend is here.
- * bits 32-63  CFA's offset, in bytes
+ * bits 4-8    CFA's register, for the kinds REG and DEREF
+ * bits 9-15   `near`, signed words
+ * bits 16-31  `far`, signed bytes
+ * bits 32-63  CFA's offset, signed bytes
+ *
+ * x86-64:  the return address is at CFA - 8; the frame pointer is saved at CFA + far (FPX: fp + far); near is a DEREF's
+ *          addend.
+ * aarch64: the return address is at CFA + far; the frame pointer is saved near words above it.
+ * A plain row without CSINK_ROW_SAVED names the return address's place as that of the frame pointer, so that the fast
+ * path may load both and then choose.
  */
 typedef uint64_t csink_row_t;
 
 enum csink_row_kind {
-	CSINK_ROW_BASE_FP = 1, /* bit of the four kinds below 4: CFA = sp + offset, or with this bit, fp + offset ... */
+	CSINK_ROW_BASE_FP = 1, /* bit of the four plain kinds: CFA = sp + offset, or with this bit, fp + offset ... */
 	CSINK_ROW_SAVED = 2,   /* ... and with this one, the frame pointer is saved, else kept */
-	CSINK_ROW_NR_FAST = 4,
-	CSINK_ROW_REG = CSINK_ROW_NR_FAST, /* CFA = register + offset; known in the innermost frame only */
-	CSINK_ROW_DEREF,                   /* CFA = *(register + offset) + addend */
-	CSINK_ROW_REG_FPX,                 /* likewise, with the frame pointer saved at an offset from itself */
+	CSINK_ROW_NR_PLAIN = 4,
+	CSINK_ROW_REG = CSINK_ROW_NR_PLAIN, /* CFA = register + offset; other bits as above */
+	CSINK_ROW_REG_SAVED,
+	CSINK_ROW_REG_FPX,
+	CSINK_ROW_DEREF, /* CFA = *(register + offset) + addend */
+	CSINK_ROW_DEREF_SAVED,
 	CSINK_ROW_DEREF_FPX,
+	CSINK_ROW_LEAF,    /* return address in its register, frame pointer kept; CFA = register + offset */
 	CSINK_ROW_SIGNAL,  /* the frame that the kernel made for a handler */
 	CSINK_ROW_END,     /* no caller: outermost */
 	CSINK_ROW_NO_CFI,  /* no table covers it */
 	CSINK_ROW_COMPLEX, /* anything else: needs csink_cfi_step */
 };
-enum { CSINK_ROW_KEPT = -2048 };
 
 static inline enum csink_row_kind csink_row_kind(csink_row_t row)
 {
-	return row & 15;
+	return (enum csink_row_kind)(row & 15);
 }
 
 static inline unsigned int csink_row_reg(csink_row_t row)
 {
-	return row >> 4 & 15;
+	return row >> 4 & 31;
 }
 
-static inline int64_t csink_row_fp_words(csink_row_t row)
+static inline int64_t csink_row_near(csink_row_t row)
 {
-	return (int64_t)(row << 44) >> 52;
+	return (int64_t)(row << 48) >> 57;
 }
 
-static inline int64_t csink_row_ra_words(csink_row_t row)
+static inline int64_t csink_row_far(csink_row_t row)
 {
-	return (int64_t)(row << 32) >> 52;
+	return (int16_t)(row >> 16);
 }
 
 static inline int64_t csink_row_cfa_offset(csink_row_t row)
@@ -80,48 +87,55 @@ bool csink_code_is_sigreturn(uintptr_t pc);
  */
 
 struct csink_row_entry {
-	_Atomic uint64_t check, row;
+	_Atomic uint64_t row, check;
 };
 
-/* Two entries: addresses that share a set do not drive each other out at once. */
-struct csink_row_set {
-	struct csink_row_entry way[2];
+/*
+ * Two tables of 256 KiB each, whose pages are touched as rows are made: return addresses, of which a block of 16 bytes
+ * of code has seldom two, so that code close together has rows close together; and interrupted instructions, any of
+ * which may come. An entry's neighbour in the same 32 bytes takes what it drives out.
+ */
+#define CSINK_ROW_TABLE_BYTES (256UL << 10)
+#define CSINK_ROW_NEIGHBOUR sizeof(struct csink_row_entry)
+
+struct csink_row_cache {
+	char *callers, *leaves;
 };
-
-/* 512 KiB of address space; pages are touched as rows are made. */
-#define CSINK_ROW_SETS 16384
-
-extern struct csink_row_set *csink_row_sets __attribute__((visibility("hidden")));
+extern struct csink_row_cache csink_rows __attribute__((visibility("hidden")));
 
 /** Map the cache. Returns 0 or -errno. Context: init. */
 int csink_rows_init(void);
 
-/* User addresses have 48 bits at most; a generation that comes round after 32768 changes meets entries as old as that.
+#if defined(__x86_64__)
+enum { CSINK_ROW_CALLER_SHIFT = 0, CSINK_ROW_LEAF_SHIFT = 4 };
+#elif defined(__aarch64__)
+enum { CSINK_ROW_CALLER_SHIFT = 1, CSINK_ROW_LEAF_SHIFT = 2 };
+#endif
+
+static inline uintptr_t csink_row_slot(uintptr_t pc, int shift)
+{
+	return pc << shift & (CSINK_ROW_TABLE_BYTES - sizeof(struct csink_row_entry));
+}
+
+/* What checks are made with in one generation of the module snapshot. Odd, so that rows keep all their bits. */
+static inline uint64_t csink_row_mix(uint32_t generation)
+{
+	return (2 * (uint64_t)generation + 1) * 0x9e3779b97f4a7c15ULL;
+}
+
+/*
+ * Multiplied, any bit of the row changes many of the check: halves of two entries do not fit by chance of similar rows.
+ * No order is needed between the two words: the check tells.
  */
-static inline uint64_t csink_row_key(uintptr_t pc, bool exact, uint64_t generation)
+static inline bool csink_row_get(const char *slot, uintptr_t pc, uint64_t mix, csink_row_t *row)
 {
-	return (uint64_t)pc << 16 | (uint64_t)exact << 15 | (generation & 0x7fff);
-}
+	const struct csink_row_entry *entry = (const struct csink_row_entry *)slot;
 
-/* Any bit of the row changes many of the check: halves of two entries do not fit by chance of similar rows. */
-static inline uint64_t csink_row_check(uint64_t key, csink_row_t row)
-{
-	return key ^ row * 0x9e3779b97f4a7c15ULL;
-}
-
-static inline struct csink_row_set *csink_row_set(struct csink_row_set *sets, uintptr_t pc)
-{
-	return &sets[pc & (CSINK_ROW_SETS - 1)];
-}
-
-/* No order is needed between the words: the check tells. */
-static inline bool csink_row_get(const struct csink_row_entry *entry, uint64_t key, csink_row_t *row)
-{
 	*row = atomic_load_explicit(&entry->row, memory_order_relaxed);
-	return atomic_load_explicit(&entry->check, memory_order_relaxed) == csink_row_check(key, *row);
+	return atomic_load_explicit(&entry->check, memory_order_relaxed) == (pc ^ *row * mix);
 }
 
 /** The row of an address: out of the cache, else compiled and put there. */
-csink_row_t csink_row_find(uintptr_t pc, bool exact, uint32_t generation);
+csink_row_t csink_row_find(uintptr_t pc, bool exact, uint64_t mix);
 
 #endif

@@ -1,15 +1,13 @@
 /*
  * Our own walker: rows from .eh_frame, cached by address (cfi_row.h), a few instructions a frame.
  *
- * walk_fast() is the hot path: it follows rows whose CFA is sp or fp plus an offset as long as they lie within memory
- * known to be the stack, and keeps three registers. Whatever else comes (the innermost frame, with all its registers; a
- * signal frame; code without tables; memory to be checked first) is done by step_row(), one frame at a time, and then
- * the fast path goes on. What rows cannot say needs registers that were not kept: step_complex() walks again from the
- * innermost frame by all rules.
+ * walk_plain() is the hot path: it follows rows whose CFA is sp or fp plus an offset as long as they lie within memory
+ * known to be the stack, and keeps three registers. Whatever else comes (a signal frame; code without tables; an
+ * innermost frame whose CFA is in another register; memory to be checked first) is done by step_row(), one frame at a
+ * time, and then the hot path goes on. What rows cannot say needs registers that were not kept: step_complex() walks
+ * again from the innermost frame by all rules.
  */
-#include <errno.h>
-#include <stdatomic.h>
-#include <string.h>
+#include <stddef.h>
 
 #include "include/internal/base.h"
 #include "preload/sample/cfi_row.h"
@@ -27,7 +25,7 @@ struct walker {
 	uintptr_t pc, sp, fp;
 	bool exact;     /* pc is of an instruction that was about to run, not one to return to */
 	bool innermost; /* all registers are known: those at `context` */
-	uint32_t generation;
+	uint64_t mix;   /* of the module snapshot's generation, for the row cache */
 	struct csink_loader load;
 	/* The innermost frame, or the one that the last signal frame on the way interrupted. */
 	const mcontext_t *context;
@@ -54,8 +52,9 @@ void csink_walk_dwarf_counts(struct csink_walk_dwarf_counts *out)
 
 #if defined(__x86_64__)
 #define STRIP_SIGNATURE(address) (address)
-#define RA_WORDS(row) (-1)
-#define RA_OUTSIDE(row, cfa, low) false
+/* Where rows say that the return address and the frame pointer are saved, from the CFA. */
+#define RA_BYTES(row) (-8)
+#define FP_BYTES(row) csink_row_far(row)
 
 static uint64_t context_reg(const mcontext_t *context, unsigned int reg)
 {
@@ -120,15 +119,19 @@ static bool end_walk(struct walker *w, enum csink_walk_end end)
 	return false;
 }
 
+/* Only such addresses can be returned to. */
+static bool address_plausible(uintptr_t pc)
+{
+	return !((pc - 1) >> ADDRESS_BITS);
+}
+
 /* The walker is at `caller` now. False: the walk ended. */
 static bool add_frame(struct walker *w, uintptr_t caller)
 {
 	struct csink_walk *walk = w->walk;
 
-	if (!caller && !w->exact)
-		return end_walk(w, CSINK_WALK_COMPLETE);
-	if (caller >> ADDRESS_BITS)
-		return end_walk(w, CSINK_WALK_BAD_STACK);
+	if (!w->exact && !address_plausible(caller))
+		return end_walk(w, caller ? CSINK_WALK_BAD_STACK : CSINK_WALK_COMPLETE);
 	if (walk->nr_frames == walk->max_frames)
 		return end_walk(w, CSINK_WALK_DEPTH);
 	walk->frames[walk->nr_frames++] = caller | (w->exact ? CSINK_FRAME_EXACT : 0);
@@ -160,20 +163,14 @@ static bool step_to(struct walker *w, uintptr_t cfa, uint64_t fp, uint64_t ra)
 	return add_frame(w, STRIP_SIGNATURE(ra));
 }
 
-/* By a row whose CFA is known. The frame pointer is saved at a distance from fp_from, or kept. */
-static bool step_saved(struct walker *w, csink_row_t row, uintptr_t cfa, uintptr_t fp_from)
+/* By a row whose CFA is known; fp_at: where the frame pointer is saved, or 0 if it is kept. */
+static bool step_saved(struct walker *w, csink_row_t row, uintptr_t cfa, uintptr_t fp_at)
 {
-	int64_t fp_words = csink_row_fp_words(row), ra_words = RA_WORDS(row);
 	uint64_t fp = w->fp, ra = 0;
 
-	if (ra_words == CSINK_ROW_KEPT) {
-		if (!w->innermost)
-			return end_walk(w, CSINK_WALK_BAD_STACK);
-		ra = context_reg(w->context, CSINK_REG_RA);
-	} else if (!csink_load_word(&w->load, cfa + (uintptr_t)ra_words * 8, &ra)) {
-		return end_walk(w, CSINK_WALK_BAD_STACK);
-	}
-	if (fp_words != CSINK_ROW_KEPT && !csink_load_word(&w->load, fp_from + (uintptr_t)fp_words * 8, &fp))
+	(void)row; /* has no place for the return address where calls push it */
+	if (!csink_load_word(&w->load, cfa + (uintptr_t)RA_BYTES(row), &ra) ||
+	    (fp_at && !csink_load_word(&w->load, fp_at, &fp)))
 		return end_walk(w, CSINK_WALK_BAD_STACK);
 	return step_to(w, cfa, fp, ra);
 }
@@ -266,38 +263,65 @@ __attribute__((noinline)) static bool step_complex(struct walker *w)
 	return add_frame(w, pc);
 }
 
+/* The value of a register in the frame where the walker is. False: it was not kept. */
+static bool frame_reg(const struct walker *w, unsigned int reg, uint64_t *value)
+{
+	if (reg == CSINK_REG_SP || reg == CSINK_REG_FP)
+		*value = reg == CSINK_REG_SP ? w->sp : w->fp;
+	else if (w->innermost)
+		*value = context_reg(w->context, reg);
+	else
+		return false;
+	return true;
+}
+
+/* CFA = register + offset, or what is saved there. */
 static bool step_reg(struct walker *w, csink_row_t row)
 {
 	enum csink_row_kind kind = csink_row_kind(row);
-	unsigned int reg = csink_row_reg(row);
-	uint64_t cfa;
+	uint64_t cfa, fp_at = 0;
 
-	if (w->innermost)
-		cfa = context_reg(w->context, reg);
-	else if (reg == CSINK_REG_SP || reg == CSINK_REG_FP)
-		cfa = reg == CSINK_REG_SP ? w->sp : w->fp;
-	else
+	if (!frame_reg(w, csink_row_reg(row), &cfa))
 		return step_complex(w);
 	cfa += (uint64_t)csink_row_cfa_offset(row);
-	if (kind == CSINK_ROW_DEREF || kind == CSINK_ROW_DEREF_FPX) {
+	if (kind >= CSINK_ROW_DEREF) {
 		if (!csink_load_word(&w->load, cfa, &cfa))
 			return end_walk(w, CSINK_WALK_BAD_STACK);
-		cfa += (uint64_t)csink_row_ra_words(row) * 8;
+		cfa += (uint64_t)csink_row_near(row) * 8;
 	}
-	return step_saved(w, row, cfa, kind == CSINK_ROW_REG || kind == CSINK_ROW_DEREF ? cfa : w->fp);
+	if (kind == CSINK_ROW_REG_SAVED || kind == CSINK_ROW_DEREF_SAVED)
+		fp_at = cfa + (uint64_t)FP_BYTES(row);
+	if (kind == CSINK_ROW_REG_FPX || kind == CSINK_ROW_DEREF_FPX)
+		fp_at = w->fp + (uint64_t)csink_row_far(row);
+	return step_saved(w, row, cfa, fp_at);
 }
 
-static bool step_row(struct walker *w, csink_row_t row)
+/* The return address is in its register still, where calls do not push it. */
+static bool step_leaf(struct walker *w, csink_row_t row)
+{
+	uint64_t cfa;
+
+	if (!w->innermost || !frame_reg(w, csink_row_reg(row), &cfa))
+		return end_walk(w, CSINK_WALK_BAD_STACK);
+	return step_to(w, cfa + (uint64_t)csink_row_cfa_offset(row), w->fp, context_reg(w->context, CSINK_REG_RA));
+}
+
+/* One frame, whatever it is; where the walker is must have this row. False: the walk ended. */
+__attribute__((noinline)) static bool step_row(struct walker *w, csink_row_t row)
 {
 	enum csink_row_kind kind = csink_row_kind(row);
 	uintptr_t cfa;
 
 	switch (kind) {
 	case CSINK_ROW_REG:
-	case CSINK_ROW_DEREF:
+	case CSINK_ROW_REG_SAVED:
 	case CSINK_ROW_REG_FPX:
+	case CSINK_ROW_DEREF:
+	case CSINK_ROW_DEREF_SAVED:
 	case CSINK_ROW_DEREF_FPX:
 		return step_reg(w, row);
+	case CSINK_ROW_LEAF:
+		return step_leaf(w, row);
 	case CSINK_ROW_SIGNAL:
 		return step_signal(w);
 	case CSINK_ROW_END:
@@ -308,81 +332,112 @@ static bool step_row(struct walker *w, csink_row_t row)
 		return step_complex(w);
 	default:
 		cfa = (kind & CSINK_ROW_BASE_FP ? w->fp : w->sp) + (uintptr_t)csink_row_cfa_offset(row);
-		return step_saved(w, row, cfa, cfa);
+		return step_saved(w, row, cfa, kind & CSINK_ROW_SAVED ? cfa + (uintptr_t)FP_BYTES(row) : 0);
 	}
 }
 
 /* ---- the walk -----------------------------------------------------------------------------------------------------
  */
 
-/* All that is left of a frame is a return address: no row, and no way to go on from there. */
-static bool address_plausible(uintptr_t pc)
+/* How many frames ahead rows are fetched; the last so many of the buffer are left to step_row(). */
+enum { AHEAD = 8 };
+
+static inline void prefetch_row(const char *callers, uint64_t frame)
 {
-	return !((pc - 1) >> ADDRESS_BITS);
+	__builtin_prefetch(callers + csink_row_slot(frame, CSINK_ROW_CALLER_SHIFT));
 }
 
 /*
- * Follow plain rows while they are in the first way of the cache and stay within checked memory. Leaves the walker at
- * the first frame that needs more, with its row if that was found: step_row() judges what it means. In: a return
- * address; sp in [load.low, load.high].
+ * The hot path: follow plain rows while the cache has them and they stay within checked memory. Leaves the walker at
+ * the first frame that needs more. True: *found is its row.
+ *
+ * The buffer for frames still has those of the last walk, which most likely were about the same: their rows are fetched
+ * ahead of their use, since each row must be there before the next frame's address is known.
  */
-static bool walk_fast(struct walker *w, csink_row_t *found)
+static bool walk_plain(struct walker *w, csink_row_t *found)
 {
-	uint64_t *frames = w->walk->frames + w->walk->nr_frames, *end = w->walk->frames + w->walk->max_frames;
+	uint64_t *first = w->walk->frames + w->walk->nr_frames, *frames = first;
+	uint64_t *end = w->walk->frames + CSINK_MAX(w->walk->max_frames, (uint32_t)AHEAD) - AHEAD;
 	uintptr_t pc = w->pc, sp = w->sp, fp = w->fp, low = w->load.low, high = w->load.high;
-	struct csink_row_set *sets = csink_row_sets;
-	uint64_t generation = w->generation;
+	const char *callers = csink_rows.callers;
+	const char *slot = w->exact ? csink_rows.leaves + csink_row_slot(pc, CSINK_ROW_LEAF_SHIFT)
+				    : callers + csink_row_slot(pc, CSINK_ROW_CALLER_SHIFT);
+	uint64_t mix = w->mix;
 	bool hit;
 
+	for (int i = 0; i < AHEAD && first < end; i++)
+		prefetch_row(callers, first[i]);
 	for (;;) {
-		uintptr_t cfa, fp_at, caller;
+		uintptr_t cfa, fp_at;
 		csink_row_t row;
 		uint64_t saved;
 
-		hit = csink_row_get(&csink_row_set(sets, pc)->way[0], csink_row_key(pc, false, generation), &row);
+		hit = csink_row_get(slot, pc, mix, &row);
+		if (CSINK_UNLIKELY(!hit)) {
+			hit = csink_row_get((const char *)((uintptr_t)slot ^ CSINK_ROW_NEIGHBOUR), pc, mix, &row);
+			if (!hit)
+				break;
+		}
 		*found = row;
-		if (CSINK_UNLIKELY(!hit) || CSINK_UNLIKELY(csink_row_kind(row) >= CSINK_ROW_NR_FAST))
+		if (CSINK_UNLIKELY(csink_row_kind(row) >= CSINK_ROW_NR_PLAIN))
 			break;
 		cfa = (row & CSINK_ROW_BASE_FP ? fp : sp) + (uintptr_t)csink_row_cfa_offset(row);
-		fp_at = cfa + (uintptr_t)(row & CSINK_ROW_SAVED ? csink_row_fp_words(row) : RA_WORDS(row)) * 8;
-		if (CSINK_UNLIKELY(cfa < sp + 8) || CSINK_UNLIKELY(cfa > high) ||
-		    CSINK_UNLIKELY(fp_at - low >= cfa - low) || CSINK_UNLIKELY(RA_OUTSIDE(row, cfa, low)) ||
-		    CSINK_UNLIKELY(frames == end))
+		fp_at = cfa + (uintptr_t)FP_BYTES(row);
+		if (CSINK_UNLIKELY(cfa < sp + 8) || CSINK_UNLIKELY(cfa > high) || CSINK_UNLIKELY(fp_at < low) ||
+		    CSINK_UNLIKELY(cfa + (uintptr_t)RA_BYTES(row) < low) || CSINK_UNLIKELY(frames >= end))
 			break;
-		caller = STRIP_SIGNATURE(*(const uint64_t *)(cfa + (uintptr_t)RA_WORDS(row) * 8));
+		prefetch_row(callers, frames[AHEAD]);
+		pc = STRIP_SIGNATURE(*(const uint64_t *)(cfa + (uintptr_t)RA_BYTES(row)));
 		saved = *(const uint64_t *)fp_at;
-		if (CSINK_UNLIKELY(!address_plausible(caller))) /* step_row() will say why */
-			break;
 		fp = row & CSINK_ROW_SAVED ? saved : fp;
 		sp = cfa;
-		*frames++ = pc = caller;
+		*frames++ = pc;
+		slot = callers + csink_row_slot(pc, CSINK_ROW_CALLER_SHIFT);
 	}
 	w->pc = pc;
 	w->sp = sp;
 	w->fp = fp;
+	if (frames != first)
+		w->exact = w->innermost = false;
 	w->walk->nr_frames = (uint32_t)(frames - w->walk->frames);
 	return hit;
 }
 
-/* The row of where the walker is, after as many plain frames as there are. */
-static csink_row_t next_row(struct walker *w)
+/* A return address for which there was no row, because it is none: take it back. */
+static bool pc_is_bad(struct walker *w)
 {
-	csink_row_t row;
+	struct csink_walk *walk = w->walk;
 
-	if (!w->exact && w->sp >= w->load.low && w->sp <= w->load.high && walk_fast(w, &row))
-		return row;
-	return csink_row_find(w->pc, w->exact, w->generation);
+	if (w->exact || address_plausible(w->pc))
+		return false;
+	walk->nr_frames--;
+	walk->end = w->pc ? CSINK_WALK_BAD_STACK : CSINK_WALK_COMPLETE;
+	return true;
 }
 
 void csink_walk_dwarf(struct csink_walk *walk, const ucontext_t *uc)
 {
-	struct walker w = {.walk = walk, .generation = csink_modules_generation()};
+	struct walker w;
+	csink_row_t row;
 
 	walk->nr_frames = 0;
+	w.walk = walk;
+	w.mix = csink_row_mix(csink_modules_generation());
+	w.beyond_rows = false;
 	start_at(&w, &uc->uc_mcontext);
-	while (step_row(&w, next_row(&w)))
-		;
-	if (w.beyond_rows && walk->end != CSINK_WALK_DEPTH && csink_libunwind_ready()) {
+	do {
+		bool found = w.sp >= w.load.low && w.sp <= w.load.high && walk_plain(&w, &row);
+
+		if (found && row == CSINK_ROW_END) {
+			walk->end = CSINK_WALK_COMPLETE;
+			return;
+		}
+		if (!found && pc_is_bad(&w))
+			return;
+		if (!found)
+			row = csink_row_find(w.pc, w.exact, w.mix);
+	} while (step_row(&w, row));
+	if (w.beyond_rows && csink_libunwind_ready()) {
 		count(&counts.libunwind_walks);
 		csink_walk_libunwind(walk, uc);
 	}

@@ -15,6 +15,9 @@
 typedef unsigned long deep_fn_t(unsigned long x, unsigned int last, unsigned int work);
 static deep_fn_t *const deep_fn[DEEP_MAX];
 
+/* If set, the last function calls it before it works. */
+static unsigned long (*deep_leaf)(unsigned long x);
+
 /* A call-free stretch of work; inlined into each function. */
 static inline __attribute__((always_inline)) unsigned long deep_work(unsigned long x, unsigned int rounds)
 {
@@ -32,7 +35,7 @@ static inline __attribute__((always_inline)) unsigned long deep_work(unsigned lo
 	if (DEEP_NR(id) < last && DEEP_NR(id) + 1 < DEEP_MAX)                                                          \
 		r = deep_fn[DEEP_NR(id) + 1 < DEEP_MAX ? DEEP_NR(id) + 1 : 0](x + a, last, work);                      \
 	else                                                                                                           \
-		r = deep_work(x + b, work);                                                                            \
+		r = deep_work((deep_leaf ? deep_leaf(x) : x) + b, work);                                               \
 	return deep_work(r + a * b + c, work / 16) + x;
 
 #define DEEP_PLAIN(id)                                                                                                 \
@@ -69,6 +72,14 @@ static inline __attribute__((always_inline)) unsigned long deep_work(unsigned lo
 		x += room[x % 8] + (unsigned long)more[x % 16];                                                        \
 		DEEP_BODY(id)                                                                                          \
 	}
+
+/* Without these two, all frames are of the plain kind that most code has. */
+#ifdef DEEP_UNIFORM
+#undef DEEP_ALLOCA
+#undef DEEP_ALIGNED
+#define DEEP_ALLOCA DEEP_PLAIN
+#define DEEP_ALIGNED DEEP_ARRAY
+#endif
 
 #define DEEP_TEN(t)                                                                                                    \
 	DEEP_PLAIN(1##t##0)                                                                                            \

@@ -45,7 +45,7 @@ static int truth_nr(uintptr_t pc)
 }
 
 /* 1: the walk is what it must be; 0: it is not; -1: the program was elsewhere. */
-static int truth_judge(const struct csink_walk *walk, uintptr_t pc)
+__attribute__((unused)) static int truth_judge(const struct csink_walk *walk, uintptr_t pc)
 {
 	int nr = truth_nr(pc);
 
