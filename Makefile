@@ -139,6 +139,7 @@ UNIT_TESTS := \
 
 # tests/cli/NAME.t, each a TAP script; they see BUILD (the tree) in the environment.
 CLI_TESTS := \
+	relay \
 	demo \
 	install \
 	programs \
@@ -148,6 +149,10 @@ CLI_TESTS := \
 
 # tests/targets/NAME.c, .cc or .rs: programs that are profiled.
 TARGETS := \
+	deny_perf \
+	siglog \
+	static_spin \
+	terminal \
 	burn \
 	crash \
 	exec_chain \
@@ -249,6 +254,11 @@ $(B)/tests/unit/test_%: tests/unit/test_%.c tests/unit/tap.h $(B)/libtested.a
 $(B)/tests/targets/%: tests/targets/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(TARGET_CFLAGS) -D_GNU_SOURCE -MMD -MP -MF $@.d -o $@ $< -lpthread -lm -ldl
+
+# Nothing can be injected into these.
+$(B)/tests/targets/static_%: tests/targets/static_%.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(TARGET_CFLAGS) -static -D_GNU_SOURCE -MMD -MP -MF $@.d -o $@ $<
 
 $(B)/tests/targets/%: tests/targets/%.cc
 	@mkdir -p $(@D)

@@ -1,0 +1,173 @@
+#!/bin/bash
+# Signals: what reaches the launcher reaches the command, once; stopping and continuing; job control on a terminal.
+. "$(dirname "$0")/lib.sh"
+
+set -m # each job in a group of its own, with signals as a login shell leaves them
+
+# start_siglog NAME [OPTION...]: a command that writes down its signals, under the launcher; sets launcher and command.
+start_siglog() {
+	local log=$1
+	shift
+	mkfifo "$log.in"
+	countersink -q -o "$log.pb.gz" "$@" -- "$TARGETS/siglog" <"$log.in" >"$log" 2>"$log.err" &
+	launcher=$!
+	exec 9>"$log.in"
+	wait_until 20 grep -q ready "$log" || diag "siglog does not start: $(cat "$log" "$log.err")"
+	command=$(sed -n 's/^ready //p' "$log")
+}
+
+# stop_siglog NAME STATUS: let it end, and see that its status comes back.
+stop_siglog() {
+	echo "exit $2" >&9
+	exec 9>&-
+	wait "$launcher"
+	is $? "$2" "$1: the command's own status comes back"
+}
+
+state_of() {
+	sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$1/status"
+}
+is_stopped() {
+	[ "$(state_of "$1")" = T ]
+}
+is_awake() {
+	[ "$(state_of "$1")" != T ]
+}
+
+# ---- one by one
+start_siglog each
+for name in INT TERM HUP QUIT USR1 USR2 WINCH CONT ALRM RTMIN; do
+	log_name=$name
+	[ $name = RTMIN ] && log_name=RT
+	kill -$name "$launcher"
+	wait_until 20 grep -q "^$log_name$" each
+	tap_point $((! $?)) "$name is handed on to the command"
+done
+is "$(sort each | uniq -d)" "" "each of them arrived once"
+ok "the launcher survived them" kill -0 "$launcher"
+stop_siglog each 41
+ok "and wrote the profile" test -s each.pb.gz
+
+# ---- stop and continue
+start_siglog stop
+kill -TSTP "$launcher"
+ok "TSTP to the launcher stops the command" wait_until 20 is_stopped "$command"
+ok "and the launcher with it" wait_until 20 is_stopped "$launcher"
+kill -CONT "$launcher"
+ok "CONT to the launcher wakes it" wait_until 20 is_awake "$launcher"
+ok "and the command with it" wait_until 20 is_awake "$command"
+wait_until 20 grep -q CONT stop
+is "$(grep -c CONT stop)" 1 "which saw CONT once"
+stop_siglog stop 0
+
+# ---- a whole group at once, as `kill %1` does it
+start_siglog group
+kill -TSTP -- "-$launcher"
+wait_until 20 is_stopped "$launcher"
+ok "TSTP to the group stops both" wait_until 20 is_stopped "$command"
+kill -CONT -- "-$launcher"
+ok "CONT to the group wakes the launcher" wait_until 20 is_awake "$launcher"
+ok "and the command" wait_until 20 is_awake "$command"
+stop_siglog group 0
+
+# ---- signals that the command sends itself
+setsid -w countersink -q -- sh -c 'trap "echo once" USR1; kill -USR1 0; exit 5' >own 2>/dev/null
+is $? 5 "the launcher is not hurt by a signal that the command sends to its group"
+is "$(cat own)" once "which arrives once"
+countersink -q -- sh -c 'kill -TERM $PPID; exit 6' 2>/dev/null
+is $? 6 "a TERM from the command to the launcher does not come back"
+
+# ---- endings by a signal
+for name in TERM KILL INT HUP USR1 SEGV; do
+	number=$(kill -l $name)
+	countersink -q -- sh -c "kill -$name \$\$" 2>err
+	is $? $((128 + number)) "a command that dies of $name gives 128 + $number"
+done
+countersink -q -o dead.pb.gz -- sh -c 'kill -KILL $$' 2>err
+ok "the profile of a killed command is there" test -s dead.pb.gz
+
+mkfifo die.in
+countersink -q -- "$TARGETS/siglog" 15 <die.in >die 2>&1 &
+launcher=$!
+exec 9>die.in
+wait_until 20 grep -q ready die
+kill -TERM "$launcher"
+wait "$launcher"
+is $? 143 "TERM to the launcher ends a command that does not catch it: 143"
+exec 9>&-
+
+# ---- what was inherited
+countersink -q -- grep '^SigIgn\|^SigBlk' /proc/self/status >with
+grep '^SigIgn\|^SigBlk' /proc/self/status >without
+is "$(cat with)" "$(cat without)" "ignored and blocked signals are as without us"
+perl -e '$SIG{HUP} = $SIG{CHLD} = "IGNORE"; exec @ARGV' countersink -q -- grep '^SigIgn' /proc/self/status >with
+perl -e '$SIG{HUP} = $SIG{CHLD} = "IGNORE"; exec @ARGV' grep '^SigIgn' /proc/self/status >without
+is "$(cat with)" "$(cat without)" "ignored HUP and CHLD are kept"
+perl -e '$SIG{CHLD} = "IGNORE"; exec @ARGV' countersink -q -- sh -c 'exit 9'
+is $? 9 "the status is known although CHLD was ignored"
+perl -MPOSIX -e 'sigprocmask(SIG_BLOCK, POSIX::SigSet->new(SIGUSR1, SIGTERM)); exec @ARGV' \
+	countersink -q -- grep '^SigBlk' /proc/self/status >with
+perl -MPOSIX -e 'sigprocmask(SIG_BLOCK, POSIX::SigSet->new(SIGUSR1, SIGTERM)); exec @ARGV' \
+	grep '^SigBlk' /proc/self/status >without
+is "$(cat with)" "$(cat without)" "a blocked signal stays blocked"
+mkfifo nohup.in
+nohup countersink -q -- "$TARGETS/siglog" 1 <nohup.in >nohup 2>/dev/null &
+launcher=$!
+exec 9>nohup.in
+wait_until 20 grep -q ready nohup
+kill -HUP "$launcher"
+echo "exit 12" >&9
+exec 9>&-
+wait "$launcher"
+is $? 12 "under nohup, HUP ends neither launcher nor command"
+
+# ---- on a terminal
+"$TARGETS/terminal" countersink -q -- "$TARGETS/siglog" >tty <<'END'
+expect ready
+send \x03
+expect INT
+send \x1c
+expect QUIT
+size 50
+expect WINCH
+send exit 7\n
+END
+is $? 7 "on a terminal: the command reads its input and ends with its status"
+tr -d '\r' <tty >tty.lines
+is "$(grep -c 'INT$' tty.lines) $(grep -c 'QUIT$' tty.lines) $(grep -c WINCH tty.lines)" "1 1 1" \
+	"^C, ^\\ and a new window size arrive once each"
+
+"$TARGETS/terminal" countersink -q -- sh -c 'echo ready; exec sleep 1000' >tty <<'END'
+expect ready
+send \x03
+END
+is $? 130 "^C ends a command that does not catch it: 130"
+
+"$TARGETS/terminal" env PS1='prompt> ' bash --norc -i >tty 2>&1 <<END
+expect prompt>
+send countersink -q -- "$TARGETS/siglog"\n
+expect ready
+send \x1a
+expect Stopped
+expect prompt>
+send jobs; echo asked\n
+expect Stopped
+expect asked
+send fg\n
+expect CONT
+send exit 23\n
+expect prompt>
+send echo status=\$?\n
+expect status=23
+send countersink -q -- sleep 1000 &\n
+expect prompt>
+send jobs\n
+expect Running
+send kill %1; wait %1; echo killed=\$?\n
+expect killed=143
+expect prompt>
+send exit 0\n
+END
+is $? 0 "bash: ^Z stops the job, jobs shows it, fg brings it back, its status is seen" || diag "$(cat tty)"
+
+done_testing
