@@ -127,6 +127,8 @@ LAUNCHER_SRCS := \
 # tests/unit/test_NAME.c, each a TAP program.
 UNIT_TESTS := \
 	recording \
+	pprof \
+	symbols \
 	event \
 	event_generic \
 	explain \
@@ -149,6 +151,7 @@ CLI_TESTS := \
 
 # tests/targets/NAME.c, .cc or .rs: programs that are profiled.
 TARGETS := \
+	inlines \
 	deny_perf \
 	siglog \
 	static_spin \
@@ -176,6 +179,7 @@ BENCHES := \
 	frames \
 	measure \
 	threadcost \
+	walk_bench \
 
 PUBLIC_HEADERS := $(wildcard include/countersink.h include/countersink/*.h)
 MAN_PAGES := $(wildcard launcher/man/*.1)
@@ -267,6 +271,12 @@ $(B)/tests/targets/%: tests/targets/%.cc
 $(B)/tests/targets/%: tests/targets/%.rs
 	@mkdir -p $(@D)
 	$(RUSTC) --edition 2021 -O -g -C force-frame-pointers=no -C symbol-mangling-version=v0 -o $@ $<
+
+# Measures what is in the library, from inside.
+$(B)/tests/bench/walk_bench: tests/bench/walk_bench.c $(B)/libtested.a
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) -MMD -MP -MF $@.d $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(B)/libtested.a \
+		$(LAUNCHER_LIBS) $(LIB_LIBS)
 
 $(B)/tests/bench/%: tests/bench/%.c
 	@mkdir -p $(@D)

@@ -33,6 +33,7 @@ struct choice {
 	/* The last start of any function symbol at or before the address: sized or, if there is no size, a candidate.
 	 */
 	uint64_t last_start;
+	uint64_t last_end;     /* of the section of a symbol without size */
 	const char *last_name; /* of a symbol without size */
 	bool last_is_sized;
 };
@@ -109,6 +110,14 @@ static void offer_sized(const struct csink_batch *batch, struct choice *choices,
 	}
 }
 
+static uint64_t section_end(Elf *elf, uint32_t index)
+{
+	Elf_Scn *scn = elf_getscn(elf, index);
+	GElf_Shdr shdr;
+
+	return scn && gelf_getshdr(scn, &shdr) ? shdr.sh_addr + shdr.sh_size : 0;
+}
+
 static void offer(const struct csink_batch *batch, struct choice *choices, Elf *elf, uint32_t strndx,
 		  const GElf_Sym *sym)
 {
@@ -131,6 +140,7 @@ static void offer(const struct csink_batch *batch, struct choice *choices, Elf *
 	if (!sym->st_size && (!name || is_mark(sym, name)))
 		return;
 	choice->last_start = sym->st_value;
+	choice->last_end = sym->st_size ? 0 : section_end(elf, sym->st_shndx);
 	choice->last_is_sized = sym->st_size != 0;
 	choice->last_name = name;
 }
@@ -162,7 +172,7 @@ static void settle(struct csink_batch *batch, struct choice *choices)
 		choice = &choices[i];
 		if (choice->last_name || choice->last_is_sized)
 			last = choice;
-		if (!choice->name && last && !last->last_is_sized) {
+		if (!choice->name && last && !last->last_is_sized && batch->wants[i].address < last->last_end) {
 			choice->name = last->last_name;
 			choice->sym.st_value = last->last_start;
 		}
