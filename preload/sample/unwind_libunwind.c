@@ -89,6 +89,28 @@ static void *answer_null(void)
 	return NULL;
 }
 
+struct filter {
+	int (*callback)(struct dl_phdr_info *info, size_t size, void *data);
+	void *data;
+};
+
+/* The snapshot may be older than the unloading of what it names, and libunwind will read the object's headers. */
+static int filter_module(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct filter *filter = data;
+
+	if (!csink_readable((uintptr_t)info->dlpi_phdr, info->dlpi_phnum * sizeof(*info->dlpi_phdr)))
+		return 0;
+	return filter->callback(info, size, filter->data);
+}
+
+static int iterate_modules(int (*callback)(struct dl_phdr_info *info, size_t size, void *data), void *data)
+{
+	struct filter filter = {callback, data};
+
+	return csink_modules_iterate(filter_module, &filter);
+}
+
 /* Its assertions must end our walk, not the program. */
 static void answer_abort(void)
 {
@@ -100,7 +122,7 @@ static void answer_abort(void)
 		name, (void *)(function)                                                                               \
 	}
 static const struct csink_got_route routes[] = {
-	ROUTE("dl_iterate_phdr", csink_modules_iterate),
+	ROUTE("dl_iterate_phdr", iterate_modules),
 	ROUTE("sigprocmask", answer_zero),
 	ROUTE("pthread_sigmask", answer_zero),
 	ROUTE("pthread_mutex_lock", answer_zero),

@@ -6,7 +6,7 @@
  * the caches. Only walks from the innermost of the known functions count, so that the depth is what the table says.
  */
 #define DEEP_UNIFORM
-#include "preload/sample/unwind.h"
+#include "tests/unit/walk_setup.h"
 #include "tests/unit/walk_truth.h"
 
 #include <dlfcn.h>
@@ -187,7 +187,6 @@ int main(int argc, char **argv)
 {
 	static const int depths[] = {10, 30, 100};
 	struct sigaction action = {.sa_sigaction = on_sample, .sa_flags = SA_SIGINFO | SA_RESTART};
-	extern void *__libc_stack_end;
 	void *libunwind = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
 	double tick = ns_per_tick();
 
@@ -197,10 +196,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "walk_bench: libunwind.so.8 is needed to compare with: %s\n", dlerror());
 		return 1;
 	}
-	run.stack.high = (uintptr_t)__libc_stack_end;
-	run.stack.low = run.stack.high - (1UL << 20);
+	run.stack = setup_stack();
 	truth_init();
-	if (csink_walk_dwarf_init())
+	if (setup_modules() || csink_walk_dwarf_init())
 		return 1;
 	sigfillset(&action.sa_mask);
 	sigaction(SIGPROF, &action, NULL);

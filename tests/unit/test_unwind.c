@@ -1,6 +1,7 @@
 /* Walkers against a known truth: 10, 30 and 100 frames without frame pointers, interrupted at any instruction. */
 #include "preload/sample/unwind.h"
 #include "tests/unit/tap.h"
+#include "tests/unit/walk_setup.h"
 #include "tests/unit/walk_truth.h"
 
 #include <dlfcn.h>
@@ -89,15 +90,6 @@ static void check_walker(walker_t *walker, const char *name, unsigned int depth,
 	is_num(run.errno_changed, 0, "errno is kept");
 }
 
-/* The handler's stack is the thread's: its upper bound is main's frame or above. */
-static void find_stack(void)
-{
-	extern void *__libc_stack_end;
-
-	run.stack.high = (uintptr_t)__libc_stack_end;
-	run.stack.low = run.stack.high - (1UL << 20);
-}
-
 int main(void)
 {
 	static const unsigned int depths[] = {10, 30, 100}, works[] = {16, 2000};
@@ -106,10 +98,13 @@ int main(void)
 
 	sigfillset(&action.sa_mask);
 	sigaction(SIGPROF, &action, NULL);
-	find_stack();
+	run.stack = setup_stack();
+	is_num(setup_modules(), 0, "a module snapshot is there");
 	truth_init();
-	if (!is_num(csink_libunwind_init(reason), 0, "libunwind is ready"))
+	if (!is_num(csink_libunwind_init(reason), 0, "libunwind is ready")) {
 		printf("# %s\n", reason);
+		return done();
+	}
 	is_num(csink_walk_dwarf_init(), 0, "our own walker is ready");
 	for (int w = 0; w < 2; w++)
 		for (int d = 0; d < 3; d++) {
