@@ -141,6 +141,7 @@ UNIT_TESTS := \
 
 # tests/cli/NAME.t, each a TAP script; they see BUILD (the tree) in the environment.
 CLI_TESTS := \
+	events \
 	relay \
 	demo \
 	install \

@@ -61,6 +61,7 @@ static int print_event(struct listing *listing, const struct csink_catalog_event
 		snprintf(mark, sizeof(mark), "no [%u]", reason_number(listing, &event->why));
 		break;
 	case CSINK_CATALOG_TEMPLATE:
+	case CSINK_CATALOG_UNTRIED:
 		snprintf(mark, sizeof(mark), "?");
 		break;
 	}
@@ -71,7 +72,7 @@ static int print_event(struct listing *listing, const struct csink_catalog_event
 
 static int write_event(struct listing *listing, const struct csink_catalog_event *event)
 {
-	static const char *const states[] = {"yes", "user-only", "no", "template"};
+	static const char *const states[] = {"yes", "user-only", "no", "template", "untried"};
 	bool refused = event->state == CSINK_CATALOG_REFUSED || event->state == CSINK_CATALOG_USER_ONLY;
 	struct csink_json *json = &listing->writer;
 
@@ -104,6 +105,8 @@ static void print_summary(const struct listing *listing, const struct csink_cata
 	for (uint32_t i = 0; i < listing->nr_reasons; i++)
 		printf("[%u] %s\n", i + 1, listing->reasons[i]);
 	printf("\n%u of %u events open here.", summary->nr_usable, summary->nr_events);
+	if (summary->nr_untried)
+		printf(" %u were not tried, for it takes long: name fewer.", summary->nr_untried);
 	if (summary->nr_tracepoints || summary->nr_unit_masks)
 		printf(" Not listed without a pattern: %u tracepoints (say 'sched:*') and %u unit masks.",
 		       summary->nr_tracepoints, summary->nr_unit_masks);

@@ -14,6 +14,7 @@
 #include "preload/counters/sysfs.h"
 
 #define DEVICES "/sys/bus/event_source/devices"
+#define MAX_TRIED_TRACEPOINTS 32
 
 struct catalog {
 	const struct csink_catalog_query *query;
@@ -21,14 +22,18 @@ struct catalog {
 	void *cookie;
 	struct csink_catalog_summary *summary;
 	char pfm_name[160]; /* the event whose unit masks follow */
+	uint32_t nr_tried;  /* tracepoints */
 };
 
 static bool matches(const struct csink_catalog_query *query, const char *name)
 {
+	const char *own = strstr(name, "::"); /* libpfm4's PMU stands before it */
+
 	if (!query->pattern)
 		return true;
 	if (strpbrk(query->pattern, "*?["))
-		return !fnmatch(query->pattern, name, FNM_CASEFOLD);
+		return !fnmatch(query->pattern, name, FNM_CASEFOLD) ||
+		       (own && !fnmatch(query->pattern, own + 2, FNM_CASEFOLD));
 	return strcasestr(name, query->pattern) != NULL;
 }
 
@@ -60,10 +65,11 @@ static void try_open(const struct csink_event_spec *parsed, struct csink_catalog
 			event->state = CSINK_CATALOG_USER_ONLY;
 		else
 			csink_explain_open(&call, -fd, &event->why, 1);
-		/* "Leave the kernel out" is no remedy where that fails as well; but then the first word was the truer.
-		 */
-		if (event->why.cause == CSINK_CAUSE_UNSUPPORTED && !strcmp(event->why.field, "exclude_kernel"))
+		/* Leaving the kernel out is no remedy where that is refused as well. */
+		if (event->why.cause == CSINK_CAUSE_UNSUPPORTED && !strcmp(event->why.field, "exclude_kernel")) {
+			memcpy(first.remedy, event->why.remedy, sizeof(first.remedy));
 			event->why = first;
+		}
 	}
 	if (fd >= 0)
 		close(fd);
@@ -79,8 +85,11 @@ static int list_event(struct catalog *catalog, const char *source, const char *n
 	if (!matches(catalog->query, name))
 		return 0;
 	if (csink_events_parse(name, &spec, 1, &err) == 1) {
-		try_open(&spec, &event);
-	} else if (err.err == -EINVAL && strchr(name, '/')) {
+		if (spec.attr.type == PERF_TYPE_TRACEPOINT && catalog->nr_tried++ >= MAX_TRIED_TRACEPOINTS)
+			event.state = CSINK_CATALOG_UNTRIED;
+		else
+			try_open(&spec, &event);
+	} else if (err.err == -EINVAL) {
 		event.state = CSINK_CATALOG_TEMPLATE;
 	} else {
 		event.state = CSINK_CATALOG_REFUSED;
@@ -90,6 +99,7 @@ static int list_event(struct catalog *catalog, const char *source, const char *n
 	}
 	catalog->summary->nr_events++;
 	catalog->summary->nr_usable += event.state <= CSINK_CATALOG_USER_ONLY;
+	catalog->summary->nr_untried += event.state == CSINK_CATALOG_UNTRIED;
 	if (catalog->query->usable && event.state > CSINK_CATALOG_USER_ONLY)
 		return 0;
 	return catalog->visit(catalog->cookie, &event);

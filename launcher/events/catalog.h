@@ -15,7 +15,8 @@ enum csink_catalog_state {
 	CSINK_CATALOG_OPENS,
 	CSINK_CATALOG_USER_ONLY, /* opens if the kernel is left out (:u) */
 	CSINK_CATALOG_REFUSED,   /* why says why */
-	CSINK_CATALOG_TEMPLATE,  /* has fields to be filled in, so it was not tried */
+	CSINK_CATALOG_TEMPLATE,  /* has fields or unit masks to be filled in, so it was not tried */
+	CSINK_CATALOG_UNTRIED,   /* one of too many tracepoints: closing each takes the kernel some 30 ms */
 };
 
 struct csink_catalog_event {
@@ -35,7 +36,8 @@ struct csink_catalog_query {
 struct csink_catalog_summary {
 	uint32_t nr_events, nr_usable;          /* of those that match */
 	uint32_t nr_tracepoints, nr_unit_masks; /* left out where there is no pattern: they are too many */
-	char tracepoints_why[200];              /* why there are none, or "" */
+	uint32_t nr_untried;
+	char tracepoints_why[200]; /* why there are none, or "" */
 	char libpfm4_why[200];
 };
 
