@@ -306,7 +306,8 @@ bench: all $(BENCH_BINS) ## measure beside perf and gperftools (BENCH_RUNS=N to 
 	@BUILD=$(CURDIR)/$(B) tests/bench/run
 
 demo: all ## profile a pipeline of real programs and print the report
-	$(B)/bin/countersink -o $(B)/demo.pb.gz -- scripts/demo-work $(B)/demo.xz
+	@echo '$$ countersink -o $(B)/demo.pb.gz -- scripts/demo-work $(B)/demo.xz'
+	@$(B)/bin/countersink -o $(B)/demo.pb.gz -- scripts/demo-work $(B)/demo.xz
 	@echo 'The profile is $(B)/demo.pb.gz; see it again: $(B)/bin/countersink report $(B)/demo.pb.gz'
 
 .PHONY: lint
@@ -330,7 +331,10 @@ compile_commands.json: Makefile ## write the compilation database for editors
 .PHONY: install uninstall
 INSTALLED = $(BINDIR)/countersink $(LIBDIR)/libcountersink.so $(PUBLIC_HEADERS:include/%=$(INCLUDEDIR)/%) \
 	$(MAN_PAGES:launcher/man/%=$(MANDIR)/man1/%)
+# The two find each other by their places: ../lib or ../lib64 from the launcher, ../bin from the library.
+LIBDIRS = $(addprefix $(patsubst %/,%,$(dir $(BINDIR))),/lib /lib64)
 install: all ## install under PREFIX (/usr/local), LIBDIR and the like; DESTDIR is put in front
+	@$(if $(filter $(LIBDIR),$(LIBDIRS)),:,echo 'LIBDIR must be one of $(LIBDIRS), beside BINDIR, not $(LIBDIR)' >&2; exit 1)
 	$(INSTALL) -D -m 755 $(B)/bin/countersink $(DESTDIR)$(BINDIR)/countersink
 	$(INSTALL) -D -m 644 $(B)/lib/libcountersink.so $(DESTDIR)$(LIBDIR)/libcountersink.so
 	$(foreach header,$(PUBLIC_HEADERS),$(INSTALL) -D -m 644 $(header) \

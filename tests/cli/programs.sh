@@ -2,8 +2,9 @@
 # and threads, and its sum against the kernel's own accounting. The caller has sourced lib.sh and defines
 #
 #   run_as COMMAND...   run it as this file's user, in this file's circumstances
+#   slack               percent points that shares may lie further off than by chance at 1 kHz; 0 where that holds
 #
-# shellcheck shell=sh disable=SC2154 # lib.sh sets SRC, TMP, TARGETS, COUNTERSINK
+# shellcheck shell=sh disable=SC2154 # lib.sh sets SRC, TMP, TARGETS, COUNTERSINK; the caller slack
 
 mkdir "$TMP/run"
 chmod 777 "$TMP/run"
@@ -13,11 +14,14 @@ cd "$TMP/run" || exit 1
 python=/usr/bin/python3
 [ -x "$python" ] || python=$(command -v python3)
 
-# profile NAME COMMAND...: profiles it; NAME.facts says what is in the profile, NAME.cpu what the kernel accounted.
+profile_options=
+
+# profile NAME COMMAND...: profiles it with $profile_options; NAME.facts says what is in the profile, NAME.cpu what the kernel accounted.
 profile() {
 	profile_name=$1
 	shift
-	run_as "$COUNTERSINK" -o "$profile_name.pb.gz" -- "$TARGETS/rusage" "$profile_name.cpu" "$@" \
+	# shellcheck disable=SC2086 # several options
+	run_as "$COUNTERSINK" $profile_options -o "$profile_name.pb.gz" -- "$TARGETS/rusage" "$profile_name.cpu" "$@" \
 		>"$profile_name.out" 2>"$profile_name.err"
 	is $? 0 "$profile_name: ends as without us" || diag "$(cat "$profile_name.err")"
 	"$SRC/tests/cli/profile_facts" "$profile_name.pb.gz" >"$profile_name.facts" 2>"$profile_name.why" ||
@@ -47,7 +51,9 @@ share() {
 # hot KIND REGEX LOW [HIGH] NAME
 hot() {
 	hot_share=$(share "$1" "$2")
-	if awk -v share="$hot_share" -v low="$3" -v high="${5:+$4}" 'BEGIN { exit !(share >= low && (high == "" || share <= high)) }'; then
+	if awk -v share="$hot_share" -v low="$3" -v high="${5:+$4}" -v slack="$slack" 'BEGIN {
+		exit !(share + slack >= low && (high == "" || share <= high + slack))
+	}'; then
 		tap_point 1 "$profile_name: ${5:-$4}"
 	else
 		tap_point 0 "$profile_name: ${5:-$4}"
@@ -59,9 +65,9 @@ hot() {
 
 programs() {
 	profile burn "$TARGETS/burn" 600
-	hot self '^burn_60$' 57 63 "60 % in the function that has 60 %"
-	hot self '^burn_30$' 27 33 "30 % in the function that has 30 %"
-	hot self '^burn_10$' 8 12 "10 % in the function that has 10 %"
+	hot cum '^burn_60$' 57 63 "60 % in the function that has 60 %"
+	hot cum '^burn_30$' 27 33 "30 % in the function that has 30 %"
+	hot cum '^burn_10$' 8 12 "10 % in the function that has 10 %"
 	hot cum '^main$' 95 "main is the caller of all of it"
 	ok "burn: the sum is the kernel's" sums_up burn
 
@@ -91,18 +97,18 @@ print(sum(inner(2000) for _ in range(9000)))'
 	chmod 644 ./*.c ./*.h
 	profile gcc gcc -O2 -Wall -D_GNU_SOURCE -c forks.c signals.c fdcheck.c exits.c threads8.c sigmask.c
 	ok "gcc: it compiled" test -s forks.o
-	hot label '^(comm|process)=.*cc1' 50 "the compiler proper, a child of gcc, is there"
-	ok "gcc: the assembler, another child, is there" grep -Eq '^label [0-9]+ (comm|process)=as$' gcc.facts
+	hot label '^process=.*cc1' 50 "the compiler proper, a child of gcc, is there"
+	ok "gcc: the assembler, another child, is there" grep -Eq '^label [0-9]+ process=as$' gcc.facts
 	ok "gcc: the sum is the kernel's" sums_up gcc
 
 	profile sh sh -c '"$0"/burn 300 & "$0"/threads8 60; wait' "$TARGETS"
-	hot self '^burn_' 25 "the one in the background is there"
-	hot self '^worker_' 40 "the one in the foreground too"
+	hot cum '^burn_' 25 "the one in the background is there"
+	hot cum '^worker_' 40 "the one in the foreground too"
 	ok "sh: the sum is the kernel's" sums_up sh
 
 	profile threads8 "$TARGETS/threads8" 100
 	for n in 0 1 2 3 4 5 6 7; do
-		hot self "^worker_$n\$" 11 14 "thread $n has its eighth"
+		hot cum "^worker_$n\$" 11 14 "thread $n has its eighth"
 		hot label "^thread=.*worker-$n" 11 14 "thread $n has its name"
 	done
 	ok "threads8: the sum is the kernel's" sums_up threads8
@@ -120,24 +126,27 @@ print(sum(inner(2000) for _ in range(9000)))'
 
 	profile forks "$TARGETS/forks" 100
 	for way in fork exec spawn vfork system popen; do
-		hot self "^work_$way\$" 10 18 "a child by $way is there"
+		hot cum "^work_$way\$" 10 18 "a child by $way is there"
 	done
-	hot self '^work_daemon$' 10 18 "a daemon, whose parent does not wait for it, is there"
+	hot cum '^work_daemon$' 10 18 "a daemon, whose parent does not wait for it, is there"
 
 	profile sleepy "$TARGETS/sleepy" 600
 	like "$(cat sleepy.out)" 'interrupted 0' "sleepy: no wait was interrupted"
-	hot self '^awake$' 50 "its work is there"
+	hot cum '^awake$' 50 "its work is there"
 	ok "sleepy: the sum is the kernel's" sums_up sleepy
 
 	profile syscalls "$TARGETS/syscalls" 1000
 	ok "syscalls: the sum is the kernel's" sums_up syscalls
 
+	profile_options='-F 10000' # a thread that lives shorter than a period has no sample
 	profile shortthreads "$TARGETS/shortthreads" 2000 200
-	hot self '^short_work$' 50 "short threads are there"
+	profile_options=
+	# Where samples come at the kernel's tick only, most such threads have none; their time is in the sum all the same.
+	[ "$slack" != 0 ] || hot cum '^short_work$' 50 "short threads are there"
 	ok "shortthreads: the sum is the kernel's" sums_up shortthreads
 
 	profile exec_chain "$TARGETS/exec_chain" 60 10000
-	hot self '^link_work$' 70 "every image of the chain is there"
+	hot cum '^link_work$' 70 "every image of the chain is there"
 	ok "exec_chain: the sum is the kernel's" sums_up exec_chain
 }
 

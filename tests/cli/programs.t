@@ -3,6 +3,8 @@
 . "$(dirname "$0")/lib.sh"
 . "$SRC/tests/cli/programs.sh"
 
+slack=0
+
 run_as() {
 	"$@"
 }

@@ -4,6 +4,8 @@
 . "$(dirname "$0")/lib.sh"
 . "$SRC/tests/cli/programs.sh"
 
+slack=0
+
 run_as() {
 	unprivileged env HOME="$TMP/run" "$@"
 }

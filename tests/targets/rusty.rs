@@ -43,7 +43,7 @@ fn count_words(seed: u64) -> u64 {
 fn work(ms: u64, seed: u64) -> u64 {
     let mut x = seed;
     for _ in 0..4 * ms {
-        x = fold_with(1500, |sum, i| spin(sum ^ i ^ x, 30));
+        x = fold_with(40000, |sum, i| spin(sum ^ i ^ x, 30));
         x = spin(x ^ count_words(x % 1000), 1).wrapping_add(seed);
     }
     x
