@@ -87,15 +87,17 @@ static void by_sigwait(void)
 static void by_alarm(void)
 {
 	struct sigaction action = {.sa_sigaction = count, .sa_flags = SA_SIGINFO};
-	struct itimerval once = {{0, 0}, {0, 20000}};
+	/* Again and again: the first one may come before the read has begun. */
+	struct itimerval often = {{0, 20000}, {0, 20000}}, never = {{0, 0}, {0, 0}};
 	int fds[2];
 	char byte;
 
 	sigaction(SIGALRM, &action, NULL);
 	if (pipe(fds))
 		return;
-	setitimer(ITIMER_REAL, &once, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
 	printf("read: %s\n", read(fds[0], &byte, 1) < 0 ? strerror(errno) : "returned");
+	setitimer(ITIMER_REAL, &never, NULL);
 }
 
 int main(void)
