@@ -127,6 +127,7 @@ LAUNCHER_SRCS := \
 # tests/unit/test_NAME.c, each a TAP program.
 UNIT_TESTS := \
 	recording \
+	recording_collect \
 	pprof \
 	symbols \
 	event \

@@ -146,7 +146,8 @@ static void link_images(struct collector *c)
 {
 	uint32_t i, k;
 
-	qsort(c->images, c->nr_images, sizeof(*c->images), compare_images);
+	if (c->nr_images)
+		qsort(c->images, c->nr_images, sizeof(*c->images), compare_images);
 	for (i = 0; i < c->nr_images; i++) {
 		c->images[i].is_last = true;
 		for (k = i; k-- > 0 && !c->images[i].former;) {

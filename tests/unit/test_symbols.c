@@ -13,7 +13,7 @@
 #include "launcher/profile/profile.h"
 #include "tests/unit/tap.h"
 
-static char target[4096], folder[] = "/tmp/csink-sym.XXXXXX";
+static char target[1024], folder[] = "/tmp/csink-sym.XXXXXX";
 
 /* ---- what is asked ---- */
 
@@ -144,7 +144,7 @@ static void against_addr2line(const char *path, const char *symbol)
 {
 	struct csink_object object = {.path = path};
 	uint64_t start = symbol_value(path, symbol), size, *addresses;
-	char command[8192], list[4200], pending[2048] = "";
+	char command[8192], list[64], pending[2048] = "";
 	uint32_t i, nr, wrong = 0, deepest = 0;
 	struct asked a;
 	FILE *out;
@@ -267,12 +267,11 @@ static int resolve_one(const char *path, const char *debug_dir, uint64_t address
 static void test_separate(void)
 {
 	uint64_t churn = symbol_value(target, "_Z5churnPKhm"), descend;
-	char stripped[4200], debug[4300], want[64], id[64];
+	char stripped[64], want[64], id[64];
 	struct asked a;
 
 	descend = strtoull(shell("nm '%s' | awk '$3 ~ /^_ZL7descend/ { print $1; exit }'", target), NULL, 16);
 	snprintf(stripped, sizeof(stripped), "%s/alone", folder);
-	snprintf(debug, sizeof(debug), "%s/alone.debug", folder);
 	shell("cd %s && objcopy --only-keep-debug '%s' alone.debug && strip -o alone '%s'", folder, target, target);
 
 	resolve_one(stripped, folder, descend + 4, &a);
@@ -308,7 +307,7 @@ static void test_refused(void)
 	uint8_t wrong[20] = {1, 2, 3};
 	struct csink_object object = {.path = target, .build_id = wrong, .build_id_len = sizeof(wrong)};
 	uint64_t address = 0x1000;
-	char path[4200];
+	char path[64];
 	struct asked a = ask(&address, 1);
 
 	is_num(csink_symbols_resolve(a.p, &object, a.wants, 1), -ESTALE, "a file of another build is not used");
@@ -372,7 +371,7 @@ static void test_perfmap(void)
 {
 	uint64_t addresses[] = {0x7000, 0x7105, 0x7110, 0x7305};
 	struct asked a = ask(addresses, 4);
-	char path[4200];
+	char path[64];
 	FILE *map;
 
 	snprintf(path, sizeof(path), "%s/perf-1.map", folder);

@@ -1,0 +1,368 @@
+/* From run folders to profiles: what several processes, images, threads and epochs come to; and that nothing is lost.
+ */
+#include "launcher/profile/collect.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#include "launcher/profile/facts.h"
+#include "launcher/profile/profile.h"
+#include "tests/unit/record.h"
+#include "tests/unit/tap.h"
+
+#define MS 1000000ULL
+
+static char folder[64];
+
+static void new_folder(void)
+{
+	strcpy(folder, "/tmp/csink-collect.XXXXXX");
+	if (!mkdtemp(folder))
+		abort();
+}
+
+static void end_folder(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	if (system(command))
+		abort();
+}
+
+/* The sum of a type over the samples that have this label ("pseudo=exit"), or over all (NULL). */
+static int64_t sum(const struct csink_profile *p, const char *type, const char *key, const char *text)
+{
+	const struct csink_profile_label *label;
+	int t = csink_profile_type_find(p, type);
+	const struct csink_profile_range *set;
+	int64_t total = 0;
+	uint32_t i, k;
+
+	for (i = 0; t >= 0 && i < p->nr_samples; i++) {
+		set = &p->label_sets[p->samples[i].labels];
+		for (k = 0; key && k < set->nr; k++) {
+			label = &p->labels[set->first + k];
+			if (!strcmp(csink_profile_text(p, label->key), key) &&
+			    (label->str ? !strcmp(csink_profile_text(p, label->str), text) : label->num == atoi(text)))
+				break;
+		}
+		if (!key || k < set->nr)
+			total += csink_profile_values(p, i)[t];
+	}
+	return total;
+}
+
+/* The sum over the samples whose leaf is this function. */
+static int64_t self(const struct csink_profile *p, const char *type, const char *function)
+{
+	int t = csink_profile_type_find(p, type);
+	const struct csink_profile_location *leaf;
+	int64_t total = 0;
+	uint32_t i;
+
+	for (i = 0; i < p->nr_samples; i++) {
+		leaf = &p->locations[p->stack_ids[p->stacks[p->samples[i].stack].first]];
+		if (leaf->nr_lines &&
+		    !strcmp(csink_profile_text(p, p->functions[p->lines[leaf->first_line].function].name), function))
+			total += csink_profile_values(p, i)[t];
+	}
+	return total;
+}
+
+static struct csink_profile *collect(const struct csink_outside *outside)
+{
+	struct csink_profile *p = NULL;
+
+	is_num(csink_collect(folder, outside, &p), 0, "the folder is collected");
+	return p ? p : csink_profile_create();
+}
+
+/* ---- */
+
+static void test_one(void)
+{
+	uint64_t frames[] = {0x401010, 0x401020}, weight = 30 * MS, less = 10 * MS, rest = 2 * MS;
+	struct record r = record_new(8);
+	struct csink_rec_thread *main_thread, *worker;
+	const struct csink_profile_range *stack;
+	struct csink_rec_chain *chain;
+	struct csink_profile *p;
+
+	new_folder();
+	r.header->cpu_start_ns = 5 * MS;
+	r.header->cpu_end_ns = 50 * MS;
+	r.header->losses[CSINK_LOSS_RING] = 3;
+	record_module(&r, "/nowhere/lib.so", 0x500000, 0x500000, 0x510000);
+	record_module(&r, "/bin/prog", 0x400000, 0x401000, 0x402000);
+	main_thread = record_thread(&r, 100, "prog");
+	worker = record_thread(&r, 101, "worker");
+	chain = record_chain(&r, 5000, 2, frames);
+	record_row(&r, main_thread, chain, 0x401008, 30, &weight);
+	record_row(&r, worker, chain, 0x500008, 10, &less);
+	record_row(&r, worker, NULL, 0, 0, &rest);
+	record_note(&r, 1, "be careful");
+	record_spawn(&r, CSINK_SPAWN_STATIC, "/usr/bin/busybox");
+	record_write(&r, folder, "100.0.rec");
+	p = collect(NULL);
+
+	is_num(p->nr_types, 2, "samples and the event are the columns");
+	is_num(p->default_type, 1, "the leader is the default");
+	is_num(p->period, 1000000, "its period is known");
+	is_num(sum(p, "samples", NULL, NULL), 40, "samples add up");
+	is_num(sum(p, "task-clock", NULL, NULL), 50 * MS, "time is all CPU time of the process");
+	is_num(sum(p, "task-clock", "pseudo", "start-up"), 5 * MS, "what came before us");
+	is_num(sum(p, "task-clock", "pseudo", "not sampled"), 5 * MS,
+	       "what no sample covers: 2 ms of a thread, 3 of nobody");
+	is_num(sum(p, "task-clock", "thread", "worker"), 12 * MS, "by thread");
+	is_num(sum(p, "task-clock", "tid", "100"), 30 * MS, "by tid");
+	is_num(sum(p, "task-clock", "pid", "100"), 50 * MS, "by pid");
+	is_num(sum(p, "task-clock", "process", "prog"), 50 * MS, "by process");
+	is_num(self(p, "task-clock", "[start-up: exec and loader]"), 5 * MS, "start-up has a name");
+
+	stack = &p->stacks[p->samples[0].stack];
+	is_num(stack->nr, 3, "a stack has its leaf and its callers");
+	is_num(p->locations[p->stack_ids[stack->first]].address, 0x401008, "the leaf exact");
+	is_num(p->locations[p->stack_ids[stack->first + 1]].address, 0x40100f, "a caller inside its call");
+	is_str(csink_profile_text(p, p->mappings[1].file), "/bin/prog", "the program is the first mapping");
+	is_str(csink_profile_fact(p, CSINK_FACT_COMMAND, 0), "prog --fast", "the command");
+	is_str(csink_profile_fact(p, CSINK_FACT_LOSS, 0), "3 samples dropped by the kernel", "losses");
+	is_str(csink_profile_fact(p, CSINK_FACT_UNPROFILED, 0), "busybox (static, cannot be preloaded into)",
+	       "programs that are not profiled");
+	is_str(csink_profile_fact(p, CSINK_FACT_WARNING, 0), "be careful", "warnings");
+	ok(csink_profile_fact(p, CSINK_FACT_WARNING, 1) &&
+		   strstr(csink_profile_fact(p, CSINK_FACT_WARNING, 1), "is gone"),
+	   "and objects that are not there any more");
+	is_str(csink_profile_fact(p, CSINK_FACT_PROCESSES, 0), "1", "one process");
+	is_str(csink_profile_fact(p, CSINK_FACT_THREADS, 0), "2", "two threads");
+	is_str(csink_profile_fact(p, CSINK_FACT_ENGINE, 0), "sigtrap", "the engine");
+	is_str(csink_profile_fact(p, CSINK_FACT_WALL, 0), NULL, "what was not measured is not there");
+	csink_profile_destroy(p);
+	free(r.bytes);
+	end_folder();
+}
+
+/* A shell that runs a program by exec, a child by fork, a static program, and one that used the pid again. */
+static void test_tree(void)
+{
+	static struct csink_outside_process processes[] = {
+		{.pid = 100, .comm = "prog", .cpu_ns = 100 * MS, .has_cpu = 1},
+		{.pid = 200, .comm = "child", .cpu_ns = 11 * MS, .has_cpu = 1},
+		{.pid = 300, .comm = "static", .cpu_ns = 40 * MS, .has_cpu = 1, .reason = CSINK_SPAWN_STATIC},
+		{.pid = 301, .comm = "vforked", .cpu_ns = 0, .has_cpu = 1},
+	};
+	struct csink_outside outside = {.wall_ns = 500 * MS,
+					.user_ns = 140 * MS,
+					.sys_ns = 20 * MS,
+					.max_rss_bytes = 4096,
+					.has_rusage = 1,
+					.processes = processes,
+					.nr_processes = 4,
+					.command_status = 7 << 8,
+					.command = "sh -c things"};
+	struct record r = record_new(8);
+	uint64_t weight = 20 * MS;
+	struct csink_profile *p;
+
+	new_folder();
+	record_module(&r, "/bin/prog", 0x400000, 0x401000, 0x402000);
+	record_row(&r, record_thread(&r, 100, "sh"), NULL, 0x401008, 20, &weight);
+	r.header->state = CSINK_REC_EXECED;
+	r.header->starttime_ticks = 77;
+	r.header->cpu_start_ns = 1 * MS;
+	r.header->cpu_end_ns = 21 * MS;
+	record_write(&r, folder, "100.0.rec");
+	r.header->seq = 1; /* the program after exec: 30 ms up to our constructor, of which 21 were the shell's */
+	r.header->start_monotonic_ns = 2000;
+	r.header->cpu_start_ns = 30 * MS;
+	r.header->cpu_end_ns = 55 * MS;
+	record_write(&r, folder, "100.1.rec");
+	r.header->pid = 200; /* a child by fork: nothing came before */
+	r.header->seq = 0;
+	r.header->starttime_ticks = 78;
+	r.header->cpu_start_ns = 0;
+	r.header->cpu_end_ns = 20 * MS;
+	strcpy(r.header->comm, "child");
+	record_write(&r, folder, "200.0.rec");
+	r.header->pid = 100; /* the pid again, in another process */
+	r.header->seq = 2;
+	r.header->starttime_ticks = 99;
+	r.header->start_monotonic_ns = 3000;
+	r.header->cpu_start_ns = 2 * MS;
+	r.header->cpu_end_ns = 22 * MS;
+	record_write(&r, folder, "100.2.rec");
+	p = collect(&outside);
+
+	is_num(sum(p, "task-clock", NULL, NULL), 160 * MS, "the profile's sum is the kernel's");
+	is_num(sum(p, "task-clock", "pseudo", "start-up"), (1 + 9 + 2) * MS,
+	       "start-up after exec leaves out what the image before used");
+	is_num(sum(p, "task-clock", "pseudo", "not sampled"), 5 * MS, "what its samples leave open");
+	is_num(sum(p, "task-clock", "pseudo", "exit"), 160 * MS - (80 + 12 + 5 + 40) * MS,
+	       "what came after the last flush");
+	is_num(sum(p, "task-clock", "pseudo", "not injected"), 40 * MS, "all of a program that was not injected");
+	is_num(self(p, "task-clock", "[not injected: static]"), 40 * MS, "by name");
+	is_str(csink_profile_fact(p, CSINK_FACT_UNPROFILED, 0), "static (static, cannot be preloaded into)",
+	       "and reason");
+	is_str(csink_profile_fact(p, CSINK_FACT_UNPROFILED, 1), NULL, "a child that ran nothing is no program");
+	is_str(csink_profile_fact(p, CSINK_FACT_PROCESSES, 0), "3", "images of a pid are one process");
+	is_str(csink_profile_fact(p, CSINK_FACT_THREADS, 0), "3", "and main threads go on through exec");
+	is_str(csink_profile_fact(p, CSINK_FACT_EXIT, 0), "status 7", "the exit status");
+	is_str(csink_profile_fact(p, CSINK_FACT_COMMAND, 0), "sh -c things", "the launcher's command");
+	is_num(p->duration_ns, 500 * MS, "wall time");
+	csink_profile_destroy(p);
+
+	outside.processes = NULL;
+	outside.nr_processes = 0;
+	p = collect(&outside);
+	is_num(sum(p, "task-clock", NULL, NULL), 160 * MS, "so it is where processes are not known");
+	is_num(self(p, "task-clock", "[exit, or not injected]"), 160 * MS - 97 * MS, "and the rest is nobody's");
+	csink_profile_destroy(p);
+
+	outside.user_ns = 50 * MS;
+	p = collect(&outside);
+	is_num(sum(p, "task-clock", NULL, NULL), 97 * MS, "a kernel that accounted less takes nothing away");
+	csink_profile_destroy(p);
+	free(r.bytes);
+	end_folder();
+}
+
+static void test_nothing_injected(void)
+{
+	struct csink_outside outside = {.user_ns = 3 * MS, .has_rusage = 1, .command_status = 9};
+	struct csink_profile *p = NULL;
+
+	new_folder();
+	is_num(csink_collect(folder, NULL, &p), -ENOENT, "an empty folder is no run");
+	p = collect(&outside);
+	is_num(sum(p, "task-clock", NULL, NULL), 3 * MS, "but totals from outside are");
+	is_num(self(p, "task-clock", "[not injected]"), 3 * MS, "under an honest name");
+	is_str(csink_profile_fact(p, CSINK_FACT_EXIT, 0), "signal 9 (Killed)", "with the signal that ended it");
+	csink_profile_destroy(p);
+	end_folder();
+	is_num(csink_collect("/nowhere/at/all", NULL, &p), -ENOENT, "nor is a folder that is not there");
+}
+
+/* Events differ by process: columns are those that anybody had. */
+static void test_events(void)
+{
+	struct record r = record_new(8);
+	uint64_t weights[2] = {100, 7 * MS};
+	struct csink_profile *p;
+
+	new_folder();
+	r.header->nr_events = 2;
+	r.header->events[1] = r.header->events[0];
+	r.header->events[1].flags = CSINK_EVENT_CPU_NS | CSINK_EVENT_IMPLIED;
+	r.header->events[0] = (struct csink_rec_event){.name = "cycles", .unit = "count", .flags = CSINK_EVENT_LEADER};
+	record_row(&r, record_thread(&r, 1, "a"), NULL, 0x5000, 1, weights);
+	r.header->cpu_end_ns = 8 * MS;
+	record_write(&r, folder, "1.0.rec");
+	r.header->pid = 2;
+	r.header->events[0].flags |= CSINK_EVENT_REFUSED;
+	record_write(&r, folder, "2.0.rec");
+	r.header->pid = 3;
+	r.header->unstored[1] = 500;
+	r.header->losses[CSINK_LOSS_RECORDING_FULL] = 4;
+	record_write(&r, folder, "3.0.rec");
+	p = collect(NULL);
+	is_num(p->nr_types, 3, "columns of all processes together");
+	is_num(sum(p, "cycles", NULL, NULL), 100, "a refused event's weights mean nothing");
+	is_num(sum(p, "task-clock", NULL, NULL), 24 * MS, "time is counted in each");
+	is_num(self(p, "task-clock", "[lost: recording full]"), 500, "lost samples keep their weight");
+	is_num(self(p, "samples", "[lost: recording full]"), 4, "and number");
+	is_str(csink_profile_fact(p, CSINK_FACT_REFUSED, 0), "cycles (2 times)", "refusals are said");
+	csink_profile_destroy(p);
+	free(r.bytes);
+	end_folder();
+}
+
+/* Two libraries at one address, one after the other; and code in no object. */
+static void test_epochs(void)
+{
+	uint64_t frames[1][1] = {{0x10001010}}, weight = MS, times[4] = {1500, 2500, 4000, 900};
+	struct record r = record_new(8);
+	struct csink_rec_thread *thread = record_thread(&r, 100, "t");
+	struct csink_rec_module *first, *second;
+	const struct csink_profile_range *stack;
+	struct csink_profile *p;
+	uint32_t i, got[4] = {0};
+	const char *file;
+
+	new_folder();
+	first = record_module(&r, "/nowhere/first.so", 0x10000000, 0x10001000, 0x10002000);
+	first->load_ns = 1000;
+	first->unload_ns = 2000;
+	second = record_module(&r, "/nowhere/second.so", 0x10000800, 0x10000800, 0x10003000);
+	second->load_ns = 3000; /* sighted a while after it was mapped */
+	for (i = 0; i < 4; i++)
+		record_row(&r, thread, record_chain(&r, times[i], 1, frames[0]), 0x77770000 + i, 1, &weight);
+	record_write(&r, folder, "100.0.rec");
+	p = collect(NULL);
+	for (i = 0; i < 4 && i < p->nr_samples; i++) {
+		stack = &p->stacks[p->samples[i].stack];
+		file = csink_profile_text(p, p->mappings[p->locations[p->stack_ids[stack->first + 1]].mapping].file);
+		got[i] = !strcmp(file, "/nowhere/first.so") ? 1 : !strcmp(file, "/nowhere/second.so") ? 2 : 0;
+	}
+	is_num(got[0], 1, "an address means the library of its time");
+	is_num(got[1], 2, "or the one that was sighted next, when the first had gone");
+	is_num(got[2], 2, "or the second in its own time");
+	is_num(got[3], 1, "or the first, when nothing had been sighted yet");
+	stack = &p->stacks[p->samples[0].stack];
+	file = csink_profile_text(p, p->mappings[p->locations[p->stack_ids[stack->first]].mapping].file);
+	is_str(file, "[anon]", "code in no object says so");
+	csink_profile_destroy(p);
+	free(r.bytes);
+	end_folder();
+}
+
+static void test_damaged(void)
+{
+	struct record r = record_new(8);
+	struct csink_profile *p;
+	uint64_t weight = MS;
+	char path[128];
+	uint32_t i;
+	FILE *junk;
+
+	new_folder();
+	snprintf(path, sizeof(path), "%s/9.0.rec", folder);
+	junk = fopen(path, "w");
+	fputs("this is no recording", junk);
+	fclose(junk);
+	record_row(&r, record_thread(&r, 1, "a"), NULL, 0x5000, 1, &weight);
+	for (i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), "%u.0.rec", i + 1);
+		record_note(&r, 0, "said by each");
+		record_write(&r, folder, path);
+	}
+	p = collect(NULL);
+	is_num(sum(p, "task-clock", NULL, NULL), 3 * MS, "a file that is no recording costs the others nothing");
+	ok(csink_profile_fact(p, CSINK_FACT_WARNING, 0) &&
+		   strstr(csink_profile_fact(p, CSINK_FACT_WARNING, 0), "9.0.rec"),
+	   "and is named");
+	is_str(csink_profile_fact(p, CSINK_FACT_NOTE, 1), NULL, "what many say is said once");
+	csink_profile_destroy(p);
+
+	/* Numbers that no process has. */
+	r.header->cpu_start_ns = UINT64_MAX;
+	r.header->cpu_end_ns = 1ULL << 63;
+	r.header->pid = INT32_MIN;
+	record_write(&r, folder, "1.0.rec");
+	p = collect(NULL);
+	is_num(sum(p, "task-clock", NULL, NULL), 3 * MS, "mad CPU times are not believed");
+	csink_profile_destroy(p);
+	free(r.bytes);
+	end_folder();
+}
+
+int main(void)
+{
+	test_one();
+	test_tree();
+	test_nothing_injected();
+	test_events();
+	test_epochs();
+	test_damaged();
+	return done();
+}
