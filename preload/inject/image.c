@@ -113,22 +113,25 @@ static void choose_events(char *problem, size_t size)
 	set_period(&process->events[0]);
 }
 
+/* The walker that was asked for, else our own, else frame pointers; the header says which and why. */
 static void choose_unwind(struct csink_rec_header *header)
 {
-	int wanted = csink_config.unwind;
+	int method = csink_config.unwind == CSINK_NR_UNWINDS ? CSINK_UNWIND_DWARF : csink_config.unwind;
+	int err = 0;
 
 	csink_process.max_depth = CSINK_MAX_DEPTH;
-	csink_process.walk = NULL;
-	header->unwind = CSINK_UNWIND_NONE;
-	if (wanted == CSINK_UNWIND_NONE)
-		return;
-	if (wanted != CSINK_UNWIND_FP && csink_libunwind_init(header->unwind_reason) == 0) {
-		csink_process.walk = csink_walk_libunwind;
-		header->unwind = CSINK_UNWIND_LIBUNWIND;
-		return;
+	if (method == CSINK_UNWIND_DWARF)
+		err = csink_walk_dwarf_init();
+	else if (method == CSINK_UNWIND_LIBUNWIND)
+		err = csink_libunwind_init(header->unwind_reason);
+	if (err) {
+		if (method == CSINK_UNWIND_DWARF)
+			snprintf(header->unwind_reason, sizeof(header->unwind_reason), "no memory for rows: %s",
+				 strerror(-err));
+		method = CSINK_UNWIND_FP;
 	}
-	csink_process.walk = csink_walk_fp;
-	header->unwind = CSINK_UNWIND_FP;
+	csink_process.walk = csink_unwind_walker((enum csink_unwind)method);
+	header->unwind = (uint32_t)method;
 }
 
 static void main_stack(struct csink_stack_bounds *stack)

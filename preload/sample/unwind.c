@@ -1,6 +1,7 @@
 #include "preload/sample/unwind.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 static const char *const names[CSINK_NR_UNWINDS] = {
@@ -23,4 +24,18 @@ int csink_unwind_parse(const char *name)
 		if (!strcmp(name, names[i]))
 			return i;
 	return -EINVAL;
+}
+
+void (*csink_unwind_walker(enum csink_unwind unwind))(struct csink_walk *, const ucontext_t *)
+{
+	switch (unwind) {
+	case CSINK_UNWIND_FP:
+		return csink_walk_fp;
+	case CSINK_UNWIND_LIBUNWIND:
+		return csink_walk_libunwind;
+	case CSINK_UNWIND_DWARF:
+		return csink_walk_dwarf;
+	default:
+		return NULL;
+	}
 }

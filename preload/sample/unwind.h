@@ -63,6 +63,9 @@ const char *csink_unwind_name(enum csink_unwind unwind);
 /** The method of a name, -EINVAL if there is none; "auto" is CSINK_NR_UNWINDS. Context: any. */
 int csink_unwind_parse(const char *name);
 
+/** The walker of a method, NULL for "none". Each needs its own init first. Context: any. */
+void (*csink_unwind_walker(enum csink_unwind unwind))(struct csink_walk *walk, const ucontext_t *uc);
+
 /** Walk by frame pointers, with sanity limits. Context: signal. */
 void csink_walk_fp(struct csink_walk *walk, const ucontext_t *uc);
 

@@ -17,6 +17,8 @@
 
 /* On a stack of unknown bounds a frame that only its frame pointer describes is not believed to be larger than this. */
 #define MAX_FRAME_BYTES (1UL << 20)
+/* Stands for a frame pointer that could not be had: no frame is there. */
+#define LOST_FP 1
 /* No user address has more bits. */
 #define ADDRESS_BITS 48
 
@@ -169,9 +171,10 @@ static bool step_saved(struct walker *w, csink_row_t row, uintptr_t cfa, uintptr
 	uint64_t fp = w->fp, ra = 0;
 
 	(void)row; /* has no place for the return address where calls push it */
-	if (!csink_load_word(&w->load, cfa + (uintptr_t)RA_BYTES(row), &ra) ||
-	    (fp_at && !csink_load_word(&w->load, fp_at, &fp)))
+	if (!csink_load_word(&w->load, cfa + (uintptr_t)RA_BYTES(row), &ra))
 		return end_walk(w, CSINK_WALK_BAD_STACK);
+	if (fp_at && !csink_load_word(&w->load, fp_at, &fp)) /* no harm unless a caller needs it */
+		fp = LOST_FP;
 	return step_to(w, cfa, fp, ra);
 }
 
@@ -255,7 +258,7 @@ __attribute__((noinline)) static bool step_complex(struct walker *w)
 		pc = STRIP_SIGNATURE(pc);
 	}
 	w->sp = regs.value[CSINK_REG_SP];
-	w->fp = regs.known >> CSINK_REG_FP & 1 ? regs.value[CSINK_REG_FP] : 0;
+	w->fp = regs.known >> CSINK_REG_FP & 1 ? regs.value[CSINK_REG_FP] : LOST_FP;
 	w->innermost = false;
 	w->exact = exact;
 	if (w->sp <= last_sp && !exact)
@@ -291,7 +294,11 @@ static bool step_reg(struct walker *w, csink_row_t row)
 	}
 	if (kind == CSINK_ROW_REG_SAVED || kind == CSINK_ROW_DEREF_SAVED)
 		fp_at = cfa + (uint64_t)FP_BYTES(row);
-	if (kind == CSINK_ROW_REG_FPX || kind == CSINK_ROW_DEREF_FPX)
+	/*
+	 * Where a realigned frame saved the frame pointer is said from the frame pointer itself. GCC says so even after
+	 * the epilogue's pop has given it back to the caller: then it lies outside of the frame, and is right as it is.
+	 */
+	if ((kind == CSINK_ROW_REG_FPX || kind == CSINK_ROW_DEREF_FPX) && w->fp >= w->sp && w->fp < cfa)
 		fp_at = w->fp + (uint64_t)csink_row_far(row);
 	return step_saved(w, row, cfa, fp_at);
 }
