@@ -113,11 +113,14 @@ static bool is_recording(const char *name)
 
 static int list_images(struct collector *c, const char *run_dir)
 {
-	DIR *dir = opendir(run_dir);
 	struct dirent *entry;
 	int err = 0;
 	char *path;
+	DIR *dir;
 
+	if (!run_dir)
+		return 0;
+	dir = opendir(run_dir);
 	if (!dir)
 		return -errno;
 	while (!err && (entry = readdir(dir))) {
