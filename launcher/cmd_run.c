@@ -61,11 +61,11 @@ static int resolve_events(struct run *run)
 	static const struct csink_event_roots roots; /* the system's own */
 	const char *list = csink_options_text(&run->options, CSINK_OPT_EVENTS);
 	struct csink_event_error err;
-	char where[64], reason[160];
+	char where[64];
 	int nr;
 
 	if (!strcmp(list, "auto")) {
-		csink_events_auto(&run->specs[0], reason, sizeof(reason));
+		csink_events_auto(&run->specs[0], run->outside.event_reason, sizeof(run->outside.event_reason));
 		nr = 1;
 	} else {
 		nr = csink_events_parse(list, run->specs, CSINK_MAX_EVENTS, &err);

@@ -68,7 +68,7 @@ static void add_outside(struct csink_profile *p, const struct csink_outside *out
 /* Processes: pids that ran. Threads: main threads that went on through exec count once. */
 static void add_counts(struct collector *c)
 {
-	uint64_t processes = 0, threads = 0, running = 0;
+	uint64_t processes = 0, threads = 0;
 	uint32_t i;
 
 	for (i = 0; i < c->nr_images; i++) {
@@ -79,13 +79,6 @@ static void add_counts(struct collector *c)
 	}
 	csink_profile_fact_add(c->p, CSINK_FACT_PROCESSES, "%" PRIu64, processes);
 	csink_profile_fact_add(c->p, CSINK_FACT_THREADS, "%" PRIu64, threads);
-	for (i = 0; c->outside && i < c->outside->nr_processes; i++)
-		running += c->outside->processes[i].still_running != 0;
-	if (running)
-		csink_profile_fact_add(c->p, CSINK_FACT_NOTE,
-				       "%" PRIu64
-				       " process%s still ran when the command had ended: what came later is not here",
-				       running, running == 1 ? "" : "es");
 }
 
 static void add_columns(struct collector *c)
