@@ -100,7 +100,15 @@ LAUNCHER_SRCS := \
 	launcher/run/tree.c \
 	launcher/run/tree_table.c \
 	launcher/cmd_report.c \
+	launcher/cmd_doctor.c \
 	launcher/cmd_events.c \
+	launcher/doctor/doctor.c \
+	launcher/doctor/engine.c \
+	launcher/doctor/group.c \
+	launcher/doctor/holders.c \
+	launcher/doctor/limits.c \
+	launcher/doctor/pmu.c \
+	launcher/doctor/rights.c \
 	launcher/events/catalog.c \
 	launcher/output/json.c \
 	launcher/output/format.c \
@@ -142,6 +150,7 @@ UNIT_TESTS := \
 
 # tests/cli/NAME.t, each a TAP script; they see BUILD (the tree) in the environment.
 CLI_TESTS := \
+	doctor \
 	events \
 	relay \
 	demo \

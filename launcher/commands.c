@@ -16,6 +16,8 @@ const struct csink_command csink_commands[] = {
 	 csink_report_options, CSINK_NR_REPORT_OPTS, CSINK_EXIT_USAGE},
 	{"events", "events [OPTION]... [PATTERN]", "list the events that have a name here, and which of them open",
 	 csink_cmd_events, csink_events_options, CSINK_NR_EVENTS_OPTS, CSINK_EXIT_USAGE},
+	{"doctor", "doctor [OPTION]...", "say what works here and what does not (0 all, 1 something is missing, 3 refused)",
+	 csink_cmd_doctor, csink_doctor_options, CSINK_NR_DOCTOR_OPTS, CSINK_EXIT_USAGE},
 	{"completion", "completion bash|zsh|fish", "print a shell's completion script", csink_cmd_completion, NULL, 0,
 	 CSINK_EXIT_USAGE},
 	{"help", "help [COMMAND]", "explain a command", csink_cmd_help, NULL, 0, CSINK_EXIT_USAGE},

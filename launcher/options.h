@@ -52,9 +52,21 @@ enum csink_events_opt {
 		CSINK_NR_EVENTS_OPTS
 };
 
+/* Of `doctor`. */
+#define CSINK_DOCTOR_OPTIONS(X)                                                                                        \
+	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print JSON")
+
+enum csink_doctor_opt {
+#define X(id, sh, arg, def, flags, help) CSINK_DOCTOR_OPT_##id,
+	CSINK_DOCTOR_OPTIONS(X)
+#undef X
+		CSINK_NR_DOCTOR_OPTS
+};
+
 extern const struct csink_option csink_run_options[CSINK_NR_RUN_OPTS];
 extern const struct csink_option csink_report_options[CSINK_NR_REPORT_OPTS];
 extern const struct csink_option csink_events_options[CSINK_NR_EVENTS_OPTS];
+extern const struct csink_option csink_doctor_options[CSINK_NR_DOCTOR_OPTS];
 
 /* What every command takes, without a twin. */
 enum csink_request {

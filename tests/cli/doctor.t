@@ -1,0 +1,78 @@
+#!/bin/sh
+# countersink doctor: three kinds of user, three different and true answers, and a status for scripts.
+. "$(dirname "$0")/lib.sh"
+
+paranoid=$(cat /proc/sys/kernel/perf_event_paranoid 2>/dev/null)
+
+"$COUNTERSINK" doctor >own 2>err
+status=$?
+is "$(cat err)" "" "nothing goes to stderr"
+like "$(cat own)" '^ok +kernel +Linux .* with perf events' "the kernel comes first"
+like "$(cat own)" '^Here .*\.$' "the verdict last"
+if [ "$(id -u)" = 0 ] && ! grep -q '^Seccomp:.*[12]' /proc/self/status && [ ! -e /sys/bus/event_source/devices/cpu ]; then
+	is $status 1 "without a PMU the status says that something is missing"
+	like "$(cat own)" '^warn +pmu +.*no hardware counters' "and the line what"
+	like "$(cat own)" '^ok +engine +sigtrap' "the engine is named"
+	like "$(cat own)" "kernel's side included" "root sees the kernel's side"
+fi
+
+unprivileged "$COUNTERSINK" doctor >user
+status=$?
+if [ "$paranoid" = 2 ] && ! grep -q '^Seccomp:.*[12]' /proc/self/status; then
+	is $status 1 "an unprivileged user at paranoid 2 misses something"
+	like "$(cat user)" '^warn +paranoid +kernel.perf_event_paranoid is 2' "which is the kernel's side"
+	like "$(cat user)" '-> sysctl kernel.perf_event_paranoid=1' "with its remedy"
+	like "$(cat user)" 'of user space only' "and the verdict says so"
+	like "$(cat user)" 'locked memory +[0-9]+ KiB' "its locked memory is counted"
+fi
+
+"$TARGETS/deny_perf" "$COUNTERSINK" doctor >denied
+is $? 3 "under a filter the status is 3"
+like "$(cat denied)" '^FAIL +seccomp +a seccomp filter refuses perf_event_open' "the filter is named"
+like "$(cat denied)" '-> .*CAP|-> .*cap-add' "with its remedy"
+like "$(cat denied)" '^warn +engine +timer' "the engine is the timer"
+unlike "$(cat denied)" 'task-clock' "and no event is promised"
+
+if [ "$(id -u)" != 0 ] || have setpriv; then
+	if unprivileged unshare -Ur true 2>/dev/null && [ "$paranoid" = 2 ]; then
+		unprivileged unshare -Ur "$COUNTERSINK" doctor >inside
+		like "$(cat inside)" '^warn +capabilities .*user namespace only' "root of a user namespace is told what it is worth"
+	else
+		skip "root of a user namespace" "user namespaces are refused here"
+	fi
+fi
+
+# Somebody with an event open is seen by those who may look.
+if have perf && ! grep -q '^Seccomp:.*[12]' /proc/self/status && perf stat -e task-clock:u true 2>/dev/null; then
+	mkfifo gate
+	perf stat -e task-clock:u -o /dev/null cat gate &
+	exec 3>gate
+	wait_until 10 sh -c '"$0" doctor | grep -q "holders.*perf ("' "$COUNTERSINK"
+	is $? 0 "perf is named while it has events open"
+	exec 3>&-
+	wait
+else
+	skip "perf is named while it has events open" "there is no perf that works"
+fi
+
+if have python3; then
+	"$COUNTERSINK" doctor --json >json
+	status=$?
+	ok "JSON is JSON, and agrees with the status" python3 -c 'import json, sys
+d = json.load(open("json"))
+assert d["status"] == int(sys.argv[1]), d["status"]
+assert [f["check"] for f in d["findings"]][:2] == ["kernel", "paranoid"], d
+assert d["engine"] in ("sigtrap", "signal", "timer")' $status
+	"$TARGETS/deny_perf" "$COUNTERSINK" doctor --json >json
+	ok "and under a filter" python3 -c 'import json
+d = json.load(open("json"))
+assert d["status"] == 3 and not d["perf_event_open"] and d["engine"] == "timer", d'
+else
+	skip "JSON is JSON" "there is no python3 to read it"
+fi
+"$COUNTERSINK" doctor who 2>err
+is $? 2 "an operand is refused"
+"$COUNTERSINK" doctor --jason 2>err
+is $? 2 "and so is an unknown option"
+like "$(cat err)" "'--json'" "with the near one named"
+done_testing
