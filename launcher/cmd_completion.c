@@ -46,8 +46,7 @@ static void print_quoted(const char *text, const char *special)
 	}
 }
 
-/* ---- bash
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- bash ---- */
 
 static const char bash_text[] =
 	"# What -e -o ... take: a value that is listed, a file, or anything.\n"
@@ -164,8 +163,7 @@ static void print_bash(void)
 	fputs(bash_text, stdout);
 }
 
-/* ---- zsh
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- zsh ---- */
 
 static void print_zsh_option(const struct csink_option *opt)
 {
@@ -246,8 +244,7 @@ static void print_zsh(void)
 	       "countersink\n");
 }
 
-/* ---- fish
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- fish ---- */
 
 static const char fish_text[] =
 	"# The command that the line is for: run, where the first word names none.\n"
@@ -319,8 +316,7 @@ static void print_fish(void)
 	}
 }
 
-/* ---- the command
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- the command ---- */
 
 static const struct {
 	const char *name;

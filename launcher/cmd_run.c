@@ -53,8 +53,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* ---- what was asked for
- * ---------------------------------------------------------------------------------------------- */
+/* ---- what was asked for ---- */
 
 static int resolve_events(struct run *run)
 {
@@ -169,8 +168,7 @@ static int resolve(struct run *run)
 	return resolve_rate(run) || resolve_events(run) || resolve_output(run) ? -EINVAL : 0;
 }
 
-/* ---- before and after the command
- * ------------------------------------------------------------------------------------ */
+/* ---- before and after the command ---- */
 
 /* Find out whether the command can be injected, and make ready for it. What fails is said; the command runs all the
  * same. */
@@ -226,30 +224,35 @@ static int exec_failed(const char *command, int err)
 	return err == ENOENT ? CSINK_EXIT_NOT_FOUND : CSINK_EXIT_NOT_EXECUTABLE;
 }
 
-/* Name what goes on after the command has ended. */
+/* Name what goes on after the command has ended; from the recordings, where the kernel did not tell of processes. */
 static void note_running(struct run *run)
 {
+	const struct csink_outside_process *processes = run->outside.processes;
+	uint32_t nr = 0, nr_processes = processes ? run->outside.nr_processes : 0;
 	char names[256] = "";
+	int32_t pids[MAX_NAMED];
 	size_t n = 0;
-	uint32_t nr = 0;
 
-	for (uint32_t i = 0; i < run->outside.nr_processes; i++) {
-		const struct csink_outside_process *process = &run->outside.processes[i];
-
-		if (!process->still_running)
+	for (uint32_t i = 0; i < nr_processes; i++) {
+		if (!processes[i].still_running || nr++ >= MAX_NAMED)
 			continue;
-		if (nr++ < MAX_NAMED && n < sizeof(names))
-			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s %d", nr > 1 ? ", " : "",
-					      process->comm, process->pid);
+		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s %d", n ? ", " : "", processes[i].comm,
+				      processes[i].pid);
 	}
+	if (!processes && run->inject)
+		nr = csink_folder_writers(&run->folder, pids, MAX_NAMED);
+	for (uint32_t i = 0; !processes && i < CSINK_MIN(nr, (uint32_t)MAX_NAMED); i++)
+		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%d", n ? ", " : "", pids[i]);
 	if (!nr)
 		return;
-	csink_outside_note(&run->outside, "%u process%s still run%s (%s%s): what they did so far is here", nr,
-			   nr == 1 ? "" : "es", nr == 1 ? "s" : "", names, nr > MAX_NAMED ? ", ..." : "");
+	csink_outside_note(
+		&run->outside,
+		"%u process%s still run%s (%s%s): what came until now is here; what is profiled leaves %s.PID "
+		"at its end",
+		nr, nr == 1 ? "" : "es", nr == 1 ? "s" : "", names, nr > MAX_NAMED ? ", ..." : "", run->output);
 }
 
-/* ---- the profile
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- the profile ---- */
 
 /* Write it where it was meant to go, else where it can be. Returns 0 with run->output as it came to be, or -errno. */
 static int write_profile(struct run *run, const struct csink_profile *profile)
@@ -299,8 +302,7 @@ static void make_profile(struct run *run)
 	csink_profile_destroy(profile);
 }
 
-/* ---- the run
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- the run ---- */
 
 static int exit_status(int status)
 {

@@ -23,7 +23,10 @@ int csink_folder_create(struct csink_folder *folder);
  */
 uint32_t csink_folder_writers(const struct csink_folder *folder, int32_t *pids, uint32_t max);
 
-/** Remove it and all that is in it. Safe against anything put there meanwhile: follows no link. Context: any thread. */
+/**
+ * Remove it and all that is in it. Processes that still write there keep what they have mapped, and make a profile of
+ * their own of it at their end. Safe against anything put there meanwhile: follows no link. Context: any thread.
+ */
 void csink_folder_remove(struct csink_folder *folder);
 
 #endif
