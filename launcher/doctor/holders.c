@@ -109,7 +109,8 @@ void csink_doctor_check_holders(struct csink_doctor *doctor)
 	}
 	csink_finding_text(finding, "%u %s %u event%s open: %s%s%s", holders.nr_processes,
 			   holders.nr_processes == 1 ? "process has" : "processes have", holders.nr_events,
-			   holders.names, holders.nr_processes > MAX_NAMED ? ", ..." : "", unseen);
+			   holders.nr_events == 1 ? "" : "s", holders.names,
+			   holders.nr_processes > MAX_NAMED ? ", ..." : "", unseen);
 	if (matters)
 		csink_finding_remedy(finding, "stop them while measuring, if counts are scaled or groups do not fit");
 }
