@@ -29,7 +29,7 @@ enum csink_opt_flags {
 	X(OUTPUT, 'o', "FILE", "countersink.pb.gz", CSINK_OPT_LIB,                                                     \
 	  "profile to write; %p pid, %h host, %c command, %r rank, %% a percent sign; an older file becomes FILE.old") \
 	X(ENGINE, 0, "auto|sigtrap|signal|timer|none", "auto", CSINK_OPT_LIB, "how samples are taken")                 \
-	X(UNWIND, 0, "auto|dwarf|libunwind|fp|none", "auto", CSINK_OPT_LIB, "how stacks are walked")                         \
+	X(UNWIND, 0, "auto|dwarf|libunwind|fp|none", "auto", CSINK_OPT_LIB, "how stacks are walked")                   \
 	X(ALL, 'a', "", "0", CSINK_OPT_BOOL, "report every function, not the first 25")                                \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB, "say nothing but errors; implies --no-report")          \
 	X(NO_REPORT, 0, "", "0", CSINK_OPT_BOOL, "write the profile, print no report")                                 \
