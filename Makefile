@@ -137,6 +137,7 @@ UNIT_TESTS := \
 	recording \
 	recording_collect \
 	pprof \
+	report \
 	symbols \
 	event \
 	event_generic \
@@ -150,6 +151,7 @@ UNIT_TESTS := \
 
 # tests/cli/NAME.t, each a TAP script; they see BUILD (the tree) in the environment.
 CLI_TESTS := \
+	report \
 	doctor \
 	events \
 	relay \
@@ -297,7 +299,7 @@ $(B)/tests/bench/%: tests/bench/%.c
 	$(TARGET_BINS:=.d) $(BENCH_BINS:=.d)
 
 # ---- what people call ------------------------------------------------------------------------------------------------
-PROVE = BUILD=$(CURDIR)/$(B) prove -j$(or $(JOBS),2) --timer
+PROVE = BUILD=$(CURDIR)/$(B) prove -j$(or $(JOBS),2) --timer --failures --comments
 
 .PHONY: tests check check-unit check-san bench demo
 tests: all $(UNIT_BINS) $(TARGET_BINS) ## build what the tests need

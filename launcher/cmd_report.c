@@ -39,7 +39,7 @@ static int read_folder(const char *path, struct csink_profile **profile)
 static int read_file(const char *path, struct csink_profile **profile)
 {
 	char why[256];
-	int err = csink_pprof_read(path, profile, why, sizeof(why));
+	int err = csink_pprof_read(strcmp(path, "-") ? path : "/dev/stdin", profile, why, sizeof(why));
 
 	if (err)
 		csink_say("%s: %s%s", path, why,

@@ -124,3 +124,52 @@ uint32_t csink_format_text(char *buf, size_t size, const char *text, uint32_t co
 	buf[used] = 0;
 	return nr;
 }
+
+/* Length of an operator's name that has angle brackets ("operator<<", "operator->"), or 0. */
+static size_t angle_operator(const char *at)
+{
+	static const char *const operators[] = {"<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<", ">"};
+	static const char word[] = "operator";
+	const size_t len = sizeof(word) - 1;
+	uint32_t i;
+
+	for (i = 0; !strncmp(at, word, len) && i < CSINK_ARRAY_SIZE(operators); i++) {
+		if (!strncmp(at + len, operators[i], strlen(operators[i])))
+			return len + strlen(operators[i]);
+	}
+	return 0;
+}
+
+/* Copy a name with "..." for what is between its outermost angle brackets. */
+static void drop_arguments(char *buf, size_t size, const char *name)
+{
+	uint32_t depth = 0;
+	size_t used = 0, len;
+
+	for (; *name && used + 64 < size; name += len) {
+		len = angle_operator(name);
+		if (len) {
+			if (!depth)
+				used += snprintf(buf + used, 32, "%.*s", (int)len, name);
+			continue;
+		}
+		len = 1;
+		if (*name == '>' && depth && !--depth)
+			used += snprintf(buf + used, 32, "...");
+		if (!depth)
+			buf[used++] = *name;
+		if (*name == '<')
+			depth++;
+	}
+	buf[used] = 0;
+}
+
+uint32_t csink_format_function(char *buf, size_t size, const char *name, uint32_t columns)
+{
+	char shorter[4096];
+
+	if (!columns || csink_format_text(buf, size, name, 0) <= columns)
+		return csink_format_text(buf, size, name, columns);
+	drop_arguments(shorter, sizeof(shorter), name);
+	return csink_format_text(buf, size, shorter, columns);
+}

@@ -24,6 +24,7 @@
 #define MAX_MODULE 20
 #define LABEL_COLUMNS 12
 #define BAR_COLUMNS 10
+#define PLAIN_COLUMNS 120 /* of a function's name where no terminal says how much fits */
 
 struct printer {
 	FILE *out;
@@ -379,8 +380,8 @@ static void print_row(const struct printer *r, const struct csink_row *row, uint
 	i = csink_format_text(module, sizeof(module), row->module, MAX_MODULE);
 	fprintf(r->out, "  %s%*s  ", module, (int)(module_width - CSINK_MIN(i, module_width)), "");
 	snprintf(text, sizeof(text), "%s%s", row->name, row->is_inlined ? " (inlined)" : "");
-	fixed = r->o->width ? CSINK_MAX((int)r->o->width - (int)fixed, 20) : 0;
-	csink_format_text(name, sizeof(name), text, fixed);
+	fixed = r->o->width ? CSINK_MAX((int)r->o->width - (int)fixed, 20) : PLAIN_COLUMNS;
+	csink_format_function(name, sizeof(name), text, fixed);
 	fputs(name, r->out);
 	if (row->is_pseudo || share >= 10)
 		plain(r);
