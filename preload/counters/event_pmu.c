@@ -285,10 +285,15 @@ static int read_terms(struct pmu *pmu, struct csink_text terms)
 		stop = term_end(at, end);
 		equals = memchr(at, '=', (size_t)(stop - at));
 		value = csink_text(equals ? equals + 1 : stop, stop);
-		if (value.length > 1 && value.at[0] == '\'' && value.at[value.length - 1] == '\'')
-			value = csink_text(value.at + 1, value.at + value.length - 1);
 		if (!pmu->in_alias)
 			pmu->term = csink_text(at, stop);
+		if (value.length > 1 && value.at[0] == '\'' && value.at[value.length - 1] == '\'')
+			value = csink_text(value.at + 1, value.at + value.length - 1);
+		/* One that is left would end the name early where it is printed between quotes. */
+		if (memchr(value.at, '\'', value.length))
+			return csink_event_fail(pmu->parser, -EINVAL, pmu->term,
+						"'%.*s': quotes belong around a value, not in it",
+						(int)pmu->term.length, pmu->term.at);
 		ret = read_term(pmu, csink_text(at, equals ? equals : stop), value, equals);
 		if (ret)
 			return ret;
@@ -343,6 +348,17 @@ static int open_by_name(struct pmu *pmu, struct csink_text name)
 	return 0;
 }
 
+/* As it was written, without quotes. */
+static void default_name(struct csink_text text, char *name, size_t size)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < text.length && used + 1 < size; i++)
+		if (text.at[i] != '\'')
+			name[used++] = text.at[i];
+	name[used] = '\0';
+}
+
 int csink_event_from_pmu(struct csink_event_parser *parser, struct csink_text name, struct csink_text terms,
 			 struct csink_event_spec *spec, struct csink_event_modifiers *mods)
 {
@@ -361,8 +377,7 @@ int csink_event_from_pmu(struct csink_event_parser *parser, struct csink_text na
 	if (!ret)
 		ret = read_terms(&pmu, terms);
 	if (!ret && !mods->exact_name)
-		csink_text_copy(csink_text(name.at, terms.at + terms.length + 1), spec->rec.name,
-				sizeof(spec->rec.name));
+		default_name(csink_text(name.at, terms.at + terms.length + 1), spec->rec.name, sizeof(spec->rec.name));
 	return ret;
 }
 

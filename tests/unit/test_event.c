@@ -223,6 +223,7 @@ static void test_pmus(void)
 	is_refused("../power/event=1/", -ENOENT, "..", "no PMU");
 	is_refused("#x/config=1/", -EINVAL, "x", "type number");
 	is_refused("#4/event=1/", -EINVAL, "event=1", "by number");
+	is_refused("#4/config=1,name='a'b/", -EINVAL, "name='a'b", "quotes");
 	is_refused("/event=1/", -EINVAL, "", "name is missing");
 }
 
