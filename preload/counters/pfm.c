@@ -210,7 +210,7 @@ int csink_pfm_encode(struct csink_event_parser *parser, struct csink_text text, 
 /* ---- listing ----------------------------------------------------------------------------------------------------- */
 
 static int list_masks(int event, int nr, int (*visit)(void *, const struct csink_pfm_event *), void *cookie,
-			   const char *pmu)
+		      const char *pmu)
 {
 	for (int i = 0; i < nr; i++) {
 		pfm_event_attr_info_t attr = {.size = sizeof(attr)};
