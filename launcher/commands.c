@@ -53,8 +53,12 @@ void csink_say(const char *fmt, ...)
 
 void csink_command_print_help(const struct csink_command *command)
 {
-	printf("Usage: countersink %s\n\n%c%s.\n\n", command->synopsis, command->help[0] - 'a' + 'A',
-	       command->help + 1);
+	char text[256];
+
+	printf("Usage: countersink %s\n\n", command->synopsis);
+	snprintf(text, sizeof(text), "%c%s.", command->help[0] - 'a' + 'A', command->help + 1);
+	csink_print_wrapped(stdout, 0, 0, text);
+	putchar('\n');
 	csink_options_print_help(stdout, command->options, command->nr_options);
 	printf("\nMore: man countersink%s%s\n", command->nr_options ? "-" : "",
 	       command->nr_options ? command->name : "");

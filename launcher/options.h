@@ -128,6 +128,9 @@ int csink_bool_parse(const char *text);
 /** Read a whole number from 1 to 2^63 - 1, digits only. Returns 0 or -EINVAL, -ERANGE. */
 int csink_number_parse(const char *text, uint64_t *out);
 
+/** Print text from column at on (blanks up to indent), broken between words at 80; later lines start at indent. */
+void csink_print_wrapped(FILE *out, int at, int indent, const char *text);
+
 /** Print the rows of --help for a table, wrapped to 80 columns. */
 void csink_options_print_help(FILE *out, const struct csink_option *table, uint32_t nr);
 

@@ -8,22 +8,21 @@
 #define HELP_COLUMN 28
 #define HELP_WIDTH 80
 
-/* Print text from column at on, broken between words; later lines start at HELP_COLUMN. */
-static void print_wrapped(FILE *out, int at, const char *text)
+void csink_print_wrapped(FILE *out, int at, int indent, const char *text)
 {
-	if (at >= HELP_COLUMN - 1) {
+	if (at && at >= indent - 1) {
 		fputc('\n', out);
 		at = 0;
 	}
-	fprintf(out, "%*s", HELP_COLUMN - at, "");
-	at = HELP_COLUMN;
+	fprintf(out, "%*s", indent - at, "");
+	at = indent;
 	while (*text) {
 		int len = (int)strcspn(text, " ");
 
-		if (at > HELP_COLUMN && at + 1 + len > HELP_WIDTH) {
-			fprintf(out, "\n%*s", HELP_COLUMN, "");
-			at = HELP_COLUMN;
-		} else if (at > HELP_COLUMN) {
+		if (at > indent && at + 1 + len > HELP_WIDTH) {
+			fprintf(out, "\n%*s", indent, "");
+			at = indent;
+		} else if (at > indent) {
 			fputc(' ', out);
 			at++;
 		}
@@ -59,7 +58,7 @@ static void print_option(FILE *out, const struct csink_option *opt)
 		snprintf(text, sizeof(text), "%s%s%s%s", opt->help, *def ? " [" : "", def, *def ? "]" : "");
 	else
 		snprintf(text, sizeof(text), "%s [%s%s%s]", opt->help, def, *def ? "; " : "", twin);
-	print_wrapped(out, at, text);
+	csink_print_wrapped(out, at, HELP_COLUMN, text);
 }
 
 void csink_options_print_help(FILE *out, const struct csink_option *table, uint32_t nr)
@@ -78,7 +77,7 @@ void csink_options_print_help(FILE *out, const struct csink_option *table, uint3
 		int at = r->short_name ? fprintf(out, "  -%c, --%s", r->short_name, r->name)
 				       : fprintf(out, "      --%s", r->name);
 
-		print_wrapped(out, at, r->help);
+		csink_print_wrapped(out, at, HELP_COLUMN, r->help);
 	}
 	if (!env_only)
 		return;
