@@ -24,14 +24,19 @@ static __attribute__((noinline, noclone)) uint64_t burn_10(uint64_t x, uint64_t 
 
 int main(int argc, char **argv)
 {
-	uint64_t ms = arg_num(argc, argv, 1, 1000), x = 1;
+	uint64_t left = arg_num(argc, argv, 1, 1000) * ROUNDS_MS, length = 1, x = 1;
 
-	for (uint64_t i = 0; i < ms; i++) {
-		uint64_t unit = ROUNDS_MS / 20 + i * 7919 % (ROUNDS_MS / 10);
+	while (left) {
+		uint64_t tenth;
 
-		x = burn_60(x, unit) ^ 1;
-		x = burn_30(x, unit) ^ 2;
-		x = burn_10(x, unit) ^ 3;
+		length = spin(length, 1);
+		tenth = (ROUNDS_MS / 20 + (length >> 33) % (ROUNDS_MS / 5)) / 10;
+		if (tenth > left / 10)
+			tenth = left / 10;
+		x = burn_60(x, tenth) ^ 1;
+		x = burn_30(x, tenth) ^ 2;
+		x = burn_10(x, tenth) ^ 3;
+		left = tenth ? left - 10 * tenth : 0;
 	}
 	printf("burn %016llx\n", (unsigned long long)x);
 	return 0;
