@@ -210,8 +210,9 @@ struct csink_rec_row {
 	uint64_t weights[]; /* header.nr_events of them */
 };
 /*
- * Leaf 0 with chain 0 is a thread's remainder that no sample can show: its last, partial period when nothing was sampled
- * before it. Otherwise the remainder is added to the thread's latest row.
+ * Leaf 0 is a thread's remainder that no sample can show: its last, partial period when nothing was sampled before it.
+ * Its chain is empty, or the function that the thread was started with. Later remainders are added to the thread's latest
+ * row.
  */
 
 struct csink_rec_interval {

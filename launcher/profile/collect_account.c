@@ -11,13 +11,13 @@
 /* More than any process can have used: a damaged header. */
 #define INSANE_NS (1LL << 60)
 
-void csink_collect_pseudo(struct collector *c, const char *word, const char *frame,
+void csink_collect_pseudo(struct collector *c, const char *word, const char *frame, const uint32_t *callers,
 			  const struct csink_profile_label *labels, uint32_t nr_labels, const int64_t *values)
 {
 	struct csink_profile_function function = {.name = csink_profile_str(c->p, frame)};
 	struct csink_profile_label all[9];
 	struct csink_profile_line line = {0};
-	uint32_t location = 0, i;
+	uint32_t location = 0, stack[8], nr = 0, i;
 
 	function.system_name = function.name;
 	line.function = csink_profile_function_add(c->p, &function);
@@ -36,7 +36,10 @@ void csink_collect_pseudo(struct collector *c, const char *word, const char *fra
 	memcpy(all, labels, nr_labels * sizeof(*all));
 	all[nr_labels++] = (struct csink_profile_label){.key = csink_profile_str(c->p, CSINK_LABEL_PSEUDO),
 							.str = csink_profile_str(c->p, word)};
-	csink_profile_sample_add(c->p, csink_profile_stack_add(c->p, &location, 1),
+	stack[nr++] = location;
+	while (callers && *callers && nr < CSINK_ARRAY_SIZE(stack))
+		stack[nr++] = *callers++;
+	csink_profile_sample_add(c->p, csink_profile_stack_add(c->p, stack, nr),
 				 csink_profile_labels_add(c->p, all, nr_labels), values);
 }
 
@@ -63,7 +66,7 @@ static int64_t give(struct collector *c, const char *word, const char *frame, in
 	if (ns <= 0 || ns > INSANE_NS)
 		return 0;
 	values[c->cpu_event + 1] = ns;
-	csink_collect_pseudo(c, word, frame, labels, csink_collect_process_labels(c, pid, comm, labels), values);
+	csink_collect_pseudo(c, word, frame, NULL, labels, csink_collect_process_labels(c, pid, comm, labels), values);
 	return ns;
 }
 

@@ -89,7 +89,7 @@ void csink_collect_account(struct collector *c);
  * @frame  "[start-up: exec and loader]"
  * @labels nr_labels of them, before the pseudo one; at most 8
  */
-void csink_collect_pseudo(struct collector *c, const char *word, const char *frame,
+void csink_collect_pseudo(struct collector *c, const char *word, const char *frame, const uint32_t *callers,
 			  const struct csink_profile_label *labels, uint32_t nr_labels, const int64_t *values);
 
 /** The labels of a process; labels has room for 2. Returns how many. */

@@ -168,6 +168,15 @@ static uint32_t frame_location(struct reading *r, uint64_t frame, uint64_t time_
 
 /* ---- stacks ---- */
 
+/* A caller that is ours: the first frame of a thread, an interposed call. The program's stacks are without them. */
+static bool is_wrapper(const struct reading *r, uint64_t frame, uint64_t time_ns)
+{
+	bool is_sole;
+	uint32_t index = csink_epochs_find(&r->epochs, frame & ~CSINK_FRAME_EXACT, time_ns, &is_sole);
+
+	return index != CSINK_NO_MODULE && strstr(r->rec->modules[index]->path, "/libcountersink.so");
+}
+
 /* The location ids of a chain, ended by 0; NULL with r->err set. */
 static const uint32_t *chain_locations(struct reading *r, uint32_t index)
 {
@@ -188,7 +197,7 @@ static const uint32_t *chain_locations(struct reading *r, uint32_t index)
 	}
 	r->chain_first[index] = r->nr_chain_ids;
 	for (i = 0; i < chain->nr_frames && !r->err; i++) {
-		if (chain->frames[i] & ~CSINK_FRAME_EXACT)
+		if (chain->frames[i] & ~CSINK_FRAME_EXACT && !is_wrapper(r, chain->frames[i], chain->first_ns))
 			r->chain_ids[r->nr_chain_ids++] = frame_location(r, chain->frames[i], chain->first_ns);
 	}
 	r->chain_ids[r->nr_chain_ids++] = 0;
@@ -229,14 +238,14 @@ static void row_values(const struct reading *r, const struct csink_rec_row *row,
 		r->image->covered_cpu_ns += values[r->c->cpu_event + 1];
 }
 
-/* A thread's remainder that no sample shows: it keeps the thread's labels. */
-static void add_remainder(struct reading *r, uint32_t labels, const int64_t *values)
+/* A thread's remainder that no sample shows: it keeps the thread's labels, and what the thread was started for. */
+static void add_remainder(struct reading *r, uint32_t labels, const uint32_t *callers, const int64_t *values)
 {
 	const struct csink_profile_range *set = &r->c->p->label_sets[labels];
 	struct csink_profile_label copy[8];
 
 	memcpy(copy, r->c->p->labels + set->first, set->nr * sizeof(*copy));
-	csink_collect_pseudo(r->c, "not sampled", "[not sampled]", copy, set->nr, values);
+	csink_collect_pseudo(r->c, "not sampled", "[not sampled]", callers, copy, set->nr, values);
 }
 
 static void add_row(struct reading *r, const struct csink_recorded_row *from)
@@ -247,13 +256,13 @@ static void add_row(struct reading *r, const struct csink_recorded_row *from)
 	uint64_t time_ns = r->image->start_ns;
 
 	row_values(r, from->row, values);
-	if (!from->row->leaf) {
-		add_remainder(r, labels, values);
-		return;
-	}
 	if (from->chain != CSINK_RECORDED_NONE) {
 		time_ns = r->rec->chains[from->chain]->first_ns;
 		chain = chain_locations(r, from->chain);
+	}
+	if (!from->row->leaf) {
+		add_remainder(r, labels, chain, values);
+		return;
 	}
 	stack[nr++] = frame_location(r, from->row->leaf | CSINK_FRAME_EXACT, time_ns);
 	while (chain && *chain)
@@ -294,7 +303,7 @@ static void add_unstored(struct reading *r)
 		return;
 	if (r->c->cpu_event >= 0)
 		r->image->covered_cpu_ns += values[r->c->cpu_event + 1];
-	csink_collect_pseudo(r->c, "lost", "[lost: recording full]", labels,
+	csink_collect_pseudo(r->c, "lost", "[lost: recording full]", NULL, labels,
 			     csink_collect_process_labels(r->c, r->image->pid, r->image->comm, labels), values);
 }
 

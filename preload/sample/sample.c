@@ -68,6 +68,11 @@ void csink_sample_remainder(struct csink_thread *thread, const uint64_t *weights
 	struct csink_sample nowhere = {.thread = thread->ref, .phase = thread->phase, .frames = thread->frames};
 	struct csink_rec_row *row = thread->last_row;
 
+	/* Never sampled: all that is known is what the thread was started for. */
+	if (!row && thread->start) {
+		thread->frames[0] = (uintptr_t)thread->start | CSINK_FRAME_EXACT;
+		nowhere.nr_frames = 1;
+	}
 	if (!row)
 		row = csink_stacks_row(&csink_process.rec, &thread->writer, &nowhere);
 	credit(thread, row, weights, 0);

@@ -19,6 +19,40 @@ __thread struct csink_thread *csink_self;
 /* Every state ever made, newest first. States are reused and never unlinked, so the list can be walked at any time. */
 static struct csink_thread *_Atomic all_states;
 
+/*
+ * Those that are free, as a stack. The upper 16 bits of the head count its changes, so that a head that was taken and
+ * given back meanwhile is not mistaken for the old one; no user address reaches that far up.
+ */
+static _Atomic uint64_t free_states;
+#define POINTER_BITS 48
+
+static struct csink_thread *pop_free(void)
+{
+	uint64_t head = atomic_load_explicit(&free_states, memory_order_acquire), next;
+	struct csink_thread *thread;
+
+	do {
+		thread = (struct csink_thread *)(uintptr_t)(head & ((1ULL << POINTER_BITS) - 1));
+		if (!thread)
+			return NULL;
+		next = (uintptr_t)thread->next_free | ((head >> POINTER_BITS) + 1) << POINTER_BITS;
+	} while (!atomic_compare_exchange_weak_explicit(&free_states, &head, next, memory_order_acquire,
+							memory_order_acquire));
+	return thread;
+}
+
+static void push_free(struct csink_thread *thread)
+{
+	uint64_t head = atomic_load_explicit(&free_states, memory_order_relaxed), now;
+
+	do {
+		thread->next_free = (struct csink_thread *)(uintptr_t)(head & ((1ULL << POINTER_BITS) - 1));
+		now = (uintptr_t)thread | ((head >> POINTER_BITS) + 1) << POINTER_BITS;
+		/* Release: the next owner finds our last stores behind it. */
+	} while (!atomic_compare_exchange_weak_explicit(&free_states, &head, now, memory_order_release,
+							memory_order_relaxed));
+}
+
 /* Counts of threads that have ended, so that sums never go backwards. */
 static _Atomic uint64_t ended_totals[CSINK_MAX_EVENTS];
 
@@ -30,7 +64,6 @@ static struct csink_thread *make_slab(void)
 
 	if (slab == MAP_FAILED)
 		return NULL;
-	atomic_init(&slab[0].state, CSINK_THREAD_NEW); /* the caller's */
 	for (int i = 0; i < SLAB_STATES - 1; i++)
 		slab[i].next = &slab[i + 1];
 	head = atomic_load_explicit(&all_states, memory_order_relaxed);
@@ -38,32 +71,28 @@ static struct csink_thread *make_slab(void)
 		slab[SLAB_STATES - 1].next = head;
 	} while (!atomic_compare_exchange_weak_explicit(&all_states, &head, slab, memory_order_release,
 							memory_order_relaxed));
+	for (int i = 1; i < SLAB_STATES; i++)
+		push_free(&slab[i]);
 	return slab;
 }
 
 struct csink_thread *csink_thread_get(void)
 {
-	struct csink_thread *thread = atomic_load_explicit(&all_states, memory_order_acquire);
 	int saved = errno;
+	struct csink_thread *thread = pop_free();
 
-	for (; thread; thread = thread->next) {
-		uint8_t is_free = CSINK_THREAD_FREE;
-
-		if (atomic_load_explicit(&thread->state, memory_order_relaxed) == CSINK_THREAD_FREE &&
-		    atomic_compare_exchange_strong_explicit(&thread->state, &is_free, CSINK_THREAD_NEW,
-							    memory_order_acquire, memory_order_relaxed))
-			break;
-	}
 	if (!thread)
 		thread = make_slab();
+	if (thread)
+		atomic_store_explicit(&thread->state, CSINK_THREAD_NEW, memory_order_relaxed);
 	errno = saved;
 	return thread;
 }
 
 void csink_thread_put(struct csink_thread *thread)
 {
-	/* Release: the next owner finds our last stores behind it. */
 	atomic_store_explicit(&thread->state, CSINK_THREAD_FREE, memory_order_release);
+	push_free(thread);
 }
 
 static bool make_entry(struct csink_thread *thread, uint32_t flags)
@@ -238,7 +267,7 @@ void csink_threads_forget(void)
 		memset(&thread->group, 0, sizeof(thread->group)); /* perf's mappings are not inherited */
 		thread->writer.pos = thread->writer.end = 0;
 		thread->entry = NULL;
-		if (thread != csink_self)
+		if (thread != csink_self && atomic_load(&thread->state) != CSINK_THREAD_FREE)
 			csink_thread_put(thread);
 	}
 }

@@ -38,6 +38,7 @@ struct csink_thread {
 	bool app_blocks_signal;  /* the program thinks that our signal is blocked here */
 	int32_t tid;
 	struct csink_thread *next; /* all states ever made; never unlinked */
+	struct csink_thread *next_free;
 	void *(*start)(void *);
 	void *arg;
 	size_t stack_bytes;
