@@ -283,7 +283,7 @@ $(B)/tests/targets/%: tests/targets/%.cc
 
 $(B)/tests/targets/%: tests/targets/%.rs
 	@mkdir -p $(@D)
-	$(RUSTC) --edition 2021 -O -g -C force-frame-pointers=no -C symbol-mangling-version=v0 -o $@ $<
+	MAKEFLAGS= $(RUSTC) --edition 2021 -O -g -C force-frame-pointers=no -C symbol-mangling-version=v0 -o $@ $<
 
 # Measures what is in the library, from inside.
 $(B)/tests/bench/walk_bench: tests/bench/walk_bench.c $(B)/libtested.a
