@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "countersink/explain.h"
 #include "include/internal/base.h"
 #include "preload/counters/engine_timer.h"
 #include "preload/sample/process.h"
@@ -90,12 +91,12 @@ static int open_timer(struct csink_thread *thread)
 
 /* ---- the choice, once, in the main thread ------------------------------------------------------------------------ */
 
-static void refuse_event(struct csink_thread *thread, uint32_t i, int err)
+static void refuse_event(struct csink_thread *thread, uint32_t i, const char *why)
 {
 	csink_process.events[i].rec.flags |= CSINK_EVENT_REFUSED;
 	csink_process.rec.header->events[i].flags |= CSINK_EVENT_REFUSED;
-	csink_recording_note(&csink_process.rec, &thread->writer, 1, "event %s could not be opened (%s): not counted",
-			     csink_process.events[i].rec.name, strerror(-err));
+	csink_recording_note(&csink_process.rec, &thread->writer, 1, "event %s is not counted: %s",
+			     csink_process.events[i].rec.name, why);
 }
 
 static void leave_kernel_out(void)
@@ -111,6 +112,7 @@ static int try_perf(struct csink_thread *thread, enum csink_engine engine)
 {
 	uint32_t failed = 0;
 	int err = csink_process.signo < 0 ? csink_process.signo : csink_process.install_signal(csink_process.signo);
+	char words[120];
 
 	while (!err) {
 		err = open_group(thread, engine, &failed);
@@ -121,7 +123,7 @@ static int try_perf(struct csink_thread *thread, enum csink_engine engine)
 		if (err == -EACCES && !(csink_process.events[0].rec.flags & CSINK_EVENT_USER_ONLY))
 			leave_kernel_out();
 		else if (failed && err != -EMFILE && err != -EPERM)
-			refuse_event(thread, failed, err);
+			refuse_event(thread, failed, csink_explain_brief(-err, words, sizeof(words)));
 		else
 			return err;
 		err = 0;
@@ -142,7 +144,7 @@ static int try_engine(struct csink_thread *thread, enum csink_engine engine)
 		/* CPU time is all it can weigh. */
 		for (uint32_t i = 0; i < csink_process.nr_events; i++)
 			if (i != csink_process.cpu_event && !(csink_process.events[i].rec.flags & CSINK_EVENT_REFUSED))
-				refuse_event(thread, i, -ENOSYS);
+				refuse_event(thread, i, "the timer engine counts CPU time only");
 		return open_timer(thread);
 	default:
 		return 0;
@@ -155,6 +157,7 @@ static int choose(struct csink_thread *thread)
 	int first = csink_process.wanted_engine, last = first, err = -ENOSYS;
 	char *why = header->engine_reason;
 	size_t used = 0, size = sizeof(header->engine_reason);
+	char words[120];
 
 	if (first == CSINK_NR_ENGINES) {
 		first = CSINK_ENGINE_SIGTRAP;
@@ -174,7 +177,7 @@ static int choose(struct csink_thread *thread)
 		}
 		if (used < size)
 			used += (size_t)snprintf(why + used, size - used, "%s%s: %s", used ? "; " : "", names[engine],
-						 strerror(-err));
+						 csink_explain_brief(-err, words, sizeof(words)));
 	}
 	header->engine = csink_process.engine;
 	return err;
