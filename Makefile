@@ -53,6 +53,7 @@ LIB_SRCS := \
 	preload/counters/engine.c \
 	preload/counters/engine_timer.c \
 	preload/counters/group.c \
+	preload/counters/switches.c \
 	preload/inject/config.c \
 	preload/inject/env.c \
 	preload/inject/exec.c \

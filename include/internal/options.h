@@ -30,6 +30,9 @@ enum csink_opt_flags {
 	  "profile to write; %p pid, %h host, %c command, %r rank, %% a percent sign; an older file becomes FILE.old") \
 	X(ENGINE, 0, "auto|sigtrap|signal|timer|none", "auto", CSINK_OPT_LIB, "how samples are taken")                 \
 	X(UNWIND, 0, "auto|dwarf|libunwind|fp|none", "auto", CSINK_OPT_LIB, "how stacks are walked")                   \
+	X(OFF_CPU, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB,                                                         \
+	  "also sample where threads block: wall time less CPU time, with full stacks")                                \
+	X(MAX_DEPTH, 0, "N", "512", CSINK_OPT_LIB | CSINK_OPT_NUMBER, "frames kept of a stack, at most 512")           \
 	X(ALL, 'a', "", "0", CSINK_OPT_BOOL, "report every function, not the first 25")                                \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB, "say nothing but errors; implies --no-report")          \
 	X(NO_REPORT, 0, "", "0", CSINK_OPT_BOOL, "write the profile, print no report")                                 \

@@ -11,6 +11,7 @@
 #include "countersink/explain.h"
 #include "include/internal/base.h"
 #include "preload/counters/engine_timer.h"
+#include "preload/counters/switches.h"
 #include "preload/sample/process.h"
 #include "preload/sample/thread.h"
 
@@ -66,7 +67,7 @@ static int open_group(struct csink_thread *thread, enum csink_engine engine, uin
 {
 	struct csink_process *process = &csink_process;
 
-	return csink_group_open(&thread->group, process->events, process->nr_events,
+	return csink_group_open(&thread->group, process->events, CSINK_MIN(process->nr_events, process->off_cpu_event),
 				engine == CSINK_ENGINE_SIGTRAP ? CSINK_GROUP_SIGTRAP : CSINK_GROUP_SETSIG, process->signo,
 				failed);
 }
@@ -101,7 +102,7 @@ static void refuse_event(struct csink_thread *thread, uint32_t i, const char *wh
 
 static void leave_kernel_out(void)
 {
-	for (uint32_t i = 0; i < csink_process.nr_events; i++) {
+	for (uint32_t i = 0; i < CSINK_MIN(csink_process.nr_events, csink_process.off_cpu_event); i++) {
 		csink_event_set_user_only(&csink_process.events[i]);
 		csink_process.rec.header->events[i].flags |= CSINK_EVENT_USER_ONLY;
 	}
@@ -143,12 +144,34 @@ static int try_engine(struct csink_thread *thread, enum csink_engine engine)
 	case CSINK_ENGINE_TIMER:
 		/* CPU time is all it can weigh. */
 		for (uint32_t i = 0; i < csink_process.nr_events; i++)
-			if (i != csink_process.cpu_event && !(csink_process.events[i].rec.flags & CSINK_EVENT_REFUSED))
+			if (i != csink_process.cpu_event && i != csink_process.off_cpu_event && !(csink_process.events[i].rec.flags & CSINK_EVENT_REFUSED))
 				refuse_event(thread, i, "the timer engine counts CPU time only");
 		return open_timer(thread);
 	default:
 		return 0;
 	}
+}
+
+/* Time off the CPU is taken with the sigtrap engine alone: any other signal would interrupt the calls that block. */
+static void open_switches(struct csink_thread *thread)
+{
+	uint32_t event = csink_process.off_cpu_event;
+	char words[120];
+	int err;
+
+	if (event == CSINK_MAX_EVENTS || csink_process.events[event].rec.flags & CSINK_EVENT_REFUSED)
+		return;
+	if (thread->engine != CSINK_ENGINE_SIGTRAP) {
+		refuse_event(thread, event, "only the sigtrap engine leaves blocking calls alone");
+		return;
+	}
+	err = csink_switches_open(thread);
+	if (err == -EACCES)
+		refuse_event(thread, event,
+			     "switches happen in the kernel, which perf_event_paranoid hides: it takes "
+			     "kernel.perf_event_paranoid <= 1 or CAP_PERFMON");
+	else if (err)
+		refuse_event(thread, event, csink_explain_brief(-err, words, sizeof(words)));
 }
 
 static int choose(struct csink_thread *thread)
@@ -173,6 +196,7 @@ static int choose(struct csink_thread *thread)
 		err = try_engine(thread, (enum csink_engine)engine);
 		if (!err) {
 			csink_process.engine = (enum csink_engine)engine;
+			open_switches(thread);
 			break;
 		}
 		if (used < size)
@@ -197,9 +221,11 @@ int csink_engine_open(struct csink_thread *thread)
 	case CSINK_ENGINE_SIGTRAP:
 	case CSINK_ENGINE_SIGNAL:
 		err = open_group(thread, csink_process.engine, &failed);
-		if (!err)
-			thread->engine = csink_process.engine;
-		return err ? open_timer(thread) : 0;
+		if (err)
+			return open_timer(thread);
+		thread->engine = csink_process.engine;
+		open_switches(thread);
+		return 0;
 	case CSINK_ENGINE_TIMER:
 		return open_timer(thread);
 	default:
@@ -229,5 +255,6 @@ void csink_engine_close(struct csink_thread *thread)
 		csink_cputimer_close(thread->timer);
 	else if (thread->engine != CSINK_ENGINE_NONE)
 		csink_group_close(&thread->group);
+	csink_group_close(&thread->switches);
 	thread->engine = CSINK_ENGINE_NONE;
 }

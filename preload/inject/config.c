@@ -89,6 +89,8 @@ bool csink_config_read(void)
 	config->period = number_of(CSINK_OPT_PERIOD, 0);
 	config->engine = name_of(CSINK_OPT_ENGINE, csink_engine_parse);
 	config->unwind = name_of(CSINK_OPT_UNWIND, csink_unwind_parse);
+	config->max_depth = (uint32_t)CSINK_MIN(number_of(CSINK_OPT_MAX_DEPTH, CSINK_MAX_DEPTH), CSINK_MAX_DEPTH);
+	config->off_cpu = flag_of(CSINK_OPT_OFF_CPU);
 	config->quiet = flag_of(CSINK_OPT_QUIET);
 	config->report = flag_of(CSINK_OPT_REPORT);
 	config->output = getenv(variables[CSINK_OPT_OUTPUT]);

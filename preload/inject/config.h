@@ -13,7 +13,8 @@ struct csink_config {
 	const char *output; /* a template */
 	int engine;         /* csink_engine_parse's */
 	int unwind;         /* csink_unwind_parse's */
-	bool quiet, report;
+	uint32_t max_depth;
+	bool quiet, report, off_cpu;
 	bool standalone;    /* no launcher: the profile is made by us at exit */
 	char run_dir[256];
 	pid_t owner;        /* standalone: the process that makes the profile */

@@ -14,6 +14,7 @@
 #include "preload/inject/finish.h"
 #include "preload/inject/signals.h"
 #include "preload/counters/engine.h"
+#include "preload/counters/switches.h"
 #include "preload/record/run_dir.h"
 #include "preload/record/stacks.h"
 #include "preload/sample/housekeeping.h"
@@ -109,6 +110,11 @@ static void choose_events(char *problem, size_t size)
 		process->events[nr].rec.flags |= CSINK_EVENT_IMPLIED;
 		process->cpu_event = (uint32_t)nr++;
 	}
+	process->off_cpu_event = CSINK_MAX_EVENTS;
+	if (csink_config.off_cpu && nr < CSINK_MAX_EVENTS) {
+		csink_switches_event(&process->events[nr]);
+		process->off_cpu_event = (uint32_t)nr++;
+	}
 	process->nr_events = (uint32_t)nr;
 	set_period(&process->events[0]);
 }
@@ -119,7 +125,7 @@ static void choose_unwind(struct csink_rec_header *header)
 	int method = csink_config.unwind == CSINK_NR_UNWINDS ? CSINK_UNWIND_DWARF : csink_config.unwind;
 	int err = 0;
 
-	csink_process.max_depth = CSINK_MAX_DEPTH;
+	csink_process.max_depth = csink_config.max_depth;
 	if (method == CSINK_UNWIND_DWARF)
 		err = csink_walk_dwarf_init();
 	else if (method == CSINK_UNWIND_LIBUNWIND)

@@ -25,6 +25,8 @@ struct csink_process {
 	struct csink_event_spec events[CSINK_MAX_EVENTS]; /* [0] leads */
 	uint32_t cpu_event;                               /* index of the one that counts CPU time; there always is one */
 
+	uint32_t off_cpu_event;                           /* index of the time off the CPU; CSINK_MAX_EVENTS: not asked for */
+
 	int wanted_engine; /* enum csink_engine; CSINK_NR_ENGINES: the best that works */
 	bool engine_decided;
 	enum csink_engine engine;         /* of the main thread; another one may have to make do with less */

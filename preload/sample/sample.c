@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "preload/counters/switches.h"
 #include "preload/sample/housekeeping.h"
 #include "preload/sample/process.h"
 #include "preload/sample/thread.h"
@@ -29,7 +30,6 @@ static void credit(struct csink_thread *thread, struct csink_rec_row *row, const
 		add_relaxed(&thread->entry->totals[i], weights[i]);
 	if (CSINK_LIKELY(row != NULL)) {
 		csink_row_add(row, weights, nr_events, nr);
-		thread->last_row = row;
 		return;
 	}
 	csink_recording_lose(&csink_process.rec, CSINK_LOSS_RECORDING_FULL, nr ? nr : 1);
@@ -37,8 +37,8 @@ static void credit(struct csink_thread *thread, struct csink_rec_row *row, const
 		__atomic_fetch_add(&csink_process.rec.header->unstored[i], weights[i], __ATOMIC_RELAXED);
 }
 
-static void store(struct csink_thread *thread, const ucontext_t *uc, const uint64_t *weights, uint64_t nr,
-		  uint64_t time_ns)
+/* The row of the stack that was interrupted; NULL when the recording is full. */
+static struct csink_rec_row *row_of(struct csink_thread *thread, const ucontext_t *uc, uint64_t nr, uint64_t time_ns)
 {
 	struct csink_walk walk = {.stack = &thread->stack,
 				  .frames = thread->frames,
@@ -60,13 +60,19 @@ static void store(struct csink_thread *thread, const ucontext_t *uc, const uint6
 		sample.chain_flags = CSINK_CHAIN_BROKEN;
 		csink_recording_lose(&csink_process.rec, CSINK_LOSS_UNWIND, nr);
 	}
-	credit(thread, csink_stacks_row(&csink_process.rec, &thread->writer, &sample), weights, nr);
+	return csink_stacks_row(&csink_process.rec, &thread->writer, &sample);
 }
 
-void csink_sample_remainder(struct csink_thread *thread, const uint64_t *weights)
+static void store(struct csink_thread *thread, const ucontext_t *uc, const uint64_t *weights, uint64_t nr,
+		  uint64_t time_ns)
+{
+	thread->last_row = row_of(thread, uc, nr, time_ns);
+	credit(thread, thread->last_row, weights, nr);
+}
+
+static void credit_remainder(struct csink_thread *thread, struct csink_rec_row *row, const uint64_t *weights)
 {
 	struct csink_sample nowhere = {.thread = thread->ref, .phase = thread->phase, .frames = thread->frames};
-	struct csink_rec_row *row = thread->last_row;
 
 	/* Never sampled: all that is known is what the thread was started for. */
 	if (!row && thread->start) {
@@ -76,6 +82,21 @@ void csink_sample_remainder(struct csink_thread *thread, const uint64_t *weights
 	if (!row)
 		row = csink_stacks_row(&csink_process.rec, &thread->writer, &nowhere);
 	credit(thread, row, weights, 0);
+}
+
+void csink_sample_remainder(struct csink_thread *thread, const uint64_t *weights)
+{
+	uint64_t off[CSINK_MAX_EVENTS] = {0}, on[CSINK_MAX_EVENTS], any = 0;
+
+	for (uint32_t i = 0; i < csink_process.nr_events; i++) {
+		on[i] = i == csink_process.off_cpu_event ? 0 : weights[i];
+		off[i] = weights[i] - on[i];
+		any |= on[i];
+	}
+	if (any)
+		credit_remainder(thread, thread->last_row, on);
+	if (csink_process.off_cpu_event < csink_process.nr_events && off[csink_process.off_cpu_event])
+		credit_remainder(thread, thread->off_row, off);
 }
 
 /* What each event counted since the last sample; scaled where the kernel had to share the counters out. */
@@ -92,6 +113,19 @@ static void weigh(struct csink_thread *thread, const struct csink_group_read *re
 	}
 	thread->last_enabled_ns = read->enabled_ns;
 	thread->last_running_ns = read->running_ns;
+}
+
+/* The thread is back from where it blocked: this is the stack that did. */
+static void on_switch(struct csink_thread *thread, const ucontext_t *uc)
+{
+	uint64_t weights[CSINK_MAX_EVENTS] = {0};
+	struct csink_group_read read;
+
+	if (!csink_group_drain(&thread->switches, &read))
+		return;
+	weights[csink_process.off_cpu_event] = csink_switches_take(thread);
+	thread->off_row = row_of(thread, uc, 1, read.time_ns);
+	credit(thread, thread->off_row, weights, 0);
 }
 
 static void on_overflow(struct csink_thread *thread, const ucontext_t *uc)
@@ -149,5 +183,7 @@ void csink_sample_handler(int signo, siginfo_t *info, void *context)
 		on_timer(thread, info, context);
 	else
 		on_overflow(thread, context);
+	if (CSINK_UNLIKELY(thread->switches.pages[0] != NULL))
+		on_switch(thread, context);
 	errno = saved;
 }

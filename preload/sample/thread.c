@@ -10,6 +10,7 @@
 
 #include "include/internal/base.h"
 #include "preload/counters/engine.h"
+#include "preload/counters/switches.h"
 #include "preload/sample/process.h"
 
 enum { SLAB_STATES = 16 };
@@ -123,7 +124,7 @@ void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 	thread->tid = (int32_t)syscall(SYS_gettid);
 	memset(thread->last, 0, sizeof(thread->last));
 	thread->last_enabled_ns = thread->last_running_ns = 0;
-	thread->last_row = NULL;
+	thread->last_row = thread->off_row = NULL;
 	thread->phase = 0;
 	if (!make_entry(thread, flags)) {
 		thread->engine = CSINK_ENGINE_NONE;
@@ -206,6 +207,8 @@ void csink_thread_flush(struct csink_thread *thread)
 	for (uint32_t i = 0; i < csink_process.nr_events; i++) {
 		weights[i] = counts[i] - thread->last[i];
 		thread->last[i] = counts[i];
+		if (i == csink_process.off_cpu_event)
+			weights[i] = csink_switches_take(thread);
 		any |= weights[i];
 	}
 	if (any)
@@ -234,6 +237,8 @@ static void flush_other(struct csink_thread *thread, struct csink_writer *writer
 		/* A sample that the thread takes meanwhile must not come out negative. */
 		if (weights[i] > CSINK_NS_PER_S)
 			weights[i] = 0;
+		if (i == csink_process.off_cpu_event)
+			weights[i] = csink_switches_open_ns(thread, cpu_ns);
 		any |= weights[i];
 	}
 	/* Its rows are its own to write: the remainder gets a row of its own, that the index does not know. */
@@ -265,6 +270,7 @@ void csink_threads_forget(void)
 		atomic_store_explicit(&ended_totals[i], 0, memory_order_relaxed);
 	for (; thread; thread = thread->next) {
 		memset(&thread->group, 0, sizeof(thread->group)); /* perf's mappings are not inherited */
+		memset(&thread->switches, 0, sizeof(thread->switches));
 		thread->writer.pos = thread->writer.end = 0;
 		thread->entry = NULL;
 		if (thread != csink_self && atomic_load(&thread->state) != CSINK_THREAD_FREE)

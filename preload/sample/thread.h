@@ -27,6 +27,9 @@ struct csink_thread {
 	struct csink_writer writer;
 	struct csink_stack_bounds stack;
 	csink_ref_t ref;
+	struct csink_group switches; /* the thread's own context switches, where time off the CPU is asked for */
+	uint64_t off_wall_ns, off_cpu_ns; /* clocks at the last sample of them */
+	struct csink_rec_row *off_row;    /* and its row */
 	enum csink_engine engine;
 	uint16_t phase;
 	_Atomic uint8_t in_handler;
