@@ -64,6 +64,7 @@ LIB_SRCS := \
 	preload/inject/threads.c \
 	preload/record/recording.c \
 	preload/record/stacks.c \
+	preload/record/timeline.c \
 	preload/sample/housekeeping.c \
 	preload/sample/modules.c \
 	preload/sample/modules_scan.c \

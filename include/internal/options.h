@@ -32,6 +32,9 @@ enum csink_opt_flags {
 	X(UNWIND, 0, "auto|dwarf|libunwind|fp|none", "auto", CSINK_OPT_LIB, "how stacks are walked")                   \
 	X(OFF_CPU, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB,                                                         \
 	  "also sample where threads block: wall time less CPU time, with full stacks")                                \
+	X(TIMELINE, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB, "keep the time of each sample, too (16 bytes a sample)") \
+	X(MAX_MEMORY, 0, "MIB", "256", CSINK_OPT_LIB | CSINK_OPT_NUMBER,                                               \
+	  "the largest recording of a process; what does not fit is counted and said")                                 \
 	X(MAX_DEPTH, 0, "N", "512", CSINK_OPT_LIB | CSINK_OPT_NUMBER, "frames kept of a stack, at most 512")           \
 	X(ALL, 'a', "", "0", CSINK_OPT_BOOL, "report every function, not the first 25")                                \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB, "say nothing but errors; implies --no-report")          \

@@ -73,11 +73,10 @@ enum csink_loss {
 	CSINK_LOSS_RECORDING_FULL, /* samples whose stack could not be stored (their weight is in unstored[]) */
 	CSINK_LOSS_RING,           /* overflow records the kernel dropped */
 	CSINK_LOSS_THROTTLED,      /* PERF_RECORD_THROTTLE seen */
-	CSINK_LOSS_NESTED,         /* overflow while our handler ran in that thread */
 	CSINK_LOSS_DEPTH,          /* stacks cut at the depth limit */
 	CSINK_LOSS_UNWIND,         /* stacks that ended before the thread's first frame */
 	CSINK_LOSS_THREADS,        /* threads that could not be sampled (see their flags) */
-	CSINK_LOSS_MODULES,        /* frames in no known module */
+	CSINK_LOSS_MOMENTS,        /* samples that the timeline has no room for */
 	CSINK_NR_LOSSES
 };
 
@@ -140,6 +139,7 @@ enum csink_entry_type {
 	CSINK_ENTRY_INTERVAL,
 	CSINK_ENTRY_NOTE,
 	CSINK_ENTRY_SPAWN,
+	CSINK_ENTRY_TIMELINE,
 };
 
 struct csink_entry {
@@ -215,6 +215,21 @@ struct csink_rec_row {
  * Its chain is empty, or the function that the thread was started with. Later remainders are added to the thread's latest
  * row.
  */
+
+/* When samples were taken (--timeline): a chunk of one thread's, in order. The rows hold these weights, too. */
+#define CSINK_MOMENT_WEIGHT_BITS 56
+struct csink_rec_moment {
+	csink_ref_t row;
+	uint32_t delta_us;     /* since the moment before it; of the first one, since base_ns */
+	uint64_t event_weight; /* index of the event in the upper 8 bits, what the sample weighed in the others */
+};
+struct csink_rec_timeline {
+	struct csink_entry head;
+	csink_ref_t thread;
+	uint32_t nr;      /* moments written so far; atomic; there is room for more */
+	uint64_t base_ns; /* CLOCK_MONOTONIC */
+	struct csink_rec_moment moments[];
+};
 
 struct csink_rec_interval {
 	struct csink_entry head;

@@ -129,11 +129,10 @@ const char *const csink_loss_words[CSINK_NR_LOSSES] = {
 	[CSINK_LOSS_RECORDING_FULL] = "samples with no room left in the recording",
 	[CSINK_LOSS_RING] = "samples dropped by the kernel",
 	[CSINK_LOSS_THROTTLED] = "times throttled by the kernel",
-	[CSINK_LOSS_NESTED] = "samples while another was taken",
 	[CSINK_LOSS_DEPTH] = "stacks cut at the depth limit",
 	[CSINK_LOSS_UNWIND] = "stacks that end too early",
 	[CSINK_LOSS_THREADS] = "threads that could not be sampled",
-	[CSINK_LOSS_MODULES] = "frames in no known module",
+	[CSINK_LOSS_MOMENTS] = "samples with no room left in the timeline",
 };
 
 void csink_collect_facts(struct collector *c)

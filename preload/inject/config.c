@@ -12,6 +12,9 @@
 #include "preload/counters/engine.h"
 #include "preload/sample/unwind.h"
 
+/* As a number: what the default of CSINK_OPT_MAX_MEMORY says in words. */
+enum { DEFAULT_MIB = 256 };
+
 struct csink_config csink_config;
 
 static const char *const variables[] = {
@@ -90,7 +93,9 @@ bool csink_config_read(void)
 	config->engine = name_of(CSINK_OPT_ENGINE, csink_engine_parse);
 	config->unwind = name_of(CSINK_OPT_UNWIND, csink_unwind_parse);
 	config->max_depth = (uint32_t)CSINK_MIN(number_of(CSINK_OPT_MAX_DEPTH, CSINK_MAX_DEPTH), CSINK_MAX_DEPTH);
+	config->max_bytes = CSINK_MIN(number_of(CSINK_OPT_MAX_MEMORY, DEFAULT_MIB), CSINK_REC_MAX_BYTES >> 20) << 20;
 	config->off_cpu = flag_of(CSINK_OPT_OFF_CPU);
+	config->timeline = flag_of(CSINK_OPT_TIMELINE);
 	config->quiet = flag_of(CSINK_OPT_QUIET);
 	config->report = flag_of(CSINK_OPT_REPORT);
 	config->output = getenv(variables[CSINK_OPT_OUTPUT]);

@@ -14,7 +14,8 @@ struct csink_config {
 	int engine;         /* csink_engine_parse's */
 	int unwind;         /* csink_unwind_parse's */
 	uint32_t max_depth;
-	bool quiet, report, off_cpu;
+	uint64_t max_bytes; /* of the recording */
+	bool quiet, report, off_cpu, timeline;
 	bool standalone;    /* no launcher: the profile is made by us at exit */
 	char run_dir[256];
 	pid_t owner;        /* standalone: the process that makes the profile */

@@ -125,6 +125,7 @@ static void choose_unwind(struct csink_rec_header *header)
 	int method = csink_config.unwind == CSINK_NR_UNWINDS ? CSINK_UNWIND_DWARF : csink_config.unwind;
 	int err = 0;
 
+	csink_process.timeline = csink_config.timeline;
 	csink_process.max_depth = csink_config.max_depth;
 	if (method == CSINK_UNWIND_DWARF)
 		err = csink_walk_dwarf_init();
@@ -160,7 +161,7 @@ static bool open_recording(void)
 	if (!csink_config.run_dir[0])
 		err = csink_run_dir_create(csink_config.run_dir, sizeof(csink_config.run_dir));
 	if (!err)
-		err = csink_recording_create(&csink_process.rec, csink_config.run_dir, CSINK_REC_MAX_BYTES);
+		err = csink_recording_create(&csink_process.rec, csink_config.run_dir, csink_config.max_bytes);
 	/* Gone: a launcher that had its profile made; what we still start is nobody's. */
 	if (err && err != -ENOENT)
 		csink_finish_complain("cannot record in %s: %s; the program runs without being profiled",

@@ -37,6 +37,7 @@ struct csink_process {
 
 	void (*walk)(struct csink_walk *walk, const ucontext_t *uc); /* NULL: leaf only */
 	uint32_t max_depth;
+	bool timeline; /* keep the time of each sample */
 };
 
 extern struct csink_process csink_process;

@@ -63,11 +63,20 @@ static struct csink_rec_row *row_of(struct csink_thread *thread, const ucontext_
 	return csink_stacks_row(&csink_process.rec, &thread->writer, &sample);
 }
 
+static inline void keep_moment(struct csink_thread *thread, const struct csink_rec_row *row, uint32_t event,
+			       uint64_t weight, uint64_t time_ns)
+{
+	if (CSINK_UNLIKELY(csink_process.timeline) && row &&
+	    !csink_timeline_add(&thread->timeline, &csink_process.rec, &thread->writer, row, event, weight, time_ns))
+		csink_recording_lose(&csink_process.rec, CSINK_LOSS_MOMENTS, 1);
+}
+
 static void store(struct csink_thread *thread, const ucontext_t *uc, const uint64_t *weights, uint64_t nr,
 		  uint64_t time_ns)
 {
 	thread->last_row = row_of(thread, uc, nr, time_ns);
 	credit(thread, thread->last_row, weights, nr);
+	keep_moment(thread, thread->last_row, 0, weights[0], time_ns);
 }
 
 static void credit_remainder(struct csink_thread *thread, struct csink_rec_row *row, const uint64_t *weights)
@@ -126,6 +135,8 @@ static void on_switch(struct csink_thread *thread, const ucontext_t *uc)
 	weights[csink_process.off_cpu_event] = csink_switches_take(thread);
 	thread->off_row = row_of(thread, uc, 1, read.time_ns);
 	credit(thread, thread->off_row, weights, 0);
+	keep_moment(thread, thread->off_row, csink_process.off_cpu_event, weights[csink_process.off_cpu_event],
+		    read.time_ns);
 }
 
 static void on_overflow(struct csink_thread *thread, const ucontext_t *uc)

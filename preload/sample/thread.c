@@ -125,6 +125,7 @@ void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 	memset(thread->last, 0, sizeof(thread->last));
 	thread->last_enabled_ns = thread->last_running_ns = 0;
 	thread->last_row = thread->off_row = NULL;
+	memset(&thread->timeline, 0, sizeof(thread->timeline));
 	thread->phase = 0;
 	if (!make_entry(thread, flags)) {
 		thread->engine = CSINK_ENGINE_NONE;

@@ -15,6 +15,7 @@
 #include "preload/counters/group.h"
 #include "preload/record/recording.h"
 #include "preload/record/stacks.h"
+#include "preload/record/timeline.h"
 #include "preload/sample/unwind.h"
 
 struct csink_thread {
@@ -25,6 +26,7 @@ struct csink_thread {
 	struct csink_rec_thread *entry;
 	struct csink_rec_row *last_row;
 	struct csink_writer writer;
+	struct csink_timeline timeline;
 	struct csink_stack_bounds stack;
 	csink_ref_t ref;
 	struct csink_group switches; /* the thread's own context switches, where time off the CPU is asked for */
