@@ -21,28 +21,24 @@ static const char *last_component(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+static int say_errno(const char *path, int err, char *why, size_t why_size)
+{
+	if (err == ENOENT)
+		snprintf(why, why_size, "no such folder: %s", path);
+	else
+		snprintf(why, why_size, "%s: %s", path, err == EACCES ? "not writable for this user" : strerror(err));
+	return -err;
+}
+
 static int check_folder(const char *folder, char *why, size_t why_size)
 {
 	struct statvfs fs;
-	struct stat st;
 
-	if (stat(folder, &st)) {
-		snprintf(why, why_size, "no such folder: %s (%s)", folder, strerror(errno));
-		return -errno;
-	}
-	if (!S_ISDIR(st.st_mode)) {
-		snprintf(why, why_size, "%s is no folder", folder);
-		return -ENOTDIR;
-	}
-	if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS)) {
-		snprintf(why, why_size, "%s: %s", folder,
-			 errno == EACCES ? "not writable for this user" : strerror(errno));
-		return -errno;
-	}
-	if (!statvfs(folder, &fs) && fs.f_blocks && !fs.f_bavail) {
-		snprintf(why, why_size, "%s: no space left on the device", folder);
-		return -ENOSPC;
-	}
+	/* "folder/.": anything but a folder is refused as well. */
+	if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS))
+		return say_errno(folder, errno, why, why_size);
+	if (!statvfs(folder, &fs) && fs.f_blocks && !fs.f_bavail)
+		return say_errno(folder, ENOSPC, why, why_size);
 	return 0;
 }
 
@@ -60,16 +56,15 @@ int csink_output_check(const char *path, char *why, size_t why_size)
 		if (!S_ISREG(st.st_mode)) { /* a device, a pipe: written to as it is */
 			if (!faccessat(AT_FDCWD, path, W_OK, AT_EACCESS))
 				return 0;
-			snprintf(why, why_size, "%s: %s", path, strerror(errno));
-			return -errno;
+			return say_errno(path, errno, why, why_size);
 		}
 	}
 	if (!*name) {
 		snprintf(why, why_size, "%s names a folder: name a file in it", path);
 		return -EISDIR;
 	}
-	snprintf(folder, sizeof(folder), "%.*s", (int)(name - path), path);
-	return check_folder(name == path ? "." : folder, why, why_size);
+	snprintf(folder, sizeof(folder), "%.*s.", (int)(name - path), path);
+	return check_folder(folder, why, why_size);
 }
 
 int csink_output_fallback(const char *path, uint32_t index, char *out, size_t size)

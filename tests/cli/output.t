@@ -1,0 +1,81 @@
+#!/bin/bash
+# Where the profile goes: templates, the old one, and places that cannot be written.
+. "$(dirname "$0")/lib.sh"
+
+mkdir work
+chmod 777 work
+cd work || exit 1
+
+countersink -q -- true
+ok "countersink.pb.gz by default" test -s countersink.pb.gz
+cp countersink.pb.gz first
+countersink -q -- true
+ok "an older one is kept as .old" cmp -s first countersink.pb.gz.old
+COUNTERSINK_OUTPUT=byenv.pb.gz countersink -q -- true
+ok "the place from the environment" test -s byenv.pb.gz
+host=$(uname -n)
+countersink -q -o '%c-%h-%r-%%.gz' -- /bin/true
+ok "%c %h %r %%" test -s "true-$host-0-%.gz"
+countersink -q -o 'pid-%p' -- true &
+wait $!
+ok "%p is the pid that the shell knows" test -s "pid-$!"
+OMPI_COMM_WORLD_RANK=3 countersink -q -o 'rank-%r' -- true
+ok "the rank of OpenMPI" test -s rank-3
+PMI_RANK=4 countersink -q -o 'rank-%r' -- true
+ok "of MPICH" test -s rank-4
+SLURM_PROCID=5 countersink -q -o 'rank-%r' -- true
+ok "of Slurm" test -s rank-5
+PMI_RANK=../../x countersink -q -o 'evil-%r' -- true
+ok "a slash in a name is made harmless" test -s evil-.._.._x
+countersink -q -o /dev/stdout -- true | gzip -t
+is $? 0 "a pipe is written to as it is"
+countersink -q -o moved.gz -- sh -c 'cd / && true'
+ok "a relative path is the launcher's" test -s moved.gz
+
+# elsewhere REGEX NAME ARGUMENT...: said beforehand; the command runs; the profile is saved in $TMPDIR and named.
+mkdir "$TMP/spare"
+chmod 777 "$TMP/spare"
+elsewhere() {
+	local regex=$1 name=$2
+	shift 2
+	rm -f "$TMP/spare/"*
+	TMPDIR=$TMP/spare "$@" -- sh -c 'echo run >&2; exit 6' 2>err
+	is $? 6 "$name: the command's status is kept"
+	like "$(sed '/^run$/,$d' err)" "$regex" "$name: said before the command starts"
+	like "$(sed '1,/^run$/d' err)" "the profile is in $TMP/spare/" "$name: and where the profile is, at the end"
+	saved=$(sed -n 's/.*the profile is in //p' err)
+	ok "$name: it is there" test -s "$saved"
+	ok "$name: and whole" countersink report "$saved"
+}
+elsewhere 'no such folder: /nowhere/at/all/' "no folder" countersink -q -o /nowhere/at/all/x.gz
+elsewhere 'is a folder: name a file in it' "a folder" countersink -q -o "$TMP/work"
+elsewhere 'names a folder' "a slash at the end" countersink -q -o nothing/
+mkdir closed
+chmod 555 closed
+elsewhere 'not writable for this user' "not ours to write" unprivileged countersink -q -o closed/x.gz
+elsewhere 'Not a directory' "a file where a folder should be" countersink -q -o countersink.pb.gz/x.gz
+if [ "$(id -u)" = 0 ]; then
+	mkdir small
+	if mount -t tmpfs -o size=16k none small 2>/dev/null; then
+		head -c 1M /dev/zero >small/filler 2>/dev/null
+		elsewhere 'no space left' "a full disk" countersink -q -o small/x.gz
+		is "$(ls small)" filler "a full disk: nothing is left there"
+		mount -o remount,ro small
+		elsewhere 'Read-only file system' "a read-only disk" countersink -q -o small/x.gz
+		umount small
+	else
+		skip "a full disk" "no right to mount"
+	fi
+else
+	skip "a full disk" "only root can mount"
+fi
+# Full only when the profile is written.
+TMPDIR=$TMP/spare countersink -q -o /dev/full -- sh -c 'exit 6' 2>err
+is $? 6 "a device that is full: the status is kept"
+like "$(cat err)" '/dev/full: No space left on device; the profile is in' "said, and saved elsewhere"
+TMPDIR=/nowhere HOME=/nowhere unprivileged countersink -q -o closed/x.gz -- true 2>err
+saved=$(sed -n 's/.*the profile is in //p' err)
+like "$saved" '^/tmp/' "without TMPDIR it is /tmp"
+rm -f "$saved"
+
+done_testing

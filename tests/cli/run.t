@@ -1,0 +1,107 @@
+#!/bin/bash
+# What the command sees and leaves is what it would without us: streams, fds, limits, environment, folder, processes.
+. "$(dirname "$0")/lib.sh"
+
+# same NAME COMMAND...: the command's output and status are the same with and without the launcher.
+same() {
+	local name=$1 status
+	shift
+	"$@" >plain.out 2>plain.err
+	status=$?
+	countersink -q -- "$@" >run.out 2>run.err
+	is $? "$status" "$name: status"
+	is "$(cat run.out)" "$(cat plain.out)" "$name: stdout"
+	is "$(cat run.err)" "$(cat plain.err)" "$name: stderr"
+}
+same "stdout and stderr" sh -c 'echo out; echo err >&2'
+same "open files" sh -c 'ls /proc/self/fd | wc -l'
+same "the first file that is opened" sh -c 'exec 3</dev/null; readlink /proc/$$/fd/3'
+same "limits" sh -c 'ulimit -a; ulimit -Ha'
+same "folder and umask" sh -c 'pwd; umask'
+same "arguments" printf '%s|' a 'b c' '' '*'
+same "process group and session" sh -c 'test "$(cut -d" " -f5,6 </proc/$$/stat)" = "$(cut -d" " -f5,6 </proc/$PPID/stat)" && echo same'
+
+echo input | countersink -q -- cat >out
+is "$(cat out)" input "stdin is the command's"
+is "$(countersink -q -- sh -c 'test -e /proc/$$/fd/0 || echo closed' <&-)" closed "a closed stdin stays closed"
+(countersink -q -o closed.pb.gz -- sh -c 'echo to stderr >&2 || exit 3' 2>&-)
+is $? 3 "a closed stderr stays closed"
+ulimit -Sn 64
+same "a low limit of files" sh -c 'ulimit -Sn; ulimit -Hn'
+ulimit -Sn "$(ulimit -Hn)"
+
+# ---- environment
+is "$(countersink -q -- sh -c 'echo "$LD_PRELOAD"')" "$LIB" "LD_PRELOAD is the library"
+libz=$(ldd "$COUNTERSINK" | sed -n 's/.*libz\.so\.1 => \([^ ]*\).*/\1/p')
+is "$(LD_PRELOAD=$libz countersink -q -- sh -c 'echo "$LD_PRELOAD"')" "$libz:$LIB" "one that is set comes first"
+is "$(LD_PRELOAD=$LIB countersink -q -- sh -c 'echo "$LD_PRELOAD"')" "$LIB" "ours is not put in twice"
+env_of() {
+	countersink -q "$@" -- sh -c 'env | grep ^COUNTERSINK_ | sort'
+}
+like "$(env_of -F 50 --engine timer --unwind fp)" '^COUNTERSINK_FREQUENCY=50$' "the frequency is told to the library"
+like "$(env_of --engine timer)" '^COUNTERSINK_ENGINE=timer$' "and the engine"
+like "$(env_of -e page-faults -c 1)" '^COUNTERSINK_EVENTS=.*page-faults' "and events"
+like "$(env_of -e page-faults -c 1)" '^COUNTERSINK_PERIOD=1$' "and the period"
+unlike "$(COUNTERSINK_PERIOD=5 env_of -F 50)" 'PERIOD' "an option for the rate overrules the other one's variable"
+like "$(env_of -o 'a%%b.pb.gz')" "^COUNTERSINK_OUTPUT=$TMP/a%%b.pb.gz\$" "the output as an absolute path"
+like "$(COUNTERSINK_RUN_DIR=/nowhere COUNTERSINK_RUN_OWNER=1 env_of)" '^COUNTERSINK_RUN_DIR=/[^n]' "an outer run's folder is not used"
+unlike "$(COUNTERSINK_RUN_OWNER=1 env_of)" 'RUN_OWNER' "nor its owner"
+run_dir=$(countersink -q -- sh -c 'stat -c "%a %u %F" "$COUNTERSINK_RUN_DIR"; echo "$COUNTERSINK_RUN_DIR"')
+is "$(echo "$run_dir" | head -1)" "700 $(id -u) directory" "the run folder is private"
+ok "and gone at the end" test ! -e "$(echo "$run_dir" | tail -1)"
+folder=$(countersink -q -- sh -c 'echo "$COUNTERSINK_RUN_DIR"; kill -9 $$' 2>/dev/null)
+ok "also after a kill" test ! -e "$folder"
+(umask 777 && countersink -q -o "$TMP/masked" -- true)
+is $? 0 "a umask that forbids everything is no obstacle"
+is "$(countersink -q -- countersink -q -o inner.pb.gz -- echo nested)" nested "a launcher within a launcher"
+ok "has its own profile" test -s inner.pb.gz
+
+# ---- a report when it is wanted
+countersink -o r.pb.gz -- true 2>err
+like "$(cat err)" 'command  *true' "a report on stderr"
+countersink -o r.pb.gz --no-report -- true 2>err
+is "$(cat err)" "countersink: the profile is in r.pb.gz" "--no-report: only where the profile is"
+countersink -o r.pb.gz -q -- true 2>err
+is "$(cat err)" "" "--quiet: nothing"
+COUNTERSINK_REPORT=0 countersink -o r.pb.gz -- true 2>err
+is "$(cat err)" "countersink: the profile is in r.pb.gz" "COUNTERSINK_REPORT=0: no report"
+COUNTERSINK_NO_REPORT=1 countersink -o r.pb.gz -- true 2>err
+is "$(cat err)" "countersink: the profile is in r.pb.gz" "COUNTERSINK_NO_REPORT=1: no report"
+countersink -o r.pb.gz -- true 2>/dev/full
+is $? 0 "a stderr that takes nothing does not change the status"
+
+# ---- too high a rate (nothing is sampled here: at that rate some machines do nothing else)
+max=$(cat /proc/sys/kernel/perf_event_max_sample_rate)
+countersink -o r.pb.gz --engine none -F $((max + 1)) -- true 2>err
+is $? 0 "a rate over the kernel's limit: the command runs"
+like "$(cat err)" "^countersink: $((max + 1)) samples a second are over the kernel's limit: using $max" "said"
+like "$(env_of --engine none -F $((max + 1)))" "^COUNTERSINK_FREQUENCY=$max\$" "and cut"
+
+# ---- an incomplete installation, and one that LD_PRELOAD cannot name
+mkdir -p lone/bin 'a b/bin' 'a b/lib'
+cp "$COUNTERSINK" lone/bin
+lone/bin/countersink -o lone.pb.gz -- sh -c 'echo run; exit 5' >out 2>err
+is "$? $(cat out)" "5 run" "no library beside the launcher: the command runs"
+like "$(cat err)" '^countersink: .*/lone/lib has no libcountersink.so.*counted only' "which is said"
+like "$(cat err)" 'task-clock' "and it is counted"
+cp "$COUNTERSINK" 'a b/bin'
+cp "$LIB" 'a b/lib'
+'a b/bin/countersink' -o blank.pb.gz -- sh -c 'echo run; exit 5' >out 2>err
+is "$? $(cat out)" "5 run" "a library whose path has a blank: the command runs"
+like "$(cat err)" "LD_PRELOAD cannot name '.*/a b/lib/libcountersink.so'" "which is said"
+mkdir -p moved/bin moved/lib
+cp "$COUNTERSINK" moved/bin
+cp "$LIB" moved/lib
+ln -s "$TMP/moved/bin/countersink" linked
+is "$(./linked -q -- sh -c 'echo "$LD_PRELOAD"')" "$TMP/moved/lib/libcountersink.so" "the library is found through a link"
+
+# ---- without privilege
+mkdir theirs
+chmod 777 theirs
+cd theirs || exit 1
+unprivileged countersink -- sh -c 'echo out; exit 4' >out 2>err
+is "$? $(cat out)" "4 out" "unprivileged: output and status"
+ok "unprivileged: a profile" test -s countersink.pb.gz
+like "$(cat err)" 'task-clock' "unprivileged: a report"
+
+done_testing
