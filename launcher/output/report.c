@@ -200,17 +200,19 @@ static void print_coverage(const struct printer *r)
 	char total[64], user_text[64], sys_text[64], more[96] = "";
 	int cpu = cpu_type(p);
 	struct csink_scale scale;
+	const char *rest;
 
 	if (cpu < 0)
 		return;
 	sampled = r->table.sums[cpu] - r->table.pseudo_sums[cpu];
+	rest = r->table.pseudo_sums[cpu] ? "; the rest is in [brackets]" : "";
 	if (!fact_number(p, CSINK_FACT_USER, &user) || !fact_number(p, CSINK_FACT_SYS, &sys)) {
 		whole = r->table.sums[cpu];
 		scale = csink_scale_for(whole, "nanoseconds");
 		csink_format_value(total, sizeof(total), whole, &scale);
 		if (whole > 0)
-			line(r, "accounted", "samples cover %.1f %% of %s of CPU time; the rest is in [brackets]",
-			     100.0 * sampled / whole, total);
+			line(r, "accounted", "samples cover %.1f %% of %s of CPU time%s", 100.0 * sampled / whole,
+			     total, rest);
 		return;
 	}
 	whole = user + sys;

@@ -34,11 +34,16 @@ struct build {
 		bool seen_inlined, seen_plain, is_pseudo;
 	} * infos;
 	uint32_t cap_rows;
-	uint32_t *row_of_line;     /* of each of the profile's lines, + 1 */
-	uint32_t *row_of_location; /* of those without lines, + 1 */
-	uint32_t *stamps;
+	struct span {
+		uint32_t first, nr;
+	} * spans; /* of each location: its rows, innermost first, in row_ids */
+	uint32_t *row_ids;
+	uint32_t nr_row_ids;
+	struct sum {
+		int64_t total;
+		uint32_t stamp; /* the last sample that was counted, + 1 */
+	} * sums;
 	int64_t *selfs; /* nr_types a row */
-	int64_t *totals;
 };
 
 /* ---- rows ---- */
@@ -169,9 +174,12 @@ static int map_location(struct build *b, uint32_t id, csink_str_t module, const 
 	struct row_info *info;
 	csink_str_t name;
 
+	b->spans[id].first = b->nr_row_ids;
+	b->spans[id].nr = CSINK_MAX(location->nr_lines, 1);
 	if (!location->nr_lines) {
-		b->row_of_location[id] = find_row(b, 0, 0, module);
-		return b->row_of_location[id] ? 0 : -ENOMEM;
+		row = find_row(b, 0, 0, module);
+		b->row_ids[b->nr_row_ids++] = row - 1;
+		return row ? 0 : -ENOMEM;
 	}
 	for (k = 0; k < location->nr_lines; k++) {
 		function = b->p->lines[location->first_line + k].function;
@@ -179,7 +187,7 @@ static int map_location(struct build *b, uint32_t id, csink_str_t module, const 
 		row = find_row(b, name, signatures[function], module);
 		if (!row)
 			return -ENOMEM;
-		b->row_of_line[location->first_line + k] = row;
+		b->row_ids[b->nr_row_ids++] = row - 1;
 		info = &b->infos[row - 1];
 		if (signatures[function])
 			info->name = signatures[function];
@@ -209,14 +217,6 @@ static int map_locations(struct build *b)
 
 /* ---- adding up ---- */
 
-static void add_total(struct build *b, uint32_t row, uint32_t stamp, int64_t value)
-{
-	if (!row || b->stamps[row - 1] == stamp)
-		return;
-	b->stamps[row - 1] = stamp;
-	b->totals[row - 1] += value;
-}
-
 static bool is_pseudo_sample(const struct csink_profile *p, uint32_t labels, csink_str_t key)
 {
 	const struct csink_profile_range *set = &p->label_sets[labels];
@@ -233,33 +233,30 @@ static void add_sample(struct build *b, uint32_t sample, bool is_pseudo)
 {
 	const struct csink_profile *p = b->p;
 	const struct csink_profile_range *stack = &p->stacks[p->samples[sample].stack];
+	const uint32_t *id = p->stack_ids + stack->first, *end = id + stack->nr, *row, *last;
 	const int64_t *values = csink_profile_values(p, sample);
-	const struct csink_profile_location *location;
-	uint32_t i, k, id, self = 0, row;
+	int64_t value = values[p->default_type];
+	uint32_t i, self;
 
 	for (i = 0; i < p->nr_types; i++) {
 		b->table->sums[i] += values[i];
 		b->table->pseudo_sums[i] += is_pseudo ? values[i] : 0;
 	}
-	for (i = 0; i < stack->nr; i++) {
-		id = p->stack_ids[stack->first + i];
-		location = &p->locations[id];
-		if (!location->nr_lines) {
-			row = b->row_of_location[id];
-			self = i ? self : row;
-			add_total(b, row, sample + 1, values[p->default_type]);
-		}
-		for (k = 0; k < location->nr_lines; k++) {
-			row = b->row_of_line[location->first_line + k];
-			self = i || k ? self : row;
-			add_total(b, row, sample + 1, values[p->default_type]);
+	if (!stack->nr)
+		return;
+	self = b->row_ids[b->spans[*id].first];
+	for (; id < end; id++) {
+		row = b->row_ids + b->spans[*id].first;
+		for (last = row + b->spans[*id].nr; row < last; row++) {
+			if (b->sums[*row].stamp == sample + 1)
+				continue;
+			b->sums[*row].stamp = sample + 1;
+			b->sums[*row].total += value;
 		}
 	}
-	if (!self)
-		return;
-	b->infos[self - 1].is_pseudo |= is_pseudo;
+	b->infos[self].is_pseudo |= is_pseudo;
 	for (i = 0; i < p->nr_types; i++)
-		b->selfs[(size_t)(self - 1) * p->nr_types + i] += values[i];
+		b->selfs[(size_t)self * p->nr_types + i] += values[i];
 }
 
 static void add_samples(struct build *b)
@@ -308,7 +305,7 @@ static int make_rows(struct build *b)
 		row->is_inlined = b->infos[i].seen_inlined && !b->infos[i].seen_plain;
 		row->extra = b->selfs + (size_t)i * b->p->nr_types;
 		row->self = row->extra[b->p->default_type];
-		row->total = b->totals[i];
+		row->total = b->sums[i].total;
 	}
 	return 0;
 }
@@ -332,19 +329,17 @@ static int build(struct build *b)
 	size_t nr;
 
 	b->names = csink_profile_create();
-	b->row_of_line = calloc(p->nr_lines + 1, sizeof(*b->row_of_line));
-	b->row_of_location = calloc(p->nr_locations + 1, sizeof(*b->row_of_location));
+	b->spans = calloc(p->nr_locations + 1, sizeof(*b->spans));
+	b->row_ids = calloc((size_t)p->nr_lines + p->nr_locations + 1, sizeof(*b->row_ids));
 	b->table->sums = calloc(p->nr_types + 1, sizeof(*b->table->sums));
 	b->table->pseudo_sums = calloc(p->nr_types + 1, sizeof(*b->table->pseudo_sums));
-	if (!b->names || !b->row_of_line || !b->row_of_location || !b->table->sums || !b->table->pseudo_sums ||
-	    map_locations(b))
+	if (!b->names || !b->spans || !b->row_ids || !b->table->sums || !b->table->pseudo_sums || map_locations(b))
 		return -ENOMEM;
 	nr = b->table->nr_rows + 1;
-	b->stamps = calloc(nr, sizeof(*b->stamps));
-	b->totals = calloc(nr, sizeof(*b->totals));
+	b->sums = calloc(nr, sizeof(*b->sums));
 	b->selfs = calloc(nr, CSINK_MAX(p->nr_types, 1) * sizeof(*b->selfs));
 	b->table->extras = b->selfs;
-	if (!b->stamps || !b->totals || !b->selfs)
+	if (!b->sums || !b->selfs)
 		return -ENOMEM;
 	add_samples(b);
 	if (make_rows(b))
@@ -363,10 +358,9 @@ int csink_report_table_build(struct csink_report_table *table, const struct csin
 	csink_profile_destroy(b.names);
 	free(b.keys);
 	free(b.infos);
-	free(b.row_of_line);
-	free(b.row_of_location);
-	free(b.stamps);
-	free(b.totals);
+	free(b.spans);
+	free(b.row_ids);
+	free(b.sums);
 	if (err)
 		csink_report_table_release(table);
 	return err;
