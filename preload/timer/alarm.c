@@ -4,6 +4,7 @@
  * dispatch.
  */
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -78,8 +79,23 @@ static void install(struct csink_timerq *q)
 }
 
 /*
- * The timer is disarmed, but its last signal may be on its way, and kernels before 6.13 deliver it all the same: to the
- * old disposition, which is death as a rule. Ignoring a signal makes the kernel drop it wherever it is pending.
+ * Wait until no thread is in the middle of taking a signal. Kernels since 6.13 check that a timer's signal is still
+ * valid, and look its handler up a moment later, with interrupts off: so an interrupt on each CPU that runs one of our
+ * threads, which is what membarrier is, comes after both or before. (Not if a tracer holds a thread between the two.)
+ */
+static void wait_for_deliveries(void)
+{
+	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
+		return;
+	/* A child or a kernel that does not know us yet; older kernels than 4.14 do not need it either. */
+	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+}
+
+/*
+ * The timer is disarmed, but its last signal may be on its way, and the old disposition of a real-time signal is death
+ * as a rule. Kernels before 6.13 deliver what is pending from a disarmed timer; but when a signal is ignored, whatever
+ * is pending of it is dropped.
  */
 static void uninstall(struct csink_timerq *q)
 {
@@ -90,6 +106,7 @@ static void uninstall(struct csink_timerq *q)
 		return;
 	sigaction(q->signal, NULL, &current);
 	if (is_ours(&current)) {
+		wait_for_deliveries();
 		sigaction(q->signal, &ignore, NULL);
 		sigaction(q->signal, &q->old, NULL);
 	}
@@ -169,6 +186,8 @@ int csink_timerq_alarm_claim(struct csink_timerq *q)
 
 	if (q->tid && syscall(SYS_tgkill, getpid(), q->tid, 0))
 		return -ESRCH;
+	/* Now rather than in a handler: with threads it takes milliseconds, once in a process. */
+	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 	if (q->signal)
 		return take_signal(q, q->signal) ? 0 : -EBUSY;
 	for (sig = SIGRTMAX; sig >= SIGRTMIN; sig--) {
