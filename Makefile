@@ -297,6 +297,13 @@ $(B)/tests/bench/%: tests/bench/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(TARGET_CFLAGS) -D_GNU_SOURCE -I. -MMD -MP -MF $@.d -o $@ $< -lpthread
 
+# The timer queue beside PCP's, which is loaded when it is there; -rdynamic steps the wall clock for both.
+TIMERQ_BENCH := $(addprefix tests/bench/,timerq.c timerq_behaviour.c timerq_cost.c timerq_lattice.c timerq_peer.c)
+TIMERQ_OBJS := $(filter build/obj/preload/timer/%,$(SO_OBJS))
+build/tests/bench/timerq: $(TIMERQ_BENCH) tests/bench/timerq_peer.h $(TIMERQ_OBJS)
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) $(CFLAGS) -rdynamic $(LDFLAGS) -o $@ $(TIMERQ_BENCH) $(TIMERQ_OBJS) -ldl -lpthread
+
 -include $(SO_OBJS:.o=.d) $(CORE_OBJS:.o=.d) $(LIB_OBJS:.o=.d) $(LAUNCHER_OBJS:.o=.d) $(UNIT_BINS:=.d) \
 	$(TARGET_BINS:=.d) $(BENCH_BINS:=.d)
 
@@ -318,6 +325,10 @@ check-san: ## run the unit tests under AddressSanitizer and UndefinedBehaviorSan
 bench: all $(BENCH_BINS) ## measure beside perf and gperftools (BENCH_RUNS=N to deepen)
 	@scripts/install-deps bench
 	@BUILD=$(CURDIR)/$(B) tests/bench/run
+
+.PHONY: bench-timerq
+bench-timerq: build/tests/bench/timerq ## compare the timer queue with __pmAF of PCP (Debian: libpcp3)
+	@$<
 
 demo: all ## profile a pipeline of real programs and print the report
 	@echo '$$ countersink -o $(B)/demo.pb.gz -- scripts/demo-work $(B)/demo.xz'
