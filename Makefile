@@ -157,6 +157,11 @@ CLI_TESTS := \
 	doctor \
 	events \
 	relay \
+	status \
+	static \
+	run \
+	output \
+	cli \
 	demo \
 	install \
 	programs \

@@ -33,8 +33,10 @@ static int say_errno(const char *path, int err, char *why, size_t why_size)
 static int check_folder(const char *folder, char *why, size_t why_size)
 {
 	struct statvfs fs;
+	struct stat st;
 
-	/* "folder/.": anything but a folder is refused as well. */
+	if (!stat(folder, &st) && !S_ISDIR(st.st_mode))
+		return say_errno(folder, ENOTDIR, why, why_size);
 	if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS))
 		return say_errno(folder, errno, why, why_size);
 	if (!statvfs(folder, &fs) && fs.f_blocks && !fs.f_bavail)
@@ -63,8 +65,9 @@ int csink_output_check(const char *path, char *why, size_t why_size)
 		snprintf(why, why_size, "%s names a folder: name a file in it", path);
 		return -EISDIR;
 	}
-	snprintf(folder, sizeof(folder), "%.*s.", (int)(name - path), path);
-	return check_folder(folder, why, why_size);
+	/* Without the slash, but for the root. */
+	snprintf(folder, sizeof(folder), "%.*s", (int)(name - path > 1 ? name - path - 1 : name - path), path);
+	return check_folder(*folder ? folder : ".", why, why_size);
 }
 
 int csink_output_fallback(const char *path, uint32_t index, char *out, size_t size)

@@ -47,7 +47,7 @@ elsewhere() {
 	ok "$name: it is there" test -s "$saved"
 	ok "$name: and whole" countersink report "$saved"
 }
-elsewhere 'no such folder: /nowhere/at/all/' "no folder" countersink -q -o /nowhere/at/all/x.gz
+elsewhere 'no such folder: /nowhere/at/all;' "no folder" countersink -q -o /nowhere/at/all/x.gz
 elsewhere 'is a folder: name a file in it' "a folder" countersink -q -o "$TMP/work"
 elsewhere 'names a folder' "a slash at the end" countersink -q -o nothing/
 mkdir closed
@@ -58,7 +58,7 @@ if [ "$(id -u)" = 0 ]; then
 	mkdir small
 	if mount -t tmpfs -o size=16k none small 2>/dev/null; then
 		head -c 1M /dev/zero >small/filler 2>/dev/null
-		elsewhere 'no space left' "a full disk" countersink -q -o small/x.gz
+		elsewhere 'No space left' "a full disk" countersink -q -o small/x.gz
 		is "$(ls small)" filler "a full disk: nothing is left there"
 		mount -o remount,ro small
 		elsewhere 'Read-only file system' "a read-only disk" countersink -q -o small/x.gz
