@@ -30,6 +30,7 @@ struct module {
 	csink_str_t path;
 	uint8_t build_id[20];
 	uint8_t build_id_len, is_vdso;
+	bool is_library;  /* libcountersink.so itself */
 	int32_t anon_pid; /* of the process whose code in no object this is; 0: an object */
 	uint32_t mapping;
 	uint64_t bias; /* of the first process that had it */
@@ -87,6 +88,7 @@ void csink_collect_account(struct collector *c);
  * Add CPU time that no sample took.
  * @word   for the label: "start-up"
  * @frame  "[start-up: exec and loader]"
+ * @callers  location ids ended by 0, or NULL
  * @labels nr_labels of them, before the pseudo one; at most 8
  */
 void csink_collect_pseudo(struct collector *c, const char *word, const char *frame, const uint32_t *callers,

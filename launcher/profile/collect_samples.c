@@ -9,6 +9,7 @@
 #include "launcher/profile/epochs.h"
 
 #define CACHE_SLOTS 8192
+#define NOT_SHOWN UINT32_MAX /* in place of a location */
 
 /* Where a recording's frames were found. */
 struct reading {
@@ -42,6 +43,13 @@ static csink_str_t hex_id(struct csink_profile *p, const uint8_t *id, uint32_t l
 	return csink_profile_str(p, text);
 }
 
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
 static uint32_t add_module(struct collector *c, const struct module *module, const struct csink_profile_mapping *m)
 {
 	if (csink_collect_grow((void **)&c->modules, c->nr_modules, &c->cap_modules, sizeof(*c->modules)))
@@ -67,6 +75,7 @@ static uint32_t find_module(struct collector *c, const struct csink_rec_module *
 		    !memcmp(known->build_id, module.build_id, sizeof(module.build_id)))
 			return i + 1;
 	}
+	module.is_library = !strncmp(base_name(csink_profile_text(c->p, module.path)), "libcountersink.so", 17);
 	mapping.file = module.path;
 	mapping.build_id = hex_id(c->p, module.build_id, module.build_id_len);
 	return add_module(c, &module, &mapping);
@@ -136,7 +145,18 @@ static uint32_t module_location(struct collector *c, struct module *module, uint
 	return slot->location;
 }
 
-/* A frame as recorded. Returns its location, or 0 with r->err set. */
+/* Our module for the recording's: index + 1. 0 without memory. */
+static uint32_t module_at(struct reading *r, uint32_t index)
+{
+	if (!r->modules[index])
+		r->modules[index] = find_module(r->c, r->rec->modules[index]);
+	return r->modules[index];
+}
+
+/*
+ * A frame as recorded. Returns its location; 0 with r->err set; or NOT_SHOWN for a caller that is our library: the
+ * first frame of a thread, an interposed call. The program's own stacks are without them.
+ */
 static uint32_t frame_location(struct reading *r, uint64_t frame, uint64_t time_ns)
 {
 	struct cached *cached = &r->cache[(frame ^ frame >> 13) % CACHE_SLOTS];
@@ -150,15 +170,13 @@ static uint32_t frame_location(struct reading *r, uint64_t frame, uint64_t time_
 	if (!(frame & CSINK_FRAME_EXACT))
 		address--;
 	index = csink_epochs_find(&r->epochs, address, time_ns, &is_sole);
-	if (index == CSINK_NO_MODULE) {
-		ours = anon_module(r);
-	} else {
-		if (!r->modules[index])
-			r->modules[index] = find_module(r->c, r->rec->modules[index]);
-		ours = r->modules[index];
+	ours = index == CSINK_NO_MODULE ? anon_module(r) : module_at(r, index);
+	if (index != CSINK_NO_MODULE)
 		address -= r->rec->modules[index]->bias;
-	}
-	location = ours ? module_location(r->c, &r->c->modules[ours - 1], address) : 0;
+	if (ours && !(frame & CSINK_FRAME_EXACT) && r->c->modules[ours - 1].is_library)
+		location = NOT_SHOWN;
+	else
+		location = ours ? module_location(r->c, &r->c->modules[ours - 1], address) : 0;
 	if (!location)
 		r->err = -ENOMEM;
 	else if (is_sole)
@@ -168,20 +186,11 @@ static uint32_t frame_location(struct reading *r, uint64_t frame, uint64_t time_
 
 /* ---- stacks ---- */
 
-/* A caller that is ours: the first frame of a thread, an interposed call. The program's stacks are without them. */
-static bool is_wrapper(const struct reading *r, uint64_t frame, uint64_t time_ns)
-{
-	bool is_sole;
-	uint32_t index = csink_epochs_find(&r->epochs, frame & ~CSINK_FRAME_EXACT, time_ns, &is_sole);
-
-	return index != CSINK_NO_MODULE && strstr(r->rec->modules[index]->path, "/libcountersink.so");
-}
-
 /* The location ids of a chain, ended by 0; NULL with r->err set. */
 static const uint32_t *chain_locations(struct reading *r, uint32_t index)
 {
 	const struct csink_rec_chain *chain = r->rec->chains[index];
-	uint32_t i, cap, *grown;
+	uint32_t i, cap, location, *grown;
 
 	if (r->chain_first[index] != UINT32_MAX)
 		return r->chain_ids + r->chain_first[index];
@@ -197,8 +206,11 @@ static const uint32_t *chain_locations(struct reading *r, uint32_t index)
 	}
 	r->chain_first[index] = r->nr_chain_ids;
 	for (i = 0; i < chain->nr_frames && !r->err; i++) {
-		if (chain->frames[i] & ~CSINK_FRAME_EXACT && !is_wrapper(r, chain->frames[i], chain->first_ns))
-			r->chain_ids[r->nr_chain_ids++] = frame_location(r, chain->frames[i], chain->first_ns);
+		if (!(chain->frames[i] & ~CSINK_FRAME_EXACT))
+			continue;
+		location = frame_location(r, chain->frames[i], chain->first_ns);
+		if (location != NOT_SHOWN)
+			r->chain_ids[r->nr_chain_ids++] = location;
 	}
 	r->chain_ids[r->nr_chain_ids++] = 0;
 	return r->err ? NULL : r->chain_ids + r->chain_first[index];
@@ -305,13 +317,6 @@ static void add_unstored(struct reading *r)
 		r->image->covered_cpu_ns += values[r->c->cpu_event + 1];
 	csink_collect_pseudo(r->c, "lost", "[lost: recording full]", NULL, labels,
 			     csink_collect_process_labels(r->c, r->image->pid, r->image->comm, labels), values);
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
 }
 
 static void take_texts(struct reading *r)
