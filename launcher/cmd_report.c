@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "include/internal/base.h"
 #include "include/internal/recording.h"
 #include "launcher/commands.h"
 #include "launcher/output/pprof.h"
@@ -64,13 +65,18 @@ static void remove_recordings(const char *folder)
 	rmdir(folder);
 }
 
-static int print(const struct csink_profile *profile, const char *file, bool all)
+static int print(const struct csink_options *o, const struct csink_profile *profile, const char *file)
 {
+	uint64_t limit = csink_options_number(o, CSINK_REPORT_OPT_LIMIT);
 	struct csink_report_options options;
 	int err;
 
 	csink_report_options_init(&options, stdout);
-	options.limit = all ? 0 : options.limit;
+	options.limit = CSINK_MIN(limit, UINT32_MAX);
+	/* --all in the environment gives way to --limit on the command line, but not to its default. */
+	if (csink_options_bool(o, CSINK_REPORT_OPT_ALL) &&
+	    o->values[CSINK_REPORT_OPT_ALL].source >= o->values[CSINK_REPORT_OPT_LIMIT].source)
+		options.limit = 0;
 	options.file = file;
 	err = csink_report_print(stdout, profile, &options);
 	if (err)
@@ -95,11 +101,7 @@ static int report(const struct csink_options *o, const char *path)
 			remove_recordings(path);
 	}
 	if (!csink_options_bool(o, CSINK_REPORT_OPT_QUIET)) {
-		int printed = print(profile,
-				    *output && !err ? output
-				    : folder        ? NULL
-						    : path,
-				    csink_options_bool(o, CSINK_REPORT_OPT_ALL));
+		int printed = print(o, profile, *output && !err ? output : folder || !strcmp(path, "-") ? NULL : path);
 
 		err = err ? err : printed;
 	}

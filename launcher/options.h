@@ -30,6 +30,7 @@ struct csink_option {
 /* Of `report`. What it writes to is said for each call: a twin that is meant for run must not make it write. */
 #define CSINK_REPORT_OPTIONS(X)                                                                                        \
 	X(ALL, 'a', "", "0", CSINK_OPT_BOOL, "report every function, not the first 25")                                \
+	X(LIMIT, 'n', "N", "25", CSINK_OPT_NUMBER | CSINK_OPT_NO_TWIN, "report the first N functions")                 \
 	X(OUTPUT, 'o', "FILE", "", CSINK_OPT_NO_TWIN, "write the profile to FILE, too")                                \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print no report")
 

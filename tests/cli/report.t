@@ -34,9 +34,14 @@ is "$(sed '$d' first)" "$(sed '$d' second)" 'a copy gives the same report'
 "$COUNTERSINK" report --all x.pb.gz >all
 ok '--all has no fewer rows' test "$(wc -l <all)" -ge "$(wc -l <out)"
 is "$(grep -c -- '--all' all)" 0 'and leaves nothing out'
+is "$("$COUNTERSINK" report -n 3 x.pb.gz | grep -c 'inlines  ')" 3 '--limit has that many' ||
+	"$COUNTERSINK" report -n 3 x.pb.gz | sed 's/^/# /'
+like "$("$COUNTERSINK" report --limit 1 x.pb.gz)" 'in [0-9]+ more functions: --all' 'and says what is left out'
+"$COUNTERSINK" report -n 0 x.pb.gz >out2 2>err
+is "$? $(cat out2)" '2 ' 'a limit of nothing is wrong usage'
 cp x.pb.gz countersink.pb.gz
 is "$("$COUNTERSINK" report | sed '$d')" "$(sed '$d' out)" 'countersink.pb.gz is the default'
-is "$("$COUNTERSINK" report - <x.pb.gz 2>&1 | sed '$d')" "$(sed '$d' out)" 'standard input is a file'
+is "$("$COUNTERSINK" report - <x.pb.gz 2>&1)" "$(sed '$d' out)" 'standard input is a file'
 like "$(NO_COLOR= CLICOLOR_FORCE=1 "$COUNTERSINK" report x.pb.gz)" "$(printf '\033')" 'CLICOLOR_FORCE gives colour'
 unlike "$(NO_COLOR=1 CLICOLOR_FORCE=1 "$COUNTERSINK" report x.pb.gz)" "$(printf '\033')" 'NO_COLOR takes it away'
 chmod 644 x.pb.gz
