@@ -168,6 +168,7 @@ CLI_TESTS := \
 	programs_denied \
 	programs_unchanged \
 	programs_unprivileged \
+	handler \
 
 # tests/targets/NAME.c, .cc or .rs: programs that are profiled.
 TARGETS := \
@@ -192,6 +193,7 @@ TARGETS := \
 	threads8 \
 	throwcc \
 	deep \
+	handler_shim.so \
 
 # tests/bench/NAME.c: what the benchmarks run.
 BENCHES := \
@@ -278,6 +280,10 @@ $(B)/tests/unit/test_%: tests/unit/test_%.c tests/unit/tap.h $(B)/libtested.a
 $(B)/tests/targets/%: tests/targets/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(TARGET_CFLAGS) -D_GNU_SOURCE -MMD -MP -MF $@.d -o $@ $< -lpthread -lm -ldl
+
+$(B)/tests/targets/%.so: tests/targets/%.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(TARGET_CFLAGS) -fPIC -shared -D_GNU_SOURCE -MMD -MP -MF $@.d -o $@ $< -ldl
 
 # Nothing can be injected into these.
 $(B)/tests/targets/static_%: tests/targets/static_%.c
