@@ -136,6 +136,10 @@ LAUNCHER_SRCS := \
 
 # tests/unit/test_NAME.c, each a TAP program.
 UNIT_TESTS := \
+	options \
+	output_path \
+	outside \
+	outside_program \
 	recording \
 	recording_collect \
 	pprof \

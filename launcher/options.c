@@ -57,11 +57,13 @@ int csink_number_parse(const char *text, uint64_t *out)
 	if (!*text)
 		return -EINVAL;
 	for (; *text; text++) {
+		uint64_t digit = (uint64_t)(*text - '0');
+
 		if (!isdigit((unsigned char)*text))
 			return -EINVAL;
-		if (value > (INT64_MAX - 9) / 10)
+		if (value > (INT64_MAX - digit) / 10)
 			return -ERANGE;
-		value = value * 10 + (uint64_t)(*text - '0');
+		value = value * 10 + digit;
 	}
 	if (!value)
 		return -EINVAL;

@@ -1,0 +1,231 @@
+/* Options: parsing, precedence, and the texts that derive from the table. */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "launcher/commands.h"
+#include "launcher/run/spawn.h"
+#include "tests/unit/tap.h"
+
+#define MAX_WORDS 16
+
+/* Parse a line of words for run; the words must outlive the options. */
+static int parse(struct csink_options *o, char *line)
+{
+	static char *argv[MAX_WORDS];
+	int argc = 0;
+
+	for (char *word = strtok(line, " "); word && argc < MAX_WORDS - 1; word = strtok(NULL, " "))
+		argv[argc++] = word;
+	argv[argc] = NULL;
+	return csink_options_parse(o, csink_run_options, CSINK_NR_RUN_OPTS, argc, argv);
+}
+
+/* What an option comes to on a line; "!" and the error where it is refused. */
+static const char *value(const char *line, enum csink_opt opt)
+{
+	static struct csink_options o;
+	static char text[256], error[1024];
+
+	snprintf(text, sizeof(text), "%s", line);
+	if (parse(&o, text) >= 0)
+		return csink_options_text(&o, opt);
+	snprintf(error, sizeof(error), "!%s", o.error);
+	return error;
+}
+
+static int operand(const char *line)
+{
+	struct csink_options o;
+	char text[256];
+
+	snprintf(text, sizeof(text), "%s", line);
+	return parse(&o, text);
+}
+
+static void test_forms(void)
+{
+	is_str(value("run x", CSINK_OPT_FREQUENCY), "997", "default");
+	is_str(value("run --frequency=5 x", CSINK_OPT_FREQUENCY), "5", "--long=value");
+	is_str(value("run --frequency 5 x", CSINK_OPT_FREQUENCY), "5", "--long value");
+	is_str(value("run -F5 x", CSINK_OPT_FREQUENCY), "5", "-ovalue");
+	is_str(value("run -F 5 x", CSINK_OPT_FREQUENCY), "5", "-o value");
+	is_str(value("run -aqF 5 x", CSINK_OPT_FREQUENCY), "5", "bundled, the last with a value");
+	is_str(value("run -aqF 5 x", CSINK_OPT_ALL), "1", "bundled flag");
+	is_str(value("run -F 5 -F 6 x", CSINK_OPT_FREQUENCY), "6", "the last of two");
+	is_str(value("run -o=x y", CSINK_OPT_OUTPUT), "=x", "a short option's value begins at once");
+	is_str(value("run --quiet=off x", CSINK_OPT_QUIET), "off", "a flag with a value");
+	is_str(value("run --events -x y", CSINK_OPT_EVENTS), "-x", "a value may begin with -");
+	is_str(value("run --output=a=b x", CSINK_OPT_OUTPUT), "a=b", "the first = divides");
+}
+
+static void test_operands(void)
+{
+	is_num(operand("run"), 1, "no operand: argc");
+	is_num(operand("run x -F 5"), 1, "options end at the first word");
+	is_num(operand("run -F 5 x"), 3, "after options");
+	is_num(operand("run -F 5 -- -x"), 4, "after --");
+	is_num(operand("run -- --"), 2, "the second -- is an operand");
+	is_num(operand("run - x"), 1, "a lone - is an operand");
+}
+
+static void test_refusals(void)
+{
+	ok(strstr(value("run --quit x", CSINK_OPT_ALL), "did you mean '--quiet'") != NULL, "a near name is suggested");
+	ok(strstr(value("run --zzzzzz x", CSINK_OPT_ALL), "did you mean") == NULL, "none where none is near");
+	is_str(value("run -zq x", CSINK_OPT_ALL), "!unknown option '-z' in '-zq'", "unknown in a bundle");
+	is_str(value("run --report=1 x", CSINK_OPT_ALL), "!unknown option '--report'; did you mean '--no-report'?",
+	       "what has a twin only is no option");
+	is_str(value("run -c 0 x", CSINK_OPT_PERIOD), "!option --period: '0' is not a whole number above 0", "0");
+	is_str(value("run -c +5 x", CSINK_OPT_PERIOD), "!option --period: '+5' is not a whole number above 0", "+5");
+	is_str(value("run -c 0x10 x", CSINK_OPT_PERIOD), "!option --period: '0x10' is not a whole number above 0",
+	       "0x10");
+	is_str(value("run --engine=sig x", CSINK_OPT_ENGINE),
+	       "!option --engine: 'sig' is unknown; did you mean 'signal' or 'sigtrap'? (one of: auto, sigtrap, "
+	       "signal, timer, "
+	       "none)",
+	       "half a choice");
+	is_str(value("run --engine= x", CSINK_OPT_ENGINE),
+	       "!option --engine: '' is unknown (one of: auto, sigtrap, signal, timer, none)", "an empty choice");
+	is_num(operand("run --help --engine=x"), 3, "nothing is judged once help was asked for");
+}
+
+static void test_environment(void)
+{
+	struct csink_options o;
+	char line[] = "run -F 7 x";
+
+	setenv("COUNTERSINK_FREQUENCY", "50", 1);
+	setenv("COUNTERSINK_ALL", "TRUE", 1);
+	setenv("COUNTERSINK_PERIOD", "", 1);
+	is_str(value("run x", CSINK_OPT_FREQUENCY), "50", "the twin");
+	parse(&o, line);
+	is_num(o.values[CSINK_OPT_FREQUENCY].source, CSINK_FROM_OPTION, "the option comes first");
+	is_num(o.values[CSINK_OPT_ALL].source, CSINK_FROM_ENVIRONMENT, "from the environment");
+	ok(csink_options_bool(&o, CSINK_OPT_ALL), "a flag in capitals");
+	is_num(o.values[CSINK_OPT_PERIOD].source, CSINK_FROM_DEFAULT, "an empty twin counts as unset");
+	is_num((long long)csink_options_number(&o, CSINK_OPT_PERIOD), 0, "no number");
+	setenv("COUNTERSINK_FREQUENCY", "many", 1);
+	is_str(value("run x", CSINK_OPT_ALL),
+	       "!COUNTERSINK_FREQUENCY in the environment: 'many' is not a whole number above 0",
+	       "a bad twin is named");
+	is_str(value("run -F 8 x", CSINK_OPT_FREQUENCY), "8", "unless an option overrules it");
+	unsetenv("COUNTERSINK_FREQUENCY");
+	unsetenv("COUNTERSINK_ALL");
+	unsetenv("COUNTERSINK_PERIOD");
+}
+
+static void test_numbers(void)
+{
+	uint64_t n;
+
+	is_num(csink_number_parse("9223372036854775807", &n), 0, "the largest number");
+	ok(n == INT64_MAX, "as it is");
+	is_num(csink_number_parse("9223372036854775808", &n), -ERANGE, "one more");
+	is_num(csink_number_parse("99999999999999999999999", &n), -ERANGE, "much more");
+	is_num(csink_number_parse("", &n), -EINVAL, "nothing");
+	is_num(csink_number_parse(" 5", &n), -EINVAL, "a blank");
+	is_num(csink_bool_parse("Yes"), 1, "Yes");
+	is_num(csink_bool_parse("oFF"), 0, "oFF");
+	is_num(csink_bool_parse("2"), -EINVAL, "2");
+}
+
+/* Every table: names that fit, are found again, and do not clash. */
+static void test_tables(void)
+{
+	for (uint32_t c = 0; c < csink_nr_commands; c++) {
+		const struct csink_command *command = &csink_commands[c];
+		int clashes = 0, defaults_bad = 0;
+		struct csink_options o;
+		char name[] = "x", *argv[] = {name, NULL};
+
+		for (uint32_t i = 0; i < command->nr_options; i++) {
+			const struct csink_option *a = &command->options[i];
+
+			clashes += strlen(CSINK_ENV_PREFIX) + strlen(a->id) >= CSINK_OPTION_NAME;
+			for (int r = 1; r < CSINK_NR_REQUESTS; r++)
+				clashes += a->short_name && a->short_name == csink_request_options[r].short_name;
+			for (uint32_t k = 0; k < i; k++) {
+				clashes += !strcmp(a->id, command->options[k].id);
+				clashes += a->short_name && a->short_name == command->options[k].short_name;
+			}
+		}
+		is_num(clashes, 0, command->name);
+		/* Defaults are values that would be taken (or empty: none). */
+		is_num(csink_options_parse(&o, command->options, command->nr_options, 1, argv), 1, "parses nothing");
+		for (uint32_t i = 0; i < command->nr_options; i++)
+			defaults_bad += command->options[i].flags & CSINK_OPT_BOOL &&
+					csink_bool_parse(csink_options_text(&o, i)) < 0;
+		is_num(defaults_bad, 0, "defaults of flags are flags");
+		ok(csink_command_find(command->name) == command, "is found by its name");
+	}
+	ok(csink_command_find("no such command") == NULL, "no other is found");
+}
+
+static const char *variable(char **env, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (; *env; env++) {
+		if (!strncmp(*env, name, len) && (*env)[len] == '=')
+			return *env + len + 1;
+	}
+	return NULL;
+}
+
+static void test_child_environment(void)
+{
+	char *before[] = {"A=1",
+			  "LD_PRELOAD=/x.so /y.so",
+			  "COUNTERSINK_RUN_DIR=/old",
+			  "COUNTERSINK_PERIOD=9",
+			  "COUNTERSINK_ALL=1",
+			  "COUNTERSINK_RUN_OWNER=5",
+			  "Z=2",
+			  NULL};
+	char *plain[] = {"A=1", NULL}, *twice[] = {"LD_PRELOAD=/a.so:/l/lib.so", NULL};
+	const char *texts[CSINK_NR_RUN_OPTS];
+	char **env;
+
+	for (int i = 0; i < CSINK_NR_RUN_OPTS; i++)
+		texts[i] = csink_run_options[i].def;
+	env = csink_env_build(before, "/l/lib.so", "/run/dir", texts);
+	is_str(variable(env, "LD_PRELOAD"), "/x.so /y.so:/l/lib.so", "appended to what is preloaded");
+	is_str(variable(env, "COUNTERSINK_RUN_DIR"), "/run/dir", "the run folder");
+	is_str(variable(env, "COUNTERSINK_FREQUENCY"), "997", "a twin");
+	ok(!variable(env, "COUNTERSINK_PERIOD"), "an empty value leaves no twin");
+	ok(!variable(env, "COUNTERSINK_RUN_OWNER"), "no outer run is left");
+	is_str(variable(env, "COUNTERSINK_ALL"), "1", "what is not the library's stays");
+	is_str(variable(env, "A"), "1", "others stay");
+	is_str(variable(env, "Z"), "2", "all of them");
+	is_str(variable(csink_env_build(plain, "/l/lib.so", "/r", texts), "LD_PRELOAD"), "/l/lib.so", "alone");
+	is_str(variable(csink_env_build(twice, "/l/lib.so", "/r", texts), "LD_PRELOAD"), "/a.so:/l/lib.so",
+	       "not twice");
+	env = csink_env_build(before, NULL, NULL, texts);
+	is_str(variable(env, "LD_PRELOAD"), "/x.so /y.so", "without library nothing changes");
+	is_str(variable(env, "COUNTERSINK_PERIOD"), "9", "nothing at all");
+}
+
+int main(void)
+{
+	for (char **v = environ; *v;) { /* a clean start */
+		char name[256];
+
+		if (strncmp(*v, CSINK_ENV_PREFIX, strlen(CSINK_ENV_PREFIX))) {
+			v++;
+			continue;
+		}
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(*v, "="), *v);
+		unsetenv(name);
+		v = environ;
+	}
+	test_forms();
+	test_operands();
+	test_refusals();
+	test_environment();
+	test_numbers();
+	test_tables();
+	test_child_environment();
+	return done();
+}

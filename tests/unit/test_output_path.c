@@ -1,0 +1,113 @@
+/* Where the profile goes: templates, places that can and cannot be written, the fallback. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/run/output.h"
+#include "tests/unit/tap.h"
+
+static char folder[] = "/tmp/countersink-test.XXXXXX";
+
+static const char *expanded(const char *template)
+{
+	static const struct csink_output_names names = {
+		.pid = 1234, .host = "a/b", .command = "/usr/bin/prog", .rank = "7"};
+	static char out[64], why[256];
+
+	return csink_output_expand(template, &names, out, sizeof(out), why, sizeof(why)) ? why : out;
+}
+
+static void test_templates(void)
+{
+	char out[8], why[128];
+	const struct csink_output_names names = {.pid = 1, .host = "h", .command = "c", .rank = "0"};
+
+	is_str(expanded("x.pb.gz"), "x.pb.gz", "nothing to expand");
+	is_str(expanded("%p"), "1234", "the pid");
+	is_str(expanded("%c-%r"), "prog-7", "the last component of the command, and the rank");
+	is_str(expanded("d/%h"), "d/a_b", "a slash in a name is none");
+	is_str(expanded("%%p"), "%p", "two percent signs are one, and no more");
+	is_str(expanded("%p%p"), "12341234", "twice");
+	ok(strstr(expanded("a%"), "means nothing") != NULL, "a percent sign at the end is refused");
+	ok(strstr(expanded("%d"), "%p pid") != NULL, "another letter is refused, with those there are");
+	ok(strstr(expanded(""), "empty") != NULL, "an empty path is refused");
+	is_num(csink_output_expand("1234567", &names, out, sizeof(out), why, sizeof(why)), 0, "just fits");
+	is_num(csink_output_expand("12345678", &names, out, sizeof(out), why, sizeof(why)), -ENAMETOOLONG, "too long");
+	is_num(csink_output_expand("1234%%%%", &names, out, sizeof(out), why, sizeof(why)), 0,
+	       "as long as it comes to");
+}
+
+static void test_rank(void)
+{
+	unsetenv("OMPI_COMM_WORLD_RANK");
+	unsetenv("PMIX_RANK");
+	unsetenv("PMI_RANK");
+	unsetenv("SLURM_PROCID");
+	is_str(csink_output_rank(), "0", "no parallel job: 0");
+	setenv("SLURM_PROCID", "3", 1);
+	is_str(csink_output_rank(), "3", "Slurm");
+	setenv("PMI_RANK", "4", 1);
+	is_str(csink_output_rank(), "4", "MPI's own number comes before the batch system's");
+	setenv("OMPI_COMM_WORLD_RANK", "", 1);
+	is_str(csink_output_rank(), "4", "an empty one is none");
+	unsetenv("PMI_RANK");
+	unsetenv("SLURM_PROCID");
+}
+
+static int check(const char *path)
+{
+	char why[PATH_MAX + 128];
+
+	return csink_output_check(path, why, sizeof(why));
+}
+
+static void test_places(void)
+{
+	is_num(check("new.pb.gz"), 0, "a new file here");
+	is_num(access("new.pb.gz", F_OK), -1, "nothing is created");
+	is_num(check("/nowhere/x"), -ENOENT, "no folder");
+	is_num(check("."), -EISDIR, "a folder");
+	is_num(check("x/"), -EISDIR, "a folder that is not there");
+	is_num(check("/x_in_root"), geteuid() ? -EACCES : 0, "the root folder is a folder");
+	is_num(check("/dev/null"), 0, "a device");
+	is_num(check("/dev/null/x"), -ENOTDIR, "below a device");
+	mkdir("closed", 0500);
+	is_num(check("closed/x"), geteuid() ? -EACCES : 0, "a folder that is not ours to write");
+}
+
+static void test_fallback(void)
+{
+	char out[PATH_MAX];
+
+	setenv("TMPDIR", "/t", 1);
+	setenv("HOME", "/h", 1);
+	is_num(csink_output_fallback("/x/y.gz", 0, out, sizeof(out)), 0, "first");
+	is_str(out, "/t/y.gz", "$TMPDIR");
+	csink_output_fallback("/x/y.gz", 1, out, sizeof(out));
+	is_str(out, "/tmp/y.gz", "/tmp");
+	csink_output_fallback("/x/", 2, out, sizeof(out));
+	is_str(out, "/h/countersink.pb.gz", "the home folder, and a name where there is none");
+	is_num(csink_output_fallback("/x/y.gz", 3, out, sizeof(out)), -ENOENT, "no more");
+	unsetenv("TMPDIR");
+	csink_output_fallback("y.gz", 0, out, sizeof(out));
+	is_str(out, "/tmp/y.gz", "without $TMPDIR");
+}
+
+int main(void)
+{
+	char command[128];
+
+	if (!mkdtemp(folder) || chdir(folder)) {
+		perror(folder);
+		return 1;
+	}
+	test_templates();
+	test_rank();
+	test_places();
+	test_fallback();
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	ok(!chdir("/") && !system(command), "tidied up");
+	return done();
+}

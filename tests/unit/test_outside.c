@@ -1,0 +1,317 @@
+/* What is known from outside: a table fed with records, and a real tree of processes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "launcher/run/outside.h"
+#include "launcher/run/tree_table.h"
+#include "tests/unit/tap.h"
+
+/* ---- the table ---- */
+
+static uint64_t at_ns = 1000;
+
+static void feed(struct csink_tree_table *table, union csink_tree_record *record, uint32_t type, size_t size)
+{
+	record->head.type = type;
+	record->head.size = (uint16_t)(size + sizeof(at_ns));
+	at_ns += 10;
+	memcpy(record->bytes + size, &at_ns, sizeof(at_ns));
+	csink_tree_table_feed(table, record);
+}
+
+static void task(struct csink_tree_table *table, uint32_t type, uint32_t pid, uint32_t ppid, uint32_t tid,
+		 uint32_t ptid)
+{
+	union csink_tree_record record = {.task = {.pid = pid, .ppid = ppid, .tid = tid, .ptid = ptid}};
+
+	feed(table, &record, type, sizeof(record.task));
+}
+
+static void comm(struct csink_tree_table *table, uint32_t pid, uint32_t tid, const char *name)
+{
+	union csink_tree_record record = {.comm = {.pid = pid, .tid = tid}};
+
+	strcpy(record.comm.comm, name);
+	feed(table, &record, PERF_RECORD_COMM, sizeof(record.comm) + 16);
+}
+
+static void count(struct csink_tree_table *table, uint32_t pid, uint32_t tid, uint64_t value)
+{
+	union csink_tree_record record = {.read = {.pid = pid, .tid = tid, .value = value}};
+
+	feed(table, &record, PERF_RECORD_READ, sizeof(record.read));
+}
+
+/* Pids that no kernel gives. */
+enum { COMMAND = 900000001, CHILD, THREAD, LATER };
+
+static void test_table(void)
+{
+	struct csink_tree_result result;
+	struct csink_tree_table table;
+
+	csink_tree_table_init(&table, 2);
+	comm(&table, COMMAND, COMMAND, "make");
+	task(&table, PERF_RECORD_FORK, CHILD, COMMAND, CHILD, COMMAND);
+	comm(&table, CHILD, CHILD, "cc1");
+	task(&table, PERF_RECORD_FORK, CHILD, CHILD, THREAD, CHILD);
+	comm(&table, CHILD, THREAD, "worker");
+	task(&table, PERF_RECORD_EXIT, CHILD, COMMAND, THREAD, COMMAND);
+	count(&table, CHILD, THREAD, 5);
+	count(&table, CHILD, THREAD, 6);
+	task(&table, PERF_RECORD_EXIT, CHILD, COMMAND, CHILD, COMMAND);
+	count(&table, CHILD, CHILD, 100);
+	count(&table, CHILD, CHILD, 0);
+	/* The pid is given out again. */
+	task(&table, PERF_RECORD_FORK, CHILD, COMMAND, CHILD, COMMAND);
+	task(&table, PERF_RECORD_EXIT, CHILD, COMMAND, CHILD, COMMAND);
+	count(&table, CHILD, CHILD, 7);
+	task(&table, PERF_RECORD_EXIT, COMMAND, 4242, COMMAND, 4242);
+	count(&table, COMMAND, COMMAND, 40);
+	count(&table, COMMAND, COMMAND, 2);
+	is_num(csink_tree_table_finish(&table, &result), 0, "table: finished");
+	is_num(result.nr_processes, 3, "table: three processes, although two had one pid");
+	is_str(result.processes[0].comm, "make", "table: the command's name");
+	is_num(result.processes[0].ppid, 4242, "table: its parent, known at its end");
+	is_num((long long)result.processes[0].cpu_ns, 42, "table: its CPU time from all events");
+	ok(result.processes[0].has_cpu, "table: which is complete");
+	is_str(result.processes[1].comm, "cc1", "table: a thread's name is not the process's");
+	is_num((long long)result.processes[1].cpu_ns, 111, "table: CPU time of all threads");
+	is_str(result.processes[2].comm, "make", "table: a child that execs nothing has its parent's name");
+	ok(!result.processes[2].has_cpu, "table: a count that is missing is not taken for 0");
+	is_num(result.nr_running, 0, "table: nobody runs");
+	free(result.processes);
+	csink_tree_table_fini(&table);
+}
+
+static void test_many(void)
+{
+	struct csink_tree_result result;
+	struct csink_tree_table table;
+	uint64_t sum = 0;
+	int complete = 0;
+
+	csink_tree_table_init(&table, 1);
+	for (uint32_t i = 0; i < 20000; i++)
+		task(&table, PERF_RECORD_FORK, LATER + i, COMMAND, LATER + i, COMMAND);
+	for (uint32_t i = 0; i < 20000; i++) {
+		task(&table, PERF_RECORD_EXIT, LATER + i, COMMAND, LATER + i, COMMAND);
+		count(&table, LATER + i, LATER + i, i);
+	}
+	csink_tree_table_finish(&table, &result);
+	for (uint32_t i = 0; i < result.nr_processes; i++) {
+		sum += result.processes[i].cpu_ns;
+		complete += result.processes[i].has_cpu;
+	}
+	is_num(result.nr_processes, 20000, "many: all are there");
+	is_num(complete, 20000, "many: all complete");
+	is_num((long long)sum, 19999LL * 20000 / 2, "many: nobody's count went to another");
+	free(result.processes);
+	csink_tree_table_fini(&table);
+}
+
+/* ---- a real tree ---- */
+
+static void burn(double ms)
+{
+	struct timespec ts;
+	double until;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	until = (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6 + ms;
+	do
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	while ((double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6 < until);
+}
+
+/* What the command does, after its exec: `test_outside tree`. */
+static int be_tree(void)
+{
+	for (int i = 0; i < 3; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			burn(20 * (i + 1));
+			if (!fork())
+				_exit(0);
+			wait(NULL);
+			_exit(0);
+		}
+	}
+	burn(10);
+	while (wait(NULL) > 0)
+		;
+	return 0;
+}
+
+/* Leaves a child behind that lives until its stdin ends: `test_outside daemon`. */
+static int be_daemon(void)
+{
+	char c;
+
+	if (!fork()) {
+		if (read(STDIN_FILENO, &c, 1) < 0)
+			_exit(1);
+		_exit(0);
+	}
+	return 0;
+}
+
+static pid_t start(const char *what, int stdin_fd)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (stdin_fd >= 0)
+			dup2(stdin_fd, STDIN_FILENO);
+		execl("/proc/self/exe", "test_outside", what, NULL);
+		_exit(127);
+	}
+	return pid;
+}
+
+static uint32_t parse_events(struct csink_event_spec *specs, const char *list)
+{
+	struct csink_event_error err;
+	int nr = csink_events_parse(list, specs, CSINK_MAX_EVENTS, &err);
+
+	return nr > 0 ? (uint32_t)nr : 0;
+}
+
+static void test_tree(void)
+{
+	struct csink_event_spec specs[CSINK_MAX_EVENTS];
+	struct csink_outside out = {0};
+	struct csink_outside_watch watch;
+	uint64_t sum = 0, rusage_ns;
+	struct rusage usage;
+	int status, complete = 0;
+	pid_t pid;
+
+	csink_outside_open(&watch, specs,
+			   parse_events(specs, "task-clock,page-faults,{context-switches,cpu-migrations}"));
+	pid = start("tree", -1);
+	wait4(pid, &status, 0, &usage);
+	csink_outside_finish(&watch, &usage, pid, 0, &out);
+	csink_outside_close(&watch);
+	if (!out.has_counts) {
+		ok(out.counts_reason[0], "tree: a refusal has its reason");
+		skip("tree: a real one", out.counts_reason);
+		return;
+	}
+	is_num(out.nr_counts, 4, "tree: all events were counted");
+	is_str(out.counts[0].name, "task-clock", "tree: the clock's name");
+	is_str(out.counts[0].unit, "nanoseconds", "tree: its unit");
+	for (uint32_t i = 0; i < out.nr_processes; i++) {
+		sum += out.processes[i].cpu_ns;
+		complete += out.processes[i].has_cpu;
+	}
+	is_num(out.nr_processes, 7, "tree: seven processes");
+	is_num(complete, 7, "tree: all with their CPU time");
+	is_num(out.processes[0].pid, pid, "tree: the command is the first");
+	is_num(out.processes[0].ppid, getpid(), "tree: our child");
+	is_num(out.processes[1].ppid, pid, "tree: and the parent of the next");
+	/* Counters of the same tree, read in two ways. */
+	ok(sum <= out.counts[0].value && out.counts[0].value - sum < out.counts[0].value / 100,
+	   "tree: the processes' times (%llu) add up to the total (%llu)", (unsigned long long)sum,
+	   (unsigned long long)out.counts[0].value);
+	rusage_ns = out.user_ns + out.sys_ns;
+	ok(out.counts[0].value > rusage_ns * 9 / 10 && out.counts[0].value < rusage_ns * 11 / 10,
+	   "tree: which is near what wait4 says (%llu)", (unsigned long long)rusage_ns);
+	ok(out.counts[1].value > 100 && out.counts[1].value < (uint64_t)usage.ru_minflt + (uint64_t)usage.ru_majflt,
+	   "tree: page faults (%llu) are part of what wait4 says (%ld)", (unsigned long long)out.counts[1].value,
+	   usage.ru_minflt + usage.ru_majflt);
+	is_num(out.nr_notes, 0, "tree: nothing else to say");
+	csink_outside_free(&out);
+}
+
+/* However often launcher and command switch to each other, the command's own count is there. */
+static void test_switches(void)
+{
+	struct csink_event_spec specs[CSINK_MAX_EVENTS];
+	int incomplete = 0, nr = 0;
+	cpu_set_t one, all;
+
+	sched_getaffinity(0, sizeof(all), &all);
+	CPU_ZERO(&one);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (CPU_ISSET(cpu, &all)) {
+			CPU_SET(cpu, &one);
+			break;
+		}
+	}
+	sched_setaffinity(0, sizeof(one), &one);
+	for (int i = 0; i < 50; i++) {
+		struct csink_outside out = {0};
+		struct csink_outside_watch watch;
+		pid_t pid;
+
+		csink_outside_open(&watch, specs, parse_events(specs, "task-clock"));
+		pid = start("nothing", -1);
+		for (int k = 0; k < 20; k++)
+			sched_yield();
+		waitpid(pid, NULL, 0);
+		csink_outside_finish(&watch, NULL, pid, 0, &out);
+		nr += out.nr_processes == 1;
+		incomplete += out.nr_processes == 1 && !out.processes[0].has_cpu;
+		csink_outside_close(&watch);
+		csink_outside_free(&out);
+	}
+	sched_setaffinity(0, sizeof(all), &all);
+	if (!nr) {
+		skip("switches: between launcher and command", "the kernel gives no records here");
+		return;
+	}
+	is_num(nr, 50, "switches: the command is always seen");
+	is_num(incomplete, 0, "switches: always with its CPU time");
+}
+
+static void test_running(void)
+{
+	struct csink_event_spec specs[CSINK_MAX_EVENTS];
+	struct csink_outside out = {0};
+	struct csink_outside_watch watch;
+	int fds[2], running = 0;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return;
+	csink_outside_open(&watch, specs, parse_events(specs, "task-clock"));
+	pid = start("daemon", fds[0]);
+	waitpid(pid, NULL, 0);
+	csink_outside_finish(&watch, NULL, pid, 0, &out);
+	csink_outside_close(&watch);
+	if (!out.processes) {
+		skip("running: what outlives the command", "the kernel gives no records here");
+	} else {
+		for (uint32_t i = 0; i < out.nr_processes; i++)
+			running += out.processes[i].still_running && out.processes[i].pid != pid &&
+				   out.processes[i].has_cpu;
+		is_num(running, 1, "running: what outlives the command is known, with its CPU time so far");
+		ok(!out.processes[0].still_running, "running: the command does not run");
+		ok(!out.has_rusage, "running: without rusage none is claimed");
+	}
+	csink_outside_free(&out);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		return !strcmp(argv[1], "tree") ? be_tree() : !strcmp(argv[1], "daemon") ? be_daemon() : 0;
+	test_table();
+	test_many();
+	test_tree();
+	test_switches();
+	test_running();
+	return done();
+}
