@@ -16,7 +16,30 @@ static bool code_is(uintptr_t pc, const void *bytes, size_t nr)
 	return csink_readable(pc, nr) && !memcmp((const void *)pc, bytes, nr);
 }
 
+/* Code without tables is some assembly's, and short. */
+#define MAX_CALLED_BYTES 16384
+
 #if defined(__x86_64__)
+enum csink_code_call csink_code_call(uintptr_t ra, uintptr_t pc)
+{
+	const uint8_t *code = (const uint8_t *)ra;
+	int32_t distance;
+
+	if (ra < 4096 || !csink_readable(ra - 7, 7))
+		return CSINK_NO_CALL;
+	memcpy(&distance, code - 4, sizeof(distance));
+	if (code[-5] == 0xe8)
+		return pc - (ra + (uintptr_t)(intptr_t)distance) < MAX_CALLED_BYTES ? CSINK_CALL_NEARBY : CSINK_CALL;
+	/* ff /2: through a register, or memory at one; plus 1 or 4 bytes of displacement, and with one more for SIB. */
+	return (code[-2] == 0xff && (code[-1] & 0xf8) == 0xd0) || (code[-2] == 0xff && (code[-1] & 0xf8) == 0x10) ||
+			       (code[-3] == 0xff && (code[-2] & 0x38) == 0x10) ||
+			       (code[-4] == 0xff && (code[-3] & 0x38) == 0x10) ||
+			       (code[-6] == 0xff && (code[-5] & 0x38) == 0x10) ||
+			       (code[-7] == 0xff && (code[-6] & 0x38) == 0x10)
+		       ? CSINK_CALL
+		       : CSINK_NO_CALL;
+}
+
 bool csink_code_is_sigreturn(uintptr_t pc)
 {
 	static const uint8_t by_rax[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}; /* mov $15, %rax; syscall */
@@ -46,6 +69,20 @@ static int64_t plt_stub_offset(uintptr_t pc)
 	return 0;
 }
 #elif defined(__aarch64__)
+enum csink_code_call csink_code_call(uintptr_t ra, uintptr_t pc)
+{
+	uintptr_t target;
+	uint32_t code;
+
+	if (ra < 4096 || ra % 4 || !csink_readable(ra - 4, 4))
+		return CSINK_NO_CALL;
+	memcpy(&code, (const void *)(ra - 4), sizeof(code));
+	target = ra - 4 + (uintptr_t)((int64_t)((uint64_t)code << 38) >> 36); /* 26 bits of distance, in words */
+	if (code >> 26 == 0x25)                                               /* bl */
+		return pc - target < MAX_CALLED_BYTES ? CSINK_CALL_NEARBY : CSINK_CALL;
+	return (code & 0xfffffc1f) == 0xd63f0000 ? CSINK_CALL : CSINK_NO_CALL; /* blr */
+}
+
 bool csink_code_is_sigreturn(uintptr_t pc)
 {
 	static const uint32_t code[] = {0xd2801168, 0xd4000001}; /* mov x8, #139; svc #0 */
@@ -196,10 +233,11 @@ csink_row_t csink_row_compile(uintptr_t pc, bool exact)
 		if (csink_code_is_sigreturn(pc))
 			return CSINK_ROW_SIGNAL;
 	if (covered)
-		return csink_cfi_rules_at(&fde, at, &rules) ? close_rules(&fde, at, &rules) : CSINK_ROW_NO_CFI;
+		return csink_cfi_rules_at(&fde, at, &rules) ? close_rules(&fde, at, &rules)
+							    : make_row(CSINK_ROW_NO_CFI, 0, 1, 0, 0);
 	/* Where nothing is, a call through a bad pointer led: the caller's return address was pushed, and no more. */
 	offset = !exact ? 0 : !located && !csink_readable(pc, 1) ? 8 : plt_stub_offset(pc);
-	return offset ? bare_call_row(offset) : CSINK_ROW_NO_CFI;
+	return offset ? bare_call_row(offset) : make_row(CSINK_ROW_NO_CFI, 0, located, 0, 0);
 }
 
 /* ---- the cache ----------------------------------------------------------------------------------------------------

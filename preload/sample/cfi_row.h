@@ -44,7 +44,7 @@ enum csink_row_kind {
 	CSINK_ROW_LEAF,    /* return address in its register, frame pointer kept; CFA = register + offset */
 	CSINK_ROW_SIGNAL,  /* the frame that the kernel made for a handler */
 	CSINK_ROW_END,     /* no caller: outermost */
-	CSINK_ROW_NO_CFI,  /* no table covers it */
+	CSINK_ROW_NO_CFI,  /* no table covers it; near: 1 if it is in an object that has tables */
 	CSINK_ROW_COMPLEX, /* anything else: needs csink_cfi_step */
 };
 
@@ -82,6 +82,14 @@ csink_row_t csink_row_compile(uintptr_t pc, bool exact);
 
 /** True if the code at an address is the kernel's way back from a signal handler. */
 bool csink_code_is_sigreturn(uintptr_t pc);
+
+/* How the code before a return address could have led to pc. */
+enum csink_code_call {
+	CSINK_NO_CALL,
+	CSINK_CALL,        /* a call of something: through a register, or of a stub that may lead anywhere */
+	CSINK_CALL_NEARBY, /* a call of what begins shortly before pc */
+};
+enum csink_code_call csink_code_call(uintptr_t ra, uintptr_t pc);
 
 /* ---- the cache ----------------------------------------------------------------------------------------------------
  */

@@ -80,7 +80,7 @@ void csink_walk_dwarf(struct csink_walk *walk, const ucontext_t *uc);
 
 /* What walks met that was not in plain tables; since the start, in all threads. */
 struct csink_walk_dwarf_counts {
-	uint64_t fp_steps;        /* frames of code without tables, walked by frame pointer */
+	uint64_t untabled_steps;  /* frames of code without tables, walked by frame pointer */
 	uint64_t complex_steps;   /* frames whose rules need more than a row */
 	uint64_t libunwind_walks; /* walks done again by libunwind */
 };

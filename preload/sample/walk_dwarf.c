@@ -44,7 +44,7 @@ static void count(uint64_t *counter)
 
 void csink_walk_dwarf_counts(struct csink_walk_dwarf_counts *out)
 {
-	out->fp_steps = __atomic_load_n(&counts.fp_steps, __ATOMIC_RELAXED);
+	out->untabled_steps = __atomic_load_n(&counts.untabled_steps, __ATOMIC_RELAXED);
 	out->complex_steps = __atomic_load_n(&counts.complex_steps, __ATOMIC_RELAXED);
 	out->libunwind_walks = __atomic_load_n(&counts.libunwind_walks, __ATOMIC_RELAXED);
 }
@@ -178,18 +178,62 @@ static bool step_saved(struct walker *w, csink_row_t row, uintptr_t cfa, uintptr
 	return step_to(w, cfa, fp, ra);
 }
 
-/* Code without tables (a just-in-time compiler's, say): its frame pointer, if that looks like one. */
+/* By the frame pointer, if that looks like one. */
 static bool step_fp(struct walker *w)
 {
 	uint64_t fp, ra;
 
-	count(&counts.fp_steps);
 	if (!w->fp) /* the ABI's mark of the outermost frame; in the innermost it may be just a value */
 		return end_walk(w, w->innermost ? CSINK_WALK_NO_CFI : CSINK_WALK_COMPLETE);
 	if (w->fp % 8 || w->fp < w->sp || (w->fp >= w->load.high && w->fp - w->sp > MAX_FRAME_BYTES) ||
 	    !csink_load_word(&w->load, w->fp, &fp) || !csink_load_word(&w->load, w->fp + 8, &ra))
 		return end_walk(w, CSINK_WALK_NO_CFI);
 	return step_to(w, w->fp + 16, fp, ra);
+}
+
+/* What the word at an address says, taken for a return address. */
+static enum csink_code_call call_at(struct walker *w, uintptr_t at, uint64_t *ra)
+{
+	if (!csink_load_word(&w->load, at, ra) || !address_plausible(*ra))
+		return CSINK_NO_CALL;
+	return csink_code_call(*ra, w->pc);
+}
+
+/*
+ * The innermost function is some assembly. Most such code has no frame, or one word of it (as _init has), or a plain
+ * one with a frame pointer: where a return address lies with a call of this very code before it, that is the frame.
+ * Failing that, any call before the word on top of the stack (it may have led here by way of a stub).
+ */
+static bool step_frameless(struct walker *w)
+{
+	uint64_t ra, fp;
+
+#if defined(__x86_64__)
+	if (call_at(w, w->sp, &ra) == CSINK_CALL_NEARBY)
+		return step_to(w, w->sp + 8, w->fp, ra);
+	if (call_at(w, w->sp + 8, &ra) == CSINK_CALL_NEARBY)
+		return step_to(w, w->sp + 16, w->fp, ra);
+	if (w->fp % 8 == 0 && w->fp >= w->sp && csink_load_word(&w->load, w->fp, &fp) &&
+	    call_at(w, w->fp + 8, &ra) == CSINK_CALL_NEARBY)
+		return step_to(w, w->fp + 16, fp, ra);
+	if (call_at(w, w->sp, &ra) == CSINK_CALL)
+		return step_to(w, w->sp + 8, w->fp, ra);
+#elif defined(__aarch64__)
+	if (w->fp % 8 == 0 && w->fp >= w->sp && csink_load_word(&w->load, w->fp, &fp) &&
+	    call_at(w, w->fp + 8, &ra) == CSINK_CALL_NEARBY)
+		return step_to(w, w->fp + 16, fp, ra);
+	ra = STRIP_SIGNATURE(context_reg(w->context, CSINK_REG_RA));
+	if (address_plausible(ra) && csink_code_call(ra, w->pc) != CSINK_NO_CALL)
+		return step_to(w, w->sp, w->fp, ra);
+#endif
+	return step_fp(w);
+}
+
+/* Code without tables: some assembly in an object that has them, or what a just-in-time compiler made. */
+static bool step_untabled(struct walker *w, csink_row_t row)
+{
+	count(&counts.untabled_steps);
+	return w->innermost && csink_row_near(row) ? step_frameless(w) : step_fp(w);
 }
 
 /* Over a signal frame: the walk goes on in what was interrupted, with all registers known. */
@@ -238,7 +282,7 @@ __attribute__((noinline)) static bool step_complex(struct walker *w)
 	uint32_t steps = w->walk->nr_frames - w->nr_before + 1;
 	uintptr_t pc = context_pc(w->context), last_sp = w->sp;
 	struct csink_cfi_regs regs;
-	bool exact = true;
+	bool exact = true, was_innermost = w->innermost;
 
 	count(&counts.complex_steps);
 	context_regs(w->context, &regs);
@@ -261,7 +305,8 @@ __attribute__((noinline)) static bool step_complex(struct walker *w)
 	w->fp = regs.known >> CSINK_REG_FP & 1 ? regs.value[CSINK_REG_FP] : LOST_FP;
 	w->innermost = false;
 	w->exact = exact;
-	if (w->sp <= last_sp && !exact)
+	/* longjmp has the stack of where it goes before it goes there */
+	if (w->sp < last_sp || (w->sp == last_sp && !was_innermost && !exact))
 		return end_walk(w, CSINK_WALK_BAD_STACK);
 	return add_frame(w, pc);
 }
@@ -334,7 +379,7 @@ __attribute__((noinline)) static bool step_row(struct walker *w, csink_row_t row
 	case CSINK_ROW_END:
 		return end_walk(w, CSINK_WALK_COMPLETE);
 	case CSINK_ROW_NO_CFI:
-		return step_fp(w);
+		return step_untabled(w, row);
 	case CSINK_ROW_COMPLEX:
 		return step_complex(w);
 	default:
@@ -410,7 +455,7 @@ static bool walk_plain(struct walker *w, csink_row_t *found)
 	return hit;
 }
 
-/* A return address for which there was no row, because it is none: take it back. */
+/* The hot path took a return address that is none (an empty entry of the cache fits address 0): take it back. */
 static bool pc_is_bad(struct walker *w)
 {
 	struct csink_walk *walk = w->walk;
@@ -439,7 +484,7 @@ void csink_walk_dwarf(struct csink_walk *walk, const ucontext_t *uc)
 			walk->end = CSINK_WALK_COMPLETE;
 			return;
 		}
-		if (!found && pc_is_bad(&w))
+		if (pc_is_bad(&w))
 			return;
 		if (!found)
 			row = csink_row_find(w.pc, w.exact, w.mix);

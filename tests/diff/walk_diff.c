@@ -1,0 +1,195 @@
+/*
+ * walk_diff.so, for LD_PRELOAD: at timer ticks, and then at every one of the next instructions (single-stepped), walk
+ * the stack of the program's first thread by our rows and by libunwind's full walk, and compare. Single steps see what
+ * samples seldom do: prologues, epilogues, PLT stubs, the dynamic linker.
+ *
+ * WALK_DIFF_OUT (a file name; the pid is appended), WALK_DIFF_HZ (default 1000), WALK_DIFF_BURST (instructions stepped
+ * after a tick, default 40).
+ */
+#include "tests/diff/walk_diff.h"
+#include "tests/unit/walk_setup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TRAP_FLAG 0x100
+
+static struct walk_diff *diff;
+static struct csink_stack_bounds stack;
+static uint64_t frames[2][CSINK_MAX_DEPTH];
+static int burst, left;
+static uint32_t ticks;
+
+static void keep_maps(void)
+{
+	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	size_t done = 0;
+	ssize_t n;
+
+	while (fd >= 0 && done < sizeof(diff->maps) - 1 &&
+	       (n = read(fd, diff->maps + done, sizeof(diff->maps) - 1 - done)) > 0)
+		done += (size_t)n;
+	diff->maps[done] = 0;
+	close(fd);
+}
+
+static void record(enum walk_diff_class class, uint64_t pc, const struct csink_walk *walks, uint32_t at)
+{
+	uint32_t from = at > 4 ? at - 4 : 0;
+	struct walk_diff_record *r;
+
+	for (uint32_t i = 0; i < diff->nr_records; i++)
+		if (diff->records[i].pc == pc && diff->records[i].class == class) {
+			diff->records[i].times++;
+			return;
+		}
+	if (diff->nr_records == DIFF_RECORDS)
+		return;
+	r = &diff->records[diff->nr_records];
+	*r = (struct walk_diff_record){.pc = pc, .times = 1, .class = class, .at = at};
+	for (int w = 0; w < 2; w++) {
+		r->nr[w] = walks[w].nr_frames;
+		r->end[w] = walks[w].end;
+		for (uint32_t i = from; i < walks[w].nr_frames && i - from < DIFF_FRAMES_KEPT; i++)
+			r->frames[w][i - from] = walks[w].frames[i];
+	}
+	keep_maps();
+	diff->nr_records++;
+}
+
+static void compare(const ucontext_t *uc)
+{
+	struct csink_walk walks[2];
+	uint32_t at = 0, shorter;
+	enum walk_diff_class class;
+	struct csink_walk_dwarf_counts before, after;
+	bool complete[2];
+
+	for (int w = 0; w < 2; w++)
+		walks[w] = (struct csink_walk){.stack = &stack, .frames = frames[w], .max_frames = CSINK_MAX_DEPTH};
+	csink_walk_dwarf_counts(&before);
+	csink_walk_dwarf(&walks[0], uc);
+	csink_walk_dwarf_counts(&after);
+	csink_walk_libunwind(&walks[1], uc);
+	for (int w = 0; w < 2; w++)
+		complete[w] = walks[w].end == CSINK_WALK_COMPLETE || walks[w].end == CSINK_WALK_DEPTH;
+	shorter = walks[0].nr_frames < walks[1].nr_frames ? walks[0].nr_frames : walks[1].nr_frames;
+	while (at < shorter && frames[0][at] == frames[1][at])
+		at++;
+	if (at == walks[0].nr_frames && at == walks[1].nr_frames)
+		class = complete[0] != complete[1] ? DIFF_END : complete[0] ? DIFF_SAME : DIFF_SAME_SHORT;
+	else if (at == walks[1].nr_frames && !complete[1])
+		class = DIFF_OURS_LONGER;
+	else if (at == walks[0].nr_frames && !complete[0])
+		class = DIFF_OURS_SHORTER;
+	else
+		class = DIFF_FRAMES;
+	if (class != DIFF_SAME && before.untabled_steps != after.untabled_steps)
+		class = DIFF_UNTABLED;
+	diff->counts[class]++;
+	if (class != DIFF_SAME)
+		record(class, csink_context_pc(uc), walks, at);
+}
+
+/* About to change the signal mask: a trap while SIGTRAP is blocked would kill. */
+static bool changes_mask(const ucontext_t *uc)
+{
+	const unsigned char *code = (const unsigned char *)csink_context_pc(uc);
+
+	return code[0] == 0x0f && code[1] == 0x05 && uc->uc_mcontext.gregs[REG_RAX] == SYS_rt_sigprocmask;
+}
+
+static void on_signal(int sig, siginfo_t *info, void *context)
+{
+	ucontext_t *uc = context;
+	int kept = errno;
+
+	(void)info;
+	if (sig == SIGPROF) {
+		left = burst;
+		/* The module snapshot is refreshed as the real library does: not for every sample. */
+		if (ticks++ % 100 == 0)
+			csink_modules_refresh(&setup_rec, &setup_writer, ticks);
+	}
+	compare(uc);
+	if (left-- > 0 && !changes_mask(uc))
+		uc->uc_mcontext.gregs[REG_EFL] |= TRAP_FLAG;
+	else
+		uc->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
+	errno = kept;
+}
+
+static long setting(const char *name, long otherwise)
+{
+	const char *value = getenv(name);
+
+	return value ? atol(value) : otherwise;
+}
+
+static bool open_file(void)
+{
+	char path[4096];
+	int fd;
+
+	if (!getenv("WALK_DIFF_OUT"))
+		return false;
+	snprintf(path, sizeof(path), "%s.%d", getenv("WALK_DIFF_OUT"), getpid());
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0 || ftruncate(fd, sizeof(*diff)))
+		return false;
+	diff = mmap(NULL, sizeof(*diff), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	return diff != MAP_FAILED;
+}
+
+static void start_timer(void)
+{
+	long period_ns = 1000000000 / setting("WALK_DIFF_HZ", 1000);
+	struct itimerspec when = {{0, period_ns}, {0, period_ns}};
+	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF};
+	timer_t timer;
+
+	event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+	timer_create(CLOCK_MONOTONIC, &event, &timer);
+	timer_settime(timer, 0, &when, NULL);
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+	char reason[160];
+	int fd;
+
+	if (!open_file())
+		return;
+	fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read(fd, diff->command, sizeof(diff->command) - 1) < 0)
+		return;
+	close(fd);
+	stack = setup_stack();
+	if (setup_modules() || csink_walk_dwarf_init() || csink_libunwind_init(reason))
+		return;
+	burst = (int)setting("WALK_DIFF_BURST", 40);
+	sigfillset(&action.sa_mask);
+	sigaction(SIGPROF, &action, NULL);
+	sigaction(SIGTRAP, &action, NULL);
+	start_timer();
+}
+
+__attribute__((destructor)) static void stop(void)
+{
+	struct csink_walk_dwarf_counts counts;
+
+	if (!diff)
+		return;
+	csink_walk_dwarf_counts(&counts);
+	diff->untabled_steps = counts.untabled_steps;
+	diff->complex_steps = counts.complex_steps;
+}

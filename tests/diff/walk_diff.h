@@ -1,0 +1,38 @@
+/* What walk_diff.so leaves in a file for walk_diff_print: how often the walkers agreed, and how they did not. */
+#ifndef CSINK_TESTS_WALK_DIFF_H
+#define CSINK_TESTS_WALK_DIFF_H
+
+#include <stdint.h>
+
+enum walk_diff_class {
+	DIFF_SAME,         /* the same frames, both complete */
+	DIFF_SAME_SHORT,   /* the same frames, both incomplete */
+	DIFF_OURS_LONGER,  /* libunwind gave up; ours has its frames and goes on */
+	DIFF_OURS_SHORTER, /* ours gave up */
+	DIFF_END,          /* the same frames, but only one says that they are all */
+	DIFF_FRAMES,       /* different frames */
+	DIFF_UNTABLED,     /* any difference in a stack with code that has no tables: both had to guess */
+	DIFF_NR_CLASSES
+};
+
+#define DIFF_RECORDS 64
+#define DIFF_FRAMES_KEPT 32
+#define DIFF_MAPS_BYTES (128 << 10)
+
+struct walk_diff_record {
+	uint64_t pc, times;
+	uint32_t class, at; /* index of the first frame that differs */
+	uint32_t nr[2], end[2];
+	uint64_t frames[2][DIFF_FRAMES_KEPT]; /* from `at` - 4 on, or from the first */
+};
+
+struct walk_diff {
+	uint64_t counts[DIFF_NR_CLASSES];
+	uint64_t untabled_steps, complex_steps;
+	uint32_t nr_records;
+	char command[200];
+	struct walk_diff_record records[DIFF_RECORDS];
+	char maps[DIFF_MAPS_BYTES];
+};
+
+#endif

@@ -1,0 +1,77 @@
+/* walk_diff_print FILE...: sums what walk_diff.so left, and shows each difference. Status 1 if frames differed. */
+#include "tests/diff/walk_diff.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const class_names[DIFF_NR_CLASSES] = {"same",         "same, both incomplete", "ours longer",
+							 "ours shorter", "same, ends differ",     "frames differ",
+							 "no tables"};
+
+/* Prints an address as file+offset. */
+static void print_address(const char *maps, uint64_t address)
+{
+	uint64_t plain = address & ~(1ULL << 63), start, end, offset;
+	char path[512];
+
+	printf("%s0x%-14" PRIx64, plain != address ? "*" : " ", plain);
+	for (const char *line = maps; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+		path[0] = 0;
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %*s %511[^\n]", &start, &end, &offset,
+			   path) < 3)
+			continue;
+		if (plain >= start && plain < end) {
+			printf(" %s+0x%" PRIx64, path[0] ? path + strspn(path, " ") : "[anonymous]",
+			       plain - start + offset);
+			return;
+		}
+	}
+}
+
+static void print_record(const struct walk_diff *diff, const struct walk_diff_record *r)
+{
+	uint32_t from = r->at > 4 ? r->at - 4 : 0;
+
+	printf("# %s, %" PRIu64 " times, at frame %u; ours %u frames, end %u; libunwind %u frames, end %u\n#   pc ",
+	       class_names[r->class], r->times, r->at, r->nr[0], r->end[0], r->nr[1], r->end[1]);
+	print_address(diff->maps, r->pc);
+	for (uint32_t i = from; i < from + 12 && (i < r->nr[0] || i < r->nr[1]); i++)
+		for (int w = 0; w < 2; w++) {
+			if (i >= r->nr[w] || (w && i < r->nr[0] && r->frames[0][i - from] == r->frames[1][i - from]))
+				continue;
+			printf("\n#   %s %3u ", w ? "libunwind" : "ours     ", i);
+			print_address(diff->maps, r->frames[w][i - from]);
+		}
+	printf("\n");
+}
+
+int main(int argc, char **argv)
+{
+	struct walk_diff *diff = malloc(sizeof(*diff));
+	uint64_t sums[DIFF_NR_CLASSES] = {0}, untabled_steps = 0, complex_steps = 0;
+
+	for (int i = 1; i < argc; i++) {
+		FILE *file = fopen(argv[i], "r");
+
+		if (!file || fread(diff, sizeof(*diff), 1, file) != 1) {
+			fprintf(stderr, "walk_diff_print: %s is not what walk_diff.so writes\n", argv[i]);
+			return 2;
+		}
+		fclose(file);
+		for (int c = 0; c < DIFF_NR_CLASSES; c++)
+			sums[c] += diff->counts[c];
+		untabled_steps += diff->untabled_steps;
+		complex_steps += diff->complex_steps;
+		if (diff->nr_records)
+			printf("# %s\n", diff->command);
+		for (uint32_t r = 0; r < diff->nr_records; r++)
+			print_record(diff, &diff->records[r]);
+	}
+	for (int c = 0; c < DIFF_NR_CLASSES; c++)
+		printf("%s%s %" PRIu64, c ? "; " : "", class_names[c], sums[c]);
+	printf("; untabled steps %" PRIu64 "; complex steps %" PRIu64 "\n", untabled_steps, complex_steps);
+	free(diff);
+	return sums[DIFF_FRAMES] != 0;
+}
