@@ -83,6 +83,20 @@ LIB_SRCS := \
 	preload/sample/cfi_step.c \
 	preload/sample/walk_dwarf.c \
 
+# What runs in signal handlers: objects that hold nothing else but requests of the same kind, and the functions that are
+# entered there, also through pointers (OBJECT:FUNCTION for static ones). tests/cli/symbols.t holds both to their word.
+HANDLER_OBJS := $(patsubst %.c,build/obj/%.o, \
+	preload/timer/alarm.c \
+	preload/timer/dispatch.c \
+	preload/timer/fork.c \
+	preload/timer/heap.c \
+	preload/timer/queue.c)
+HANDLER_ROOTS := \
+	csink_sample_handler csink_walk_dwarf csink_walk_fp csink_walk_libunwind \
+	housekeeping:drain housekeeping:refresh_modules housekeeping:count_interval \
+	alarm:on_timer csink_timerq_run csink_timerq_next csink_timerq_setup csink_timerq_register csink_timerq_unregister \
+	csink_timerq_block csink_timerq_unblock csink_timerq_isempty csink_timerq_misses csink_timerq_signal
+
 LAUNCHER_SRCS := \
 	launcher/main.c \
 	launcher/commands.c \
@@ -162,6 +176,7 @@ CLI_TESTS := \
 	events \
 	relay \
 	status \
+	totals \
 	static \
 	run \
 	output \
@@ -340,6 +355,15 @@ check-san: ## run the unit tests under AddressSanitizer and UndefinedBehaviorSan
 bench: all $(BENCH_BINS) ## measure beside perf and gperftools (BENCH_RUNS=N to deepen)
 	@scripts/install-deps bench
 	@BUILD=$(CURDIR)/$(B) tests/bench/run
+
+# For tests/cli/symbols.t.
+.PHONY: show-handler-objs show-handler-roots show-library-objs
+show-handler-objs:
+	@echo $(HANDLER_OBJS)
+show-handler-roots:
+	@echo $(HANDLER_ROOTS) | tr ' ' ,
+show-library-objs:
+	@echo $(SO_OBJS)
 
 .PHONY: bench-timerq
 bench-timerq: build/tests/bench/timerq ## compare the timer queue with __pmAF of PCP (Debian: libpcp3)

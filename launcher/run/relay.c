@@ -221,6 +221,7 @@ int csink_relay_release(struct csink_relay *relay, void (*on_signal)(void *arg),
 	static struct release release;
 	struct signalfd_siginfo info;
 	pthread_t thread;
+	sigset_t stops;
 	int err;
 
 	/* What came until now was meant for the command. */
@@ -233,6 +234,11 @@ int csink_relay_release(struct csink_relay *relay, void (*on_signal)(void *arg),
 		if (sigismember(&relay->relayed, ending_signals[i]))
 			sigaddset(&release.ending, ending_signals[i]);
 	}
+	/* ^Z is ours again, too. What else is blocked was for the command, and is not to hit us now. */
+	sigemptyset(&stops);
+	sigaddset(&stops, SIGTSTP);
+	sigaddset(&stops, SIGCONT);
+	pthread_sigmask(SIG_UNBLOCK, &stops, NULL);
 	release.on_signal = on_signal;
 	release.arg = arg;
 	err = pthread_create(&thread, NULL, await_end, &release);

@@ -121,6 +121,20 @@ exec 9>&-
 wait "$launcher"
 is $? 12 "under nohup, HUP ends neither launcher nor command"
 
+# ---- the command has ended, the profile is being made: the launcher is a program like any other
+mkfifo stuck
+countersink -q -o stuck -- sh -c 'echo "$COUNTERSINK_RUN_DIR" >folder' 2>/dev/null &
+launcher=$!
+collects() { # it waits for somebody to read the fifo, with a thread for signals
+	[ "$(find "/proc/$launcher/task" -mindepth 1 -maxdepth 1 | wc -l)" = 2 ]
+}
+wait_until 20 collects
+ok "the run folder is there while the profile is made" test -d "$(cat folder)"
+kill -TERM "$launcher"
+wait "$launcher"
+is $? 143 "TERM ends it then"
+ok "and the run folder is gone" test ! -e "$(cat folder)"
+
 # ---- on a terminal
 "$TARGETS/terminal" countersink -q -- "$TARGETS/siglog" >tty <<'END'
 expect ready

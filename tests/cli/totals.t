@@ -1,0 +1,66 @@
+#!/bin/bash
+# Exact totals from outside: of every process of the tree, whatever it is, and what is said where the kernel refuses.
+. "$(dirname "$0")/lib.sh"
+
+mkdir work
+chmod 777 work
+cd work || exit 1
+
+# counted EVENT: the number in the line of what was counted from outside, in the units of the report.
+counted() {
+	sed -n "s/^  counted .*[ ,]$1 \([0-9.,]*\)[ ,]*\([a-z]*\).*/\1 \2/p" err | tr -d ',' |
+		awk '{ print $1 * ($2 == "s" ? 1e9 : $2 == "ms" ? 1e6 : $2 == "us" ? 1e3 : 1) }'
+}
+# near A B PERCENT
+near() {
+	awk -v a="$1" -v b="$2" -v percent="$3" 'BEGIN { exit !(b > 0 && (a - b) / b * 100 < percent && (b - a) / b * 100 < percent) }'
+}
+
+# What the kernel accounts to the same processes, the measuring program included.
+spin="$TARGETS/static_spin"
+countersink -o t.pb.gz -- "$TARGETS/rusage" cpu sh -c '"$0" 0.3 & "$0" 0.2; wait' "$spin" 2>err
+is $? 0 "a tree of static and other programs"
+ok "task-clock of the tree is what the kernel accounts to it" near "$(counted task-clock)" "$(cat cpu)" 2 ||
+	diag "$(counted task-clock) $(cat cpu)" "$(cat err)"
+unprivileged countersink -o u.pb.gz -- "$TARGETS/rusage" cpu.u sh -c '"$0" 0.3 & "$0" 0.2; wait' "$spin" 2>err
+ok "unprivileged as well" near "$(counted task-clock)" "$(cat cpu.u)" 2 || diag "$(counted task-clock) $(cat cpu.u)" "$(cat err)"
+
+# Events that are asked for, each by its name.
+countersink -e task-clock,page-faults,context-switches -o e.pb.gz -- sh -c 'for i in 1 2 3 4 5; do /bin/true; done' 2>err
+for event in task-clock page-faults context-switches; do
+	ok "$event was counted" test "$(counted $event)" -gt 0 || diag "$(cat err)"
+done
+countersink -e page-faults -c 1000 -o e.pb.gz -- true 2>err
+few=$(counted page-faults)
+countersink -e page-faults -c 1000 -o e.pb.gz -- sh -c 'true; /bin/true; /bin/true; /bin/true; /bin/true' 2>err
+ok "more processes, more page faults" test "$(counted page-faults)" -gt $((few * 3)) || diag "$few, $(cat err)"
+
+# A hundred short processes: none is lost.
+countersink -o h.pb.gz -- sh -c 'i=0; while [ $i -lt 100 ]; do "$0" 0; i=$((i + 1)); done' "$spin" 2>err
+unlike "$(cat err)" 'lost' "a hundred static processes: no record is lost"
+like "$(cat err)" 'unprofiled.*static_spin' "they are named"
+
+# What still runs when the command has ended.
+mkfifo hold
+countersink -o d.pb.gz -- sh -c '(read -r line <hold) & exit 0' 2>err &
+launcher=$!
+wait "$launcher"
+like "$(cat err)" 'note .*1 process still runs \(sh [0-9]+\)' "a process that outlives the command is named"
+pid=$(sed -n 's/.*still runs ([a-z]* \([0-9]*\)).*/\1/p' err)
+: >hold
+ok "its own profile comes at its end" wait_until 20 test -s "d.pb.gz.$pid"
+
+# Refused.
+for error in 1 13 38; do # EPERM, EACCES, ENOSYS
+	"$TARGETS/deny_perf" -e $error countersink -o r.pb.gz -- sh -c 'echo out; exit 3' >out 2>err
+	is "$? $(cat out)" "3 out" "perf_event_open refused with errno $error: the command runs"
+	like "$(cat err)" 'nothing from outside: a seccomp filter refuses perf_event_open' "the reason is given"
+	unlike "$(cat err)" 'task-clock 0' "and no zero in its place"
+	like "$(cat err)" 'user \+ .* sys' "what wait4 says is there"
+done
+mkfifo hold2
+"$TARGETS/deny_perf" countersink -o r.pb.gz -- sh -c '(read -r line <hold2) & exit 0' 2>err
+like "$(cat err)" 'note .*1 process still runs \([0-9]+\)' "what outlives the command is known from the recordings then"
+: >hold2
+
+done_testing
