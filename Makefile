@@ -92,7 +92,7 @@ HANDLER_OBJS := $(patsubst %.c,build/obj/%.o, \
 	preload/timer/heap.c \
 	preload/timer/queue.c)
 HANDLER_ROOTS := \
-	csink_sample_handler csink_walk_dwarf csink_walk_fp csink_walk_libunwind \
+	signals:entry csink_walk_dwarf csink_walk_fp csink_walk_libunwind \
 	housekeeping:drain housekeeping:refresh_modules housekeeping:count_interval \
 	alarm:on_timer csink_timerq_run csink_timerq_next csink_timerq_setup csink_timerq_register csink_timerq_unregister \
 	csink_timerq_block csink_timerq_unblock csink_timerq_isempty csink_timerq_misses csink_timerq_signal
@@ -188,6 +188,7 @@ CLI_TESTS := \
 	programs_unchanged \
 	programs_unprivileged \
 	handler \
+	loader \
 
 # tests/targets/NAME.c, .cc or .rs: programs that are profiled.
 TARGETS := \
@@ -213,6 +214,7 @@ TARGETS := \
 	throwcc \
 	deep \
 	handler_shim.so \
+	dlstorm \
 
 # tests/bench/NAME.c: what the benchmarks run.
 BENCHES := \

@@ -196,7 +196,7 @@ enum csink_chain_flags {
 struct csink_rec_chain {
 	struct csink_entry head; /* aux: enum csink_chain_flags */
 	uint32_t nr_frames;      /* may be 0 */
-	uint32_t hash;           /* low bits of the writer's hash; no meaning to a reader */
+	uint32_t epoch;          /* how many objects had been unloaded; no meaning to a reader, whom first_ns tells */
 	uint64_t first_ns;       /* CLOCK_MONOTONIC of the first sighting: which module epoch its addresses mean */
 	uint64_t frames[];
 };

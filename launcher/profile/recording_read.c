@@ -63,7 +63,7 @@ static bool has_end(const char *text, const struct csink_entry *head)
 }
 
 /*
- * Take one entry. A chain's place in the list is written over its hash, which means nothing to a reader: a row's
+ * Take one entry. A chain's place in the list is written over its epoch, which means nothing to a reader: a row's
  * reference can then be proved with one look (find_chain), without an index of our own. Returns 0, -EBADMSG (the entry
  * is damaged) or -ENOMEM.
  */
@@ -94,7 +94,7 @@ static int take(struct csink_recorded *rec, struct csink_entry *head)
 		if (at.chain->nr_frames > CSINK_MAX_DEPTH ||
 		    at.chain->nr_frames > (head->bytes - sizeof(*at.chain)) / sizeof(at.chain->frames[0]))
 			return -EBADMSG;
-		at.chain->hash = rec->nr_chains;
+		at.chain->epoch = rec->nr_chains;
 		return APPEND(rec->chains, rec->nr_chains, at.chain);
 	case CSINK_ENTRY_ROW:
 		if (rec->header.nr_events > (head->bytes - sizeof(*at.row)) / sizeof(at.row->weights[0]))
@@ -170,10 +170,10 @@ static uint32_t find_chain(const struct csink_recorded *rec, csink_ref_t ref)
 {
 	const struct csink_rec_chain *chain = (const void *)((char *)rec->data + (uint64_t)ref * 8);
 
-	if ((uint64_t)ref * 8 + sizeof(*chain) > rec->bytes || chain->hash >= rec->nr_chains ||
-	    rec->chains[chain->hash] != chain)
+	if ((uint64_t)ref * 8 + sizeof(*chain) > rec->bytes || chain->epoch >= rec->nr_chains ||
+	    rec->chains[chain->epoch] != chain)
 		return CSINK_RECORDED_NONE;
-	return chain->hash;
+	return chain->epoch;
 }
 
 /* Threads are few and rows of one come in runs: a search, begun at the last answer. */

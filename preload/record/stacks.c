@@ -151,7 +151,7 @@ static uint64_t hash_frames(const uint64_t *frames, uint32_t n)
 
 static bool same_chain(const struct csink_rec_chain *chain, const struct csink_sample *sample)
 {
-	if (chain->nr_frames != sample->nr_frames || chain->head.aux != sample->chain_flags)
+	if (chain->nr_frames != sample->nr_frames || chain->epoch != sample->epoch || chain->head.aux != sample->chain_flags)
 		return false;
 	for (uint32_t i = 0; i < sample->nr_frames; i++)
 		if (chain->frames[i] != sample->frames[i])
@@ -186,7 +186,7 @@ static struct csink_rec_chain *chain_get(struct csink_recording *rec, struct csi
 	if (!chain)
 		return NULL;
 	chain->nr_frames = sample->nr_frames;
-	chain->hash = (uint32_t)hash;
+	chain->epoch = sample->epoch;
 	chain->first_ns = sample->time_ns;
 	for (uint32_t i = 0; i < sample->nr_frames; i++)
 		chain->frames[i] = sample->frames[i];
@@ -198,7 +198,7 @@ static struct csink_rec_chain *chain_get(struct csink_recording *rec, struct csi
 struct csink_rec_row *csink_stacks_row(struct csink_recording *rec, struct csink_writer *writer,
 				       const struct csink_sample *sample)
 {
-	uint64_t chain_hash = hash_frames(sample->frames, sample->nr_frames);
+	uint64_t chain_hash = hash_frames(sample->frames, sample->nr_frames) ^ sample->epoch * 0x9e3779b97f4a7c15ULL;
 	uint64_t hash = mix(chain_hash ^ sample->leaf * 0x9e3779b97f4a7c15ULL ^
 			    ((uint64_t)sample->thread << 16 ^ sample->phase));
 	struct csink_rec_row *row = index_find(&rows, rec, hash, match_row, sample);

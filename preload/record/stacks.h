@@ -17,6 +17,7 @@ struct csink_sample {
 	uint16_t phase;
 	uint16_t chain_flags; /* enum csink_chain_flags */
 	uint32_t nr_frames;
+	uint32_t epoch; /* equal addresses of different epochs are different chains */
 	uint64_t leaf;
 	uint64_t time_ns; /* CLOCK_MONOTONIC, for the first sighting of a chain */
 	const uint64_t *frames;

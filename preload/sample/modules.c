@@ -7,6 +7,9 @@
 
 #include "include/internal/base.h"
 
+/* glibc 2.35; it takes no lock. */
+#pragma weak _dl_find_object
+
 /*
  * Two buffers. One is current; a refresh fills the other, if no reader is left in it, and makes it current. Readers
  * announce themselves in the buffer that they use.
@@ -20,6 +23,7 @@ struct snapshot {
 static struct snapshot buffers[2];
 static _Atomic uint32_t current;
 static _Atomic uint32_t generation;
+static _Atomic uint32_t unloads;
 static _Atomic uint32_t refreshing;
 
 static struct snapshot *snapshot_get(void)
@@ -71,6 +75,31 @@ bool csink_modules_find(uint64_t pc, struct csink_module *out)
 		*out = *module;
 	snapshot_put(snap);
 	return found;
+}
+
+uint32_t csink_modules_unloads(void)
+{
+	return atomic_load_explicit(&unloads, memory_order_acquire);
+}
+
+bool csink_modules_current(uint64_t pc, struct csink_module_memo *memo)
+{
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+	struct dl_find_object found;
+	struct csink_module module;
+
+	if (!_dl_find_object || _dl_find_object((void *)pc, &found) < 0)
+		return true;
+	if (pc - memo->start < memo->end - memo->start && memo->eh_frame == (uintptr_t)found.dlfo_eh_frame)
+		return true;
+	if (!csink_modules_find(pc, &module) || module.eh_frame != (uintptr_t)found.dlfo_eh_frame)
+		return false;
+	*memo = (struct csink_module_memo){module.start, module.end, module.eh_frame};
+#else
+	(void)pc;
+	(void)memo;
+#endif
+	return true;
 }
 
 int csink_modules_iterate(int (*callback)(struct dl_phdr_info *info, size_t size, void *data), void *data)
@@ -189,6 +218,7 @@ static void mark_unloaded(struct refresh *r)
 
 		if (now && now->entry == module->entry)
 			continue;
+		atomic_fetch_add_explicit(&unloads, 1, memory_order_release);
 		((struct csink_rec_module *)csink_recording_at(r->rec, module->entry))->unload_ns = r->now_ns;
 		r->changed = true;
 	}

@@ -20,6 +20,7 @@ struct csink_module {
 	uint64_t start, end; /* executable addresses */
 	const ElfW(Phdr) * phdr;
 	uint32_t nr_phdr;
+	uint64_t eh_frame;   /* where its PT_GNU_EH_FRAME lies: tells objects that were at one address apart; 0: none */
 	const void *link_map;
 	const void *dynamic;
 	csink_ref_t entry; /* its csink_rec_module */
@@ -44,6 +45,20 @@ bool csink_modules_find(uint64_t pc, struct csink_module *out);
 
 /** As dl_iterate_phdr(3), over the snapshot. Context: signal, if @callback is. */
 int csink_modules_iterate(int (*callback)(struct dl_phdr_info *info, size_t size, void *data), void *data);
+
+/* The object that a thread was in last; all zero at first. */
+struct csink_module_memo {
+	uint64_t start, end, eh_frame;
+};
+
+/**
+ * Is the object that the loader has at @pc the one that the snapshot has there? Also true where the loader has none (code
+ * made at run time) and where it cannot be asked. A few ns; no lock. Context: signal.
+ */
+bool csink_modules_current(uint64_t pc, struct csink_module_memo *memo);
+
+/** Grows whenever an object was seen to be gone: addresses from before may mean another one now. Context: signal. */
+uint32_t csink_modules_unloads(void);
 
 /** Grows with every change of the snapshot: caches keyed by address compare it. Context: signal. */
 uint32_t csink_modules_generation(void);

@@ -95,6 +95,8 @@ bool csink_module_describe(struct csink_module_info *info)
 
 		if (!copy_in(&phdr, &module->phdr[i], sizeof(phdr)))
 			return false;
+		if (phdr.p_type == PT_GNU_EH_FRAME)
+			module->eh_frame = module->bias + phdr.p_vaddr;
 		if (phdr.p_type == PT_NOTE)
 			find_build_id(info, &phdr);
 		if (phdr.p_type != PT_LOAD || !(phdr.p_flags & PF_X))

@@ -50,6 +50,12 @@ static struct csink_rec_row *row_of(struct csink_thread *thread, const ucontext_
 				      .time_ns = time_ns,
 				      .frames = thread->frames};
 
+	/* An object that came since the last look, perhaps to where another one was: look before its name is needed. */
+	if (CSINK_UNLIKELY(!csink_modules_current(sample.leaf, &thread->leaf_module))) {
+		csink_modules_refresh(&csink_process.rec, &thread->writer, csink_now_ns());
+		sample.time_ns = csink_now_ns();
+	}
+	sample.epoch = csink_modules_unloads();
 	if (csink_process.walk)
 		csink_process.walk(&walk, uc);
 	sample.nr_frames = walk.nr_frames;

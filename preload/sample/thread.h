@@ -16,6 +16,7 @@
 #include "preload/record/recording.h"
 #include "preload/record/stacks.h"
 #include "preload/record/timeline.h"
+#include "preload/sample/modules.h"
 #include "preload/sample/unwind.h"
 
 struct csink_thread {
@@ -33,6 +34,7 @@ struct csink_thread {
 	uint64_t off_wall_ns, off_cpu_ns; /* clocks at the last sample of them */
 	struct csink_rec_row *off_row;    /* and its row */
 	enum csink_engine engine;
+	struct csink_module_memo leaf_module;
 	uint16_t phase;
 	_Atomic uint8_t in_handler;
 	_Atomic uint8_t state; /* enum csink_thread_state */

@@ -101,7 +101,7 @@ __attribute__((unused)) static struct csink_rec_chain *record_chain(struct recor
 	struct csink_rec_chain *chain = record_entry(r, CSINK_ENTRY_CHAIN, 0, sizeof(*chain) + nr * sizeof(*frames));
 
 	chain->nr_frames = nr;
-	chain->hash = 0xabcdef;
+	chain->epoch = 0xabcdef;
 	chain->first_ns = first_ns;
 	memcpy(chain->frames, frames, nr * sizeof(*frames));
 	return chain;

@@ -1,0 +1,18 @@
+#!/bin/bash
+# Objects that come and go while samples are taken: no deadlock, no crash, and samples keep the names of objects that
+# were closed since, or that another one has taken the place of.
+. "$(dirname "$0")/lib.sh"
+seconds=${DLSTORM_SECONDS:-2}
+
+for walker in dwarf libunwind fp; do
+	timeout -s KILL $((seconds + 60)) countersink -F 10000 --unwind=$walker -o s.pb.gz -- \
+		"$TARGETS/dlstorm" "$seconds" 2>err >out
+	is "$? $(cat out)" "0 opened some: yes, called some: yes" "$walker: two threads open and close objects at 10 kHz"
+	like "$(countersink report --all s.pb.gz)" 'libz\.so\S* +crc32' "$walker: a closed object keeps its names"
+done
+
+# What is in crc32 at all is nearly all in its inner loop; another name there would be another object's.
+share=$(countersink report --all s.pb.gz | awk '$6 ~ /^libz/ { all += $1 } $6 ~ /^libz/ && /crc32_z$/ { loop += $1 }
+	END { print (all > 0 && loop / all > 0.8) ? "yes" : "no: " loop " of " all }')
+is "$share" yes "objects at one address at different times are kept apart"
+done_testing
