@@ -188,6 +188,7 @@ CLI_TESTS := \
 	programs_unchanged \
 	programs_unprivileged \
 	handler \
+	symbols \
 	loader \
 
 # tests/targets/NAME.c, .cc or .rs: programs that are profiled.

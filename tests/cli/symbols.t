@@ -1,0 +1,103 @@
+#!/bin/sh
+# What runs in a signal handler calls nothing that locks, allocates or prints: the undefined symbols of the handler's
+# objects, and of all that its functions can reach, are on the list below. The Makefile says which objects and functions
+# these are (HANDLER_OBJS, HANDLER_ROOTS).
+. "$(dirname "$0")/lib.sh"
+
+# SYMBOL, and why it may be called in a handler. posix: on POSIX's list of async-signal-safe functions. syscall: in libc it
+# is nothing but that system call. Anything that is missing here fails the test: add it with its reason, or do without.
+sed 's/[[:space:]].*//' >allowed <<'END'
+__errno_location             the address of a thread's own variable
+__libc_current_sigrtmax      a constant
+__libc_current_sigrtmin      a constant
+__sigaction                  posix; sigaction by libc's other name
+__stack_chk_fail             ends a process whose stack is broken
+__udivti3                    arithmetic
+_GLOBAL_OFFSET_TABLE_        no function
+_dl_find_object              glibc's manual: AS-Safe, lock-free
+_r_debug                     no function
+clock_gettime                posix
+getauxval                    reads a table
+getpid                       posix
+gettid                       syscall
+madvise                      syscall
+memchr                       posix
+memcpy                       posix
+memmove                      posix
+memset                       posix
+mmap                         syscall
+munmap                       syscall
+nanosleep                    syscall
+readlink                     posix
+sigaction                    posix
+sigaddset                    posix
+sigdelset                    posix
+sigfillset                   posix
+sigismember                  posix
+strcmp                       posix
+strlen                       posix
+syscall                      syscall
+timer_create                 syscall, but for SIGEV_THREAD, which is not used
+timer_delete                 syscall, but for SIGEV_THREAD
+timer_settime                posix
+END
+
+# forbidden FILE: the lines whose first word is not allowed.
+forbidden() {
+	while read -r symbol way; do
+		grep -qxF -- "$symbol" allowed || echo "$symbol ($way)"
+	done <"$1"
+}
+
+# In a sanitized tree too: what is injected is always the plain library.
+show() {
+	env -u MAKEFLAGS -u MAKELEVEL make -s --no-print-directory -C "$SRC" "$1"
+}
+roots=$(show show-handler-roots)
+cd "$SRC" || exit 1
+# Words of their own from here on: the lists of objects.
+library=$(show show-library-objs)
+objects=$(show show-handler-objs)
+# shellcheck disable=SC2086
+{
+	ok "the library's objects are built" ls $library
+	nm -g $objects | awk '$2 ~ /^[A-TV-Z]$/ { print $3 }' | sort -u >"$TMP/defined"
+	nm -u -A $objects | awk '{ print $NF, $1 }' | sort -u >"$TMP/used"
+	tests/cli/handler_calls "$roots" $library >"$TMP/reached" 2>"$TMP/reached.err"
+	is "$?:$(cat "$TMP/reached.err")" "0:" "every function that is called in a handler is there"
+}
+cd "$TMP" || exit 1
+# What another of these objects defines is judged there.
+join -v 1 used defined >outside
+ok "the handler's objects call something outside" test -s outside
+is "$(forbidden outside)" "" "and only what a handler may call"
+is "$(forbidden reached)" "" "what is called in a handler reaches only what a handler may call"
+
+# The audit itself, on code that is known: a root calls malloc through a static function, a cold path prints, another
+# function that is not reached opens a file.
+cat >known.c <<'END'
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+void *last;
+static __attribute__((noinline)) void inner(long n) { last = malloc(n); }
+static __attribute__((noinline, cold)) void complain(void) { puts("cold"); }
+static __attribute__((noinline)) void by_address(int n) { exit(n); }
+void (*hook)(int);
+void root(long n)
+{
+	if (__builtin_expect(n < 0, 0))
+		complain();
+	hook = by_address;
+	inner(n);
+}
+void elsewhere(void) { last = (void *)(long)open("x", O_RDONLY); }
+END
+ok "a known object compiles" "${CC:-cc}" -O2 -fPIC -c known.c
+"$SRC/tests/cli/handler_calls" root known.o >reached
+is "$(cut -f1 reached | grep -v GLOBAL | tr '\n' ' ')" "exit malloc puts " \
+	"the walk finds static, cold and address-taken functions, and nothing that is not reached"
+like "$(forbidden reached)" "malloc \(root > inner > malloc\)" "and the list refuses them, saying the way"
+ok "a root that is not there is an error" sh -c '! "$0" "$@"' "$SRC/tests/cli/handler_calls" nobody known.o
+
+done_testing
