@@ -61,6 +61,8 @@ done
 mkfifo hold2
 "$TARGETS/deny_perf" countersink -o r.pb.gz -- sh -c '(read -r line <hold2) & exit 0' 2>err
 like "$(cat err)" 'note .*1 process still runs \([0-9]+\)' "what outlives the command is known from the recordings then"
+pid=$(sed -n 's/.*still runs (\([0-9]*\)).*/\1/p' err)
 : >hold2
+ok "and leaves its profile, too" wait_until 20 test -s "r.pb.gz.$pid"
 
 done_testing

@@ -27,8 +27,8 @@ static void *storm(void *arg)
 {
 	unsigned int i = (unsigned int)(unsigned long)arg;
 
-	while (now() < deadline) {
-		void *object = dlopen(names[i++ % NR_NAMES], i & 1 ? RTLD_NOW : RTLD_LAZY);
+	for (; now() < deadline; i++) {
+		void *object = dlopen(names[i % NR_NAMES], i & 1 ? RTLD_NOW : RTLD_LAZY);
 		unsigned long (*crc)(unsigned long, const unsigned char *, unsigned int);
 
 		if (!object)
