@@ -165,6 +165,7 @@ UNIT_TESTS := \
 	safe_load \
 	timerq \
 	timerq_armed \
+	timerq_handler \
 	timerq_process \
 	timerq_threads \
 	unwind \
