@@ -2,6 +2,7 @@
 #include "launcher/output/format.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -140,11 +141,15 @@ static size_t angle_operator(const char *at)
 	return 0;
 }
 
-/* Copy a name with "..." for what is between its outermost angle brackets. */
+/*
+ * Copy a name with "..." for what is between angle brackets after a name: arguments. Brackets that begin a path, as in
+ * Rust's <Type as Trait>::method, stay.
+ */
 static void drop_arguments(char *buf, size_t size, const char *name)
 {
 	uint32_t depth = 0;
 	size_t used = 0, len;
+	bool is_path;
 
 	for (; *name && used + 64 < size; name += len) {
 		len = angle_operator(name);
@@ -154,11 +159,12 @@ static void drop_arguments(char *buf, size_t size, const char *name)
 			continue;
 		}
 		len = 1;
+		is_path = !depth && (!used || strchr(" (<&*,", buf[used - 1]));
 		if (*name == '>' && depth && !--depth)
 			used += snprintf(buf + used, 32, "...");
 		if (!depth)
 			buf[used++] = *name;
-		if (*name == '<')
+		if (*name == '<' && !is_path)
 			depth++;
 	}
 	buf[used] = 0;

@@ -291,11 +291,13 @@ static void test_format(void)
 	is_num(csink_format_text(text, sizeof(text), "äöü", 3), 3, "columns are characters");
 	is_str(text, "äöü", "not bytes");
 	csink_format_function(text, sizeof(text), "std::sort<int, X<int> >::operator<< <y>", 30);
-	is_str(text, "std::sort<...>::operator<< ...", "template arguments give way first");
+	is_str(text, "std::sort<...>::operator<< <y>", "template arguments give way first");
 	csink_format_function(text, sizeof(text), "std::sort<int>::operator-><x>", 30);
 	is_str(text, "std::sort<int>::operator-><x>", "where they must");
 	csink_format_function(text, sizeof(text), "std::sort<int, X<int>, Y<double> >::operator-><xyz>", 31);
 	is_str(text, "std::sort<...>::operator-><...>", "not operators");
+	csink_format_function(text, sizeof(text), "<f64 as core::Sum<f64>>::sum::<core::Map<f64>>::{closure#0}", 50);
+	is_str(text, "<f64 as core::Sum<...>>::sum::<...>::{closure#0}", "nor what begins a path");
 	csink_format_text(text, 12, "a text that has no room", 0);
 	is_str(text, "a text ...", "buffers are not overrun");
 }
