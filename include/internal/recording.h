@@ -182,7 +182,7 @@ struct csink_rec_thread {
 	uint64_t start_ns; /* CLOCK_MONOTONIC */
 	uint64_t end_ns;   /* 0: not ended */
 	uint64_t nr_samples;
-	uint64_t cpu_ns;                   /* its CPU time at the last flush, from the counters or its clock */
+	uint64_t cpu_ns;                   /* CPU time since start_ns by its own clock, at the last flush; 0 unknown */
 	uint64_t totals[CSINK_MAX_EVENTS]; /* counts at the last sample or flush: equal to the sum of its rows */
 };
 

@@ -236,15 +236,30 @@ static uint32_t thread_labels(struct reading *r, uint32_t index)
 	return *known - 1;
 }
 
-static void row_values(const struct reading *r, const struct csink_rec_row *row, int64_t *values)
+/*
+ * The kernel's task-clock event goes on while the hypervisor runs somebody else; a thread's CPU clock, and with it all
+ * accounting, does not. Where they differ, the clock is right.
+ */
+static uint64_t without_stolen(const struct reading *r, uint32_t index, uint32_t event, uint64_t weight)
 {
+	const struct csink_rec_thread *thread = index == CSINK_RECORDED_NONE ? NULL : r->rec->threads[index];
+
+	if (!thread || !(r->rec->header.events[event].flags & CSINK_EVENT_CPU_NS) || !thread->cpu_ns ||
+	    thread->totals[event] <= thread->cpu_ns)
+		return weight;
+	return (unsigned __int128)weight * thread->cpu_ns / thread->totals[event];
+}
+
+static void row_values(const struct reading *r, const struct csink_recorded_row *from, int64_t *values)
+{
+	const struct csink_rec_row *row = from->row;
 	uint32_t i;
 
 	memset(values, 0, (CSINK_MAX_EVENTS + 1) * sizeof(*values));
 	values[0] = row->nr_samples;
 	for (i = 0; i < r->rec->header.nr_events; i++) {
 		if (r->types[i] >= 0)
-			values[r->types[i] + 1] += row->weights[i];
+			values[r->types[i] + 1] += without_stolen(r, from->thread, i, row->weights[i]);
 	}
 	if (r->c->cpu_event >= 0)
 		r->image->covered_cpu_ns += values[r->c->cpu_event + 1];
@@ -260,14 +275,12 @@ static void add_remainder(struct reading *r, uint32_t labels, const uint32_t *ca
 	csink_collect_pseudo(r->c, "not sampled", "[not sampled]", callers, copy, set->nr, values);
 }
 
-static void add_row(struct reading *r, const struct csink_recorded_row *from)
+static void add_stack(struct reading *r, const struct csink_recorded_row *from, uint32_t labels, const int64_t *values)
 {
-	uint32_t stack[CSINK_MAX_DEPTH + 1], nr = 0, labels = thread_labels(r, from->thread);
+	uint32_t stack[CSINK_MAX_DEPTH + 1], nr = 0;
 	const uint32_t *chain = NULL;
-	int64_t values[CSINK_MAX_EVENTS + 1];
 	uint64_t time_ns = r->image->start_ns;
 
-	row_values(r, from->row, values);
 	if (from->chain != CSINK_RECORDED_NONE) {
 		time_ns = r->rec->chains[from->chain]->first_ns;
 		chain = chain_locations(r, from->chain);
@@ -281,6 +294,64 @@ static void add_row(struct reading *r, const struct csink_recorded_row *from)
 		stack[nr++] = *chain++;
 	if (!r->err)
 		csink_profile_sample_add(r->c->p, csink_profile_stack_add(r->c->p, stack, nr), labels, values);
+}
+
+static void add_row(struct reading *r, const struct csink_recorded_row *from)
+{
+	int64_t values[CSINK_MAX_EVENTS + 1];
+	uint32_t i, any = 0;
+
+	row_values(r, from, values);
+	for (i = 0; i < CSINK_MAX_EVENTS + 1; i++)
+		any |= values[i] != 0;
+	if (any) /* a timeline may have taken all of it */
+		add_stack(r, from, thread_labels(r, from->thread), values);
+}
+
+/* ---- the timeline ---- */
+
+/* One moment, with its time as a label; what it weighs is taken out of its row, which keeps the rest. */
+static void add_moment(struct reading *r, const struct csink_rec_moment *moment, uint64_t time_ns)
+{
+	uint32_t event = moment->event_weight >> CSINK_MOMENT_WEIGHT_BITS, index;
+	uint64_t weight = moment->event_weight & ((1ULL << CSINK_MOMENT_WEIGHT_BITS) - 1);
+	int64_t values[CSINK_MAX_EVENTS + 1] = {0};
+	const struct csink_profile_range *set;
+	struct csink_profile_label labels[8];
+	struct csink_rec_row *row;
+
+	index = csink_recorded_row_at(r->rec, moment->row);
+	if (index == CSINK_RECORDED_NONE || event >= r->rec->header.nr_events || r->types[event] < 0)
+		return;
+	row = (struct csink_rec_row *)r->rec->rows[index].row;
+	if (row->weights[event] < weight)
+		return;
+	row->weights[event] -= weight;
+	weight = without_stolen(r, r->rec->rows[index].thread, event, weight);
+	values[r->types[event] + 1] = weight;
+	if (!(r->rec->header.events[event].flags & CSINK_EVENT_OFF_CPU) && row->nr_samples) {
+		row->nr_samples--;
+		values[0] = 1;
+	}
+	if (r->types[event] == r->c->cpu_event)
+		r->image->covered_cpu_ns += weight;
+	set = &r->c->p->label_sets[thread_labels(r, r->rec->rows[index].thread)];
+	memcpy(labels, r->c->p->labels + set->first, set->nr * sizeof(*labels));
+	labels[set->nr] = (struct csink_profile_label){
+		.key = csink_profile_str(r->c->p, CSINK_LABEL_TIME),
+		.num = r->rec->header.start_realtime_ns + time_ns - r->rec->header.start_monotonic_ns,
+		.num_unit = csink_profile_str(r->c->p, "nanoseconds")};
+	add_stack(r, &r->rec->rows[index], csink_profile_labels_add(r->c->p, labels, set->nr + 1), values);
+}
+
+static void add_timeline(struct reading *r, const struct csink_rec_timeline *chunk)
+{
+	uint64_t time_ns = chunk->base_ns;
+
+	for (uint32_t i = 0; i < chunk->nr && !r->err; i++) {
+		time_ns += chunk->moments[i].delta_us * 1000ULL;
+		add_moment(r, &chunk->moments[i], time_ns);
+	}
 }
 
 /* ---- the rest of a recording ---- */
@@ -415,6 +486,8 @@ int csink_collect_recording(struct collector *c, struct image *image, const stru
 	map_types(&r);
 	if (!r.err && !c->nr_modules)
 		take_program(&r);
+	for (i = 0; i < rec->nr_timelines && !r.err && !csink_profile_error(c->p); i++)
+		add_timeline(&r, rec->timelines[i]);
 	for (i = 0; i < rec->nr_rows && !r.err && !csink_profile_error(c->p); i++)
 		add_row(&r, &rec->rows[i]);
 	if (!r.err) {

@@ -41,5 +41,6 @@
 #define CSINK_LABEL_PROCESS "process"
 #define CSINK_LABEL_THREAD "thread"
 #define CSINK_LABEL_PSEUDO "pseudo"
+#define CSINK_LABEL_TIME "timestamp" /* ns since 1970, of the one sample that it stands for (--timeline) */
 
 #endif

@@ -38,6 +38,7 @@ static const uint32_t least_bytes[] = {
 	[CSINK_ENTRY_INTERVAL] = sizeof(struct csink_rec_interval),
 	[CSINK_ENTRY_NOTE] = sizeof(struct csink_rec_note) + 1,
 	[CSINK_ENTRY_SPAWN] = sizeof(struct csink_rec_spawn) + 1,
+	[CSINK_ENTRY_TIMELINE] = sizeof(struct csink_rec_timeline),
 };
 
 /* Room for one more element, by doubling. */
@@ -78,6 +79,7 @@ static int take(struct csink_recorded *rec, struct csink_entry *head)
 		struct csink_rec_interval *interval;
 		struct csink_rec_note *note;
 		struct csink_rec_spawn *spawn;
+		struct csink_rec_timeline *timeline;
 	} at = {head};
 	struct csink_recorded_row row = {.row = at.row};
 
@@ -102,6 +104,10 @@ static int take(struct csink_recorded *rec, struct csink_entry *head)
 		return APPEND(rec->rows, rec->nr_rows, row);
 	case CSINK_ENTRY_INTERVAL:
 		return APPEND(rec->intervals, rec->nr_intervals, at.interval);
+	case CSINK_ENTRY_TIMELINE:
+		if (at.timeline->nr > (head->bytes - sizeof(*at.timeline)) / sizeof(at.timeline->moments[0]))
+			return -EBADMSG;
+		return APPEND(rec->timelines, rec->nr_timelines, at.timeline);
 	case CSINK_ENTRY_NOTE:
 		return has_end(at.note->text, head) ? APPEND(rec->notes, rec->nr_notes, at.note) : -EBADMSG;
 	case CSINK_ENTRY_SPAWN:
@@ -197,6 +203,24 @@ static uint32_t find_thread(const struct csink_recorded *rec, csink_ref_t ref, u
 	return low < rec->nr_threads && rec->threads[low] == thread ? low : CSINK_RECORDED_NONE;
 }
 
+uint32_t csink_recorded_row_at(const struct csink_recorded *rec, csink_ref_t ref)
+{
+	const struct csink_rec_row *row;
+	uint32_t low = 0, high = rec->nr_rows, middle;
+
+	if ((uint64_t)ref * 8 >= rec->bytes)
+		return CSINK_RECORDED_NONE;
+	row = (const void *)((char *)rec->data + (uint64_t)ref * 8);
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (rec->rows[middle].row < row)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < rec->nr_rows && rec->rows[low].row == row ? low : CSINK_RECORDED_NONE;
+}
+
 /*
  * Rows may come before what they refer to, in another thread's extent: so this is a pass of its own. A row with a bad
  * reference stays, without the part that cannot be known: its time was spent all the same.
@@ -277,6 +301,7 @@ void csink_recorded_release(struct csink_recorded *rec)
 	free(rec->intervals);
 	free(rec->notes);
 	free(rec->spawns);
+	free(rec->timelines);
 	if (rec->data)
 		munmap(rec->data, rec->bytes);
 	memset(rec, 0, sizeof(*rec));

@@ -29,7 +29,8 @@ struct csink_recorded {
 	const struct csink_rec_interval **intervals;
 	const struct csink_rec_note **notes;
 	const struct csink_rec_spawn **spawns;
-	uint32_t nr_modules, nr_threads, nr_chains, nr_rows, nr_intervals, nr_notes, nr_spawns;
+	const struct csink_rec_timeline **timelines; /* nr of each is within the entry */
+	uint32_t nr_modules, nr_threads, nr_chains, nr_rows, nr_intervals, nr_notes, nr_spawns, nr_timelines;
 	uint32_t nr_damaged; /* extents and entries that could not be read, and rows whose references lead nowhere */
 	bool is_cut;         /* the file is shorter than its header says */
 	void *data;
@@ -50,6 +51,9 @@ int csink_recorded_read_header(const char *path, struct csink_rec_header *header
 
 /** The same as a whole from memory (copied), for tests and fuzzers. */
 int csink_recorded_parse(const void *buf, size_t len, struct csink_recorded *rec, char *why, size_t why_len);
+
+/** The index in rows of the row at a reference, or CSINK_RECORDED_NONE. */
+uint32_t csink_recorded_row_at(const struct csink_recorded *rec, csink_ref_t ref);
 
 /** Free what a successful read or parse allocated. */
 void csink_recorded_release(struct csink_recorded *rec);

@@ -214,7 +214,7 @@ void csink_thread_flush(struct csink_thread *thread)
 	}
 	if (any)
 		csink_sample_remainder(thread, weights);
-	thread->entry->cpu_ns = cpu_ns;
+	thread->entry->cpu_ns = cpu_ns - thread->cpu_base_ns;
 }
 
 /* The kernel's clock of any thread of ours: see clock_gettime(2) and the kernel's CPUCLOCK_ macros. */
@@ -249,7 +249,7 @@ static void flush_other(struct csink_thread *thread, struct csink_writer *writer
 	row->thread = thread->ref;
 	memcpy(row->weights, weights, csink_process.nr_events * sizeof(*weights));
 	csink_recording_commit(row, bytes, CSINK_ENTRY_ROW, 0);
-	thread->entry->cpu_ns = cpu_ns;
+	thread->entry->cpu_ns = cpu_ns - thread->cpu_base_ns;
 }
 
 void csink_threads_flush_others(void)
