@@ -14,6 +14,19 @@
 #include "include/internal/base.h"
 #include "launcher/run/tree.h"
 
+/* Events that happen in the kernel only: with the kernel excluded they count 0, whatever went on. */
+static bool is_kernels_own(const struct csink_event_spec *spec)
+{
+	static const uint64_t configs[] = {PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_COUNT_SW_CPU_MIGRATIONS,
+					   PERF_COUNT_SW_CGROUP_SWITCHES};
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(configs); i++) {
+		if (spec->attr.type == PERF_TYPE_SOFTWARE && spec->attr.config == configs[i])
+			return true;
+	}
+	return spec->attr.type == PERF_TYPE_TRACEPOINT;
+}
+
 /* One event on the launcher itself, off until a child execs. group_fd: its leader's, or -1. */
 static int count_open(struct csink_event_spec *spec, int group_fd)
 {
@@ -31,7 +44,7 @@ static int count_open(struct csink_event_spec *spec, int group_fd)
 		attr.enable_on_exec = group_fd < 0;
 		attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 		fd = csink_perf_open(&attr, 0, -1, group_fd, PERF_FLAG_FD_CLOEXEC);
-		if ((fd != -EACCES && fd != -EPERM) || spec->attr.exclude_kernel)
+		if ((fd != -EACCES && fd != -EPERM) || spec->attr.exclude_kernel || is_kernels_own(spec))
 			return fd;
 		csink_event_set_user_only(spec);
 	}

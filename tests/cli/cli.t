@@ -1,6 +1,8 @@
 #!/bin/bash
 # The command line: what is refused and how, help, the manual pages, values and their sources, completion.
 . "$(dirname "$0")/lib.sh"
+PATH=$BUILD/bin:/usr/bin:/bin # no folder that this user may not search: "not found" would be "not permitted"
+export HOME=$TMP
 
 # refused STATUS REGEX NAME ARGUMENT...: nothing is run, one line says why.
 refused() {

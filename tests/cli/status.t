@@ -1,6 +1,7 @@
 #!/bin/bash
 # The exit status: the command's own, 128 + signal, 125, 126, 127; as env(1) gives it.
 . "$(dirname "$0")/lib.sh"
+PATH=$BUILD/bin:/usr/bin:/bin # no folder that this user may not search: "not found" would be "not permitted"
 
 for status in 0 1 2 7 124 125 126 127 128 255; do
 	countersink -q -- sh -c "exit $status" 2>err
