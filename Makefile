@@ -145,6 +145,7 @@ LAUNCHER_SRCS := \
 	launcher/profile/symbols.c \
 	launcher/profile/symbols_dwarf.c \
 	launcher/profile/symbols_elf.c \
+	launcher/profile/symbols_entries.c \
 	launcher/profile/symbols_name.c \
 	launcher/profile/symbols_scan.c \
 
@@ -169,6 +170,7 @@ UNIT_TESTS := \
 	timerq_process \
 	timerq_threads \
 	unwind \
+	cfi \
 
 # tests/cli/NAME.t, each a TAP script; they see BUILD (the tree) in the environment.
 CLI_TESTS := \

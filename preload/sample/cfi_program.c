@@ -64,7 +64,7 @@ int csink_cfi_slot(uint64_t reg)
 
 struct program {
 	const struct csink_cfi_fde *fde;
-	struct csink_cfi_rules rules;
+	struct csink_cfi_rules *rules;
 	struct csink_cfi_rules remembered[MAX_REMEMBERED];
 	uint32_t nr_remembered, nr_instructions;
 	uintptr_t at; /* code address that the rules hold from */
@@ -76,16 +76,16 @@ static void set_rule(struct program *p, uint64_t reg, enum csink_cfi_kind kind, 
 	int slot = csink_cfi_slot(reg);
 
 	if (slot >= 0) {
-		p->rules.rule[slot].kind = kind;
-		p->rules.rule[slot].value = value;
+		p->rules->rule[slot].kind = kind;
+		p->rules->rule[slot].value = value;
 	}
 }
 
 static void set_cfa(struct program *p, uint64_t reg, int64_t offset)
 {
-	p->rules.cfa_reg = reg;
-	p->rules.cfa_offset = offset;
-	p->rules.cfa_expr = NULL;
+	p->rules->cfa_reg = reg;
+	p->rules->cfa_offset = offset;
+	p->rules->cfa_expr = NULL;
 }
 
 static bool run(struct program *p, const uint8_t *code, const uint8_t *end, uintptr_t pc);
@@ -99,13 +99,13 @@ __attribute__((noinline)) static bool restore_rule(struct program *p, uint64_t r
 
 	if (slot < 0 || p->initial)
 		return !p->initial;
-	kept = p->rules;
-	memset(&p->rules, 0, sizeof(p->rules));
+	kept = *p->rules;
+	memset(p->rules, 0, sizeof(*p->rules));
 	p->initial = true;
 	fine = run(p, p->fde->initial, p->fde->initial_end, UINTPTR_MAX);
 	p->initial = false;
-	kept.rule[slot] = p->rules.rule[slot];
-	p->rules = kept;
+	kept.rule[slot] = p->rules->rule[slot];
+	*p->rules = kept;
 	return fine;
 }
 
@@ -134,16 +134,16 @@ static bool run_cfa(struct program *p, struct csink_reader *r, uint8_t op)
 		set_cfa(p, reg, (int64_t)((uint64_t)csink_read_sleb(r) * (uint64_t)data_align));
 		return true;
 	case CFA_DEF_CFA_REGISTER:
-		set_cfa(p, csink_read_uleb(r), p->rules.cfa_offset);
+		set_cfa(p, csink_read_uleb(r), p->rules->cfa_offset);
 		return true;
 	case CFA_DEF_CFA_OFFSET:
-		set_cfa(p, p->rules.cfa_reg, (int64_t)csink_read_uleb(r));
+		set_cfa(p, p->rules->cfa_reg, (int64_t)csink_read_uleb(r));
 		return true;
 	case CFA_DEF_CFA_OFFSET_SF:
-		set_cfa(p, p->rules.cfa_reg, (int64_t)((uint64_t)csink_read_sleb(r) * (uint64_t)data_align));
+		set_cfa(p, p->rules->cfa_reg, (int64_t)((uint64_t)csink_read_sleb(r) * (uint64_t)data_align));
 		return true;
 	case CFA_DEF_CFA_EXPRESSION:
-		p->rules.cfa_expr = read_expr(r);
+		p->rules->cfa_expr = read_expr(r);
 		return true;
 	}
 	return false;
@@ -229,12 +229,12 @@ static bool run_other(struct program *p, struct csink_reader *r, uint8_t op)
 	case CFA_REMEMBER_STATE:
 		if (p->nr_remembered == MAX_REMEMBERED)
 			return false;
-		p->remembered[p->nr_remembered++] = p->rules;
+		p->remembered[p->nr_remembered++] = *p->rules;
 		return true;
 	case CFA_RESTORE_STATE:
 		if (!p->nr_remembered)
 			return false;
-		p->rules = p->remembered[--p->nr_remembered];
+		*p->rules = p->remembered[--p->nr_remembered];
 		return true;
 	}
 	return run_advance(p, r, op) || run_cfa(p, r, op) || run_rule(p, r, op);
@@ -281,12 +281,12 @@ bool csink_cfi_rules_at(const struct csink_cfi_fde *fde, uintptr_t pc, struct cs
 	p.nr_remembered = p.nr_instructions = 0;
 	p.at = fde->start;
 	p.initial = true;
-	memset(&p.rules, 0, sizeof(p.rules));
-	p.rules.cfa_reg = UINT64_MAX;
+	p.rules = rules;
+	memset(rules, 0, sizeof(*rules));
+	p.rules->cfa_reg = UINT64_MAX;
 	fine = run(&p, fde->initial, fde->initial_end, UINTPTR_MAX);
 	p.initial = false;
 	p.at = fde->start;
 	fine = fine && run(&p, fde->code, fde->code_end, pc);
-	*rules = p.rules;
 	return fine;
 }

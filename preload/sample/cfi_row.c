@@ -203,7 +203,7 @@ static csink_row_t bare_call_row(int64_t offset)
 }
 #endif
 
-static csink_row_t close_rules(const struct csink_cfi_fde *fde, uintptr_t pc, const struct csink_cfi_rules *rules)
+csink_row_t csink_row_close(const struct csink_cfi_fde *fde, uintptr_t pc, const struct csink_cfi_rules *rules)
 {
 	const struct csink_cfi_rule sp = rules->rule[CSINK_SLOT_SP], ra = rules->rule[CSINK_SLOT_RA];
 	struct csink_cfi_closed cfa;
@@ -233,7 +233,7 @@ csink_row_t csink_row_compile(uintptr_t pc, bool exact)
 		if (csink_code_is_sigreturn(pc))
 			return CSINK_ROW_SIGNAL;
 	if (covered)
-		return csink_cfi_rules_at(&fde, at, &rules) ? close_rules(&fde, at, &rules)
+		return csink_cfi_rules_at(&fde, at, &rules) ? csink_row_close(&fde, at, &rules)
 							    : make_row(CSINK_ROW_NO_CFI, 0, 1, 0, 0);
 	/* Where nothing is, a call through a bad pointer led: the caller's return address was pushed, and no more. */
 	offset = !exact ? 0 : !located && !csink_readable(pc, 1) ? 8 : plt_stub_offset(pc);

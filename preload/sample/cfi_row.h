@@ -80,6 +80,9 @@ static inline int64_t csink_row_cfa_offset(csink_row_t row)
  */
 csink_row_t csink_row_compile(uintptr_t pc, bool exact);
 
+/** The row that rules come to. @pc: the address that they are of. */
+csink_row_t csink_row_close(const struct csink_cfi_fde *fde, uintptr_t pc, const struct csink_cfi_rules *rules);
+
 /** True if the code at an address is the kernel's way back from a signal handler. */
 bool csink_code_is_sigreturn(uintptr_t pc);
 
