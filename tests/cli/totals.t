@@ -18,14 +18,21 @@ near() {
 	awk -v a="$1" -v b="$2" -v percent="$3" 'BEGIN { exit !(b > 0 && (a - b) / b * 100 < percent && (b - a) / b * 100 < percent) }'
 }
 
-# What the kernel accounts to the same processes, the measuring program included.
+# What the kernel accounts to the same processes, the measuring program included. A clock event also runs while the host
+# or an interrupt has the CPU, which the kernel accounts to nobody: so one try in quiet is enough.
 spin="$TARGETS/static_spin"
-countersink -o t.pb.gz -- "$TARGETS/rusage" cpu sh -c '"$0" 0.3 & "$0" 0.2; wait' "$spin" 2>err
-is $? 0 "a tree of static and other programs"
-ok "task-clock of the tree is what the kernel accounts to it" near "$(counted task-clock)" "$(cat cpu)" 2 ||
-	diag "$(counted task-clock) $(cat cpu)" "$(cat err)"
-unprivileged countersink -o u.pb.gz -- "$TARGETS/rusage" cpu.u sh -c '"$0" 0.3 & "$0" 0.2; wait' "$spin" 2>err
-ok "unprivileged as well" near "$(counted task-clock)" "$(cat cpu.u)" 2 || diag "$(counted task-clock) $(cat cpu.u)" "$(cat err)"
+tree_is_accounted() { # AS_WHOM...
+	for try in 1 2 3 4 5; do
+		rm -f "cpu$try"
+		"$@" countersink -o t.pb.gz -- "$TARGETS/rusage" "cpu$try" sh -c '"$0" 0.3 & "$0" 0.2; wait' "$spin" 2>err || return 1
+		near "$(counted task-clock)" "$(cat "cpu$try")" 2 && return
+		echo "counted $(counted task-clock), accounted $(cat "cpu$try")"
+	done
+	return 1
+}
+ok "task-clock of a tree of static and other programs is what the kernel accounts to it" tree_is_accounted
+rm -f t.pb.gz* cpu*
+ok "unprivileged as well" tree_is_accounted unprivileged
 
 # Events that are asked for, each by its name; for the unprivileged, in user space only.
 countersink -e task-clock,page-faults,context-switches -o e.pb.gz -- sh -c 'for i in 1 2 3 4 5; do /bin/true; done' 2>err
