@@ -38,6 +38,11 @@ CORE_SRCS := \
 	preload/counters/explain_target.c \
 	preload/counters/nearest.c \
 	preload/counters/pfm.c \
+	preload/counters/reserve.c \
+	preload/counters/reserve_agent.c \
+	preload/counters/reserve_ask.c \
+	preload/counters/reserve_pcp.c \
+	preload/counters/reserve_probe.c \
 	preload/counters/sysfs.c \
 	preload/timer/alarm.c \
 	preload/timer/create.c \
@@ -193,6 +198,7 @@ CLI_TESTS := \
 	handler \
 	symbols \
 	loader \
+	off_cpu \
 
 # tests/targets/NAME.c, .cc or .rs: programs that are profiled.
 TARGETS := \
@@ -219,6 +225,7 @@ TARGETS := \
 	deep \
 	handler_shim.so \
 	dlstorm \
+	blocked \
 
 # tests/bench/NAME.c: what the benchmarks run.
 BENCHES := \

@@ -1,0 +1,42 @@
+#!/bin/bash
+# Time off the CPU: as much as each thread's wall time less its CPU time, in the functions that blocked, and without
+# interrupting a single call. And the timeline: the same totals, each sample with its time.
+. "$(dirname "$0")/lib.sh"
+
+near() { # GOT WANT SHARE-PERCENT NAME
+	ok "$4 ($1 of $2)" awk -v a="$1" -v b="$2" -v p="$3" \
+		'BEGIN { d = a - b; if (d < 0) d = -d; exit !(b > 0 && d * 100 <= b * p) }'
+}
+
+check_blocked() { # NAME
+	while read -r thread _ wall _ cpu _ interrupted; do
+		is "$interrupted" 0 "$1: no call of $thread was interrupted"
+		near "$(awk -v t="thread=$thread" '$1 == "label" && $3 == t { print $2 }' facts)" $((wall - cpu)) 1 \
+			"$1: wall less CPU time of $thread"
+	done <out
+	for name in block_sleeping block_on_mutex block_reading; do
+		like "$(cat facts)" "cum [0-9]{8,} $name" "$1: $name is where time passed"
+	done
+}
+
+countersink -q --off-cpu -o o.pb.gz -- "$TARGETS/blocked" >out 2>err
+is "$? $(wc -l <out)" "0 3" "blocking threads run"
+"$SRC/tests/cli/profile_facts" o.pb.gz off-cpu >facts
+check_blocked aggregated
+
+countersink -q --off-cpu --timeline -o t.pb.gz -- "$TARGETS/blocked" >out 2>err
+"$SRC/tests/cli/profile_facts" t.pb.gz off-cpu >facts
+check_blocked "with a timeline"
+ok "moments have times" awk '/timestamp=1[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]/ { n++ } END { exit !(n > 300) }' facts
+
+like "$(countersink report o.pb.gz)" 'off-cpu' "the report has a column for it"
+countersink -q --off-cpu --engine=timer -o e.pb.gz -- true
+like "$(countersink report e.pb.gz)" 'off-cpu is not counted: only the sigtrap engine' \
+	"an engine that would interrupt calls is not used for it, and the report says so"
+if [ "$(id -u)" = 0 ] && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -ge 2 ]; then
+	mkdir -m 777 user && cd user || exit 1
+	setpriv --reuid=65534 --regid=65534 --clear-groups "$COUNTERSINK" -q --off-cpu -o u.pb.gz -- true
+	like "$(countersink report u.pb.gz)" 'off-cpu is not counted: .*perf_event_paranoid <= 1' \
+		"where the kernel is hidden the report says what it takes"
+fi
+done_testing
