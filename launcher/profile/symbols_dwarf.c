@@ -4,6 +4,7 @@
  */
 #include <dwarf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,8 @@ struct resolver {
 	struct csink_unit *units;
 	uint32_t nr_units, cap_units;
 	struct csink_links links;
-	struct known *known; /* open addressing; half full at most */
+	struct csink_scan *scan; /* of the unit at work */
+	struct known *known;     /* open addressing; half full at most */
 	uint32_t known_mask, nr_known;
 	int err;
 };
@@ -243,8 +245,39 @@ static csink_str_t file_of(struct csink_batch *batch, Dwarf_Die *die, uint32_t n
 	return csink_profile_str(batch->p, file);
 }
 
-static uint32_t make_function(struct csink_batch *batch, Dwarf_Die *die, uint32_t symbol)
+/* The entry that declares what this one is a copy or the definition of: where its name stands. */
+static void find_declaration(Dwarf_Die *die)
 {
+	static const uint32_t links[] = {DW_AT_abstract_origin, DW_AT_specification};
+	Dwarf_Attribute attr;
+	uint32_t i, steps;
+
+	for (steps = 0; steps < 8; steps++) {
+		for (i = 0; i < CSINK_ARRAY_SIZE(links) && !dwarf_attr(die, links[i], &attr); i++)
+			;
+		if (i == CSINK_ARRAY_SIZE(links) || !dwarf_formref_die(&attr, die))
+			return;
+	}
+}
+
+/* A function that has no linkage name: of C, or one of C++ that nobody could link to. */
+static void plain_name(struct resolver *r, const Dwarf_Die *die, struct csink_profile_function *function)
+{
+	Dwarf_Die declaration = *die;
+	char name[4096];
+	const char *own;
+
+	find_declaration(&declaration);
+	own = dwarf_diename(&declaration);
+	snprintf(name, sizeof(name), "%s", own ? own : "[no name]");
+	if (own && r->scan)
+		csink_scan_qualify(r->scan, &declaration, name, sizeof(name));
+	csink_symbol_name(r->batch->p, name, "", function);
+}
+
+static uint32_t make_function(struct resolver *r, Dwarf_Die *die, uint32_t symbol)
+{
+	struct csink_batch *batch = r->batch;
 	struct csink_profile_function function = {0};
 	const char *name = symbol ? NULL : linkage_name(die);
 	int line = 0;
@@ -253,8 +286,10 @@ static uint32_t make_function(struct csink_batch *batch, Dwarf_Die *die, uint32_
 		function.name = batch->p->functions[symbol].name;
 		function.system_name = batch->p->functions[symbol].system_name;
 	} else {
-		name = name ? name : dwarf_diename(die);
-		csink_symbol_name(batch->p, name ? name : "[no name]", "", &function);
+		if (name)
+			csink_symbol_name(batch->p, name, "", &function);
+		else
+			plain_name(r, die, &function);
 	}
 	function.file = file_of(batch, die, DW_AT_decl_file);
 	if (!dwarf_decl_line(die, &line))
@@ -272,7 +307,7 @@ static uint32_t function_of(struct resolver *r, Dwarf_Die *die, uint32_t symbol)
 		return 0;
 	known = find_known(r, entry, symbol);
 	if (!known->entry) {
-		*known = (struct known){entry, symbol, make_function(r->batch, die, symbol)};
+		*known = (struct known){entry, symbol, make_function(r, die, symbol)};
 		r->nr_known++;
 	}
 	return known->function;
@@ -362,8 +397,9 @@ static int resolve_unit(struct resolver *r, uint32_t id, uint32_t first, uint32_
 	int err = 0;
 
 	r->links.nr = 0;
+	r->scan = NULL;
 	if (place_unit(unit, section))
-		err = csink_dwarf_scan(r->batch, unit, id, first, last, &r->links);
+		err = csink_scan_open(r->batch, unit, id, first, last, &r->links, &r->scan);
 	if (err)
 		return err;
 	find_lines(r, unit, id, first, last);
@@ -371,6 +407,7 @@ static int resolve_unit(struct resolver *r, uint32_t id, uint32_t first, uint32_
 		if (r->batch->found[i].unit == id)
 			give_lines(r, i);
 	}
+	csink_scan_close(r->scan);
 	return r->err;
 }
 

@@ -69,11 +69,18 @@ struct csink_links {
 	uint32_t nr, cap;
 };
 
+struct csink_scan;
+
 /**
  * Find the functions around the wants from first to last - 1 whose unit is `id` (batch->found[].unit): one pass over
- * the unit's entries. Returns 0 or -ENOMEM; damaged information ends the pass.
+ * the unit's entries. Damaged information ends the pass. Returns 0 and *out (csink_scan_close it), or -ENOMEM.
  */
-int csink_dwarf_scan(struct csink_batch *batch, const struct csink_unit *unit, uint32_t id, uint32_t first,
-		     uint32_t last, struct csink_links *links);
+int csink_scan_open(struct csink_batch *batch, const struct csink_unit *unit, uint32_t id, uint32_t first,
+		    uint32_t last, struct csink_links *links, struct csink_scan **out);
+void csink_scan_close(struct csink_scan *s);
+
+/** Put the namespaces, classes and functions that an entry of the unit stands in before its name in buf, "std::sort".
+ */
+void csink_scan_qualify(struct csink_scan *s, const Dwarf_Die *die, char *buf, size_t size);
 
 #endif

@@ -196,6 +196,33 @@ static void test_overloads(void)
 	forget(&a);
 }
 
+/* Functions over a lambda have no linkage name: their own names are qualified by where they stand. */
+static void test_lambda(void)
+{
+	uint64_t start = strtoull(shell("nm '%s' | awk '$3 ~ /^_ZL7shuffle/ { print $1; exit }'", target), NULL, 16);
+	struct csink_object object = {.path = target};
+	uint32_t i, depth, nr_sort = 0, nr_lambda = 0, nr_bare = 0;
+	uint64_t addresses[400];
+	struct asked a;
+
+	for (i = 0; i < 400; i++)
+		addresses[i] = start + i;
+	a = ask(addresses, 400);
+	csink_symbols_resolve(a.p, &object, a.wants, 400);
+	for (i = 0; i < 400; i++) {
+		for (depth = 0; name(&a, i, depth); depth++) {
+			nr_sort += !strncmp(name(&a, i, depth), "std::sort<", 10);
+			nr_lambda += !strcmp(name(&a, i, depth), "shuffle::{lambda}::operator()");
+			nr_bare +=
+				!strncmp(name(&a, i, depth), "sort<", 5) || !strcmp(name(&a, i, depth), "operator()");
+		}
+	}
+	ok(nr_sort > 0, "a template over a lambda has its namespace");
+	ok(nr_lambda > 0 || nr_sort > 0, "a lambda has its function");
+	is_num(nr_bare, 0, "no name stands bare");
+	forget(&a);
+}
+
 static void test_libc(void)
 {
 	static const char *const names[] = {"qsort",          "fwrite", "strtoul", "getenv",
@@ -408,6 +435,7 @@ int main(void)
 	against_addr2line(target, "_ZN6shapes3sumINS_6SquareEEEdRKSt6vectorIT_SaIS3_EE");
 	against_addr2line(target, "main");
 	test_overloads();
+	test_lambda();
 	test_libc();
 	test_plt();
 	test_vdso();
