@@ -3,9 +3,10 @@
 # interrupting a single call. And the timeline: the same totals, each sample with its time.
 . "$(dirname "$0")/lib.sh"
 
+# A thread's own clocks start a little after ours and stop a little before: a loaded machine can put a few ms there.
 near() { # GOT WANT SHARE-PERCENT NAME
 	ok "$4 ($1 of $2)" awk -v a="$1" -v b="$2" -v p="$3" \
-		'BEGIN { d = a - b; if (d < 0) d = -d; exit !(b > 0 && d * 100 <= b * p) }'
+		'BEGIN { d = a - b; if (d < 0) d = -d; exit !(b > 0 && d <= b * p / 100 + 10000000) }'
 }
 
 check_blocked() { # NAME
@@ -19,12 +20,12 @@ check_blocked() { # NAME
 	done
 }
 
-countersink -q --off-cpu -o o.pb.gz -- "$TARGETS/blocked" >out 2>err
+countersink -q --off-cpu -o o.pb.gz -- "$TARGETS/blocked" 400 >out 2>err
 is "$? $(wc -l <out)" "0 3" "blocking threads run"
 "$SRC/tests/cli/profile_facts" o.pb.gz off-cpu >facts
 check_blocked aggregated
 
-countersink -q --off-cpu --timeline -o t.pb.gz -- "$TARGETS/blocked" >out 2>err
+countersink -q --off-cpu --timeline -o t.pb.gz -- "$TARGETS/blocked" 400 >out 2>err
 "$SRC/tests/cli/profile_facts" t.pb.gz off-cpu >facts
 check_blocked "with a timeline"
 ok "moments have times" awk '/timestamp=1[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]/ { n++ } END { exit !(n > 300) }' facts
