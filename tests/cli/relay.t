@@ -111,10 +111,10 @@ perl -MPOSIX -e 'sigprocmask(SIG_BLOCK, POSIX::SigSet->new(SIGUSR1, SIGTERM)); e
 	grep '^SigBlk' /proc/self/status >without
 is "$(cat with)" "$(cat without)" "a blocked signal stays blocked"
 mkfifo nohup.in
-nohup countersink -q -- "$TARGETS/siglog" 1 <nohup.in >nohup 2>/dev/null &
+nohup countersink -q -- "$TARGETS/siglog" 1 <nohup.in >hup.log 2>/dev/null &
 launcher=$!
 exec 9>nohup.in
-wait_until 20 grep -q ready nohup
+wait_until 20 grep -q ready hup.log
 kill -HUP "$launcher"
 echo "exit 12" >&9
 exec 9>&-
@@ -136,7 +136,7 @@ is $? 143 "TERM ends it then"
 ok "and the run folder is gone" test ! -e "$(cat folder)"
 
 # ---- on a terminal
-"$TARGETS/terminal" countersink -q -- "$TARGETS/siglog" >tty <<'END'
+"$TARGETS/terminal" countersink -q -- "$TARGETS/siglog" >shown <<'END'
 expect ready
 send \x03
 expect INT
@@ -147,17 +147,17 @@ expect WINCH
 send exit 7\n
 END
 is $? 7 "on a terminal: the command reads its input and ends with its status"
-tr -d '\r' <tty >tty.lines
-is "$(grep -c 'INT$' tty.lines) $(grep -c 'QUIT$' tty.lines) $(grep -c WINCH tty.lines)" "1 1 1" \
+tr -d '\r' <shown >shown.lines
+is "$(grep -c 'INT$' shown.lines) $(grep -c 'QUIT$' shown.lines) $(grep -c WINCH shown.lines)" "1 1 1" \
 	"^C, ^\\ and a new window size arrive once each"
 
-"$TARGETS/terminal" countersink -q -- sh -c 'echo ready; exec sleep 1000' >tty <<'END'
+"$TARGETS/terminal" countersink -q -- sh -c 'echo ready; exec sleep 1000' >shown <<'END'
 expect ready
 send \x03
 END
 is $? 130 "^C ends a command that does not catch it: 130"
 
-"$TARGETS/terminal" env PS1='prompt> ' bash --norc -i >tty 2>&1 <<END
+"$TARGETS/terminal" env PS1='prompt> ' bash --norc -i >shown 2>&1 <<END
 expect prompt>
 send countersink -q -- "$TARGETS/siglog"\n
 expect ready
@@ -182,6 +182,6 @@ expect killed=143
 expect prompt>
 send exit 0\n
 END
-is $? 0 "bash: ^Z stops the job, jobs shows it, fg brings it back, its status is seen" || diag "$(cat tty)"
+is $? 0 "bash: ^Z stops the job, jobs shows it, fg brings it back, its status is seen" || diag "$(cat shown)"
 
 done_testing

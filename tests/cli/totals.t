@@ -59,8 +59,8 @@ unlike "$(cat err)" 'lost' "a hundred static processes: no record is lost"
 like "$(cat err)" 'unprofiled.*static_spin' "they are named"
 
 # What still runs when the command has ended.
-mkfifo hold
-countersink -o d.pb.gz -- sh -c '(read -r line <hold) & exit 0' 2>err &
+mkfifo hold hold2 up
+countersink -o d.pb.gz -- sh -c '(echo up >up; read -r line <hold) & read -r line <up' 2>err &
 launcher=$!
 wait "$launcher"
 like "$(cat err)" 'note .*1 process still runs \(sh [0-9]+\)' "a process that outlives the command is named"
@@ -76,7 +76,6 @@ for error in 1 13 38; do # EPERM, EACCES, ENOSYS
 	unlike "$(cat err)" 'task-clock 0' "and no zero in its place"
 	like "$(cat err)" 'user \+ .* sys' "what wait4 says is there"
 done
-mkfifo hold2 up
 "$TARGETS/deny_perf" countersink -o r.pb.gz -- sh -c '(echo up >up; read -r line <hold2) & read -r line <up' 2>err
 like "$(cat err)" 'note .*1 process still runs \([0-9]+\)' "what outlives the command is known from the recordings then"
 pid=$(sed -n 's/.*still runs (\([0-9]*\)).*/\1/p' err)
