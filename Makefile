@@ -169,6 +169,7 @@ UNIT_TESTS := \
 	event_generic \
 	explain \
 	safe_load \
+	reserve \
 	timerq \
 	timerq_armed \
 	timerq_handler \
@@ -406,7 +407,13 @@ compile_commands.json: Makefile ## write the compilation database for editors
 	printf '\n]\n'; } > $@
 
 .PHONY: install uninstall
-INSTALLED = $(BINDIR)/countersink $(LIBDIR)/libcountersink.so $(PUBLIC_HEADERS:include/%=$(INCLUDEDIR)/%) \
+DATADIR ?= $(PREFIX)/share
+# The launcher writes its own completion.
+COMPLETIONS = bash:bash-completion/completions/countersink zsh:zsh/site-functions/_countersink \
+	fish:fish/vendor_completions.d/countersink.fish
+completion_file = $(DATADIR)/$(lastword $(subst :, ,$(1)))
+INSTALLED = $(foreach c,$(COMPLETIONS),$(call completion_file,$(c))) \
+	$(BINDIR)/countersink $(LIBDIR)/libcountersink.so $(PUBLIC_HEADERS:include/%=$(INCLUDEDIR)/%) \
 	$(MAN_PAGES:launcher/man/%=$(MANDIR)/man1/%)
 # The two find each other by their places: ../lib or ../lib64 from the launcher, ../bin from the library.
 LIBDIRS = $(addprefix $(patsubst %/,%,$(dir $(BINDIR))),/lib /lib64)
@@ -417,6 +424,8 @@ install: all ## install under PREFIX (/usr/local), LIBDIR and the like; DESTDIR 
 	$(foreach header,$(PUBLIC_HEADERS),$(INSTALL) -D -m 644 $(header) \
 		$(DESTDIR)$(header:include/%=$(INCLUDEDIR)/%)$(newline))
 	$(foreach page,$(MAN_PAGES),$(INSTALL) -D -m 644 $(page) $(DESTDIR)$(MANDIR)/man1/$(notdir $(page))$(newline))
+	$(foreach c,$(COMPLETIONS),@mkdir -p $(DESTDIR)$(dir $(call completion_file,$(c))) && \
+		$(B)/bin/countersink completion $(firstword $(subst :, ,$(c))) >$(DESTDIR)$(call completion_file,$(c))$(newline))
 
 uninstall: ## remove what install put there
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
