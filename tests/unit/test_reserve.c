@@ -1,0 +1,479 @@
+/*
+ * The library part of the reservation. PCP's answers are scripted here: a pmprobe of our own, on $PATH, gives one line
+ * of a file at each call, so that every order of answers can be had, the rarest too; a socket stands for pmcd. The real
+ * agent is in tests/reserve.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "include/countersink/reserve.h"
+#include "tests/unit/tap.h"
+
+static char folder[PATH_MAX / 2], lock_file[PATH_MAX], answers[PATH_MAX], calls[PATH_MAX];
+static int listener = -1;
+
+static void write_file(const char *name, mode_t mode, const char *text)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, mode);
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || close(fd))
+		abort();
+}
+
+/* Each call of pmprobe takes the first line; the last one stays. "active N" is an answer; other lines are said as they
+ * are; "names" answers the question for names and is kept apart. */
+static const char program[] =
+	"#!/bin/sh\n"
+	"cd \"${0%/*}\" || exit 1\n"
+	"echo \"$*\" >>calls\n"
+	"case $* in *hwcounters*) cat names; exit ;; esac\n"
+	"read -r line <answers\n"
+	"[ \"$(wc -l <answers)\" -le 1 ] || { sed 1d answers >rest && mv rest answers; }\n"
+	"case $line in\n"
+	"hang) exec sleep 60 ;;\n"
+	"die) kill -KILL $$ ;;\n"
+	"shout) echo 'pmprobe: Cannot connect to PMCD on host \"local:\": No route' >&2; exit 1 ;;\n"
+	"environment) env >environment; set -- 0; line='1 0' ;;\n"
+	"esac\n"
+	"echo \"perfevent.active $line\"\n";
+
+static void set_up(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char text[PATH_MAX];
+
+	snprintf(folder, sizeof(folder), "/tmp/countersink-test.XXXXXX");
+	if (!mkdtemp(folder))
+		abort();
+	snprintf(lock_file, sizeof(lock_file), "%s/perfevent/perflock", folder);
+	snprintf(answers, sizeof(answers), "%s/answers", folder);
+	snprintf(calls, sizeof(calls), "%s/calls", folder);
+	snprintf(text, sizeof(text), "%s/perfevent", folder);
+	mkdir(text, 0755);
+	write_file("pmprobe", 0755, program);
+	write_file("names", 0644, "perfevent.hwcounters.x.value 2\n");
+	write_file("perfevent/perflock", 0644, "");
+	snprintf(address.sun_path, sizeof(address.sun_path), "%.80s/socket", folder);
+	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (bind(listener, (void *)&address, sizeof(address)) || listen(listener, 5))
+		abort();
+	setenv("PMCD_SOCKET", address.sun_path, 1);
+	setenv("PMCD_PORT", "1", 1); /* nobody there */
+	setenv("PCP_PMDAS_DIR", folder, 1);
+	snprintf(text, sizeof(text), "%s:/usr/bin:/bin", folder);
+	setenv("PATH", text, 1);
+}
+
+static void clean_up(void)
+{
+	char command[PATH_MAX + 16];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+	if (system(command))
+		printf("# %s is left\n", folder);
+}
+
+static int nr_calls(const char *what)
+{
+	char line[256];
+	FILE *f = fopen(calls, "re");
+	int nr = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		nr += strstr(line, what) != NULL;
+	if (f)
+		fclose(f);
+	return nr;
+}
+
+/* Reserve with these answers. The result of confirm, or of acquire where that fails. */
+static int reserve(struct csink_reserve *r, const char *script, uint64_t timeout_ms)
+{
+	struct csink_reserve_config config;
+	int err;
+
+	write_file("answers", 0644, script);
+	unlink(calls);
+	csink_reserve_config_init(&config);
+	config.timeout_ns = timeout_ms * 1000000;
+	err = csink_reserve_acquire(r, &config);
+	return err ? err : csink_reserve_confirm(r);
+}
+
+static bool is_locked(void)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+	int fd = open(lock_file, O_RDONLY | O_CLOEXEC);
+	bool is = !fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
+
+	close(fd);
+	return is;
+}
+
+/* Somebody else's lock. */
+static int hold(short type)
+{
+	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+	int fd = open(lock_file, O_RDWR | O_CLOEXEC);
+
+	if (fcntl(fd, F_OFD_SETLK, &lock))
+		abort();
+	return fd;
+}
+
+#define LONG 20000 /* ms: a deadline that only a fault meets */
+
+static void test_answers(void)
+{
+	struct csink_reserve r;
+
+	is_num(reserve(&r, "1 6\n1 0\n", LONG), 0, "6, then zeros: confirmed");
+	is_num(r.state, CSINK_RESERVE_CONFIRMED, "and the state says so");
+	is_num(r.active_before, 6, "6 before");
+	is_num(r.nr_asked, 4, "asked once before the lock, three times after it");
+	ok(r.confirmed_from_ns >= r.locked_ns && r.confirmed_to_ns >= r.confirmed_from_ns, "confirmed after the lock");
+	ok(!r.shared, "nobody shares it");
+	ok(is_locked(), "the lock is there");
+	is_num(csink_reserve_verify(&r), 0, "verified");
+	write_file("answers", 0644, "1 6\n");
+	is_num(csink_reserve_verify(&r), -EBUSY, "an agent that counts again is seen");
+	is_num(r.state, CSINK_RESERVE_LOCKED, "and the confirmation is over");
+	is_num(csink_reserve_verify(&r), -EBADF, "so there is nothing left to verify");
+	csink_reserve_release(&r);
+	ok(!is_locked(), "released");
+	csink_reserve_release(&r);
+	is_num(csink_reserve_confirm(&r), -EBADF, "nothing to confirm after that");
+
+	is_num(reserve(&r, "1 6\n1 6\n1 6\n1 0\n", LONG), 0, "it takes its time");
+	is_num(r.nr_asked, 6, "asked until three zeros came");
+	csink_reserve_release(&r);
+
+	is_num(reserve(&r, "1 6\n1 0\n1 0\n1 6\n1 0\n1 0\n1 0\n", LONG), 0, "two zeros are a lie");
+	is_num(r.nr_asked, 7, "and do not count towards the three");
+	csink_reserve_release(&r);
+
+	is_num(reserve(&r, "1 0\n1 0\n1 4\n1 0\n", LONG), 0, "zeros before the lock are waited out");
+	is_num(r.active_before, 4, "until it counts");
+	csink_reserve_release(&r);
+
+	is_num(reserve(&r, "1 6\n", 100), -ETIMEDOUT, "an agent that goes on is no success");
+	is_num(r.cause, CSINK_RESERVE_STILL_ACTIVE, "and this is the cause");
+	is_num(r.active, 6, "with what it counts");
+	ok(is_locked(), "the lock stays");
+	write_file("answers", 0644, "1 0\n");
+	is_num(csink_reserve_confirm(&r), 0, "and it can be tried again");
+	csink_reserve_release(&r);
+
+	is_num(reserve(&r, "1 0\n", LONG), -ENODATA, "zeros alone prove nothing");
+	is_num(r.cause, CSINK_RESERVE_NEVER_ACTIVE, "since it never was active");
+	csink_reserve_release(&r);
+
+	write_file("names", 0644, "perfevent.hwcounters -12357 Unknown metric name\n");
+	is_num(reserve(&r, "1 0\n", LONG), -ENODATA, "an agent without events");
+	is_num(r.cause, CSINK_RESERVE_NO_EVENTS, "is known as one");
+	is_num(nr_calls("active"), 1, "after one zero");
+	csink_reserve_release(&r);
+	write_file("names", 0644, "perfevent.hwcounters.x.value 2\n");
+	is_num(reserve(&r, "-12358 Unknown or illegal metric identifier (pmLookupDesc)\n", LONG), -ENODATA,
+	       "so is one that could set up none");
+	is_num(r.cause, CSINK_RESERVE_NO_EVENTS, "by its own words");
+	csink_reserve_release(&r);
+}
+
+static void test_no_answer(void)
+{
+	struct csink_reserve_config config;
+	struct csink_reserve r;
+	char path[PATH_MAX];
+	int pipe_fds[2], fd;
+
+	is_num(reserve(&r, "-12386 No PMCD agent for domain of request\n", LONG), -ENOTCONN, "no agent behind pmcd");
+	is_num(r.cause, CSINK_RESERVE_NO_AGENT, "is the cause");
+	ok(strstr(r.text, "No PMCD agent") != NULL, "in pmcd's own words");
+	ok(is_locked(), "and the lock is held all the same");
+	csink_reserve_release(&r);
+	is_num(reserve(&r, "shout\n", LONG), -ENOTCONN, "a pmprobe that cannot connect");
+	is_num(r.cause, CSINK_RESERVE_NO_PMCD, "is no pmcd");
+	ok(strstr(r.text, "No route") != NULL, "in its own words");
+	csink_reserve_release(&r);
+	is_num(reserve(&r, "die\n", LONG), -ENOTCONN, "a pmprobe that dies is no answer");
+	csink_reserve_release(&r);
+	is_num(reserve(&r, "hang\n", 100), -ETIMEDOUT, "one that hangs is ended");
+	is_num(r.cause, CSINK_RESERVE_SILENT, "as silence");
+	csink_reserve_release(&r);
+	is_num(reserve(&r, "1 6\n1 6\nhang\n", 400), -ETIMEDOUT, "silence after an answer");
+	csink_reserve_release(&r);
+
+	/* Cancelled while it waits. */
+	csink_reserve_config_init(&config);
+	if (pipe2(pipe_fds, O_CLOEXEC) || write(pipe_fds[1], "", 1) != 1)
+		abort();
+	config.cancel_fd = pipe_fds[0];
+	config.timeout_ns = UINT64_MAX;
+	write_file("answers", 0644, "hang\n");
+	is_num(csink_reserve_acquire(&r, &config), -ECANCELED, "cancel_fd ends it");
+	is_num(r.fd, -1, "with nothing held");
+	ok(!is_locked(), "nor locked");
+	fd = hold(F_WRLCK);
+	write_file("answers", 0644, "1 0\n");
+	config.wait_for_lock = 1;
+	is_num(csink_reserve_acquire(&r, &config), -ECANCELED, "also while it waits for a lock");
+	close(fd);
+	close(pipe_fds[0]);
+	close(pipe_fds[1]);
+
+	snprintf(path, sizeof(path), "%s/pmprobe", folder);
+	if (!access("/usr/bin/pmprobe", X_OK)) {
+		skip("no pmprobe at all", "PCP is installed");
+	} else {
+		chmod(path, 0644);
+		is_num(reserve(&r, "1 6\n", LONG), -ENOTCONN, "no pmprobe at all");
+		is_num(r.cause, CSINK_RESERVE_NO_PMPROBE, "is the cause");
+		csink_reserve_release(&r);
+		chmod(path, 0755);
+	}
+	close(listener);
+	is_num(reserve(&r, "1 6\n", LONG), -ENOTCONN, "nobody listens");
+	is_num(r.cause, CSINK_RESERVE_NO_PMCD, "is no pmcd");
+	is_num(nr_calls(""), 0, "and no pmprobe was started to find out");
+	ok(is_locked(), "the lock is held");
+	csink_reserve_release(&r);
+}
+
+static void listen_again(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", getenv("PMCD_SOCKET"));
+	unlink(address.sun_path);
+	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (bind(listener, (void *)&address, sizeof(address)) || listen(listener, 5))
+		abort();
+}
+
+static void test_locks(void)
+{
+	struct csink_reserve_config config;
+	struct csink_reserve r, other;
+	pid_t pid;
+	int fd, status;
+
+	is_num(reserve(&r, "1 6\n1 0\n", LONG), 0, "one holder");
+	is_num(reserve(&other, "1 0\n", LONG), 0, "and another, at an agent that backed off before");
+	ok(other.shared, "who is told so");
+	csink_reserve_release(&r);
+	ok(is_locked(), "the lock stays for the one who is left");
+	csink_reserve_release(&other);
+	ok(!is_locked(), "and goes with him");
+
+	write_file("names", 0644, "perfevent.hwcounters -12357 Unknown metric name\n");
+	fd = hold(F_RDLCK);
+	is_num(reserve(&r, "1 0\n", LONG), -ENODATA, "another holder does not make an agent without events confirm");
+	csink_reserve_release(&r);
+	close(fd);
+	write_file("names", 0644, "perfevent.hwcounters.x.value 2\n");
+
+	fd = hold(F_WRLCK);
+	is_num(reserve(&r, "1 0\n", LONG), -EAGAIN, "a write lock shuts out");
+	is_num(r.cause, CSINK_RESERVE_WRITE_LOCKED, "at once");
+	csink_reserve_config_init(&config);
+	config.timeout_ns = 50000000;
+	config.wait_for_lock = 1;
+	is_num(csink_reserve_acquire(&r, &config), -EAGAIN, "also after a wait");
+	/* Until it goes: this child has the lock, too, and lets go when it is told that we wait. */
+	pid = fork();
+	if (!pid) {
+		while (nr_calls("active") < 1)
+			poll(NULL, 0, 1);
+		_exit(0);
+	}
+	close(fd);
+	config.timeout_ns = LONG * 1000000ULL;
+	unlink(calls);
+	is_num(csink_reserve_acquire(&r, &config), 0, "and it ends when the write lock does");
+	csink_reserve_release(&r);
+	waitpid(pid, &status, 0);
+
+	unlink(lock_file);
+	is_num(reserve(&r, "1 6\n", LONG), -ENOENT, "no lock file");
+	is_num(r.cause, CSINK_RESERVE_NO_LOCK_FILE, "is the cause");
+	is_num(nr_calls(""), 0, "nobody was asked");
+	is_num(r.fd, -1, "nothing is held");
+	write_file("perfevent/perflock", 0000, "");
+	if (geteuid()) {
+		is_num(reserve(&r, "1 6\n", LONG), -EACCES, "a lock file that may not be read");
+		is_num(r.cause, CSINK_RESERVE_DENIED, "is the cause");
+	} else {
+		skip("a lock file that may not be read", "root reads everything; tests/cli/reserve.t does it");
+	}
+	chmod(lock_file, 0444);
+	config.lock_file = "/proc/self/mem/x";
+	is_num(csink_reserve_acquire(&r, &config), -ENOENT, "a path through a file");
+	is_num(reserve(&r, "1 6\n1 0\n", LONG), 0, "a read-only lock file is enough");
+	csink_reserve_release(&r);
+}
+
+static volatile sig_atomic_t nr_sigchld;
+
+static void count_signal(int signo)
+{
+	nr_sigchld += signo == SIGCHLD;
+}
+
+/* What the host must not see of the question: children, signals, files, its mask, errno. */
+static void test_guest(void)
+{
+	struct sigaction action = {.sa_handler = count_signal}, was;
+	sigset_t before, after;
+	struct csink_reserve r;
+	char path[PATH_MAX], line[512];
+	bool profiled = false;
+	int lowest = dup(0), fd;
+	FILE *f;
+
+	close(lowest);
+	sigaction(SIGCHLD, &action, &was);
+	sigemptyset(&before);
+	sigaddset(&before, SIGUSR1);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	setenv("LD_PRELOAD", "", 1);
+	setenv("COUNTERSINK_EVENTS", "cycles", 1);
+	errno = 4711;
+	is_num(reserve(&r, "1 6\nenvironment\n1 0\n", LONG), 0, "reserved, in a process that watches");
+	is_num(errno, 4711, "errno is kept");
+	is_num(nr_sigchld, 0, "no SIGCHLD came");
+	is_num(waitpid(-1, NULL, WNOHANG), -1, "and wait(2) sees no child");
+	sigprocmask(SIG_SETMASK, NULL, &after);
+	ok(sigismember(&after, SIGUSR1) && !sigismember(&after, SIGUSR2), "the signal mask is as it was");
+	ok(fcntl(r.fd, F_GETFD) & FD_CLOEXEC, "the lock file is closed on exec");
+	csink_reserve_release(&r);
+	fd = dup(0);
+	is_num(fd, lowest, "no descriptor is left open");
+	close(fd);
+	snprintf(path, sizeof(path), "%s/environment", folder);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		profiled |= !strncmp(line, "COUNTERSINK_", 12) || !strncmp(line, "LD_PRELOAD", 10);
+	ok(f && !profiled, "pmprobe runs without what is meant for the host");
+	if (f)
+		fclose(f);
+	unsetenv("COUNTERSINK_EVENTS");
+	unsetenv("LD_PRELOAD");
+
+	signal(SIGCHLD, SIG_IGN);
+	is_num(reserve(&r, "1 6\n1 0\n", LONG), 0, "with SIGCHLD ignored, too");
+	csink_reserve_release(&r);
+	/* Standard streams that are closed are no excuse to write into something else. */
+	fd = dup(0);
+	close(0);
+	is_num(reserve(&r, "1 6\n1 0\n", LONG), 0, "and with standard input closed");
+	csink_reserve_release(&r);
+	dup2(fd, 0);
+	close(fd);
+	sigaction(SIGCHLD, &was, NULL);
+}
+
+static struct perf_event_attr attr_of(uint32_t type, uint64_t config)
+{
+	struct perf_event_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.size = sizeof(attr);
+	attr.type = type;
+	attr.config = config;
+	attr.exclude_kernel = attr.exclude_hv = 1;
+	return attr;
+}
+
+static void test_probe(void)
+{
+	struct perf_event_attr attrs[33];
+	struct csink_reserve_probe probe;
+	char line[200];
+	int lowest = dup(0), fd;
+
+	close(lowest);
+	for (int i = 0; i < 33; i++)
+		attrs[i] = attr_of(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
+	is_num(csink_reserve_probe(attrs, 0, &probe), -EINVAL, "no event is no group");
+	is_num(csink_reserve_probe(attrs, 33, &probe), -EINVAL, "nor are 33");
+	if (csink_reserve_probe(attrs, 1, &probe) == -EACCES || probe.err == -ENOSYS || probe.err == -EPERM) {
+		skip("a group of software events", "perf_event_open is refused here");
+		return;
+	}
+	attrs[1].sample_period = 1000;
+	attrs[1].sample_type = PERF_SAMPLE_IP;
+	is_num(csink_reserve_probe(attrs, 3, &probe), 0, "software events always fit");
+	is_num(probe.fit, CSINK_RESERVE_FITS, "is the verdict");
+	is_num(probe.nr_fit, 3, "all three");
+	ok(probe.running_ns > 0 && probe.running_ns == probe.enabled_ns, "counted all the time");
+	ok(probe.to_ns - probe.from_ns >= 2000000, "for two intervals");
+	is_str(csink_reserve_probe_print(&probe, line, sizeof(line)), "3 events counted together all the time", "said");
+	attrs[1] = attr_of(PERF_TYPE_SOFTWARE, 9999);
+	ok(csink_reserve_probe(attrs, 3, &probe) < 0, "an event that does not open");
+	is_num(probe.fit, CSINK_RESERVE_REFUSED, "is refused");
+	is_num(probe.refused, 1, "by its number");
+	is_num(probe.nr_fit, 1, "and the group shrinks to what is before it");
+	csink_reserve_probe_print(&probe, line, sizeof(line));
+	ok(strstr(line, "event 2 of 3 does not open") && strstr(line, "(1 of 3 fit)"), "said: %s", line);
+	probe = (struct csink_reserve_probe){.fit = CSINK_RESERVE_HELD, .nr = 5, .nr_fit = 4};
+	csink_reserve_probe_print(&probe, line, sizeof(line));
+	ok(strstr(line, "do not fit") && strstr(line, "(4 of 5 fit)"), "held: %s", line);
+	fd = dup(0);
+	is_num(fd, lowest, "no descriptor is left open");
+	close(fd);
+}
+
+static void test_configuration(void)
+{
+	struct csink_reserve r;
+	char path[PATH_MAX], text[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/pcp.conf", folder);
+	snprintf(text, sizeof(text), "# comment\nPCP_PMDAS_DIRX=/wrong\nPCP_PMDAS_DIR=%s/elsewhere\nPCP_RUN_DIR=/x\n",
+		 folder);
+	write_file("pcp.conf", 0644, text);
+	setenv("PCP_CONF", path, 1);
+	unsetenv("PCP_PMDAS_DIR");
+	is_num(reserve(&r, "1 6\n", LONG), -ENOENT, "the lock file that pcp.conf leads to");
+	snprintf(text, sizeof(text), "%s/elsewhere/perfevent/perflock", folder);
+	is_str(r.lock_file, text, "is named");
+	setenv("PCP_CONF", "/nonexistent", 1);
+	reserve(&r, "1 6\n1 0\n", LONG);
+	csink_reserve_release(&r);
+	is_str(r.lock_file, "/var/lib/pcp/pmdas/perfevent/perflock", "and without it, the usual one");
+	unsetenv("PCP_CONF");
+	setenv("PCP_PMDAS_DIR", folder, 1);
+	is_str(csink_reserve_cause_name(CSINK_RESERVE_WRITE_LOCKED), "write-locked", "causes have names");
+	is_str(csink_reserve_cause_name(CSINK_RESERVE_NR_CAUSES), "unknown", "unless there is no such cause");
+	is_str(csink_reserve_state_name(CSINK_RESERVE_CONFIRMED), "confirmed", "and states");
+}
+
+int main(void)
+{
+	alarm(300);
+	set_up();
+	test_answers();
+	test_no_answer();
+	listen_again();
+	test_locks();
+	test_guest();
+	test_configuration();
+	test_probe();
+	clean_up();
+	return done();
+}
