@@ -196,6 +196,7 @@ CLI_TESTS := \
 	programs_denied \
 	programs_unchanged \
 	programs_unprivileged \
+	readme \
 	handler \
 	symbols \
 	loader \
