@@ -128,7 +128,8 @@ int csink_timerq_fini(struct csink_timerq *q);
  * Returns its id (> 0, not given again while the event is registered, and as late as possible after), or
  *   -EINVAL  start_ns or delta_ns negative, or no func;
  *   -ERANGE  start_ns or delta_ns over CSINK_TIMERQ_MAX_NS;
- *   -ENOSPC  as many events as the queue has room for;
+ *   -ENOSPC  as many events as the queue has room for; the place of one that was removed while another thread
+ *            dispatches is free again when that is done;
  *   -EAGAIN  armed, in a forked child: the kernel gives no more timers.
  * "At once" is: armed, as soon as the signal is taken; polled, at the next run. It never is inside this call's caller's
  * callback. Context: any.
