@@ -144,23 +144,45 @@ static int compare_images(const void *a, const void *b)
 	return strcmp(left->path, right->path);
 }
 
-/* A pid's images follow each other by exec. A pid that was used again has another start time. */
-static void link_images(struct collector *c)
-{
-	uint32_t i, k;
+struct by_pid {
+	int32_t pid;
+	uint64_t starttime_ticks;
+	uint32_t image; /* ascending: by start */
+};
 
+static int compare_pids(const void *a, const void *b)
+{
+	const struct by_pid *left = a, *right = b;
+
+	if (left->pid != right->pid)
+		return left->pid < right->pid ? -1 : 1;
+	if (left->starttime_ticks != right->starttime_ticks)
+		return left->starttime_ticks < right->starttime_ticks ? -1 : 1;
+	return left->image < right->image ? -1 : left->image > right->image;
+}
+
+/* A pid's images follow each other by exec. A pid that was used again has another start time. */
+static int link_images(struct collector *c)
+{
+	struct by_pid *all = calloc((size_t)c->nr_images + 1, sizeof(*all));
+	uint32_t i;
+
+	if (!all)
+		return -ENOMEM;
 	if (c->nr_images)
 		qsort(c->images, c->nr_images, sizeof(*c->images), compare_images);
+	for (i = 0; i < c->nr_images; i++)
+		all[i] = (struct by_pid){c->images[i].pid, c->images[i].starttime_ticks, i};
+	qsort(all, c->nr_images, sizeof(*all), compare_pids);
 	for (i = 0; i < c->nr_images; i++) {
-		c->images[i].is_last = true;
-		for (k = i; k-- > 0 && !c->images[i].former;) {
-			if (c->images[k].pid != c->images[i].pid ||
-			    c->images[k].starttime_ticks != c->images[i].starttime_ticks)
-				continue;
-			c->images[i].former = k + 1;
-			c->images[k].is_last = false;
-		}
+		c->images[all[i].image].is_last = true;
+		if (!i || all[i].pid != all[i - 1].pid || all[i].starttime_ticks != all[i - 1].starttime_ticks)
+			continue;
+		c->images[all[i].image].former = all[i - 1].image + 1;
+		c->images[all[i - 1].image].is_last = false;
 	}
+	free(all);
+	return 0;
 }
 
 /* ---- columns ---- */
@@ -266,8 +288,9 @@ static int collect(struct collector *c, const char *run_dir)
 		err = -ENOENT;
 	if (err)
 		return err;
-	link_images(c);
-	err = add_types(c);
+	err = link_images(c);
+	if (!err)
+		err = add_types(c);
 	for (i = 0; i < c->nr_images && !err; i++)
 		err = read_image(c, &c->images[i]);
 	if (!err) {

@@ -3,6 +3,7 @@
  * own, in brackets and with a label, so that nobody takes it for a function and everybody can filter it.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "include/internal/base.h"
@@ -81,20 +82,46 @@ static void account_image(struct collector *c, struct image *image)
 	image->covered_cpu_ns += give(c, "not sampled", "[not sampled]", image->pid, image->comm, open);
 }
 
-/* CPU time that the recordings of a pid account for. *last is its last image; NULL: it has none. */
-static int64_t covered_of(const struct collector *c, int32_t pid, const struct image **last)
-{
-	int64_t covered = 0;
-	uint32_t i;
+/* What the recordings of a pid account for, and the process's last name. */
+struct covered {
+	int32_t pid;
+	int64_t cpu_ns;
+	const char *comm;
+	uint64_t start_ns;
+};
 
-	*last = NULL;
-	for (i = 0; i < c->nr_images; i++) {
-		if (c->images[i].pid == pid && c->images[i].is_read) {
-			covered += c->images[i].covered_cpu_ns;
-			*last = &c->images[i];
-		}
+static int compare_covered(const void *a, const void *b)
+{
+	const struct covered *left = a, *right = b;
+
+	return left->pid < right->pid ? -1 : left->pid > right->pid;
+}
+
+/* One element for each pid, sorted. Returns how many; 0 and NULL without memory or recordings. */
+static uint32_t cover(const struct collector *c, struct covered **out)
+{
+	struct covered *all = calloc((size_t)c->nr_images + 1, sizeof(*all));
+	uint32_t i, nr = 0, kept = 0;
+
+	*out = all;
+	for (i = 0; all && i < c->nr_images; i++) {
+		if (c->images[i].is_read)
+			all[nr++] = (struct covered){c->images[i].pid, c->images[i].covered_cpu_ns, c->images[i].comm,
+						     c->images[i].start_ns};
 	}
-	return covered;
+	if (!nr)
+		return 0;
+	qsort(all, nr, sizeof(*all), compare_covered);
+	for (i = 1; i < nr; i++) {
+		if (all[i].pid != all[kept].pid) {
+			all[++kept] = all[i];
+			continue;
+		}
+		all[kept].cpu_ns += all[i].cpu_ns;
+		if (all[i].start_ns >= all[kept].start_ns)
+			all[kept].comm = all[i].comm;
+	}
+	return kept + 1;
 }
 
 static void say_unprofiled(struct collector *c, const struct csink_outside_process *process)
@@ -112,18 +139,20 @@ static void say_unprofiled(struct collector *c, const struct csink_outside_proce
 static int64_t account_processes(struct collector *c, int64_t budget, char *unknown, size_t unknown_size)
 {
 	const struct csink_outside_process *process;
-	int64_t covered, rest, given = 0;
-	const struct image *last;
+	struct covered *all, *own;
+	uint32_t i, nr = cover(c, &all);
+	int64_t rest, given = 0;
 	size_t used = 0;
 	char frame[64];
-	uint32_t i;
 
 	for (i = 0; i < c->outside->nr_processes; i++) {
 		process = &c->outside->processes[i];
-		covered = covered_of(c, process->pid, &last);
-		rest = process->has_cpu ? CSINK_MIN((int64_t)process->cpu_ns - covered, budget - given) : 0;
-		if (last) {
-			given += give(c, "exit", "[exit: after the last flush]", process->pid, last->comm, rest);
+		own = nr ? bsearch(&(struct covered){.pid = process->pid}, all, nr, sizeof(*all), compare_covered)
+			 : NULL;
+		rest = process->has_cpu ? (int64_t)process->cpu_ns - (own ? own->cpu_ns : 0) : 0;
+		rest = CSINK_MIN(rest, budget - given);
+		if (own) {
+			given += give(c, "exit", "[exit: after the last flush]", process->pid, own->comm, rest);
 			continue;
 		}
 		snprintf(frame, sizeof(frame), "[not injected: %.16s]", process->comm);
@@ -135,6 +164,7 @@ static int64_t account_processes(struct collector *c, int64_t budget, char *unkn
 			used += snprintf(unknown + used, unknown_size - used, "%s%.16s", used ? ", " : "",
 					 process->comm);
 	}
+	free(all);
 	return given;
 }
 
@@ -146,10 +176,11 @@ static void account_rest(struct collector *c, const char *unknown, int64_t rest)
 	if (*unknown) {
 		snprintf(frame, sizeof(frame), "[not injected: %.100s]", unknown);
 		give(c, "not injected", frame, 0, "", rest);
-	} else if (c->outside->processes) {
-		give(c, "exit", "[exit: after the last flush]", 0, "", rest);
+	} else if (c->outside->processes) { /* of the fork before the command's exec; of children that nobody waited for
+					     */
+		give(c, "other", "[of no known process]", 0, "", rest);
 	} else { /* the kernel did not say which processes there were */
-		give(c, "exit", c->nr_images ? "[exit, or not injected]" : "[not injected]", 0, "", rest);
+		give(c, "other", c->nr_images ? "[exit, or not injected]" : "[not injected]", 0, "", rest);
 	}
 }
 

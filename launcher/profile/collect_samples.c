@@ -337,10 +337,10 @@ static void add_moment(struct reading *r, const struct csink_rec_moment *moment,
 		r->image->covered_cpu_ns += weight;
 	set = &r->c->p->label_sets[thread_labels(r, r->rec->rows[index].thread)];
 	memcpy(labels, r->c->p->labels + set->first, set->nr * sizeof(*labels));
-	labels[set->nr] = (struct csink_profile_label){
-		.key = csink_profile_str(r->c->p, CSINK_LABEL_TIME),
-		.num = r->rec->header.start_realtime_ns + time_ns - r->rec->header.start_monotonic_ns,
-		.num_unit = csink_profile_str(r->c->p, "nanoseconds")};
+	labels[set->nr] = (struct csink_profile_label){.key = csink_profile_str(r->c->p, CSINK_LABEL_TIME),
+						       .num = r->rec->header.start_realtime_ns + time_ns -
+							      r->rec->header.start_monotonic_ns,
+						       .num_unit = csink_profile_str(r->c->p, "nanoseconds")};
 	add_stack(r, &r->rec->rows[index], csink_profile_labels_add(r->c->p, labels, set->nr + 1), values);
 }
 

@@ -212,6 +212,12 @@ static void test_tree(void)
 	is_num(p->duration_ns, 500 * MS, "wall time");
 	csink_profile_destroy(p);
 
+	outside.user_ns += 10 * MS;
+	p = collect(&outside);
+	is_num(sum(p, "task-clock", "pseudo", "other"), 10 * MS, "what the kernel gave to no process is named, too");
+	csink_profile_destroy(p);
+	outside.user_ns -= 10 * MS;
+
 	outside.processes = NULL;
 	outside.nr_processes = 0;
 	p = collect(&outside);
