@@ -19,8 +19,12 @@ static void leader_attr(struct perf_event_attr *attr, enum csink_group_signal ho
 	attr->disabled = 1;
 	attr->sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_READ;
 	attr->read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-	attr->wakeup_events = 1;
-	if (how == CSINK_GROUP_SIGTRAP) {
+	if (how == CSINK_GROUP_SETSIG) {
+		attr->wakeup_events = 1; /* the signal is the wake-up */
+	} else {
+		/* Nobody polls the ring. A wake-up would cost an interrupt of its own, more than all the rest. */
+		attr->watermark = 1;
+		attr->wakeup_watermark = UINT32_MAX;
 		attr->sigtrap = 1;
 		attr->remove_on_exec = 1;
 		attr->sig_data = CSINK_GROUP_SIG_DATA;
