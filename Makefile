@@ -64,9 +64,14 @@ LIB_SRCS := \
 	preload/inject/exec.c \
 	preload/inject/exit.c \
 	preload/inject/finish.c \
+	preload/inject/call_on_stack.c \
+	preload/inject/held.c \
 	preload/inject/image.c \
+	preload/inject/masks.c \
+	preload/inject/real.c \
 	preload/inject/signals.c \
 	preload/inject/threads.c \
+	preload/inject/waits.c \
 	preload/record/recording.c \
 	preload/record/stacks.c \
 	preload/record/timeline.c \
@@ -228,6 +233,7 @@ TARGETS := \
 	handler_shim.so \
 	dlstorm \
 	blocked \
+	unwind_mix \
 
 # tests/bench/NAME.c: what the benchmarks run.
 BENCHES := \
@@ -370,6 +376,42 @@ check-san: ## run the unit tests under AddressSanitizer and UndefinedBehaviorSan
 bench: all $(BENCH_BINS) ## measure beside perf and gperftools (BENCH_RUNS=N to deepen)
 	@scripts/install-deps bench
 	@BUILD=$(CURDIR)/$(B) tests/bench/run
+
+# The walkers side by side inside real programs. DIFF_SECONDS to deepen.
+DIFF_SECONDS ?= 20
+$(B)/tests/diff/walk_diff.so: tests/diff/walk_diff.c tests/diff/walk_diff.h $(B)/libtested.a
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) $(PIC_CFLAGS) $(CPPFLAGS) $(CFLAGS) -shared -Wl,-z,now -Wl,-Bsymbolic $(LDFLAGS) -o $@ $< \
+		$(B)/libtested.a $(LIB_LIBS)
+
+$(B)/tests/diff/walk_diff_print: tests/diff/walk_diff_print.c tests/diff/walk_diff.h
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $<
+
+.PHONY: check-walkers fuzz
+check-walkers: $(B)/tests/diff/walk_diff.so $(B)/tests/diff/walk_diff_print $(B)/tests/targets/deep \
+		$(B)/tests/targets/unwind_mix ## compare stack walks with libunwind's inside real programs
+	@BUILD=$(CURDIR)/$(B) tests/diff/run $(DIFF_SECONDS)
+
+# Hostile call frame information; needs clang. FUZZ_SECONDS to deepen.
+CLANG ?= clang
+FUZZ_SECONDS ?= 60
+FUZZ_SRCS := tests/fuzz/fuzz_eh_frame.c $(addprefix preload/sample/,cfi_expr.c cfi_find.c cfi_program.c cfi_row.c safe_load.c)
+FUZZ_SEEDS = $(wildcard /lib/*/libc.so.6 /lib/*/libgcc_s.so.1 /lib/*/libm.so.6 /lib/*/ld-linux-*.so.* /usr/lib/*/libcrypto.so.3 \
+	/usr/lib/*/libstdc++.so.6 /usr/bin/perl /usr/bin/git)
+$(B)/tests/fuzz/eh_frame: $(FUZZ_SRCS)
+	@mkdir -p $(@D)
+	$(CLANG) -std=gnu11 -g -O1 -Wall -Wextra -fno-strict-aliasing -D_GNU_SOURCE -Iinclude -I. \
+		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -o $@ $(FUZZ_SRCS)
+
+$(B)/tests/fuzz/eh_frame_corpus: tests/fuzz/eh_frame_corpus.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -D_GNU_SOURCE -o $@ $<
+
+fuzz: $(B)/tests/fuzz/eh_frame $(B)/tests/fuzz/eh_frame_corpus ## feed broken frame tables to their reader
+	@mkdir -p $(B)/tests/fuzz/seeds $(B)/tests/fuzz/found
+	$(B)/tests/fuzz/eh_frame_corpus $(B)/tests/fuzz/seeds $(FUZZ_SEEDS)
+	cd $(B)/tests/fuzz && ./eh_frame -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=5 found seeds
 
 # For tests/cli/symbols.t.
 .PHONY: show-handler-objs show-handler-roots show-library-objs

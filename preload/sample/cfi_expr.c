@@ -265,10 +265,11 @@ static bool run_unary(struct machine *m, uint8_t op)
 
 static bool run_several(struct machine *m, uint8_t op)
 {
-	uint64_t *top = &m->stack[m->depth - 1], kept;
+	uint64_t *top, kept;
 
 	if (m->depth < 2)
 		return false;
+	top = &m->stack[m->depth - 1];
 	kept = top[-1];
 	switch (op) {
 	case OP_OVER:

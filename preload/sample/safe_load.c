@@ -8,7 +8,7 @@
 #include "preload/sample/safe_load.h"
 
 #include <errno.h>
-#include <string.h>
+#include <stddef.h>
 #include <sys/syscall.h>
 
 #define PAGE 4096UL /* the smallest page; on larger ones a probe is merely asked more often */
@@ -88,6 +88,6 @@ bool csink_load_word_slow(struct csink_loader *loader, uintptr_t addr, uint64_t 
 		return false;
 	if (!page_known(loader, page) || (last_page != page && !page_known(loader, last_page)))
 		return false;
-	memcpy(value, (const void *)addr, sizeof(*value));
+	*value = csink_load_known(addr);
 	return true;
 }

@@ -439,8 +439,8 @@ static bool walk_plain(struct walker *w, csink_row_t *found)
 		    CSINK_UNLIKELY(cfa + (uintptr_t)RA_BYTES(row) < low) || CSINK_UNLIKELY(frames >= end))
 			break;
 		prefetch_row(callers, frames[AHEAD]);
-		pc = STRIP_SIGNATURE(*(const uint64_t *)(cfa + (uintptr_t)RA_BYTES(row)));
-		saved = *(const uint64_t *)fp_at;
+		pc = STRIP_SIGNATURE(csink_load_known(cfa + (uintptr_t)RA_BYTES(row)));
+		saved = csink_load_known(fp_at);
 		fp = row & CSINK_ROW_SAVED ? saved : fp;
 		sp = cfa;
 		*frames++ = pc;
