@@ -12,6 +12,7 @@
 #include "include/internal/options.h"
 #include "preload/inject/config.h"
 #include "preload/inject/finish.h"
+#include "preload/inject/real.h"
 #include "preload/inject/signals.h"
 #include "preload/counters/engine.h"
 #include "preload/counters/switches.h"
@@ -212,6 +213,7 @@ static void begin_child(void)
 	csink_threads_forget();
 	csink_stacks_reset();
 	csink_libunwind_forked();
+	csink_signals_forked();
 	if (!thread)
 		thread = csink_thread_get();
 	if (!thread || !open_recording()) {
@@ -238,6 +240,7 @@ __attribute__((constructor)) static void begin_process(int argc, char **argv)
 	uint64_t cpu_start_ns = csink_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
 	int saved = errno;
 
+	csink_reals_init();
 	if (csink_config_read()) {
 		csink_process.pid = getpid();
 		csink_finish_init();

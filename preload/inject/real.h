@@ -1,19 +1,53 @@
 /*
- * The functions behind those that we interpose. Looked up on first use: a program's own constructors may call them
- * before ours has run.
+ * The functions behind those that we interpose: the next definition of each after ours, which may be another preloaded
+ * library's. All are looked up by the constructor, since dlsym(3) takes the loader's lock, and a forked child or a signal
+ * handler that calls execve() or sigaction() must not wait for it. A call that comes before the constructor (from the
+ * constructor of a library that is initialised first) looks its own function up.
  */
 #ifndef CSINK_INJECT_REAL_H
 #define CSINK_INJECT_REAL_H
 
-#include <dlfcn.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/select.h>
+#include <sys/signalfd.h>
+#include <threads.h>
+#include <unistd.h>
+
+/* In glibc, but in no header under these names. */
+int __ppoll_chk(struct pollfd *fds, nfds_t nr, const struct timespec *timeout, const sigset_t *mask, size_t bytes);
+int __xpg_sigpause(int signo);
+
+#define CSINK_REALS(X)                                                                                                 \
+	X(execve) X(execveat) X(execvpe) X(fexecve) X(posix_spawn) X(posix_spawnp)                                     \
+	X(_exit) X(_Exit) X(quick_exit) X(pthread_create) X(pthread_exit) X(thrd_create)                               \
+	X(sigaction) X(signal) X(sysv_signal) X(sigset) X(sighold) X(sigrelse) X(sigignore) X(siginterrupt)            \
+	X(pthread_sigmask) X(sigprocmask) X(sigpending) X(sigblock) X(sigsetmask)                                      \
+	X(sigsuspend) X(pselect) X(ppoll) X(__ppoll_chk) X(epoll_pwait) X(epoll_pwait2)                                \
+	X(sigwait) X(sigwaitinfo) X(sigtimedwait) X(signalfd)
+
+/* As enum csink_real: CSINK_REAL_execve and so on. */
+enum csink_real {
+#define X(name) CSINK_REAL_##name,
+	CSINK_REALS(X)
+#undef X
+		CSINK_NR_REALS
+};
+
+/** The function of that number; NULL if this libc has none. Context: any, once csink_reals_init() has run. */
+void *csink_real(enum csink_real which);
+
+/** Look them all up. Context: init. */
+void csink_reals_init(void);
 
 /* REAL(write) is the next definition of write after ours, with its type. */
-#define REAL(name)                                                                                                     \
-	({                                                                                                             \
-		static __typeof__(&name) real_##name;                                                                  \
-		if (!__atomic_load_n(&real_##name, __ATOMIC_RELAXED))                                                  \
-			__atomic_store_n(&real_##name, (__typeof__(&name))dlsym(RTLD_NEXT, #name), __ATOMIC_RELAXED);  \
-		real_##name;                                                                                           \
-	})
+#define REAL(name) ((__typeof__(&name))csink_real(CSINK_REAL_##name))
 
 #endif

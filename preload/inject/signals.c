@@ -1,55 +1,64 @@
-/*
- * Our signals, kept out of the program's sight. The program may read, set, block and wait for every signal as if we did
- * not exist: for the engine's own signals its wishes are noted here and the kernel is not told.
- *
- * What arrives and is not ours (a debugger's trap, kill -TRAP) is handed to the program's disposition as the kernel would
- * have done it.
- */
 #include "preload/inject/signals.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #include "include/internal/base.h"
+#include "preload/inject/call_on_stack.h"
 #include "preload/inject/real.h"
 #include "preload/sample/process.h"
+#include "preload/sample/safe_load.h"
 #include "preload/sample/thread.h"
 
-/* The kernel's size of a signal set. */
-#define KERNEL_SET_BYTES (_NSIG / 8)
+static _Atomic uint64_t taken;          /* bit signo - 1: a signal of ours */
+static struct sigaction wanted[_NSIG];  /* what the program set for them */
+static uint64_t masked[_NSIG];          /* of the other handlers' sa_mask: the bits that are ours, as the program set them */
+static _Atomic uint32_t lock;
 
-static _Atomic uint64_t taken;            /* bit signo - 1: a signal of ours */
-static struct sigaction wanted[_NSIG];    /* what the program set for them */
-static _Atomic uint32_t wanted_lock;
-
-extern int __sigaction(int signo, const struct sigaction *act, struct sigaction *old);
+uint64_t csink_signals_taken(void)
+{
+	return atomic_load_explicit(&taken, memory_order_relaxed);
+}
 
 static bool is_taken(int signo)
 {
-	return signo > 0 && signo < _NSIG &&
-	       atomic_load_explicit(&taken, memory_order_relaxed) & 1ULL << (signo - 1);
+	return signo > 0 && signo < _NSIG && csink_signals_taken() & CSINK_SIGNAL_BIT(signo);
 }
 
-/* The program's dispositions are read and written with every signal blocked, so a handler never waits for itself. */
-static void lock_wanted(sigset_t *saved)
+bool csink_signals_borrowed(void)
 {
-	uint64_t all = ~0ULL;
+	return (pid_t)syscall(SYS_getpid) != csink_process.pid;
+}
 
-	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, saved, KERNEL_SET_BYTES);
-	while (atomic_exchange_explicit(&wanted_lock, 1, memory_order_acquire))
+void csink_signals_lock(uint64_t *saved)
+{
+	csink_raw_mask(SIG_BLOCK, ~0ULL, saved);
+	while (atomic_exchange_explicit(&lock, 1, memory_order_acquire))
 		;
 }
 
-static void unlock_wanted(const sigset_t *saved)
+void csink_signals_unlock(const uint64_t *saved)
 {
-	atomic_store_explicit(&wanted_lock, 0, memory_order_release);
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, saved, NULL, KERNEL_SET_BYTES);
+	atomic_store_explicit(&lock, 0, memory_order_release);
+	csink_raw_mask(SIG_SETMASK, *saved, NULL);
+}
+
+void csink_signals_forked(void)
+{
+	atomic_store(&lock, 0);
+	csink_held_forget();
+}
+
+void csink_signal_raise(int32_t tid, int signo, const siginfo_t *info)
+{
+	int saved = errno;
+
+	/* To itself a process may say who sent it. */
+	if (syscall(SYS_rt_tgsigqueueinfo, csink_process.pid, tid, signo, info) < 0)
+		syscall(SYS_tgkill, csink_process.pid, tid, signo);
+	errno = saved;
 }
 
 /* ---- a signal that is not ours ----------------------------------------------------------------------------------- */
@@ -59,37 +68,68 @@ static void default_action(int signo)
 	struct sigaction plain = {.sa_handler = SIG_DFL};
 
 	/* Raised again with nobody in the way; the context that we return to has it unblocked, so it takes effect there. */
-	__sigaction(signo, &plain, NULL);
-	syscall(SYS_tgkill, getpid(), gettid(), signo);
+	REAL(sigaction)(signo, &plain, NULL);
+	syscall(SYS_tgkill, csink_process.pid, gettid(), signo);
+}
+
+/*
+ * The kernel restarted the call that was interrupted, because our handler asks for that. The program's asks for EINTR:
+ * the call is stepped over, with that result.
+ */
+static void interrupt_call(ucontext_t *uc)
+{
+#if defined(__x86_64__)
+	static const long waits[] = {SYS_read,    SYS_write,   SYS_readv,   SYS_writev,   SYS_wait4,   SYS_waitid,
+				     SYS_futex,   SYS_accept,  SYS_accept4, SYS_connect,  SYS_recvfrom, SYS_recvmsg,
+				     SYS_sendto,  SYS_sendmsg, SYS_flock,   SYS_fcntl,    SYS_openat,  SYS_open,
+				     SYS_ioctl,   SYS_mq_timedreceive,      SYS_mq_timedsend, SYS_getrandom};
+	greg_t *regs = uc->uc_mcontext.gregs;
+	const unsigned char *at = (const unsigned char *)regs[REG_RIP];
+
+	if (!csink_readable((uintptr_t)at, 2) || at[0] != 0x0f || at[1] != 0x05)
+		return;
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(waits); i++)
+		if (regs[REG_RAX] == waits[i]) {
+			regs[REG_RAX] = -EINTR;
+			regs[REG_RIP] += 2;
+			return;
+		}
+#else
+	(void)uc; /* the call's first argument is not known any more */
+#endif
 }
 
 static void call_program(int signo, siginfo_t *info, ucontext_t *uc, const struct sigaction *act)
 {
-	sigset_t mask = uc->uc_sigmask, ours;
+	uint64_t mask = csink_set_bits(&uc->uc_sigmask) | csink_set_bits(&act->sa_mask), ours;
 
-	for (int i = 1; i < _NSIG; i++)
-		if (sigismember(&act->sa_mask, i) == 1)
-			sigaddset(&mask, i);
 	if (!(act->sa_flags & SA_NODEFER))
-		sigaddset(&mask, signo);
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, &ours, KERNEL_SET_BYTES);
+		mask |= CSINK_SIGNAL_BIT(signo);
+	if (!(act->sa_flags & SA_RESTART))
+		interrupt_call(uc);
+	csink_raw_mask(SIG_SETMASK, mask, &ours);
 	if (act->sa_flags & SA_SIGINFO)
 		act->sa_sigaction(signo, info, uc);
 	else
 		act->sa_handler(signo);
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &ours, NULL, KERNEL_SET_BYTES);
+	csink_raw_mask(SIG_SETMASK, ours, NULL);
 }
 
 static void pass_on(int signo, siginfo_t *info, ucontext_t *uc)
 {
+	struct csink_thread *thread = csink_thread_checked();
 	struct sigaction act;
-	sigset_t saved;
+	uint64_t saved;
 
-	lock_wanted(&saved);
+	if (thread && csink_masks_blocked(thread, csink_set_bits(&uc->uc_sigmask)) & CSINK_SIGNAL_BIT(signo)) {
+		csink_held_add(thread, signo, info);
+		return;
+	}
+	csink_signals_lock(&saved);
 	act = wanted[signo];
 	if (act.sa_flags & SA_RESETHAND)
 		wanted[signo].sa_handler = SIG_DFL;
-	unlock_wanted(&saved);
+	csink_signals_unlock(&saved);
 	if (act.sa_handler == SIG_DFL)
 		default_action(signo);
 	else if (act.sa_handler != SIG_IGN)
@@ -98,77 +138,144 @@ static void pass_on(int signo, siginfo_t *info, ucontext_t *uc)
 
 static void entry(int signo, siginfo_t *info, void *context)
 {
-	if (CSINK_LIKELY(csink_sample_is_ours(signo, info)))
-		csink_sample_handler(signo, info, context);
-	else
+	struct csink_thread *thread;
+
+	if (CSINK_UNLIKELY(!csink_sample_is_ours(signo, info))) {
 		pass_on(signo, info, context);
+		return;
+	}
+	thread = csink_self;
+	if (CSINK_LIKELY(thread != NULL))
+		csink_call_on_stack(csink_sample_handler, signo, info, context,
+				    thread->handler_stack + sizeof(thread->handler_stack));
 }
 
 /* ---- taking a signal and giving it back -------------------------------------------------------------------------- */
 
-int csink_signal_install(int signo)
+static int set_entry(int signo, struct sigaction *old)
 {
 	struct sigaction act = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
-	uint64_t bit = 1ULL << (signo - 1), old_mask = 0;
 
-	if (is_taken(signo))
-		return 0;
 	act.sa_sigaction = entry;
 	/* Nothing may interrupt the handler: a program's handler could leave it by longjmp. */
 	memset(&act.sa_mask, 0xff, sizeof(act.sa_mask));
-	if (__sigaction(signo, &act, &wanted[signo]) < 0)
-		return -errno;
-	atomic_fetch_or_explicit(&taken, bit, memory_order_release);
-	/* It may have come blocked from a parent. */
-	syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, &old_mask, KERNEL_SET_BYTES);
+	return REAL(sigaction)(signo, &act, old) < 0 ? -errno : 0;
+}
+
+/*
+ * What a handler of the program's may block. Ours stays unblocked, or time spent there would be seen where it returns to;
+ * but not on an alternate stack: that may have no room for a second signal's frame.
+ */
+static void adapt_mask(struct sigaction *act)
+{
+	uint64_t *mask = csink_set_word(&act->sa_mask);
+
+	if (act->sa_flags & SA_ONSTACK)
+		*mask |= csink_signals_taken();
+	else
+		*mask &= ~csink_signals_taken();
+}
+
+/* Handlers that were set before a signal became ours. */
+static void adapt_handlers(uint64_t bit)
+{
+	for (int signo = 1; signo < _NSIG; signo++) {
+		struct sigaction act;
+
+		if (is_taken(signo) || REAL(sigaction)(signo, NULL, &act) < 0 || act.sa_handler == SIG_DFL ||
+		    act.sa_handler == SIG_IGN)
+			continue;
+		masked[signo] = (masked[signo] & ~bit) | (csink_set_bits(&act.sa_mask) & bit);
+		adapt_mask(&act);
+		REAL(sigaction)(signo, &act, NULL);
+	}
+}
+
+int csink_signal_install(int signo)
+{
+	uint64_t bit = CSINK_SIGNAL_BIT(signo);
+	int err;
+
+	if (!is_taken(signo)) {
+		err = set_entry(signo, &wanted[signo]);
+		if (err)
+			return err;
+		atomic_fetch_or_explicit(&taken, bit, memory_order_release);
+		adapt_handlers(bit);
+	}
 	if (csink_self)
-		csink_self->app_blocks_signal = (old_mask & bit) != 0;
+		csink_masks_hide(csink_self, bit, 0);
 	return 0;
 }
 
 void csink_signals_before_exec(void)
 {
-	struct sigaction ignore = {.sa_handler = SIG_IGN};
-	uint64_t ours = atomic_load(&taken);
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, now;
+	uint64_t blocked = csink_masks_own_blocked(), ours = csink_signals_taken();
 
 	/* exec resets handlers to the default but keeps "ignored" and the mask: give the program's wishes back. */
-	for (int signo = 1; signo < _NSIG; signo++)
-		if (ours & 1ULL << (signo - 1) && wanted[signo].sa_handler == SIG_IGN)
-			__sigaction(signo, &ignore, NULL);
-	if (csink_self && csink_self->app_blocks_signal)
-		syscall(SYS_rt_sigprocmask, SIG_BLOCK, &ours, NULL, KERNEL_SET_BYTES);
+	for (int signo = 1; signo < _NSIG && ours >> (signo - 1); signo++)
+		if (is_taken(signo) && wanted[signo].sa_handler == SIG_IGN &&
+		    REAL(sigaction)(signo, NULL, &now) == 0 && now.sa_sigaction == entry)
+			REAL(sigaction)(signo, &ignore, NULL);
+	if (blocked)
+		csink_raw_mask(SIG_BLOCK, blocked, NULL);
 }
 
 void csink_signals_exec_failed(void)
 {
-	struct sigaction act = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
-	uint64_t ours = atomic_load(&taken);
-
-	act.sa_sigaction = entry;
-	memset(&act.sa_mask, 0xff, sizeof(act.sa_mask));
 	for (int signo = 1; signo < _NSIG; signo++)
-		if (ours & 1ULL << (signo - 1) && wanted[signo].sa_handler == SIG_IGN)
-			__sigaction(signo, &act, NULL);
-	syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &ours, NULL, KERNEL_SET_BYTES);
+		if (is_taken(signo) && wanted[signo].sa_handler == SIG_IGN)
+			set_entry(signo, NULL);
+	if (csink_self)
+		csink_raw_mask(SIG_UNBLOCK, csink_self->hidden.signals, NULL);
 }
 
 /* ---- what the program calls -------------------------------------------------------------------------------------- */
 
-CSINK_EXPORT int sigaction(int signo, const struct sigaction *act, struct sigaction *old)
+static int set_ours(int signo, const struct sigaction *act, struct sigaction *old)
 {
 	struct sigaction before;
-	sigset_t saved;
+	uint64_t saved;
 
-	if (!is_taken(signo))
-		return __sigaction(signo, act, old);
-	lock_wanted(&saved);
+	csink_signals_lock(&saved);
 	before = wanted[signo];
 	if (act)
 		wanted[signo] = *act;
-	unlock_wanted(&saved);
+	csink_signals_unlock(&saved);
 	if (old)
 		*old = before;
 	return 0;
+}
+
+static int set_other(int signo, const struct sigaction *act, struct sigaction *old)
+{
+	uint64_t ours = csink_signals_taken(), bits = 0, before;
+	struct sigaction adapted;
+
+	if (!ours || signo <= 0 || signo >= _NSIG)
+		return REAL(sigaction)(signo, act, old);
+	if (act) {
+		adapted = *act;
+		bits = csink_set_bits(&act->sa_mask) & ours;
+		adapt_mask(&adapted);
+	}
+	before = masked[signo];
+	if (REAL(sigaction)(signo, act ? &adapted : NULL, old) < 0)
+		return -1;
+	if (old)
+		*csink_set_word(&old->sa_mask) = (csink_set_bits(&old->sa_mask) & ~ours) | before;
+	if (act && bits != before && !csink_signals_borrowed())
+		masked[signo] = bits;
+	return 0;
+}
+
+CSINK_EXPORT int sigaction(int signo, const struct sigaction *act, struct sigaction *old)
+{
+	if (!is_taken(signo))
+		return set_other(signo, act, old);
+	/* A vfork child's handlers are its own: the kernel keeps them apart from ours. */
+	return csink_signals_borrowed() ? REAL(sigaction)(signo, act, old) : set_ours(signo, act, old);
 }
 
 static sighandler_t set_handler(int signo, sighandler_t handler, int flags)
@@ -192,65 +299,66 @@ CSINK_EXPORT sighandler_t sysv_signal(int signo, sighandler_t handler)
 				 REAL(sysv_signal)(signo, handler);
 }
 
-/* The set without our signals, in @room if they were in it. */
-static const sigset_t *without_ours(const sigset_t *set, sigset_t *room)
-{
-	uint64_t ours = atomic_load_explicit(&taken, memory_order_relaxed);
+/* ---- System V's and BSD's names for the same ---------------------------------------------------------------------- */
 
-	if (!set || !(*(const uint64_t *)set & ours))
-		return set;
-	*room = *set;
-	*(uint64_t *)room &= ~ours;
-	return room;
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+static bool block_one(int how, int signo)
+{
+	sigset_t one, old;
+
+	sigemptyset(&one);
+	sigaddset(&one, signo);
+	return sigprocmask(how, &one, &old) == 0 && sigismember(&old, signo) == 1;
 }
 
-static int set_mask(int (*real)(int, const sigset_t *, sigset_t *), int how, const sigset_t *set, sigset_t *old)
+CSINK_EXPORT sighandler_t sigset(int signo, sighandler_t handler)
 {
-	struct csink_thread *thread = csink_self;
-	uint64_t ours = atomic_load_explicit(&taken, memory_order_relaxed);
-	bool blocked = thread && thread->app_blocks_signal;
-	bool in_set = set && *(const uint64_t *)set & ours;
-	sigset_t room;
-	int err = real(how, without_ours(set, &room), old);
+	struct sigaction act = {.sa_flags = 0}, old;
+	bool was_blocked;
 
-	if (err || !ours || !thread)
-		return err;
-	if (set && how == SIG_SETMASK)
-		thread->app_blocks_signal = in_set;
-	else if (in_set)
-		thread->app_blocks_signal = how == SIG_BLOCK;
-	if (old && blocked)
-		*(uint64_t *)old |= 1ULL << (csink_process.signo - 1);
+	if (!is_taken(signo))
+		return REAL(sigset)(signo, handler);
+	was_blocked = block_one(handler == SIG_HOLD ? SIG_BLOCK : SIG_UNBLOCK, signo);
+	act.sa_handler = handler;
+	if (sigaction(signo, handler == SIG_HOLD ? NULL : &act, &old) < 0)
+		return SIG_ERR;
+	return was_blocked ? SIG_HOLD : old.sa_handler;
+}
+
+CSINK_EXPORT int sighold(int signo)
+{
+	if (!is_taken(signo))
+		return REAL(sighold)(signo);
+	block_one(SIG_BLOCK, signo);
 	return 0;
 }
 
-CSINK_EXPORT int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+CSINK_EXPORT int sigrelse(int signo)
 {
-	return set_mask(REAL(pthread_sigmask), how, set, old);
+	if (!is_taken(signo))
+		return REAL(sigrelse)(signo);
+	block_one(SIG_UNBLOCK, signo);
+	return 0;
 }
 
-CSINK_EXPORT int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+CSINK_EXPORT int sigignore(int signo)
 {
-	return set_mask(REAL(sigprocmask), how, set, old);
+	struct sigaction act = {.sa_handler = SIG_IGN};
+
+	return is_taken(signo) ? sigaction(signo, &act, NULL) : REAL(sigignore)(signo);
 }
 
-CSINK_EXPORT int sigwait(const sigset_t *set, int *signo)
+CSINK_EXPORT int siginterrupt(int signo, int interrupt)
 {
-	sigset_t room;
+	struct sigaction act;
 
-	return REAL(sigwait)(without_ours(set, &room), signo);
-}
-
-CSINK_EXPORT int sigwaitinfo(const sigset_t *set, siginfo_t *info)
-{
-	sigset_t room;
-
-	return REAL(sigwaitinfo)(without_ours(set, &room), info);
-}
-
-CSINK_EXPORT int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
-{
-	sigset_t room;
-
-	return REAL(sigtimedwait)(without_ours(set, &room), info, timeout);
+	if (!is_taken(signo))
+		return REAL(siginterrupt)(signo, interrupt);
+	sigaction(signo, NULL, &act);
+	if (interrupt)
+		act.sa_flags &= ~SA_RESTART;
+	else
+		act.sa_flags |= SA_RESTART;
+	return sigaction(signo, &act, NULL);
 }

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <threads.h>
@@ -11,6 +12,7 @@
 
 #include "include/internal/base.h"
 #include "preload/inject/real.h"
+#include "preload/inject/signals.h"
 #include "preload/sample/process.h"
 #include "preload/sample/thread.h"
 
@@ -22,8 +24,11 @@ static void end_thread(void *arg)
 	struct csink_thread *thread = arg;
 
 	/* After a fork in this thread, the state is the child's and still ours; after a failure there is none. */
-	if (csink_self == thread)
-		csink_thread_end(thread);
+	if (csink_self != thread)
+		return;
+	csink_thread_pause(thread);
+	csink_masks_reveal(thread);
+	csink_thread_end(thread);
 }
 
 static void *run_thread(void *arg)
@@ -36,11 +41,20 @@ static void *run_thread(void *arg)
 
 	thread->stack.high = here + ABOVE_FIRST_FRAME;
 	thread->stack.low = here - thread->stack_bytes;
+	csink_masks_hide(thread, csink_signals_taken(), thread->inherited_mask);
 	csink_thread_start(thread, 0);
 	pthread_cleanup_push(end_thread, thread);
 	result = start(start_arg);
 	pthread_cleanup_pop(1);
 	return result;
+}
+
+/* What the new thread's program has blocked from the start, of ours. The kernel tells where the attributes say it. */
+static uint64_t inherited_mask(const pthread_attr_t *attr)
+{
+	sigset_t set;
+
+	return attr && pthread_attr_getsigmask_np(attr, &set) == 0 ? 0 : csink_masks_own_blocked();
 }
 
 /* What is left of a stack below the first frame, to be on the safe side of its guard. */
@@ -69,7 +83,8 @@ CSINK_EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attr, void 
 		return REAL(pthread_create)(id, attr, start, arg);
 	thread->start = start;
 	thread->arg = arg;
-	thread->app_blocks_signal = csink_self && csink_self->app_blocks_signal;
+	memset(&thread->hidden, 0, sizeof(thread->hidden));
+	thread->inherited_mask = inherited_mask(attr);
 	thread->stack_bytes = usable_stack(attr);
 	err = REAL(pthread_create)(id, attr, run_thread, thread);
 	if (err)
@@ -111,7 +126,7 @@ CSINK_EXPORT __attribute__((noreturn)) void pthread_exit(void *value)
 
 	/* The main thread has no function of ours around it. Others end in end_thread(). */
 	if (thread && getpid() == (pid_t)syscall(SYS_gettid) && !thread->start)
-		csink_thread_end(thread);
+		end_thread(thread);
 	REAL(pthread_exit)(value);
 	__builtin_unreachable();
 }

@@ -77,6 +77,19 @@ static struct csink_thread *make_slab(void)
 	return slab;
 }
 
+struct csink_thread *csink_threads_first(void)
+{
+	return atomic_load_explicit(&all_states, memory_order_acquire);
+}
+
+struct csink_thread *csink_thread_checked(void)
+{
+	for (struct csink_thread *at = csink_threads_first(); at; at = at->next)
+		if (at == csink_self)
+			return atomic_load_explicit(&at->state, memory_order_relaxed) == CSINK_THREAD_LIVE ? at : NULL;
+	return NULL;
+}
+
 struct csink_thread *csink_thread_get(void)
 {
 	int saved = errno;

@@ -19,6 +19,18 @@
 #include "preload/sample/modules.h"
 #include "preload/sample/unwind.h"
 
+/* What the handler gets to stand on: the interrupted stack may be a small alternate one, a coroutine's, or nearly full. */
+enum { CSINK_HANDLER_STACK = 32 * 1024 };
+
+/* Our signals in this thread, as the program sees them. preload/inject/masks.c has the rules. */
+struct csink_hidden {
+	uint64_t signals; /* kept out of its sight here (bit signo - 1); the kernel never blocks them for long */
+	uint64_t blocked; /* those that it has blocked, as of its last call */
+	uint64_t waiting; /* those that it waits for with sigwait(3) and the like */
+	int8_t anchor;    /* whether the anchor signal was blocked at that call; CSINK_ANCHOR_ANY: of no interest */
+};
+#define CSINK_ANCHOR_ANY 2
+
 struct csink_thread {
 	/* what each sample touches */
 	struct csink_group group;
@@ -42,14 +54,16 @@ struct csink_thread {
 	/* the rest */
 	timer_t timer;
 	uint64_t cpu_base_ns;    /* the thread's CPU clock when the counters were opened */
-	bool app_blocks_signal;  /* the program thinks that our signal is blocked here */
+	struct csink_hidden hidden;
 	int32_t tid;
 	struct csink_thread *next; /* all states ever made; never unlinked */
 	struct csink_thread *next_free;
 	void *(*start)(void *);
 	void *arg;
 	size_t stack_bytes;
+	uint64_t inherited_mask; /* of our signals, those that the program has blocked as the thread starts */
 	uint64_t frames[CSINK_MAX_DEPTH];
+	_Alignas(64) char handler_stack[CSINK_HANDLER_STACK]; /* only what is touched is ever real memory */
 };
 
 enum csink_thread_state {
@@ -60,6 +74,13 @@ enum csink_thread_state {
 
 /* The calling thread's state; NULL: not known to us. */
 extern __thread struct csink_thread *csink_self;
+
+/** The calling thread's state, proved to be one: for signals that may arrive in threads whose TLS is not libc's. NULL: none.
+ * Context: signal. */
+struct csink_thread *csink_thread_checked(void);
+
+/** The newest of all states ever made; the others follow by ->next. Context: signal. */
+struct csink_thread *csink_threads_first(void);
 
 /** Take a state, NEW. NULL when no memory is left. Context: thread. */
 struct csink_thread *csink_thread_get(void);

@@ -1,0 +1,195 @@
+/*
+ * What the program has blocked, of the signals that are ours.
+ *
+ * The kernel is never told to block them, so what the program wishes is written down at each call. But a mask also
+ * changes where nobody calls: siglongjmp, swapcontext, a handler's sa_mask and its end. What gives such a change away is
+ * an anchor, a signal that no program has a use for: those who block "all" block it too, and those who restore a mask
+ * restore it. While the kernel has it as it was at the program's last call, what was written down holds; else the mask
+ * was replaced as a whole, and our signals went the anchor's way.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "preload/inject/real.h"
+#include "preload/inject/signals.h"
+#include "preload/sample/process.h"
+#include "preload/sample/thread.h"
+
+#define ANCHOR SIGSTKFLT
+
+/* A vfork child whose mask the kernel knows, because it set it after it was born; in the memory that it shares with us. */
+static _Atomic pid_t borrower;
+
+static int8_t anchor_of(uint64_t kernel)
+{
+	return (int8_t)(kernel >> (ANCHOR - 1) & 1);
+}
+
+static uint64_t changed(int how, uint64_t mask, uint64_t set)
+{
+	return how == SIG_SETMASK ? set : how == SIG_BLOCK ? mask | set : mask & ~set;
+}
+
+static bool is_borrower(void)
+{
+	pid_t pid = atomic_load_explicit(&borrower, memory_order_relaxed);
+
+	return CSINK_UNLIKELY(pid) && pid == (pid_t)syscall(SYS_getpid);
+}
+
+uint64_t csink_masks_blocked(const struct csink_thread *thread, uint64_t kernel)
+{
+	const struct csink_hidden *hidden = &thread->hidden;
+
+	if (hidden->anchor == CSINK_ANCHOR_ANY || hidden->anchor == anchor_of(kernel))
+		return hidden->blocked;
+	return anchor_of(kernel) ? hidden->signals : 0;
+}
+
+uint64_t csink_masks_own_blocked(void)
+{
+	struct csink_thread *thread = csink_self;
+	uint64_t kernel = 0;
+
+	if (!thread || !thread->hidden.signals || is_borrower())
+		return 0;
+	csink_raw_mask(SIG_BLOCK, 0, &kernel);
+	return csink_masks_blocked(thread, kernel);
+}
+
+void csink_masks_hide(struct csink_thread *thread, uint64_t signals, uint64_t blocked)
+{
+	struct csink_hidden *hidden = &thread->hidden;
+	uint64_t more = signals & ~hidden->signals, kernel = 0;
+
+	/* They may have come blocked from a parent, or by the attributes that the thread was made with. */
+	csink_raw_mask(SIG_UNBLOCK, signals, &kernel);
+	hidden->blocked = csink_masks_blocked(thread, kernel) | (more & (kernel | blocked));
+	hidden->anchor = anchor_of(kernel);
+	hidden->signals |= signals;
+}
+
+void csink_masks_reveal(struct csink_thread *thread)
+{
+	uint64_t kernel = 0, blocked;
+
+	if (!thread->hidden.signals)
+		return;
+	csink_raw_mask(SIG_BLOCK, 0, &kernel);
+	blocked = csink_masks_blocked(thread, kernel);
+	if (blocked)
+		csink_raw_mask(SIG_BLOCK, blocked, NULL);
+	memset(&thread->hidden, 0, sizeof(thread->hidden));
+}
+
+/*
+ * The kernel blocks ours all the same: a handler on an alternate stack runs so (adapt_mask in signals.c), and one that
+ * was left by longjmp left it behind. Off that stack, they must not stay blocked; on it they must.
+ */
+static void mend_kernel(const struct csink_thread *thread, uint64_t before, uint64_t after)
+{
+	uint64_t ours = thread->hidden.signals;
+	stack_t stack;
+
+	if (sigaltstack(NULL, &stack) < 0)
+		return;
+	if (stack.ss_flags & SS_ONSTACK)
+		csink_raw_mask(SIG_BLOCK, before & ours, NULL);
+	else if (after & ours)
+		csink_raw_mask(SIG_UNBLOCK, ours, NULL);
+}
+
+/* What the program has blocked now, in a thread whose kernel mask is @kernel. */
+static void write_down(struct csink_thread *thread, uint64_t blocked, uint64_t before, uint64_t kernel)
+{
+	struct csink_hidden *hidden = &thread->hidden;
+
+	if (blocked == hidden->blocked && anchor_of(kernel) == hidden->anchor)
+		return;
+	if (csink_signals_borrowed()) {
+		/* No counter of ours is here: the child's mask can say it all. */
+		atomic_store_explicit(&borrower, (pid_t)syscall(SYS_getpid), memory_order_relaxed);
+		csink_raw_mask(SIG_UNBLOCK, hidden->signals, NULL);
+		csink_raw_mask(SIG_BLOCK, blocked, NULL);
+		return;
+	}
+	hidden->blocked = blocked;
+	hidden->anchor = anchor_of(kernel);
+	if (before & ~blocked && csink_held_signals(thread) & ~blocked)
+		csink_held_release(thread, blocked);
+}
+
+static int set_mask(int (*real)(int, const sigset_t *, sigset_t *), int how, const sigset_t *set, sigset_t *old)
+{
+	struct csink_thread *thread = csink_self;
+	uint64_t ours = thread ? thread->hidden.signals : 0, asked = 0, before, kernel;
+	sigset_t kernel_set, room;
+	bool sets = set != NULL;
+	int err;
+
+	if (!ours || is_borrower())
+		return real(how, set, old);
+	if (sets) {
+		asked = csink_set_bits(set);
+		room = *set;
+		*csink_set_word(&room) &= ~ours;
+	}
+	err = real(how, sets ? &room : NULL, &kernel_set);
+	if (err)
+		return err;
+	kernel = csink_set_bits(&kernel_set);
+	before = csink_masks_blocked(thread, kernel);
+	if (old) {
+		*old = kernel_set;
+		*csink_set_word(old) = (kernel & ~ours) | before;
+	}
+	if (!sets)
+		return 0;
+	if (CSINK_UNLIKELY(kernel & ours))
+		mend_kernel(thread, kernel, changed(how, kernel, csink_set_bits(&room)));
+	write_down(thread, changed(how, before, asked & ours), before, changed(how, kernel, csink_set_bits(&room)));
+	return 0;
+}
+
+CSINK_EXPORT int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+	return set_mask(REAL(pthread_sigmask), how, set, old);
+}
+
+CSINK_EXPORT int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+{
+	return set_mask(REAL(sigprocmask), how, set, old);
+}
+
+CSINK_EXPORT int sigpending(sigset_t *set)
+{
+	struct csink_thread *thread = csink_self;
+	int err = REAL(sigpending)(set);
+
+	if (!err && thread && thread->hidden.signals && !is_borrower())
+		*csink_set_word(set) = (csink_set_bits(set) & ~thread->hidden.signals) | csink_held_signals(thread);
+	return err;
+}
+
+/* ---- masks of one word, as BSD had them --------------------------------------------------------------------------- */
+
+static int set_word(int how, int mask)
+{
+	sigset_t set, old;
+
+	sigemptyset(&set);
+	*csink_set_word(&set) = (unsigned int)mask;
+	return sigprocmask(how, &set, &old) < 0 ? -1 : (int)csink_set_bits(&old);
+}
+
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+CSINK_EXPORT int sigblock(int mask)
+{
+	return set_word(SIG_BLOCK, mask);
+}
+
+CSINK_EXPORT int sigsetmask(int mask)
+{
+	return set_word(SIG_SETMASK, mask);
+}
