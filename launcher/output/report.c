@@ -296,16 +296,27 @@ static void print_head(const struct printer *r)
 
 /* ---- the table ---- */
 
-/* The default type, then those that were asked for too. Sample counts are shown where there is nothing else. */
-static void choose_columns(struct printer *r)
+/* The type that is time off the CPU, or -ENOENT. */
+static int off_cpu_type(const struct csink_profile *p)
+{
+	const char *name = csink_profile_fact(p, CSINK_FACT_OFF_CPU, 0);
+
+	return name ? csink_profile_type_find(p, name) : -ENOENT;
+}
+
+/* The type that is added up, then those that were asked for too. Sample counts are shown where there is nothing else;
+ * time off the CPU has a table of its own, for those who wait are not those who work. */
+static void choose_columns(struct printer *r, uint32_t type)
 {
 	const struct csink_profile *p = r->p;
+	int off_cpu = off_cpu_type(p);
 	uint32_t i;
 
-	r->columns[r->nr_columns++] = p->default_type;
-	for (i = 0; i < p->nr_types && r->nr_columns < CSINK_ARRAY_SIZE(r->columns); i++) {
-		if (i != p->default_type && strcmp(csink_profile_text(p, p->types[i].name), "samples") &&
-		    r->table.sums[i])
+	r->nr_columns = 0;
+	r->columns[r->nr_columns++] = type;
+	for (i = 0; i < p->nr_types && (int)type != off_cpu && r->nr_columns < CSINK_ARRAY_SIZE(r->columns); i++) {
+		if (i != type && (int)i != off_cpu && r->table.sums[i] &&
+		    strcmp(csink_profile_text(p, p->types[i].name), "samples"))
 			r->columns[r->nr_columns++] = i;
 	}
 	for (i = 0; i < r->nr_columns; i++)
@@ -390,7 +401,7 @@ static void print_row(const struct printer *r, const struct csink_row *row, uint
 	fputc('\n', r->out);
 }
 
-static void print_table(struct printer *r)
+static void print_table(struct printer *r, uint32_t limit)
 {
 	uint32_t nr = r->table.nr_rows, shown, i, width = strlen("module");
 	char module[4 * MAX_MODULE + 8];
@@ -398,11 +409,10 @@ static void print_table(struct printer *r)
 
 	while (nr && !r->table.rows[nr - 1].self && !r->table.rows[nr - 1].total)
 		nr--;
-	shown = r->o->limit ? CSINK_MIN(nr, r->o->limit) : nr;
+	shown = limit ? CSINK_MIN(nr, limit) : nr;
 	for (i = 0; i < shown; i++)
 		width = CSINK_MAX(width,
 				  csink_format_text(module, sizeof(module), r->table.rows[i].module, MAX_MODULE));
-	fputc('\n', r->out);
 	print_titles(r, width);
 	for (i = 0; i < shown; i++)
 		print_row(r, &r->table.rows[i], width);
@@ -466,26 +476,53 @@ void csink_report_options_init(struct csink_report_options *o, FILE *out)
 		o->width = atoi(columns);
 }
 
+/* Where threads waited, with fewer rows: it is the second question. */
+static int print_off_cpu(struct printer *r)
+{
+	int type = off_cpu_type(r->p), err;
+	struct csink_scale scale;
+	char sum[64];
+
+	if (type < 0 || type == (int)r->p->default_type || !r->table.sums[type])
+		return 0;
+	csink_report_table_release(&r->table);
+	err = csink_report_table_build(&r->table, r->p, type);
+	if (err)
+		return err;
+	choose_columns(r, type);
+	scale = r->scales[0];
+	csink_format_value(sum, sizeof(sum), r->table.sums[type], &scale);
+	fprintf(r->out, "\nOff the CPU, %s of all threads together:\n", sum);
+	print_table(r, r->o->limit ? (r->o->limit + 2) / 3 : 0);
+	return 0;
+}
+
 int csink_report_print(FILE *out, const struct csink_profile *p, const struct csink_report_options *o)
 {
 	struct printer r = {.out = out, .p = p, .o = o};
-	int err = p->nr_types ? csink_report_table_build(&r.table, p) : -EINVAL;
+	int err = p->nr_types ? csink_report_table_build(&r.table, p, p->default_type) : -EINVAL;
+	uint32_t nr_rows = r.table.nr_rows;
 
 	if (err)
 		return err;
-	choose_columns(&r);
+	choose_columns(&r, p->default_type);
 	errno = 0;
 	print_head(&r);
-	if (r.table.nr_rows)
-		print_table(&r);
-	else
+	if (nr_rows) {
+		fputc('\n', out);
+		print_table(&r, o->limit);
+		err = print_off_cpu(&r);
+	} else {
 		fprintf(out, "\nNo samples: there is no function to show.\n");
-	if (o->file && r.table.nr_rows) {
+	}
+	if (o->file && nr_rows) {
 		fputs("\nnext: go tool pprof -http : ", out);
 		print_shell_word(out, o->file);
 		fputc('\n', out);
 	}
 	csink_report_table_release(&r.table);
+	if (err)
+		return err;
 	if (fflush(out) || ferror(out))
 		return errno ? -errno : -EIO;
 	return 0;

@@ -26,6 +26,7 @@ struct key {
 struct build {
 	struct csink_report_table *table;
 	const struct csink_profile *p;
+	uint32_t type;               /* that is added up and sorted by */
 	struct csink_profile *names; /* strings made here: signatures; its ids are the keys' */
 	struct key *keys;            /* open addressing; half full at most */
 	uint32_t key_mask;
@@ -235,7 +236,7 @@ static void add_sample(struct build *b, uint32_t sample, bool is_pseudo)
 	const struct csink_profile_range *stack = &p->stacks[p->samples[sample].stack];
 	const uint32_t *id = p->stack_ids + stack->first, *end = id + stack->nr, *row, *last;
 	const int64_t *values = csink_profile_values(p, sample);
-	int64_t value = values[p->default_type];
+	int64_t value = values[b->type];
 	uint32_t i, self;
 
 	for (i = 0; i < p->nr_types; i++) {
@@ -304,7 +305,7 @@ static int make_rows(struct build *b)
 		row->is_pseudo = b->infos[i].is_pseudo;
 		row->is_inlined = b->infos[i].seen_inlined && !b->infos[i].seen_plain;
 		row->extra = b->selfs + (size_t)i * b->p->nr_types;
-		row->self = row->extra[b->p->default_type];
+		row->self = row->extra[b->type];
 		row->total = b->sums[i].total;
 	}
 	return 0;
@@ -348,9 +349,9 @@ static int build(struct build *b)
 	return 0;
 }
 
-int csink_report_table_build(struct csink_report_table *table, const struct csink_profile *p)
+int csink_report_table_build(struct csink_report_table *table, const struct csink_profile *p, uint32_t type)
 {
-	struct build b = {.table = table, .p = p};
+	struct build b = {.table = table, .p = p, .type = type};
 	int err;
 
 	memset(table, 0, sizeof(*table));

@@ -12,8 +12,8 @@ struct csink_row {
 	char *module;        /* the base name of its file; "": none */
 	bool is_pseudo;      /* no function: time that was accounted and not sampled */
 	bool is_inlined;     /* seen only inlined into others */
-	int64_t self, total; /* of the default type */
-	int64_t *extra;      /* self of the other types: nr_types of them */
+	int64_t self, total; /* of the table's type */
+	int64_t *extra;      /* self of every type: nr_types of them */
 };
 
 struct csink_report_table {
@@ -24,8 +24,8 @@ struct csink_report_table {
 	int64_t *extras;      /* the rows' extra */
 };
 
-/** Add up. Returns 0 (csink_report_table_release it) or -ENOMEM. Context: thread. */
-int csink_report_table_build(struct csink_report_table *table, const struct csink_profile *p);
+/** Add up, by the type with that index. Returns 0 (csink_report_table_release it) or -ENOMEM. Context: thread. */
+int csink_report_table_build(struct csink_report_table *table, const struct csink_profile *p, uint32_t type);
 void csink_report_table_release(struct csink_report_table *table);
 
 #endif

@@ -84,6 +84,7 @@ static void add_counts(struct collector *c)
 static void add_columns(struct collector *c)
 {
 	struct csink_profile *p = c->p;
+	uint32_t i;
 
 	if (p->period_type.name)
 		csink_profile_fact_add(p, CSINK_FACT_LEADER, "%s", csink_profile_text(p, p->period_type.name));
@@ -91,6 +92,10 @@ static void add_columns(struct collector *c)
 		csink_profile_fact_add(p, CSINK_FACT_EVENT_REASON, "%s", c->outside->event_reason);
 	if (c->cpu_event >= 0)
 		csink_profile_fact_add(p, CSINK_FACT_CPU_TYPE, "%s", c->events[c->cpu_event].name);
+	for (i = 0; i < c->nr_events; i++) {
+		if (c->events[i].flags & CSINK_EVENT_OFF_CPU)
+			csink_profile_fact_add(p, CSINK_FACT_OFF_CPU, "%s", c->events[i].name);
+	}
 }
 
 static void add_losses(struct collector *c)

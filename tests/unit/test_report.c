@@ -249,6 +249,27 @@ static void test_columns(void)
 	csink_profile_destroy(p);
 }
 
+static void test_off_cpu(void)
+{
+	struct csink_report_options o = {.limit = 3};
+	struct csink_profile *p = empty_profile();
+	uint32_t waits = location_of(p, 1, "waits", NULL), works = location_of(p, 1, "works", NULL);
+	char *text, *second;
+
+	csink_profile_type_add(p, "off-cpu", "nanoseconds");
+	csink_profile_fact_add(p, CSINK_FACT_OFF_CPU, "off-cpu");
+	csink_profile_sample_add(p, csink_profile_stack_add(p, &waits, 1), 0, (int64_t[]){1, 0, 9000000});
+	csink_profile_sample_add(p, csink_profile_stack_add(p, &works, 1), 0, (int64_t[]){1, 5000000, 1000000});
+	text = report(p, &o);
+	second = strstr(text, "Off the CPU, 10.000 ms of all threads together:\n");
+	ok(second && strstr(second, "waits"), "those who wait have a table of their own");
+	ok(second && !strstr(second, "works"), "of a third of the rows");
+	ok(second && strstr(text, "works") && strstr(text, "works") < second, "those who work come first");
+	has(text, "90.00     9.000 ms", "shares are of that time");
+	free(text);
+	csink_profile_destroy(p);
+}
+
 static void test_full(void)
 {
 	struct csink_report_options o = {.limit = 25};
@@ -326,6 +347,7 @@ int main(void)
 	test_overloads();
 	test_hostile();
 	test_columns();
+	test_off_cpu();
 	test_full();
 	test_format();
 	test_streams();
