@@ -170,12 +170,27 @@ static void drop_arguments(char *buf, size_t size, const char *name)
 	buf[used] = 0;
 }
 
+/* Where a text that has `drop` characters too many at its front begins. */
+static const char *skip_characters(const char *text, uint32_t drop)
+{
+	for (; drop && *text; drop--) {
+		for (text++; ((unsigned char)*text & 0xc0) == 0x80;)
+			text++;
+	}
+	return text;
+}
+
 uint32_t csink_format_function(char *buf, size_t size, const char *name, uint32_t columns)
 {
-	char shorter[4096];
+	char shorter[4100], safe[4096];
+	uint32_t nr;
 
 	if (!columns || csink_format_text(buf, size, name, 0) <= columns)
 		return csink_format_text(buf, size, name, columns);
 	drop_arguments(shorter, sizeof(shorter), name);
+	nr = csink_format_text(safe, sizeof(safe), shorter, 0);
+	if (nr <= columns || columns < 8)
+		return csink_format_text(buf, size, safe, columns);
+	snprintf(shorter, sizeof(shorter), "...%s", skip_characters(safe, nr - columns + 3));
 	return csink_format_text(buf, size, shorter, columns);
 }

@@ -22,6 +22,8 @@
 
 #define MAX_TEXT 4096
 #define MAX_MODULE 20
+#define NARROW_MODULE 12
+#define NARROW_COLUMNS 110 /* of a terminal: below, the bars and long module names give way to functions */
 #define LABEL_COLUMNS 12
 #define BAR_COLUMNS 10
 #define PLAIN_COLUMNS 120 /* of a function's name where no terminal says how much fits */
@@ -346,6 +348,11 @@ static void print_bar(const struct printer *r, double share)
 	fputs("  ", r->out);
 }
 
+static uint32_t max_module(const struct printer *r)
+{
+	return r->o->width && r->o->width < NARROW_COLUMNS ? NARROW_MODULE : MAX_MODULE;
+}
+
 /* Width of the columns before the function's name. */
 static uint32_t fixed_width(const struct printer *r, uint32_t module_width)
 {
@@ -390,7 +397,7 @@ static void print_row(const struct printer *r, const struct csink_row *row, uint
 		csink_format_value(text, sizeof(text), row->extra[r->columns[i]], &r->scales[i]);
 		fprintf(r->out, " %13s", text);
 	}
-	i = csink_format_text(module, sizeof(module), row->module, MAX_MODULE);
+	i = csink_format_text(module, sizeof(module), row->module, max_module(r));
 	fprintf(r->out, "  %s%*s  ", module, (int)(module_width - CSINK_MIN(i, module_width)), "");
 	snprintf(text, sizeof(text), "%s%s", row->name, row->is_inlined ? " (inlined)" : "");
 	fixed = r->o->width ? CSINK_MAX((int)r->o->width - (int)fixed, 20) : PLAIN_COLUMNS;
@@ -412,7 +419,7 @@ static void print_table(struct printer *r, uint32_t limit)
 	shown = limit ? CSINK_MIN(nr, limit) : nr;
 	for (i = 0; i < shown; i++)
 		width = CSINK_MAX(width,
-				  csink_format_text(module, sizeof(module), r->table.rows[i].module, MAX_MODULE));
+				  csink_format_text(module, sizeof(module), r->table.rows[i].module, max_module(r)));
 	print_titles(r, width);
 	for (i = 0; i < shown; i++)
 		print_row(r, &r->table.rows[i], width);
@@ -466,7 +473,6 @@ void csink_report_options_init(struct csink_report_options *o, FILE *out)
 		o->color = true;
 	if (no_color && *no_color)
 		o->color = false;
-	o->bars = is_terminal;
 	o->utf8 = is_utf8();
 	if (!is_terminal)
 		return;
@@ -474,6 +480,7 @@ void csink_report_options_init(struct csink_report_options *o, FILE *out)
 		o->width = size.ws_col;
 	if (columns && atoi(columns) > 0)
 		o->width = atoi(columns);
+	o->bars = !o->width || o->width >= NARROW_COLUMNS;
 }
 
 /* Where threads waited, with fewer rows: it is the second question. */
