@@ -83,8 +83,9 @@ static void fix_output(void)
 
 void csink_finish_init(void)
 {
-	find_program();
-	fix_output();
+	/* A launcher gives a whole path, and its name beside us does not change: the rest is for the few who need it. */
+	if (csink_config.standalone)
+		fix_output();
 }
 
 /* ---- making the profile -------------------------------------------------------------------------------------------- */
@@ -137,6 +138,7 @@ static void make_profile(const char *run_dir, const char *to)
 	int status = 0;
 	pid_t pid;
 
+	find_program();
 	if (!program[0] || !stack || !envp) {
 		csink_finish_complain("no countersink beside the library: the recordings stay in %s; "
 				      "`countersink report -o %s %s` makes the profile",
@@ -184,6 +186,8 @@ static void rescue_recording(void)
 	char dir[256], file[300], to[PATH_MAX];
 	int fd;
 
+	if (!output[0])
+		fix_output();
 	if (csink_run_dir_create(dir, sizeof(dir)) < 0)
 		return;
 	snprintf(file, sizeof(file), "%s/%d.0" CSINK_REC_SUFFIX, dir, (int)csink_process.pid);

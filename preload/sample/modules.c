@@ -149,14 +149,24 @@ static bool grow(struct snapshot *snap)
 	return true;
 }
 
-static const struct csink_module *known(const struct refresh *r, const struct csink_module_info *info)
+static uint32_t hash_name(const char *name)
 {
-	const struct csink_module *module = search(r->old, info->module.start);
+	uint32_t hash = 2166136261u; /* FNV-1a */
 
-	if (module && module->start == info->module.start && module->end == info->module.end &&
-	    module->bias == info->module.bias && module->dynamic == info->module.dynamic &&
-	    !strcmp(module->name, info->path))
-		return module;
+	while (*name)
+		hash = (hash ^ (unsigned char)*name++) * 16777619u;
+	return hash;
+}
+
+static const struct csink_module *known(const struct refresh *r, const struct csink_module *now)
+{
+	for (uint32_t i = 0; i < r->old->nr; i++) {
+		const struct csink_module *module = &r->old->modules[i];
+
+		if (module->link_map == now->link_map && module->bias == now->bias &&
+		    module->dynamic == now->dynamic && module->name_hash == now->name_hash)
+			return module;
+	}
 	return NULL;
 }
 
@@ -187,13 +197,16 @@ static bool record(struct refresh *r, struct csink_module_info *info)
 static bool add_module(struct csink_module_info *info, void *data)
 {
 	struct refresh *r = data;
-	const struct csink_module *before = known(r, info);
+	const struct csink_module *before;
 	uint32_t at;
 
+	info->module.name_hash = hash_name(info->path);
+	before = known(r, &info->module);
 	if (before) {
-		info->module.entry = before->entry;
-		info->module.name = before->name;
+		info->module = *before;
 	} else {
+		if (!csink_module_describe(info))
+			return true;
 		r->changed = true;
 		if (!record(r, info)) {
 			r->failed = true;
@@ -224,7 +237,7 @@ static void mark_unloaded(struct refresh *r)
 	}
 }
 
-int csink_modules_refresh(struct csink_recording *rec, struct csink_writer *writer, uint64_t now_ns)
+static int refresh(struct csink_recording *rec, struct csink_writer *writer, uint64_t now_ns, bool quiet)
 {
 	uint32_t now = atomic_load_explicit(&current, memory_order_relaxed);
 	struct refresh r = {rec, writer, now_ns, &buffers[now], &buffers[!now], false, false};
@@ -234,7 +247,7 @@ int csink_modules_refresh(struct csink_recording *rec, struct csink_writer *writ
 		return -EAGAIN;
 	if (atomic_load_explicit(&r.new->readers, memory_order_seq_cst) == 0) {
 		r.new->nr = 0;
-		result = csink_module_scan(add_module, &r);
+		result = csink_module_scan(quiet, add_module, &r);
 		if (r.failed)
 			result = -EAGAIN;
 		if (result == 0) {
@@ -250,6 +263,11 @@ int csink_modules_refresh(struct csink_recording *rec, struct csink_writer *writ
 	return result;
 }
 
+int csink_modules_refresh(struct csink_recording *rec, struct csink_writer *writer, uint64_t now_ns)
+{
+	return refresh(rec, writer, now_ns, false);
+}
+
 void csink_modules_init(struct csink_recording *rec, struct csink_writer *writer)
 {
 	struct timespec now;
@@ -260,5 +278,6 @@ void csink_modules_init(struct csink_recording *rec, struct csink_writer *writer
 	atomic_store(&buffers[1].readers, 0);
 	atomic_store(&refreshing, 0);
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	csink_modules_refresh(rec, writer, (uint64_t)now.tv_sec * CSINK_NS_PER_S + (uint64_t)now.tv_nsec);
+	/* In a constructor the loader waits for us; in a forked child there is nobody else. */
+	refresh(rec, writer, (uint64_t)now.tv_sec * CSINK_NS_PER_S + (uint64_t)now.tv_nsec, true);
 }

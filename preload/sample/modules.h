@@ -25,6 +25,7 @@ struct csink_module {
 	const void *dynamic;
 	csink_ref_t entry; /* its csink_rec_module */
 	const char *name;  /* as in the entry: stays readable as long as the recording is mapped */
+	uint32_t name_hash; /* of the loader's own name for it */
 };
 
 /**
@@ -71,15 +72,19 @@ struct csink_module_info {
 	uint64_t file_offset;
 	uint8_t build_id[20];
 	uint8_t build_id_len;
-	uint8_t is_vdso;
-	char path[512];
+	uint8_t is_vdso, is_program;
+	char path[512]; /* before csink_module_describe: the loader's name, "" for the program */
 };
 
-/** Fill segments and build id from program headers. False if no executable segment is there. */
+/** Fill path, segments and build id of an object that a scan found. False if it has no executable segment. */
 bool csink_module_describe(struct csink_module_info *info);
 
-/** Walk the loader's lists (all namespaces). Calls @each for every object; false from it stops.
- * Returns 0, or -EAGAIN when the lists are being changed or cannot be read. */
-int csink_module_scan(bool (*each)(struct csink_module_info *info, void *data), void *data);
+/**
+ * Walk the loader's lists (all namespaces). Calls @each for every object, with its link map, bias, dynamic section and
+ * the loader's name; false from it stops. One scan at a time.
+ * @quiet  nothing can change the lists meanwhile (this is the only thread, or the loader waits for us): no syscalls.
+ * Returns 0, or -EAGAIN when the lists are being changed or cannot be read.
+ */
+int csink_module_scan(bool quiet, bool (*each)(struct csink_module_info *info, void *data), void *data);
 
 #endif
