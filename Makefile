@@ -126,6 +126,12 @@ LAUNCHER_SRCS := \
 	launcher/run/tree.c \
 	launcher/run/tree_table.c \
 	launcher/cmd_report.c \
+	launcher/cmd_reserve.c \
+	launcher/reserve/hooks.c \
+	launcher/reserve/print.c \
+	launcher/reserve/reservation.c \
+	launcher/reserve/scan.c \
+	launcher/reserve/status.c \
 	launcher/cmd_doctor.c \
 	launcher/cmd_events.c \
 	launcher/doctor/doctor.c \

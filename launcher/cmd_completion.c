@@ -72,7 +72,7 @@ static const char bash_text[] =
 	"\tif ((i < COMP_CWORD)) || [[ $cur != -* && $prev != '=' && $cur != '=' ]] &&\n"
 	"\t   ! _countersink_values \"$command $prev\" >/dev/null; then\n"
 	"\t\tcase $command in\n"
-	"\t\trun)\n"
+	"\t\trun | reserve)\n"
 	"\t\t\tif ((i < COMP_CWORD)) && declare -F _command_offset >/dev/null; then\n"
 	"\t\t\t\t_command_offset \"$i\"\n"
 	"\t\t\telif ((i < COMP_CWORD)); then\n"

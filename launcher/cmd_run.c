@@ -16,6 +16,7 @@
 #include "launcher/output/report.h"
 #include "launcher/profile/collect.h"
 #include "launcher/profile/profile.h"
+#include "launcher/reserve/reservation.h"
 #include "launcher/run/folder.h"
 #include "launcher/run/output.h"
 #include "launcher/run/outside.h"
@@ -40,6 +41,7 @@ struct run {
 	char library[PATH_MAX];
 	bool inject;
 
+	struct csink_reservation reservation;
 	struct csink_folder folder;
 	struct csink_outside_watch watch;
 	struct csink_outside outside;
@@ -169,6 +171,67 @@ static int resolve(struct run *run)
 }
 
 /* ---- before and after the command ---- */
+
+static void say_hook_errors(struct run *run)
+{
+	const struct csink_hooks *hooks = &run->reservation.hooks;
+
+	for (uint32_t i = 0; i < CSINK_MIN(hooks->nr_errors, (uint32_t)CSINK_MAX_HOOK_ERRORS); i++) {
+		csink_say("%s", hooks->errors[i]);
+		csink_outside_note(&run->outside, "%s", hooks->errors[i]);
+	}
+}
+
+static bool wants_counters(const struct run *run)
+{
+	if (csink_reservation_is_wanted(run->specs, run->nr_specs))
+		return true;
+	/* Somebody may hold all of the counters, so that auto found none that counts. */
+	return !strcmp(csink_options_text(&run->options, CSINK_OPT_EVENTS), "auto") && csink_reservation_has_pmu();
+}
+
+/* Have hardware counters left to us, where any are wanted. Returns 0, or what to exit with. */
+static int reserve(struct run *run, const struct csink_inherited *inherited)
+{
+	const char *mode = csink_options_text(&run->options, CSINK_OPT_RESERVE);
+	struct csink_reservation_wish wish = {
+		.require = !strcmp(mode, "require"),
+		.timeout_ns = csink_options_seconds(&run->options, CSINK_OPT_RESERVE_TIMEOUT),
+		.hooks = csink_options_text(&run->options, CSINK_OPT_RESERVE_HOOKS),
+		.specs = run->specs,
+		.nr_specs = run->nr_specs,
+	};
+	int err;
+
+	if (!strcmp(mode, "no") || !wants_counters(run))
+		return 0;
+	wish.cancel_fd = csink_reservation_cancel_fd();
+	err = csink_reservation_make(&run->reservation, &wish);
+	close(wish.cancel_fd);
+	if (err == -ECANCELED) {
+		/* The signal is pending: end by it. */
+		csink_inherited_restore(inherited);
+		return CSINK_EXIT_RUN_FAILED;
+	}
+	say_hook_errors(run);
+	if (err) {
+		csink_say("%s; the command was not run (--reserve=auto would)", run->reservation.line);
+		return CSINK_EXIT_RUN_FAILED;
+	}
+	if (run->reservation.matters)
+		csink_outside_note(&run->outside, "%s", run->reservation.line);
+	/* Now that they are left to us, auto may find that they count. */
+	if (!csink_reservation_is_wanted(run->specs, run->nr_specs) && resolve_events(run))
+		return CSINK_EXIT_RUN_FAILED;
+	return 0;
+}
+
+static void release(struct run *run)
+{
+	if (csink_reservation_end(&run->reservation))
+		csink_outside_note(&run->outside, "%s", run->reservation.line);
+	say_hook_errors(run);
+}
 
 /* Find out whether the command can be injected, and make ready for it. What fails is said; the command runs all the
  * same. */
@@ -325,6 +388,7 @@ static int run_command(struct run *run, struct csink_relay *relay, const struct 
 	csink_outside_open(&run->watch, run->specs, run->nr_specs);
 	start_ns = now_ns();
 	err = csink_spawn(run->argv, env, inherited, &child);
+	free(env);
 	if (err) {
 		csink_say("cannot start %s: %s", run->argv[0], strerror(-err));
 		return CSINK_EXIT_RUN_FAILED;
@@ -354,9 +418,15 @@ static int run_and_report(struct run *run)
 		csink_say("cannot take signals: %s", strerror(-err));
 		return CSINK_EXIT_RUN_FAILED;
 	}
+	status = reserve(run, &inherited);
+	if (status) {
+		csink_outside_free(&run->outside);
+		return status;
+	}
 	prepare_injection(run);
 	status = run_command(run, &relay, &inherited);
 	csink_outside_close(&run->watch);
+	release(run);
 	if (!status) {
 		status = exit_status(run->outside.command_status);
 		/* Without the thread, INT and TERM wait until the report is printed. */
@@ -372,7 +442,7 @@ static int run_and_report(struct run *run)
 
 int csink_cmd_run(int argc, char **argv)
 {
-	static struct run run = {.folder.fd = -1};
+	static struct run run = {.folder.fd = -1, .reservation.reserve.fd = -1};
 	int at, status;
 
 	at = csink_command_parse(&run.options, argc, argv, &status);

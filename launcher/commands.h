@@ -53,6 +53,7 @@ int csink_cmd_run(int argc, char **argv);
 int csink_cmd_report(int argc, char **argv);
 int csink_cmd_events(int argc, char **argv);
 int csink_cmd_doctor(int argc, char **argv);
+int csink_cmd_reserve(int argc, char **argv);
 int csink_cmd_completion(int argc, char **argv);
 int csink_cmd_help(int argc, char **argv);
 

@@ -14,6 +14,7 @@ const struct csink_option csink_run_options[CSINK_NR_RUN_OPTS] = {CSINK_RUN_OPTI
 const struct csink_option csink_report_options[CSINK_NR_REPORT_OPTS] = {CSINK_REPORT_OPTIONS(CSINK_OPTION_ROW)};
 const struct csink_option csink_events_options[CSINK_NR_EVENTS_OPTS] = {CSINK_EVENTS_OPTIONS(CSINK_OPTION_ROW)};
 const struct csink_option csink_doctor_options[CSINK_NR_DOCTOR_OPTS] = {CSINK_DOCTOR_OPTIONS(CSINK_OPTION_ROW)};
+const struct csink_option csink_reserve_options[CSINK_NR_RESERVE_OPTS] = {CSINK_RESERVE_OPTIONS(CSINK_OPTION_ROW)};
 
 const struct csink_request_option csink_request_options[CSINK_NR_REQUESTS] = {
 	[CSINK_REQUEST_HELP] = {"help", 'h', "print this help"},
@@ -68,6 +69,29 @@ int csink_number_parse(const char *text, uint64_t *out)
 	if (!value)
 		return -EINVAL;
 	*out = value;
+	return 0;
+}
+
+int csink_seconds_parse(const char *text, uint64_t *out_ns)
+{
+	const uint64_t max_s = 100 * 24 * 3600;
+	uint64_t s = 0, ns = 0, digit_ns = CSINK_NS_PER_S / 10;
+	bool any = false;
+
+	for (; isdigit((unsigned char)*text); text++, any = true) {
+		s = s * 10 + (uint64_t)(*text - '0');
+		if (s > max_s)
+			return -ERANGE;
+	}
+	if (*text == '.') {
+		/* What is less than a nanosecond is dropped. */
+		for (text++; isdigit((unsigned char)*text); text++, any = true, digit_ns /= 10)
+			ns += (uint64_t)(*text - '0') * digit_ns;
+	}
+	ns += s * CSINK_NS_PER_S;
+	if (*text || !any || !ns)
+		return -EINVAL;
+	*out_ns = ns;
 	return 0;
 }
 
@@ -139,6 +163,12 @@ static int check_value(struct csink_options *o, uint32_t index)
 			return 0;
 		snprintf(o->error, sizeof(o->error), "%s: '%.64s' is %s", where, text,
 			 err == -ERANGE ? "too large" : "not a whole number above 0");
+	} else if (opt->flags & CSINK_OPT_SECONDS) {
+		err = csink_seconds_parse(text, &number);
+		if (!err)
+			return 0;
+		snprintf(o->error, sizeof(o->error), "%s: '%.64s' is %s", where, text,
+			 err == -ERANGE ? "too long" : "not a time in seconds above 0");
 	} else if (strchr(opt->arg, '|')) {
 		if (is_choice(opt->arg, text, &near))
 			return 0;
@@ -157,6 +187,7 @@ static int set_value(struct csink_options *o, uint32_t index, const char *text)
 {
 	o->values[index].text = text;
 	o->values[index].source = CSINK_FROM_OPTION;
+	o->values[index].rank = ++o->last_rank;
 	return o->request ? 0 : check_value(o, index);
 }
 
@@ -324,4 +355,12 @@ uint64_t csink_options_number(const struct csink_options *o, uint32_t index)
 
 	csink_number_parse(o->values[index].text, &value);
 	return value;
+}
+
+uint64_t csink_options_seconds(const struct csink_options *o, uint32_t index)
+{
+	uint64_t ns = 0;
+
+	csink_seconds_parse(o->values[index].text, &ns);
+	return ns;
 }

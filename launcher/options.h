@@ -54,8 +54,7 @@ enum csink_events_opt {
 };
 
 /* Of `doctor`. */
-#define CSINK_DOCTOR_OPTIONS(X)                                                                                        \
-	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print JSON")
+#define CSINK_DOCTOR_OPTIONS(X) X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print JSON")
 
 enum csink_doctor_opt {
 #define X(id, sh, arg, def, flags, help) CSINK_DOCTOR_OPT_##id,
@@ -64,10 +63,39 @@ enum csink_doctor_opt {
 		CSINK_NR_DOCTOR_OPTS
 };
 
+/* Of `reserve`: perfalloc(1)'s letters D, d, f, v, and what it has not. */
+#define CSINK_RESERVE_OPTIONS(X)                                                                                       \
+	X(FOREGROUND, 'D', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                                \
+	  "hold the reservation in the foreground, until a signal comes (the default)")                                \
+	X(BACKGROUND, 'd', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                                \
+	  "hold it in the background; return when it is made")                                                         \
+	X(LOCK_FILE, 'f', "FILE", "", CSINK_OPT_NO_TWIN,                                                               \
+	  "the agent's lock file, if it is not $PCP_PMDAS_DIR/perfevent/perflock")                                     \
+	X(SHOW_VERSION, 'v', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print the version")                         \
+	X(EVENTS, 'e', "LIST", "", CSINK_OPT_NO_TWIN, "see that these events fit on the counters, too")                \
+	X(REQUIRE, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "fail unless it is confirmed")                      \
+	X(WAIT, 'w', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                                      \
+	  "wait for others to let go, as long as it takes or --timeout says")                                          \
+	X(TIMEOUT, 't', "SECONDS", "1", CSINK_OPT_SECONDS | CSINK_OPT_NO_TWIN, "how long the agent may take")          \
+	X(RESERVE_HOOKS, 0, "FOLDER", CSINK_RESERVE_HOOKS, 0,                                                          \
+	  "programs to run with 'reserve' before, 'release' after")                                                    \
+	X(STATUS, 's', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                                    \
+	  "say who holds and uses the counters, and what the agent does; reserve nothing")                             \
+	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "with --status: print JSON")                         \
+	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "say nothing but errors")
+
+enum csink_reserve_opt {
+#define X(id, sh, arg, def, flags, help) CSINK_RESERVE_OPT_##id,
+	CSINK_RESERVE_OPTIONS(X)
+#undef X
+		CSINK_NR_RESERVE_OPTS
+};
+
 extern const struct csink_option csink_run_options[CSINK_NR_RUN_OPTS];
 extern const struct csink_option csink_report_options[CSINK_NR_REPORT_OPTS];
 extern const struct csink_option csink_events_options[CSINK_NR_EVENTS_OPTS];
 extern const struct csink_option csink_doctor_options[CSINK_NR_DOCTOR_OPTS];
+extern const struct csink_option csink_reserve_options[CSINK_NR_RESERVE_OPTS];
 
 /* What every command takes, without a twin. */
 enum csink_request {
@@ -94,9 +122,11 @@ struct csink_options {
 	const struct csink_option *table;
 	uint32_t nr;
 	enum csink_request request; /* the first one that was asked for */
+	uint32_t last_rank;
 	struct csink_option_value {
 		const char *text; /* never NULL; points into argv, the environment or the table */
 		enum csink_option_source source;
+		uint32_t rank; /* from an option: the later it was given, the higher */
 	} values[CSINK_MAX_OPTIONS];
 	char error[640]; /* on failure: one line: what, why, what to do */
 };
@@ -118,16 +148,21 @@ int csink_options_parse(struct csink_options *o, const struct csink_option *tabl
  */
 void csink_options_where(const struct csink_options *o, uint32_t index, char *out, size_t size);
 
-/** The value of the option with that index in the table; a boolean as such; a number as such (0 where it is empty). */
+/** The value of the option with that index in the table; a boolean as such; a number as such (0 where it is empty); a
+ * time in ns (0 likewise). */
 const char *csink_options_text(const struct csink_options *o, uint32_t index);
 bool csink_options_bool(const struct csink_options *o, uint32_t index);
 uint64_t csink_options_number(const struct csink_options *o, uint32_t index);
+uint64_t csink_options_seconds(const struct csink_options *o, uint32_t index);
 
 /** Read a boolean: 1/0, yes/no, true/false, on/off, in any case. Returns 1, 0 or -EINVAL. */
 int csink_bool_parse(const char *text);
 
 /** Read a whole number from 1 to 2^63 - 1, digits only. Returns 0 or -EINVAL, -ERANGE. */
 int csink_number_parse(const char *text, uint64_t *out);
+
+/** Read a time in seconds above 0, as "2" or "0.25", into ns. Returns 0 or -EINVAL, -ERANGE (over 100 days). */
+int csink_seconds_parse(const char *text, uint64_t *out_ns);
 
 /** Print text from column at on (blanks up to indent), broken between words at 80; later lines start at indent. */
 void csink_print_wrapped(FILE *out, int at, int indent, const char *text);

@@ -14,7 +14,10 @@ enum csink_opt_flags {
 	CSINK_OPT_ENV_ONLY = 1 << 2, /* has a twin and no option */
 	CSINK_OPT_NUMBER = 1 << 3,   /* a whole number, 1 or more */
 	CSINK_OPT_NO_TWIN = 1 << 4,  /* has no twin */
+	CSINK_OPT_SECONDS = 1 << 5,  /* a time above 0, in seconds; decimals allowed */
 };
+
+#define CSINK_RESERVE_HOOKS "/etc/countersink/reserve.d"
 
 /*
  * identifier, short, argument, default, flags, help (one line; shown with the default and the twin).
@@ -32,10 +35,16 @@ enum csink_opt_flags {
 	X(UNWIND, 0, "auto|dwarf|libunwind|fp|none", "auto", CSINK_OPT_LIB, "how stacks are walked")                   \
 	X(OFF_CPU, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB,                                                         \
 	  "also sample where threads block: wall time less CPU time, with full stacks")                                \
-	X(TIMELINE, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB, "keep the time of each sample, too (16 bytes a sample)") \
+	X(TIMELINE, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB,                                                        \
+	  "keep the time of each sample, too (16 bytes a sample)")                                                     \
 	X(MAX_MEMORY, 0, "MIB", "256", CSINK_OPT_LIB | CSINK_OPT_NUMBER,                                               \
 	  "the largest recording of a process; what does not fit is counted and said")                                 \
 	X(MAX_DEPTH, 0, "N", "512", CSINK_OPT_LIB | CSINK_OPT_NUMBER, "frames kept of a stack, at most 512")           \
+	X(RESERVE, 0, "auto|require|no", "auto", 0,                                                                    \
+	  "ask PCP's agent and the hooks to leave hardware counters to us; require: or do not run the command")        \
+	X(RESERVE_TIMEOUT, 0, "SECONDS", "1", CSINK_OPT_SECONDS, "how long that may take")                             \
+	X(RESERVE_HOOKS, 0, "FOLDER", CSINK_RESERVE_HOOKS, 0,                                                          \
+	  "programs to run with 'reserve' before, 'release' after")                                                    \
 	X(ALL, 'a', "", "0", CSINK_OPT_BOOL, "report every function, not the first 25")                                \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB, "say nothing but errors; implies --no-report")          \
 	X(NO_REPORT, 0, "", "0", CSINK_OPT_BOOL, "write the profile, print no report")                                 \

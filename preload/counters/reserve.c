@@ -395,8 +395,13 @@ static int confirm(struct csink_reserve *r, uint64_t deadline_ns)
 
 	for (;;) {
 		err = ask(r, deadline_ns);
+		/* pmcd's own patience may end before ours. */
+		if (err == -ETIMEDOUT && csink_now_ns() < deadline_ns) {
+			zeros = 0;
+			continue;
+		}
 		/* That it did not answer once more in time is less than what it said before. */
-		if (err == -ETIMEDOUT && r->peak && csink_now_ns() >= deadline_ns) {
+		if (err == -ETIMEDOUT && r->peak) {
 			r->active = r->peak;
 			return still_active(r);
 		}
