@@ -57,6 +57,9 @@ static void push_free(struct csink_thread *thread)
 /* Counts of threads that have ended, so that sums never go backwards. */
 static _Atomic uint64_t ended_totals[CSINK_MAX_EVENTS];
 
+/* The main thread's: most programs need no other, and a slab's links would touch all its pages. */
+static struct csink_thread first_state;
+
 static struct csink_thread *make_slab(void)
 {
 	struct csink_thread *slab = mmap(NULL, SLAB_STATES * sizeof(*slab), PROT_READ | PROT_WRITE,
@@ -93,8 +96,10 @@ struct csink_thread *csink_thread_checked(void)
 struct csink_thread *csink_thread_get(void)
 {
 	int saved = errno;
-	struct csink_thread *thread = pop_free();
+	struct csink_thread *thread = pop_free(), *none = NULL;
 
+	if (!thread && atomic_compare_exchange_strong(&all_states, &none, &first_state))
+		thread = &first_state;
 	if (!thread)
 		thread = make_slab();
 	if (thread)
