@@ -148,6 +148,8 @@ LAUNCHER_SRCS := \
 	launcher/output/pprof_unpack.c \
 	launcher/output/pprof_write.c \
 	launcher/output/report.c \
+	launcher/output/report_head.c \
+	launcher/output/report_rows.c \
 	launcher/output/report_table.c \
 	launcher/profile/collect.c \
 	launcher/profile/collect_account.c \
@@ -188,6 +190,7 @@ UNIT_TESTS := \
 	timerq_threads \
 	unwind \
 	cfi \
+	unwind_special \
 
 # tests/cli/NAME.t, each a TAP script; they see BUILD (the tree) in the environment.
 CLI_TESTS := \

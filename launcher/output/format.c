@@ -149,7 +149,7 @@ static void drop_arguments(char *buf, size_t size, const char *name)
 {
 	uint32_t depth = 0;
 	size_t used = 0, len;
-	bool is_path;
+	bool is_path, is_argument, is_silent = false;
 
 	for (; *name && used + 64 < size; name += len) {
 		len = angle_operator(name);
@@ -160,12 +160,17 @@ static void drop_arguments(char *buf, size_t size, const char *name)
 		}
 		len = 1;
 		is_path = !depth && (!used || strchr(" (<&*,", buf[used - 1]));
-		if (*name == '>' && depth && !--depth)
-			used += snprintf(buf + used, 32, "...");
-		if (!depth)
+		is_argument = *name == '<' && !is_path;
+		if (is_argument && !depth && used > 2 && !strncmp(buf + used - 2, "::", 2))
+			is_silent = true; /* Rust's fold::<...> says no more than fold */
+		if (*name == '>' && depth && !--depth) {
+			used -= is_silent ? 2 : 0;
+			used += is_silent ? 0 : snprintf(buf + used, 32, "...>");
+			is_silent = false;
+		} else if (!depth && !is_silent) {
 			buf[used++] = *name;
-		if (*name == '<' && !is_path)
-			depth++;
+		}
+		depth += is_argument;
 	}
 	buf[used] = 0;
 }

@@ -29,8 +29,8 @@ int csink_format_count(char *buf, size_t size, uint64_t value);
 uint32_t csink_format_text(char *buf, size_t size, const char *text, uint32_t columns);
 
 /**
- * The same for a function's name: where it is too long, template arguments give way first, "sort<...>", then its front,
- * for the last part says most.
+ * The same for a function's name: where it is too long, template arguments give way first, "sort<...>" (of Rust whole,
+ * "fold"), then its front, for the last part says most.
  */
 uint32_t csink_format_function(char *buf, size_t size, const char *name, uint32_t columns);
 

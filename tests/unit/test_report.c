@@ -319,7 +319,7 @@ static void test_format(void)
 	csink_format_function(text, sizeof(text), "std::sort<int, X<int>, Y<double> >::operator-><xyz>", 31);
 	is_str(text, "std::sort<...>::operator-><...>", "not operators");
 	csink_format_function(text, sizeof(text), "<f64 as core::Sum<f64>>::sum::<core::Map<f64>>::{closure#0}", 50);
-	is_str(text, "<f64 as core::Sum<...>>::sum::<...>::{closure#0}", "nor what begins a path");
+	is_str(text, "<f64 as core::Sum<...>>::sum::{closure#0}", "nor what begins a path");
 	csink_format_text(text, 12, "a text that has no room", 0);
 	is_str(text, "a text ...", "buffers are not overrun");
 }

@@ -1,0 +1,248 @@
+/* The report's head: the verdict, and what must be known to believe it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/output/report_impl.h"
+
+#define LABEL_COLUMNS 12
+
+static bool fact_number(const struct csink_profile *p, const char *key, int64_t *value)
+{
+	const char *text = csink_profile_fact(p, key, 0);
+	char *end;
+
+	if (!text)
+		return false;
+	errno = 0;
+	*value = strtoll(text, &end, 10);
+	return end != text && !errno && *value >= 0;
+}
+
+/* The type that is CPU time, or -ENOENT. */
+static int cpu_type(const struct csink_profile *p)
+{
+	const char *name = csink_profile_fact(p, CSINK_FACT_CPU_TYPE, 0);
+
+	return name ? csink_profile_type_find(p, name) : -ENOENT;
+}
+
+/* "  label       text", the text made fit for a terminal and never wrapped by us. */
+__attribute__((format(printf, 3, 4))) static void line(const struct printer *r, const char *label, const char *fmt, ...)
+{
+	char text[MAX_TEXT], safe[MAX_TEXT];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	csink_format_text(safe, sizeof(safe), text, 0);
+	fputs("  ", r->out);
+	csink_report_style(r, STYLE_DIM);
+	fprintf(r->out, "%-*s", LABEL_COLUMNS, label);
+	csink_report_style(r, STYLE_NONE);
+	if (!strcmp(label, "warning"))
+		csink_report_style(r, STYLE_WARN);
+	fputs(safe, r->out);
+	if (!strcmp(label, "warning"))
+		csink_report_style(r, STYLE_NONE);
+	fputc('\n', r->out);
+}
+
+/* All texts of a key, joined. Returns whether there is any. */
+static bool join_facts(const struct csink_profile *p, const char *key, char *buf, size_t size)
+{
+	const char *text;
+	uint32_t nr;
+	size_t used = 0;
+
+	*buf = 0;
+	for (nr = 0; (text = csink_profile_fact(p, key, nr)) && used < size - 1; nr++)
+		used += snprintf(buf + used, size - used, "%s%s", nr ? "; " : "", text);
+	return nr != 0;
+}
+
+static void print_joined(const struct printer *r, const char *label, const char *key, const char *before,
+			 const char *after)
+{
+	char text[MAX_TEXT];
+
+	if (join_facts(r->p, key, text, sizeof(text)))
+		line(r, label, "%s%s%s", before, text, after);
+}
+
+static void print_each(const struct printer *r, const char *label, const char *key)
+{
+	const char *text;
+	uint32_t nr;
+
+	for (nr = 0; (text = csink_profile_fact(r->p, key, nr)); nr++)
+		line(r, label, "%s", text);
+}
+
+/* ---- the head ---- */
+
+static size_t add(char *buf, size_t size, size_t used, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+static size_t add(char *buf, size_t size, size_t used, const char *fmt, ...)
+{
+	va_list ap;
+	int len;
+
+	va_start(ap, fmt);
+	len = used < size ? vsnprintf(buf + used, size - used, fmt, ap) : 0;
+	va_end(ap);
+	return CSINK_MIN(used + (len > 0 ? len : 0), size - 1);
+}
+
+static size_t add_value(char *buf, size_t size, size_t used, int64_t value, const char *unit)
+{
+	struct csink_scale scale = csink_scale_for(value, unit);
+	char text[64];
+
+	csink_format_value(text, sizeof(text), value, &scale);
+	return add(buf, size, used, "%s", text);
+}
+
+/* "1.234 s of CPU time in 0.412 s, 2 processes, 8 threads; 1,230 samples of task-clock" */
+static void print_verdict(const struct printer *r)
+{
+	const struct csink_profile *p = r->p;
+	const char *leader = csink_profile_fact(p, CSINK_FACT_LEADER, 0);
+	int cpu = cpu_type(p), samples = csink_profile_type_find(p, "samples");
+	const struct csink_profile_type *type = &p->types[cpu < 0 ? (int)p->default_type : cpu];
+	char text[MAX_TEXT] = "", safe[MAX_TEXT], count[32];
+	int64_t processes, threads, sum = r->table.sums[type - p->types];
+	size_t used = 0;
+
+	used = add_value(text, sizeof(text), used, sum, csink_profile_text(p, type->unit));
+	used = add(text, sizeof(text), used, " of %s", cpu < 0 ? csink_profile_text(p, type->name) : "CPU time");
+	if (p->duration_ns > 0) {
+		used = add(text, sizeof(text), used, " in ");
+		used = add_value(text, sizeof(text), used, p->duration_ns, "nanoseconds");
+	}
+	if (fact_number(p, CSINK_FACT_PROCESSES, &processes) && processes)
+		used = add(text, sizeof(text), used, ", %" PRId64 " %s", processes,
+			   plural(processes, "process", "processes"));
+	if (fact_number(p, CSINK_FACT_THREADS, &threads) && threads)
+		used = add(text, sizeof(text), used, ", %" PRId64 " %s", threads, plural(threads, "thread", "threads"));
+	if (samples >= 0 && (leader || cpu < 0)) {
+		csink_format_count(count, sizeof(count), r->table.sums[samples]);
+		used = add(text, sizeof(text), used, "; %s %s", count,
+			   plural(r->table.sums[samples], "sample", "samples"));
+		if (leader)
+			add(text, sizeof(text), used, " by %s", leader);
+	} else if (cpu >= 0) {
+		add(text, sizeof(text), used, "; nothing was sampled");
+	}
+	csink_format_text(safe, sizeof(safe), text, 0);
+	csink_report_style(r, STYLE_BOLD);
+	fprintf(r->out, "%s\n", safe);
+	csink_report_style(r, STYLE_NONE);
+}
+
+/* How much of what the kernel accounted the samples show. */
+static void print_coverage(const struct printer *r)
+{
+	const struct csink_profile *p = r->p;
+	int64_t user, sys, rss, whole, sampled;
+	char total[64], user_text[64], sys_text[64], more[96] = "";
+	int cpu = cpu_type(p);
+	struct csink_scale scale;
+	const char *rest;
+
+	if (cpu < 0)
+		return;
+	sampled = r->table.sums[cpu] - r->table.pseudo_sums[cpu];
+	rest = r->table.pseudo_sums[cpu] ? "; the rest is in [brackets]" : "";
+	if (!fact_number(p, CSINK_FACT_USER, &user) || !fact_number(p, CSINK_FACT_SYS, &sys)) {
+		whole = r->table.sums[cpu];
+		scale = csink_scale_for(whole, "nanoseconds");
+		csink_format_value(total, sizeof(total), whole, &scale);
+		if (whole > 0)
+			line(r, "accounted", "samples cover %.1f %% of %s of CPU time%s", 100.0 * sampled / whole,
+			     total, rest);
+		return;
+	}
+	whole = user + sys;
+	scale = csink_scale_for(whole, "nanoseconds");
+	csink_format_value(total, sizeof(total), whole, &scale);
+	csink_format_value(user_text, sizeof(user_text), user, &scale);
+	csink_format_value(sys_text, sizeof(sys_text), sys, &scale);
+	if (fact_number(p, CSINK_FACT_MAXRSS, &rss) && rss) {
+		add(more, sizeof(more), 0, "; max RSS ");
+		add_value(more, sizeof(more), strlen(more), rss, "bytes");
+	}
+	if (whole > 0)
+		line(r, "accounted", "samples cover %.1f %% of %s (%s user + %s sys)%s%s", 100.0 * sampled / whole,
+		     total, user_text, sys_text, r->table.pseudo_sums[cpu] ? "; the rest is in [brackets]" : "", more);
+	else
+		line(r, "accounted", "the kernel accounted no CPU time%s", more);
+}
+
+static void print_sampling(const struct printer *r)
+{
+	const struct csink_profile *p = r->p;
+	const char *leader = csink_profile_fact(p, CSINK_FACT_LEADER, 0);
+	const char *reason = csink_profile_fact(p, CSINK_FACT_EVENT_REASON, 0);
+	char text[MAX_TEXT], every[64] = "";
+	struct csink_scale scale;
+
+	if (leader && p->period > 0) {
+		scale = csink_scale_for(p->period, csink_profile_text(p, p->period_type.unit));
+		memcpy(every, " every ", sizeof(" every "));
+		csink_format_value(every + strlen(every), sizeof(every) - strlen(every), p->period, &scale);
+	}
+	if (leader)
+		line(r, "event", "%s%s%s%s", leader, every, reason ? ": " : "", reason ? reason : "");
+	if (leader && join_facts(p, CSINK_FACT_ENGINE, text, sizeof(text)))
+		line(r, "engine", "%s", text);
+	if (leader && join_facts(p, CSINK_FACT_UNWIND, text, sizeof(text)))
+		line(r, "stacks", "%s", text);
+	print_joined(r, "warning", CSINK_FACT_REFUSED, "could not be counted: ", "");
+	print_joined(r, "warning", CSINK_FACT_USER_ONLY, "the kernel's part is not counted by ",
+		     " (perf_event_paranoid)");
+	print_joined(r, "note", CSINK_FACT_SCALED, "shared a counter, so the counts are estimates: ", "");
+}
+
+static void print_counters(const struct printer *r)
+{
+	const char *text, *end;
+	struct csink_scale scale;
+	char name[64], unit[32], value[64];
+	uint32_t nr;
+	int64_t n;
+
+	for (nr = 0; (text = csink_profile_fact(r->p, CSINK_FACT_COUNTER, nr)); nr++) {
+		if (sscanf(text, "%63s %" SCNd64 " %31s", name, &n, unit) != 3)
+			continue;
+		end = strstr(text, "enabled 0 ns");
+		scale = csink_scale_for(n, unit);
+		csink_format_value(value, sizeof(value), n, &scale);
+		line(r, "counted", "%s %s%s in the whole tree", name, value, end ? " (never scheduled)" : "");
+	}
+	print_joined(r, "counted", CSINK_FACT_UNCOUNTED, "nothing from outside: ", "");
+}
+
+void csink_report_head(const struct printer *r)
+{
+	const char *command = csink_profile_fact(r->p, CSINK_FACT_COMMAND, 0);
+	const char *status = csink_profile_fact(r->p, CSINK_FACT_EXIT, 0);
+
+	print_verdict(r);
+	if (command)
+		line(r, "command", "%.512s%s%s%s", command, status && strcmp(status, "status 0") ? " (exit: " : "",
+		     status && strcmp(status, "status 0") ? status : "",
+		     status && strcmp(status, "status 0") ? ")" : "");
+	print_sampling(r);
+	print_coverage(r);
+	print_counters(r);
+	print_joined(r, "lost", CSINK_FACT_LOSS, "", "");
+	print_joined(r, "unprofiled", CSINK_FACT_UNPROFILED, "", "");
+	print_each(r, "warning", CSINK_FACT_WARNING);
+	print_each(r, "note", CSINK_FACT_NOTE);
+}

@@ -1,0 +1,43 @@
+/* What the report*.c files share; nobody else includes this. */
+#ifndef CSINK_LAUNCHER_REPORT_IMPL_H
+#define CSINK_LAUNCHER_REPORT_IMPL_H
+
+#include <stdio.h>
+
+#include "launcher/output/format.h"
+#include "launcher/output/report.h"
+#include "launcher/output/report_table.h"
+#include "launcher/profile/facts.h"
+#include "launcher/profile/profile.h"
+
+#define MAX_TEXT 4096
+#define NARROW_COLUMNS 110 /* of a terminal: below, bars, wide figures and long module names give way to functions */
+
+struct printer {
+	FILE *out;
+	const struct csink_profile *p;
+	const struct csink_report_options *o;
+	struct csink_report_table table;
+	struct csink_scale scales[8]; /* of the columns */
+	uint32_t columns[8];          /* types: the table's own first */
+	uint32_t nr_columns;
+};
+
+enum style { STYLE_NONE, STYLE_BOLD, STYLE_DIM, STYLE_WARN, STYLE_HOT };
+
+/** Switch to a style, if the stream has colours. */
+void csink_report_style(const struct printer *r, enum style what);
+
+/** "function" or "functions". */
+static inline const char *plural(int64_t n, const char *one, const char *many)
+{
+	return n == 1 ? one : many;
+}
+
+/** Print the verdict and the lines of facts. The table is that of the default type. */
+void csink_report_head(const struct printer *r);
+
+/** Print the table of the default type, then that of time off the CPU. Returns 0 or -ENOMEM. */
+int csink_report_tables(struct printer *r);
+
+#endif

@@ -1,0 +1,198 @@
+/* The report's tables. */
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/output/report_impl.h"
+
+#define MAX_MODULE 20
+#define NARROW_MODULE 12
+#define BAR_COLUMNS 10
+#define MIN_NAME 20
+#define PLAIN_COLUMNS 120 /* of a function's name where no terminal says how much fits */
+
+/* The type that is time off the CPU, or -ENOENT. */
+static int off_cpu_type(const struct csink_profile *p)
+{
+	const char *name = csink_profile_fact(p, CSINK_FACT_OFF_CPU, 0);
+
+	return name ? csink_profile_type_find(p, name) : -ENOENT;
+}
+
+/* The type that is added up, then those that were asked for too. Sample counts are shown where there is nothing else;
+ * time off the CPU has a table of its own, for those who wait are not those who work. */
+static void choose_columns(struct printer *r, uint32_t type)
+{
+	const struct csink_profile *p = r->p;
+	int off_cpu = off_cpu_type(p);
+	uint32_t i;
+
+	r->nr_columns = 0;
+	r->columns[r->nr_columns++] = type;
+	for (i = 0; i < p->nr_types && (int)type != off_cpu && r->nr_columns < CSINK_ARRAY_SIZE(r->columns); i++) {
+		if (i != type && (int)i != off_cpu && r->table.sums[i] &&
+		    strcmp(csink_profile_text(p, p->types[i].name), "samples"))
+			r->columns[r->nr_columns++] = i;
+	}
+	for (i = 0; i < r->nr_columns; i++)
+		r->scales[i] = csink_scale_for(r->table.sums[r->columns[i]],
+					       csink_profile_text(p, p->types[r->columns[i]].unit));
+}
+
+static double percent(int64_t part, int64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void print_bar(const struct printer *r, double share)
+{
+	static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+	uint32_t parts = CSINK_MIN(CSINK_MAX(share, 0) * BAR_COLUMNS * 8 / 100 + 0.5, BAR_COLUMNS * 8),
+		 full = parts / 8, i;
+
+	for (i = 0; i < full; i++)
+		fputs(r->o->utf8 ? "█" : "#", r->out);
+	if (r->o->utf8 && parts % 8) {
+		fputs(eighths[parts % 8], r->out);
+		i++;
+	}
+	for (; i < BAR_COLUMNS; i++)
+		fputc(' ', r->out);
+	fputs("  ", r->out);
+}
+
+static bool is_narrow(const struct printer *r)
+{
+	return r->o->width && r->o->width < NARROW_COLUMNS;
+}
+
+static uint32_t max_module(const struct printer *r)
+{
+	return is_narrow(r) ? NARROW_MODULE : MAX_MODULE;
+}
+
+static uint32_t bar_width(const struct printer *r)
+{
+	return r->o->bars ? BAR_COLUMNS + 2 : 0;
+}
+
+/* Of a value with its unit: "999.999 ms" has ten characters. */
+static uint32_t value_width(const struct printer *r)
+{
+	return is_narrow(r) ? 11 : 13;
+}
+
+/* What is left for the function's name. */
+static uint32_t name_width(const struct printer *r, uint32_t module_width)
+{
+	uint32_t before = bar_width(r) + 8 + 9 + 2 * value_width(r) + 14 * (r->nr_columns - 1) + 2 + module_width + 2;
+
+	if (!r->o->width)
+		return PLAIN_COLUMNS;
+	return r->o->width > before + MIN_NAME ? r->o->width - before : MIN_NAME;
+}
+
+static void print_titles(const struct printer *r, uint32_t module_width)
+{
+	int width = value_width(r);
+	char name[32];
+	uint32_t i;
+
+	csink_report_style(r, STYLE_BOLD);
+	fprintf(r->out, "%*s%8s%*s%9s%*s", bar_width(r), "", "self %", width, "self", "total %", width, "total");
+	for (i = 1; i < r->nr_columns; i++) {
+		csink_format_text(name, sizeof(name), csink_profile_text(r->p, r->p->types[r->columns[i]].name), 13);
+		fprintf(r->out, " %13s", name);
+	}
+	fprintf(r->out, "  %-*s  %s\n", (int)module_width, "module", "function");
+	csink_report_style(r, STYLE_NONE);
+}
+
+static void print_values(const struct printer *r, const struct csink_row *row)
+{
+	int64_t whole = r->table.sums[r->columns[0]];
+	int width = value_width(r);
+	char text[64];
+	uint32_t i;
+
+	csink_format_value(text, sizeof(text), row->self, &r->scales[0]);
+	fprintf(r->out, "%8.2f%*s", percent(row->self, whole), width, text);
+	csink_format_value(text, sizeof(text), row->total, &r->scales[0]);
+	fprintf(r->out, "%9.2f%*s", percent(row->total, whole), width, text);
+	for (i = 1; i < r->nr_columns; i++) {
+		csink_format_value(text, sizeof(text), row->extra[r->columns[i]], &r->scales[i]);
+		fprintf(r->out, " %13s", text);
+	}
+}
+
+static void print_row(const struct printer *r, const struct csink_row *row, uint32_t module_width)
+{
+	double share = percent(row->self, r->table.sums[r->columns[0]]);
+	char text[MAX_TEXT], name[MAX_TEXT], module[4 * MAX_MODULE + 8];
+	uint32_t used;
+
+	csink_report_style(r, row->is_pseudo ? STYLE_DIM : share >= 10 ? STYLE_HOT : STYLE_NONE);
+	if (r->o->bars)
+		print_bar(r, share);
+	print_values(r, row);
+	used = csink_format_text(module, sizeof(module), row->module, max_module(r));
+	fprintf(r->out, "  %s%*s  ", module, (int)(module_width - CSINK_MIN(used, module_width)), "");
+	/* Where there is no room, the name needs it more than this. */
+	snprintf(text, sizeof(text), "%s%s", row->name, row->is_inlined && !is_narrow(r) ? " (inlined)" : "");
+	csink_format_function(name, sizeof(name), text, name_width(r, module_width));
+	fputs(name, r->out);
+	csink_report_style(r, STYLE_NONE);
+	fputc('\n', r->out);
+}
+
+static void print_table(struct printer *r, uint32_t limit)
+{
+	uint32_t nr = r->table.nr_rows, shown, i, width = strlen("module");
+	char module[4 * MAX_MODULE + 8];
+	int64_t rest = 0;
+
+	while (nr && !r->table.rows[nr - 1].self && !r->table.rows[nr - 1].total)
+		nr--;
+	shown = limit ? CSINK_MIN(nr, limit) : nr;
+	for (i = 0; i < shown; i++)
+		width = CSINK_MAX(width,
+				  csink_format_text(module, sizeof(module), r->table.rows[i].module, max_module(r)));
+	print_titles(r, width);
+	for (i = 0; i < shown; i++)
+		print_row(r, &r->table.rows[i], width);
+	for (; i < nr; i++)
+		rest += r->table.rows[i].self;
+	if (shown < nr)
+		fprintf(r->out, "%*s%8.2f  in %u more %s: --all\n", bar_width(r), "",
+			percent(rest, r->table.sums[r->columns[0]]), nr - shown,
+			plural(nr - shown, "function", "functions"));
+}
+
+/* Where threads waited, with fewer rows: it is the second question. */
+static int print_off_cpu(struct printer *r)
+{
+	int type = off_cpu_type(r->p), err;
+	struct csink_scale scale;
+	char sum[64];
+
+	if (type < 0 || type == (int)r->p->default_type || !r->table.sums[type])
+		return 0;
+	csink_report_table_release(&r->table);
+	err = csink_report_table_build(&r->table, r->p, type);
+	if (err)
+		return err;
+	choose_columns(r, type);
+	scale = r->scales[0];
+	csink_format_value(sum, sizeof(sum), r->table.sums[type], &scale);
+	fprintf(r->out, "\nOff the CPU, %s of all threads together:\n", sum);
+	print_table(r, r->o->limit ? (r->o->limit + 2) / 3 : 0);
+	return 0;
+}
+
+int csink_report_tables(struct printer *r)
+{
+	choose_columns(r, r->p->default_type);
+	print_table(r, r->o->limit);
+	return print_off_cpu(r);
+}
