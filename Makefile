@@ -146,6 +146,7 @@ LAUNCHER_SRCS := \
 	launcher/output/format.c \
 	launcher/output/pprof_read.c \
 	launcher/output/pprof_unpack.c \
+	launcher/output/pprof_wire.c \
 	launcher/output/pprof_write.c \
 	launcher/output/report.c \
 	launcher/output/report_head.c \

@@ -14,6 +14,7 @@
 #include "include/internal/base.h"
 #include "launcher/output/pprof.h"
 #include "launcher/output/pprof_fields.h"
+#include "launcher/output/pprof_wire.h"
 #include "launcher/profile/profile.h"
 
 #define MAX_LOCATIONS 65536 /* of one sample */
@@ -21,31 +22,13 @@
 #define MAX_LINES 1024
 #define MAX_TYPES 256
 
-struct field {
-	uint32_t number;
-	uint32_t wire;
-	uint64_t value;             /* VARINT, 64, 32 */
-	const unsigned char *bytes; /* BYTES */
-	size_t len;
-};
-
-/* From the file's ids to ours: usually they count from 1 in order, and then the place is the id less 1. */
-struct ids {
-	struct id {
-		uint64_t theirs;
-		uint32_t ours;
-	} * all;
-	uint32_t nr, cap;
-	bool sorted;
-};
-
 struct reader {
 	struct csink_profile *p;
 	const unsigned char *bytes;
 	size_t len;
 	csink_str_t *strings; /* by their index */
 	uint32_t nr_strings, cap_strings;
-	struct ids mappings, functions, locations;
+	struct csink_ids mappings, functions, locations;
 	uint64_t default_type; /* their string */
 	uint32_t *stack;       /* room for MAX_LOCATIONS */
 	char *why;
@@ -64,135 +47,6 @@ __attribute__((format(printf, 3, 4))) static int fail(struct reader *r, int err,
 	return err;
 }
 
-/* ---- protobuf ---- */
-
-static bool take_varint(const unsigned char **at, const unsigned char *end, uint64_t *value)
-{
-	uint32_t shift;
-
-	*value = 0;
-	for (shift = 0; shift < 70 && *at < end; shift += 7) {
-		if (shift < 64)
-			*value |= (uint64_t)(**at & 0x7f) << shift;
-		if (!(*(*at)++ & 0x80))
-			return true;
-	}
-	return false;
-}
-
-/* Returns 1 and the next field, 0 at the end, -EBADMSG. */
-static int next_field(const unsigned char **at, const unsigned char *end, struct field *f)
-{
-	uint64_t key, len;
-
-	if (*at == end)
-		return 0;
-	if (!take_varint(at, end, &key) || key >> 3 > UINT32_MAX || !(key >> 3))
-		return -EBADMSG;
-	*f = (struct field){.number = key >> 3, .wire = key & 7};
-	switch (f->wire) {
-	case WIRE_VARINT:
-		return take_varint(at, end, &f->value) ? 1 : -EBADMSG;
-	case WIRE_BYTES:
-		if (!take_varint(at, end, &len) || len > (uint64_t)(end - *at))
-			return -EBADMSG;
-		f->bytes = *at;
-		f->len = len;
-		*at += len;
-		return 1;
-	case WIRE_64:
-	case WIRE_32:
-		len = f->wire == WIRE_64 ? 8 : 4;
-		if (len > (uint64_t)(end - *at))
-			return -EBADMSG;
-		memcpy(&f->value, *at, len);
-		*at += len;
-		return 1;
-	}
-	return -EBADMSG;
-}
-
-/* Numbers of a message, by field; what is no number is left to the caller. */
-#define EACH_FIELD(f, message, err)                                                                                    \
-	for (const unsigned char *at_ = (message)->bytes, *end_ = at_ + (message)->len;                                \
-	     ((err) = next_field(&at_, end_, &(f))) > 0;)
-
-/* A repeated number is one value or a packed list of them. Returns how many were added to `to`, or -EBADMSG, -E2BIG. */
-static int64_t take_numbers(const struct field *f, uint64_t *to, uint64_t room)
-{
-	const unsigned char *at = f->bytes, *end = at + f->len;
-	int64_t nr = 0;
-
-	if (f->wire == WIRE_VARINT) {
-		if (!room)
-			return -E2BIG;
-		*to = f->value;
-		return 1;
-	}
-	if (f->wire != WIRE_BYTES)
-		return -EBADMSG;
-	while (at < end) {
-		if ((uint64_t)nr == room)
-			return -E2BIG;
-		if (!take_varint(&at, end, &to[nr++]))
-			return -EBADMSG;
-	}
-	return nr;
-}
-
-/* ---- ids ---- */
-
-static int add_id(struct ids *ids, uint64_t theirs, uint32_t ours)
-{
-	uint32_t cap = CSINK_MAX(ids->cap * 2, 256);
-	struct id *grown;
-
-	if (ids->nr == ids->cap) {
-		grown = reallocarray(ids->all, cap, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		ids->all = grown;
-		ids->cap = cap;
-	}
-	ids->all[ids->nr++] = (struct id){theirs, ours};
-	return 0;
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-	const struct id *left = a, *right = b;
-
-	return left->theirs < right->theirs ? -1 : left->theirs > right->theirs;
-}
-
-/* Returns false if an id comes twice. */
-static bool sort_ids(struct ids *ids)
-{
-	uint32_t i;
-
-	for (i = 0; i < ids->nr && ids->all[i].theirs == i + 1; i++)
-		;
-	if (i == ids->nr)
-		return true;
-	qsort(ids->all, ids->nr, sizeof(*ids->all), compare_ids);
-	ids->sorted = true;
-	for (i = 1; i < ids->nr; i++) {
-		if (ids->all[i].theirs == ids->all[i - 1].theirs)
-			return false;
-	}
-	return true;
-}
-
-static uint32_t find_id(const struct ids *ids, uint64_t theirs)
-{
-	struct id key = {.theirs = theirs}, *found;
-
-	if (!ids->sorted)
-		return theirs && theirs <= ids->nr ? ids->all[theirs - 1].ours : 0;
-	found = bsearch(&key, ids->all, ids->nr, sizeof(key), compare_ids);
-	return found ? found->ours : 0;
-}
-
 /* ---- parts ---- */
 
 /* False if there is no such string. */
@@ -204,7 +58,7 @@ static bool take_string(const struct reader *r, uint64_t index, csink_str_t *to)
 	return true;
 }
 
-static int add_string(struct reader *r, const struct field *f)
+static int add_string(struct reader *r, const struct csink_field *f)
 {
 	uint32_t cap = CSINK_MAX(r->cap_strings * 2, 1024);
 	csink_str_t *grown;
@@ -222,9 +76,9 @@ static int add_string(struct reader *r, const struct field *f)
 	return 0;
 }
 
-static int read_type(struct reader *r, const struct field *message, struct csink_profile_type *type)
+static int read_type(struct reader *r, const struct csink_field *message, struct csink_profile_type *type)
 {
-	struct field f;
+	struct csink_field f;
 	int err;
 
 	*type = (struct csink_profile_type){0};
@@ -237,7 +91,7 @@ static int read_type(struct reader *r, const struct field *message, struct csink
 	return err;
 }
 
-static int add_type(struct reader *r, const struct field *message)
+static int add_type(struct reader *r, const struct csink_field *message)
 {
 	struct csink_profile_type type;
 	int err = read_type(r, message, &type);
@@ -250,11 +104,11 @@ static int add_type(struct reader *r, const struct field *message)
 	return err < 0 ? err : 0;
 }
 
-static int add_mapping(struct reader *r, const struct field *message)
+static int add_mapping(struct reader *r, const struct csink_field *message)
 {
 	struct csink_profile_mapping m = {0};
 	uint64_t id = 0, file = 0, build_id = 0;
-	struct field f;
+	struct csink_field f;
 	int err;
 
 	EACH_FIELD(f, message, err)
@@ -294,14 +148,14 @@ static int add_mapping(struct reader *r, const struct field *message)
 	}
 	if (err || !id || !take_string(r, file, &m.file) || !take_string(r, build_id, &m.build_id))
 		return fail(r, -EBADMSG, "a damaged mapping");
-	return add_id(&r->mappings, id, csink_profile_mapping_add(r->p, &m));
+	return csink_ids_add(&r->mappings, id, csink_profile_mapping_add(r->p, &m));
 }
 
-static int add_function(struct reader *r, const struct field *message)
+static int add_function(struct reader *r, const struct csink_field *message)
 {
 	uint64_t id = 0, name = 0, system_name = 0, file = 0;
 	struct csink_profile_function function = {0};
-	struct field f;
+	struct csink_field f;
 	int err;
 
 	EACH_FIELD(f, message, err)
@@ -327,13 +181,13 @@ static int add_function(struct reader *r, const struct field *message)
 	if (err || !id || !take_string(r, name, &function.name) ||
 	    !take_string(r, system_name, &function.system_name) || !take_string(r, file, &function.file))
 		return fail(r, -EBADMSG, "a damaged function");
-	return add_id(&r->functions, id, csink_profile_function_add(r->p, &function));
+	return csink_ids_add(&r->functions, id, csink_profile_function_add(r->p, &function));
 }
 
-static int read_line(struct reader *r, const struct field *message, struct csink_profile_line *line)
+static int read_line(struct reader *r, const struct csink_field *message, struct csink_profile_line *line)
 {
 	uint64_t function = 0;
-	struct field f;
+	struct csink_field f;
 	int err;
 
 	*line = (struct csink_profile_line){0};
@@ -344,16 +198,16 @@ static int read_line(struct reader *r, const struct field *message, struct csink
 		else if (f.number == LINE_LINE)
 			line->line = (int64_t)f.value;
 	}
-	line->function = find_id(&r->functions, function);
+	line->function = csink_ids_find(&r->functions, function);
 	return err || !line->function ? -EBADMSG : 0;
 }
 
-static int add_location(struct reader *r, const struct field *message)
+static int add_location(struct reader *r, const struct csink_field *message)
 {
 	struct csink_profile_line lines[MAX_LINES];
 	uint64_t id = 0, mapping = 0, address = 0, folded = 0;
 	uint32_t nr_lines = 0, ours;
-	struct field f;
+	struct csink_field f;
 	int err;
 
 	EACH_FIELD(f, message, err)
@@ -377,17 +231,17 @@ static int add_location(struct reader *r, const struct field *message)
 			nr_lines++;
 		}
 	}
-	if (err || !id || (mapping && !find_id(&r->mappings, mapping)))
+	if (err || !id || (mapping && !csink_ids_find(&r->mappings, mapping)))
 		return fail(r, -EBADMSG, "a damaged location");
-	ours = csink_profile_location_add(r->p, find_id(&r->mappings, mapping), address, lines, nr_lines);
+	ours = csink_profile_location_add(r->p, csink_ids_find(&r->mappings, mapping), address, lines, nr_lines);
 	if (ours)
 		r->p->locations[ours].is_folded = folded != 0;
-	return add_id(&r->locations, id, ours);
+	return csink_ids_add(&r->locations, id, ours);
 }
 
-static int read_label(struct reader *r, const struct field *message, struct csink_profile_label *label)
+static int read_label(struct reader *r, const struct csink_field *message, struct csink_profile_label *label)
 {
-	struct field f;
+	struct csink_field f;
 	int err;
 
 	*label = (struct csink_profile_label){0};
@@ -404,7 +258,7 @@ static int read_label(struct reader *r, const struct field *message, struct csin
 }
 
 /* Add the location ids of one field to the stack. Returns the new depth, or an error. */
-static int64_t add_frames(struct reader *r, const struct field *f, uint32_t depth)
+static int64_t add_frames(struct reader *r, const struct csink_field *f, uint32_t depth)
 {
 	const unsigned char *at = f->bytes, *end = at + f->len;
 	uint64_t id = f->value;
@@ -412,9 +266,9 @@ static int64_t add_frames(struct reader *r, const struct field *f, uint32_t dept
 	if (f->wire != WIRE_VARINT && f->wire != WIRE_BYTES)
 		return -EBADMSG;
 	while (f->wire == WIRE_VARINT || at < end) {
-		if ((f->wire == WIRE_BYTES && !take_varint(&at, end, &id)) || depth == MAX_LOCATIONS)
+		if ((f->wire == WIRE_BYTES && !csink_wire_varint(&at, end, &id)) || depth == MAX_LOCATIONS)
 			return -EBADMSG;
-		r->stack[depth] = find_id(&r->locations, id);
+		r->stack[depth] = csink_ids_find(&r->locations, id);
 		if (!r->stack[depth++])
 			return -EBADMSG;
 		if (f->wire == WIRE_VARINT)
@@ -423,12 +277,12 @@ static int64_t add_frames(struct reader *r, const struct field *f, uint32_t dept
 	return depth;
 }
 
-static int add_sample(struct reader *r, const struct field *message)
+static int add_sample(struct reader *r, const struct csink_field *message)
 {
 	struct csink_profile_label labels[MAX_LABELS];
 	uint64_t values[MAX_TYPES];
 	uint32_t depth = 0, nr_labels = 0, nr_values = 0;
-	struct field f;
+	struct csink_field f;
 	int64_t got;
 	int err;
 
@@ -439,7 +293,7 @@ static int add_sample(struct reader *r, const struct field *message)
 			got = add_frames(r, &f, depth);
 			depth = CSINK_MAX(got, 0);
 		} else if (f.number == SAMPLE_VALUE) {
-			got = take_numbers(&f, values + nr_values, r->p->nr_types - nr_values);
+			got = csink_wire_numbers(&f, values + nr_values, r->p->nr_types - nr_values);
 			nr_values += CSINK_MAX(got, 0);
 		} else if (f.number == SAMPLE_LABEL) {
 			got = nr_labels == MAX_LABELS ? -E2BIG : read_label(r, &f, &labels[nr_labels]);
@@ -455,14 +309,14 @@ static int add_sample(struct reader *r, const struct field *message)
 	return 0;
 }
 
-static int add_comments(struct reader *r, const struct field *f)
+static int add_comments(struct reader *r, const struct csink_field *f)
 {
 	const unsigned char *at = f->bytes, *end = at + f->len;
 	uint64_t index = f->value;
 	csink_str_t text;
 
 	while (f->wire == WIRE_VARINT || at < end) {
-		if ((f->wire != WIRE_VARINT && !take_varint(&at, end, &index)) || !take_string(r, index, &text))
+		if ((f->wire != WIRE_VARINT && !csink_wire_varint(&at, end, &index)) || !take_string(r, index, &text))
 			return fail(r, -EBADMSG, "a damaged comment");
 		csink_profile_comment_add(r->p, text);
 		if (f->wire == WIRE_VARINT)
@@ -473,12 +327,12 @@ static int add_comments(struct reader *r, const struct field *f)
 
 /* ---- passes ---- */
 
-static int read_string(struct reader *r, const struct field *f)
+static int read_string(struct reader *r, const struct csink_field *f)
 {
 	return f->number == PROFILE_STRING ? add_string(r, f) : 0;
 }
 
-static int read_simple(struct reader *r, const struct field *f)
+static int read_simple(struct reader *r, const struct csink_field *f)
 {
 	switch (f->number) {
 	case PROFILE_SAMPLE_TYPE:
@@ -511,12 +365,12 @@ static int read_simple(struct reader *r, const struct field *f)
 	return 0;
 }
 
-static int read_location(struct reader *r, const struct field *f)
+static int read_location(struct reader *r, const struct csink_field *f)
 {
 	return f->number == PROFILE_LOCATION ? add_location(r, f) : 0;
 }
 
-static int read_sample(struct reader *r, const struct field *f)
+static int read_sample(struct reader *r, const struct csink_field *f)
 {
 	return f->number == PROFILE_SAMPLE ? add_sample(r, f) : 0;
 }
@@ -526,13 +380,13 @@ static bool is_message(uint32_t number)
 	return (number >= PROFILE_SAMPLE_TYPE && number <= PROFILE_STRING) || number == PROFILE_PERIOD_TYPE;
 }
 
-static int pass(struct reader *r, int (*read)(struct reader *r, const struct field *f))
+static int pass(struct reader *r, int (*read)(struct reader *r, const struct csink_field *f))
 {
 	const unsigned char *at = r->bytes, *end = at + r->len;
-	struct field f;
+	struct csink_field f;
 	int err, more;
 
-	while ((more = next_field(&at, end, &f)) > 0) {
+	while ((more = csink_wire_next(&at, end, &f)) > 0) {
 		if (is_message(f.number) && f.wire != WIRE_BYTES)
 			return fail(r, -EBADMSG, "not a pprof profile");
 		err = read(r, &f);
@@ -564,11 +418,11 @@ static int parse(struct reader *r)
 		err = pass(r, read_simple);
 	if (!err && (!r->p->nr_types || !r->nr_strings))
 		err = fail(r, -EBADMSG, "not a pprof profile");
-	if (!err && (!sort_ids(&r->mappings) || !sort_ids(&r->functions)))
+	if (!err && (!csink_ids_sort(&r->mappings) || !csink_ids_sort(&r->functions)))
 		err = fail(r, -EBADMSG, "an id that is used twice");
 	if (!err)
 		err = pass(r, read_location);
-	if (!err && !sort_ids(&r->locations))
+	if (!err && !csink_ids_sort(&r->locations))
 		err = fail(r, -EBADMSG, "an id that is used twice");
 	if (!err)
 		err = pass(r, read_sample);
