@@ -219,6 +219,7 @@ CLI_TESTS := \
 
 # tests/targets/NAME.c, .cc or .rs: programs that are profiled.
 TARGETS := \
+	hold_lock \
 	inlines \
 	deny_perf \
 	siglog \

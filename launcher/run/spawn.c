@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,19 +71,16 @@ static bool is_preloaded(const char *list, const char *library)
 	return false;
 }
 
-static char *preload_entry(char *const *env, const char *library)
+/* What LD_PRELOAD holds; the loader takes the last of several. "" if there is none. */
+static const char *preloaded(char *const *env)
 {
-	const char *was = NULL;
-	char *entry;
+	const char *was = "";
 
 	for (; *env; env++) {
 		if (names(*env, PRELOAD))
 			was = *env + sizeof(PRELOAD);
 	}
-	if (was && is_preloaded(was, library))
-		return asprintf(&entry, PRELOAD "=%s", was) < 0 ? NULL : entry;
-	return asprintf(&entry, PRELOAD "=%s%s%s", was && *was ? was : "", was && *was ? ":" : "", library) < 0 ? NULL
-														: entry;
+	return was;
 }
 
 /* Variables that are ours to set: none of the old ones is kept. */
@@ -100,34 +98,62 @@ static bool is_replaced(const char *entry)
 	return false;
 }
 
+/* Strings are put behind the array, into the same allocation. */
+struct env_builder {
+	char **entries;
+	size_t nr;
+	char *text;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct env_builder *b, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	b->entries[b->nr++] = b->text;
+	b->text += vsprintf(b->text, fmt, ap) + 1;
+	va_end(ap);
+}
+
 char **csink_env_build(char *const *env, const char *library, const char *run_dir, const char *const *texts)
 {
+	size_t nr = 0, bytes, max = CSINK_NR_RUN_OPTS + 3;
+	const char *was = preloaded(env);
 	char twin[CSINK_OPTION_NAME];
-	size_t nr = 0, n = 0;
-	char **out;
+	struct env_builder b = {0};
 
 	while (env[nr])
 		nr++;
-	out = calloc(nr + CSINK_NR_RUN_OPTS + 3, sizeof(*out));
-	if (!out)
+	max += nr;
+	bytes = max * sizeof(*b.entries);
+	if (library) {
+		bytes += sizeof(PRELOAD) + strlen(was) + 1 + strlen(library) + 1;
+		bytes += sizeof(CSINK_ENV_RUN_DIR) + strlen(run_dir) + 1;
+		for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++)
+			bytes += sizeof(twin) + 1 + strlen(texts[i]) + 1;
+	}
+	b.entries = calloc(1, bytes);
+	if (!b.entries)
 		return NULL;
+	b.text = (char *)(b.entries + max);
 	for (size_t i = 0; i < nr; i++) {
 		if (!library || !is_replaced(env[i]))
-			out[n++] = env[i];
+			b.entries[b.nr++] = env[i];
 	}
 	if (!library)
-		return out;
-	out[n++] = preload_entry(env, library);
-	if (!out[n - 1] || asprintf(&out[n++], CSINK_ENV_RUN_DIR "=%s", run_dir) < 0)
-		return NULL;
+		return b.entries;
+	if (is_preloaded(was, library))
+		add(&b, PRELOAD "=%s", was);
+	else
+		add(&b, PRELOAD "=%s%s%s", was, *was ? ":" : "", library);
+	add(&b, CSINK_ENV_RUN_DIR "=%s", run_dir);
 	for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++) {
 		if (!(csink_run_options[i].flags & CSINK_OPT_LIB) || !*texts[i])
 			continue;
 		csink_option_twin(&csink_run_options[i], twin);
-		if (asprintf(&out[n++], "%s=%s", twin, texts[i]) < 0)
-			return NULL;
+		add(&b, "%s=%s", twin, texts[i]);
 	}
-	return out;
+	return b.entries;
 }
 
 int csink_spawn(char **argv, char **env, const struct csink_inherited *inherited, struct csink_child *child)

@@ -20,7 +20,7 @@ int csink_library_find(char *path, size_t size, char *why, size_t why_size);
  * and the run folder.
  * @library  NULL: nothing is injected, and the environment stays as it is.
  * @texts    of each run option: what its twin gets; "" removes it.
- * Returns a malloc'ed array (its strings live as long as the process), or NULL without memory.
+ * Returns an array to be freed as a whole (it points into env, too), or NULL without memory.
  */
 char **csink_env_build(char *const *env, const char *library, const char *run_dir, const char *const *texts);
 

@@ -101,7 +101,7 @@ static void mend_kernel(const struct csink_thread *thread, uint64_t before, uint
 }
 
 /* What the program has blocked now, in a thread whose kernel mask is @kernel. */
-static void write_down(struct csink_thread *thread, uint64_t blocked, uint64_t before, uint64_t kernel)
+static void write_down(struct csink_thread *thread, uint64_t blocked, uint64_t kernel)
 {
 	struct csink_hidden *hidden = &thread->hidden;
 
@@ -116,39 +116,62 @@ static void write_down(struct csink_thread *thread, uint64_t blocked, uint64_t b
 	}
 	hidden->blocked = blocked;
 	hidden->anchor = anchor_of(kernel);
-	if (before & ~blocked && csink_held_signals(thread) & ~blocked)
-		csink_held_release(thread, blocked);
+}
+
+/* What is kept for the program and is about to be let through becomes pending in the kernel, which then delivers it in its
+ * own order, with what else there is. */
+static bool make_pending(struct csink_thread *thread, int how, uint64_t asked)
+{
+	uint64_t ours = thread->hidden.signals, kernel, after;
+
+	if (CSINK_LIKELY(!csink_held_signals(thread)) || csink_signals_borrowed())
+		return false;
+	csink_raw_mask(SIG_BLOCK, ours, &kernel);
+	after = changed(how, csink_masks_blocked(thread, kernel), asked & ours);
+	/* If they are let through before the mask is in place, they must not be held again. */
+	write_down(thread, after, kernel);
+	csink_held_release(thread, after);
+	return true;
 }
 
 static int set_mask(int (*real)(int, const sigset_t *, sigset_t *), int how, const sigset_t *set, sigset_t *old)
 {
 	struct csink_thread *thread = csink_self;
-	uint64_t ours = thread ? thread->hidden.signals : 0, asked = 0, before, kernel;
+	uint64_t ours = thread ? thread->hidden.signals : 0, asked, before, kernel, after;
 	sigset_t kernel_set, room;
-	bool sets = set != NULL;
+	bool raised;
 	int err;
 
 	if (!ours || is_borrower())
 		return real(how, set, old);
-	if (sets) {
-		asked = csink_set_bits(set);
-		room = *set;
-		*csink_set_word(&room) &= ~ours;
+	if (!set) {
+		err = real(how, NULL, &kernel_set);
+		if (!err && old) {
+			kernel = csink_set_bits(&kernel_set);
+			*old = kernel_set;
+			*csink_set_word(old) = (kernel & ~ours) | csink_masks_blocked(thread, kernel);
+		}
+		return err;
 	}
-	err = real(how, sets ? &room : NULL, &kernel_set);
+	asked = csink_set_bits(set);
+	room = *set;
+	*csink_set_word(&room) &= ~ours;
+	raised = make_pending(thread, how, asked);
+	err = real(how, &room, &kernel_set);
+	if (CSINK_UNLIKELY(raised))
+		csink_raw_mask(SIG_UNBLOCK, ours, NULL);
 	if (err)
 		return err;
 	kernel = csink_set_bits(&kernel_set);
+	after = changed(how, kernel, csink_set_bits(&room));
 	before = csink_masks_blocked(thread, kernel);
 	if (old) {
 		*old = kernel_set;
 		*csink_set_word(old) = (kernel & ~ours) | before;
 	}
-	if (!sets)
-		return 0;
-	if (CSINK_UNLIKELY(kernel & ours))
-		mend_kernel(thread, kernel, changed(how, kernel, csink_set_bits(&room)));
-	write_down(thread, changed(how, before, asked & ours), before, changed(how, kernel, csink_set_bits(&room)));
+	if (CSINK_UNLIKELY(kernel & ours && !raised))
+		mend_kernel(thread, kernel, after);
+	write_down(thread, changed(how, before, asked & ours), after);
 	return 0;
 }
 

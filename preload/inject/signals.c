@@ -136,18 +136,35 @@ static void pass_on(int signo, siginfo_t *info, ucontext_t *uc)
 		call_program(signo, info, uc, &act);
 }
 
+/* Has the interrupted code just come back from a system call that a signal ended? */
+static bool is_after_eintr(const ucontext_t *uc)
+{
+#if defined(__x86_64__)
+	const unsigned char *at = (const unsigned char *)uc->uc_mcontext.gregs[REG_RIP];
+
+	return uc->uc_mcontext.gregs[REG_RAX] == -EINTR && at[-2] == 0x0f && at[-1] == 0x05;
+#else
+	return uc->uc_mcontext.regs[0] == (uint64_t)-EINTR && ((const uint32_t *)uc->uc_mcontext.pc)[-1] == 0xd4000001;
+#endif
+}
+
 static void entry(int signo, siginfo_t *info, void *context)
 {
-	struct csink_thread *thread;
+	struct csink_thread *thread = csink_self;
 
 	if (CSINK_UNLIKELY(!csink_sample_is_ours(signo, info))) {
 		pass_on(signo, info, context);
-		return;
-	}
-	thread = csink_self;
-	if (CSINK_LIKELY(thread != NULL))
+		thread = csink_thread_checked();
+	} else if (CSINK_LIKELY(thread != NULL)) {
 		csink_call_on_stack(csink_sample_handler, signo, info, context,
 				    thread->handler_stack + sizeof(thread->handler_stack));
+	}
+	/*
+	 * A sigsuspend or ppoll was ended by a signal of the program's, with ours coming first: its turn is now, under
+	 * the mask of that call. The one that we return to is that from before the call, and would keep it back.
+	 */
+	if (CSINK_UNLIKELY(thread && thread->hidden.swapped) && is_after_eintr(context))
+		csink_raw_mask(SIG_SETMASK, thread->hidden.swap, NULL);
 }
 
 /* ---- taking a signal and giving it back -------------------------------------------------------------------------- */

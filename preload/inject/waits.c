@@ -20,7 +20,7 @@
 /* ---- a mask for the time of a call -------------------------------------------------------------------------------- */
 
 struct swap {
-	struct csink_thread *thread; /* NULL: nothing was changed */
+	struct csink_thread *thread; /* NULL: nothing of ours is in this thread */
 	uint64_t blocked;
 	int8_t anchor;
 	bool raised;
@@ -34,18 +34,21 @@ static void swap_in(struct swap *swap, const sigset_t *mask)
 	swap->thread = NULL;
 	if (!ours || !mask)
 		return;
-	asked = csink_set_bits(mask) & ours;
-	if (asked == thread->hidden.blocked || csink_signals_borrowed())
-		return;
 	*swap = (struct swap){thread, thread->hidden.blocked, thread->hidden.anchor, false};
-	if (csink_held_signals(thread) & ~asked) {
+	asked = csink_set_bits(mask) & ours;
+	if (csink_held_signals(thread) & ~asked && !csink_signals_borrowed()) {
 		/* Pending in the kernel, they come as soon as it has the mask in place. */
 		swap->raised = true;
 		csink_raw_mask(SIG_BLOCK, ours, NULL);
 		csink_held_release(thread, asked);
 	}
-	thread->hidden.blocked = asked;
-	thread->hidden.anchor = CSINK_ANCHOR_ANY;
+	if (asked != thread->hidden.blocked) {
+		thread->hidden.blocked = asked;
+		thread->hidden.anchor = CSINK_ANCHOR_ANY;
+	}
+	thread->hidden.swap = csink_set_bits(mask);
+	atomic_signal_fence(memory_order_release);
+	thread->hidden.swapped = true;
 }
 
 static void swap_out(const struct swap *swap)
@@ -54,6 +57,7 @@ static void swap_out(const struct swap *swap)
 
 	if (!swap->thread)
 		return;
+	swap->thread->hidden.swapped = false;
 	swap->thread->hidden.blocked = swap->blocked;
 	swap->thread->hidden.anchor = swap->anchor;
 	if (swap->raised)

@@ -27,6 +27,8 @@ struct csink_hidden {
 	uint64_t signals; /* kept out of its sight here (bit signo - 1); the kernel never blocks them for long */
 	uint64_t blocked; /* those that it has blocked, as of its last call */
 	uint64_t waiting; /* those that it waits for with sigwait(3) and the like */
+	uint64_t swap;    /* the mask of the sigsuspend(2), ppoll(2) or the like that it is in */
+	bool swapped;     /* it is in one */
 	int8_t anchor;    /* whether the anchor signal was blocked at that call; CSINK_ANCHOR_ANY: of no interest */
 };
 #define CSINK_ANCHOR_ANY 2

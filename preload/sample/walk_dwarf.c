@@ -470,7 +470,7 @@ static bool pc_is_bad(struct walker *w)
 void csink_walk_dwarf(struct csink_walk *walk, const ucontext_t *uc)
 {
 	struct walker w;
-	csink_row_t row;
+	csink_row_t row = 0;
 
 	walk->nr_frames = 0;
 	w.walk = walk;
@@ -486,7 +486,7 @@ void csink_walk_dwarf(struct csink_walk *walk, const ucontext_t *uc)
 		}
 		if (pc_is_bad(&w))
 			return;
-		if (!found)
+		if (!found || !row)
 			row = csink_row_find(w.pc, w.exact, w.mix);
 	} while (step_row(&w, row));
 	if (w.beyond_rows && csink_libunwind_ready()) {

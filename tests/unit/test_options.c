@@ -199,12 +199,17 @@ static void test_child_environment(void)
 	is_str(variable(env, "COUNTERSINK_ALL"), "1", "what is not the library's stays");
 	is_str(variable(env, "A"), "1", "others stay");
 	is_str(variable(env, "Z"), "2", "all of them");
-	is_str(variable(csink_env_build(plain, "/l/lib.so", "/r", texts), "LD_PRELOAD"), "/l/lib.so", "alone");
-	is_str(variable(csink_env_build(twice, "/l/lib.so", "/r", texts), "LD_PRELOAD"), "/a.so:/l/lib.so",
-	       "not twice");
+	free(env);
+	env = csink_env_build(plain, "/l/lib.so", "/r", texts);
+	is_str(variable(env, "LD_PRELOAD"), "/l/lib.so", "alone");
+	free(env);
+	env = csink_env_build(twice, "/l/lib.so", "/r", texts);
+	is_str(variable(env, "LD_PRELOAD"), "/a.so:/l/lib.so", "not twice");
+	free(env);
 	env = csink_env_build(before, NULL, NULL, texts);
 	is_str(variable(env, "LD_PRELOAD"), "/x.so /y.so", "without library nothing changes");
 	is_str(variable(env, "COUNTERSINK_PERIOD"), "9", "nothing at all");
+	free(env);
 }
 
 int main(void)
