@@ -224,6 +224,21 @@ static void *origin_of(Dwarf_Die *die)
 	return origin.addr;
 }
 
+/* A file as the tables have it: relative ones are counted from the folder that the unit was compiled in. */
+static csink_str_t whole_path(struct csink_batch *batch, Dwarf_Die *unit, const char *file)
+{
+	Dwarf_Attribute attr;
+	const char *folder;
+	char path[4096];
+	int len;
+
+	if (!file || *file == '/' || *file == '<') /* <built-in>, <artificial> */
+		return csink_profile_str(batch->p, file);
+	folder = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attr));
+	len = folder ? snprintf(path, sizeof(path), "%s/%s", folder, file) : -1;
+	return csink_profile_str(batch->p, len > 0 && (size_t)len < sizeof(path) ? path : file);
+}
+
 /*
  * The file that an attribute names by its number in the unit's table. Not dwarf_decl_file: it asserts where there is no
  * table, and takes number 0 for none, which is a file since DWARF 5.
@@ -232,7 +247,6 @@ static csink_str_t file_of(struct csink_batch *batch, Dwarf_Die *die, uint32_t n
 {
 	Dwarf_Attribute attr;
 	Dwarf_Files *files;
-	const char *file;
 	Dwarf_Die unit;
 	Dwarf_Word index;
 	size_t nr;
@@ -241,8 +255,7 @@ static csink_str_t file_of(struct csink_batch *batch, Dwarf_Die *die, uint32_t n
 	    !dwarf_cu_die(attr.cu, &unit, NULL, NULL, NULL, NULL, NULL, NULL) ||
 	    dwarf_getsrcfiles(&unit, &files, &nr) || index >= nr)
 		return 0;
-	file = dwarf_filesrc(files, index, NULL, NULL);
-	return csink_profile_str(batch->p, file);
+	return whole_path(batch, &unit, dwarf_filesrc(files, index, NULL, NULL));
 }
 
 /* The entry that declares what this one is a copy or the definition of: where its name stands. */
@@ -380,7 +393,7 @@ static void find_lines(struct resolver *r, struct csink_unit *unit, uint32_t id,
 			continue;
 		file = dwarf_linesrc(line, NULL, NULL);
 		if (file && file != last_file)
-			file_id = csink_profile_str(batch->p, file);
+			file_id = whole_path(batch, &unit->die, file);
 		last_file = file;
 		batch->found[i].line = number;
 		batch->found[i].file = file ? file_id : 0;

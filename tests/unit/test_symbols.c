@@ -193,6 +193,7 @@ static void test_overloads(void)
 	ok(frame(&a, 0, 0)->function != frame(&a, 1, 0)->function, "and are two functions all the same");
 	is_str(csink_profile_text(a.p, a.p->functions[frame(&a, 1, 0)->function].system_name), "_ZN6shapes3mixEd",
 	       "with their symbols");
+	is_num(*csink_profile_text(a.p, a.p->functions[frame(&a, 1, 0)->function].file), '/', "files have whole paths");
 	forget(&a);
 }
 
