@@ -170,6 +170,7 @@ LAUNCHER_SRCS := \
 
 # tests/unit/test_NAME.c, each a TAP program.
 UNIT_TESTS := \
+	record \
 	options \
 	output_path \
 	outside \

@@ -1,0 +1,225 @@
+/* The writer's side of a recording: entries, chains and rows from many threads at once, and what happens when it is full. */
+#include "preload/record/recording.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "launcher/profile/recording_read.h"
+#include "preload/record/stacks.h"
+#include "preload/record/timeline.h"
+#include "tests/unit/tap.h"
+
+enum { NR_THREADS = 4, NR_STACKS = 20000, NR_ROUNDS = 3 };
+
+static char dir[] = "/tmp/countersink-record.XXXXXX";
+static struct csink_recording rec;
+
+static void begin(uint64_t max_bytes)
+{
+	is_num(csink_recording_create(&rec, dir, max_bytes), 0, "a recording can be made");
+	rec.header->nr_events = 2;
+	csink_stacks_reset();
+	csink_writer_forget();
+}
+
+static csink_ref_t make_thread(struct csink_writer *writer, int32_t tid)
+{
+	struct csink_rec_thread *thread = csink_recording_reserve(&rec, writer, sizeof(*thread));
+
+	thread->tid = tid;
+	csink_recording_commit(thread, sizeof(*thread), CSINK_ENTRY_THREAD, 0);
+	return csink_recording_ref(&rec, thread);
+}
+
+/* Stack i of a family: its frames and leaf tell which one it is. */
+static void make_sample(struct csink_sample *sample, uint64_t *frames, uint32_t i, csink_ref_t thread)
+{
+	*sample = (struct csink_sample){
+		.thread = thread, .leaf = 0x1000 + i % 7, .time_ns = 1, .nr_frames = 3 + i % 5, .frames = frames};
+	for (uint32_t k = 0; k < sample->nr_frames; k++)
+		frames[k] = 0x400000 + (uint64_t)i * 64 + k;
+}
+
+static void *store(void *arg)
+{
+	struct csink_writer writer = {0, 0};
+	csink_ref_t thread = make_thread(&writer, (int32_t)(intptr_t)arg);
+	uint64_t frames[8], weights[2] = {3, 5};
+	intptr_t failed = 0;
+
+	for (int round = 0; round < NR_ROUNDS; round++)
+		for (uint32_t i = 0; i < NR_STACKS; i++) {
+			struct csink_sample sample;
+			struct csink_rec_row *row;
+
+			make_sample(&sample, frames, i, thread);
+			row = csink_stacks_row(&rec, &writer, &sample);
+			if (row)
+				csink_row_add(row, weights, 2, 1);
+			failed += !row;
+		}
+	csink_writer_retire(&writer);
+	return (void *)failed;
+}
+
+static void test_threads(void)
+{
+	pthread_t threads[NR_THREADS];
+	struct csink_recorded read;
+	uint64_t nr = 0, w0 = 0, w1 = 0, bad = 0;
+	intptr_t failed = 0;
+	void *result;
+
+	begin(CSINK_REC_MAX_BYTES);
+	for (intptr_t i = 0; i < NR_THREADS; i++)
+		pthread_create(&threads[i], NULL, store, (void *)(i + 1));
+	for (int i = 0; i < NR_THREADS; i++) {
+		pthread_join(threads[i], &result);
+		failed += (intptr_t)result;
+	}
+	is_num(failed, 0, "four threads store 20,000 stacks each, three times over");
+	is_num(csink_recorded_read(rec.path, &read, NULL, 0), 0, "the reader takes the recording while it is mapped");
+	for (uint32_t i = 0; i < read.nr_rows; i++) {
+		const struct csink_rec_row *row = read.rows[i].row;
+		const struct csink_rec_chain *chain =
+			read.rows[i].chain == CSINK_RECORDED_NONE ? NULL : read.chains[read.rows[i].chain];
+		uint32_t which = chain ? (uint32_t)((chain->frames[0] - 0x400000) / 64) : UINT32_MAX;
+
+		nr += row->nr_samples;
+		w0 += row->weights[0];
+		w1 += row->weights[1];
+		bad += !chain || row->leaf != 0x1000 + which % 7 || chain->nr_frames != 3 + which % 5;
+	}
+	is_num((long long)nr, (long long)NR_THREADS * NR_STACKS * NR_ROUNDS, "no sample is lost");
+	is_num((long long)w0, (long long)nr * 3, "nor any weight of the first event");
+	is_num((long long)w1, (long long)nr * 5, "nor of the second");
+	is_num((long long)bad, 0, "every row has the leaf and the chain that were stored together");
+	is_num(read.nr_threads, NR_THREADS, "every thread is there");
+	is_num(read.nr_damaged, 0, "nothing is damaged");
+	ok(read.nr_chains >= NR_STACKS && read.nr_chains < NR_STACKS + NR_STACKS / 10,
+	   "equal chains of different threads are stored once, but for a few that two found at the same moment (%u)",
+	   read.nr_chains);
+	csink_recorded_release(&read);
+	csink_recording_close(&rec);
+}
+
+static void test_reuse(void)
+{
+	struct csink_writer first = {0, 0}, second = {0, 0};
+	uint32_t pos;
+
+	begin(CSINK_REC_MAX_BYTES);
+	make_thread(&first, 1);
+	pos = first.pos;
+	csink_writer_retire(&first);
+	csink_writer_adopt(&second);
+	is_num(second.pos, pos, "a new thread goes on where an ended one stopped");
+	csink_writer_adopt(&first);
+	is_num(first.pos, first.end, "and nobody else does");
+	csink_recording_close(&rec);
+}
+
+static void test_full(void)
+{
+	struct csink_writer writer = {0, 0};
+	uint64_t frames[8], weights[2] = {1, 1};
+	struct csink_rec_row *first = NULL;
+	struct csink_recorded read;
+	struct csink_sample sample;
+	csink_ref_t thread;
+	uint32_t stored = 0;
+
+	begin(1 << 20);
+	thread = make_thread(&writer, 1);
+	for (uint32_t i = 0; i < NR_STACKS; i++) {
+		struct csink_rec_row *row;
+
+		make_sample(&sample, frames, i, thread);
+		row = csink_stacks_row(&rec, &writer, &sample);
+		if (!row)
+			break;
+		csink_row_add(row, weights, 2, 1);
+		first = first ? first : row;
+		stored++;
+	}
+	ok(stored > 1000 && stored < NR_STACKS, "a recording of 1 MiB takes %u stacks and then says that it is full", stored);
+	make_sample(&sample, frames, 0, thread);
+	ok(csink_stacks_row(&rec, &writer, &sample) == first, "stacks that it knows can still be added to");
+	is_num(csink_recorded_read(rec.path, &read, NULL, 0), 0, "and it can be read");
+	is_num(read.nr_rows, stored, "with all that was stored");
+	is_num(read.nr_damaged, 0, "and no damage");
+	csink_recorded_release(&read);
+	csink_recording_close(&rec);
+}
+
+static void test_timeline(void)
+{
+	struct csink_writer writer = {0, 0};
+	struct csink_timeline timeline = {NULL, 0};
+	uint64_t frames[8], weights[2] = {7, 0};
+	struct csink_recorded read;
+	struct csink_sample sample;
+	struct csink_rec_row *row;
+	uint32_t nr = 0;
+	bool in_order = true;
+
+	begin(CSINK_REC_MAX_BYTES);
+	make_sample(&sample, frames, 1, make_thread(&writer, 1));
+	row = csink_stacks_row(&rec, &writer, &sample);
+	for (uint64_t i = 0; i < 500; i++) {
+		csink_row_add(row, weights, 2, 1);
+		csink_timeline_add(&timeline, &rec, &writer, row, 1, 7, 1000000 + i * 1000000);
+	}
+	csink_recorded_read(rec.path, &read, NULL, 0);
+	for (uint32_t i = 0; i < read.nr_timelines; i++) {
+		uint64_t at_us = 0;
+
+		for (uint32_t k = 0; k < read.timelines[i]->nr; k++, nr++) {
+			const struct csink_rec_moment *moment = &read.timelines[i]->moments[k];
+
+			at_us += moment->delta_us;
+			in_order &= read.timelines[i]->base_ns + at_us * 1000 == 1000000 + (uint64_t)nr * 1000000 &&
+				    moment->event_weight == (1ULL << CSINK_MOMENT_WEIGHT_BITS | 7) &&
+				    csink_recorded_row_at(&read, moment->row) == 0;
+		}
+	}
+	is_num(nr, 500, "a timeline keeps every moment");
+	ok(in_order, "with its time, event, weight and row");
+	csink_recorded_release(&read);
+	csink_recording_close(&rec);
+}
+
+static void test_refusals(void)
+{
+	struct rlimit lim, small = {64 * 1024, RLIM_INFINITY};
+	struct stat st;
+
+	is_num(csink_recording_create(&rec, "/nowhere/at/all", 1 << 20), -ENOENT, "a folder that is not there is told");
+	getrlimit(RLIMIT_FSIZE, &lim);
+	setrlimit(RLIMIT_FSIZE, &small);
+	is_num(csink_recording_create(&rec, dir, 1 << 20), 0, "a small RLIMIT_FSIZE raises no SIGXFSZ");
+	is_num(stat(rec.path, &st) ? -1 : st.st_size, 64 * 1024, "the recording stays below it");
+	is_num(st.st_mode & 0777, 0600, "and is its owner's alone");
+	setrlimit(RLIMIT_FSIZE, &lim);
+	csink_recording_close(&rec);
+}
+
+int main(void)
+{
+	char command[sizeof(dir) + 16];
+
+	if (!mkdtemp(dir))
+		return 1;
+	test_threads();
+	test_reuse();
+	test_full();
+	test_timeline();
+	test_refusals();
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return done() | (system(command) != 0);
+}
