@@ -88,6 +88,7 @@ if command -v go >/dev/null; then
 	go tool pprof -raw x.pb.gz >raw 2>err
 	like "$(cat raw)" 'churn .*/inlines.cc:[1-9]' 'lines'
 	like "$(cat raw)" '/inlines [0-9a-f]{40} ' 'the mapping with its build-id'
+	like "$(go tool pprof -list '^churn$' x.pb.gz 2>&1)" '[0-9]ms .*hash = scramble' 'the source with its costs'
 	is "$(go tool pprof -top -tagignore=pseudo x.pb.gz 2>err | grep -c '\[start-up')" 0 'pseudo-functions can be filtered'
 else
 	skip 'go tool pprof reads the profile' 'go is not installed'
