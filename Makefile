@@ -379,7 +379,7 @@ tests: all $(UNIT_BINS) $(TARGET_BINS) ## build what the tests need
 check: tests ## build and run every test
 	$(PROVE) $(UNIT_BINS) $(addprefix tests/cli/,$(addsuffix .t,$(CLI_TESTS)))
 
-check-unit: $(UNIT_BINS) ## build and run the unit tests alone
+check-unit: $(UNIT_BINS) $(TARGET_BINS) ## build and run the unit tests alone
 	$(PROVE) $(UNIT_BINS)
 
 check-san: ## run the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
