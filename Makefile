@@ -371,7 +371,7 @@ build/tests/bench/timerq: $(TIMERQ_BENCH) tests/bench/timerq_peer.h $(TIMERQ_OBJ
 	$(TARGET_BINS:=.d) $(BENCH_BINS:=.d)
 
 # ---- what people call ------------------------------------------------------------------------------------------------
-PROVE = BUILD=$(CURDIR)/$(B) prove -j$(or $(JOBS),2) --timer --failures --comments
+PROVE = BUILD=$(CURDIR)/$(B) prove -j$(or $(JOBS),2) --timer --failures
 
 .PHONY: tests check check-unit check-san bench demo
 tests: all $(UNIT_BINS) $(TARGET_BINS) ## build what the tests need

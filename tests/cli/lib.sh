@@ -43,7 +43,7 @@ tap_nr=0
 tap_failed=0
 
 diag() {
-	printf '%s\n' "$*" | sed 's/^/#   /'
+	printf '%s\n' "$*" | sed 's/^/#   /' >&2
 }
 
 tap_point() { # passed(0/1) name

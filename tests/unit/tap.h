@@ -1,4 +1,7 @@
-/* TAP for unit tests: ok() and is_*() print a point each; done() prints the plan last and gives main's status. */
+/*
+ * TAP for unit tests: ok() and is_*() print a point each; done() prints the plan last and gives main's status. Why a
+ * point failed goes to stderr, which prove shows.
+ */
 #ifndef CSINK_TESTS_TAP_H
 #define CSINK_TESTS_TAP_H
 
@@ -28,7 +31,7 @@ __attribute__((unused)) static int is_num(long long got, long long want, const c
 
 	ok(same, "%s", what);
 	if (!same)
-		printf("#   got %lld, want %lld\n", got, want);
+		fprintf(stderr, "#   got %lld, want %lld\n", got, want);
 	return same;
 }
 
@@ -38,7 +41,7 @@ __attribute__((unused)) static int is_str(const char *got, const char *want, con
 
 	ok(same, "%s", what);
 	if (!same)
-		printf("#   got '%s', want '%s'\n", got ? got : "(null)", want ? want : "(null)");
+		fprintf(stderr, "#   got '%s', want '%s'\n", got ? got : "(null)", want ? want : "(null)");
 	return same;
 }
 
