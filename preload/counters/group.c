@@ -21,6 +21,13 @@ static void leader_attr(struct perf_event_attr *attr, enum csink_group_signal ho
 	attr->read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	if (how == CSINK_GROUP_SETSIG) {
 		attr->wakeup_events = 1; /* the signal is the wake-up */
+		/*
+		 * A signal that is raised inside a system call would interrupt it. The kernel's clocks count all of the
+		 * time even so, and the next sample carries it.
+		 */
+		if (attr->type == PERF_TYPE_SOFTWARE &&
+		    (attr->config == PERF_COUNT_SW_TASK_CLOCK || attr->config == PERF_COUNT_SW_CPU_CLOCK))
+			attr->exclude_kernel = 1;
 	} else {
 		/* Nobody polls the ring. A wake-up would cost an interrupt of its own, more than all the rest. */
 		attr->watermark = 1;

@@ -32,15 +32,14 @@ enum { LARGEST_ENVIRONMENT = 512 * 1024 };
 	})
 
 /* True where this process itself is going to be replaced, and not a vfork child that borrows its memory. */
-static bool replaces_us(void)
-{
-	return atomic_load(&csink_process.active) && (pid_t)syscall(SYS_getpid) == csink_process.pid;
-}
-
 static bool before_exec(void)
 {
-	if (!replaces_us())
+	if (!atomic_load(&csink_process.active))
 		return false;
+	if (csink_signals_borrowed()) {
+		csink_signals_before_exec(); /* touches the child's own dispositions and mask alone */
+		return false;
+	}
 	csink_image_before_exec();
 	return true;
 }
@@ -146,14 +145,30 @@ CSINK_EXPORT int execle(const char *path, const char *arg, ...)
 	return execve(path, argv, envp);
 }
 
+/* Called with what the kernel must block in the child: it inherits the mask of the thread that calls. */
+static int spawn(__typeof__(&posix_spawn) real, pid_t *pid, const char *path,
+		 const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr, char *const argv[],
+		 char *const envp[])
+{
+	uint64_t blocked = atomic_load(&csink_process.active) ? csink_masks_own_blocked() : 0;
+	int err;
+
+	if (blocked)
+		csink_raw_mask(SIG_BLOCK, blocked, NULL);
+	err = real(pid, path, actions, attr, argv, ENV_WITH_OURS(envp));
+	if (blocked)
+		csink_raw_mask(SIG_UNBLOCK, blocked, NULL);
+	return err;
+}
+
 CSINK_EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
 			     const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
 {
-	return REAL(posix_spawn)(pid, path, actions, attr, argv, ENV_WITH_OURS(envp));
+	return spawn(REAL(posix_spawn), pid, path, actions, attr, argv, envp);
 }
 
 CSINK_EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
 			      const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
 {
-	return REAL(posix_spawnp)(pid, file, actions, attr, argv, ENV_WITH_OURS(envp));
+	return spawn(REAL(posix_spawnp), pid, file, actions, attr, argv, envp);
 }

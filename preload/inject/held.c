@@ -77,7 +77,7 @@ void csink_held_add(struct csink_thread *thread, int signo, const siginfo_t *inf
 	csink_signals_unlock(&saved);
 }
 
-bool csink_held_take(struct csink_thread *thread, uint64_t set, siginfo_t *info)
+bool csink_held_take(struct csink_thread *thread, uint64_t set, siginfo_t *info, int32_t *tid)
 {
 	uint64_t saved;
 	bool found = false;
@@ -89,6 +89,7 @@ bool csink_held_take(struct csink_thread *thread, uint64_t set, siginfo_t *info)
 		if (!(CSINK_SIGNAL_BIT(held[i].info.si_signo) & set) || !is_for(&held[i], thread))
 			continue;
 		*info = held[i].info;
+		*tid = held[i].tid;
 		memmove(&held[i], &held[i + 1], (--nr_held - i) * sizeof(*held));
 		found = true;
 	}
@@ -114,9 +115,10 @@ uint64_t csink_held_signals(const struct csink_thread *thread)
 void csink_held_release(struct csink_thread *thread, uint64_t blocked)
 {
 	siginfo_t info;
+	int32_t tid;
 
-	while (csink_held_take(thread, ~blocked, &info))
-		csink_signal_raise(thread->tid, info.si_signo, &info);
+	while (csink_held_take(thread, ~blocked, &info, &tid))
+		csink_signal_raise(tid, info.si_signo, &info);
 }
 
 void csink_held_forget(void)

@@ -120,14 +120,15 @@ static void write_down(struct csink_thread *thread, uint64_t blocked, uint64_t k
 
 /* What is kept for the program and is about to be let through becomes pending in the kernel, which then delivers it in its
  * own order, with what else there is. */
-static bool make_pending(struct csink_thread *thread, int how, uint64_t asked)
+static bool make_pending(struct csink_thread *thread, int how, uint64_t asked, uint64_t *before)
 {
 	uint64_t ours = thread->hidden.signals, kernel, after;
 
 	if (CSINK_LIKELY(!csink_held_signals(thread)) || csink_signals_borrowed())
 		return false;
 	csink_raw_mask(SIG_BLOCK, ours, &kernel);
-	after = changed(how, csink_masks_blocked(thread, kernel), asked & ours);
+	*before = csink_masks_blocked(thread, kernel);
+	after = changed(how, *before, asked & ours);
 	/* If they are let through before the mask is in place, they must not be held again. */
 	write_down(thread, after, kernel);
 	csink_held_release(thread, after);
@@ -137,12 +138,12 @@ static bool make_pending(struct csink_thread *thread, int how, uint64_t asked)
 static int set_mask(int (*real)(int, const sigset_t *, sigset_t *), int how, const sigset_t *set, sigset_t *old)
 {
 	struct csink_thread *thread = csink_self;
-	uint64_t ours = thread ? thread->hidden.signals : 0, asked, before, kernel, after;
+	uint64_t ours = thread ? thread->hidden.signals : 0, asked, before = 0, kernel, after;
 	sigset_t kernel_set, room;
 	bool raised;
 	int err;
 
-	if (!ours || is_borrower())
+	if (!ours || is_borrower() || (set && how != SIG_BLOCK && how != SIG_UNBLOCK && how != SIG_SETMASK))
 		return real(how, set, old);
 	if (!set) {
 		err = real(how, NULL, &kernel_set);
@@ -156,7 +157,9 @@ static int set_mask(int (*real)(int, const sigset_t *, sigset_t *), int how, con
 	asked = csink_set_bits(set);
 	room = *set;
 	*csink_set_word(&room) &= ~ours;
-	raised = make_pending(thread, how, asked);
+	raised = make_pending(thread, how, asked, &before);
+	if (raised && how == SIG_UNBLOCK)
+		*csink_set_word(&room) |= ours;
 	err = real(how, &room, &kernel_set);
 	if (CSINK_UNLIKELY(raised))
 		csink_raw_mask(SIG_UNBLOCK, ours, NULL);
@@ -164,7 +167,8 @@ static int set_mask(int (*real)(int, const sigset_t *, sigset_t *), int how, con
 		return err;
 	kernel = csink_set_bits(&kernel_set);
 	after = changed(how, kernel, csink_set_bits(&room));
-	before = csink_masks_blocked(thread, kernel);
+	if (!raised)
+		before = csink_masks_blocked(thread, kernel);
 	if (old) {
 		*old = kernel_set;
 		*csink_set_word(old) = (kernel & ~ours) | before;

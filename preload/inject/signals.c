@@ -53,11 +53,12 @@ void csink_signals_forked(void)
 
 void csink_signal_raise(int32_t tid, int signo, const siginfo_t *info)
 {
+	pid_t pid = csink_process.pid;
 	int saved = errno;
 
 	/* To itself a process may say who sent it. */
-	if (syscall(SYS_rt_tgsigqueueinfo, csink_process.pid, tid, signo, info) < 0)
-		syscall(SYS_tgkill, csink_process.pid, tid, signo);
+	if (tid ? syscall(SYS_rt_tgsigqueueinfo, pid, tid, signo, info) : syscall(SYS_rt_sigqueueinfo, pid, signo, info))
+		tid ? syscall(SYS_tgkill, pid, tid, signo) : syscall(SYS_kill, pid, signo);
 	errno = saved;
 }
 

@@ -68,7 +68,8 @@ void csink_signals_forked(void);
 void csink_signals_lock(uint64_t *saved);
 void csink_signals_unlock(const uint64_t *saved);
 
-/** A signal as if it had arrived here. It is pending when this returns, if the kernel blocks it. Context: any. */
+/** A signal as if it had been sent to thread @tid, 0: to the process. It is pending when this returns, if the kernel blocks
+ * it. Context: any. */
 void csink_signal_raise(int32_t tid, int signo, const siginfo_t *info);
 
 /* ---- masks.c ---- */
@@ -93,8 +94,8 @@ void csink_masks_reveal(struct csink_thread *thread);
  */
 void csink_held_add(struct csink_thread *thread, int signo, const siginfo_t *info);
 
-/** Take one of @set that is kept for this thread or for all. Context: thread. */
-bool csink_held_take(struct csink_thread *thread, uint64_t set, siginfo_t *info);
+/** Take one of @set that is kept for this thread or (*tid is 0 then) for all. Context: thread. */
+bool csink_held_take(struct csink_thread *thread, uint64_t set, siginfo_t *info, int32_t *tid);
 
 /** Bits of what is kept for this thread or for all. Context: any. A load where nothing is. */
 uint64_t csink_held_signals(const struct csink_thread *thread);

@@ -154,6 +154,7 @@ static int take(const sigset_t *set, siginfo_t *out, const struct timespec *time
 	uint64_t end_ns = UINT64_MAX;
 	siginfo_t info;
 	int signo, saved;
+	int32_t tid;
 
 	if (!ours || csink_signals_borrowed())
 		return REAL(sigtimedwait)(set, out, timeout);
@@ -167,7 +168,7 @@ static int take(const sigset_t *set, siginfo_t *out, const struct timespec *time
 	}
 	csink_raw_mask(SIG_BLOCK, ours, NULL);
 	__atomic_store_n(&thread->hidden.waiting, ours, __ATOMIC_RELAXED);
-	if (csink_held_take(thread, ours, &info))
+	if (csink_held_take(thread, ours, &info, &tid))
 		signo = info.si_signo;
 	else
 		signo = wait_over_samples(set, &info, end_ns);
