@@ -147,17 +147,16 @@ static int call(struct csink_timerq *q, uint32_t index, uint64_t *now_ns)
 }
 
 /*
- * Call what was due at until_ns, in order, each event once: what is queued from now on has a later seq and waits for
- * the next round, so that a round ends whatever callbacks do. Returns the number of calls, or -ECANCELED in a forked
- * child.
+ * Call what was due at until_ns, in order, each event once: what is registered from now on waits in the inbox, and what
+ * is put back is due after the present, so that a round ends whatever callbacks do. Returns the number of calls, or
+ * -ECANCELED in a forked child.
  */
 static int call_due(struct csink_timerq *q, uint64_t until_ns)
 {
-	uint64_t limit = atomic_load(&q->seq);
 	uint64_t read_ns = csink_timerq_now(q), begin = CSINK_MAX(read_ns, until_ns), now = begin;
 	int ret, nr = 0;
 
-	while (q->nr_heap && q->heap[0].due_ns <= until_ns && q->heap[0].seq < limit) {
+	while (q->nr_heap && q->heap[0].due_ns <= until_ns) {
 		uint32_t index = q->heap[0].event;
 
 		/* Odd before blocks and state are read: who changes them and then finds it even sees no call any more.

@@ -98,12 +98,14 @@ struct user_data {
 static void use(int id, void *data)
 {
 	struct user_data *user = data;
+	int i;
 
 	(void)id;
 	nr_calls++;
-	unexpected += !user->is_valid;
-	sched_yield();
-	unexpected += !user->is_valid;
+	for (i = 0; i < 50; i++) {
+		unexpected += !user->is_valid;
+		sched_yield();
+	}
 }
 
 static void test_flush(void)
@@ -137,6 +139,43 @@ static void test_flush(void)
 	is_num(unexpected, 0, "after unregister or block, and flush, no call is under way");
 	stops = 1;
 	pthread_join(runner, NULL);
+}
+
+/* ---- no request is lost ----------------------------------------------------------------------------------------- */
+
+enum { NR_MEETINGS = 5000 };
+
+static _Atomic int meeting, nr_missed;
+
+/*
+ * Two threads register at the same moment and then wait for their calls without asking for anything more: if the one
+ * that came second, while the other was busy with the queue, were forgotten, its call would not come.
+ */
+static void *register_together(void *unused)
+{
+	int i;
+
+	for (i = 1; i <= NR_MEETINGS && !nr_missed; i++) {
+		meeting++;
+		while (meeting < 2 * i && !nr_missed)
+			;
+		csink_timerq_setup(queue, 0, 0, NULL, count);
+		if (!wait_for(nr_calls >= 2 * i || nr_missed))
+			nr_missed++;
+	}
+	return unused;
+}
+
+static void test_no_request_lost(void)
+{
+	pthread_t threads[2];
+
+	make(CSINK_TIMERQ_ARMED);
+	pthread_create(&threads[0], NULL, register_together, NULL);
+	pthread_create(&threads[1], NULL, register_together, NULL);
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[1], NULL);
+	is_num(nr_calls, 2 * NR_MEETINGS, "5,000 times two threads register at once, and both are called");
 }
 
 /* ---- everything at once ----------------------------------------------------------------------------------------- */
@@ -260,6 +299,7 @@ int main(void)
 {
 	test_one_dispatcher();
 	test_flush();
+	test_no_request_lost();
 	test_everything(0, "polled");
 	test_everything(CSINK_TIMERQ_ARMED, "armed");
 	test_destroy();
