@@ -68,6 +68,65 @@ static void judge(int64_t delta_ns, uint64_t t0, struct result *r)
 	r->max_us = nr_calls ? error_us[nr_calls - 1] : 0;
 }
 
+/* No queue at all: as much of the interface as is needed here. */
+static timer_t bare_timer;
+
+static void on_bare_timer(int sig)
+{
+	note(sig, NULL);
+}
+
+static const char *bare_open(void)
+{
+	signal(SIGUSR1, on_bare_timer);
+	return NULL;
+}
+
+static int bare_add(int64_t delta_ns, void *data, peer_func func)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+	struct itimerspec spec = {{0, delta_ns}, {0, delta_ns}};
+
+	(void)data;
+	(void)func;
+	return timer_create(CLOCK_MONOTONIC, &event, &bare_timer) || timer_settime(bare_timer, 0, &spec, NULL);
+}
+
+static int bare_unregister(int id)
+{
+	(void)id;
+	return timer_delete(bare_timer);
+}
+
+static void bare_block(void)
+{
+	signal(SIGUSR1, SIG_IGN);
+}
+
+static const struct peer peer_bare = {
+	.name = "bare timer",
+	.open = bare_open,
+	.add = bare_add,
+	.unregister = bare_unregister,
+	.block = bare_block,
+};
+
+/* Returns the lattice's origin, to within 20 us: the queue read the clock somewhere between our two readings. */
+static uint64_t start(const struct peer *peer, int64_t delta_ns)
+{
+	uint64_t before;
+	int id;
+
+	for (;;) {
+		nr_calls = 0;
+		before = peer_now();
+		id = peer->add(delta_ns, NULL, note);
+		if (peer_now() - before < 20000)
+			return before;
+		peer->unregister(id);
+	}
+}
+
 /* In a child, as __pmAF is one for a process. */
 static void measure(const struct peer *peer, int64_t delta_ns, struct result *r)
 {
@@ -82,8 +141,7 @@ static void measure(const struct peer *peer, int64_t delta_ns, struct result *r)
 	if (!child) {
 		if (peer->open())
 			_exit(1);
-		t0 = peer_now();
-		peer->add(delta_ns, NULL, note);
+		t0 = start(peer, delta_ns);
 		while (peer_now() < t0 + RUN_S * (uint64_t)S)
 			pause();
 		peer->block();
@@ -124,11 +182,12 @@ static void print_head(void)
 
 int lattice_main(int has_pcp)
 {
+	static const struct peer *const peers[] = {&peer_pcp, &peer_ours, &peer_bare};
 	static const int64_t periods[] = {MS, 10 * MS};
 	long i, nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	pid_t busy[MAX_CPUS];
 	struct result r;
-	int load;
+	int load, k;
 	size_t p;
 
 	if (nr_cpus > MAX_CPUS)
@@ -142,12 +201,10 @@ int lattice_main(int has_pcp)
 				;
 		}
 		for (p = 0; p < 2; p++) {
-			if (has_pcp) {
-				measure(&peer_pcp, periods[p], &r);
-				print_row(load ? "busy" : "idle", periods[p], &peer_pcp, &r);
+			for (k = has_pcp ? 0 : 1; k < 3; k++) {
+				measure(peers[k], periods[p], &r);
+				print_row(load ? "busy" : "idle", periods[p], peers[k], &r);
 			}
-			measure(&peer_ours, periods[p], &r);
-			print_row(load ? "busy" : "idle", periods[p], &peer_ours, &r);
 			fflush(stdout);
 		}
 	}
