@@ -29,23 +29,6 @@ enum { CSINK_SLOT_FP, CSINK_SLOT_RA, CSINK_SLOT_SP, CSINK_NR_SLOTS = 8 };
 #elif defined(__aarch64__)
 enum { CSINK_REG_FP = 29, CSINK_REG_RA = 30, CSINK_REG_SP = 31, CSINK_NR_REGS = 32 };
 enum { CSINK_SLOT_FP, CSINK_SLOT_RA, CSINK_SLOT_SP, CSINK_NR_SLOTS = 13 };
-/* ---- stepping -----------------------------------------------------------------------------------------------------
- */
-
-enum csink_cfi_step {
-	CSINK_STEP_CALLER, /* registers are now the caller's */
-	CSINK_STEP_END,    /* there is none: outermost frame */
-	CSINK_STEP_NO_CFI, /* no rules, or none that could be followed */
-	CSINK_STEP_BAD,    /* memory cannot be read */
-};
-
-/**
- * Go to the caller of a frame by all rules of its address; only preserved registers stay known.
- * @pc     in: where the frame is; out: where its caller goes on.
- * @exact  as csink_row_compile; out: true if a signal came between the two.
- */
-enum csink_cfi_step csink_cfi_step(struct csink_cfi_regs *regs, uintptr_t *pc, bool *exact, struct csink_loader *load);
-
 #endif
 
 /** The slot of a register, or -1 for one that is not kept. */

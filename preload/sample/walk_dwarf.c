@@ -7,6 +7,7 @@
  * time, and then the hot path goes on. What rows cannot say needs registers that were not kept: step_complex() walks
  * again from the innermost frame by all rules.
  */
+#include <signal.h>
 #include <stddef.h>
 
 #include "include/internal/base.h"
@@ -89,10 +90,8 @@ static inline uintptr_t strip_signature(uintptr_t address)
 	return x30;
 }
 #define STRIP_SIGNATURE(address) strip_signature(address)
-#define RA_WORDS(row) csink_row_ra_words(row)
-/* Also where it is kept in its register, which only the innermost frame may do: no address is so far below. */
-#define RA_OUTSIDE(row, cfa, low)                                                                                      \
-	((cfa) + (uintptr_t)RA_WORDS(row) * 8 - (low) >= (cfa) - (low) || RA_WORDS(row) == CSINK_ROW_KEPT)
+#define RA_BYTES(row) csink_row_far(row)
+#define FP_BYTES(row) (csink_row_far(row) + csink_row_near(row) * 8)
 
 static uint64_t context_reg(const mcontext_t *context, unsigned int reg)
 {
@@ -150,7 +149,7 @@ static void start_at(struct walker *w, const mcontext_t *context)
 	w->fp = context_reg(context, CSINK_REG_FP);
 	w->exact = w->innermost = true;
 	csink_loader_init(&w->load, w->walk->stack,
-			  w->sp - CSINK_MIN(w->sp - w->walk->stack->low, (uintptr_t)CSINK_RED_ZONE_BYTES));
+			  w->sp - CSINK_MIN((uintptr_t)CSINK_RED_ZONE_BYTES, w->sp - w->walk->stack->low));
 }
 
 /* Go to a caller whose frame begins at cfa. */
