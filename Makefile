@@ -6,6 +6,13 @@ LIBDIR  ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR  ?= $(PREFIX)/share/man
 DESTDIR ?=
+# CROSS=aarch64-linux-gnu- builds for another machine, into a tree of its own (build-aarch64).
+CROSS   ?=
+ifneq ($(CROSS),)
+CC      := $(CROSS)gcc
+CXX     := $(CROSS)g++
+AR      := $(CROSS)ar
+endif
 CC      ?= cc
 CXX     ?= c++
 AR      ?= ar
@@ -15,7 +22,8 @@ RUSTC   ?= rustc
 # SAN=address,undefined builds with sanitizers, into a tree of its own.
 SAN     ?=
 comma   := ,
-B       := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+PLAIN   := build$(if $(CROSS),-$(firstword $(subst -, ,$(CROSS))))
+B       := $(PLAIN)$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 
 # ---- what is built ---------------------------------------------------------------------------------------------------
 # Shared by the library and the launcher: no constructor, nothing interposed.
@@ -95,7 +103,7 @@ LIB_SRCS := \
 
 # What runs in signal handlers: objects that hold nothing else but requests of the same kind, and the functions that are
 # entered there, also through pointers (OBJECT:FUNCTION for static ones). tests/cli/symbols.t holds both to their word.
-HANDLER_OBJS := $(patsubst %.c,build/obj/%.o, \
+HANDLER_OBJS := $(patsubst %.c,$(PLAIN)/obj/%.o, \
 	preload/timer/alarm.c \
 	preload/timer/dispatch.c \
 	preload/timer/fork.c \
@@ -279,7 +287,7 @@ LIB_OBJS := $(call obj,$(LIB_SRCS))
 LAUNCHER_OBJS := $(call obj,$(LAUNCHER_SRCS))
 # The library is injected into foreign programs, which cannot take a sanitizer's runtime in the middle of their lives:
 # it is always made of plain objects. A sanitized tree has sanitized ones beside them, for the launcher and unit tests.
-SO_OBJS := $(patsubst %.c,build/obj/%.o,$(CORE_SRCS) $(LIB_SRCS))
+SO_OBJS := $(patsubst %.c,$(PLAIN)/obj/%.o,$(CORE_SRCS) $(LIB_SRCS))
 # Unit tests link everything but the launcher's main and what interposes.
 TESTED_OBJS := $(filter-out $(B)/obj/launcher/main.o $(B)/obj/preload/inject/%,$(CORE_OBJS) $(LIB_OBJS) $(LAUNCHER_OBJS))
 UNIT_BINS := $(UNIT_TESTS:%=$(B)/tests/unit/test_%)
@@ -300,7 +308,7 @@ $(1)/obj/preload/%.o: preload/%.c $(1)/flags
 	@mkdir -p $$(@D)
 	$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $(2) -MMD -MP $$(CPPFLAGS) $$(CFLAGS) -c -o $$@ $$<
 endef
-$(eval $(call preload_rules,build,))
+$(eval $(call preload_rules,$(PLAIN),))
 ifneq ($(SAN),)
 $(eval $(call preload_rules,$(B),$(SAN_CFLAGS)))
 endif
@@ -362,8 +370,8 @@ $(B)/tests/bench/%: tests/bench/%.c
 
 # The timer queue beside PCP's, which is loaded when it is there; -rdynamic steps the wall clock for both.
 TIMERQ_BENCH := $(addprefix tests/bench/,timerq.c timerq_behaviour.c timerq_cost.c timerq_lattice.c timerq_peer.c)
-TIMERQ_OBJS := $(filter build/obj/preload/timer/%,$(SO_OBJS))
-build/tests/bench/timerq: $(TIMERQ_BENCH) tests/bench/timerq_peer.h $(TIMERQ_OBJS)
+TIMERQ_OBJS := $(filter $(PLAIN)/obj/preload/timer/%,$(SO_OBJS))
+$(PLAIN)/tests/bench/timerq: $(TIMERQ_BENCH) tests/bench/timerq_peer.h $(TIMERQ_OBJS)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) -rdynamic $(LDFLAGS) -o $@ $(TIMERQ_BENCH) $(TIMERQ_OBJS) -ldl -lpthread
 
@@ -435,7 +443,7 @@ show-library-objs:
 	@echo $(SO_OBJS)
 
 .PHONY: bench-timerq
-bench-timerq: build/tests/bench/timerq ## compare the timer queue with __pmAF of PCP (Debian: libpcp3)
+bench-timerq: $(PLAIN)/tests/bench/timerq ## compare the timer queue with __pmAF of PCP (Debian: libpcp3)
 	@$<
 
 demo: all ## profile a pipeline of real programs and print the report
