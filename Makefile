@@ -73,11 +73,14 @@ LIB_SRCS := \
 	preload/inject/exit.c \
 	preload/inject/finish.c \
 	preload/inject/call_on_stack.c \
+	preload/inject/fork.c \
 	preload/inject/held.c \
 	preload/inject/image.c \
 	preload/inject/masks.c \
 	preload/inject/real.c \
+	preload/inject/shell.c \
 	preload/inject/signals.c \
+	preload/inject/syscalls.c \
 	preload/inject/threads.c \
 	preload/inject/waits.c \
 	preload/record/recording.c \

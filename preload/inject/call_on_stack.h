@@ -5,8 +5,8 @@
 #include <signal.h>
 
 /**
- * handler(signo, info, context) with the stack pointer at @top (aligned to 16), then back. Context: signal. Uses some 32
- * bytes of the stack that it is called on.
+ * handler(signo, info, context) with the stack pointer at @top (aligned to 16), then back. Context: signal. Uses some
+ * 32 bytes of the stack that it is called on.
  */
 void csink_call_on_stack(void (*handler)(int signo, siginfo_t *info, void *context), int signo, siginfo_t *info,
 			 void *context, void *top);

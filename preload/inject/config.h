@@ -16,10 +16,10 @@ struct csink_config {
 	uint32_t max_depth;
 	uint64_t max_bytes; /* of the recording */
 	bool quiet, report, off_cpu, timeline;
-	bool standalone;    /* no launcher: the profile is made by us at exit */
+	bool standalone; /* no launcher: the profile is made by us at exit */
 	char run_dir[256];
-	pid_t owner;        /* standalone: the process that makes the profile */
-	char bad[256];      /* a value that could not be understood, in words; "" */
+	pid_t owner;   /* standalone: the process that makes the profile */
+	char bad[256]; /* a value that could not be understood, in words; "" */
 };
 
 extern struct csink_config csink_config;
@@ -37,10 +37,14 @@ bool csink_config_read(void);
  */
 void csink_env_init(void);
 
+/** True if a program started with that environment finds us and our variables. Context: thread; also in a vfork child.
+ */
+bool csink_env_is_complete(char *const *envp);
+
 /**
- * The environment for a program to be started: @envp itself if it has what we need, else a copy with our variables put in.
- * The copy is made in @room, of @room_bytes; when that is too small @envp is returned as it is (the program then runs
- * unprofiled). Context: thread; also in a vfork child (allocates nothing).
+ * The environment for a program to be started: @envp itself if it has what we need, else a copy with our variables put
+ * in. The copy is made in @room, of @room_bytes; when that is too small @envp is returned as it is (the program then
+ * runs unprofiled). Context: thread; also in a vfork child (allocates nothing).
  */
 char *const *csink_env_for_exec(char *const *envp, void *room, size_t room_bytes);
 

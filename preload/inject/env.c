@@ -105,10 +105,12 @@ size_t csink_env_room(char *const *envp)
 	return (nr + nr_ours + 2) * sizeof(char *) + OURS_BYTES;
 }
 
-static bool complete(char *const *envp)
+bool csink_env_is_complete(char *const *envp)
 {
 	const char *preload = find_entry(envp, "LD_PRELOAD=");
 
+	if (!library)
+		return true;
 	if (!preload || !strstr(preload, library))
 		return false;
 	for (uint32_t i = 0; i < nr_ours; i++)
@@ -123,7 +125,7 @@ char *const *csink_env_for_exec(char *const *envp, void *room, size_t room_bytes
 	const char *preload;
 	size_t nr = 0;
 
-	if (!library || complete(envp) || room_bytes < csink_env_room(envp))
+	if (!library || csink_env_is_complete(envp) || room_bytes < csink_env_room(envp))
 		return envp;
 	preload = find_entry(envp, "LD_PRELOAD=");
 	for (char *const *entry = envp; entry && *entry; entry++)
@@ -135,8 +137,8 @@ char *const *csink_env_for_exec(char *const *envp, void *room, size_t room_bytes
 	if (preload && strstr(preload, library))
 		out[nr++] = (char *)preload;
 	else {
-		snprintf(text, OURS_BYTES, "%s%s%s", preload ? preload : "LD_PRELOAD=", preload && preload[11] ? ":" : "",
-			 library);
+		snprintf(text, OURS_BYTES, "%s%s%s",
+			 preload ? preload : "LD_PRELOAD=", preload && preload[11] ? ":" : "", library);
 		out[nr++] = text;
 	}
 	for (uint32_t i = 0; i < nr_ours; i++)

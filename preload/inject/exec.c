@@ -3,6 +3,8 @@
  * lacks them, and a process that is about to replace itself stops its counters first: an overflow that is pending at
  * exec would kill the new image, which has no handler.
  */
+#include "preload/inject/exec.h"
+
 #include <alloca.h>
 #include <errno.h>
 #include <spawn.h>
@@ -26,13 +28,13 @@ enum { LARGEST_ENVIRONMENT = 512 * 1024 };
 #define ENV_WITH_OURS(envp)                                                                                            \
 	({                                                                                                             \
 		size_t room_bytes = atomic_load(&csink_process.active) ? csink_env_room(envp) : 0;                     \
-		room_bytes && room_bytes < LARGEST_ENVIRONMENT ?                                                       \
-			csink_env_for_exec(envp, alloca(room_bytes), room_bytes) :                                     \
-			(envp);                                                                                        \
+		room_bytes &&room_bytes < LARGEST_ENVIRONMENT                                                          \
+			? csink_env_for_exec(envp, alloca(room_bytes), room_bytes)                                     \
+			: (envp);                                                                                      \
 	})
 
 /* True where this process itself is going to be replaced, and not a vfork child that borrows its memory. */
-static bool before_exec(void)
+bool csink_exec_prepare(void)
 {
 	if (!atomic_load(&csink_process.active))
 		return false;
@@ -44,7 +46,7 @@ static bool before_exec(void)
 	return true;
 }
 
-static int after_failed_exec(bool prepared, int result)
+int csink_exec_failed(bool prepared, int result)
 {
 	int saved = errno;
 
@@ -57,33 +59,33 @@ static int after_failed_exec(bool prepared, int result)
 CSINK_EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 {
 	char *const *env = ENV_WITH_OURS(envp);
-	bool prepared = before_exec();
+	bool prepared = csink_exec_prepare();
 
-	return after_failed_exec(prepared, REAL(execve)(path, argv, env));
+	return csink_exec_failed(prepared, REAL(execve)(path, argv, env));
 }
 
 CSINK_EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 {
 	char *const *env = ENV_WITH_OURS(envp);
-	bool prepared = before_exec();
+	bool prepared = csink_exec_prepare();
 
-	return after_failed_exec(prepared, REAL(execvpe)(file, argv, env));
+	return csink_exec_failed(prepared, REAL(execvpe)(file, argv, env));
 }
 
 CSINK_EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 {
 	char *const *env = ENV_WITH_OURS(envp);
-	bool prepared = before_exec();
+	bool prepared = csink_exec_prepare();
 
-	return after_failed_exec(prepared, REAL(fexecve)(fd, argv, env));
+	return csink_exec_failed(prepared, REAL(fexecve)(fd, argv, env));
 }
 
 CSINK_EXPORT int execveat(int fd, const char *path, char *const argv[], char *const envp[], int flags)
 {
 	char *const *env = ENV_WITH_OURS(envp);
-	bool prepared = before_exec();
+	bool prepared = csink_exec_prepare();
 
-	return after_failed_exec(prepared, REAL(execveat)(fd, path, argv, env, flags));
+	return csink_exec_failed(prepared, REAL(execveat)(fd, path, argv, env, flags));
 }
 
 CSINK_EXPORT int execv(const char *path, char *const argv[])
@@ -146,9 +148,8 @@ CSINK_EXPORT int execle(const char *path, const char *arg, ...)
 }
 
 /* Called with what the kernel must block in the child: it inherits the mask of the thread that calls. */
-static int spawn(__typeof__(&posix_spawn) real, pid_t *pid, const char *path,
-		 const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr, char *const argv[],
-		 char *const envp[])
+static int spawn(__typeof__(&posix_spawn) real, pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+		 const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
 {
 	uint64_t blocked = atomic_load(&csink_process.active) ? csink_masks_own_blocked() : 0;
 	int err;

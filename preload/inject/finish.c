@@ -18,6 +18,7 @@
 #include "include/internal/base.h"
 #include "include/internal/options.h"
 #include "preload/inject/config.h"
+#include "preload/inject/syscalls.h"
 #include "preload/record/output_path.h"
 #include "preload/record/run_dir.h"
 #include "preload/sample/process.h"
@@ -83,12 +84,14 @@ static void fix_output(void)
 
 void csink_finish_init(void)
 {
-	/* A launcher gives a whole path, and its name beside us does not change: the rest is for the few who need it. */
+	/* A launcher gives a whole path, and its name beside us does not change: the rest is for the few who need it.
+	 */
 	if (csink_config.standalone)
 		fix_output();
 }
 
-/* ---- making the profile -------------------------------------------------------------------------------------------- */
+/* ---- making the profile --------------------------------------------------------------------------------------------
+ */
 
 struct helper {
 	char *const *argv;
@@ -106,9 +109,9 @@ static int run_helper(void *arg)
 	if (csink_config.report)
 		dup2(STDERR_FILENO, STDOUT_FILENO);
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
-	syscall(SYS_execve, program, helper->argv, helper->envp);
+	csink_syscall(SYS_execve, program, helper->argv, helper->envp);
 	helper->err = errno;
-	syscall(SYS_exit_group, 127);
+	csink_syscall(SYS_exit_group, 127);
 	return 0;
 }
 
@@ -123,14 +126,15 @@ static char **clean_environment(void)
 	envp = calloc(nr + 1, sizeof(*envp));
 	nr = 0;
 	for (char **entry = environ; envp && entry && *entry; entry++)
-		if (strncmp(*entry, "LD_PRELOAD=", 11) && strncmp(*entry, CSINK_ENV_PREFIX, sizeof(CSINK_ENV_PREFIX) - 1))
+		if (strncmp(*entry, "LD_PRELOAD=", 11) &&
+		    strncmp(*entry, CSINK_ENV_PREFIX, sizeof(CSINK_ENV_PREFIX) - 1))
 			envp[nr++] = *entry;
 	return envp;
 }
 
 static void make_profile(const char *run_dir, const char *to)
 {
-	char *argv[] = {program, "report", "-o", (char *)to, csink_config.report ? "--" : "--quiet",
+	char *argv[] = {program,         "report", "-o", (char *)to, csink_config.report ? "--" : "--quiet",
 			(char *)run_dir, NULL};
 	char *stack = malloc(HELPER_STACK), **envp = clean_environment();
 	struct helper helper = {argv, envp, 0};

@@ -1,6 +1,6 @@
 /*
- * Signals of the program's that use a number of ours and arrived while the program had it blocked: the kernel would have
- * kept them pending. A standard signal is kept once, a real-time one as often as it came.
+ * Signals of the program's that use a number of ours and arrived while the program had it blocked: the kernel would
+ * have kept them pending. A standard signal is kept once, a real-time one as often as it came.
  */
 #include <string.h>
 

@@ -10,12 +10,12 @@
 
 #include "include/internal/base.h"
 #include "include/internal/options.h"
+#include "preload/counters/engine.h"
+#include "preload/counters/switches.h"
 #include "preload/inject/config.h"
 #include "preload/inject/finish.h"
 #include "preload/inject/real.h"
 #include "preload/inject/signals.h"
-#include "preload/counters/engine.h"
-#include "preload/counters/switches.h"
 #include "preload/record/run_dir.h"
 #include "preload/record/stacks.h"
 #include "preload/sample/housekeeping.h"
@@ -61,7 +61,8 @@ static void describe_process(struct csink_rec_header *header, uint64_t cpu_start
 	header->state = CSINK_REC_LIVE;
 }
 
-/* ---- what is counted ----------------------------------------------------------------------------------------------- */
+/* ---- what is counted -----------------------------------------------------------------------------------------------
+ */
 
 static void set_period(struct csink_event_spec *leader)
 {
@@ -153,7 +154,8 @@ static void main_stack(struct csink_stack_bounds *stack)
 	stack->low = stack->high - bytes;
 }
 
-/* ---- beginnings ---------------------------------------------------------------------------------------------------- */
+/* ---- beginnings ----------------------------------------------------------------------------------------------------
+ */
 
 static bool open_recording(void)
 {
@@ -166,7 +168,8 @@ static bool open_recording(void)
 	/* Gone: a launcher that had its profile made; what we still start is nobody's. */
 	if (err && err != -ENOENT)
 		csink_finish_complain("cannot record in %s: %s; the program runs without being profiled",
-				      csink_config.run_dir[0] ? csink_config.run_dir : "any temporary folder", strerror(-err));
+				      csink_config.run_dir[0] ? csink_config.run_dir : "any temporary folder",
+				      strerror(-err));
 	return err == 0;
 }
 
@@ -195,15 +198,30 @@ static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 		csink_recording_note(&process->rec, &thread->writer, 1, "%s", csink_config.bad);
 }
 
-/* A forked child: a recording of its own, with what its parent had found out about events, engine and unwinding. */
-static void begin_child(void)
+/* A child that cannot have a recording: it goes on as if we were not there. */
+static void leave_alone(struct csink_thread *thread)
+{
+	if (thread && csink_self == thread)
+		csink_masks_reveal(thread);
+	csink_self = NULL;
+}
+
+static void copy_findings(struct csink_rec_header *to, const struct csink_rec_header *from)
+{
+	memcpy(to->exe, from->exe, sizeof(to->exe));
+	memcpy(to->cmdline, from->cmdline, sizeof(to->cmdline));
+	memcpy(to->engine_reason, from->engine_reason, sizeof(to->engine_reason));
+	memcpy(to->unwind_reason, from->unwind_reason, sizeof(to->unwind_reason));
+	to->unwind = from->unwind;
+}
+
+/* With what its parent had found out about events, engine and unwinding. */
+void csink_image_begin_child(void)
 {
 	struct csink_process *process = &csink_process;
-	struct csink_rec_header *parent = process->rec.header;
 	struct csink_recording before = process->rec;
 	struct csink_thread *thread = csink_self;
-	struct csink_rec_header *header;
-	uint32_t flags;
+	int saved = errno;
 
 	if (!atomic_load(&process->active))
 		return;
@@ -214,25 +232,23 @@ static void begin_child(void)
 	csink_stacks_reset();
 	csink_libunwind_forked();
 	csink_signals_forked();
-	if (!thread)
+	if (!thread) {
 		thread = csink_thread_get();
-	if (!thread || !open_recording()) {
-		csink_self = NULL;
-		return;
+		if (thread)
+			memset(&thread->hidden, 0, sizeof(thread->hidden));
 	}
-	header = process->rec.header;
-	describe_process(header, 0);
-	memcpy(header->exe, parent->exe, sizeof(header->exe));
-	memcpy(header->cmdline, parent->cmdline, sizeof(header->cmdline));
-	memcpy(header->engine_reason, parent->engine_reason, sizeof(header->engine_reason));
-	memcpy(header->unwind_reason, parent->unwind_reason, sizeof(header->unwind_reason));
-	header->unwind = parent->unwind;
-	csink_modules_init(&process->rec, &thread->writer);
-	csink_housekeeping_init();
-	csink_recording_close(&before);
-	flags = CSINK_THREAD_MAIN;
-	atomic_store_explicit(&process->active, 1, memory_order_release);
-	csink_thread_start(thread, flags);
+	if (thread && open_recording()) {
+		describe_process(process->rec.header, 0);
+		copy_findings(process->rec.header, before.header);
+		csink_modules_init(&process->rec, &thread->writer);
+		csink_housekeeping_init();
+		csink_recording_close(&before);
+		atomic_store_explicit(&process->active, 1, memory_order_release);
+		csink_thread_start(thread, CSINK_THREAD_MAIN);
+	} else {
+		leave_alone(thread);
+	}
+	errno = saved;
 }
 
 __attribute__((constructor)) static void begin_process(int argc, char **argv)
@@ -247,13 +263,14 @@ __attribute__((constructor)) static void begin_process(int argc, char **argv)
 		if (open_recording()) {
 			csink_env_init();
 			begin_image(argc, argv, cpu_start_ns);
-			pthread_atfork(NULL, NULL, begin_child);
+			pthread_atfork(NULL, NULL, csink_image_begin_child);
 		}
 	}
 	errno = saved;
 }
 
-/* ---- ends ---------------------------------------------------------------------------------------------------------- */
+/* ---- ends ----------------------------------------------------------------------------------------------------------
+ */
 
 static void last_flush(enum csink_rec_state state)
 {
@@ -281,6 +298,7 @@ void csink_image_exec_failed(void)
 {
 	__atomic_store_n(&csink_process.rec.header->state, CSINK_REC_LIVE, __ATOMIC_RELEASE);
 	csink_signals_exec_failed();
+	csink_threads_unflush_others();
 	if (csink_self)
 		csink_thread_resume(csink_self);
 }

@@ -5,6 +5,12 @@
 #ifndef CSINK_INJECT_IMAGE_H
 #define CSINK_INJECT_IMAGE_H
 
+/**
+ * In a forked child: a recording of its own. Registered with pthread_atfork(3); ways to fork that do not run its
+ * handlers call it themselves. Does nothing where it was called already. Context: thread, the only one.
+ */
+void csink_image_begin_child(void);
+
 /** Stop and flush, as exec is about to replace this image. Context: thread. */
 void csink_image_before_exec(void);
 

@@ -2,10 +2,10 @@
  * What the program has blocked, of the signals that are ours.
  *
  * The kernel is never told to block them, so what the program wishes is written down at each call. But a mask also
- * changes where nobody calls: siglongjmp, swapcontext, a handler's sa_mask and its end. What gives such a change away is
- * an anchor, a signal that no program has a use for: those who block "all" block it too, and those who restore a mask
- * restore it. While the kernel has it as it was at the program's last call, what was written down holds; else the mask
- * was replaced as a whole, and our signals went the anchor's way.
+ * changes where nobody calls: siglongjmp, swapcontext, a handler's sa_mask and its end. What gives such a change away
+ * is an anchor, a signal that no program has a use for: those who block "all" block it too, and those who restore a
+ * mask restore it. While the kernel has it as it was at the program's last call, what was written down holds; else the
+ * mask was replaced as a whole, and our signals went the anchor's way.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,7 +18,8 @@
 
 #define ANCHOR SIGSTKFLT
 
-/* A vfork child whose mask the kernel knows, because it set it after it was born; in the memory that it shares with us. */
+/* A vfork child whose mask the kernel knows, because it set it after it was born; in the memory that it shares with us.
+ */
 static _Atomic pid_t borrower;
 
 static int8_t anchor_of(uint64_t kernel)
@@ -118,8 +119,8 @@ static void write_down(struct csink_thread *thread, uint64_t blocked, uint64_t k
 	hidden->anchor = anchor_of(kernel);
 }
 
-/* What is kept for the program and is about to be let through becomes pending in the kernel, which then delivers it in its
- * own order, with what else there is. */
+/* What is kept for the program and is about to be let through becomes pending in the kernel, which then delivers it in
+ * its own order, with what else there is. */
 static bool make_pending(struct csink_thread *thread, int how, uint64_t asked, uint64_t *before)
 {
 	uint64_t ours = thread->hidden.signals, kernel, after;
@@ -199,7 +200,8 @@ CSINK_EXPORT int sigpending(sigset_t *set)
 	return err;
 }
 
-/* ---- masks of one word, as BSD had them --------------------------------------------------------------------------- */
+/* ---- masks of one word, as BSD had them ---------------------------------------------------------------------------
+ */
 
 static int set_word(int how, int mask)
 {

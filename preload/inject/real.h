@@ -1,8 +1,8 @@
 /*
  * The functions behind those that we interpose: the next definition of each after ours, which may be another preloaded
- * library's. All are looked up by the constructor, since dlsym(3) takes the loader's lock, and a forked child or a signal
- * handler that calls execve() or sigaction() must not wait for it. A call that comes before the constructor (from the
- * constructor of a library that is initialised first) looks its own function up.
+ * library's. All are looked up by the constructor, since dlsym(3) takes the loader's lock, and a forked child or a
+ * signal handler that calls execve() or sigaction() must not wait for it. A call that comes before the constructor
+ * (from the constructor of a library that is initialised first) looks its own function up.
  */
 #ifndef CSINK_INJECT_REAL_H
 #define CSINK_INJECT_REAL_H
@@ -26,12 +26,13 @@ int __ppoll_chk(struct pollfd *fds, nfds_t nr, const struct timespec *timeout, c
 int __xpg_sigpause(int signo);
 
 #define CSINK_REALS(X)                                                                                                 \
-	X(execve) X(execveat) X(execvpe) X(fexecve) X(posix_spawn) X(posix_spawnp)                                     \
-	X(_exit) X(_Exit) X(quick_exit) X(pthread_create) X(pthread_exit) X(thrd_create)                               \
-	X(sigaction) X(signal) X(sysv_signal) X(sigset) X(sighold) X(sigrelse) X(sigignore) X(siginterrupt)            \
-	X(pthread_sigmask) X(sigprocmask) X(sigpending) X(sigblock) X(sigsetmask)                                      \
-	X(sigsuspend) X(pselect) X(ppoll) X(__ppoll_chk) X(epoll_pwait) X(epoll_pwait2)                                \
-	X(sigwait) X(sigwaitinfo) X(sigtimedwait) X(signalfd)
+	X(execve)                                                                                                      \
+	X(execveat) X(execvpe) X(fexecve) X(posix_spawn) X(posix_spawnp) X(clone) X(_Fork) X(system) X(popen) X(_exit) \
+		X(_Exit) X(quick_exit) X(pthread_create) X(pthread_exit) X(thrd_create) X(sigaction) X(signal)         \
+			X(sysv_signal) X(sigset) X(sighold) X(sigrelse) X(sigignore) X(siginterrupt)                   \
+				X(pthread_sigmask) X(sigprocmask) X(sigpending) X(sigblock) X(sigsetmask)              \
+					X(sigsuspend) X(pselect) X(ppoll) X(__ppoll_chk) X(epoll_pwait)                \
+						X(epoll_pwait2) X(sigwait) X(sigwaitinfo) X(sigtimedwait) X(signalfd)
 
 /* As enum csink_real: CSINK_REAL_execve and so on. */
 enum csink_real {

@@ -12,9 +12,9 @@
 #include "preload/sample/safe_load.h"
 #include "preload/sample/thread.h"
 
-static _Atomic uint64_t taken;          /* bit signo - 1: a signal of ours */
-static struct sigaction wanted[_NSIG];  /* what the program set for them */
-static uint64_t masked[_NSIG];          /* of the other handlers' sa_mask: the bits that are ours, as the program set them */
+static _Atomic uint64_t taken;         /* bit signo - 1: a signal of ours */
+static struct sigaction wanted[_NSIG]; /* what the program set for them */
+static uint64_t masked[_NSIG]; /* of the other handlers' sa_mask: the bits that are ours, as the program set them */
 static _Atomic uint32_t lock;
 
 uint64_t csink_signals_taken(void)
@@ -57,7 +57,8 @@ void csink_signal_raise(int32_t tid, int signo, const siginfo_t *info)
 	int saved = errno;
 
 	/* To itself a process may say who sent it. */
-	if (tid ? syscall(SYS_rt_tgsigqueueinfo, pid, tid, signo, info) : syscall(SYS_rt_sigqueueinfo, pid, signo, info))
+	if (tid ? syscall(SYS_rt_tgsigqueueinfo, pid, tid, signo, info)
+		: syscall(SYS_rt_sigqueueinfo, pid, signo, info))
 		tid ? syscall(SYS_tgkill, pid, tid, signo) : syscall(SYS_kill, pid, signo);
 	errno = saved;
 }
@@ -68,7 +69,8 @@ static void default_action(int signo)
 {
 	struct sigaction plain = {.sa_handler = SIG_DFL};
 
-	/* Raised again with nobody in the way; the context that we return to has it unblocked, so it takes effect there. */
+	/* Raised again with nobody in the way; the context that we return to has it unblocked, so it takes effect
+	 * there. */
 	REAL(sigaction)(signo, &plain, NULL);
 	syscall(SYS_tgkill, csink_process.pid, gettid(), signo);
 }
@@ -80,10 +82,11 @@ static void default_action(int signo)
 static void interrupt_call(ucontext_t *uc)
 {
 #if defined(__x86_64__)
-	static const long waits[] = {SYS_read,    SYS_write,   SYS_readv,   SYS_writev,   SYS_wait4,   SYS_waitid,
-				     SYS_futex,   SYS_accept,  SYS_accept4, SYS_connect,  SYS_recvfrom, SYS_recvmsg,
-				     SYS_sendto,  SYS_sendmsg, SYS_flock,   SYS_fcntl,    SYS_openat,  SYS_open,
-				     SYS_ioctl,   SYS_mq_timedreceive,      SYS_mq_timedsend, SYS_getrandom};
+	static const long waits[] = {SYS_read,         SYS_write,    SYS_readv,  SYS_writev,  SYS_wait4,
+				     SYS_waitid,       SYS_futex,    SYS_accept, SYS_accept4, SYS_connect,
+				     SYS_recvfrom,     SYS_recvmsg,  SYS_sendto, SYS_sendmsg, SYS_flock,
+				     SYS_fcntl,        SYS_openat,   SYS_open,   SYS_ioctl,   SYS_mq_timedreceive,
+				     SYS_mq_timedsend, SYS_getrandom};
 	greg_t *regs = uc->uc_mcontext.gregs;
 	const unsigned char *at = (const unsigned char *)regs[REG_RIP];
 
@@ -181,8 +184,8 @@ static int set_entry(int signo, struct sigaction *old)
 }
 
 /*
- * What a handler of the program's may block. Ours stays unblocked, or time spent there would be seen where it returns to;
- * but not on an alternate stack: that may have no room for a second signal's frame.
+ * What a handler of the program's may block. Ours stays unblocked, or time spent there would be seen where it returns
+ * to; but not on an alternate stack: that may have no room for a second signal's frame.
  */
 static void adapt_mask(struct sigaction *act)
 {
@@ -233,8 +236,8 @@ void csink_signals_before_exec(void)
 
 	/* exec resets handlers to the default but keeps "ignored" and the mask: give the program's wishes back. */
 	for (int signo = 1; signo < _NSIG && ours >> (signo - 1); signo++)
-		if (is_taken(signo) && wanted[signo].sa_handler == SIG_IGN &&
-		    REAL(sigaction)(signo, NULL, &now) == 0 && now.sa_sigaction == entry)
+		if (is_taken(signo) && wanted[signo].sa_handler == SIG_IGN && REAL(sigaction)(signo, NULL, &now) == 0 &&
+		    now.sa_sigaction == entry)
 			REAL(sigaction)(signo, &ignore, NULL);
 	if (blocked)
 		csink_raw_mask(SIG_BLOCK, blocked, NULL);
@@ -313,11 +316,12 @@ CSINK_EXPORT sighandler_t signal(int signo, sighandler_t handler)
 
 CSINK_EXPORT sighandler_t sysv_signal(int signo, sighandler_t handler)
 {
-	return is_taken(signo) ? set_handler(signo, handler, SA_RESETHAND | SA_NODEFER) :
-				 REAL(sysv_signal)(signo, handler);
+	return is_taken(signo) ? set_handler(signo, handler, SA_RESETHAND | SA_NODEFER)
+			       : REAL(sysv_signal)(signo, handler);
 }
 
-/* ---- System V's and BSD's names for the same ---------------------------------------------------------------------- */
+/* ---- System V's and BSD's names for the same ----------------------------------------------------------------------
+ */
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 

@@ -44,9 +44,8 @@ static inline void csink_raw_mask(int how, uint64_t set, uint64_t *old)
 /* ---- signals.c ---- */
 
 /**
- * Make csink_sample_handler the handler of a signal, and hide the signal in the calling thread; what the program had set
- * is kept as its wish.
- * Returns 0 or -errno. Idempotent. Context: init, thread.
+ * Make csink_sample_handler the handler of a signal, and hide the signal in the calling thread; what the program had
+ * set is kept as its wish. Returns 0 or -errno. Idempotent. Context: init, thread.
  */
 int csink_signal_install(int signo);
 
@@ -64,12 +63,13 @@ void csink_signals_exec_failed(void);
 /** In a forked child: locks that other threads of the parent held are free. Context: init. */
 void csink_signals_forked(void);
 
-/** With every signal blocked, so that a handler never waits for the lock of the code that it interrupted. Context: any. */
+/** With every signal blocked, so that a handler never waits for the lock of the code that it interrupted. Context: any.
+ */
 void csink_signals_lock(uint64_t *saved);
 void csink_signals_unlock(const uint64_t *saved);
 
-/** A signal as if it had been sent to thread @tid, 0: to the process. It is pending when this returns, if the kernel blocks
- * it. Context: any. */
+/** A signal as if it had been sent to thread @tid, 0: to the process. It is pending when this returns, if the kernel
+ * blocks it. Context: any. */
 void csink_signal_raise(int32_t tid, int signo, const siginfo_t *info);
 
 /* ---- masks.c ---- */

@@ -5,8 +5,8 @@
  * long: a thread that waits takes no samples. What the program had blocked and lets through for the wait must still
  * reach it.
  *
- * sigwait and its kin take signals that are blocked. If ours are among those that are waited for, the kernel blocks them
- * during the call, and what turns out to be a sample is dropped: the next one carries its weight.
+ * sigwait and its kin take signals that are blocked. If ours are among those that are waited for, the kernel blocks
+ * them during the call, and what turns out to be a sample is dropped: the next one carries its weight.
  */
 #include <errno.h>
 #include <time.h>
@@ -17,7 +17,8 @@
 #include "preload/sample/process.h"
 #include "preload/sample/thread.h"
 
-/* ---- a mask for the time of a call -------------------------------------------------------------------------------- */
+/* ---- a mask for the time of a call --------------------------------------------------------------------------------
+ */
 
 struct swap {
 	struct csink_thread *thread; /* NULL: nothing of ours is in this thread */
@@ -122,7 +123,8 @@ CSINK_EXPORT int __xpg_sigpause(int signo)
 	return sigsuspend(&mask);
 }
 
-/* ---- taking what is blocked --------------------------------------------------------------------------------------- */
+/* ---- taking what is blocked ---------------------------------------------------------------------------------------
+ */
 
 static uint64_t now_ns(void)
 {
@@ -206,7 +208,8 @@ CSINK_EXPORT int sigwait(const sigset_t *set, int *signo)
 	return 0;
 }
 
-/* ---- signalfd ------------------------------------------------------------------------------------------------------ */
+/* ---- signalfd ------------------------------------------------------------------------------------------------------
+ */
 
 /* Ours are never left pending, so that nothing of theirs could be read there; a sample must not be. */
 CSINK_EXPORT int signalfd(int fd, const sigset_t *mask, int flags)

@@ -121,6 +121,10 @@ static void weigh(struct csink_thread *thread, const struct csink_group_read *re
 	uint64_t running = read->running_ns - thread->last_running_ns;
 
 	for (uint32_t i = 0; i < csink_process.nr_events; i++) {
+		weights[i] = 0;
+		/* A flush that the thread outlived took its CPU clock, which runs a little ahead of the counter. */
+		if (CSINK_UNLIKELY(read->counts[i] < thread->last[i]))
+			continue;
 		weights[i] = read->counts[i] - thread->last[i];
 		if (CSINK_UNLIKELY(running && running < enabled))
 			weights[i] = (uint64_t)((unsigned __int128)weights[i] * enabled / running);
@@ -128,6 +132,8 @@ static void weigh(struct csink_thread *thread, const struct csink_group_read *re
 	}
 	thread->last_enabled_ns = read->enabled_ns;
 	thread->last_running_ns = read->running_ns;
+	if (CSINK_UNLIKELY(atomic_load_explicit(&thread->remainder, memory_order_relaxed) != NULL))
+		csink_thread_unflush(thread);
 }
 
 /* The thread is back from where it blocked: this is the stack that did. */
@@ -171,6 +177,8 @@ static void on_timer(struct csink_thread *thread, const siginfo_t *info, const u
 
 	weights[csink_process.cpu_event] = nr * csink_process.period_ns;
 	thread->last[csink_process.cpu_event] += nr * csink_process.period_ns;
+	if (CSINK_UNLIKELY(atomic_load_explicit(&thread->remainder, memory_order_relaxed) != NULL))
+		csink_thread_unflush(thread);
 	store(thread, uc, weights, 1, now);
 	csink_housekeeping_poll(thread, now);
 }

@@ -143,6 +143,7 @@ void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 	memset(thread->last, 0, sizeof(thread->last));
 	thread->last_enabled_ns = thread->last_running_ns = 0;
 	thread->last_row = thread->off_row = NULL;
+	atomic_store_explicit(&thread->remainder, NULL, memory_order_relaxed);
 	memset(&thread->timeline, 0, sizeof(thread->timeline));
 	thread->phase = 0;
 	if (!make_entry(thread, flags)) {
@@ -261,12 +262,18 @@ static void flush_other(struct csink_thread *thread, struct csink_writer *writer
 		any |= weights[i];
 	}
 	/* Its rows are its own to write: the remainder gets a row of its own, that the index does not know. */
+	row = atomic_load_explicit(&thread->remainder, memory_order_relaxed);
+	if (row) { /* a second end of the same image */
+		memcpy(row->weights, weights, csink_process.nr_events * sizeof(*weights));
+		return;
+	}
 	row = any ? csink_recording_reserve(&csink_process.rec, writer, bytes) : NULL;
 	if (!row)
 		return;
 	row->thread = thread->ref;
 	memcpy(row->weights, weights, csink_process.nr_events * sizeof(*weights));
 	csink_recording_commit(row, bytes, CSINK_ENTRY_ROW, 0);
+	atomic_store_explicit(&thread->remainder, row, memory_order_release);
 	thread->entry->cpu_ns = cpu_ns - thread->cpu_base_ns;
 }
 
@@ -279,6 +286,21 @@ void csink_threads_flush_others(void)
 		if (atomic_load_explicit(&thread->state, memory_order_acquire) == CSINK_THREAD_LIVE &&
 		    thread != csink_self && thread->entry)
 			flush_other(thread, &writer);
+}
+
+void csink_thread_unflush(struct csink_thread *thread)
+{
+	struct csink_rec_row *row = atomic_exchange_explicit(&thread->remainder, NULL, memory_order_acquire);
+
+	if (row)
+		memset(row->weights, 0, csink_process.nr_events * sizeof(*row->weights));
+}
+
+void csink_threads_unflush_others(void)
+{
+	for (struct csink_thread *thread = csink_threads_first(); thread; thread = thread->next)
+		if (thread != csink_self)
+			csink_thread_unflush(thread);
 }
 
 void csink_threads_forget(void)

@@ -40,6 +40,7 @@ struct csink_thread {
 	uint64_t last_enabled_ns, last_running_ns;
 	struct csink_rec_thread *entry;
 	struct csink_rec_row *last_row;
+	struct csink_rec_row *_Atomic remainder; /* what another thread gave it at the end of an image that did not end */
 	struct csink_writer writer;
 	struct csink_timeline timeline;
 	struct csink_stack_bounds stack;
@@ -113,6 +114,11 @@ void csink_thread_resume(struct csink_thread *thread);
 
 /** Attribute the CPU time of every other live thread up to now, from their clocks. Context: thread, at the end. */
 void csink_threads_flush_others(void);
+
+/** Take back what the former gave: the threads go on and count it themselves. A thread that takes a sample does it for itself.
+ * Context: signal (one thread), thread (all). */
+void csink_thread_unflush(struct csink_thread *thread);
+void csink_threads_unflush_others(void);
 
 /** In a forked child: every state but the caller's is free again. Context: init. */
 void csink_threads_forget(void);

@@ -1,0 +1,14 @@
+/* System calls by number: those that programs make through syscall(2), and our own. */
+#ifndef CSINK_INJECT_SYSCALLS_H
+#define CSINK_INJECT_SYSCALLS_H
+
+/** As syscall(2), seen by nobody: errno is set. Context: any. */
+long csink_syscall(long number, ...);
+
+/**
+ * What syscall() does for the numbers that its assembly picks out: exec, fork, exit, and what confines the process.
+ * Context: thread.
+ */
+long csink_syscall_watched(long number, long a, long b, long c, long d, long e, long f);
+
+#endif

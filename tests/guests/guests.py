@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""The classes of programs that break profilers which live inside them: each is run with and without us, and must look
+the same from outside and have its profile. Arguments choose classes by regular expression; GUEST_RUNS multiplies runs."""
+import sys
+
+from harness import Failure, Guest, main
+
+WORK = {'guest_work': 50}
+
+
+def signals(name, way, **more):
+    more.setdefault('hot', {'guest_work': 30})
+    return Guest('signals: ' + name, ['{T}/guest_signals', way], **more)
+
+
+def processes(name, way, least=20, **more):
+    more.setdefault('hot', {'child_work': least})
+    return Guest('processes: ' + name, ['{T}/guest_processes', way], watch=True, **more)
+
+
+GUESTS = [
+    signals('blocked, pending, let through', 'masks', hz=10000),
+    signals('waits with a mask of their own', 'suspend', hz=10000, hot={'guest_work': 20}),
+    signals('sent from another thread end a wait', 'wake', hz=10000),
+    signals('a thread that waits for all of them, others that block all', 'wait_for_all'),
+    signals('a signalfd for all of them', 'by_fd'),
+    signals('threads made with masks', 'attributes'),
+    signals('jumps that restore masks', 'jumps'),
+    signals('System V and BSD names', 'old_names'),
+    signals('interval timers, nested handlers', 'timers', hot={'timers': 80}),
+    signals('inherited by children', 'inherit', hot={'guest_work': 20}, watch=True),
+    signals('long work in handlers', 'in_handlers', hot={'handler_work': 55, 'guest_work': 15}),
+
+    processes('every fork and clone', 'forks', least=60),
+    processes('forks of a thread, and threads of a fork', 'fork_from_thread', least=80),
+    processes('vfork, whose child writes and fails', 'vforks', least=45),
+    processes('posix_spawn, with and without success', 'spawns', least=45),
+    processes('every exec, with and without environment', 'execs', least=45),
+    processes('execs that fail, with threads at work', 'failed_execs', least=40, hz=10000),
+    processes('exec by a thread', 'exec_from_thread', least=50),
+    processes('system and popen, environment cleared', 'shells', least=45),
+    processes('a daemon', 'daemons', least=45),
+]
+
+if __name__ == '__main__':
+    sys.exit(main(GUESTS))

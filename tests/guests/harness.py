@@ -1,0 +1,202 @@
+"""Runs guests with and without countersink and compares what an onlooker sees; one TAP line for each class of guests."""
+import concurrent.futures
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+
+import pprof
+
+SRC = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
+BUILD = os.environ.get('BUILD', os.path.join(SRC, 'build'))
+COUNTERSINK = os.path.join(BUILD, 'bin', 'countersink')
+LIBRARY = os.path.join(BUILD, 'lib', 'libcountersink.so')
+TARGETS = os.path.join(BUILD, 'tests', 'targets')
+ENGINES = ('sigtrap', 'signal', 'timer')
+TIMES = int(os.environ.get('GUEST_RUNS', '1'))
+DEADLINE = 120  # seconds, of a run that hangs
+
+
+class Failure(Exception):
+    pass
+
+
+class Guest:
+    """A class of guests.
+
+    argv      the command; {T} is the folder of targets, {D} a private folder that is empty at the start of each run
+    engines   those to try; runs: how often each
+    hz        samples a second
+    hot       {function: least share of all CPU time, in percent}
+    facts     {key of the profile's comments: regular expression that one of them must match}
+    check     function(profile, run folder): raises Failure, or returns nothing
+    watch     under guest_watch, which reports strangers
+    unused    a reason why nothing of the command can be in the profile but its totals
+    env       more environment; None as a value takes a variable away
+    needs     commands that must be there, or the class fails
+    root      needs to be root: only then is it tried
+    wrap      what to put in front of countersink itself
+    same      what of a run is compared: 'out', 'err', 'status'
+    """
+
+    def __init__(self, name, argv, engines=ENGINES, runs=1, hz=4000, hot=None, facts=None, check=None, watch=False,
+                 unused=None, env=None, needs=(), root=False, wrap=(), same=('out', 'err', 'status'), options=(),
+                 clean=None, plain=None):
+        self.name, self.argv, self.engines, self.runs, self.hz = name, argv, engines, runs * TIMES, hz
+        self.hot, self.facts, self.check, self.watch, self.unused = hot or {}, facts or {}, check, watch, unused
+        self.env, self.needs, self.root, self.wrap, self.same = env or {}, needs, root, wrap, same
+        self.options, self.clean, self.plain = options, clean, plain
+
+
+def environment(more, folder):
+    env = {k: v for k, v in os.environ.items() if not k.startswith('COUNTERSINK_') and k != 'LD_PRELOAD'}
+    env.update(LC_ALL='C', XDG_RUNTIME_DIR=os.path.join(folder, 'xdg'))
+    for key, value in more.items():
+        if value is None:
+            env.pop(key, None)
+        else:
+            env[key] = value
+    return env
+
+
+def expand(words, folder):
+    return [word.replace('{T}', TARGETS).replace('{D}', folder).replace('{LIB}', LIBRARY) for word in words]
+
+
+class Run:
+    """One run of a command, to its end or to the deadline."""
+
+    def __init__(self, command, env, folder, before=None):
+        work = os.path.join(folder, 'work')
+        shutil.rmtree(work, ignore_errors=True)
+        os.makedirs(work)
+        os.makedirs(env['XDG_RUNTIME_DIR'], 0o700, exist_ok=True)
+        # What a test of unprivileged users needs to enter.
+        os.chmod(folder, 0o755)
+        os.chmod(work, 0o777)
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=work,
+                                            env=env, start_new_session=True, preexec_fn=before)
+            try:
+                self.status = self.process.wait(DEADLINE)
+            except subprocess.TimeoutExpired:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+                self.status = 'hung'
+            out.seek(0)
+            err.seek(0)
+            self.out, self.err = out.read().decode('utf-8', 'replace'), err.read().decode('utf-8', 'replace')
+
+
+def first_difference(plain, ours):
+    a, b = plain.splitlines(), ours.splitlines()
+    for n, (left, right) in enumerate(zip(a + ['(end)'] * len(b), b + ['(end)'] * len(a))):
+        if left != right:
+            return 'line %d: %r without us, %r with us' % (n + 1, left[:300], right[:300])
+    return 'only its line ends differ'
+
+
+def shell_status(status):
+    """As countersink passes on the end of its command."""
+    return 128 - status if isinstance(status, int) and status < 0 else status
+
+
+def check_profile(guest, path, folder):
+    try:
+        profile = pprof.Profile(path)
+    except (OSError, ValueError, IndexError, KeyError) as e:
+        raise Failure('no profile that can be read: %s' % e)
+    total = profile.total()
+    facts = profile.facts
+    for key, pattern in guest.facts.items():
+        if not any(re.search(pattern, text) for text in facts.get(key, [])):
+            raise Failure('no "%s" that says /%s/; there is %s' % (key, pattern, facts.get(key)))
+    for name, least in guest.hot.items():
+        share = 100 * profile.in_function(name) / total if total else 0
+        if share < least:
+            tops = sorted(((profile.in_function(f), f) for f in {f for _, s, _ in profile.samples for f in s}),
+                          reverse=True)[:12]
+            raise Failure('%s has %.1f %% of %.1f ms, not %g: %s %s' %
+                          (name, share, total / 1e6, least, ['%s %.1f' % (f, ns / 1e6) for ns, f in tops],
+                           facts.get('engine')))
+    if 'user_ns' in facts and total:
+        kernel = int(facts['user_ns'][0]) + int(facts['sys_ns'][0])
+        if abs(total - kernel) > max(0.03 * kernel, 5e6) and 'sum' not in guest.same:
+            raise Failure('the profile has %.1f ms, the kernel accounted %.1f ms' % (total / 1e6, kernel / 1e6))
+    if not guest.unused and not any('[' not in stack[0] for _, stack, _ in profile.samples if stack):
+        raise Failure('not one sample of a function')
+    if guest.check:
+        guest.check(profile, folder)
+
+
+def compare(guest, plain, ours):
+    if ours.status == 'hung':
+        raise Failure('hangs; it had said %r, and on stderr %r' % (ours.out[-300:], ours.err[-300:]))
+    if 'status' in guest.same and shell_status(plain.status) != ours.status:
+        raise Failure('status %s without us, %s with us; stderr %r' % (plain.status, ours.status, ours.err[-300:]))
+    clean = guest.clean or (lambda text: text)
+    if 'out' in guest.same and clean(plain.out) != clean(ours.out):
+        raise Failure('stdout, ' + first_difference(clean(plain.out), clean(ours.out)))
+    if 'err' in guest.same and clean(plain.err) != clean(ours.err):
+        raise Failure('stderr, ' + first_difference(clean(plain.err), clean(ours.err)))
+
+
+def left_behind(folder):
+    return [name for name in os.listdir(os.path.join(folder, 'xdg')) if name.startswith('countersink')]
+
+
+def try_guest(guest):
+    """Returns (passed, [lines of diagnostics], number of runs)."""
+    missing = [name for name in guest.needs if not shutil.which(name)]
+    if missing:
+        return False, ['needs %s: scripts/install-deps check brings it' % ', '.join(missing)], 0
+    nr, problems = 0, []
+    with tempfile.TemporaryDirectory(prefix='guest.') as folder:
+        command = expand(guest.argv, folder)
+        if guest.watch:
+            command = [os.path.join(TARGETS, 'guest_watch')] + command
+        env = environment(guest.env, folder)
+        plain = Run(expand(guest.plain, folder) if guest.plain else expand(guest.wrap, folder) + command, env, folder)
+        if plain.status == 'hung':
+            return False, ['hangs without us'], 1
+        for engine in guest.engines:
+            for _ in range(guest.runs):
+                path = os.path.join(folder, 'profile.pb.gz')
+                for old in (path, path + '.old'):
+                    if os.path.exists(old):
+                        os.unlink(old)
+                options = ['-q', '-F', str(guest.hz), '--engine=' + engine, '-o', path] + expand(guest.options, folder)
+                ours = Run(expand(guest.wrap, folder) + [COUNTERSINK] + options + ['--'] + command, env, folder)
+                nr += 1
+                try:
+                    compare(guest, plain, ours)
+                    check_profile(guest, path, folder)
+                    if left_behind(folder):
+                        raise Failure('left behind: %s' % left_behind(folder))
+                except Failure as e:
+                    problems.append('%s: %s' % (engine, e))
+                    if len(problems) > 3:
+                        return False, problems, nr
+    return not problems, problems, nr
+
+
+def main(guests):
+    wanted = sys.argv[1:]
+    chosen = [g for g in guests if not wanted or any(re.search(w, g.name) for w in wanted)]
+    if os.geteuid() != 0:
+        chosen = [g for g in chosen if not g.root]
+    print('1..%d' % len(chosen))
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(int(os.environ.get('JOBS', '2'))) as pool:
+        for n, (guest, done) in enumerate([(g, pool.submit(try_guest, g)) for g in chosen], 1):
+            passed, lines, nr = done.result()
+            print('%s %d - %s: %d run%s' % ('ok' if passed else 'not ok', n, guest.name, nr, '' if nr == 1 else 's'))
+            for line in lines:
+                print('#   ' + line)
+            sys.stdout.flush()
+            failed += not passed
+    return 1 if failed else 0

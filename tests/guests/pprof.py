@@ -1,0 +1,100 @@
+"""A reader of gzipped pprof that is not ours: just what the tests ask of a profile. Source: pprof's profile.proto."""
+import gzip
+
+
+def _varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return value, at
+
+
+def _fields(data):
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        if key & 7 == 0:
+            value, at = _varint(data, at)
+        elif key & 7 == 2:
+            size, at = _varint(data, at)
+            value = data[at:at + size]
+            if len(value) != size:
+                raise ValueError('a field is cut short')
+            at += size
+        else:
+            raise ValueError('wire type %d' % (key & 7))
+        yield key >> 3, value
+
+
+def _packed(value):
+    if isinstance(value, int):
+        return [value]
+    numbers, at = [], 0
+    while at < len(value):
+        number, at = _varint(value, at)
+        numbers.append(number)
+    return numbers
+
+
+class Profile:
+    """samples: (CPU ns, [functions, innermost first], {label: text or number}); facts: {key: [texts]}."""
+
+    def __init__(self, path):
+        with gzip.open(path) as f:
+            data = f.read()
+        raw = {n: [] for n in range(1, 15)}
+        for number, value in _fields(data):
+            raw.setdefault(number, []).append(value)
+        self.strings = [s.decode('utf-8', 'replace') for s in raw[6]]
+        functions = {}
+        for message in raw[5]:
+            fields = dict(_fields(message))
+            functions[fields.get(1, 0)] = self.strings[fields.get(2, 0)]
+        locations = {}
+        for message in raw[4]:
+            number, names = 0, []
+            for field, value in _fields(message):
+                if field == 1:
+                    number = value
+                elif field == 4:
+                    names.append(functions.get(dict(_fields(value)).get(1, 0), '?'))
+            locations[number] = names or ['?']
+        types = [dict(_fields(message)) for message in raw[1]]
+        units = [self.strings[t.get(2, 0)] for t in types]
+        column = units.index('nanoseconds')
+        self.samples = [self._sample(message, column, locations) for message in raw[2]]
+        self.facts = {}
+        for message in raw[13]:
+            for number in _packed(message):
+                key, _, text = self.strings[number].partition(': ')
+                self.facts.setdefault(key, []).append(text)
+
+    def _sample(self, message, column, locations):
+        stack, values, labels = [], [], {}
+        for field, value in _fields(message):
+            if field == 1:
+                for number in _packed(value):
+                    stack += locations.get(number, ['?'])
+            elif field == 2:
+                values += _packed(value)
+            elif field == 3:
+                label = dict(_fields(value))
+                labels[self.strings[label.get(1, 0)]] = (self.strings[label[2]] if label.get(2) else label.get(3, 0))
+        return values[column], stack, labels
+
+    def total(self):
+        return sum(ns for ns, _, _ in self.samples)
+
+    def in_function(self, name):
+        """CPU time under a function, what it called included."""
+        return sum(ns for ns, stack, _ in self.samples if name in stack)
+
+    def with_label(self, key, text):
+        return sum(ns for ns, _, labels in self.samples if labels.get(key) == text)
+
+    def processes(self):
+        return {labels['pid'] for _, _, labels in self.samples if 'pid' in labels}
