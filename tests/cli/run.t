@@ -2,6 +2,9 @@
 # What the command sees and leaves is what it would without us: streams, fds, limits, environment, folder, processes.
 . "$(dirname "$0")/lib.sh"
 
+# A launcher that is built with sanitizers gets the library preloaded below.
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
+
 # same NAME COMMAND...: the command's output and status are the same with and without the launcher.
 same() {
 	local name=$1 status
