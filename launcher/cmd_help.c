@@ -17,7 +17,7 @@ static int print_overview(void)
 	       "Commands (where the first word names none, it is run):\n",
 	       run->synopsis);
 	for (uint32_t i = 0; i < csink_nr_commands; i++)
-		printf("  %-12s %s\n", csink_commands[i].name, csink_commands[i].help);
+		csink_print_wrapped(stdout, printf("  %-10s", csink_commands[i].name), 14, csink_commands[i].help);
 	putchar('\n');
 	csink_options_print_help(stdout, run->options, run->nr_options);
 	printf("\nOptions of other commands: countersink help COMMAND. More: man countersink\n");

@@ -114,6 +114,7 @@ options_of_man() {
 		END { entry_ends() }' | sort
 }
 countersink help | sed -n 's/^  \([a-z]\+\)  .*/\1/p' >commands
+is "$(countersink help | awk 'length > 80')" "" "the overview fits 80 columns"
 for command in $(cat commands); do
 	options_of_help "$command" >help.options
 	ok "$command: help has options" grep -q -- '--help' help.options
