@@ -228,6 +228,7 @@ CLI_TESTS := \
 	symbols \
 	loader \
 	off_cpu \
+	threads \
 
 # tests/targets/NAME.c, .cc or .rs: programs that are profiled.
 TARGETS := \
@@ -256,6 +257,7 @@ TARGETS := \
 	handler_shim.so \
 	dlstorm \
 	blocked \
+	manythreads \
 	unwind_mix \
 
 # tests/bench/NAME.c: what the benchmarks run.

@@ -1,0 +1,23 @@
+#!/bin/bash
+# Many threads: alive at once, and one after another. All are counted, their time adds up, and nothing grows without end.
+. "$(dirname "$0")/lib.sh"
+alive=${MANYTHREADS_ALIVE:-2000}
+sequence=${MANYTHREADS_SEQUENCE:-5000}
+
+check() { # NAME ALIVE SEQUENCE
+	timeout -s KILL 300 countersink -o m.pb.gz -- "$TARGETS/manythreads" "$2" "$3" >out 2>err
+	is "$? $(cat out)" "0 alive at once $2, one after another $3" "$1: they run"
+	like "$(head -n 1 err)" " $(($2 + $3 + 1)) threads" "$1: all are in the report"
+	unlike "$(cat err)" 'could not be sampled' "$1: every one was sampled"
+	unlike "$(cat err)" 'no room left' "$1: the recording has room for them"
+	like "$("$SRC/tests/cli/profile_facts" m.pb.gz)" "cum [0-9]{7,} (alive|sequence)" \
+		"$1: what they were started for has their time"
+}
+check "alive at once" "$alive" 0
+check "one after another" 0 "$sequence"
+
+# RLIMIT_NOFILE leaves no room for an fd for each thread: none is needed.
+(ulimit -n 64 && exec timeout -s KILL 100 countersink -o f.pb.gz -- "$TARGETS/manythreads" 300 0) >out 2>err
+is "$? $(cat out)" "0 alive at once 300, one after another 0" "300 threads with 64 fds run"
+unlike "$(cat err)" 'could not be sampled' "and all are sampled"
+done_testing
