@@ -211,6 +211,7 @@ CLI_TESTS := \
 	doctor \
 	events \
 	relay \
+	reserve \
 	status \
 	totals \
 	static \

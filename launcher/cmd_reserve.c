@@ -89,7 +89,7 @@ static int make(struct reserve *reserve)
 	if (err == -ECANCELED)
 		return err;
 	say_hook_errors(&reservation->hooks);
-	if (!reserve->quiet || err || !reservation->is_confirmed)
+	if (!reserve->quiet || err || (reservation->matters && !reservation->is_confirmed))
 		csink_say("%s", reservation->line);
 	return err;
 }
