@@ -97,12 +97,16 @@ LIB_SRCS := \
 	preload/sample/unwind_fp.c \
 	preload/sample/got_patch.c \
 	preload/sample/unwind_libunwind.c \
+	preload/sample/cfi_close.c \
 	preload/sample/cfi_find.c \
+	preload/sample/cfi_op.c \
 	preload/sample/cfi_program.c \
 	preload/sample/cfi_expr.c \
 	preload/sample/cfi_row.c \
 	preload/sample/cfi_step.c \
+	preload/sample/code.c \
 	preload/sample/walk_dwarf.c \
+	preload/sample/walk_step.c \
 
 # What runs in signal handlers: objects that hold nothing else but requests of the same kind, and the functions that are
 # entered there, also through pointers (OBJECT:FUNCTION for static ones). tests/cli/symbols.t holds both to their word.
@@ -387,7 +391,7 @@ $(PLAIN)/tests/bench/timerq: $(TIMERQ_BENCH) tests/bench/timerq_peer.h $(TIMERQ_
 # ---- what people call ------------------------------------------------------------------------------------------------
 PROVE = BUILD=$(CURDIR)/$(B) prove -j$(or $(JOBS),2) --timer --failures
 
-.PHONY: tests check check-unit check-san bench demo
+.PHONY: tests check check-unit check-guests check-san bench demo
 tests: all $(UNIT_BINS) $(TARGET_BINS) ## build what the tests need
 
 check: tests ## build and run every test
@@ -395,6 +399,10 @@ check: tests ## build and run every test
 
 check-unit: $(UNIT_BINS) $(TARGET_BINS) ## build and run the unit tests alone
 	$(PROVE) $(UNIT_BINS)
+
+# Each class of guests that breaks profilers, with and without us: GUESTS='regex...' chooses, GUEST_RUNS=N multiplies.
+check-guests: tests ## hold guests of every kind to looking the same with and without us
+	BUILD=$(CURDIR)/$(B) JOBS=$(or $(JOBS),2) tests/guests/guests.py $(GUESTS)
 
 check-san: ## run the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(MAKE) SAN=address,undefined check-unit
@@ -422,7 +430,8 @@ check-walkers: $(B)/tests/diff/walk_diff.so $(B)/tests/diff/walk_diff_print $(B)
 # Hostile call frame information; needs clang. FUZZ_SECONDS to deepen.
 CLANG ?= clang
 FUZZ_SECONDS ?= 60
-FUZZ_SRCS := tests/fuzz/fuzz_eh_frame.c $(addprefix preload/sample/,cfi_expr.c cfi_find.c cfi_program.c cfi_row.c safe_load.c)
+FUZZ_SRCS := tests/fuzz/fuzz_eh_frame.c $(addprefix preload/sample/,cfi_close.c cfi_expr.c cfi_find.c cfi_op.c \
+	cfi_program.c cfi_row.c code.c safe_load.c)
 FUZZ_SEEDS = $(wildcard /lib/*/libc.so.6 /lib/*/libgcc_s.so.1 /lib/*/libm.so.6 /lib/*/ld-linux-*.so.* /usr/lib/*/libcrypto.so.3 \
 	/usr/lib/*/libstdc++.so.6 /usr/bin/perl /usr/bin/git)
 $(B)/tests/fuzz/eh_frame: $(FUZZ_SRCS)

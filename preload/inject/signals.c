@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <ucontext.h>
 
 #include "include/internal/base.h"
@@ -12,10 +13,15 @@
 #include "preload/sample/safe_load.h"
 #include "preload/sample/thread.h"
 
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51
+#endif
+
 static _Atomic uint64_t taken;         /* bit signo - 1: a signal of ours */
 static struct sigaction wanted[_NSIG]; /* what the program set for them */
 static uint64_t masked[_NSIG]; /* of the other handlers' sa_mask: the bits that are ours, as the program set them */
 static _Atomic uint32_t lock;
+static bool small_stacks; /* some thread has a small alternate stack */
 
 uint64_t csink_signals_taken(void)
 {
@@ -191,14 +197,14 @@ static void adapt_mask(struct sigaction *act)
 {
 	uint64_t *mask = csink_set_word(&act->sa_mask);
 
-	if (act->sa_flags & SA_ONSTACK)
+	if (act->sa_flags & SA_ONSTACK && small_stacks)
 		*mask |= csink_signals_taken();
 	else
 		*mask &= ~csink_signals_taken();
 }
 
-/* Handlers that were set before a signal became ours. */
-static void adapt_handlers(uint64_t bit)
+/* Handlers that were set before a signal became ours, or before there was a small stack. */
+static void adapt_handlers(uint64_t taken_now)
 {
 	for (int signo = 1; signo < _NSIG; signo++) {
 		struct sigaction act;
@@ -206,7 +212,7 @@ static void adapt_handlers(uint64_t bit)
 		if (is_taken(signo) || REAL(sigaction)(signo, NULL, &act) < 0 || act.sa_handler == SIG_DFL ||
 		    act.sa_handler == SIG_IGN)
 			continue;
-		masked[signo] = (masked[signo] & ~bit) | (csink_set_bits(&act.sa_mask) & bit);
+		masked[signo] = (masked[signo] & ~taken_now) | (csink_set_bits(&act.sa_mask) & taken_now);
 		adapt_mask(&act);
 		REAL(sigaction)(signo, &act, NULL);
 	}
@@ -250,6 +256,24 @@ void csink_signals_exec_failed(void)
 			set_entry(signo, NULL);
 	if (csink_self)
 		csink_raw_mask(SIG_UNBLOCK, csink_self->hidden.signals, NULL);
+}
+
+/* Room on an alternate stack for two frames of the kernel's, beside the program's own needs. */
+static size_t roomy(void)
+{
+	size_t frame = getauxval(AT_MINSIGSTKSZ);
+
+	return 2 * (frame ? frame : 4096) + 8192;
+}
+
+CSINK_EXPORT int sigaltstack(const stack_t *stack, stack_t *old)
+{
+	if (stack && !(stack->ss_flags & SS_DISABLE) && !small_stacks && stack->ss_size < roomy() &&
+	    csink_signals_taken() && !csink_signals_borrowed()) {
+		small_stacks = true;
+		adapt_handlers(0);
+	}
+	return REAL(sigaltstack)(stack, old);
 }
 
 /* ---- what the program calls -------------------------------------------------------------------------------------- */

@@ -18,6 +18,10 @@ def processes(name, way, least=20, **more):
     return Guest('processes: ' + name, ['{T}/guest_processes', way], watch=True, **more)
 
 
+def stacks(name, way, more=(), **rest):
+    return Guest('stacks: ' + name, ['{T}/guest_stacks', way, *more], hz=10000, **rest)
+
+
 GUESTS = [
     signals('blocked, pending, let through', 'masks', hz=10000),
     signals('waits with a mask of their own', 'suspend', hz=10000, hot={'guest_work': 20}),
@@ -30,6 +34,15 @@ GUESTS = [
     signals('interval timers, nested handlers', 'timers', hot={'timers': 80}),
     signals('inherited by children', 'inherit', hot={'guest_work': 20}, watch=True),
     signals('long work in handlers', 'in_handlers', hot={'handler_work': 55, 'guest_work': 15}),
+
+    stacks('alternate stacks with room for nothing else', 'small_alternate', hot={'guest_work': 80}),
+    stacks('overflow, handled, in main and in a thread', 'overflow', hot={'recurse': 5, 'guest_work': 30}),
+    stacks('threads of the least size', 'small_threads', hot={'guest_work': 70}),
+    stacks('coroutines of 16 KB', 'switches', hot={'coroutine_work': 80}),
+    stacks('recursion, 30,000 deep', 'depth', hot={'deep': 30, 'guest_work': 20}),
+    stacks('handlers left by longjmp', 'jumps', more=['roomy'], hot={'run_until_thrown': 10, 'guest_work': 40}),
+    stacks('handlers left by longjmp, on a small stack', 'jumps'),
+    stacks('a stack pointer that points nowhere', 'no_stack', hot={'no_stack': 60}),
 
     processes('every fork and clone', 'forks', least=60),
     processes('forks of a thread, and threads of a fork', 'fork_from_thread', least=80),

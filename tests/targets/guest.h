@@ -16,6 +16,7 @@
 
 static __attribute__((noinline, noclone, unused)) uint64_t guest_work(uint64_t ms)
 {
+	__asm__ volatile(""); /* or several calls become one */
 	return spin(ms, ms * ROUNDS_MS);
 }
 

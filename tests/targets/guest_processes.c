@@ -20,6 +20,7 @@ static char *const no_environment[] = {NULL};
 
 static __attribute__((noinline)) uint64_t child_work(uint64_t ms)
 {
+	__asm__ volatile("");
 	return spin(ms, ms * ROUNDS_MS);
 }
 
@@ -79,12 +80,24 @@ static int forks(int argc, char **argv)
 
 		fflush(stdout);
 		switch (i) {
-		case 0: pid = fork(); break;
-		case 1: pid = _Fork(); break;
-		case 2: pid = (pid_t)syscall(SYS_fork); break;
-		case 3: pid = raw_clone(0); break;
-		case 4: pid = by_clone(0, 20 + i); break;
-		default: pid = raw_clone3(); break;
+		case 0:
+			pid = fork();
+			break;
+		case 1:
+			pid = _Fork();
+			break;
+		case 2:
+			pid = (pid_t)syscall(SYS_fork);
+			break;
+		case 3:
+			pid = raw_clone(0);
+			break;
+		case 4:
+			pid = by_clone(0, 20 + i);
+			break;
+		default:
+			pid = raw_clone3();
+			break;
 		}
 		if (pid == 0)
 			_exit(burn_and_leave(20 + i));
@@ -240,16 +253,36 @@ static int execs(int argc, char **argv)
 			guest_burn(5);
 			fd = open(self, O_PATH | O_CLOEXEC);
 			switch (i) {
-			case 0: execve(self, args, environ); break;
-			case 1: execv(self, args); break;
-			case 2: execvp(self, args); break;
-			case 3: execvpe(self, args, no_environment); break;
-			case 4: execl(self, self, "child", "execl", "9", NULL); break;
-			case 5: execlp(self, self, "child", "execlp", "9", NULL); break;
-			case 6: execle(self, self, "child", "execle", "9", NULL, no_environment); break;
-			case 7: fexecve(fd, args, environ); break;
-			case 8: execveat(fd, "", args, no_environment, AT_EMPTY_PATH); break;
-			case 9: syscall(SYS_execve, self, args, no_environment); break;
+			case 0:
+				execve(self, args, environ);
+				break;
+			case 1:
+				execv(self, args);
+				break;
+			case 2:
+				execvp(self, args);
+				break;
+			case 3:
+				execvpe(self, args, no_environment);
+				break;
+			case 4:
+				execl(self, self, "child", "execl", "9", NULL);
+				break;
+			case 5:
+				execlp(self, self, "child", "execlp", "9", NULL);
+				break;
+			case 6:
+				execle(self, self, "child", "execle", "9", NULL, no_environment);
+				break;
+			case 7:
+				fexecve(fd, args, environ);
+				break;
+			case 8:
+				execveat(fd, "", args, no_environment, AT_EMPTY_PATH);
+				break;
+			case 9:
+				syscall(SYS_execve, self, args, no_environment);
+				break;
 			default:
 				unsetenv("PATH");
 				execlp("true", "true", NULL);

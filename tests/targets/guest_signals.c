@@ -1,6 +1,6 @@
 /*
- * Every way to block, wait for and ask about signals, tried with those that a profiler may have taken for itself: SIGTRAP
- * and the real-time signals, each with samples coming in between.
+ * Every way to block, wait for and ask about signals, tried with those that a profiler may have taken for itself:
+ * SIGTRAP and the real-time signals, each with samples coming in between.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -23,7 +23,7 @@ static void on_signal(int signo)
 	last_caught = signo;
 }
 
-static void catch(int signo, int flags)
+static void catch (int signo, int flags)
 {
 	struct sigaction act = {.sa_handler = on_signal, .sa_flags = flags};
 
@@ -65,7 +65,7 @@ static int masks(int argc, char **argv)
 	guest_print_signals("start");
 	EACH_TRIED(i)
 	{
-		catch(tried[i], 0);
+		catch (tried[i], 0);
 		sigemptyset(&set);
 		sigaddset(&set, tried[i]);
 		sigprocmask(SIG_BLOCK, &set, &old);
@@ -121,7 +121,7 @@ static int suspend(int argc, char **argv)
 	sigemptyset(&none);
 	EACH_TRIED(i)
 	{
-		catch(tried[i], 0);
+		catch (tried[i], 0);
 		for (int n = 0; n < 4; n++) {
 			/* Sent while blocked: the wait lets it through at once. */
 			sigfillset(&set);
@@ -174,7 +174,7 @@ static int wake(int argc, char **argv)
 
 	(void)argc;
 	(void)argv;
-	catch(SIGTRAP, 0);
+	catch (SIGTRAP, 0);
 	if (pipe(fds))
 		return 1;
 	sigemptyset(&none);
@@ -416,7 +416,8 @@ static int timers(int argc, char **argv)
 	static const struct {
 		int which, signo;
 		const char *name;
-	} kinds[] = {{ITIMER_REAL, SIGALRM, "real"}, {ITIMER_VIRTUAL, SIGVTALRM, "virtual"}, {ITIMER_PROF, SIGPROF, "prof"}};
+	} kinds[] = {
+		{ITIMER_REAL, SIGALRM, "real"}, {ITIMER_VIRTUAL, SIGVTALRM, "virtual"}, {ITIMER_PROF, SIGPROF, "prof"}};
 	struct itimerval every = {{0, 4000}, {0, 4000}}, off = {{0, 0}, {0, 0}};
 	struct sigaction act = {.sa_handler = nested};
 
@@ -473,7 +474,8 @@ static int inherit(int argc, char **argv)
 		pid_t pid = i ? vfork() : fork();
 
 		if (pid == 0) {
-			execl("/proc/self/exe", "guest_signals", "inherit", i ? "vfork and exec" : "fork and exec", NULL);
+			execl("/proc/self/exe", "guest_signals", "inherit", i ? "vfork and exec" : "fork and exec",
+			      NULL);
 			_exit(127);
 		}
 		guest_print_status("child", guest_wait(pid));
@@ -487,6 +489,7 @@ static int inherit(int argc, char **argv)
 /* Handlers that run long, with and without masks: their time is theirs. */
 static __attribute__((noinline)) uint64_t handler_work(uint64_t ms)
 {
+	__asm__ volatile("");
 	return spin(ms, ms * ROUNDS_MS);
 }
 
