@@ -264,6 +264,10 @@ TARGETS := \
 	blocked \
 	manythreads \
 	unwind_mix \
+	guest_processes \
+	guest_signals \
+	guest_stacks \
+	guest_watch \
 
 # tests/bench/NAME.c: what the benchmarks run.
 BENCHES := \
