@@ -7,7 +7,8 @@
  *
  *   cfi_find.c     address -> tables -> frame description entry (FDE)
  *   cfi_program.c  FDE, address -> rules for each register
- *   cfi_expr.c     DWARF expressions inside rules
+ *   cfi_expr.c     DWARF expressions inside rules, evaluated
+ *   cfi_close.c    or put into closed form
  *   cfi_step.c     one frame by all its rules, for what rows (cfi_row.h) cannot say
  */
 #ifndef CSINK_SAMPLE_CFI_H
@@ -36,8 +37,7 @@ int csink_cfi_slot(uint64_t reg);
 /** The register of a slot. */
 int csink_cfi_slot_reg(int slot);
 
-/* ---- finding ------------------------------------------------------------------------------------------------------
- */
+/* ---- finding ----------------------------------------------------------------------------------------------------- */
 
 /* One object's tables. */
 struct csink_cfi_table {
@@ -64,8 +64,7 @@ bool csink_cfi_locate(uintptr_t pc, struct csink_cfi_table *table);
 /** The entry of an address. False if there is none (or it makes no sense). */
 bool csink_cfi_find(const struct csink_cfi_table *table, uintptr_t pc, struct csink_cfi_fde *fde);
 
-/* ---- rules --------------------------------------------------------------------------------------------------------
- */
+/* ---- rules ------------------------------------------------------------------------------------------------------- */
 
 enum csink_cfi_kind {
 	CSINK_CFI_UNSET,     /* no rule: the value is kept for a preserved register */
@@ -93,8 +92,7 @@ struct csink_cfi_rules {
 /** The rules at an address inside the entry. False if its instructions make no sense. */
 bool csink_cfi_rules_at(const struct csink_cfi_fde *fde, uintptr_t pc, struct csink_cfi_rules *rules);
 
-/* ---- expressions --------------------------------------------------------------------------------------------------
- */
+/* ---- expressions ------------------------------------------------------------------------------------------------- */
 
 struct csink_cfi_regs {
 	uint64_t value[CSINK_NR_REGS];
@@ -124,8 +122,7 @@ struct csink_cfi_closed {
 bool csink_cfi_expr_close(const struct csink_cfi_fde *fde, const uint8_t *expr, uintptr_t pc,
 			  struct csink_cfi_closed *closed);
 
-/* ---- stepping -----------------------------------------------------------------------------------------------------
- */
+/* ---- stepping ---------------------------------------------------------------------------------------------------- */
 
 enum csink_cfi_step {
 	CSINK_STEP_CALLER, /* registers are now the caller's */

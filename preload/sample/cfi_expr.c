@@ -1,68 +1,9 @@
-/*
- * DWARF expressions in frame rules. Two evaluators: a full one, with registers and memory at hand, for a single step;
- * and one that puts the forms that compilers and linkers write into closed form, once for an address of code: PLT stubs
- * rsp + 8 + ((rip & 15) >= 11) * 8    -> rsp + constant, as rip is known realigned stacks   *(rbp - 8) OpenSSL's
- * assembly *(rsp + n) + 8
- */
+/* DWARF expressions in frame rules, evaluated with registers and memory at hand. */
 #include "preload/sample/cfi.h"
-#include "preload/sample/cfi_read.h"
+#include "preload/sample/cfi_op.h"
 
 #define STACK_DEPTH 16
 #define MAX_OPERATIONS 512 /* branches may go back */
-
-enum {
-	OP_ADDR = 0x03,
-	OP_DEREF = 0x06,
-	OP_CONST1U = 0x08,
-	OP_CONST1S = 0x09,
-	OP_CONST2U = 0x0a,
-	OP_CONST2S = 0x0b,
-	OP_CONST4U = 0x0c,
-	OP_CONST4S = 0x0d,
-	OP_CONST8U = 0x0e,
-	OP_CONST8S = 0x0f,
-	OP_CONSTU = 0x10,
-	OP_CONSTS = 0x11,
-	OP_DUP = 0x12,
-	OP_DROP = 0x13,
-	OP_OVER = 0x14,
-	OP_PICK = 0x15,
-	OP_SWAP = 0x16,
-	OP_ROT = 0x17,
-	OP_ABS = 0x19,
-	OP_AND = 0x1a,
-	OP_DIV = 0x1b,
-	OP_MINUS = 0x1c,
-	OP_MOD = 0x1d,
-	OP_MUL = 0x1e,
-	OP_NEG = 0x1f,
-	OP_NOT = 0x20,
-	OP_OR = 0x21,
-	OP_PLUS = 0x22,
-	OP_PLUS_UCONST = 0x23,
-	OP_SHL = 0x24,
-	OP_SHR = 0x25,
-	OP_SHRA = 0x26,
-	OP_XOR = 0x27,
-	OP_BRA = 0x28,
-	OP_EQ = 0x29,
-	OP_GE = 0x2a,
-	OP_GT = 0x2b,
-	OP_LE = 0x2c,
-	OP_LT = 0x2d,
-	OP_NE = 0x2e,
-	OP_SKIP = 0x2f,
-	OP_LIT0 = 0x30,
-	OP_LIT31 = 0x4f,
-	OP_REG0 = 0x50,
-	OP_REG31 = 0x6f,
-	OP_BREG0 = 0x70,
-	OP_BREG31 = 0x8f,
-	OP_REGX = 0x90,
-	OP_BREGX = 0x92,
-	OP_DEREF_SIZE = 0x94,
-	OP_NOP = 0x96,
-};
 
 bool csink_cfi_expr_bounds(const struct csink_cfi_fde *fde, const uint8_t *expr, const uint8_t **start,
 			   const uint8_t **end)
@@ -75,111 +16,6 @@ bool csink_cfi_expr_bounds(const struct csink_cfi_fde *fde, const uint8_t *expr,
 	*end = r.at;
 	return !r.failed;
 }
-
-/* Operations that push a constant. False: not one of them. */
-static bool read_constant(struct csink_reader *r, uint8_t op, uint64_t *value)
-{
-	if (op >= OP_LIT0 && op <= OP_LIT31) {
-		*value = op - OP_LIT0;
-		return true;
-	}
-	switch (op) {
-	case OP_CONST1U:
-		*value = csink_read_u8(r);
-		return true;
-	case OP_CONST1S:
-		*value = (uint64_t)(int64_t)(int8_t)csink_read_u8(r);
-		return true;
-	case OP_CONST2U:
-		*value = csink_read_u16(r);
-		return true;
-	case OP_CONST2S:
-		*value = (uint64_t)(int64_t)(int16_t)csink_read_u16(r);
-		return true;
-	case OP_CONST4U:
-		*value = csink_read_u32(r);
-		return true;
-	case OP_CONST4S:
-		*value = (uint64_t)(int64_t)(int32_t)csink_read_u32(r);
-		return true;
-	case OP_ADDR:
-	case OP_CONST8U:
-	case OP_CONST8S:
-		*value = csink_read_u64(r);
-		return true;
-	case OP_CONSTU:
-		*value = csink_read_uleb(r);
-		return true;
-	case OP_CONSTS:
-		*value = (uint64_t)csink_read_sleb(r);
-		return true;
-	}
-	return false;
-}
-
-/* Operations on two values, first (deeper) and second. False: not one of them, or a division by zero. */
-static bool compute(uint8_t op, uint64_t first, uint64_t second, uint64_t *result)
-{
-	int64_t a = (int64_t)first, b = (int64_t)second;
-
-	switch (op) {
-	case OP_AND:
-		*result = first & second;
-		return true;
-	case OP_DIV:
-		*result = b == -1 ? 0 - first : b ? (uint64_t)(a / b) : 0; /* INT64_MIN / -1 would trap */
-		return b != 0;
-	case OP_MINUS:
-		*result = first - second;
-		return true;
-	case OP_MOD:
-		*result = second ? first % second : 0;
-		return second != 0;
-	case OP_MUL:
-		*result = first * second;
-		return true;
-	case OP_OR:
-		*result = first | second;
-		return true;
-	case OP_PLUS:
-		*result = first + second;
-		return true;
-	case OP_SHL:
-		*result = second < 64 ? first << second : 0;
-		return true;
-	case OP_SHR:
-		*result = second < 64 ? first >> second : 0;
-		return true;
-	case OP_SHRA:
-		*result = (uint64_t)(a >> (second < 64 ? second : 63));
-		return true;
-	case OP_XOR:
-		*result = first ^ second;
-		return true;
-	case OP_EQ:
-		*result = a == b;
-		return true;
-	case OP_GE:
-		*result = a >= b;
-		return true;
-	case OP_GT:
-		*result = a > b;
-		return true;
-	case OP_LE:
-		*result = a <= b;
-		return true;
-	case OP_LT:
-		*result = a < b;
-		return true;
-	case OP_NE:
-		*result = a != b;
-		return true;
-	}
-	return false;
-}
-
-/* ---- the full evaluator -------------------------------------------------------------------------------------------
- */
 
 struct machine {
 	struct csink_reader code;
@@ -288,14 +124,14 @@ static bool run_several(struct machine *m, uint8_t op)
 		return true;
 	}
 	m->depth--;
-	return compute(op, kept, top[0], &top[-1]);
+	return csink_cfi_op_compute(op, kept, top[0], &top[-1]);
 }
 
 static bool run_operation(struct machine *m, uint8_t op)
 {
 	uint64_t value;
 
-	if (read_constant(&m->code, op, &value))
+	if (csink_cfi_op_constant(&m->code, op, &value))
 		return push(m, value);
 	if (op >= OP_REG0 && op <= OP_REG31)
 		return push_register(m, op - OP_REG0, 0);
@@ -347,94 +183,5 @@ bool csink_cfi_eval(const struct csink_cfi_fde *fde, const uint8_t *expr, const 
 	if (!m.depth)
 		return false;
 	*result = m.stack[m.depth - 1];
-	return true;
-}
-
-/* ---- closed form --------------------------------------------------------------------------------------------------
- */
-
-/* *(reg + offset) + addend; without deref, reg + offset; a constant if there is no register. */
-struct symbol {
-	uint64_t offset, addend;
-	uint8_t reg, has_reg, deref;
-};
-
-#define SYMBOLS 4
-
-static bool close_binary(uint8_t op, struct symbol *first, const struct symbol *second)
-{
-	const struct symbol *constant = second->has_reg ? first : second;
-	uint64_t *sum;
-
-	if (!first->has_reg && !second->has_reg)
-		return compute(op, first->offset, second->offset, &first->offset);
-	if (constant->has_reg || (op != OP_PLUS && !(op == OP_MINUS && first->has_reg)))
-		return false;
-	if (second->has_reg) {
-		uint64_t offset = first->offset;
-
-		*first = *second;
-		*(first->deref ? &first->addend : &first->offset) += offset;
-		return true;
-	}
-	sum = first->deref ? &first->addend : &first->offset;
-	*sum = op == OP_PLUS ? *sum + second->offset : *sum - second->offset;
-	return true;
-}
-
-static bool close_operation(struct csink_reader *r, uint8_t op, uintptr_t pc, struct symbol *stack, unsigned int *depth)
-{
-	struct symbol *top = *depth ? &stack[*depth - 1] : NULL;
-	uint64_t value;
-
-	if (op == OP_DEREF) {
-		if (!top || !top->has_reg || top->deref)
-			return false;
-		top->deref = 1;
-		return true;
-	}
-	if (op == OP_PLUS_UCONST) {
-		value = csink_read_uleb(r);
-		if (top)
-			*(top->deref ? &top->addend : &top->offset) += value;
-		return top != NULL;
-	}
-	if (read_constant(r, op, &value) || (op >= OP_BREG0 && op <= OP_BREG31)) {
-		bool is_reg = op >= OP_BREG0 && op <= OP_BREG31;
-
-		if (*depth == SYMBOLS)
-			return false;
-		if (is_reg)
-			value = (uint64_t)csink_read_sleb(r);
-#if defined(__x86_64__)
-		if (is_reg && op - OP_BREG0 == CSINK_REG_RA) { /* the instruction pointer: a constant here */
-			value += pc;
-			is_reg = false;
-		}
-#else
-		(void)pc;
-#endif
-		stack[(*depth)++] = (struct symbol){value, 0, is_reg ? (uint8_t)(op - OP_BREG0) : 0, is_reg, 0};
-		return true;
-	}
-	return *depth >= 2 && close_binary(op, &stack[--*depth - 1], top);
-}
-
-bool csink_cfi_expr_close(const struct csink_cfi_fde *fde, const uint8_t *expr, uintptr_t pc,
-			  struct csink_cfi_closed *closed)
-{
-	struct symbol stack[SYMBOLS];
-	struct csink_reader r = {NULL, NULL, false};
-	unsigned int depth = 0;
-
-	if (!csink_cfi_expr_bounds(fde, expr, &r.at, &r.end))
-		return false;
-	while (r.at < r.end)
-		if (!close_operation(&r, csink_read_u8(&r), pc, stack, &depth) || r.failed)
-			return false;
-	if (depth != 1 || !stack[0].has_reg)
-		return false;
-	*closed = (struct csink_cfi_closed){stack[0].reg, (int64_t)stack[0].offset, (int64_t)stack[0].addend,
-					    stack[0].deref};
 	return true;
 }

@@ -16,8 +16,7 @@
 #pragma weak _dl_find_object /* glibc >= 2.35, and then lock-free */
 #endif
 
-/* ---- object -> tables ---------------------------------------------------------------------------------------------
- */
+/* ---- object -> tables -------------------------------------------------------------------------------------------- */
 
 /* A segment that holds all of [start, start + bytes), and may be read. */
 static const ElfW(Phdr) * readable_segment(const ElfW(Phdr) * phdr, uint32_t nr, uintptr_t vaddr, size_t bytes)
@@ -85,8 +84,7 @@ bool csink_cfi_locate(uintptr_t pc, struct csink_cfi_table *table)
 	       table_of_headers(module.bias, module.phdr, module.nr_phdr, table);
 }
 
-/* ---- tables -> entry ----------------------------------------------------------------------------------------------
- */
+/* ---- tables -> entry --------------------------------------------------------------------------------------------- */
 
 /* The length that begins an entry. Bounds the reader to the entry; gives where the entry's own fields start. */
 static bool read_length(struct csink_reader *r, bool *is_64)

@@ -1,5 +1,7 @@
 /* Compiling rules into rows, and the cache of rows; see cfi_row.h. */
 #include "preload/sample/cfi_row.h"
+#include "preload/sample/code.h"
+#include "preload/sample/modules.h"
 
 #include <errno.h>
 #include <string.h>
@@ -7,105 +9,7 @@
 
 struct csink_row_cache csink_rows;
 
-/* ---- code that says itself what it is -----------------------------------------------------------------------------
- */
-
-/* Code that ran may still be unreadable by now, or never have been code. */
-static bool code_is(uintptr_t pc, const void *bytes, size_t nr)
-{
-	return csink_readable(pc, nr) && !memcmp((const void *)pc, bytes, nr);
-}
-
-/* Code without tables is some assembly's, and short. */
-#define MAX_CALLED_BYTES 16384
-
-#if defined(__x86_64__)
-/* mov %rbx, %rsp: how glibc's end of a makecontext function begins. Its tables do not say that nobody called it. */
-#define START_CONTEXT "\x48\x89\xdc"
-
-enum csink_code_call csink_code_call(uintptr_t ra, uintptr_t pc)
-{
-	const uint8_t *code = (const uint8_t *)ra;
-	int32_t distance;
-
-	if (ra < 4096 || !csink_readable(ra - 7, 7))
-		return CSINK_NO_CALL;
-	memcpy(&distance, code - 4, sizeof(distance));
-	if (code[-5] == 0xe8)
-		return pc - (ra + (uintptr_t)(intptr_t)distance) < MAX_CALLED_BYTES ? CSINK_CALL_NEARBY : CSINK_CALL;
-	/* ff /2: through a register, or memory at one; plus 1 or 4 bytes of displacement, and with one more for SIB. */
-	return (code[-2] == 0xff && (code[-1] & 0xf8) == 0xd0) || (code[-2] == 0xff && (code[-1] & 0xf8) == 0x10) ||
-			       (code[-3] == 0xff && (code[-2] & 0x38) == 0x10) ||
-			       (code[-4] == 0xff && (code[-3] & 0x38) == 0x10) ||
-			       (code[-6] == 0xff && (code[-5] & 0x38) == 0x10) ||
-			       (code[-7] == 0xff && (code[-6] & 0x38) == 0x10)
-		       ? CSINK_CALL
-		       : CSINK_NO_CALL;
-}
-
-bool csink_code_is_sigreturn(uintptr_t pc)
-{
-	static const uint8_t by_rax[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}; /* mov $15, %rax; syscall */
-	static const uint8_t by_eax[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};             /* mov $15, %eax; syscall */
-
-	return code_is(pc, by_rax, sizeof(by_rax)) || code_is(pc - 7, by_rax, sizeof(by_rax)) ||
-	       code_is(pc, by_eax, sizeof(by_eax)) || code_is(pc - 5, by_eax, sizeof(by_eax));
-}
-
-/* Stubs that some linkers write without frame information. Gives CFA - sp, or 0. */
-static int64_t plt_stub_offset(uintptr_t pc)
-{
-	static const uint8_t jump[] = {0xff, 0x25}, bnd_jump[] = {0xf2, 0xff, 0x25},
-			     branch[] = {0xf3, 0x0f, 0x1e, 0xfa};
-	static const uint8_t push[] = {0x68}, away[] = {0xe9};
-
-	if (code_is(pc, jump, sizeof(jump)) || code_is(pc, bnd_jump, sizeof(bnd_jump)) ||
-	    (code_is(pc, branch, sizeof(branch)) &&
-	     (code_is(pc + 4, jump, sizeof(jump)) || code_is(pc + 4, bnd_jump, sizeof(bnd_jump)))))
-		return 8;
-	if (code_is(pc, push, sizeof(push)) && code_is(pc + 5, away, sizeof(away)) &&
-	    code_is(pc - 6, jump, sizeof(jump)))
-		return 8;
-	if (code_is(pc, away, sizeof(away)) && code_is(pc - 5, push, sizeof(push)) &&
-	    code_is(pc - 11, jump, sizeof(jump)))
-		return 16;
-	return 0;
-}
-#elif defined(__aarch64__)
-/* mov x0, x19: likewise. */
-#define START_CONTEXT "\xe0\x03\x13\xaa"
-
-enum csink_code_call csink_code_call(uintptr_t ra, uintptr_t pc)
-{
-	uintptr_t target;
-	uint32_t code;
-
-	if (ra < 4096 || ra % 4 || !csink_readable(ra - 4, 4))
-		return CSINK_NO_CALL;
-	memcpy(&code, (const void *)(ra - 4), sizeof(code));
-	target = ra - 4 + (uintptr_t)((int64_t)((uint64_t)code << 38) >> 36); /* 26 bits of distance, in words */
-	if (code >> 26 == 0x25)                                               /* bl */
-		return pc - target < MAX_CALLED_BYTES ? CSINK_CALL_NEARBY : CSINK_CALL;
-	return (code & 0xfffffc1f) == 0xd63f0000 ? CSINK_CALL : CSINK_NO_CALL; /* blr */
-}
-
-bool csink_code_is_sigreturn(uintptr_t pc)
-{
-	static const uint32_t code[] = {0xd2801168, 0xd4000001}; /* mov x8, #139; svc #0 */
-
-	return code_is(pc, code, sizeof(code)) || code_is(pc - 4, code, sizeof(code));
-}
-
-/* Stubs keep the return address in its register and the stack as it is. */
-static int64_t plt_stub_offset(uintptr_t pc)
-{
-	(void)pc;
-	return 0;
-}
-#endif
-
-/* ---- rules -> row -------------------------------------------------------------------------------------------------
- */
+/* ---- rules -> row ------------------------------------------------------------------------------------------------ */
 
 static csink_row_t make_row(enum csink_row_kind kind, uint64_t reg, int64_t near, int64_t far, int64_t offset)
 {
@@ -178,11 +82,6 @@ static csink_row_t make_closed(const struct csink_cfi_closed *cfa, enum fp_rule 
 	return make_row(kind + fp, cfa->reg, cfa->addend / 8, fp_bytes, cfa->offset);
 }
 
-/* Nothing of the caller's was touched, but for what its call and a stub's push put on the stack. */
-static csink_row_t bare_call_row(int64_t offset)
-{
-	return make_row(0, 0, 0, -8, offset);
-}
 #elif defined(__aarch64__)
 static csink_row_t make_closed(const struct csink_cfi_closed *cfa, enum fp_rule fp, int64_t fp_bytes,
 			       struct csink_cfi_rule ra)
@@ -203,10 +102,6 @@ static csink_row_t make_closed(const struct csink_cfi_closed *cfa, enum fp_rule 
 			cfa->offset);
 }
 
-static csink_row_t bare_call_row(int64_t offset)
-{
-	return make_row(CSINK_ROW_LEAF, CSINK_REG_SP, 0, 0, offset - 8);
-}
 #endif
 
 csink_row_t csink_row_close(const struct csink_cfi_fde *fde, uintptr_t pc, const struct csink_cfi_rules *rules)
@@ -225,6 +120,18 @@ csink_row_t csink_row_close(const struct csink_cfi_fde *fde, uintptr_t pc, const
 	return make_closed(&cfa, fp, fp_bytes, ra);
 }
 
+static csink_row_t no_cfi_row(bool in_object)
+{
+	return make_row(CSINK_ROW_NO_CFI, 0, in_object, 0, (int64_t)csink_modules_generation());
+}
+
+bool csink_row_holds(csink_row_t row)
+{
+	/* No row is 0, but an empty entry fits address 0. */
+	return row && (csink_row_kind(row) != CSINK_ROW_NO_CFI ||
+		       (uint32_t)csink_row_cfa_offset(row) == csink_modules_generation());
+}
+
 csink_row_t csink_row_compile(uintptr_t pc, bool exact)
 {
 	uintptr_t at = exact ? pc : pc - 1;
@@ -232,11 +139,10 @@ csink_row_t csink_row_compile(uintptr_t pc, bool exact)
 	struct csink_cfi_fde fde;
 	struct csink_cfi_rules rules;
 	bool located = csink_cfi_locate(at, &table), covered = located && csink_cfi_find(&table, at, &fde);
-	int64_t offset;
 
 	/* Nothing is before it that could have called: somebody made a stack that returns there. */
 	if (located && !covered && !exact && csink_cfi_find(&table, pc, &fde) && fde.start == pc) {
-		if (code_is(pc, START_CONTEXT, sizeof(START_CONTEXT) - 1))
+		if (csink_code_is_start_context(pc))
 			return CSINK_ROW_END;
 		covered = true;
 		at = pc;
@@ -246,15 +152,11 @@ csink_row_t csink_row_compile(uintptr_t pc, bool exact)
 		if (csink_code_is_sigreturn(pc))
 			return CSINK_ROW_SIGNAL;
 	if (covered)
-		return csink_cfi_rules_at(&fde, at, &rules) ? csink_row_close(&fde, at, &rules)
-							    : make_row(CSINK_ROW_NO_CFI, 0, 1, 0, 0);
-	/* Where nothing is, a call through a bad pointer led: the caller's return address was pushed, and no more. */
-	offset = !exact ? 0 : !located && !csink_readable(pc, 1) ? 8 : plt_stub_offset(pc);
-	return offset ? bare_call_row(offset) : make_row(CSINK_ROW_NO_CFI, 0, located, 0, 0);
+		return csink_cfi_rules_at(&fde, at, &rules) ? csink_row_close(&fde, at, &rules) : no_cfi_row(true);
+	return no_cfi_row(located);
 }
 
-/* ---- the cache ----------------------------------------------------------------------------------------------------
- */
+/* ---- the cache --------------------------------------------------------------------------------------------------- */
 
 int csink_rows_init(void)
 {
@@ -279,8 +181,8 @@ csink_row_t csink_row_find(uintptr_t pc, bool exact, uint64_t mix)
 	struct csink_row_entry *neighbour = (struct csink_row_entry *)(table + (slot ^ CSINK_ROW_NEIGHBOUR));
 	csink_row_t row;
 
-	/* No row is 0, but an empty entry fits address 0. */
-	if ((csink_row_get((char *)entry, pc, mix, &row) || csink_row_get((char *)neighbour, pc, mix, &row)) && row)
+	if ((csink_row_get((char *)entry, pc, mix, &row) || csink_row_get((char *)neighbour, pc, mix, &row)) &&
+	    csink_row_holds(row))
 		return row;
 	row = csink_row_compile(pc, exact);
 	atomic_store_explicit(&neighbour->row, atomic_load_explicit(&entry->row, memory_order_relaxed),

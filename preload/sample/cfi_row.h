@@ -44,7 +44,8 @@ enum csink_row_kind {
 	CSINK_ROW_LEAF,    /* return address in its register, frame pointer kept; CFA = register + offset */
 	CSINK_ROW_SIGNAL,  /* the frame that the kernel made for a handler */
 	CSINK_ROW_END,     /* no caller: outermost */
-	CSINK_ROW_NO_CFI,  /* no table covers it; near: 1 if it is in an object that has tables */
+	CSINK_ROW_NO_CFI,  /* no table covers it. near: 1 if it is in an object that has tables; offset: when, see below
+			    */
 	CSINK_ROW_COMPLEX, /* anything else: needs csink_cfi_step */
 };
 
@@ -83,19 +84,7 @@ csink_row_t csink_row_compile(uintptr_t pc, bool exact);
 /** The row that rules come to. @pc: the address that they are of. */
 csink_row_t csink_row_close(const struct csink_cfi_fde *fde, uintptr_t pc, const struct csink_cfi_rules *rules);
 
-/** True if the code at an address is the kernel's way back from a signal handler. */
-bool csink_code_is_sigreturn(uintptr_t pc);
-
-/* How the code before a return address could have led to pc. */
-enum csink_code_call {
-	CSINK_NO_CALL,
-	CSINK_CALL,        /* a call of something: through a register, or of a stub that may lead anywhere */
-	CSINK_CALL_NEARBY, /* a call of what begins shortly before pc */
-};
-enum csink_code_call csink_code_call(uintptr_t ra, uintptr_t pc);
-
-/* ---- the cache ----------------------------------------------------------------------------------------------------
- */
+/* ---- the cache --------------------------------------------------------------------------------------------------- */
 
 struct csink_row_entry {
 	_Atomic uint64_t row, check;
@@ -128,10 +117,10 @@ static inline uintptr_t csink_row_slot(uintptr_t pc, int shift)
 	return pc << shift & (CSINK_ROW_TABLE_BYTES - sizeof(struct csink_row_entry));
 }
 
-/* What checks are made with in one generation of the module snapshot. Odd, so that rows keep all their bits. */
-static inline uint64_t csink_row_mix(uint32_t generation)
+/* What checks are made with, after so many unloaded modules. Odd, so that rows keep all their bits. */
+static inline uint64_t csink_row_mix(uint32_t nr_unloads)
 {
-	return (2 * (uint64_t)generation + 1) * 0x9e3779b97f4a7c15ULL;
+	return (2 * (uint64_t)nr_unloads + 1) * 0x9e3779b97f4a7c15ULL;
 }
 
 /*
@@ -146,7 +135,10 @@ static inline bool csink_row_get(const char *slot, uintptr_t pc, uint64_t mix, c
 	return atomic_load_explicit(&entry->check, memory_order_relaxed) == (pc ^ *row * mix);
 }
 
-/** The row of an address: out of the cache, else compiled and put there. */
+/** The row of an address: out of the cache if it still holds, else compiled and put there. */
 csink_row_t csink_row_find(uintptr_t pc, bool exact, uint64_t mix);
+
+/** True if a row is as true as when it was compiled; the others need csink_row_find. */
+bool csink_row_holds(csink_row_t row);
 
 #endif

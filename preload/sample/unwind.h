@@ -88,8 +88,7 @@ void csink_walk_dwarf_counts(struct csink_walk_dwarf_counts *out);
 
 /**
  * Make libunwind ready: load a private copy, route its libc calls (dl_iterate_phdr, pipe, sigprocmask, locks and the like)
- * to handler-safe ones by its own GOT, take one warm walk. Nothing of it becomes visible to the program. After
- * csink_modules_init.
+ * to handler-safe ones by its own GOT, take one warm walk. Nothing of it becomes visible to the program.
  * @reason  on failure, why, for people; at least 160 bytes.
  * Returns 0 or -ENOENT (not installed), -ELIBBAD (loaded, but not usable).  Context: init.
  */

@@ -65,13 +65,13 @@ static struct {
 	struct csink_loader loader;
 	const char *context; /* the registers that the cursor points into */
 	uint32_t modules_generation;
+	bool warming;          /* csink_libunwind_init's own walk */
 	uint64_t cursor[4096]; /* 127 words on x86-64, up to 4096 on aarch64 */
 	uint64_t proc_info[64];
 	void *escape[5];
 } state;
 
-/* ---- what its libc calls are answered with ------------------------------------------------------------------------
- */
+/* ---- what its libc calls are answered with ----------------------------------------------------------------------- */
 
 static int answer_zero(void)
 {
@@ -108,6 +108,8 @@ static int iterate_modules(int (*callback)(struct dl_phdr_info *info, size_t siz
 {
 	struct filter filter = {callback, data};
 
+	if (state.warming) /* no handler, and the snapshot may not have been taken yet */
+		return dl_iterate_phdr(callback, data);
 	return csink_modules_iterate(filter_module, &filter);
 }
 
@@ -158,8 +160,7 @@ static int access_mem(void *space, uint64_t addr, uint64_t *value, int write, vo
 	return csink_load_word(&state.loader, addr, value) ? 0 : -1;
 }
 
-/* ---- the private copy ---------------------------------------------------------------------------------------------
- */
+/* ---- the private copy -------------------------------------------------------------------------------------------- */
 
 /* Without a soname the dynamic linker matches this object by no name that the program may ask for. */
 static int hide_soname(char *image, size_t bytes)
@@ -295,8 +296,7 @@ static bool find_functions(void *handle)
 	return true;
 }
 
-/* ---- the walk -----------------------------------------------------------------------------------------------------
- */
+/* ---- the walk ---------------------------------------------------------------------------------------------------- */
 
 static bool enter(void)
 {
@@ -416,7 +416,9 @@ __attribute__((noinline)) static bool warm_up(void)
 
 	if (getcontext(&uc))
 		return false;
+	state.warming = true;
 	csink_walk_libunwind(&walk, &uc);
+	state.warming = false;
 	return walk.nr_frames > 0;
 }
 

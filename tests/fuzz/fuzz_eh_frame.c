@@ -20,6 +20,11 @@ bool csink_modules_find(uint64_t pc, struct csink_module *out)
 	return false;
 }
 
+uint32_t csink_modules_generation(void)
+{
+	return 1;
+}
+
 static void evaluate(const struct csink_cfi_fde *fde, const struct csink_cfi_rules *rules)
 {
 	static uint64_t stack[64];

@@ -119,8 +119,7 @@ static void check_eval(void)
 	ok(!csink_cfi_eval(&fde, rules.cfa_expr, &regs, NULL, &load, &value), "where it can be");
 }
 
-/* ---- tables that lie ----------------------------------------------------------------------------------------------
- */
+/* ---- tables that lie --------------------------------------------------------------------------------------------- */
 
 /* .eh_frame_hdr with one entry, a CIE and an FDE for the code at BASE + 0x1000, 0x100 bytes of it. */
 static const unsigned char good[] = {

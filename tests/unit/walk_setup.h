@@ -24,6 +24,7 @@ __attribute__((unused)) static int setup_modules(void)
 	if (!err) {
 		unlink(setup_rec.path);
 		csink_modules_init(&setup_rec, &setup_writer);
+		csink_modules_refresh(&setup_rec, &setup_writer, 1);
 	}
 	rmdir(dir);
 	return err;

@@ -1,0 +1,108 @@
+/* Code recognised by its bytes; see code.h. */
+#include "preload/sample/code.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "preload/sample/safe_load.h"
+
+/* Code without tables is some assembly's, and short. */
+#define MAX_CALLED_BYTES 16384
+
+/* Code that ran may be unreadable by now, or never have been code. */
+static bool code_is(uintptr_t pc, const void *bytes, size_t nr)
+{
+	return csink_readable(pc, nr) && !memcmp((const void *)pc, bytes, nr);
+}
+
+#if defined(__x86_64__)
+bool csink_code_is_sigreturn(uintptr_t pc)
+{
+	static const uint8_t by_rax[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}; /* mov $15, %rax; syscall */
+	static const uint8_t by_eax[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};             /* mov $15, %eax; syscall */
+
+	return code_is(pc, by_rax, sizeof(by_rax)) || code_is(pc - 7, by_rax, sizeof(by_rax)) ||
+	       code_is(pc, by_eax, sizeof(by_eax)) || code_is(pc - 5, by_eax, sizeof(by_eax));
+}
+
+bool csink_code_is_start_context(uintptr_t pc)
+{
+	return code_is(pc, "\x48\x89\xdc", 3); /* mov %rbx, %rsp */
+}
+
+/* jmp *slot(%rip), perhaps after endbr64, perhaps with a bnd prefix. */
+static bool is_stub_jump(const uint8_t *code)
+{
+	if (!memcmp(code, "\xf3\x0f\x1e\xfa", 4))
+		code += 4;
+	return (code[0] == 0xff && code[1] == 0x25) || (code[0] == 0xf2 && code[1] == 0xff && code[2] == 0x25);
+}
+
+/* Stubs: jmp *slot(%rip); push $index; jmp to the first one. */
+int csink_code_pushed(uintptr_t pc)
+{
+	const uint8_t *code = (const uint8_t *)pc;
+
+	if (!csink_readable(pc, 1))
+		return 0;
+	if (!csink_readable(pc - 11, 11 + 8))
+		return -1;
+	if (is_stub_jump(code) || (code[0] == 0x68 && code[5] == 0xe9 && is_stub_jump(code - 6)))
+		return 0;
+	return code[0] == 0xe9 && code[-5] == 0x68 && is_stub_jump(code - 11) ? 8 : -1;
+}
+
+enum csink_code_call csink_code_call(uintptr_t ra, uintptr_t pc)
+{
+	const uint8_t *code = (const uint8_t *)ra;
+	int32_t distance;
+
+	if (ra < 4096 || !csink_readable(ra - 7, 7))
+		return CSINK_NO_CALL;
+	memcpy(&distance, code - 4, sizeof(distance));
+	if (code[-5] == 0xe8)
+		return pc - (ra + (uintptr_t)(intptr_t)distance) < MAX_CALLED_BYTES ? CSINK_CALL_NEARBY : CSINK_CALL;
+	/* ff /2: through a register, or memory at one; plus 1 or 4 bytes of displacement, and with one more for SIB. */
+	for (int bytes = 2; bytes <= 7; bytes++)
+		if (bytes != 5 && code[-bytes] == 0xff && (code[1 - bytes] & 0x38) == 0x10)
+			return CSINK_CALL;
+	return CSINK_NO_CALL;
+}
+#elif defined(__aarch64__)
+bool csink_code_is_sigreturn(uintptr_t pc)
+{
+	static const uint32_t code[] = {0xd2801168, 0xd4000001}; /* mov x8, #139; svc #0 */
+
+	return code_is(pc, code, sizeof(code)) || code_is(pc - 4, code, sizeof(code));
+}
+
+bool csink_code_is_start_context(uintptr_t pc)
+{
+	return code_is(pc, "\xe0\x03\x13\xaa", 4); /* mov x0, x19 */
+}
+
+/* Stubs: adrp x16; ldr x17; add x16; br x17. None pushes. */
+int csink_code_pushed(uintptr_t pc)
+{
+	if (!csink_readable(pc, 1))
+		return 0;
+	for (int i = 0; i < 4; i++)
+		if (code_is(pc + 4 * (uintptr_t)i, "\x20\x02\x1f\xd6", 4))
+			return 0;
+	return -1;
+}
+
+enum csink_code_call csink_code_call(uintptr_t ra, uintptr_t pc)
+{
+	uintptr_t target;
+	uint32_t code;
+
+	if (ra < 4096 || ra % 4 || !csink_readable(ra - 4, 4))
+		return CSINK_NO_CALL;
+	memcpy(&code, (const void *)(ra - 4), sizeof(code));
+	target = ra - 4 + (uintptr_t)((int64_t)((uint64_t)code << 38) >> 36); /* 26 bits of distance, in words */
+	if (code >> 26 == 0x25)                                               /* bl */
+		return pc - target < MAX_CALLED_BYTES ? CSINK_CALL_NEARBY : CSINK_CALL;
+	return (code & 0xfffffc1f) == 0xd63f0000 ? CSINK_CALL : CSINK_NO_CALL; /* blr */
+}
+#endif
