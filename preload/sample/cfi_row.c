@@ -140,17 +140,21 @@ csink_row_t csink_row_compile(uintptr_t pc, bool exact)
 	struct csink_cfi_rules rules;
 	bool located = csink_cfi_locate(at, &table), covered = located && csink_cfi_find(&table, at, &fde);
 
-	/* Nothing is before it that could have called: somebody made a stack that returns there. */
-	if (located && !covered && !exact && csink_cfi_find(&table, pc, &fde) && fde.start == pc) {
-		if (csink_code_is_start_context(pc))
-			return CSINK_ROW_END;
-		covered = true;
-		at = pc;
-	}
-	/* Trampolines need no tables; without them, their callers seem to return to where nothing was called before. */
-	if (!covered || (!exact && pc >= fde.end) || fde.signal_frame)
+	/*
+	 * Nothing before it could have called and come back, unless the last function there ended in a call that it
+	 * took not to return. So it may be where somebody made a stack return to: a signal's trampoline, or the end of
+	 * a coroutine.
+	 */
+	if (!covered || (!exact && pc >= fde.end) || fde.signal_frame) {
 		if (csink_code_is_sigreturn(pc))
 			return CSINK_ROW_SIGNAL;
+		if (!exact && csink_code_is_start_context(pc))
+			return CSINK_ROW_END;
+		if (located && !covered && !exact && csink_cfi_find(&table, pc, &fde) && fde.start == pc) {
+			covered = true;
+			at = pc;
+		}
+	}
 	if (covered)
 		return csink_cfi_rules_at(&fde, at, &rules) ? csink_row_close(&fde, at, &rules) : no_cfi_row(true);
 	return no_cfi_row(located);

@@ -78,7 +78,9 @@ bool csink_code_is_sigreturn(uintptr_t pc)
 
 bool csink_code_is_start_context(uintptr_t pc)
 {
-	return code_is(pc, "\xe0\x03\x13\xaa", 4); /* mov x0, x19 */
+	if (code_is(pc, "\x1f\x20\x03\xd5", 4)) /* nop */
+		pc += 4;
+	return code_is(pc, "\xe0\x03\x13\xaa", 4) && code_is(pc + 7, "\xb5", 1); /* mov x0, x19; cbnz x0 */
 }
 
 /* Stubs: adrp x16; ldr x17; add x16; br x17. None pushes. */

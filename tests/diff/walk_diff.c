@@ -50,7 +50,8 @@ static void record(enum walk_diff_class class, uint64_t pc, const struct csink_w
 			diff->records[i].times++;
 			return;
 		}
-	if (diff->nr_records == DIFF_RECORDS)
+	/* guesses are many; they must not crowd out what matters */
+	if (diff->nr_records == DIFF_RECORDS || (class == DIFF_UNTABLED && diff->nr_records > DIFF_RECORDS / 4))
 		return;
 	r = &diff->records[diff->nr_records];
 	*r = (struct walk_diff_record){.pc = pc, .times = 1, .class = class, .at = at};

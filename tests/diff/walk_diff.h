@@ -15,7 +15,7 @@ enum walk_diff_class {
 	DIFF_NR_CLASSES
 };
 
-#define DIFF_RECORDS 64
+#define DIFF_RECORDS 256
 #define DIFF_FRAMES_KEPT 32
 #define DIFF_MAPS_BYTES (128 << 10)
 
