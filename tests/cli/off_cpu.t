@@ -30,7 +30,7 @@ countersink -q --off-cpu --timeline -o t.pb.gz -- "$TARGETS/blocked" 400 >out 2>
 check_blocked "with a timeline"
 ok "moments have times" awk '/timestamp=1[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]/ { n++ } END { exit !(n > 300) }' facts
 
-like "$(countersink report o.pb.gz)" 'off-cpu' "the report has a column for it"
+like "$(countersink report o.pb.gz)" 'Off the CPU, ' "the report has a table for it"
 countersink -q --off-cpu --engine=timer -o e.pb.gz -- true
 like "$(countersink report e.pb.gz)" 'off-cpu is not counted: only the sigtrap engine' \
 	"an engine that would interrupt calls is not used for it, and the report says so"
