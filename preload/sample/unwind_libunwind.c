@@ -338,9 +338,9 @@ static void step_all(struct csink_walk *walk, uint64_t ip)
 
 	unw.get_reg(state.cursor, REG_NR_SP, &last_sp);
 	for (;;) {
-		bool in_signal_frame = unw.is_signal_frame(state.cursor) > 0;
 		int step = unw.step(state.cursor);
 		uint64_t caller = 0;
+		bool interrupted;
 
 		if (step > 0)
 			unw.get_reg(state.cursor, REG_NR_IP, &caller);
@@ -349,7 +349,10 @@ static void step_all(struct csink_walk *walk, uint64_t ip)
 			return;
 		}
 		unw.get_reg(state.cursor, REG_NR_SP, &sp);
-		if (sp <= last_sp && !in_signal_frame) { /* only a signal may have come from another stack */
+		/* said of the frame that a signal interrupted, once the step over the trampoline's frame has led there
+		 */
+		interrupted = unw.is_signal_frame(state.cursor) > 0;
+		if (sp <= last_sp && !interrupted) { /* only a signal may have come from another stack */
 			walk->end = CSINK_WALK_BAD_STACK;
 			return;
 		}
@@ -357,7 +360,9 @@ static void step_all(struct csink_walk *walk, uint64_t ip)
 			walk->end = CSINK_WALK_DEPTH;
 			return;
 		}
-		exact = in_signal_frame || unw.is_signal_frame(state.cursor) > 0;
+		if (interrupted && walk->nr_frames) /* nobody called the trampoline */
+			walk->frames[walk->nr_frames - 1] |= CSINK_FRAME_EXACT;
+		exact = interrupted;
 		walk->frames[walk->nr_frames++] = caller | (exact ? CSINK_FRAME_EXACT : 0);
 		ip = caller;
 		last_sp = sp;

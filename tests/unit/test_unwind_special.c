@@ -21,6 +21,7 @@ static const struct csink_stack_bounds unknown_stack;
 static struct csink_stack_bounds main_stack;
 
 static struct {
+	void (*walker)(struct csink_walk *walk, const ucontext_t *uc);
 	const struct csink_stack_bounds *stack;
 	uint32_t max_frames;
 	struct csink_walk walk;
@@ -32,7 +33,7 @@ static void take(const ucontext_t *uc)
 {
 	seen.walk = (struct csink_walk){.stack = seen.stack, .frames = seen.frames, .max_frames = seen.max_frames};
 	seen.pc = csink_context_pc(uc);
-	csink_walk_dwarf(&seen.walk, uc);
+	(seen.walker ? seen.walker : csink_walk_dwarf)(&seen.walk, uc);
 }
 
 static void on_sample(int sig, siginfo_t *info, void *context)
@@ -122,11 +123,12 @@ NOINLINE static void interrupted(void)
 	spin++;
 }
 
-static void check_signal_frames(const char *where)
+static void check_signal_frames(void (*walker)(struct csink_walk *walk, const ucontext_t *uc), const char *where)
 {
 	int handler, exact = 0;
 
 	expect(&main_stack, CSINK_MAX_DEPTH);
+	seen.walker = walker;
 	interrupted();
 	handler = frame_in(on_outer);
 	for (uint32_t i = 0; i < seen.walk.nr_frames; i++)
@@ -146,11 +148,18 @@ static void check_signals(void)
 	static char room[65536];
 	stack_t stack = {.ss_sp = room, .ss_size = sizeof(room)};
 
+	char reason[160];
+	int err = csink_libunwind_init(reason);
+
 	handle(SIGUSR1, on_outer, 0);
-	check_signal_frames("on the same stack");
+	check_signal_frames(csink_walk_dwarf, "on the same stack");
 	sigaltstack(&stack, NULL);
 	handle(SIGUSR1, on_outer, SA_ONSTACK);
-	check_signal_frames("on its own stack");
+	check_signal_frames(csink_walk_dwarf, "on its own stack");
+	if (err)
+		skip("libunwind's walk inside a handler on its own stack", reason);
+	else
+		check_signal_frames(csink_walk_libunwind, "on its own stack, by libunwind");
 	stack.ss_flags = SS_DISABLE;
 	sigaltstack(&stack, NULL);
 }
