@@ -27,6 +27,7 @@ struct wait_state {
 	const struct csink_child *child;
 	const struct csink_relay *relay;
 	struct csink_relay_end *end;
+	int stopped_by;  /* the signal that stopped the command, while it is stopped and we are not; 0 */
 	bool stop_asked; /* a TSTP was handed on: whoever sent it expects the launcher to stop, too */
 	bool ended;
 };
@@ -81,8 +82,10 @@ static void stop_along(const struct csink_child *child, int signo)
 	sigaction(signo, &action, &was); /* refused for SIGSTOP, which needs nothing */
 	sigemptyset(&set);
 	sigaddset(&set, signo);
-	sigprocmask(SIG_UNBLOCK, &set, &old);
-	raise(signo);
+	/* Sent while it is blocked it is one with the terminal's own, if that is still pending: we stop once. */
+	sigprocmask(SIG_BLOCK, &set, &old);
+	kill(getpid(), signo);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	if (signo != SIGSTOP)
 		sigaction(signo, &was, NULL);
@@ -99,18 +102,19 @@ static void reap(struct wait_state *state)
 	int status;
 
 	while (!state->ended) {
-		pid_t pid = wait4(state->child->pid, &status, WNOHANG | WUNTRACED, &state->end->usage);
+		pid_t pid = wait4(state->child->pid, &status, WNOHANG | WUNTRACED | WCONTINUED, &state->end->usage);
 
 		if (pid != state->child->pid)
 			return;
 		if (WIFSTOPPED(status)) {
-			if (state->stop_asked || has_terminal())
-				stop_along(state->child, WSTOPSIG(status));
+			state->stopped_by = WSTOPSIG(status);
+		} else if (WIFCONTINUED(status)) {
+			state->stopped_by = 0;
 			state->stop_asked = false;
-			continue;
+		} else {
+			state->end->status = status;
+			state->ended = true;
 		}
-		state->end->status = status;
-		state->ended = true;
 	}
 }
 
@@ -142,8 +146,6 @@ static void hand_on(struct wait_state *state, const struct signalfd_siginfo *inf
 	}
 	if (signo == SIGTSTP)
 		state->stop_asked = true;
-	else if (signo == SIGCONT)
-		state->stop_asked = false;
 }
 
 static void take_signals(struct wait_state *state)
@@ -156,6 +158,12 @@ static void take_signals(struct wait_state *state)
 		else
 			hand_on(state, &info);
 	}
+	/* Now that all is read: the command's stop is told before the TSTP that it may come from. */
+	if (state->ended || !state->stopped_by || !(state->stop_asked || has_terminal()))
+		return;
+	stop_along(state->child, state->stopped_by);
+	state->stopped_by = 0;
+	state->stop_asked = false;
 }
 
 int csink_relay_wait(struct csink_relay *relay, const struct csink_child *child, int watch_fd,

@@ -56,18 +56,18 @@ ok "and the launcher with it" wait_until 20 is_stopped "$launcher"
 kill -CONT "$launcher"
 ok "CONT to the launcher wakes it" wait_until 20 is_awake "$launcher"
 ok "and the command with it" wait_until 20 is_awake "$command"
-wait_until 20 grep -q CONT stop
-is "$(grep -c CONT stop)" 1 "which saw CONT once"
+ok "which sees it" wait_until 20 grep -q CONT stop
+is "$(grep -c CONT stop)" 1 "once"
 stop_siglog stop 0
 
 # ---- a whole group at once, as `kill %1` does it
 start_siglog group
 kill -TSTP -- "-$launcher"
-wait_until 20 is_stopped "$launcher"
-ok "TSTP to the group stops both" wait_until 20 is_stopped "$command"
+ok "TSTP to the group stops the launcher" wait_until 20 is_stopped "$launcher"
+ok "and the command" wait_until 20 is_stopped "$command"
 kill -CONT -- "-$launcher"
 ok "CONT to the group wakes the launcher" wait_until 20 is_awake "$launcher"
-ok "and the command" wait_until 20 is_awake "$command"
+ok "and the command, too" wait_until 20 is_awake "$command"
 stop_siglog group 0
 
 # ---- signals that the command sends itself
@@ -128,7 +128,7 @@ launcher=$!
 collects() { # it waits for somebody to read the fifo, with a thread for signals
 	[ "$(find "/proc/$launcher/task" -mindepth 1 -maxdepth 1 | wc -l)" = 2 ]
 }
-wait_until 20 collects
+ok "the launcher makes the profile" wait_until 20 collects
 ok "the run folder is there while the profile is made" test -d "$(cat folder)"
 kill -TERM "$launcher"
 wait "$launcher"
