@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -24,7 +24,7 @@ int csink_cputimer_open(timer_t *timer, int signo, uint64_t period_ns, void *coo
 	event.sigev_signo = signo;
 	event.sigev_value.sival_ptr = cookie;
 	event.sigev_notify_thread_id = gettid();
-	if (syscall(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &id) < 0) {
+	if (csink_rawcall(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &id) < 0) {
 		err = -errno;
 		errno = saved;
 		return err;
@@ -40,7 +40,7 @@ static void set(timer_t timer, uint64_t period_ns)
 	struct itimerspec spec = {at, at};
 	int saved = errno;
 
-	syscall(SYS_timer_settime, (int)(intptr_t)timer, 0, &spec, NULL);
+	csink_rawcall(SYS_timer_settime, (int)(intptr_t)timer, 0, &spec, NULL);
 	errno = saved;
 }
 
@@ -58,6 +58,6 @@ void csink_cputimer_close(timer_t timer)
 {
 	int saved = errno;
 
-	syscall(SYS_timer_delete, (int)(intptr_t)timer);
+	csink_rawcall(SYS_timer_delete, (int)(intptr_t)timer);
 	errno = saved;
 }

@@ -7,11 +7,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "preload/counters/event_parse.h"
 #include "preload/counters/pfm.h"
+#include "include/internal/rawcall.h"
 
 static char lower(char c)
 {
@@ -339,7 +339,7 @@ int csink_perf_open(const struct perf_event_attr *attr, int32_t pid, int32_t cpu
 {
 	int saved = errno, fd;
 
-	fd = (int)syscall(SYS_perf_event_open, attr, pid, cpu, group_fd, (unsigned long)flags);
+	fd = (int)csink_rawcall(SYS_perf_event_open, attr, pid, cpu, group_fd, (unsigned long)flags);
 	if (fd < 0) {
 		fd = -errno;
 		errno = saved;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "preload/counters/explain_probe.h"
+#include "include/internal/rawcall.h"
 
 /* A signal can interrupt the open of an event of a process that is inside exec(); that passes. */
 #define MAX_RETRIES 20
@@ -71,7 +72,7 @@ void csink_explain_remedy(struct csink_explanation *out, const char *fmt, ...)
 /* rt_sigprocmask reads the mask before it finds that how is none of its own: a load that cannot fault. */
 static bool is_readable(const void *at)
 {
-	int saved = errno, ret = (int)syscall(SYS_rt_sigprocmask, -1, at, NULL, 8), err = errno;
+	int saved = errno, ret = (int)csink_rawcall(SYS_rt_sigprocmask, -1, at, NULL, 8), err = errno;
 
 	errno = saved;
 	return ret < 0 && err != EFAULT;

@@ -26,6 +26,7 @@
 
 #include "include/internal/options.h"
 #include "preload/counters/reserve_impl.h"
+#include "include/internal/rawcall.h"
 
 extern char **environ;
 
@@ -79,23 +80,23 @@ struct child {
 static __attribute__((noreturn)) void leave(int status)
 {
 	for (;;)
-		syscall(SYS_exit_group, status);
+		csink_rawcall(SYS_exit_group, status);
 }
 
 static __attribute__((noreturn)) void become_program(const struct child *child)
 {
-	int null = (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDONLY, 0);
+	int null = (int)csink_rawcall(SYS_openat, AT_FDCWD, "/dev/null", O_RDONLY, 0);
 
 	/* Duplicates are open after exec; but not one onto itself, where a standard stream was closed. */
 	for (int fd = 0; fd <= 2; fd++) {
 		int from = fd ? child->out : null;
 
 		if (from == fd)
-			syscall(SYS_fcntl, fd, F_SETFD, 0);
+			csink_rawcall(SYS_fcntl, fd, F_SETFD, 0);
 		else
-			syscall(SYS_dup3, from, fd, 0);
+			csink_rawcall(SYS_dup3, from, fd, 0);
 	}
-	syscall(SYS_execve, child->path, child->argv, child->env);
+	csink_rawcall(SYS_execve, child->path, child->argv, child->env);
 	leave(127);
 }
 
@@ -106,18 +107,18 @@ static __attribute__((noreturn)) void own_program(const struct child *child)
 	long pid;
 	char byte;
 
-	syscall(SYS_close, child->alive[1]);
-	syscall(SYS_rt_sigaction, SIGCHLD, no_action, NULL, 8);
-	pid = syscall(SYS_clone, (unsigned long)SIGCHLD, 0, NULL, NULL, 0);
+	csink_rawcall(SYS_close, child->alive[1]);
+	csink_rawcall(SYS_rt_sigaction, SIGCHLD, no_action, NULL, 8);
+	pid = csink_rawcall(SYS_clone, (unsigned long)SIGCHLD, 0, NULL, NULL, 0);
 	if (!pid)
 		become_program(child);
-	syscall(SYS_close, child->out);
-	while (syscall(SYS_read, child->alive[0], &byte, (size_t)1) < 0 && errno == EINTR)
+	csink_rawcall(SYS_close, child->out);
+	while (csink_rawcall(SYS_read, child->alive[0], &byte, (size_t)1) < 0 && errno == EINTR)
 		;
 	if (pid > 0) {
 		/* Not reaped yet, so the number is its own. */
-		syscall(SYS_kill, (pid_t)pid, SIGKILL);
-		syscall(SYS_wait4, (pid_t)pid, NULL, 0, NULL);
+		csink_rawcall(SYS_kill, (pid_t)pid, SIGKILL);
+		csink_rawcall(SYS_wait4, (pid_t)pid, NULL, 0, NULL);
 	}
 	leave(0);
 }
@@ -131,12 +132,12 @@ static pid_t start(const struct child *child)
 
 	sigfillset(&all);
 	/* Not libc's: the wrapper may be interposed, and leaves out signals that libc uses itself. */
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, 8);
-	pid = syscall(SYS_clone, 0UL, 0, NULL, NULL, 0);
+	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, 8);
+	pid = csink_rawcall(SYS_clone, 0UL, 0, NULL, NULL, 0);
 	if (!pid)
 		own_program(child);
 	err = errno;
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, 8);
+	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, 8);
 	return pid < 0 ? -err : (pid_t)pid;
 }
 
@@ -191,7 +192,7 @@ static int run(struct child *child, uint64_t deadline_ns, int cancel_fd, struct 
 	err = pid < 0 ? pid : collect(out[0], deadline_ns, cancel_fd, answer);
 	close(child->alive[1]);
 	close(out[0]);
-	while (pid > 0 && syscall(SYS_wait4, pid, NULL, __WALL, NULL) < 0 && errno == EINTR)
+	while (pid > 0 && csink_rawcall(SYS_wait4, pid, NULL, __WALL, NULL) < 0 && errno == EINTR)
 		;
 	return err;
 }

@@ -1,5 +1,6 @@
 /* Small files and folders without malloc or stdio streams; see sysfs.h. */
 #include "preload/counters/sysfs.h"
+#include "include/internal/rawcall.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -7,7 +8,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 static int open_at(int flags, const char *fmt, va_list ap)
@@ -101,7 +101,7 @@ const char *csink_sysfs_dir_next(struct csink_sysfs_dir *dir)
 		struct dirent64 *entry = (void *)((char *)dir->buf + dir->used);
 
 		if (dir->used >= dir->length) {
-			long got = syscall(SYS_getdents64, dir->fd, dir->buf, sizeof(dir->buf));
+			long got = csink_rawcall(SYS_getdents64, dir->fd, dir->buf, sizeof(dir->buf));
 
 			if (got <= 0)
 				return NULL;

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
 #include "include/internal/options.h"
 #include "preload/inject/config.h"
 #include "preload/inject/syscalls.h"
@@ -108,7 +108,7 @@ static int run_helper(void *arg)
 	/* What it prints is the report: ours goes to stderr. dup2 is the child's own, the fd table is not shared. */
 	if (csink_config.report)
 		dup2(STDERR_FILENO, STDOUT_FILENO);
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
+	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
 	csink_syscall(SYS_execve, program, helper->argv, helper->envp);
 	helper->err = errno;
 	csink_syscall(SYS_exit_group, 127);
@@ -150,7 +150,7 @@ static void make_profile(const char *run_dir, const char *to)
 		goto out;
 	}
 	/* No signal may run a handler of the program's in the child, which shares our memory. */
-	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &saved, sizeof(all));
+	csink_rawcall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &saved, sizeof(all));
 	/* No exit signal: neither SIGCHLD nor a wait() without __WALL learns of this child. */
 	pid = clone(run_helper, stack + HELPER_STACK, CLONE_VM | CLONE_VFORK, &helper);
 	if (pid > 0)
@@ -158,7 +158,7 @@ static void make_profile(const char *run_dir, const char *to)
 			;
 	else
 		helper.err = errno;
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &saved, NULL, sizeof(saved));
+	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &saved, NULL, sizeof(saved));
 	if (helper.err)
 		csink_finish_complain("cannot run %s: %s; the recordings stay in %s", program, strerror(helper.err),
 				      run_dir);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
 #include "preload/inject/real.h"
 #include "preload/inject/signals.h"
 #include "preload/sample/process.h"
@@ -36,7 +37,7 @@ static bool is_borrower(void)
 {
 	pid_t pid = atomic_load_explicit(&borrower, memory_order_relaxed);
 
-	return CSINK_UNLIKELY(pid) && pid == (pid_t)syscall(SYS_getpid);
+	return CSINK_UNLIKELY(pid) && pid == (pid_t)csink_rawcall(SYS_getpid);
 }
 
 uint64_t csink_masks_blocked(const struct csink_thread *thread, uint64_t kernel)
@@ -110,7 +111,7 @@ static void write_down(struct csink_thread *thread, uint64_t blocked, uint64_t k
 		return;
 	if (csink_signals_borrowed()) {
 		/* No counter of ours is here: the child's mask can say it all. */
-		atomic_store_explicit(&borrower, (pid_t)syscall(SYS_getpid), memory_order_relaxed);
+		atomic_store_explicit(&borrower, (pid_t)csink_rawcall(SYS_getpid), memory_order_relaxed);
 		csink_raw_mask(SIG_UNBLOCK, hidden->signals, NULL);
 		csink_raw_mask(SIG_BLOCK, blocked, NULL);
 		return;

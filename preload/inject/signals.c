@@ -7,6 +7,7 @@
 #include <ucontext.h>
 
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
 #include "preload/inject/call_on_stack.h"
 #include "preload/inject/real.h"
 #include "preload/sample/process.h"
@@ -35,7 +36,7 @@ static bool is_taken(int signo)
 
 bool csink_signals_borrowed(void)
 {
-	return (pid_t)syscall(SYS_getpid) != csink_process.pid;
+	return (pid_t)csink_rawcall(SYS_getpid) != csink_process.pid;
 }
 
 void csink_signals_lock(uint64_t *saved)
@@ -63,9 +64,9 @@ void csink_signal_raise(int32_t tid, int signo, const siginfo_t *info)
 	int saved = errno;
 
 	/* To itself a process may say who sent it. */
-	if (tid ? syscall(SYS_rt_tgsigqueueinfo, pid, tid, signo, info)
-		: syscall(SYS_rt_sigqueueinfo, pid, signo, info))
-		tid ? syscall(SYS_tgkill, pid, tid, signo) : syscall(SYS_kill, pid, signo);
+	if (tid ? csink_rawcall(SYS_rt_tgsigqueueinfo, pid, tid, signo, info)
+		: csink_rawcall(SYS_rt_sigqueueinfo, pid, signo, info))
+		tid ? csink_rawcall(SYS_tgkill, pid, tid, signo) : csink_rawcall(SYS_kill, pid, signo);
 	errno = saved;
 }
 
@@ -78,7 +79,7 @@ static void default_action(int signo)
 	/* Raised again with nobody in the way; the context that we return to has it unblocked, so it takes effect
 	 * there. */
 	REAL(sigaction)(signo, &plain, NULL);
-	syscall(SYS_tgkill, csink_process.pid, gettid(), signo);
+	csink_rawcall(SYS_tgkill, csink_process.pid, gettid(), signo);
 }
 
 /*

@@ -6,11 +6,11 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <threads.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
 #include "preload/inject/real.h"
 #include "preload/inject/signals.h"
 #include "preload/sample/process.h"
@@ -125,7 +125,7 @@ CSINK_EXPORT __attribute__((noreturn)) void pthread_exit(void *value)
 	struct csink_thread *thread = csink_self;
 
 	/* The main thread has no function of ours around it. Others end in end_thread(). */
-	if (thread && getpid() == (pid_t)syscall(SYS_gettid) && !thread->start)
+	if (thread && getpid() == (pid_t)csink_rawcall(SYS_gettid) && !thread->start)
 		end_thread(thread);
 	REAL(pthread_exit)(value);
 	__builtin_unreachable();

@@ -9,11 +9,11 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
 #include "preload/sample/modules.h"
 #include "preload/sample/safe_load.h"
 
@@ -43,7 +43,7 @@ static bool copy_in(void *to, const void *from, size_t bytes)
 		memcpy(to, from, bytes);
 		return true;
 	}
-	n = syscall(SYS_process_vm_readv, self, &local, 1UL, &remote, 1UL, 0UL);
+	n = csink_rawcall(SYS_process_vm_readv, self, &local, 1UL, &remote, 1UL, 0UL);
 	readable = n == (long)bytes;
 	/* Refused (a seccomp filter): check, then copy. The window in between is as small as it can be made. */
 	if (n < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH) &&

@@ -9,42 +9,23 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <sys/syscall.h>
+
+#include "include/internal/rawcall.h"
 
 #define PAGE 4096UL /* the smallest page; on larger ones a probe is merely asked more often */
 #define HOW_NONE (-1L)
 #define KERNEL_SIGSET_BYTES 8L
 
-/* libc's wrapper would change errno of the program that we interrupt. */
-static long raw_sigprocmask(long how, const void *set, void *old, long bytes)
-{
-#if defined(__x86_64__)
-	register long r10 __asm__("r10") = bytes;
-	long ret;
-
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "0"((long)SYS_rt_sigprocmask), "D"(how), "S"(set), "d"(old), "r"(r10)
-			 : "rcx", "r11", "memory");
-	return ret;
-#elif defined(__aarch64__)
-	register long x8 __asm__("x8") = SYS_rt_sigprocmask;
-	register long x0 __asm__("x0") = how;
-	register const void *x1 __asm__("x1") = set;
-	register void *x2 __asm__("x2") = old;
-	register long x3 __asm__("x3") = bytes;
-
-	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
-	return x0;
-#endif
-}
-
 /* The page that holds addr; all of it shares one answer. A null set would mean "change nothing" and succeed. */
 static bool page_readable(uintptr_t addr)
 {
 	const void *first = (const void *)(addr & ~(PAGE - 1));
+	int saved = errno;
+	bool readable = first && csink_rawcall(SYS_rt_sigprocmask, HOW_NONE, first, NULL, KERNEL_SIGSET_BYTES) < 0 &&
+			errno == EINVAL;
 
-	return first && raw_sigprocmask(HOW_NONE, first, NULL, KERNEL_SIGSET_BYTES) == -EINVAL;
+	errno = saved;
+	return readable;
 }
 
 bool csink_readable(uintptr_t addr, uintptr_t bytes)

@@ -5,10 +5,10 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
 #include "preload/counters/engine.h"
 #include "preload/counters/switches.h"
 #include "preload/sample/process.h"
@@ -139,7 +139,7 @@ void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 {
 	int saved = errno, err;
 
-	thread->tid = (int32_t)syscall(SYS_gettid);
+	thread->tid = (int32_t)csink_rawcall(SYS_gettid);
 	memset(thread->last, 0, sizeof(thread->last));
 	thread->last_enabled_ns = thread->last_running_ns = 0;
 	thread->last_row = thread->off_row = NULL;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "preload/timer/queue.h"
+#include "include/internal/rawcall.h"
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -85,11 +86,11 @@ static void install(struct csink_timerq *q)
  */
 static void wait_for_deliveries(void)
 {
-	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
+	if (!csink_rawcall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
 		return;
 	/* A child or a kernel that does not know us yet; older kernels than 4.14 do not need it either. */
-	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
-	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+	csink_rawcall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+	csink_rawcall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
 /*
@@ -184,10 +185,10 @@ int csink_timerq_alarm_claim(struct csink_timerq *q)
 	struct sigaction current;
 	int sig;
 
-	if (q->tid && syscall(SYS_tgkill, getpid(), q->tid, 0))
+	if (q->tid && csink_rawcall(SYS_tgkill, getpid(), q->tid, 0))
 		return -ESRCH;
 	/* Now rather than in a handler: with threads it takes milliseconds, once in a process. */
-	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+	csink_rawcall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 	if (q->signal)
 		return take_signal(q, q->signal) ? 0 : -EBUSY;
 	for (sig = SIGRTMAX; sig >= SIGRTMIN; sig--) {
@@ -203,7 +204,7 @@ void csink_timerq_alarm_reset(struct csink_timerq *q)
 	atomic_store(&q->fired, 0);
 	q->armed_ns = CSINK_TIMERQ_NEVER;
 	if (q->tid)
-		q->tid = (int)syscall(SYS_gettid); /* the only thread there is */
+		q->tid = (int)csink_rawcall(SYS_gettid); /* the only thread there is */
 	if (q->signal)
 		atomic_store(&signals[q->signal].nr_inside, 0);
 }

@@ -6,10 +6,10 @@
  * notes the number that the word had when its state was made. fork(3)'s child hook only makes it happen early.
  */
 #include <errno.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "preload/timer/queue.h"
+#include "include/internal/rawcall.h"
 
 /* In q->epoch: somebody in this process is at it. */
 #define ADOPTING UINT32_C(0x80000000)
@@ -105,7 +105,7 @@ void csink_timerq_adopt(struct csink_timerq *q)
 
 	/* No handler of this thread may find the queue half made; other threads, which a child seldom has by now, wait.
 	 */
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal, &mask, sizeof(mask));
+	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal, &mask, sizeof(mask));
 	while (seen != epoch) {
 		if (seen == (epoch | ADOPTING)) {
 			seen = atomic_load(&q->epoch);
@@ -115,7 +115,7 @@ void csink_timerq_adopt(struct csink_timerq *q)
 			seen = epoch;
 		}
 	}
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
+	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
 }
 
 void csink_timerq_process_forked(void)

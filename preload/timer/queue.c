@@ -3,10 +3,10 @@
  * served. Everything here may run in a signal handler: no lock, no allocation; signals are masked by a raw system call.
  */
 #include <errno.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "preload/timer/queue.h"
+#include "include/internal/rawcall.h"
 
 /* What a request leaves as it found it. */
 struct guard {
@@ -23,13 +23,13 @@ static void enter(struct csink_timerq *q, struct guard *g)
 	static const uint64_t every_signal = ~UINT64_C(0);
 
 	g->saved_errno = errno;
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal, &g->mask, sizeof(g->mask));
+	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal, &g->mask, sizeof(g->mask));
 	csink_timerq_ensure(q);
 }
 
 static void leave(const struct guard *g)
 {
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &g->mask, NULL, sizeof(g->mask));
+	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &g->mask, NULL, sizeof(g->mask));
 	errno = g->saved_errno;
 }
 

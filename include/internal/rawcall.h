@@ -1,0 +1,50 @@
+/*
+ * The kernel, without libc in between: for what runs in a signal handler, and because a program's libc function of that
+ * name may be one that we stand before. Like syscall(2): -1 and errno on failure.
+ * Context: any (errno is the caller's to keep in a handler).
+ */
+#ifndef CSINK_INTERNAL_RAWCALL_H
+#define CSINK_INTERNAL_RAWCALL_H
+
+#include <errno.h>
+#include <sys/syscall.h>
+
+static inline long csink_rawcall6(long number, long a, long b, long c, long d, long e, long f)
+{
+#if defined(__x86_64__)
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long ret;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+#elif defined(__aarch64__)
+	register long x8 __asm__("x8") = number;
+	register long ret __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = e;
+	register long x5 __asm__("x5") = f;
+
+	__asm__ volatile("svc 0" : "+r"(ret) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+#else
+#error "unsupported architecture"
+#endif
+	/* errno is touched on failure only. */
+	if (ret < 0 && ret > -4096) {
+		errno = (int)-ret;
+		return -1;
+	}
+	return ret;
+}
+
+/* csink_rawcall(SYS_name, arguments...): up to six, integers or pointers. */
+#define csink_rawcall(...) CSINK_RAWCALL_PAD(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+#define CSINK_RAWCALL_PAD(number, a, b, c, d, e, f, ...)                                                               \
+	csink_rawcall6((long)(number), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+
+#endif
