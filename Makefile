@@ -65,6 +65,7 @@ CORE_SRCS := \
 LIB_SRCS := \
 	preload/counters/engine.c \
 	preload/counters/engine_timer.c \
+	preload/counters/fd_guard.c \
 	preload/counters/group.c \
 	preload/counters/switches.c \
 	preload/inject/config.c \
@@ -73,6 +74,7 @@ LIB_SRCS := \
 	preload/inject/exit.c \
 	preload/inject/finish.c \
 	preload/inject/call_on_stack.c \
+	preload/inject/fds.c \
 	preload/inject/fork.c \
 	preload/inject/held.c \
 	preload/inject/image.c \
