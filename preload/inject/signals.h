@@ -16,8 +16,9 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "include/internal/rawcall.h"
 
 struct csink_thread;
 
@@ -38,7 +39,7 @@ static inline uint64_t csink_set_bits(const sigset_t *set)
 /* The kernel's own call; libc's would keep its internal signals out and may be interposed. */
 static inline void csink_raw_mask(int how, uint64_t set, uint64_t *old)
 {
-	syscall(SYS_rt_sigprocmask, how, &set, old, CSINK_SET_BYTES);
+	csink_rawcall(SYS_rt_sigprocmask, how, &set, old, CSINK_SET_BYTES);
 }
 
 /* ---- signals.c ---- */
