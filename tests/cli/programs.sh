@@ -2,9 +2,8 @@
 # and threads, and its sum against the kernel's own accounting. The caller has sourced lib.sh and defines
 #
 #   run_as COMMAND...   run it as this file's user, in this file's circumstances
-#   slack               percent points that shares may lie further off than by chance at 1 kHz; 0 where that holds
 #
-# shellcheck shell=sh disable=SC2154 # lib.sh sets SRC, TMP, TARGETS, COUNTERSINK; the caller slack
+# shellcheck shell=sh disable=SC2154 # lib.sh sets SRC, TMP, TARGETS, COUNTERSINK
 
 mkdir "$TMP/run"
 chmod 777 "$TMP/run"
@@ -72,12 +71,14 @@ hot() {
 	else
 		tap_point 0 "$profile_name: ${5:-$4}"
 		diag "$1 /$2/ has $hot_share %, wanted at least $3 ${5:+and at most $4}"
-		diag "$(grep -E '^(total|self|label)' "$profile_name.facts" | head -n 30)"
-		diag "$(cat "$profile_name.err")"
+		diag "$(grep -E '^(total|self|label)' "$profile_name.facts" | head -n 12)"
+		diag "$(head -n 12 "$profile_name.err")"
 	fi
 }
 
+# programs SLACK: percent points that shares may lie further off than samples at 1 kHz would by chance.
 programs() {
+	slack=$1
 	# Shares of 2,400 samples: four standard deviations to each side.
 	profile_options='-F 4000'
 	profile burn "$TARGETS/burn" 600

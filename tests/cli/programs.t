@@ -3,12 +3,10 @@
 . "$(dirname "$0")/lib.sh"
 . "$SRC/tests/cli/programs.sh"
 
-slack=0
-
 run_as() {
 	"$@"
 }
 
-programs
+programs 0
 endings
 done_testing

@@ -3,13 +3,11 @@
 . "$(dirname "$0")/lib.sh"
 . "$SRC/tests/cli/programs.sh"
 
-# Samples come at the kernel's tick there, a few hundred a second.
-slack=8
-
 run_as() {
 	"$TARGETS/deny_perf" "$@"
 }
 
-programs
+# Samples come at the kernel's tick there, a few hundred a second.
+programs 8
 endings
 done_testing

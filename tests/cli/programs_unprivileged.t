@@ -4,12 +4,10 @@
 . "$(dirname "$0")/lib.sh"
 . "$SRC/tests/cli/programs.sh"
 
-slack=0
-
 run_as() {
 	unprivileged env HOME="$TMP/run" "$@"
 }
 
-programs
+programs 0
 endings
 done_testing
