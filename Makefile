@@ -463,6 +463,21 @@ show-handler-roots:
 show-library-objs:
 	@echo $(SO_OBJS)
 
+# The reservation against PCP's own daemons, which are unpacked and run in private folders, not installed.
+$(B)/tests/reserve/measure: tests/reserve/measure.c tests/reserve/ioctl_log.h $(B)/libtested.a
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(B)/libtested.a $(LAUNCHER_LIBS) \
+		$(LIB_LIBS)
+
+$(B)/tests/reserve/ioctl_log.so: tests/reserve/ioctl_log.c tests/reserve/ioctl_log.h
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) $(PIC_CFLAGS) $(CPPFLAGS) $(CFLAGS) -shared $(LDFLAGS) -o $@ $< -ldl
+
+.PHONY: check-reserve
+check-reserve: tests $(B)/tests/reserve/measure $(B)/tests/reserve/ioctl_log.so ## test the reservation against PCP's own agent
+	@scripts/install-deps agent --unpack $(B)/pcp
+	$(PROVE) $(wildcard tests/reserve/*.t)
+
 .PHONY: bench-timerq
 bench-timerq: $(PLAIN)/tests/bench/timerq ## compare the timer queue with __pmAF of PCP (Debian: libpcp3)
 	@$<

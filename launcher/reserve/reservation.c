@@ -116,9 +116,9 @@ static bool is_without_agent(const struct csink_reserve *reserve)
 {
 	switch (reserve->cause) {
 	case CSINK_RESERVE_NO_LOCK_FILE:
-	case CSINK_RESERVE_NO_PMCD:
 	case CSINK_RESERVE_NO_EVENTS:
 		return true;
+	case CSINK_RESERVE_NO_PMCD:
 	case CSINK_RESERVE_NO_AGENT:
 		return !reserve->agent_pid;
 	default:

@@ -328,7 +328,7 @@ static int explain_failure(struct csink_reserve *r, int err)
 	size_t len;
 
 	if (r->cause != CSINK_RESERVE_STILL_ACTIVE && r->cause != CSINK_RESERVE_SILENT &&
-	    r->cause != CSINK_RESERVE_NO_AGENT)
+	    r->cause != CSINK_RESERVE_NO_AGENT && r->cause != CSINK_RESERVE_NO_PMCD)
 		return err;
 	csink_agent_find(have_file ? &ours : NULL, &agent);
 	r->agent_pid = agent.pid;
@@ -424,10 +424,11 @@ static int confirm(struct csink_reserve *r, uint64_t deadline_ns)
 	}
 }
 
-/* What acquire could not ask cannot be asked now. */
+/* What acquire could not ask cannot be asked now. But somebody who listens may be too busy for one more: with an agent
+ * that is stopped, for instance. */
 static bool is_hopeless(const struct csink_reserve *r)
 {
-	return r->cause == CSINK_RESERVE_NO_PMCD || r->cause == CSINK_RESERVE_NO_PMPROBE ||
+	return (r->cause == CSINK_RESERVE_NO_PMCD && !r->nr_asked) || r->cause == CSINK_RESERVE_NO_PMPROBE ||
 	       r->cause == CSINK_RESERVE_NO_EVENTS;
 }
 

@@ -1,0 +1,11 @@
+/* What tests/reserve/ioctl_log.c writes and measure.c reads. */
+#ifndef CSINK_TESTS_IOCTL_LOG_H
+#define CSINK_TESTS_IOCTL_LOG_H
+
+#define IOCTL_LOG_VARIABLE "IOCTL_LOG"
+
+struct ioctl_log {
+	int nr_enabled;
+};
+
+#endif
