@@ -1,106 +1,53 @@
-/*
- * The doctor: which other processes have perf events open. An event shows as an fd of its owner, or as a mapping where
- * the fd has been closed. Events of processes that this user may not look into stay unseen, which is said.
- */
-#include <errno.h>
+/* The doctor: which other processes have perf events open. Those that this user may not look into are counted. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "launcher/doctor/doctor.h"
 #include "launcher/output/format.h"
-#include "preload/counters/sysfs.h"
+#include "launcher/reserve/scan.h"
 
-#define EVENT_FILE "anon_inode:[perf_event]"
 #define MAX_NAMED 6
 
-/* Count the fds of a process that are events. -errno if they cannot be seen. */
-static int count_fds(int pid)
-{
-	struct csink_sysfs_dir dir;
-	char path[64], target[64];
-	const char *name;
-	int nr = 0, err;
-
-	err = csink_sysfs_dir_open(&dir, "/proc/%d/fd", pid);
-	if (err)
-		return err;
-	while ((name = csink_sysfs_dir_next(&dir))) {
-		ssize_t length;
-
-		snprintf(path, sizeof(path), "/proc/%d/fd/%.20s", pid, name);
-		length = readlink(path, target, sizeof(target) - 1);
-		target[length > 0 ? length : 0] = '\0';
-		nr += !strcmp(target, EVENT_FILE);
-	}
-	csink_sysfs_dir_close(&dir);
-	return nr;
-}
-
-static int count_mappings(int pid)
-{
-	char path[64], *line = NULL;
-	size_t size = 0;
-	int nr = 0;
-	FILE *maps;
-
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	maps = fopen(path, "re");
-	if (!maps)
-		return 0;
-	while (getline(&line, &size, maps) >= 0)
-		nr += strstr(line, EVENT_FILE) != NULL;
-	free(line);
-	fclose(maps);
-	return nr;
-}
-
 struct holders {
-	uint32_t nr_processes, nr_events, nr_unseen;
+	uint32_t nr_processes, nr_events;
 	char names[160]; /* of the first few */
 };
 
-static void look_at(struct holders *holders, int pid)
+static void add_up(struct holders *holders, const struct csink_scan *scan)
 {
-	char comm[32], shown[40];
-	int fds = count_fds(pid), mappings;
-	size_t used = strlen(holders->names);
+	size_t used = 0;
 
-	if (fds < 0) {
-		holders->nr_unseen += fds == -EACCES;
-		return;
+	for (uint32_t i = 0; i < scan->nr; i++) {
+		const struct csink_scan_process *process = &scan->processes[i];
+		char shown[40];
+
+		if (!process->nr_events)
+			continue;
+		holders->nr_events += process->nr_events;
+		if (holders->nr_processes++ >= MAX_NAMED || used >= sizeof(holders->names))
+			continue;
+		csink_format_text(shown, sizeof(shown), process->comm, 16);
+		used += (size_t)snprintf(holders->names + used, sizeof(holders->names) - used, "%s%s (%d)",
+					 used ? ", " : "", shown, process->pid);
 	}
-	/* An event that is mapped is an fd as well, mostly. */
-	mappings = count_mappings(pid);
-	if (!fds && !mappings)
-		return;
-	holders->nr_events += (uint32_t)(fds > mappings ? fds : mappings);
-	if (holders->nr_processes++ >= MAX_NAMED)
-		return;
-	csink_sysfs_read(comm, sizeof(comm), "/proc/%d/comm", pid);
-	csink_format_text(shown, sizeof(shown), comm, 16);
-	snprintf(holders->names + used, sizeof(holders->names) - used, "%s%s (%d)", used ? ", " : "", shown, pid);
 }
 
 void csink_doctor_check_holders(struct csink_doctor *doctor)
 {
-	struct holders holders = {0, 0, 0, ""};
+	struct holders holders = {0, 0, ""};
 	struct csink_finding *finding;
-	struct csink_sysfs_dir dir;
+	struct csink_scan scan;
 	char unseen[96] = "";
-	const char *name;
 	bool matters;
 
-	if (csink_sysfs_dir_open(&dir, "/proc"))
+	if (csink_scan_run(&scan, NULL)) {
+		csink_scan_free(&scan);
 		return;
-	while ((name = csink_sysfs_dir_next(&dir)))
-		if (atoi(name) > 0 && atoi(name) != getpid())
-			look_at(&holders, atoi(name));
-	csink_sysfs_dir_close(&dir);
-	if (holders.nr_unseen)
+	}
+	add_up(&holders, &scan);
+	if (scan.nr_unseen)
 		snprintf(unseen, sizeof(unseen), " (%u processes of other users could not be looked into)",
-			 holders.nr_unseen);
+			 scan.nr_unseen);
+	csink_scan_free(&scan);
 	matters = holders.nr_processes && doctor->has_pmu;
 	finding = csink_doctor_add(doctor, "holders", matters ? CSINK_LEVEL_NOTE : CSINK_LEVEL_OK);
 	if (!holders.nr_processes) {
@@ -112,5 +59,7 @@ void csink_doctor_check_holders(struct csink_doctor *doctor)
 			   holders.nr_events == 1 ? "" : "s", holders.names,
 			   holders.nr_processes > MAX_NAMED ? ", ..." : "", unseen);
 	if (matters)
-		csink_finding_remedy(finding, "stop them while measuring, if counts are scaled or groups do not fit");
+		csink_finding_remedy(finding,
+				     "ask them to leave the counters to you: countersink reserve; else stop them "
+				     "while measuring");
 }

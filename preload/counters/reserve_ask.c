@@ -25,8 +25,8 @@
 #include <unistd.h>
 
 #include "include/internal/options.h"
-#include "preload/counters/reserve_impl.h"
 #include "include/internal/rawcall.h"
+#include "preload/counters/reserve_impl.h"
 
 extern char **environ;
 
