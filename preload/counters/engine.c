@@ -66,10 +66,16 @@ static bool is_traced(void)
 static int open_group(struct csink_thread *thread, enum csink_engine engine, uint32_t *failed)
 {
 	struct csink_process *process = &csink_process;
+	struct csink_group_open open = {
+		.events = process->events,
+		.nr = CSINK_MIN(process->nr_events, process->off_cpu_event),
+		.how = engine == CSINK_ENGINE_SIGTRAP ? CSINK_GROUP_SIGTRAP : CSINK_GROUP_SETSIG,
+		.signo = process->signo,
+		.tid = thread->tid,
+	};
 
-	return csink_group_open(&thread->group, process->events, CSINK_MIN(process->nr_events, process->off_cpu_event),
-				engine == CSINK_ENGINE_SIGTRAP ? CSINK_GROUP_SIGTRAP : CSINK_GROUP_SETSIG, process->signo,
-				failed);
+	csink_thread_lend_stack(thread, &open);
+	return csink_group_open(&thread->group, &open, failed);
 }
 
 static int open_timer(struct csink_thread *thread)
@@ -144,7 +150,8 @@ static int try_engine(struct csink_thread *thread, enum csink_engine engine)
 	case CSINK_ENGINE_TIMER:
 		/* CPU time is all it can weigh. */
 		for (uint32_t i = 0; i < csink_process.nr_events; i++)
-			if (i != csink_process.cpu_event && i != csink_process.off_cpu_event && !(csink_process.events[i].rec.flags & CSINK_EVENT_REFUSED))
+			if (i != csink_process.cpu_event && i != csink_process.off_cpu_event &&
+			    !(csink_process.events[i].rec.flags & CSINK_EVENT_REFUSED))
 				refuse_event(thread, i, "the timer engine counts CPU time only");
 		return open_timer(thread);
 	default:
@@ -235,16 +242,38 @@ int csink_engine_open(struct csink_thread *thread)
 
 void csink_engine_pause(struct csink_thread *thread)
 {
-	if (thread->engine == CSINK_ENGINE_TIMER)
+	if (thread->engine == CSINK_ENGINE_TIMER) {
 		csink_cputimer_pause(thread->timer);
-	else if (thread->engine != CSINK_ENGINE_NONE)
+	} else if (thread->group.elsewhere || thread->switches.elsewhere) {
+		csink_group_close(&thread->switches);
+		csink_group_close(&thread->group);
+	} else if (thread->engine != CSINK_ENGINE_NONE) {
 		csink_group_pause();
+	}
+}
+
+/* Opened by another task, the groups were closed to pause; they go on from what has been attributed. */
+static void reopen(struct csink_thread *thread)
+{
+	uint32_t failed;
+
+	memcpy(thread->group.base, thread->last, sizeof(thread->group.base));
+	thread->last_enabled_ns = thread->last_running_ns = 0;
+	if (open_group(thread, thread->engine, &failed)) {
+		thread->engine = CSINK_ENGINE_NONE;
+		open_timer(thread);
+	} else {
+		open_switches(thread);
+	}
+	thread->entry->engine = thread->engine;
 }
 
 void csink_engine_resume(struct csink_thread *thread)
 {
 	if (thread->engine == CSINK_ENGINE_TIMER)
 		csink_cputimer_resume(thread->timer, csink_process.period_ns);
+	else if (thread->group.elsewhere || thread->switches.elsewhere)
+		reopen(thread);
 	else if (thread->engine != CSINK_ENGINE_NONE)
 		csink_group_resume();
 }

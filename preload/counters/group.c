@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
+#include "preload/counters/fd_guard.h"
 
 static void leader_attr(struct perf_event_attr *attr, enum csink_group_signal how)
 {
@@ -38,7 +40,7 @@ static void leader_attr(struct perf_event_attr *attr, enum csink_group_signal ho
 	}
 }
 
-static int open_one(const struct csink_event_spec *spec, int leader_fd, enum csink_group_signal how)
+static int open_one(const struct csink_event_spec *spec, int leader_fd, enum csink_group_signal how, int32_t tid)
 {
 	struct perf_event_attr attr = spec->attr;
 
@@ -53,7 +55,7 @@ static int open_one(const struct csink_event_spec *spec, int leader_fd, enum csi
 		attr.exclusive = 0;
 		attr.precise_ip = 0;
 	}
-	return csink_perf_open(&attr, 0, -1, leader_fd, PERF_FLAG_FD_CLOEXEC);
+	return csink_perf_open(&attr, tid, -1, leader_fd, PERF_FLAG_FD_CLOEXEC);
 }
 
 static int map_one(struct csink_group *group, uint32_t i, int fd, size_t page)
@@ -67,9 +69,9 @@ static int map_one(struct csink_group *group, uint32_t i, int fd, size_t page)
 	return 0;
 }
 
-static int send_signal(int fd, int signo)
+static int send_signal(int fd, int signo, int32_t tid)
 {
-	struct f_owner_ex owner = {F_OWNER_TID, gettid()};
+	struct f_owner_ex owner = {F_OWNER_TID, tid};
 
 	/* The signal outlives the fd: the kernel keeps it with the open file, and the mapping keeps the file. */
 	if (fcntl(fd, F_SETSIG, signo) < 0 || fcntl(fd, F_SETOWN_EX, &owner) < 0 ||
@@ -78,47 +80,123 @@ static int send_signal(int fd, int signo)
 	return 0;
 }
 
-int csink_group_open(struct csink_group *group, const struct csink_event_spec *events, uint32_t nr,
-		     enum csink_group_signal how, int signo, uint32_t *failed)
-{
-	size_t page = getauxval(AT_PAGESZ);
-	int fds[CSINK_MAX_EVENTS], saved = errno, err = 0;
-	uint32_t i;
+/* An opening on its way: in the thread itself, or in one that opens for it. */
+struct opening {
+	struct csink_group *group;
+	const struct csink_group_open *open;
+	uint32_t *failed;
+	int fds[CSINK_MAX_EVENTS];
+	uint64_t ids[CSINK_MAX_EVENTS];
+	bool shared; /* the table is the program's: other threads may close or replace what is opened */
+	int err;
+};
 
-	memset(group, 0, sizeof(*group));
-	group->mask = page - 1;
-	group->nr = nr;
-	for (i = 0; i < CSINK_MAX_EVENTS; i++)
-		fds[i] = -1;
-	for (i = 0; i < nr && !err; i++) {
-		if (events[i].rec.flags & CSINK_EVENT_REFUSED)
-			continue;
-		*failed = i;
-		fds[i] = open_one(&events[i], i ? fds[0] : -1, how);
-		err = fds[i] < 0 ? fds[i] : map_one(group, i, fds[i], page);
-	}
-	if (!err && how == CSINK_GROUP_SETSIG)
-		err = send_signal(fds[0], signo);
-	if (!err && ioctl(fds[0], PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP) < 0)
-		err = -errno;
-	for (i = 0; i < nr; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
-	if (err)
-		csink_group_close(group);
-	errno = saved;
-	return err;
+/* Is the number still that of the event that was opened there? */
+static bool is_ours(const struct opening *at, uint32_t i)
+{
+	uint64_t id = 0;
+
+	return !at->shared || (ioctl(at->fds[i], PERF_EVENT_IOC_ID, &id) == 0 && id == at->ids[i]);
 }
 
-void csink_group_close(struct csink_group *group)
+static int open_and_map(struct opening *at, uint32_t i, size_t page)
+{
+	int err;
+
+	at->fds[i] = open_one(&at->open->events[i], i ? at->fds[0] : -1, at->open->how, at->open->tid);
+	if (at->fds[i] < 0)
+		return at->fds[i];
+	if (at->shared && ioctl(at->fds[i], PERF_EVENT_IOC_ID, &at->ids[i]) < 0)
+		return -EBADF;
+	err = map_one(at->group, i, at->fds[i], page);
+	/* Nothing of the mapping has been touched yet, whatever it is of. */
+	return is_ours(at, i) ? err : -EBADF;
+}
+
+static void open_all(void *arg)
+{
+	struct opening *at = arg;
+	const struct csink_group_open *open = at->open;
+	uint32_t i;
+
+	for (i = 0; i < CSINK_MAX_EVENTS; i++)
+		at->fds[i] = -1;
+	for (i = 0; i < open->nr && !at->err; i++) {
+		if (open->events[i].rec.flags & CSINK_EVENT_REFUSED)
+			continue;
+		*at->failed = i;
+		at->err = open_and_map(at, i, at->group->mask + 1);
+	}
+	if (!at->err && open->how == CSINK_GROUP_SETSIG)
+		at->err = is_ours(at, 0) ? send_signal(at->fds[0], open->signo, open->tid) : -EBADF;
+	if (!at->err && ioctl(at->fds[0], PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP) < 0)
+		at->err = -errno;
+	for (i = 0; i < open->nr; i++)
+		if (at->fds[i] >= 0 && is_ours(at, i))
+			csink_rawcall(SYS_close, at->fds[i]); /* libc's is interposed, and watched for signs */
+}
+
+static void unmap(struct csink_group *group)
 {
 	size_t page = group->mask + 1;
 
 	for (uint32_t i = group->nr; i-- > 0;) {
-		if (group->pages[i])
-			munmap(group->pages[i], i ? page : 2 * page);
+		struct perf_event_mmap_page *map = group->pages[i];
+
 		group->pages[i] = NULL;
+		/* The handler must not find it any more: a last sample may come on the way. */
+		atomic_signal_fence(memory_order_seq_cst);
+		if (map)
+			munmap(map, i ? page : 2 * page);
 	}
+}
+
+int csink_group_open(struct csink_group *group, const struct csink_group_open *open, uint32_t *failed)
+{
+	struct opening at = {.group = group, .open = open, .failed = failed, .shared = true};
+	int saved = errno;
+
+	memset(group->pages, 0, sizeof(group->pages));
+	group->mask = getauxval(AT_PAGESZ) - 1;
+	group->nr = open->nr;
+	group->elsewhere = false;
+	if (!open->stack || csink_fd_guard_enter()) {
+		open_all(&at);
+		if (open->stack)
+			csink_fd_guard_leave();
+		if (at.err == -EBADF && open->stack) { /* somebody was faster than the first sign of it */
+			unmap(group);
+			at.err = 0;
+			group->elsewhere = true;
+		}
+	} else {
+		group->elsewhere = true;
+	}
+	if (group->elsewhere) {
+		int err;
+
+		at.shared = false;
+		err = csink_run_elsewhere(open_all, &at, open->stack, open->stack_bytes);
+		at.err = err ? err : at.err;
+	}
+	if (at.err)
+		unmap(group);
+	errno = saved;
+	return at.err;
+}
+
+void csink_group_close(struct csink_group *group)
+{
+	uint64_t counts[CSINK_MAX_EVENTS];
+	int saved = errno;
+
+	if (!group->pages[0])
+		return;
+	for (uint32_t i = 0; i < group->nr; i++)
+		counts[i] = csink_group_page_count(group, i);
+	unmap(group);
+	memcpy(group->base, counts, group->nr * sizeof(*counts));
+	errno = saved;
 }
 
 void csink_group_pause(void)
@@ -155,7 +233,7 @@ static void read_sample(const struct csink_group *group, uint64_t at, struct csi
 	for (uint32_t i = 0; i < group->nr; i++) {
 		if (!group->pages[i])
 			continue;
-		out->counts[i] = ring_word(group, at);
+		out->counts[i] = group->base[i] + ring_word(group, at);
 		at += 8;
 	}
 }
@@ -201,12 +279,12 @@ uint64_t csink_group_page_count(const struct csink_group *group, uint32_t event)
 	uint32_t seq;
 
 	if (!page)
-		return 0;
+		return group->base[event];
 	do {
 		seq = page->lock;
 		atomic_thread_fence(memory_order_acquire);
 		count = (uint64_t)page->offset;
 		atomic_thread_fence(memory_order_acquire);
 	} while (page->lock != seq);
-	return count;
+	return group->base[event] + count;
 }

@@ -1,6 +1,6 @@
 /*
- * One thread's counters: a perf group whose leader samples, with a one-page ring, and no fd left open. The mapping keeps
- * the events alive; the fds are closed before the program can see them.
+ * One thread's counters: a perf group whose leader samples, with a one-page ring, and no fd left open. The mapping
+ * keeps the events alive; the fds are closed before the program can see them.
  *
  * Opened, paused and closed by the thread itself; the ring is read by the thread's own signal handler.
  */
@@ -15,9 +15,12 @@
 struct perf_event_mmap_page;
 
 struct csink_group {
-	struct perf_event_mmap_page *pages[CSINK_MAX_EVENTS]; /* user pages; [0] has the ring behind it; NULL: not open */
-	uint64_t mask;                                        /* of the ring's offsets */
+	struct perf_event_mmap_page
+		*pages[CSINK_MAX_EVENTS]; /* user pages; [0] has the ring behind it; NULL: not open */
+	uint64_t mask;                    /* of the ring's offsets */
+	uint64_t base[CSINK_MAX_EVENTS];  /* counted by what was open here before */
 	uint32_t nr;
+	bool elsewhere; /* opened by another task: prctl(2) does not reach it */
 };
 
 enum csink_group_signal {
@@ -38,23 +41,33 @@ struct csink_group_read {
 /** sig_data of our events, to tell our SIGTRAP from another's. */
 #define CSINK_GROUP_SIG_DATA 0x636e6b73696e6bULL
 
+/* What opening is given. */
+struct csink_group_open {
+	const struct csink_event_spec *events; /* [0] leads; those flagged REFUSED are left out (their counts read 0) */
+	uint32_t nr;
+	enum csink_group_signal how;
+	int signo;   /* for SETSIG */
+	int32_t tid; /* the calling thread */
+	void *stack; /* for a thread of ours that opens (fd_guard.h); NULL: there is but one thread, it needs none */
+	size_t stack_bytes;
+};
+
 /**
  * Open and enable the calling thread's group.
- * @events  [0] leads; those flagged REFUSED are left out (their counts read 0).
  * @failed  set on error to the index of the event that could not be opened.
- * @signo   for SETSIG.
  * Returns 0 or -errno of perf_event_open, mmap (-EPERM: the mlock limit) or fcntl; nothing stays open on error.
  * Context: thread.
  */
-int csink_group_open(struct csink_group *group, const struct csink_event_spec *events, uint32_t nr,
-		     enum csink_group_signal how, int signo, uint32_t *failed);
+int csink_group_open(struct csink_group *group, const struct csink_group_open *open, uint32_t *failed);
 
-/** Unmap, which frees the events. Context: thread, after csink_group_pause. */
+/** Unmap, which frees the events; what they counted is added to base. What was pending has been delivered when this
+ * returns. Context: thread. */
 void csink_group_close(struct csink_group *group);
 
 /**
- * Stop or go on with this thread's own events, without an fd. What was pending has been delivered when pause returns.
- * Both reach events that the program itself opened in this thread, too. Context: thread.
+ * Stop or go on with this thread's own events, without an fd, if the thread opened them itself. What was pending has
+ * been delivered when pause returns. Both reach events that the program itself opened in this thread, too. Context:
+ * thread.
  */
 void csink_group_pause(void);
 void csink_group_resume(void);

@@ -23,13 +23,17 @@ void csink_switches_event(struct csink_event_spec *out)
 
 int csink_switches_open(struct csink_thread *thread)
 {
+	struct csink_group_open open = {.events = &csink_process.events[csink_process.off_cpu_event],
+					.nr = 1,
+					.how = CSINK_GROUP_SIGTRAP,
+					.tid = thread->tid};
 	uint32_t failed;
 
+	csink_thread_lend_stack(thread, &open);
 	thread->off_row = NULL;
 	thread->off_wall_ns = csink_now_ns();
 	thread->off_cpu_ns = csink_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
-	return csink_group_open(&thread->switches, &csink_process.events[csink_process.off_cpu_event], 1,
-				CSINK_GROUP_SIGTRAP, 0, &failed);
+	return csink_group_open(&thread->switches, &open, &failed);
 }
 
 static uint64_t off_cpu(const struct csink_thread *thread, uint64_t wall_ns, uint64_t cpu_ns)

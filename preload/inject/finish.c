@@ -15,10 +15,9 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "include/internal/rawcall.h"
 #include "include/internal/options.h"
+#include "include/internal/rawcall.h"
 #include "preload/inject/config.h"
-#include "preload/inject/syscalls.h"
 #include "preload/record/output_path.h"
 #include "preload/record/run_dir.h"
 #include "preload/sample/process.h"
@@ -109,9 +108,9 @@ static int run_helper(void *arg)
 	if (csink_config.report)
 		dup2(STDERR_FILENO, STDOUT_FILENO);
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
-	csink_syscall(SYS_execve, program, helper->argv, helper->envp);
+	csink_rawcall(SYS_execve, program, helper->argv, helper->envp);
 	helper->err = errno;
-	csink_syscall(SYS_exit_group, 127);
+	csink_rawcall(SYS_exit_group, 127);
 	return 0;
 }
 

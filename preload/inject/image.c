@@ -11,6 +11,7 @@
 #include "include/internal/base.h"
 #include "include/internal/options.h"
 #include "preload/counters/engine.h"
+#include "preload/counters/fd_guard.h"
 #include "preload/counters/switches.h"
 #include "preload/inject/config.h"
 #include "preload/inject/finish.h"
@@ -227,6 +228,7 @@ void csink_image_begin_child(void)
 		return;
 	atomic_store(&process->active, 0);
 	process->pid = getpid();
+	csink_fd_guard_forked();
 	csink_writer_forget();
 	csink_threads_forget();
 	csink_stacks_reset();
@@ -263,7 +265,7 @@ __attribute__((constructor)) static void begin_process(int argc, char **argv)
 		if (open_recording()) {
 			csink_env_init();
 			begin_image(argc, argv, cpu_start_ns);
-			pthread_atfork(NULL, NULL, csink_image_begin_child);
+			pthread_atfork(csink_fd_guard_before_fork, csink_fd_guard_after_fork, csink_image_begin_child);
 		}
 	}
 	errno = saved;

@@ -28,12 +28,14 @@ int __xpg_sigpause(int signo);
 #define CSINK_REALS(X)                                                                                                 \
 	X(execve)                                                                                                      \
 	X(execveat)                                                                                                    \
-	X(execvpe) X(fexecve) X(posix_spawn) X(posix_spawnp) X(clone) X(_Fork) X(system) X(popen) X(_exit) X(_Exit)    \
-		X(quick_exit) X(pthread_create) X(pthread_exit) X(thrd_create) X(sigaction) X(signal) X(sysv_signal)   \
-			X(sigset) X(sighold) X(sigrelse) X(sigignore) X(siginterrupt) X(sigaltstack)                   \
-				X(pthread_sigmask) X(sigprocmask) X(sigpending) X(sigblock) X(sigsetmask)              \
-					X(sigsuspend) X(pselect) X(ppoll) X(__ppoll_chk) X(epoll_pwait)                \
-						X(epoll_pwait2) X(sigwait) X(sigwaitinfo) X(sigtimedwait) X(signalfd)
+	X(execvpe)                                                                                                     \
+	X(fexecve) X(posix_spawn) X(posix_spawnp) X(clone) X(_Fork) X(system) X(popen) X(close) X(closefrom)           \
+		X(close_range) X(dup2) X(dup3) X(_exit) X(_Exit) X(quick_exit) X(pthread_create) X(pthread_exit)       \
+			X(thrd_create) X(sigaction) X(signal) X(sysv_signal) X(sigset) X(sighold) X(sigrelse)          \
+				X(sigignore) X(siginterrupt) X(sigaltstack) X(pthread_sigmask) X(sigprocmask)          \
+					X(sigpending) X(sigblock) X(sigsetmask) X(sigsuspend) X(pselect) X(ppoll)      \
+						X(__ppoll_chk) X(epoll_pwait) X(epoll_pwait2) X(sigwait)               \
+							X(sigwaitinfo) X(sigtimedwait) X(signalfd)
 
 /* As enum csink_real: CSINK_REAL_execve and so on. */
 enum csink_real {

@@ -7,12 +7,11 @@
  */
 #include "preload/inject/syscalls.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <linux/sched.h>
-#include <sys/syscall.h>
 
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
 #include "preload/inject/exec.h"
 #include "preload/inject/image.h"
 #include "preload/inject/real.h"
@@ -145,7 +144,7 @@ long csink_syscall_watched(long number, long a, long b, long c, long d, long e, 
 	case SYS_execve:
 	case SYS_execveat:
 		prepared = csink_exec_prepare();
-		result = csink_syscall(number, a, b, c, d, e, f);
+		result = csink_rawcall(number, a, b, c, d, e, f);
 		return csink_exec_failed(prepared, (int)result);
 	case SYS_exit_group:
 		csink_image_end();
@@ -155,7 +154,7 @@ long csink_syscall_watched(long number, long a, long b, long c, long d, long e, 
 #endif
 	case SYS_clone:
 	case SYS_clone3:
-		return forked(csink_syscall(number, a, b, c, d, e, f));
+		return forked(csink_rawcall(number, a, b, c, d, e, f));
 	}
-	return csink_syscall(number, a, b, c, d, e, f);
+	return csink_rawcall(number, a, b, c, d, e, f);
 }

@@ -1,9 +1,6 @@
-/* System calls by number: those that programs make through syscall(2), and our own. */
+/* System calls by number, that programs make through syscall(2). */
 #ifndef CSINK_INJECT_SYSCALLS_H
 #define CSINK_INJECT_SYSCALLS_H
-
-/** As syscall(2), seen by nobody: errno is set. Context: any. */
-long csink_syscall(long number, ...);
 
 /**
  * What syscall() does for the numbers that its assembly picks out: exec, fork, exit, and what confines the process.

@@ -93,6 +93,14 @@ struct csink_thread *csink_thread_checked(void)
 	return NULL;
 }
 
+void csink_thread_lend_stack(struct csink_thread *thread, struct csink_group_open *open)
+{
+	if (!thread->start)
+		return; /* the first thread of an image, or of a forked child */
+	open->stack = thread->handler_stack;
+	open->stack_bytes = sizeof(thread->handler_stack);
+}
+
 struct csink_thread *csink_thread_get(void)
 {
 	int saved = errno;
@@ -141,6 +149,8 @@ void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 
 	thread->tid = (int32_t)csink_rawcall(SYS_gettid);
 	memset(thread->last, 0, sizeof(thread->last));
+	memset(&thread->group, 0, sizeof(thread->group));
+	memset(&thread->switches, 0, sizeof(thread->switches));
 	thread->last_enabled_ns = thread->last_running_ns = 0;
 	thread->last_row = thread->off_row = NULL;
 	atomic_store_explicit(&thread->remainder, NULL, memory_order_relaxed);

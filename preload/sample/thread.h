@@ -85,6 +85,9 @@ struct csink_thread *csink_thread_checked(void);
 /** The newest of all states ever made; the others follow by ->next. Context: signal. */
 struct csink_thread *csink_threads_first(void);
 
+/** A stack for opening the calling thread's counters elsewhere, unless there is no other thread yet. Context: thread. */
+void csink_thread_lend_stack(struct csink_thread *thread, struct csink_group_open *open);
+
 /** Take a state, NEW. NULL when no memory is left. Context: thread. */
 struct csink_thread *csink_thread_get(void);
 

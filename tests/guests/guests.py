@@ -22,6 +22,11 @@ def stacks(name, way, more=(), **rest):
     return Guest('stacks: ' + name, ['{T}/guest_stacks', way, *more], hz=10000, **rest)
 
 
+def fds(name, way, more=(), **rest):
+    rest.setdefault('hot', {'guest_work': 20})
+    return Guest('files: ' + name, ['{T}/guest_fds', way, *more], hz=10000, **rest)
+
+
 GUESTS = [
     signals('blocked, pending, let through', 'masks', hz=10000),
     signals('waits with a mask of their own', 'suspend', hz=10000, hot={'guest_work': 20}),
@@ -34,6 +39,13 @@ GUESTS = [
     signals('interval timers, nested handlers', 'timers', hot={'timers': 80}),
     signals('inherited by children', 'inherit', hot={'guest_work': 20}, watch=True),
     signals('long work in handlers', 'in_handlers', hot={'handler_work': 55, 'guest_work': 15}),
+
+    fds('their numbers, open and closed', 'numbers', hot={'guest_work': 60}),
+    fds('closefrom while threads start', 'storm', more=['closefrom'], runs=2),
+    fds('closing all by number while threads start', 'storm', more=['close'], runs=2),
+    fds('dup2 onto any number while threads start', 'storm', more=['dup2'], runs=2),
+    fds('300 threads where 64 files may be open', 'few', hot={'guest_work': 50}),
+    fds('300 threads where no file can be opened', 'few', more=['taken'], hot={'be_there': 50}),
 
     stacks('alternate stacks with room for nothing else', 'small_alternate', hot={'guest_work': 80}),
     stacks('overflow, handled, in main and in a thread', 'overflow', hot={'recurse': 5, 'guest_work': 30}),
