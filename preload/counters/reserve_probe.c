@@ -147,11 +147,16 @@ CSINK_EXPORT int csink_reserve_probe(const struct perf_event_attr *attrs, uint32
 
 CSINK_EXPORT char *csink_reserve_probe_print(const struct csink_reserve_probe *probe, char *buf, size_t size)
 {
-	static const char *const phrases[] = {
-		[CSINK_RESERVE_FITS] = "counted together all the time",
-		[CSINK_RESERVE_HELD] = "do not fit on the counters now: somebody holds them, or there are too few",
-		[CSINK_RESERVE_NEVER_RAN] = "never came on the counters: somebody holds them",
-		[CSINK_RESERVE_MULTIPLEXED] = "have to share the counters, and count only part of the time",
+	static const struct {
+		const char *one, *many;
+	} phrases[] = {
+		[CSINK_RESERVE_FITS] = {"counted all the time", "counted together all the time"},
+		[CSINK_RESERVE_HELD] = {"does not fit on the counters now: somebody holds them",
+					"do not fit on the counters now: somebody holds them, or there are too few"},
+		[CSINK_RESERVE_NEVER_RAN] = {"never came on the counters: somebody holds them",
+					     "never came on the counters: somebody holds them"},
+		[CSINK_RESERVE_MULTIPLEXED] = {"has to share a counter, and counts only part of the time",
+					       "have to share the counters, and count only part of the time"},
 	};
 	int n;
 
@@ -159,8 +164,9 @@ CSINK_EXPORT char *csink_reserve_probe_print(const struct csink_reserve_probe *p
 		n = snprintf(buf, size, "event %u of %u does not open: %s", probe->refused + 1, probe->nr,
 			     csink_errno_name(-probe->err));
 	else
-		n = snprintf(buf, size, "%u event%s %s", probe->nr, probe->nr == 1 ? "" : "s", phrases[probe->fit]);
-	if (probe->fit != CSINK_RESERVE_FITS && n >= 0 && (size_t)n < size)
+		n = snprintf(buf, size, "%u event%s %s", probe->nr, probe->nr == 1 ? "" : "s",
+			     probe->nr == 1 ? phrases[probe->fit].one : phrases[probe->fit].many);
+	if (probe->fit != CSINK_RESERVE_FITS && probe->nr > 1 && n >= 0 && (size_t)n < size)
 		snprintf(buf + n, size - (size_t)n, " (%u of %u fit)", probe->nr_fit, probe->nr);
 	return buf;
 }
