@@ -85,13 +85,26 @@ static int resolve_events(struct run *run)
 	return 0;
 }
 
+static void lower_rate(struct run *run, uint64_t asked, unsigned long long limit, const char *why,
+		       const char *where)
+{
+	csink_outside_note(&run->outside, "%llu samples a second are %s: using %llu%s", (unsigned long long)asked, why,
+			   limit, where);
+	if (!run->quiet)
+		csink_say("%s", run->outside.notes[run->outside.nr_notes - 1]);
+	snprintf(run->frequency_text, sizeof(run->frequency_text), "%llu", limit);
+	run->texts[CSINK_OPT_FREQUENCY] = run->frequency_text;
+}
+
 /* A period replaces the frequency, unless the latter was asked for more explicitly. */
 static int resolve_rate(struct run *run)
 {
 	const struct csink_option_value *period = &run->options.values[CSINK_OPT_PERIOD];
 	const struct csink_option_value *frequency = &run->options.values[CSINK_OPT_FREQUENCY];
 	uint64_t asked = csink_options_number(&run->options, CSINK_OPT_FREQUENCY);
-	unsigned long long max;
+	bool is_clock = run->specs[0].rec.flags & CSINK_EVENT_CPU_NS;
+	unsigned long long max, limit = is_clock ? CSINK_MAX_CLOCK_FREQUENCY : UINT64_MAX;
+	const char *why = "more than a program can bear", *where = "";
 	FILE *f;
 
 	if (*period->text && period->source == CSINK_FROM_OPTION && frequency->source == CSINK_FROM_OPTION) {
@@ -103,16 +116,15 @@ static int resolve_rate(struct run *run)
 	if (*run->texts[CSINK_OPT_PERIOD])
 		return 0;
 	f = fopen(MAX_RATE_FILE, "re");
-	if (f && fscanf(f, "%llu", &max) == 1 && max && asked > max) {
-		csink_outside_note(&run->outside, "%llu samples a second are over the kernel's limit: using %llu (%s)",
-				   (unsigned long long)asked, max, MAX_RATE_FILE);
-		if (!run->quiet)
-			csink_say("%s", run->outside.notes[run->outside.nr_notes - 1]);
-		snprintf(run->frequency_text, sizeof(run->frequency_text), "%llu", max);
-		run->texts[CSINK_OPT_FREQUENCY] = run->frequency_text;
+	if (f && fscanf(f, "%llu", &max) == 1 && max && max < limit) {
+		limit = max;
+		why = "over the kernel's limit";
+		where = " (" MAX_RATE_FILE ")";
 	}
 	if (f)
 		fclose(f);
+	if (asked > limit)
+		lower_rate(run, asked, limit, why, where);
 	return 0;
 }
 
@@ -167,7 +179,7 @@ static int resolve(struct run *run)
 	/* COUNTERSINK_REPORT=0 is a wish for both ways to run. */
 	if (env_report->source == CSINK_FROM_ENVIRONMENT && !csink_options_bool(&run->options, CSINK_OPT_REPORT))
 		run->report = false;
-	return resolve_rate(run) || resolve_events(run) || resolve_output(run) ? -EINVAL : 0;
+	return resolve_events(run) || resolve_rate(run) || resolve_output(run) ? -EINVAL : 0;
 }
 
 /* ---- before and after the command ---- */

@@ -68,5 +68,7 @@ enum csink_opt {
 
 /* As a number: what CSINK_OPT_FREQUENCY says in words. */
 #define CSINK_DEFAULT_FREQUENCY 997
+/* Samples by a clock cost about as much as their period beyond this rate: the program would hardly run. */
+#define CSINK_MAX_CLOCK_FREQUENCY 50000
 
 #endif

@@ -89,10 +89,6 @@ bool csink_config_read(void)
 		return false;
 	config->events = value_of(CSINK_OPT_EVENTS);
 	config->frequency = number_of(CSINK_OPT_FREQUENCY, CSINK_DEFAULT_FREQUENCY);
-	if (config->frequency > CSINK_MAX_CLOCK_FREQUENCY) {
-		complain(CSINK_OPT_FREQUENCY, "more than a program can bear");
-		config->frequency = CSINK_DEFAULT_FREQUENCY;
-	}
 	config->period = number_of(CSINK_OPT_PERIOD, 0);
 	config->engine = name_of(CSINK_OPT_ENGINE, csink_engine_parse);
 	config->unwind = name_of(CSINK_OPT_UNWIND, csink_unwind_parse);

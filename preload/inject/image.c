@@ -65,6 +65,8 @@ static void describe_process(struct csink_rec_header *header, uint64_t cpu_start
 /* ---- what is counted -----------------------------------------------------------------------------------------------
  */
 
+#define SHORTEST_NS (CSINK_NS_PER_S / CSINK_MAX_CLOCK_FREQUENCY)
+
 static void set_period(struct csink_event_spec *leader)
 {
 	struct csink_process *process = &csink_process;
@@ -81,6 +83,12 @@ static void set_period(struct csink_event_spec *leader)
 	else {
 		leader->attr.freq = 1;
 		leader->attr.sample_freq = csink_config.frequency;
+	}
+	if (is_clock && leader->attr.sample_period && leader->attr.sample_period < SHORTEST_NS) {
+		snprintf(csink_config.bad, sizeof(csink_config.bad),
+			 "a sample every %llu ns is more than a program can bear: using %llu ns",
+			 (unsigned long long)leader->attr.sample_period, (unsigned long long)SHORTEST_NS);
+		leader->attr.sample_period = SHORTEST_NS;
 	}
 	if (is_clock && !leader->attr.freq)
 		process->period_ns = leader->attr.sample_period;

@@ -75,10 +75,18 @@ is $? 0 "a stderr that takes nothing does not change the status"
 
 # ---- too high a rate (nothing is sampled here: at that rate some machines do nothing else)
 max=$(cat /proc/sys/kernel/perf_event_max_sample_rate)
-countersink -o r.pb.gz --engine none -F $((max + 1)) -- true 2>err
+countersink -o r.pb.gz --engine none -e page-faults -F $((max + 1)) -- true 2>err
 is $? 0 "a rate over the kernel's limit: the command runs"
 like "$(cat err)" "^countersink: $((max + 1)) samples a second are over the kernel's limit: using $max" "said"
-like "$(env_of --engine none -F $((max + 1)))" "^COUNTERSINK_FREQUENCY=$max\$" "and cut"
+like "$(env_of --engine none -e page-faults -F $((max + 1)))" "^COUNTERSINK_FREQUENCY=$max\$" "and cut"
+if [ "$max" -gt 50000 ]; then
+	countersink -o r.pb.gz --engine none -F 60000 -- true 2>err
+	like "$(cat err)" "^countersink: 60000 samples a second are more than a program can bear: using 50000" \
+		"a rate at which nothing else would run: said"
+fi
+LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=short.pb.gz COUNTERSINK_PERIOD=1000 "$TARGETS/burn" 50 >out
+like "$(countersink report short.pb.gz)" "every 1000 ns is more than a program can bear: using 20000 ns" \
+	"without a launcher, too"
 
 # ---- an incomplete installation, and one that LD_PRELOAD cannot name
 mkdir -p lone/bin 'a b/bin' 'a b/lib'
