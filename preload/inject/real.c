@@ -10,19 +10,33 @@ static const char *const names[CSINK_NR_REALS] = {
 
 static void *reals[CSINK_NR_REALS];
 
+static void *look_up(enum csink_real which)
+{
+	void *real = dlsym(RTLD_NEXT, names[which]);
+
+	__atomic_store_n(&reals[which], real, __ATOMIC_RELAXED);
+	return real;
+}
+
+static void *not_there(enum csink_real which)
+{
+	(void)which;
+	return NULL;
+}
+
+/* What finds a function that is not known: once the constructor has run, nothing. */
+static void *(*find)(enum csink_real which) = look_up;
+
 void *csink_real(enum csink_real which)
 {
 	void *real = __atomic_load_n(&reals[which], __ATOMIC_RELAXED);
 
-	if (__builtin_expect(!real, 0)) {
-		real = dlsym(RTLD_NEXT, names[which]);
-		__atomic_store_n(&reals[which], real, __ATOMIC_RELAXED);
-	}
-	return real;
+	return __builtin_expect(real != NULL, 1) ? real : find(which);
 }
 
 void csink_reals_init(void)
 {
 	for (int which = 0; which < CSINK_NR_REALS; which++)
-		csink_real((enum csink_real)which);
+		look_up((enum csink_real)which);
+	find = not_there;
 }

@@ -74,11 +74,11 @@ void csink_signal_raise(int32_t tid, int signo, const siginfo_t *info)
 
 static void default_action(int signo)
 {
-	struct sigaction plain = {.sa_handler = SIG_DFL};
+	/* The kernel's struct sigaction, whose zeroes are SIG_DFL, no flags and an empty mask. */
+	uint64_t plain[4] = {0};
 
-	/* Raised again with nobody in the way; the context that we return to has it unblocked, so it takes effect
-	 * there. */
-	REAL(sigaction)(signo, &plain, NULL);
+	/* Raised again with nobody in the way; the context that we return to has it unblocked, so it takes effect there. */
+	csink_rawcall(SYS_rt_sigaction, signo, plain, NULL, CSINK_SET_BYTES);
 	csink_rawcall(SYS_tgkill, csink_process.pid, gettid(), signo);
 }
 
