@@ -12,7 +12,10 @@
 
 struct Guard {
 	std::string text;
-	~Guard() { text.clear(); }
+	~Guard()
+	{
+		text.clear();
+	}
 };
 
 __attribute__((noinline)) static int throw_at(int depth)
