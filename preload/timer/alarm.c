@@ -8,8 +8,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "preload/timer/queue.h"
 #include "include/internal/rawcall.h"
+#include "preload/timer/queue.h"
+
+/* sigaction under libc's other name: by the usual one the library that is injected would call its own wrapper. */
+int __sigaction(int sig, const struct sigaction *restrict action, struct sigaction *restrict old);
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -74,9 +77,9 @@ static void install(struct csink_timerq *q)
 	sigfillset(&action.sa_mask);
 	for (i = 0; i < CSINK_ARRAY_SIZE(faults); i++)
 		sigdelset(&action.sa_mask, faults[i]);
-	sigaction(q->signal, NULL, &q->old);
+	__sigaction(q->signal, NULL, &q->old);
 	q->is_installed = true;
-	sigaction(q->signal, &action, NULL);
+	__sigaction(q->signal, &action, NULL);
 }
 
 /*
@@ -105,11 +108,11 @@ static void uninstall(struct csink_timerq *q)
 
 	if (!q->is_installed)
 		return;
-	sigaction(q->signal, NULL, &current);
+	__sigaction(q->signal, NULL, &current);
 	if (is_ours(&current)) {
 		wait_for_deliveries();
-		sigaction(q->signal, &ignore, NULL);
-		sigaction(q->signal, &q->old, NULL);
+		__sigaction(q->signal, &ignore, NULL);
+		__sigaction(q->signal, &q->old, NULL);
 	}
 	q->is_installed = false;
 }
@@ -192,7 +195,7 @@ int csink_timerq_alarm_claim(struct csink_timerq *q)
 	if (q->signal)
 		return take_signal(q, q->signal) ? 0 : -EBUSY;
 	for (sig = SIGRTMAX; sig >= SIGRTMIN; sig--) {
-		if (!sigaction(sig, NULL, &current) && current.sa_handler == SIG_DFL && take_signal(q, sig))
+		if (!__sigaction(sig, NULL, &current) && current.sa_handler == SIG_DFL && take_signal(q, sig))
 			return 0;
 	}
 	return -EBUSY;

@@ -48,7 +48,6 @@ extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
 extern void *__libc_memalign(size_t, size_t);
 extern void __libc_free(void *);
-extern int __sigaction(int, const struct sigaction *, struct sigaction *);
 
 void *malloc(size_t bytes)
 {
@@ -82,12 +81,14 @@ void free(void *old)
 
 static int (*real_mutex_lock)(pthread_mutex_t *);
 static int (*real_vfprintf)(FILE *, const char *, va_list);
+static int (*real_sigaction)(int, const struct sigaction *, struct sigaction *);
 
 /* Looked up beforehand: a look-up may itself allocate and lock. */
 static void find_real_ones(void)
 {
 	*(void **)&real_mutex_lock = dlsym(RTLD_NEXT, "pthread_mutex_lock");
 	*(void **)&real_vfprintf = dlsym(RTLD_NEXT, "vfprintf");
+	*(void **)&real_sigaction = dlsym(RTLD_NEXT, "sigaction");
 }
 
 int pthread_mutex_lock(pthread_mutex_t *mutex)
@@ -113,7 +114,8 @@ static void watched_handler(int sig, siginfo_t *info, void *context)
 	inside--;
 }
 
-int sigaction(int sig, const struct sigaction *restrict action, struct sigaction *restrict old)
+int __sigaction(int sig, const struct sigaction *restrict action, struct sigaction *restrict old);
+int __sigaction(int sig, const struct sigaction *restrict action, struct sigaction *restrict old)
 {
 	struct sigaction watched;
 	int ret;
@@ -124,7 +126,7 @@ int sigaction(int sig, const struct sigaction *restrict action, struct sigaction
 		watched.sa_sigaction = watched_handler;
 		action = &watched;
 	}
-	ret = __sigaction(sig, action, old);
+	ret = real_sigaction(sig, action, old);
 	/* The queue must recognise its own. */
 	if (!ret && old && (old->sa_flags & SA_SIGINFO) && old->sa_sigaction == watched_handler)
 		old->sa_sigaction = real_handler;
