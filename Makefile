@@ -236,6 +236,7 @@ CLI_TESTS := \
 	loader \
 	off_cpu \
 	threads \
+	stacks \
 
 # tests/targets/NAME.c, .cc or .rs: programs that are profiled.
 TARGETS := \
@@ -476,7 +477,7 @@ $(B)/tests/reserve/ioctl_log.so: tests/reserve/ioctl_log.c tests/reserve/ioctl_l
 .PHONY: check-reserve
 check-reserve: tests $(B)/tests/reserve/measure $(B)/tests/reserve/ioctl_log.so ## test the reservation against PCP's own agent
 	@scripts/install-deps agent --unpack $(B)/pcp
-	$(PROVE) $(wildcard tests/reserve/*.t)
+	$(PROVE) --comments $(wildcard tests/reserve/*.t)
 
 .PHONY: bench-timerq
 bench-timerq: $(PLAIN)/tests/bench/timerq ## compare the timer queue with __pmAF of PCP (Debian: libpcp3)
