@@ -223,6 +223,9 @@ int csink_hooks_reserve(struct csink_hooks *hooks, const char *folder, uint64_t 
 
 	hooks->nr = hooks->nr_errors = 0;
 	snprintf(hooks->folder, sizeof(hooks->folder), "%s", folder);
+	/* A hook may use countersink itself: then it is its own daemon's business, and no reason to start over. */
+	if (getenv(HOLDER_VARIABLE))
+		return 0;
 	nr = list(hooks, names);
 	if (!nr)
 		return (int)hooks->nr_errors;

@@ -439,6 +439,7 @@ CSINK_EXPORT int csink_reserve_confirm(struct csink_reserve *r)
 
 	if (r->fd < 0)
 		return -EBADF;
+	r->state = CSINK_RESERVE_LOCKED; /* what was confirmed before may be over */
 	if (r->deadline_ns && is_hopeless(r)) {
 		err = causes[r->cause].err;
 	} else {

@@ -259,6 +259,10 @@ printf '#!/bin/sh\nsleep 0.3 &\necho $! >>"$HOOK_LOG.sleep"\n' >hooks/15-bad
 rm log.sleep
 countersink reserve -q true 2>err
 is "$? $(cat err)" "0 " "one that leaves a daemon behind with its output open has ended"
+printf '#!/bin/sh\nexec countersink reserve -q true\n' >hooks/15-bad
+rm log
+is "$(countersink reserve -q true 2>&1)" "" "a hook may use countersink"
+is "$(grep -c . log)" 4 "which runs no hooks then"
 rm hooks/15-bad
 cp hook hooks/50-open
 chmod 777 hooks/50-open
@@ -310,7 +314,7 @@ mkdir hooks
 printf '#!/bin/sh\necho "$1" >>"$HOOK_LOG"\n' >hooks/only
 chmod 755 hooks/only
 countersink -q -e cycles true 2>err
-is "$(cat log | tr '\n' ' ')" "reserve release " "run has hooks, too"
+is "$(tr '\n' ' ' <log)" "reserve release " "run has hooks, too"
 printf '#!/bin/sh\necho "$1" >>"$HOOK_LOG"; [ $1 = release ] || sleep 60\n' >hooks/only
 rm log
 countersink -q -e cycles --reserve-timeout 30 touch was_run 2>err &
@@ -319,7 +323,7 @@ wait_until 20 test -s log
 kill -TERM $pid
 wait $pid 2>/dev/null
 is $? 143 "TERM during the reservation ends run"
-is "$(cat log | tr '\n' ' ')" "reserve release " "with a release for the hook"
+is "$(tr '\n' ' ' <log)" "reserve release " "with a release for the hook"
 ok "and nothing was run" test ! -e was_run
 rm -rf hooks
 

@@ -13,6 +13,9 @@ if [ "$(id -u)" = 0 ] && have setpriv && ! unprivileged test -x "$PCP/usr/bin/pm
 	cp -r "$PCP" "$TMP/pcp"
 	PCP=$TMP/pcp
 fi
+if [ "$(id -u)" != 0 ] && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -gt 0 ]; then
+	skip_all "the agent counts on whole CPUs, which kernel.perf_event_paranoid leaves to root here"
+fi
 STATE=$TMP/agent
 agents=
 LOCK= # of the agent that is in use
