@@ -85,8 +85,7 @@ static int resolve_events(struct run *run)
 	return 0;
 }
 
-static void lower_rate(struct run *run, uint64_t asked, unsigned long long limit, const char *why,
-		       const char *where)
+static void lower_rate(struct run *run, uint64_t asked, unsigned long long limit, const char *why, const char *where)
 {
 	csink_outside_note(&run->outside, "%llu samples a second are %s: using %llu%s", (unsigned long long)asked, why,
 			   limit, where);
@@ -379,6 +378,17 @@ static void make_profile(struct run *run)
 
 /* ---- the run ---- */
 
+/* What is asked for is meant for the samples: the totals from outside must not keep counters from them. */
+static void open_outside(struct run *run)
+{
+	struct csink_event_spec specs[CSINK_MAX_EVENTS];
+
+	memcpy(specs, run->specs, sizeof(specs));
+	for (uint32_t i = 0; i < run->nr_specs; i++)
+		specs[i].attr.pinned = specs[i].attr.exclusive = 0;
+	csink_outside_open(&run->watch, specs, run->nr_specs);
+}
+
 static int exit_status(int status)
 {
 	return WIFSIGNALED(status) ? CSINK_EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
@@ -397,7 +407,7 @@ static int run_command(struct run *run, struct csink_relay *relay, const struct 
 		csink_say("cannot start %s: no memory", run->argv[0]);
 		return CSINK_EXIT_RUN_FAILED;
 	}
-	csink_outside_open(&run->watch, run->specs, run->nr_specs);
+	open_outside(run);
 	start_ns = now_ns();
 	err = csink_spawn(run->argv, env, inherited, &child);
 	free(env);
