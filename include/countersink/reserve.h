@@ -133,7 +133,7 @@ void csink_reserve_release(struct csink_reserve *r);
 /* What the kernel says of a group of events, opened pinned and made to count. */
 enum csink_reserve_fit {
 	CSINK_RESERVE_FITS,        /* counted all the time */
-	CSINK_RESERVE_HELD,        /* there is no room: in the error state */
+	CSINK_RESERVE_HELD,        /* there is no room: in the error state, or never so many together */
 	CSINK_RESERVE_NEVER_RAN,   /* enabled, and never on the PMU */
 	CSINK_RESERVE_MULTIPLEXED, /* only part of the time */
 	CSINK_RESERVE_REFUSED,     /* an event does not open: err */

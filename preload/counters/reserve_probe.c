@@ -94,6 +94,16 @@ static enum csink_reserve_fit count(int leader, uint64_t spin_ns, struct csink_r
 	return judge(got, &counted);
 }
 
+/* The kernel refuses a member that can never be counted beside the others as it refuses one that makes no sense. */
+static bool opens_alone(const struct perf_event_attr *attr)
+{
+	int fd = open_member(attr, -1);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 /* Open the first nr events, count, close. */
 static enum csink_reserve_fit try_group(const struct perf_event_attr *attrs, uint32_t nr, uint64_t spin_ns,
 					struct csink_reserve_probe *out)
@@ -108,6 +118,8 @@ static enum csink_reserve_fit try_group(const struct perf_event_attr *attrs, uin
 		if (fd < 0) {
 			out->err = fd;
 			out->refused = opened;
+			if (fd == -EINVAL && opened && opens_alone(&attrs[opened]))
+				fit = CSINK_RESERVE_HELD;
 			break;
 		}
 		fds[opened++] = fd;
