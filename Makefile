@@ -6,12 +6,20 @@ LIBDIR  ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR  ?= $(PREFIX)/share/man
 DESTDIR ?=
-# CROSS=aarch64-linux-gnu- builds for another machine, into a tree of its own (build-aarch64).
+# CROSS=aarch64-linux-gnu- builds for another machine, into a tree of its own (build-aarch64). SYSROOT: where that
+# machine's libraries and headers are, but for the C library's, which come with the compiler.
 CROSS   ?=
+SYSROOT ?=
 ifneq ($(CROSS),)
 CC      := $(CROSS)gcc
 CXX     := $(CROSS)g++
 AR      := $(CROSS)ar
+endif
+ifneq ($(SYSROOT),)
+TRIPLET := $(CROSS:-=)
+PKG_CONFIG := env PKG_CONFIG_LIBDIR=$(SYSROOT)/usr/lib/$(TRIPLET)/pkgconfig PKG_CONFIG_SYSROOT_DIR=$(SYSROOT) pkg-config
+CPPFLAGS += -isystem $(SYSROOT)/usr/include -isystem $(SYSROOT)/usr/include/$(TRIPLET)
+LDFLAGS  += -L$(SYSROOT)/usr/lib/$(TRIPLET) -Wl,-rpath-link,$(SYSROOT)/usr/lib/$(TRIPLET):$(SYSROOT)/lib/$(TRIPLET)
 endif
 CC      ?= cc
 CXX     ?= c++
@@ -280,6 +288,30 @@ BENCHES := \
 	threadcost \
 	walk_bench \
 
+# tests/pmu/test_NAME.c, TAP programs for a machine that has hardware counters: the emulated one of tests/pmu/boot.
+PMU_TESTS := \
+	counts \
+	sampling \
+	walker \
+
+# Scripts in tests/pmu, unit tests and targets that the same machine runs.
+PMU_SCRIPTS := \
+	run.sh \
+	bare.sh \
+
+PMU_UNIT_TESTS := \
+	cfi \
+	event_generic \
+	record \
+	recording \
+	recording_collect \
+	safe_load \
+
+PMU_TARGETS := \
+	burn \
+	deep \
+	shares \
+
 PUBLIC_HEADERS := $(wildcard include/countersink.h include/countersink/*.h)
 MAN_PAGES := $(wildcard launcher/man/*.1)
 
@@ -353,6 +385,11 @@ $(B)/tests/unit/test_%: tests/unit/test_%.c tests/unit/tap.h $(B)/libtested.a
 	$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(LAUNCHER_CFLAGS) -MMD -MP -MF $@.d $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< \
 		$(B)/libtested.a $(LAUNCHER_LIBS) $(LIB_LIBS)
 
+$(B)/tests/pmu/test_%: tests/pmu/test_%.c tests/unit/tap.h $(B)/libtested.a
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) $(LAUNCHER_CFLAGS) -MMD -MP -MF $@.d $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< \
+		$(B)/libtested.a $(LAUNCHER_LIBS) $(LIB_LIBS)
+
 # Targets are built as programs in the wild are: optimised, with debug information, no frame pointers, not sanitized.
 $(B)/tests/targets/%: tests/targets/%.c
 	@mkdir -p $(@D)
@@ -361,6 +398,10 @@ $(B)/tests/targets/%: tests/targets/%.c
 $(B)/tests/targets/%.so: tests/targets/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(TARGET_CFLAGS) -fPIC -shared -D_GNU_SOURCE -MMD -MP -MF $@.d -o $@ $< -ldl
+
+$(B)/tests/targets/shares: tests/pmu/shares.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(TARGET_CFLAGS) -D_GNU_SOURCE -I. -MMD -MP -MF $@.d -o $@ $< -lpthread
 
 # Nothing can be injected into these.
 $(B)/tests/targets/static_%: tests/targets/static_%.c
@@ -398,7 +439,7 @@ $(PLAIN)/tests/bench/timerq: $(TIMERQ_BENCH) tests/bench/timerq_peer.h $(TIMERQ_
 # ---- what people call ------------------------------------------------------------------------------------------------
 PROVE = BUILD=$(CURDIR)/$(B) prove -j$(or $(JOBS),2) --timer --failures
 
-.PHONY: tests check check-unit check-guests check-san bench demo
+.PHONY: tests check check-unit check-guests check-pmu check-san bench demo
 tests: all $(UNIT_BINS) $(TARGET_BINS) ## build what the tests need
 
 check: tests ## build and run every test
@@ -414,13 +455,28 @@ check-guests: tests ## hold guests of every kind to looking the same with and wi
 check-san: ## run the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(MAKE) SAN=address,undefined check-unit
 
+# Real hardware counters, by emulation. The guest's packages are kept in build/, which only `make clean` empties.
+PMU_CROSS := aarch64-linux-gnu-
+PMU_GUEST := $(CURDIR)/build/pmu-guest
+check-pmu: ## test hardware counters on an emulated arm64 machine
+	@scripts/install-deps pmu
+	@tests/pmu/fetch $(PMU_GUEST)
+	@+$(MAKE) CROSS=$(PMU_CROSS) SYSROOT=$(PMU_GUEST)/tree pmu-guest
+	@BUILD=$(CURDIR)/build-aarch64 prove -j$(or $(JOBS),2) --timer --failures tests/pmu/with.t tests/pmu/without.t
+
+# What the guest runs, for a machine of its kind.
+.PHONY: pmu-guest
+PMU_BINS := $(PMU_TESTS:%=$(B)/tests/pmu/test_%) $(PMU_UNIT_TESTS:%=$(B)/tests/unit/test_%)
+pmu-guest: all $(PMU_BINS) $(PMU_TARGETS:%=$(B)/tests/targets/%) $(B)/pmu/leave
+	@BUILD=$(CURDIR)/$(B) GUEST=$(dir $(SYSROOT)) tests/pmu/pack $(PMU_BINS) $(PMU_SCRIPTS:%=tests/pmu/%)
+
+$(B)/pmu/leave: tests/pmu/leave.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -Wall -Wextra -static -o $@ $<
+
 bench: all $(BENCH_BINS) ## measure beside perf and gperftools (BENCH_RUNS=N to deepen)
 	@scripts/install-deps bench
 	@BUILD=$(CURDIR)/$(B) tests/bench/run
-
-.PHONY: bench-engine
-bench-engine: all $(TARGET_BINS) ## measure the handler from inside, memory a thread, bytes a sample
-	@BUILD=$(CURDIR)/$(B) tests/bench/engine
 
 # The walkers side by side inside real programs. DIFF_SECONDS to deepen.
 DIFF_SECONDS ?= 20

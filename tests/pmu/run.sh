@@ -1,0 +1,67 @@
+#!/bin/sh
+# countersink run with hardware events: each function gets its share of every counter.
+. "$(dirname "$0")/lib.sh"
+SHARES=$TARGETS/shares
+
+# near GOT WANT PERCENT
+near() {
+	awk -v got="$1" -v want="$2" -v percent="$3" 'BEGIN {
+		off = got - want
+		exit !((off < 0 ? -off : off) <= want * percent / 100)
+	}'
+}
+
+# self FUNCTION COLUMN: a function's own number in a column of the report.
+self() {
+	awk -v name="$1" -v column="$2" '
+		!start && /self %/ { # where a column ends in the heading, it ends in each row
+			start = index($0, column)
+			rest = substr($0, start)
+			end = start + match(rest " ", / /) - 2
+			next
+		}
+		start && $NF == name {
+			n = split(substr($0, 1, end), words, " ")
+			unit = words[n] == "G" ? 1e9 : words[n] == "M" ? 1e6 : words[n] == "k" ? 1e3 : 0
+			printf "%.0f\n", unit ? words[n - 1] * unit : words[n]
+			exit
+		}' report
+}
+
+# A sample's handler runs some 2,000 instructions, which are counted as the program's.
+# Pinned, the samples get the counter of cycles; on another one, the emulator raises overflows at the tick alone.
+"$COUNTERSINK" -a -c 400009 -e cycles:u:pinned,instructions:u -- "$SHARES" 2>report
+is $? 0 "cycles and instructions are profiled" || diag "$(cat report)"
+like "$(cat report)" '^  event +cycles:u every 400009$' "by every 400,009th cycle"
+like "$(cat report)" '^  engine +sigtrap$' "by the sigtrap engine, the best one"
+like "$(cat report)" '^  stacks +dwarf$' "with whole stacks"
+unlike "$(cat report)" '^  lost' "and nothing is lost"
+samples=$(sed -n '1s/.*; \([0-9,]*\) samples by cycles:u.*/\1/p' report | tr -d ,)
+ok "1,000 samples of 400 M cycles ($samples)" near "$samples" 1000 3
+for share in 60 30 10; do
+	cycles=$(self share_$share 'self  total')
+	instructions=$(self share_$share instruc)
+	ok "share_$share has $share % of the cycles ($cycles)" near "$cycles" $((share * 4000000)) 2
+	ok "and of the instructions ($instructions)" near "$instructions" $((share * 2000000)) 2
+done
+like "$(cat report)" '(100\.00|99\.[0-9]+) .* main$' "all of it is below main"
+like "$(cat report)" '^  counted +cycles:uD? 40[0-9]\.[0-9]+ M in the whole tree' "as much as was counted from outside"
+
+# Without a launcher nothing else counts, and a frequency is steered well.
+COUNTERSINK_EVENTS=cycles:u,instructions:u COUNTERSINK_REPORT=1 LD_PRELOAD=$LIB "$SHARES" 2>report
+samples=$(sed -n '1s/.*; \([0-9,]*\) samples by cycles:u.*/\1/p' report | tr -d ,)
+ok "by frequency: 997 samples a second ($samples in 0.4 s)" near "$samples" 400 10
+
+"$COUNTERSINK" -a -c 400009 --engine=signal -e cycles:u:pinned,instructions:u -- "$SHARES" 2>report
+like "$(cat report)" '^  engine +signal: as asked' "the signal engine samples cycles as well"
+instructions=$(self share_60 instruc)
+ok "and gives a function its instructions ($instructions)" near "$instructions" 120000000 2
+
+"$COUNTERSINK" -a -c 400009 -e cycles:u:pinned,instructions:u -- "$SHARES" 2 3 2>report
+like "$(cat report)" '2 processes, 6 threads' "processes and threads"
+instructions=$(self share_60 instruc)
+ok "have their instructions, too ($instructions)" near "$instructions" 720000000 2
+
+"$COUNTERSINK" -- "$SHARES" 2>report
+like "$(cat report)" '^  event +cycles: cycles: the PMU of this machine counts' "auto finds cycles"
+done_testing
