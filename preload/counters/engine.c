@@ -15,6 +15,9 @@
 #include "preload/sample/process.h"
 #include "preload/sample/thread.h"
 
+/* CPU timers fire on the tick, of 1 to 10 ms; with HZ = 250, as most distributions build it, every 4 ms. */
+#define TICK_NS 4000000ULL
+
 static const char *const names[CSINK_NR_ENGINES] = {
 	[CSINK_ENGINE_NONE] = "none",
 	[CSINK_ENGINE_SIGTRAP] = "sigtrap",
@@ -153,6 +156,10 @@ static int try_engine(struct csink_thread *thread, enum csink_engine engine)
 			if (i != csink_process.cpu_event && i != csink_process.off_cpu_event &&
 			    !(csink_process.events[i].rec.flags & CSINK_EVENT_REFUSED))
 				refuse_event(thread, i, "the timer engine counts CPU time only");
+		if (csink_process.period_ns < TICK_NS)
+			csink_recording_note(&csink_process.rec, &thread->writer, 0,
+					     "the timer engine samples on the kernel's tick only, some milliseconds "
+					     "apart; each sample weighs what passed");
 		return open_timer(thread);
 	default:
 		return 0;
