@@ -341,7 +341,13 @@ wait_until 20 sh -c 'countersink reserve -s | grep -q "^waiters .*process $0"' $
 is $? 0 "and one who is blocked"
 exec 6>&- 7>&- 8>&-
 wait $reader $waiter
-like "$(countersink reserve -s)" '^agent +no process of it is to be seen' "no agent"
+# A real one may run on this machine; then it is another lock file that it asks.
+agent=$(pgrep -x pmdaperfevent | head -n 1)
+if [ -z "$agent" ]; then
+	like "$(countersink reserve -s)" '^agent +no process of it is to be seen' "no agent"
+else
+	like "$(countersink reserve -s)" "^agent .*$agent" "an agent that runs here is named"
+fi
 like "$(countersink reserve -s)" '^counting +not known: nobody listens' "is not a zero"
 like "$(countersink reserve -s)" '^unseen +[0-9]+ of [0-9]+ other processes could not be inspected' "what was not seen is said"
 if have python3; then
@@ -351,7 +357,7 @@ if have python3; then
 d = json.load(open("json"))
 assert d["locked"] and not d["write_locked"], d
 assert [p["pid"] for p in d["processes"] if p["holds"] == "read"] == [int(sys.argv[1])], d
-assert d["agent"]["active"] is None and d["agent"]["pid"] is None, d
+assert d["agent"]["active"] is None, d
 assert isinstance(d["nr_not_inspected"], int)' "$holder"
 	end_holder
 	if [ "$(id -u)" = 0 ] && have setpriv; then
