@@ -136,6 +136,20 @@ static int look_at(struct csink_scan *scan, int pid, const struct stat *file)
 	return 0;
 }
 
+/* What matters most comes first, since lists are cut: the lock's, then agents, then those with most events. */
+static int compare(const void *a, const void *b)
+{
+	const struct csink_scan_process *x = a, *y = b;
+
+	if (x->has_file != y->has_file)
+		return y->has_file - x->has_file;
+	if (x->is_agent != y->is_agent)
+		return y->is_agent - x->is_agent;
+	if (x->nr_events != y->nr_events)
+		return x->nr_events < y->nr_events ? 1 : -1;
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
 int csink_scan_run(struct csink_scan *scan, const struct stat *file)
 {
 	struct csink_sysfs_dir dir;
@@ -153,6 +167,8 @@ int csink_scan_run(struct csink_scan *scan, const struct stat *file)
 			err = look_at(scan, pid, file);
 	}
 	csink_sysfs_dir_close(&dir);
+	if (scan->nr)
+		qsort(scan->processes, scan->nr, sizeof(*scan->processes), compare);
 	return err;
 }
 

@@ -21,7 +21,7 @@ struct csink_scan_process {
 };
 
 struct csink_scan {
-	struct csink_scan_process *processes; /* only those with something to say */
+	struct csink_scan_process *processes; /* only those with something to say, what matters most first */
 	uint32_t nr;
 	uint32_t nr_looked_at, nr_unseen; /* processes other than ourselves and kernel threads */
 };
