@@ -13,7 +13,7 @@
 #define CSINK_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define CSINK_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define CSINK_MAX(a, b) ((a) > (b) ? (a) : (b))
-#define CSINK_ALIGN_UP(n, to) (((n) + (to) - 1) & ~((to) - 1))
+#define CSINK_ALIGN_UP(n, to) (((n) + (to)-1) & ~((to)-1))
 
 #define CSINK_NS_PER_S 1000000000ULL
 

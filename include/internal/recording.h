@@ -108,15 +108,16 @@ struct csink_rec_header {
 	uint64_t end_monotonic_ns;   /* at the last flush; while live: of the latest interval */
 	uint64_t starttime_ticks;    /* field 22 of /proc/PID/stat, to tell a reused pid; 0 unknown */
 	/*
-	 * CLOCK_PROCESS_CPUTIME_ID. start: CPU time the kernel had accounted to this process before we were there (exec and
-	 * the dynamic loader; after exec it includes the former images of the pid, 0 after fork). end: at the last flush.
-	 * end - start - (the sum of all weights) is CPU time that no sample covers (our own set-up, thread start and exit).
+	 * CLOCK_PROCESS_CPUTIME_ID. start: CPU time the kernel had accounted to this process before we were there (exec
+	 * and the dynamic loader; after exec it includes the former images of the pid, 0 after fork). end: at the last
+	 * flush. end - start - (the sum of all weights) is CPU time that no sample covers (our own set-up, thread start
+	 * and exit).
 	 */
 	uint64_t cpu_start_ns;
 	uint64_t cpu_end_ns;
 
-	uint64_t losses[CSINK_NR_LOSSES];        /* atomic counts */
-	uint64_t unstored[CSINK_MAX_EVENTS];     /* weight of samples that could not be stored */
+	uint64_t losses[CSINK_NR_LOSSES];    /* atomic counts */
+	uint64_t unstored[CSINK_MAX_EVENTS]; /* weight of samples that could not be stored */
 	struct csink_rec_event events[CSINK_MAX_EVENTS];
 
 	char comm[16];
@@ -187,7 +188,8 @@ struct csink_rec_thread {
 };
 
 /* The callers of a leaf: return addresses, innermost first. */
-#define CSINK_FRAME_EXACT (1ULL << 63) /* the address is of the instruction itself (a frame that a signal interrupted) */
+#define CSINK_FRAME_EXACT                                                                                              \
+	(1ULL << 63) /* the address is of the instruction itself (a frame that a signal interrupted) */
 enum csink_chain_flags {
 	CSINK_CHAIN_TRUNCATED = 1 << 0, /* cut at the depth limit */
 	CSINK_CHAIN_BROKEN = 1 << 1,    /* the unwinder gave up before the first frame */
@@ -212,8 +214,8 @@ struct csink_rec_row {
 };
 /*
  * Leaf 0 is a thread's remainder that no sample can show: its last, partial period when nothing was sampled before it.
- * Its chain is empty, or the function that the thread was started with. Later remainders are added to the thread's latest
- * row.
+ * Its chain is empty, or the function that the thread was started with. Later remainders are added to the thread's
+ * latest row.
  */
 
 /* When samples were taken (--timeline): a chunk of one thread's, in order. The rows hold these weights, too. */
@@ -233,7 +235,7 @@ struct csink_rec_timeline {
 
 struct csink_rec_interval {
 	struct csink_entry head;
-	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	uint64_t time_ns;                  /* CLOCK_MONOTONIC */
 	uint64_t totals[CSINK_MAX_EVENTS]; /* of all threads so far */
 };
 

@@ -434,10 +434,11 @@ static void take_header(struct reading *r)
 			csink_collect_tally(r->c, CSINK_FACT_REFUSED, "%s", header->events[i].name);
 		/* A clock goes on in the kernel; only its samples cannot be taken there. */
 		if (header->events[i].flags & CSINK_EVENT_USER_ONLY && header->events[i].flags & CSINK_EVENT_CPU_NS)
-			csink_collect_tally(r->c, CSINK_FACT_NOTE,
-					    "time in the kernel is given to what runs after it: %s takes no samples there "
-					    "(perf_event_paranoid)",
-					    header->events[i].name);
+			csink_collect_tally(
+				r->c, CSINK_FACT_NOTE,
+				"time in the kernel is given to what runs after it: %s takes no samples there "
+				"(perf_event_paranoid)",
+				header->events[i].name);
 		else if (header->events[i].flags & CSINK_EVENT_USER_ONLY)
 			csink_collect_tally(r->c, CSINK_FACT_USER_ONLY, "%s", header->events[i].name);
 		if (header->events[i].flags & CSINK_EVENT_SCALED)

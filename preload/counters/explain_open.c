@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "preload/counters/explain_probe.h"
 #include "include/internal/rawcall.h"
+#include "preload/counters/explain_probe.h"
 
 /* A signal can interrupt the open of an event of a process that is inside exec(); that passes. */
 #define MAX_RETRIES 20

@@ -18,8 +18,8 @@ struct csink_thread;
 void csink_switches_event(struct csink_event_spec *out);
 
 /**
- * Open it for the calling thread. Returns 0 or -errno (-EACCES: perf_event_paranoid hides the kernel, where switches are).
- * Context: thread.
+ * Open it for the calling thread. Returns 0 or -errno (-EACCES: perf_event_paranoid hides the kernel, where switches
+ * are). Context: thread.
  */
 int csink_switches_open(struct csink_thread *thread);
 

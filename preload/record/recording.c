@@ -15,8 +15,8 @@
 #endif
 
 enum {
-	FIRST_BLOCKS = 8,                /* made real at creation: the header and the main thread's first entries */
-	STEP_BLOCKS = 32,                /* made real at a time later on */
+	FIRST_BLOCKS = 8,                   /* made real at creation: the header and the main thread's first entries */
+	STEP_BLOCKS = 32,                   /* made real at a time later on */
 	OLD_KERNEL_BYTES = 4 * 1024 * 1024, /* allocated whole where pages cannot be made real without an fd */
 	PAGE_BLOCKS = 16,                   /* blocks in the largest page there is, 64 KiB */
 	NR_RETIRED = 64,
@@ -38,7 +38,8 @@ static uint64_t file_limit(uint64_t max_bytes)
 static int create_file(struct csink_recording *rec, const char *run_dir, uint32_t *seq)
 {
 	for (*seq = 0; *seq < 1000000; ++*seq) {
-		int n = snprintf(rec->path, sizeof(rec->path), "%s/%d.%u" CSINK_REC_SUFFIX, run_dir, (int)getpid(), *seq);
+		int n = snprintf(rec->path, sizeof(rec->path), "%s/%d.%u" CSINK_REC_SUFFIX, run_dir, (int)getpid(),
+				 *seq);
 		int fd;
 
 		if (n < 0 || (size_t)n >= sizeof(rec->path))
@@ -57,7 +58,8 @@ static int map_file(struct csink_recording *rec, int fd, uint64_t bytes)
 {
 	void *map = MAP_FAILED;
 
-	for (; bytes >= (uint64_t)FIRST_BLOCKS * CSINK_REC_BLOCK; bytes = bytes / 2 & ~(uint64_t)(CSINK_REC_BLOCK - 1)) {
+	for (; bytes >= (uint64_t)FIRST_BLOCKS * CSINK_REC_BLOCK;
+	     bytes = bytes / 2 & ~(uint64_t)(CSINK_REC_BLOCK - 1)) {
 		if (ftruncate(fd, (off_t)bytes) < 0)
 			return -errno;
 		map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
@@ -135,8 +137,8 @@ static bool make_ready(struct csink_recording *rec, uint32_t from, uint32_t n)
 		return false;
 	}
 	/* Never backwards: another thread may have made more ready meanwhile. */
-	while (ready < upto && !atomic_compare_exchange_weak_explicit(&rec->ready_blocks, &ready, upto, memory_order_relaxed,
-								      memory_order_relaxed))
+	while (ready < upto && !atomic_compare_exchange_weak_explicit(&rec->ready_blocks, &ready, upto,
+								      memory_order_relaxed, memory_order_relaxed))
 		;
 	return true;
 }

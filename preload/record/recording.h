@@ -30,9 +30,8 @@ struct csink_writer {
 /**
  * Create PID.SEQ.rec in @run_dir (SEQ is the first free number) and map it.
  * @max_bytes  upper bound of the file; made smaller where RLIMIT_FSIZE or the address space asks for it.
- * Returns 0 or -errno: what open, ftruncate or mmap gave, -ENOSPC when not even the first blocks can be had. No fd stays
- * open and no file is left behind on error.
- * Context: init.
+ * Returns 0 or -errno: what open, ftruncate or mmap gave, -ENOSPC when not even the first blocks can be had. No fd
+ * stays open and no file is left behind on error. Context: init.
  */
 int csink_recording_create(struct csink_recording *rec, const char *run_dir, uint64_t max_bytes);
 

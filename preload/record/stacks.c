@@ -6,8 +6,8 @@
 #include "include/internal/base.h"
 
 /*
- * A slot is 64 bits: the hash's high half beside the entry's reference, so that a probe touches an entry only when it is
- * almost certainly the right one. 0 is an empty slot (no entry lies at offset 0).
+ * A slot is 64 bits: the hash's high half beside the entry's reference, so that a probe touches an entry only when it
+ * is almost certainly the right one. 0 is an empty slot (no entry lies at offset 0).
  */
 typedef _Atomic uint64_t slot_t;
 
@@ -78,7 +78,7 @@ static uint32_t level_for_insert(struct index *index)
 typedef bool (*match_fn)(const struct csink_recording *rec, const void *entry, const void *key);
 
 static inline __attribute__((always_inline)) void *index_find(struct index *index, const struct csink_recording *rec,
-							       uint64_t hash, match_fn match, const void *key)
+							      uint64_t hash, match_fn match, const void *key)
 {
 	/* Newest first: what a program does now was mostly first seen lately. */
 	for (int level = (int)atomic_load_explicit(&index->newest, memory_order_acquire); level >= 0; level--) {
@@ -103,7 +103,8 @@ static inline __attribute__((always_inline)) void *index_find(struct index *inde
 }
 
 /* Publish an entry. Two threads may publish equal ones at once: both are found by nobody or anybody, and the reader of
- * the recording adds equal stacks up anyway. A table with no free place near leaves the entry unindexed, the same way. */
+ * the recording adds equal stacks up anyway. A table with no free place near leaves the entry unindexed, the same way.
+ */
 static void index_insert(struct index *index, uint64_t hash, csink_ref_t ref)
 {
 	uint32_t level = level_for_insert(index);
@@ -114,8 +115,8 @@ static void index_insert(struct index *index, uint64_t hash, csink_ref_t ref)
 	for (uint32_t i = 0; i < MAX_PROBES; i++) {
 		uint64_t none = 0;
 
-		if (atomic_compare_exchange_strong_explicit(&slots[(hash + i) & mask], &none, slot, memory_order_release,
-							    memory_order_relaxed)) {
+		if (atomic_compare_exchange_strong_explicit(&slots[(hash + i) & mask], &none, slot,
+							    memory_order_release, memory_order_relaxed)) {
 			atomic_fetch_add_explicit(&index->used[level], 1, memory_order_relaxed);
 			return;
 		}
@@ -151,7 +152,8 @@ static uint64_t hash_frames(const uint64_t *frames, uint32_t n)
 
 static bool same_chain(const struct csink_rec_chain *chain, const struct csink_sample *sample)
 {
-	if (chain->nr_frames != sample->nr_frames || chain->epoch != sample->epoch || chain->head.aux != sample->chain_flags)
+	if (chain->nr_frames != sample->nr_frames || chain->epoch != sample->epoch ||
+	    chain->head.aux != sample->chain_flags)
 		return false;
 	for (uint32_t i = 0; i < sample->nr_frames; i++)
 		if (chain->frames[i] != sample->frames[i])

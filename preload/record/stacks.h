@@ -1,8 +1,8 @@
 /*
- * The stack table: every distinct chain of callers is stored once a process, and every (thread, leaf, chain) has one row
- * of weights in the recording. The index over them is private memory: levels of open-addressed tables, each four times
- * the last, added when the newest is half full. Nothing is ever moved or removed, so lookups take no lock and growth
- * stops nobody.
+ * The stack table: every distinct chain of callers is stored once a process, and every (thread, leaf, chain) has one
+ * row of weights in the recording. The index over them is private memory: levels of open-addressed tables, each four
+ * times the last, added when the newest is half full. Nothing is ever moved or removed, so lookups take no lock and
+ * growth stops nobody.
  */
 #ifndef CSINK_RECORD_STACKS_H
 #define CSINK_RECORD_STACKS_H

@@ -37,8 +37,8 @@ bool csink_timeline_add(struct csink_timeline *timeline, struct csink_recording 
 	moment = &chunk->moments[chunk->nr];
 	moment->row = csink_recording_ref(rec, row);
 	moment->delta_us = (uint32_t)(now_us - timeline->last_us);
-	moment->event_weight = (uint64_t)event << CSINK_MOMENT_WEIGHT_BITS |
-			       CSINK_MIN(weight, (1ULL << CSINK_MOMENT_WEIGHT_BITS) - 1);
+	moment->event_weight =
+		(uint64_t)event << CSINK_MOMENT_WEIGHT_BITS | CSINK_MIN(weight, (1ULL << CSINK_MOMENT_WEIGHT_BITS) - 1);
 	timeline->last_us = now_us;
 	/* Pairs with the reader's acquire: what is counted is written. */
 	__atomic_store_n(&chunk->nr, chunk->nr + 1, __ATOMIC_RELEASE);

@@ -135,8 +135,8 @@ struct refresh {
 static bool grow(struct snapshot *snap)
 {
 	uint32_t room = CSINK_MAX(64u, snap->room * 2);
-	struct csink_module *modules = mmap(NULL, room * sizeof(*modules), PROT_READ | PROT_WRITE,
-					    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct csink_module *modules =
+		mmap(NULL, room * sizeof(*modules), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (modules == MAP_FAILED)
 		return false;
@@ -163,8 +163,8 @@ static const struct csink_module *known(const struct refresh *r, const struct cs
 	for (uint32_t i = 0; i < r->old->nr; i++) {
 		const struct csink_module *module = &r->old->modules[i];
 
-		if (module->link_map == now->link_map && module->bias == now->bias &&
-		    module->dynamic == now->dynamic && module->name_hash == now->name_hash)
+		if (module->link_map == now->link_map && module->bias == now->bias && module->dynamic == now->dynamic &&
+		    module->name_hash == now->name_hash)
 			return module;
 	}
 	return NULL;

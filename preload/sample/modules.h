@@ -2,9 +2,9 @@
  * Which objects are mapped where: a snapshot that the handler reads without the loader's lock.
  *
  * Written by whoever refreshes (one at a time, others give up at once), read by handlers of any thread. A refresh walks
- * the loader's link-map list itself, with loads that survive a list that changes under it: never through dl_iterate_phdr,
- * whose lock the interrupted code may hold. Each module is also an entry of the recording, with the times between which
- * it was seen.
+ * the loader's link-map list itself, with loads that survive a list that changes under it: never through
+ * dl_iterate_phdr, whose lock the interrupted code may hold. Each module is also an entry of the recording, with the
+ * times between which it was seen.
  */
 #ifndef CSINK_SAMPLE_MODULES_H
 #define CSINK_SAMPLE_MODULES_H
@@ -20,11 +20,11 @@ struct csink_module {
 	uint64_t start, end; /* executable addresses */
 	const ElfW(Phdr) * phdr;
 	uint32_t nr_phdr;
-	uint64_t eh_frame;   /* where its PT_GNU_EH_FRAME lies: tells objects that were at one address apart; 0: none */
+	uint64_t eh_frame; /* where its PT_GNU_EH_FRAME lies: tells objects that were at one address apart; 0: none */
 	const void *link_map;
 	const void *dynamic;
-	csink_ref_t entry; /* its csink_rec_module */
-	const char *name;  /* as in the entry: stays readable as long as the recording is mapped */
+	csink_ref_t entry;  /* its csink_rec_module */
+	const char *name;   /* as in the entry: stays readable as long as the recording is mapped */
 	uint32_t name_hash; /* of the loader's own name for it */
 };
 
@@ -37,7 +37,8 @@ void csink_modules_init(struct csink_recording *rec, struct csink_writer *writer
 /**
  * Look for loaded and unloaded objects. Gives up (and changes nothing) when another thread is refreshing, when the
  * loader is in the middle of a change, or when the lists cannot be read.
- * Returns 1 if something changed, 0 if not, -EAGAIN if it gave up. Context: signal (some syscalls: not for every sample).
+ * Returns 1 if something changed, 0 if not, -EAGAIN if it gave up. Context: signal (some syscalls: not for every
+ * sample).
  */
 int csink_modules_refresh(struct csink_recording *rec, struct csink_writer *writer, uint64_t now_ns);
 
@@ -53,8 +54,8 @@ struct csink_module_memo {
 };
 
 /**
- * Is the object that the loader has at @pc the one that the snapshot has there? Also true where the loader has none (code
- * made at run time) and where it cannot be asked. A few ns; no lock. Context: signal.
+ * Is the object that the loader has at @pc the one that the snapshot has there? Also true where the loader has none
+ * (code made at run time) and where it cannot be asked. A few ns; no lock. Context: signal.
  */
 bool csink_modules_current(uint64_t pc, struct csink_module_memo *memo);
 

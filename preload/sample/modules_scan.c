@@ -2,8 +2,8 @@
  * The loader's link-map list, read from inside a signal handler.
  *
  * Another thread may be in dlopen or dlclose: nodes vanish while we walk. So every load goes through
- * process_vm_readv(2) on ourselves, which fails instead of faulting, and a walk counts only if r_state said "consistent"
- * before and after it.
+ * process_vm_readv(2) on ourselves, which fails instead of faulting, and a walk counts only if r_state said
+ * "consistent" before and after it.
  */
 #include <elf.h>
 #include <errno.h>
@@ -46,8 +46,7 @@ static bool copy_in(void *to, const void *from, size_t bytes)
 	n = csink_rawcall(SYS_process_vm_readv, self, &local, 1UL, &remote, 1UL, 0UL);
 	readable = n == (long)bytes;
 	/* Refused (a seccomp filter): check, then copy. The window in between is as small as it can be made. */
-	if (n < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH) &&
-	    csink_readable((uintptr_t)from, bytes)) {
+	if (n < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH) && csink_readable((uintptr_t)from, bytes)) {
 		memcpy(to, from, bytes);
 		readable = true;
 	}

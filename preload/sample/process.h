@@ -17,15 +17,16 @@
 struct csink_thread;
 
 struct csink_process {
-	_Atomic uint32_t active; /* samples are taken; 0 before the constructor, after a failure, and once all is over */
+	_Atomic uint32_t
+		active; /* samples are taken; 0 before the constructor, after a failure, and once all is over */
 	pid_t pid;
 	struct csink_recording rec;
 
 	uint32_t nr_events;
 	struct csink_event_spec events[CSINK_MAX_EVENTS]; /* [0] leads */
-	uint32_t cpu_event;                               /* index of the one that counts CPU time; there always is one */
+	uint32_t cpu_event; /* index of the one that counts CPU time; there always is one */
 
-	uint32_t off_cpu_event;                           /* index of the time off the CPU; CSINK_MAX_EVENTS: not asked for */
+	uint32_t off_cpu_event; /* index of the time off the CPU; CSINK_MAX_EVENTS: not asked for */
 
 	int wanted_engine; /* enum csink_engine; CSINK_NR_ENGINES: the best that works */
 	bool engine_decided;

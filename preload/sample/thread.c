@@ -62,8 +62,8 @@ static struct csink_thread first_state;
 
 static struct csink_thread *make_slab(void)
 {
-	struct csink_thread *slab = mmap(NULL, SLAB_STATES * sizeof(*slab), PROT_READ | PROT_WRITE,
-					 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct csink_thread *slab =
+		mmap(NULL, SLAB_STATES * sizeof(*slab), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct csink_thread *head;
 
 	if (slab == MAP_FAILED)

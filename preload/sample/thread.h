@@ -1,6 +1,7 @@
 /*
- * One thread's state: its counters, where it writes, its stack. Made by the thread that creates it (or the constructor),
- * then used by the thread itself and its handler only; the list of them all is read by flushes and intervals.
+ * One thread's state: its counters, where it writes, its stack. Made by the thread that creates it (or the
+ * constructor), then used by the thread itself and its handler only; the list of them all is read by flushes and
+ * intervals.
  *
  * States live in slabs of private memory, never in TLS: TLS is carved out of small stacks. One TLS pointer leads there.
  */
@@ -19,7 +20,8 @@
 #include "preload/sample/modules.h"
 #include "preload/sample/unwind.h"
 
-/* What the handler gets to stand on: the interrupted stack may be a small alternate one, a coroutine's, or nearly full. */
+/* What the handler gets to stand on: the interrupted stack may be a small alternate one, a coroutine's, or nearly full.
+ */
 enum { CSINK_HANDLER_STACK = 32 * 1024 };
 
 /* Our signals in this thread, as the program sees them. preload/inject/masks.c has the rules. */
@@ -40,12 +42,13 @@ struct csink_thread {
 	uint64_t last_enabled_ns, last_running_ns;
 	struct csink_rec_thread *entry;
 	struct csink_rec_row *last_row;
-	struct csink_rec_row *_Atomic remainder; /* what another thread gave it at the end of an image that did not end */
+	struct csink_rec_row
+		*_Atomic remainder; /* what another thread gave it at the end of an image that did not end */
 	struct csink_writer writer;
 	struct csink_timeline timeline;
 	struct csink_stack_bounds stack;
 	csink_ref_t ref;
-	struct csink_group switches; /* the thread's own context switches, where time off the CPU is asked for */
+	struct csink_group switches;      /* the thread's own context switches, where time off the CPU is asked for */
 	uint64_t off_wall_ns, off_cpu_ns; /* clocks at the last sample of them */
 	struct csink_rec_row *off_row;    /* and its row */
 	enum csink_engine engine;
@@ -56,7 +59,7 @@ struct csink_thread {
 
 	/* the rest */
 	timer_t timer;
-	uint64_t cpu_base_ns;    /* the thread's CPU clock when the counters were opened */
+	uint64_t cpu_base_ns; /* the thread's CPU clock when the counters were opened */
 	struct csink_hidden hidden;
 	int32_t tid;
 	struct csink_thread *next; /* all states ever made; never unlinked */
@@ -71,21 +74,22 @@ struct csink_thread {
 
 enum csink_thread_state {
 	CSINK_THREAD_FREE,
-	CSINK_THREAD_NEW,  /* handed out, its thread has not started */
+	CSINK_THREAD_NEW, /* handed out, its thread has not started */
 	CSINK_THREAD_LIVE,
 };
 
 /* The calling thread's state; NULL: not known to us. */
 extern __thread struct csink_thread *csink_self;
 
-/** The calling thread's state, proved to be one: for signals that may arrive in threads whose TLS is not libc's. NULL: none.
- * Context: signal. */
+/** The calling thread's state, proved to be one: for signals that may arrive in threads whose TLS is not libc's. NULL:
+ * none. Context: signal. */
 struct csink_thread *csink_thread_checked(void);
 
 /** The newest of all states ever made; the others follow by ->next. Context: signal. */
 struct csink_thread *csink_threads_first(void);
 
-/** A stack for opening the calling thread's counters elsewhere, unless there is no other thread yet. Context: thread. */
+/** A stack for opening the calling thread's counters elsewhere, unless there is no other thread yet. Context: thread.
+ */
 void csink_thread_lend_stack(struct csink_thread *thread, struct csink_group_open *open);
 
 /** Take a state, NEW. NULL when no memory is left. Context: thread. */
@@ -102,7 +106,8 @@ void csink_thread_put(struct csink_thread *thread);
  */
 void csink_thread_start(struct csink_thread *thread, uint32_t flags);
 
-/** Stop the calling thread's counters, flush its last partial period, end its entry and free its state. Context: thread. */
+/** Stop the calling thread's counters, flush its last partial period, end its entry and free its state. Context:
+ * thread. */
 void csink_thread_end(struct csink_thread *thread);
 
 /**
@@ -118,8 +123,8 @@ void csink_thread_resume(struct csink_thread *thread);
 /** Attribute the CPU time of every other live thread up to now, from their clocks. Context: thread, at the end. */
 void csink_threads_flush_others(void);
 
-/** Take back what the former gave: the threads go on and count it themselves. A thread that takes a sample does it for itself.
- * Context: signal (one thread), thread (all). */
+/** Take back what the former gave: the threads go on and count it themselves. A thread that takes a sample does it for
+ * itself. Context: signal (one thread), thread (all). */
 void csink_thread_unflush(struct csink_thread *thread);
 void csink_threads_unflush_others(void);
 

@@ -17,7 +17,8 @@
 
 /* Why a walk ended. */
 enum csink_walk_end {
-	CSINK_WALK_COMPLETE,  /* reached the outermost frame: CFI says so (undefined return address), or main's/start_thread's */
+	CSINK_WALK_COMPLETE,  /* reached the outermost frame: CFI says so (undefined return address), or
+				 main's/start_thread's */
 	CSINK_WALK_DEPTH,     /* the limit */
 	CSINK_WALK_NO_CFI,    /* an address that no table covers, and no fallback helped */
 	CSINK_WALK_BAD_STACK, /* unreadable memory, or a frame that does not lie above the last */
@@ -87,8 +88,8 @@ struct csink_walk_dwarf_counts {
 void csink_walk_dwarf_counts(struct csink_walk_dwarf_counts *out);
 
 /**
- * Make libunwind ready: load a private copy, route its libc calls (dl_iterate_phdr, pipe, sigprocmask, locks and the like)
- * to handler-safe ones by its own GOT, take one warm walk. Nothing of it becomes visible to the program.
+ * Make libunwind ready: load a private copy, route its libc calls (dl_iterate_phdr, pipe, sigprocmask, locks and the
+ * like) to handler-safe ones by its own GOT, take one warm walk. Nothing of it becomes visible to the program.
  * @reason  on failure, why, for people; at least 160 bytes.
  * Returns 0 or -ENOENT (not installed), -ELIBBAD (loaded, but not usable).  Context: init.
  */

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "preload/timer/queue.h"
 #include "include/internal/rawcall.h"
+#include "preload/timer/queue.h"
 
 /* In q->epoch: somebody in this process is at it. */
 #define ADOPTING UINT32_C(0x80000000)

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "preload/timer/queue.h"
 #include "include/internal/rawcall.h"
+#include "preload/timer/queue.h"
 
 /* What a request leaves as it found it. */
 struct guard {

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-static const char *const names[] = {"libz.so.1", "libm.so.6", "liblzma.so.5", "libdw.so.1", "libelf.so.1", "libbz2.so.1.0"};
+static const char *const names[] = {"libz.so.1",  "libm.so.6",   "liblzma.so.5",
+				    "libdw.so.1", "libelf.so.1", "libbz2.so.1.0"};
 enum { NR_NAMES = sizeof(names) / sizeof(names[0]) };
 
 static double deadline;

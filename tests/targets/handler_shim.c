@@ -74,7 +74,8 @@ static void stand_before(int signo)
 	syscall(SYS_rt_sigaction, signo, &action, NULL, 8);
 }
 
-/* ---- what must not happen inside ---------------------------------------------------------------------------------- */
+/* ---- what must not happen inside ----------------------------------------------------------------------------------
+ */
 
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
@@ -123,7 +124,8 @@ WATCH(FILE *, fopen, (const char *name, const char *mode), (name, mode))
 WATCH(int, vsnprintf, (char *s, size_t n, const char *f, va_list ap), (s, n, f, ap))
 WATCH(int, vfprintf, (FILE * s, const char *f, va_list ap), (s, f, ap))
 
-/* ---- the account --------------------------------------------------------------------------------------------------- */
+/* ---- the account ---------------------------------------------------------------------------------------------------
+ */
 
 __attribute__((constructor)) static void begin(void)
 {

@@ -1,6 +1,6 @@
 /*
- * manythreads ALIVE SEQUENCE: ALIVE threads that all live at one time, each with a little work; then SEQUENCE threads one
- * after another. Says how many there were.
+ * manythreads ALIVE SEQUENCE: ALIVE threads that all live at one time, each with a little work; then SEQUENCE threads
+ * one after another. Says how many there were.
  */
 #include <errno.h>
 #include <pthread.h>

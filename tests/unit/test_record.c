@@ -1,4 +1,5 @@
-/* The writer's side of a recording: entries, chains and rows from many threads at once, and what happens when it is full. */
+/* The writer's side of a recording: entries, chains and rows from many threads at once, and what happens when it is
+ * full. */
 #include "preload/record/recording.h"
 
 #include <errno.h>
@@ -147,7 +148,8 @@ static void test_full(void)
 		first = first ? first : row;
 		stored++;
 	}
-	ok(stored > 1000 && stored < NR_STACKS, "a recording of 1 MiB takes %u stacks and then says that it is full", stored);
+	ok(stored > 1000 && stored < NR_STACKS, "a recording of 1 MiB takes %u stacks and then says that it is full",
+	   stored);
 	make_sample(&sample, frames, 0, thread);
 	ok(csink_stacks_row(&rec, &writer, &sample) == first, "stacks that it knows can still be added to");
 	is_num(csink_recorded_read(rec.path, &read, NULL, 0), 0, "and it can be read");
