@@ -35,14 +35,43 @@ static uint64_t file_limit(uint64_t max_bytes)
 	return max_bytes & ~(uint64_t)(CSINK_REC_BLOCK - 1);
 }
 
+static bool path_of(struct csink_recording *rec, const char *run_dir, uint32_t seq)
+{
+	int n = snprintf(rec->path, sizeof(rec->path), "%s/%d.%u" CSINK_REC_SUFFIX, run_dir, (int)getpid(), seq);
+
+	return n > 0 && (size_t)n < sizeof(rec->path);
+}
+
+/* The first number that is free: they are taken in order, so a chain of thousands of execs asks but a few times each.
+ */
+static uint32_t first_free(struct csink_recording *rec, const char *run_dir)
+{
+	uint32_t taken = 0, free = 1; /* taken: all below are */
+
+	if (!path_of(rec, run_dir, 0) || access(rec->path, F_OK) < 0)
+		return 0;
+	for (taken = 1; path_of(rec, run_dir, free) && access(rec->path, F_OK) == 0; free *= 2)
+		taken = free + 1;
+	while (taken < free) {
+		uint32_t middle = taken + (free - taken) / 2;
+
+		if (path_of(rec, run_dir, middle) && access(rec->path, F_OK) == 0)
+			taken = middle + 1;
+		else
+			free = middle;
+	}
+	return free;
+}
+
 static int create_file(struct csink_recording *rec, const char *run_dir, uint32_t *seq)
 {
-	for (*seq = 0; *seq < 1000000; ++*seq) {
-		int n = snprintf(rec->path, sizeof(rec->path), "%s/%d.%u" CSINK_REC_SUFFIX, run_dir, (int)getpid(),
-				 *seq);
+	uint32_t first = first_free(rec, run_dir);
+
+	/* Another process of the same number, in another namespace, may be as fast. */
+	for (*seq = first; *seq < first + 1000; ++*seq) {
 		int fd;
 
-		if (n < 0 || (size_t)n >= sizeof(rec->path))
+		if (!path_of(rec, run_dir, *seq))
 			return -ENAMETOOLONG;
 		fd = open(rec->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 		if (fd >= 0)
