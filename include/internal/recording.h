@@ -106,7 +106,6 @@ struct csink_rec_header {
 	uint64_t start_realtime_ns;  /* CLOCK_REALTIME at our constructor (or fork) */
 	uint64_t start_monotonic_ns; /* CLOCK_MONOTONIC there */
 	uint64_t end_monotonic_ns;   /* at the last flush; while live: of the latest interval */
-	uint64_t starttime_ticks;    /* field 22 of /proc/PID/stat, to tell a reused pid; 0 unknown */
 	/*
 	 * CLOCK_PROCESS_CPUTIME_ID. start: CPU time the kernel had accounted to this process before we were there (exec
 	 * and the dynamic loader; after exec it includes the former images of the pid, 0 after fork). end: at the last
@@ -170,7 +169,6 @@ enum csink_thread_flags {
 	CSINK_THREAD_MAIN = 1 << 0,
 	CSINK_THREAD_ENDED = 1 << 1,
 	CSINK_THREAD_NOT_SAMPLED = 1 << 2, /* nothing could be opened for it */
-	CSINK_THREAD_FOLDED = 1 << 3,      /* stands for several ended threads (nr_threads) */
 };
 
 struct csink_rec_thread {
@@ -178,7 +176,7 @@ struct csink_rec_thread {
 	int32_t tid;
 	uint32_t flags;  /* enum csink_thread_flags */
 	uint32_t engine; /* enum csink_engine */
-	uint32_t nr_threads;
+	uint32_t reserved;
 	char name[16];
 	uint64_t start_ns; /* CLOCK_MONOTONIC */
 	uint64_t end_ns;   /* 0: not ended */

@@ -91,7 +91,6 @@ static int add_image(struct collector *c, char *path)
 		.pid = header.pid,
 		.ppid = header.ppid,
 		.state = header.state,
-		.starttime_ticks = header.starttime_ticks,
 		.start_realtime_ns = header.start_realtime_ns,
 		.start_ns = header.start_monotonic_ns,
 		.end_ns = header.end_monotonic_ns,
@@ -146,7 +145,6 @@ static int compare_images(const void *a, const void *b)
 
 struct by_pid {
 	int32_t pid;
-	uint64_t starttime_ticks;
 	uint32_t image; /* ascending: by start */
 };
 
@@ -156,12 +154,10 @@ static int compare_pids(const void *a, const void *b)
 
 	if (left->pid != right->pid)
 		return left->pid < right->pid ? -1 : 1;
-	if (left->starttime_ticks != right->starttime_ticks)
-		return left->starttime_ticks < right->starttime_ticks ? -1 : 1;
 	return left->image < right->image ? -1 : left->image > right->image;
 }
 
-/* A pid's images follow each other by exec. A pid that was used again has another start time. */
+/* A pid's images follow each other by exec, but not after an exit: then the pid was used again. */
 static int link_images(struct collector *c)
 {
 	struct by_pid *all = calloc((size_t)c->nr_images + 1, sizeof(*all));
@@ -172,11 +168,11 @@ static int link_images(struct collector *c)
 	if (c->nr_images)
 		qsort(c->images, c->nr_images, sizeof(*c->images), compare_images);
 	for (i = 0; i < c->nr_images; i++)
-		all[i] = (struct by_pid){c->images[i].pid, c->images[i].starttime_ticks, i};
+		all[i] = (struct by_pid){c->images[i].pid, i};
 	qsort(all, c->nr_images, sizeof(*all), compare_pids);
 	for (i = 0; i < c->nr_images; i++) {
 		c->images[all[i].image].is_last = true;
-		if (!i || all[i].pid != all[i - 1].pid || all[i].starttime_ticks != all[i - 1].starttime_ticks)
+		if (!i || all[i].pid != all[i - 1].pid || c->images[all[i - 1].image].state == CSINK_REC_EXITED)
 			continue;
 		c->images[all[i].image].former = all[i - 1].image + 1;
 		c->images[all[i - 1].image].is_last = false;

@@ -15,7 +15,7 @@ struct image {
 	char *path; /* of the recording */
 	int32_t pid, ppid;
 	uint32_t state;
-	uint64_t starttime_ticks, start_realtime_ns, start_ns, end_ns, cpu_start_ns, cpu_end_ns;
+	uint64_t start_realtime_ns, start_ns, end_ns, cpu_start_ns, cpu_end_ns;
 	char comm[16];
 	uint32_t nr_threads;
 	uint32_t former;        /* index + 1 of the image that this pid had before */

@@ -226,7 +226,7 @@ static uint32_t thread_labels(struct reading *r, uint32_t index)
 	if (*known)
 		return *known - 1;
 	nr = csink_collect_process_labels(r->c, r->image->pid, r->image->comm, labels);
-	if (thread && !(thread->flags & CSINK_THREAD_FOLDED))
+	if (thread)
 		labels[nr++] =
 			(struct csink_profile_label){.key = csink_profile_str(p, CSINK_LABEL_TID), .num = thread->tid};
 	if (thread && *thread->name)
@@ -446,9 +446,7 @@ static void take_header(struct reading *r)
 	}
 	for (i = 0; i < CSINK_NR_LOSSES; i++)
 		r->c->losses[i] += header->losses[i];
-	for (i = 0; i < r->rec->nr_threads; i++)
-		r->image->nr_threads +=
-			r->rec->threads[i]->flags & CSINK_THREAD_FOLDED ? r->rec->threads[i]->nr_threads : 1;
+	r->image->nr_threads += r->rec->nr_threads;
 }
 
 static int prepare(struct reading *r)

@@ -35,7 +35,6 @@ int csink_folder_create(struct csink_folder *folder)
 static int32_t living_writer(int dir_fd, const char *name)
 {
 	struct csink_rec_header head;
-	struct csink_proc_stat stat;
 	int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	ssize_t len;
 
@@ -46,9 +45,7 @@ static int32_t living_writer(int dir_fd, const char *name)
 	if (len != (ssize_t)sizeof(head) || head.magic != CSINK_REC_MAGIC || head.state != CSINK_REC_LIVE ||
 	    head.pid <= 0)
 		return 0;
-	if (!csink_proc_is_running(head.pid, 0) || csink_proc_stat(head.pid, &stat))
-		return 0;
-	return !head.starttime_ticks || head.starttime_ticks == stat.start_ticks ? head.pid : 0;
+	return csink_proc_is_running(head.pid, 0) ? head.pid : 0;
 }
 
 uint32_t csink_folder_writers(const struct csink_folder *folder, int32_t *pids, uint32_t max)

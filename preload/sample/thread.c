@@ -134,7 +134,6 @@ static bool make_entry(struct csink_thread *thread, uint32_t flags)
 	}
 	entry->tid = thread->tid;
 	entry->flags = flags;
-	entry->nr_threads = 1;
 	entry->start_ns = csink_now_ns();
 	prctl(PR_GET_NAME, entry->name, 0, 0, 0);
 	csink_recording_commit(entry, sizeof(*entry), CSINK_ENTRY_THREAD, 0);

@@ -8,7 +8,7 @@ is "$(cat err)" "" "with nothing on stderr"
 if grep -q '^Seccomp:.*[12]' /proc/self/status; then
 	skip "task-clock opens here" "a seccomp filter is in force"
 else
-	like "$(cat all)" '^  (yes|user \[1\]) +task-clock +CPU time' "task-clock opens here"
+	like "$(cat all)" '^  (yes|user \[[0-9]+\]) +task-clock +CPU time' "task-clock opens here"
 fi
 like "$(cat all)" '^generic:$' "sources are headings"
 like "$(cat all)" '^[0-9]+ of [0-9]+ events open here' "the last lines count them"

@@ -169,10 +169,10 @@ static void test_tree(void)
 	record_module(&r, "/bin/prog", 0x400000, 0x401000, 0x402000);
 	record_row(&r, record_thread(&r, 100, "sh"), NULL, 0x401008, 20, &weight);
 	r.header->state = CSINK_REC_EXECED;
-	r.header->starttime_ticks = 77;
 	r.header->cpu_start_ns = 1 * MS;
 	r.header->cpu_end_ns = 21 * MS;
 	record_write(&r, folder, "100.0.rec");
+	r.header->state = CSINK_REC_EXITED;
 	r.header->seq = 1; /* the program after exec: 30 ms up to our constructor, of which 21 were the shell's */
 	r.header->start_monotonic_ns = 2000;
 	r.header->cpu_start_ns = 30 * MS;
@@ -180,14 +180,12 @@ static void test_tree(void)
 	record_write(&r, folder, "100.1.rec");
 	r.header->pid = 200; /* a child by fork: nothing came before */
 	r.header->seq = 0;
-	r.header->starttime_ticks = 78;
 	r.header->cpu_start_ns = 0;
 	r.header->cpu_end_ns = 20 * MS;
 	strcpy(r.header->comm, "child");
 	record_write(&r, folder, "200.0.rec");
 	r.header->pid = 100; /* the pid again, in another process */
 	r.header->seq = 2;
-	r.header->starttime_ticks = 99;
 	r.header->start_monotonic_ns = 3000;
 	r.header->cpu_start_ns = 2 * MS;
 	r.header->cpu_end_ns = 22 * MS;
