@@ -229,8 +229,6 @@ static int reserve(struct run *run, const struct csink_inherited *inherited)
 		csink_say("%s; the command was not run (--reserve=auto would)", run->reservation.line);
 		return CSINK_EXIT_RUN_FAILED;
 	}
-	if (run->reservation.matters)
-		csink_outside_note(&run->outside, "%s", run->reservation.line);
 	/* Now that they are left to us, auto may find that they count. */
 	if (!csink_reservation_is_wanted(run->specs, run->nr_specs) && resolve_events(run))
 		return CSINK_EXIT_RUN_FAILED;
@@ -239,7 +237,8 @@ static int reserve(struct run *run, const struct csink_inherited *inherited)
 
 static void release(struct run *run)
 {
-	if (csink_reservation_end(&run->reservation))
+	csink_reservation_end(&run->reservation);
+	if (run->reservation.matters)
 		csink_outside_note(&run->outside, "%s", run->reservation.line);
 	say_hook_errors(run);
 }

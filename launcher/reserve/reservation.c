@@ -192,6 +192,7 @@ int csink_reservation_make(struct csink_reservation *reservation, const struct c
 	reservation->reserve.fd = -1;
 	reservation->timeout_ns = wish->timeout_ns;
 	err = lock_and_confirm(reservation, wish);
+	reservation->reserve.config.cancel_fd = -1; /* the caller's until now */
 	has_agent = !is_without_agent(&reservation->reserve);
 	reservation->matters = has_agent || reservation->hooks.nr;
 	if (!err && (reservation->matters || wish->require))
@@ -219,12 +220,20 @@ int csink_reservation_make(struct csink_reservation *reservation, const struct c
 int csink_reservation_end(struct csink_reservation *reservation)
 {
 	struct csink_reserve *reserve = &reservation->reserve;
+	size_t len = strlen(reservation->line);
 	int err = 0;
 
-	if (reserve->state == CSINK_RESERVE_CONFIRMED && csink_reserve_verify(reserve) == -EBUSY) {
-		snprintf(reservation->line, sizeof(reservation->line),
-			 "the hardware counters did not stay reserved to the end: %s", reserve->text);
-		err = -EBUSY;
+	if (reserve->state == CSINK_RESERVE_CONFIRMED) {
+		err = csink_reserve_verify(reserve);
+		if (err == -EBUSY)
+			snprintf(reservation->line, sizeof(reservation->line),
+				 "the hardware counters did not stay reserved to the end: %s", reserve->text);
+		else if (!err)
+			snprintf(reservation->line + len, sizeof(reservation->line) - len, "; and still at the end");
+		else
+			snprintf(reservation->line + len, sizeof(reservation->line) - len,
+				 "; not known for the end: %s", reserve->text);
+		err = err == -EBUSY ? err : 0;
 	}
 	csink_reserve_release(reserve);
 	csink_hooks_release(&reservation->hooks, reservation->timeout_ns);

@@ -12,6 +12,7 @@ hold=$TARGETS/hold_lock
 export COUNTERSINK_RESERVE_HOOKS=$TMP/none
 tap_tested=
 
+trap 'clear_theirs; stop_agents; cd / && rm -rf "$TMP"' EXIT
 clear_theirs() {
 	local pid
 	for pid in $(pgrep -f "^$perfalloc"); do
@@ -147,6 +148,7 @@ like "$(cat ours.err)" "not reserved: there is no lock file" "but here"
 children='read -r children </proc/$$/task/$$/children; echo "[$children]"'
 like "$("$perfalloc" -- sh -c "$children")" '^\[[0-9]+ ?\]$' "a child that the command did not start: there"
 is "$(countersink reserve -q -- sh -c "$children")" "[]" "not here"
+clear_theirs
 
 diag "$nr_left of its lockers outlived their command"
 diag "status                               theirs   ours"

@@ -52,8 +52,22 @@ comes_back "again"
 countersink -q -o run.pb.gz -e cycles --reserve=require -- sh -c 'pmprobe -v perfevent.active' >out 2>err
 is "$? $(cat out)" "0 perfevent.active 1 0" "run reserves for hardware events"
 comes_back "after run"
-confirmed "$(countersink -o run.pb.gz -e cycles true 2>&1)" "and its report says that it was confirmed"
+countersink -o run.pb.gz -e cycles true 2>err
+confirmed "$(cat err)" "and its report says that it was confirmed"
+like "$(cat err)" "; and still at the end" "at the end as well"
 comes_back "again"
+mkfifo gate
+exec 9<>gate
+countersink -o run.pb.gz -e cycles sh -c 'echo up >run.up; read -r line' <gate 2>err &
+pid=$!
+wait_until 20 test -s run.up
+rm "$LOCK"
+"$AGENT" stop "$STATE"
+"$AGENT" restart "$STATE"
+echo go >&9
+wait $pid
+like "$(cat err)" "did not stay reserved to the end: .*still counts" "or that it was lost on the way"
+exec 9>&-
 countersink -q -o run.pb.gz -e task-clock --reserve=require -- sh -c 'pmprobe -v perfevent.active' >out 2>err
 like "$(cat out)" '^perfevent.active 1 [1-9]' "it does not for software events"
 countersink -q -o run.pb.gz -e cycles --reserve=no -- sh -c 'pmprobe -v perfevent.active' >out 2>err
