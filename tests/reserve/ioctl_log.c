@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "include/internal/base.h"
 #include "tests/reserve/ioctl_log.h"
 
 static struct ioctl_log *shared;
@@ -37,9 +38,9 @@ static void note(int fd, int on)
 	__atomic_add_fetch(&shared->nr_enabled, on ? 1 : -1, __ATOMIC_SEQ_CST);
 }
 
-int ioctl(int fd, unsigned long request, ...);
+CSINK_EXPORT int ioctl(int fd, unsigned long request, ...);
 
-int ioctl(int fd, unsigned long request, ...)
+CSINK_EXPORT int ioctl(int fd, unsigned long request, ...)
 {
 	static int (*real)(int, unsigned long, ...);
 	va_list ap;
