@@ -478,6 +478,10 @@ bench: all $(BENCH_BINS) ## measure beside perf and gperftools (BENCH_RUNS=N to 
 	@scripts/install-deps bench
 	@BUILD=$(CURDIR)/$(B) tests/bench/run
 
+.PHONY: bench-engine
+bench-engine: all $(TARGET_BINS) ## measure the handler from inside, memory a thread, bytes a sample
+	@BUILD=$(CURDIR)/$(B) tests/bench/engine
+
 # The walkers side by side inside real programs. DIFF_SECONDS to deepen.
 DIFF_SECONDS ?= 20
 $(B)/tests/diff/walk_diff.so: tests/diff/walk_diff.c tests/diff/walk_diff.h $(B)/libtested.a

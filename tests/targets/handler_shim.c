@@ -5,6 +5,7 @@
  *	samples N
  *	forbidden N NAME-OF-THE-FIRST
  *	ns p10 p50 p90 p99 max
+ *	first ns p10 p50 p90 p99 max		of the first sample in each thread
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -21,8 +22,9 @@
 
 enum { MAX_SAMPLES = 1 << 20 };
 
-static uint32_t cycles[MAX_SAMPLES];
-static _Atomic uint32_t nr_samples, nr_forbidden;
+static uint32_t cycles[MAX_SAMPLES], firsts[MAX_SAMPLES];
+static _Atomic uint32_t nr_samples, nr_firsts, nr_forbidden;
+static __thread int is_known __attribute__((tls_model("initial-exec")));
 static const char *volatile first_forbidden = "-";
 static __thread int inside __attribute__((tls_model("initial-exec")));
 static void (*ours)(int, siginfo_t *, void *);
@@ -50,6 +52,12 @@ static void around(int signo, siginfo_t *info, void *context)
 	at = nr_samples++;
 	if (at < MAX_SAMPLES)
 		cycles[at] = (uint32_t)(__rdtsc() - from);
+	if (is_known)
+		return;
+	is_known = 1;
+	at = nr_firsts++;
+	if (at < MAX_SAMPLES)
+		firsts[at] = (uint32_t)(__rdtsc() - from);
 }
 
 /* As the kernel has it: our library may hide its signals from every function of libc. */
@@ -144,10 +152,17 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static void print_quantiles(int fd, const char *name, uint32_t *all, uint32_t n, double ns)
+{
+	qsort(all, n, sizeof(*all), by_size);
+	if (n)
+		dprintf(fd, "%s %.0f %.0f %.0f %.0f %.0f\n", name, all[n / 10] * ns, all[n / 2] * ns,
+			all[n - 1 - n / 10] * ns, all[n - 1 - n / 100] * ns, all[n - 1] * ns);
+}
+
 __attribute__((destructor)) static void end(void)
 {
 	const char *path = getenv("HANDLER_SHIM_OUT");
-	uint32_t n = nr_samples < MAX_SAMPLES ? nr_samples : MAX_SAMPLES;
 	struct timespec now;
 	double ns;
 	int fd;
@@ -157,11 +172,9 @@ __attribute__((destructor)) static void end(void)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	ns = ((double)(now.tv_sec - start_time.tv_sec) * 1e9 + (double)(now.tv_nsec - start_time.tv_nsec)) /
 	     (double)(__rdtsc() - start_cycles);
-	qsort(cycles, n, sizeof(*cycles), by_size);
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	dprintf(fd, "samples %u\nforbidden %u %s\n", n, nr_forbidden, first_forbidden);
-	if (n)
-		dprintf(fd, "ns %.0f %.0f %.0f %.0f %.0f\n", cycles[n / 10] * ns, cycles[n / 2] * ns,
-			cycles[n - 1 - n / 10] * ns, cycles[n - 1 - n / 100] * ns, cycles[n - 1] * ns);
+	dprintf(fd, "samples %u\nforbidden %u %s\n", nr_samples, nr_forbidden, first_forbidden);
+	print_quantiles(fd, "ns", cycles, nr_samples < MAX_SAMPLES ? nr_samples : MAX_SAMPLES, ns);
+	print_quantiles(fd, "first ns", firsts, nr_firsts < MAX_SAMPLES ? nr_firsts : MAX_SAMPLES, ns);
 	close(fd);
 }

@@ -1,11 +1,12 @@
 /*
  * manythreads ALIVE SEQUENCE: ALIVE threads that all live at one time, each with a little work; then SEQUENCE threads
- * one after another. Says how many there were.
+ * one after another. Says how many there were; and, with SHOW_RSS set, on stderr the largest resident set in KiB.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "work.h"
 
@@ -64,6 +65,12 @@ int main(int argc, char **argv)
 		if (pthread_create(&one, NULL, sequence, (void *)(uintptr_t)i) || pthread_join(one, &result))
 			return 1;
 		done += result != NULL;
+	}
+	if (getenv("SHOW_RSS")) {
+		struct rusage use;
+
+		getrusage(RUSAGE_SELF, &use);
+		fprintf(stderr, "max_rss_kib %ld\n", use.ru_maxrss);
 	}
 	printf("alive at once %llu, one after another %llu\n", (unsigned long long)nr_here, (unsigned long long)done);
 	return 0;
