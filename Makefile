@@ -275,6 +275,8 @@ TARGETS := \
 	blocked \
 	manythreads \
 	unwind_mix \
+	guest_fds \
+	guest_ends \
 	guest_processes \
 	guest_signals \
 	guest_stacks \
