@@ -89,28 +89,11 @@ static void *answer_null(void)
 	return NULL;
 }
 
-struct filter {
-	int (*callback)(struct dl_phdr_info *info, size_t size, void *data);
-	void *data;
-};
-
-/* The snapshot may be older than the unloading of what it names, and libunwind will read the object's headers. */
-static int filter_module(struct dl_phdr_info *info, size_t size, void *data)
-{
-	struct filter *filter = data;
-
-	if (!csink_readable((uintptr_t)info->dlpi_phdr, info->dlpi_phnum * sizeof(*info->dlpi_phdr)))
-		return 0;
-	return filter->callback(info, size, filter->data);
-}
-
 static int iterate_modules(int (*callback)(struct dl_phdr_info *info, size_t size, void *data), void *data)
 {
-	struct filter filter = {callback, data};
-
 	if (state.warming) /* no handler, and the snapshot may not have been taken yet */
 		return dl_iterate_phdr(callback, data);
-	return csink_modules_iterate(filter_module, &filter);
+	return csink_modules_iterate(callback, data);
 }
 
 /* Its assertions must end our walk, not the program. */
