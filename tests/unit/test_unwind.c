@@ -72,9 +72,15 @@ static timer_t start_timer(long period_ns)
 static void check_walker(walker_t *walker, const char *name, unsigned int depth, unsigned int work)
 {
 	time_t deadline = time(NULL) + DEADLINE_S;
+	unsigned int allowed = NR_SAMPLES / 1000;
 	unsigned long sum = 0;
 	timer_t timer;
 
+#ifdef __SANITIZE_ADDRESS__
+	/* libunwind's own fast path guesses in prologues, which sanitizers make long. */
+	if (walker == csink_walk_libunwind)
+		allowed = NR_SAMPLES / 100;
+#endif
 	run.walker = walker;
 	run.exact = run.wrong = run.elsewhere = run.errno_changed = 0;
 	timer = start_timer(100000);
@@ -82,7 +88,7 @@ static void check_walker(walker_t *walker, const char *name, unsigned int depth,
 		for (int i = 0; i < 16; i++)
 			sum += deep_call(depth, work, sum);
 	timer_delete(timer);
-	ok(run.exact >= NR_SAMPLES * 999 / 1000 && run.wrong <= NR_SAMPLES / 1000,
+	ok(run.exact >= NR_SAMPLES - allowed && run.wrong <= allowed,
 	   "%s: stacks of %u frames are exact (work %u)", name, depth, work);
 	printf("# %u exact, %u wrong, %u elsewhere\n", run.exact, run.wrong, run.elsewhere);
 	if (run.wrong)
