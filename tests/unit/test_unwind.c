@@ -88,8 +88,8 @@ static void check_walker(walker_t *walker, const char *name, unsigned int depth,
 		for (int i = 0; i < 16; i++)
 			sum += deep_call(depth, work, sum);
 	timer_delete(timer);
-	ok(run.exact >= NR_SAMPLES - allowed && run.wrong <= allowed,
-	   "%s: stacks of %u frames are exact (work %u)", name, depth, work);
+	ok(run.exact >= NR_SAMPLES - allowed && run.wrong <= allowed, "%s: stacks of %u frames are exact (work %u)",
+	   name, depth, work);
 	printf("# %u exact, %u wrong, %u elsewhere\n", run.exact, run.wrong, run.elsewhere);
 	if (run.wrong)
 		print_wrong();
