@@ -41,6 +41,7 @@ CORE_SRCS := \
 	preload/counters/event_bind.c \
 	preload/counters/event_modifier.c \
 	preload/counters/event_names.c \
+	preload/counters/event_plan.c \
 	preload/counters/event_pmu.c \
 	preload/counters/event_print.c \
 	preload/counters/event_trace.c \
@@ -150,6 +151,13 @@ LAUNCHER_SRCS := \
 	launcher/run/spawn.c \
 	launcher/run/tree.c \
 	launcher/run/tree_table.c \
+	launcher/cmd_stat.c \
+	launcher/stat/counters.c \
+	launcher/stat/machine.c \
+	launcher/stat/metrics.c \
+	launcher/stat/moments.c \
+	launcher/stat/print.c \
+	launcher/stat/threads.c \
 	launcher/cmd_report.c \
 	launcher/cmd_reserve.c \
 	launcher/reserve/hooks.c \
@@ -207,6 +215,7 @@ UNIT_TESTS := \
 	symbols \
 	event \
 	event_generic \
+	event_plan \
 	explain \
 	safe_load \
 	reserve \
@@ -224,6 +233,8 @@ CLI_TESTS := \
 	report \
 	doctor \
 	events \
+	stat \
+	events_run \
 	relay \
 	reserve \
 	status \
@@ -257,6 +268,7 @@ TARGETS := \
 	burn \
 	crash \
 	exec_chain \
+	faulty \
 	exits \
 	fdcheck \
 	forks \
@@ -299,6 +311,7 @@ PMU_TESTS := \
 # Scripts in tests/pmu, unit tests and targets that the same machine runs.
 PMU_SCRIPTS := \
 	run.sh \
+	stat.sh \
 	bare.sh \
 
 PMU_UNIT_TESTS := \
@@ -312,6 +325,8 @@ PMU_UNIT_TESTS := \
 PMU_TARGETS := \
 	burn \
 	deep \
+	faulty \
+	hog \
 	shares \
 
 PUBLIC_HEADERS := $(wildcard include/countersink.h include/countersink/*.h)
@@ -401,7 +416,7 @@ $(B)/tests/targets/%.so: tests/targets/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(TARGET_CFLAGS) -fPIC -shared -D_GNU_SOURCE -MMD -MP -MF $@.d -o $@ $< -ldl
 
-$(B)/tests/targets/shares: tests/pmu/shares.c
+$(B)/tests/targets/shares $(B)/tests/targets/hog: $(B)/tests/targets/%: tests/pmu/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(TARGET_CFLAGS) -D_GNU_SOURCE -I. -MMD -MP -MF $@.d -o $@ $< -lpthread
 

@@ -281,7 +281,7 @@ static int run_command(struct reserve *reserve, char **argv)
 		csink_say("cannot run %s: %s", argv[0], strerror(-err));
 		return CSINK_EXIT_FAILED;
 	}
-	return WIFSIGNALED(ended.status) ? CSINK_EXIT_SIGNAL + WTERMSIG(ended.status) : WEXITSTATUS(ended.status);
+	return csink_exit_status(ended.status);
 }
 
 /* ---- status ---- */

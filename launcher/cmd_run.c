@@ -10,7 +10,6 @@
 
 #include "include/internal/base.h"
 #include "include/internal/event.h"
-#include "include/internal/nearest.h"
 #include "launcher/commands.h"
 #include "launcher/output/pprof.h"
 #include "launcher/output/report.h"
@@ -63,22 +62,29 @@ static int resolve_events(struct run *run)
 	const char *list = csink_options_text(&run->options, CSINK_OPT_EVENTS);
 	struct csink_event_error err;
 	char where[64];
+	/* One place is for CPU time, one for time off the CPU. */
+	uint32_t max = CSINK_MAX_EVENTS - 1 - (uint32_t)csink_options_bool(&run->options, CSINK_OPT_OFF_CPU);
 	int nr;
 
 	if (!strcmp(list, "auto")) {
 		csink_events_auto(&run->specs[0], run->outside.event_reason, sizeof(run->outside.event_reason));
 		nr = 1;
 	} else {
-		nr = csink_events_parse(list, run->specs, CSINK_MAX_EVENTS, &err);
+		nr = csink_events_parse(list, run->specs, max, &err);
 	}
 	if (nr > 0)
-		nr = csink_events_bind(&roots, run->specs, (uint32_t)nr, CSINK_MAX_EVENTS, &err);
+		nr = csink_events_bind(&roots, run->specs, (uint32_t)nr, max, &err);
 	if (nr < 0) {
 		csink_options_where(&run->options, CSINK_OPT_EVENTS, where, sizeof(where));
 		csink_say("%s: %s", where, err.line);
 		return -EINVAL;
 	}
 	run->nr_specs = (uint32_t)nr;
+	if (csink_events_plan(run->specs, run->nr_specs, &err)) {
+		csink_options_where(&run->options, CSINK_OPT_EVENTS, where, sizeof(where));
+		csink_say("%s: %s", where, err.line);
+		return -EINVAL;
+	}
 	/* What is told to the library needs no file to be read again, in each process. */
 	if (csink_events_print(run->specs, run->nr_specs, run->events_text, sizeof(run->events_text)) > 0)
 		run->texts[CSINK_OPT_EVENTS] = run->events_text;
@@ -280,23 +286,6 @@ static void remove_folder(void *arg)
 	csink_folder_remove(arg);
 }
 
-/* Like env(1): 127 not found, 126 found and not to be run. */
-static int exec_failed(const char *command, int err)
-{
-	struct csink_nearest near;
-	char hint[256] = "";
-
-	if (err == ENOENT && !strchr(command, '/')) {
-		csink_nearest_init(&near, command, strlen(command));
-		for (uint32_t i = 0; i < csink_nr_commands; i++)
-			csink_nearest_offer(&near, csink_commands[i].name);
-		csink_nearest_print(&near, hint, sizeof(hint));
-	}
-	csink_say("%s: %s%s", command, err == ENOENT && !strchr(command, '/') ? "command not found" : strerror(err),
-		  hint);
-	return err == ENOENT ? CSINK_EXIT_NOT_FOUND : CSINK_EXIT_NOT_EXECUTABLE;
-}
-
 /* Name what goes on after the command has ended; from the recordings, where the kernel did not tell of processes. */
 static void note_running(struct run *run)
 {
@@ -388,11 +377,6 @@ static void open_outside(struct run *run)
 	csink_outside_open(&run->watch, specs, run->nr_specs);
 }
 
-static int exit_status(int status)
-{
-	return WIFSIGNALED(status) ? CSINK_EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 /* From the fork to the last count. Returns 0, or what to exit with where the command did not run. */
 static int run_command(struct run *run, struct csink_relay *relay, const struct csink_inherited *inherited)
 {
@@ -421,7 +405,7 @@ static int run_command(struct run *run, struct csink_relay *relay, const struct 
 		return CSINK_EXIT_RUN_FAILED;
 	}
 	if (end.exec_errno)
-		return exec_failed(run->argv[0], end.exec_errno);
+		return csink_say_exec_failed(run->argv[0], end.exec_errno);
 	run->outside.command_status = end.status;
 	csink_outside_finish(&run->watch, &end.usage, child.pid, run->program.reason, &run->outside);
 	return 0;
@@ -449,7 +433,7 @@ static int run_and_report(struct run *run)
 	csink_outside_close(&run->watch);
 	release(run);
 	if (!status) {
-		status = exit_status(run->outside.command_status);
+		status = csink_exit_status(run->outside.command_status);
 		/* Without the thread, INT and TERM wait until the report is printed. */
 		csink_relay_release(&relay, remove_folder, &run->folder);
 		snprintf(run->outside.command, sizeof(run->outside.command), "%s", run->argv[0]);

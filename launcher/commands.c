@@ -5,13 +5,18 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/nearest.h"
 
 const struct csink_command csink_commands[] = {
 	{"run", "[run] [OPTION]... [--] COMMAND [ARGUMENT]...", "run a command and say which functions cost what",
 	 csink_cmd_run, csink_run_options, CSINK_NR_RUN_OPTS, CSINK_EXIT_RUN_FAILED},
+	{"stat", "stat [OPTION]... [--] COMMAND [ARGUMENT]...",
+	 "run a command and say what its processes counted together", csink_cmd_stat, csink_stat_options,
+	 CSINK_NR_STAT_OPTS, CSINK_EXIT_RUN_FAILED},
 	{"report", "report [OPTION]... [FILE]", "print the report of a profile again", csink_cmd_report,
 	 csink_report_options, CSINK_NR_REPORT_OPTS, CSINK_EXIT_USAGE},
 	{"events", "events [OPTION]... [PATTERN]", "list the events that have a name here, and which of them open",
@@ -53,6 +58,28 @@ void csink_say(const char *fmt, ...)
 	if (write(STDERR_FILENO, line, len) < 0)
 		errno = saved_errno;
 	errno = saved_errno;
+}
+
+int csink_exit_status(int status)
+{
+	return WIFSIGNALED(status) ? CSINK_EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* Like env(1): 127 not found, 126 found and not to be run. */
+int csink_say_exec_failed(const char *command, int err)
+{
+	struct csink_nearest near;
+	char hint[256] = "";
+
+	if (err == ENOENT && !strchr(command, '/')) {
+		csink_nearest_init(&near, command, strlen(command));
+		for (uint32_t i = 0; i < csink_nr_commands; i++)
+			csink_nearest_offer(&near, csink_commands[i].name);
+		csink_nearest_print(&near, hint, sizeof(hint));
+	}
+	csink_say("%s: %s%s", command, err == ENOENT && !strchr(command, '/') ? "command not found" : strerror(err),
+		  hint);
+	return err == ENOENT ? CSINK_EXIT_NOT_FOUND : CSINK_EXIT_NOT_EXECUTABLE;
 }
 
 void csink_command_print_help(const struct csink_command *command)

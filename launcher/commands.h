@@ -49,7 +49,14 @@ void csink_command_print_help(const struct csink_command *command);
 /** Say one line on stderr, "countersink: ..." with its newline, in one write. errno is kept. */
 __attribute__((format(printf, 1, 2))) void csink_say(const char *fmt, ...);
 
+/** What the launcher exits with for the command's waitpid(2) status. */
+int csink_exit_status(int status);
+
+/** Say why a command could not be executed. Returns what to exit with. */
+int csink_say_exec_failed(const char *command, int err);
+
 int csink_cmd_run(int argc, char **argv);
+int csink_cmd_stat(int argc, char **argv);
 int csink_cmd_report(int argc, char **argv);
 int csink_cmd_events(int argc, char **argv);
 int csink_cmd_doctor(int argc, char **argv);

@@ -91,7 +91,33 @@ enum csink_reserve_opt {
 		CSINK_NR_RESERVE_OPTS
 };
 
+/* Of `stat`. */
+#define CSINK_STAT_OPTIONS(X)                                                                                          \
+	X(EVENTS, 'e', "LIST", "", CSINK_OPT_NO_TWIN,                                                                  \
+	  "events to count, comma-separated, at most 32 (else time, scheduling, faults, cycles, instructions, "        \
+	  "branches); {a,b} are counted together")                                                                     \
+	X(REPEAT, 'r', "N", "1", CSINK_OPT_NUMBER | CSINK_OPT_NO_TWIN,                                                 \
+	  "run the command N times; print the mean and its 95 % confidence interval")                                  \
+	X(INTERVAL, 'I', "MS", "", CSINK_OPT_NUMBER | CSINK_OPT_NO_TWIN,                                               \
+	  "print every MS milliseconds what was counted meanwhile")                                                    \
+	X(PER_THREAD, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print what each thread counted, too")           \
+	X(OUTPUT, 'o', "FILE", "", CSINK_OPT_NO_TWIN, "write to FILE instead of standard error")                       \
+	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print JSON")                                        \
+	X(CSV, 'x', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print comma-separated values")                       \
+	X(RESERVE, 0, "auto|require|no", "auto", 0,                                                                    \
+	  "ask PCP's agent and the hooks to leave hardware counters to us; require: or do not run the command")        \
+	X(RESERVE_TIMEOUT, 0, "SECONDS", "1", CSINK_OPT_SECONDS, "how long that may take")                             \
+	X(RESERVE_HOOKS, 0, "FOLDER", CSINK_RESERVE_HOOKS, 0, "programs to run with 'reserve' before, 'release' after")
+
+enum csink_stat_opt {
+#define X(id, sh, arg, def, flags, help) CSINK_STAT_OPT_##id,
+	CSINK_STAT_OPTIONS(X)
+#undef X
+		CSINK_NR_STAT_OPTS
+};
+
 extern const struct csink_option csink_run_options[CSINK_NR_RUN_OPTS];
+extern const struct csink_option csink_stat_options[CSINK_NR_STAT_OPTS];
 extern const struct csink_option csink_report_options[CSINK_NR_REPORT_OPTS];
 extern const struct csink_option csink_events_options[CSINK_NR_EVENTS_OPTS];
 extern const struct csink_option csink_doctor_options[CSINK_NR_DOCTOR_OPTS];

@@ -24,6 +24,7 @@
 #define CSINK_INTERNAL_EVENT_H
 
 #include <linux/perf_event.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,6 +42,7 @@ struct csink_event_spec {
 	 * where the event's own text asks for them. Everything else is 0, the caller's to set.
 	 */
 	struct perf_event_attr attr;
+	uint8_t braced;          /* it stands in {}, alone or with others: csink_events_plan leaves it where it is */
 	uint32_t group;          /* equal in the members of one {group}, which are neighbours; from 0, ascending */
 	uint32_t offset, length; /* where it stands in the list that was parsed */
 	double scale;            /* count * scale is in rec.unit; 1 nearly always */
@@ -87,6 +89,26 @@ int csink_events_bind(const struct csink_event_roots *roots, struct csink_event_
 		      struct csink_event_error *err);
 
 /**
+ * See that each {group} can be counted at once on this machine's counters, whoever holds them now: each is opened,
+ * disabled, and closed again.
+ * Returns 0, also where an event cannot be opened for another reason; or -E2BIG and *err, which names what fits.
+ * Context: init, thread.
+ */
+int csink_events_fit(const struct csink_event_spec *specs, uint32_t nr, struct csink_event_error *err);
+
+/**
+ * Decide which events are sampled together: each group's first event samples, the others are counted with it. A {group}
+ * is as the user wrote it. Of the other events, the first one leads a group that the rest join, as far as they fit on
+ * the counters beside each other, and as far as they do not say themselves how often they are to be sampled (period,
+ * freq); those that do not join lead groups of their own. Afterwards all are braced, and in the order of their groups.
+ * @nr  at most CSINK_PLAN_MAX_EVENTS.
+ * Returns 0, -E2BIG and *err as csink_events_fit does, or -EINVAL (nr). Opens events only where several take counters.
+ * Context: init, thread.
+ */
+#define CSINK_PLAN_MAX_EVENTS 32
+int csink_events_plan(struct csink_event_spec *specs, uint32_t nr, struct csink_event_error *err);
+
+/**
  * Write events as a list that csink_events_parse reads back, to equal attrs, names and groups, with no file touched.
  * Returns the length, or -ENOSPC. Context: any.
  */
@@ -105,6 +127,9 @@ void csink_events_auto(struct csink_event_spec *out, char *reason, size_t size);
  * exclude_callchain_kernel and CSINK_EVENT_USER_ONLY. Context: any.
  */
 void csink_event_set_user_only(struct csink_event_spec *spec);
+
+/** Does it happen in the kernel only? With the kernel left out it counts 0, whatever went on. Context: any. */
+bool csink_event_is_kernels_own(const struct csink_event_spec *spec);
 
 /* One of perf's generic names. */
 struct csink_event_generic {

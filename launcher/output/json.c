@@ -2,6 +2,7 @@
 #include "launcher/output/json.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "include/internal/base.h"
 
@@ -100,6 +101,16 @@ void csink_json_number(struct csink_json *json, const char *key, int64_t value)
 {
 	begin(json, key);
 	fprintf(json->out, "%" PRId64, value);
+}
+
+void csink_json_real(struct csink_json *json, const char *key, double value)
+{
+	if (!isfinite(value)) {
+		csink_json_null(json, key);
+		return;
+	}
+	begin(json, key);
+	fprintf(json->out, "%.10g", value);
 }
 
 void csink_json_bool(struct csink_json *json, const char *key, bool value)

@@ -21,6 +21,7 @@ void csink_json_close(struct csink_json *json, char bracket);
 /* One value. A NULL text is null. What is not UTF-8 in a text becomes U+FFFD. */
 void csink_json_text(struct csink_json *json, const char *key, const char *text);
 void csink_json_number(struct csink_json *json, const char *key, int64_t value);
+void csink_json_real(struct csink_json *json, const char *key, double value); /* null, if it is no number */
 void csink_json_bool(struct csink_json *json, const char *key, bool value);
 void csink_json_null(struct csink_json *json, const char *key);
 

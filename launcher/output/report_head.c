@@ -134,8 +134,8 @@ static void print_verdict(const struct printer *r)
 		csink_format_count(count, sizeof(count), r->table.sums[samples]);
 		used = add(text, sizeof(text), used, "; %s %s", count,
 			   plural(r->table.sums[samples], "sample", "samples"));
-		if (leader)
-			add(text, sizeof(text), used, " by %s", leader);
+		for (uint32_t nr = 0; leader; leader = csink_profile_fact(p, CSINK_FACT_LEADER, ++nr))
+			used = add(text, sizeof(text), used, "%s%s", nr ? ", " : " by ", leader);
 	} else if (cpu >= 0) {
 		add(text, sizeof(text), used, "; nothing was sampled");
 	}
@@ -184,21 +184,45 @@ static void print_coverage(const struct printer *r)
 		line(r, "accounted", "the kernel accounted no CPU time%s", more);
 }
 
+/* " every 1.003 ms" of an event that is sampled at a fixed period, else "". */
+static void format_period(const struct csink_profile *p, const char *event, char *buf, size_t size)
+{
+	char name[64], unit[32], value[64];
+	struct csink_scale scale;
+	const char *text;
+	int64_t period;
+
+	*buf = 0;
+	for (uint32_t nr = 0; (text = csink_profile_fact(p, CSINK_FACT_EVERY, nr)); nr++) {
+		if (sscanf(text, "%63s %" SCNd64 " %31s", name, &period, unit) != 3 || strcmp(name, event))
+			continue;
+		scale = csink_scale_for(period, unit);
+		csink_format_value(value, sizeof(value), period, &scale);
+		snprintf(buf, size, " every %s", value);
+		return;
+	}
+}
+
 static void print_sampling(const struct printer *r)
 {
 	const struct csink_profile *p = r->p;
 	const char *leader = csink_profile_fact(p, CSINK_FACT_LEADER, 0);
 	const char *reason = csink_profile_fact(p, CSINK_FACT_EVENT_REASON, 0);
-	char text[MAX_TEXT], every[64] = "";
-	struct csink_scale scale;
+	char text[MAX_TEXT], every[80] = "";
+	const char *more = leader;
 
-	if (leader && p->period > 0) {
-		scale = csink_scale_for(p->period, csink_profile_text(p, p->period_type.unit));
-		memcpy(every, " every ", sizeof(" every "));
-		csink_format_value(every + strlen(every), sizeof(every) - strlen(every), p->period, &scale);
+	for (uint32_t nr = 0; more; more = csink_profile_fact(p, CSINK_FACT_LEADER, ++nr)) {
+		format_period(p, more, every, sizeof(every));
+		if (!nr && !*every && p->period > 0) { /* written by an older version, or by others */
+			struct csink_scale scale =
+				csink_scale_for(p->period, csink_profile_text(p, p->period_type.unit));
+			char value[64];
+
+			csink_format_value(value, sizeof(value), p->period, &scale);
+			snprintf(every, sizeof(every), " every %s", value);
+		}
+		line(r, "event", "%s%s%s%s", more, every, !nr && reason ? ": " : "", !nr && reason ? reason : "");
 	}
-	if (leader)
-		line(r, "event", "%s%s%s%s", leader, every, reason ? ": " : "", reason ? reason : "");
 	if (leader && join_facts(p, CSINK_FACT_ENGINE, text, sizeof(text)))
 		line(r, "engine", "%s", text);
 	if (leader && join_facts(p, CSINK_FACT_UNWIND, text, sizeof(text)))
@@ -209,21 +233,35 @@ static void print_sampling(const struct printer *r)
 	print_joined(r, "note", CSINK_FACT_SCALED, "shared a counter, so the counts are estimates: ", "");
 }
 
+/* " (scaled: it had a counter 41.0 % of the time)" where a fact of an event counted from outside says so. */
+static void format_share(const char *times, char *buf, size_t size)
+{
+	int64_t enabled, running;
+
+	*buf = 0;
+	if (!times || sscanf(times, "enabled %" SCNd64 " ns, running %" SCNd64, &enabled, &running) != 2)
+		return;
+	if (!enabled)
+		snprintf(buf, size, " (never scheduled)");
+	else if (running < enabled)
+		snprintf(buf, size, " (scaled: it had a counter %.1f %% of the time)", 100.0 * running / enabled);
+}
+
 static void print_counters(const struct printer *r)
 {
-	const char *text, *end;
+	const char *text;
 	struct csink_scale scale;
-	char name[64], unit[32], value[64];
+	char name[64], unit[32], value[64], share[80];
 	uint32_t nr;
 	int64_t n;
 
 	for (nr = 0; (text = csink_profile_fact(r->p, CSINK_FACT_COUNTER, nr)); nr++) {
 		if (sscanf(text, "%63s %" SCNd64 " %31s", name, &n, unit) != 3)
 			continue;
-		end = strstr(text, "enabled 0 ns");
+		format_share(strstr(text, "enabled "), share, sizeof(share));
 		scale = csink_scale_for(n, unit);
 		csink_format_value(value, sizeof(value), n, &scale);
-		line(r, "counted", "%s %s%s in the whole tree", name, value, end ? " (never scheduled)" : "");
+		line(r, "counted", "%s %s in the whole tree%s", name, value, share);
 	}
 	print_joined(r, "counted", CSINK_FACT_UNCOUNTED, "nothing from outside: ", "");
 }

@@ -169,30 +169,48 @@ static void print_table(struct printer *r, uint32_t limit)
 			plural(nr - shown, "function", "functions"));
 }
 
-/* Where threads waited, with fewer rows: it is the second question. */
-static int print_off_cpu(struct printer *r)
+/* A table of its own for another type, with fewer rows: it is not the first question. `what`: "of all threads
+ * together". */
+static int print_by(struct printer *r, int type, const char *before, const char *what)
 {
-	int type = off_cpu_type(r->p), err;
 	struct csink_scale scale;
 	char sum[64];
+	int err;
 
 	if (type < 0 || type == (int)r->p->default_type || !r->table.sums[type])
 		return 0;
 	csink_report_table_release(&r->table);
-	err = csink_report_table_build(&r->table, r->p, type);
+	err = csink_report_table_build(&r->table, r->p, (uint32_t)type);
 	if (err)
 		return err;
-	choose_columns(r, type);
+	choose_columns(r, (uint32_t)type);
 	scale = r->scales[0];
 	csink_format_value(sum, sizeof(sum), r->table.sums[type], &scale);
-	fprintf(r->out, "\nOff the CPU, %s of all threads together:\n", sum);
+	fprintf(r->out, "\n%s, %s%s:\n", before, sum, what);
 	print_table(r, r->o->limit ? (r->o->limit + 2) / 3 : 0);
 	return 0;
 }
 
+/* Whoever else sampled: what is hot there may not show among the first's functions at all. */
+static int print_other_leaders(struct printer *r)
+{
+	const char *leader;
+	char before[80];
+	int err = 0;
+
+	for (uint32_t nr = 1; !err && (leader = csink_profile_fact(r->p, CSINK_FACT_LEADER, nr)); nr++) {
+		snprintf(before, sizeof(before), "By %.64s", leader);
+		err = print_by(r, csink_profile_type_find(r->p, leader), before, " in all");
+	}
+	return err;
+}
+
 int csink_report_tables(struct printer *r)
 {
+	int err;
+
 	choose_columns(r, r->p->default_type);
 	print_table(r, r->o->limit);
-	return print_off_cpu(r);
+	err = print_other_leaders(r);
+	return err ? err : print_by(r, off_cpu_type(r->p), "Off the CPU", " of all threads together");
 }

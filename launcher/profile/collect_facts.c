@@ -86,8 +86,16 @@ static void add_columns(struct collector *c)
 	struct csink_profile *p = c->p;
 	uint32_t i;
 
-	if (p->period_type.name)
-		csink_profile_fact_add(p, CSINK_FACT_LEADER, "%s", csink_profile_text(p, p->period_type.name));
+	for (i = 0; i < c->nr_events; i++) {
+		const struct csink_rec_event *event = &c->events[i];
+
+		if (!(event->flags & CSINK_EVENT_LEADER))
+			continue;
+		csink_profile_fact_add(p, CSINK_FACT_LEADER, "%s", event->name);
+		if (event->period)
+			csink_profile_fact_add(p, CSINK_FACT_EVERY, "%s %" PRIu64 " %s", event->name, event->period,
+					       *event->unit ? event->unit : "count");
+	}
 	if (c->outside && *c->outside->event_reason)
 		csink_profile_fact_add(p, CSINK_FACT_EVENT_REASON, "%s", c->outside->event_reason);
 	if (c->cpu_event >= 0)

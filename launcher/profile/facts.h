@@ -17,7 +17,8 @@
 #define CSINK_FACT_MAXRSS "maxrss_bytes"
 #define CSINK_FACT_PROCESSES "processes"
 #define CSINK_FACT_THREADS "threads"
-#define CSINK_FACT_LEADER "sampled_by"         /* the event that samples: a sample type's name */
+#define CSINK_FACT_LEADER "sampled_by"         /* an event that samples: a sample type's name; several */
+#define CSINK_FACT_EVERY "sampled_every"       /* "NAME PERIOD UNIT" of one that has a fixed period; several */
 #define CSINK_FACT_EVENT_REASON "event_chosen" /* why it was chosen, if it was not asked for */
 #define CSINK_FACT_CPU_TYPE "cpu_time"         /* the sample type that is CPU time */
 #define CSINK_FACT_OFF_CPU "off_cpu"           /* the sample type that is time off the CPU */

@@ -14,37 +14,26 @@
 #include "include/internal/base.h"
 #include "launcher/run/tree.h"
 
-/* Events that happen in the kernel only: with the kernel excluded they count 0, whatever went on. */
-static bool is_kernels_own(const struct csink_event_spec *spec)
+int csink_outside_open_event(struct csink_event_spec *spec, const struct csink_outside_how *how,
+			     struct perf_event_attr *attr)
 {
-	static const uint64_t configs[] = {PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_COUNT_SW_CPU_MIGRATIONS,
-					   PERF_COUNT_SW_CGROUP_SWITCHES};
-
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(configs); i++) {
-		if (spec->attr.type == PERF_TYPE_SOFTWARE && spec->attr.config == configs[i])
-			return true;
-	}
-	return spec->attr.type == PERF_TYPE_TRACEPOINT;
-}
-
-/* One event on the launcher itself, off until a child execs. group_fd: its leader's, or -1. */
-static int count_open(struct csink_event_spec *spec, int group_fd)
-{
-	struct perf_event_attr attr;
 	int fd;
 
 	for (;;) {
-		attr = spec->attr;
-		attr.size = sizeof(attr);
-		attr.freq = 0;
-		attr.sample_period = 0;
-		attr.inherit = 1;
+		*attr = spec->attr;
+		attr->size = sizeof(*attr);
+		attr->freq = 0;
+		attr->sample_period = 0;
+		attr->precise_ip = 0; /* says where a sample is; some PMUs refuse it to what does not sample */
+		attr->inherit = 1;
 		/* Members follow their leader; each is switched on by itself all the same where it leads nothing. */
-		attr.disabled = group_fd < 0;
-		attr.enable_on_exec = group_fd < 0;
-		attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-		fd = csink_perf_open(&attr, 0, -1, group_fd, PERF_FLAG_FD_CLOEXEC);
-		if ((fd != -EACCES && fd != -EPERM) || spec->attr.exclude_kernel || is_kernels_own(spec))
+		attr->disabled = how->group_fd < 0;
+		attr->enable_on_exec = how->group_fd < 0;
+		attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+		if (how->add)
+			how->add(attr, how->arg);
+		fd = csink_perf_open(attr, 0, how->cpu, how->group_fd, PERF_FLAG_FD_CLOEXEC);
+		if ((fd != -EACCES && fd != -EPERM) || spec->attr.exclude_kernel || csink_event_is_kernels_own(spec))
 			return fd;
 		csink_event_set_user_only(spec);
 	}
@@ -52,6 +41,8 @@ static int count_open(struct csink_event_spec *spec, int group_fd)
 
 static void counts_open(struct csink_outside_watch *watch, const struct csink_event_spec *specs, uint32_t nr)
 {
+	struct csink_outside_how how = {.cpu = -1, .group_fd = -1};
+	struct perf_event_attr attr;
 	int leader = -1;
 
 	watch->nr_events = CSINK_MIN(nr, (uint32_t)CSINK_MAX_EVENTS);
@@ -60,10 +51,11 @@ static void counts_open(struct csink_outside_watch *watch, const struct csink_ev
 		int fd;
 
 		watch->events[i].spec = specs[i];
+		how.group_fd = leads ? -1 : leader;
 		if (specs[i].cpu_wide)
 			fd = -EOPNOTSUPP;
 		else
-			fd = count_open(&watch->events[i].spec, leads ? -1 : leader);
+			fd = csink_outside_open_event(&watch->events[i].spec, &how, &attr);
 		watch->events[i].fd = fd < 0 ? -1 : fd;
 		watch->events[i].err = fd < 0 ? fd : 0;
 		if (leads)

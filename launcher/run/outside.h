@@ -34,6 +34,23 @@ void csink_outside_open(struct csink_outside_watch *watch, const struct csink_ev
 int csink_outside_fd(const struct csink_outside_watch *watch);
 void csink_outside_drain(struct csink_outside_watch *watch);
 
+/* How one event is opened. */
+struct csink_outside_how {
+	int cpu;                                              /* -1: all of them */
+	int group_fd;                                         /* its leader's; -1: it leads */
+	void (*add)(struct perf_event_attr *attr, void *arg); /* what else is asked for; NULL: nothing */
+	void *arg;
+};
+
+/**
+ * Open an event on the caller, off until a child execs, and inherited by all that come from there. Where the kernel may
+ * not be observed it is left out, and spec's flags say so.
+ * @attr  set to what was opened, or refused last.
+ * Returns the fd (CLOEXEC) or -errno.
+ */
+int csink_outside_open_event(struct csink_event_spec *spec, const struct csink_outside_how *how,
+			     struct perf_event_attr *attr);
+
 struct rusage;
 
 /**

@@ -66,19 +66,78 @@ static bool is_traced(void)
 	return at && atoi(at + 10) != 0;
 }
 
-static int open_group(struct csink_thread *thread, enum csink_engine engine, uint32_t *failed)
+/*
+ * Who leads a group: its first event; where that was refused, CPU time does in the first group, so that time is sampled
+ * all the same, and the next event in the others. CSINK_MAX_EVENTS: nobody is left.
+ */
+static uint32_t leader_of(uint32_t g)
+{
+	uint32_t left = csink_process.groups[g], cpu = csink_process.cpu_event;
+	bool is_first = true;
+
+	for (; left; left &= left - 1, is_first = false) {
+		uint32_t i = (uint32_t)__builtin_ctz(left);
+
+		if (csink_process.events[i].rec.flags & CSINK_EVENT_REFUSED)
+			continue;
+		return !is_first && !g && csink_process.group_of[cpu] == 0 ? cpu : i;
+	}
+	return CSINK_MAX_EVENTS;
+}
+
+/* What of a group is to be opened: CPU time is counted by itself only where it leads (see csink_process.groups). */
+static uint8_t members_of(uint32_t g)
+{
+	uint32_t left = csink_process.groups[g], leader = leader_of(g);
+	uint8_t members = 0;
+
+	for (; left; left &= left - 1) {
+		uint32_t i = (uint32_t)__builtin_ctz(left);
+
+		if (!(csink_process.events[i].rec.flags & CSINK_EVENT_REFUSED) &&
+		    (i == leader || i != csink_process.cpu_event))
+			members |= (uint8_t)(1u << i);
+	}
+	return members;
+}
+
+static void close_groups(struct csink_thread *thread)
+{
+	for (uint32_t g = csink_process.nr_groups; g-- > 0;)
+		csink_group_close(&thread->groups[g]);
+}
+
+/* All of them, or none; *failed is then the event that could not be had. */
+static int open_groups(struct csink_thread *thread, enum csink_engine engine, uint32_t *failed)
 {
 	struct csink_process *process = &csink_process;
 	struct csink_group_open open = {
 		.events = process->events,
-		.nr = CSINK_MIN(process->nr_events, process->off_cpu_event),
 		.how = engine == CSINK_ENGINE_SIGTRAP ? CSINK_GROUP_SIGTRAP : CSINK_GROUP_SETSIG,
 		.signo = process->signo,
 		.tid = thread->tid,
 	};
+	int err = 0;
 
 	csink_thread_lend_stack(thread, &open);
-	return csink_group_open(&thread->group, &open, failed);
+	for (uint32_t g = 0; g < process->nr_groups && !err; g++) {
+		open.members = members_of(g);
+		open.leader = (uint8_t)leader_of(g);
+		if (open.members)
+			err = csink_group_open(&thread->groups[g], &open, failed);
+	}
+	if (err)
+		close_groups(thread);
+	return err;
+}
+
+static bool is_elsewhere(const struct csink_thread *thread)
+{
+	bool elsewhere = thread->switches.elsewhere;
+
+	for (uint32_t g = 0; g < csink_process.nr_groups; g++)
+		elsewhere |= thread->groups[g].elsewhere;
+	return elsewhere;
 }
 
 static int open_timer(struct csink_thread *thread)
@@ -109,15 +168,35 @@ static void refuse_event(struct csink_thread *thread, uint32_t i, const char *wh
 			     csink_process.events[i].rec.name, why);
 }
 
-static void leave_kernel_out(void)
+static void leave_kernel_out(struct csink_thread *thread)
 {
 	for (uint32_t i = 0; i < CSINK_MIN(csink_process.nr_events, csink_process.off_cpu_event); i++) {
+		if (csink_process.events[i].rec.flags & CSINK_EVENT_REFUSED)
+			continue;
+		/* It would count 0, whatever goes on. */
+		if (csink_event_is_kernels_own(&csink_process.events[i]))
+			refuse_event(thread, i,
+				     "it happens in the kernel, which perf_event_paranoid hides: it takes "
+				     "kernel.perf_event_paranoid <= 1 or CAP_PERFMON");
 		csink_event_set_user_only(&csink_process.events[i]);
 		csink_process.rec.header->events[i].flags |= CSINK_EVENT_USER_ONLY;
 	}
 }
 
-/* Open the group, giving up what the kernel refuses: its own side first (paranoid 2), then single counters. */
+/* Is it this event that cannot be had, rather than the way in which it is opened? */
+static bool is_events_own(uint32_t failed, int err)
+{
+	bool first = failed == leader_of(0);
+
+	if (err == -EMFILE || err == -ENFILE || err == -EPERM || err == -ENOMEM)
+		return false;
+	/* The first one of all: another engine may do better, unless there is no such event. */
+	return !first || err == -ENOENT || err == -EOPNOTSUPP || err == -ENODEV || err == -ENOSPC;
+}
+
+/*
+ * Open the groups, giving up what the kernel refuses: its own side first (paranoid 2), then single events.
+ */
 static int try_perf(struct csink_thread *thread, enum csink_engine engine)
 {
 	uint32_t failed = 0;
@@ -125,20 +204,40 @@ static int try_perf(struct csink_thread *thread, enum csink_engine engine)
 	char words[120];
 
 	while (!err) {
-		err = open_group(thread, engine, &failed);
+		err = open_groups(thread, engine, &failed);
 		if (!err) {
 			thread->engine = engine;
 			return 0;
 		}
-		if (err == -EACCES && !(csink_process.events[0].rec.flags & CSINK_EVENT_USER_ONLY))
-			leave_kernel_out();
-		else if (failed && err != -EMFILE && err != -EPERM)
+		memset(thread->groups, 0, sizeof(thread->groups));
+		if (err == -EACCES && !(csink_process.events[failed].rec.flags & CSINK_EVENT_USER_ONLY))
+			leave_kernel_out(thread);
+		else if (failed != csink_process.cpu_event && is_events_own(failed, err))
 			refuse_event(thread, failed, csink_explain_brief(-err, words, sizeof(words)));
 		else
 			return err;
 		err = 0;
 	}
 	return err;
+}
+
+/* Say in the recording who samples, now that it is known. */
+static void name_leaders(void)
+{
+	struct csink_rec_header *header = csink_process.rec.header;
+
+	for (uint32_t g = 0; g < csink_process.nr_groups; g++) {
+		uint32_t at = leader_of(g);
+		struct csink_event_spec *leader;
+
+		if (at == CSINK_MAX_EVENTS)
+			continue;
+		leader = &csink_process.events[at];
+		leader->rec.flags |= CSINK_EVENT_LEADER;
+		leader->rec.period = leader->attr.freq ? 0 : leader->attr.sample_period;
+		header->events[at].flags |= CSINK_EVENT_LEADER;
+		header->events[at].period = leader->rec.period;
+	}
 }
 
 static int try_engine(struct csink_thread *thread, enum csink_engine engine)
@@ -210,6 +309,7 @@ static int choose(struct csink_thread *thread)
 		err = try_engine(thread, (enum csink_engine)engine);
 		if (!err) {
 			csink_process.engine = (enum csink_engine)engine;
+			name_leaders();
 			open_switches(thread);
 			break;
 		}
@@ -234,7 +334,7 @@ int csink_engine_open(struct csink_thread *thread)
 	switch (csink_process.engine) {
 	case CSINK_ENGINE_SIGTRAP:
 	case CSINK_ENGINE_SIGNAL:
-		err = open_group(thread, csink_process.engine, &failed);
+		err = open_groups(thread, csink_process.engine, &failed);
 		if (err)
 			return open_timer(thread);
 		thread->engine = csink_process.engine;
@@ -251,9 +351,9 @@ void csink_engine_pause(struct csink_thread *thread)
 {
 	if (thread->engine == CSINK_ENGINE_TIMER) {
 		csink_cputimer_pause(thread->timer);
-	} else if (thread->group.elsewhere || thread->switches.elsewhere) {
+	} else if (is_elsewhere(thread)) {
 		csink_group_close(&thread->switches);
-		csink_group_close(&thread->group);
+		close_groups(thread);
 	} else if (thread->engine != CSINK_ENGINE_NONE) {
 		csink_group_pause();
 	}
@@ -264,9 +364,11 @@ static void reopen(struct csink_thread *thread)
 {
 	uint32_t failed;
 
-	memcpy(thread->group.base, thread->last, sizeof(thread->group.base));
-	thread->last_enabled_ns = thread->last_running_ns = 0;
-	if (open_group(thread, thread->engine, &failed)) {
+	for (uint32_t g = 0; g < csink_process.nr_groups; g++)
+		memcpy(thread->groups[g].base, thread->last, sizeof(thread->groups[g].base));
+	memset(thread->last_enabled_ns, 0, sizeof(thread->last_enabled_ns));
+	memset(thread->last_running_ns, 0, sizeof(thread->last_running_ns));
+	if (open_groups(thread, thread->engine, &failed)) {
 		thread->engine = CSINK_ENGINE_NONE;
 		open_timer(thread);
 	} else {
@@ -279,7 +381,7 @@ void csink_engine_resume(struct csink_thread *thread)
 {
 	if (thread->engine == CSINK_ENGINE_TIMER)
 		csink_cputimer_resume(thread->timer, csink_process.period_ns);
-	else if (thread->group.elsewhere || thread->switches.elsewhere)
+	else if (is_elsewhere(thread))
 		reopen(thread);
 	else if (thread->engine != CSINK_ENGINE_NONE)
 		csink_group_resume();
@@ -290,7 +392,7 @@ void csink_engine_close(struct csink_thread *thread)
 	if (thread->engine == CSINK_ENGINE_TIMER)
 		csink_cputimer_close(thread->timer);
 	else if (thread->engine != CSINK_ENGINE_NONE)
-		csink_group_close(&thread->group);
+		close_groups(thread);
 	csink_group_close(&thread->switches);
 	thread->engine = CSINK_ENGINE_NONE;
 }

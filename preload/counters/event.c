@@ -215,6 +215,7 @@ static int add_event(struct csink_event_parser *parser, struct csink_text text, 
 	ret = csink_event_modifiers_apply(parser, text, &mods, spec);
 	if (!ret)
 		parser->nr++;
+	spec->braced = parser->in_braces;
 	return ret;
 }
 
@@ -282,6 +283,7 @@ static int add_group(struct csink_event_parser *parser, const char *open, const 
 	if (mods.length && close[1] != ':')
 		return csink_event_fail(parser, -EINVAL, mods, "'%.*s' after '}': a ',' or a ':' is missing",
 					(int)mods.length, mods.at);
+	parser->in_braces = true;
 	for (;; at = end + 1) {
 		end = event_end(at);
 		ret = add_event(parser, trim(csink_text(at, end)), mods, leader);
@@ -289,6 +291,7 @@ static int add_group(struct csink_event_parser *parser, const char *open, const 
 			break;
 		leader = false;
 	}
+	parser->in_braces = false;
 	parser->nr_groups++;
 	return ret;
 }
@@ -321,7 +324,7 @@ static int parse_list(struct csink_event_parser *parser)
 int csink_events_parse_at(const struct csink_event_roots *roots, const char *list, struct csink_event_spec *out,
 			  uint32_t max, struct csink_event_error *err)
 {
-	struct csink_event_parser parser = {roots, list, out, max, 0, 0, err};
+	struct csink_event_parser parser = {roots, list, out, max, 0, 0, false, err};
 
 	err->err = 0;
 	err->line[0] = '\0';
@@ -333,6 +336,18 @@ int csink_events_parse(const char *list, struct csink_event_spec *out, uint32_t 
 	static const struct csink_event_roots machine;
 
 	return csink_events_parse_at(&machine, list, out, max, err);
+}
+
+bool csink_event_is_kernels_own(const struct csink_event_spec *spec)
+{
+	static const uint64_t configs[] = {PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_COUNT_SW_CPU_MIGRATIONS,
+					   PERF_COUNT_SW_CGROUP_SWITCHES};
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(configs); i++) {
+		if (spec->attr.type == PERF_TYPE_SOFTWARE && spec->attr.config == configs[i])
+			return true;
+	}
+	return spec->attr.type == PERF_TYPE_TRACEPOINT;
 }
 
 int csink_perf_open(const struct perf_event_attr *attr, int32_t pid, int32_t cpu, int32_t group_fd, uint64_t flags)

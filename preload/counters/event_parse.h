@@ -25,6 +25,7 @@ struct csink_event_parser {
 	const char *list;
 	struct csink_event_spec *specs;
 	uint32_t max, nr, nr_groups;
+	bool in_braces;
 	struct csink_event_error *err;
 };
 

@@ -118,13 +118,13 @@ int csink_events_print(const struct csink_event_spec *specs, uint32_t nr, char *
 		bool first = !i || specs[i - 1].group != specs[i].group;
 		bool last = i + 1 == nr || specs[i + 1].group != specs[i].group;
 
-		put(&out, "%s%s", i ? "," : "", first && !last ? "{" : "");
+		put(&out, "%s%s", i ? "," : "", first && (!last || specs[i].braced) ? "{" : "");
 		if (generic)
 			put(&out, "%s", generic->name);
 		else
 			put_config(&out, &specs[i]);
 		put_modifiers(&out, &specs[i]);
-		put(&out, "%s", last && !first ? "}" : "");
+		put(&out, "%s", last && (!first || specs[i].braced) ? "}" : "");
 	}
 	return out.used < size ? (int)out.used : -ENOSPC;
 }

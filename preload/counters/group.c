@@ -58,9 +58,17 @@ static int open_one(const struct csink_event_spec *spec, int leader_fd, enum csi
 	return csink_perf_open(&attr, tid, -1, leader_fd, PERF_FLAG_FD_CLOEXEC);
 }
 
-static int map_one(struct csink_group *group, uint32_t i, int fd, size_t page)
+/* A leader's user page has its ring behind it. */
+static size_t map_bytes(const struct csink_group *group, uint32_t i)
 {
-	size_t bytes = i ? page : 2 * page;
+	size_t page = group->mask + 1;
+
+	return i == group->leader ? 2 * page : page;
+}
+
+static int map_one(struct csink_group *group, uint32_t i, int fd)
+{
+	size_t bytes = map_bytes(group, i);
 	void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	if (map == MAP_FAILED)
@@ -99,16 +107,17 @@ static bool is_ours(const struct opening *at, uint32_t i)
 	return !at->shared || (ioctl(at->fds[i], PERF_EVENT_IOC_ID, &id) == 0 && id == at->ids[i]);
 }
 
-static int open_and_map(struct opening *at, uint32_t i, size_t page)
+static int open_and_map(struct opening *at, uint32_t i)
 {
+	uint32_t leader = at->open->leader;
 	int err;
 
-	at->fds[i] = open_one(&at->open->events[i], i ? at->fds[0] : -1, at->open->how, at->open->tid);
+	at->fds[i] = open_one(&at->open->events[i], i == leader ? -1 : at->fds[leader], at->open->how, at->open->tid);
 	if (at->fds[i] < 0)
 		return at->fds[i];
 	if (at->shared && ioctl(at->fds[i], PERF_EVENT_IOC_ID, &at->ids[i]) < 0)
 		return -EBADF;
-	err = map_one(at->group, i, at->fds[i], page);
+	err = map_one(at->group, i, at->fds[i]);
 	/* Nothing of the mapping has been touched yet, whatever it is of. */
 	return is_ours(at, i) ? err : -EBADF;
 }
@@ -117,37 +126,37 @@ static void open_all(void *arg)
 {
 	struct opening *at = arg;
 	const struct csink_group_open *open = at->open;
-	uint32_t i;
+	uint32_t i, leader = open->leader;
 
 	for (i = 0; i < CSINK_MAX_EVENTS; i++)
 		at->fds[i] = -1;
-	for (i = 0; i < open->nr && !at->err; i++) {
-		if (open->events[i].rec.flags & CSINK_EVENT_REFUSED)
+	*at->failed = leader;
+	at->err = open_and_map(at, leader);
+	for (i = 0; i < CSINK_MAX_EVENTS && !at->err; i++) {
+		if (i == leader || !(open->members >> i & 1))
 			continue;
 		*at->failed = i;
-		at->err = open_and_map(at, i, at->group->mask + 1);
+		at->err = open_and_map(at, i);
 	}
 	if (!at->err && open->how == CSINK_GROUP_SETSIG)
-		at->err = is_ours(at, 0) ? send_signal(at->fds[0], open->signo, open->tid) : -EBADF;
-	if (!at->err && ioctl(at->fds[0], PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP) < 0)
+		at->err = is_ours(at, leader) ? send_signal(at->fds[leader], open->signo, open->tid) : -EBADF;
+	if (!at->err && ioctl(at->fds[leader], PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP) < 0)
 		at->err = -errno;
-	for (i = 0; i < open->nr; i++)
+	for (i = 0; i < CSINK_MAX_EVENTS; i++)
 		if (at->fds[i] >= 0 && is_ours(at, i))
 			csink_rawcall(SYS_close, at->fds[i]); /* libc's is interposed, and watched for signs */
 }
 
 static void unmap(struct csink_group *group)
 {
-	size_t page = group->mask + 1;
-
-	for (uint32_t i = group->nr; i-- > 0;) {
+	for (uint32_t i = CSINK_MAX_EVENTS; i-- > 0;) {
 		struct perf_event_mmap_page *map = group->pages[i];
 
 		group->pages[i] = NULL;
 		/* The handler must not find it any more: a last sample may come on the way. */
 		atomic_signal_fence(memory_order_seq_cst);
 		if (map)
-			munmap(map, i ? page : 2 * page);
+			munmap(map, map_bytes(group, i));
 	}
 }
 
@@ -158,7 +167,8 @@ int csink_group_open(struct csink_group *group, const struct csink_group_open *o
 
 	memset(group->pages, 0, sizeof(group->pages));
 	group->mask = getauxval(AT_PAGESZ) - 1;
-	group->nr = open->nr;
+	group->members = open->members;
+	group->leader = open->leader;
 	group->elsewhere = false;
 	if (!open->stack || csink_fd_guard_enter()) {
 		open_all(&at);
@@ -190,12 +200,12 @@ void csink_group_close(struct csink_group *group)
 	uint64_t counts[CSINK_MAX_EVENTS];
 	int saved = errno;
 
-	if (!group->pages[0])
+	if (!csink_group_is_open(group))
 		return;
-	for (uint32_t i = 0; i < group->nr; i++)
+	for (uint32_t i = 0; i < CSINK_MAX_EVENTS; i++)
 		counts[i] = csink_group_page_count(group, i);
 	unmap(group);
-	memcpy(group->base, counts, group->nr * sizeof(*counts));
+	memcpy(group->base, counts, sizeof(counts));
 	errno = saved;
 }
 
@@ -216,41 +226,43 @@ void csink_group_resume(void)
 }
 
 /* A word of the ring, which wraps. Records are multiples of eight bytes and so never split a word. */
-static inline uint64_t ring_word(const struct csink_group *group, uint64_t at)
+static inline uint64_t ring_word(const char *ring, uint64_t mask, uint64_t at)
 {
-	const char *ring = (const char *)group->pages[0] + group->mask + 1;
-
-	return *(const volatile uint64_t *)(ring + (at & group->mask));
+	return *(const volatile uint64_t *)(ring + (at & mask));
 }
 
 /* PERF_SAMPLE_TIME | PERF_SAMPLE_READ with PERF_FORMAT_GROUP: time, nr, enabled, running, values of the open events. */
-static void read_sample(const struct csink_group *group, uint64_t at, struct csink_group_read *out)
+static void read_sample(const struct csink_group *group, const char *ring, uint64_t at, struct csink_group_read *out)
 {
-	out->time_ns = ring_word(group, at);
-	out->enabled_ns = ring_word(group, at + 16);
-	out->running_ns = ring_word(group, at + 24);
-	at += 32;
-	for (uint32_t i = 0; i < group->nr; i++) {
-		if (!group->pages[i])
-			continue;
-		out->counts[i] = group->base[i] + ring_word(group, at);
-		at += 8;
+	uint32_t left = group->members & ~(1u << group->leader);
+
+	out->time_ns = ring_word(ring, group->mask, at);
+	out->enabled_ns = ring_word(ring, group->mask, at + 16);
+	out->running_ns = ring_word(ring, group->mask, at + 24);
+	out->counts[group->leader] = group->base[group->leader] + ring_word(ring, group->mask, at + 32);
+	for (at += 40; left; left &= left - 1, at += 8) {
+		uint32_t i = (uint32_t)__builtin_ctz(left);
+
+		out->counts[i] = group->base[i] + ring_word(ring, group->mask, at);
 	}
 }
 
 bool csink_group_drain(struct csink_group *group, struct csink_group_read *out)
 {
-	struct perf_event_mmap_page *page = group->pages[0];
-	uint64_t head, tail, latest = 0;
+	uint64_t head, tail, latest = 0, mask = group->mask;
+	struct perf_event_mmap_page *page;
+	const char *ring;
 
 	memset(out, 0, sizeof(*out));
+	page = group->members ? group->pages[group->leader] : NULL;
 	if (!page)
 		return false;
+	ring = (const char *)page + mask + 1;
 	/* Acquire pairs with the kernel's store of data_head: the records below it are whole. */
 	head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
 	tail = page->data_tail;
 	while (tail < head) {
-		uint64_t word = ring_word(group, tail);
+		uint64_t word = ring_word(ring, mask, tail);
 		uint32_t type = (uint32_t)word, bytes = (uint32_t)(word >> 48);
 
 		if (bytes < 8) /* never from a kernel; do not loop on it */
@@ -259,14 +271,14 @@ bool csink_group_drain(struct csink_group *group, struct csink_group_read *out)
 			out->nr_overflows++;
 			latest = tail + 8;
 		} else if (type == PERF_RECORD_LOST) {
-			out->lost += ring_word(group, tail + 16);
+			out->lost += ring_word(ring, mask, tail + 16);
 		} else if (type == PERF_RECORD_THROTTLE) {
 			out->throttled++;
 		}
 		tail += bytes;
 	}
 	if (latest)
-		read_sample(group, latest, out);
+		read_sample(group, ring, latest, out);
 	/* Release: our reads are done before the kernel may write there again. */
 	__atomic_store_n(&page->data_tail, head, __ATOMIC_RELEASE);
 	return latest != 0;
@@ -275,16 +287,18 @@ bool csink_group_drain(struct csink_group *group, struct csink_group_read *out)
 uint64_t csink_group_page_count(const struct csink_group *group, uint32_t event)
 {
 	const volatile struct perf_event_mmap_page *page = group->pages[event];
+	uint32_t seq, index;
 	uint64_t count;
-	uint32_t seq;
 
 	if (!page)
 		return group->base[event];
 	do {
 		seq = page->lock;
 		atomic_thread_fence(memory_order_acquire);
+		index = page->index;
 		count = (uint64_t)page->offset;
 		atomic_thread_fence(memory_order_acquire);
 	} while (page->lock != seq);
-	return group->base[event] + count;
+	/* On a counter that users may read, offset is what to add to what that says: no count by itself. */
+	return group->base[event] + (index ? 0 : count);
 }

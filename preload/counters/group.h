@@ -1,6 +1,8 @@
 /*
  * One thread's counters: a perf group whose leader samples, with a one-page ring, and no fd left open. The mapping
- * keeps the events alive; the fds are closed before the program can see them.
+ * keeps the events alive; the fds are closed before the program can see them. A thread has as many groups as the
+ * process planned; an event is in one of them at most, so that all of a thread's pages are fewer than two for each
+ * event.
  *
  * Opened, paused and closed by the thread itself; the ring is read by the thread's own signal handler.
  */
@@ -16,10 +18,11 @@ struct perf_event_mmap_page;
 
 struct csink_group {
 	struct perf_event_mmap_page
-		*pages[CSINK_MAX_EVENTS]; /* user pages; [0] has the ring behind it; NULL: not open */
+		*pages[CSINK_MAX_EVENTS]; /* user pages; the leader's has the ring behind it; NULL: not open */
 	uint64_t mask;                    /* of the ring's offsets */
 	uint64_t base[CSINK_MAX_EVENTS];  /* counted by what was open here before */
-	uint32_t nr;
+	uint8_t members;                  /* bit i: event i; 0: none was ever open */
+	uint8_t leader;
 	bool elsewhere; /* opened by another task: prctl(2) does not reach it */
 };
 
@@ -43,8 +46,9 @@ struct csink_group_read {
 
 /* What opening is given. */
 struct csink_group_open {
-	const struct csink_event_spec *events; /* [0] leads; those flagged REFUSED are left out (their counts read 0) */
-	uint32_t nr;
+	const struct csink_event_spec *events;
+	uint8_t members; /* bit i: events[i] is in it; not 0 */
+	uint8_t leader;  /* the one that samples */
 	enum csink_group_signal how;
 	int signo;   /* for SETSIG */
 	int32_t tid; /* the calling thread */
@@ -59,6 +63,13 @@ struct csink_group_open {
  * Context: thread.
  */
 int csink_group_open(struct csink_group *group, const struct csink_group_open *open, uint32_t *failed);
+
+_Static_assert(CSINK_MAX_EVENTS <= 8, "members is a byte");
+
+static inline bool csink_group_is_open(const struct csink_group *group)
+{
+	return group->members && group->pages[group->leader];
+}
 
 /** Unmap, which frees the events; what they counted is added to base. What was pending has been delivered when this
  * returns. Context: thread. */
@@ -75,7 +86,10 @@ void csink_group_resume(void);
 /** Read what the ring holds. Returns false if it held no overflow. Context: signal. No syscall. */
 bool csink_group_drain(struct csink_group *group, struct csink_group_read *out);
 
-/** Count of one event as its user page has it: exact when the thread was last switched out. Context: thread. */
+/**
+ * Count of one event as its user page has it: exact when the thread was last switched out, or paused; base where the
+ * counter would have to be read as well. Context: thread.
+ */
 uint64_t csink_group_page_count(const struct csink_group *group, uint32_t event);
 
 #endif

@@ -24,7 +24,8 @@ void csink_switches_event(struct csink_event_spec *out)
 int csink_switches_open(struct csink_thread *thread)
 {
 	struct csink_group_open open = {.events = &csink_process.events[csink_process.off_cpu_event],
-					.nr = 1,
+					.members = 1,
+					.leader = 0,
 					.how = CSINK_GROUP_SIGTRAP,
 					.tid = thread->tid};
 	uint32_t failed;
@@ -47,7 +48,7 @@ uint64_t csink_switches_take(struct csink_thread *thread)
 {
 	uint64_t wall_ns, cpu_ns, off_ns;
 
-	if (!thread->switches.pages[0])
+	if (!csink_group_is_open(&thread->switches))
 		return 0;
 	wall_ns = csink_now_ns();
 	cpu_ns = csink_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -59,5 +60,5 @@ uint64_t csink_switches_take(struct csink_thread *thread)
 
 uint64_t csink_switches_open_ns(const struct csink_thread *thread, uint64_t cpu_ns)
 {
-	return thread->switches.pages[0] ? off_cpu(thread, csink_now_ns(), cpu_ns) : 0;
+	return csink_group_is_open(&thread->switches) ? off_cpu(thread, csink_now_ns(), cpu_ns) : 0;
 }

@@ -67,33 +67,71 @@ static void describe_process(struct csink_rec_header *header, uint64_t cpu_start
 
 #define SHORTEST_NS (CSINK_NS_PER_S / CSINK_MAX_CLOCK_FREQUENCY)
 
-static void set_period(struct csink_event_spec *leader)
+/* How often an event is sampled, if it comes to lead. */
+static void set_rate(struct csink_event_spec *event, bool leads)
 {
-	struct csink_process *process = &csink_process;
 	uint64_t ns = CSINK_NS_PER_S / (csink_config.frequency ? csink_config.frequency : CSINK_DEFAULT_FREQUENCY);
-	bool is_clock = leader->rec.flags & CSINK_EVENT_CPU_NS;
+	bool is_clock = event->rec.flags & CSINK_EVENT_CPU_NS;
 
-	process->period_ns = is_clock && csink_config.period ? csink_config.period : ns;
-	if (leader->attr.sample_period || leader->attr.freq)
-		; /* the event's own text says how often */
-	else if (csink_config.period)
-		leader->attr.sample_period = csink_config.period;
+	if (event->attr.sample_period || event->attr.freq)
+		;                                             /* the event's own text says how often */
+	else if (csink_config.period && (leads || !is_clock)) /* it is in units of what leads */
+		event->attr.sample_period = csink_config.period;
 	else if (is_clock)
-		leader->attr.sample_period = ns;
+		event->attr.sample_period = ns;
 	else {
-		leader->attr.freq = 1;
-		leader->attr.sample_freq = csink_config.frequency;
+		event->attr.freq = 1;
+		event->attr.sample_freq = csink_config.frequency;
 	}
-	if (is_clock && leader->attr.sample_period && leader->attr.sample_period < SHORTEST_NS) {
+	if (is_clock && event->attr.sample_period && event->attr.sample_period < SHORTEST_NS) {
 		snprintf(csink_config.bad, sizeof(csink_config.bad),
 			 "a sample every %llu ns is more than a program can bear: using %llu ns",
-			 (unsigned long long)leader->attr.sample_period, (unsigned long long)SHORTEST_NS);
-		leader->attr.sample_period = SHORTEST_NS;
+			 (unsigned long long)event->attr.sample_period, (unsigned long long)SHORTEST_NS);
+		event->attr.sample_period = SHORTEST_NS;
 	}
-	if (is_clock && !leader->attr.freq)
-		process->period_ns = leader->attr.sample_period;
-	leader->rec.period = leader->attr.freq ? 0 : leader->attr.sample_period;
-	leader->rec.flags |= CSINK_EVENT_LEADER;
+	event->rec.period = 0; /* said of those that lead, once that is known */
+}
+
+/* The same event of another kind of CPU: cpu_core/cycles/ and cpu_atom/cycles/. */
+static bool is_kin(const struct csink_event_spec *a, const struct csink_event_spec *b)
+{
+	const char *of_a = strchr(a->rec.name, '/'), *of_b = strchr(b->rec.name, '/');
+
+	return a->cpus[0] && b->cpus[0] && strcmp(a->pmu, b->pmu) && of_a && of_b && !strcmp(of_a, of_b);
+}
+
+/* From the groups of the list to those of the process. CPU time is in the first one; time off the CPU is in none. */
+static void form_groups(struct csink_process *process, uint32_t nr)
+{
+	process->nr_groups = 0;
+	process->time_groups = 1;
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct csink_event_spec *event = &process->events[i];
+		bool first = !i || (event->group != event[-1].group && !(event->rec.flags & CSINK_EVENT_IMPLIED));
+
+		if (first)
+			process->groups[process->nr_groups++] = 0;
+		process->group_of[i] = (uint8_t)(event->rec.flags & CSINK_EVENT_IMPLIED ? 0 : process->nr_groups - 1);
+		process->groups[process->group_of[i]] |= (uint8_t)(1u << i);
+		if (first && is_kin(event, &process->events[0]))
+			process->time_groups |= (uint8_t)(1u << (process->nr_groups - 1));
+	}
+}
+
+/* What the list says; a launcher has planned it already, for all processes alike. Returns how many, or -errno. */
+static int list_events(struct csink_event_spec *events, uint32_t max, struct csink_event_error *err)
+{
+	static const struct csink_event_roots roots; /* the system's own */
+	int nr = csink_events_parse(csink_config.events, events, max, err);
+
+	if (nr > 0 && csink_config.standalone)
+		nr = csink_events_bind(&roots, events, (uint32_t)nr, max, err);
+	if (nr > 1 && !events[0].braced) {
+		int ret = csink_events_plan(events, (uint32_t)nr, err);
+
+		nr = ret ? ret : nr;
+	}
+	return nr;
 }
 
 static void choose_events(char *problem, size_t size)
@@ -104,7 +142,8 @@ static void choose_events(char *problem, size_t size)
 	int nr = 0;
 
 	if (strcmp(csink_config.events, "auto") != 0) {
-		nr = csink_events_parse(csink_config.events, process->events, CSINK_MAX_EVENTS - 1, &err);
+		/* One place is for CPU time, one for time off the CPU. */
+		nr = list_events(process->events, CSINK_MAX_EVENTS - 1 - csink_config.off_cpu, &err);
 		if (nr < 0)
 			snprintf(problem, size, "%s; sampling CPU time instead", err.line);
 	}
@@ -121,13 +160,19 @@ static void choose_events(char *problem, size_t size)
 		process->events[nr].rec.flags |= CSINK_EVENT_IMPLIED;
 		process->cpu_event = (uint32_t)nr++;
 	}
+	form_groups(process, (uint32_t)nr);
 	process->off_cpu_event = CSINK_MAX_EVENTS;
-	if (csink_config.off_cpu && nr < CSINK_MAX_EVENTS) {
+	for (int i = 0; i < nr; i++)
+		set_rate(&process->events[i], __builtin_ctz(process->groups[process->group_of[i]]) == i);
+	/* Of the timer engine, which has CPU time alone. */
+	process->period_ns = process->events[process->cpu_event].attr.freq
+				     ? CSINK_NS_PER_S / process->events[process->cpu_event].attr.sample_freq
+				     : process->events[process->cpu_event].attr.sample_period;
+	if (csink_config.off_cpu) {
 		csink_switches_event(&process->events[nr]);
 		process->off_cpu_event = (uint32_t)nr++;
 	}
 	process->nr_events = (uint32_t)nr;
-	set_period(&process->events[0]);
 }
 
 /* The walker that was asked for, else our own, else frame pointers; the header says which and why. */

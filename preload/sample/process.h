@@ -23,8 +23,16 @@ struct csink_process {
 	struct csink_recording rec;
 
 	uint32_t nr_events;
-	struct csink_event_spec events[CSINK_MAX_EVENTS]; /* [0] leads */
-	uint32_t cpu_event; /* index of the one that counts CPU time; there always is one */
+	struct csink_event_spec events[CSINK_MAX_EVENTS];
+	/*
+	 * What is counted together: bit i is event i. One of them leads, which is: it samples (leader_of in engine.c).
+	 * Each group has a ring of its own in every thread.
+	 */
+	uint8_t groups[CSINK_MAX_EVENTS];
+	uint32_t nr_groups;
+	uint8_t group_of[CSINK_MAX_EVENTS];
+	uint8_t time_groups; /* bit g: the samples of group g are given the CPU time that passed */
+	uint32_t cpu_event;  /* index of the one that counts CPU time; there always is one */
 
 	uint32_t off_cpu_event; /* index of the time off the CPU; CSINK_MAX_EVENTS: not asked for */
 

@@ -78,11 +78,11 @@ static inline void keep_moment(struct csink_thread *thread, const struct csink_r
 }
 
 static void store(struct csink_thread *thread, const ucontext_t *uc, const uint64_t *weights, uint64_t nr,
-		  uint64_t time_ns)
+		  uint32_t event, uint64_t time_ns)
 {
 	thread->last_row = row_of(thread, uc, nr, time_ns);
 	credit(thread, thread->last_row, weights, nr);
-	keep_moment(thread, thread->last_row, 0, weights[0], time_ns);
+	keep_moment(thread, thread->last_row, event, weights[event], time_ns);
 }
 
 static void credit_remainder(struct csink_thread *thread, struct csink_rec_row *row, const uint64_t *weights)
@@ -114,24 +114,59 @@ void csink_sample_remainder(struct csink_thread *thread, const uint64_t *weights
 		credit_remainder(thread, thread->off_row, off);
 }
 
-/* What each event counted since the last sample; scaled where the kernel had to share the counters out. */
-static void weigh(struct csink_thread *thread, const struct csink_group_read *read, uint64_t *weights)
+/* Once for each event of the process; the flag is the report's to show. */
+static void mark_scaled(uint32_t event)
 {
-	uint64_t enabled = read->enabled_ns - thread->last_enabled_ns;
-	uint64_t running = read->running_ns - thread->last_running_ns;
+	struct csink_rec_event *rec = &csink_process.rec.header->events[event];
 
-	for (uint32_t i = 0; i < csink_process.nr_events; i++) {
-		weights[i] = 0;
+	if (!(__atomic_load_n(&rec->flags, __ATOMIC_RELAXED) & CSINK_EVENT_SCALED))
+		__atomic_fetch_or(&rec->flags, CSINK_EVENT_SCALED, __ATOMIC_RELAXED);
+}
+
+static void weigh_counts(struct csink_thread *thread, uint32_t g, const struct csink_group_read *read,
+			 uint64_t *weights)
+{
+	uint64_t enabled = read->enabled_ns - thread->last_enabled_ns[g];
+	uint64_t running = read->running_ns - thread->last_running_ns[g];
+	uint32_t left = thread->groups[g].members;
+	/* One kind of CPU's events do not run on the other kind: that is no share of a counter. */
+	bool shared = running && running < enabled && !csink_process.events[thread->groups[g].leader].cpus[0];
+
+	for (; left; left &= left - 1) {
+		uint32_t i = (uint32_t)__builtin_ctz(left);
+
 		/* A flush that the thread outlived took its CPU clock, which runs a little ahead of the counter. */
 		if (CSINK_UNLIKELY(read->counts[i] < thread->last[i]))
 			continue;
 		weights[i] = read->counts[i] - thread->last[i];
-		if (CSINK_UNLIKELY(running && running < enabled))
-			weights[i] = (uint64_t)((unsigned __int128)weights[i] * enabled / running);
 		thread->last[i] = read->counts[i];
+		if (CSINK_UNLIKELY(shared)) {
+			weights[i] = (uint64_t)((unsigned __int128)weights[i] * enabled / running);
+			mark_scaled(i);
+		}
 	}
-	thread->last_enabled_ns = read->enabled_ns;
-	thread->last_running_ns = read->running_ns;
+	thread->last_enabled_ns[g] = read->enabled_ns;
+	thread->last_running_ns[g] = read->running_ns;
+}
+
+/*
+ * What each event of a group counted since its last sample; scaled where the kernel had to share the counters out. CPU
+ * time that no leader counts is the time that the group was enabled, which passes only while the thread runs, and is
+ * right also where the group had to wait for its counters.
+ */
+static void weigh(struct csink_thread *thread, uint32_t g, const struct csink_group_read *read, uint64_t *weights)
+{
+	const struct csink_group *group = &thread->groups[g];
+	uint32_t cpu = csink_process.cpu_event;
+
+	memset(weights, 0, csink_process.nr_events * sizeof(*weights));
+	weigh_counts(thread, g, read, weights);
+	if (csink_process.time_groups >> g & 1 && !(thread->groups[csink_process.group_of[cpu]].members >> cpu & 1)) {
+		uint64_t now = group->base[cpu] + read->enabled_ns;
+
+		weights[cpu] = now > thread->last[cpu] ? now - thread->last[cpu] : 0;
+		thread->last[cpu] += weights[cpu];
+	}
 	if (CSINK_UNLIKELY(atomic_load_explicit(&thread->remainder, memory_order_relaxed) != NULL))
 		csink_thread_unflush(thread);
 }
@@ -151,11 +186,12 @@ static void on_switch(struct csink_thread *thread, const ucontext_t *uc)
 		    read.time_ns);
 }
 
-static void on_overflow(struct csink_thread *thread, const ucontext_t *uc)
+static void on_overflow(struct csink_thread *thread, uint32_t g, const ucontext_t *uc)
 {
 	struct csink_group_read read;
 	uint64_t weights[CSINK_MAX_EVENTS];
-	bool overflowed = csink_group_drain(&thread->group, &read);
+	bool overflowed = csink_group_drain(&thread->groups[g], &read);
+	uint32_t leader;
 
 	if (CSINK_UNLIKELY(read.lost))
 		csink_recording_lose(&csink_process.rec, CSINK_LOSS_RING, read.lost);
@@ -163,8 +199,9 @@ static void on_overflow(struct csink_thread *thread, const ucontext_t *uc)
 		csink_recording_lose(&csink_process.rec, CSINK_LOSS_THROTTLED, read.throttled);
 	if (!overflowed)
 		return;
-	weigh(thread, &read, weights);
-	store(thread, uc, weights, read.nr_overflows, read.time_ns);
+	leader = thread->groups[g].leader;
+	weigh(thread, g, &read, weights);
+	store(thread, uc, weights, read.nr_overflows, leader, read.time_ns);
 	csink_housekeeping_poll(thread, read.time_ns);
 }
 
@@ -179,7 +216,7 @@ static void on_timer(struct csink_thread *thread, const siginfo_t *info, const u
 	thread->last[csink_process.cpu_event] += nr * csink_process.period_ns;
 	if (CSINK_UNLIKELY(atomic_load_explicit(&thread->remainder, memory_order_relaxed) != NULL))
 		csink_thread_unflush(thread);
-	store(thread, uc, weights, 1, now);
+	store(thread, uc, weights, 1, csink_process.cpu_event, now);
 	csink_housekeeping_poll(thread, now);
 }
 
@@ -206,9 +243,10 @@ void csink_sample_handler(int signo, siginfo_t *info, void *context)
 		return;
 	if (info->si_code == SI_TIMER)
 		on_timer(thread, info, context);
-	else
-		on_overflow(thread, context);
-	if (CSINK_UNLIKELY(thread->switches.pages[0] != NULL))
+	else /* whichever overflowed: a signal may stand for several groups */
+		for (uint32_t g = 0; g < csink_process.nr_groups; g++)
+			on_overflow(thread, g, context);
+	if (CSINK_UNLIKELY(csink_group_is_open(&thread->switches)))
 		on_switch(thread, context);
 	errno = saved;
 }

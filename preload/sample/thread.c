@@ -148,9 +148,10 @@ void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 
 	thread->tid = (int32_t)csink_rawcall(SYS_gettid);
 	memset(thread->last, 0, sizeof(thread->last));
-	memset(&thread->group, 0, sizeof(thread->group));
+	memset(thread->groups, 0, sizeof(thread->groups));
 	memset(&thread->switches, 0, sizeof(thread->switches));
-	thread->last_enabled_ns = thread->last_running_ns = 0;
+	memset(thread->last_enabled_ns, 0, sizeof(thread->last_enabled_ns));
+	memset(thread->last_running_ns, 0, sizeof(thread->last_running_ns));
 	thread->last_row = thread->off_row = NULL;
 	atomic_store_explicit(&thread->remainder, NULL, memory_order_relaxed);
 	memset(&thread->timeline, 0, sizeof(thread->timeline));
@@ -216,12 +217,13 @@ static void counts_now(const struct csink_thread *thread, uint64_t cpu_ns, bool 
 {
 	for (uint32_t i = 0; i < csink_process.nr_events; i++) {
 		const struct csink_rec_event *event = &csink_process.events[i].rec;
+		const struct csink_group *group = &thread->groups[csink_process.group_of[i]];
 
 		counts[i] = thread->last[i];
 		if (event->flags & CSINK_EVENT_CPU_NS)
 			counts[i] = CSINK_MAX(counts[i], cpu_ns - thread->cpu_base_ns);
-		else if (is_self && csink_group_page_count(&thread->group, i) > counts[i])
-			counts[i] = csink_group_page_count(&thread->group, i);
+		else if (is_self && csink_group_page_count(group, i) > counts[i])
+			counts[i] = csink_group_page_count(group, i);
 	}
 }
 
@@ -319,7 +321,7 @@ void csink_threads_forget(void)
 	for (uint32_t i = 0; i < CSINK_MAX_EVENTS; i++)
 		atomic_store_explicit(&ended_totals[i], 0, memory_order_relaxed);
 	for (; thread; thread = thread->next) {
-		memset(&thread->group, 0, sizeof(thread->group)); /* perf's mappings are not inherited */
+		memset(thread->groups, 0, sizeof(thread->groups)); /* perf's mappings are not inherited */
 		memset(&thread->switches, 0, sizeof(thread->switches));
 		thread->writer.pos = thread->writer.end = 0;
 		thread->entry = NULL;

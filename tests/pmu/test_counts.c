@@ -177,6 +177,26 @@ static void test_fit(void)
 	ok(strstr(line, "7 of 8") != NULL, "it is said: %s", line);
 }
 
+/* Events that are left to us to group: as many together as the counters take. */
+static void test_plan(void)
+{
+	static const char list[] = "cycles:u,r8:u,r8:u,r8:u,r8:u,r8:u,r8:u,r8:u,r8:u";
+	struct csink_event_spec specs[9];
+	struct csink_event_error err;
+	int nr = csink_events_parse(list, specs, 9, &err);
+	uint32_t first = 0;
+
+	is_num(csink_events_plan(specs, (uint32_t)nr, &err), 0, "nine events are planned");
+	for (int i = 0; i < nr; i++)
+		first += specs[i].group == 0;
+	is_num(first, NR_COUNTERS, "as many in the first group as there are counters");
+	is_num(specs[8].group, 1, "the rest in a second one");
+	nr = csink_events_parse("{r8:u,r8:u,r8:u,r8:u,r8:u,r8:u,r8:u}", specs, 9, &err);
+	is_num(csink_events_plan(specs, (uint32_t)nr, &err), -E2BIG,
+	       "seven that cannot use the counter of cycles do not fit");
+	ok(strstr(err.line, "what fits is {r8:u,r8:u,r8:u,r8:u,r8:u,r8:u}") != NULL, "six of them would: %s", err.line);
+}
+
 /* Somebody else's pinned events on the whole CPU leave nothing to a task. */
 static void test_held(void)
 {
@@ -222,6 +242,7 @@ int main(void)
 	test_group();
 	test_shared();
 	test_fit();
+	test_plan();
 	test_held();
 	return done();
 }

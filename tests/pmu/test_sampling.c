@@ -60,11 +60,13 @@ static int sample(const char *list, enum csink_group_signal how, uint64_t period
 		run.events[0].attr.freq = 1;
 		run.events[0].attr.sample_freq = freq;
 	}
-	err = csink_group_open(
-		&run.group,
-		&(struct csink_group_open){
-			.events = run.events, .nr = (uint32_t)nr, .how = how, .signo = signo, .tid = gettid()},
-		&failed);
+	err = csink_group_open(&run.group,
+			       &(struct csink_group_open){.events = run.events,
+							  .members = (uint8_t)((1u << nr) - 1),
+							  .how = how,
+							  .signo = signo,
+							  .tid = gettid()},
+			       &failed);
 	if (err)
 		return err;
 	work_rounds(ROUNDS);

@@ -51,7 +51,7 @@ static void on_overflow(int signo, siginfo_t *info, void *context)
 static void check(unsigned int depth, unsigned int work)
 {
 	struct csink_event_spec event;
-	struct csink_group_open open = {.events = &event, .nr = 1, .how = CSINK_GROUP_SIGTRAP, .tid = gettid()};
+	struct csink_group_open open = {.events = &event, .members = 1, .how = CSINK_GROUP_SIGTRAP, .tid = gettid()};
 	struct csink_event_error error;
 	unsigned long sum = 0;
 	uint32_t failed;

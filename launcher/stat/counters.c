@@ -1,0 +1,145 @@
+/* The counters of `stat`: see counters.h. */
+#include "launcher/stat/counters.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "include/countersink/explain.h"
+#include "include/internal/base.h"
+#include "launcher/run/outside.h"
+
+void csink_stat_counters_init(struct csink_stat_counters *counters, const struct csink_event_spec *specs, uint32_t nr)
+{
+	memset(counters, 0, sizeof(*counters));
+	counters->nr = CSINK_MIN(nr, (uint32_t)CSINK_STAT_MAX_EVENTS);
+	for (uint32_t i = 0; i < counters->nr; i++)
+		counters->counters[i].spec = specs[i];
+}
+
+void csink_stat_counter_refuse(struct csink_stat_counter *counter, const struct perf_event_attr *attr, int cpu,
+			       int group_fd, int err)
+{
+	const struct csink_perf_call call = {attr, 0, cpu, group_fd, PERF_FLAG_FD_CLOEXEC};
+	struct csink_explanation why;
+
+	counter->err = err;
+	csink_explain_open(&call, -err, &why, 1);
+	if (why.cause == CSINK_CAUSE_PARANOID && csink_event_is_kernels_own(&counter->spec))
+		snprintf(why.remedy, sizeof(why.remedy),
+			 "it happens in the kernel only: sysctl "
+			 "kernel.perf_event_paranoid=1, or grant CAP_PERFMON");
+	csink_explain_print(&why, counter->reason, sizeof(counter->reason));
+}
+
+static void open_one(struct csink_stat_counter *counter, int group_fd)
+{
+	struct csink_outside_how how = {.cpu = -1, .group_fd = group_fd};
+	struct perf_event_attr attr;
+	int fd;
+
+	counter->err = 0;
+	counter->reason[0] = '\0';
+	counter->nr_fds = 0;
+	if (counter->spec.cpu_wide) {
+		counter->err = -EOPNOTSUPP;
+		snprintf(counter->reason, sizeof(counter->reason), "%s counts whole CPUs, not processes",
+			 counter->spec.pmu[0] ? counter->spec.pmu : "its PMU");
+		return;
+	}
+	counter->fds = malloc(sizeof(*counter->fds));
+	fd = counter->fds ? csink_outside_open_event(&counter->spec, &how, &attr) : -ENOMEM;
+	if (fd < 0) {
+		csink_stat_counter_refuse(counter, &attr, -1, group_fd, fd);
+		return;
+	}
+	counter->fds[0] = fd;
+	counter->nr_fds = 1;
+}
+
+void csink_stat_counters_open(struct csink_stat_counters *counters)
+{
+	struct csink_stat_counter *leader = NULL;
+
+	for (uint32_t i = 0; i < counters->nr; i++) {
+		struct csink_stat_counter *counter = &counters->counters[i];
+		bool leads = !leader || counter->spec.group != leader->spec.group;
+
+		open_one(counter, leads || !leader->nr_fds ? -1 : leader->fds[0]);
+		if (leads)
+			leader = counter;
+	}
+}
+
+void csink_stat_value_scale(struct csink_stat_value *value, double unit_scale)
+{
+	double scaled = (double)value->raw;
+
+	if (!value->running_ns)
+		value->state = CSINK_STAT_NOT_COUNTED;
+	else if (value->running_ns < value->enabled_ns)
+		scaled = scaled * (double)value->enabled_ns / (double)value->running_ns;
+	else if (unit_scale == 1) { /* most: as it is, to the last digit */
+		value->value = value->raw;
+		return;
+	}
+	value->value = value->state == CSINK_STAT_COUNTED ? (uint64_t)(scaled * unit_scale + 0.5) : 0;
+}
+
+struct csink_stat_value csink_stat_counter_read(const struct csink_stat_counter *counter)
+{
+	struct csink_stat_value value = {.state = counter->err ? CSINK_STAT_NOT_SUPPORTED : CSINK_STAT_COUNTED};
+	uint64_t got[4]; /* value, time enabled, time running, and of threads' the id */
+	uint32_t nr = 0;
+
+	if (counter->err)
+		return value;
+	for (uint32_t i = 0; i < counter->nr_fds; i++) {
+		/* A pinned event that lost its counter reads as end of file. */
+		if (counter->fds[i] < 0 || read(counter->fds[i], got, sizeof(got)) < (ssize_t)(3 * sizeof(got[0])))
+			continue;
+		value.raw += got[0];
+		value.enabled_ns += got[1];
+		value.running_ns += got[2];
+		nr++;
+	}
+	/* One for each CPU: all were enabled all the time, and each ran only while the tree was on its CPU. */
+	value.enabled_ns /= CSINK_MAX(nr, 1u);
+	csink_stat_value_scale(&value, counter->spec.scale);
+	return value;
+}
+
+struct csink_stat_value csink_stat_value_since(const struct csink_stat_value *now, const struct csink_stat_value *then,
+					       double unit_scale)
+{
+	struct csink_stat_value since = *now;
+
+	if (now->state == CSINK_STAT_NOT_SUPPORTED)
+		return since;
+	since.state = CSINK_STAT_COUNTED;
+	since.raw -= then->raw;
+	since.enabled_ns -= then->enabled_ns;
+	since.running_ns -= then->running_ns;
+	/* Nothing ran meanwhile: that is a true zero, if it has ever counted. */
+	if (!since.enabled_ns && now->running_ns)
+		since.value = 0;
+	else
+		csink_stat_value_scale(&since, unit_scale);
+	return since;
+}
+
+void csink_stat_counters_close(struct csink_stat_counters *counters)
+{
+	for (uint32_t i = 0; i < counters->nr; i++) {
+		struct csink_stat_counter *counter = &counters->counters[i];
+
+		for (uint32_t k = 0; k < counter->nr_fds; k++)
+			if (counter->fds[k] >= 0)
+				close(counter->fds[k]);
+		free(counter->fds);
+		counter->fds = NULL;
+		counter->nr_fds = 0;
+	}
+}

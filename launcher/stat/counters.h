@@ -1,0 +1,68 @@
+/*
+ * The counters of `stat`: each event once for the whole tree of the command, from outside, by inheritance. Nothing is
+ * in the command's processes, so any program can be counted, and costs what the kernel's own switching of counters
+ * costs.
+ *
+ * Order: init; for each run open, fork the command, read as often as wanted, close.
+ */
+#ifndef CSINK_LAUNCHER_STAT_COUNTERS_H
+#define CSINK_LAUNCHER_STAT_COUNTERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "include/internal/event.h"
+
+#define CSINK_STAT_MAX_EVENTS 32
+
+enum csink_stat_state {
+	CSINK_STAT_COUNTED,
+	CSINK_STAT_NOT_SUPPORTED, /* it does not open: see the counter's reason */
+	CSINK_STAT_NOT_COUNTED,   /* it opened, and never was on a counter */
+};
+
+/* What an event counted so far. Of one that did not count, value is 0 and means nothing. */
+struct csink_stat_value {
+	enum csink_stat_state state;
+	uint64_t value; /* in the event's unit; scaled where it shared a counter */
+	uint64_t raw;   /* as counted */
+	uint64_t enabled_ns, running_ns;
+};
+
+struct csink_stat_counter {
+	struct csink_event_spec spec; /* as opened: USER_ONLY is in rec.flags if the kernel was left out */
+	int *fds;                     /* one, or one for each CPU (threads.h); -1: not open */
+	uint32_t nr_fds;
+	int err;          /* -errno of what did not open; 0: open */
+	char reason[560]; /* then: why, what to do */
+};
+
+struct csink_stat_counters {
+	struct csink_stat_counter counters[CSINK_STAT_MAX_EVENTS];
+	uint32_t nr;
+};
+
+/** Take events over; nothing is opened yet. nr is at most CSINK_STAT_MAX_EVENTS. */
+void csink_stat_counters_init(struct csink_stat_counters *counters, const struct csink_event_spec *specs, uint32_t nr);
+
+/** Open them on the caller, off until a child of its own execs. What is refused is remembered with its reason. */
+void csink_stat_counters_open(struct csink_stat_counters *counters);
+
+/** Read one counter, with what every process of the tree has counted so far. */
+struct csink_stat_value csink_stat_counter_read(const struct csink_stat_counter *counter);
+
+/** Scale what was counted by the time it had a counter. */
+void csink_stat_value_scale(struct csink_stat_value *value, double unit_scale);
+
+/** What was counted between two readings. */
+struct csink_stat_value csink_stat_value_since(const struct csink_stat_value *now, const struct csink_stat_value *then,
+					       double unit_scale);
+
+/** Remember why an event did not open. err: -errno. */
+void csink_stat_counter_refuse(struct csink_stat_counter *counter, const struct perf_event_attr *attr, int cpu,
+			       int group_fd, int err);
+
+/** Close all. */
+void csink_stat_counters_close(struct csink_stat_counters *counters);
+
+#endif

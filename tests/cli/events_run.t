@@ -1,0 +1,73 @@
+#!/bin/sh
+# Events of a run: what is wrong with a list is told before anything runs, and several events sample at once.
+. "$(dirname "$0")/lib.sh"
+
+refused() { # LIST REGEX NAME
+	countersink -e "$1" -- touch ran 2>err
+	is "$?" 125 "$3: refused"
+	like "$(cat err)" "^countersink: option --events: .*$2" "$3: and why"
+	unlike "$(ls)" '^ran$' "$3: nothing ran"
+	rm -f ran
+}
+refused page-fautls "unknown event 'page-fautls'.*did you mean 'page-faults'" "an unknown event, with the nearest name"
+refused task-clock:uq "unknown modifier 'q' in ':uq'; known are u k h" "an unknown modifier"
+refused page-faults:perod=5 "perod.*did you mean|unknown modifier 'perod" "an unknown long modifier"
+refused page-faults:ppp "a software event is recorded where it happens, without skid; leave out p" "a modifier that the PMU refuses"
+refused task-clock:period=100 "the kernel samples a clock at most every 10000 ns; give period=10000" "a period below the kernel's floor"
+refused page-faults:period=0 "a period is a number of events between samples, from 1" "a period of nothing"
+refused '{task-clock,page-faults' "no closing '}'" "a group without an end"
+refused task-clock,page-faults,cs,migrations,minor-faults,major-faults,cpu-clock,dummy "'dummy' would be number 8, and 7 fit" \
+	"too many events"
+
+# The library alone cannot refuse to run: it says so, and samples CPU time.
+COUNTERSINK_EVENTS=page-fautls COUNTERSINK_REPORT=1 LD_PRELOAD=$LIB "$TARGETS/burn" 30 >out 2>err
+is $? 0 "without a launcher the program runs all the same"
+like "$(cat err)" "unknown event 'page-fautls'.*sampling CPU time instead" "and the report says what is sampled instead"
+
+# faults_of FUNCTION: its own, in the table of those that page faults sampled.
+faults_of() {
+	awk -v name="$1" '/^By page-faults,/ { inside = 1; next } inside && $NF == name { print $2; exit }' report
+}
+
+# Each group's first event samples; every function gets what it did, and not what ran when another counter was full.
+countersink -a -e '{task-clock},{page-faults:period=1}' -- "$TARGETS/faulty" 2000 200 >out 2>report
+is $? 0 "two groups sample"
+like "$(cat report)" '^[0-9].* samples by task-clock, page-faults$' "both are named"
+like "$(cat report)" '^  event +task-clock every 1\.003 ms$' "one by time"
+like "$(cat report)" '^  event +page-faults every 1$' "one by each fault"
+faults=$(faults_of touch_pages)
+ok "faults are where they happened ($faults of 2000)" test "${faults:-0}" -ge 1950
+other=$(faults_of burn_time)
+ok "and not where time passed (${other:-0})" test "${other:-0}" -le 20
+like "$(cat report)" ' burn_time$' "which has its function, too"
+countersink -a -e task-clock,page-faults:period=1 -- "$TARGETS/faulty" 2000 200 >out 2>report
+faults=$(faults_of touch_pages)
+ok "an event that says how often it is sampled needs no braces ($faults)" test "${faults:-0}" -ge 1950
+countersink -a -e task-clock,page-faults -- "$TARGETS/faulty" 2000 200 >out 2>report
+like "$(cat report)" '^[0-9].* samples by task-clock$' "one that does not is counted with the first"
+countersink -a --engine=signal -e '{task-clock},{page-faults:period=1}' -- "$TARGETS/faulty" 2000 200 >out 2>report
+faults=$(faults_of touch_pages)
+ok "the signal engine does the same ($faults)" test "${faults:-0}" -ge 1950
+
+# CPU time is counted once, whoever samples.
+time_of() {
+	sed -n '1s/^\([0-9.]*\) \(m\{0,1\}s\) of CPU time.*/\1 \2/p' report | awk '{ print $2 == "s" ? $1 * 1000 : $1 }'
+}
+countersink -e '{page-faults:period=1},{task-clock}' -- "$TARGETS/burn" 200 >out 2>report
+whole=$(awk '/accounted/ { for (i = 1; i < NF; i++) if ($i == "of") { print $(i + 2) == "s" ? $(i + 1) * 1000 : $(i + 1); exit } }' report)
+ok "CPU time is counted once ($(time_of) of $whole ms)" awk -v got="$(time_of)" -v want="$whole" \
+	'BEGIN { exit !(want > 0 && got < 1.3 * want && got > 0.8 * want) }'
+
+if [ ! -e /sys/bus/event_source/devices/cpu ]; then
+	countersink -e cycles,page-faults -- "$TARGETS/burn" 100 >out 2>report
+	is $? 0 "where the first event cannot be had"
+	like "$(cat report)" '^  event +task-clock every' "CPU time samples in its place"
+	like "$(cat report)" 'could not be counted: cycles' "and it is said"
+	like "$(cat report)" '^  engine +sigtrap' "by the best engine there is"
+fi
+if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" = 2 ] && ! grep -q '^Seccomp:.*[12]' /proc/self/status; then
+	chmod 777 .
+	unprivileged "$COUNTERSINK" -o "$TMP/user.pb.gz" -e task-clock,context-switches -- "$TARGETS/burn" 100 >out 2>report
+	like "$(cat report)" 'could not be counted: context-switches' "what happens in the kernel alone is not shown as 0 to a user"
+fi
+done_testing
