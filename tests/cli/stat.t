@@ -11,7 +11,7 @@ countersink stat -e task-clock,page-faults -- "$TARGETS/burn" 100 >out 2>err
 is $? 0 "a command is counted"
 like "$(cat out)" '^burn [0-9a-f]+$' "its output is left alone"
 like "$(cat err)" '^ +[0-9,]+\.[0-9]+ ms  task-clock +[01]\.[0-9]+ CPUs utilised$' "CPU time, and how many CPUs that is"
-like "$(cat err)" '^ +[0-9,]+ +page-faults +[0-9.]+ (k|M)?/s$' "a count, and how often"
+like "$(cat err)" '^ +[0-9,]+ +page-faults(:u)? +[0-9.]+ (k|M)?/s$' "a count, and how often"
 like "$(cat err)" '^ +[0-9]\.[0-9]+ s +elapsed$' "the time that passed"
 
 # The whole tree, static programs too: the kernel's own account is the measure.
@@ -25,7 +25,7 @@ countersink stat -e task-clock sh -c 'exit 7' 2>/dev/null
 is $? 7 "the exit status is the command's"
 countersink stat -e task-clock sh -c 'kill -TERM $$' 2>/dev/null
 is $? 143 "or 128 and the signal"
-countersink stat -e task-clock no-such-command-here 2>err
+PATH=$BUILD/bin:/usr/bin:/bin countersink stat -e task-clock no-such-command-here 2>err
 is $? 127 "or 127 where there is none"
 like "$(cat err)" '^countersink: no-such-command-here: command not found$' "which is said"
 unlike "$(cat err)" 'task-clock' "and nothing is made of it"
@@ -41,8 +41,8 @@ countersink stat -r 4 -e task-clock,page-faults -- "$TARGETS/burn" 20 >/dev/null
 like "$(cat err)" 'burn, 4 runs \(mean \+- 95 % confidence interval\)' "several runs"
 like "$(cat err)" 'task-clock +[01]\.[0-9]+ CPUs utilised +\+- [0-9.]+ %$' "have an interval"
 countersink stat -x -r 4 -e page-faults -- true 2>runs.csv
-is "$(awk -F, '$1 == "page-faults" { print $8 }' runs.csv)" 4 "CSV has the number of runs"
-ok "and the interval around the mean" awk -F, '$1 == "page-faults" { exit !($6 <= $4 && $4 <= $7 && $5 >= 0) }' runs.csv
+is "$(awk -F, '$1 ~ /^page-faults/ { print $8 }' runs.csv)" 4 "CSV has the number of runs"
+ok "and the interval around the mean" awk -F, '$1 ~ /^page-faults/ { exit !($6 <= $4 && $4 <= $7 && $5 >= 0) }' runs.csv
 echo 0 >count
 countersink stat -r 5 -e task-clock -- sh -c 'n=$(cat count); echo $((n + 1)) >count; [ $n != 2 ] || kill -INT $$' 2>err
 is "$?:$(cat count)" "130:3" "an interrupted run ends the series"
@@ -55,7 +55,7 @@ like "$(cat err)" '3 of 3 runs failed' "and said"
 if [ ! -e /sys/bus/event_source/devices/cpu ]; then
 	countersink stat -e cycles,instructions,page-faults true 2>err
 	is $? 0 "a machine without counters is no failure"
-	like "$(cat err)" '^ +<not supported> +cycles +\[1\]$' "cycles is not supported"
+	like "$(cat err)" '^ +<not supported> +cycles(:u)? +\[1\]$' "cycles is not supported"
 	is "$(grep -c '^\[1\] ENOENT: this machine exposes no PMU' err)" 1 "with the cause, once for all"
 	countersink stat -j -e cycles true 2>json
 	like "$(cat json)" '"value": null' "JSON has null"
