@@ -38,11 +38,13 @@ like "$(cat report)" '^  stacks +dwarf$' "with whole stacks"
 unlike "$(cat report)" '^  lost' "and nothing is lost"
 samples=$(sed -n '1s/.*; \([0-9,]*\) samples by cycles:u.*/\1/p' report | tr -d ,)
 ok "1,000 samples of 400 M cycles ($samples)" near "$samples" 1000 3
+# One sample is 1 % of the smallest share: there a few samples at the slices' ends are allowed, elsewhere 2 %.
 for share in 60 30 10; do
+	within=$((share < 30 ? 5 : 2))
 	cycles=$(self share_$share 'self  total')
 	instructions=$(self share_$share instruc)
-	ok "share_$share has $share % of the cycles ($cycles)" near "$cycles" $((share * 4000000)) 5
-	ok "and of the instructions ($instructions)" near "$instructions" $((share * 2000000)) 5
+	ok "share_$share has $share % of the cycles ($cycles)" near "$cycles" $((share * 4000000)) $within
+	ok "and of the instructions ($instructions)" near "$instructions" $((share * 2000000)) $within
 done
 like "$(cat report)" '(100\.00|99\.[0-9]+) .* main$' "all of it is below main"
 like "$(cat report)" '^  counted +cycles:uD? 40[0-9]\.[0-9]+ M in the whole tree' "as much as was counted from outside"

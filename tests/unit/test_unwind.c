@@ -76,11 +76,6 @@ static void check_walker(walker_t *walker, const char *name, unsigned int depth,
 	unsigned long sum = 0;
 	timer_t timer;
 
-#ifdef __SANITIZE_ADDRESS__
-	/* libunwind's own fast path guesses in prologues, which sanitizers make long. */
-	if (walker == csink_walk_libunwind)
-		allowed = NR_SAMPLES / 100;
-#endif
 	run.walker = walker;
 	run.exact = run.wrong = run.elsewhere = run.errno_changed = 0;
 	timer = start_timer(100000);
