@@ -465,7 +465,8 @@ check: tests ## build and run every test
 check-unit: $(UNIT_BINS) $(TARGET_BINS) ## build and run the unit tests alone
 	$(PROVE) $(UNIT_BINS)
 
-# Each class of guests that breaks profilers, with and without us: GUESTS='regex...' chooses, GUEST_RUNS=N multiplies.
+# Each class of guests that breaks profilers, with and without us: GUESTS='regex...' chooses, GUEST_RUNS=N multiplies,
+# GUEST_USER=65534 tries them as that user.
 check-guests: tests ## hold guests of every kind to looking the same with and without us
 	BUILD=$(CURDIR)/$(B) JOBS=$(or $(JOBS),2) tests/guests/guests.py $(GUESTS)
 

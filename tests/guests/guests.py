@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """The classes of programs that break profilers which live inside them: each is run with and without us, and must look
-the same from outside and have its profile. Arguments choose classes by regular expression; GUEST_RUNS multiplies runs."""
+the same from outside and have its profile. Arguments choose classes by regular expression; GUEST_RUNS multiplies runs;
+GUEST_USER=65534 tries them as that user."""
+import os
 import sys
 
 from harness import Failure, Guest, main
@@ -27,6 +29,24 @@ def fds(name, way, more=(), **rest):
     return Guest('files: ' + name, ['{T}/guest_fds', way, *more], hz=10000, **rest)
 
 
+def left_core(profile, folder):
+    """A core of the program, as without us, and not with our recording in it."""
+    core = [name for name in os.listdir(os.path.join(folder, 'work')) if name.startswith('core')]
+    with open('/proc/sys/kernel/core_pattern') as f:
+        expected = not f.read().startswith(('|', '/'))
+    if expected and not core:
+        raise Failure('no core')
+    for name in core:
+        size = os.stat(os.path.join(folder, 'work', name)).st_blocks * 512
+        if size > 64 << 20:
+            raise Failure('a core of %d MB' % (size >> 20))
+
+
+def ends(way, name, **more):
+    more.setdefault('hot', {'guest_work': 60})
+    return Guest('ends: ' + name, ['{T}/guest_ends', way], watch=True, **more)
+
+
 GUESTS = [
     signals('blocked, pending, let through', 'masks', hz=10000),
     signals('waits with a mask of their own', 'suspend', hz=10000, hot={'guest_work': 20}),
@@ -44,8 +64,24 @@ GUESTS = [
     fds('closefrom while threads start', 'storm', more=['closefrom'], runs=2),
     fds('closing all by number while threads start', 'storm', more=['close'], runs=2),
     fds('dup2 onto any number while threads start', 'storm', more=['dup2'], runs=2),
-    fds('300 threads where 64 files may be open', 'few', hot={'guest_work': 50}),
+    # Each is over before the first tick that could sample it.
+    fds('300 threads where 64 files may be open', 'few', hot={'guest_work': 50},
+        by_engine={'timer': {'hot': {'be_there': 50}}}),
     fds('300 threads where no file can be opened', 'few', more=['taken'], hot={'be_there': 50}),
+
+    *[ends(way, 'after ' + way) for way in ('return', 'exit', '_exit', '_Exit', 'exit_group', 'quick_exit', 'abort')],
+    ends('thread', 'exit by a thread'),
+    ends('pthread_exit', 'main ends before its threads', hot={'outlive_main': 20}),
+    ends('core', 'by a signal that leaves a core', check=left_core),
+    ends('segv', 'by a wild pointer'),
+    ends('overflow', 'by a stack that overflows'),
+    ends('trap', 'by SIGTRAP'),
+    ends('rt', 'by a real-time signal'),
+    ends('term', 'by SIGTERM'),
+    ends('kill', 'by SIGKILL'),
+    ends('oom', 'by SIGKILL amid memory that is being touched'),
+    Guest('ends: 10,000 execs at 10 kHz', ['{T}/exec_chain', '10000', '120'], hz=10000, hot={'link_work': 0.1},
+          same=('out', 'err', 'status', 'sum')),
 
     stacks('alternate stacks with room for nothing else', 'small_alternate', hot={'guest_work': 80}),
     stacks('overflow, handled, in main and in a thread', 'overflow', hot={'recurse': 5, 'guest_work': 30}),

@@ -1,5 +1,5 @@
 """Runs guests with and without countersink and compares what an onlooker sees; one TAP line for each class of guests."""
-import concurrent.futures
+import concurrent.futures.thread  # whole: another user may not see where python lives
 import os
 import re
 import shutil
@@ -45,21 +45,38 @@ class Guest:
     needs     commands that must be there, or the class fails
     root      needs to be root: only then is it tried
     wrap      what to put in front of countersink itself
-    same      what of a run is compared: 'out', 'err', 'status'
+    same      what of a run is compared: 'out', 'err', 'status'; with 'sum', the profile's may differ from the kernel's
+    options   of countersink; alone: without it, by LD_PRELOAD and the environment
+    clean     function(text): output without what differs from run to run
+    plain     the command to compare with, where that is another one
+    by_engine {engine: {'hot': ..., 'facts': ...}}, where an engine sees other things
     """
 
     def __init__(self, name, argv, engines=ENGINES, runs=1, hz=4000, hot=None, facts=None, check=None, watch=False,
                  unused=None, env=None, needs=(), root=False, wrap=(), same=('out', 'err', 'status'), options=(),
-                 clean=None, plain=None):
+                 clean=None, plain=None, by_engine=None, alone=False):
         self.name, self.argv, self.engines, self.runs, self.hz = name, argv, engines, runs * TIMES, hz
         self.hot, self.facts, self.check, self.watch, self.unused = hot or {}, facts or {}, check, watch, unused
         self.env, self.needs, self.root, self.wrap, self.same = env or {}, needs, root, wrap, same
         self.options, self.clean, self.plain = options, clean, plain
+        self.by_engine, self.alone = by_engine or {}, alone
+
+    def expected(self, engine, what):
+        return self.by_engine.get(engine, {}).get(what, getattr(self, what))
+
+    def command(self, engine, path, command, folder):
+        """The command under countersink, and what that adds to the environment."""
+        if self.alone:
+            return expand(self.wrap, folder) + command, {
+                'LD_PRELOAD': LIBRARY, 'COUNTERSINK_ENGINE': engine, 'COUNTERSINK_FREQUENCY': str(self.hz),
+                'COUNTERSINK_OUTPUT': path, 'COUNTERSINK_QUIET': '1'}
+        options = ['-q', '-F', str(self.hz), '--engine=' + engine, '-o', path] + expand(self.options, folder)
+        return expand(self.wrap, folder) + [COUNTERSINK] + options + ['--'] + command, {}
 
 
-def environment(more, folder):
+def environment(more, runtime):
     env = {k: v for k, v in os.environ.items() if not k.startswith('COUNTERSINK_') and k != 'LD_PRELOAD'}
-    env.update(LC_ALL='C', XDG_RUNTIME_DIR=os.path.join(folder, 'xdg'))
+    env.update(LC_ALL='C', XDG_RUNTIME_DIR=runtime)
     for key, value in more.items():
         if value is None:
             env.pop(key, None)
@@ -79,7 +96,6 @@ class Run:
         work = os.path.join(folder, 'work')
         shutil.rmtree(work, ignore_errors=True)
         os.makedirs(work)
-        os.makedirs(env['XDG_RUNTIME_DIR'], 0o700, exist_ok=True)
         # What a test of unprivileged users needs to enter.
         os.chmod(folder, 0o755)
         os.chmod(work, 0o777)
@@ -110,17 +126,17 @@ def shell_status(status):
     return 128 - status if isinstance(status, int) and status < 0 else status
 
 
-def check_profile(guest, path, folder):
+def check_profile(guest, engine, path, folder):
     try:
         profile = pprof.Profile(path)
     except (OSError, ValueError, IndexError, KeyError) as e:
         raise Failure('no profile that can be read: %s' % e)
     total = profile.total()
     facts = profile.facts
-    for key, pattern in guest.facts.items():
+    for key, pattern in guest.expected(engine, 'facts').items():
         if not any(re.search(pattern, text) for text in facts.get(key, [])):
             raise Failure('no "%s" that says /%s/; there is %s' % (key, pattern, facts.get(key)))
-    for name, least in guest.hot.items():
+    for name, least in guest.expected(engine, 'hot').items():
         share = 100 * profile.in_function(name) / total if total else 0
         if share < least:
             tops = sorted(((profile.in_function(f), f) for f in {f for _, s, _ in profile.samples for f in s}),
@@ -150,8 +166,8 @@ def compare(guest, plain, ours):
         raise Failure('stderr, ' + first_difference(clean(plain.err), clean(ours.err)))
 
 
-def left_behind(folder):
-    return [name for name in os.listdir(os.path.join(folder, 'xdg')) if name.startswith('countersink')]
+def left_behind(runtime):
+    return [name for name in os.listdir(runtime) if name.startswith('countersink')]
 
 
 def try_guest(guest):
@@ -160,11 +176,13 @@ def try_guest(guest):
     if missing:
         return False, ['needs %s: scripts/install-deps check brings it' % ', '.join(missing)], 0
     nr, problems = 0, []
-    with tempfile.TemporaryDirectory(prefix='guest.') as folder:
+    shm = '/dev/shm' if os.access('/dev/shm', os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix='guest.') as folder, \
+            tempfile.TemporaryDirectory(prefix='guest.', dir=shm) as runtime:
         command = expand(guest.argv, folder)
         if guest.watch:
             command = [os.path.join(TARGETS, 'guest_watch')] + command
-        env = environment(guest.env, folder)
+        env = environment(guest.env, runtime)
         plain = Run(expand(guest.plain, folder) if guest.plain else expand(guest.wrap, folder) + command, env, folder)
         if plain.status == 'hung':
             return False, ['hangs without us'], 1
@@ -175,15 +193,15 @@ def try_guest(guest):
                 for old in (path, path + '.old'):
                     if os.path.exists(old):
                         os.unlink(old)
-                options = ['-q', '-F', str(guest.hz), '--engine=' + engine, '-o', path] + expand(guest.options, folder)
-                ours = Run(expand(guest.wrap, folder) + [COUNTERSINK] + options + ['--'] + command, env, folder)
+                words, more = guest.command(engine, path, command, folder)
+                ours = Run(words, dict(env, **more), folder)
                 nr += 1
                 left -= 1
                 try:
                     compare(guest, plain, ours)
-                    check_profile(guest, path, folder)
-                    if left_behind(folder):
-                        raise Failure('left behind: %s' % left_behind(folder))
+                    check_profile(guest, engine, path, folder)
+                    if left_behind(runtime):
+                        raise Failure('left behind: %s' % left_behind(runtime))
                 except Failure as e:
                     if isinstance(e, Shortfall) and chances:
                         chances -= 1
@@ -195,7 +213,30 @@ def try_guest(guest):
     return not problems, problems, nr
 
 
+def become(user):
+    """Go on as another user, who may need a copy of the build to see it at all."""
+    global BUILD, COUNTERSINK, LIBRARY, TARGETS
+    copy = tempfile.mkdtemp(prefix='guest-build.')
+    os.chmod(copy, 0o755)
+    for room in ('bin', 'lib', os.path.join('tests', 'targets')):
+        shutil.copytree(os.path.join(BUILD, room), os.path.join(copy, room))
+    child = os.fork()
+    if child:
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        shutil.rmtree(copy)
+        sys.exit(status if status >= 0 else 128 - status)
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+    os.chdir('/')
+    BUILD = copy
+    COUNTERSINK, LIBRARY = os.path.join(copy, 'bin', 'countersink'), os.path.join(copy, 'lib', 'libcountersink.so')
+    TARGETS = os.path.join(copy, 'tests', 'targets')
+
+
 def main(guests):
+    if os.environ.get('GUEST_USER') and os.geteuid() == 0:
+        become(int(os.environ['GUEST_USER']))
     wanted = sys.argv[1:]
     chosen = [g for g in guests if not wanted or any(re.search(w, g.name) for w in wanted)]
     if os.geteuid() != 0:
