@@ -562,8 +562,9 @@ check-reserve: tests $(B)/tests/reserve/measure $(B)/tests/reserve/ioctl_log.so 
 	$(PROVE) --comments $(wildcard tests/reserve/*.t)
 
 .PHONY: bench-timerq
-bench-timerq: $(PLAIN)/tests/bench/timerq ## compare the timer queue with __pmAF of PCP (Debian: libpcp3)
-	@$<
+bench-timerq: $(PLAIN)/tests/bench/timerq ## compare the timer queue with __pmAF of PCP
+	-@scripts/install-deps agent --unpack $(B)/pcp
+	@LD_LIBRARY_PATH=$(B)/pcp/usr/lib$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH} $<
 
 demo: all ## profile a pipeline of real programs and print the report
 	@echo '$$ countersink -o $(B)/demo.pb.gz -- scripts/demo-work $(B)/demo.xz'

@@ -141,6 +141,20 @@ static int resolve(struct stat_run *run)
 
 /* ---- reservation ---- */
 
+static void note_hook_errors(struct stat_run *run)
+{
+	for (uint32_t i = 0; i < CSINK_MIN(run->reservation.hooks.nr_errors, (uint32_t)CSINK_MAX_HOOK_ERRORS); i++)
+		note(run, "%s", run->reservation.hooks.errors[i]);
+}
+
+/* The events of the default are tried on every machine: where there is no PMU nobody has to make room for them. */
+static bool wants_counters(const struct stat_run *run)
+{
+	if (!csink_reservation_is_wanted(run->specs, run->nr_specs))
+		return false;
+	return *csink_options_text(&run->options, CSINK_STAT_OPT_EVENTS) || csink_reservation_has_pmu();
+}
+
 static int reserve(struct stat_run *run)
 {
 	const char *mode = csink_options_text(&run->options, CSINK_STAT_OPT_RESERVE);
@@ -148,11 +162,12 @@ static int reserve(struct stat_run *run)
 		.require = !strcmp(mode, "require"),
 		.timeout_ns = csink_options_seconds(&run->options, CSINK_STAT_OPT_RESERVE_TIMEOUT),
 		.hooks = csink_options_text(&run->options, CSINK_STAT_OPT_RESERVE_HOOKS),
+		.specs = run->specs,
+		.nr_specs = run->nr_specs,
 	};
 	int err;
 
-	if (!strcmp(mode, "no") || !csink_reservation_is_wanted(run->specs, run->nr_specs) ||
-	    !csink_reservation_has_pmu())
+	if (!strcmp(mode, "no") || !wants_counters(run))
 		return 0;
 	wish.cancel_fd = csink_reservation_cancel_fd();
 	err = csink_reservation_make(&run->reservation, &wish);
@@ -162,20 +177,22 @@ static int reserve(struct stat_run *run)
 		return CSINK_EXIT_RUN_FAILED;
 	}
 	if (err) {
+		for (uint32_t i = 0; i < CSINK_MIN(run->reservation.hooks.nr_errors, (uint32_t)CSINK_MAX_HOOK_ERRORS);
+		     i++)
+			csink_say("%s", run->reservation.hooks.errors[i]);
 		csink_say("%s; the command was not run (--reserve=auto would)", run->reservation.line);
 		return CSINK_EXIT_RUN_FAILED;
 	}
-	if (run->reservation.matters)
-		note(run, "%s", run->reservation.line);
+	note_hook_errors(run);
 	return 0;
 }
 
 static void release(struct stat_run *run)
 {
-	if (csink_reservation_end(&run->reservation))
+	csink_reservation_end(&run->reservation);
+	if (run->reservation.matters)
 		note(run, "%s", run->reservation.line);
-	for (uint32_t i = 0; i < CSINK_MIN(run->reservation.hooks.nr_errors, (uint32_t)CSINK_MAX_HOOK_ERRORS); i++)
-		note(run, "%s", run->reservation.hooks.errors[i]);
+	note_hook_errors(run);
 }
 
 /* ---- intervals ---- */

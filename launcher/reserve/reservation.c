@@ -151,7 +151,7 @@ static void describe(struct csink_reservation *reservation, bool has_agent)
 	if (reservation->is_confirmed && has_agent)
 		snprintf(reservation->line, sizeof(reservation->line), "the hardware counters are reserved: %s%s%s",
 			 reserve->text, *fit ? "; " : "", fit);
-	else if (reservation->is_confirmed && *fit)
+	else if (reservation->is_confirmed && reservation->probe.fit == CSINK_RESERVE_FITS && *fit)
 		snprintf(reservation->line, sizeof(reservation->line), "the hardware counters are free: %s (%s)", fit,
 			 reserve->text);
 	else if (reservation->is_confirmed)

@@ -325,7 +325,47 @@ wait $pid 2>/dev/null
 is $? 143 "TERM during the reservation ends run"
 is "$(tr '\n' ' ' <log)" "reserve release " "with a release for the hook"
 ok "and nothing was run" test ! -e was_run
+# ---- stat, which makes the same one
+rm -f log was_run
+printf '#!/bin/sh\necho "$1" >>"$HOOK_LOG"\n' >hooks/only
+countersink stat -e cycles sh -c '"$1" "$2" test; echo "locked $?" >>"$HOOK_LOG"' sh "$hold" "$lock" 2>err
+is "$(tr '\n' ' ' <log)" "reserve locked 0 release " "stat: the lock is held while the command runs, between the hooks"
+ok "and not after" is_free
+like "$(cat err)" 'hardware counters are (free|reserved): .*nobody listens where' "it says what that rests on"
+unlike "$(cat err)" 'free: .*does not open' "which is no event that does not open"
+rm log
+countersink stat -r 3 -e cycles true 2>err
+is "$(tr '\n' ' ' <log)" "reserve release " "once for all runs of a series"
+rm log
+countersink stat -e task-clock --reserve=require true 2>err
+is "$?" 0 "software events need none"
+ok "and no hooks" test ! -e log
+countersink stat -e cycles --reserve=no sh -c '"$1" "$2" test; echo "locked $?" >>"$HOOK_LOG"' sh "$hold" "$lock" 2>err
+is "$(cat log)" "locked 1" "--reserve=no makes none"
+printf '#!/bin/sh\necho in the way >&2; exit 3\n' >hooks/only
+countersink stat -e cycles true 2>err
+is $? 0 "a hook that fails is not fatal"
+like "$(cat err)" 'hook only reserve failed with status 3: in the way' "but said"
+countersink stat -e cycles --reserve=require touch was_run 2>err
+is $? 125 "it is with --reserve=require: status 125"
+like "$(cat err)" 'hook only reserve failed with status 3: in the way' "said, too"
+ok "and nothing was run" test ! -e was_run
 rm -rf hooks
+start_holder write
+countersink stat -e cycles --reserve=require touch was_run 2>err
+is $? 125 "so is a write lock"
+like "$(cat err)" 'write lock.*the command was not run' "which is said"
+ok "and nothing was run" test ! -e was_run
+end_holder
+rm -f started
+countersink stat -e cycles sh -c 'echo $$ >started; exec sleep 60' 2>err &
+pid=$!
+wait_until 20 test -s started
+ok "stat is at work" is_locked
+kill -KILL $pid
+wait $pid 2>/dev/null
+ok "KILL of stat leaves no lock" is_free
+kill -KILL "$(cat started)"
 
 # ---- status
 is "$(countersink reserve -s | sed -n 's/^holders *//p')" none "nobody holds the lock"

@@ -56,6 +56,11 @@ countersink -o run.pb.gz -e cycles true 2>err
 confirmed "$(cat err)" "and its report says that it was confirmed"
 like "$(cat err)" "; and still at the end" "at the end as well"
 comes_back "again"
+countersink stat -e cycles --reserve=require sh -c 'pmprobe -v perfevent.active' >out 2>err
+is "$? $(cat out)" "0 perfevent.active 1 0" "stat reserves in the same way"
+confirmed "$(cat err)" "and says that it was confirmed"
+like "$(cat err)" "; and still at the end" "at the end as well"
+comes_back "after stat"
 mkfifo gate
 exec 9<>gate
 countersink -o run.pb.gz -e cycles sh -c 'echo up >run.up; read -r line' <gate 2>err &
