@@ -67,6 +67,7 @@ CORE_SRCS := \
 	preload/timer/fork.c \
 	preload/timer/heap.c \
 	preload/timer/queue.c \
+	preload/inject/program_file.c \
 	preload/record/output_path.c \
 	preload/record/run_dir.c \
 
@@ -91,6 +92,7 @@ LIB_SRCS := \
 	preload/inject/real.c \
 	preload/inject/shell.c \
 	preload/inject/signals.c \
+	preload/inject/started.c \
 	preload/inject/syscalls.c \
 	preload/inject/threads.c \
 	preload/inject/waits.c \
@@ -355,7 +357,8 @@ LAUNCHER_OBJS := $(call obj,$(LAUNCHER_SRCS))
 # it is always made of plain objects. A sanitized tree has sanitized ones beside them, for the launcher and unit tests.
 SO_OBJS := $(patsubst %.c,$(PLAIN)/obj/%.o,$(CORE_SRCS) $(LIB_SRCS))
 # Unit tests link everything but the launcher's main and what interposes.
-TESTED_OBJS := $(filter-out $(B)/obj/launcher/main.o $(B)/obj/preload/inject/%,$(CORE_OBJS) $(LIB_OBJS) $(LAUNCHER_OBJS))
+TESTED_OBJS := $(filter-out $(B)/obj/launcher/main.o $(filter $(B)/obj/preload/inject/%,$(LIB_OBJS)), \
+	$(CORE_OBJS) $(LIB_OBJS) $(LAUNCHER_OBJS))
 UNIT_BINS := $(UNIT_TESTS:%=$(B)/tests/unit/test_%)
 TARGET_BINS := $(addprefix $(B)/tests/targets/,$(TARGETS))
 BENCH_BINS := $(addprefix $(B)/tests/bench/,$(BENCHES))

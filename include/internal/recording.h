@@ -243,10 +243,10 @@ struct csink_rec_note {
 	char text[]; /* NUL-ended, one line */
 };
 
-/* The process started a program that cannot be injected. */
+/* The process started a program that cannot be injected, or became one by exec. */
 struct csink_rec_spawn {
-	struct csink_entry head; /* aux: enum csink_spawn_reason */
-	int32_t pid;             /* 0: this process itself, by exec */
+	struct csink_entry head; /* aux: enum csink_spawn_reason; 0: withdrawn, it could not be started */
+	int32_t pid;
 	uint32_t reserved;
 	char path[]; /* NUL-ended */
 };

@@ -314,6 +314,7 @@ int csink_collect(const char *run_dir, const struct csink_outside *outside, stru
 	free(c.slots);
 	free(c.pseudo);
 	free(c.tallies);
+	free(c.spawned);
 	if (err)
 		csink_profile_destroy(c.p);
 	else

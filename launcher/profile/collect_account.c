@@ -124,15 +124,49 @@ static uint32_t cover(const struct collector *c, struct covered **out)
 	return kept + 1;
 }
 
+void csink_collect_unprofiled(struct collector *c, const char *name, enum csink_spawn_reason reason)
+{
+	static const char *const reasons[] = {
+		[0] = "not injected",
+		[CSINK_SPAWN_STATIC] = "static, cannot be preloaded into",
+		[CSINK_SPAWN_SETUID] = "set-user-id or with capabilities",
+		[CSINK_SPAWN_OTHER_ABI] = "of another architecture or C library",
+	};
+
+	csink_collect_tally(c, CSINK_FACT_UNPROFILED, "%s (%s)", name,
+			    reasons[reason < CSINK_ARRAY_SIZE(reasons) ? reason : 0]);
+}
+
+static const struct spawned *find_spawned(const struct collector *c, int32_t pid)
+{
+	for (uint32_t i = c->nr_spawned; i--;) /* the latest: pids are given out again */
+		if (c->spawned[i].pid == pid)
+			return &c->spawned[i];
+	return NULL;
+}
+
+/* The kernel's process list names it; why it could not be injected is known to who started it, if not to us. */
 static void say_unprofiled(struct collector *c, const struct csink_outside_process *process)
 {
-	static const char *const reasons[] = {[0] = "not injected",
-					      [CSINK_SPAWN_STATIC] = "static, cannot be preloaded into",
-					      [CSINK_SPAWN_SETUID] = "set-user-id or with capabilities",
-					      [CSINK_SPAWN_OTHER_ABI] = "of another architecture"};
+	const struct spawned *spawned = find_spawned(c, process->pid);
 
-	csink_collect_tally(c, CSINK_FACT_UNPROFILED, "%s (%s)", process->comm,
-			    reasons[process->reason < CSINK_ARRAY_SIZE(reasons) ? process->reason : 0]);
+	csink_collect_unprofiled(c, process->comm,
+				 process->reason || !spawned ? (enum csink_spawn_reason)process->reason
+							     : spawned->reason);
+}
+
+/* What a process that was profiled did after its recording ended: it exited, or became what cannot be profiled. */
+static int64_t give_end(struct collector *c, const struct covered *own, int64_t rest)
+{
+	const struct spawned *spawned = find_spawned(c, own->pid);
+	char frame[64], name[17];
+
+	if (!spawned || !spawned->became)
+		return give(c, "exit", "[exit: after the last flush]", own->pid, own->comm, rest);
+	snprintf(name, sizeof(name), "%s", csink_profile_text(c->p, spawned->name));
+	snprintf(frame, sizeof(frame), "[not injected: %s]", name);
+	csink_collect_unprofiled(c, name, spawned->reason);
+	return give(c, "not injected", frame, own->pid, name, rest);
 }
 
 /* Processes whose CPU time the kernel reported: what is not covered is their exit, or all of them. */
@@ -152,7 +186,7 @@ static int64_t account_processes(struct collector *c, int64_t budget, char *unkn
 		rest = process->has_cpu ? (int64_t)process->cpu_ns - (own ? own->cpu_ns : 0) : 0;
 		rest = CSINK_MIN(rest, budget - given);
 		if (own) {
-			given += give(c, "exit", "[exit: after the last flush]", process->pid, own->comm, rest);
+			given += give_end(c, own, rest);
 			continue;
 		}
 		snprintf(frame, sizeof(frame), "[not injected: %.16s]", process->comm);

@@ -66,6 +66,13 @@ struct collector {
 		uint32_t nr;
 	} * tallies;
 	uint32_t nr_tallies, cap_tallies;
+	struct spawned { /* what recordings say of programs that could not be injected */
+		int32_t pid;
+		enum csink_spawn_reason reason;
+		bool became; /* the process that had this pid, as its last act that we know of */
+		csink_str_t name;
+	} * spawned;
+	uint32_t nr_spawned, cap_spawned;
 };
 
 /** Make room for one more element. Returns 0 or -ENOMEM. */
@@ -74,6 +81,9 @@ int csink_collect_grow(void **array, uint32_t nr, uint32_t *cap, size_t size);
 /** Count one more recording that says this. */
 __attribute__((format(printf, 3, 4))) void csink_collect_tally(struct collector *c, const char *key, const char *fmt,
 							       ...);
+
+/** Count a program that could not be profiled. @reason 0: nobody knows why. */
+void csink_collect_unprofiled(struct collector *c, const char *name, enum csink_spawn_reason reason);
 
 /** Read one recording's stacks, threads, losses and notes into the profile. Returns 0 or -ENOMEM. */
 int csink_collect_recording(struct collector *c, struct image *image, const struct csink_recorded *rec);

@@ -390,12 +390,26 @@ static void add_unstored(struct reading *r)
 			     csink_collect_process_labels(r->c, r->image->pid, r->image->comm, labels), values);
 }
 
+/* Where the kernel lists the processes, they are named from that list, once each. */
+static void take_spawn(struct reading *r, const struct csink_rec_spawn *spawn)
+{
+	struct collector *c = r->c;
+
+	if (!spawn->head.aux) /* withdrawn */
+		return;
+	if (!c->outside || !c->outside->processes)
+		csink_collect_unprofiled(c, base_name(spawn->path), spawn->head.aux);
+	else if (!csink_collect_grow((void **)&c->spawned, c->nr_spawned, &c->cap_spawned, sizeof(*c->spawned)))
+		c->spawned[c->nr_spawned++] = (struct spawned){
+			.pid = spawn->pid,
+			.reason = spawn->head.aux,
+			.became = spawn->pid == r->image->pid && r->image->is_last,
+			.name = csink_profile_str(c->p, base_name(spawn->path)),
+		};
+}
+
 static void take_texts(struct reading *r)
 {
-	static const char *const reasons[] = {[CSINK_SPAWN_STATIC] = "static, cannot be preloaded into",
-					      [CSINK_SPAWN_SETUID] = "set-user-id or with capabilities",
-					      [CSINK_SPAWN_OTHER_ABI] = "of another architecture"};
-	const struct csink_rec_spawn *spawn;
 	const struct csink_rec_note *note;
 	uint32_t i;
 
@@ -403,13 +417,8 @@ static void take_texts(struct reading *r)
 		note = r->rec->notes[i];
 		csink_collect_tally(r->c, note->head.aux ? CSINK_FACT_WARNING : CSINK_FACT_NOTE, "%s", note->text);
 	}
-	for (i = 0; i < r->rec->nr_spawns; i++) {
-		spawn = r->rec->spawns[i];
-		csink_collect_tally(r->c, CSINK_FACT_UNPROFILED, "%s (%s)", base_name(spawn->path),
-				    spawn->head.aux && spawn->head.aux < CSINK_ARRAY_SIZE(reasons)
-					    ? reasons[spawn->head.aux]
-					    : "cannot be injected");
-	}
+	for (i = 0; i < r->rec->nr_spawns; i++)
+		take_spawn(r, r->rec->spawns[i]);
 	if (r->rec->is_cut)
 		csink_collect_tally(r->c, CSINK_FACT_WARNING,
 				    "a recording was cut short: the end of what its process did is "

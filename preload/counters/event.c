@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "include/internal/rawcall.h"
 #include "preload/counters/event_parse.h"
 #include "preload/counters/pfm.h"
-#include "include/internal/rawcall.h"
 
 static char lower(char c)
 {

@@ -44,9 +44,12 @@ bool csink_env_is_complete(char *const *envp);
 /**
  * The environment for a program to be started: @envp itself if it has what we need, else a copy with our variables put
  * in. The copy is made in @room, of @room_bytes; when that is too small @envp is returned as it is (the program then
- * runs unprofiled). Context: thread; also in a vfork child (allocates nothing).
+ * runs unprofiled).
+ * @preload_us  false for a program that cannot bear our library (csink_program_bears_preload): then the copy has no
+ * mention of it in LD_PRELOAD.
+ * Context: thread; also in a vfork child (allocates nothing).
  */
-char *const *csink_env_for_exec(char *const *envp, void *room, size_t room_bytes);
+char *const *csink_env_for_exec(char *const *envp, bool preload_us, void *room, size_t room_bytes);
 
 /** Bytes that csink_env_for_exec needs for an environment. Context: thread. */
 size_t csink_env_room(char *const *envp);

@@ -119,29 +119,61 @@ bool csink_env_is_complete(char *const *envp)
 	return true;
 }
 
-char *const *csink_env_for_exec(char *const *envp, void *room, size_t room_bytes)
+/* LD_PRELOAD without us, in @text; NULL if nothing else is in it. */
+static const char *preload_without_us(const char *preload, char *text)
+{
+	const char *value = preload + 11;
+	char *to = text + 11;
+
+	memcpy(text, "LD_PRELOAD=", 11);
+	while (*value) {
+		size_t n = strcspn(value, ": "), gap = strspn(value + n, ": ");
+
+		if (n && !(n == strlen(library) && !memcmp(value, library, n))) {
+			if (to != text + 11)
+				*to++ = ':';
+			memcpy(to, value, n);
+			to += n;
+		}
+		value += n + gap;
+	}
+	*to = 0;
+	return to == text + 11 ? NULL : text;
+}
+
+/* LD_PRELOAD with us behind what the program itself wants there. */
+static const char *preload_with_us(const char *preload, char *text)
+{
+	size_t n = preload ? strlen(preload) : 11;
+
+	if (preload && strstr(preload, library))
+		return preload;
+	memcpy(text, preload ? preload : "LD_PRELOAD=", n);
+	if (n > 11)
+		text[n++] = ':';
+	memcpy(text + n, library, strlen(library) + 1);
+	return text;
+}
+
+char *const *csink_env_for_exec(char *const *envp, bool preload_us, void *room, size_t room_bytes)
 {
 	char **out = room, *text = (char *)room + room_bytes - OURS_BYTES;
-	const char *preload;
+	const char *preload = find_entry(envp, "LD_PRELOAD=");
 	size_t nr = 0;
 
-	if (!library || csink_env_is_complete(envp) || room_bytes < csink_env_room(envp))
+	if (!library || room_bytes < csink_env_room(envp))
 		return envp;
-	preload = find_entry(envp, "LD_PRELOAD=");
+	if (preload_us ? csink_env_is_complete(envp) : !preload || !strstr(preload, library))
+		return envp;
+	if (preload && strlen(preload) + strlen(library) + 2 > OURS_BYTES)
+		return envp;
 	for (char *const *entry = envp; entry && *entry; entry++)
 		if (!is_preload(*entry))
 			out[nr++] = *entry;
 	/* What the program set itself counts: its own LD_PRELOAD stays in front, its own COUNTERSINK_ values stay. */
-	if (preload && strlen(preload) + strlen(library) + 2 > OURS_BYTES)
-		return envp;
-	if (preload && strstr(preload, library))
-		out[nr++] = (char *)preload;
-	else {
-		snprintf(text, OURS_BYTES, "%s%s%s",
-			 preload ? preload : "LD_PRELOAD=", preload && preload[11] ? ":" : "", library);
-		out[nr++] = text;
-	}
-	for (uint32_t i = 0; i < nr_ours; i++)
+	out[nr] = (char *)(preload_us ? preload_with_us(preload, text) : preload_without_us(preload, text));
+	nr += out[nr] != NULL;
+	for (uint32_t i = 0; i < nr_ours && preload_us; i++)
 		if (!find_entry(envp, ours[i]))
 			out[nr++] = (char *)ours[i];
 	out[nr] = NULL;

@@ -1,12 +1,13 @@
 /*
  * Every way to start another program. Two things are done on the way: our variables are put into an environment that
- * lacks them, and a process that is about to replace itself stops its counters first: an overflow that is pending at
- * exec would kill the new image, which has no handler.
+ * lacks them, or taken out of it where the program could not bear them; and a process that is about to replace itself
+ * stops its counters first: an overflow that is pending at exec would kill the new image, which has no handler.
  */
 #include "preload/inject/exec.h"
 
 #include <alloca.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -15,41 +16,54 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
 #include "preload/inject/config.h"
 #include "preload/inject/image.h"
 #include "preload/inject/real.h"
 #include "preload/inject/signals.h"
+#include "preload/inject/started.h"
 #include "preload/sample/process.h"
 #include "preload/sample/thread.h"
 
 enum { LARGEST_ENVIRONMENT = 512 * 1024 };
 
-/* The environment with ours in it, on the caller's stack: a vfork child must not touch the parent's heap. */
-#define ENV_WITH_OURS(envp)                                                                                            \
+/*
+ * The environment that suits the program, on the caller's stack: a vfork child must not touch the parent's heap. An
+ * empty or huge one stays as it is.
+ */
+#define ENV_FOR(started, envp)                                                                                         \
 	({                                                                                                             \
 		size_t room_bytes = atomic_load(&csink_process.active) ? csink_env_room(envp) : 0;                     \
+		bool bears_us = csink_program_bears_preload((started)->kind);                                          \
 		room_bytes &&room_bytes < LARGEST_ENVIRONMENT                                                          \
-			? csink_env_for_exec(envp, alloca(room_bytes), room_bytes)                                     \
+			? csink_env_for_exec(envp, bears_us, alloca(room_bytes), room_bytes)                           \
 			: (envp);                                                                                      \
 	})
 
-/* True where this process itself is going to be replaced, and not a vfork child that borrows its memory. */
-bool csink_exec_prepare(void)
+/*
+ * The image is about to be replaced by @started. Returns true where that is this process itself, and not a vfork child
+ * that borrows its memory.
+ */
+static bool prepare(struct csink_started *started)
 {
+	bool borrowed;
+
 	if (!atomic_load(&csink_process.active))
 		return false;
-	if (csink_signals_borrowed()) {
+	borrowed = csink_signals_borrowed();
+	if (borrowed)
 		csink_signals_before_exec(); /* touches the child's own dispositions and mask alone */
-		return false;
-	}
-	csink_image_before_exec();
-	return true;
+	else
+		csink_image_before_exec();
+	csink_started_say(started, (pid_t)csink_rawcall(SYS_getpid));
+	return !borrowed;
 }
 
-int csink_exec_failed(bool prepared, int result)
+static int failed(struct csink_started *started, bool prepared, int result)
 {
 	int saved = errno;
 
+	csink_started_withdraw(started);
 	if (prepared)
 		csink_image_exec_failed();
 	errno = saved;
@@ -58,34 +72,75 @@ int csink_exec_failed(bool prepared, int result)
 
 CSINK_EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 {
-	char *const *env = ENV_WITH_OURS(envp);
-	bool prepared = csink_exec_prepare();
+	struct csink_started started;
+	char *const *env;
+	bool prepared;
 
-	return csink_exec_failed(prepared, REAL(execve)(path, argv, env));
+	csink_started_look(&started, AT_FDCWD, path);
+	env = ENV_FOR(&started, envp);
+	prepared = prepare(&started);
+	return failed(&started, prepared, REAL(execve)(path, argv, env));
 }
 
 CSINK_EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 {
-	char *const *env = ENV_WITH_OURS(envp);
-	bool prepared = csink_exec_prepare();
+	struct csink_started started;
+	char *const *env;
+	bool prepared;
 
-	return csink_exec_failed(prepared, REAL(execvpe)(file, argv, env));
+	csink_started_search(&started, file);
+	env = ENV_FOR(&started, envp);
+	prepared = prepare(&started);
+	return failed(&started, prepared, REAL(execvpe)(file, argv, env));
 }
 
 CSINK_EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 {
-	char *const *env = ENV_WITH_OURS(envp);
-	bool prepared = csink_exec_prepare();
+	struct csink_started started;
+	char *const *env;
+	bool prepared;
 
-	return csink_exec_failed(prepared, REAL(fexecve)(fd, argv, env));
+	csink_started_look_fd(&started, fd);
+	env = ENV_FOR(&started, envp);
+	prepared = prepare(&started);
+	return failed(&started, prepared, REAL(fexecve)(fd, argv, env));
+}
+
+static void look_at(struct csink_started *started, int dirfd, const char *path, int flags)
+{
+	if (flags & AT_EMPTY_PATH && path && !*path)
+		csink_started_look_fd(started, dirfd);
+	else
+		csink_started_look(started, dirfd, path);
 }
 
 CSINK_EXPORT int execveat(int fd, const char *path, char *const argv[], char *const envp[], int flags)
 {
-	char *const *env = ENV_WITH_OURS(envp);
-	bool prepared = csink_exec_prepare();
+	struct csink_started started;
+	char *const *env;
+	bool prepared;
 
-	return csink_exec_failed(prepared, REAL(execveat)(fd, path, argv, env, flags));
+	look_at(&started, fd, path, flags);
+	env = ENV_FOR(&started, envp);
+	prepared = prepare(&started);
+	return failed(&started, prepared, REAL(execveat)(fd, path, argv, env, flags));
+}
+
+long csink_exec_by_number(long number, long a, long b, long c, long d, long e)
+{
+	bool is_at = number == SYS_execveat, prepared;
+	struct csink_started started;
+	char *const *envp = (char *const *)(is_at ? d : c), *const * env;
+
+	if (is_at)
+		look_at(&started, (int)a, (const char *)b, (int)e);
+	else
+		csink_started_look(&started, AT_FDCWD, (const char *)a);
+	env = ENV_FOR(&started, envp);
+	prepared = prepare(&started);
+	if (is_at)
+		return failed(&started, prepared, (int)csink_rawcall(number, a, b, c, env, e));
+	return failed(&started, prepared, (int)csink_rawcall(number, a, b, env));
 }
 
 CSINK_EXPORT int execv(const char *path, char *const argv[])
@@ -147,29 +202,55 @@ CSINK_EXPORT int execle(const char *path, const char *arg, ...)
 	return execve(path, argv, envp);
 }
 
+/* Samples are paused: the handler writes with the same hand. */
+static void say_spawned(struct csink_started *started, pid_t pid)
+{
+	int saved = errno;
+
+	if (!started->reason || !csink_self)
+		return;
+	csink_thread_pause(csink_self);
+	csink_started_say(started, pid);
+	csink_thread_resume(csink_self);
+	errno = saved;
+}
+
 /* Called with what the kernel must block in the child: it inherits the mask of the thread that calls. */
-static int spawn(__typeof__(&posix_spawn) real, pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
-		 const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
+static int spawn(__typeof__(&posix_spawn) real, struct csink_started *started, pid_t *pid, const char *path,
+		 const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr, char *const argv[],
+		 char *const envp[])
 {
 	uint64_t blocked = atomic_load(&csink_process.active) ? csink_masks_own_blocked() : 0;
+	pid_t child = 0;
 	int err;
 
 	if (blocked)
 		csink_raw_mask(SIG_BLOCK, blocked, NULL);
-	err = real(pid, path, actions, attr, argv, ENV_WITH_OURS(envp));
+	err = real(&child, path, actions, attr, argv, ENV_FOR(started, envp));
 	if (blocked)
 		csink_raw_mask(SIG_UNBLOCK, blocked, NULL);
-	return err;
+	if (err)
+		return err;
+	if (pid)
+		*pid = child;
+	say_spawned(started, child);
+	return 0;
 }
 
 CSINK_EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
 			     const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
 {
-	return spawn(REAL(posix_spawn), pid, path, actions, attr, argv, envp);
+	struct csink_started started;
+
+	csink_started_look(&started, AT_FDCWD, path);
+	return spawn(REAL(posix_spawn), &started, pid, path, actions, attr, argv, envp);
 }
 
 CSINK_EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
 			      const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
 {
-	return spawn(REAL(posix_spawnp), pid, file, actions, attr, argv, envp);
+	struct csink_started started;
+
+	csink_started_search(&started, file);
+	return spawn(REAL(posix_spawnp), &started, pid, file, actions, attr, argv, envp);
 }

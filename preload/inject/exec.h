@@ -1,14 +1,11 @@
-/* What an exec by any way needs before it and after it has failed. */
+/* Exec by a way that libc has no function for. */
 #ifndef CSINK_INJECT_EXEC_H
 #define CSINK_INJECT_EXEC_H
 
-#include <stdbool.h>
-
-/** Stop and flush what an exec would take with it. Returns what csink_exec_failed must be told. Context: thread; also
- * in a vfork child. */
-bool csink_exec_prepare(void);
-
-/** The exec returned @result: go on as before. errno is kept. Returns @result. Context: thread. */
-int csink_exec_failed(bool prepared, int result);
+/**
+ * execve(2) or execveat(2) by its number, with the arguments as they were given: what the functions of that name do.
+ * Returns as they do. Context: thread; also in a vfork child.
+ */
+long csink_exec_by_number(long number, long a, long b, long c, long d, long e);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "include/internal/base.h"
 #include "preload/counters/fd_guard.h"
+#include "preload/inject/finish.h"
 #include "preload/inject/real.h"
 #include "preload/inject/signals.h"
 #include "preload/sample/process.h"
@@ -33,6 +34,13 @@ CSINK_EXPORT int close(int fd)
 		errno = EBADF;
 	}
 	return result;
+}
+
+CSINK_EXPORT int fclose(FILE *stream)
+{
+	if (CSINK_UNLIKELY(stream == stderr) && atomic_load(&csink_process.active) && !csink_signals_borrowed())
+		csink_finish_keep_stderr();
+	return REAL(fclose)(stream);
 }
 
 CSINK_EXPORT void closefrom(int low)

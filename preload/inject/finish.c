@@ -27,6 +27,7 @@ enum { HELPER_STACK = 64 * 1024 };
 static char program[PATH_MAX]; /* the countersink beside us; "" if there is none */
 static char output[PATH_MAX];  /* absolute */
 static pid_t finished_pid;     /* who has had its profile made */
+static int kept_stderr = -1;
 
 void csink_finish_complain(const char *fmt, ...)
 {
@@ -42,7 +43,7 @@ void csink_finish_complain(const char *fmt, ...)
 	n = CSINK_MIN(CSINK_MAX(n, 0), (int)sizeof(line) - 2);
 	line[n] = '\n';
 	/* One write, straight to the fd: the program's stdio buffers are its own. */
-	if (dprintf(STDERR_FILENO, "countersink: %.*s", n + 1, line) < 0)
+	if (dprintf(kept_stderr < 0 ? STDERR_FILENO : kept_stderr, "countersink: %.*s", n + 1, line) < 0)
 		return;
 }
 
@@ -89,6 +90,17 @@ void csink_finish_init(void)
 		fix_output();
 }
 
+void csink_finish_keep_stderr(void)
+{
+	enum { HIGH = 64 }; /* out of the way of what the program opens still */
+	int saved = errno;
+
+	if (csink_config.report && csink_config.standalone && csink_config.owner == csink_process.pid &&
+	    kept_stderr < 0)
+		kept_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, HIGH);
+	errno = saved;
+}
+
 /* ---- making the profile --------------------------------------------------------------------------------------------
  */
 
@@ -105,8 +117,10 @@ static int run_helper(void *arg)
 	uint64_t none = 0;
 
 	/* What it prints is the report: ours goes to stderr. dup2 is the child's own, the fd table is not shared. */
-	if (csink_config.report)
-		dup2(STDERR_FILENO, STDOUT_FILENO);
+	if (kept_stderr >= 0)
+		csink_rawcall(SYS_dup3, kept_stderr, STDERR_FILENO, 0);
+	if (csink_config.report && csink_rawcall(SYS_dup3, STDERR_FILENO, STDOUT_FILENO, 0) < 0)
+		csink_rawcall(SYS_close, STDOUT_FILENO); /* the program's stdout is no place for it */
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
 	csink_rawcall(SYS_execve, program, helper->argv, helper->envp);
 	helper->err = errno;

@@ -13,6 +13,12 @@ void csink_finish_init(void);
  */
 void csink_finish_image(void);
 
+/**
+ * The program closes its stderr for good, as coreutils do before they exit: a copy is kept for the report, if one is to
+ * be printed there at the end. Context: thread.
+ */
+void csink_finish_keep_stderr(void);
+
 /** Say one line on stderr, unless COUNTERSINK_QUIET. Context: init. */
 void csink_finish_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -25,17 +25,15 @@
 int __ppoll_chk(struct pollfd *fds, nfds_t nr, const struct timespec *timeout, const sigset_t *mask, size_t bytes);
 int __xpg_sigpause(int signo);
 
-#define CSINK_REALS(X)                                                                                                 \
-	X(execve)                                                                                                      \
-	X(execveat)                                                                                                    \
-	X(execvpe)                                                                                                     \
-	X(fexecve) X(posix_spawn) X(posix_spawnp) X(clone) X(_Fork) X(system) X(popen) X(close) X(closefrom)           \
-		X(close_range) X(dup2) X(dup3) X(_exit) X(_Exit) X(quick_exit) X(pthread_create) X(pthread_exit)       \
-			X(thrd_create) X(sigaction) X(signal) X(sysv_signal) X(sigset) X(sighold) X(sigrelse)          \
-				X(sigignore) X(siginterrupt) X(sigaltstack) X(pthread_sigmask) X(sigprocmask)          \
-					X(sigpending) X(sigblock) X(sigsetmask) X(sigsuspend) X(pselect) X(ppoll)      \
-						X(__ppoll_chk) X(epoll_pwait) X(epoll_pwait2) X(sigwait)               \
-							X(sigwaitinfo) X(sigtimedwait) X(signalfd)
+/* clang-format off */
+#define CSINK_REALS(X) \
+	X(execve) X(execveat) X(execvpe) X(fexecve) X(posix_spawn) X(posix_spawnp) X(clone) X(_Fork) X(system) \
+	X(popen) X(close) X(fclose) X(closefrom) X(close_range) X(dup2) X(dup3) X(_exit) X(_Exit) X(quick_exit) \
+	X(pthread_create) X(pthread_exit) X(thrd_create) X(sigaction) X(signal) X(sysv_signal) X(sigset) X(sighold) \
+	X(sigrelse) X(sigignore) X(siginterrupt) X(sigaltstack) X(pthread_sigmask) X(sigprocmask) X(sigpending) \
+	X(sigblock) X(sigsetmask) X(sigsuspend) X(pselect) X(ppoll) X(__ppoll_chk) X(epoll_pwait) X(epoll_pwait2) \
+	X(sigwait) X(sigwaitinfo) X(sigtimedwait) X(signalfd)
+/* clang-format on */
 
 /* As enum csink_real: CSINK_REAL_execve and so on. */
 enum csink_real {

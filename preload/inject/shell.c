@@ -31,7 +31,7 @@ static char *const *completed(void)
 	room = malloc(bytes);
 	if (!room)
 		return NULL;
-	env = csink_env_for_exec(environ, room, bytes);
+	env = csink_env_for_exec(environ, true, room, bytes);
 	if (env == (char *const *)environ) {
 		free(room);
 		return NULL;

@@ -137,15 +137,10 @@ static long forked(long result)
 
 long csink_syscall_watched(long number, long a, long b, long c, long d, long e, long f)
 {
-	bool prepared;
-	long result;
-
 	switch (number) {
 	case SYS_execve:
 	case SYS_execveat:
-		prepared = csink_exec_prepare();
-		result = csink_rawcall(number, a, b, c, d, e, f);
-		return csink_exec_failed(prepared, (int)result);
+		return csink_exec_by_number(number, a, b, c, d, e);
 	case SYS_exit_group:
 		csink_image_end();
 		break;

@@ -38,7 +38,7 @@ struct csink_hidden {
 struct csink_thread {
 	/* what each sample touches */
 	struct csink_group groups[CSINK_MAX_EVENTS]; /* csink_process.groups */
-	uint64_t last[CSINK_MAX_EVENTS]; /* counts at the last sample, as counted */
+	uint64_t last[CSINK_MAX_EVENTS];             /* counts at the last sample, as counted */
 	uint64_t last_enabled_ns[CSINK_MAX_EVENTS], last_running_ns[CSINK_MAX_EVENTS]; /* of each group */
 	struct csink_rec_thread *entry;
 	struct csink_rec_row *last_row;

@@ -42,7 +42,7 @@ is "$? $(cat out2)" '2 ' 'a limit of nothing is wrong usage'
 cp x.pb.gz countersink.pb.gz
 is "$("$COUNTERSINK" report | sed '$d')" "$(sed '$d' out)" 'countersink.pb.gz is the default'
 is "$("$COUNTERSINK" report - <x.pb.gz 2>&1)" "$(sed '$d' out)" 'standard input is a file'
-like "$(NO_COLOR= CLICOLOR_FORCE=1 "$COUNTERSINK" report x.pb.gz)" "$(printf '\033')" 'CLICOLOR_FORCE gives colour'
+like "$(NO_COLOR="" CLICOLOR_FORCE=1 "$COUNTERSINK" report x.pb.gz)" "$(printf '\033')" 'CLICOLOR_FORCE gives colour'
 unlike "$(NO_COLOR=1 CLICOLOR_FORCE=1 "$COUNTERSINK" report x.pb.gz)" "$(printf '\033')" 'NO_COLOR takes it away'
 chmod 644 x.pb.gz
 like "$(unprivileged "$COUNTERSINK" report x.pb.gz 2>&1)" 'churn' 'an unprivileged reader is served'
@@ -53,12 +53,12 @@ refused() { # name argument pattern
 	is "$? $(wc -l <err) $(cat out)" '1 1 ' "$1 is refused in one line"
 	like "$(cat err)" "^countersink: .*$3" 'with the reason'
 }
-head -c 100 x.pb.gz >cut
+head -c 100 x.pb.gz >cut.pb.gz
 echo 'hello, world' >text
 : >empty
 mkdir nothing
 refused 'a file that is not there' nowhere.pb.gz 'No such file'
-refused 'a file that was cut' cut 'truncated gzip stream'
+refused 'a file that was cut' cut.pb.gz 'truncated gzip stream'
 refused 'a text' text 'not a pprof profile'
 refused 'an empty file' empty 'empty'
 refused 'a folder without recordings' nothing 'no recording'

@@ -88,6 +88,18 @@ LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=short.pb.gz COUNTERSINK_PERIOD=1000 "$TARGETS
 like "$(countersink report short.pb.gz)" "every 1000 ns is more than a program can bear: using 20000 ns" \
 	"without a launcher, too"
 
+# ---- without a launcher: nothing is said, unless it is asked for; also by programs that close their streams at exit
+head -c 20000000 /dev/zero >zeros
+LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=sum.pb.gz md5sum zeros >out 2>err
+is "$(cat err)" "" "without a launcher nothing is printed"
+cp out sum
+COUNTERSINK_REPORT=1 LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=sum.pb.gz md5sum zeros >out 2>err
+like "$(cat err)" 'command +md5sum zeros' "COUNTERSINK_REPORT=1: the report of a program that has closed stderr"
+is "$(cat out)" "$(cat sum)" "and its output is its own"
+COUNTERSINK_REPORT=1 LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=sum.pb.gz md5sum zeros >out 2>&-
+is "$? $(cat out)" "0 $(cat sum)" "no report on stdout where stderr was closed from the start"
+rm zeros
+
 # ---- an incomplete installation, and one that LD_PRELOAD cannot name
 mkdir -p lone/bin 'a b/bin' 'a b/lib'
 cp "$COUNTERSINK" lone/bin

@@ -11,11 +11,60 @@ like "$(cat err)" 'counted +task-clock [1-9][0-9]+\.' "and counted"
 
 countersink -o s.pb.gz -- sh -c '"$0" 0.2; exit 3' "$TARGETS/static_spin" 2>err
 is $? 3 "below a program that can be injected"
-like "$(cat err)" 'unprofiled.*static_spin' "it is named as well"
+like "$(cat err)" 'unprofiled.*static_spin \(static' "it is named as well, with the reason"
 like "$(cat err)" 'static_spin\]' "with its time"
 
 is "$(countersink -q -o s.pb.gz -- "$TARGETS/static_spin" 0 sh -c 'echo "$LD_PRELOAD"')" "$LIB" \
 	"what it execs is injected again"
+
+# Every way to start a program: $1 the program, $2 its status, $3 its words, $4 how the report names it, $5 for the points.
+starters='
+import os, subprocess, sys
+program, status, words = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+def check(way, code, out=words, err=""):
+    if (code, out, err) != (status, words, ""):
+        print(way, code, out, err)
+def run(**how):
+    done = subprocess.run([program], capture_output=True, text=True, **how)
+    return done.returncode, done.stdout.strip(), done.stderr
+def forked(way, start):
+    pid = os.fork()
+    if not pid:
+        start()
+        os._exit(99)
+    check(way, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+check("vfork", *run())
+check("fork", *run(preexec_fn=lambda: None))
+check("by PATH", *run(executable=os.path.basename(program), env={**os.environ, "PATH": os.path.dirname(program)}))
+check("an empty environment", *run(env={}))
+os.dup2(os.open("others", os.O_CREAT | os.O_WRONLY), 1)
+check("system", os.waitstatus_to_exitcode(os.system(program)))
+check("popen", os.waitstatus_to_exitcode(os.popen(program).close()))
+check("posix_spawn", os.waitstatus_to_exitcode(os.waitpid(os.posix_spawn(program, [program], os.environ), 0)[1]))
+forked("execv", lambda: os.execv(program, [program]))
+forked("fexecve", lambda: os.execve(os.open(program, os.O_RDONLY), [program], os.environ))
+libc = __import__("ctypes").CDLL(None)
+argv = (__import__("ctypes").c_char_p * 2)(program.encode(), None)
+envp = (__import__("ctypes").c_char_p * 2)(b"LD_PRELOAD=" + os.environ["LD_PRELOAD"].encode(), None)
+number = {"x86_64": 59, "aarch64": 221}[os.uname().machine]
+forked("syscall", lambda: libc.syscall(number, program.encode(), argv, envp))
+try:
+    os.execv(program, [program, "x" * 3000000])
+except OSError as e:
+    sys.exit(0 if e.errno == 7 else 1)
+'
+started_by_others() {
+	: >others
+	COUNTERSINK_REPORT=1 COUNTERSINK_OUTPUT=o.pb.gz LD_PRELOAD=$LIB \
+		/usr/bin/python3 -c "$starters" "$PWD/${1#./}" "$2" "$3" >out 2>err
+	is "$? $(cat out)" "0 " "$5 started in ten ways is itself"
+	unlike "$(cat err)" 'ld\.so|[Rr]elocat' "$5: no loader complains"
+	like "$(cat err)" "$4 \(10 times\)" "$5 is named for each, without a launcher and its list"
+	countersink -o l.pb.gz -- sh -c "$1 & $1; wait; exec $1" >out 2>err
+	is $? "$2" "$5 below a program that can be injected"
+	like "$(cat err)" "unprofiled.*$4 \(3 times\)" "$5 is named, what the command itself became as well"
+	like "$(cat err)" "\[not injected: ${1#./}\]" "$5: with its time"
+}
 
 # Another C library: its loader would fail on ours.
 sed 's,/lib64/ld-linux-x86-64\.so\.2\x00,/tmp/ld-musl-x86_64.so.1\x00\x00\x00,' /bin/true >musl_like
@@ -33,6 +82,9 @@ if have musl-gcc; then
 	countersink -o m.pb.gz -- ./musl >out 2>err
 	is "$? $(cat out)" "5 from musl" "a musl program runs"
 	like "$(cat err)" 'unprofiled.*musl' "and is named"
+	started_by_others ./musl 5 "from musl" 'musl \(of another architecture or C library\)' "a musl program"
+	like "$(LD_PRELOAD=$LIB:/usr/lib/none.so COUNTERSINK_QUIET=1 sh -c './musl; exit' 2>&1)" 'none\.so' \
+		"another library that it is to preload is left to it"
 else
 	skip "a musl program" "no musl-gcc here"
 fi
@@ -41,6 +93,7 @@ if echo 'int main(void) { return 6; }' | gcc -m32 -x c -o m32 - 2>/dev/null && .
 	is $? 6 "a 32-bit program runs"
 	unlike "$(cat err)" 'ld\.so' "its loader does not complain about our library"
 	like "$(cat err)" 'unprofiled.*m32' "and it is named"
+	started_by_others ./m32 6 "" 'm32 \(of another architecture or C library\)' "a 32-bit program"
 else
 	skip "a 32-bit program" "no 32-bit compiler here"
 fi

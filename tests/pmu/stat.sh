@@ -32,7 +32,7 @@ ok "that differ by less than a ten thousandth ($(value instructions:u 5 runs.csv
 	awk -v off="$(value instructions:u 5 runs.csv)" 'BEGIN { exit !(off < 20000) }'
 
 # Twelve events on six counters.
-twelve=$(for i in 1 2 3 4 5 6 7 8 9 10 11 12; do printf '%sr8:u' "${sep-}"; sep=,; done)
+twelve=r8:u,r8:u,r8:u,r8:u,r8:u,r8:u,r8:u,r8:u,r8:u,r8:u,r8:u,r8:u
 countersink stat -o shared -e "$twelve" -- "$SHARES" 3
 is "$(grep -c 'r8:u .*scaled: it had a counter [0-9.]* % of the time' shared)" 12 "twelve events take turns, which is shown"
 countersink stat -x -o shared.csv -e "$twelve" -- "$SHARES" 3

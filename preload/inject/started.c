@@ -1,0 +1,112 @@
+/* A program that is about to be started: see started.h. */
+#include "preload/inject/started.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/rawcall.h"
+#include "preload/sample/process.h"
+#include "preload/sample/thread.h"
+
+static void keep_path(struct csink_started *started, const char *path)
+{
+	size_t n = strlen(path), skip = n < sizeof(started->path) ? 0 : n - sizeof(started->path) + 1;
+
+	memcpy(started->path, path + skip, n - skip + 1);
+}
+
+/* Of a file that is known by its fd alone. */
+static void ask_path(struct csink_started *started, int fd)
+{
+	char link[32];
+	long n;
+
+	csink_program_fd_link(link, fd);
+	n = csink_rawcall(SYS_readlinkat, AT_FDCWD, link, started->path, sizeof(started->path) - 1);
+	started->path[n > 0 ? n : 0] = '\0';
+}
+
+static void conclude(struct csink_started *started, int fd, const char *path)
+{
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	started->reason = csink_program_reason(started->kind);
+	if (csink_program_bears_preload(started->kind) && !fstat(fd, &st) &&
+	    csink_program_raises_rights(fd, &st, false))
+		started->reason = CSINK_SPAWN_SETUID;
+	if (started->reason && *path)
+		keep_path(started, path);
+	else if (started->reason)
+		ask_path(started, fd);
+	csink_rawcall(SYS_close, fd);
+}
+
+/* errno is the caller's: a program may look at it after an exec that worked for nobody to see. */
+static void begin(struct csink_started *started)
+{
+	started->kind = CSINK_PROGRAM_OWN;
+	started->reason = 0;
+	started->path[0] = '\0';
+	started->said = NULL;
+}
+
+void csink_started_look(struct csink_started *started, int dirfd, const char *path)
+{
+	int saved = errno;
+
+	begin(started);
+	/* The kernel looks at the path first: a bad pointer is its EFAULT, and not our crash. */
+	if (path && atomic_load(&csink_process.active))
+		conclude(started, csink_program_open(dirfd, path, &started->kind), path);
+	errno = saved;
+}
+
+void csink_started_look_fd(struct csink_started *started, int fd)
+{
+	int saved = errno;
+	char link[32];
+
+	begin(started);
+	csink_program_fd_link(link, fd);
+	if (fd >= 0 && atomic_load(&csink_process.active))
+		conclude(started, csink_program_open(AT_FDCWD, link, &started->kind), "");
+	errno = saved;
+}
+
+void csink_started_search(struct csink_started *started, const char *name)
+{
+	int saved = errno;
+
+	begin(started);
+	if (name && atomic_load(&csink_process.active))
+		conclude(started, csink_program_search(getenv("PATH"), name, &started->kind), name);
+	errno = saved;
+}
+
+void csink_started_say(struct csink_started *started, pid_t pid)
+{
+	uint32_t bytes = (uint32_t)(sizeof(*started->said) + strlen(started->path) + 1);
+	struct csink_thread *thread = csink_self;
+	struct csink_rec_spawn *spawn;
+
+	if (!started->reason || !thread || !csink_process.rec.header)
+		return;
+	spawn = csink_recording_reserve(&csink_process.rec, &thread->writer, bytes);
+	if (!spawn)
+		return;
+	spawn->pid = pid;
+	memcpy(spawn->path, started->path, strlen(started->path) + 1);
+	csink_recording_commit(spawn, bytes, CSINK_ENTRY_SPAWN, (uint16_t)started->reason);
+	started->said = spawn;
+}
+
+void csink_started_withdraw(struct csink_started *started)
+{
+	if (started->said)
+		__atomic_store_n(&started->said->head.aux, 0, __ATOMIC_RELAXED);
+}
