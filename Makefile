@@ -514,7 +514,7 @@ $(B)/tests/diff/walk_diff_print: tests/diff/walk_diff_print.c tests/diff/walk_di
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $<
 
-.PHONY: check-walkers fuzz
+.PHONY: check-walkers fuzz fuzz-recording
 check-walkers: $(B)/tests/diff/walk_diff.so $(B)/tests/diff/walk_diff_print $(B)/tests/targets/deep \
 		$(B)/tests/targets/unwind_mix ## compare stack walks with libunwind's inside real programs
 	@BUILD=$(CURDIR)/$(B) tests/diff/run $(DIFF_SECONDS)
@@ -539,6 +539,24 @@ fuzz: $(B)/tests/fuzz/eh_frame $(B)/tests/fuzz/eh_frame_corpus ## feed broken fr
 	@mkdir -p $(B)/tests/fuzz/seeds $(B)/tests/fuzz/found
 	$(B)/tests/fuzz/eh_frame_corpus $(B)/tests/fuzz/seeds $(FUZZ_SEEDS)
 	cd $(B)/tests/fuzz && ./eh_frame -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=5 found seeds
+
+# Hostile recordings, from the file to the report.
+FUZZ_REC_SRCS = tests/fuzz/fuzz_recording.c $(filter launcher/profile/% launcher/output/%,$(LAUNCHER_SRCS))
+$(B)/tests/fuzz/recording: $(FUZZ_REC_SRCS)
+	@mkdir -p $(@D)
+	$(CLANG) -std=gnu11 -g -O1 -Wall -Wextra -Wno-sign-compare -fno-strict-aliasing -D_GNU_SOURCE -Iinclude -I. \
+		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -o $@ \
+		$(FUZZ_REC_SRCS) $(LAUNCHER_LIBS)
+
+$(B)/tests/fuzz/recording_corpus: tests/fuzz/recording_corpus.c tests/unit/record.h
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -D_GNU_SOURCE -I. -o $@ $<
+
+fuzz-recording: $(B)/tests/fuzz/recording $(B)/tests/fuzz/recording_corpus ## feed broken recordings to their reader
+	@mkdir -p $(B)/tests/fuzz/recordings $(B)/tests/fuzz/recordings-found
+	$(B)/tests/fuzz/recording_corpus $(B)/tests/fuzz/recordings
+	cd $(B)/tests/fuzz && ./recording -max_total_time=$(FUZZ_SECONDS) -max_len=16384 -timeout=10 -rss_limit_mb=4096 \
+		recordings-found recordings
 
 # For tests/cli/symbols.t.
 .PHONY: show-handler-objs show-handler-roots show-library-objs

@@ -15,6 +15,16 @@
 #define CSINK_MAX(a, b) ((a) > (b) ? (a) : (b))
 #define CSINK_ALIGN_UP(n, to) (((n) + (to)-1) & ~((to)-1))
 
+/* Sums of numbers that a file claims: they end at the largest there is. */
+static inline int64_t csink_add(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	if (__builtin_add_overflow(a, b, &sum))
+		sum = b > 0 ? INT64_MAX : INT64_MIN;
+	return sum;
+}
+
 #define CSINK_NS_PER_S 1000000000ULL
 
 /* Symbols that the program (or a caller that links us) may see; all others are hidden. */

@@ -240,8 +240,9 @@ static void add_sample(struct build *b, uint32_t sample, bool is_pseudo)
 	uint32_t i, self;
 
 	for (i = 0; i < p->nr_types; i++) {
-		b->table->sums[i] += values[i];
-		b->table->pseudo_sums[i] += is_pseudo ? values[i] : 0;
+		b->table->sums[i] = csink_add(b->table->sums[i], values[i]);
+		if (is_pseudo)
+			b->table->pseudo_sums[i] = csink_add(b->table->pseudo_sums[i], values[i]);
 	}
 	if (!stack->nr)
 		return;
@@ -252,12 +253,13 @@ static void add_sample(struct build *b, uint32_t sample, bool is_pseudo)
 			if (b->sums[*row].stamp == sample + 1)
 				continue;
 			b->sums[*row].stamp = sample + 1;
-			b->sums[*row].total += value;
+			b->sums[*row].total = csink_add(b->sums[*row].total, value);
 		}
 	}
 	b->infos[self].is_pseudo |= is_pseudo;
 	for (i = 0; i < p->nr_types; i++)
-		b->selfs[(size_t)self * p->nr_types + i] += values[i];
+		b->selfs[(size_t)self * p->nr_types + i] =
+			csink_add(b->selfs[(size_t)self * p->nr_types + i], values[i]);
 }
 
 static void add_samples(struct build *b)

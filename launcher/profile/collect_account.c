@@ -75,11 +75,13 @@ static int64_t give(struct collector *c, const char *word, const char *frame, in
 static void account_image(struct collector *c, struct image *image)
 {
 	const struct image *former = image->former ? &c->images[image->former - 1] : NULL;
-	int64_t before = image->cpu_start_ns - (former ? former->cpu_end_ns : 0);
-	int64_t open = image->cpu_end_ns - image->cpu_start_ns - image->covered_cpu_ns;
+	int64_t before = (int64_t)(image->cpu_start_ns - (former ? former->cpu_end_ns : 0));
+	int64_t open = csink_add((int64_t)(image->cpu_end_ns - image->cpu_start_ns), -image->covered_cpu_ns);
 
-	image->covered_cpu_ns += give(c, "start-up", "[start-up: exec and loader]", image->pid, image->comm, before);
-	image->covered_cpu_ns += give(c, "not sampled", "[not sampled]", image->pid, image->comm, open);
+	image->covered_cpu_ns = csink_add(image->covered_cpu_ns, give(c, "start-up", "[start-up: exec and loader]",
+								      image->pid, image->comm, before));
+	image->covered_cpu_ns = csink_add(image->covered_cpu_ns,
+					  give(c, "not sampled", "[not sampled]", image->pid, image->comm, open));
 }
 
 /* What the recordings of a pid account for, and the process's last name. */
@@ -117,7 +119,7 @@ static uint32_t cover(const struct collector *c, struct covered **out)
 			all[++kept] = all[i];
 			continue;
 		}
-		all[kept].cpu_ns += all[i].cpu_ns;
+		all[kept].cpu_ns = csink_add(all[kept].cpu_ns, all[i].cpu_ns);
 		if (all[i].start_ns >= all[kept].start_ns)
 			all[kept].comm = all[i].comm;
 	}
@@ -230,7 +232,7 @@ void csink_collect_account(struct collector *c)
 	for (i = 0; i < c->nr_images; i++) {
 		if (c->images[i].is_read)
 			account_image(c, &c->images[i]);
-		covered += c->images[i].covered_cpu_ns;
+		covered = csink_add(covered, c->images[i].covered_cpu_ns);
 	}
 	if (!outside)
 		return;

@@ -236,18 +236,24 @@ static uint32_t thread_labels(struct reading *r, uint32_t index)
 	return *known - 1;
 }
 
+/* A number that a recording claims, as a value of a profile. */
+static int64_t claimed(uint64_t value)
+{
+	return (int64_t)CSINK_MIN(value, (uint64_t)INT64_MAX);
+}
+
 /*
  * The kernel's task-clock event goes on while the hypervisor runs somebody else; a thread's CPU clock, and with it all
  * accounting, does not. Where they differ, the clock is right.
  */
-static uint64_t without_stolen(const struct reading *r, uint32_t index, uint32_t event, uint64_t weight)
+static int64_t without_stolen(const struct reading *r, uint32_t index, uint32_t event, uint64_t weight)
 {
 	const struct csink_rec_thread *thread = index == CSINK_RECORDED_NONE ? NULL : r->rec->threads[index];
 
 	if (!thread || !(r->rec->header.events[event].flags & CSINK_EVENT_CPU_NS) || !thread->cpu_ns ||
 	    thread->totals[event] <= thread->cpu_ns)
-		return weight;
-	return (unsigned __int128)weight * thread->cpu_ns / thread->totals[event];
+		return claimed(weight);
+	return claimed((uint64_t)((unsigned __int128)weight * thread->cpu_ns / thread->totals[event]));
 }
 
 static void row_values(const struct reading *r, const struct csink_recorded_row *from, int64_t *values)
@@ -256,13 +262,14 @@ static void row_values(const struct reading *r, const struct csink_recorded_row 
 	uint32_t i;
 
 	memset(values, 0, (CSINK_MAX_EVENTS + 1) * sizeof(*values));
-	values[0] = row->nr_samples;
+	values[0] = claimed(row->nr_samples);
 	for (i = 0; i < r->rec->header.nr_events; i++) {
 		if (r->types[i] >= 0)
-			values[r->types[i] + 1] += without_stolen(r, from->thread, i, row->weights[i]);
+			values[r->types[i] + 1] =
+				csink_add(values[r->types[i] + 1], without_stolen(r, from->thread, i, row->weights[i]));
 	}
 	if (r->c->cpu_event >= 0)
-		r->image->covered_cpu_ns += values[r->c->cpu_event + 1];
+		r->image->covered_cpu_ns = csink_add(r->image->covered_cpu_ns, values[r->c->cpu_event + 1]);
 }
 
 /* A thread's remainder that no sample shows: it keeps the thread's labels, and what the thread was started for. */
@@ -334,7 +341,7 @@ static void add_moment(struct reading *r, const struct csink_rec_moment *moment,
 		values[0] = 1;
 	}
 	if (r->types[event] == r->c->cpu_event)
-		r->image->covered_cpu_ns += weight;
+		r->image->covered_cpu_ns = csink_add(r->image->covered_cpu_ns, weight);
 	set = &r->c->p->label_sets[thread_labels(r, r->rec->rows[index].thread)];
 	memcpy(labels, r->c->p->labels + set->first, set->nr * sizeof(*labels));
 	labels[set->nr] = (struct csink_profile_label){.key = csink_profile_str(r->c->p, CSINK_LABEL_TIME),
@@ -379,13 +386,13 @@ static void add_unstored(struct reading *r)
 
 	for (i = 0; i < header->nr_events; i++) {
 		if (r->types[i] >= 0)
-			values[r->types[i] + 1] = header->unstored[i];
+			values[r->types[i] + 1] = claimed(header->unstored[i]);
 		any |= header->unstored[i];
 	}
 	if (!any)
 		return;
 	if (r->c->cpu_event >= 0)
-		r->image->covered_cpu_ns += values[r->c->cpu_event + 1];
+		r->image->covered_cpu_ns = csink_add(r->image->covered_cpu_ns, values[r->c->cpu_event + 1]);
 	csink_collect_pseudo(r->c, "lost", "[lost: recording full]", NULL, labels,
 			     csink_collect_process_labels(r->c, r->image->pid, r->image->comm, labels), values);
 }

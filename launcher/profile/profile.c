@@ -353,7 +353,7 @@ void csink_profile_sample_add(struct csink_profile *p, uint32_t stack, uint32_t 
 		sample = slot->id - 1;
 		for (i = 0; i < p->nr_types; i++) /* may wrap with a hostile file's values; never undefined */
 			p->values[(size_t)sample * p->nr_types + i] =
-				(int64_t)((uint64_t)p->values[(size_t)sample * p->nr_types + i] + (uint64_t)values[i]);
+				csink_add(p->values[(size_t)sample * p->nr_types + i], values[i]);
 		return;
 	}
 	p->samples[p->nr_samples] = (struct csink_profile_sample){stack, labels};

@@ -227,10 +227,11 @@ uint32_t csink_recorded_row_at(const struct csink_recorded *rec, csink_ref_t ref
  */
 static void resolve_rows(struct csink_recorded *rec)
 {
-	struct csink_recorded_row *row;
 	uint32_t hint = 0;
 
-	for (row = rec->rows; row < rec->rows + rec->nr_rows; row++) {
+	for (uint32_t i = 0; i < rec->nr_rows; i++) {
+		struct csink_recorded_row *row = &rec->rows[i];
+
 		row->thread = row->row->thread ? find_thread(rec, row->row->thread, hint) : CSINK_RECORDED_NONE;
 		row->chain = row->row->chain ? find_chain(rec, row->row->chain) : CSINK_RECORDED_NONE;
 		rec->nr_damaged += (row->row->thread && row->thread == CSINK_RECORDED_NONE) ||

@@ -1,0 +1,127 @@
+/*
+ * libFuzzer target: bytes as a recording, from its file to a profile and the report of it. So that mutations meet what
+ * matters, the input leaves out what is long and free: it begins with the header up to its strings, and goes on with
+ * the first extent; magic, version and size are put right. Sanitizers judge.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/recording.h"
+#include "launcher/output/report.h"
+#include "launcher/profile/collect.h"
+#include "launcher/profile/profile.h"
+#include "launcher/profile/recording_read.h"
+
+#define HEAD_BYTES offsetof(struct csink_rec_header, exe)
+#define MAX_BLOCKS 16
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char folder[] = "/tmp/countersink-fuzz.XXXXXX";
+static FILE *nowhere;
+
+static void remove_folder(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/100.0.rec", folder);
+	unlink(path);
+	rmdir(folder);
+}
+
+static void set_up(void)
+{
+	nowhere = fopen("/dev/null", "we");
+	if (!nowhere || !mkdtemp(folder))
+		abort();
+	atexit(remove_folder);
+}
+
+/* As the library lays it out. Returns the number of bytes. */
+static size_t expand(const uint8_t *data, size_t size, uint8_t *to)
+{
+	struct csink_rec_header *header = (struct csink_rec_header *)to;
+	size_t head = CSINK_MIN(size, HEAD_BYTES), room = (size_t)MAX_BLOCKS * CSINK_REC_BLOCK - CSINK_REC_HEADER_BYTES;
+	size_t rest = CSINK_MIN(size - head, room);
+
+	memset(to, 0, (size_t)MAX_BLOCKS * CSINK_REC_BLOCK);
+	memcpy(to, data, head);
+	memcpy(to + CSINK_REC_HEADER_BYTES, data + head, rest);
+	header->magic = CSINK_REC_MAGIC;
+	header->version = CSINK_REC_VERSION;
+	header->header_bytes = CSINK_REC_HEADER_BYTES;
+	return CSINK_REC_HEADER_BYTES + (rest + CSINK_REC_BLOCK - 1) / CSINK_REC_BLOCK * CSINK_REC_BLOCK;
+}
+
+/* What the reader promises about everything that it hands out. */
+static void check_promises(const struct csink_recorded *rec)
+{
+	for (uint32_t i = 0; i < rec->nr_rows; i++) {
+		const struct csink_recorded_row *row = &rec->rows[i];
+
+		for (uint32_t k = 0; k < rec->header.nr_events; k++)
+			*(volatile const uint64_t *)&row->row->weights[k];
+		if (row->thread != CSINK_RECORDED_NONE && row->thread >= rec->nr_threads)
+			abort();
+		if (row->chain != CSINK_RECORDED_NONE && row->chain >= rec->nr_chains)
+			abort();
+		if (csink_recorded_row_at(rec, (csink_ref_t)(((char *)row->row - (char *)rec->data) / 8)) != i)
+			abort();
+	}
+	for (uint32_t i = 0; i < rec->nr_chains; i++)
+		for (uint32_t k = 0; k < rec->chains[i]->nr_frames; k++)
+			*(volatile const uint64_t *)&rec->chains[i]->frames[k];
+	for (uint32_t i = 0; i < rec->nr_notes; i++)
+		if (strlen(rec->notes[i]->text) >= rec->notes[i]->head.bytes)
+			abort();
+	for (uint32_t i = 0; i < rec->nr_spawns; i++)
+		if (strlen(rec->spawns[i]->path) >= rec->spawns[i]->head.bytes)
+			abort();
+	for (uint32_t i = 0; i < rec->nr_modules; i++)
+		if (strlen(rec->modules[i]->path) >= rec->modules[i]->head.bytes)
+			abort();
+	for (uint32_t i = 0; i < rec->nr_timelines; i++)
+		for (uint32_t k = 0; k < rec->timelines[i]->nr; k++)
+			csink_recorded_row_at(rec, rec->timelines[i]->moments[k].row);
+}
+
+static void make_profile(const uint8_t *bytes, size_t size)
+{
+	struct csink_report_options options;
+	struct csink_profile *profile;
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/100.0.rec", folder);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0 || write(fd, bytes, size) != (ssize_t)size)
+		abort();
+	close(fd);
+	if (csink_collect(folder, NULL, &profile))
+		return;
+	csink_report_options_init(&options, nowhere);
+	csink_report_print(nowhere, profile, &options);
+	csink_profile_destroy(profile);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static uint8_t bytes[MAX_BLOCKS * CSINK_REC_BLOCK];
+	struct csink_recorded rec;
+	char why[160];
+	size_t length;
+
+	if (!nowhere)
+		set_up();
+	length = expand(data, size, bytes);
+	if (csink_recorded_parse(bytes, length, &rec, why, sizeof(why)) == 0) {
+		check_promises(&rec);
+		csink_recorded_release(&rec);
+	}
+	make_profile(bytes, length);
+	return 0;
+}
