@@ -178,6 +178,7 @@ LAUNCHER_SRCS := \
 	launcher/doctor/rights.c \
 	launcher/events/catalog.c \
 	launcher/output/json.c \
+	launcher/output/folded_read.c \
 	launcher/output/format.c \
 	launcher/output/pprof_read.c \
 	launcher/output/pprof_unpack.c \
@@ -534,6 +535,19 @@ $(B)/tests/fuzz/eh_frame: $(FUZZ_SRCS)
 $(B)/tests/fuzz/eh_frame_corpus: tests/fuzz/eh_frame_corpus.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -D_GNU_SOURCE -o $@ $<
+
+# Hostile profiles: pprof, folded stacks. Seeds are real ones.
+FUZZ_READERS := pprof folded
+FUZZ_READER_SRCS := $(filter launcher/output/pprof% launcher/output/folded_read.c launcher/output/report_table.c \
+	launcher/profile/profile.c launcher/profile/symbols_name.c,$(LAUNCHER_SRCS))
+$(FUZZ_READERS:%=$(B)/tests/fuzz/%): $(B)/tests/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_READER_SRCS)
+	@mkdir -p $(@D)
+	$(CLANG) -std=gnu11 -g -O1 -Wall -Wextra -fno-strict-aliasing -D_GNU_SOURCE -Iinclude -I. \
+		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -o $@ $< $(FUZZ_READER_SRCS) -lz -liberty
+
+.PHONY: fuzz-readers
+fuzz-readers: $(FUZZ_READERS:%=$(B)/tests/fuzz/%) $(B)/tests/targets/inlines all ## feed broken profiles to their readers
+	@BUILD=$(CURDIR)/$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/readers $(FUZZ_READERS)
 
 fuzz: $(B)/tests/fuzz/eh_frame $(B)/tests/fuzz/eh_frame_corpus ## feed broken frame tables to their reader
 	@mkdir -p $(B)/tests/fuzz/seeds $(B)/tests/fuzz/found

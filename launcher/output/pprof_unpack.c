@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "include/internal/base.h"
+#include "launcher/output/folded.h"
 #include "launcher/output/pprof.h"
 #include "launcher/output/pprof_fields.h"
 
@@ -62,6 +63,22 @@ static int unpack(const void *buf, size_t len, unsigned char **out, size_t *out_
 	return unpack_error(state == Z_OK ? Z_MEM_ERROR : state, why, why_len);
 }
 
+/* Unpacked: protobuf, or text. */
+static int parse_unpacked(const void *buf, size_t len, struct csink_profile **out, char *why, size_t why_len)
+{
+	char line[64];
+	int err;
+
+	if (!csink_folded_is_text(buf, len))
+		return csink_pprof_parse_plain(buf, len, out, why, why_len);
+	err = csink_folded_parse(buf, len, out, line, sizeof(line));
+	if (err == -EBADMSG)
+		snprintf(why, why_len, "not a pprof profile, and as folded stacks %s", line);
+	else if (err)
+		snprintf(why, why_len, "%s", line);
+	return err;
+}
+
 int csink_pprof_parse(const void *buf, size_t len, struct csink_profile **out, char *why, size_t why_len)
 {
 	const unsigned char *bytes = buf;
@@ -76,11 +93,11 @@ int csink_pprof_parse(const void *buf, size_t len, struct csink_profile **out, c
 		return -EBADMSG;
 	}
 	if (len < 2 || bytes[0] != 0x1f || bytes[1] != 0x8b)
-		return csink_pprof_parse_plain(buf, len, out, why, why_len);
+		return parse_unpacked(buf, len, out, why, why_len);
 	err = unpack(buf, len, &plain, &plain_len, why, why_len);
 	if (err)
 		return err;
-	err = csink_pprof_parse_plain(plain, plain_len, out, why, why_len);
+	err = parse_unpacked(plain, plain_len, out, why, why_len);
 	free(plain);
 	return err;
 }

@@ -30,7 +30,7 @@ int csink_wire_next(const unsigned char **at, const unsigned char *end, struct c
 		return 0;
 	if (!csink_wire_varint(at, end, &key) || key >> 3 > UINT32_MAX || !(key >> 3))
 		return -EBADMSG;
-	*f = (struct csink_field){.number = key >> 3, .wire = key & 7};
+	*f = (struct csink_field){.number = key >> 3, .wire = key & 7, .bytes = *at}; /* no bytes, but a place */
 	switch (f->wire) {
 	case WIRE_VARINT:
 		return csink_wire_varint(at, end, &f->value) ? 1 : -EBADMSG;

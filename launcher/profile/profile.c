@@ -116,7 +116,8 @@ struct csink_profile *csink_profile_create(void)
 	if (!p)
 		return NULL;
 	if (RESERVE(p, strings, 1) || RESERVE(p, mappings, 1) || RESERVE(p, functions, 1) || RESERVE(p, locations, 1) ||
-	    RESERVE(p, stacks, 1) || RESERVE(p, label_sets, 1)) {
+	    RESERVE(p, stacks, 1) || RESERVE(p, label_sets, 1) || RESERVE(p, lines, 1) || RESERVE(p, stack_ids, 1) ||
+	    RESERVE(p, labels, 1)) { /* the pools too, so that an empty range begins somewhere */
 		csink_profile_destroy(p);
 		return NULL;
 	}
