@@ -184,19 +184,28 @@ LAUNCHER_SRCS := \
 	launcher/output/pprof_unpack.c \
 	launcher/output/pprof_wire.c \
 	launcher/output/pprof_write.c \
+	launcher/output/open.c \
+	launcher/output/pager.c \
 	launcher/output/report.c \
 	launcher/output/report_head.c \
+	launcher/output/report_machine.c \
 	launcher/output/report_rows.c \
 	launcher/output/report_table.c \
+	launcher/output/report_tree.c \
 	launcher/profile/collect.c \
 	launcher/profile/collect_account.c \
 	launcher/profile/collect_facts.c \
 	launcher/profile/collect_samples.c \
 	launcher/profile/collect_symbols.c \
 	launcher/profile/epochs.c \
+	launcher/profile/derived.c \
+	launcher/profile/filter.c \
 	launcher/profile/perfmap.c \
+	launcher/profile/pick.c \
+	launcher/profile/tree.c \
 	launcher/profile/profile.c \
 	launcher/profile/recording_read.c \
+	launcher/profile/rows.c \
 	launcher/profile/symbols.c \
 	launcher/profile/symbols_dwarf.c \
 	launcher/profile/symbols_elf.c \
@@ -215,6 +224,7 @@ UNIT_TESTS := \
 	recording_collect \
 	pprof \
 	report \
+	views \
 	symbols \
 	event \
 	event_generic \
@@ -234,6 +244,7 @@ UNIT_TESTS := \
 # tests/cli/NAME.t, each a TAP script; they see BUILD (the tree) in the environment.
 CLI_TESTS := \
 	report \
+	report_views \
 	doctor \
 	events \
 	stat \
@@ -539,7 +550,7 @@ $(B)/tests/fuzz/eh_frame_corpus: tests/fuzz/eh_frame_corpus.c
 # Hostile profiles: pprof, folded stacks. Seeds are real ones.
 FUZZ_READERS := pprof folded
 FUZZ_READER_SRCS := $(filter launcher/output/pprof% launcher/output/folded_read.c launcher/output/report_table.c \
-	launcher/profile/profile.c launcher/profile/symbols_name.c,$(LAUNCHER_SRCS))
+	launcher/profile/profile.c launcher/profile/rows.c launcher/profile/symbols_name.c,$(LAUNCHER_SRCS))
 $(FUZZ_READERS:%=$(B)/tests/fuzz/%): $(B)/tests/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_READER_SRCS)
 	@mkdir -p $(@D)
 	$(CLANG) -std=gnu11 -g -O1 -Wall -Wextra -fno-strict-aliasing -D_GNU_SOURCE -Iinclude -I. \

@@ -1,52 +1,28 @@
 /*
- * `countersink report`: print the report of a profile again, or make the profile of a run folder. The library that runs
- * without launcher calls it at exit, as `countersink report --quiet -o PROFILE FOLDER`.
+ * `countersink report`: print a profile's report again, in one of its forms, or make the profile of a run folder. The
+ * library that runs without launcher calls it at exit, as `countersink report --quiet -o PROFILE FOLDER`.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/nearest.h"
 #include "include/internal/recording.h"
 #include "launcher/commands.h"
+#include "launcher/output/open.h"
+#include "launcher/output/pager.h"
 #include "launcher/output/pprof.h"
 #include "launcher/output/report.h"
-#include "launcher/profile/collect.h"
+#include "launcher/profile/filter.h"
+#include "launcher/profile/pick.h"
 #include "launcher/profile/profile.h"
+#include "launcher/profile/rows.h"
 
 #define DEFAULT_FILE "countersink.pb.gz"
-
-static bool is_folder(const char *path)
-{
-	struct stat st;
-
-	return !stat(path, &st) && S_ISDIR(st.st_mode);
-}
-
-static int read_folder(const char *path, struct csink_profile **profile)
-{
-	int err = csink_collect(path, NULL, profile);
-
-	if (err == -ENOENT)
-		csink_say("%s: no recording (PID.N" CSINK_REC_SUFFIX ") in this folder", path);
-	else if (err)
-		csink_say("%s: %s", path, strerror(-err));
-	return err;
-}
-
-static int read_file(const char *path, struct csink_profile **profile)
-{
-	char why[256];
-	int err = csink_pprof_read(strcmp(path, "-") ? path : "/dev/stdin", profile, why, sizeof(why));
-
-	if (err)
-		csink_say("%s: %s%s", path, why,
-			  err == -ENOENT ? " (a profile is what `countersink COMMAND` leaves)" : "");
-	return err;
-}
 
 /* The recordings are in the profile now. What else is in the folder is not ours, and keeps it there. */
 static void remove_recordings(const char *folder)
@@ -65,22 +41,155 @@ static void remove_recordings(const char *folder)
 	rmdir(folder);
 }
 
-static int print(const struct csink_options *o, const struct csink_profile *profile, const char *file)
+static bool is_asked(const struct csink_options *o, enum csink_report_opt option)
+{
+	return *csink_options_text(o, option) != 0;
+}
+
+/* ---- what to print ---- */
+
+static enum csink_by by_of(const struct csink_options *o)
+{
+	enum csink_by by = CSINK_BY_FUNCTION;
+
+	while (strcmp(csink_by_words[by], csink_options_text(o, CSINK_REPORT_OPT_BY)))
+		by++;
+	return by;
+}
+
+static uint32_t limit_of(const struct csink_options *o, bool is_machine)
 {
 	uint64_t limit = csink_options_number(o, CSINK_REPORT_OPT_LIMIT);
-	struct csink_report_options options;
-	int err;
 
-	csink_report_options_init(&options, stdout);
-	options.limit = CSINK_MIN(limit, UINT32_MAX);
 	/* --all in the environment gives way to --limit on the command line, but not to its default. */
 	if (csink_options_bool(o, CSINK_REPORT_OPT_ALL) &&
 	    o->values[CSINK_REPORT_OPT_ALL].source >= o->values[CSINK_REPORT_OPT_LIMIT].source)
-		options.limit = 0;
-	options.file = file;
-	err = csink_report_print(stdout, profile, &options);
+		return 0;
+	/* Programs want all, unless somebody says otherwise. */
+	if (is_machine && o->values[CSINK_REPORT_OPT_LIMIT].source == CSINK_FROM_DEFAULT)
+		return 0;
+	return CSINK_MIN(limit, UINT32_MAX);
+}
+
+static int fold_of(const struct csink_options *o, double *fold)
+{
+	const char *text = csink_options_text(o, CSINK_REPORT_OPT_FOLD);
+	char *end;
+
+	*fold = strtod(text, &end);
+	if (end != text && !*end && *fold >= 0 && *fold <= 100)
+		return 0;
+	csink_say("option --fold: '%s' is no share from 0 to 100", text);
+	return -EINVAL;
+}
+
+static int print_tree(const struct csink_options *o, const struct csink_profile *p,
+		      const struct csink_report_options *how)
+{
+	const char *callers = csink_options_text(o, CSINK_REPORT_OPT_CALLERS);
+	struct csink_rows rows;
+	bool *picked = NULL;
+	char why[512] = "no memory";
+	int err = csink_rows_build(&rows, p, CSINK_BY_FUNCTION);
+
+	if (!err && *callers)
+		err = csink_pick_functions(&rows, callers, &picked, why, sizeof(why));
+	if (err) {
+		csink_say("%s", why);
+		csink_rows_release(&rows);
+		return err;
+	}
+	if (csink_options_bool(o, CSINK_REPORT_OPT_JSON))
+		err = csink_report_tree_json(stdout, p, &rows, picked);
+	else if (csink_options_bool(o, CSINK_REPORT_OPT_CSV))
+		err = csink_report_tree_csv(stdout, p, &rows, picked);
+	else
+		err = csink_report_tree_print(stdout, p, how, &rows, picked);
 	if (err)
 		csink_say("the report cannot be printed: %s", strerror(-err));
+	free(picked);
+	csink_rows_release(&rows);
+	return err;
+}
+
+static int print_table(const struct csink_options *o, const struct csink_profile *p,
+		       const struct csink_report_options *how)
+{
+	int err;
+
+	if (csink_options_bool(o, CSINK_REPORT_OPT_JSON))
+		err = csink_report_json(stdout, p, how);
+	else if (csink_options_bool(o, CSINK_REPORT_OPT_CSV))
+		err = csink_report_csv(stdout, p, how);
+	else
+		err = csink_report_print(stdout, p, how);
+	if (err)
+		csink_say("the report cannot be printed: %s", strerror(-err));
+	return err;
+}
+
+static int print(const struct csink_options *o, const struct csink_profile *p, const char *file)
+{
+	bool is_machine = csink_options_bool(o, CSINK_REPORT_OPT_JSON) || csink_options_bool(o, CSINK_REPORT_OPT_CSV);
+	struct csink_report_options how;
+	int err;
+
+	csink_report_options_init(&how, stdout);
+	how.limit = limit_of(o, is_machine);
+	how.file = file;
+	how.by = by_of(o);
+	err = fold_of(o, &how.fold);
+	if (err)
+		return err;
+	if (!is_machine && !csink_options_bool(o, CSINK_REPORT_OPT_NO_PAGER))
+		csink_pager_start();
+	if (is_asked(o, CSINK_REPORT_OPT_CALLERS) || csink_options_bool(o, CSINK_REPORT_OPT_TREE))
+		err = print_tree(o, p, &how);
+	else
+		err = print_table(o, p, &how);
+	csink_pager_end();
+	return err;
+}
+
+/* ---- what to print it of ---- */
+
+static int choose_event(const struct csink_options *o, struct csink_profile *p)
+{
+	const char *event = csink_options_text(o, CSINK_REPORT_OPT_EVENT);
+	struct csink_nearest near;
+	char hint[256];
+	int type;
+
+	if (!*event)
+		return 0;
+	type = csink_profile_type_find(p, event);
+	if (type >= 0) {
+		p->default_type = (uint32_t)type;
+		return 0;
+	}
+	csink_nearest_init(&near, event, strlen(event));
+	for (uint32_t i = 0; i < p->nr_types; i++)
+		csink_nearest_offer(&near, csink_profile_text(p, p->types[i].name));
+	csink_nearest_print(&near, hint, sizeof(hint));
+	csink_say("option --event: the profile has no '%s'%s", event, hint);
+	return -EINVAL;
+}
+
+static int narrow(const struct csink_options *o, struct csink_profile *p)
+{
+	const struct csink_filter filter = {.thread = csink_options_text(o, CSINK_REPORT_OPT_THREAD),
+					    .comm = csink_options_text(o, CSINK_REPORT_OPT_COMM),
+					    .module = csink_options_text(o, CSINK_REPORT_OPT_MODULE),
+					    .focus = csink_options_text(o, CSINK_REPORT_OPT_FOCUS),
+					    .ignore = csink_options_text(o, CSINK_REPORT_OPT_IGNORE)};
+	char why[768];
+	int err = choose_event(o, p);
+
+	if (err)
+		return err;
+	err = csink_filter_apply(p, &filter, why, sizeof(why));
+	if (err)
+		csink_say("%s", why);
 	return err;
 }
 
@@ -88,11 +197,14 @@ static int report(const struct csink_options *o, const char *path)
 {
 	const char *output = csink_options_text(o, CSINK_REPORT_OPT_OUTPUT);
 	struct csink_profile *profile;
-	bool folder = is_folder(path);
-	int err = folder ? read_folder(path, &profile) : read_file(path, &profile);
+	bool folder = csink_is_folder(path);
+	char why[1024];
+	int err = csink_profile_open(path, &profile, why, sizeof(why)), printed;
 
-	if (err)
+	if (err) {
+		csink_say("%s", why);
 		return CSINK_EXIT_FAILED;
+	}
 	if (*output) {
 		err = csink_pprof_write(profile, output);
 		if (err)
@@ -101,12 +213,32 @@ static int report(const struct csink_options *o, const char *path)
 			remove_recordings(path);
 	}
 	if (!csink_options_bool(o, CSINK_REPORT_OPT_QUIET)) {
-		int printed = print(o, profile, *output && !err ? output : folder || !strcmp(path, "-") ? NULL : path);
-
+		printed = narrow(o, profile);
+		if (!printed)
+			printed = print(o, profile,
+					*output && !err                ? output
+					: folder || !strcmp(path, "-") ? NULL
+								       : path);
 		err = err ? err : printed;
 	}
 	csink_profile_destroy(profile);
-	return err ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;
+	return !err ? CSINK_EXIT_OK : err == -EINVAL ? CSINK_EXIT_USAGE : CSINK_EXIT_FAILED;
+}
+
+/* Forms that exclude each other. */
+static int check(const struct csink_options *o)
+{
+	if (csink_options_bool(o, CSINK_REPORT_OPT_JSON) && csink_options_bool(o, CSINK_REPORT_OPT_CSV)) {
+		csink_say("options --json and --csv exclude each other: use one");
+		return -EINVAL;
+	}
+	if (csink_options_bool(o, CSINK_REPORT_OPT_TREE) + is_asked(o, CSINK_REPORT_OPT_CALLERS) +
+		    (by_of(o) != CSINK_BY_FUNCTION) >
+	    1) {
+		csink_say("options --tree, --callers and --by exclude each other: use one");
+		return -EINVAL;
+	}
+	return 0;
 }
 
 int csink_cmd_report(int argc, char **argv)
@@ -120,5 +252,7 @@ int csink_cmd_report(int argc, char **argv)
 		csink_say("report takes one profile or run folder, not %d (see countersink help report)", argc - at);
 		return CSINK_EXIT_USAGE;
 	}
+	if (check(&o))
+		return CSINK_EXIT_USAGE;
 	return report(&o, at < argc ? argv[at] : DEFAULT_FILE);
 }

@@ -60,7 +60,7 @@ void csink_report_options_init(struct csink_report_options *o, FILE *out)
 	struct winsize size;
 	const char *columns = getenv("COLUMNS");
 
-	*o = (struct csink_report_options){.limit = CSINK_REPORT_DEFAULT_ROWS};
+	*o = (struct csink_report_options){.limit = CSINK_REPORT_DEFAULT_ROWS, .fold = CSINK_REPORT_DEFAULT_FOLD};
 	o->color = is_terminal;
 	if (force && *force && strcmp(force, "0"))
 		o->color = true;
@@ -76,10 +76,22 @@ void csink_report_options_init(struct csink_report_options *o, FILE *out)
 	o->bars = !o->width || o->width >= NARROW_COLUMNS;
 }
 
+double csink_report_percent(int64_t part, int64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+int csink_report_flush(FILE *out)
+{
+	if (fflush(out) || ferror(out))
+		return errno ? -errno : -EIO;
+	return 0;
+}
+
 int csink_report_print(FILE *out, const struct csink_profile *p, const struct csink_report_options *o)
 {
 	struct printer r = {.out = out, .p = p, .o = o};
-	int err = p->nr_types ? csink_report_table_build(&r.table, p, p->default_type) : -EINVAL;
+	int err = p->nr_types ? csink_report_table_build_by(&r.table, p, p->default_type, o->by) : -EINVAL;
 	uint32_t nr_rows = r.table.nr_rows;
 
 	if (err)
@@ -98,9 +110,5 @@ int csink_report_print(FILE *out, const struct csink_profile *p, const struct cs
 		fputc('\n', out);
 	}
 	csink_report_table_release(&r.table);
-	if (err)
-		return err;
-	if (fflush(out) || ferror(out))
-		return errno ? -errno : -EIO;
-	return 0;
+	return err ? err : csink_report_flush(out);
 }

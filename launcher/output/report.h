@@ -6,9 +6,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "launcher/profile/rows.h"
+
 struct csink_profile;
 
 #define CSINK_REPORT_DEFAULT_ROWS 25
+#define CSINK_REPORT_DEFAULT_FOLD 1.0
 
 struct csink_report_options {
 	uint32_t limit;   /* rows at most; 0: all */
@@ -17,6 +20,8 @@ struct csink_report_options {
 	bool bars;        /* a bar beside each row */
 	bool utf8;        /* the bars may use block characters */
 	const char *file; /* where the profile is, for the suggested next command; NULL: suggest none */
+	enum csink_by by; /* what the rows of the table are */
+	double fold;      /* of a tree: what has less than this many percent is folded */
 };
 
 /**
@@ -30,5 +35,23 @@ void csink_report_options_init(struct csink_report_options *o, FILE *out);
  * Returns 0, -ENOMEM, or -errno of the stream.
  */
 int csink_report_print(FILE *out, const struct csink_profile *p, const struct csink_report_options *o);
+
+/**
+ * Print the stacks as a tree under the report's head: top-down, or from the functions that callers chooses (by row of
+ * rows, which are functions of p) to who called them. Returns as csink_report_print.
+ */
+int csink_report_tree_print(FILE *out, const struct csink_profile *p, const struct csink_report_options *o,
+			    const struct csink_rows *rows, const bool *callers);
+
+/** The same for machines: every row or node (o->limit of a table), values as they are. Returns as csink_report_print.
+ */
+int csink_report_json(FILE *out, const struct csink_profile *p, const struct csink_report_options *o);
+int csink_report_csv(FILE *out, const struct csink_profile *p, const struct csink_report_options *o);
+int csink_report_tree_json(FILE *out, const struct csink_profile *p, const struct csink_rows *rows,
+			   const bool *callers);
+int csink_report_tree_csv(FILE *out, const struct csink_profile *p, const struct csink_rows *rows, const bool *callers);
+
+/** A text as a cell of comma-separated values: quoted where it must be. */
+void csink_csv_text(FILE *out, const char *text);
 
 #endif

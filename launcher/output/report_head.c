@@ -277,7 +277,10 @@ void csink_report_head(const struct printer *r)
 		     status && strcmp(status, "status 0") ? status : "",
 		     status && strcmp(status, "status 0") ? ")" : "");
 	print_sampling(r);
-	print_coverage(r);
+	if (csink_profile_fact(r->p, CSINK_FACT_FILTER, 0))
+		print_each(r, "filter", CSINK_FACT_FILTER);
+	else
+		print_coverage(r);
 	print_counters(r);
 	print_joined(r, "lost", CSINK_FACT_LOSS, "", "");
 	print_joined(r, "unprofiled", CSINK_FACT_UNPROFILED, "", "");

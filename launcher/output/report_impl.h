@@ -7,6 +7,7 @@
 #include "launcher/output/format.h"
 #include "launcher/output/report.h"
 #include "launcher/output/report_table.h"
+#include "launcher/profile/derived.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
 
@@ -21,6 +22,8 @@ struct printer {
 	struct csink_scale scales[8]; /* of the columns */
 	uint32_t columns[8];          /* types: the table's own first */
 	uint32_t nr_columns;
+	struct csink_derived derived[4];  /* columns behind them */
+	uint32_t nr_derived, nr_left_out; /* left out: columns that the terminal has no room for */
 };
 
 enum style { STYLE_NONE, STYLE_BOLD, STYLE_DIM, STYLE_WARN, STYLE_HOT };
@@ -36,6 +39,12 @@ static inline const char *plural(int64_t n, const char *one, const char *many)
 
 /** Print the verdict and the lines of facts. The table is that of the default type. */
 void csink_report_head(const struct printer *r);
+
+/** "NN.NN" of what part of a whole. */
+double csink_report_percent(int64_t part, int64_t whole);
+
+/** What is flushed, or -errno of the stream. */
+int csink_report_flush(FILE *out);
 
 /** Print the table of the default type, then that of time off the CPU. Returns 0 or -ENOMEM. */
 int csink_report_tables(struct printer *r);

@@ -38,11 +38,8 @@ static void choose_columns(struct printer *r, uint32_t type)
 	for (i = 0; i < r->nr_columns; i++)
 		r->scales[i] = csink_scale_for(r->table.sums[r->columns[i]],
 					       csink_profile_text(p, p->types[r->columns[i]].unit));
-}
-
-static double percent(int64_t part, int64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
+	r->nr_derived = (int)type == off_cpu ? 0 : csink_derived_find(p, r->derived, CSINK_ARRAY_SIZE(r->derived));
+	r->nr_left_out = 0;
 }
 
 static void print_bar(const struct printer *r, double share)
@@ -83,10 +80,34 @@ static uint32_t value_width(const struct printer *r)
 	return is_narrow(r) ? 11 : 13;
 }
 
+/* Rows that are modules or processes have none of their own beside them. */
+static bool has_module(const struct printer *r)
+{
+	return r->o->by != CSINK_BY_MODULE && r->o->by != CSINK_BY_PROCESS && r->o->by != CSINK_BY_PHASE;
+}
+
+/* What stands before the function's name. */
+static uint32_t before_width(const struct printer *r, uint32_t module_width)
+{
+	return bar_width(r) + 8 + 9 + 2 * value_width(r) + 14 * (r->nr_columns - 1) + 9 * r->nr_derived +
+	       (has_module(r) ? 2 + module_width : 0) + 2;
+}
+
+/* Leave out columns until a name has some room, what was derived first. */
+static void fit_columns(struct printer *r, uint32_t module_width)
+{
+	while (r->o->width && before_width(r, module_width) + MIN_NAME > r->o->width &&
+	       r->nr_derived + r->nr_columns > 1) {
+		r->nr_derived -= r->nr_derived != 0;
+		r->nr_columns -= !r->nr_derived && r->nr_columns > 1;
+		r->nr_left_out++;
+	}
+}
+
 /* What is left for the function's name. */
 static uint32_t name_width(const struct printer *r, uint32_t module_width)
 {
-	uint32_t before = bar_width(r) + 8 + 9 + 2 * value_width(r) + 14 * (r->nr_columns - 1) + 2 + module_width + 2;
+	uint32_t before = before_width(r, module_width);
 
 	if (!r->o->width)
 		return PLAIN_COLUMNS;
@@ -105,7 +126,11 @@ static void print_titles(const struct printer *r, uint32_t module_width)
 		csink_format_text(name, sizeof(name), csink_profile_text(r->p, r->p->types[r->columns[i]].name), 13);
 		fprintf(r->out, " %13s", name);
 	}
-	fprintf(r->out, "  %-*s  %s\n", (int)module_width, "module", "function");
+	for (i = 0; i < r->nr_derived; i++)
+		fprintf(r->out, " %8s", r->derived[i].title);
+	if (has_module(r))
+		fprintf(r->out, "  %-*s", (int)module_width, r->o->by == CSINK_BY_THREAD ? "process" : "module");
+	fprintf(r->out, "  %s\n", csink_by_words[r->o->by]);
 	csink_report_style(r, STYLE_NONE);
 }
 
@@ -117,18 +142,22 @@ static void print_values(const struct printer *r, const struct csink_row *row)
 	uint32_t i;
 
 	csink_format_value(text, sizeof(text), row->self, &r->scales[0]);
-	fprintf(r->out, "%8.2f%*s", percent(row->self, whole), width, text);
+	fprintf(r->out, "%8.2f%*s", csink_report_percent(row->self, whole), width, text);
 	csink_format_value(text, sizeof(text), row->total, &r->scales[0]);
-	fprintf(r->out, "%9.2f%*s", percent(row->total, whole), width, text);
+	fprintf(r->out, "%9.2f%*s", csink_report_percent(row->total, whole), width, text);
 	for (i = 1; i < r->nr_columns; i++) {
 		csink_format_value(text, sizeof(text), row->extra[r->columns[i]], &r->scales[i]);
 		fprintf(r->out, " %13s", text);
+	}
+	for (i = 0; i < r->nr_derived; i++) {
+		csink_derived_format(&r->derived[i], row->extra, text, sizeof(text));
+		fprintf(r->out, " %8s", text);
 	}
 }
 
 static void print_row(const struct printer *r, const struct csink_row *row, uint32_t module_width)
 {
-	double share = percent(row->self, r->table.sums[r->columns[0]]);
+	double share = csink_report_percent(row->self, r->table.sums[r->columns[0]]);
 	char text[MAX_TEXT], name[MAX_TEXT], module[4 * MAX_MODULE + 8];
 	uint32_t used;
 
@@ -137,9 +166,12 @@ static void print_row(const struct printer *r, const struct csink_row *row, uint
 		print_bar(r, share);
 	print_values(r, row);
 	used = csink_format_text(module, sizeof(module), row->module, max_module(r));
-	fprintf(r->out, "  %s%*s  ", module, (int)(module_width - CSINK_MIN(used, module_width)), "");
+	if (has_module(r))
+		fprintf(r->out, "  %s%*s", module, (int)(module_width - CSINK_MIN(used, module_width)), "");
+	fputs("  ", r->out);
 	/* Where there is no room, the name needs it more than this. */
-	snprintf(text, sizeof(text), "%s%s", row->name, row->is_inlined && !is_narrow(r) ? " (inlined)" : "");
+	snprintf(text, sizeof(text), "%s%s", row->name,
+		 row->is_inlined && r->o->by == CSINK_BY_FUNCTION && !is_narrow(r) ? " (inlined)" : "");
 	csink_format_function(name, sizeof(name), text, name_width(r, module_width));
 	fputs(name, r->out);
 	csink_report_style(r, STYLE_NONE);
@@ -148,7 +180,7 @@ static void print_row(const struct printer *r, const struct csink_row *row, uint
 
 static void print_table(struct printer *r, uint32_t limit)
 {
-	uint32_t nr = r->table.nr_rows, shown, i, width = strlen("module");
+	uint32_t nr = r->table.nr_rows, shown, i, width = strlen(r->o->by == CSINK_BY_THREAD ? "process" : "module");
 	char module[4 * MAX_MODULE + 8];
 	int64_t rest = 0;
 
@@ -158,15 +190,21 @@ static void print_table(struct printer *r, uint32_t limit)
 	for (i = 0; i < shown; i++)
 		width = CSINK_MAX(width,
 				  csink_format_text(module, sizeof(module), r->table.rows[i].module, max_module(r)));
+	fit_columns(r, width);
 	print_titles(r, width);
 	for (i = 0; i < shown; i++)
 		print_row(r, &r->table.rows[i], width);
 	for (; i < nr; i++)
 		rest += r->table.rows[i].self;
 	if (shown < nr)
-		fprintf(r->out, "%*s%8.2f  in %u more %s: --all\n", bar_width(r), "",
-			percent(rest, r->table.sums[r->columns[0]]), nr - shown,
-			plural(nr - shown, "function", "functions"));
+		fprintf(r->out, "%*s%8.2f  in %u more %s%s: --all\n", bar_width(r), "",
+			csink_report_percent(rest, r->table.sums[r->columns[0]]), nr - shown, csink_by_words[r->o->by],
+			nr - shown == 1                ? ""
+			: r->o->by == CSINK_BY_PROCESS ? "es"
+						       : "s");
+	if (r->nr_left_out)
+		fprintf(r->out, "%u more %s where there is room: a wider terminal, --csv or --json\n", r->nr_left_out,
+			plural(r->nr_left_out, "column", "columns"));
 }
 
 /* A table of its own for another type, with fewer rows: it is not the first question. `what`: "of all threads
@@ -180,7 +218,7 @@ static int print_by(struct printer *r, int type, const char *before, const char 
 	if (type < 0 || type == (int)r->p->default_type || !r->table.sums[type])
 		return 0;
 	csink_report_table_release(&r->table);
-	err = csink_report_table_build(&r->table, r->p, (uint32_t)type);
+	err = csink_report_table_build_by(&r->table, r->p, (uint32_t)type, r->o->by);
 	if (err)
 		return err;
 	choose_columns(r, (uint32_t)type);

@@ -1,9 +1,11 @@
-/* The rows of a report: samples added up by function. */
+/* The rows of a report: samples added up by function, or by whatever else there is (rows.h). */
 #ifndef CSINK_LAUNCHER_REPORT_TABLE_H
 #define CSINK_LAUNCHER_REPORT_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "launcher/profile/rows.h"
 
 struct csink_profile;
 
@@ -24,8 +26,11 @@ struct csink_report_table {
 	int64_t *extras;      /* the rows' extra */
 };
 
-/** Add up, by the type with that index. Returns 0 (csink_report_table_release it) or -ENOMEM. Context: thread. */
+/** Add up, by the type with that index; by function, or by what is asked for. Returns 0 (csink_report_table_release it)
+ * or -ENOMEM. Context: thread. */
 int csink_report_table_build(struct csink_report_table *table, const struct csink_profile *p, uint32_t type);
+int csink_report_table_build_by(struct csink_report_table *table, const struct csink_profile *p, uint32_t type,
+				enum csink_by by);
 void csink_report_table_release(struct csink_report_table *table);
 
 #endif

@@ -33,15 +33,17 @@
 #define CSINK_FACT_UNPROFILED "unprofiled"   /* "NAME (static)": a program that could not be profiled; several */
 #define CSINK_FACT_WARNING "warning"         /* a line; several */
 #define CSINK_FACT_NOTE "note"               /* a line; several */
+#define CSINK_FACT_FILTER "filter"           /* what samples were taken out by, and how much is left; several */
 
 /*
- * Labels of samples: pid and tid (numbers), process and thread (names). A sample that no sample took, but the
+ * Labels of samples: pid and tid (numbers), process, thread and phase (names). A sample that no sample took, but the
  * accounting, has CSINK_LABEL_PSEUDO; its text is one of the words below.
  */
 #define CSINK_LABEL_PID "pid"
 #define CSINK_LABEL_TID "tid"
 #define CSINK_LABEL_PROCESS "process"
 #define CSINK_LABEL_THREAD "thread"
+#define CSINK_LABEL_PHASE "phase" /* a name that the program gave: csink_phase_begin() */
 #define CSINK_LABEL_PSEUDO "pseudo"
 #define CSINK_LABEL_TIME "timestamp" /* ns since 1970, of the one sample that it stands for (--timeline) */
 

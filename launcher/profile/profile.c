@@ -340,10 +340,16 @@ static int reserve_samples(struct csink_profile *p)
 	return 0;
 }
 
-void csink_profile_sample_add(struct csink_profile *p, uint32_t stack, uint32_t labels, const int64_t *values)
+static uint32_t sample_hash(uint32_t stack, uint32_t labels)
 {
 	uint64_t mixed = mix(stack, labels);
-	uint32_t hash = mixed ^ mixed >> 32, i, sample;
+
+	return mixed ^ mixed >> 32;
+}
+
+void csink_profile_sample_add(struct csink_profile *p, uint32_t stack, uint32_t labels, const int64_t *values)
+{
+	uint32_t hash = sample_hash(stack, labels), i, sample;
 	struct csink_slot *slot;
 
 	if (p->error || table_prepare(p, &p->sample_table) || reserve_samples(p))
@@ -362,6 +368,27 @@ void csink_profile_sample_add(struct csink_profile *p, uint32_t stack, uint32_t 
 		memcpy(p->values + (size_t)p->nr_samples * p->nr_types, values, p->nr_types * sizeof(*values));
 	p->nr_samples++;
 	table_set(&p->sample_table, slot, hash, p->nr_samples);
+}
+
+void csink_profile_keep(struct csink_profile *p, const bool *keep)
+{
+	struct csink_table table = p->sample_table;
+	uint32_t i, hash, kept = 0;
+	struct csink_slot *slot;
+
+	if (table.slots)
+		memset(table.slots, 0, ((size_t)table.mask + 1) * sizeof(*table.slots));
+	for (i = 0; i < p->nr_samples; i++) {
+		if (!keep[i])
+			continue;
+		p->samples[kept] = p->samples[i];
+		memmove(p->values + (size_t)kept * p->nr_types, p->values + (size_t)i * p->nr_types,
+			p->nr_types * sizeof(*p->values));
+		hash = sample_hash(p->samples[kept].stack, p->samples[kept].labels);
+		TABLE_PROBE(table, hash, slot, false);
+		*slot = (struct csink_slot){hash, ++kept};
+	}
+	p->nr_samples = p->sample_table.nr = kept;
 }
 
 void csink_profile_fact_add(struct csink_profile *p, const char *key, const char *fmt, ...)

@@ -12,6 +12,7 @@
 #ifndef CSINK_LAUNCHER_PROFILE_H
 #define CSINK_LAUNCHER_PROFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -188,6 +189,9 @@ static inline const int64_t *csink_profile_values(const struct csink_profile *p,
 {
 	return p->values + (uint64_t)sample * p->nr_types;
 }
+
+/** Take out the samples whose keep[index] is false; ids stay as they are. */
+void csink_profile_keep(struct csink_profile *p, const bool *keep);
 
 /** Append a comment as it is. */
 void csink_profile_comment_add(struct csink_profile *p, csink_str_t text);

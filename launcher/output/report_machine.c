@@ -1,0 +1,209 @@
+/* The report for machines: JSON and comma-separated values (report.h). Values stand there as the profile has them. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/output/json.h"
+#include "launcher/output/report_impl.h"
+#include "launcher/profile/tree.h"
+
+void csink_csv_text(FILE *out, const char *text)
+{
+	if (!strpbrk(text, ",\"\r\n")) {
+		fputs(text, out);
+		return;
+	}
+	fputc('"', out);
+	for (; *text; text++)
+		fputs(*text == '"' ? "\"\"" : (char[]){*text, 0}, out);
+	fputc('"', out);
+}
+
+/* Rows with no value at all come last, and are left out; so is what is beyond the limit. */
+static uint32_t nr_shown(const struct csink_report_table *table, uint32_t limit)
+{
+	uint32_t nr = table->nr_rows;
+
+	while (nr && !table->rows[nr - 1].self && !table->rows[nr - 1].total)
+		nr--;
+	return limit ? CSINK_MIN(nr, limit) : nr;
+}
+
+static const char *type_name(const struct csink_profile *p, uint32_t type)
+{
+	return csink_profile_text(p, p->types[type].name);
+}
+
+/* ---- JSON ---- */
+
+static void json_head(struct csink_json *json, const struct csink_profile *p, const int64_t *sums)
+{
+	uint32_t i;
+
+	csink_json_open(json, "types", '[');
+	for (i = 0; i < p->nr_types; i++) {
+		csink_json_open(json, NULL, '{');
+		csink_json_text(json, "name", type_name(p, i));
+		csink_json_text(json, "unit", csink_profile_text(p, p->types[i].unit));
+		csink_json_number(json, "sum", sums[i]);
+		csink_json_close(json, '}');
+	}
+	csink_json_close(json, ']');
+	csink_json_text(json, "by_type", type_name(p, p->default_type));
+	if (p->duration_ns)
+		csink_json_number(json, "wall_ns", p->duration_ns);
+	csink_json_open(json, "facts", '[');
+	for (i = 0; i < p->nr_comments; i++)
+		csink_json_text(json, NULL, csink_profile_text(p, p->comments[i]));
+	csink_json_close(json, ']');
+}
+
+static void json_row(struct csink_json *json, const struct csink_profile *p, const struct csink_row *row,
+		     const struct csink_derived *derived, uint32_t nr_derived)
+{
+	uint32_t i;
+
+	csink_json_open(json, NULL, '{');
+	csink_json_text(json, "name", row->name);
+	csink_json_text(json, "module", row->module);
+	csink_json_number(json, "self", row->self);
+	csink_json_number(json, "total", row->total);
+	csink_json_bool(json, "inlined", row->is_inlined);
+	csink_json_bool(json, "pseudo", row->is_pseudo);
+	csink_json_open(json, "values", '{');
+	for (i = 0; i < p->nr_types; i++)
+		csink_json_number(json, type_name(p, i), row->extra[i]);
+	csink_json_close(json, '}');
+	for (i = 0; i < nr_derived; i++)
+		csink_json_real(json, derived[i].name, csink_derived_value(&derived[i], row->extra));
+	csink_json_close(json, '}');
+}
+
+int csink_report_json(FILE *out, const struct csink_profile *p, const struct csink_report_options *o)
+{
+	struct csink_derived derived[8];
+	struct csink_report_table table;
+	struct csink_json json;
+	uint32_t i, nr, nr_derived = csink_derived_find(p, derived, CSINK_ARRAY_SIZE(derived));
+	int err = p->nr_types ? csink_report_table_build_by(&table, p, p->default_type, o->by) : -EINVAL;
+
+	if (err)
+		return err;
+	errno = 0;
+	csink_json_init(&json, out);
+	csink_json_open(&json, NULL, '{');
+	json_head(&json, p, table.sums);
+	csink_json_text(&json, "by", csink_by_words[o->by]);
+	csink_json_open(&json, "rows", '[');
+	nr = nr_shown(&table, o->limit);
+	for (i = 0; i < nr; i++)
+		json_row(&json, p, &table.rows[i], derived, nr_derived);
+	csink_json_close(&json, ']');
+	csink_json_close(&json, '}');
+	csink_report_table_release(&table);
+	return csink_report_flush(out);
+}
+
+int csink_report_tree_json(FILE *out, const struct csink_profile *p, const struct csink_rows *rows, const bool *callers)
+{
+	struct csink_report_table table;
+	struct csink_tree tree;
+	struct csink_json json;
+	uint32_t i;
+	int err = p->nr_types ? csink_report_table_build(&table, p, p->default_type) : -EINVAL;
+
+	if (err)
+		return err;
+	err = csink_tree_build(&tree, p, rows, p->default_type, callers);
+	if (err) {
+		csink_report_table_release(&table);
+		return err;
+	}
+	errno = 0;
+	csink_json_init(&json, out);
+	csink_json_open(&json, NULL, '{');
+	json_head(&json, p, table.sums);
+	csink_json_text(&json, "tree", callers ? "callers" : "calls");
+	csink_json_open(&json, "nodes", '[');
+	for (i = 1; i < tree.nr_nodes; i++) {
+		csink_json_open(&json, NULL, '{');
+		csink_json_number(&json, "id", i);
+		csink_json_number(&json, "parent", tree.nodes[i].parent);
+		csink_json_text(&json, "name", rows->keys[tree.nodes[i].row].name);
+		csink_json_text(&json, "module", csink_base_name(rows->keys[tree.nodes[i].row].module));
+		csink_json_number(&json, "self", tree.nodes[i].self);
+		csink_json_number(&json, "total", tree.nodes[i].total);
+		csink_json_close(&json, '}');
+	}
+	csink_json_close(&json, ']');
+	csink_json_close(&json, '}');
+	csink_tree_release(&tree);
+	csink_report_table_release(&table);
+	return csink_report_flush(out);
+}
+
+/* ---- CSV ---- */
+
+int csink_report_csv(FILE *out, const struct csink_profile *p, const struct csink_report_options *o)
+{
+	struct csink_derived derived[8];
+	struct csink_report_table table;
+	uint32_t i, k, nr, nr_derived = csink_derived_find(p, derived, CSINK_ARRAY_SIZE(derived));
+	int err = p->nr_types ? csink_report_table_build_by(&table, p, p->default_type, o->by) : -EINVAL;
+
+	if (err)
+		return err;
+	errno = 0;
+	fprintf(out, "%s,module,self,total", csink_by_words[o->by]);
+	for (i = 0; i < p->nr_types; i++) {
+		fputc(',', out);
+		csink_csv_text(out, type_name(p, i));
+	}
+	for (i = 0; i < nr_derived; i++)
+		fprintf(out, ",%s", derived[i].name);
+	fputc('\n', out);
+	nr = nr_shown(&table, o->limit);
+	for (k = 0; k < nr; k++) {
+		const struct csink_row *row = &table.rows[k];
+
+		csink_csv_text(out, row->name);
+		fputc(',', out);
+		csink_csv_text(out, row->module);
+		fprintf(out, ",%" PRId64 ",%" PRId64, row->self, row->total);
+		for (i = 0; i < p->nr_types; i++)
+			fprintf(out, ",%" PRId64, row->extra[i]);
+		for (i = 0; i < nr_derived; i++) {
+			char text[64];
+
+			csink_derived_format(&derived[i], row->extra, text, sizeof(text));
+			fprintf(out, ",%s", strcmp(text, "-") ? text : "");
+		}
+		fputc('\n', out);
+	}
+	csink_report_table_release(&table);
+	return csink_report_flush(out);
+}
+
+int csink_report_tree_csv(FILE *out, const struct csink_profile *p, const struct csink_rows *rows, const bool *callers)
+{
+	struct csink_tree tree;
+	uint32_t i;
+	int err = p->nr_types ? csink_tree_build(&tree, p, rows, p->default_type, callers) : -EINVAL;
+
+	if (err)
+		return err;
+	errno = 0;
+	fputs("id,parent,function,module,self,total\n", out);
+	for (i = 1; i < tree.nr_nodes; i++) {
+		const struct csink_tree_node *node = &tree.nodes[i];
+
+		fprintf(out, "%u,%u,", i, node->parent);
+		csink_csv_text(out, rows->keys[node->row].name);
+		fputc(',', out);
+		csink_csv_text(out, csink_base_name(rows->keys[node->row].module));
+		fprintf(out, ",%" PRId64 ",%" PRId64 "\n", node->self, node->total);
+	}
+	csink_tree_release(&tree);
+	return csink_report_flush(out);
+}

@@ -1,0 +1,243 @@
+/* The report as a tree of calls, for people (report.h). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/output/report_impl.h"
+#include "launcher/profile/tree.h"
+
+#define MIN_NAME 24
+
+/* How a line begins below branches: of each level whether more follows there. */
+struct guides {
+	bool *more; /* by depth */
+	uint32_t depth, cap;
+};
+
+struct tree_printer {
+	struct printer *r;
+	const struct csink_rows *rows;
+	const struct csink_tree *tree;
+	struct csink_scale scale;
+	int64_t whole, threshold;
+	struct guides guides;
+	bool is_callers;
+};
+
+static bool is_shown(const struct tree_printer *t, uint32_t node)
+{
+	int64_t total = t->tree->nodes[node].total;
+
+	return (total < 0 ? -total : total) >= t->threshold && total;
+}
+
+/* Of the children of a node, how many are shown; the rest of them, added up. */
+static uint32_t count_shown(const struct tree_printer *t, uint32_t node, uint32_t *nr_rest, int64_t *rest)
+{
+	uint32_t shown = 0, child;
+
+	*nr_rest = 0;
+	*rest = 0;
+	for (child = t->tree->nodes[node].first; child; child = t->tree->nodes[child].next) {
+		if (is_shown(t, child)) {
+			shown++;
+			continue;
+		}
+		(*nr_rest)++;
+		*rest = csink_add(*rest, t->tree->nodes[child].total);
+	}
+	return shown;
+}
+
+static uint32_t print_guides(const struct tree_printer *t, bool is_branch, bool is_last)
+{
+	bool utf8 = t->r->o->utf8;
+	uint32_t i, room = t->r->o->width > 100 ? t->r->o->width / 2 : 40,
+		    from = t->guides.depth * 2 > room ? t->guides.depth - room / 2 : 0;
+
+	csink_report_style(t->r, STYLE_DIM);
+	if (from)
+		fputs(utf8 ? "… " : "> ", t->r->out);
+	for (i = from; i < t->guides.depth; i++)
+		fputs(!t->guides.more[i] ? "  " : utf8 ? "│ " : "| ", t->r->out);
+	if (is_branch)
+		fputs(!is_last ? utf8 ? "├─" : "|-" : utf8 ? "└─" : "`-", t->r->out);
+	csink_report_style(t->r, STYLE_NONE);
+	return 2 * (t->guides.depth - from) + (is_branch ? 2 : 0) + (from ? 2 : 0);
+}
+
+static void print_figures(const struct tree_printer *t, int64_t total, int64_t self)
+{
+	double share = csink_report_percent(total, t->whole);
+	char text[64];
+
+	csink_report_style(t->r, share >= 10 ? STYLE_HOT : STYLE_NONE);
+	csink_format_value(text, sizeof(text), total, &t->scale);
+	fprintf(t->r->out, "%8.2f%13s", share, text);
+	if (self)
+		fprintf(t->r->out, "%8.2f  ", csink_report_percent(self, t->whole));
+	else
+		fprintf(t->r->out, "%8s  ", "");
+	csink_report_style(t->r, STYLE_NONE);
+}
+
+static uint32_t room_for(const struct tree_printer *t, uint32_t used)
+{
+	uint32_t before = 8 + 13 + 8 + 2 + used;
+
+	if (!t->r->o->width)
+		return 120;
+	return t->r->o->width > before + MIN_NAME ? t->r->o->width - before : MIN_NAME;
+}
+
+static void print_node(const struct tree_printer *t, uint32_t id, bool is_branch, bool is_last)
+{
+	const struct csink_tree_node *node = &t->tree->nodes[id];
+	const struct csink_row_key *key = &t->rows->keys[node->row];
+	char name[MAX_TEXT], text[MAX_TEXT], module[128];
+	uint32_t used, room;
+
+	print_figures(t, node->total, node->self);
+	used = print_guides(t, is_branch, is_last);
+	room = room_for(t, used);
+	csink_format_text(module, sizeof(module), csink_base_name(key->module), 20);
+	used = csink_format_function(name, sizeof(name), key->name, room);
+	snprintf(text, sizeof(text), "  %s", module);
+	fputs(name, t->r->out);
+	if (*module && used + strlen(text) <= room) { /* who needs room more than this is the name */
+		csink_report_style(t->r, STYLE_DIM);
+		fputs(text, t->r->out);
+		csink_report_style(t->r, STYLE_NONE);
+	}
+	fputc('\n', t->r->out);
+}
+
+static void print_folded(const struct tree_printer *t, uint32_t nr, int64_t rest, bool is_branch)
+{
+	print_figures(t, rest, 0);
+	print_guides(t, is_branch, true);
+	fprintf(t->r->out, "(%u more below %g %%)\n", nr, t->r->o->fold);
+}
+
+static int push_guide(struct guides *g, bool more)
+{
+	uint32_t cap = CSINK_MAX(g->cap * 2, 256);
+	bool *grown;
+
+	if (g->depth == g->cap) {
+		grown = realloc(g->more, cap);
+		if (!grown)
+			return -ENOMEM;
+		g->more = grown;
+		g->cap = cap;
+	}
+	g->more[g->depth++] = more;
+	return 0;
+}
+
+/* A node whose children are being printed. Stacks are deep: this one is on the heap. */
+struct level {
+	uint32_t node, next; /* next child to look at */
+	uint32_t left;       /* shown ones that are still to come */
+	uint32_t nr_rest;
+	int64_t rest;
+	bool branches; /* its children are marked, and what is below them indented */
+};
+
+struct levels {
+	struct level *all;
+	uint32_t nr, cap;
+};
+
+static int enter(struct tree_printer *t, struct levels *l, uint32_t node)
+{
+	uint32_t cap = CSINK_MAX(l->cap * 2, 64);
+	struct level *grown, *level;
+
+	if (l->nr == l->cap) {
+		grown = reallocarray(l->all, cap, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		l->all = grown;
+		l->cap = cap;
+	}
+	level = &l->all[l->nr++];
+	*level = (struct level){.node = node, .next = t->tree->nodes[node].first};
+	level->left = count_shown(t, node, &level->nr_rest, &level->rest);
+	/* A chain of single calls stays in its column, so that depth is left for where ways part. */
+	level->branches = node && level->left + (level->nr_rest != 0) > 1;
+	return 0;
+}
+
+static int print_levels(struct tree_printer *t, struct levels *l)
+{
+	int err = enter(t, l, 0);
+
+	while (l->nr && !err) {
+		struct level *level = &l->all[l->nr - 1];
+		uint32_t child = level->next;
+
+		while (child && !is_shown(t, child))
+			child = t->tree->nodes[child].next;
+		if (child) {
+			bool last = !--level->left && !level->nr_rest, branches = level->branches;
+
+			level->next = t->tree->nodes[child].next;
+			print_node(t, child, branches, last);
+			err = branches ? push_guide(&t->guides, !last) : 0;
+			if (!err)
+				err = enter(t, l, child);
+			continue;
+		}
+		if (level->nr_rest && level->rest)
+			print_folded(t, level->nr_rest, level->rest, level->branches);
+		l->nr--;
+		if (l->nr && l->all[l->nr - 1].branches)
+			t->guides.depth--;
+	}
+	return err;
+}
+
+static int print_tree(struct tree_printer *t)
+{
+	struct levels levels = {0};
+	int err;
+
+	csink_report_style(t->r, STYLE_BOLD);
+	fprintf(t->r->out, "%8s%13s%8s  %s\n", "total %", "total", t->is_callers ? "begins" : "self %",
+		t->is_callers ? "function, and who called it" : "function");
+	csink_report_style(t->r, STYLE_NONE);
+	err = print_levels(t, &levels);
+	free(levels.all);
+	free(t->guides.more);
+	return err;
+}
+
+int csink_report_tree_print(FILE *out, const struct csink_profile *p, const struct csink_report_options *o,
+			    const struct csink_rows *rows, const bool *callers)
+{
+	struct printer r = {.out = out, .p = p, .o = o};
+	struct tree_printer t = {.r = &r, .rows = rows, .is_callers = callers != NULL};
+	struct csink_tree tree;
+	double least;
+	int err = p->nr_types ? csink_report_table_build(&r.table, p, p->default_type) : -EINVAL;
+
+	if (err)
+		return err;
+	err = csink_tree_build(&tree, p, rows, p->default_type, callers);
+	if (!err) {
+		errno = 0;
+		csink_report_head(&r);
+		t.tree = &tree;
+		t.whole = r.table.sums[p->default_type];
+		least = (double)t.whole * o->fold / 100;
+		t.threshold = least < 0 ? -least : least;
+		t.scale = csink_scale_for(t.whole, csink_profile_text(p, p->types[p->default_type].unit));
+		fputc('\n', out);
+		err = print_tree(&t);
+		csink_tree_release(&tree);
+	}
+	csink_report_table_release(&r.table);
+	return err ? err : csink_report_flush(out);
+}

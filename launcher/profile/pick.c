@@ -1,0 +1,100 @@
+/* See pick.h. */
+#include "launcher/profile/pick.h"
+
+#include <errno.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "include/internal/nearest.h"
+
+/* Whether a name is the pattern, or goes on behind it with parameters or template arguments. */
+static bool is_name(const char *name, const char *pattern)
+{
+	size_t len = strlen(pattern);
+
+	return !strncmp(name, pattern, len) && (!name[len] || name[len] == '(' || name[len] == '<');
+}
+
+/* People say "parse" of what is "ns::Reader::parse". */
+static bool is_last_part(const char *name, const char *pattern)
+{
+	const char *at = name;
+
+	while ((at = strstr(at, pattern))) {
+		if (at > name + 1 && at[-1] == ':' && at[-2] == ':' && is_name(at, pattern))
+			return true;
+		at++;
+	}
+	return false;
+}
+
+static uint32_t pick_if(const struct csink_rows *rows, const char *pattern, bool *picked,
+			bool (*matches)(const char *name, const char *pattern))
+{
+	uint32_t i, nr = 0;
+
+	for (i = 0; i < rows->nr_keys; i++) {
+		picked[i] = matches(rows->keys[i].name, pattern);
+		nr += picked[i];
+	}
+	return nr;
+}
+
+static int pick_by_regex(const struct csink_rows *rows, const char *pattern, bool *picked, char *why, size_t why_len)
+{
+	regex_t regex;
+	char text[128];
+	uint32_t i, nr = 0;
+	int err = regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB);
+
+	if (err) {
+		regerror(err, &regex, text, sizeof(text));
+		snprintf(why, why_len, "no function is called '%s', and it is no regular expression: %s", pattern,
+			 text);
+		return -EINVAL;
+	}
+	for (i = 0; i < rows->nr_keys; i++) {
+		picked[i] = !regexec(&regex, rows->keys[i].name, 0, NULL, 0);
+		nr += picked[i];
+	}
+	regfree(&regex);
+	return nr ? 0 : -ENODATA;
+}
+
+static void say_none(const struct csink_rows *rows, const char *pattern, char *why, size_t why_len)
+{
+	struct csink_nearest near;
+	char hint[256];
+	uint32_t i;
+
+	csink_nearest_init(&near, pattern, strlen(pattern));
+	for (i = 0; i < rows->nr_keys; i++) {
+		if (strlen(rows->keys[i].name) < CSINK_NEAREST_NAME)
+			csink_nearest_offer(&near, rows->keys[i].name);
+	}
+	csink_nearest_print(&near, hint, sizeof(hint));
+	snprintf(why, why_len, "no function of the profile matches '%s'%s", pattern, hint);
+}
+
+int csink_pick_functions(const struct csink_rows *rows, const char *pattern, bool **out, char *why, size_t why_len)
+{
+	bool *picked = calloc(rows->nr_keys + 1, sizeof(*picked));
+	int err = 0;
+
+	if (!picked) {
+		snprintf(why, why_len, "no memory");
+		return -ENOMEM;
+	}
+	if (!pick_if(rows, pattern, picked, is_name) && !pick_if(rows, pattern, picked, is_last_part))
+		err = pick_by_regex(rows, pattern, picked, why, why_len);
+	if (err == -ENODATA)
+		say_none(rows, pattern, why, why_len);
+	if (err)
+		free(picked);
+	else
+		*out = picked;
+	return err;
+}

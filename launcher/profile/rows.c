@@ -1,0 +1,348 @@
+/* See rows.h. Every location is turned into row numbers once. */
+#include "launcher/profile/rows.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/profile/facts.h"
+#include "launcher/profile/symbols.h"
+
+#define MAX_NAME 8192
+
+const char *const csink_by_words[CSINK_NR_BYS] = {"function", "module", "line", "thread", "process", "phase"};
+
+/* A row while the table is made. Overloads share a name and are told apart by their signatures. */
+struct key {
+	csink_str_t name;      /* 0: the module's code that has no name */
+	csink_str_t signature; /* of a function whose name others have, too; else 0 */
+	csink_str_t module;
+	uint32_t row; /* + 1; 0: empty */
+};
+
+struct build {
+	struct csink_rows *rows;
+	const struct csink_profile *p;
+	struct csink_profile *names; /* strings made here; its ids are the keys' */
+	struct key *keys;            /* open addressing; half full at most */
+	uint32_t key_mask;
+	csink_str_t *signatures; /* by function */
+	csink_str_t *modules;    /* by mapping */
+};
+
+const char *csink_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+const struct csink_profile_label *csink_label_find(const struct csink_profile *p, uint32_t labels, const char *key)
+{
+	const struct csink_profile_range *set = &p->label_sets[labels];
+	uint32_t i;
+
+	for (i = 0; i < set->nr; i++) {
+		if (!strcmp(csink_profile_text(p, p->labels[set->first + i].key), key))
+			return &p->labels[set->first + i];
+	}
+	return NULL;
+}
+
+/* ---- rows ---- */
+
+static struct key *find_key(const struct build *b, csink_str_t name, csink_str_t signature, csink_str_t module)
+{
+	uint64_t hash = ((uint64_t)name << 32 ^ (uint64_t)signature << 16 ^ module) * 0x9e3779b97f4a7c15ULL;
+	uint32_t at = hash >> 32 & b->key_mask;
+
+	while (b->keys[at].row &&
+	       (b->keys[at].name != name || b->keys[at].signature != signature || b->keys[at].module != module))
+		at = (at + 1) & b->key_mask;
+	return &b->keys[at];
+}
+
+static int grow(struct build *b)
+{
+	uint32_t i, nr = b->keys ? (b->key_mask + 1) * 2 : 2048;
+	struct key *old = b->keys;
+	struct csink_row_key *rows;
+
+	if (old && b->rows->nr_keys < b->key_mask / 2)
+		return 0;
+	b->keys = calloc(nr, sizeof(*b->keys));
+	rows = reallocarray(b->rows->keys, nr, sizeof(*rows));
+	b->rows->keys = rows ? rows : b->rows->keys;
+	if (!b->keys || !rows) {
+		free(b->keys);
+		b->keys = old;
+		return -ENOMEM;
+	}
+	b->key_mask = nr - 1;
+	for (i = 0; old && i < nr / 2; i++) {
+		if (old[i].row)
+			*find_key(b, old[i].name, old[i].signature, old[i].module) = old[i];
+	}
+	free(old);
+	return 0;
+}
+
+/* Returns the row + 1, or 0 without memory. */
+static uint32_t find_row(struct build *b, csink_str_t name, csink_str_t signature, csink_str_t module)
+{
+	struct key *key;
+
+	if (grow(b))
+		return 0;
+	key = find_key(b, name, signature, module);
+	if (!key->row) {
+		b->rows->keys[b->rows->nr_keys] =
+			(struct csink_row_key){.name_id = signature ? signature : name, .module_id = module};
+		*key = (struct key){name, signature, module, ++b->rows->nr_keys};
+	}
+	return key->row;
+}
+
+/* ---- overloads ---- */
+
+struct named {
+	csink_str_t name;
+	uint32_t function;
+};
+
+static int compare_named(const void *a, const void *b)
+{
+	const struct named *left = a, *right = b;
+
+	if (left->name != right->name)
+		return left->name < right->name ? -1 : 1;
+	return left->function < right->function ? -1 : left->function > right->function;
+}
+
+/* Of the functions with one name, which differ only as overloads do? Signatures are made for those alone. */
+static void sign(struct build *b, const struct named *group, uint32_t nr)
+{
+	const struct csink_profile_function *function;
+	bool differ = false;
+	char *signature;
+	uint32_t i;
+
+	for (i = 0; i < nr; i++) {
+		function = &b->p->functions[group[i].function];
+		signature = csink_symbol_signature(csink_profile_text(b->p, function->system_name));
+		b->signatures[group[i].function] = signature ? csink_profile_str(b->names, signature) : 0;
+		free(signature);
+		differ |= b->signatures[group[i].function] != b->signatures[group[0].function];
+	}
+	for (i = 0; i < nr && !differ; i++)
+		b->signatures[group[i].function] = 0;
+}
+
+/* signatures[function]: what tells it from others of its name; 0 if nothing need. */
+static int sign_overloads(struct build *b)
+{
+	uint32_t nr = b->p->nr_functions, i, k;
+	struct named *named = calloc(nr + 1, sizeof(*named));
+
+	if (!named)
+		return -ENOMEM;
+	for (i = 1; i < nr; i++)
+		named[i] = (struct named){b->p->functions[i].name, i};
+	qsort(named, nr, sizeof(*named), compare_named);
+	for (i = 0; i < nr; i = k) {
+		bool mangled = false;
+
+		for (k = i; k < nr && named[k].name == named[i].name; k++) {
+			const struct csink_profile_function *function = &b->p->functions[named[k].function];
+
+			mangled |= function->system_name != b->p->functions[named[i].function].system_name;
+		}
+		if (mangled && named[i].name)
+			sign(b, named + i, k - i);
+	}
+	free(named);
+	return csink_profile_error(b->names);
+}
+
+/* ---- by location ---- */
+
+static csink_str_t module_of(struct build *b, uint32_t mapping)
+{
+	if (mapping >= b->p->nr_mappings)
+		return 0;
+	if (!b->modules[mapping])
+		b->modules[mapping] =
+			csink_profile_str(b->names, csink_profile_text(b->p, b->p->mappings[mapping].file));
+	return b->modules[mapping];
+}
+
+/* "parse.c:123 parse"; without a line, the function alone. */
+static csink_str_t line_name(struct build *b, const struct csink_profile_line *line)
+{
+	const struct csink_profile_function *function = &b->p->functions[line->function];
+	const char *file = csink_profile_text(b->p, function->file), *name = csink_profile_text(b->p, function->name);
+	char text[MAX_NAME];
+
+	if (!*file || !line->line)
+		return csink_profile_str(b->names, name);
+	snprintf(text, sizeof(text), "%s:%" PRId64 " %s", csink_base_name(file), line->line, name);
+	return csink_profile_str(b->names, text);
+}
+
+/* The row + 1 of the k-th line of a location, or of one that has none. */
+static uint32_t line_row(struct build *b, const struct csink_profile_location *location, uint32_t k)
+{
+	const struct csink_profile_line *line = location->nr_lines ? &b->p->lines[location->first_line + k] : NULL;
+	csink_str_t module = module_of(b, location->mapping), name = 0;
+
+	if (b->rows->by == CSINK_BY_MODULE)
+		return find_row(b, module, 0, module);
+	if (line && b->rows->by == CSINK_BY_LINE)
+		return find_row(b, line_name(b, line), 0, module);
+	if (line)
+		name = csink_profile_str(b->names, csink_profile_text(b->p, b->p->functions[line->function].name));
+	return find_row(b, name, line ? b->signatures[line->function] : 0, module);
+}
+
+static int map_location(struct build *b, uint32_t id)
+{
+	const struct csink_profile_location *location = &b->p->locations[id];
+	uint32_t k, row, nr = b->rows->by == CSINK_BY_MODULE ? 1 : CSINK_MAX(location->nr_lines, 1);
+
+	b->rows->spans[id] = (struct csink_profile_range){b->rows->nr_ids, nr};
+	for (k = 0; k < nr; k++) {
+		row = line_row(b, location, k);
+		if (!row)
+			return -ENOMEM;
+		b->rows->ids[b->rows->nr_ids++] = row - 1;
+		b->rows->keys[row - 1].seen_inlined |= k + 1 < nr;
+		b->rows->keys[row - 1].seen_plain |= k + 1 == nr;
+	}
+	return 0;
+}
+
+static int map_locations(struct build *b)
+{
+	uint32_t id;
+	int err;
+
+	b->signatures = calloc(b->p->nr_functions + 1, sizeof(*b->signatures));
+	b->modules = calloc(b->p->nr_mappings + 1, sizeof(*b->modules));
+	b->rows->spans = calloc(b->p->nr_locations + 1, sizeof(*b->rows->spans));
+	b->rows->ids = calloc((size_t)b->p->nr_lines + b->p->nr_locations + 1, sizeof(*b->rows->ids));
+	if (!b->signatures || !b->modules || !b->rows->spans || !b->rows->ids)
+		return -ENOMEM;
+	err = b->rows->by == CSINK_BY_FUNCTION ? sign_overloads(b) : 0;
+	for (id = 1; id < b->p->nr_locations && !err; id++)
+		err = map_location(b, id);
+	return err;
+}
+
+/* ---- by labels ---- */
+
+static csink_str_t label_name(struct build *b, uint32_t labels, const char *name_key, const char *number_key)
+{
+	const struct csink_profile_label *name = csink_label_find(b->p, labels, name_key);
+	const struct csink_profile_label *number = csink_label_find(b->p, labels, number_key);
+	char text[MAX_NAME];
+
+	if (!name && !number)
+		return 0;
+	if (!number)
+		return csink_profile_str(b->names, csink_profile_text(b->p, name->str));
+	snprintf(text, sizeof(text), "%s%s%" PRId64, name ? csink_profile_text(b->p, name->str) : number_key, " ",
+		 number->num);
+	return csink_profile_str(b->names, text);
+}
+
+static int map_labels(struct build *b)
+{
+	csink_str_t name = 0, process;
+	uint32_t id, row;
+
+	b->rows->of_labels = calloc(b->p->nr_label_sets + 1, sizeof(*b->rows->of_labels));
+	if (!b->rows->of_labels)
+		return -ENOMEM;
+	for (id = 0; id < b->p->nr_samples; id++)
+		b->rows->of_labels[b->p->samples[id].labels] = 1;
+	for (id = 0; id < b->p->nr_label_sets; id++) {
+		if (!b->rows->of_labels[id]) /* no sample has it */
+			continue;
+		process = label_name(b, id, CSINK_LABEL_PROCESS, CSINK_LABEL_PID);
+		if (b->rows->by == CSINK_BY_THREAD)
+			name = label_name(b, id, CSINK_LABEL_THREAD, CSINK_LABEL_TID);
+		else if (b->rows->by == CSINK_BY_PROCESS)
+			name = process;
+		else
+			name = label_name(b, id, CSINK_LABEL_PHASE, "");
+		row = find_row(b, name, 0, b->rows->by == CSINK_BY_THREAD ? process : 0);
+		if (!row)
+			return -ENOMEM;
+		b->rows->keys[row - 1].seen_plain = true;
+		b->rows->of_labels[id] = row - 1;
+	}
+	return 0;
+}
+
+/* ---- all together ---- */
+
+/* What code or samples are called that have no name. */
+static const char *unnamed(const struct csink_rows *rows, const struct csink_row_key *key)
+{
+	static const char *const labels[CSINK_NR_BYS] = {[CSINK_BY_THREAD] = "[no thread]",
+							 [CSINK_BY_PROCESS] = "[no process]",
+							 [CSINK_BY_PHASE] = "[no phase]"};
+
+	if (labels[rows->by])
+		return labels[rows->by];
+	return key->module_id ? "[no symbol]" : "[unknown]";
+}
+
+static void name_rows(struct csink_rows *rows)
+{
+	uint32_t i;
+
+	for (i = 0; i < rows->nr_keys; i++) {
+		struct csink_row_key *key = &rows->keys[i];
+
+		key->module = csink_profile_text(rows->names, key->module_id);
+		key->name = key->name_id ? csink_profile_text(rows->names, key->name_id) : unnamed(rows, key);
+		if (rows->by == CSINK_BY_MODULE) {
+			key->name = key->name_id ? key->name : "[unknown]";
+			key->module = "";
+		}
+	}
+}
+
+int csink_rows_build(struct csink_rows *rows, const struct csink_profile *p, enum csink_by by)
+{
+	struct build b = {.rows = rows, .p = p};
+	int err;
+
+	*rows = (struct csink_rows){.by = by, .names = csink_profile_create()};
+	b.names = rows->names;
+	err = !b.names ? -ENOMEM : by >= CSINK_BY_THREAD ? map_labels(&b) : map_locations(&b);
+	if (!err)
+		err = csink_profile_error(b.names);
+	if (!err)
+		name_rows(rows);
+	free(b.keys);
+	free(b.signatures);
+	free(b.modules);
+	if (err)
+		csink_rows_release(rows);
+	return err;
+}
+
+void csink_rows_release(struct csink_rows *rows)
+{
+	free(rows->keys);
+	free(rows->spans);
+	free(rows->ids);
+	free(rows->of_labels);
+	csink_profile_destroy(rows->names);
+	*rows = (struct csink_rows){0};
+}

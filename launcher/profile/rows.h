@@ -1,0 +1,56 @@
+/*
+ * What samples are added up by: functions (a name in a module, overloads told apart), modules, lines, threads,
+ * processes, phases. Each is a row; every location, or every label set, leads to those it stands for, so that a sample
+ * costs a look-up for each of its frames. Report, tree and diff are built on this.
+ */
+#ifndef CSINK_LAUNCHER_ROWS_H
+#define CSINK_LAUNCHER_ROWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "launcher/profile/profile.h"
+
+enum csink_by {
+	CSINK_BY_FUNCTION,
+	CSINK_BY_MODULE,
+	CSINK_BY_LINE,
+	CSINK_BY_THREAD,
+	CSINK_BY_PROCESS,
+	CSINK_BY_PHASE,
+	CSINK_NR_BYS
+};
+
+struct csink_row_key {
+	const char *name;               /* for people; of a line "file:line function" */
+	const char *module;             /* path of the object; of a thread its process; "": none */
+	bool seen_inlined;              /* at some location inlined into another function */
+	bool seen_plain;                /* at some location not */
+	csink_str_t name_id, module_id; /* equal texts have equal ids */
+};
+
+struct csink_rows {
+	enum csink_by by;
+	struct csink_row_key *keys;
+	uint32_t nr_keys, cap_keys;
+	struct csink_profile_range *spans; /* by location: its rows in ids, innermost first; NULL where labels tell */
+	uint32_t *ids;
+	uint32_t nr_ids;
+	uint32_t *of_labels;         /* by label set; NULL where locations tell */
+	struct csink_profile *names; /* where the texts are */
+};
+
+/** The words of --by, by enum csink_by. */
+extern const char *const csink_by_words[CSINK_NR_BYS];
+
+/** Make the rows of a profile. Returns 0 (csink_rows_release it) or -ENOMEM. Context: thread. */
+int csink_rows_build(struct csink_rows *rows, const struct csink_profile *p, enum csink_by by);
+void csink_rows_release(struct csink_rows *rows);
+
+/** The number of a label set's label of that key (a text's id in the profile, or a number), or NULL. */
+const struct csink_profile_label *csink_label_find(const struct csink_profile *p, uint32_t labels, const char *key);
+
+/** The last part of a path; a path that ends in '/' as it is. */
+const char *csink_base_name(const char *path);
+
+#endif

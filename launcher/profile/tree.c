@@ -1,0 +1,184 @@
+/* See tree.h. */
+#include "launcher/profile/tree.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+
+static uint32_t *find_slot(const struct csink_tree *t, uint32_t parent, uint32_t row)
+{
+	uint64_t hash = ((uint64_t)parent << 32 | row) * 0x9e3779b97f4a7c15ULL;
+	uint32_t at = hash >> 32 & t->slot_mask;
+
+	while (t->slots[at] && (t->nodes[t->slots[at] - 1].parent != parent || t->nodes[t->slots[at] - 1].row != row))
+		at = (at + 1) & t->slot_mask;
+	return &t->slots[at];
+}
+
+static int grow(struct csink_tree *t)
+{
+	uint32_t cap = CSINK_MAX(t->cap_nodes * 2, 1024), i;
+	struct csink_tree_node *nodes;
+
+	if (t->nr_nodes < t->cap_nodes)
+		return 0;
+	nodes = t->cap_nodes <= UINT32_MAX / 4 ? reallocarray(t->nodes, cap, sizeof(*nodes)) : NULL;
+	if (!nodes)
+		return -ENOMEM;
+	t->nodes = nodes;
+	t->cap_nodes = cap;
+	free(t->slots);
+	t->slots = calloc(cap * 2ULL, sizeof(*t->slots));
+	if (!t->slots)
+		return -ENOMEM;
+	t->slot_mask = cap * 2 - 1;
+	for (i = 1; i < t->nr_nodes; i++)
+		*find_slot(t, nodes[i].parent, nodes[i].row) = i + 1;
+	return 0;
+}
+
+/* Go down to the child of that row; made if there is none. 0 without memory. */
+static uint32_t child(struct csink_tree *t, uint32_t parent, uint32_t row)
+{
+	uint32_t *slot;
+
+	if (grow(t))
+		return 0;
+	slot = find_slot(t, parent, row);
+	if (!*slot) {
+		t->nodes[t->nr_nodes] = (struct csink_tree_node){.row = row, .parent = parent};
+		*slot = ++t->nr_nodes;
+	}
+	return *slot - 1;
+}
+
+static void add(int64_t *to, int64_t value)
+{
+	*to = csink_add(*to, value);
+}
+
+/* The rows of a stack, innermost first, one after the other. */
+struct walk {
+	const struct csink_rows *rows;
+	uint32_t *ids;
+	uint32_t nr, cap;
+};
+
+static int unroll(struct walk *w, const struct csink_profile *p, uint32_t stack)
+{
+	const struct csink_profile_range *range = &p->stacks[stack], *span;
+	uint32_t i, k, *grown;
+
+	for (i = w->nr = 0; i < range->nr; i++) {
+		span = &w->rows->spans[p->stack_ids[range->first + i]];
+		if (w->cap - w->nr < span->nr) {
+			w->cap = CSINK_MAX(w->cap * 2, w->nr + span->nr + 1024);
+			grown = reallocarray(w->ids, w->cap, sizeof(*grown));
+			if (!grown)
+				return -ENOMEM;
+			w->ids = grown;
+		}
+		for (k = 0; k < span->nr; k++)
+			w->ids[w->nr++] = w->rows->ids[span->first + k];
+	}
+	return 0;
+}
+
+static int add_sample(struct csink_tree *t, const struct walk *w, int64_t value, const bool *from)
+{
+	uint32_t node = 0, i = 0;
+
+	while (from && i < w->nr && !from[w->ids[i]])
+		i++;
+	if (from && i == w->nr)
+		return 0;
+	add(&t->nodes[0].total, value);
+	for (; i < w->nr; i++) {
+		node = child(t, node, from ? w->ids[i] : w->ids[w->nr - 1 - i]);
+		if (!node)
+			return -ENOMEM;
+		add(&t->nodes[node].total, value);
+	}
+	add(&t->nodes[node].self, value);
+	return 0;
+}
+
+/* ---- order ---- */
+
+struct order {
+	const struct csink_tree_node *nodes;
+	const struct csink_rows *rows;
+};
+
+/* By parent; of one parent the largest last, so that linking from the front leaves it first. */
+static int compare_nodes(const void *a, const void *b, void *context)
+{
+	const struct order *order = context;
+	const struct csink_tree_node *left = &order->nodes[*(const uint32_t *)a],
+				     *right = &order->nodes[*(const uint32_t *)b];
+	const struct csink_row_key *left_key = &order->rows->keys[left->row],
+				   *right_key = &order->rows->keys[right->row];
+	int names;
+
+	if (left->parent != right->parent)
+		return left->parent < right->parent ? -1 : 1;
+	if (left->total != right->total)
+		return left->total < right->total ? -1 : 1;
+	names = strcmp(right_key->name, left_key->name);
+	return names ? names : strcmp(right_key->module, left_key->module);
+}
+
+static int link_children(struct csink_tree *t, const struct csink_rows *rows)
+{
+	uint32_t *order = calloc(t->nr_nodes, sizeof(*order)), i;
+	struct order context = {t->nodes, rows};
+
+	if (!order)
+		return -ENOMEM;
+	for (i = 1; i < t->nr_nodes; i++)
+		order[i] = i;
+	qsort_r(order + 1, t->nr_nodes - 1, sizeof(*order), compare_nodes, &context);
+	for (i = 1; i < t->nr_nodes; i++) {
+		struct csink_tree_node *node = &t->nodes[order[i]], *parent = &t->nodes[node->parent];
+
+		node->next = parent->first;
+		parent->first = order[i];
+	}
+	free(order);
+	return 0;
+}
+
+int csink_tree_build(struct csink_tree *t, const struct csink_profile *p, const struct csink_rows *rows, uint32_t type,
+		     const bool *from)
+{
+	struct walk w = {.rows = rows};
+	uint32_t i;
+	int err;
+
+	*t = (struct csink_tree){0};
+	err = grow(t);
+	if (!err)
+		t->nodes[t->nr_nodes++] = (struct csink_tree_node){0};
+	for (i = 0; i < p->nr_samples && !err; i++) {
+		err = unroll(&w, p, p->samples[i].stack);
+		if (!err)
+			err = add_sample(t, &w, csink_profile_values(p, i)[type], from);
+	}
+	if (!err)
+		err = link_children(t, rows);
+	free(w.ids);
+	free(t->slots);
+	t->slots = NULL;
+	if (err)
+		csink_tree_release(t);
+	return err;
+}
+
+void csink_tree_release(struct csink_tree *t)
+{
+	free(t->nodes);
+	free(t->slots);
+	*t = (struct csink_tree){0};
+}
