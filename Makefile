@@ -512,7 +512,7 @@ bench: all $(BENCH_BINS) ## measure beside perf and gperftools (BENCH_RUNS=N to 
 	@BUILD=$(CURDIR)/$(B) tests/bench/run
 
 .PHONY: bench-engine
-bench-engine: all $(TARGET_BINS) ## measure the handler from inside, memory a thread, bytes a sample
+bench-engine: all $(TARGET_BINS) $(BENCH_BINS) ## measure the handler from inside, what threads cost, bytes a sample
 	@BUILD=$(CURDIR)/$(B) tests/bench/engine
 
 # The walkers side by side inside real programs. DIFF_SECONDS to deepen.

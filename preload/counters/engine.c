@@ -347,6 +347,14 @@ int csink_engine_open(struct csink_thread *thread)
 	}
 }
 
+bool csink_engine_ends_at_once(const struct csink_thread *thread)
+{
+	return thread->engine == CSINK_ENGINE_SIGTRAP && csink_process.nr_groups == 1 &&
+	       thread->groups[0].members == 1u << csink_process.cpu_event &&
+	       csink_process.events[csink_process.cpu_event].rec.flags & CSINK_EVENT_CPU_NS &&
+	       !csink_group_is_open(&thread->switches);
+}
+
 void csink_engine_pause(struct csink_thread *thread)
 {
 	if (thread->engine == CSINK_ENGINE_TIMER) {

@@ -5,6 +5,7 @@
 #ifndef CSINK_COUNTERS_ENGINE_H
 #define CSINK_COUNTERS_ENGINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "include/internal/recording.h"
@@ -26,8 +27,15 @@ int csink_engine_parse(const char *name);
  */
 int csink_engine_open(struct csink_thread *thread);
 
-/** Free what the calling thread's engine holds; after csink_engine_pause. Context: thread. */
+/** Free what the calling thread's engine holds; after csink_engine_pause, or csink_engine_ends_at_once. Context:
+ * thread. */
 void csink_engine_close(struct csink_thread *thread);
+
+/**
+ * True where nothing needs to be stopped before it is freed: all that is counted is CPU time, which the thread's clock
+ * tells afterwards, too. Saves a thread that ends a call. Context: thread.
+ */
+bool csink_engine_ends_at_once(const struct csink_thread *thread);
 
 /** Stop and resume the calling thread's samples; nothing is pending after a pause. Context: thread. */
 void csink_engine_pause(struct csink_thread *thread);

@@ -16,12 +16,21 @@
 #include "include/internal/rawcall.h"
 #include "preload/counters/fd_guard.h"
 
-static void leader_attr(struct perf_event_attr *attr, enum csink_group_signal how)
+/*
+ * A group of one event runs from the moment it is opened, which saves a thread that starts a call that costs as much as
+ * the opening. An overflow before the ring is mapped is not lost: the next one has what it counted.
+ */
+static bool starts_enabled(const struct csink_group_open *open)
 {
-	attr->disabled = 1;
+	return open->how == CSINK_GROUP_SIGTRAP && open->members == 1u << open->leader;
+}
+
+static void leader_attr(struct perf_event_attr *attr, const struct csink_group_open *open)
+{
+	attr->disabled = !starts_enabled(open);
 	attr->sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_READ;
 	attr->read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-	if (how == CSINK_GROUP_SETSIG) {
+	if (open->how == CSINK_GROUP_SETSIG) {
 		attr->wakeup_events = 1; /* the signal is the wake-up */
 		/*
 		 * A signal that is raised inside a system call would interrupt it. The kernel's clocks count all of the
@@ -40,14 +49,14 @@ static void leader_attr(struct perf_event_attr *attr, enum csink_group_signal ho
 	}
 }
 
-static int open_one(const struct csink_event_spec *spec, int leader_fd, enum csink_group_signal how, int32_t tid)
+static int open_one(const struct csink_group_open *open, uint32_t i, int leader_fd)
 {
-	struct perf_event_attr attr = spec->attr;
+	struct perf_event_attr attr = open->events[i].attr;
 
 	attr.use_clockid = 1;
 	attr.clockid = CLOCK_MONOTONIC;
 	if (leader_fd < 0) {
-		leader_attr(&attr, how);
+		leader_attr(&attr, open);
 	} else {
 		attr.sample_period = 0;
 		attr.freq = 0;
@@ -55,7 +64,7 @@ static int open_one(const struct csink_event_spec *spec, int leader_fd, enum csi
 		attr.exclusive = 0;
 		attr.precise_ip = 0;
 	}
-	return csink_perf_open(&attr, tid, -1, leader_fd, PERF_FLAG_FD_CLOEXEC);
+	return csink_perf_open(&attr, open->tid, -1, leader_fd, PERF_FLAG_FD_CLOEXEC);
 }
 
 /* A leader's user page has its ring behind it. */
@@ -112,14 +121,18 @@ static int open_and_map(struct opening *at, uint32_t i)
 	uint32_t leader = at->open->leader;
 	int err;
 
-	at->fds[i] = open_one(&at->open->events[i], i == leader ? -1 : at->fds[leader], at->open->how, at->open->tid);
+	at->fds[i] = open_one(at->open, i, i == leader ? -1 : at->fds[leader]);
 	if (at->fds[i] < 0)
 		return at->fds[i];
 	if (at->shared && ioctl(at->fds[i], PERF_EVENT_IOC_ID, &at->ids[i]) < 0)
-		return -EBADF;
-	err = map_one(at->group, i, at->fds[i]);
+		err = -EBADF;
+	else
+		err = map_one(at->group, i, at->fds[i]);
 	/* Nothing of the mapping has been touched yet, whatever it is of. */
-	return is_ours(at, i) ? err : -EBADF;
+	if (err != -EBADF && is_ours(at, i))
+		return err;
+	at->fds[i] = -1;
+	return -EBADF;
 }
 
 static void open_all(void *arg)
@@ -140,10 +153,11 @@ static void open_all(void *arg)
 	}
 	if (!at->err && open->how == CSINK_GROUP_SETSIG)
 		at->err = is_ours(at, leader) ? send_signal(at->fds[leader], open->signo, open->tid) : -EBADF;
-	if (!at->err && ioctl(at->fds[leader], PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP) < 0)
+	if (!at->err && !starts_enabled(open) && ioctl(at->fds[leader], PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP) < 0)
 		at->err = -errno;
+	/* One that runs already was looked at just now. */
 	for (i = 0; i < CSINK_MAX_EVENTS; i++)
-		if (at->fds[i] >= 0 && is_ours(at, i))
+		if (at->fds[i] >= 0 && (starts_enabled(open) || is_ours(at, i)))
 			csink_rawcall(SYS_close, at->fds[i]); /* libc's is interposed, and watched for signs */
 }
 

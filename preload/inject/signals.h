@@ -57,7 +57,7 @@ uint64_t csink_signals_taken(void);
 bool csink_signals_borrowed(void);
 
 /** Give the kernel the program's own wishes about our signals, as exec passes them on; and take that back. The calling
- * thread is paused (csink_thread_pause), or it is a vfork child. Context: thread. */
+ * thread is paused (csink_thread_pause) or stopped, or it is a vfork child. Context: thread. */
 void csink_signals_before_exec(void);
 void csink_signals_exec_failed(void);
 

@@ -26,7 +26,7 @@ static void end_thread(void *arg)
 	/* After a fork in this thread, the state is the child's and still ours; after a failure there is none. */
 	if (csink_self != thread)
 		return;
-	csink_thread_pause(thread);
+	csink_thread_stop(thread);
 	csink_masks_reveal(thread);
 	csink_thread_end(thread);
 }

@@ -185,21 +185,28 @@ static void finish_entry(struct csink_thread *thread)
 	__atomic_fetch_or(&entry->flags, CSINK_THREAD_ENDED, __ATOMIC_RELEASE);
 }
 
-void csink_thread_end(struct csink_thread *thread)
+void csink_thread_stop(struct csink_thread *thread)
 {
 	int saved = errno;
 
+	if (csink_engine_ends_at_once(thread))
+		csink_engine_close(thread);
+	else
+		csink_engine_pause(thread);
 	if (thread->entry && atomic_load_explicit(&csink_process.active, memory_order_relaxed)) {
-		csink_thread_pause(thread);
 		csink_thread_flush(thread);
 		csink_engine_close(thread);
 		finish_entry(thread);
 		csink_writer_retire(&thread->writer);
 	}
+	errno = saved;
+}
+
+void csink_thread_end(struct csink_thread *thread)
+{
 	csink_self = NULL;
 	thread->entry = NULL;
 	csink_thread_put(thread);
-	errno = saved;
 }
 
 void csink_thread_pause(struct csink_thread *thread)

@@ -106,8 +106,10 @@ void csink_thread_put(struct csink_thread *thread);
  */
 void csink_thread_start(struct csink_thread *thread, uint32_t flags);
 
-/** Stop the calling thread's counters, flush its last partial period, end its entry and free its state. Context:
- * thread. */
+/** Stop the calling thread's counters for good, flush its last partial period, end its entry. Context: thread. */
+void csink_thread_stop(struct csink_thread *thread);
+
+/** Free the state of the calling thread, which has been stopped. Context: thread. */
 void csink_thread_end(struct csink_thread *thread);
 
 /**

@@ -1,14 +1,81 @@
 /*
  * Creates and joins threads that do nothing, one at a time; says on stderr what CPU time that took in all.
- *   threadcost [THREADS] (2000)
+ *
+ *   threadcost [THREADS [WITH]]   (2000)
+ *
+ * WITH makes the kernel's calls that a per-thread engine cannot do without, each step one more than the last, so that
+ * what is ours can be told from what is the kernel's:
+ *   main     the first thread has its own event (and sleeps for every thread that it joins)
+ *   open     and each thread opens one, which never runs
+ *   run      which runs
+ *   map      and is mapped, so that it needs no descriptor: all that the sigtrap engine asks of the kernel
+ *   inherit  one event for all threads, which the kernel clones: its descriptor has to stay open, its counts are only
+ *            to be had by a call, and no thread but the first could stop it before an exec
  */
+#include <linux/perf_event.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
+
+enum with { PLAIN, MAIN, OPEN, RUN, MAP, INHERIT, NR_WITHS };
+static const char *const names[NR_WITHS] = {"plain", "main", "open", "run", "map", "inherit"};
+static enum with with;
+static size_t map_bytes;
+
+static int open_event(int disabled, int inherit)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_TASK_CLOCK,
+		.sample_period = 1003009,
+		.sample_type = PERF_SAMPLE_TIME,
+		.disabled = disabled,
+		.inherit = inherit,
+		.inherit_thread = inherit,
+		.watermark = 1,
+		.wakeup_watermark = UINT32_MAX,
+		.sigtrap = 1,
+		.remove_on_exec = 1,
+		.exclude_kernel = geteuid() != 0,
+	};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd >= 0)
+		return fd;
+	perror("threadcost: perf_event_open");
+	exit(1);
+}
+
+/* Open, map if asked for, and close: the mapping is what keeps the event. */
+static void *hold_event(void)
+{
+	int fd = open_event(with == OPEN, 0);
+	void *map = NULL;
+
+	if (with == MAP || with == MAIN)
+		map = mmap(NULL, map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED) {
+		perror("threadcost: mmap");
+		exit(1);
+	}
+	close(fd);
+	return map;
+}
 
 static void *nothing(void *arg)
 {
+	void *map = with == OPEN || with == RUN || with == MAP ? hold_event() : NULL;
+
+	if (map)
+		munmap(map, map_bytes);
 	return arg;
 }
 
@@ -20,11 +87,41 @@ static unsigned long long cpu_ns(void)
 	return 1000000000ULL * (unsigned long long)ts.tv_sec + (unsigned long long)ts.tv_nsec;
 }
 
+static void on_trap(int signo)
+{
+	(void)signo;
+}
+
+static void prepare(const char *name)
+{
+	struct sigaction act = {.sa_handler = on_trap, .sa_flags = SA_RESTART};
+	enum with asked = PLAIN;
+
+	while (asked < NR_WITHS && strcmp(names[asked], name))
+		asked++;
+	if (asked == NR_WITHS) {
+		fprintf(stderr, "threadcost: no such way: %s\n", name);
+		exit(2);
+	}
+	if (asked == PLAIN)
+		return;
+	map_bytes = 2 * (size_t)sysconf(_SC_PAGESIZE);
+	sigaction(SIGTRAP, &act, NULL);
+	with = MAIN;
+	if (asked == INHERIT)
+		open_event(0, 1);
+	else
+		hold_event();
+	with = asked;
+}
+
 int main(int argc, char **argv)
 {
 	long nr = argc > 1 ? atol(argv[1]) : 2000;
-	unsigned long long start = cpu_ns();
+	unsigned long long start;
 
+	prepare(argc > 2 ? argv[2] : "plain");
+	start = cpu_ns();
 	for (long i = 0; i < nr; i++) {
 		pthread_t thread;
 
