@@ -177,6 +177,18 @@ LAUNCHER_SRCS := \
 	launcher/doctor/pmu.c \
 	launcher/doctor/rights.c \
 	launcher/events/catalog.c \
+	launcher/cmd_export.c \
+	launcher/output/calltree.c \
+	launcher/output/export.c \
+	launcher/output/export_callgrind.c \
+	launcher/output/export_firefox.c \
+	launcher/output/export_folded.c \
+	launcher/output/export_perf.c \
+	launcher/output/export_perf_file.c \
+	launcher/output/export_speedscope.c \
+	launcher/output/html.c \
+	launcher/output/html_data.c \
+	launcher/output/threads.c \
 	launcher/output/json.c \
 	launcher/output/folded_read.c \
 	launcher/output/format.c \
@@ -213,6 +225,11 @@ LAUNCHER_SRCS := \
 	launcher/profile/symbols_name.c \
 	launcher/profile/symbols_scan.c \
 
+# The page of export's html: put together by assemble, and embedded.
+PAGE_SCRIPTS := $(addprefix launcher/output/html/,format.js colors.js model.js flame.js timeline.js table.js threads.js \
+	views.js app.js)
+PAGE_PARTS := launcher/output/html/assemble launcher/output/html/page.html launcher/output/html/style.css $(PAGE_SCRIPTS)
+
 # tests/unit/test_NAME.c, each a TAP program.
 UNIT_TESTS := \
 	record \
@@ -243,6 +260,7 @@ UNIT_TESTS := \
 
 # tests/cli/NAME.t, each a TAP script; they see BUILD (the tree) in the environment.
 CLI_TESTS := \
+	export \
 	report \
 	report_views \
 	doctor \
@@ -364,7 +382,7 @@ TARGET_CFLAGS := -O2 -g -Wall -Wextra -fomit-frame-pointer
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 CORE_OBJS := $(call obj,$(CORE_SRCS))
 LIB_OBJS := $(call obj,$(LIB_SRCS))
-LAUNCHER_OBJS := $(call obj,$(LAUNCHER_SRCS))
+LAUNCHER_OBJS := $(call obj,$(LAUNCHER_SRCS)) $(B)/obj/launcher/output/html_page.o
 # The library is injected into foreign programs, which cannot take a sanitizer's runtime in the middle of their lives:
 # it is always made of plain objects. A sanitized tree has sanitized ones beside them, for the launcher and unit tests.
 SO_OBJS := $(patsubst %.c,$(PLAIN)/obj/%.o,$(CORE_SRCS) $(LIB_SRCS))
@@ -399,6 +417,14 @@ FORCE:
 $(B)/obj/launcher/%.o: launcher/%.c $(B)/flags
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(LAUNCHER_CFLAGS) -MMD -MP $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+$(B)/page/html_head.html: $(PAGE_PARTS)
+	@mkdir -p $(@D)
+	launcher/output/html/assemble $@ $(@D)/html_tail.html $(PAGE_SCRIPTS)
+
+$(B)/obj/launcher/output/html_page.o: launcher/output/html_page.S $(B)/page/html_head.html
+	@mkdir -p $(@D)
+	$(CC) -c -Wa,-I$(B)/page -o $@ $<
 
 $(B)/lib/libcountersink.so: $(SO_OBJS) preload/libcountersink.map
 	@mkdir -p $(@D)

@@ -19,6 +19,8 @@ const struct csink_command csink_commands[] = {
 	 CSINK_NR_STAT_OPTS, CSINK_EXIT_RUN_FAILED},
 	{"report", "report [OPTION]... [FILE]", "print the report of a profile again", csink_cmd_report,
 	 csink_report_options, CSINK_NR_REPORT_OPTS, CSINK_EXIT_USAGE},
+	{"export", "export [OPTION]... [FILE]", "write a profile in a format that other programs open, or as a page",
+	 csink_cmd_export, csink_export_options, CSINK_NR_EXPORT_OPTS, CSINK_EXIT_USAGE},
 	{"events", "events [OPTION]... [PATTERN]", "list the events that have a name here, and which of them open",
 	 csink_cmd_events, csink_events_options, CSINK_NR_EVENTS_OPTS, CSINK_EXIT_USAGE},
 	{"doctor", "doctor [OPTION]...",

@@ -130,9 +130,26 @@ enum csink_stat_opt {
 		CSINK_NR_STAT_OPTS
 };
 
+/* Of `export`. */
+#define CSINK_EXPORT_OPTIONS(X)                                                                                        \
+	X(FORMAT, 'f', "pprof|folded|html|perf.data|callgrind|speedscope|firefox", "", CSINK_OPT_NO_TWIN,              \
+	  "the format; else what the ending of FILE's name stands for")                                                \
+	X(OUTPUT, 'o', "FILE", "", CSINK_OPT_NO_TWIN, "write to FILE, not to standard output (-)")                     \
+	X(EVENT, 'e', "NAME", "", CSINK_OPT_NO_TWIN,                                                                   \
+	  "the event whose values count, for formats that hold one (else the profile's own choice)")                   \
+	X(BASE, 'b', "FILE", "", CSINK_OPT_NO_TWIN, "html: show what changed since the profile FILE")
+
+enum csink_export_opt {
+#define X(id, sh, arg, def, flags, help) CSINK_EXPORT_OPT_##id,
+	CSINK_EXPORT_OPTIONS(X)
+#undef X
+		CSINK_NR_EXPORT_OPTS
+};
+
 extern const struct csink_option csink_run_options[CSINK_NR_RUN_OPTS];
 extern const struct csink_option csink_stat_options[CSINK_NR_STAT_OPTS];
 extern const struct csink_option csink_report_options[CSINK_NR_REPORT_OPTS];
+extern const struct csink_option csink_export_options[CSINK_NR_EXPORT_OPTS];
 extern const struct csink_option csink_events_options[CSINK_NR_EVENTS_OPTS];
 extern const struct csink_option csink_doctor_options[CSINK_NR_DOCTOR_OPTS];
 extern const struct csink_option csink_reserve_options[CSINK_NR_RESERVE_OPTS];

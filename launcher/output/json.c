@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "include/internal/base.h"
 
@@ -27,7 +28,7 @@ static uint32_t utf8_length(const unsigned char *text)
 	return length;
 }
 
-static void write_quoted(FILE *out, const char *text)
+void csink_json_quote(FILE *out, const char *text, bool in_html)
 {
 	const unsigned char *at = (const unsigned char *)text;
 
@@ -37,7 +38,7 @@ static void write_quoted(FILE *out, const char *text)
 
 		if (*at == '"' || *at == '\\')
 			fprintf(out, "\\%c", *at);
-		else if (*at < 0x20)
+		else if (*at < 0x20 || (in_html && strchr("<>&", *at)))
 			fprintf(out, "\\u%04x", *at);
 		else if (!length)
 			fputs("\\ufffd", out);
@@ -64,7 +65,7 @@ static void begin(struct csink_json *json, const char *key)
 	json->wrote[json->depth] = true;
 	if (!key)
 		return;
-	write_quoted(json->out, key);
+	csink_json_quote(json->out, key, false);
 	fputs(": ", json->out);
 }
 
@@ -94,7 +95,7 @@ void csink_json_text(struct csink_json *json, const char *key, const char *text)
 		return;
 	}
 	begin(json, key);
-	write_quoted(json->out, text);
+	csink_json_quote(json->out, text, false);
 }
 
 void csink_json_number(struct csink_json *json, const char *key, int64_t value)

@@ -25,4 +25,10 @@ void csink_json_real(struct csink_json *json, const char *key, double value); /*
 void csink_json_bool(struct csink_json *json, const char *key, bool value);
 void csink_json_null(struct csink_json *json, const char *key);
 
+/**
+ * Write one text between quotes, with its escapes; what is not UTF-8 becomes U+FFFD.
+ * @in_html  nothing in it can end a <script> element or begin markup, either.
+ */
+void csink_json_quote(FILE *out, const char *text, bool in_html);
+
 #endif

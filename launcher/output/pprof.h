@@ -16,6 +16,9 @@ struct csink_profile;
  */
 int csink_pprof_write(const struct csink_profile *p, const char *path);
 
+/** The same into an open file. */
+int csink_pprof_write_fd(const struct csink_profile *p, int fd);
+
 /**
  * Read a profile, gzipped or plain; folded stacks (folded.h) too, which are text. why (may be NULL, then why_len is 0)
  * receives a phrase for people on error: "truncated gzip stream". Returns 0 and *out (csink_profile_destroy it),

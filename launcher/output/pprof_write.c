@@ -372,3 +372,16 @@ int csink_pprof_write(const struct csink_profile *p, const char *path)
 	free(bytes);
 	return err;
 }
+
+int csink_pprof_write_fd(const struct csink_profile *p, int fd)
+{
+	void *bytes;
+	size_t len;
+	int err = csink_pprof_encode(p, &bytes, &len);
+
+	if (err)
+		return err;
+	err = write_gzip(fd, bytes, len);
+	free(bytes);
+	return err;
+}

@@ -1,0 +1,83 @@
+/*
+ * The call tree of one or more profiles: stacks of functions merged from their outermost caller down. Written by the
+ * exporters (html, folded, speedscope, firefox), which read frames and nodes from it.
+ *
+ * A frame is a function in a module, told apart from its overloads, as in the report's table; a node is a frame under
+ * its callers. Inlined functions are frames of their own. Context of all functions here: thread.
+ */
+#ifndef CSINK_LAUNCHER_CALLTREE_H
+#define CSINK_LAUNCHER_CALLTREE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct csink_profile;
+
+struct csink_frame {
+	const char *name;   /* with parameters, if there are overloads of the name; "[no symbol]" */
+	const char *module; /* path; "": none */
+	const char *file;   /* of the source; "": not known */
+	int64_t start_line; /* 0: not known */
+	bool is_pseudo;     /* no function: CPU time that was accounted and not sampled */
+	bool is_inlined;    /* seen only inlined into others */
+};
+
+struct csink_tree_node {
+	uint32_t parent; /* smaller than the node's own number; 0 is the root, which has no frame */
+	uint32_t frame;  /* index */
+	uint32_t depth;  /* 1 below the root */
+};
+
+struct csink_calltree {
+	struct csink_frame *frames; /* complete after csink_calltree_finish */
+	uint32_t nr_frames;
+	struct csink_tree_node *nodes; /* [0] is the root */
+	uint32_t nr_nodes;
+	struct csink_calltree_private *build; /* its own */
+};
+
+/** Returns an empty tree (csink_calltree_destroy it), or NULL without memory. */
+struct csink_calltree *csink_calltree_create(void);
+void csink_calltree_destroy(struct csink_calltree *tree);
+
+/* The frames of a profile's locations: ids[spans[location].first] is the innermost one. Where a location has lines,
+ * there is a frame for each. */
+struct csink_frame_map {
+	struct csink_frame_span {
+		uint32_t first, nr;
+	} * spans;
+	uint32_t *ids;
+};
+
+/**
+ * Add the functions of a profile alone, which must live until the map is there.
+ * Returns 0 (csink_frame_map_release it) or -ENOMEM.
+ */
+int csink_calltree_map(struct csink_calltree *tree, const struct csink_profile *p, struct csink_frame_map *map);
+void csink_frame_map_release(struct csink_frame_map *map);
+
+/**
+ * Add the stacks of a profile, which must live as long as this call.
+ * @nodes  receives the node of each stack id, p->nr_stacks of them; 0 for the empty stack.
+ * Returns 0 or -ENOMEM.
+ */
+int csink_calltree_add(struct csink_calltree *tree, const struct csink_profile *p, uint32_t *nodes);
+
+/**
+ * Name the frames, and renumber the nodes so that each is followed by all below it, brothers sorted by name: the end of
+ * a subtree is the next node that is no deeper.
+ * @order  *order is malloc'ed: the new number of each node by its old one, for what csink_calltree_add gave out.
+ * Returns 0 or -ENOMEM.
+ */
+int csink_calltree_finish(struct csink_calltree *tree, uint32_t **order);
+
+/**
+ * The finished tree of one profile: *tree (csink_calltree_destroy it), and the node of each of its stacks in nodes.
+ * Returns 0 or -ENOMEM.
+ */
+int csink_calltree_build(struct csink_calltree **tree, const struct csink_profile *p, uint32_t *nodes);
+
+/** The depth of the deepest node. */
+uint32_t csink_calltree_depth(const struct csink_calltree *tree);
+
+#endif

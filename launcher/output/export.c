@@ -1,0 +1,179 @@
+/* The table of formats, and how a file comes to be: see export.h. */
+#include "launcher/output/export.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "launcher/output/html.h"
+#include "launcher/output/pprof.h"
+#include "launcher/profile/profile.h"
+
+const struct csink_export_format csink_export_formats[] = {
+	{"pprof", ".pb.gz .pprof", csink_export_pprof},
+	{"folded", ".folded .collapsed", csink_export_folded},
+	{"html", ".html .htm", csink_export_html},
+	{"perf.data", ".data", csink_export_perf},
+	{"callgrind", "callgrind.out* .callgrind", csink_export_callgrind},
+	{"speedscope", ".speedscope.json", csink_export_speedscope},
+	{"firefox", ".json", csink_export_firefox},
+};
+const uint32_t csink_nr_export_formats = CSINK_ARRAY_SIZE(csink_export_formats);
+
+const struct csink_export_format *csink_export_format_named(const char *name)
+{
+	for (uint32_t i = 0; i < csink_nr_export_formats; i++) {
+		if (!strcmp(csink_export_formats[i].name, name))
+			return &csink_export_formats[i];
+	}
+	return NULL;
+}
+
+/* The length of the longest ending that a file's name has; 0: none. */
+static size_t match(const char *file, const char *endings)
+{
+	size_t len, file_len = strlen(file), best = 0;
+
+	for (; *endings; endings += len + (endings[len] == ' ')) {
+		bool matches;
+
+		len = strcspn(endings, " ");
+		if (endings[len - 1] == '*')
+			matches = !strncmp(file, endings, len - 1);
+		else
+			matches = file_len > len && !strncmp(file + file_len - len, endings, len);
+		if (matches)
+			best = CSINK_MAX(best, len);
+	}
+	return best;
+}
+
+const struct csink_export_format *csink_export_format_of(const char *path)
+{
+	const struct csink_export_format *found = NULL;
+	const char *slash = strrchr(path, '/');
+	size_t best = 0, len;
+
+	for (uint32_t i = 0; i < csink_nr_export_formats; i++) {
+		len = match(slash ? slash + 1 : path, csink_export_formats[i].endings);
+		if (len > best) {
+			best = len;
+			found = &csink_export_formats[i];
+		}
+	}
+	return found;
+}
+
+/* ---- files ---- */
+
+/* Takes the stream. What a write failed with is still in errno, for nothing but writes fails while one writes. */
+static int write_and_close(FILE *f, int (*write)(FILE *out, void *arg), void *arg)
+{
+	int err;
+
+	errno = 0;
+	err = write(f, arg);
+	if (!err && (fflush(f) || ferror(f)))
+		err = errno ? -errno : -EIO;
+	errno = 0;
+	if (fclose(f) && !err)
+		err = errno ? -errno : -EIO;
+	return err;
+}
+
+static int replace(const char *path, int (*write)(FILE *out, void *arg), void *arg)
+{
+	char temporary[PATH_MAX];
+	int fd, err, used = snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
+	mode_t mask = umask(0);
+	FILE *f;
+
+	umask(mask);
+	if (used < 0 || (size_t)used >= sizeof(temporary))
+		return -ENAMETOOLONG;
+	fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	f = fchmod(fd, 0666 & ~mask) ? NULL : fdopen(fd, "w");
+	if (!f) {
+		err = -errno;
+		close(fd);
+	} else {
+		err = write_and_close(f, write, arg);
+	}
+	if (!err && rename(temporary, path))
+		err = -errno;
+	if (err)
+		unlink(temporary);
+	return err;
+}
+
+int csink_export_file(const char *path, int (*write)(FILE *out, void *arg), void *arg)
+{
+	char target[PATH_MAX];
+	struct stat st;
+	FILE *f;
+	int fd;
+
+	if (!strcmp(path, "-")) {
+		fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+	} else if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
+		return -EISDIR;
+	} else if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
+		fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	} else { /* where a link leads, so that it stays a link */
+		return replace(realpath(path, target) ? target : path, write, arg);
+	}
+	if (fd < 0)
+		return -errno;
+	f = fdopen(fd, "w");
+	if (!f) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	return write_and_close(f, write, arg);
+}
+
+struct writing {
+	const struct csink_profile *p;
+	const struct csink_export_format *format;
+	uint32_t type;
+};
+
+static int write_profile(FILE *out, void *arg)
+{
+	const struct writing *w = arg;
+
+	return w->format->write(out, w->p, w->type);
+}
+
+int csink_export_write(const struct csink_profile *p, const struct csink_export_format *format, uint32_t type,
+		       const char *path)
+{
+	struct writing w = {p, format, type};
+
+	return csink_export_file(path, write_profile, &w);
+}
+
+int csink_export_pprof(FILE *out, const struct csink_profile *p, uint32_t type)
+{
+	(void)type; /* it has them all */
+	return fflush(out) ? -errno : csink_pprof_write_fd(p, fileno(out));
+}
+
+int csink_export_html(FILE *out, const struct csink_profile *p, uint32_t type)
+{
+	struct csink_html_options options = {0};
+
+	if (type < p->nr_types)
+		options.type = csink_profile_text(p, p->types[type].name);
+	return csink_html_write(out, p, &options);
+}

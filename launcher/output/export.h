@@ -1,0 +1,51 @@
+/*
+ * Profiles in the formats of others: one table of formats, by name and by the endings of file names. Writers are in
+ * export_*.c, html.c and pprof_write.c; export and run choose among them.
+ */
+#ifndef CSINK_LAUNCHER_EXPORT_H
+#define CSINK_LAUNCHER_EXPORT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+struct csink_profile;
+
+struct csink_export_format {
+	const char *name;
+	const char *endings; /* of file names, separated by blanks; one that ends in '*' is how a name begins */
+	/*
+	 * Write all of it. type: the sample type for formats that hold one, or that show one first. Returns 0, -ENOMEM,
+	 * or -errno of the stream.
+	 */
+	int (*write)(FILE *out, const struct csink_profile *p, uint32_t type);
+};
+
+extern const struct csink_export_format csink_export_formats[];
+extern const uint32_t csink_nr_export_formats;
+
+/** The format of that name, or NULL. */
+const struct csink_export_format *csink_export_format_named(const char *name);
+
+/** The format that a file's name ends in (the longest ending counts), or NULL. */
+const struct csink_export_format *csink_export_format_of(const char *path);
+
+/**
+ * Write a profile to a file in a format: whole or not at all, as csink_pprof_write, but nothing is kept of an older
+ * file.
+ * "-" is standard output. Returns 0 or -errno. Context: thread.
+ */
+int csink_export_write(const struct csink_profile *p, const struct csink_export_format *format, uint32_t type,
+		       const char *path);
+
+/** The same for what a function writes: returns what it returns, or -errno of the file. */
+int csink_export_file(const char *path, int (*write)(FILE *out, void *arg), void *arg);
+
+int csink_export_pprof(FILE *out, const struct csink_profile *p, uint32_t type);
+int csink_export_folded(FILE *out, const struct csink_profile *p, uint32_t type);
+int csink_export_html(FILE *out, const struct csink_profile *p, uint32_t type);
+int csink_export_perf(FILE *out, const struct csink_profile *p, uint32_t type);
+int csink_export_callgrind(FILE *out, const struct csink_profile *p, uint32_t type);
+int csink_export_speedscope(FILE *out, const struct csink_profile *p, uint32_t type);
+int csink_export_firefox(FILE *out, const struct csink_profile *p, uint32_t type);
+
+#endif

@@ -1,0 +1,326 @@
+/*
+ * The Firefox Profiler's processed format, version 58 (its docs-developer/CHANGELOG-formats.md; the profiler upgrades
+ * what is older than itself). A thread there has tables of its own; frames, functions and stacks are those of the call
+ * tree that the thread's samples use.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/output/calltree.h"
+#include "launcher/output/export.h"
+#include "launcher/output/json.h"
+#include "launcher/output/threads.h"
+#include "launcher/profile/facts.h"
+#include "launcher/profile/profile.h"
+
+#define FORMAT_VERSION 58
+#define MARKER_VERSION 27 /* of the browser's own format */
+#define NO_INDEX UINT32_MAX
+
+struct firefox {
+	FILE *out;
+	const struct csink_profile *p;
+	uint32_t type;
+	struct csink_calltree *tree;
+	uint32_t *nodes; /* of each stack */
+	struct csink_threads threads;
+	struct csink_profile *texts; /* the list of strings, by id */
+	uint32_t *stack_of_node;     /* in the thread at hand; NO_INDEX: none */
+	uint32_t *func_of_frame;
+	uint32_t *stacks, nr_stacks; /* nodes, in order of the thread's stack table */
+	uint32_t *funcs, nr_funcs;   /* frames, in order of its function table */
+	uint32_t *resources;         /* of each function: index of the resource */
+	csink_str_t *modules;        /* of each resource */
+	uint32_t nr_modules;
+};
+
+#define PUT_LIST(f, key, nr, ...)                                                                                      \
+	do {                                                                                                           \
+		fprintf((f)->out, "\"%s\":[", key);                                                                    \
+		for (uint32_t i = 0; i < (nr); i++) {                                                                  \
+			if (i)                                                                                         \
+				putc(',', (f)->out);                                                                   \
+			fprintf((f)->out, __VA_ARGS__);                                                                \
+		}                                                                                                      \
+		fputs("],", (f)->out);                                                                                 \
+	} while (0)
+
+static void put_text(struct firefox *f, const char *key, const char *text)
+{
+	fprintf(f->out, "\"%s\":", key);
+	csink_json_quote(f->out, text, false);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* ---- the tables of a thread ---- */
+
+static uint32_t module_index(struct firefox *f, const char *module)
+{
+	csink_str_t name = csink_profile_str(f->texts, base_name(module));
+
+	for (uint32_t i = 0; i < f->nr_modules; i++) {
+		if (f->modules[i] == name)
+			return i;
+	}
+	f->modules[f->nr_modules] = name;
+	return f->nr_modules++;
+}
+
+static void take_node(struct firefox *f, uint32_t node)
+{
+	uint32_t frame;
+
+	/* Parents have smaller numbers in the table: the path is taken from the root down. */
+	for (uint32_t at = node; at && f->stack_of_node[at] == NO_INDEX; at = f->tree->nodes[at].parent) {
+		f->stack_of_node[at] = 0;
+		f->stacks[f->nr_stacks++] = at;
+		frame = f->tree->nodes[at].frame;
+		if (f->func_of_frame[frame] == NO_INDEX) {
+			const char *module = f->tree->frames[frame].module;
+
+			f->func_of_frame[frame] = f->nr_funcs;
+			f->resources[f->nr_funcs] = *module ? module_index(f, module) : NO_INDEX;
+			f->funcs[f->nr_funcs++] = frame;
+		}
+	}
+}
+
+static int compare_nodes(const void *left, const void *right)
+{
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+static void take_thread(struct firefox *f, const struct csink_thread *thread)
+{
+	const struct csink_thread_row *row = f->threads.rows + thread->first_row;
+
+	memset(f->stack_of_node, 0xff, f->tree->nr_nodes * sizeof(*f->stack_of_node));
+	memset(f->func_of_frame, 0xff, f->tree->nr_frames * sizeof(*f->func_of_frame));
+	f->nr_stacks = f->nr_funcs = f->nr_modules = 0;
+	for (uint32_t i = 0; i < thread->nr_rows; i++)
+		take_node(f, f->nodes[f->p->samples[row[i].sample].stack]);
+	qsort(f->stacks, f->nr_stacks, sizeof(*f->stacks), compare_nodes);
+	for (uint32_t i = 0; i < f->nr_stacks; i++)
+		f->stack_of_node[f->stacks[i]] = i;
+}
+
+static void put_stacks(struct firefox *f)
+{
+	const struct csink_tree_node *nodes = f->tree->nodes;
+
+	fputs("\"stackTable\":{", f->out);
+	PUT_LIST(f, "frame", f->nr_stacks, "%u", f->func_of_frame[nodes[f->stacks[i]].frame]);
+	fputs("\"prefix\":[", f->out);
+	for (uint32_t i = 0; i < f->nr_stacks; i++) {
+		uint32_t parent = nodes[f->stacks[i]].parent;
+
+		fputs(i ? "," : "", f->out);
+		if (parent)
+			fprintf(f->out, "%u", f->stack_of_node[parent]);
+		else
+			fputs("null", f->out);
+	}
+	fprintf(f->out, "],\"length\":%u},\n", f->nr_stacks);
+}
+
+/* A frame for each function: category 1 is code, 2 what was accounted and not sampled. */
+static void put_functions(struct firefox *f)
+{
+	const struct csink_frame *frames = f->tree->frames;
+	uint32_t nr = f->nr_funcs;
+
+	fputs("\"frameTable\":{", f->out);
+	PUT_LIST(f, "address", nr, "-1");
+	PUT_LIST(f, "inlineDepth", nr, "0");
+	PUT_LIST(f, "category", nr, "%d", frames[f->funcs[i]].is_pseudo ? 2 : 1);
+	PUT_LIST(f, "subcategory", nr, "0");
+	PUT_LIST(f, "func", nr, "%u", i);
+	PUT_LIST(f, "nativeSymbol", nr, "null");
+	PUT_LIST(f, "innerWindowID", nr, "null");
+	PUT_LIST(f, "line", nr, "null");
+	PUT_LIST(f, "column", nr, "null");
+	fprintf(f->out, "\"length\":%u},\n\"funcTable\":{", nr);
+	PUT_LIST(f, "name", nr, "%u", csink_profile_str(f->texts, frames[f->funcs[i]].name));
+	PUT_LIST(f, "isJS", nr, "false");
+	PUT_LIST(f, "relevantForJS", nr, "false");
+	PUT_LIST(f, "resource", nr, "%d", (int)f->resources[i]);
+	PUT_LIST(f, "source", nr, "null");
+	PUT_LIST(f, "lineNumber", nr, "null");
+	PUT_LIST(f, "columnNumber", nr, "null");
+	fprintf(f->out, "\"length\":%u},\n\"resourceTable\":{", nr);
+	PUT_LIST(f, "lib", f->nr_modules, "null");
+	PUT_LIST(f, "name", f->nr_modules, "%u", f->modules[i]);
+	PUT_LIST(f, "host", f->nr_modules, "null");
+	PUT_LIST(f, "type", f->nr_modules, "1");
+	fprintf(f->out, "\"length\":%u},\n", f->nr_modules);
+	fputs("\"nativeSymbols\":{\"libIndex\":[],\"address\":[],\"name\":[],\"functionSize\":[],\"length\":0},\n",
+	      f->out);
+}
+
+/* ---- samples ---- */
+
+static int is_time(const struct firefox *f)
+{
+	return !strcmp(csink_profile_text(f->p, f->p->types[f->type].unit), "nanoseconds");
+}
+
+/* Milliseconds from the start of the profile. Without times, samples follow each other as long as they weigh. */
+static void put_times(struct firefox *f, const struct csink_thread *thread)
+{
+	const struct csink_thread_row *row = f->threads.rows + thread->first_row;
+	int64_t first = f->threads.first_ns, at = 0;
+
+	fputs("\"time\":[", f->out);
+	for (uint32_t i = 0; i < thread->nr_rows; i++) {
+		if (first != CSINK_NO_TIME)
+			at = row[i].time_ns == CSINK_NO_TIME ? 0 : row[i].time_ns - first;
+		fprintf(f->out, i ? ",%.6f" : "%.6f", (double)at / 1e6);
+		if (first == CSINK_NO_TIME)
+			at += is_time(f) ? csink_profile_values(f->p, row[i].sample)[f->type] : 1000000;
+	}
+	fputs("],", f->out);
+}
+
+static void put_samples(struct firefox *f, const struct csink_thread *thread)
+{
+	const struct csink_thread_row *row = f->threads.rows + thread->first_row;
+
+	fputs("\"samples\":{\"stack\":[", f->out);
+	for (uint32_t i = 0; i < thread->nr_rows; i++) {
+		uint32_t node = f->nodes[f->p->samples[row[i].sample].stack];
+
+		fputs(i ? "," : "", f->out);
+		if (node)
+			fprintf(f->out, "%u", f->stack_of_node[node]);
+		else
+			fputs("null", f->out);
+	}
+	fputs("],", f->out);
+	put_times(f, thread);
+	fputs("\"weight\":[", f->out);
+	for (uint32_t i = 0; i < thread->nr_rows; i++) {
+		int64_t value = csink_profile_values(f->p, row[i].sample)[f->type];
+
+		fputs(i ? "," : "", f->out);
+		if (is_time(f))
+			fprintf(f->out, "%.6f", (double)value / 1e6);
+		else
+			fprintf(f->out, "%" PRId64, value);
+	}
+	fprintf(f->out, "],\"weightType\":\"%s\",\"length\":%u},\n", is_time(f) ? "tracing-ms" : "samples",
+		thread->nr_rows);
+}
+
+static void put_thread(struct firefox *f, uint32_t index)
+{
+	const struct csink_thread *thread = &f->threads.threads[index];
+	const char *name = *thread->thread ? thread->thread : *thread->process ? thread->process : "all threads";
+
+	take_thread(f, thread);
+	fputs("{\"processType\":\"default\",\"processStartupTime\":0,\"processShutdownTime\":null,\"registerTime\":0,"
+	      "\"unregisterTime\":null,\"pausedRanges\":[],",
+	      f->out);
+	put_text(f, "name", name);
+	putc(',', f->out);
+	put_text(f, "processName", *thread->process ? thread->process : "process");
+	fprintf(f->out, ",\"isMainThread\":%s,\"pid\":\"%d\",\"tid\":%d,\n",
+		thread->pid == thread->tid ? "true" : "false", thread->pid, thread->tid);
+	put_samples(f, thread);
+	fputs("\"markers\":{\"data\":[],\"name\":[],\"startTime\":[],\"endTime\":[],\"phase\":[],\"category\":[],"
+	      "\"length\":0},\n",
+	      f->out);
+	put_stacks(f);
+	put_functions(f);
+	fputs("\"usedInnerWindowIDs\":[]}", f->out);
+}
+
+/* ---- the profile ---- */
+
+static void put_meta(struct firefox *f)
+{
+	const char *command = csink_profile_fact(f->p, CSINK_FACT_COMMAND, 0);
+	const char *kernel = csink_profile_fact(f->p, CSINK_FACT_KERNEL, 0);
+	const char *cpu = csink_profile_fact(f->p, CSINK_FACT_CPU, 0);
+
+	fprintf(f->out,
+		"{\"meta\":{\"version\":%d,\"preprocessedProfileVersion\":%d,\"interval\":%.6f,\"startTime\":%.3f,"
+		"\"processType\":0,\"stackwalk\":1,\"debug\":false,\"symbolicated\":true,\"markerSchema\":[],",
+		MARKER_VERSION, FORMAT_VERSION, (double)CSINK_MAX(f->p->period, 1) / 1e6,
+		f->threads.first_ns == CSINK_NO_TIME ? (double)f->p->time_ns / 1e6 : (double)f->threads.first_ns / 1e6);
+	fputs("\"categories\":[{\"name\":\"Other\",\"color\":\"grey\",\"subcategories\":[\"Other\"]},"
+	      "{\"name\":\"Code\",\"color\":\"blue\",\"subcategories\":[\"Other\"]},"
+	      "{\"name\":\"Not sampled\",\"color\":\"orange\",\"subcategories\":[\"Other\"]}],",
+	      f->out);
+	put_text(f, "product", command ? command : "countersink");
+	putc(',', f->out);
+	put_text(f, "importedFrom", "countersink " CSINK_VERSION);
+	putc(',', f->out);
+	put_text(f, "oscpu", kernel ? kernel : "Linux");
+	putc(',', f->out);
+	put_text(f, "CPUName", cpu ? cpu : "");
+	fputs("},\n\"libs\":[],\"pages\":[],\n\"threads\":[", f->out);
+}
+
+static int export(struct firefox *f)
+{
+	int err = csink_threads_build(&f->threads, f->p);
+
+	if (err)
+		return err;
+	f->nodes = calloc(CSINK_MAX(f->p->nr_stacks, 1), sizeof(*f->nodes));
+	f->texts = csink_profile_create();
+	if (!f->nodes || !f->texts)
+		return -ENOMEM;
+	err = csink_calltree_build(&f->tree, f->p, f->nodes);
+	if (err)
+		return err;
+	f->stack_of_node = calloc(f->tree->nr_nodes, sizeof(*f->stack_of_node));
+	f->stacks = calloc(f->tree->nr_nodes, sizeof(*f->stacks));
+	f->func_of_frame = calloc((size_t)f->tree->nr_frames + 1, sizeof(*f->func_of_frame));
+	f->funcs = calloc((size_t)f->tree->nr_frames + 1, sizeof(*f->funcs));
+	f->resources = calloc((size_t)f->tree->nr_frames + 1, sizeof(*f->resources));
+	f->modules = calloc((size_t)f->tree->nr_frames + 1, sizeof(*f->modules));
+	if (!f->stack_of_node || !f->stacks || !f->func_of_frame || !f->funcs || !f->resources || !f->modules)
+		return -ENOMEM;
+	put_meta(f);
+	for (uint32_t i = 0; i < f->threads.nr_threads; i++) {
+		fputs(i ? ",\n" : "\n", f->out);
+		put_thread(f, i);
+	}
+	fputs("],\n\"shared\":{\"sources\":{\"uuid\":[],\"filename\":[],\"length\":0},\"stringArray\":[", f->out);
+	for (uint32_t i = 0; i < f->texts->nr_strings; i++) {
+		fputs(i ? ",\n" : "", f->out);
+		csink_json_quote(f->out, f->texts->strings[i].text, false);
+	}
+	fputs("]}}\n", f->out);
+	return csink_profile_error(f->texts);
+}
+
+int csink_export_firefox(FILE *out, const struct csink_profile *p, uint32_t type)
+{
+	struct firefox f = {.out = out, .p = p, .type = type};
+	int err = type < p->nr_types ? export(&f) : -ENOENT;
+
+	csink_threads_release(&f.threads);
+	csink_calltree_destroy(f.tree);
+	csink_profile_destroy(f.texts);
+	free(f.nodes);
+	free(f.stack_of_node);
+	free(f.func_of_frame);
+	free(f.stacks);
+	free(f.funcs);
+	free(f.resources);
+	free(f.modules);
+	return err;
+}

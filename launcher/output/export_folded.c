@@ -1,0 +1,125 @@
+/*
+ * Folded stacks, a line for each: "outermost;...;innermost weight", as flame graph tools read them. A line holds one
+ * weight: that of the type that was chosen. Processes are the outermost frames where there are several.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/output/calltree.h"
+#include "launcher/output/export.h"
+#include "launcher/output/threads.h"
+#include "launcher/profile/profile.h"
+
+struct folding {
+	FILE *out;
+	const struct csink_profile *p;
+	struct csink_calltree *tree;
+	uint32_t *nodes; /* of each stack */
+	struct csink_threads threads;
+	struct line {
+		const char *process;
+		uint32_t node;
+		int64_t weight;
+	} * lines;
+	uint32_t nr_lines;
+	uint32_t *path;
+};
+
+/* What would end a frame or a line becomes something else. */
+static void put_name(FILE *out, const char *name)
+{
+	for (; *name; name++)
+		putc_unlocked(*name == ';' ? ':' : (unsigned char)*name < ' ' ? '?' : *name, out);
+}
+
+static int compare_lines(const void *left, const void *right)
+{
+	const struct line *a = left, *b = right;
+	int process = strcmp(a->process, b->process);
+
+	return process ? process : a->node < b->node ? -1 : a->node > b->node;
+}
+
+static void put_line(struct folding *f, const struct line *line, bool with_process)
+{
+	const char *between = "";
+	uint32_t nr = 0;
+
+	if (with_process) {
+		put_name(f->out, *line->process ? line->process : "[unknown]");
+		between = ";";
+	}
+	for (uint32_t node = line->node; node; node = f->tree->nodes[node].parent)
+		f->path[nr++] = f->tree->nodes[node].frame;
+	if (!nr && !with_process)
+		fputs("[no stack]", f->out);
+	for (; nr; between = ";") {
+		fputs(between, f->out);
+		put_name(f->out, f->tree->frames[f->path[--nr]].name);
+	}
+	fprintf(f->out, " %" PRId64 "\n", line->weight);
+}
+
+/* The same stack of functions may stand in the profile several times: other addresses, threads, times. */
+static void put_lines(struct folding *f)
+{
+	bool with_process = false;
+	struct line *line;
+
+	qsort(f->lines, f->nr_lines, sizeof(*f->lines), compare_lines);
+	for (uint32_t i = 0; i < f->nr_lines; i++)
+		with_process |= strcmp(f->lines[i].process, f->lines[0].process) != 0;
+	for (uint32_t i = 0; i < f->nr_lines; i++) {
+		line = &f->lines[i];
+		if (i + 1 < f->nr_lines && !compare_lines(line, line + 1))
+			line[1].weight += line->weight;
+		else if (line->weight)
+			put_line(f, line, with_process);
+	}
+}
+
+static int fold(struct folding *f, uint32_t type)
+{
+	const struct csink_profile *p = f->p;
+	const struct csink_thread_row *row;
+	int err;
+
+	f->nodes = calloc(CSINK_MAX(p->nr_stacks, 1), sizeof(*f->nodes));
+	f->lines = calloc(CSINK_MAX(p->nr_samples, 1), sizeof(*f->lines));
+	if (!f->nodes || !f->lines)
+		return -ENOMEM;
+	err = csink_calltree_build(&f->tree, p, f->nodes);
+	if (!err)
+		err = csink_threads_build(&f->threads, p);
+	if (err)
+		return err;
+	f->path = calloc((size_t)csink_calltree_depth(f->tree) + 1, sizeof(*f->path));
+	if (!f->path)
+		return -ENOMEM;
+	for (row = f->threads.rows; row < f->threads.rows + f->threads.nr_rows; row++) {
+		f->lines[f->nr_lines++] = (struct line){
+			.process = f->threads.threads[row->thread].process,
+			.node = f->nodes[p->samples[row->sample].stack],
+			.weight = csink_profile_values(p, row->sample)[type],
+		};
+	}
+	put_lines(f);
+	return 0;
+}
+
+int csink_export_folded(FILE *out, const struct csink_profile *p, uint32_t type)
+{
+	struct folding f = {.out = out, .p = p};
+	int err = type < p->nr_types ? fold(&f, type) : 0;
+
+	csink_threads_release(&f.threads);
+	csink_calltree_destroy(f.tree);
+	free(f.nodes);
+	free(f.lines);
+	free(f.path);
+	return err;
+}

@@ -1,0 +1,44 @@
+/*
+ * A profile, or the difference of two, as one HTML page: no network, no other file, opened by any browser of the last
+ * years. Flame graph and icicle, callers and callees of a function, a table of functions, a timeline where the profile
+ * has times. The page's own parts are in launcher/output/html/; what a profile says is put in as data, so that a name
+ * in it is never more than text.
+ */
+#ifndef CSINK_LAUNCHER_HTML_H
+#define CSINK_LAUNCHER_HTML_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+struct csink_profile;
+
+struct csink_html_options {
+	const char *title; /* of the page; NULL: the command's name, or "countersink" */
+	const char *type;  /* the sample type that is shown first, by name; NULL: the profile's default */
+};
+
+/**
+ * Write a page that shows a profile. options may be NULL.
+ * Returns 0, -ENOMEM, or -errno of the stream (which is flushed). Context: thread.
+ */
+int csink_html_write(FILE *out, const struct csink_profile *p, const struct csink_html_options *options);
+
+/* One of the two that are compared. */
+struct csink_html_side {
+	const struct csink_profile *profile;
+	const char *name; /* "main, 12 runs": shown wherever the side is meant, never just "before" or "A" */
+	uint32_t nr_runs; /* that the profile is the sum of: values are shown for one run; 0 is 1 */
+};
+
+/**
+ * Write a differential flame graph. Frames are matched by function and module; base is what there was, now what there
+ * is: a frame that grew is one whose value is larger in now. The reader of the page can have the widths be those of now
+ * (what was lost has no width then) or of base (what is new has none), and compare values for a run or shares of the
+ * whole; both names and what the widths mean stand above the graph. A type is in the page if both profiles have it by
+ * that name.
+ * Returns 0, -ENOENT (no type in common), -ENOMEM, or -errno of the stream. Context: thread.
+ */
+int csink_html_write_diff(FILE *out, const struct csink_html_side *base, const struct csink_html_side *now,
+			  const struct csink_html_options *options);
+
+#endif

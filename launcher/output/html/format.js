@@ -1,0 +1,65 @@
+// Numbers and elements. Texts of a profile become text nodes, never markup.
+
+const byId = (id) => document.getElementById(id);
+
+// An element with properties (functions are listeners) and children (texts or elements).
+function make(tag, properties, ...children) {
+	const element = document.createElement(tag);
+	for (const [key, value] of Object.entries(properties || {})) {
+		if (typeof value === 'function')
+			element.addEventListener(key, value);
+		else if (key in element && typeof value !== 'string')
+			element[key] = value;
+		else
+			element.setAttribute(key, value);
+	}
+	element.append(...children);
+	return element;
+}
+
+const SCALES = {
+	nanoseconds: [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']],
+	microseconds: [[1e6, 's'], [1e3, 'ms'], [1, 'µs']],
+	milliseconds: [[1e3, 's'], [1, 'ms']],
+	seconds: [[1, 's']],
+	bytes: [[2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB'], [1, 'B']],
+	count: [[1e9, 'G'], [1e6, 'M'], [1e4, 'k'], [1, '']],
+};
+
+// A value for people: "1.234 s". Counts below ten thousand are whole.
+function formatValue(value, unit) {
+	const scales = SCALES[unit] || SCALES.count;
+	const size = Math.abs(value);
+	let [divisor, name] = scales.find(([least]) => size >= least) || scales[scales.length - 1];
+	if (name === 'k')
+		[divisor, name] = [1e3, 'k'];
+	const scaled = value / divisor;
+	const digits = Number.isInteger(scaled) && divisor === 1 ? 0 : Math.abs(scaled) >= 100 ? 1 : Math.abs(scaled) >= 10 ? 2 : 3;
+	const text = scaled.toFixed(digits).replace('-', '−');
+	return name ? `${text} ${name}` : text;
+}
+
+function formatPercent(part, whole) {
+	if (!whole)
+		return '–';
+	const percent = 100 * part / whole;
+	return `${percent.toFixed(Math.abs(percent) >= 99.995 || percent === 0 ? 0 : 2).replace('-', '−')} %`;
+}
+
+// A change, with its sign: "+12.3 %", "new", "gone".
+function formatChange(base, now) {
+	if (!base)
+		return now ? 'new' : '–';
+	if (!now)
+		return 'gone';
+	const percent = 100 * (now - base) / base;
+	return `${percent >= 0 ? '+' : '−'}${Math.abs(percent).toFixed(Math.abs(percent) < 9.95 ? 1 : 0)} %`;
+}
+
+function formatSigned(value, unit) {
+	return value > 0 ? `+${formatValue(value, unit)}` : formatValue(value, unit);
+}
+
+const formatCount = (n) => String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, ',');
+const plural = (n, one, many) => `${formatCount(n)} ${n === 1 ? one : many}`;
+const baseName = (path) => path.slice(path.lastIndexOf('/') + 1) || path;

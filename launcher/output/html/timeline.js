@@ -1,0 +1,240 @@
+// The timeline: the weight over time of what is chosen, a lane for each of the busiest threads, and a brush over both that
+// limits everything else to a span of time. Pointer: drag to select, drag the span or its edges, double click to clear.
+// Keys: arrows move the span, with Shift its end; Enter begins one, Escape clears it.
+
+const CHART = 56;
+const LANE = 14;
+const MAX_LANES = 6;
+const AXIS = 16;
+
+class Timeline {
+	constructor(section, model, colors, onSpan) {
+		this.section = section;
+		this.canvas = section.querySelector('canvas');
+		this.model = model;
+		this.colors = colors;
+		this.onSpan = onSpan;
+		this.span = null;
+		this.last = Math.max(model.lastTime, 1) * 1.0001;
+		this.listen();
+		new ResizeObserver(() => this.refresh()).observe(section);
+	}
+
+	setChoice(type, groups) {
+		this.type = type;
+		this.groups = groups;
+		this.refresh();
+	}
+
+	refresh() {
+		const width = this.section.clientWidth;
+		if (!width || this.type === undefined)
+			return;
+		this.width = width;
+		this.count();
+		this.draw();
+	}
+
+	// Weight by column of two pixels: of all, and of each thread.
+	count() {
+		const {model, last} = this;
+		const bins = this.bins = Math.max(1, Math.floor(this.width / 2));
+		const all = this.all = new Float64Array(bins);
+		const values = model.moments.values[this.type];
+		const threads = new Map();
+		for (let i = 0; i < model.times.length; i++) {
+			const group = model.moments.group[i];
+			if (this.groups && !this.groups[group])
+				continue;
+			const bin = Math.min(bins - 1, Math.floor(model.times[i] / last * bins));
+			let thread = threads.get(group);
+			if (!thread)
+				threads.set(group, thread = {group, sum: 0, bins: new Float64Array(bins)});
+			all[bin] += values[i];
+			thread.bins[bin] += values[i];
+			thread.sum += values[i];
+		}
+		this.lanes = [...threads.values()].sort((a, b) => b.sum - a.sum);
+		this.nrThreads = this.lanes.length;
+		this.lanes = this.nrThreads > 1 ? this.lanes.slice(0, MAX_LANES) : [];
+		this.height = CHART + this.lanes.length * LANE + AXIS;
+	}
+
+	draw() {
+		const ratio = Math.min(window.devicePixelRatio || 1, 3);
+		const {canvas, width, height} = this;
+		const style = getComputedStyle(document.documentElement);
+		const ink = style.getPropertyValue('--ink');
+		const accent = style.getPropertyValue('--accent');
+		canvas.style.height = `${height}px`;
+		canvas.width = Math.round(width * ratio);
+		canvas.height = Math.round(height * ratio);
+		const context = canvas.getContext('2d');
+		context.scale(ratio, ratio);
+		context.font = '11px system-ui, sans-serif';
+		this.drawChart(context, accent);
+		this.drawLanes(context, ink, accent);
+		this.drawAxis(context, style.getPropertyValue('--dim'));
+		this.drawSpan(context, ink, style.getPropertyValue('--veil'));
+		this.describe();
+	}
+
+	drawChart(context, accent) {
+		const most = this.all.reduce((a, b) => Math.max(a, b), 0) || 1;
+		context.fillStyle = accent;
+		for (let i = 0; i < this.bins; i++) {
+			const h = this.all[i] / most * (CHART - 6);
+			context.fillRect(i * 2, CHART - h, 2, h);
+		}
+		context.globalAlpha = 0.35;
+		context.fillRect(0, CHART - 0.5, this.width, 0.5);
+		context.globalAlpha = 1;
+	}
+
+	drawLanes(context, ink, accent) {
+		const most = this.lanes.reduce((high, lane) => lane.bins.reduce((a, b) => Math.max(a, b), high), 0) || 1;
+		this.lanes.forEach((lane, nr) => {
+			const y = CHART + nr * LANE;
+			context.fillStyle = accent;
+			for (let i = 0; i < this.bins; i++) {
+				if (!lane.bins[i])
+					continue;
+				context.globalAlpha = 0.25 + 0.75 * lane.bins[i] / most;
+				context.fillRect(i * 2, y + 2, 2, LANE - 3);
+			}
+			context.globalAlpha = 1;
+			const name = groupName(this.model.groups[lane.group]);
+			const wide = context.measureText(name).width + 8;
+			context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue('--paper');
+			context.globalAlpha = 0.82;
+			context.fillRect(0, y + 1, wide, LANE - 1);
+			context.globalAlpha = 1;
+			context.fillStyle = ink;
+			context.fillText(name, 4, y + LANE - 3);
+		});
+	}
+
+	drawAxis(context, dim) {
+		const y = this.height - AXIS;
+		const raw = this.last / Math.max(2, this.width / 110);
+		const power = 10 ** Math.floor(Math.log10(raw));
+		const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw);
+		context.fillStyle = dim;
+		for (let t = 0; t <= this.last; t += step) {
+			const x = t / this.last * this.width;
+			context.fillRect(x, y, 1, 4);
+			if (x < this.width - 40)
+				context.fillText(formatValue(t, 'microseconds').replace('.000', ''), x + 3, y + 12);
+		}
+	}
+
+	drawSpan(context, ink, veil) {
+		if (!this.span)
+			return;
+		const [from, to] = this.span.map((t) => t / this.last * this.width);
+		const bottom = this.height - AXIS;
+		context.fillStyle = veil;
+		context.fillRect(0, 0, from, bottom);
+		context.fillRect(to, 0, this.width - to, bottom);
+		context.fillStyle = ink;
+		for (const x of [from, to]) {
+			context.fillRect(x - 1, 0, 2, bottom);
+			context.fillRect(x - 3, CHART / 2 - 9, 6, 18);
+		}
+	}
+
+	describe() {
+		const whole = formatValue(this.last, 'microseconds');
+		const text = this.span ? `${formatValue(this.span[0], 'microseconds')} to ${formatValue(this.span[1], 'microseconds')} of ${whole}`
+			: `all of ${whole}`;
+		this.canvas.setAttribute('aria-valuemax', String(Math.round(this.last)));
+		this.canvas.setAttribute('aria-valuenow', String(Math.round(this.span ? this.span[0] : 0)));
+		this.canvas.setAttribute('aria-valuetext', text);
+		const more = this.nrThreads > MAX_LANES ? `; lanes: the busiest ${MAX_LANES} of ${this.nrThreads} threads` : '';
+		byId('span').textContent = this.span ? `Selected: ${text}` : `Drag to select a span of time${more}`;
+		byId('clear-span').hidden = !this.span;
+	}
+
+	setSpan(span) {
+		if (span) {
+			const [a, b] = span.map((t) => Math.max(0, Math.min(this.last, t)));
+			span = [Math.min(a, b), Math.max(a, b)];
+			if (span[1] - span[0] < this.last / this.width)
+				span = null;
+		}
+		this.span = span;
+		this.draw();
+		this.onSpan(span);
+	}
+
+	// ---- pointer and keys ----
+
+	listen() {
+		const time = (event) => {
+			const box = this.canvas.getBoundingClientRect();
+			return (event.clientX - box.left) / box.width * this.last;
+		};
+		const near = 6;
+		this.canvas.addEventListener('pointerdown', (event) => {
+			if (event.button)
+				return;
+			const at = time(event);
+			const grip = near / this.width * this.last;
+			const [from, to] = this.span || [NaN, NaN];
+			// The edge that stays, or the distance to the span's ends while it moves.
+			if (Math.abs(at - from) < grip)
+				this.drag = {anchor: to};
+			else if (Math.abs(at - to) < grip)
+				this.drag = {anchor: from};
+			else if (at > from && at < to)
+				this.drag = {offset: at - from, length: to - from, anchor: at};
+			else
+				this.drag = {anchor: at};
+			this.canvas.setPointerCapture(event.pointerId);
+		});
+		this.canvas.addEventListener('pointermove', (event) => {
+			if (!this.drag)
+				return;
+			const at = time(event);
+			if (this.drag.length) {
+				const from = Math.max(0, Math.min(this.last - this.drag.length, at - this.drag.offset));
+				this.setSpan([from, from + this.drag.length]);
+			} else {
+				this.setSpan([this.drag.anchor, at]);
+			}
+		});
+		const end = () => (this.drag = null);
+		this.canvas.addEventListener('pointerup', end);
+		this.canvas.addEventListener('pointercancel', end);
+		this.canvas.addEventListener('dblclick', () => this.setSpan(null));
+		this.canvas.addEventListener('keydown', (event) => this.key(event));
+	}
+
+	key(event) {
+		const step = this.last / (event.ctrlKey ? 200 : 20);
+		const direction = event.key === 'ArrowLeft' ? -1 : event.key === 'ArrowRight' ? 1 : 0;
+		if (event.key === 'Enter' && !this.span) {
+			this.setSpan([0, this.last / 4]);
+		} else if (event.key === 'Escape' && this.span) {
+			this.setSpan(null);
+		} else if (direction) {
+			const [from, to] = this.span || [0, this.last / 4];
+			if (!this.span)
+				this.setSpan([from, to]);
+			else if (event.shiftKey)
+				this.setSpan([from, Math.max(from + step / 4, to + direction * step)]);
+			else if (from + direction * step >= -1e-6 && to + direction * step <= this.last + 1e-6)
+				this.setSpan([from + direction * step, to + direction * step]);
+		} else {
+			return;
+		}
+		event.preventDefault();
+		event.stopPropagation();
+	}
+}
+
+// "name 123", or what is known of it.
+function groupName(group) {
+	const name = group.thread || group.process || 'thread';
+	return group.tid ? `${name} ${group.tid}` : group.pid ? `${name} ${group.pid}` : name;
+}

@@ -1,0 +1,332 @@
+/*
+ * The data of a page: tables in JSON, each a list of numbers or texts for each field, read by html/model.js.
+ *
+ * Samples are added up by function, thread and side; those with a time (--timeline) stay single, in order of time.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/output/html_impl.h"
+#include "launcher/output/json.h"
+#include "launcher/output/threads.h"
+#include "launcher/profile/profile.h"
+
+struct row {
+	uint32_t group, node; /* group: a thread of a side; numbered over both */
+	int64_t time_ns;
+	int64_t values[CSINK_HTML_MAX_TYPES];
+};
+
+struct data {
+	FILE *out;
+	const struct csink_html_page *page;
+	struct csink_calltree *tree;
+	uint32_t *nodes[2]; /* of each side's stacks */
+	struct csink_threads threads[2];
+	struct row *rows;
+	size_t nr_rows;
+};
+
+/* ---- samples ---- */
+
+static void add_samples(struct data *d, uint32_t side)
+{
+	const struct csink_profile *p = d->page->sides[side].profile;
+	const struct csink_thread_row *from;
+	const int64_t *values;
+	struct row *row;
+
+	for (uint32_t i = 0; i < d->threads[side].nr_rows; i++) {
+		from = &d->threads[side].rows[i];
+		row = &d->rows[d->nr_rows++];
+		row->time_ns = d->page->nr_sides > 1 ? CSINK_NO_TIME : from->time_ns; /* two runs share no time */
+		row->group = from->thread + (side ? d->threads[0].nr_threads : 0);
+		row->node = d->nodes[side][p->samples[from->sample].stack];
+		values = csink_profile_values(p, from->sample);
+		for (uint32_t t = 0; t < d->page->nr_types; t++)
+			row->values[t] = values[d->page->types[t].of_side[side]];
+	}
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+	const struct row *a = left, *b = right;
+
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns ? -1 : 1;
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
+	return a->node < b->node ? -1 : a->node > b->node;
+}
+
+static void merge_rows(struct data *d)
+{
+	struct row *to = d->rows;
+
+	if (!d->nr_rows)
+		return;
+	qsort(d->rows, d->nr_rows, sizeof(*d->rows), compare_rows);
+	for (struct row *from = d->rows + 1; from < d->rows + d->nr_rows; from++) {
+		if (from->time_ns == CSINK_NO_TIME && !compare_rows(to, from)) {
+			for (uint32_t t = 0; t < d->page->nr_types; t++)
+				to->values[t] += from->values[t];
+		} else {
+			*++to = *from;
+		}
+	}
+	d->nr_rows = to + 1 - d->rows;
+}
+
+static int gather(struct data *d)
+{
+	uint32_t *order = NULL;
+	size_t nr = 0;
+	int err = 0;
+
+	for (uint32_t s = 0; s < d->page->nr_sides; s++) {
+		nr += d->page->sides[s].profile->nr_samples;
+		d->nodes[s] = calloc(CSINK_MAX(d->page->sides[s].profile->nr_stacks, 1), sizeof(*d->nodes[s]));
+		if (!d->nodes[s])
+			return -ENOMEM;
+	}
+	d->rows = calloc(CSINK_MAX(nr, 1), sizeof(*d->rows));
+	d->tree = csink_calltree_create();
+	if (!d->rows || !d->tree)
+		return -ENOMEM;
+	for (uint32_t s = 0; s < d->page->nr_sides && !err; s++) {
+		err = csink_calltree_add(d->tree, d->page->sides[s].profile, d->nodes[s]);
+		if (!err)
+			err = csink_threads_build(&d->threads[s], d->page->sides[s].profile);
+	}
+	if (!err)
+		err = csink_calltree_finish(d->tree, &order);
+	for (uint32_t s = 0; s < d->page->nr_sides && !err; s++) {
+		for (uint32_t i = 0; i < d->page->sides[s].profile->nr_stacks; i++)
+			d->nodes[s][i] = order[d->nodes[s][i]];
+		add_samples(d, s);
+	}
+	free(order);
+	if (!err)
+		merge_rows(d);
+	return err;
+}
+
+/* ---- writing ---- */
+
+/* Millions of numbers: printf would take most of the time. */
+static void put_number(FILE *out, int64_t value, bool is_first)
+{
+	uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+	char text[24], *at = text + sizeof(text);
+
+	do {
+		*--at = '0' + rest % 10;
+		rest /= 10;
+	} while (rest);
+	if (value < 0)
+		*--at = '-';
+	if (!is_first)
+		*--at = ',';
+	fwrite_unlocked(at, 1, text + sizeof(text) - at, out);
+}
+
+/* A list of numbers: "key":[expression, ...], the expression being of i. */
+#define PUT_LIST(d, key, first, end, expression)                                                                       \
+	do {                                                                                                           \
+		fprintf((d)->out, "\"%s\":[", key);                                                                    \
+		for (size_t i = (first); i < (end); i++)                                                               \
+			put_number((d)->out, expression, i == (first));                                                \
+		fputs("]", (d)->out);                                                                                  \
+	} while (0)
+
+static void put_text(struct data *d, const char *key, const char *text)
+{
+	if (key)
+		fprintf(d->out, "\"%s\":", key);
+	csink_json_quote(d->out, text, true);
+}
+
+static void put_facts(struct data *d, const struct csink_profile *p)
+{
+	const char *text, *colon;
+	char key[64];
+
+	fputs(",\"facts\":[", d->out);
+	for (uint32_t i = 0; i < p->nr_comments; i++) {
+		text = csink_profile_text(p, p->comments[i]);
+		colon = strstr(text, ": ");
+		if (colon && (size_t)(colon - text) >= sizeof(key))
+			colon = NULL;
+		snprintf(key, sizeof(key), "%.*s", colon ? (int)(colon - text) : 0, text);
+		fputs(i ? ",[" : "[", d->out);
+		put_text(d, NULL, key);
+		putc(',', d->out);
+		put_text(d, NULL, colon ? colon + 2 : text);
+		putc(']', d->out);
+	}
+	putc(']', d->out);
+}
+
+static void put_sides(struct data *d)
+{
+	const struct csink_html_side *side;
+
+	fputs("\"sides\":[", d->out);
+	for (uint32_t s = 0; s < d->page->nr_sides; s++) {
+		side = &d->page->sides[s];
+		fputs(s ? ",{" : "{", d->out);
+		put_text(d, "name", side->name);
+		fprintf(d->out, ",\"runs\":%u,\"time_ns\":\"%" PRId64 "\",\"duration_ns\":%" PRId64,
+			CSINK_MAX(side->nr_runs, 1), side->profile->time_ns, side->profile->duration_ns);
+		put_facts(d, side->profile);
+		putc('}', d->out);
+	}
+	fputs("],\n\"types\":[", d->out);
+	for (uint32_t t = 0; t < d->page->nr_types; t++) {
+		fputs(t ? ",{" : "{", d->out);
+		put_text(d, "name", d->page->types[t].name);
+		putc(',', d->out);
+		put_text(d, "unit", d->page->types[t].unit);
+		putc('}', d->out);
+	}
+	fprintf(d->out, "],\"type\":%u,\n", d->page->type);
+}
+
+/* Modules and files are few: frames have their numbers in a list of texts. */
+static int put_frames(struct data *d)
+{
+	const struct csink_frame *frame = d->tree->frames;
+	struct csink_profile *texts = csink_profile_create();
+	uint32_t nr = d->tree->nr_frames;
+
+	if (!texts)
+		return -ENOMEM;
+	fputs("\"frames\":{\"name\":[", d->out);
+	for (uint32_t i = 0; i < nr; i++) {
+		if (i)
+			putc(',', d->out);
+		put_text(d, NULL, frame[i].name);
+	}
+	fputs("],", d->out);
+	PUT_LIST(d, "module", 0, nr, csink_profile_str(texts, frame[i].module));
+	putc(',', d->out);
+	PUT_LIST(d, "file", 0, nr, csink_profile_str(texts, frame[i].file));
+	putc(',', d->out);
+	PUT_LIST(d, "line", 0, nr, frame[i].start_line);
+	putc(',', d->out);
+	PUT_LIST(d, "flags", 0, nr, frame[i].is_pseudo | frame[i].is_inlined << 1);
+	fputs("},\n\"texts\":[", d->out);
+	for (uint32_t i = 0; i < texts->nr_strings; i++) {
+		if (i)
+			putc(',', d->out);
+		put_text(d, NULL, texts->strings[i].text);
+	}
+	fputs("],\n", d->out);
+	csink_profile_destroy(texts);
+	return 0;
+}
+
+static void put_nodes(struct data *d)
+{
+	const struct csink_tree_node *nodes = d->tree->nodes;
+
+	fputs("\"nodes\":{", d->out);
+	PUT_LIST(d, "depth", 1, d->tree->nr_nodes, nodes[i].depth);
+	putc(',', d->out);
+	PUT_LIST(d, "frame", 1, d->tree->nr_nodes, nodes[i].frame);
+	fputs("},\n", d->out);
+}
+
+static void put_groups(struct data *d)
+{
+	const struct csink_thread *thread;
+	const char *between = "";
+
+	fputs("\"groups\":[", d->out);
+	for (uint32_t s = 0; s < d->page->nr_sides; s++) {
+		for (uint32_t i = 0; i < d->threads[s].nr_threads; i++) {
+			thread = &d->threads[s].threads[i];
+			fprintf(d->out, "%s{\"side\":%u,\"pid\":%d,\"tid\":%d,", between, s, thread->pid, thread->tid);
+			put_text(d, "process", thread->process);
+			putc(',', d->out);
+			put_text(d, "thread", thread->thread);
+			putc('}', d->out);
+			between = ",";
+		}
+	}
+	fputs("],\n", d->out);
+}
+
+static void put_rows(struct data *d, const char *key, size_t first, size_t end)
+{
+	fprintf(d->out, "\"%s\":{", key);
+	PUT_LIST(d, "group", first, end, d->rows[i].group);
+	putc(',', d->out);
+	PUT_LIST(d, "node", first, end, d->rows[i].node);
+	fputs(",\"values\":{", d->out);
+	for (uint32_t t = 0; t < d->page->nr_types; t++) {
+		char index[16];
+
+		snprintf(index, sizeof(index), "%u", t);
+		if (t)
+			putc(',', d->out);
+		PUT_LIST(d, index, first, end, d->rows[i].values[t]);
+	}
+	putc('}', d->out);
+}
+
+/* Times are microseconds, each from the one before it, the first from the start of the run. */
+static void put_samples(struct data *d)
+{
+	size_t timed = 0;
+	int64_t start, time_ns;
+
+	while (timed < d->nr_rows && d->rows[timed].time_ns == CSINK_NO_TIME)
+		timed++;
+	put_rows(d, "samples", 0, timed);
+	fputs("},\n", d->out);
+	put_rows(d, "moments", timed, d->nr_rows);
+	time_ns = timed < d->nr_rows ? d->rows[timed].time_ns : 0;
+	start = d->page->sides[0].profile->time_ns;
+	if (!start || start > time_ns)
+		start = time_ns;
+	putc(',', d->out);
+	PUT_LIST(d, "time_us", timed, d->nr_rows,
+		 (d->rows[i].time_ns - start) / 1000 - (i == timed ? 0 : (d->rows[i - 1].time_ns - start) / 1000));
+	putc('}', d->out);
+}
+
+static int put_all(struct data *d)
+{
+	int err;
+
+	fputs("{\"format\":1,", d->out);
+	put_text(d, "title", d->page->title);
+	fputs(",\n", d->out);
+	put_sides(d);
+	err = put_frames(d);
+	put_nodes(d);
+	put_groups(d);
+	put_samples(d);
+	fputs("}\n", d->out);
+	return err;
+}
+
+int csink_html_write_data(FILE *out, const struct csink_html_page *page)
+{
+	struct data d = {.out = out, .page = page};
+	int err = gather(&d);
+
+	if (!err)
+		err = put_all(&d);
+	csink_calltree_destroy(d.tree);
+	free(d.nodes[0]);
+	free(d.nodes[1]);
+	csink_threads_release(&d.threads[0]);
+	csink_threads_release(&d.threads[1]);
+	free(d.rows);
+	return err;
+}

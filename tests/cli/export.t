@@ -1,0 +1,130 @@
+#!/bin/sh
+# `countersink export`: what is written where, and what the readers that are installed for the tests make of it.
+. "$(dirname "$0")/lib.sh"
+
+# What the functions of burn cost is in what was inlined into them: perf, which does not look for that, calls it theirs.
+COUNTERSINK_TIMELINE=1 "$COUNTERSINK" -q -o x.pb.gz -- "$TARGETS/burn" >/dev/null 2>&1
+ok 'there is a profile' test -s x.pb.gz
+
+# ---- the choice of a format ----
+for name in x.pb.gz=pprof x.pprof=pprof x.folded=folded x.collapsed=folded x.html=html perf.data=perf.data x.data=perf.data \
+	callgrind.out.1=callgrind x.callgrind=callgrind x.speedscope.json=speedscope x.json=firefox; do
+	file=out/${name%=*} format=${name#*=}
+	rm -rf out && mkdir out
+	"$COUNTERSINK" export -o "$file" x.pb.gz >stdout 2>err
+	is "$? $(cat stdout err)" '0 ' "$file is written in silence"
+	"$COUNTERSINK" export --format "$format" x.pb.gz >by_name
+	if [ "$format" = pprof ]; then
+		is "$(gzip -dc <"$file" | cksum)" "$(gzip -dc <by_name | cksum)" "its format is $format"
+	else
+		ok "its format is $format" cmp "$file" by_name
+	fi
+done
+"$COUNTERSINK" export -f folded -o - x.pb.gz >by_dash
+"$COUNTERSINK" export -f folded - <x.pb.gz >by_stdin
+"$COUNTERSINK" export -f folded -o other.html x.pb.gz
+"$COUNTERSINK" export -f folded x.pb.gz >folded
+ok '-o - is standard output' cmp by_dash folded
+ok '- is standard input' cmp by_stdin folded
+ok '--format comes before the ending' cmp other.html folded
+
+refused() { # status name pattern argument...
+	status=$1 name=$2 pattern=$3
+	shift 3
+	"$COUNTERSINK" export "$@" >out1 2>err
+	is "$? $(wc -l <err) $(cat out1)" "$status 1 " "$name is refused in one line"
+	like "$(cat err)" "^countersink: .*$pattern" 'with the reason'
+}
+refused 2 'no format' 'which format' x.pb.gz
+refused 2 'an unknown ending' 'x.svg: no format has this ending' -o x.svg x.pb.gz
+refused 2 'an unknown format' "'svg' is unknown" -f svg x.pb.gz
+refused 2 'two profiles' 'takes one profile' -f folded a b
+refused 2 'a comparison that is no page' 'compares in a page only' -f folded --base x.pb.gz x.pb.gz
+refused 1 'an unknown event' "no event 'task-clok'.*did you mean 'task-clock'" -f folded -e task-clok x.pb.gz
+refused 1 'a missing profile' 'No such file' -f folded nowhere.pb.gz
+refused 1 'a place that cannot be written' 'No such file' -o /nowhere/x.html x.pb.gz
+refused 1 'a full device' 'No space left' -f html -o /dev/full x.pb.gz
+ok 'nothing is left of what failed' sh -c '! ls | grep -q "\.......$"'
+echo old >kept.html
+head -c 50 x.pb.gz >cut.pb.gz
+"$COUNTERSINK" export -o kept.html cut.pb.gz 2>/dev/null
+is "$(cat kept.html)" old 'a failure leaves what was there'
+chmod 644 x.pb.gz
+like "$(unprivileged "$COUNTERSINK" export -f folded x.pb.gz)" '^burn;_start;.*;burn_60' 'an unprivileged user exports'
+
+# ---- folded: as the report counts ----
+total=$(go tool pprof -raw x.pb.gz 2>/dev/null | awk '/^Locations/ { exit } $2 ~ /^[0-9]+:$/ { s += $2 } END { print s }')
+is "$(awk '{ s += $NF } END { printf "%d", s }' folded)" "$total" 'folded: the weights are those of the profile'
+"$COUNTERSINK" export -f folded -e samples x.pb.gz >by_count
+ok 'folded: -e chooses another event' test "$(awk '{ s += $NF } END { print s }' by_count)" -lt 100000
+
+# ---- perf ----
+if have perf; then
+	"$COUNTERSINK" export -o perf.data x.pb.gz
+	perf report --stdio --no-children -g none -i perf.data >perf.txt 2>perf.err
+	is $? 0 'perf report reads our perf.data'
+	perf script -i perf.data >script.txt 2>/dev/null
+	is $? 0 'perf script does'
+	like "$(cat script.txt)" '^burn +[0-9]+ +[0-9.]+: +[0-9]+ task-clock' 'with the time and the weight of each sample'
+	# Functions and shares, as the report has them: to a tenth of a percent.
+	"$COUNTERSINK" report --all x.pb.gz | awk '$NF ~ /^burn_/ { print $NF, $4 }' | sort >ours
+	awk '$NF ~ /^burn_/ { print $NF, $1 + 0 }' perf.txt | sort >theirs
+	is "$(wc -l <ours)" 3 'there are functions to compare'
+	is "$(join ours theirs | awk '{ d = $2 - $3; if (d < 0.1 && d > -0.1) n++ } END { print n + 0 }')" 3 \
+		'their shares agree with the report' || diag "$(join ours theirs)"
+	perf annotate --stdio -i perf.data burn_60 >annotate.txt 2>/dev/null
+	is $? 0 'perf annotate reads it'
+	like "$(cat annotate.txt)" '^ +[0-9]+\.[0-9]+ .*:' 'and has weights beside instructions'
+	like "$(perf buildid-list -i perf.data)" "^[0-9a-f]{40} .*/burn$" 'perf finds the build-id'
+	like "$(perf report --stdio --no-children -g none -i perf.data -s sym 2>/dev/null)" '\[start-up: exec and loader\]' \
+		'perf names what was not sampled'
+else
+	skip 'perf report reads our perf.data' 'perf is not installed'
+fi
+
+# ---- pprof ----
+if have go; then
+	"$COUNTERSINK" export -f pprof x.pb.gz >copy.pb.gz
+	for mode in -top -tree -tags; do
+		is "$(go tool pprof $mode copy.pb.gz 2>&1 | grep -v '^File:')" "$(go tool pprof $mode x.pb.gz 2>&1 | grep -v '^File:')" \
+			"go tool pprof $mode reads the copy as the profile itself"
+	done
+	like "$(go tool pprof -tags copy.pb.gz 2>&1)" 'process: ' 'go tool pprof -tags knows the processes'
+	like "$(go tool pprof -top -diff_base x.pb.gz copy.pb.gz 2>&1)" '^Showing nodes accounting for 0' \
+		'go tool pprof -diff_base finds no difference to itself'
+else
+	skip 'go tool pprof reads the copy' 'go is not installed'
+fi
+
+# ---- html: what is data stays data ----
+python3 - <<'END' || exit 1
+import gzip
+def varint(n):
+    out = b''
+    while n > 127:
+        out, n = out + bytes([n & 127 | 128]), n >> 7
+    return out + bytes([n])
+def field(nr, value):
+    if isinstance(value, int):
+        return varint(nr << 3) + varint(value)
+    return varint(nr << 3 | 2) + varint(len(value)) + value
+texts = ['', 'samples', 'count', '</script><script>alert(1)</script>', '<img src=x onerror=alert(2)>', 'plain;name\n"quoted"\\']
+p = field(1, field(1, 1) + field(2, 2))
+p += field(2, field(1, bytes([1, 2])) + field(2, bytes([7]))) + field(2, field(1, bytes([3])) + field(2, bytes([3])))
+for i in (1, 2, 3):
+    p += field(4, field(1, i) + field(4, field(1, i))) + field(5, field(1, i) + field(2, i + 2))
+for text in texts:
+    p += field(6, text.encode())
+open('hostile.pb.gz', 'wb').write(gzip.compress(p))
+END
+"$COUNTERSINK" export -o hostile.html hostile.pb.gz
+is "$(grep -c '<script' hostile.html) $(grep -c '<img' hostile.html)" '2 0' 'html: a name is no markup'
+like "$(cat hostile.html)" 'u003cimg src=x onerror=alert\(2\)u003e|u003cimg src=x onerror' 'but is there'
+like "$(cat hostile.html)" "Content-Security-Policy.*default-src 'none'; script-src 'sha256-[A-Za-z0-9+/]{43}='" 'html: a strict policy'
+is "$(grep -cE '(src|href)="?(https?:)?//' hostile.html)" 0 'html: nothing is loaded from elsewhere'
+is "$("$COUNTERSINK" export -f folded hostile.pb.gz | tail -n 1)" 'plain:name?"quoted"\ 3' 'folded: a name is one frame'
+for format in speedscope firefox; do
+	ok "$format: is JSON, hostile names and all" sh -c '"$1" export -f "$2" hostile.pb.gz | python3 -m json.tool >/dev/null' \
+		sh "$COUNTERSINK" $format
+done
+done_testing
