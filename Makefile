@@ -88,8 +88,10 @@ LIB_SRCS := \
 	preload/inject/fork.c \
 	preload/inject/held.c \
 	preload/inject/image.c \
+	preload/inject/limits.c \
 	preload/inject/masks.c \
 	preload/inject/real.c \
+	preload/inject/rights.c \
 	preload/inject/shell.c \
 	preload/inject/signals.c \
 	preload/inject/started.c \
@@ -322,6 +324,7 @@ TARGETS := \
 	guest_fds \
 	guest_ends \
 	guest_processes \
+	guest_rights \
 	guest_signals \
 	guest_stacks \
 	guest_watch \
@@ -592,7 +595,8 @@ fuzz: $(B)/tests/fuzz/eh_frame $(B)/tests/fuzz/eh_frame_corpus ## feed broken fr
 	cd $(B)/tests/fuzz && ./eh_frame -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=5 found seeds
 
 # Hostile recordings, from the file to the report.
-FUZZ_REC_SRCS = tests/fuzz/fuzz_recording.c $(filter launcher/profile/% launcher/output/%,$(LAUNCHER_SRCS))
+FUZZ_REC_SRCS = tests/fuzz/fuzz_recording.c $(filter launcher/profile/% launcher/output/%,$(LAUNCHER_SRCS)) \
+	launcher/run/folder.c launcher/run/proc.c preload/record/run_dir.c
 $(B)/tests/fuzz/recording: $(FUZZ_REC_SRCS)
 	@mkdir -p $(@D)
 	$(CLANG) -std=gnu11 -g -O1 -Wall -Wextra -Wno-sign-compare -fno-strict-aliasing -D_GNU_SOURCE -Iinclude -I. \

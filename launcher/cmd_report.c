@@ -2,7 +2,6 @@
  * `countersink report`: print a profile's report again, in one of its forms, or make the profile of a run folder. The
  * library that runs without launcher calls it at exit, as `countersink report --quiet -o PROFILE FOLDER`.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,25 +20,9 @@
 #include "launcher/profile/pick.h"
 #include "launcher/profile/profile.h"
 #include "launcher/profile/rows.h"
+#include "launcher/run/folder.h"
 
 #define DEFAULT_FILE "countersink.pb.gz"
-
-/* The recordings are in the profile now. What else is in the folder is not ours, and keeps it there. */
-static void remove_recordings(const char *folder)
-{
-	DIR *dir = opendir(folder);
-	struct dirent *entry;
-	size_t len, suffix = strlen(CSINK_REC_SUFFIX);
-
-	while (dir && (entry = readdir(dir))) {
-		len = strlen(entry->d_name);
-		if (len > suffix && !strcmp(entry->d_name + len - suffix, CSINK_REC_SUFFIX))
-			unlinkat(dirfd(dir), entry->d_name, 0);
-	}
-	if (dir)
-		closedir(dir);
-	rmdir(folder);
-}
 
 static bool is_asked(const struct csink_options *o, enum csink_report_opt option)
 {
@@ -210,7 +193,7 @@ static int report(const struct csink_options *o, const char *path)
 		if (err)
 			csink_say("%s: %s%s", output, strerror(-err), folder ? "; the recordings are kept" : "");
 		else if (folder)
-			remove_recordings(path);
+			csink_folder_clear(path);
 	}
 	if (!csink_options_bool(o, CSINK_REPORT_OPT_QUIET)) {
 		printed = narrow(o, profile);

@@ -122,6 +122,10 @@ struct csink_rec_header {
 	char comm[16];
 	char exe[512];      /* readlink /proc/self/exe; "" unknown */
 	char cmdline[1024]; /* arguments, each ended by NUL, cut to size */
+
+	/* Set by whoever collects and removes it while the process goes on, which then keeps what it adds (finish.c). */
+	uint32_t collected;
+	uint32_t reserved;
 };
 
 enum csink_extent_kind { CSINK_EXTENT_DATA = 0xda7a };
@@ -250,7 +254,13 @@ struct csink_rec_spawn {
 	uint32_t reserved;
 	char path[]; /* NUL-ended */
 };
-enum csink_spawn_reason { CSINK_SPAWN_STATIC = 1, CSINK_SPAWN_SETUID, CSINK_SPAWN_OTHER_ABI };
+enum csink_spawn_reason {
+	CSINK_SPAWN_STATIC = 1,
+	CSINK_SPAWN_SETUID,
+	CSINK_SPAWN_OTHER_ABI,
+	CSINK_SPAWN_NO_REACH,    /* our library or the run folder is out of its reach: chroot, other rights */
+	CSINK_SPAWN_NOT_FOLLOWED /* --follow */
+};
 
 _Static_assert(sizeof(struct csink_rec_header) <= CSINK_REC_HEADER_BYTES, "the header must fit its blocks");
 _Static_assert(sizeof(struct csink_entry) == 8, "an entry's head is committed with one store");

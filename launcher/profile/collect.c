@@ -7,9 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "include/internal/base.h"
 #include "launcher/profile/collect_impl.h"
+#include "launcher/run/folder.h"
+#include "preload/record/run_dir.h"
 
 #define MAX_TALLIES 256
 
@@ -110,28 +113,51 @@ static bool is_recording(const char *name)
 	return len > suffix && !strcmp(name + len - suffix, CSINK_REC_SUFFIX);
 }
 
-static int list_images(struct collector *c, const char *run_dir)
+static int list_folder(struct collector *c, const char *folder, bool is_run_dir);
+
+/* Of processes that had given up their rights. The folder is another user's: it is held by its fd, whatever its name
+ * comes to mean. */
+static int list_beside(struct collector *c, const char *run_dir, const char *word)
 {
+	char path[CSINK_FOLDER_PATH + 16];
+	int fd = csink_folder_beside(run_dir, word, path, sizeof(path));
+
+	if (fd < 0 || c->nr_beside == CSINK_ARRAY_SIZE(c->beside)) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	c->beside[c->nr_beside++] = fd;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return list_folder(c, path, false);
+}
+
+static int list_folder(struct collector *c, const char *folder, bool is_run_dir)
+{
+	DIR *dir = opendir(folder);
 	struct dirent *entry;
 	int err = 0;
 	char *path;
-	DIR *dir;
 
-	if (!run_dir)
-		return 0;
-	dir = opendir(run_dir);
 	if (!dir)
 		return -errno;
 	while (!err && (entry = readdir(dir))) {
+		if (is_run_dir && strstr(entry->d_name, CSINK_RUN_DIR_USER))
+			err = list_beside(c, folder, entry->d_name);
 		if (!is_recording(entry->d_name))
 			continue;
-		if (asprintf(&path, "%s/%s", run_dir, entry->d_name) < 0)
+		if (asprintf(&path, "%s/%s", folder, entry->d_name) < 0)
 			err = -ENOMEM;
 		else
 			err = add_image(c, path);
 	}
 	closedir(dir);
 	return err;
+}
+
+static int list_images(struct collector *c, const char *run_dir)
+{
+	return run_dir ? list_folder(c, run_dir, true) : 0;
 }
 
 static int compare_images(const void *a, const void *b)
@@ -307,6 +333,8 @@ int csink_collect(const char *run_dir, const struct csink_outside *outside, stru
 
 	for (i = 0; i < c.nr_images; i++)
 		free(c.images[i].path);
+	for (i = 0; i < c.nr_beside; i++)
+		close(c.beside[i]);
 	for (i = 0; i < c.nr_modules; i++)
 		free(c.modules[i].wants);
 	free(c.images);

@@ -90,6 +90,7 @@ struct covered {
 	int64_t cpu_ns;
 	const char *comm;
 	uint64_t start_ns;
+	bool is_known; /* the kernel's list has this pid, or one that must be the same process */
 };
 
 static int compare_covered(const void *a, const void *b)
@@ -108,8 +109,10 @@ static uint32_t cover(const struct collector *c, struct covered **out)
 	*out = all;
 	for (i = 0; all && i < c->nr_images; i++) {
 		if (c->images[i].is_read)
-			all[nr++] = (struct covered){c->images[i].pid, c->images[i].covered_cpu_ns, c->images[i].comm,
-						     c->images[i].start_ns};
+			all[nr++] = (struct covered){.pid = c->images[i].pid,
+						     .cpu_ns = c->images[i].covered_cpu_ns,
+						     .comm = c->images[i].comm,
+						     .start_ns = c->images[i].start_ns};
 	}
 	if (!nr)
 		return 0;
@@ -133,6 +136,8 @@ void csink_collect_unprofiled(struct collector *c, const char *name, enum csink_
 		[CSINK_SPAWN_STATIC] = "static, cannot be preloaded into",
 		[CSINK_SPAWN_SETUID] = "set-user-id or with capabilities",
 		[CSINK_SPAWN_OTHER_ABI] = "of another architecture or C library",
+		[CSINK_SPAWN_NO_REACH] = "out of our reach: chroot, or rights given up",
+		[CSINK_SPAWN_NOT_FOLLOWED] = "not followed",
 	};
 
 	csink_collect_tally(c, CSINK_FACT_UNPROFILED, "%s (%s)", name,
@@ -147,14 +152,51 @@ static const struct spawned *find_spawned(const struct collector *c, int32_t pid
 	return NULL;
 }
 
+static struct covered *find_covered(struct covered *all, uint32_t nr, int32_t pid)
+{
+	return nr ? bsearch(&(struct covered){.pid = pid}, all, nr, sizeof(*all), compare_covered) : NULL;
+}
+
+/*
+ * In a pid namespace of its own a process calls itself by another number than the kernel does for us: what is named the
+ * same, and without a counterpart on either side, is taken for the same, in order.
+ */
+static struct covered *find_namesake(struct covered *all, uint32_t nr, const struct csink_outside_process *process)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		if (all[i].is_known || strcmp(all[i].comm, process->comm))
+			continue;
+		all[i].is_known = true;
+		return &all[i];
+	}
+	return NULL;
+}
+
+/* What a process that could not be injected starts cannot be either, for the same reason. */
+static enum csink_spawn_reason inherited_reason(const struct collector *c, const struct csink_outside_process *process)
+{
+	const struct spawned *spawned = find_spawned(c, process->pid);
+	int32_t pid = process->ppid;
+
+	if (spawned)
+		return spawned->reason;
+	for (uint32_t i = c->outside->nr_processes; i--;) { /* parents come before their children */
+		if (c->outside->processes[i].pid != pid)
+			continue;
+		spawned = find_spawned(c, pid);
+		if (spawned)
+			return spawned->reason == CSINK_SPAWN_NO_REACH ? spawned->reason : 0;
+		pid = c->outside->processes[i].ppid;
+	}
+	return 0;
+}
+
 /* The kernel's process list names it; why it could not be injected is known to who started it, if not to us. */
 static void say_unprofiled(struct collector *c, const struct csink_outside_process *process)
 {
-	const struct spawned *spawned = find_spawned(c, process->pid);
-
 	csink_collect_unprofiled(c, process->comm,
-				 process->reason || !spawned ? (enum csink_spawn_reason)process->reason
-							     : spawned->reason);
+				 process->reason ? (enum csink_spawn_reason)process->reason
+						 : inherited_reason(c, process));
 }
 
 /* What a process that was profiled did after its recording ended: it exited, or became what cannot be profiled. */
@@ -182,9 +224,14 @@ static int64_t account_processes(struct collector *c, int64_t budget, char *unkn
 	char frame[64];
 
 	for (i = 0; i < c->outside->nr_processes; i++) {
+		own = find_covered(all, nr, c->outside->processes[i].pid);
+		if (own)
+			own->is_known = true;
+	}
+	for (i = 0; i < c->outside->nr_processes; i++) {
 		process = &c->outside->processes[i];
-		own = nr ? bsearch(&(struct covered){.pid = process->pid}, all, nr, sizeof(*all), compare_covered)
-			 : NULL;
+		own = find_covered(all, nr, process->pid);
+		own = own ? own : find_namesake(all, nr, process);
 		rest = process->has_cpu ? (int64_t)process->cpu_ns - (own ? own->cpu_ns : 0) : 0;
 		rest = CSINK_MIN(rest, budget - given);
 		if (own) {

@@ -43,6 +43,8 @@ struct collector {
 	const struct csink_outside *outside; /* may be NULL */
 	struct image *images;                /* by start */
 	uint32_t nr_images, cap_images;
+	int beside[64]; /* folders of other users (preload/record/run_dir.h) */
+	uint32_t nr_beside;
 	struct module *modules;
 	uint32_t nr_modules, cap_modules;
 	struct location_slot {

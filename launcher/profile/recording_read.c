@@ -375,7 +375,7 @@ static int read_data(int fd, char *to, off_t at, off_t end)
 
 static int open_recording(const char *path, char *why, size_t why_len)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
 	struct stat st;
 
 	if (fd < 0)

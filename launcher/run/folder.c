@@ -4,10 +4,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "include/internal/base.h"
 #include "include/internal/recording.h"
 #include "launcher/run/proc.h"
 #include "preload/record/run_dir.h"
@@ -48,10 +51,37 @@ static int32_t living_writer(int dir_fd, const char *name)
 	return csink_proc_is_running(head.pid, 0) ? head.pid : 0;
 }
 
-uint32_t csink_folder_writers(const struct csink_folder *folder, int32_t *pids, uint32_t max)
+int csink_folder_beside(const char *folder, const char *word, char *path, size_t size)
 {
-	int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	unsigned int uid;
+	struct stat st;
+	int end = 0, fd;
+
+	if (sscanf(word, "%u" CSINK_RUN_DIR_USER "%n", &uid, &end) != 1 || !end || word[end])
+		return -ENOENT;
+	if (csink_run_dir_beside(folder, uid, path, size))
+		return -ENAMETOOLONG;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (!fstat(fd, &st) && st.st_uid == uid && !(st.st_mode & 077))
+		return fd;
+	close(fd);
+	return -EPERM;
+}
+
+static bool is_recording(const char *name)
+{
+	size_t len = strlen(name), suffix = strlen(CSINK_REC_SUFFIX);
+
+	return len > suffix && !strcmp(name + len - suffix, CSINK_REC_SUFFIX);
+}
+
+static uint32_t count_writers(int dir_fd, const char *folder, int32_t *pids, uint32_t max)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), beside;
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	char path[CSINK_FOLDER_PATH + 16];
 	struct dirent *entry;
 	uint32_t nr = 0;
 
@@ -61,20 +91,88 @@ uint32_t csink_folder_writers(const struct csink_folder *folder, int32_t *pids, 
 		return 0;
 	}
 	while ((entry = readdir(dir))) {
-		const char *suffix = strstr(entry->d_name, CSINK_REC_SUFFIX);
-		int32_t pid;
+		int32_t pid = is_recording(entry->d_name) ? living_writer(dir_fd, entry->d_name) : 0;
 
-		if (!suffix || suffix[strlen(CSINK_REC_SUFFIX)])
-			continue;
-		pid = living_writer(folder->fd, entry->d_name);
-		if (!pid)
-			continue;
-		if (nr < max)
+		if (pid && nr < max)
 			pids[nr] = pid;
-		nr++;
+		nr += pid != 0;
+		if (!folder)
+			continue;
+		beside = csink_folder_beside(folder, entry->d_name, path, sizeof(path));
+		if (beside < 0)
+			continue;
+		nr += count_writers(beside, NULL, pids + CSINK_MIN(nr, max), max - CSINK_MIN(nr, max));
+		close(beside);
 	}
 	closedir(dir);
 	return nr;
+}
+
+uint32_t csink_folder_writers(const struct csink_folder *folder, int32_t *pids, uint32_t max)
+{
+	return count_writers(folder->fd, folder->path, pids, max);
+}
+
+/* A process that goes on keeps what it adds, once it knows that its file is gone. */
+static void tell_writer(int dir_fd, const char *name)
+{
+	const uint32_t yes = 1;
+	struct csink_rec_header head;
+	int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	if (pread(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head) && head.magic == CSINK_REC_MAGIC &&
+	    head.state == CSINK_REC_LIVE &&
+	    pwrite(fd, &yes, sizeof(yes), offsetof(struct csink_rec_header, collected)) < 0)
+		errno = 0; /* it will look for its file */
+	close(fd);
+}
+
+static void empty(int dir_fd, int level);
+
+static void remove_beside(const char *folder, const char *word)
+{
+	char path[CSINK_FOLDER_PATH + 16];
+	int fd = csink_folder_beside(folder, word, path, sizeof(path));
+
+	if (fd < 0)
+		return;
+	empty(fd, 0);
+	close(fd);
+	rmdir(path);
+}
+
+static void empty_of_recordings(int dir_fd, const char *folder)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		if (is_recording(entry->d_name)) {
+			tell_writer(dir_fd, entry->d_name);
+			unlinkat(dir_fd, entry->d_name, 0);
+		} else if (strstr(entry->d_name, CSINK_RUN_DIR_USER)) {
+			remove_beside(folder, entry->d_name);
+			unlinkat(dir_fd, entry->d_name, 0);
+		}
+	}
+	if (dir)
+		closedir(dir);
+	else if (fd >= 0)
+		close(fd);
+}
+
+void csink_folder_clear(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	empty_of_recordings(fd, path);
+	close(fd);
+	rmdir(path);
 }
 
 static void empty(int dir_fd, int level)
@@ -93,6 +191,8 @@ static void empty(int dir_fd, int level)
 
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
+		if (is_recording(entry->d_name))
+			tell_writer(dir_fd, entry->d_name);
 		if (!unlinkat(dir_fd, entry->d_name, 0) || level == MAX_LEVELS)
 			continue;
 		sub = openat(dir_fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -109,6 +209,7 @@ void csink_folder_remove(struct csink_folder *folder)
 {
 	if (folder->fd < 0)
 		return;
+	empty_of_recordings(folder->fd, folder->path);
 	empty(folder->fd, 0);
 	close(folder->fd);
 	folder->fd = -1;

@@ -5,6 +5,7 @@
 #ifndef CSINK_LAUNCHER_RUN_FOLDER_H
 #define CSINK_LAUNCHER_RUN_FOLDER_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define CSINK_FOLDER_PATH 256 /* what the library has room for */
@@ -22,6 +23,20 @@ int csink_folder_create(struct csink_folder *folder);
  * @pids  the first max of them.
  */
 uint32_t csink_folder_writers(const struct csink_folder *folder, int32_t *pids, uint32_t max);
+
+/**
+ * The folder beside a run folder that a word in it speaks of (preload/record/run_dir.h).
+ * @word  a name in the run folder.
+ * @path  its path, of CSINK_FOLDER_PATH + 16.
+ * Returns an fd of it, proved to be that user's alone; -ENOENT if @word is no such word, or -errno. Context: any.
+ */
+int csink_folder_beside(const char *folder, const char *word, char *path, size_t size);
+
+/**
+ * Remove the recordings of a run folder that have been collected, and the folder if nothing else is in it. Context:
+ * thread.
+ */
+void csink_folder_clear(const char *path);
 
 /**
  * Remove it and all that is in it. Processes that still write there keep what they have mapped, and make a profile of

@@ -248,6 +248,8 @@ static int try_engine(struct csink_thread *thread, enum csink_engine engine)
 		return try_perf(thread, engine);
 	case CSINK_ENGINE_SIGNAL:
 		csink_process.signo = free_signal();
+		/* Where the user's queue of signals is full, the kernel sends this one instead. */
+		csink_process.install_signal(SIGIO);
 		return try_perf(thread, engine);
 	case CSINK_ENGINE_TIMER:
 		/* CPU time is all it can weigh. */
@@ -287,6 +289,13 @@ static void open_switches(struct csink_thread *thread)
 		refuse_event(thread, event, csink_explain_brief(-err, words, sizeof(words)));
 }
 
+static const char *explain(int engine, int err, char *words, size_t size)
+{
+	if (engine == CSINK_ENGINE_TIMER && err == -EAGAIN)
+		return "timer_create says EAGAIN: no room in the queue of signals (RLIMIT_SIGPENDING)";
+	return csink_explain_brief(-err, words, size);
+}
+
 static int choose(struct csink_thread *thread)
 {
 	struct csink_rec_header *header = csink_process.rec.header;
@@ -315,7 +324,7 @@ static int choose(struct csink_thread *thread)
 		}
 		if (used < size)
 			used += (size_t)snprintf(why + used, size - used, "%s%s: %s", used ? "; " : "", names[engine],
-						 csink_explain_brief(-err, words, sizeof(words)));
+						 explain(engine, err, words, sizeof(words)));
 	}
 	header->engine = csink_process.engine;
 	return err;

@@ -37,6 +37,13 @@ bool csink_config_read(void);
  */
 void csink_env_init(void);
 
+/** True once csink_env_init has found us in LD_PRELOAD. Context: any. */
+bool csink_env_is_known(void);
+
+/** Could a program started now open our library? Not after a chroot, or with rights that were given up. Context:
+ * thread; also in a vfork child. */
+bool csink_env_library_is_near(void);
+
 /** True if a program started with that environment finds us and our variables. Context: thread; also in a vfork child.
  */
 bool csink_env_is_complete(char *const *envp);

@@ -2,6 +2,8 @@
  * Our variables in the environments of programs that the program starts. What inherits `environ` has them anyway; a
  * program that builds an environment of its own (env -i, a service manager) gets them put back here.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +11,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/options.h"
+#include "include/internal/rawcall.h"
 #include "preload/inject/config.h"
 
 enum { MAX_OURS = 24, OURS_BYTES = 8192 };
@@ -103,6 +106,26 @@ size_t csink_env_room(char *const *envp)
 	while (envp && envp[nr])
 		nr++;
 	return (nr + nr_ours + 2) * sizeof(char *) + OURS_BYTES;
+}
+
+bool csink_env_is_known(void)
+{
+	return library != NULL;
+}
+
+/* As the loader will: by opening it. Without a folder in its name it is looked for in many places; one has it. */
+bool csink_env_library_is_near(void)
+{
+	int saved = errno;
+	long fd;
+
+	if (!library || !strchr(library, '/'))
+		return true;
+	fd = csink_rawcall(SYS_openat, AT_FDCWD, library, O_RDONLY | O_CLOEXEC, 0);
+	if (fd >= 0)
+		csink_rawcall(SYS_close, fd);
+	errno = saved;
+	return fd >= 0;
 }
 
 bool csink_env_is_complete(char *const *envp)

@@ -216,12 +216,22 @@ static void rescue_recording(void)
 		close(fd);
 }
 
+/* A file that cannot be found may be out of reach only, after a chroot: then there is no more to be done than before.
+ */
+static bool is_collected(void)
+{
+	struct csink_rec_header *header = csink_process.rec.header;
+
+	return __atomic_load_n(&header->collected, __ATOMIC_RELAXED) ||
+	       (access(csink_process.rec.path, F_OK) < 0 && errno == ENOENT && access(csink_config.run_dir, F_OK) == 0);
+}
+
 void csink_finish_image(void)
 {
 	if (finished_pid == csink_process.pid)
 		return;
 	finished_pid = csink_process.pid;
-	if (access(csink_process.rec.path, F_OK) < 0 && errno == ENOENT)
+	if (is_collected())
 		rescue_recording();
 	else if (csink_config.standalone && csink_config.owner == csink_process.pid)
 		make_profile(csink_config.run_dir, output);

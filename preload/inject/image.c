@@ -17,6 +17,7 @@
 #include "preload/inject/finish.h"
 #include "preload/inject/real.h"
 #include "preload/inject/signals.h"
+#include "preload/inject/started.h"
 #include "preload/record/run_dir.h"
 #include "preload/record/stacks.h"
 #include "preload/sample/housekeeping.h"
@@ -211,6 +212,25 @@ static void main_stack(struct csink_stack_bounds *stack)
 /* ---- beginnings ----------------------------------------------------------------------------------------------------
  */
 
+/* Where a process that had more rights has made room for what it starts with fewer. */
+static int record_beside(int err)
+{
+	char beside[300];
+	uid_t uid = geteuid();
+
+	if (csink_run_dir_beside(csink_config.run_dir, uid, beside, sizeof(beside)) < 0 ||
+	    !csink_run_dir_is_of(beside, uid))
+		return err;
+	return csink_recording_create(&csink_process.rec, beside, csink_config.max_bytes);
+}
+
+/* Is this no more than what comes of chroot, of other rights, or of a launcher that had its profile made? What cannot
+ * be recorded then is named by others: who started it, and the kernel's list of processes. */
+static bool is_out_of_reach(int err)
+{
+	return err == -EACCES || err == -EPERM || err == -ENOENT || err == -EROFS;
+}
+
 static bool open_recording(void)
 {
 	int err = 0;
@@ -219,8 +239,9 @@ static bool open_recording(void)
 		err = csink_run_dir_create(csink_config.run_dir, sizeof(csink_config.run_dir));
 	if (!err)
 		err = csink_recording_create(&csink_process.rec, csink_config.run_dir, csink_config.max_bytes);
-	/* Gone: a launcher that had its profile made; what we still start is nobody's. */
-	if (err && err != -ENOENT)
+	if (err == -EACCES)
+		err = record_beside(err);
+	if (err && !(is_out_of_reach(err) && csink_config.owner != getpid()))
 		csink_finish_complain("cannot record in %s: %s; the program runs without being profiled",
 				      csink_config.run_dir[0] ? csink_config.run_dir : "any temporary folder",
 				      strerror(-err));
@@ -301,6 +322,8 @@ void csink_image_begin_child(void)
 		atomic_store_explicit(&process->active, 1, memory_order_release);
 		csink_thread_start(thread, CSINK_THREAD_MAIN);
 	} else {
+		csink_started_say_child(&before, CSINK_SPAWN_NO_REACH);
+		csink_recording_close(&before);
 		leave_alone(thread);
 	}
 	errno = saved;

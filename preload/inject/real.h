@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/signalfd.h>
 #include <threads.h>
@@ -32,7 +33,8 @@ int __xpg_sigpause(int signo);
 	X(pthread_create) X(pthread_exit) X(thrd_create) X(sigaction) X(signal) X(sysv_signal) X(sigset) X(sighold) \
 	X(sigrelse) X(sigignore) X(siginterrupt) X(sigaltstack) X(pthread_sigmask) X(sigprocmask) X(sigpending) \
 	X(sigblock) X(sigsetmask) X(sigsuspend) X(pselect) X(ppoll) X(__ppoll_chk) X(epoll_pwait) X(epoll_pwait2) \
-	X(sigwait) X(sigwaitinfo) X(sigtimedwait) X(signalfd)
+	X(sigwait) X(sigwaitinfo) X(sigtimedwait) X(signalfd) X(setuid) X(seteuid) X(setreuid) X(setresuid) \
+	X(setrlimit) X(setrlimit64) X(prlimit) X(prlimit64)
 /* clang-format on */
 
 /* As enum csink_real: CSINK_REAL_execve and so on. */

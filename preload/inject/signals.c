@@ -164,7 +164,8 @@ static void entry(int signo, siginfo_t *info, void *context)
 {
 	struct csink_thread *thread = csink_self;
 
-	if (CSINK_UNLIKELY(!csink_sample_is_ours(signo, info))) {
+	if (CSINK_UNLIKELY(!csink_sample_is_ours(signo, info) ||
+			   (signo == SIGIO && wanted[signo].sa_handler != SIG_DFL))) {
 		pass_on(signo, info, context);
 		thread = csink_thread_checked();
 	} else if (CSINK_LIKELY(thread != NULL)) {

@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
+#include "preload/inject/config.h"
 #include "preload/sample/process.h"
 #include "preload/sample/thread.h"
 
@@ -36,9 +38,12 @@ static void conclude(struct csink_started *started, int fd, const char *path)
 	if (fd < 0)
 		return;
 	started->reason = csink_program_reason(started->kind);
+	/* With two kinds of rights at once, any program is one that the loader makes safe. */
 	if (csink_program_bears_preload(started->kind) && !fstat(fd, &st) &&
-	    csink_program_raises_rights(fd, &st, false))
+	    (csink_program_raises_rights(fd, &st, false) || getuid() != geteuid() || getgid() != getegid()))
 		started->reason = CSINK_SPAWN_SETUID;
+	if (!started->reason && !csink_env_library_is_near())
+		started->reason = CSINK_SPAWN_NO_REACH;
 	if (started->reason && *path)
 		keep_path(started, path);
 	else if (started->reason)
@@ -61,7 +66,7 @@ void csink_started_look(struct csink_started *started, int dirfd, const char *pa
 
 	begin(started);
 	/* The kernel looks at the path first: a bad pointer is its EFAULT, and not our crash. */
-	if (path && atomic_load(&csink_process.active))
+	if (path && csink_env_is_known())
 		conclude(started, csink_program_open(dirfd, path, &started->kind), path);
 	errno = saved;
 }
@@ -73,7 +78,7 @@ void csink_started_look_fd(struct csink_started *started, int fd)
 
 	begin(started);
 	csink_program_fd_link(link, fd);
-	if (fd >= 0 && atomic_load(&csink_process.active))
+	if (fd >= 0 && csink_env_is_known())
 		conclude(started, csink_program_open(AT_FDCWD, link, &started->kind), "");
 	errno = saved;
 }
@@ -83,7 +88,7 @@ void csink_started_search(struct csink_started *started, const char *name)
 	int saved = errno;
 
 	begin(started);
-	if (name && atomic_load(&csink_process.active))
+	if (name && csink_env_is_known())
 		conclude(started, csink_program_search(getenv("PATH"), name, &started->kind), name);
 	errno = saved;
 }
@@ -103,6 +108,23 @@ void csink_started_say(struct csink_started *started, pid_t pid)
 	memcpy(spawn->path, started->path, strlen(started->path) + 1);
 	csink_recording_commit(spawn, bytes, CSINK_ENTRY_SPAWN, (uint16_t)started->reason);
 	started->said = spawn;
+}
+
+void csink_started_say_child(struct csink_recording *parents, enum csink_spawn_reason reason)
+{
+	struct csink_writer writer = {0, 0}; /* an extent of our own: the parent goes on with its */
+	struct csink_rec_spawn *spawn;
+	char name[16] = "";
+	uint32_t bytes;
+
+	prctl(PR_GET_NAME, name, 0, 0, 0);
+	bytes = (uint32_t)(sizeof(*spawn) + strlen(name) + 1);
+	spawn = parents->header ? csink_recording_reserve(parents, &writer, bytes) : NULL;
+	if (!spawn)
+		return;
+	spawn->pid = csink_process.pid;
+	memcpy(spawn->path, name, strlen(name) + 1);
+	csink_recording_commit(spawn, bytes, CSINK_ENTRY_SPAWN, (uint16_t)reason);
 }
 
 void csink_started_withdraw(struct csink_started *started)

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "preload/inject/program_file.h"
+#include "preload/record/recording.h"
 
 struct csink_started {
 	enum csink_program_kind kind;
@@ -30,6 +31,11 @@ void csink_started_search(struct csink_started *started, const char *name);
  * Context: thread, its samples paused; or a vfork child.
  */
 void csink_started_say(struct csink_started *started, pid_t pid);
+
+/**
+ * In a forked child that has no recording of its own: leave word of that in its parent's. Context: init.
+ */
+void csink_started_say_child(struct csink_recording *parents, enum csink_spawn_reason reason);
 
 /** Take it back: it could not be started. Context: thread; also in a vfork child. */
 void csink_started_withdraw(struct csink_started *started);

@@ -20,6 +20,8 @@ enum {
 	OLD_KERNEL_BYTES = 4 * 1024 * 1024, /* allocated whole where pages cannot be made real without an fd */
 	PAGE_BLOCKS = 16,                   /* blocks in the largest page there is, 64 KiB */
 	NR_RETIRED = 64,
+	SPARE_BLOCKS = 1024, /* left to grow into where the address space is short */
+	SHARE = 16,          /* of a limited address space one of so many parts is ours at most */
 };
 
 /* Unfinished extents of ended threads: pos in the high half, end in the low one; 0: empty. */
@@ -82,6 +84,16 @@ static int create_file(struct csink_recording *rec, const char *run_dir, uint32_
 	return -EEXIST;
 }
 
+/* What a program may map is its own, but for a little. */
+static uint64_t map_limit(uint64_t bytes)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_AS, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY)
+		bytes = CSINK_MIN(bytes, CSINK_MAX(lim.rlim_cur / SHARE, (uint64_t)FIRST_BLOCKS * CSINK_REC_BLOCK));
+	return bytes & ~(uint64_t)(CSINK_REC_BLOCK - 1);
+}
+
 /* Map the file at the largest size that the address space takes. */
 static int map_file(struct csink_recording *rec, int fd, uint64_t bytes)
 {
@@ -113,7 +125,7 @@ static int map_file(struct csink_recording *rec, int fd, uint64_t bytes)
 		atomic_init(&rec->ready_blocks, FIRST_BLOCKS);
 	}
 	rec->header = map;
-	rec->limit_blocks = (uint32_t)(bytes / CSINK_REC_BLOCK);
+	atomic_init(&rec->limit_blocks, (uint32_t)(bytes / CSINK_REC_BLOCK));
 	return 0;
 }
 
@@ -126,7 +138,7 @@ int csink_recording_create(struct csink_recording *rec, const char *run_dir, uin
 	fd = create_file(rec, run_dir, &seq);
 	if (fd < 0)
 		return fd;
-	err = map_file(rec, fd, file_limit(max_bytes));
+	err = map_file(rec, fd, map_limit(file_limit(max_bytes)));
 	if (err)
 		unlink(rec->path);
 	close(fd);
@@ -134,7 +146,7 @@ int csink_recording_create(struct csink_recording *rec, const char *run_dir, uin
 		return err;
 	rec->header->version = CSINK_REC_VERSION;
 	rec->header->header_bytes = CSINK_REC_HEADER_BYTES;
-	rec->header->map_bytes = (uint64_t)rec->limit_blocks * CSINK_REC_BLOCK;
+	rec->header->map_bytes = (uint64_t)atomic_load(&rec->limit_blocks) * CSINK_REC_BLOCK;
 	rec->header->seq = seq;
 	rec->header->nr_blocks = CSINK_REC_HEADER_BYTES / CSINK_REC_BLOCK;
 	/* The magic is last: a file without it is one whose process died in these few lines. */
@@ -145,15 +157,29 @@ int csink_recording_create(struct csink_recording *rec, const char *run_dir, uin
 void csink_recording_close(struct csink_recording *rec)
 {
 	if (rec->header)
-		munmap(rec->header, (size_t)rec->limit_blocks * CSINK_REC_BLOCK);
+		munmap(rec->header, (size_t)atomic_load(&rec->limit_blocks) * CSINK_REC_BLOCK);
 	rec->header = NULL;
+}
+
+/* Whoever has found room below the old limit, and not used it yet, found it within reach of what is ready. */
+void csink_recording_shrink(struct csink_recording *rec)
+{
+	uint32_t used =
+		CSINK_MAX(atomic_load(&rec->ready_blocks), __atomic_load_n(&rec->header->nr_blocks, __ATOMIC_RELAXED));
+	uint32_t keep = CSINK_ALIGN_UP(used + SPARE_BLOCKS, (uint32_t)PAGE_BLOCKS),
+		 had = atomic_load(&rec->limit_blocks);
+
+	if (keep >= had || !atomic_compare_exchange_strong(&rec->limit_blocks, &had, keep))
+		return;
+	munmap((char *)rec->header + (size_t)keep * CSINK_REC_BLOCK, (size_t)(had - keep) * CSINK_REC_BLOCK);
 }
 
 /* Give blocks [from, from + n) real pages. Several threads may do the same range: the kernel takes care. */
 static bool make_ready(struct csink_recording *rec, uint32_t from, uint32_t n)
 {
 	uint32_t ready = atomic_load_explicit(&rec->ready_blocks, memory_order_relaxed);
-	uint32_t upto = CSINK_MIN(CSINK_MAX(from + n, ready + STEP_BLOCKS), rec->limit_blocks);
+	uint32_t limit = atomic_load_explicit(&rec->limit_blocks, memory_order_relaxed);
+	uint32_t upto = CSINK_MIN(CSINK_MAX(from + n, ready + STEP_BLOCKS), limit);
 	uint32_t start;
 	int saved = errno;
 
@@ -182,7 +208,8 @@ static bool new_extent(struct csink_recording *rec, struct csink_writer *writer,
 	if (atomic_load_explicit(&rec->full, memory_order_relaxed))
 		return false;
 	do {
-		if (n > rec->limit_blocks - first || !make_ready(rec, first, n)) {
+		if (n > atomic_load_explicit(&rec->limit_blocks, memory_order_relaxed) - first ||
+		    !make_ready(rec, first, n)) {
 			atomic_store_explicit(&rec->full, 1, memory_order_relaxed);
 			return false;
 		}

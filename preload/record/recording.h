@@ -16,7 +16,7 @@
 
 struct csink_recording {
 	struct csink_rec_header *header; /* NULL: there is no recording */
-	uint32_t limit_blocks;           /* the mapping's size */
+	_Atomic uint32_t limit_blocks;   /* the mapping's size */
 	_Atomic uint32_t ready_blocks;   /* blocks below this have real pages */
 	_Atomic uint32_t full;           /* 1: no further block can be had */
 	char path[512];
@@ -34,6 +34,10 @@ struct csink_writer {
  * stays open and no file is left behind on error. Context: init.
  */
 int csink_recording_create(struct csink_recording *rec, const char *run_dir, uint64_t max_bytes);
+
+/** Give back address space that is not needed yet: the program is about to limit its own. Context: thread; others may
+ * be writing. */
+void csink_recording_shrink(struct csink_recording *rec);
 
 /** Unmap; the file stays. Context: init. */
 void csink_recording_close(struct csink_recording *rec);

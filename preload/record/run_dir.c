@@ -1,6 +1,7 @@
 #include "preload/record/run_dir.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -21,13 +22,21 @@ static int try_place(const char *place, char *dir, size_t size)
 	return mkdtemp(dir) ? 0 : -errno;
 }
 
+/* Root's programs may give up their rights, and must find a folder of their own beside (csink_run_dir_share). */
+static bool suits(const char *place)
+{
+	struct stat st;
+
+	return geteuid() != 0 || !place || stat(place, &st) < 0 || st.st_mode & S_IXOTH;
+}
+
 int csink_run_dir_create(char *dir, size_t size)
 {
 	const char *places[] = {getenv("XDG_RUNTIME_DIR"), "/dev/shm", getenv("TMPDIR"), "/tmp"};
 	int err = -ENOENT;
 
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(places); i++) {
-		int now = try_place(places[i], dir, size);
+		int now = suits(places[i]) ? try_place(places[i], dir, size) : -ENOENT;
 
 		if (now == 0)
 			return 0;
@@ -35,4 +44,58 @@ int csink_run_dir_create(char *dir, size_t size)
 			err = now;
 	}
 	return err;
+}
+
+int csink_run_dir_beside(const char *dir, uid_t uid, char *out, size_t size)
+{
+	int n = snprintf(out, size, "%s.%u", dir, (unsigned int)uid);
+
+	return n > 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
+}
+
+bool csink_run_dir_is_of(const char *dir, uid_t uid)
+{
+	struct stat st;
+
+	return lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == uid && !(st.st_mode & 077);
+}
+
+/* The place is everybody's: what is there under that name already, is not ours, whoever made it. */
+static int make_beside(const char *beside, uid_t uid)
+{
+	int fd, err = 0;
+
+	if (mkdir(beside, 0700) < 0)
+		return -errno;
+	fd = open(beside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fchmod(fd, 0700) < 0 || fchown(fd, uid, (gid_t)-1) < 0)
+		err = -errno;
+	if (fd >= 0)
+		close(fd);
+	if (err)
+		rmdir(beside);
+	return err;
+}
+
+int csink_run_dir_share(const char *dir, uid_t uid)
+{
+	char beside[300], word[300];
+	int fd, err;
+
+	if (csink_run_dir_beside(dir, uid, beside, sizeof(beside)) < 0 ||
+	    snprintf(word, sizeof(word), "%s/%u" CSINK_RUN_DIR_USER, dir, (unsigned int)uid) >= (int)sizeof(word))
+		return -ENAMETOOLONG;
+	if (csink_run_dir_is_of(beside, uid) && access(word, F_OK) == 0)
+		return 0;
+	err = make_beside(beside, uid);
+	if (err)
+		return err;
+	fd = open(word, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		err = -errno;
+		rmdir(beside);
+		return err;
+	}
+	close(fd);
+	return 0;
 }

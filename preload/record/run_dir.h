@@ -2,13 +2,31 @@
 #ifndef CSINK_RECORD_RUN_DIR_H
 #define CSINK_RECORD_RUN_DIR_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /**
  * Make a folder, mode 0700, with a name that cannot be guessed: in $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp, the
- * first that takes it. Memory-backed places come first: recordings are written by page faults in other people's
+ * first that takes it (of root's, that others may pass through). Memory-backed places come first: recordings are written by page faults in other people's
  * programs. Returns 0, or -errno of the last place tried; @dir is set. Context: init.
  */
 int csink_run_dir_create(char *dir, size_t size);
+
+/*
+ * A process that gives up its rights and starts others cannot enter the run folder any more. Before it does, it makes
+ * another folder beside it, for that user alone (0700, his), and leaves word of that in the run folder: a file
+ * UID.user. Without such word a folder beside is nobody's that we know.
+ */
+#define CSINK_RUN_DIR_USER ".user"
+
+/** The folder beside @dir for another user. Returns 0 or -ENAMETOOLONG. Context: any. */
+int csink_run_dir_beside(const char *dir, uid_t uid, char *out, size_t size);
+
+/** Make it. Returns 0 (also if it is there) or -errno. Context: thread. */
+int csink_run_dir_share(const char *dir, uid_t uid);
+
+/** True if @dir is a folder (no link to one) of @uid's, which nobody else may enter. Context: any. */
+bool csink_run_dir_is_of(const char *dir, uid_t uid);
 
 #endif

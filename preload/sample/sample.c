@@ -226,6 +226,8 @@ bool csink_sample_is_ours(int signo, const siginfo_t *info)
 		return info->si_code == TRAP_PERF;
 	if (info->si_code == SI_TIMER)
 		return signo == csink_process.timer_signo && info->si_value.sival_ptr == &csink_process;
+	if (signo == SIGIO && info->si_code == SI_KERNEL) /* in place of the engine's own, which found no room */
+		return csink_process.signo > 0 && csink_process.signo != SIGTRAP;
 	/* F_SETSIG: the kernel fills in POLL_ codes; a program's kill, tgkill or sigqueue is never positive. */
 	return info->si_code > 0;
 }

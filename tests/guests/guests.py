@@ -5,6 +5,7 @@ GUEST_USER=65534 tries them as that user."""
 import os
 import sys
 
+import rights
 from harness import Failure, Guest, main
 
 WORK = {'guest_work': 50}
@@ -104,4 +105,4 @@ GUESTS = [
 ]
 
 if __name__ == '__main__':
-    sys.exit(main(GUESTS))
+    sys.exit(main(GUESTS + rights.GUESTS))

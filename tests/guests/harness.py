@@ -126,9 +126,10 @@ def shell_status(status):
     return 128 - status if isinstance(status, int) and status < 0 else status
 
 
-def check_profile(guest, engine, path, folder):
+def check_profile(guest, engine, path, folder, runtime):
     try:
         profile = pprof.Profile(path)
+        profile.runtime = runtime
     except (OSError, ValueError, IndexError, KeyError) as e:
         raise Failure('no profile that can be read: %s' % e)
     total = profile.total()
@@ -179,6 +180,7 @@ def try_guest(guest):
     shm = '/dev/shm' if os.access('/dev/shm', os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix='guest.') as folder, \
             tempfile.TemporaryDirectory(prefix='guest.', dir=shm) as runtime:
+        os.chmod(runtime, 0o711)  # root's programs may become others'
         command = expand(guest.argv, folder)
         if guest.watch:
             command = [os.path.join(TARGETS, 'guest_watch')] + command
@@ -199,10 +201,10 @@ def try_guest(guest):
                 left -= 1
                 try:
                     compare(guest, plain, ours)
-                    check_profile(guest, engine, path, folder)
+                    check_profile(guest, engine, path, folder, runtime)
                     if left_behind(runtime):
                         raise Failure('left behind: %s' % left_behind(runtime))
-                except Failure as e:
+                except (Failure, OSError, ValueError, LookupError) as e:
                     if isinstance(e, Shortfall) and chances:
                         chances -= 1
                         left += 1

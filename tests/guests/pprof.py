@@ -65,7 +65,7 @@ class Profile:
             locations[number] = names or ['?']
         types = [dict(_fields(message)) for message in raw[1]]
         units = [self.strings[t.get(2, 0)] for t in types]
-        column = units.index('nanoseconds')
+        column = units.index('nanoseconds') if 'nanoseconds' in units else 0
         self.samples = [self._sample(message, column, locations) for message in raw[2]]
         self.facts = {}
         for message in raw[13]:

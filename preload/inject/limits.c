@@ -1,0 +1,49 @@
+/*
+ * Limits that the program sets for itself. The recording is mapped as large as it may become; of an address space that
+ * is about to be limited it keeps what it needs.
+ */
+#include <errno.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "preload/inject/real.h"
+#include "preload/sample/process.h"
+
+/* The header promises what the kernel only hopes for. */
+#pragma GCC diagnostic ignored "-Wnonnull-compare"
+
+static void before_limit(int resource, bool is_limited)
+{
+	int saved = errno;
+
+	if (resource == RLIMIT_AS && is_limited && atomic_load(&csink_process.active) && getpid() == csink_process.pid)
+		csink_recording_shrink(&csink_process.rec);
+	errno = saved;
+}
+
+CSINK_EXPORT int setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)
+{
+	before_limit((int)resource, limit && limit->rlim_cur != RLIM_INFINITY);
+	return REAL(setrlimit)(resource, limit);
+}
+
+CSINK_EXPORT int setrlimit64(__rlimit_resource_t resource, const struct rlimit64 *limit)
+{
+	before_limit((int)resource, limit && limit->rlim_cur != RLIM64_INFINITY);
+	return REAL(setrlimit64)(resource, limit);
+}
+
+CSINK_EXPORT int prlimit(pid_t pid, __rlimit_resource_t resource, const struct rlimit *limit, struct rlimit *old)
+{
+	if (!pid || pid == csink_process.pid)
+		before_limit((int)resource, limit && limit->rlim_cur != RLIM_INFINITY);
+	return REAL(prlimit)(pid, resource, limit, old);
+}
+
+CSINK_EXPORT int prlimit64(pid_t pid, __rlimit_resource_t resource, const struct rlimit64 *limit, struct rlimit64 *old)
+{
+	if (!pid || pid == csink_process.pid)
+		before_limit((int)resource, limit && limit->rlim_cur != RLIM64_INFINITY);
+	return REAL(prlimit64)(pid, resource, limit, old);
+}
