@@ -123,7 +123,8 @@ struct csink_rec_header {
 	char exe[512];      /* readlink /proc/self/exe; "" unknown */
 	char cmdline[1024]; /* arguments, each ended by NUL, cut to size */
 
-	/* Set by whoever collects and removes it while the process goes on, which then keeps what it adds (finish.c). */
+	/* Set by whoever collects and removes it while the process goes on, which then keeps what it adds (finish.c).
+	 */
 	uint32_t collected;
 	uint32_t reserved;
 };
