@@ -274,6 +274,7 @@ CLI_TESTS := \
 	status \
 	totals \
 	static \
+	follow \
 	run \
 	output \
 	cli \

@@ -184,6 +184,12 @@ static int resolve(struct run *run)
 	/* COUNTERSINK_REPORT=0 is a wish for both ways to run. */
 	if (env_report->source == CSINK_FROM_ENVIRONMENT && !csink_options_bool(&run->options, CSINK_OPT_REPORT))
 		run->report = false;
+	run->outside.is_filtered = strcmp(run->texts[CSINK_OPT_FOLLOW], "all") != 0;
+	if (run->outside.is_filtered)
+		csink_outside_note(&run->outside, "profiled is %s: --follow=%s",
+				   strcmp(run->texts[CSINK_OPT_FOLLOW], "none") ? "what has these names"
+										: "the command alone",
+				   run->texts[CSINK_OPT_FOLLOW]);
 	return resolve_events(run) || resolve_rate(run) || resolve_output(run) ? -EINVAL : 0;
 }
 

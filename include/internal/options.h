@@ -40,6 +40,9 @@ enum csink_opt_flags {
 	X(MAX_MEMORY, 0, "MIB", "256", CSINK_OPT_LIB | CSINK_OPT_NUMBER,                                               \
 	  "the largest recording of a process; what does not fit is counted and said")                                 \
 	X(MAX_DEPTH, 0, "N", "512", CSINK_OPT_LIB | CSINK_OPT_NUMBER, "frames kept of a stack, at most 512")           \
+	X(FOLLOW, 0, "NAMES", "all", CSINK_OPT_LIB,                                                                    \
+	  "profile all programs that the command starts, none of them, or those of these names, comma-separated; * "   \
+	  "and ? stand for any text and character")                                                                    \
 	X(RESERVE, 0, "auto|require|no", "auto", 0,                                                                    \
 	  "ask PCP's agent and the hooks to leave hardware counters to us; require: or do not run the command")        \
 	X(RESERVE_TIMEOUT, 0, "SECONDS", "1", CSINK_OPT_SECONDS, "how long that may take")                             \
@@ -61,6 +64,8 @@ enum csink_opt {
 #define CSINK_ENV_PREFIX "COUNTERSINK_"
 /* Set by the launcher for the library, never by people: the run folder that recordings go to. */
 #define CSINK_ENV_RUN_DIR CSINK_ENV_PREFIX "RUN_DIR"
+/* Set by the launcher for the library: its own pid. Its child is the command, whatever that becomes by exec. */
+#define CSINK_ENV_RUN_PARENT CSINK_ENV_PREFIX "RUN_PARENT"
 /* Set by the library for its own children where there is no launcher: the pid that makes the profile of them all. */
 #define CSINK_ENV_RUN_OWNER CSINK_ENV_PREFIX "RUN_OWNER"
 /* The library's own default output, when there is no launcher. */

@@ -40,6 +40,7 @@ struct csink_outside {
 	struct csink_outside_process
 		*processes; /* nr_processes of them, or NULL where the kernel refused the records */
 	uint32_t nr_processes;
+	uint8_t is_filtered;    /* not every process was to be profiled (--follow) */
 	int command_status;     /* waitpid(2)'s */
 	char event_reason[160]; /* what csink_events_auto said of the event it chose; "": the user chose */
 	char command[256];      /* what was run, for the header */

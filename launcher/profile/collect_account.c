@@ -90,6 +90,7 @@ struct covered {
 	int64_t cpu_ns;
 	const char *comm;
 	uint64_t start_ns;
+	bool execed;   /* its last recording ends with an exec */
 	bool is_known; /* the kernel's list has this pid, or one that must be the same process */
 };
 
@@ -112,7 +113,8 @@ static uint32_t cover(const struct collector *c, struct covered **out)
 			all[nr++] = (struct covered){.pid = c->images[i].pid,
 						     .cpu_ns = c->images[i].covered_cpu_ns,
 						     .comm = c->images[i].comm,
-						     .start_ns = c->images[i].start_ns};
+						     .start_ns = c->images[i].start_ns,
+						     .execed = c->images[i].state == CSINK_REC_EXECED};
 	}
 	if (!nr)
 		return 0;
@@ -123,8 +125,11 @@ static uint32_t cover(const struct collector *c, struct covered **out)
 			continue;
 		}
 		all[kept].cpu_ns = csink_add(all[kept].cpu_ns, all[i].cpu_ns);
-		if (all[i].start_ns >= all[kept].start_ns)
+		if (all[i].start_ns >= all[kept].start_ns) {
+			all[kept].start_ns = all[i].start_ns;
 			all[kept].comm = all[i].comm;
+			all[kept].execed = all[i].execed;
+		}
 	}
 	return kept + 1;
 }
@@ -185,32 +190,43 @@ static enum csink_spawn_reason inherited_reason(const struct collector *c, const
 			continue;
 		spawned = find_spawned(c, pid);
 		if (spawned)
-			return spawned->reason == CSINK_SPAWN_NO_REACH ? spawned->reason : 0;
+			break;
 		pid = c->outside->processes[i].ppid;
 	}
-	return 0;
+	if (spawned && spawned->reason == CSINK_SPAWN_NO_REACH)
+		return spawned->reason;
+	return c->outside->is_filtered ? CSINK_SPAWN_NOT_FOLLOWED : 0;
 }
 
-/* The kernel's process list names it; why it could not be injected is known to who started it, if not to us. */
-static void say_unprofiled(struct collector *c, const struct csink_outside_process *process)
+/* CPU time of a program that is not in the recordings. */
+static int64_t give_absent(struct collector *c, int32_t pid, const char *name, enum csink_spawn_reason reason,
+			   int64_t ns)
 {
-	csink_collect_unprofiled(c, process->comm,
-				 process->reason ? (enum csink_spawn_reason)process->reason
-						 : inherited_reason(c, process));
+	const char *word = reason == CSINK_SPAWN_NOT_FOLLOWED ? "not followed" : "not injected";
+	char frame[64];
+
+	snprintf(frame, sizeof(frame), "[%s: %.16s]", word, name);
+	return give(c, word, frame, pid, name, ns);
 }
 
 /* What a process that was profiled did after its recording ended: it exited, or became what cannot be profiled. */
-static int64_t give_end(struct collector *c, const struct covered *own, int64_t rest)
+static int64_t give_end(struct collector *c, const struct covered *own, const struct csink_outside_process *process,
+			int64_t rest)
 {
 	const struct spawned *spawned = find_spawned(c, own->pid);
-	char frame[64], name[17];
+	const char *name = process->comm;
+	enum csink_spawn_reason reason = 0;
 
-	if (!spawned || !spawned->became)
+	if (spawned && spawned->became) {
+		name = csink_profile_text(c->p, spawned->name);
+		reason = spawned->reason;
+	} else if (own->execed) {
+		reason = c->outside->is_filtered ? CSINK_SPAWN_NOT_FOLLOWED : 0;
+	} else {
 		return give(c, "exit", "[exit: after the last flush]", own->pid, own->comm, rest);
-	snprintf(name, sizeof(name), "%s", csink_profile_text(c->p, spawned->name));
-	snprintf(frame, sizeof(frame), "[not injected: %s]", name);
-	csink_collect_unprofiled(c, name, spawned->reason);
-	return give(c, "not injected", frame, own->pid, name, rest);
+	}
+	csink_collect_unprofiled(c, name, reason);
+	return give_absent(c, own->pid, name, reason, rest);
 }
 
 /* Processes whose CPU time the kernel reported: what is not covered is their exit, or all of them. */
@@ -220,8 +236,8 @@ static int64_t account_processes(struct collector *c, int64_t budget, char *unkn
 	struct covered *all, *own;
 	uint32_t i, nr = cover(c, &all);
 	int64_t rest, given = 0;
+	enum csink_spawn_reason reason;
 	size_t used = 0;
-	char frame[64];
 
 	for (i = 0; i < c->outside->nr_processes; i++) {
 		own = find_covered(all, nr, c->outside->processes[i].pid);
@@ -235,14 +251,14 @@ static int64_t account_processes(struct collector *c, int64_t budget, char *unkn
 		rest = process->has_cpu ? (int64_t)process->cpu_ns - (own ? own->cpu_ns : 0) : 0;
 		rest = CSINK_MIN(rest, budget - given);
 		if (own) {
-			given += give_end(c, own, rest);
+			given += give_end(c, own, process, rest);
 			continue;
 		}
-		snprintf(frame, sizeof(frame), "[not injected: %.16s]", process->comm);
-		given += give(c, "not injected", frame, process->pid, process->comm, rest);
+		reason = process->reason ? process->reason : inherited_reason(c, process);
+		given += give_absent(c, process->pid, process->comm, reason, rest);
 		if (process->has_cpu && !process->cpu_ns && !process->reason)
 			continue; /* it came and went without running a program */
-		say_unprofiled(c, process);
+		csink_collect_unprofiled(c, process->comm, reason);
 		if (!process->has_cpu && used < unknown_size - 1)
 			used += snprintf(unknown + used, unknown_size - used, "%s%.16s", used ? ", " : "",
 					 process->comm);

@@ -1,10 +1,12 @@
 #include "preload/inject/config.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
@@ -81,7 +83,7 @@ bool csink_config_read(void)
 {
 	struct csink_config *config = &csink_config;
 	const char *run_dir = getenv(CSINK_ENV_RUN_DIR), *owner = getenv(CSINK_ENV_RUN_OWNER);
-	const char *preload = getenv("LD_PRELOAD");
+	const char *preload = getenv("LD_PRELOAD"), *parent = getenv(CSINK_ENV_RUN_PARENT);
 
 	if (getauxval(AT_SECURE))
 		return false;
@@ -96,6 +98,8 @@ bool csink_config_read(void)
 	config->max_bytes = CSINK_MIN(number_of(CSINK_OPT_MAX_MEMORY, DEFAULT_MIB), CSINK_REC_MAX_BYTES >> 20) << 20;
 	config->off_cpu = flag_of(CSINK_OPT_OFF_CPU);
 	config->timeline = flag_of(CSINK_OPT_TIMELINE);
+	config->follow = value_of(CSINK_OPT_FOLLOW);
+	config->parent = parent && *parent ? atoi(parent) : 0;
 	config->quiet = flag_of(CSINK_OPT_QUIET);
 	config->report = flag_of(CSINK_OPT_REPORT);
 	config->output = getenv(variables[CSINK_OPT_OUTPUT]);
@@ -106,4 +110,40 @@ bool csink_config_read(void)
 		strcpy(config->run_dir, run_dir);
 	config->owner = owner && *owner ? atoi(owner) : config->standalone ? getpid() : 0;
 	return true;
+}
+
+static bool matches(const char *patterns, const char *name)
+{
+	char pattern[256];
+	size_t n;
+
+	for (; *patterns; patterns += n + (patterns[n] == ',')) {
+		n = strcspn(patterns, ",");
+		if (n && n < sizeof(pattern)) {
+			memcpy(pattern, patterns, n);
+			pattern[n] = 0;
+			if (fnmatch(pattern, name, 0) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+bool csink_config_follows(const char *name)
+{
+	const char *follow = csink_config.follow, *slash = name ? strrchr(name, '/') : NULL;
+	char comm[17] = "";
+
+	if (!strcmp(follow, "all"))
+		return true;
+	if (!strcmp(follow, "none"))
+		return csink_config.standalone ? csink_config.owner == getpid() : csink_config.parent == getppid();
+	/* The kernel's name is cut to 15 characters; the one that it was called by is what it says of itself. */
+	prctl(PR_GET_NAME, comm, 0, 0, 0);
+	return matches(follow, comm) || (name && matches(follow, slash ? slash + 1 : name));
+}
+
+bool csink_config_follows_forks(void)
+{
+	return strcmp(csink_config.follow, "none") != 0;
 }

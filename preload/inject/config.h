@@ -18,8 +18,10 @@ struct csink_config {
 	bool quiet, report, off_cpu, timeline;
 	bool standalone; /* no launcher: the profile is made by us at exit */
 	char run_dir[256];
-	pid_t owner;   /* standalone: the process that makes the profile */
-	char bad[256]; /* a value that could not be understood, in words; "" */
+	const char *follow; /* "all", "none" or names */
+	pid_t parent;       /* the launcher; 0: there is none */
+	pid_t owner;        /* standalone: the process that makes the profile */
+	char bad[256];      /* a value that could not be understood, in words; "" */
 };
 
 extern struct csink_config csink_config;
@@ -30,6 +32,18 @@ extern struct csink_config csink_config;
  * the program has more privilege than its caller (AT_SECURE).  Context: init.
  */
 bool csink_config_read(void);
+
+/**
+ * Is this process one that is to be profiled (--follow)?
+ * @name  what it was started as, argv[0]; may be NULL.
+ * Context: init.
+ */
+bool csink_config_follows(const char *name);
+
+/** Are the children of a process that is profiled to be profiled, too, before they become another program? Context:
+ * any.
+ */
+bool csink_config_follows_forks(void);
 
 /**
  * Remember our variables, for programs that are started with another environment; and see to it that what they start

@@ -72,7 +72,8 @@ void csink_env_init(void)
 {
 	char *at = ours_text;
 
-	if (csink_config.standalone && !getenv(CSINK_ENV_RUN_OWNER)) {
+	/* Without a folder this process is not profiled (--follow): the first one that is will own the run. */
+	if (csink_config.standalone && csink_config.run_dir[0] && !getenv(CSINK_ENV_RUN_OWNER)) {
 		snprintf(run_dir_text, sizeof(run_dir_text), CSINK_ENV_RUN_DIR "=%s", csink_config.run_dir);
 		snprintf(run_owner_text, sizeof(run_owner_text), CSINK_ENV_RUN_OWNER "=%d", (int)csink_config.owner);
 		putenv(run_dir_text);

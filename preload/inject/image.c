@@ -313,7 +313,7 @@ void csink_image_begin_child(void)
 		if (thread)
 			memset(&thread->hidden, 0, sizeof(thread->hidden));
 	}
-	if (thread && open_recording()) {
+	if (thread && csink_config_follows_forks() && open_recording()) {
 		describe_process(process->rec.header, 0);
 		copy_findings(process->rec.header, before.header);
 		csink_modules_init(&process->rec, &thread->writer);
@@ -322,7 +322,8 @@ void csink_image_begin_child(void)
 		atomic_store_explicit(&process->active, 1, memory_order_release);
 		csink_thread_start(thread, CSINK_THREAD_MAIN);
 	} else {
-		csink_started_say_child(&before, CSINK_SPAWN_NO_REACH);
+		csink_started_say_child(&before,
+					csink_config_follows_forks() ? CSINK_SPAWN_NO_REACH : CSINK_SPAWN_NOT_FOLLOWED);
 		csink_recording_close(&before);
 		leave_alone(thread);
 	}
@@ -337,6 +338,11 @@ __attribute__((constructor)) static void begin_process(int argc, char **argv)
 	csink_reals_init();
 	if (csink_config_read()) {
 		csink_process.pid = getpid();
+		if (!csink_config_follows(argc ? argv[0] : NULL)) {
+			csink_env_init(); /* for those that it starts */
+			errno = saved;
+			return;
+		}
 		csink_finish_init();
 		if (open_recording()) {
 			csink_env_init();
