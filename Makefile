@@ -163,6 +163,8 @@ LAUNCHER_SRCS := \
 	launcher/stat/print.c \
 	launcher/stat/threads.c \
 	launcher/cmd_report.c \
+	launcher/cmd_diff.c \
+	launcher/cmd_merge.c \
 	launcher/cmd_reserve.c \
 	launcher/reserve/hooks.c \
 	launcher/reserve/print.c \
@@ -191,6 +193,7 @@ LAUNCHER_SRCS := \
 	launcher/output/html.c \
 	launcher/output/html_data.c \
 	launcher/output/threads.c \
+	launcher/output/diff_print.c \
 	launcher/output/json.c \
 	launcher/output/folded_read.c \
 	launcher/output/format.c \
@@ -200,6 +203,7 @@ LAUNCHER_SRCS := \
 	launcher/output/pprof_write.c \
 	launcher/output/open.c \
 	launcher/output/pager.c \
+	launcher/output/progress.c \
 	launcher/output/report.c \
 	launcher/output/report_head.c \
 	launcher/output/report_machine.c \
@@ -213,7 +217,11 @@ LAUNCHER_SRCS := \
 	launcher/profile/collect_symbols.c \
 	launcher/profile/epochs.c \
 	launcher/profile/derived.c \
+	launcher/profile/diff.c \
 	launcher/profile/filter.c \
+	launcher/profile/merge.c \
+	launcher/profile/merge_facts.c \
+	launcher/profile/merge_order.c \
 	launcher/profile/perfmap.c \
 	launcher/profile/pick.c \
 	launcher/profile/tree.c \
@@ -265,6 +273,8 @@ CLI_TESTS := \
 	export \
 	report \
 	report_views \
+	diff \
+	merge \
 	doctor \
 	events \
 	stat \

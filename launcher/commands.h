@@ -59,6 +59,8 @@ int csink_cmd_run(int argc, char **argv);
 int csink_cmd_stat(int argc, char **argv);
 int csink_cmd_report(int argc, char **argv);
 int csink_cmd_export(int argc, char **argv);
+int csink_cmd_diff(int argc, char **argv);
+int csink_cmd_merge(int argc, char **argv);
 int csink_cmd_events(int argc, char **argv);
 int csink_cmd_doctor(int argc, char **argv);
 int csink_cmd_reserve(int argc, char **argv);

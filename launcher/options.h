@@ -55,6 +55,39 @@ enum csink_report_opt {
 		CSINK_NR_REPORT_OPTS
 };
 
+/* Of `merge`. */
+#define CSINK_MERGE_OPTIONS(X)                                                                                         \
+	X(OUTPUT, 'o', "FILE", "merged.pb.gz", CSINK_OPT_NO_TWIN,                                                      \
+	  "the profile to write; an older file becomes FILE.old")                                                      \
+	X(KEEP_IDS, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                                    \
+	  "keep the numbers of processes and threads and the times of samples")                                        \
+	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "say nothing but errors")
+
+enum csink_merge_opt {
+#define X(id, sh, arg, def, flags, help) CSINK_MERGE_OPT_##id,
+	CSINK_MERGE_OPTIONS(X)
+#undef X
+		CSINK_NR_MERGE_OPTS
+};
+
+/* Of `diff`. */
+#define CSINK_DIFF_OPTIONS(X)                                                                                          \
+	X(PER, 0, "run|second|total", "run", CSINK_OPT_NO_TWIN, "what values are counted for")                         \
+	X(BY, 0, "function|module|line", "function", CSINK_OPT_NO_TWIN, "what rows are")                               \
+	X(STACKS, 's', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "compare whole stacks of such rows")               \
+	X(EVENT, 'e', "NAME", "", CSINK_OPT_NO_TWIN, "compare by this event")                                          \
+	X(LIMIT, 'n', "N", "25", CSINK_OPT_NUMBER | CSINK_OPT_NO_TWIN, "print the first N rows")                       \
+	X(ALL, 'a', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print every row")                                    \
+	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print JSON")                                        \
+	X(NO_PAGER, 0, "", "0", CSINK_OPT_BOOL, "use no pager on a terminal")
+
+enum csink_diff_opt {
+#define X(id, sh, arg, def, flags, help) CSINK_DIFF_OPT_##id,
+	CSINK_DIFF_OPTIONS(X)
+#undef X
+		CSINK_NR_DIFF_OPTS
+};
+
 /* Of `events`. */
 #define CSINK_EVENTS_OPTIONS(X)                                                                                        \
 	X(USABLE, 'u', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "list only what opens here")                       \
@@ -150,6 +183,8 @@ extern const struct csink_option csink_run_options[CSINK_NR_RUN_OPTS];
 extern const struct csink_option csink_stat_options[CSINK_NR_STAT_OPTS];
 extern const struct csink_option csink_report_options[CSINK_NR_REPORT_OPTS];
 extern const struct csink_option csink_export_options[CSINK_NR_EXPORT_OPTS];
+extern const struct csink_option csink_diff_options[CSINK_NR_DIFF_OPTS];
+extern const struct csink_option csink_merge_options[CSINK_NR_MERGE_OPTS];
 extern const struct csink_option csink_events_options[CSINK_NR_EVENTS_OPTS];
 extern const struct csink_option csink_doctor_options[CSINK_NR_DOCTOR_OPTS];
 extern const struct csink_option csink_reserve_options[CSINK_NR_RESERVE_OPTS];

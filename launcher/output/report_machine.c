@@ -20,14 +20,14 @@ void csink_csv_text(FILE *out, const char *text)
 	fputc('"', out);
 }
 
-/* Rows with no value at all come last, and are left out; so is what is beyond the limit. */
-static uint32_t nr_shown(const struct csink_report_table *table, uint32_t limit)
+/* Whether a row says anything, by any type. */
+static bool has_value(const struct csink_profile *p, const struct csink_row *row)
 {
-	uint32_t nr = table->nr_rows;
+	uint32_t i;
 
-	while (nr && !table->rows[nr - 1].self && !table->rows[nr - 1].total)
-		nr--;
-	return limit ? CSINK_MIN(nr, limit) : nr;
+	for (i = 0; i < p->nr_types && !row->extra[i]; i++)
+		;
+	return row->total || i < p->nr_types;
 }
 
 static const char *type_name(const struct csink_profile *p, uint32_t type)
@@ -85,7 +85,7 @@ int csink_report_json(FILE *out, const struct csink_profile *p, const struct csi
 	struct csink_derived derived[8];
 	struct csink_report_table table;
 	struct csink_json json;
-	uint32_t i, nr, nr_derived = csink_derived_find(p, derived, CSINK_ARRAY_SIZE(derived));
+	uint32_t i, nr = 0, nr_derived = csink_derived_find(p, derived, CSINK_ARRAY_SIZE(derived));
 	int err = p->nr_types ? csink_report_table_build_by(&table, p, p->default_type, o->by) : -EINVAL;
 
 	if (err)
@@ -96,9 +96,12 @@ int csink_report_json(FILE *out, const struct csink_profile *p, const struct csi
 	json_head(&json, p, table.sums);
 	csink_json_text(&json, "by", csink_by_words[o->by]);
 	csink_json_open(&json, "rows", '[');
-	nr = nr_shown(&table, o->limit);
-	for (i = 0; i < nr; i++)
+	for (i = 0; i < table.nr_rows && (!o->limit || nr < o->limit); i++) {
+		if (!has_value(p, &table.rows[i]))
+			continue;
 		json_row(&json, p, &table.rows[i], derived, nr_derived);
+		nr++;
+	}
 	csink_json_close(&json, ']');
 	csink_json_close(&json, '}');
 	csink_report_table_release(&table);
@@ -149,7 +152,7 @@ int csink_report_csv(FILE *out, const struct csink_profile *p, const struct csin
 {
 	struct csink_derived derived[8];
 	struct csink_report_table table;
-	uint32_t i, k, nr, nr_derived = csink_derived_find(p, derived, CSINK_ARRAY_SIZE(derived));
+	uint32_t i, k, nr = 0, nr_derived = csink_derived_find(p, derived, CSINK_ARRAY_SIZE(derived));
 	int err = p->nr_types ? csink_report_table_build_by(&table, p, p->default_type, o->by) : -EINVAL;
 
 	if (err)
@@ -163,10 +166,12 @@ int csink_report_csv(FILE *out, const struct csink_profile *p, const struct csin
 	for (i = 0; i < nr_derived; i++)
 		fprintf(out, ",%s", derived[i].name);
 	fputc('\n', out);
-	nr = nr_shown(&table, o->limit);
-	for (k = 0; k < nr; k++) {
+	for (k = 0; k < table.nr_rows && (!o->limit || nr < o->limit); k++) {
 		const struct csink_row *row = &table.rows[k];
 
+		if (!has_value(p, row))
+			continue;
+		nr++;
 		csink_csv_text(out, row->name);
 		fputc(',', out);
 		csink_csv_text(out, row->module);

@@ -228,6 +228,31 @@ int csink_profile_type_add(struct csink_profile *p, const char *name, const char
 	return p->error ? p->error : (int)p->nr_types++;
 }
 
+int csink_profile_type_append(struct csink_profile *p, const char *name, const char *unit)
+{
+	uint32_t nr = p->nr_types, nr_samples = p->nr_samples, i;
+	int64_t *values = NULL;
+	int type;
+
+	if (p->cap_samples) {
+		values = calloc(p->cap_samples, (nr + 1ULL) * sizeof(*values));
+		if (!values)
+			return p->error = -ENOMEM;
+	}
+	p->nr_samples = 0; /* as before the first */
+	type = csink_profile_type_add(p, name, unit);
+	p->nr_samples = nr_samples;
+	if (type < 0 || !values) {
+		free(values);
+		return type;
+	}
+	for (i = 0; i < nr_samples; i++)
+		memcpy(values + i * (nr + 1ULL), p->values + (size_t)i * nr, nr * sizeof(*values));
+	free(p->values);
+	p->values = values;
+	return type;
+}
+
 int csink_profile_type_find(const struct csink_profile *p, const char *name)
 {
 	uint32_t i;

@@ -159,6 +159,9 @@ const char *csink_profile_text(const struct csink_profile *p, csink_str_t id);
  */
 int csink_profile_type_add(struct csink_profile *p, const char *name, const char *unit);
 
+/** The same at any time: samples that are there already have 0 of it. Returns its index, or -ENOMEM. */
+int csink_profile_type_append(struct csink_profile *p, const char *name, const char *unit);
+
 /** The index of the type of that name, or -ENOENT. */
 int csink_profile_type_find(const struct csink_profile *p, const char *name);
 

@@ -1,0 +1,248 @@
+/* See diff.h. */
+#include "launcher/profile/diff.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/profile/facts.h"
+
+const char *const csink_per_words[CSINK_NR_PERS] = {"run", "second", "total"};
+
+struct comparing {
+	struct csink_diff *diff;
+	struct csink_profile *keys; /* contents of rows as strings of bytes; a string's id is the row + 1 */
+	uint32_t side, type;
+	const struct csink_profile *p;
+	struct csink_rows rows;
+	uint32_t *ours;   /* of each of its rows: row of the diff + 1 */
+	uint32_t *stamps; /* of each row of the diff: the last sample that was counted, + 1 */
+	char *text;       /* a stack */
+	size_t text_size;
+};
+
+static int add_row(struct csink_diff *diff, csink_str_t name, csink_str_t module)
+{
+	uint32_t cap = CSINK_MAX(diff->cap_rows * 2, 1024);
+	struct csink_diff_row *grown;
+
+	if (diff->nr_rows == diff->cap_rows) {
+		grown = reallocarray(diff->rows, cap, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		diff->rows = grown;
+		diff->cap_rows = cap;
+	}
+	diff->rows[diff->nr_rows++] = (struct csink_diff_row){.name = csink_profile_text(diff->names, name),
+							      .module = csink_profile_text(diff->names, module)};
+	return 0;
+}
+
+/* The row + 1 of a name in a module; 0 without memory. */
+static uint32_t row_of(struct comparing *c, const char *name, const char *module)
+{
+	csink_str_t ids[2] = {csink_profile_str(c->diff->names, name), csink_profile_str(c->diff->names, module)};
+	csink_str_t row = csink_profile_strn(c->keys, (const char *)ids, sizeof(ids));
+
+	if (row == c->diff->nr_rows + 1 && add_row(c->diff, ids[0], ids[1]))
+		return 0;
+	return row;
+}
+
+static int map_rows(struct comparing *c)
+{
+	uint32_t i;
+
+	c->ours = calloc(c->rows.nr_keys + 1, sizeof(*c->ours));
+	if (!c->ours)
+		return -ENOMEM;
+	for (i = 0; i < c->rows.nr_keys; i++) {
+		const struct csink_row_key *key = &c->rows.keys[i];
+		const char *name = c->rows.by == CSINK_BY_MODULE ? csink_base_name(key->name) : key->name;
+
+		c->ours[i] = row_of(c, name, csink_base_name(key->module));
+		if (!c->ours[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void add(int64_t values[2], uint32_t side, int64_t value)
+{
+	values[side] = csink_add(values[side], value);
+}
+
+static int count_rows(struct comparing *c)
+{
+	uint32_t i, k, n;
+	int err = map_rows(c);
+
+	c->stamps = err ? NULL : calloc(c->diff->nr_rows + 1ULL, sizeof(*c->stamps));
+	if (!c->stamps)
+		return -ENOMEM;
+	for (i = 0; i < c->p->nr_samples; i++) {
+		const struct csink_profile_range *stack = &c->p->stacks[c->p->samples[i].stack], *span;
+		int64_t value = csink_profile_values(c->p, i)[c->type];
+
+		for (k = 0; k < stack->nr; k++) {
+			span = &c->rows.spans[c->p->stack_ids[stack->first + k]];
+			for (n = 0; n < span->nr; n++) {
+				uint32_t row = c->ours[c->rows.ids[span->first + n]];
+
+				if (!k && !n)
+					add(c->diff->rows[row - 1].self, c->side, value);
+				if (c->stamps[row - 1] != i + 1)
+					add(c->diff->rows[row - 1].total, c->side, value);
+				c->stamps[row - 1] = i + 1;
+			}
+		}
+	}
+	return 0;
+}
+
+static int append(struct comparing *c, size_t *used, const char *text)
+{
+	size_t len = strlen(text), size = CSINK_MAX(c->text_size * 2, *used + len + 4096);
+	char *grown;
+
+	if (c->text_size - *used < len + 2) {
+		grown = realloc(c->text, size);
+		if (!grown)
+			return -ENOMEM;
+		c->text = grown;
+		c->text_size = size;
+	}
+	if (*used)
+		c->text[(*used)++] = ';';
+	memcpy(c->text + *used, text, len + 1);
+	*used += len;
+	return 0;
+}
+
+static int count_stacks(struct comparing *c)
+{
+	uint32_t i, k, n, row;
+
+	for (i = 0; i < c->p->nr_samples; i++) {
+		const struct csink_profile_range *stack = &c->p->stacks[c->p->samples[i].stack], *span;
+		int64_t value = csink_profile_values(c->p, i)[c->type];
+		size_t used = 0;
+
+		if (append(c, &used, ""))
+			return -ENOMEM;
+		for (k = stack->nr; k; k--) {
+			span = &c->rows.spans[c->p->stack_ids[stack->first + k - 1]];
+			for (n = span->nr; n; n--) {
+				if (append(c, &used, c->rows.keys[c->rows.ids[span->first + n - 1]].name))
+					return -ENOMEM;
+			}
+		}
+		row = row_of(c, c->text, "");
+		if (!row)
+			return -ENOMEM;
+		add(c->diff->rows[row - 1].self, c->side, value);
+		add(c->diff->rows[row - 1].total, c->side, value);
+	}
+	return 0;
+}
+
+static int count_side(struct csink_diff *diff, struct csink_profile *keys, const struct csink_profile *p, uint32_t side,
+		      uint32_t type, enum csink_by by, bool of_stacks)
+{
+	struct comparing c = {.diff = diff, .keys = keys, .p = p, .side = side, .type = type};
+	uint32_t i;
+	int err = csink_rows_build(&c.rows, p, by);
+
+	for (i = 0; !err && i < p->nr_samples; i++)
+		add(diff->sums, side, csink_profile_values(p, i)[type]);
+	if (!err)
+		err = of_stacks ? count_stacks(&c) : count_rows(&c);
+	csink_rows_release(&c.rows);
+	free(c.ours);
+	free(c.stamps);
+	free(c.text);
+	return err ? err : csink_profile_error(diff->names);
+}
+
+/* ---- run length ---- */
+
+static int64_t runs_of(const struct csink_profile *p)
+{
+	const char *runs = csink_profile_fact(p, CSINK_FACT_RUNS, 0);
+	int64_t nr = runs ? strtoll(runs, NULL, 10) : 1;
+
+	return nr > 0 ? nr : 1;
+}
+
+static int normalise(struct csink_diff *diff, const struct csink_profile *const p[2], enum csink_diff_per per,
+		     char *why, size_t why_len)
+{
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		diff->factors[i] = 1;
+		if (per == CSINK_PER_RUN)
+			diff->factors[i] = 1.0 / (double)runs_of(p[i]);
+		if (per == CSINK_PER_SECOND && p[i]->duration_ns <= 0) {
+			snprintf(why, why_len, "profile %c does not say how long it took: use --per total or --per run",
+				 'A' + (char)i);
+			return -ENODATA;
+		}
+		if (per == CSINK_PER_SECOND)
+			diff->factors[i] = 1e9 / (double)p[i]->duration_ns;
+	}
+	if (per == CSINK_PER_TOTAL && diff->sums[0] && diff->sums[1])
+		diff->factors[1] = (double)diff->sums[0] / (double)diff->sums[1];
+	return 0;
+}
+
+/* ---- order ---- */
+
+static int compare_rows(const void *a, const void *b, void *context)
+{
+	const struct csink_diff_row *left = a, *right = b;
+	double left_change = fabs(csink_diff_change(context, left)),
+	       right_change = fabs(csink_diff_change(context, right));
+	bool left_has = left->self[0] || left->self[1], right_has = right->self[0] || right->self[1];
+	int names;
+
+	if (left_has != right_has) /* those that only call others come last */
+		return left_has ? -1 : 1;
+	if (left_change < right_change || left_change > right_change)
+		return left_change > right_change ? -1 : 1;
+	names = strcmp(left->name, right->name);
+	return names ? names : strcmp(left->module, right->module);
+}
+
+int csink_diff_build(struct csink_diff *diff, const struct csink_profile *const p[2], const uint32_t types[2],
+		     enum csink_by by, bool of_stacks, enum csink_diff_per per, char *why, size_t why_len)
+{
+	struct csink_profile *keys = csink_profile_create();
+	uint32_t i;
+	int err;
+
+	*diff = (struct csink_diff){.names = csink_profile_create()};
+	err = keys && diff->names ? 0 : -ENOMEM;
+	for (i = 0; i < 2 && !err; i++)
+		err = count_side(diff, keys, p[i], i, types[i], by, of_stacks);
+	if (!err)
+		err = normalise(diff, p, per, why, why_len);
+	else
+		snprintf(why, why_len, "no memory");
+	csink_profile_destroy(keys);
+	if (err)
+		csink_diff_release(diff);
+	else
+		qsort_r(diff->rows, diff->nr_rows, sizeof(*diff->rows), compare_rows, diff);
+	return err;
+}
+
+void csink_diff_release(struct csink_diff *diff)
+{
+	free(diff->rows);
+	csink_profile_destroy(diff->names);
+	*diff = (struct csink_diff){0};
+}

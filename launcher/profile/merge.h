@@ -1,0 +1,32 @@
+/*
+ * Many profiles as one. What is merged depends on what went in, not on the order or the groups in which it did: merging
+ * is associative and commutative, and the result is laid out by content, so that equal profiles are equal byte for byte
+ * (sums must stay within 63 bits, as any that were measured do).
+ *
+ * Objects are the same where file, build-id and the part that is mapped are; their addresses are counted from the file,
+ * so that it does not matter where they were loaded. Memory is what the result takes, and one profile more.
+ */
+#ifndef CSINK_LAUNCHER_MERGE_H
+#define CSINK_LAUNCHER_MERGE_H
+
+#include <stdbool.h>
+
+struct csink_profile;
+struct csink_merge;
+
+/**
+ * Begin a merge.
+ * @keep_ids  keep the numbers of processes and threads and the times of samples, by which those of different runs are
+ *            told apart; else names alone.
+ * Returns NULL without memory.
+ */
+struct csink_merge *csink_merge_create(bool keep_ids);
+void csink_merge_destroy(struct csink_merge *m);
+
+/** Add a profile, which is not needed afterwards. Returns 0 or -ENOMEM. Context: thread. */
+int csink_merge_add(struct csink_merge *m, const struct csink_profile *p);
+
+/** Make the profile of all that were added. Returns 0 and *out (csink_profile_destroy it), or -ENOMEM. */
+int csink_merge_finish(struct csink_merge *m, struct csink_profile **out);
+
+#endif
