@@ -7,7 +7,8 @@
 #include "launcher/output/report_impl.h"
 
 #define MAX_MODULE 20
-#define NARROW_MODULE 12
+#define NARROW_MODULE 12u
+#define LEAST_MODULE 6u
 #define BAR_COLUMNS 10
 #define MIN_NAME 20
 #define PLAIN_COLUMNS 120 /* of a function's name where no terminal says how much fits */
@@ -64,11 +65,6 @@ static bool is_narrow(const struct printer *r)
 	return r->o->width && r->o->width < NARROW_COLUMNS;
 }
 
-static uint32_t max_module(const struct printer *r)
-{
-	return is_narrow(r) ? NARROW_MODULE : MAX_MODULE;
-}
-
 static uint32_t bar_width(const struct printer *r)
 {
 	return r->o->bars ? BAR_COLUMNS + 2 : 0;
@@ -91,6 +87,16 @@ static uint32_t before_width(const struct printer *r, uint32_t module_width)
 {
 	return bar_width(r) + 8 + 9 + 2 * value_width(r) + 14 * (r->nr_columns - 1) + 9 * r->nr_derived +
 	       (has_module(r) ? 2 + module_width : 0) + 2;
+}
+
+/* Of a module's name, so that a function's has some room beside it. */
+static uint32_t max_module(const struct printer *r)
+{
+	uint32_t others = before_width(r, 0) + MIN_NAME;
+
+	if (!is_narrow(r))
+		return MAX_MODULE;
+	return CSINK_MAX(LEAST_MODULE, r->o->width > others ? CSINK_MIN(r->o->width - others, NARROW_MODULE) : 0);
 }
 
 /* Leave out columns until a name has some room, what was derived first. */
@@ -165,7 +171,7 @@ static void print_row(const struct printer *r, const struct csink_row *row, uint
 	if (r->o->bars)
 		print_bar(r, share);
 	print_values(r, row);
-	used = csink_format_text(module, sizeof(module), row->module, max_module(r));
+	used = csink_format_text(module, sizeof(module), row->module, module_width);
 	if (has_module(r))
 		fprintf(r->out, "  %s%*s", module, (int)(module_width - CSINK_MIN(used, module_width)), "");
 	fputs("  ", r->out);
