@@ -566,10 +566,20 @@ $(B)/tests/diff/walk_diff_print: tests/diff/walk_diff_print.c tests/diff/walk_di
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $<
 
+$(B)/tests/diff/cfi_scan: tests/diff/cfi_scan.c $(B)/libtested.a
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(B)/libtested.a $(LAUNCHER_LIBS)
+
 .PHONY: check-walkers fuzz fuzz-recording
 check-walkers: $(B)/tests/diff/walk_diff.so $(B)/tests/diff/walk_diff_print $(B)/tests/targets/deep \
 		$(B)/tests/targets/unwind_mix ## compare stack walks with libunwind's inside real programs
-	@BUILD=$(CURDIR)/$(B) tests/diff/run $(DIFF_SECONDS)
+	@BUILD=$(CURDIR)/$(B) tests/diff/run $(DIFF_SECONDS) $(DIFF_NAMES)
+
+# What frame rules this system's programs have, and how the walker takes them.
+CFI_FILES ?= $(wildcard /usr/bin/* /usr/sbin/* /usr/lib/*.so* /usr/lib/*-linux-gnu/*.so* /usr/lib64/*.so*)
+.PHONY: check-cfi
+check-cfi: $(B)/tests/diff/cfi_scan ## read the frame rules of every installed program and library with our parser
+	@$(B)/tests/diff/cfi_scan $(CFI_FILES)
 
 # Hostile call frame information; needs clang. FUZZ_SECONDS to deepen.
 CLANG ?= clang

@@ -14,6 +14,7 @@
 #ifndef CSINK_SAMPLE_CFI_H
 #define CSINK_SAMPLE_CFI_H
 
+#include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,10 +40,10 @@ int csink_cfi_slot_reg(int slot);
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
 
-/* One object's tables. */
+/* One object's tables: mostly in one readable segment, but some linkers put .eh_frame beside the data. */
 struct csink_cfi_table {
-	const uint8_t *low, *high; /* the readable segment that holds them */
-	const uint8_t *hdr;        /* .eh_frame_hdr, in [low, high) */
+	const uint8_t *low, *high;    /* the segment that holds .eh_frame */
+	const uint8_t *hdr, *hdr_end; /* .eh_frame_hdr, and the end of its segment */
 };
 
 struct csink_cfi_fde {
@@ -57,6 +58,12 @@ struct csink_cfi_fde {
 	bool signal_frame;        /* the CIE says so */
 	bool augmented;           /* it has an augmentation, and so has the FDE */
 };
+
+/**
+ * The tables of an object, by its program headers.
+ * @bias  what is added to their addresses; all segments are mapped. False: it has none, or none that can be read.
+ */
+bool csink_cfi_table_of(uintptr_t bias, const ElfW(Phdr) * phdr, uint32_t nr, struct csink_cfi_table *table);
 
 /** The tables of the object that covers an address. False: none does, or it has none. */
 bool csink_cfi_locate(uintptr_t pc, struct csink_cfi_table *table);

@@ -28,7 +28,15 @@ static const ElfW(Phdr) * readable_segment(const ElfW(Phdr) * phdr, uint32_t nr,
 	return NULL;
 }
 
-static bool table_of_headers(uintptr_t bias, const ElfW(Phdr) * phdr, uint32_t nr, struct csink_cfi_table *table)
+/* Where .eh_frame begins, as its header says. */
+static uintptr_t frames_of(const uint8_t *hdr, const uint8_t *hdr_end)
+{
+	struct csink_reader r = {hdr + 4, hdr_end, hdr_end - hdr < 4};
+
+	return r.failed ? 0 : csink_read_encoded(&r, hdr[1], (uintptr_t)hdr);
+}
+
+bool csink_cfi_table_of(uintptr_t bias, const ElfW(Phdr) * phdr, uint32_t nr, struct csink_cfi_table *table)
 {
 	for (uint32_t i = 0; i < nr && i < MAX_PHDR; i++) {
 		const ElfW(Phdr) * segment;
@@ -38,9 +46,13 @@ static bool table_of_headers(uintptr_t bias, const ElfW(Phdr) * phdr, uint32_t n
 		segment = readable_segment(phdr, nr, phdr[i].p_vaddr, 4);
 		if (!segment)
 			return false;
+		table->hdr = (const uint8_t *)(bias + phdr[i].p_vaddr);
+		table->hdr_end = (const uint8_t *)(bias + segment->p_vaddr + segment->p_filesz);
+		segment = readable_segment(phdr, nr, frames_of(table->hdr, table->hdr_end) - bias, 4);
+		if (!segment)
+			return false;
 		table->low = (const uint8_t *)(bias + segment->p_vaddr);
 		table->high = table->low + segment->p_filesz;
-		table->hdr = (const uint8_t *)(bias + phdr[i].p_vaddr);
 		return true;
 	}
 	return false;
@@ -61,7 +73,7 @@ static int locate_by_loader(uintptr_t pc, struct csink_cfi_table *table)
 	if (*(const uint32_t *)ehdr->e_ident != *(const uint32_t *)ELFMAG || ehdr->e_phoff != sizeof(*ehdr) ||
 	    ehdr->e_phentsize != sizeof(ElfW(Phdr)) || ehdr->e_phnum > MAX_PHDR)
 		return -1;
-	return table_of_headers(object.dlfo_link_map->l_addr, (const ElfW(Phdr) *)(ehdr + 1), ehdr->e_phnum, table);
+	return csink_cfi_table_of(object.dlfo_link_map->l_addr, (const ElfW(Phdr) *)(ehdr + 1), ehdr->e_phnum, table);
 }
 #else
 static int locate_by_loader(uintptr_t pc, struct csink_cfi_table *table)
@@ -81,7 +93,7 @@ bool csink_cfi_locate(uintptr_t pc, struct csink_cfi_table *table)
 		return found;
 	return csink_modules_find(pc, &module) &&
 	       csink_readable((uintptr_t)module.phdr, module.nr_phdr * sizeof(ElfW(Phdr))) &&
-	       table_of_headers(module.bias, module.phdr, module.nr_phdr, table);
+	       csink_cfi_table_of(module.bias, module.phdr, module.nr_phdr, table);
 }
 
 /* ---- tables -> entry --------------------------------------------------------------------------------------------- */
@@ -197,7 +209,7 @@ static bool read_fde(const struct csink_cfi_table *table, const uint8_t *at, str
 /* The last entry of the sorted table that starts at or below pc. */
 static const uint8_t *search_table(const struct csink_cfi_table *table, uintptr_t pc)
 {
-	struct csink_reader r = {table->hdr, table->high, table->hdr < table->low || table->hdr >= table->high};
+	struct csink_reader r = {table->hdr, table->hdr_end, false};
 	uint64_t base = (uint64_t)(uintptr_t)table->hdr, nr, low = 0, high;
 	uint8_t version = csink_read_u8(&r), frame_encoding = csink_read_u8(&r), count_encoding = csink_read_u8(&r);
 	int64_t wanted = (int64_t)(pc - base);

@@ -139,7 +139,7 @@ static struct csink_cfi_table put(const unsigned char *bytes, size_t nr)
 	unsigned char *at = area + 4096 - nr;
 
 	memcpy(at, bytes, nr);
-	return (struct csink_cfi_table){at, area + 4096, at};
+	return (struct csink_cfi_table){at, area + 4096, at, area + 4096};
 }
 
 static bool rules_of(const struct csink_cfi_table *table, uintptr_t offset, struct csink_cfi_rules *rules)
@@ -202,6 +202,33 @@ static void check_lies(void)
 }
 
 /* Every byte of the table set to every value: nothing but an answer may come of it. */
+/* Some linkers put .eh_frame beside the data: two segments, with nothing between them. */
+static void check_two_segments(void)
+{
+	unsigned char *base = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ElfW(Phdr) phdr[] = {
+		{.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = 0, .p_filesz = 20, .p_memsz = 20},
+		{.p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_vaddr = 0x2000, .p_filesz = sizeof(good) - 20},
+		{.p_type = PT_GNU_EH_FRAME, .p_flags = PF_R, .p_vaddr = 0, .p_filesz = 20, .p_memsz = 20},
+	};
+	int32_t frames = 0x2000 - 4, fde = 0x2000 + 20, start = 0x1000 - (0x2000 + 28);
+	struct csink_cfi_table table;
+	struct csink_cfi_rules rules;
+
+	memcpy(base, good, 20);
+	memcpy(base + 4, &frames, sizeof(frames));
+	memcpy(base + 16, &fde, sizeof(fde));
+	memcpy(base + 0x2000, good + 20, sizeof(good) - 20);
+	memcpy(base + 0x2000 + 28, &start, sizeof(start));
+	mprotect(base + 0x1000, 4096, PROT_NONE);
+	ok(csink_cfi_table_of((uintptr_t)base, phdr, 3, &table) && rules_of(&table, 4, &rules) &&
+		   rules.cfa_offset == 16,
+	   "a header in one segment, its tables in another");
+	phdr[1].p_flags = 0;
+	ok(!csink_cfi_table_of((uintptr_t)base, phdr, 3, &table), "which must be readable");
+	munmap(base, 3 * 4096);
+}
+
 static void check_all_changes(void)
 {
 	int answers = 0;
@@ -238,6 +265,7 @@ int main(void)
 	check_eval();
 	check_good();
 	check_lies();
+	check_two_segments();
 	check_all_changes();
 	return done();
 }
