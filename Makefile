@@ -332,6 +332,7 @@ TARGETS := \
 	blocked \
 	manythreads \
 	unwind_mix \
+	walk_ends \
 	guest_fds \
 	guest_ends \
 	guest_processes \

@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #define CSINK_REC_MAGIC 0x31636572736b6e63ULL /* "cnksrec1" */
-#define CSINK_REC_VERSION 1
+#define CSINK_REC_VERSION 2
 #define CSINK_REC_SUFFIX ".rec"
 
 #define CSINK_REC_BLOCK 4096
@@ -74,9 +74,13 @@ enum csink_loss {
 	CSINK_LOSS_RING,           /* overflow records the kernel dropped */
 	CSINK_LOSS_THROTTLED,      /* PERF_RECORD_THROTTLE seen */
 	CSINK_LOSS_DEPTH,          /* stacks cut at the depth limit */
-	CSINK_LOSS_UNWIND,         /* stacks that ended before the thread's first frame */
-	CSINK_LOSS_THREADS,        /* threads that could not be sampled (see their flags) */
-	CSINK_LOSS_MOMENTS,        /* samples that the timeline has no room for */
+	/* stacks that ended before the thread's first frame: */
+	CSINK_LOSS_NO_CFI,    /* in code that no table covers, and whose frame pointer is none */
+	CSINK_LOSS_BAD_STACK, /* at memory that cannot be read, or a frame that does not lie above the last */
+	CSINK_LOSS_RULES,     /* at rules that the walker does not follow */
+	CSINK_LOSS_BUSY,      /* libunwind was busy in another thread */
+	CSINK_LOSS_THREADS,   /* threads that could not be sampled (see their flags) */
+	CSINK_LOSS_MOMENTS,   /* samples that the timeline has no room for */
 	CSINK_NR_LOSSES
 };
 

@@ -134,7 +134,8 @@ bool csink_cfi_expr_close(const struct csink_cfi_fde *fde, const uint8_t *expr, 
 enum csink_cfi_step {
 	CSINK_STEP_CALLER, /* registers are now the caller's */
 	CSINK_STEP_END,    /* there is none: outermost frame */
-	CSINK_STEP_NO_CFI, /* no rules, or none that could be followed */
+	CSINK_STEP_NO_CFI, /* no rules */
+	CSINK_STEP_RULES,  /* rules that cannot be followed: unknown ones, or of a register that was not kept */
 	CSINK_STEP_BAD,    /* memory cannot be read */
 };
 

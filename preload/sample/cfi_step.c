@@ -67,7 +67,7 @@ enum csink_cfi_step csink_cfi_step(struct csink_cfi_regs *regs, uintptr_t *pc, b
 	if (rules.rule[CSINK_SLOT_RA].kind == CSINK_CFI_UNDEFINED)
 		return CSINK_STEP_END;
 	if (!find_cfa(&f, &rules))
-		return CSINK_STEP_NO_CFI;
+		return CSINK_STEP_RULES;
 	for (int slot = 0; slot < CSINK_NR_SLOTS; slot++) {
 		uint64_t reg = (uint64_t)csink_cfi_slot_reg(slot), value;
 

@@ -37,6 +37,13 @@ static void credit(struct csink_thread *thread, struct csink_rec_row *row, const
 		__atomic_fetch_add(&csink_process.rec.header->unstored[i], weights[i], __ATOMIC_RELAXED);
 }
 
+/* What a walk that did not come to the thread's first frame is counted as. */
+static const uint8_t loss_of_end[CSINK_WALK_NR_ENDS] = {
+	[CSINK_WALK_DEPTH] = CSINK_LOSS_DEPTH,         [CSINK_WALK_NO_CFI] = CSINK_LOSS_NO_CFI,
+	[CSINK_WALK_BAD_STACK] = CSINK_LOSS_BAD_STACK, [CSINK_WALK_RULES] = CSINK_LOSS_RULES,
+	[CSINK_WALK_BUSY] = CSINK_LOSS_BUSY,
+};
+
 /* The row of the stack that was interrupted; NULL when the recording is full. */
 static struct csink_rec_row *row_of(struct csink_thread *thread, const ucontext_t *uc, uint64_t nr, uint64_t time_ns)
 {
@@ -59,12 +66,9 @@ static struct csink_rec_row *row_of(struct csink_thread *thread, const ucontext_
 	if (csink_process.walk)
 		csink_process.walk(&walk, uc);
 	sample.nr_frames = walk.nr_frames;
-	if (walk.end == CSINK_WALK_DEPTH) {
-		sample.chain_flags = CSINK_CHAIN_TRUNCATED;
-		csink_recording_lose(&csink_process.rec, CSINK_LOSS_DEPTH, nr);
-	} else if (walk.end != CSINK_WALK_COMPLETE) {
-		sample.chain_flags = CSINK_CHAIN_BROKEN;
-		csink_recording_lose(&csink_process.rec, CSINK_LOSS_UNWIND, nr);
+	if (CSINK_UNLIKELY(walk.end != CSINK_WALK_COMPLETE)) {
+		sample.chain_flags = walk.end == CSINK_WALK_DEPTH ? CSINK_CHAIN_TRUNCATED : CSINK_CHAIN_BROKEN;
+		csink_recording_lose(&csink_process.rec, loss_of_end[walk.end], nr);
 	}
 	return csink_stacks_row(&csink_process.rec, &thread->writer, &sample);
 }

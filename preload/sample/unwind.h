@@ -22,6 +22,7 @@ enum csink_walk_end {
 	CSINK_WALK_DEPTH,     /* the limit */
 	CSINK_WALK_NO_CFI,    /* an address that no table covers, and no fallback helped */
 	CSINK_WALK_BAD_STACK, /* unreadable memory, or a frame that does not lie above the last */
+	CSINK_WALK_RULES,     /* a table covers it, but its rules cannot be followed */
 	CSINK_WALK_BUSY,      /* libunwind serves one thread at a time, and another one did not finish */
 	CSINK_WALK_NR_ENDS
 };
@@ -100,6 +101,13 @@ bool csink_libunwind_ready(void);
 
 /** Walk by libunwind; csink_libunwind_init must have returned 0. Context: signal. */
 void csink_walk_libunwind(struct csink_walk *walk, const ucontext_t *uc);
+
+/**
+ * Forget the rules that libunwind has cached: it knows them by address alone, and so takes for the first instruction of
+ * a landing pad those of the instruction before, if it has met that address as one to return to. Context: signal, while
+ * no other thread walks.
+ */
+void csink_libunwind_forget(void);
 
 /** In the child of a fork: free what a walk in another thread of the parent may have held. Context: signal. */
 void csink_libunwind_forked(void);

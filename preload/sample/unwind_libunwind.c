@@ -385,11 +385,16 @@ bool csink_libunwind_ready(void)
 	return unw.step != NULL;
 }
 
+void csink_libunwind_forget(void)
+{
+	unw.flush_cache(*unw.local_space, 0, 0);
+}
+
 void csink_libunwind_forked(void)
 {
 	/* The thread that was walking in the parent may not exist here; what it held, it may have left half changed. */
 	if (atomic_load_explicit(&busy, memory_order_relaxed)) {
-		unw.flush_cache(*unw.local_space, 0, 0);
+		csink_libunwind_forget();
 		leave();
 	}
 }

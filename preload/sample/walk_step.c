@@ -221,7 +221,9 @@ __attribute__((noinline)) static bool step_complex(struct csink_walker *w)
 			return end_walk(w, CSINK_WALK_COMPLETE);
 		if (step != CSINK_STEP_CALLER) {
 			w->beyond_rows = true;
-			return end_walk(w, step == CSINK_STEP_BAD ? CSINK_WALK_BAD_STACK : CSINK_WALK_NO_CFI);
+			return end_walk(w, step == CSINK_STEP_BAD     ? CSINK_WALK_BAD_STACK
+					   : step == CSINK_STEP_RULES ? CSINK_WALK_RULES
+								      : CSINK_WALK_NO_CFI);
 		}
 		pc = STRIP_SIGNATURE(pc);
 	}

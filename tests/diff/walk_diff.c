@@ -23,7 +23,7 @@
 
 static struct walk_diff *diff;
 static struct csink_stack_bounds stack;
-static uint64_t frames[2][CSINK_MAX_DEPTH];
+static uint64_t frames[3][CSINK_MAX_DEPTH];
 static int burst, left;
 static uint32_t ticks;
 
@@ -65,13 +65,32 @@ static void record(enum walk_diff_class class, uint64_t pc, const struct csink_w
 	diff->nr_records++;
 }
 
+static enum walk_diff_class classify(const struct csink_walk walks[2], uint32_t *first)
+{
+	uint32_t at = 0, shorter;
+	bool complete[2];
+
+	for (int w = 0; w < 2; w++)
+		complete[w] = walks[w].end == CSINK_WALK_COMPLETE || walks[w].end == CSINK_WALK_DEPTH;
+	shorter = walks[0].nr_frames < walks[1].nr_frames ? walks[0].nr_frames : walks[1].nr_frames;
+	while (at < shorter && walks[0].frames[at] == walks[1].frames[at])
+		at++;
+	*first = at;
+	if (at == walks[0].nr_frames && at == walks[1].nr_frames)
+		return complete[0] != complete[1] ? DIFF_END : complete[0] ? DIFF_SAME : DIFF_SAME_SHORT;
+	if (at == walks[1].nr_frames && !complete[1])
+		return DIFF_OURS_LONGER;
+	if (at == walks[0].nr_frames && !complete[0])
+		return DIFF_OURS_SHORTER;
+	return DIFF_FRAMES;
+}
+
 static void compare(const ucontext_t *uc)
 {
-	struct csink_walk walks[2];
-	uint32_t at = 0, shorter;
-	enum walk_diff_class class;
+	struct csink_walk walks[2], again = {.stack = &stack, .frames = frames[2], .max_frames = CSINK_MAX_DEPTH};
 	struct csink_walk_dwarf_counts before, after;
-	bool complete[2];
+	enum walk_diff_class class;
+	uint32_t at, nowhere;
 
 	for (int w = 0; w < 2; w++)
 		walks[w] = (struct csink_walk){.stack = &stack, .frames = frames[w], .max_frames = CSINK_MAX_DEPTH};
@@ -79,19 +98,13 @@ static void compare(const ucontext_t *uc)
 	csink_walk_dwarf(&walks[0], uc);
 	csink_walk_dwarf_counts(&after);
 	csink_walk_libunwind(&walks[1], uc);
-	for (int w = 0; w < 2; w++)
-		complete[w] = walks[w].end == CSINK_WALK_COMPLETE || walks[w].end == CSINK_WALK_DEPTH;
-	shorter = walks[0].nr_frames < walks[1].nr_frames ? walks[0].nr_frames : walks[1].nr_frames;
-	while (at < shorter && frames[0][at] == frames[1][at])
-		at++;
-	if (at == walks[0].nr_frames && at == walks[1].nr_frames)
-		class = complete[0] != complete[1] ? DIFF_END : complete[0] ? DIFF_SAME : DIFF_SAME_SHORT;
-	else if (at == walks[1].nr_frames && !complete[1])
-		class = DIFF_OURS_LONGER;
-	else if (at == walks[0].nr_frames && !complete[0])
-		class = DIFF_OURS_SHORTER;
-	else
-		class = DIFF_FRAMES;
+	class = classify(walks, &at);
+	if (class == DIFF_FRAMES) {
+		csink_libunwind_forget();
+		csink_walk_libunwind(&again, uc);
+		if (classify((struct csink_walk[]){walks[0], again}, &nowhere) == DIFF_SAME)
+			class = DIFF_CACHE;
+	}
 	if (class != DIFF_SAME && before.untabled_steps != after.untabled_steps)
 		class = DIFF_UNTABLED;
 	diff->counts[class]++;

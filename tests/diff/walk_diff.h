@@ -12,6 +12,7 @@ enum walk_diff_class {
 	DIFF_END,          /* the same frames, but only one says that they are all */
 	DIFF_FRAMES,       /* different frames */
 	DIFF_UNTABLED,     /* any difference in a stack with code that has no tables: both had to guess */
+	DIFF_CACHE,        /* different frames, and the same once libunwind has forgotten what it had cached */
 	DIFF_NR_CLASSES
 };
 

@@ -6,9 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const class_names[DIFF_NR_CLASSES] = {"same",         "same, both incomplete", "ours longer",
-							 "ours shorter", "same, ends differ",     "frames differ",
-							 "no tables"};
+static const char *const class_names[DIFF_NR_CLASSES] = {"same",
+							 "same, both incomplete",
+							 "ours longer",
+							 "ours shorter",
+							 "same, ends differ",
+							 "frames differ",
+							 "no tables",
+							 "same without libunwind's cache"};
 
 /* Prints an address as file+offset. */
 static void print_address(const char *maps, uint64_t address)

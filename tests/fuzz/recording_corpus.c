@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 	save(&r, "timeline");
 	r = record_new(4);
 	r.header->nr_events = CSINK_MAX_EVENTS;
-	r.header->losses[CSINK_LOSS_UNWIND] = 3;
+	r.header->losses[CSINK_LOSS_BAD_STACK] = 3;
 	r.header->unstored[0] = 7;
 	for (uint32_t i = 1; i < CSINK_MAX_EVENTS; i++) {
 		r.header->events[i].flags = 1u << i;

@@ -1,0 +1,89 @@
+/*
+ * Spins where a stack cannot be walked to its end, each way for some CPU time.
+ *
+ *   walk_ends MS WAY...
+ *
+ *   code   in code made at run time that has no frame, called with a frame pointer that is none
+ *   frame  while the frame pointer, by which the function's frame is found, points to where no memory is
+ *   rules  in a function whose rules hold an operation that does not exist
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#if defined(__x86_64__)
+void spin_in(void (*code)(uint64_t rounds), uint64_t rounds);
+void spin_frame(uint64_t rounds);
+void spin_rules(uint64_t rounds);
+
+__asm__(".text\n"
+	".type spin_in, @function\nspin_in: .cfi_startproc\n"
+	"	push %rbp\n	.cfi_adjust_cfa_offset 8\n	.cfi_rel_offset rbp, 0\n"
+	"	mov %rdi, %rax\n	mov %rsi, %rdi\n	mov $1, %ebp\n	call *%rax\n"
+	"	pop %rbp\n	.cfi_adjust_cfa_offset -8\n	.cfi_restore rbp\n	ret\n"
+	"	.cfi_endproc\n.size spin_in, .-spin_in\n"
+
+	".type spin_frame, @function\nspin_frame: .cfi_startproc\n"
+	"	push %rbp\n	.cfi_adjust_cfa_offset 8\n	.cfi_rel_offset rbp, 0\n"
+	"	mov %rsp, %rbp\n	.cfi_def_cfa_register rbp\n"
+	"	mov %rbp, %rdx\n	mov $0x10000, %ebp\n"
+	"1:	dec %rdi\n	jnz 1b\n"
+	"	mov %rdx, %rbp\n	pop %rbp\n	.cfi_def_cfa rsp, 8\n	ret\n"
+	"	.cfi_endproc\n.size spin_frame, .-spin_frame\n"
+
+	".type spin_rules, @function\nspin_rules: .cfi_startproc\n"
+	"	.cfi_escape 0x0f, 2, 0x77, 8\n" /* DW_CFA_def_cfa_expression: rsp + 8 */
+	"	nop\n"
+	"	.cfi_escape 0x0f, 1, 0xe0\n" /* DW_OP_lo_user: nobody's */
+	"1:	dec %rdi\n	jnz 1b\n"
+	"	.cfi_def_cfa rsp, 8\n	ret\n"
+	"	.cfi_endproc\n.size spin_rules, .-spin_rules\n");
+
+/* dec %rdi; jnz .-3; ret */
+static const unsigned char made[] = {0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3};
+
+static void spin_code(uint64_t rounds)
+{
+	static void *map;
+
+	if (!map) {
+		map = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (map == MAP_FAILED)
+			exit(1);
+		memcpy(map, made, sizeof(made));
+	}
+	spin_in((void (*)(uint64_t))(uintptr_t)map, rounds);
+}
+
+static const struct way {
+	const char *name;
+	void (*spin)(uint64_t rounds);
+} ways[] = {{"code", spin_code}, {"frame", spin_frame}, {"rules", spin_rules}};
+
+int main(int argc, char **argv)
+{
+	long ms = argc > 1 ? atol(argv[1]) : 100;
+
+	for (int i = 2; i < argc; i++) {
+		const struct way *way = ways;
+		clock_t end = clock() + ms * (CLOCKS_PER_SEC / 1000);
+
+		while (strcmp(way->name, argv[i]))
+			if (++way == ways + sizeof(ways) / sizeof(*ways))
+				return 2;
+		while (clock() < end)
+			way->spin(1000000);
+	}
+	puts("done");
+	return 0;
+}
+#else
+int main(void)
+{
+	fputs("walk_ends: written for x86-64\n", stderr);
+	return 2;
+}
+#endif
