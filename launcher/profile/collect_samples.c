@@ -320,7 +320,7 @@ static void add_row(struct reading *r, const struct csink_recorded_row *from)
 /* One moment, with its time as a label; what it weighs is taken out of its row, which keeps the rest. */
 static void add_moment(struct reading *r, const struct csink_rec_moment *moment, uint64_t time_ns)
 {
-	uint32_t event = moment->event_weight >> CSINK_MOMENT_WEIGHT_BITS, index;
+	uint32_t event = moment->event_weight >> CSINK_MOMENT_WEIGHT_BITS, index, thread;
 	uint64_t weight = moment->event_weight & ((1ULL << CSINK_MOMENT_WEIGHT_BITS) - 1);
 	int64_t values[CSINK_MAX_EVENTS + 1] = {0};
 	const struct csink_profile_range *set;
@@ -342,7 +342,8 @@ static void add_moment(struct reading *r, const struct csink_rec_moment *moment,
 	}
 	if (r->types[event] == r->c->cpu_event)
 		r->image->covered_cpu_ns = csink_add(r->image->covered_cpu_ns, weight);
-	set = &r->c->p->label_sets[thread_labels(r, r->rec->rows[index].thread)];
+	thread = thread_labels(r, r->rec->rows[index].thread); /* may move the sets */
+	set = &r->c->p->label_sets[thread];
 	memcpy(labels, r->c->p->labels + set->first, set->nr * sizeof(*labels));
 	labels[set->nr] = (struct csink_profile_label){.key = csink_profile_str(r->c->p, CSINK_LABEL_TIME),
 						       .num = r->rec->header.start_realtime_ns + time_ns -

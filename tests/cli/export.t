@@ -96,6 +96,16 @@ else
 	skip 'go tool pprof reads the copy' 'go is not installed'
 fi
 
+# ---- times and threads ----
+COUNTERSINK_TIMELINE=1 "$COUNTERSINK" -q -F 20000 -o threads.pb.gz -- "$TARGETS/manythreads" 400 1 >/dev/null 2>&1
+"$COUNTERSINK" export -f speedscope threads.pb.gz >threads.json
+python3 - <<'END' >threads.txt
+import json
+names = [p['name'] for p in json.load(open('threads.json'))['profiles'] if p['name'].endswith(', samples')]
+print(len(names) > 20, [name for name in names if ' of manythreads ' not in name])
+END
+is "$(cat threads.txt)" 'True []' 'every sample of many threads has its thread'
+
 # ---- html: what is data stays data ----
 python3 - <<'END' || exit 1
 import gzip

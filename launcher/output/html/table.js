@@ -15,8 +15,9 @@ class FunctionTable {
 		this.head = make('div', {class: 'tr head', role: 'row'});
 		this.body = make('div', {class: 'body', role: 'presentation'});
 		this.spacer = make('div', {class: 'spacer', role: 'presentation'}, this.body);
-		this.scroller = make('div', {class: 'scroller', role: 'rowgroup', scroll: () => this.render()}, this.spacer);
-		container.append(this.head, this.scroller);
+		// The titles scroll sideways with the rows, and stay above them.
+		this.scroller = make('div', {class: 'scroller', role: 'presentation', scroll: () => this.render()}, this.head, this.spacer);
+		container.append(this.scroller);
 		container.addEventListener('keydown', (event) => this.key(event));
 		new ResizeObserver(() => this.render()).observe(container);
 	}
@@ -111,10 +112,11 @@ class FunctionTable {
 	select(index) {
 		this.selected = Math.max(0, Math.min(this.rows.length - 1, index));
 		const top = this.selected * TABLE_ROW;
+		const room = this.scroller.clientHeight - this.head.offsetHeight;
 		if (top < this.scroller.scrollTop)
 			this.scroller.scrollTop = top;
-		else if (top + TABLE_ROW > this.scroller.scrollTop + this.scroller.clientHeight)
-			this.scroller.scrollTop = top + TABLE_ROW - this.scroller.clientHeight;
+		else if (top + TABLE_ROW > this.scroller.scrollTop + room)
+			this.scroller.scrollTop = top + TABLE_ROW - room;
 		this.render();
 		if (this.rows.length)
 			this.look.hoverFrame(this.rows[this.selected]);

@@ -43,7 +43,7 @@ class ThreadChoice {
 		this.model.groups.forEach((group, index) => {
 			const key = `${group.pid} ${group.process}`;
 			if (!processes.has(key))
-				processes.set(key, {name: group.process || 'process', pid: group.pid, sum: 0, threads: []});
+				processes.set(key, {name: group.process || 'no known process', pid: group.pid, sum: 0, threads: []});
 			const process = processes.get(key);
 			process.sum += sums[index];
 			process.threads.push({index, group, sum: sums[index]});
@@ -87,7 +87,7 @@ class ThreadChoice {
 		};
 		const items = processes.flatMap((process) => [
 			line(process.name, process.pid, process.sum, process.threads.map(({index}) => index), true),
-			...process.threads.map(({index, group, sum}) => line(group.thread || 'thread', group.tid, sum, [index], false)),
+			...process.threads.map(({index, group, sum}) => line(group.thread || (group.tid ? 'thread' : 'no known thread'), group.tid, sum, [index], false)),
 		]);
 		const every = this.model.groups.map((_, index) => index);
 		this.dialog.replaceChildren(

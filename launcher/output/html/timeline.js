@@ -35,10 +35,10 @@ class Timeline {
 		this.draw();
 	}
 
-	// Weight by column of two pixels: of all, and of each thread.
+	// Weight by column: of all, and of each thread. Columns hold a few samples each, where there are enough of them.
 	count() {
 		const {model, last} = this;
-		const bins = this.bins = Math.max(1, Math.floor(this.width / 2));
+		const bins = this.bins = Math.max(1, Math.min(Math.floor(this.width / 2), Math.max(40, Math.floor(model.times.length / 2))));
 		const all = this.all = new Float64Array(bins);
 		const values = model.moments.values[this.type];
 		const threads = new Map();
@@ -58,6 +58,14 @@ class Timeline {
 		this.nrThreads = this.lanes.length;
 		this.lanes = this.nrThreads > 1 ? this.lanes.slice(0, MAX_LANES) : [];
 		this.height = CHART + this.lanes.length * LANE + AXIS;
+		this.names = this.lanes.map((lane) => groupName(model.groups[lane.group]));
+		const longest = this.names.reduce((most, name) => Math.max(most, name.length), 0);
+		this.left = this.lanes.length ? Math.min(longest * 6.2 + 10, this.width / 4) : 0;
+		this.plotWidth = this.width - this.left;
+	}
+
+	toX(time) {
+		return this.left + time / this.last * this.plotWidth;
 	}
 
 	draw() {
@@ -82,59 +90,55 @@ class Timeline {
 	drawChart(context, accent) {
 		const most = this.all.reduce((a, b) => Math.max(a, b), 0) || 1;
 		context.fillStyle = accent;
+		const wide = this.plotWidth / this.bins;
 		for (let i = 0; i < this.bins; i++) {
 			const h = this.all[i] / most * (CHART - 6);
-			context.fillRect(i * 2, CHART - h, 2, h);
+			context.fillRect(this.left + i * wide, CHART - h, Math.max(wide - (wide > 4 ? 1 : 0), 1), h);
 		}
 		context.globalAlpha = 0.35;
-		context.fillRect(0, CHART - 0.5, this.width, 0.5);
+		context.fillRect(this.left, CHART - 0.5, this.plotWidth, 0.5);
 		context.globalAlpha = 1;
 	}
 
 	drawLanes(context, ink, accent) {
 		const most = this.lanes.reduce((high, lane) => lane.bins.reduce((a, b) => Math.max(a, b), high), 0) || 1;
+		const wide = this.plotWidth / this.bins;
 		this.lanes.forEach((lane, nr) => {
 			const y = CHART + nr * LANE;
+			context.fillStyle = ink;
+			context.fillText(this.names[nr], 0, y + LANE - 3, this.left - 8);
 			context.fillStyle = accent;
 			for (let i = 0; i < this.bins; i++) {
 				if (!lane.bins[i])
 					continue;
 				context.globalAlpha = 0.25 + 0.75 * lane.bins[i] / most;
-				context.fillRect(i * 2, y + 2, 2, LANE - 3);
+				context.fillRect(this.left + i * wide, y + 2, Math.max(wide - (wide > 4 ? 1 : 0), 1), LANE - 3);
 			}
 			context.globalAlpha = 1;
-			const name = groupName(this.model.groups[lane.group]);
-			const wide = context.measureText(name).width + 8;
-			context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue('--paper');
-			context.globalAlpha = 0.82;
-			context.fillRect(0, y + 1, wide, LANE - 1);
-			context.globalAlpha = 1;
-			context.fillStyle = ink;
-			context.fillText(name, 4, y + LANE - 3);
 		});
 	}
 
 	drawAxis(context, dim) {
 		const y = this.height - AXIS;
-		const raw = this.last / Math.max(2, this.width / 110);
+		const raw = this.last / Math.max(2, this.plotWidth / 110);
 		const power = 10 ** Math.floor(Math.log10(raw));
 		const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw);
 		context.fillStyle = dim;
 		for (let t = 0; t <= this.last; t += step) {
-			const x = t / this.last * this.width;
+			const x = this.toX(t);
 			context.fillRect(x, y, 1, 4);
-			if (x < this.width - 40)
-				context.fillText(formatValue(t, 'microseconds').replace('.000', ''), x + 3, y + 12);
+			if (x < this.width - 50)
+				context.fillText(t ? formatValue(t, 'microseconds').replace(/\.0+ /, ' ') : '0', x + 3, y + 12);
 		}
 	}
 
 	drawSpan(context, ink, veil) {
 		if (!this.span)
 			return;
-		const [from, to] = this.span.map((t) => t / this.last * this.width);
+		const [from, to] = this.span.map((t) => this.toX(t));
 		const bottom = this.height - AXIS;
 		context.fillStyle = veil;
-		context.fillRect(0, 0, from, bottom);
+		context.fillRect(this.left, 0, from - this.left, bottom);
 		context.fillRect(to, 0, this.width - to, bottom);
 		context.fillStyle = ink;
 		for (const x of [from, to]) {
@@ -159,7 +163,7 @@ class Timeline {
 		if (span) {
 			const [a, b] = span.map((t) => Math.max(0, Math.min(this.last, t)));
 			span = [Math.min(a, b), Math.max(a, b)];
-			if (span[1] - span[0] < this.last / this.width)
+			if (span[1] - span[0] < this.last / this.plotWidth)
 				span = null;
 		}
 		this.span = span;
@@ -172,14 +176,14 @@ class Timeline {
 	listen() {
 		const time = (event) => {
 			const box = this.canvas.getBoundingClientRect();
-			return (event.clientX - box.left) / box.width * this.last;
+			return Math.max(0, Math.min(1, (event.clientX - box.left - this.left) / this.plotWidth)) * this.last;
 		};
 		const near = 6;
 		this.canvas.addEventListener('pointerdown', (event) => {
 			if (event.button)
 				return;
 			const at = time(event);
-			const grip = near / this.width * this.last;
+			const grip = near / this.plotWidth * this.last;
 			const [from, to] = this.span || [NaN, NaN];
 			// The edge that stays, or the distance to the span's ends while it moves.
 			if (Math.abs(at - from) < grip)
@@ -235,6 +239,8 @@ class Timeline {
 
 // "name 123", or what is known of it.
 function groupName(group) {
+	if (!group.tid && !group.thread)
+		return group.process ? `${group.process}, no thread` : 'no process';
 	const name = group.thread || group.process || 'thread';
 	return group.tid ? `${name} ${group.tid}` : group.pid ? `${name} ${group.pid}` : name;
 }

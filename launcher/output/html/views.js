@@ -90,7 +90,7 @@ function diffColumns(app, functions, unit) {
 		return now - base;
 	};
 	const signed = (value) => (share ? `${value > 0 ? '+' : value < 0 ? '−' : ''}${Math.abs(100 * value).toFixed(2)} pp` : formatSigned(value, unit));
-	const change = (id, title, what) => ({id, title, width: '8em', value: (f) => Math.abs(delta(f, what)), text: (f) => {
+	const change = (id, title, what) => ({id, title, width: '9.5em', value: (f) => Math.abs(delta(f, what)), text: (f) => {
 		const value = delta(f, what);
 		return `${value > 0 ? '▲ ' : value < 0 ? '▼ ' : ''}${signed(value)}`;
 	}});
