@@ -9,6 +9,7 @@
 #include "preload/counters/fd_guard.h"
 #include "preload/inject/finish.h"
 #include "preload/inject/real.h"
+#include "preload/inject/sanitizer.h"
 #include "preload/inject/signals.h"
 #include "preload/sample/process.h"
 
@@ -27,7 +28,9 @@ CSINK_EXPORT int close(int fd)
 	/* The standard numbers are closed to be opened again. */
 	if (CSINK_UNLIKELY((unsigned int)fd < 3))
 		alarm_guard();
+	csink_tsan_enter(__builtin_return_address(0));
 	result = REAL(close)(fd);
+	csink_tsan_leave();
 	/* The mark of a loop over all numbers. */
 	if (CSINK_UNLIKELY(result < 0 && errno == EBADF && fd >= 0)) {
 		alarm_guard();

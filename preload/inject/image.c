@@ -15,6 +15,7 @@
 #include "preload/counters/switches.h"
 #include "preload/inject/config.h"
 #include "preload/inject/finish.h"
+#include "preload/inject/plain.h"
 #include "preload/inject/real.h"
 #include "preload/inject/signals.h"
 #include "preload/inject/started.h"
@@ -336,6 +337,7 @@ __attribute__((constructor)) static void begin_process(int argc, char **argv)
 	int saved = errno;
 
 	csink_reals_init();
+	csink_plain_init();
 	if (csink_config_read()) {
 		csink_process.pid = getpid();
 		if (!csink_config_follows(argc ? argv[0] : NULL)) {

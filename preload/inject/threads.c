@@ -12,6 +12,7 @@
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "preload/inject/real.h"
+#include "preload/inject/sanitizer.h"
 #include "preload/inject/signals.h"
 #include "preload/sample/process.h"
 #include "preload/sample/thread.h"
@@ -86,7 +87,9 @@ CSINK_EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attr, void 
 	memset(&thread->hidden, 0, sizeof(thread->hidden));
 	thread->inherited_mask = inherited_mask(attr);
 	thread->stack_bytes = usable_stack(attr);
+	csink_tsan_enter(__builtin_return_address(0));
 	err = REAL(pthread_create)(id, attr, run_thread, thread);
+	csink_tsan_leave();
 	if (err)
 		csink_thread_put(thread);
 	return err;

@@ -224,16 +224,24 @@ static void on_timer(struct csink_thread *thread, const siginfo_t *info, const u
 	csink_housekeeping_poll(thread, now);
 }
 
+/* Which event raised a SIGTRAP: attr.sig_data, si_perf_data in newer headers. */
+static uint64_t trap_data(const siginfo_t *info)
+{
+	return *(const unsigned long *)((const char *)&info->si_addr + sizeof(void *));
+}
+
 bool csink_sample_is_ours(int signo, const siginfo_t *info)
 {
+	/* The program may have such events of its own. */
 	if (signo == SIGTRAP)
-		return info->si_code == TRAP_PERF;
+		return info->si_code == TRAP_PERF && trap_data(info) == CSINK_GROUP_SIG_DATA;
 	if (info->si_code == SI_TIMER)
 		return signo == csink_process.timer_signo && info->si_value.sival_ptr == &csink_process;
 	if (signo == SIGIO && info->si_code == SI_KERNEL) /* in place of the engine's own, which found no room */
 		return csink_process.signo > 0 && csink_process.signo != SIGTRAP;
-	/* F_SETSIG: the kernel fills in POLL_ codes; a program's kill, tgkill or sigqueue is never positive. */
-	return info->si_code > 0;
+	/* F_SETSIG: the kernel fills in POLL_ codes; a program's kill, tgkill or sigqueue is never positive, and its
+	 * setitimer's are SI_KERNEL. */
+	return info->si_code >= POLL_IN && info->si_code <= POLL_HUP;
 }
 
 void csink_sample_handler(int signo, siginfo_t *info, void *context)

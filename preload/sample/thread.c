@@ -57,25 +57,26 @@ static void push_free(struct csink_thread *thread)
 /* Counts of threads that have ended, so that sums never go backwards. */
 static _Atomic uint64_t ended_totals[CSINK_MAX_EVENTS];
 
-/* The main thread's: most programs need no other, and a slab's links would touch all its pages. */
-static struct csink_thread first_state;
-
-static struct csink_thread *make_slab(void)
+/*
+ * Mapped, not static: those who search a program's variables for what still points to a block, as LeakSanitizer does,
+ * would find the registers of former samples there.
+ */
+static struct csink_thread *make_slab(int nr)
 {
 	struct csink_thread *slab =
-		mmap(NULL, SLAB_STATES * sizeof(*slab), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		mmap(NULL, (size_t)nr * sizeof(*slab), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct csink_thread *head;
 
 	if (slab == MAP_FAILED)
 		return NULL;
-	for (int i = 0; i < SLAB_STATES - 1; i++)
+	for (int i = 0; i < nr - 1; i++)
 		slab[i].next = &slab[i + 1];
 	head = atomic_load_explicit(&all_states, memory_order_relaxed);
 	do {
-		slab[SLAB_STATES - 1].next = head;
+		slab[nr - 1].next = head;
 	} while (!atomic_compare_exchange_weak_explicit(&all_states, &head, slab, memory_order_release,
 							memory_order_relaxed));
-	for (int i = 1; i < SLAB_STATES; i++)
+	for (int i = 1; i < nr; i++)
 		push_free(&slab[i]);
 	return slab;
 }
@@ -104,12 +105,11 @@ void csink_thread_lend_stack(struct csink_thread *thread, struct csink_group_ope
 struct csink_thread *csink_thread_get(void)
 {
 	int saved = errno;
-	struct csink_thread *thread = pop_free(), *none = NULL;
+	struct csink_thread *thread = pop_free();
 
-	if (!thread && atomic_compare_exchange_strong(&all_states, &none, &first_state))
-		thread = &first_state;
+	/* The first one alone: most programs need no other, and a slab's links would touch all its pages. */
 	if (!thread)
-		thread = make_slab();
+		thread = make_slab(csink_threads_first() ? SLAB_STATES : 1);
 	if (thread)
 		atomic_store_explicit(&thread->state, CSINK_THREAD_NEW, memory_order_relaxed);
 	errno = saved;

@@ -1,0 +1,30 @@
+/*
+ * AddressSanitizer's runtime as a shared library (gcc's default) refuses to start where another library comes before
+ * it, as a preloaded one does. What it fears is that its own functions are not found; we define none of those, and what
+ * we interpose calls the next one, which is the runtime's. It asks the program for options by this name, and the first
+ * definition that the loader finds is ours, unless the program itself has one.
+ */
+#include <dlfcn.h>
+#include <stddef.h>
+
+#include "include/internal/base.h"
+
+#define IN_ANY_ORDER "verify_asan_link_order=0"
+
+const char *__asan_default_options(void);
+
+/* Called while the runtime starts, when what it intercepts cannot be called yet, not even strlen(). */
+CSINK_EXPORT const char *__asan_default_options(void)
+{
+	static volatile char options[1024] = IN_ANY_ORDER ":";
+	const char *(*next)(void) = (const char *(*)(void))dlsym(RTLD_NEXT, "__asan_default_options");
+	const char *theirs = next ? next() : NULL;
+	size_t at = sizeof(IN_ANY_ORDER);
+
+	if (!theirs || !*theirs)
+		return IN_ANY_ORDER;
+	while (*theirs && at < sizeof(options) - 1)
+		options[at++] = *theirs++;
+	options[at] = '\0';
+	return (const char *)options;
+}
