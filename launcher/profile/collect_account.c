@@ -71,6 +71,12 @@ static int64_t give(struct collector *c, const char *word, const char *frame, in
 	return ns;
 }
 
+/* One that was replaced past us, by an exec that we did not see, has rows from after its header was last written. */
+static void mend_end(struct image *image)
+{
+	image->cpu_end_ns = CSINK_MAX(image->cpu_end_ns, image->cpu_start_ns + image->covered_cpu_ns);
+}
+
 /* What lies before our constructor, and what its rows leave open up to the last flush. */
 static void account_image(struct collector *c, struct image *image)
 {
@@ -292,6 +298,8 @@ void csink_collect_account(struct collector *c)
 
 	if (c->cpu_event < 0)
 		return;
+	for (i = 0; i < c->nr_images; i++)
+		mend_end(&c->images[i]);
 	for (i = 0; i < c->nr_images; i++) {
 		if (c->images[i].is_read)
 			account_image(c, &c->images[i]);

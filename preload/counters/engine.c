@@ -40,18 +40,6 @@ int csink_engine_parse(const char *name)
 	return -EINVAL;
 }
 
-/* A real-time signal that nobody uses yet, from the top: programs and libraries take them from the bottom. */
-static int free_signal(void)
-{
-	for (int signo = SIGRTMAX - 2; signo > SIGRTMIN; signo--) {
-		struct sigaction now;
-
-		if (sigaction(signo, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
-			return signo;
-	}
-	return -EBUSY;
-}
-
 /* A debugger keeps SIGTRAP for itself. */
 static bool is_traced(void)
 {
@@ -64,6 +52,40 @@ static bool is_traced(void)
 	buf[n > 0 ? n : 0] = 0;
 	at = strstr(buf, "TracerPid:");
 	return at && atoi(at + 10) != 0;
+}
+
+static bool traced; /* as the engine was chosen */
+
+/* Valgrind puts libraries of its own there, for the programs that it runs. */
+static bool is_in_valgrind(void)
+{
+	const char *preload = getenv("LD_PRELOAD");
+
+	return preload && strstr(preload, "/vgpreload_core");
+}
+
+static bool is_unused(int signo)
+{
+	struct sigaction now;
+
+	return sigaction(signo, NULL, &now) == 0 && now.sa_handler == SIG_DFL;
+}
+
+/*
+ * A real-time signal that nobody uses yet, from the top: programs and libraries take them from the bottom. A debugger
+ * stops at each of those, but lets pass, unless told otherwise, what has always been profilers'.
+ */
+static int free_signal(void)
+{
+	static const int profilers[] = {SIGPROF, SIGVTALRM};
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(profilers) && traced; i++)
+		if (is_unused(profilers[i]))
+			return profilers[i];
+	for (int signo = SIGRTMAX - 2; signo > SIGRTMIN; signo--)
+		if (is_unused(signo))
+			return signo;
+	return -EBUSY;
 }
 
 /*
@@ -296,24 +318,42 @@ static const char *explain(int engine, int err, char *words, size_t size)
 	return csink_explain_brief(-err, words, size);
 }
 
+/* The engines to try, from the first to the last one, as far as nobody else forbids them; *why is told who does. */
+static void choose_range(int *first, int *last, char *why, size_t size)
+{
+	int wanted = csink_process.wanted_engine;
+
+	csink_process.stay_on_stack = is_in_valgrind();
+	traced = is_traced();
+	*first = *last = wanted;
+	if (csink_process.stay_on_stack && wanted != CSINK_ENGINE_TIMER && wanted != CSINK_ENGINE_NONE) {
+		/* A signal of the kernel's reaches valgrind itself, which dies of it. */
+		*first = *last = CSINK_ENGINE_NONE;
+		snprintf(why, size,
+			 "valgrind runs the program on a CPU of its own: its tool callgrind samples there, or "
+			 "--engine=timer");
+	} else if (wanted == CSINK_NR_ENGINES) {
+		*first = CSINK_ENGINE_SIGTRAP;
+		*last = CSINK_ENGINE_TIMER;
+		if (traced) {
+			*first = CSINK_ENGINE_SIGNAL;
+			snprintf(why, size, "sigtrap: a debugger owns SIGTRAP");
+		}
+	} else {
+		snprintf(why, size, "as asked");
+	}
+}
+
 static int choose(struct csink_thread *thread)
 {
 	struct csink_rec_header *header = csink_process.rec.header;
-	int first = csink_process.wanted_engine, last = first, err = -ENOSYS;
+	size_t used, size = sizeof(header->engine_reason);
 	char *why = header->engine_reason;
-	size_t used = 0, size = sizeof(header->engine_reason);
+	int first, last, err = -ENOSYS;
 	char words[120];
 
-	if (first == CSINK_NR_ENGINES) {
-		first = CSINK_ENGINE_SIGTRAP;
-		last = CSINK_ENGINE_TIMER;
-		if (is_traced()) {
-			first = CSINK_ENGINE_SIGNAL;
-			used = (size_t)snprintf(why, size, "sigtrap: a debugger owns SIGTRAP");
-		}
-	} else {
-		used = (size_t)snprintf(why, size, "as asked");
-	}
+	choose_range(&first, &last, why, size);
+	used = strlen(why);
 	for (int engine = first; engine <= last; engine++) {
 		err = try_engine(thread, (enum csink_engine)engine);
 		if (!err) {
@@ -402,6 +442,31 @@ void csink_engine_resume(struct csink_thread *thread)
 		reopen(thread);
 	else if (thread->engine != CSINK_ENGINE_NONE)
 		csink_group_resume();
+}
+
+void csink_engine_leave_sigtrap(struct csink_thread *thread, const char *why)
+{
+	struct csink_rec_header *header = csink_process.rec.header;
+	int signo;
+
+	if (thread->engine != CSINK_ENGINE_SIGTRAP)
+		return;
+	if (csink_process.engine == CSINK_ENGINE_SIGTRAP) {
+		signo = free_signal();
+		if (signo < 0 || csink_process.install_signal(signo))
+			return;
+		csink_process.signo = signo;
+		csink_process.engine = CSINK_ENGINE_SIGNAL;
+		header->engine = CSINK_ENGINE_SIGNAL;
+		snprintf(header->engine_reason, sizeof(header->engine_reason), "sigtrap: %s", why);
+	}
+	csink_group_pause();
+	csink_thread_flush(thread);
+	csink_group_close(&thread->switches);
+	close_groups(thread);
+	thread->engine = csink_process.engine;
+	reopen(thread);
+	csink_group_resume(); /* what the program itself had opened was paused as well */
 }
 
 void csink_engine_close(struct csink_thread *thread)

@@ -41,4 +41,10 @@ bool csink_engine_ends_at_once(const struct csink_thread *thread);
 void csink_engine_pause(struct csink_thread *thread);
 void csink_engine_resume(struct csink_thread *thread);
 
+/**
+ * Where code has come that knows nothing of our SIGTRAP, but may set its handler or exec past us: the calling thread
+ * and those that start later are sampled by another signal from now on. Context: thread.
+ */
+void csink_engine_leave_sigtrap(struct csink_thread *thread, const char *why);
+
 #endif

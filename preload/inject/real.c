@@ -34,6 +34,11 @@ void *csink_real(enum csink_real which)
 	return __builtin_expect(real != NULL, 1) ? real : find(which);
 }
 
+const char *csink_real_name(enum csink_real which)
+{
+	return names[which];
+}
+
 void csink_reals_init(void)
 {
 	for (int which = 0; which < CSINK_NR_REALS; which++)

@@ -7,6 +7,7 @@
 #ifndef CSINK_INJECT_REAL_H
 #define CSINK_INJECT_REAL_H
 
+#include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -34,7 +35,7 @@ int __xpg_sigpause(int signo);
 	X(sigrelse) X(sigignore) X(siginterrupt) X(sigaltstack) X(pthread_sigmask) X(sigprocmask) X(sigpending) \
 	X(sigblock) X(sigsetmask) X(sigsuspend) X(pselect) X(ppoll) X(__ppoll_chk) X(epoll_pwait) X(epoll_pwait2) \
 	X(sigwait) X(sigwaitinfo) X(sigtimedwait) X(signalfd) X(setuid) X(seteuid) X(setreuid) X(setresuid) \
-	X(setrlimit) X(setrlimit64) X(prlimit) X(prlimit64)
+	X(setrlimit) X(setrlimit64) X(prlimit) X(prlimit64) X(dlopen) X(dlmopen)
 /* clang-format on */
 
 /* As enum csink_real: CSINK_REAL_execve and so on. */
@@ -47,6 +48,9 @@ enum csink_real {
 
 /** The function of that number; NULL if this libc has none. Context: any, once csink_reals_init() has run. */
 void *csink_real(enum csink_real which);
+
+/** Its name. Context: any. */
+const char *csink_real_name(enum csink_real which);
 
 /** Look them all up. Context: init. */
 void csink_reals_init(void);

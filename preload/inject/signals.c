@@ -168,6 +168,8 @@ static void entry(int signo, siginfo_t *info, void *context)
 			   (signo == SIGIO && wanted[signo].sa_handler != SIG_DFL))) {
 		pass_on(signo, info, context);
 		thread = csink_thread_checked();
+	} else if (CSINK_UNLIKELY(csink_process.stay_on_stack)) {
+		csink_sample_handler(signo, info, context);
 	} else if (CSINK_LIKELY(thread != NULL)) {
 		csink_call_on_stack(csink_sample_handler, signo, info, context,
 				    thread->handler_stack + sizeof(thread->handler_stack));
@@ -182,6 +184,30 @@ static void entry(int signo, siginfo_t *info, void *context)
 
 /* ---- taking a signal and giving it back -------------------------------------------------------------------------- */
 
+/* The kernel's struct sigaction. */
+struct kernel_action {
+	void (*handler)(int signo, siginfo_t *info, void *context);
+	unsigned long flags;
+	void (*restorer)(void);
+	uint64_t mask;
+};
+
+/*
+ * A sanitizer's sigaction() puts a handler of its own in front, which makes ours wait until it thinks the moment right:
+ * the samples would all be where it does. The kernel is told to call ours.
+ */
+static void stand_first(int signo)
+{
+	struct kernel_action act;
+
+	if (csink_rawcall(SYS_rt_sigaction, signo, NULL, &act, CSINK_SET_BYTES) || act.handler == entry)
+		return;
+	act.handler = entry;
+	act.flags |= SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+	act.mask = ~0ULL;
+	csink_rawcall(SYS_rt_sigaction, signo, &act, NULL, CSINK_SET_BYTES);
+}
+
 static int set_entry(int signo, struct sigaction *old)
 {
 	struct sigaction act = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
@@ -189,7 +215,10 @@ static int set_entry(int signo, struct sigaction *old)
 	act.sa_sigaction = entry;
 	/* Nothing may interrupt the handler: a program's handler could leave it by longjmp. */
 	memset(&act.sa_mask, 0xff, sizeof(act.sa_mask));
-	return REAL(sigaction)(signo, &act, old) < 0 ? -errno : 0;
+	if (REAL(sigaction)(signo, &act, old) < 0)
+		return -errno;
+	stand_first(signo);
+	return 0;
 }
 
 /*
@@ -236,6 +265,30 @@ int csink_signal_install(int signo)
 	if (csink_self)
 		csink_masks_hide(csink_self, bit, 0);
 	return 0;
+}
+
+static bool is_alone(void)
+{
+	for (struct csink_thread *at = csink_threads_first(); at; at = at->next)
+		if (at != csink_self && atomic_load(&at->state) != CSINK_THREAD_FREE)
+			return false;
+	return true;
+}
+
+void csink_signal_uninstall(int signo)
+{
+	struct csink_thread *thread = csink_self;
+	uint64_t bit = CSINK_SIGNAL_BIT(signo), blocked;
+
+	if (!is_taken(signo) || !thread || !is_alone())
+		return;
+	blocked = csink_masks_own_blocked() & bit;
+	csink_raw_mask(SIG_BLOCK, blocked, NULL);
+	REAL(sigaction)(signo, &wanted[signo], NULL);
+	atomic_fetch_and(&taken, ~bit);
+	thread->hidden.signals &= ~bit;
+	thread->hidden.blocked &= ~bit;
+	csink_held_release(thread, ~bit);
 }
 
 void csink_signals_before_exec(void)

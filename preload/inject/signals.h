@@ -50,6 +50,10 @@ static inline void csink_raw_mask(int how, uint64_t set, uint64_t *old)
  */
 int csink_signal_install(int signo);
 
+/** Give a signal back to the program, if this is the only thread: others may still be sampled by it. Context: thread.
+ */
+void csink_signal_uninstall(int signo);
+
 /** Bits of the signals that are ours in this process. Context: any. */
 uint64_t csink_signals_taken(void);
 

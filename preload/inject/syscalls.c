@@ -8,13 +8,18 @@
 #include "preload/inject/syscalls.h"
 
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <linux/sched.h>
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
+#include "preload/counters/engine.h"
 #include "preload/inject/exec.h"
 #include "preload/inject/image.h"
 #include "preload/inject/real.h"
+#include "preload/inject/signals.h"
+#include "preload/sample/safe_load.h"
+#include "preload/sample/thread.h"
 
 #if defined(__x86_64__)
 #define PICK(number) "	cmpq $" #number ", %rdi\n	je 2f\n"
@@ -26,8 +31,8 @@ __asm__(".text\n"
 	"syscall:\n"
 	"	.cfi_startproc\n"
 	"	endbr64\n"
-	/* execve, execveat, fork, exit_group, seccomp, prctl */
-	PICK(59) PICK(322) PICK(57) PICK(231) PICK(317)
+	/* execve, execveat, fork, exit_group, seccomp, perf_event_open, prctl */
+	PICK(59) PICK(322) PICK(57) PICK(231) PICK(317) PICK(298)
 		PICK(157) "	cmpq $56, %rdi\n" /* clone: of a copy of the process, on a copy of the stack */
 			  "	jne 1f\n"
 			  "	testq $0x100, %rsi\n" /* CLONE_VM */
@@ -80,8 +85,8 @@ __asm__(".text\n"
 	"syscall:\n"
 	"	.cfi_startproc\n"
 	"	hint #34\n" /* bti c */
-	/* execve, execveat, exit_group, seccomp, prctl */
-	PICK(221) PICK(281) PICK(94) PICK(277)
+	/* execve, execveat, exit_group, seccomp, perf_event_open, prctl */
+	PICK(221) PICK(281) PICK(94) PICK(277) PICK(241)
 		PICK(167) "	cmp x0, #220\n" /* clone: of a copy of the process, on a copy of the stack */
 			  "	b.ne 1f\n"
 			  "	tbnz x1, #8, 3f\n" /* CLONE_VM */
@@ -135,6 +140,13 @@ static long forked(long result)
 	return result;
 }
 
+/* Two events that raise SIGTRAP at the same moment raise one. */
+static void before_perf_open(const struct perf_event_attr *attr)
+{
+	if (csink_self && !csink_signals_borrowed() && csink_readable((uintptr_t)attr, sizeof(*attr)) && attr->sigtrap)
+		csink_engine_leave_sigtrap(csink_self, "the program has events of its own that raise SIGTRAP");
+}
+
 long csink_syscall_watched(long number, long a, long b, long c, long d, long e, long f)
 {
 	switch (number) {
@@ -143,6 +155,9 @@ long csink_syscall_watched(long number, long a, long b, long c, long d, long e, 
 		return csink_exec_by_number(number, a, b, c, d, e);
 	case SYS_exit_group:
 		csink_image_end();
+		break;
+	case SYS_perf_event_open:
+		before_perf_open((const struct perf_event_attr *)a);
 		break;
 #ifdef SYS_fork
 	case SYS_fork:

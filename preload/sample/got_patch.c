@@ -60,24 +60,39 @@ static void read_dynamic(struct image *image, const Elf64_Dyn *dyn)
 	}
 }
 
+static void read_phdrs(struct image *image, const Elf64_Phdr *phdr, size_t nr)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+	for (size_t i = 0; i < nr; i++) {
+		if (phdr[i].p_type != PT_GNU_RELRO)
+			continue;
+		image->relro = (image->base + phdr[i].p_vaddr) & ~(page - 1);
+		image->relro_end = (image->base + phdr[i].p_vaddr + phdr[i].p_memsz) & ~(page - 1);
+	}
+}
+
 static int read_image(struct image *image, const struct link_map *map)
 {
 	const Elf64_Ehdr *ehdr = (const Elf64_Ehdr *)map->l_addr;
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	const Elf64_Phdr *phdr;
 
 	if (memcmp(ehdr->e_ident, ELFMAG, SELFMAG) || ehdr->e_ident[EI_CLASS] != ELFCLASS64)
 		return -EINVAL;
 	memset(image, 0, sizeof(*image));
 	image->base = map->l_addr;
 	read_dynamic(image, map->l_ld);
-	phdr = (const Elf64_Phdr *)(image->base + ehdr->e_phoff);
-	for (int i = 0; i < ehdr->e_phnum; i++) {
-		if (phdr[i].p_type != PT_GNU_RELRO)
-			continue;
-		image->relro = (image->base + phdr[i].p_vaddr) & ~(page - 1);
-		image->relro_end = (image->base + phdr[i].p_vaddr + phdr[i].p_memsz) & ~(page - 1);
-	}
+	read_phdrs(image, (const Elf64_Phdr *)(image->base + ehdr->e_phoff), ehdr->e_phnum);
+	return image->symbols && image->strings ? 0 : -EINVAL;
+}
+
+static int read_shown(struct image *image, const struct dl_phdr_info *info)
+{
+	memset(image, 0, sizeof(*image));
+	image->base = info->dlpi_addr;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			read_dynamic(image, (const Elf64_Dyn *)(image->base + info->dlpi_phdr[i].p_vaddr));
+	read_phdrs(image, info->dlpi_phdr, info->dlpi_phnum);
 	return image->symbols && image->strings ? 0 : -EINVAL;
 }
 
@@ -136,4 +151,50 @@ int csink_got_patch(const struct link_map *map, const struct csink_got_route *ro
 		nr_used += used[i];
 	err = protect_relro(&image, PROT_READ);
 	return err ? err : nr_used;
+}
+
+/* ---- exchanging ----------------------------------------------------------------------------------------------------
+ */
+
+/* Where the next import that is to be changed has its word, from relocation *at of the table on; NULL: no more. */
+static void **next_word(const struct image *image, int table, size_t *at, const struct csink_got_change *changes,
+			size_t nr_changes, void **to)
+{
+	while (*at < image->nr_relocs[table]) {
+		const Elf64_Rela *rela = &image->relocs[table][(*at)++];
+		unsigned int type = ELF64_R_TYPE(rela->r_info);
+		void **word = (void **)(image->base + rela->r_offset);
+
+		if ((type != RELOC_JUMP_SLOT && type != RELOC_GLOB_DAT && type != RELOC_WORD) || rela->r_addend)
+			continue;
+		for (size_t i = 0; i < nr_changes; i++) {
+			const Elf64_Sym *symbol = &image->symbols[ELF64_R_SYM(rela->r_info)];
+
+			if (*word == changes[i].from && !strcmp(image->strings + symbol->st_name, changes[i].symbol)) {
+				*to = changes[i].to;
+				return word;
+			}
+		}
+	}
+	return NULL;
+}
+
+int csink_got_exchange(const struct dl_phdr_info *info, const struct csink_got_change *changes, size_t nr_changes)
+{
+	struct image image;
+	int nr = 0, err = read_shown(&image, info);
+	void **word, *to;
+
+	for (int table = 0; table < 2 && !err; table++) {
+		for (size_t at = 0; !err && (word = next_word(&image, table, &at, changes, nr_changes, &to));) {
+			/* Most objects have nothing to change, and stay as they are. */
+			if (!nr++)
+				err = protect_relro(&image, PROT_READ | PROT_WRITE);
+			if (!err)
+				__atomic_store_n(word, to, __ATOMIC_RELEASE);
+		}
+	}
+	if (nr && !err)
+		err = protect_relro(&image, PROT_READ);
+	return err ? err : nr;
 }

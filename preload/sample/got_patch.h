@@ -21,4 +21,17 @@ struct csink_got_route {
  */
 int csink_got_patch(const struct link_map *map, const struct csink_got_route *routes, size_t nr_routes);
 
+/* An import that leads to @from is to lead to @to. */
+struct csink_got_change {
+	const char *symbol;
+	void *from, *to;
+};
+
+/**
+ * In the library that dl_iterate_phdr(3) shows, exchange where imports of the named symbols lead to, for those that are
+ * bound to @from; other threads may run in it. Returns how many were exchanged, -EINVAL or -errno of mprotect(2).
+ * Context: thread, one at a time.
+ */
+int csink_got_exchange(const struct dl_phdr_info *info, const struct csink_got_change *changes, size_t nr_changes);
+
 #endif

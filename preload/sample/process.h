@@ -42,6 +42,7 @@ struct csink_process {
 	int signo;                        /* the engine's signal, 0: none */
 	int timer_signo;                  /* of the timer engine, 0: not installed */
 	uint64_t period_ns;               /* of the timer engine */
+	bool stay_on_stack;               /* the handler runs on the stack that is interrupted: valgrind wonders else */
 	int (*install_signal)(int signo); /* makes csink_sample_handler the handler, behind the program's back */
 
 	void (*walk)(struct csink_walk *walk, const ucontext_t *uc); /* NULL: leaf only */
