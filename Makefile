@@ -89,9 +89,12 @@ LIB_SRCS := \
 	preload/inject/held.c \
 	preload/inject/image.c \
 	preload/inject/limits.c \
+	preload/inject/loader.c \
 	preload/inject/masks.c \
+	preload/inject/plain.c \
 	preload/inject/real.c \
 	preload/inject/rights.c \
+	preload/inject/sanitizer.c \
 	preload/inject/shell.c \
 	preload/inject/signals.c \
 	preload/inject/started.c \
@@ -335,6 +338,9 @@ TARGETS := \
 	walk_ends \
 	guest_fds \
 	guest_ends \
+	guest_loader \
+	guest_memory \
+	guest_perf \
 	guest_processes \
 	guest_rights \
 	guest_signals \
@@ -466,7 +472,7 @@ $(B)/tests/pmu/test_%: tests/pmu/test_%.c tests/unit/tap.h $(B)/libtested.a
 # Targets are built as programs in the wild are: optimised, with debug information, no frame pointers, not sanitized.
 $(B)/tests/targets/%: tests/targets/%.c
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(TARGET_CFLAGS) -D_GNU_SOURCE -MMD -MP -MF $@.d -o $@ $< -lpthread -lm -ldl
+	$(CC) -std=gnu11 $(TARGET_CFLAGS) -D_GNU_SOURCE $(TARGET_LDFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread -lm -ldl
 
 $(B)/tests/targets/%.so: tests/targets/%.c
 	@mkdir -p $(@D)
@@ -475,6 +481,21 @@ $(B)/tests/targets/%.so: tests/targets/%.c
 $(B)/tests/targets/shares $(B)/tests/targets/hog: $(B)/tests/targets/%: tests/pmu/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(TARGET_CFLAGS) -D_GNU_SOURCE -I. -MMD -MP -MF $@.d -o $@ $< -lpthread
+
+# What guest_loader loads, by paths that only its own objects know.
+PLUGS := $(addprefix $(B)/tests/targets/plugs/,inner/libguest_plug.so libguest_outer.so)
+$(B)/tests/targets/guest_loader: TARGET_LDFLAGS := -Wl,--enable-new-dtags,-rpath,'$$ORIGIN/plugs'
+$(B)/tests/targets/guest_loader: | $(PLUGS)
+$(B)/tests/targets/plugs/libguest_outer.so: TARGET_LDFLAGS := -Wl,--enable-new-dtags,-rpath,'$$ORIGIN/inner'
+$(PLUGS): tests/targets/guest_plug.c tests/targets/guest.h tests/targets/work.h
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(TARGET_CFLAGS) -fPIC -shared -D_GNU_SOURCE $(TARGET_LDFLAGS) -o $@ $< -lpthread -ldl
+
+# Programs made by each sanitizer.
+SANITIZED := $(addprefix $(B)/tests/targets/guest_memory_,address thread undefined leak)
+$(B)/tests/targets/guest_memory_%: tests/targets/guest_memory.c tests/targets/guest.h tests/targets/work.h
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(TARGET_CFLAGS) -O1 -D_GNU_SOURCE -fsanitize=$* -o $@ $< -lpthread -ldl
 
 # Nothing can be injected into these.
 $(B)/tests/targets/static_%: tests/targets/static_%.c
@@ -523,7 +544,8 @@ check-unit: $(UNIT_BINS) $(TARGET_BINS) ## build and run the unit tests alone
 
 # Each class of guests that breaks profilers, with and without us: GUESTS='regex...' chooses, GUEST_RUNS=N multiplies,
 # GUEST_USER=65534 tries them as that user.
-check-guests: tests ## hold guests of every kind to looking the same with and without us
+check-guests: tests $(SANITIZED) ## hold guests of every kind to looking the same with and without us
+	@scripts/install-deps guests
 	BUILD=$(CURDIR)/$(B) JOBS=$(or $(JOBS),2) tests/guests/guests.py $(GUESTS)
 
 check-san: ## run the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer

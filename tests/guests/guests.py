@@ -5,6 +5,7 @@ GUEST_USER=65534 tries them as that user."""
 import os
 import sys
 
+import loader
 import rights
 from harness import Failure, Guest, main
 
@@ -105,4 +106,4 @@ GUESTS = [
 ]
 
 if __name__ == '__main__':
-    sys.exit(main(GUESTS + rights.GUESTS))
+    sys.exit(main(GUESTS + rights.GUESTS + loader.GUESTS))

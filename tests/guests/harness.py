@@ -42,7 +42,7 @@ class Guest:
     watch     under guest_watch, which reports strangers
     unused    a reason why nothing of the command can be in the profile but its totals
     env       more environment; None as a value takes a variable away
-    needs     commands that must be there, or the class fails
+    needs     commands, and files with a whole path, that must be there, or the class fails
     root      needs to be root: only then is it tried
     wrap      what to put in front of countersink itself
     same      what of a run is compared: 'out', 'err', 'status'; with 'sum', the profile's may differ from the kernel's
@@ -173,9 +173,9 @@ def left_behind(runtime):
 
 def try_guest(guest):
     """Returns (passed, [lines of diagnostics], number of runs)."""
-    missing = [name for name in guest.needs if not shutil.which(name)]
+    missing = [name for name in guest.needs if not shutil.which(name) and not os.path.exists(name)]
     if missing:
-        return False, ['needs %s: scripts/install-deps check brings it' % ', '.join(missing)], 0
+        return False, ['needs %s: scripts/install-deps guests brings it' % ', '.join(missing)], 0
     nr, problems = 0, []
     shm = '/dev/shm' if os.access('/dev/shm', os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix='guest.') as folder, \

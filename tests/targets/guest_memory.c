@@ -1,0 +1,171 @@
+/*
+ * Memory as programs use it, in threads and a forked child; and the mistakes that sanitizers and valgrind find. Built
+ * plain, and with each sanitizer.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include "guest.h"
+
+enum { NR_THREADS = 4, NR_BLOCKS = 400, BURN_MS = 60 };
+
+static uint64_t churn(uint64_t seed)
+{
+	void *blocks[64] = {NULL};
+	uint64_t sum = 0;
+
+	for (int i = 0; i < NR_BLOCKS; i++) {
+		size_t at = seed % 64, bytes = 16 + seed % 3000;
+
+		seed = spin(seed, 1);
+		blocks[at] = realloc(blocks[at], bytes);
+		memset(blocks[at], (int)at, bytes);
+		sum += ((unsigned char *)blocks[at])[bytes - 1];
+	}
+	for (int i = 0; i < 64; i++)
+		free(blocks[i]);
+	return sum;
+}
+
+static void *thread(void *arg)
+{
+	uint64_t *sum = arg;
+	void *aligned = NULL;
+
+	/* Not guest_burn(): its sink is everybody's, which ThreadSanitizer would tell. */
+	*sum = churn(*sum) + (guest_work(BURN_MS) & 1);
+	if (posix_memalign(&aligned, 4096, 10000) == 0)
+		*sum += (uintptr_t)aligned & 4095;
+	free(aligned);
+	return NULL;
+}
+
+static int work(int argc, char **argv)
+{
+	pthread_t threads[NR_THREADS];
+	uint64_t sums[NR_THREADS];
+	Dl_info info;
+	pid_t pid;
+
+	(void)argc;
+	(void)argv;
+	if (dladdr(dlsym(RTLD_DEFAULT, "malloc"), &info))
+		printf("malloc is %s's\n",
+		       strrchr(info.dli_fname, '/') ? strrchr(info.dli_fname, '/') + 1 : "the program");
+	for (int i = 0; i < NR_THREADS; i++) {
+		sums[i] = (uint64_t)i + 1;
+		pthread_create(&threads[i], NULL, thread, &sums[i]);
+	}
+	for (int i = 0; i < NR_THREADS; i++) {
+		pthread_join(threads[i], NULL);
+		printf("thread %d: %llu\n", i, (unsigned long long)sums[i]);
+	}
+	pid = fork();
+	if (pid == 0) {
+		sums[0] = 77;
+		thread(&sums[0]);
+		_exit((int)(sums[0] & 63));
+	}
+	guest_print_status("child", guest_wait(pid));
+	return 5;
+}
+
+/* ---- mistakes ------------------------------------------------------------------------------------------------------
+ */
+
+static void *volatile lost; /* volatile: the compiler is not to see the mistake */
+
+static int after_free(int argc, char **argv)
+{
+	(void)argv;
+	lost = malloc(10);
+	guest_burn(BURN_MS);
+	free(lost);
+	return ((volatile char *)lost)[argc];
+}
+
+static __attribute__((noinline, noclone)) void lose(void)
+{
+	lost = malloc(1234);
+	lost = NULL;
+}
+
+/* Where it was on the stack and in registers, something else is now: a searcher for leaks would find it there. */
+static __attribute__((noinline, noclone)) void forget(void)
+{
+	volatile char room[32768];
+
+	for (size_t i = 0; i < sizeof(room); i++)
+		room[i] = 0;
+	puts("lost one");
+}
+
+static int leak(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	lose();
+	forget();
+	guest_burn(BURN_MS);
+	return 0;
+}
+
+static uint64_t contended;
+static int first;
+
+static void *add(void *arg)
+{
+	contended += *(uint64_t *)arg;
+	/* Says that it was here, but orders nothing. */
+	__atomic_store_n(&first, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+static int race(int argc, char **argv)
+{
+	uint64_t one = 1;
+	pthread_t other;
+
+	(void)argc;
+	(void)argv;
+	guest_burn(BURN_MS);
+	pthread_create(&other, NULL, add, &one);
+	while (!__atomic_load_n(&first, __ATOMIC_RELAXED))
+		usleep(1000);
+	contended += one;
+	pthread_join(other, NULL);
+	return 0;
+}
+
+static int undefined(int argc, char **argv)
+{
+	volatile int large = 0x7fffffff;
+
+	(void)argv;
+	guest_burn(BURN_MS);
+	large = large + argc;
+	return 0;
+}
+
+/* Of a block that was just made: what was in it before is nobody's business. */
+static int unset(int argc, char **argv)
+{
+	volatile int *block = malloc(40);
+
+	(void)argv;
+	guest_burn(BURN_MS);
+	if (block[argc] == 42)
+		puts("by chance");
+	free((int *)block);
+	return 0;
+}
+
+static const struct guest_way ways[] = {
+	{"work", work},           {"after_free", after_free}, {"leak", leak}, {"race", race},
+	{"undefined", undefined}, {"unset", unset},           {NULL, NULL},
+};
+
+int main(int argc, char **argv)
+{
+	return guest_main(ways, argc, argv);
+}
