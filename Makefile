@@ -109,6 +109,7 @@ LIB_SRCS := \
 	preload/sample/modules_scan.c \
 	preload/sample/process.c \
 	preload/sample/sample.c \
+	preload/sample/stuck.c \
 	preload/sample/thread.c \
 	preload/sample/unwind.c \
 	preload/sample/safe_load.c \
@@ -260,6 +261,8 @@ UNIT_TESTS := \
 	event_generic \
 	event_plan \
 	explain \
+	explain_denied \
+	explain_target \
 	safe_load \
 	reserve \
 	timerq \
@@ -370,6 +373,7 @@ PMU_SCRIPTS := \
 PMU_UNIT_TESTS := \
 	cfi \
 	event_generic \
+	explain_target \
 	record \
 	recording \
 	recording_collect \

@@ -81,6 +81,7 @@ enum csink_loss {
 	CSINK_LOSS_BUSY,      /* libunwind was busy in another thread */
 	CSINK_LOSS_THREADS,   /* threads that could not be sampled (see their flags) */
 	CSINK_LOSS_MOMENTS,   /* samples that the timeline has no room for */
+	CSINK_LOSS_STUCK,     /* threads that were not sampled on, since nothing else was done in them */
 	CSINK_NR_LOSSES
 };
 

@@ -227,7 +227,7 @@ void csink_group_pause(void)
 {
 	int saved = errno;
 
-	prctl(PR_TASK_PERF_EVENTS_DISABLE, 0, 0, 0, 0);
+	csink_rawcall(SYS_prctl, PR_TASK_PERF_EVENTS_DISABLE, 0, 0, 0, 0);
 	errno = saved;
 }
 
@@ -235,7 +235,7 @@ void csink_group_resume(void)
 {
 	int saved = errno;
 
-	prctl(PR_TASK_PERF_EVENTS_ENABLE, 0, 0, 0, 0);
+	csink_rawcall(SYS_prctl, PR_TASK_PERF_EVENTS_ENABLE, 0, 0, 0, 0);
 	errno = saved;
 }
 

@@ -68,13 +68,36 @@ void csink_nearest_init(struct csink_nearest *near, const char *word, size_t len
 	near->nr = 0;
 }
 
+static bool same_but_case(const char *a, const char *b)
+{
+	while (*a && fold(*a) == fold(*b)) {
+		a++;
+		b++;
+	}
+	return fold(*a) == fold(*b);
+}
+
+/* Of names that differ in case alone (libpfm4 has the kernel's events in capitals) the nearest one is enough. */
+static bool is_kept(struct csink_nearest *near, const char *name, uint32_t far)
+{
+	for (uint32_t i = 0; i < near->nr; i++) {
+		if (!same_but_case(near->best[i].name, name))
+			continue;
+		if (near->best[i].distance <= far)
+			return true;
+		near->nr--;
+		memmove(&near->best[i], &near->best[i + 1], (near->nr - i) * sizeof(near->best[0]));
+	}
+	return false;
+}
+
 static void insert(struct csink_nearest *near, const char *name, uint32_t length, uint32_t far)
 {
-	uint32_t place = near->nr;
+	uint32_t place;
 
-	for (uint32_t i = 0; i < near->nr; i++)
-		if (!strcmp(near->best[i].name, name))
-			return;
+	if (is_kept(near, name, far))
+		return;
+	place = near->nr;
 	while (place && near->best[place - 1].distance > far)
 		place--;
 	if (place == CSINK_NEAREST_MAX)

@@ -13,6 +13,7 @@
 #include "preload/counters/engine.h"
 #include "preload/counters/fd_guard.h"
 #include "preload/counters/switches.h"
+#include "preload/counters/sysfs.h"
 #include "preload/inject/config.h"
 #include "preload/inject/finish.h"
 #include "preload/inject/plain.h"
@@ -69,6 +70,53 @@ static void describe_process(struct csink_rec_header *header, uint64_t cpu_start
 
 #define SHORTEST_NS (CSINK_NS_PER_S / CSINK_MAX_CLOCK_FREQUENCY)
 
+/* So many instructions or cycles are over while one sample is taken. */
+#define SHORTEST_FAST 20000
+
+/* Does it count about as fast as the CPU runs? */
+static bool is_fast(const struct csink_event_spec *event)
+{
+	if (event->attr.type != PERF_TYPE_HARDWARE)
+		return false;
+	switch ((uint32_t)event->attr.config) {
+	case PERF_COUNT_HW_CPU_CYCLES:
+	case PERF_COUNT_HW_INSTRUCTIONS:
+	case PERF_COUNT_HW_BRANCH_INSTRUCTIONS:
+	case PERF_COUNT_HW_REF_CPU_CYCLES:
+		return true;
+	}
+	return false;
+}
+
+/* What a program cannot bear, or the kernel refuses, is not tried. */
+static void limit_rate(struct csink_event_spec *event)
+{
+	bool is_clock = event->rec.flags & CSINK_EVENT_CPU_NS;
+	uint64_t shortest = is_clock ? SHORTEST_NS : is_fast(event) ? SHORTEST_FAST : 0;
+	uint64_t highest = is_clock ? CSINK_MAX_CLOCK_FREQUENCY : UINT64_MAX;
+	int64_t limit;
+
+	if (event->attr.freq) {
+		if (!csink_sysfs_read_number(&limit, "/proc/sys/kernel/perf_event_max_sample_rate") && limit > 0)
+			highest = CSINK_MIN(highest, (uint64_t)limit);
+		if (event->attr.sample_freq <= highest)
+			return;
+		snprintf(csink_config.bad, sizeof(csink_config.bad),
+			 "%s: %llu samples a second are more than %s: using %llu", event->rec.name,
+			 (unsigned long long)event->attr.sample_freq,
+			 highest == CSINK_MAX_CLOCK_FREQUENCY ? "a program can bear"
+							      : "kernel.perf_event_max_sample_rate allows",
+			 (unsigned long long)highest);
+		event->attr.sample_freq = highest;
+	} else if (event->attr.sample_period < shortest) {
+		snprintf(csink_config.bad, sizeof(csink_config.bad),
+			 "%s: a sample every %llu%s is more than a program can bear: using %llu%s", event->rec.name,
+			 (unsigned long long)event->attr.sample_period, is_clock ? " ns" : "",
+			 (unsigned long long)shortest, is_clock ? " ns" : "");
+		event->attr.sample_period = shortest;
+	}
+}
+
 /* How often an event is sampled, if it comes to lead. */
 static void set_rate(struct csink_event_spec *event, bool leads)
 {
@@ -85,12 +133,7 @@ static void set_rate(struct csink_event_spec *event, bool leads)
 		event->attr.freq = 1;
 		event->attr.sample_freq = csink_config.frequency;
 	}
-	if (is_clock && event->attr.sample_period && event->attr.sample_period < SHORTEST_NS) {
-		snprintf(csink_config.bad, sizeof(csink_config.bad),
-			 "a sample every %llu ns is more than a program can bear: using %llu ns",
-			 (unsigned long long)event->attr.sample_period, (unsigned long long)SHORTEST_NS);
-		event->attr.sample_period = SHORTEST_NS;
-	}
+	limit_rate(event);
 	event->rec.period = 0; /* said of those that lead, once that is known */
 }
 

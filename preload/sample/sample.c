@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "preload/counters/engine.h"
 #include "preload/counters/switches.h"
 #include "preload/sample/housekeeping.h"
 #include "preload/sample/process.h"
@@ -190,7 +191,16 @@ static void on_switch(struct csink_thread *thread, const ucontext_t *uc)
 		    read.time_ns);
 }
 
-static void on_overflow(struct csink_thread *thread, uint32_t g, const ucontext_t *uc)
+/* The thread gets nowhere for samples: no more of them. Its time goes on being accounted, by the kernel. */
+static __attribute__((noinline, cold)) void give_up(struct csink_thread *thread)
+{
+	csink_engine_pause(thread);
+	csink_group_pause(); /* the engine knows its groups only when all are open */
+	csink_recording_lose(&csink_process.rec, CSINK_LOSS_STUCK, 1);
+}
+
+/* True if there was one. */
+static bool on_overflow(struct csink_thread *thread, uint32_t g, const ucontext_t *uc)
 {
 	struct csink_group_read read;
 	uint64_t weights[CSINK_MAX_EVENTS];
@@ -202,11 +212,14 @@ static void on_overflow(struct csink_thread *thread, uint32_t g, const ucontext_
 	if (CSINK_UNLIKELY(read.throttled))
 		csink_recording_lose(&csink_process.rec, CSINK_LOSS_THROTTLED, read.throttled);
 	if (!overflowed)
-		return;
+		return false;
 	leader = thread->groups[g].leader;
 	weigh(thread, g, &read, weights);
 	store(thread, uc, weights, read.nr_overflows, leader, read.time_ns);
 	csink_housekeeping_poll(thread, read.time_ns);
+	if (CSINK_UNLIKELY(csink_stuck_watch(&thread->stuck, uc, read.time_ns)))
+		give_up(thread);
+	return true;
 }
 
 /* The kernel's timers on CPU clocks fire on the tick: one signal may stand for many periods, and says so. */
@@ -248,19 +261,27 @@ void csink_sample_handler(int signo, siginfo_t *info, void *context)
 {
 	struct csink_thread *thread = csink_self;
 	int saved = errno;
+	bool heeded = false;
 
 	(void)signo;
-	if (CSINK_UNLIKELY(!thread || !atomic_load_explicit(&csink_process.active, memory_order_relaxed)))
+	if (CSINK_UNLIKELY(!thread))
 		return;
-	/* A signal that was left over from an engine that has been given up. */
-	if (CSINK_UNLIKELY(atomic_load_explicit(&thread->state, memory_order_relaxed) != CSINK_THREAD_LIVE))
+	/* Not active yet, or not any more; or a signal that was left over from an engine that has been given up. */
+	if (CSINK_UNLIKELY(!atomic_load_explicit(&csink_process.active, memory_order_relaxed) ||
+			   atomic_load_explicit(&thread->state, memory_order_relaxed) != CSINK_THREAD_LIVE)) {
+		if (info->si_code != SI_TIMER && csink_stuck_unheeded(&thread->stuck))
+			csink_group_pause();
+		errno = saved;
 		return;
+	}
 	if (info->si_code == SI_TIMER)
 		on_timer(thread, info, context);
 	else /* whichever overflowed: a signal may stand for several groups */
 		for (uint32_t g = 0; g < csink_process.nr_groups; g++)
-			on_overflow(thread, g, context);
+			heeded |= on_overflow(thread, g, context);
 	if (CSINK_UNLIKELY(csink_group_is_open(&thread->switches)))
 		on_switch(thread, context);
+	else if (CSINK_UNLIKELY(!heeded && info->si_code != SI_TIMER) && csink_stuck_unheeded(&thread->stuck))
+		give_up(thread);
 	errno = saved;
 }

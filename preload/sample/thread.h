@@ -18,6 +18,7 @@
 #include "preload/record/stacks.h"
 #include "preload/record/timeline.h"
 #include "preload/sample/modules.h"
+#include "preload/sample/stuck.h"
 #include "preload/sample/unwind.h"
 
 /* What the handler gets to stand on: the interrupted stack may be a small alternate one, a coroutine's, or nearly full.
@@ -53,6 +54,7 @@ struct csink_thread {
 	struct csink_rec_row *off_row;    /* and its row */
 	enum csink_engine engine;
 	struct csink_module_memo leaf_module;
+	struct csink_stuck stuck;
 	uint16_t phase;
 	_Atomic uint8_t in_handler;
 	_Atomic uint8_t state; /* enum csink_thread_state */

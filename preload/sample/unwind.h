@@ -59,6 +59,16 @@ static inline uint64_t csink_context_pc(const ucontext_t *uc)
 #endif
 }
 
+/* And the stack pointer. */
+static inline uint64_t csink_context_sp(const ucontext_t *uc)
+{
+#if defined(__x86_64__)
+	return (uint64_t)uc->uc_mcontext.gregs[REG_RSP];
+#else
+	return uc->uc_mcontext.sp;
+#endif
+}
+
 /** "none", "fp", "libunwind", "dwarf". Context: any. */
 const char *csink_unwind_name(enum csink_unwind unwind);
 

@@ -58,6 +58,28 @@ whole=$(awk '/accounted/ { for (i = 1; i < NF; i++) if ($i == "of") { print $(i 
 ok "CPU time is counted once ($(time_of) of $whole ms)" awk -v got="$(time_of)" -v want="$whole" \
 	'BEGIN { exit !(want > 0 && got < 1.3 * want && got > 0.8 * want) }'
 
+# Rates that no program can bear, or the kernel refuses.
+countersink -e task-clock:freq=60000 -- "$TARGETS/burn" 20 >out 2>report
+like "$(cat report)" 'task-clock: 60000 samples a second are more than a program can bear: using 50000' "a clock's frequency has a limit"
+countersink -e page-faults:freq=99999999 -- "$TARGETS/burn" 20 >out 2>report
+like "$(cat report)" 'page-faults: 99999999 samples a second are more than kernel.perf_event_max_sample_rate allows: using [0-9]+$' \
+	"so has that of others"
+like "$(cat report)" '^  event +page-faults' "which is sampled all the same"
+
+# An event that happens in each sample again would let the program run no further: not even SIGTERM would get through.
+if [ "$(id -u)" = 0 ] && have unshare && mkdir tracefs && unshare -m mount -t tracefs tracefs "$TMP/tracefs" 2>/dev/null; then
+	for event in raw_syscalls:sys_enter raw_syscalls:sys_exit; do
+		for engine in sigtrap signal; do
+			unshare -m sh -c 'mount -t tracefs tracefs /sys/kernel/tracing && exec "$@"' sh \
+				timeout -s KILL 100 countersink --engine=$engine -e $event:period=1 -- "$TARGETS/burn" 20 >out 2>report
+			is "$?:$(grep -c '^burn ' out)" "0:1" "$event, each of them, by the $engine engine: the program runs to its end"
+			like "$(cat report)" 'lost .*sampled no further' "and what was given up is said"
+		done
+	done
+else
+	skip "events of the handler's own" "tracefs cannot be mounted here"
+fi
+
 if [ ! -e /sys/bus/event_source/devices/cpu ]; then
 	countersink -e cycles,page-faults -- "$TARGETS/burn" 100 >out 2>report
 	is $? 0 "where the first event cannot be had"
