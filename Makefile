@@ -361,6 +361,7 @@ BENCHES := \
 # tests/pmu/test_NAME.c, TAP programs for a machine that has hardware counters: the emulated one of tests/pmu/boot.
 PMU_TESTS := \
 	counts \
+	offline \
 	sampling \
 	walker \
 
@@ -373,7 +374,6 @@ PMU_SCRIPTS := \
 PMU_UNIT_TESTS := \
 	cfi \
 	event_generic \
-	explain_target \
 	record \
 	recording \
 	recording_collect \

@@ -137,7 +137,7 @@ __attribute__((unused)) static void in_child(void (*test)(void))
 	munmap(counts, sizeof(int[2]));
 }
 
-static bool become_nobody(void)
+__attribute__((unused)) static bool become_nobody(void)
 {
 	struct csink_perf_system system;
 

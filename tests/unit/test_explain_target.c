@@ -85,21 +85,6 @@ static void test_gone(void)
 	close(down[0]);
 }
 
-/* Where a CPU is offline: the emulated machine of tests/pmu has one. */
-static void test_offline(void)
-{
-	char text[32] = "";
-	int fd = open("/sys/devices/system/cpu/offline", O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return;
-	if (read(fd, text, sizeof(text) - 1) > 0 && text[0] >= '0' && text[0] <= '9') {
-		call.cpu = atoi(text);
-		blames("a CPU that is offline", ENODEV, "cpu", CSINK_CAUSE_TARGET);
-	}
-	close(fd);
-}
-
 static void test_target(void)
 {
 	call.flags = 1UL << 20;
@@ -108,7 +93,6 @@ static void test_target(void)
 	blames("every process on every CPU", EINVAL, "cpu", CSINK_CAUSE_BAD_VALUE);
 	call.cpu = 1 << 20;
 	blames("a CPU that is not there", EINVAL, "cpu", CSINK_CAUSE_TARGET);
-	test_offline();
 	call.flags |= PERF_FLAG_PID_CGROUP;
 	call.pid = 0;
 	blames("a control group on every CPU", EINVAL, "cpu", CSINK_CAUSE_BAD_VALUE);
