@@ -79,6 +79,7 @@ LIB_SRCS := \
 	preload/counters/group.c \
 	preload/counters/switches.c \
 	preload/inject/config.c \
+	preload/inject/confine.c \
 	preload/inject/env.c \
 	preload/inject/exec.c \
 	preload/inject/exit.c \
@@ -94,6 +95,7 @@ LIB_SRCS := \
 	preload/inject/plain.c \
 	preload/inject/real.c \
 	preload/inject/rights.c \
+	preload/inject/seccomp_filter.c \
 	preload/inject/sanitizer.c \
 	preload/inject/shell.c \
 	preload/inject/signals.c \
@@ -346,6 +348,7 @@ TARGETS := \
 	guest_perf \
 	guest_processes \
 	guest_rights \
+	guest_seccomp \
 	guest_signals \
 	guest_stacks \
 	guest_watch \

@@ -13,6 +13,7 @@
 #include "include/internal/options.h"
 #include "include/internal/rawcall.h"
 #include "preload/inject/config.h"
+#include "preload/sample/calls_off.h"
 
 enum { MAX_OURS = 24, OURS_BYTES = 8192 };
 
@@ -111,7 +112,7 @@ size_t csink_env_room(char *const *envp)
 
 bool csink_env_is_known(void)
 {
-	return library != NULL;
+	return library != NULL && !csink_calls_are_off(CSINK_CALLS_LIFE);
 }
 
 /* As the loader will: by opening it. Without a folder in its name it is looked for in many places; one has it. */

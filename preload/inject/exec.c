@@ -22,6 +22,7 @@
 #include "preload/inject/real.h"
 #include "preload/inject/signals.h"
 #include "preload/inject/started.h"
+#include "preload/sample/calls_off.h"
 #include "preload/sample/process.h"
 #include "preload/sample/thread.h"
 
@@ -51,6 +52,11 @@ static bool prepare(struct csink_started *started)
 
 	if (!atomic_load(&csink_process.active))
 		return false;
+	if (csink_calls_are_off(CSINK_CALLS_LIFE)) {
+		if (!csink_calls_are_off(CSINK_CALLS_PAUSE) && csink_self)
+			csink_thread_pause(csink_self); /* that much, lest a sample kills the new program */
+		return false;
+	}
 	borrowed = csink_signals_borrowed();
 	if (borrowed)
 		csink_signals_before_exec(); /* touches the child's own dispositions and mask alone */

@@ -11,13 +11,14 @@
 #include "preload/inject/real.h"
 #include "preload/inject/sanitizer.h"
 #include "preload/inject/signals.h"
+#include "preload/sample/calls_off.h"
 #include "preload/sample/process.h"
 
 static void alarm_guard(void)
 {
 	/* A vfork child's table is its own. */
-	if (atomic_load_explicit(&csink_process.active, memory_order_relaxed) && !csink_fd_guard_is_alarmed() &&
-	    !csink_signals_borrowed())
+	if (atomic_load_explicit(&csink_process.active, memory_order_relaxed) &&
+	    !csink_calls_are_off(CSINK_CALLS_LIFE) && !csink_fd_guard_is_alarmed() && !csink_signals_borrowed())
 		csink_fd_guard_alarm();
 }
 

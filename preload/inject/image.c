@@ -22,6 +22,7 @@
 #include "preload/inject/started.h"
 #include "preload/record/run_dir.h"
 #include "preload/record/stacks.h"
+#include "preload/sample/calls_off.h"
 #include "preload/sample/housekeeping.h"
 #include "preload/sample/modules.h"
 #include "preload/sample/process.h"
@@ -345,6 +346,10 @@ void csink_image_begin_child(void)
 	if (!atomic_load(&process->active))
 		return;
 	atomic_store(&process->active, 0);
+	if (csink_calls_are_off(CSINK_CALLS_LIFE)) {
+		csink_self = NULL;
+		return;
+	}
 	process->pid = getpid();
 	csink_fd_guard_forked();
 	csink_writer_forget();
@@ -436,6 +441,8 @@ void csink_image_end(void)
 {
 	int saved = errno;
 
+	if (csink_calls_are_off(CSINK_CALLS_LIFE))
+		return; /* what was committed counts, as after a kill */
 	/* Not in a vfork child, which shares our memory and is about to vanish. */
 	if (atomic_load(&csink_process.active) && getpid() == csink_process.pid) {
 		if (csink_self)

@@ -8,6 +8,7 @@
 
 #include "include/internal/base.h"
 #include "preload/inject/real.h"
+#include "preload/sample/calls_off.h"
 #include "preload/sample/process.h"
 
 /* The header promises what the kernel only hopes for. */
@@ -17,7 +18,8 @@ static void before_limit(int resource, bool is_limited)
 {
 	int saved = errno;
 
-	if (resource == RLIMIT_AS && is_limited && atomic_load(&csink_process.active) && getpid() == csink_process.pid)
+	if (!csink_calls_are_off(CSINK_CALLS_LIFE) && resource == RLIMIT_AS && is_limited &&
+	    atomic_load(&csink_process.active) && getpid() == csink_process.pid)
 		csink_recording_shrink(&csink_process.rec);
 	errno = saved;
 }

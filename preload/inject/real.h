@@ -35,7 +35,7 @@ int __xpg_sigpause(int signo);
 	X(sigrelse) X(sigignore) X(siginterrupt) X(sigaltstack) X(pthread_sigmask) X(sigprocmask) X(sigpending) \
 	X(sigblock) X(sigsetmask) X(sigsuspend) X(pselect) X(ppoll) X(__ppoll_chk) X(epoll_pwait) X(epoll_pwait2) \
 	X(sigwait) X(sigwaitinfo) X(sigtimedwait) X(signalfd) X(setuid) X(seteuid) X(setreuid) X(setresuid) \
-	X(setrlimit) X(setrlimit64) X(prlimit) X(prlimit64) X(dlopen) X(dlmopen)
+	X(setrlimit) X(setrlimit64) X(prlimit) X(prlimit64) X(dlopen) X(dlmopen) X(prctl)
 /* clang-format on */
 
 /* As enum csink_real: CSINK_REAL_execve and so on. */

@@ -12,6 +12,7 @@
 #include "preload/inject/config.h"
 #include "preload/inject/real.h"
 #include "preload/record/run_dir.h"
+#include "preload/sample/calls_off.h"
 #include "preload/sample/process.h"
 
 /* In a user namespace a folder would be of a user that the launcher has no rights over: it could not remove it. */
@@ -32,7 +33,7 @@ static void before_change(uid_t to)
 {
 	int saved = errno;
 
-	if (to != (uid_t)-1 && to != 0 && geteuid() == 0 &&
+	if (!csink_calls_are_off(CSINK_CALLS_LIFE) && to != (uid_t)-1 && to != 0 && geteuid() == 0 &&
 	    atomic_load_explicit(&csink_process.active, memory_order_relaxed) && is_first_namespace())
 		csink_run_dir_share(csink_config.run_dir, to);
 	errno = saved;

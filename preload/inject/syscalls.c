@@ -14,6 +14,7 @@
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "preload/counters/engine.h"
+#include "preload/inject/confine.h"
 #include "preload/inject/exec.h"
 #include "preload/inject/image.h"
 #include "preload/inject/real.h"
@@ -159,6 +160,9 @@ long csink_syscall_watched(long number, long a, long b, long c, long d, long e, 
 	case SYS_perf_event_open:
 		before_perf_open((const struct perf_event_attr *)a);
 		break;
+	case SYS_prctl:
+	case SYS_seccomp:
+		return csink_confine_call(number, a, b, c, d, e);
 #ifdef SYS_fork
 	case SYS_fork:
 #endif

@@ -14,6 +14,7 @@
 #include "preload/inject/real.h"
 #include "preload/inject/sanitizer.h"
 #include "preload/inject/signals.h"
+#include "preload/sample/calls_off.h"
 #include "preload/sample/process.h"
 #include "preload/sample/thread.h"
 
@@ -27,6 +28,10 @@ static void end_thread(void *arg)
 	/* After a fork in this thread, the state is the child's and still ours; after a failure there is none. */
 	if (csink_self != thread)
 		return;
+	if (csink_calls_are_off(CSINK_CALLS_LIFE)) {
+		csink_self = NULL; /* its last samples find nobody */
+		return;
+	}
 	csink_thread_stop(thread);
 	csink_masks_reveal(thread);
 	csink_thread_end(thread);
@@ -78,7 +83,9 @@ CSINK_EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attr, void 
 	struct csink_thread *thread = NULL;
 	int err;
 
-	if (atomic_load_explicit(&csink_process.active, memory_order_relaxed))
+	if (csink_calls_are_off(CSINK_CALLS_LIFE))
+		csink_recording_lose(&csink_process.rec, CSINK_LOSS_THREADS, 1);
+	else if (atomic_load_explicit(&csink_process.active, memory_order_relaxed))
 		thread = csink_thread_get();
 	if (!thread)
 		return REAL(pthread_create)(id, attr, start, arg);

@@ -198,6 +198,15 @@ static bool make_ready(struct csink_recording *rec, uint32_t from, uint32_t n)
 	return true;
 }
 
+void csink_recording_freeze(struct csink_recording *rec, uint32_t spare_bytes)
+{
+	uint32_t used = __atomic_load_n(&rec->header->nr_blocks, __ATOMIC_RELAXED);
+
+	make_ready(rec, used, CSINK_MIN(spare_bytes / CSINK_REC_BLOCK, atomic_load(&rec->limit_blocks) - used));
+	/* Who is about to make more ready still may: the filter is not in place yet. */
+	atomic_store(&rec->limit_blocks, atomic_load(&rec->ready_blocks));
+}
+
 static bool new_extent(struct csink_recording *rec, struct csink_writer *writer, uint32_t bytes)
 {
 	uint32_t n = (bytes + (uint32_t)sizeof(struct csink_rec_extent) + CSINK_REC_BLOCK - 1) / CSINK_REC_BLOCK;

@@ -39,6 +39,9 @@ int csink_recording_create(struct csink_recording *rec, const char *run_dir, uin
  * be writing. */
 void csink_recording_shrink(struct csink_recording *rec);
 
+/** Grow no more: @spare_bytes from what is used now are made real at once. Context: thread; others may be writing. */
+void csink_recording_freeze(struct csink_recording *rec, uint32_t spare_bytes);
+
 /** Unmap; the file stays. Context: init. */
 void csink_recording_close(struct csink_recording *rec);
 

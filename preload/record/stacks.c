@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "include/internal/base.h"
+#include "preload/sample/calls_off.h"
 
 /*
  * A slot is 64 bits: the hash's high half beside the entry's reference, so that a probe touches an entry only when it
@@ -58,7 +59,7 @@ static uint32_t level_for_insert(struct index *index)
 	int saved = errno;
 
 	if (atomic_load_explicit(&index->used[level], memory_order_relaxed) < level_slots(level) / 2 ||
-	    level + 1 == NR_LEVELS)
+	    level + 1 == NR_LEVELS || csink_calls_are_off(CSINK_CALLS_MEMORY))
 		return level;
 	slots = mmap(NULL, level_slots(level + 1) * sizeof(*slots), PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

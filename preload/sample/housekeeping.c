@@ -2,6 +2,7 @@
 
 #include "countersink/timerq.h"
 #include "include/internal/base.h"
+#include "preload/sample/calls_off.h"
 #include "preload/sample/modules.h"
 #include "preload/sample/process.h"
 #include "preload/sample/thread.h"
@@ -23,11 +24,13 @@ static uint32_t nr_intervals, interval_stride = 1, interval_tick;
 static void drain(int id, void *data)
 {
 	struct csink_rec_header *header = csink_process.rec.header;
+	uint64_t cpu_ns = csink_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
 
 	(void)id;
 	(void)data;
 	__atomic_store_n(&header->end_monotonic_ns, csink_now_ns(), __ATOMIC_RELAXED);
-	__atomic_store_n(&header->cpu_end_ns, csink_cpu_ns(CLOCK_PROCESS_CPUTIME_ID), __ATOMIC_RELAXED);
+	if (cpu_ns)
+		__atomic_store_n(&header->cpu_end_ns, cpu_ns, __ATOMIC_RELAXED);
 }
 
 static void refresh_modules(int id, void *data)
@@ -79,7 +82,8 @@ void csink_housekeeping_init(void)
 void csink_housekeeping_poll(struct csink_thread *thread, uint64_t now_ns)
 {
 	(void)thread;
-	if (CSINK_UNLIKELY(queue && now_ns >= csink_timerq_next(queue)))
+	/* The queue reads clocks of its own. */
+	if (CSINK_UNLIKELY(queue && now_ns >= csink_timerq_next(queue)) && !csink_calls_are_off(CSINK_CALLS_TIME))
 		csink_timerq_run(queue, now_ns);
 }
 

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "include/internal/base.h"
+#include "preload/sample/calls_off.h"
 
 /* glibc 2.35; it takes no lock. */
 #pragma weak _dl_find_object
@@ -304,7 +305,7 @@ static int refresh(struct csink_recording *rec, struct csink_writer *writer, uin
 
 int csink_modules_refresh(struct csink_recording *rec, struct csink_writer *writer, uint64_t now_ns)
 {
-	return refresh(rec, writer, now_ns, false);
+	return csink_calls_are_off(CSINK_CALLS_SCAN) ? -EAGAIN : refresh(rec, writer, now_ns, false);
 }
 
 void csink_modules_init(struct csink_recording *rec, struct csink_writer *writer)

@@ -11,17 +11,21 @@
 #include <stddef.h>
 
 #include "include/internal/rawcall.h"
+#include "preload/sample/calls_off.h"
 
 #define PAGE 4096UL /* the smallest page; on larger ones a probe is merely asked more often */
 #define HOW_NONE (-1L)
 #define KERNEL_SIGSET_BYTES 8L
+
+volatile uint32_t csink_calls_off;
 
 /* The page that holds addr; all of it shares one answer. A null set would mean "change nothing" and succeed. */
 static bool page_readable(uintptr_t addr)
 {
 	const void *first = (const void *)(addr & ~(PAGE - 1));
 	int saved = errno;
-	bool readable = first && csink_rawcall(SYS_rt_sigprocmask, HOW_NONE, first, NULL, KERNEL_SIGSET_BYTES) < 0 &&
+	bool readable = first && !csink_calls_are_off(CSINK_CALLS_PROBE) &&
+			csink_rawcall(SYS_rt_sigprocmask, HOW_NONE, first, NULL, KERNEL_SIGSET_BYTES) < 0 &&
 			errno == EINVAL;
 
 	errno = saved;

@@ -8,6 +8,7 @@
 #include "include/internal/base.h"
 #include "preload/counters/engine.h"
 #include "preload/counters/switches.h"
+#include "preload/sample/calls_off.h"
 #include "preload/sample/housekeeping.h"
 #include "preload/sample/process.h"
 #include "preload/sample/thread.h"
@@ -269,7 +270,8 @@ void csink_sample_handler(int signo, siginfo_t *info, void *context)
 	/* Not active yet, or not any more; or a signal that was left over from an engine that has been given up. */
 	if (CSINK_UNLIKELY(!atomic_load_explicit(&csink_process.active, memory_order_relaxed) ||
 			   atomic_load_explicit(&thread->state, memory_order_relaxed) != CSINK_THREAD_LIVE)) {
-		if (info->si_code != SI_TIMER && csink_stuck_unheeded(&thread->stuck))
+		if (info->si_code != SI_TIMER && csink_stuck_unheeded(&thread->stuck) &&
+		    !csink_calls_are_off(CSINK_CALLS_PAUSE))
 			csink_group_pause();
 		errno = saved;
 		return;
@@ -279,9 +281,12 @@ void csink_sample_handler(int signo, siginfo_t *info, void *context)
 	else /* whichever overflowed: a signal may stand for several groups */
 		for (uint32_t g = 0; g < csink_process.nr_groups; g++)
 			heeded |= on_overflow(thread, g, context);
-	if (CSINK_UNLIKELY(csink_group_is_open(&thread->switches)))
-		on_switch(thread, context);
-	else if (CSINK_UNLIKELY(!heeded && info->si_code != SI_TIMER) && csink_stuck_unheeded(&thread->stuck))
+	if (CSINK_UNLIKELY(csink_group_is_open(&thread->switches))) {
+		if (!csink_calls_are_off(CSINK_CALLS_CLOCK))
+			on_switch(thread, context);
+	} else if (CSINK_UNLIKELY(!heeded && info->si_code != SI_TIMER) && csink_stuck_unheeded(&thread->stuck) &&
+		   !csink_calls_are_off(CSINK_CALLS_PAUSE)) {
 		give_up(thread);
+	}
 	errno = saved;
 }

@@ -11,6 +11,7 @@
 #include "include/internal/rawcall.h"
 #include "preload/counters/engine.h"
 #include "preload/counters/switches.h"
+#include "preload/sample/calls_off.h"
 #include "preload/sample/process.h"
 
 enum { SLAB_STATES = 16 };
@@ -165,8 +166,9 @@ void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 	csink_self = thread;
 	atomic_store_explicit(&thread->state, CSINK_THREAD_LIVE, memory_order_release);
 	thread->cpu_base_ns = flags & CSINK_THREAD_MAIN ? csink_cpu_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
-	err = csink_engine_open(thread);
+	err = csink_calls_are_off(CSINK_CALLS_RETURN) ? -EPERM : csink_engine_open(thread);
 	if (err) {
+		thread->engine = CSINK_ENGINE_NONE;
 		thread->entry->flags |= CSINK_THREAD_NOT_SAMPLED;
 		csink_recording_lose(&csink_process.rec, CSINK_LOSS_THREADS, 1);
 	}
@@ -216,7 +218,8 @@ void csink_thread_pause(struct csink_thread *thread)
 
 void csink_thread_resume(struct csink_thread *thread)
 {
-	csink_engine_resume(thread);
+	if (!csink_calls_are_off(CSINK_CALLS_RETURN))
+		csink_engine_resume(thread);
 }
 
 /* Counts now, of a thread other than the caller only the CPU clock is known. */

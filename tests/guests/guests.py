@@ -7,6 +7,7 @@ import sys
 
 import loader
 import rights
+import seccomp
 from harness import Failure, Guest, main
 
 WORK = {'guest_work': 50}
@@ -106,4 +107,4 @@ GUESTS = [
 ]
 
 if __name__ == '__main__':
-    sys.exit(main(GUESTS + rights.GUESTS + loader.GUESTS))
+    sys.exit(main(GUESTS + rights.GUESTS + seccomp.GUESTS + loader.GUESTS))
