@@ -83,6 +83,8 @@ class Flame {
 
 	setOrder(byWeight) {
 		this.byWeight = byWeight;
+		if (!this.tree)
+			return;
 		this.place();
 		this.draw();
 	}

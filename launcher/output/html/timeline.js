@@ -161,7 +161,7 @@ class Timeline {
 
 	setSpan(span) {
 		if (span) {
-			const [a, b] = span.map((t) => Math.max(0, Math.min(this.last, t)));
+			const [a, b] = span.map((t) => Math.round(Math.max(0, Math.min(this.last, t))));
 			span = [Math.min(a, b), Math.max(a, b)];
 			if (span[1] - span[0] < this.last / this.plotWidth)
 				span = null;

@@ -1,0 +1,423 @@
+#!/usr/bin/env python3
+# The page of `countersink export --format html` in a real browser: search, click, zoom, brush, keys, themes, print. What is
+# asserted is the page's state; pictures of it are kept in $BUILD/browser, for eyes.
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from cdp import Browser, Page, Tap
+from make_profile import Profile, many_stacks
+
+SRC = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get('BUILD', SRC + '/build')
+SHOTS = BUILD + '/browser'
+COUNTERSINK = BUILD + '/bin/countersink'
+READY = 'window.countersink && countersink.app.readyMs > 0'
+tap = Tap()
+folder = tempfile.TemporaryDirectory(prefix='countersink-page.')
+os.makedirs(SHOTS, exist_ok=True)
+for name in [name for name in os.environ if name.startswith('COUNTERSINK_')]:
+    del os.environ[name]
+
+
+def path(name):
+    return os.path.join(folder.name, name)
+
+
+def export(profile, page, *options):
+    subprocess.run([COUNTERSINK, 'export', '-o', path(page), *options, path(profile)], check=True)
+    return 'file://' + path(page)
+
+
+def made_profile(name, scale=(1, 1, 1)):
+    """Two processes, three threads, ten seconds in which first alpha, then beta, then both work."""
+    profile = Profile([('samples', 'count'), ('task-clock', 'nanoseconds')])
+    main, alpha, beta, leaf, again = (profile.function(n) for n in ('main', 'alpha(int)', 'beta<char>', 'leaf_work', 'again'))
+    other = profile.function('memcpy', '/lib/libc.so.6')
+    profile.comment('command: made --up')
+    profile.comment('wall_ns: 10000000000')
+    who = [dict(pid=10, tid=10, process='made', thread='first'), dict(pid=10, tid=11, process='made', thread='second'),
+           dict(pid=20, tid=20, process='child', thread='child')]
+    for i in range(1000):
+        time = 1700000000000000000 + i * 10000000
+        for nr, (stack, thread) in enumerate([((leaf, alpha, main), 0), ((other, beta, main), 1), ((again, again, again, main), 2)]):
+            if (nr == 0 and i >= 600) or (nr == 1 and i < 400):
+                continue
+            profile.sample(stack, [1, 1000000 * scale[nr]], timestamp=time, **who[thread])
+    profile.sample((profile.function('[not sampled]'),), [0, 5000000], pseudo='not sampled', pid=10, process='made')
+    profile.write(path(name))
+
+
+NODE = '''(() => { const {flames, app} = countersink, t = app.model.tree;
+	for (let i = 1; i < t.n; i++) if (app.model.frames.name[t.frame[i]] === %s) return i; })()'''
+PLACE = '''(() => { const f = countersink.flames.%s, box = f.canvas.getBoundingClientRect(), node = %s;
+	for (let row = 0; row < f.rows.length; row++) for (const [n, x, w] of f.rows[row] || [])
+		if (n === node) return [box.x + x + w / 2, box.y + f.rowTop(row) + 10, w]; return null; })()'''
+
+
+def node(page, name):
+    return page.run(NODE % json.dumps(name))
+
+
+def place(page, name, flame='flame'):
+    return page.run(PLACE % (flame, NODE % json.dumps(name)))
+
+
+def text(page, selector):
+    return page.run('document.querySelector(%s).textContent' % json.dumps(selector))
+
+
+def no_complaints(page, name):
+    tap.same([e for e in page.events('Runtime.exceptionThrown', 'Log.entryAdded')], [], name + ': no error, no breach of its policy')
+    requests = [e['request']['url'] for e in page.events('Network.requestWillBeSent')]
+    tap.same([u for u in requests if not u.startswith('file://')], [], name + ': nothing is fetched from anywhere')
+    tap.same(len(requests), 1, name + ': it is one file')
+
+
+def test_made(browser):
+    made_profile('made.pb.gz')
+    page = Page(browser)
+    page.scheme('light')
+    page.open(export('made.pb.gz', 'made.html'), READY)
+    whole = 600e6 + 600e6 + 1000e6 + 5e6
+    tap.same(page.run('document.title'), 'made --up', 'the title is the command')
+    tap.near(page.run('countersink.app.whole[0]'), whole, 'the whole is the profile\'s')
+    tap.has(text(page, '#verdict'), '2.205 s of task-clock · in 10.00 s', 'the verdict says so')
+    page.shot(SHOTS + '/made-light.png')
+
+    # ---- search ----
+    page.key('/')
+    tap.same(page.run('document.activeElement.id'), 'search', '/ goes to the search')
+    page.type('alpha')
+    tap.has(text(page, '#found'), '1 function, 27.21 %', 'what is found, and how much of the whole it is')
+    tap.near(page.run('countersink.app.matched'), 600e6, 'the weight that matches')
+    page.run("document.getElementById('search').select()")
+    page.type('main /')
+    tap.has(text(page, '#found'), '0 functions', 'all words must match')
+    page.run("document.getElementById('search').select()")
+    page.type('/^(alpha|leaf_)/')
+    tap.has(text(page, '#found'), '2 functions, 27.21 %', 'a pattern; what is below a match counts once')
+    page.run("document.getElementById('search').select()")
+    page.type('/(/')
+    tap.has(text(page, '#found'), 'not a regular expression', 'a broken pattern is said')
+    page.shot(SHOTS + '/made-search.png')
+    page.key('Escape')
+    tap.same([text(page, '#found'), page.run('countersink.app.search')], ['', None], 'Escape ends the search')
+
+    # ---- click, zoom, hover ----
+    x, y, width = place(page, 'alpha(int)')
+    page.mouse('mouseMoved', x, y)
+    page.settle()
+    tap.same(text(page, '#detail-name'), 'alpha(int)', 'the frame below the pointer is described')
+    tap.has(text(page, '#detail-values'), 'total 600.0 ms (27.21 %), self 0 ns', 'with its values')
+    page.click(x, y)
+    tap.same(page.run('countersink.flames.flame.root'), node(page, 'alpha(int)'), 'a click zooms')
+    tap.ok(place(page, 'alpha(int)')[2] > 3 * width, 'the frame is as wide as the graph')
+    tap.has(text(page, '#path'), 'mainalpha(int)', 'the path to it is shown')
+    page.key('Escape')
+    tap.same(page.run('countersink.flames.flame.root'), 0, 'Escape shows the whole again')
+    page.click_on('#flame-up')
+    high, low = place(page, 'leaf_work')[1], place(page, 'main')[1]
+    tap.ok(high < low, 'as a flame graph, callers are below')
+    page.shot(SHOTS + '/made-flame.png')
+    page.key('i')
+    tap.ok(place(page, 'leaf_work')[1] > place(page, 'main')[1], 'I turns it round')
+    order = lambda: [place(page, 'again')[0], place(page, 'alpha(int)')[0], place(page, 'beta<char>')[0]]
+    again, alpha, beta = order()
+    tap.ok(again < alpha and again < beta, 'the heaviest comes first')
+    page.click_on('#by-name')
+    again, alpha, beta = order()
+    tap.ok(again < alpha < beta, 'or by name')
+    page.key('o')
+
+    # ---- keys ----
+    page.run("countersink.flames.flame.canvas.focus()")
+    for key, name in (('Home', 'all'), ('ArrowDown', 'main'), ('ArrowDown', 'again'), ('ArrowRight', 'alpha(int)'), ('ArrowRight', 'beta<char>'),
+                      ('ArrowLeft', 'alpha(int)'), ('ArrowDown', 'leaf_work'), ('ArrowUp', 'alpha(int)')):
+        page.key(key)
+        tap.same(text(page, '#detail-name'), name, '%s goes to %s' % (key, name))
+    tap.has(text(page, '#announce'), 'alpha(int), made, total 600.0 ms (27.21 %)', 'and it is read aloud')
+    page.key('Enter')
+    tap.same(page.run('countersink.flames.flame.root'), node(page, 'alpha(int)'), 'Enter zooms')
+    page.key('Backspace')
+    tap.same(page.run('countersink.flames.flame.root'), node(page, 'main'), 'Backspace goes out by one')
+    page.key('Escape')
+    page.key('c')
+    tap.same(page.run('countersink.app.view'), 'sandwich', 'C shows callers and callees')
+    tap.has(text(page, '#sandwich-of'), 'alpha(int)', 'of the frame')
+    page.key('1')
+    tap.same(page.run('countersink.app.view'), 'flame', '1 is the flame graph')
+    page.key('?')
+    tap.ok(page.run("document.getElementById('help-dialog').open"), '? lists the keys')
+    page.shot(SHOTS + '/help.png')
+    page.key('Escape')
+    tap.ok(not page.run("document.getElementById('help-dialog').open"), 'Escape closes the list')
+    page.run("document.activeElement.blur()")
+    reached = set()
+    for _ in range(25):
+        page.key('Tab')
+        reached.add(page.run("(document.activeElement.id || document.activeElement.tagName)"))
+    tap.ok({'type', 'threads', 'search', 'theme', 'help', 'tab-flame', 'CANVAS', 'flame-up'} <= reached, 'Tab reaches everything', reached)
+
+    # ---- callers and callees ----
+    page.run('window.scrollTo(0, 0)')
+    x, y, _ = place(page, 'again')
+    page.click(x, y, 2)
+    tap.same(page.run('[countersink.app.view, countersink.app.model.frames.name[countersink.app.picked]]'), ['sandwich', 'again'],
+             'a double click picks a function')
+    totals = page.run('[countersink.flames.callers.weights[0], countersink.flames.callees.weights[0]]')
+    tap.same(totals, [1000e6, 1000e6], 'a recursive function counts once on both sides')
+    callers = page.run('Array.from(countersink.flames.callers.tree.frame, (f) => countersink.app.model.frames.name[f])')
+    tap.same(callers, ['again', 'main'], 'its callers')
+    callees = page.run('Array.from(countersink.flames.callees.tree.frame, (f) => countersink.app.model.frames.name[f])')
+    tap.same(callees, ['again', 'again', 'again'], 'its callees')
+    page.shot(SHOTS + '/sandwich.png')
+
+    # ---- the table ----
+    page.click_on('#tab-table')
+    names = lambda: page.run("countersink.table.rows.map((f) => countersink.app.model.frames.name[f])")
+    tap.same(names()[:3], ['again', 'leaf_work', 'memcpy'], 'functions by self')
+    row = page.run("Array.from(document.querySelectorAll('.body .tr')[1].querySelectorAll('.td'), (c) => c.textContent)")
+    tap.same(row, ['leaf_work', 'made', '600.0 ms', '27.21 %', '600.0 ms', '27.21 %'], 'a row')
+    page.click_on('[data-column=name]')
+    tap.same(names(), sorted(names(), key=str.lower), 'by name')
+    tap.same(page.run("document.querySelector('[role=columnheader]').getAttribute('aria-sort')"), 'ascending', 'which is told')
+    page.click_on('[data-column=name]')
+    tap.same(names(), sorted(names(), key=str.lower, reverse=True), 'and backwards')
+    page.click_on('[data-column=total]')
+    tap.same(names()[0], 'main', 'by total')
+    page.key('/')
+    page.type('libc')
+    tap.same(names(), ['memcpy'], 'the search is for modules, too, and limits the table')
+    page.shot(SHOTS + '/table.png')
+    page.key('Escape')
+    page.run("document.getElementById('table').focus()")
+    page.key('Home')
+    page.key('ArrowDown')
+    second = names()[1]
+    page.key('Enter')
+    tap.has(text(page, '#sandwich-of'), second, 'Enter on a row shows its callers and callees')
+    page.key('1')
+
+    # ---- timeline ----
+    page.key('Escape')
+    tap.ok(place(page, 'beta<char>') is not None, 'all of it is shown')
+    box = page.run("(() => { const b = document.querySelector('#timeline canvas').getBoundingClientRect(), t = countersink.timeline;"
+                   " return [b.x + t.left, b.y, t.plotWidth]; })()")
+    at = lambda share: box[0] + box[2] * share
+    tap.same(page.run('countersink.timeline.lanes.length'), 3, 'a lane for each thread')
+    page.drag(at(0.0), box[1] + 20, at(0.2), box[1] + 20)
+    span = page.run('countersink.app.choice.span')
+    tap.ok(span and abs(span[1] - span[0] - 2e6) < 4e4, 'a drag selects two seconds', span)
+    tap.ok(abs(page.run('countersink.app.whole[0]') - 400e6) < 8e6, 'which is what is counted', page.run('countersink.app.whole[0]'))
+    tap.same(place(page, 'beta<char>'), None, 'the graph is of that span')
+    tap.has(text(page, '#verdict'), '(a part is selected)', 'and says so')
+    tap.has(text(page, '#span'), ' s of 9.991 s', 'in words')
+    page.drag(at(0.2), box[1] + 20, at(0.5), box[1] + 20)
+    tap.ok(abs(page.run('countersink.app.choice.span[1]') - 5e6) < 4e4, 'its edge can be moved')
+    tap.ok(place(page, 'beta<char>') is not None, 'and more is seen')
+    page.drag(at(0.25), box[1] + 20, at(0.75), box[1] + 20)
+    tap.ok(abs(page.run('countersink.app.choice.span[0]') - 5e6) < 4e4, 'and the span as a whole')
+    page.shot(SHOTS + '/brush.png')
+    page.run("document.querySelector('#timeline canvas').focus()")
+    before = page.run('countersink.app.choice.span')
+    page.key('ArrowLeft')
+    after = page.run('countersink.app.choice.span')
+    tap.ok(after[0] < before[0] and abs((after[1] - after[0]) - (before[1] - before[0])) < 1, 'an arrow moves it')
+    page.key('ArrowLeft', shift=True)
+    tap.ok(page.run('countersink.app.choice.span[1]') < after[1], 'with Shift, its end')
+    tap.has(page.run("document.querySelector('#timeline canvas').getAttribute('aria-valuetext')"), ' of 9.99', 'and it is read aloud')
+    page.key('Escape')
+    tap.near(page.run('countersink.app.whole[0]'), whole, 'Escape selects all again')
+
+    # ---- threads and processes ----
+    tap.has(text(page, '#threads'), 'all 4', 'all threads are shown')
+    page.click_on('#threads')
+    tap.same(page.run("document.querySelectorAll('#threads-dialog .process').length"), 2, 'processes')
+    page.shot(SHOTS + '/threads.png')
+    page.click_on('#threads-dialog li:nth-child(1) button')
+    tap.near(page.run('countersink.app.whole[0]'), 1205e6, 'one process alone')
+    page.click_on('#threads-dialog li:nth-child(2) input')
+    tap.near(page.run('countersink.app.whole[0]'), 605e6, 'less a thread')
+    tap.has(text(page, '#threads'), '2 of 4', 'which the button says')
+    page.key('Escape')
+    page.click_on('#threads')
+    page.click_on('#threads-dialog .dialog-head button')
+    page.key('Escape')
+    tap.near(page.run('countersink.app.whole[0]'), whole, 'and all again')
+
+    # ---- another event ----
+    page.run("(() => { const s = document.getElementById('type'); s.value = '0'; s.dispatchEvent(new Event('change')); })()")
+    tap.near(page.run('countersink.app.whole[0]'), 2200, 'the other event')
+    no_complaints(page, 'a page in use')
+    return page
+
+
+def test_looks(page):
+    # ---- themes ----
+    paper = "getComputedStyle(document.body).backgroundColor"
+    page.scheme('light')
+    light = page.run(paper)
+    page.scheme('dark')
+    dark = page.run(paper)
+    tap.same([light, dark], ['rgb(255, 255, 255)', 'rgb(21, 23, 27)'], 'light and dark, as the system is')
+    page.key('t')
+    tap.same(page.run(paper), light, 'T: light on a dark system')
+    page.key('t')
+    page.key('t')
+    contrast = '''(() => { const {app, contrast} = countersink, out = [];
+        const css = (v) => { const c = document.createElement('i'); c.style.color = getComputedStyle(document.documentElement).getPropertyValue(v);
+            document.body.append(c); const rgb = getComputedStyle(c).color.match(/[0-9.]+/g).slice(0, 3).map(Number); c.remove(); return rgb; };
+        for (let i = -1; i < app.model.nrFrames; i++) out.push(contrast(app.colors.frame(i), app.colors.text));
+        for (let hue = 0; hue < 360; hue++) { const was = app.colors.hueOf; app.colors.hueOf = {get: () => hue}; app.colors.cache.clear();
+            out.push(contrast(app.colors.frame(0), app.colors.text)); app.colors.hueOf = was; app.colors.cache.clear(); }
+        for (let c = -1; c <= 1; c += 0.1) out.push(contrast(app.colors.change(c), app.colors.text));
+        for (const [a, b] of [['--ink', '--paper'], ['--dim', '--paper'], ['--dim', '--raised'], ['--ink', '--raised'], ['--accent-ink', '--accent'],
+            ['--ink', '--grew'], ['--ink', '--shrank']]) out.push(contrast(css(a), css(b)));
+        return Math.min(...out); })()'''
+    for scheme in ('light', 'dark'):
+        page.scheme(scheme)
+        least = page.run(contrast)
+        tap.ok(least >= 4.5, '%s: every text stands out from its ground, 4.5:1 and more' % scheme, least)
+        tap.note('%s: the least contrast is %.1f:1' % (scheme, least))
+    page.shot(SHOTS + '/made-dark.png')
+
+    # ---- narrow ----
+    for width, height in ((390, 844), (800, 600), (1920, 1080)):
+        page.size(width, height)
+        for view in 1, 2, 3, 4:
+            page.key(str(view))
+            page.settle()
+            tap.ok(page.run('document.documentElement.scrollWidth <= innerWidth'), 'view %d fits %d columns of pixels' % (view, width))
+        page.key('1')
+        if width == 390:
+            page.shot(SHOTS + '/narrow.png')
+    page.size(1280, 800)
+
+    # ---- names for those who listen ----
+    tree = page.send('Accessibility.getFullAXTree')['nodes']
+    nameless = [n['role']['value'] for n in tree if not n.get('ignored') and n.get('role', {}).get('value') in
+                ('button', 'tab', 'combobox', 'searchbox', 'slider', 'application', 'grid', 'checkbox') and not n.get('name', {}).get('value')]
+    tap.same(nameless, [], 'whatever can be used has a name')
+    roles = {n['role']['value'] for n in tree if not n.get('ignored') and 'role' in n}
+    tap.ok({'slider', 'tab', 'tablist', 'searchbox', 'main', 'button'} <= roles, 'and a role', roles)
+
+    # ---- paper ----
+    page.key('2')
+    page.scheme('dark', 'print')
+    tap.same(page.run("getComputedStyle(document.querySelector('.tools')).display"), 'none', 'paper has no buttons')
+    page.scheme('dark')
+    page.run('''window.printed = null; window.addEventListener('beforeprint', () => setTimeout(() => 0) && (window.printed = [
+        document.documentElement.dataset.theme, document.querySelectorAll('.body .tr').length]))''')
+    for view in 1, 2:
+        page.key(str(view))
+        size = len(page.send('Page.printToPDF', printBackground=True)['data'])
+        tap.ok(size > 5000, 'view %d prints' % view, size)
+    tap.same(page.run('window.printed'), ['light', 6], 'in light colours, with the rows of the table')
+    tap.same(page.run('document.documentElement.dataset.theme'), 'dark', 'and the screen is as before')
+
+
+def test_diff(browser):
+    made_profile('base.pb.gz')
+    made_profile('now.pb.gz', (2, 1, 0))
+    page = Page(browser)
+    page.scheme('light')
+    page.open(export('now.pb.gz', 'diff.html', '--base', path('base.pb.gz')), READY)
+    tap.same(page.run('countersink.app.whole'), [2205e6, 1805e6], 'diff: both wholes')
+    said = text(page, '#compare')
+    for part in ('base.pb.gz', 'now.pb.gz', '▲ grew', '▼ shrank', 'what is gone has no width'):
+        tap.has(said, part, 'diff: says ' + part)
+    tap.same(place(page, 'again'), None, 'diff: what is gone has no width in what there is now')
+    color = "(() => { const f = countersink.flames.flame, i = %s; return f.look.color(f.tree.frame[i], i); })()"
+    mark = "(() => { const f = countersink.flames.flame, i = %s; return f.look.mark(f.tree.frame[i], i); })()"
+    grew, same = (page.run(color % (NODE % json.dumps(n))) for n in ('alpha(int)', 'beta<char>'))
+    tap.ok(grew[0] > grew[2] + 40 and max(same) - min(same) < 8, 'diff: what grew is orange, what did not is grey', [grew, same])
+    tap.same([page.run(mark % (NODE % json.dumps(n))) for n in ('alpha(int)', 'beta<char>', 'again')], ['▲ ', '', '▼ '], 'diff: and marked')
+    page.shot(SHOTS + '/diff-light.png')
+    page.click_on('#compare .switch button:nth-child(2)')
+    tap.ok(place(page, 'again') is not None, 'diff: the other direction has it')
+    tap.has(text(page, '#compare'), 'Widths are %s' % path('base.pb.gz'), 'diff: and says what the widths are')
+    page.click_on('#tab-table')
+    row = page.run("Array.from(document.querySelectorAll('.body .tr')[0].querySelectorAll('.td'), (c) => c.textContent)")
+    tap.same(row, ['again', 'made', '1.000 s', '0 ns', '▼ −1.000 s', 'gone', '▼ −1.000 s'], 'diff: the table has the largest change first')
+    page.shot(SHOTS + '/diff-table.png')
+    page.click_on('#compare .switch:last-child button:last-child')
+    row = page.run("Array.from(document.querySelectorAll('.body .tr')[1].querySelectorAll('.td'), (c) => c.textContent)")
+    tap.same(row[:6], ['leaf_work', 'made', '27.21 %', '66.48 %', '▲ +39.27 pp', '+144 %'], 'diff: shares of the whole')
+    page.scheme('dark')
+    page.click_on('#tab-flame')
+    page.shot(SHOTS + '/diff-dark.png')
+    no_complaints(page, 'diff')
+
+
+def test_hostile(browser):
+    profile = Profile([('samples', 'count')])
+    names = ['<img src=x onerror=alert(1)>', '</script><script>alert(2)</script>', '"><svg onload=alert(3)>', "';alert(4)//", '\u202eright to left',
+             '&lt;b&gt;', '<!--', '__proto__', 'a' * 3000]
+    for nr, name in enumerate(names):
+        profile.sample([profile.function(name, '/<b>lib%d</b>.so' % nr)], [nr + 1], process='<i>process</i>', thread='</script>', pid=nr + 1)
+    profile.comment('command: </title><script>alert(5)</script>')
+    profile.write(path('hostile.pb.gz'))
+    page = Page(browser)
+    page.open(export('hostile.pb.gz', 'hostile.html'), READY)
+    tap.same(sorted(page.run('countersink.app.model.frames.name')), sorted(names), 'hostile: names are as they were')
+    tap.same(page.run('document.title'), '</title><script>alert(5)</script>', 'hostile: the title, too')
+    for view in '1234':
+        page.key(view)
+    page.click_on('#threads')
+    page.key('Escape')
+    tap.same(page.run("document.querySelectorAll('img, svg, b, i, iframe, object').length"), 0, 'hostile: none became an element')
+    tap.same(page.run("document.querySelectorAll('script').length"), 2, 'hostile: none became a script')
+    tap.same(page.events('Page.javascriptDialogOpening'), [], 'hostile: none ran')
+    blocked = page.run("""(async () => { let refused = false; document.addEventListener('securitypolicyviolation', () => refused = true);
+        const s = document.createElement('script'); s.textContent = 'window.ran = 1'; document.body.append(s);
+        await new Promise((done) => setTimeout(done)); return [window.ran === undefined, refused]; })()""")
+    tap.same(blocked, [True, True], 'hostile: the policy would not let a script run that is not the page\'s own')
+
+
+def test_large(browser):
+    many_stacks(path('large.pb.gz'), 100000)
+    url = export('large.pb.gz', 'large.html')
+    page = Page(browser)
+    page.open(url, READY)
+    nodes, samples = page.run('[countersink.app.model.tree.n, countersink.app.model.samples.node.length]')
+    tap.same(samples, 100000, 'large: 100,000 distinct stacks')
+    paint = page.run("""new Promise((done) => new PerformanceObserver((list) => done(list.getEntries()[0].startTime))
+        .observe({type: 'paint', buffered: true}))""")
+    tap.ok(paint > 0, 'large: it is painted')
+    draw, zoom, find, pick = page.run('''(() => { const {flames, app} = countersink, out = [];
+        const time = (what) => { const t = performance.now(); what(); out.push(performance.now() - t); };
+        time(() => flames.flame.draw());
+        time(() => flames.flame.zoom(flames.flame.rows[6][0][0]));
+        flames.flame.zoom(0);
+        time(() => { const s = document.getElementById('search'); s.value = 'function_7'; s.dispatchEvent(new Event('input')); });
+        time(() => document.getElementById('tab-sandwich').click());
+        return out; })()''')
+    recount = page.run('countersink.app.recountMs')
+    tap.note('large: %d nodes, %.1f MB; first paint %.0f ms, ready %.0f ms; recount %.0f, redraw %.1f, zoom %.1f, callers and callees %.0f ms'
+             % (nodes, os.path.getsize(path('large.html')) / 1e6, paint, page.run('countersink.app.readyMs'), recount, draw, zoom, pick))
+    page.key('1')
+    page.settle()
+    tap.has(text(page, '#found'), 'functions', 'large: it is searched')
+    drawn = page.run('countersink.flames.flame.rows.reduce((n, row) => n + row.length, 0)')
+    tap.ok(10 < drawn < 50000, 'large: only what can be seen is drawn', drawn)
+    page.shot(SHOTS + '/large.png')
+    page.click_on('#tab-table')
+    page.settle()
+    tap.ok(page.run("document.querySelectorAll('.body .tr').length") < 80, 'large: the table has elements for the rows in sight')
+    no_complaints(page, 'large')
+
+
+browser = Browser()
+try:
+    page = test_made(browser)
+    test_looks(page)
+    test_diff(browser)
+    test_hostile(browser)
+    test_large(browser)
+finally:
+    browser.close()
+tap.done()
