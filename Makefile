@@ -693,6 +693,14 @@ bench-timerq: $(PLAIN)/tests/bench/timerq ## compare the timer queue with __pmAF
 	-@scripts/install-deps agent --unpack $(B)/pcp
 	@LD_LIBRARY_PATH=$(B)/pcp/usr/lib$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH} $<
 
+# The page in a browser, and other tools' own readers on what export writes: heavier than what `check` needs, so apart.
+# Browser pictures stay in $(B)/browser.
+.PHONY: check-html
+check-html: all $(B)/tests/targets/burn ## test the page in Chromium, and exports with the tools that they are for
+	@scripts/install-deps export
+	@tests/browser/fetch $(B)/npm
+	BUILD=$(CURDIR)/$(B) NPM=$(CURDIR)/$(B)/npm prove --timer --failures --comments tests/browser/page.t tests/browser/tools.t
+
 demo: all ## profile a pipeline of real programs and print the report
 	@echo '$$ countersink -o $(B)/demo.pb.gz -- scripts/demo-work $(B)/demo.xz'
 	@$(B)/bin/countersink -o $(B)/demo.pb.gz -- scripts/demo-work $(B)/demo.xz

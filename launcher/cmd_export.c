@@ -75,13 +75,26 @@ static int choose_type(const struct csink_options *o, struct export *e)
 	return type;
 }
 
+/* Sides are named by their files, without the folders where that tells them apart. */
+static void name_sides(struct export *e, const char **base, const char **now)
+{
+	const char *base_slash = strrchr(e->base_path, '/'), *slash = strrchr(e->path, '/');
+
+	*base = base_slash ? base_slash + 1 : e->base_path;
+	*now = slash ? slash + 1 : e->path;
+	if (!strcmp(*base, *now)) {
+		*base = e->base_path;
+		*now = e->path;
+	}
+}
+
 static int write_diff(FILE *out, void *arg)
 {
-	const struct export *e = arg;
+	struct export *e = arg;
 	struct csink_html_options options = {.type = csink_profile_text(e->profile, e->profile->types[e->type].name)};
-	struct csink_html_side base = {.profile = e->base, .name = e->base_path};
-	struct csink_html_side now = {.profile = e->profile, .name = e->path};
+	struct csink_html_side base = {.profile = e->base}, now = {.profile = e->profile};
 
+	name_sides(e, &base.name, &now.name);
 	return csink_html_write_diff(out, &base, &now, &options);
 }
 

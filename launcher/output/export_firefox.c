@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -170,9 +171,17 @@ static void put_functions(struct firefox *f)
 
 /* ---- samples ---- */
 
-static int is_time(const struct firefox *f)
+static bool is_time(const struct firefox *f)
 {
 	return !strcmp(csink_profile_text(f->p, f->p->types[f->type].unit), "nanoseconds");
+}
+
+/* Is it CPU time, so that the profiler may draw how busy the thread was? */
+static bool is_cpu(const struct firefox *f)
+{
+	const char *name = csink_profile_fact(f->p, CSINK_FACT_CPU_TYPE, 0);
+
+	return name && !strcmp(name, csink_profile_text(f->p, f->p->types[f->type].name)) && is_time(f);
 }
 
 /* Milliseconds from the start of the profile. Without times, samples follow each other as long as they weigh. */
@@ -218,6 +227,12 @@ static void put_samples(struct firefox *f, const struct csink_thread *thread)
 		else
 			fprintf(f->out, "%" PRId64, value);
 	}
+	if (is_cpu(f)) {
+		fputs("],\"threadCPUDelta\":[", f->out);
+		for (uint32_t i = 0; i < thread->nr_rows; i++)
+			fprintf(f->out, i ? ",%" PRId64 : "%" PRId64,
+				csink_profile_values(f->p, row[i].sample)[f->type]);
+	}
 	fprintf(f->out, "],\"weightType\":\"%s\",\"length\":%u},\n", is_time(f) ? "tracing-ms" : "samples",
 		thread->nr_rows);
 }
@@ -255,7 +270,8 @@ static void put_meta(struct firefox *f)
 
 	fprintf(f->out,
 		"{\"meta\":{\"version\":%d,\"preprocessedProfileVersion\":%d,\"interval\":%.6f,\"startTime\":%.3f,"
-		"\"processType\":0,\"stackwalk\":1,\"debug\":false,\"symbolicated\":true,\"markerSchema\":[],",
+		"\"processType\":0,\"stackwalk\":1,\"debug\":false,\"symbolicated\":true,\"markerSchema\":[],"
+		"\"sampleUnits\":{\"time\":\"ms\",\"eventDelay\":\"ms\",\"threadCPUDelta\":\"ns\"},",
 		MARKER_VERSION, FORMAT_VERSION, (double)CSINK_MAX(f->p->period, 1) / 1e6,
 		f->threads.first_ns == CSINK_NO_TIME ? (double)f->p->time_ns / 1e6 : (double)f->threads.first_ns / 1e6);
 	fputs("\"categories\":[{\"name\":\"Other\",\"color\":\"grey\",\"subcategories\":[\"Other\"]},"

@@ -38,7 +38,7 @@ class Timeline {
 	// Weight by column: of all, and of each thread. Columns hold a few samples each, where there are enough of them.
 	count() {
 		const {model, last} = this;
-		const bins = this.bins = Math.max(1, Math.min(Math.floor(this.width / 2), Math.max(40, Math.floor(model.times.length / 2))));
+		const bins = this.bins = Math.max(1, Math.min(Math.floor(this.width / 2), Math.max(40, Math.floor(model.times.length / 4))));
 		const all = this.all = new Float64Array(bins);
 		const values = model.moments.values[this.type];
 		const threads = new Map();
