@@ -199,6 +199,7 @@ LAUNCHER_SRCS := \
 	launcher/output/html.c \
 	launcher/output/html_data.c \
 	launcher/output/threads.c \
+	launcher/output/annotate.c \
 	launcher/output/diff_print.c \
 	launcher/output/json.c \
 	launcher/output/folded_read.c \
@@ -222,6 +223,7 @@ LAUNCHER_SRCS := \
 	launcher/profile/collect_samples.c \
 	launcher/profile/collect_symbols.c \
 	launcher/profile/epochs.c \
+	launcher/profile/annotate.c \
 	launcher/profile/derived.c \
 	launcher/profile/diff.c \
 	launcher/profile/filter.c \
@@ -283,6 +285,7 @@ CLI_TESTS := \
 	report_views \
 	diff \
 	merge \
+	readers \
 	doctor \
 	events \
 	stat \
@@ -580,6 +583,23 @@ $(B)/pmu/leave: tests/pmu/leave.c
 bench: all $(BENCH_BINS) ## measure beside perf and gperftools (BENCH_RUNS=N to deepen)
 	@scripts/install-deps bench
 	@BUILD=$(CURDIR)/$(B) tests/bench/run
+
+# A C++ and a Rust program, named by us, llvm-symbolizer and addr2line.
+SYMBOLS_NUMBER ?= 100000
+$(B)/tests/symbols/resolve: tests/symbols/resolve.c $(B)/libtested.a
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(B)/libtested.a $(LAUNCHER_LIBS) $(LIB_LIBS)
+
+.PHONY: check-symbols bench-report
+check-symbols: $(B)/tests/symbols/resolve $(B)/tests/targets/rusty ## compare names with llvm-symbolizer's and addr2line's (SYMBOLS_NUMBER addresses)
+	@scripts/install-deps symbols
+	@JOBS=$(or $(JOBS),2) tests/bench/report_program $(B)/symbols 4
+	tests/symbols/compare $(B)/tests/symbols/resolve $(B)/symbols/program $(SYMBOLS_NUMBER)
+	tests/symbols/compare $(B)/tests/symbols/resolve $(B)/tests/targets/rusty $(SYMBOLS_NUMBER)
+
+bench-report: all ## time reports of a million samples over a large binary, beside perf report and pprof
+	@scripts/install-deps symbols
+	@BUILD=$(CURDIR)/$(B) tests/bench/report
 
 .PHONY: bench-engine
 bench-engine: all $(TARGET_BINS) $(BENCH_BINS) ## measure the handler from inside, what threads cost, bytes a sample

@@ -66,23 +66,28 @@ static int fold_of(const struct csink_options *o, double *fold)
 	return -EINVAL;
 }
 
-static int print_tree(const struct csink_options *o, const struct csink_profile *p,
-		      const struct csink_report_options *how)
+static int print_functions(const struct csink_options *o, const struct csink_profile *p,
+			   const struct csink_report_options *how)
 {
 	const char *callers = csink_options_text(o, CSINK_REPORT_OPT_CALLERS);
+	const char *annotate = csink_options_text(o, CSINK_REPORT_OPT_ANNOTATE);
+	const char *pattern = *annotate ? annotate : callers;
 	struct csink_rows rows;
 	bool *picked = NULL;
 	char why[512] = "no memory";
 	int err = csink_rows_build(&rows, p, CSINK_BY_FUNCTION);
 
-	if (!err && *callers)
-		err = csink_pick_functions(&rows, callers, &picked, why, sizeof(why));
+	if (!err && *pattern)
+		err = csink_pick_functions(&rows, pattern, &picked, why, sizeof(why));
 	if (err) {
 		csink_say("%s", why);
 		csink_rows_release(&rows);
 		return err;
 	}
-	if (csink_options_bool(o, CSINK_REPORT_OPT_JSON))
+	if (*annotate)
+		err = csink_report_annotate(stdout, p, how, &rows, picked,
+					    csink_options_bool(o, CSINK_REPORT_OPT_JSON));
+	else if (csink_options_bool(o, CSINK_REPORT_OPT_JSON))
 		err = csink_report_tree_json(stdout, p, &rows, picked);
 	else if (csink_options_bool(o, CSINK_REPORT_OPT_CSV))
 		err = csink_report_tree_csv(stdout, p, &rows, picked);
@@ -126,8 +131,9 @@ static int print(const struct csink_options *o, const struct csink_profile *p, c
 		return err;
 	if (!is_machine && !csink_options_bool(o, CSINK_REPORT_OPT_NO_PAGER))
 		csink_pager_start();
-	if (is_asked(o, CSINK_REPORT_OPT_CALLERS) || csink_options_bool(o, CSINK_REPORT_OPT_TREE))
-		err = print_tree(o, p, &how);
+	if (is_asked(o, CSINK_REPORT_OPT_CALLERS) || is_asked(o, CSINK_REPORT_OPT_ANNOTATE) ||
+	    csink_options_bool(o, CSINK_REPORT_OPT_TREE))
+		err = print_functions(o, p, &how);
 	else
 		err = print_table(o, p, &how);
 	csink_pager_end();
@@ -215,10 +221,14 @@ static int check(const struct csink_options *o)
 		csink_say("options --json and --csv exclude each other: use one");
 		return -EINVAL;
 	}
+	if (is_asked(o, CSINK_REPORT_OPT_ANNOTATE) && csink_options_bool(o, CSINK_REPORT_OPT_CSV)) {
+		csink_say("option --annotate has no --csv: use --json");
+		return -EINVAL;
+	}
 	if (csink_options_bool(o, CSINK_REPORT_OPT_TREE) + is_asked(o, CSINK_REPORT_OPT_CALLERS) +
-		    (by_of(o) != CSINK_BY_FUNCTION) >
+		    is_asked(o, CSINK_REPORT_OPT_ANNOTATE) + (by_of(o) != CSINK_BY_FUNCTION) >
 	    1) {
-		csink_say("options --tree, --callers and --by exclude each other: use one");
+		csink_say("options --tree, --callers, --annotate and --by exclude each other: use one");
 		return -EINVAL;
 	}
 	return 0;

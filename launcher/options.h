@@ -34,6 +34,7 @@ struct csink_option {
 	X(TREE, 't', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                                      \
 	  "print who called whom, from the outermost function")                                                        \
 	X(CALLERS, 'c', "FUNCTION", "", CSINK_OPT_NO_TWIN, "print who called FUNCTION (a name or regular expression)") \
+	X(ANNOTATE, 0, "FUNCTION", "", CSINK_OPT_NO_TWIN, "print what its lines and instructions cost")                \
 	X(FOLD, 0, "PERCENT", "1", CSINK_OPT_NO_TWIN, "of a tree, fold what has less than that")                       \
 	X(BY, 0, "function|module|line|thread|process|phase", "function", CSINK_OPT_NO_TWIN, "what to add up by")      \
 	X(EVENT, 'e', "NAME", "", CSINK_OPT_NO_TWIN, "what to add up: an event that the profile has")                  \

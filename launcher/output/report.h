@@ -51,6 +51,10 @@ int csink_report_tree_json(FILE *out, const struct csink_profile *p, const struc
 			   const bool *callers);
 int csink_report_tree_csv(FILE *out, const struct csink_profile *p, const struct csink_rows *rows, const bool *callers);
 
+/** Print what the lines and instructions of picked functions cost, or JSON. Returns as csink_report_print. */
+int csink_report_annotate(FILE *out, const struct csink_profile *p, const struct csink_report_options *o,
+			  const struct csink_rows *rows, const bool *picked, bool json);
+
 /** A text as a cell of comma-separated values: quoted where it must be. */
 void csink_csv_text(FILE *out, const char *text);
 

@@ -68,6 +68,34 @@ like "$("$COUNTERSINK" report --thread " $tid\$" --by thread t.pb.gz)" "^ +100.0
 like "$("$COUNTERSINK" report --tree i.pb.gz)" 'churn.*  inlines$' 'a tree of a real program'
 is "$("$COUNTERSINK" report --tree i.pb.gz | grep -c "$(printf '\033')")" 0 'without colour in a file'
 
+# ---- lines and instructions
+annotated=$("$COUNTERSINK" report --annotate churn i.pb.gz)
+like "$annotated" '^[0-9.]+ % of task-clock in it, [0-9.]+ % with what it called$' 'annotated: the verdict'
+like "$annotated" '^ +[0-9.]+ +[0-9.]+ +[0-9]+  .*scramble\(hash \^ bytes\[i\]\);$' 'annotated: a source line with its cost'
+like "$annotated" '^ +[0-9]+  \{$' 'annotated: and those around it'
+if have objdump; then
+	like "$annotated" '^ +[0-9.]+ +[0-9.]+ +[0-9a-f]+:	? +(rol|xor|add|eor|ror|mov)' 'annotated: an instruction with its cost'
+else
+	skip 'annotated: an instruction with its cost' 'no objdump here'
+fi
+mkdir -p bin
+for tool in sh sed grep; do
+	ln -sf "$(command -v $tool)" bin/$tool
+done
+like "$(PATH=$PWD/bin "$COUNTERSINK" report --annotate churn i.pb.gz)" 'objdump cannot be started .*no disassembly; it is in the package binutils' \
+	'without objdump that is said'
+cp "$TARGETS/inlines" moved
+ok 'another place' "$COUNTERSINK" -q -o moved.pb.gz -- ./moved 300
+cp "$TARGETS/burn" moved
+like "$("$COUNTERSINK" report --annotate churn moved.pb.gz)" 'moved is another build than the one that ran: no disassembly' 'another build is refused'
+if have python3; then
+	"$COUNTERSINK" report --json --annotate churn i.pb.gz >j.json
+	is "$(python3 -c 'import json; j = json.load(open("j.json")); print(sum(l["total"] for l in j["lines"]) == j["total"], j["self"] > 0, len(j["code"]) > 3)')" \
+		'True True True' 'annotated: JSON'
+else
+	skip 'annotated: JSON' 'no python3 here'
+fi
+
 # ---- a terminal: width, pager
 if have python3; then
 	cat >terminal.py <<'END'

@@ -1,0 +1,332 @@
+/* Prints what a function's source lines and instructions cost (report.h). Disassembly is objdump's. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "launcher/output/json.h"
+#include "launcher/output/report_impl.h"
+#include "launcher/profile/annotate.h"
+
+#define AROUND 3 /* lines that are shown before and behind one that costs */
+#define MAX_LINE 512
+#define NO_FUNCTION_BYTES 64 /* of code around an address that is in no symbol */
+
+extern char **environ;
+
+struct annotator {
+	struct printer r;
+	struct csink_annotation data;
+};
+
+static void print_cost(const struct annotator *a, int64_t self, int64_t total)
+{
+	double share = csink_report_percent(self, a->data.sum);
+
+	csink_report_style(&a->r, share >= 5 ? STYLE_HOT : STYLE_NONE);
+	if (self)
+		fprintf(a->r.out, "%8.2f", share);
+	else
+		fprintf(a->r.out, "%8s", "");
+	if (total)
+		fprintf(a->r.out, "%9.2f  ", csink_report_percent(total, a->data.sum));
+	else
+		fprintf(a->r.out, "%9s  ", "");
+	csink_report_style(&a->r, STYLE_NONE);
+}
+
+static void print_text(const struct annotator *a, const char *text, uint32_t used)
+{
+	char plain[MAX_LINE], safe[4 * MAX_LINE];
+	size_t at = 0;
+
+	for (; *text && *text != '\n' && *text != '\r' && at + 9 < sizeof(plain); text++) {
+		if (*text != '\t')
+			plain[at++] = *text;
+		else
+			do
+				plain[at++] = ' ';
+			while (at % 8);
+	}
+	plain[at] = 0;
+	csink_format_text(safe, sizeof(safe), plain, a->r.o->width > used + 20 ? a->r.o->width - used : 0);
+	fprintf(a->r.out, "%s\n", safe);
+}
+
+/* ---- source ---- */
+
+/* Lines from first to last - 1 of the annotation are of one file. */
+static void print_file(const struct annotator *a, uint32_t first, uint32_t last)
+{
+	const struct csink_annotated_line *lines = a->data.lines;
+	const char *path = csink_profile_text(a->r.p, lines[first].file);
+	FILE *source = *path ? fopen(path, "re") : NULL;
+	char safe[MAX_TEXT], *text = NULL;
+	int64_t number = 0, shown = 0;
+	size_t size = 0;
+	uint32_t at = first;
+
+	csink_format_text(safe, sizeof(safe), *path ? path : "[no file is known]", 0);
+	csink_report_style(&a->r, STYLE_BOLD);
+	fprintf(a->r.out, "\n%8s%9s  %s%s%s\n", "self %", "total %", safe, source || !*path ? "" : ": ",
+		source || !*path ? "" : strerror(errno));
+	csink_report_style(&a->r, STYLE_NONE);
+	for (; at < last && (!source || !lines[at].line); at++) {
+		print_cost(a, lines[at].self, lines[at].total);
+		fprintf(a->r.out, "%7" PRId64 "\n", lines[at].line);
+	}
+	while (source && at < last && getline(&text, &size, source) > 0) {
+		uint32_t before = at > first ? at - 1 : at;
+
+		number++;
+		if (number + AROUND < lines[at].line && (before == at || number > lines[before].line + AROUND))
+			continue;
+		if (shown && number > shown + 1)
+			fprintf(a->r.out, "%19s...\n", "");
+		shown = number;
+		print_cost(a, number == lines[at].line ? lines[at].self : 0,
+			   number == lines[at].line ? lines[at].total : 0);
+		fprintf(a->r.out, "%7" PRId64 "  ", number);
+		print_text(a, text, 28);
+		at += number == lines[at].line;
+	}
+	for (; source && at == last && number < lines[last - 1].line + AROUND && getline(&text, &size, source) > 0;) {
+		fprintf(a->r.out, "%19s%7" PRId64 "  ", "", ++number);
+		print_text(a, text, 28);
+	}
+	for (; source && at < last; at++) { /* the file is shorter than it was */
+		print_cost(a, lines[at].self, lines[at].total);
+		fprintf(a->r.out, "%7" PRId64 "\n", lines[at].line);
+	}
+	free(text);
+	if (source)
+		fclose(source);
+}
+
+static void print_source(const struct annotator *a)
+{
+	uint32_t first, last;
+
+	for (first = 0; first < a->data.nr_lines; first = last) {
+		bool any = false;
+
+		for (last = first; last < a->data.nr_lines && a->data.lines[last].file == a->data.lines[first].file;
+		     last++)
+			any |= a->data.lines[last].total != 0;
+		if (any)
+			print_file(a, first, last);
+	}
+}
+
+/* ---- instructions ---- */
+
+static FILE *start_objdump(const char *path, const struct csink_code_range *range, pid_t *pid)
+{
+	char start[64], stop[64];
+	char *args[] = {"objdump", "-d", "-C", "--no-show-raw-insn", start, stop, "--", (char *)path, NULL};
+	posix_spawn_file_actions_t actions;
+	int fds[2], err;
+	FILE *from;
+
+	snprintf(start, sizeof(start), "--start-address=%#" PRIx64, range->start);
+	snprintf(stop, sizeof(stop), "--stop-address=%#" PRIx64, range->end);
+	if (pipe2(fds, O_CLOEXEC))
+		return NULL;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
+	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+	err = posix_spawnp(pid, args[0], &actions, NULL, args, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	close(fds[1]);
+	from = err ? NULL : fdopen(fds[0], "r");
+	if (!from)
+		close(fds[0]);
+	errno = err;
+	return from;
+}
+
+/* What was sampled from the address on, up to the next one, which may be the end. */
+static void print_instruction(const struct annotator *a, const char *line, uint64_t address, uint64_t next,
+			      uint32_t first, uint32_t last)
+{
+	int64_t self = 0, total = 0;
+	uint32_t i;
+
+	for (i = first; i < last; i++) {
+		if (a->data.addresses[i].address < address || a->data.addresses[i].address >= next)
+			continue;
+		self = csink_add(self, a->data.addresses[i].self);
+		total = csink_add(total, a->data.addresses[i].total);
+	}
+	print_cost(a, self, total);
+	print_text(a, line, 19);
+}
+
+static bool address_at(const char *line, uint64_t *address)
+{
+	char *end;
+
+	*address = strtoull(line, &end, 16);
+	return end != line && *end == ':';
+}
+
+static void print_range(const struct annotator *a, const char *path, const struct csink_code_range *range,
+			uint32_t first, uint32_t last)
+{
+	char *line = NULL, *pending = NULL;
+	uint64_t address, pending_address = 0;
+	size_t size = 0;
+	pid_t pid;
+	FILE *objdump = start_objdump(path, range, &pid);
+
+	if (!objdump) {
+		fprintf(a->r.out, "objdump cannot be started (%s): no disassembly; it is in the package binutils\n",
+			strerror(errno));
+		return;
+	}
+	while (getline(&line, &size, objdump) > 0) {
+		if (!address_at(line, &address) || line[0] != ' ')
+			continue;
+		if (pending)
+			print_instruction(a, pending, pending_address, address, first, last);
+		free(pending);
+		pending = strdup(line);
+		pending_address = address;
+	}
+	if (pending)
+		print_instruction(a, pending, pending_address, range->end, first, last);
+	free(pending);
+	free(line);
+	fclose(objdump);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+static void print_module(struct annotator *a, uint32_t first, uint32_t last)
+{
+	struct csink_annotated_address *all = a->data.addresses;
+	const struct csink_profile_mapping *m = &a->r.p->mappings[all[first].mapping];
+	const char *path = csink_profile_text(a->r.p, m->file), *build_id = csink_profile_text(a->r.p, m->build_id);
+	struct csink_code_range range = {0};
+	char safe[MAX_TEXT];
+	uint32_t i;
+	int err = 0;
+
+	csink_format_text(safe, sizeof(safe), path, 0);
+	for (i = first; i < last && !err; i++) {
+		struct csink_code_range more;
+
+		err = csink_code_find(path, build_id, all[i].offset, &all[i].address, &more);
+		if (err == -ENOENT && all[i].address) {
+			more.start = all[i].address > NO_FUNCTION_BYTES ? all[i].address - NO_FUNCTION_BYTES : 0;
+			more.end = all[i].address + NO_FUNCTION_BYTES;
+			err = 0;
+		}
+		if (err || (all[i].address >= range.start && all[i].address < range.end))
+			continue;
+		range = more;
+		csink_report_style(&a->r, STYLE_BOLD);
+		fprintf(a->r.out, "\n%8s%9s  %s\n", "self %", "total %", safe);
+		csink_report_style(&a->r, STYLE_NONE);
+		/* Addresses that follow, and are in the same function, need their places first. */
+		for (uint32_t k = i + 1; k < last; k++) {
+			struct csink_code_range other;
+
+			csink_code_find(path, build_id, all[k].offset, &all[k].address, &other);
+		}
+		print_range(a, path, &range, i, last);
+	}
+	if (err == -ESTALE)
+		fprintf(a->r.out, "\n%s is another build than the one that ran: no disassembly\n", safe);
+	else if (err)
+		fprintf(a->r.out, "\n%s: %s: no disassembly\n", safe,
+			err == -ENOEXEC ? "not an ELF file" : strerror(-err));
+}
+
+static void print_code(struct annotator *a)
+{
+	uint32_t first, last;
+
+	for (first = 0; first < a->data.nr_addresses; first = last) {
+		uint32_t mapping = a->data.addresses[first].mapping;
+		bool any = false;
+
+		for (last = first; last < a->data.nr_addresses && a->data.addresses[last].mapping == mapping; last++)
+			any |= a->data.addresses[last].total != 0;
+		if (any)
+			print_module(a, first, last);
+	}
+}
+
+/* ---- all together ---- */
+
+static void print_verdict(const struct annotator *a)
+{
+	csink_report_style(&a->r, STYLE_BOLD);
+	fprintf(a->r.out, "%.2f %% of %s in it, %.2f %% with what it called\n",
+		csink_report_percent(a->data.self, a->data.sum),
+		csink_profile_text(a->r.p, a->r.p->types[a->r.p->default_type].name),
+		csink_report_percent(a->data.total, a->data.sum));
+	csink_report_style(&a->r, STYLE_NONE);
+}
+
+static void print_json(const struct annotator *a)
+{
+	struct csink_json json;
+	uint32_t i;
+
+	csink_json_init(&json, a->r.out);
+	csink_json_open(&json, NULL, '{');
+	csink_json_text(&json, "event", csink_profile_text(a->r.p, a->r.p->types[a->r.p->default_type].name));
+	csink_json_number(&json, "sum", a->data.sum);
+	csink_json_number(&json, "self", a->data.self);
+	csink_json_number(&json, "total", a->data.total);
+	csink_json_open(&json, "lines", '[');
+	for (i = 0; i < a->data.nr_lines; i++) {
+		csink_json_open(&json, NULL, '{');
+		csink_json_text(&json, "file", csink_profile_text(a->r.p, a->data.lines[i].file));
+		csink_json_number(&json, "line", a->data.lines[i].line);
+		csink_json_number(&json, "self", a->data.lines[i].self);
+		csink_json_number(&json, "total", a->data.lines[i].total);
+		csink_json_close(&json, '}');
+	}
+	csink_json_close(&json, ']');
+	csink_json_open(&json, "code", '[');
+	for (i = 0; i < a->data.nr_addresses; i++) {
+		csink_json_open(&json, NULL, '{');
+		csink_json_text(&json, "module",
+				csink_profile_text(a->r.p, a->r.p->mappings[a->data.addresses[i].mapping].file));
+		csink_json_number(&json, "file_offset", (int64_t)a->data.addresses[i].offset);
+		csink_json_number(&json, "self", a->data.addresses[i].self);
+		csink_json_number(&json, "total", a->data.addresses[i].total);
+		csink_json_close(&json, '}');
+	}
+	csink_json_close(&json, ']');
+	csink_json_close(&json, '}');
+}
+
+int csink_report_annotate(FILE *out, const struct csink_profile *p, const struct csink_report_options *o,
+			  const struct csink_rows *rows, const bool *picked, bool json)
+{
+	struct annotator a = {.r = {.out = out, .p = p, .o = o}};
+	int err = p->nr_types ? csink_annotation_build(&a.data, p, rows, p->default_type, picked) : -EINVAL;
+
+	if (err)
+		return err;
+	errno = 0;
+	if (json) {
+		print_json(&a);
+	} else {
+		print_verdict(&a);
+		print_source(&a);
+		fflush(out);
+		print_code(&a);
+	}
+	csink_annotation_release(&a.data);
+	return csink_report_flush(out);
+}

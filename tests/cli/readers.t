@@ -1,0 +1,97 @@
+#!/bin/bash
+# Profiles that others made: Go's own runtime, gperftools; code that a runtime made, by its map for perf.
+. "$(dirname "$0")/lib.sh"
+
+# ---- Go
+if have go; then
+	cp "$SRC/tests/targets/go_profile.go.txt" main.go
+	export GO111MODULE=off GOCACHE=$TMP/cache GOPATH=$TMP/go
+	ok 'a program of Go is built' go build -o goprog main.go
+	ok 'and profiles itself' sh -c './goprog 700ms >go.pb.gz'
+	"$COUNTERSINK" report go.pb.gz >out 2>err
+	is "$? $(cat err)" '0 ' 'its profile is read'
+	like "$(head -1 out)" ' of cpu in .*; [0-9,]+ samples?$' 'with its own units'
+	like "$(cat out)" 'main.hashAll' 'and functions'
+	want=$(go tool pprof -raw go.pb.gz 2>err | awk '/^Locations/ { exit } /^ +[0-9]+ +[0-9]+: / { sum += $2 } END { printf "%.0f\n", sum }')
+	is "$("$COUNTERSINK" report --csv go.pb.gz | awk -F, '{ sum += $3 } END { printf "%.0f\n", sum }')" "$want" 'all of it'
+	like "$("$COUNTERSINK" report --tree go.pb.gz)" 'main.work' 'as a tree'
+	like "$("$COUNTERSINK" report --annotate main.hashAll go.pb.gz)" 'n \^= n >> 29' 'with its source lines'
+	ok 'merged' "$COUNTERSINK" merge -q -o merged.pb.gz go.pb.gz
+	is "$(go tool pprof -top merged.pb.gz 2>err | sed -n '/flat%/,$p')" "$(go tool pprof -top go.pb.gz 2>err | sed -n '/flat%/,$p')" \
+		'go tool pprof sees the same in what was merged'
+	like "$(go tool pprof -tags merged.pb.gz 2>err)" 'request: Total' 'labels of others stay'
+	like "$("$COUNTERSINK" report go.pb.gz -o x 2>&1; "$COUNTERSINK" diff go.pb.gz merged.pb.gz)" '\+0.00 %' 'and are compared'
+
+	# ---- gperftools
+	profiler=$(ldconfig -p | sed -n 's/.*libprofiler\.so.* => //p' | head -1)
+	if [ -n "$profiler" ]; then
+		LD_PRELOAD=$profiler CPUPROFILE=$TMP/g.prof CPUPROFILE_FREQUENCY=1000 CPUPROFILE_REALTIME=1 "$TARGETS/inlines" 4000 >out 2>&1
+		ok "gperftools' profile is converted" sh -c 'go tool pprof -proto "$0" g.prof >g.pb.gz 2>err' "$TARGETS/inlines"
+		like "$("$COUNTERSINK" report g.pb.gz 2>&1)" 'churn' 'and read'
+	else
+		skip 'gperftools' 'libprofiler is not installed'
+	fi
+else
+	skip 'profiles of Go' 'go is not installed'
+fi
+
+# ---- code made at run time: the trampolines of Python 3.12, one for each function
+python=
+for candidate in python3.13 python3.12 python3; do
+	if [ -z "$python" ] && "$candidate" -X perf -c 'import sys; sys.exit(not sys.is_stack_trampoline_active())' >out 2>&1; then
+		python=$("$candidate" -c 'import sys; print(sys.executable)')
+	fi
+done
+if [ -n "$python" ]; then
+	cat >work.py <<'END'
+import time
+def inner_work(n):
+    return sum(i * i for i in range(n))
+def outer_work():
+    end = time.process_time() + 0.6
+    while time.process_time() < end:
+        inner_work(2000)
+outer_work()
+END
+	ok 'Python is profiled' "$COUNTERSINK" -q -F 1000 -o python.pb.gz -- "$python" -X perf work.py
+	like "$("$COUNTERSINK" report --tree python.pb.gz)" 'py::outer_work:.*work.py' 'its functions have names'
+	like "$("$COUNTERSINK" report --callers 'py::inner_work' python.pb.gz)" 'py::outer_work' 'and callers'
+else
+	skip 'Python is profiled' 'no Python that has trampolines for perf (3.12)'
+fi
+
+# Any runtime's map is as good: one that we write for a program that makes its code.
+cat >jit.c <<'END'
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+int main(void)
+{
+#if defined(__x86_64__)
+	/* mov $N, %ecx; dec %ecx; jnz; ret */
+	static const unsigned char code[] = {0xb9, 0x00, 0x00, 0x01, 0x00, 0xff, 0xc9, 0x75, 0xfc, 0xc3};
+#elif defined(__aarch64__)
+	static const unsigned int code[] = {0x52a00021, 0x71000421, 0x54ffffe1, 0xd65f03c0};
+#endif
+	char *made = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), path[64];
+	FILE *map;
+
+	memcpy(made, code, sizeof(code));
+	__builtin___clear_cache(made, made + sizeof(code));
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	map = fopen(path, "w");
+	fprintf(map, "%lx %lx made_at_run_time\n", (unsigned long)made, sizeof(code));
+	fclose(map);
+	puts(path);
+	while (clock() < CLOCKS_PER_SEC / 3)
+		((void (*)(void))made)();
+	return 0;
+}
+END
+ok 'a program that makes code is built' "${CC:-cc}" -o jit jit.c
+ok 'and profiled' sh -c '"$0" -q -F 1000 -o jit.pb.gz -- ./jit >map' "$COUNTERSINK"
+like "$("$COUNTERSINK" report jit.pb.gz)" 'made_at_run_time$' 'what it made has the name of its map'
+rm -f "$(cat map)"
+done_testing
