@@ -7,6 +7,7 @@
 #include "include/internal/nearest.h"
 #include "launcher/commands.h"
 #include "launcher/output/diff_print.h"
+#include "launcher/output/export.h"
 #include "launcher/output/json.h"
 #include "launcher/output/open.h"
 #include "launcher/output/pager.h"
@@ -106,6 +107,18 @@ static int print_text(struct comparison *c)
 	return err;
 }
 
+/* The page, where one is wanted: before what is printed, so that a pager does not keep it back. */
+static int write_page(struct comparison *c)
+{
+	const char *path = csink_options_text(c->options, CSINK_DIFF_OPT_HTML);
+	const struct csink_profile *const p[2] = {c->p[0], c->p[1]};
+	int err = *path ? csink_export_diff(path, p, c->how.files, c->how.event) : 0;
+
+	if (err)
+		csink_say("%s: %s", path, strerror(-err));
+	return err;
+}
+
 static int compare(struct comparison *c)
 {
 	const struct csink_options *o = c->options;
@@ -123,6 +136,8 @@ static int compare(struct comparison *c)
 	err = choose_event(c);
 	if (err)
 		return CSINK_EXIT_USAGE;
+	if (write_page(c))
+		return CSINK_EXIT_FAILED;
 	err = json ? print_json(c) : print_text(c);
 	if (err && err != -ENODATA && err != -ENOMEM)
 		csink_say("the comparison cannot be printed: %s", strerror(-err));

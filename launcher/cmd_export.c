@@ -8,8 +8,7 @@
 #include "include/internal/nearest.h"
 #include "launcher/commands.h"
 #include "launcher/output/export.h"
-#include "launcher/output/html.h"
-#include "launcher/output/pprof.h"
+#include "launcher/output/open.h"
 #include "launcher/profile/profile.h"
 
 #define DEFAULT_FILE "countersink.pb.gz"
@@ -24,12 +23,11 @@ struct export
 
 static int read_profile(const char *path, struct csink_profile **profile)
 {
-	char why[256];
-	int err = csink_pprof_read(strcmp(path, "-") ? path : "/dev/stdin", profile, why, sizeof(why));
+	char why[1024];
+	int err = csink_profile_open(path, profile, why, sizeof(why));
 
 	if (err)
-		csink_say("%s: %s%s", path, why,
-			  err == -ENOENT ? " (a profile is what `countersink COMMAND` leaves)" : "");
+		csink_say("%s", why);
 	return err;
 }
 
@@ -75,29 +73,6 @@ static int choose_type(const struct csink_options *o, struct export *e)
 	return type;
 }
 
-/* Sides are named by their files, without the folders where that tells them apart. */
-static void name_sides(struct export *e, const char **base, const char **now)
-{
-	const char *base_slash = strrchr(e->base_path, '/'), *slash = strrchr(e->path, '/');
-
-	*base = base_slash ? base_slash + 1 : e->base_path;
-	*now = slash ? slash + 1 : e->path;
-	if (!strcmp(*base, *now)) {
-		*base = e->base_path;
-		*now = e->path;
-	}
-}
-
-static int write_diff(FILE *out, void *arg)
-{
-	struct export *e = arg;
-	struct csink_html_options options = {.type = csink_profile_text(e->profile, e->profile->types[e->type].name)};
-	struct csink_html_side base = {.profile = e->base}, now = {.profile = e->profile};
-
-	name_sides(e, &base.name, &now.name);
-	return csink_html_write_diff(out, &base, &now, &options);
-}
-
 static int write_output(struct export *e)
 {
 	const char *where = strcmp(e->output, "-") ? e->output : "standard output";
@@ -109,7 +84,9 @@ static int write_output(struct export *e)
 		return -EINVAL;
 	}
 	if (e->base)
-		err = csink_export_file(e->output, write_diff, e);
+		err = csink_export_diff(e->output, (const struct csink_profile *const[]){e->base, e->profile},
+					(const char *const[]){e->base_path, e->path},
+					csink_profile_text(e->profile, e->profile->types[e->type].name));
 	else
 		err = csink_export_write(e->profile, e->format, e->type, e->output);
 	if (err == -ENOENT && e->base)

@@ -80,6 +80,7 @@ enum csink_merge_opt {
 	X(LIMIT, 'n', "N", "25", CSINK_OPT_NUMBER | CSINK_OPT_NO_TWIN, "print the first N rows")                       \
 	X(ALL, 'a', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print every row")                                    \
 	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print JSON")                                        \
+	X(HTML, 0, "FILE", "", CSINK_OPT_NO_TWIN, "write a page with a differential flame graph to FILE, too")         \
 	X(NO_PAGER, 0, "", "0", CSINK_OPT_BOOL, "use no pager on a terminal")
 
 enum csink_diff_opt {

@@ -11,6 +11,7 @@
 #include "include/internal/base.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
+#include "launcher/profile/rows.h"
 #include "launcher/profile/symbols.h"
 
 /* Open addressing, at most half full. Entries are index + 1 of what is looked for; 0 is empty. */
@@ -23,7 +24,8 @@ struct index_table {
 struct frame_key {
 	csink_str_t name;
 	csink_str_t signature; /* of a mangled symbol, 0: none */
-	csink_str_t module;
+	csink_str_t module;    /* what it is compared by */
+	csink_str_t path;      /* of the module */
 	csink_str_t file;
 	int64_t start_line;
 	bool is_pseudo, seen_inlined, seen_plain;
@@ -213,12 +215,13 @@ static void sign(struct adding *a)
 	}
 }
 
-static int add_frame(struct adding *a, uint32_t function, csink_str_t module, bool is_inlined)
+static int add_frame(struct adding *a, uint32_t function, const struct frame_key *module, bool is_inlined)
 {
 	const struct csink_profile_function *f = &a->p->functions[function];
-	struct frame_key wanted = {.module = module, .signature = a->signatures[function]}, *key;
+	struct frame_key wanted = *module, *key;
 	uint32_t frame;
 
+	wanted.signature = a->signatures[function];
 	wanted.name = copy_string(a, f->name);
 	frame = find_frame(a->tree, &wanted);
 	if (!frame)
@@ -234,24 +237,33 @@ static int add_frame(struct adding *a, uint32_t function, csink_str_t module, bo
 	return 0;
 }
 
+static void set_module(struct adding *a, uint32_t mapping, struct frame_key *key)
+{
+	struct csink_profile *strings = a->tree->build->strings;
+
+	key->path = copy_string(a, mapping < a->p->nr_mappings ? a->p->mappings[mapping].file : 0);
+	key->module = key->path;
+	if (a->tree->by_base_name)
+		key->module = csink_profile_str(strings, csink_base_name(csink_profile_text(strings, key->path)));
+}
+
 static int add_locations(struct adding *a)
 {
 	const struct csink_profile_location *location;
-	csink_str_t module;
+	struct frame_key module = {0};
 	uint32_t function;
 	int err = 0;
 
 	for (uint32_t id = 1; id < a->p->nr_locations && !err; id++) {
 		location = &a->p->locations[id];
-		module = location->mapping < a->p->nr_mappings ? a->p->mappings[location->mapping].file : 0;
-		module = copy_string(a, module);
+		set_module(a, location->mapping, &module);
 		a->map->spans[id].first = a->nr_ids;
 		for (uint32_t k = 0; k < location->nr_lines && !err; k++) {
 			function = a->p->lines[location->first_line + k].function;
-			err = add_frame(a, function, module, k + 1 < location->nr_lines);
+			err = add_frame(a, function, &module, k + 1 < location->nr_lines);
 		}
 		if (!location->nr_lines)
-			err = add_frame(a, 0, module, false);
+			err = add_frame(a, 0, &module, false);
 		a->map->spans[id].nr = a->nr_ids - a->map->spans[id].first;
 	}
 	return err ? err : csink_profile_error(a->tree->build->strings);
@@ -373,7 +385,7 @@ static void fill_frame(struct csink_calltree *tree, uint32_t i, bool is_overload
 	const struct csink_profile *strings = tree->build->strings;
 	struct csink_frame *frame = &tree->frames[i];
 
-	frame->module = csink_profile_text(strings, key->module);
+	frame->module = csink_profile_text(strings, key->path);
 	frame->name = is_overloaded && key->signature ? csink_profile_text(strings, key->signature)
 		      : key->name                     ? csink_profile_text(strings, key->name)
 		      : *frame->module                ? "[no symbol]"

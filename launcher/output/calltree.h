@@ -33,6 +33,9 @@ struct csink_calltree {
 	uint32_t nr_frames;
 	struct csink_tree_node *nodes; /* [0] is the root */
 	uint32_t nr_nodes;
+	/* Set before the first addition: modules are the same where the last parts of their paths are, as for builds
+	 * that are compared. Else the whole path counts. */
+	bool by_base_name;
 	struct csink_calltree_private *build; /* its own */
 };
 

@@ -14,6 +14,7 @@
 #include "launcher/output/html.h"
 #include "launcher/output/pprof.h"
 #include "launcher/profile/profile.h"
+#include "launcher/profile/rows.h"
 
 const struct csink_export_format csink_export_formats[] = {
 	{"pprof", ".pb.gz .pprof", csink_export_pprof},
@@ -176,4 +177,30 @@ int csink_export_html(FILE *out, const struct csink_profile *p, uint32_t type)
 	if (type < p->nr_types)
 		options.type = csink_profile_text(p, p->types[type].name);
 	return csink_html_write(out, p, &options);
+}
+
+/* ---- comparisons ---- */
+
+struct comparing {
+	struct csink_html_side sides[2];
+	struct csink_html_options options;
+};
+
+static int write_diff(FILE *out, void *arg)
+{
+	const struct comparing *c = arg;
+
+	return csink_html_write_diff(out, &c->sides[0], &c->sides[1], &c->options);
+}
+
+int csink_export_diff(const char *path, const struct csink_profile *const profiles[2], const char *const files[2],
+		      const char *type)
+{
+	struct comparing c = {.options.type = type};
+	bool same = !strcmp(csink_base_name(files[0]), csink_base_name(files[1]));
+
+	/* Without the folders, where that tells them apart. */
+	for (int i = 0; i < 2; i++)
+		c.sides[i] = (struct csink_html_side){profiles[i], same ? files[i] : csink_base_name(files[i]), 0};
+	return csink_export_file(path, write_diff, &c);
 }

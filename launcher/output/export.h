@@ -37,6 +37,13 @@ const struct csink_export_format *csink_export_format_of(const char *path);
 int csink_export_write(const struct csink_profile *p, const struct csink_export_format *format, uint32_t type,
 		       const char *path);
 
+/**
+ * Write a page that compares two profiles, named by their files. type: the sample type that is shown first, by name.
+ * Returns 0, -ENOENT (no type in common) or -errno of the file, which "-" makes standard output.
+ */
+int csink_export_diff(const char *path, const struct csink_profile *const profiles[2], const char *const files[2],
+		      const char *type);
+
 /** The same for what a function writes: returns what it returns, or -errno of the file. */
 int csink_export_file(const char *path, int (*write)(FILE *out, void *arg), void *arg);
 

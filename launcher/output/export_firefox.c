@@ -16,6 +16,7 @@
 #include "launcher/output/threads.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
+#include "launcher/profile/rows.h"
 
 #define FORMAT_VERSION 58
 #define MARKER_VERSION 27 /* of the browser's own format */
@@ -55,18 +56,11 @@ static void put_text(struct firefox *f, const char *key, const char *text)
 	csink_json_quote(f->out, text, false);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 /* ---- the tables of a thread ---- */
 
 static uint32_t module_index(struct firefox *f, const char *module)
 {
-	csink_str_t name = csink_profile_str(f->texts, base_name(module));
+	csink_str_t name = csink_profile_str(f->texts, csink_base_name(module));
 
 	for (uint32_t i = 0; i < f->nr_modules; i++) {
 		if (f->modules[i] == name)

@@ -27,16 +27,17 @@ int csink_html_write(FILE *out, const struct csink_profile *p, const struct csin
 struct csink_html_side {
 	const struct csink_profile *profile;
 	const char *name; /* "main, 12 runs": shown wherever the side is meant, never just "before" or "A" */
-	uint32_t nr_runs; /* that the profile is the sum of: values are shown for one run; 0 is 1 */
+	uint32_t nr_runs; /* that the profile is the sum of: values are shown for one run. 0: as the profile says, else
+			     1 */
 };
 
 /**
- * Write a differential flame graph. Frames are matched by function and module; base is what there was, now what there
- * is: a frame that grew is one whose value is larger in now. The reader of the page can have the widths be those of now
- * (what was lost has no width then) or of base (what is new has none), and compare values for a run or shares of the
- * whole; both names and what the widths mean stand above the graph. A type is in the page if both profiles have it by
- * that name.
- * Returns 0, -ENOENT (no type in common), -ENOMEM, or -errno of the stream. Context: thread.
+ * Write a differential flame graph. Frames are matched by function and the base name of the module; base is what there
+ * was, now what there is: a frame that grew is one whose value is larger in now. The reader of the page can have the
+ * widths be those of now (what was lost has no width then) or of base (what is new has none), and compare values for a
+ * run or shares of the whole; both names and what the widths mean stand above the graph. A type is in the page if both
+ * profiles have it by that name. Returns 0, -ENOENT (no type in common), -ENOMEM, or -errno of the stream. Context:
+ * thread.
  */
 int csink_html_write_diff(FILE *out, const struct csink_html_side *base, const struct csink_html_side *now,
 			  const struct csink_html_options *options);

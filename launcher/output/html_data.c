@@ -12,6 +12,7 @@
 #include "launcher/output/html_impl.h"
 #include "launcher/output/json.h"
 #include "launcher/output/threads.h"
+#include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
 
 struct row {
@@ -96,6 +97,7 @@ static int gather(struct data *d)
 	d->tree = csink_calltree_create();
 	if (!d->rows || !d->tree)
 		return -ENOMEM;
+	d->tree->by_base_name = d->page->nr_sides > 1;
 	for (uint32_t s = 0; s < d->page->nr_sides && !err; s++) {
 		err = csink_calltree_add(d->tree, d->page->sides[s].profile, d->nodes[s]);
 		if (!err)
@@ -170,6 +172,14 @@ static void put_facts(struct data *d, const struct csink_profile *p)
 	putc(']', d->out);
 }
 
+static uint32_t runs_of(const struct csink_html_side *side)
+{
+	const char *runs = csink_profile_fact(side->profile, CSINK_FACT_RUNS, 0);
+	unsigned long nr = side->nr_runs || !runs ? side->nr_runs : strtoul(runs, NULL, 10);
+
+	return (uint32_t)CSINK_MIN(CSINK_MAX(nr, 1UL), (unsigned long)UINT32_MAX);
+}
+
 static void put_sides(struct data *d)
 {
 	const struct csink_html_side *side;
@@ -179,8 +189,8 @@ static void put_sides(struct data *d)
 		side = &d->page->sides[s];
 		fputs(s ? ",{" : "{", d->out);
 		put_text(d, "name", side->name);
-		fprintf(d->out, ",\"runs\":%u,\"time_ns\":\"%" PRId64 "\",\"duration_ns\":%" PRId64,
-			CSINK_MAX(side->nr_runs, 1), side->profile->time_ns, side->profile->duration_ns);
+		fprintf(d->out, ",\"runs\":%u,\"time_ns\":\"%" PRId64 "\",\"duration_ns\":%" PRId64, runs_of(side),
+			side->profile->time_ns, side->profile->duration_ns);
 		put_facts(d, side->profile);
 		putc('}', d->out);
 	}

@@ -47,6 +47,20 @@ else
 	skip 'JSON' 'no python3 here'
 fi
 
+# ---- a page
+mkdir one two
+cp a.folded one/x.folded && cp b.folded two/x.folded
+diff --html page.html a.folded b.folded >out
+is "$?" 0 '--html writes a page'
+is "$(cat out)" "$(diff a.folded b.folded)" 'beside what is printed'
+like "$(cat page.html)" '"sides":\[\{"name":"a.folded".*,\{"name":"b.folded"' 'with both names'
+diff --html page.html one/x.folded two/x.folded >out
+like "$(cat page.html)" '"sides":\[\{"name":"one/x.folded".*,\{"name":"two/x.folded"' 'which tell the two apart'
+diff --html page.html twice.pb.gz a.folded >out
+like "$(cat page.html)" '"name":"twice.pb.gz","runs":2,' 'and the runs of each'
+diff --html /nowhere/x.html a.folded b.folded >out
+is "$? $(cat out)" '1 countersink: /nowhere/x.html: No such file or directory' 'a page that cannot be written'
+
 # ---- what goes wrong
 diff a.folded >out
 is $? 2 'one profile is wrong usage'
