@@ -11,6 +11,7 @@
 #include "include/internal/base.h"
 #include "include/internal/event.h"
 #include "launcher/commands.h"
+#include "launcher/output/export.h"
 #include "launcher/output/pprof.h"
 #include "launcher/output/report.h"
 #include "launcher/profile/collect.h"
@@ -33,6 +34,8 @@ struct run {
 	const char *texts[CSINK_NR_RUN_OPTS]; /* resolved: what the library is told */
 	char events_text[2048], frequency_text[24], output_text[2 * PATH_MAX];
 	char output[PATH_MAX];
+	const struct csink_export_format *format; /* that the output's name asked for, beside the profile; NULL: none */
+	char exported[PATH_MAX];                  /* that name */
 
 	struct csink_event_spec specs[CSINK_MAX_EVENTS];
 	uint32_t nr_specs;
@@ -150,6 +153,19 @@ static void tell_output(struct run *run)
 	run->texts[CSINK_OPT_OUTPUT] = run->output_text;
 }
 
+/* "x.html" asks for a page; the profile that it is made from is kept beside it. */
+static void choose_format(struct run *run)
+{
+	const struct csink_export_format *format = csink_export_format_of(run->output);
+	size_t len = strlen(run->output);
+
+	if (!format || format == csink_export_format_of("x.pb.gz") || len + sizeof(".pb.gz") > sizeof(run->output))
+		return;
+	run->format = format;
+	memcpy(run->exported, run->output, len + 1);
+	strcpy(run->output + len, ".pb.gz");
+}
+
 static int resolve_output(struct run *run)
 {
 	char host[256] = "localhost", where[64], why[PATH_MAX + 128];
@@ -163,6 +179,7 @@ static int resolve_output(struct run *run)
 		csink_say("%s: %s", where, why);
 		return -EINVAL;
 	}
+	choose_format(run);
 	tell_output(run);
 	if (csink_output_check(run->output, why, sizeof(why)))
 		csink_say("the profile cannot be written to %s: %s; the command runs, and it will be saved elsewhere",
@@ -340,6 +357,16 @@ static int write_profile(struct run *run, const struct csink_profile *profile)
 	return err;
 }
 
+static void export_profile(struct run *run, const struct csink_profile *profile)
+{
+	int err = csink_export_write(profile, run->format, profile->default_type, run->exported);
+
+	if (err)
+		csink_say("%s: %s", run->exported, strerror(-err));
+	else if (!run->quiet)
+		csink_say("%s is made from the profile, which is in %s", run->exported, run->output);
+}
+
 static void print_report(struct run *run, const struct csink_profile *profile, bool saved)
 {
 	struct csink_report_options options;
@@ -365,8 +392,10 @@ static void make_profile(struct run *run)
 	err = write_profile(run, profile);
 	if (run->report)
 		print_report(run, profile, !err);
-	else if (!err && !run->quiet)
+	else if (!err && !run->quiet && !run->format)
 		csink_say("the profile is in %s", run->output);
+	if (run->format)
+		export_profile(run, profile);
 	csink_profile_destroy(profile);
 }
 

@@ -52,6 +52,16 @@ is "$(cat kept.html)" old 'a failure leaves what was there'
 chmod 644 x.pb.gz
 like "$(unprivileged "$COUNTERSINK" export -f folded x.pb.gz)" '^burn;_start;.*;burn_60' 'an unprivileged user exports'
 
+# ---- at the end of a run ----
+"$COUNTERSINK" -q -o run.html -- sh -c 'exit 7' >out1 2>err
+is "$? $(cat out1 err)" '7 ' 'run -o x.html: the command and its status are as ever'
+like "$(cat run.html)" '<title>sh</title>' 'there is a page'
+ok 'and the profile beside it' "$COUNTERSINK" report run.html.pb.gz
+"$COUNTERSINK" --no-report -o x.folded -- true 2>err
+is "$(cat err)" 'countersink: x.folded is made from the profile, which is in x.folded.pb.gz' 'which is said'
+"$COUNTERSINK" -q -o plain.pb.gz -- true
+ok 'a profile alone has nothing beside it' sh -c 'test -e plain.pb.gz && ! test -e plain.pb.gz.pb.gz'
+
 # ---- folded: as the report counts ----
 total=$(go tool pprof -raw x.pb.gz 2>/dev/null | awk '/^Locations/ { exit } $2 ~ /^[0-9]+:$/ { s += $2 } END { print s }')
 is "$(awk '{ s += $NF } END { printf "%d", s }' folded)" "$total" 'folded: the weights are those of the profile'
