@@ -100,6 +100,7 @@ LIB_SRCS := \
 	preload/inject/shell.c \
 	preload/inject/signals.c \
 	preload/inject/started.c \
+	preload/inject/strangers.c \
 	preload/inject/syscalls.c \
 	preload/inject/threads.c \
 	preload/inject/waits.c \
@@ -354,6 +355,7 @@ TARGETS := \
 	guest_seccomp \
 	guest_signals \
 	guest_stacks \
+	guest_strangers \
 	guest_watch \
 
 # tests/bench/NAME.c: what the benchmarks run.

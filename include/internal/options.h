@@ -68,6 +68,11 @@ enum csink_opt {
 #define CSINK_ENV_RUN_PARENT CSINK_ENV_PREFIX "RUN_PARENT"
 /* Set by the library for its own children where there is no launcher: the pid that makes the profile of them all. */
 #define CSINK_ENV_RUN_OWNER CSINK_ENV_PREFIX "RUN_OWNER"
+/*
+ * Set by the library for a program that posix_spawn(3) starts, and taken away by that program's own: the signals that
+ * it is to find ignored, as a hexadecimal number (bit signo - 1). In this process they are ours, and not ignored.
+ */
+#define CSINK_ENV_IGNORED CSINK_ENV_PREFIX "IGNORED"
 /* The library's own default output, when there is no launcher. */
 #define CSINK_LIB_DEFAULT_OUTPUT "countersink.%p.pb.gz"
 

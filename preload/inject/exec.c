@@ -8,14 +8,17 @@
 #include <alloca.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/options.h"
 #include "include/internal/rawcall.h"
 #include "preload/inject/config.h"
 #include "preload/inject/image.h"
@@ -222,18 +225,61 @@ static void say_spawned(struct csink_started *started, pid_t pid)
 	errno = saved;
 }
 
+/* Of our signals those that the child is to find ignored. What fork and exec do on the way cannot be done here: the
+ * child is libc's own. */
+static uint64_t ignored_by(const posix_spawnattr_t *attr)
+{
+	uint64_t ignored = atomic_load(&csink_process.active) ? csink_signals_ignored() : 0;
+	short flags = 0;
+	sigset_t set;
+
+	if (CSINK_LIKELY(!ignored) || !attr)
+		return ignored;
+	if (posix_spawnattr_getflags(attr, &flags) == 0 && flags & POSIX_SPAWN_SETSIGDEF &&
+	    posix_spawnattr_getsigdefault(attr, &set) == 0)
+		ignored &= ~csink_set_bits(&set);
+	return ignored;
+}
+
+#define IGNORED_TEXT (sizeof(CSINK_ENV_IGNORED) + 20)
+
+static size_t count(char *const *envp)
+{
+	size_t nr = 0;
+
+	while (envp && envp[nr])
+		nr++;
+	return nr;
+}
+
+static char *const *with_ignored(char *const *envp, uint64_t ignored, char **room, char *text)
+{
+	size_t nr = count(envp);
+
+	memcpy(room, envp, nr * sizeof(*room));
+	snprintf(text, IGNORED_TEXT, CSINK_ENV_IGNORED "=%" PRIx64, ignored);
+	room[nr] = text;
+	room[nr + 1] = NULL;
+	return room;
+}
+
 /* Called with what the kernel must block in the child: it inherits the mask of the thread that calls. */
 static int spawn(__typeof__(&posix_spawn) real, struct csink_started *started, pid_t *pid, const char *path,
 		 const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr, char *const argv[],
 		 char *const envp[])
 {
 	uint64_t blocked = atomic_load(&csink_process.active) ? csink_masks_own_blocked() : 0;
+	uint64_t ignored = ignored_by(attr);
+	char *const *env = ENV_FOR(started, envp);
+	char text[IGNORED_TEXT];
 	pid_t child = 0;
 	int err;
 
+	if (CSINK_UNLIKELY(ignored && !started->reason))
+		env = with_ignored(env, ignored, alloca((count(env) + 2) * sizeof(*env)), text);
 	if (blocked)
 		csink_raw_mask(SIG_BLOCK, blocked, NULL);
-	err = real(&child, path, actions, attr, argv, ENV_FOR(started, envp));
+	err = real(&child, path, actions, attr, argv, env);
 	if (blocked)
 		csink_raw_mask(SIG_UNBLOCK, blocked, NULL);
 	if (err)

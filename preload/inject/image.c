@@ -20,6 +20,7 @@
 #include "preload/inject/real.h"
 #include "preload/inject/signals.h"
 #include "preload/inject/started.h"
+#include "preload/inject/strangers.h"
 #include "preload/record/run_dir.h"
 #include "preload/record/stacks.h"
 #include "preload/sample/calls_off.h"
@@ -312,6 +313,7 @@ static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 	main_stack(&thread->stack);
 	atomic_store_explicit(&process->active, 1, memory_order_release);
 	csink_thread_start(thread, CSINK_THREAD_MAIN);
+	csink_strangers_at_start();
 	if (*problem)
 		csink_recording_note(&process->rec, &thread->writer, 1, "%s", problem);
 	if (*csink_config.bad)
@@ -388,6 +390,7 @@ __attribute__((constructor)) static void begin_process(int argc, char **argv)
 	csink_plain_init();
 	if (csink_config_read()) {
 		csink_process.pid = getpid();
+		csink_signals_inherit();
 		if (!csink_config_follows(argc ? argv[0] : NULL)) {
 			csink_env_init(); /* for those that it starts */
 			errno = saved;
@@ -414,8 +417,11 @@ static void last_flush(enum csink_rec_state state)
 	if (thread && thread->entry) {
 		csink_thread_flush(thread);
 		prctl(PR_GET_NAME, thread->entry->name, 0, 0, 0);
-		csink_threads_flush_others();
+	}
+	csink_threads_flush_others();
+	if (thread && thread->entry) {
 		csink_housekeeping_last(thread);
+		csink_strangers_at_end(header->cpu_end_ns - header->cpu_start_ns);
 	}
 	__atomic_store_n(&header->state, state, __ATOMIC_RELEASE);
 }

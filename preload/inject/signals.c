@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <ucontext.h>
 
 #include "include/internal/base.h"
+#include "include/internal/options.h"
 #include "include/internal/rawcall.h"
 #include "preload/inject/call_on_stack.h"
 #include "preload/inject/real.h"
@@ -289,6 +291,29 @@ void csink_signal_uninstall(int signo)
 	thread->hidden.signals &= ~bit;
 	thread->hidden.blocked &= ~bit;
 	csink_held_release(thread, ~bit);
+}
+
+uint64_t csink_signals_ignored(void)
+{
+	uint64_t ours = csink_signals_taken(), ignored = 0;
+
+	for (int signo = 1; signo < _NSIG && ours >> (signo - 1); signo++)
+		if (is_taken(signo) && wanted[signo].sa_handler == SIG_IGN)
+			ignored |= CSINK_SIGNAL_BIT(signo);
+	return ignored;
+}
+
+void csink_signals_inherit(void)
+{
+	const char *text = getenv(CSINK_ENV_IGNORED);
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	uint64_t ignored = text ? strtoull(text, NULL, 16) : 0;
+
+	for (int signo = 1; signo < _NSIG && ignored; signo++)
+		if (ignored & CSINK_SIGNAL_BIT(signo))
+			REAL(sigaction)(signo, &ignore, NULL);
+	if (text)
+		unsetenv(CSINK_ENV_IGNORED);
 }
 
 void csink_signals_before_exec(void)

@@ -60,6 +60,13 @@ uint64_t csink_signals_taken(void);
 /** True in a task that runs in our memory but is another process: a vfork child. Context: any (a syscall). */
 bool csink_signals_borrowed(void);
 
+/** Those of our signals that the program ignores. Context: thread. */
+uint64_t csink_signals_ignored(void);
+
+/** Ignore what CSINK_ENV_IGNORED says, and take it out of the environment. Context: init, before any signal is taken.
+ */
+void csink_signals_inherit(void);
+
 /** Give the kernel the program's own wishes about our signals, as exec passes them on; and take that back. The calling
  * thread is paused (csink_thread_pause) or stopped, or it is a vfork child. Context: thread. */
 void csink_signals_before_exec(void);

@@ -57,6 +57,8 @@ static void push_free(struct csink_thread *thread)
 
 /* Counts of threads that have ended, so that sums never go backwards. */
 static _Atomic uint64_t ended_totals[CSINK_MAX_EVENTS];
+static _Atomic uint64_t ended_cpu_ns;
+static _Atomic uint32_t nr_ended;
 
 /*
  * Mapped, not static: those who search a program's variables for what still points to a block, as LeakSanitizer does,
@@ -184,6 +186,8 @@ static void finish_entry(struct csink_thread *thread)
 	entry->end_ns = csink_now_ns();
 	for (uint32_t i = 0; i < csink_process.nr_events; i++)
 		atomic_fetch_add_explicit(&ended_totals[i], entry->totals[i], memory_order_relaxed);
+	atomic_fetch_add_explicit(&ended_cpu_ns, entry->cpu_ns, memory_order_relaxed);
+	atomic_fetch_add_explicit(&nr_ended, 1, memory_order_relaxed);
 	__atomic_fetch_or(&entry->flags, CSINK_THREAD_ENDED, __ATOMIC_RELEASE);
 }
 
@@ -330,6 +334,8 @@ void csink_threads_forget(void)
 
 	for (uint32_t i = 0; i < CSINK_MAX_EVENTS; i++)
 		atomic_store_explicit(&ended_totals[i], 0, memory_order_relaxed);
+	atomic_store_explicit(&ended_cpu_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&nr_ended, 0, memory_order_relaxed);
 	for (; thread; thread = thread->next) {
 		memset(thread->groups, 0, sizeof(thread->groups)); /* perf's mappings are not inherited */
 		memset(&thread->switches, 0, sizeof(thread->switches));
@@ -354,4 +360,20 @@ void csink_threads_sum(uint64_t totals[CSINK_MAX_EVENTS])
 		for (uint32_t i = 0; i < csink_process.nr_events; i++)
 			totals[i] += __atomic_load_n(&entry->totals[i], __ATOMIC_RELAXED);
 	}
+}
+
+uint64_t csink_threads_cpu_ns(uint32_t *nr_threads)
+{
+	uint64_t sum = atomic_load_explicit(&ended_cpu_ns, memory_order_relaxed);
+
+	*nr_threads = atomic_load_explicit(&nr_ended, memory_order_relaxed);
+	for (struct csink_thread *thread = csink_threads_first(); thread; thread = thread->next) {
+		const struct csink_rec_thread *entry = thread->entry;
+
+		if (atomic_load_explicit(&thread->state, memory_order_acquire) != CSINK_THREAD_LIVE || !entry)
+			continue;
+		sum += entry->cpu_ns;
+		++*nr_threads;
+	}
+	return sum;
 }

@@ -8,6 +8,7 @@ import sys
 import loader
 import rights
 import seccomp
+import strangers
 from harness import Failure, Guest, main
 
 WORK = {'guest_work': 50}
@@ -99,6 +100,7 @@ GUESTS = [
     processes('forks of a thread, and threads of a fork', 'fork_from_thread', least=80),
     processes('vfork, whose child writes and fails', 'vforks', least=45),
     processes('posix_spawn, with and without success', 'spawns', least=45),
+    processes('posix_spawn, with signals that are ignored', 'spawn_ignoring', least=45),
     processes('every exec, with and without environment', 'execs', least=45),
     processes('execs that fail, with threads at work', 'failed_execs', least=40, hz=10000),
     processes('exec by a thread', 'exec_from_thread', least=50),
@@ -107,4 +109,4 @@ GUESTS = [
 ]
 
 if __name__ == '__main__':
-    sys.exit(main(GUESTS + rights.GUESTS + seccomp.GUESTS + loader.GUESTS))
+    sys.exit(main(GUESTS + rights.GUESTS + seccomp.GUESTS + strangers.GUESTS + loader.GUESTS))

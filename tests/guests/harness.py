@@ -46,7 +46,7 @@ class Guest:
     root      needs to be root: only then is it tried
     wrap      what to put in front of countersink itself
     same      what of a run is compared: 'out', 'err', 'status'; with 'sum', the profile's may differ from the kernel's
-    options   of countersink; alone: without it, by LD_PRELOAD and the environment
+    options   of countersink; alone: without it, by LD_PRELOAD and the environment; late: by the environment alone
     clean     function(text): output without what differs from run to run
     plain     the command to compare with, where that is another one
     by_engine {engine: {'hot': ..., 'facts': ...}}, where an engine sees other things
@@ -54,12 +54,12 @@ class Guest:
 
     def __init__(self, name, argv, engines=ENGINES, runs=1, hz=4000, hot=None, facts=None, check=None, watch=False,
                  unused=None, env=None, needs=(), root=False, wrap=(), same=('out', 'err', 'status'), options=(),
-                 clean=None, plain=None, by_engine=None, alone=False):
+                 clean=None, plain=None, by_engine=None, alone=False, late=False):
         self.name, self.argv, self.engines, self.runs, self.hz = name, argv, engines, runs * TIMES, hz
         self.hot, self.facts, self.check, self.watch, self.unused = hot or {}, facts or {}, check, watch, unused
         self.env, self.needs, self.root, self.wrap, self.same = env or {}, needs, root, wrap, same
         self.options, self.clean, self.plain = options, clean, plain
-        self.by_engine, self.alone = by_engine or {}, alone
+        self.by_engine, self.alone, self.late = by_engine or {}, alone or late, late
 
     def expected(self, engine, what):
         return self.by_engine.get(engine, {}).get(what, getattr(self, what))
@@ -68,7 +68,7 @@ class Guest:
         """The command under countersink, and what that adds to the environment."""
         if self.alone:
             return expand(self.wrap, folder) + command, {
-                'LD_PRELOAD': LIBRARY, 'COUNTERSINK_ENGINE': engine, 'COUNTERSINK_FREQUENCY': str(self.hz),
+                'LD_PRELOAD': None if self.late else LIBRARY, 'COUNTERSINK_ENGINE': engine, 'COUNTERSINK_FREQUENCY': str(self.hz),
                 'COUNTERSINK_OUTPUT': path, 'COUNTERSINK_QUIET': '1'}
         options = ['-q', '-F', str(self.hz), '--engine=' + engine, '-o', path] + expand(self.options, folder)
         return expand(self.wrap, folder) + [COUNTERSINK] + options + ['--'] + command, {}
@@ -196,7 +196,7 @@ def try_guest(guest):
                     if os.path.exists(old):
                         os.unlink(old)
                 words, more = guest.command(engine, path, command, folder)
-                ours = Run(words, dict(env, **more), folder)
+                ours = Run(words, {k: v for k, v in dict(env, **more).items() if v is not None}, folder)
                 nr += 1
                 left -= 1
                 try:

@@ -234,6 +234,50 @@ static int spawns(int argc, char **argv)
 	return 0;
 }
 
+/* What is ignored stays so, but for what the attributes set back. */
+static int spawn_ignoring(int argc, char **argv)
+{
+	static const int signals[] = {SIGTRAP, SIGIO, SIGPROF, 60, 61, 62, 63};
+	char *const args[] = {self, "child_signals", NULL};
+	posix_spawnattr_t attr;
+	sigset_t set;
+	pid_t pid;
+
+	(void)argc;
+	(void)argv;
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		signal(signals[i], SIG_IGN);
+	fflush(stdout);
+	for (int way = 0; way < 3; way++) {
+		posix_spawnattr_init(&attr);
+		sigemptyset(&set);
+		sigaddset(&set, SIGTRAP);
+		sigaddset(&set, 61);
+		posix_spawnattr_setsigdefault(&attr, &set);
+		posix_spawnattr_setflags(&attr, way == 1 ? POSIX_SPAWN_SETSIGDEF : 0);
+		if (posix_spawn(&pid, self, NULL, way ? &attr : NULL, args, way == 2 ? no_environment : environ))
+			return 1;
+		guest_print_status("child", guest_wait(pid));
+	}
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		raise(signals[i]);
+	guest_burn(40);
+	guest_print_signals("end");
+	return 0;
+}
+
+static int child_signals(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	printf("our word is kept from it: %d\n", getenv("COUNTERSINK_IGNORED") == NULL);
+	guest_print_signals("child");
+	for (int signo = 60; signo < 64; signo++)
+		if (signo != 61)
+			raise(signo);
+	return burn_and_leave(7);
+}
+
 /* ---- execs ---- */
 
 static int execs(int argc, char **argv)
@@ -410,6 +454,8 @@ int main(int argc, char **argv)
 						{"fork_from_thread", fork_from_thread},
 						{"vforks", vforks},
 						{"spawns", spawns},
+						{"spawn_ignoring", spawn_ignoring},
+						{"child_signals", child_signals},
 						{"execs", execs},
 						{"failed_execs", failed_execs},
 						{"exec_from_thread", exec_from_thread},
