@@ -154,6 +154,7 @@ LAUNCHER_SRCS := \
 	launcher/cmd_run.c \
 	launcher/run/folder.c \
 	launcher/run/inherited.c \
+	launcher/run/leftovers.c \
 	launcher/run/output.c \
 	launcher/run/outside.c \
 	launcher/run/proc.c \
@@ -297,6 +298,7 @@ CLI_TESTS := \
 	totals \
 	static \
 	follow \
+	leftovers \
 	run \
 	output \
 	cli \

@@ -6,12 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/nearest.h"
 #include "include/internal/recording.h"
 #include "launcher/commands.h"
+#include "launcher/output/format.h"
 #include "launcher/output/open.h"
 #include "launcher/output/pager.h"
 #include "launcher/output/pprof.h"
@@ -21,8 +23,10 @@
 #include "launcher/profile/profile.h"
 #include "launcher/profile/rows.h"
 #include "launcher/run/folder.h"
+#include "launcher/run/leftovers.h"
 
 #define DEFAULT_FILE "countersink.pb.gz"
+#define MAX_LEFTOVERS 16 /* that are listed */
 
 static bool is_asked(const struct csink_options *o, enum csink_report_opt option)
 {
@@ -214,6 +218,33 @@ static int report(const struct csink_options *o, const char *path)
 	return !err ? CSINK_EXIT_OK : err == -EINVAL ? CSINK_EXIT_USAGE : CSINK_EXIT_FAILED;
 }
 
+/* There is nothing here; is there something elsewhere that was meant to become a profile? */
+static void offer_leftovers(void)
+{
+	struct csink_leftover left[MAX_LEFTOVERS];
+	uint32_t nr = csink_leftovers_find(left, MAX_LEFTOVERS);
+	struct csink_scale scale;
+	char size[32], when[32];
+	struct tm tm;
+	time_t start;
+
+	if (!nr)
+		return;
+	csink_say("of runs that were killed recordings are left; `countersink report -o FILE FOLDER` makes a profile "
+		  "of a folder, and removes it:");
+	for (uint32_t i = 0; i < CSINK_MIN(nr, (uint32_t)MAX_LEFTOVERS); i++) {
+		start = (time_t)(left[i].start_realtime_ns / CSINK_NS_PER_S);
+		localtime_r(&start, &tm);
+		strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm);
+		scale = csink_scale_for((int64_t)left[i].data_bytes, "bytes");
+		csink_format_value(size, sizeof(size), (int64_t)left[i].data_bytes, &scale);
+		csink_say("  %s  %s, %s, %u process%s, %s", left[i].path, left[i].comm, when, left[i].nr_processes,
+			  left[i].nr_processes == 1 ? "" : "es", size);
+	}
+	if (nr > MAX_LEFTOVERS)
+		csink_say("  and %u more", nr - MAX_LEFTOVERS);
+}
+
 /* Forms that exclude each other. */
 static int check(const struct csink_options *o)
 {
@@ -247,5 +278,8 @@ int csink_cmd_report(int argc, char **argv)
 	}
 	if (check(&o))
 		return CSINK_EXIT_USAGE;
-	return report(&o, at < argc ? argv[at] : DEFAULT_FILE);
+	status = report(&o, at < argc ? argv[at] : DEFAULT_FILE);
+	if (status == CSINK_EXIT_FAILED && at == argc && access(DEFAULT_FILE, F_OK))
+		offer_leftovers();
+	return status;
 }

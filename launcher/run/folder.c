@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,9 +28,13 @@ int csink_folder_create(struct csink_folder *folder)
 	/* A umask may have taken our own rights away. */
 	if (!chmod(folder->path, 0700))
 		folder->fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (folder->fd >= 0)
+	/* As long as this is held, it is no leftover (leftovers.c). */
+	if (folder->fd >= 0 && !flock(folder->fd, LOCK_SH))
 		return 0;
 	err = -errno;
+	if (folder->fd >= 0)
+		close(folder->fd);
+	folder->fd = -1;
 	rmdir(folder->path);
 	return err;
 }

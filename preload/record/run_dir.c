@@ -15,7 +15,7 @@ static int try_place(const char *place, char *dir, size_t size)
 
 	if (!place || place[0] != '/')
 		return -ENOENT;
-	n = snprintf(dir, size, "%s/countersink-XXXXXX", place);
+	n = snprintf(dir, size, "%s/" CSINK_RUN_DIR_PREFIX "XXXXXX", place);
 	if (n < 0 || (size_t)n >= size)
 		return -ENAMETOOLONG;
 	/* mkdtemp(3): 0700, fails rather than follow or reuse anything that is there. */
@@ -30,11 +30,20 @@ static bool suits(const char *place)
 	return geteuid() != 0 || !place || stat(place, &st) < 0 || st.st_mode & S_IXOTH;
 }
 
+void csink_run_dir_places(const char *places[CSINK_RUN_DIR_PLACES])
+{
+	places[0] = getenv("XDG_RUNTIME_DIR");
+	places[1] = "/dev/shm";
+	places[2] = getenv("TMPDIR");
+	places[3] = "/tmp";
+}
+
 int csink_run_dir_create(char *dir, size_t size)
 {
-	const char *places[] = {getenv("XDG_RUNTIME_DIR"), "/dev/shm", getenv("TMPDIR"), "/tmp"};
+	const char *places[CSINK_RUN_DIR_PLACES];
 	int err = -ENOENT;
 
+	csink_run_dir_places(places);
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(places); i++) {
 		int now = suits(places[i]) ? try_place(places[i], dir, size) : -ENOENT;
 

@@ -6,6 +6,13 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#define CSINK_RUN_DIR_PREFIX "countersink-"
+#define CSINK_RUN_DIR_PLACES 4
+
+/** Where run folders are made, in order of preference; NULL for a place that the environment does not name. Context:
+ * any. */
+void csink_run_dir_places(const char *places[CSINK_RUN_DIR_PLACES]);
+
 /**
  * Make a folder, mode 0700, with a name that cannot be guessed: in $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp, the
  * first that takes it (of root's, that others may pass through). Memory-backed places come first: recordings are
