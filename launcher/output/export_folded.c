@@ -71,8 +71,9 @@ static void put_lines(struct folding *f)
 	struct line *line;
 
 	qsort(f->lines, f->nr_lines, sizeof(*f->lines), compare_lines);
-	for (uint32_t i = 0; i < f->nr_lines; i++)
-		with_process |= strcmp(f->lines[i].process, f->lines[0].process) != 0;
+	/* What is of no known process stands first, and makes no two of one. */
+	for (uint32_t i = 1; i < f->nr_lines; i++)
+		with_process |= *f->lines[i - 1].process && strcmp(f->lines[i].process, f->lines[i - 1].process);
 	for (uint32_t i = 0; i < f->nr_lines; i++) {
 		line = &f->lines[i];
 		if (i + 1 < f->nr_lines && !compare_lines(line, line + 1))
