@@ -1,0 +1,256 @@
+/* Estimates and their bootstrap intervals: see stats.h. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "include/internal/base.h"
+#include "launcher/gate/stats/stats.h"
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double left = *(const double *)a, right = *(const double *)b;
+
+	return left < right ? -1 : left > right;
+}
+
+/* ---- the median ---- */
+
+static void swap(double *a, double *b)
+{
+	double t = *a;
+
+	*a = *b;
+	*b = t;
+}
+
+/* Hoare's selection: afterwards values[k] is where a sort would put it, and no smaller one is behind it. */
+static double select_kth(double *values, uint32_t n, uint32_t k)
+{
+	int64_t low = 0, high = (int64_t)n - 1;
+
+	while (low < high) {
+		double pivot = values[(low + high) / 2];
+		int64_t i = low - 1, j = high + 1;
+
+		for (;;) {
+			while (values[++i] < pivot)
+				;
+			while (values[--j] > pivot)
+				;
+			if (i >= j)
+				break;
+			swap(&values[i], &values[j]);
+		}
+		if ((int64_t)k <= j)
+			high = j;
+		else
+			low = j + 1;
+	}
+	return values[k];
+}
+
+static double median(double *values, uint32_t n)
+{
+	double upper = select_kth(values, n, n / 2), lower;
+
+	if (n & 1)
+		return upper;
+	lower = values[0];
+	for (uint32_t i = 1; i < n / 2; i++)
+		lower = fmax(lower, values[i]);
+	return (lower + upper) / 2;
+}
+
+double csink_hodges_lehmann(const double *values, uint32_t n)
+{
+	double *means = malloc(sizeof(*means) * ((size_t)n * (n + 1) / 2 + 1)), result;
+	uint32_t nr = 0;
+
+	if (!n || !means) {
+		free(means);
+		return NAN;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		for (uint32_t k = i; k < n; k++)
+			means[nr++] = (values[i] + values[k]) / 2;
+	}
+	result = median(means, nr);
+	free(means);
+	return result;
+}
+
+double csink_hodges_lehmann_two(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b)
+{
+	double *all = malloc(sizeof(*all) * ((size_t)nr_a * nr_b + 1)), result;
+	uint32_t nr = 0;
+
+	if (!nr_a || !nr_b || !all) {
+		free(all);
+		return NAN;
+	}
+	for (uint32_t i = 0; i < nr_a; i++) {
+		for (uint32_t k = 0; k < nr_b; k++)
+			all[nr++] = b[k] - a[i];
+	}
+	result = median(all, nr);
+	free(all);
+	return result;
+}
+
+/* ---- statistics ---- */
+
+double csink_statistic_ratio(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b)
+{
+	double sum_a = 0, sum_b = 0;
+
+	for (uint32_t i = 0; i < nr_a; i++)
+		sum_a += a[i];
+	for (uint32_t i = 0; i < nr_b; i++)
+		sum_b += b[i];
+	return sum_a > 0 ? sum_b / nr_b / (sum_a / nr_a) : NAN;
+}
+
+double csink_statistic_shift_paired(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b)
+{
+	double *d = malloc(sizeof(*d) * (nr_a + 1)), result = NAN;
+
+	for (uint32_t i = 0; d && i < nr_a && i < nr_b; i++)
+		d[i] = b[i] - a[i];
+	if (d)
+		result = csink_hodges_lehmann(d, nr_a);
+	free(d);
+	return result;
+}
+
+double csink_statistic_shift_two(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b)
+{
+	return csink_hodges_lehmann_two(a, nr_a, b, nr_b);
+}
+
+/* ---- the bootstrap ---- */
+
+struct boot {
+	csink_statistic_fn statistic;
+	bool paired;
+	const double *a, *b;
+	uint32_t nr_a, nr_b;
+	double *drawn_a, *drawn_b, *results;
+	uint32_t nr_results;
+};
+
+static void draw(struct boot *boot, struct csink_random *random)
+{
+	double result;
+
+	for (uint32_t i = 0; i < boot->nr_a; i++) {
+		uint32_t at = csink_random_below(random, boot->nr_a);
+
+		boot->drawn_a[i] = boot->a[at];
+		if (boot->paired)
+			boot->drawn_b[i] = boot->b[at];
+	}
+	for (uint32_t i = 0; !boot->paired && i < boot->nr_b; i++)
+		boot->drawn_b[i] = boot->b[csink_random_below(random, boot->nr_b)];
+	result = boot->statistic(boot->drawn_a, boot->nr_a, boot->drawn_b, boot->nr_b);
+	if (isfinite(result))
+		boot->results[boot->nr_results++] = result;
+}
+
+static void copy_without(double *to, const double *from, uint32_t n, uint32_t left_out)
+{
+	for (uint32_t i = 0, k = 0; i < n; i++) {
+		if (i != left_out)
+			to[k++] = from[i];
+	}
+}
+
+/* The statistic without each value (pair) in turn, and the sums of squares and cubes of their distances from their
+ * mean. The signs are those of influence: a value without which the statistic is small pulls it up. */
+static void jackknife_side(struct boot *boot, bool side_b, double *squares, double *cubes)
+{
+	uint32_t n = side_b ? boot->nr_b : boot->nr_a;
+	double mean = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t out_a = side_b && !boot->paired ? UINT32_MAX : i;
+		uint32_t out_b = side_b || boot->paired ? i : UINT32_MAX;
+
+		copy_without(boot->drawn_a, boot->a, boot->nr_a, out_a);
+		copy_without(boot->drawn_b, boot->b, boot->nr_b, out_b);
+		boot->results[i] = boot->statistic(boot->drawn_a, boot->nr_a - (out_a != UINT32_MAX), boot->drawn_b,
+						   boot->nr_b - (out_b != UINT32_MAX));
+		mean += boot->results[i] / n;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		double influence = (mean - boot->results[i]) * (n - 1) / n;
+
+		*squares += influence * influence;
+		*cubes += influence * influence * influence;
+	}
+}
+
+/* Efron's acceleration; of two samples, both contribute, each by its own size. */
+static double acceleration(struct boot *boot)
+{
+	double squares = 0, cubes = 0, result;
+
+	jackknife_side(boot, false, &squares, &cubes);
+	if (!boot->paired)
+		jackknife_side(boot, true, &squares, &cubes);
+	result = cubes / (6 * pow(squares, 1.5));
+	return isfinite(result) ? result : 0;
+}
+
+static double bca_quantile(const struct boot *boot, double bias, double accelerated, double level)
+{
+	double z = bias + csink_normal_quantile(level);
+	double p = csink_normal_cdf(bias + z / (1 - accelerated * z));
+	double at = p * (boot->nr_results - 1);
+	uint32_t below = (uint32_t)at;
+
+	if (below + 1 >= boot->nr_results)
+		return boot->results[boot->nr_results - 1];
+	return boot->results[below] + (at - below) * (boot->results[below + 1] - boot->results[below]);
+}
+
+static int bca(struct boot *boot, double level, struct csink_random *random, struct csink_interval *out)
+{
+	double observed = boot->statistic(boot->a, boot->nr_a, boot->b, boot->nr_b);
+	double accelerated, bias, below = 0, tail = (1 - level) / 2;
+
+	if (!isfinite(observed))
+		return -EINVAL;
+	accelerated = acceleration(boot);
+	for (uint32_t i = 0; i < CSINK_BOOTSTRAP_DRAWS; i++)
+		draw(boot, random);
+	if (!boot->nr_results)
+		return -EINVAL;
+	qsort(boot->results, boot->nr_results, sizeof(*boot->results), compare_doubles);
+	/* What equals the observed value is counted half: medians of few values have many ties. */
+	for (uint32_t i = 0; i < boot->nr_results; i++)
+		below += boot->results[i] < observed ? 1 : boot->results[i] > observed ? 0 : 0.5;
+	below = fmin(fmax(below, 0.5), boot->nr_results - 0.5);
+	bias = csink_normal_quantile(below / boot->nr_results);
+	out->low = bca_quantile(boot, bias, accelerated, tail);
+	out->high = bca_quantile(boot, bias, accelerated, 1 - tail);
+	return 0;
+}
+
+int csink_bootstrap(csink_statistic_fn statistic, bool paired, const double *a, uint32_t nr_a, const double *b,
+		    uint32_t nr_b, double level, struct csink_random *random, struct csink_interval *out)
+{
+	struct boot boot = {.statistic = statistic, .paired = paired, .a = a, .b = b, .nr_a = nr_a, .nr_b = nr_b};
+	int err = -ENOMEM;
+
+	if (nr_a < 2 || nr_b < 2 || (paired && nr_a != nr_b))
+		return -EINVAL;
+	boot.drawn_a = malloc(nr_a * sizeof(double));
+	boot.drawn_b = malloc(nr_b * sizeof(double));
+	boot.results = malloc(CSINK_MAX(CSINK_BOOTSTRAP_DRAWS, CSINK_MAX(nr_a, nr_b)) * sizeof(double));
+	if (boot.drawn_a && boot.drawn_b && boot.results)
+		err = bca(&boot, level, random, out);
+	free(boot.drawn_a);
+	free(boot.drawn_b);
+	free(boot.results);
+	return err;
+}

@@ -1,0 +1,162 @@
+/* Permutation tests: see stats.h. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/gate/stats/stats.h"
+
+#define MAX_WAYS 200000 /* to divide two samples, that are all tried */
+
+/* How much smaller than the observed one a sum may be and still count as equal: what rounding does to it. */
+static double slack_of(const double *values, uint32_t n)
+{
+	double size = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		size += fabs(values[i]);
+	return size * 1e-12;
+}
+
+struct hits {
+	double observed, slack;
+	enum csink_tail tail;
+	uint64_t nr, of;
+};
+
+static void judge(struct hits *hits, double sum)
+{
+	switch (hits->tail) {
+	case CSINK_TAIL_GREATER:
+		hits->nr += sum >= hits->observed - hits->slack;
+		break;
+	case CSINK_TAIL_LESS:
+		hits->nr += sum <= hits->observed + hits->slack;
+		break;
+	case CSINK_TAIL_BOTH:
+		hits->nr += fabs(sum) >= fabs(hits->observed) - hits->slack;
+		break;
+	}
+	hits->of++;
+}
+
+/* ---- paired ---- */
+
+/* Each step changes one sign (Gray's order), so that all 2^n sums cost an addition each. Rounding stays below the slack
+ * because there are few enough steps. */
+static void try_all_signs(const double *d, uint32_t n, struct hits *hits)
+{
+	double sign[CSINK_PERMUTE_EXACT], sum = hits->observed;
+
+	for (uint32_t i = 0; i < n; i++)
+		sign[i] = 1;
+	judge(hits, sum);
+	for (uint32_t step = 1; step < 1U << n; step++) {
+		uint32_t which = (uint32_t)__builtin_ctz(step);
+
+		sum -= 2 * sign[which] * d[which];
+		sign[which] = -sign[which];
+		judge(hits, sum);
+	}
+}
+
+static void try_some_signs(const double *d, uint32_t n, struct hits *hits, struct csink_random *random)
+{
+	for (uint32_t draw = 0; draw < CSINK_PERMUTE_DRAWS; draw++) {
+		uint64_t bits = 0;
+		double sum = 0;
+
+		for (uint32_t i = 0; i < n; i++, bits >>= 1) {
+			if (!(i & 63))
+				bits = csink_random_next(random);
+			sum += bits & 1 ? d[i] : -d[i];
+		}
+		judge(hits, sum);
+	}
+}
+
+double csink_permute_paired(const double *d, uint32_t n, enum csink_tail tail, struct csink_random *random)
+{
+	struct hits hits = {.tail = tail, .slack = slack_of(d, n)};
+
+	if (!n)
+		return NAN;
+	for (uint32_t i = 0; i < n; i++)
+		hits.observed += d[i];
+	if (n <= CSINK_PERMUTE_EXACT) {
+		try_all_signs(d, n, &hits);
+		return (double)hits.nr / (double)hits.of;
+	}
+	try_some_signs(d, n, &hits, random);
+	return (double)(hits.nr + 1) / (double)(hits.of + 1);
+}
+
+/* ---- two samples ---- */
+
+static double ways_to_choose(uint32_t n, uint32_t k)
+{
+	double ways = 1;
+
+	for (uint32_t i = 0; i < CSINK_MIN(k, n - k); i++)
+		ways = ways * (n - i) / (i + 1);
+	return ways;
+}
+
+/* All ways to take `left` more of values[from..n) for the second sample. */
+static void choose(const double *values, uint32_t n, uint32_t from, uint32_t left, double sum, struct hits *hits)
+{
+	if (!left) {
+		judge(hits, sum);
+		return;
+	}
+	for (uint32_t i = from; i + left <= n; i++)
+		choose(values, n, i + 1, left - 1, sum + values[i], hits);
+}
+
+static void choose_some(double *values, uint32_t n, uint32_t k, struct hits *hits, struct csink_random *random)
+{
+	for (uint32_t draw = 0; draw < CSINK_PERMUTE_DRAWS; draw++) {
+		double sum = 0;
+
+		for (uint32_t i = 0; i < k; i++) {
+			uint32_t at = i + csink_random_below(random, n - i);
+			double value = values[at];
+
+			values[at] = values[i];
+			values[i] = value;
+			sum += value;
+		}
+		judge(hits, sum);
+	}
+}
+
+double csink_permute_two(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b, enum csink_tail tail,
+			 struct csink_random *random)
+{
+	uint32_t n = nr_a + nr_b;
+	double *values = malloc(sizeof(*values) * (n + 1)), mean = 0;
+	struct hits hits = {.tail = tail};
+	bool exact;
+
+	if (!values || !nr_a || !nr_b) {
+		free(values);
+		return NAN;
+	}
+	memcpy(values, a, nr_a * sizeof(*a));
+	memcpy(values + nr_a, b, nr_b * sizeof(*b));
+	/* With the common mean taken off, the sum of the second sample says all: its difference grows with it. */
+	for (uint32_t i = 0; i < n; i++)
+		mean += values[i] / n;
+	for (uint32_t i = 0; i < n; i++)
+		values[i] -= mean;
+	for (uint32_t i = nr_a; i < n; i++)
+		hits.observed += values[i];
+	hits.slack = slack_of(values, n);
+	exact = ways_to_choose(n, nr_b) <= MAX_WAYS;
+	if (exact)
+		choose(values, n, 0, nr_b, 0, &hits);
+	else
+		choose_some(values, n, nr_b, &hits, random);
+	free(values);
+	return (double)(hits.nr + !exact) / (double)(hits.of + !exact);
+}

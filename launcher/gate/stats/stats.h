@@ -1,0 +1,121 @@
+/*
+ * The statistics of the gate: pure functions over arrays of numbers, which know nothing of runs and functions of
+ * programs. What is random is drawn from a generator that the caller seeds, so that equal seeds give equal answers.
+ *
+ * Context of everything here: any thread; nothing is kept between calls. NAN is the answer where there is none (no
+ * values, no memory).
+ */
+#ifndef CSINK_LAUNCHER_GATE_STATS_H
+#define CSINK_LAUNCHER_GATE_STATS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* ---- random numbers ---- */
+
+/* xoshiro256**, seeded by splitmix64. */
+struct csink_random {
+	uint64_t state[4];
+};
+
+void csink_random_init(struct csink_random *random, uint64_t seed);
+uint64_t csink_random_next(struct csink_random *random);
+
+/** A number from 0 to n - 1, each as likely; n is at least 1. */
+uint32_t csink_random_below(struct csink_random *random, uint32_t n);
+
+/* ---- tests: each returns a p-value ---- */
+
+/* Which way the second side is off: more than the first, less, or either. */
+enum csink_tail { CSINK_TAIL_GREATER, CSINK_TAIL_LESS, CSINK_TAIL_BOTH };
+
+#define CSINK_PERMUTE_EXACT 18     /* pairs up to which all 2^n sign changes are tried */
+#define CSINK_PERMUTE_DRAWS 100000 /* else so many random ones */
+
+/**
+ * Paired permutation test of differences: under "no difference" each is as likely to have the other sign. The statistic
+ * is the sum. Exact for up to CSINK_PERMUTE_EXACT pairs; beyond, (hits + 1) / (draws + 1).
+ */
+double csink_permute_paired(const double *differences, uint32_t n, enum csink_tail tail, struct csink_random *random);
+
+/**
+ * Permutation test of two independent samples: under "no difference" each value is as likely to be of the other one.
+ * The statistic is the difference of the means. Exact where there are at most 200,000 ways to divide them.
+ */
+double csink_permute_two(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b, enum csink_tail tail,
+			 struct csink_random *random);
+
+/**
+ * Wilcoxon's signed-rank test. Differences of 0 are left out, equal ones share their ranks; the distribution is exact
+ * for the ranks at hand, at any n.
+ */
+double csink_wilcoxon_paired(const double *differences, uint32_t n, enum csink_tail tail);
+
+/**
+ * Wilcoxon's rank-sum test (Mann-Whitney) of b against a. Equal values share their ranks; exact for the ranks at hand
+ * up to 100 values together, by the normal distribution with the corrections for ties and continuity beyond.
+ */
+double csink_wilcoxon_two(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b, enum csink_tail tail);
+
+/** Benjamini-Hochberg: q[i] is the smallest false discovery rate at which p[i] is still a discovery. 0 or -ENOMEM. */
+int csink_adjust_bh(const double *p, uint32_t n, double *q);
+
+/* ---- estimates ---- */
+
+struct csink_interval {
+	double low, high;
+};
+
+/** Hodges-Lehmann: the median of the means of all pairs of values, each with itself too. */
+double csink_hodges_lehmann(const double *values, uint32_t n);
+
+/** The median of all differences b[j] - a[i]. */
+double csink_hodges_lehmann_two(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b);
+
+#define CSINK_BOOTSTRAP_DRAWS 2000
+
+/**
+ * What an interval is made for. Both get the same number of values from each side if they are paired; a statistic may
+ * be NAN (no ratio), and is then left out.
+ */
+typedef double (*csink_statistic_fn)(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b);
+
+/** sum(b) / sum(a) of as many values, or mean(b) / mean(a). */
+double csink_statistic_ratio(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b);
+
+/** Hodges-Lehmann of b[i] - a[i] (paired), and of all b[j] - a[i] (not). */
+double csink_statistic_shift_paired(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b);
+double csink_statistic_shift_two(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b);
+
+/**
+ * Bootstrap interval, bias-corrected and accelerated (BCa; the acceleration by the jackknife). Where all draws give the
+ * same value, the interval is that value.
+ * @paired  values with the same index are drawn together; nr_b is then nr_a.
+ * @level   0.95.
+ * Returns 0, -EINVAL (fewer than two values a side, or the statistic is no number) or -ENOMEM.
+ */
+int csink_bootstrap(csink_statistic_fn statistic, bool paired, const double *a, uint32_t nr_a, const double *b,
+		    uint32_t nr_b, double level, struct csink_random *random, struct csink_interval *out);
+
+/* ---- the normal distribution, and what a number of runs can find ---- */
+
+double csink_normal_cdf(double x);
+double csink_normal_quantile(double p); /* -+INFINITY at 0 and 1 */
+
+/**
+ * How many pairs it takes to find a difference.
+ * @effect  the mean difference; @deviation: of the differences, in the same unit.
+ * @alpha   one-sided; @power: 0.8.
+ * By the normal distribution; at least 2; UINT32_MAX where there are not enough pairs in the world.
+ */
+uint32_t csink_pairs_needed(double effect, double deviation, double alpha, double power);
+
+/**
+ * The smallest relative change of a function that as many samples show, at 5 % two-sided and a power of 80 %:
+ * (z(0.975) + z(0.8)) * sqrt(2 (1 - share) / (share * samples)).
+ * @share    of the samples, that are in the function.
+ * @samples  of each side, all together.
+ */
+double csink_detection_floor(double share, double samples);
+
+#endif

@@ -1,0 +1,167 @@
+/* Wilcoxon's rank tests and the Benjamini-Hochberg adjustment: see stats.h. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "include/internal/base.h"
+#include "launcher/gate/stats/stats.h"
+
+#define MAX_EXACT_TWO 100 /* values of both samples together */
+
+struct ranked {
+	double value;
+	uint32_t index;
+	uint32_t rank2; /* twice the rank: ties share the mean of theirs, which may end in a half */
+};
+
+static int compare_values(const void *a, const void *b)
+{
+	const struct ranked *left = a, *right = b;
+
+	return left->value < right->value ? -1 : left->value > right->value;
+}
+
+/* Sort, and give ranks from 1. Returns the sum of t^3 - t over the groups of t equal values. */
+static double rank_all(struct ranked *all, uint32_t n)
+{
+	double ties = 0;
+	uint32_t i, k;
+
+	qsort(all, n, sizeof(*all), compare_values);
+	for (i = 0; i < n; i = k) {
+		for (k = i; k < n && all[k].value == all[i].value; k++)
+			all[k].rank2 = 0;
+		for (uint32_t m = i; m < k; m++)
+			all[m].rank2 = i + 1 + k;
+		ties += pow(k - i, 3) - (k - i);
+	}
+	return ties;
+}
+
+/* Of a distribution over 0..max that is symmetric about max / 2 (its weights need not add up to 1). */
+static double tail_of(const double *weights, uint32_t max, uint32_t observed, enum csink_tail tail)
+{
+	double below = 0, above = 0, all = 0;
+
+	for (uint32_t s = 0; s <= max; s++) {
+		all += weights[s];
+		below += s <= observed ? weights[s] : 0;
+		above += s >= observed ? weights[s] : 0;
+	}
+	if (tail == CSINK_TAIL_BOTH)
+		return fmin(1, 2 * fmin(below, above) / all);
+	return (tail == CSINK_TAIL_GREATER ? above : below) / all;
+}
+
+double csink_wilcoxon_paired(const double *differences, uint32_t n, enum csink_tail tail)
+{
+	struct ranked *all = malloc(sizeof(*all) * (n + 1));
+	uint32_t nr = 0, max = 0, observed = 0;
+	double *weights, p;
+
+	for (uint32_t i = 0; all && i < n; i++) {
+		if (differences[i] != 0)
+			all[nr++] = (struct ranked){fabs(differences[i]), i, 0};
+	}
+	if (!all || !nr) {
+		free(all);
+		return nr || !n ? NAN : 1;
+	}
+	rank_all(all, nr);
+	weights = calloc((size_t)nr * (nr + 1) + 1, sizeof(*weights));
+	if (!weights) {
+		free(all);
+		return NAN;
+	}
+	weights[0] = 1;
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t rank2 = all[i].rank2;
+
+		observed += differences[all[i].index] > 0 ? rank2 : 0;
+		max += rank2;
+		for (uint32_t s = max + 1; s-- > 0;)
+			weights[s] = weights[s] / 2 + (s >= rank2 ? weights[s - rank2] / 2 : 0);
+	}
+	p = tail_of(weights, max, observed, tail);
+	free(weights);
+	free(all);
+	return p;
+}
+
+/* ---- two samples ---- */
+
+/* Ways to have each sum of doubled ranks with k of the values, by dynamic programming. */
+static double exact_two(const struct ranked *all, uint32_t n, uint32_t k, uint32_t observed, enum csink_tail tail)
+{
+	uint32_t max = n * (n + 1), width = max + 1;
+	double *ways = calloc((size_t)(k + 1) * width, sizeof(*ways)), p;
+
+	if (!ways)
+		return NAN;
+	ways[0] = 1;
+	for (uint32_t i = 0; i < n; i++) {
+		for (uint32_t taken = CSINK_MIN(i + 1, k); taken > 0; taken--) {
+			double *to = ways + (size_t)taken * width, *from = to - width;
+
+			for (uint32_t s = all[i].rank2; s <= max; s++)
+				to[s] += from[s - all[i].rank2];
+		}
+	}
+	p = tail_of(ways + (size_t)k * width, max, observed, tail);
+	free(ways);
+	return p;
+}
+
+static double normal_two(uint32_t nr_a, uint32_t nr_b, double ties, uint32_t observed, enum csink_tail tail)
+{
+	double n = nr_a + nr_b, off = observed / 2.0 - nr_b * (n + 1) / 2;
+	double deviation = sqrt((double)nr_a * nr_b / 12 * (n + 1 - ties / (n * (n - 1))));
+
+	if (!(deviation > 0))
+		return 1;
+	if (tail == CSINK_TAIL_GREATER)
+		return csink_normal_cdf(-(off - 0.5) / deviation);
+	if (tail == CSINK_TAIL_LESS)
+		return csink_normal_cdf((off + 0.5) / deviation);
+	return fmin(1, 2 * csink_normal_cdf(-fmax(0, fabs(off) - 0.5) / deviation));
+}
+
+double csink_wilcoxon_two(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b, enum csink_tail tail)
+{
+	uint32_t n = nr_a + nr_b, observed = 0;
+	struct ranked *all = malloc(sizeof(*all) * (n + 1));
+	double ties, p;
+
+	if (!all || !nr_a || !nr_b) {
+		free(all);
+		return NAN;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		all[i] = (struct ranked){i < nr_a ? a[i] : b[i - nr_a], i, 0};
+	ties = rank_all(all, n);
+	for (uint32_t i = 0; i < n; i++)
+		observed += all[i].index >= nr_a ? all[i].rank2 : 0;
+	p = n <= MAX_EXACT_TWO ? exact_two(all, n, nr_b, observed, tail) : normal_two(nr_a, nr_b, ties, observed, tail);
+	free(all);
+	return p;
+}
+
+/* ---- many tests at once ---- */
+
+int csink_adjust_bh(const double *p, uint32_t n, double *q)
+{
+	struct ranked *all = malloc(sizeof(*all) * (n + 1));
+	double least = 1;
+
+	if (!all)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		all[i] = (struct ranked){p[i], i, 0};
+	qsort(all, n, sizeof(*all), compare_values);
+	for (uint32_t i = n; i-- > 0;) {
+		least = fmin(least, all[i].value * n / (i + 1));
+		q[all[i].index] = least;
+	}
+	free(all);
+	return 0;
+}

@@ -1,0 +1,225 @@
+/* The gate's statistics against published results. `make check-stats` compares them with R and scipy, live. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "include/internal/base.h"
+#include "launcher/gate/stats/stats.h"
+#include "tests/unit/tap.h"
+
+static int near_to(double got, double want, double within, const char *what)
+{
+	int close = fabs(got - want) <= within;
+
+	ok(close, "%s", what);
+	if (!close)
+		fprintf(stderr, "#   got %.10g, want %.10g +- %g\n", got, want, within);
+	return close;
+}
+
+/* Darwin's maize, as Fisher took it up: The Design of Experiments (1935), section 21. In eighths of an inch. Of the
+ * 32768 ways to sign them, 835 give more than the observed 314, and 28 as much. */
+static const double maize[] = {49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48};
+
+/* Hollander and Wolfe (1973), p. 29: depression before and after; V = 40, p = 0.01953. */
+static const double depressed[] = {1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30};
+static const double treated[] = {0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29};
+
+/* The same, p. 69: permeability of membranes; W = 35, p = 0.1272. */
+static const double at_term[] = {0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46};
+static const double early[] = {1.15, 0.88, 0.90, 0.74, 1.21};
+
+/* Benjamini and Hochberg (1995), section 4.1: the four smallest are discoveries at 0.05. */
+static const double p_values[] = {0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344,
+				  0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0000};
+
+/* Efron and Tibshirani (1993), table 2.1: mice; and table 10.1: the hormone patch, of which the ratio is -0.0713. */
+static const double mice[] = {94, 197, 16, 38, 99, 141, 23};
+static const double mice_control[] = {52, 104, 146, 10, 51, 30, 40, 27, 46};
+static const double patch_z[] = {8406, 2342, 8187, 8459, 4795, 3516, 4796, 10238};
+static const double patch_y[] = {-1200, 2601, -2705, 1982, -1290, 351, -638, -2719};
+
+static void test_random(void)
+{
+	struct csink_random a, b;
+	uint32_t counts[7] = {0}, low = UINT32_MAX, high = 0;
+	int same = 1;
+
+	csink_random_init(&a, 1);
+	csink_random_init(&b, 1);
+	for (int i = 0; i < 1000; i++)
+		same &= csink_random_next(&a) == csink_random_next(&b);
+	ok(same, "equal seeds give equal numbers");
+	csink_random_init(&b, 2);
+	ok(csink_random_next(&a) != csink_random_next(&b), "others do not");
+	for (int i = 0; i < 70000; i++)
+		counts[csink_random_below(&a, 7)]++;
+	for (int i = 0; i < 7; i++) {
+		low = counts[i] < low ? counts[i] : low;
+		high = counts[i] > high ? counts[i] : high;
+	}
+	ok(low > 9600 && high < 10400, "each of 7 numbers comes 10,000 times of 70,000, within 4 deviations");
+	is_num(csink_random_below(&a, 1), 0, "below 1 there is only 0");
+}
+
+static void test_permutation(void)
+{
+	const uint32_t n = CSINK_ARRAY_SIZE(maize);
+	struct csink_random random;
+	double many[30], exact, drawn, same[] = {0, 0, 0};
+
+	csink_random_init(&random, 3);
+	near_to(csink_permute_paired(maize, n, CSINK_TAIL_GREATER, &random), 863 / 32768.0, 1e-12,
+		"Fisher's count of Darwin's maize");
+	near_to(csink_permute_paired(maize, n, CSINK_TAIL_BOTH, &random), 1726 / 32768.0, 1e-12, "of both sides");
+	near_to(csink_permute_paired(maize, n, CSINK_TAIL_LESS, &random), (32768 - 835) / 32768.0, 1e-12,
+		"of the other side");
+	near_to(csink_permute_paired(same, 3, CSINK_TAIL_GREATER, &random), 1, 0, "no difference: p is 1");
+	ok(isnan(csink_permute_paired(same, 0, CSINK_TAIL_BOTH, &random)), "no pairs: no p-value");
+	/* Twice the maize is more than can be tried: 400,000 draws of scipy's permutation_test give 0.0027. */
+	for (uint32_t i = 0; i < 2 * n; i++)
+		many[i] = maize[i % n];
+	drawn = csink_permute_paired(many, 2 * n, CSINK_TAIL_GREATER, &random);
+	near_to(drawn, 0.0027, 0.0006, "more pairs than can be tried are drawn");
+	for (uint32_t i = 0; i < 30; i++)
+		many[i] = 1;
+	near_to(csink_permute_paired(many, 30, CSINK_TAIL_GREATER, &random), 1.0 / (CSINK_PERMUTE_DRAWS + 1), 1e-12,
+		"no draw as large: p is not 0");
+	/* 11440 ways; the value is scipy's permutation_test over all of them (make check-stats). */
+	exact = csink_permute_two(mice_control, 9, mice, 7, CSINK_TAIL_GREATER, &random);
+	near_to(exact, 0.1409965035, 1e-9, "all ways to divide the mice");
+	near_to(csink_permute_two(mice, 7, mice_control, 9, CSINK_TAIL_LESS, &random), exact, 1e-12,
+		"the same from the other side");
+	ok(csink_permute_two(mice_control, 9, mice, 7, CSINK_TAIL_BOTH, &random) > exact, "both sides are more");
+}
+
+static void test_ranks(void)
+{
+	double d[9], tied[] = {1, 1, 1, -1, 2, 0, 0}, large_a[60], large_b[60];
+	struct csink_random random;
+
+	for (int i = 0; i < 9; i++)
+		d[i] = depressed[i] - treated[i];
+	near_to(csink_wilcoxon_paired(d, 9, CSINK_TAIL_GREATER), 0.01953125, 1e-12, "Wilcoxon: the depression scale");
+	near_to(csink_wilcoxon_paired(d, 9, CSINK_TAIL_BOTH), 0.0390625, 1e-12, "of both sides");
+	/* Ranks 2.5 x 4 and 5, of 32 ways: sums of 12.5 (observed) and 15 come in 4 and 1 ways. */
+	near_to(csink_wilcoxon_paired(tied, 7, CSINK_TAIL_GREATER), 5 / 32.0, 1e-12, "zeros are left out, ties share");
+	near_to(csink_wilcoxon_paired(tied + 5, 2, CSINK_TAIL_GREATER), 1, 0, "nothing but zeros: p is 1");
+	near_to(csink_wilcoxon_two(early, 5, at_term, 10, CSINK_TAIL_GREATER), 0.1272, 5e-5, "Wilcoxon: the membranes");
+	csink_random_init(&random, 4);
+	for (int i = 0; i < 60; i++) {
+		large_a[i] = csink_random_below(&random, 1000);
+		large_b[i] = csink_random_below(&random, 1000) + 100;
+	}
+	ok(fabs(csink_wilcoxon_two(large_a, 60, large_b, 60, CSINK_TAIL_GREATER) -
+		csink_wilcoxon_two(large_a, 60, large_b, 40, CSINK_TAIL_GREATER)) < 0.1,
+	   "many values go by the normal distribution, near the exact ones");
+}
+
+static void test_adjust(void)
+{
+	double q[15];
+	uint32_t found = 0;
+
+	csink_adjust_bh(p_values, 15, q);
+	for (int i = 0; i < 15; i++)
+		found += q[i] <= 0.05;
+	is_num(found, 4, "Benjamini and Hochberg's own example: four discoveries");
+	near_to(q[0], 0.0015, 1e-12, "q of the smallest");
+	near_to(q[5], 0.0298 * 15 / 7, 1e-12, "q of a larger one is at most that of the next");
+	near_to(q[14], 1, 0, "q of the largest");
+}
+
+static double mean_of(const double *values, uint32_t n)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		sum += values[i];
+	return sum / n;
+}
+
+static double statistic_mean(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b)
+{
+	(void)b;
+	(void)nr_b;
+	return mean_of(a, nr_a);
+}
+
+/* How often the interval of the ratio holds the true one, with 20 pairs of a common noise. */
+static double coverage(uint32_t rounds)
+{
+	struct csink_random random;
+	uint32_t hits = 0;
+
+	csink_random_init(&random, 5);
+	for (uint32_t round = 0; round < rounds; round++) {
+		struct csink_interval interval;
+		double a[20], b[20];
+
+		for (int i = 0; i < 20; i++) {
+			double common = 100 + csink_random_below(&random, 20);
+
+			a[i] = common + csink_random_below(&random, 11) - 5;
+			b[i] = common * 1.1 + csink_random_below(&random, 11) - 5;
+		}
+		csink_bootstrap(csink_statistic_ratio, true, a, 20, b, 20, 0.95, &random, &interval);
+		hits += interval.low <= 1.1 && interval.high >= 1.1;
+	}
+	return (double)hits / rounds;
+}
+
+static void test_estimates(void)
+{
+	static const double few[] = {1, 2, 4, 9};
+	double a[] = {1, 1, 1}, b[] = {2, 2, 2}, covered;
+	struct csink_random random;
+	struct csink_interval interval, again;
+
+	csink_random_init(&random, 6);
+	near_to(csink_hodges_lehmann(few, 4), 3.5, 1e-12, "Hodges-Lehmann of four values, of ten means");
+	near_to(csink_hodges_lehmann_two(mice_control, 9, mice, 7), 28, 1e-12, "of two samples: the mice");
+	near_to(csink_statistic_ratio(patch_z, 8, patch_y, 8), -0.0713, 5e-5, "the ratio of the hormone patch");
+	/* scipy.stats.bootstrap(method='BCa') with 200,000 draws gives -0.2224 to 0.1881. */
+	is_num(csink_bootstrap(csink_statistic_ratio, true, patch_z, 8, patch_y, 8, 0.95, &random, &interval), 0,
+	       "an interval of it");
+	near_to(interval.low, -0.2224, 0.02, "its lower end is BCa's");
+	near_to(interval.high, 0.1881, 0.04, "its upper end, too");
+	csink_bootstrap(statistic_mean, false, maize, 15, maize, 15, 0.95, &random, &interval);
+	near_to(interval.low, -1.73, 2.5, "BCa of the mean of the maize: its lower end");
+	near_to(interval.high, 36.4, 2, "its upper end");
+	csink_bootstrap(csink_statistic_ratio, true, a, 3, b, 3, 0.95, &random, &interval);
+	ok(interval.low == 2 && interval.high == 2, "no noise: the interval is the value");
+	is_num(csink_bootstrap(csink_statistic_ratio, true, a, 1, b, 1, 0.95, &random, &interval), -22,
+	       "one pair has no interval");
+	csink_random_init(&random, 7);
+	csink_bootstrap(csink_statistic_shift_paired, true, a, 3, few, 3, 0.95, &random, &interval);
+	csink_random_init(&random, 7);
+	csink_bootstrap(csink_statistic_shift_paired, true, a, 3, few, 3, 0.95, &random, &again);
+	ok(interval.low == again.low && interval.high == again.high, "equal seeds, equal intervals");
+	covered = coverage(400);
+	ok(covered > 0.9 && covered < 0.985, "an interval of 95 %% holds the true ratio in %.1f %%", covered * 100);
+}
+
+static void test_power(void)
+{
+	near_to(csink_normal_quantile(0.975), 1.9599639845, 1e-9, "the normal quantile everybody knows");
+	near_to(csink_normal_quantile(1e-10), -6.3613409024, 1e-9, "one far out");
+	near_to(csink_normal_quantile(0.5), 0, 1e-15, "the middle");
+	near_to(csink_normal_cdf(1.96), 0.9750021049, 1e-9, "the distribution");
+	/* (1.6449 + 0.8416)^2 * 4 = 24.7 */
+	is_num(csink_pairs_needed(1, 2, 0.05, 0.8), 25, "pairs for half a deviation");
+	is_num(csink_pairs_needed(10, 0.1, 0.05, 0.8), 2, "at least two");
+	is_num(csink_pairs_needed(0, 1, 0.05, 0.8), UINT32_MAX, "no effect is never found");
+	near_to(csink_detection_floor(0.1, 100000), 0.0376, 1e-4, "10 % of 100,000 samples show 3.8 %");
+}
+
+int main(void)
+{
+	test_random();
+	test_permutation();
+	test_ranks();
+	test_adjust();
+	test_estimates();
+	test_power();
+	return done();
+}
