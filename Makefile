@@ -170,6 +170,29 @@ LAUNCHER_SRCS := \
 	launcher/stat/moments.c \
 	launcher/stat/print.c \
 	launcher/stat/threads.c \
+	launcher/cmd_gate.c \
+	launcher/gate/baseline.c \
+	launcher/gate/callgrind.c \
+	launcher/gate/command.c \
+	launcher/gate/data.c \
+	launcher/gate/functions.c \
+	launcher/gate/judge.c \
+	launcher/gate/judge_functions.c \
+	launcher/gate/keep.c \
+	launcher/gate/print_json.c \
+	launcher/gate/print_junit.c \
+	launcher/gate/print_markdown.c \
+	launcher/gate/print_tap.c \
+	launcher/gate/rollup.c \
+	launcher/gate/run.c \
+	launcher/gate/series.c \
+	launcher/gate/take.c \
+	launcher/gate/words.c \
+	launcher/gate/stats/bootstrap.c \
+	launcher/gate/stats/permutation.c \
+	launcher/gate/stats/power.c \
+	launcher/gate/stats/random.c \
+	launcher/gate/stats/wilcoxon.c \
 	launcher/cmd_report.c \
 	launcher/cmd_diff.c \
 	launcher/cmd_merge.c \
@@ -279,6 +302,7 @@ UNIT_TESTS := \
 	unwind \
 	cfi \
 	unwind_special \
+	gate_stats \
 
 # tests/cli/NAME.t, each a TAP script; they see BUILD (the tree) in the environment.
 CLI_TESTS := \
@@ -696,6 +720,17 @@ show-handler-roots:
 	@echo $(HANDLER_ROOTS) | tr ' ' ,
 show-library-objs:
 	@echo $(SO_OBJS)
+
+# The gate's statistics against R and scipy, live.
+$(B)/tests/stats/calc: tests/stats/calc.c $(B)/libtested.a
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(B)/libtested.a $(LAUNCHER_LIBS) \
+		$(LIB_LIBS)
+
+.PHONY: check-stats
+check-stats: $(B)/tests/stats/calc ## compare the gate's statistics with those of R and scipy
+	@scripts/install-deps stats
+	@tests/stats/compare $<
 
 # The reservation against PCP's own daemons, which are unpacked and run in private folders, not installed.
 $(B)/tests/reserve/measure: tests/reserve/measure.c tests/reserve/ioctl_log.h $(B)/libtested.a

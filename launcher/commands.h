@@ -13,6 +13,7 @@ enum csink_exit {
 	CSINK_EXIT_OK = 0,
 	CSINK_EXIT_FAILED = 1,       /* of report and its like */
 	CSINK_EXIT_USAGE = 2,        /* of report and its like */
+	CSINK_EXIT_REGRESSED = 3,    /* of gate */
 	CSINK_EXIT_REFUSED = 3,      /* of doctor: perf_event_open is refused here */
 	CSINK_EXIT_RUN_FAILED = 125, /* of run: the command was not started, by our own fault or yours */
 	CSINK_EXIT_NOT_EXECUTABLE = 126,
@@ -61,6 +62,7 @@ int csink_cmd_report(int argc, char **argv);
 int csink_cmd_export(int argc, char **argv);
 int csink_cmd_diff(int argc, char **argv);
 int csink_cmd_merge(int argc, char **argv);
+int csink_cmd_gate(int argc, char **argv);
 int csink_cmd_events(int argc, char **argv);
 int csink_cmd_doctor(int argc, char **argv);
 int csink_cmd_reserve(int argc, char **argv);

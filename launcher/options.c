@@ -14,6 +14,7 @@ const struct csink_option csink_run_options[CSINK_NR_RUN_OPTS] = {CSINK_RUN_OPTI
 const struct csink_option csink_stat_options[CSINK_NR_STAT_OPTS] = {CSINK_STAT_OPTIONS(CSINK_OPTION_ROW)};
 const struct csink_option csink_diff_options[CSINK_NR_DIFF_OPTS] = {CSINK_DIFF_OPTIONS(CSINK_OPTION_ROW)};
 const struct csink_option csink_merge_options[CSINK_NR_MERGE_OPTS] = {CSINK_MERGE_OPTIONS(CSINK_OPTION_ROW)};
+const struct csink_option csink_gate_options[CSINK_NR_GATE_OPTS] = {CSINK_GATE_OPTIONS(CSINK_OPTION_ROW)};
 const struct csink_option csink_report_options[CSINK_NR_REPORT_OPTS] = {CSINK_REPORT_OPTIONS(CSINK_OPTION_ROW)};
 const struct csink_option csink_export_options[CSINK_NR_EXPORT_OPTS] = {CSINK_EXPORT_OPTIONS(CSINK_OPTION_ROW)};
 const struct csink_option csink_events_options[CSINK_NR_EVENTS_OPTS] = {CSINK_EVENTS_OPTIONS(CSINK_OPTION_ROW)};
@@ -26,7 +27,8 @@ const struct csink_request_option csink_request_options[CSINK_NR_REQUESTS] = {
 	[CSINK_REQUEST_CONFIG] = {"print-config", 0, "print each value and where it comes from"},
 };
 
-_Static_assert(CSINK_NR_RUN_OPTS <= CSINK_MAX_OPTIONS, "struct csink_options has room for every table");
+_Static_assert(CSINK_NR_RUN_OPTS <= CSINK_MAX_OPTIONS && CSINK_NR_GATE_OPTS <= CSINK_MAX_OPTIONS,
+	       "struct csink_options has room for every table");
 
 void csink_option_name(const struct csink_option *opt, char *out)
 {

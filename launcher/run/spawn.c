@@ -159,7 +159,25 @@ char **csink_env_build(char *const *env, const char *library, const char *run_di
 	return b.entries;
 }
 
+/* Put the streams where the program expects them. They are all above 2: the launcher has its own there. */
+static int put_streams(const int *fds)
+{
+	for (int i = 0; i < 3; i++) {
+		if (fds[i] != i && dup2(fds[i], i) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
 int csink_spawn(char **argv, char **env, const struct csink_inherited *inherited, struct csink_child *child)
+{
+	static const int own[3] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+
+	return csink_spawn_with(argv, env, inherited, own, child);
+}
+
+int csink_spawn_with(char **argv, char **env, const struct csink_inherited *inherited, const int *fds,
+		     struct csink_child *child)
 {
 	int pipe_fds[2], err;
 	ssize_t written;
@@ -175,7 +193,8 @@ int csink_spawn(char **argv, char **env, const struct csink_inherited *inherited
 	}
 	if (!child->pid) {
 		csink_inherited_restore(inherited);
-		execvpe(argv[0], argv, env);
+		if (!put_streams(fds))
+			execvpe(argv[0], argv, env);
 		err = errno;
 		/* A launcher that is gone meanwhile needs no answer. */
 		written = write(pipe_fds[1], &err, sizeof(err));

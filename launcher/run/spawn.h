@@ -35,4 +35,11 @@ struct csink_child {
  */
 int csink_spawn(char **argv, char **env, const struct csink_inherited *inherited, struct csink_child *child);
 
+/**
+ * The same with other standard streams.
+ * @fds  three: what becomes 0, 1 and 2. Each is that number itself, or above 2.
+ */
+int csink_spawn_with(char **argv, char **env, const struct csink_inherited *inherited, const int *fds,
+		     struct csink_child *child);
+
 #endif

@@ -1,0 +1,63 @@
+/* The runs of a gate and their figures: see gate.h. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/gate/gate.h"
+
+const char *const csink_gate_verdict_words[CSINK_GATE_NR_VERDICTS] = {
+	[CSINK_GATE_UNCHANGED] = "unchanged",
+	[CSINK_GATE_IMPROVED] = "improved",
+	[CSINK_GATE_REGRESSED] = "regressed",
+	[CSINK_GATE_INCONCLUSIVE] = "inconclusive",
+};
+
+struct csink_gate_run *csink_gate_run_add(struct csink_gate_data *data, enum csink_gate_side side)
+{
+	struct csink_gate_run *run;
+
+	if (data->nr_runs == data->cap_runs) {
+		uint32_t cap = CSINK_MAX(data->cap_runs * 2, 32);
+		struct csink_gate_run *runs = reallocarray(data->runs, cap, sizeof(*runs));
+
+		if (!runs)
+			return NULL;
+		data->runs = runs;
+		data->cap_runs = cap;
+	}
+	run = &data->runs[data->nr_runs++];
+	memset(run, 0, sizeof(*run));
+	run->side = side;
+	for (uint32_t i = 0; i < CSINK_GATE_MAX_METRICS; i++)
+		run->metrics[i] = NAN;
+	return run;
+}
+
+int csink_gate_metric_find(struct csink_gate_data *data, const char *name, const char *title, const char *unit)
+{
+	struct csink_gate_metric *metric;
+
+	for (uint32_t i = 0; i < data->nr_metrics; i++) {
+		if (!strcmp(data->metrics[i].name, name))
+			return (int)i;
+	}
+	if (data->nr_metrics == CSINK_GATE_MAX_METRICS)
+		return -ENOSPC;
+	metric = &data->metrics[data->nr_metrics];
+	snprintf(metric->name, sizeof(metric->name), "%s", name);
+	snprintf(metric->title, sizeof(metric->title), "%s", title);
+	snprintf(metric->unit, sizeof(metric->unit), "%s", unit);
+	return (int)data->nr_metrics++;
+}
+
+void csink_gate_data_release(struct csink_gate_data *data)
+{
+	for (uint32_t i = 0; i < data->nr_runs; i++)
+		csink_gate_weights_release(&data->runs[i].weights);
+	free(data->runs);
+	csink_gate_functions_release(&data->functions);
+	memset(data, 0, sizeof(*data));
+}

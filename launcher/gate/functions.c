@@ -1,0 +1,223 @@
+/* The table of functions, and what a run spent in each: see functions.h. */
+#include "launcher/gate/functions.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+
+void csink_gate_functions_release(struct csink_gate_functions *functions)
+{
+	for (uint32_t i = 0; i < functions->nr; i++) {
+		free(functions->all[i].name);
+		free(functions->all[i].module);
+		free(functions->all[i].file);
+	}
+	free(functions->all);
+	free(functions->edges);
+	free(functions->names);
+	free(functions->calls);
+	free(functions->programs[0]);
+	free(functions->programs[1]);
+	memset(functions, 0, sizeof(*functions));
+}
+
+void csink_gate_weights_release(struct csink_gate_weights *weights)
+{
+	free(weights->self);
+	memset(weights, 0, sizeof(*weights));
+}
+
+double csink_gate_weight(const struct csink_gate_weights *weights, uint32_t function)
+{
+	return function < weights->nr ? weights->self[function] : 0;
+}
+
+/* ---- the hash tables: open addressing, at most half full ---- */
+
+static int grow_slots(struct csink_gate_slot **slots, uint32_t *mask, uint32_t nr)
+{
+	uint32_t size = *slots ? (*mask + 1) * 2 : 1024;
+	struct csink_gate_slot *grown;
+
+	if (*slots && nr < *mask / 2)
+		return 0;
+	grown = calloc(size, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	for (uint32_t i = 0; *slots && i <= *mask; i++) {
+		uint32_t at = (*slots)[i].hash & (size - 1);
+
+		if (!(*slots)[i].index)
+			continue;
+		while (grown[at].index)
+			at = (at + 1) & (size - 1);
+		grown[at] = (*slots)[i];
+	}
+	free(*slots);
+	*slots = grown;
+	*mask = size - 1;
+	return 0;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t more)
+{
+	hash = (hash ^ more) * 0x9e3779b97f4a7c15ULL;
+	return hash ^ hash >> 29;
+}
+
+static uint64_t mix_text(uint64_t hash, const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		hash = mix(hash, (unsigned char)text[i]);
+	return mix(hash, 0x100);
+}
+
+/* ---- names ---- */
+
+/* Two versions of a library are one module: libz.so.1.2.13 and libz.so.1.3. */
+static size_t module_length(const char *module)
+{
+	const char *so = strstr(module, ".so");
+
+	return so && (so[3] == '.' || !so[3]) ? (size_t)(so - module) + 3 : strlen(module);
+}
+
+static bool is_program(const struct csink_gate_functions *functions, const char *module)
+{
+	for (int side = 0; side < 2; side++) {
+		if (functions->programs[side] && !strcmp(functions->programs[side], module))
+			return true;
+	}
+	return false;
+}
+
+/* Of a function without a symbol the name is a place, "[module+0x123]", which another build has elsewhere: they are one
+ * function for all of the module. */
+static const char *comparable_name(const char *name, const char *module)
+{
+	size_t len = strlen(module);
+
+	if (name[0] == '[' && len && !strncmp(name + 1, module, len) && name[len + 1] == '+')
+		return CSINK_GATE_NO_NAME;
+	return name;
+}
+
+static int add_function(struct csink_gate_functions *functions, const char *name, const char *module)
+{
+	struct csink_gate_function *all = functions->all;
+
+	if (functions->nr == functions->cap) {
+		uint32_t cap = CSINK_MAX(functions->cap * 2, 256);
+
+		all = reallocarray(all, cap, sizeof(*all));
+		if (!all)
+			return -ENOMEM;
+		functions->all = all;
+		functions->cap = cap;
+	}
+	all[functions->nr] = (struct csink_gate_function){strdup(name), strdup(module), strdup(""), 0, false};
+	if (!all[functions->nr].name || !all[functions->nr].module || !all[functions->nr].file) {
+		free(all[functions->nr].name);
+		free(all[functions->nr].module);
+		free(all[functions->nr].file);
+		return -ENOMEM;
+	}
+	functions->nr++;
+	return 0;
+}
+
+static bool is_same_module(const struct csink_gate_functions *functions, const char *left, const char *right)
+{
+	size_t len = module_length(left);
+
+	if (is_program(functions, left) && is_program(functions, right))
+		return true;
+	return len == module_length(right) && !memcmp(left, right, len);
+}
+
+int64_t csink_gate_function_find(struct csink_gate_functions *functions, const char *name, const char *module)
+{
+	bool program = is_program(functions, module);
+	uint64_t hash;
+	uint32_t at;
+
+	name = comparable_name(name, module);
+	hash = mix_text(mix_text(1, name, strlen(name)), program ? "" : module, program ? 0 : module_length(module));
+	if (grow_slots(&functions->names, &functions->name_mask, functions->nr))
+		return -ENOMEM;
+	for (at = hash & functions->name_mask; functions->names[at].index; at = (at + 1) & functions->name_mask) {
+		struct csink_gate_function *known = &functions->all[functions->names[at].index - 1];
+
+		if (functions->names[at].hash == hash && !strcmp(known->name, name) &&
+		    is_same_module(functions, known->module, module))
+			return functions->names[at].index - 1;
+	}
+	if (add_function(functions, name, module))
+		return -ENOMEM;
+	functions->names[at] = (struct csink_gate_slot){hash, functions->nr};
+	return functions->nr - 1;
+}
+
+/* ---- calls ---- */
+
+int csink_gate_call_add(struct csink_gate_functions *functions, uint32_t caller, uint32_t callee, double weight)
+{
+	uint64_t hash = mix(mix(2, caller), callee);
+	uint32_t at;
+
+	if (grow_slots(&functions->calls, &functions->call_mask, functions->nr_edges))
+		return -ENOMEM;
+	for (at = hash & functions->call_mask; functions->calls[at].index; at = (at + 1) & functions->call_mask) {
+		struct csink_gate_edge *edge = &functions->edges[functions->calls[at].index - 1];
+
+		if (edge->caller == caller && edge->callee == callee) {
+			edge->weight += weight;
+			return 0;
+		}
+	}
+	if (functions->nr_edges == functions->cap_edges) {
+		uint32_t cap = CSINK_MAX(functions->cap_edges * 2, 256);
+		struct csink_gate_edge *edges = reallocarray(functions->edges, cap, sizeof(*edges));
+
+		if (!edges)
+			return -ENOMEM;
+		functions->edges = edges;
+		functions->cap_edges = cap;
+	}
+	functions->edges[functions->nr_edges] = (struct csink_gate_edge){caller, callee, weight};
+	functions->calls[at] = (struct csink_gate_slot){hash, ++functions->nr_edges};
+	return 0;
+}
+
+/* ---- more about them ---- */
+
+void csink_gate_function_learn(struct csink_gate_functions *functions, uint32_t function, const char *file,
+			       int64_t line)
+{
+	struct csink_gate_function *known = &functions->all[function];
+	char *copy;
+
+	if (*file && !*known->file) {
+		copy = strdup(file);
+		if (copy) {
+			free(known->file);
+			known->file = copy;
+		}
+	}
+	if (line > 0 && (!known->line || line < known->line) && !strcmp(known->file, file))
+		known->line = line;
+}
+
+int csink_gate_weights_grow(struct csink_gate_weights *weights, uint32_t nr)
+{
+	double *self = reallocarray(weights->self, (size_t)nr + 1, sizeof(*self));
+
+	if (!self)
+		return -ENOMEM;
+	memset(self + weights->nr, 0, (nr + 1 - weights->nr) * sizeof(*self));
+	weights->self = self;
+	weights->nr = nr;
+	return 0;
+}

@@ -1,0 +1,80 @@
+/*
+ * The functions that a gate compares: one table for all runs of both sides, in which a function is the same in two
+ * versions of a program if its name and its module are. Runs add to it as they are taken; the judge reads it.
+ */
+#ifndef CSINK_LAUNCHER_GATE_FUNCTIONS_H
+#define CSINK_LAUNCHER_GATE_FUNCTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct csink_profile;
+
+struct csink_gate_function {
+	char *name;
+	char *module; /* base name of its file, as it was seen last; "" none */
+	char *file;   /* of the source; "" unknown */
+	int64_t line; /* where it begins, else the first line of it that a sample hit; 0 unknown */
+	bool is_pseudo;
+};
+
+/* A call that was seen in stacks, and the weight of the samples below it. */
+struct csink_gate_edge {
+	uint32_t caller, callee;
+	double weight;
+};
+
+struct csink_gate_functions {
+	struct csink_gate_function *all;
+	uint32_t nr, cap;
+	struct csink_gate_edge *edges;
+	uint32_t nr_edges, cap_edges;
+	char *programs[2]; /* base names of the two sides' programs: the same module in both. NULL: unknown */
+	struct csink_gate_slot {
+		uint64_t hash;
+		uint32_t index; /* + 1; 0: empty */
+	} * names, *calls;
+	uint32_t name_mask, call_mask;
+};
+
+/* What one run spent where: self is an array of nr, of the functions that were known when it was taken. In the unit of
+ * the event that samples. */
+struct csink_gate_weights {
+	uint32_t nr;
+	double *self;
+	double sum;
+	uint64_t nr_samples;
+};
+
+/** All zero is an empty table. */
+void csink_gate_functions_release(struct csink_gate_functions *functions);
+void csink_gate_weights_release(struct csink_gate_weights *weights);
+
+/**
+ * Add up the samples of a profile by function.
+ * @run  only the samples with this number as label CSINK_LABEL_RUN; -1: all.
+ * Returns 0 or -ENOMEM.
+ */
+int csink_gate_take(struct csink_gate_functions *functions, const struct csink_profile *p, int64_t run,
+		    struct csink_gate_weights *weights);
+
+/** What a function weighs in a run that may have been taken before the function was known. */
+double csink_gate_weight(const struct csink_gate_weights *weights, uint32_t function);
+
+/** The function of that name in that module, which is added if it is new. Returns its index or -ENOMEM. */
+int64_t csink_gate_function_find(struct csink_gate_functions *functions, const char *name, const char *module);
+
+/** Add to the weight of a call. Returns 0 or -ENOMEM. */
+int csink_gate_call_add(struct csink_gate_functions *functions, uint32_t caller, uint32_t callee, double weight);
+
+/** Remember where a function is: the first file that is known, the first line in it. */
+void csink_gate_function_learn(struct csink_gate_functions *functions, uint32_t function, const char *file,
+			       int64_t line);
+
+/** Room for all functions that are known by now; new ones weigh 0. Returns 0 or -ENOMEM. */
+int csink_gate_weights_grow(struct csink_gate_weights *weights, uint32_t nr);
+
+#define CSINK_GATE_NO_NAME "[no symbol]" /* all functions of a module that have no name, together */
+#define CSINK_LABEL_RUN "run"            /* of samples in a profile that holds several runs: a number from 0 */
+
+#endif

@@ -1,0 +1,114 @@
+/*
+ * What a gate works on and what it finds. cmd_gate.c fills the settings in from the options; series.c makes the runs;
+ * judge.c and rollup.c come to verdicts; print_*.c write them, a format each, and read nothing but struct
+ * csink_gate_result.
+ *
+ * Side 0 is what is compared with: --vs, or the baseline. Side 1 is the command.
+ */
+#ifndef CSINK_LAUNCHER_GATE_GATE_H
+#define CSINK_LAUNCHER_GATE_GATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "launcher/gate/functions.h"
+#include "launcher/gate/stats/stats.h"
+
+enum csink_gate_side { CSINK_GATE_OLD, CSINK_GATE_NEW, CSINK_GATE_NR_SIDES };
+
+#define CSINK_GATE_MAX_METRICS 40
+
+/* A figure of the whole command. */
+struct csink_gate_metric {
+	char name[64];  /* "wall", "cpu", "max-rss", "page-faults", or an event's */
+	char title[80]; /* "wall time" */
+	char unit[16];  /* a pprof unit: "nanoseconds", "bytes", "count" */
+};
+
+struct csink_gate_run {
+	enum csink_gate_side side;
+	double metrics[CSINK_GATE_MAX_METRICS]; /* NAN: not measured */
+	struct csink_gate_weights weights;
+};
+
+/* The runs so far. Paired: the nth of one side was made next to the nth of the other. */
+struct csink_gate_data {
+	struct csink_gate_functions functions;
+	struct csink_gate_metric metrics[CSINK_GATE_MAX_METRICS];
+	uint32_t nr_metrics;
+	struct csink_gate_run *runs;
+	uint32_t nr_runs, cap_runs;
+	bool paired;
+	bool exact; /* counted by simulation: there is no chance in it */
+};
+
+/** Room for a run at the end, all its metrics NAN. Returns it or NULL without memory; pointers to others are invalid.
+ */
+struct csink_gate_run *csink_gate_run_add(struct csink_gate_data *data, enum csink_gate_side side);
+
+/** The index of a metric, which is made if there is none; -ENOSPC. */
+int csink_gate_metric_find(struct csink_gate_data *data, const char *name, const char *title, const char *unit);
+
+void csink_gate_data_release(struct csink_gate_data *data);
+
+/* ---- judging ---- */
+
+struct csink_gate_rules {
+	double threshold; /* 0.05: a change of 5 % matters, less does not */
+	double min_share; /* 0.01: functions below 1 % of both sides are not judged one by one */
+	double alpha;     /* the rate of false regressions, over all functions together */
+	uint64_t seed;
+	bool strict; /* an open question is as bad as a regression */
+};
+
+enum csink_gate_verdict {
+	CSINK_GATE_UNCHANGED,
+	CSINK_GATE_IMPROVED,
+	CSINK_GATE_REGRESSED,
+	CSINK_GATE_INCONCLUSIVE,
+	CSINK_GATE_NR_VERDICTS
+};
+extern const char *const csink_gate_verdict_words[CSINK_GATE_NR_VERDICTS];
+
+/* One question: a figure of the whole command, or a function. */
+struct csink_gate_row {
+	int32_t metric;   /* index, or -1 */
+	int32_t function; /* index, or -1 */
+	enum csink_gate_verdict verdict;
+	double ratio;                   /* new / old; INFINITY: there was nothing before. As it is judged */
+	struct csink_interval interval; /* of the ratio, 95 % */
+	double cost_ratio;              /* new / old as measured; of functions, ratio has the speed of runs taken out */
+	double p_greater, p_less;       /* one-sided */
+	double q;                       /* of the direction that the ratio has */
+	double means[CSINK_GATE_NR_SIDES];  /* in the unit of the metric, or of the event that samples */
+	double shares[CSINK_GATE_NR_SIDES]; /* of functions: of all samples' weight */
+	uint32_t runs_needed;               /* more than there are, where it is inconclusive; 0 unknown */
+	bool by_cost;                       /* of a function: judged by its cost as measured */
+	bool can_regress;                   /* inconclusive: a regression is not excluded */
+	char *note;                         /* malloc'ed; NULL: none */
+};
+
+struct csink_gate_verdicts {
+	struct csink_gate_row *rows; /* metrics, then functions by share */
+	uint32_t nr_rows, nr_metric_rows;
+	uint32_t counts[CSINK_GATE_NR_VERDICTS];
+	uint32_t nr_open; /* inconclusive ones that may be regressions */
+	uint32_t runs[CSINK_GATE_NR_SIDES];
+	double samples[CSINK_GATE_NR_SIDES];
+	double speed;          /* new / old of the functions that did not change relative to each other */
+	double floor_function; /* smallest relative change of a function of 10 % that so many samples show */
+	double floor_command;  /* of the command's CPU time, with so many runs of their spread; NAN unknown */
+	double alpha;          /* that was used, after what earlier looks spent */
+};
+
+/**
+ * Judge all that is there.
+ * @look  how often these runs were judged before, counted from 1, so that looking again and again does not find
+ *        something by chance in the end; 0: this is the only time.
+ * Returns 0 (csink_gate_verdicts_release them), -ENOMEM, or -ENODATA (a side has no runs).
+ */
+int csink_gate_judge(const struct csink_gate_data *data, const struct csink_gate_rules *rules, uint32_t look,
+		     struct csink_gate_verdicts *out);
+void csink_gate_verdicts_release(struct csink_gate_verdicts *verdicts);
+
+#endif

@@ -1,0 +1,385 @@
+/*
+ * From runs to verdicts: figures of the whole command here, functions in judge_functions.c, what moved between them in
+ * rollup.c.
+ *
+ * A regression is one only if chance does not explain it (the p-value, adjusted by Benjamini-Hochberg for the number of
+ * questions, is at most alpha) and if it matters (the whole interval is beyond the threshold).
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/gate/judge_impl.h"
+
+#define LEVEL 0.95    /* of intervals */
+#define MANY_TIMES 50 /* more runs than that many times what there are are not asked for */
+#define POWER 0.8     /* with which the detection floor is stated */
+
+/* ---- one row ---- */
+
+static bool is_flat(const struct judge *judge)
+{
+	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++) {
+		for (uint32_t i = 0; i < judge->nr[side]; i++) {
+			if (judge->values[side][i] != judge->values[0][0])
+				return false;
+		}
+	}
+	return true;
+}
+
+static double mean_of(const double *values, uint32_t nr)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < nr; i++)
+		sum += values[i];
+	return sum / nr;
+}
+
+/* Where there is no chance: all runs of one side against all of the other. */
+static void compare_exactly(struct judge *judge, struct csink_gate_row *row)
+{
+	double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
+
+	for (int side = 0; side < 2; side++) {
+		for (uint32_t i = 0; i < judge->nr[side]; i++) {
+			low[side] = fmin(low[side], judge->values[side][i]);
+			high[side] = fmax(high[side], judge->values[side][i]);
+		}
+	}
+	row->ratio = row->cost_ratio;
+	row->interval = (struct csink_interval){low[1] / high[0], high[1] / low[0]};
+	row->p_greater = low[1] > high[0] ? 0 : 1;
+	row->p_less = high[1] < low[0] ? 0 : 1;
+	if (isnan(row->interval.low) || isnan(row->interval.high)) /* nothing before, nothing now */
+		row->interval = (struct csink_interval){row->ratio, row->ratio};
+}
+
+/* Returns true if there is nothing to test: the row is complete then. */
+static bool is_plain(struct judge *judge, struct csink_gate_row *row)
+{
+	if (judge->data->exact) {
+		compare_exactly(judge, row);
+		return true;
+	}
+	if (!is_flat(judge))
+		return false;
+	row->ratio = 1;
+	row->interval = (struct csink_interval){1, 1};
+	row->p_greater = row->p_less = 1;
+	return true;
+}
+
+static void permute(struct judge *judge, struct csink_gate_row *row)
+{
+	double *a = judge->values[0], *b = judge->values[1], *d;
+	uint32_t nr = judge->nr[0];
+
+	if (!judge->data->paired) {
+		row->p_greater = csink_permute_two(a, nr, b, judge->nr[1], CSINK_TAIL_GREATER, &judge->random);
+		row->p_less = csink_permute_two(a, nr, b, judge->nr[1], CSINK_TAIL_LESS, &judge->random);
+		return;
+	}
+	d = malloc(nr * sizeof(*d));
+	row->p_greater = row->p_less = 1;
+	if (!d)
+		return;
+	for (uint32_t i = 0; i < nr; i++)
+		d[i] = b[i] - a[i];
+	row->p_greater = csink_permute_paired(d, nr, CSINK_TAIL_GREATER, &judge->random);
+	row->p_less = csink_permute_paired(d, nr, CSINK_TAIL_LESS, &judge->random);
+	free(d);
+}
+
+void csink_judge_weights(struct judge *judge, struct csink_gate_row *row)
+{
+	double *a = judge->values[0], *b = judge->values[1];
+
+	if (is_plain(judge, row))
+		return;
+	row->ratio = mean_of(b, judge->nr[1]) / mean_of(a, judge->nr[0]);
+	permute(judge, row);
+	if (csink_bootstrap(csink_statistic_ratio, judge->data->paired, a, judge->nr[0], b, judge->nr[1], LEVEL,
+			    &judge->random, &row->interval)) {
+		/* What was not there before has no ratio to doubt; one run a side leaves all open. */
+		if (isinf(row->ratio))
+			row->interval = (struct csink_interval){row->ratio, row->ratio};
+		else
+			row->interval = (struct csink_interval){0, INFINITY};
+	}
+}
+
+/* Figures of the whole command have outliers, such as a disk that was busy: ranks, of logarithms where there are. */
+static void test_metric(struct judge *judge, struct csink_gate_row *row)
+{
+	csink_statistic_fn shift = judge->data->paired ? csink_statistic_shift_paired : csink_statistic_shift_two;
+	double *a = judge->values[0], *b = judge->values[1];
+	uint32_t nr_a = judge->nr[0], nr_b = judge->nr[1];
+	double *d;
+
+	if (is_plain(judge, row))
+		return;
+	for (int side = 0; side < 2; side++) {
+		for (uint32_t i = 0; i < judge->nr[side]; i++) {
+			if (!(judge->values[side][i] > 0)) {
+				csink_judge_weights(judge, row);
+				return;
+			}
+		}
+	}
+	for (int side = 0; side < 2; side++) {
+		for (uint32_t i = 0; i < judge->nr[side]; i++)
+			judge->values[side][i] = log(judge->values[side][i]);
+	}
+	d = malloc((nr_a + 1) * sizeof(*d));
+	for (uint32_t i = 0; d && judge->data->paired && i < nr_a; i++)
+		d[i] = b[i] - a[i];
+	row->p_greater = judge->data->paired ? d ? csink_wilcoxon_paired(d, nr_a, CSINK_TAIL_GREATER) : 1
+					     : csink_wilcoxon_two(a, nr_a, b, nr_b, CSINK_TAIL_GREATER);
+	row->p_less = judge->data->paired ? d ? csink_wilcoxon_paired(d, nr_a, CSINK_TAIL_LESS) : 1
+					  : csink_wilcoxon_two(a, nr_a, b, nr_b, CSINK_TAIL_LESS);
+	free(d);
+	row->ratio = exp(shift(a, nr_a, b, nr_b));
+	if (csink_bootstrap(shift, judge->data->paired, a, nr_a, b, nr_b, LEVEL, &judge->random, &row->interval))
+		row->interval = (struct csink_interval){-INFINITY, INFINITY};
+	row->interval.low = exp(row->interval.low);
+	row->interval.high = exp(row->interval.high);
+}
+
+/* ---- verdicts ---- */
+
+/* Below this number no p-value can be small enough, whatever was measured. */
+static uint32_t least_runs(const struct judge *judge, uint32_t nr_tests)
+{
+	double target = judge->out->alpha / CSINK_MAX(nr_tests, 1U);
+	uint32_t runs = 2;
+
+	if (judge->data->paired) {
+		while (pow(0.5, runs) > target)
+			runs++;
+		return runs;
+	}
+	for (; runs < 60; runs++) {
+		double ways = 1;
+
+		for (uint32_t i = 0; i < runs; i++)
+			ways = ways * (judge->nr[0] + runs - i) / (i + 1);
+		if (1 / ways <= target)
+			break;
+	}
+	return runs;
+}
+
+/* The interval shrinks with the root of the number of runs: how many until it no longer holds the threshold? */
+static uint32_t more_runs(const struct judge *judge, const struct csink_gate_row *row, uint32_t nr_tests)
+{
+	double threshold = log1p(judge->rules->threshold), at = log(row->ratio), runs = judge->nr[1], distance, needed;
+	double half = (log(row->interval.high) - log(row->interval.low)) / 2;
+
+	if (!isfinite(half) || !isfinite(at))
+		return CSINK_MAX(least_runs(judge, nr_tests), judge->nr[1] + 1) - judge->nr[1];
+	distance = fabs(at) > threshold ? fabs(at) - threshold : threshold - fabs(at);
+	needed = ceil(runs * pow(half / fmax(distance, half / 100), 2));
+	/* Far enough from the threshold by its interval: then it is the number of questions that asks for more. */
+	if (needed <= runs)
+		needed = runs + ceil(runs / 4);
+	needed = fmax(needed, least_runs(judge, nr_tests));
+	return needed > runs * MANY_TIMES ? 0 : (uint32_t)needed - judge->nr[1];
+}
+
+void csink_judge_conclude(const struct judge *judge, struct csink_gate_row *row, double q_greater, double q_less,
+			  uint32_t nr_tests)
+{
+	double most = 1 + judge->rules->threshold, least = 1 / most;
+
+	row->q = row->ratio >= 1 ? q_greater : q_less;
+	row->runs_needed = 0;
+	row->can_regress = false;
+	if (q_greater <= judge->out->alpha && row->interval.low > most) {
+		row->verdict = CSINK_GATE_REGRESSED;
+	} else if (q_less <= judge->out->alpha && row->interval.high < least) {
+		row->verdict = CSINK_GATE_IMPROVED;
+	} else if (row->interval.low >= least && row->interval.high <= most) {
+		row->verdict = CSINK_GATE_UNCHANGED;
+	} else {
+		row->verdict = CSINK_GATE_INCONCLUSIVE;
+		row->can_regress = row->interval.high > most;
+		row->runs_needed = judge->data->exact ? 0 : more_runs(judge, row, nr_tests);
+	}
+}
+
+static int conclude_all(struct judge *judge, struct csink_gate_row *rows, uint32_t nr)
+{
+	double *p = calloc((size_t)nr * 3 + 1, sizeof(*p)), *greater = p + nr, *less = p + 2 * (size_t)nr;
+	int err = p ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; !err && i < nr; i++)
+		p[i] = rows[i].p_greater;
+	err = err ? err : csink_adjust_bh(p, nr, greater);
+	for (uint32_t i = 0; !err && i < nr; i++)
+		p[i] = rows[i].p_less;
+	err = err ? err : csink_adjust_bh(p, nr, less);
+	for (uint32_t i = 0; !err && i < nr; i++)
+		csink_judge_conclude(judge, &rows[i], greater[i], less[i], nr);
+	free(p);
+	return err;
+}
+
+/* ---- figures of the whole command ---- */
+
+static int judge_metrics(struct judge *judge)
+{
+	struct csink_gate_verdicts *out = judge->out;
+
+	for (uint32_t m = 0; m < judge->data->nr_metrics; m++) {
+		struct csink_gate_row *row = &out->rows[out->nr_rows];
+		bool measured = true;
+
+		*row = (struct csink_gate_row){.metric = (int32_t)m, .function = -1};
+		for (int side = 0; side < 2; side++) {
+			for (uint32_t i = 0; i < judge->nr[side]; i++) {
+				judge->values[side][i] = judge->runs[side][i]->metrics[m];
+				measured &= isfinite(judge->values[side][i]);
+			}
+			row->means[side] = mean_of(judge->values[side], judge->nr[side]);
+		}
+		/* Of a figure that some run has not, nothing is said. */
+		if (!measured)
+			continue;
+		row->cost_ratio = row->means[1] / row->means[0];
+		if (!row->means[0] && !row->means[1])
+			row->cost_ratio = 1;
+		test_metric(judge, row);
+		out->nr_rows++;
+	}
+	out->nr_metric_rows = out->nr_rows;
+	return conclude_all(judge, out->rows, out->nr_metric_rows);
+}
+
+/* The smallest change of CPU time that so many runs of their spread show, by the normal distribution. */
+static void find_floor(struct judge *judge)
+{
+	struct csink_gate_verdicts *out = judge->out;
+
+	out->floor_command = NAN;
+	for (uint32_t i = 0; i < out->nr_metric_rows; i++) {
+		const struct csink_gate_row *row = &out->rows[i];
+		double half = (log(row->interval.high) - log(row->interval.low)) / 2;
+
+		if (strcmp(judge->data->metrics[row->metric].name, "cpu"))
+			continue;
+		out->floor_command = expm1(
+			half / csink_normal_quantile((1 + LEVEL) / 2) *
+			(csink_normal_quantile(1 - out->alpha / out->nr_metric_rows) + csink_normal_quantile(POWER)));
+		judge->slower = row->verdict == CSINK_GATE_REGRESSED;
+	}
+	if (judge->data->exact)
+		out->floor_command = out->floor_function = 0;
+}
+
+/* ---- all ---- */
+
+static int sort_runs(struct judge *judge)
+{
+	const struct csink_gate_data *data = judge->data;
+
+	for (int side = 0; side < 2; side++) {
+		judge->runs[side] = calloc(data->nr_runs + 1, sizeof(*judge->runs[side]));
+		judge->values[side] = calloc(data->nr_runs + 1, sizeof(double));
+		judge->sums[side] = calloc(data->functions.nr + 1, sizeof(double));
+		if (!judge->runs[side] || !judge->values[side] || !judge->sums[side])
+			return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < data->nr_runs; i++) {
+		const struct csink_gate_run *run = &data->runs[i];
+
+		judge->runs[run->side][judge->nr[run->side]++] = run;
+		judge->out->samples[run->side] += (double)run->weights.nr_samples;
+		for (uint32_t f = 0; f < run->weights.nr; f++) {
+			judge->sums[run->side][f] += run->weights.self[f];
+			if (!data->functions.all[f].is_pseudo)
+				judge->all[run->side] += run->weights.self[f];
+		}
+	}
+	/* Half a pair is left out. */
+	if (data->paired)
+		judge->nr[0] = judge->nr[1] = CSINK_MIN(judge->nr[0], judge->nr[1]);
+	for (int side = 0; side < 2; side++)
+		judge->out->runs[side] = judge->nr[side];
+	return judge->nr[0] && judge->nr[1] ? 0 : -ENODATA;
+}
+
+static void count(struct csink_gate_verdicts *out)
+{
+	memset(out->counts, 0, sizeof(out->counts));
+	out->nr_open = 0;
+	for (uint32_t i = 0; i < out->nr_rows; i++) {
+		out->counts[out->rows[i].verdict]++;
+		out->nr_open += out->rows[i].verdict == CSINK_GATE_INCONCLUSIVE && out->rows[i].can_regress;
+	}
+}
+
+static int judge_all(struct judge *judge)
+{
+	struct csink_gate_verdicts *out = judge->out;
+	uint32_t first;
+	int err = sort_runs(judge);
+
+	if (err)
+		return err;
+	out->rows = calloc(judge->data->nr_metrics + judge->data->functions.nr + 1, sizeof(*out->rows));
+	judge->is_reference = calloc(judge->data->functions.nr + 1, sizeof(*judge->is_reference));
+	if (!out->rows || !judge->is_reference)
+		return -ENOMEM;
+	err = judge_metrics(judge);
+	out->floor_function = csink_detection_floor(0.1, fmin(out->samples[0], out->samples[1]));
+	find_floor(judge);
+	first = out->nr_rows;
+	if (!err)
+		err = csink_judge_functions(judge);
+	if (!err)
+		err = conclude_all(judge, out->rows + first, out->nr_rows - first);
+	if (!err)
+		err = csink_judge_rollup(judge);
+	if (!err)
+		count(out);
+	return err;
+}
+
+/* What the nth look may spend, so that all of them together spend no more than alpha: 1/2, 1/6, 1/12 ... of it. */
+static double alpha_of(double alpha, uint32_t look)
+{
+	return look ? alpha / look / (look + 1) : alpha;
+}
+
+int csink_gate_judge(const struct csink_gate_data *data, const struct csink_gate_rules *rules, uint32_t look,
+		     struct csink_gate_verdicts *out)
+{
+	struct judge judge = {.data = data, .rules = rules, .out = out};
+	int err;
+
+	memset(out, 0, sizeof(*out));
+	out->alpha = alpha_of(rules->alpha, look);
+	csink_random_init(&judge.random, rules->seed);
+	err = judge_all(&judge);
+	for (int side = 0; side < 2; side++) {
+		free(judge.runs[side]);
+		free(judge.values[side]);
+		free(judge.sums[side]);
+	}
+	free(judge.is_reference);
+	if (err)
+		csink_gate_verdicts_release(out);
+	return err;
+}
+
+void csink_gate_verdicts_release(struct csink_gate_verdicts *verdicts)
+{
+	for (uint32_t i = 0; i < verdicts->nr_rows; i++)
+		free(verdicts->rows[i].note);
+	free(verdicts->rows);
+	memset(verdicts, 0, sizeof(*verdicts));
+}

@@ -1,0 +1,38 @@
+/* What judge.c, judge_functions.c and rollup.c share; nobody else includes this. */
+#ifndef CSINK_LAUNCHER_GATE_JUDGE_IMPL_H
+#define CSINK_LAUNCHER_GATE_JUDGE_IMPL_H
+
+#include "launcher/gate/gate.h"
+
+struct judge {
+	const struct csink_gate_data *data;
+	const struct csink_gate_rules *rules;
+	struct csink_gate_verdicts *out;
+	struct csink_random random;
+	const struct csink_gate_run **runs[CSINK_GATE_NR_SIDES]; /* in order; of a pair at the same index */
+	uint32_t nr[CSINK_GATE_NR_SIDES];
+	double *values[CSINK_GATE_NR_SIDES]; /* room for a value a run, for whoever tests something */
+	double *sums[CSINK_GATE_NR_SIDES];   /* of each function: its weight in all runs of the side */
+	double all[CSINK_GATE_NR_SIDES];     /* of all functions, pseudo ones apart */
+	bool *is_reference;                  /* of each function: it did not change beside the others */
+	bool slower;                         /* the command's CPU time is a regression */
+};
+
+/** Test judge->values, which are sums that may be 0, by permutation; set ratio, interval and p-values of the row. */
+void csink_judge_weights(struct judge *judge, struct csink_gate_row *row);
+
+/** Come to a verdict from interval, p-values and q. nr_tests: of the family that q was adjusted for. */
+void csink_judge_conclude(const struct judge *judge, struct csink_gate_row *row, double q_greater, double q_less,
+			  uint32_t nr_tests);
+
+/** Judge every function that has the minimum share, behind the rows that there are. Returns 0 or -ENOMEM. */
+int csink_judge_functions(struct judge *judge);
+
+/** Fill judge->values with the weight of some functions in each run, the speed of the run taken out unless by_cost or
+ * too little is left to know it by. is_in: of each function. Returns whether the speed was taken out. */
+bool csink_judge_fill(struct judge *judge, const bool *is_in, bool by_cost);
+
+/** Take back verdicts on functions between which cost was only moved. Returns 0 or -ENOMEM. */
+int csink_judge_rollup(struct judge *judge);
+
+#endif

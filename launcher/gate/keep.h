@@ -1,0 +1,18 @@
+/*
+ * Profiles of several runs in one, the runs told apart by a label: what a baseline file is made of, and what the
+ * differential flame graph shows.
+ */
+#ifndef CSINK_LAUNCHER_GATE_KEEP_H
+#define CSINK_LAUNCHER_GATE_KEEP_H
+
+#include "launcher/gate/functions.h"
+#include "launcher/profile/profile.h"
+
+/**
+ * Add the samples of a run to a profile, with CSINK_LABEL_RUN and its number. The first run gives types, period and
+ * comments; of later ones the columns are found by name. Threads and processes are not kept apart.
+ * Returns 0, -ENOMEM or -EINVAL (to has samples, and a column of from is not among its own).
+ */
+int csink_gate_keep(struct csink_profile *to, const struct csink_profile *from, uint32_t run);
+
+#endif

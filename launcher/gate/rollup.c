@@ -1,0 +1,210 @@
+/*
+ * Cost that only moved: a function that is split in two, inlined or renamed makes others dearer by what it is cheaper
+ * itself. Functions that changed and stand together in the call tree (one calls the other, or the same function calls
+ * both) are therefore judged together where some got dearer and some cheaper: if the sum did not get worse, none did.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/gate/judge_impl.h"
+
+#define CALL_SHARE 0.05 /* of what a function is called by: weaker calls connect nothing */
+#define MOVER_P 0.05    /* what is as unlikely as that to be chance may have given the cost */
+#define GIVER_SHARE 0.5 /* of what the dearer ones gained: less is not where it came from */
+
+/* Rows of functions, and the group that each is in: union-find. */
+struct rollup {
+	struct judge *judge;
+	struct csink_gate_row *rows;
+	uint32_t nr;
+	uint32_t *row_of; /* of each function: its row + 1; 0: none, or it did not move */
+	uint32_t *parent; /* of each row */
+	double *called;   /* of each function: the weight of all calls to it */
+};
+
+static uint32_t root_of(struct rollup *r, uint32_t row)
+{
+	while (r->parent[row] != row)
+		row = r->parent[row] = r->parent[r->parent[row]];
+	return row;
+}
+
+static bool is_dearer(const struct csink_gate_row *row)
+{
+	return row->verdict == CSINK_GATE_REGRESSED ||
+	       (row->verdict == CSINK_GATE_INCONCLUSIVE && row->ratio > 1 && row->p_greater <= MOVER_P);
+}
+
+static bool is_cheaper(const struct csink_gate_row *row)
+{
+	return row->ratio < 1 && row->p_less <= MOVER_P;
+}
+
+static int compare_by_caller(const void *a, const void *b)
+{
+	const struct csink_gate_edge *left = a, *right = b;
+
+	return left->caller < right->caller ? -1 : left->caller > right->caller;
+}
+
+/* Connect rows that one function calls, and with it if it moved, too. */
+static void connect(struct rollup *r, struct csink_gate_edge *edges, uint32_t nr)
+{
+	qsort(edges, nr, sizeof(*edges), compare_by_caller);
+	for (uint32_t i = 0, k; i < nr; i = k) {
+		uint32_t first = r->row_of[edges[i].caller];
+
+		for (k = i; k < nr && edges[k].caller == edges[i].caller; k++) {
+			uint32_t row = r->row_of[edges[k].callee];
+
+			if (!row || edges[k].weight < CALL_SHARE * r->called[edges[k].callee])
+				continue;
+			if (first)
+				r->parent[root_of(r, row - 1)] = root_of(r, first - 1);
+			else
+				first = row;
+		}
+	}
+}
+
+static int find_groups(struct rollup *r)
+{
+	const struct csink_gate_functions *functions = &r->judge->data->functions;
+	struct csink_gate_edge *edges = malloc((functions->nr_edges + 1) * sizeof(*edges));
+
+	if (!edges)
+		return -ENOMEM;
+	memcpy(edges, functions->edges, functions->nr_edges * sizeof(*edges));
+	for (uint32_t i = 0; i < functions->nr_edges; i++)
+		r->called[edges[i].callee] += edges[i].weight;
+	for (uint32_t i = 0; i < r->nr; i++) {
+		r->parent[i] = i;
+		if (is_dearer(&r->rows[i]) || is_cheaper(&r->rows[i]))
+			r->row_of[r->rows[i].function] = i + 1;
+	}
+	connect(r, edges, functions->nr_edges);
+	free(edges);
+	return 0;
+}
+
+/* ---- a group ---- */
+
+/* "f, g and 3 others", of the functions in the group that got dearer or cheaper. */
+static void name_some(const struct rollup *r, const bool *is_in, bool dearer, char *out, size_t size)
+{
+	uint32_t nr = 0;
+	size_t n = 0;
+
+	out[0] = '\0';
+	for (uint32_t i = 0; i < r->nr; i++) {
+		const char *name = r->judge->data->functions.all[r->rows[i].function].name;
+
+		if (!is_in[r->rows[i].function] || is_dearer(&r->rows[i]) != dearer)
+			continue;
+		if (nr++ < 3 && n < size)
+			n += (size_t)snprintf(out + n, size - n, "%s%.60s", n ? ", " : "", name);
+	}
+	if (nr > 3 && n < size)
+		snprintf(out + n, size - n, " and %u others", nr - 3);
+}
+
+/* Dearer and cheaper ones are there, and enough got cheaper to explain the rest. */
+static bool is_exchange(const struct rollup *r, const bool *is_in)
+{
+	double gained = 0, given = 0;
+
+	for (uint32_t i = 0; i < r->nr; i++) {
+		const struct csink_gate_row *row = &r->rows[i];
+
+		if (!is_in[row->function])
+			continue;
+		if (is_dearer(row))
+			gained += row->shares[1] - row->shares[0];
+		else
+			given += row->shares[0] - row->shares[1];
+	}
+	return gained > 0 && given > GIVER_SHARE * gained;
+}
+
+static int take_back(struct rollup *r, const bool *is_in, const struct csink_gate_row *sum)
+{
+	char dearer[256], cheaper[256];
+
+	name_some(r, is_in, true, dearer, sizeof(dearer));
+	name_some(r, is_in, false, cheaper, sizeof(cheaper));
+	for (uint32_t i = 0; i < r->nr; i++) {
+		struct csink_gate_row *row = &r->rows[i];
+
+		if (!is_in[row->function])
+			continue;
+		free(row->note);
+		row->note = NULL;
+		if (asprintf(&row->note,
+			     "cost moved between functions: %s got dearer, %s cheaper; together %+.1f %% (95 %% CI "
+			     "%+.1f to %+.1f)",
+			     dearer, cheaper, (sum->ratio - 1) * 100, (sum->interval.low - 1) * 100,
+			     (sum->interval.high - 1) * 100) < 0)
+			return -ENOMEM;
+		row->verdict = sum->verdict;
+		row->can_regress = sum->can_regress;
+		row->runs_needed = sum->runs_needed;
+	}
+	return 0;
+}
+
+static int judge_group(struct rollup *r, uint32_t root, bool *is_in)
+{
+	struct csink_gate_row sum = {.metric = -1, .function = -1};
+	uint32_t members = 0;
+
+	memset(is_in, 0, r->judge->data->functions.nr * sizeof(*is_in));
+	for (uint32_t i = 0; i < r->nr; i++) {
+		uint32_t f = (uint32_t)r->rows[i].function;
+
+		if (!r->row_of[f] || root_of(r, i) != root)
+			continue;
+		is_in[f] = true;
+		members++;
+		sum.means[0] += r->rows[i].means[0];
+		sum.means[1] += r->rows[i].means[1];
+	}
+	if (members < 2 || !is_exchange(r, is_in))
+		return 0;
+	sum.cost_ratio = sum.means[1] / sum.means[0];
+	csink_judge_fill(r->judge, is_in, r->judge->slower);
+	csink_judge_weights(r->judge, &sum);
+	csink_judge_conclude(r->judge, &sum, sum.p_greater, sum.p_less, 1);
+	/* A sum that got worse leaves its members as they are: one of them did. */
+	return sum.verdict == CSINK_GATE_REGRESSED ? 0 : take_back(r, is_in, &sum);
+}
+
+int csink_judge_rollup(struct judge *judge)
+{
+	uint32_t nr_functions = judge->data->functions.nr;
+	struct rollup r = {.judge = judge,
+			   .rows = judge->out->rows + judge->out->nr_metric_rows,
+			   .nr = judge->out->nr_rows - judge->out->nr_metric_rows};
+	bool *is_in = calloc(nr_functions + 1, sizeof(*is_in));
+	int err = 0;
+
+	r.row_of = calloc(nr_functions + 1, sizeof(*r.row_of));
+	r.called = calloc(nr_functions + 1, sizeof(*r.called));
+	r.parent = calloc(r.nr + 1, sizeof(*r.parent));
+	if (!is_in || !r.row_of || !r.called || !r.parent)
+		err = -ENOMEM;
+	if (!err)
+		err = find_groups(&r);
+	for (uint32_t i = 0; !err && i < r.nr; i++) {
+		if (root_of(&r, i) == i)
+			err = judge_group(&r, i, is_in);
+	}
+	free(is_in);
+	free(r.row_of);
+	free(r.called);
+	free(r.parent);
+	return err;
+}

@@ -1,0 +1,58 @@
+/*
+ * Making the runs of a gate: the two commands in turn, in pairs of random order, each a fresh process; until there are
+ * enough of them.
+ */
+#ifndef CSINK_LAUNCHER_GATE_SERIES_H
+#define CSINK_LAUNCHER_GATE_SERIES_H
+
+#include "launcher/gate/gate.h"
+#include "launcher/gate/run.h"
+
+#define CSINK_GATE_FIRST_LOOK 12 /* pairs, where their number is found as it goes */
+
+/* What is to be done. */
+struct csink_gate_plan {
+	char **argv[CSINK_GATE_NR_SIDES]; /* [CSINK_GATE_OLD] NULL: the baseline's runs are in the data already */
+	uint32_t runs;                    /* of a side; 0: as many as it takes (auto) */
+	uint64_t max_time_ns;             /* no pair is begun that would likely end later; the first look is made */
+	uint32_t warmup;                  /* runs of each side that are not counted */
+	char *prepare, *cleanup;          /* shell commands around each run; NULL: none */
+	int cpu;                          /* all runs on this one; -1: wherever */
+	bool simulate;                    /* count instructions under valgrind */
+	bool keep;                        /* merge the profiles of each side */
+	bool progress;                    /* on stderr, which is a terminal */
+	bool look_again;                  /* runs are judged as they come, to see whether they are enough */
+};
+
+#define CSINK_GATE_MAX_NOTES 24
+
+struct csink_gate_series {
+	const struct csink_gate_plan *plan;
+	const struct csink_gate_rules *rules;
+	struct csink_gate_runner *runner;
+	struct csink_gate_data *data;
+	struct csink_random random;
+	struct csink_profile *kept[CSINK_GATE_NR_SIDES];
+	uint32_t look; /* for csink_gate_judge: how often the runs were judged, the last time included */
+	uint64_t start_ns;
+	char error[3072]; /* why there is no verdict: what failed, with the end of its stderr */
+	char engine[64];  /* that took the samples of the latest run; "" unknown */
+	int signal;       /* that ended the series; 0: none */
+	uint32_t nr_notes;
+	char *notes[CSINK_GATE_MAX_NOTES];
+};
+
+/**
+ * Make the runs. They are in data then, and their merged profiles in kept.
+ * Returns 0, -EINTR (signal), -ECHILD (a command failed: error), or another -errno (error).
+ */
+int csink_gate_series_make(struct csink_gate_series *series);
+void csink_gate_series_release(struct csink_gate_series *series);
+
+/** Remember a line about the measurement, once. */
+__attribute__((format(printf, 2, 3))) void csink_gate_note(struct csink_gate_series *series, const char *fmt, ...);
+
+/** See whether a command did what it should. who: what it is, for series->error. Returns 0, -EINTR or -ECHILD. */
+int csink_gate_check(struct csink_gate_series *series, const struct csink_gate_outcome *outcome, const char *who);
+
+#endif
