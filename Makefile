@@ -333,6 +333,8 @@ CLI_TESTS := \
 	programs_unchanged \
 	programs_unprivileged \
 	readme \
+	gate \
+	gate_ci \
 	handler \
 	symbols \
 	loader \
@@ -383,6 +385,7 @@ TARGETS := \
 	guest_stacks \
 	guest_strangers \
 	guest_watch \
+	gate_work \
 
 # tests/bench/NAME.c: what the benchmarks run.
 BENCHES := \
@@ -731,6 +734,11 @@ $(B)/tests/stats/calc: tests/stats/calc.c $(B)/libtested.a
 check-stats: $(B)/tests/stats/calc ## compare the gate's statistics with those of R and scipy
 	@scripts/install-deps stats
 	@tests/stats/compare $<
+
+# How often the gate is wrong, and what it finds; takes hours. GATES=20 POWER_GATES=5 for a glance.
+.PHONY: gate-power
+gate-power: all ## measure the gate's false alarms and its power on a real program
+	@BUILD=$(CURDIR)/$(B) tests/gate/power $(B)/gate-power
 
 # The reservation against PCP's own daemons, which are unpacked and run in private folders, not installed.
 $(B)/tests/reserve/measure: tests/reserve/measure.c tests/reserve/ioctl_log.h $(B)/libtested.a

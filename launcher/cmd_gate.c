@@ -17,6 +17,7 @@
 #include "launcher/gate/keep.h"
 #include "launcher/gate/result.h"
 #include "launcher/gate/series.h"
+#include "launcher/output/html.h"
 #include "launcher/run/program.h"
 
 #define MAX_LINE 2000 /* of a command, as it is shown */
@@ -201,7 +202,8 @@ static int resolve(struct gate *gate)
 	plan->prepare = *text_of(gate, CSINK_GATE_OPT_PREPARE) ? (char *)text_of(gate, CSINK_GATE_OPT_PREPARE) : NULL;
 	plan->cleanup = *text_of(gate, CSINK_GATE_OPT_CLEANUP) ? (char *)text_of(gate, CSINK_GATE_OPT_CLEANUP) : NULL;
 	plan->simulate = gate->data.exact = flag_of(gate, CSINK_GATE_OPT_DETERMINISTIC);
-	plan->keep = !plan->simulate && *text_of(gate, CSINK_GATE_OPT_BASELINE);
+	plan->keep =
+		!plan->simulate && (*text_of(gate, CSINK_GATE_OPT_BASELINE) || *text_of(gate, CSINK_GATE_OPT_HTML));
 	plan->progress = !flag_of(gate, CSINK_GATE_OPT_QUIET) && isatty(STDERR_FILENO);
 	gate->data.paired = plan->argv[CSINK_GATE_OLD];
 	if (plan->simulate) {
@@ -286,6 +288,33 @@ static bool write_file(const char *path, const char *mode, void (*print)(FILE *,
 	return !err;
 }
 
+/* Both sides' runs as a differential flame graph. */
+static bool write_html(struct gate *gate)
+{
+	const char *path = text_of(gate, CSINK_GATE_OPT_HTML);
+	struct csink_html_side sides[CSINK_GATE_NR_SIDES];
+	struct csink_html_options options = {.title = "countersink gate"};
+	FILE *out;
+	int err;
+
+	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++)
+		sides[side] =
+			(struct csink_html_side){gate->series.kept[side], gate->lines[side], gate->verdicts.runs[side]};
+	if (gate->baseline.profile)
+		sides[CSINK_GATE_OLD].profile = gate->baseline.profile;
+	if (!sides[0].profile || !sides[1].profile) {
+		csink_gate_note(&gate->series, "%s was not written: there are no samples of both sides", path);
+		return true;
+	}
+	out = fopen(path, "we");
+	err = out ? csink_html_write_diff(out, &sides[0], &sides[1], &options) : -errno;
+	if (out && fclose(out) && !err)
+		err = -errno;
+	if (err)
+		csink_say("%s: %s", path, strerror(-err));
+	return !err;
+}
+
 /* Returns what to exit with. */
 static int tell(struct gate *gate)
 {
@@ -303,6 +332,8 @@ static int tell(struct gate *gate)
 	struct csink_gate_result *r = &gate->result;
 	bool written = true;
 
+	if (*text_of(gate, CSINK_GATE_OPT_HTML) && !r->error)
+		written = write_html(gate);
 	r->notes = gate->series.notes;
 	r->nr_notes = gate->series.nr_notes;
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(formats); i++) {

@@ -179,6 +179,8 @@ enum csink_export_opt {
 	CSINK_EXPORT_OPTIONS(X)
 #undef X
 		CSINK_NR_EXPORT_OPTS
+};
+
 /* Of `gate`. */
 #define CSINK_GATE_OPTIONS(X)                                                                                          \
 	X(VS, 0, "COMMAND", "", CSINK_OPT_NO_TWIN,                                                                     \
@@ -214,34 +216,43 @@ enum csink_export_opt {
 	X(JSON, 'j', "FILE", "", CSINK_OPT_NO_TWIN, "write JSON to FILE, too")                                         \
 	X(MARKDOWN, 0, "FILE", "", CSINK_OPT_NO_TWIN,                                                                  \
 	  "append Markdown to FILE, too (in GitHub's actions also to $GITHUB_STEP_SUMMARY)")                           \
+	X(HTML, 0, "FILE", "", CSINK_OPT_NO_TWIN, "write a page with a differential flame graph to FILE, too")         \
 	X(GITHUB, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                                      \
 	  "print annotations for GitHub's actions on standard error (there: the default)")                             \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL, "show no progress")
 
-	enum csink_gate_opt{
+enum csink_gate_opt {
 #define X(id, sh, arg, def, flags, help) CSINK_GATE_OPT_##id,
-		CSINK_GATE_OPTIONS(X)
+	CSINK_GATE_OPTIONS(X)
 #undef X
-			CSINK_NR_GATE_OPTS};
+		CSINK_NR_GATE_OPTS
+};
 
-	extern const struct csink_option csink_run_options[CSINK_NR_RUN_OPTS];
-	extern const struct csink_option csink_stat_options[CSINK_NR_STAT_OPTS];
-	extern const struct csink_option csink_gate_options[CSINK_NR_GATE_OPTS];
-	extern const struct csink_option csink_report_options[CSINK_NR_REPORT_OPTS];
-	extern const struct csink_option csink_export_options[CSINK_NR_EXPORT_OPTS];
-	extern const struct csink_option csink_diff_options[CSINK_NR_DIFF_OPTS];
-	extern const struct csink_option csink_merge_options[CSINK_NR_MERGE_OPTS];
-	extern const struct csink_option csink_events_options[CSINK_NR_EVENTS_OPTS];
-	extern const struct csink_option csink_doctor_options[CSINK_NR_DOCTOR_OPTS];
-	extern const struct csink_option csink_reserve_options[CSINK_NR_RESERVE_OPTS];
+extern const struct csink_option csink_run_options[CSINK_NR_RUN_OPTS];
+extern const struct csink_option csink_stat_options[CSINK_NR_STAT_OPTS];
+extern const struct csink_option csink_gate_options[CSINK_NR_GATE_OPTS];
+extern const struct csink_option csink_report_options[CSINK_NR_REPORT_OPTS];
+extern const struct csink_option csink_export_options[CSINK_NR_EXPORT_OPTS];
+extern const struct csink_option csink_diff_options[CSINK_NR_DIFF_OPTS];
+extern const struct csink_option csink_merge_options[CSINK_NR_MERGE_OPTS];
+extern const struct csink_option csink_events_options[CSINK_NR_EVENTS_OPTS];
+extern const struct csink_option csink_doctor_options[CSINK_NR_DOCTOR_OPTS];
+extern const struct csink_option csink_reserve_options[CSINK_NR_RESERVE_OPTS];
 
-	/* What every command takes, without a twin. */
-	enum csink_request{CSINK_REQUEST_NONE, CSINK_REQUEST_HELP, /* -h, --help */
-			   CSINK_REQUEST_VERSION,                  /* -V, --version */
-			   CSINK_REQUEST_CONFIG,                   /* --print-config */
-			   CSINK_NR_REQUESTS};
+/* What every command takes, without a twin. */
+enum csink_request {
+	CSINK_REQUEST_NONE,
+	CSINK_REQUEST_HELP,    /* -h, --help */
+	CSINK_REQUEST_VERSION, /* -V, --version */
+	CSINK_REQUEST_CONFIG,  /* --print-config */
+	CSINK_NR_REQUESTS
+};
 
-	struct csink_request_option{const char * name; int short_name; const char * help;};
+struct csink_request_option {
+	const char *name;
+	int short_name;
+	const char *help;
+};
 extern const struct csink_request_option csink_request_options[CSINK_NR_REQUESTS]; /* [0] is empty */
 
 enum csink_option_source { CSINK_FROM_DEFAULT, CSINK_FROM_ENVIRONMENT, CSINK_FROM_OPTION };

@@ -147,7 +147,7 @@ static int read_weight(struct csink_gate_data *data, const char *text)
 	if (function < 0 || csink_gate_weights_grow(&run->weights, data->functions.nr))
 		return -ENOMEM;
 	if (strcmp(file, "?"))
-		csink_gate_function_learn(&data->functions, (uint32_t)function, file, line);
+		csink_gate_function_learn(&data->functions, (uint32_t)function, CSINK_GATE_OLD, file, line);
 	run->weights.self[function] += value;
 	run->weights.sum += value;
 	return 0;
@@ -166,7 +166,7 @@ static int read_runs(const struct csink_profile *profile, struct csink_gate_data
 		err = -EBADMSG;
 	/* A simulator's weights are all there is of them. */
 	for (uint32_t i = 0; !err && profile->nr_samples && i < data->nr_runs; i++)
-		err = csink_gate_take(&data->functions, profile, i, &data->runs[i].weights);
+		err = csink_gate_take(&data->functions, profile, i, CSINK_GATE_OLD, &data->runs[i].weights);
 	return err;
 }
 

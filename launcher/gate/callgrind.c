@@ -23,6 +23,7 @@ enum name_kind { NAME_FILE, NAME_FUNCTION, NAME_OBJECT, NR_NAME_KINDS };
 struct reader {
 	struct csink_gate_functions *functions;
 	struct csink_gate_weights *weights;
+	int side;
 	struct names names[NR_NAME_KINDS];
 	const char *object, *file, *inlined_file; /* where costs belong now */
 	const char *called_object, *called_function;
@@ -133,7 +134,7 @@ static int add_cost(struct reader *r, char *text)
 		r->weights->self[r->function] += cost;
 		r->weights->sum += cost;
 		if (r->inlined_file == r->file)
-			csink_gate_function_learn(r->functions, (uint32_t)r->function,
+			csink_gate_function_learn(r->functions, (uint32_t)r->function, r->side,
 						  strcmp(r->file, "???") ? r->file : "", (int64_t)r->line);
 		return 0;
 	}
@@ -142,7 +143,7 @@ static int add_cost(struct reader *r, char *text)
 	r->called_object = r->object;
 	if (callee < 0)
 		return (int)callee;
-	return csink_gate_call_add(r->functions, (uint32_t)r->function, (uint32_t)callee, cost);
+	return csink_gate_call_add(r->functions, (uint32_t)r->function, (uint32_t)callee, r->side, cost);
 }
 
 /* "key=value", the keys that say where costs belong. Returns 1 if it is none of these. */
@@ -199,11 +200,12 @@ static int read_line(struct reader *r, char *line)
 	return err == 1 ? 0 : err; /* a line of the head */
 }
 
-int csink_gate_callgrind_read(const char *path, struct csink_gate_functions *functions,
-			      struct csink_gate_weights *weights, char *why, size_t why_size)
+int csink_gate_callgrind_read(const char *path, struct csink_gate_functions *functions, struct csink_gate_run *run,
+			      char *why, size_t why_size)
 {
 	struct reader r = {.functions = functions,
-			   .weights = weights,
+			   .weights = &run->weights,
+			   .side = run->side,
 			   .object = "",
 			   .file = "",
 			   .inlined_file = "",
@@ -220,7 +222,7 @@ int csink_gate_callgrind_read(const char *path, struct csink_gate_functions *fun
 	if (!err && !r.is_callgrind)
 		err = -EBADMSG;
 	if (!err) /* those that are only called are known now, too */
-		err = csink_gate_weights_grow(weights, functions->nr);
+		err = csink_gate_weights_grow(&run->weights, functions->nr);
 	if (err)
 		snprintf(why, why_size, "%s", err == -EBADMSG ? "no output of callgrind's" : strerror(-err));
 	for (int kind = 0; kind < NR_NAME_KINDS; kind++) {
@@ -248,7 +250,7 @@ static int read_folder(struct csink_gate_series *series, const char *folder, str
 		if (strncmp(entry->d_name, "callgrind.", 10))
 			continue;
 		snprintf(path, sizeof(path), "%s/%.200s", folder, entry->d_name);
-		err = csink_gate_callgrind_read(path, &series->data->functions, &run->weights, why, sizeof(why));
+		err = csink_gate_callgrind_read(path, &series->data->functions, run, why, sizeof(why));
 		if (err)
 			snprintf(series->error, sizeof(series->error), "what callgrind wrote cannot be read: %s", why);
 		nr++;

@@ -117,7 +117,10 @@ static int add_function(struct csink_gate_functions *functions, const char *name
 		functions->all = all;
 		functions->cap = cap;
 	}
-	all[functions->nr] = (struct csink_gate_function){strdup(name), strdup(module), strdup(""), 0, false};
+	/* The name that the program has now, not the one that it is compared with. */
+	if (is_program(functions, module) && functions->programs[1])
+		module = functions->programs[1];
+	all[functions->nr] = (struct csink_gate_function){strdup(name), strdup(module), strdup(""), 0, 0, false};
 	if (!all[functions->nr].name || !all[functions->nr].module || !all[functions->nr].file) {
 		free(all[functions->nr].name);
 		free(all[functions->nr].module);
@@ -162,7 +165,8 @@ int64_t csink_gate_function_find(struct csink_gate_functions *functions, const c
 
 /* ---- calls ---- */
 
-int csink_gate_call_add(struct csink_gate_functions *functions, uint32_t caller, uint32_t callee, double weight)
+int csink_gate_call_add(struct csink_gate_functions *functions, uint32_t caller, uint32_t callee, int side,
+			double weight)
 {
 	uint64_t hash = mix(mix(2, caller), callee);
 	uint32_t at;
@@ -173,7 +177,7 @@ int csink_gate_call_add(struct csink_gate_functions *functions, uint32_t caller,
 		struct csink_gate_edge *edge = &functions->edges[functions->calls[at].index - 1];
 
 		if (edge->caller == caller && edge->callee == callee) {
-			edge->weight += weight;
+			edge->weights[side] += weight;
 			return 0;
 		}
 	}
@@ -186,27 +190,30 @@ int csink_gate_call_add(struct csink_gate_functions *functions, uint32_t caller,
 		functions->edges = edges;
 		functions->cap_edges = cap;
 	}
-	functions->edges[functions->nr_edges] = (struct csink_gate_edge){caller, callee, weight};
+	functions->edges[functions->nr_edges] = (struct csink_gate_edge){caller, callee, {0, 0}};
+	functions->edges[functions->nr_edges].weights[side] = weight;
 	functions->calls[at] = (struct csink_gate_slot){hash, ++functions->nr_edges};
 	return 0;
 }
 
 /* ---- more about them ---- */
 
-void csink_gate_function_learn(struct csink_gate_functions *functions, uint32_t function, const char *file,
+void csink_gate_function_learn(struct csink_gate_functions *functions, uint32_t function, int side, const char *file,
 			       int64_t line)
 {
 	struct csink_gate_function *known = &functions->all[function];
 	char *copy;
 
-	if (*file && !*known->file) {
+	if (*file && (!*known->file || side > known->side)) {
 		copy = strdup(file);
-		if (copy) {
-			free(known->file);
-			known->file = copy;
-		}
+		if (!copy)
+			return;
+		free(known->file);
+		known->file = copy;
+		known->line = 0;
+		known->side = side;
 	}
-	if (line > 0 && (!known->line || line < known->line) && !strcmp(known->file, file))
+	if (side == known->side && line > 0 && (!known->line || line < known->line) && !strcmp(known->file, file))
 		known->line = line;
 }
 

@@ -15,13 +15,14 @@ struct csink_gate_function {
 	char *module; /* base name of its file, as it was seen last; "" none */
 	char *file;   /* of the source; "" unknown */
 	int64_t line; /* where it begins, else the first line of it that a sample hit; 0 unknown */
+	int side;     /* that file and line are of: the new one's, if it has them */
 	bool is_pseudo;
 };
 
-/* A call that was seen in stacks, and the weight of the samples below it. */
+/* A call that was seen in stacks, and the weight of the samples below it, in the runs of each side. */
 struct csink_gate_edge {
 	uint32_t caller, callee;
-	double weight;
+	double weights[2];
 };
 
 struct csink_gate_functions {
@@ -52,10 +53,11 @@ void csink_gate_weights_release(struct csink_gate_weights *weights);
 
 /**
  * Add up the samples of a profile by function.
- * @run  only the samples with this number as label CSINK_LABEL_RUN; -1: all.
+ * @run   only the samples with this number as label CSINK_LABEL_RUN; -1: all.
+ * @side  that the run is of.
  * Returns 0 or -ENOMEM.
  */
-int csink_gate_take(struct csink_gate_functions *functions, const struct csink_profile *p, int64_t run,
+int csink_gate_take(struct csink_gate_functions *functions, const struct csink_profile *p, int64_t run, int side,
 		    struct csink_gate_weights *weights);
 
 /** What a function weighs in a run that may have been taken before the function was known. */
@@ -64,11 +66,12 @@ double csink_gate_weight(const struct csink_gate_weights *weights, uint32_t func
 /** The function of that name in that module, which is added if it is new. Returns its index or -ENOMEM. */
 int64_t csink_gate_function_find(struct csink_gate_functions *functions, const char *name, const char *module);
 
-/** Add to the weight of a call. Returns 0 or -ENOMEM. */
-int csink_gate_call_add(struct csink_gate_functions *functions, uint32_t caller, uint32_t callee, double weight);
+/** Add to the weight of a call on a side. Returns 0 or -ENOMEM. */
+int csink_gate_call_add(struct csink_gate_functions *functions, uint32_t caller, uint32_t callee, int side,
+			double weight);
 
-/** Remember where a function is: the first file that is known, the first line in it. */
-void csink_gate_function_learn(struct csink_gate_functions *functions, uint32_t function, const char *file,
+/** Remember where a function is on a side: the first file that is known, the first line in it. */
+void csink_gate_function_learn(struct csink_gate_functions *functions, uint32_t function, int side, const char *file,
 			       int64_t line);
 
 /** Room for all functions that are known by now; new ones weigh 0. Returns 0 or -ENOMEM. */

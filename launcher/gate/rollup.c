@@ -16,21 +16,22 @@
 #define MOVER_P 0.05    /* what is as unlikely as that to be chance may have given the cost */
 #define GIVER_SHARE 0.5 /* of what the dearer ones gained: less is not where it came from */
 
-/* Rows of functions, and the group that each is in: union-find. */
+/* Functions that moved, and those that stand between them; each with the group that it is in: union-find. */
 struct rollup {
 	struct judge *judge;
 	struct csink_gate_row *rows;
 	uint32_t nr;
-	uint32_t *row_of; /* of each function: its row + 1; 0: none, or it did not move */
-	uint32_t *parent; /* of each row */
+	bool *moved;      /* of each function: its row got dearer or cheaper */
+	bool *joins;      /* of each function: it moved, or is there on one side only, as what a split leaves behind */
+	uint32_t *parent; /* of each function */
 	double *called;   /* of each function: the weight of all calls to it */
 };
 
-static uint32_t root_of(struct rollup *r, uint32_t row)
+static uint32_t root_of(struct rollup *r, uint32_t f)
 {
-	while (r->parent[row] != row)
-		row = r->parent[row] = r->parent[r->parent[row]];
-	return row;
+	while (r->parent[f] != f)
+		f = r->parent[f] = r->parent[r->parent[f]];
+	return f;
 }
 
 static bool is_dearer(const struct csink_gate_row *row)
@@ -51,40 +52,75 @@ static int compare_by_caller(const void *a, const void *b)
 	return left->caller < right->caller ? -1 : left->caller > right->caller;
 }
 
-/* Connect rows that one function calls, and with it if it moved, too. */
+static void join(struct rollup *r, uint32_t f, uint32_t other)
+{
+	r->parent[root_of(r, f)] = root_of(r, other);
+}
+
+/* Join functions that one function calls, and with it if it joins, too. */
 static void connect(struct rollup *r, struct csink_gate_edge *edges, uint32_t nr)
 {
 	qsort(edges, nr, sizeof(*edges), compare_by_caller);
 	for (uint32_t i = 0, k; i < nr; i = k) {
-		uint32_t first = r->row_of[edges[i].caller];
+		int64_t first = r->joins[edges[i].caller] ? (int64_t)edges[i].caller : -1;
 
 		for (k = i; k < nr && edges[k].caller == edges[i].caller; k++) {
-			uint32_t row = r->row_of[edges[k].callee];
+			uint32_t f = edges[k].callee;
 
-			if (!row || edges[k].weight < CALL_SHARE * r->called[edges[k].callee])
+			if (!r->joins[f] || edges[k].weights[0] + edges[k].weights[1] < CALL_SHARE * r->called[f])
 				continue;
-			if (first)
-				r->parent[root_of(r, row - 1)] = root_of(r, first - 1);
+			if (first >= 0)
+				join(r, f, (uint32_t)first);
 			else
-				first = row;
+				first = f;
 		}
 	}
+}
+
+/* Functions that were in stacks of one side only. A baseline of counted instructions has no stacks: then none is. */
+static int mark_one_sided(struct rollup *r)
+{
+	const struct csink_gate_functions *functions = &r->judge->data->functions;
+	double *seen = calloc((size_t)functions->nr * 2 + 2, sizeof(*seen)), all[2] = {0, 0};
+
+	if (!seen)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < functions->nr_edges; i++) {
+		const struct csink_gate_edge *edge = &functions->edges[i];
+
+		for (int side = 0; side < 2; side++) {
+			seen[edge->caller * 2 + side] += edge->weights[side];
+			seen[edge->callee * 2 + side] += edge->weights[side];
+			all[side] += edge->weights[side];
+		}
+	}
+	for (uint32_t f = 0; f < functions->nr && all[0] > 0 && all[1] > 0; f++)
+		r->joins[f] |= (seen[f * 2] > 0) != (seen[f * 2 + 1] > 0);
+	free(seen);
+	return 0;
 }
 
 static int find_groups(struct rollup *r)
 {
 	const struct csink_gate_functions *functions = &r->judge->data->functions;
 	struct csink_gate_edge *edges = malloc((functions->nr_edges + 1) * sizeof(*edges));
+	int err = edges ? mark_one_sided(r) : -ENOMEM;
 
-	if (!edges)
-		return -ENOMEM;
-	memcpy(edges, functions->edges, functions->nr_edges * sizeof(*edges));
+	if (err) {
+		free(edges);
+		return err;
+	}
+	if (functions->nr_edges)
+		memcpy(edges, functions->edges, functions->nr_edges * sizeof(*edges));
 	for (uint32_t i = 0; i < functions->nr_edges; i++)
-		r->called[edges[i].callee] += edges[i].weight;
+		r->called[edges[i].callee] += edges[i].weights[0] + edges[i].weights[1];
+	for (uint32_t f = 0; f < functions->nr; f++)
+		r->parent[f] = f;
 	for (uint32_t i = 0; i < r->nr; i++) {
-		r->parent[i] = i;
-		if (is_dearer(&r->rows[i]) || is_cheaper(&r->rows[i]))
-			r->row_of[r->rows[i].function] = i + 1;
+		bool moved = is_dearer(&r->rows[i]) || is_cheaper(&r->rows[i]);
+
+		r->moved[r->rows[i].function] = moved;
+		r->joins[r->rows[i].function] |= moved;
 	}
 	connect(r, edges, functions->nr_edges);
 	free(edges);
@@ -165,7 +201,7 @@ static int judge_group(struct rollup *r, uint32_t root, bool *is_in)
 	for (uint32_t i = 0; i < r->nr; i++) {
 		uint32_t f = (uint32_t)r->rows[i].function;
 
-		if (!r->row_of[f] || root_of(r, i) != root)
+		if (!r->moved[f] || root_of(r, f) != root)
 			continue;
 		is_in[f] = true;
 		members++;
@@ -191,19 +227,21 @@ int csink_judge_rollup(struct judge *judge)
 	bool *is_in = calloc(nr_functions + 1, sizeof(*is_in));
 	int err = 0;
 
-	r.row_of = calloc(nr_functions + 1, sizeof(*r.row_of));
+	r.moved = calloc(nr_functions + 1, sizeof(*r.moved));
+	r.joins = calloc(nr_functions + 1, sizeof(*r.joins));
 	r.called = calloc(nr_functions + 1, sizeof(*r.called));
-	r.parent = calloc(r.nr + 1, sizeof(*r.parent));
-	if (!is_in || !r.row_of || !r.called || !r.parent)
+	r.parent = calloc(nr_functions + 1, sizeof(*r.parent));
+	if (!is_in || !r.moved || !r.joins || !r.called || !r.parent)
 		err = -ENOMEM;
 	if (!err)
 		err = find_groups(&r);
-	for (uint32_t i = 0; !err && i < r.nr; i++) {
-		if (root_of(&r, i) == i)
-			err = judge_group(&r, i, is_in);
+	for (uint32_t f = 0; !err && f < nr_functions; f++) {
+		if (root_of(&r, f) == f && r.joins[f])
+			err = judge_group(&r, f, is_in);
 	}
 	free(is_in);
-	free(r.row_of);
+	free(r.moved);
+	free(r.joins);
 	free(r.called);
 	free(r.parent);
 	return err;

@@ -48,7 +48,7 @@ static int resolve_events(struct csink_gate_runner *runner, char *why, size_t wh
 	if (nr > 0)
 		nr = csink_events_bind(&roots, runner->specs, (uint32_t)nr, max, &err);
 	if (nr < 0 || csink_events_plan(runner->specs, (uint32_t)nr, &err)) {
-		snprintf(why, why_size, "--events: %s", err.line);
+		snprintf(why, why_size, "option --events: %s", err.line);
 		return -EINVAL;
 	}
 	runner->nr_specs = (uint32_t)nr;

@@ -116,7 +116,7 @@ static int take_outcome(struct csink_gate_series *series, struct csink_gate_run 
 	if (!outcome->profile)
 		return 0;
 	learn_engine(series, outcome->profile);
-	return csink_gate_take(&series->data->functions, outcome->profile, -1, &run->weights);
+	return csink_gate_take(&series->data->functions, outcome->profile, -1, run->side, &run->weights);
 }
 
 static uint64_t own_rss(void)

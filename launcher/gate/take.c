@@ -15,6 +15,7 @@ struct take {
 	uint32_t *of_line;     /* of each line in the profile's pool: its function here */
 	uint32_t *of_location; /* of locations that have no line */
 	struct csink_gate_weights *weights;
+	int side;
 };
 
 static const char *module_of(const struct take *take, const struct csink_profile_location *location)
@@ -45,7 +46,8 @@ static int map_location(struct take *take, uint32_t id)
 		if (index < 0)
 			return (int)index;
 		take->of_line[i] = (uint32_t)index;
-		csink_gate_function_learn(take->functions, (uint32_t)index, csink_profile_text(take->p, function->file),
+		csink_gate_function_learn(take->functions, (uint32_t)index, take->side,
+					  csink_profile_text(take->p, function->file),
 					  function->start_line > 0 ? function->start_line : take->p->lines[i].line);
 	}
 	return 0;
@@ -79,7 +81,7 @@ static int add_stack(struct take *take, const struct csink_profile_range *stack,
 
 			if (callee == UINT32_MAX)
 				take->weights->self[f] += value;
-			else if (callee != f && csink_gate_call_add(take->functions, f, callee, value))
+			else if (callee != f && csink_gate_call_add(take->functions, f, callee, take->side, value))
 				return -ENOMEM;
 			callee = f;
 		}
@@ -142,10 +144,10 @@ static int add_samples(struct take *take, int64_t run)
 	return 0;
 }
 
-int csink_gate_take(struct csink_gate_functions *functions, const struct csink_profile *p, int64_t run,
+int csink_gate_take(struct csink_gate_functions *functions, const struct csink_profile *p, int64_t run, int side,
 		    struct csink_gate_weights *weights)
 {
-	struct take take = {.functions = functions, .p = p, .weights = weights};
+	struct take take = {.functions = functions, .p = p, .weights = weights, .side = side};
 	int err;
 
 	memset(weights, 0, sizeof(*weights));

@@ -1,0 +1,203 @@
+#!/bin/bash
+# The gate: what it finds, names and refuses, and every format that it writes.
+. "$(dirname "$0")/lib.sh"
+unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY
+WORK=$TARGETS/gate_work
+
+# gate ARGUMENT...: TAP in out.tap, what it says in err; returns its status.
+gate() {
+	"$COUNTERSINK" gate "$@" >out.tap 2>err
+}
+
+# ---- two commands: a function that takes twice as long
+gate --runs 10 --seed 1 --junit out.xml --json out.json --markdown out.md --html out.html --github \
+	--vs "$WORK alpha 40 beta 10 gamma 20" -- "$WORK" alpha 40 beta 20 gamma 20
+is $? 3 "a function got slower: status 3"
+like "$(cat out.tap)" '^not ok [0-9]+ - beta in gate_work regressed: \+[0-9.]+ % \(95 % CI \+' "it is named, with its interval"
+unlike "$(cat out.tap)" '^not ok [0-9]+ - (alpha|gamma_ray) in' "and the others are not"
+unlike "$(cat out.tap err)" 'what the command prints' "what the command prints is not shown"
+is "$(head -1 out.tap)" "TAP version 13" "it is TAP 13"
+like "$(tail -1 out.tap)" '^1\.\.[0-9]+$' "the plan comes last"
+like "$(cat out.tap)" '^# detection floor: of a function with 10 % of the time, a change of [0-9.]+ %' "the detection floor is told"
+like "$(cat out.tap)" '^# runs: 10 and 10, in pairs in .* seed 1$' "so are runs and seed"
+prove -e cat out.tap >prove.out 2>&1
+isnt $? 0 "prove sees the failure"
+like "$(cat prove.out)" 'Failed test' "as a failed test"
+unlike "$(cat prove.out)" 'Parse errors' "and no errors in the syntax"
+if have xmllint; then
+	ok "JUnit XML follows the schema" xmllint --noout --schema "$SRC/tests/gate/junit.xsd" out.xml
+else
+	skip "JUnit XML follows the schema" "no xmllint here"
+fi
+like "$(cat out.xml)" '<failure type="regressed" message="regressed: \+' "with a failure in it"
+like "$(cat out.xml)" 'gate_work.c:[0-9]+: regressed' "and where it is in the source"
+python3 - <<'PY' >json.out 2>&1
+import json
+gate = json.load(open("out.json"))
+row = [row for row in gate["rows"] if row.get("function") == "beta"][0]
+assert gate["status"] == 3 and gate["runs"] == [10, 10] and len(gate["measured"]) == 20, gate
+assert row["verdict"] == "regressed" and row["low"] > 1.05 and row["q"] <= 0.01, row
+assert row["file"].endswith("gate_work.c") and row["line"] > 0, row
+PY
+is $? 0 "JSON says the same" || diag "$(cat json.out)"
+like "$(cat out.md)" '\| &#10060; regressed \| beta in gate\\_work \| \+' "so does Markdown"
+line=$(grep -n '^WORKER(beta' "$SRC/tests/targets/gate_work.c" | cut -d: -f1)
+like "$(cat err)" "^::error file=.*gate_work.c,line=$line,title=countersink gate::beta in gate_work regressed%3A? ?.*|^::error file=.*gate_work.c,line=$line,title=.*::beta" \
+	"the annotation has the line where the function begins"
+like "$(cat out.html)" '<html' "the page with the flame graph is there"
+like "$(cat out.html)" 'gate_work' "and it shows these profiles"
+
+# ---- the same work in two functions
+gate --runs 10 --seed 1 --vs "$WORK alpha 40 beta 20" -- "$WORK" alpha 40 halves 20
+is $? 0 "a function split in two: status 0"
+unlike "$(cat out.tap)" '^not ok' "no point fails"
+like "$(cat out.tap)" 'note: "cost moved between functions: .*first_half.*beta cheaper; together' "it is said that cost moved"
+ok "prove takes it" prove -e cat out.tap
+
+# ---- nothing to find
+gate --vs "$WORK alpha 1" -- "$WORK" alpha 1
+is $? 0 "the same program with the same arguments: status 0"
+like "$(cat out.tap)" 'nothing can have changed, and no runs were made' "it is recognised, and said"
+ok "prove takes a gate without points" prove -e cat out.tap
+cp "$WORK" copy
+gate --vs "$WORK alpha 1" -- ./copy alpha 1
+like "$(cat out.tap)" 'nothing can have changed, and no runs were made' "so is a copy"
+cp "$WORK" slower_copy
+echo >>slower_copy
+gate --runs 2 --warmup 0 --vs "$WORK alpha 1" -- ./slower_copy alpha 1
+unlike "$(cat out.tap)" 'nothing can have changed' "a program that differs is run"
+
+# ---- a baseline
+gate -b base.pb.gz --update-baseline --runs 10 -- "$WORK" alpha 40 beta 10 gamma 20
+is $? 0 "a baseline is made"
+like "$(cat err)" '10 runs of gate_work are in base.pb.gz' "which is said"
+like "$("$COUNTERSINK" report base.pb.gz)" 'alpha' "it is a profile that others read"
+gate -b base.pb.gz --runs 10 --seed 2 -- "$WORK" alpha 40 beta 30 gamma 20
+is $? 3 "slower than the baseline: status 3"
+like "$(cat out.tap)" '^not ok [0-9]+ - beta in gate_work regressed' "the function is named"
+unlike "$(cat out.tap)" '^not ok [0-9]+ - (alpha|gamma_ray) in' "and no other"
+like "$(cat out.tap)" "note: the baseline was made with another command line" "another command line is noted"
+
+# refused STATUS REGEX NAME ARGUMENT...: no verdict, one line says why.
+refused() {
+	local status=$1 regex=$2 name=$3
+	shift 3
+	gate "$@"
+	is $? "$status" "$name: status $status"
+	like "$(cat err)" "$regex" "$name: said"
+	is "$(wc -l <err)" 1 "$name: in one line"
+}
+head -c 300 base.pb.gz >cut.pb.gz
+echo nonsense >nonsense.pb.gz
+"$COUNTERSINK" -q -o foreign.pb.gz -- "$WORK" alpha 1 >/dev/null
+cp "$WORK" other_program
+refused 1 'none.pb.gz: .*--update-baseline makes it' "no baseline" -b none.pb.gz -- "$WORK" alpha 1
+refused 1 'cut.pb.gz: .*(truncated|unexpected end|gzip).*--update-baseline' "a truncated one" -b cut.pb.gz -- "$WORK" alpha 1
+refused 1 'nonsense.pb.gz: .*--update-baseline' "one that is none" -b nonsense.pb.gz -- "$WORK" alpha 1
+refused 1 'foreign.pb.gz: it is a profile, but holds no single runs' "a profile of one run" -b foreign.pb.gz -- "$WORK" alpha 1
+refused 1 "another event: 'task-clock.*', not 'page-faults" "another event" -b base.pb.gz -e page-faults -- "$WORK" alpha 1
+refused 1 "another program: 'gate_work', not 'other_program'" "another program" -b base.pb.gz -- ./other_program alpha 1
+refused 2 "option --threshold: 'fast' is no percentage" "a threshold that is no number" -T fast --self-check -- true
+refused 2 "option --threshold: '-1' is no percentage" "a negative one" -T -1 --self-check -- true
+refused 2 "option --threshold: 'nan' is no percentage" "one that is NaN" -T nan --self-check -- true
+refused 2 "option --runs: '0' is neither a number of runs" "no runs" -r 0 --self-check -- true
+refused 2 "option --runs: '1' is too few" "one run" -r 1 --self-check -- true
+refused 2 "option --runs: 'many' is neither" "runs that are no number" -r many --self-check -- true
+refused 2 "option --warmup: 'x' is not a number" "a warm-up that is no number" -w x --self-check -- true
+refused 2 "compare with what" "nothing to compare with" -- true
+refused 2 "exclude each other" "too much to compare with" --self-check -b x -- true
+refused 2 "option --vs: .* its quotes do not match" "a command with an open quote" --vs "echo 'x" -- true
+refused 2 "no command given" "no command" --self-check
+refused 2 "option --update-baseline: --baseline=FILE says" "a baseline without its place" --self-check --update-baseline -- true
+refused 2 "option --events: .*'cylces'" "no such event" -e cylces --self-check -- true
+refused 1 "cannot be executed: No such file" "no such program" --self-check -- ./no_such_program
+
+# ---- a command that fails now and then
+cat >flaky <<'END'
+#!/bin/sh
+n=$(cat count 2>/dev/null || echo 0)
+echo $((n + 1)) >count
+echo "run $n" >&2
+[ "$n" -lt 3 ] || { echo "the disk is full" >&2; exit 7; }
+END
+chmod +x flaky
+gate --runs 10 --warmup 0 --junit failed.xml --self-check -- ./flaky
+is $? 1 "a run fails: status 1, no verdict"
+like "$(cat err)" 'run 2 of the command.* failed: status 7; it said: run 3' "its status is said"
+like "$(cat err)" 'the disk is full' "and what it said"
+like "$(cat out.tap)" '^Bail out!' "TAP bails out"
+prove -e cat out.tap >/dev/null 2>&1
+isnt $? 0 "for prove it is no success"
+if have xmllint; then
+	ok "JUnit XML of an error follows the schema" xmllint --noout --schema "$SRC/tests/gate/junit.xsd" failed.xml
+else
+	skip "JUnit XML of an error follows the schema" "no xmllint here"
+fi
+gate --runs 2 --warmup 0 --self-check -- sh -c 'kill -SEGV $$'
+is $? 1 "a run dies: status 1"
+like "$(cat err)" 'failed: signal 11' "its signal is said"
+
+# ---- around the runs
+: >hooks
+gate --runs 2 --warmup 1 --prepare 'echo prepare $COUNTERSINK_SIDE >>hooks' --cleanup 'echo cleanup >>hooks' \
+	--input hooks.in --self-check -- true
+is $? 1 "a missing input is an error"
+like "$(cat err)" 'hooks.in: No such file' "which is said"
+echo 3 >hooks.in
+: >hooks
+gate --runs 2 --warmup 1 --prepare 'echo prepare $COUNTERSINK_SIDE >>hooks' --cleanup 'echo cleanup >>hooks' \
+	--input hooks.in --self-check -- sh -c 'read x && echo "run $x" >>hooks'
+is "$(grep -c '^prepare' hooks) $(grep -c '^run 3' hooks) $(grep -c '^cleanup' hooks)" "6 6 6" \
+	"each run has its preparation, its input and its cleaning up"
+is "$(grep -c 'prepare old' hooks) $(grep -c 'prepare new' hooks)" "3 3" "which know the side"
+gate --runs 2 --prepare 'exit 9' --self-check -- true
+is $? 1 "a preparation that fails is an error"
+like "$(cat err)" 'the shell command of --prepare failed: status 9' "which is said"
+
+# ---- summary and annotations where GitHub runs it
+GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=$TMP/summary.md "$COUNTERSINK" gate --runs 10 --seed 3 \
+	--vs "$WORK beta 10 alpha 20 gamma 20" -- "$WORK" beta 20 alpha 20 gamma 20 >out.tap 2>err
+like "$(cat summary.md)" '^### countersink gate: .*beta in gate' "the summary is written"
+like "$(cat err)" '^::error file=.*beta' "so are the annotations"
+
+# ---- an end from outside
+"$COUNTERSINK" gate --runs 1000 --warmup 0 --prepare 'echo x >>begun' --self-check -- "$WORK" alpha 20 >out.tap 2>err &
+pid=$!
+ok "a long gate begins" wait_until 60 test -s begun
+kill -TERM $pid
+wait $pid
+is $? 143 "TERM ends it"
+unlike "$(cat out.tap)" '^1\.\.' "without a verdict"
+
+# ---- without counters, without rights
+"$TARGETS/deny_perf" "$COUNTERSINK" gate --runs 10 --seed 1 --vs "$WORK alpha 200 beta 100" -- \
+	"$WORK" alpha 200 beta 200 >out.tap 2>err
+is $? 3 "perf_event_open is refused: the regression is found all the same"
+like "$(cat out.tap)" '^not ok [0-9]+ - beta in gate_work regressed' "and named"
+like "$(cat out.tap)" 'note: perf_event_open is refused here: samples come at the kernel' "what that costs is said"
+mkdir -m 777 private
+(cd private && unprivileged "$COUNTERSINK" gate --runs 10 --seed 1 --vs "$WORK alpha 40 beta 20" -- \
+	"$WORK" alpha 40 beta 40 >"$TMP/private/out.tap" 2>err)
+is $? 3 "an unprivileged user: the regression is found"
+like "$(cat private/out.tap)" '^not ok [0-9]+ - beta in gate_work regressed' "and named"
+
+# ---- exact counts
+if have valgrind; then
+	gate --deterministic -T 1% --json exact.json --vs "$WORK alpha 2 beta 40" -- "$WORK" alpha 2 beta 41
+	is $? 3 "counted exactly: 2.5 % more is found"
+	like "$(cat out.tap)" '^not ok [0-9]+ - beta in gate_work regressed: \+2\.5 % \(\+2\.5 to \+2\.5 in all runs\)' "and named"
+	like "$(cat out.tap)" '^ok [0-9]+ - alpha in gate_work unchanged: \+0\.0 %' "while nothing else changed"
+	gate --deterministic -b exact.pb.gz --update-baseline -- "$WORK" alpha 2 beta 40
+	gate --deterministic -T 1% -b exact.pb.gz -- "$WORK" alpha 2 beta 41
+	is $? 3 "against a baseline, too"
+	gate --deterministic -T 1% -b exact.pb.gz -- "$WORK" alpha 2 beta 40
+	is $? 0 "and nothing is found where nothing is"
+	refused 1 "another kind of measurement: 'simulated', not 'measured'" "exact counts beside others" -b exact.pb.gz -- "$WORK" alpha 2
+else
+	skip "exact counts" "no valgrind here"
+fi
+env PATH=/nowhere "$COUNTERSINK" gate --deterministic --self-check -- "$WORK" alpha 1 >out.tap 2>err
+is $? 2 "no valgrind: status 2"
+like "$(cat err)" 'there is no valgrind here' "which is said"
+
+done_testing
