@@ -110,6 +110,7 @@ LIB_SRCS := \
 	preload/sample/housekeeping.c \
 	preload/sample/modules.c \
 	preload/sample/modules_scan.c \
+	preload/sample/phases.c \
 	preload/sample/process.c \
 	preload/sample/sample.c \
 	preload/sample/stuck.c \
@@ -312,6 +313,7 @@ CLI_TESTS := \
 	diff \
 	merge \
 	readers \
+	phases \
 	doctor \
 	events \
 	stat \
@@ -386,6 +388,7 @@ TARGETS := \
 	guest_strangers \
 	guest_watch \
 	gate_work \
+	phases \
 
 # tests/bench/NAME.c: what the benchmarks run.
 BENCHES := \
@@ -513,7 +516,7 @@ $(B)/tests/pmu/test_%: tests/pmu/test_%.c tests/unit/tap.h $(B)/libtested.a
 # Targets are built as programs in the wild are: optimised, with debug information, no frame pointers, not sanitized.
 $(B)/tests/targets/%: tests/targets/%.c
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(TARGET_CFLAGS) -D_GNU_SOURCE $(TARGET_LDFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread -lm -ldl
+	$(CC) -std=gnu11 $(TARGET_CFLAGS) -D_GNU_SOURCE -Iinclude $(TARGET_LDFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread -lm -ldl
 
 $(B)/tests/targets/%.so: tests/targets/%.c
 	@mkdir -p $(@D)

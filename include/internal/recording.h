@@ -150,6 +150,7 @@ enum csink_entry_type {
 	CSINK_ENTRY_NOTE,
 	CSINK_ENTRY_SPAWN,
 	CSINK_ENTRY_TIMELINE,
+	CSINK_ENTRY_PHASE,
 };
 
 struct csink_entry {
@@ -252,6 +253,14 @@ struct csink_rec_note {
 	struct csink_entry head;
 	char text[]; /* NUL-ended, one line */
 };
+
+/* The name of a phase, which rows have as a number. aux: the number; two may have one name. */
+struct csink_rec_phase {
+	struct csink_entry head;
+	char name[]; /* NUL-ended */
+};
+#define CSINK_PHASE_OFF 1   /* no phase, but what the program did not want to be profiled: time without stacks */
+#define CSINK_PHASE_FIRST 2 /* that a program can name; 0: none */
 
 /* The process started a program that cannot be injected, or became one by exec. */
 struct csink_rec_spawn {

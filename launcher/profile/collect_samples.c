@@ -282,6 +282,19 @@ static void add_remainder(struct reading *r, uint32_t labels, const uint32_t *ca
 	csink_collect_pseudo(r->c, "not sampled", "[not sampled]", callers, copy, set->nr, values);
 }
 
+/* What the program did not want to be profiled: time alone. */
+static void add_paused(struct reading *r, uint32_t labels, const int64_t *values)
+{
+	const struct csink_profile_range *set = &r->c->p->label_sets[labels];
+	struct csink_profile_label copy[8];
+	int64_t time[CSINK_MAX_EVENTS + 1];
+
+	memcpy(time, values, sizeof(time));
+	time[0] = 0;
+	memcpy(copy, r->c->p->labels + set->first, set->nr * sizeof(*copy));
+	csink_collect_pseudo(r->c, "paused", "[paused by the program]", NULL, copy, set->nr, time);
+}
+
 static void add_stack(struct reading *r, const struct csink_recorded_row *from, uint32_t labels, const int64_t *values)
 {
 	uint32_t stack[CSINK_MAX_DEPTH + 1], nr = 0;
@@ -291,6 +304,10 @@ static void add_stack(struct reading *r, const struct csink_recorded_row *from, 
 	if (from->chain != CSINK_RECORDED_NONE) {
 		time_ns = r->rec->chains[from->chain]->first_ns;
 		chain = chain_locations(r, from->chain);
+	}
+	if (from->row->head.aux == CSINK_PHASE_OFF) {
+		add_paused(r, labels, values);
+		return;
 	}
 	if (!from->row->leaf) {
 		add_remainder(r, labels, chain, values);
@@ -303,6 +320,30 @@ static void add_stack(struct reading *r, const struct csink_recorded_row *from, 
 		csink_profile_sample_add(r->c->p, csink_profile_stack_add(r->c->p, stack, nr), labels, values);
 }
 
+/* A label set with the name of a row's phase. */
+static uint32_t phase_labels(struct reading *r, uint32_t base, uint16_t phase)
+{
+	const struct csink_profile_range set = r->c->p->label_sets[base];
+	struct csink_profile_label labels[8];
+	uint32_t i;
+
+	for (i = 0; i < r->rec->nr_phases && r->rec->phases[i]->head.aux != phase; i++)
+		;
+	if (i == r->rec->nr_phases)
+		return base;
+	memcpy(labels, r->c->p->labels + set.first, set.nr * sizeof(*labels));
+	labels[set.nr] = (struct csink_profile_label){.key = csink_profile_str(r->c->p, CSINK_LABEL_PHASE),
+						      .str = csink_profile_str(r->c->p, r->rec->phases[i]->name)};
+	return csink_profile_labels_add(r->c->p, labels, set.nr + 1);
+}
+
+static uint32_t row_labels(struct reading *r, const struct csink_recorded_row *row)
+{
+	uint32_t base = thread_labels(r, row->thread);
+
+	return row->row->head.aux ? phase_labels(r, base, row->row->head.aux) : base;
+}
+
 static void add_row(struct reading *r, const struct csink_recorded_row *from)
 {
 	int64_t values[CSINK_MAX_EVENTS + 1];
@@ -312,7 +353,7 @@ static void add_row(struct reading *r, const struct csink_recorded_row *from)
 	for (i = 0; i < CSINK_MAX_EVENTS + 1; i++)
 		any |= values[i] != 0;
 	if (any) /* a timeline may have taken all of it */
-		add_stack(r, from, thread_labels(r, from->thread), values);
+		add_stack(r, from, row_labels(r, from), values);
 }
 
 /* ---- the timeline ---- */
@@ -342,7 +383,7 @@ static void add_moment(struct reading *r, const struct csink_rec_moment *moment,
 	}
 	if (r->types[event] == r->c->cpu_event)
 		r->image->covered_cpu_ns = csink_add(r->image->covered_cpu_ns, weight);
-	thread = thread_labels(r, r->rec->rows[index].thread); /* may move the sets */
+	thread = row_labels(r, &r->rec->rows[index]); /* may move the sets */
 	set = &r->c->p->label_sets[thread];
 	memcpy(labels, r->c->p->labels + set->first, set->nr * sizeof(*labels));
 	labels[set->nr] = (struct csink_profile_label){.key = csink_profile_str(r->c->p, CSINK_LABEL_TIME),

@@ -36,6 +36,7 @@ static const uint32_t least_bytes[] = {
 	[CSINK_ENTRY_CHAIN] = sizeof(struct csink_rec_chain),
 	[CSINK_ENTRY_ROW] = sizeof(struct csink_rec_row),
 	[CSINK_ENTRY_INTERVAL] = sizeof(struct csink_rec_interval),
+	[CSINK_ENTRY_PHASE] = sizeof(struct csink_rec_phase) + 1,
 	[CSINK_ENTRY_NOTE] = sizeof(struct csink_rec_note) + 1,
 	[CSINK_ENTRY_SPAWN] = sizeof(struct csink_rec_spawn) + 1,
 	[CSINK_ENTRY_TIMELINE] = sizeof(struct csink_rec_timeline),
@@ -79,6 +80,7 @@ static int take(struct csink_recorded *rec, struct csink_entry *head)
 		struct csink_rec_interval *interval;
 		struct csink_rec_note *note;
 		struct csink_rec_spawn *spawn;
+		struct csink_rec_phase *phase;
 		struct csink_rec_timeline *timeline;
 	} at = {head};
 	struct csink_recorded_row row = {.row = at.row};
@@ -110,6 +112,8 @@ static int take(struct csink_recorded *rec, struct csink_entry *head)
 		return APPEND(rec->timelines, rec->nr_timelines, at.timeline);
 	case CSINK_ENTRY_NOTE:
 		return has_end(at.note->text, head) ? APPEND(rec->notes, rec->nr_notes, at.note) : -EBADMSG;
+	case CSINK_ENTRY_PHASE:
+		return has_end(at.phase->name, head) ? APPEND(rec->phases, rec->nr_phases, at.phase) : -EBADMSG;
 	case CSINK_ENTRY_SPAWN:
 		return has_end(at.spawn->path, head) ? APPEND(rec->spawns, rec->nr_spawns, at.spawn) : -EBADMSG;
 	}
@@ -302,6 +306,7 @@ void csink_recorded_release(struct csink_recorded *rec)
 	free(rec->intervals);
 	free(rec->notes);
 	free(rec->spawns);
+	free(rec->phases);
 	free(rec->timelines);
 	if (rec->data)
 		munmap(rec->data, rec->bytes);

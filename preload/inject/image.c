@@ -26,6 +26,7 @@
 #include "preload/sample/calls_off.h"
 #include "preload/sample/housekeeping.h"
 #include "preload/sample/modules.h"
+#include "preload/sample/phases.h"
 #include "preload/sample/process.h"
 #include "preload/sample/thread.h"
 
@@ -368,6 +369,7 @@ void csink_image_begin_child(void)
 		describe_process(process->rec.header, 0);
 		copy_findings(process->rec.header, before.header);
 		csink_modules_init(&process->rec, &thread->writer);
+		csink_phases_rewrite();
 		csink_housekeeping_init();
 		csink_recording_close(&before);
 		atomic_store_explicit(&process->active, 1, memory_order_release);

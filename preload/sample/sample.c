@@ -10,6 +10,7 @@
 #include "preload/counters/switches.h"
 #include "preload/sample/calls_off.h"
 #include "preload/sample/housekeeping.h"
+#include "preload/sample/phases.h"
 #include "preload/sample/process.h"
 #include "preload/sample/thread.h"
 
@@ -54,7 +55,7 @@ static struct csink_rec_row *row_of(struct csink_thread *thread, const ucontext_
 				  .max_frames = csink_process.max_depth,
 				  .end = CSINK_WALK_COMPLETE};
 	struct csink_sample sample = {.thread = thread->ref,
-				      .phase = thread->phase,
+				      .phase = csink_phase_now(thread),
 				      .leaf = csink_context_pc(uc),
 				      .time_ns = time_ns,
 				      .frames = thread->frames};
@@ -65,7 +66,7 @@ static struct csink_rec_row *row_of(struct csink_thread *thread, const ucontext_
 		sample.time_ns = csink_now_ns();
 	}
 	sample.epoch = csink_modules_unloads();
-	if (csink_process.walk)
+	if (csink_process.walk && CSINK_LIKELY(sample.phase != CSINK_PHASE_OFF))
 		csink_process.walk(&walk, uc);
 	sample.nr_frames = walk.nr_frames;
 	if (CSINK_UNLIKELY(walk.end != CSINK_WALK_COMPLETE)) {
@@ -93,7 +94,7 @@ static void store(struct csink_thread *thread, const ucontext_t *uc, const uint6
 
 static void credit_remainder(struct csink_thread *thread, struct csink_rec_row *row, const uint64_t *weights)
 {
-	struct csink_sample nowhere = {.thread = thread->ref, .phase = thread->phase, .frames = thread->frames};
+	struct csink_sample nowhere = {.thread = thread->ref, .phase = csink_phase_now(thread), .frames = thread->frames};
 
 	/* Never sampled: all that is known is what the thread was started for. */
 	if (!row && thread->start) {

@@ -113,8 +113,12 @@ struct csink_thread *csink_thread_get(void)
 	/* The first one alone: most programs need no other, and a slab's links would touch all its pages. */
 	if (!thread)
 		thread = make_slab(csink_threads_first() ? SLAB_STATES : 1);
-	if (thread)
+	if (thread) {
+		thread->phase = 0;
+		thread->is_paused = false;
+		thread->nr_phases = 0;
 		atomic_store_explicit(&thread->state, CSINK_THREAD_NEW, memory_order_relaxed);
+	}
 	errno = saved;
 	return thread;
 }
@@ -158,7 +162,6 @@ void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 	thread->last_row = thread->off_row = NULL;
 	atomic_store_explicit(&thread->remainder, NULL, memory_order_relaxed);
 	memset(&thread->timeline, 0, sizeof(thread->timeline));
-	thread->phase = 0;
 	if (!make_entry(thread, flags)) {
 		thread->engine = CSINK_ENGINE_NONE;
 		errno = saved;

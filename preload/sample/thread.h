@@ -56,6 +56,9 @@ struct csink_thread {
 	struct csink_module_memo leaf_module;
 	struct csink_stuck stuck;
 	uint16_t phase;
+	bool is_paused;      /* by the program: csink_phase_now() */
+	uint16_t phases[15]; /* that the current one is in */
+	uint32_t nr_phases;  /* may be more than there is room for */
 	_Atomic uint8_t in_handler;
 	_Atomic uint8_t state; /* enum csink_thread_state */
 
