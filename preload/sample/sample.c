@@ -94,7 +94,8 @@ static void store(struct csink_thread *thread, const ucontext_t *uc, const uint6
 
 static void credit_remainder(struct csink_thread *thread, struct csink_rec_row *row, const uint64_t *weights)
 {
-	struct csink_sample nowhere = {.thread = thread->ref, .phase = csink_phase_now(thread), .frames = thread->frames};
+	struct csink_sample nowhere = {
+		.thread = thread->ref, .phase = csink_phase_now(thread), .frames = thread->frames};
 
 	/* Never sampled: all that is known is what the thread was started for. */
 	if (!row && thread->start) {
