@@ -89,6 +89,7 @@ LIB_SRCS := \
 	preload/inject/fork.c \
 	preload/inject/held.c \
 	preload/inject/image.c \
+	preload/inject/jumps.c \
 	preload/inject/limits.c \
 	preload/inject/loader.c \
 	preload/inject/masks.c \

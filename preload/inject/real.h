@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@
 /* In glibc, but in no header under these names. */
 int __ppoll_chk(struct pollfd *fds, nfds_t nr, const struct timespec *timeout, const sigset_t *mask, size_t bytes);
 int __xpg_sigpause(int signo);
+void __longjmp_chk(struct __jmp_buf_tag env[1], int value) __attribute__((noreturn));
 
 /* clang-format off */
 #define CSINK_REALS(X) \
@@ -35,7 +37,7 @@ int __xpg_sigpause(int signo);
 	X(sigrelse) X(sigignore) X(siginterrupt) X(sigaltstack) X(pthread_sigmask) X(sigprocmask) X(sigpending) \
 	X(sigblock) X(sigsetmask) X(sigsuspend) X(pselect) X(ppoll) X(__ppoll_chk) X(epoll_pwait) X(epoll_pwait2) \
 	X(sigwait) X(sigwaitinfo) X(sigtimedwait) X(signalfd) X(setuid) X(seteuid) X(setreuid) X(setresuid) \
-	X(setrlimit) X(setrlimit64) X(prlimit) X(prlimit64) X(dlopen) X(dlmopen) X(prctl)
+	X(setrlimit) X(setrlimit64) X(prlimit) X(prlimit64) X(dlopen) X(dlmopen) X(prctl) X(longjmp) X(_longjmp) X(siglongjmp) X(__longjmp_chk)
 /* clang-format on */
 
 /* As enum csink_real: CSINK_REAL_execve and so on. */

@@ -36,6 +36,11 @@ static bool is_taken(int signo)
 	return signo > 0 && signo < _NSIG && csink_signals_taken() & CSINK_SIGNAL_BIT(signo);
 }
 
+bool csink_signals_small_stacks(void)
+{
+	return small_stacks;
+}
+
 bool csink_signals_borrowed(void)
 {
 	return (pid_t)csink_rawcall(SYS_getpid) != csink_process.pid;

@@ -60,6 +60,9 @@ uint64_t csink_signals_taken(void);
 /** True in a task that runs in our memory but is another process: a vfork child. Context: any (a syscall). */
 bool csink_signals_borrowed(void);
 
+/** True once some thread has had an alternate stack with room for little. Context: any. */
+bool csink_signals_small_stacks(void);
+
 /** Those of our signals that the program ignores. Context: thread. */
 uint64_t csink_signals_ignored(void);
 

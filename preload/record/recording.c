@@ -124,6 +124,7 @@ static int map_file(struct csink_recording *rec, int fd, uint64_t bytes)
 	} else {
 		atomic_init(&rec->ready_blocks, FIRST_BLOCKS);
 	}
+	madvise(map, bytes, MADV_DONTDUMP); /* a core is of the program */
 	rec->header = map;
 	atomic_init(&rec->limit_blocks, (uint32_t)(bytes / CSINK_REC_BLOCK));
 	return 0;

@@ -66,6 +66,7 @@ static uint32_t level_for_insert(struct index *index)
 	errno = saved;
 	if (slots == MAP_FAILED)
 		return level;
+	madvise(slots, level_slots(level + 1) * sizeof(*slots), MADV_DONTDUMP);
 	/* Release pairs with the acquire of newest and levels in the readers: a level is seen zeroed or not at all. */
 	if (!atomic_compare_exchange_strong_explicit(&index->levels[level + 1], &none, slots, memory_order_release,
 						     memory_order_relaxed))

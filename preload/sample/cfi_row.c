@@ -172,6 +172,7 @@ int csink_rows_init(void)
 		   -1, 0);
 	if (map == MAP_FAILED)
 		return -errno;
+	madvise(map, 2 * CSINK_ROW_TABLE_BYTES, MADV_DONTDUMP);
 	csink_rows.callers = map;
 	csink_rows.leaves = map + CSINK_ROW_TABLE_BYTES;
 	return 0;

@@ -72,6 +72,7 @@ static struct csink_thread *make_slab(int nr)
 
 	if (slab == MAP_FAILED)
 		return NULL;
+	madvise(slab, (size_t)nr * sizeof(*slab), MADV_DONTDUMP);
 	for (int i = 0; i < nr - 1; i++)
 		slab[i].next = &slab[i + 1];
 	head = atomic_load_explicit(&all_states, memory_order_relaxed);

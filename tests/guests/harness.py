@@ -247,7 +247,10 @@ def main(guests):
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(int(os.environ.get('JOBS', '2'))) as pool:
         for n, (guest, done) in enumerate([(g, pool.submit(try_guest, g)) for g in chosen], 1):
-            passed, lines, nr = done.result()
+            try:
+                passed, lines, nr = done.result()
+            except OSError as e:
+                passed, lines, nr = False, ['cannot be run: %s' % e], 0
             print('%s %d - %s: %d run%s' % ('ok' if passed else 'not ok', n, guest.name, nr, '' if nr == 1 else 's'))
             for line in lines:
                 print('#   ' + line)
