@@ -54,6 +54,9 @@ CORE_SRCS := \
 	preload/counters/explain_take.c \
 	preload/counters/explain_target.c \
 	preload/counters/nearest.c \
+	preload/counters/persist.c \
+	preload/counters/persist_folder.c \
+	preload/counters/persist_start.c \
 	preload/counters/pfm.c \
 	preload/counters/reserve.c \
 	preload/counters/reserve_agent.c \
@@ -198,6 +201,10 @@ LAUNCHER_SRCS := \
 	launcher/cmd_report.c \
 	launcher/cmd_diff.c \
 	launcher/cmd_merge.c \
+	launcher/cmd_persist.c \
+	launcher/persist/events.c \
+	launcher/persist/keeper.c \
+	launcher/persist/listing.c \
 	launcher/cmd_reserve.c \
 	launcher/reserve/hooks.c \
 	launcher/reserve/print.c \
@@ -294,6 +301,8 @@ UNIT_TESTS := \
 	explain \
 	explain_denied \
 	explain_target \
+	persist \
+	persist_many \
 	safe_load \
 	reserve \
 	timerq \
@@ -319,6 +328,7 @@ CLI_TESTS := \
 	events \
 	stat \
 	events_run \
+	persist \
 	relay \
 	reserve \
 	status \

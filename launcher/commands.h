@@ -66,6 +66,7 @@ int csink_cmd_gate(int argc, char **argv);
 int csink_cmd_events(int argc, char **argv);
 int csink_cmd_doctor(int argc, char **argv);
 int csink_cmd_reserve(int argc, char **argv);
+int csink_cmd_persist(int argc, char **argv);
 int csink_cmd_completion(int argc, char **argv);
 int csink_cmd_help(int argc, char **argv);
 

@@ -17,6 +17,7 @@ const struct csink_option csink_merge_options[CSINK_NR_MERGE_OPTS] = {CSINK_MERG
 const struct csink_option csink_gate_options[CSINK_NR_GATE_OPTS] = {CSINK_GATE_OPTIONS(CSINK_OPTION_ROW)};
 const struct csink_option csink_report_options[CSINK_NR_REPORT_OPTS] = {CSINK_REPORT_OPTIONS(CSINK_OPTION_ROW)};
 const struct csink_option csink_export_options[CSINK_NR_EXPORT_OPTS] = {CSINK_EXPORT_OPTIONS(CSINK_OPTION_ROW)};
+const struct csink_option csink_persist_options[CSINK_NR_PERSIST_OPTS] = {CSINK_PERSIST_OPTIONS(CSINK_OPTION_ROW)};
 const struct csink_option csink_events_options[CSINK_NR_EVENTS_OPTS] = {CSINK_EVENTS_OPTIONS(CSINK_OPTION_ROW)};
 const struct csink_option csink_doctor_options[CSINK_NR_DOCTOR_OPTS] = {CSINK_DOCTOR_OPTIONS(CSINK_OPTION_ROW)};
 const struct csink_option csink_reserve_options[CSINK_NR_RESERVE_OPTS] = {CSINK_RESERVE_OPTIONS(CSINK_OPTION_ROW)};

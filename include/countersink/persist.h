@@ -1,0 +1,119 @@
+/*
+ * countersink/persist.h - perf events that outlive the process that opened them, and are opened again by their id.
+ *
+ * Linux was once to have this as an ioctl (PERF_EVENT_IOC_DETACH and _ATTACH, 2013); it has not. Here a keeper does it,
+ * a process of the same user that holds the events' fds, maps their rings and hands them out again:
+ *
+ *     csink_persist_detach   the event goes on when its fds are closed, whoever dies
+ *     csink_persist_open     a new fd of it, by id, on the same CPU
+ *     csink_persist_read     its count, for those who may not have the fd
+ *     csink_persist_list     which there are
+ *     csink_persist_attach   the event ends again with its last fd, as events do
+ *
+ * The keeper starts with the first event and ends with the last one. There is one for each user and run folder. Whoever
+ * kills it (SIGKILL, out of memory, a reboot) ends all of its events: csink_persist_lost tells of them.
+ *
+ * Run folder: "countersink-persist" in @base, else in $COUNTERSINK_PERSIST_DIR, else in $XDG_RUNTIME_DIR; else
+ * /tmp/countersink-persist-UID. It is 0700, with the keeper's socket (0600) and "events", in which each persistent
+ * event is a file that is named by its id and describes it. Event and folder are private unless an event's mode lets
+ * others read: then they may pass through the folder (0711), list that event and have its values; never its fd, with
+ * which the event could be reset, disabled and sampled. Note that others cannot reach below $XDG_RUNTIME_DIR in any
+ * case.
+ *
+ * Ids are the kernel's own (PERF_EVENT_IOC_ID): unique on the machine until it reboots.
+ *
+ * A ring collects on only while it is mapped, so the keeper maps it: say how many pages. A ring that is written
+ * backward (attr.write_backward, mapped without PROT_WRITE) always has the latest records; another one is full at some
+ * time.
+ *
+ * Every function waits for the keeper, 10 s at most (-ETIMEDOUT). Nothing is printed. errno is kept; fds are CLOEXEC.
+ * No child of the caller's appears in its wait(2). Context of everything here: thread.
+ */
+#ifndef COUNTERSINK_PERSIST_H
+#define COUNTERSINK_PERSIST_H
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What an event is. The kernel does not tell: detach is told, and open and list give it back. */
+struct csink_persist_event {
+	uint64_t id;                 /* out */
+	struct perf_event_attr attr; /* as it was opened */
+	int32_t pid, cpu;            /* as they were given to perf_event_open */
+	uint32_t pages;              /* of data in its ring, a power of two; 0: no ring is kept */
+	uint32_t mode;    /* who may read values: 0600 the owner, 0640 his group, 0644 everybody; 0 is 0600 */
+	uint32_t uid;     /* out: the owner */
+	int32_t opener;   /* out: the process that detached it */
+	int64_t since_ns; /* out: when, on CLOCK_REALTIME */
+	char name[64];    /* for people; may be empty */
+};
+
+struct csink_persist_value {
+	uint64_t value;
+	uint64_t enabled_ns, running_ns; /* 0 if attr.read_format has them not */
+};
+
+/**
+ * Make an event persistent.
+ * @fd     of the event; it may be closed after.
+ * @event  in: attr, pid, cpu, pages, mode, name; the rest is set.
+ * Returns 0, or
+ *   -EBADF   fd is not open;
+ *   -EINVAL  fd is no perf event; attr.read_format is not what reading the event gives; mode has other bits than 0666;
+ *            pages is no power of two, or not the size at which the ring is mapped already; cpu or pid below -1;
+ *   -EEXIST  it is persistent already;
+ *   -EACCES  the run folder is another user's;
+ *   -EPERM   the run folder cannot be trusted (not its owner's own, or others may write it); or the ring is over the
+ *            limit of locked memory;
+ *   -EMFILE  the keeper has no more fds (RLIMIT_NOFILE);
+ *   -ENOEXEC there is no countersink program to be the keeper;
+ *   -ETIMEDOUT, or -errno of mkdir, mmap, socket.
+ */
+int csink_persist_detach(int fd, struct csink_persist_event *event, const char *base);
+
+/**
+ * Open a persistent event again.
+ * @cpu    as it was opened: the event stays on its CPU (-1: a task's, on any).
+ * @event  what it is, or NULL.
+ * Returns an fd, or
+ *   -ENOENT  there is no such persistent event (and perhaps no keeper);
+ *   -EINVAL  it is on another CPU;
+ *   -EACCES  it is another user's: see csink_persist_read;
+ *   -EPERM, -EMFILE, -ETIMEDOUT.
+ */
+int csink_persist_open(uint64_t id, int cpu, struct csink_persist_event *event, const char *base);
+
+/**
+ * Read a persistent event's count.
+ * Returns 0, -ENOENT, -EACCES (its mode does not allow it), -ENODATA (a pinned event that lost its counter), -EPERM or
+ * -ETIMEDOUT.
+ */
+int csink_persist_read(uint64_t id, struct csink_persist_value *value, const char *base);
+
+/**
+ * Attach the event to whoever has it open: the keeper lets go of it, and it ends with its last fd.
+ * Returns 0, or -EBADF, -EINVAL (no perf event), -ENOENT (not persistent), -EACCES (another user's), -EPERM,
+ * -ETIMEDOUT.
+ */
+int csink_persist_attach(int fd, const char *base);
+
+/**
+ * Call each() for the persistent events that this user may see, by ascending ids, until it returns other than 0.
+ * Returns how many there were, what each() returned, or -EPERM, -ETIMEDOUT. Without a keeper there are none.
+ */
+int csink_persist_list(int (*each)(const struct csink_persist_event *event, void *data), void *data, const char *base);
+
+/** How many events ended with a keeper that was killed; forgotten when the next one starts. 0 or more, or -EPERM. */
+int csink_persist_lost(const char *base);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,185 @@
+/* Persistent events, for those who have them: each call is a conversation with the keeper. See countersink/persist.h.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "preload/counters/persist_wire.h"
+
+/* A keeper may end between two words; the next one is asked again. More often than this it does not happen by chance.
+ */
+#define TRIES 20
+
+/* Send a request and receive its (first) reply, which may bring an fd. @start: a keeper, if there is none. Returns the
+ * socket, or -errno: -ECONNREFUSED if there is no keeper. */
+static int converse(int folder_fd, const struct csink_persist_request *request, int sent_fd, bool start,
+		    struct csink_persist_reply *reply, int *got_fd)
+{
+	int fd = -ECONNREFUSED, err = -EPIPE;
+
+	for (int i = 0; i < TRIES && err == -EPIPE; i++) {
+		fd = csink_persist_connect(folder_fd);
+		if (fd == -ECONNREFUSED && start)
+			fd = csink_persist_start(folder_fd);
+		if (fd < 0)
+			return fd;
+		err = csink_persist_send(fd, request, sizeof(*request), sent_fd);
+		if (!err)
+			err = csink_persist_receive(fd, reply, sizeof(*reply), got_fd);
+		if (!err && reply->bytes != sizeof(*reply))
+			err = -EPROTO;
+		if (err)
+			close(fd);
+	}
+	return err ? err : fd;
+}
+
+/* One question, one answer. Returns reply.err, or why there was none. */
+static int ask(const char *base, struct csink_persist_request *request, int sent_fd, struct csink_persist_reply *reply,
+	       int *got_fd)
+{
+	bool start = request->op == CSINK_PERSIST_DETACH;
+	int saved = errno, fd, folder_fd;
+	char path[PATH_MAX];
+
+	request->bytes = sizeof(*request);
+	folder_fd = csink_persist_folder(base, start, path);
+	if (folder_fd < 0) {
+		errno = saved;
+		return folder_fd;
+	}
+	fd = converse(folder_fd, request, sent_fd, start, reply, got_fd);
+	close(folder_fd);
+	if (fd >= 0)
+		close(fd);
+	errno = saved;
+	if (fd == -ECONNREFUSED && !start)
+		return -ENOENT;
+	return fd < 0 ? fd : reply->err;
+}
+
+int csink_persist_detach(int fd, struct csink_persist_event *event, const char *base)
+{
+	struct csink_persist_request request = {.op = CSINK_PERSIST_DETACH, .event = *event};
+	struct csink_persist_reply reply;
+	int saved = errno, err = csink_persist_id(fd, &request.event.id);
+
+	if (!err)
+		err = ask(base, &request, fd, &reply, NULL);
+	if (!err)
+		*event = reply.event;
+	errno = saved;
+	return err;
+}
+
+int csink_persist_open(uint64_t id, int cpu, struct csink_persist_event *event, const char *base)
+{
+	struct csink_persist_request request = {.op = CSINK_PERSIST_OPEN, .event = {.id = id, .cpu = cpu}};
+	struct csink_persist_reply reply;
+	int fd = -1, err = ask(base, &request, -1, &reply, &fd);
+
+	if (err)
+		return err;
+	if (event)
+		*event = reply.event;
+	return fd >= 0 ? fd : -EPROTO;
+}
+
+int csink_persist_read(uint64_t id, struct csink_persist_value *value, const char *base)
+{
+	struct csink_persist_request request = {.op = CSINK_PERSIST_READ, .event = {.id = id}};
+	struct csink_persist_reply reply;
+	int err = ask(base, &request, -1, &reply, NULL);
+
+	if (!err)
+		*value = reply.value;
+	return err;
+}
+
+int csink_persist_attach(int fd, const char *base)
+{
+	struct csink_persist_request request = {.op = CSINK_PERSIST_ATTACH};
+	struct csink_persist_reply reply;
+	int saved = errno, err = csink_persist_id(fd, &request.event.id);
+
+	if (!err)
+		err = ask(base, &request, -1, &reply, NULL);
+	errno = saved;
+	return err;
+}
+
+int csink_persist_list(int (*each)(const struct csink_persist_event *event, void *data), void *data, const char *base)
+{
+	struct csink_persist_request request = {.bytes = sizeof(request), .op = CSINK_PERSIST_LIST};
+	struct csink_persist_reply reply;
+	int saved = errno, nr = 0, fd, folder_fd, err = 0;
+	char path[PATH_MAX];
+
+	folder_fd = csink_persist_folder(base, false, path);
+	fd = folder_fd < 0 ? folder_fd : converse(folder_fd, &request, -1, false, &reply, NULL);
+	if (folder_fd >= 0)
+		close(folder_fd);
+	if (fd >= 0) {
+		while (!err && !reply.err && reply.event.id) {
+			err = each(&reply.event, data);
+			nr++;
+			if (!err)
+				err = csink_persist_receive(fd, &reply, sizeof(reply), NULL);
+		}
+		close(fd);
+		err = err ? err : reply.err;
+	} else if (fd != -ENOENT && fd != -ECONNREFUSED) {
+		err = fd;
+	}
+	errno = saved;
+	return err ? err : nr;
+}
+
+/* Does a keeper live there? Its lock tells, also of one that is about to listen. */
+static bool is_kept(int folder_fd)
+{
+	int fd = openat(folder_fd, CSINK_PERSIST_LOCK, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	bool kept;
+
+	if (fd < 0)
+		return false;
+	kept = flock(fd, LOCK_SH | LOCK_NB) != 0;
+	close(fd);
+	return kept;
+}
+
+static int count_files(int folder_fd)
+{
+	int fd = openat(folder_fd, CSINK_PERSIST_EVENTS, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), nr = 0;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	while ((entry = readdir(dir)))
+		nr += entry->d_name[0] >= '0' && entry->d_name[0] <= '9';
+	closedir(dir);
+	return nr;
+}
+
+int csink_persist_lost(const char *base)
+{
+	int saved = errno, nr = 0, folder_fd;
+	char path[PATH_MAX];
+
+	folder_fd = csink_persist_folder(base, false, path);
+	if (folder_fd >= 0) {
+		nr = is_kept(folder_fd) ? 0 : count_files(folder_fd);
+		close(folder_fd);
+	} else if (folder_fd != -ENOENT) {
+		nr = folder_fd;
+	}
+	errno = saved;
+	return nr;
+}
