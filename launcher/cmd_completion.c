@@ -55,6 +55,7 @@ static const char bash_text[] =
 	"\tCOMPREPLY=()\n"
 	"\tif ((COMP_CWORD > 1)) && [[ \" $_countersink_commands \" == *\" ${COMP_WORDS[1]} \"* ]]; then\n"
 	"\t\tcommand=${COMP_WORDS[1]} first=2\n"
+	"\t\tif [[ $command == persist ]] && ((COMP_CWORD > 2)); then first=3; fi\n"
 	"\tfi\n"
 	"\t# Where does the first operand stand? Bash splits --option=value into three words.\n"
 	"\tfor ((i = first; i < COMP_CWORD; i++)); do\n"
@@ -83,6 +84,7 @@ static const char bash_text[] =
 	"\t\t\tfi ;;\n"
 	"\t\thelp) COMPREPLY=($(compgen -W \"$_countersink_commands\" -- \"$cur\")) ;;\n"
 	"\t\tcompletion) COMPREPLY=($(compgen -W 'bash zsh fish' -- \"$cur\")) ;;\n"
+	"\t\tpersist) COMPREPLY=($( ((COMP_CWORD == 2)) && compgen -W 'detach attach list read' -- \"$cur\")) ;;\n"
 	"\t\t*) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
 	"\t\tesac\n"
 	"\t\treturn\n"
@@ -236,6 +238,8 @@ static void print_zsh(void)
 			printf(" \\\n\t\t'1:command:(${_countersink_commands%%%%:*})'");
 		else if (!strcmp(command->name, "completion"))
 			printf(" \\\n\t\t'1:shell:(bash zsh fish)'");
+		else if (!strcmp(command->name, "persist"))
+			printf(" \\\n\t\t'1:what:(detach attach list read)'");
 		else
 			printf(" \\\n\t\t'*:file:_files'");
 		printf(" ;;\n");
@@ -264,7 +268,8 @@ static const char fish_text[] =
 	"end\n"
 	"complete -c countersink -n '__countersink_is run' -x -a '(__fish_complete_subcommand)'\n"
 	"complete -c countersink -n '__countersink_is help' -x -a '$__countersink_commands'\n"
-	"complete -c countersink -n '__countersink_is completion' -x -a 'bash zsh fish'\n";
+	"complete -c countersink -n '__countersink_is completion' -x -a 'bash zsh fish'\n"
+	"complete -c countersink -n '__countersink_is persist' -x -a 'detach attach list read'\n";
 
 static void print_fish_option(const struct csink_command *command, const struct csink_option *opt)
 {

@@ -194,6 +194,7 @@ static int print_text(const struct csink_persist_event *event, void *data)
 static int print_json(const struct csink_persist_event *event, void *data)
 {
 	struct csink_json *out = data;
+	char mode[16];
 
 	csink_json_open(out, NULL, '{');
 	csink_json_number(out, "id", (int64_t)event->id);
@@ -205,7 +206,8 @@ static int print_json(const struct csink_persist_event *event, void *data)
 	csink_json_number(out, "cpu", event->cpu);
 	csink_json_number(out, "pages", event->pages);
 	csink_json_bool(out, "backward", event->attr.write_backward);
-	csink_json_number(out, "mode", event->mode);
+	snprintf(mode, sizeof(mode), "%04o", event->mode);
+	csink_json_text(out, "mode", mode);
 	csink_json_number(out, "uid", event->uid);
 	csink_json_number(out, "opener", event->opener);
 	csink_json_number(out, "since_ns", event->since_ns);

@@ -145,7 +145,7 @@ static bool is_kept(int folder_fd)
 	bool kept;
 
 	if (fd < 0)
-		return false;
+		return errno != ENOENT; /* another user's is for him to look at */
 	kept = flock(fd, LOCK_SH | LOCK_NB) != 0;
 	close(fd);
 	return kept;

@@ -156,6 +156,8 @@ like "$(complete_bash countersink -F 50 prov)" '^prove$' "bash: the command itse
 is "$(complete_bash countersink -q cat some_f)" "some_file" "bash: the command's arguments"
 is "$(complete_bash countersink -o some_f)" "some_file" "bash: files"
 is "$(complete_bash countersink completion z)" "zsh" "bash: shells"
+is "$(complete_bash countersink persist det)" "detach" "bash: what persist does"
+is "$(complete_bash countersink persist detach --pag)" "--pages" "bash: and its options"
 for option in $(countersink help run | sed -n 's/^ *\(-., \)\?\(--[a-z-]*\).*/\2/p'); do
 	is "$(complete_bash countersink "$option" | head -1)" "$option" "bash: $option"
 done
