@@ -273,6 +273,7 @@ LAUNCHER_SRCS := \
 	launcher/profile/symbols.c \
 	launcher/profile/symbols_dwarf.c \
 	launcher/profile/symbols_elf.c \
+	launcher/profile/symbols_fetch.c \
 	launcher/profile/symbols_entries.c \
 	launcher/profile/symbols_name.c \
 	launcher/profile/symbols_scan.c \
@@ -323,6 +324,7 @@ CLI_TESTS := \
 	diff \
 	merge \
 	readers \
+	debug_files \
 	phases \
 	doctor \
 	events \

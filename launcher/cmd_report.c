@@ -17,11 +17,13 @@
 #include "launcher/output/open.h"
 #include "launcher/output/pager.h"
 #include "launcher/output/pprof.h"
+#include "launcher/output/progress.h"
 #include "launcher/output/report.h"
 #include "launcher/profile/filter.h"
 #include "launcher/profile/pick.h"
 #include "launcher/profile/profile.h"
 #include "launcher/profile/rows.h"
+#include "launcher/profile/symbols_fetch.h"
 #include "launcher/run/folder.h"
 #include "launcher/run/leftovers.h"
 
@@ -192,8 +194,13 @@ static int report(const struct csink_options *o, const char *path)
 	struct csink_profile *profile;
 	bool folder = csink_is_folder(path);
 	char why[1024];
-	int err = csink_profile_open(path, &profile, why, sizeof(why)), printed;
+	int err, printed;
 
+	csink_debuginfod_wanted = csink_options_bool(o, CSINK_REPORT_OPT_DEBUGINFOD);
+	if (!csink_options_bool(o, CSINK_REPORT_OPT_QUIET))
+		csink_progress_start();
+	err = csink_profile_open(path, &profile, why, sizeof(why));
+	csink_progress_end();
 	if (err) {
 		csink_say("%s", why);
 		return CSINK_EXIT_FAILED;

@@ -16,6 +16,7 @@
 #include "launcher/output/report.h"
 #include "launcher/profile/collect.h"
 #include "launcher/profile/profile.h"
+#include "launcher/profile/symbols_fetch.h"
 #include "launcher/reserve/reservation.h"
 #include "launcher/run/folder.h"
 #include "launcher/run/output.h"
@@ -383,7 +384,10 @@ static void print_report(struct run *run, const struct csink_profile *profile, b
 static void make_profile(struct run *run)
 {
 	struct csink_profile *profile;
-	int err = csink_collect(run->inject ? run->folder.path : NULL, &run->outside, &profile);
+	int err;
+
+	csink_debuginfod_wanted = csink_options_bool(&run->options, CSINK_OPT_DEBUGINFOD);
+	err = csink_collect(run->inject ? run->folder.path : NULL, &run->outside, &profile);
 
 	if (err) {
 		csink_say("no profile: %s", strerror(-err));

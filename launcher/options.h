@@ -45,6 +45,8 @@ struct csink_option {
 	X(IGNORE, 0, "REGEX", "", CSINK_OPT_NO_TWIN, "only stacks without one")                                        \
 	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print JSON")                                        \
 	X(CSV, 'x', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print comma-separated values")                       \
+	X(DEBUGINFOD, 0, "", "0", CSINK_OPT_BOOL,                                                                      \
+	  "of recordings: fetch missing debug information from DEBUGINFOD_URLS")                                       \
 	X(NO_PAGER, 0, "", "0", CSINK_OPT_BOOL, "use no pager on a terminal")                                          \
 	X(OUTPUT, 'o', "FILE", "", CSINK_OPT_NO_TWIN, "write the profile to FILE, too")                                \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print no report")

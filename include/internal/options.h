@@ -48,6 +48,7 @@ enum csink_opt_flags {
 	X(RESERVE_TIMEOUT, 0, "SECONDS", "1", CSINK_OPT_SECONDS, "how long that may take")                             \
 	X(RESERVE_HOOKS, 0, "FOLDER", CSINK_RESERVE_HOOKS, 0,                                                          \
 	  "programs to run with 'reserve' before, 'release' after")                                                    \
+	X(DEBUGINFOD, 0, "", "0", CSINK_OPT_BOOL, "fetch missing debug information from DEBUGINFOD_URLS")              \
 	X(ALL, 'a', "", "0", CSINK_OPT_BOOL, "report every function, not the first 25")                                \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB, "say nothing but errors; implies --no-report")          \
 	X(NO_REPORT, 0, "", "0", CSINK_OPT_BOOL, "write the profile, print no report")                                 \

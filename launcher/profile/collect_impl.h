@@ -31,6 +31,7 @@ struct module {
 	uint8_t build_id[20];
 	uint8_t build_id_len, is_vdso;
 	bool is_library;  /* libcountersink.so itself */
+	int32_t pid;      /* of a process that had it */
 	int32_t anon_pid; /* of the process whose code in no object this is; 0: an object */
 	uint32_t mapping;
 	uint64_t bias; /* of the first process that had it */

@@ -60,11 +60,11 @@ static uint32_t add_module(struct collector *c, const struct module *module, con
 }
 
 /* Returns the index + 1 of our module for the recording's; 0 without memory. */
-static uint32_t find_module(struct collector *c, const struct csink_rec_module *from)
+static uint32_t find_module(struct collector *c, const struct csink_rec_module *from, int32_t pid)
 {
 	struct csink_profile_mapping mapping = {.start = from->start, .limit = from->end, .offset = from->file_offset};
 	struct module module = {.bias = from->bias, .is_vdso = from->is_vdso, .build_id_len = from->build_id_len};
-	const struct module *known;
+	struct module *known;
 	uint32_t i;
 
 	module.path = csink_profile_str(c->p, from->is_vdso ? "[vdso]" : from->path);
@@ -72,9 +72,12 @@ static uint32_t find_module(struct collector *c, const struct csink_rec_module *
 	for (i = 0; i < c->nr_modules; i++) {
 		known = &c->modules[i];
 		if (known->path == module.path && !known->anon_pid && known->build_id_len == module.build_id_len &&
-		    !memcmp(known->build_id, module.build_id, sizeof(module.build_id)))
+		    !memcmp(known->build_id, module.build_id, sizeof(module.build_id))) {
+			known->pid = pid; /* the latest: the likeliest to be there still */
 			return i + 1;
+		}
 	}
+	module.pid = pid;
 	module.is_library = !strncmp(base_name(csink_profile_text(c->p, module.path)), "libcountersink.so", 17);
 	mapping.file = module.path;
 	mapping.build_id = hex_id(c->p, module.build_id, module.build_id_len);
@@ -149,7 +152,7 @@ static uint32_t module_location(struct collector *c, struct module *module, uint
 static uint32_t module_at(struct reading *r, uint32_t index)
 {
 	if (!r->modules[index])
-		r->modules[index] = find_module(r->c, r->rec->modules[index]);
+		r->modules[index] = find_module(r->c, r->rec->modules[index], r->image->pid);
 	return r->modules[index];
 }
 
@@ -534,7 +537,7 @@ static void take_program(struct reading *r)
 
 	for (i = 0; i < r->rec->nr_modules; i++) {
 		if (!strcmp(r->rec->modules[i]->path, r->rec->header.exe)) {
-			r->modules[i] = find_module(r->c, r->rec->modules[i]);
+			r->modules[i] = find_module(r->c, r->rec->modules[i], r->image->pid);
 			return;
 		}
 	}

@@ -5,6 +5,10 @@
 
 #include "include/internal/base.h"
 #include "launcher/profile/collect_impl.h"
+#include "launcher/profile/progress.h"
+#include "launcher/profile/symbols_fetch.h"
+
+#define MAX_ROOTS 8
 
 static const char *object_name(struct collector *c, const struct module *module)
 {
@@ -33,7 +37,8 @@ static int name_object(struct collector *c, struct module *module)
 	struct csink_object object = {.path = csink_profile_text(c->p, module->path),
 				      .build_id = module->build_id,
 				      .build_id_len = module->build_id_len,
-				      .is_vdso = module->is_vdso};
+				      .is_vdso = module->is_vdso,
+				      .pid = module->pid};
 	struct csink_profile_mapping *mapping = &c->p->mappings[module->mapping];
 	int found = csink_symbols_resolve(c->p, &object, module->wants, module->nr_wants);
 
@@ -50,14 +55,35 @@ static int name_object(struct collector *c, struct module *module)
 	return 0;
 }
 
-/* Code made at run time: its maker may have left a map. */
+/* Code made at run time: its maker may have left a map, in the /tmp that it sees. */
 static void name_anon(struct collector *c, struct module *module)
 {
-	char path[64];
+	char roots[MAX_ROOTS][CSINK_ROOT_BYTES], path[128];
+	uint32_t nr, i;
+	int named;
 
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", module->anon_pid);
-	if (csink_perfmap_resolve(c->p, path, module->wants, module->nr_wants) > 0)
+	named = csink_perfmap_resolve(c->p, path, module->wants, module->nr_wants);
+	nr = named < 0 ? csink_roots_find(module->anon_pid, roots, MAX_ROOTS) : 0;
+	for (i = 0; i < nr && named <= 0; i++) {
+		snprintf(path, sizeof(path), "%s/tmp/perf-%d.map", roots[i], module->anon_pid);
+		named = csink_perfmap_resolve(c->p, path, module->wants, module->nr_wants);
+	}
+	if (named > 0)
 		c->p->mappings[module->mapping].has_functions = 1;
+}
+
+/* Said once, where it could not be done as asked. */
+static void say_servers(struct collector *c)
+{
+	int err = csink_debuginfod_wanted ? csink_debuginfod_open() : 0;
+
+	if (err == -ENOTUNIQ)
+		csink_collect_tally(c, CSINK_FACT_WARNING,
+				    "--debuginfod: DEBUGINFOD_URLS names no server, nothing was fetched");
+	else if (err == -ENOPKG)
+		csink_collect_tally(c, CSINK_FACT_WARNING,
+				    "--debuginfod: libdebuginfod.so.1 is not installed, nothing was fetched");
 }
 
 int csink_collect_symbols(struct collector *c)
@@ -65,7 +91,9 @@ int csink_collect_symbols(struct collector *c)
 	uint32_t i;
 	int err = 0;
 
+	say_servers(c);
 	for (i = 0; i < c->nr_modules && !err; i++) {
+		csink_progress("naming functions", i, c->nr_modules);
 		if (c->modules[i].anon_pid)
 			name_anon(c, &c->modules[i]);
 		else

@@ -17,9 +17,11 @@
 #include <zlib.h>
 
 #include "include/internal/base.h"
+#include "launcher/profile/symbols_fetch.h"
 #include "launcher/profile/symbols_impl.h"
 
 #define DEBUG_DIR "/usr/lib/debug"
+#define MAX_ROOTS 8
 
 struct file {
 	int fd;
@@ -57,6 +59,17 @@ static int open_file(const char *path, struct file *file)
 	if (err)
 		close_file(file);
 	return err;
+}
+
+/* A file that was fetched; its descriptor is ours now, or closed. */
+static int open_fetched(int fd, struct file *file)
+{
+	*file = (struct file){.fd = fd};
+	file->elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	if (file->elf && elf_kind(file->elf) == ELF_K_ELF)
+		return 0;
+	close_file(file);
+	return -ENOEXEC;
 }
 
 static int open_vdso(struct file *file)
@@ -175,6 +188,17 @@ static bool has_dwarf(Elf *elf)
 	return has_section(elf, 0, ".debug_info") || has_section(elf, 0, ".zdebug_info");
 }
 
+static int open_from_server(const uint8_t *id, size_t len, bool executable, struct file *file)
+{
+	int fd = csink_debuginfod_fetch(id, len, executable), err = fd < 0 ? fd : open_fetched(fd, file);
+
+	if (!err && !is_build(file->elf, id, len)) {
+		close_file(file);
+		err = -ESTALE;
+	}
+	return err;
+}
+
 static void open_debug(const struct csink_object *object, struct files *files)
 {
 	const char *dir = object->debug_dir ? object->debug_dir : DEBUG_DIR;
@@ -187,8 +211,27 @@ static void open_debug(const struct csink_object *object, struct files *files)
 		len = dwelf_elf_gnu_build_id(files->main.elf, &id);
 	if (len > 0 && !open_debug_by_id(dir, id, len, &files->debug))
 		return;
-	if (files->main.elf)
-		open_debug_by_link(dir, object->path, files->main.elf, &files->debug);
+	if (files->main.elf && !open_debug_by_link(dir, object->path, files->main.elf, &files->debug))
+		return;
+	if (len > 0 && csink_debuginfod_wanted && !object->is_vdso)
+		open_from_server(id, (size_t)len, false, &files->debug);
+}
+
+/* Where the file is not, or not any more the one that ran: as processes see it that have other roots. */
+static int open_elsewhere(const struct csink_object *object, struct file *file)
+{
+	char roots[MAX_ROOTS][CSINK_ROOT_BYTES], path[4096];
+	uint32_t i, nr = object->pid && *object->path == '/' ? csink_roots_find(object->pid, roots, MAX_ROOTS) : 0;
+
+	for (i = 0; i < nr; i++) {
+		if ((size_t)snprintf(path, sizeof(path), "%s%s", roots[i], object->path) >= sizeof(path) ||
+		    open_file(path, file))
+			continue;
+		if (is_build(file->elf, object->build_id, object->build_id_len))
+			return 0;
+		close_file(file);
+	}
+	return csink_debuginfod_wanted ? open_from_server(object->build_id, object->build_id_len, true, file) : -ENOENT;
 }
 
 static int open_files(const struct csink_object *object, struct files *files)
@@ -199,6 +242,8 @@ static int open_files(const struct csink_object *object, struct files *files)
 		close_file(&files->main);
 		err = -ESTALE;
 	}
+	if (err && object->build_id_len && !object->is_vdso && !open_elsewhere(object, &files->main))
+		err = 0;
 	open_debug(object, files);
 	return files->debug.elf ? 0 : err;
 }

@@ -28,6 +28,7 @@ struct csink_object {
 	uint8_t build_id_len;
 	bool is_vdso;
 	const char *debug_dir; /* separate debug files; NULL: /usr/lib/debug */
+	int32_t pid;           /* a process that had it, as it calls itself, whose root may be another; 0: none */
 };
 
 enum csink_symbols_found {

@@ -1,0 +1,114 @@
+/* See symbols_fetch.h. */
+#include "launcher/profile/symbols_fetch.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/profile/progress.h"
+
+bool csink_debuginfod_wanted;
+
+/* ---- debuginfod ---- */
+
+/* As <elfutils/debuginfod.h> has them; opened only when it is asked for, for it brings a web client along. */
+struct debuginfod_client;
+typedef struct debuginfod_client *(*begin_fn)(void);
+typedef void (*end_fn)(struct debuginfod_client *client);
+typedef int (*find_fn)(struct debuginfod_client *client, const unsigned char *build_id, int len, char **path);
+typedef int (*progress_fn)(struct debuginfod_client *client, long done, long total);
+typedef void (*set_progress_fn)(struct debuginfod_client *client, progress_fn progress);
+
+static struct {
+	struct debuginfod_client *client;
+	find_fn debuginfo, executable;
+	int err;
+	bool is_tried;
+} servers;
+
+static int show_progress(struct debuginfod_client *client, long done, long total)
+{
+	(void)client;
+	csink_progress("fetching debug information", done > 0 ? (uint64_t)done : 0, total > 0 ? (uint64_t)total : 0);
+	return 0;
+}
+
+int csink_debuginfod_open(void)
+{
+	const char *urls = getenv("DEBUGINFOD_URLS");
+	set_progress_fn set_progress;
+	begin_fn begin;
+	void *lib;
+
+	if (servers.is_tried)
+		return servers.err;
+	servers.is_tried = true;
+	servers.err = -ENOPKG;
+	if (!urls || !urls[strspn(urls, " ")])
+		return servers.err = -ENOTUNIQ;
+	lib = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
+	begin = lib ? (begin_fn)dlsym(lib, "debuginfod_begin") : NULL;
+	servers.debuginfo = lib ? (find_fn)dlsym(lib, "debuginfod_find_debuginfo") : NULL;
+	servers.executable = lib ? (find_fn)dlsym(lib, "debuginfod_find_executable") : NULL;
+	set_progress = lib ? (set_progress_fn)dlsym(lib, "debuginfod_set_progressfn") : NULL;
+	if (!begin || !servers.debuginfo || !servers.executable)
+		return servers.err;
+	servers.client = begin();
+	if (!servers.client)
+		return servers.err = -ENOMEM;
+	if (set_progress)
+		set_progress(servers.client, show_progress);
+	return servers.err = 0;
+}
+
+int csink_debuginfod_fetch(const uint8_t *build_id, size_t len, bool executable)
+{
+	int err = csink_debuginfod_open();
+
+	if (err)
+		return err;
+	return (executable ? servers.executable : servers.debuginfo)(servers.client, build_id, (int)len, NULL);
+}
+
+/* ---- roots ---- */
+
+/* The last number of a process's NSpid line: what it calls itself. */
+static int32_t own_pid(const char *host_pid)
+{
+	char path[64], line[256];
+	const char *last;
+	int32_t pid = -1;
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/%.16s/status", host_pid);
+	status = fopen(path, "re");
+	while (status && fgets(line, sizeof(line), status)) {
+		if (strncmp(line, "NSpid:", 6))
+			continue;
+		last = strrchr(line, '\t');
+		pid = last ? atoi(last) : -1;
+		break;
+	}
+	if (status)
+		fclose(status);
+	return pid;
+}
+
+uint32_t csink_roots_find(int32_t pid, char roots[][CSINK_ROOT_BYTES], uint32_t max)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	uint32_t nr = 0;
+
+	while (proc && nr < max && (entry = readdir(proc))) {
+		if (isdigit((unsigned char)entry->d_name[0]) && own_pid(entry->d_name) == pid)
+			snprintf(roots[nr++], CSINK_ROOT_BYTES, "/proc/%.12s/root", entry->d_name);
+	}
+	if (proc)
+		closedir(proc);
+	return nr;
+}
