@@ -285,6 +285,7 @@ PAGE_PARTS := launcher/output/html/assemble launcher/output/html/page.html launc
 
 # tests/unit/test_NAME.c, each a TAP program.
 UNIT_TESTS := \
+	export \
 	record \
 	options \
 	output_path \

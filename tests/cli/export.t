@@ -71,7 +71,7 @@ ok 'folded: -e chooses another event' test "$(awk '{ s += $NF } END { print s }'
 "$COUNTERSINK" -q -o two.pb.gz -- sh -c '"$1" 100; "$2" 100 >/dev/null' sh "$TARGETS/burn" "$TARGETS/inlines"
 "$COUNTERSINK" export -f folded two.pb.gz >two
 like "$(cat two)" '^burn;_start;.*;burn_60' 'folded: of several processes the outermost name is the process'
-like "$(cat two)" '^inlines;_start;.*;churn' 'of each'
+like "$(cat two)" '^inlines;_start;.*;main;' 'of each'
 
 # ---- perf ----
 if have perf; then
