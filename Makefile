@@ -339,6 +339,7 @@ CLI_TESTS := \
 	static \
 	follow \
 	leftovers \
+	security \
 	run \
 	output \
 	cli \
