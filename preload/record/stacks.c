@@ -152,15 +152,31 @@ static uint64_t hash_frames(const uint64_t *frames, uint32_t n)
 	return mix(a ^ mix(b));
 }
 
+static uint64_t hash_chain(const struct csink_sample *sample)
+{
+	return hash_frames(sample->frames, sample->nr_frames) ^ sample->epoch * 0x9e3779b97f4a7c15ULL;
+}
+
+/* By fours: most comparisons are of equal ones. */
+static bool same_frames(const uint64_t *a, const uint64_t *b, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i + 4 <= n; i += 4)
+		if ((a[i] ^ b[i]) | (a[i + 1] ^ b[i + 1]) | (a[i + 2] ^ b[i + 2]) | (a[i + 3] ^ b[i + 3]))
+			return false;
+	for (; i < n; i++)
+		if (a[i] != b[i])
+			return false;
+	return true;
+}
+
 static bool same_chain(const struct csink_rec_chain *chain, const struct csink_sample *sample)
 {
 	if (chain->nr_frames != sample->nr_frames || chain->epoch != sample->epoch ||
 	    chain->head.aux != sample->chain_flags)
 		return false;
-	for (uint32_t i = 0; i < sample->nr_frames; i++)
-		if (chain->frames[i] != sample->frames[i])
-			return false;
-	return true;
+	return same_frames(chain->frames, sample->frames, sample->nr_frames);
 }
 
 static bool match_chain(const struct csink_recording *rec, const void *entry, const void *key)
@@ -176,6 +192,16 @@ static bool match_row(const struct csink_recording *rec, const void *entry, cons
 
 	return row->leaf == sample->leaf && row->thread == sample->thread && row->head.aux == sample->phase &&
 	       same_chain(csink_recording_at(rec, row->chain), sample);
+}
+
+/* As match_row, where the sample's chain is the memo's. */
+static bool match_row_of_memo(const struct csink_recording *rec, const void *entry, const void *key)
+{
+	const struct csink_rec_row *row = entry;
+	const struct csink_sample *sample = key;
+
+	return row->leaf == sample->leaf && row->thread == sample->thread && row->head.aux == sample->phase &&
+	       row->chain == csink_recording_ref(rec, sample->memo->chain);
 }
 
 static struct csink_rec_chain *chain_get(struct csink_recording *rec, struct csink_writer *writer,
@@ -202,16 +228,24 @@ static struct csink_rec_chain *chain_get(struct csink_recording *rec, struct csi
 struct csink_rec_row *csink_stacks_row(struct csink_recording *rec, struct csink_writer *writer,
 				       const struct csink_sample *sample)
 {
-	uint64_t chain_hash = hash_frames(sample->frames, sample->nr_frames) ^ sample->epoch * 0x9e3779b97f4a7c15ULL;
+	struct csink_chain_memo *memo = sample->memo;
+	bool known = memo->chain && same_chain(memo->chain, sample);
+	uint64_t chain_hash = known ? memo->hash : hash_chain(sample);
 	uint64_t hash = mix(chain_hash ^ sample->leaf * 0x9e3779b97f4a7c15ULL ^
 			    ((uint64_t)sample->thread << 16 ^ sample->phase));
-	struct csink_rec_row *row = index_find(&rows, rec, hash, match_row, sample);
+	struct csink_rec_row *row = known ? index_find(&rows, rec, hash, match_row_of_memo, sample)
+					  : index_find(&rows, rec, hash, match_row, sample);
 	uint32_t bytes = (uint32_t)sizeof(*row) + rec->header->nr_events * 8;
-	struct csink_rec_chain *chain;
+	const struct csink_rec_chain *chain;
 
-	if (CSINK_LIKELY(row != NULL))
+	if (CSINK_LIKELY(row != NULL)) {
+		if (!known)
+			*memo = (struct csink_chain_memo){csink_recording_at(rec, row->chain), chain_hash};
 		return row;
-	chain = chain_get(rec, writer, sample, chain_hash);
+	}
+	chain = known ? memo->chain : chain_get(rec, writer, sample, chain_hash);
+	if (chain)
+		*memo = (struct csink_chain_memo){chain, chain_hash};
 	row = chain ? csink_recording_reserve(rec, writer, bytes) : NULL;
 	if (!row)
 		return NULL;

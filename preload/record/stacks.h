@@ -21,6 +21,16 @@ struct csink_sample {
 	uint64_t leaf;
 	uint64_t time_ns; /* CLOCK_MONOTONIC, for the first sighting of a chain */
 	const uint64_t *frames;
+	struct csink_chain_memo *memo; /* the thread's */
+};
+
+/*
+ * A thread's latest chain: the next one is often the same. To compare with it costs less than to hash all frames and to
+ * look for the chain. Zero it with each new recording.
+ */
+struct csink_chain_memo {
+	const struct csink_rec_chain *chain;
+	uint64_t hash;
 };
 
 /** Forget everything: a new recording begins. Context: init; no other thread may be storing. */

@@ -58,7 +58,8 @@ static struct csink_rec_row *row_of(struct csink_thread *thread, const ucontext_
 				      .phase = csink_phase_now(thread),
 				      .leaf = csink_context_pc(uc),
 				      .time_ns = time_ns,
-				      .frames = thread->frames};
+				      .frames = thread->frames,
+				      .memo = &thread->chain_memo};
 
 	/* An object that came since the last look, perhaps to where another one was: look before its name is needed. */
 	if (CSINK_UNLIKELY(!csink_modules_current(sample.leaf, &thread->leaf_module))) {
@@ -94,8 +95,10 @@ static void store(struct csink_thread *thread, const ucontext_t *uc, const uint6
 
 static void credit_remainder(struct csink_thread *thread, struct csink_rec_row *row, const uint64_t *weights)
 {
-	struct csink_sample nowhere = {
-		.thread = thread->ref, .phase = csink_phase_now(thread), .frames = thread->frames};
+	struct csink_sample nowhere = {.thread = thread->ref,
+				       .phase = csink_phase_now(thread),
+				       .frames = thread->frames,
+				       .memo = &thread->chain_memo};
 
 	/* Never sampled: all that is known is what the thread was started for. */
 	if (!row && thread->start) {
@@ -260,6 +263,15 @@ bool csink_sample_is_ours(int signo, const siginfo_t *info)
 	return info->si_code >= POLL_IN && info->si_code <= POLL_HUP;
 }
 
+/* What the end of the handler reads, fetched while its beginning works. */
+static inline void prefetch_chain(const struct csink_thread *thread)
+{
+	const char *at = (const char *)thread->chain_memo.chain;
+
+	for (int line = 0; line < 5; line++)
+		__builtin_prefetch(at + 64 * line);
+}
+
 void csink_sample_handler(int signo, siginfo_t *info, void *context)
 {
 	struct csink_thread *thread = csink_self;
@@ -278,6 +290,7 @@ void csink_sample_handler(int signo, siginfo_t *info, void *context)
 		errno = saved;
 		return;
 	}
+	prefetch_chain(thread);
 	if (info->si_code == SI_TIMER)
 		on_timer(thread, info, context);
 	else /* whichever overflowed: a signal may stand for several groups */

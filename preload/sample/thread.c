@@ -161,6 +161,7 @@ void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 	memset(thread->last_enabled_ns, 0, sizeof(thread->last_enabled_ns));
 	memset(thread->last_running_ns, 0, sizeof(thread->last_running_ns));
 	thread->last_row = thread->off_row = NULL;
+	memset(&thread->chain_memo, 0, sizeof(thread->chain_memo));
 	atomic_store_explicit(&thread->remainder, NULL, memory_order_relaxed);
 	memset(&thread->timeline, 0, sizeof(thread->timeline));
 	if (!make_entry(thread, flags)) {

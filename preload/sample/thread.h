@@ -43,6 +43,7 @@ struct csink_thread {
 	uint64_t last_enabled_ns[CSINK_MAX_EVENTS], last_running_ns[CSINK_MAX_EVENTS]; /* of each group */
 	struct csink_rec_thread *entry;
 	struct csink_rec_row *last_row;
+	struct csink_chain_memo chain_memo;
 	struct csink_rec_row
 		*_Atomic remainder; /* what another thread gave it at the end of an image that did not end */
 	struct csink_writer writer;

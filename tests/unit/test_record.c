@@ -38,10 +38,15 @@ static csink_ref_t make_thread(struct csink_writer *writer, int32_t tid)
 }
 
 /* Stack i of a family: its frames and leaf tell which one it is. */
-static void make_sample(struct csink_sample *sample, uint64_t *frames, uint32_t i, csink_ref_t thread)
+static void make_sample(struct csink_sample *sample, uint64_t *frames, uint32_t i, csink_ref_t thread,
+			struct csink_chain_memo *memo)
 {
-	*sample = (struct csink_sample){
-		.thread = thread, .leaf = 0x1000 + i % 7, .time_ns = 1, .nr_frames = 3 + i % 5, .frames = frames};
+	*sample = (struct csink_sample){.thread = thread,
+					.leaf = 0x1000 + i % 7,
+					.time_ns = 1,
+					.nr_frames = 3 + i % 5,
+					.frames = frames,
+					.memo = memo};
 	for (uint32_t k = 0; k < sample->nr_frames; k++)
 		frames[k] = 0x400000 + (uint64_t)i * 64 + k;
 }
@@ -49,6 +54,7 @@ static void make_sample(struct csink_sample *sample, uint64_t *frames, uint32_t 
 static void *store(void *arg)
 {
 	struct csink_writer writer = {0, 0};
+	struct csink_chain_memo memo = {NULL, 0};
 	csink_ref_t thread = make_thread(&writer, (int32_t)(intptr_t)arg);
 	uint64_t frames[8], weights[2] = {3, 5};
 	intptr_t failed = 0;
@@ -58,7 +64,7 @@ static void *store(void *arg)
 			struct csink_sample sample;
 			struct csink_rec_row *row;
 
-			make_sample(&sample, frames, i, thread);
+			make_sample(&sample, frames, i, thread, &memo);
 			row = csink_stacks_row(&rec, &writer, &sample);
 			if (row)
 				csink_row_add(row, weights, 2, 1);
@@ -128,6 +134,7 @@ static void test_reuse(void)
 static void test_full(void)
 {
 	struct csink_writer writer = {0, 0};
+	struct csink_chain_memo memo = {NULL, 0};
 	uint64_t frames[8], weights[2] = {1, 1};
 	struct csink_rec_row *first = NULL;
 	struct csink_recorded read;
@@ -140,7 +147,7 @@ static void test_full(void)
 	for (uint32_t i = 0; i < NR_STACKS; i++) {
 		struct csink_rec_row *row;
 
-		make_sample(&sample, frames, i, thread);
+		make_sample(&sample, frames, i, thread, &memo);
 		row = csink_stacks_row(&rec, &writer, &sample);
 		if (!row)
 			break;
@@ -150,7 +157,7 @@ static void test_full(void)
 	}
 	ok(stored > 1000 && stored < NR_STACKS, "a recording of 1 MiB takes %u stacks and then says that it is full",
 	   stored);
-	make_sample(&sample, frames, 0, thread);
+	make_sample(&sample, frames, 0, thread, &memo);
 	ok(csink_stacks_row(&rec, &writer, &sample) == first, "stacks that it knows can still be added to");
 	is_num(csink_recorded_read(rec.path, &read, NULL, 0), 0, "and it can be read");
 	is_num(read.nr_rows, stored, "with all that was stored");
@@ -162,6 +169,7 @@ static void test_full(void)
 static void test_timeline(void)
 {
 	struct csink_writer writer = {0, 0};
+	struct csink_chain_memo memo = {NULL, 0};
 	struct csink_timeline timeline = {NULL, 0};
 	uint64_t frames[8], weights[2] = {7, 0};
 	struct csink_recorded read;
@@ -171,7 +179,7 @@ static void test_timeline(void)
 	bool in_order = true;
 
 	begin(CSINK_REC_MAX_BYTES);
-	make_sample(&sample, frames, 1, make_thread(&writer, 1));
+	make_sample(&sample, frames, 1, make_thread(&writer, 1), &memo);
 	row = csink_stacks_row(&rec, &writer, &sample);
 	for (uint64_t i = 0; i < 500; i++) {
 		csink_row_add(row, weights, 2, 1);
