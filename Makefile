@@ -410,6 +410,7 @@ BENCHES := \
 	floor \
 	frames \
 	measure \
+	signal_floor.so \
 	threadcost \
 	walk_bench \
 
@@ -574,6 +575,10 @@ $(B)/tests/bench/walk_bench: tests/bench/walk_bench.c $(B)/libtested.a
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) -MMD -MP -MF $@.d $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(B)/libtested.a \
 		$(LAUNCHER_LIBS) $(LIB_LIBS)
+
+$(B)/tests/bench/%.so: tests/bench/%.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(TARGET_CFLAGS) -fPIC -shared -D_GNU_SOURCE -MMD -MP -MF $@.d -o $@ $<
 
 $(B)/tests/bench/%: tests/bench/%.c
 	@mkdir -p $(@D)
