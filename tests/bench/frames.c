@@ -1,7 +1,7 @@
 /*
  * A fixed amount of work under a stack of a chosen depth, in code without frame pointers.
  *
- *   frames DEPTH MS
+ *   frames DEPTH MS [STACKS]   (10 stacks, in turn)
  *
  * Goes down DEPTH frames, works some 10 us at the bottom, comes back, again and again. Ten functions with frames of
  * different sizes call each other on the way, so that neighbouring return addresses differ as in real programs. Says on
@@ -51,13 +51,13 @@ static unsigned long long cpu_ns(void)
 int main(int argc, char **argv)
 {
 	unsigned depth = (unsigned)arg_num(argc, argv, 1, 30);
-	uint64_t ms = arg_num(argc, argv, 2, 500), x = 1;
+	uint64_t ms = arg_num(argc, argv, 2, 500), stacks = arg_num(argc, argv, 3, 10), x = 1;
 	unsigned long long start = cpu_ns(), before = start, now;
 
 	for (uint64_t piece = 0; piece < ms / 20; piece++) {
 		for (uint64_t i = 0; i < 2000; i++)
-			x = steps[i % 10](x, depth > 3 ? depth - 3
-						       : 0); /* main, the first step and bottom are frames too */
+			x = steps[i % (stacks ? stacks : 1) % 10](
+				x, depth > 3 ? depth - 3 : 0); /* main, the first step and bottom are frames too */
 		now = cpu_ns();
 		fprintf(stderr, "piece_cpu_ns %llu\n", now - before);
 		before = cpu_ns();
