@@ -404,6 +404,7 @@ TARGETS := \
 	guest_watch \
 	gate_work \
 	phases \
+	soak \
 
 # tests/bench/NAME.c: what the benchmarks run.
 BENCHES := \
@@ -611,6 +612,12 @@ check-unit: $(UNIT_BINS) $(TARGET_BINS) ## build and run the unit tests alone
 check-guests: tests $(SANITIZED) ## hold guests of every kind to looking the same with and without us
 	@scripts/install-deps guests
 	BUILD=$(CURDIR)/$(B) JOBS=$(or $(JOBS),2) tests/guests/guests.py $(GUESTS)
+
+# Programs of the world and their own tests: SUITES='regex...' chooses.
+.PHONY: check-guests-suites
+check-guests-suites: all ## hold CPython's tests, redis, nginx, node, java, Go and others to the same results
+	@scripts/install-deps guests
+	BUILD=$(CURDIR)/$(B) JOBS=$(or $(JOBS),2) tests/guests/suites.py $(SUITES)
 
 check-san: ## run the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(MAKE) SAN=address,undefined check-unit

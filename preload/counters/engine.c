@@ -1,11 +1,14 @@
 #include "preload/counters/engine.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "countersink/explain.h"
@@ -62,6 +65,34 @@ static bool is_in_valgrind(void)
 	const char *preload = getenv("LD_PRELOAD");
 
 	return preload && strstr(preload, "/vgpreload_core");
+}
+
+/*
+ * Go's runtime executes programs by a system call of its own, which no library sees. It has its mark among the notes of
+ * the program.
+ */
+static bool is_go(void)
+{
+	const ElfW(Phdr) *phdr = (const ElfW(Phdr) *)getauxval(AT_PHDR), *end = phdr + getauxval(AT_PHNUM);
+	uintptr_t bias = 0;
+
+	for (const ElfW(Phdr) *at = phdr; at < end; at++)
+		if (at->p_type == PT_PHDR)
+			bias = (uintptr_t)phdr - at->p_vaddr;
+	for (; phdr < end; phdr++) {
+		const char *note = (const char *)(bias + phdr->p_vaddr), *last = note + phdr->p_memsz;
+
+		while (phdr->p_type == PT_NOTE && note + sizeof(ElfW(Nhdr)) + 4 <= last) {
+			const ElfW(Nhdr) *head = (const ElfW(Nhdr) *)note;
+			size_t align = phdr->p_align > 4 ? phdr->p_align - 1 : 3;
+
+			note += sizeof(*head);
+			if (head->n_namesz == 4 && !memcmp(note, "Go\0", 4))
+				return true;
+			note += ((head->n_namesz + 3) & ~3UL) + ((head->n_descsz + align) & ~align);
+		}
+	}
+	return false;
 }
 
 static bool is_unused(int signo)
@@ -332,6 +363,10 @@ static void choose_range(int *first, int *last, char *why, size_t size)
 		snprintf(why, size,
 			 "valgrind runs the program on a CPU of its own: its tool callgrind samples there, or "
 			 "--engine=timer");
+	} else if ((wanted == CSINK_NR_ENGINES || wanted == CSINK_ENGINE_SIGTRAP) && is_go()) {
+		*first = CSINK_ENGINE_SIGNAL;
+		*last = CSINK_ENGINE_TIMER;
+		snprintf(why, size, "sigtrap: would kill what Go executes past us");
 	} else if (wanted == CSINK_NR_ENGINES) {
 		*first = CSINK_ENGINE_SIGTRAP;
 		*last = CSINK_ENGINE_TIMER;
