@@ -1,6 +1,7 @@
 /*
  * soak SECONDS: threads, forks, execs, spawns and objects that come and go as fast as they can, by one process that
- * looks at itself every tenth of the time: memory, file descriptors, threads, mappings, and what lies in the run folder.
+ * looks at itself every tenth of the time: memory, file descriptors, threads, mappings, and what lies in the run
+ * folder.
  * Prints a line for each look, and the counts of what was done at the end.
  */
 #include <dlfcn.h>
