@@ -16,6 +16,7 @@
 #define COUNTERSINK_H
 
 #include <countersink/explain.h>
+#include <countersink/persist.h>
 #include <countersink/reserve.h>
 #include <countersink/timerq.h>
 

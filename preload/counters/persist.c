@@ -61,7 +61,7 @@ static int ask(const char *base, struct csink_persist_request *request, int sent
 	return fd < 0 ? fd : reply->err;
 }
 
-int csink_persist_detach(int fd, struct csink_persist_event *event, const char *base)
+CSINK_EXPORT int csink_persist_detach(int fd, struct csink_persist_event *event, const char *base)
 {
 	struct csink_persist_request request = {.op = CSINK_PERSIST_DETACH, .event = *event};
 	struct csink_persist_reply reply;
@@ -75,7 +75,7 @@ int csink_persist_detach(int fd, struct csink_persist_event *event, const char *
 	return err;
 }
 
-int csink_persist_open(uint64_t id, int cpu, struct csink_persist_event *event, const char *base)
+CSINK_EXPORT int csink_persist_open(uint64_t id, int cpu, struct csink_persist_event *event, const char *base)
 {
 	struct csink_persist_request request = {.op = CSINK_PERSIST_OPEN, .event = {.id = id, .cpu = cpu}};
 	struct csink_persist_reply reply;
@@ -88,7 +88,7 @@ int csink_persist_open(uint64_t id, int cpu, struct csink_persist_event *event, 
 	return fd >= 0 ? fd : -EPROTO;
 }
 
-int csink_persist_read(uint64_t id, struct csink_persist_value *value, const char *base)
+CSINK_EXPORT int csink_persist_read(uint64_t id, struct csink_persist_value *value, const char *base)
 {
 	struct csink_persist_request request = {.op = CSINK_PERSIST_READ, .event = {.id = id}};
 	struct csink_persist_reply reply;
@@ -99,7 +99,7 @@ int csink_persist_read(uint64_t id, struct csink_persist_value *value, const cha
 	return err;
 }
 
-int csink_persist_attach(int fd, const char *base)
+CSINK_EXPORT int csink_persist_attach(int fd, const char *base)
 {
 	struct csink_persist_request request = {.op = CSINK_PERSIST_ATTACH};
 	struct csink_persist_reply reply;
@@ -111,7 +111,7 @@ int csink_persist_attach(int fd, const char *base)
 	return err;
 }
 
-int csink_persist_list(int (*each)(const struct csink_persist_event *event, void *data), void *data, const char *base)
+CSINK_EXPORT int csink_persist_list(int (*each)(const struct csink_persist_event *event, void *data), void *data, const char *base)
 {
 	struct csink_persist_request request = {.bytes = sizeof(request), .op = CSINK_PERSIST_LIST};
 	struct csink_persist_reply reply;
@@ -168,7 +168,7 @@ static int count_files(int folder_fd)
 	return nr;
 }
 
-int csink_persist_lost(const char *base)
+CSINK_EXPORT int csink_persist_lost(const char *base)
 {
 	int saved = errno, nr = 0, folder_fd;
 	char path[PATH_MAX];

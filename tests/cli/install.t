@@ -27,6 +27,42 @@ like "$(cat apart.out)" 'LIBDIR must be' "with the reason"
 LD_PRELOAD=$TMP/prefix/lib/libcountersink.so COUNTERSINK_OUTPUT=$TMP/alone.pb.gz "$TARGETS/burn" 100 >alone.out 2>&1
 is "$(grep -vc '^burn ' alone.out)" 0 "the library alone says nothing"
 ok "and leaves a profile" "$TMP/prefix/bin/countersink" report alone.pb.gz
+# A program that is linked with the library, and has nothing else: the keeper of its events is found beside it.
+cat >keeps.c <<'END'
+#include <countersink.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = PERF_COUNT_SW_PAGE_FAULTS, .exclude_kernel = 1};
+	struct csink_persist_event event = {.attr = attr, .pid = getppid(), .cpu = -1, .name = "kept"};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, getppid(), -1, -1, PERF_FLAG_FD_CLOEXEC);
+	int err = csink_persist_detach(fd, &event, NULL);
+
+	/* Somebody else's child is not ours to wait for. */
+	printf("%d %d\n", err, (int)waitpid(-1, NULL, WNOHANG));
+	return 0;
+}
+END
+ok "a program is built with the installed headers and library" "${CC:-cc}" -I"$TMP/prefix/include" -o keeps keeps.c \
+	-L"$TMP/prefix/lib" -lcountersink -Wl,-rpath,"$TMP/prefix/lib"
+if "$TMP/prefix/bin/countersink" stat -x -e page-faults:u true 2>&1 | grep -q ',counted,'; then
+	mkdir kept
+	export COUNTERSINK_PERSIST_DIR=$TMP/kept
+	is "$(PATH=/usr/bin:/bin ./keeps)" "0 -1" "it makes an event persistent, and has no child of ours"
+	id=$("$TMP/prefix/bin/countersink" persist list | awk '/ kept / { print $1 }')
+	like "$id" '^[0-9]+$' "which is there after it"
+	is "$("$TMP/prefix/bin/countersink" -q -o keeps.pb.gz -- ./keeps)" "0 -1" "under countersink as well"
+	ok "both are attached" "$TMP/prefix/bin/countersink" persist attach \
+		$("$TMP/prefix/bin/countersink" persist list | awk '{ print $1 }')
+	is "$(ls kept/countersink-persist/events)" "" "and gone"
+	unset COUNTERSINK_PERSIST_DIR
+else
+	skip "it makes an event persistent" "perf_event_open is refused here"
+fi
 ok "uninstall" make_in uninstall PREFIX="$TMP/prefix"
 is "$(find "$TMP/prefix" -type f)" "" "uninstall leaves no file"
 done_testing

@@ -59,6 +59,28 @@ ok "intervals add up" awk -F, '
 like "$(cat held)" '^ +<not counted> +instructions:u +\[1\]$' "an event that never had a counter is not counted"
 like "$(cat held)" '^\[1\] it never had a counter: somebody holds them' "and the cause is told"
 
+# A pinned event that lost its counter, in a keeper's hands.
+id=$("$TARGETS/hog" countersink persist detach -e instructions:u:D -p $$)
+"$TARGETS/hog" sh -c 'exec countersink persist read "$1"' sh "$id" >out 2>err
+is "$? $(cat out)" "1 " "a persistent event that is pinned, and displaced, has no value"
+like "$(cat err)" 'has lost its counter' "which is said"
+countersink persist attach "$id"
+is $? 0 "and is attached"
+
+# A modifier that this PMU has nothing for.
+countersink stat -o precise -e cycles:p,instructions:u -- true
+like "$(cat precise)" '^ +<not supported> +cycles:p +\[1\]$' "less skid than this PMU can have is not supported"
+like "$(cat precise)" '^\[1\] EOPNOTSUPP: .*(skid|precise)' "and why"
+
+countersink doctor >doctor
+is $? 0 "where all works the doctor is content" || diag "$(cat doctor)"
+like "$(cat doctor)" '^ok +pmu .* counts cycles' "it finds the counters"
+like "$(cat doctor)" '^ok +group +7 hardware events are counted together' "and how many go together"
+"$TARGETS/hog" countersink doctor >doctor
+is $? 1 "not where somebody holds them"
+like "$(cat doctor)" '^warn +group +not even one hardware event' "which it tells"
+like "$(cat doctor)" '^note +holders +.*hog' "and who that is"
+
 # As a user, with what Debian and then everybody allows.
 mkdir -m 777 user
 cd user || exit 1
