@@ -1,5 +1,6 @@
 /* `countersink stat COMMAND`: what the whole tree of a command counted, from outside; nothing is injected. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,6 +23,8 @@
 
 #define DEFAULT_EVENTS                                                                                                 \
 	"task-clock,context-switches,cpu-migrations,page-faults,cycles,instructions,branches,branch-misses"
+
+#define SPARE_FDS 4
 
 struct stat_run {
 	struct csink_options options;
@@ -277,26 +280,40 @@ static void on_watch(void *arg)
 
 /* ---- a run ---- */
 
+/* Where there are few file descriptors, some are for starting the command, not for counters. */
+static void spare_fds(int fds[SPARE_FDS])
+{
+	for (int i = 0; i < SPARE_FDS; i++)
+		fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void release_fds(const int fds[SPARE_FDS])
+{
+	for (int i = 0; i < SPARE_FDS; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+}
+
 /* Counters for the next child. What cannot be had is said in the result. */
-static int open_counters(struct stat_run *run)
+static void open_counters(struct stat_run *run)
 {
 	int err;
 
 	csink_stat_counters_init(&run->counters, run->specs, run->nr_specs);
 	if (!run->per_thread) {
 		csink_stat_counters_open(&run->counters);
-		return 0;
+		return;
 	}
 	err = csink_stat_threads_open(&run->threads, &run->counters);
 	if (!err)
-		return 0;
+		return;
 	note(run, "threads are not told apart: %s",
 	     err == -ENOBUFS ? "no memory may be locked any more (kernel.perf_event_mlock_kb, ulimit -l)"
 			     : strerror(-err));
 	csink_stat_counters_close(&run->counters);
 	csink_stat_counters_init(&run->counters, run->specs, run->nr_specs);
 	csink_stat_counters_open(&run->counters);
-	return 0;
 }
 
 static void take_threads(struct stat_run *run)
@@ -344,9 +361,11 @@ static int run_once(struct stat_run *run)
 	struct csink_relay_end end;
 	struct csink_child child;
 	uint64_t wall_ns;
-	int err, watch_fd = -1;
+	int err, watch_fd = -1, spare[SPARE_FDS];
 
+	spare_fds(spare);
 	open_counters(run);
+	release_fds(spare);
 	run->start_ns = run->last_ns = now_ns();
 	memset(run->last, 0, sizeof(run->last));
 	err = csink_spawn(run->argv, environ, &run->inherited, &child);

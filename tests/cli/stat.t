@@ -7,6 +7,11 @@ value() {
 	awk -F, -v event="$1" '$1 == event && $3 == "counted" { print $4; exit }' "$2"
 }
 
+# Does perf_event_open work here at all?
+value_of_perf() {
+	countersink stat -x -e dummy:u true 2>&1 | grep -q ',counted,' && echo yes
+}
+
 countersink stat -e task-clock,page-faults -- "$TARGETS/burn" 100 >out 2>err
 is $? 0 "a command is counted"
 like "$(cat out)" '^burn [0-9a-f]+$' "its output is left alone"
@@ -68,6 +73,11 @@ if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" = 2 ] && ! grep -q '^Seccomp:
 	like "$(cat err)" '^ +[0-9]+ +page-faults:u' "an unprivileged user's events leave the kernel out, and say so"
 	like "$(cat err)" '^ +<not supported> +context-switches' "what happens in the kernel alone is not 0"
 	like "$(cat err)" 'EACCES: .*perf_event_paranoid is 2.*it happens in the kernel only' "but explained"
+fi
+(ulimit -n 10 && exec countersink stat -e task-clock,page-faults:u,dummy,cpu-clock,task-clock,cpu-clock,task-clock -- "$TARGETS/burn" 5) >out 2>err
+is "$?:$(grep -c '^burn ' out)" "0:1" "with few file descriptors the command runs all the same"
+if [ "$(value_of_perf)" = yes ]; then
+	like "$(cat err)" '^\[[0-9]\] EMFILE: all 10 file descriptors' "and what could not be counted for want of them says so"
 fi
 countersink stat -e nosuchevent true 2>err
 is $? 125 "an unknown event is refused before anything runs"
