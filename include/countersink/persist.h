@@ -11,9 +11,9 @@
  *     csink_persist_attach   the event ends again with its last fd, as events do
  *
  * The keeper starts with the first event and ends with the last one. There is one for each user and run folder. Whoever
- * kills it (SIGKILL, out of memory, a reboot) ends all of its events: csink_persist_lost tells of them. It is in a session
- * of its own, but has the limits, the priority and the control group of the process that started it: where a service
- * manager ends whatever is in a service's control group, the keeper should be started elsewhere.
+ * kills it (SIGKILL, out of memory, a reboot) ends all of its events: csink_persist_lost tells of them. It is in a
+ * session of its own, but has the limits, the priority and the control group of the process that started it: where a
+ * service manager ends whatever is in a service's control group, the keeper should be started elsewhere.
  *
  * Run folder: "countersink-persist" in @base, else in $COUNTERSINK_PERSIST_DIR, else in $XDG_RUNTIME_DIR; else
  * /tmp/countersink-persist-UID. It is 0700, with the keeper's socket (0600) and "events", in which each persistent

@@ -111,7 +111,8 @@ CSINK_EXPORT int csink_persist_attach(int fd, const char *base)
 	return err;
 }
 
-CSINK_EXPORT int csink_persist_list(int (*each)(const struct csink_persist_event *event, void *data), void *data, const char *base)
+CSINK_EXPORT int csink_persist_list(int (*each)(const struct csink_persist_event *event, void *data), void *data,
+				    const char *base)
 {
 	struct csink_persist_request request = {.bytes = sizeof(request), .op = CSINK_PERSIST_LIST};
 	struct csink_persist_reply reply;
