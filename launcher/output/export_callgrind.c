@@ -207,7 +207,7 @@ static void put_head(struct callgrind *c)
 	}
 	for (uint32_t s = 0; s < p->nr_samples; s++) {
 		for (uint32_t t = 0; t < c->nr_types && p->stacks[p->samples[s].stack].nr; t++)
-			sums[t] += csink_profile_values(p, s)[c->types[t]];
+			sums[t] = csink_add(sums[t], csink_profile_values(p, s)[c->types[t]]);
 	}
 	fputs("\nsummary:", c->out);
 	for (uint32_t t = 0; t < c->nr_types; t++)

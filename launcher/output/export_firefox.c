@@ -190,7 +190,7 @@ static void put_times(struct firefox *f, const struct csink_thread *thread)
 			at = row[i].time_ns == CSINK_NO_TIME ? 0 : row[i].time_ns - first;
 		fprintf(f->out, i ? ",%.6f" : "%.6f", (double)at / 1e6);
 		if (first == CSINK_NO_TIME)
-			at += is_time(f) ? csink_profile_values(f->p, row[i].sample)[f->type] : 1000000;
+			at = csink_add(at, is_time(f) ? csink_profile_values(f->p, row[i].sample)[f->type] : 1000000);
 	}
 	fputs("],", f->out);
 }

@@ -77,7 +77,7 @@ static void put_lines(struct folding *f)
 	for (uint32_t i = 0; i < f->nr_lines; i++) {
 		line = &f->lines[i];
 		if (i + 1 < f->nr_lines && !compare_lines(line, line + 1))
-			line[1].weight += line->weight;
+			line[1].weight = csink_add(line[1].weight, line->weight);
 		else if (line->weight)
 			put_line(f, line, with_process);
 	}

@@ -24,15 +24,16 @@
 #define OBJECT_ALIGN 0x10000ULL
 #define SYMBOLS_AT 0xffffffffd0000000ULL
 #define SYMBOL_BYTES 16
+#define MAX_NAME 4000             /* a record has 65535 bytes */
 #define FIRST_SPARE_PID (1 << 22) /* above the kernel's largest */
 
 /* ---- records ---- */
 
-/* Names are padded to eight bytes, with at least one NUL. */
+/* Names are padded to eight bytes, with at least one NUL; longer ones are cut. */
 static void put_name(FILE *out, const char *name, size_t padded)
 {
 	char zeros[8] = "";
-	size_t len = strlen(name);
+	size_t len = strnlen(name, padded - 1);
 
 	fwrite(name, 1, len, out);
 	for (; len < padded; len += CSINK_MIN(padded - len, sizeof(zeros)))
@@ -41,7 +42,7 @@ static void put_name(FILE *out, const char *name, size_t padded)
 
 static size_t padded(const char *name)
 {
-	return (CSINK_MIN(strlen(name), (size_t)4000) + 8) & ~(size_t)7;
+	return (CSINK_MIN(strlen(name), (size_t)MAX_NAME) + 8) & ~(size_t)7;
 }
 
 static void put_header(FILE *out, uint32_t type, uint16_t misc, size_t size)

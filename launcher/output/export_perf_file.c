@@ -1,5 +1,6 @@
 /* A perf.data file around its records: header, attributes, features. See export_perf.c. */
 #include <errno.h>
+#include <limits.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,7 +113,7 @@ static void put_build_ids(FILE *out, const struct csink_perf *e)
 		const struct csink_perf_object *object = &e->objects[i];
 		size_t len = strlen(object->file), bytes = (len + 8) & ~(size_t)7;
 
-		if (!object->build_id_len || *object->file != '/')
+		if (!object->build_id_len || *object->file != '/' || len > PATH_MAX)
 			continue;
 		memset(&entry, 0, sizeof(entry));
 		entry.header.misc = PERF_RECORD_MISC_USER | MISC_BUILD_ID_SIZE;

@@ -79,7 +79,7 @@ static int64_t sum_of(const struct speedscope *s, const struct csink_thread *thr
 	int64_t sum = 0;
 
 	for (uint32_t i = 0; i < thread->nr_rows; i++)
-		sum += csink_profile_values(s->p, s->threads.rows[thread->first_row + i].sample)[type];
+		sum = csink_add(sum, csink_profile_values(s->p, s->threads.rows[thread->first_row + i].sample)[type]);
 	return sum;
 }
 

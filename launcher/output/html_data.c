@@ -73,7 +73,7 @@ static void merge_rows(struct data *d)
 	for (struct row *from = d->rows + 1; from < d->rows + d->nr_rows; from++) {
 		if (from->time_ns == CSINK_NO_TIME && !compare_rows(to, from)) {
 			for (uint32_t t = 0; t < d->page->nr_types; t++)
-				to->values[t] += from->values[t];
+				to->values[t] = csink_add(to->values[t], from->values[t]);
 		} else {
 			*++to = *from;
 		}

@@ -50,7 +50,7 @@ static void read_labels(const struct csink_profile *p, const struct keys *keys, 
 			thread_key[2] = label->str;
 		else if (label->key == keys->thread)
 			thread_key[3] = label->str;
-		else if (label->key == keys->time)
+		else if (label->key == keys->time && label->num >= 0) /* others are nobody's */
 			*time_ns = label->num;
 	}
 }

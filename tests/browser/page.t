@@ -306,8 +306,14 @@ def test_looks(page):
     tap.ok({'slider', 'tab', 'tablist', 'searchbox', 'main', 'button'} <= roles, 'and a role', roles)
 
     # ---- paper ----
-    page.key('2')
+    page.size(1280, 400)
     page.scheme('dark', 'print')
+    page.run("document.documentElement.classList.add('print'); countersink.flames.flame.draw()")
+    tap.same(page.run("[countersink.flames.flame.canvas.clientHeight, countersink.flames.flame.rows.length * 20]"), [100, 100],
+             'paper has the whole graph, however small the window')
+    page.run("document.documentElement.classList.remove('print')")
+    page.size(1280, 800)
+    page.key('2')
     tap.same(page.run("getComputedStyle(document.querySelector('.tools')).display"), 'none', 'paper has no buttons')
     page.scheme('dark')
     page.run('''window.printed = null; window.addEventListener('beforeprint', () => setTimeout(() => 0) && (window.printed = [

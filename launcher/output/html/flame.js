@@ -2,6 +2,7 @@
 // and only the rows in sight: its cost is that of the picture, not of the tree.
 
 const ROW = 20;
+const PRINTED = 45; // rows on a page of paper
 const FONT = '12px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace';
 
 class Flame {
@@ -166,8 +167,14 @@ class Flame {
 		const width = this.container.clientWidth;
 		this.rows = this.visible(width);
 		const height = this.rows.length * ROW;
+		if (document.documentElement.classList.contains('print')) {
+			this.full = height;
+			this.paint(width, Math.min(height, PRINTED * ROW), this.isUp ? Math.max(0, height - PRINTED * ROW) : 0);
+			return;
+		}
+		this.full = Math.max(height, this.isUp ? this.container.clientHeight : 0);
 		const seen = Math.max(1, Math.min(this.container.clientHeight || ROW, Math.max(height, ROW)));
-		this.sizer.style.height = `${Math.max(height, this.isUp ? this.container.clientHeight : 0)}px`;
+		this.sizer.style.height = `${this.full}px`;
 		this.paint(width, this.isUp ? Math.max(seen, this.container.clientHeight) : seen, this.container.scrollTop);
 	}
 
@@ -184,7 +191,6 @@ class Flame {
 		context.font = FONT;
 		context.textBaseline = 'middle';
 		this.charWidth = context.measureText('mmmmmmmmmm').width / 10;
-		this.full = Math.max(this.rows.length * ROW, this.isUp ? this.container.clientHeight : 0);
 		this.top = top;
 		for (let row = 0; row < this.rows.length; row++) {
 			const y = this.rowTop(row);
