@@ -271,6 +271,7 @@ LAUNCHER_SRCS := \
 	launcher/profile/recording_read.c \
 	launcher/profile/rows.c \
 	launcher/profile/symbols.c \
+	launcher/profile/symbols_cache.c \
 	launcher/profile/symbols_dwarf.c \
 	launcher/profile/symbols_elf.c \
 	launcher/profile/symbols_fetch.c \
@@ -296,6 +297,7 @@ UNIT_TESTS := \
 	pprof \
 	report \
 	views \
+	symbols_cache \
 	symbols \
 	event \
 	event_generic \
@@ -711,7 +713,9 @@ $(B)/tests/fuzz/eh_frame_corpus: tests/fuzz/eh_frame_corpus.c
 # Hostile profiles: pprof, folded stacks. Seeds are real ones.
 FUZZ_READERS := pprof folded
 FUZZ_READER_SRCS := $(filter launcher/output/pprof% launcher/output/folded_read.c launcher/output/report_table.c \
-	launcher/profile/profile.c launcher/profile/rows.c launcher/profile/symbols_name.c,$(LAUNCHER_SRCS))
+	launcher/profile/profile.c launcher/profile/rows.c launcher/profile/symbols_name.c launcher/profile/tree.c \
+	launcher/profile/diff.c launcher/profile/merge.c launcher/profile/merge_facts.c launcher/profile/merge_order.c, \
+	$(LAUNCHER_SRCS))
 $(FUZZ_READERS:%=$(B)/tests/fuzz/%): $(B)/tests/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_READER_SRCS)
 	@mkdir -p $(@D)
 	$(CLANG) -std=gnu11 -g -O1 -Wall -Wextra -fno-strict-aliasing -D_GNU_SOURCE -Iinclude -I. \

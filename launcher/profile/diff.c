@@ -235,7 +235,7 @@ int csink_diff_build(struct csink_diff *diff, const struct csink_profile *const 
 	csink_profile_destroy(keys);
 	if (err)
 		csink_diff_release(diff);
-	else
+	else if (diff->nr_rows)
 		qsort_r(diff->rows, diff->nr_rows, sizeof(*diff->rows), compare_rows, diff);
 	return err;
 }

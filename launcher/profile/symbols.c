@@ -17,11 +17,14 @@
 #include <zlib.h>
 
 #include "include/internal/base.h"
+#include "launcher/profile/symbols_cache.h"
 #include "launcher/profile/symbols_fetch.h"
 #include "launcher/profile/symbols_impl.h"
 
 #define DEBUG_DIR "/usr/lib/debug"
 #define MAX_ROOTS 8
+/* Of .debug_info: an object with less is read again sooner than the cache. */
+#define CACHED_BYTES (4UL << 20)
 
 struct file {
 	int fd;
@@ -309,10 +312,74 @@ static int resolve(struct csink_batch *batch, const struct csink_object *object,
 	return err ? err : csink_profile_error(batch->p);
 }
 
+/* Which files names come from: where others are found, what was kept of these means nothing. */
+static void describe_source(const struct files *files, char *text, size_t size)
+{
+	struct stat st = {0};
+
+	if (files->debug.elf && files->debug.fd >= 0)
+		fstat(files->debug.fd, &st);
+	snprintf(text, size, "%d%d %lld %lld", files->main.elf && has_dwarf(files->main.elf),
+		 files->main.elf && has_section(files->main.elf, SHT_SYMTAB, NULL), (long long)st.st_size,
+		 (long long)st.st_mtim.tv_sec);
+}
+
+static bool has_much_dwarf(Elf *elf)
+{
+	GElf_Shdr shdr;
+
+	return elf && csink_elf_section(elf, 0, ".debug_info", &shdr) && shdr.sh_size >= CACHED_BYTES;
+}
+
+static int resolve_wants(struct csink_profile *p, const struct csink_object *object, struct files *files,
+			 struct csink_want *wants, uint32_t nr_wants)
+{
+	struct csink_batch batch = {.p = p, .wants = wants, .nr = nr_wants};
+	int err;
+
+	qsort(wants, nr_wants, sizeof(*wants), compare_wants);
+	batch.found = calloc(nr_wants, sizeof(*batch.found));
+	err = batch.found ? resolve(&batch, object, files) : -ENOMEM;
+	free(batch.found);
+	return err ? err : batch.flags;
+}
+
+/* What is known already need not be looked for. */
+static int resolve_cached(struct csink_profile *p, const struct csink_object *object, struct files *files,
+			  struct csink_want *wants, uint32_t nr_wants)
+{
+	struct csink_symbols_cache cache;
+	char source[128];
+	uint32_t left;
+	int found;
+
+	describe_source(files, source, sizeof(source));
+	csink_symbols_cache_open(&cache, object, source);
+	left = csink_symbols_cache_take(&cache, p, wants, nr_wants);
+	found = left ? resolve_wants(p, object, files, wants, left) : 0;
+	if (left && found >= 0)
+		csink_symbols_cache_put(&cache, p, source, wants, left, found);
+	found = found < 0 ? found : found | cache.flags;
+	csink_symbols_cache_close(&cache);
+	return found;
+}
+
+/* There is no file: what is known from the time when there was one. Returns what was found, or err. */
+static int resolve_known(struct csink_profile *p, const struct csink_object *object, struct csink_want *wants,
+			 uint32_t nr_wants, int err)
+{
+	struct csink_symbols_cache cache;
+
+	csink_symbols_cache_open(&cache, object, NULL);
+	if (csink_symbols_cache_take(&cache, p, wants, nr_wants) < nr_wants / 2)
+		err = cache.flags;
+	csink_symbols_cache_close(&cache);
+	return err;
+}
+
 int csink_symbols_resolve(struct csink_profile *p, const struct csink_object *object, struct csink_want *wants,
 			  uint32_t nr_wants)
 {
-	struct csink_batch batch = {.p = p, .wants = wants, .nr = nr_wants};
 	struct files files = {{.fd = -1}, {.fd = -1}};
 	int err;
 
@@ -321,12 +388,11 @@ int csink_symbols_resolve(struct csink_profile *p, const struct csink_object *ob
 	elf_version(EV_CURRENT);
 	err = open_files(object, &files);
 	if (err)
-		return err;
-	qsort(wants, nr_wants, sizeof(*wants), compare_wants);
-	batch.found = calloc(nr_wants, sizeof(*batch.found));
-	err = batch.found ? resolve(&batch, object, &files) : -ENOMEM;
-	free(batch.found);
+		return resolve_known(p, object, wants, nr_wants, err);
+	err = has_much_dwarf(files.main.elf) || has_much_dwarf(files.debug.elf)
+		      ? resolve_cached(p, object, &files, wants, nr_wants)
+		      : resolve_wants(p, object, &files, wants, nr_wants);
 	close_file(&files.main);
 	close_file(&files.debug);
-	return err ? err : batch.flags;
+	return err;
 }

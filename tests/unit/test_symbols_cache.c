@@ -1,0 +1,115 @@
+/* Names that were found before: kept by build-id and source, believed only where nobody else can write. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/profile/symbols_cache.h"
+#include "tests/unit/tap.h"
+
+static char base[] = "/tmp/countersink-cache.XXXXXX";
+static const uint8_t id[20] = {0xab, 0xcd, 1, 2, 3};
+static const struct csink_object object = {.path = "/gone/libx.so", .build_id = id, .build_id_len = sizeof(id)};
+
+static uint32_t named_location(struct csink_profile *p, uint64_t address, const char *name, int64_t line)
+{
+	struct csink_profile_function function = {.name = csink_profile_str(p, name),
+						  .system_name = csink_profile_str(p, name),
+						  .file = csink_profile_str(p, "x.c"),
+						  .start_line = 7};
+	struct csink_profile_line lines = {.function = csink_profile_function_add(p, &function), .line = line};
+
+	return csink_profile_location_add(p, 0, address, name ? &lines : NULL, name != NULL);
+}
+
+static void put(const char *source, uint64_t address, const char *name)
+{
+	struct csink_profile *p = csink_profile_create();
+	struct csink_want want = {address, named_location(p, address + 0x7000, name, 12)};
+	struct csink_symbols_cache cache;
+
+	csink_symbols_cache_open(&cache, &object, source);
+	csink_symbols_cache_put(&cache, p, source, &want, 1, CSINK_FOUND_NAMES);
+	csink_symbols_cache_close(&cache);
+	csink_profile_destroy(p);
+}
+
+/* The name that is known of an address; "?" if none is. */
+static const char *get(const char *source, uint64_t address)
+{
+	struct csink_profile *p = csink_profile_create();
+	struct csink_want wants[3] = {{1, csink_profile_location_add(p, 0, 1, NULL, 0)},
+				      {address, csink_profile_location_add(p, 0, 2, NULL, 0)},
+				      {3, csink_profile_location_add(p, 0, 3, NULL, 0)}};
+	struct csink_symbols_cache cache;
+	static char name[64];
+	uint32_t left;
+
+	csink_symbols_cache_open(&cache, &object, source);
+	left = csink_symbols_cache_take(&cache, p, wants, 3);
+	snprintf(name, sizeof(name), "?");
+	if (left == 2) {
+		const struct csink_profile_location *at = &p->locations[2];
+
+		ok(wants[0].address != address && wants[1].address != address, "the others come first");
+		snprintf(name, sizeof(name), "%s:%d",
+			 csink_profile_text(p, p->functions[p->lines[at->first_line].function].name),
+			 (int)p->lines[at->first_line].line);
+	}
+	csink_symbols_cache_close(&cache);
+	csink_profile_destroy(p);
+	return name;
+}
+
+static char *file_path(void)
+{
+	static char path[256];
+
+	snprintf(path, sizeof(path), "%s/countersink/symbols-1/abcd010203000000000000000000000000000000", base);
+	return path;
+}
+
+static void damage(void)
+{
+	FILE *file = fopen(file_path(), "r+");
+
+	fputs("damaged", file);
+	fclose(file);
+}
+
+int main(void)
+{
+	char command[128], folder[256];
+
+	if (!mkdtemp(base))
+		return 1;
+	setenv("XDG_CACHE_HOME", base, 1);
+	is_str(get("a", 0x100), "?", "nothing is known at first");
+	put("a", 0x100, "first");
+	is_num(access(file_path(), R_OK), 0, "a file for each build-id");
+	is_str(get("a", 0x100), "first:12", "what was found is known");
+	is_str(get("a", 0x200), "?", "nothing else is");
+	put("a", 0x200, "second");
+	is_str(get("a", 0x100), "first:12", "it stays known");
+	is_str(get("a", 0x200), "second:12", "with what came later");
+	is_str(get("b", 0x100), "?", "another source, another name perhaps");
+	is_str(get(NULL, 0x100), "first:12", "where there is none, the last one's");
+	damage();
+	is_str(get("a", 0x100), "?", "what is damaged is ignored");
+	put("a", 0x300, "third");
+	is_str(get("a", 0x300), "third:12", "and written anew");
+	is_str(get("a", 0x100), "?", "without what it was");
+	snprintf(folder, sizeof(folder), "%s/countersink/symbols-1", base);
+	chmod(folder, 0777);
+	is_str(get("a", 0x300), "?", "a folder that others may write to is not believed");
+	chmod(folder, 0700);
+	is_str(get("a", 0x300), "third:12", "the user's own is");
+	setenv("XDG_CACHE_HOME", "/nowhere/at/all", 1);
+	is_str(get("a", 0x300), "?", "without a folder nothing is known");
+	put("a", 0x300, "nowhere");
+	is_num(access("/nowhere", F_OK), -1, "and nothing is written");
+	snprintf(command, sizeof(command), "rm -rf %s", base);
+	is_num(system(command), 0, "the folder may go at any time");
+	return done();
+}
