@@ -51,6 +51,9 @@ bool csink_config_follows_forks(void);
  */
 void csink_env_init(void);
 
+/** Take us out of the program's own environment: what it starts from now on would suffer from us. Context: thread. */
+void csink_env_leave(void);
+
 /** True once csink_env_init has found us in LD_PRELOAD. Context: any. */
 bool csink_env_is_known(void);
 

@@ -12,6 +12,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
+#include "preload/inject/config.h"
 #include "preload/inject/real.h"
 #include "preload/inject/seccomp_filter.h"
 #include "preload/inject/signals.h"
@@ -112,6 +113,8 @@ static void make_ready(struct csink_thread *thread, uint32_t calls)
 			process->walk = csink_walk_dwarf_init() ? NULL : csink_unwind_walker(CSINK_UNWIND_DWARF);
 		csink_recording_freeze(&process->rec, SPARE_BYTES);
 	}
+	if (calls & CSINK_CALLS_LIFE)
+		csink_env_leave();
 	if (calls & CSINK_CALLS_RETURN)
 		csink_thread_flush(thread);
 	else

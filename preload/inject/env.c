@@ -13,7 +13,6 @@
 #include "include/internal/options.h"
 #include "include/internal/rawcall.h"
 #include "preload/inject/config.h"
-#include "preload/sample/calls_off.h"
 
 enum { MAX_OURS = 24, OURS_BYTES = 8192 };
 
@@ -112,7 +111,7 @@ size_t csink_env_room(char *const *envp)
 
 bool csink_env_is_known(void)
 {
-	return library != NULL && !csink_calls_are_off(CSINK_CALLS_LIFE);
+	return library != NULL;
 }
 
 /* As the loader will: by opening it. Without a folder in its name it is looked for in many places; one has it. */
@@ -164,6 +163,20 @@ static const char *preload_without_us(const char *preload, char *text)
 	}
 	*to = 0;
 	return to == text + 11 ? NULL : text;
+}
+
+void csink_env_leave(void)
+{
+	const char *preload = getenv("LD_PRELOAD"), *rest;
+	char text[OURS_BYTES];
+
+	if (!library || !preload || !strstr(preload, library) || strlen(preload) + 12 > sizeof(text))
+		return;
+	rest = preload_without_us(preload - 11, text);
+	if (rest)
+		setenv("LD_PRELOAD", rest + 11, 1);
+	else
+		unsetenv("LD_PRELOAD");
 }
 
 /* LD_PRELOAD with us behind what the program itself wants there. */

@@ -16,6 +16,7 @@
 #include "include/internal/base.h"
 #include "preload/inject/config.h"
 #include "preload/inject/real.h"
+#include "preload/sample/calls_off.h"
 #include "preload/sample/process.h"
 
 /* The environment with ours in it, malloc'ed; NULL where `environ` will do. */
@@ -25,7 +26,7 @@ static char *const *completed(void)
 	size_t bytes;
 	void *room;
 
-	if (!atomic_load(&csink_process.active) || csink_env_is_complete(env))
+	if (!atomic_load(&csink_process.active) || csink_calls_are_off(CSINK_CALLS_LIFE) || csink_env_is_complete(env))
 		return NULL;
 	bytes = csink_env_room(env);
 	room = malloc(bytes);

@@ -10,6 +10,7 @@
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "preload/inject/config.h"
+#include "preload/sample/calls_off.h"
 #include "preload/sample/process.h"
 #include "preload/sample/thread.h"
 
@@ -60,13 +61,18 @@ static void begin(struct csink_started *started)
 	started->said = NULL;
 }
 
+static bool may_look(void)
+{
+	return csink_env_is_known() && !csink_calls_are_off(CSINK_CALLS_LIFE);
+}
+
 void csink_started_look(struct csink_started *started, int dirfd, const char *path)
 {
 	int saved = errno;
 
 	begin(started);
 	/* The kernel looks at the path first: a bad pointer is its EFAULT, and not our crash. */
-	if (path && csink_env_is_known())
+	if (path && may_look())
 		conclude(started, csink_program_open(dirfd, path, &started->kind), path);
 	errno = saved;
 }
@@ -78,7 +84,7 @@ void csink_started_look_fd(struct csink_started *started, int fd)
 
 	begin(started);
 	csink_program_fd_link(link, fd);
-	if (fd >= 0 && csink_env_is_known())
+	if (fd >= 0 && may_look())
 		conclude(started, csink_program_open(AT_FDCWD, link, &started->kind), "");
 	errno = saved;
 }
@@ -88,7 +94,7 @@ void csink_started_search(struct csink_started *started, const char *name)
 	int saved = errno;
 
 	begin(started);
-	if (name && csink_env_is_known())
+	if (name && may_look())
 		conclude(started, csink_program_search(getenv("PATH"), name, &started->kind), name);
 	errno = saved;
 }
