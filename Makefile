@@ -53,6 +53,7 @@ CORE_SRCS := \
 	preload/counters/explain_system.c \
 	preload/counters/explain_take.c \
 	preload/counters/explain_target.c \
+	preload/counters/halt.c \
 	preload/counters/nearest.c \
 	preload/counters/persist.c \
 	preload/counters/persist_folder.c \
@@ -64,6 +65,7 @@ CORE_SRCS := \
 	preload/counters/reserve_pcp.c \
 	preload/counters/reserve_probe.c \
 	preload/counters/sysfs.c \
+	preload/counters/targets.c \
 	preload/timer/alarm.c \
 	preload/timer/create.c \
 	preload/timer/dispatch.c \
@@ -73,6 +75,14 @@ CORE_SRCS := \
 	preload/inject/program_file.c \
 	preload/record/output_path.c \
 	preload/record/run_dir.c \
+	preload/record/recording.c \
+	preload/record/stacks.c \
+	preload/sample/safe_load.c \
+	preload/sample/cfi_close.c \
+	preload/sample/cfi_find.c \
+	preload/sample/cfi_op.c \
+	preload/sample/cfi_program.c \
+	preload/sample/cfi_expr.c \
 
 # What else lives in the target: sampling, recording, interposed calls.
 LIB_SRCS := \
@@ -108,8 +118,6 @@ LIB_SRCS := \
 	preload/inject/syscalls.c \
 	preload/inject/threads.c \
 	preload/inject/waits.c \
-	preload/record/recording.c \
-	preload/record/stacks.c \
 	preload/record/timeline.c \
 	preload/sample/housekeeping.c \
 	preload/sample/modules.c \
@@ -120,15 +128,10 @@ LIB_SRCS := \
 	preload/sample/stuck.c \
 	preload/sample/thread.c \
 	preload/sample/unwind.c \
-	preload/sample/safe_load.c \
 	preload/sample/unwind_fp.c \
 	preload/sample/got_patch.c \
 	preload/sample/unwind_libunwind.c \
-	preload/sample/cfi_close.c \
-	preload/sample/cfi_find.c \
-	preload/sample/cfi_op.c \
-	preload/sample/cfi_program.c \
-	preload/sample/cfi_expr.c \
+	preload/sample/cfi_locate.c \
 	preload/sample/cfi_row.c \
 	preload/sample/cfi_step.c \
 	preload/sample/code.c \
@@ -697,7 +700,7 @@ check-cfi: $(B)/tests/diff/cfi_scan ## read the frame rules of every installed p
 # Hostile call frame information; needs clang. FUZZ_SECONDS to deepen.
 CLANG ?= clang
 FUZZ_SECONDS ?= 60
-FUZZ_SRCS := tests/fuzz/fuzz_eh_frame.c $(addprefix preload/sample/,cfi_close.c cfi_expr.c cfi_find.c cfi_op.c \
+FUZZ_SRCS := tests/fuzz/fuzz_eh_frame.c $(addprefix preload/sample/,cfi_close.c cfi_expr.c cfi_find.c cfi_locate.c cfi_op.c \
 	cfi_program.c cfi_row.c code.c safe_load.c)
 FUZZ_SEEDS = $(wildcard /lib/*/libc.so.6 /lib/*/libgcc_s.so.1 /lib/*/libm.so.6 /lib/*/ld-linux-*.so.* /usr/lib/*/libcrypto.so.3 \
 	/usr/lib/*/libstdc++.so.6 /usr/bin/perl /usr/bin/git)

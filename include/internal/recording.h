@@ -38,7 +38,8 @@ enum csink_engine {
 	CSINK_ENGINE_SIGTRAP, /* perf event, attr.sigtrap */
 	CSINK_ENGINE_SIGNAL,  /* perf event, F_SETSIG on a real-time signal */
 	CSINK_ENGINE_TIMER,   /* timer_create on the thread's CPU clock */
-	CSINK_NR_ENGINES
+	CSINK_NR_ENGINES,
+	CSINK_ENGINE_OUTSIDE = CSINK_NR_ENGINES, /* none of the library's: the kernel's ring, read by attach */
 };
 
 enum csink_unwind {

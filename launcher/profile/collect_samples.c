@@ -481,7 +481,7 @@ static void take_texts(struct reading *r)
 
 static void take_header(struct reading *r)
 {
-	static const char *const engines[] = {"none", "sigtrap", "signal", "timer"};
+	static const char *const engines[] = {"none", "sigtrap", "signal", "timer", "from outside"};
 	static const char *const unwinds[] = {"none: leaf functions only", "frame pointers", "libunwind", "dwarf"};
 	const struct csink_rec_header *header = &r->rec->header;
 	uint32_t i;

@@ -268,7 +268,7 @@ static int check_header(const void *data, size_t len, struct csink_rec_header *h
 	header->comm[sizeof(header->comm) - 1] = 0;
 	header->exe[sizeof(header->exe) - 1] = 0;
 	header->cmdline[sizeof(header->cmdline) - 1] = 0;
-	if (header->engine >= CSINK_NR_ENGINES)
+	if (header->engine > CSINK_ENGINE_OUTSIDE)
 		header->engine = CSINK_ENGINE_NONE;
 	if (header->unwind >= CSINK_NR_UNWINDS)
 		header->unwind = CSINK_UNWIND_NONE;

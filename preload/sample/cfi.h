@@ -5,7 +5,8 @@
  * readable segment that holds them, every loop has an end, and what makes no sense is "no information". Nothing here
  * allocates, locks or calls libc; no static state. Context of everything here: signal.
  *
- *   cfi_find.c     address -> tables -> frame description entry (FDE)
+ *   cfi_locate.c   address -> tables
+ *   cfi_find.c     tables, address -> frame description entry (FDE)
  *   cfi_program.c  FDE, address -> rules for each register
  *   cfi_expr.c     DWARF expressions inside rules, evaluated
  *   cfi_close.c    or put into closed form
