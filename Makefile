@@ -201,6 +201,15 @@ LAUNCHER_SRCS := \
 	launcher/gate/stats/power.c \
 	launcher/gate/stats/random.c \
 	launcher/gate/stats/wilcoxon.c \
+	launcher/cmd_attach.c \
+	launcher/attach/counters.c \
+	launcher/attach/follow.c \
+	launcher/attach/images.c \
+	launcher/attach/objects.c \
+	launcher/attach/rings.c \
+	launcher/attach/rows.c \
+	launcher/attach/select.c \
+	launcher/attach/walk.c \
 	launcher/cmd_report.c \
 	launcher/cmd_diff.c \
 	launcher/cmd_merge.c \

@@ -58,6 +58,7 @@ int csink_say_exec_failed(const char *command, int err);
 
 int csink_cmd_run(int argc, char **argv);
 int csink_cmd_stat(int argc, char **argv);
+int csink_cmd_attach(int argc, char **argv);
 int csink_cmd_report(int argc, char **argv);
 int csink_cmd_export(int argc, char **argv);
 int csink_cmd_diff(int argc, char **argv);

@@ -15,6 +15,7 @@ const struct csink_option csink_stat_options[CSINK_NR_STAT_OPTS] = {CSINK_STAT_O
 const struct csink_option csink_diff_options[CSINK_NR_DIFF_OPTS] = {CSINK_DIFF_OPTIONS(CSINK_OPTION_ROW)};
 const struct csink_option csink_merge_options[CSINK_NR_MERGE_OPTS] = {CSINK_MERGE_OPTIONS(CSINK_OPTION_ROW)};
 const struct csink_option csink_gate_options[CSINK_NR_GATE_OPTS] = {CSINK_GATE_OPTIONS(CSINK_OPTION_ROW)};
+const struct csink_option csink_attach_options[CSINK_NR_ATTACH_OPTS] = {CSINK_ATTACH_OPTIONS(CSINK_OPTION_ROW)};
 const struct csink_option csink_report_options[CSINK_NR_REPORT_OPTS] = {CSINK_REPORT_OPTIONS(CSINK_OPTION_ROW)};
 const struct csink_option csink_export_options[CSINK_NR_EXPORT_OPTS] = {CSINK_EXPORT_OPTIONS(CSINK_OPTION_ROW)};
 const struct csink_option csink_persist_options[CSINK_NR_PERSIST_OPTS] = {CSINK_PERSIST_OPTIONS(CSINK_OPTION_ROW)};

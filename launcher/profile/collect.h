@@ -29,7 +29,10 @@ struct csink_outside {
 	uint64_t wall_ns, user_ns, sys_ns,
 		max_rss_bytes; /* wait4(2) of the command: it and all its waited-for children */
 	uint8_t has_rusage;
-	uint8_t has_counts; /* counts[] hold; else counts_reason says why not */
+	uint8_t is_attached; /* attached_cpu_ns is the CPU time that was counted, in place of wait4(2)'s */
+	uint64_t attached_cpu_ns;
+	uint32_t attached_processes, attached_threads; /* 0: as many as there are recordings of */
+	uint8_t has_counts;                            /* counts[] hold; else counts_reason says why not */
 	char counts_reason[160];
 	uint32_t nr_counts;
 	struct {

@@ -307,6 +307,11 @@ void csink_collect_account(struct collector *c)
 	}
 	if (!outside)
 		return;
+	if (outside->is_attached) {
+		/* Threads that were shorter than a period, and each one's end after its last sample. */
+		give(c, "not sampled", "[not sampled]", 0, "", (int64_t)outside->attached_cpu_ns - covered);
+		return;
+	}
 	total = outside->has_rusage ? (int64_t)(outside->user_ns + outside->sys_ns) : INT64_MAX;
 	given = account_processes(c, total - covered, unknown, sizeof(unknown));
 	if (outside->has_rusage)

@@ -45,7 +45,8 @@ static void add_outside(struct csink_profile *p, const struct csink_outside *out
 {
 	uint32_t i;
 
-	add_exit(p, outside->command_status);
+	if (!outside->is_attached)
+		add_exit(p, outside->command_status);
 	if (outside->wall_ns)
 		csink_profile_fact_add(p, CSINK_FACT_WALL, "%" PRIu64, outside->wall_ns);
 	if (outside->has_rusage) {
@@ -76,6 +77,10 @@ static void add_counts(struct collector *c)
 			continue;
 		processes += c->images[i].is_last;
 		threads += CSINK_MAX(c->images[i].nr_threads, 1) - (c->images[i].former != 0);
+	}
+	if (c->outside && c->outside->attached_processes) {
+		processes = c->outside->attached_processes;
+		threads = c->outside->attached_threads;
 	}
 	csink_profile_fact_add(c->p, CSINK_FACT_PROCESSES, "%" PRIu64, processes);
 	csink_profile_fact_add(c->p, CSINK_FACT_THREADS, "%" PRIu64, threads);

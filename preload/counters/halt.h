@@ -25,10 +25,10 @@ typedef int (*csink_halt_act)(struct csink_targets *targets, void *arg);
  * Halt processes, call act in the tracing thread, let them go on.
  * @descendants  with all that they started, and what these did.
  * @may_stop     false: act is called at once, on what one look at /proc finds; out->err is -ECANCELED.
- * Where halting is refused (-EPERM: rights, Yama; -EBUSY: a debugger has them; -ETIMEDOUT: one did not stop in time) act
- * is called all the same. The calling process itself, where it is one of them, is never stopped.
- * Returns what act returned, or without calling it -ESRCH (none of the processes is there), -ENOMEM, -EAGAIN (no thread
- * to be had). Context: thread; signals of the tracing thread are blocked, SIGCHLD may come to the process.
+ * Where halting is refused (-EPERM: rights, Yama; -EBUSY: a debugger has them; -ETIMEDOUT: one did not stop in time)
+ * act is called all the same. The calling process itself, where it is one of them, is never stopped. Returns what act
+ * returned, or without calling it -ESRCH (none of the processes is there), -ENOMEM, -EAGAIN (no thread to be had).
+ * Context: thread; signals of the tracing thread are blocked, SIGCHLD may come to the process.
  */
 int csink_halt(const int32_t *pids, uint32_t nr_pids, bool descendants, bool may_stop, csink_halt_act act, void *arg,
 	       struct csink_halt *out);

@@ -113,8 +113,8 @@ int csink_task_read(int32_t tid, struct csink_task *task)
 		return -ESRCH;
 	snprintf(task->comm, sizeof(task->comm), "%.*s", (int)(end - name - 1), name + 1);
 	task->state = end[2];
-	if (sscanf(end + 3,
-		   " %*d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &flags, &start) != 2)
+	if (sscanf(end + 3, " %*d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &flags,
+		   &start) != 2)
 		return -ESRCH;
 	task->is_ending = flags & PF_EXITING || task->state == 'Z' || task->state == 'X';
 	task->start_ticks = start;

@@ -1,0 +1,367 @@
+#include "launcher/attach/counters.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "include/countersink/explain.h"
+#include "include/internal/base.h"
+#include "launcher/attach/walk.h"
+#include "launcher/run/outside.h"
+
+#define RING_WAKE_BYTES (256U << 10)
+
+/* ---- attributes ---- */
+
+static void ask_for_stack(struct perf_event_attr *attr, enum csink_attach_stacks stacks)
+{
+	attr->sample_type |= PERF_SAMPLE_REGS_USER;
+	attr->sample_regs_user = stacks == CSINK_ATTACH_COPY ? csink_walk_regs_mask : csink_walk_pc_mask;
+	if (stacks == CSINK_ATTACH_COPY) {
+		attr->sample_type |= PERF_SAMPLE_STACK_USER;
+		attr->sample_stack_user = CSINK_ATTACH_STACK_BYTES;
+	} else if (stacks == CSINK_ATTACH_FP) {
+		attr->sample_type |= PERF_SAMPLE_CALLCHAIN;
+		attr->exclude_callchain_kernel = 1;
+	}
+}
+
+static void make_attr(const struct csink_attach_counters *c, struct csink_attach_event *event, bool leads, bool first)
+{
+	struct perf_event_attr *attr = &event->attr;
+
+	*attr = event->spec.attr;
+	attr->size = sizeof(*attr);
+	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	attr->inherit = c->inherit;
+	attr->disabled = c->at_exec && leads;
+	attr->enable_on_exec = c->at_exec && leads;
+	attr->sample_type = CSINK_RINGS_SAMPLE_TYPE;
+	attr->sample_id_all = 1;
+	attr->use_clockid = 1;
+	attr->clockid = 1; /* CLOCK_MONOTONIC */
+	attr->watermark = 1;
+	attr->wakeup_watermark = RING_WAKE_BYTES;
+	/* One event tells of forks, execs and mappings; the rest would only tell it again. */
+	attr->task = attr->comm = attr->comm_exec = attr->mmap = attr->mmap2 = first;
+	if (!event->samples) {
+		attr->precise_ip = 0;
+		attr->freq = 0;
+		attr->sample_period = 0;
+		return;
+	}
+	attr->sample_type |= PERF_SAMPLE_PERIOD | (c->has_read ? PERF_SAMPLE_READ : 0);
+	ask_for_stack(attr, c->stacks);
+}
+
+static bool leads_group(const struct csink_attach_counters *c, uint32_t i)
+{
+	return !i || c->events[i].spec.group != c->events[i - 1].spec.group;
+}
+
+static void make_attrs(struct csink_attach_counters *c)
+{
+	bool first = true;
+
+	for (uint32_t i = 0; i < c->nr_events; i++) {
+		make_attr(c, &c->events[i], leads_group(c, i), first && !c->events[i].err);
+		first &= c->events[i].err != 0;
+	}
+}
+
+/* ---- what opens at all ---- */
+
+/* Opens it on ourselves, or with a control group on the first CPU, and closes it. Returns 0 or -errno. */
+static int try_event(const struct csink_attach_counters *c, const struct csink_attach_event *event)
+{
+	unsigned long flags = PERF_FLAG_FD_CLOEXEC | (c->cgroup_fd >= 0 ? PERF_FLAG_PID_CGROUP : 0);
+	struct perf_event_attr attr = event->attr;
+	int fd;
+
+	attr.disabled = 1;
+	fd = csink_perf_open(&attr, c->cgroup_fd >= 0 ? c->cgroup_fd : 0, 0, -1, flags);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
+static void explain(const struct csink_attach_counters *c, struct csink_attach_event *event, int32_t tid, int cpu,
+		    int err)
+{
+	struct csink_perf_call call = {&event->attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC};
+	struct csink_explanation why;
+
+	if (c->cgroup_fd >= 0)
+		call.flags |= PERF_FLAG_PID_CGROUP;
+	csink_explain_open(&call, -err, &why, 1);
+	csink_explain_print(&why, event->reason, sizeof(event->reason));
+}
+
+/* Without the kernel where it must not be observed; counts in samples where the kernel has them for what is inherited.
+ */
+static int settle_event(struct csink_attach_counters *c, uint32_t i)
+{
+	struct csink_attach_event *event = &c->events[i];
+	int err;
+
+	if (event->spec.cpu_wide) {
+		snprintf(event->reason, sizeof(event->reason), "it counts whole CPUs, not processes");
+		return -EOPNOTSUPP;
+	}
+	make_attr(c, event, leads_group(c, i), !i);
+	err = try_event(c, event);
+	if ((err == -EACCES || err == -EPERM) && !event->spec.attr.exclude_kernel && c->cgroup_fd < 0 &&
+	    !csink_event_is_kernels_own(&event->spec)) {
+		csink_event_set_user_only(&event->spec);
+		make_attr(c, event, leads_group(c, i), !i);
+		err = try_event(c, event);
+	}
+	if (err == -EINVAL && c->has_read && event->samples) {
+		c->has_read = false;
+		make_attr(c, event, leads_group(c, i), !i);
+		err = try_event(c, event);
+	}
+	if (err)
+		explain(c, event, c->cgroup_fd >= 0 ? c->cgroup_fd : 0, 0, err);
+	return err;
+}
+
+/* See launcher/run/tree.c: contexts that parent and child swap would mix their counts. */
+static int open_anchor(void)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr),
+				       .type = PERF_TYPE_SOFTWARE,
+				       .config = PERF_COUNT_SW_DUMMY,
+				       .disabled = 1,
+				       .exclude_kernel = 1,
+				       .exclude_hv = 1};
+
+	return csink_perf_open(&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+int csink_attach_counters_init(struct csink_attach_counters *c)
+{
+	int err = csink_rings_init(&c->rings), first_err = 0;
+
+	c->anchor_fd = c->at_exec ? open_anchor() : -1;
+	c->has_read = true;
+	for (uint32_t i = 0; !err && i < c->nr_events; i++) {
+		c->events[i].column = -1;
+		c->events[i].samples = leads_group(c, i);
+		c->events[i].err = settle_event(c, i);
+		if (c->events[i].err && !first_err)
+			first_err = c->events[i].err;
+		if (!c->events[i].err && c->events[i].samples)
+			c->events[i].column = (int)c->nr_columns++;
+	}
+	make_attrs(c);
+	return err ? err : c->nr_columns ? 0 : first_err;
+}
+
+/* ---- opening ---- */
+
+static int add_fd(struct csink_attach_counters *c, int fd, uint32_t event)
+{
+	if (c->nr_fds == c->cap_fds) {
+		uint32_t cap = c->cap_fds ? 2 * c->cap_fds : 256;
+		struct csink_attach_fd *fds = reallocarray(c->fds, cap, sizeof(*fds));
+
+		if (!fds)
+			return -ENOMEM;
+		c->fds = fds;
+		c->cap_fds = cap;
+	}
+	c->fds[c->nr_fds] = (struct csink_attach_fd){.fd = fd, .event = event};
+	if (ioctl(fd, PERF_EVENT_IOC_ID, &c->fds[c->nr_fds].id) < 0)
+		return -errno;
+	c->nr_fds++;
+	return 0;
+}
+
+static int add_lineage(struct csink_attach_counters *c, int32_t pid, int32_t tid, int fd)
+{
+	if (c->nr_lineages == c->cap_lineages) {
+		uint32_t cap = c->cap_lineages ? 2 * c->cap_lineages : 64;
+		struct csink_attach_lineage *lineages = reallocarray(c->lineages, cap, sizeof(*lineages));
+
+		if (!lineages)
+			return -ENOMEM;
+		c->lineages = lineages;
+		c->cap_lineages = cap;
+	}
+	c->lineages[c->nr_lineages++] = (struct csink_attach_lineage){pid, tid, fd, false};
+	return 0;
+}
+
+/* All events of a thread on one CPU. */
+static int open_on_cpu(struct csink_attach_counters *c, int32_t pid, int32_t tid, uint32_t cpu,
+		       struct csink_attach_event **refused)
+{
+	unsigned long flags = PERF_FLAG_FD_CLOEXEC | (c->cgroup_fd >= 0 ? PERF_FLAG_PID_CGROUP : 0);
+	int leader = -1;
+
+	for (uint32_t i = 0; i < c->nr_events; i++) {
+		struct csink_attach_event *event = &c->events[i];
+		bool leads = leads_group(c, i);
+		int fd, err;
+
+		if (leads)
+			leader = -1;
+		if (event->err)
+			continue;
+		fd = csink_perf_open(&event->attr, c->cgroup_fd >= 0 ? c->cgroup_fd : tid, (int)cpu,
+				     leads ? -1 : leader, flags);
+		if (fd == -ENODEV) /* the CPU is offline */
+			return 0;
+		if (fd < 0) {
+			if (fd != -ESRCH)
+				explain(c, event, c->cgroup_fd >= 0 ? c->cgroup_fd : tid, (int)cpu, fd);
+			*refused = event;
+			return fd;
+		}
+		if (leads)
+			leader = fd;
+		err = csink_rings_add(&c->rings, cpu, fd);
+		if (!err)
+			err = add_fd(c, fd, i);
+		if (!err && leads && tid >= 0 && (!c->nr_lineages || c->lineages[c->nr_lineages - 1].tid != tid))
+			err = add_lineage(c, pid, tid, fd);
+		if (err) {
+			snprintf(event->reason, sizeof(event->reason), "%s",
+				 err == -ENOBUFS ? "no memory may be locked any more (kernel.perf_event_mlock_kb, "
+						   "ulimit -l)"
+						 : strerror(-err));
+			close(fd);
+			*refused = event;
+			return err;
+		}
+	}
+	return 0;
+}
+
+int csink_attach_counters_open(struct csink_attach_counters *c, int32_t pid, int32_t tid,
+			       struct csink_attach_event **refused)
+{
+	int err = 0;
+
+	for (uint32_t cpu = 0; !err && cpu < c->rings.nr_cpus; cpu++)
+		err = open_on_cpu(c, pid, tid, cpu, refused);
+	return err;
+}
+
+/* ---- reading ---- */
+
+void csink_attach_counters_stop(struct csink_attach_counters *c)
+{
+	for (uint32_t i = 0; i < c->nr_fds; i++)
+		ioctl(c->fds[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+uint32_t csink_attach_counters_living(struct csink_attach_counters *c)
+{
+	uint32_t nr = 0;
+
+	if (c->cgroup_fd >= 0)
+		return 1;
+	for (uint32_t i = 0; i < c->nr_lineages; i++) {
+		struct csink_attach_lineage *lineage = &c->lineages[i];
+		struct pollfd poll_fd = {.fd = lineage->fd};
+
+		if (!lineage->ended && poll(&poll_fd, 1, 0) > 0 && poll_fd.revents & POLLHUP)
+			lineage->ended = true;
+		nr += !lineage->ended;
+	}
+	return nr;
+}
+
+static void read_event(struct csink_attach_counters *c, uint32_t i, struct csink_outside *out)
+{
+	const struct csink_event_spec *spec = &c->events[i].spec;
+	uint64_t value = 0, enabled_ns = 0, running_ns = 0, sums[3];
+	uint32_t nr_cpus = 0;
+	double scaled;
+
+	for (uint32_t k = 0; k < c->nr_fds; k++) {
+		if (c->fds[k].event != i || read(c->fds[k].fd, sums, sizeof(sums)) != sizeof(sums))
+			continue;
+		value += sums[0];
+		enabled_ns += sums[1];
+		running_ns += sums[2];
+	}
+	/* On each CPU the event waits while its thread is on another one: it is enabled there all the same. */
+	for (uint32_t cpu = 0; cpu < c->rings.nr_cpus; cpu++)
+		nr_cpus += c->rings.at[cpu].fd >= 0;
+	if (c->cgroup_fd < 0)
+		enabled_ns /= CSINK_MAX(nr_cpus, 1u);
+	if (enabled_ns && !running_ns && !(spec->rec.flags & CSINK_EVENT_CPU_NS)) {
+		csink_outside_note(out, "%s was not counted: the kernel never had a counter free for it",
+				   spec->rec.name);
+		return;
+	}
+	scaled = (double)value;
+	/* A software event needs no counter, and is never kept waiting for one. */
+	if (spec->attr.type != PERF_TYPE_SOFTWARE && running_ns && running_ns < enabled_ns)
+		scaled *= (double)enabled_ns / (double)running_ns;
+	snprintf(out->counts[out->nr_counts].name, sizeof(out->counts[0].name), "%.60s%s", spec->rec.name,
+		 spec->rec.flags & CSINK_EVENT_USER_ONLY && !(spec->rec.flags & CSINK_EVENT_CPU_NS) &&
+				 !strchr(spec->rec.name, ':')
+			 ? ":u"
+			 : "");
+	snprintf(out->counts[out->nr_counts].unit, sizeof(out->counts[0].unit), "%s", spec->rec.unit);
+	out->counts[out->nr_counts].value = (uint64_t)(scaled * (spec->scale > 0 ? spec->scale : 1) + 0.5);
+	out->counts[out->nr_counts].time_enabled_ns = enabled_ns;
+	out->counts[out->nr_counts].time_running_ns = running_ns;
+	if (spec->rec.flags & CSINK_EVENT_CPU_NS && !out->is_attached) {
+		out->is_attached = 1;
+		out->attached_cpu_ns = value;
+	}
+	out->nr_counts++;
+	out->has_counts = 1;
+}
+
+void csink_attach_counters_read(struct csink_attach_counters *c, struct csink_outside *out)
+{
+	for (uint32_t i = 0; i < c->nr_events; i++) {
+		if (c->events[i].err)
+			csink_outside_note(out, "%s was not counted: %s", c->events[i].spec.rec.name,
+					   c->events[i].reason);
+		else
+			read_event(c, i, out);
+	}
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct csink_attach_fd *x = a, *y = b;
+
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+void csink_attach_counters_opened(struct csink_attach_counters *c)
+{
+	qsort(c->fds, c->nr_fds, sizeof(*c->fds), by_id);
+}
+
+struct csink_attach_event *csink_attach_counters_find(struct csink_attach_counters *c, uint64_t id)
+{
+	const struct csink_attach_fd *fd, key = {.id = id};
+
+	fd = bsearch(&key, c->fds, c->nr_fds, sizeof(*c->fds), by_id);
+	return fd ? &c->events[fd->event] : NULL;
+}
+
+void csink_attach_counters_fini(struct csink_attach_counters *c)
+{
+	csink_rings_fini(&c->rings);
+	for (uint32_t i = 0; i < c->nr_fds; i++)
+		close(c->fds[i].fd);
+	if (c->anchor_fd >= 0)
+		close(c->anchor_fd);
+	free(c->fds);
+	free(c->lineages);
+	memset(c, 0, sizeof(*c));
+}

@@ -1,0 +1,349 @@
+#include "launcher/attach/follow.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "include/internal/base.h"
+#include "launcher/attach/walk.h"
+#include "launcher/run/outside.h"
+
+/* How long a record may take to come after one of a later time, from another CPU. */
+#define SETTLE_NS 2000000
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- what a sample weighs ---- */
+
+static struct csink_attach_last *last_slot(struct csink_attach_follow *f, uint64_t id, uint32_t birth)
+{
+	uint64_t hash = (id << 32 ^ birth) * 0x9fb21c651e98df25ULL;
+	uint32_t mask = f->nr_last_slots - 1, at = (uint32_t)(hash >> 32) & mask;
+
+	while (f->last[at].birth && (f->last[at].birth != birth || f->last[at].id != id))
+		at = (at + 1) & mask;
+	return &f->last[at];
+}
+
+static bool grow_last(struct csink_attach_follow *f)
+{
+	uint32_t nr = f->nr_last_slots, more = nr ? 2 * nr : 1024;
+	struct csink_attach_last *old = f->last;
+
+	f->last = calloc(more, sizeof(*f->last));
+	if (!f->last) {
+		f->last = old;
+		return false;
+	}
+	f->nr_last_slots = more;
+	for (uint32_t i = 0; i < nr; i++) {
+		if (old[i].birth)
+			*last_slot(f, old[i].id, old[i].birth) = old[i];
+	}
+	free(old);
+	return true;
+}
+
+/* What the thread's event counted since its last sample. */
+static uint64_t count_since_last(struct csink_attach_follow *f, uint64_t id, uint32_t birth, uint64_t value,
+				 uint64_t period)
+{
+	struct csink_attach_last *last;
+	uint64_t since;
+
+	if (f->nr_last >= f->nr_last_slots / 2 && !grow_last(f))
+		return period;
+	last = last_slot(f, id, birth);
+	if (!last->birth) {
+		*last = (struct csink_attach_last){id, 0, birth};
+		f->nr_last++;
+	}
+	since = value >= last->value ? value - last->value : value;
+	last->value = value;
+	return since;
+}
+
+/* ---- samples ---- */
+
+/* A cursor over a sample's fields, which cannot leave it. */
+struct fields {
+	const uint64_t *at, *end;
+	bool failed;
+};
+
+static uint64_t next(struct fields *f)
+{
+	if (f->at >= f->end) {
+		f->failed = true;
+		return 0;
+	}
+	return *f->at++;
+}
+
+static const uint64_t *next_run(struct fields *f, uint64_t nr)
+{
+	const uint64_t *run = f->at;
+
+	if (f->failed || nr > (uint64_t)(f->end - f->at)) {
+		f->failed = true;
+		return NULL;
+	}
+	f->at += nr;
+	return run;
+}
+
+struct sample {
+	uint64_t id, ip, period, value;
+	int32_t pid, tid;
+	const uint64_t *callchain, *regs;
+	uint64_t nr_callchain, stack_bytes;
+	const char *stack;
+};
+
+/* The order is perf_event_open(2)'s. */
+static bool read_sample(const struct csink_attach_follow *f, const struct perf_event_header *record, struct sample *s)
+{
+	struct fields fields = {(const uint64_t *)(record + 1),
+				(const uint64_t *)record + record->size / sizeof(uint64_t), false};
+	const struct csink_attach_counters *c = &f->counters;
+	uint64_t ids, size;
+
+	memset(s, 0, sizeof(*s));
+	s->id = next(&fields);
+	s->ip = next(&fields);
+	ids = next(&fields);
+	memcpy(&s->pid, &ids, sizeof(s->pid));
+	memcpy(&s->tid, (char *)&ids + sizeof(s->pid), sizeof(s->tid));
+	next(&fields); /* time */
+	s->period = next(&fields);
+	if (c->has_read) {
+		s->value = next(&fields);
+		next_run(&fields, 2); /* time enabled, running */
+	}
+	if (c->stacks == CSINK_ATTACH_FP) {
+		s->nr_callchain = next(&fields);
+		s->callchain = next_run(&fields, s->nr_callchain);
+	}
+	if (next(&fields) != 0) /* the ABI of the registers; 0: there are none */
+		s->regs = next_run(&fields,
+				   c->stacks == CSINK_ATTACH_COPY ? __builtin_popcountll(csink_walk_regs_mask) : 1);
+	if (c->stacks == CSINK_ATTACH_COPY) {
+		size = next(&fields);
+		s->stack = (const char *)next_run(&fields, size / sizeof(uint64_t));
+		s->stack_bytes = size ? next(&fields) : 0;
+		if (s->stack_bytes > size)
+			fields.failed = true;
+	}
+	return !fields.failed;
+}
+
+struct place {
+	struct csink_attach_image *image;
+};
+
+static bool locate(void *arg, uint64_t pc, const struct csink_attach_object **object, uint64_t *bias)
+{
+	struct place *place = arg;
+	const struct csink_attach_mapping *mapping = csink_attach_image_find(place->image, pc);
+
+	if (!mapping)
+		return false;
+	*object = mapping->object;
+	*bias = mapping->bias;
+	return true;
+}
+
+static uint32_t walk_copy(struct csink_attach_follow *f, struct csink_attach_image *image, const struct sample *s,
+			  uint64_t *frames, uint16_t *flags)
+{
+	struct place place = {image};
+	struct csink_walk_copy copy = {s->regs, s->stack, s->stack_bytes, locate, &place};
+	enum csink_walk_copy_end end;
+	uint32_t nr = csink_walk_copy(&copy, frames, f->max_depth, &end);
+
+	if (end == CSINK_COPY_DEPTH || end == CSINK_COPY_CUT) {
+		*flags = CSINK_CHAIN_TRUNCATED;
+		image->losses[CSINK_LOSS_DEPTH] += end == CSINK_COPY_DEPTH;
+		f->nr_deep += end == CSINK_COPY_CUT;
+	} else if (end == CSINK_COPY_BROKEN) {
+		*flags = CSINK_CHAIN_BROKEN;
+		image->losses[CSINK_LOSS_UNWIND]++;
+	}
+	return nr;
+}
+
+/* The kernel's own walk: marks of contexts, the interrupted address, then return addresses. */
+static uint32_t take_callchain(const struct csink_attach_follow *f, const struct sample *s, uint64_t *frames)
+{
+	uint32_t nr = 0, i = 0;
+
+	while (i < s->nr_callchain && s->callchain[i] >= (uint64_t)PERF_CONTEXT_MAX)
+		i++;
+	for (i++; i < s->nr_callchain && nr < f->max_depth; i++) {
+		if (s->callchain[i] < (uint64_t)PERF_CONTEXT_MAX && s->callchain[i] >> 48 == 0 && s->callchain[i])
+			frames[nr++] = s->callchain[i];
+	}
+	return nr;
+}
+
+static void take_sample(struct csink_attach_follow *f, const struct perf_event_header *record, uint64_t time_ns)
+{
+	struct csink_attach_living *thread;
+	struct csink_attach_event *event;
+	uint64_t frames[CSINK_MAX_DEPTH], leaf = 0, weight;
+	struct sample s;
+	uint16_t flags = 0;
+	uint32_t nr = 0;
+
+	if (!read_sample(f, record, &s))
+		return;
+	event = csink_attach_counters_find(&f->counters, s.id);
+	thread = event && event->column >= 0 ? csink_attach_images_thread(&f->images, s.pid, s.tid, time_ns) : NULL;
+	if (!thread)
+		return;
+	weight = f->counters.has_read ? count_since_last(f, s.id, thread->birth, s.value, s.period) : s.period;
+	if (s.regs) {
+		leaf = f->counters.stacks == CSINK_ATTACH_COPY ? csink_walk_copy_pc(s.regs) : s.regs[0];
+		if (f->counters.stacks == CSINK_ATTACH_COPY)
+			nr = walk_copy(f, f->images.at[thread->image], &s, frames, &flags);
+		else if (f->counters.stacks == CSINK_ATTACH_FP)
+			nr = take_callchain(f, &s, frames);
+	}
+	f->nr_samples++;
+	csink_attach_images_add(&f->images, thread, leaf, frames, nr, flags, (uint32_t)event->column, weight, time_ns);
+}
+
+/* ---- other records ---- */
+
+/*
+ * The kernel says that a thread's counters ended. Where the thread itself did not, it has just got other rights by an
+ * exec, and nobody without them may watch it any more.
+ */
+static void note_taken_away(struct csink_attach_follow *f, int32_t pid, int32_t tid)
+{
+	struct csink_task task;
+
+	if (csink_task_read(tid, &task) || task.is_ending || task.tgid != pid)
+		return;
+	csink_outside_note(f->outside,
+			   "%s (%d) got other rights by its exec (set-user-id or capabilities): the kernel ended its "
+			   "counting there",
+			   task.comm, pid);
+}
+
+static void take_record(void *arg, const struct perf_event_header *record, uint64_t time_ns)
+{
+	struct csink_attach_follow *f = arg;
+	const char *body = (const char *)(record + 1);
+	int32_t ids[4];  /* of FORK and EXIT: pid, ppid, tid, ptid; of the others: pid, tid */
+	uint64_t map[3]; /* address, length, offset */
+
+	if (record->type == PERF_RECORD_SAMPLE) {
+		take_sample(f, record, time_ns);
+		return;
+	}
+	if (record->size < sizeof(*record) + sizeof(ids))
+		return;
+	memcpy(ids, body, sizeof(ids));
+	switch (record->type) {
+	case PERF_RECORD_FORK:
+		csink_attach_images_fork(&f->images, ids[0], ids[1], ids[2], time_ns);
+		break;
+	case PERF_RECORD_EXIT:
+		csink_attach_images_exit(&f->images, ids[0], ids[2], time_ns);
+		note_taken_away(f, ids[0], ids[2]);
+		break;
+	case PERF_RECORD_COMM:
+		if (ids[0] == f->leave_out)
+			break;
+		if (record->misc & PERF_RECORD_MISC_COMM_EXEC)
+			csink_attach_images_exec(&f->images, ids[0], body + 8, time_ns);
+		else
+			csink_attach_images_comm(&f->images, ids[0], ids[1], body + 8, time_ns);
+		break;
+	case PERF_RECORD_MMAP2:
+		memcpy(map, body + 8, sizeof(map));
+		csink_attach_images_map(&f->images, ids[0], map[0], map[1], map[2], body + 64, time_ns);
+		break;
+	case PERF_RECORD_THROTTLE:
+		f->nr_throttled++;
+		break;
+	}
+}
+
+void csink_attach_follow_drain(struct csink_attach_follow *follow, bool all)
+{
+	csink_rings_drain(&follow->counters.rings, all ? UINT64_MAX : now_ns() - SETTLE_NS, take_record, follow);
+}
+
+/* ---- the end ---- */
+
+static void make_head(const struct csink_attach_follow *f, struct csink_rec_header *head)
+{
+	memset(head, 0, sizeof(*head));
+	head->engine = CSINK_ENGINE_OUTSIDE;
+	head->unwind = f->counters.stacks == CSINK_ATTACH_COPY ? CSINK_UNWIND_DWARF
+		       : f->counters.stacks == CSINK_ATTACH_FP ? CSINK_UNWIND_FP
+							       : CSINK_UNWIND_NONE;
+	if (f->counters.stacks == CSINK_ATTACH_COPY)
+		snprintf(head->unwind_reason, sizeof(head->unwind_reason),
+			 "over the %u KiB of stack that the kernel copies", CSINK_ATTACH_STACK_BYTES / 1024);
+	for (uint32_t i = 0; i < f->counters.nr_events; i++) {
+		const struct csink_attach_event *event = &f->counters.events[i];
+		struct csink_rec_event *to = &head->events[head->nr_events];
+
+		if (event->column < 0)
+			continue;
+		*to = event->spec.rec;
+		to->flags |= CSINK_EVENT_LEADER;
+		to->period = event->attr.freq ? 0 : event->attr.sample_period;
+		head->nr_events++;
+	}
+}
+
+static void note_losses(struct csink_attach_follow *f)
+{
+	struct csink_attach_image *first = f->images.nr ? f->images.at[0] : NULL;
+
+	for (uint32_t i = 0; i < f->images.nr && first && !first->nr_rows; i++)
+		first = f->images.at[i];
+	if (f->nr_deep)
+		csink_outside_note(
+			f->outside,
+			"%llu stacks are deeper than the %u KiB of them that the kernel copies: their outermost "
+			"functions are missing (--unwind=fp has none of that limit)",
+			(unsigned long long)f->nr_deep, CSINK_ATTACH_STACK_BYTES / 1024);
+	if (f->images.no_memory)
+		csink_outside_note(f->outside, "memory ran out: some samples are missing");
+	if (!first)
+		return;
+	first->losses[CSINK_LOSS_RING] += f->counters.rings.nr_lost;
+	first->losses[CSINK_LOSS_THROTTLED] += f->nr_throttled;
+}
+
+int csink_attach_follow_save(struct csink_attach_follow *follow, const char *folder)
+{
+	struct csink_rec_header head;
+
+	note_losses(follow);
+	follow->outside->attached_processes = (uint32_t)follow->images.nr_processes;
+	follow->outside->attached_threads = (uint32_t)follow->images.nr_threads;
+	make_head(follow, &head);
+	return csink_attach_images_save(&follow->images, folder, &head);
+}
+
+void csink_attach_follow_free(struct csink_attach_follow *follow)
+{
+	csink_attach_images_free(&follow->images);
+	csink_attach_counters_fini(&follow->counters);
+	free(follow->last);
+	memset(follow, 0, sizeof(*follow));
+}

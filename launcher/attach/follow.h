@@ -1,0 +1,37 @@
+/*
+ * Following what is attached to: the kernel's records become processes and threads, its samples stacks and weights.
+ * Written and read by the attach command's one thread.
+ */
+#ifndef CSINK_LAUNCHER_ATTACH_FOLLOW_H
+#define CSINK_LAUNCHER_ATTACH_FOLLOW_H
+
+#include "launcher/attach/counters.h"
+#include "launcher/attach/images.h"
+
+struct csink_attach_follow {
+	struct csink_attach_counters counters;
+	struct csink_attach_images images;
+	uint32_t max_depth;
+	int32_t leave_out; /* records of this process are not taken: the launcher, before its child's exec */
+	struct csink_outside *outside;
+	uint64_t nr_samples, nr_deep, nr_throttled; /* nr_deep: stacks of which the copy has the top only */
+	/* What each thread's event had counted at its last sample. */
+	struct csink_attach_last {
+		uint64_t id, value;
+		uint32_t birth; /* 0: empty */
+	} * last;
+	uint32_t nr_last, nr_last_slots;
+};
+
+/** Take the records that there are; all: also those of the last moment, whose order may still change. */
+void csink_attach_follow_drain(struct csink_attach_follow *follow, bool all);
+
+/**
+ * At the end: notes and losses, and the recordings in a folder.
+ * Returns 0 or -errno.
+ */
+int csink_attach_follow_save(struct csink_attach_follow *follow, const char *folder);
+
+void csink_attach_follow_free(struct csink_attach_follow *follow);
+
+#endif

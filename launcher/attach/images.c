@@ -1,0 +1,475 @@
+#include "launcher/attach/images.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+
+#define NOBODY UINT32_MAX
+
+/* Make room for one more. False: no memory, which is remembered. */
+static bool room(struct csink_attach_images *images, void *array, uint32_t nr, uint32_t *cap, size_t size)
+{
+	uint32_t more = *cap ? 2 * *cap : 16;
+	void *grown;
+
+	if (nr < *cap)
+		return true;
+	grown = reallocarray(*(void **)array, more, size);
+	if (!grown) {
+		images->no_memory = true;
+		return false;
+	}
+	*(void **)array = grown;
+	*cap = more;
+	return true;
+}
+
+/* ---- who bears a number ---- */
+
+static uint32_t *living_slot(const struct csink_attach_images *images, int32_t tid)
+{
+	const struct csink_attach_index *index = &images->living_index;
+	uint32_t mask = index->nr_slots - 1, at = (uint32_t)tid * 2654435761u & mask;
+
+	while (index->slots[at] && images->living[index->slots[at] - 1].tid != tid)
+		at = (at + 1) & mask;
+	return &index->slots[at];
+}
+
+static bool grow_living_index(struct csink_attach_images *images)
+{
+	struct csink_attach_index *index = &images->living_index;
+	uint32_t nr = index->nr_slots ? 2 * index->nr_slots : 256;
+	uint32_t *slots = calloc(nr, sizeof(*slots));
+
+	if (!slots) {
+		images->no_memory = true;
+		return false;
+	}
+	free(index->slots);
+	index->slots = slots;
+	index->nr_slots = nr;
+	for (uint32_t i = 0; i < images->nr_living; i++)
+		*living_slot(images, images->living[i].tid) = i + 1;
+	return true;
+}
+
+/* The place of a number; made where there is none. Valid until the next one is made. */
+static struct csink_attach_living *living_get(struct csink_attach_images *images, int32_t tid)
+{
+	uint32_t *slot;
+
+	if (images->nr_living >= images->living_index.nr_slots / 2 && !grow_living_index(images))
+		return NULL;
+	slot = living_slot(images, tid);
+	if (*slot)
+		return &images->living[*slot - 1];
+	if (!room(images, &images->living, images->nr_living, &images->cap_living, sizeof(*images->living)))
+		return NULL;
+	images->living[images->nr_living] = (struct csink_attach_living){.tid = tid, .image = NOBODY};
+	*slot = ++images->nr_living;
+	return &images->living[*slot - 1];
+}
+
+static struct csink_attach_image *image_of(const struct csink_attach_images *images, int32_t pid, uint32_t *number)
+{
+	uint32_t slot = images->living_index.nr_slots ? *living_slot(images, pid) : 0;
+
+	/* Its first thread mostly lives. */
+	if (slot && images->living[slot - 1].image != NOBODY &&
+	    images->at[images->living[slot - 1].image]->pid == pid) {
+		*number = images->living[slot - 1].image;
+		return images->at[*number];
+	}
+	/* The latest: an exec or a new bearer of the pid comes later. */
+	for (uint32_t i = images->nr; i-- > 0;) {
+		if (images->at[i]->pid == pid) {
+			*number = i;
+			return images->at[i];
+		}
+	}
+	return NULL;
+}
+
+/* ---- images and threads ---- */
+
+static struct csink_attach_image *new_image(struct csink_attach_images *images, int32_t pid, uint64_t time_ns,
+					    uint32_t *number)
+{
+	struct csink_attach_image *image = NULL;
+
+	if (room(images, &images->at, images->nr, &images->cap, sizeof(*images->at)))
+		image = calloc(1, sizeof(*image));
+	if (!image) {
+		images->no_memory = true;
+		return NULL;
+	}
+	image->pid = pid;
+	image->state = CSINK_REC_LIVE;
+	image->start_ns = image->end_ns = time_ns;
+	*number = images->nr;
+	images->at[images->nr++] = image;
+	return image;
+}
+
+/* Its former bearer, if any, has ended. */
+static struct csink_attach_living *new_thread(struct csink_attach_images *images, uint32_t number, int32_t tid,
+					      const char *name, uint64_t time_ns)
+{
+	struct csink_attach_image *image = images->at[number];
+	struct csink_attach_living *living = living_get(images, tid);
+
+	if (!living || !room(images, &image->threads, image->nr_threads, &image->cap_threads, sizeof(*image->threads)))
+		return NULL;
+	image->threads[image->nr_threads] = (struct csink_attach_thread){.tid = tid, .start_ns = time_ns};
+	snprintf(image->threads[image->nr_threads].name, sizeof(image->threads[0].name), "%.15s", name);
+	living->image = number;
+	living->thread = image->nr_threads++;
+	living->birth = ++images->nr_births;
+	image->nr_living++;
+	images->nr_threads++;
+	return living;
+}
+
+static void copy_comm(char *to, const char *from)
+{
+	snprintf(to, 16, "%.15s", from);
+}
+
+/* ---- /proc ---- */
+
+static size_t read_file(int32_t pid, const char *name, char *text, size_t size)
+{
+	char path[64];
+	ssize_t n = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, text, size - 1);
+		close(fd);
+	}
+	n = CSINK_MAX(n, 0);
+	text[n] = 0;
+	return (size_t)n;
+}
+
+static void read_names(struct csink_attach_image *image)
+{
+	char path[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", image->pid);
+	n = readlink(path, image->exe, sizeof(image->exe) - 1);
+	image->exe[CSINK_MAX(n, 0)] = 0;
+	read_file(image->pid, "cmdline", image->cmdline, sizeof(image->cmdline));
+}
+
+/* In another mount namespace its paths mean other files: they are reached through a handle that outlives it. */
+static void find_root(struct csink_attach_image *image)
+{
+	struct stat ours, theirs;
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/root", image->pid);
+	if (stat(path, &theirs) || stat("/", &ours) || (ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino))
+		return;
+	fd = open(path, O_PATH | O_CLOEXEC | O_DIRECTORY);
+	if (fd >= 0) /* it is closed with the launcher */
+		snprintf(image->root, sizeof(image->root), "/proc/self/fd/%d", fd);
+}
+
+/* Calls each for what is mapped to be executed, and has a name. */
+static void each_map(int32_t pid,
+		     void (*each)(struct csink_attach_images *images, int32_t pid, uint64_t start, uint64_t bytes,
+				  uint64_t offset, const char *path, uint64_t now_ns),
+		     struct csink_attach_images *images, uint64_t now_ns)
+{
+	unsigned long long start, end, offset;
+	char path[64], *line = NULL, perms[8];
+	size_t size = 0;
+	FILE *file;
+	int at;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	file = fopen(path, "re");
+	while (file && getline(&line, &size, file) > 0) {
+		line[strcspn(line, "\n")] = 0;
+		if (sscanf(line, "%llx-%llx %7s %llx %*s %*s %n", &start, &end, perms, &offset, &at) == 4 &&
+		    strchr(perms, 'x') && line[at])
+			each(images, pid, start, end - start, offset, line + at, now_ns);
+	}
+	free(line);
+	if (file)
+		fclose(file);
+}
+
+static bool is_object(const char *path)
+{
+	return !strcmp(path, "[vdso]") || (path[0] == '/' && path[1] != '/' && strncmp(path, "/memfd:", 7) &&
+					   strncmp(path, "/dev/", 5) && strncmp(path, "/SYSV", 5));
+}
+
+static void read_object(struct csink_attach_images *images, int32_t pid, uint64_t start, uint64_t bytes,
+			uint64_t offset, const char *path, uint64_t now_ns)
+{
+	(void)pid, (void)start, (void)bytes, (void)offset, (void)now_ns;
+	if (is_object(path))
+		csink_attach_objects_get(&images->objects, "", path);
+}
+
+void csink_attach_images_prepare(struct csink_attach_images *images, int32_t pid)
+{
+	struct csink_attach_image image = {.pid = pid};
+
+	find_root(&image);
+	if (!image.root[0])
+		each_map(pid, read_object, images, 0);
+}
+
+static void read_threads(struct csink_attach_images *images, uint32_t number, uint64_t now_ns)
+{
+	struct csink_attach_image *image = images->at[number];
+	char path[64], name[64];
+	struct dirent *entry;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", image->pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		int32_t tid = atoi(entry->d_name);
+
+		if (tid <= 0)
+			continue;
+		snprintf(path, sizeof(path), "task/%d/comm", tid);
+		read_file(image->pid, path, name, sizeof(name));
+		name[strcspn(name, "\n")] = 0;
+		new_thread(images, number, tid, name, now_ns);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+bool csink_attach_images_take(struct csink_attach_images *images, int32_t pid, uint64_t now_ns)
+{
+	struct csink_attach_image *image;
+	char comm[64], status[2048], *ppid;
+	uint32_t number;
+
+	if (!read_file(pid, "comm", comm, sizeof(comm)))
+		return false;
+	image = new_image(images, pid, now_ns, &number);
+	if (!image)
+		return false;
+	comm[strcspn(comm, "\n")] = 0;
+	copy_comm(image->comm, comm);
+	read_file(pid, "status", status, sizeof(status));
+	ppid = strstr(status, "\nPPid:");
+	image->ppid = ppid ? atoi(ppid + 6) : 0;
+	images->nr_processes++;
+	read_names(image);
+	find_root(image);
+	read_threads(images, number, now_ns);
+	each_map(pid, csink_attach_images_map, images, now_ns);
+	return true;
+}
+
+/* ---- what the kernel tells ---- */
+
+struct csink_attach_living *csink_attach_images_thread(struct csink_attach_images *images, int32_t pid, int32_t tid,
+						       uint64_t time_ns)
+{
+	struct csink_attach_living *living = living_get(images, tid);
+	struct csink_attach_image *image;
+	uint32_t number;
+
+	if (!living || (living->image != NOBODY && images->at[living->image]->pid == pid))
+		return living;
+	image = image_of(images, pid, &number);
+	if (!image && csink_attach_images_take(images, pid, time_ns)) {
+		living = living_get(images, tid);
+		if (!living || living->image != NOBODY)
+			return living;
+		image = image_of(images, pid, &number);
+	}
+	if (!image) { /* it came and went, and the record of its birth was lost */
+		image = new_image(images, pid, time_ns, &number);
+		images->nr_processes += image != NULL;
+	}
+	return image ? new_thread(images, number, tid, image->comm, time_ns) : NULL;
+}
+
+static bool copy_mappings(struct csink_attach_images *images, struct csink_attach_image *to,
+			  const struct csink_attach_image *from)
+{
+	for (uint32_t i = 0; i < from->nr_mappings; i++) {
+		if (from->mappings[i].unload_ns)
+			continue;
+		if (!room(images, &to->mappings, to->nr_mappings, &to->cap_mappings, sizeof(*to->mappings)))
+			return false;
+		to->mappings[to->nr_mappings++] = from->mappings[i];
+	}
+	return true;
+}
+
+void csink_attach_images_fork(struct csink_attach_images *images, int32_t pid, int32_t ppid, int32_t tid,
+			      uint64_t time_ns)
+{
+	struct csink_attach_image *image, *parent;
+	uint32_t number, parent_number;
+
+	if (pid == ppid) {
+		image = image_of(images, pid, &number);
+		/* Taken from /proc a moment before its record came. */
+		if (image && !(living_get(images, tid) && living_get(images, tid)->image == number))
+			new_thread(images, number, tid, image->comm, time_ns);
+		return;
+	}
+	image = image_of(images, pid, &number);
+	if (image && image->state == CSINK_REC_LIVE && image->start_ns <= time_ns && image->nr_living)
+		return;
+	parent = image_of(images, ppid, &parent_number);
+	image = new_image(images, pid, time_ns, &number);
+	if (!image)
+		return;
+	images->nr_processes++;
+	image->ppid = ppid;
+	if (parent) {
+		memcpy(image->comm, parent->comm, sizeof(image->comm));
+		memcpy(image->exe, parent->exe, sizeof(image->exe));
+		memcpy(image->cmdline, parent->cmdline, sizeof(image->cmdline));
+		memcpy(image->root, parent->root, sizeof(image->root));
+		copy_mappings(images, image, parent);
+	}
+	new_thread(images, number, tid, image->comm, time_ns);
+}
+
+void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, const char *comm, uint64_t time_ns)
+{
+	struct csink_attach_living *living;
+	struct csink_attach_image *image, *former;
+	uint32_t number, birth;
+
+	living = csink_attach_images_thread(images, pid, pid, time_ns);
+	former = image_of(images, pid, &number);
+	if (!living || !former)
+		return;
+	birth = living->birth; /* its counters go on */
+	former->state = CSINK_REC_EXECED;
+	former->end_ns = time_ns;
+	for (uint32_t i = 0; i < former->nr_threads; i++) {
+		if (!former->threads[i].end_ns)
+			former->threads[i].end_ns = time_ns;
+	}
+	image = new_image(images, pid, time_ns, &number);
+	if (!image)
+		return;
+	image->ppid = former->ppid;
+	memcpy(image->root, former->root, sizeof(image->root));
+	copy_comm(image->comm, comm);
+	read_names(image);
+	images->nr_threads--; /* the same one */
+	living = new_thread(images, number, pid, comm, time_ns);
+	if (living)
+		living->birth = birth;
+}
+
+void csink_attach_images_comm(struct csink_attach_images *images, int32_t pid, int32_t tid, const char *comm,
+			      uint64_t time_ns)
+{
+	struct csink_attach_living *living = csink_attach_images_thread(images, pid, tid, time_ns);
+
+	if (!living)
+		return;
+	copy_comm(images->at[living->image]->threads[living->thread].name, comm);
+	if (tid == pid)
+		copy_comm(images->at[living->image]->comm, comm);
+}
+
+void csink_attach_images_exit(struct csink_attach_images *images, int32_t pid, int32_t tid, uint64_t time_ns)
+{
+	struct csink_attach_living *living = living_get(images, tid);
+	struct csink_attach_image *image;
+
+	if (!living || living->image == NOBODY || images->at[living->image]->pid != pid)
+		return;
+	image = images->at[living->image];
+	image->threads[living->thread].end_ns = time_ns;
+	living->image = NOBODY;
+	image->end_ns = time_ns;
+	if (image->nr_living && !--image->nr_living)
+		image->state = CSINK_REC_EXITED;
+}
+
+void csink_attach_images_map(struct csink_attach_images *images, int32_t pid, uint64_t start, uint64_t bytes,
+			     uint64_t offset, const char *path, uint64_t time_ns)
+{
+	struct csink_attach_mapping mapping = {
+		.start = start, .end = start + bytes, .offset = offset, .load_ns = time_ns};
+	struct csink_attach_image *image;
+	uint32_t number;
+
+	image = image_of(images, pid, &number);
+	if (!image)
+		return;
+	if (is_object(path))
+		mapping.object = csink_attach_objects_get(&images->objects, image->root, path);
+	for (uint32_t i = 0; i < image->nr_mappings; i++) {
+		struct csink_attach_mapping *old = &image->mappings[i];
+
+		if (old->unload_ns || old->end <= start || old->start >= mapping.end)
+			continue;
+		if (old->start == start && old->end == mapping.end && old->object == mapping.object)
+			return; /* told twice */
+		old->unload_ns = time_ns;
+		image->epoch++;
+	}
+	/* Code in a file that is no object was made at run time: its names are in a map, if anywhere. */
+	if (!mapping.object || mapping.object->is_other)
+		return;
+	mapping.bias = csink_attach_object_bias(mapping.object, start, offset);
+	if (room(images, &image->mappings, image->nr_mappings, &image->cap_mappings, sizeof(*image->mappings)))
+		image->mappings[image->nr_mappings++] = mapping;
+}
+
+const struct csink_attach_mapping *csink_attach_image_find(struct csink_attach_image *image, uint64_t pc)
+{
+	for (uint32_t k = 0; k < image->nr_mappings; k++) {
+		uint32_t i = (image->last_mapping + k) % image->nr_mappings;
+		const struct csink_attach_mapping *mapping = &image->mappings[i];
+
+		if (pc < mapping->start || pc >= mapping->end || mapping->unload_ns)
+			continue;
+		image->last_mapping = i;
+		return mapping;
+	}
+	return NULL;
+}
+
+void csink_attach_images_free(struct csink_attach_images *images)
+{
+	for (uint32_t i = 0; i < images->nr; i++) {
+		free(images->at[i]->mappings);
+		free(images->at[i]->threads);
+		free(images->at[i]);
+	}
+	csink_attach_objects_free(&images->objects);
+	free(images->at);
+	free(images->living);
+	free(images->living_index.slots);
+	free(images->rows);
+	free(images->row_index.slots);
+	free(images->chains);
+	free(images->chain_index.slots);
+	free(images->frames);
+	memset(images, 0, sizeof(*images));
+}

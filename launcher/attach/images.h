@@ -1,0 +1,121 @@
+/*
+ * The processes that an attach follows, image by image (an exec begins a new one), with their threads and what they
+ * have mapped: from /proc when they are attached to, from the kernel's records afterwards. Samples are added up here,
+ * by thread and stack, until they are saved as recordings.
+ */
+#ifndef CSINK_LAUNCHER_ATTACH_IMAGES_H
+#define CSINK_LAUNCHER_ATTACH_IMAGES_H
+
+#include "include/internal/recording.h"
+#include "launcher/attach/objects.h"
+
+struct csink_attach_mapping {
+	uint64_t start, end, offset, bias;
+	struct csink_attach_object *object;
+	uint64_t load_ns, unload_ns; /* unload_ns 0: it is there */
+};
+
+struct csink_attach_thread {
+	int32_t tid;
+	char name[16];
+	uint64_t start_ns, end_ns; /* end_ns 0: not ended */
+	uint64_t nr_samples;
+	uint64_t totals[CSINK_MAX_EVENTS];
+};
+
+struct csink_attach_image {
+	int32_t pid, ppid;
+	enum csink_rec_state state;
+	uint64_t start_ns, end_ns;
+	char comm[16], exe[512], cmdline[1024], root[64];
+	uint32_t epoch; /* how many mappings have been replaced */
+	struct csink_attach_mapping *mappings;
+	uint32_t nr_mappings, cap_mappings, last_mapping;
+	struct csink_attach_thread *threads;
+	uint32_t nr_threads, cap_threads, nr_living;
+	uint64_t nr_rows;
+	uint64_t losses[CSINK_NR_LOSSES];
+};
+
+/* Samples of one thread with one stack. */
+struct csink_attach_row {
+	uint32_t image, thread, chain, epoch;
+	uint64_t leaf, first_ns, nr_samples;
+	uint64_t weights[CSINK_MAX_EVENTS];
+};
+
+struct csink_attach_chain {
+	uint64_t first; /* in frames */
+	uint32_t nr;
+	uint16_t flags; /* enum csink_chain_flags */
+};
+
+/* A hash table of indices + 1: open addressing, half full at most. */
+struct csink_attach_index {
+	uint32_t *slots, nr_slots, nr;
+};
+
+struct csink_attach_images {
+	struct csink_attach_objects objects;
+	struct csink_attach_image **at;
+	uint32_t nr, cap;
+	/* Who bears a number now. */
+	struct csink_attach_living {
+		int32_t tid;
+		uint32_t image, thread; /* image == UINT32_MAX: nobody */
+		uint32_t birth;         /* differs between bearers of one number */
+	} * living;
+	uint32_t nr_living, cap_living, nr_births;
+	struct csink_attach_index living_index;
+
+	struct csink_attach_row *rows;
+	uint32_t nr_rows, cap_rows;
+	struct csink_attach_index row_index;
+	struct csink_attach_chain *chains;
+	uint32_t nr_chains, cap_chains;
+	struct csink_attach_index chain_index;
+	uint64_t *frames, nr_frames, cap_frames;
+
+	uint64_t nr_threads, nr_processes; /* ever seen */
+	bool no_memory;                    /* something is missing */
+};
+
+/** Read the objects that a process has mapped, so that taking it later is quick. */
+void csink_attach_images_prepare(struct csink_attach_images *images, int32_t pid);
+
+/** Take a process that runs, its threads and mappings. False: it is gone, or may not be looked at. */
+bool csink_attach_images_take(struct csink_attach_images *images, int32_t pid, uint64_t now_ns);
+
+/** The thread, which is added where it is not known (with its process, if that is there still). NULL: no memory. */
+struct csink_attach_living *csink_attach_images_thread(struct csink_attach_images *images, int32_t pid, int32_t tid,
+						       uint64_t time_ns);
+
+/* What the kernel tells. */
+void csink_attach_images_fork(struct csink_attach_images *images, int32_t pid, int32_t ppid, int32_t tid,
+			      uint64_t time_ns);
+void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, const char *comm, uint64_t time_ns);
+void csink_attach_images_comm(struct csink_attach_images *images, int32_t pid, int32_t tid, const char *comm,
+			      uint64_t time_ns);
+void csink_attach_images_exit(struct csink_attach_images *images, int32_t pid, int32_t tid, uint64_t time_ns);
+void csink_attach_images_map(struct csink_attach_images *images, int32_t pid, uint64_t start, uint64_t bytes,
+			     uint64_t offset, const char *path, uint64_t time_ns);
+
+/** What is mapped at an address now, or NULL. */
+const struct csink_attach_mapping *csink_attach_image_find(struct csink_attach_image *image, uint64_t pc);
+
+/** Add a sample of that stack. weights: nr_weights, of which the sample has one. */
+void csink_attach_images_add(struct csink_attach_images *images, const struct csink_attach_living *thread,
+			     uint64_t leaf, const uint64_t *frames, uint32_t nr_frames, uint16_t flags, uint32_t column,
+			     uint64_t weight, uint64_t time_ns);
+
+/**
+ * Write a recording for each image that has samples.
+ * @head  what they have in common: events, engine, unwind.
+ * Returns 0 or -errno.
+ */
+int csink_attach_images_save(const struct csink_attach_images *images, const char *folder,
+			     const struct csink_rec_header *head);
+
+void csink_attach_images_free(struct csink_attach_images *images);
+
+#endif

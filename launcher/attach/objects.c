@@ -1,0 +1,211 @@
+#include "launcher/attach/objects.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "preload/sample/cfi_read.h"
+
+#define MAX_PHDR 64
+#define MAX_NOTES 65536
+#define MAX_TABLES (256U << 20)
+
+/* Where bytes come from: a file, or the vdso in our own memory. Nothing of the file is mapped: it may shrink. */
+struct source {
+	int fd; /* -1: memory */
+	const char *memory;
+};
+
+static bool read_at(const struct source *source, void *to, size_t bytes, uint64_t offset)
+{
+	if (source->fd >= 0)
+		return pread(source->fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
+	memcpy(to, source->memory + offset, bytes);
+	return true;
+}
+
+static void find_build_id(struct csink_attach_object *object, const struct source *source, const ElfW(Phdr) * phdr)
+{
+	uint64_t size = CSINK_MIN(phdr->p_filesz, (uint64_t)MAX_NOTES), align = phdr->p_align == 8 ? 8 : 4, at = 0;
+	char *notes = malloc(size + 1);
+
+	while (notes && !object->build_id_len && at + sizeof(ElfW(Nhdr)) <= size &&
+	       (at || read_at(source, notes, size, phdr->p_offset))) {
+		const ElfW(Nhdr) *note = (const void *)(notes + at);
+		uint64_t desc = at + sizeof(*note) + CSINK_ALIGN_UP((uint64_t)note->n_namesz, align);
+
+		if (desc > size || note->n_descsz > size - desc)
+			break;
+		if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
+		    note->n_descsz <= sizeof(object->build_id)) {
+			memcpy(object->build_id, notes + desc, note->n_descsz);
+			object->build_id_len = (uint8_t)note->n_descsz;
+		}
+		at = desc + CSINK_ALIGN_UP((uint64_t)note->n_descsz, align);
+	}
+	free(notes);
+}
+
+/* Where .eh_frame begins, as .eh_frame_hdr says: the object's own address, or 0. */
+static uint64_t eh_frame_of(const struct source *source, const ElfW(Phdr) * hdr)
+{
+	uint8_t head[12];
+	struct csink_reader r = {head + 4, head + sizeof(head), false};
+	uint64_t at;
+
+	if (!read_at(source, head, sizeof(head), hdr->p_offset) || head[0] != 1)
+		return 0;
+	at = csink_read_encoded(&r, head[1], 0);
+	if (r.failed)
+		return 0;
+	/* A relative one counts from where it stood in our copy. */
+	return (head[1] & CSINK_PE_RELATION) == CSINK_PE_PCREL ? at - (uint64_t)(uintptr_t)(head + 4) + hdr->p_vaddr + 4
+							       : 0;
+}
+
+/* Copy .eh_frame_hdr and .eh_frame: they lie in one segment, which may hold much besides. */
+static void take_tables(struct csink_attach_object *object, const struct source *source, const ElfW(Phdr) * phdr,
+			uint32_t nr, const ElfW(Phdr) * hdr)
+{
+	uint64_t frame = eh_frame_of(source, hdr), from = frame ? CSINK_MIN(frame, hdr->p_vaddr) : hdr->p_vaddr, bytes;
+	const ElfW(Phdr) *segment = NULL;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		if (phdr[i].p_type == PT_LOAD && from >= phdr[i].p_vaddr &&
+		    hdr->p_vaddr - phdr[i].p_vaddr < phdr[i].p_filesz)
+			segment = &phdr[i];
+	}
+	if (!segment)
+		return;
+	bytes = segment->p_filesz - (from - segment->p_vaddr);
+	if (bytes > MAX_TABLES)
+		return;
+	object->copy = malloc(bytes);
+	if (!object->copy || !read_at(source, object->copy, bytes, segment->p_offset + (from - segment->p_vaddr)))
+		return;
+	object->table_bias = (uintptr_t)object->copy - from;
+	object->table.low = object->copy;
+	object->table.high = object->table.low + bytes;
+	object->table.hdr = object->table.low + (hdr->p_vaddr - from);
+}
+
+static void take_elf(struct csink_attach_object *object, const struct source *source)
+{
+	const ElfW(Phdr) *tables = NULL;
+	ElfW(Phdr) phdr[MAX_PHDR];
+	ElfW(Ehdr) head;
+	uint32_t nr;
+
+	if (!read_at(source, &head, sizeof(head), 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) ||
+	    head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_phentsize != sizeof(phdr[0]))
+		return;
+	nr = CSINK_MIN(head.e_phnum, (uint32_t)MAX_PHDR);
+	if (!read_at(source, phdr, nr * sizeof(phdr[0]), head.e_phoff))
+		return;
+	object->is_other = false;
+	for (uint32_t i = 0; i < nr; i++) {
+		if (phdr[i].p_type == PT_GNU_EH_FRAME)
+			tables = &phdr[i];
+		if (phdr[i].p_type == PT_NOTE && !object->build_id_len)
+			find_build_id(object, source, &phdr[i]);
+		if (phdr[i].p_type != PT_LOAD || !(phdr[i].p_flags & PF_X) ||
+		    object->nr_code == CSINK_ARRAY_SIZE(object->code))
+			continue;
+		object->code[object->nr_code].vaddr = phdr[i].p_vaddr;
+		object->code[object->nr_code].offset = phdr[i].p_offset;
+		object->code[object->nr_code++].filesz = phdr[i].p_filesz;
+	}
+	if (tables)
+		take_tables(object, source, phdr, nr, tables);
+}
+
+static void read_object(struct csink_attach_object *object)
+{
+	struct source source = {.fd = -1};
+	struct stat st;
+
+	if (object->is_vdso) {
+		source.memory = (const char *)getauxval(AT_SYSINFO_EHDR);
+		if (source.memory)
+			take_elf(object, &source);
+		return;
+	}
+	/* A device could do anything when it is opened. */
+	source.fd = open(object->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (source.fd < 0)
+		return;
+	object->is_other = true;
+	if (!fstat(source.fd, &st) && S_ISREG(st.st_mode))
+		take_elf(object, &source);
+	close(source.fd);
+}
+
+struct csink_attach_object *csink_attach_objects_get(struct csink_attach_objects *objects, const char *root,
+						     const char *path)
+{
+	struct csink_attach_object *object;
+	bool is_vdso = !strcmp(path, "[vdso]");
+	char *whole;
+
+	if (asprintf(&whole, "%s%s", is_vdso ? "" : root, path) < 0)
+		return NULL;
+	for (uint32_t i = 0; i < objects->nr; i++) {
+		if (!strcmp(objects->at[i]->path, whole)) {
+			free(whole);
+			return objects->at[i];
+		}
+	}
+	if (objects->nr == objects->cap) {
+		uint32_t cap = objects->cap ? 2 * objects->cap : 64;
+		struct csink_attach_object **at = reallocarray(objects->at, cap, sizeof(*at));
+
+		if (!at) {
+			free(whole);
+			return NULL;
+		}
+		objects->at = at;
+		objects->cap = cap;
+	}
+	object = calloc(1, sizeof(*object));
+	if (!object) {
+		free(whole);
+		return NULL;
+	}
+	object->path = whole;
+	object->is_vdso = is_vdso;
+	read_object(object);
+	objects->at[objects->nr++] = object;
+	return object;
+}
+
+uint64_t csink_attach_object_bias(const struct csink_attach_object *object, uint64_t start, uint64_t offset)
+{
+	if (object->is_vdso)
+		return start;
+	for (uint32_t i = 0; i < object->nr_code; i++) {
+		uint64_t page_offset = object->code[i].offset & ~4095ULL;
+
+		if (offset >= page_offset && offset < object->code[i].offset + object->code[i].filesz)
+			return start + object->code[i].offset - offset - object->code[i].vaddr;
+	}
+	return 0;
+}
+
+void csink_attach_objects_free(struct csink_attach_objects *objects)
+{
+	for (uint32_t i = 0; i < objects->nr; i++) {
+		free(objects->at[i]->path);
+		free(objects->at[i]->copy);
+		free(objects->at[i]);
+	}
+	free(objects->at);
+	memset(objects, 0, sizeof(*objects));
+}

@@ -1,0 +1,48 @@
+/*
+ * The objects that attached processes have mapped: what is needed of their files to unwind from outside and to know
+ * them again. One for each file, shared by all processes.
+ */
+#ifndef CSINK_LAUNCHER_ATTACH_OBJECTS_H
+#define CSINK_LAUNCHER_ATTACH_OBJECTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/sample/cfi.h"
+
+struct csink_attach_object {
+	char *path; /* where it can be opened from here; what reports say */
+	bool is_vdso;
+	bool is_other; /* a file, and no ELF file */
+	uint8_t build_id[20], build_id_len;
+	struct {
+		uint64_t vaddr, offset, filesz;
+	} code[8]; /* executable segments */
+	uint32_t nr_code;
+	/* Its unwind tables, copied; none where table.hdr is NULL. */
+	struct csink_cfi_table table;
+	uintptr_t table_bias; /* where the copy is, less where the object has it: what pc means in there */
+	void *copy;
+};
+
+struct csink_attach_objects {
+	struct csink_attach_object **at;
+	uint32_t nr, cap;
+};
+
+/**
+ * The object of a path ("[vdso]": the kernel's own), read when it is first asked for. What is no ELF file, or cannot be
+ * opened, is an object all the same, of which nothing is known.
+ * @root  of the process that has it, "" for ours: "/proc/self/fd/7"
+ * Returns NULL without memory.
+ */
+struct csink_attach_object *csink_attach_objects_get(struct csink_attach_objects *objects, const char *root,
+						     const char *path);
+
+/** Run-time address less the object's own, where its file's part at @offset is mapped at @start; 0 if it is not known.
+ */
+uint64_t csink_attach_object_bias(const struct csink_attach_object *object, uint64_t start, uint64_t offset);
+
+void csink_attach_objects_free(struct csink_attach_objects *objects);
+
+#endif

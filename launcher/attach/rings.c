@@ -1,0 +1,181 @@
+#include "launcher/attach/rings.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+
+/*
+ * A sample with a copy of the stack has 16 KiB, and a launcher that waits for a CPU reads nothing: the more room the
+ * better, up to what a large machine can spare. Others than root have what may be locked (perf_event_mlock_kb).
+ */
+#define RING_BYTES (8U << 20)
+#define RINGS_BYTES (256U << 20)
+#define RING_BYTES_MIN (32U << 10)
+#define MAX_RECORD 65536
+
+int csink_rings_init(struct csink_rings *rings)
+{
+	memset(rings, 0, sizeof(*rings));
+	rings->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
+	rings->nr_cpus = (uint32_t)CSINK_MAX(sysconf(_SC_NPROCESSORS_CONF), 1L);
+	rings->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (rings->epoll_fd < 0)
+		return -errno;
+	rings->at = calloc(rings->nr_cpus, sizeof(*rings->at));
+	rings->record = malloc(MAX_RECORD);
+	if (!rings->at || !rings->record)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < rings->nr_cpus; i++)
+		rings->at[i].fd = -1;
+	return 0;
+}
+
+static int map_ring(struct csink_rings *rings, struct csink_ring *ring, int fd)
+{
+	uint32_t bytes = rings->ring_bytes, least = rings->ring_bytes ? rings->ring_bytes : RING_BYTES_MIN;
+	void *map;
+
+	/* They are of one size: the first one finds out which, with the others in mind. */
+	for (bytes = bytes ? bytes : RING_BYTES; !rings->ring_bytes && bytes > least;) {
+		if (bytes <= RINGS_BYTES / rings->nr_cpus)
+			break;
+		bytes /= 2;
+	}
+	for (;; bytes /= 2) {
+		map = mmap(NULL, bytes + rings->page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (map != MAP_FAILED || errno != EPERM || bytes <= least)
+			break;
+	}
+	if (map == MAP_FAILED)
+		return errno == EPERM ? -ENOBUFS : -errno;
+	/* What is left of the user's share is for the rings of the other CPUs. */
+	if (!rings->ring_bytes && geteuid() && rings->nr_cpus > 1 && bytes > least) {
+		munmap(map, bytes + rings->page_bytes);
+		bytes = CSINK_MAX(bytes / rings->nr_cpus, least);
+		while (bytes & (bytes - 1))
+			bytes &= bytes - 1;
+		map = mmap(NULL, bytes + rings->page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (map == MAP_FAILED)
+			return errno == EPERM ? -ENOBUFS : -errno;
+	}
+	rings->ring_bytes = bytes;
+	ring->fd = fd;
+	ring->page = map;
+	return 0;
+}
+
+int csink_rings_add(struct csink_rings *rings, uint32_t cpu, int fd)
+{
+	struct csink_ring *ring = &rings->at[cpu];
+	struct epoll_event event = {.events = EPOLLIN, .data.u32 = cpu};
+	int err;
+
+	if (ring->fd >= 0)
+		return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) < 0 ? -errno : 0;
+	err = map_ring(rings, ring, fd);
+	if (err)
+		return err;
+	return epoll_ctl(rings->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+/* Copy bytes out of a ring, around its end where need be. */
+static void copy_out(const struct csink_rings *rings, const struct csink_ring *ring, uint64_t from, void *to,
+		     uint32_t bytes)
+{
+	const char *data = (const char *)ring->page + rings->page_bytes;
+	uint32_t at = (uint32_t)from & (rings->ring_bytes - 1);
+	uint32_t first = CSINK_MIN(bytes, rings->ring_bytes - at);
+
+	memcpy(to, data + at, first);
+	memcpy((char *)to + first, data, bytes - first);
+}
+
+/* Learn the time of the record at tail: of a sample behind id, ip and tid; else the last but one word. */
+static void peek(struct csink_rings *rings, struct csink_ring *ring)
+{
+	struct perf_event_header head;
+
+	ring->next_ns = UINT64_MAX;
+	while (ring->tail < ring->head) {
+		uint32_t at;
+
+		copy_out(rings, ring, ring->tail, &head, sizeof(head));
+		if (head.size < sizeof(head) || head.size > ring->head - ring->tail) {
+			ring->tail = ring->head; /* not a ring as we know it */
+			return;
+		}
+		at = head.type == PERF_RECORD_SAMPLE ? sizeof(head) + 24 : head.size - 16u;
+		if (head.size >= sizeof(head) + 24 && at + 8 <= head.size) {
+			copy_out(rings, ring, ring->tail + at, &ring->next_ns, sizeof(ring->next_ns));
+			return;
+		}
+		ring->tail += head.size;
+	}
+}
+
+static void take_one(struct csink_rings *rings, struct csink_ring *ring,
+		     void (*take)(void *arg, const struct perf_event_header *record, uint64_t time_ns), void *arg)
+{
+	struct perf_event_header head;
+	uint64_t lost[2]; /* id, number */
+
+	copy_out(rings, ring, ring->tail, &head, sizeof(head));
+	copy_out(rings, ring, ring->tail, rings->record, head.size);
+	if (head.type == PERF_RECORD_LOST) {
+		memcpy(lost, rings->record + sizeof(head), sizeof(lost));
+		rings->nr_lost += lost[1];
+	} else {
+		take(arg, (const struct perf_event_header *)rings->record, ring->next_ns);
+	}
+	ring->tail += head.size;
+	/* Pairs with the kernel's acquire of data_tail before it writes over what was read. */
+	__atomic_store_n(&ring->page->data_tail, ring->tail, __ATOMIC_RELEASE);
+	peek(rings, ring);
+}
+
+void csink_rings_drain(struct csink_rings *rings, uint64_t before_ns,
+		       void (*take)(void *arg, const struct perf_event_header *record, uint64_t time_ns), void *arg)
+{
+	for (uint32_t i = 0; i < rings->nr_cpus; i++) {
+		struct csink_ring *ring = &rings->at[i];
+
+		ring->next_ns = UINT64_MAX;
+		if (ring->fd < 0)
+			continue;
+		/* Pairs with the kernel's barrier between a record and data_head. */
+		ring->head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+		ring->tail = ring->page->data_tail;
+		peek(rings, ring);
+	}
+	for (;;) {
+		struct csink_ring *oldest = &rings->at[0];
+
+		for (uint32_t i = 1; i < rings->nr_cpus; i++) {
+			if (rings->at[i].next_ns < oldest->next_ns)
+				oldest = &rings->at[i];
+		}
+		if (oldest->next_ns >= before_ns)
+			break;
+		take_one(rings, oldest, take, arg);
+	}
+}
+
+void csink_rings_fini(struct csink_rings *rings)
+{
+	for (uint32_t i = 0; rings->at && i < rings->nr_cpus; i++) {
+		if (rings->at[i].fd >= 0)
+			munmap(rings->at[i].page, rings->ring_bytes + rings->page_bytes);
+	}
+	if (rings->epoll_fd >= 0)
+		close(rings->epoll_fd);
+	free(rings->at);
+	free(rings->record);
+	memset(rings, 0, sizeof(*rings));
+	rings->epoll_fd = -1;
+}

@@ -1,0 +1,48 @@
+/*
+ * The rings that the kernel writes samples and records of attached threads to: one for each CPU, read in the order of
+ * time across all of them. Every event is opened on one thread and one CPU, and sends what it has to that CPU's ring.
+ */
+#ifndef CSINK_LAUNCHER_ATTACH_RINGS_H
+#define CSINK_LAUNCHER_ATTACH_RINGS_H
+
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What each event asks for, so that each record says when it was: see record_time() in rings.c. */
+#define CSINK_RINGS_SAMPLE_TYPE (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME)
+
+struct csink_rings {
+	int epoll_fd;
+	uint32_t page_bytes, ring_bytes; /* ring_bytes: of each; 0: not known yet */
+	uint32_t nr_cpus;                /* configured; some may be offline */
+	uint64_t nr_lost;
+	struct csink_ring {
+		int fd; /* of the event that owns the ring; -1: none yet. Not ours to close */
+		struct perf_event_mmap_page *page;
+		uint64_t head, tail;
+		uint64_t next_ns; /* of the record at tail; UINT64_MAX: none */
+	} * at;                   /* by CPU */
+	char *record;             /* room for one, whole */
+};
+
+/** Make ready, without any ring. Returns 0 or -errno. */
+int csink_rings_init(struct csink_rings *rings);
+
+/**
+ * Send an event's records to its CPU's ring; the first event of a CPU gets the ring mapped.
+ * Returns 0, -ENOBUFS (no memory may be locked any more), or -errno.
+ */
+int csink_rings_add(struct csink_rings *rings, uint32_t cpu, int fd);
+
+/**
+ * Hand on the records that are older than before_ns (CLOCK_MONOTONIC), oldest first.
+ * @take  head and all, in one piece; valid during the call.
+ */
+void csink_rings_drain(struct csink_rings *rings, uint64_t before_ns,
+		       void (*take)(void *arg, const struct perf_event_header *record, uint64_t time_ns), void *arg);
+
+void csink_rings_fini(struct csink_rings *rings);
+
+#endif
