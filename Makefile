@@ -376,6 +376,7 @@ CLI_TESTS := \
 # tests/targets/NAME.c, .cc or .rs: programs that are profiled.
 TARGETS := \
 	hold_lock \
+	lineages \
 	inlines \
 	deny_perf \
 	siglog \
@@ -632,6 +633,15 @@ check-guests: tests $(SANITIZED) ## hold guests of every kind to looking the sam
 check-guests-suites: all ## hold CPython's tests, redis, nginx, node, java, Go and others to the same results
 	@scripts/install-deps guests
 	BUILD=$(CURDIR)/$(B) JOBS=$(or $(JOBS),2) tests/guests/suites.py $(SUITES)
+# ATTACH_RUNS to deepen.
+ATTACH_RUNS ?= 10
+$(B)/tests/attach/truth: tests/attach/truth.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(TARGET_CFLAGS) -D_GNU_SOURCE -MMD -MP -MF $@.d -o $@ $< -lpthread
+
+.PHONY: check-attach
+check-attach: all $(B)/tests/attach/truth $(B)/tests/targets/lineages ## compare what attach counts with a control group's event (root)
+	$(B)/tests/attach/truth $(B)/bin/countersink $(ATTACH_RUNS) 0.995 1.005 $(B)/tests/targets/lineages 32 4
 
 check-san: ## run the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(MAKE) SAN=address,undefined check-unit

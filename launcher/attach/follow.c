@@ -319,7 +319,7 @@ static void note_losses(struct csink_attach_follow *f)
 		csink_outside_note(
 			f->outside,
 			"%llu stacks are deeper than the %u KiB of them that the kernel copies: their outermost "
-			"functions are missing (--unwind=fp has none of that limit)",
+			"functions are missing (--unwind=fp has no such limit)",
 			(unsigned long long)f->nr_deep, CSINK_ATTACH_STACK_BYTES / 1024);
 	if (f->images.no_memory)
 		csink_outside_note(f->outside, "memory ran out: some samples are missing");

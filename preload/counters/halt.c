@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -214,7 +215,12 @@ static int stop_all(struct halting *h)
 static void *run(void *arg)
 {
 	struct halting *h = arg;
-	int err = h->may_stop ? stop_all(h) : look(h);
+	int err;
+
+	/* While others stand still, haste is due: on a busy machine it makes the stop many times shorter. */
+	if (h->may_stop)
+		setpriority(PRIO_PROCESS, 0, -20);
+	err = h->may_stop ? stop_all(h) : look(h);
 
 	if (h->may_stop ? err == -ESRCH || err == -ENOMEM : err < 0) {
 		h->result = err;
