@@ -59,6 +59,8 @@ CORE_SRCS := \
 	preload/counters/persist_folder.c \
 	preload/counters/persist_start.c \
 	preload/counters/pfm.c \
+	preload/counters/pmc.c \
+	preload/counters/pmc_target.c \
 	preload/counters/reserve.c \
 	preload/counters/reserve_agent.c \
 	preload/counters/reserve_ask.c \
@@ -320,6 +322,7 @@ UNIT_TESTS := \
 	persist \
 	persist_many \
 	safe_load \
+	pmc \
 	reserve \
 	timerq \
 	timerq_armed \

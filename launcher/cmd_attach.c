@@ -335,7 +335,10 @@ static void note_stop(struct attach *a)
 	else
 		snprintf(how, sizeof(how),
 			 "they could not all be stopped for it (%s): what they started in that moment may be missing",
-			 strerrorname_np(-a->halt.err) ? strerrorname_np(-a->halt.err) : "?");
+			 a->halt.err == -EPERM
+				 ? "EPERM: no right to trace them; Yama's kernel.yama.ptrace_scope, or seccomp"
+			 : a->halt.err == -ETIMEDOUT ? "ETIMEDOUT: one did not stop in a second"
+						     : strerror(-a->halt.err));
 	csink_outside_note(&a->outside, "attached to %u thread%s of %u process%s; %s", a->nr_threads,
 			   a->nr_threads == 1 ? "" : "s", a->nr_processes, a->nr_processes == 1 ? "" : "es", how);
 	if (!a->quiet)

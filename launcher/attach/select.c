@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "include/countersink/explain.h"
 #include "preload/counters/targets.h"
 
 static int add(struct csink_attach_choice *choice, int32_t pid)
@@ -245,7 +246,7 @@ int csink_attach_open_cgroup(const char *path, char *why, size_t why_size)
 	if (err == -EINVAL)
 		snprintf(why, why_size, "EINVAL: %s is a folder, but no control group", path);
 	else if (err)
-		snprintf(why, why_size, "%s: %s: no such control group%s%s%s", strerrorname_np(-err), path,
+		snprintf(why, why_size, "%s: %s: no such control group%s%s%s", csink_errno_name(-err), path,
 			 *mount ? ", nor below " : "", mount,
 			 *mount ? "" : "; the perf_event hierarchy, or cgroup2, must be mounted");
 	return err ? err : fd;

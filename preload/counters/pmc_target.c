@@ -1,0 +1,222 @@
+/* The events of a PMC on one target. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "include/countersink/explain.h"
+#include "include/countersink/reserve.h"
+#include "preload/counters/halt.h"
+#include "preload/counters/pmc_impl.h"
+
+static bool is_hardware(const struct csink_pmc *pmc)
+{
+	uint32_t type = pmc->spec.attr.type;
+
+	return type != PERF_TYPE_SOFTWARE && type != PERF_TYPE_TRACEPOINT && type != PERF_TYPE_BREAKPOINT;
+}
+
+void csink_pmc_attr(const struct csink_pmc *pmc, struct perf_event_attr *attr)
+{
+	bool system = pmc->flags & CSINK_PMC_SYSTEM;
+
+	*attr = pmc->spec.attr;
+	attr->size = sizeof(*attr);
+	attr->disabled = 1;
+	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	attr->precise_ip = 0;
+	attr->pinned = is_hardware(pmc);
+	attr->inherit = !system;
+	attr->inherit_thread = !system && !(pmc->flags & CSINK_PMC_DESCENDANTS);
+}
+
+/* perf_event_open(2) has more errors than pmc_attach(3), and says some of these otherwise. */
+static int pmc_errno(int err)
+{
+	switch (err) {
+	case -EACCES:
+		return -EPERM;
+	case -ENOSPC: /* all slots of hardware breakpoints */
+		return -EBUSY;
+	default:
+		return err;
+	}
+}
+
+int csink_pmc_explain(const struct csink_pmc *pmc, int32_t tid, int err, char *reason)
+{
+	struct csink_explanation why;
+	struct perf_event_attr attr;
+	struct csink_perf_call call = {&attr, tid, pmc->cpu, -1, PERF_FLAG_FD_CLOEXEC};
+
+	csink_pmc_attr(pmc, &attr);
+	csink_explain_open(&call, -err, &why, 1);
+	csink_explain_print(&why, reason, CSINK_PMC_REASON);
+	return pmc_errno(err);
+}
+
+struct opening {
+	const struct csink_pmc *pmc;
+	struct csink_pmc_target *target;
+	char *reason;
+	uint32_t nr_gone;
+};
+
+static int add_fd(struct csink_pmc_target *target, int fd)
+{
+	if (target->nr_fds == target->cap_fds) {
+		uint32_t cap = target->cap_fds ? 2 * target->cap_fds : 16;
+		int *fds = realloc(target->fds, cap * sizeof(*fds));
+
+		if (!fds)
+			return -ENOMEM;
+		target->fds = fds;
+		target->cap_fds = cap;
+	}
+	target->fds[target->nr_fds++] = fd;
+	return 0;
+}
+
+/* On each thread. One that has ended is no error unless all have. */
+static int open_threads(struct csink_targets *threads, void *arg)
+{
+	struct opening *o = arg;
+	struct perf_event_attr attr;
+
+	csink_pmc_attr(o->pmc, &attr);
+	for (uint32_t i = 0; i < threads->nr; i++) {
+		int fd = csink_perf_open(&attr, threads->at[i].tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+
+		if (fd == -ESRCH) {
+			o->nr_gone++;
+			continue;
+		}
+		if (fd < 0)
+			return csink_pmc_explain(o->pmc, threads->at[i].tid, fd, o->reason);
+		if (add_fd(o->target, fd)) {
+			close(fd);
+			return -ENOMEM;
+		}
+	}
+	return o->target->nr_fds ? 0 : -ESRCH;
+}
+
+/* Does its counter count at all, now? */
+static int probe(const struct csink_pmc *pmc, char *reason)
+{
+	struct csink_reserve_probe found;
+	struct perf_event_attr attr;
+	char text[256];
+
+	if (!is_hardware(pmc))
+		return 0;
+	csink_pmc_attr(pmc, &attr);
+	attr.inherit = attr.inherit_thread = 0;
+	if (!csink_reserve_probe(&attr, 1, &found) || found.fit == CSINK_RESERVE_REFUSED)
+		return 0; /* a refusal comes again where it is opened, and is explained there */
+	snprintf(reason, CSINK_PMC_REASON, "EBUSY: %s; countersink reserve --status says who has the counters",
+		 csink_reserve_probe_print(&found, text, sizeof(text)));
+	return -EBUSY;
+}
+
+static int open_cpu(const struct csink_pmc *pmc, struct csink_pmc_target *target, char *reason)
+{
+	struct perf_event_attr attr;
+	int fd;
+
+	csink_pmc_attr(pmc, &attr);
+	fd = csink_perf_open(&attr, -1, pmc->cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return csink_pmc_explain(pmc, -1, fd, reason);
+	return add_fd(target, fd);
+}
+
+static int open_process(const struct csink_pmc *pmc, struct csink_pmc_target *target, char *reason)
+{
+	bool descendants = pmc->flags & CSINK_PMC_DESCENDANTS;
+	struct opening o = {pmc, target, reason, 0};
+	struct csink_task task;
+	struct csink_halt halt;
+	int err;
+
+	if (csink_task_read(target->pid, &task)) {
+		snprintf(reason, CSINK_PMC_REASON, "ESRCH: there is no process %d", target->pid);
+		return -ESRCH;
+	}
+	target->start_ticks = task.start_ticks;
+	err = probe(pmc, reason);
+	if (err)
+		return err;
+	/* We cannot stand still ourselves; our children can. */
+	err = csink_halt(&target->pid, 1, descendants, target->pid != getpid() || descendants, open_threads, &o, &halt);
+	csink_targets_free(&halt.targets);
+	if (err == -ESRCH)
+		snprintf(reason, CSINK_PMC_REASON, "ESRCH: process %d has ended, or is a thread of another process",
+			 target->pid);
+	else if (err == -ENOMEM || err == -EAGAIN)
+		snprintf(reason, CSINK_PMC_REASON, "%s: no %s left", err == -ENOMEM ? "ENOMEM" : "EAGAIN",
+			 err == -ENOMEM ? "memory" : "threads");
+	if (err)
+		return err;
+	return halt.err && target->pid != getpid();
+}
+
+int csink_pmc_target_open(const struct csink_pmc *pmc, int32_t pid, struct csink_pmc_target **out, char *reason)
+{
+	struct csink_pmc_target *target = calloc(1, sizeof(*target));
+	int err;
+
+	if (!target) {
+		snprintf(reason, CSINK_PMC_REASON, "ENOMEM: no memory left");
+		return -ENOMEM;
+	}
+	target->pid = pid;
+	err = pid < 0 ? open_cpu(pmc, target, reason) : open_process(pmc, target, reason);
+	if (err < 0) { /* with descendants: those that were opened already, too */
+		csink_pmc_target_close(target);
+		return err;
+	}
+	*out = target;
+	return err;
+}
+
+void csink_pmc_target_switch(const struct csink_pmc_target *target, bool on)
+{
+	for (uint32_t i = 0; i < target->nr_fds; i++)
+		ioctl(target->fds[i], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+}
+
+int csink_pmc_target_read(const struct csink_pmc_target *target, struct csink_pmc_value *value)
+{
+	uint64_t sums[3]; /* value, time enabled, time running */
+	int err = 0;
+
+	for (uint32_t i = 0; i < target->nr_fds; i++) {
+		/* A pinned event that lost its counter is in an error state, in which there is nothing to read. */
+		if (read(target->fds[i], sums, sizeof(sums)) != sizeof(sums)) {
+			err = -EBUSY;
+			continue;
+		}
+		value->value += sums[0];
+		value->enabled_ns += sums[1];
+		value->running_ns += sums[2];
+	}
+	return err;
+}
+
+bool csink_pmc_target_lives(const struct csink_pmc_target *target)
+{
+	struct csink_task task;
+
+	return target->pid < 0 ||
+	       (!csink_task_read(target->pid, &task) && task.start_ticks == target->start_ticks && !task.is_ending);
+}
+
+void csink_pmc_target_close(struct csink_pmc_target *target)
+{
+	for (uint32_t i = 0; i < target->nr_fds; i++)
+		close(target->fds[i]);
+	free(target->fds);
+	free(target);
+}
