@@ -337,6 +337,7 @@ UNIT_TESTS := \
 # tests/cli/NAME.t, each a TAP script; they see BUILD (the tree) in the environment.
 CLI_TESTS := \
 	export \
+	attach \
 	report \
 	report_views \
 	diff \
@@ -644,7 +645,7 @@ $(B)/tests/attach/truth: tests/attach/truth.c
 
 .PHONY: check-attach
 check-attach: all $(B)/tests/attach/truth $(B)/tests/targets/lineages ## compare what attach counts with a control group's event (root)
-	$(B)/tests/attach/truth $(B)/bin/countersink $(ATTACH_RUNS) 0.995 1.005 $(B)/tests/targets/lineages 32 4
+	$(B)/tests/attach/truth $(B)/bin/countersink page-faults $(ATTACH_RUNS) 0.995 1.005 $(B)/tests/targets/lineages 32 4 1
 
 check-san: ## run the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(MAKE) SAN=address,undefined check-unit

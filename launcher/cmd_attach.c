@@ -278,6 +278,8 @@ static int open_all(struct csink_targets *targets, void *arg)
 	struct attach *a = arg;
 	struct csink_attach_counters *c = &a->follow.counters;
 	struct csink_attach_event *refused = NULL;
+	char denied[sizeof(refused->reason)] = "";
+	uint32_t nr_denied = 0;
 	int32_t last_pid = 0;
 	int err = 0;
 
@@ -289,9 +291,10 @@ static int open_all(struct csink_targets *targets, void *arg)
 		err = csink_attach_counters_open(c, target->pid, target->tid, &refused);
 		if (err == -ESRCH)
 			continue;
-		/* Of several, some may be somebody else's. */
-		if ((err == -EACCES || err == -EPERM) && a->choice.nr + targets->nr > 2) {
-			csink_outside_note(&a->outside, "process %d is not counted: %s", target->pid, refused->reason);
+		/* Of several, and of descendants, some may be somebody else's. */
+		if ((err == -EACCES || err == -EPERM) && (a->choice.nr > 1 || target->pid != a->choice.pids[0])) {
+			if (!nr_denied++)
+				snprintf(denied, sizeof(denied), "%s", refused->reason);
 			continue;
 		}
 		if (err)
@@ -300,6 +303,9 @@ static int open_all(struct csink_targets *targets, void *arg)
 		a->nr_processes += target->pid != last_pid;
 		last_pid = target->pid;
 	}
+	if (nr_denied)
+		csink_outside_note(&a->outside, "%u thread%s could not be attached to: %s", nr_denied,
+				   nr_denied == 1 ? "" : "s", denied);
 	a->from_ns = now_ns();
 	for (uint32_t i = 0; i < c->nr_lineages; i++) {
 		if (!i || c->lineages[i].pid != c->lineages[i - 1].pid)
@@ -309,7 +315,7 @@ static int open_all(struct csink_targets *targets, void *arg)
 		csink_say("%s: %s", refused->spec.rec.name, refused->reason);
 		return err;
 	}
-	if (!a->nr_threads) {
+	if (!a->nr_threads || (err && err != -ESRCH && a->choice.nr == 1)) {
 		csink_say("cannot attach to process %d%s%s%s: %s", a->choice.pids[0], *a->what ? " (" : "", a->what,
 			  *a->what ? ")" : "", refused && err != -ESRCH ? refused->reason : "ESRCH: it has ended");
 		return err ? err : -ESRCH;

@@ -17,7 +17,7 @@ const struct csink_command csink_commands[] = {
 	{"stat", "stat [OPTION]... [--] COMMAND [ARGUMENT]...",
 	 "run a command and say what its processes counted together", csink_cmd_stat, csink_stat_options,
 	 CSINK_NR_STAT_OPTS, CSINK_EXIT_RUN_FAILED},
-	{"attach", "attach [OPTION]... [-p PID | -t TID | --cgroup PATH | PATTERN | -- COMMAND [ARGUMENT]...]",
+	{"attach", "attach [OPTION]... [-p PID | PATTERN | -- COMMAND...]",
 	 "say which functions of a process that runs already cost what", csink_cmd_attach, csink_attach_options,
 	 CSINK_NR_ATTACH_OPTS, CSINK_EXIT_RUN_FAILED},
 	{"report", "report [OPTION]... [FILE]", "print the report of a profile again", csink_cmd_report,

@@ -1,0 +1,257 @@
+#!/bin/bash
+# Attaching to what runs already: whom, how it ends, what it finds; refusals by name; nothing is left stopped.
+# How exactly it counts is `make check-attach`'s to say.
+. "$(dirname "$0")/lib.sh"
+
+is_root() { [ "$(id -u)" = 0 ]; }
+targets=
+trap 'kill -9 $targets 2>/dev/null; wait 2>/dev/null; cd / && rm -rf "$TMP"' EXIT
+
+# start COMMAND...: a target in the background, known as $target.
+start() {
+	"$@" >/dev/null 2>&1 &
+	target=$!
+	targets="$targets $target"
+}
+end() {
+	kill -9 "$1" 2>/dev/null
+	wait "$1" 2>/dev/null
+}
+ran_ms() { # of CPU time, by a process
+	awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print int(($12 + $13) * 1000 / hz) }' "/proc/$1/stat"
+}
+has_run() { [ "$(ran_ms "$1")" -ge "$2" ]; }
+attach() { countersink attach "$@"; }
+is_traced() { # any thread of a process
+	grep -lE '^State:.[tT]' /proc/"$1"/task/*/status 2>/dev/null | grep -q .
+}
+refuse() { # STATUS REGEX NAME ARGUMENT...: one line says why
+	local status=$1 regex=$2 name=$3
+	shift 3
+	attach "$@" >out 2>err
+	is $? "$status" "$name: status $status"
+	like "$(cat err)" "$regex" "$name: said"
+	is "$(wc -l <err) $(wc -c <out)" "1 0" "$name: in one line"
+}
+
+# ---- a process
+start "$TARGETS/burn" 1000000
+burn=$target
+wait_until 30 has_run "$burn" 50
+attach -p "$burn" -d 1.5 >out 2>err
+is $? 0 "a process, for a time: status 0"
+is "$(cat out)" "" "nothing on standard output"
+like "$(cat err)" 'attached to 1 thread of 1 process; all of them stood still for [0-9.]+ ms' "says how long it stood still"
+like "$(cat err)" 'burn_60$' "the report names its functions"
+like "$(cat err)" 'engine +from outside' "and how they were sampled"
+like "$(cat err)" "command +burn \($burn\)" "and whom"
+is "$(countersink report countersink.pb.gz 2>&1 | grep -c 'burn_60$')" 1 "the profile has it, too"
+unlike "$(cat err)" 'stacks that end too early' "all stacks are whole"
+total=$(sed -n 's/^ *[0-9.]* *[0-9.]* *[num]*s *\([0-9.]*\).* main$/\1/p' err)
+ok "main is below all of it: $total %" awk "BEGIN { exit !($total > 95) }"
+ok "it runs on, not stopped" sh -c 'kill -0 "$1" && ! grep -qE "^State:.[tT]" /proc/"$1"/status' sh "$burn"
+for way in fp none; do
+	attach -p "$burn" --unwind=$way -d 0.5 2>err
+	like "$(cat err)" 'burn_60$' "--unwind=$way names functions"
+done
+attach -p "$burn" --no-stop -d 0.3 2>err
+like "$(cat err)" 'they were not stopped for it' "--no-stop says what that means"
+attach -t "$burn" -d 0.5 2>err
+like "$(cat err)" "attached to thread $burn alone" "one thread"
+like "$(cat err)" 'burn_30$' "is sampled"
+own=own_burn_$$ # other people's are called burn
+cp "$TARGETS/burn" "$own"
+start "./$own" 1000000
+wait_until 30 has_run "$target" 20
+attach -d 0.5 -e task-clock,page-faults -j "^$own\$" >json 2>err
+is $? 0 "by name"
+end "$target"
+if have python3; then
+	ok "--json is JSON" python3 -c 'import json; d = json.load(open("json"))
+assert d["stopped"] and d["stop_ms"] > 0 and d["attached_threads"] >= 1, d
+assert [c["name"] for c in d["counters"]][0] == "task-clock" and d["counters"][0]["value"] > 0, d
+assert d["samples"] > 0 and d["lost"] == 0, d'
+else
+	skip "--json is JSON" "no python3 here"
+fi
+
+# ---- how it ends
+timeout --preserve-status -s INT 2 countersink attach -p "$burn" -o int.pb.gz 2>err
+is $? 0 "Ctrl-C ends it: status 0"
+like "$(cat err)" 'burn_60$' "with a report"
+countersink attach -p "$burn" -o int.pb.gz 2>err &
+pid=$!
+wait_until 30 grep -q 'Ctrl-C ends it' err
+kill -TERM $pid
+wait $pid
+is $? 0 "SIGTERM, too: status 0"
+start "$TARGETS/burn" 700
+attach -p "$target" 2>err
+is $? 0 "the end of the last target ends it"
+like "$(cat err)" 'burn_60$' "with a report of what there was"
+ok "the target is gone" sh -c '! kill -0 "$1" 2>/dev/null || grep -q "^State:.Z" /proc/"$1"/status' sh "$target"
+start "$TARGETS/lineages" 8 2 5
+sleep 0.3
+attach -p "$target" -j >json 2>err
+is $? 0 "threads that follow each other, and forks, to their end"
+nr=$(sed -n 's/.*"attached_processes": *\([0-9]*\).*/\1/p' json)
+ok "with the processes that it had: $nr" test "${nr:-0}" -ge 2
+
+# ---- several at one target; one that is profiled already
+attach -p "$burn" -d 1 -o one.pb.gz 2>one &
+pid=$!
+attach -p "$burn" -d 1 -o two.pb.gz 2>two
+wait $pid
+like "$(cat one)" 'burn_60$' "two at one target: the one"
+like "$(cat two)" 'burn_60$' "and the other"
+countersink -q -o inside.pb.gz -- "$TARGETS/burn" 3000 >/dev/null 2>&1 &
+pid=$!
+targets="$targets $pid"
+wait_until 30 sh -c 'pgrep -P "$1" burn' sh $pid
+attach -p "$(pgrep -P $pid burn)" -d 0.7 -o outside.pb.gz 2>err
+like "$(cat err)" 'burn_60$' "a program that runs under countersink can be attached to"
+wait $pid
+is $? 0 "which does it no harm"
+like "$(countersink report inside.pb.gz 2>&1)" 'burn_60$' "and it has its own profile"
+
+# ---- before exec
+attach -o exec.pb.gz -- sh -c "$TARGETS/burn 300 >/dev/null; exit 7" 2>err
+is $? 7 "a command that is started: its status"
+like "$(cat err)" 'burn_60$' "what it starts is sampled"
+attach -o exec.pb.gz -- "$TARGETS/static_spin" 0.3 2>err
+like "$(cat err)" ' main$' "a static program, too"
+attach -- ./not_there 2>err
+is $? 127 "a command that is not there: status 127"
+
+# ---- refusals, by name
+(exit 0) &
+dead=$!
+wait $dead
+refuse 125 "ESRCH: there is no process $dead" "no such process" -p $dead
+refuse 125 "EINVAL: 'x1' is no process number" "no number" -p x1
+refuse 125 "ESRCH: no process has a name that matches 'no_such_name'.*put -- before" "no such name" no_such_name
+refuse 125 "EINVAL: '\(' is no extended regular expression" "no expression" '('
+refuse 125 'say what to attach to, in one way' "nothing" -d 1
+refuse 125 'say what to attach to, in one way' "two ways" -p $$ -t $$
+refuse 125 'options --frequency and --period exclude each other' "both rates" -p $$ -F 5 -c 5
+refuse 125 "no such control group" "no control group" --cgroup /not/there
+refuse 125 "EINVAL: $TMP is a folder, but no control group" "a folder" --cgroup "$TMP"
+start "$TARGETS/threads8" 100000
+wait_until 30 sh -c 'test "$(ls /proc/$1/task | wc -l)" -gt 1' sh "$target"
+thread=$(ls "/proc/$target/task" | tail -1)
+refuse 125 "ESRCH: $thread is no process but a thread of $target: use -t $thread, or -p $target" "a thread" -p "$thread"
+start sh -c 'true & exec sleep 600'
+wait_until 30 sh -c 'grep -q "^State:.Z" "/proc/$(pgrep -P "$1")/status"' sh "$target"
+refuse 125 "ESRCH: process [0-9]+ .* has ended, and its parent has not waited" "a dead one" -p "$(pgrep -P "$target")"
+end "$target"
+cp "$TARGETS/burn" unreadable
+chmod 111 unreadable
+if unprivileged test -r unreadable; then
+	skip "one that may not be dumped" "this user reads everything"
+else
+	start unprivileged ./unreadable 1000000
+	wait_until 30 has_run "$target" 20
+	unprivileged countersink attach -o /dev/null -p "$target" 2>err
+	is $? 125 "one that may not be dumped: status 125"
+	like "$(cat err)" "cannot attach to process $target .*: EACCES: .*; " "says EACCES, and what to do"
+	end "$target"
+fi
+unprivileged countersink attach -o /dev/null -p 1 2>err
+is $? 125 "another user's process: status 125"
+like "$(cat err)" "cannot attach to process 1 .*EACCES: .*; .*(root|CAP_)" "says EACCES, and what to do"
+"$TARGETS/deny_perf" countersink attach -o /dev/null -p "$burn" 2>err
+is $? 125 "perf_event_open refused: status 125"
+like "$(cat err)" 'seccomp' "which is said"
+if is_root && have unshare && unshare --pid --fork true 2>/dev/null; then
+	unshare --pid --fork "$TARGETS/burn" 100000 >/dev/null &
+	pid=$!
+	targets="$targets $pid"
+	wait_until 30 sh -c 'pgrep -P "$1"' sh $pid
+	inner=$(pgrep -P $pid)
+	targets="$targets $inner"
+	free=$(awk '/^NSpid:/ { print $3 }' "/proc/$inner/status")
+	attach -p "$inner" -d 0.5 -o ns.pb.gz 2>err
+	like "$(cat err)" 'burn_60$' "one in another pid namespace, by its number here"
+	is "$free" 1 "it has another number there"
+	kill -9 "$inner" 2>/dev/null
+	wait $pid 2>/dev/null
+	# Its number there is free here: that cannot be had with 1, so with a process that comes later in there.
+	unshare --pid --fork sh -c 'for i in $(seq 400); do /bin/true; done; exec "$0" 100000' "$TARGETS/burn" >/dev/null &
+	pid=$!
+	targets="$targets $pid"
+	unshare --pid --fork sh -c '"$0" 100000 & wait' "$TARGETS/burn" >/dev/null &
+	outer=$!
+	targets="$targets $outer"
+	wait_until 30 sh -c 'pgrep -P "$(pgrep -P "$1")" burn' sh $outer
+	inner=$(pgrep -P "$(pgrep -P $outer)" burn)
+	targets="$targets $inner $(pgrep -P $outer) $(pgrep -P $pid)"
+	number=$(awk '/^NSpid:/ { print $NF }' "/proc/$inner/status")
+	if [ -e "/proc/$number" ]; then
+		skip "by its number there: ESRCH, and the one here" "process $number is there here, too"
+	else
+		refuse 125 "ESRCH: there is no process $number here; .*use -p [0-9]+" "by its number there" -p "$number"
+	fi
+	kill -9 "$inner" "$(pgrep -P $outer)" "$(pgrep -P $pid)" 2>/dev/null
+else
+	skip "one in another pid namespace" "namespaces take root"
+fi
+
+# ---- rights that change
+if is_root && have setpriv; then
+	cp "$TARGETS/static_spin" spin_suid
+	chmod 4755 spin_suid
+	: >go
+	unprivileged sh -c 'while [ ! -s go ]; do sleep 0.05; done; exec ./spin_suid 1' &
+	target=$!
+	targets="$targets $target"
+	attach -p $target -o suid.pb.gz 2>err &
+	pid=$!
+	wait_until 30 grep -q 'Ctrl-C ends it' err
+	echo x >go
+	wait $pid
+	like "$(cat err)" "spin_suid \([0-9]+\) got other rights by its exec" "a set-user-id program: says that its counting ended"
+else
+	skip "a set-user-id program: says that its counting ended" "it takes root to make one"
+fi
+
+# ---- control groups
+if is_root && mkdir groups && { mount -t cgroup -o perf_event none groups 2>/dev/null || mount -t cgroup2 none groups 2>/dev/null; }; then
+	group=groups/countersink.$$
+	mkdir $group
+	sh -c 'echo $$ >"$0/cgroup.procs"; exec "$1" 100000' $group "$TARGETS/burn" >/dev/null &
+	target=$!
+	targets="$targets $target"
+	wait_until 30 has_run $target 20
+	attach --cgroup $group -e cpu-clock -d 1 -o group.pb.gz 2>err
+	is $? 0 "a control group: status 0"
+	like "$(cat err)" 'burn_60$' "its functions"
+	unlike "$(cat err)" 'spin_suid' "and nobody else's"
+	end $target
+	wait_until 10 rmdir $group
+	umount groups
+else
+	skip "a control group" "control groups of perf_event's cannot be mounted here"
+fi
+
+# ---- killed while they stand still
+start "$TARGETS/lineages" 100 1000 2
+many=$target
+caught=0
+for i in $(seq 10); do
+	countersink attach -q -o /dev/null -p "$many" 2>/dev/null &
+	pid=$!
+	until is_traced "$many"; do
+		[ "$(grep -c ^TracerPid "/proc/$pid/status" 2>/dev/null)" = 1 ] || break
+		[ "$(ls /proc/$pid/fd 2>/dev/null | wc -l)" -lt 200 ] || break # it has attached, and they go on again
+	done
+	is_traced "$many" && caught=$((caught + 1))
+	kill -9 $pid
+	wait $pid 2>/dev/null
+	wait_until 10 sh -c '! grep -lE "^State:.[tT]" /proc/"$1"/task/*/status 2>/dev/null | grep -q .' sh "$many" || break
+done
+ok "killed 10 times: nothing is left stopped" sh -c '! grep -lE "^State:.[tT]" /proc/"$1"/task/*/status 2>/dev/null | grep -q .' sh "$many"
+ok "$caught times while the target stood still" test $caught -gt 0
+end "$many"
+end "$burn"
+
+done_testing
