@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -69,6 +70,7 @@ static void *thread_of_lineage(void *arg)
 
 static void fork_on(void)
 {
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (now() < end) {
 		pid_t pid = fork();
 
