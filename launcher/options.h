@@ -247,6 +247,8 @@ enum csink_persist_opt {
 	CSINK_PERSIST_OPTIONS(X)
 #undef X
 		CSINK_NR_PERSIST_OPTS
+};
+
 /* Of `attach`: those of run that mean the same keep their twins. */
 #define CSINK_ATTACH_OPTIONS(X)                                                                                        \
 	X(PID, 'p', "PID[,PID]...", "", CSINK_OPT_NO_TWIN,                                                             \

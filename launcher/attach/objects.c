@@ -71,30 +71,46 @@ static uint64_t eh_frame_of(const struct source *source, const ElfW(Phdr) * hdr)
 							       : 0;
 }
 
-/* Copy .eh_frame_hdr and .eh_frame: they lie in one segment, which may hold much besides. */
+static const ElfW(Phdr) * segment_of(const ElfW(Phdr) * phdr, uint32_t nr, uint64_t vaddr)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		if (phdr[i].p_type == PT_LOAD && vaddr >= phdr[i].p_vaddr && vaddr - phdr[i].p_vaddr < phdr[i].p_filesz)
+			return &phdr[i];
+	}
+	return NULL;
+}
+
+/* From an address to the end of its segment, into the copy. */
+static bool copy_rest(struct csink_attach_object *object, const struct source *source, const ElfW(Phdr) * segment,
+		      uint64_t vaddr)
+{
+	uint64_t before = vaddr - segment->p_vaddr;
+
+	return read_at(source, (void *)(uintptr_t)(object->table_bias + vaddr), segment->p_filesz - before,
+		       segment->p_offset + before);
+}
+
+/* Copy .eh_frame_hdr and .eh_frame, which mostly lie in one segment, with much before them. */
 static void take_tables(struct csink_attach_object *object, const struct source *source, const ElfW(Phdr) * phdr,
 			uint32_t nr, const ElfW(Phdr) * hdr)
 {
-	uint64_t frame = eh_frame_of(source, hdr), from = frame ? CSINK_MIN(frame, hdr->p_vaddr) : hdr->p_vaddr, bytes;
-	const ElfW(Phdr) *segment = NULL;
+	uint64_t frame = eh_frame_of(source, hdr), from = CSINK_MIN(frame, hdr->p_vaddr), to;
+	const ElfW(Phdr) *of_hdr = segment_of(phdr, nr, hdr->p_vaddr), *of_frame = segment_of(phdr, nr, frame);
 
-	for (uint32_t i = 0; i < nr; i++) {
-		if (phdr[i].p_type == PT_LOAD && from >= phdr[i].p_vaddr &&
-		    hdr->p_vaddr - phdr[i].p_vaddr < phdr[i].p_filesz)
-			segment = &phdr[i];
-	}
-	if (!segment)
+	if (!frame || !of_hdr || !of_frame)
 		return;
-	bytes = segment->p_filesz - (from - segment->p_vaddr);
-	if (bytes > MAX_TABLES)
+	to = CSINK_MAX(of_hdr->p_vaddr + of_hdr->p_filesz, of_frame->p_vaddr + of_frame->p_filesz);
+	if (to - from > MAX_TABLES)
 		return;
-	object->copy = malloc(bytes);
-	if (!object->copy || !read_at(source, object->copy, bytes, segment->p_offset + (from - segment->p_vaddr)))
-		return;
+	object->copy = calloc(1, to - from);
 	object->table_bias = (uintptr_t)object->copy - from;
-	object->table.low = object->copy;
-	object->table.high = object->table.low + bytes;
-	object->table.hdr = object->table.low + (hdr->p_vaddr - from);
+	if (!object->copy || !copy_rest(object, source, of_frame, frame) ||
+	    !copy_rest(object, source, of_hdr, hdr->p_vaddr))
+		return;
+	object->table.low = (const uint8_t *)(object->table_bias + frame);
+	object->table.high = (const uint8_t *)(object->table_bias + of_frame->p_vaddr + of_frame->p_filesz);
+	object->table.hdr = (const uint8_t *)(object->table_bias + hdr->p_vaddr);
+	object->table.hdr_end = (const uint8_t *)(object->table_bias + of_hdr->p_vaddr + of_hdr->p_filesz);
 }
 
 static void take_elf(struct csink_attach_object *object, const struct source *source)
