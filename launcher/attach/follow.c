@@ -173,9 +173,11 @@ static uint32_t walk_copy(struct csink_attach_follow *f, struct csink_attach_ima
 		*flags = CSINK_CHAIN_TRUNCATED;
 		image->losses[CSINK_LOSS_DEPTH] += end == CSINK_COPY_DEPTH;
 		f->nr_deep += end == CSINK_COPY_CUT;
-	} else if (end == CSINK_COPY_BROKEN) {
+	} else if (end != CSINK_COPY_COMPLETE) {
 		*flags = CSINK_CHAIN_BROKEN;
-		image->losses[CSINK_LOSS_UNWIND]++;
+		image->losses[end == CSINK_COPY_NO_CFI  ? CSINK_LOSS_NO_CFI
+			      : end == CSINK_COPY_RULES ? CSINK_LOSS_RULES
+							: CSINK_LOSS_BAD_STACK]++;
 	}
 	return nr;
 }

@@ -143,7 +143,7 @@ static bool recover(struct walker *w, const struct cached *at, uint64_t cfa, uin
 	return known(w, from);
 }
 
-enum step { CALLER, END, NO_RULES, BAD };
+enum step { CALLER, END, BAD, NO_CFI, NO_RULE };
 
 static enum step step_by_rules(struct walker *w, const struct cached *at)
 {
@@ -153,7 +153,7 @@ static enum step step_by_rules(struct walker *w, const struct cached *at)
 	if (at->rules.rule[CSINK_SLOT_RA].kind == CSINK_CFI_UNDEFINED)
 		return END;
 	if (!find_cfa(w, at, &cfa))
-		return BAD;
+		return NO_RULE;
 	for (int slot = 0; slot < CSINK_NR_SLOTS; slot++) {
 		uint64_t reg = (uint64_t)csink_cfi_slot_reg(slot);
 
@@ -179,9 +179,9 @@ static enum step step_by_fp(struct walker *w)
 	uint64_t fp = w->regs.value[CSINK_REG_FP], caller_fp, ra;
 
 	if (!known(w, CSINK_REG_FP) || fp % 8 || fp < w->regs.value[CSINK_REG_SP])
-		return BAD;
+		return NO_CFI;
 	if (!load(w, fp, &caller_fp) || !load(w, fp + 8, &ra))
-		return BAD;
+		return NO_CFI;
 	w->regs.value[CSINK_REG_FP] = caller_fp;
 	w->regs.value[CSINK_REG_SP] = fp + 16;
 	w->regs.known = 1ULL << CSINK_REG_FP | 1ULL << CSINK_REG_SP;
@@ -238,8 +238,13 @@ uint32_t csink_walk_copy(const struct csink_walk_copy *copy, uint64_t *frames, u
 		if (stepped == CALLER && !w.exact && w.regs.value[CSINK_REG_SP] <= last_sp &&
 		    !(w.innermost && !CALL_PUSHES))
 			stepped = BAD;
-		if (stepped != CALLER || (w.pc - 1) >> 48) {
-			*end = w.is_cut ? CSINK_COPY_CUT : CSINK_COPY_BROKEN;
+		if (stepped == CALLER && (w.pc - 1) >> 48)
+			stepped = BAD;
+		if (stepped != CALLER) {
+			*end = w.is_cut             ? CSINK_COPY_CUT
+			       : stepped == NO_CFI  ? CSINK_COPY_NO_CFI
+			       : stepped == NO_RULE ? CSINK_COPY_RULES
+						    : CSINK_COPY_BAD_STACK;
 			return nr;
 		}
 		if (nr == max_frames) {

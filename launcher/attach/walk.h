@@ -26,9 +26,11 @@ struct csink_walk_copy {
 
 enum csink_walk_copy_end {
 	CSINK_COPY_COMPLETE,
-	CSINK_COPY_DEPTH, /* max_frames */
-	CSINK_COPY_CUT,   /* the rest of the stack was not copied */
-	CSINK_COPY_BROKEN,
+	CSINK_COPY_DEPTH,     /* max_frames */
+	CSINK_COPY_CUT,       /* the rest of the stack was not copied */
+	CSINK_COPY_NO_CFI,    /* code without tables, and no frame pointer helped */
+	CSINK_COPY_BAD_STACK, /* a frame that does not lie above the last */
+	CSINK_COPY_RULES,     /* rules that are not followed */
 };
 
 /** The interrupted instruction. */
