@@ -178,6 +178,8 @@ static enum step step_by_fp(struct walker *w)
 {
 	uint64_t fp = w->regs.value[CSINK_REG_FP], caller_fp, ra;
 
+	if (known(w, CSINK_REG_FP) && !fp && !w->innermost) /* the ABI's mark of the outermost frame */
+		return END;
 	if (!known(w, CSINK_REG_FP) || fp % 8 || fp < w->regs.value[CSINK_REG_SP])
 		return NO_CFI;
 	if (!load(w, fp, &caller_fp) || !load(w, fp + 8, &ra))
