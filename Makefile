@@ -333,6 +333,7 @@ UNIT_TESTS := \
 	cfi \
 	unwind_special \
 	gate_stats \
+	gate_judge \
 
 # tests/cli/NAME.t, each a TAP script; they see BUILD (the tree) in the environment.
 CLI_TESTS := \

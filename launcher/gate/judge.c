@@ -154,7 +154,7 @@ static void test_metric(struct judge *judge, struct csink_gate_row *row)
 /* Below this number no p-value can be small enough, whatever was measured. */
 static uint32_t least_runs(const struct judge *judge, uint32_t nr_tests)
 {
-	double target = judge->out->alpha / CSINK_MAX(nr_tests, 1U);
+	double target = judge->out->alpha * (1 - CSINK_COST_ALPHA) / CSINK_MAX(nr_tests, 1U);
 	uint32_t runs = 2;
 
 	if (judge->data->paired) {
@@ -194,13 +194,14 @@ void csink_judge_conclude(const struct judge *judge, struct csink_gate_row *row,
 			  uint32_t nr_tests)
 {
 	double most = 1 + judge->rules->threshold, least = 1 / most;
+	double alpha = row->metric >= 0 ? judge->out->alpha : judge->out->alpha * (1 - CSINK_COST_ALPHA);
 
 	row->q = row->ratio >= 1 ? q_greater : q_less;
 	row->runs_needed = 0;
 	row->can_regress = false;
-	if (q_greater <= judge->out->alpha && row->interval.low > most) {
+	if (q_greater <= alpha && row->interval.low > most) {
 		row->verdict = CSINK_GATE_REGRESSED;
-	} else if (q_less <= judge->out->alpha && row->interval.high < least) {
+	} else if (q_less <= alpha && row->interval.high < least) {
 		row->verdict = CSINK_GATE_IMPROVED;
 	} else if (row->interval.low >= least && row->interval.high <= most) {
 		row->verdict = CSINK_GATE_UNCHANGED;

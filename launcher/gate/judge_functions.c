@@ -17,7 +17,7 @@
 
 #define REFERENCE_SHARE 0.1 /* of the rest: below, it says too little about the speed of a run */
 #define REFERENCE_LIKE 0.01 /* ratios that are as near to the median are of the reference */
-#define REFERENCE_ERRORS 3  /* so are those that are so many standard errors of sampling away at most */
+#define REFERENCE_ERRORS 3  /* so are those that are so many standard errors away at most */
 
 static double share_of(const struct judge *judge, int side, uint32_t f)
 {
@@ -45,16 +45,35 @@ static int compare_candidates(const void *a, const void *b)
 	return left->log_ratio < right->log_ratio ? -1 : left->log_ratio > right->log_ratio;
 }
 
+/* The relative standard error of a function's share of a run, on both sides together, as the runs differ. */
+static double error_of(const struct judge *judge, int64_t f)
+{
+	double squares = 0;
+
+	for (int side = 0; side < 2; side++) {
+		double mean = 0, spread = 0;
+
+		for (uint32_t i = 0; i < judge->nr[side]; i++) {
+			const struct csink_gate_weights *weights = &judge->runs[side][i]->weights;
+			double value = weights->sum > 0 ? csink_gate_weight(weights, (uint32_t)f) / weights->sum : 0;
+			double off = value - mean;
+
+			mean += off / (i + 1);
+			spread += off * (value - mean);
+		}
+		if (judge->nr[side] > 1 && mean > 0)
+			squares += spread / (judge->nr[side] - 1) / judge->nr[side] / (mean * mean);
+	}
+	return sqrt(squares);
+}
+
+/* By the root of its share, so that one large function cannot outvote all others. */
 static bool make_candidate(const struct judge *judge, double old, double new, int64_t f, struct candidate *out)
 {
-	double samples_old = old / judge->all[0] * judge->out->samples[0];
-	double samples_new = new / judge->all[1] * judge->out->samples[1];
-
 	if (!(old > 0 && new > 0))
 		return false;
-	/* By the root of its share, so that one large function cannot outvote all others. */
 	*out = (struct candidate){log(new / old), sqrt(old / judge->all[0] + new / judge->all[1]),
-				  sqrt(1 / fmax(samples_old, 1) + 1 / fmax(samples_new, 1)), f};
+				  f < 0 ? 0 : error_of(judge, f), f};
 	return true;
 }
 
@@ -113,6 +132,24 @@ static int find_reference(struct judge *judge)
 }
 
 /* ---- rows ---- */
+
+/* Where all of it got slower, that is no weather of the machine, but what the functions cost now. */
+static void judge_speed(struct judge *judge)
+{
+	struct csink_gate_row row = {.metric = -1, .function = -1};
+
+	if (!judge->slower)
+		return;
+	for (int side = 0; side < 2; side++) {
+		for (uint32_t f = 0; f < judge->data->functions.nr; f++)
+			row.means[side] += judge->is_reference[f] ? judge->sums[side][f] / judge->nr[side] : 0;
+	}
+	row.cost_ratio = row.means[1] / row.means[0];
+	csink_judge_fill(judge, judge->is_reference, true);
+	csink_judge_weights(judge, &row);
+	csink_judge_conclude(judge, &row, row.p_greater / CSINK_COST_ALPHA, 1, 1);
+	judge->slower = row.verdict == CSINK_GATE_REGRESSED;
+}
 
 bool csink_judge_fill(struct judge *judge, const bool *is_in, bool by_cost)
 {
@@ -185,6 +222,8 @@ int csink_judge_functions(struct judge *judge)
 	judge->out->speed = 1;
 	if (judge->all[0] > 0 && judge->all[1] > 0) {
 		err = err ? err : find_reference(judge);
+		if (!err)
+			judge_speed(judge);
 		for (uint32_t f = 0; !err && f < nr; f++) {
 			if (is_judged(judge, f))
 				judge_function(judge, f, is_in);

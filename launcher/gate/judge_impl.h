@@ -4,6 +4,9 @@
 
 #include "launcher/gate/gate.h"
 
+/* The part of alpha that functions have for the case that all of them got slower by chance; each has the rest. */
+#define CSINK_COST_ALPHA 0.1
+
 struct judge {
 	const struct csink_gate_data *data;
 	const struct csink_gate_rules *rules;
@@ -15,7 +18,7 @@ struct judge {
 	double *sums[CSINK_GATE_NR_SIDES];   /* of each function: its weight in all runs of the side */
 	double all[CSINK_GATE_NR_SIDES];     /* of all functions, pseudo ones apart */
 	bool *is_reference;                  /* of each function: it did not change beside the others */
-	bool slower;                         /* the command's CPU time is a regression */
+	bool slower; /* the command's CPU time is a regression; from judge_functions.c on: of all of it */
 };
 
 /** Test judge->values, which are sums that may be 0, by permutation; set ratio, interval and p-values of the row. */

@@ -13,6 +13,7 @@
 #include "launcher/gate/judge_impl.h"
 
 #define CALL_SHARE 0.05 /* of what a function is called by: weaker calls connect nothing */
+#define NEW_RATIO 10    /* what grew as much was not there before, but for a stray sample */
 #define MOVER_P 0.05    /* what is as unlikely as that to be chance may have given the cost */
 #define GIVER_SHARE 0.5 /* of what the dearer ones gained: less is not where it came from */
 
@@ -40,9 +41,11 @@ static bool is_dearer(const struct csink_gate_row *row)
 	       (row->verdict == CSINK_GATE_INCONCLUSIVE && row->ratio > 1 && row->p_greater <= MOVER_P);
 }
 
+/* What gave its cost away shows that as clearly as the other one that it has it; the odd one among many that is a bit
+ * cheaper by chance gave nothing. */
 static bool is_cheaper(const struct csink_gate_row *row)
 {
-	return row->ratio < 1 && row->p_less <= MOVER_P;
+	return row->ratio < 1 && row->q <= MOVER_P;
 }
 
 static int compare_by_caller(const void *a, const void *b)
@@ -148,22 +151,33 @@ static void name_some(const struct rollup *r, const bool *is_in, bool dearer, ch
 		snprintf(out + n, size - n, " and %u others", nr - 3);
 }
 
-/* Dearer and cheaper ones are there, and enough got cheaper to explain the rest. */
+/* How much dearer a function got, the speed of the runs taken out. */
+static double gain_of(const struct rollup *r, const struct csink_gate_row *row)
+{
+	return isfinite(row->ratio) ? row->means[0] * (row->ratio - 1) : row->means[1] / r->judge->out->speed;
+}
+
+/* Is what some lost what others have got? What was there before and got dearer is not explained by a function that got
+ * cheaper by far more. */
 static bool is_exchange(const struct rollup *r, const bool *is_in)
 {
 	double gained = 0, given = 0;
+	bool all_new = true;
 
 	for (uint32_t i = 0; i < r->nr; i++) {
 		const struct csink_gate_row *row = &r->rows[i];
+		double gain = gain_of(r, row);
 
 		if (!is_in[row->function])
 			continue;
-		if (is_dearer(row))
-			gained += row->shares[1] - row->shares[0];
-		else
-			given += row->shares[0] - row->shares[1];
+		if (is_dearer(row)) {
+			gained += gain;
+			all_new &= !(row->ratio < NEW_RATIO);
+		} else {
+			given -= gain;
+		}
 	}
-	return gained > 0 && given > GIVER_SHARE * gained;
+	return gained > 0 && given > GIVER_SHARE * gained && (all_new || given < gained / GIVER_SHARE);
 }
 
 static int take_back(struct rollup *r, const bool *is_in, const struct csink_gate_row *sum)

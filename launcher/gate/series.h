@@ -8,7 +8,7 @@
 #include "launcher/gate/gate.h"
 #include "launcher/gate/run.h"
 
-#define CSINK_GATE_FIRST_LOOK 12 /* pairs, where their number is found as it goes */
+#define CSINK_GATE_FIRST_LOOK 14 /* pairs, where their number is found as it goes */
 
 /* What is to be done. */
 struct csink_gate_plan {

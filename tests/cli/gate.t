@@ -154,6 +154,19 @@ gate --runs 2 --prepare 'exit 9' --self-check -- true
 is $? 1 "a preparation that fails is an error"
 like "$(cat err)" 'the shell command of --prepare failed: status 9' "which is said"
 
+# ---- as many runs as it takes
+gate --max-time 600 --seed 1 --vs "$WORK alpha 20 beta 10 gamma 20" -- "$WORK" alpha 20 beta 40 gamma 20
+is $? 3 "auto: the regression is found"
+like "$(cat out.tap)" '^# runs: (1[4-9]|[2-9][0-9]) and' "after the first look at least"
+like "$(cat out.tap)" '^not ok [0-9]+ - beta in gate_work regressed' "and named"
+gate --max-time 0.01 --warmup 0 --self-check -- "$WORK" alpha 1
+is $? 0 "no time: no regression is claimed"
+like "$(cat out.tap)" '^# runs: 2 and 2' "two pairs are made"
+like "$(cat out.tap)" 'note: the time \(--max-time\) was spent before every question was settled' "it is said that questions are open"
+gate --max-time 0.01 --warmup 0 --strict --self-check -- "$WORK" alpha 1
+is $? 3 "--strict: open questions fail"
+like "$(cat out.tap)" '^not ok .* inconclusive:' "as points that say so"
+
 # ---- summary and annotations where GitHub runs it
 GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=$TMP/summary.md "$COUNTERSINK" gate --runs 10 --seed 3 \
 	--vs "$WORK beta 10 alpha 20 gamma 20" -- "$WORK" beta 20 alpha 20 gamma 20 >out.tap 2>err

@@ -1,0 +1,320 @@
+/* The gate's judgement on runs that are made up, with noise, so that the truth is known. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "include/internal/base.h"
+#include "launcher/gate/gate.h"
+#include "tests/unit/tap.h"
+
+#define NR_FUNCTIONS 12
+
+/* What a made-up program spends in each function, on both sides; f0 calls all others. */
+struct program {
+	double old[NR_FUNCTIONS], now[NR_FUNCTIONS];
+	double noise;       /* of one function in one run, relative */
+	double speed_noise; /* of a run's speed */
+	bool unpaired, exact;
+};
+
+static const double shares[NR_FUNCTIONS] = {2, 25, 20, 12, 10, 8, 7, 6, 4, 3, 2, 1};
+static struct csink_random dice;
+
+static double uniform(void)
+{
+	return ((double)(csink_random_next(&dice) >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static double normal(void)
+{
+	return csink_normal_quantile(uniform());
+}
+
+static struct program plain(void)
+{
+	struct program program = {.noise = 0.03, .speed_noise = 0.08};
+
+	for (int f = 0; f < NR_FUNCTIONS; f++)
+		program.old[f] = program.now[f] = shares[f] * 1e6;
+	return program;
+}
+
+static void add_run(struct csink_gate_data *data, const struct program *program, enum csink_gate_side side)
+{
+	struct csink_gate_run *run = csink_gate_run_add(data, side);
+	double speed = program->exact ? 1 : exp(program->speed_noise * normal()), sum = 0;
+	char name[8];
+
+	for (int f = 0; f < NR_FUNCTIONS; f++) {
+		double value = side == CSINK_GATE_OLD ? program->old[f] : program->now[f];
+		int64_t index;
+
+		snprintf(name, sizeof(name), "f%d", f);
+		index = csink_gate_function_find(&data->functions, name, "program");
+		csink_gate_weights_grow(&run->weights, data->functions.nr);
+		if (!program->exact)
+			value *= speed * exp(program->noise * normal());
+		run->weights.self[index] = value;
+		sum += value;
+		if (f && value > 0)
+			csink_gate_call_add(&data->functions, 0, (uint32_t)index, side, value);
+	}
+	run->weights.sum = sum;
+	run->weights.nr_samples = 1000;
+	run->metrics[csink_gate_metric_find(data, "cpu", "CPU time", "nanoseconds")] = sum;
+}
+
+static void add_runs(struct csink_gate_data *data, const struct program *program, uint32_t nr)
+{
+	data->paired = !program->unpaired;
+	data->exact = program->exact;
+	for (uint32_t i = 0; i < nr; i++) {
+		add_run(data, program, CSINK_GATE_OLD);
+		add_run(data, program, CSINK_GATE_NEW);
+	}
+}
+
+static const struct csink_gate_row *row_of(const struct csink_gate_data *data, const struct csink_gate_verdicts *v,
+					   const char *name)
+{
+	for (uint32_t i = 0; i < v->nr_rows; i++) {
+		const struct csink_gate_row *row = &v->rows[i];
+
+		if (row->function >= 0 && !strcmp(data->functions.all[row->function].name, name))
+			return row;
+		if (row->metric >= 0 && !strcmp(data->metrics[row->metric].name, name))
+			return row;
+	}
+	return NULL;
+}
+
+/* Many gates of one program, and what came of them. */
+struct outcome {
+	uint32_t named, others, command, improved; /* gates in which that was so */
+};
+
+static struct outcome judge_many(const struct program *program, uint32_t gates, uint32_t runs, double threshold,
+				 const char *name)
+{
+	struct csink_gate_rules rules = {.threshold = threshold, .min_share = 0.01, .alpha = 0.01};
+	struct outcome outcome = {0};
+
+	for (uint32_t gate = 0; gate < gates; gate++) {
+		struct csink_gate_data data = {0};
+		struct csink_gate_verdicts v;
+		bool named = false, others = false, improved = false, command = false;
+
+		rules.seed = gate + 1;
+		add_runs(&data, program, runs);
+		csink_gate_judge(&data, &rules, 0, &v);
+		for (uint32_t i = 0; i < v.nr_rows; i++) {
+			const struct csink_gate_row *row = &v.rows[i];
+			bool is_it = row->function >= 0 && !strcmp(data.functions.all[row->function].name, name);
+
+			named |= is_it && row->verdict == CSINK_GATE_REGRESSED;
+			others |= row->function >= 0 && !is_it && row->verdict == CSINK_GATE_REGRESSED;
+			command |= row->metric >= 0 && row->verdict == CSINK_GATE_REGRESSED;
+			improved |= row->verdict == CSINK_GATE_IMPROVED;
+		}
+		outcome.named += named;
+		outcome.others += others;
+		outcome.command += command;
+		outcome.improved += improved;
+		csink_gate_verdicts_release(&v);
+		csink_gate_data_release(&data);
+	}
+	return outcome;
+}
+
+static void test_false_alarms(void)
+{
+	struct program program = plain();
+	struct outcome outcome = judge_many(&program, 100, 12, 0.001, "none");
+
+	/* Of 100 gates one may be wrong; that 5 or more are has a chance of 0.3 %. */
+	ok(outcome.others < 5 && outcome.command < 5,
+	   "nothing changed, 100 gates, almost no threshold: %u blame a function, %u the command", outcome.others,
+	   outcome.command);
+	program.unpaired = true;
+	outcome = judge_many(&program, 10, 12, 0.001, "none");
+	ok(outcome.others < 2 && outcome.command < 2, "the same without pairs, 10 gates: %u and %u", outcome.others,
+	   outcome.command);
+}
+
+static void test_power(void)
+{
+	struct program program = plain();
+	struct outcome outcome;
+
+	program.now[3] *= 1.1;
+	outcome = judge_many(&program, 40, 13, 0.01, "f3");
+	ok(outcome.named >= 38, "10 %% slower, 12 %% of the time: named in %u of 40", outcome.named);
+	ok(outcome.others <= 1, "another one in %u", outcome.others);
+	program.unpaired = true;
+	outcome = judge_many(&program, 10, 13, 0.01, "f3");
+	ok(outcome.named >= 9 && outcome.others <= 1, "without pairs in %u of 10, another one in %u", outcome.named,
+	   outcome.others);
+	/* Three fifths of the time are one function: the others must not look as if they had got faster. */
+	program = plain();
+	program.old[1] = 150e6;
+	program.now[1] = 165e6;
+	outcome = judge_many(&program, 40, 13, 0.01, "f1");
+	ok(outcome.named >= 38 && outcome.others <= 1, "most of the time in the slower one: named in %u of 40",
+	   outcome.named);
+	ok(outcome.improved <= 1, "and nothing improved, but in %u", outcome.improved);
+	/* A function that got much faster makes no others slower. */
+	program = plain();
+	program.now[1] /= 3;
+	outcome = judge_many(&program, 40, 13, 0.01, "none");
+	ok(outcome.others < 4 && outcome.improved >= 39, "one much faster: %u blame others, %u say it", outcome.others,
+	   outcome.improved);
+}
+
+static void test_all_slower(void)
+{
+	struct csink_gate_rules rules = {.threshold = 0.05, .min_share = 0.01, .alpha = 0.01, .seed = 1};
+	struct program program = plain();
+	struct csink_gate_data data = {0};
+	struct csink_gate_verdicts v;
+
+	for (int f = 0; f < NR_FUNCTIONS; f++)
+		program.now[f] *= 1.5;
+	add_runs(&data, &program, 14);
+	csink_gate_judge(&data, &rules, 0, &v);
+	is_num(row_of(&data, &v, "cpu")->verdict, CSINK_GATE_REGRESSED, "all slower: the command is a regression");
+	ok(fabs(v.speed - 1.5) < 0.1, "and the speed of what did not change beside each other is known");
+	is_num(row_of(&data, &v, "f1")->verdict, CSINK_GATE_REGRESSED, "functions are judged by their cost then");
+	ok(row_of(&data, &v, "f1")->by_cost, "which is said");
+	csink_gate_verdicts_release(&v);
+	csink_gate_data_release(&data);
+}
+
+static void test_moved(void)
+{
+	struct csink_gate_rules rules = {.threshold = 0.05, .min_share = 0.01, .alpha = 0.01, .seed = 1};
+	struct program program = plain();
+	struct csink_gate_data data = {0};
+	struct csink_gate_verdicts v;
+
+	/* f2 is split: half of it is f11 now. */
+	program.old[11] = 0;
+	program.now[11] = program.now[2] = program.old[2] / 2;
+	add_runs(&data, &program, 20);
+	csink_gate_judge(&data, &rules, 0, &v);
+	is_num(row_of(&data, &v, "f11")->verdict, CSINK_GATE_UNCHANGED, "half of a split function is no regression");
+	is_num(row_of(&data, &v, "f2")->verdict, CSINK_GATE_UNCHANGED, "nor is the other half an improvement");
+	ok(row_of(&data, &v, "f11")->note && strstr(row_of(&data, &v, "f11")->note, "f11 got dearer, f2 cheaper"),
+	   "it is said what moved where");
+	csink_gate_verdicts_release(&v);
+	csink_gate_data_release(&data);
+	/* The halves cost half as much again. */
+	program.now[11] = program.now[2] = program.old[2] * 0.75;
+	add_runs(&data, &program, 20);
+	csink_gate_judge(&data, &rules, 0, &v);
+	is_num(row_of(&data, &v, "f11")->verdict, CSINK_GATE_REGRESSED, "a split that costs more is a regression");
+	csink_gate_verdicts_release(&v);
+	csink_gate_data_release(&data);
+	/* All of it is somewhere else, under another name. */
+	program.now[2] = 0;
+	program.now[11] = program.old[2];
+	add_runs(&data, &program, 20);
+	csink_gate_judge(&data, &rules, 0, &v);
+	is_num(row_of(&data, &v, "f11")->verdict, CSINK_GATE_UNCHANGED, "a function with a new name is no regression");
+	csink_gate_verdicts_release(&v);
+	csink_gate_data_release(&data);
+	/* What is simply new is one. */
+	program.now[2] = program.old[2];
+	add_runs(&data, &program, 20);
+	csink_gate_judge(&data, &rules, 0, &v);
+	is_num(row_of(&data, &v, "f11")->verdict, CSINK_GATE_REGRESSED,
+	       "work that was not there before is a regression");
+	ok(isinf(row_of(&data, &v, "f11")->ratio), "of which there is no ratio");
+	csink_gate_verdicts_release(&v);
+	csink_gate_data_release(&data);
+}
+
+static void test_open(void)
+{
+	struct csink_gate_rules rules = {.threshold = 0.05, .min_share = 0.01, .alpha = 0.01, .seed = 1};
+	struct program program = plain();
+	struct csink_gate_data data = {0};
+	struct csink_gate_verdicts v;
+
+	is_num(csink_gate_judge(&data, &rules, 0, &v), -61, "no runs: no data");
+	program.now[1] *= 2;
+	program.noise = 0.001;
+	add_runs(&data, &program, 2);
+	csink_gate_judge(&data, &rules, 0, &v);
+	is_num(row_of(&data, &v, "f1")->verdict, CSINK_GATE_INCONCLUSIVE, "two pairs prove nothing, however clear");
+	ok(row_of(&data, &v, "f1")->runs_needed >= 6, "and how many would is said: %u",
+	   row_of(&data, &v, "f1")->runs_needed);
+	ok(row_of(&data, &v, "f1")->can_regress && v.nr_open > 0, "it may be a regression");
+	csink_gate_verdicts_release(&v);
+	add_runs(&data, &program, 10);
+	csink_gate_judge(&data, &rules, 0, &v);
+	is_num(row_of(&data, &v, "f1")->verdict, CSINK_GATE_REGRESSED, "twelve do");
+	is_num(row_of(&data, &v, "f5")->verdict, CSINK_GATE_UNCHANGED, "and settle the others");
+	is_num(v.nr_open, 0, "so that nothing is open");
+	csink_gate_verdicts_release(&v);
+	csink_gate_data_release(&data);
+}
+
+/* Looking again and again, and stopping as soon as something is found, must not find more than once would. */
+static void test_looks(void)
+{
+	struct csink_gate_rules rules = {.threshold = 0.001, .min_share = 0.01, .alpha = 0.01};
+	struct program program = plain();
+	uint32_t found = 0;
+
+	for (uint32_t gate = 0; gate < 20; gate++) {
+		struct csink_gate_data data = {0};
+		bool any = false;
+
+		rules.seed = gate + 1;
+		for (uint32_t look = 1; look <= 4; look++) {
+			struct csink_gate_verdicts v;
+
+			add_runs(&data, &program, look == 1 ? 12 : 6);
+			csink_gate_judge(&data, &rules, look, &v);
+			any |= v.counts[CSINK_GATE_REGRESSED] > 0;
+			csink_gate_verdicts_release(&v);
+		}
+		found += any;
+		csink_gate_data_release(&data);
+	}
+	ok(found <= 1, "four looks at nothing, 20 times: %u find something", found);
+}
+
+static void test_exact(void)
+{
+	struct csink_gate_rules rules = {.threshold = 0.01, .min_share = 0.01, .alpha = 0.01, .seed = 1};
+	struct program program = plain();
+	struct csink_gate_data data = {0};
+	struct csink_gate_verdicts v;
+
+	program.exact = true;
+	program.now[4] *= 1.02;
+	program.now[5] *= 1.005;
+	program.now[6] *= 0.9;
+	add_runs(&data, &program, 2);
+	csink_gate_judge(&data, &rules, 0, &v);
+	is_num(row_of(&data, &v, "f4")->verdict, CSINK_GATE_REGRESSED, "exact counts: 2 %% more, found with two runs");
+	ok(fabs(row_of(&data, &v, "f4")->ratio - 1.02) < 1e-9, "by its exact ratio");
+	is_num(row_of(&data, &v, "f5")->verdict, CSINK_GATE_UNCHANGED, "half a percent is below the threshold");
+	is_num(row_of(&data, &v, "f6")->verdict, CSINK_GATE_IMPROVED, "a tenth less is an improvement");
+	is_num(row_of(&data, &v, "f7")->verdict, CSINK_GATE_UNCHANGED, "nothing is nothing");
+	csink_gate_verdicts_release(&v);
+	csink_gate_data_release(&data);
+}
+
+int main(void)
+{
+	csink_random_init(&dice, 11);
+	test_false_alarms();
+	test_power();
+	test_all_slower();
+	test_moved();
+	test_open();
+	test_looks();
+	test_exact();
+	return done();
+}
