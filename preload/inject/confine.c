@@ -58,9 +58,9 @@ static const struct {
 	{"prctl", SYS_prctl, CSINK_CALLS_PAUSE | CSINK_CALLS_LIFE, {PR_TASK_PERF_EVENTS_DISABLE}},
 	{"prctl", SYS_prctl, CSINK_CALLS_LIFE, {PR_GET_NAME, 4096}},
 	{"timer_settime", SYS_timer_settime, CSINK_CALLS_PAUSE, {1, 0, 4096}},
+	{"perf_event_open", SYS_perf_event_open, CSINK_CALLS_LIFE, {4096, 1, UINT64_MAX, UINT64_MAX, 8}},
 	{"timer_create", SYS_timer_create, CSINK_CALLS_LIFE, {CLOCK_THREAD_CPUTIME_ID, 4096, 4096}},
 	{"timer_delete", SYS_timer_delete, CSINK_CALLS_LIFE, {1}},
-	{"perf_event_open", SYS_perf_event_open, CSINK_CALLS_LIFE, {4096, 1, UINT64_MAX, UINT64_MAX, 8}},
 	{"ioctl", SYS_ioctl, CSINK_CALLS_LIFE, {3, PERF_EVENT_IOC_ENABLE, 1}},
 	{"fcntl", SYS_fcntl, CSINK_CALLS_LIFE, {3, 10, 62}}, /* F_SETSIG */
 	{"close", SYS_close, CSINK_CALLS_LIFE, {3}},
@@ -79,8 +79,9 @@ static bool punishes(uint32_t verdict)
 	return action != SECCOMP_RET_ALLOW && action != SECCOMP_RET_LOG && action != SECCOMP_RET_ERRNO;
 }
 
-/* Bits of what cannot be done under the filter; *name is the first call that is to blame. */
-static uint32_t judge(const struct sock_fprog *prog, const char **name)
+/* Bits of what cannot be done under the filter; *name is the first call that is to blame, *refused the first that
+ * merely fails. */
+static uint32_t judge(const struct sock_fprog *prog, const char **name, const char **refused)
 {
 	uint32_t calls = 0;
 
@@ -89,10 +90,14 @@ static uint32_t judge(const struct sock_fprog *prog, const char **name)
 		return 0; /* the kernel's EFAULT or EINVAL */
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(used); i++) {
 		struct seccomp_data data = {.nr = used[i].number, .arch = OWN_ARCH};
+		uint32_t verdict;
 
 		for (int k = 0; k < 6; k++)
 			data.args[k] = used[i].args[k];
-		if (!punishes(csink_seccomp_run(prog, &data)))
+		verdict = csink_seccomp_run(prog, &data);
+		if ((verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO && !*refused)
+			*refused = used[i].name;
+		if (!punishes(verdict))
 			continue;
 		*name = calls ? *name : used[i].name;
 		calls |= used[i].calls;
@@ -142,29 +147,39 @@ static void say(const char *what, const char *name, uint32_t calls)
 			     name ? name : "", rest);
 }
 
+static void say_refused(const char *name)
+{
+	struct csink_writer writer = {0, 0};
+
+	csink_recording_note(&csink_process.rec, &writer, 0,
+			     "the program installed a seccomp filter that refuses %s: threads and children after that "
+			     "may be missing",
+			     name);
+}
+
 static long confine(const struct sock_fprog *prog, bool strict, long number, long a, long b, long c, long d, long e)
 {
 	struct csink_thread *thread = csink_self;
 	uint32_t before = csink_calls_off, calls = strict ? ALL_CALLS : 0;
-	const char *name = NULL;
+	const char *name = NULL, *refused = NULL;
 	long result;
 	int saved;
 
 	if (!thread || !atomic_load(&csink_process.active) || csink_signals_borrowed())
 		return csink_rawcall(number, a, b, c, d, e);
 	if (!strict)
-		calls = judge(prog, &name);
+		calls = judge(prog, &name, &refused);
 	calls &= ~before;
 	if (calls)
 		make_ready(thread, calls);
 	csink_calls_off = before | calls;
 	result = csink_rawcall(number, a, b, c, d, e);
-	if (!calls)
-		return result;
 	saved = errno;
-	if (result < 0)
+	if (calls && result < 0)
 		take_back(thread, calls, before);
-	else
+	else if (!calls && refused && result >= 0)
+		say_refused(refused);
+	else if (calls)
 		say(strict ? "the program entered seccomp's strict mode" : "the program installed a seccomp filter",
 		    name, calls);
 	errno = saved;

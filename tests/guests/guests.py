@@ -112,7 +112,7 @@ GUESTS = [
     ends('kill', 'by SIGKILL'),
     ends('oom', 'by SIGKILL amid memory that is being touched'),
     Guest('ends: 10,000 execs at 10 kHz', ['{T}/exec_chain', '10000', '120'], hz=10000, hot={'link_work': 0.1},
-          same=('out', 'err', 'status', 'sum')),
+          same=('out', 'err', 'status', 'sum'), deadline=900),
 
     stacks('alternate stacks with room for nothing else', 'small_alternate', hot={'guest_work': 80}),
     stacks('overflow, handled, in main and in a thread', 'overflow', hot={'recurse': 5, 'guest_work': 30}),

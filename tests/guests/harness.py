@@ -47,6 +47,7 @@ class Guest:
     wrap      what to put in front of countersink itself
     same      what of a run is compared: 'out', 'err', 'status'; with 'sum', the profile's may differ from the kernel's
     options   of countersink; alone: without it, by LD_PRELOAD and the environment; late: by the environment alone
+    deadline  seconds after which a run is said to hang
     clean     function(text): output without what differs from run to run
     plain     the command to compare with, where that is another one
     by_engine {engine: {'hot': ..., 'facts': ...}}, where an engine sees other things
@@ -54,11 +55,12 @@ class Guest:
 
     def __init__(self, name, argv, engines=ENGINES, runs=1, hz=4000, hot=None, facts=None, check=None, watch=False,
                  unused=None, env=None, needs=(), root=False, wrap=(), same=('out', 'err', 'status'), options=(),
-                 clean=None, plain=None, by_engine=None, alone=False, late=False):
+                 clean=None, plain=None, by_engine=None, alone=False, late=False, deadline=DEADLINE):
         self.name, self.argv, self.engines, self.runs, self.hz = name, argv, engines, runs * TIMES, hz
         self.hot, self.facts, self.check, self.watch, self.unused = hot or {}, facts or {}, check, watch, unused
         self.env, self.needs, self.root, self.wrap, self.same = env or {}, needs, root, wrap, same
         self.options, self.clean, self.plain = options, clean, plain
+        self.deadline = deadline
         self.by_engine, self.alone, self.late = by_engine or {}, alone or late, late
 
     def expected(self, engine, what):
@@ -92,7 +94,7 @@ def expand(words, folder):
 class Run:
     """One run of a command, to its end or to the deadline."""
 
-    def __init__(self, command, env, folder, before=None):
+    def __init__(self, command, env, folder, before=None, deadline=DEADLINE):
         work = os.path.join(folder, 'work')
         shutil.rmtree(work, ignore_errors=True)
         os.makedirs(work)
@@ -103,7 +105,7 @@ class Run:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=work,
                                             env=env, start_new_session=True, preexec_fn=before)
             try:
-                self.status = self.process.wait(DEADLINE)
+                self.status = self.process.wait(deadline)
             except subprocess.TimeoutExpired:
                 os.killpg(self.process.pid, signal.SIGKILL)
                 self.process.wait()
@@ -185,7 +187,8 @@ def try_guest(guest):
         if guest.watch:
             command = [os.path.join(TARGETS, 'guest_watch')] + command
         env = environment(guest.env, runtime)
-        plain = Run(expand(guest.plain, folder) if guest.plain else expand(guest.wrap, folder) + command, env, folder)
+        plain = Run(expand(guest.plain, folder) if guest.plain else expand(guest.wrap, folder) + command, env, folder,
+                    deadline=guest.deadline)
         if plain.status == 'hung':
             return False, ['hangs without us'], 1
         for engine in guest.engines:
@@ -196,7 +199,8 @@ def try_guest(guest):
                     if os.path.exists(old):
                         os.unlink(old)
                 words, more = guest.command(engine, path, command, folder)
-                ours = Run(words, {k: v for k, v in dict(env, **more).items() if v is not None}, folder)
+                ours = Run(words, {k: v for k, v in dict(env, **more).items() if v is not None}, folder,
+                           deadline=guest.deadline)
                 nr += 1
                 left -= 1
                 try:
