@@ -648,6 +648,12 @@ $(B)/tests/attach/truth: tests/attach/truth.c
 check-attach: all $(B)/tests/attach/truth $(B)/tests/targets/lineages ## compare what attach counts with a control group's event (root)
 	$(B)/tests/attach/truth $(B)/bin/countersink page-faults $(ATTACH_RUNS) 0.995 1.005 $(B)/tests/targets/lineages 32 4 1
 
+# Churn of processes, threads and objects: SOAK_SECONDS to deepen.
+.PHONY: soak
+SOAK_SECONDS ?= 600
+soak: all $(B)/tests/targets/soak ## look for leaks of memory, files, threads and descriptors
+	BUILD=$(CURDIR)/$(B) tests/guests/soak.py $(SOAK_SECONDS)
+
 check-san: ## run the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(MAKE) SAN=address,undefined check-unit
 

@@ -48,6 +48,8 @@ struct run {
 	struct csink_folder folder;
 	struct csink_outside_watch watch;
 	struct csink_outside outside;
+	struct collector *collector; /* of a command with very many processes; NULL: none yet */
+	uint64_t next_take_ns;
 };
 
 static uint64_t now_ns(void)
@@ -300,9 +302,25 @@ static void prepare_injection(struct run *run)
 	run->inject = true;
 }
 
+/* How often finished recordings are looked for, and from how many on they are read before the end. */
+#define TAKE_NS (2 * CSINK_NS_PER_S)
+#define TAKE_LEAST 1000
+
+/* Each process leaves a recording in memory. Where there are very many, they are read while the command runs. */
 static void drain_outside(void *arg)
 {
-	csink_outside_drain(arg);
+	struct run *run = arg;
+	uint64_t now = now_ns();
+
+	csink_outside_drain(&run->watch);
+	if (!run->inject || now < run->next_take_ns)
+		return;
+	run->next_take_ns = now + TAKE_NS;
+	if (!run->collector)
+		run->collector = csink_collect_begin(&run->outside);
+	/* What goes wrong here goes wrong again at the end, and is said there. */
+	if (run->collector)
+		csink_collect_take(run->collector, run->folder.path, TAKE_LEAST);
 }
 
 static void remove_folder(void *arg)
@@ -384,10 +402,12 @@ static void print_report(struct run *run, const struct csink_profile *profile, b
 static void make_profile(struct run *run)
 {
 	struct csink_profile *profile;
+	const char *folder = run->inject ? run->folder.path : NULL;
 	int err;
 
 	csink_debuginfod_wanted = csink_options_bool(&run->options, CSINK_OPT_DEBUGINFOD);
-	err = csink_collect(run->inject ? run->folder.path : NULL, &run->outside, &profile);
+	err = run->collector ? csink_collect_finish(run->collector, folder, &profile)
+			     : csink_collect(folder, &run->outside, &profile);
 
 	if (err) {
 		csink_say("no profile: %s", strerror(-err));
@@ -437,7 +457,7 @@ static int run_command(struct run *run, struct csink_relay *relay, const struct 
 		csink_say("cannot start %s: %s", run->argv[0], strerror(-err));
 		return CSINK_EXIT_RUN_FAILED;
 	}
-	err = csink_relay_wait(relay, &child, csink_outside_fd(&run->watch), drain_outside, &run->watch, &end);
+	err = csink_relay_wait(relay, &child, csink_outside_fd(&run->watch), drain_outside, run, &end);
 	run->outside.wall_ns = now_ns() - start_ns;
 	if (err) {
 		csink_say("cannot wait for %s: %s", run->argv[0], strerror(-err));

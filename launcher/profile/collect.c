@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,9 +70,36 @@ static void add_events(struct collector *c, const struct csink_rec_header *heade
 			continue;
 		if (k < c->nr_events)
 			c->events[k].flags |= event->flags;
-		else if (k < CSINK_MAX_EVENTS)
+		else if (k < CSINK_MAX_EVENTS && !c->has_types)
 			c->events[c->nr_events++] = *event;
 	}
+}
+
+/* Has this pid run another program since? Then nobody writes there any more. */
+static bool has_next(const char *path, const struct csink_rec_header *header)
+{
+	char next[CSINK_FOLDER_PATH + 64];
+	int folder = (int)(strrchr(path, '/') - path);
+
+	snprintf(next, sizeof(next), "%.*s/%d.%u" CSINK_REC_SUFFIX, folder, path, (int)header->pid, header->seq + 1);
+	return access(next, F_OK) == 0;
+}
+
+/* One whose columns are all there, and that nobody will ever add to. */
+static bool is_finished(const struct collector *c, const char *path, const struct csink_rec_header *header)
+{
+	for (uint32_t i = 0; i < header->nr_events; i++) {
+		uint32_t k = 0;
+
+		while (k < c->nr_events && strcmp(c->events[k].name, header->events[i].name))
+			k++;
+		if (header->events[i].flags & CSINK_EVENT_REFUSED || (c->has_types && k == c->nr_events))
+			return false;
+	}
+	if (!header->nr_events || header->state == CSINK_REC_LIVE)
+		return false;
+	return (header->state == CSINK_REC_EXECED && has_next(path, header)) ||
+	       (kill(header->pid, 0) < 0 && errno == ESRCH);
 }
 
 static int add_image(struct collector *c, char *path)
@@ -82,8 +110,9 @@ static int add_image(struct collector *c, char *path)
 
 	if (err == -ENOMEM)
 		return err;
-	if (err) {
+	if (err && !c->is_early)
 		csink_collect_tally(c, CSINK_FACT_WARNING, "%s is left out: %s", strrchr(path, '/') + 1, why);
+	if (err || (c->is_early && !is_finished(c, path, &header))) {
 		free(path);
 		return 0;
 	}
@@ -99,6 +128,7 @@ static int add_image(struct collector *c, char *path)
 		.end_ns = header.end_monotonic_ns,
 		.cpu_start_ns = header.cpu_start_ns,
 		.cpu_end_ns = header.cpu_end_ns,
+		.is_last = c->is_early && !(header.state == CSINK_REC_EXECED && has_next(path, &header)),
 	};
 	memcpy(c->images[c->nr_images].comm, header.comm, sizeof(header.comm));
 	c->nr_images++;
@@ -166,7 +196,7 @@ static int compare_images(const void *a, const void *b)
 
 	if (left->start_ns != right->start_ns)
 		return left->start_ns < right->start_ns ? -1 : 1;
-	return strcmp(left->path, right->path);
+	return left->path && right->path ? strcmp(left->path, right->path) : 0;
 }
 
 struct by_pid {
@@ -311,10 +341,11 @@ static int collect(struct collector *c, const char *run_dir)
 	if (err)
 		return err;
 	err = link_images(c);
-	if (!err)
+	if (!err && !c->has_types)
 		err = add_types(c);
 	for (i = 0; i < c->nr_images && !err; i++)
-		err = read_image(c, &c->images[i]);
+		if (!c->images[i].is_read)
+			err = read_image(c, &c->images[i]);
 	if (!err) {
 		set_times(c);
 		csink_collect_account(c);
@@ -325,27 +356,109 @@ static int collect(struct collector *c, const char *run_dir)
 	return err ? err : csink_profile_error(c->p);
 }
 
-int csink_collect(const char *run_dir, const struct csink_outside *outside, struct csink_profile **out)
+static void release(struct collector *c)
 {
-	struct collector c = {.p = csink_profile_create(), .outside = outside};
-	int err = c.p ? collect(&c, run_dir) : -ENOMEM;
 	uint32_t i;
 
-	for (i = 0; i < c.nr_images; i++)
-		free(c.images[i].path);
-	for (i = 0; i < c.nr_beside; i++)
-		close(c.beside[i]);
-	for (i = 0; i < c.nr_modules; i++)
-		free(c.modules[i].wants);
-	free(c.images);
-	free(c.modules);
-	free(c.slots);
-	free(c.pseudo);
-	free(c.tallies);
-	free(c.spawned);
-	if (err)
-		csink_profile_destroy(c.p);
-	else
-		*out = c.p;
+	for (i = 0; i < c->nr_images; i++)
+		free(c->images[i].path);
+	for (i = 0; i < c->nr_beside; i++)
+		close(c->beside[i]);
+	for (i = 0; i < c->nr_modules; i++)
+		free(c->modules[i].wants);
+	free(c->images);
+	free(c->modules);
+	free(c->slots);
+	free(c->pseudo);
+	free(c->tallies);
+	free(c->spawned);
+	free(c);
+}
+
+struct collector *csink_collect_begin(const struct csink_outside *outside)
+{
+	struct collector *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->outside = outside;
+	c->p = csink_profile_create();
+	if (c->p)
+		return c;
+	free(c);
+	return NULL;
+}
+
+/* Of the images from first on, those that can be read; their files are gone then. */
+static int take_images(struct collector *c, uint32_t first)
+{
+	int nr = 0, err = 0;
+
+	for (uint32_t i = first; i < c->nr_images; i++) {
+		struct image *image = &c->images[i];
+
+		if (!err)
+			err = read_image(c, image);
+		if (image->is_read) {
+			nr += unlink(image->path) == 0;
+			free(image->path);
+			image->path = NULL;
+			continue;
+		}
+		free(image->path);
+		*image = c->images[--c->nr_images];
+		i--;
+	}
+	return err ? err : nr;
+}
+
+static bool has_many(const char *folder, uint32_t least)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	uint32_t nr = 0;
+
+	if (!dir)
+		return false;
+	while (nr < least && (entry = readdir(dir)))
+		nr += is_recording(entry->d_name);
+	closedir(dir);
+	return nr >= least;
+}
+
+int csink_collect_take(struct collector *c, const char *run_dir, uint32_t least)
+{
+	uint32_t first = c->nr_images;
+	int err;
+
+	if (!has_many(run_dir, least))
+		return 0;
+	c->is_early = true;
+	err = list_folder(c, run_dir, false);
+	if (!err && c->nr_images > first && !c->has_types) {
+		err = add_types(c);
+		c->has_types = !err;
+	}
+	err = err ? err : take_images(c, first);
+	c->is_early = false;
 	return err;
+}
+
+int csink_collect_finish(struct collector *c, const char *run_dir, struct csink_profile **out)
+{
+	int err = collect(c, run_dir);
+
+	if (err)
+		csink_profile_destroy(c->p);
+	else
+		*out = c->p;
+	release(c);
+	return err;
+}
+
+int csink_collect(const char *run_dir, const struct csink_outside *outside, struct csink_profile **out)
+{
+	struct collector *c = csink_collect_begin(outside);
+
+	return c ? csink_collect_finish(c, run_dir, out) : -ENOMEM;
 }

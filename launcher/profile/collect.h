@@ -61,4 +61,22 @@ struct csink_outside {
  */
 int csink_collect(const char *run_dir, const struct csink_outside *outside, struct csink_profile **out);
 
+/*
+ * The same in two steps, for a command that starts more processes than a folder in memory should hold recordings of:
+ * begin, take now and then, finish.
+ */
+struct collector;
+
+/** @outside is filled in later, before the end. NULL: no memory. */
+struct collector *csink_collect_begin(const struct csink_outside *outside);
+
+/**
+ * Read the recordings of processes that are gone, and of programs that were replaced, and remove them. Does nothing
+ * while there are fewer than @least. Returns how many it took, or -errno; what is left stays for later.
+ */
+int csink_collect_take(struct collector *c, const char *run_dir, uint32_t least);
+
+/** As csink_collect, with what was taken. The collector is gone in any case. */
+int csink_collect_finish(struct collector *c, const char *run_dir, struct csink_profile **out);
+
 #endif

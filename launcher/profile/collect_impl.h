@@ -12,7 +12,7 @@
 
 /* What is kept of each recording while all are merged. */
 struct image {
-	char *path; /* of the recording */
+	char *path; /* of the recording; NULL: it is read and removed */
 	int32_t pid, ppid;
 	uint32_t state;
 	uint64_t start_realtime_ns, start_ns, end_ns, cpu_start_ns, cpu_end_ns;
@@ -41,6 +41,8 @@ struct module {
 
 struct collector {
 	struct csink_profile *p;
+	bool is_early;                       /* the command goes on: only what is finished is taken */
+	bool has_types;                      /* the columns are settled */
 	const struct csink_outside *outside; /* may be NULL */
 	struct image *images;                /* by start */
 	uint32_t nr_images, cap_images;

@@ -442,14 +442,14 @@ static void add_unstored(struct reading *r)
 			     csink_collect_process_labels(r->c, r->image->pid, r->image->comm, labels), values);
 }
 
-/* Where the kernel lists the processes, they are named from that list, once each. */
+/* Where the kernel lists the processes, they are named from that list, once each; before the end there is none yet. */
 static void take_spawn(struct reading *r, const struct csink_rec_spawn *spawn)
 {
 	struct collector *c = r->c;
 
 	if (!spawn->head.aux) /* withdrawn */
 		return;
-	if (!c->outside || !c->outside->processes)
+	if (!c->is_early && (!c->outside || !c->outside->processes))
 		csink_collect_unprofiled(c, base_name(spawn->path), spawn->head.aux);
 	else if (!csink_collect_grow((void **)&c->spawned, c->nr_spawned, &c->cap_spawned, sizeof(*c->spawned)))
 		c->spawned[c->nr_spawned++] = (struct spawned){
