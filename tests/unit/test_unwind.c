@@ -1,4 +1,5 @@
 /* Walkers against a known truth: 10, 30 and 100 frames without frame pointers, interrupted at any instruction. */
+#include "preload/sample/cfi_row.h"
 #include "preload/sample/unwind.h"
 #include "tests/unit/tap.h"
 #include "tests/unit/walk_setup.h"
@@ -23,8 +24,29 @@ static struct {
 	uint64_t frames[CSINK_MAX_DEPTH];
 	struct csink_walk first_wrong;
 	uint64_t first_wrong_frames[CSINK_MAX_DEPTH], first_wrong_pc;
-	atomic_uint exact, wrong, elsewhere, errno_changed;
+	atomic_uint exact, wrong, elsewhere, errno_changed, misled;
 } run;
+
+/*
+ * At the end of a function that realigned its stack, after the pop of its caller's frame pointer, GCC's table still
+ * says that this lies in memory, at a place that the popped value itself now misleads to: two instructions of each such
+ * function. libunwind promises what tables say; our walker sees that the frame pointer is none of this frame.
+ */
+static bool table_misleads(const ucontext_t *uc)
+{
+#if defined(__x86_64__)
+	const greg_t *regs = uc->uc_mcontext.gregs;
+	csink_row_t row = csink_row_compile(csink_context_pc(uc), true);
+	unsigned int reg = csink_row_reg(row);
+	uint64_t base = (uint64_t)(reg == CSINK_REG_SP ? regs[REG_RSP] : regs[REG_R10]);
+
+	return csink_row_kind(row) == CSINK_ROW_REG_FPX && (reg == CSINK_REG_SP || reg == 10) &&
+	       (uint64_t)regs[REG_RBP] >= base + (uint64_t)csink_row_cfa_offset(row);
+#else
+	(void)uc;
+	return false;
+#endif
+}
 
 static void on_tick(int sig, siginfo_t *info, void *context)
 {
@@ -42,6 +64,8 @@ static void on_tick(int sig, siginfo_t *info, void *context)
 		run.exact++;
 	} else if (verdict == -1) {
 		run.elsewhere++;
+	} else if (run.walker == csink_walk_libunwind && table_misleads(uc)) {
+		run.misled++;
 	} else if (!run.wrong++) {
 		run.first_wrong = walk;
 		run.first_wrong_pc = csink_context_pc(uc);
@@ -77,7 +101,7 @@ static void check_walker(walker_t *walker, const char *name, unsigned int depth,
 	timer_t timer;
 
 	run.walker = walker;
-	run.exact = run.wrong = run.elsewhere = run.errno_changed = 0;
+	run.exact = run.wrong = run.elsewhere = run.errno_changed = run.misled = 0;
 	timer = start_timer(100000);
 	while (run.exact + run.wrong < NR_SAMPLES && time(NULL) < deadline)
 		for (int i = 0; i < 16; i++)
@@ -85,7 +109,8 @@ static void check_walker(walker_t *walker, const char *name, unsigned int depth,
 	timer_delete(timer);
 	ok(run.exact >= NR_SAMPLES - allowed && run.wrong <= allowed, "%s: stacks of %u frames are exact (work %u)",
 	   name, depth, work);
-	printf("# %u exact, %u wrong, %u elsewhere\n", run.exact, run.wrong, run.elsewhere);
+	printf("# %u exact, %u wrong, %u elsewhere, %u misled by their table\n", run.exact, run.wrong, run.elsewhere,
+	       run.misled);
 	if (run.wrong)
 		print_wrong();
 	is_num(run.errno_changed, 0, "errno is kept");
