@@ -38,7 +38,24 @@ static uint32_t lower(const struct csink_want *wants, uint32_t nr, uint64_t addr
 	return low;
 }
 
-/* The map lies in a folder that everybody may write to: only its owner's word, or root's, is taken. */
+/* Does the process that the map is named after belong to that user, still? It may say what it likes of itself. */
+static bool is_of_process(const char *path, uid_t uid)
+{
+	const char *name = strrchr(path, '/');
+	struct stat st;
+	char proc[32];
+	int pid;
+
+	if (!name || sscanf(name, "/perf-%d.map", &pid) != 1)
+		return false;
+	snprintf(proc, sizeof(proc), "/proc/%d", pid);
+	return !stat(proc, &st) && st.st_uid == uid;
+}
+
+/*
+ * The map lies in a folder that everybody may write to: only our own user's word, root's, or that of whoever the
+ * process belongs to (attach watches other users' processes), is taken.
+ */
 static FILE *open_map(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
@@ -47,7 +64,8 @@ static FILE *open_map(const char *path)
 
 	if (fd < 0)
 		return NULL;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (st.st_uid != geteuid() && st.st_uid)) {
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) ||
+	    (st.st_uid != geteuid() && st.st_uid && !is_of_process(path, st.st_uid))) {
 		close(fd);
 		errno = EPERM;
 		return NULL;
