@@ -73,8 +73,8 @@ static void describe_process(struct csink_rec_header *header, uint64_t cpu_start
 
 #define SHORTEST_NS (CSINK_NS_PER_S / CSINK_MAX_CLOCK_FREQUENCY)
 
-/* So many instructions or cycles are over while one sample is taken. */
-#define SHORTEST_FAST 20000
+/* Of instructions or cycles: at some GHz as many samples a second as of a clock. */
+#define SHORTEST_FAST 50000
 
 /* Does it count about as fast as the CPU runs? */
 static bool is_fast(const struct csink_event_spec *event)
