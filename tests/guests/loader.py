@@ -79,6 +79,8 @@ def under_valgrind(*words):
 # ---- those who look on -----------------------------------------------------------------------------------------------
 
 def gdb(*commands, argv=WORK):
+    # What the program prints goes elsewhere first, or the two write into each other's lines.
+    commands = ['set args %s >{D}/printed' % ' '.join(argv[1:]), *commands, 'shell cat {D}/printed']
     words = [word for command in commands for word in ('-ex', command)]
     return ['gdb', '-nx', '-batch', '-ex', 'set confirm off', *words, '--args', *argv]
 
@@ -180,7 +182,7 @@ GUESTS = [
     Guest('onlookers: countersink -- gdb, with breakpoints', gdb(
         'break main', 'run', 'bt 1', 'next', 'next', 'break fork', 'continue', 'up', 'delete',
         'continue'), engines=AUTO, clean=gdbs,
-        hot={'guest_work': 20}, needs=['gdb']),
+        hz=100, hot={'guest_work': 20}, needs=['gdb']),
     Alone('onlookers: gdb, which preloads the library', gdb(
         'set environment LD_PRELOAD {LIB}', 'set environment COUNTERSINK_OUTPUT {PROFILE}',
         'set environment COUNTERSINK_QUIET 1', 'run', 'info inferiors'), plain=gdb('run', 'info inferiors'),

@@ -66,7 +66,7 @@ def main():
         # What it records of objects that come and go is part of it.
         failed += say(2, growth['rss_kb'] < 8192 + last['processes'], 'resident memory of the longest-lived process grew by %d KiB to %d' %
                       (growth['rss_kb'], last['rss_kb']))
-        # The index of the stacks that were seen is four times as large when it is full, 16 MiB at last.
+        # The index of the stacks that were seen grows fourfold when it is half full.
         failed += say(3, growth['data_kb'] < 24576 and growth['maps'] < 16,
                       'its private memory grew by %d KiB, its mappings by %d' % (growth['data_kb'], growth['maps']))
         failed += say(4, growth['fds'] == 0, 'its file descriptors: %d more' % growth['fds'])
