@@ -236,7 +236,7 @@ fi
 start "$TARGETS/lineages" 100 1000 2
 many=$target
 caught=0
-for i in $(seq 6); do
+for _ in 1 2 3 4 5 6; do
 	countersink attach -q -o /dev/null -p "$many" 2>/dev/null &
 	pid=$!
 	until is_traced "$many"; do
