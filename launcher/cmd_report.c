@@ -3,6 +3,7 @@
  * library that runs without launcher calls it at exit, as `countersink report --quiet -o PROFILE FOLDER`.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "include/internal/nearest.h"
 #include "include/internal/recording.h"
 #include "launcher/commands.h"
+#include "launcher/output/export.h"
 #include "launcher/output/format.h"
 #include "launcher/output/open.h"
 #include "launcher/output/pager.h"
@@ -188,12 +190,38 @@ static int narrow(const struct csink_options *o, struct csink_profile *p)
 	return err;
 }
 
+/*
+ * Write the profile to a file; recordings that it was made from are then removed. A name of another format has that
+ * written, too. saved, of PATH_MAX bytes: where the profile is.
+ */
+static int save(const struct csink_profile *profile, const char *output, const char *folder, char *saved)
+{
+	const struct csink_export_format *format;
+	char exported[PATH_MAX];
+	int err;
+
+	snprintf(saved, PATH_MAX, "%s", output);
+	format = csink_export_beside(saved, PATH_MAX, exported);
+	err = strlen(output) < PATH_MAX ? csink_pprof_write(profile, saved) : -ENAMETOOLONG;
+	if (err) {
+		csink_say("%s: %s%s", saved, strerror(-err), folder ? "; the recordings are kept" : "");
+		return err;
+	}
+	if (folder)
+		csink_folder_clear(folder);
+	if (format)
+		err = csink_export_write(profile, format, profile->default_type, exported);
+	if (err)
+		csink_say("%s: %s; the profile is in %s", exported, strerror(-err), saved);
+	return err;
+}
+
 static int report(const struct csink_options *o, const char *path)
 {
 	const char *output = csink_options_text(o, CSINK_REPORT_OPT_OUTPUT);
 	struct csink_profile *profile;
 	bool folder = csink_is_folder(path);
-	char why[1024];
+	char why[1024], saved[PATH_MAX];
 	int err, printed;
 
 	csink_debuginfod_wanted = csink_options_bool(o, CSINK_REPORT_OPT_DEBUGINFOD);
@@ -206,11 +234,8 @@ static int report(const struct csink_options *o, const char *path)
 		return CSINK_EXIT_FAILED;
 	}
 	if (*output) {
-		err = csink_pprof_write(profile, output);
-		if (err)
-			csink_say("%s: %s%s", output, strerror(-err), folder ? "; the recordings are kept" : "");
-		else if (folder)
-			csink_folder_clear(path);
+		err = save(profile, output, folder ? path : NULL, saved);
+		output = saved;
 	}
 	if (!csink_options_bool(o, CSINK_REPORT_OPT_QUIET)) {
 		printed = narrow(o, profile);

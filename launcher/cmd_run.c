@@ -156,19 +156,6 @@ static void tell_output(struct run *run)
 	run->texts[CSINK_OPT_OUTPUT] = run->output_text;
 }
 
-/* "x.html" asks for a page; the profile that it is made from is kept beside it. */
-static void choose_format(struct run *run)
-{
-	const struct csink_export_format *format = csink_export_format_of(run->output);
-	size_t len = strlen(run->output);
-
-	if (!format || format == csink_export_format_of("x.pb.gz") || len + sizeof(".pb.gz") > sizeof(run->output))
-		return;
-	run->format = format;
-	memcpy(run->exported, run->output, len + 1);
-	strcpy(run->output + len, ".pb.gz");
-}
-
 static int resolve_output(struct run *run)
 {
 	char host[256] = "localhost", where[64], why[PATH_MAX + 128];
@@ -182,7 +169,7 @@ static int resolve_output(struct run *run)
 		csink_say("%s: %s", where, why);
 		return -EINVAL;
 	}
-	choose_format(run);
+	run->format = csink_export_beside(run->output, sizeof(run->output), run->exported);
 	tell_output(run);
 	if (csink_output_check(run->output, why, sizeof(why)))
 		csink_say("the profile cannot be written to %s: %s; the command runs, and it will be saved elsewhere",

@@ -71,6 +71,18 @@ const struct csink_export_format *csink_export_format_of(const char *path)
 	return found;
 }
 
+const struct csink_export_format *csink_export_beside(char *path, size_t size, char *exported)
+{
+	const struct csink_export_format *format = csink_export_format_of(path);
+	size_t len = strlen(path);
+
+	if (!format || format->write == csink_export_pprof || len + sizeof(".pb.gz") > size)
+		return NULL;
+	memcpy(exported, path, len + 1);
+	strcpy(path + len, ".pb.gz");
+	return format;
+}
+
 /* ---- files ---- */
 
 /* Takes the stream. What a write failed with is still in errno, for nothing but writes fails while one writes. */

@@ -5,6 +5,7 @@
 #ifndef CSINK_LAUNCHER_EXPORT_H
 #define CSINK_LAUNCHER_EXPORT_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -28,6 +29,13 @@ const struct csink_export_format *csink_export_format_named(const char *name);
 
 /** The format that a file's name ends in (the longest ending counts), or NULL. */
 const struct csink_export_format *csink_export_format_of(const char *path);
+
+/**
+ * Where a profile is written, but its name ("x.html") is of another format: the profile is kept beside it. path, of
+ * that size, becomes "x.html.pb.gz", and exported, of the same size, what it was. Returns the format to write there,
+ * too; NULL, and changes nothing, where the name is a profile's.
+ */
+const struct csink_export_format *csink_export_beside(char *path, size_t size, char *exported);
 
 /**
  * Write a profile to a file in a format: whole or not at all, as csink_pprof_write, but nothing is kept of an older

@@ -60,6 +60,9 @@ ok 'and the profile beside it' "$COUNTERSINK" report run.html.pb.gz
 "$COUNTERSINK" --no-report -o x.folded -- true 2>err
 is "$(cat err)" 'countersink: x.folded is made from the profile, which is in x.folded.pb.gz' 'which is said'
 "$COUNTERSINK" -q -o plain.pb.gz -- true
+COUNTERSINK_OUTPUT=$PWD/alone.html LD_PRELOAD=$LIB env true
+like "$(cat alone.html)" '<title>env true</title>' 'the library alone does so, too'
+ok 'with the profile beside it' "$COUNTERSINK" report alone.html.pb.gz
 ok 'a profile alone has nothing beside it' sh -c 'test -e plain.pb.gz && ! test -e plain.pb.gz.pb.gz'
 
 # ---- folded: as the report counts ----
