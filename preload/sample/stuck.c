@@ -8,6 +8,8 @@
 #define AT_ONCE_NS 2000
 /* A thread that waits in a loop may look like this for a moment. */
 #define SAMPLES 1000
+/* One that is switched away for a while may be stuck all the same: on a busy machine that happens every millisecond. */
+#define SWITCH_COST 50
 
 static uint64_t sum_registers(const ucontext_t *uc)
 {
@@ -30,10 +32,13 @@ static uint64_t sum_registers(const ucontext_t *uc)
 bool csink_stuck_look(struct csink_stuck *stuck, const ucontext_t *uc, uint64_t overflow_ns)
 {
 	uint64_t sum = sum_registers(uc);
-	bool same = stuck->nr && sum == stuck->sum && overflow_ns < stuck->left_ns + AT_ONCE_NS;
+	bool same = stuck->nr && sum == stuck->sum;
 
+	if (same && overflow_ns < stuck->left_ns + AT_ONCE_NS)
+		stuck->nr++;
+	else
+		stuck->nr = same && stuck->nr > SWITCH_COST ? stuck->nr - SWITCH_COST : 1;
 	stuck->sum = sum;
-	stuck->nr = same ? stuck->nr + 1 : 1;
 	stuck->left_ns = csink_now_ns();
 	return stuck->nr >= SAMPLES;
 }
