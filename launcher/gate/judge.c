@@ -195,6 +195,8 @@ void csink_judge_conclude(const struct judge *judge, struct csink_gate_row *row,
 {
 	double most = 1 + judge->rules->threshold, least = 1 / most;
 	double alpha = row->metric >= 0 ? judge->out->alpha : judge->out->alpha * (1 - CSINK_COST_ALPHA);
+	/* That few cannot show a change, so their being alike by luck shows no sameness. */
+	bool too_few = !judge->data->exact && judge->nr[1] < least_runs(judge, 1);
 
 	row->q = row->ratio >= 1 ? q_greater : q_less;
 	row->runs_needed = 0;
@@ -203,11 +205,11 @@ void csink_judge_conclude(const struct judge *judge, struct csink_gate_row *row,
 		row->verdict = CSINK_GATE_REGRESSED;
 	} else if (q_less <= alpha && row->interval.high < least) {
 		row->verdict = CSINK_GATE_IMPROVED;
-	} else if (row->interval.low >= least && row->interval.high <= most) {
+	} else if (!too_few && row->interval.low >= least && row->interval.high <= most) {
 		row->verdict = CSINK_GATE_UNCHANGED;
 	} else {
 		row->verdict = CSINK_GATE_INCONCLUSIVE;
-		row->can_regress = row->interval.high > most;
+		row->can_regress = too_few || row->interval.high > most;
 		row->runs_needed = judge->data->exact ? 0 : more_runs(judge, row, nr_tests);
 	}
 }

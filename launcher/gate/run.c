@@ -307,10 +307,13 @@ void csink_gate_outcome_release(struct csink_gate_outcome *outcome)
 	outcome->profile = NULL;
 }
 
-int csink_gate_interrupted(const struct csink_gate_outcome *outcome)
+int csink_gate_interrupted(const struct csink_gate_runner *runner, const struct csink_gate_outcome *outcome)
 {
 	sigset_t pending;
 
+	/* Handed on to a command that had ended already, or that makes nothing of it: it was for us all the same. */
+	if (runner->relay.ending)
+		return runner->relay.ending;
 	sigpending(&pending);
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(ending_signals); i++) {
 		if (sigismember(&pending, ending_signals[i]))

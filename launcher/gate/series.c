@@ -146,7 +146,7 @@ int csink_gate_check(struct csink_gate_series *series, const struct csink_gate_o
 	char ended[64];
 	size_t len = strlen(outcome->said);
 
-	series->signal = csink_gate_interrupted(outcome);
+	series->signal = csink_gate_interrupted(series->runner, outcome);
 	if (series->signal)
 		return -EINTR;
 	if (outcome->exec_errno) {
@@ -244,7 +244,7 @@ static int run_one(struct csink_gate_series *series, enum csink_gate_side side, 
 {
 	int err, cleaned;
 
-	series->signal = csink_gate_interrupted(NULL);
+	series->signal = csink_gate_interrupted(series->runner, NULL);
 	if (series->signal)
 		return -EINTR;
 	err = run_hook(series, series->plan->prepare, "--prepare", side);

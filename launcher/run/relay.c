@@ -25,7 +25,7 @@ static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 /* What the loop knows while the command lives. */
 struct wait_state {
 	const struct csink_child *child;
-	const struct csink_relay *relay;
+	struct csink_relay *relay;
 	struct csink_relay_end *end;
 	int stopped_by;  /* the signal that stopped the command, while it is stopped and we are not; 0 */
 	bool stop_asked; /* a TSTP was handed on: whoever sent it expects the launcher to stop, too */
@@ -36,6 +36,7 @@ int csink_relay_init(struct csink_relay *relay, const struct csink_inherited *in
 {
 	sigset_t taken;
 
+	relay->ending = 0;
 	sigemptyset(&relay->relayed);
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(relayed_signals); i++) {
 		if (!csink_inherited_ignores(inherited, relayed_signals[i]))
@@ -135,7 +136,12 @@ static void hand_on(struct wait_state *state, const struct signalfd_siginfo *inf
 {
 	int signo = (int)info->ssi_signo;
 
-	if (!is_for_command(info, state->child))
+	bool for_command = is_for_command(info, state->child);
+
+	if ((for_command || info->ssi_code == SI_KERNEL) &&
+	    (signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT))
+		state->relay->ending = signo;
+	if (!for_command)
 		return;
 	if (info->ssi_code == SI_QUEUE) {
 		union sigval value = {.sival_ptr = (void *)(uintptr_t)info->ssi_ptr};

@@ -16,6 +16,7 @@
 struct csink_relay {
 	int signal_fd;
 	sigset_t relayed; /* signals that are handed on; blocked from init on, until the launcher ends */
+	int ending;       /* the last INT, TERM, HUP or QUIT from outside, whatever the command made of it; 0: none */
 };
 
 /** Block and collect the signals that are to be relayed (those that were ignored when we started stay so). 0 or -errno.
