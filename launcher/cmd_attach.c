@@ -610,8 +610,10 @@ static int attach_and_report(struct attach *a)
 	err = reserve(a);
 	if (!err)
 		err = prepare_counters(a);
-	if (err)
+	if (err) {
+		release(a);
 		return CSINK_EXIT_RUN_FAILED;
+	}
 	if (a->argv) {
 		status = run_command(a);
 	} else {

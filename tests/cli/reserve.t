@@ -216,6 +216,14 @@ command $pid
 20-second release $pid
 10-first release $pid" "hooks run before and after, with the holder's pid"
 rm log
+sleep 100 &
+target=$!
+for event in cycles task-clock cycles,instructions; do
+	countersink attach -q -e $event -d 0.1 -o /dev/null -p $target 2>err
+done
+is "$(grep -c ' reserve ' log) $(grep -c ' release ' log)" "4 4" "attach reserves for hardware events, and releases where they are refused, too"
+kill $target
+rm log
 countersink reserve -q 2>err &
 pid=$!
 wait_until 20 is_locked
