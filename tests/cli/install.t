@@ -56,6 +56,7 @@ if "$TMP/prefix/bin/countersink" stat -x -e page-faults:u true 2>&1 | grep -q ',
 	id=$("$TMP/prefix/bin/countersink" persist list | awk '/ kept / { print $1 }')
 	like "$id" '^[0-9]+$' "which is there after it"
 	is "$("$TMP/prefix/bin/countersink" -q -o keeps.pb.gz -- ./keeps)" "0 -1" "under countersink as well"
+	# shellcheck disable=SC2046 # words
 	ok "both are attached" "$TMP/prefix/bin/countersink" persist attach \
 		$("$TMP/prefix/bin/countersink" persist list | awk '{ print $1 }')
 	is "$(ls kept/countersink-persist/events)" "" "and gone"

@@ -74,6 +74,7 @@ if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" = 2 ] && ! grep -q '^Seccomp:
 	like "$(cat err)" '^ +<not supported> +context-switches' "what happens in the kernel alone is not 0"
 	like "$(cat err)" 'EACCES: .*perf_event_paranoid is 2.*it happens in the kernel only' "but explained"
 fi
+# shellcheck disable=SC3045 # the shells that these tests run in have it
 (ulimit -n 10 && exec countersink stat -e task-clock,page-faults:u,dummy,cpu-clock,task-clock,cpu-clock,task-clock -- "$TARGETS/burn" 5) >out 2>err
 is "$?:$(grep -c '^burn ' out)" "0:1" "with few file descriptors the command runs all the same"
 if [ "$(value_of_perf)" = yes ]; then

@@ -28,17 +28,15 @@
 
 static char base[64], folder[128];
 
-/* The countersink of this build is found by PATH. */
+/* The countersink of this build is found by PATH: a copy, since other users may not enter the folder of the build. */
 static void begin(void)
 {
-	char path[PATH_MAX], *slash;
+	char path[PATH_MAX], command[2 * PATH_MAX], *slash;
 	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 16);
 
 	path[len > 0 ? len : 0] = '\0';
 	for (int up = 0; up < 3 && (slash = strrchr(path, '/')); up++)
 		*slash = '\0';
-	strcat(path, "/bin");
-	setenv("PATH", path, 1);
 	unsetenv("COUNTERSINK_PERSIST_DIR");
 	strcpy(base, "/tmp/csink-persist-XXXXXX");
 	if (!mkdtemp(base)) {
@@ -46,6 +44,13 @@ static void begin(void)
 		exit(1);
 	}
 	chmod(base, 0755);
+	snprintf(command, sizeof(command), "mkdir -m 755 %s/bin && cp '%s/bin/countersink' %s/bin/", base, path, base);
+	if (system(command)) {
+		printf("Bail out! no program\n");
+		exit(1);
+	}
+	strcat(strcpy(path, base), "/bin");
+	setenv("PATH", path, 1);
 	snprintf(folder, sizeof(folder), "%s/countersink-persist", base);
 }
 
