@@ -154,8 +154,8 @@ const char *const csink_loss_words[CSINK_NR_LOSSES] = {
 	[CSINK_LOSS_BUSY] = "stacks that libunwind was too busy to walk",
 	[CSINK_LOSS_THREADS] = "threads that could not be sampled",
 	[CSINK_LOSS_MOMENTS] = "samples with no room left in the timeline",
-	[CSINK_LOSS_STUCK] = "times that a thread was sampled no further, as the event happens in each sample again "
-			     "(choose a longer period)",
+	[CSINK_LOSS_STUCK] = ("times that a thread was sampled no further, as the event happens in each sample again "
+			      "(choose a longer period)"),
 };
 
 void csink_collect_facts(struct collector *c)

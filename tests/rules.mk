@@ -1,0 +1,295 @@
+# Tests, benchmarks and fuzzers: how they are built and run. Included by the Makefile, which has the lists of their sources.
+
+# ---- recipes ---------------------------------------------------------------------------------------------------------
+# Linked with everything that is tested.
+define link_tested
+@mkdir -p $(@D)
+$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(LAUNCHER_CFLAGS) -MMD -MP -MF $@.d $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< \
+	$(B)/libtested.a $(LAUNCHER_LIBS) $(LIB_LIBS)
+endef
+
+# Programs and objects that stand alone are built as those in the wild are: optimised, with debug information, no frame
+# pointers, not sanitized. TARGET_LDFLAGS: what one of them needs besides.
+TARGET_CFLAGS := -O2 -g -Wall -Wextra -fomit-frame-pointer -D_GNU_SOURCE -Iinclude -I.
+define make_program
+@mkdir -p $(@D)
+$(CC) -std=gnu11 $(TARGET_CFLAGS) $(TARGET_LDFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread -lm -ldl
+endef
+
+define make_object
+@mkdir -p $(@D)
+$(CC) -std=gnu11 $(TARGET_CFLAGS) -fPIC -shared $(TARGET_LDFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread -ldl
+endef
+
+# $(call make_fuzzer,SOURCES AND LIBRARIES)
+CLANG ?= clang
+define make_fuzzer
+@mkdir -p $(@D)
+$(CLANG) -std=gnu11 -g -O1 -Wall -Wextra -Wno-sign-compare -fno-strict-aliasing -D_GNU_SOURCE -Iinclude -I. \
+	-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -o $@ $(1)
+endef
+
+# ---- how each is built -----------------------------------------------------------------------------------------------
+$(B)/libtested.a: $(TESTED_OBJS)
+	@rm -f $@
+	$(AR) rcs $@ $(TESTED_OBJS)
+
+$(B)/tests/unit/test_%: tests/unit/test_%.c tests/unit/tap.h $(B)/libtested.a
+	$(link_tested)
+
+$(B)/tests/pmu/test_%: tests/pmu/test_%.c tests/unit/tap.h $(B)/libtested.a
+	$(link_tested)
+
+$(B)/tests/targets/%: tests/targets/%.c
+	$(make_program)
+
+$(B)/tests/targets/%.so: tests/targets/%.c
+	$(make_object)
+
+$(B)/tests/targets/shares $(B)/tests/targets/hog: $(B)/tests/targets/%: tests/pmu/%.c
+	$(make_program)
+
+# What guest_loader loads, by paths that only its own objects know.
+PLUGS := $(addprefix $(B)/tests/targets/plugs/,inner/libguest_plug.so libguest_outer.so)
+$(B)/tests/targets/guest_loader: TARGET_LDFLAGS := -Wl,--enable-new-dtags,-rpath,'$$ORIGIN/plugs'
+$(B)/tests/targets/guest_loader: | $(PLUGS)
+$(B)/tests/targets/plugs/libguest_outer.so: TARGET_LDFLAGS := -Wl,--enable-new-dtags,-rpath,'$$ORIGIN/inner'
+$(PLUGS): tests/targets/guest_plug.c tests/targets/guest.h tests/targets/work.h
+	$(make_object)
+
+# Programs made by each sanitizer.
+SANITIZED := $(addprefix $(B)/tests/targets/guest_memory_,address thread undefined leak)
+$(B)/tests/targets/guest_memory_%: TARGET_LDFLAGS = -O1 -fsanitize=$*
+$(B)/tests/targets/guest_memory_%: tests/targets/guest_memory.c tests/targets/guest.h tests/targets/work.h
+	$(make_program)
+
+# Nothing can be injected into these.
+$(B)/tests/targets/static_%: TARGET_LDFLAGS := -static
+$(B)/tests/targets/static_%: tests/targets/static_%.c
+	$(make_program)
+
+$(B)/tests/targets/%: tests/targets/%.cc
+	@mkdir -p $(@D)
+	$(CXX) -std=gnu++17 $(TARGET_CFLAGS) -MMD -MP -MF $@.d -o $@ $< -lpthread
+
+$(B)/tests/targets/%: tests/targets/%.rs
+	@mkdir -p $(@D)
+	MAKEFLAGS= $(RUSTC) --edition 2021 -O -g -C force-frame-pointers=no -C symbol-mangling-version=v0 -o $@ $<
+
+# Measures what is in the library, from inside.
+$(B)/tests/bench/walk_bench: tests/bench/walk_bench.c $(B)/libtested.a
+	$(link_tested)
+
+$(B)/tests/bench/%.so: tests/bench/%.c
+	$(make_object)
+
+$(B)/tests/bench/%: tests/bench/%.c
+	$(make_program)
+
+# The timer queue beside PCP's, which is loaded when it is there; -rdynamic steps the wall clock for both.
+TIMERQ_BENCH := $(addprefix tests/bench/,timerq.c timerq_behaviour.c timerq_cost.c timerq_lattice.c timerq_peer.c)
+TIMERQ_OBJS := $(filter $(PLAIN)/obj/preload/timer/%,$(SO_OBJS))
+$(PLAIN)/tests/bench/timerq: $(TIMERQ_BENCH) tests/bench/timerq_peer.h $(TIMERQ_OBJS)
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) $(CFLAGS) -rdynamic $(LDFLAGS) -o $@ $(TIMERQ_BENCH) $(TIMERQ_OBJS) -ldl -lpthread
+
+# ---- what people call ------------------------------------------------------------------------------------------------
+PROVE = BUILD=$(CURDIR)/$(B) prove -j$(or $(JOBS),2) --timer --failures
+
+.PHONY: tests check check-unit check-guests check-pmu check-san bench demo
+tests: all $(UNIT_BINS) $(TARGET_BINS) ## build what the tests need
+
+check: tests ## build and run every test
+	$(PROVE) $(UNIT_BINS) $(addprefix tests/cli/,$(addsuffix .t,$(CLI_TESTS)))
+
+check-unit: $(UNIT_BINS) $(TARGET_BINS) ## build and run the unit tests alone
+	$(PROVE) $(UNIT_BINS)
+
+# Each class of guests that breaks profilers, with and without us: GUESTS='regex...' chooses, GUEST_RUNS=N multiplies,
+# GUEST_USER=65534 tries them as that user.
+check-guests: tests $(SANITIZED) ## hold guests of every kind to looking the same with and without us
+	@scripts/install-deps guests
+	BUILD=$(CURDIR)/$(B) JOBS=$(or $(JOBS),2) tests/guests/guests.py $(GUESTS)
+
+# Programs of the world and their own tests: SUITES='regex...' chooses.
+.PHONY: check-guests-suites
+check-guests-suites: all ## hold CPython's tests, redis, nginx, node, java, Go and others to the same results
+	@scripts/install-deps guests
+	BUILD=$(CURDIR)/$(B) JOBS=$(or $(JOBS),2) tests/guests/suites.py $(SUITES)
+# ATTACH_RUNS to deepen.
+ATTACH_RUNS ?= 10
+$(B)/tests/attach/truth: tests/attach/truth.c
+	$(make_program)
+
+.PHONY: check-attach
+check-attach: all $(B)/tests/attach/truth $(B)/tests/targets/lineages ## compare what attach counts with a control group's event (root)
+	$(B)/tests/attach/truth $(B)/bin/countersink page-faults $(ATTACH_RUNS) 0.995 1.005 $(B)/tests/targets/lineages 32 4 1
+
+# Churn of processes, threads and objects: SOAK_SECONDS to deepen.
+.PHONY: soak
+SOAK_SECONDS ?= 600
+soak: all $(B)/tests/targets/soak ## look for leaks of memory, files, threads and descriptors
+	BUILD=$(CURDIR)/$(B) tests/guests/soak.py $(SOAK_SECONDS)
+
+check-san: ## run the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	$(MAKE) SAN=address,undefined check-unit
+
+# Real hardware counters, by emulation. The guest's packages are kept in build/, which only `make clean` empties.
+PMU_CROSS := aarch64-linux-gnu-
+PMU_GUEST := $(CURDIR)/build/pmu-guest
+check-pmu: ## test hardware counters on an emulated arm64 machine
+	@scripts/install-deps pmu
+	@tests/pmu/fetch $(PMU_GUEST)
+	@+$(MAKE) CROSS=$(PMU_CROSS) SYSROOT=$(PMU_GUEST)/tree pmu-guest
+	@BUILD=$(CURDIR)/build-aarch64 prove -j$(or $(JOBS),2) --timer --failures tests/pmu/with.t tests/pmu/without.t
+
+# What the guest runs, for a machine of its kind.
+.PHONY: pmu-guest
+PMU_BINS := $(PMU_TESTS:%=$(B)/tests/pmu/test_%) $(PMU_UNIT_TESTS:%=$(B)/tests/unit/test_%)
+pmu-guest: all $(PMU_BINS) $(PMU_TARGETS:%=$(B)/tests/targets/%) $(B)/pmu/leave
+	@BUILD=$(CURDIR)/$(B) GUEST=$(dir $(SYSROOT)) tests/pmu/pack $(PMU_BINS) $(PMU_SCRIPTS:%=tests/pmu/%)
+
+$(B)/pmu/leave: TARGET_LDFLAGS := -static
+$(B)/pmu/leave: tests/pmu/leave.c
+	$(make_program)
+
+bench: all $(BENCH_BINS) ## measure beside perf and gperftools (BENCH_RUNS=N to deepen)
+	@scripts/install-deps bench
+	@BUILD=$(CURDIR)/$(B) tests/bench/run
+
+# A C++ and a Rust program, named by us, llvm-symbolizer and addr2line.
+SYMBOLS_NUMBER ?= 100000
+$(B)/tests/symbols/resolve: tests/symbols/resolve.c $(B)/libtested.a
+	$(link_tested)
+
+.PHONY: check-symbols bench-report
+check-symbols: $(B)/tests/symbols/resolve $(B)/tests/targets/rusty ## compare names with llvm-symbolizer's and addr2line's (SYMBOLS_NUMBER addresses)
+	@scripts/install-deps symbols
+	@JOBS=$(or $(JOBS),2) tests/bench/report_program $(B)/symbols 4
+	tests/symbols/compare $(B)/tests/symbols/resolve $(B)/symbols/program $(SYMBOLS_NUMBER)
+	tests/symbols/compare $(B)/tests/symbols/resolve $(B)/tests/targets/rusty $(SYMBOLS_NUMBER)
+
+bench-report: all ## time reports of a million samples over a large binary, beside perf report and pprof
+	@scripts/install-deps symbols
+	@BUILD=$(CURDIR)/$(B) tests/bench/report
+
+.PHONY: bench-engine
+bench-engine: all $(TARGET_BINS) $(BENCH_BINS) ## measure the handler from inside, what threads cost, bytes a sample
+	@BUILD=$(CURDIR)/$(B) tests/bench/engine
+
+# The walkers side by side inside real programs. DIFF_SECONDS to deepen.
+DIFF_SECONDS ?= 20
+$(B)/tests/diff/walk_diff.so: tests/diff/walk_diff.c tests/diff/walk_diff.h $(B)/libtested.a
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) $(PIC_CFLAGS) $(CPPFLAGS) $(CFLAGS) -shared -Wl,-z,now -Wl,-Bsymbolic $(LDFLAGS) -o $@ $< \
+		$(B)/libtested.a $(LIB_LIBS)
+
+$(B)/tests/diff/walk_diff_print: tests/diff/walk_diff_print.c tests/diff/walk_diff.h
+	$(make_program)
+
+$(B)/tests/diff/cfi_scan: tests/diff/cfi_scan.c $(B)/libtested.a
+	$(link_tested)
+
+.PHONY: check-walkers fuzz fuzz-recording
+check-walkers: $(B)/tests/diff/walk_diff.so $(B)/tests/diff/walk_diff_print $(B)/tests/targets/deep \
+		$(B)/tests/targets/unwind_mix ## compare stack walks with libunwind's inside real programs
+	@BUILD=$(CURDIR)/$(B) tests/diff/run $(DIFF_SECONDS) $(DIFF_NAMES)
+
+# What frame rules this system's programs have, and how the walker takes them.
+CFI_FILES ?= $(wildcard /usr/bin/* /usr/sbin/* /usr/lib/*.so* /usr/lib/*-linux-gnu/*.so* /usr/lib64/*.so*)
+.PHONY: check-cfi
+check-cfi: $(B)/tests/diff/cfi_scan ## read the frame rules of every installed program and library with our parser
+	@$(B)/tests/diff/cfi_scan $(CFI_FILES)
+
+# Hostile call frame information; needs clang. FUZZ_SECONDS to deepen.
+FUZZ_SECONDS ?= 60
+FUZZ_SRCS := tests/fuzz/fuzz_eh_frame.c $(addprefix preload/sample/,cfi_close.c cfi_expr.c cfi_find.c cfi_locate.c cfi_op.c \
+	cfi_program.c cfi_row.c code.c safe_load.c)
+FUZZ_SEEDS = $(wildcard /lib/*/libc.so.6 /lib/*/libgcc_s.so.1 /lib/*/libm.so.6 /lib/*/ld-linux-*.so.* /usr/lib/*/libcrypto.so.3 \
+	/usr/lib/*/libstdc++.so.6 /usr/bin/perl /usr/bin/git)
+$(B)/tests/fuzz/eh_frame: $(FUZZ_SRCS)
+	$(call make_fuzzer,$(FUZZ_SRCS))
+
+$(B)/tests/fuzz/eh_frame_corpus: tests/fuzz/eh_frame_corpus.c
+	$(make_program)
+
+# Hostile profiles: pprof, folded stacks. Seeds are real ones.
+FUZZ_READERS := pprof folded
+FUZZ_READER_SRCS := $(filter launcher/output/pprof% launcher/output/folded_read.c launcher/output/report_table.c \
+	launcher/profile/profile.c launcher/profile/rows.c launcher/profile/symbols_name.c launcher/profile/tree.c \
+	launcher/profile/diff.c launcher/profile/merge.c launcher/profile/merge_facts.c launcher/profile/merge_order.c, \
+	$(LAUNCHER_SRCS))
+$(FUZZ_READERS:%=$(B)/tests/fuzz/%): $(B)/tests/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_READER_SRCS)
+	$(call make_fuzzer,$< $(FUZZ_READER_SRCS) -lz -liberty)
+
+.PHONY: fuzz-readers
+fuzz-readers: $(FUZZ_READERS:%=$(B)/tests/fuzz/%) $(B)/tests/targets/inlines all ## feed broken profiles to their readers
+	@BUILD=$(CURDIR)/$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/readers $(FUZZ_READERS)
+
+fuzz: $(B)/tests/fuzz/eh_frame $(B)/tests/fuzz/eh_frame_corpus ## feed broken frame tables to their reader
+	@mkdir -p $(B)/tests/fuzz/seeds $(B)/tests/fuzz/found
+	$(B)/tests/fuzz/eh_frame_corpus $(B)/tests/fuzz/seeds $(FUZZ_SEEDS)
+	cd $(B)/tests/fuzz && ./eh_frame -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=5 found seeds
+
+# Hostile recordings, from the file to the report.
+FUZZ_REC_SRCS = tests/fuzz/fuzz_recording.c $(filter launcher/profile/% launcher/output/%,$(LAUNCHER_SRCS)) \
+	launcher/run/folder.c launcher/run/proc.c preload/record/run_dir.c preload/counters/nearest.c
+$(B)/tests/fuzz/recording: $(FUZZ_REC_SRCS) $(B)/obj/launcher/output/html_page.o
+	$(call make_fuzzer,$^ $(LAUNCHER_LIBS))
+
+$(B)/tests/fuzz/recording_corpus: tests/fuzz/recording_corpus.c tests/unit/record.h
+	$(make_program)
+
+fuzz-recording: $(B)/tests/fuzz/recording $(B)/tests/fuzz/recording_corpus ## feed broken recordings to their reader
+	@mkdir -p $(B)/tests/fuzz/recordings $(B)/tests/fuzz/recordings-found
+	$(B)/tests/fuzz/recording_corpus $(B)/tests/fuzz/recordings
+	cd $(B)/tests/fuzz && ./recording -max_total_time=$(FUZZ_SECONDS) -max_len=16384 -timeout=10 -rss_limit_mb=4096 \
+		recordings-found recordings
+
+# For tests/cli/symbols.t.
+.PHONY: show-handler-objs show-handler-roots show-library-objs
+show-handler-objs:
+	@echo $(HANDLER_OBJS)
+show-handler-roots:
+	@echo $(HANDLER_ROOTS) | tr ' ' ,
+show-library-objs:
+	@echo $(SO_OBJS)
+
+# The gate's statistics against R and scipy, live.
+$(B)/tests/stats/calc: tests/stats/calc.c $(B)/libtested.a
+	$(link_tested)
+
+.PHONY: check-stats
+check-stats: $(B)/tests/stats/calc ## compare the gate's statistics with those of R and scipy
+	@scripts/install-deps stats
+	@tests/stats/compare $<
+
+# How often the gate is wrong, and what it finds; takes hours. GATES=20 POWER_GATES=5 for a glance.
+.PHONY: gate-power
+gate-power: all ## measure the gate's false alarms and its power on a real program
+	@BUILD=$(CURDIR)/$(B) tests/gate/power $(B)/gate-power
+
+# The reservation against PCP's own daemons, which are unpacked and run in private folders, not installed.
+$(B)/tests/reserve/measure: tests/reserve/measure.c tests/reserve/ioctl_log.h $(B)/libtested.a
+	$(link_tested)
+
+$(B)/tests/reserve/ioctl_log.so: tests/reserve/ioctl_log.c tests/reserve/ioctl_log.h
+	$(make_object)
+
+.PHONY: check-reserve
+check-reserve: tests $(B)/tests/reserve/measure $(B)/tests/reserve/ioctl_log.so ## test the reservation against PCP's own agent
+	@scripts/install-deps agent --unpack $(B)/pcp
+	$(PROVE) --comments $(wildcard tests/reserve/*.t)
+
+.PHONY: bench-timerq
+bench-timerq: $(PLAIN)/tests/bench/timerq ## compare the timer queue with __pmAF of PCP
+	-@scripts/install-deps agent --unpack $(B)/pcp
+	@LD_LIBRARY_PATH=$(B)/pcp/usr/lib$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH} $<
+
+# The page in a browser, and other tools' own readers on what export writes: heavier than what `check` needs, so apart.
+# Browser pictures stay in $(B)/browser.
+.PHONY: check-html
+check-html: all $(B)/tests/targets/burn ## test the page in Chromium, and exports with the tools that they are for
+	@scripts/install-deps export
+	@tests/browser/fetch $(B)/npm
+	BUILD=$(CURDIR)/$(B) NPM=$(CURDIR)/$(B)/npm prove --timer --failures --comments tests/browser/page.t tests/browser/tools.t
