@@ -118,12 +118,15 @@ check-guests-suites: all ## hold CPython's tests, redis, nginx, node, java, Go a
 	BUILD=$(CURDIR)/$(B) JOBS=$(or $(JOBS),2) tests/guests/suites.py $(SUITES)
 # ATTACH_RUNS to deepen.
 ATTACH_RUNS ?= 10
+ATTACH_EVENTS ?= task-clock,page-faults,context-switches,raw_syscalls:sys_enter
 $(B)/tests/attach/truth: tests/attach/truth.c
 	$(make_program)
 
 .PHONY: check-attach
-check-attach: all $(B)/tests/attach/truth $(B)/tests/targets/lineages ## compare what attach counts with a control group's event (root)
-	$(B)/tests/attach/truth $(B)/bin/countersink page-faults $(ATTACH_RUNS) 0.995 1.005 $(B)/tests/targets/lineages 32 4 1
+check-attach: all $(B)/tests/attach/truth \
+		$(B)/tests/targets/lineages ## hold attach's counts to a control group's events, and to a control (root)
+	$(B)/tests/attach/truth $(B)/bin/countersink $(ATTACH_EVENTS) $(ATTACH_RUNS) 0.995 1.005 \
+		$(B)/tests/targets/lineages 32 4 1
 
 # Churn of processes, threads and objects: SOAK_SECONDS to deepen.
 .PHONY: soak
