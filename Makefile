@@ -190,6 +190,7 @@ LAUNCHER_SRCS := \
 	launcher/gate/judge.c \
 	launcher/gate/judge_functions.c \
 	launcher/gate/keep.c \
+	launcher/gate/placement.c \
 	launcher/gate/print_json.c \
 	launcher/gate/print_junit.c \
 	launcher/gate/print_markdown.c \
@@ -198,6 +199,7 @@ LAUNCHER_SRCS := \
 	launcher/gate/run.c \
 	launcher/gate/series.c \
 	launcher/gate/take.c \
+	launcher/gate/turn.c \
 	launcher/gate/words.c \
 	launcher/gate/stats/bootstrap.c \
 	launcher/gate/stats/permutation.c \
@@ -335,6 +337,7 @@ UNIT_TESTS := \
 	unwind_special \
 	gate_stats \
 	gate_judge \
+	gate_placement \
 
 # tests/cli/NAME.t, each a TAP script; they see BUILD (the tree) in the environment.
 CLI_TESTS := \

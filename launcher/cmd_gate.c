@@ -202,6 +202,7 @@ static int resolve(struct gate *gate)
 	plan->prepare = *text_of(gate, CSINK_GATE_OPT_PREPARE) ? (char *)text_of(gate, CSINK_GATE_OPT_PREPARE) : NULL;
 	plan->cleanup = *text_of(gate, CSINK_GATE_OPT_CLEANUP) ? (char *)text_of(gate, CSINK_GATE_OPT_CLEANUP) : NULL;
 	plan->simulate = gate->data.exact = flag_of(gate, CSINK_GATE_OPT_DETERMINISTIC);
+	plan->move = !plan->simulate && !strcmp(text_of(gate, CSINK_GATE_OPT_PLACEMENT), "random");
 	plan->keep =
 		!plan->simulate && (*text_of(gate, CSINK_GATE_OPT_BASELINE) || *text_of(gate, CSINK_GATE_OPT_HTML));
 	plan->progress = !flag_of(gate, CSINK_GATE_OPT_QUIET) && isatty(STDERR_FILENO);

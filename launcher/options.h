@@ -203,6 +203,8 @@ enum csink_export_opt {
 	  "of all that is random: order, padding, permutations (else by the clock; printed)")                          \
 	X(STRICT, 0, "", "0", CSINK_OPT_BOOL, "fail if a regression is not excluded, too")                             \
 	X(PIN, 0, "CPU", "", 0, "make all runs on one CPU, counted from 0")                                            \
+	X(PLACEMENT, 0, "random|kept", "random", 0,                                                                    \
+	  "where in memory the code of each side lies: elsewhere in each run, or where it is")                         \
 	X(PREPARE, 0, "COMMAND", "", CSINK_OPT_NO_TWIN, "a shell command before each run, not measured")               \
 	X(CLEANUP, 0, "COMMAND", "", CSINK_OPT_NO_TWIN, "a shell command after each run, also if it failed")           \
 	X(INPUT, 'i', "FILE", "", CSINK_OPT_NO_TWIN, "the standard input of each run (else /dev/null)")                \

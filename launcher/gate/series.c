@@ -9,20 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/gate/callgrind.h"
-#include "launcher/gate/keep.h"
-#include "launcher/profile/facts.h"
+#include "launcher/profile/profile.h"
+#include "launcher/run/program.h"
 
-#define MAX_PADDING 4096 /* a page: the stack's place within it is what matters */
-#define LOOK_GROWTH 1.5  /* between looks */
-#define MAX_RUNS 1000    /* of a side, however much time there is */
-
-static const char *const side_words[] = {"the command to compare with", "the command"};
+#define LOOK_GROWTH 1.5 /* between looks */
+#define MAX_RUNS 1000   /* of a side, however much time there is */
 
 static uint64_t now_ns(void)
 {
@@ -55,217 +50,6 @@ void csink_gate_note(struct csink_gate_series *series, const char *fmt, ...)
 		series->notes[series->nr_notes++] = text;
 }
 
-/* ---- what a run gave ---- */
-
-static int set_metric(struct csink_gate_series *series, struct csink_gate_run *run, const char *name, const char *title,
-		      const char *unit, double value)
-{
-	int index = csink_gate_metric_find(series->data, name, title, unit);
-
-	if (index >= 0)
-		run->metrics[index] = value;
-	return index < 0 ? index : 0;
-}
-
-static void take_counts(struct csink_gate_series *series, struct csink_gate_run *run,
-			const struct csink_outside *outside)
-{
-	for (uint32_t i = 0; outside->has_counts && i < outside->nr_counts; i++) {
-		/* It is CPU time again. */
-		if (!strcmp(outside->counts[i].name, "task-clock"))
-			continue;
-		set_metric(series, run, outside->counts[i].name, outside->counts[i].name,
-			   *outside->counts[i].unit ? outside->counts[i].unit : "count",
-			   (double)outside->counts[i].value);
-	}
-	if (!outside->has_counts && *outside->counts_reason)
-		csink_gate_note(series, "nothing was counted from outside: %s", outside->counts_reason);
-}
-
-/* "timer (2 processes): why": its first word. */
-static void learn_engine(struct csink_gate_series *series, const struct csink_profile *profile)
-{
-	const char *engine = csink_profile_fact(profile, CSINK_FACT_ENGINE, 0);
-
-	if (engine)
-		snprintf(series->engine, sizeof(series->engine), "%.*s", (int)CSINK_MIN(strcspn(engine, " :"), 60UL),
-			 engine);
-}
-
-/* own_rss_bytes: of the launcher as it forked. */
-static int take_outcome(struct csink_gate_series *series, struct csink_gate_run *run,
-			const struct csink_gate_outcome *outcome, uint64_t own_rss_bytes)
-{
-	const struct rusage *usage = &outcome->usage;
-	double cpu = ((double)usage->ru_utime.tv_sec + (double)usage->ru_stime.tv_sec) * 1e9 +
-		     ((double)usage->ru_utime.tv_usec + (double)usage->ru_stime.tv_usec) * 1e3;
-	uint64_t rss = (uint64_t)usage->ru_maxrss * 1024;
-
-	set_metric(series, run, "wall", "wall time", "nanoseconds", (double)outcome->wall_ns);
-	set_metric(series, run, "cpu", "CPU time", "nanoseconds", cpu);
-	/* The kernel counts what the child was before it became the command. */
-	if (rss > own_rss_bytes + own_rss_bytes / 20)
-		set_metric(series, run, "max-rss", "max RSS", "bytes", (double)rss);
-	else
-		csink_gate_note(series,
-				"max RSS is not judged: the command's is less than countersink's own, which hides it");
-	set_metric(series, run, "page-faults", "page faults", "count", (double)(usage->ru_minflt + usage->ru_majflt));
-	take_counts(series, run, &outcome->outside);
-	if (*outcome->why)
-		csink_gate_note(series, "functions are not known: %s", outcome->why);
-	if (!outcome->profile)
-		return 0;
-	learn_engine(series, outcome->profile);
-	return csink_gate_take(&series->data->functions, outcome->profile, -1, run->side, &run->weights);
-}
-
-static uint64_t own_rss(void)
-{
-	unsigned long long size, resident = 0;
-	FILE *f = fopen("/proc/self/statm", "re");
-
-	if (f && fscanf(f, "%llu %llu", &size, &resident) != 2)
-		resident = 0;
-	if (f)
-		fclose(f);
-	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-/* ---- one run, with what is around it ---- */
-
-static void describe_status(int status, char *out, size_t size)
-{
-	if (WIFSIGNALED(status))
-		snprintf(out, size, "signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
-	else
-		snprintf(out, size, "status %d", WEXITSTATUS(status));
-}
-
-int csink_gate_check(struct csink_gate_series *series, const struct csink_gate_outcome *outcome, const char *who)
-{
-	char ended[64];
-	size_t len = strlen(outcome->said);
-
-	series->signal = csink_gate_interrupted(series->runner, outcome);
-	if (series->signal)
-		return -EINTR;
-	if (outcome->exec_errno) {
-		snprintf(series->error, sizeof(series->error), "%s cannot be executed: %s", who,
-			 strerror(outcome->exec_errno));
-		return -ECHILD;
-	}
-	if (!outcome->status)
-		return 0;
-	describe_status(outcome->status, ended, sizeof(ended));
-	snprintf(series->error, sizeof(series->error), "%s failed: %s%s%.*s", who, ended, len ? "; it said: " : "",
-		 (int)(len && outcome->said[len - 1] == '\n' ? len - 1 : len), outcome->said);
-	return -ECHILD;
-}
-
-static int run_hook(struct csink_gate_series *series, char *hook, const char *option, enum csink_gate_side side)
-{
-	char *argv[] = {(char *)"/bin/sh", (char *)"-c", hook, NULL}, who[64];
-	struct csink_gate_outcome outcome;
-	int err;
-
-	if (!hook)
-		return 0;
-	setenv("COUNTERSINK_SIDE", side == CSINK_GATE_OLD ? "old" : "new", 1);
-	snprintf(who, sizeof(who), "the shell command of %s", option);
-	err = csink_gate_run(series->runner, argv, 0, false, &outcome);
-	if (err)
-		snprintf(series->error, sizeof(series->error), "%s: %s", who, outcome.why);
-	else
-		err = csink_gate_check(series, &outcome, who);
-	csink_gate_outcome_release(&outcome);
-	unsetenv("COUNTERSINK_SIDE");
-	return err;
-}
-
-static int keep(struct csink_gate_series *series, enum csink_gate_side side, const struct csink_profile *profile,
-		uint32_t number)
-{
-	if (!series->plan->keep || !profile)
-		return 0;
-	if (!series->kept[side])
-		series->kept[side] = csink_profile_create();
-	return series->kept[side] ? csink_gate_keep(series->kept[side], profile, number) : -ENOMEM;
-}
-
-/* number: of the run on its side; < 0 is a warm-up, which leaves nothing. */
-static int take(struct csink_gate_series *series, enum csink_gate_side side, int32_t number,
-		const struct csink_gate_outcome *outcome, uint64_t own_rss_bytes)
-{
-	struct csink_gate_run *run;
-	int err;
-
-	if (number < 0)
-		return 0;
-	run = csink_gate_run_add(series->data, side);
-	if (!run)
-		return -ENOMEM;
-	err = take_outcome(series, run, outcome, own_rss_bytes);
-	return err ? err : keep(series, side, outcome->profile, (uint32_t)number);
-}
-
-static int run_measured(struct csink_gate_series *series, enum csink_gate_side side, int32_t number)
-{
-	uint64_t own_rss_bytes = own_rss();
-	struct csink_gate_outcome outcome;
-	char who[96];
-	int err;
-
-	if (number < 0)
-		snprintf(who, sizeof(who), "a warm-up of %s", side_words[side]);
-	else
-		snprintf(who, sizeof(who), "run %d of %s", number + 1, side_words[side]);
-	err = csink_gate_run(series->runner, series->plan->argv[side], csink_random_below(&series->random, MAX_PADDING),
-			     number >= 0, &outcome);
-	if (err)
-		snprintf(series->error, sizeof(series->error), "%s: %s", who, outcome.why);
-	else
-		err = csink_gate_check(series, &outcome, who);
-	if (!err)
-		err = take(series, side, number, &outcome, own_rss_bytes);
-	if (err == -ENOMEM)
-		snprintf(series->error, sizeof(series->error), "%s: no memory for what it measured", who);
-	csink_gate_outcome_release(&outcome);
-	return err;
-}
-
-static int run_simulated(struct csink_gate_series *series, enum csink_gate_side side)
-{
-	struct csink_gate_run *run = csink_gate_run_add(series->data, side);
-
-	return run ? csink_gate_callgrind_run(series, run) : -ENOMEM;
-}
-
-static int run_one(struct csink_gate_series *series, enum csink_gate_side side, int32_t number)
-{
-	int err, cleaned;
-
-	series->signal = csink_gate_interrupted(series->runner, NULL);
-	if (series->signal)
-		return -EINTR;
-	err = run_hook(series, series->plan->prepare, "--prepare", side);
-	if (err)
-		return err;
-	err = series->plan->simulate ? run_simulated(series, side) : run_measured(series, side, number);
-	if (err == -EINTR)
-		return err;
-	/* What prepare made is cleaned up after a failure, too, whose reason is the one to tell. */
-	if (err) {
-		char error[sizeof(series->error)];
-
-		memcpy(error, series->error, sizeof(error));
-		run_hook(series, series->plan->cleanup, "--cleanup", side);
-		memcpy(series->error, error, sizeof(error));
-		return err;
-	}
-	cleaned = run_hook(series, series->plan->cleanup, "--cleanup", side);
-	return cleaned;
-}
-
 /* ---- the order of things ---- */
 
 static void show_progress(const struct csink_gate_series *series, uint32_t made, uint32_t planned)
@@ -296,7 +80,7 @@ static int warm_up(struct csink_gate_series *series)
 	for (uint32_t i = 0; i < series->plan->warmup; i++) {
 		for (int side = 0; side < CSINK_GATE_NR_SIDES && !err; side++) {
 			if (series->plan->argv[side])
-				err = run_one(series, (enum csink_gate_side)side, -1);
+				err = csink_gate_turn(series, (enum csink_gate_side)side, -1);
 		}
 	}
 	return err;
@@ -308,13 +92,13 @@ static int make_pair(struct csink_gate_series *series, uint32_t n, bool *new_fir
 	int err;
 
 	if (!series->plan->argv[CSINK_GATE_OLD])
-		return run_one(series, CSINK_GATE_NEW, (int32_t)n);
+		return csink_gate_turn(series, CSINK_GATE_NEW, (int32_t)n);
 	if (n & 1)
 		*new_first = !*new_first;
 	else
 		*new_first = csink_random_below(&series->random, 2);
-	err = run_one(series, *new_first ? CSINK_GATE_NEW : CSINK_GATE_OLD, (int32_t)n);
-	return err ? err : run_one(series, *new_first ? CSINK_GATE_OLD : CSINK_GATE_NEW, (int32_t)n);
+	err = csink_gate_turn(series, *new_first ? CSINK_GATE_NEW : CSINK_GATE_OLD, (int32_t)n);
+	return err ? err : csink_gate_turn(series, *new_first ? CSINK_GATE_OLD : CSINK_GATE_NEW, (int32_t)n);
 }
 
 static bool is_out_of_time(const struct csink_gate_series *series, uint32_t made)
@@ -408,11 +192,45 @@ static int pin(struct csink_gate_series *series)
 	return -EINVAL;
 }
 
+/* The programs themselves; what else a side runs, its profiles will tell. */
+static int place(struct csink_gate_series *series)
+{
+	char **const *argv = series->plan->argv;
+	static struct csink_program program;
+	int err = 0;
+
+	series->placement.two_sides = argv[CSINK_GATE_OLD] && argv[CSINK_GATE_OLD] != argv[CSINK_GATE_NEW];
+	for (int side = 0; side < CSINK_GATE_NR_SIDES && series->plan->move && !err; side++) {
+		if (argv[side] && !csink_program_find(argv[side][0], &program))
+			err = csink_gate_placement_add(&series->placement, side, program.path);
+	}
+	return err;
+}
+
+static void note_kept(struct csink_gate_series *series)
+{
+	const char *first = NULL, *path;
+	uint32_t at = 0, nr = 0;
+
+	for (; (path = csink_gate_placement_kept(&series->placement, &at)); nr++)
+		first = first ? first : path;
+	if (!first)
+		return;
+	csink_gate_note(
+		series,
+		"%s%s kept a place in memory for all runs, since somebody else has it mapped or its file system "
+		"is in memory: code is some percent faster in one place than in another, which no number of "
+		"runs takes out",
+		first, nr > 1 ? " (and others)" : "");
+}
+
 int csink_gate_series_make(struct csink_gate_series *series)
 {
 	int err = pin(series);
 
 	csink_random_init(&series->random, series->rules->seed);
+	if (!err)
+		err = place(series);
 	if (err)
 		return err;
 	show_progress(series, 0, 1);
@@ -421,6 +239,8 @@ int csink_gate_series_make(struct csink_gate_series *series)
 	if (!err)
 		err = series->plan->runs ? make_planned(series) : make_as_needed(series);
 	end_progress(series);
+	if (!err)
+		note_kept(series);
 	if (err && err != -EINTR && !*series->error)
 		snprintf(series->error, sizeof(series->error), "%s", strerror(-err));
 	return err;
@@ -430,6 +250,7 @@ void csink_gate_series_release(struct csink_gate_series *series)
 {
 	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++)
 		csink_profile_destroy(series->kept[side]);
+	csink_gate_placement_release(&series->placement);
 	for (uint32_t i = 0; i < series->nr_notes; i++)
 		free(series->notes[i]);
 }

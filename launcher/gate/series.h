@@ -6,6 +6,7 @@
 #define CSINK_LAUNCHER_GATE_SERIES_H
 
 #include "launcher/gate/gate.h"
+#include "launcher/gate/placement.h"
 #include "launcher/gate/run.h"
 
 #define CSINK_GATE_FIRST_LOOK 14 /* pairs, where their number is found as it goes */
@@ -18,6 +19,7 @@ struct csink_gate_plan {
 	uint32_t warmup;                  /* runs of each side that are not counted */
 	char *prepare, *cleanup;          /* shell commands around each run; NULL: none */
 	int cpu;                          /* all runs on this one; -1: wherever */
+	bool move;                        /* each run has its program in other pages: placement.h */
 	bool simulate;                    /* count instructions under valgrind */
 	bool keep;                        /* merge the profiles of each side */
 	bool progress;                    /* on stderr, which is a terminal */
@@ -32,6 +34,7 @@ struct csink_gate_series {
 	struct csink_gate_runner *runner;
 	struct csink_gate_data *data;
 	struct csink_random random;
+	struct csink_gate_placement placement;
 	struct csink_profile *kept[CSINK_GATE_NR_SIDES];
 	uint32_t look; /* for csink_gate_judge: how often the runs were judged, the last time included */
 	uint64_t start_ns;
@@ -48,6 +51,10 @@ struct csink_gate_series {
  */
 int csink_gate_series_make(struct csink_gate_series *series);
 void csink_gate_series_release(struct csink_gate_series *series);
+
+/** One run of a side, with its hooks; its result is added to the data. number: counted from 0 on its side; < 0 is a
+ * warm-up, which leaves nothing. Returns as csink_gate_series_make. turn.c, for series.c. */
+int csink_gate_turn(struct csink_gate_series *series, enum csink_gate_side side, int32_t number);
 
 /** Remember a line about the measurement, once. */
 __attribute__((format(printf, 2, 3))) void csink_gate_note(struct csink_gate_series *series, const char *fmt, ...);

@@ -1,0 +1,208 @@
+/* Reading programs into other pages: see placement.h. Source: posix_fadvise(2), mincore(2), elf(5). */
+#include "launcher/gate/placement.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "launcher/profile/profile.h"
+
+#define MAX_SEGMENTS 64
+#define MAX_FOLIO (2 << 20)  /* pages that the kernel holds together go together, or stay */
+#define MAX_BLOCK (16 << 20) /* of pages that are taken meanwhile */
+#define MIN_BLOCK (1 << 20)
+
+/* ---- which files ---- */
+
+int csink_gate_placement_add(struct csink_gate_placement *placement, int side, const char *path)
+{
+	struct csink_gate_file *grown;
+	struct stat st;
+
+	if (stat(path, &st) || !S_ISREG(st.st_mode))
+		return 0;
+	for (uint32_t i = 0; i < placement->nr; i++) {
+		if (placement->files[i].dev == st.st_dev && placement->files[i].ino == st.st_ino) {
+			placement->files[i].sides[side] = true;
+			return 0;
+		}
+	}
+	if (placement->nr == placement->cap) {
+		uint32_t cap = CSINK_MAX(placement->cap * 2, 16U);
+
+		grown = reallocarray(placement->files, cap, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		placement->files = grown;
+		placement->cap = cap;
+	}
+	grown = &placement->files[placement->nr];
+	*grown = (struct csink_gate_file){.path = strdup(path), .dev = st.st_dev, .ino = st.st_ino};
+	if (!grown->path)
+		return -ENOMEM;
+	grown->sides[side] = true;
+	placement->nr++;
+	return 0;
+}
+
+int csink_gate_placement_learn(struct csink_gate_placement *placement, int side, const struct csink_profile *p)
+{
+	int err = 0;
+
+	for (uint32_t i = 1; i < p->nr_mappings && !err; i++)
+		err = csink_gate_placement_add(placement, side, csink_profile_text(p, p->mappings[i].file));
+	return err;
+}
+
+void csink_gate_placement_release(struct csink_gate_placement *placement)
+{
+	for (uint32_t i = 0; i < placement->nr; i++)
+		free(placement->files[i].path);
+	free(placement->files);
+}
+
+static bool is_movable(const struct csink_gate_placement *placement, const struct csink_gate_file *file, int side)
+{
+	return file->sides[side] && !(placement->two_sides && file->sides[!side]);
+}
+
+/* ---- their pages ---- */
+
+struct range {
+	off_t start, end;
+};
+
+/* What a program has in memory of its file: not its debug information. Returns false if it is no ELF file of ours. */
+static bool find_range(int fd, struct range *out)
+{
+	Elf64_Phdr segments[MAX_SEGMENTS];
+	long page = sysconf(_SC_PAGESIZE);
+	struct stat st;
+	Elf64_Ehdr head;
+	ssize_t size;
+
+	*out = (struct range){0, 0};
+	if (fstat(fd, &st) || pread(fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
+	    memcmp(head.e_ident, ELFMAG, SELFMAG) || head.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    head.e_phentsize != sizeof(*segments) || head.e_phnum > MAX_SEGMENTS)
+		return false;
+	size = (ssize_t)(head.e_phnum * sizeof(*segments));
+	if (pread(fd, segments, (size_t)size, (off_t)head.e_phoff) != size)
+		return false;
+	for (uint32_t i = 0; i < head.e_phnum; i++) {
+		const Elf64_Phdr *s = &segments[i];
+		uint64_t end;
+
+		if (s->p_type == PT_LOAD && !__builtin_add_overflow(s->p_offset, s->p_filesz, &end))
+			out->end = (off_t)CSINK_MAX((uint64_t)out->end, CSINK_MIN(end, (uint64_t)st.st_size));
+	}
+	out->end = (out->end + page - 1) & -page;
+	return out->end > 0;
+}
+
+/* Is any page of it in memory? Who may not know is told that all are: then it is not said. */
+static bool is_in_memory(int fd, const struct range *range)
+{
+	size_t len = (size_t)(range->end - range->start), page = (size_t)sysconf(_SC_PAGESIZE);
+	unsigned char *pages = malloc(len / page + 1);
+	void *at = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, range->start);
+	bool found = false;
+	struct stat st;
+
+	if (pages && at != MAP_FAILED && !fstat(fd, &st) && (st.st_uid == geteuid() || !geteuid()) &&
+	    !mincore(at, len, pages)) {
+		for (size_t i = 0; i < len / page && !found; i++)
+			found = pages[i] & 1;
+	}
+	if (at != MAP_FAILED)
+		munmap(at, len);
+	free(pages);
+	return found;
+}
+
+static void advise(int fd, const struct range *range)
+{
+	posix_fadvise(fd, range->start, CSINK_ALIGN_UP(range->end - range->start, (off_t)MAX_FOLIO),
+		      POSIX_FADV_DONTNEED);
+}
+
+/* Let go of its pages, which costs nobody but us: they are clean, and whoever has them mapped keeps them. */
+static bool drop(int fd, const struct range *range)
+{
+	advise(fd, range);
+	if (!is_in_memory(fd, range))
+		return true;
+	/* A file that was just built is not on disk yet, and what is dirty stays. */
+	fdatasync(fd);
+	advise(fd, range);
+	return !is_in_memory(fd, range);
+}
+
+static void read_in(int fd, const struct range *range)
+{
+	static char bytes[65536];
+	ssize_t got = 1;
+
+	for (off_t at = range->start; at < range->end && got > 0; at += got)
+		got = pread(fd, bytes, sizeof(bytes), at);
+}
+
+/* The kernel gives the pages that it got back last: somebody has to have these while a file is read. Small pages: large
+ * ones come from elsewhere. */
+static void *take_block(size_t size)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (block == MAP_FAILED)
+		return NULL;
+	madvise(block, size, MADV_NOHUGEPAGE);
+	for (size_t i = 0; i < size; i += page)
+		((volatile char *)block)[i] = 1;
+	return block;
+}
+
+static void move_file(struct csink_gate_file *file, struct csink_random *random)
+{
+	size_t size = MIN_BLOCK + csink_random_below(random, MAX_BLOCK - MIN_BLOCK);
+	int fd = open(file->path, O_RDONLY | O_CLOEXEC);
+	struct range range;
+	void *block;
+
+	file->is_kept = fd < 0;
+	if (fd < 0)
+		return;
+	if (find_range(fd, &range)) {
+		file->is_kept = !drop(fd, &range);
+		block = take_block(size);
+		read_in(fd, &range);
+		if (block)
+			munmap(block, size);
+	}
+	close(fd);
+}
+
+void csink_gate_placement_move(struct csink_gate_placement *placement, int side, struct csink_random *random)
+{
+	for (uint32_t i = 0; i < placement->nr; i++) {
+		if (is_movable(placement, &placement->files[i], side))
+			move_file(&placement->files[i], random);
+	}
+}
+
+const char *csink_gate_placement_kept(const struct csink_gate_placement *placement, uint32_t *at)
+{
+	while (placement->two_sides && *at < placement->nr) {
+		const struct csink_gate_file *file = &placement->files[(*at)++];
+
+		if (file->is_kept && (is_movable(placement, file, 0) || is_movable(placement, file, 1)))
+			return file->path;
+	}
+	return NULL;
+}

@@ -1,0 +1,52 @@
+/*
+ * Where the code of both sides lies in physical memory. The kernel keeps a file's pages where they are from run to run,
+ * and by their addresses code is faster or slower (caches, prediction): of two copies of one program, each has a luck
+ * of its own that no number of runs takes out. So the files that only one side uses are read anew before each of its
+ * runs, into other pages: luck then is chance, and averaged out. Files are not changed; nothing needs a privilege.
+ */
+#ifndef CSINK_LAUNCHER_GATE_PLACEMENT_H
+#define CSINK_LAUNCHER_GATE_PLACEMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "launcher/gate/stats/stats.h"
+
+struct csink_profile;
+
+/* A program or library that a side runs. */
+struct csink_gate_file {
+	char *path;
+	dev_t dev;
+	ino_t ino;
+	bool sides[2];
+	bool is_kept; /* could not be moved the last time, or not be read: see csink_gate_placement_kept */
+};
+
+struct csink_gate_placement {
+	struct csink_gate_file *files;
+	uint32_t nr, cap;
+	bool two_sides; /* that differ: what both use has the same luck in both, and is left alone */
+};
+
+/** Remember a file that a side runs; one that is there already, or that is none, is ignored. Returns 0 or -ENOMEM. */
+int csink_gate_placement_add(struct csink_gate_placement *placement, int side, const char *path);
+
+/** Remember the files that a run of a side had mapped. Returns 0 or -ENOMEM. */
+int csink_gate_placement_learn(struct csink_gate_placement *placement, int side, const struct csink_profile *p);
+
+/**
+ * Move what a side alone uses to other pages, and have it in memory when this returns. Takes some milliseconds, and
+ * what it takes to read the files from disk.
+ */
+void csink_gate_placement_move(struct csink_gate_placement *placement, int side, struct csink_random *random);
+
+/** Of two sides, the next file from *at on that one of them alone uses and that stayed where it was: somebody else has
+ * it mapped, or its file system is memory. NULL: none, or none that we may know of. */
+const char *csink_gate_placement_kept(const struct csink_gate_placement *placement, uint32_t *at);
+
+void csink_gate_placement_release(struct csink_gate_placement *placement);
+
+#endif

@@ -1,0 +1,232 @@
+/* A turn of a series: one run of a side, with what is done before and after it, and what it gave: see series.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "launcher/gate/callgrind.h"
+#include "launcher/gate/keep.h"
+#include "launcher/gate/series.h"
+#include "launcher/profile/facts.h"
+
+#define MAX_PADDING 4096 /* a page: the stack's place within it is what matters */
+
+static const char *const side_words[] = {"the command to compare with", "the command"};
+
+/* ---- what a run gave ---- */
+
+static int set_metric(struct csink_gate_series *series, struct csink_gate_run *run, const char *name, const char *title,
+		      const char *unit, double value)
+{
+	int index = csink_gate_metric_find(series->data, name, title, unit);
+
+	if (index >= 0)
+		run->metrics[index] = value;
+	return index < 0 ? index : 0;
+}
+
+static void take_counts(struct csink_gate_series *series, struct csink_gate_run *run,
+			const struct csink_outside *outside)
+{
+	for (uint32_t i = 0; outside->has_counts && i < outside->nr_counts; i++) {
+		/* It is CPU time again. */
+		if (!strcmp(outside->counts[i].name, "task-clock"))
+			continue;
+		set_metric(series, run, outside->counts[i].name, outside->counts[i].name,
+			   *outside->counts[i].unit ? outside->counts[i].unit : "count",
+			   (double)outside->counts[i].value);
+	}
+	if (!outside->has_counts && *outside->counts_reason)
+		csink_gate_note(series, "nothing was counted from outside: %s", outside->counts_reason);
+}
+
+/* "timer (2 processes): why": its first word. */
+static void learn_engine(struct csink_gate_series *series, const struct csink_profile *profile)
+{
+	const char *engine = csink_profile_fact(profile, CSINK_FACT_ENGINE, 0);
+
+	if (engine)
+		snprintf(series->engine, sizeof(series->engine), "%.*s", (int)CSINK_MIN(strcspn(engine, " :"), 60UL),
+			 engine);
+}
+
+/* own_rss_bytes: of the launcher as it forked. */
+static int take_outcome(struct csink_gate_series *series, struct csink_gate_run *run,
+			const struct csink_gate_outcome *outcome, uint64_t own_rss_bytes)
+{
+	const struct rusage *usage = &outcome->usage;
+	double cpu = ((double)usage->ru_utime.tv_sec + (double)usage->ru_stime.tv_sec) * 1e9 +
+		     ((double)usage->ru_utime.tv_usec + (double)usage->ru_stime.tv_usec) * 1e3;
+	uint64_t rss = (uint64_t)usage->ru_maxrss * 1024;
+
+	set_metric(series, run, "wall", "wall time", "nanoseconds", (double)outcome->wall_ns);
+	set_metric(series, run, "cpu", "CPU time", "nanoseconds", cpu);
+	/* The kernel counts what the child was before it became the command. */
+	if (rss > own_rss_bytes + own_rss_bytes / 20)
+		set_metric(series, run, "max-rss", "max RSS", "bytes", (double)rss);
+	else
+		csink_gate_note(series,
+				"max RSS is not judged: the command's is less than countersink's own, which hides it");
+	set_metric(series, run, "page-faults", "page faults", "count", (double)(usage->ru_minflt + usage->ru_majflt));
+	take_counts(series, run, &outcome->outside);
+	if (*outcome->why)
+		csink_gate_note(series, "functions are not known: %s", outcome->why);
+	if (!outcome->profile)
+		return 0;
+	learn_engine(series, outcome->profile);
+	if (series->plan->move && csink_gate_placement_learn(&series->placement, run->side, outcome->profile))
+		return -ENOMEM;
+	return csink_gate_take(&series->data->functions, outcome->profile, -1, run->side, &run->weights);
+}
+
+static uint64_t own_rss(void)
+{
+	unsigned long long size, resident = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	if (f && fscanf(f, "%llu %llu", &size, &resident) != 2)
+		resident = 0;
+	if (f)
+		fclose(f);
+	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* ---- one run, with what is around it ---- */
+
+static void describe_status(int status, char *out, size_t size)
+{
+	if (WIFSIGNALED(status))
+		snprintf(out, size, "signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else
+		snprintf(out, size, "status %d", WEXITSTATUS(status));
+}
+
+int csink_gate_check(struct csink_gate_series *series, const struct csink_gate_outcome *outcome, const char *who)
+{
+	char ended[64];
+	size_t len = strlen(outcome->said);
+
+	series->signal = csink_gate_interrupted(series->runner, outcome);
+	if (series->signal)
+		return -EINTR;
+	if (outcome->exec_errno) {
+		snprintf(series->error, sizeof(series->error), "%s cannot be executed: %s", who,
+			 strerror(outcome->exec_errno));
+		return -ECHILD;
+	}
+	if (!outcome->status)
+		return 0;
+	describe_status(outcome->status, ended, sizeof(ended));
+	snprintf(series->error, sizeof(series->error), "%s failed: %s%s%.*s", who, ended, len ? "; it said: " : "",
+		 (int)(len && outcome->said[len - 1] == '\n' ? len - 1 : len), outcome->said);
+	return -ECHILD;
+}
+
+static int run_hook(struct csink_gate_series *series, char *hook, const char *option, enum csink_gate_side side)
+{
+	char *argv[] = {(char *)"/bin/sh", (char *)"-c", hook, NULL}, who[64];
+	struct csink_gate_outcome outcome;
+	int err;
+
+	if (!hook)
+		return 0;
+	setenv("COUNTERSINK_SIDE", side == CSINK_GATE_OLD ? "old" : "new", 1);
+	snprintf(who, sizeof(who), "the shell command of %s", option);
+	err = csink_gate_run(series->runner, argv, 0, false, &outcome);
+	if (err)
+		snprintf(series->error, sizeof(series->error), "%s: %s", who, outcome.why);
+	else
+		err = csink_gate_check(series, &outcome, who);
+	csink_gate_outcome_release(&outcome);
+	unsetenv("COUNTERSINK_SIDE");
+	return err;
+}
+
+static int keep(struct csink_gate_series *series, enum csink_gate_side side, const struct csink_profile *profile,
+		uint32_t number)
+{
+	if (!series->plan->keep || !profile)
+		return 0;
+	if (!series->kept[side])
+		series->kept[side] = csink_profile_create();
+	return series->kept[side] ? csink_gate_keep(series->kept[side], profile, number) : -ENOMEM;
+}
+
+/* number: of the run on its side; < 0 is a warm-up, which leaves nothing. */
+static int take(struct csink_gate_series *series, enum csink_gate_side side, int32_t number,
+		const struct csink_gate_outcome *outcome, uint64_t own_rss_bytes)
+{
+	struct csink_gate_run *run;
+	int err;
+
+	if (number < 0)
+		return 0;
+	run = csink_gate_run_add(series->data, side);
+	if (!run)
+		return -ENOMEM;
+	err = take_outcome(series, run, outcome, own_rss_bytes);
+	return err ? err : keep(series, side, outcome->profile, (uint32_t)number);
+}
+
+static int run_measured(struct csink_gate_series *series, enum csink_gate_side side, int32_t number)
+{
+	uint64_t own_rss_bytes = own_rss();
+	struct csink_gate_outcome outcome;
+	char who[96];
+	int err;
+
+	if (number < 0)
+		snprintf(who, sizeof(who), "a warm-up of %s", side_words[side]);
+	else
+		snprintf(who, sizeof(who), "run %d of %s", number + 1, side_words[side]);
+	err = csink_gate_run(series->runner, series->plan->argv[side], csink_random_below(&series->random, MAX_PADDING),
+			     number >= 0, &outcome);
+	if (err)
+		snprintf(series->error, sizeof(series->error), "%s: %s", who, outcome.why);
+	else
+		err = csink_gate_check(series, &outcome, who);
+	if (!err)
+		err = take(series, side, number, &outcome, own_rss_bytes);
+	if (err == -ENOMEM)
+		snprintf(series->error, sizeof(series->error), "%s: no memory for what it measured", who);
+	csink_gate_outcome_release(&outcome);
+	return err;
+}
+
+static int run_simulated(struct csink_gate_series *series, enum csink_gate_side side)
+{
+	struct csink_gate_run *run = csink_gate_run_add(series->data, side);
+
+	return run ? csink_gate_callgrind_run(series, run) : -ENOMEM;
+}
+
+int csink_gate_turn(struct csink_gate_series *series, enum csink_gate_side side, int32_t number)
+{
+	int err, cleaned;
+
+	series->signal = csink_gate_interrupted(series->runner, NULL);
+	if (series->signal)
+		return -EINTR;
+	err = run_hook(series, series->plan->prepare, "--prepare", side);
+	if (err)
+		return err;
+	if (series->plan->move)
+		csink_gate_placement_move(&series->placement, side, &series->random);
+	err = series->plan->simulate ? run_simulated(series, side) : run_measured(series, side, number);
+	if (err == -EINTR)
+		return err;
+	/* What prepare made is cleaned up after a failure, too, whose reason is the one to tell. */
+	if (err) {
+		char error[sizeof(series->error)];
+
+		memcpy(error, series->error, sizeof(error));
+		run_hook(series, series->plan->cleanup, "--cleanup", side);
+		memcpy(series->error, error, sizeof(error));
+		return err;
+	}
+	cleaned = run_hook(series, series->plan->cleanup, "--cleanup", side);
+	return cleaned;
+}

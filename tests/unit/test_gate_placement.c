@@ -1,0 +1,222 @@
+/* Moving a program's file to other pages of memory: the file stays as it is, what cannot be moved is named. */
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "launcher/gate/placement.h"
+#include "tests/unit/tap.h"
+
+#define MAX_PAGES 16384
+
+static char folder[] = "/var/tmp/countersink-placement.XXXXXX";
+static struct csink_random dice;
+
+/* A file with the bytes of this program, and one more: bytes beyond the end are no harm to it. */
+static void copy_self(const char *path, char more)
+{
+	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0700);
+	static char bytes[65536];
+	ssize_t got, put = 0;
+
+	while ((got = read(from, bytes, sizeof(bytes))) > 0 && put >= 0)
+		put = write(to, bytes, (size_t)got);
+	if (write(to, &more, 1) != 1 || put < 0)
+		perror(path);
+	close(from);
+	close(to);
+}
+
+static uint64_t sum_of(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	uint64_t sum = 0;
+	int c;
+
+	while (f && (c = getc(f)) != EOF)
+		sum = sum * 31 + (uint64_t)c;
+	if (f)
+		fclose(f);
+	return sum;
+}
+
+struct mapped {
+	unsigned char *at;
+	size_t size;
+};
+
+static struct mapped map(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct mapped m = {.at = MAP_FAILED};
+	struct stat st;
+
+	if (!fstat(fd, &st)) {
+		m.size = (size_t)st.st_size;
+		m.at = mmap(NULL, m.size, PROT_READ, MAP_SHARED, fd, 0);
+	}
+	close(fd);
+	return m;
+}
+
+static size_t count_in_memory(const char *path)
+{
+	static unsigned char pages[MAX_PAGES];
+	struct mapped m = map(path);
+	size_t found = 0;
+
+	if (m.at == MAP_FAILED || mincore(m.at, m.size, pages))
+		return 0;
+	for (size_t i = 0; i < (m.size + 4095) / 4096; i++)
+		found += pages[i] & 1;
+	munmap(m.at, m.size);
+	return found;
+}
+
+/* Physical page numbers: for root alone, else 0. Returns how many there are. */
+static size_t find_places(const char *path, uint64_t *out)
+{
+	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	struct mapped m = map(path);
+	size_t nr = 0;
+
+	for (size_t i = 0; i < m.size / 4096 && i < MAX_PAGES; i++) {
+		(void)((volatile unsigned char *)m.at)[i * 4096];
+		if (pread(fd, &out[i], sizeof(*out), (off_t)(((uintptr_t)m.at / 4096 + i) * sizeof(*out))) !=
+		    sizeof(*out))
+			out[i] = 0;
+		out[i] &= (1ULL << 55) - 1;
+		nr += out[i] != 0;
+	}
+	munmap(m.at, m.size);
+	close(fd);
+	return nr;
+}
+
+static void test_moved(const char *path)
+{
+	static uint64_t before[MAX_PAGES], after[MAX_PAGES];
+	struct csink_gate_placement placement = {.two_sides = true};
+	uint64_t sum = sum_of(path);
+	size_t nr, moved = 0, in_memory;
+	uint32_t at = 0;
+
+	is_num(csink_gate_placement_add(&placement, 1, path), 0, "a program is remembered");
+	is_num(csink_gate_placement_add(&placement, 1, path), 0, "once more");
+	is_num(placement.nr, 1, "it is one file");
+	nr = find_places(path, before);
+	csink_gate_placement_move(&placement, 1, &dice);
+	in_memory = count_in_memory(path);
+	find_places(path, after);
+	is_str(csink_gate_placement_kept(&placement, &at), NULL, "it was moved, nothing is said");
+	ok(in_memory > 0, "it is in memory when it is run");
+	ok(sum_of(path) == sum, "its bytes are the same");
+	for (size_t i = 0; i < nr; i++)
+		moved += before[i] != after[i];
+	if (nr)
+		ok(moved > nr / 2, "most of its pages lie elsewhere (%zu of %zu)", moved, nr);
+	else
+		skip("its pages lie elsewhere", "only root sees where");
+	csink_gate_placement_release(&placement);
+}
+
+static void test_held(const char *path)
+{
+	struct csink_gate_placement placement = {.two_sides = true};
+	struct mapped m = map(path);
+	uint32_t at = 0;
+
+	for (size_t i = 0; i < m.size; i += 4096)
+		(void)((volatile unsigned char *)m.at)[i];
+	csink_gate_placement_add(&placement, 0, path);
+	csink_gate_placement_move(&placement, 0, &dice);
+	is_str(csink_gate_placement_kept(&placement, &at), path, "what somebody has mapped stays, and is named");
+	is_str(csink_gate_placement_kept(&placement, &at), NULL, "once");
+	placement.two_sides = false;
+	at = 0;
+	is_str(csink_gate_placement_kept(&placement, &at), NULL, "not where there is one side");
+	munmap(m.at, m.size);
+	placement.two_sides = true;
+	csink_gate_placement_move(&placement, 0, &dice);
+	is_str(csink_gate_placement_kept(&placement, &at), NULL, "let go of, it is moved");
+	csink_gate_placement_release(&placement);
+}
+
+/* Out of memory by hand: whether it is there again tells whether it was touched. */
+static bool is_touched(struct csink_gate_placement *placement, const char *path, int side)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	fdatasync(fd);
+	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	close(fd);
+	csink_gate_placement_move(placement, side, &dice);
+	return count_in_memory(path) > 0;
+}
+
+static void test_shared(const char *path, const char *other)
+{
+	struct csink_gate_placement placement = {.two_sides = true};
+
+	csink_gate_placement_add(&placement, 0, path);
+	csink_gate_placement_add(&placement, 1, path);
+	csink_gate_placement_add(&placement, 1, other);
+	ok(!is_touched(&placement, path, 0) && !is_touched(&placement, path, 1), "what both sides use is left alone");
+	ok(is_touched(&placement, other, 1), "what one side uses is read");
+	ok(!is_touched(&placement, other, 0), "for its own runs");
+	placement.two_sides = false;
+	ok(is_touched(&placement, path, 0), "compared with itself, all is read");
+	csink_gate_placement_release(&placement);
+}
+
+static void test_others(const char *path)
+{
+	struct csink_gate_placement placement = {.two_sides = true};
+	FILE *f = fopen(path, "we");
+	uint32_t at = 0;
+
+	fputs("#!/bin/sh\n", f);
+	fclose(f);
+	is_num(csink_gate_placement_add(&placement, 0, "/no/such/file"), 0, "no file: ignored");
+	is_num(csink_gate_placement_add(&placement, 0, "[vdso]"), 0, "no name of a file: ignored");
+	is_num(csink_gate_placement_add(&placement, 0, folder), 0, "a folder: ignored");
+	is_num(placement.nr, 0, "all of them");
+	csink_gate_placement_add(&placement, 0, path);
+	csink_gate_placement_move(&placement, 0, &dice);
+	is_str(csink_gate_placement_kept(&placement, &at), NULL, "a script is no code that could be moved");
+	unlink(path);
+	csink_gate_placement_move(&placement, 0, &dice);
+	at = 0;
+	is_str(csink_gate_placement_kept(&placement, &at), path, "what is gone is named");
+	csink_gate_placement_release(&placement);
+}
+
+int main(void)
+{
+	char paths[3][sizeof(folder) + 16];
+	struct statfs fs;
+
+	if (!mkdtemp(folder))
+		return 1;
+	for (int i = 0; i < 3; i++)
+		snprintf(paths[i], sizeof(paths[i]), "%s/program%d", folder, i);
+	csink_random_init(&dice, 7);
+	copy_self(paths[0], 'a');
+	copy_self(paths[1], 'b');
+	if (!statfs(folder, &fs) && fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC) {
+		test_moved(paths[0]);
+		test_held(paths[0]);
+		test_shared(paths[0], paths[1]);
+	} else {
+		skip("files are moved", "/var/tmp is in memory: files there have no other place");
+	}
+	test_others(paths[2]);
+	for (int i = 0; i < 3; i++)
+		unlink(paths[i]);
+	rmdir(folder);
+	return done();
+}
