@@ -170,7 +170,9 @@ LAUNCHER_SRCS := \
 	launcher/run/outside.c \
 	launcher/run/proc.c \
 	launcher/run/program.c \
+	launcher/run/rate.c \
 	launcher/run/relay.c \
+	launcher/run/save.c \
 	launcher/run/spawn.c \
 	launcher/run/tree.c \
 	launcher/run/tree_table.c \
@@ -214,6 +216,7 @@ LAUNCHER_SRCS := \
 	launcher/attach/rings.c \
 	launcher/attach/rows.c \
 	launcher/attach/select.c \
+	launcher/attach/target.c \
 	launcher/attach/walk.c \
 	launcher/cmd_report.c \
 	launcher/cmd_diff.c \

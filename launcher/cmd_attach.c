@@ -12,42 +12,33 @@
 
 #include "include/internal/base.h"
 #include "launcher/attach/follow.h"
-#include "launcher/attach/select.h"
+#include "launcher/attach/target.h"
 #include "launcher/commands.h"
 #include "launcher/output/json.h"
-#include "launcher/output/pprof.h"
-#include "launcher/output/report.h"
 #include "launcher/profile/profile.h"
 #include "launcher/reserve/reservation.h"
 #include "launcher/run/folder.h"
-#include "launcher/run/output.h"
 #include "launcher/run/outside.h"
+#include "launcher/run/rate.h"
 #include "launcher/run/relay.h"
+#include "launcher/run/save.h"
 #include "launcher/run/spawn.h"
-#include "preload/counters/halt.h"
 
-#define MAX_RATE_FILE "/proc/sys/kernel/perf_event_max_sample_rate"
 #define TICK_MS 50 /* how often we look whether the targets live, and at what lies below the rings' marks */
 
 struct attach {
 	struct csink_options options;
 	char **argv; /* a command to start, or NULL */
-	struct csink_attach_choice choice;
-	int32_t tid; /* one thread only; 0: processes */
-	int cgroup_fd;
-	bool quiet, json;
-	char output[PATH_MAX];
-	char what[128]; /* "redis-server (1234)" */
+	struct csink_attach_target target;
+	bool quiet, json, rate_is_said;
+	struct csink_save save;
 
 	struct csink_attach_follow follow;
 	struct csink_outside outside;
 	struct csink_reservation reservation;
 	struct csink_inherited inherited;
-	struct csink_halt halt;
 	struct csink_folder folder;
-	uint64_t from_ns;                  /* CLOCK_MONOTONIC: from here on everything was counted */
-	uint32_t nr_threads, nr_processes; /* attached to */
-	int signo;                         /* that ended it */
+	int signo; /* that ended it */
 	int command_status;
 };
 
@@ -87,49 +78,31 @@ static int resolve_events(struct attach *a)
 	return 0;
 }
 
-static uint64_t rate_limit(void)
-{
-	unsigned long long limit = UINT64_MAX;
-	FILE *file = fopen(MAX_RATE_FILE, "re");
-
-	if (file && fscanf(file, "%llu", &limit) != 1)
-		limit = UINT64_MAX;
-	if (file)
-		fclose(file);
-	return limit;
-}
-
 /* Events that do not say themselves how often they sample get the common period or frequency; clocks always a period.
  */
 static int resolve_rate(struct attach *a)
 {
-	const struct csink_option_value *period_from = &a->options.values[CSINK_ATTACH_OPT_PERIOD];
-	const struct csink_option_value *frequency_from = &a->options.values[CSINK_ATTACH_OPT_FREQUENCY];
-	uint64_t period = csink_options_number(&a->options, CSINK_ATTACH_OPT_PERIOD);
-	uint64_t asked = csink_options_number(&a->options, CSINK_ATTACH_OPT_FREQUENCY), frequency = asked;
+	struct csink_rate rate;
 
-	if (period && period_from->source == CSINK_FROM_OPTION && frequency_from->source == CSINK_FROM_OPTION) {
-		csink_say("options --frequency and --period exclude each other: give one of them");
+	if (csink_rate_resolve(&a->options, CSINK_ATTACH_OPT_PERIOD, CSINK_ATTACH_OPT_FREQUENCY, &rate))
 		return -EINVAL;
-	}
-	if (frequency_from->source > period_from->source)
-		period = 0;
 	for (uint32_t i = 0; i < a->follow.counters.nr_events; i++) {
 		struct csink_event_spec *spec = &a->follow.counters.events[i].spec;
 		bool is_clock = spec->rec.flags & CSINK_EVENT_CPU_NS;
-		uint64_t limit = CSINK_MIN(rate_limit(), is_clock ? (uint64_t)CSINK_MAX_CLOCK_FREQUENCY : UINT64_MAX);
+		uint64_t frequency;
+		char why[160];
 
 		if (spec->attr.sample_period || spec->attr.freq)
 			continue;
-		if (asked > limit && !period && frequency == asked) {
-			frequency = limit;
-			csink_outside_note(&a->outside,
-					   "%llu samples a second are more than is allowed or can be borne: using %llu",
-					   (unsigned long long)asked, (unsigned long long)limit);
+		if (rate.period) {
+			spec->attr.sample_period = rate.period;
+			continue;
 		}
-		if (period)
-			spec->attr.sample_period = period;
-		else if (is_clock)
+		frequency = csink_rate_allowed(rate.frequency, is_clock, why, sizeof(why));
+		if (*why && !a->rate_is_said)
+			csink_outside_note(&a->outside, "%s", why);
+		a->rate_is_said |= *why != 0;
+		if (is_clock)
 			spec->attr.sample_period = CSINK_NS_PER_S / frequency;
 		else
 			spec->attr.freq = 1, spec->attr.sample_freq = frequency;
@@ -139,22 +112,10 @@ static int resolve_rate(struct attach *a)
 
 static int resolve_output(struct attach *a)
 {
-	char host[256] = "localhost", where[64], why[PATH_MAX + 128];
-	struct csink_output_names names = {.pid = a->choice.nr ? a->choice.pids[0] : getpid(),
-					   .host = host,
-					   .command = a->argv ? a->argv[0] : a->what,
-					   .rank = csink_output_rank()};
+	const struct csink_attach_target *target = &a->target;
 
-	gethostname(host, sizeof(host) - 1);
-	if (csink_output_expand(csink_options_text(&a->options, CSINK_ATTACH_OPT_OUTPUT), &names, a->output,
-				sizeof(a->output), why, sizeof(why))) {
-		csink_options_where(&a->options, CSINK_ATTACH_OPT_OUTPUT, where, sizeof(where));
-		csink_say("%s: %s", where, why);
-		return -EINVAL;
-	}
-	if (csink_output_check(a->output, why, sizeof(why)))
-		csink_say("the profile cannot be written to %s: %s; it will be saved elsewhere", a->output, why);
-	return 0;
+	return csink_save_resolve(&a->save, &a->options, CSINK_ATTACH_OPT_OUTPUT, a->argv ? a->argv[0] : target->name,
+				  target->choice.nr ? target->choice.pids[0] : getpid());
 }
 
 static void resolve_rest(struct attach *a)
@@ -174,14 +135,6 @@ static void resolve_rest(struct attach *a)
 
 /* ---- whom to attach to ---- */
 
-static void name_target(struct attach *a)
-{
-	struct csink_task task;
-
-	if (a->choice.nr && !csink_task_read(a->choice.pids[0], &task))
-		snprintf(a->what, sizeof(a->what), "%s", task.comm);
-}
-
 /* One way, and one only. Returns 0 or -errno, which has been said. */
 static int choose(struct attach *a, int nr_operands, char **operands, bool is_command)
 {
@@ -199,29 +152,30 @@ static int choose(struct attach *a, int nr_operands, char **operands, bool is_co
 	}
 	a->follow.counters.inherit = true;
 	if (*pids) {
-		err = csink_attach_choose_pids(pids, &a->choice, why, sizeof(why));
+		err = csink_attach_choose_pids(pids, &a->target.choice, why, sizeof(why));
 	} else if (tid) {
 		pid = csink_attach_process_of(tid, why, sizeof(why));
-		a->choice = (struct csink_attach_choice){malloc(sizeof(pid)), 1, 1};
+		a->target.choice = (struct csink_attach_choice){malloc(sizeof(pid)), 1, 1};
 		a->follow.counters.inherit = false;
-		a->tid = tid;
-		if (a->choice.pids)
-			a->choice.pids[0] = pid;
-		err = pid < 0 ? pid : a->choice.pids ? 0 : -ENOMEM;
+		a->target.tid = tid;
+		if (a->target.choice.pids)
+			a->target.choice.pids[0] = pid;
+		err = pid < 0 ? pid : a->target.choice.pids ? 0 : -ENOMEM;
 	} else if (*cgroup) {
-		a->cgroup_fd = csink_attach_open_cgroup(cgroup, why, sizeof(why));
+		a->target.cgroup_fd = csink_attach_open_cgroup(cgroup, why, sizeof(why));
 		a->follow.counters.inherit = false;
-		err = a->cgroup_fd < 0 ? a->cgroup_fd : csink_attach_choose_cgroup(a->cgroup_fd, &a->choice);
+		err = a->target.cgroup_fd < 0 ? a->target.cgroup_fd
+					      : csink_attach_choose_cgroup(a->target.cgroup_fd, &a->target.choice);
 	} else if (is_command) {
 		a->argv = operands;
 		a->follow.counters.at_exec = true;
 	} else {
-		err = csink_attach_choose_pattern(operands[0], &a->choice, why, sizeof(why));
+		err = csink_attach_choose_pattern(operands[0], &a->target.choice, why, sizeof(why));
 	}
-	a->follow.counters.cgroup_fd = a->cgroup_fd;
+	a->follow.counters.cgroup_fd = a->target.cgroup_fd;
 	if (err)
 		csink_say("%s", *why ? why : strerror(-err));
-	name_target(a);
+	csink_attach_name(&a->target);
 	return err;
 }
 
@@ -272,125 +226,16 @@ static void release(struct attach *a)
 
 /* ---- attaching ---- */
 
-/* Called while the targets stand still. */
-static int open_all(struct csink_targets *targets, void *arg)
+static int attach_to_running(struct attach *a)
 {
-	struct attach *a = arg;
-	struct csink_attach_counters *c = &a->follow.counters;
-	struct csink_attach_event *refused = NULL;
-	char denied[sizeof(refused->reason)] = "";
-	uint32_t nr_denied = 0;
-	int32_t last_pid = 0;
-	int err = 0;
+	char why[512];
+	int err = csink_attach_begin(&a->target, &a->follow, why, sizeof(why));
 
-	for (uint32_t i = 0; i < targets->nr; i++) {
-		const struct csink_target *target = &targets->at[i];
-
-		if (a->tid && target->tid != a->tid)
-			continue;
-		err = csink_attach_counters_open(c, target->pid, target->tid, &refused);
-		if (err == -ESRCH)
-			continue;
-		/* Of several, and of descendants, some may be somebody else's. */
-		if ((err == -EACCES || err == -EPERM) && (a->choice.nr > 1 || target->pid != a->choice.pids[0])) {
-			if (!nr_denied++)
-				snprintf(denied, sizeof(denied), "%s", refused->reason);
-			continue;
-		}
-		if (err)
-			break;
-		a->nr_threads++;
-		a->nr_processes += target->pid != last_pid;
-		last_pid = target->pid;
-	}
-	if (nr_denied)
-		csink_outside_note(&a->outside, "%u thread%s could not be attached to: %s", nr_denied,
-				   nr_denied == 1 ? "" : "s", denied);
-	a->from_ns = now_ns();
-	for (uint32_t i = 0; i < c->nr_lineages; i++) {
-		if (!i || c->lineages[i].pid != c->lineages[i - 1].pid)
-			csink_attach_images_take(&a->follow.images, c->lineages[i].pid, a->from_ns);
-	}
-	if (err && err != -ESRCH && err != -EACCES && err != -EPERM) {
-		csink_say("%s: %s", refused->spec.rec.name, refused->reason);
-		return err;
-	}
-	if (!a->nr_threads || (err && err != -ESRCH && a->choice.nr == 1)) {
-		csink_say("cannot attach to process %d%s%s%s: %s", a->choice.pids[0], *a->what ? " (" : "", a->what,
-			  *a->what ? ")" : "", refused && err != -ESRCH ? refused->reason : "ESRCH: it has ended");
-		return err ? err : -ESRCH;
-	}
-	return 0;
-}
-
-static void note_stop(struct attach *a)
-{
-	char how[256];
-
-	if (!a->halt.err && a->halt.stopped_ns)
-		snprintf(how, sizeof(how), "all of them stood still for %.1f ms", (double)a->halt.stopped_ns / 1e6);
-	else if (a->halt.err == -ECANCELED)
-		snprintf(how, sizeof(how),
-			 "they were not stopped for it: what they started in that moment may be missing");
-	else if (a->halt.err == -EBUSY)
-		snprintf(how, sizeof(how),
-			 "they could not be stopped for it, since process %d traces them: what they started in that "
-			 "moment "
-			 "may be missing",
-			 a->halt.tracer);
-	else
-		snprintf(how, sizeof(how),
-			 "they could not all be stopped for it (%s): what they started in that moment may be missing",
-			 a->halt.err == -EPERM
-				 ? "EPERM: no right to trace them; Yama's kernel.yama.ptrace_scope, or seccomp"
-			 : a->halt.err == -ETIMEDOUT ? "ETIMEDOUT: one did not stop in a second"
-						     : strerror(-a->halt.err));
-	csink_outside_note(&a->outside, "attached to %u thread%s of %u process%s; %s", a->nr_threads,
-			   a->nr_threads == 1 ? "" : "s", a->nr_processes, a->nr_processes == 1 ? "" : "es", how);
-	if (!a->quiet)
-		csink_say("%s; Ctrl-C ends it", a->outside.notes[a->outside.nr_notes - 1]);
-}
-
-static int attach_to_processes(struct attach *a)
-{
-	bool may_stop = !csink_options_bool(&a->options, CSINK_ATTACH_OPT_NO_STOP) && !a->tid;
-	int err;
-
-	/* What takes long is done before they stand. */
-	for (uint32_t i = 0; i < a->choice.nr; i++)
-		csink_attach_images_prepare(&a->follow.images, a->choice.pids[i]);
-	err = csink_halt(a->choice.pids, a->choice.nr, !a->tid, may_stop, open_all, a, &a->halt);
-	if (err == -ESRCH && !a->halt.targets.nr)
-		csink_say("ESRCH: process %d%s%s%s has ended", a->choice.pids[0], *a->what ? " (" : "", a->what,
-			  *a->what ? ")" : "");
 	if (err)
-		return err;
-	if (a->tid)
-		csink_outside_note(&a->outside, "attached to thread %d alone", a->tid);
-	else
-		note_stop(a);
-	return 0;
-}
-
-static int attach_to_cgroup(struct attach *a)
-{
-	struct csink_attach_event *refused = NULL;
-	int err = csink_attach_counters_open(&a->follow.counters, -1, -1, &refused);
-
-	if (err) {
-		csink_say("%s: %s", refused->spec.rec.name, refused->reason);
-		return err;
-	}
-	a->from_ns = now_ns();
-	for (uint32_t i = 0; i < a->choice.nr; i++)
-		csink_attach_images_take(&a->follow.images, a->choice.pids[i], a->from_ns);
-	a->nr_processes = a->choice.nr;
-	csink_outside_note(&a->outside, "attached to the control group %s: %u process%s are in it",
-			   csink_options_text(&a->options, CSINK_ATTACH_OPT_CGROUP), a->choice.nr,
-			   a->choice.nr == 1 ? "" : "es");
-	if (!a->quiet)
+		csink_say("%s", why);
+	else if (!a->quiet)
 		csink_say("%s; Ctrl-C ends it", a->outside.notes[a->outside.nr_notes - 1]);
-	return 0;
+	return err;
 }
 
 static int prepare_counters(struct attach *a)
@@ -431,7 +276,7 @@ static int take_signals(void)
 static void follow(struct attach *a, int signal_fd)
 {
 	uint64_t duration_ns = csink_options_seconds(&a->options, CSINK_ATTACH_OPT_DURATION);
-	uint64_t end_ns = duration_ns ? a->from_ns + duration_ns : UINT64_MAX;
+	uint64_t end_ns = duration_ns ? a->target.from_ns + duration_ns : UINT64_MAX;
 	struct epoll_event event = {.events = EPOLLIN}, events[2];
 	struct signalfd_siginfo info;
 	int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -470,7 +315,7 @@ static int run_command(struct attach *a)
 		return CSINK_EXIT_RUN_FAILED;
 	}
 	csink_attach_counters_opened(&a->follow.counters);
-	a->from_ns = now_ns();
+	a->target.from_ns = now_ns();
 	a->follow.leave_out = getpid();
 	err = csink_spawn(a->argv, environ, &a->inherited, &child);
 	if (!err)
@@ -487,36 +332,6 @@ static int run_command(struct attach *a)
 
 /* ---- what it comes to ---- */
 
-static void save_profile(struct attach *a, const struct csink_profile *profile)
-{
-	int err = csink_pprof_write(profile, a->output), first = err;
-	char path[PATH_MAX];
-
-	for (uint32_t i = 0; err && !csink_output_fallback(a->output, i, path, sizeof(path)); i++) {
-		err = csink_pprof_write(profile, path);
-		if (err)
-			continue;
-		csink_say("%s: %s; the profile is in %s", a->output, strerror(-first), path);
-		strcpy(a->output, path);
-	}
-	if (err) {
-		csink_say("%s: %s; nor could the profile be saved elsewhere", a->output, strerror(-first));
-		a->output[0] = 0;
-	}
-}
-
-static void print_report(struct attach *a, const struct csink_profile *profile)
-{
-	struct csink_report_options options;
-
-	csink_report_options_init(&options, stderr);
-	if (csink_options_bool(&a->options, CSINK_ATTACH_OPT_ALL))
-		options.limit = 0;
-	options.file = a->output[0] ? a->output : NULL;
-	csink_report_print(stderr, profile, &options);
-	fflush(stderr);
-}
-
 static void print_json(struct attach *a)
 {
 	struct csink_json json;
@@ -525,11 +340,11 @@ static void print_json(struct attach *a)
 	csink_json_open(&json, NULL, '{');
 	csink_json_text(&json, "countersink", CSINK_VERSION);
 	csink_json_text(&json, "target", a->outside.command);
-	csink_json_bool(&json, "stopped", !a->halt.err && a->halt.stopped_ns);
-	csink_json_real(&json, "stop_ms", (double)a->halt.stopped_ns / 1e6);
-	csink_json_number(&json, "attached_threads", a->nr_threads);
-	csink_json_number(&json, "attached_processes", a->nr_processes);
-	csink_json_number(&json, "from_monotonic_ns", (int64_t)a->from_ns);
+	csink_json_bool(&json, "stopped", !a->target.halt.err && a->target.halt.stopped_ns);
+	csink_json_real(&json, "stop_ms", (double)a->target.halt.stopped_ns / 1e6);
+	csink_json_number(&json, "attached_threads", a->target.nr_threads);
+	csink_json_number(&json, "attached_processes", a->target.nr_processes);
+	csink_json_number(&json, "from_monotonic_ns", (int64_t)a->target.from_ns);
 	csink_json_number(&json, "wall_ns", (int64_t)a->outside.wall_ns);
 	csink_json_number(&json, "samples", (int64_t)a->follow.nr_samples);
 	csink_json_number(&json, "lost", (int64_t)a->follow.counters.rings.nr_lost);
@@ -548,7 +363,7 @@ static void print_json(struct attach *a)
 	for (uint32_t i = 0; i < a->outside.nr_notes; i++)
 		csink_json_text(&json, NULL, a->outside.notes[i]);
 	csink_json_close(&json, ']');
-	csink_json_text(&json, "profile", a->output[0] ? a->output : NULL);
+	csink_json_text(&json, "profile", a->save.path[0] ? a->save.path : NULL);
 	csink_json_close(&json, '}');
 	putchar('\n');
 }
@@ -562,7 +377,8 @@ static void name_command(struct attach *a)
 		snprintf(a->outside.command, sizeof(a->outside.command), "%s", a->argv[0]);
 		return;
 	}
-	for (uint32_t i = 0; i < CSINK_MIN(images->nr, a->nr_processes) && n + 32 < sizeof(a->outside.command); i++)
+	for (uint32_t i = 0; i < CSINK_MIN(images->nr, a->target.nr_processes) && n + 32 < sizeof(a->outside.command);
+	     i++)
 		n += (size_t)snprintf(a->outside.command + n, sizeof(a->outside.command) - n, "%s%s (%d)",
 				      n ? ", " : "", images->at[i]->comm, images->at[i]->pid);
 }
@@ -574,7 +390,7 @@ static int finish(struct attach *a)
 	int err;
 
 	csink_attach_counters_stop(&a->follow.counters);
-	a->outside.wall_ns = now_ns() - a->from_ns;
+	a->outside.wall_ns = now_ns() - a->target.from_ns;
 	csink_attach_follow_drain(&a->follow, true);
 	csink_attach_counters_read(&a->follow.counters, &a->outside);
 	release(a);
@@ -589,13 +405,13 @@ static int finish(struct attach *a)
 		csink_say("no profile: %s", strerror(-err));
 		return err;
 	}
-	save_profile(a, profile);
+	csink_save_profile(&a->save, profile,
+			   a->quiet || a->json                                           ? CSINK_SAVE_ERRORS
+			   : csink_options_bool(&a->options, CSINK_ATTACH_OPT_NO_REPORT) ? CSINK_SAVE_WHERE
+			   : csink_options_bool(&a->options, CSINK_ATTACH_OPT_ALL)       ? CSINK_SAVE_REPORT_ALL
+											 : CSINK_SAVE_REPORT);
 	if (a->json)
 		print_json(a);
-	else if (!a->quiet && !csink_options_bool(&a->options, CSINK_ATTACH_OPT_NO_REPORT))
-		print_report(a, profile);
-	else if (!a->quiet && a->output[0])
-		csink_say("the profile is in %s", a->output);
 	csink_profile_destroy(profile);
 	return 0;
 }
@@ -617,8 +433,7 @@ static int attach_and_report(struct attach *a)
 	if (a->argv) {
 		status = run_command(a);
 	} else {
-		err = a->cgroup_fd >= 0 ? attach_to_cgroup(a) : attach_to_processes(a);
-		csink_attach_counters_opened(&a->follow.counters);
+		err = attach_to_running(a);
 		status = err ? CSINK_EXIT_RUN_FAILED : 0;
 		if (!err)
 			follow(a, signal_fd);
@@ -634,13 +449,15 @@ static int attach_and_report(struct attach *a)
 
 int csink_cmd_attach(int argc, char **argv)
 {
-	static struct attach a = {.reservation.reserve.fd = -1, .folder.fd = -1, .cgroup_fd = -1};
+	static struct attach a = {.reservation.reserve.fd = -1, .folder.fd = -1, .target.cgroup_fd = -1};
 	int status, at = csink_command_parse(&a.options, argc, argv, &status);
 
 	if (at < 0)
 		return status;
 	a.follow.outside = &a.outside;
 	resolve_rest(&a);
+	a.target.may_stop = !csink_options_bool(&a.options, CSINK_ATTACH_OPT_NO_STOP);
+	a.target.cgroup = csink_options_text(&a.options, CSINK_ATTACH_OPT_CGROUP);
 	if (resolve_events(&a) || resolve_rate(&a) ||
 	    choose(&a, argc - at, argv + at, at > 0 && !strcmp(argv[at - 1], "--")) || resolve_output(&a))
 		return CSINK_EXIT_RUN_FAILED;
@@ -648,8 +465,8 @@ int csink_cmd_attach(int argc, char **argv)
 	if (fflush(stdout) || ferror(stdout))
 		csink_say("standard output: %s", strerror(errno));
 	csink_attach_follow_free(&a.follow);
-	csink_targets_free(&a.halt.targets);
+	csink_targets_free(&a.target.halt.targets);
 	csink_outside_free(&a.outside);
-	free(a.choice.pids);
+	free(a.target.choice.pids);
 	return status;
 }

@@ -11,21 +11,18 @@
 #include "include/internal/base.h"
 #include "include/internal/event.h"
 #include "launcher/commands.h"
-#include "launcher/output/export.h"
-#include "launcher/output/pprof.h"
-#include "launcher/output/report.h"
 #include "launcher/profile/collect.h"
 #include "launcher/profile/profile.h"
 #include "launcher/profile/symbols_fetch.h"
 #include "launcher/reserve/reservation.h"
 #include "launcher/run/folder.h"
-#include "launcher/run/output.h"
 #include "launcher/run/outside.h"
 #include "launcher/run/program.h"
+#include "launcher/run/rate.h"
 #include "launcher/run/relay.h"
+#include "launcher/run/save.h"
 #include "launcher/run/spawn.h"
 
-#define MAX_RATE_FILE "/proc/sys/kernel/perf_event_max_sample_rate"
 #define MAX_NAMED 4 /* processes that are listed by name in a line */
 
 struct run {
@@ -34,9 +31,7 @@ struct run {
 	bool quiet, report;
 	const char *texts[CSINK_NR_RUN_OPTS]; /* resolved: what the library is told */
 	char events_text[2048], frequency_text[24], output_text[2 * PATH_MAX];
-	char output[PATH_MAX];
-	const struct csink_export_format *format; /* that the output's name asked for, beside the profile; NULL: none */
-	char exported[PATH_MAX];                  /* that name */
+	struct csink_save save;
 
 	struct csink_event_spec specs[CSINK_MAX_EVENTS];
 	uint32_t nr_specs;
@@ -97,45 +92,26 @@ static int resolve_events(struct run *run)
 	return 0;
 }
 
-static void lower_rate(struct run *run, uint64_t asked, unsigned long long limit, const char *why, const char *where)
-{
-	csink_outside_note(&run->outside, "%llu samples a second are %s: using %llu%s", (unsigned long long)asked, why,
-			   limit, where);
-	if (!run->quiet)
-		csink_say("%s", run->outside.notes[run->outside.nr_notes - 1]);
-	snprintf(run->frequency_text, sizeof(run->frequency_text), "%llu", limit);
-	run->texts[CSINK_OPT_FREQUENCY] = run->frequency_text;
-}
-
-/* A period replaces the frequency, unless the latter was asked for more explicitly. */
 static int resolve_rate(struct run *run)
 {
-	const struct csink_option_value *period = &run->options.values[CSINK_OPT_PERIOD];
-	const struct csink_option_value *frequency = &run->options.values[CSINK_OPT_FREQUENCY];
-	uint64_t asked = csink_options_number(&run->options, CSINK_OPT_FREQUENCY);
 	bool is_clock = run->specs[0].rec.flags & CSINK_EVENT_CPU_NS;
-	unsigned long long max, limit = is_clock ? CSINK_MAX_CLOCK_FREQUENCY : UINT64_MAX;
-	const char *why = "more than a program can bear", *where = "";
-	FILE *f;
+	struct csink_rate rate;
+	char why[160];
+	uint64_t allowed;
 
-	if (*period->text && period->source == CSINK_FROM_OPTION && frequency->source == CSINK_FROM_OPTION) {
-		csink_say("options --frequency and --period exclude each other: give one of them");
+	if (csink_rate_resolve(&run->options, CSINK_OPT_PERIOD, CSINK_OPT_FREQUENCY, &rate))
 		return -EINVAL;
-	}
-	if (frequency->source > period->source)
-		run->texts[CSINK_OPT_PERIOD] = "";
-	if (*run->texts[CSINK_OPT_PERIOD])
+	if (rate.period)
 		return 0;
-	f = fopen(MAX_RATE_FILE, "re");
-	if (f && fscanf(f, "%llu", &max) == 1 && max && max < limit) {
-		limit = max;
-		why = "over the kernel's limit";
-		where = " (" MAX_RATE_FILE ")";
-	}
-	if (f)
-		fclose(f);
-	if (asked > limit)
-		lower_rate(run, asked, limit, why, where);
+	run->texts[CSINK_OPT_PERIOD] = "";
+	allowed = csink_rate_allowed(rate.frequency, is_clock, why, sizeof(why));
+	if (!*why)
+		return 0;
+	csink_outside_note(&run->outside, "%s", why);
+	if (!run->quiet)
+		csink_say("%s", why);
+	snprintf(run->frequency_text, sizeof(run->frequency_text), "%llu", (unsigned long long)allowed);
+	run->texts[CSINK_OPT_FREQUENCY] = run->frequency_text;
 	return 0;
 }
 
@@ -145,9 +121,9 @@ static void tell_output(struct run *run)
 	size_t n = 0;
 	char folder[PATH_MAX];
 
-	if (run->output[0] != '/' && getcwd(folder, sizeof(folder)))
+	if (run->save.path[0] != '/' && getcwd(folder, sizeof(folder)))
 		n = (size_t)snprintf(run->output_text, PATH_MAX, "%s/", folder);
-	for (const char *c = run->output; *c && n + 2 < sizeof(run->output_text); c++) {
+	for (const char *c = run->save.path; *c && n + 2 < sizeof(run->output_text); c++) {
 		run->output_text[n++] = *c;
 		if (*c == '%')
 			run->output_text[n++] = '%';
@@ -158,22 +134,9 @@ static void tell_output(struct run *run)
 
 static int resolve_output(struct run *run)
 {
-	char host[256] = "localhost", where[64], why[PATH_MAX + 128];
-	struct csink_output_names names = {
-		.pid = getpid(), .host = host, .command = run->argv[0], .rank = csink_output_rank()};
-
-	gethostname(host, sizeof(host) - 1);
-	if (csink_output_expand(csink_options_text(&run->options, CSINK_OPT_OUTPUT), &names, run->output,
-				sizeof(run->output), why, sizeof(why))) {
-		csink_options_where(&run->options, CSINK_OPT_OUTPUT, where, sizeof(where));
-		csink_say("%s: %s", where, why);
+	if (csink_save_resolve(&run->save, &run->options, CSINK_OPT_OUTPUT, run->argv[0], getpid()))
 		return -EINVAL;
-	}
-	run->format = csink_export_beside(run->output, sizeof(run->output), run->exported);
 	tell_output(run);
-	if (csink_output_check(run->output, why, sizeof(why)))
-		csink_say("the profile cannot be written to %s: %s; the command runs, and it will be saved elsewhere",
-			  run->output, why);
 	return 0;
 }
 
@@ -340,51 +303,10 @@ static void note_running(struct run *run)
 		&run->outside,
 		"%u process%s still run%s (%s%s): what came until now is here; what is profiled leaves %s.PID "
 		"at its end",
-		nr, nr == 1 ? "" : "es", nr == 1 ? "s" : "", names, nr > MAX_NAMED ? ", ..." : "", run->output);
+		nr, nr == 1 ? "" : "es", nr == 1 ? "s" : "", names, nr > MAX_NAMED ? ", ..." : "", run->save.path);
 }
 
 /* ---- the profile ---- */
-
-/* Write it where it was meant to go, else where it can be. Returns 0 with run->output as it came to be, or -errno. */
-static int write_profile(struct run *run, const struct csink_profile *profile)
-{
-	int err = csink_pprof_write(profile, run->output), first = err;
-	char path[PATH_MAX];
-
-	for (uint32_t i = 0; err && !csink_output_fallback(run->output, i, path, sizeof(path)); i++) {
-		err = csink_pprof_write(profile, path);
-		if (err)
-			continue;
-		csink_say("%s: %s; the profile is in %s", run->output, strerror(-first), path);
-		strcpy(run->output, path);
-	}
-	if (err)
-		csink_say("%s: %s; nor could the profile be saved elsewhere", run->output, strerror(-first));
-	return err;
-}
-
-static void export_profile(struct run *run, const struct csink_profile *profile)
-{
-	int err = csink_export_write(profile, run->format, profile->default_type, run->exported);
-
-	if (err)
-		csink_say("%s: %s", run->exported, strerror(-err));
-	else if (!run->quiet)
-		csink_say("%s is made from the profile, which is in %s", run->exported, run->output);
-}
-
-static void print_report(struct run *run, const struct csink_profile *profile, bool saved)
-{
-	struct csink_report_options options;
-
-	csink_report_options_init(&options, stderr);
-	if (csink_options_bool(&run->options, CSINK_OPT_ALL))
-		options.limit = 0;
-	options.file = saved ? run->output : NULL;
-	/* A stderr that takes nothing is no failure of the command's. */
-	csink_report_print(stderr, profile, &options);
-	fflush(stderr);
-}
 
 static void make_profile(struct run *run)
 {
@@ -400,13 +322,10 @@ static void make_profile(struct run *run)
 		csink_say("no profile: %s", strerror(-err));
 		return;
 	}
-	err = write_profile(run, profile);
-	if (run->report)
-		print_report(run, profile, !err);
-	else if (!err && !run->quiet && !run->format)
-		csink_say("the profile is in %s", run->output);
-	if (run->format)
-		export_profile(run, profile);
+	csink_save_profile(&run->save, profile,
+			   !run->report ? run->quiet ? CSINK_SAVE_ERRORS : CSINK_SAVE_WHERE
+			   : csink_options_bool(&run->options, CSINK_OPT_ALL) ? CSINK_SAVE_REPORT_ALL
+									      : CSINK_SAVE_REPORT);
 	csink_profile_destroy(profile);
 }
 

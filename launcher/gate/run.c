@@ -16,9 +16,9 @@
 #include "launcher/run/folder.h"
 #include "launcher/run/outside.h"
 #include "launcher/run/program.h"
+#include "launcher/run/rate.h"
 #include "launcher/run/spawn.h"
 
-#define MAX_RATE_FILE "/proc/sys/kernel/perf_event_max_sample_rate"
 #define PADDING_VARIABLE "COUNTERSINK_PADDING="
 
 static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
@@ -60,16 +60,11 @@ static int resolve_events(struct csink_gate_runner *runner, char *why, size_t wh
 /* As fast as was asked for, and as the kernel allows. */
 static void resolve_rate(struct csink_gate_runner *runner)
 {
-	unsigned long long asked = strtoull(runner->texts[CSINK_OPT_FREQUENCY], NULL, 10), max;
-	FILE *f = fopen(MAX_RATE_FILE, "re");
+	uint64_t asked = strtoull(runner->texts[CSINK_OPT_FREQUENCY], NULL, 10);
+	char why[160];
 
-	if (runner->specs[0].rec.flags & CSINK_EVENT_CPU_NS)
-		asked = CSINK_MIN(asked, (unsigned long long)CSINK_MAX_CLOCK_FREQUENCY);
-	if (f && fscanf(f, "%llu", &max) == 1 && max)
-		asked = CSINK_MIN(asked, max);
-	if (f)
-		fclose(f);
-	snprintf(runner->frequency_text, sizeof(runner->frequency_text), "%llu", asked);
+	asked = csink_rate_allowed(asked, runner->specs[0].rec.flags & CSINK_EVENT_CPU_NS, why, sizeof(why));
+	snprintf(runner->frequency_text, sizeof(runner->frequency_text), "%llu", (unsigned long long)asked);
 	runner->texts[CSINK_OPT_FREQUENCY] = runner->frequency_text;
 }
 

@@ -64,7 +64,7 @@ done
 attach -p "$burn" --no-stop -d 0.3 2>err
 like "$(cat err)" 'they were not stopped for it' "--no-stop says what that means"
 attach -t "$burn" -d 0.5 2>err
-like "$(cat err)" "attached to thread $burn alone" "one thread"
+like "$(cat err)" "attached to thread $burn of process $burn \(burn\) alone: neither its other threads nor" "one thread: says what is in it"
 like "$(cat err)" 'burn_30$' "is sampled"
 own=own_burn_$$ # other people's are called burn
 cp "$TARGETS/burn" "$own"

@@ -1,0 +1,84 @@
+#include "launcher/run/save.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/commands.h"
+#include "launcher/output/pprof.h"
+#include "launcher/output/report.h"
+#include "launcher/run/output.h"
+
+int csink_save_resolve(struct csink_save *save, const struct csink_options *options, uint32_t row, const char *command,
+		       int32_t pid)
+{
+	char host[256] = "localhost", where[64], why[PATH_MAX + 128];
+	struct csink_output_names names = {.pid = pid, .host = host, .command = command, .rank = csink_output_rank()};
+
+	gethostname(host, sizeof(host) - 1);
+	if (csink_output_expand(csink_options_text(options, row), &names, save->path, sizeof(save->path), why,
+				sizeof(why))) {
+		csink_options_where(options, row, where, sizeof(where));
+		csink_say("%s: %s", where, why);
+		return -EINVAL;
+	}
+	save->format = csink_export_beside(save->path, sizeof(save->path), save->exported);
+	if (csink_output_check(save->path, why, sizeof(why)))
+		csink_say("the profile cannot be written to %s: %s; the work goes on, and it will be saved elsewhere",
+			  save->path, why);
+	return 0;
+}
+
+static void write_profile(struct csink_save *save, const struct csink_profile *profile)
+{
+	int err = csink_pprof_write(profile, save->path), first = err;
+	char path[PATH_MAX];
+
+	for (uint32_t i = 0; err && !csink_output_fallback(save->path, i, path, sizeof(path)); i++) {
+		err = csink_pprof_write(profile, path);
+		if (err)
+			continue;
+		csink_say("%s: %s; the profile is in %s", save->path, strerror(-first), path);
+		strcpy(save->path, path);
+	}
+	if (!err)
+		return;
+	csink_say("%s: %s; nor could the profile be saved elsewhere", save->path, strerror(-first));
+	save->path[0] = 0;
+}
+
+static void print_report(const struct csink_save *save, const struct csink_profile *profile, bool all)
+{
+	struct csink_report_options options;
+
+	csink_report_options_init(&options, stderr);
+	if (all)
+		options.limit = 0;
+	options.file = save->path[0] ? save->path : NULL;
+	/* A stderr that takes nothing is no failure of the command's. */
+	csink_report_print(stderr, profile, &options);
+	fflush(stderr);
+}
+
+static void export_profile(const struct csink_save *save, const struct csink_profile *profile,
+			   enum csink_save_words words)
+{
+	int err = csink_export_write(profile, save->format, profile->default_type, save->exported);
+
+	if (err)
+		csink_say("%s: %s", save->exported, strerror(-err));
+	else if (words != CSINK_SAVE_ERRORS && save->path[0])
+		csink_say("%s is made from the profile, which is in %s", save->exported, save->path);
+}
+
+void csink_save_profile(struct csink_save *save, const struct csink_profile *profile, enum csink_save_words words)
+{
+	write_profile(save, profile);
+	if (words >= CSINK_SAVE_REPORT)
+		print_report(save, profile, words == CSINK_SAVE_REPORT_ALL);
+	else if (words == CSINK_SAVE_WHERE && save->path[0] && !save->format)
+		csink_say("the profile is in %s", save->path);
+	if (save->format)
+		export_profile(save, profile, words);
+}
