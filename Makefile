@@ -54,8 +54,10 @@ CORE_SRCS := \
 	preload/counters/explain_system.c \
 	preload/counters/explain_take.c \
 	preload/counters/explain_target.c \
+	preload/counters/filters.c \
 	preload/counters/halt.c \
 	preload/counters/nearest.c \
+	preload/counters/own_status.c \
 	preload/counters/persist.c \
 	preload/counters/persist_folder.c \
 	preload/counters/persist_start.c \
@@ -99,6 +101,7 @@ LIB_SRCS := \
 	preload/inject/env.c \
 	preload/inject/exec.c \
 	preload/inject/exit.c \
+	preload/inject/filtered.c \
 	preload/inject/finish.c \
 	preload/inject/call_on_stack.c \
 	preload/inject/fds.c \
@@ -365,6 +368,7 @@ CLI_TESTS := \
 	static \
 	follow \
 	leftovers \
+	caged \
 	security \
 	run \
 	output \
@@ -388,6 +392,7 @@ CLI_TESTS := \
 # tests/targets/NAME.c, .cc or .rs: programs that are profiled.
 TARGETS := \
 	hold_lock \
+	static_cage \
 	lineages \
 	inlines \
 	deny_perf \

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "launcher/commands.h"
+#include "preload/counters/filters.h"
 
 /*
  * Started with a standard stream closed, our own files would land on its number, and what is meant for stderr in one of
@@ -23,7 +24,9 @@ int main(int argc, char **argv)
 	static char run[] = "run", help[] = "help";
 	const struct csink_command *command;
 
-	fill_standard_streams();
+	csink_filters_begin();
+	if (!csink_filters_forbid_all(csink_deadly_calls))
+		fill_standard_streams();
 	if (argc < 2) {
 		csink_say(
 			"no command given: countersink [OPTION]... [--] COMMAND [ARGUMENT]... (see countersink help)");

@@ -70,6 +70,12 @@ enum csink_opt {
 /* Set by the library for its own children where there is no launcher: the pid that makes the profile of them all. */
 #define CSINK_ENV_RUN_OWNER CSINK_ENV_PREFIX "RUN_OWNER"
 /*
+ * Set by the launcher, or by the library for its own children, where there are seccomp filters: how many, and what is
+ * deadly under them (enum csink_deadly).
+ */
+#define CSINK_ENV_RUN_FILTERS CSINK_ENV_PREFIX "RUN_FILTERS"
+#define CSINK_RUN_FILTERS_FORMAT "%d:%x"
+/*
  * Set by the library for a program that posix_spawn(3) starts, and taken away by that program's own: the signals that
  * it is to find ignored, as a hexadecimal number (bit signo - 1). In this process they are ours, and not ignored.
  */

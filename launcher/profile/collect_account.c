@@ -262,7 +262,7 @@ static int64_t account_processes(struct collector *c, int64_t budget, char *unkn
 		}
 		reason = process->reason ? process->reason : inherited_reason(c, process);
 		given += give_absent(c, process->pid, process->comm, reason, rest);
-		if (process->has_cpu && !process->cpu_ns && !process->reason)
+		if (reason == CSINK_SPAWN_OWN || (process->has_cpu && !process->cpu_ns && !process->reason))
 			continue; /* it came and went without running a program */
 		csink_collect_unprofiled(c, process->comm, reason);
 		if (!process->has_cpu && used < unknown_size - 1)

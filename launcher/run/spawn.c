@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "preload/counters/filters.h"
 
 #define LIBRARY "libcountersink.so"
 #define PRELOAD "LD_PRELOAD"
@@ -89,7 +90,7 @@ static bool is_replaced(const char *entry)
 	char twin[CSINK_OPTION_NAME];
 
 	if (names(entry, PRELOAD) || names(entry, CSINK_ENV_RUN_DIR) || names(entry, CSINK_ENV_RUN_OWNER) ||
-	    names(entry, CSINK_ENV_RUN_PARENT))
+	    names(entry, CSINK_ENV_RUN_PARENT) || names(entry, CSINK_ENV_RUN_FILTERS))
 		return true;
 	for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++) {
 		csink_option_twin(&csink_run_options[i], twin);
@@ -118,7 +119,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct env_builder *b, con
 
 char **csink_env_build(char *const *env, const char *library, const char *run_dir, const char *const *texts)
 {
-	size_t nr = 0, bytes, max = CSINK_NR_RUN_OPTS + 4;
+	size_t nr = 0, bytes, max = CSINK_NR_RUN_OPTS + 5;
 	const char *was = preloaded(env);
 	char twin[CSINK_OPTION_NAME];
 	struct env_builder b = {0};
@@ -131,6 +132,7 @@ char **csink_env_build(char *const *env, const char *library, const char *run_di
 		bytes += sizeof(PRELOAD) + strlen(was) + 1 + strlen(library) + 1;
 		bytes += sizeof(CSINK_ENV_RUN_DIR) + strlen(run_dir) + 1;
 		bytes += sizeof(CSINK_ENV_RUN_PARENT) + 16;
+		bytes += sizeof(CSINK_ENV_RUN_FILTERS) + 24;
 		for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++)
 			bytes += sizeof(twin) + 1 + strlen(texts[i]) + 1;
 	}
@@ -150,6 +152,8 @@ char **csink_env_build(char *const *env, const char *library, const char *run_di
 		add(&b, PRELOAD "=%s%s%s", was, *was ? ":" : "", library);
 	add(&b, CSINK_ENV_RUN_DIR "=%s", run_dir);
 	add(&b, CSINK_ENV_RUN_PARENT "=%d", (int)getpid());
+	if (csink_nr_filters)
+		add(&b, CSINK_ENV_RUN_FILTERS "=" CSINK_RUN_FILTERS_FORMAT, csink_nr_filters, csink_deadly_calls);
 	for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++) {
 		if (!(csink_run_options[i].flags & CSINK_OPT_LIB) || !*texts[i])
 			continue;

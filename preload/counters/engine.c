@@ -2,7 +2,6 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <link.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +13,8 @@
 #include "countersink/explain.h"
 #include "include/internal/base.h"
 #include "preload/counters/engine_timer.h"
+#include "preload/counters/filters.h"
+#include "preload/counters/own_status.h"
 #include "preload/counters/switches.h"
 #include "preload/sample/process.h"
 #include "preload/sample/thread.h"
@@ -46,15 +47,9 @@ int csink_engine_parse(const char *name)
 /* A debugger keeps SIGTRAP for itself. */
 static bool is_traced(void)
 {
-	char buf[1024], *at;
-	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, buf, sizeof(buf) - 1);
+	struct csink_status status;
 
-	if (fd >= 0)
-		close(fd);
-	buf[n > 0 ? n : 0] = 0;
-	at = strstr(buf, "TracerPid:");
-	return at && atoi(at + 10) != 0;
+	return csink_status_read(0, &status) == 0 && status.tracer != 0;
 }
 
 static bool traced; /* as the engine was chosen */
@@ -346,6 +341,10 @@ static const char *explain(int engine, int err, char *words, size_t size)
 {
 	if (engine == CSINK_ENGINE_TIMER && err == -EAGAIN)
 		return "timer_create says EAGAIN: no room in the queue of signals (RLIMIT_SIGPENDING)";
+	if (csink_deadly_calls & (engine == CSINK_ENGINE_TIMER ? CSINK_DEADLY_TIMER : CSINK_DEADLY_PERF) &&
+	    err == -EPERM)
+		return engine == CSINK_ENGINE_TIMER ? "a seccomp filter kills for timer_create"
+						    : "a seccomp filter kills for perf_event_open";
 	return csink_explain_brief(-err, words, size);
 }
 

@@ -7,6 +7,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
+#include "preload/counters/filters.h"
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -19,6 +20,8 @@ int csink_cputimer_open(timer_t *timer, int signo, uint64_t period_ns, void *coo
 	struct sigevent event;
 	int id, saved = errno, err;
 
+	if (CSINK_UNLIKELY(csink_deadly_calls & CSINK_DEADLY_TIMER))
+		return -EPERM;
 	memset(&event, 0, sizeof(event));
 	event.sigev_notify = SIGEV_THREAD_ID;
 	event.sigev_signo = signo;

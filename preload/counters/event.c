@@ -11,6 +11,7 @@
 
 #include "include/internal/rawcall.h"
 #include "preload/counters/event_parse.h"
+#include "preload/counters/filters.h"
 #include "preload/counters/pfm.h"
 
 static char lower(char c)
@@ -354,6 +355,8 @@ int csink_perf_open(const struct perf_event_attr *attr, int32_t pid, int32_t cpu
 {
 	int saved = errno, fd;
 
+	if (CSINK_UNLIKELY(csink_deadly_calls & CSINK_DEADLY_PERF))
+		return -EPERM;
 	fd = (int)csink_rawcall(SYS_perf_event_open, attr, pid, cpu, group_fd, (unsigned long)flags);
 	if (fd < 0) {
 		fd = -errno;

@@ -79,16 +79,19 @@ static int name_of(enum csink_opt opt, int (*parse)(const char *name))
 	return n;
 }
 
-bool csink_config_read(void)
+bool csink_config_is_asked(void)
+{
+	const char *run_dir = getenv(CSINK_ENV_RUN_DIR), *preload = getenv("LD_PRELOAD");
+
+	return !getauxval(AT_SECURE) && ((run_dir && *run_dir) || (preload && strstr(preload, "libcountersink")));
+}
+
+void csink_config_read(void)
 {
 	struct csink_config *config = &csink_config;
 	const char *run_dir = getenv(CSINK_ENV_RUN_DIR), *owner = getenv(CSINK_ENV_RUN_OWNER);
-	const char *preload = getenv("LD_PRELOAD"), *parent = getenv(CSINK_ENV_RUN_PARENT);
+	const char *parent = getenv(CSINK_ENV_RUN_PARENT);
 
-	if (getauxval(AT_SECURE))
-		return false;
-	if (!(run_dir && *run_dir) && !(preload && strstr(preload, "libcountersink")))
-		return false;
 	config->events = value_of(CSINK_OPT_EVENTS);
 	config->frequency = number_of(CSINK_OPT_FREQUENCY, CSINK_DEFAULT_FREQUENCY);
 	config->period = number_of(CSINK_OPT_PERIOD, 0);
@@ -109,7 +112,6 @@ bool csink_config_read(void)
 	if (run_dir && strlen(run_dir) < sizeof(config->run_dir))
 		strcpy(config->run_dir, run_dir);
 	config->owner = owner && *owner ? atoi(owner) : config->standalone ? getpid() : 0;
-	return true;
 }
 
 static bool matches(const char *patterns, const char *name)

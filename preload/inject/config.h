@@ -27,11 +27,16 @@ struct csink_config {
 extern struct csink_config csink_config;
 
 /**
- * Fill csink_config.
- * Returns false if the library is not to profile: it was linked for its functions and nobody asked by environment, or
- * the program has more privilege than its caller (AT_SECURE).  Context: init.
+ * Is the library to profile? Not if it was linked for its functions and nobody asked by environment, nor if the program
+ * has more privilege than its caller (AT_SECURE). Makes no system call. Context: init.
  */
-bool csink_config_read(void);
+bool csink_config_is_asked(void);
+
+/**
+ * Fill csink_config.
+ * Context: init.
+ */
+void csink_config_read(void);
 
 /**
  * Is this process one that is to be profiled (--follow)?
@@ -53,6 +58,10 @@ void csink_env_init(void);
 
 /** Take us out of the program's own environment: what it starts from now on would suffer from us. Context: thread. */
 void csink_env_leave(void);
+
+/** Put NAME=VALUE, which stays as it is, into the environment, and into those that are completed for other programs.
+ * Context: thread. */
+void csink_env_set(char *entry);
 
 /** True once csink_env_init has found us in LD_PRELOAD. Context: any. */
 bool csink_env_is_known(void);

@@ -2,17 +2,16 @@
 
 #include <errno.h>
 #include <linux/audit.h>
-#include <linux/perf_event.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
+#include "preload/counters/filters.h"
 #include "preload/inject/config.h"
+#include "preload/inject/filtered.h"
 #include "preload/inject/real.h"
 #include "preload/inject/seccomp_filter.h"
 #include "preload/inject/signals.h"
@@ -22,9 +21,6 @@
 #include "preload/sample/safe_load.h"
 #include "preload/sample/thread.h"
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 #if defined(__x86_64__)
 #define OWN_ARCH AUDIT_ARCH_X86_64
 #else
@@ -37,40 +33,6 @@ enum {
 		    CSINK_CALLS_LIFE | CSINK_CALLS_TIME, /* strict mode forbids the counter, too */
 };
 
-/* Our system calls, with arguments as we give them; each once, under what cannot be done without it. */
-static const struct {
-	const char *name;
-	int number;
-	uint32_t calls; /* enum csink_calls */
-	uint64_t args[6];
-} used[] = {
-	{"rt_sigreturn", SYS_rt_sigreturn, CSINK_CALLS_RETURN, {0}},
-	{"rt_sigprocmask", SYS_rt_sigprocmask, CSINK_CALLS_PROBE | CSINK_CALLS_LIFE, {UINT64_MAX, 4096, 0, 8}},
-	{"madvise", SYS_madvise, CSINK_CALLS_MEMORY, {4096, 4096, MADV_POPULATE_WRITE}},
-	{"mmap",
-	 SYS_mmap,
-	 CSINK_CALLS_MEMORY | CSINK_CALLS_LIFE,
-	 {0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, UINT64_MAX}},
-	{"munmap", SYS_munmap, CSINK_CALLS_MEMORY | CSINK_CALLS_LIFE, {4096, 4096}},
-	{"clock_gettime", SYS_clock_gettime, CSINK_CALLS_CLOCK | CSINK_CALLS_LIFE, {CLOCK_PROCESS_CPUTIME_ID, 4096}},
-	{"process_vm_readv", SYS_process_vm_readv, CSINK_CALLS_SCAN, {1, 4096, 1, 4096, 1}},
-	{"readlink", SYS_readlinkat, CSINK_CALLS_SCAN, {(uint64_t)-100, 4096, 4096, 4096}},
-	{"prctl", SYS_prctl, CSINK_CALLS_PAUSE | CSINK_CALLS_LIFE, {PR_TASK_PERF_EVENTS_DISABLE}},
-	{"prctl", SYS_prctl, CSINK_CALLS_LIFE, {PR_GET_NAME, 4096}},
-	{"timer_settime", SYS_timer_settime, CSINK_CALLS_PAUSE, {1, 0, 4096}},
-	{"perf_event_open", SYS_perf_event_open, CSINK_CALLS_LIFE, {4096, 1, UINT64_MAX, UINT64_MAX, 8}},
-	{"timer_create", SYS_timer_create, CSINK_CALLS_LIFE, {CLOCK_THREAD_CPUTIME_ID, 4096, 4096}},
-	{"timer_delete", SYS_timer_delete, CSINK_CALLS_LIFE, {1}},
-	{"ioctl", SYS_ioctl, CSINK_CALLS_LIFE, {3, PERF_EVENT_IOC_ENABLE, 1}},
-	{"fcntl", SYS_fcntl, CSINK_CALLS_LIFE, {3, 10, 62}}, /* F_SETSIG */
-	{"close", SYS_close, CSINK_CALLS_LIFE, {3}},
-	{"getpid", SYS_getpid, CSINK_CALLS_LIFE, {0}},
-	{"gettid", SYS_gettid, CSINK_CALLS_LIFE, {0}},
-	{"openat", SYS_openat, CSINK_CALLS_LIFE, {(uint64_t)-100, 4096, 02000002 /* O_RDWR | O_CLOEXEC */, 0600}},
-	{"faccessat", SYS_faccessat, CSINK_CALLS_LIFE, {(uint64_t)-100, 4096, 0}},
-	{"ftruncate", SYS_ftruncate, CSINK_CALLS_LIFE, {3, 4096}},
-};
-
 /* What the kernel does then is no plain error that our code knows how to take. */
 static bool punishes(uint32_t verdict)
 {
@@ -79,28 +41,37 @@ static bool punishes(uint32_t verdict)
 	return action != SECCOMP_RET_ALLOW && action != SECCOMP_RET_LOG && action != SECCOMP_RET_ERRNO;
 }
 
-/* Bits of what cannot be done under the filter; *name is the first call that is to blame, *refused the first that
- * merely fails. */
-static uint32_t judge(const struct sock_fprog *prog, const char **name, const char **refused)
+struct findings {
+	const char *deadly;  /* the first call that is to blame */
+	const char *refused; /* the first that merely fails */
+	bool any_deadly;     /* be it one that a program's start alone takes */
+};
+
+/* Bits of what cannot be done under the filter. */
+static uint32_t judge(const struct sock_fprog *prog, struct findings *found)
 {
 	uint32_t calls = 0;
 
 	if (!csink_readable((uintptr_t)prog, sizeof(*prog)) || !prog->filter || !prog->len ||
 	    !csink_readable((uintptr_t)prog->filter, prog->len * sizeof(*prog->filter)))
 		return 0; /* the kernel's EFAULT or EINVAL */
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(used); i++) {
-		struct seccomp_data data = {.nr = used[i].number, .arch = OWN_ARCH};
+	for (uint32_t i = 0; i < csink_nr_own_calls; i++) {
+		const struct csink_own_call *call = &csink_own_calls[i];
+		struct seccomp_data data = {.nr = call->number, .arch = OWN_ARCH};
 		uint32_t verdict;
 
 		for (int k = 0; k < 6; k++)
-			data.args[k] = used[i].args[k];
+			data.args[k] = call->args[k];
 		verdict = csink_seccomp_run(prog, &data);
-		if ((verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO && !*refused)
-			*refused = used[i].name;
+		if ((verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO && call->calls && !found->refused)
+			found->refused = call->name;
 		if (!punishes(verdict))
 			continue;
-		*name = calls ? *name : used[i].name;
-		calls |= used[i].calls;
+		found->any_deadly = true;
+		if (!call->calls)
+			continue;
+		found->deadly = calls ? found->deadly : call->name;
+		calls |= call->calls;
 	}
 	return calls;
 }
@@ -161,14 +132,14 @@ static long confine(const struct sock_fprog *prog, bool strict, long number, lon
 {
 	struct csink_thread *thread = csink_self;
 	uint32_t before = csink_calls_off, calls = strict ? ALL_CALLS : 0;
-	const char *name = NULL, *refused = NULL;
+	struct findings found = {0};
 	long result;
 	int saved;
 
 	if (!thread || !atomic_load(&csink_process.active) || csink_signals_borrowed())
 		return csink_rawcall(number, a, b, c, d, e);
 	if (!strict)
-		calls = judge(prog, &name, &refused);
+		calls = judge(prog, &found);
 	calls &= ~before;
 	if (calls)
 		make_ready(thread, calls);
@@ -177,11 +148,13 @@ static long confine(const struct sock_fprog *prog, bool strict, long number, lon
 	saved = errno;
 	if (calls && result < 0)
 		take_back(thread, calls, before);
-	else if (!calls && refused && result >= 0)
-		say_refused(refused);
+	else if (!calls && found.refused && result >= 0)
+		say_refused(found.refused);
 	else if (calls)
 		say(strict ? "the program entered seccomp's strict mode" : "the program installed a seccomp filter",
-		    name, calls);
+		    found.deadly, calls);
+	if (!strict && result >= 0 && !found.any_deadly)
+		csink_filtered_one_more();
 	errno = saved;
 	return result;
 }

@@ -90,6 +90,20 @@ void csink_env_init(void)
 	}
 }
 
+void csink_env_set(char *entry)
+{
+	size_t n = name_length(entry);
+	uint32_t i = 0;
+
+	putenv(entry);
+	while (i < nr_ours && !(!strncmp(ours[i], entry, n) && ours[i][n] == '='))
+		i++;
+	if (i < MAX_OURS && library) {
+		ours[i] = entry;
+		nr_ours = CSINK_MAX(nr_ours, i + 1);
+	}
+}
+
 static const char *find_entry(char *const *envp, const char *like)
 {
 	size_t n = name_length(like);

@@ -12,9 +12,11 @@
 #include "include/internal/options.h"
 #include "preload/counters/engine.h"
 #include "preload/counters/fd_guard.h"
+#include "preload/counters/filters.h"
 #include "preload/counters/switches.h"
 #include "preload/counters/sysfs.h"
 #include "preload/inject/config.h"
+#include "preload/inject/filtered.h"
 #include "preload/inject/finish.h"
 #include "preload/inject/plain.h"
 #include "preload/inject/real.h"
@@ -383,14 +385,43 @@ void csink_image_begin_child(void)
 	errno = saved;
 }
 
+/* What is not begun stays silent where a launcher names the process; else it is told. */
+static bool may_begin(const char **why)
+{
+	const char *quiet = getenv(CSINK_ENV_PREFIX "QUIET"), *run_dir = getenv(CSINK_ENV_RUN_DIR);
+
+	if (csink_filtered_may_begin(why))
+		return true;
+	csink_config.quiet = (quiet && *quiet) || (run_dir && *run_dir);
+	csink_finish_complain("the program runs without being profiled: %s", *why);
+	return false;
+}
+
+static void say_filtered(const char *why)
+{
+	struct csink_started own = {.reason = CSINK_SPAWN_OWN};
+
+	if (!*why || !csink_self)
+		return;
+	csink_thread_pause(csink_self); /* the handler writes with the same hand */
+	csink_recording_note(&csink_process.rec, &csink_self->writer, 1, "%s", why);
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(csink_filters_children); i++)
+		if (csink_filters_children[i])
+			csink_started_say(&own, csink_filters_children[i]);
+	csink_thread_resume(csink_self);
+}
+
 __attribute__((constructor)) static void begin_process(int argc, char **argv)
 {
-	uint64_t cpu_start_ns = csink_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+	uint64_t cpu_start_ns;
 	int saved = errno;
+	const char *why;
 
 	csink_reals_init();
 	csink_plain_init();
-	if (csink_config_read()) {
+	if (csink_config_is_asked() && may_begin(&why)) {
+		cpu_start_ns = csink_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+		csink_config_read();
 		csink_process.pid = getpid();
 		csink_signals_inherit();
 		if (!csink_config_follows(argc ? argv[0] : NULL)) {
@@ -402,6 +433,7 @@ __attribute__((constructor)) static void begin_process(int argc, char **argv)
 		if (open_recording()) {
 			csink_env_init();
 			begin_image(argc, argv, cpu_start_ns);
+			say_filtered(why);
 			pthread_atfork(csink_fd_guard_before_fork, csink_fd_guard_after_fork, csink_image_begin_child);
 		}
 	}

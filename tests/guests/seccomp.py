@@ -1,5 +1,5 @@
 """Guests that put themselves under seccomp while they are profiled."""
-from harness import Guest
+from harness import Failure, Guest
 
 
 def guest(name, way, warning, **rest):
@@ -10,7 +10,47 @@ def guest(name, way, warning, **rest):
 
 STRICT = "entered seccomp's strict mode: .* not in the profile"
 
+WORK = ['{T}/guest_memory', 'work']
+
+
+def caged(name, how, calls, argv=WORK, inside=True, **rest):
+    """Under a filter that was there before: before the launcher, or (not inside) before the program alone."""
+    cage = ['{T}/static_cage', how, calls]
+    rest.setdefault('hot', {'guest_work': 50})
+    if inside:
+        return Guest('seccomp: inherited, ' + name, argv, wrap=cage, **rest)
+    return Guest('seccomp: inherited, ' + name, cage + argv, **rest)
+
+
+def shell_alone(profile, folder):
+    """What the shell started is profiled, and the children that tried its filter are nobody's."""
+    named = profile.facts.get('unprofiled', [])
+    if any('guest_memory' in text for text in named) or not any('sh' in text for text in named):
+        raise Failure('unprofiled: %s' % named)
+
+
+NO_PERF = {'engine': 'timer.*a seccomp filter kills for perf_event_open'}
+UNKNOWN = {'unprofiled': 'guest_memory'}
+# What the service manager's usual set of calls leaves out, and more.
+SERVICE = 'perf_event_open,process_vm_readv,memfd_create,socket'
+SHELL = ['sh', '-c', '{T}/guest_memory work; echo $?']
+
 GUESTS = [
+    *[caged('%s for perf_event_open' % word, how, 'perf_event_open', engines=('auto',), runs=2, facts=NO_PERF)
+      for how, word in (('kill', 'killing'), ('trap', 'SIGSYS'))],
+    caged('killing for perf_event_open, and no launcher', 'kill', 'perf_event_open', engines=('auto',), runs=2, facts=NO_PERF,
+          alone=True),
+    caged('killing as for a service, and no launcher', 'kill', SERVICE, engines=('auto',), facts=NO_PERF, alone=True),
+    caged('killing for what can be left out', 'kill', 'process_vm_readv,memfd_create,socket,timer_create',
+          engines=('sigtrap', 'signal')),
+    caged('refusing, as a container does', 'refuse', SERVICE, engines=('auto',), facts={'engine': 'timer'}),
+    caged('refusing, and no launcher', 'refuse', SERVICE, engines=('auto',), facts={'engine': 'timer'}, alone=True),
+    caged('killing, by somebody unseen', 'kill', 'perf_event_open', inside=False, engines=('auto',), hot={},
+          unused='may kill', facts=UNKNOWN),
+    caged('killing for what nothing can be done without', 'kill', 'prctl,fcntl,ftruncate', inside=False, hot={},
+          unused='would kill', facts=UNKNOWN),
+    caged('killing, a shell and what it starts', 'kill', SERVICE, argv=SHELL, inside=False, engines=('auto',), runs=2,
+          facts=NO_PERF, check=shell_alone),
     guest('strict mode', 'strict', STRICT),
     guest('strict mode, and no way to end', 'strict_return', STRICT),
     guest('a filter that kills for all but a few calls', 'kill', 'filter that punishes'),
