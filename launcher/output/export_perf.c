@@ -201,6 +201,9 @@ static void make_chain(struct csink_perf *e, uint32_t stack)
 			push(e, location->address - object->start + object->base, PERF_CONTEXT_USER);
 			continue;
 		}
+		/* Code made at run time that has no name keeps its time, which were its caller's otherwise. */
+		if (!location->nr_lines)
+			push(e, symbol_address(e, 0), PERF_CONTEXT_KERNEL);
 		for (uint32_t k = 0; k < location->nr_lines; k++)
 			push(e, symbol_address(e, p->lines[location->first_line + k].function), PERF_CONTEXT_KERNEL);
 	}

@@ -35,7 +35,8 @@ class Profile:
         return self.modules.setdefault(path, len(self.modules) + 1)
 
     def function(self, name, module='/usr/bin/made'):
-        key = (self.text(name), self.module(module))
+        """name: None for code that nobody has a name for."""
+        key = (name and self.text(name), self.module(module))
         return self.functions.setdefault(key, len(self.functions) + 1)
 
     def sample(self, stack, values, **labels):
@@ -52,8 +53,10 @@ class Profile:
     def write(self, path):
         parts = [self.head] + self.samples
         for (name, module), nr in self.functions.items():
-            parts.append(field(4, field(1, nr) + field(2, module) + field(3, 0x1000 * nr) + field(4, field(1, nr))))
-            parts.append(field(5, field(1, nr) + field(2, name) + field(3, name)))
+            line = field(4, field(1, nr)) if name else b''
+            parts.append(field(4, field(1, nr) + field(2, module) + field(3, 0x1000 * nr) + line))
+            if name:
+                parts.append(field(5, field(1, nr) + field(2, name) + field(3, name)))
         for path_of, nr in self.modules.items():
             parts.append(field(3, field(1, nr) + field(2, 0x1000) + field(3, 1 << 40) + field(5, self.text(path_of))))
         parts.append(self.tail)

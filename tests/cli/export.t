@@ -96,8 +96,47 @@ if have perf; then
 	like "$(perf buildid-list -i perf.data)" "^[0-9a-f]{40} .*/burn$" 'perf finds the build-id'
 	like "$(perf report --stdio --no-children -g none -i perf.data -s sym 2>/dev/null)" '\[start-up: exec and loader\]' \
 		'perf names what was not sampled'
+	PYTHONPATH=$SRC/tests/browser python3 -c '
+from make_profile import Profile
+p = Profile([("task-clock", "nanoseconds")])
+nameless, jitted, main = p.function(None, "[anon]"), p.function("jitted", "[anon]"), p.function("main", "[anon]")
+p.sample((nameless, jitted, main), [300], pid=1, tid=1, process="made")
+p.sample((jitted, main), [100], pid=1, tid=1, process="made")
+p.write("nameless.pb.gz")'
+	"$COUNTERSINK" export -o perf.data nameless.pb.gz
+	is "$(perf report --stdio --no-children -g none -i perf.data -s sym 2>/dev/null | awk '/%/ && !/#/ { print $1, $NF }' | xargs)" \
+		'75.00% [unknown] 25.00% jitted' 'code without a name keeps its time'
 else
 	skip 'perf report reads our perf.data' 'perf is not installed'
+fi
+
+# Real programs: each object's share in perf is that of the report; so are functions of the programs' own, as the symbol
+# tables name them. PREFIX is what those are called, of whom others do not have aliases.
+same_shares() { # NAME PREFIX COMMAND...
+	name=$1 prefix=$2
+	shift 2
+	"$COUNTERSINK" -q -o real.pb.gz -- "$@" >/dev/null 2>&1
+	"$COUNTERSINK" export -o perf.data real.pb.gz
+	"$COUNTERSINK" report --by module --csv real.pb.gz | awk -F, '/^\// && $3 > 0 { n = split($1, part, "/"); sum[part[n]] += $3 }
+		END { for (name in sum) print name, sum[name] }' | sort >ours
+	perf report --stdio --no-children -g none --no-inline -s dso -F period,dso -t '|' -i perf.data 2>/dev/null |
+		awk -F'[ |]+' '/^ *[0-9]/ && !/\[/ { last = NF - ($NF == ""); sum[$last] += $(last - 1) }
+		END { for (name in sum) print name, sum[name] }' | sort >theirs
+	is "$(cat theirs)" "$(cat ours)" "$name: perf report has each object's time to the nanosecond"
+	go tool pprof -noinlines -top -nodecount=0 -nodefraction=0 -unit=ns -sample_index=task-clock real.pb.gz 2>/dev/null |
+		awk -v prefix="$prefix" 'NF >= 6 && $1 > 0 && $6 ~ "^" prefix { print $6, $2 + 0 }' | sort >ours
+	perf report --stdio --no-children -g none --no-inline -s sym -i perf.data 2>/dev/null |
+		awk -v prefix="$prefix" '$3 ~ "^" prefix && $2 == "[.]" { print $3, $1 + 0 }' | sort >theirs
+	join ours theirs | awk '{ d = $2 - $3; n += 1; off += d > 0.011 || d < -0.011 } END { print (n > 1) + 0, off + 0 }' >verdict
+	is "$(cat verdict)" '1 0' "$name: perf and pprof agree on its functions" || diag "$(join -a1 -a2 ours theirs)"
+}
+if have perf && have go; then
+	same_shares sqlite3 sqlite3 sqlite3 :memory: 'create table t(a,b); with recursive c(x) as (select 1 union all
+		select x+1 from c where x<300000) insert into t select x, x*7%1000 from c; create index i on t(b); select sum(a) from t'
+	same_shares python3 '(_?Py)' python3 -c 'import json; [json.loads(json.dumps(list(range(200000)))) for i in range(8)]'
+	same_shares 'a C++ program that throws' '(main|_Unwind|__cxa|__gxx|_int|malloc)' "$TARGETS/throwcc"
+else
+	skip 'perf and pprof agree on real programs' 'perf or go is not installed'
 fi
 
 # ---- pprof ----
