@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/grow.h"
 #include "launcher/output/json.h"
 #include "launcher/output/report_impl.h"
 #include "launcher/profile/annotate.h"
 
-#define AROUND 3 /* lines that are shown before and behind one that costs */
+#define AROUND 3      /* lines that are shown before and behind one that costs */
+#define AROUND_CODE 6 /* and instructions */
 #define MAX_LINE 512
 #define NO_FUNCTION_BYTES 64 /* of code around an address that is in no symbol */
 
@@ -150,22 +152,17 @@ static FILE *start_objdump(const char *path, const struct csink_code_range *rang
 	return from;
 }
 
-/* What was sampled from the address on, up to the next one, which may be the end. */
-static void print_instruction(const struct annotator *a, const char *line, uint64_t address, uint64_t next,
-			      uint32_t first, uint32_t last)
-{
-	int64_t self = 0, total = 0;
-	uint32_t i;
+struct instruction {
+	char *text;
+	uint64_t address;
+	int64_t self, total;
+};
 
-	for (i = first; i < last; i++) {
-		if (a->data.addresses[i].address < address || a->data.addresses[i].address >= next)
-			continue;
-		self = csink_add(self, a->data.addresses[i].self);
-		total = csink_add(total, a->data.addresses[i].total);
-	}
-	print_cost(a, self, total);
-	print_text(a, line, 19);
-}
+struct listing {
+	struct instruction *all;
+	uint32_t nr;
+	char *function; /* "<main>:", as objdump calls what it begins with */
+};
 
 static bool address_at(const char *line, uint64_t *address)
 {
@@ -175,36 +172,104 @@ static bool address_at(const char *line, uint64_t *address)
 	return end != line && *end == ':';
 }
 
+/* What objdump writes, as far as it is instructions. */
+static void read_listing(FILE *objdump, struct listing *l)
+{
+	char *line = NULL;
+	uint64_t address;
+	uint32_t cap = 0;
+	size_t size = 0;
+
+	while (getline(&line, &size, objdump) > 0) {
+		if (!l->function && line[0] != ' ' && strchr(line, '<') && strstr(line, ">:"))
+			l->function = strdup(strchr(line, '<'));
+		if (line[0] != ' ' || !address_at(line, &address) || CSINK_GROW(l->all, l->nr, cap))
+			continue;
+		l->all[l->nr++] = (struct instruction){.text = line, .address = address};
+		line = NULL;
+		size = 0;
+	}
+	free(line);
+}
+
+/* An instruction has what was sampled from its address on, up to the next one, which may be the end. */
+static void weigh_listing(const struct annotator *a, struct listing *l, uint64_t end, uint32_t first, uint32_t last)
+{
+	for (uint32_t i = 0; i < l->nr; i++) {
+		struct instruction *at = &l->all[i];
+		uint64_t next = i + 1 < l->nr ? at[1].address : end;
+
+		for (uint32_t k = first; k < last; k++) {
+			const struct csink_annotated_address *sampled = &a->data.addresses[k];
+
+			if (sampled->address < at->address || sampled->address >= next)
+				continue;
+			at->self = csink_add(at->self, sampled->self);
+			at->total = csink_add(at->total, sampled->total);
+		}
+	}
+}
+
+/* Those that cost, and those around them; all of them if everything is wanted. */
+static void print_listing(const struct annotator *a, const struct listing *l)
+{
+	uint32_t shown = 0; /* up to here because of one before */
+
+	for (uint32_t i = 0, next = 0; i < l->nr; i++) {
+		while (next < l->nr && (next < i || !l->all[next].total))
+			next++; /* the next that costs */
+		if (next == i)
+			shown = i + AROUND_CODE + 1;
+		if (a->r.o->limit && i >= shown && next - i > AROUND_CODE)
+			continue;
+		if (a->r.o->limit && i && i >= shown && next - i == AROUND_CODE)
+			fprintf(a->r.out, "%19s...\n", "");
+		print_cost(a, l->all[i].self, l->all[i].total);
+		print_text(a, l->all[i].text, 19);
+	}
+}
+
+static void print_heading(const struct annotator *a, const char *path, const char *function)
+{
+	char safe[MAX_TEXT], plain[MAX_TEXT];
+	size_t len = function ? strcspn(function, "\n") : 0;
+
+	csink_format_text(safe, sizeof(safe), path, 0);
+	csink_report_style(&a->r, STYLE_BOLD);
+	fprintf(a->r.out, "\n%8s%9s  %s", "self %", "total %", safe);
+	if (len > 3) { /* without "<" and ">:" */
+		snprintf(plain, sizeof(plain), "%.*s", (int)CSINK_MIN(len - 3, sizeof(plain) - 1), function + 1);
+		csink_format_text(safe, sizeof(safe), plain, 0);
+		fprintf(a->r.out, ": %s", safe);
+	}
+	csink_report_style(&a->r, STYLE_NONE);
+	fputc('\n', a->r.out);
+}
+
 static void print_range(const struct annotator *a, const char *path, const struct csink_code_range *range,
 			uint32_t first, uint32_t last)
 {
-	char *line = NULL, *pending = NULL;
-	uint64_t address, pending_address = 0;
-	size_t size = 0;
+	struct listing l = {0};
 	pid_t pid;
 	FILE *objdump = start_objdump(path, range, &pid);
+	int err = errno;
 
-	if (!objdump) {
+	if (objdump) {
+		read_listing(objdump, &l);
+		fclose(objdump);
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	print_heading(a, path, l.function);
+	if (!objdump)
 		fprintf(a->r.out, "objdump cannot be started (%s): no disassembly; it is in the package binutils\n",
-			strerror(errno));
-		return;
-	}
-	while (getline(&line, &size, objdump) > 0) {
-		if (!address_at(line, &address) || line[0] != ' ')
-			continue;
-		if (pending)
-			print_instruction(a, pending, pending_address, address, first, last);
-		free(pending);
-		pending = strdup(line);
-		pending_address = address;
-	}
-	if (pending)
-		print_instruction(a, pending, pending_address, range->end, first, last);
-	free(pending);
-	free(line);
-	fclose(objdump);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+			strerror(err));
+	weigh_listing(a, &l, range->end, first, last);
+	print_listing(a, &l);
+	while (l.nr)
+		free(l.all[--l.nr].text);
+	free(l.all);
+	free(l.function);
 }
 
 static void print_module(struct annotator *a, uint32_t first, uint32_t last)
@@ -230,9 +295,6 @@ static void print_module(struct annotator *a, uint32_t first, uint32_t last)
 		if (err || (all[i].address >= range.start && all[i].address < range.end))
 			continue;
 		range = more;
-		csink_report_style(&a->r, STYLE_BOLD);
-		fprintf(a->r.out, "\n%8s%9s  %s\n", "self %", "total %", safe);
-		csink_report_style(&a->r, STYLE_NONE);
 		/* Addresses that follow, and are in the same function, need their places first. */
 		for (uint32_t k = i + 1; k < last; k++) {
 			struct csink_code_range other;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/grow.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
 #include "launcher/profile/rows.h"
@@ -127,21 +128,6 @@ static uint64_t hash_node_at(const struct csink_calltree *tree, uint32_t i)
 	return node_hash(&tree->nodes[i]);
 }
 
-static int grow(void **array, uint32_t nr, uint32_t *cap, size_t size)
-{
-	uint64_t next = CSINK_MAX((uint64_t)*cap * 2, 64);
-	void *grown;
-
-	if (nr < *cap)
-		return 0;
-	grown = next <= UINT32_MAX ? reallocarray(*array, next, size) : NULL;
-	if (!grown)
-		return -ENOMEM;
-	*array = grown;
-	*cap = next;
-	return 0;
-}
-
 /* Returns the frame's index + 1, or 0 without memory. */
 static uint32_t find_frame(struct csink_calltree *tree, const struct frame_key *wanted)
 {
@@ -150,7 +136,7 @@ static uint32_t find_frame(struct csink_calltree *tree, const struct frame_key *
 	uint32_t at;
 
 	if (table_prepare(tree, &b->frame_table, tree->nr_frames, hash_frame_at) ||
-	    grow((void **)&b->keys, tree->nr_frames, &b->cap_frames, sizeof(*b->keys)))
+	    CSINK_GROW(b->keys, tree->nr_frames, b->cap_frames))
 		return 0;
 	for (at = frame_hash(wanted) & b->frame_table.mask; b->frame_table.slots[at];
 	     at = (at + 1) & b->frame_table.mask) {
@@ -178,7 +164,7 @@ static uint32_t find_node(struct csink_calltree *tree, uint32_t parent, uint32_t
 		if (b->node_table.slots[at] > 1 && node->parent == parent && node->frame == frame)
 			return b->node_table.slots[at] - 1;
 	}
-	if (grow((void **)&tree->nodes, tree->nr_nodes, &b->cap_nodes, sizeof(*tree->nodes)))
+	if (CSINK_GROW(tree->nodes, tree->nr_nodes, b->cap_nodes))
 		return 0;
 	tree->nodes[tree->nr_nodes] = wanted;
 	b->node_table.slots[at] = ++tree->nr_nodes;

@@ -11,23 +11,9 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/grow.h"
 
 /* ---- adding up ---- */
-
-static int grow(void **array, uint32_t nr, uint32_t *cap, size_t size)
-{
-	uint32_t more = CSINK_MAX(*cap * 2, 256);
-	void *grown;
-
-	if (nr < *cap)
-		return 0;
-	grown = reallocarray(*array, more, size);
-	if (!grown)
-		return -ENOMEM;
-	*array = grown;
-	*cap = more;
-	return 0;
-}
 
 /* A location of a picked function: its line there, and where its code is. */
 struct place {
@@ -42,7 +28,7 @@ static int find_line(struct csink_annotation *a, csink_str_t file, int64_t line)
 		if (a->lines[i].file == file && a->lines[i].line == line)
 			return (int)i;
 	}
-	if (grow((void **)&a->lines, a->nr_lines, &a->cap_lines, sizeof(*a->lines)))
+	if (CSINK_GROW(a->lines, a->nr_lines, a->cap_lines))
 		return -ENOMEM;
 	a->lines[a->nr_lines] = (struct csink_annotated_line){.file = file, .line = line};
 	return (int)a->nr_lines++;
@@ -56,7 +42,7 @@ static int add_place(struct csink_annotation *a, const struct csink_profile *p, 
 	const struct csink_profile_mapping *m = &p->mappings[location->mapping];
 	int at = find_line(a, line ? p->functions[line->function].file : 0, line ? line->line : 0);
 
-	if (at < 0 || grow((void **)&a->addresses, a->nr_addresses, &a->cap_addresses, sizeof(*a->addresses)))
+	if (at < 0 || CSINK_GROW(a->addresses, a->nr_addresses, a->cap_addresses))
 		return -ENOMEM;
 	place->line = (uint32_t)at + 1;
 	if (!location->mapping)

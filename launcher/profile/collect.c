@@ -11,26 +11,12 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/grow.h"
 #include "launcher/profile/collect_impl.h"
 #include "launcher/run/folder.h"
 #include "preload/record/run_dir.h"
 
 #define MAX_TALLIES 256
-
-int csink_collect_grow(void **array, uint32_t nr, uint32_t *cap, size_t size)
-{
-	uint32_t more = CSINK_MAX(*cap * 2, 16);
-	void *grown;
-
-	if (nr < *cap)
-		return 0;
-	grown = more > *cap ? reallocarray(*array, more, size) : NULL;
-	if (!grown)
-		return -ENOMEM;
-	*array = grown;
-	*cap = more;
-	return 0;
-}
 
 void csink_collect_tally(struct collector *c, const char *key, const char *fmt, ...)
 {
@@ -49,8 +35,7 @@ void csink_collect_tally(struct collector *c, const char *key, const char *fmt, 
 			return;
 		}
 	}
-	if (c->nr_tallies < MAX_TALLIES &&
-	    !csink_collect_grow((void **)&c->tallies, c->nr_tallies, &c->cap_tallies, sizeof(*c->tallies)))
+	if (c->nr_tallies < MAX_TALLIES && !CSINK_GROW(c->tallies, c->nr_tallies, c->cap_tallies))
 		c->tallies[c->nr_tallies++] = (struct tally){key, text, 1};
 }
 
@@ -116,7 +101,7 @@ static int add_image(struct collector *c, char *path)
 		free(path);
 		return 0;
 	}
-	if (csink_collect_grow((void **)&c->images, c->nr_images, &c->cap_images, sizeof(*c->images)))
+	if (CSINK_GROW(c->images, c->nr_images, c->cap_images))
 		return -ENOMEM;
 	c->images[c->nr_images] = (struct image){
 		.path = path,

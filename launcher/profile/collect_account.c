@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/grow.h"
 #include "launcher/profile/collect_impl.h"
 
 /* More than any process can have used: a damaged header. */
@@ -28,7 +29,7 @@ void csink_collect_pseudo(struct collector *c, const char *word, const char *fra
 	}
 	if (!location) {
 		location = csink_profile_location_add(c->p, 0, 0, &line, 1);
-		if (csink_collect_grow((void **)&c->pseudo, c->nr_pseudo, &c->cap_pseudo, sizeof(*c->pseudo)))
+		if (CSINK_GROW(c->pseudo, c->nr_pseudo, c->cap_pseudo))
 			return;
 		c->pseudo[c->nr_pseudo].function = line.function;
 		c->pseudo[c->nr_pseudo++].location = location;

@@ -80,9 +80,6 @@ struct collector {
 	uint32_t nr_spawned, cap_spawned;
 };
 
-/** Make room for one more element. Returns 0 or -ENOMEM. */
-int csink_collect_grow(void **array, uint32_t nr, uint32_t *cap, size_t size);
-
 /** Count one more recording that says this. */
 __attribute__((format(printf, 3, 4))) void csink_collect_tally(struct collector *c, const char *key, const char *fmt,
 							       ...);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/grow.h"
 #include "launcher/profile/collect_impl.h"
 #include "launcher/profile/epochs.h"
 
@@ -52,7 +53,7 @@ static const char *base_name(const char *path)
 
 static uint32_t add_module(struct collector *c, const struct module *module, const struct csink_profile_mapping *m)
 {
-	if (csink_collect_grow((void **)&c->modules, c->nr_modules, &c->cap_modules, sizeof(*c->modules)))
+	if (CSINK_GROW(c->modules, c->nr_modules, c->cap_modules))
 		return 0;
 	c->modules[c->nr_modules] = *module;
 	c->modules[c->nr_modules].mapping = csink_profile_mapping_add(c->p, m);
@@ -138,7 +139,7 @@ static uint32_t module_location(struct collector *c, struct module *module, uint
 	slot = find_slot(c, module->mapping, address + module->bias);
 	if (slot->location)
 		return slot->location;
-	if (csink_collect_grow((void **)&module->wants, module->nr_wants, &module->cap_wants, sizeof(*module->wants)))
+	if (CSINK_GROW(module->wants, module->nr_wants, module->cap_wants))
 		return 0;
 	slot->address = address + module->bias;
 	slot->mapping = module->mapping;
@@ -451,7 +452,7 @@ static void take_spawn(struct reading *r, const struct csink_rec_spawn *spawn)
 		return;
 	if (!c->is_early && (!c->outside || !c->outside->processes))
 		csink_collect_unprofiled(c, base_name(spawn->path), spawn->head.aux);
-	else if (!csink_collect_grow((void **)&c->spawned, c->nr_spawned, &c->cap_spawned, sizeof(*c->spawned)))
+	else if (!CSINK_GROW(c->spawned, c->nr_spawned, c->cap_spawned))
 		c->spawned[c->nr_spawned++] = (struct spawned){
 			.pid = spawn->pid,
 			.reason = spawn->head.aux,

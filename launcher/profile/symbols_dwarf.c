@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/grow.h"
 #include "launcher/profile/symbols_impl.h"
 
 struct unit_range {
@@ -88,34 +89,10 @@ static bool place_unit(struct csink_unit *unit, const Elf_Data **last)
 	return unit->end > at;
 }
 
-static int add_range(struct unit_range **ranges, uint32_t *nr, uint32_t *cap, struct unit_range range)
-{
-	uint32_t more = CSINK_MAX(*cap * 2, 1024);
-	struct unit_range *grown;
-
-	if (*nr == *cap) {
-		grown = reallocarray(*ranges, more, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		*ranges = grown;
-		*cap = more;
-	}
-	(*ranges)[(*nr)++] = range;
-	return 0;
-}
-
 static int add_unit(struct resolver *r, const Dwarf_Die *die)
 {
-	uint32_t cap = CSINK_MAX(r->cap_units * 2, 256);
-	struct csink_unit *grown;
-
-	if (r->nr_units == r->cap_units) {
-		grown = reallocarray(r->units, cap, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		r->units = grown;
-		r->cap_units = cap;
-	}
+	if (CSINK_GROW(r->units, r->nr_units, r->cap_units))
+		return -ENOMEM;
 	r->units[r->nr_units++] = (struct csink_unit){.die = *die};
 	return 0;
 }
@@ -149,8 +126,9 @@ static int find_units(struct resolver *r, struct unit_range **ranges, uint32_t *
 			if (!unit && add_unit(r, type == DW_UT_skeleton && split.addr ? &split : &die))
 				return -ENOMEM;
 			unit = r->nr_units;
-			if (add_range(ranges, nr_ranges, &cap, (struct unit_range){low, high, unit}))
+			if (CSINK_GROW(*ranges, *nr_ranges, cap))
 				return -ENOMEM;
+			(*ranges)[(*nr_ranges)++] = (struct unit_range){low, high, unit};
 		}
 	}
 	return 0;

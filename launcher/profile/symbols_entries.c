@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/grow.h"
 
 #define MAX_ABBREVS 65536
 
@@ -85,16 +86,10 @@ static struct attribute step_of(const struct csink_unit *unit, uint32_t form)
 
 static int add_attribute(struct csink_entries *s, struct csink_abbrev *abbrev, uint32_t name, uint32_t form)
 {
-	struct attribute *grown, attribute = step_of(s->unit, form);
-	uint32_t cap = CSINK_MAX(s->cap_attributes * 2, 1024);
+	struct attribute attribute = step_of(s->unit, form);
 
-	if (s->nr_attributes == s->cap_attributes) {
-		grown = reallocarray(s->attributes, cap, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		s->attributes = grown;
-		s->cap_attributes = cap;
-	}
+	if (CSINK_GROW(s->attributes, s->nr_attributes, s->cap_attributes))
+		return -ENOMEM;
 	attribute.is_sibling = name == DW_AT_sibling && attribute.step == STEP_FIXED && form != DW_FORM_ref_addr;
 	abbrev->is_fixed &= attribute.step == STEP_FIXED && !attribute.is_sibling;
 	abbrev->fixed += attribute.bytes;

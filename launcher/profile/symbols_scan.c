@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/grow.h"
 #include "launcher/profile/symbols_entries.h"
 #include "launcher/profile/symbols_impl.h"
 
@@ -41,16 +42,9 @@ struct csink_scan {
 static int add_link(struct csink_scan *s, struct csink_found *found, const Dwarf_Die *die)
 {
 	struct csink_links *links = s->links;
-	uint32_t cap = CSINK_MAX(links->cap * 2, 256);
-	struct csink_link *grown;
 
-	if (links->nr == links->cap) {
-		grown = reallocarray(links->all, cap, sizeof(*grown));
-		if (!grown)
-			return s->err = -ENOMEM;
-		links->all = grown;
-		links->cap = cap;
-	}
+	if (CSINK_GROW(links->all, links->nr, links->cap))
+		return s->err = -ENOMEM;
 	links->all[links->nr++] = (struct csink_link){0, *die};
 	if (found->last_link)
 		links->all[found->last_link - 1].next = links->nr;
@@ -137,22 +131,15 @@ static bool is_scope(uint32_t tag)
 
 static void add_scope(struct csink_scan *s, const struct csink_dwarf_entry *entry)
 {
-	uint32_t cap = CSINK_MAX(s->cap_scopes * 2, 1024);
 	const uint8_t *end = entry->sibling;
-	struct scope *grown;
 
 	while (s->inner_scope && s->scopes[s->inner_scope - 1].end <= entry->start)
 		s->inner_scope = s->scopes[s->inner_scope - 1].outer;
 	if (!end) /* GCC leaves it out of the last child */
 		end = s->inner_scope ? s->scopes[s->inner_scope - 1].end : s->entries.unit->end;
-	if (s->nr_scopes == s->cap_scopes) {
-		grown = reallocarray(s->scopes, cap, sizeof(*grown));
-		if (!grown) {
-			s->err = -ENOMEM;
-			return;
-		}
-		s->scopes = grown;
-		s->cap_scopes = cap;
+	if (CSINK_GROW(s->scopes, s->nr_scopes, s->cap_scopes)) {
+		s->err = -ENOMEM;
+		return;
 	}
 	s->scopes[s->nr_scopes++] = (struct scope){entry->start, end, s->inner_scope};
 	s->inner_scope = s->nr_scopes;

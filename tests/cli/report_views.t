@@ -75,6 +75,11 @@ like "$annotated" '^ +[0-9.]+ +[0-9.]+ +[0-9]+  .*scramble\(hash \^ bytes\[i\]\)
 like "$annotated" '^ +[0-9]+  \{$' 'annotated: and those around it'
 if have objdump; then
 	like "$annotated" '^ +[0-9.]+ +[0-9.]+ +[0-9a-f]+:	? +(rol|xor|add|eor|ror|mov)' 'annotated: an instruction with its cost'
+	like "$annotated" '^  self %  total %  /.*/inlines: [A-Za-z_].*$' 'annotated: what function the code is of'
+	"$COUNTERSINK" report --annotate '^main$' i.pb.gz >costly
+	"$COUNTERSINK" report --annotate '^main$' --all i.pb.gz >whole
+	like "$(cat costly)" '^ +\.\.\.$' 'annotated: code far from what costs is left out'
+	is "$(grep -c '^ *\.\.\.$' whole) $(($(wc -l <whole) > $(wc -l <costly)))" '0 1' 'annotated: but with --all'
 else
 	skip 'annotated: an instruction with its cost' 'no objdump here'
 fi
