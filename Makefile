@@ -437,6 +437,7 @@ TARGETS := \
 	gate_work \
 	phases \
 	soak \
+	slow_start.so \
 
 # tests/bench/NAME.c: what the benchmarks run.
 BENCHES := \

@@ -1,6 +1,11 @@
 #!/usr/bin/env python3
-"""Lets tests/targets/soak churn under countersink and looks from inside and outside for what grows: TAP. The argument
-is for how many seconds."""
+"""Lets tests/targets/soak churn under countersink and looks from inside and outside for what grows: TAP. Arguments: for
+how many seconds, and a leak for the target to have (its head comment), which must then be found.
+
+What may grow is what a profile needs: the recording, by some bytes for each thread, row and chain; the index of rows and
+chains, by levels whose sizes follow from their number; the launcher's account of each process. All else must stay as it
+was at half time, so that a hundred bytes lost with each fork, or with each thread or object, are found."""
+import itertools
 import os
 import re
 import subprocess
@@ -11,8 +16,36 @@ import time
 import pprof
 from harness import COUNTERSINK, TARGETS, environment
 
-FILES = 1000   # from so many recordings on, they are read while the command runs
+FILES = 1000        # from so many recordings on, they are read while the command runs
 HZ = 1000
+HEAP_BYTES = 4096   # what the second half may add to the target's heap
+DATA_KB = 64        # and to its private memory, less the index
+RECORD_BYTES = {'rec_threads': 192, 'rows': 64, 'chains': 24 + 8 * 24}  # at most: entries, on average 24 frames
+PROCESS_BYTES = 1024   # of the launcher's, for each process
+LAUNCHER_KB = 1024     # and for what comes once
+
+
+def levels_kb(entries):
+    """What preload/record/stacks.c maps for an index: four times the last one, once that is half full."""
+    size, total, mapped = 1024, 0, 0
+    while entries > mapped + size // 2:
+        mapped += size // 2
+        size *= 4
+        total += size * 8 // 1024
+    return total
+
+
+def index_kb(look):
+    """All that it can be: two threads may find one chain at once, and a crowded level is left before it is half full."""
+    return {levels_kb(rows) + levels_kb(chains)
+            for rows, chains in itertools.product(*([n, n * 5 // 4] for n in (look['rows'], look['chains'])))}
+
+
+def unexplained_kb(half, last):
+    """The growth of private memory that is no level of the index."""
+    growth = last['data_kb'] - half['data_kb']
+    levels = {b - a for a in index_kb(half) for b in index_kb(last)} | {0}
+    return min((abs(growth - kb), growth - kb) for kb in levels)[1]
 
 
 def status_of(pid):
@@ -33,57 +66,85 @@ def watch(process):
     return seen
 
 
-def say(n, passed, words):
-    print('%s %d - %s' % ('ok' if passed else 'not ok', n, words))
-    sys.stdout.flush()
-    return 0 if passed else 1
+class Tap:
+    def __init__(self):
+        self.n = self.failed = 0
+
+    def say(self, passed, words):
+        self.n += 1
+        self.failed += not passed
+        print('%s %d - %s' % ('ok' if passed else 'not ok', self.n, words))
+        sys.stdout.flush()
+
+
+def churn(seconds, leak, folder, runtime):
+    """(exit status, what the target said, its looks, the launcher's sizes, the profile, what is left behind)."""
+    path, scratch = os.path.join(folder, 'profile.pb.gz'), os.path.join(folder, 'tmp')
+    os.mkdir(scratch)
+    with open(os.path.join(folder, 'out'), 'w+') as out:
+        process = subprocess.Popen([COUNTERSINK, '-q', '-F', str(HZ), '-o', path, '--', os.path.join(TARGETS, 'soak'),
+                                    str(seconds)] + leak, stdout=out, stderr=subprocess.STDOUT,
+                                   stdin=subprocess.DEVNULL, env=environment({'TMPDIR': scratch}, runtime), cwd=folder)
+        launcher = watch(process)
+        out.seek(0)
+        text = out.read()
+    looks = [dict((key, int(n)) for key, n in re.findall(r'(\w+) (\d+)(?: |$)', line.split(': ', 1)[1]))
+             for line in text.splitlines() if line.startswith('at ')]
+    return process.returncode, text, looks, launcher, path, os.listdir(runtime) + os.listdir(scratch)
+
+
+def private(tap, half, last):
+    """The two lines that a leak breaks."""
+    heap, kb = last['heap_bytes'] - half['heap_bytes'], unexplained_kb(half, last)
+    tap.say(heap <= HEAP_BYTES, 'the heap of the longest-lived process grew by %d bytes in the second half, to %d' %
+            (heap, last['heap_bytes']))
+    tap.say(kb <= DATA_KB, 'its private memory by %d KiB, of which %d are not the index of %d rows and %d chains' %
+            (last['data_kb'] - half['data_kb'], kb, last['rows'], last['chains']))
 
 
 def main():
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 600
+    seconds, leak = float(sys.argv[1]) if len(sys.argv) > 1 else 600, sys.argv[2:]
     shm = '/dev/shm' if os.access('/dev/shm', os.W_OK) else None
+    tap = Tap()
     with tempfile.TemporaryDirectory(prefix='soak.') as folder, \
             tempfile.TemporaryDirectory(prefix='soak.', dir=shm) as runtime:
-        path = os.path.join(folder, 'profile.pb.gz')
-        with open(os.path.join(folder, 'out'), 'w+') as out:
-            process = subprocess.Popen([COUNTERSINK, '-q', '-F', str(HZ), '-o', path, '--', os.path.join(TARGETS, 'soak'),
-                                        str(seconds)], stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                       env=environment({}, runtime), cwd=folder)
-            launcher = watch(process)
-            out.seek(0)
-            text = out.read()
+        status, text, looks, launcher, path, left = churn(seconds, leak, folder, runtime)
         for line in text.splitlines():
             print('# ' + line)
-        looks = [dict((key, int(n)) for key, n in re.findall(r'(\w+) (\d+)(?: |$)', line.split(': ', 1)[1]))
-                 for line in text.splitlines() if line.startswith('at ')]
-        first, last = looks[1], looks[-1]
-        growth = {key: last[key] - first[key] for key in first}
+        half, last = looks[len(looks) // 2 - 1], looks[-1]
+        forks = (last['processes'] - half['processes']) // 3
+        if leak:
+            private(tap, half, last)
+            print('# %s: %s' % (' '.join(leak), 'found' if tap.failed else 'NOT FOUND'))
+            return 0 if tap.failed else 1
+        print('1..11')
+        growth = {key: last[key] - half[key] for key in last}
         profile = pprof.Profile(path)
         kernel = sum(int(profile.facts[key][0]) for key in ('user_ns', 'sys_ns'))
-        print('1..9')
-        failed = say(1, process.returncode == 0 and ' wrong 0' in text, '%d processes, all as they should be' %
-                     last['processes'])
-        # What it records of objects that come and go is part of it.
-        failed += say(2, growth['rss_kb'] < 8192 + last['processes'], 'resident memory of the longest-lived process grew by %d KiB to %d' %
-                      (growth['rss_kb'], last['rss_kb']))
-        # The index of the stacks that were seen grows fourfold when it is half full.
-        failed += say(3, growth['data_kb'] < 24576 and growth['maps'] < 16,
-                      'its private memory grew by %d KiB, its mappings by %d' % (growth['data_kb'], growth['maps']))
-        failed += say(4, growth['fds'] == 0, 'its file descriptors: %d more' % growth['fds'])
-        failed += say(5, growth['threads'] == 0, 'its threads: %d more' % growth['threads'])
+        tap.say(status == 0 and ' wrong 0' in text, '%d processes, all as they should be' % last['processes'])
+        tap.say(100 * forks > DATA_KB << 10, '%d forks in the second half: enough to see 100 bytes lost with each' % forks)
+        private(tap, half, last)
+        tap.say(growth['maps'] <= 4, 'its mappings: %d more' % growth['maps'])
+        tap.say(growth['fds'] == 0 and growth['threads'] == 0, 'its file descriptors: %d more, its threads: %d more' %
+                (growth['fds'], growth['threads']))
+        most = sum(nr * last[key] for key, nr in RECORD_BYTES.items()) + (64 << 10)
+        tap.say(last['rec_bytes'] < most, 'its recording: %d KiB for %d threads, %d rows, %d chains: %d bytes a thread' %
+                (last['rec_bytes'] >> 10, last['rec_threads'], last['rows'], last['chains'],
+                 growth['rec_bytes'] / max(growth['rec_threads'], 1)))
         rate = last['processes'] / seconds
-        most = FILES + 2 * 10 * rate + 1000
-        failed += say(6, max(look['files'] for look in looks) < most, 'recordings in the run folder: %d at most, %d KiB' %
-                      (max(look['files'] for look in looks), max(look['files_kb'] for look in looks)))
-        early, late = launcher[len(launcher) // 4], launcher[-1]
-        # It has to account for each process, under its pid: some KiB each.
-        failed += say(7, late[0] - early[0] < 8192 + 5 * last['processes'] and max(fds for _, fds in launcher[2:]) <= 32,
-                      'the launcher grew by %d KiB to %d, and has %d descriptors' % (late[0] - early[0], late[0], late[1]))
-        left = os.listdir(runtime)
-        failed += say(8, not left, 'nothing is left behind: %s' % (left or 'nothing'))
-        failed += say(9, abs(profile.total() - kernel) < 0.03 * kernel, 'the profile has %.2f s of the %.2f s that the '
-                      'kernel accounted, in %d bytes' % (profile.total() / 1e9, kernel / 1e9, os.path.getsize(path)))
-    return 1 if failed else 0
+        tap.say(max(look['files'] for look in looks) < FILES + 2 * 10 * rate + 1000,
+                'recordings in the run folder: %d at most, %d KiB' %
+                (max(look['files'] for look in looks), max(look['files_kb'] for look in looks)))
+        # It has to account for each process, under its pid.
+        middle, late = launcher[len(launcher) // 2], launcher[-1]
+        tap.say((late[0] - middle[0]) * 1024 < PROCESS_BYTES * growth['processes'] + LAUNCHER_KB * 1024 and
+                max(fds for _, fds in launcher[2:]) <= 32,
+                'the launcher grew by %d KiB for %d processes, to %d, and has %d descriptors' %
+                (late[0] - middle[0], growth['processes'], late[0], late[1]))
+        tap.say(not left, 'nothing is left behind: %s' % (left or 'nothing'))
+        tap.say(abs(profile.total() - kernel) < 0.03 * kernel, 'the profile has %.2f s of the %.2f s that the kernel '
+                'accounted, in %d bytes' % (profile.total() / 1e9, kernel / 1e9, os.path.getsize(path)))
+    return 1 if tap.failed else 0
 
 
 if __name__ == '__main__':
