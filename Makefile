@@ -107,6 +107,7 @@ LIB_SRCS := \
 	preload/inject/fds.c \
 	preload/inject/fork.c \
 	preload/inject/held.c \
+	preload/inject/libc.c \
 	preload/inject/image.c \
 	preload/inject/jumps.c \
 	preload/inject/limits.c \

@@ -10,6 +10,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
+#include "preload/inject/libc.h"
 
 /* Nobody waits longer: whoever holds descriptors may be the code that this signal handler interrupted. */
 #define DEADLINE_NS (5 * 1000 * 1000)
@@ -113,8 +114,8 @@ int csink_run_elsewhere(void (*run)(void *arg), void *arg, void *stack, size_t b
 
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof(all));
 	/* A thread, so that no wait() sees it, without CLONE_FILES; CLONE_VFORK makes us wait for its end. */
-	if (clone(run_elsewhere, (char *)stack + bytes,
-		  CLONE_VM | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_VFORK, &it) < 0)
+	if (csink_libc_clone(run_elsewhere, (char *)stack + bytes,
+			     CLONE_VM | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_VFORK, &it) < 0)
 		err = -errno;
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
 	errno = saved;

@@ -18,6 +18,7 @@
 #include "include/internal/options.h"
 #include "include/internal/rawcall.h"
 #include "preload/inject/config.h"
+#include "preload/inject/libc.h"
 #include "preload/record/output_path.h"
 #include "preload/record/run_dir.h"
 #include "preload/sample/process.h"
@@ -107,6 +108,7 @@ void csink_finish_keep_stderr(void)
 struct helper {
 	char *const *argv;
 	char *const *envp;
+	char *stack_end; /* of run_helper() */
 	int err;
 };
 
@@ -125,6 +127,24 @@ static int run_helper(void *arg)
 	csink_rawcall(SYS_execve, program, helper->argv, helper->envp);
 	helper->err = errno;
 	csink_rawcall(SYS_exit_group, 127);
+	return 0;
+}
+
+/*
+ * The kernel gives whatever executes a program SIGCHLD as the signal of its end, however it was made. So the helper has a
+ * parent in between, which executes nothing and ends without a signal: no handler of the program's runs, no wait() finds
+ * a stranger.
+ */
+static int run_parent(void *arg)
+{
+	struct helper *helper = arg;
+	int pid = csink_libc_clone(run_helper, helper->stack_end, CLONE_VM | CLONE_VFORK | SIGCHLD, helper);
+
+	if (pid < 0)
+		helper->err = errno;
+	while (pid > 0 && csink_rawcall(SYS_wait4, pid, NULL, 0, NULL) < 0 && errno == EINTR)
+		;
+	csink_rawcall(SYS_exit_group, 0);
 	return 0;
 }
 
@@ -149,8 +169,8 @@ static void make_profile(const char *run_dir, const char *to)
 {
 	char *argv[] = {program,         "report", "-o", (char *)to, csink_config.report ? "--" : "--quiet",
 			(char *)run_dir, NULL};
-	char *stack = malloc(HELPER_STACK), **envp = clean_environment();
-	struct helper helper = {argv, envp, 0};
+	char *stack = malloc(2 * HELPER_STACK), **envp = clean_environment();
+	struct helper helper = {argv, envp, stack + HELPER_STACK, 0};
 	uint64_t all = ~0ULL, saved;
 	int status = 0;
 	pid_t pid;
@@ -165,7 +185,7 @@ static void make_profile(const char *run_dir, const char *to)
 	/* No signal may run a handler of the program's in the child, which shares our memory. */
 	csink_rawcall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &saved, sizeof(all));
 	/* No exit signal: neither SIGCHLD nor a wait() without __WALL learns of this child. */
-	pid = clone(run_helper, stack + HELPER_STACK, CLONE_VM | CLONE_VFORK, &helper);
+	pid = csink_libc_clone(run_parent, stack + 2 * HELPER_STACK, CLONE_VM | CLONE_VFORK, &helper);
 	if (pid > 0)
 		while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
 			;

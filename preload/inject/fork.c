@@ -3,7 +3,6 @@
  * makes a thread or a vfork child and goes by unseen; a fork by number is in syscalls.c.
  */
 #include <sched.h>
-#include <stdarg.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -25,21 +24,23 @@ static int run_clone(void *arg)
 	return start->fn(start->arg);
 }
 
-CSINK_EXPORT int clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
-{
-	struct clone_start start = {fn, arg};
-	pid_t *parent_tid, *child_tid;
-	void *tls;
-	va_list ap;
+/*
+ * clone(), whatever the caller means by it: for a function of another library's, which has that name by chance,
+ * arguments and result go through as they are.
+ */
+CSINK_EXPORT long csink_clone(long a, long b, long c, long d, long e, long f, long g) __asm__("clone");
 
-	va_start(ap, arg);
-	parent_tid = va_arg(ap, pid_t *);
-	tls = va_arg(ap, void *);
-	child_tid = va_arg(ap, pid_t *);
-	va_end(ap);
-	if (flags & CLONE_VM || !fn || !stack)
-		return REAL(clone)(fn, stack, flags, arg, parent_tid, tls, child_tid);
-	return REAL(clone)(run_clone, stack, flags, &start, parent_tid, tls, child_tid);
+CSINK_EXPORT long csink_clone(long a, long b, long c, long d, long e, long f, long g)
+{
+	struct clone_start start = {(int (*)(void *))a, (void *)d};
+	long (*other)(long, long, long, long, long, long, long) = csink_real_other_clone();
+	__typeof__(&clone) real = REAL(clone);
+
+	if (other)
+		return other(a, b, c, d, e, f, g);
+	if (c & CLONE_VM || !a || !b)
+		return real(start.fn, (void *)b, (int)c, start.arg, (pid_t *)e, (void *)f, (pid_t *)g);
+	return real(run_clone, (void *)b, (int)c, &start, (pid_t *)e, (void *)f, (pid_t *)g);
 }
 
 CSINK_EXPORT pid_t _Fork(void)

@@ -18,6 +18,7 @@
 #include "preload/inject/config.h"
 #include "preload/inject/filtered.h"
 #include "preload/inject/finish.h"
+#include "preload/inject/libc.h"
 #include "preload/inject/plain.h"
 #include "preload/inject/real.h"
 #include "preload/inject/signals.h"
@@ -417,6 +418,7 @@ __attribute__((constructor)) static void begin_process(int argc, char **argv)
 	int saved = errno;
 	const char *why;
 
+	csink_libc_init();
 	csink_reals_init();
 	csink_plain_init();
 	if (csink_config_is_asked() && may_begin(&why)) {

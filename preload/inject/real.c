@@ -2,18 +2,25 @@
 
 #include <dlfcn.h>
 
+#include "preload/inject/libc.h"
+
 static const char *const names[CSINK_NR_REALS] = {
 #define X(name) [CSINK_REAL_##name] = #name,
 	CSINK_REALS(X)
 #undef X
 };
 
-static void *reals[CSINK_NR_REALS];
+static void *reals[CSINK_NR_REALS], *other_clone;
 
 static void *look_up(enum csink_real which)
 {
-	void *real = dlsym(RTLD_NEXT, names[which]);
+	void *real = dlsym(RTLD_NEXT, names[which]), *libcs;
 
+	/* Whoever else has the others' names stands before libc as we do; copies of things are called clones, too. */
+	if (which == CSINK_REAL_clone && real && !csink_libc_has(real) && (libcs = csink_libc_find("clone"))) {
+		other_clone = real;
+		real = libcs;
+	}
 	__atomic_store_n(&reals[which], real, __ATOMIC_RELAXED);
 	return real;
 }
@@ -32,6 +39,11 @@ void *csink_real(enum csink_real which)
 	void *real = __atomic_load_n(&reals[which], __ATOMIC_RELAXED);
 
 	return __builtin_expect(real != NULL, 1) ? real : find(which);
+}
+
+void *csink_real_other_clone(void)
+{
+	return other_clone;
 }
 
 const char *csink_real_name(enum csink_real which)

@@ -51,6 +51,12 @@ enum csink_real {
 /** The function of that number; NULL if this libc has none. Context: any, once csink_reals_init() has run. */
 void *csink_real(enum csink_real which);
 
+/**
+ * A function that is called clone and is not libc's, which the program's objects would call but for ours; NULL: there
+ * is none. CSINK_REAL_clone is libc's even then. Context: any.
+ */
+void *csink_real_other_clone(void);
+
 /** Its name. Context: any. */
 const char *csink_real_name(enum csink_real which);
 

@@ -153,6 +153,34 @@ int csink_got_patch(const struct link_map *map, const struct csink_got_route *ro
 	return err ? err : nr_used;
 }
 
+int csink_got_route_all(const struct link_map *map, void *(*route)(const char *symbol, void *now))
+{
+	struct image image;
+	int nr = 0, err = read_image(&image, map);
+
+	for (int table = 0; table < 2 && !err; table++)
+		for (size_t i = 0; i < image.nr_relocs[table] && !err; i++) {
+			const Elf64_Rela *rela = &image.relocs[table][i];
+			const Elf64_Sym *symbol = &image.symbols[ELF64_R_SYM(rela->r_info)];
+			unsigned int type = ELF64_R_TYPE(rela->r_info);
+			void **word = (void **)(image.base + rela->r_offset), *target;
+
+			if ((type != RELOC_JUMP_SLOT && type != RELOC_GLOB_DAT) || symbol->st_shndx != SHN_UNDEF ||
+			    ELF64_ST_TYPE(symbol->st_info) != STT_FUNC)
+				continue;
+			target = route(image.strings + symbol->st_name, *word);
+			if (!target)
+				continue;
+			if (!nr++)
+				err = protect_relro(&image, PROT_READ | PROT_WRITE);
+			if (!err)
+				*word = target;
+		}
+	if (nr && !err)
+		err = protect_relro(&image, PROT_READ);
+	return err ? err : nr;
+}
+
 /* ---- exchanging ----------------------------------------------------------------------------------------------------
  */
 

@@ -21,6 +21,12 @@ struct csink_got_route {
  */
 int csink_got_patch(const struct link_map *map, const struct csink_got_route *routes, size_t nr_routes);
 
+/**
+ * Ask of each function that the library imports where it should lead: route() gets its name and where it leads now, and
+ * returns the new target or NULL. Returns how many were changed, -EINVAL or -errno of mprotect(2). Context: init.
+ */
+int csink_got_route_all(const struct link_map *map, void *(*route)(const char *symbol, void *now));
+
 /* An import that leads to @from is to lead to @to. */
 struct csink_got_change {
 	const char *symbol;

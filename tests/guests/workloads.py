@@ -227,7 +227,7 @@ WORKLOADS = [
     ('screen', ['screen'], 'export SCREENDIR=$TMPDIR/s; mkdir -m 700 $SCREENDIR; screen -c /dev/null -dmS one sh -c "echo in > out; sleep 0.3"; for i in $(seq 100); do [ -s out ] && break; sleep 0.1; done; '
      'cat out; screen -wipe | tail -n +9'),
     ('bash: pipelines, traps, jobs, coprocesses', ['bash'], 'set -o pipefail; seq 100000 | grep 7 | sort -r | (head -3; cat > /dev/null); false | true; echo $?; trap "echo exit" EXIT; (trap "echo int; exit 3" INT; kill -INT $BASHPID; '
-     'sleep 5); echo $?; coproc cat; echo x >&${COPROC[1]}; read y <&${COPROC[0]}; echo $y; for i in 1 2 3 4; do (exit $i) & done; for p in $(jobs -p); do wait $p; echo -n "$? "; done; '
+     'sleep 5); echo $?; coproc cat; echo x >&${COPROC[1]}; read y <&${COPROC[0]}; echo $y; eval "exec ${COPROC[1]}>&-"; wait; p=; for i in 1 2 3 4; do (exit $i) & p="$p $!"; done; for p in $p; do wait $p; echo -n "$? "; done; '
      'x=$(exec 3>&1; echo to3 >&3); echo $x; diff <(seq 5) <(seq 6); echo here <<< x; exec 9< $DATA/lines; read -u 9 l; echo $l; ulimit -n 40; (ulimit -n); kill -TERM $$'),
     ('dash, zsh, ksh, fish, busybox', ['dash'], 'for s in dash zsh ksh fish "busybox sh"; do command -v ${s%% *} > /dev/null || continue; $s -c \'echo a | cat | tr a b; (exit 3); echo end; sleep 0.01 & wait; kill -TERM $$ ; '
      'sleep 1\' 2>&1; echo $?; done'),
