@@ -131,9 +131,9 @@ static int run_helper(void *arg)
 }
 
 /*
- * The kernel gives whatever executes a program SIGCHLD as the signal of its end, however it was made. So the helper has a
- * parent in between, which executes nothing and ends without a signal: no handler of the program's runs, no wait() finds
- * a stranger.
+ * The kernel gives whatever executes a program SIGCHLD as the signal of its end, however it was made. So the helper has
+ * a parent in between, which executes nothing and ends without a signal: no handler of the program's runs, no wait()
+ * finds a stranger.
  */
 static int run_parent(void *arg)
 {
