@@ -105,10 +105,28 @@ check: tests ## build and run every test
 check-unit: $(UNIT_BINS) $(TARGET_BINS) ## build and run the unit tests alone
 	$(PROVE) $(UNIT_BINS)
 
+.PHONY: guest-packages
+guest-packages:
+	@scripts/install-deps guests
+
+# Programs of other languages, which start others in ways of their own.
+RUNTIMES := $(addprefix $(B)/tests/targets/runtimes/,go rust Spawns.class)
+$(RUNTIMES): | guest-packages
+$(B)/tests/targets/runtimes/go: tests/guests/work/spawns.go
+	@mkdir -p $(@D) $(B)/go-cache
+	CGO_ENABLED=1 GOCACHE=$(abspath $(B)/go-cache) go build -o $@ $<
+
+$(B)/tests/targets/runtimes/rust: tests/guests/work/spawns.rs
+	@mkdir -p $(@D)
+	$(RUSTC) -O -g -o $@ $<
+
+$(B)/tests/targets/runtimes/%.class: tests/guests/work/%.java
+	@mkdir -p $(@D)
+	javac -d $(@D) $<
+
 # Each class of guests that breaks profilers, with and without us: GUESTS='regex...' chooses, GUEST_RUNS=N multiplies,
 # GUEST_USER=65534 tries them as that user.
-check-guests: tests $(SANITIZED) ## hold guests of every kind to looking the same with and without us
-	@scripts/install-deps guests
+check-guests: tests $(SANITIZED) $(RUNTIMES) ## hold guests of every kind to looking the same with and without us
 	BUILD=$(CURDIR)/$(B) JOBS=$(or $(JOBS),2) tests/guests/guests.py $(GUESTS)
 
 # Programs of the world and their own tests: SUITES='regex...' chooses.

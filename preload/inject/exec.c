@@ -45,20 +45,25 @@ enum { LARGEST_ENVIRONMENT = 512 * 1024 };
 			: (envp);                                                                                      \
 	})
 
-/*
- * The image is about to be replaced by @started. Returns true where that is this process itself, and not a vfork child
- * that borrows its memory.
- */
-static bool prepare(struct csink_started *started)
+/* What an exec that fails must take back. */
+enum prepared {
+	NOTHING, /* in a vfork child, too, which borrows our memory */
+	PAUSED,  /* the calling thread's samples alone: no other call may be made */
+	FLUSHED
+};
+
+/* The image is about to be replaced by @started. */
+static enum prepared prepare(struct csink_started *started)
 {
 	bool borrowed;
 
 	if (!atomic_load(&csink_process.active))
-		return false;
+		return NOTHING;
 	if (csink_calls_are_off(CSINK_CALLS_LIFE)) {
-		if (!csink_calls_are_off(CSINK_CALLS_PAUSE) && csink_self)
-			csink_thread_pause(csink_self); /* that much, lest a sample kills the new program */
-		return false;
+		if (csink_calls_are_off(CSINK_CALLS_PAUSE) || !csink_self)
+			return NOTHING;
+		csink_thread_pause(csink_self); /* that much, lest a sample kills the new program */
+		return PAUSED;
 	}
 	borrowed = csink_signals_borrowed();
 	if (borrowed)
@@ -66,15 +71,17 @@ static bool prepare(struct csink_started *started)
 	else
 		csink_image_before_exec();
 	csink_started_say(started, (pid_t)csink_rawcall(SYS_getpid));
-	return !borrowed;
+	return borrowed ? NOTHING : FLUSHED;
 }
 
-static int failed(struct csink_started *started, bool prepared, int result)
+static int failed(struct csink_started *started, enum prepared prepared, int result)
 {
 	int saved = errno;
 
 	csink_started_withdraw(started);
-	if (prepared)
+	if (prepared == PAUSED)
+		csink_thread_resume(csink_self);
+	else if (prepared == FLUSHED)
 		csink_image_exec_failed();
 	errno = saved;
 	return result;
@@ -84,7 +91,7 @@ CSINK_EXPORT int execve(const char *path, char *const argv[], char *const envp[]
 {
 	struct csink_started started;
 	char *const *env;
-	bool prepared;
+	enum prepared prepared;
 
 	csink_started_look(&started, AT_FDCWD, path);
 	env = ENV_FOR(&started, envp);
@@ -96,7 +103,7 @@ CSINK_EXPORT int execvpe(const char *file, char *const argv[], char *const envp[
 {
 	struct csink_started started;
 	char *const *env;
-	bool prepared;
+	enum prepared prepared;
 
 	csink_started_search(&started, file);
 	env = ENV_FOR(&started, envp);
@@ -108,7 +115,7 @@ CSINK_EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 {
 	struct csink_started started;
 	char *const *env;
-	bool prepared;
+	enum prepared prepared;
 
 	csink_started_look_fd(&started, fd);
 	env = ENV_FOR(&started, envp);
@@ -128,7 +135,7 @@ CSINK_EXPORT int execveat(int fd, const char *path, char *const argv[], char *co
 {
 	struct csink_started started;
 	char *const *env;
-	bool prepared;
+	enum prepared prepared;
 
 	look_at(&started, fd, path, flags);
 	env = ENV_FOR(&started, envp);
@@ -138,7 +145,8 @@ CSINK_EXPORT int execveat(int fd, const char *path, char *const argv[], char *co
 
 long csink_exec_by_number(long number, long a, long b, long c, long d, long e)
 {
-	bool is_at = number == SYS_execveat, prepared;
+	bool is_at = number == SYS_execveat;
+	enum prepared prepared;
 	struct csink_started started;
 	char *const *envp = (char *const *)(is_at ? d : c), *const * env;
 
@@ -241,8 +249,6 @@ static uint64_t ignored_by(const posix_spawnattr_t *attr)
 	return ignored;
 }
 
-#define IGNORED_TEXT (sizeof(CSINK_ENV_IGNORED) + 20)
-
 static size_t count(char *const *envp)
 {
 	size_t nr = 0;
@@ -252,12 +258,12 @@ static size_t count(char *const *envp)
 	return nr;
 }
 
-static char *const *with_ignored(char *const *envp, uint64_t ignored, char **room, char *text)
+char *const *csink_exec_with_ignored(char *const *envp, uint64_t ignored, char **room, char *text)
 {
 	size_t nr = count(envp);
 
 	memcpy(room, envp, nr * sizeof(*room));
-	snprintf(text, IGNORED_TEXT, CSINK_ENV_IGNORED "=%" PRIx64, ignored);
+	snprintf(text, CSINK_IGNORED_BYTES, CSINK_ENV_IGNORED "=%" PRIx64, ignored);
 	room[nr] = text;
 	room[nr + 1] = NULL;
 	return room;
@@ -271,12 +277,12 @@ static int spawn(__typeof__(&posix_spawn) real, struct csink_started *started, p
 	uint64_t blocked = atomic_load(&csink_process.active) ? csink_masks_own_blocked() : 0;
 	uint64_t ignored = ignored_by(attr);
 	char *const *env = ENV_FOR(started, envp);
-	char text[IGNORED_TEXT];
+	char text[CSINK_IGNORED_BYTES];
 	pid_t child = 0;
 	int err;
 
 	if (CSINK_UNLIKELY(ignored && !started->reason))
-		env = with_ignored(env, ignored, alloca((count(env) + 2) * sizeof(*env)), text);
+		env = csink_exec_with_ignored(env, ignored, alloca((count(env) + 2) * sizeof(*env)), text);
 	if (blocked)
 		csink_raw_mask(SIG_BLOCK, blocked, NULL);
 	err = real(&child, path, actions, attr, argv, env);

@@ -1,7 +1,8 @@
 /*
- * system(3) and popen(3) start their shell from within libc, with `environ` as it is. A program that has cleared it (a
- * service manager, a daemon that trusts nobody) would lose its children there, so then they are started in another way.
- * Where our variables are in place, libc does it.
+ * system(3) and popen(3) start their shell from within libc, with `environ` as it is, and with the signals as the
+ * kernel has them. A program that has cleared its environment (a service manager, a daemon that trusts nobody) would
+ * lose its children there, and one that ignores or blocks a signal that is ours by now would have it neither ignored
+ * nor blocked in them. So then they are started in another way; else libc does it.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -15,28 +16,34 @@
 
 #include "include/internal/base.h"
 #include "preload/inject/config.h"
+#include "preload/inject/exec.h"
 #include "preload/inject/real.h"
+#include "preload/inject/signals.h"
 #include "preload/sample/calls_off.h"
 #include "preload/sample/process.h"
 
-/* The environment with ours in it, malloc'ed; NULL where `environ` will do. */
-static char *const *completed(void)
+static bool may_help(void)
 {
-	char *const *env = environ;
-	size_t bytes;
-	void *room;
+	return atomic_load(&csink_process.active) && !csink_calls_are_off(CSINK_CALLS_LIFE);
+}
 
-	if (!atomic_load(&csink_process.active) || csink_calls_are_off(CSINK_CALLS_LIFE) || csink_env_is_complete(env))
-		return NULL;
-	bytes = csink_env_room(env);
-	room = malloc(bytes);
-	if (!room)
-		return NULL;
-	env = csink_env_for_exec(environ, true, room, bytes);
-	if (env == (char *const *)environ) {
-		free(room);
-		return NULL;
-	}
+/* The environment with ours in it, and with what is @ignored, if anything is; in *room, which is malloc'ed. `environ`
+ * where that will do. */
+static char *const *completed(uint64_t ignored, void **room)
+{
+	size_t bytes = csink_env_room(environ); /* of the first array; the second one is longer by an entry */
+	char *const *env = environ;
+
+	*room = NULL;
+	if (csink_env_is_complete(env) && !ignored)
+		return env;
+	*room = malloc(2 * bytes + CSINK_IGNORED_BYTES);
+	if (!*room)
+		return env;
+	env = csink_env_for_exec(env, true, *room, bytes);
+	if (ignored)
+		env = csink_exec_with_ignored(env, ignored, (char **)((char *)*room + bytes),
+					      (char *)*room + 2 * bytes);
 	return env;
 }
 
@@ -130,14 +137,19 @@ static int run_shell(const char *command, char *const *env)
 
 CSINK_EXPORT int system(const char *command)
 {
-	char *const *env = command ? completed() : NULL;
+	bool help = command && may_help();
+	/* posix_spawn, which is our own, sees to them. */
+	bool by_signals = help && (csink_signals_ignored() || csink_masks_own_blocked());
 	int status, saved;
+	char *const *env;
+	void *room;
 
-	if (!env)
+	if (!by_signals && (!help || csink_env_is_complete(environ)))
 		return REAL(system)(command);
+	env = completed(0, &room);
 	status = run_shell(command, env);
 	saved = errno;
-	free((void *)env);
+	free(room);
 	errno = saved;
 	return status;
 }
@@ -146,25 +158,41 @@ CSINK_EXPORT int system(const char *command)
  */
 
 /*
- * Its stream is libc's own, so libc must make it, with `environ` completed for the moment. The copy stays: a thread
- * that called setenv() meanwhile has taken over its entries.
+ * Its stream is libc's own, so libc must make it, with `environ` completed and signals blocked for the moment. The copy
+ * stays where a thread that called setenv() meanwhile has taken over its entries.
  */
-CSINK_EXPORT FILE *popen(const char *command, const char *mode)
+static FILE *open_with(const char *command, const char *mode, uint64_t ignored, uint64_t blocked)
 {
 	char **was = environ;
-	char *const *env = completed();
+	void *room;
+	char *const *env = completed(ignored, &room);
 	FILE *stream;
 	int saved;
 
-	if (!env)
-		return REAL(popen)(command, mode);
 	environ = (char **)env;
+	if (blocked)
+		csink_raw_mask(SIG_BLOCK, blocked, NULL);
 	stream = REAL(popen)(command, mode);
 	saved = errno;
+	if (blocked)
+		csink_raw_mask(SIG_UNBLOCK, blocked, NULL);
 	if (environ == (char **)env) {
 		environ = was;
-		free((void *)env);
+		free(room);
 	}
 	errno = saved;
 	return stream;
+}
+
+CSINK_EXPORT FILE *popen(const char *command, const char *mode)
+{
+	uint64_t ignored, blocked;
+
+	if (!may_help())
+		return REAL(popen)(command, mode);
+	ignored = csink_signals_ignored();
+	blocked = csink_masks_own_blocked();
+	if (!ignored && !blocked && csink_env_is_complete(environ))
+		return REAL(popen)(command, mode);
+	return open_with(command, mode, ignored, blocked);
 }

@@ -134,9 +134,23 @@ def strace_saw_all(profile, folder):
 
 
 ATTACH = r'''
-{T}/guest_memory work >out & pid=$!
-timeout -s KILL 60 gdb -nx -batch -p $pid -ex 'bt' -ex 'detach' >gdb.out 2>&1 </dev/null
+{T}/guest_memory work_until sign >out & pid=$!
+timeout -s KILL 100 gdb -nx -batch -p $pid -ex 'bt' -ex 'shell touch sign' -ex 'detach' >gdb.out 2>&1 </dev/null
 echo "gdb: $?, $(grep -c 'main (' gdb.out) main"
+touch sign
+wait $pid
+echo "status $?"
+cat out
+'''
+
+# As README advises: it runs on under the debugger, which stops at its own breakpoints alone.
+ATTACH_AND_STAY = r'''
+{T}/guest_memory work_until sign >out & pid=$!
+timeout -s KILL 100 gdb -nx -batch -p $pid -ex 'set confirm off' -ex 'handle SIG62 nostop noprint pass' \
+	-ex 'break churn' -ex 'shell touch sign' -ex 'continue' -ex 'delete' -ex 'continue' >gdb.out 2>&1 </dev/null
+echo "gdb: $?, $(grep -c '^Thread .*hit Breakpoint 1, churn' gdb.out) breakpoint, $(grep -c 'received signal' gdb.out) signals"
+grep -o 'exited with code .*' gdb.out
+touch sign
 wait $pid
 echo "status $?"
 cat out
@@ -189,6 +203,8 @@ GUESTS = [
         engines=AUTO, clean=gdbs, hot={'guest_work': 40}, facts={'engine': 'signal.*debugger'},
         needs=['gdb']),
     Guest('onlookers: gdb is attached', ['bash', '-c', ATTACH], hot={'guest_work': 30}, needs=['gdb', 'bash']),
+    Guest('onlookers: gdb is attached, and stays', ['bash', '-c', ATTACH_AND_STAY], engines=('signal',), runs=3,
+          hot={'guest_work': 30}, needs=['gdb', 'bash']),
     Guest('onlookers: countersink -- strace', ['strace', '-f', '-o', '{D}/trace'] + WORK, engines=AUTO,
           hot={'guest_work': 40}, check=strace_saw_all, facts={'engine': 'signal.*debugger'}, needs=['strace']),
     Guest('onlookers: strace -- countersink', WORK, engines=AUTO, wrap=['strace', '-f', '-o', '{D}/trace'],

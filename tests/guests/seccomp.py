@@ -62,5 +62,7 @@ GUESTS = [
     guest('a filter that refuses what profilers do', 'mild', None, hot={'guest_work': 10, 'confined_work': 30},
           facts={'note': 'filter that refuses perf_event_open'}),
     guest('filters that the kernel does not take', 'fails', None, hot={'guest_work': 15, 'confined_work': 50}),
+    guest('execs that fail under a filter', 'fail_to_exec', 'filter that punishes perf_event_open',
+          hot={'guest_work': 8, 'confined_work': 20, 'work_after_exec': 40}),
     guest('no time stamp counter', 'no_tsc', None, hot={'guest_work': 15, 'confined_work': 50}),
 ]

@@ -1,7 +1,14 @@
-/* Works a little, then replaces itself, again and again.  exec_chain [LINKS] [MICROSECONDS each] (100, 2000). */
+/*
+ * Works a little, then replaces itself, again and again.
+ *   exec_chain [LINKS] [MICROSECONDS each] [libc|number|own] (100, 2000, libc)
+ * By libc's function, by syscall(2), or by an instruction of its own, as runtimes do that leave libc alone.
+ */
 #include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "include/internal/rawcall.h"
 #include "work.h"
 
 static __attribute__((noinline, noclone)) uint64_t link_work(uint64_t x, uint64_t us)
@@ -11,8 +18,10 @@ static __attribute__((noinline, noclone)) uint64_t link_work(uint64_t x, uint64_
 
 int main(int argc, char **argv)
 {
-	uint64_t links = arg_num(argc, argv, 1, 100), us = arg_num(argc, argv, 2, 2000), x = arg_num(argc, argv, 3, 1);
+	uint64_t links = arg_num(argc, argv, 1, 100), us = arg_num(argc, argv, 2, 2000), x = arg_num(argc, argv, 4, 1);
+	char *how = argc > 3 ? argv[3] : "libc";
 	char links_text[24], us_text[24], x_text[24];
+	char *next[] = {argv[0], links_text, us_text, how, x_text, NULL};
 
 	x = link_work(x, us);
 	if (links == 0) {
@@ -22,6 +31,11 @@ int main(int argc, char **argv)
 	snprintf(links_text, sizeof(links_text), "%llu", (unsigned long long)links - 1);
 	snprintf(us_text, sizeof(us_text), "%llu", (unsigned long long)us);
 	snprintf(x_text, sizeof(x_text), "%llu", (unsigned long long)x);
-	execl("/proc/self/exe", argv[0], links_text, us_text, x_text, NULL);
+	if (!strcmp(how, "number"))
+		syscall(SYS_execve, "/proc/self/exe", next, environ);
+	else if (!strcmp(how, "own"))
+		csink_rawcall(SYS_execve, "/proc/self/exe", next, environ);
+	else
+		execv("/proc/self/exe", next);
 	return 1;
 }

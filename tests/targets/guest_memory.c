@@ -71,6 +71,14 @@ static int work(int argc, char **argv)
 	return 5;
 }
 
+/* There until a file is: whoever wants to look at it has the time. */
+static int work_until(int argc, char **argv)
+{
+	while (argc > 1 && access(argv[1], F_OK))
+		guest_burn(2);
+	return work(argc, argv);
+}
+
 /* ---- mistakes ------------------------------------------------------------------------------------------------------
  */
 
@@ -164,8 +172,8 @@ static int unset(int argc, char **argv)
 }
 
 static const struct guest_way ways[] = {
-	{"work", work},           {"after_free", after_free}, {"leak", leak}, {"race", race},
-	{"undefined", undefined}, {"unset", unset},           {NULL, NULL},
+	{"work", work}, {"work_until", work_until}, {"after_free", after_free}, {"leak", leak},
+	{"race", race}, {"undefined", undefined},   {"unset", unset},           {NULL, NULL},
 };
 
 int main(int argc, char **argv)

@@ -412,6 +412,45 @@ static int shells(int argc, char **argv)
 	return 0;
 }
 
+static void nothing_to_do(int signo)
+{
+	(void)signo;
+}
+
+/* What a shell is to find ignored or blocked; and INT and QUIT, which system() ignores as long as it runs. */
+static int shells_and_signals(int argc, char **argv)
+{
+	static const int ignored[] = {SIGTRAP, SIGIO, SIGPROF, 60, 61, 62, 63},
+			 blocked[] = {SIGTRAP, SIGPROF, SIGUSR2, 61, 63};
+	char command[4200], line[300];
+	sigset_t set;
+	FILE *pipe;
+
+	(void)argc;
+	(void)argv;
+	snprintf(command, sizeof(command), "exec '%s' child_signals", self);
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		signal(ignored[i], SIG_IGN);
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(blocked) / sizeof(blocked[0]); i++)
+		sigaddset(&set, blocked[i]);
+	for (int way = 0; way < 4; way++) {
+		signal(SIGINT, way == 0 ? SIG_IGN : nothing_to_do);
+		sigprocmask(way == 1 ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+		if (way == 3)
+			clearenv();
+		guest_print_status("system", system(command));
+		guest_print_status("a signal in between", system("kill -INT $PPID; kill -QUIT $PPID; exit 3"));
+		pipe = popen(command, "r");
+		while (pipe && fgets(line, sizeof(line), pipe))
+			fputs(line, stdout);
+		guest_print_status("popen", pclose(pipe));
+		guest_print_signals("after");
+	}
+	guest_burn(30);
+	return 0;
+}
+
 /* Left behind: a daemon whose parents are gone, waited for by the end of a pipe. */
 static int daemons(int argc, char **argv)
 {
@@ -460,6 +499,7 @@ int main(int argc, char **argv)
 						{"failed_execs", failed_execs},
 						{"exec_from_thread", exec_from_thread},
 						{"shells", shells},
+						{"shells_and_signals", shells_and_signals},
 						{"daemons", daemons},
 						{NULL, NULL}};
 

@@ -62,6 +62,8 @@ static const struct sock_filter no_profiler[] = {NUMBER,
 						 IF(SYS_process_vm_readv, SECCOMP_RET_KILL_PROCESS),
 						 IF(SYS_timer_create, SECCOMP_RET_KILL_PROCESS),
 						 ELSE(SECCOMP_RET_ALLOW)};
+static const struct sock_filter no_perf[] = {NUMBER, IF(SYS_perf_event_open, SECCOMP_RET_KILL_PROCESS),
+					     ELSE(SECCOMP_RET_ALLOW)};
 static const struct sock_filter no_return[] = {NUMBER, IF(SYS_rt_sigreturn, SECCOMP_RET_KILL_PROCESS),
 					       ELSE(SECCOMP_RET_ALLOW)};
 static const struct sock_filter invalid[] = {NUMBER, IF(SYS_perf_event_open, SECCOMP_RET_KILL_PROCESS)};
@@ -137,15 +139,12 @@ static pid_t exec_bare(void)
 	return pid;
 }
 
-static int live_on(int argc, char **argv)
+/* A thread and a child that work. */
+static void multiply(void)
 {
 	pthread_t thread;
 	pid_t pid;
 
-	(void)argc;
-	(void)argv;
-	if (enter(no_profiler, NR(no_profiler), false))
-		return 1;
 	pthread_create(&thread, NULL, in_thread, (void *)20);
 	pthread_join(thread, NULL);
 	pid = fork();
@@ -154,6 +153,17 @@ static int live_on(int argc, char **argv)
 		exit(4);
 	}
 	guest_print_status("fork", guest_wait(pid));
+}
+
+static int live_on(int argc, char **argv)
+{
+	pid_t pid;
+
+	(void)argc;
+	(void)argv;
+	if (enter(no_profiler, NR(no_profiler), false))
+		return 1;
+	multiply();
 	pid = fork();
 	if (pid == 0) {
 		execl("/bin/sh", "sh", "-c", "exit 5", NULL);
@@ -175,21 +185,35 @@ static int no_handlers(int argc, char **argv)
 
 static int mild(int argc, char **argv)
 {
-	pthread_t thread;
-	pid_t pid;
-
 	(void)argc;
 	(void)argv;
 	if (enter(refuse_ours, NR(refuse_ours), false))
 		return 1;
-	pthread_create(&thread, NULL, in_thread, (void *)20);
-	pthread_join(thread, NULL);
-	pid = fork();
-	if (pid == 0) {
-		guest_sink = confined_work(20);
-		exit(4);
-	}
-	guest_print_status("fork", guest_wait(pid));
+	multiply();
+	return 6;
+}
+
+static __attribute__((noinline)) uint64_t work_after_exec(uint64_t ms)
+{
+	__asm__ volatile("nop");
+	return spin(ms, ms * ROUNDS_MS);
+}
+
+/* Execs that fail: samples were held back for them, and come again. */
+static int fail_to_exec(int argc, char **argv)
+{
+	char *const none[] = {NULL};
+
+	(void)argc;
+	if (enter(no_perf, NR(no_perf), false))
+		return 1;
+	execve("/nowhere/at/all", argv, none);
+	printf("execve: %s\n", strerror(errno));
+	syscall(SYS_execve, "/nowhere/at/all", argv, none);
+	printf("by number: %s\n", strerror(errno));
+	execvp("no-such-program-at-all", argv);
+	printf("execvp: %s\n", strerror(errno));
+	guest_sink = work_after_exec(100);
 	return 6;
 }
 
@@ -234,11 +258,10 @@ static int no_tsc(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	static const struct guest_way ways[] = {{"strict", strict},    {"strict_return", strict_return},
-						{"kill", kill_others}, {"refuse", refuse},
-						{"live_on", live_on},  {"no_handlers", no_handlers},
-						{"mild", mild},        {"fails", fails},
-						{"no_tsc", no_tsc},    {NULL, NULL}};
+	static const struct guest_way ways[] = {
+		{"strict", strict},   {"strict_return", strict_return}, {"kill", kill_others}, {"refuse", refuse},
+		{"live_on", live_on}, {"no_handlers", no_handlers},     {"mild", mild},        {"fails", fails},
+		{"no_tsc", no_tsc},   {"fail_to_exec", fail_to_exec},   {NULL, NULL}};
 
 	return guest_main(ways, argc, argv);
 }

@@ -1,0 +1,57 @@
+"""Guests of other languages, whose runtimes start programs each in a way of their own: none of 1,000 is killed."""
+from harness import Guest
+
+BUILT = '{T}/runtimes/'
+
+PYTHON = '''
+import collections, os, subprocess, sys
+way, ended = sys.argv[1], collections.Counter()
+for i in range(1000):
+    if way == 'subprocess':
+        ended[subprocess.run(['true']).returncode] += 1
+        continue
+    if way == 'spawn':
+        pid = os.posix_spawn('/bin/true', ['true'], os.environ)
+    else:
+        pid = os.fork()
+        if pid == 0:
+            os.execv('/bin/true', ['true'])
+    ended[os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])] += 1
+print(dict(ended))
+'''
+NODE = '''
+const ended = {};
+for (let i = 0; i < 1000; i++) {
+    const end = require('child_process').spawnSync('true');
+    ended[end.signal || end.status] = (ended[end.signal || end.status] || 0) + 1;
+}
+console.log(ended);
+'''
+PERL = 'my %e; $e{system("true")}++ for 1 .. 500; for (1 .. 500) { my $p = fork; exec "true" if !$p; waitpid $p, 0; $e{$?}++ } ' \
+       'print map { "$_: $e{$_}\\n" } sort keys %e'
+BASH = 'for ((i = 0; i < 1000; i++)); do /bin/true || echo $?; done; echo all'
+
+
+def guest(name, argv, **rest):
+    rest.setdefault('engines', ('auto', 'signal'))
+    # Most of the time is spent in what they start, which is over before it could be sampled.
+    return Guest('runtimes: 1,000 programs started by ' + name, argv, hz=10000, deadline=400, same=('out', 'err', 'status', 'sum'),
+                 **rest)
+
+
+GUESTS = [
+    *[guest('Python, ' + name, ['python3', '-c', PYTHON, way], needs=['python3'])
+      for name, way in (('subprocess', 'subprocess'), ('posix_spawn', 'spawn'), ('fork and exec', 'fork'))],
+    guest('node', ['node', '-e', NODE], needs=['node']),
+    guest('Java', ['java', '-Xmx128m', '-cp', BUILT, 'Spawns'], needs=['java']),
+    guest('Java, by vfork', ['java', '-Xmx128m', '-Djdk.lang.Process.launchMechanism=VFORK', '-cp', BUILT, 'Spawns'],
+          needs=['java']),
+    guest('Perl', ['perl', '-e', PERL], needs=['perl']),
+    guest('bash', ['bash', '-c', BASH], needs=['bash']),
+    guest('Go, 1,000 times replaced', [BUILT + 'go'], needs=['go'], env={'GOMAXPROCS': '2'}),
+    guest('Rust, 1,000 times replaced', [BUILT + 'rust'], needs=['rustc']),
+    *[Guest('runtimes: 1,000 execs ' + name, ['{T}/exec_chain', '1000', '120', way], hz=10000, engines=engines,
+            hot={'link_work': 0.1}, same=('out', 'err', 'status', 'sum'), deadline=400)
+      for name, way, engines in (('by syscall(2)', 'number', ('sigtrap', 'signal', 'timer')),
+                                 ('past libc', 'own', ('signal', 'timer')))],
+]
