@@ -299,6 +299,7 @@ LAUNCHER_SRCS := \
 	launcher/profile/symbols_dwarf.c \
 	launcher/profile/symbols_elf.c \
 	launcher/profile/symbols_fetch.c \
+	launcher/profile/symbols_lines.c \
 	launcher/profile/symbols_entries.c \
 	launcher/profile/symbols_name.c \
 	launcher/profile/symbols_scan.c \

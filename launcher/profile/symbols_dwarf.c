@@ -29,8 +29,11 @@ struct resolver {
 	struct csink_unit *units;
 	uint32_t nr_units, cap_units;
 	struct csink_links links;
-	struct csink_scan *scan; /* of the unit at work */
-	struct known *known;     /* open addressing; half full at most */
+	struct csink_line_sections sections;
+	const struct csink_unit *unit; /* at work */
+	struct csink_lines *lines;     /* its; NULL: libdw reads them */
+	struct csink_scan *scan;       /* of it */
+	struct known *known;           /* open addressing; half full at most */
 	uint32_t known_mask, nr_known;
 	int err;
 };
@@ -221,7 +224,7 @@ static csink_str_t whole_path(struct csink_batch *batch, Dwarf_Die *unit, const 
  * The file that an attribute names by its number in the unit's table. Not dwarf_decl_file: it asserts where there is no
  * table, and takes number 0 for none, which is a file since DWARF 5.
  */
-static csink_str_t file_of(struct csink_batch *batch, Dwarf_Die *die, uint32_t name)
+static csink_str_t file_of(struct resolver *r, Dwarf_Die *die, uint32_t name)
 {
 	Dwarf_Attribute attr;
 	Dwarf_Files *files;
@@ -229,11 +232,14 @@ static csink_str_t file_of(struct csink_batch *batch, Dwarf_Die *die, uint32_t n
 	Dwarf_Word index;
 	size_t nr;
 
-	if (!dwarf_attr_integrate(die, name, &attr) || dwarf_formudata(&attr, &index) ||
-	    !dwarf_cu_die(attr.cu, &unit, NULL, NULL, NULL, NULL, NULL, NULL) ||
+	if (!dwarf_attr_integrate(die, name, &attr) || dwarf_formudata(&attr, &index))
+		return 0;
+	if (r->lines && attr.cu == r->unit->die.cu)
+		return csink_lines_file(r->lines, r->batch->p, index);
+	if (!dwarf_cu_die(attr.cu, &unit, NULL, NULL, NULL, NULL, NULL, NULL) ||
 	    dwarf_getsrcfiles(&unit, &files, &nr) || index >= nr)
 		return 0;
-	return whole_path(batch, &unit, dwarf_filesrc(files, index, NULL, NULL));
+	return whole_path(r->batch, &unit, dwarf_filesrc(files, index, NULL, NULL));
 }
 
 /* The entry that declares what this one is a copy or the definition of: where its name stands. */
@@ -282,7 +288,7 @@ static uint32_t make_function(struct resolver *r, Dwarf_Die *die, uint32_t symbo
 		else
 			plain_name(r, die, &function);
 	}
-	function.file = file_of(batch, die, DW_AT_decl_file);
+	function.file = file_of(r, die, DW_AT_decl_file);
 	if (!dwarf_decl_line(die, &line))
 		function.start_line = line;
 	return csink_profile_function_add(batch->p, &function);
@@ -337,8 +343,7 @@ static void give_lines(struct resolver *r, uint32_t want)
 		die = &r->links.all[link - 1].die;
 		if (line < end) { /* the function before called this one */
 			line->line = call_line(die);
-			line->function =
-				function_in_file(r->batch, line->function, file_of(r->batch, die, DW_AT_call_file));
+			line->function = function_in_file(r->batch, line->function, file_of(r, die, DW_AT_call_file));
 		}
 		line--;
 		line->function = function_of(r, die, line == end - 1 ? found->function : 0);
@@ -354,6 +359,7 @@ static void give_lines(struct resolver *r, uint32_t want)
 
 /* ---- lines ---- */
 
+/* As libdw has them: for tables that we do not read. */
 static void find_lines(struct resolver *r, struct csink_unit *unit, uint32_t id, uint32_t first, uint32_t last)
 {
 	struct csink_batch *batch = r->batch;
@@ -389,15 +395,24 @@ static int resolve_unit(struct resolver *r, uint32_t id, uint32_t first, uint32_
 
 	r->links.nr = 0;
 	r->scan = NULL;
+	r->lines = NULL;
+	r->unit = unit;
 	if (place_unit(unit, section))
 		err = csink_scan_open(r->batch, unit, id, first, last, &r->links, &r->scan);
-	if (err)
-		return err;
-	find_lines(r, unit, id, first, last);
+	if (!err && dwarf_cu_getdwarf(unit->die.cu) != r->dwarf)
+		err = -ENOTSUP; /* split: its table is in another file */
+	if (!err)
+		err = csink_lines_open(&r->sections, &unit->die, &r->lines);
+	if (!err)
+		csink_lines_find(r->lines, r->batch, id, first, last);
+	else if (err == -ENOTSUP)
+		find_lines(r, unit, id, first, last);
+	r->err = err == -ENOTSUP ? 0 : err;
 	for (i = first; i < last && !r->err; i++) {
 		if (r->batch->found[i].unit == id)
 			give_lines(r, i);
 	}
+	csink_lines_close(r->lines);
 	csink_scan_close(r->scan);
 	return r->err;
 }
@@ -432,6 +447,26 @@ static int resolve_units(struct resolver *r)
 	return err;
 }
 
+static const Elf_Data *data_of(Elf *elf, const char *name)
+{
+	GElf_Shdr shdr;
+	Elf_Scn *scn = csink_elf_section(elf, 0, name, &shdr);
+
+	return scn && !(shdr.sh_flags & SHF_COMPRESSED) ? elf_rawdata(scn, NULL) : NULL;
+}
+
+/* Of linked files alone: the tables of others are to be relocated first. */
+static void find_sections(struct resolver *r)
+{
+	Elf *elf = dwarf_getelf(r->dwarf);
+	GElf_Ehdr ehdr;
+
+	if (!gelf_getehdr(elf, &ehdr) || ehdr.e_type == ET_REL)
+		return;
+	r->sections = (struct csink_line_sections){data_of(elf, ".debug_line"), data_of(elf, ".debug_line_str"),
+						   data_of(elf, ".debug_str")};
+}
+
 static bool is_native(Dwarf *dwarf)
 {
 	const char *ident = elf_getident(dwarf_getelf(dwarf), NULL);
@@ -450,6 +485,7 @@ int csink_dwarf_resolve(struct csink_batch *batch, Dwarf *dwarf)
 		err = find_units(&r, &ranges, &nr_ranges);
 	if (!err && nr_ranges) {
 		assign_units(batch, ranges, nr_ranges);
+		find_sections(&r);
 		err = resolve_units(&r);
 	}
 	free(ranges);

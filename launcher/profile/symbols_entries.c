@@ -147,36 +147,6 @@ static int read_abbrevs(struct csink_entries *s)
 
 /* ---- entries ---- */
 
-static uint64_t read_leb(const uint8_t **at, const uint8_t *end)
-{
-	uint64_t value = 0;
-	uint32_t shift = 0;
-
-	while (*at < end) {
-		if (shift < 64)
-			value |= (uint64_t)(**at & 0x7f) << shift;
-		shift += 7;
-		if (!(*(*at)++ & 0x80))
-			break;
-	}
-	return value;
-}
-
-static uint64_t read_fixed(const uint8_t *at, const uint8_t *end, uint32_t bytes)
-{
-	uint64_t value = 0;
-
-	if ((size_t)(end - at) < bytes)
-		return 0;
-	memcpy(&value, at, CSINK_MIN(bytes, 8)); /* files of the other byte order are not scanned */
-	return value;
-}
-
-static const uint8_t *advance(const uint8_t *at, const uint8_t *end, uint64_t bytes)
-{
-	return (uint64_t)(end - at) < bytes ? end : at + bytes;
-}
-
 static const uint8_t *step_over(const struct csink_unit *unit, struct attribute attribute, const uint8_t *at)
 {
 	const uint8_t *end = unit->end;
@@ -184,25 +154,25 @@ static const uint8_t *step_over(const struct csink_unit *unit, struct attribute 
 	uint64_t bytes;
 
 	while (attribute.step == STEP_INDIRECT && rounds++ < 4)
-		attribute = step_of(unit, read_leb(&at, end));
+		attribute = step_of(unit, csink_read_leb(&at, end));
 	switch ((enum step)attribute.step) {
 	case STEP_FIXED:
-		return advance(at, end, attribute.bytes);
+		return csink_advance(at, end, attribute.bytes);
 	case STEP_LEB:
-		read_leb(&at, end);
+		csink_read_leb(&at, end);
 		return at;
 	case STEP_STRING:
 		at = memchr(at, 0, end - at);
 		return at ? at + 1 : end;
 	case STEP_BLOCK1:
-		return advance(at, end, 1 + read_fixed(at, end, 1));
+		return csink_advance(at, end, 1 + csink_read_fixed(at, end, 1));
 	case STEP_BLOCK2:
-		return advance(at, end, 2 + read_fixed(at, end, 2));
+		return csink_advance(at, end, 2 + csink_read_fixed(at, end, 2));
 	case STEP_BLOCK4:
-		return advance(at, end, 4 + read_fixed(at, end, 4));
+		return csink_advance(at, end, 4 + csink_read_fixed(at, end, 4));
 	case STEP_BLOCK:
-		bytes = read_leb(&at, end);
-		return advance(at, end, bytes);
+		bytes = csink_read_leb(&at, end);
+		return csink_advance(at, end, bytes);
 	case STEP_INDIRECT:
 		break;
 	}
@@ -218,7 +188,7 @@ bool csink_entries_next(const struct csink_entries *s, const uint8_t **at, struc
 	if (*at >= end)
 		return false;
 	*entry = (struct csink_dwarf_entry){.start = *at};
-	code = read_leb(at, end);
+	code = csink_read_leb(at, end);
 	if (!code)
 		return true;
 	if (code >= s->nr_abbrevs || !s->abbrevs[code].tag) {
@@ -227,13 +197,13 @@ bool csink_entries_next(const struct csink_entries *s, const uint8_t **at, struc
 	}
 	entry->abbrev = &s->abbrevs[code];
 	if (entry->abbrev->is_fixed) {
-		*at = advance(*at, end, entry->abbrev->fixed);
+		*at = csink_advance(*at, end, entry->abbrev->fixed);
 		return true;
 	}
 	attribute = s->attributes + entry->abbrev->first;
 	for (last = attribute + entry->abbrev->nr; attribute < last; attribute++) {
 		if (attribute->is_sibling) { /* counted from the unit's head; believed only if it leads on */
-			sibling = read_fixed(*at, end, attribute->bytes);
+			sibling = csink_read_fixed(*at, end, attribute->bytes);
 			if (sibling < (uint64_t)(end - s->unit->head) && s->unit->head + sibling > *at)
 				entry->sibling = s->unit->head + sibling;
 		}

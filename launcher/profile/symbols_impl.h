@@ -4,7 +4,9 @@
 
 #include <elfutils/libdw.h>
 #include <gelf.h>
+#include <string.h>
 
+#include "include/internal/base.h"
 #include "launcher/profile/profile.h"
 #include "launcher/profile/symbols.h"
 
@@ -70,6 +72,12 @@ struct csink_links {
 };
 
 struct csink_scan;
+struct csink_lines;
+
+/* What line tables are read from; NULL where there is none. */
+struct csink_line_sections {
+	const Elf_Data *line, *line_str, *str;
+};
 
 /**
  * Find the functions around the wants from first to last - 1 whose unit is `id` (batch->found[].unit): one pass over
@@ -82,5 +90,62 @@ void csink_scan_close(struct csink_scan *s);
 /** Put the namespaces, classes and functions that an entry of the unit stands in before its name in buf, "std::sort".
  */
 void csink_scan_qualify(struct csink_scan *s, const Dwarf_Die *die, char *buf, size_t size);
+
+/**
+ * Open the line table of a unit. Returns 0 and *out (csink_lines_close it), -ENOTSUP (libdw may know better) or
+ * -ENOMEM.
+ */
+int csink_lines_open(const struct csink_line_sections *sections, Dwarf_Die *unit, struct csink_lines **out);
+void csink_lines_close(struct csink_lines *l);
+
+/** The whole path of a file by its number in the table; 0: none. */
+csink_str_t csink_lines_file(struct csink_lines *l, struct csink_profile *p, uint64_t file);
+
+/** Give the wants from first to last - 1 whose unit is `id` their lines. */
+void csink_lines_find(struct csink_lines *l, struct csink_batch *batch, uint32_t id, uint32_t first, uint32_t last);
+
+/* ---- bytes of DWARF, never read from behind their end; *at moves on ---- */
+
+static inline const uint8_t *csink_advance(const uint8_t *at, const uint8_t *end, uint64_t bytes)
+{
+	return (uint64_t)(end - at) < bytes ? end : at + bytes;
+}
+
+/** A number of so many bytes; what is above eight is left out, and it is 0 where there are fewer. */
+static inline uint64_t csink_read_fixed(const uint8_t *at, const uint8_t *end, uint32_t bytes)
+{
+	uint64_t value = 0;
+
+	if ((size_t)(end - at) < bytes)
+		return 0;
+	memcpy(&value, at, CSINK_MIN(bytes, 8)); /* files of the other byte order are not read */
+	return value;
+}
+
+static inline uint64_t csink_read_leb(const uint8_t **at, const uint8_t *end)
+{
+	uint64_t value = 0;
+	uint32_t shift = 0;
+
+	while (*at < end) {
+		if (shift < 64)
+			value |= (uint64_t)(**at & 0x7f) << shift;
+		shift += 7;
+		if (!(*(*at)++ & 0x80))
+			break;
+	}
+	return value;
+}
+
+static inline int64_t csink_read_sleb(const uint8_t **at, const uint8_t *end)
+{
+	const uint8_t *start = *at;
+	uint64_t value = csink_read_leb(at, end);
+	uint32_t bits = 7 * (uint32_t)CSINK_MIN(*at - start, 10);
+
+	if (*at > start && bits < 64 && (*at)[-1] & 0x40)
+		value |= ~0ULL << bits;
+	return (int64_t)value;
+}
 
 #endif
