@@ -113,7 +113,9 @@ void csink_command_print_help(const struct csink_command *command)
 int csink_command_parse(struct csink_options *o, int argc, char **argv, int *status)
 {
 	const struct csink_command *command = csink_command_find(argv[0]);
-	int at = csink_options_parse(o, command->options, command->nr_options, argc, argv);
+	bool runs = strstr(command->synopsis, "COMMAND") != NULL; /* options behind it are its own */
+	int at = (runs ? csink_options_parse : csink_options_parse_mixed)(o, command->options, command->nr_options,
+									  argc, argv);
 
 	if (at < 0) {
 		csink_say("%s (see countersink help %s)", o->error, command->name);

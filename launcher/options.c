@@ -325,26 +325,58 @@ static int parse_short(struct csink_options *o, int left, char **argv)
 	return 1;
 }
 
-int csink_options_parse(struct csink_options *o, const struct csink_option *table, uint32_t nr, int argc, char **argv)
+/* Move nr words at `from` to `to`, before it; what was between follows them. */
+static void move_words(char **argv, int to, int from, int nr)
 {
-	int at = 1;
+	for (; nr && to < from; nr--, to++, from++) {
+		char *word = argv[from];
 
-	memset(o, 0, sizeof(*o));
-	o->table = table;
-	o->nr = nr;
-	while (at < argc && argv[at][0] == '-' && argv[at][1]) {
+		memmove(argv + to + 1, argv + to, (size_t)(from - to) * sizeof(*argv));
+		argv[to] = word;
+	}
+}
+
+static bool is_option(const char *word)
+{
+	return word[0] == '-' && word[1];
+}
+
+static int parse(struct csink_options *o, int argc, char **argv, bool mixed)
+{
+	int at = 1, first = 1; /* first: the first operand so far */
+
+	while (at < argc && (mixed || is_option(argv[at]))) {
 		int took;
 
-		if (!strcmp(argv[at], "--")) {
+		if (!is_option(argv[at])) {
 			at++;
+			continue;
+		}
+		if (!strcmp(argv[at], "--")) {
+			move_words(argv, first++, at, 1);
 			break;
 		}
 		took = argv[at][1] == '-' ? parse_long(o, argc - at, argv + at) : parse_short(o, argc - at, argv + at);
 		if (took < 0)
 			return took;
+		move_words(argv, first, at, took);
+		first += took;
 		at += took;
 	}
-	return set_rest(o) ? -EINVAL : at;
+	return set_rest(o) ? -EINVAL : first;
+}
+
+int csink_options_parse(struct csink_options *o, const struct csink_option *table, uint32_t nr, int argc, char **argv)
+{
+	*o = (struct csink_options){.table = table, .nr = nr};
+	return parse(o, argc, argv, false);
+}
+
+int csink_options_parse_mixed(struct csink_options *o, const struct csink_option *table, uint32_t nr, int argc,
+			      char **argv)
+{
+	*o = (struct csink_options){.table = table, .nr = nr};
+	return parse(o, argc, argv, true);
 }
 
 const char *csink_options_text(const struct csink_options *o, uint32_t index)

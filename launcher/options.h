@@ -347,6 +347,10 @@ void csink_option_twin(const struct csink_option *opt, char *out);
  */
 int csink_options_parse(struct csink_options *o, const struct csink_option *table, uint32_t nr, int argc, char **argv);
 
+/** The same for commands that run no other: options may come behind operands, before which they are moved in argv. */
+int csink_options_parse_mixed(struct csink_options *o, const struct csink_option *table, uint32_t nr, int argc,
+			      char **argv);
+
 /** Where the value of an option comes from, for messages: "option --events", "COUNTERSINK_EVENTS in the environment".
  */
 void csink_options_where(const struct csink_options *o, uint32_t index, char *out, size_t size);

@@ -93,4 +93,14 @@ if command -v go >/dev/null; then
 else
 	skip 'go tool pprof reads the profile' 'go is not installed'
 fi
+
+# ---- options behind the file, as people add them to the line before ----
+is "$("$COUNTERSINK" report x.pb.gz --csv --limit 2)" "$("$COUNTERSINK" report --csv --limit 2 x.pb.gz)" 'options may follow the file'
+is "$("$COUNTERSINK" report --csv x.pb.gz --limit 2)" "$("$COUNTERSINK" report --csv --limit 2 x.pb.gz)" 'or stand on both sides'
+is "$("$COUNTERSINK" report -- x.pb.gz --csv 2>&1 | grep -c 'not 2')" 1 'behind -- there are files alone'
+"$COUNTERSINK" diff x.pb.gz x.pb.gz --json >mixed
+"$COUNTERSINK" diff --json x.pb.gz x.pb.gz >first
+ok 'diff takes them there, too' cmp mixed first
+is "$("$COUNTERSINK" -q --no-report -o echo.pb.gz echo --json)" '--json' 'but what follows a command is the command'\''s'
+
 done_testing

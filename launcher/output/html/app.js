@@ -218,7 +218,7 @@ function showVerdict() {
 	if (model.isDiff) {
 		parts.push(`${formatValue(app.whole[0], unit)} → ${formatValue(app.whole[1], unit)}, ${formatChange(...app.whole)}`);
 	} else {
-		parts.push(`${formatValue(app.whole[0], unit)} of ${model.types[app.choice.type].name}`);
+		parts.push(`${formatValue(app.whole[0], unit)} ${SCALES[unit] && unit !== 'count' ? 'of ' : ''}${model.types[app.choice.type].name}`);
 		if (fact(0, 'wall_ns'))
 			parts.push(`in ${formatValue(Number(fact(0, 'wall_ns')), 'nanoseconds')}`);
 		for (const [key, one, many] of [['processes', 'process', 'processes'], ['threads', 'thread', 'threads']])

@@ -35,8 +35,15 @@ function formatValue(value, unit) {
 		[divisor, name] = [1e3, 'k'];
 	const scaled = value / divisor;
 	const digits = Number.isInteger(scaled) && divisor === 1 ? 0 : Math.abs(scaled) >= 100 ? 1 : Math.abs(scaled) >= 10 ? 2 : 3;
-	const text = scaled.toFixed(digits).replace('-', '−');
+	const text = (digits ? scaled.toFixed(digits) : formatCount(scaled)).replace('-', '−');
 	return name ? `${text} ${name}` : text;
+}
+
+// A point of an axis whose points are `step` microseconds apart, all with one unit and no more digits than tell them apart.
+function formatTick(time, step) {
+	const [divisor, name] = SCALES.microseconds.find(([least]) => 10 * step >= least) || [1, 'µs'];
+	const digits = Math.max(0, Math.ceil(Math.log10(divisor / step) - 1e-9));
+	return time ? `${(time / divisor).toFixed(digits)} ${name}` : '0';
 }
 
 function formatPercent(part, whole) {

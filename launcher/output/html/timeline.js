@@ -128,7 +128,7 @@ class Timeline {
 			const x = this.toX(t);
 			context.fillRect(x, y, 1, 4);
 			if (x < this.width - 50)
-				context.fillText(t ? formatValue(t, 'microseconds').replace(/\.0+ /, ' ') : '0', x + 3, y + 12);
+				context.fillText(formatTick(t, step), x + 3, y + 12);
 		}
 	}
 
