@@ -54,7 +54,11 @@ static void make_attr(const struct csink_attach_counters *c, struct csink_attach
 		attr->sample_period = 0;
 		return;
 	}
-	attr->sample_type |= PERF_SAMPLE_PERIOD | (c->has_read ? PERF_SAMPLE_READ : 0);
+	attr->sample_type |= PERF_SAMPLE_PERIOD;
+	if (c->has_read) {
+		attr->sample_type |= PERF_SAMPLE_READ;
+		attr->read_format |= PERF_FORMAT_GROUP; /* the others of the group, too, in the order of opening */
+	}
 	ask_for_stack(attr, c->stacks);
 }
 
@@ -143,9 +147,25 @@ static int open_anchor(void)
 	return csink_perf_open(&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
+/* What samples carry: where they have no counts, their own event's only. */
+static void give_columns(struct csink_attach_counters *c)
+{
+	bool leader_opens = false;
+
+	for (uint32_t i = 0; i < c->nr_events; i++) {
+		struct csink_attach_event *event = &c->events[i];
+
+		if (event->samples)
+			leader_opens = !event->err;
+		if (!event->err && leader_opens && (event->samples || c->has_read))
+			event->column = (int)c->nr_columns++;
+	}
+}
+
 int csink_attach_counters_init(struct csink_attach_counters *c)
 {
 	int err = csink_rings_init(&c->rings), first_err = 0;
+	uint32_t nr_samplers = 0;
 
 	c->anchor_fd = c->at_exec ? open_anchor() : -1;
 	c->has_read = true;
@@ -155,11 +175,11 @@ int csink_attach_counters_init(struct csink_attach_counters *c)
 		c->events[i].err = settle_event(c, i);
 		if (c->events[i].err && !first_err)
 			first_err = c->events[i].err;
-		if (!c->events[i].err && c->events[i].samples)
-			c->events[i].column = (int)c->nr_columns++;
+		nr_samplers += !c->events[i].err && c->events[i].samples;
 	}
 	make_attrs(c);
-	return err ? err : c->nr_columns ? 0 : first_err;
+	give_columns(c);
+	return err ? err : nr_samplers ? 0 : first_err;
 }
 
 /* ---- opening ---- */
@@ -278,34 +298,42 @@ uint32_t csink_attach_counters_living(struct csink_attach_counters *c)
 	return nr;
 }
 
-static void read_event(struct csink_attach_counters *c, uint32_t i, struct csink_outside *out)
+struct sums {
+	uint64_t value, enabled_ns, running_ns;
+};
+
+static struct sums read_sums(const struct csink_attach_counters *c, uint32_t event, uint32_t nr_cpus)
 {
-	const struct csink_event_spec *spec = &c->events[i].spec;
-	uint64_t value = 0, enabled_ns = 0, running_ns = 0, sums[3];
-	uint32_t nr_cpus = 0;
-	double scaled;
+	bool is_group = c->events[event].attr.read_format & PERF_FORMAT_GROUP;
+	uint64_t numbers[3 + CSINK_MAX_EVENTS];
+	struct sums sums = {0};
 
 	for (uint32_t k = 0; k < c->nr_fds; k++) {
-		if (c->fds[k].event != i || read(c->fds[k].fd, sums, sizeof(sums)) != sizeof(sums))
+		if (c->fds[k].event != event ||
+		    read(c->fds[k].fd, numbers, sizeof(numbers)) < (3 + is_group) * (int)sizeof(*numbers))
 			continue;
-		value += sums[0];
-		enabled_ns += sums[1];
-		running_ns += sums[2];
+		sums.value += numbers[is_group ? 3 : 0]; /* of a group: how many, the times, the first one's */
+		sums.enabled_ns += numbers[1];
+		sums.running_ns += numbers[2];
 	}
 	/* On each CPU the event waits while its thread is on another one: it is enabled there all the same. */
-	for (uint32_t cpu = 0; cpu < c->rings.nr_cpus; cpu++)
-		nr_cpus += c->rings.at[cpu].fd >= 0;
 	if (c->cgroup_fd < 0)
-		enabled_ns /= CSINK_MAX(nr_cpus, 1u);
-	if (enabled_ns && !running_ns && !(spec->rec.flags & CSINK_EVENT_CPU_NS)) {
+		sums.enabled_ns /= CSINK_MAX(nr_cpus, 1u);
+	return sums;
+}
+
+static void add_count(const struct csink_event_spec *spec, const struct sums *sums, struct csink_outside *out)
+{
+	double scaled = (double)sums->value;
+
+	if (sums->enabled_ns && !sums->running_ns && !(spec->rec.flags & CSINK_EVENT_CPU_NS)) {
 		csink_outside_note(out, "%s was not counted: the kernel never had a counter free for it",
 				   spec->rec.name);
 		return;
 	}
-	scaled = (double)value;
 	/* A software event needs no counter, and is never kept waiting for one. */
-	if (spec->attr.type != PERF_TYPE_SOFTWARE && running_ns && running_ns < enabled_ns)
-		scaled *= (double)enabled_ns / (double)running_ns;
+	if (spec->attr.type != PERF_TYPE_SOFTWARE && sums->running_ns && sums->running_ns < sums->enabled_ns)
+		scaled *= (double)sums->enabled_ns / (double)sums->running_ns;
 	snprintf(out->counts[out->nr_counts].name, sizeof(out->counts[0].name), "%.60s%s", spec->rec.name,
 		 spec->rec.flags & CSINK_EVENT_USER_ONLY && !(spec->rec.flags & CSINK_EVENT_CPU_NS) &&
 				 !strchr(spec->rec.name, ':')
@@ -313,11 +341,11 @@ static void read_event(struct csink_attach_counters *c, uint32_t i, struct csink
 			 : "");
 	snprintf(out->counts[out->nr_counts].unit, sizeof(out->counts[0].unit), "%s", spec->rec.unit);
 	out->counts[out->nr_counts].value = (uint64_t)(scaled * (spec->scale > 0 ? spec->scale : 1) + 0.5);
-	out->counts[out->nr_counts].time_enabled_ns = enabled_ns;
-	out->counts[out->nr_counts].time_running_ns = running_ns;
+	out->counts[out->nr_counts].time_enabled_ns = sums->enabled_ns;
+	out->counts[out->nr_counts].time_running_ns = sums->running_ns;
 	if (spec->rec.flags & CSINK_EVENT_CPU_NS && !out->is_attached) {
 		out->is_attached = 1;
-		out->attached_cpu_ns = value;
+		out->attached_cpu_ns = sums->value;
 	}
 	out->nr_counts++;
 	out->has_counts = 1;
@@ -325,12 +353,30 @@ static void read_event(struct csink_attach_counters *c, uint32_t i, struct csink
 
 void csink_attach_counters_read(struct csink_attach_counters *c, struct csink_outside *out)
 {
+	struct sums sums[CSINK_MAX_EVENTS];
+	uint64_t longest_ns = 0;
+	uint32_t nr_cpus = 0;
+
+	if (!c->has_read && c->nr_columns < c->nr_events)
+		csink_outside_note(out,
+				   "this kernel tells samples of a group's first event only (Linux 6.12 of all): the "
+				   "others have totals, but no columns");
+	for (uint32_t cpu = 0; cpu < c->rings.nr_cpus; cpu++)
+		nr_cpus += c->rings.at[cpu].fd >= 0;
 	for (uint32_t i = 0; i < c->nr_events; i++) {
-		if (c->events[i].err)
+		sums[i] = read_sums(c, i, nr_cpus);
+		longest_ns = CSINK_MAX(longest_ns, sums[i].running_ns);
+	}
+	for (uint32_t i = 0; i < c->nr_events; i++) {
+		if (c->events[i].err) {
 			csink_outside_note(out, "%s was not counted: %s", c->events[i].spec.rec.name,
 					   c->events[i].reason);
-		else
-			read_event(c, i, out);
+			continue;
+		}
+		/* Of threads that have ended the kernel forgets when they waited. All are enabled together: what one
+		 * of them had is the least that each was to have. */
+		sums[i].enabled_ns = CSINK_MAX(sums[i].enabled_ns, longest_ns);
+		add_count(&c->events[i].spec, &sums[i], out);
 	}
 }
 

@@ -21,7 +21,7 @@ enum csink_attach_stacks {
 
 struct csink_attach_event {
 	struct csink_event_spec spec;
-	bool samples;     /* else it is counted with its group's first */
+	bool samples;     /* else it is counted with its group's first, which samples */
 	int err;          /* < 0: refused */
 	char reason[320]; /* then why */
 	int column;       /* of a sample's weights; -1: none */
@@ -39,7 +39,7 @@ struct csink_attach_counters {
 	struct csink_attach_event events[CSINK_MAX_EVENTS];
 	uint32_t nr_events, nr_columns;
 	enum csink_attach_stacks stacks;
-	bool has_read; /* samples carry the count of their thread; else their period */
+	bool has_read; /* samples carry the counts of their group in their thread; else their period */
 	bool inherit;  /* what the threads start is counted, too */
 	bool at_exec;  /* off until the exec of a child of ours */
 	int cgroup_fd; /* >= 0: a control group instead of threads */
@@ -81,7 +81,7 @@ uint32_t csink_attach_counters_living(struct csink_attach_counters *c);
 /** Put what was counted into out->counts; what could not be is said there. */
 void csink_attach_counters_read(struct csink_attach_counters *c, struct csink_outside *out);
 
-/** The event of a sample's id, or NULL. */
+/** The event of a sample's id, or NULL. The others of its group follow it in c->events. */
 struct csink_attach_event *csink_attach_counters_find(struct csink_attach_counters *c, uint64_t id);
 
 void csink_attach_counters_fini(struct csink_attach_counters *c);

@@ -25,7 +25,7 @@ static uint64_t now_ns(void)
 
 static struct csink_attach_last *last_slot(struct csink_attach_follow *f, uint64_t id, uint32_t birth)
 {
-	uint64_t hash = (id << 32 ^ birth) * 0x9fb21c651e98df25ULL;
+	uint64_t hash = (id * 0x9e3779b97f4a7c15ULL ^ birth) * 0x9fb21c651e98df25ULL;
 	uint32_t mask = f->nr_last_slots - 1, at = (uint32_t)(hash >> 32) & mask;
 
 	while (f->last[at].birth && (f->last[at].birth != birth || f->last[at].id != id))
@@ -52,15 +52,15 @@ static bool grow_last(struct csink_attach_follow *f)
 	return true;
 }
 
-/* What the thread's event counted since its last sample. */
+/* What the thread's event counted since its last sample; unless there is memory for it: otherwise. */
 static uint64_t count_since_last(struct csink_attach_follow *f, uint64_t id, uint32_t birth, uint64_t value,
-				 uint64_t period)
+				 uint64_t otherwise)
 {
 	struct csink_attach_last *last;
 	uint64_t since;
 
 	if (f->nr_last >= f->nr_last_slots / 2 && !grow_last(f))
-		return period;
+		return otherwise;
 	last = last_slot(f, id, birth);
 	if (!last->birth) {
 		*last = (struct csink_attach_last){id, 0, birth};
@@ -101,7 +101,9 @@ static const uint64_t *next_run(struct fields *f, uint64_t nr)
 }
 
 struct sample {
-	uint64_t id, ip, period, value;
+	uint64_t id, ip, period;
+	const uint64_t *values; /* of the event, and of the others of its group that opened */
+	uint64_t nr_values;
 	int32_t pid, tid;
 	const uint64_t *callchain, *regs;
 	uint64_t nr_callchain, stack_bytes;
@@ -125,8 +127,9 @@ static bool read_sample(const struct csink_attach_follow *f, const struct perf_e
 	next(&fields); /* time */
 	s->period = next(&fields);
 	if (c->has_read) {
-		s->value = next(&fields);
+		s->nr_values = next(&fields);
 		next_run(&fields, 2); /* time enabled, running */
+		s->values = next_run(&fields, s->nr_values);
 	}
 	if (c->stacks == CSINK_ATTACH_FP) {
 		s->nr_callchain = next(&fields);
@@ -196,11 +199,34 @@ static uint32_t take_callchain(const struct csink_attach_follow *f, const struct
 	return nr;
 }
 
+/* The counts of others of its group are told apart by their place in it. */
+#define MEMBER_SHIFT 48
+
+static void weigh(struct csink_attach_follow *f, const struct sample *s, const struct csink_attach_event *event,
+		  uint32_t birth, uint64_t *weights)
+{
+	const struct csink_attach_counters *c = &f->counters;
+	const struct csink_attach_event *end = c->events + c->nr_events;
+	uint64_t k = 0;
+
+	if (!c->has_read) {
+		weights[event->column] = s->period;
+		return;
+	}
+	for (const struct csink_attach_event *member = event; member < end && k < s->nr_values; member++) {
+		if (member->err)
+			continue;
+		weights[member->column] =
+			count_since_last(f, s->id | k << MEMBER_SHIFT, birth, s->values[k], k ? 0 : s->period);
+		k++;
+	}
+}
+
 static void take_sample(struct csink_attach_follow *f, const struct perf_event_header *record, uint64_t time_ns)
 {
 	struct csink_attach_living *thread;
 	struct csink_attach_event *event;
-	uint64_t frames[CSINK_MAX_DEPTH], leaf = 0, weight;
+	uint64_t frames[CSINK_MAX_DEPTH], weights[CSINK_MAX_EVENTS] = {0}, leaf = 0;
 	struct sample s;
 	uint16_t flags = 0;
 	uint32_t nr = 0;
@@ -211,7 +237,7 @@ static void take_sample(struct csink_attach_follow *f, const struct perf_event_h
 	thread = event && event->column >= 0 ? csink_attach_images_thread(&f->images, s.pid, s.tid, time_ns) : NULL;
 	if (!thread)
 		return;
-	weight = f->counters.has_read ? count_since_last(f, s.id, thread->birth, s.value, s.period) : s.period;
+	weigh(f, &s, event, thread->birth, weights);
 	if (s.regs) {
 		leaf = f->counters.stacks == CSINK_ATTACH_COPY ? csink_walk_copy_pc(s.regs) : s.regs[0];
 		if (f->counters.stacks == CSINK_ATTACH_COPY)
@@ -220,7 +246,7 @@ static void take_sample(struct csink_attach_follow *f, const struct perf_event_h
 			nr = take_callchain(f, &s, frames);
 	}
 	f->nr_samples++;
-	csink_attach_images_add(&f->images, thread, leaf, frames, nr, flags, (uint32_t)event->column, weight, time_ns);
+	csink_attach_images_add(&f->images, thread, leaf, frames, nr, flags, weights, time_ns);
 }
 
 /* ---- other records ---- */
@@ -305,7 +331,8 @@ static void make_head(const struct csink_attach_follow *f, struct csink_rec_head
 		if (event->column < 0)
 			continue;
 		*to = event->spec.rec;
-		to->flags |= CSINK_EVENT_LEADER;
+		if (event->samples)
+			to->flags |= CSINK_EVENT_LEADER;
 		to->period = event->attr.freq ? 0 : event->attr.sample_period;
 		head->nr_events++;
 	}

@@ -103,10 +103,10 @@ void csink_attach_images_map(struct csink_attach_images *images, int32_t pid, ui
 /** What is mapped at an address now, or NULL. */
 const struct csink_attach_mapping *csink_attach_image_find(struct csink_attach_image *image, uint64_t pc);
 
-/** Add a sample of that stack. weights: nr_weights, of which the sample has one. */
+/** Add a sample of that stack. weights: CSINK_MAX_EVENTS, by column; 0 where the sample has none. */
 void csink_attach_images_add(struct csink_attach_images *images, const struct csink_attach_living *thread,
-			     uint64_t leaf, const uint64_t *frames, uint32_t nr_frames, uint16_t flags, uint32_t column,
-			     uint64_t weight, uint64_t time_ns);
+			     uint64_t leaf, const uint64_t *frames, uint32_t nr_frames, uint16_t flags,
+			     const uint64_t *weights, uint64_t time_ns);
 
 /**
  * Write a recording for each image that has samples.

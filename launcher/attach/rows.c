@@ -157,8 +157,8 @@ static struct csink_attach_row *row_get(struct csink_attach_images *images, cons
 }
 
 void csink_attach_images_add(struct csink_attach_images *images, const struct csink_attach_living *thread,
-			     uint64_t leaf, const uint64_t *frames, uint32_t nr_frames, uint16_t flags, uint32_t column,
-			     uint64_t weight, uint64_t time_ns)
+			     uint64_t leaf, const uint64_t *frames, uint32_t nr_frames, uint16_t flags,
+			     const uint64_t *weights, uint64_t time_ns)
 {
 	struct csink_attach_image *image = images->at[thread->image];
 	int64_t chain = chain_get(images, frames, nr_frames, flags);
@@ -177,9 +177,11 @@ void csink_attach_images_add(struct csink_attach_images *images, const struct cs
 		return;
 	}
 	row->nr_samples++;
-	row->weights[column] += weight;
 	image->threads[thread->thread].nr_samples++;
-	image->threads[thread->thread].totals[column] += weight;
+	for (uint32_t i = 0; i < CSINK_MAX_EVENTS; i++) {
+		row->weights[i] += weights[i];
+		image->threads[thread->thread].totals[i] += weights[i];
+	}
 }
 
 /* ---- recordings ---- */
