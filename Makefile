@@ -334,6 +334,7 @@ UNIT_TESTS := \
 	persist_many \
 	safe_load \
 	pmc \
+	halt \
 	reserve \
 	timerq \
 	timerq_armed \
@@ -351,6 +352,7 @@ UNIT_TESTS := \
 CLI_TESTS := \
 	export \
 	attach \
+	attach_refused \
 	report \
 	report_views \
 	diff \
@@ -396,6 +398,7 @@ TARGETS := \
 	hold_lock \
 	static_cage \
 	lineages \
+	waits \
 	inlines \
 	deny_perf \
 	siglog \

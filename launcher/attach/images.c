@@ -173,18 +173,28 @@ static void read_names(struct csink_attach_image *image)
 	read_file(image->pid, "cmdline", image->cmdline, sizeof(image->cmdline));
 }
 
-/* In another mount namespace its paths mean other files: they are reached through a handle that outlives it. */
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/*
+ * After a chroot, or in another mount namespace (where the root may be the same, with other things mounted below it),
+ * its paths mean other files: they are reached through a handle that outlives it.
+ */
 static void find_root(struct csink_attach_image *image)
 {
-	struct stat ours, theirs;
-	char path[64];
+	char path[64], mounts[64];
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/root", image->pid);
-	if (stat(path, &theirs) || stat("/", &ours) || (ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino))
+	snprintf(mounts, sizeof(mounts), "/proc/%d/ns/mnt", image->pid);
+	if (is_same_file(path, "/") && is_same_file(mounts, "/proc/self/ns/mnt"))
 		return;
-	fd = open(path, O_PATH | O_CLOEXEC | O_DIRECTORY);
-	if (fd >= 0) /* it is closed with the launcher */
+	fd = open(path, O_PATH | O_CLOEXEC | O_DIRECTORY); /* without the right to, there is none */
+	if (fd >= 0)                                       /* it is closed with the launcher */
 		snprintf(image->root, sizeof(image->root), "/proc/self/fd/%d", fd);
 }
 

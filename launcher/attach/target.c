@@ -120,7 +120,10 @@ static void note_stop(const struct csink_attach_target *target, struct csink_out
 	char how[256];
 
 	if (!halt->err && halt->stopped_ns)
-		snprintf(how, sizeof(how), "all of them stood still for %.1f ms", (double)halt->stopped_ns / 1e6);
+		snprintf(how, sizeof(how),
+			 halt->nr_asleep ? "all of them stood still for %.1f ms, %u asleep as they were"
+					 : "all of them stood still for %.1f ms",
+			 (double)halt->stopped_ns / 1e6, halt->nr_asleep);
 	else if (halt->err == -ECANCELED)
 		snprintf(how, sizeof(how),
 			 "they were not stopped for it: what they started in that moment may be missing");
@@ -135,6 +138,7 @@ static void note_stop(const struct csink_attach_target *target, struct csink_out
 			 halt->err == -EPERM
 				 ? "EPERM: no right to trace them; Yama's kernel.yama.ptrace_scope, or seccomp"
 			 : halt->err == -ETIMEDOUT ? "ETIMEDOUT: one did not stop in a second"
+			 : halt->err == -EAGAIN    ? "EAGAIN: one that slept woke, and started a thread or process"
 						   : strerror(-halt->err));
 	csink_outside_note(outside, "attached to %u thread%s of %u process%s; %s", target->nr_threads,
 			   target->nr_threads == 1 ? "" : "s", target->nr_processes,

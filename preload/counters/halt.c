@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,6 +26,7 @@ enum state {
 	FOUND,   /* by a look at /proc */
 	TRACED,  /* and asked to stop */
 	STANDS,  /* it cannot run before we let it */
+	SLEEPS,  /* traced, but not asked to stop: see must_sleep_on() */
 	GONE,    /* it has ended */
 	FOREIGN, /* it cannot be traced: out->err says why */
 };
@@ -87,12 +89,44 @@ static enum state judge_refusal(struct halting *h, struct csink_target *target, 
 	return FOREIGN;
 }
 
+/* Calls that go on, or are begun anew, after a stop as if nothing had been. */
+static const int unharmed[] = {
+	SYS_nanosleep, SYS_clock_nanosleep, SYS_futex, SYS_ppoll, SYS_pselect6, SYS_wait4, SYS_waitid,
+#ifdef SYS_poll
+	SYS_poll,
+#endif
+#ifdef SYS_select
+	SYS_select,
+#endif
+};
+
+/*
+ * A stop wakes the thread, upon which calls like epoll_wait, semop, sigtimedwait, or a recv with a time limit fail with
+ * EINTR, without any signal (signal(7)). Whoever sleeps in a call that may be one of these is left asleep: it starts
+ * nothing; and should it wake and start a task, that one is traced from its first instruction on, which stops them
+ * both.
+ */
+static bool must_sleep_on(int32_t tid)
+{
+	struct csink_task task;
+	int number;
+
+	if (csink_task_syscall(tid, &number)) /* it runs, mostly */
+		return false;
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(unharmed); i++)
+		if (number == unharmed[i])
+			return false;
+	return !csink_task_read(tid, &task) && task.state == 'S';
+}
+
 static enum state seize(struct halting *h, struct csink_target *target)
 {
 	if (target->pid == getpid())
 		return FOREIGN; /* ourselves: it is no failure */
 	if (ptrace(PTRACE_SEIZE, target->tid, NULL, OPTIONS))
 		return judge_refusal(h, target, errno);
+	if (must_sleep_on(target->tid))
+		return SLEEPS;
 	ptrace(PTRACE_INTERRUPT, target->tid, NULL, NULL);
 	return TRACED;
 }
@@ -127,27 +161,35 @@ static int add_born(struct halting *h, int32_t tid)
 	return err < 0 ? err : 0;
 }
 
-/* How it stands with a traced task; ended ones are reaped, so that nobody waits for them. */
+/*
+ * How it stands with a traced task; ended ones are reaped, so that nobody waits for them. A stop is looked at only: to
+ * take the news of a signal would be to take the signal, which the thread is to get when we let it go.
+ */
 static int poll_target(struct halting *h, uint32_t i)
 {
 	struct csink_target *target = &h->out->targets.at[i];
-	int status, tid = waitpid(target->tid, &status, __WALL | WNOHANG | __WNOTHREAD), event;
-	siginfo_t info;
+	siginfo_t info = {0};
+	int event;
 
-	if (tid < 0) {
+	if (waitid(P_PID, (id_t)target->tid, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL | __WNOTHREAD)) {
 		target->state = GONE;
-	} else if (tid == 0) {
-		/* A waitpid of the program's own may have taken the news from us. */
-		if (target->state == TRACED && !ptrace(PTRACE_GETSIGINFO, target->tid, NULL, &info))
-			target->state = STANDS;
-	} else if (!WIFSTOPPED(status)) {
-		target->state = GONE;
-	} else {
-		target->state = STANDS;
-		event = status >> 16;
-		if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK || event == PTRACE_EVENT_CLONE)
-			return add_born(h, target->tid);
+		return 0;
 	}
+	if (info.si_pid && info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
+		waitpid(target->tid, NULL, __WALL | WNOHANG | __WNOTHREAD);
+		target->state = GONE;
+		return 0;
+	}
+	event = info.si_status >> 8;
+	if (!info.si_pid) {
+		/* A waitpid of the program's own may have taken the news from us. */
+		if (ptrace(PTRACE_GETSIGINFO, target->tid, NULL, &info))
+			return 0;
+		event = info.si_code >> 8;
+	}
+	target->state = STANDS;
+	if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK || event == PTRACE_EVENT_CLONE)
+		return add_born(h, target->tid);
 	return 0;
 }
 
@@ -170,7 +212,7 @@ static int wait_for_stops(struct halting *h)
 		for (uint32_t i = 0; i < h->out->targets.nr; i++) {
 			struct csink_target *target = &h->out->targets.at[i];
 
-			if (target->state != TRACED && target->state != STANDS)
+			if (target->state != TRACED && target->state != SLEEPS)
 				continue;
 			if (poll_target(h, i))
 				return -ENOMEM;
@@ -210,6 +252,20 @@ static int stop_all(struct halting *h)
 	}
 }
 
+/* Of what they started while act was at work nobody can say whether it has their counters: that it was so, is said. */
+static void count_sleepers(struct halting *h)
+{
+	uint32_t nr_known = h->out->targets.nr;
+
+	for (uint32_t i = 0; i < nr_known; i++) {
+		if (h->out->targets.at[i].state != SLEEPS)
+			continue;
+		h->out->nr_asleep++;
+		if (!poll_target(h, i) && h->out->targets.nr > nr_known && !h->out->err)
+			h->out->err = -EAGAIN;
+	}
+}
+
 /* ---- the tracing thread ---- */
 
 static void *run(void *arg)
@@ -228,6 +284,7 @@ static void *run(void *arg)
 	}
 	h->out->err = h->may_stop ? err : -ECANCELED;
 	h->result = h->act(&h->out->targets, h->arg);
+	count_sleepers(h);
 	return NULL; /* and all go on */
 }
 
@@ -243,7 +300,7 @@ static int create_thread(pthread_t *thread, void *(*start)(void *), void *arg)
 static bool any_traced(const struct csink_targets *targets)
 {
 	for (uint32_t i = 0; i < targets->nr; i++)
-		if (targets->at[i].state == TRACED || targets->at[i].state == STANDS)
+		if (targets->at[i].state >= TRACED && targets->at[i].state <= SLEEPS)
 			return true;
 	return false;
 }

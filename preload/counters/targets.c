@@ -121,6 +121,16 @@ int csink_task_read(int32_t tid, struct csink_task *task)
 	return 0;
 }
 
+int csink_task_syscall(int32_t tid, int *number)
+{
+	char path[64], text[256];
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
+	if (!read_text(path, text, sizeof(text)) || sscanf(text, "%d", number) != 1 || *number < 0)
+		return -ESRCH;
+	return 0;
+}
+
 /* The processes of a tree that are still to be looked into. */
 struct pids {
 	int32_t *at;

@@ -43,4 +43,7 @@ struct csink_task {
 /** Read it, by pid or tid. Returns 0, or -ESRCH. */
 int csink_task_read(int32_t tid, struct csink_task *task);
 
+/** The number of the system call that it is in. Returns 0, or -ESRCH: it runs, is in none, or may not be looked at. */
+int csink_task_syscall(int32_t tid, int *number);
+
 #endif

@@ -1,45 +1,9 @@
 #!/bin/bash
-# Attaching to what runs already: whom, how it ends, what it finds; refusals by name; nothing is left stopped.
+# Attaching to what runs already: whom, how it ends, what it finds; nothing is left stopped. Whom it may not: attach_refused.t.
 # How exactly it counts is `make check-attach`'s to say.
 . "$(dirname "$0")/lib.sh"
 
-is_root() { [ "$(id -u)" = 0 ]; }
-targets=
-trap 'kill -9 $targets 2>/dev/null; wait 2>/dev/null; cd / && rm -rf "$TMP"' EXIT
-
-# start COMMAND...: a target in the background, known as $target.
-start() {
-	"$@" >/dev/null 2>&1 &
-	target=$!
-	targets="$targets $target"
-}
-start_unprivileged() {
-	if is_root; then
-		start setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
-	else
-		start "$@"
-	fi
-}
-end() {
-	kill -9 "$1" 2>/dev/null
-	wait "$1" 2>/dev/null
-}
-ran_ms() { # of CPU time, by a process
-	awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print int(($12 + $13) * 1000 / hz) }' "/proc/$1/stat"
-}
-has_run() { [ "$(ran_ms "$1")" -ge "$2" ]; }
-attach() { countersink attach "$@"; }
-is_traced() { # any thread of a process
-	grep -lE '^State:.[tT]' /proc/"$1"/task/*/status 2>/dev/null | grep -q .
-}
-refuse() { # STATUS REGEX NAME ARGUMENT...: one line says why
-	local status=$1 regex=$2 name=$3
-	shift 3
-	attach "$@" >out 2>err
-	is $? "$status" "$name: status $status"
-	like "$(cat err)" "$regex" "$name: said"
-	is "$(wc -l <err) $(wc -c <out)" "1 0" "$name: in one line"
-}
+. "$SRC/tests/cli/attach.sh"
 
 # ---- a process
 start "$TARGETS/burn" 1000000
@@ -137,89 +101,6 @@ attach -o exec.pb.gz -- "$TARGETS/static_spin" 0.3 2>err
 like "$(cat err)" ' main$' "a static program, too"
 attach -- ./not_there 2>err
 is $? 127 "a command that is not there: status 127"
-
-# ---- refusals, by name
-(exit 0) &
-dead=$!
-wait $dead
-refuse 125 "ESRCH: there is no process $dead" "no such process" -p $dead
-refuse 125 "EINVAL: 'x1' is no process number" "no number" -p x1
-refuse 125 "ESRCH: no process has a name that matches 'no_such_name'.*put -- before" "no such name" no_such_name
-refuse 125 "EINVAL: '\(' is no extended regular expression" "no expression" '('
-refuse 125 'say what to attach to, in one way' "nothing" -d 1
-refuse 125 'say what to attach to, in one way' "two ways" -p $$ -t $$
-refuse 125 'options --frequency and --period exclude each other' "both rates" -p $$ -F 5 -c 5
-refuse 125 "no such control group" "no control group" --cgroup /not/there
-refuse 125 "EINVAL: $TMP is a folder, but no control group" "a folder" --cgroup "$TMP"
-start "$TARGETS/threads8" 100000
-wait_until 30 sh -c 'test "$(ls /proc/$1/task | wc -l)" -gt 1' sh "$target"
-thread=$(ls "/proc/$target/task" | tail -1)
-refuse 125 "ESRCH: $thread is no process but a thread of $target: use -t $thread, or -p $target" "a thread" -p "$thread"
-start sh -c 'true & exec sleep 600'
-wait_until 30 sh -c 'grep -q "^State:.Z" "/proc/$(pgrep -P "$1")/status"' sh "$target"
-refuse 125 "ESRCH: process [0-9]+ .* has ended, and its parent has not waited" "a dead one" -p "$(pgrep -P "$target")"
-end "$target"
-if have perl && [ "$(uname -m)" = x86_64 ]; then
-	start_unprivileged perl -e 'syscall(157, 4, 0); while (1) { $i++ }' # prctl(PR_SET_DUMPABLE, 0)
-	wait_until 30 has_run "$target" 20
-	unprivileged countersink attach -o /dev/null -d 1 -p "$target" 2>err
-	is $? 125 "one that may not be dumped: status 125"
-	like "$(cat err)" "cannot attach to process $target .*: EACCES: .*; " "says EACCES, and what to do"
-	end "$target"
-else
-	skip "one that may not be dumped" "no perl here, or not the system call's number"
-fi
-unprivileged countersink attach -o /dev/null -d 1 -p 1 2>err
-is $? 125 "another user's process: status 125"
-like "$(cat err)" "cannot attach to process 1 .*EACCES: .*; .*(root|CAP_)" "says EACCES, and what to do"
-"$TARGETS/deny_perf" countersink attach -o /dev/null -d 1 -p "$burn" 2>err
-is $? 125 "perf_event_open refused: status 125"
-like "$(cat err)" 'seccomp' "which is said"
-if is_root && have unshare && unshare --pid --fork true 2>/dev/null; then
-	unshare --pid --fork "$TARGETS/burn" 100000 >/dev/null &
-	pid=$!
-	targets="$targets $pid"
-	wait_until 30 sh -c 'pgrep -P "$1"' sh $pid
-	inner=$(pgrep -P $pid)
-	targets="$targets $inner"
-	free=$(awk '/^NSpid:/ { print $3 }' "/proc/$inner/status")
-	attach -p "$inner" -d 0.5 -o ns.pb.gz 2>err
-	like "$(cat err)" 'burn_60$' "one in another pid namespace, by its number here"
-	is "$free" 1 "it has another number there"
-	kill -9 "$inner" 2>/dev/null
-	wait $pid 2>/dev/null
-	# There, a number that nobody has here.
-	number=50
-	while [ -e "/proc/$number" ]; do number=$((number + 1)); done
-	unshare --pid --fork sh -c 'echo $(($0 - 1)) >/proc/sys/kernel/ns_last_pid; "$1" 100000 & wait' $number "$TARGETS/burn" \
-		>/dev/null &
-	outer=$!
-	wait_until 30 sh -c 'pgrep -P "$(pgrep -P "$1")" burn' sh $outer
-	inner=$(pgrep -P "$(pgrep -P $outer)" burn)
-	targets="$targets $outer $(pgrep -P $outer) $inner"
-	is "$(awk '/^NSpid:/ { print $NF }' "/proc/$inner/status")" "$number" "one has the number $number there"
-	refuse 125 "ESRCH: there is no process $number here; .* our process $inner: use -p $inner" "by its number there" -p "$number"
-	kill -9 "$inner" "$(pgrep -P $outer)" 2>/dev/null
-	wait $outer 2>/dev/null
-else
-	skip "one in another pid namespace" "namespaces take root"
-fi
-
-# ---- rights that change
-if is_root && have setpriv; then
-	cp "$TARGETS/static_spin" spin_suid
-	chmod 4755 spin_suid
-	: >go
-	start_unprivileged sh -c 'while [ ! -s go ]; do sleep 0.05; done; exec ./spin_suid 0.3'
-	countersink attach -p "$target" -o suid.pb.gz 2>err &
-	pid=$!
-	wait_until 30 grep -q 'Ctrl-C ends it' err
-	echo x >go
-	wait $pid
-	like "$(cat err)" "spin_suid \([0-9]+\) got other rights by its exec" "a set-user-id program: says that its counting ended"
-else
-	skip "a set-user-id program: says that its counting ended" "it takes root to make one"
-fi
 
 # ---- control groups
 if is_root && mkdir groups && { mount -t cgroup -o perf_event none groups 2>/dev/null || mount -t cgroup2 none groups 2>/dev/null; }; then

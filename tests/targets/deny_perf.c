@@ -1,6 +1,6 @@
 /*
  * deny_perf COMMAND...: run a command under a seccomp filter that refuses perf_event_open, as a container's does.
- * With -e ERRNO in front, by that number instead of EPERM (1).
+ * With -e ERRNO in front, by that number instead of EPERM (1); then with -t, ptrace is refused instead, as Yama does.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -15,20 +15,25 @@
 
 int main(int argc, char **argv)
 {
+	unsigned int number = SYS_perf_event_open;
 	int error = EPERM, at = 1;
 
 	if (argc > 2 && !strcmp(argv[1], "-e")) {
 		error = atoi(argv[2]);
 		at = 3;
 	}
+	if (argc > at && !strcmp(argv[at], "-t")) {
+		number = SYS_ptrace;
+		at++;
+	}
 	if (at >= argc) {
-		fprintf(stderr, "usage: deny_perf [-e ERRNO] COMMAND...\n");
+		fprintf(stderr, "usage: deny_perf [-e ERRNO] [-t] COMMAND...\n");
 		return 2;
 	}
 
 	struct sock_filter rules[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned int)error),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};

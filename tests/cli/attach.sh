@@ -1,0 +1,40 @@
+# shellcheck shell=bash
+# Targets to attach to, for the tests of attach; after lib.sh.
+is_root() { [ "$(id -u)" = 0 ]; }
+targets=
+trap 'kill -9 $targets 2>/dev/null; wait 2>/dev/null; cd / && rm -rf "$TMP"' EXIT
+
+# start COMMAND...: a target in the background, known as $target.
+start() {
+	"$@" >/dev/null 2>&1 &
+	target=$!
+	targets="$targets $target"
+}
+start_unprivileged() {
+	if is_root; then
+		start setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+	else
+		start "$@"
+	fi
+}
+end() {
+	kill -9 "$1" 2>/dev/null
+	wait "$1" 2>/dev/null
+}
+ran_ms() { # of CPU time, by a process
+	awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print int(($12 + $13) * 1000 / hz) }' "/proc/$1/stat"
+}
+has_run() { [ "$(ran_ms "$1")" -ge "$2" ]; }
+attach() { countersink attach "$@"; }
+is_traced() { # any thread of a process
+	grep -lE '^State:.[tT]' /proc/"$1"/task/*/status 2>/dev/null | grep -q .
+}
+refuse() { # STATUS REGEX NAME ARGUMENT...: one line says why
+	local status=$1 regex=$2 name=$3
+	shift 3
+	attach "$@" >out 2>err
+	is $? "$status" "$name: status $status"
+	like "$(cat err)" "$regex" "$name: said"
+	is "$(wc -l <err) $(wc -c <out)" "1 0" "$name: in one line"
+}
+

@@ -1,0 +1,141 @@
+#!/bin/bash
+# Whom attach may not, or cannot wholly, attach to: each by the error's name; and whom it can though it looks hard.
+. "$(dirname "$0")/lib.sh"
+. "$SRC/tests/cli/attach.sh"
+
+start "$TARGETS/burn" 1000000
+burn=$target
+wait_until 30 has_run "$burn" 50
+
+# ---- refusals, by name
+(exit 0) &
+dead=$!
+wait $dead
+refuse 125 "ESRCH: there is no process $dead" "no such process" -p $dead
+refuse 125 "EINVAL: 'x1' is no process number" "no number" -p x1
+refuse 125 "ESRCH: no process has a name that matches 'no_such_name'.*put -- before" "no such name" no_such_name
+refuse 125 "EINVAL: '\(' is no extended regular expression" "no expression" '('
+refuse 125 'say what to attach to, in one way' "nothing" -d 1
+refuse 125 'say what to attach to, in one way' "two ways" -p $$ -t $$
+refuse 125 'options --frequency and --period exclude each other' "both rates" -p $$ -F 5 -c 5
+refuse 125 "no such control group" "no control group" --cgroup /not/there
+refuse 125 "EINVAL: $TMP is a folder, but no control group" "a folder" --cgroup "$TMP"
+start "$TARGETS/threads8" 100000
+wait_until 30 sh -c 'test "$(ls /proc/$1/task | wc -l)" -gt 1' sh "$target"
+thread=$(ls "/proc/$target/task" | tail -1)
+refuse 125 "ESRCH: $thread is no process but a thread of $target: use -t $thread, or -p $target" "a thread" -p "$thread"
+start sh -c 'true & exec sleep 600'
+wait_until 30 sh -c 'grep -q "^State:.Z" "/proc/$(pgrep -P "$1")/status"' sh "$target"
+refuse 125 "ESRCH: process [0-9]+ .* has ended, and its parent has not waited" "a dead one" -p "$(pgrep -P "$target")"
+end "$target"
+if have perl && [ "$(uname -m)" = x86_64 ]; then
+	start_unprivileged perl -e 'syscall(157, 4, 0); while (1) { $i++ }' # prctl(PR_SET_DUMPABLE, 0)
+	wait_until 30 has_run "$target" 20
+	unprivileged countersink attach -o /dev/null -d 1 -p "$target" 2>err
+	is $? 125 "one that may not be dumped: status 125"
+	like "$(cat err)" "cannot attach to process $target .*: EACCES: .*; " "says EACCES, and what to do"
+	end "$target"
+else
+	skip "one that may not be dumped" "no perl here, or not the system call's number"
+fi
+unprivileged countersink attach -o /dev/null -d 1 -p 1 2>err
+is $? 125 "another user's process: status 125"
+like "$(cat err)" "cannot attach to process 1 .*EACCES: .*; .*(root|CAP_)" "says EACCES, and what to do"
+"$TARGETS/deny_perf" countersink attach -o /dev/null -d 1 -p "$burn" 2>err
+is $? 125 "perf_event_open refused: status 125"
+like "$(cat err)" 'seccomp' "which is said"
+if is_root && have unshare && unshare --pid --fork true 2>/dev/null; then
+	unshare --pid --fork "$TARGETS/burn" 100000 >/dev/null &
+	pid=$!
+	targets="$targets $pid"
+	wait_until 30 sh -c 'pgrep -P "$1"' sh $pid
+	inner=$(pgrep -P $pid)
+	targets="$targets $inner"
+	free=$(awk '/^NSpid:/ { print $3 }' "/proc/$inner/status")
+	attach -p "$inner" -d 0.5 -o ns.pb.gz 2>err
+	like "$(cat err)" 'burn_60$' "one in another pid namespace, by its number here"
+	is "$free" 1 "it has another number there"
+	kill -9 "$inner" 2>/dev/null
+	wait $pid 2>/dev/null
+	# There, a number that nobody has here.
+	number=50
+	while [ -e "/proc/$number" ]; do number=$((number + 1)); done
+	unshare --pid --fork sh -c 'echo $(($0 - 1)) >/proc/sys/kernel/ns_last_pid; "$1" 100000 & wait' $number "$TARGETS/burn" \
+		>/dev/null &
+	outer=$!
+	wait_until 30 sh -c 'pgrep -P "$(pgrep -P "$1")" burn' sh $outer
+	inner=$(pgrep -P "$(pgrep -P $outer)" burn)
+	targets="$targets $outer $(pgrep -P $outer) $inner"
+	is "$(awk '/^NSpid:/ { print $NF }' "/proc/$inner/status")" "$number" "one has the number $number there"
+	refuse 125 "ESRCH: there is no process $number here; .* our process $inner: use -p $inner" "by its number there" -p "$number"
+	kill -9 "$inner" "$(pgrep -P $outer)" 2>/dev/null
+	wait $outer 2>/dev/null
+else
+	skip "one in another pid namespace" "namespaces take root"
+fi
+
+# ---- rights that change
+if is_root && have setpriv; then
+	cp "$TARGETS/static_spin" spin_suid
+	chmod 4755 spin_suid
+	: >go
+	start_unprivileged sh -c 'while [ ! -s go ]; do sleep 0.05; done; exec ./spin_suid 0.3'
+	countersink attach -p "$target" -o suid.pb.gz 2>err &
+	pid=$!
+	wait_until 30 grep -q 'Ctrl-C ends it' err
+	echo x >go
+	wait $pid
+	like "$(cat err)" "spin_suid \([0-9]+\) got other rights by its exec" "a set-user-id program: says that its counting ended"
+else
+	skip "a set-user-id program: says that its counting ended" "it takes root to make one"
+fi
+
+
+# ---- tracing refused, as Yama's ptrace_scope or a container does
+"$TARGETS/deny_perf" -t countersink attach -o /dev/null -d 0.3 -p "$burn" 2>err
+is $? 0 "ptrace refused: attached all the same"
+like "$(cat err)" 'could not all be stopped for it \(EPERM: no right to trace them; Yama.*\): what they started in that moment' "which is said"
+like "$(cat err)" 'burn_60$' "with a report"
+
+# ---- another mount namespace, where paths mean other files
+if is_root && unshare --mount true 2>/dev/null; then
+	mkdir inner
+	start unshare --mount sh -c 'mount -t tmpfs none inner && cp "$0" inner/burn_there && exec inner/burn_there 1000000' "$TARGETS/burn"
+	wait_until 30 sh -c 'grep -q burn_there "/proc/$1/comm" && test "$(ls /proc/$1/root/'"$PWD"'/inner)" = burn_there' sh "$target"
+	wait_until 30 has_run "$target" 20
+	is "$(ls inner)" "" "a program in another mount namespace, whose file is not there in ours"
+	attach -d 0.5 -o mount.pb.gz -p "$target" 2>err
+	like "$(cat err)" 'burn_there +burn_60$' "has names: its file is read through its own root"
+	end "$target"
+else
+	skip "a program in another mount namespace" "namespaces take root"
+fi
+
+# ---- gone half-way
+wrong=0
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+	"$TARGETS/lineages" 4 0.05 1 >/dev/null &
+	pid=$!
+	attach -o /dev/null -p "$pid" 2>err
+	status=$?
+	[ $status = 0 ] || { [ $status = 125 ] && [ "$(wc -l <err)" = 1 ] && grep -qE 'ESRCH: .*(process '$pid'|it has ended)' err; } ||
+		{ wrong=$((wrong + 1)); diag "$(cat err)"; }
+	wait $pid
+done
+is $wrong 0 "one that ends while it is attached to: all there was, or ESRCH in one line"
+
+# ---- what a program waits in goes on
+mkfifo to_waits
+"$TARGETS/waits" <to_waits >waits_said &
+waits=$!
+targets="$targets $waits"
+exec 7>to_waits
+wait_until 60 grep -q ready waits_said
+for _ in 1 2 3; do attach -q -d 0.1 -o /dev/null -p "$waits"; done
+exec 7>&-
+wait $waits
+is $? 0 "no call that a program waits in fails with EINTR"
+is "$(cat waits_said)" ready "none of them"
+end "$burn"
+
+done_testing

@@ -1,0 +1,362 @@
+/*
+ * Halting a tree leaves it as it was: no signal is lost, no call in which a thread waits fails, nothing is left stopped
+ * when the halting process is killed; who cannot be halted is told by name, and acted on all the same.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "preload/counters/halt.h"
+#include "tests/unit/refuse.h"
+#include "tests/unit/tap.h"
+
+#define NR_THREADS 8
+#define NR_HALTS 30
+#define NR_KILLS 200
+
+static int act_calls;
+
+static int count_call(struct csink_targets *targets, void *arg)
+{
+	(void)targets, (void)arg;
+	act_calls++;
+	return 0;
+}
+
+static int halt_once(int32_t pid, struct csink_halt *out)
+{
+	int err = csink_halt(&pid, 1, true, true, count_call, NULL, out);
+
+	csink_targets_free(&out->targets);
+	return err;
+}
+
+/* In 't' or 'T', any of its threads or children's. */
+static int is_stopped(int32_t pid)
+{
+	struct csink_targets targets = {0};
+	struct csink_task task;
+	int stopped = 0;
+
+	csink_targets_scan(&targets, pid, true);
+	for (uint32_t i = 0; i < targets.nr; i++)
+		stopped |= !csink_task_read(targets.at[i].tid, &task) && (task.state == 't' || task.state == 'T');
+	csink_targets_free(&targets);
+	return stopped;
+}
+
+static int wait_until_going(int32_t pid)
+{
+	for (int i = 0; i < 10000; i++) {
+		if (!is_stopped(pid))
+			return 1;
+		usleep(1000);
+	}
+	return 0;
+}
+
+/* ---- targets ---- */
+
+static int tell[2], hear[2];
+
+static pid_t start(void (*serve)(void))
+{
+	char byte;
+	pid_t pid;
+
+	if (pipe(tell) || pipe(hear))
+		abort();
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(tell[1]);
+		serve();
+		_exit(0);
+	}
+	close(tell[0]);
+	if (read(hear[0], &byte, 1) != 1)
+		abort();
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(tell[1]);
+	close(hear[0]);
+	close(hear[1]);
+}
+
+static void *work(void *arg)
+{
+	for (;;) {
+		for (volatile int i = 0; i < 100000; i++)
+			;
+		usleep(500); /* on a busy machine, too, the test is to come to its end */
+	}
+	return arg;
+}
+
+/* Threads at work, and a child. */
+static void serve_work(void)
+{
+	pthread_t thread;
+
+	for (int i = 0; i < NR_THREADS; i++)
+		pthread_create(&thread, NULL, work, NULL);
+	if (!fork()) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		work(NULL);
+	}
+	if (write(hear[1], "r", 1) == 1)
+		work(NULL);
+}
+
+static long nr_signals;
+
+static void count_signal(int signo)
+{
+	(void)signo;
+	nr_signals++;
+}
+
+static void take_signals(void)
+{
+	signal(SIGRTMIN + 3, count_signal);
+}
+
+/* Both answer with how many signals came, when they are told to. */
+static void answer(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (int i = 0; i < 100 && !sigpending(&set) && sigismember(&set, SIGRTMIN + 3); i++)
+		usleep(1000);
+	if (write(hear[1], &nr_signals, sizeof(nr_signals)) != sizeof(nr_signals))
+		_exit(1);
+}
+
+static void serve_signals_running(void)
+{
+	char byte;
+
+	take_signals();
+	fcntl(tell[0], F_SETFL, O_NONBLOCK);
+	if (write(hear[1], "r", 1) != 1)
+		_exit(1);
+	while (read(tell[0], &byte, 1) != 1)
+		for (volatile int i = 0; i < 100000; i++)
+			;
+	answer();
+}
+
+static void serve_signals_asleep(void)
+{
+	char byte;
+
+	take_signals();
+	if (write(hear[1], "r", 1) != 1)
+		_exit(1);
+	while (read(tell[0], &byte, 1) != 1)
+		;
+	answer();
+}
+
+/* Answers with what became of the call: 0, or its errno. */
+static void serve_epoll(void)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	int fd = epoll_create1(0), err;
+
+	epoll_ctl(fd, EPOLL_CTL_ADD, tell[0], &event);
+	if (write(hear[1], "r", 1) != 1)
+		_exit(1);
+	err = epoll_wait(fd, &event, 1, -1) == 1 ? 0 : errno;
+	if (write(hear[1], &err, sizeof(err)) != sizeof(err))
+		_exit(1);
+}
+
+/* ---- what must stay as it was ---- */
+
+static _Atomic int is_over;
+static long nr_sent;
+
+static void *send_signals(void *arg)
+{
+	union sigval value = {0};
+
+	while (!is_over) {
+		nr_sent += !sigqueue(*(pid_t *)arg, SIGRTMIN + 3, value);
+		nanosleep(&(struct timespec){0, 20000}, NULL);
+	}
+	return NULL;
+}
+
+static void keeps_signals(void (*serve)(void), const char *what)
+{
+	pid_t pid = start(serve);
+	struct csink_halt halt;
+	pthread_t sender;
+	long got = -1;
+	int failed = 0;
+
+	nr_sent = is_over = 0;
+	pthread_create(&sender, NULL, send_signals, &pid);
+	for (int i = 0; i < NR_HALTS; i++)
+		failed += halt_once(pid, &halt) != 0;
+	is_over = 1;
+	pthread_join(sender, NULL);
+	is_num(failed, 0, "halted many times");
+	if (write(tell[1], "x", 1) != 1 || read(hear[0], &got, sizeof(got)) != sizeof(got))
+		got = -1;
+	is_num(got, nr_sent, what);
+	ok(nr_sent > NR_HALTS, "%ld signals", nr_sent);
+	end(pid);
+}
+
+static void keeps_calls(void)
+{
+	pid_t pid = start(serve_epoll);
+	struct csink_halt halt;
+	struct csink_task task;
+	int err = -1;
+
+	while (!csink_task_read(pid, &task) && task.state != 'S')
+		usleep(1000);
+	is_num(halt_once(pid, &halt), 0, "one that sleeps in epoll_wait is halted");
+	is_num(halt.nr_asleep, 1, "without being woken");
+	is_num(halt.err, 0, "which is no failure");
+	if (write(tell[1], "x", 1) != 1 || read(hear[0], &err, sizeof(err)) != sizeof(err))
+		err = -1;
+	is_num(err, 0, "its call comes to its end as ever");
+	end(pid);
+}
+
+/* ---- killed at any moment ---- */
+
+static void is_killed(void)
+{
+	pid_t pid = start(serve_work);
+	struct timespec before, after;
+	int left = 0, caught = 0;
+	struct csink_halt halt;
+	long whole_us;
+
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	halt_once(pid, &halt);
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	whole_us = (after.tv_sec - before.tv_sec) * 1000000 + (after.tv_nsec - before.tv_nsec) / 1000;
+	srand(1);
+	for (int i = 0; i < NR_KILLS && !left; i++) {
+		pid_t killed = fork();
+
+		if (!killed) {
+			for (;;)
+				halt_once(pid, &halt);
+		}
+		usleep((unsigned)(rand() % (2 * whole_us + 2000)));
+		caught += is_stopped(pid);
+		kill(killed, SIGKILL);
+		waitpid(killed, NULL, 0);
+		left += !wait_until_going(pid);
+	}
+	is_num(left, 0, "killed 200 times at odd moments: nothing is left stopped");
+	ok(caught > 0, "%d times while they stood still", caught);
+	is_num(kill(pid, 0), 0, "the target lives");
+	end(pid);
+}
+
+/* ---- refusals ---- */
+
+/* Where ptrace is refused: Yama, seccomp. */
+static int refused_by_kernel(pid_t pid)
+{
+	struct csink_halt halt;
+
+	refuse_syscall(SYS_ptrace, EPERM);
+	return halt_once(pid, &halt) || halt.err != -EPERM || act_calls != 1 || halt.stopped_ns;
+}
+
+static int asked_not_to(pid_t pid)
+{
+	struct csink_halt halt;
+	int err = csink_halt(&pid, 1, true, false, count_call, NULL, &halt);
+
+	csink_targets_free(&halt.targets);
+	return err || halt.err != -ECANCELED || act_calls != 1 || halt.stopped_ns;
+}
+
+static int traced_by_another(pid_t pid)
+{
+	struct csink_halt halt;
+	int ready[2], status;
+	char byte;
+	pid_t tracer;
+
+	if (pipe(ready))
+		return 1;
+	tracer = fork();
+	if (!tracer) {
+		status = ptrace(PTRACE_SEIZE, pid, NULL, NULL) ? 1 : write(ready[1], "r", 1) != 1;
+		while (!status)
+			pause();
+		_exit(status);
+	}
+	if (read(ready[0], &byte, 1) != 1)
+		return 1;
+	status = halt_once(pid, &halt) || halt.err != -EBUSY || halt.tracer != tracer || act_calls != 1;
+	kill(tracer, SIGKILL);
+	waitpid(tracer, NULL, 0);
+	return status;
+}
+
+static int gone(pid_t pid)
+{
+	struct csink_halt halt;
+	pid_t dead = fork();
+
+	(void)pid;
+	if (!dead)
+		_exit(0);
+	waitpid(dead, NULL, 0);
+	return halt_once(dead, &halt) != -ESRCH || act_calls != 0;
+}
+
+static void in_child(int (*part)(pid_t pid), const char *what)
+{
+	pid_t target = start(serve_work), pid;
+	int status = -1;
+
+	pid = fork();
+	if (!pid) {
+		act_calls = 0;
+		_exit(part(target));
+	}
+	waitpid(pid, &status, 0);
+	is_num(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0, what);
+	ok(wait_until_going(target), "and the target goes on");
+	end(target);
+}
+
+int main(void)
+{
+	keeps_signals(serve_signals_running, "one that runs gets each signal");
+	keeps_signals(serve_signals_asleep, "one that sleeps gets each signal");
+	keeps_calls();
+	is_killed();
+	in_child(refused_by_kernel, "EPERM where ptrace is refused; what is to be done is done");
+	in_child(asked_not_to, "ECANCELED where nobody is to be stopped; what is to be done is done");
+	in_child(traced_by_another, "EBUSY where somebody traces one, and who; what is to be done is done");
+	in_child(gone, "ESRCH where there is no such process; nothing is done");
+	return done();
+}
