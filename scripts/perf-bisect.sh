@@ -20,33 +20,22 @@ good=$1
 shift
 [ "$1" != -- ] || shift
 top=$(git rev-parse --show-toplevel)
-build=${PERF_GATE_BUILD:-make}
+. "$(dirname "$0")/lib/perf-gate.sh"
 folder=$(git rev-parse --absolute-git-dir)/perf-bisect
 id=$(git rev-parse --verify "$good^{commit}") || exit 128
 if [ ! -e "$folder/$id.built" ]; then
 	rm -rf "$folder"
 	mkdir -p "$folder/tree"
 	git -C "$top" archive "$id" | tar -x -C "$folder/tree"
-	(cd "$folder/tree" && sh -c "$build") >"$folder/log" 2>&1 || {
-		cat "$folder/log" >&2
+	build_in "$folder/tree" "$folder/log" || {
 		echo "perf-bisect: $good does not build" >&2
 		exit 128
 	}
 	: >"$folder/$id.built"
 fi
-(cd "$top" && sh -c "$build") >"$folder/log" 2>&1 || exit 125
-quoted()
-{
-	printf "'%s'" "$(printf %s "$1" | sed "s/'/'\\\\''/g")"
-}
-vs="env -C $(quoted "$folder/tree")"
-for word; do
-	vs="$vs $(quoted "$word")"
-done
+build_in "$top" "$folder/log" 2>/dev/null || exit 125
 status=0
-# shellcheck disable=SC2086 # options
-${COUNTERSINK:-countersink} gate ${PERF_GATE_OPTIONS:---max-time=120} --quiet --tap "$folder/gate.tap" \
-	--vs "$vs" -- env -C "$top" "$@" || status=$?
+compare "$folder/tree" "--quiet --tap $(quoted "$folder/gate.tap")" "$@" || status=$?
 grep '^not ok' "$folder/gate.tap" || :
 case $status in
 0) exit 0 ;;

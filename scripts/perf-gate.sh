@@ -28,9 +28,14 @@ commit=$1
 shift
 [ "$1" != -- ] || shift
 top=$(git rev-parse --show-toplevel)
-build=${PERF_GATE_BUILD:-make}
+. "$(dirname "$0")/lib/perf-gate.sh"
 results=${PERF_GATE_RESULTS:-$top/perf-gate}
-base=$(mktemp -d "${TMPDIR:-/tmp}/perf-gate.XXXXXX")
+git rev-parse --quiet --verify "$commit^{commit}" >/dev/null || {
+	echo "perf-gate: there is no commit $commit here (a shallow clone?)" >&2
+	exit 1
+}
+# On the file system of the working tree, so that both sides are read alike.
+base=$(mktemp -d "$(git rev-parse --absolute-git-dir)/perf-gate.XXXXXX")
 clean_up()
 {
 	git -C "$top" worktree remove --force "$base/tree" 2>/dev/null || :
@@ -41,31 +46,20 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 git -C "$top" worktree add --quiet --detach "$base/tree" "$commit"
-(cd "$base/tree" && sh -c "$build") >"$base/log" 2>&1 || {
-	cat "$base/log" >&2
+build_in "$base/tree" "$base/log" || {
 	echo "perf-gate: $commit does not build" >&2
 	exit 1
 }
-(cd "$top" && sh -c "$build") >"$base/log" 2>&1 || {
-	cat "$base/log" >&2
+build_in "$top" "$base/log" || {
 	echo "perf-gate: the working tree does not build" >&2
 	exit 1
 }
-# A word as a shell reads it back.
-quoted()
-{
-	printf "'%s'" "$(printf %s "$1" | sed "s/'/'\\\\''/g")"
-}
-vs="env -C $(quoted "$base/tree")"
-for word; do
-	vs="$vs $(quoted "$word")"
-done
 mkdir -p "$results"
-rm -f "$results/gate.md"
+# Old results are no results; Markdown would be appended to.
+rm -f "$results"/gate.*
+out=$(quoted "$results")/gate
 status=0
-# shellcheck disable=SC2086 # options
-${COUNTERSINK:-countersink} gate ${PERF_GATE_OPTIONS:---max-time=120} --junit "$results/gate.xml" \
-	--json "$results/gate.json" --markdown "$results/gate.md" --html "$results/gate.html" --tap "$results/gate.tap" \
-	--vs "$vs" -- env -C "$top" "$@" || status=$?
-cat "$results/gate.tap"
+compare "$base/tree" "--junit $out.xml --json $out.json --markdown $out.md --html $out.html --tap $out.tap" "$@" ||
+	status=$?
+[ ! -e "$results/gate.tap" ] || cat "$results/gate.tap"
 exit "$status"

@@ -285,6 +285,13 @@ check-stats: $(B)/tests/stats/calc ## compare the gate's statistics with those o
 	@scripts/install-deps stats
 	@tests/stats/compare $<
 
+# The examples for CI, run as they are: they clone and build what is committed here, twice each.
+.PHONY: check-ci
+check-ci: all ## run the examples for GitHub's and GitLab's CI, every step of them (apt and npm are asked)
+	@scripts/install-deps ci
+	@tests/browser/fetch $(B)/npm-ci tests/gate/package.json
+	BUILD=$(CURDIR)/$(B) NPM=$(CURDIR)/$(B)/npm-ci prove --timer --failures --comments tests/gate/ci-examples.t
+
 # How often the gate is wrong, and what it finds; takes hours. GATES=20 POWER_GATES=5 for a glance.
 .PHONY: gate-power
 gate-power: all ## measure the gate's false alarms and its power on a real program

@@ -72,59 +72,75 @@ mkdir origin
 	write_program 20000000 "with another comment"
 	git commit -q -a -m "Another comment"
 ) || exit 1
-git clone -q origin work
+# Where the examples get countersink from: what is built here, as a repository that has their scripts. (make check-ci lets
+# them clone and build this one.)
+mkdir stand-in
+(
+	cd stand-in && git init -q -b main . && mkdir -p scripts && cp -r "$SRC/scripts/lib" "$SRC/scripts/perf-gate.sh" scripts/ &&
+		printf '#!/bin/sh\necho "$@" >>"%s/dependencies"\n' "$TMP" >scripts/install-deps && chmod +x scripts/install-deps &&
+		printf 'all:\n\tln -s "%s" build\n' "$BUILD" >Makefile && git add -A && git commit -q -m "Countersink"
+) || exit 1
+git clone -q --bare stand-in stand-in.git
+GIT_CONFIG_GLOBAL=$TMP/gitconfig
+git config --global url."file://$TMP/stand-in.git".insteadOf https://example.org/countersink
+git config --global url."file://$TMP/origin/.git".insteadOf https://example.org/project
+# The machine's packages are nobody's business here.
+mkdir shims
+printf '#!/bin/sh\necho "$@" >>"%s/apt"\n' "$TMP" >shims/apt-get && chmod +x shims/apt-get
 
-# steps FILE KEY: the lines of the block "KEY: |" that has perf-gate.sh in it.
-step_of_github() {
-	awk '/run: \|/ { block = ""; inside = 1; next }
-		inside && /^          / { block = block substr($0, 11) "\n"; next }
-		inside { if (block ~ /perf-gate\.sh/) printf "%s", block; inside = 0 }' "$1"
+# job CI FILE BRANCH: a fresh checkout of the branch, as the CI makes it, and the job in it.
+job() {
+	rm -rf builds summary.md artifacts dependencies
+	mkdir -p builds artifacts
+	git clone -q https://example.org/project builds/project
+	git -C builds/project checkout -q --detach "origin/$3"
+	(
+		cd builds/project && PATH=$TMP/shims:$PATH ARTIFACTS=$TMP/artifacts GITHUB_BASE_REF=main \
+			GITHUB_STEP_SUMMARY=$TMP/summary.md CI_MERGE_REQUEST_TARGET_BRANCH_NAME=main \
+			COUNTERSINK_REPOSITORY=https://example.org/countersink "$SRC/tests/gate/ci-job" "$1" "$2"
+	) >job.out 2>job.err
 }
-step_of_gitlab() {
-	awk '/^  script:/ { inside = 1; next } inside && !/^    - / { inside = 0 } inside { sub(/^    - /, ""); print }' "$1" |
-		sed "s/^'\(.*\)'\$/\1/"
-}
-step_of_github "$SRC/scripts/ci/github-perf-gate.yml" >github.sh
-step_of_gitlab "$SRC/scripts/ci/gitlab-perf-gate.yml" >gitlab.sh
-is "$(grep -c perf-gate.sh github.sh) $(grep -c perf-gate.sh gitlab.sh)" "1 1" "the examples call perf-gate.sh"
-# Where the examples have countersink from; and not for longer than it takes.
-mkdir -p runner
-ln -s "$SRC" runner/countersink
-sed -i 's/--max-time=300/--runs=10/' github.sh gitlab.sh
-
-for branch in slower same; do
-	want=$([ $branch = slower ] && echo 3 || echo 0)
-	git -C work checkout -q $branch
-	rm -f summary.md
-	(cd work && RUNNER_TEMP=$TMP/runner GITHUB_BASE_REF=main GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=$TMP/summary.md \
-		bash -e "$TMP/github.sh") >github.out 2>github.err
-	is $? "$want" "GitHub's step with the branch $branch: status $want" || diag "$(cat github.out github.err)"
-	like "$(cat summary.md)" '^### countersink gate: ' "$branch: the summary is written"
-	ok "$branch: the results are there" test -s work/perf-gate/gate.xml -a -s work/perf-gate/gate.json \
-		-a -s work/perf-gate/gate.md -a -s work/perf-gate/gate.html
-	[ $branch = same ] || like "$(cat github.err)" '^::error file=bench.c,line=1[0-9],title=countersink gate::scan in bench' \
-		"the annotation names file and line of the checkout"
-done
-git -C work checkout -q slower
-(cd work && CI_BUILDS_DIR=$TMP/runner CI_MERGE_REQUEST_TARGET_BRANCH_NAME=main sh -e "$TMP/gitlab.sh") >gitlab.out 2>&1
-is $? 3 "GitLab's script finds the regression" || diag "$(cat gitlab.out)"
-if have xmllint; then
-	ok "GitLab's report follows the schema" xmllint --noout --schema "$SRC/tests/gate/junit.xsd" work/perf-gate/gate.xml
+# Not for longer than it takes.
+sed 's/--max-time=300/--runs=10/' "$SRC/scripts/ci/github-perf-gate.yml" >github.yml
+sed 's/--max-time=300/--runs=10/' "$SRC/scripts/ci/gitlab-perf-gate.yml" >gitlab.yml
+if have python3 && python3 -c 'import yaml' 2>/dev/null; then
+	for branch in slower same; do
+		want=$([ $branch = slower ] && echo 3 || echo 0)
+		job github github.yml $branch
+		is $? "$want" "GitHub's job with the branch $branch: status $want" || diag "$(cat job.out job.err)"
+		like "$(cat summary.md)" '^### countersink gate: ' "$branch: the summary is written"
+		is "$(cat dependencies)" build "$branch: what it takes to build is installed"
+		ok "$branch: the artifacts are there" test -s artifacts/perf-gate/gate.xml -a -s artifacts/perf-gate/gate.json \
+			-a -s artifacts/perf-gate/gate.md -a -s artifacts/perf-gate/gate.html
+		[ $branch = same ] || like "$(cat job.err)" \
+			'^::error file=bench.c,line=1[0-9],title=countersink gate::scan in bench' \
+			"the annotation names file and line of the checkout"
+		is "$(git -C builds/project worktree list | wc -l)" 1 "$branch: no worktree is left"
+		job gitlab gitlab.yml $branch
+		is $? "$want" "GitLab's job with the branch $branch: status $want" || diag "$(cat job.out job.err)"
+		[ $branch = same ] || like "$(cat job.out)" '^not ok [0-9]+ - scan in bench regressed' "the function is named"
+		if have xmllint; then
+			ok "$branch: GitLab's report follows the schema" xmllint --noout --schema "$SRC/tests/gate/junit.xsd" \
+				artifacts/perf-gate/gate.xml
+		else
+			skip "$branch: GitLab's report follows the schema" "no xmllint here"
+		fi
+	done
+	like "$(cat apt)" '^install .* git ca-certificates' "GitLab's image gets git"
 else
-	skip "GitLab's report follows the schema" "no xmllint here"
+	skip "the examples' jobs" "no reader of YAML here (python3-yaml)"
 fi
-is "$(git -C work worktree list | wc -l)" 1 "no worktree is left"
+git clone -q https://example.org/project work
 echo broken >work/bench.c
 (cd work && "$SRC/scripts/perf-gate.sh" origin/main ./bench) >broken.out 2>&1
 is $? 1 "a tree that does not build is an error"
 like "$(cat broken.out)" 'the working tree does not build' "which is said"
 "$SRC/scripts/perf-gate.sh" >/dev/null 2>&1
 is $? 2 "no arguments: usage"
-if have python3 && python3 -c 'import yaml' 2>/dev/null; then
-	ok "the examples are YAML" python3 -c 'import sys, yaml; [yaml.safe_load(open(f)) for f in sys.argv[1:]]' \
-		"$SRC"/scripts/ci/*.yml
-else
-	skip "the examples are YAML" "no reader of YAML here"
-fi
+"$SRC/scripts/perf-gate.sh" no_such_commit ./bench >no_commit.out 2>&1
+isnt $? 0 "a folder without a repository is an error"
+(cd work && "$SRC/scripts/perf-gate.sh" no_such_commit ./bench) >no_commit.out 2>&1
+is $? 1 "no such commit: status 1"
+like "$(cat no_commit.out)" 'perf-gate: there is no commit no_such_commit here \(a shallow clone' "which is said"
 
 done_testing
