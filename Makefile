@@ -188,6 +188,7 @@ LAUNCHER_SRCS := \
 	launcher/stat/print.c \
 	launcher/stat/threads.c \
 	launcher/cmd_gate.c \
+	launcher/cmd_gate_settings.c \
 	launcher/gate/baseline.c \
 	launcher/gate/callgrind.c \
 	launcher/gate/command.c \

@@ -1,6 +1,5 @@
 /* `countersink gate COMMAND`: compare a command with another one, or with its own baseline, and name what got slower.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -17,18 +16,14 @@
 #include "launcher/gate/keep.h"
 #include "launcher/gate/result.h"
 #include "launcher/gate/series.h"
+#include "launcher/gate/settings.h"
 #include "launcher/output/html.h"
 #include "launcher/run/program.h"
 
 #define MAX_LINE 2000 /* of a command, as it is shown */
 
 struct gate {
-	struct csink_options options;
-	char **argv;
-	char **vs; /* malloc'ed; NULL: none */
-	struct csink_gate_plan plan;
-	struct csink_gate_rules rules;
-	struct csink_gate_runner runner;
+	struct csink_gate_settings set;
 	struct csink_gate_data data;
 	struct csink_gate_series series;
 	struct csink_gate_fingerprint print;
@@ -36,17 +31,16 @@ struct gate {
 	struct csink_gate_verdicts verdicts;
 	struct csink_gate_result result;
 	char lines[CSINK_GATE_NR_SIDES][MAX_LINE];
-	bool update;
 };
 
 static const char *text_of(const struct gate *gate, enum csink_gate_opt option)
 {
-	return csink_options_text(&gate->options, option);
+	return csink_options_text(&gate->set.options, option);
 }
 
 static bool flag_of(const struct gate *gate, enum csink_gate_opt option)
 {
-	return csink_options_bool(&gate->options, option);
+	return csink_options_bool(&gate->set.options, option);
 }
 
 static uint64_t now_ns(void)
@@ -57,177 +51,6 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* ---- what was asked for ---- */
-
-static int refuse(const struct gate *gate, enum csink_gate_opt option, const char *what)
-{
-	char where[64];
-
-	csink_options_where(&gate->options, option, where, sizeof(where));
-	csink_say("%s: '%.64s' is %s", where, text_of(gate, option), what);
-	return -EINVAL;
-}
-
-/* "5%", "5 %", "0.5": in percent either way. */
-static int resolve_percent(const struct gate *gate, enum csink_gate_opt option, double least, double *out)
-{
-	const char *text = text_of(gate, option);
-	char *end;
-	double value = strtod(text, &end);
-
-	while (*end == ' ')
-		end++;
-	if (*end == '%')
-		end++;
-	if (end == text || *end || !isfinite(value) || isspace((unsigned char)*text) || value < least || value >= 100)
-		return refuse(gate, option, "no percentage (5%, 0.5)");
-	*out = value / 100;
-	return 0;
-}
-
-/* A whole number that may be 0. */
-static int resolve_count(const struct gate *gate, enum csink_gate_opt option, uint32_t max, const char *what,
-			 uint32_t *out)
-{
-	const char *text = text_of(gate, option);
-	uint64_t value = 0;
-
-	if (strcmp(text, "0") && csink_number_parse(text, &value))
-		return refuse(gate, option, what);
-	if (value > max)
-		return refuse(gate, option, "too large");
-	*out = (uint32_t)value;
-	return 0;
-}
-
-static int resolve_runs(struct gate *gate)
-{
-	uint64_t runs;
-
-	if (!strcmp(text_of(gate, CSINK_GATE_OPT_RUNS), "auto"))
-		return 0;
-	if (csink_number_parse(text_of(gate, CSINK_GATE_OPT_RUNS), &runs))
-		return refuse(gate, CSINK_GATE_OPT_RUNS, "neither a number of runs (2 or more) nor auto");
-	if (runs < 2 || runs > 100000)
-		return refuse(gate, CSINK_GATE_OPT_RUNS,
-			      runs < 2 ? "too few: one run says nothing about chance (2 or more, or auto)"
-				       : "too many");
-	gate->plan.runs = (uint32_t)runs;
-	return 0;
-}
-
-static int resolve_numbers(struct gate *gate)
-{
-	uint32_t cpu = 0;
-
-	if (resolve_percent(gate, CSINK_GATE_OPT_THRESHOLD, 0, &gate->rules.threshold) ||
-	    resolve_percent(gate, CSINK_GATE_OPT_MIN_SHARE, 0, &gate->rules.min_share) ||
-	    resolve_percent(gate, CSINK_GATE_OPT_ALPHA, 1e-6, &gate->rules.alpha) || resolve_runs(gate) ||
-	    resolve_count(gate, CSINK_GATE_OPT_WARMUP, 1000, "not a number of runs", &gate->plan.warmup))
-		return -EINVAL;
-	gate->plan.cpu = -1;
-	if (*text_of(gate, CSINK_GATE_OPT_PIN)) {
-		if (resolve_count(gate, CSINK_GATE_OPT_PIN, 1023, "not the number of a CPU", &cpu))
-			return -EINVAL;
-		gate->plan.cpu = (int)cpu;
-	}
-	gate->plan.max_time_ns = csink_options_seconds(&gate->options, CSINK_GATE_OPT_MAX_TIME);
-	gate->rules.seed = csink_options_number(&gate->options, CSINK_GATE_OPT_SEED);
-	if (!gate->rules.seed)
-		gate->rules.seed = (now_ns() ^ (uint64_t)getpid() << 32) % 1000000000 + 1;
-	gate->rules.strict = flag_of(gate, CSINK_GATE_OPT_STRICT);
-	return 0;
-}
-
-/* One of --vs, --baseline and --self-check says what to compare with. */
-static int resolve_sides(struct gate *gate)
-{
-	bool vs = *text_of(gate, CSINK_GATE_OPT_VS), baseline = *text_of(gate, CSINK_GATE_OPT_BASELINE), shell = false;
-	bool self = flag_of(gate, CSINK_GATE_OPT_SELF_CHECK);
-
-	gate->update = flag_of(gate, CSINK_GATE_OPT_UPDATE_BASELINE);
-	if (vs + baseline + self != 1) {
-		csink_say(vs + baseline + self
-				  ? "options --vs, --baseline and --self-check exclude each other: give one"
-				  : "compare with what? --vs='COMMAND', --baseline=FILE or --self-check "
-				    "(see countersink help gate)");
-		return -EINVAL;
-	}
-	if (gate->update && !baseline) {
-		csink_say("option --update-baseline: --baseline=FILE says where it goes");
-		return -EINVAL;
-	}
-	gate->plan.argv[CSINK_GATE_NEW] = gate->argv;
-	gate->result.how = vs ? "vs" : self ? "self-check" : "baseline";
-	if (self)
-		gate->plan.argv[CSINK_GATE_OLD] = gate->argv;
-	if (!vs)
-		return 0;
-	gate->vs = csink_gate_command_split(text_of(gate, CSINK_GATE_OPT_VS), &shell);
-	if (!gate->vs || !gate->vs[0]) {
-		csink_say("option --vs: '%.200s' is no command: %s", text_of(gate, CSINK_GATE_OPT_VS),
-			  gate->vs ? "it has no words" : "its quotes do not match");
-		return -EINVAL;
-	}
-	gate->plan.argv[CSINK_GATE_OLD] = gate->vs;
-	if (shell && strcmp(gate->argv[0], "/bin/sh") && strcmp(gate->argv[0], "sh"))
-		csink_gate_note(&gate->series,
-				"the command of --vs takes a shell, which the other one has not: give both the same "
-				"(sh -c '...')");
-	return 0;
-}
-
-static void resolve_runner(struct gate *gate)
-{
-	const char **texts = gate->runner.texts;
-
-	for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++)
-		texts[i] = csink_run_options[i].flags & CSINK_OPT_BOOL ? "0" : csink_run_options[i].def;
-	texts[CSINK_OPT_EVENTS] = text_of(gate, CSINK_GATE_OPT_EVENTS);
-	texts[CSINK_OPT_FREQUENCY] = text_of(gate, CSINK_GATE_OPT_FREQUENCY);
-	texts[CSINK_OPT_ENGINE] = text_of(gate, CSINK_GATE_OPT_ENGINE);
-	texts[CSINK_OPT_QUIET] = "1";
-	if (*text_of(gate, CSINK_GATE_OPT_INPUT))
-		gate->runner.input = text_of(gate, CSINK_GATE_OPT_INPUT);
-}
-
-static int resolve(struct gate *gate)
-{
-	struct csink_gate_plan *plan = &gate->plan;
-	struct csink_program valgrind;
-	char why[512];
-
-	if (resolve_numbers(gate) || resolve_sides(gate))
-		return -EINVAL;
-	plan->prepare = *text_of(gate, CSINK_GATE_OPT_PREPARE) ? (char *)text_of(gate, CSINK_GATE_OPT_PREPARE) : NULL;
-	plan->cleanup = *text_of(gate, CSINK_GATE_OPT_CLEANUP) ? (char *)text_of(gate, CSINK_GATE_OPT_CLEANUP) : NULL;
-	plan->simulate = gate->data.exact = flag_of(gate, CSINK_GATE_OPT_DETERMINISTIC);
-	plan->move = !plan->simulate && !strcmp(text_of(gate, CSINK_GATE_OPT_PLACEMENT), "random");
-	plan->keep =
-		!plan->simulate && (*text_of(gate, CSINK_GATE_OPT_BASELINE) || *text_of(gate, CSINK_GATE_OPT_HTML));
-	plan->progress = !flag_of(gate, CSINK_GATE_OPT_QUIET) && isatty(STDERR_FILENO);
-	gate->data.paired = plan->argv[CSINK_GATE_OLD];
-	if (plan->simulate) {
-		/* Two runs of each show whether the program itself does the same twice. */
-		plan->runs = plan->runs ? plan->runs : 2;
-		plan->warmup = 0;
-		if (csink_program_find("valgrind", &valgrind)) {
-			csink_say("option --deterministic: there is no valgrind here (Debian's package: valgrind)");
-			return -ENOENT;
-		}
-	}
-	/* Nothing to look at: a baseline is made of as many runs as the first look takes. */
-	if (!plan->runs && gate->update)
-		plan->runs = CSINK_GATE_FIRST_LOOK;
-	plan->look_again = !plan->runs;
-	resolve_runner(gate);
-	if (csink_gate_runner_init(&gate->runner, why, sizeof(why))) {
-		csink_say("%s", why);
-		return -EINVAL;
-	}
-	return 0;
-}
-
 /* ---- the baseline ---- */
 
 static int open_baseline(struct gate *gate)
@@ -235,12 +58,12 @@ static int open_baseline(struct gate *gate)
 	const char *path = text_of(gate, CSINK_GATE_OPT_BASELINE);
 	char why[1024];
 
-	if (csink_gate_fingerprint_take(&gate->print, gate->argv, &gate->runner, gate->plan.simulate)) {
+	if (csink_gate_fingerprint_take(&gate->print, gate->set.argv, &gate->set.runner, gate->set.plan.simulate)) {
 		csink_say("no memory");
 		return -ENOMEM;
 	}
 	snprintf(gate->lines[CSINK_GATE_OLD], MAX_LINE, "%s", path);
-	if (gate->update)
+	if (gate->set.update)
 		return 0;
 	if (csink_gate_baseline_read(path, &gate->data, &gate->baseline, why, sizeof(why))) {
 		csink_say("option --baseline: %s", why);
@@ -354,15 +177,15 @@ static int tell(struct gate *gate)
 
 static void describe_event(struct gate *gate)
 {
-	const struct csink_rec_event *event = &gate->runner.specs[0].rec;
+	const struct csink_rec_event *event = &gate->set.runner.specs[0].rec;
 
-	if (gate->plan.simulate) {
+	if (gate->set.plan.simulate) {
 		strcpy(gate->result.event, "instructions, counted by valgrind's callgrind");
 		strcpy(gate->result.unit, "count");
 		return;
 	}
 	snprintf(gate->result.event, sizeof(gate->result.event), "%s at %s Hz", event->name,
-		 gate->runner.frequency_text);
+		 gate->set.runner.frequency_text);
 	snprintf(gate->result.unit, sizeof(gate->result.unit), "%s", *event->unit ? event->unit : "count");
 }
 
@@ -376,7 +199,7 @@ static int learn_engine(struct gate *gate)
 				"perf_event_open is refused here: samples come at the kernel's tick at most, a few "
 				"hundred a second instead of %s, so that only larger changes are found (see the "
 				"detection floor); --deterministic counts instructions without it",
-				gate->runner.frequency_text);
+				gate->set.runner.frequency_text);
 	free(gate->print.engine);
 	gate->print.engine = strdup(engine);
 	return gate->print.engine ? 0 : -ENOMEM;
@@ -387,9 +210,9 @@ static bool say_if_same(struct gate *gate)
 {
 	enum csink_gate_same same;
 
-	if (!gate->vs)
+	if (!gate->set.vs)
 		return false;
-	same = csink_gate_command_compare(gate->vs, gate->argv);
+	same = csink_gate_command_compare(gate->set.vs, gate->set.argv);
 	if (same == CSINK_GATE_SAME_CONTENTS)
 		csink_gate_note(&gate->series,
 				"both commands are the same program with the same input, by other names: "
@@ -414,12 +237,12 @@ static int run_and_judge(struct gate *gate)
 	}
 	if (!err)
 		err = learn_engine(gate);
-	if (!err && gate->update)
+	if (!err && gate->set.update)
 		return write_baseline(gate);
 	if (!err && gate->baseline.profile && series->kept[CSINK_GATE_NEW])
 		csink_gate_baseline_compare_modules(&gate->baseline, series->kept[CSINK_GATE_NEW], series);
 	if (!err) {
-		err = csink_gate_judge(&gate->data, &gate->rules, series->look, &gate->verdicts);
+		err = csink_gate_judge(&gate->data, &gate->set.rules, series->look, &gate->verdicts);
 		if (err)
 			snprintf(series->error, sizeof(series->error), "the runs cannot be judged: %s", strerror(-err));
 	}
@@ -437,8 +260,7 @@ static void fini(struct gate *gate)
 	csink_gate_data_release(&gate->data);
 	csink_gate_baseline_release(&gate->baseline);
 	csink_gate_fingerprint_release(&gate->print);
-	csink_gate_runner_fini(&gate->runner);
-	free(gate->vs);
+	csink_gate_settings_release(&gate->set);
 }
 
 /* The programs of both sides are one module, whatever their files are called. */
@@ -449,37 +271,59 @@ static void name_programs(struct gate *gate)
 	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++) {
 		const char *slash;
 
-		if (!gate->plan.argv[side])
+		if (!gate->set.plan.argv[side])
 			continue;
-		csink_program_find(gate->plan.argv[side][0], &program);
+		csink_program_find(gate->set.plan.argv[side][0], &program);
 		slash = strrchr(program.path, '/');
 		gate->data.functions.programs[side] = slash ? strdup(slash + 1) : NULL;
 	}
 }
 
-static int gate_run(struct gate *gate)
+/* Who reads from whom. */
+static void link_parts(struct gate *gate)
 {
-	int status = CSINK_EXIT_FAILED;
-
 	gate->series = (struct csink_gate_series){
-		.plan = &gate->plan, .rules = &gate->rules, .runner = &gate->runner, .data = &gate->data};
+		.plan = &gate->set.plan, .rules = &gate->set.rules, .runner = &gate->set.runner, .data = &gate->data};
 	gate->result.data = &gate->data;
-	gate->result.rules = &gate->rules;
+	gate->result.rules = &gate->set.rules;
 	gate->result.verdicts = &gate->verdicts;
+	gate->result.engine = gate->series.engine;
 	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++)
 		gate->result.commands[side] = gate->lines[side];
-	gate->result.engine = gate->series.engine;
-	if (resolve(gate)) {
+}
+
+/* What the settings say of the runs and of how they are told. */
+static void take_settings(struct gate *gate)
+{
+	const struct csink_gate_plan *plan = &gate->set.plan;
+
+	gate->result.how = gate->set.how;
+	gate->result.warmup = plan->warmup;
+	gate->data.exact = plan->simulate;
+	gate->data.paired = plan->argv[CSINK_GATE_OLD];
+	if (gate->set.shell_on_one_side)
+		csink_gate_note(&gate->series,
+				"the command of --vs takes a shell, which the other one has not: give both the same "
+				"(sh -c '...')");
+	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++) {
+		if (plan->argv[side])
+			csink_gate_command_print(plan->argv[side], gate->lines[side], MAX_LINE);
+	}
+	describe_event(gate);
+	name_programs(gate);
+}
+
+static int gate_run(struct gate *gate)
+{
+	int status;
+
+	link_parts(gate);
+	if (csink_gate_settings_resolve(&gate->set)) {
 		fini(gate);
 		return CSINK_EXIT_USAGE;
 	}
-	csink_gate_command_print(gate->argv, gate->lines[CSINK_GATE_NEW], MAX_LINE);
-	if (gate->plan.argv[CSINK_GATE_OLD])
-		csink_gate_command_print(gate->plan.argv[CSINK_GATE_OLD], gate->lines[CSINK_GATE_OLD], MAX_LINE);
-	gate->result.warmup = gate->plan.warmup;
-	describe_event(gate);
-	name_programs(gate);
-	if (!gate->plan.argv[CSINK_GATE_OLD] && open_baseline(gate))
+	take_settings(gate);
+	if (!gate->data.paired && open_baseline(gate))
 		status = CSINK_EXIT_FAILED;
 	else if (say_if_same(gate))
 		status = tell(gate);
@@ -491,8 +335,8 @@ static int gate_run(struct gate *gate)
 
 int csink_cmd_gate(int argc, char **argv)
 {
-	static struct gate gate = {.runner.reservation.reserve.fd = -1};
-	int status, at = csink_command_parse(&gate.options, argc, argv, &status);
+	static struct gate gate = {.set.runner.reservation.reserve.fd = -1};
+	int status, at = csink_command_parse(&gate.set.options, argc, argv, &status);
 
 	if (at < 0)
 		return status;
@@ -501,6 +345,6 @@ int csink_cmd_gate(int argc, char **argv)
 			  csink_command_find("gate")->synopsis);
 		return CSINK_EXIT_USAGE;
 	}
-	gate.argv = argv + at;
+	gate.set.argv = argv + at;
 	return gate_run(&gate);
 }
