@@ -139,6 +139,38 @@ static bool write_html(struct gate *gate)
 	return !err;
 }
 
+static bool is_writable(const char *path)
+{
+	char folder[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+
+	if (!*path || !strcmp(path, "-") || !access(path, W_OK))
+		return true;
+	if (errno != ENOENT)
+		return false;
+	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+	return !access(folder, W_OK | X_OK);
+}
+
+/* Before minutes are spent on what could not be kept. */
+static bool can_tell(struct gate *gate)
+{
+	static const enum csink_gate_opt files[] = {CSINK_GATE_OPT_TAP, CSINK_GATE_OPT_JUNIT, CSINK_GATE_OPT_JSON,
+						    CSINK_GATE_OPT_MARKDOWN, CSINK_GATE_OPT_HTML};
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(files); i++) {
+		if (is_writable(text_of(gate, files[i])))
+			continue;
+		csink_say("%s cannot be written: %s", text_of(gate, files[i]), strerror(errno));
+		return false;
+	}
+	if (!gate->set.update || is_writable(text_of(gate, CSINK_GATE_OPT_BASELINE)))
+		return true;
+	csink_say("option --baseline: %s cannot be written: %s", text_of(gate, CSINK_GATE_OPT_BASELINE),
+		  strerror(errno));
+	return false;
+}
+
 /* Returns what to exit with. */
 static int tell(struct gate *gate)
 {
@@ -323,7 +355,7 @@ static int gate_run(struct gate *gate)
 		return CSINK_EXIT_USAGE;
 	}
 	take_settings(gate);
-	if (!gate->data.paired && open_baseline(gate))
+	if (!can_tell(gate) || (!gate->data.paired && open_baseline(gate)))
 		status = CSINK_EXIT_FAILED;
 	else if (say_if_same(gate))
 		status = tell(gate);

@@ -42,7 +42,8 @@ static int refuse(const struct csink_gate_settings *s, enum csink_gate_opt optio
 }
 
 /* "5%", "5 %", "0.5": in percent either way. */
-static int resolve_percent(const struct csink_gate_settings *s, enum csink_gate_opt option, double least, double *out)
+static int resolve_percent(const struct csink_gate_settings *s, enum csink_gate_opt option, double least,
+			   const char *what, double *out)
 {
 	const char *text = text_of(s, option);
 	char *end;
@@ -53,7 +54,7 @@ static int resolve_percent(const struct csink_gate_settings *s, enum csink_gate_
 	if (*end == '%')
 		end++;
 	if (end == text || *end || !isfinite(value) || isspace((unsigned char)*text) || value < least || value >= 100)
-		return refuse(s, option, "no percentage (5%, 0.5)");
+		return refuse(s, option, what);
 	*out = value / 100;
 	return 0;
 }
@@ -91,11 +92,13 @@ static int resolve_runs(struct csink_gate_settings *s)
 
 static int resolve_numbers(struct csink_gate_settings *s)
 {
+	static const char share[] = "no percentage from 0 to below 100 (5%, 0.5)";
+	static const char chance[] = "no percentage above 0 and below 100 (1%, 0.5)";
 	uint32_t cpu = 0;
 
-	if (resolve_percent(s, CSINK_GATE_OPT_THRESHOLD, 0, &s->rules.threshold) ||
-	    resolve_percent(s, CSINK_GATE_OPT_MIN_SHARE, 0, &s->rules.min_share) ||
-	    resolve_percent(s, CSINK_GATE_OPT_ALPHA, 1e-6, &s->rules.alpha) || resolve_runs(s) ||
+	if (resolve_percent(s, CSINK_GATE_OPT_THRESHOLD, 0, share, &s->rules.threshold) ||
+	    resolve_percent(s, CSINK_GATE_OPT_MIN_SHARE, 0, share, &s->rules.min_share) ||
+	    resolve_percent(s, CSINK_GATE_OPT_ALPHA, 1e-6, chance, &s->rules.alpha) || resolve_runs(s) ||
 	    resolve_count(s, CSINK_GATE_OPT_WARMUP, 1000, "not a number of runs", &s->plan.warmup))
 		return -EINVAL;
 	s->plan.cpu = -1;

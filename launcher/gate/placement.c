@@ -51,6 +51,16 @@ int csink_gate_placement_add(struct csink_gate_placement *placement, int side, c
 	return 0;
 }
 
+int csink_gate_placement_add_program(struct csink_gate_placement *placement, int side, const char *path)
+{
+	uint32_t nr = placement->nr;
+	int err = csink_gate_placement_add(placement, side, path);
+
+	if (!err && placement->nr > nr)
+		placement->files[nr].is_program = true;
+	return err;
+}
+
 int csink_gate_placement_learn(struct csink_gate_placement *placement, int side, const struct csink_profile *p)
 {
 	int err = 0;
@@ -196,12 +206,38 @@ void csink_gate_placement_move(struct csink_gate_placement *placement, int side,
 	}
 }
 
+/* Without what tells versions of a library apart. */
+static size_t name_of(const char *path, const char **name)
+{
+	const char *slash = strrchr(path, '/'), *end;
+
+	*name = slash ? slash + 1 : path;
+	end = strstr(*name, ".so");
+	return end ? (size_t)(end - *name) : strlen(*name);
+}
+
+/* Is there another file that does the same on the other side? Then their places make a difference. */
+static bool has_counterpart(const struct csink_gate_placement *placement, const struct csink_gate_file *file)
+{
+	const char *name, *other;
+	size_t len = name_of(file->path, &name);
+
+	for (uint32_t i = 0; i < placement->nr; i++) {
+		const struct csink_gate_file *f = &placement->files[i];
+
+		if (f != file && f->sides[!file->sides[1]] && name_of(f->path, &other) == len &&
+		    !memcmp(name, other, len))
+			return true;
+	}
+	return file->is_program;
+}
+
 const char *csink_gate_placement_kept(const struct csink_gate_placement *placement, uint32_t *at)
 {
 	while (placement->two_sides && *at < placement->nr) {
 		const struct csink_gate_file *file = &placement->files[(*at)++];
 
-		if (file->is_kept && (is_movable(placement, file, 0) || is_movable(placement, file, 1)))
+		if (file->is_kept && file->sides[0] != file->sides[1] && has_counterpart(placement, file))
 			return file->path;
 	}
 	return NULL;

@@ -22,7 +22,8 @@ struct csink_gate_file {
 	dev_t dev;
 	ino_t ino;
 	bool sides[2];
-	bool is_kept; /* could not be moved the last time, or not be read: see csink_gate_placement_kept */
+	bool is_program; /* that the side's command names */
+	bool is_kept;    /* could not be moved the last time, or not be read: see csink_gate_placement_kept */
 };
 
 struct csink_gate_placement {
@@ -34,6 +35,9 @@ struct csink_gate_placement {
 /** Remember a file that a side runs; one that is there already, or that is none, is ignored. Returns 0 or -ENOMEM. */
 int csink_gate_placement_add(struct csink_gate_placement *placement, int side, const char *path);
 
+/** The same for the program that the side's command names. */
+int csink_gate_placement_add_program(struct csink_gate_placement *placement, int side, const char *path);
+
 /** Remember the files that a run of a side had mapped. Returns 0 or -ENOMEM. */
 int csink_gate_placement_learn(struct csink_gate_placement *placement, int side, const struct csink_profile *p);
 
@@ -43,8 +47,8 @@ int csink_gate_placement_learn(struct csink_gate_placement *placement, int side,
  */
 void csink_gate_placement_move(struct csink_gate_placement *placement, int side, struct csink_random *random);
 
-/** Of two sides, the next file from *at on that one of them alone uses and that stayed where it was: somebody else has
- * it mapped, or its file system is memory. NULL: none, or none that we may know of. */
+/** Of two sides, the next program or library from *at on that both have in files of their own, and that stayed where it
+ * was: somebody else has it mapped, or its file system is memory. NULL: none, or none that we may know of. */
 const char *csink_gate_placement_kept(const struct csink_gate_placement *placement, uint32_t *at);
 
 void csink_gate_placement_release(struct csink_gate_placement *placement);

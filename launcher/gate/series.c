@@ -202,7 +202,7 @@ static int place(struct csink_gate_series *series)
 	series->placement.two_sides = argv[CSINK_GATE_OLD] && argv[CSINK_GATE_OLD] != argv[CSINK_GATE_NEW];
 	for (int side = 0; side < CSINK_GATE_NR_SIDES && series->plan->move && !err; side++) {
 		if (argv[side] && !csink_program_find(argv[side][0], &program))
-			err = csink_gate_placement_add(&series->placement, side, program.path);
+			err = csink_gate_placement_add_program(&series->placement, side, program.path);
 	}
 	return err;
 }

@@ -175,13 +175,14 @@ static int run_measured(struct csink_gate_series *series, enum csink_gate_side s
 {
 	uint64_t own_rss_bytes = own_rss();
 	struct csink_gate_outcome outcome;
-	char who[96];
+	const char *program = series->plan->argv[side][0];
+	char who[320];
 	int err;
 
 	if (number < 0)
-		snprintf(who, sizeof(who), "a warm-up of %s", side_words[side]);
+		snprintf(who, sizeof(who), "a warm-up of %s (%.200s)", side_words[side], program);
 	else
-		snprintf(who, sizeof(who), "run %d of %s", number + 1, side_words[side]);
+		snprintf(who, sizeof(who), "run %d of %s (%.200s)", number + 1, side_words[side], program);
 	err = csink_gate_run(series->runner, series->plan->argv[side], csink_random_below(&series->random, MAX_PADDING),
 			     number >= 0, &outcome);
 	if (err)

@@ -88,13 +88,16 @@ int csink_gate_row_line(const struct csink_gate_result *r, const struct csink_ga
 	for (int side = 0; side < 2; side++)
 		csink_gate_mean(r, row, side, means[side], sizeof(means[side]));
 	if (row->verdict == CSINK_GATE_INCONCLUSIVE && row->runs_needed)
-		snprintf(needed, sizeof(needed), "; about %u more runs would tell", row->runs_needed);
+		snprintf(needed, sizeof(needed), "; about %u more run%s would tell", row->runs_needed,
+			 row->runs_needed > 1 ? "s" : "");
 	else if (row->verdict == CSINK_GATE_INCONCLUSIVE && !r->data->exact)
 		snprintf(needed, sizeof(needed), "; no reasonable number of runs would tell");
 	if (r->data->exact)
 		snprintf(how, sizeof(how), "(%s to %s in all runs)", low, high);
 	else if (row->interval.low == 1 && row->interval.high == 1)
 		snprintf(how, sizeof(how), "(the same in all runs)");
+	else if (!isfinite(row->interval.low))
+		snprintf(how, sizeof(how), "(q = %.2g)", row->q);
 	else
 		snprintf(how, sizeof(how), "(95 %% CI %s to %s, q = %.2g)", low, high, row->q);
 	return snprintf(out, size, "%s: %s %s, %s instead of %s%s", csink_gate_verdict_words[row->verdict], change, how,

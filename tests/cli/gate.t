@@ -67,6 +67,21 @@ echo >>slower_copy
 gate --runs 2 --warmup 0 --vs "$WORK alpha 1" -- ./slower_copy alpha 1
 unlike "$(cat out.tap)" 'nothing can have changed' "a program that differs is run"
 
+# ---- the same bytes in two files: each run has them in other pages, where the file system lets go of them
+echo x >>copy
+if [ "$(stat -f -c %T .)" != tmpfs ]; then
+	gate --runs 2 --warmup 0 --vs "./slower_copy alpha 1" -- ./copy alpha 1
+	unlike "$(cat out.tap)" 'kept a place in memory' "both copies are moved"
+	./copy alpha 1000000 >/dev/null &
+	gate --runs 2 --warmup 0 --vs "./slower_copy alpha 1" -- ./copy alpha 1
+	like "$(cat out.tap)" 'note: ./copy kept a place in memory for all runs' "one that runs cannot be moved: noted"
+	gate --runs 2 --warmup 0 --placement=kept --vs "./slower_copy alpha 1" -- ./copy alpha 1
+	unlike "$(cat out.tap)" 'a place in memory' "but not where nothing is to be moved"
+	kill $!
+else
+	skip "copies are moved" "this folder is in memory"
+fi
+
 # ---- a baseline
 gate -b base.pb.gz --update-baseline --runs 10 -- "$WORK" alpha 40 beta 10 gamma 20
 is $? 0 "a baseline is made"
@@ -110,7 +125,9 @@ refused 2 "option --vs: .* its quotes do not match" "a command with an open quot
 refused 2 "no command given" "no command" --self-check
 refused 2 "option --update-baseline: --baseline=FILE says" "a baseline without its place" --self-check --update-baseline -- true
 refused 2 "option --events: .*'cylces'" "no such event" -e cylces --self-check -- true
-refused 1 "cannot be executed: No such file" "no such program" --self-check -- ./no_such_program
+refused 1 "a warm-up of the command .*\(./no_such_program\) cannot be executed: No such file" "no such program" --self-check -- ./no_such_program
+refused 1 '^countersink: /nowhere/x.json cannot be written: No such file' "a result that has no place" --self-check -j /nowhere/x.json -- true
+refused 1 '^countersink: option --baseline: /nowhere/x cannot be written' "a baseline that has none" -b /nowhere/x --update-baseline -- true
 
 # ---- a command that fails now and then
 cat >flaky <<'END'

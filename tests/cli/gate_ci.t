@@ -97,7 +97,7 @@ job() {
 	(
 		cd builds/project && PATH=$TMP/shims:$PATH ARTIFACTS=$TMP/artifacts GITHUB_BASE_REF=main \
 			GITHUB_STEP_SUMMARY=$TMP/summary.md CI_MERGE_REQUEST_TARGET_BRANCH_NAME=main \
-			COUNTERSINK_REPOSITORY=https://example.org/countersink "$SRC/tests/gate/ci-job" "$1" "$2"
+			COUNTERSINK_REPOSITORY=https://example.org/countersink "$SRC/tests/gate/ci-job" "$1" "$TMP/$2"
 	) >job.out 2>job.err
 }
 # Not for longer than it takes.

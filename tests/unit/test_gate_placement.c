@@ -132,7 +132,7 @@ static void test_held(const char *path)
 
 	for (size_t i = 0; i < m.size; i += 4096)
 		(void)((volatile unsigned char *)m.at)[i];
-	csink_gate_placement_add(&placement, 0, path);
+	csink_gate_placement_add_program(&placement, 0, path);
 	csink_gate_placement_move(&placement, 0, &dice);
 	is_str(csink_gate_placement_kept(&placement, &at), path, "what somebody has mapped stays, and is named");
 	is_str(csink_gate_placement_kept(&placement, &at), NULL, "once");
@@ -173,6 +173,39 @@ static void test_shared(const char *path, const char *other)
 	csink_gate_placement_release(&placement);
 }
 
+/* Libraries of both sides, held by us: named if they are the same library in two files. */
+static void test_counterparts(const char *path, const char *other)
+{
+	struct csink_gate_placement placement = {.two_sides = true};
+	char moved[2][sizeof(folder) + 32], *slash;
+	struct mapped held;
+	uint32_t at = 0;
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(moved[i], sizeof(moved[i]), "%s/side%d", folder, i);
+		mkdir(moved[i], 0700);
+		slash = moved[i] + strlen(moved[i]);
+		strcpy(slash, i ? "/libwork.so.2" : "/libwork.so.1");
+		rename(i ? other : path, moved[i]);
+	}
+	held = map(moved[1]);
+	for (size_t i = 0; i < held.size; i += 4096)
+		(void)((volatile unsigned char *)held.at)[i];
+	csink_gate_placement_add(&placement, 1, moved[1]);
+	csink_gate_placement_move(&placement, 1, &dice);
+	is_str(csink_gate_placement_kept(&placement, &at), NULL, "a library that one side alone has has no equal");
+	csink_gate_placement_add(&placement, 0, moved[0]);
+	at = 0;
+	is_str(csink_gate_placement_kept(&placement, &at), moved[1], "two versions of it are compared: named");
+	munmap(held.at, held.size);
+	csink_gate_placement_release(&placement);
+	for (int i = 0; i < 2; i++) {
+		unlink(moved[i]);
+		*strrchr(moved[i], '/') = '\0';
+		rmdir(moved[i]);
+	}
+}
+
 static void test_others(const char *path)
 {
 	struct csink_gate_placement placement = {.two_sides = true};
@@ -185,7 +218,7 @@ static void test_others(const char *path)
 	is_num(csink_gate_placement_add(&placement, 0, "[vdso]"), 0, "no name of a file: ignored");
 	is_num(csink_gate_placement_add(&placement, 0, folder), 0, "a folder: ignored");
 	is_num(placement.nr, 0, "all of them");
-	csink_gate_placement_add(&placement, 0, path);
+	csink_gate_placement_add_program(&placement, 0, path);
 	csink_gate_placement_move(&placement, 0, &dice);
 	is_str(csink_gate_placement_kept(&placement, &at), NULL, "a script is no code that could be moved");
 	unlink(path);
@@ -211,6 +244,7 @@ int main(void)
 		test_moved(paths[0]);
 		test_held(paths[0]);
 		test_shared(paths[0], paths[1]);
+		test_counterparts(paths[0], paths[1]);
 	} else {
 		skip("files are moved", "/var/tmp is in memory: files there have no other place");
 	}
