@@ -292,7 +292,7 @@ check-ci: all ## run the examples for GitHub's and GitLab's CI, every step of th
 	@tests/browser/fetch $(B)/npm-ci tests/gate/package.json
 	BUILD=$(CURDIR)/$(B) NPM=$(CURDIR)/$(B)/npm-ci prove --timer --failures --comments tests/gate/ci-examples.t
 
-# How often the gate is wrong, and what it finds; takes hours. GATES=20 POWER_GATES=5 for a glance.
+# How often the gate is wrong, and what it finds; takes hours. KINDS=copies, GATES=20 POWER_GATES=5 for a glance.
 .PHONY: gate-power
 gate-power: all ## measure the gate's false alarms and its power on a real program
 	@BUILD=$(CURDIR)/$(B) tests/gate/power $(B)/gate-power
