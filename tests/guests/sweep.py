@@ -3,7 +3,7 @@
 stderr, exit status and the files that were made must be the same. One TAP line for each option and way of profiling, one
 for each workload; arguments choose programs and workloads by regular expression.
 
-What differs with us is run again without us, up to six times: what comes out otherwise there, too, is no result (a time,
+What differs with us is run again without us, up to eight times: what comes out otherwise there, too, is no result (a time,
 a pid), and counted. So is what differs without us when every program merely begins some milliseconds later, which the line
 names. All else is a difference. Root becomes nobody for all this. SWEEP_KEEP=FILE: write what differed there, whole."""
 import collections
@@ -26,8 +26,8 @@ import workloads
 FOLDERS = ('/usr/bin', '/usr/sbin', '/usr/games')
 OPTIONS = ('--version', '--help')
 HZ = 10000
-PLAIN_TRIES = 6
-SLOW_TRIES = 4
+PLAIN_TRIES = 8
+SLOW_TRIES = 8
 DEADLINE = 20      # seconds for an option, without us; a workload has ten times that, and so has what runs with us
 
 # What does harm to others, or to itself by design, even as nobody.
