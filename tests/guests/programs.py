@@ -91,6 +91,20 @@ def redis(way):
     return results
 
 
+def number_in(path):
+    """What a server writes there, some time after it answers."""
+    text = ''
+
+    def there():
+        nonlocal text
+        if os.path.exists(path):
+            with open(path) as f:
+                text = f.read()
+        return text.endswith('\n')
+    until(there, path)
+    return int(text)
+
+
 NGINX = '''
 daemon off; worker_processes 2; error_log %(folder)s/error.log warn; pid %(folder)s/nginx.pid;
 events { worker_connections 256; }
@@ -135,8 +149,7 @@ def nginx(way):
                 answers[seen] = answers.get(seen, 0) + 1
 
     until(answering, 'nginx does not answer')
-    with open(os.path.join(way.folder, 'nginx.pid')) as f:
-        master = int(f.read())
+    master = number_in(os.path.join(way.folder, 'nginx.pid'))
     for round in range(2):
         threads = [threading.Thread(target=ask, args=(who,)) for who in range(4)]
         for thread in threads:
