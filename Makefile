@@ -444,6 +444,7 @@ TARGETS := \
 	phases \
 	soak \
 	slow_start.so \
+	guest_names \
 
 # tests/bench/NAME.c: what the benchmarks run.
 BENCHES := \

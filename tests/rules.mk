@@ -57,6 +57,14 @@ $(B)/tests/targets/plugs/libguest_outer.so: TARGET_LDFLAGS := -Wl,--enable-new-d
 $(PLUGS): tests/targets/guest_plug.c tests/targets/guest.h tests/targets/work.h
 	$(make_object)
 
+# Functions by libc's names: the program's are exported, its library's come before libc's.
+NAMES_LIBRARY := $(B)/tests/targets/plugs/libguest_names.so
+$(B)/tests/targets/guest_names: TARGET_LDFLAGS := -rdynamic -Wl,--no-as-needed,-rpath,'$$ORIGIN/plugs' $(NAMES_LIBRARY)
+$(B)/tests/targets/guest_names: $(NAMES_LIBRARY)
+$(NAMES_LIBRARY): TARGET_LDFLAGS := -fno-builtin -DGUEST_NAMES_LIBRARY -Wl,-soname,libguest_names.so
+$(NAMES_LIBRARY): tests/targets/guest_names.c
+	$(make_object)
+
 # Programs made by each sanitizer.
 SANITIZED := $(addprefix $(B)/tests/targets/guest_memory_,address thread undefined leak)
 $(B)/tests/targets/guest_memory_%: TARGET_LDFLAGS = -O1 -fsanitize=$*
@@ -145,6 +153,16 @@ check-attach: all $(B)/tests/attach/truth \
 		$(B)/tests/targets/lineages ## hold attach's counts to a control group's events, and to a control (root)
 	$(B)/tests/attach/truth $(B)/bin/countersink $(ATTACH_EVENTS) $(ATTACH_RUNS) 0.995 1.005 \
 		$(B)/tests/targets/lineages 32 4 1
+
+# Whatever is installed here: SWEEP='regex...' chooses programs and workloads, SWEEP_KEEP=FILE keeps what differed.
+.PHONY: check-guests-sweep soak-leaks
+check-guests-sweep: tests ## run every installed program, and sixty jobs, with and without us: the same output
+	BUILD=$(CURDIR)/$(B) JOBS=$(or $(JOBS),2) /usr/bin/python3 -B tests/guests/sweep.py $(SWEEP)
+
+# A hundred bytes lost with each: soak's bounds must be broken.
+soak-leaks: all $(B)/tests/targets/soak ## prove that make soak finds leaks: seven minutes
+	for leak in thread fork object thread-map object-map fork-map; do \
+		BUILD=$(CURDIR)/$(B) tests/guests/soak.py 60 $$leak 100 || exit 1; done
 
 # Churn of processes, threads and objects: SOAK_SECONDS to deepen.
 .PHONY: soak

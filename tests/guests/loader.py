@@ -157,6 +157,10 @@ cat out
 '''
 
 GUESTS = [
+    Guest('loader: a program and a library with functions of their own by the names of libc\'s', ['{T}/guest_names'],
+          watch=True, hot={'guest_work': 50}),
+    Guest('loader: the same without a launcher: no SIGCHLD at the end', ['{T}/guest_names'], alone=True,
+          hot={'guest_work': 50}),
     loader('a RUNPATH of $ORIGIN, and one of an object\'s own', 'runpath'),
     loader('RTLD_DEEPBIND', 'deepbind', INNER),
     loader('RTLD_DEEPBIND, lazily', 'lazily', INNER),
