@@ -439,6 +439,7 @@ TARGETS := \
 	guest_signals \
 	guest_stacks \
 	guest_strangers \
+	guest_waits \
 	guest_watch \
 	gate_work \
 	phases \

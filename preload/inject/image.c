@@ -39,10 +39,9 @@ extern void *__libc_stack_end;
 
 static void describe_program(struct csink_rec_header *header, int argc, char **argv)
 {
-	ssize_t n = readlink("/proc/self/exe", header->exe, sizeof(header->exe) - 1);
 	size_t used = 0;
 
-	header->exe[n > 0 ? n : 0] = 0;
+	csink_module_program(header->exe, sizeof(header->exe));
 	for (int i = 0; i < argc && argv[i] && used < sizeof(header->cmdline) - 1; i++) {
 		size_t length = CSINK_MIN(strlen(argv[i]), sizeof(header->cmdline) - 1 - used);
 

@@ -81,6 +81,9 @@ struct csink_module_info {
 	char path[512]; /* before csink_module_describe: the loader's name, "" for the program */
 };
 
+/** The program's own file; where there is no /proc, as exec was given it, if that was a whole path; else "". */
+void csink_module_program(char *path, size_t size);
+
 /** Fill path, segments and build id of an object that a scan found. False if it has no executable segment. */
 bool csink_module_describe(struct csink_module_info *info);
 

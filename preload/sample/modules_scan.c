@@ -149,12 +149,20 @@ static bool find_headers(struct csink_module *module)
 	return true;
 }
 
+void csink_module_program(char *path, size_t size)
+{
+	ssize_t n = readlink("/proc/self/exe", path, size - 1);
+	const char *given = (const char *)getauxval(AT_EXECFN);
+
+	path[n > 0 ? n : 0] = 0;
+	if (n <= 0 && given && *given == '/' && strlen(given) < size)
+		memcpy(path, given, strlen(given) + 1);
+}
+
 bool csink_module_describe(struct csink_module_info *info)
 {
 	if (info->is_program) {
-		ssize_t n = readlink("/proc/self/exe", info->path, sizeof(info->path) - 1);
-
-		info->path[n > 0 ? n : 0] = 0;
+		csink_module_program(info->path, sizeof(info->path));
 		info->module.phdr = (const ElfW(Phdr) *)getauxval(AT_PHDR);
 		info->module.nr_phdr = (uint32_t)getauxval(AT_PHNUM);
 	} else if (!find_headers(&info->module)) {

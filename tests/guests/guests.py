@@ -95,6 +95,12 @@ def ends(way, name, **more):
     return Guest('ends: ' + name, ['{T}/guest_ends', way], watch=True, **more)
 
 
+def is_memory_limited():
+    """Can groups be given little memory here? Else a SIGKILL amid touching it stands for the kernel's."""
+    return any(os.path.exists(path) and os.access(os.path.dirname(path), os.W_OK) for path in (
+        '/sys/fs/cgroup/memory/memory.limit_in_bytes', '/sys/fs/cgroup/cgroup.subtree_control'))
+
+
 GUESTS = [
     signals('blocked, pending, let through', 'masks', hz=10000),
     signals('waits with a mask of their own', 'suspend', hz=10000, hot={'guest_work': 20}),
@@ -107,6 +113,9 @@ GUESTS = [
     signals('interval timers, nested handlers', 'timers', hot={'timers': 80}),
     signals('inherited by children', 'inherit', hot={'guest_work': 20}, watch=True),
     signals('long work in handlers', 'in_handlers', hot={'handler_work': 55, 'guest_work': 15}),
+
+    Guest('signals: no wait of 900 is cut short', ['{T}/guest_waits', 'undisturbed'], hz=10000, hot={'work_beside': 50}),
+    Guest('signals: an alarm ends each kind of wait', ['{T}/guest_waits', 'interrupted'], hz=10000, hot={'work_beside': 50}),
 
     fds('their numbers, open and closed', 'numbers', hot={'guest_work': 60}),
     # Most of the threads are over before the first tick that could sample them.
@@ -133,6 +142,7 @@ GUESTS = [
     ends('kill', 'by SIGKILL'),
     # The kernel takes back 64 MiB.
     ends('oom', 'by SIGKILL amid memory that is being touched', check=and_at_the_end(10)),
+    *([ends('cgroup', 'by the kernel, for memory', root=True, check=and_at_the_end(20))] if is_memory_limited() else []),
     Guest('ends: 10,000 execs at 10 kHz', ['{T}/exec_chain', '10000', '120'], hz=10000, hot={'link_work': 0.1},
           same=('out', 'err', 'status', 'sum'), deadline=900),
 

@@ -59,6 +59,8 @@ GUESTS = [
     guest('another folder, and an output relative to the first', 'other_folder', options=['-o', '../profile.pb.gz']),
     guest('a user namespace', 'user_namespace', hot={'child_work': 60}),
     guest('a pid namespace', 'pid_namespace', hot={'child_work': 60}),
+    Guest('processes: no /proc', ['unshare', '-m', 'sh', '-c', 'mount -t tmpfs none /proc && exec {T}/guest_memory work'],
+          root=True, hot={'guest_work': 50}, needs=['unshare']),
     guest('nobody may look into it', 'not_dumpable', hot={'child_work': 35, 'guest_work': 30}),
     guest('a daemon that outlives the launcher', 'daemon_stays', more=['sign'], hot={'guest_work': 20},
           check=daemon_profile, same=('out', 'err', 'status', 'sum')),
