@@ -92,6 +92,8 @@ CORE_SRCS := \
 # What else lives in the target: sampling, recording, interposed calls.
 LIB_SRCS := \
 	preload/counters/engine.c \
+	preload/counters/engine_choose.c \
+	preload/counters/engine_groups.c \
 	preload/counters/engine_timer.c \
 	preload/counters/fd_guard.c \
 	preload/counters/group.c \
@@ -334,6 +336,7 @@ UNIT_TESTS := \
 	persist \
 	persist_many \
 	safe_load \
+	stuck \
 	pmc \
 	halt \
 	reserve \

@@ -33,6 +33,9 @@
 
 typedef uint32_t csink_ref_t; /* byte offset / 8 */
 
+/* A thread whose samples take more of its time than this, in per cent, is sampled less often from then on. */
+#define CSINK_MAX_SHARE 90
+
 enum csink_engine {
 	CSINK_ENGINE_NONE,    /* nothing is sampled */
 	CSINK_ENGINE_SIGTRAP, /* perf event, attr.sigtrap */
@@ -133,6 +136,16 @@ struct csink_rec_header {
 	 */
 	uint32_t collected;
 	uint32_t reserved;
+
+	/*
+	 * Of each event, how often it was to be sampled, where that was more than a thread or the kernel can bear, so
+	 * that it came to be sampled less often: a period, or (event.period is 0) a frequency; and what it is now.
+	 * asked 0: as asked.
+	 */
+	struct csink_rec_rate {
+		uint64_t asked, now;
+		uint64_t throttled; /* 1: the kernel stopped it again and again */
+	} rates[CSINK_MAX_EVENTS];
 };
 
 enum csink_extent_kind { CSINK_EXTENT_DATA = 0xda7a };

@@ -1,5 +1,6 @@
 /* One recording's rows become samples: frames are looked up in the modules of their time and become locations. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -480,6 +481,24 @@ static void take_texts(struct reading *r)
 		csink_collect_tally(r->c, CSINK_FACT_WARNING, "a recording is damaged: parts of it could not be read");
 }
 
+/* A rate that nobody could bear, and what became of it. */
+static void take_rate(struct reading *r, const struct csink_rec_event *event, const struct csink_rec_rate *rate)
+{
+	const char *what = event->period ? "period raised" : "frequency lowered";
+
+	if (!rate->asked)
+		return;
+	if (rate->throttled)
+		csink_collect_tally(r->c, CSINK_FACT_WARNING,
+				    "%s: %s from %" PRIu64 " to %" PRIu64 ": the kernel allows no more samples "
+				    "(kernel.perf_event_max_sample_rate), and counts nothing between them",
+				    event->name, what, rate->asked, rate->now);
+	else
+		csink_collect_tally(r->c, CSINK_FACT_WARNING,
+				    "%s: %s from %" PRIu64 " to %" PRIu64 ": samples took more than %d %% of the time",
+				    event->name, what, rate->asked, rate->now, CSINK_MAX_SHARE);
+}
+
 static void take_header(struct reading *r)
 {
 	static const char *const engines[] = {"none", "sigtrap", "signal", "timer", "from outside"};
@@ -503,6 +522,7 @@ static void take_header(struct reading *r)
 				header->events[i].name);
 		else if (header->events[i].flags & CSINK_EVENT_USER_ONLY)
 			csink_collect_tally(r->c, CSINK_FACT_USER_ONLY, "%s", header->events[i].name);
+		take_rate(r, &header->events[i], &header->rates[i]);
 		if (header->events[i].flags & CSINK_EVENT_SCALED)
 			csink_collect_tally(r->c, CSINK_FACT_SCALED, "%s", header->events[i].name);
 	}

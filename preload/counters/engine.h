@@ -42,6 +42,18 @@ void csink_engine_pause(struct csink_thread *thread);
 void csink_engine_resume(struct csink_thread *thread);
 
 /**
+ * Have the calling thread, and those that start later, sampled less often, since the samples leave it no time: a leader
+ * that has its rate still gets a quarter of it, and the thread's groups are opened again. Nothing that they counted is
+ * lost, and the recording says from what to what. A thread that is just opening or closing its groups has its events
+ * stopped until that is done.
+ * @g          the group to slow down; CSINK_MAX_EVENTS: all of them.
+ * @throttled  it is for the kernel's stopping it; false: for the time that it takes.
+ * Returns 0; or -EPERM (seccomp forbids the calls), -EINVAL (no perf engine), -ERANGE (it is sampled rarely already) or
+ * -errno of the opening: then the thread is not sampled on. Context: signal.
+ */
+int csink_engine_slow_down(struct csink_thread *thread, uint32_t g, bool throttled);
+
+/**
  * Where code has come that knows nothing of our SIGTRAP, but may set its handler or exec past us: the calling thread
  * and those that start later are sampled by another signal from now on. Context: thread.
  */

@@ -183,6 +183,7 @@ int csink_group_open(struct csink_group *group, const struct csink_group_open *o
 	group->mask = getauxval(AT_PAGESZ) - 1;
 	group->members = open->members;
 	group->leader = open->leader;
+	group->rate = open->events[open->leader].attr.sample_period;
 	group->elsewhere = false;
 	if (!open->stack || csink_fd_guard_enter()) {
 		open_all(&at);

@@ -21,6 +21,7 @@ struct csink_group {
 		*pages[CSINK_MAX_EVENTS]; /* user pages; the leader's has the ring behind it; NULL: not open */
 	uint64_t mask;                    /* of the ring's offsets */
 	uint64_t base[CSINK_MAX_EVENTS];  /* counted by what was open here before */
+	uint64_t rate;                    /* its leader's sample_period, or sample_freq, as it was opened */
 	uint8_t members;                  /* bit i: event i; 0: none was ever open */
 	uint8_t leader;
 	bool elsewhere; /* opened by another task: prctl(2) does not reach it */

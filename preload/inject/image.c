@@ -66,6 +66,7 @@ static void describe_process(struct csink_rec_header *header, uint64_t cpu_start
 	header->nr_events = csink_process.nr_events;
 	for (uint32_t i = 0; i < csink_process.nr_events; i++)
 		header->events[i] = csink_process.events[i].rec;
+	memcpy(header->rates, csink_process.rates, sizeof(header->rates));
 	header->engine = csink_process.engine;
 	header->state = CSINK_REC_LIVE;
 }

@@ -18,9 +18,6 @@
 #include "preload/sample/process.h"
 #include "preload/sample/thread.h"
 
-/* How much of a thread's handler stack a jump stands on, at its lower end. */
-enum { JUMP_STACK = 4096 };
-
 typedef void (*jump_fn)(struct __jmp_buf_tag *env, int value);
 
 #if defined(__x86_64__)
@@ -90,7 +87,7 @@ static void jump(jump_fn real, struct __jmp_buf_tag *env, int value)
 	/* The sample handler stands on the upper part of the same stack. */
 	if (CSINK_UNLIKELY(must_let_through(thread, env)))
 		csink_call_on_stack(let_through_and_jump, value, (siginfo_t *)env, (void *)real,
-				    thread->handler_stack + JUMP_STACK);
+				    thread->handler_stack + CSINK_JUMP_STACK);
 	real(env, value);
 }
 

@@ -23,6 +23,7 @@ struct csink_process {
 	struct csink_recording rec;
 
 	uint32_t nr_events;
+	/* Constant once the engine is chosen, but for the leaders' rates (csink_engine_slow_down). */
 	struct csink_event_spec events[CSINK_MAX_EVENTS];
 	/*
 	 * What is counted together: bit i is event i. One of them leads, which is: it samples (leader_of in engine.c).
@@ -31,6 +32,7 @@ struct csink_process {
 	uint8_t groups[CSINK_MAX_EVENTS];
 	uint32_t nr_groups;
 	uint8_t group_of[CSINK_MAX_EVENTS];
+	struct csink_rec_rate rates[CSINK_MAX_EVENTS]; /* as in the header */
 	uint8_t time_groups; /* bit g: the samples of group g are given the CPU time that passed */
 	uint32_t cpu_event;  /* index of the one that counts CPU time; there always is one */
 

@@ -197,35 +197,105 @@ static void on_switch(struct csink_thread *thread, const ucontext_t *uc)
 		    read.time_ns);
 }
 
-/* The thread gets nowhere for samples: no more of them. Its time goes on being accounted, by the kernel. */
-static __attribute__((noinline, cold)) void give_up(struct csink_thread *thread)
+/*
+ * The thread gets nowhere for samples: fewer of them. If that cannot be, none; its time goes on being accounted, by the
+ * kernel.
+ */
+static __attribute__((noinline, cold)) void relieve(struct csink_thread *thread, uint32_t g, bool throttled)
 {
-	csink_engine_pause(thread);
-	csink_group_pause(); /* the engine knows its groups only when all are open */
+	memset(&thread->stuck, 0, sizeof(thread->stuck));
+	if (csink_engine_slow_down(thread, g, throttled) == 0)
+		return;
+	if (!csink_calls_are_off(CSINK_CALLS_PAUSE)) {
+		csink_engine_pause(thread);
+		csink_group_pause(); /* the engine knows its groups only when all are open */
+	}
 	csink_recording_lose(&csink_process.rec, CSINK_LOSS_STUCK, 1);
 }
 
-/* True if there was one. */
-static bool on_overflow(struct csink_thread *thread, uint32_t g, const ucontext_t *uc)
+/*
+ * The kernel had no room for samples, or stopped the event. True if that happens too often, and is not for the kernel
+ * itself to settle, as it does a frequency.
+ */
+static __attribute__((noinline, cold)) bool note_losses(struct csink_thread *thread, uint32_t g,
+							const struct csink_group_read *read)
+{
+	if (read->lost)
+		csink_recording_lose(&csink_process.rec, CSINK_LOSS_RING, read->lost);
+	if (read->throttled)
+		csink_recording_lose(&csink_process.rec, CSINK_LOSS_THROTTLED, read->throttled);
+	/* What was lost may have been the word of a stop. */
+	return !csink_process.events[thread->groups[g].leader].attr.freq &&
+	       csink_stuck_throttled(&thread->stuck, read->throttled + !!read->lost);
+}
+
+/* When it overflowed; 0: it did not. */
+static uint64_t on_overflow(struct csink_thread *thread, uint32_t g, const ucontext_t *uc, bool *throttled)
 {
 	struct csink_group_read read;
 	uint64_t weights[CSINK_MAX_EVENTS];
 	bool overflowed = csink_group_drain(&thread->groups[g], &read);
 	uint32_t leader;
 
-	if (CSINK_UNLIKELY(read.lost))
-		csink_recording_lose(&csink_process.rec, CSINK_LOSS_RING, read.lost);
-	if (CSINK_UNLIKELY(read.throttled))
-		csink_recording_lose(&csink_process.rec, CSINK_LOSS_THROTTLED, read.throttled);
+	if (CSINK_UNLIKELY(read.lost | read.throttled))
+		*throttled |= note_losses(thread, g, &read);
 	if (!overflowed)
-		return false;
+		return 0;
 	leader = thread->groups[g].leader;
 	weigh(thread, g, &read, weights);
 	store(thread, uc, weights, read.nr_overflows, leader, read.time_ns);
 	csink_housekeeping_poll(thread, read.time_ns);
-	if (CSINK_UNLIKELY(csink_stuck_watch(&thread->stuck, uc, read.time_ns)))
-		give_up(thread);
+	return read.time_ns;
+}
+
+/* Whichever overflowed: a signal may stand for several groups. Returns false if none did. */
+static bool on_overflows(struct csink_thread *thread, const ucontext_t *uc)
+{
+	uint64_t first_ns = UINT64_MAX;
+	bool throttled = false;
+	uint32_t last = 0;
+
+	for (uint32_t g = 0; g < csink_process.nr_groups; g++) {
+		uint64_t overflow_ns = on_overflow(thread, g, uc, &throttled);
+
+		if (!overflow_ns)
+			continue;
+		first_ns = CSINK_MIN(first_ns, overflow_ns);
+		last = g;
+	}
+	if (first_ns == UINT64_MAX)
+		return false;
+	if (CSINK_UNLIKELY(csink_stuck_watch(&thread->stuck, uc, first_ns) | throttled))
+		relieve(thread, last, throttled);
 	return true;
+}
+
+/*
+ * No samples are taken yet, or any more; but the thread must get on all the same. It may not even have a place in the
+ * recording, and its groups may only be on the way.
+ */
+static __attribute__((noinline, cold)) void on_early_overflows(struct csink_thread *thread, const ucontext_t *uc)
+{
+	bool is_live = atomic_load_explicit(&thread->state, memory_order_relaxed) == CSINK_THREAD_LIVE &&
+		       csink_process.rec.header;
+	bool heeded = false, throttled = false, is_stuck = false;
+	struct csink_group_read read;
+
+	for (uint32_t g = 0; g < csink_process.nr_groups && is_live; g++) {
+		heeded |= csink_group_drain(&thread->groups[g], &read);
+		if (read.nr_overflows)
+			is_stuck |= csink_stuck_watch(&thread->stuck, uc, read.time_ns);
+		if (read.lost | read.throttled)
+			throttled |= note_losses(thread, g, &read);
+	}
+	if (!heeded)
+		is_stuck |= csink_stuck_unheeded(&thread->stuck);
+	if (!is_stuck && !throttled)
+		return;
+	if (is_live)
+		relieve(thread, CSINK_MAX_EVENTS, throttled);
+	else if (!csink_calls_are_off(CSINK_CALLS_PAUSE))
+		csink_group_pause();
 }
 
 /* The kernel's timers on CPU clocks fire on the tick: one signal may stand for many periods, and says so. */
@@ -284,24 +354,21 @@ void csink_sample_handler(int signo, siginfo_t *info, void *context)
 	/* Not active yet, or not any more; or a signal that was left over from an engine that has been given up. */
 	if (CSINK_UNLIKELY(!atomic_load_explicit(&csink_process.active, memory_order_relaxed) ||
 			   atomic_load_explicit(&thread->state, memory_order_relaxed) != CSINK_THREAD_LIVE)) {
-		if (info->si_code != SI_TIMER && csink_stuck_unheeded(&thread->stuck) &&
-		    !csink_calls_are_off(CSINK_CALLS_PAUSE))
-			csink_group_pause();
+		if (info->si_code != SI_TIMER)
+			on_early_overflows(thread, context);
 		errno = saved;
 		return;
 	}
 	prefetch_chain(thread);
 	if (info->si_code == SI_TIMER)
 		on_timer(thread, info, context);
-	else /* whichever overflowed: a signal may stand for several groups */
-		for (uint32_t g = 0; g < csink_process.nr_groups; g++)
-			heeded |= on_overflow(thread, g, context);
+	else
+		heeded = on_overflows(thread, context);
 	if (CSINK_UNLIKELY(csink_group_is_open(&thread->switches))) {
 		if (!csink_calls_are_off(CSINK_CALLS_CLOCK))
 			on_switch(thread, context);
-	} else if (CSINK_UNLIKELY(!heeded && info->si_code != SI_TIMER) && csink_stuck_unheeded(&thread->stuck) &&
-		   !csink_calls_are_off(CSINK_CALLS_PAUSE)) {
-		give_up(thread);
+	} else if (CSINK_UNLIKELY(!heeded && info->si_code != SI_TIMER) && csink_stuck_unheeded(&thread->stuck)) {
+		relieve(thread, CSINK_MAX_EVENTS, false);
 	}
 	errno = saved;
 }

@@ -102,8 +102,8 @@ void csink_thread_lend_stack(struct csink_thread *thread, struct csink_group_ope
 {
 	if (!thread->start)
 		return; /* the first thread of an image, or of a forked child */
-	open->stack = thread->handler_stack;
-	open->stack_bytes = sizeof(thread->handler_stack);
+	open->stack = thread->handler_stack + CSINK_JUMP_STACK;
+	open->stack_bytes = CSINK_OPENER_STACK;
 }
 
 struct csink_thread *csink_thread_get(void)
@@ -164,6 +164,7 @@ void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 	memset(&thread->chain_memo, 0, sizeof(thread->chain_memo));
 	atomic_store_explicit(&thread->remainder, NULL, memory_order_relaxed);
 	memset(&thread->timeline, 0, sizeof(thread->timeline));
+	memset(&thread->stuck, 0, sizeof(thread->stuck));
 	if (!make_entry(thread, flags)) {
 		thread->engine = CSINK_ENGINE_NONE;
 		errno = saved;

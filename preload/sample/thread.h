@@ -25,6 +25,9 @@
  */
 enum { CSINK_HANDLER_STACK = 32 * 1024 };
 
+/* Of it, from the bottom: what longjmp needs now and then, a thread that opens counters for this one, the handler. */
+enum { CSINK_JUMP_STACK = 4096, CSINK_OPENER_STACK = 12 * 1024 };
+
 /* Our signals in this thread, as the program sees them. preload/inject/masks.c has the rules. */
 struct csink_hidden {
 	uint64_t signals; /* kept out of its sight here (bit signo - 1); the kernel never blocks them for long */
@@ -56,6 +59,9 @@ struct csink_thread {
 	enum csink_engine engine;
 	struct csink_module_memo leaf_module;
 	struct csink_stuck stuck;
+	/* The thread itself is opening or closing its groups: its handler must not. */
+	_Atomic uint8_t engine_busy;
+	_Atomic uint8_t is_held; /* meanwhile its events were stopped, since they let it do nothing else */
 	uint16_t phase;
 	bool is_paused;      /* by the program: csink_phase_now() */
 	uint16_t phases[15]; /* that the current one is in */
@@ -94,8 +100,8 @@ struct csink_thread *csink_thread_checked(void);
 /** The newest of all states ever made; the others follow by ->next. Context: signal. */
 struct csink_thread *csink_threads_first(void);
 
-/** A stack for opening the calling thread's counters elsewhere, unless there is no other thread yet. Context: thread.
- */
+/** A stack for opening the calling thread's counters elsewhere, unless there is no other thread yet. Context: thread,
+ * signal. */
 void csink_thread_lend_stack(struct csink_thread *thread, struct csink_group_open *open);
 
 /** Take a state, NEW. NULL when no memory is left. Context: thread. */
