@@ -30,6 +30,7 @@ struct build {
 	struct key *keys;            /* open addressing; half full at most */
 	uint32_t key_mask;
 	csink_str_t *signatures; /* by function */
+	csink_str_t *functions;  /* their names; 0: not looked up yet */
 	csink_str_t *modules;    /* by mapping */
 };
 
@@ -202,8 +203,12 @@ static uint32_t line_row(struct build *b, const struct csink_profile_location *l
 		return find_row(b, module, 0, module);
 	if (line && b->rows->by == CSINK_BY_LINE)
 		return find_row(b, line_name(b, line), 0, module);
-	if (line)
-		name = csink_profile_str(b->names, csink_profile_text(b->p, b->p->functions[line->function].name));
+	if (line) {
+		if (!b->functions[line->function])
+			b->functions[line->function] = csink_profile_str(
+				b->names, csink_profile_text(b->p, b->p->functions[line->function].name));
+		name = b->functions[line->function];
+	}
 	return find_row(b, name, line ? b->signatures[line->function] : 0, module);
 }
 
@@ -230,10 +235,11 @@ static int map_locations(struct build *b)
 	int err;
 
 	b->signatures = calloc(b->p->nr_functions + 1, sizeof(*b->signatures));
+	b->functions = calloc(b->p->nr_functions + 1, sizeof(*b->functions));
 	b->modules = calloc(b->p->nr_mappings + 1, sizeof(*b->modules));
 	b->rows->spans = calloc(b->p->nr_locations + 1, sizeof(*b->rows->spans));
 	b->rows->ids = calloc((size_t)b->p->nr_lines + b->p->nr_locations + 1, sizeof(*b->rows->ids));
-	if (!b->signatures || !b->modules || !b->rows->spans || !b->rows->ids)
+	if (!b->signatures || !b->functions || !b->modules || !b->rows->spans || !b->rows->ids)
 		return -ENOMEM;
 	err = b->rows->by == CSINK_BY_FUNCTION ? sign_overloads(b) : 0;
 	for (id = 1; id < b->p->nr_locations && !err; id++)
@@ -331,6 +337,7 @@ int csink_rows_build(struct csink_rows *rows, const struct csink_profile *p, enu
 		name_rows(rows);
 	free(b.keys);
 	free(b.signatures);
+	free(b.functions);
 	free(b.modules);
 	if (err)
 		csink_rows_release(rows);
