@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
+#include "include/internal/base.h"
 #include "include/internal/recording.h"
 #include "launcher/output/pprof.h"
 #include "launcher/profile/collect.h"
@@ -49,15 +51,47 @@ static int open_folder(const char *path, struct csink_profile **out, char *why, 
 	return err;
 }
 
+/* What a file is that is no profile, by how it begins; NULL if nobody knows. */
+static const char *foreign_kind(const char *path)
+{
+	static const struct {
+		const char *begins, *kind;
+	} kinds[] = {
+		{"\177ELF", "a program or library: `countersink PROGRAM` profiles it"},
+		{"PERFILE2",
+		 "a perf.data file: `perf report -i FILE` prints it; of profiles, pprof and folded stacks are "
+		 "read"},
+		{"<!doctype html", "a page: a browser opens it"},
+		{"cnksrec", "a recording: give the folder that it is in"},
+	};
+	FILE *file = fopen(path, "re");
+	char head[16] = "";
+	size_t got = file ? fread(head, 1, sizeof(head), file) : 0;
+
+	if (file)
+		fclose(file);
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(kinds); i++) {
+		size_t len = strlen(kinds[i].begins);
+
+		if (got >= len && !strncasecmp(head, kinds[i].begins, len))
+			return kinds[i].kind;
+	}
+	return NULL;
+}
+
 int csink_profile_open(const char *path, struct csink_profile **out, char *why, size_t why_len)
 {
+	const char *foreign;
 	char reason[256];
 	int err;
 
 	if (csink_is_folder(path))
 		return open_folder(path, out, why, why_len);
 	err = csink_pprof_read(strcmp(path, "-") ? path : "/dev/stdin", out, reason, sizeof(reason));
-	if (err)
+	foreign = err == -EBADMSG && strcmp(path, "-") ? foreign_kind(path) : NULL;
+	if (foreign)
+		snprintf(why, why_len, "%s: not a profile, but %s", path, foreign);
+	else if (err)
 		snprintf(why, why_len, "%s: %s%s", path, reason,
 			 err == -ENOENT ? " (a profile is what `countersink COMMAND` leaves)" : "");
 	return err;

@@ -94,4 +94,20 @@ ok 'a program that makes code is built' "${CC:-cc}" -o jit jit.c
 ok 'and profiled' sh -c '"$0" -q -F 1000 -o jit.pb.gz -- ./jit >map' "$COUNTERSINK"
 like "$("$COUNTERSINK" report jit.pb.gz)" 'made_at_run_time$' 'what it made has the name of its map'
 rm -f "$(cat map)"
+# ---- what is no profile, and what it is instead ----
+printf 'PERFILE2........' >perf.data
+printf '<!doctype html><p>' >page.html
+foreign() { # FILE PATTERN
+	"$COUNTERSINK" report "$1" >out 2>err
+	is "$? $(wc -l <err)" '1 1' "$1 is refused in a line"
+	like "$(cat err)" "^countersink: .*$1: not a profile, but $2" 'which says what it is'
+}
+foreign perf.data 'a perf.data file: `perf report'
+foreign page.html 'a page'
+foreign /bin/sh 'a program'
+mkdir run
+COUNTERSINK_RUN_DIR=$PWD/run LD_PRELOAD=$LIB /bin/true
+cp run/*.rec one.rec
+foreign one.rec 'a recording: give the folder'
+
 done_testing
