@@ -156,24 +156,47 @@ void csink_symbols_cache_close(struct csink_symbols_cache *cache)
 	cache->order = NULL;
 }
 
-/* Give a location of one profile the lines that one of another has. */
-static void copy_lines(struct csink_profile *to, uint32_t location, const struct csink_profile *from, uint32_t known)
+/* From one profile to another; functions: those of the first in the second, 0: not copied yet. */
+struct copying {
+	const struct csink_profile *from;
+	struct csink_profile *to;
+	uint32_t *functions;
+};
+
+static bool copying_begin(struct copying *c, const struct csink_profile *from, struct csink_profile *to)
 {
+	*c = (struct copying){from, to, calloc(from->nr_functions, sizeof(*c->functions))};
+	return c->functions;
+}
+
+static uint32_t copy_function(struct copying *c, uint32_t id)
+{
+	struct csink_profile_function function = c->from->functions[id];
+
+	if (!c->functions[id]) {
+		function.name = csink_profile_str(c->to, csink_profile_text(c->from, function.name));
+		function.system_name = csink_profile_str(c->to, csink_profile_text(c->from, function.system_name));
+		function.file = csink_profile_str(c->to, csink_profile_text(c->from, function.file));
+		c->functions[id] = csink_profile_function_add(c->to, &function);
+	}
+	return c->functions[id];
+}
+
+/* Give a location of one profile the lines that one of the other has. */
+static void copy_lines(struct copying *c, uint32_t location, uint32_t known)
+{
+	const struct csink_profile *from = c->from;
 	const struct csink_profile_location *at = &from->locations[known];
 	struct csink_profile_line lines[64] = {0};
 	uint32_t i, nr = CSINK_MIN(at->nr_lines, CSINK_ARRAY_SIZE(lines));
 
 	for (i = 0; i < nr; i++) {
 		const struct csink_profile_line *line = &from->lines[at->first_line + i];
-		struct csink_profile_function function = from->functions[line->function];
 
-		function.name = csink_profile_str(to, csink_profile_text(from, function.name));
-		function.system_name = csink_profile_str(to, csink_profile_text(from, function.system_name));
-		function.file = csink_profile_str(to, csink_profile_text(from, function.file));
-		lines[i].function = csink_profile_function_add(to, &function);
+		lines[i].function = copy_function(c, line->function);
 		lines[i].line = line->line;
 	}
-	csink_profile_location_set_lines(to, location, lines, nr);
+	csink_profile_location_set_lines(c->to, location, lines, nr);
 }
 
 /* The known location at an address, or 0. */
@@ -195,18 +218,22 @@ uint32_t csink_symbols_cache_take(const struct csink_symbols_cache *cache, struc
 				  struct csink_want *wants, uint32_t nr_wants)
 {
 	uint32_t i, known, left = 0;
+	struct copying copying;
 	struct csink_want want;
 
+	if (!cache->known || !copying_begin(&copying, cache->known, p))
+		return nr_wants;
 	for (i = 0; i < nr_wants; i++) {
 		want = wants[i];
-		known = cache->known ? find(cache, want.address) : 0;
+		known = find(cache, want.address);
 		if (known) {
-			copy_lines(p, want.location, cache->known, known);
+			copy_lines(&copying, want.location, known);
 			continue;
 		}
 		wants[i] = wants[left];
 		wants[left++] = want;
 	}
+	free(copying.functions);
 	return left;
 }
 
@@ -234,6 +261,7 @@ void csink_symbols_cache_put(const struct csink_symbols_cache *cache, const stru
 			     const struct csink_want *wants, uint32_t nr_wants, int flags)
 {
 	struct csink_profile *all = csink_profile_create();
+	struct copying copying;
 	uint32_t i;
 
 	if (!all || !*cache->path) {
@@ -243,13 +271,20 @@ void csink_symbols_cache_put(const struct csink_symbols_cache *cache, const stru
 	csink_profile_type_add(all, "symbols", "count");
 	csink_profile_fact_add(all, KEY_SOURCE, "%s", source);
 	csink_profile_fact_add(all, KEY_FOUND, "%d", flags | cache->flags);
-	for (i = 0; i < nr_wants && i < MAX_LOCATIONS; i++)
-		copy_lines(all, csink_profile_location_add(all, 0, wants[i].address, NULL, 0), p, wants[i].location);
-	for (i = 0; i < cache->nr && all->nr_locations < MAX_LOCATIONS; i++)
-		copy_lines(
-			all,
-			csink_profile_location_add(all, 0, cache->known->locations[cache->order[i]].address, NULL, 0),
-			cache->known, cache->order[i]);
+	if (copying_begin(&copying, p, all)) {
+		for (i = 0; i < nr_wants && i < MAX_LOCATIONS; i++)
+			copy_lines(&copying, csink_profile_location_add(all, 0, wants[i].address, NULL, 0),
+				   wants[i].location);
+		free(copying.functions);
+	}
+	if (cache->known && copying_begin(&copying, cache->known, all)) {
+		for (i = 0; i < cache->nr && all->nr_locations < MAX_LOCATIONS; i++)
+			copy_lines(&copying,
+				   csink_profile_location_add(all, 0, cache->known->locations[cache->order[i]].address,
+							      NULL, 0),
+				   cache->order[i]);
+		free(copying.functions);
+	}
 	write_file(cache->path, all);
 	csink_profile_destroy(all);
 	prune(cache->path);
