@@ -573,6 +573,7 @@ int csink_collect_recording(struct collector *c, struct image *image, const stru
 	map_types(&r);
 	if (!r.err && !c->nr_modules)
 		take_program(&r);
+	csink_profile_expect(c->p, rec->nr_rows);
 	for (i = 0; i < rec->nr_timelines && !r.err && !csink_profile_error(c->p); i++)
 		add_timeline(&r, rec->timelines[i]);
 	for (i = 0; i < rec->nr_rows && !r.err && !csink_profile_error(c->p); i++)

@@ -63,9 +63,9 @@ static int reserve(struct csink_profile *p, void **array, uint32_t nr, uint32_t 
 #define RESERVE(p, what, more)                                                                                         \
 	reserve(p, (void **)&(p)->what, (p)->nr_##what, &(p)->cap_##what, more, sizeof(*(p)->what))
 
-static int table_grow(struct csink_profile *p, struct csink_table *table)
+/* To nr_slots, a power of two that is more than there are. */
+static int table_grow(struct csink_profile *p, struct csink_table *table, uint64_t nr_slots)
 {
-	uint64_t nr_slots = table->slots ? ((uint64_t)table->mask + 1) * 2 : 256;
 	struct csink_slot *slots = nr_slots <= UINT32_MAX ? calloc(nr_slots, sizeof(*slots)) : NULL;
 	uint32_t i, at, mask = nr_slots - 1;
 
@@ -87,7 +87,9 @@ static int table_grow(struct csink_profile *p, struct csink_table *table)
 /* Room for one more id. Called before a look-up, so that its slot can be used. */
 static int table_prepare(struct csink_profile *p, struct csink_table *table)
 {
-	return table->slots && table->nr < table->mask / 2 ? 0 : table_grow(p, table);
+	if (table->slots && table->nr < table->mask / 2)
+		return 0;
+	return table_grow(p, table, table->slots ? ((uint64_t)table->mask + 1) * 2 : 256);
 }
 
 static void table_set(struct csink_table *table, struct csink_slot *slot, uint32_t hash, uint32_t id)
@@ -108,6 +110,22 @@ static void table_set(struct csink_table *table, struct csink_slot *slot, uint32
 				break;                                                                                 \
 		}                                                                                                      \
 	} while (0)
+
+static void table_expect(struct csink_profile *p, struct csink_table *table, uint32_t more)
+{
+	uint64_t nr_slots = 256;
+
+	while (nr_slots / 2 <= (uint64_t)table->nr + more + 1)
+		nr_slots *= 2;
+	if (nr_slots <= UINT32_MAX && (!table->slots || nr_slots > (uint64_t)table->mask + 1))
+		table_grow(p, table, nr_slots);
+}
+
+void csink_profile_expect(struct csink_profile *p, uint32_t nr_samples)
+{
+	table_expect(p, &p->stack_table, nr_samples);
+	table_expect(p, &p->sample_table, nr_samples);
+}
 
 struct csink_profile *csink_profile_create(void)
 {

@@ -193,6 +193,9 @@ static inline const int64_t *csink_profile_values(const struct csink_profile *p,
 	return p->values + (uint64_t)sample * p->nr_types;
 }
 
+/** Say that so many samples are about to be added, each with a stack of its own: room for them is made at once. */
+void csink_profile_expect(struct csink_profile *p, uint32_t nr_samples);
+
 /** Take out the samples whose keep[index] is false; ids stay as they are. */
 void csink_profile_keep(struct csink_profile *p, const bool *keep);
 
