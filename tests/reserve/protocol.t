@@ -12,6 +12,9 @@ start_agent "$STATE"
 confirmed() {
 	like "$1" "the hardware counters are reserved: PCP's perfevent agent counts nothing now, .*: confirmed [0-9.]+ ms after the lock" "$2"
 }
+is_idle() {
+	[ "$(active)" = 0 ]
+}
 comes_back() {
 	ok "$1: the agent counts again" wait_until 20 is_active
 }
@@ -61,6 +64,33 @@ is "$? $(cat out)" "0 perfevent.active 1 0" "stat reserves in the same way"
 confirmed "$(cat err)" "and says that it was confirmed"
 like "$(cat err)" "; and still at the end" "at the end as well"
 comes_back "after stat"
+
+# Attached to what runs already, until it is told to end.
+"$TARGETS/burn" 1000000 >/dev/null 2>&1 &
+burn=$!
+countersink attach -e cycles,task-clock --reserve=require -o attach.pb.gz -p $burn 2>err &
+attached=$!
+wait_until 30 grep -q 'Ctrl-C ends it' err || diag "$(cat err)"
+is "$(for _ in 1 2 3 4 5; do active; done | sort -u)" 0 "the agent counts nothing while attach does"
+is "$(countersink reserve -s | sed -n 's/^holders *//p')" "countersink ($attached)" "status names attach as the holder"
+kill -INT $attached
+wait $attached
+is $? 0 "attach reserves in the same way"
+confirmed "$(cat err)" "and its report says that it was confirmed"
+like "$(cat err)" "; and still at the end" "at the end as well"
+comes_back "after attach"
+countersink attach -e cycles --reserve=require -o attach.pb.gz -p $burn -d 0.1 2>err
+[ $? = 0 ] || like "$(cat err)" "^countersink: cycles: " "whose events are refused: says so"
+comes_back "then, too"
+countersink attach -e cycles,task-clock --reserve=require -q -o attach.pb.gz -p $burn 2>err &
+attached=$!
+wait_until 30 is_idle
+kill -KILL $attached
+wait $attached 2>/dev/null
+comes_back "after attach was killed"
+kill -KILL $burn
+wait $burn 2>/dev/null
+
 mkfifo gate
 exec 9<>gate
 countersink -o run.pb.gz -e cycles sh -c 'echo up >run.up; read -r line' <gate 2>err &
