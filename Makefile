@@ -334,10 +334,12 @@ UNIT_TESTS := \
 	explain_denied \
 	explain_target \
 	persist \
+	persist_others \
 	persist_many \
 	safe_load \
 	stuck \
 	pmc \
+	pmc_errors \
 	halt \
 	reserve \
 	timerq \

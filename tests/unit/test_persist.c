@@ -1,129 +1,13 @@
 /*
- * Persistent events: they go on without their openers, also their rings; each error by name; who may do what; and the
- * keeper's own end.
+ * Persistent events: they go on without their openers, also their rings; each error by name; and the keeper's own
+ * end. Who may do what: test_persist_others.c.
  */
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/un.h>
 
-#include "tests/unit/persist_try.h"
-
-#define NOBODY 65534
-#define RING_PAGES 8
-
-/* ---- a process that faults when it is told to -------------------------------------------------------------------- */
-
-static struct {
-	pid_t pid;
-	int to, from;
-} target;
-
-static void fault(int nr)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	volatile char *pages =
-		mmap(NULL, (size_t)nr * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	madvise((void *)pages, (size_t)nr * page, MADV_NOHUGEPAGE);
-	for (int i = 0; i < nr; i++)
-		pages[(size_t)i * page] = 1;
-	munmap((void *)pages, (size_t)nr * page);
-}
-
-static void target_start(void)
-{
-	int to[2], from[2], nr;
-
-	if (pipe2(to, O_CLOEXEC) || pipe2(from, O_CLOEXEC))
-		exit(1);
-	target.pid = fork();
-	if (!target.pid) {
-		close(to[1]);
-		while (read(to[0], &nr, sizeof(nr)) == sizeof(nr)) {
-			fault(nr);
-			if (write(from[1], &nr, sizeof(nr)) < 0)
-				break;
-		}
-		_exit(0);
-	}
-	close(to[0]);
-	close(from[1]);
-	target.to = to[1];
-	target.from = from[0];
-}
-
-static void target_faults(int nr)
-{
-	int done = 0;
-
-	if (write(target.to, &nr, sizeof(nr)) < 0 || read(target.from, &done, sizeof(done)) < 0 || done != nr)
-		ok(0, "the target faults");
-}
-
-static void target_end(void)
-{
-	close(target.to);
-	close(target.from);
-	waitpid(target.pid, NULL, 0);
-}
-
-/* ---- helpers ----------------------------------------------------------------------------------------------------- */
-
-/* What a child found: its own words to the parent. */
-struct word {
-	int err;
-	uint64_t id, value;
-};
-
-/* In a process of its own, that is gone when this returns. */
-static struct word in_process(struct word (*act)(uint64_t id), uint64_t id)
-{
-	struct word word = {.err = -ECHILD};
-	int ends[2];
-	pid_t pid;
-
-	if (pipe2(ends, O_CLOEXEC))
-		return word;
-	fflush(stdout);
-	pid = fork();
-	if (!pid) {
-		word = act(id);
-		_exit(write(ends[1], &word, sizeof(word)) != sizeof(word));
-	}
-	close(ends[1]);
-	if (read(ends[0], &word, sizeof(word)) != sizeof(word))
-		word.err = -ECHILD;
-	close(ends[0]);
-	waitpid(pid, NULL, 0);
-	return word;
-}
-
-static struct csink_persist_value value_of(int fd)
-{
-	struct csink_persist_value value = {0};
-
-	if (read(fd, &value, sizeof(value)) != sizeof(value))
-		memset(&value, 0, sizeof(value));
-	return value;
-}
-
-/* Makes an event of the target persistent and goes. */
-static struct word make(uint64_t mode)
-{
-	struct perf_event_attr attr = faults();
-	struct csink_persist_event event = event_of(&attr, target.pid);
-	int fd = open_event(&attr, target.pid);
-	struct word word = {0};
-
-	event.mode = (uint32_t)mode;
-	target_faults(100);
-	word.value = value_of(fd).value;
-	word.err = fd < 0 ? fd : csink_persist_detach(fd, &event, base);
-	word.id = event.id;
-	return word;
-}
+#include "tests/unit/persist_target.h"
 
 /* ---- the count goes on ------------------------------------------------------------------------------------------- */
 
@@ -206,41 +90,6 @@ static void test_after_target(void)
 
 /* ---- the ring goes on -------------------------------------------------------------------------------------------- */
 
-static size_t ring_bytes(uint32_t pages)
-{
-	return (pages + 1) * (size_t)sysconf(_SC_PAGESIZE);
-}
-
-static struct perf_event_attr sampled_faults(void)
-{
-	struct perf_event_attr attr = faults();
-
-	attr.sample_period = 1;
-	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
-	attr.write_backward = 1;
-	return attr;
-}
-
-static struct word make_ring(uint64_t map_pages)
-{
-	struct perf_event_attr attr = sampled_faults();
-	struct csink_persist_event event = event_of(&attr, target.pid);
-	int fd = open_event(&attr, target.pid);
-	struct word word = {0};
-
-	if (map_pages && mmap(NULL, ring_bytes((uint32_t)map_pages), PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED) {
-		word.err = -errno;
-		return word;
-	}
-	target_faults(100);
-	event.pages = RING_PAGES;
-	word.err = fd < 0 ? fd : csink_persist_detach(fd, &event, base);
-	word.id = event.id;
-	word.value = value_of(fd).value;
-	return word;
-}
-
-/* Records of samples, from the latest one back. */
 static int count_records(const char *ring)
 {
 	const struct perf_event_mmap_page *page = (const void *)ring;
@@ -448,145 +297,6 @@ static void test_killed(void)
 	is_num(csink_persist_lost(base), 0, "as it was meant to");
 }
 
-/* ---- others, for whom one must be root to become them ------------------------------------------------------------ */
-
-static int inherited_fd;
-
-static struct word become(void)
-{
-	struct word word = {.err = setgid(NOBODY) || setuid(NOBODY) ? -errno : 0};
-
-	return word;
-}
-
-static struct word nobody_reads(uint64_t id)
-{
-	struct csink_persist_value value = {0};
-	struct word word = become();
-
-	word.err = csink_persist_read(id, &value, base);
-	word.value = value.value;
-	return word;
-}
-
-static struct word nobody_opens(uint64_t id)
-{
-	struct word word = become();
-
-	word.err = csink_persist_open(id, -1, NULL, base);
-	return word;
-}
-
-static struct word nobody_lists(uint64_t id)
-{
-	struct word word = become();
-
-	(void)id;
-	word.err = nr_listed();
-	return word;
-}
-
-static struct word nobody_attaches(uint64_t id)
-{
-	struct word word = become();
-
-	(void)id;
-	word.err = csink_persist_attach(inherited_fd, base);
-	return word;
-}
-
-static struct word nobody_detaches(uint64_t id)
-{
-	struct perf_event_attr attr = faults();
-	struct csink_persist_event event = event_of(&attr, 0);
-	struct word word = become();
-	int fd = open_event(&attr, 0);
-
-	(void)id;
-	word.err = fd < 0 ? fd : csink_persist_detach(fd, &event, base);
-	return word;
-}
-
-static struct word nobody_has_no_memory(uint64_t id)
-{
-	struct rlimit none = {0, 0};
-	struct perf_event_attr attr = sampled_faults();
-	struct csink_persist_event event = event_of(&attr, 0);
-	char own[] = "/tmp/csink-persist-XXXXXX", inside[192];
-	struct word word = become();
-	int fd = open_event(&attr, 0);
-
-	(void)id;
-	setrlimit(RLIMIT_MEMLOCK, &none);
-	if (!mkdtemp(own))
-		return (struct word){.err = -errno};
-	event.pages = 1 << 15;
-	word.err = fd < 0 ? fd : csink_persist_detach(fd, &event, own);
-	strcpy(base, own);
-	snprintf(folder, sizeof(folder), "%s/countersink-persist", own);
-	wait_until(has_no_keeper);
-	for (const char *const *name = (const char *const[]){"lock", "start", "events", NULL}; *name; name++) {
-		snprintf(inside, sizeof(inside), "%s/%s", folder, *name);
-		remove(inside);
-	}
-	rmdir(folder);
-	rmdir(own);
-	return word;
-}
-
-static void test_impostor(void)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), folder_fd;
-	struct sockaddr_un address;
-	char path[PATH_MAX];
-
-	folder_fd = csink_persist_folder(base, false, path);
-	csink_persist_address(folder_fd, &address);
-	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 1) || chown(folder, NOBODY, NOBODY))
-		ok(0, "an impostor listens");
-	is_num(csink_persist_open(1, -1, NULL, base), -EPERM, "who listens in another's folder is not trusted: EPERM");
-	close(fd);
-	unlinkat(folder_fd, CSINK_PERSIST_SOCKET, 0);
-	close(folder_fd);
-	is_num(chown(folder, 0, 0), 0, "the folder is ours again");
-}
-
-static void test_others(void)
-{
-	struct word secret, shared, word;
-	struct stat st;
-
-	if (geteuid()) {
-		skip("other users", "it takes root to become one");
-		return;
-	}
-	secret = in_process(make, 0);
-	is_num(secret.err, 0, "an event of mode 0600");
-	is_num(stat(folder, &st) ? 0 : st.st_mode & 0777, 0700, "its folder is private");
-	is_num(in_process(nobody_reads, secret.id).err, -EACCES, "another user may not read it: EACCES");
-	is_num(in_process(nobody_lists, 0).err, -EACCES, "nor list it: EACCES");
-	shared = in_process(make, 0644);
-	is_num(shared.err, 0, "an event of mode 0644 beside it");
-	is_num(stat(folder, &st) ? 0 : st.st_mode & 0777, 0711, "lets others through the folder");
-	word = in_process(nobody_reads, shared.id);
-	is_num(word.err, 0, "another user may read its value");
-	ok(word.value >= shared.value, "which is right");
-	is_num(in_process(nobody_opens, shared.id).err, -EACCES, "but not have its fd: EACCES");
-	is_num(in_process(nobody_reads, secret.id).err, -EACCES, "nor read the other one: EACCES");
-	is_num(in_process(nobody_opens, secret.id).err, -EACCES, "nor open it: EACCES");
-	is_num(in_process(nobody_lists, 0).err, 1, "he sees the one that he may read");
-	inherited_fd = csink_persist_open(shared.id, -1, NULL, base);
-	is_num(in_process(nobody_attaches, 0).err, -EACCES, "nor may he attach it, though he has an fd: EACCES");
-	is_num(csink_persist_attach(inherited_fd, base), 0, "its owner may");
-	close(inherited_fd);
-	is_num(stat(folder, &st) ? 0 : st.st_mode & 0777, 0700, "then the folder is private again");
-	is_num(in_process(nobody_detaches, 0).err, -EACCES, "nobody can put events into another's folder: EACCES");
-	is_num(attach_all(), 0, "all are attached");
-	ok(wait_until(has_no_keeper), "the keeper has ended");
-	is_num(in_process(nobody_has_no_memory, 0).err, -EPERM, "a ring over the limit of locked memory: EPERM");
-	test_impostor();
-}
-
 int main(void)
 {
 	struct perf_event_attr attr = faults();
@@ -606,7 +316,6 @@ int main(void)
 	test_folder();
 	test_limits();
 	test_killed();
-	test_others();
 	target_end();
 	test_after_target();
 	finish();

@@ -1,0 +1,164 @@
+/* Persistent events of others: who may read, open, list and detach them, and who pretends to be a keeper. */
+#include <sys/resource.h>
+#include <sys/un.h>
+
+#include "tests/unit/persist_target.h"
+
+#define NOBODY 65534
+
+/* ---- others, for whom one must be root to become them ------------------------------------------------------------ */
+
+static int inherited_fd;
+
+static struct word become(void)
+{
+	struct word word = {.err = setgid(NOBODY) || setuid(NOBODY) ? -errno : 0};
+
+	return word;
+}
+
+static struct word nobody_reads(uint64_t id)
+{
+	struct csink_persist_value value = {0};
+	struct word word = become();
+
+	word.err = csink_persist_read(id, &value, base);
+	word.value = value.value;
+	return word;
+}
+
+static struct word nobody_opens(uint64_t id)
+{
+	struct word word = become();
+
+	word.err = csink_persist_open(id, -1, NULL, base);
+	return word;
+}
+
+static struct word nobody_lists(uint64_t id)
+{
+	struct word word = become();
+
+	(void)id;
+	word.err = nr_listed();
+	return word;
+}
+
+static struct word nobody_attaches(uint64_t id)
+{
+	struct word word = become();
+
+	(void)id;
+	word.err = csink_persist_attach(inherited_fd, base);
+	return word;
+}
+
+static struct word nobody_detaches(uint64_t id)
+{
+	struct perf_event_attr attr = faults();
+	struct csink_persist_event event = event_of(&attr, 0);
+	struct word word = become();
+	int fd = open_event(&attr, 0);
+
+	(void)id;
+	word.err = fd < 0 ? fd : csink_persist_detach(fd, &event, base);
+	return word;
+}
+
+static struct word nobody_has_no_memory(uint64_t id)
+{
+	struct rlimit none = {0, 0};
+	struct perf_event_attr attr = sampled_faults();
+	struct csink_persist_event event = event_of(&attr, 0);
+	char own[] = "/tmp/csink-persist-XXXXXX", inside[192];
+	struct word word = become();
+	int fd = open_event(&attr, 0);
+
+	(void)id;
+	setrlimit(RLIMIT_MEMLOCK, &none);
+	if (!mkdtemp(own))
+		return (struct word){.err = -errno};
+	event.pages = 1 << 15;
+	word.err = fd < 0 ? fd : csink_persist_detach(fd, &event, own);
+	strcpy(base, own);
+	snprintf(folder, sizeof(folder), "%s/countersink-persist", own);
+	wait_until(has_no_keeper);
+	for (const char *const *name = (const char *const[]){"lock", "start", "events", NULL}; *name; name++) {
+		snprintf(inside, sizeof(inside), "%s/%s", folder, *name);
+		remove(inside);
+	}
+	rmdir(folder);
+	rmdir(own);
+	return word;
+}
+
+static void test_impostor(void)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), folder_fd;
+	struct sockaddr_un address;
+	char path[PATH_MAX];
+
+	folder_fd = csink_persist_folder(base, false, path);
+	csink_persist_address(folder_fd, &address);
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 1) || chown(folder, NOBODY, NOBODY))
+		ok(0, "an impostor listens");
+	is_num(csink_persist_open(1, -1, NULL, base), -EPERM, "who listens in another's folder is not trusted: EPERM");
+	close(fd);
+	unlinkat(folder_fd, CSINK_PERSIST_SOCKET, 0);
+	close(folder_fd);
+	is_num(chown(folder, 0, 0), 0, "the folder is ours again");
+}
+
+static void test_others(void)
+{
+	struct word secret, shared, word;
+	struct stat st;
+
+	if (geteuid()) {
+		skip("other users", "it takes root to become one");
+		return;
+	}
+	secret = in_process(make, 0);
+	is_num(secret.err, 0, "an event of mode 0600");
+	is_num(stat(folder, &st) ? 0 : st.st_mode & 0777, 0700, "its folder is private");
+	is_num(in_process(nobody_reads, secret.id).err, -EACCES, "another user may not read it: EACCES");
+	is_num(in_process(nobody_lists, 0).err, -EACCES, "nor list it: EACCES");
+	shared = in_process(make, 0644);
+	is_num(shared.err, 0, "an event of mode 0644 beside it");
+	is_num(stat(folder, &st) ? 0 : st.st_mode & 0777, 0711, "lets others through the folder");
+	word = in_process(nobody_reads, shared.id);
+	is_num(word.err, 0, "another user may read its value");
+	ok(word.value >= shared.value, "which is right");
+	is_num(in_process(nobody_opens, shared.id).err, -EACCES, "but not have its fd: EACCES");
+	is_num(in_process(nobody_reads, secret.id).err, -EACCES, "nor read the other one: EACCES");
+	is_num(in_process(nobody_opens, secret.id).err, -EACCES, "nor open it: EACCES");
+	is_num(in_process(nobody_lists, 0).err, 1, "he sees the one that he may read");
+	inherited_fd = csink_persist_open(shared.id, -1, NULL, base);
+	is_num(in_process(nobody_attaches, 0).err, -EACCES, "nor may he attach it, though he has an fd: EACCES");
+	is_num(csink_persist_attach(inherited_fd, base), 0, "its owner may");
+	close(inherited_fd);
+	is_num(stat(folder, &st) ? 0 : st.st_mode & 0777, 0700, "then the folder is private again");
+	is_num(in_process(nobody_detaches, 0).err, -EACCES, "nobody can put events into another's folder: EACCES");
+	is_num(attach_all(), 0, "all are attached");
+	ok(wait_until(has_no_keeper), "the keeper has ended");
+	is_num(in_process(nobody_has_no_memory, 0).err, -EPERM, "a ring over the limit of locked memory: EPERM");
+	test_impostor();
+}
+
+int main(void)
+{
+	struct perf_event_attr attr = faults();
+	int fd = open_event(&attr, 0);
+
+	if (fd < 0) {
+		skip("persistent events", "perf_event_open is refused");
+		return done();
+	}
+	close(fd);
+	begin();
+	target_start();
+	test_others();
+	target_end();
+	finish();
+	return done();
+}
