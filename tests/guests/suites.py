@@ -189,6 +189,10 @@ def suites():
 
 
 def main():
+    # What a shell's background job has ignored, its programs would ignore, too: their tests are about these.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for signo in (signal.SIGQUIT, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(signo, signal.SIG_DFL)
     wanted = sys.argv[1:]
     chosen = [(suite, engine) for suite in suites() for engine in suite.engines]
     chosen = [c for c in chosen if not wanted or any(re.search(w, '%s, %s' % (c[0].name, c[1])) for w in wanted)]
