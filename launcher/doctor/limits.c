@@ -24,8 +24,11 @@ static void check_fds(struct csink_doctor *doctor)
 	finding = csink_doctor_add(doctor, "fds", few ? CSINK_LEVEL_WARN : CSINK_LEVEL_OK);
 	csink_finding_text(finding, "%llu file descriptors (soft; hard %llu); each event takes one for a moment",
 			   (unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_max);
-	if (few)
+	if (few && limit.rlim_max > limit.rlim_cur)
 		csink_finding_remedy(finding, "ulimit -n %llu", (unsigned long long)limit.rlim_max);
+	else if (few)
+		csink_finding_remedy(finding, "have the hard limit raised: limits.conf(5), LimitNOFILE= of a service, "
+					      "docker --ulimit nofile=1024");
 }
 
 static void check_locked_memory(struct csink_doctor *doctor)

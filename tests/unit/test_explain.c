@@ -51,6 +51,23 @@ static void test_tail(void)
 	plain();
 }
 
+/* No PMU here keeps others out, so that the kernel's own EBUSY cannot be had: it is told of one, for a call that works.
+ */
+static void test_busy(void)
+{
+	struct perf_event_attr dummy = {.type = PERF_TYPE_SOFTWARE,
+					.size = sizeof(dummy),
+					.config = PERF_COUNT_SW_DUMMY,
+					.exclude_kernel = 1,
+					.exclude_hv = 1};
+	struct csink_perf_call made = {.attr = &dummy, .cpu = -1, .group_fd = -1};
+	struct csink_explanation why[CSINK_EXPLAIN_MAX];
+
+	is_num(csink_explain_open(&made, EBUSY, why, CSINK_EXPLAIN_MAX), 1, "EBUSY of a call that works now");
+	is_num(why[0].cause, CSINK_CAUSE_RESOURCE, "something was used up");
+	is_str(why[0].remedy, "call again", "and is free again");
+}
+
 static void test_values(void)
 {
 	attr.sample_type = 1ULL << 40;
@@ -252,6 +269,7 @@ static void test_all(void)
 {
 	test_size();
 	test_tail();
+	test_busy();
 	test_values();
 	test_flags();
 	test_events();
