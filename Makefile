@@ -81,6 +81,7 @@ CORE_SRCS := \
 	preload/record/output_path.c \
 	preload/record/run_dir.c \
 	preload/record/recording.c \
+	preload/record/hash_index.c \
 	preload/record/stacks.c \
 	preload/sample/safe_load.c \
 	preload/sample/cfi_close.c \

@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #define CSINK_REC_MAGIC 0x31636572736b6e63ULL /* "cnksrec1" */
-#define CSINK_REC_VERSION 2
+#define CSINK_REC_VERSION 3
 #define CSINK_REC_SUFFIX ".rec"
 
 #define CSINK_REC_BLOCK 4096
@@ -158,13 +158,14 @@ struct csink_rec_extent {
 enum csink_entry_type {
 	CSINK_ENTRY_MODULE = 1,
 	CSINK_ENTRY_THREAD,
-	CSINK_ENTRY_CHAIN,
+	CSINK_ENTRY_NODES,
 	CSINK_ENTRY_ROW,
 	CSINK_ENTRY_INTERVAL,
 	CSINK_ENTRY_NOTE,
 	CSINK_ENTRY_SPAWN,
 	CSINK_ENTRY_TIMELINE,
 	CSINK_ENTRY_PHASE,
+	CSINK_ENTRY_CELLS,
 };
 
 struct csink_entry {
@@ -174,7 +175,7 @@ struct csink_entry {
 };
 
 /* A mapped object. Several may share addresses at different times: the one with the larger load_ns that is not later
- * than the first sighting of a chain applies. */
+ * than the root of a stack applies. */
 struct csink_rec_module {
 	struct csink_entry head;
 	uint64_t bias;  /* link_map's l_addr: run-time address = bias + the file's p_vaddr */
@@ -210,7 +211,12 @@ struct csink_rec_thread {
 	uint64_t totals[CSINK_MAX_EVENTS]; /* counts at the last sample or flush: equal to the sum of its rows */
 };
 
-/* The callers of a leaf: return addresses, innermost first. */
+/*
+ * The callers of a leaf, as a tree: a node is one caller's address, and below it lie those that it called. A stack of
+ * callers is its innermost node; stacks that begin alike share what they have in common. At the top of each is a root,
+ * which has no address and says since when its nodes' addresses mean what they mean. A node is never changed or
+ * removed.
+ */
 #define CSINK_FRAME_EXACT                                                                                              \
 	(1ULL << 63) /* the address is of the instruction itself (a frame that a signal interrupted) */
 enum csink_chain_flags {
@@ -218,33 +224,65 @@ enum csink_chain_flags {
 	CSINK_CHAIN_BROKEN = 1 << 1,    /* the unwinder gave up before the first frame */
 };
 
-struct csink_rec_chain {
-	struct csink_entry head; /* aux: enum csink_chain_flags */
-	uint32_t nr_frames;      /* may be 0 */
-	uint32_t epoch;          /* how many objects had been unloaded; no meaning to a reader, whom first_ns tells */
-	uint64_t first_ns;       /* CLOCK_MONOTONIC of the first sighting: which module epoch its addresses mean */
-	uint64_t frames[];
+struct csink_rec_node {
+	uint64_t pc;        /* a return address; of a root, CLOCK_MONOTONIC: since then no object has left its place */
+	csink_ref_t parent; /* its caller's node; 0: a root */
+	uint32_t flags;     /* of a root: enum csink_chain_flags */
 };
 
-/* What one thread spent at one leaf address under one chain. Written by that thread alone, with relaxed stores. */
+/* Nodes that one thread was the first to meet. */
+struct csink_rec_nodes {
+	struct csink_entry head;
+	uint32_t nr; /* written so far; atomic; the entry's size says how many there is room for */
+	uint32_t reserved;
+	struct csink_rec_node nodes[];
+};
+
+/* What one thread spent at one leaf address under one stack of callers. Written by that thread alone, with relaxed
+ * stores. */
 struct csink_rec_row {
 	struct csink_entry head; /* aux: phase */
 	csink_ref_t thread;
-	csink_ref_t chain;
-	uint64_t leaf; /* exact address of the interrupted instruction; 0: outside any sample (see below) */
+	csink_ref_t node; /* 0: no callers are known */
+	uint64_t leaf;    /* exact address of the interrupted instruction; 0: outside any sample (see below) */
 	uint64_t nr_samples;
 	uint64_t weights[]; /* header.nr_events of them */
 };
 /*
  * Leaf 0 is a thread's remainder that no sample can show: its last, partial period when nothing was sampled before it.
- * Its chain is empty, or the function that the thread was started with. Later remainders are added to the thread's
+ * Its callers are none, or the function that the thread was started with. Later remainders are added to the thread's
  * latest row.
  */
+
+/*
+ * The same for less room, since most stacks are met a few times only: rows of one thread in one phase, whose numbers
+ * are small. What outgrows its cell goes on in a row or cell of its own; the sum is what counts.
+ */
+struct csink_rec_cell {
+	csink_ref_t node;
+	uint32_t leaf_low;
+	uint16_t leaf_high; /* bits 32 to 47; other leaves have rows */
+	uint16_t nr_samples;
+	uint32_t weights[]; /* header.nr_events of them */
+};
+
+struct csink_rec_cells {
+	struct csink_entry head; /* aux: phase */
+	csink_ref_t thread;
+	uint32_t nr;  /* cells written so far; atomic */
+	char cells[]; /* csink_cell_bytes() each */
+};
+
+/* A multiple of 8: cells have references, too. */
+static inline uint32_t csink_cell_bytes(uint32_t nr_events)
+{
+	return (uint32_t)(sizeof(struct csink_rec_cell) + nr_events * sizeof(uint32_t) + 7) & ~7u;
+}
 
 /* When samples were taken (--timeline): a chunk of one thread's, in order. The rows hold these weights, too. */
 #define CSINK_MOMENT_WEIGHT_BITS 56
 struct csink_rec_moment {
-	csink_ref_t row;
+	csink_ref_t row;       /* or a cell */
 	uint32_t delta_us;     /* since the moment before it; of the first one, since base_ns */
 	uint64_t event_weight; /* index of the event in the upper 8 bits, what the sample weighed in the others */
 };

@@ -7,6 +7,7 @@
 #include "include/internal/base.h"
 #include "launcher/attach/images.h"
 #include "preload/record/recording.h"
+#include "preload/record/stacks.h"
 
 #define RECORDING_BYTES CSINK_REC_MAX_BYTES
 
@@ -195,6 +196,8 @@ struct saving {
 	csink_ref_t *threads;
 	csink_ref_t *chains; /* of the present epoch; 0: not written yet */
 	uint32_t epoch;
+	uint64_t epoch_ns; /* when its first sample was */
+	struct csink_stack_memo memo;
 };
 
 static int save_modules(struct saving *s)
@@ -249,16 +252,13 @@ static int save_threads(struct saving *s)
 static csink_ref_t save_chain(struct saving *s, const struct csink_attach_row *row)
 {
 	const struct csink_attach_chain *from = &s->images->chains[row->chain];
-	uint32_t bytes = (uint32_t)(sizeof(struct csink_rec_chain) + from->nr * sizeof(uint64_t));
-	struct csink_rec_chain *chain = csink_recording_reserve(&s->rec, &s->writer, bytes);
+	struct csink_sample sample = {.nr_frames = from->nr,
+				      .chain_flags = from->flags,
+				      .epoch_ns = s->epoch_ns,
+				      .frames = s->images->frames + from->first,
+				      .memo = &s->memo};
 
-	if (!chain)
-		return 0;
-	chain->nr_frames = from->nr;
-	chain->first_ns = row->first_ns;
-	memcpy(chain->frames, s->images->frames + from->first, from->nr * sizeof(uint64_t));
-	csink_recording_commit(chain, bytes, CSINK_ENTRY_CHAIN, from->flags);
-	return csink_recording_ref(&s->rec, chain);
+	return csink_stacks_node(&s->rec, &s->writer, &sample);
 }
 
 static int save_row(struct saving *s, const struct csink_attach_row *from)
@@ -269,6 +269,7 @@ static int save_row(struct saving *s, const struct csink_attach_row *from)
 	if (from->epoch != s->epoch) {
 		memset(s->chains, 0, s->images->nr_chains * sizeof(*s->chains));
 		s->epoch = from->epoch;
+		s->epoch_ns = from->first_ns;
 	}
 	if (!s->chains[from->chain])
 		s->chains[from->chain] = save_chain(s, from);
@@ -276,7 +277,7 @@ static int save_row(struct saving *s, const struct csink_attach_row *from)
 	if (!row)
 		return -ENOSPC;
 	row->thread = s->threads[from->thread];
-	row->chain = s->chains[from->chain];
+	row->node = s->chains[from->chain];
 	row->leaf = from->leaf;
 	row->nr_samples = from->nr_samples;
 	memcpy(row->weights, from->weights, s->rec.header->nr_events * sizeof(uint64_t));
@@ -321,6 +322,8 @@ static int save_image(struct saving *s, const char *folder, const struct csink_r
 	s->writer = (struct csink_writer){0, 0};
 	s->threads = calloc(s->image->nr_threads + 1, sizeof(*s->threads));
 	s->epoch = UINT32_MAX;
+	csink_stacks_reset();
+	csink_stack_memo_reset(&s->memo);
 	save_head(s, head);
 	err = s->threads ? save_modules(s) : -ENOMEM;
 	if (!err)

@@ -19,12 +19,10 @@ struct reading {
 	struct image *image;
 	const struct csink_recorded *rec;
 	struct csink_epochs epochs;
-	uint32_t *modules;     /* by the recording's index: ours + 1; 0 not looked up yet */
-	uint32_t anon;         /* our module of code in no object, + 1 */
-	uint32_t *chain_first; /* by the recording's index: in chain_ids; UINT32_MAX not made yet */
-	uint32_t *chain_ids;   /* a chain's location ids, then 0 */
-	uint32_t nr_chain_ids, cap_chain_ids;
-	uint32_t *labels; /* by the recording's thread, + 1 for none: label set + 1; 0 not made yet */
+	uint32_t *modules;   /* by the recording's index: ours + 1; 0 not looked up yet */
+	uint32_t anon;       /* our module of code in no object, + 1 */
+	uint32_t *locations; /* by the recording's node; 0 not looked up yet */
+	uint32_t *labels;    /* by the recording's thread, + 1 for none: label set + 1; 0 not made yet */
 	int types[CSINK_MAX_EVENTS];
 	struct cached {
 		uint64_t frame;
@@ -191,34 +189,30 @@ static uint32_t frame_location(struct reading *r, uint64_t frame, uint64_t time_
 
 /* ---- stacks ---- */
 
-/* The location ids of a chain, ended by 0; NULL with r->err set. */
-static const uint32_t *chain_locations(struct reading *r, uint32_t index)
+/* The location of a caller, as frame_location() has it. */
+static inline uint32_t node_location(struct reading *r, uint32_t index)
 {
-	const struct csink_rec_chain *chain = r->rec->chains[index];
-	uint32_t i, cap, location, *grown;
+	const struct csink_recorded_node *node = &r->rec->nodes[index];
 
-	if (r->chain_first[index] != UINT32_MAX)
-		return r->chain_ids + r->chain_first[index];
-	if (r->cap_chain_ids - r->nr_chain_ids < chain->nr_frames + 1) {
-		cap = CSINK_MAX(r->cap_chain_ids * 2, 65536);
-		grown = cap > r->cap_chain_ids ? reallocarray(r->chain_ids, cap, sizeof(*grown)) : NULL;
-		if (!grown) {
-			r->err = -ENOMEM;
-			return NULL;
-		}
-		r->chain_ids = grown;
-		r->cap_chain_ids = cap;
-	}
-	r->chain_first[index] = r->nr_chain_ids;
-	for (i = 0; i < chain->nr_frames && !r->err; i++) {
-		if (!(chain->frames[i] & ~CSINK_FRAME_EXACT))
-			continue;
-		location = frame_location(r, chain->frames[i], chain->first_ns);
+	if (!r->locations[index])
+		r->locations[index] = node->pc & ~CSINK_FRAME_EXACT
+					      ? frame_location(r, node->pc, r->rec->nodes[node->root].pc)
+					      : NOT_SHOWN;
+	return r->locations[index];
+}
+
+/* The callers of a row, innermost first. Returns how many; room is for CSINK_MAX_DEPTH. */
+static uint32_t callers_of(struct reading *r, const struct csink_recorded_row *row, uint32_t *callers)
+{
+	const struct csink_recorded_node *nodes = r->rec->nodes;
+	uint32_t nr = 0, at = row->node, location;
+
+	for (; at != CSINK_RECORDED_NONE && nodes[at].parent != CSINK_RECORDED_NONE && !r->err; at = nodes[at].parent) {
+		location = node_location(r, at);
 		if (location != NOT_SHOWN)
-			r->chain_ids[r->nr_chain_ids++] = location;
+			callers[nr++] = location;
 	}
-	r->chain_ids[r->nr_chain_ids++] = 0;
-	return r->err ? NULL : r->chain_ids + r->chain_first[index];
+	return nr;
 }
 
 static uint32_t thread_labels(struct reading *r, uint32_t index)
@@ -261,17 +255,22 @@ static int64_t without_stolen(const struct reading *r, uint32_t index, uint32_t 
 	return claimed((uint64_t)((unsigned __int128)weight * thread->cpu_ns / thread->totals[event]));
 }
 
+static uint64_t *weights_of(const struct reading *r, const struct csink_recorded_row *row)
+{
+	return r->rec->weights + (size_t)(row - r->rec->rows) * r->rec->header.nr_events;
+}
+
 static void row_values(const struct reading *r, const struct csink_recorded_row *from, int64_t *values)
 {
-	const struct csink_rec_row *row = from->row;
+	const uint64_t *weights = weights_of(r, from);
 	uint32_t i;
 
 	memset(values, 0, (CSINK_MAX_EVENTS + 1) * sizeof(*values));
-	values[0] = claimed(row->nr_samples);
+	values[0] = claimed(from->nr_samples);
 	for (i = 0; i < r->rec->header.nr_events; i++) {
 		if (r->types[i] >= 0)
 			values[r->types[i] + 1] =
-				csink_add(values[r->types[i] + 1], without_stolen(r, from->thread, i, row->weights[i]));
+				csink_add(values[r->types[i] + 1], without_stolen(r, from->thread, i, weights[i]));
 	}
 	if (r->c->cpu_event >= 0)
 		r->image->covered_cpu_ns = csink_add(r->image->covered_cpu_ns, values[r->c->cpu_event + 1]);
@@ -302,27 +301,23 @@ static void add_paused(struct reading *r, uint32_t labels, const int64_t *values
 
 static void add_stack(struct reading *r, const struct csink_recorded_row *from, uint32_t labels, const int64_t *values)
 {
-	uint32_t stack[CSINK_MAX_DEPTH + 1], nr = 0;
-	const uint32_t *chain = NULL;
+	uint32_t stack[CSINK_MAX_DEPTH + 2], nr = callers_of(r, from, stack + 1);
 	uint64_t time_ns = r->image->start_ns;
 
-	if (from->chain != CSINK_RECORDED_NONE) {
-		time_ns = r->rec->chains[from->chain]->first_ns;
-		chain = chain_locations(r, from->chain);
-	}
-	if (from->row->head.aux == CSINK_PHASE_OFF) {
+	if (from->node != CSINK_RECORDED_NONE)
+		time_ns = r->rec->nodes[r->rec->nodes[from->node].root].pc;
+	stack[nr + 1] = 0;
+	if (from->phase == CSINK_PHASE_OFF) {
 		add_paused(r, labels, values);
 		return;
 	}
-	if (!from->row->leaf) {
-		add_remainder(r, labels, chain, values);
+	if (!from->leaf) {
+		add_remainder(r, labels, stack + 1, values);
 		return;
 	}
-	stack[nr++] = frame_location(r, from->row->leaf | CSINK_FRAME_EXACT, time_ns);
-	while (chain && *chain)
-		stack[nr++] = *chain++;
+	stack[0] = frame_location(r, from->leaf | CSINK_FRAME_EXACT, time_ns);
 	if (!r->err)
-		csink_profile_sample_add(r->c->p, csink_profile_stack_add(r->c->p, stack, nr), labels, values);
+		csink_profile_sample_add(r->c->p, csink_profile_stack_add(r->c->p, stack, nr + 1), labels, values);
 }
 
 /* A label set with the name of a row's phase. */
@@ -346,7 +341,7 @@ static uint32_t row_labels(struct reading *r, const struct csink_recorded_row *r
 {
 	uint32_t base = thread_labels(r, row->thread);
 
-	return row->row->head.aux ? phase_labels(r, base, row->row->head.aux) : base;
+	return row->phase ? phase_labels(r, base, row->phase) : base;
 }
 
 static void add_row(struct reading *r, const struct csink_recorded_row *from)
@@ -371,16 +366,18 @@ static void add_moment(struct reading *r, const struct csink_rec_moment *moment,
 	int64_t values[CSINK_MAX_EVENTS + 1] = {0};
 	const struct csink_profile_range *set;
 	struct csink_profile_label labels[8];
-	struct csink_rec_row *row;
+	struct csink_recorded_row *row;
+	uint64_t *left;
 
 	index = csink_recorded_row_at(r->rec, moment->row);
 	if (index == CSINK_RECORDED_NONE || event >= r->rec->header.nr_events || r->types[event] < 0)
 		return;
-	row = (struct csink_rec_row *)r->rec->rows[index].row;
-	if (row->weights[event] < weight)
+	row = &r->rec->rows[index];
+	left = &weights_of(r, row)[event];
+	if (*left < weight)
 		return;
-	row->weights[event] -= weight;
-	weight = without_stolen(r, r->rec->rows[index].thread, event, weight);
+	*left -= weight;
+	weight = without_stolen(r, row->thread, event, weight);
 	values[r->types[event] + 1] = weight;
 	if (!(r->rec->header.events[event].flags & CSINK_EVENT_OFF_CPU) && row->nr_samples) {
 		row->nr_samples--;
@@ -388,14 +385,14 @@ static void add_moment(struct reading *r, const struct csink_rec_moment *moment,
 	}
 	if (r->types[event] == r->c->cpu_event)
 		r->image->covered_cpu_ns = csink_add(r->image->covered_cpu_ns, weight);
-	thread = row_labels(r, &r->rec->rows[index]); /* may move the sets */
+	thread = row_labels(r, row); /* may move the sets */
 	set = &r->c->p->label_sets[thread];
 	memcpy(labels, r->c->p->labels + set->first, set->nr * sizeof(*labels));
 	labels[set->nr] = (struct csink_profile_label){.key = csink_profile_str(r->c->p, CSINK_LABEL_TIME),
 						       .num = r->rec->header.start_realtime_ns + time_ns -
 							      r->rec->header.start_monotonic_ns,
 						       .num_unit = csink_profile_str(r->c->p, "nanoseconds")};
-	add_stack(r, &r->rec->rows[index], csink_profile_labels_add(r->c->p, labels, set->nr + 1), values);
+	add_stack(r, row, csink_profile_labels_add(r->c->p, labels, set->nr + 1), values);
 }
 
 static void add_timeline(struct reading *r, const struct csink_rec_timeline *chunk)
@@ -542,12 +539,11 @@ static int prepare(struct reading *r)
 		err = 0; /* an empty index finds nothing */
 	}
 	r->modules = calloc(r->rec->nr_modules + 1, sizeof(*r->modules));
-	r->chain_first = malloc((r->rec->nr_chains + 1) * sizeof(*r->chain_first));
+	r->locations = calloc(r->rec->nr_nodes + 1, sizeof(*r->locations));
 	r->labels = calloc(r->rec->nr_threads + 1, sizeof(*r->labels));
 	r->cache = calloc(CACHE_SLOTS, sizeof(*r->cache));
-	if (err || !r->modules || !r->chain_first || !r->labels || !r->cache)
+	if (err || !r->modules || !r->locations || !r->labels || !r->cache)
 		return -ENOMEM;
-	memset(r->chain_first, 0xff, (r->rec->nr_chains + 1) * sizeof(*r->chain_first));
 	return 0;
 }
 
@@ -585,8 +581,7 @@ int csink_collect_recording(struct collector *c, struct image *image, const stru
 	}
 	csink_epochs_release(&r.epochs);
 	free(r.modules);
-	free(r.chain_first);
-	free(r.chain_ids);
+	free(r.locations);
 	free(r.labels);
 	free(r.cache);
 	return r.err ? r.err : csink_profile_error(c->p);

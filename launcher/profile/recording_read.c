@@ -33,7 +33,8 @@ __attribute__((format(printf, 4, 5))) static int fail(int err, char *why, size_t
 static const uint32_t least_bytes[] = {
 	[CSINK_ENTRY_MODULE] = sizeof(struct csink_rec_module) + 1,
 	[CSINK_ENTRY_THREAD] = sizeof(struct csink_rec_thread),
-	[CSINK_ENTRY_CHAIN] = sizeof(struct csink_rec_chain),
+	[CSINK_ENTRY_NODES] = sizeof(struct csink_rec_nodes),
+	[CSINK_ENTRY_CELLS] = sizeof(struct csink_rec_cells),
 	[CSINK_ENTRY_ROW] = sizeof(struct csink_rec_row),
 	[CSINK_ENTRY_INTERVAL] = sizeof(struct csink_rec_interval),
 	[CSINK_ENTRY_PHASE] = sizeof(struct csink_rec_phase) + 1,
@@ -64,26 +65,96 @@ static bool has_end(const char *text, const struct csink_entry *head)
 	return memchr(text, 0, (const char *)head + head->bytes - text) != NULL;
 }
 
+static csink_ref_t ref_of(const struct csink_recorded *rec, const void *at)
+{
+	return (csink_ref_t)(((const char *)at - (const char *)rec->data) / 8);
+}
+
+/* One more row, whose references are still to be resolved. */
+static int append_row(struct csink_recorded *rec, const struct csink_recorded_row *row)
+{
+	uint32_t nr = rec->nr_rows;
+
+	/* Weights grow in step: APPEND's rule, for nr_events at a time. */
+	if (grow((void **)&rec->weights, nr, sizeof(*rec->weights) * CSINK_MAX(rec->header.nr_events, 1)))
+		return -ENOMEM;
+	return APPEND(rec->rows, rec->nr_rows, *row);
+}
+
+static int take_row(struct csink_recorded *rec, const struct csink_rec_row *row)
+{
+	uint32_t nr_events = rec->header.nr_events;
+	struct csink_recorded_row to = {ref_of(rec, row), row->thread, row->node,
+					row->head.aux,    row->leaf,   row->nr_samples};
+	int err;
+
+	if (nr_events > (row->head.bytes - sizeof(*row)) / sizeof(row->weights[0]))
+		return -EBADMSG;
+	err = append_row(rec, &to);
+	if (!err)
+		memcpy(rec->weights + (size_t)(rec->nr_rows - 1) * nr_events, row->weights,
+		       nr_events * sizeof(row->weights[0]));
+	return err;
+}
+
+static int take_cells(struct csink_recorded *rec, const struct csink_rec_cells *cells)
+{
+	uint32_t nr_events = rec->header.nr_events, each = csink_cell_bytes(nr_events);
+
+	if (cells->nr > (cells->head.bytes - sizeof(*cells)) / each)
+		return -EBADMSG;
+	for (uint32_t i = 0; i < cells->nr; i++) {
+		const struct csink_rec_cell *cell = (const void *)(cells->cells + (size_t)i * each);
+		struct csink_recorded_row to = {ref_of(rec, cell),
+						cells->thread,
+						cell->node,
+						cells->head.aux,
+						(uint64_t)cell->leaf_high << 32 | cell->leaf_low,
+						cell->nr_samples};
+
+		if (append_row(rec, &to))
+			return -ENOMEM;
+		for (uint32_t e = 0; e < nr_events; e++)
+			rec->weights[(size_t)(rec->nr_rows - 1) * nr_events + e] = cell->weights[e];
+	}
+	return 0;
+}
+
 /*
- * Take one entry. A chain's place in the list is written over its epoch, which means nothing to a reader: a row's
- * reference can then be proved with one look (find_chain), without an index of our own. Returns 0, -EBADMSG (the entry
- * is damaged) or -ENOMEM.
+ * A node's place in the list is written over its flags, which means nothing to a reader: a reference can then be
+ * proved with one look (find_node), without an index of our own.
  */
+static int take_nodes(struct csink_recorded *rec, struct csink_rec_nodes *nodes)
+{
+	if (nodes->nr > (nodes->head.bytes - sizeof(*nodes)) / sizeof(nodes->nodes[0]))
+		return -EBADMSG;
+	for (uint32_t i = 0; i < nodes->nr; i++) {
+		struct csink_rec_node *node = &nodes->nodes[i];
+		struct csink_recorded_node to = {node->pc, ref_of(rec, node), node->parent, CSINK_RECORDED_NONE, 0};
+
+		node->flags = rec->nr_nodes;
+		if (APPEND(rec->nodes, rec->nr_nodes, to))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Take one entry. Returns 0, -EBADMSG (the entry is damaged) or -ENOMEM. */
 static int take(struct csink_recorded *rec, struct csink_entry *head)
 {
 	union {
 		struct csink_entry *head;
 		struct csink_rec_module *module;
 		struct csink_rec_thread *thread;
-		struct csink_rec_chain *chain;
+		struct csink_rec_nodes *nodes;
 		struct csink_rec_row *row;
+		struct csink_rec_cells *cells;
 		struct csink_rec_interval *interval;
 		struct csink_rec_note *note;
 		struct csink_rec_spawn *spawn;
 		struct csink_rec_phase *phase;
 		struct csink_rec_timeline *timeline;
 	} at = {head};
-	struct csink_recorded_row row = {.row = at.row};
 
 	switch (head->type) {
 	case CSINK_ENTRY_MODULE:
@@ -94,16 +165,12 @@ static int take(struct csink_recorded *rec, struct csink_entry *head)
 	case CSINK_ENTRY_THREAD:
 		at.thread->name[sizeof(at.thread->name) - 1] = 0;
 		return APPEND(rec->threads, rec->nr_threads, at.thread);
-	case CSINK_ENTRY_CHAIN:
-		if (at.chain->nr_frames > CSINK_MAX_DEPTH ||
-		    at.chain->nr_frames > (head->bytes - sizeof(*at.chain)) / sizeof(at.chain->frames[0]))
-			return -EBADMSG;
-		at.chain->epoch = rec->nr_chains;
-		return APPEND(rec->chains, rec->nr_chains, at.chain);
+	case CSINK_ENTRY_NODES:
+		return take_nodes(rec, at.nodes);
 	case CSINK_ENTRY_ROW:
-		if (rec->header.nr_events > (head->bytes - sizeof(*at.row)) / sizeof(at.row->weights[0]))
-			return -EBADMSG;
-		return APPEND(rec->rows, rec->nr_rows, row);
+		return take_row(rec, at.row);
+	case CSINK_ENTRY_CELLS:
+		return take_cells(rec, at.cells);
 	case CSINK_ENTRY_INTERVAL:
 		return APPEND(rec->intervals, rec->nr_intervals, at.interval);
 	case CSINK_ENTRY_TIMELINE:
@@ -175,15 +242,15 @@ static int walk_extents(struct csink_recorded *rec)
 	return 0;
 }
 
-/* The index of the chain at a reference, or CSINK_RECORDED_NONE. */
-static uint32_t find_chain(const struct csink_recorded *rec, csink_ref_t ref)
+/* The index of the node at a reference, or CSINK_RECORDED_NONE. */
+static uint32_t find_node(const struct csink_recorded *rec, csink_ref_t ref)
 {
-	const struct csink_rec_chain *chain = (const void *)((char *)rec->data + (uint64_t)ref * 8);
+	const struct csink_rec_node *node = (const void *)((char *)rec->data + (uint64_t)ref * 8);
 
-	if ((uint64_t)ref * 8 + sizeof(*chain) > rec->bytes || chain->epoch >= rec->nr_chains ||
-	    rec->chains[chain->epoch] != chain)
+	if ((uint64_t)ref * 8 + sizeof(*node) > rec->bytes || node->flags >= rec->nr_nodes ||
+	    rec->nodes[node->flags].ref != ref)
 		return CSINK_RECORDED_NONE;
-	return chain->epoch;
+	return node->flags;
 }
 
 /* Threads are few and rows of one come in runs: a search, begun at the last answer. */
@@ -209,25 +276,67 @@ static uint32_t find_thread(const struct csink_recorded *rec, csink_ref_t ref, u
 
 uint32_t csink_recorded_row_at(const struct csink_recorded *rec, csink_ref_t ref)
 {
-	const struct csink_rec_row *row;
 	uint32_t low = 0, high = rec->nr_rows, middle;
 
-	if ((uint64_t)ref * 8 >= rec->bytes)
-		return CSINK_RECORDED_NONE;
-	row = (const void *)((char *)rec->data + (uint64_t)ref * 8);
 	while (low < high) {
 		middle = low + (high - low) / 2;
-		if (rec->rows[middle].row < row)
+		if (rec->rows[middle].ref < ref)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low < rec->nr_rows && rec->rows[low].row == row ? low : CSINK_RECORDED_NONE;
+	return low < rec->nr_rows && rec->rows[low].ref == ref ? low : CSINK_RECORDED_NONE;
 }
 
 /*
- * Rows may come before what they refer to, in another thread's extent: so this is a pass of its own. A row with a bad
- * reference stays, without the part that cannot be known: its time was spent all the same.
+ * Climb from a node until one is met whose root is known, or a root; then what was passed is known, too. What leads
+ * nowhere, or to more callers than there are in any stack, as in a ring of nodes, is cut off, so that nobody climbs
+ * there again.
+ */
+static void find_root(struct csink_recorded *rec, uint32_t index)
+{
+	struct csink_recorded_node *nodes = rec->nodes;
+	uint32_t path[CSINK_MAX_DEPTH + 1], nr = 0, at = index;
+
+	while (nodes[at].root == CSINK_RECORDED_NONE && nodes[at].parent != CSINK_RECORDED_NONE &&
+	       nr < CSINK_ARRAY_SIZE(path)) {
+		path[nr++] = at;
+		at = nodes[at].parent;
+	}
+	if (nodes[at].root == CSINK_RECORDED_NONE || nodes[at].depth + nr > CSINK_MAX_DEPTH) {
+		while (nr)
+			nodes[path[--nr]].parent = CSINK_RECORDED_NONE;
+		return;
+	}
+	while (nr) {
+		struct csink_recorded_node *node = &nodes[path[--nr]];
+
+		node->root = nodes[node->parent].root;
+		node->depth = nodes[node->parent].depth + 1;
+	}
+}
+
+/* Callers may come after whom they called, in another thread's extent: so this is a pass of its own. */
+static void resolve_nodes(struct csink_recorded *rec)
+{
+	for (uint32_t i = 0; i < rec->nr_nodes; i++) {
+		struct csink_recorded_node *node = &rec->nodes[i];
+
+		if (!node->parent) {
+			node->root = i;
+			node->parent = CSINK_RECORDED_NONE;
+			continue;
+		}
+		node->parent = find_node(rec, node->parent);
+		rec->nr_damaged += node->parent == CSINK_RECORDED_NONE;
+	}
+	for (uint32_t i = 0; i < rec->nr_nodes; i++)
+		find_root(rec, i);
+}
+
+/*
+ * Rows, too, may come before what they refer to. A row with a bad reference stays, without the part that cannot be
+ * known: its time was spent all the same.
  */
 static void resolve_rows(struct csink_recorded *rec)
 {
@@ -235,11 +344,14 @@ static void resolve_rows(struct csink_recorded *rec)
 
 	for (uint32_t i = 0; i < rec->nr_rows; i++) {
 		struct csink_recorded_row *row = &rec->rows[i];
+		bool has_thread = row->thread, has_node = row->node;
 
-		row->thread = row->row->thread ? find_thread(rec, row->row->thread, hint) : CSINK_RECORDED_NONE;
-		row->chain = row->row->chain ? find_chain(rec, row->row->chain) : CSINK_RECORDED_NONE;
-		rec->nr_damaged += (row->row->thread && row->thread == CSINK_RECORDED_NONE) ||
-				   (row->row->chain && row->chain == CSINK_RECORDED_NONE);
+		row->thread = has_thread ? find_thread(rec, row->thread, hint) : CSINK_RECORDED_NONE;
+		row->node = has_node ? find_node(rec, row->node) : CSINK_RECORDED_NONE;
+		if (row->node != CSINK_RECORDED_NONE && rec->nodes[row->node].root == CSINK_RECORDED_NONE)
+			row->node = CSINK_RECORDED_NONE;
+		rec->nr_damaged += (has_thread && row->thread == CSINK_RECORDED_NONE) ||
+				   (has_node && row->node == CSINK_RECORDED_NONE);
 		if (row->thread != CSINK_RECORDED_NONE)
 			hint = row->thread;
 	}
@@ -292,8 +404,10 @@ static int parse(struct csink_recorded *rec, size_t file_bytes)
 	if (rec->bytes < CSINK_REC_HEADER_BYTES)
 		return 0; /* nothing was recorded before it was cut: the header says who and when */
 	err = walk_extents(rec);
-	if (!err)
+	if (!err) {
+		resolve_nodes(rec);
 		resolve_rows(rec);
+	}
 	return err;
 }
 
@@ -301,8 +415,9 @@ void csink_recorded_release(struct csink_recorded *rec)
 {
 	free(rec->modules);
 	free(rec->threads);
-	free(rec->chains);
+	free(rec->nodes);
 	free(rec->rows);
+	free(rec->weights);
 	free(rec->intervals);
 	free(rec->notes);
 	free(rec->spawns);

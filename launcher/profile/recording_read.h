@@ -13,10 +13,23 @@
 
 #define CSINK_RECORDED_NONE UINT32_MAX
 
+/* A row, or a cell. */
 struct csink_recorded_row {
-	const struct csink_rec_row *row; /* weights[]: header.nr_events */
-	uint32_t thread;                 /* index, or CSINK_RECORDED_NONE */
-	uint32_t chain;                  /* index, or CSINK_RECORDED_NONE */
+	csink_ref_t ref;
+	uint32_t thread; /* index, or CSINK_RECORDED_NONE */
+	uint32_t node;   /* index, or CSINK_RECORDED_NONE */
+	uint16_t phase;
+	uint64_t leaf;
+	uint64_t nr_samples;
+};
+
+/* A caller, or a root of stacks. From every one a root is reached in at most CSINK_MAX_DEPTH + 1 steps. */
+struct csink_recorded_node {
+	uint64_t pc; /* of a root: its time */
+	csink_ref_t ref;
+	uint32_t parent; /* index; CSINK_RECORDED_NONE: a root */
+	uint32_t root;   /* index, its own if it is one; CSINK_RECORDED_NONE: it has none, and is nobody's node */
+	uint32_t depth;  /* of a root 0 */
 };
 
 /* Entries in the order of the file. Everything points into this structure's own copy of the file. */
@@ -24,14 +37,15 @@ struct csink_recorded {
 	struct csink_rec_header header; /* strings ended, nr_events <= CSINK_MAX_EVENTS */
 	const struct csink_rec_module **modules;
 	const struct csink_rec_thread **threads;
-	const struct csink_rec_chain **chains; /* nr_frames <= CSINK_MAX_DEPTH */
+	struct csink_recorded_node *nodes;
 	struct csink_recorded_row *rows;
+	uint64_t *weights; /* of row i, event e: [i * header.nr_events + e] */
 	const struct csink_rec_interval **intervals;
 	const struct csink_rec_note **notes;
 	const struct csink_rec_spawn **spawns;
 	const struct csink_rec_phase **phases;
 	const struct csink_rec_timeline **timelines; /* nr of each is within the entry */
-	uint32_t nr_modules, nr_threads, nr_chains, nr_rows, nr_intervals, nr_notes, nr_spawns, nr_timelines, nr_phases;
+	uint32_t nr_modules, nr_threads, nr_nodes, nr_rows, nr_intervals, nr_notes, nr_spawns, nr_timelines, nr_phases;
 	uint32_t nr_damaged; /* extents and entries that could not be read, and rows whose references lead nowhere */
 	bool is_cut;         /* the file is shorter than its header says */
 	void *data;
@@ -53,7 +67,7 @@ int csink_recorded_read_header(const char *path, struct csink_rec_header *header
 /** The same as a whole from memory (copied), for tests and fuzzers. */
 int csink_recorded_parse(const void *buf, size_t len, struct csink_recorded *rec, char *why, size_t why_len);
 
-/** The index in rows of the row at a reference, or CSINK_RECORDED_NONE. */
+/** The index in rows of the row or cell at a reference, or CSINK_RECORDED_NONE. */
 uint32_t csink_recorded_row_at(const struct csink_recorded *rec, csink_ref_t ref);
 
 /** Free what a successful read or parse allocated. */

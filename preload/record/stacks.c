@@ -1,131 +1,22 @@
 #include "preload/record/stacks.h"
 
-#include <errno.h>
-#include <sys/mman.h>
+#include <stddef.h>
 
 #include "include/internal/base.h"
-#include "preload/sample/calls_off.h"
+#include "preload/record/hash_index.h"
 
-/*
- * A slot is 64 bits: the hash's high half beside the entry's reference, so that a probe touches an entry only when it
- * is almost certainly the right one. 0 is an empty slot (no entry lies at offset 0).
- */
-typedef _Atomic uint64_t slot_t;
+/* Entries that hold many: the first of a thread is small, the next ones grow up to a quarter of a block. */
+enum { FIRST_ROOM = 4, LARGEST_CHUNK = 1008 };
 
-enum { NR_LEVELS = 11, FIRST_BITS = 10, MAX_PROBES = 24 };
-
-struct index {
-	slot_t *_Atomic levels[NR_LEVELS];
-	_Atomic uint32_t used[NR_LEVELS];
-	_Atomic uint32_t newest;
-	slot_t first[1u << FIRST_BITS];
-};
-
-static struct index chains = {.levels = {chains.first}}, rows = {.levels = {rows.first}};
-
-static uint32_t level_slots(uint32_t level)
-{
-	return 1u << (FIRST_BITS + 2 * level);
-}
-
-static void index_reset(struct index *index)
-{
-	for (uint32_t level = 1; level < NR_LEVELS; level++) {
-		slot_t *slots = atomic_load(&index->levels[level]);
-
-		if (slots)
-			munmap(slots, level_slots(level) * sizeof(*slots));
-		atomic_store(&index->levels[level], NULL);
-		atomic_store(&index->used[level], 0);
-	}
-	/* Mostly empty in a program that has just started: do not touch pages that were never written. */
-	if (atomic_load(&index->used[0]))
-		memset((void *)index->first, 0, sizeof(index->first));
-	atomic_store(&index->used[0], 0);
-	atomic_store(&index->newest, 0);
-}
+static struct csink_index nodes = {.levels = {nodes.first}}, rows = {.levels = {rows.first}};
 
 void csink_stacks_reset(void)
 {
-	index_reset(&chains);
-	index_reset(&rows);
+	csink_index_reset(&nodes);
+	csink_index_reset(&rows);
 }
 
-/* The table that new entries go to, one level up when it is half full. A failed growth lets the old one fill. */
-static uint32_t level_for_insert(struct index *index)
-{
-	uint32_t level = atomic_load_explicit(&index->newest, memory_order_acquire);
-	slot_t *slots, *none = NULL;
-	int saved = errno;
-
-	if (atomic_load_explicit(&index->used[level], memory_order_relaxed) < level_slots(level) / 2 ||
-	    level + 1 == NR_LEVELS || csink_calls_are_off(CSINK_CALLS_MEMORY))
-		return level;
-	slots = mmap(NULL, level_slots(level + 1) * sizeof(*slots), PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	errno = saved;
-	if (slots == MAP_FAILED)
-		return level;
-	madvise(slots, level_slots(level + 1) * sizeof(*slots), MADV_DONTDUMP);
-	/* Release pairs with the acquire of newest and levels in the readers: a level is seen zeroed or not at all. */
-	if (!atomic_compare_exchange_strong_explicit(&index->levels[level + 1], &none, slots, memory_order_release,
-						     memory_order_relaxed))
-		munmap(slots, level_slots(level + 1) * sizeof(*slots));
-	errno = saved;
-	atomic_compare_exchange_strong_explicit(&index->newest, &level, level + 1, memory_order_release,
-						memory_order_acquire);
-	return atomic_load_explicit(&index->newest, memory_order_acquire);
-}
-
-typedef bool (*match_fn)(const struct csink_recording *rec, const void *entry, const void *key);
-
-static inline __attribute__((always_inline)) void *index_find(struct index *index, const struct csink_recording *rec,
-							      uint64_t hash, match_fn match, const void *key)
-{
-	/* Newest first: what a program does now was mostly first seen lately. */
-	for (int level = (int)atomic_load_explicit(&index->newest, memory_order_acquire); level >= 0; level--) {
-		slot_t *slots = atomic_load_explicit(&index->levels[level], memory_order_acquire);
-		uint32_t mask = level_slots((uint32_t)level) - 1;
-
-		for (uint32_t i = 0; slots && i < MAX_PROBES; i++) {
-			/* Acquire pairs with the release in index_insert: the entry behind a slot is complete. */
-			uint64_t slot = atomic_load_explicit(&slots[(hash + i) & mask], memory_order_acquire);
-
-			if (!slot)
-				break;
-			if (slot >> 32 == hash >> 32) {
-				void *entry = csink_recording_at(rec, (csink_ref_t)slot);
-
-				if (match(rec, entry, key))
-					return entry;
-			}
-		}
-	}
-	return NULL;
-}
-
-/* Publish an entry. Two threads may publish equal ones at once: both are found by nobody or anybody, and the reader of
- * the recording adds equal stacks up anyway. A table with no free place near leaves the entry unindexed, the same way.
- */
-static void index_insert(struct index *index, uint64_t hash, csink_ref_t ref)
-{
-	uint32_t level = level_for_insert(index);
-	slot_t *slots = atomic_load_explicit(&index->levels[level], memory_order_acquire);
-	uint32_t mask = level_slots(level) - 1;
-	uint64_t slot = hash >> 32 << 32 | ref;
-
-	for (uint32_t i = 0; i < MAX_PROBES; i++) {
-		uint64_t none = 0;
-
-		if (atomic_compare_exchange_strong_explicit(&slots[(hash + i) & mask], &none, slot,
-							    memory_order_release, memory_order_relaxed)) {
-			atomic_fetch_add_explicit(&index->used[level], 1, memory_order_relaxed);
-			return;
-		}
-	}
-	/* Crowded here: let the next insertion grow the table. */
-	atomic_store_explicit(&index->used[level], level_slots(level) / 2, memory_order_relaxed);
-}
+/* ---- hashes ---- */
 
 static inline uint64_t mix(uint64_t h)
 {
@@ -133,6 +24,12 @@ static inline uint64_t mix(uint64_t h)
 	h *= 0xd6e8feb86659fd93ULL;
 	h ^= h >> 32;
 	return h;
+}
+
+/* As the index wants it. */
+static inline uint64_t not_0(uint64_t hash)
+{
+	return hash ? hash : 1;
 }
 
 /* Two independent lanes, so that the multiplications overlap. */
@@ -154,8 +51,11 @@ static uint64_t hash_frames(const uint64_t *frames, uint32_t n)
 
 static uint64_t hash_chain(const struct csink_sample *sample)
 {
-	return hash_frames(sample->frames, sample->nr_frames) ^ sample->epoch * 0x9e3779b97f4a7c15ULL;
+	return hash_frames(sample->frames, sample->nr_frames) ^
+	       mix(sample->epoch_ns * 0x9e3779b97f4a7c15ULL + sample->chain_flags);
 }
+
+/* ---- the latest callers ---- */
 
 /* By fours: most comparisons are of equal ones. */
 static bool same_frames(const uint64_t *a, const uint64_t *b, uint32_t n)
@@ -171,103 +71,321 @@ static bool same_frames(const uint64_t *a, const uint64_t *b, uint32_t n)
 	return true;
 }
 
-static bool same_chain(const struct csink_rec_chain *chain, const struct csink_sample *sample)
+static inline bool same_root(const struct csink_stack_memo *memo, const struct csink_sample *sample)
 {
-	if (chain->nr_frames != sample->nr_frames || chain->epoch != sample->epoch ||
-	    chain->head.aux != sample->chain_flags)
-		return false;
-	return same_frames(chain->frames, sample->frames, sample->nr_frames);
+	return memo->node && memo->epoch_ns == sample->epoch_ns && memo->chain_flags == sample->chain_flags;
 }
 
-static bool match_chain(const struct csink_recording *rec, const void *entry, const void *key)
+static inline bool same_chain(const struct csink_stack_memo *memo, const struct csink_sample *sample)
 {
-	(void)rec;
-	return same_chain(entry, key);
+	return same_root(memo, sample) && memo->nr_frames == sample->nr_frames &&
+	       same_frames(memo->frames, sample->frames, sample->nr_frames);
 }
 
-static bool match_row(const struct csink_recording *rec, const void *entry, const void *key)
+static void remember(const struct csink_sample *sample, csink_ref_t node, uint64_t hash)
 {
-	const struct csink_rec_row *row = entry;
-	const struct csink_sample *sample = key;
+	struct csink_stack_memo *memo = sample->memo;
 
-	return row->leaf == sample->leaf && row->thread == sample->thread && row->head.aux == sample->phase &&
-	       same_chain(csink_recording_at(rec, row->chain), sample);
-}
-
-/* As match_row, where the sample's chain is the memo's. */
-static bool match_row_of_memo(const struct csink_recording *rec, const void *entry, const void *key)
-{
-	const struct csink_rec_row *row = entry;
-	const struct csink_sample *sample = key;
-
-	return row->leaf == sample->leaf && row->thread == sample->thread && row->head.aux == sample->phase &&
-	       row->chain == csink_recording_ref(rec, sample->memo->chain);
-}
-
-static struct csink_rec_chain *chain_get(struct csink_recording *rec, struct csink_writer *writer,
-					 const struct csink_sample *sample, uint64_t hash)
-{
-	struct csink_rec_chain *chain = index_find(&chains, rec, hash, match_chain, sample);
-	uint32_t bytes = (uint32_t)sizeof(*chain) + sample->nr_frames * 8;
-
-	if (chain)
-		return chain;
-	chain = csink_recording_reserve(rec, writer, bytes);
-	if (!chain)
-		return NULL;
-	chain->nr_frames = sample->nr_frames;
-	chain->epoch = sample->epoch;
-	chain->first_ns = sample->time_ns;
+	memo->node = node;
+	memo->nr_frames = sample->nr_frames;
+	memo->epoch_ns = sample->epoch_ns;
+	memo->chain_flags = sample->chain_flags;
+	memo->hash = hash;
 	for (uint32_t i = 0; i < sample->nr_frames; i++)
-		chain->frames[i] = sample->frames[i];
-	csink_recording_commit(chain, bytes, CSINK_ENTRY_CHAIN, sample->chain_flags);
-	index_insert(&chains, hash, csink_recording_ref(rec, chain));
-	return chain;
+		memo->frames[i] = sample->frames[i];
 }
 
-struct csink_rec_row *csink_stacks_row(struct csink_recording *rec, struct csink_writer *writer,
-				       const struct csink_sample *sample)
-{
-	struct csink_chain_memo *memo = sample->memo;
-	bool known = memo->chain && same_chain(memo->chain, sample);
-	uint64_t chain_hash = known ? memo->hash : hash_chain(sample);
-	uint64_t hash = mix(chain_hash ^ sample->leaf * 0x9e3779b97f4a7c15ULL ^
-			    ((uint64_t)sample->thread << 16 ^ sample->phase));
-	struct csink_rec_row *row = known ? index_find(&rows, rec, hash, match_row_of_memo, sample)
-					  : index_find(&rows, rec, hash, match_row, sample);
-	uint32_t bytes = (uint32_t)sizeof(*row) + rec->header->nr_events * 8;
-	const struct csink_rec_chain *chain;
+/* ---- nodes ---- */
 
-	if (CSINK_LIKELY(row != NULL)) {
-		if (!known)
-			*memo = (struct csink_chain_memo){csink_recording_at(rec, row->chain), chain_hash};
+/*
+ * The size of a chunk: an entry with a head of so many bytes and room for more of @each, committed empty; what is put
+ * there is published one by one, by its number. At the end of an extent it is made to fit. Every one is twice as large
+ * as the last (@room).
+ */
+static uint32_t chunk_bytes(const struct csink_writer *writer, uint16_t *room, uint32_t head, uint32_t each)
+{
+	uint32_t largest = (LARGEST_CHUNK - head) / each, left = (writer->end - writer->pos) * 8;
+	uint32_t nr = CSINK_MIN(CSINK_MAX(*room, (uint32_t)FIRST_ROOM), largest);
+
+	*room = (uint16_t)CSINK_MIN(2 * nr, largest);
+	if (left >= head + FIRST_ROOM * each)
+		nr = CSINK_MIN(nr, (left - head) / each);
+	return head + nr * each;
+}
+
+static csink_ref_t new_node(struct csink_recording *rec, struct csink_writer *writer, struct csink_stack_memo *memo,
+			    const struct csink_rec_node *node)
+{
+	struct csink_rec_nodes *chunk = memo->nodes;
+	uint32_t bytes;
+
+	if (!chunk || (chunk->nr + 1) * sizeof(*node) > chunk->head.bytes - sizeof(*chunk)) {
+		bytes = chunk_bytes(writer, &memo->nodes_room, sizeof(*chunk), sizeof(*node));
+		chunk = csink_recording_reserve(rec, writer, bytes);
+		if (!chunk)
+			return 0;
+		csink_recording_commit(chunk, bytes, CSINK_ENTRY_NODES, 0);
+		memo->nodes = chunk;
+	}
+	chunk->nodes[chunk->nr] = *node;
+	/* Pairs with the reader's acquire: what is counted is written. */
+	__atomic_store_n(&chunk->nr, chunk->nr + 1, __ATOMIC_RELEASE);
+	return csink_recording_ref(rec, &chunk->nodes[chunk->nr - 1]);
+}
+
+struct node_key {
+	const struct csink_recording *rec;
+	struct csink_rec_node node;
+};
+
+static bool match_node(csink_ref_t ref, uint32_t aux, const void *key)
+{
+	const struct node_key *k = key;
+	const struct csink_rec_node *node = csink_recording_at(k->rec, ref);
+
+	(void)aux;
+	return node->pc == k->node.pc && node->parent == k->node.parent && node->flags == k->node.flags;
+}
+
+/* The node of a caller below another one, or a root; 0 when the recording is full. */
+static csink_ref_t node_get(struct csink_recording *rec, struct csink_writer *writer, struct csink_stack_memo *memo,
+			    struct csink_rec_node node)
+{
+	struct node_key key = {rec, node};
+	uint64_t hash = not_0(mix(node.pc * 0x9e3779b97f4a7c15ULL ^ ((uint64_t)node.parent << 32 | node.flags)));
+	const struct csink_index_slot *slot = csink_index_find(&nodes, hash, match_node, &key);
+	csink_ref_t ref;
+
+	if (slot)
+		return atomic_load_explicit(&slot->ref, memory_order_relaxed);
+	ref = new_node(rec, writer, memo, &node);
+	if (ref)
+		csink_index_insert(&nodes, hash, ref, 0);
+	return ref;
+}
+
+/* From the outermost caller inwards, beginning where the latest callers of the thread were others. */
+static csink_ref_t chain_node(struct csink_recording *rec, struct csink_writer *writer,
+			      const struct csink_sample *sample)
+{
+	const struct csink_stack_memo *memo = sample->memo;
+	uint32_t n = sample->nr_frames, same = 0, limit;
+	csink_ref_t node;
+
+	if (same_root(memo, sample)) {
+		limit = CSINK_MIN(n, memo->nr_frames);
+		while (same < limit && memo->frames[memo->nr_frames - 1 - same] == sample->frames[n - 1 - same])
+			same++;
+		node = memo->node;
+		for (uint32_t i = memo->nr_frames; i > same; i--)
+			node = ((const struct csink_rec_node *)csink_recording_at(rec, node))->parent;
+	} else {
+		node = node_get(rec, writer, sample->memo,
+				(struct csink_rec_node){.pc = sample->epoch_ns, .flags = sample->chain_flags});
+	}
+	for (uint32_t i = n - same; i-- > 0 && node;)
+		node = node_get(rec, writer, sample->memo,
+				(struct csink_rec_node){.pc = sample->frames[i], .parent = node});
+	return node;
+}
+
+csink_ref_t csink_stacks_node(struct csink_recording *rec, struct csink_writer *writer,
+			      const struct csink_sample *sample)
+{
+	csink_ref_t node;
+
+	if (same_chain(sample->memo, sample))
+		return sample->memo->node;
+	node = chain_node(rec, writer, sample);
+	if (node)
+		remember(sample, node, 0);
+	return node;
+}
+
+/* ---- rows and cells ---- */
+
+/* A store of our own, never torn, that the launcher may read while we run; the row has one writer. */
+#define ADD_RELAXED(to, n) __atomic_store_n(to, __atomic_load_n(to, __ATOMIC_RELAXED) + (n), __ATOMIC_RELAXED)
+
+static inline uint64_t cell_leaf(const struct csink_rec_cell *cell)
+{
+	return (uint64_t)cell->leaf_high << 32 | cell->leaf_low;
+}
+
+/* False, and nothing is added, where the sums would not fit. */
+static bool cell_add(struct csink_rec_cell *cell, const uint64_t *weights, uint32_t nr_weights, uint64_t nr)
+{
+	uint64_t over = (cell->nr_samples + nr) >> 16;
+
+	for (uint32_t i = 0; i < nr_weights; i++)
+		over |= weights[i] >> 32 | (cell->weights[i] + (weights[i] & UINT32_MAX)) >> 32;
+	if (CSINK_UNLIKELY(over))
+		return false;
+	ADD_RELAXED(&cell->nr_samples, (uint16_t)nr);
+	for (uint32_t i = 0; i < nr_weights; i++)
+		ADD_RELAXED(&cell->weights[i], (uint32_t)weights[i]);
+	return true;
+}
+
+static void row_add(struct csink_rec_row *row, const uint64_t *weights, uint32_t nr_weights, uint64_t nr)
+{
+	ADD_RELAXED(&row->nr_samples, nr);
+	for (uint32_t i = 0; i < nr_weights; i++)
+		ADD_RELAXED(&row->weights[i], weights[i]);
+}
+
+/* A row of what is in key, with these numbers. */
+static struct csink_row new_row(struct csink_recording *rec, struct csink_writer *writer,
+				const struct csink_rec_row *key, uint16_t phase, const uint64_t *weights, uint64_t nr)
+{
+	uint32_t nr_events = rec->header->nr_events, bytes = (uint32_t)sizeof(*key) + nr_events * 8;
+	struct csink_rec_row *row = csink_recording_reserve(rec, writer, bytes);
+
+	if (!row)
+		return (struct csink_row){0};
+	row->thread = key->thread;
+	row->node = key->node;
+	row->leaf = key->leaf;
+	row_add(row, weights, nr_events, nr);
+	csink_recording_commit(row, bytes, CSINK_ENTRY_ROW, phase);
+	return (struct csink_row){csink_recording_ref(rec, row), phase, true};
+}
+
+static struct csink_rec_cells *cells_for(struct csink_recording *rec, struct csink_writer *writer,
+					 const struct csink_sample *sample, uint32_t each)
+{
+	struct csink_stack_memo *memo = sample->memo;
+	struct csink_rec_cells **place = &memo->cells[sample->phase % CSINK_ARRAY_SIZE(memo->cells)], *chunk = *place;
+	uint32_t bytes;
+
+	if (chunk && chunk->head.aux == sample->phase && (chunk->nr + 1) * each <= chunk->head.bytes - sizeof(*chunk))
+		return chunk;
+	if (chunk && chunk->head.aux != sample->phase)
+		memo->cells_room = 0; /* phases that take turns leave room behind: let it be little */
+	bytes = chunk_bytes(writer, &memo->cells_room, sizeof(*chunk), each);
+	chunk = csink_recording_reserve(rec, writer, bytes);
+	if (!chunk)
+		return NULL;
+	chunk->thread = sample->thread;
+	csink_recording_commit(chunk, bytes, CSINK_ENTRY_CELLS, sample->phase);
+	return *place = chunk;
+}
+
+/* A cell with these numbers; a row where they, or the leaf, are too large for one. */
+static struct csink_row new_cell(struct csink_recording *rec, struct csink_writer *writer,
+				 const struct csink_sample *sample, csink_ref_t node, const uint64_t *weights,
+				 uint64_t nr)
+{
+	uint32_t each = csink_cell_bytes(rec->header->nr_events);
+	struct csink_rec_cells *chunk = sample->leaf >> 48 ? NULL : cells_for(rec, writer, sample, each);
+	struct csink_rec_row key = {.thread = sample->thread, .node = node, .leaf = sample->leaf};
+	struct csink_rec_cell *cell;
+
+	if (!chunk)
+		return new_row(rec, writer, &key, sample->phase, weights, nr);
+	cell = (struct csink_rec_cell *)(chunk->cells + chunk->nr * each);
+	if (!cell_add(cell, weights, rec->header->nr_events, nr))
+		return new_row(rec, writer, &key, sample->phase, weights, nr);
+	cell->node = node;
+	cell->leaf_low = (uint32_t)sample->leaf;
+	cell->leaf_high = (uint16_t)(sample->leaf >> 32);
+	/* Pairs with the reader's acquire: what is counted is written. */
+	__atomic_store_n(&chunk->nr, chunk->nr + 1, __ATOMIC_RELEASE);
+	return (struct csink_row){csink_recording_ref(rec, cell), sample->phase, false};
+}
+
+struct csink_row csink_row_add(struct csink_recording *rec, struct csink_writer *writer, struct csink_row row,
+			       csink_ref_t thread, const uint64_t *weights, uint64_t nr)
+{
+	struct csink_rec_cell *cell = csink_recording_at(rec, row.ref);
+	struct csink_rec_row key;
+
+	if (CSINK_UNLIKELY(row.is_wide)) {
+		row_add(csink_recording_at(rec, row.ref), weights, rec->header->nr_events, nr);
 		return row;
 	}
-	chain = known ? memo->chain : chain_get(rec, writer, sample, chain_hash);
-	if (chain)
-		*memo = (struct csink_chain_memo){chain, chain_hash};
-	row = chain ? csink_recording_reserve(rec, writer, bytes) : NULL;
-	if (!row)
-		return NULL;
-	row->thread = sample->thread;
-	row->chain = csink_recording_ref(rec, chain);
-	row->leaf = sample->leaf;
-	csink_recording_commit(row, bytes, CSINK_ENTRY_ROW, sample->phase);
-	index_insert(&rows, hash, csink_recording_ref(rec, row));
+	if (CSINK_LIKELY(cell_add(cell, weights, rec->header->nr_events, nr)))
+		return row;
+	key = (struct csink_rec_row){.thread = thread, .node = cell->node, .leaf = cell_leaf(cell)};
+	return new_row(rec, writer, &key, row.phase, weights, nr);
+}
+
+struct row_key {
+	const struct csink_recording *rec;
+	const struct csink_sample *sample;
+};
+
+/* What the index keeps beside a row's place. */
+static inline uint32_t row_aux(struct csink_row row)
+{
+	return (uint32_t)row.phase << 1 | row.is_wide;
+}
+
+static inline struct csink_row row_of_slot(csink_ref_t ref, uint32_t aux)
+{
+	return (struct csink_row){ref, (uint16_t)(aux >> 1), aux & 1};
+}
+
+/*
+ * The hash is of all frames and the thread, too, and of 64 bits: of a million stacks, two have the same one with a
+ * probability of 3 in 10^8, and here they need the same leaf besides. To compare all frames, one node after the other,
+ * would cost as much as to walk them.
+ */
+static bool match_row(csink_ref_t ref, uint32_t aux, const void *key)
+{
+	const struct row_key *k = key;
+	const void *at = csink_recording_at(k->rec, ref);
+	uint64_t leaf = aux & 1 ? ((const struct csink_rec_row *)at)->leaf : cell_leaf(at);
+
+	return leaf == k->sample->leaf && aux >> 1 == k->sample->phase;
+}
+
+static csink_ref_t node_of_row(const struct csink_recording *rec, struct csink_row row)
+{
+	const void *at = csink_recording_at(rec, row.ref);
+
+	return row.is_wide ? ((const struct csink_rec_row *)at)->node : ((const struct csink_rec_cell *)at)->node;
+}
+
+static __attribute__((noinline)) struct csink_row add_new(struct csink_recording *rec, struct csink_writer *writer,
+							  const struct csink_sample *sample, const uint64_t *weights,
+							  uint64_t nr, uint64_t chain_hash, uint64_t hash)
+{
+	bool known = same_chain(sample->memo, sample);
+	csink_ref_t node = known ? sample->memo->node : chain_node(rec, writer, sample);
+	struct csink_row row;
+
+	if (!node)
+		return (struct csink_row){0};
+	if (!known)
+		remember(sample, node, chain_hash);
+	row = new_cell(rec, writer, sample, node, weights, nr);
+	if (row.ref)
+		csink_index_insert(&rows, hash, row.ref, row_aux(row));
 	return row;
 }
 
-/* A store of our own, never torn, that the launcher may read while we run; the row has one writer. */
-static inline void add_relaxed(uint64_t *to, uint64_t n)
+struct csink_row csink_stacks_add(struct csink_recording *rec, struct csink_writer *writer,
+				  const struct csink_sample *sample, const uint64_t *weights, uint64_t nr)
 {
-	_Atomic uint64_t *a = (_Atomic uint64_t *)to;
+	bool known = same_chain(sample->memo, sample);
+	uint64_t chain_hash = known ? sample->memo->hash : hash_chain(sample);
+	uint64_t hash = not_0(mix(chain_hash ^ sample->leaf * 0x9e3779b97f4a7c15ULL ^
+				  ((uint64_t)sample->thread << 16 ^ sample->phase)));
+	struct row_key key = {rec, sample};
+	struct csink_index_slot *slot = csink_index_find(&rows, hash, match_row, &key);
+	struct csink_row row, now;
 
-	atomic_store_explicit(a, atomic_load_explicit(a, memory_order_relaxed) + n, memory_order_relaxed);
-}
-
-void csink_row_add(struct csink_rec_row *row, const uint64_t *weights, uint32_t nr_weights, uint64_t nr)
-{
-	add_relaxed(&row->nr_samples, nr);
-	for (uint32_t i = 0; i < nr_weights; i++)
-		add_relaxed(&row->weights[i], weights[i]);
+	if (CSINK_UNLIKELY(!slot))
+		return add_new(rec, writer, sample, weights, nr, chain_hash, hash);
+	row = row_of_slot(atomic_load_explicit(&slot->ref, memory_order_relaxed),
+			  atomic_load_explicit(&slot->aux, memory_order_relaxed));
+	if (!known)
+		remember(sample, node_of_row(rec, row), chain_hash);
+	now = csink_row_add(rec, writer, row, sample->thread, weights, nr);
+	if (CSINK_UNLIKELY(now.ref && now.ref != row.ref)) { /* this thread alone looks for it */
+		atomic_store_explicit(&slot->aux, row_aux(now), memory_order_relaxed);
+		atomic_store_explicit(&slot->ref, now.ref, memory_order_release);
+	}
+	return now;
 }

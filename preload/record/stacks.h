@@ -1,15 +1,31 @@
 /*
- * The stack table: every distinct chain of callers is stored once a process, and every (thread, leaf, chain) has one
- * row of weights in the recording. The index over them is private memory: levels of open-addressed tables, each four
- * times the last, added when the newest is half full. Nothing is ever moved or removed, so lookups take no lock and
- * growth stops nobody.
+ * The stack table: callers are stored once a process, as a tree that shares what stacks have in common, and every
+ * (thread, phase, leaf, callers) has one row of weights in the recording; most have small numbers and a cell's room
+ * (include/internal/recording.h). Private indexes find both; lookups take no lock and growth stops nobody.
  */
 #ifndef CSINK_RECORD_STACKS_H
 #define CSINK_RECORD_STACKS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "preload/record/recording.h"
+
+/*
+ * What a thread keeps between its samples: where its next nodes and cells go, and its latest stack of callers. The next
+ * one is often the same: to compare with it costs less than to hash all frames and to look for them.
+ */
+struct csink_stack_memo {
+	csink_ref_t node; /* of the latest callers; 0: there are none yet */
+	uint32_t nr_frames;
+	uint64_t epoch_ns;
+	uint64_t hash;
+	uint16_t chain_flags;
+	uint16_t nodes_room, cells_room; /* of the next chunk */
+	struct csink_rec_nodes *nodes;
+	struct csink_rec_cells *cells[4]; /* by phase */
+	uint64_t frames[CSINK_MAX_DEPTH];
+};
 
 /* One sample, as the handler gives it to the table. */
 struct csink_sample {
@@ -17,34 +33,45 @@ struct csink_sample {
 	uint16_t phase;
 	uint16_t chain_flags; /* enum csink_chain_flags */
 	uint32_t nr_frames;
-	uint32_t epoch; /* equal addresses of different epochs are different chains */
+	uint64_t epoch_ns; /* since when addresses mean what they mean now: equal ones of another time are others */
 	uint64_t leaf;
-	uint64_t time_ns; /* CLOCK_MONOTONIC, for the first sighting of a chain */
 	const uint64_t *frames;
-	struct csink_chain_memo *memo; /* the thread's */
+	struct csink_stack_memo *memo; /* the thread's */
 };
 
-/*
- * A thread's latest chain: the next one is often the same. To compare with it costs less than to hash all frames and to
- * look for the chain. Zero it with each new recording.
- */
-struct csink_chain_memo {
-	const struct csink_rec_chain *chain;
-	uint64_t hash;
+/* A row for its thread to add to. ref 0: none. */
+struct csink_row {
+	csink_ref_t ref;
+	uint16_t phase;
+	uint16_t is_wide; /* a row, not a cell */
 };
+
+/** Begin a thread, or a new recording: what @memo knew is of another one. */
+static inline void csink_stack_memo_reset(struct csink_stack_memo *memo)
+{
+	memset(memo, 0, offsetof(struct csink_stack_memo, frames));
+}
 
 /** Forget everything: a new recording begins. Context: init; no other thread may be storing. */
 void csink_stacks_reset(void);
 
 /**
- * Find or make the row of a sample.
- * Returns NULL when the recording is full. The row belongs to the sample's thread: only that thread may add to it.
- * Context: signal. Takes no lock; makes a syscall only when a table grows.
+ * Add a sample: its weights, and @nr to the number of samples, to its row, which is made if it is new.
+ * @weights  nr_events of the recording.
+ * Returns the row; none when the recording is full, and then nothing was added.
+ * Context: signal. Takes no lock; makes a syscall only when a table or the recording grows.
  */
-struct csink_rec_row *csink_stacks_row(struct csink_recording *rec, struct csink_writer *writer,
-				       const struct csink_sample *sample);
+struct csink_row csink_stacks_add(struct csink_recording *rec, struct csink_writer *writer,
+				  const struct csink_sample *sample, const uint64_t *weights, uint64_t nr);
 
-/** Add one sample's weights to its row; nr_samples grows by @nr. Context: signal, by the row's own thread. */
-void csink_row_add(struct csink_rec_row *row, const uint64_t *weights, uint32_t nr_weights, uint64_t nr);
+/** Add to a row that is known. Returns it, or the one that it goes on in; none when the recording is full. Context:
+ * signal, by the row's own thread, @thread. */
+struct csink_row csink_row_add(struct csink_recording *rec, struct csink_writer *writer, struct csink_row row,
+			       csink_ref_t thread, const uint64_t *weights, uint64_t nr);
+
+/** The node of a sample's callers, made if it is new; leaf, thread and phase do not matter. 0 when the recording is
+ * full. Context: signal. */
+csink_ref_t csink_stacks_node(struct csink_recording *rec, struct csink_writer *writer,
+			      const struct csink_sample *sample);
 
 #endif

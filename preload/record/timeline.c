@@ -5,7 +5,7 @@
 enum { MOMENTS = 62 }; /* a chunk is then a quarter of a block */
 
 static bool begin_chunk(struct csink_timeline *timeline, struct csink_recording *rec, struct csink_writer *writer,
-			const struct csink_rec_row *row, uint64_t time_ns)
+			csink_ref_t thread, uint64_t time_ns)
 {
 	uint32_t bytes = (uint32_t)(sizeof(struct csink_rec_timeline) + MOMENTS * sizeof(struct csink_rec_moment));
 	struct csink_rec_timeline *chunk = csink_recording_reserve(rec, writer, bytes);
@@ -13,7 +13,7 @@ static bool begin_chunk(struct csink_timeline *timeline, struct csink_recording 
 	timeline->chunk = chunk;
 	if (!chunk)
 		return false;
-	chunk->thread = row->thread;
+	chunk->thread = thread;
 	chunk->base_ns = time_ns;
 	timeline->last_us = 0;
 	/* Committed empty: moments are published one by one, by their number. */
@@ -22,7 +22,7 @@ static bool begin_chunk(struct csink_timeline *timeline, struct csink_recording 
 }
 
 bool csink_timeline_add(struct csink_timeline *timeline, struct csink_recording *rec, struct csink_writer *writer,
-			const struct csink_rec_row *row, uint32_t event, uint64_t weight, uint64_t time_ns)
+			csink_ref_t thread, csink_ref_t row, uint32_t event, uint64_t weight, uint64_t time_ns)
 {
 	struct csink_rec_timeline *chunk = timeline->chunk;
 	struct csink_rec_moment *moment;
@@ -30,12 +30,12 @@ bool csink_timeline_add(struct csink_timeline *timeline, struct csink_recording 
 
 	if ((!chunk || chunk->nr == MOMENTS || time_ns < chunk->base_ns ||
 	     (time_ns - chunk->base_ns) / 1000 - timeline->last_us > UINT32_MAX) &&
-	    !begin_chunk(timeline, rec, writer, row, time_ns))
+	    !begin_chunk(timeline, rec, writer, thread, time_ns))
 		return false;
 	chunk = timeline->chunk;
 	now_us = CSINK_MAX((time_ns - chunk->base_ns) / 1000, timeline->last_us);
 	moment = &chunk->moments[chunk->nr];
-	moment->row = csink_recording_ref(rec, row);
+	moment->row = row;
 	moment->delta_us = (uint32_t)(now_us - timeline->last_us);
 	moment->event_weight =
 		(uint64_t)event << CSINK_MOMENT_WEIGHT_BITS | CSINK_MIN(weight, (1ULL << CSINK_MOMENT_WEIGHT_BITS) - 1);

@@ -14,11 +14,11 @@ struct csink_timeline {
 };
 
 /**
- * Append a moment: at @time_ns, @weight of event @event went to @row.
+ * Append a moment: at @time_ns, @weight of event @event of @thread went to @row, a row or a cell.
  * Returns false when the recording is full: the moment is lost, the row has its weight all the same.
  * Context: signal; by the thread that @timeline and @writer belong to.
  */
 bool csink_timeline_add(struct csink_timeline *timeline, struct csink_recording *rec, struct csink_writer *writer,
-			const struct csink_rec_row *row, uint32_t event, uint64_t weight, uint64_t time_ns);
+			csink_ref_t thread, csink_ref_t row, uint32_t event, uint64_t weight, uint64_t time_ns);
 
 #endif

@@ -25,6 +25,7 @@ static struct snapshot buffers[2];
 static _Atomic uint32_t current;
 static _Atomic uint32_t generation;
 static _Atomic uint32_t unloads;
+static _Atomic uint64_t epoch_ns; /* just after the latest unload that was seen */
 static _Atomic uint32_t refreshing;
 
 static struct snapshot *snapshot_get(void)
@@ -81,6 +82,11 @@ bool csink_modules_find(uint64_t pc, struct csink_module *out)
 uint32_t csink_modules_unloads(void)
 {
 	return atomic_load_explicit(&unloads, memory_order_acquire);
+}
+
+uint64_t csink_modules_epoch_ns(void)
+{
+	return atomic_load_explicit(&epoch_ns, memory_order_relaxed);
 }
 
 /* Does the loader still have an object with these tables? True where it cannot be asked. */
@@ -273,6 +279,7 @@ static void mark_unloaded(struct refresh *r)
 			continue;
 		atomic_fetch_add_explicit(&unloads, 1, memory_order_release);
 		((struct csink_rec_module *)csink_recording_at(r->rec, module->entry))->unload_ns = r->now_ns;
+		atomic_store_explicit(&epoch_ns, r->now_ns + 1, memory_order_relaxed);
 		r->changed = true;
 	}
 }

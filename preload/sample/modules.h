@@ -66,6 +66,10 @@ bool csink_modules_current(uint64_t pc, struct csink_module_memo *memo);
 /** Grows whenever an object was seen to be gone: addresses from before may mean another one now. Context: signal. */
 uint32_t csink_modules_unloads(void);
 
+/** Since when no object has left its place (CLOCK_MONOTONIC); 0: none ever did. Between an unload that is being noted
+ * and this there may be an instant. Context: signal. */
+uint64_t csink_modules_epoch_ns(void);
+
 /** Grows with every change of the snapshot: caches keyed by address compare it. Context: signal. */
 uint32_t csink_modules_generation(void);
 

@@ -24,17 +24,16 @@ static inline void add_relaxed(uint64_t *to, uint64_t n)
 	__atomic_store_n(to, __atomic_load_n(to, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
 }
 
-static void credit(struct csink_thread *thread, struct csink_rec_row *row, const uint64_t *weights, uint64_t nr)
+/* The thread's own counts; what no row has taken is counted as lost. */
+static void credit(struct csink_thread *thread, struct csink_row row, const uint64_t *weights, uint64_t nr)
 {
 	uint32_t nr_events = csink_process.nr_events;
 
 	add_relaxed(&thread->entry->nr_samples, nr);
 	for (uint32_t i = 0; i < nr_events; i++)
 		add_relaxed(&thread->entry->totals[i], weights[i]);
-	if (CSINK_LIKELY(row != NULL)) {
-		csink_row_add(row, weights, nr_events, nr);
+	if (CSINK_LIKELY(row.ref))
 		return;
-	}
 	csink_recording_lose(&csink_process.rec, CSINK_LOSS_RECORDING_FULL, nr ? nr : 1);
 	for (uint32_t i = 0; i < nr_events; i++)
 		__atomic_fetch_add(&csink_process.rec.header->unstored[i], weights[i], __ATOMIC_RELAXED);
@@ -47,8 +46,9 @@ static const uint8_t loss_of_end[CSINK_WALK_NR_ENDS] = {
 	[CSINK_WALK_BUSY] = CSINK_LOSS_BUSY,
 };
 
-/* The row of the stack that was interrupted; NULL when the recording is full. */
-static struct csink_rec_row *row_of(struct csink_thread *thread, const ucontext_t *uc, uint64_t nr, uint64_t time_ns)
+/* Add weights to the row of the stack that was interrupted, @nr_kept to its number of samples. */
+static struct csink_row add_stack(struct csink_thread *thread, const ucontext_t *uc, const uint64_t *weights,
+				  uint64_t nr, uint64_t nr_kept)
 {
 	struct csink_walk walk = {.stack = &thread->stack,
 				  .frames = thread->frames,
@@ -57,16 +57,13 @@ static struct csink_rec_row *row_of(struct csink_thread *thread, const ucontext_
 	struct csink_sample sample = {.thread = thread->ref,
 				      .phase = csink_phase_now(thread),
 				      .leaf = csink_context_pc(uc),
-				      .time_ns = time_ns,
 				      .frames = thread->frames,
-				      .memo = &thread->chain_memo};
+				      .memo = &thread->memo};
 
 	/* An object that came since the last look, perhaps to where another one was: look before its name is needed. */
-	if (CSINK_UNLIKELY(!csink_modules_current(sample.leaf, &thread->leaf_module))) {
+	if (CSINK_UNLIKELY(!csink_modules_current(sample.leaf, &thread->leaf_module)))
 		csink_modules_refresh(&csink_process.rec, &thread->writer, csink_now_ns());
-		sample.time_ns = csink_now_ns();
-	}
-	sample.epoch = csink_modules_unloads();
+	sample.epoch_ns = csink_modules_epoch_ns();
 	if (csink_process.walk && CSINK_LIKELY(sample.phase != CSINK_PHASE_OFF))
 		csink_process.walk(&walk, uc);
 	sample.nr_frames = walk.nr_frames;
@@ -74,39 +71,43 @@ static struct csink_rec_row *row_of(struct csink_thread *thread, const ucontext_
 		sample.chain_flags = walk.end == CSINK_WALK_DEPTH ? CSINK_CHAIN_TRUNCATED : CSINK_CHAIN_BROKEN;
 		csink_recording_lose(&csink_process.rec, loss_of_end[walk.end], nr);
 	}
-	return csink_stacks_row(&csink_process.rec, &thread->writer, &sample);
+	return csink_stacks_add(&csink_process.rec, &thread->writer, &sample, weights, nr_kept);
 }
 
-static inline void keep_moment(struct csink_thread *thread, const struct csink_rec_row *row, uint32_t event,
-			       uint64_t weight, uint64_t time_ns)
+static inline void keep_moment(struct csink_thread *thread, struct csink_row row, uint32_t event, uint64_t weight,
+			       uint64_t time_ns)
 {
-	if (CSINK_UNLIKELY(csink_process.timeline) && row &&
-	    !csink_timeline_add(&thread->timeline, &csink_process.rec, &thread->writer, row, event, weight, time_ns))
+	if (CSINK_UNLIKELY(csink_process.timeline) && row.ref &&
+	    !csink_timeline_add(&thread->timeline, &csink_process.rec, &thread->writer, thread->ref, row.ref, event,
+				weight, time_ns))
 		csink_recording_lose(&csink_process.rec, CSINK_LOSS_MOMENTS, 1);
 }
 
 static void store(struct csink_thread *thread, const ucontext_t *uc, const uint64_t *weights, uint64_t nr,
 		  uint32_t event, uint64_t time_ns)
 {
-	thread->last_row = row_of(thread, uc, nr, time_ns);
+	thread->last_row = add_stack(thread, uc, weights, nr, nr);
 	credit(thread, thread->last_row, weights, nr);
 	keep_moment(thread, thread->last_row, event, weights[event], time_ns);
 }
 
-static void credit_remainder(struct csink_thread *thread, struct csink_rec_row *row, const uint64_t *weights)
+static void credit_remainder(struct csink_thread *thread, struct csink_row row, const uint64_t *weights)
 {
 	struct csink_sample nowhere = {.thread = thread->ref,
 				       .phase = csink_phase_now(thread),
+				       .epoch_ns = csink_modules_epoch_ns(),
 				       .frames = thread->frames,
-				       .memo = &thread->chain_memo};
+				       .memo = &thread->memo};
 
 	/* Never sampled: all that is known is what the thread was started for. */
-	if (!row && thread->start) {
+	if (!row.ref && thread->start) {
 		thread->frames[0] = (uintptr_t)thread->start | CSINK_FRAME_EXACT;
 		nowhere.nr_frames = 1;
 	}
-	if (!row)
-		row = csink_stacks_row(&csink_process.rec, &thread->writer, &nowhere);
+	if (row.ref)
+		row = csink_row_add(&csink_process.rec, &thread->writer, row, thread->ref, weights, 0);
+	else
+		row = csink_stacks_add(&csink_process.rec, &thread->writer, &nowhere, weights, 0);
 	credit(thread, row, weights, 0);
 }
 
@@ -191,7 +192,7 @@ static void on_switch(struct csink_thread *thread, const ucontext_t *uc)
 	if (!csink_group_drain(&thread->switches, &read))
 		return;
 	weights[csink_process.off_cpu_event] = csink_switches_take(thread);
-	thread->off_row = row_of(thread, uc, 1, read.time_ns);
+	thread->off_row = add_stack(thread, uc, weights, 1, 0);
 	credit(thread, thread->off_row, weights, 0);
 	keep_moment(thread, thread->off_row, csink_process.off_cpu_event, weights[csink_process.off_cpu_event],
 		    read.time_ns);
@@ -336,7 +337,7 @@ bool csink_sample_is_ours(int signo, const siginfo_t *info)
 /* What the end of the handler reads, fetched while its beginning works. */
 static inline void prefetch_chain(const struct csink_thread *thread)
 {
-	const char *at = (const char *)thread->chain_memo.chain;
+	const char *at = (const char *)thread->memo.frames;
 
 	for (int line = 0; line < 5; line++)
 		__builtin_prefetch(at + 64 * line);

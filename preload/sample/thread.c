@@ -160,8 +160,8 @@ void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 	memset(&thread->switches, 0, sizeof(thread->switches));
 	memset(thread->last_enabled_ns, 0, sizeof(thread->last_enabled_ns));
 	memset(thread->last_running_ns, 0, sizeof(thread->last_running_ns));
-	thread->last_row = thread->off_row = NULL;
-	memset(&thread->chain_memo, 0, sizeof(thread->chain_memo));
+	thread->last_row = thread->off_row = (struct csink_row){0};
+	csink_stack_memo_reset(&thread->memo);
 	atomic_store_explicit(&thread->remainder, NULL, memory_order_relaxed);
 	memset(&thread->timeline, 0, sizeof(thread->timeline));
 	memset(&thread->stuck, 0, sizeof(thread->stuck));

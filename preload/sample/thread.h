@@ -45,8 +45,7 @@ struct csink_thread {
 	uint64_t last[CSINK_MAX_EVENTS];             /* counts at the last sample, as counted */
 	uint64_t last_enabled_ns[CSINK_MAX_EVENTS], last_running_ns[CSINK_MAX_EVENTS]; /* of each group */
 	struct csink_rec_thread *entry;
-	struct csink_rec_row *last_row;
-	struct csink_chain_memo chain_memo;
+	struct csink_row last_row;
 	struct csink_rec_row
 		*_Atomic remainder; /* what another thread gave it at the end of an image that did not end */
 	struct csink_writer writer;
@@ -55,7 +54,7 @@ struct csink_thread {
 	csink_ref_t ref;
 	struct csink_group switches;      /* the thread's own context switches, where time off the CPU is asked for */
 	uint64_t off_wall_ns, off_cpu_ns; /* clocks at the last sample of them */
-	struct csink_rec_row *off_row;    /* and its row */
+	struct csink_row off_row;         /* and its row */
 	enum csink_engine engine;
 	struct csink_module_memo leaf_module;
 	struct csink_stuck stuck;
@@ -80,6 +79,7 @@ struct csink_thread {
 	void *arg;
 	size_t stack_bytes;
 	uint64_t inherited_mask; /* of our signals, those that the program has blocked as the thread starts */
+	struct csink_stack_memo memo;
 	uint64_t frames[CSINK_MAX_DEPTH];
 	_Alignas(64) char handler_stack[CSINK_HANDLER_STACK]; /* only what is touched is ever real memory */
 };

@@ -57,6 +57,21 @@ static size_t expand(const uint8_t *data, size_t size, uint8_t *to)
 	return CSINK_REC_HEADER_BYTES + (rest + CSINK_REC_BLOCK - 1) / CSINK_REC_BLOCK * CSINK_REC_BLOCK;
 }
 
+/* A root is reached from every node that a row has. */
+static void check_climb(const struct csink_recorded *rec, uint32_t at)
+{
+	uint32_t steps = 0;
+
+	for (; at != CSINK_RECORDED_NONE; at = rec->nodes[at].parent) {
+		const struct csink_recorded_node *node = &rec->nodes[at];
+
+		if (at >= rec->nr_nodes || steps++ > CSINK_MAX_DEPTH || node->root >= rec->nr_nodes)
+			abort();
+		if (node->depth ? node->parent == CSINK_RECORDED_NONE : node->root != at)
+			abort();
+	}
+}
+
 /* What the reader promises about everything that it hands out. */
 static void check_promises(const struct csink_recorded *rec)
 {
@@ -64,17 +79,15 @@ static void check_promises(const struct csink_recorded *rec)
 		const struct csink_recorded_row *row = &rec->rows[i];
 
 		for (uint32_t k = 0; k < rec->header.nr_events; k++)
-			*(volatile const uint64_t *)&row->row->weights[k];
+			*(volatile const uint64_t *)&rec->weights[i * rec->header.nr_events + k];
 		if (row->thread != CSINK_RECORDED_NONE && row->thread >= rec->nr_threads)
 			abort();
-		if (row->chain != CSINK_RECORDED_NONE && row->chain >= rec->nr_chains)
+		if (row->node != CSINK_RECORDED_NONE && row->node >= rec->nr_nodes)
 			abort();
-		if (csink_recorded_row_at(rec, (csink_ref_t)(((char *)row->row - (char *)rec->data) / 8)) != i)
+		if (csink_recorded_row_at(rec, row->ref) != i)
 			abort();
+		check_climb(rec, row->node);
 	}
-	for (uint32_t i = 0; i < rec->nr_chains; i++)
-		for (uint32_t k = 0; k < rec->chains[i]->nr_frames; k++)
-			*(volatile const uint64_t *)&rec->chains[i]->frames[k];
 	for (uint32_t i = 0; i < rec->nr_notes; i++)
 		if (strlen(rec->notes[i]->text) >= rec->notes[i]->head.bytes)
 			abort();

@@ -28,6 +28,7 @@ static struct csink_rec_row *add_rows(struct record *r, uint32_t nr)
 {
 	uint64_t frames[] = {0x401000, 0x7f0000001000 | CSINK_FRAME_EXACT, 0x402000},
 		 weights[CSINK_MAX_EVENTS] = {1000};
+	uint32_t small[CSINK_MAX_EVENTS] = {3000};
 	struct csink_rec_thread *thread = record_thread(r, 100, "main");
 	struct csink_rec_row *row = NULL;
 
@@ -35,9 +36,10 @@ static struct csink_rec_row *add_rows(struct record *r, uint32_t nr)
 	record_module(r, "/fuzz/libc.so", 0x7f0000000000, 0x7f0000000000, 0x7f0000100000)->unload_ns = 5000;
 	record_module(r, "[vdso]", 0x7ffff0000000, 0x7ffff0000000, 0x7ffff0002000)->is_vdso = 1;
 	for (uint32_t i = 0; i < nr; i++) {
-		struct csink_rec_chain *chain = record_chain(r, 2000 + i, i % 4, frames);
+		struct csink_rec_node *chain = record_chain(r, 2000 + i, i % 4, frames);
 
 		row = record_row(r, thread, chain, 0x401000 + i, 1, weights);
+		record_cell(r, thread, chain, 0x402000 + i, 2, small);
 	}
 	return row;
 }

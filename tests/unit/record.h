@@ -95,20 +95,23 @@ __attribute__((unused)) static struct csink_rec_thread *record_thread(struct rec
 	return thread;
 }
 
-__attribute__((unused)) static struct csink_rec_chain *record_chain(struct record *r, uint64_t first_ns, uint32_t nr,
-								    const uint64_t *frames)
+/* A stack of callers, innermost first, in an entry of its own: a root and nr nodes. Returns the innermost one. */
+__attribute__((unused)) static struct csink_rec_node *record_chain(struct record *r, uint64_t since_ns, uint32_t nr,
+								   const uint64_t *frames)
 {
-	struct csink_rec_chain *chain = record_entry(r, CSINK_ENTRY_CHAIN, 0, sizeof(*chain) + nr * sizeof(*frames));
+	struct csink_rec_nodes *chunk =
+		record_entry(r, CSINK_ENTRY_NODES, 0, sizeof(*chunk) + (nr + 1) * sizeof(chunk->nodes[0]));
 
-	chain->nr_frames = nr;
-	chain->epoch = 0xabcdef;
-	chain->first_ns = first_ns;
-	memcpy(chain->frames, frames, nr * sizeof(*frames));
-	return chain;
+	chunk->nr = nr + 1;
+	chunk->nodes[0] = (struct csink_rec_node){.pc = since_ns, .flags = 0xabcdef};
+	for (uint32_t i = 1; i <= nr; i++)
+		chunk->nodes[i] =
+			(struct csink_rec_node){.pc = frames[nr - i], .parent = record_ref(r, &chunk->nodes[i - 1])};
+	return &chunk->nodes[nr];
 }
 
 /* weights: nr_events of the header. */
-__attribute__((unused)) static struct csink_rec_row *record_row(struct record *r, const void *thread, const void *chain,
+__attribute__((unused)) static struct csink_rec_row *record_row(struct record *r, const void *thread, const void *node,
 								uint64_t leaf, uint64_t nr_samples,
 								const uint64_t *weights)
 {
@@ -116,11 +119,30 @@ __attribute__((unused)) static struct csink_rec_row *record_row(struct record *r
 	struct csink_rec_row *row = record_entry(r, CSINK_ENTRY_ROW, 0, sizeof(*row) + bytes);
 
 	row->thread = thread ? record_ref(r, thread) : 0;
-	row->chain = chain ? record_ref(r, chain) : 0;
+	row->node = node ? record_ref(r, node) : 0;
 	row->leaf = leaf;
 	row->nr_samples = nr_samples;
 	memcpy(row->weights, weights, bytes);
 	return row;
+}
+
+/* An entry with one cell. */
+__attribute__((unused)) static struct csink_rec_cell *record_cell(struct record *r, const void *thread,
+								  const void *node, uint64_t leaf, uint16_t nr_samples,
+								  const uint32_t *weights)
+{
+	struct csink_rec_cells *chunk =
+		record_entry(r, CSINK_ENTRY_CELLS, 0, sizeof(*chunk) + csink_cell_bytes(r->header->nr_events));
+	struct csink_rec_cell *cell = (struct csink_rec_cell *)chunk->cells;
+
+	chunk->thread = thread ? record_ref(r, thread) : 0;
+	chunk->nr = 1;
+	cell->node = node ? record_ref(r, node) : 0;
+	cell->leaf_low = (uint32_t)leaf;
+	cell->leaf_high = (uint16_t)(leaf >> 32);
+	cell->nr_samples = nr_samples;
+	memcpy(cell->weights, weights, r->header->nr_events * sizeof(*weights));
+	return cell;
 }
 
 __attribute__((unused)) static void record_note(struct record *r, int warning, const char *text)

@@ -39,11 +39,11 @@ static csink_ref_t make_thread(struct csink_writer *writer, int32_t tid)
 
 /* Stack i of a family: its frames and leaf tell which one it is. */
 static void make_sample(struct csink_sample *sample, uint64_t *frames, uint32_t i, csink_ref_t thread,
-			struct csink_chain_memo *memo)
+			struct csink_stack_memo *memo)
 {
 	*sample = (struct csink_sample){.thread = thread,
 					.leaf = 0x1000 + i % 7,
-					.time_ns = 1,
+					.epoch_ns = 1,
 					.nr_frames = 3 + i % 5,
 					.frames = frames,
 					.memo = memo};
@@ -54,7 +54,7 @@ static void make_sample(struct csink_sample *sample, uint64_t *frames, uint32_t 
 static void *store(void *arg)
 {
 	struct csink_writer writer = {0, 0};
-	struct csink_chain_memo memo = {NULL, 0};
+	struct csink_stack_memo memo = {0};
 	csink_ref_t thread = make_thread(&writer, (int32_t)(intptr_t)arg);
 	uint64_t frames[8], weights[2] = {3, 5};
 	intptr_t failed = 0;
@@ -62,13 +62,9 @@ static void *store(void *arg)
 	for (int round = 0; round < NR_ROUNDS; round++)
 		for (uint32_t i = 0; i < NR_STACKS; i++) {
 			struct csink_sample sample;
-			struct csink_rec_row *row;
 
 			make_sample(&sample, frames, i, thread, &memo);
-			row = csink_stacks_row(&rec, &writer, &sample);
-			if (row)
-				csink_row_add(row, weights, 2, 1);
-			failed += !row;
+			failed += !csink_stacks_add(&rec, &writer, &sample, weights, 1).ref;
 		}
 	csink_writer_retire(&writer);
 	return (void *)failed;
@@ -92,15 +88,19 @@ static void test_threads(void)
 	is_num(failed, 0, "four threads store 20,000 stacks each, three times over");
 	is_num(csink_recorded_read(rec.path, &read, NULL, 0), 0, "the reader takes the recording while it is mapped");
 	for (uint32_t i = 0; i < read.nr_rows; i++) {
-		const struct csink_rec_row *row = read.rows[i].row;
-		const struct csink_rec_chain *chain =
-			read.rows[i].chain == CSINK_RECORDED_NONE ? NULL : read.chains[read.rows[i].chain];
-		uint32_t which = chain ? (uint32_t)((chain->frames[0] - 0x400000) / 64) : UINT32_MAX;
+		const struct csink_recorded_row *row = &read.rows[i];
+		const struct csink_recorded_node *node =
+			row->node == CSINK_RECORDED_NONE ? NULL : &read.nodes[row->node];
+		uint32_t which = node ? (uint32_t)((node->pc - 0x400000) / 64) : UINT32_MAX;
 
 		nr += row->nr_samples;
-		w0 += row->weights[0];
-		w1 += row->weights[1];
-		bad += !chain || row->leaf != 0x1000 + which % 7 || chain->nr_frames != 3 + which % 5;
+		w0 += read.weights[2 * i];
+		w1 += read.weights[2 * i + 1];
+		bad += !node || row->leaf != 0x1000 + which % 7 || node->depth != 3 + which % 5;
+		for (uint32_t k = 0; node && k < node->depth; k++) {
+			bad += node->pc != 0x400000 + (uint64_t)which * 64 + k;
+			node = &read.nodes[node->parent];
+		}
 	}
 	is_num((long long)nr, (long long)NR_THREADS * NR_STACKS * NR_ROUNDS, "no sample is lost");
 	is_num((long long)w0, (long long)nr * 3, "nor any weight of the first event");
@@ -108,9 +108,10 @@ static void test_threads(void)
 	is_num((long long)bad, 0, "every row has the leaf and the chain that were stored together");
 	is_num(read.nr_threads, NR_THREADS, "every thread is there");
 	is_num(read.nr_damaged, 0, "nothing is damaged");
-	ok(read.nr_chains >= NR_STACKS && read.nr_chains < NR_STACKS + NR_STACKS / 10,
-	   "equal chains of different threads are stored once, but for a few that two found at the same moment (%u)",
-	   read.nr_chains);
+	/* A root, and 3 + i % 5 callers of stack i's own. */
+	ok(read.nr_nodes > NR_STACKS * 5 && read.nr_nodes < NR_STACKS * 5 + NR_STACKS / 2,
+	   "equal callers of different threads are stored once, but for a few that two found at the same moment (%u)",
+	   read.nr_nodes);
 	csink_recorded_release(&read);
 	csink_recording_close(&rec);
 }
@@ -134,9 +135,9 @@ static void test_reuse(void)
 static void test_full(void)
 {
 	struct csink_writer writer = {0, 0};
-	struct csink_chain_memo memo = {NULL, 0};
+	struct csink_stack_memo memo = {0};
 	uint64_t frames[8], weights[2] = {1, 1};
-	struct csink_rec_row *first = NULL;
+	struct csink_row first = {0}, row;
 	struct csink_recorded read;
 	struct csink_sample sample;
 	csink_ref_t thread;
@@ -145,20 +146,18 @@ static void test_full(void)
 	begin(1 << 20);
 	thread = make_thread(&writer, 1);
 	for (uint32_t i = 0; i < NR_STACKS; i++) {
-		struct csink_rec_row *row;
-
 		make_sample(&sample, frames, i, thread, &memo);
-		row = csink_stacks_row(&rec, &writer, &sample);
-		if (!row)
+		row = csink_stacks_add(&rec, &writer, &sample, weights, 1);
+		if (!row.ref)
 			break;
-		csink_row_add(row, weights, 2, 1);
-		first = first ? first : row;
+		first = first.ref ? first : row;
 		stored++;
 	}
 	ok(stored > 1000 && stored < NR_STACKS, "a recording of 1 MiB takes %u stacks and then says that it is full",
 	   stored);
 	make_sample(&sample, frames, 0, thread, &memo);
-	ok(csink_stacks_row(&rec, &writer, &sample) == first, "stacks that it knows can still be added to");
+	ok(csink_stacks_add(&rec, &writer, &sample, weights, 1).ref == first.ref,
+	   "stacks that it knows can still be added to");
 	is_num(csink_recorded_read(rec.path, &read, NULL, 0), 0, "and it can be read");
 	is_num(read.nr_rows, stored, "with all that was stored");
 	is_num(read.nr_damaged, 0, "and no damage");
@@ -169,21 +168,22 @@ static void test_full(void)
 static void test_timeline(void)
 {
 	struct csink_writer writer = {0, 0};
-	struct csink_chain_memo memo = {NULL, 0};
+	struct csink_stack_memo memo = {0};
 	struct csink_timeline timeline = {NULL, 0};
 	uint64_t frames[8], weights[2] = {7, 0};
 	struct csink_recorded read;
 	struct csink_sample sample;
-	struct csink_rec_row *row;
+	struct csink_row row;
 	uint32_t nr = 0;
+	csink_ref_t thread;
 	bool in_order = true;
 
 	begin(CSINK_REC_MAX_BYTES);
-	make_sample(&sample, frames, 1, make_thread(&writer, 1), &memo);
-	row = csink_stacks_row(&rec, &writer, &sample);
+	thread = make_thread(&writer, 1);
+	make_sample(&sample, frames, 1, thread, &memo);
 	for (uint64_t i = 0; i < 500; i++) {
-		csink_row_add(row, weights, 2, 1);
-		csink_timeline_add(&timeline, &rec, &writer, row, 1, 7, 1000000 + i * 1000000);
+		row = csink_stacks_add(&rec, &writer, &sample, weights, 1);
+		csink_timeline_add(&timeline, &rec, &writer, thread, row.ref, 1, 7, 1000000 + i * 1000000);
 	}
 	csink_recorded_read(rec.path, &read, NULL, 0);
 	for (uint32_t i = 0; i < read.nr_timelines; i++) {

@@ -18,7 +18,8 @@ static struct record sample_record(void)
 	struct record r = record_new(8);
 	uint64_t frames[] = {0x1010, 0x1020}, weight = 5000;
 	struct csink_rec_thread *thread;
-	struct csink_rec_chain *chain;
+	struct csink_rec_node *chain;
+	uint32_t small = 70;
 
 	/* A row before what it refers to, as in another thread's extent. */
 	struct csink_rec_row *early = record_row(&r, NULL, NULL, 0x1001, 1, &weight);
@@ -27,8 +28,9 @@ static struct record sample_record(void)
 	thread = record_thread(&r, 101, "worker");
 	chain = record_chain(&r, 1500, 2, frames);
 	early->thread = record_ref(&r, thread);
-	early->chain = record_ref(&r, chain);
+	early->node = record_ref(&r, chain);
 	record_row(&r, thread, chain, 0x1004, 3, &weight);
+	record_cell(&r, thread, chain - 1, 0x712345678008, 2, &small);
 	record_note(&r, 1, "be careful");
 	record_spawn(&r, CSINK_SPAWN_STATIC, "/bin/static");
 	return r;
@@ -43,14 +45,22 @@ static void test_whole(void)
 	is_num(parse(&r, &rec, why), 0, "a whole recording is read");
 	is_num(rec.nr_modules, 1, "its module");
 	is_num(rec.nr_threads, 1, "its thread");
-	is_num(rec.nr_chains, 1, "its chain");
-	is_num(rec.nr_rows, 2, "its rows");
+	is_num(rec.nr_nodes, 3, "its callers");
+	is_num(rec.nr_rows, 3, "its rows");
 	is_num(rec.nr_notes, 1, "its note");
 	is_num(rec.nr_spawns, 1, "its spawn");
 	is_num(rec.nr_damaged, 0, "nothing damaged");
 	is_num(rec.rows[0].thread, 0, "a row that comes first finds its thread");
-	is_num(rec.rows[0].chain, 0, "and its chain");
-	is_num(rec.rows[1].row->weights[0], 5000, "weights are there");
+	is_num(rec.rows[0].node, 2, "and its callers");
+	is_num(rec.nodes[2].pc, 0x1010, "innermost first");
+	is_num(rec.nodes[rec.nodes[2].parent].pc, 0x1020, "then its caller");
+	is_num(rec.nodes[rec.nodes[2].root].pc, 1500, "and their time at last");
+	is_num(rec.weights[1], 5000, "weights are there");
+	is_num(rec.weights[2], 70, "small ones, too");
+	is_num(rec.rows[2].leaf, 0x712345678008, "with their leaf");
+	is_num(rec.rows[2].nr_samples, 2, "number");
+	is_num(rec.rows[2].thread, 0, "thread");
+	is_num(rec.rows[2].node, 1, "and callers");
 	is_str(rec.modules[0]->path, "/lib/one.so", "paths are there");
 	csink_recorded_release(&rec);
 	free(r.bytes);
@@ -68,7 +78,7 @@ static void test_file(void)
 	snprintf(path, sizeof(path), "%s/1.0.rec", folder);
 	record_write(&r, folder, "1.0.rec");
 	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), 0, "a recording is read from a file");
-	is_num(rec.nr_rows, 2, "with its rows");
+	is_num(rec.nr_rows, 3, "with its rows");
 	csink_recorded_release(&rec);
 
 	if (truncate(path, CSINK_REC_HEADER_BYTES + 64))
@@ -84,7 +94,7 @@ static void test_file(void)
 		abort();
 	getrusage(RUSAGE_SELF, &before);
 	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), 0, "a gigabyte of holes is read");
-	is_num(rec.nr_rows, 2, "and what is between them");
+	is_num(rec.nr_rows, 3, "and what is between them");
 	csink_recorded_release(&rec);
 	getrusage(RUSAGE_SELF, &after);
 	ok(after.ru_maxrss - before.ru_maxrss < 64 * 1024, "in less than 64 MiB of memory");
@@ -132,7 +142,7 @@ static void test_header(void)
 	csink_recorded_release(&rec);
 	r.header->nr_blocks = UINT32_MAX;
 	is_num(parse(&r, &rec, why), 0, "more blocks than bytes are read as far as they go");
-	ok(rec.is_cut && rec.nr_rows == 2, "and said to be cut");
+	ok(rec.is_cut && rec.nr_rows == 3, "and said to be cut");
 	csink_recorded_release(&rec);
 	free(r.bytes);
 }
@@ -156,24 +166,57 @@ static void test_entry(uint16_t type, size_t offset, uint32_t value, uint32_t da
 
 static void test_entries(void)
 {
-	test_entry(CSINK_ENTRY_CHAIN, 0, 4, 2, "an entry shorter than its head ends the extent");
-	test_entry(CSINK_ENTRY_CHAIN, 0, 20, 2, "an entry of a size that is no multiple of 8, too");
-	test_entry(CSINK_ENTRY_CHAIN, 0, 0xfffffff8, 2, "an entry longer than the extent, too");
-	test_entry(CSINK_ENTRY_CHAIN, offsetof(struct csink_rec_chain, nr_frames), 0xffffffff, 3,
-		   "a chain with more frames than bytes is left out");
-	test_entry(CSINK_ENTRY_CHAIN, offsetof(struct csink_rec_chain, nr_frames), CSINK_MAX_DEPTH + 1, 3,
-		   "a chain that is too deep is left out");
-	test_entry(CSINK_ENTRY_ROW, offsetof(struct csink_rec_row, chain), 0xffffffff, 1,
-		   "a row with a chain behind the end is kept without it");
-	test_entry(CSINK_ENTRY_ROW, offsetof(struct csink_rec_row, chain), 1, 1,
-		   "a row with a header for a chain, too");
+	size_t parent = sizeof(struct csink_rec_nodes) + sizeof(struct csink_rec_node) +
+			offsetof(struct csink_rec_node, parent);
+
+	/* What is behind the end of an extent is lost with it: a row's callers, and the two other rows. */
+	test_entry(CSINK_ENTRY_NODES, 0, 4, 2, "an entry shorter than its head ends the extent");
+	test_entry(CSINK_ENTRY_NODES, 0, 20, 2, "an entry of a size that is no multiple of 8, too");
+	test_entry(CSINK_ENTRY_NODES, 0, 0xfffffff8, 2, "an entry longer than the extent, too");
+	test_entry(CSINK_ENTRY_NODES, offsetof(struct csink_rec_nodes, nr), 0xffffffff, 4,
+		   "more nodes than bytes are left out");
+	test_entry(CSINK_ENTRY_NODES, parent, 0xffffffff, 4, "a node with a caller behind the end has none");
+	test_entry(CSINK_ENTRY_NODES, parent, 1, 4, "a node with a header for a caller, too");
+	test_entry(CSINK_ENTRY_CELLS, offsetof(struct csink_rec_cells, nr), 0x10000000, 1,
+		   "more cells than bytes are left out");
+	test_entry(CSINK_ENTRY_ROW, offsetof(struct csink_rec_row, node), 0xffffffff, 1,
+		   "a row with callers behind the end is kept without them");
+	test_entry(CSINK_ENTRY_ROW, offsetof(struct csink_rec_row, node), 1, 1, "a row with a header for callers, too");
 	test_entry(CSINK_ENTRY_ROW, offsetof(struct csink_rec_row, thread), 0xffffffff, 1,
 		   "a row with a thread behind the end is kept without it");
 	test_entry(CSINK_ENTRY_MODULE, offsetof(struct csink_rec_module, build_id_len), 0x0000ff, 1,
 		   "a module with a build-id that is too long is left out");
 	test_entry(CSINK_ENTRY_MODULE, offsetof(struct csink_rec_module, path), 0x41414141, 0,
 		   "a path may be anything that ends");
-	test_entry(CSINK_ENTRY_THREAD, 4, 999, 2, "an entry of a type to come is stepped over");
+	test_entry(CSINK_ENTRY_THREAD, 4, 999, 3, "an entry of a type to come is stepped over");
+}
+
+/* Nodes that call each other in a ring, and more callers than any stack has. */
+static void test_rings(void)
+{
+	static uint64_t frames[CSINK_MAX_DEPTH + 1];
+	struct csink_rec_node *inner, *deep, *good;
+	struct record r = record_new(32);
+	struct csink_recorded rec;
+	uint64_t weight = 1;
+	char why[160];
+
+	memset(frames, 1, sizeof(frames));
+	good = record_chain(&r, 1, CSINK_MAX_DEPTH, frames);
+	inner = record_chain(&r, 1, 3, frames);
+	(inner - 2)->parent = record_ref(&r, inner);
+	deep = record_chain(&r, 1, CSINK_MAX_DEPTH + 1, frames);
+	record_row(&r, NULL, good, 0x1000, 1, &weight);
+	record_row(&r, NULL, inner, 0x1000, 1, &weight);
+	record_row(&r, NULL, deep, 0x1000, 1, &weight);
+	is_num(parse(&r, &rec, why), 0, "callers in a ring are survived");
+	ok(rec.rows[0].node != CSINK_RECORDED_NONE, "the deepest stack is taken");
+	is_num(rec.nodes[rec.rows[0].node].depth, CSINK_MAX_DEPTH, "with its depth");
+	is_num(rec.rows[1].node, CSINK_RECORDED_NONE, "a ring is not");
+	is_num(rec.rows[2].node, CSINK_RECORDED_NONE, "nor a deeper stack");
+	is_num(rec.nr_damaged, 2, "both are counted");
+	csink_recorded_release(&rec);
+	free(r.bytes);
 }
 
 /* Any byte changed to anything: nothing crashes (run it with SAN=address,undefined). */
@@ -211,6 +254,7 @@ int main(void)
 	test_file();
 	test_header();
 	test_entries();
+	test_rings();
 	test_fuzz();
 	return done();
 }

@@ -87,7 +87,7 @@ static void test_one(void)
 	struct record r = record_new(8);
 	struct csink_rec_thread *main_thread, *worker;
 	const struct csink_profile_range *stack;
-	struct csink_rec_chain *chain;
+	struct csink_rec_node *chain;
 	struct csink_profile *p;
 
 	new_folder();

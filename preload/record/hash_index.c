@@ -1,0 +1,78 @@
+#include "preload/record/hash_index.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "preload/sample/calls_off.h"
+
+static size_t level_bytes(uint32_t level)
+{
+	return csink_index_slots(level) * sizeof(struct csink_index_slot);
+}
+
+void csink_index_reset(struct csink_index *index)
+{
+	for (uint32_t level = 1; level < CSINK_INDEX_LEVELS; level++) {
+		struct csink_index_slot *slots = atomic_load(&index->levels[level]);
+
+		if (slots)
+			munmap(slots, level_bytes(level));
+		atomic_store(&index->levels[level], NULL);
+		atomic_store(&index->used[level], 0);
+	}
+	/* Mostly empty in a program that has just started: do not touch pages that were never written. */
+	if (atomic_load(&index->used[0]))
+		memset((void *)index->first, 0, sizeof(index->first));
+	atomic_store(&index->used[0], 0);
+	atomic_store(&index->newest, 0);
+}
+
+/* The table that new entries go to, one level up when it is half full. A failed growth lets the old one fill. */
+static uint32_t level_for_insert(struct csink_index *index)
+{
+	uint32_t level = atomic_load_explicit(&index->newest, memory_order_acquire);
+	struct csink_index_slot *slots, *none = NULL;
+	int saved = errno;
+
+	if (atomic_load_explicit(&index->used[level], memory_order_relaxed) < csink_index_slots(level) / 2 ||
+	    level + 1 == CSINK_INDEX_LEVELS || csink_calls_are_off(CSINK_CALLS_MEMORY))
+		return level;
+	slots = mmap(NULL, level_bytes(level + 1), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		     -1, 0);
+	errno = saved;
+	if (slots == MAP_FAILED)
+		return level;
+	madvise(slots, level_bytes(level + 1), MADV_DONTDUMP);
+	/* Release pairs with the acquire of newest and levels in the readers: a level is seen zeroed or not at all. */
+	if (!atomic_compare_exchange_strong_explicit(&index->levels[level + 1], &none, slots, memory_order_release,
+						     memory_order_relaxed))
+		munmap(slots, level_bytes(level + 1));
+	errno = saved;
+	atomic_compare_exchange_strong_explicit(&index->newest, &level, level + 1, memory_order_release,
+						memory_order_acquire);
+	return atomic_load_explicit(&index->newest, memory_order_acquire);
+}
+
+void csink_index_insert(struct csink_index *index, uint64_t hash, csink_ref_t ref, uint32_t aux)
+{
+	uint32_t level = level_for_insert(index);
+	struct csink_index_slot *slots = atomic_load_explicit(&index->levels[level], memory_order_acquire);
+	uint32_t mask = csink_index_slots(level) - 1;
+
+	for (uint32_t i = 0; i < CSINK_INDEX_PROBES; i++) {
+		struct csink_index_slot *slot = &slots[(hash + i) & mask];
+		uint64_t none = 0;
+
+		if (atomic_compare_exchange_strong_explicit(&slot->hash, &none, hash, memory_order_relaxed,
+							    memory_order_relaxed)) {
+			atomic_store_explicit(&slot->aux, aux, memory_order_relaxed);
+			/* Pairs with the acquire in find: the entry and aux are there when ref is. */
+			atomic_store_explicit(&slot->ref, ref, memory_order_release);
+			atomic_fetch_add_explicit(&index->used[level], 1, memory_order_relaxed);
+			return;
+		}
+	}
+	/* Crowded here: let the next insertion grow the table. */
+	atomic_store_explicit(&index->used[level], csink_index_slots(level) / 2, memory_order_relaxed);
+}
