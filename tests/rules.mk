@@ -216,6 +216,11 @@ bench-report: all ## time reports of a million samples over a large binary, besi
 bench-engine: all $(TARGET_BINS) $(BENCH_BINS) ## measure the handler from inside, what threads cost, bytes a sample
 	@BUILD=$(CURDIR)/$(B) tests/bench/engine
 
+# RECORDING_SECONDS, RECORDING_HZ: see the script.
+.PHONY: bench-recording
+bench-recording: all ## measure what a recording takes: ten minutes of python3 at the default rate
+	@BUILD=$(CURDIR)/$(B) tests/bench/recording
+
 # The walkers side by side inside real programs. DIFF_SECONDS to deepen.
 DIFF_SECONDS ?= 20
 $(B)/tests/diff/walk_diff.so: tests/diff/walk_diff.c tests/diff/walk_diff.h $(B)/libtested.a

@@ -335,12 +335,13 @@ bool csink_sample_is_ours(int signo, const siginfo_t *info)
 }
 
 /* What the end of the handler reads, fetched while its beginning works. */
-static inline void prefetch_chain(const struct csink_thread *thread)
+static inline void prefetch_memo(const struct csink_thread *thread)
 {
-	const char *at = (const char *)thread->memo.frames;
+	const char *at = (const char *)&thread->memo;
 
-	for (int line = 0; line < 5; line++)
+	for (int line = 0; line < 6; line++)
 		__builtin_prefetch(at + 64 * line);
+	__builtin_prefetch(csink_recording_at(&csink_process.rec, thread->last_row.ref));
 }
 
 void csink_sample_handler(int signo, siginfo_t *info, void *context)
@@ -360,7 +361,7 @@ void csink_sample_handler(int signo, siginfo_t *info, void *context)
 		errno = saved;
 		return;
 	}
-	prefetch_chain(thread);
+	prefetch_memo(thread);
 	if (info->si_code == SI_TIMER)
 		on_timer(thread, info, context);
 	else
