@@ -5,8 +5,8 @@
 #include "include/internal/base.h"
 #include "preload/record/hash_index.h"
 
-/* Entries that hold many: the first of a thread is small, the next ones grow up to a quarter of a block. */
-enum { FIRST_ROOM = 4, LARGEST_CHUNK = 1008 };
+/* Entries that hold many: the first of a thread holds one, the next ones grow up to a quarter of a block. */
+enum { FIRST_ROOM = 1, LARGEST_CHUNK = 1008 };
 
 static struct csink_index nodes = {.levels = {nodes.first}}, rows = {.levels = {rows.first}};
 

@@ -2,8 +2,8 @@
 """Lets tests/targets/soak churn under countersink and looks from inside and outside for what grows: TAP. Arguments: for
 how many seconds, and a leak for the target to have (its head comment), which must then be found.
 
-What may grow is what a profile needs: the recording, by some bytes for each thread, row and chain; the index of rows and
-chains, by levels whose sizes follow from their number; the launcher's account of each process. All else must stay as it
+What may grow is what a profile needs: the recording, by some bytes for each thread, row and node; the index of rows and
+nodes, by levels whose sizes follow from their number; the launcher's account of each process. All else must stay as it
 was at half time, so that a hundred bytes lost with each fork, or with each thread or object, are found."""
 import itertools
 import os
@@ -20,25 +20,25 @@ FILES = 1000        # from so many recordings on, they are read while the comman
 HZ = 1000
 HEAP_BYTES = 4096   # what the second half may add to the target's heap
 DATA_KB = 64        # and to its private memory, less the index
-RECORD_BYTES = {'rec_threads': 192, 'rows': 64, 'chains': 24 + 8 * 24}  # at most: entries, on average 24 frames
+RECORD_BYTES = {'rec_threads': 192, 'rows': 64, 'nodes': 32}  # at most
 PROCESS_BYTES = 1024   # of the launcher's, for each process
 LAUNCHER_KB = 1024     # and for what comes once
 
 
 def levels_kb(entries):
-    """What preload/record/stacks.c maps for an index: four times the last one, once that is half full."""
-    size, total, mapped = 1024, 0, 0
+    """What preload/record/hash_index.c maps for an index: four times the last one, once that is half full."""
+    size, total, mapped = 256, 0, 0
     while entries > mapped + size // 2:
         mapped += size // 2
         size *= 4
-        total += size * 8 // 1024
+        total += size * 16 // 1024
     return total
 
 
 def index_kb(look):
-    """All that it can be: two threads may find one chain at once, and a crowded level is left before it is half full."""
-    return {levels_kb(rows) + levels_kb(chains)
-            for rows, chains in itertools.product(*([n, n * 5 // 4] for n in (look['rows'], look['chains'])))}
+    """All that it can be: two threads may find one node at once, and a crowded level is left before it is half full."""
+    return {levels_kb(rows) + levels_kb(nodes)
+            for rows, nodes in itertools.product(*([n, n * 5 // 4] for n in (look['rows'], look['nodes'])))}
 
 
 def unexplained_kb(half, last):
@@ -98,8 +98,8 @@ def private(tap, half, last):
     heap, kb = last['heap_bytes'] - half['heap_bytes'], unexplained_kb(half, last)
     tap.say(heap <= HEAP_BYTES, 'the heap of the longest-lived process grew by %d bytes in the second half, to %d' %
             (heap, last['heap_bytes']))
-    tap.say(kb <= DATA_KB, 'its private memory by %d KiB, of which %d are not the index of %d rows and %d chains' %
-            (last['data_kb'] - half['data_kb'], kb, last['rows'], last['chains']))
+    tap.say(kb <= DATA_KB, 'its private memory by %d KiB, of which %d are not the index of %d rows and %d nodes' %
+            (last['data_kb'] - half['data_kb'], kb, last['rows'], last['nodes']))
 
 
 def main():
@@ -128,8 +128,8 @@ def main():
         tap.say(growth['fds'] == 0 and growth['threads'] == 0, 'its file descriptors: %d more, its threads: %d more' %
                 (growth['fds'], growth['threads']))
         most = sum(nr * last[key] for key, nr in RECORD_BYTES.items()) + (64 << 10)
-        tap.say(last['rec_bytes'] < most, 'its recording: %d KiB for %d threads, %d rows, %d chains: %d bytes a thread' %
-                (last['rec_bytes'] >> 10, last['rec_threads'], last['rows'], last['chains'],
+        tap.say(last['rec_bytes'] < most, 'its recording: %d KiB for %d threads, %d rows, %d nodes: %d bytes a thread' %
+                (last['rec_bytes'] >> 10, last['rec_threads'], last['rows'], last['nodes'],
                  growth['rec_bytes'] / max(growth['rec_threads'], 1)))
         rate = last['processes'] / seconds
         tap.say(max(look['files'] for look in looks) < FILES + 2 * 10 * rate + 1000,

@@ -152,10 +152,10 @@ static unsigned long lines(const char *path, const char *key)
 }
 
 struct recorded {
-	unsigned long bytes, threads, rows, chains;
+	unsigned long bytes, threads, rows, nodes;
 };
 
-/* What this process's own recording has: rows and chains are what the library's index is about. */
+/* What this process's own recording has: rows and nodes are what the library's index is about. */
 static struct recorded recorded(const char *folder)
 {
 	struct recorded sum = {0};
@@ -189,7 +189,10 @@ static struct recorded recorded(const char *folder)
 				break;
 			sum.threads += entry->type == CSINK_ENTRY_THREAD;
 			sum.rows += entry->type == CSINK_ENTRY_ROW;
-			sum.chains += entry->type == CSINK_ENTRY_CHAIN;
+			if (entry->type == CSINK_ENTRY_CELLS)
+				sum.rows += ((const struct csink_rec_cells *)entry)->nr;
+			if (entry->type == CSINK_ENTRY_NODES)
+				sum.nodes += ((const struct csink_rec_nodes *)entry)->nr;
 		}
 		at = next;
 	}
@@ -205,11 +208,11 @@ static void look(double since)
 	struct mallinfo2 heap = mallinfo2();
 
 	printf("at %.0f s: rss_kb %lu data_kb %lu heap_bytes %zu fds %lu threads %lu maps %lu files %lu files_kb %lu "
-	       "processes %lu objects %lu started %lu rec_bytes %lu rec_threads %lu rows %lu chains %lu\n",
+	       "processes %lu objects %lu started %lu rec_bytes %lu rec_threads %lu rows %lu nodes %lu\n",
 	       now() - since, lines("/proc/self/status", "VmRSS:"), lines("/proc/self/status", "VmData:"),
 	       heap.uordblks, entries("/proc/self/fd", NULL), lines("/proc/self/status", "Threads:"),
 	       lines("/proc/self/maps", NULL), files, kb, 3 * nr_forks, nr_objects, nr_threads, rec.bytes, rec.threads,
-	       rec.rows, rec.chains);
+	       rec.rows, rec.nodes);
 	fflush(stdout);
 }
 
