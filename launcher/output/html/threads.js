@@ -25,7 +25,7 @@ class ThreadChoice {
 	label() {
 		const nr = this.chosen.reduce((sum, is) => sum + is, 0);
 		const all = this.chosen.length;
-		this.button.textContent = nr === all ? 'Threads: all' : `Threads: ${nr} of ${all}`;
+		this.button.textContent = nr === all ? `Threads: all ${all}` : `Threads: ${nr} of ${all}`;
 		this.button.hidden = all < 2 || this.model.isDiff;
 	}
 
