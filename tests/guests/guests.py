@@ -134,7 +134,8 @@ GUESTS = [
          check=and_at_the_end(8)),
     ends('core', 'by a signal that leaves a core', check=left_core),
     ends('segv', 'by a wild pointer'),
-    # All of a stack's 2,000 pages come by faults in the kernel, which takes a sample by signal when it is back for good.
+    # Nearly all of it are faults for a stack's 2,000 pages. The clock that signals overflows where it finds the program's
+    # own code, never in the kernel, so that no call of the program is interrupted: the last sample may be far back.
     ends('overflow', 'by a stack that overflows', check=and_at_the_end(10)),
     ends('trap', 'by SIGTRAP'),
     ends('rt', 'by a real-time signal'),
