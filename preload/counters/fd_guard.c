@@ -10,7 +10,6 @@
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
-#include "preload/inject/libc.h"
 
 /* Nobody waits longer: whoever holds descriptors may be the code that this signal handler interrupted. */
 #define DEADLINE_NS (5 * 1000 * 1000)
@@ -106,6 +105,9 @@ static int run_elsewhere(void *arg)
 	return 0;
 }
 
+/* libc's clone(2), by the name that nobody stands before: also where the library's own calls are not linked. */
+int __clone(int (*run)(void *arg), void *stack, int flags, void *arg, ...);
+
 int csink_run_elsewhere(void (*run)(void *arg), void *arg, void *stack, size_t bytes)
 {
 	struct elsewhere it = {run, arg};
@@ -114,8 +116,8 @@ int csink_run_elsewhere(void (*run)(void *arg), void *arg, void *stack, size_t b
 
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof(all));
 	/* A thread, so that no wait() sees it, without CLONE_FILES; CLONE_VFORK makes us wait for its end. */
-	if (csink_libc_clone(run_elsewhere, (char *)stack + bytes,
-			     CLONE_VM | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_VFORK, &it) < 0)
+	if (__clone(run_elsewhere, (char *)stack + bytes,
+		    CLONE_VM | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_VFORK, &it) < 0)
 		err = -errno;
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
 	errno = saved;
