@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -191,13 +192,15 @@ static int narrow(const struct csink_options *o, struct csink_profile *p)
 }
 
 /*
- * Write the profile to a file; recordings that it was made from are then removed. A name of another format has that
- * written, too. saved, of PATH_MAX bytes: where the profile is.
+ * Write the profile to a file; recordings that it was made from are then removed, but not for what went into a device
+ * or a pipe, where it may be gone. A name of another format has that written, too. saved, of PATH_MAX bytes: where the
+ * profile is.
  */
 static int save(const struct csink_profile *profile, const char *output, const char *folder, char *saved)
 {
 	const struct csink_export_format *format;
 	char exported[PATH_MAX];
+	struct stat st;
 	int err;
 
 	snprintf(saved, PATH_MAX, "%s", output);
@@ -207,7 +210,7 @@ static int save(const struct csink_profile *profile, const char *output, const c
 		csink_say("%s: %s%s", saved, strerror(-err), folder ? "; the recordings are kept" : "");
 		return err;
 	}
-	if (folder)
+	if (folder && !stat(saved, &st) && S_ISREG(st.st_mode))
 		csink_folder_clear(folder);
 	if (format)
 		err = csink_export_write(profile, format, profile->default_type, exported);

@@ -23,6 +23,8 @@ countersink report 2>/dev/null
 is $? 1 "which is a failure"
 
 folder=$(echo "$TMP"/shm/*)
+countersink report -q -o /dev/null "$folder"
+ok "recordings whose profile went into a device are kept" test -d "$folder"
 like "$(countersink report -o p.pb.gz "$folder")" ' burn_60' "a profile is made of them"
 is "$(ls shm)" "" "and they are removed"
 
