@@ -134,19 +134,6 @@ static int settle_event(struct csink_attach_counters *c, uint32_t i)
 	return err;
 }
 
-/* See launcher/run/tree.c: contexts that parent and child swap would mix their counts. */
-static int open_anchor(void)
-{
-	struct perf_event_attr attr = {.size = sizeof(attr),
-				       .type = PERF_TYPE_SOFTWARE,
-				       .config = PERF_COUNT_SW_DUMMY,
-				       .disabled = 1,
-				       .exclude_kernel = 1,
-				       .exclude_hv = 1};
-
-	return csink_perf_open(&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-}
-
 /* What samples carry: where they have no counts, their own event's only. */
 static void give_columns(struct csink_attach_counters *c)
 {
@@ -167,7 +154,7 @@ int csink_attach_counters_init(struct csink_attach_counters *c)
 	int err = csink_rings_init(&c->rings), first_err = 0;
 	uint32_t nr_samplers = 0;
 
-	c->anchor_fd = c->at_exec ? open_anchor() : -1;
+	c->anchor_fd = c->at_exec ? csink_outside_open_anchor() : -1;
 	c->has_read = true;
 	for (uint32_t i = 0; !err && i < c->nr_events; i++) {
 		c->events[i].column = -1;

@@ -13,6 +13,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/event.h"
+#include "launcher/run/outside.h"
 #include "launcher/run/tree_table.h"
 
 /*
@@ -136,25 +137,6 @@ static int rings_open(struct csink_tree *tree, uint32_t max, uint32_t pages)
 	return err;
 }
 
-/*
- * While parent and child have the same events, the kernel may let them swap contexts at a switch between them. Were
- * that to happen between launcher and command, the command would exit with the originals, which leave no
- * PERF_RECORD_READ. One event that is not inherited makes their contexts different for good.
- */
-static int anchor_open(void)
-{
-	struct perf_event_attr attr = {
-		.size = sizeof(attr),
-		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_DUMMY,
-		.disabled = 1,
-		.exclude_kernel = 1,
-		.exclude_hv = 1,
-	};
-
-	return csink_perf_open(&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-}
-
 int csink_tree_open(struct csink_tree **out)
 {
 	uint32_t max = (uint32_t)CSINK_MAX(sysconf(_SC_NPROCESSORS_CONF), 1L);
@@ -164,7 +146,7 @@ int csink_tree_open(struct csink_tree **out)
 
 	if (!tree)
 		return -ENOMEM;
-	tree->anchor_fd = anchor_open();
+	tree->anchor_fd = csink_outside_open_anchor();
 	tree->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (tree->anchor_fd < 0 || tree->epoll_fd < 0) {
 		err = tree->anchor_fd < 0 ? tree->anchor_fd : -errno;

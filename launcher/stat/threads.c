@@ -66,19 +66,6 @@ static void add_records(struct perf_event_attr *attr, void *arg)
 	attr->task = attr->comm = attr->comm_exec = *owns_ring;
 }
 
-/* See launcher/run/tree.c: contexts that parent and child swap leave no counts. */
-static int anchor_open(void)
-{
-	struct perf_event_attr attr = {.size = sizeof(attr),
-				       .type = PERF_TYPE_SOFTWARE,
-				       .config = PERF_COUNT_SW_DUMMY,
-				       .disabled = 1,
-				       .exclude_kernel = 1,
-				       .exclude_hv = 1};
-
-	return csink_perf_open(&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-}
-
 static int map_ring(struct csink_stat_threads *threads, int fd)
 {
 	struct ring *ring = &threads->rings[threads->nr_rings];
@@ -188,7 +175,7 @@ int csink_stat_threads_open(struct csink_stat_threads **out, struct csink_stat_c
 	threads->counters = counters;
 	threads->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
 	threads->ids = calloc((size_t)counters->nr * nr_cpus, sizeof(*threads->ids));
-	threads->anchor_fd = anchor_open();
+	threads->anchor_fd = csink_outside_open_anchor();
 	threads->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (!err && (!threads->ids || threads->epoll_fd < 0))
 		err = -ENOMEM;
