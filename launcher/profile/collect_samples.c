@@ -514,10 +514,11 @@ static void take_header(struct reading *r)
 		if (header->events[i].flags & CSINK_EVENT_USER_ONLY && header->events[i].flags & CSINK_EVENT_CPU_NS)
 			csink_collect_tally(
 				r->c, CSINK_FACT_NOTE,
-				"time in the kernel is given to what runs after it: %s takes no samples there "
-				"(perf_event_paranoid)",
-				header->events[i].name);
-		else if (header->events[i].flags & CSINK_EVENT_USER_ONLY)
+				"time in the kernel is given to what runs after it: %s takes no samples there (%s)",
+				header->events[i].name,
+				header->events[i].flags & CSINK_EVENT_USER_ASKED ? "as asked" : "perf_event_paranoid");
+		else if (header->events[i].flags & CSINK_EVENT_USER_ONLY &&
+			 !(header->events[i].flags & CSINK_EVENT_USER_ASKED))
 			csink_collect_tally(r->c, CSINK_FACT_USER_ONLY, "%s", header->events[i].name);
 		take_rate(r, &header->events[i], &header->rates[i]);
 		if (header->events[i].flags & CSINK_EVENT_SCALED)

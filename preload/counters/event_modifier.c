@@ -192,7 +192,7 @@ static void apply_where(const struct csink_event_modifiers *mods, struct csink_e
 	if (spec->attr.exclude_kernel)
 		spec->attr.exclude_callchain_kernel = 1;
 	if (spec->attr.exclude_kernel && !spec->attr.exclude_user)
-		spec->rec.flags |= CSINK_EVENT_USER_ONLY;
+		spec->rec.flags |= CSINK_EVENT_USER_ONLY | CSINK_EVENT_USER_ASKED;
 }
 
 /* Append to the name what tells this event from its brothers, in one order: :ukhGHIp. */

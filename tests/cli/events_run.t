@@ -88,6 +88,8 @@ if [ ! -e /sys/bus/event_source/devices/cpu ]; then
 	like "$(cat report)" 'could not be counted: cycles' "and it is said"
 	like "$(cat report)" '^  engine +sigtrap' "by the best engine there is"
 fi
+"$COUNTERSINK" -e page-faults:u -- true 2>asked
+unlike "$(cat asked)" 'perf_event_paranoid' "nobody is blamed for what the user asked for"
 if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" = 2 ] && ! grep -q '^Seccomp:.*[12]' /proc/self/status; then
 	chmod 777 .
 	unprivileged "$COUNTERSINK" -o "$TMP/user.pb.gz" -e task-clock,context-switches -- "$TARGETS/burn" 100 >out 2>report

@@ -133,7 +133,7 @@ static void test_modifiers(void)
 	ok(attr->exclude_kernel && attr->exclude_hv && !attr->exclude_user,
 	   "u leaves out the kernel and the hypervisor");
 	ok(attr->exclude_callchain_kernel, "and its call chains");
-	is_num(specs[0].rec.flags, CSINK_EVENT_USER_ONLY, "and the recording says so");
+	is_num(specs[0].rec.flags, CSINK_EVENT_USER_ONLY | CSINK_EVENT_USER_ASKED, "and the recording says so");
 	is_event("cycles:ku", PERF_TYPE_HARDWARE, 0, "cycles:uk");
 	ok(!attr->exclude_kernel && attr->exclude_hv && !attr->exclude_user, "uk leaves out the hypervisor alone");
 	is_event("cycles:ppp:G", PERF_TYPE_HARDWARE, 0, "cycles:Gppp");
@@ -328,7 +328,9 @@ static void test_libpfm4_names(void)
 
 	is_event("INST_RETIRED:ANY_P", PERF_TYPE_RAW, 0xc0, "INST_RETIRED:ANY_P");
 	is_event("skl::MEM_LOAD_RETIRED:L3_MISS:u", PERF_TYPE_RAW, 0x20d1, "skl::MEM_LOAD_RETIRED:L3_MISS:u");
-	ok(attr->exclude_kernel && attr->exclude_hv && specs[0].rec.flags == CSINK_EVENT_USER_ONLY, "u by libpfm4");
+	ok(attr->exclude_kernel && attr->exclude_hv &&
+		   specs[0].rec.flags == (CSINK_EVENT_USER_ONLY | CSINK_EVENT_USER_ASKED),
+	   "u by libpfm4");
 	is_event("OFFCORE_RESPONSE_0:DMND_DATA_RD:L3_MISS", PERF_TYPE_RAW, 0x1b7,
 		 "OFFCORE_RESPONSE_0:DMND_DATA_RD:L3_MISS");
 	is_num((long long)attr->config1, 0x3f84000001, "with config1");
