@@ -32,6 +32,7 @@ struct csink_doctor {
 	bool refused; /* perf_event_open is, whatever is asked: refusal says why */
 	struct csink_explanation refusal;
 	bool has_pmu, pmu_counts; /* cycles opens; and counts */
+	char core_pmu[64];        /* its name, where there is but one; else "" */
 	bool user_only;           /* the kernel's side cannot be observed */
 	const char *engine;       /* "sigtrap", "signal", "timer" */
 	char event[64];           /* the one that auto chooses */

@@ -1,14 +1,16 @@
 /*
  * The doctor: how many hardware events are counted together. That a group opens proves nothing; a pinned group that
  * does not fit on the PMU now goes into an error state, which a read shows. So groups are made to count, one larger
- * than the other, until one fails.
+ * than the other, as long as there is an event that fits beside the others.
  */
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "include/internal/base.h"
 #include "launcher/doctor/doctor.h"
+#include "preload/counters/sysfs.h"
 
 /* What most CPUs have; those that do not open here are left out. */
 static const char *const candidates[] = {
@@ -25,8 +27,18 @@ static const char *const candidates[] = {
 	"bus-cycles",
 	"LLC-load-misses",
 };
-#define MAX_MEMBERS (sizeof(candidates) / sizeof(candidates[0]))
+/* An event of them may take one counter only: what is free beside them then counts one of these once more. */
+static const char *const fillers[] = {"instructions", "cycles"};
+
+#define MAX_MEMBERS 32
 #define PROBE_LOOPS 20000
+
+struct probe {
+	int fds[MAX_MEMBERS]; /* the first one leads */
+	int nr, nr_named;
+	char *names;
+	size_t size, used;
+};
 
 static int open_member(const char *name, int leader)
 {
@@ -41,7 +53,7 @@ static int open_member(const char *name, int leader)
 	return csink_perf_open(&spec.attr, 0, -1, leader, PERF_FLAG_FD_CLOEXEC);
 }
 
-/* Does the pinned group count? A group in its error state reads as end of file. */
+/* Does the pinned group count? A group in its error state reads as end of file; switched on, it tries again. */
 static bool counts(int leader)
 {
 	uint64_t value;
@@ -55,31 +67,72 @@ static bool counts(int leader)
 	return does;
 }
 
-/* The members that a group can have and still count, up to all that open. */
-static int32_t measure(char *names, size_t size)
+/* Does the group still count with this one in it? If not, it is taken out again. */
+static bool add(struct probe *probe, const char *name)
 {
-	int fds[MAX_MEMBERS], leader, nr = 0, largest = 0;
-	size_t used = 0;
+	int fd;
 
-	leader = open_member(candidates[0], -1);
-	if (leader < 0)
-		return -1;
-	fds[nr++] = leader;
-	for (size_t i = 1; i <= MAX_MEMBERS; i++) {
-		if (!counts(leader))
-			break;
-		if (largest < nr && used < size)
-			used += (size_t)snprintf(names + used, size - used, "%s%s", largest ? " " : "",
-						 candidates[i - 1]);
-		largest = nr;
-		if (i == MAX_MEMBERS)
-			break;
-		fds[nr] = open_member(candidates[i], leader);
-		if (fds[nr] >= 0)
-			nr++;
+	if (probe->nr == MAX_MEMBERS)
+		return false;
+	fd = open_member(name, probe->nr ? probe->fds[0] : -1);
+	if (fd < 0)
+		return false;
+	probe->fds[probe->nr] = fd;
+	if (!counts(probe->fds[0])) {
+		close(fd);
+		return false;
 	}
-	while (nr)
-		close(fds[--nr]);
+	probe->nr++;
+	return true;
+}
+
+static void add_named(struct probe *probe, const char *name)
+{
+	if (!add(probe, name) || probe->used + strlen(name) + 2 > probe->size)
+		return;
+	probe->used += (size_t)snprintf(probe->names + probe->used, probe->size - probe->used, "%s%s",
+					probe->nr_named ? " " : "", name);
+	probe->nr_named++;
+}
+
+/* Those that the PMU itself names, which may be more than the general names stand for. */
+static void add_of_pmu(struct probe *probe, const char *pmu)
+{
+	struct csink_sysfs_dir dir;
+	char text[160];
+	const char *name;
+
+	if (csink_sysfs_dir_open(&dir, "/sys/bus/event_source/devices/%s/events", pmu))
+		return;
+	while ((name = csink_sysfs_dir_next(&dir))) {
+		/* cpu_cycles and inst_retired, of ARM, are what cycles and instructions stand for. */
+		if (strchr(name, '.') || !strcmp(name, "cpu_cycles") || !strcmp(name, "inst_retired") ||
+		    !strcmp(name, "cpu-cycles"))
+			continue;
+		snprintf(text, sizeof(text), "%.60s/%.90s/", pmu, name);
+		add_named(probe, text);
+	}
+	csink_sysfs_dir_close(&dir);
+}
+
+/* The members that a group can have and still count. */
+static int32_t measure(const char *pmu, char *names, size_t size)
+{
+	struct probe probe = {.names = names, .size = size - 16}; /* what is left says how many more */
+	int32_t largest;
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(candidates); i++)
+		add_named(&probe, candidates[i]);
+	if (*pmu)
+		add_of_pmu(&probe, pmu);
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(fillers); i++)
+		while (add(&probe, fillers[i]))
+			;
+	if (probe.nr > probe.nr_named)
+		snprintf(names + probe.used, size - probe.used, " and %d more", probe.nr - probe.nr_named);
+	largest = probe.nr;
+	while (probe.nr)
+		close(probe.fds[--probe.nr]);
 	return largest;
 }
 
@@ -90,7 +143,7 @@ void csink_doctor_check_group(struct csink_doctor *doctor)
 
 	if (!doctor->has_pmu || doctor->refused)
 		return;
-	doctor->largest_group = measure(names, sizeof(names));
+	doctor->largest_group = measure(doctor->core_pmu, names, sizeof(names));
 	if (doctor->largest_group > 0) {
 		finding = csink_doctor_add(doctor, "group", CSINK_LEVEL_OK);
 		csink_finding_text(finding, "%d hardware events are counted together: %s", doctor->largest_group,

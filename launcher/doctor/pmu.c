@@ -57,6 +57,8 @@ static void check_pmu(struct csink_doctor *doctor)
 	csink_events_auto(&spec, reason, sizeof(reason));
 	strcpy(doctor->event, spec.rec.name);
 	doctor->pmu_counts = !strcmp(spec.rec.name, "cycles");
+	if (nr == 1)
+		snprintf(doctor->core_pmu, sizeof(doctor->core_pmu), "%.63s", names);
 	doctor->has_pmu = nr > 0 || doctor->pmu_counts;
 	if (doctor->pmu_counts) {
 		finding = csink_doctor_add(doctor, "pmu", CSINK_LEVEL_OK);
