@@ -13,9 +13,14 @@ static const char *const level_keys[] = {"ok", "note", "warn", "fail"};
 
 static int exit_status(const struct csink_doctor *doctor)
 {
-	static const int statuses[] = {CSINK_EXIT_OK, CSINK_EXIT_OK, CSINK_EXIT_FAILED, CSINK_EXIT_REFUSED};
+	enum csink_level level = csink_doctor_level(doctor);
 
-	return statuses[csink_doctor_level(doctor)];
+	if (level == CSINK_LEVEL_FAIL)
+		return CSINK_EXIT_REFUSED;
+	/* What this user lacks and another one may have, before what the machine lacks for everybody. */
+	if (doctor->user_only)
+		return CSINK_EXIT_USER_ONLY;
+	return level == CSINK_LEVEL_WARN ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;
 }
 
 static void print_text(const struct csink_doctor *doctor)

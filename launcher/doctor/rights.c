@@ -46,10 +46,12 @@ static void check_paranoid(struct csink_doctor *doctor)
 	}
 	finding = csink_doctor_add(doctor, "paranoid", CSINK_LEVEL_WARN);
 	csink_finding_text(finding,
-			   "kernel.perf_event_paranoid is %lld, and CAP_PERFMON is missing: samples come from user "
-			   "space only, and blocked time is not seen",
-			   (long long)system->paranoid);
-	csink_finding_remedy(finding, "sysctl kernel.perf_event_paranoid=1, or grant CAP_PERFMON");
+			   "kernel.perf_event_paranoid is %lld, and CAP_PERFMON %s: samples come from user space only, "
+			   "and blocked time is not seen",
+			   (long long)system->paranoid,
+			   system->has_perfmon ? "of a user namespace does not overrule it" : "is missing");
+	csink_finding_remedy(finding, system->in_user_ns ? "sysctl kernel.perf_event_paranoid=1 outside the namespace"
+							 : "sysctl kernel.perf_event_paranoid=1, or grant CAP_PERFMON");
 }
 
 static void check_capabilities(struct csink_doctor *doctor)
@@ -63,7 +65,7 @@ static void check_capabilities(struct csink_doctor *doctor)
 		csink_finding_text(
 			finding, "uid %u holds CAP_PERFMON in a user namespace only, where it is worth nothing to perf",
 			(unsigned)system->euid);
-		csink_finding_remedy(finding, "run outside the namespace, or sysctl kernel.perf_event_paranoid=1");
+		csink_finding_remedy(finding, "run outside the namespace, or see paranoid, above");
 		return;
 	}
 	csink_finding_text(finding, "uid %u%s, %s CAP_PERFMON", (unsigned)system->euid,

@@ -19,7 +19,7 @@ fi
 unprivileged "$COUNTERSINK" doctor >user
 status=$?
 if [ "$paranoid" = 2 ] && ! grep -q '^Seccomp:.*[12]' /proc/self/status; then
-	is $status 1 "an unprivileged user at paranoid 2 misses something"
+	is $status 4 "an unprivileged user at paranoid 2 has a status of its own"
 	like "$(cat user)" '^warn +paranoid +kernel.perf_event_paranoid is 2' "which is the kernel's side"
 	like "$(cat user)" '-> sysctl kernel.perf_event_paranoid=1' "with its remedy"
 	like "$(cat user)" 'of user space only' "and the verdict says so"
@@ -36,10 +36,21 @@ unlike "$(cat denied)" 'task-clock' "and no event is promised"
 if [ "$(id -u)" != 0 ] || have setpriv; then
 	if unprivileged unshare -Ur true 2>/dev/null && [ "$paranoid" = 2 ]; then
 		unprivileged unshare -Ur "$COUNTERSINK" doctor >inside
-		like "$(cat inside)" '^warn +capabilities .*user namespace only' "root of a user namespace is told what it is worth"
+		is $? 4 "root of a user namespace does not see the kernel"
+		like "$(cat inside)" '^warn +capabilities .*user namespace only' "and is told what it is worth"
+		like "$(cat inside)" '^warn +paranoid .*CAP_PERFMON of a user namespace does not overrule it' "by each line alike"
 	else
 		skip "root of a user namespace" "user namespaces are refused here"
 	fi
+fi
+
+if [ "$(id -u)" = 0 ] && ! grep -q '^Seccomp:.*[12]' /proc/self/status; then
+	(
+		ulimit -n 5
+		exec "$COUNTERSINK" doctor
+	) >few
+	is $? 1 "few file descriptors are something that is missing"
+	like "$(cat few)" '^warn +fds +5 file descriptors' "which is said"
 fi
 
 # Somebody with an event open is seen by those who may look.
