@@ -86,11 +86,21 @@ int csink_event_fail(struct csink_event_parser *parser, int err, struct csink_te
 
 /* ---- one event --------------------------------------------------------------------------------------------------- */
 
+/* Is it r alone, or r and a number with something wrong in it? No event's name begins with r and a digit. */
+static bool is_like_raw(struct csink_text name)
+{
+	return name.length && *name.at == 'r' && (name.length == 1 || (name.at[1] >= '0' && name.at[1] <= '9'));
+}
+
 static int fail_unknown(struct csink_event_parser *parser, struct csink_text name)
 {
 	char hint[3 * (CSINK_NEAREST_NAME + 8) + 32], cpu[192];
 	struct csink_nearest near;
 
+	if (is_like_raw(name))
+		return csink_event_fail(parser, -ENOENT, name,
+					"unknown event '%.*s'; a raw code is r and up to 16 hex digits, as in r1a8",
+					(int)name.length, name.at);
 	csink_nearest_init(&near, name.at, name.length);
 	csink_event_offer_generic(&near);
 	csink_event_offer_pmus(parser->roots, &near);

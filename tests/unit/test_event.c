@@ -123,6 +123,8 @@ static void test_names(void)
 	is_event("rFFFFFFFFFFFFFFFF", PERF_TYPE_RAW, UINT64_MAX, "rFFFFFFFFFFFFFFFF");
 	is_refused("iTLB-stores", -ENOENT, "iTLB-stores", "'dTLB-stores'");
 	is_refused("r10000000000000000", -ENOENT, "r10000000000000000", "unknown event");
+	is_refused("r", -ENOENT, "r", "a raw code is r and up to 16 hex digits, as in r1a8");
+	is_refused("r8z", -ENOENT, "r8z", "a raw code is r");
 }
 
 static void test_modifiers(void)
