@@ -175,4 +175,26 @@ static bool can_explain(void)
 	return true;
 }
 
+static void (*explain_test_all)(void);
+
+static void explain_as_nobody(void)
+{
+	if (become_nobody())
+		explain_test_all();
+}
+
+/* All tests as the user who runs them, where that one may see the kernel, and as one without rights. */
+__attribute__((unused)) static int explain_as_both(void (*test_all)(void))
+{
+	explain_test_all = test_all;
+	if (!can_explain())
+		return done();
+	if (may_kernel) {
+		printf("# a privileged user\n");
+		test_all();
+	}
+	in_child(explain_as_nobody);
+	return done();
+}
+
 #endif

@@ -207,20 +207,7 @@ static void test_all(void)
 	test_large_group();
 }
 
-static void as_nobody(void)
-{
-	if (become_nobody())
-		test_all();
-}
-
 int main(void)
 {
-	if (!can_explain())
-		return done();
-	if (may_kernel) {
-		printf("# a privileged user\n");
-		test_all();
-	}
-	in_child(as_nobody);
-	return done();
+	return explain_as_both(test_all);
 }
