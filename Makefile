@@ -378,6 +378,7 @@ CLI_TESTS := \
 	totals \
 	static \
 	follow \
+	killed \
 	leftovers \
 	caged \
 	security \
@@ -432,6 +433,7 @@ TARGETS := \
 	dlstorm \
 	blocked \
 	manythreads \
+	newstacks \
 	unwind_mix \
 	walk_ends \
 	guest_fds \

@@ -110,7 +110,7 @@ tests: all $(UNIT_BINS) $(TARGET_BINS) ## build what the tests need
 check: tests ## build and run every test
 	$(PROVE) $(UNIT_BINS) $(addprefix tests/cli/,$(addsuffix .t,$(CLI_TESTS)))
 
-check-unit: $(UNIT_BINS) $(TARGET_BINS) ## build and run the unit tests alone
+check-unit: tests ## build and run the unit tests alone
 	$(PROVE) $(UNIT_BINS)
 
 .PHONY: guest-packages
@@ -220,6 +220,11 @@ bench-engine: all $(TARGET_BINS) $(BENCH_BINS) ## measure the handler from insid
 .PHONY: bench-recording
 bench-recording: all ## measure what a recording takes: ten minutes of python3 at the default rate
 	@BUILD=$(CURDIR)/$(B) tests/bench/recording
+
+# STRESS_SECONDS to shorten or deepen.
+.PHONY: stress
+stress: all $(TARGET_BINS) ## open and close objects, and sample at 20 kHz, for minutes
+	@BUILD=$(CURDIR)/$(B) tests/bench/stress
 
 # The walkers side by side inside real programs. DIFF_SECONDS to deepen.
 DIFF_SECONDS ?= 20

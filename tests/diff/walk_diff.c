@@ -65,13 +65,18 @@ static void record(enum walk_diff_class class, uint64_t pc, const struct csink_w
 	diff->nr_records++;
 }
 
+static bool is_complete(const struct csink_walk *walk)
+{
+	return walk->end == CSINK_WALK_COMPLETE || walk->end == CSINK_WALK_DEPTH;
+}
+
 static enum walk_diff_class classify(const struct csink_walk walks[2], uint32_t *first)
 {
 	uint32_t at = 0, shorter;
 	bool complete[2];
 
 	for (int w = 0; w < 2; w++)
-		complete[w] = walks[w].end == CSINK_WALK_COMPLETE || walks[w].end == CSINK_WALK_DEPTH;
+		complete[w] = is_complete(&walks[w]);
 	shorter = walks[0].nr_frames < walks[1].nr_frames ? walks[0].nr_frames : walks[1].nr_frames;
 	while (at < shorter && walks[0].frames[at] == walks[1].frames[at])
 		at++;
@@ -85,12 +90,27 @@ static enum walk_diff_class classify(const struct csink_walk walks[2], uint32_t 
 	return DIFF_FRAMES;
 }
 
+/* libunwind has no rules for a stack pointer in a register, as in the C library's longjmp: it looks for the caller in
+ * the wrong place, and ends there. */
+static bool is_astray(const struct csink_walk *ours, const struct csink_walk *other, uint32_t at)
+{
+	return is_complete(ours) && !is_complete(other) && at + 1 == other->nr_frames;
+}
+
+/* What a difference comes to after a second look. */
+static enum walk_diff_class without_cache(enum walk_diff_class with, enum walk_diff_class without)
+{
+	if (without == DIFF_SAME || without == DIFF_SAME_SHORT)
+		return DIFF_CACHE;
+	return without == DIFF_OURS_LONGER && with != DIFF_OURS_LONGER ? DIFF_CACHE_LONGER : without;
+}
+
 static void compare(const ucontext_t *uc)
 {
 	struct csink_walk walks[2], again = {.stack = &stack, .frames = frames[2], .max_frames = CSINK_MAX_DEPTH};
 	struct csink_walk_dwarf_counts before, after;
 	enum walk_diff_class class;
-	uint32_t at, nowhere;
+	uint32_t at, last;
 
 	for (int w = 0; w < 2; w++)
 		walks[w] = (struct csink_walk){.stack = &stack, .frames = frames[w], .max_frames = CSINK_MAX_DEPTH};
@@ -99,11 +119,12 @@ static void compare(const ucontext_t *uc)
 	csink_walk_dwarf_counts(&after);
 	csink_walk_libunwind(&walks[1], uc);
 	class = classify(walks, &at);
-	if (class == DIFF_FRAMES) {
+	if (class != DIFF_SAME && class != DIFF_SAME_SHORT) {
 		csink_libunwind_forget();
 		csink_walk_libunwind(&again, uc);
-		if (classify((struct csink_walk[]){walks[0], again}, &nowhere) == DIFF_SAME)
-			class = DIFF_CACHE;
+		class = without_cache(class, classify((struct csink_walk[]){walks[0], again}, &last));
+		if (class == DIFF_FRAMES && is_astray(&walks[0], &again, last))
+			class = DIFF_ASTRAY;
 	}
 	if (class != DIFF_SAME && before.untabled_steps != after.untabled_steps)
 		class = DIFF_UNTABLED;

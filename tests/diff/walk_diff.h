@@ -12,7 +12,10 @@ enum walk_diff_class {
 	DIFF_END,          /* the same frames, but only one says that they are all */
 	DIFF_FRAMES,       /* different frames */
 	DIFF_UNTABLED,     /* any difference in a stack with code that has no tables: both had to guess */
-	DIFF_CACHE,        /* different frames, and the same once libunwind has forgotten what it had cached */
+	/* Any difference is looked at again, once libunwind has forgotten what it had cached: */
+	DIFF_CACHE,        /* then the same */
+	DIFF_CACHE_LONGER, /* then libunwind gives up, and ours has its frames and goes on */
+	DIFF_ASTRAY,       /* only libunwind's last frame differs, from which it gets no further; ours is complete */
 	DIFF_NR_CLASSES
 };
 
