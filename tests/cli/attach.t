@@ -35,8 +35,8 @@ is $? 0 "a group of events"
 like "$(cat err)" ' self +total %.* task-clock ' "its second event has a column"
 like "$(cat err)" ' 400 .* [0-9.]+ [mu]s +faulty +touch_pages$' "with what it counted between the first one's samples"
 attach -q -j -F 2000 -e '{task-clock,page-faults}' -o group.pb.gz -- "$TARGETS/faulty" 400 200 >json
-faults=$(countersink report --json -e page-faults group.pb.gz | tr -d ' \n' | sed 's/.*"name":"page-faults","unit":"count","sum":\([0-9]*\).*/\1/')
-counted=$(tr -d ' \n' <json | sed 's/.*"name":"page-faults","value":\([0-9]*\).*/\1/')
+faults=$(countersink report --json -e page-faults group.pb.gz | tr -d ' \n' | sed 's/.*"name":"page-faults[:u]*","unit":"count","sum":\([0-9]*\).*/\1/')
+counted=$(tr -d ' \n' <json | sed 's/.*"name":"page-faults[:u]*","value":\([0-9]*\).*/\1/')
 ok "the samples carry $faults of $counted" test "$faults" -ge $((counted * 9 / 10)) -a "$faults" -le "$counted"
 own=own_burn_$$ # other people's are called burn
 cp "$TARGETS/burn" "$own"
