@@ -43,9 +43,10 @@ void csink_stat_result_add(struct csink_stat_result *result, const struct csink_
 			continue;
 		}
 		csink_moments_add(&row->value, (double)values[i].value);
-		csink_moments_add(&row->share, values[i].enabled_ns
-						       ? (double)values[i].running_ns / (double)values[i].enabled_ns
-						       : 1);
+		csink_moments_add(&row->share,
+				  values[i].enabled_ns
+					  ? CSINK_MIN((double)values[i].running_ns / (double)values[i].enabled_ns, 1.0)
+					  : 1); /* of threads, the time enabled may lag behind */
 		metric = csink_stat_metric_of(specs, values, nr, i, wall_ns);
 		add_metric(&metric, &row->metric, &row->metric_value);
 		metric = csink_stat_metric_misses(specs, values, nr, i);

@@ -368,13 +368,33 @@ static int by_time(const void *a, const void *b)
 	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
 }
 
-static void settle(const struct csink_stat_counters *counters, struct csink_stat_thread *thread)
+/*
+ * How long an event was enabled for a thread is not known well: where the kernel switches between two threads that have
+ * the same events it swaps these, and a part of one's time goes to the other. Over all threads it adds up; so each is
+ * scaled by the share that was counted of them all.
+ */
+static void settle(const struct csink_stat_counters *counters, struct table *table)
 {
 	for (uint32_t i = 0; i < counters->nr; i++) {
-		thread->values[i].state = counters->counters[i].err ? CSINK_STAT_NOT_SUPPORTED : CSINK_STAT_COUNTED;
-		thread->values[i].enabled_ns /= CSINK_MAX(counters->counters[i].nr_fds, 1u);
-		if (!counters->counters[i].err)
-			csink_stat_value_scale(&thread->values[i], counters->counters[i].spec.scale);
+		const struct csink_stat_counter *counter = &counters->counters[i];
+		uint64_t enabled_ns = 0, running_ns = 0;
+
+		for (uint32_t k = 0; k < table->nr; k++) {
+			enabled_ns += table->threads[k].values[i].enabled_ns;
+			running_ns += table->threads[k].values[i].running_ns;
+		}
+		enabled_ns /= CSINK_MAX(counter->nr_fds, 1u);
+		for (uint32_t k = 0; k < table->nr; k++) {
+			struct csink_stat_value *value = &table->threads[k].values[i];
+
+			value->state = counter->err ? CSINK_STAT_NOT_SUPPORTED : CSINK_STAT_COUNTED;
+			value->enabled_ns = value->running_ns ? value->running_ns : value->enabled_ns;
+			if (running_ns < enabled_ns && value->running_ns)
+				value->enabled_ns =
+					(uint64_t)((double)value->running_ns * (double)enabled_ns / (double)running_ns);
+			if (!counter->err)
+				csink_stat_value_scale(value, counter->spec.scale);
+		}
 	}
 }
 
@@ -400,10 +420,9 @@ int csink_stat_threads_finish(struct csink_stat_threads *threads, struct csink_s
 	}
 	for (uint32_t i = 0; i < threads->nr_notes; i++)
 		apply(threads, &table, &threads->notes[i]);
-	for (uint32_t i = 0; i < table.nr; i++) {
-		settle(threads->counters, &table.threads[i]);
+	settle(threads->counters, &table);
+	for (uint32_t i = 0; i < table.nr; i++)
 		result->has_counts |= table.threads[i].has_counts;
-	}
 	free(table.slots);
 	result->threads = table.threads;
 	result->nr = table.nr;

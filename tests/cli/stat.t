@@ -118,6 +118,23 @@ if grep -q 'keeps their counts to itself' err; then
 else
 	is "$(grep -c '^ *[0-9]* *[0-9]* *worker-[0-7] .* ms ' err)" 8 "each thread has its counts"
 	unlike "$(cat err)" 'scaled' "which are not scaled for being counted by CPU"
+	# Threads that take turns on a CPU: the kernel swaps their events, and what it knows of the time they were enabled.
+	sums() {
+		python3 -c 'import json, sys
+for i in sys.argv[1:]:
+    o = json.load(open("json." + i))
+    of_all = o["events"][0]["value"]["mean"]
+    of_each = sum(t.get("counts", {}).get(o["events"][0]["name"], 0) for t in o["threads"])
+    assert of_all == of_each and o["events"][0]["counted_share"] <= 1, (i, of_all, of_each, o["events"])' "$@"
+	}
+	if have python3; then
+		for i in 1 2 3 4 5 6 7 8; do
+			countersink stat --per-thread --json -e page-faults:u -- "$TARGETS/shortthreads" 40 >/dev/null 2>json.$i
+		done
+		ok "all threads' counts come to the whole" sums 1 2 3 4 5 6 7 8
+	else
+		skip "all threads' counts come to the whole" "there is no python3 to add them"
+	fi
 fi
 
 done_testing
