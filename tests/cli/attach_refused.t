@@ -4,6 +4,7 @@
 . "$SRC/tests/cli/attach.sh"
 
 start "$TARGETS/burn" 1000000
+# shellcheck disable=SC2154 # start sets it
 burn=$target
 wait_until 30 has_run "$burn" 50
 

@@ -46,6 +46,7 @@ fi
 
 if [ "$(id -u)" = 0 ] && ! grep -q '^Seccomp:.*[12]' /proc/self/status; then
 	(
+		# shellcheck disable=SC3045 # the shells that these tests run in have it
 		ulimit -n 5
 		exec "$COUNTERSINK" doctor
 	) >few
