@@ -58,9 +58,9 @@ fi
 timeout --preserve-status -s INT 2 countersink attach -p "$burn" -o int.pb.gz 2>err
 is $? 0 "Ctrl-C ends it: status 0"
 like "$(cat err)" 'burn_60$' "with a report"
-countersink attach -p "$burn" -o int.pb.gz 2>err &
+countersink attach -p "$burn" -o int.pb.gz 2>term.err & # a file of its own: err says it already
 pid=$!
-wait_until 30 grep -q 'Ctrl-C ends it' err
+wait_until 30 grep -q 'Ctrl-C ends it' term.err
 kill -TERM $pid
 wait $pid
 is $? 0 "SIGTERM, too: status 0"

@@ -124,7 +124,7 @@ else
 for i in sys.argv[1:]:
     o = json.load(open("json." + i))
     of_all = o["events"][0]["value"]["mean"]
-    of_each = sum(t.get("counts", {}).get(o["events"][0]["name"], 0) for t in o["threads"])
+    of_each = sum(t.get("counts", {}).get(o["events"][0]["name"]) or 0 for t in o["threads"])
     assert of_all == of_each and o["events"][0]["counted_share"] <= 1, (i, of_all, of_each, o["events"])' "$@"
 	}
 	if have python3; then
