@@ -328,6 +328,7 @@ UNIT_TESTS := \
 	views \
 	symbols_cache \
 	symbols \
+	symbols_lines \
 	event \
 	event_generic \
 	event_plan \

@@ -385,6 +385,19 @@ static void find_lines(struct resolver *r, struct csink_unit *unit, uint32_t id,
 	}
 }
 
+static int open_lines(struct resolver *r, struct csink_unit *unit)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word offset;
+
+	if (dwarf_cu_getdwarf(unit->die.cu) != r->dwarf) /* split: its table is in another file */
+		return -ENOTSUP;
+	if (dwarf_formudata(dwarf_attr(&unit->die, DW_AT_stmt_list, &attr), &offset))
+		return -ENOTSUP;
+	return csink_lines_open(&r->sections, offset, dwarf_formstring(dwarf_attr(&unit->die, DW_AT_comp_dir, &attr)),
+				&r->lines);
+}
+
 /* ---- all together ---- */
 
 static int resolve_unit(struct resolver *r, uint32_t id, uint32_t first, uint32_t last, const Elf_Data **section)
@@ -399,10 +412,8 @@ static int resolve_unit(struct resolver *r, uint32_t id, uint32_t first, uint32_
 	r->unit = unit;
 	if (place_unit(unit, section))
 		err = csink_scan_open(r->batch, unit, id, first, last, &r->links, &r->scan);
-	if (!err && dwarf_cu_getdwarf(unit->die.cu) != r->dwarf)
-		err = -ENOTSUP; /* split: its table is in another file */
 	if (!err)
-		err = csink_lines_open(&r->sections, &unit->die, &r->lines);
+		err = open_lines(r, unit);
 	if (!err)
 		csink_lines_find(r->lines, r->batch, id, first, last);
 	else if (err == -ENOTSUP)
@@ -447,12 +458,22 @@ static int resolve_units(struct resolver *r)
 	return err;
 }
 
-static const Elf_Data *data_of(Elf *elf, const char *name)
+static struct csink_bytes bytes_of(Elf *elf, const char *name)
 {
 	GElf_Shdr shdr;
 	Elf_Scn *scn = csink_elf_section(elf, 0, name, &shdr);
+	Elf_Data *data = scn && !(shdr.sh_flags & SHF_COMPRESSED) ? elf_rawdata(scn, NULL) : NULL;
 
-	return scn && !(shdr.sh_flags & SHF_COMPRESSED) ? elf_rawdata(scn, NULL) : NULL;
+	return data && data->d_buf ? (struct csink_bytes){data->d_buf, data->d_size} : (struct csink_bytes){0};
+}
+
+static struct csink_bytes texts_of(Elf *elf, const char *name)
+{
+	struct csink_bytes bytes = bytes_of(elf, name);
+	const uint8_t *last = bytes.nr ? memrchr(bytes.at, 0, bytes.nr) : NULL;
+
+	bytes.nr = last ? (size_t)(last - bytes.at) + 1 : 0;
+	return bytes;
 }
 
 /* Of linked files alone: the tables of others are to be relocated first. */
@@ -463,8 +484,8 @@ static void find_sections(struct resolver *r)
 
 	if (!gelf_getehdr(elf, &ehdr) || ehdr.e_type == ET_REL)
 		return;
-	r->sections = (struct csink_line_sections){data_of(elf, ".debug_line"), data_of(elf, ".debug_line_str"),
-						   data_of(elf, ".debug_str")};
+	r->sections = (struct csink_line_sections){bytes_of(elf, ".debug_line"), texts_of(elf, ".debug_line_str"),
+						   texts_of(elf, ".debug_str")};
 }
 
 static bool is_native(Dwarf *dwarf)

@@ -10,20 +10,6 @@
 #include "include/internal/base.h"
 #include "launcher/profile/symbols_impl.h"
 
-uint32_t csink_batch_lower(const struct csink_batch *batch, uint64_t address)
-{
-	uint32_t low = 0, high = batch->nr, middle;
-
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (batch->wants[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* ---- symbol tables ---- */
 
 /* The symbol that an address gets: the sized one around it that begins last; of several there, the best name. */

@@ -29,7 +29,19 @@ struct csink_batch {
 };
 
 /** The first want at or after an address; batch->nr if none. */
-uint32_t csink_batch_lower(const struct csink_batch *batch, uint64_t address);
+static inline uint32_t csink_batch_lower(const struct csink_batch *batch, uint64_t address)
+{
+	uint32_t low = 0, high = batch->nr, middle;
+
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (batch->wants[middle].address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
 
 /** A section that is in the file, by type (0: any) and name (NULL: any); NULL if there is none. */
 Elf_Scn *csink_elf_section(Elf *elf, uint32_t type, const char *name, GElf_Shdr *shdr);
@@ -74,9 +86,15 @@ struct csink_links {
 struct csink_scan;
 struct csink_lines;
 
-/* What line tables are read from; NULL where there is none. */
+/* A section's; at is NULL where there is none. */
+struct csink_bytes {
+	const uint8_t *at;
+	size_t nr;
+};
+
+/* What line tables are read from. line_str and str are as long as their last zero: every text in them has an end. */
 struct csink_line_sections {
-	const Elf_Data *line, *line_str, *str;
+	struct csink_bytes line, line_str, str;
 };
 
 /**
@@ -92,10 +110,12 @@ void csink_scan_close(struct csink_scan *s);
 void csink_scan_qualify(struct csink_scan *s, const Dwarf_Die *die, char *buf, size_t size);
 
 /**
- * Open the line table of a unit. Returns 0 and *out (csink_lines_close it), -ENOTSUP (libdw may know better) or
- * -ENOMEM.
+ * Open the line table at an offset of sections->line.
+ * @own_folder  that its unit was compiled in, or NULL. It and the sections stay until the table is closed.
+ * Returns 0 and *out (csink_lines_close it), -ENOTSUP (libdw may know better) or -ENOMEM.
  */
-int csink_lines_open(const struct csink_line_sections *sections, Dwarf_Die *unit, struct csink_lines **out);
+int csink_lines_open(const struct csink_line_sections *sections, uint64_t offset, const char *own_folder,
+		     struct csink_lines **out);
 void csink_lines_close(struct csink_lines *l);
 
 /** The whole path of a file by its number in the table; 0: none. */

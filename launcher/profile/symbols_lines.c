@@ -42,14 +42,9 @@ static uint64_t take(const uint8_t **at, const uint8_t *end, uint32_t bytes)
 	return value;
 }
 
-/* A text that ends where its section does at the latest; NULL if it does not end. */
-static const char *text_at(const Elf_Data *section, uint64_t offset)
+static const char *text_at(struct csink_bytes section, uint64_t offset)
 {
-	const char *text = section ? section->d_buf : NULL;
-
-	if (!text || offset >= section->d_size || !memchr(text + offset, 0, section->d_size - offset))
-		return NULL;
-	return text + offset;
+	return offset < section.nr ? (const char *)section.at + offset : NULL;
 }
 
 static const char *take_text(const uint8_t **at, const uint8_t *end)
@@ -174,11 +169,11 @@ static int read_list(struct csink_lines *l, const struct csink_line_sections *se
 
 static int read_header(struct csink_lines *l, const struct csink_line_sections *sections, uint64_t offset)
 {
-	const uint8_t *at = (const uint8_t *)sections->line->d_buf + offset, *program;
+	const uint8_t *at = sections->line.at + offset, *program;
 	uint64_t bytes;
 	int err;
 
-	l->end = (const uint8_t *)sections->line->d_buf + sections->line->d_size;
+	l->end = sections->line.at + sections->line.nr;
 	bytes = take(&at, l->end, 4);
 	l->offset_size = bytes == UINT32_MAX ? 8 : 4;
 	if (bytes == UINT32_MAX)
@@ -210,20 +205,18 @@ static int read_header(struct csink_lines *l, const struct csink_line_sections *
 	return err ? err : read_list(l, sections, &at, true);
 }
 
-int csink_lines_open(const struct csink_line_sections *sections, Dwarf_Die *unit, struct csink_lines **out)
+int csink_lines_open(const struct csink_line_sections *sections, uint64_t offset, const char *own_folder,
+		     struct csink_lines **out)
 {
-	Dwarf_Attribute attr;
 	struct csink_lines *l;
-	Dwarf_Word offset;
 	int err;
 
-	if (!sections->line || dwarf_formudata(dwarf_attr(unit, DW_AT_stmt_list, &attr), &offset) ||
-	    offset >= sections->line->d_size)
+	if (offset >= sections->line.nr)
 		return -ENOTSUP;
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return -ENOMEM;
-	l->own_folder = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attr));
+	l->own_folder = own_folder;
 	err = read_header(l, sections, offset);
 	if (err) {
 		csink_lines_close(l);
@@ -280,7 +273,7 @@ struct walk {
 	struct csink_batch *batch;
 	uint32_t id, first, last, next; /* next: the first want that is not below the row */
 	struct row row;
-	bool has_row, is_dead; /* is_dead: a sequence at address 0, of code that the linker threw away */
+	bool has_row, is_dead; /* is_dead: a sequence of code that the linker threw away */
 };
 
 static void give(struct walk *w, uint32_t want)
@@ -294,6 +287,12 @@ static void give(struct walk *w, uint32_t want)
 	w->batch->flags |= CSINK_FOUND_LINES;
 }
 
+/* Where linkers put what has no place: at 0, or at one of the last addresses, from which its end wraps around. */
+static bool is_nowhere(uint64_t address)
+{
+	return !address || address >= UINT64_MAX - 1;
+}
+
 /* The row before reaches up to this one; the wants between are its. */
 static inline void emit(struct walk *w, const struct row *row, bool is_end)
 {
@@ -301,7 +300,7 @@ static inline void emit(struct walk *w, const struct row *row, bool is_end)
 
 	if (!w->has_row || row->address < w->row.address) {
 		if (!w->has_row)
-			w->is_dead = !row->address;
+			w->is_dead = is_nowhere(row->address);
 		w->next = CSINK_MAX(csink_batch_lower(w->batch, row->address), w->first);
 	} else {
 		for (; w->next < w->last && wants[w->next].address < row->address; w->next++) {
