@@ -295,6 +295,19 @@ fuzz-recording: $(B)/tests/fuzz/recording $(B)/tests/fuzz/recording_corpus ## fe
 	cd $(B)/tests/fuzz && ./recording -max_total_time=$(FUZZ_SECONDS) -max_len=16384 -timeout=10 -rss_limit_mb=4096 \
 		recordings-found recordings
 
+# Hostile line tables.
+FUZZ_LINES_SRCS := tests/fuzz/fuzz_lines.c $(addprefix launcher/profile/,profile.c symbols_lines.c)
+$(B)/tests/fuzz/line_tables: $(FUZZ_LINES_SRCS) tests/fuzz/fuzz_lines.h launcher/profile/symbols_impl.h
+	$(call make_fuzzer,$(FUZZ_LINES_SRCS))
+
+$(B)/tests/fuzz/lines_corpus: tests/fuzz/lines_corpus.c tests/fuzz/fuzz_lines.h
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) $(LAUNCHER_CFLAGS) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LAUNCHER_LIBS)
+
+.PHONY: fuzz-lines
+fuzz-lines: $(B)/tests/fuzz/line_tables $(B)/tests/fuzz/lines_corpus tests ## feed broken line tables to their reader
+	@BUILD=$(CURDIR)/$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/lines
+
 # For tests/cli/symbols.t.
 .PHONY: show-handler-objs show-handler-roots show-library-objs
 show-handler-objs:
