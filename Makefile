@@ -282,6 +282,8 @@ LAUNCHER_SRCS := \
 	launcher/profile/collect.c \
 	launcher/profile/collect_account.c \
 	launcher/profile/collect_facts.c \
+	launcher/profile/collect_frames.c \
+	launcher/profile/collect_said.c \
 	launcher/profile/collect_samples.c \
 	launcher/profile/collect_symbols.c \
 	launcher/profile/epochs.c \

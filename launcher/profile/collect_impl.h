@@ -90,6 +90,9 @@ void csink_collect_unprofiled(struct collector *c, const char *name, enum csink_
 /** Read one recording's stacks, threads, losses and notes into the profile. Returns 0 or -ENOMEM. */
 int csink_collect_recording(struct collector *c, struct image *image, const struct csink_recorded *rec);
 
+/** Take what a recording says of itself: its engine, what it lost, notes, programs that could not be injected. */
+void csink_collect_said(struct collector *c, const struct image *image, const struct csink_recorded *rec);
+
 /** Name everything that the recordings brought. Returns 0 or -ENOMEM. */
 int csink_collect_symbols(struct collector *c);
 
