@@ -299,6 +299,8 @@ LAUNCHER_SRCS := \
 	launcher/profile/tree.c \
 	launcher/profile/profile.c \
 	launcher/profile/recording_read.c \
+	launcher/profile/recording_refs.c \
+	launcher/profile/recording_walk.c \
 	launcher/profile/rows.c \
 	launcher/profile/symbols.c \
 	launcher/profile/symbols_cache.c \
