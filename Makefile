@@ -251,6 +251,7 @@ LAUNCHER_SRCS := \
 	launcher/events/catalog.c \
 	launcher/cmd_export.c \
 	launcher/output/calltree.c \
+	launcher/output/calltree_order.c \
 	launcher/output/export.c \
 	launcher/output/export_callgrind.c \
 	launcher/output/export_firefox.c \

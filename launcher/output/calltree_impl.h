@@ -1,0 +1,32 @@
+/* What the calltree*.c files share; nobody else includes this. */
+#ifndef CSINK_LAUNCHER_CALLTREE_IMPL_H
+#define CSINK_LAUNCHER_CALLTREE_IMPL_H
+
+#include "launcher/output/calltree.h"
+#include "launcher/profile/profile.h"
+
+/* Open addressing, at most half full. Entries are index + 1 of what is looked for; 0 is empty. */
+struct index_table {
+	uint32_t *slots;
+	uint32_t mask;
+};
+
+/* What a frame is known by while the tree grows; strings are ids in build->strings. */
+struct frame_key {
+	csink_str_t name;
+	csink_str_t signature; /* of a mangled symbol, 0: none */
+	csink_str_t module;    /* what it is compared by */
+	csink_str_t path;      /* of the module */
+	csink_str_t file;
+	int64_t start_line;
+	bool is_pseudo, seen_inlined, seen_plain;
+};
+
+struct csink_calltree_private {
+	struct csink_profile *strings; /* a pool of strings, nothing else */
+	struct frame_key *keys;
+	uint32_t cap_frames, cap_nodes;
+	struct index_table frame_table, node_table;
+};
+
+#endif
