@@ -308,10 +308,12 @@ LAUNCHER_SRCS := \
 	launcher/profile/symbols_dwarf.c \
 	launcher/profile/symbols_elf.c \
 	launcher/profile/symbols_fetch.c \
+	launcher/profile/symbols_functions.c \
 	launcher/profile/symbols_lines.c \
 	launcher/profile/symbols_entries.c \
 	launcher/profile/symbols_name.c \
 	launcher/profile/symbols_scan.c \
+	launcher/profile/symbols_units.c \
 
 # The page of export's html: put together by assemble, and embedded.
 PAGE_SCRIPTS := $(addprefix launcher/output/html/,format.js colors.js model.js flame.js timeline.js table.js threads.js \

@@ -72,6 +72,28 @@ struct csink_unit {
 	uint16_t version;
 };
 
+/* The units that hold wanted addresses. */
+struct csink_units {
+	struct csink_unit *all;
+	uint32_t nr, cap;
+};
+
+/**
+ * Find them, and give every want its unit (batch->found[].unit). Where ranges overlap (folded functions), the first in
+ * the file has it. Returns 0 (csink_units_release it) or -ENOMEM.
+ */
+int csink_units_find(struct csink_batch *batch, Dwarf *dwarf, struct csink_units *units);
+void csink_units_release(struct csink_units *units);
+
+/**
+ * Find where a unit's entries lie in memory. @last is the section that the last one was in, or NULL. False if it cannot
+ * be told: then the unit is left to the symbol table.
+ */
+bool csink_unit_place(struct csink_unit *unit, const Elf_Data **last);
+
+/** A file as libdw has it: a relative one is counted from the folder that the unit was compiled in. */
+csink_str_t csink_unit_path(struct csink_batch *batch, Dwarf_Die *unit, const char *file);
+
 /* A function around an address: one more in the list of the want. */
 struct csink_link {
 	uint32_t next; /* index + 1 */
@@ -123,6 +145,28 @@ csink_str_t csink_lines_file(struct csink_lines *l, struct csink_profile *p, uin
 
 /** Give the wants from first to last - 1 whose unit is `id` their lines. */
 void csink_lines_find(struct csink_lines *l, struct csink_batch *batch, uint32_t id, uint32_t first, uint32_t last);
+
+/* Functions made so far, and what makes more of a unit's entries. */
+struct csink_functions {
+	struct csink_batch *batch;
+	const struct csink_unit *unit; /* at work */
+	struct csink_lines *lines;     /* its; NULL: libdw reads them */
+	struct csink_scan *scan;       /* of it; NULL: C++ names that cannot be linked to stay without their scope */
+	struct csink_known *known;     /* open addressing; half full at most */
+	uint32_t known_mask, nr_known;
+	int err; /* -ENOMEM from the first failure on */
+};
+
+/**
+ * The function of an entry, which is made where it is new. 0 with f->err set.
+ * @symbol  what the symbol table has at the address (outermost functions only), or 0.
+ */
+uint32_t csink_functions_get(struct csink_functions *f, Dwarf_Die *die, uint32_t symbol);
+
+/** The file that an attribute of an entry names by its number in the table of the entry's unit; 0: none. */
+csink_str_t csink_functions_file(struct csink_functions *f, Dwarf_Die *die, uint32_t attribute);
+
+void csink_functions_release(struct csink_functions *f);
 
 /* ---- bytes of DWARF, never read from behind their end; *at moves on ---- */
 

@@ -33,7 +33,6 @@ struct csink_scan {
 	uint32_t nr_scopes, cap_scopes, inner_scope; /* inner_scope: index + 1 of the one that was entered last */
 	bool wants_scopes;
 	bool thorough; /* look for functions in functions too */
-	uint32_t nesting;
 	int err;
 };
 
@@ -86,23 +85,12 @@ static uint32_t match(struct csink_scan *s, const struct csink_dwarf_entry *entr
 	return nr;
 }
 
-static void scan_function(struct csink_scan *s, const struct csink_dwarf_entry *function, const uint8_t **at);
-
-static void take_function(struct csink_scan *s, const struct csink_dwarf_entry *entry, const uint8_t **at)
-{
-	if (s->nesting < MAX_NESTING && match(s, entry, NULL) && entry->abbrev->has_children)
-		scan_function(s, entry, at);
-	else if (!s->thorough)
-		csink_entries_skip_children(&s->entries, entry, at);
-}
-
 /* The entries inside a function that has wants: blocks are entered, inlined calls too if they have wants. */
 static void scan_function(struct csink_scan *s, const struct csink_dwarf_entry *function, const uint8_t **at)
 {
 	struct csink_dwarf_entry entry;
 	uint64_t depth = 1;
 
-	s->nesting++;
 	while (depth && !s->err && csink_entries_next(&s->entries, at, &entry)) {
 		if (!entry.abbrev) {
 			depth--;
@@ -118,7 +106,14 @@ static void scan_function(struct csink_scan *s, const struct csink_dwarf_entry *
 			csink_entries_skip_children(&s->entries, &entry, at);
 		}
 	}
-	s->nesting--;
+}
+
+static void take_function(struct csink_scan *s, const struct csink_dwarf_entry *entry, const uint8_t **at)
+{
+	if (match(s, entry, NULL) && entry->abbrev->has_children)
+		scan_function(s, entry, at);
+	else if (!s->thorough)
+		csink_entries_skip_children(&s->entries, entry, at);
 }
 
 /* ---- scopes ---- */
