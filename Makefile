@@ -170,6 +170,7 @@ LAUNCHER_SRCS := \
 	launcher/cmd_completion.c \
 	launcher/cmd_help.c \
 	launcher/cmd_run.c \
+	launcher/run/alone.c \
 	launcher/run/folder.c \
 	launcher/run/inherited.c \
 	launcher/run/leftovers.c \
@@ -185,11 +186,13 @@ LAUNCHER_SRCS := \
 	launcher/run/tree_table.c \
 	launcher/cmd_stat.c \
 	launcher/stat/counters.c \
+	launcher/stat/intervals.c \
 	launcher/stat/machine.c \
 	launcher/stat/metrics.c \
 	launcher/stat/moments.c \
 	launcher/stat/print.c \
 	launcher/stat/threads.c \
+	launcher/stat/threads_sum.c \
 	launcher/cmd_gate.c \
 	launcher/cmd_gate_settings.c \
 	launcher/gate/baseline.c \
@@ -217,10 +220,12 @@ LAUNCHER_SRCS := \
 	launcher/gate/stats/random.c \
 	launcher/gate/stats/wilcoxon.c \
 	launcher/cmd_attach.c \
+	launcher/attach/choose.c \
 	launcher/attach/counters.c \
 	launcher/attach/follow.c \
 	launcher/attach/images.c \
 	launcher/attach/objects.c \
+	launcher/attach/print_json.c \
 	launcher/attach/rings.c \
 	launcher/attach/rows.c \
 	launcher/attach/select.c \
@@ -234,6 +239,7 @@ LAUNCHER_SRCS := \
 	launcher/persist/keeper.c \
 	launcher/persist/listing.c \
 	launcher/cmd_reserve.c \
+	launcher/reserve/command.c \
 	launcher/reserve/hooks.c \
 	launcher/reserve/print.c \
 	launcher/reserve/reservation.c \
@@ -379,6 +385,7 @@ CLI_TESTS := \
 	events \
 	stat \
 	events_run \
+	exhausted \
 	persist \
 	relay \
 	reserve \
@@ -412,6 +419,7 @@ CLI_TESTS := \
 # tests/targets/NAME.c, .cc or .rs: programs that are profiled.
 TARGETS := \
 	hold_lock \
+	hold_rings \
 	static_cage \
 	lineages \
 	waits \

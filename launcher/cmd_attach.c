@@ -10,13 +10,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "include/countersink/explain.h"
 #include "include/internal/base.h"
+#include "launcher/attach/choose.h"
 #include "launcher/attach/follow.h"
+#include "launcher/attach/print_json.h"
 #include "launcher/attach/target.h"
 #include "launcher/commands.h"
-#include "launcher/output/json.h"
 #include "launcher/profile/profile.h"
-#include "launcher/reserve/reservation.h"
+#include "launcher/reserve/command.h"
+#include "launcher/run/alone.h"
 #include "launcher/run/folder.h"
 #include "launcher/run/outside.h"
 #include "launcher/run/rate.h"
@@ -133,95 +136,56 @@ static void resolve_rest(struct attach *a)
 	a->json = csink_options_bool(&a->options, CSINK_ATTACH_OPT_JSON);
 }
 
-/* ---- whom to attach to ---- */
-
-/* One way, and one only. Returns 0 or -errno, which has been said. */
-static int choose(struct attach *a, int nr_operands, char **operands, bool is_command)
-{
-	const char *pids = csink_options_text(&a->options, CSINK_ATTACH_OPT_PID);
-	const char *cgroup = csink_options_text(&a->options, CSINK_ATTACH_OPT_CGROUP);
-	int32_t tid = (int32_t)csink_options_number(&a->options, CSINK_ATTACH_OPT_TID), pid;
-	char why[PATH_MAX + 512] = "";
-	int err = 0;
-
-	if (!!*pids + !!tid + !!*cgroup + (nr_operands > 0) != 1 || (nr_operands > 1 && !is_command)) {
-		csink_say(
-			"say what to attach to, in one way: -p PID, -t TID, --cgroup PATH, a PATTERN for names, or -- "
-			"COMMAND (see countersink help attach)");
-		return -EINVAL;
-	}
-	a->follow.counters.inherit = true;
-	if (*pids) {
-		err = csink_attach_choose_pids(pids, &a->target.choice, why, sizeof(why));
-	} else if (tid) {
-		pid = csink_attach_process_of(tid, why, sizeof(why));
-		a->target.choice = (struct csink_attach_choice){malloc(sizeof(pid)), 1, 1};
-		a->follow.counters.inherit = false;
-		a->target.tid = tid;
-		if (a->target.choice.pids)
-			a->target.choice.pids[0] = pid;
-		err = pid < 0 ? pid : a->target.choice.pids ? 0 : -ENOMEM;
-	} else if (*cgroup) {
-		a->target.cgroup_fd = csink_attach_open_cgroup(cgroup, why, sizeof(why));
-		a->follow.counters.inherit = false;
-		err = a->target.cgroup_fd < 0 ? a->target.cgroup_fd
-					      : csink_attach_choose_cgroup(a->target.cgroup_fd, &a->target.choice);
-	} else if (is_command) {
-		a->argv = operands;
-		a->follow.counters.at_exec = true;
-	} else {
-		err = csink_attach_choose_pattern(operands[0], &a->target.choice, why, sizeof(why));
-	}
-	a->follow.counters.cgroup_fd = a->target.cgroup_fd;
-	if (err)
-		csink_say("%s", *why ? why : strerror(-err));
-	csink_attach_name(&a->target);
-	return err;
-}
-
 /* ---- reservation ---- */
 
-static int reserve(struct attach *a)
+static void note_reservation(void *arg, const char *line, bool is_error)
 {
-	const char *mode = csink_options_text(&a->options, CSINK_ATTACH_OPT_RESERVE);
-	struct csink_event_spec specs[CSINK_MAX_EVENTS];
-	struct csink_reservation_wish wish = {
-		.require = !strcmp(mode, "require"),
-		.timeout_ns = csink_options_seconds(&a->options, CSINK_ATTACH_OPT_RESERVE_TIMEOUT),
-		.hooks = csink_options_text(&a->options, CSINK_ATTACH_OPT_RESERVE_HOOKS),
+	struct attach *a = arg;
+
+	if (is_error)
+		csink_say("%s", line);
+	csink_outside_note(&a->outside, "%s", line);
+}
+
+/* specs: room for the events. */
+static struct csink_reservation_command reservation_of(struct attach *a, struct csink_event_spec *specs)
+{
+	for (uint32_t i = 0; i < a->follow.counters.nr_events; i++)
+		specs[i] = a->follow.counters.events[i].spec;
+	return (struct csink_reservation_command){
+		.options = &a->options,
+		.mode = CSINK_ATTACH_OPT_RESERVE,
+		.timeout = CSINK_ATTACH_OPT_RESERVE_TIMEOUT,
+		.hooks = CSINK_ATTACH_OPT_RESERVE_HOOKS,
 		.specs = specs,
 		.nr_specs = a->follow.counters.nr_events,
+		.own_choice = !strcmp(csink_options_text(&a->options, CSINK_ATTACH_OPT_EVENTS), "auto"),
+		.inherited = &a->inherited,
+		.undone = "nothing was attached to",
+		.note = note_reservation,
+		.arg = a,
 	};
-	int err;
+}
 
-	for (uint32_t i = 0; i < wish.nr_specs; i++)
-		specs[i] = a->follow.counters.events[i].spec;
-	if (!strcmp(mode, "no") || (!csink_reservation_is_wanted(specs, wish.nr_specs) &&
-				    (strcmp(csink_options_text(&a->options, CSINK_ATTACH_OPT_EVENTS), "auto") ||
-				     !csink_reservation_has_pmu())))
-		return 0;
-	wish.cancel_fd = csink_reservation_cancel_fd();
-	err = csink_reservation_make(&a->reservation, &wish);
-	close(wish.cancel_fd);
-	if (err == -ECANCELED) {
-		csink_inherited_restore(&a->inherited); /* the signal is pending: end by it */
-		return -ECANCELED;
-	}
-	if (err)
-		csink_say("%s; nothing was attached to (--reserve=auto would)", a->reservation.line);
-	/* Now that they are left to us, auto may find that they count. */
-	else if (!csink_reservation_is_wanted(specs, wish.nr_specs))
-		err = resolve_events(a) || resolve_rate(a) ? -EINVAL : 0;
-	return err;
+/* Returns 0 or -errno, which has been said. */
+static int reserve(struct attach *a)
+{
+	struct csink_event_spec specs[CSINK_MAX_EVENTS];
+	struct csink_reservation_command command = reservation_of(a, specs);
+	int err = csink_reservation_begin(&a->reservation, &command);
+
+	if (err <= 0 || csink_reservation_is_wanted(specs, command.nr_specs))
+		return err < 0 ? err : 0;
+	/* Now that counters are left to us, auto may find that they count. */
+	return resolve_events(a) || resolve_rate(a) ? -EINVAL : 0;
 }
 
 static void release(struct attach *a)
 {
-	csink_reservation_end(&a->reservation);
-	if (a->reservation.matters)
-		csink_outside_note(&a->outside, "%s", a->reservation.line);
-	for (uint32_t i = 0; i < CSINK_MIN(a->reservation.hooks.nr_errors, (uint32_t)CSINK_MAX_HOOK_ERRORS); i++)
-		csink_say("%s", a->reservation.hooks.errors[i]);
+	struct csink_event_spec specs[CSINK_MAX_EVENTS];
+	struct csink_reservation_command command = reservation_of(a, specs);
+
+	csink_reservation_finish(&a->reservation, &command);
 }
 
 /* ---- attaching ---- */
@@ -241,8 +205,14 @@ static int attach_to_running(struct attach *a)
 static int prepare_counters(struct attach *a)
 {
 	struct csink_attach_counters *c = &a->follow.counters;
-	int err = csink_attach_counters_init(c);
+	char less[256];
+	int err = csink_attach_counters_init(c, less, sizeof(less));
 
+	if (*less) {
+		csink_outside_note(&a->outside, "%s", less);
+		if (!a->quiet)
+			csink_say("%s", less);
+	}
 	if (!err)
 		return 0;
 	for (uint32_t i = 0; i < c->nr_events; i++) {
@@ -251,7 +221,7 @@ static int prepare_counters(struct attach *a)
 			return err;
 		}
 	}
-	csink_say("cannot make ready to attach: %s", strerror(-err));
+	csink_say("cannot make ready to attach: %s", csink_explain_brief(-err, less, sizeof(less)));
 	return err;
 }
 
@@ -303,13 +273,16 @@ static void drain(void *arg)
 static int run_command(struct attach *a)
 {
 	struct csink_attach_event *refused = NULL;
+	struct csink_spare_fds spare;
 	struct csink_relay_end end;
 	struct csink_child child;
 	struct csink_relay relay;
 	int err = csink_relay_init(&relay, &a->inherited);
 
+	csink_spare_fds_take(&spare);
 	if (!err)
 		err = csink_attach_counters_open(&a->follow.counters, getpid(), 0, &refused);
+	csink_spare_fds_release(&spare);
 	if (err) {
 		csink_say("%s", refused ? refused->reason : strerror(-err));
 		return CSINK_EXIT_RUN_FAILED;
@@ -331,42 +304,6 @@ static int run_command(struct attach *a)
 }
 
 /* ---- what it comes to ---- */
-
-static void print_json(struct attach *a)
-{
-	struct csink_json json;
-
-	csink_json_init(&json, stdout);
-	csink_json_open(&json, NULL, '{');
-	csink_json_text(&json, "countersink", CSINK_VERSION);
-	csink_json_text(&json, "target", a->outside.command);
-	csink_json_bool(&json, "stopped", !a->target.halt.err && a->target.halt.stopped_ns);
-	csink_json_real(&json, "stop_ms", (double)a->target.halt.stopped_ns / 1e6);
-	csink_json_number(&json, "attached_threads", a->target.nr_threads);
-	csink_json_number(&json, "attached_processes", a->target.nr_processes);
-	csink_json_number(&json, "from_monotonic_ns", (int64_t)a->target.from_ns);
-	csink_json_number(&json, "wall_ns", (int64_t)a->outside.wall_ns);
-	csink_json_number(&json, "samples", (int64_t)a->follow.nr_samples);
-	csink_json_number(&json, "lost", (int64_t)a->follow.counters.rings.nr_lost);
-	csink_json_open(&json, "counters", '[');
-	for (uint32_t i = 0; i < a->outside.nr_counts; i++) {
-		csink_json_open(&json, NULL, '{');
-		csink_json_text(&json, "name", a->outside.counts[i].name);
-		csink_json_number(&json, "value", (int64_t)a->outside.counts[i].value);
-		csink_json_text(&json, "unit", a->outside.counts[i].unit);
-		csink_json_number(&json, "enabled_ns", (int64_t)a->outside.counts[i].time_enabled_ns);
-		csink_json_number(&json, "running_ns", (int64_t)a->outside.counts[i].time_running_ns);
-		csink_json_close(&json, '}');
-	}
-	csink_json_close(&json, ']');
-	csink_json_open(&json, "notes", '[');
-	for (uint32_t i = 0; i < a->outside.nr_notes; i++)
-		csink_json_text(&json, NULL, a->outside.notes[i]);
-	csink_json_close(&json, ']');
-	csink_json_text(&json, "profile", a->save.path[0] ? a->save.path : NULL);
-	csink_json_close(&json, '}');
-	putchar('\n');
-}
 
 static void name_command(struct attach *a)
 {
@@ -411,7 +348,7 @@ static int finish(struct attach *a)
 			   : csink_options_bool(&a->options, CSINK_ATTACH_OPT_ALL)       ? CSINK_SAVE_REPORT_ALL
 											 : CSINK_SAVE_REPORT);
 	if (a->json)
-		print_json(a);
+		csink_attach_print_json(&a->target, &a->follow, &a->outside, a->save.path);
 	csink_profile_destroy(profile);
 	return 0;
 }
@@ -451,6 +388,7 @@ int csink_cmd_attach(int argc, char **argv)
 {
 	static struct attach a = {.reservation.reserve.fd = -1, .folder.fd = -1, .target.cgroup_fd = -1};
 	int status, at = csink_command_parse(&a.options, argc, argv, &status);
+	bool is_command;
 
 	if (at < 0)
 		return status;
@@ -458,8 +396,13 @@ int csink_cmd_attach(int argc, char **argv)
 	resolve_rest(&a);
 	a.target.may_stop = !csink_options_bool(&a.options, CSINK_ATTACH_OPT_NO_STOP);
 	a.target.cgroup = csink_options_text(&a.options, CSINK_ATTACH_OPT_CGROUP);
+	is_command = at > 0 && !strcmp(argv[at - 1], "--");
 	if (resolve_events(&a) || resolve_rate(&a) ||
-	    choose(&a, argc - at, argv + at, at > 0 && !strcmp(argv[at - 1], "--")) || resolve_output(&a))
+	    csink_attach_choose(&a.options, argc - at, argv + at, is_command, &a.target, &a.follow.counters))
+		return CSINK_EXIT_RUN_FAILED;
+	if (a.follow.counters.at_exec)
+		a.argv = argv + at;
+	if (resolve_output(&a))
 		return CSINK_EXIT_RUN_FAILED;
 	status = attach_and_report(&a);
 	if (fflush(stdout) || ferror(stdout))

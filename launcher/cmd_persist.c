@@ -14,6 +14,7 @@
 #include "launcher/commands.h"
 #include "launcher/output/json.h"
 #include "launcher/persist/keeper.h"
+#include "preload/counters/explain_system.h"
 
 struct persist {
 	struct csink_options options;
@@ -33,6 +34,8 @@ static const char *why(int err)
 		return "it is another user's";
 	case -EPERM:
 		return "the run folder cannot be trusted: it must be its owner's alone to write (see --persist-dir)";
+	case -ENOBUFS:
+		return CSINK_NO_LOCKED_MEMORY " (or leave out --pages: its count alone takes none)";
 	case -EEXIST:
 		return "it is persistent already";
 	case -EMFILE:

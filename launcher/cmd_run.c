@@ -14,7 +14,8 @@
 #include "launcher/profile/collect.h"
 #include "launcher/profile/profile.h"
 #include "launcher/profile/symbols_fetch.h"
-#include "launcher/reserve/reservation.h"
+#include "launcher/reserve/command.h"
+#include "launcher/run/alone.h"
 #include "launcher/run/folder.h"
 #include "launcher/run/outside.h"
 #include "launcher/run/program.h"
@@ -166,64 +167,30 @@ static int resolve(struct run *run)
 
 /* ---- before and after the command ---- */
 
-static void say_hook_errors(struct run *run)
+static void note_reservation(void *arg, const char *line, bool is_error)
 {
-	const struct csink_hooks *hooks = &run->reservation.hooks;
+	struct run *run = arg;
 
-	for (uint32_t i = 0; i < CSINK_MIN(hooks->nr_errors, (uint32_t)CSINK_MAX_HOOK_ERRORS); i++) {
-		csink_say("%s", hooks->errors[i]);
-		csink_outside_note(&run->outside, "%s", hooks->errors[i]);
-	}
+	if (is_error)
+		csink_say("%s", line);
+	csink_outside_note(&run->outside, "%s", line);
 }
 
-static bool wants_counters(const struct run *run)
+static struct csink_reservation_command reservation_of(struct run *run, const struct csink_inherited *inherited)
 {
-	if (csink_reservation_is_wanted(run->specs, run->nr_specs))
-		return true;
-	/* Somebody may hold all of the counters, so that auto found none that counts. */
-	return !strcmp(csink_options_text(&run->options, CSINK_OPT_EVENTS), "auto") && csink_reservation_has_pmu();
-}
-
-/* Have hardware counters left to us, where any are wanted. Returns 0, or what to exit with. */
-static int reserve(struct run *run, const struct csink_inherited *inherited)
-{
-	const char *mode = csink_options_text(&run->options, CSINK_OPT_RESERVE);
-	struct csink_reservation_wish wish = {
-		.require = !strcmp(mode, "require"),
-		.timeout_ns = csink_options_seconds(&run->options, CSINK_OPT_RESERVE_TIMEOUT),
-		.hooks = csink_options_text(&run->options, CSINK_OPT_RESERVE_HOOKS),
+	return (struct csink_reservation_command){
+		.options = &run->options,
+		.mode = CSINK_OPT_RESERVE,
+		.timeout = CSINK_OPT_RESERVE_TIMEOUT,
+		.hooks = CSINK_OPT_RESERVE_HOOKS,
 		.specs = run->specs,
 		.nr_specs = run->nr_specs,
+		.own_choice = !strcmp(csink_options_text(&run->options, CSINK_OPT_EVENTS), "auto"),
+		.inherited = inherited,
+		.undone = "the command was not run",
+		.note = note_reservation,
+		.arg = run,
 	};
-	int err;
-
-	if (!strcmp(mode, "no") || !wants_counters(run))
-		return 0;
-	wish.cancel_fd = csink_reservation_cancel_fd();
-	err = csink_reservation_make(&run->reservation, &wish);
-	close(wish.cancel_fd);
-	if (err == -ECANCELED) {
-		/* The signal is pending: end by it. */
-		csink_inherited_restore(inherited);
-		return CSINK_EXIT_RUN_FAILED;
-	}
-	say_hook_errors(run);
-	if (err) {
-		csink_say("%s; the command was not run (--reserve=auto would)", run->reservation.line);
-		return CSINK_EXIT_RUN_FAILED;
-	}
-	/* Now that they are left to us, auto may find that they count. */
-	if (!csink_reservation_is_wanted(run->specs, run->nr_specs) && resolve_events(run))
-		return CSINK_EXIT_RUN_FAILED;
-	return 0;
-}
-
-static void release(struct run *run)
-{
-	csink_reservation_end(&run->reservation);
-	if (run->reservation.matters)
-		csink_outside_note(&run->outside, "%s", run->reservation.line);
-	say_hook_errors(run);
 }
 
 /* Find out whether the command can be injected, and make ready for it. What fails is said; the command runs all the
@@ -344,10 +311,12 @@ static void open_outside(struct run *run)
 }
 
 /* From the fork to the last count. Returns 0, or what to exit with where the command did not run. */
-static int run_command(struct run *run, struct csink_relay *relay, const struct csink_inherited *inherited)
+static int run_command(struct run *run, struct csink_relay *relay, const struct csink_reservation_command *reservation)
 {
 	char **env = csink_env_build(environ, run->inject ? run->library : NULL, run->folder.path, run->texts);
+	struct csink_spare_fds spare;
 	uint64_t start_ns;
+	const struct csink_inherited *inherited = reservation->inherited;
 	struct csink_relay_end end;
 	struct csink_child child;
 	int err;
@@ -356,13 +325,16 @@ static int run_command(struct run *run, struct csink_relay *relay, const struct 
 		csink_say("cannot start %s: no memory", run->argv[0]);
 		return CSINK_EXIT_RUN_FAILED;
 	}
+	csink_spare_fds_take(&spare);
 	open_outside(run);
+	csink_spare_fds_release(&spare);
 	start_ns = now_ns();
 	err = csink_spawn(run->argv, env, inherited, &child);
 	free(env);
 	if (err) {
-		csink_say("cannot start %s: %s", run->argv[0], strerror(-err));
-		return CSINK_EXIT_RUN_FAILED;
+		csink_reservation_finish(&run->reservation, reservation);
+		csink_folder_remove(&run->folder);
+		return csink_run_alone_after(err, run->argv, inherited);
 	}
 	err = csink_relay_wait(relay, &child, csink_outside_fd(&run->watch), drain_outside, run, &end);
 	run->outside.wall_ns = now_ns() - start_ns;
@@ -380,6 +352,7 @@ static int run_command(struct run *run, struct csink_relay *relay, const struct 
 static int run_and_report(struct run *run)
 {
 	struct csink_inherited inherited;
+	struct csink_reservation_command reservation;
 	struct csink_relay relay;
 	int status, err;
 
@@ -389,15 +362,17 @@ static int run_and_report(struct run *run)
 		csink_say("cannot take signals: %s", strerror(-err));
 		return CSINK_EXIT_RUN_FAILED;
 	}
-	status = reserve(run, &inherited);
-	if (status) {
+	reservation = reservation_of(run, &inherited);
+	err = csink_reservation_begin(&run->reservation, &reservation);
+	/* Now that counters are left to us, auto may find that they count. */
+	if (err < 0 || (err && !csink_reservation_is_wanted(run->specs, run->nr_specs) && resolve_events(run))) {
 		csink_outside_free(&run->outside);
-		return status;
+		return CSINK_EXIT_RUN_FAILED;
 	}
 	prepare_injection(run);
-	status = run_command(run, &relay, &inherited);
+	status = run_command(run, &relay, &reservation);
 	csink_outside_close(&run->watch);
-	release(run);
+	csink_reservation_finish(&run->reservation, &reservation);
 	if (!status) {
 		status = csink_exit_status(run->outside.command_status);
 		/* Without the thread, INT and TERM wait until the report is printed. */
@@ -409,19 +384,6 @@ static int run_and_report(struct run *run)
 	csink_folder_remove(&run->folder);
 	csink_outside_free(&run->outside);
 	return status;
-}
-
-/* Where a filter kills for what neither the launcher nor the library can do without, the command runs without them. */
-static int run_alone(char **argv)
-{
-	int err;
-
-	csink_say("a seccomp filter kills for %s, which profiling takes: %s runs without being profiled",
-		  csink_deadly_name, argv[0]);
-	execvp(argv[0], argv);
-	err = errno;
-	csink_say("%s: %s", argv[0], strerror(err));
-	return err == ENOENT ? CSINK_EXIT_NOT_FOUND : CSINK_EXIT_NOT_EXECUTABLE;
 }
 
 int csink_cmd_run(int argc, char **argv)
@@ -438,8 +400,12 @@ int csink_cmd_run(int argc, char **argv)
 		return CSINK_EXIT_RUN_FAILED;
 	}
 	run.argv = argv + at;
-	if (csink_filters_forbid_all(csink_deadly_calls))
-		return run_alone(run.argv);
+	/* Where a filter kills for what neither launcher nor library can do without, the command runs without them. */
+	if (csink_filters_forbid_all(csink_deadly_calls)) {
+		csink_say("a seccomp filter kills for %s, which profiling takes: %s runs without being profiled",
+			  csink_deadly_name, run.argv[0]);
+		return csink_run_alone(run.argv, NULL);
+	}
 	if (resolve(&run))
 		return CSINK_EXIT_RUN_FAILED;
 	return run_and_report(&run);

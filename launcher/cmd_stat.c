@@ -1,30 +1,29 @@
 /* `countersink stat COMMAND`: what the whole tree of a command counted, from outside; nothing is injected. */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "include/countersink/explain.h"
 #include "include/countersink/timerq.h"
 #include "include/internal/base.h"
 #include "launcher/commands.h"
-#include "launcher/reserve/reservation.h"
+#include "launcher/reserve/command.h"
+#include "launcher/run/alone.h"
 #include "launcher/run/program.h"
 #include "launcher/run/relay.h"
 #include "launcher/run/spawn.h"
+#include "launcher/stat/intervals.h"
 #include "launcher/stat/result.h"
 
 #define DEFAULT_EVENTS                                                                                                 \
 	"task-clock,context-switches,cpu-migrations,page-faults,cycles,instructions,branches,branch-misses"
-
-#define SPARE_FDS 4
 
 struct stat_run {
 	struct csink_options options;
@@ -44,11 +43,7 @@ struct stat_run {
 	struct csink_stat_result result;
 	struct csink_stat_writer writer;
 
-	/* The intervals of a run. */
-	struct csink_timerq *queue;
-	int timer_fd;
-	uint64_t start_ns, last_ns;
-	struct csink_stat_value last[CSINK_STAT_MAX_EVENTS];
+	struct csink_stat_intervals *intervals; /* of the run that goes on; NULL: none */
 };
 
 static uint64_t now_ns(void)
@@ -144,61 +139,31 @@ static int resolve(struct stat_run *run)
 
 /* ---- reservation ---- */
 
-static void note_hook_errors(struct stat_run *run)
+static void note_reservation(void *arg, const char *line, bool is_error)
 {
-	for (uint32_t i = 0; i < CSINK_MIN(run->reservation.hooks.nr_errors, (uint32_t)CSINK_MAX_HOOK_ERRORS); i++)
-		note(run, "%s", run->reservation.hooks.errors[i]);
+	(void)is_error;
+	note(arg, "%s", line);
 }
 
-/* The events of the default are tried on every machine: where there is no PMU nobody has to make room for them. */
-static bool wants_counters(const struct stat_run *run)
+static struct csink_reservation_command reservation_of(struct stat_run *run)
 {
-	if (!csink_reservation_is_wanted(run->specs, run->nr_specs))
-		return false;
-	return *csink_options_text(&run->options, CSINK_STAT_OPT_EVENTS) || csink_reservation_has_pmu();
-}
-
-static int reserve(struct stat_run *run)
-{
-	const char *mode = csink_options_text(&run->options, CSINK_STAT_OPT_RESERVE);
-	struct csink_reservation_wish wish = {
-		.require = !strcmp(mode, "require"),
-		.timeout_ns = csink_options_seconds(&run->options, CSINK_STAT_OPT_RESERVE_TIMEOUT),
-		.hooks = csink_options_text(&run->options, CSINK_STAT_OPT_RESERVE_HOOKS),
+	return (struct csink_reservation_command){
+		.options = &run->options,
+		.mode = CSINK_STAT_OPT_RESERVE,
+		.timeout = CSINK_STAT_OPT_RESERVE_TIMEOUT,
+		.hooks = CSINK_STAT_OPT_RESERVE_HOOKS,
 		.specs = run->specs,
 		.nr_specs = run->nr_specs,
+		/* The events of the default are tried on every machine. */
+		.own_choice = !*csink_options_text(&run->options, CSINK_STAT_OPT_EVENTS),
+		.inherited = &run->inherited,
+		.undone = "the command was not run",
+		.note = note_reservation,
+		.arg = run,
 	};
-	int err;
-
-	if (!strcmp(mode, "no") || !wants_counters(run))
-		return 0;
-	wish.cancel_fd = csink_reservation_cancel_fd();
-	err = csink_reservation_make(&run->reservation, &wish);
-	close(wish.cancel_fd);
-	if (err == -ECANCELED) {
-		csink_inherited_restore(&run->inherited); /* the signal is pending: end by it */
-		return CSINK_EXIT_RUN_FAILED;
-	}
-	if (err) {
-		for (uint32_t i = 0; i < CSINK_MIN(run->reservation.hooks.nr_errors, (uint32_t)CSINK_MAX_HOOK_ERRORS);
-		     i++)
-			csink_say("%s", run->reservation.hooks.errors[i]);
-		csink_say("%s; the command was not run (--reserve=auto would)", run->reservation.line);
-		return CSINK_EXIT_RUN_FAILED;
-	}
-	note_hook_errors(run);
-	return 0;
 }
 
-static void release(struct stat_run *run)
-{
-	csink_reservation_end(&run->reservation);
-	if (run->reservation.matters)
-		note(run, "%s", run->reservation.line);
-	note_hook_errors(run);
-}
-
-/* ---- intervals ---- */
+/* ---- a run ---- */
 
 static void read_all(const struct stat_run *run, struct csink_stat_value *values)
 {
@@ -206,98 +171,20 @@ static void read_all(const struct stat_run *run, struct csink_stat_value *values
 		values[i] = csink_stat_counter_read(&run->counters.counters[i]);
 }
 
-/* A callback of the queue: what was counted since the last one. */
-static void end_interval(int id, void *data)
-{
-	struct stat_run *run = data;
-	struct csink_stat_value values[CSINK_STAT_MAX_EVENTS], since[CSINK_STAT_MAX_EVENTS];
-	struct csink_stat_result interval = {.argv = run->argv, .counters = &run->counters};
-	uint64_t now = now_ns();
-
-	(void)id;
-	read_all(run, values);
-	for (uint32_t i = 0; i < run->counters.nr; i++)
-		since[i] = csink_stat_value_since(&values[i], &run->last[i], run->counters.counters[i].spec.scale);
-	csink_stat_result_add(&interval, since, now - run->last_ns);
-	csink_stat_write_interval(&run->writer, &interval, now - run->start_ns);
-	memcpy(run->last, values, sizeof(run->last));
-	run->last_ns = now;
-}
-
-/* Have the event loop woken when the queue has something to do. */
-static void arm(struct stat_run *run)
-{
-	uint64_t next = csink_timerq_next(run->queue);
-	struct itimerspec when = {.it_value = {(time_t)(next / CSINK_NS_PER_S), (long)(next % CSINK_NS_PER_S)}};
-
-	if (next == CSINK_TIMERQ_NEVER)
-		memset(&when, 0, sizeof(when));
-	timerfd_settime(run->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
-}
-
-static int start_intervals(struct stat_run *run)
-{
-	struct csink_timerq_config config = {.capacity = 1};
-	int err = csink_timerq_create(&run->queue, &config), id;
-
-	if (err)
-		return err;
-	run->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	id = csink_timerq_register(run->queue, (int64_t)run->interval_ns, run, end_interval);
-	if (run->timer_fd < 0 || id < 0)
-		return run->timer_fd < 0 ? -errno : id;
-	arm(run);
-	return 0;
-}
-
-static void end_intervals(struct stat_run *run)
-{
-	int64_t missed = csink_timerq_misses(run->queue, 0);
-
-	if (now_ns() > run->last_ns)
-		end_interval(0, run); /* the last one is shorter */
-	if (missed > 0)
-		note(run, "%lld intervals passed before they could be read: what they counted is in the next one",
-		     (long long)missed);
-	csink_timerq_destroy(run->queue);
-	close(run->timer_fd);
-}
-
 static void on_watch(void *arg)
 {
 	struct stat_run *run = arg;
-	uint64_t expirations;
 
-	if (run->threads) {
+	if (run->threads)
 		csink_stat_threads_drain(run->threads);
-		return;
-	}
-	if (read(run->timer_fd, &expirations, sizeof(expirations)) < 0)
-		errno = 0; /* somebody set the clock of the timer; the queue knows what is due */
-	csink_timerq_run(run->queue, now_ns());
-	arm(run);
-}
-
-/* ---- a run ---- */
-
-/* Where there are few file descriptors, some are for starting the command, not for counters. */
-static void spare_fds(int fds[SPARE_FDS])
-{
-	for (int i = 0; i < SPARE_FDS; i++)
-		fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-}
-
-static void release_fds(const int fds[SPARE_FDS])
-{
-	for (int i = 0; i < SPARE_FDS; i++) {
-		if (fds[i] >= 0)
-			close(fds[i]);
-	}
+	else
+		csink_stat_intervals_run(run->intervals);
 }
 
 /* Counters for the next child. What cannot be had is said in the result. */
 static void open_counters(struct stat_run *run)
 {
+	char why[160];
 	int err;
 
 	csink_stat_counters_init(&run->counters, run->specs, run->nr_specs);
@@ -309,8 +196,7 @@ static void open_counters(struct stat_run *run)
 	if (!err)
 		return;
 	note(run, "threads are not told apart: %s",
-	     err == -ENOBUFS ? "no memory may be locked any more (kernel.perf_event_mlock_kb, ulimit -l)"
-			     : strerror(-err));
+	     err == -ENOBUFS ? csink_explain_brief(ENOBUFS, why, sizeof(why)) : strerror(-err));
 	csink_stat_counters_close(&run->counters);
 	csink_stat_counters_init(&run->counters, run->specs, run->nr_specs);
 	csink_stat_counters_open(&run->counters);
@@ -355,41 +241,70 @@ static void take_result(struct stat_run *run, const struct csink_relay_end *end,
 	result->nr_failed += end->status != 0;
 }
 
+static void start_intervals(struct stat_run *run, uint64_t start_ns)
+{
+	int err = csink_stat_intervals_start(&run->intervals, &run->counters, run->argv, &run->writer, run->interval_ns,
+					     start_ns);
+
+	if (err)
+		note(run, "there are no intervals: %s", strerror(-err));
+}
+
+static void end_intervals(struct stat_run *run)
+{
+	int64_t missed = csink_stat_intervals_end(run->intervals);
+
+	run->intervals = NULL;
+	if (missed > 0)
+		note(run, "%lld intervals passed before they could be read: what they counted is in the next one",
+		     (long long)missed);
+}
+
+/* Returns only if that fails. */
+static int run_alone(struct stat_run *run, int err)
+{
+	struct csink_reservation_command reservation = reservation_of(run);
+
+	csink_reservation_finish(&run->reservation, &reservation);
+	return csink_run_alone_after(err, run->argv, &run->inherited);
+}
+
 /* Returns 0, or what to exit with where the command did not run. */
 static int run_once(struct stat_run *run)
 {
 	struct csink_relay_end end;
 	struct csink_child child;
 	uint64_t wall_ns;
-	int err, watch_fd = -1, spare[SPARE_FDS];
+	struct csink_spare_fds spare;
+	uint64_t start_ns;
+	int err, watch_fd = -1;
 
-	spare_fds(spare);
+	csink_spare_fds_take(&spare);
 	open_counters(run);
-	release_fds(spare);
-	run->start_ns = run->last_ns = now_ns();
-	memset(run->last, 0, sizeof(run->last));
+	csink_spare_fds_release(&spare);
+	start_ns = now_ns();
 	err = csink_spawn(run->argv, environ, &run->inherited, &child);
+	if (err && run->repeat == 1)
+		return run_alone(run, err);
 	if (err) {
 		csink_say("cannot start %s: %s", run->argv[0], strerror(-err));
 		return CSINK_EXIT_RUN_FAILED;
 	}
-	if (run->interval_ns && start_intervals(run)) {
-		note(run, "there are no intervals: %s", strerror(errno));
-		run->interval_ns = 0;
-	}
+	if (run->interval_ns)
+		start_intervals(run, start_ns);
 	if (run->threads)
 		watch_fd = csink_stat_threads_fd(run->threads);
-	else if (run->interval_ns)
-		watch_fd = run->timer_fd;
+	else if (run->intervals)
+		watch_fd = csink_stat_intervals_fd(run->intervals);
 	err = csink_relay_wait(&run->relay, &child, watch_fd, on_watch, run, &end);
-	wall_ns = now_ns() - run->start_ns;
+	wall_ns = now_ns() - start_ns;
 	if (err) {
 		csink_say("cannot wait for %s: %s", run->argv[0], strerror(-err));
 		return CSINK_EXIT_RUN_FAILED;
 	}
 	if (end.exec_errno)
 		return csink_say_exec_failed(run->argv[0], end.exec_errno);
-	if (run->interval_ns)
+	if (run->intervals)
 		end_intervals(run);
 	take_result(run, &end, wall_ns);
 	if (run->threads)
@@ -436,6 +351,7 @@ static void note_program(struct stat_run *run)
 
 static int run_and_write(struct stat_run *run)
 {
+	struct csink_reservation_command reservation = reservation_of(run);
 	int status, err;
 
 	csink_inherited_take(&run->inherited);
@@ -444,14 +360,13 @@ static int run_and_write(struct stat_run *run)
 		csink_say("cannot take signals: %s", strerror(-err));
 		return CSINK_EXIT_RUN_FAILED;
 	}
-	status = reserve(run);
-	if (status)
-		return status;
+	if (csink_reservation_begin(&run->reservation, &reservation) < 0)
+		return CSINK_EXIT_RUN_FAILED;
 	note_program(run);
 	run->result.argv = run->argv;
 	run->result.counters = &run->counters;
 	status = run_all(run);
-	release(run);
+	csink_reservation_finish(&run->reservation, &reservation);
 	if (run->result.nr_failed && run->repeat > 1)
 		note(run, "%u of %u runs failed", run->result.nr_failed, run->result.nr_runs);
 	if (run->result.nr_runs) {
@@ -472,7 +387,7 @@ static int run_and_write(struct stat_run *run)
 
 int csink_cmd_stat(int argc, char **argv)
 {
-	static struct stat_run run = {.reservation.reserve.fd = -1, .timer_fd = -1};
+	static struct stat_run run = {.reservation.reserve.fd = -1};
 	int status, at = csink_command_parse(&run.options, argc, argv, &status);
 
 	if (at < 0)

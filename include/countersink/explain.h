@@ -81,7 +81,7 @@ char *csink_explain_print(const struct csink_explanation *explanation, char *buf
 /**
  * Why perf_event_open is refused altogether in this process: a few words after which the caller goes on with something
  * else, as in "a seccomp filter refuses perf_event_open". Two probes; for a refusal of one event only, the errno's name
- * and its usual meaning. Returns buf.
+ * and its usual meaning. ENOBUFS stands for what mmap of a ring calls EPERM: the limit of locked memory. Returns buf.
  */
 char *csink_explain_brief(int err, char *buf, size_t size);
 

@@ -71,8 +71,8 @@ struct csink_persist_value {
  *            pages is no power of two, or not the size at which the ring is mapped already; cpu or pid below -1;
  *   -EEXIST  it is persistent already;
  *   -EACCES  the run folder is another user's;
- *   -EPERM   the run folder cannot be trusted (not its owner's own, or others may write it); or the ring is over the
- *            limit of locked memory;
+ *   -EPERM   the run folder cannot be trusted (not its owner's own, or others may write it);
+ *   -ENOBUFS the ring is over what this user may lock (RLIMIT_MEMLOCK, kernel.perf_event_mlock_kb);
  *   -EMFILE  the keeper has no more fds (RLIMIT_NOFILE);
  *   -ENOEXEC there is no countersink program to be the keeper;
  *   -ETIMEDOUT, or -errno of mkdir, mmap, socket.

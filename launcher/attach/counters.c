@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,10 @@
 #include "include/internal/base.h"
 #include "launcher/attach/walk.h"
 #include "launcher/run/outside.h"
+#include "preload/counters/explain_system.h"
 
-#define RING_WAKE_BYTES (256U << 10)
+/* A record with a copy of the stack has to fit twice, at least. */
+#define RING_BYTES_FOR_COPIES (2 * CSINK_ATTACH_STACK_BYTES)
 
 /* ---- attributes ---- */
 
@@ -44,8 +47,6 @@ static void make_attr(const struct csink_attach_counters *c, struct csink_attach
 	attr->sample_id_all = 1;
 	attr->use_clockid = 1;
 	attr->clockid = 1; /* CLOCK_MONOTONIC */
-	attr->watermark = 1;
-	attr->wakeup_watermark = RING_WAKE_BYTES;
 	/* One event tells of forks, execs and mappings; the rest would only tell it again. */
 	attr->task = attr->comm = attr->comm_exec = attr->mmap = attr->mmap2 = first;
 	if (!event->samples) {
@@ -149,11 +150,29 @@ static void give_columns(struct csink_attach_counters *c)
 	}
 }
 
-int csink_attach_counters_init(struct csink_attach_counters *c)
+/* The rings, and what can be done with those that there are. */
+static int prepare_rings(struct csink_attach_counters *c, char *less, size_t size)
+{
+	int err = csink_rings_map(&c->rings);
+
+	c->no_rings = err == -ENOBUFS;
+	if (c->no_rings)
+		snprintf(less, size, "no samples, the counts alone: %s", CSINK_NO_LOCKED_MEMORY);
+	if (err || c->stacks != CSINK_ATTACH_COPY || c->rings.ring_bytes >= RING_BYTES_FOR_COPIES)
+		return c->no_rings ? 0 : err;
+	c->stacks = CSINK_ATTACH_FP;
+	snprintf(less, size,
+		 "stacks are walked by frame pointers, since %u KiB for each CPU are too little for copies of them: %s",
+		 c->rings.ring_bytes / 1024, CSINK_NO_LOCKED_MEMORY);
+	return 0;
+}
+
+int csink_attach_counters_init(struct csink_attach_counters *c, char *less, size_t size)
 {
 	int err = csink_rings_init(&c->rings), first_err = 0;
 	uint32_t nr_samplers = 0;
 
+	*less = 0;
 	c->anchor_fd = c->at_exec ? csink_outside_open_anchor() : -1;
 	c->has_read = true;
 	for (uint32_t i = 0; !err && i < c->nr_events; i++) {
@@ -164,9 +183,14 @@ int csink_attach_counters_init(struct csink_attach_counters *c)
 			first_err = c->events[i].err;
 		nr_samplers += !c->events[i].err && c->events[i].samples;
 	}
+	if (err || !nr_samplers)
+		return err ? err : first_err;
+	err = prepare_rings(c, less, size);
+	for (uint32_t i = 0; c->no_rings && i < c->nr_events; i++)
+		c->events[i].samples = false;
 	make_attrs(c);
 	give_columns(c);
-	return err ? err : nr_samplers ? 0 : first_err;
+	return err;
 }
 
 /* ---- opening ---- */
@@ -238,10 +262,7 @@ static int open_on_cpu(struct csink_attach_counters *c, int32_t pid, int32_t tid
 		if (!err && leads && tid >= 0 && (!c->nr_lineages || c->lineages[c->nr_lineages - 1].tid != tid))
 			err = add_lineage(c, pid, tid, fd);
 		if (err) {
-			snprintf(event->reason, sizeof(event->reason), "%s",
-				 err == -ENOBUFS ? "no memory may be locked any more (kernel.perf_event_mlock_kb, "
-						   "ulimit -l)"
-						 : strerror(-err));
+			snprintf(event->reason, sizeof(event->reason), "%s", strerror(-err));
 			close(fd);
 			*refused = event;
 			return err;
@@ -268,6 +289,16 @@ void csink_attach_counters_stop(struct csink_attach_counters *c)
 		ioctl(c->fds[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
+/* Of an event with a ring the kernel says so itself when all have ended that inherited it. */
+static bool has_ended(const struct csink_attach_counters *c, const struct csink_attach_lineage *lineage)
+{
+	struct pollfd poll_fd = {.fd = lineage->fd};
+
+	if (c->no_rings)
+		return tgkill(lineage->pid, lineage->tid, 0) < 0 && errno == ESRCH;
+	return poll(&poll_fd, 1, 0) > 0 && poll_fd.revents & POLLHUP;
+}
+
 uint32_t csink_attach_counters_living(struct csink_attach_counters *c)
 {
 	uint32_t nr = 0;
@@ -276,10 +307,8 @@ uint32_t csink_attach_counters_living(struct csink_attach_counters *c)
 		return 1;
 	for (uint32_t i = 0; i < c->nr_lineages; i++) {
 		struct csink_attach_lineage *lineage = &c->lineages[i];
-		struct pollfd poll_fd = {.fd = lineage->fd};
 
-		if (!lineage->ended && poll(&poll_fd, 1, 0) > 0 && poll_fd.revents & POLLHUP)
-			lineage->ended = true;
+		lineage->ended = lineage->ended || has_ended(c, lineage);
 		nr += !lineage->ended;
 	}
 	return nr;
@@ -342,16 +371,13 @@ void csink_attach_counters_read(struct csink_attach_counters *c, struct csink_ou
 {
 	struct sums sums[CSINK_MAX_EVENTS];
 	uint64_t longest_ns = 0;
-	uint32_t nr_cpus = 0;
 
 	if (!c->has_read && c->nr_columns < c->nr_events)
 		csink_outside_note(out,
 				   "this kernel tells samples of a group's first event only (Linux 6.12 of all): the "
 				   "others have totals, but no columns");
-	for (uint32_t cpu = 0; cpu < c->rings.nr_cpus; cpu++)
-		nr_cpus += c->rings.at[cpu].fd >= 0;
 	for (uint32_t i = 0; i < c->nr_events; i++) {
-		sums[i] = read_sums(c, i, nr_cpus);
+		sums[i] = read_sums(c, i, c->rings.nr_online);
 		longest_ns = CSINK_MAX(longest_ns, sums[i].running_ns);
 	}
 	for (uint32_t i = 0; i < c->nr_events; i++) {

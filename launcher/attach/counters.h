@@ -42,6 +42,8 @@ struct csink_attach_counters {
 	bool has_read; /* samples carry the counts of their group in their thread; else their period */
 	bool inherit;  /* what the threads start is counted, too */
 	bool at_exec;  /* off until the exec of a child of ours */
+	bool no_rings; /* no memory for any: events are counted, nothing is sampled, and nobody tells who starts and
+			  ends */
 	int cgroup_fd; /* >= 0: a control group instead of threads */
 	struct csink_rings rings;
 	struct csink_attach_fd {
@@ -57,10 +59,12 @@ struct csink_attach_counters {
 
 /**
  * Find out on ourselves how the events open here, so that a refusal later is the target's.
- * The specs, period or frequency resolved, are in c->events; stacks, inherit, at_exec and cgroup_fd are set.
+ * The specs, period or frequency resolved, are in c->events; stacks, inherit, at_exec and cgroup_fd are set. Where too
+ * little memory may be locked, stacks becomes less, or no_rings is set.
+ * @less  what is less than was asked for, and why, for people; "" if nothing is.
  * Returns 0, or -errno where no event that samples opens; the reasons are with the events.
  */
-int csink_attach_counters_init(struct csink_attach_counters *c);
+int csink_attach_counters_init(struct csink_attach_counters *c, char *less, size_t size);
 
 /**
  * Open all events on one thread (0: ourselves, with at_exec), or with cgroup_fd on every CPU (tid -1).
@@ -75,7 +79,10 @@ void csink_attach_counters_opened(struct csink_attach_counters *c);
 /** Stop counting; what was counted stays to be read. */
 void csink_attach_counters_stop(struct csink_attach_counters *c);
 
-/** How many of the lineages go on; newly ended ones are marked. Without threads (control group): 1. */
+/**
+ * How many of the lineages go on; newly ended ones are marked. Without threads (control group): 1. With no_rings: how
+ * many of the threads themselves, whatever they have started.
+ */
 uint32_t csink_attach_counters_living(struct csink_attach_counters *c);
 
 /** Put what was counted into out->counts; what could not be is said there. */

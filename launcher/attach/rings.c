@@ -6,9 +6,11 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/event.h"
 
 /*
  * A sample with a copy of the stack has 16 KiB, and a launcher that waits for a CPU reads nothing: the more room the
@@ -16,7 +18,8 @@
  */
 #define RING_BYTES (8U << 20)
 #define RINGS_BYTES (256U << 20)
-#define RING_BYTES_MIN (32U << 10)
+#define RING_BYTES_LEAST (32U << 10) /* however many CPUs there are */
+#define RING_WAKE_BYTES (256U << 10)
 #define MAX_RECORD 65536
 
 int csink_rings_init(struct csink_rings *rings)
@@ -36,53 +39,99 @@ int csink_rings_init(struct csink_rings *rings)
 	return 0;
 }
 
-static int map_ring(struct csink_rings *rings, struct csink_ring *ring, int fd)
+/* ---- mapping ---- */
+
+/* The event of our own that a CPU's ring belongs to. It never counts, and stays where targets come and go. */
+static int open_owner(uint32_t cpu, uint32_t ring_bytes)
 {
-	uint32_t bytes = rings->ring_bytes, least = rings->ring_bytes ? rings->ring_bytes : RING_BYTES_MIN;
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.disabled = 1,
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+		.watermark = 1,
+		.wakeup_watermark = CSINK_MIN(RING_WAKE_BYTES, ring_bytes / 2),
+	};
+
+	return csink_perf_open(&attr, 0, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static int map_ring(struct csink_rings *rings, uint32_t cpu)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u32 = cpu};
+	struct csink_ring *ring = &rings->at[cpu];
 	void *map;
 
-	/* They are of one size: the first one finds out which, with the others in mind. */
-	for (bytes = bytes ? bytes : RING_BYTES; !rings->ring_bytes && bytes > least;) {
-		if (bytes <= RINGS_BYTES / rings->nr_cpus)
-			break;
-		bytes /= 2;
-	}
-	for (;; bytes /= 2) {
-		map = mmap(NULL, bytes + rings->page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		if (map != MAP_FAILED || errno != EPERM || bytes <= least)
-			break;
-	}
+	ring->fd = open_owner(cpu, rings->ring_bytes);
+	if (ring->fd < 0)
+		return ring->fd;
+	map = mmap(NULL, rings->ring_bytes + rings->page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
 	if (map == MAP_FAILED)
 		return errno == EPERM ? -ENOBUFS : -errno;
-	/* What is left of the user's share is for the rings of the other CPUs. */
-	if (!rings->ring_bytes && geteuid() && rings->nr_cpus > 1 && bytes > least) {
-		munmap(map, bytes + rings->page_bytes);
-		bytes = CSINK_MAX(bytes / rings->nr_cpus, least);
-		while (bytes & (bytes - 1))
-			bytes &= bytes - 1;
-		map = mmap(NULL, bytes + rings->page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		if (map == MAP_FAILED)
-			return errno == EPERM ? -ENOBUFS : -errno;
-	}
-	rings->ring_bytes = bytes;
-	ring->fd = fd;
 	ring->page = map;
-	return 0;
+	return epoll_ctl(rings->epoll_fd, EPOLL_CTL_ADD, ring->fd, &event) < 0 ? -errno : 0;
+}
+
+static void unmap_all(struct csink_rings *rings)
+{
+	for (uint32_t i = 0; rings->at && i < rings->nr_cpus; i++) {
+		if (rings->at[i].page)
+			munmap(rings->at[i].page, rings->ring_bytes + rings->page_bytes);
+		if (rings->at[i].fd >= 0)
+			close(rings->at[i].fd);
+		rings->at[i].page = NULL;
+		rings->at[i].fd = -1;
+	}
+}
+
+/* All of one size, or none. */
+static int map_all(struct csink_rings *rings, uint32_t bytes)
+{
+	int err = 0;
+
+	rings->ring_bytes = bytes;
+	rings->nr_online = 0;
+	for (uint32_t cpu = 0; cpu < rings->nr_cpus && !err; cpu++) {
+		err = map_ring(rings, cpu);
+		if (err == -ENODEV) /* offline */
+			err = 0;
+		else
+			rings->nr_online++;
+	}
+	if (err)
+		unmap_all(rings);
+	return err;
+}
+
+int csink_rings_map(struct csink_rings *rings)
+{
+	uint32_t bytes = RING_BYTES;
+	int err;
+
+	while (bytes > RING_BYTES_LEAST && bytes > RINGS_BYTES / rings->nr_cpus)
+		bytes /= 2;
+	do
+		err = map_all(rings, bytes);
+	while (err == -ENOBUFS && (bytes /= 2) >= rings->page_bytes);
+	if (err == -ENOBUFS)
+		rings->nr_online = (uint32_t)CSINK_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
+	if (err)
+		rings->ring_bytes = 0;
+	return err;
 }
 
 int csink_rings_add(struct csink_rings *rings, uint32_t cpu, int fd)
 {
-	struct csink_ring *ring = &rings->at[cpu];
-	struct epoll_event event = {.events = EPOLLIN, .data.u32 = cpu};
-	int err;
-
-	if (ring->fd >= 0)
-		return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) < 0 ? -errno : 0;
-	err = map_ring(rings, ring, fd);
-	if (err)
-		return err;
-	return epoll_ctl(rings->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+	if (rings->at[cpu].fd < 0)
+		return 0;
+	return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, rings->at[cpu].fd) < 0 ? -errno : 0;
 }
+
+/* ---- reading ---- */
 
 /* Copy bytes out of a ring, around its end where need be. */
 static void copy_out(const struct csink_rings *rings, const struct csink_ring *ring, uint64_t from, void *to,
@@ -168,10 +217,7 @@ void csink_rings_drain(struct csink_rings *rings, uint64_t before_ns,
 
 void csink_rings_fini(struct csink_rings *rings)
 {
-	for (uint32_t i = 0; rings->at && i < rings->nr_cpus; i++) {
-		if (rings->at[i].fd >= 0)
-			munmap(rings->at[i].page, rings->ring_bytes + rings->page_bytes);
-	}
+	unmap_all(rings);
 	if (rings->epoll_fd >= 0)
 		close(rings->epoll_fd);
 	free(rings->at);

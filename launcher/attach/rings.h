@@ -15,11 +15,11 @@
 
 struct csink_rings {
 	int epoll_fd;
-	uint32_t page_bytes, ring_bytes; /* ring_bytes: of each; 0: not known yet */
-	uint32_t nr_cpus;                /* configured; some may be offline */
+	uint32_t page_bytes, ring_bytes; /* ring_bytes: of each; 0: there are none */
+	uint32_t nr_cpus, nr_online;     /* configured; of these, not offline */
 	uint64_t nr_lost;
 	struct csink_ring {
-		int fd; /* of the event that owns the ring; -1: none yet. Not ours to close */
+		int fd; /* of the event that owns the ring; -1: none */
 		struct perf_event_mmap_page *page;
 		uint64_t head, tail;
 		uint64_t next_ns; /* of the record at tail; UINT64_MAX: none */
@@ -31,9 +31,12 @@ struct csink_rings {
 int csink_rings_init(struct csink_rings *rings);
 
 /**
- * Send an event's records to its CPU's ring; the first event of a CPU gets the ring mapped.
- * Returns 0, -ENOBUFS (no memory may be locked any more), or -errno.
+ * Map the rings, as large as may be.
+ * Returns 0, -ENOBUFS (no memory may be locked any more, not even a page for each CPU), or -errno; then there are none.
  */
+int csink_rings_map(struct csink_rings *rings);
+
+/** Send an event's records to its CPU's ring, where there is one. Returns 0 or -errno. */
 int csink_rings_add(struct csink_rings *rings, uint32_t cpu, int fd);
 
 /**

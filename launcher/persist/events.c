@@ -95,7 +95,7 @@ static int map_ring(struct csink_kept *kept)
 	kept->ring_bytes = ((size_t)kept->event.pages + 1) * (size_t)sysconf(_SC_PAGESIZE);
 	ring = mmap(NULL, kept->ring_bytes, prot, MAP_SHARED, kept->fd, 0);
 	if (ring == MAP_FAILED)
-		return -errno;
+		return errno == EPERM ? -ENOBUFS : -errno;
 	kept->ring = ring;
 	return 0;
 }

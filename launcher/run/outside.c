@@ -88,10 +88,7 @@ void csink_outside_open(struct csink_outside_watch *watch, const struct csink_ev
 
 	memset(watch, 0, sizeof(*watch));
 	err = csink_tree_open(&watch->tree);
-	if (err == -ENOBUFS)
-		snprintf(watch->tree_reason, sizeof(watch->tree_reason),
-			 "no memory may be locked any more (kernel.perf_event_mlock_kb, ulimit -l)");
-	else if (err)
+	if (err)
 		csink_explain_brief(-err, watch->tree_reason, sizeof(watch->tree_reason));
 	counts_open(watch, specs, nr);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "countersink/explain.h"
 #include "include/internal/base.h"
 #include "preload/counters/engine_impl.h"
 #include "preload/counters/engine_timer.h"
@@ -91,15 +92,33 @@ static void end_opening(struct csink_thread *thread)
 		csink_group_resume(); /* what the program itself has open was stopped as well */
 }
 
+/* Once in a process: its later threads make do with less than its engine. */
+static void note_lesser(struct csink_thread *thread, int err)
+{
+	static _Atomic int32_t said_by; /* a child of fork says it anew */
+	int32_t pid = csink_process.rec.header->pid;
+	char words[120];
+
+	if (atomic_exchange_explicit(&said_by, pid, memory_order_relaxed) == pid)
+		return;
+	csink_recording_note(&csink_process.rec, &thread->writer, 1,
+			     "some threads are sampled by the timer engine, on the kernel's tick only: %s",
+			     csink_explain_brief(-err, words, sizeof(words)));
+}
+
 static int open_as_chosen(struct csink_thread *thread)
 {
 	uint32_t failed;
+	int err;
 
 	switch (csink_process.engine) {
 	case CSINK_ENGINE_SIGTRAP:
 	case CSINK_ENGINE_SIGNAL:
-		if (csink_engine_open_groups(thread, csink_process.engine, &failed))
+		err = csink_engine_open_groups(thread, csink_process.engine, &failed);
+		if (err) {
+			note_lesser(thread, err);
 			return csink_engine_open_timer(thread);
+		}
 		thread->engine = csink_process.engine;
 		csink_engine_open_switches(thread);
 		return 0;

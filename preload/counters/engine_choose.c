@@ -122,7 +122,7 @@ static bool is_events_own(uint32_t failed, int err)
 {
 	bool first = failed == csink_engine_leader(0);
 
-	if (err == -EMFILE || err == -ENFILE || err == -EPERM || err == -ENOMEM)
+	if (err == -EMFILE || err == -ENFILE || err == -EPERM || err == -ENOMEM || err == -ENOBUFS)
 		return false;
 	/* The first one of all: another engine may do better, unless there is no such event. */
 	return !first || err == -ENOENT || err == -EOPNOTSUPP || err == -ENODEV || err == -ENOSPC;
@@ -264,16 +264,28 @@ static void choose_range(int *first, int *last, char *why, size_t size)
 	}
 }
 
+/* "sigtrap: WHY; signal: WHY", and "sigtrap, signal: WHY" where it is the same for both. */
+static void add_reason(char *why, size_t size, int engine, int err)
+{
+	const char *name = csink_engine_name((enum csink_engine)engine);
+	char words[120];
+	const char *reason = explain(engine, err, words, sizeof(words));
+	size_t used = strlen(why), length = strlen(reason) + 2;
+	bool same = used > length && !strncmp(why + used - length, ": ", 2) && !strcmp(why + used - length + 2, reason);
+
+	if (same)
+		used -= length;
+	if (used < size)
+		snprintf(why + used, size - used, "%s%s: %s", same ? ", " : used ? "; " : "", name, reason);
+}
+
 int csink_engine_choose(struct csink_thread *thread)
 {
 	struct csink_rec_header *header = csink_process.rec.header;
-	size_t used, size = sizeof(header->engine_reason);
 	char *why = header->engine_reason;
 	int first, last, err = -ENOSYS;
-	char words[120];
 
-	choose_range(&first, &last, why, size);
-	used = strlen(why);
+	choose_range(&first, &last, why, sizeof(header->engine_reason));
 	for (int engine = first; engine <= last; engine++) {
 		err = try_engine(thread, (enum csink_engine)engine);
 		if (!err) {
@@ -282,10 +294,7 @@ int csink_engine_choose(struct csink_thread *thread)
 			csink_engine_open_switches(thread);
 			break;
 		}
-		if (used < size)
-			used += (size_t)snprintf(why + used, size - used, "%s%s: %s", used ? "; " : "",
-						 csink_engine_name((enum csink_engine)engine),
-						 explain(engine, err, words, sizeof(words)));
+		add_reason(why, sizeof(header->engine_reason), engine, err);
 	}
 	header->engine = csink_process.engine;
 	return err;

@@ -24,7 +24,7 @@ static const struct {
 	{EFAULT, "EFAULT", "a pointer that was passed cannot be read"},
 	{EINTR, "EINTR", "interrupted, or the uprobe is in use by ftrace"},
 	{EINVAL, "EINVAL", "a value that the kernel or the PMU does not take"},
-	{EMFILE, "EMFILE", "no file descriptor is left in this process"},
+	{EMFILE, "EMFILE", "no file descriptor is left in this process: raise ulimit -n"},
 	{ENFILE, "ENFILE", "no file is left in this system"},
 	{ENODEV, "ENODEV", "the group's leader or the CPU is gone"},
 	{ENOENT, "ENOENT", "no such event on this machine"},
@@ -60,6 +60,10 @@ CSINK_EXPORT char *csink_explain_brief(int err, char *buf, size_t size)
 	struct csink_perf_system system;
 	int saved = errno;
 
+	if (err == ENOBUFS) {
+		snprintf(buf, size, "%s", CSINK_NO_LOCKED_MEMORY);
+		return buf;
+	}
 	csink_perf_system_read(&system);
 	if (csink_explain_refusal(NULL, &system, &refusal)) {
 		snprintf(buf, size, "%s", refusal.text);

@@ -11,6 +11,10 @@
 
 #include "include/countersink/explain.h"
 
+/* mmap(2) of a ring says EPERM for it, here and in the launcher -ENOBUFS; what users read wherever it is met. */
+#define CSINK_NO_LOCKED_MEMORY                                                                                         \
+	"no memory may be locked any more for rings: raise ulimit -l, or sysctl kernel.perf_event_mlock_kb"
+
 /* Values that could not be read are -1, but for paranoid, which can be negative: has_paranoid. */
 struct csink_perf_system {
 	bool has_paranoid; /* /proc/sys/kernel/perf_event_paranoid is there: the kernel has perf events */

@@ -81,7 +81,7 @@ static int map_one(struct csink_group *group, uint32_t i, int fd)
 	void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	if (map == MAP_FAILED)
-		return -errno;
+		return errno == EPERM ? -ENOBUFS : -errno;
 	group->pages[i] = map;
 	return 0;
 }

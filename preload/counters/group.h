@@ -60,7 +60,7 @@ struct csink_group_open {
 /**
  * Open and enable the calling thread's group.
  * @failed  set on error to the index of the event that could not be opened.
- * Returns 0 or -errno of perf_event_open, mmap (-EPERM: the mlock limit) or fcntl; nothing stays open on error.
+ * Returns 0 or -errno of perf_event_open, mmap (-ENOBUFS: the mlock limit) or fcntl; nothing stays open on error.
  * Context: thread.
  */
 int csink_group_open(struct csink_group *group, const struct csink_group_open *open, uint32_t *failed);
