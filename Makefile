@@ -146,6 +146,7 @@ LIB_SRCS := \
 	preload/sample/cfi_step.c \
 	preload/sample/code.c \
 	preload/sample/walk_dwarf.c \
+	preload/sample/walk_memo.c \
 	preload/sample/walk_step.c \
 
 # What runs in signal handlers: objects that hold nothing else but requests of the same kind, and the functions that are

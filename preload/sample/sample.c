@@ -53,11 +53,11 @@ static struct csink_row add_stack(struct csink_thread *thread, const ucontext_t 
 	struct csink_walk walk = {.stack = &thread->stack,
 				  .frames = thread->frames,
 				  .max_frames = csink_process.max_depth,
+				  .memo = &thread->walk_memo,
 				  .end = CSINK_WALK_COMPLETE};
 	struct csink_sample sample = {.thread = thread->ref,
 				      .phase = csink_phase_now(thread),
 				      .leaf = csink_context_pc(uc),
-				      .frames = thread->frames,
 				      .memo = &thread->memo};
 
 	/* An object that came since the last look, perhaps to where another one was: look before its name is needed. */
@@ -66,6 +66,7 @@ static struct csink_row add_stack(struct csink_thread *thread, const ucontext_t 
 	sample.epoch_ns = csink_modules_epoch_ns();
 	if (csink_process.walk && CSINK_LIKELY(sample.phase != CSINK_PHASE_OFF))
 		csink_process.walk(&walk, uc);
+	sample.frames = walk.frames;
 	sample.nr_frames = walk.nr_frames;
 	if (CSINK_UNLIKELY(walk.end != CSINK_WALK_COMPLETE)) {
 		sample.chain_flags = walk.end == CSINK_WALK_DEPTH ? CSINK_CHAIN_TRUNCATED : CSINK_CHAIN_BROKEN;
@@ -93,17 +94,16 @@ static void store(struct csink_thread *thread, const ucontext_t *uc, const uint6
 
 static void credit_remainder(struct csink_thread *thread, struct csink_row row, const uint64_t *weights)
 {
+	uint64_t start = (uintptr_t)thread->start | CSINK_FRAME_EXACT;
 	struct csink_sample nowhere = {.thread = thread->ref,
 				       .phase = csink_phase_now(thread),
 				       .epoch_ns = csink_modules_epoch_ns(),
-				       .frames = thread->frames,
+				       .frames = &start,
 				       .memo = &thread->memo};
 
 	/* Never sampled: all that is known is what the thread was started for. */
-	if (!row.ref && thread->start) {
-		thread->frames[0] = (uintptr_t)thread->start | CSINK_FRAME_EXACT;
+	if (!row.ref && thread->start)
 		nowhere.nr_frames = 1;
-	}
 	if (row.ref)
 		row = csink_row_add(&csink_process.rec, &thread->writer, row, thread->ref, weights, 0);
 	else

@@ -81,6 +81,7 @@ struct csink_thread {
 	uint64_t inherited_mask; /* of our signals, those that the program has blocked as the thread starts */
 	struct csink_stack_memo memo;
 	uint64_t frames[CSINK_MAX_DEPTH];
+	struct csink_walk_memo walk_memo;                     /* of walks into frames */
 	_Alignas(64) char handler_stack[CSINK_HANDLER_STACK]; /* only what is touched is ever real memory */
 };
 

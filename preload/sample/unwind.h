@@ -39,10 +39,32 @@ struct csink_stack_bounds {
 	uintptr_t low, high;
 };
 
+/* What one frame of the last walk was found by: rows' low half (cfi_row.h), and where its CFA is. */
+struct csink_walk_trail {
+	uint64_t fp;       /* the frame pointer in that frame */
+	uint32_t row;      /* its kind not a plain one: found otherwise */
+	uint32_t cfa_down; /* bytes from the stack's high end down to it */
+};
+
+/*
+ * What a thread's walker knows of its last walk, so that the next one need not look for what did not change
+ * (walk_memo.h). Frames and trail are the last nr of their room. All zero: nothing.
+ */
+struct csink_walk_memo {
+	uint64_t mix;      /* of the rows that it was walked by */
+	uintptr_t high;    /* end of the stack */
+	uint32_t nr;       /* 0: the last walk cannot be used */
+	uint32_t fp_until; /* frames before this one need the frame pointer that they found */
+	struct csink_walk_trail trail[CSINK_MAX_DEPTH];
+};
+
 struct csink_walk {
 	const struct csink_stack_bounds *stack;
-	uint64_t *frames; /* room for max_frames */
+	uint64_t *frames; /* room for max_frames; with a memo, for CSINK_MAX_DEPTH, and moved to where the walk lies in
+			     it */
 	uint32_t max_frames;
+	struct csink_walk_memo
+		*memo;           /* of walks into this room, which nobody else writes; or NULL. The dwarf walker's */
 	uint32_t nr_frames;      /* out */
 	enum csink_walk_end end; /* out */
 };

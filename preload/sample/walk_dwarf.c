@@ -8,6 +8,7 @@
  * walk again from the innermost one by all rules.
  */
 #include "preload/sample/modules.h"
+#include "preload/sample/walk_memo.h"
 #include "preload/sample/walk_step.h"
 
 /* How many frames ahead rows are fetched; the last so many of the buffer are left to csink_walker_step(). */
@@ -18,29 +19,37 @@ static inline void prefetch_row(const char *callers, uint64_t frame)
 	__builtin_prefetch(callers + csink_row_slot(frame, CSINK_ROW_CALLER_SHIFT));
 }
 
+/* What the hot path has between its calls, besides the walker. */
+struct plain {
+	/* Frames of the last walk, which most likely were about the same: their rows are fetched ahead of their use,
+	 * since each row must be there before the next frame's address is known. */
+	const uint64_t *ahead, *ahead_end;
+	struct csink_walk_trail *trail; /* of the walk's first frame; NULL: it is not kept */
+	uint32_t fp_until;              /* frames before this one need the frame pointers that they found */
+	bool joined;                    /* the rest is as in the last walk */
+	csink_row_t row;                /* of the frame that it came to */
+};
+
 /*
  * The hot path: follow plain rows while the cache has them and they stay within checked memory. Leaves the walker at
- * the first frame that needs more. True: *found is its row.
- *
- * The buffer for frames still has those of the last walk, which most likely were about the same: their rows are fetched
- * ahead of their use, since each row must be there before the next frame's address is known.
+ * the first frame that needs more. True: p->row is its row.
  */
-static bool walk_plain(struct csink_walker *w, csink_row_t *found)
+static inline __attribute__((always_inline)) bool walk_plain(struct csink_walker *w, struct plain *p, bool keep)
 {
 	uint64_t *first = w->walk->frames + w->walk->nr_frames, *frames = first;
 	uint64_t *end = w->walk->frames + CSINK_MAX(w->walk->max_frames, (uint32_t)AHEAD) - AHEAD;
-	uintptr_t pc = w->pc, sp = w->sp, fp = w->fp, low = w->load.low, high = w->load.high;
+	const uint64_t *ahead = p->ahead, *ahead_end = p->ahead_end, *fp_until = NULL;
+	uintptr_t pc = w->pc, sp = w->sp, fp = w->fp, low = w->load.low, high = w->load.high, join_sp = w->join_sp;
 	const char *callers = csink_rows.callers;
 	const char *slot = w->exact ? csink_rows.leaves + csink_row_slot(pc, CSINK_ROW_LEAF_SHIFT)
 				    : callers + csink_row_slot(pc, CSINK_ROW_CALLER_SHIFT);
+	struct csink_walk_trail *trail = keep ? p->trail + w->walk->nr_frames : NULL;
 	uint64_t mix = w->mix;
+	csink_row_t row;
 	bool hit;
 
-	for (int i = 0; i < AHEAD && first < end; i++)
-		prefetch_row(callers, first[i]);
 	for (;;) {
 		uintptr_t cfa, fp_at;
-		csink_row_t row;
 		uint64_t saved;
 
 		hit = csink_row_get(slot, pc, mix, &row);
@@ -49,7 +58,6 @@ static bool walk_plain(struct csink_walker *w, csink_row_t *found)
 			if (!hit)
 				break;
 		}
-		*found = row;
 		if (CSINK_UNLIKELY(csink_row_kind(row) >= CSINK_ROW_NR_PLAIN))
 			break;
 		cfa = (row & CSINK_ROW_BASE_FP ? fp : sp) + (uintptr_t)csink_row_cfa_offset(row);
@@ -57,14 +65,29 @@ static bool walk_plain(struct csink_walker *w, csink_row_t *found)
 		if (CSINK_UNLIKELY(cfa < sp + 8) || CSINK_UNLIKELY(cfa > high) || CSINK_UNLIKELY(fp_at < low) ||
 		    CSINK_UNLIKELY(cfa + (uintptr_t)RA_BYTES(row) < low) || CSINK_UNLIKELY(frames >= end))
 			break;
-		prefetch_row(callers, frames[AHEAD]);
+		if (ahead < ahead_end)
+			prefetch_row(callers, *ahead++);
 		pc = STRIP_SIGNATURE(csink_load_known(cfa + (uintptr_t)RA_BYTES(row)));
 		saved = csink_load_known(fp_at);
 		fp = row & CSINK_ROW_SAVED ? saved : fp;
 		sp = cfa;
+		if (keep) {
+			fp_until = row & CSINK_ROW_BASE_FP ? frames : fp_until;
+			*trail++ = (struct csink_walk_trail){fp, (uint32_t)row, (uint32_t)(high - cfa)};
+		}
 		*frames++ = pc;
 		slot = callers + csink_row_slot(pc, CSINK_ROW_CALLER_SHIFT);
+		if (keep && CSINK_UNLIKELY(cfa >= join_sp)) {
+			p->joined = csink_walk_memo_joins(w, (uint32_t)(frames - w->walk->frames), pc, sp, fp);
+			if (p->joined)
+				break;
+			join_sp = w->join_sp;
+		}
 	}
+	p->row = row;
+	p->ahead = ahead;
+	if (fp_until)
+		p->fp_until = (uint32_t)(fp_until - w->walk->frames);
 	w->pc = pc;
 	w->sp = sp;
 	w->fp = fp;
@@ -72,6 +95,39 @@ static bool walk_plain(struct csink_walker *w, csink_row_t *found)
 		w->exact = w->innermost = false;
 	w->walk->nr_frames = (uint32_t)(frames - w->walk->frames);
 	return hit;
+}
+
+static __attribute__((noinline)) bool walk_plain_kept(struct csink_walker *w, struct plain *p)
+{
+	return walk_plain(w, p, true);
+}
+
+static __attribute__((noinline)) bool walk_plain_alone(struct csink_walker *w, struct plain *p)
+{
+	return walk_plain(w, p, false);
+}
+
+static bool is_on_stack(const struct csink_walker *w)
+{
+	return w->sp >= w->load.low && w->sp <= w->load.high;
+}
+
+/* Before the walk: what of the last one helps. */
+static void look_back(struct csink_walker *w, struct plain *p)
+{
+	const struct csink_walk *walk = w->walk;
+	uint32_t nr = CSINK_MAX_DEPTH, changed = walk->max_frames;
+
+	*p = (struct plain){.ahead = walk->frames};
+	if (walk->memo && is_on_stack(w) && w->load.high - w->load.low <= UINT32_MAX) {
+		nr = walk->memo->nr;
+		changed = csink_walk_memo_compare(w);
+		p->ahead += CSINK_MAX_DEPTH - nr;
+		p->trail = walk->memo->trail;
+	}
+	p->ahead_end = walk->frames + changed;
+	for (int i = 0; i < AHEAD && p->ahead < p->ahead_end; i++)
+		prefetch_row(csink_rows.callers, *p->ahead++);
 }
 
 /* The hot path took a return address that is none (an empty entry of the cache fits address 0): take it back. */
@@ -86,28 +142,50 @@ static bool pc_is_bad(struct csink_walker *w)
 	return true;
 }
 
+static void walk_all(struct csink_walker *w, struct plain *p)
+{
+	const mcontext_t *context = w->context;
+	struct csink_walk *walk = w->walk;
+	bool more = true;
+
+	while (more) {
+		csink_row_t row;
+		bool found = is_on_stack(w) && (p->trail ? walk_plain_kept(w, p) : walk_plain_alone(w, p));
+
+		if (p->joined || (found && p->row == CSINK_ROW_END)) {
+			walk->end = CSINK_WALK_COMPLETE;
+			return;
+		}
+		if (pc_is_bad(w))
+			break;
+		row = found && csink_row_holds(p->row) ? p->row : csink_row_find(w->pc, w->exact, w->mix);
+		more = csink_walker_step(w, row);
+		if (!p->trail)
+			continue;
+		if (w->context != context) /* over a signal's frame, and perhaps to another stack */
+			p->trail = NULL;
+		else if (walk->nr_frames)
+			p->trail[walk->nr_frames - 1].row = CSINK_TRAIL_NONE;
+	}
+	p->trail = NULL;
+}
+
 void csink_walk_dwarf(struct csink_walk *walk, const ucontext_t *uc)
 {
 	struct csink_walker w;
-	csink_row_t row = 0;
+	struct plain p;
 
 	walk->nr_frames = 0;
 	w.walk = walk;
 	w.mix = csink_row_mix(csink_modules_unloads());
 	w.beyond_rows = false;
 	csink_walker_start(&w, &uc->uc_mcontext);
-	do {
-		bool found = w.sp >= w.load.low && w.sp <= w.load.high && walk_plain(&w, &row);
-
-		if (found && row == CSINK_ROW_END) {
-			walk->end = CSINK_WALK_COMPLETE;
-			return;
-		}
-		if (pc_is_bad(&w))
-			return;
-		if (!found || !csink_row_holds(row))
-			row = csink_row_find(w.pc, w.exact, w.mix);
-	} while (csink_walker_step(&w, row));
+	look_back(&w, &p);
+	walk_all(&w, &p);
+	if (p.trail)
+		csink_walk_memo_keep(&w, p.joined, p.fp_until);
+	else if (walk->memo)
+		walk->memo->nr = 0;
 	if (w.beyond_rows)
 		csink_walker_give_up(&w, uc);
 }

@@ -24,6 +24,9 @@ struct csink_walker {
 	const mcontext_t *context;
 	uint32_t nr_before; /* frames that were there then */
 	bool beyond_rows;   /* a frame's rules could not be followed at all */
+	/* Where the last walk may be joined (walk_memo.h): the innermost of its frames that may be, and its CFA. */
+	uint32_t join;
+	uintptr_t join_sp;
 };
 
 /** Begin at a context whose registers are readable. The walk and its frames so far stay. */
