@@ -78,8 +78,11 @@ static inline bool same_root(const struct csink_stack_memo *memo, const struct c
 
 static inline bool same_chain(const struct csink_stack_memo *memo, const struct csink_sample *sample)
 {
-	return same_root(memo, sample) && memo->nr_frames == sample->nr_frames &&
-	       same_frames(memo->frames, sample->frames, sample->nr_frames);
+	if (!same_root(memo, sample))
+		return false;
+	if (sample->same && memo->same == sample->same)
+		return true;
+	return memo->nr_frames == sample->nr_frames && same_frames(memo->frames, sample->frames, sample->nr_frames);
 }
 
 static void remember(const struct csink_sample *sample, csink_ref_t node, uint64_t hash)
@@ -91,6 +94,7 @@ static void remember(const struct csink_sample *sample, csink_ref_t node, uint64
 	memo->epoch_ns = sample->epoch_ns;
 	memo->chain_flags = sample->chain_flags;
 	memo->hash = hash;
+	memo->same = sample->same;
 	for (uint32_t i = 0; i < sample->nr_frames; i++)
 		memo->frames[i] = sample->frames[i];
 }

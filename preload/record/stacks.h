@@ -20,6 +20,7 @@ struct csink_stack_memo {
 	uint32_t nr_frames;
 	uint64_t epoch_ns;
 	uint64_t hash;
+	uint64_t same; /* of that sample */
 	uint16_t chain_flags;
 	uint16_t nodes_room, cells_room; /* of the next chunk */
 	struct csink_rec_nodes *nodes;
@@ -35,6 +36,7 @@ struct csink_sample {
 	uint32_t nr_frames;
 	uint64_t epoch_ns; /* since when addresses mean what they mean now: equal ones of another time are others */
 	uint64_t leaf;
+	uint64_t same; /* equal: the frames are, too, without a look at them; 0: not known */
 	const uint64_t *frames;
 	struct csink_stack_memo *memo; /* the thread's */
 };

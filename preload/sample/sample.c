@@ -68,6 +68,7 @@ static struct csink_row add_stack(struct csink_thread *thread, const ucontext_t 
 		csink_process.walk(&walk, uc);
 	sample.frames = walk.frames;
 	sample.nr_frames = walk.nr_frames;
+	sample.same = walk.same;
 	if (CSINK_UNLIKELY(walk.end != CSINK_WALK_COMPLETE)) {
 		sample.chain_flags = walk.end == CSINK_WALK_DEPTH ? CSINK_CHAIN_TRUNCATED : CSINK_CHAIN_BROKEN;
 		csink_recording_lose(&csink_process.rec, loss_of_end[walk.end], nr);

@@ -55,6 +55,7 @@ struct csink_walk_memo {
 	uintptr_t high;    /* end of the stack */
 	uint32_t nr;       /* 0: the last walk cannot be used */
 	uint32_t fp_until; /* frames before this one need the frame pointer that they found */
+	uint64_t nr_kept;  /* different walks so far */
 	struct csink_walk_trail trail[CSINK_MAX_DEPTH];
 };
 
@@ -67,6 +68,7 @@ struct csink_walk {
 		*memo;           /* of walks into this room, which nobody else writes; or NULL. The dwarf walker's */
 	uint32_t nr_frames;      /* out */
 	enum csink_walk_end end; /* out */
+	uint64_t same;           /* out, with a memo: equal for walks of equal frames; 0: not known */
 };
 
 /* The interrupted program counter of a context. */

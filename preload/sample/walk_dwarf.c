@@ -170,6 +170,14 @@ static void walk_all(struct csink_walker *w, struct plain *p)
 	p->trail = NULL;
 }
 
+/* The room has been written over, from the other end. */
+static void forget(struct csink_walk *walk)
+{
+	if (walk->memo)
+		walk->memo->nr = 0;
+	walk->same = 0;
+}
+
 void csink_walk_dwarf(struct csink_walk *walk, const ucontext_t *uc)
 {
 	struct csink_walker w;
@@ -184,8 +192,8 @@ void csink_walk_dwarf(struct csink_walk *walk, const ucontext_t *uc)
 	walk_all(&w, &p);
 	if (p.trail)
 		csink_walk_memo_keep(&w, p.joined, p.fp_until);
-	else if (walk->memo)
-		walk->memo->nr = 0;
+	else
+		forget(walk);
 	if (w.beyond_rows)
 		csink_walker_give_up(&w, uc);
 }

@@ -72,12 +72,25 @@ bool csink_walk_memo_joins(struct csink_walker *w, uint32_t nr, uintptr_t pc, ui
 	return false;
 }
 
+/* This walk's frames, put where they go, change nothing. */
+static bool is_same(const struct csink_walk *walk, uint32_t to)
+{
+	if (CSINK_MAX_DEPTH - to != walk->memo->nr)
+		return false;
+	for (uint32_t i = 0; i < walk->nr_frames; i++)
+		if (walk->frames[i] != walk->frames[to + i])
+			return false;
+	return true;
+}
+
 void csink_walk_memo_keep(struct csink_walker *w, bool joined, uint32_t fp_until)
 {
 	struct csink_walk *walk = w->walk;
 	struct csink_walk_memo *memo = walk->memo;
 	uint32_t nr = walk->nr_frames, end = joined ? w->join + 1 : CSINK_MAX_DEPTH, to = end - nr;
 
+	if (!joined || !is_same(walk, to))
+		memo->nr_kept++;
 	for (uint32_t i = nr; i-- > 0 && to;) {
 		walk->frames[to + i] = walk->frames[i];
 		memo->trail[to + i] = memo->trail[i];
@@ -88,4 +101,5 @@ void csink_walk_memo_keep(struct csink_walker *w, bool joined, uint32_t fp_until
 	memo->high = w->load.high;
 	memo->nr = walk->nr_frames = CSINK_MAX_DEPTH - to;
 	walk->frames += to;
+	walk->same = memo->nr_kept;
 }

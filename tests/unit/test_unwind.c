@@ -22,9 +22,12 @@ static struct {
 	walker_t *walker;
 	struct csink_stack_bounds stack;
 	uint64_t frames[CSINK_MAX_DEPTH];
+	struct csink_walk_memo memo;
+	uint64_t memo_frames[CSINK_MAX_DEPTH];
 	struct csink_walk first_wrong;
 	uint64_t first_wrong_frames[CSINK_MAX_DEPTH], first_wrong_pc;
-	atomic_uint exact, wrong, elsewhere, errno_changed, misled;
+	atomic_uint exact, wrong, elsewhere, errno_changed, misled, joined, differ;
+	uint64_t last_same;
 } run;
 
 /*
@@ -48,6 +51,21 @@ static bool table_misleads(const ucontext_t *uc)
 #endif
 }
 
+/* With what the last walk left; each is done again without, and must be the same. */
+static void walk_kept(struct csink_walk *walk, const ucontext_t *uc)
+{
+	struct csink_walk alone = *walk;
+
+	walk->memo = &run.memo;
+	walk->frames = run.memo_frames;
+	csink_walk_dwarf(walk, uc);
+	run.joined += walk->same && walk->same == run.last_same;
+	run.last_same = walk->same;
+	csink_walk_dwarf(&alone, uc);
+	run.differ += alone.nr_frames != walk->nr_frames || alone.end != walk->end ||
+		      memcmp(alone.frames, walk->frames, alone.nr_frames * sizeof(*alone.frames)) != 0;
+}
+
 static void on_tick(int sig, siginfo_t *info, void *context)
 {
 	struct csink_walk walk = {.stack = &run.stack, .frames = run.frames, .max_frames = CSINK_MAX_DEPTH};
@@ -69,7 +87,7 @@ static void on_tick(int sig, siginfo_t *info, void *context)
 	} else if (!run.wrong++) {
 		run.first_wrong = walk;
 		run.first_wrong_pc = csink_context_pc(uc);
-		memcpy(run.first_wrong_frames, run.frames, sizeof(run.frames));
+		memcpy(run.first_wrong_frames, walk.frames, walk.nr_frames * sizeof(*walk.frames));
 	}
 }
 
@@ -101,7 +119,7 @@ static void check_walker(walker_t *walker, const char *name, unsigned int depth,
 	timer_t timer;
 
 	run.walker = walker;
-	run.exact = run.wrong = run.elsewhere = run.errno_changed = run.misled = 0;
+	run.exact = run.wrong = run.elsewhere = run.errno_changed = run.misled = run.joined = run.differ = 0;
 	timer = start_timer(100000);
 	while (run.exact + run.wrong < NR_SAMPLES && time(NULL) < deadline)
 		for (int i = 0; i < 16; i++)
@@ -114,6 +132,27 @@ static void check_walker(walker_t *walker, const char *name, unsigned int depth,
 	if (run.wrong)
 		print_wrong();
 	is_num(run.errno_changed, 0, "errno is kept");
+	if (walker == walk_kept && !is_num(run.differ, 0, "no stack is another one for what the last walk left"))
+		printf("# of %u\n", run.exact + run.wrong + run.elsewhere);
+	if (walker == walk_kept)
+		printf("# %u the same as the last one\n", run.joined);
+}
+
+/* Two addresses share a block of the cache: neither drives out the other. */
+static void check_neighbours(void)
+{
+	uintptr_t pc[2] = {((uintptr_t)truth_nr | 31) + 2};
+	uint64_t mix = csink_row_mix(csink_modules_unloads());
+	csink_row_t rows[2], row;
+
+	pc[1] = pc[0] + CSINK_ROW_NEIGHBOUR;
+	for (int i = 1; i >= 0; i--)
+		rows[i] = csink_row_find(pc[i], false, mix);
+	for (int i = 0; i < 2; i++) {
+		const char *slot = csink_rows.callers + csink_row_slot(pc[i], CSINK_ROW_CALLER_SHIFT);
+
+		ok(csink_row_get(slot, pc[i], mix, &row) && row == rows[i], "row %d of a block is where it belongs", i);
+	}
 }
 
 int main(void)
@@ -134,11 +173,13 @@ int main(void)
 	else if (!is_num(err, 0, "libunwind is ready"))
 		printf("# %s\n", reason);
 	is_num(csink_walk_dwarf_init(), 0, "our own walker is ready");
+	check_neighbours();
 	for (int w = 0; w < 2; w++)
 		for (int d = 0; d < 3; d++) {
 			if (!err)
 				check_walker(csink_walk_libunwind, "libunwind", depths[d], works[w]);
 			check_walker(csink_walk_dwarf, "dwarf", depths[d], works[w]);
+			check_walker(walk_kept, "dwarf, kept", depths[d], works[w]);
 		}
 	return done();
 }
