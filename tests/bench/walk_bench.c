@@ -22,7 +22,8 @@
 #define COLD_BYTES (64UL << 20)
 
 enum { IP_ONLY, FP, DWARF, DWARF_AGAIN, LIBUNWIND_FAST, NR_WALKERS };
-static const char *const names[NR_WALKERS] = {"ip only", "frame pointers", "dwarf rows", "dwarf, kept", "unw_backtrace"};
+static const char *const names[NR_WALKERS] = {"ip only", "frame pointers", "dwarf rows", "dwarf, kept",
+					      "unw_backtrace"};
 
 static int (*fast_backtrace)(void **, int);
 
