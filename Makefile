@@ -386,6 +386,7 @@ CLI_TESTS := \
 	events \
 	stat \
 	events_run \
+	errnos \
 	exhausted \
 	persist \
 	relay \

@@ -88,7 +88,7 @@ static bool explain_pointer(const struct csink_perf_call *call, int err, struct 
 	out->err = err;
 	out->cause = CSINK_CAUSE_CALLER;
 	strcpy(out->field, "attr");
-	csink_explain_text(out, "the attr pointer (%p) cannot be read", (const void *)attr);
+	csink_explain_text(out, "the attr pointer, 0x%llx, cannot be read", (unsigned long long)(uintptr_t)attr);
 	csink_explain_remedy(out, "a defect in the calling program");
 	return true;
 }

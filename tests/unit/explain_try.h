@@ -74,6 +74,20 @@ __attribute__((unused)) static void blames(const char *what, int err, const char
 	plain();
 }
 
+/* The call as it is, of which err is told without making it: no kernel gives it here, or it has overwritten the attr.
+ */
+__attribute__((unused)) static void told(const char *what, int err, const char *field, enum csink_cause cause)
+{
+	char line[640];
+
+	nr_found = (unsigned)csink_explain_open(&call, err, found, CSINK_EXPLAIN_MAX);
+	if (!ok(nr_found == 1 && found[0].err == err && found[0].cause == cause && !strcmp(found[0].field, field),
+		"%s: %s, %s", what, csink_errno_name(err), field[0] ? field : "no field"))
+		printf("#   %u found, errno %d, cause %d, field '%s'\n", nr_found, found[0].err, found[0].cause,
+		       found[0].field);
+	printf("# %s\n", csink_explain_print(&found[0], line, sizeof(line)));
+}
+
 /* The same, and another fault behind the first. */
 __attribute__((unused)) static void blames_two(const char *what, int err, const char *field, enum csink_cause cause,
 					       const char *second)
