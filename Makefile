@@ -225,6 +225,7 @@ LAUNCHER_SRCS := \
 	launcher/attach/counters.c \
 	launcher/attach/follow.c \
 	launcher/attach/images.c \
+	launcher/attach/images_proc.c \
 	launcher/attach/objects.c \
 	launcher/attach/print_json.c \
 	launcher/attach/rings.c \
@@ -330,6 +331,7 @@ PAGE_PARTS := launcher/output/html/assemble launcher/output/html/page.html launc
 # tests/unit/test_NAME.c, each a TAP program.
 UNIT_TESTS := \
 	export \
+	attach_objects \
 	record \
 	options \
 	output_path \

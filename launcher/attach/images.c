@@ -1,13 +1,9 @@
-#include "launcher/attach/images.h"
+#include "launcher/attach/images_impl.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "include/internal/base.h"
 
@@ -100,8 +96,8 @@ static struct csink_attach_image *image_of(const struct csink_attach_images *ima
 
 /* ---- images and threads ---- */
 
-static struct csink_attach_image *new_image(struct csink_attach_images *images, int32_t pid, uint64_t time_ns,
-					    uint32_t *number)
+struct csink_attach_image *csink_attach_image_new(struct csink_attach_images *images, int32_t pid, uint64_t time_ns,
+						  uint32_t *number)
 {
 	struct csink_attach_image *image = NULL;
 
@@ -119,9 +115,8 @@ static struct csink_attach_image *new_image(struct csink_attach_images *images, 
 	return image;
 }
 
-/* Its former bearer, if any, has ended. */
-static struct csink_attach_living *new_thread(struct csink_attach_images *images, uint32_t number, int32_t tid,
-					      const char *name, uint64_t time_ns)
+struct csink_attach_living *csink_attach_thread_new(struct csink_attach_images *images, uint32_t number, int32_t tid,
+						    const char *name, uint64_t time_ns)
 {
 	struct csink_attach_image *image = images->at[number];
 	struct csink_attach_living *living = living_get(images, tid);
@@ -138,159 +133,10 @@ static struct csink_attach_living *new_thread(struct csink_attach_images *images
 	return living;
 }
 
-static void copy_comm(char *to, const char *from)
-{
-	snprintf(to, 16, "%.15s", from);
-}
-
-/* ---- /proc ---- */
-
-static size_t read_file(int32_t pid, const char *name, char *text, size_t size)
-{
-	char path[64];
-	ssize_t n = 0;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		n = read(fd, text, size - 1);
-		close(fd);
-	}
-	n = CSINK_MAX(n, 0);
-	text[n] = 0;
-	return (size_t)n;
-}
-
-static void read_names(struct csink_attach_image *image)
-{
-	char path[64];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", image->pid);
-	n = readlink(path, image->exe, sizeof(image->exe) - 1);
-	image->exe[CSINK_MAX(n, 0)] = 0;
-	read_file(image->pid, "cmdline", image->cmdline, sizeof(image->cmdline));
-}
-
-static bool is_same_file(const char *a, const char *b)
-{
-	struct stat x, y;
-
-	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-/*
- * After a chroot, or in another mount namespace (where the root may be the same, with other things mounted below it),
- * its paths mean other files: they are reached through a handle that outlives it.
- */
-static void find_root(struct csink_attach_image *image)
-{
-	char path[64], mounts[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/root", image->pid);
-	snprintf(mounts, sizeof(mounts), "/proc/%d/ns/mnt", image->pid);
-	if (is_same_file(path, "/") && is_same_file(mounts, "/proc/self/ns/mnt"))
-		return;
-	fd = open(path, O_PATH | O_CLOEXEC | O_DIRECTORY); /* without the right to, there is none */
-	if (fd >= 0)                                       /* it is closed with the launcher */
-		snprintf(image->root, sizeof(image->root), "/proc/self/fd/%d", fd);
-}
-
-/* Calls each for what is mapped to be executed, and has a name. */
-static void each_map(int32_t pid,
-		     void (*each)(struct csink_attach_images *images, int32_t pid, uint64_t start, uint64_t bytes,
-				  uint64_t offset, const char *path, uint64_t now_ns),
-		     struct csink_attach_images *images, uint64_t now_ns)
-{
-	unsigned long long start, end, offset;
-	char path[64], *line = NULL, perms[8];
-	size_t size = 0;
-	FILE *file;
-	int at;
-
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	file = fopen(path, "re");
-	while (file && getline(&line, &size, file) > 0) {
-		line[strcspn(line, "\n")] = 0;
-		if (sscanf(line, "%llx-%llx %7s %llx %*s %*s %n", &start, &end, perms, &offset, &at) == 4 &&
-		    strchr(perms, 'x') && line[at])
-			each(images, pid, start, end - start, offset, line + at, now_ns);
-	}
-	free(line);
-	if (file)
-		fclose(file);
-}
-
-static bool is_object(const char *path)
+bool csink_attach_is_object(const char *path)
 {
 	return !strcmp(path, "[vdso]") || (path[0] == '/' && path[1] != '/' && strncmp(path, "/memfd:", 7) &&
 					   strncmp(path, "/dev/", 5) && strncmp(path, "/SYSV", 5));
-}
-
-static void read_object(struct csink_attach_images *images, int32_t pid, uint64_t start, uint64_t bytes,
-			uint64_t offset, const char *path, uint64_t now_ns)
-{
-	(void)pid, (void)start, (void)bytes, (void)offset, (void)now_ns;
-	if (is_object(path))
-		csink_attach_objects_get(&images->objects, "", path);
-}
-
-void csink_attach_images_prepare(struct csink_attach_images *images, int32_t pid)
-{
-	struct csink_attach_image image = {.pid = pid};
-
-	find_root(&image);
-	if (!image.root[0])
-		each_map(pid, read_object, images, 0);
-}
-
-static void read_threads(struct csink_attach_images *images, uint32_t number, uint64_t now_ns)
-{
-	struct csink_attach_image *image = images->at[number];
-	char path[64], name[64];
-	struct dirent *entry;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", image->pid);
-	dir = opendir(path);
-	while (dir && (entry = readdir(dir))) {
-		int32_t tid = atoi(entry->d_name);
-
-		if (tid <= 0)
-			continue;
-		snprintf(path, sizeof(path), "task/%d/comm", tid);
-		read_file(image->pid, path, name, sizeof(name));
-		name[strcspn(name, "\n")] = 0;
-		new_thread(images, number, tid, name, now_ns);
-	}
-	if (dir)
-		closedir(dir);
-}
-
-bool csink_attach_images_take(struct csink_attach_images *images, int32_t pid, uint64_t now_ns)
-{
-	struct csink_attach_image *image;
-	char comm[64], status[2048], *ppid;
-	uint32_t number;
-
-	if (!read_file(pid, "comm", comm, sizeof(comm)))
-		return false;
-	image = new_image(images, pid, now_ns, &number);
-	if (!image)
-		return false;
-	comm[strcspn(comm, "\n")] = 0;
-	copy_comm(image->comm, comm);
-	read_file(pid, "status", status, sizeof(status));
-	ppid = strstr(status, "\nPPid:");
-	image->ppid = ppid ? atoi(ppid + 6) : 0;
-	images->nr_processes++;
-	read_names(image);
-	find_root(image);
-	read_threads(images, number, now_ns);
-	each_map(pid, csink_attach_images_map, images, now_ns);
-	return true;
 }
 
 /* ---- what the kernel tells ---- */
@@ -312,10 +158,10 @@ struct csink_attach_living *csink_attach_images_thread(struct csink_attach_image
 		image = image_of(images, pid, &number);
 	}
 	if (!image) { /* it came and went, and the record of its birth was lost */
-		image = new_image(images, pid, time_ns, &number);
+		image = csink_attach_image_new(images, pid, time_ns, &number);
 		images->nr_processes += image != NULL;
 	}
-	return image ? new_thread(images, number, tid, image->comm, time_ns) : NULL;
+	return image ? csink_attach_thread_new(images, number, tid, image->comm, time_ns) : NULL;
 }
 
 static bool copy_mappings(struct csink_attach_images *images, struct csink_attach_image *to,
@@ -341,14 +187,14 @@ void csink_attach_images_fork(struct csink_attach_images *images, int32_t pid, i
 		image = image_of(images, pid, &number);
 		/* Taken from /proc a moment before its record came. */
 		if (image && !(living_get(images, tid) && living_get(images, tid)->image == number))
-			new_thread(images, number, tid, image->comm, time_ns);
+			csink_attach_thread_new(images, number, tid, image->comm, time_ns);
 		return;
 	}
 	image = image_of(images, pid, &number);
 	if (image && image->state == CSINK_REC_LIVE && image->start_ns <= time_ns && image->nr_living)
 		return;
 	parent = image_of(images, ppid, &parent_number);
-	image = new_image(images, pid, time_ns, &number);
+	image = csink_attach_image_new(images, pid, time_ns, &number);
 	if (!image)
 		return;
 	images->nr_processes++;
@@ -360,7 +206,7 @@ void csink_attach_images_fork(struct csink_attach_images *images, int32_t pid, i
 		memcpy(image->root, parent->root, sizeof(image->root));
 		copy_mappings(images, image, parent);
 	}
-	new_thread(images, number, tid, image->comm, time_ns);
+	csink_attach_thread_new(images, number, tid, image->comm, time_ns);
 }
 
 void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, const char *comm, uint64_t time_ns)
@@ -380,15 +226,15 @@ void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, c
 		if (!former->threads[i].end_ns)
 			former->threads[i].end_ns = time_ns;
 	}
-	image = new_image(images, pid, time_ns, &number);
+	image = csink_attach_image_new(images, pid, time_ns, &number);
 	if (!image)
 		return;
 	image->ppid = former->ppid;
 	memcpy(image->root, former->root, sizeof(image->root));
-	copy_comm(image->comm, comm);
-	read_names(image);
+	csink_attach_copy_comm(image->comm, comm);
+	csink_attach_image_read_names(image);
 	images->nr_threads--; /* the same one */
-	living = new_thread(images, number, pid, comm, time_ns);
+	living = csink_attach_thread_new(images, number, pid, comm, time_ns);
 	if (living)
 		living->birth = birth;
 }
@@ -400,9 +246,9 @@ void csink_attach_images_comm(struct csink_attach_images *images, int32_t pid, i
 
 	if (!living)
 		return;
-	copy_comm(images->at[living->image]->threads[living->thread].name, comm);
+	csink_attach_copy_comm(images->at[living->image]->threads[living->thread].name, comm);
 	if (tid == pid)
-		copy_comm(images->at[living->image]->comm, comm);
+		csink_attach_copy_comm(images->at[living->image]->comm, comm);
 }
 
 void csink_attach_images_exit(struct csink_attach_images *images, int32_t pid, int32_t tid, uint64_t time_ns)
@@ -431,7 +277,7 @@ void csink_attach_images_map(struct csink_attach_images *images, int32_t pid, ui
 	image = image_of(images, pid, &number);
 	if (!image)
 		return;
-	if (is_object(path))
+	if (csink_attach_is_object(path))
 		mapping.object = csink_attach_objects_get(&images->objects, image->root, path);
 	for (uint32_t i = 0; i < image->nr_mappings; i++) {
 		struct csink_attach_mapping *old = &image->mappings[i];

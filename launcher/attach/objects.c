@@ -71,10 +71,12 @@ static uint64_t eh_frame_of(const struct source *source, const ElfW(Phdr) * hdr)
 							       : 0;
 }
 
+/* One that goes on behind the last address is nobody's: the file was made to harm us. */
 static const ElfW(Phdr) * segment_of(const ElfW(Phdr) * phdr, uint32_t nr, uint64_t vaddr)
 {
 	for (uint32_t i = 0; i < nr; i++) {
-		if (phdr[i].p_type == PT_LOAD && vaddr >= phdr[i].p_vaddr && vaddr - phdr[i].p_vaddr < phdr[i].p_filesz)
+		if (phdr[i].p_type == PT_LOAD && vaddr >= phdr[i].p_vaddr &&
+		    vaddr - phdr[i].p_vaddr < phdr[i].p_filesz && phdr[i].p_filesz <= UINT64_MAX - phdr[i].p_vaddr)
 			return &phdr[i];
 	}
 	return NULL;
