@@ -99,6 +99,8 @@ struct format {
 static int read_value(const struct csink_lines *l, const struct csink_line_sections *sections, const uint8_t **at,
 		      uint64_t form, const char **text, uint64_t *number)
 {
+	uint64_t bytes;
+
 	switch (form) {
 	case DW_FORM_string:
 		*text = take_text(at, l->end);
@@ -128,7 +130,8 @@ static int read_value(const struct csink_lines *l, const struct csink_line_secti
 		take(at, l->end, 16);
 		return 0;
 	case DW_FORM_block:
-		*at = csink_advance(*at, l->end, csink_read_leb(at, l->end));
+		bytes = csink_read_leb(at, l->end);
+		*at = csink_advance(*at, l->end, bytes);
 		return 0;
 	}
 	return -ENOTSUP;

@@ -40,8 +40,8 @@ static void put_list(struct table *t, const char *text, uint32_t place)
 		put(t, place, 4);
 }
 
-/* Version 5, the folder and the file with number 0. Opcodes from 10 on are special. */
-static struct table begin(const char *folder, const char *file, uint32_t place)
+/* Version 5, up to the lists of folders and files. Opcodes from 10 on are special. */
+static struct table begin_header(void)
 {
 	static const uint8_t lengths[] = {0, 1, 1, 1, 1, 0, 0, 0, 1};
 	struct table t = {.nr = 4};
@@ -57,9 +57,22 @@ static struct table begin(const char *folder, const char *file, uint32_t place)
 	put(&t, 10, 1);
 	memcpy(t.bytes + t.nr, lengths, sizeof(lengths));
 	t.nr += sizeof(lengths);
+	return t;
+}
+
+static void end_header(struct table *t)
+{
+	memcpy(t->bytes + 8, &(uint32_t){(uint32_t)t->nr - 12}, 4);
+}
+
+/* The folder and the file with number 0. */
+static struct table begin(const char *folder, const char *file, uint32_t place)
+{
+	struct table t = begin_header();
+
 	put_list(&t, folder, 0);
 	put_list(&t, file, place);
-	memcpy(t.bytes + 8, &(uint32_t){(uint32_t)t.nr - 12}, 4);
+	end_header(&t);
 	return t;
 }
 
@@ -181,6 +194,56 @@ static void test_texts(void)
 	csink_profile_destroy(a.p);
 }
 
+/* A list whose names have a block of so many bytes in front. */
+static void put_blocks(struct table *t, const char *text, uint8_t bytes, uint64_t nr)
+{
+	put(t, 2, 1);
+	put(t, 0x20, 1); /* of a meaning that we do not know */
+	put(t, DW_FORM_block, 1);
+	put(t, DW_LNCT_path, 1);
+	put(t, DW_FORM_string, 1);
+	for (; nr >= 0x80; nr >>= 7)
+		put(t, (nr & 0x7f) | 0x80, 1);
+	put(t, nr, 1);
+	put(t, bytes, 1);
+	put(t, 0, bytes);
+	put_text(t, text);
+}
+
+static void test_blocks(void)
+{
+	struct table t = begin_header();
+	struct answer a;
+
+	put_blocks(&t, "/src", 3, 1);
+	put_blocks(&t, "a.c", 0, 1);
+	end_header(&t);
+	put_sequence(&t, FIRST, 5, 16);
+	end(&t);
+	a = ask(&t, (struct csink_bytes){0});
+	is_place(&a, 0, 5, "/src/a.c", "what we do not know is stepped over");
+	csink_profile_destroy(a.p);
+}
+
+/* Nothing but blocks, which are empty, and more than there are bytes for. */
+static void test_endless(void)
+{
+	struct table t = begin_header();
+	struct answer a;
+
+	put(&t, 1, 1);
+	put(&t, DW_LNCT_path, 1);
+	put(&t, DW_FORM_block, 1);
+	put(&t, 0xffffffff, 4);
+	put(&t, 0x7f, 1);
+	put(&t, 0, 8);
+	end_header(&t);
+	end(&t);
+	a = ask(&t, (struct csink_bytes){0});
+	is_num(a.err, -ENOTSUP, "more names than the table has room for are left to libdw");
+	csink_profile_destroy(a.p);
+}
+
 /* Cut anywhere: either it cannot be read, or what it says is what the whole one says. */
 static void test_cut(void)
 {
@@ -211,6 +274,8 @@ int main(void)
 	test_thrown_away(UINT64_MAX);
 	test_thrown_away(UINT64_MAX - 1);
 	test_texts();
+	test_blocks();
+	test_endless();
 	test_cut();
 	return done();
 }
