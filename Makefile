@@ -275,6 +275,7 @@ LAUNCHER_SRCS := \
 	launcher/output/json.c \
 	launcher/output/folded_read.c \
 	launcher/output/format.c \
+	launcher/output/pprof_parts.c \
 	launcher/output/pprof_read.c \
 	launcher/output/pprof_unpack.c \
 	launcher/output/pprof_wire.c \
@@ -303,6 +304,7 @@ LAUNCHER_SRCS := \
 	launcher/profile/merge.c \
 	launcher/profile/merge_facts.c \
 	launcher/profile/merge_order.c \
+	launcher/profile/merge_rank.c \
 	launcher/profile/perfmap.c \
 	launcher/profile/pick.c \
 	launcher/profile/tree.c \

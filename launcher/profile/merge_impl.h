@@ -28,6 +28,21 @@ int csink_merge_compare_mappings(const struct csink_profile *p, uint32_t a, uint
 /** Add the comments of a profile to those of the sum. Returns 0 or -ENOMEM. */
 int csink_merge_facts(struct csink_merge *m, const struct csink_profile *p);
 
+/* The place of each id among its kind, from 0; and the ids by place. */
+struct csink_ranks {
+	uint32_t *of, *ids, nr;
+};
+
+struct csink_merge_ranks {
+	const struct csink_merge *m;
+	const struct csink_profile *sum;
+	struct csink_ranks strings, mappings, functions, locations, stacks, labels, samples, types;
+};
+
+/** Order the parts of a sum. Returns 0 or -ENOMEM; csink_merge_ranks_release it in any case. */
+int csink_merge_rank(const struct csink_merge *m, struct csink_merge_ranks *ranks);
+void csink_merge_ranks_release(struct csink_merge_ranks *ranks);
+
 /** Lay the sum out by content. Returns 0 and *out, or -ENOMEM. */
 int csink_merge_order(const struct csink_merge *m, struct csink_profile **out);
 
