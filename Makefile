@@ -293,6 +293,7 @@ LAUNCHER_SRCS := \
 	launcher/profile/collect_account.c \
 	launcher/profile/collect_facts.c \
 	launcher/profile/collect_frames.c \
+	launcher/profile/collect_list.c \
 	launcher/profile/collect_said.c \
 	launcher/profile/collect_samples.c \
 	launcher/profile/collect_symbols.c \
@@ -309,6 +310,8 @@ LAUNCHER_SRCS := \
 	launcher/profile/pick.c \
 	launcher/profile/tree.c \
 	launcher/profile/profile.c \
+	launcher/profile/profile_facts.c \
+	launcher/profile/profile_samples.c \
 	launcher/profile/recording_read.c \
 	launcher/profile/recording_refs.c \
 	launcher/profile/recording_walk.c \

@@ -265,7 +265,8 @@ $(B)/tests/fuzz/eh_frame_corpus: tests/fuzz/eh_frame_corpus.c
 # Hostile profiles: pprof, folded stacks. Seeds are real ones.
 FUZZ_READERS := pprof folded
 FUZZ_READER_SRCS := $(filter launcher/output/pprof% launcher/output/folded_read.c launcher/output/report_table.c \
-	launcher/profile/profile.c launcher/profile/rows.c launcher/profile/symbols_name.c launcher/profile/tree.c \
+	launcher/profile/profile.c launcher/profile/profile_facts.c launcher/profile/profile_samples.c \
+	launcher/profile/rows.c launcher/profile/symbols_name.c launcher/profile/tree.c \
 	launcher/profile/diff.c launcher/profile/merge.c launcher/profile/merge_facts.c launcher/profile/merge_order.c \
 	launcher/profile/merge_rank.c, \
 	$(LAUNCHER_SRCS))

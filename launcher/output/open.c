@@ -12,6 +12,7 @@
 #include "include/internal/recording.h"
 #include "launcher/output/pprof.h"
 #include "launcher/profile/collect.h"
+#include "launcher/run/folder.h"
 
 bool csink_is_folder(const char *path)
 {
@@ -22,16 +23,12 @@ bool csink_is_folder(const char *path)
 
 static bool has_recordings(const char *path)
 {
-	const size_t suffix = strlen(CSINK_REC_SUFFIX);
 	DIR *dir = opendir(path);
 	struct dirent *entry;
 	bool found = false;
 
-	while (dir && !found && (entry = readdir(dir))) {
-		size_t len = strlen(entry->d_name);
-
-		found = len > suffix && !strcmp(entry->d_name + len - suffix, CSINK_REC_SUFFIX);
-	}
+	while (dir && !found && (entry = readdir(dir)))
+		found = csink_folder_is_recording(entry->d_name);
 	if (dir)
 		closedir(dir);
 	return found;

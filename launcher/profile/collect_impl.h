@@ -80,6 +80,22 @@ struct collector {
 	uint32_t nr_spawned, cap_spawned;
 };
 
+/** Add what is in a folder to c->images: while c->is_early, what is finished. Returns 0, -ENOMEM or what opening gave.
+ */
+int csink_collect_list(struct collector *c, const char *folder);
+
+/** The same for the folders beside a run folder, of processes that had given up their rights. */
+int csink_collect_list_beside(struct collector *c, const char *run_dir);
+
+/** Whether there are so many recordings in a folder. */
+bool csink_collect_has_many(const char *folder, uint32_t least);
+
+/**
+ * Sort the images by start, and link those of each pid: they follow each other by exec, but not after an exit, when the
+ * pid was used again. Returns 0 or -ENOMEM.
+ */
+int csink_collect_link(struct collector *c);
+
 /** Count one more recording that says this. */
 __attribute__((format(printf, 3, 4))) void csink_collect_tally(struct collector *c, const char *key, const char *fmt,
 							       ...);

@@ -75,7 +75,7 @@ int csink_folder_beside(const char *folder, const char *word, char *path, size_t
 	return -EPERM;
 }
 
-static bool is_recording(const char *name)
+bool csink_folder_is_recording(const char *name)
 {
 	size_t len = strlen(name), suffix = strlen(CSINK_REC_SUFFIX);
 
@@ -96,7 +96,7 @@ static uint32_t count_writers(int dir_fd, const char *folder, int32_t *pids, uin
 		return 0;
 	}
 	while ((entry = readdir(dir))) {
-		int32_t pid = is_recording(entry->d_name) ? living_writer(dir_fd, entry->d_name) : 0;
+		int32_t pid = csink_folder_is_recording(entry->d_name) ? living_writer(dir_fd, entry->d_name) : 0;
 
 		if (pid && nr < max)
 			pids[nr] = pid;
@@ -155,7 +155,7 @@ static void empty_of_recordings(int dir_fd, const char *folder)
 	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir))) {
-		if (is_recording(entry->d_name)) {
+		if (csink_folder_is_recording(entry->d_name)) {
 			tell_writer(dir_fd, entry->d_name);
 			unlinkat(dir_fd, entry->d_name, 0);
 		} else if (strstr(entry->d_name, CSINK_RUN_DIR_USER)) {
@@ -196,7 +196,7 @@ static void empty(int dir_fd, int level)
 
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
-		if (is_recording(entry->d_name))
+		if (csink_folder_is_recording(entry->d_name))
 			tell_writer(dir_fd, entry->d_name);
 		if (!unlinkat(dir_fd, entry->d_name, 0) || level == MAX_LEVELS)
 			continue;

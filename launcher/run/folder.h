@@ -5,6 +5,7 @@
 #ifndef CSINK_LAUNCHER_RUN_FOLDER_H
 #define CSINK_LAUNCHER_RUN_FOLDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,9 @@ int csink_folder_create(struct csink_folder *folder);
  * @pids  the first max of them.
  */
 uint32_t csink_folder_writers(const struct csink_folder *folder, int32_t *pids, uint32_t max);
+
+/** Whether a name in a run folder is a recording's. Context: any. */
+bool csink_folder_is_recording(const char *name);
 
 /**
  * The folder beside a run folder that a word in it speaks of (preload/record/run_dir.h).

@@ -15,18 +15,12 @@
 
 #include "include/internal/base.h"
 #include "launcher/profile/recording_read.h"
+#include "launcher/run/folder.h"
 #include "launcher/run/proc.h"
 #include "preload/record/run_dir.h"
 
 /* A process that has ended its recording waits for its profile to be made, which takes seconds at most. */
 #define FINISHING_NS (60 * CSINK_NS_PER_S)
-
-static bool is_recording(const char *name)
-{
-	size_t len = strlen(name), suffix = strlen(CSINK_REC_SUFFIX);
-
-	return len > suffix && !strcmp(name + len - suffix, CSINK_REC_SUFFIX);
-}
 
 static uint64_t now_ns(void)
 {
@@ -56,7 +50,8 @@ static bool take_recordings(int dir_fd, struct csink_leftover *out)
 	struct stat st;
 
 	while (dir && !written && (entry = readdir(dir))) {
-		if (!is_recording(entry->d_name) || fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
+		if (!csink_folder_is_recording(entry->d_name) ||
+		    fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", out->path, entry->d_name);
 		if (csink_recorded_read_header(path, &header, NULL, 0))

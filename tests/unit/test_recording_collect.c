@@ -360,6 +360,59 @@ static void test_damaged(void)
 	end_folder();
 }
 
+static bool warns_of(const struct csink_profile *p, const char *text)
+{
+	const char *fact;
+
+	for (uint32_t i = 0; (fact = csink_profile_fact(p, CSINK_FACT_WARNING, i)); i++) {
+		if (strstr(fact, text))
+			return true;
+	}
+	return false;
+}
+
+static void write_with_events(const char *name, uint32_t nr, const char *words)
+{
+	uint64_t weights[CSINK_MAX_EVENTS] = {5 * MS};
+	struct record r = record_new(8);
+
+	r.header->nr_events = nr;
+	r.header->pid = atoi(name);
+	for (uint32_t i = 1; i < nr; i++)
+		snprintf(r.header->events[i].name, sizeof(r.header->events[i].name), "%s-%u", words, i);
+	record_row(&r, record_thread(&r, 100, "prog"), NULL, 0x1000, 5, weights);
+	record_write(&r, folder, name);
+	free(r.bytes);
+}
+
+/* Processes that count other events than those before: what has no room is told. */
+static void test_columns(void)
+{
+	struct collector *c;
+	struct csink_profile *p;
+
+	new_folder();
+	write_with_events("100.0.rec", CSINK_MAX_EVENTS, "first");
+	write_with_events("101.0.rec", 3, "second");
+	p = collect(NULL);
+	is_num(p->nr_types, 1 + CSINK_MAX_EVENTS, "there are as many columns as there can be");
+	ok(warns_of(p, "second-2 has no column: other processes count other events"), "and it is told what has none");
+	csink_profile_destroy(p);
+	end_folder();
+
+	new_folder();
+	write_with_events("2147483646.0.rec", 1, "none");
+	c = csink_collect_begin(NULL);
+	is_num(csink_collect_take(c, folder, 1), 1, "the recording of a process that is gone is taken");
+	write_with_events("101.0.rec", 2, "late");
+	p = NULL;
+	is_num(csink_collect_finish(c, folder, &p), 0, "others are collected later");
+	ok(p && warns_of(p, "late-1 has no column: processes that ended before did not count it"),
+	   "and it is told what they count besides");
+	csink_profile_destroy(p);
+	end_folder();
+}
+
 int main(void)
 {
 	test_one();
@@ -368,5 +421,6 @@ int main(void)
 	test_events();
 	test_epochs();
 	test_damaged();
+	test_columns();
 	return done();
 }

@@ -1,0 +1,43 @@
+/* Comments of a profile, and those of them that are facts: "key: text" (facts.h). */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "launcher/profile/profile_impl.h"
+
+void csink_profile_fact_add(struct csink_profile *p, const char *key, const char *fmt, ...)
+{
+	char line[2048];
+	int used = snprintf(line, sizeof(line), "%s: ", key);
+	va_list ap;
+	char *c;
+
+	va_start(ap, fmt);
+	vsnprintf(line + used, sizeof(line) - used, fmt, ap);
+	va_end(ap);
+	for (c = line; *c; c++) { /* a comment is one line, and harmless on a terminal */
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = ' ';
+	}
+	csink_profile_comment_add(p, csink_profile_str(p, line));
+}
+
+void csink_profile_comment_add(struct csink_profile *p, csink_str_t text)
+{
+	if (!RESERVE(p, comments, 1))
+		p->comments[p->nr_comments++] = text;
+}
+
+const char *csink_profile_fact(const struct csink_profile *p, const char *key, uint32_t nr)
+{
+	size_t len = strlen(key);
+	const char *text;
+	uint32_t i;
+
+	for (i = 0; i < p->nr_comments; i++) {
+		text = csink_profile_text(p, p->comments[i]);
+		if (!strncmp(text, key, len) && text[len] == ':' && text[len + 1] == ' ' && !nr--)
+			return text + len + 2;
+	}
+	return NULL;
+}

@@ -1,0 +1,77 @@
+/*
+ * What the profile*.c files share; nobody else includes this: growing arrays of a profile, and the tables in which
+ * equal things have equal ids. The functions here are inline because each frame, stack and sample goes through them.
+ */
+#ifndef CSINK_LAUNCHER_PROFILE_IMPL_H
+#define CSINK_LAUNCHER_PROFILE_IMPL_H
+
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/profile/profile.h"
+
+#define HASH_MULTIPLIER 0x9e3779b97f4a7c15ULL
+
+static inline uint64_t mix(uint64_t a, uint64_t b)
+{
+	__uint128_t product = (__uint128_t)(a ^ HASH_MULTIPLIER) * (b ^ 0xd6e8feb86659fd93ULL);
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static inline uint32_t hash_bytes(const void *data, size_t len)
+{
+	const unsigned char *at = data;
+	uint64_t hash = len, word;
+
+	for (; len >= 8; at += 8, len -= 8) {
+		memcpy(&word, at, 8);
+		hash = mix(hash, word);
+	}
+	if (len) {
+		word = 0;
+		memcpy(&word, at, len);
+		hash = mix(hash, word);
+	}
+	return (uint32_t)(hash ^ hash >> 32);
+}
+
+/** Make room for `more` elements after nr. Returns 0, or marks the profile and returns -ENOMEM. */
+int csink_profile_reserve(struct csink_profile *p, void **array, uint32_t nr, uint32_t *cap, uint32_t more,
+			  size_t size);
+
+#define RESERVE(p, what, more)                                                                                         \
+	csink_profile_reserve(p, (void **)&(p)->what, (p)->nr_##what, &(p)->cap_##what, more, sizeof(*(p)->what))
+
+/** Grow to nr_slots, a power of two that is more than there are. Returns 0, or marks the profile and returns -ENOMEM.
+ */
+int csink_table_grow(struct csink_profile *p, struct csink_table *table, uint64_t nr_slots);
+
+/* Room for one more id. Called before a look-up, so that its slot can be used. */
+static inline int table_prepare(struct csink_profile *p, struct csink_table *table)
+{
+	if (table->slots && table->nr < table->mask / 2)
+		return 0;
+	return csink_table_grow(p, table, table->slots ? ((uint64_t)table->mask + 1) * 2 : 256);
+}
+
+static inline void table_set(struct csink_table *table, struct csink_slot *slot, uint32_t hash, uint32_t id)
+{
+	*slot = (struct csink_slot){hash, id};
+	table->nr++;
+}
+
+/* Walk the slots of a hash until `same` (an expression of `id`) holds or an empty one is met; slot is where it stopped.
+ */
+#define TABLE_PROBE(table, key, slot, same)                                                                            \
+	do {                                                                                                           \
+		uint32_t at_ = (key) & (table).mask, id;                                                               \
+		for (;; at_ = (at_ + 1) & (table).mask) {                                                              \
+			(slot) = &(table).slots[at_];                                                                  \
+			id = (slot)->id;                                                                               \
+			if (!id || ((slot)->hash == (key) && (same)))                                                  \
+				break;                                                                                 \
+		}                                                                                                      \
+	} while (0)
+
+#endif
