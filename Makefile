@@ -69,6 +69,7 @@ CORE_SRCS := \
 	preload/counters/reserve_ask.c \
 	preload/counters/reserve_pcp.c \
 	preload/counters/reserve_probe.c \
+	preload/counters/reserve_words.c \
 	preload/counters/sysfs.c \
 	preload/counters/targets.c \
 	preload/timer/alarm.c \

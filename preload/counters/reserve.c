@@ -7,7 +7,6 @@
 #include "include/countersink/reserve.h"
 
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,51 +23,6 @@
 #define ASK_POLL_NS (5 * NS_PER_MS) /* between two answers: about what pmprobe itself takes */
 #define MAX_REOPENS 8
 
-static const struct {
-	const char *name;
-	int err; /* what acquire or confirm return for it */
-} causes[CSINK_RESERVE_NR_CAUSES] = {
-	[CSINK_RESERVE_OK] = {"none", 0},
-	[CSINK_RESERVE_NO_LOCK_FILE] = {"no-lock-file", -ENOENT},
-	[CSINK_RESERVE_DENIED] = {"denied", -EACCES},
-	[CSINK_RESERVE_WRITE_LOCKED] = {"write-locked", -EAGAIN},
-	[CSINK_RESERVE_LOCK_FAILED] = {"lock-failed", -EIO},
-	[CSINK_RESERVE_NO_PMCD] = {"no-pmcd", -ENOTCONN},
-	[CSINK_RESERVE_NO_PMPROBE] = {"no-pmprobe", -ENOTCONN},
-	[CSINK_RESERVE_NO_AGENT] = {"no-agent", -ENOTCONN},
-	[CSINK_RESERVE_SILENT] = {"silent", -ETIMEDOUT},
-	[CSINK_RESERVE_NO_EVENTS] = {"no-events", -ENODATA},
-	[CSINK_RESERVE_NEVER_ACTIVE] = {"never-active", -ENODATA},
-	[CSINK_RESERVE_STILL_ACTIVE] = {"still-active", -ETIMEDOUT},
-	[CSINK_RESERVE_REPLACED] = {"replaced", -ETIMEDOUT},
-	[CSINK_RESERVE_CANCELED] = {"canceled", -ECANCELED},
-};
-
-CSINK_EXPORT const char *csink_reserve_cause_name(enum csink_reserve_cause cause)
-{
-	return (unsigned)cause < CSINK_RESERVE_NR_CAUSES ? causes[cause].name : "unknown";
-}
-
-CSINK_EXPORT const char *csink_reserve_state_name(enum csink_reserve_state state)
-{
-	static const char *const names[] = {"none", "locked", "confirmed"};
-
-	return (unsigned)state < CSINK_ARRAY_SIZE(names) ? names[state] : "unknown";
-}
-
-/* Set the cause and say it. Returns its errno. */
-__attribute__((format(printf, 3, 4))) static int because(struct csink_reserve *r, enum csink_reserve_cause cause,
-							 const char *fmt, ...)
-{
-	va_list ap;
-
-	r->cause = cause;
-	va_start(ap, fmt);
-	vsnprintf(r->text, sizeof(r->text), fmt, ap);
-	va_end(ap);
-	return causes[cause].err;
-}
-
 static uint64_t add_ns(uint64_t time_ns, uint64_t ns)
 {
 	return ns > CSINK_NEVER_NS - time_ns ? CSINK_NEVER_NS : time_ns + ns;
@@ -81,39 +35,7 @@ static uint64_t deadline_of(const struct csink_reserve *r)
 
 /* ---- asking ---- */
 
-static int no_events(struct csink_reserve *r)
-{
-	return because(
-		r, CSINK_RESERVE_NO_EVENTS,
-		"PCP's perfevent agent has no events to count (see its perfevent.conf): it holds no counter, and "
-		"its silence proves nothing");
-}
-
-/* What no repetition mends, in words. */
-static int cannot_ask(struct csink_reserve *r, int err, const char *words)
-{
-	switch (err) {
-	case -ENOENT:
-		return because(r, CSINK_RESERVE_NO_PMPROBE,
-			       "nobody can be asked whether it worked: pmprobe(1) of PCP is not in $PATH");
-	case -ENOTCONN:
-		return because(r, CSINK_RESERVE_NO_PMCD, "PCP's pmcd does not answer: %.200s", words);
-	case -ESRCH:
-		return because(r, CSINK_RESERVE_NO_AGENT, "PCP's pmcd has no perfevent agent that answers: %.200s",
-			       words);
-	case -ENODATA:
-		return no_events(r);
-	case -ECANCELED:
-		return because(r, CSINK_RESERVE_CANCELED, "given up by request");
-	case -ETIMEDOUT:
-		return because(r, CSINK_RESERVE_SILENT, "PCP's perfevent agent did not answer in time");
-	default:
-		because(r, CSINK_RESERVE_NO_PMPROBE, "pmprobe(1) could not be run: %s", strerror(-err));
-		return err;
-	}
-}
-
-/* Ask once. Returns 0 with r->active, or as because. */
+/* Ask once. Returns 0 with r->active, or as csink_reserve_because. */
 static int ask(struct csink_reserve *r, uint64_t deadline_ns)
 {
 	char words[256];
@@ -121,7 +43,7 @@ static int ask(struct csink_reserve *r, uint64_t deadline_ns)
 
 	r->nr_asked++;
 	r->active = value < 0 ? -1 : value;
-	return value < 0 ? cannot_ask(r, value, words) : 0;
+	return value < 0 ? csink_reserve_cannot_ask(r, value, words) : 0;
 }
 
 static bool has_other_holder(const struct csink_reserve *r)
@@ -145,7 +67,8 @@ static int ask_before(struct csink_reserve *r, uint64_t deadline_ns)
 	int err;
 
 	if (!csink_pcp_is_reachable())
-		return because(r, CSINK_RESERVE_NO_PMCD, "nobody listens where PCP's pmcd should: no agent to ask");
+		return csink_reserve_because(r, CSINK_RESERVE_NO_PMCD,
+					     "nobody listens where PCP's pmcd should: no agent to ask");
 	for (;;) {
 		err = ask(r, answer_ns);
 		if (err)
@@ -157,15 +80,15 @@ static int ask_before(struct csink_reserve *r, uint64_t deadline_ns)
 		if (asked_for_events) {
 			err = csink_reserve_sleep(add_ns(csink_now_ns(), ASK_POLL_NS), r->config.cancel_fd);
 			if (err)
-				return cannot_ask(r, err, "");
+				return csink_reserve_cannot_ask(r, err, "");
 			continue;
 		}
 		asked_for_events = true;
 		err = csink_pcp_has_events(answer_ns, r->config.cancel_fd);
 		if (err < 0)
-			return cannot_ask(r, err, "");
+			return csink_reserve_cannot_ask(r, err, "");
 		if (!err)
-			return no_events(r);
+			return csink_reserve_no_events(r);
 	}
 }
 
@@ -177,13 +100,16 @@ static int open_lock_file(struct csink_reserve *r)
 	if (r->fd >= 0)
 		return 0;
 	if (errno == ENOENT || errno == ENOTDIR)
-		return because(r, CSINK_RESERVE_NO_LOCK_FILE,
-			       "there is no lock file %.150s: no PCP agent holds counters here", r->lock_file);
+		return csink_reserve_because(r, CSINK_RESERVE_NO_LOCK_FILE,
+					     "there is no lock file %.150s: no PCP agent holds counters here",
+					     r->lock_file);
 	if (errno == EACCES)
-		return because(r, CSINK_RESERVE_DENIED,
-			       "this user may not read the lock file %.150s: chmod a+r it, and a+x the folders above",
-			       r->lock_file);
-	because(r, CSINK_RESERVE_LOCK_FAILED, "cannot open the lock file %.150s: %s", r->lock_file, strerror(errno));
+		return csink_reserve_because(
+			r, CSINK_RESERVE_DENIED,
+			"this user may not read the lock file %.150s: chmod a+r it, and a+x the folders above",
+			r->lock_file);
+	csink_reserve_because(r, CSINK_RESERVE_LOCK_FAILED, "cannot open the lock file %.150s: %s", r->lock_file,
+			      strerror(errno));
 	return -errno;
 }
 
@@ -197,17 +123,19 @@ static int lock(struct csink_reserve *r, uint64_t deadline_ns)
 			continue;
 		err = errno;
 		if (err != EAGAIN && err != EACCES) {
-			because(r, CSINK_RESERVE_LOCK_FAILED, "cannot lock %.150s: %s", r->lock_file, strerror(err));
+			csink_reserve_because(r, CSINK_RESERVE_LOCK_FAILED, "cannot lock %.150s: %s", r->lock_file,
+					      strerror(err));
 			return -err;
 		}
 		if (!r->config.wait_for_lock || csink_now_ns() >= deadline_ns)
-			return because(r, CSINK_RESERVE_WRITE_LOCKED,
-				       "another process holds a write lock on %.150s, which shuts all others out",
-				       r->lock_file);
+			return csink_reserve_because(
+				r, CSINK_RESERVE_WRITE_LOCKED,
+				"another process holds a write lock on %.150s, which shuts all others out",
+				r->lock_file);
 		err = csink_reserve_sleep(CSINK_MIN(add_ns(csink_now_ns(), LOCK_POLL_NS), deadline_ns),
 					  r->config.cancel_fd);
 		if (err)
-			return cannot_ask(r, err, "");
+			return csink_reserve_cannot_ask(r, err, "");
 	}
 	r->locked_ns = csink_now_ns();
 	return 0;
@@ -259,7 +187,7 @@ static int prepare(struct csink_reserve *r, const struct csink_reserve_config *c
 		n = snprintf(r->lock_file, sizeof(r->lock_file), "%s", r->config.lock_file);
 	if (n < 0 || n >= (int)sizeof(r->lock_file) ||
 	    (!r->config.lock_file && csink_pcp_lock_file(r->lock_file, sizeof(r->lock_file)))) {
-		because(r, CSINK_RESERVE_LOCK_FAILED, "the name of the lock file is too long");
+		csink_reserve_because(r, CSINK_RESERVE_LOCK_FAILED, "the name of the lock file is too long");
 		return -ENAMETOOLONG;
 	}
 	return open_lock_file(r);
@@ -318,47 +246,6 @@ CSINK_EXPORT void csink_reserve_release(struct csink_reserve *r)
 
 /* ---- confirmation ---- */
 
-/* Time is over, or the agent is there no more: say what /proc knows of it. */
-static int explain_failure(struct csink_reserve *r, int err)
-{
-	struct csink_agent agent;
-	struct stat ours;
-	bool have_file = !fstat(r->fd, &ours);
-	char who[64];
-	size_t len;
-
-	if (r->cause != CSINK_RESERVE_STILL_ACTIVE && r->cause != CSINK_RESERVE_SILENT &&
-	    r->cause != CSINK_RESERVE_NO_AGENT && r->cause != CSINK_RESERVE_NO_PMCD)
-		return err;
-	csink_agent_find(have_file ? &ours : NULL, &agent);
-	r->agent_pid = agent.pid;
-	if (!agent.pid)
-		return err;
-	snprintf(who, sizeof(who), "PCP's perfevent agent (process %d)", agent.pid);
-	if (agent.state == 'T' || agent.state == 't')
-		return because(r, CSINK_RESERVE_SILENT,
-			       "%s is stopped, and holds what it holds: kill -CONT %d makes it go on", who, agent.pid);
-	if (r->cause == CSINK_RESERVE_STILL_ACTIVE && agent.has_lock == 0)
-		return because(
-			r, CSINK_RESERVE_REPLACED,
-			"%s still counts %d event%s: it has another file open than %.80s, which was deleted and made "
-			"again; restart it",
-			who, r->active, r->active == 1 ? "" : "s", r->lock_file);
-	len = strlen(r->text);
-	snprintf(r->text + len, sizeof(r->text) - len, "; there is a process of it, %d", agent.pid);
-	return err;
-}
-
-static int still_active(struct csink_reserve *r)
-{
-	/* Zeros came, but not enough of them in a row. */
-	if (!r->active)
-		return because(r, CSINK_RESERVE_SILENT, "PCP's perfevent agent did not answer often enough in time");
-	return because(r, CSINK_RESERVE_STILL_ACTIVE,
-		       "PCP's perfevent agent still counts %d event%s in spite of the lock", r->active,
-		       r->active == 1 ? "" : "s");
-}
-
 /* Three zeros came: do they mean something? */
 static int judge(struct csink_reserve *r, bool was_active, uint64_t from_ns, uint64_t deadline_ns)
 {
@@ -369,12 +256,13 @@ static int judge(struct csink_reserve *r, bool was_active, uint64_t from_ns, uin
 	if (!was_active) {
 		err = csink_pcp_has_events(deadline_ns, r->config.cancel_fd);
 		if (err < 0)
-			return cannot_ask(r, err, "");
+			return csink_reserve_cannot_ask(r, err, "");
 		if (!err)
-			return no_events(r);
+			return csink_reserve_no_events(r);
 		if (!r->shared)
-			return because(r, CSINK_RESERVE_NEVER_ACTIVE,
-				       "PCP's perfevent agent counts nothing, but did not before the lock either");
+			return csink_reserve_because(
+				r, CSINK_RESERVE_NEVER_ACTIVE,
+				"PCP's perfevent agent counts nothing, but did not before the lock either");
 	} else {
 		snprintf(was, sizeof(was), "down from %d", r->active_before > 0 ? r->active_before : r->peak);
 	}
@@ -403,7 +291,7 @@ static int confirm(struct csink_reserve *r, uint64_t deadline_ns)
 		/* That it did not answer once more in time is less than what it said before. */
 		if (err == -ETIMEDOUT && r->peak) {
 			r->active = r->peak;
-			return still_active(r);
+			return csink_reserve_still_active(r);
 		}
 		if (err)
 			return err;
@@ -416,11 +304,11 @@ static int confirm(struct csink_reserve *r, uint64_t deadline_ns)
 		if (zeros == ZEROS)
 			return judge(r, r->active_before > 0 || r->peak, from_ns, deadline_ns);
 		if (csink_now_ns() >= deadline_ns)
-			return still_active(r);
+			return csink_reserve_still_active(r);
 		/* Zeros are gathered as fast as they come. */
 		err = zeros ? 0 : csink_reserve_sleep(add_ns(csink_now_ns(), ASK_POLL_NS), r->config.cancel_fd);
 		if (err)
-			return cannot_ask(r, err, "");
+			return csink_reserve_cannot_ask(r, err, "");
 	}
 }
 
@@ -441,11 +329,11 @@ CSINK_EXPORT int csink_reserve_confirm(struct csink_reserve *r)
 		return -EBADF;
 	r->state = CSINK_RESERVE_LOCKED; /* what was confirmed before may be over */
 	if (r->deadline_ns && is_hopeless(r)) {
-		err = causes[r->cause].err;
+		err = csink_reserve_errno(r->cause);
 	} else {
 		err = confirm(r, deadline_ns);
 		if (err)
-			err = explain_failure(r, err);
+			err = csink_reserve_explain_failure(r, err);
 	}
 	r->deadline_ns = 0; /* the next call has its own time */
 	errno = saved;
@@ -463,8 +351,8 @@ CSINK_EXPORT int csink_reserve_verify(struct csink_reserve *r)
 		r->confirmed_to_ns = csink_now_ns();
 	if (!err && r->active) {
 		r->state = CSINK_RESERVE_LOCKED;
-		still_active(r);
-		explain_failure(r, -EBUSY);
+		csink_reserve_still_active(r);
+		csink_reserve_explain_failure(r, -EBUSY);
 		err = -EBUSY;
 	}
 	errno = saved;

@@ -1,7 +1,7 @@
 /*
  * What the parts of the reservation share: where PCP keeps its things (reserve_pcp.c), how its daemon is asked
- * (reserve_ask.c), and which processes are its agent (reserve_agent.c). Used by reserve.c and by the launcher's
- * --status.
+ * (reserve_ask.c), which processes are its agent (reserve_agent.c), and how it is said (reserve_words.c). Used by
+ * reserve.c and by the launcher's --status.
  */
 #ifndef CSINK_COUNTERS_RESERVE_IMPL_H
 #define CSINK_COUNTERS_RESERVE_IMPL_H
@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "include/countersink/reserve.h"
 #include "include/internal/base.h"
 
 #define CSINK_AGENT_NAME "pmdaperfevent" /* also as the kernel has it in comm: 13 of 15 characters */
@@ -25,6 +26,29 @@ static inline uint64_t csink_now_ns(void)
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
+
+/* ---- words (reserve_words.c) ---- */
+
+/** What acquire and confirm return for a cause. Context: any. */
+int csink_reserve_errno(enum csink_reserve_cause cause);
+
+/** Set the cause and say it in r->text. Returns its errno. Context of this and the next four: thread. */
+__attribute__((format(printf, 3, 4))) int csink_reserve_because(struct csink_reserve *r, enum csink_reserve_cause cause,
+								const char *fmt, ...);
+
+/** The agent has nothing to count. */
+int csink_reserve_no_events(struct csink_reserve *r);
+
+/** The agent cannot be asked: err of csink_pcp_active, what no repetition mends; words: what was said. */
+int csink_reserve_cannot_ask(struct csink_reserve *r, int err, const char *words);
+
+/** It counts in spite of the lock, or too few zeros came. */
+int csink_reserve_still_active(struct csink_reserve *r);
+
+/** Time is over (err), or the agent is there no more: say what /proc knows of it. */
+int csink_reserve_explain_failure(struct csink_reserve *r, int err);
+
+/* ---- time ---- */
 
 /** Milliseconds until a deadline for poll(2), rounded up; -1: never. Context: any. */
 int csink_reserve_poll_ms(uint64_t deadline_ns);
