@@ -340,6 +340,19 @@ static int run_all(struct stat_run *run)
 	return status;
 }
 
+/* The kernel's clocks count a task's whole time, whatever they are asked to leave out. */
+static void note_clocks(struct stat_run *run)
+{
+	for (uint32_t i = 0; i < run->nr_specs; i++) {
+		const struct csink_event_spec *spec = &run->specs[i];
+
+		if (spec->rec.flags & CSINK_EVENT_CPU_NS && strchr(spec->rec.name, ':') &&
+		    (spec->attr.exclude_user || spec->attr.exclude_kernel))
+			note(run, "%s is all of the CPU time, of user space and the kernel: a clock leaves neither out",
+			     spec->rec.name);
+	}
+}
+
 static void note_program(struct stat_run *run)
 {
 	struct csink_program program;
@@ -363,6 +376,7 @@ static int run_and_write(struct stat_run *run)
 	if (csink_reservation_begin(&run->reservation, &reservation) < 0)
 		return CSINK_EXIT_RUN_FAILED;
 	note_program(run);
+	note_clocks(run);
 	run->result.argv = run->argv;
 	run->result.counters = &run->counters;
 	status = run_all(run);

@@ -50,7 +50,11 @@ static void draw_verdict(struct csink_doctor *doctor)
 	char *out = doctor->verdict;
 	size_t size = sizeof(doctor->verdict);
 
-	if (doctor->refused)
+	if (!doctor->system.has_proc)
+		snprintf(out, size, "%s: the library is not found without /proc; %s",
+			 doctor->refused ? "nothing is profiled or counted" : "commands are counted, and not profiled",
+			 doctor->refused ? "perf_event_open is refused" : "mount it for more");
+	else if (doctor->refused)
 		snprintf(out, size,
 			 "perf_event_open is refused: profiles are made of CPU time by the timer engine, a few hundred "
 			 "samples a second; nothing else is counted");

@@ -39,6 +39,11 @@ void csink_doctor_check_holders(struct csink_doctor *doctor)
 	char unseen[96] = "";
 	bool matters;
 
+	if (!doctor->system.has_proc) {
+		finding = csink_doctor_add(doctor, "holders", CSINK_LEVEL_NOTE);
+		csink_finding_text(finding, "who else has events open is not known: /proc is not mounted");
+		return;
+	}
 	if (csink_scan_run(&scan, NULL)) {
 		csink_scan_free(&scan);
 		return;

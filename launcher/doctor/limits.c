@@ -51,9 +51,11 @@ static void check_locked_memory(struct csink_doctor *doctor)
 	threads = bytes / (uint64_t)(PAGES_A_THREAD * page);
 	csink_format_count(count, sizeof(count), threads);
 	finding = csink_doctor_add(doctor, "locked memory", threads < FEW_THREADS ? CSINK_LEVEL_WARN : CSINK_LEVEL_OK);
-	csink_finding_text(finding,
-			   "%llu KiB for this user, enough for the rings of %s threads; more are sampled by the timer",
-			   (unsigned long long)bytes / 1024, count);
+	csink_finding_text(
+		finding,
+		"%llu KiB for all of this user's processes, enough for the rings of %s threads; more are sampled by "
+		"the timer",
+		(unsigned long long)bytes / 1024, count);
 	if (threads < FEW_THREADS)
 		csink_finding_remedy(finding, "ulimit -l 8192, or sysctl kernel.perf_event_mlock_kb=2064");
 }

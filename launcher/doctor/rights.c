@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "launcher/doctor/doctor.h"
 #include "preload/counters/sysfs.h"
@@ -21,13 +22,31 @@ static void check_kernel(struct csink_doctor *doctor)
 		csink_finding_remedy(finding, "%s", doctor->refusal.remedy);
 }
 
+/* Without /proc: what was tried says what it lets through. */
+static void check_unreadable(struct csink_doctor *doctor)
+{
+	struct csink_finding *finding;
+
+	if (doctor->refused)
+		return;
+	finding = csink_doctor_add(doctor, "paranoid", doctor->user_only ? CSINK_LEVEL_WARN : CSINK_LEVEL_NOTE);
+	csink_finding_text(finding, "kernel.perf_event_paranoid cannot be read: %s; events of the kernel's side %s",
+			   doctor->system.has_proc ? "it is hidden here" : "/proc is not mounted",
+			   doctor->user_only ? "do not open: samples come from user space only" : "open");
+	if (!doctor->system.has_proc)
+		csink_finding_remedy(finding,
+				     "mount -t proc proc /proc, without which nothing can be profiled, only counted");
+}
+
 static void check_paranoid(struct csink_doctor *doctor)
 {
 	const struct csink_perf_system *system = &doctor->system;
 	struct csink_finding *finding;
 
-	if (!system->has_paranoid)
+	if (!system->has_paranoid) {
+		check_unreadable(doctor);
 		return;
+	}
 	if (doctor->refused && doctor->refusal.cause == CSINK_CAUSE_PARANOID) {
 		finding = csink_doctor_add(doctor, "paranoid", CSINK_LEVEL_FAIL);
 		csink_finding_text(finding, "%s", doctor->refusal.text);
@@ -84,7 +103,9 @@ static void check_seccomp(struct csink_doctor *doctor)
 	} else {
 		csink_finding_text(finding, doctor->system.seccomp > 0
 						    ? "a filter is in force, and lets perf_event_open through"
-						    : "no filter");
+					    : doctor->system.seccomp == 0
+						    ? "no filter"
+						    : "not known without /proc; perf_event_open is let through");
 	}
 }
 
@@ -113,9 +134,25 @@ static void check_modules(struct csink_doctor *doctor)
 	csink_finding_remedy(finding, "%s", doctor->refusal.remedy);
 }
 
+/* What is allowed shows best in what opens: an event that counts nothing, with the kernel's side. */
+static bool sees_kernel(const struct csink_doctor *doctor)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_DUMMY,
+		.disabled = 1,
+	};
+	int fd = csink_perf_open(&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 || (fd != -EACCES && fd != -EPERM && csink_perf_system_allows(&doctor->system, 1));
+}
+
 void csink_doctor_check_rights(struct csink_doctor *doctor)
 {
-	doctor->user_only = !csink_perf_system_allows(&doctor->system, 1);
+	doctor->user_only = !sees_kernel(doctor);
 	check_kernel(doctor);
 	check_paranoid(doctor);
 	check_capabilities(doctor);

@@ -2,10 +2,12 @@
 #include "preload/counters/explain_system.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "preload/counters/sysfs.h"
@@ -45,6 +47,19 @@ static int64_t read_sysctl(const char *name)
 	return csink_sysfs_read_number(&value, "/proc/sys/kernel/%s", name) ? -1 : value;
 }
 
+/* Without /proc the kernel tells of them, too; but a filter may kill for the question. */
+static void read_capabilities(struct csink_perf_system *system)
+{
+	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct data[2] = {{0, 0, 0}, {0, 0, 0}};
+
+	if (syscall(SYS_capget, &header, data))
+		return;
+	system->has_perfmon =
+		data[1].effective >> (CAP_PERFMON_BIT - 32) & 1 || data[0].effective >> CAP_SYS_ADMIN_BIT & 1;
+	system->has_ipc_lock = data[0].effective >> CAP_IPC_LOCK_BIT & 1;
+}
+
 void csink_perf_system_read(struct csink_perf_system *system)
 {
 	uint64_t value;
@@ -58,8 +73,11 @@ void csink_perf_system_read(struct csink_perf_system *system)
 	system->euid = geteuid();
 	system->seccomp = -1;
 	system->in_user_ns = in_user_ns();
-	if (csink_sysfs_read(status, sizeof(status), "/proc/thread-self/status") < 0)
+	if (csink_sysfs_read(status, sizeof(status), "/proc/thread-self/status") < 0) {
+		read_capabilities(system);
 		return;
+	}
+	system->has_proc = true;
 	if (csink_status_number(status, "Seccomp", 10, &value))
 		system->seccomp = (int64_t)value;
 	if (csink_status_number(status, "CapEff", 16, &value)) {
@@ -72,7 +90,7 @@ void csink_perf_system_read(struct csink_perf_system *system)
 
 static void explain_filter(int got, const struct csink_perf_system *system, struct csink_explanation *out)
 {
-	if (got == ENOSYS && !system->has_paranoid) {
+	if (got == ENOSYS && system->has_proc && !system->has_paranoid) {
 		out->cause = CSINK_CAUSE_NO_PERF;
 		snprintf(out->text, sizeof(out->text), "this kernel was built without perf events");
 		snprintf(out->remedy, sizeof(out->remedy), "a kernel with CONFIG_PERF_EVENTS is needed");
@@ -82,7 +100,10 @@ static void explain_filter(int got, const struct csink_perf_system *system, stru
 	/* The NULL attr never reached the kernel's own checks; Seccomp: 2 in /proc/self/status says the same, if
 	 * readable. */
 	snprintf(out->text, sizeof(out->text), "a seccomp filter refuses perf_event_open%s",
-		 system->seccomp == 0 ? " (or a sandbox in place of the kernel)" : "");
+		 system->seccomp == 0 ? " (or a sandbox in place of the kernel)"
+		 : got == ENOSYS && !system->has_proc
+			 ? " (or this kernel was built without; /proc, which would tell, is not mounted)"
+			 : "");
 	snprintf(out->remedy, sizeof(out->remedy),
 		 "let the container's seccomp profile allow perf_event_open (docker: --cap-add PERFMON, or "
 		 "--security-opt seccomp=PROFILE)");
@@ -197,7 +218,12 @@ void csink_explain_permission(const struct csink_perf_system *system, int level,
 		snprintf(out->remedy, sizeof(out->remedy), "%slook in the audit log", avoid);
 	} else {
 		out->cause = CSINK_CAUSE_PARANOID;
-		if (level >= -1)
+		if (level >= -1 && !system->has_paranoid)
+			snprintf(out->text, sizeof(out->text),
+				 "%s is not allowed: kernel.perf_event_paranoid, which cannot be read here, "
+				 "forbids it, and CAP_PERFMON is missing",
+				 what);
+		else if (level >= -1)
 			snprintf(out->text, sizeof(out->text),
 				 "%s is not allowed: kernel.perf_event_paranoid is %lld, and CAP_PERFMON is missing",
 				 what, (long long)system->paranoid);

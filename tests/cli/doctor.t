@@ -82,6 +82,44 @@ assert d["status"] == 3 and not d["perf_event_open"] and d["engine"] == "timer",
 else
 	skip "JSON is JSON" "there is no python3 to read it"
 fi
+# Its statuses, alike wherever they are told.
+"$COUNTERSINK" help doctor | tr -s '\n ' '  ' >help.txt
+tr '\n' ' ' <"$SRC/README.md" | grep -o 'its exit status: [^)]*' >readme.txt
+sed -n '/^.SH EXIT STATUS/,/^.SH SEE/p' "$SRC/launcher/man/countersink-doctor.1" | grep -A1 '^\.TP' | grep '^[0-9]' | tr '\n' ' ' >man.txt
+is "$(cat man.txt)" "0 1 2 3 4 " "the man page tells of each status"
+is "$(grep -oE '[0-9] [a-z_ ]+' readme.txt | cut -c1 | tr '\n' ' ')" "0 1 2 3 4 " "so does README"
+like "$(cat help.txt)" '\(0 all, 1 something is missing, 3 refused, 4 user space only\)' "and --help of those that are no error"
+for said in '1 something is missing' '4 user space only'; do
+	like "$(cat readme.txt)" "$said" "README says '$said', as --help does"
+done
+
+# In a chroot without /proc and /sys: what cannot be known is said, what can be tried is.
+in_chroot() {
+	chroot "$@" /bin/countersink doctor
+}
+if [ "$(id -u)" = 0 ] && [ "$paranoid" = 2 ] && ! grep -q '^Seccomp:.*[12]' /proc/self/status; then
+	mkdir -p bare/bin
+	cp "$COUNTERSINK" bare/bin/
+	ldd "$COUNTERSINK" | grep -o '/[^ ]*' | while IFS= read -r object; do
+		mkdir -p "bare$(dirname "$object")" && cp -L "$object" "bare$object"
+	done
+	in_chroot bare >root
+	status=$?
+	[ -e /sys/bus/event_source/devices/cpu ] || is $status 1 "root in a chroot without /proc sees the kernel"
+	like "$(cat root)" '^note +paranoid +kernel.perf_event_paranoid cannot be read: /proc is not mounted; events of the kernel.s side open$' \
+		"which is tried, not read"
+	like "$(cat root)" '^ok +capabilities +uid 0, with CAP_PERFMON' "its capabilities are known"
+	like "$(cat root)" '^note +holders +who else has events open is not known' "the other processes are not"
+	like "$(cat root)" '^ok +seccomp +not known' "nor are filters"
+	like "$(cat root)" '^Here commands are counted, and not profiled: .*/proc' "and the verdict says what it comes to"
+	in_chroot --userspec=65534:65534 bare >user
+	is $? 4 "an unprivileged user there does not"
+	like "$(cat user)" 'do not open: samples come from user space only$' "which is tried as well"
+	unlike "$(cat user)" 'paranoid is' "and no value is made up"
+else
+	skip "a chroot without /proc" "it takes root at perf_event_paranoid 2"
+fi
+
 "$COUNTERSINK" doctor who 2>err
 is $? 2 "an operand is refused"
 "$COUNTERSINK" doctor --jason 2>err

@@ -56,6 +56,11 @@ countersink stat -r 3 -e task-clock -- false 2>err
 is $? 1 "runs that fail are counted all the same"
 like "$(cat err)" '3 of 3 runs failed' "and said"
 
+# Clocks leave nothing out, and say so where they are asked to.
+countersink stat -e task-clock:u,task-clock,page-faults:u -- true 2>err
+like "$(cat err)" '^note: task-clock:u is all of the CPU time, of user space and the kernel: a clock leaves neither out$' "a clock of user space alone is none"
+is "$(grep -c '^note: ' err)" 1 "of others there is nothing to say"
+
 # What is not counted is no zero.
 if [ ! -e /sys/bus/event_source/devices/cpu ]; then
 	countersink stat -e cycles,instructions,page-faults true 2>err
