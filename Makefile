@@ -57,7 +57,6 @@ CORE_SRCS := \
 	preload/counters/filters.c \
 	preload/counters/halt.c \
 	preload/counters/nearest.c \
-	preload/counters/own_status.c \
 	preload/counters/persist.c \
 	preload/counters/persist_folder.c \
 	preload/counters/persist_start.c \
@@ -70,6 +69,7 @@ CORE_SRCS := \
 	preload/counters/reserve_pcp.c \
 	preload/counters/reserve_probe.c \
 	preload/counters/reserve_words.c \
+	preload/counters/status.c \
 	preload/counters/sysfs.c \
 	preload/counters/targets.c \
 	preload/timer/alarm.c \
@@ -361,6 +361,7 @@ UNIT_TESTS := \
 	persist_others \
 	persist_many \
 	safe_load \
+	status \
 	stuck \
 	pmc \
 	pmc_errors \

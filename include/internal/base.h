@@ -25,6 +25,15 @@ static inline int64_t csink_add(int64_t a, int64_t b)
 	return sum;
 }
 
+/* Write a number's decimal digits so that they end just before @end; returns where they begin. At most 10. */
+static inline char *csink_digits(char *end, uint32_t number)
+{
+	do
+		*--end = (char)('0' + number % 10);
+	while (number /= 10);
+	return end;
+}
+
 #define CSINK_NS_PER_S 1000000000ULL
 
 /* Symbols that the program (or a caller that links us) may see; all others are hidden. */

@@ -16,23 +16,12 @@
 #include "include/internal/base.h"
 #include "preload/counters/engine_impl.h"
 #include "preload/counters/filters.h"
-#include "preload/counters/own_status.h"
 #include "preload/counters/switches.h"
 #include "preload/sample/process.h"
 #include "preload/sample/thread.h"
 
 /* CPU timers fire on the tick, of 1 to 10 ms; with HZ = 250, as most distributions build it, every 4 ms. */
 #define TICK_NS 4000000ULL
-
-/* A debugger keeps SIGTRAP for itself. */
-static bool is_traced(void)
-{
-	struct csink_status status;
-
-	return csink_status_read(0, &status) == 0 && status.tracer != 0;
-}
-
-static bool traced; /* as the engine was chosen */
 
 /* Valgrind puts libraries of its own there, for the programs that it runs. */
 static bool is_in_valgrind(void)
@@ -85,7 +74,7 @@ int csink_engine_free_signal(void)
 {
 	static const int profilers[] = {SIGPROF, SIGVTALRM};
 
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(profilers) && traced; i++)
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(profilers) && csink_process.is_traced; i++)
 		if (is_unused(profilers[i]))
 			return profilers[i];
 	for (int signo = SIGRTMAX - 2; signo > SIGRTMIN; signo--)
@@ -240,7 +229,6 @@ static void choose_range(int *first, int *last, char *why, size_t size)
 	int wanted = csink_process.wanted_engine;
 
 	csink_process.stay_on_stack = is_in_valgrind();
-	traced = is_traced();
 	*first = *last = wanted;
 	if (csink_process.stay_on_stack && wanted != CSINK_ENGINE_TIMER && wanted != CSINK_ENGINE_NONE) {
 		/* A signal of the kernel's reaches valgrind itself, which dies of it. */
@@ -255,7 +243,7 @@ static void choose_range(int *first, int *last, char *why, size_t size)
 	} else if (wanted == CSINK_NR_ENGINES) {
 		*first = CSINK_ENGINE_SIGTRAP;
 		*last = CSINK_ENGINE_TIMER;
-		if (traced) {
+		if (csink_process.is_traced) { /* a debugger keeps it for itself */
 			*first = CSINK_ENGINE_SIGNAL;
 			snprintf(why, size, "sigtrap: a debugger owns SIGTRAP");
 		}

@@ -10,24 +10,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "preload/counters/status.h"
 #include "preload/counters/sysfs.h"
 
 enum { CAP_IPC_LOCK_BIT = 14, CAP_SYS_ADMIN_BIT = 21, CAP_PERFMON_BIT = 38 };
-
-bool csink_status_number(const char *status, const char *name, int base, uint64_t *value)
-{
-	size_t length = strlen(name);
-	char *end;
-
-	for (const char *line = status; line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		if (strncmp(line, name, length) || line[length] != ':')
-			continue;
-		*value = strtoull(line + length + 1, &end, base);
-		return end > line + length + 1;
-	}
-	return false;
-}
 
 /* The initial user namespace maps every id to itself. */
 static bool in_user_ns(void)
@@ -62,8 +48,7 @@ static void read_capabilities(struct csink_perf_system *system)
 
 void csink_perf_system_read(struct csink_perf_system *system)
 {
-	uint64_t value;
-	char status[4096];
+	struct csink_status status;
 
 	memset(system, 0, sizeof(*system));
 	system->has_paranoid = !csink_sysfs_read_number(&system->paranoid, "/proc/sys/kernel/perf_event_paranoid");
@@ -73,17 +58,14 @@ void csink_perf_system_read(struct csink_perf_system *system)
 	system->euid = geteuid();
 	system->seccomp = -1;
 	system->in_user_ns = in_user_ns();
-	if (csink_sysfs_read(status, sizeof(status), "/proc/thread-self/status") < 0) {
+	if (csink_status_read(CSINK_STATUS_THREAD, &status) < 0) {
 		read_capabilities(system);
 		return;
 	}
 	system->has_proc = true;
-	if (csink_status_number(status, "Seccomp", 10, &value))
-		system->seccomp = (int64_t)value;
-	if (csink_status_number(status, "CapEff", 16, &value)) {
-		system->has_perfmon = value >> CAP_PERFMON_BIT & 1 || value >> CAP_SYS_ADMIN_BIT & 1;
-		system->has_ipc_lock = value >> CAP_IPC_LOCK_BIT & 1;
-	}
+	system->seccomp = status.seccomp;
+	system->has_perfmon = status.effective >> CAP_PERFMON_BIT & 1 || status.effective >> CAP_SYS_ADMIN_BIT & 1;
+	system->has_ipc_lock = status.effective >> CAP_IPC_LOCK_BIT & 1;
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */

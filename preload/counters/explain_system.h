@@ -36,9 +36,6 @@ static inline bool csink_perf_system_allows(const struct csink_perf_system *syst
 	return (system->has_perfmon && !system->in_user_ns) || (system->has_paranoid && system->paranoid <= level);
 }
 
-/** The number in a line "Name:\tNUMBER" of /proc/PID/status text, in this base; false if there is no such line. */
-bool csink_status_number(const char *status, const char *name, int base, uint64_t *value);
-
 /**
  * Is perf_event_open refused to this process whatever is asked? Two probes: a NULL attr (the kernel says EFAULT;
  * anything else came from a filter before it) and the least event there is.

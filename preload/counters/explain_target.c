@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "preload/counters/explain_probe.h"
+#include "preload/counters/status.h"
 #include "preload/counters/sysfs.h"
 
 #define KNOWN_FLAGS (PERF_FLAG_FD_NO_GROUP | PERF_FLAG_FD_OUTPUT | PERF_FLAG_PID_CGROUP | PERF_FLAG_FD_CLOEXEC)
@@ -53,10 +54,10 @@ static bool has_other_threads(pid_t pid)
 
 static void describe_gone(pid_t pid, struct csink_explanation *fault)
 {
-	char status[4096];
+	struct csink_status status;
 
 	fault->cause = CSINK_CAUSE_TARGET;
-	if (csink_sysfs_read(status, sizeof(status), "/proc/%d/status", (int)pid) < 0) {
+	if (csink_status_read(pid, &status) < 0) {
 		csink_explain_text(fault, "there is no process or thread %d (here, or in this pid namespace)",
 				   (int)pid);
 		csink_explain_remedy(fault, "check the number; it may have ended");
@@ -71,15 +72,12 @@ static void describe_gone(pid_t pid, struct csink_explanation *fault)
 
 static void describe_foreign(struct csink_probe *probe, pid_t pid, struct csink_explanation *fault)
 {
-	uint64_t uid = probe->system.euid;
-	char status[4096];
+	struct csink_status status;
 
 	fault->cause = CSINK_CAUSE_TARGET;
-	if (csink_sysfs_read(status, sizeof(status), "/proc/%d/status", (int)pid) > 0)
-		csink_status_number(status, "Uid", 10, &uid);
-	if (uid != probe->system.euid) {
+	if (csink_status_read(pid, &status) == 0 && status.uid != probe->system.euid) {
 		csink_explain_text(fault, "process %d belongs to uid %u, and this is uid %u without CAP_PERFMON",
-				   (int)pid, (unsigned)uid, (unsigned)probe->system.euid);
+				   (int)pid, (unsigned)status.uid, (unsigned)probe->system.euid);
 		csink_explain_remedy(fault, "run as that user, or grant CAP_PERFMON (before Linux 5.8 and for sigtrap: "
 					    "CAP_SYS_PTRACE)");
 		return;

@@ -13,7 +13,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
-#include "preload/counters/own_status.h"
+#include "preload/counters/status.h"
 #include "preload/sample/calls_off.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -194,7 +194,7 @@ void csink_filters_begin(void)
 	struct csink_status status;
 	int deadly;
 
-	if (csink_status_read(0, &status) || !status.nr_filters)
+	if (csink_status_read(CSINK_STATUS_PROCESS, &status) || !status.nr_filters)
 		return;
 	csink_nr_filters = status.nr_filters;
 	deadly = csink_filters_try(&csink_deadly_name);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "preload/counters/status.h"
 
 #define PF_EXITING 4 /* of the flags in /proc/PID/stat */
 
@@ -83,26 +84,19 @@ static size_t read_text(const char *path, char *text, size_t size)
 	return len;
 }
 
-static int32_t status_number(const char *text, const char *key)
-{
-	const char *at = strstr(text, key);
-
-	return at ? atoi(at + strlen(key)) : 0;
-}
-
 int csink_task_read(int32_t tid, struct csink_task *task)
 {
 	char path[64], text[4096], *name, *end;
+	struct csink_status status;
 	unsigned long flags = 0;
 	unsigned long long start = 0;
 
 	memset(task, 0, sizeof(*task));
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	if (tid <= 0 || !read_text(path, text, sizeof(text)))
+	if (tid <= 0 || csink_status_read(tid, &status) < 0)
 		return -ESRCH;
-	task->tgid = status_number(text, "\nTgid:");
-	task->ppid = status_number(text, "\nPPid:");
-	task->tracer = status_number(text, "\nTracerPid:");
+	task->tgid = status.tgid;
+	task->ppid = status.parent;
+	task->tracer = status.tracer;
 	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
 	if (!read_text(path, text, sizeof(text)))
 		return -ESRCH;

@@ -7,7 +7,7 @@
 #include "include/internal/base.h"
 #include "include/internal/options.h"
 #include "preload/counters/filters.h"
-#include "preload/counters/own_status.h"
+#include "preload/counters/status.h"
 #include "preload/inject/config.h"
 #include "preload/sample/calls_off.h"
 
@@ -57,9 +57,8 @@ static bool leave_out(uint32_t deadly, const char *name)
 	return true;
 }
 
-bool csink_filtered_may_begin(const char **why)
+bool csink_filtered_may_begin(const struct csink_status *status, const char **why)
 {
-	struct csink_status status;
 	const char *name = NULL;
 	uint32_t deadly;
 	int known, err;
@@ -67,12 +66,12 @@ bool csink_filtered_may_begin(const char **why)
 
 	*why = reason;
 	/* Without /proc there is no telling: the beginner's word is taken for what was there then. */
-	nr_filters = csink_status_read(0, &status) ? known : status.nr_filters;
+	nr_filters = status ? status->nr_filters : known;
 	if (!nr_filters)
 		return true;
 	if (is_told && known == nr_filters)
 		return leave_out(deadly, "calls of ours");
-	if (is_told && !are_parents_own(status.parent)) {
+	if (is_told && !are_parents_own(status ? status->parent : 0)) {
 		snprintf(reason, sizeof(reason), "it runs under a seccomp filter that may kill for calls of ours");
 		return false;
 	}

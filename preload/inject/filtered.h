@@ -11,13 +11,16 @@
 
 #include <stdbool.h>
 
+struct csink_status;
+
 /**
- * May anything be done here? Sets csink_deadly_calls and csink_calls_off by what is found. The first call of ours in a
- * process: until then only what any program's loader calls is known to be let through.
- * @why  is told the reason, "" where all is well; it holds also where something else than all was given up.
+ * May anything be done here? Sets csink_deadly_calls and csink_calls_off by what is found. Comes before any call of
+ * ours in a process but csink_status_read: until then only what any program's loader calls is known to be let through.
+ * @status  the calling process's own; NULL: it could not be read.
+ * @why     is told the reason, "" where all is well; it holds also where something else than all was given up.
  * Context: init.
  */
-bool csink_filtered_may_begin(const char **why);
+bool csink_filtered_may_begin(const struct csink_status *status, const char **why);
 
 /** The program has put one more filter onto itself, under which all our calls are known to be harmless: programs that
  * it starts need not wonder. Context: thread. */

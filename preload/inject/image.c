@@ -13,6 +13,7 @@
 #include "preload/counters/engine.h"
 #include "preload/counters/fd_guard.h"
 #include "preload/counters/filters.h"
+#include "preload/counters/status.h"
 #include "preload/counters/switches.h"
 #include "preload/counters/sysfs.h"
 #include "preload/inject/config.h"
@@ -387,11 +388,11 @@ void csink_image_begin_child(void)
 }
 
 /* What is not begun stays silent where a launcher names the process; else it is told. */
-static bool may_begin(const char **why)
+static bool may_begin(const struct csink_status *status, const char **why)
 {
 	const char *quiet = getenv(CSINK_ENV_PREFIX "QUIET"), *run_dir = getenv(CSINK_ENV_RUN_DIR);
 
-	if (csink_filtered_may_begin(why))
+	if (csink_filtered_may_begin(status, why))
 		return true;
 	csink_config.quiet = (quiet && *quiet) || (run_dir && *run_dir);
 	csink_finish_complain("the program runs without being profiled: %s", *why);
@@ -412,32 +413,44 @@ static void say_filtered(const char *why)
 	csink_thread_resume(csink_self);
 }
 
+/* @status  NULL: not known. */
+static void begin_asked(int argc, char **argv, const struct csink_status *status, const char *why)
+{
+	uint64_t cpu_start_ns = csink_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+
+	csink_config_read();
+	csink_process.pid = getpid();
+	csink_process.is_traced = status && status->tracer;
+	csink_signals_begin(status ? status->caught : UINT64_MAX);
+	if (!csink_config_follows(argc ? argv[0] : NULL)) {
+		csink_env_init(); /* for those that it starts */
+		return;
+	}
+	csink_finish_init();
+	if (open_recording()) {
+		csink_env_init();
+		begin_image(argc, argv, cpu_start_ns);
+		say_filtered(why);
+		pthread_atfork(csink_fd_guard_before_fork, csink_fd_guard_after_fork, csink_image_begin_child);
+	}
+	csink_signals_begun();
+}
+
 __attribute__((constructor)) static void begin_process(int argc, char **argv)
 {
-	uint64_t cpu_start_ns;
+	const struct csink_status *known = NULL;
+	struct csink_status status;
 	int saved = errno;
 	const char *why;
 
 	csink_libc_init();
 	csink_reals_init();
 	csink_plain_init();
-	if (csink_config_is_asked() && may_begin(&why)) {
-		cpu_start_ns = csink_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
-		csink_config_read();
-		csink_process.pid = getpid();
-		csink_signals_inherit();
-		if (!csink_config_follows(argc ? argv[0] : NULL)) {
-			csink_env_init(); /* for those that it starts */
-			errno = saved;
-			return;
-		}
-		csink_finish_init();
-		if (open_recording()) {
-			csink_env_init();
-			begin_image(argc, argv, cpu_start_ns);
-			say_filtered(why);
-			pthread_atfork(csink_fd_guard_before_fork, csink_fd_guard_after_fork, csink_image_begin_child);
-		}
+	if (csink_config_is_asked()) {
+		if (csink_status_read(CSINK_STATUS_PROCESS, &status) == 0)
+			known = &status;
+		if (may_begin(known, &why))
+			begin_asked(argc, argv, known, why);
 	}
 	errno = saved;
 }

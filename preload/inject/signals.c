@@ -24,7 +24,8 @@ static _Atomic uint64_t taken;         /* bit signo - 1: a signal of ours */
 static struct sigaction wanted[_NSIG]; /* what the program set for them */
 static uint64_t masked[_NSIG]; /* of the other handlers' sa_mask: the bits that are ours, as the program set them */
 static _Atomic uint32_t lock;
-static bool small_stacks; /* some thread has a small alternate stack */
+static uint64_t may_have_handler = UINT64_MAX; /* what is not in it has none; the constructor knows */
+static bool small_stacks;                      /* some thread has a small alternate stack */
 
 uint64_t csink_signals_taken(void)
 {
@@ -248,8 +249,8 @@ static void adapt_handlers(uint64_t taken_now)
 	for (int signo = 1; signo < _NSIG; signo++) {
 		struct sigaction act;
 
-		if (is_taken(signo) || REAL(sigaction)(signo, NULL, &act) < 0 || act.sa_handler == SIG_DFL ||
-		    act.sa_handler == SIG_IGN)
+		if (!(may_have_handler & CSINK_SIGNAL_BIT(signo)) || is_taken(signo) ||
+		    REAL(sigaction)(signo, NULL, &act) < 0 || act.sa_handler == SIG_DFL || act.sa_handler == SIG_IGN)
 			continue;
 		masked[signo] = (masked[signo] & ~taken_now) | (csink_set_bits(&act.sa_mask) & taken_now);
 		adapt_mask(&act);
@@ -308,12 +309,18 @@ uint64_t csink_signals_ignored(void)
 	return ignored;
 }
 
-void csink_signals_inherit(void)
+void csink_signals_begun(void)
+{
+	may_have_handler = UINT64_MAX;
+}
+
+void csink_signals_begin(uint64_t caught)
 {
 	const char *text = getenv(CSINK_ENV_IGNORED);
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 	uint64_t ignored = text ? strtoull(text, NULL, 16) : 0;
 
+	may_have_handler = caught;
 	for (int signo = 1; signo < _NSIG && ignored; signo++)
 		if (ignored & CSINK_SIGNAL_BIT(signo))
 			REAL(sigaction)(signo, &ignore, NULL);

@@ -66,9 +66,14 @@ bool csink_signals_small_stacks(void);
 /** Those of our signals that the program ignores. Context: thread. */
 uint64_t csink_signals_ignored(void);
 
-/** Ignore what CSINK_ENV_IGNORED says, and take it out of the environment. Context: init, before any signal is taken.
+/**
+ * Ignore what CSINK_ENV_IGNORED says, and take it out of the environment.
+ * @caught  bit signo - 1: it has a handler now; until csink_signals_begun() nobody else sets one, so that the others
+ * need not be looked at when a signal is taken.
+ * Context: init, before any signal is taken.
  */
-void csink_signals_inherit(void);
+void csink_signals_begin(uint64_t caught);
+void csink_signals_begun(void);
 
 /** Give the kernel the program's own wishes about our signals, as exec passes them on; and take that back. The calling
  * thread is paused (csink_thread_pause) or stopped, or it is a vfork child. Context: thread. */

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -15,8 +16,9 @@
 #endif
 
 enum {
-	FIRST_BLOCKS = 8,                   /* made real at creation: the header and the main thread's first entries */
-	STEP_BLOCKS = 32,                   /* made real at a time later on */
+	FIRST_BLOCKS = 2,                   /* made real at creation: the header, and what most small programs need */
+	STEP_BLOCKS = 32,                   /* at most so many are made real at a time later on: first 2, then 4... */
+	LEAST_BLOCKS = 8,                   /* a recording has room for, however little a program may map */
 	OLD_KERNEL_BYTES = 4 * 1024 * 1024, /* allocated whole where pages cannot be made real without an fd */
 	PAGE_BLOCKS = 16,                   /* blocks in the largest page there is, 64 KiB */
 	NR_RETIRED = 64,
@@ -39,20 +41,29 @@ static uint64_t file_limit(uint64_t max_bytes)
 
 static bool path_of(struct csink_recording *rec, const char *run_dir, uint32_t seq)
 {
-	int n = snprintf(rec->path, sizeof(rec->path), "%s/%d.%u" CSINK_REC_SUFFIX, run_dir, (int)getpid(), seq);
+	char digits[32] = CSINK_REC_SUFFIX, *end = digits + sizeof(digits) - sizeof(CSINK_REC_SUFFIX), *at;
+	size_t length = strlen(run_dir);
 
-	return n > 0 && (size_t)n < sizeof(rec->path);
+	/* Without stdio, whose pages a program that starts has not touched yet. */
+	memcpy(end, CSINK_REC_SUFFIX, sizeof(CSINK_REC_SUFFIX));
+	at = csink_digits(end, seq);
+	*--at = '.';
+	at = csink_digits(at, (uint32_t)getpid());
+	*--at = '/';
+	if (length + (size_t)(digits + sizeof(digits) - at) > sizeof(rec->path))
+		return false;
+	memcpy(rec->path, run_dir, length);
+	memcpy(rec->path + length, at, (size_t)(digits + sizeof(digits) - at));
+	return true;
 }
 
-/* The first number that is free: they are taken in order, so a chain of thousands of execs asks but a few times each.
- */
+/* The first number from 1 on that is free: they are taken in order, so a chain of thousands of execs asks but a few
+ * times each. */
 static uint32_t first_free(struct csink_recording *rec, const char *run_dir)
 {
-	uint32_t taken = 0, free = 1; /* taken: all below are */
+	uint32_t taken = 1, free = 1; /* taken: all below are */
 
-	if (!path_of(rec, run_dir, 0) || access(rec->path, F_OK) < 0)
-		return 0;
-	for (taken = 1; path_of(rec, run_dir, free) && access(rec->path, F_OK) == 0; free *= 2)
+	for (; path_of(rec, run_dir, free) && access(rec->path, F_OK) == 0; free *= 2)
 		taken = free + 1;
 	while (taken < free) {
 		uint32_t middle = taken + (free - taken) / 2;
@@ -67,10 +78,8 @@ static uint32_t first_free(struct csink_recording *rec, const char *run_dir)
 
 static int create_file(struct csink_recording *rec, const char *run_dir, uint32_t *seq)
 {
-	uint32_t first = first_free(rec, run_dir);
-
-	/* Another process of the same number, in another namespace, may be as fast. */
-	for (*seq = first; *seq < first + 1000; ++*seq) {
+	*seq = 0;
+	for (int tries = 0; tries < 1000; tries++) {
 		int fd;
 
 		if (!path_of(rec, run_dir, *seq))
@@ -80,6 +89,8 @@ static int create_file(struct csink_recording *rec, const char *run_dir, uint32_
 			return fd;
 		if (errno != EEXIST)
 			return -errno;
+		/* Another process of the same number, in another namespace, may be as fast. */
+		*seq = *seq ? *seq + 1 : first_free(rec, run_dir);
 	}
 	return -EEXIST;
 }
@@ -90,7 +101,7 @@ static uint64_t map_limit(uint64_t bytes)
 	struct rlimit lim;
 
 	if (getrlimit(RLIMIT_AS, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY)
-		bytes = CSINK_MIN(bytes, CSINK_MAX(lim.rlim_cur / SHARE, (uint64_t)FIRST_BLOCKS * CSINK_REC_BLOCK));
+		bytes = CSINK_MIN(bytes, CSINK_MAX(lim.rlim_cur / SHARE, (uint64_t)LEAST_BLOCKS * CSINK_REC_BLOCK));
 	return bytes & ~(uint64_t)(CSINK_REC_BLOCK - 1);
 }
 
@@ -99,7 +110,7 @@ static int map_file(struct csink_recording *rec, int fd, uint64_t bytes)
 {
 	void *map = MAP_FAILED;
 
-	for (; bytes >= (uint64_t)FIRST_BLOCKS * CSINK_REC_BLOCK;
+	for (; bytes >= (uint64_t)LEAST_BLOCKS * CSINK_REC_BLOCK;
 	     bytes = bytes / 2 & ~(uint64_t)(CSINK_REC_BLOCK - 1)) {
 		if (ftruncate(fd, (off_t)bytes) < 0)
 			return -errno;
@@ -180,7 +191,7 @@ static bool make_ready(struct csink_recording *rec, uint32_t from, uint32_t n)
 {
 	uint32_t ready = atomic_load_explicit(&rec->ready_blocks, memory_order_relaxed);
 	uint32_t limit = atomic_load_explicit(&rec->limit_blocks, memory_order_relaxed);
-	uint32_t upto = CSINK_MIN(CSINK_MAX(from + n, ready + STEP_BLOCKS), limit);
+	uint32_t upto = CSINK_MIN(CSINK_MAX(from + n, ready + CSINK_MIN(ready, (uint32_t)STEP_BLOCKS)), limit);
 	uint32_t start;
 	int saved = errno;
 

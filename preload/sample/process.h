@@ -38,6 +38,7 @@ struct csink_process {
 
 	uint32_t off_cpu_event; /* index of the time off the CPU; CSINK_MAX_EVENTS: not asked for */
 
+	bool is_traced;    /* it has begun under a debugger */
 	int wanted_engine; /* enum csink_engine; CSINK_NR_ENGINES: the best that works */
 	bool engine_decided;
 	enum csink_engine engine;         /* of the main thread; another one may have to make do with less */
