@@ -134,6 +134,7 @@ LIB_SRCS := \
 	preload/sample/modules.c \
 	preload/sample/modules_scan.c \
 	preload/sample/phases.c \
+	preload/sample/private.c \
 	preload/sample/process.c \
 	preload/sample/sample.c \
 	preload/sample/stuck.c \

@@ -500,11 +500,18 @@ void csink_image_end(void)
 		return; /* what was committed counts, as after a kill */
 	/* Not in a vfork child, which shares our memory and is about to vanish. */
 	if (atomic_load(&csink_process.active) && getpid() == csink_process.pid) {
-		if (csink_self)
+		/* To stop the counters and let them go on costs as much as all the rest. */
+		bool mute = csink_self && csink_engine_ends_at_once(csink_self);
+
+		if (mute)
+			csink_thread_mute(csink_self, true);
+		else if (csink_self)
 			csink_thread_pause(csink_self);
 		last_flush(CSINK_REC_EXITED);
 		csink_finish_image();
-		if (csink_self)
+		if (mute)
+			csink_thread_mute(csink_self, false);
+		else if (csink_self)
 			csink_thread_resume(csink_self);
 	}
 	errno = saved;

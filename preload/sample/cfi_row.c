@@ -2,10 +2,10 @@
 #include "preload/sample/cfi_row.h"
 #include "preload/sample/code.h"
 #include "preload/sample/modules.h"
+#include "preload/sample/private.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 struct csink_row_cache csink_rows;
 
@@ -168,11 +168,9 @@ int csink_rows_init(void)
 
 	if (csink_rows.callers)
 		return 0;
-	map = mmap(NULL, 2 * CSINK_ROW_TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-		   -1, 0);
-	if (map == MAP_FAILED)
-		return -errno;
-	madvise(map, 2 * CSINK_ROW_TABLE_BYTES, MADV_DONTDUMP);
+	map = csink_private_get(2 * CSINK_ROW_TABLE_BYTES);
+	if (!map)
+		return -ENOMEM;
 	csink_rows.callers = map;
 	csink_rows.leaves = map + CSINK_ROW_TABLE_BYTES;
 	return 0;

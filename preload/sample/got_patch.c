@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "include/internal/base.h"
 
@@ -62,7 +62,7 @@ static void read_dynamic(struct image *image, const Elf64_Dyn *dyn)
 
 static void read_phdrs(struct image *image, const Elf64_Phdr *phdr, size_t nr)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t page = getauxval(AT_PAGESZ);
 
 	for (size_t i = 0; i < nr; i++) {
 		if (phdr[i].p_type != PT_GNU_RELRO)

@@ -6,6 +6,7 @@
 #include "preload/sample/modules.h"
 #include "preload/sample/process.h"
 #include "preload/sample/thread.h"
+#include "preload/timer/queue.h"
 
 enum {
 	NR_EVENTS = 8,
@@ -72,7 +73,7 @@ void csink_housekeeping_init(void)
 	queue = NULL;
 	nr_intervals = interval_tick = 0;
 	interval_stride = 1;
-	if (csink_timerq_init(memory, sizeof(memory), &config, &queue) < 0)
+	if (csink_timerq_init_unwatched(memory, sizeof(memory), &config, &queue) < 0)
 		return;
 	csink_timerq_register(queue, DRAIN_NS, NULL, drain);
 	csink_timerq_register(queue, MODULES_NS, NULL, refresh_modules);
@@ -89,7 +90,7 @@ void csink_housekeeping_poll(struct csink_thread *thread, uint64_t now_ns)
 
 void csink_housekeeping_last(struct csink_thread *thread)
 {
-	csink_modules_refresh(&csink_process.rec, &thread->writer, csink_now_ns());
+	csink_modules_refresh_last(&csink_process.rec, &thread->writer, csink_now_ns());
 	if (nr_intervals)
 		write_interval(thread);
 	drain(0, NULL);

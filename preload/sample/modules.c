@@ -2,11 +2,12 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/single_threaded.h>
 #include <time.h>
 
 #include "include/internal/base.h"
 #include "preload/sample/calls_off.h"
+#include "preload/sample/private.h"
 
 /* glibc 2.35; it takes no lock. */
 #pragma weak _dl_find_object
@@ -180,16 +181,14 @@ struct refresh {
 
 static bool grow(struct snapshot *snap)
 {
-	uint32_t room = CSINK_MAX(64u, snap->room * 2);
-	struct csink_module *modules =
-		mmap(NULL, room * sizeof(*modules), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint32_t room = CSINK_MAX(16u, snap->room * 2);
+	struct csink_module *modules = csink_private_get(room * sizeof(*modules));
 
-	if (modules == MAP_FAILED)
+	if (!modules)
 		return false;
-	if (snap->modules) {
+	/* The old ones stay behind: less than the new ones. */
+	if (snap->modules)
 		memcpy(modules, snap->modules, snap->nr * sizeof(*modules));
-		munmap(snap->modules, snap->room * sizeof(*modules));
-	}
 	snap->modules = modules;
 	snap->room = room;
 	return true;
@@ -251,7 +250,7 @@ static bool add_module(struct csink_module_info *info, void *data)
 	if (before) {
 		info->module = *before;
 	} else {
-		if (!csink_module_describe(info))
+		if (!csink_module_describe(info, r->rec->header->exe))
 			return true;
 		r->changed = true;
 		if (!record(r, info)) {
@@ -313,6 +312,15 @@ static int refresh(struct csink_recording *rec, struct csink_writer *writer, uin
 int csink_modules_refresh(struct csink_recording *rec, struct csink_writer *writer, uint64_t now_ns)
 {
 	return csink_calls_are_off(CSINK_CALLS_SCAN) ? -EAGAIN : refresh(rec, writer, now_ns, false);
+}
+
+int csink_modules_refresh_last(struct csink_recording *rec, struct csink_writer *writer, uint64_t now_ns)
+{
+	if (csink_calls_are_off(CSINK_CALLS_SCAN))
+		return -EAGAIN;
+	/* Alone, and not inside dlopen or dlclose (a scan gives up there): nobody takes an object away from under us.
+	 */
+	return refresh(rec, writer, now_ns, __libc_single_threaded);
 }
 
 void csink_modules_init(struct csink_recording *rec, struct csink_writer *writer)

@@ -43,6 +43,9 @@ void csink_modules_init(struct csink_recording *rec, struct csink_writer *writer
  */
 int csink_modules_refresh(struct csink_recording *rec, struct csink_writer *writer, uint64_t now_ns);
 
+/** The same at the end of an image; if the calling thread is the only one, without a syscall. Context: thread. */
+int csink_modules_refresh_last(struct csink_recording *rec, struct csink_writer *writer, uint64_t now_ns);
+
 /** Copy out the module that covers an address. Context: signal. */
 bool csink_modules_find(uint64_t pc, struct csink_module *out);
 
@@ -88,8 +91,11 @@ struct csink_module_info {
 /** The program's own file; where there is no /proc, as exec was given it, if that was a whole path; else "". */
 void csink_module_program(char *path, size_t size);
 
-/** Fill path, segments and build id of an object that a scan found. False if it has no executable segment. */
-bool csink_module_describe(struct csink_module_info *info);
+/**
+ * Fill path, segments and build id of an object that a scan found. False if it has no executable segment.
+ * @program  what csink_module_program said, or "": it has not been asked.
+ */
+bool csink_module_describe(struct csink_module_info *info, const char *program);
 
 /**
  * Walk the loader's lists (all namespaces). Calls @each for every object, with its link map, bias, dynamic section and

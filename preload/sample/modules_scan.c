@@ -159,10 +159,13 @@ void csink_module_program(char *path, size_t size)
 		memcpy(path, given, strlen(given) + 1);
 }
 
-bool csink_module_describe(struct csink_module_info *info)
+bool csink_module_describe(struct csink_module_info *info, const char *program)
 {
 	if (info->is_program) {
-		csink_module_program(info->path, sizeof(info->path));
+		if (*program)
+			strcpy(info->path, program);
+		else
+			csink_module_program(info->path, sizeof(info->path));
 		info->module.phdr = (const ElfW(Phdr) *)getauxval(AT_PHDR);
 		info->module.nr_phdr = (uint32_t)getauxval(AT_PHNUM);
 	} else if (!find_headers(&info->module)) {

@@ -356,7 +356,8 @@ void csink_sample_handler(int signo, siginfo_t *info, void *context)
 		return;
 	/* Not active yet, or not any more; or a signal that was left over from an engine that has been given up. */
 	if (CSINK_UNLIKELY(!atomic_load_explicit(&csink_process.active, memory_order_relaxed) ||
-			   atomic_load_explicit(&thread->state, memory_order_relaxed) != CSINK_THREAD_LIVE)) {
+			   atomic_load_explicit(&thread->state, memory_order_relaxed) != CSINK_THREAD_LIVE ||
+			   atomic_load_explicit(&thread->is_mute, memory_order_relaxed))) {
 		if (info->si_code != SI_TIMER)
 			on_early_overflows(thread, context);
 		errno = saved;

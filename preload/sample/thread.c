@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include "preload/counters/engine.h"
 #include "preload/counters/switches.h"
 #include "preload/sample/calls_off.h"
+#include "preload/sample/private.h"
 #include "preload/sample/process.h"
 
 enum { SLAB_STATES = 16 };
@@ -61,18 +61,15 @@ static _Atomic uint64_t ended_cpu_ns;
 static _Atomic uint32_t nr_ended;
 
 /*
- * Mapped, not static: those who search a program's variables for what still points to a block, as LeakSanitizer does,
- * would find the registers of former samples there.
+ * Not static: those who search a program's variables for what still points to a block, as LeakSanitizer does, would
+ * find the registers of former samples there.
  */
 static struct csink_thread *make_slab(int nr)
 {
-	struct csink_thread *slab =
-		mmap(NULL, (size_t)nr * sizeof(*slab), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct csink_thread *head;
+	struct csink_thread *slab = csink_private_get((size_t)nr * sizeof(*slab)), *head;
 
-	if (slab == MAP_FAILED)
+	if (!slab)
 		return NULL;
-	madvise(slab, (size_t)nr * sizeof(*slab), MADV_DONTDUMP);
 	for (int i = 0; i < nr - 1; i++)
 		slab[i].next = &slab[i + 1];
 	head = atomic_load_explicit(&all_states, memory_order_relaxed);
@@ -230,6 +227,13 @@ void csink_thread_resume(struct csink_thread *thread)
 {
 	if (!csink_calls_are_off(CSINK_CALLS_RETURN))
 		csink_engine_resume(thread);
+}
+
+void csink_thread_mute(struct csink_thread *thread, bool mute)
+{
+	atomic_signal_fence(memory_order_seq_cst); /* what was done mute is done before its end ... */
+	atomic_store_explicit(&thread->is_mute, mute, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst); /* ... and after its beginning */
 }
 
 /* Counts now, of a thread other than the caller only the CPU clock is known. */

@@ -62,11 +62,11 @@ struct csink_thread {
 	_Atomic uint8_t engine_busy;
 	_Atomic uint8_t is_held; /* meanwhile its events were stopped, since they let it do nothing else */
 	uint16_t phase;
-	bool is_paused;      /* by the program: csink_phase_now() */
-	uint16_t phases[15]; /* that the current one is in */
-	uint32_t nr_phases;  /* may be more than there is room for */
-	_Atomic uint8_t in_handler;
-	_Atomic uint8_t state; /* enum csink_thread_state */
+	bool is_paused;          /* by the program: csink_phase_now() */
+	uint16_t phases[15];     /* that the current one is in */
+	uint32_t nr_phases;      /* may be more than there is room for */
+	_Atomic uint8_t is_mute; /* csink_thread_mute */
+	_Atomic uint8_t state;   /* enum csink_thread_state */
 
 	/* the rest */
 	timer_t timer;
@@ -134,6 +134,12 @@ void csink_thread_flush(struct csink_thread *thread);
 /** Stop and resume the calling thread's own samples. After a stop nothing of ours is pending. Context: thread. */
 void csink_thread_pause(struct csink_thread *thread);
 void csink_thread_resume(struct csink_thread *thread);
+
+/**
+ * Samples of the calling thread that come while it is mute are dropped; what they counted is the next one's. Enough for
+ * a flush where csink_engine_ends_at_once says that nothing has to be stopped for it. Context: thread.
+ */
+void csink_thread_mute(struct csink_thread *thread, bool mute);
 
 /** Attribute the CPU time of every other live thread up to now, from their clocks. Context: thread, at the end. */
 void csink_threads_flush_others(void);

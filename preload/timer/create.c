@@ -87,10 +87,8 @@ static struct csink_timerq *lay_out(void *mem, const struct csink_timerq_config 
 static int start(void *mem, const struct csink_timerq_config *config, uint32_t capacity, struct csink_timerq **out)
 {
 	struct csink_timerq *q;
-	int ret = watch_forks();
+	int ret;
 
-	if (ret)
-		return ret;
 	q = lay_out(mem, config, capacity);
 	if (config->flags & CSINK_TIMERQ_ARMED) {
 		ret = csink_timerq_alarm_claim(q);
@@ -106,8 +104,8 @@ static int start(void *mem, const struct csink_timerq_config *config, uint32_t c
 	return 0;
 }
 
-CSINK_EXPORT int csink_timerq_init(void *mem, size_t bytes, const struct csink_timerq_config *config,
-				   struct csink_timerq **q)
+static int init(void *mem, size_t bytes, const struct csink_timerq_config *config, bool watched,
+		struct csink_timerq **q)
 {
 	static const struct csink_timerq_config defaults;
 	uint32_t capacity;
@@ -121,8 +119,23 @@ CSINK_EXPORT int csink_timerq_init(void *mem, size_t bytes, const struct csink_t
 	capacity = config->capacity ? config->capacity : DEFAULT_CAPACITY;
 	if (bytes < csink_timerq_bytes(capacity))
 		return -ENOSPC;
+	ret = watched ? watch_forks() : 0;
+	if (ret)
+		return ret;
 	memset(mem, 0, csink_timerq_bytes(capacity));
 	return start(mem, config, capacity, q);
+}
+
+CSINK_EXPORT int csink_timerq_init(void *mem, size_t bytes, const struct csink_timerq_config *config,
+				   struct csink_timerq **q)
+{
+	return init(mem, bytes, config, true, q);
+}
+
+int csink_timerq_init_unwatched(void *mem, size_t bytes, const struct csink_timerq_config *config,
+				struct csink_timerq **q)
+{
+	return init(mem, bytes, config, false, q);
 }
 
 CSINK_EXPORT int csink_timerq_create(struct csink_timerq **q, const struct csink_timerq_config *config)
@@ -143,7 +156,9 @@ CSINK_EXPORT int csink_timerq_create(struct csink_timerq **q, const struct csink
 	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (map == MAP_FAILED)
 		return -ENOMEM;
-	ret = start(map, config, capacity, q);
+	ret = watch_forks();
+	if (!ret)
+		ret = start(map, config, capacity, q);
 	if (ret) {
 		munmap(map, bytes);
 		return ret;

@@ -15,6 +15,9 @@
 #define ADOPTING UINT32_C(0x80000000)
 
 static _Atomic(_Atomic uint32_t *) fork_word;
+
+/* What the word will say first: queues that are there by then stay valid. */
+#define UNWATCHED UINT32_C(1)
 static _Atomic uint32_t last_epoch; /* goes on counting in the child, so that its number is new */
 
 void csink_timerq_process_watch(_Atomic uint32_t *word)
@@ -30,7 +33,7 @@ bool csink_timerq_process_watched(void)
 uint32_t csink_timerq_process_epoch(void)
 {
 	_Atomic uint32_t *word = atomic_load_explicit(&fork_word, memory_order_acquire);
-	uint32_t new, epoch = atomic_load_explicit(word, memory_order_relaxed);
+	uint32_t new, epoch = word ? atomic_load_explicit(word, memory_order_relaxed) : UNWATCHED;
 
 	if (CSINK_LIKELY(epoch))
 		return epoch;

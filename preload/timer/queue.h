@@ -162,12 +162,19 @@ void csink_timerq_alarm_release(struct csink_timerq *q);
 /* The queue that has this signal, or NULL. */
 struct csink_timerq *csink_timerq_alarm_owner(int sig);
 
+/*
+ * create.c: as csink_timerq_init, for a queue that needs not be told of forks, since its user makes it anew in every
+ * child that goes on with it: saves a page and a hook in each process. Context: init.
+ */
+int csink_timerq_init_unwatched(void *mem, size_t bytes, const struct csink_timerq_config *config,
+				struct csink_timerq **q);
+
 /* fork.c: which process are we in. Context: signal. */
 
 /* From now on *word tells processes apart: it is zeroed in a forked child, by the kernel or by process_forked below. */
 void csink_timerq_process_watch(_Atomic uint32_t *word);
 bool csink_timerq_process_watched(void);
-/* A number that no queue of an ancestor process has. */
+/* A number that no watched queue of an ancestor process has; always the same as long as nothing is watched. */
 uint32_t csink_timerq_process_epoch(void);
 /* fork(3)'s child: have events go on that are to, without waiting for the next call. */
 void csink_timerq_process_forked(void);
