@@ -535,7 +535,7 @@ LAUNCHER_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(LAUNCHER_PKGS))
 LAUNCHER_LIBS   = $(shell $(PKG_CONFIG) --libs $(LAUNCHER_PKGS)) -liberty -lm
 LIB_LIBS := -ldl -lpthread
 LIB_LDFLAGS := -shared -Wl,-soname,libcountersink.so -Wl,--version-script,preload/libcountersink.map \
-	-Wl,-z,defs -Wl,-z,now -Wl,-z,relro
+	-Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,--sort-section=name
 
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 CORE_OBJS := $(call obj,$(CORE_SRCS))

@@ -34,6 +34,9 @@ static inline char *csink_digits(char *end, uint32_t number)
 	return end;
 }
 
+/* For large variables that most programs never touch: the others, which all do, then share a few pages. */
+#define CSINK_SELDOM __attribute__((section(".bss.seldom")))
+
 #define CSINK_NS_PER_S 1000000000ULL
 
 /* Symbols that the program (or a caller that links us) may see; all others are hidden. */

@@ -15,7 +15,7 @@ enum { MAX_PMCS = 4096, GENERATIONS = 1 << 19 };
 
 /* All of them, by slot; a handle is a generation and a slot. lock serves everything here. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct csink_pmc *pmcs[MAX_PMCS];
+static CSINK_SELDOM struct csink_pmc *pmcs[MAX_PMCS];
 static uint32_t nr_owned, next_generation;
 static pid_t owner; /* of those in pmcs */
 static char last_reason[CSINK_PMC_REASON];

@@ -14,7 +14,7 @@ enum { MAX_HELD = 128 };
 static struct held {
 	siginfo_t info;
 	int32_t tid; /* 0: for the process */
-} held[MAX_HELD];
+} held[MAX_HELD] CSINK_SELDOM;
 static uint32_t nr_held;
 static _Atomic uint64_t any; /* bits of what is in there */
 

@@ -94,7 +94,7 @@ static const char *const others[] = {"execl", "execle", "execlp", "execv", "exec
 enum { MAX_CHANGES = CSINK_NR_REALS + CSINK_ARRAY_SIZE(others) };
 
 static pthread_mutex_t rerouting = PTHREAD_MUTEX_INITIALIZER;
-static struct csink_got_change changes[MAX_CHANGES];
+static CSINK_SELDOM struct csink_got_change changes[MAX_CHANGES];
 static uint32_t nr_changes;
 
 static void add_change(void *libc, const char *name)

@@ -23,7 +23,7 @@ void csink_index_reset(struct csink_index *index)
 	}
 	/* Mostly empty in a program that has just started: do not touch pages that were never written. */
 	if (atomic_load(&index->used[0]))
-		memset((void *)index->first, 0, sizeof(index->first));
+		memset((void *)atomic_load(&index->levels[0]), 0, level_bytes(0));
 	atomic_store(&index->used[0], 0);
 	atomic_store(&index->newest, 0);
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "include/internal/base.h"
 #include "include/internal/recording.h"
 
 enum { CSINK_INDEX_LEVELS = 12, CSINK_INDEX_FIRST_BITS = 8, CSINK_INDEX_PROBES = 24 };
@@ -26,8 +27,12 @@ struct csink_index {
 	struct csink_index_slot *_Atomic levels[CSINK_INDEX_LEVELS];
 	_Atomic uint32_t used[CSINK_INDEX_LEVELS];
 	_Atomic uint32_t newest;
-	struct csink_index_slot first[1u << CSINK_INDEX_FIRST_BITS]; /* a page: small programs touch no more */
 };
+
+/* An index with its first level, which is a page: small programs touch no more. */
+#define CSINK_INDEX(name)                                                                                              \
+	static CSINK_SELDOM struct csink_index_slot name##_first[1u << CSINK_INDEX_FIRST_BITS];                        \
+	static struct csink_index name = {.levels = {name##_first}}
 
 static inline uint32_t csink_index_slots(uint32_t level)
 {

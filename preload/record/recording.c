@@ -293,7 +293,8 @@ void csink_writer_retire(struct csink_writer *writer)
 
 void csink_writer_adopt(struct csink_writer *writer)
 {
-	writer->pos = writer->end = 0;
+	if (writer->pos != writer->end)
+		return;
 	for (int i = 0; i < NR_RETIRED; i++) {
 		uint64_t packed = atomic_load_explicit(&retired[i], memory_order_relaxed);
 

@@ -8,7 +8,8 @@
 /* Entries that hold many: the first of a thread holds one, the next ones grow up to a quarter of a block. */
 enum { FIRST_ROOM = 1, LARGEST_CHUNK = 1008 };
 
-static struct csink_index nodes = {.levels = {nodes.first}}, rows = {.levels = {rows.first}};
+CSINK_INDEX(nodes);
+CSINK_INDEX(rows);
 
 void csink_stacks_reset(void)
 {
@@ -202,7 +203,7 @@ csink_ref_t csink_stacks_node(struct csink_recording *rec, struct csink_writer *
 		return sample->memo->node;
 	node = chain_node(rec, writer, sample);
 	if (node)
-		remember(sample, node, 0);
+		remember(sample, node, hash_chain(sample));
 	return node;
 }
 
@@ -351,11 +352,19 @@ static csink_ref_t node_of_row(const struct csink_recording *rec, struct csink_r
 	return row.is_wide ? ((const struct csink_rec_row *)at)->node : ((const struct csink_rec_cell *)at)->node;
 }
 
+struct csink_row csink_row_alone(struct csink_recording *rec, struct csink_writer *writer, csink_ref_t thread,
+				 uint16_t phase, const uint64_t *weights)
+{
+	struct csink_rec_row key = {.thread = thread};
+
+	return new_row(rec, writer, &key, phase, weights, 0);
+}
+
+/* @known  the thread's latest callers are the sample's. */
 static __attribute__((noinline)) struct csink_row add_new(struct csink_recording *rec, struct csink_writer *writer,
 							  const struct csink_sample *sample, const uint64_t *weights,
-							  uint64_t nr, uint64_t chain_hash, uint64_t hash)
+							  uint64_t nr, uint64_t chain_hash, uint64_t hash, bool known)
 {
-	bool known = same_chain(sample->memo, sample);
 	csink_ref_t node = known ? sample->memo->node : chain_node(rec, writer, sample);
 	struct csink_row row;
 
@@ -381,7 +390,7 @@ struct csink_row csink_stacks_add(struct csink_recording *rec, struct csink_writ
 	struct csink_row row, now;
 
 	if (CSINK_UNLIKELY(!slot))
-		return add_new(rec, writer, sample, weights, nr, chain_hash, hash);
+		return add_new(rec, writer, sample, weights, nr, chain_hash, hash, known);
 	row = row_of_slot(atomic_load_explicit(&slot->ref, memory_order_relaxed),
 			  atomic_load_explicit(&slot->aux, memory_order_relaxed));
 	if (!known)

@@ -71,6 +71,13 @@ struct csink_row csink_stacks_add(struct csink_recording *rec, struct csink_writ
 struct csink_row csink_row_add(struct csink_recording *rec, struct csink_writer *writer, struct csink_row row,
 			       csink_ref_t thread, const uint64_t *weights, uint64_t nr);
 
+/**
+ * A row of its own, that no lookup finds, for weights without a sample: of what a thread spent before its first one.
+ * Returns it; its ref is 0 when the recording is full. Context: signal.
+ */
+struct csink_row csink_row_alone(struct csink_recording *rec, struct csink_writer *writer, csink_ref_t thread,
+				 uint16_t phase, const uint64_t *weights);
+
 /** The node of a sample's callers, made if it is new; leaf, thread and phase do not matter. 0 when the recording is
  * full. Context: signal. */
 csink_ref_t csink_stacks_node(struct csink_recording *rec, struct csink_writer *writer,

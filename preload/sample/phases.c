@@ -28,7 +28,7 @@ void csink_sampling_start(void);
 static struct phase {
 	_Atomic uint8_t state;
 	char name[NAME_BYTES];
-} phases[NR_PHASES];
+} phases[NR_PHASES] CSINK_SELDOM;
 
 static _Atomic bool is_stopped;
 

@@ -102,13 +102,16 @@ static void credit_remainder(struct csink_thread *thread, struct csink_row row, 
 				       .frames = &start,
 				       .memo = &thread->memo};
 
-	/* Never sampled: all that is known is what the thread was started for. */
-	if (!row.ref && thread->start)
-		nowhere.nr_frames = 1;
-	if (row.ref)
+	if (row.ref) {
 		row = csink_row_add(&csink_process.rec, &thread->writer, row, thread->ref, weights, 0);
-	else
+	} else if (thread->start) {
+		/* Never sampled: all that is known is what the thread was started for. */
+		nowhere.nr_frames = 1;
 		row = csink_stacks_add(&csink_process.rec, &thread->writer, &nowhere, weights, 0);
+	} else {
+		row = csink_row_alone(&csink_process.rec, &thread->writer, thread->ref, nowhere.phase, weights);
+		thread->last_row = row; /* for the next one, should the program go on */
+	}
 	credit(thread, row, weights, 0);
 }
 

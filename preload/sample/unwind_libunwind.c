@@ -69,7 +69,7 @@ static struct {
 	uint64_t cursor[4096]; /* 127 words on x86-64, up to 4096 on aarch64 */
 	uint64_t proc_info[64];
 	void *escape[5];
-} state;
+} state CSINK_SELDOM;
 
 /* ---- what its libc calls are answered with ----------------------------------------------------------------------- */
 
