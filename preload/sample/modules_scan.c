@@ -163,7 +163,7 @@ bool csink_module_describe(struct csink_module_info *info, const char *program)
 {
 	if (info->is_program) {
 		if (*program)
-			strcpy(info->path, program);
+			memcpy(info->path, program, strlen(program) + 1);
 		else
 			csink_module_program(info->path, sizeof(info->path));
 		info->module.phdr = (const ElfW(Phdr) *)getauxval(AT_PHDR);
