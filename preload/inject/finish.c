@@ -27,7 +27,7 @@ enum { HELPER_STACK = 64 * 1024 };
 
 static CSINK_SELDOM char program[PATH_MAX]; /* the countersink beside us; "" if there is none */
 static CSINK_SELDOM char output[PATH_MAX];  /* absolute */
-static pid_t finished_pid;     /* who has had its profile made */
+static pid_t finished_pid;                  /* who has had its profile made */
 static int kept_stderr = -1;
 
 void csink_finish_complain(const char *fmt, ...)

@@ -20,7 +20,7 @@
 #define AT_MINSIGSTKSZ 51
 #endif
 
-static _Atomic uint64_t taken;         /* bit signo - 1: a signal of ours */
+static _Atomic uint64_t taken;                      /* bit signo - 1: a signal of ours */
 static CSINK_SELDOM struct sigaction wanted[_NSIG]; /* what the program set for them */
 static uint64_t masked[_NSIG]; /* of the other handlers' sa_mask: the bits that are ours, as the program set them */
 static _Atomic uint32_t lock;
