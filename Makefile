@@ -40,11 +40,13 @@ CORE_SRCS := \
 	preload/counters/event.c \
 	preload/counters/event_auto.c \
 	preload/counters/event_bind.c \
+	preload/counters/event_check.c \
 	preload/counters/event_modifier.c \
 	preload/counters/event_names.c \
 	preload/counters/event_plan.c \
 	preload/counters/event_pmu.c \
 	preload/counters/event_print.c \
+	preload/counters/event_rate.c \
 	preload/counters/event_trace.c \
 	preload/counters/explain.c \
 	preload/counters/explain_event.c \

@@ -70,7 +70,7 @@ static int resolve_events(struct attach *a)
 		nr = csink_events_parse(list, specs, CSINK_MAX_EVENTS, &err);
 	if (nr > 0)
 		nr = csink_events_bind(&roots, specs, (uint32_t)nr, CSINK_MAX_EVENTS, &err);
-	if (nr < 0 || csink_events_fit(specs, (uint32_t)nr, &err)) {
+	if (nr < 0 || csink_events_check(specs, (uint32_t)nr, &err) || csink_events_fit(specs, (uint32_t)nr, &err)) {
 		csink_options_where(&a->options, CSINK_ATTACH_OPT_EVENTS, where, sizeof(where));
 		csink_say("%s: %s", where, err.line);
 		return -EINVAL;

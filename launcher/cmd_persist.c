@@ -73,7 +73,7 @@ static int resolve(struct persist *persist, struct csink_event_spec *spec, struc
 	struct csink_event_error err;
 	char *end;
 
-	if (csink_events_parse(name, spec, 1, &err) != 1) {
+	if (csink_events_parse(name, spec, 1, &err) != 1 || csink_events_check(spec, 1, &err)) {
 		csink_say("option --event: %s", err.line);
 		return CSINK_EXIT_USAGE;
 	}

@@ -83,7 +83,7 @@ static int resolve_events(struct run *run)
 		return -EINVAL;
 	}
 	run->nr_specs = (uint32_t)nr;
-	if (csink_events_plan(run->specs, run->nr_specs, &err)) {
+	if (csink_events_check(run->specs, run->nr_specs, &err) || csink_events_plan(run->specs, run->nr_specs, &err)) {
 		csink_options_where(&run->options, CSINK_OPT_EVENTS, where, sizeof(where));
 		csink_say("%s: %s", where, err.line);
 		return -EINVAL;

@@ -54,7 +54,7 @@ struct csink_event_spec {
 struct csink_event_error {
 	int err;                 /* -errno, as returned */
 	uint32_t offset, length; /* of the offending part of the list; length 0: its end */
-	char line[320];          /* what, why, nearest names; no newline */
+	char line[640];          /* what, why, nearest names; no newline */
 };
 
 /* Where PMUs and tracepoints are described; tests have their own. NULL members mean the defaults. */
@@ -87,6 +87,32 @@ int csink_events_parse_at(const struct csink_event_roots *roots, const char *lis
  */
 int csink_events_bind(const struct csink_event_roots *roots, struct csink_event_spec *specs, uint32_t nr, uint32_t max,
 		      struct csink_event_error *err);
+
+/**
+ * Does a modifier ask for what the kernel would ignore in silence, so that the event counted 0 or something else?
+ * Returns 0, or -EOPNOTSUPP and *why, a text that names no event. May look at sysfs. Context: init, thread.
+ */
+int csink_event_check(const struct csink_event_spec *spec, const char **why);
+
+/** The same of several, the first one to blame in *err. Context: init, thread. */
+int csink_events_check(const struct csink_event_spec *specs, uint32_t nr, struct csink_event_error *err);
+
+/**
+ * The shortest period at which sampling leaves a program time of its own. A hardware event of which nobody knows how
+ * fast it comes is counted for some microseconds on the caller, if the period that is asked for is short.
+ * @asked     the period, in events.
+ * @measured  set to whether the answer is what was counted, not what everybody knows.
+ * Returns a number of events; 0: any will do. Clocks are not its business. Context: init, thread.
+ */
+uint64_t csink_event_shortest_period(const struct csink_event_spec *spec, uint64_t asked, bool *measured);
+
+struct csink_perf_call;
+struct csink_explanation;
+
+/** csink_explain_open for an event of a list: of what happens in the kernel only, it is no remedy to leave that out.
+ * Context: init, thread. */
+void csink_event_explain(const struct csink_event_spec *spec, const struct csink_perf_call *call, int err,
+			 struct csink_explanation *why);
 
 /**
  * See that each {group} can be counted at once on this machine's counters, whoever holds them now: each is opened,
@@ -128,7 +154,8 @@ void csink_events_auto(struct csink_event_spec *out, char *reason, size_t size);
  */
 void csink_event_set_user_only(struct csink_event_spec *spec);
 
-/** Does it happen in the kernel only? With the kernel left out it counts 0, whatever went on. Context: any. */
+/** Does it happen in the kernel only, or is it asked to count there only (:k)? With the kernel left out it counts 0,
+ * whatever went on. Context: any. */
 bool csink_event_is_kernels_own(const struct csink_event_spec *spec);
 
 /* One of perf's generic names. */

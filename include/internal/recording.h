@@ -145,8 +145,14 @@ struct csink_rec_header {
 	 */
 	struct csink_rec_rate {
 		uint64_t asked, now;
-		uint64_t throttled; /* 1: the kernel stopped it again and again */
+		uint64_t why; /* enum csink_rate_why */
 	} rates[CSINK_MAX_EVENTS];
+};
+
+enum csink_rate_why {
+	CSINK_RATE_NO_TIME,   /* samples took more than CSINK_MAX_SHARE of a thread's time */
+	CSINK_RATE_THROTTLED, /* the kernel stopped it again and again */
+	CSINK_RATE_MEASURED,  /* it was counted before the program began */
 };
 
 enum csink_extent_kind { CSINK_EXTENT_DATA = 0xda7a };

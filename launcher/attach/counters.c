@@ -102,7 +102,7 @@ static void explain(const struct csink_attach_counters *c, struct csink_attach_e
 
 	if (c->cgroup_fd >= 0)
 		call.flags |= PERF_FLAG_PID_CGROUP;
-	csink_explain_open(&call, -err, &why, 1);
+	csink_event_explain(&event->spec, &call, -err, &why);
 	csink_explain_print(&why, event->reason, sizeof(event->reason));
 }
 

@@ -43,8 +43,16 @@ static void try_open(const struct csink_event_spec *parsed, struct csink_catalog
 {
 	struct csink_event_spec spec = *parsed;
 	struct csink_perf_call call = {&spec.attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC};
+	const char *why;
 	int fd;
 
+	if (csink_event_check(&spec, &why)) {
+		event->state = CSINK_CATALOG_REFUSED;
+		event->why.err = EOPNOTSUPP;
+		event->why.cause = CSINK_CAUSE_UNSUPPORTED;
+		snprintf(event->why.text, sizeof(event->why.text), "%.199s", why);
+		return;
+	}
 	spec.attr.disabled = 1;
 	if (spec.cpu_wide) {
 		call.pid = -1;
@@ -54,9 +62,10 @@ static void try_open(const struct csink_event_spec *parsed, struct csink_catalog
 	event->state = CSINK_CATALOG_OPENS;
 	if (fd < 0) {
 		event->state = CSINK_CATALOG_REFUSED;
-		csink_explain_open(&call, -fd, &event->why, 1);
+		csink_event_explain(&spec, &call, -fd, &event->why);
 	}
-	if (fd == -EACCES && !spec.cpu_wide) {
+	/* What happens in the kernel only opens without it, and counts 0. */
+	if (fd == -EACCES && !spec.cpu_wide && !csink_event_is_kernels_own(&spec)) {
 		struct csink_explanation first = event->why;
 
 		csink_event_set_user_only(&spec);
@@ -309,6 +318,20 @@ static int list_pfm_event(void *cookie, const struct csink_pfm_event *event)
 	return list_event(catalog, event->pmu, name, event->help);
 }
 
+/* A pattern that matches no name may be an event written out, with modifiers, a raw code, or a PMU's fields. */
+static int list_asked(struct catalog *catalog)
+{
+	struct csink_catalog_query all = {NULL, catalog->query->usable};
+	const char *name = catalog->query->pattern;
+	struct csink_event_error err;
+	struct csink_event_spec spec;
+
+	if (csink_events_parse(name, &spec, 1, &err) != 1)
+		return 0;
+	catalog->query = &all;
+	return list_event(catalog, "as asked", name, "");
+}
+
 int csink_catalog_list(const struct csink_catalog_query *query,
 		       int (*visit)(void *cookie, const struct csink_catalog_event *event), void *cookie,
 		       struct csink_catalog_summary *summary)
@@ -324,6 +347,8 @@ int csink_catalog_list(const struct csink_catalog_query *query,
 		ret = list_tracepoints(&catalog);
 	if (!ret)
 		ret = csink_pfm_list(list_pfm_event, &catalog, summary->libpfm4_why, sizeof(summary->libpfm4_why));
+	if (!ret && !summary->nr_events && query->pattern)
+		ret = list_asked(&catalog);
 	/* That libpfm4 is missing is in the summary. */
 	return summary->libpfm4_why[0] ? 0 : ret;
 }

@@ -20,7 +20,7 @@ enum csink_catalog_state {
 };
 
 struct csink_catalog_event {
-	const char *source; /* "generic", "cache", "tracepoint", a PMU's name, or libpfm4's for it */
+	const char *source; /* "generic", "cache", "tracepoint", a PMU's name, or libpfm4's for it, or "as asked" */
 	const char *name;   /* as --events takes it */
 	const char *help;   /* "" where there is none */
 	enum csink_catalog_state state;
@@ -28,8 +28,12 @@ struct csink_catalog_event {
 };
 
 struct csink_catalog_query {
-	const char *pattern; /* a part of the name, or a shell pattern; case does not matter. NULL: everything */
-	bool usable;         /* only what opens */
+	/*
+	 * A part of the name, or a shell pattern; case does not matter. NULL: everything. One that matches no name may
+	 * be an event written out, as in cycles:u.
+	 */
+	const char *pattern;
+	bool usable; /* only what opens */
 };
 
 /* What was left out, or could not be looked at. */

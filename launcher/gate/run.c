@@ -47,7 +47,8 @@ static int resolve_events(struct csink_gate_runner *runner, char *why, size_t wh
 		nr = csink_events_parse(list, runner->specs, max, &err);
 	if (nr > 0)
 		nr = csink_events_bind(&roots, runner->specs, (uint32_t)nr, max, &err);
-	if (nr < 0 || csink_events_plan(runner->specs, (uint32_t)nr, &err)) {
+	if (nr < 0 || csink_events_check(runner->specs, (uint32_t)nr, &err) ||
+	    csink_events_plan(runner->specs, (uint32_t)nr, &err)) {
 		snprintf(why, why_size, "option --events: %s", err.line);
 		return -EINVAL;
 	}

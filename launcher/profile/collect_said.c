@@ -44,7 +44,12 @@ static void take_rate(struct collector *c, const struct csink_rec_event *event, 
 
 	if (!rate->asked)
 		return;
-	if (rate->throttled)
+	if (rate->why == CSINK_RATE_MEASURED)
+		csink_collect_tally(c, CSINK_FACT_WARNING,
+				    "%s: %s from %" PRIu64 " to %" PRIu64 ": it happens so often (counted for some "
+				    "microseconds before the program) that samples would leave no time to it",
+				    event->name, what, rate->asked, rate->now);
+	else if (rate->why == CSINK_RATE_THROTTLED)
 		csink_collect_tally(c, CSINK_FACT_WARNING,
 				    "%s: %s from %" PRIu64 " to %" PRIu64 ": the kernel allows no more samples "
 				    "(kernel.perf_event_max_sample_rate), and counts nothing between them",

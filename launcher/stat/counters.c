@@ -26,12 +26,30 @@ void csink_stat_counter_refuse(struct csink_stat_counter *counter, const struct 
 	struct csink_explanation why;
 
 	counter->err = err;
-	csink_explain_open(&call, -err, &why, 1);
-	if (why.cause == CSINK_CAUSE_PARANOID && csink_event_is_kernels_own(&counter->spec))
-		snprintf(why.remedy, sizeof(why.remedy),
-			 "it happens in the kernel only: sysctl "
-			 "kernel.perf_event_paranoid=1, or grant CAP_PERFMON");
+	csink_event_explain(&counter->spec, &call, -err, &why);
 	csink_explain_print(&why, counter->reason, sizeof(counter->reason));
+}
+
+int csink_stat_counter_check(struct csink_stat_counter *counter, const char *whom)
+{
+	const struct csink_event_spec *spec = &counter->spec;
+	const char *why;
+
+	counter->err = csink_event_check(spec, &why);
+	/* Of samples, :u has a meaning: where they are taken. */
+	if (!counter->err && spec->rec.flags & CSINK_EVENT_CPU_NS && spec->rec.flags & CSINK_EVENT_USER_ASKED) {
+		counter->err = -EOPNOTSUPP;
+		why = "the kernel's clocks count all of the CPU time, whatever is left out; leave out u, and see user "
+		      "and system below";
+	}
+	if (counter->err) {
+		snprintf(counter->reason, sizeof(counter->reason), "EOPNOTSUPP: %s", why);
+	} else if (spec->cpu_wide) {
+		counter->err = -EOPNOTSUPP;
+		snprintf(counter->reason, sizeof(counter->reason), "%s counts whole CPUs, not %s",
+			 spec->pmu[0] ? spec->pmu : "its PMU", whom);
+	}
+	return counter->err;
 }
 
 static void open_one(struct csink_stat_counter *counter, int group_fd)
@@ -43,12 +61,8 @@ static void open_one(struct csink_stat_counter *counter, int group_fd)
 	counter->err = 0;
 	counter->reason[0] = '\0';
 	counter->nr_fds = 0;
-	if (counter->spec.cpu_wide) {
-		counter->err = -EOPNOTSUPP;
-		snprintf(counter->reason, sizeof(counter->reason), "%s counts whole CPUs, not processes",
-			 counter->spec.pmu[0] ? counter->spec.pmu : "its PMU");
+	if (csink_stat_counter_check(counter, "processes"))
 		return;
-	}
 	counter->fds = malloc(sizeof(*counter->fds));
 	fd = counter->fds ? csink_outside_open_event(&counter->spec, &how, &attr) : -ENOMEM;
 	if (fd < 0) {

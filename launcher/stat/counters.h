@@ -45,6 +45,12 @@ struct csink_stat_counters {
 /** Take events over; nothing is opened yet. nr is at most CSINK_STAT_MAX_EVENTS. */
 void csink_stat_counters_init(struct csink_stat_counters *counters, const struct csink_event_spec *specs, uint32_t nr);
 
+/**
+ * Can it be counted for processes, or "threads", at all? It cannot where its PMU counts whole CPUs, and where the
+ * kernel would ignore its modifiers. Returns 0, or -EOPNOTSUPP with the counter's err and reason.
+ */
+int csink_stat_counter_check(struct csink_stat_counter *counter, const char *whom);
+
 /** Open them on the caller, off until a child of its own execs. What is refused is remembered with its reason. */
 void csink_stat_counters_open(struct csink_stat_counters *counters);
 

@@ -110,16 +110,11 @@ static int prepare(struct csink_stat_counters *counters, uint32_t nr_cpus)
 	for (uint32_t i = 0; i < counters->nr; i++) {
 		struct csink_stat_counter *counter = &counters->counters[i];
 
-		counter->err = 0;
 		counter->nr_fds = 0;
 		counter->fds = malloc(nr_cpus * sizeof(*counter->fds));
 		if (!counter->fds)
 			return -ENOMEM;
-		if (counter->spec.cpu_wide) {
-			counter->err = -EOPNOTSUPP;
-			snprintf(counter->reason, sizeof(counter->reason), "%s counts whole CPUs, not threads",
-				 counter->spec.pmu[0] ? counter->spec.pmu : "its PMU");
-		}
+		csink_stat_counter_check(counter, "threads");
 	}
 	return 0;
 }

@@ -97,10 +97,12 @@ static void leave_kernel_out(struct csink_thread *thread)
 		if (csink_process.events[i].rec.flags & CSINK_EVENT_REFUSED)
 			continue;
 		/* It would count 0, whatever goes on. */
-		if (csink_event_is_kernels_own(&csink_process.events[i]))
+		if (csink_event_is_kernels_own(&csink_process.events[i])) {
 			refuse_event(thread, i,
 				     "it happens in the kernel, which perf_event_paranoid hides: it takes "
 				     "kernel.perf_event_paranoid <= 1 or CAP_PERFMON");
+			continue;
+		}
 		csink_event_set_user_only(&csink_process.events[i]);
 		csink_process.rec.header->events[i].flags |= CSINK_EVENT_USER_ONLY;
 	}

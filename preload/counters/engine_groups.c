@@ -107,7 +107,10 @@ static bool make_rarer(uint32_t event, uint64_t opened_at, bool throttled)
 	__atomic_compare_exchange_n(&csink_process.rates[event].asked, &none, opened_at, false, __ATOMIC_RELAXED,
 				    __ATOMIC_RELAXED);
 	csink_process.rates[event].now = next;
-	csink_process.rates[event].throttled |= throttled;
+	if (throttled)
+		csink_process.rates[event].why = CSINK_RATE_THROTTLED;
+	else if (csink_process.rates[event].why == CSINK_RATE_MEASURED)
+		csink_process.rates[event].why = CSINK_RATE_NO_TIME;
 	header->rates[event] = csink_process.rates[event];
 	if (!spec->attr.freq)
 		spec->rec.period = header->events[event].period = next;

@@ -358,7 +358,7 @@ bool csink_event_is_kernels_own(const struct csink_event_spec *spec)
 		if (spec->attr.type == PERF_TYPE_SOFTWARE && spec->attr.config == configs[i])
 			return true;
 	}
-	return spec->attr.type == PERF_TYPE_TRACEPOINT;
+	return spec->attr.type == PERF_TYPE_TRACEPOINT || (spec->attr.exclude_user && !spec->attr.exclude_kernel);
 }
 
 int csink_perf_open(const struct perf_event_attr *attr, int32_t pid, int32_t cpu, int32_t group_fd, uint64_t flags)

@@ -90,6 +90,8 @@ static int parse(const char *event, struct csink_pmc *pmc)
 
 	if (nr == 1)
 		nr = csink_events_bind(&roots, specs, 1, 2, &err);
+	if (nr == 1 && csink_events_check(specs, 1, &err))
+		nr = err.err;
 	if (nr < 0)
 		return fail(nr == -E2BIG ? -EINVAL : nr, "%s", err.line);
 	if (nr > 1)

@@ -77,32 +77,17 @@ static void describe_process(struct csink_rec_header *header, uint64_t cpu_start
 
 #define SHORTEST_NS (CSINK_NS_PER_S / CSINK_MAX_CLOCK_FREQUENCY)
 
-/* Of instructions or cycles: at some GHz as many samples a second as of a clock. */
-#define SHORTEST_FAST 50000
-
-/* Does it count about as fast as the CPU runs? */
-static bool is_fast(const struct csink_event_spec *event)
+/* What a program cannot bear, or the kernel refuses, is not tried. rate: where to say so of one that samples, or NULL.
+ */
+static void limit_rate(struct csink_event_spec *event, struct csink_rec_rate *rate)
 {
-	if (event->attr.type != PERF_TYPE_HARDWARE)
-		return false;
-	switch ((uint32_t)event->attr.config) {
-	case PERF_COUNT_HW_CPU_CYCLES:
-	case PERF_COUNT_HW_INSTRUCTIONS:
-	case PERF_COUNT_HW_BRANCH_INSTRUCTIONS:
-	case PERF_COUNT_HW_REF_CPU_CYCLES:
-		return true;
-	}
-	return false;
-}
-
-/* What a program cannot bear, or the kernel refuses, is not tried. */
-static void limit_rate(struct csink_event_spec *event)
-{
-	bool is_clock = event->rec.flags & CSINK_EVENT_CPU_NS;
-	uint64_t shortest = is_clock ? SHORTEST_NS : is_fast(event) ? SHORTEST_FAST : 0;
+	bool is_clock = event->rec.flags & CSINK_EVENT_CPU_NS, measured = false;
+	uint64_t asked = event->attr.sample_period, shortest = SHORTEST_NS;
 	uint64_t highest = is_clock ? CSINK_MAX_CLOCK_FREQUENCY : UINT64_MAX;
 	int64_t limit;
 
+	if (!is_clock && !event->attr.freq)
+		shortest = csink_event_shortest_period(event, asked, &measured);
 	if (event->attr.freq) {
 		if (!csink_sysfs_read_number(&limit, "/proc/sys/kernel/perf_event_max_sample_rate") && limit > 0)
 			highest = CSINK_MIN(highest, (uint64_t)limit);
@@ -115,18 +100,24 @@ static void limit_rate(struct csink_event_spec *event)
 							      : "kernel.perf_event_max_sample_rate allows",
 			 (unsigned long long)highest);
 		event->attr.sample_freq = highest;
-	} else if (event->attr.sample_period < shortest) {
+	} else if (measured && asked < shortest) {
+		if (rate)
+			*rate = (struct csink_rec_rate){asked, shortest, CSINK_RATE_MEASURED};
+		event->attr.sample_period = shortest;
+	} else if (asked < shortest) {
 		snprintf(csink_config.bad, sizeof(csink_config.bad),
 			 "%s: a sample every %llu%s is more than a program can bear: using %llu%s", event->rec.name,
-			 (unsigned long long)event->attr.sample_period, is_clock ? " ns" : "",
-			 (unsigned long long)shortest, is_clock ? " ns" : "");
+			 (unsigned long long)asked, is_clock ? " ns" : "", (unsigned long long)shortest,
+			 is_clock ? " ns" : "");
 		event->attr.sample_period = shortest;
 	}
 }
 
 /* How often an event is sampled, if it comes to lead. */
-static void set_rate(struct csink_event_spec *event, bool leads)
+static void set_rate(struct csink_process *process, uint32_t i)
 {
+	struct csink_event_spec *event = &process->events[i];
+	bool leads = (uint32_t)__builtin_ctz(process->groups[process->group_of[i]]) == i;
 	uint64_t ns = CSINK_NS_PER_S / (csink_config.frequency ? csink_config.frequency : CSINK_DEFAULT_FREQUENCY);
 	bool is_clock = event->rec.flags & CSINK_EVENT_CPU_NS;
 
@@ -140,7 +131,7 @@ static void set_rate(struct csink_event_spec *event, bool leads)
 		event->attr.freq = 1;
 		event->attr.sample_freq = csink_config.frequency;
 	}
-	limit_rate(event);
+	limit_rate(event, leads ? &process->rates[i] : NULL);
 	event->rec.period = 0; /* said of those that lead, once that is known */
 }
 
@@ -178,6 +169,8 @@ static int list_events(struct csink_event_spec *events, uint32_t max, struct csi
 
 	if (nr > 0 && csink_config.standalone)
 		nr = csink_events_bind(&roots, events, (uint32_t)nr, max, err);
+	if (nr > 0 && csink_config.standalone && csink_events_check(events, (uint32_t)nr, err))
+		nr = err->err;
 	if (nr > 1 && !events[0].braced) {
 		int ret = csink_events_plan(events, (uint32_t)nr, err);
 
@@ -215,7 +208,7 @@ static void choose_events(char *problem, size_t size)
 	form_groups(process, (uint32_t)nr);
 	process->off_cpu_event = CSINK_MAX_EVENTS;
 	for (int i = 0; i < nr; i++)
-		set_rate(&process->events[i], __builtin_ctz(process->groups[process->group_of[i]]) == i);
+		set_rate(process, (uint32_t)i);
 	/* Of the timer engine, which has CPU time alone. */
 	process->period_ns = process->events[process->cpu_event].attr.freq
 				     ? CSINK_NS_PER_S / process->events[process->cpu_event].attr.sample_freq
@@ -303,7 +296,7 @@ static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 {
 	struct csink_process *process = &csink_process;
 	struct csink_thread *thread = csink_thread_get();
-	char problem[400] = "";
+	char problem[700] = "";
 
 	if (!thread)
 		return;

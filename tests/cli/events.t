@@ -32,6 +32,12 @@ LIBPFM_FORCE_PMU=skl "$COUNTERSINK" events >pfm
 like "$(cat pfm)" 'skl::MEM_LOAD_RETIRED' "without a pattern its events only"
 like "$(cat pfm)" 'and [0-9]+ unit masks' "and the number of their unit masks"
 
+"$COUNTERSINK" events page-faults:u >asked
+like "$?:$(cat asked)" '^0:as asked:' "an event written out, which is no name's part, is tried"
+like "$(cat asked)" '^  (yes|no \[1\]) +page-faults:u' "and marked"
+"$COUNTERSINK" events page-faults:G >asked
+like "$(cat asked)" '^  no \[1\] +page-faults:G' "one that the kernel would open and count wrongly is not usable"
+like "$(cat asked)" "^\\[1\\] EOPNOTSUPP: .*it would ignore ':G'" "and why"
 "$COUNTERSINK" events nosuchevent >out 2>err
 is $? 1 "no match is a failure"
 like "$(cat err)" "no event matches 'nosuchevent'" "which is told"
@@ -45,6 +51,7 @@ unprivileged "$COUNTERSINK" events >user
 if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" = 2 ]; then
 	like "$(cat user)" '^  user \[[0-9]\] +task-clock' "an unprivileged user has task-clock without the kernel"
 	like "$(cat user)" 'perf_event_paranoid is 2' "and reads why"
+	like "$(cat user)" '^  no \[[0-9]\] +context-switches' "but not what happens in the kernel alone"
 fi
 
 if have python3; then

@@ -19,6 +19,18 @@ refused '{task-clock,page-faults' "no closing '}'" "a group without an end"
 refused task-clock,page-faults,cs,migrations,minor-faults,major-faults,cpu-clock,dummy "'dummy' would be number 8, and 7 fit" \
 	"too many events"
 
+# What the kernel would take, and ignore: the event would read as 0, or as all.
+refused page-faults:h "':h' leaves only what a hypervisor does.*leave out h" "a hypervisor's part"
+refused page-faults:G "it would ignore ':G'; leave out G" "guests' part of what the kernel counts"
+refused context-switches:u "it happens in the kernel only.*leave out u" "user space's part of what the kernel does"
+refused task-clock:k "clocks count all of the CPU time.*leave out k" "the kernel's part of a clock"
+countersink attach -e page-faults:G -p $$ 2>err
+like "$?:$(cat err)" "^125:.*it would ignore ':G'" "attach refuses that as well"
+countersink persist detach -e page-faults:G -p $$ 2>err
+like "$?:$(cat err)" "^[12]:.*it would ignore ':G'" "so does persist"
+COUNTERSINK_EVENTS=page-faults:G COUNTERSINK_REPORT=1 LD_PRELOAD=$LIB "$TARGETS/burn" 30 >out 2>err
+like "$?:$(cat err)" "it would ignore ':G'; leave out G; sampling CPU time instead" "the library alone says so"
+
 # The library alone cannot refuse to run: it says so, and samples CPU time.
 COUNTERSINK_EVENTS=page-fautls COUNTERSINK_REPORT=1 LD_PRELOAD=$LIB "$TARGETS/burn" 30 >out 2>err
 is $? 0 "without a launcher the program runs all the same"

@@ -78,7 +78,12 @@ if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" = 2 ] && ! grep -q '^Seccomp:
 	like "$(cat err)" '^ +[0-9]+ +page-faults:u' "an unprivileged user's events leave the kernel out, and say so"
 	like "$(cat err)" '^ +<not supported> +context-switches' "what happens in the kernel alone is not 0"
 	like "$(cat err)" 'EACCES: .*perf_event_paranoid is 2.*it happens in the kernel only' "but explained"
+	unprivileged countersink stat -e page-faults:k true 2>err
+	like "$(cat err)" '^ +<not supported> +page-faults:k' "neither is the kernel's part of an event"
 fi
+countersink stat -o odd -e task-clock:u,task-clock:k,page-faults:h,page-faults:G,context-switches:u,page-faults true
+is "$?:$(grep -c '<not supported>' odd)" 0:5 "what the kernel would ignore is not counted as 0, or as all"
+is "$(grep -c '^\[[1-5]\] EOPNOTSUPP: .*leave out [ukhG]' odd)" 5 "with the cause, and what to leave out"
 # shellcheck disable=SC3045 # the shells that these tests run in have it
 (ulimit -n 10 && exec countersink stat -e task-clock,page-faults:u,dummy,cpu-clock,task-clock,cpu-clock,task-clock -- "$TARGETS/burn" 5) >out 2>err
 is "$?:$(grep -c '^burn ' out)" "0:1" "with few file descriptors the command runs all the same"

@@ -84,7 +84,7 @@ ok "and right within 10 % ($instructions of 600 M)" near "$instructions" 6000000
 short() { # WANTED-WARNING OPTION...
 	want=$1
 	shift
-	"$COUNTERSINK" -a "$@" -- "$TARGETS/burn" 80 >out 2>report
+	"$COUNTERSINK" -a "$@" -- "$TARGETS/burn" "$length" >out 2>report
 	is "$?:$(grep -c '^burn ' out)" "0:1" "$*: the program runs to its end"
 	like "$(cat report)" "$want" "and the period that it takes is said"
 	counted=$(awk '/^  counted / { print $3 * ($4 == "G" ? 1e9 : 1e6); exit }' report)
@@ -96,11 +96,45 @@ short() { # WANTED-WARNING OPTION...
 		}' report)
 	ok "its samples have what was counted ($sampled of $counted)" near "$sampled" "$counted" 10
 }
+length=80
 raised='^  warning +[^ ]+: period raised from [0-9]+ to [0-9]+: '
 short "$raised" -e r11:u:period=5000
+# At these, the emulated machine takes one overflow after another and never runs another instruction: what nobody knows by
+# its name is counted before it samples. Where that fails, the machine's own deadline ends this.
+often='^  warning +r(11|8):u: period raised from (1|3|1000) to [0-9]+: it happens so often'
+length=10
+short "$often" -e r11:u:period=1
+short "$often" -c 1000 -e r11:u:D
+short "$often" -e r8:u:D:period=3
+length=80
+# What comes in the kernel alone shows only once the program runs.
+"$COUNTERSINK" -a -e r11:k:D:period=1000 -- "$TARGETS/burn" 20 >out 2>report
+is "$?:$(grep -c '^burn ' out)" "0:1" "cycles of the kernel, one in a thousand: the program runs to its end"
+like "$(cat report)" '^  warning +r11:k: period raised from 1000 to [0-9]+: (samples took|the kernel allows)' "the guard raised that"
+"$COUNTERSINK" -e r40:u:period=1 -- "$TARGETS/burn" 20 >out 2>report
+like "$(cat report)" '^  event +r40:u every 1$' "an event that hardly ever happens keeps its period"
+unlike "$(cat report)" 'period raised' "and nothing is said of it"
 short "$raised" -e r11:u:D:period=100
 short "$raised" --engine=signal -e r11:u:D:period=100
 short 'cycles:u: a sample every 100 is more than a program can bear: using 50000' -c 100 -e cycles:u:pinned
+
+# What the kernel would open, and count as something else.
+refused() { # EVENT REGEX
+	"$COUNTERSINK" -e "$1" -- touch ran 2>err
+	is "$?:$(test -e ran && echo ran)" "125:" "$1 is refused before anything runs"
+	like "$(cat err)" "option --events: '$1': $2" "and why"
+	"$COUNTERSINK" attach -e "$1" -p $$ 2>err
+	like "$?:$(cat err)" "^125:.*option --events: '$1': $2" "so it is to attach"
+	"$COUNTERSINK" events "$1" >listed
+	like "$(cat listed)" "^  no \[1\] +$1" "the list of events says no"
+	like "$(cat listed)" "^\[1\] EOPNOTSUPP: $2" "and why"
+}
+refused cycles:ppp "ARM's PMUs cannot sample with less skid.*leave out p"
+refused instructions:h "':h' leaves only what a hypervisor does.*leave out h"
+refused cycles:G "':G' counts in virtual machines .*leave out G"
+refused r3:u "this CPU does not have that one of ARM's events"
+"$COUNTERSINK" events L1D_CACHE_REFILL >events
+like "$(cat events)" '^  no \[[0-9]\] +arm_[a-z0-9]+::L1D_CACHE_REFILL' "neither is one that libpfm4 names"
 
 "$COUNTERSINK" -- "$SHARES" 2>report
 like "$(cat report)" '^  event +cycles: cycles: the PMU of this machine counts' "auto finds cycles"

@@ -59,6 +59,18 @@ ok "intervals add up" awk -F, '
 like "$(cat held)" '^ +<not counted> +instructions:u +\[1\]$' "an event that never had a counter is not counted"
 like "$(cat held)" '^\[1\] it never had a counter: somebody holds them' "and the cause is told"
 
+# What the kernel opens and then counts as 0, or as something else.
+countersink stat -o odd -e cycles:h,cycles:G,cycles:ppp,r3,cycles:I,instructions:H,task-clock:u -- true
+is $? 0 "modifiers that the kernel would ignore do not keep the rest from counting"
+is "$(grep -c '<not supported>' odd)" 6 "none of them is shown as 0"
+like "$(cat odd)" '^ +[0-9,]+ +instructions:H' "what needs no heed is counted"
+like "$(cat odd)" "^\\[1\\] EOPNOTSUPP: ':h' leaves only what a hypervisor does" "a hypervisor's part"
+like "$(cat odd)" "^\\[2\\] EOPNOTSUPP: ':G' counts in virtual machines" "guests'"
+like "$(cat odd)" "^\\[3\\] EOPNOTSUPP: ARM's PMUs cannot sample with less skid" "precision"
+like "$(cat odd)" "^\\[4\\] EOPNOTSUPP: this CPU does not have that one of ARM's events" "an event that the CPU lacks"
+like "$(cat odd)" "^\\[5\\] EOPNOTSUPP: .*exclude_idle" "what the kernel itself refuses"
+like "$(cat odd)" "^\\[6\\] EOPNOTSUPP: the kernel's clocks count all of the CPU time" "a clock of user space"
+
 # A pinned event that lost its counter, in a keeper's hands.
 id=$("$TARGETS/hog" countersink persist detach -e instructions:u:D -p $$)
 "$TARGETS/hog" sh -c 'exec countersink persist read "$1"' sh "$id" >out 2>err

@@ -125,8 +125,35 @@ static void test_turns(void)
 		close(fds[i]);
 }
 
+static uint64_t shortest(const char *event, uint64_t asked, bool *measured)
+{
+	struct csink_event_spec spec;
+	struct csink_event_error err;
+
+	if (csink_events_parse(event, &spec, 1, &err) != 1)
+		return UINT64_MAX;
+	return csink_event_shortest_period(&spec, asked, measured);
+}
+
+/* What nobody knows by its name is counted: 1 GHz, at 20,000 samples a second, from what was asked in steps of four. */
+static void test_shortest(void)
+{
+	bool measured;
+
+	is_num((long long)shortest("r11:u", 1, &measured), 65536,
+	       "a raw code that comes as fast as cycles is found out");
+	ok(measured, "by counting it");
+	is_num((long long)shortest("r8:u", 5000, &measured), 5000 << 4, "one that comes half as often");
+	is_num((long long)shortest("r40:u", 1, &measured), 1, "one that never comes may be sampled each time");
+	is_num((long long)shortest("r11:u", 50000, &measured), 0, "a long period is not looked at");
+	ok(!measured, "and not counted");
+	is_num((long long)shortest("cycles", 1, &measured), 50000, "of cycles it is known");
+	is_num((long long)shortest("page-faults", 1, &measured), 0, "what the kernel counts may be sampled each time");
+}
+
 int main(void)
 {
+	test_shortest();
 	test_engine(CSINK_GROUP_SIGTRAP, "sigtrap");
 	test_engine(CSINK_GROUP_SETSIG, "signal");
 	test_frequency();
