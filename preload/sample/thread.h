@@ -79,9 +79,10 @@ struct csink_thread {
 	void *arg;
 	size_t stack_bytes;
 	uint64_t inherited_mask; /* of our signals, those that the program has blocked as the thread starts */
-	struct csink_stack_memo memo;
+	/* Short stacks touch the ends of these: in this order, few pages. */
+	struct csink_walk_memo walk_memo; /* of walks into frames */
 	uint64_t frames[CSINK_MAX_DEPTH];
-	struct csink_walk_memo walk_memo;                     /* of walks into frames */
+	struct csink_stack_memo memo;
 	_Alignas(64) char handler_stack[CSINK_HANDLER_STACK]; /* only what is touched is ever real memory */
 };
 

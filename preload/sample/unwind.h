@@ -137,11 +137,12 @@ bool csink_libunwind_ready(void);
 void csink_walk_libunwind(struct csink_walk *walk, const ucontext_t *uc);
 
 /**
- * Forget the rules that libunwind has cached: it knows them by address alone, and so takes for the first instruction of
- * a landing pad those of the instruction before, if it has met that address as one to return to. Context: signal, while
- * no other thread walks.
+ * Let libunwind keep the rules that it has read, as it does by default, or read them anew at every frame. It knows what
+ * it keeps by address alone, and so takes for the first instruction of a landing pad the rules of the instruction
+ * before, if it has met that address as one to return to. Either way it forgets what it had. Context: signal, while no
+ * other thread walks.
  */
-void csink_libunwind_forget(void);
+void csink_libunwind_use_cache(bool use);
 
 /** In the child of a fork: free what a walk in another thread of the parent may have held. Context: signal. */
 void csink_libunwind_forked(void);

@@ -33,6 +33,7 @@
 
 /* Facts of the library's binary interface (libunwind.h of 1.2 to 1.8); the build does not need its headers. */
 enum { UNW_FROM_SIGNAL = 1 };
+enum { UNW_CACHE_NONE = 0, UNW_CACHE_GLOBAL = 1 };
 #if defined(__x86_64__)
 #define PREFIX "_ULx86_64_"
 #define GENERIC_PREFIX "_Ux86_64_"
@@ -55,6 +56,7 @@ static struct {
 	int (*is_signal_frame)(void *cursor);
 	int (*get_proc_info_by_ip)(void *space, uint64_t ip, void *info, void *arg);
 	void (*flush_cache)(void *space, uint64_t low, uint64_t high);
+	int (*set_caching_policy)(void *space, int policy);
 	struct unw_accessors *(*get_accessors)(void *space);
 	void **local_space;
 } unw;
@@ -265,6 +267,7 @@ static bool find_functions(void *handle)
 		{&unw.is_signal_frame, PREFIX "is_signal_frame"},
 		{&unw.get_proc_info_by_ip, PREFIX "get_proc_info_by_ip"},
 		{&unw.flush_cache, GENERIC_PREFIX "flush_cache"},
+		{&unw.set_caching_policy, PREFIX "set_caching_policy"},
 		{&unw.get_accessors, GENERIC_PREFIX "get_accessors"},
 		{&unw.local_space, PREFIX "local_addr_space"},
 	};
@@ -385,16 +388,16 @@ bool csink_libunwind_ready(void)
 	return unw.step != NULL;
 }
 
-void csink_libunwind_forget(void)
+void csink_libunwind_use_cache(bool use)
 {
-	unw.flush_cache(*unw.local_space, 0, 0);
+	unw.set_caching_policy(*unw.local_space, use ? UNW_CACHE_GLOBAL : UNW_CACHE_NONE);
 }
 
 void csink_libunwind_forked(void)
 {
 	/* The thread that was walking in the parent may not exist here; what it held, it may have left half changed. */
 	if (atomic_load_explicit(&busy, memory_order_relaxed)) {
-		csink_libunwind_forget();
+		unw.flush_cache(*unw.local_space, 0, 0);
 		leave();
 	}
 }

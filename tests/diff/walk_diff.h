@@ -16,15 +16,20 @@ enum walk_diff_class {
 	DIFF_CACHE,        /* then the same */
 	DIFF_CACHE_LONGER, /* then libunwind gives up, and ours has its frames and goes on */
 	DIFF_ASTRAY,       /* only libunwind's last frame differs, from which it gets no further; ours is complete */
+	DIFF_KEPT,         /* ours differs from itself, with and without what its last walk left */
 	DIFF_NR_CLASSES
 };
 
-#define DIFF_RECORDS 256
+/* By verdict.h. Nothing is known where no walk near was agreed on. */
+enum walk_diff_verdict { VERDICT_NONE, VERDICT_OURS, VERDICT_LIBUNWIND, VERDICT_NEITHER, NR_VERDICTS };
+
+#define DIFF_RECORDS 1024
 #define DIFF_FRAMES_KEPT 32
 #define DIFF_MAPS_BYTES (128 << 10)
 
 struct walk_diff_record {
 	uint64_t pc, times;
+	uint64_t verdicts[NR_VERDICTS];
 	uint32_t class, at; /* index of the first frame that differs */
 	uint32_t nr[2], end[2];
 	uint64_t frames[2][DIFF_FRAMES_KEPT]; /* from `at` - 4 on, or from the first */
@@ -32,6 +37,7 @@ struct walk_diff_record {
 
 struct walk_diff {
 	uint64_t counts[DIFF_NR_CLASSES];
+	uint64_t verdicts[DIFF_NR_CLASSES][NR_VERDICTS];
 	uint64_t untabled_steps, complex_steps;
 	uint32_t nr_records;
 	char command[200];

@@ -2,6 +2,7 @@
 #include "tests/diff/walk_diff.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,33 +16,57 @@ static const char *const class_names[DIFF_NR_CLASSES] = {"same",
 							 "no tables",
 							 "same without libunwind's cache",
 							 "ours longer without libunwind's cache",
-							 "libunwind astray in its last frame"};
+							 "libunwind astray in its last frame",
+							 "ours differs from itself"};
+static const char *const verdict_names[NR_VERDICTS] = {"undecided", "ours is right", "libunwind is right",
+						       "neither is right"};
 
-/* Prints an address as file+offset. */
-static void print_address(const char *maps, uint64_t address)
+/* The file that an address is in, and where: false if it is nowhere. */
+static bool find_file(const char *maps, uint64_t address, char path[512], uint64_t *in_file)
 {
-	uint64_t plain = address & ~(1ULL << 63), start, end, offset;
-	char path[512];
+	uint64_t start, end, offset;
 
-	printf("%s0x%-14" PRIx64, plain != address ? "*" : " ", plain);
 	for (const char *line = maps; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
 		path[0] = 0;
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %*s %511[^\n]", &start, &end, &offset,
 			   path) < 3)
 			continue;
-		if (plain >= start && plain < end) {
-			printf(" %s+0x%" PRIx64, path[0] ? path + strspn(path, " ") : "[anonymous]",
-			       plain - start + offset);
-			return;
-		}
+		*in_file = address - start + offset;
+		if (address >= start && address < end)
+			return true;
 	}
+	return false;
+}
+
+/* Prints an address as file+offset. */
+static void print_address(const char *maps, uint64_t address)
+{
+	uint64_t plain = address & ~(1ULL << 63), offset;
+	char path[512];
+
+	printf("%s0x%-14" PRIx64, plain != address ? "*" : " ", plain);
+	if (find_file(maps, plain, path, &offset))
+		printf(" %s+0x%" PRIx64, path[0] ? path + strspn(path, " ") : "[anonymous]", offset);
+}
+
+/* On the way into a handler libgcc overwrites what its own frames' rules refer to: nobody can be right. */
+static bool is_in_libgcc(const char *maps, uint64_t pc)
+{
+	char path[512];
+	uint64_t offset;
+
+	return find_file(maps, pc, path, &offset) && strstr(path, "/libgcc_s.so");
 }
 
 static void print_record(const struct walk_diff *diff, const struct walk_diff_record *r)
 {
 	uint32_t from = r->at > 4 ? r->at - 4 : 0;
 
-	printf("# %s, %" PRIu64 " times, at frame %u; ours %u frames, end %u; libunwind %u frames, end %u\n#   pc ",
+	printf("# ");
+	for (int v = 0; v < NR_VERDICTS; v++)
+		if (r->verdicts[v])
+			printf("%s %" PRIu64 ", ", verdict_names[v], r->verdicts[v]);
+	printf("%s, %" PRIu64 " times, at frame %u; ours %u frames, end %u; libunwind %u frames, end %u\n#   pc ",
 	       class_names[r->class], r->times, r->at, r->nr[0], r->end[0], r->nr[1], r->end[1]);
 	print_address(diff->maps, r->pc);
 	for (uint32_t i = from; i < from + 12 && (i < r->nr[0] || i < r->nr[1]); i++)
@@ -57,7 +82,8 @@ static void print_record(const struct walk_diff *diff, const struct walk_diff_re
 int main(int argc, char **argv)
 {
 	struct walk_diff *diff = malloc(sizeof(*diff));
-	uint64_t sums[DIFF_NR_CLASSES] = {0}, untabled_steps = 0, complex_steps = 0, unexplained;
+	uint64_t sums[DIFF_NR_CLASSES] = {0}, untabled_steps = 0, complex_steps = 0;
+	uint64_t verdicts[NR_VERDICTS] = {0}, in_libgcc = 0, undecided = 0, unexplained;
 
 	for (int i = 1; i < argc; i++) {
 		FILE *file = fopen(argv[i], "r");
@@ -67,19 +93,30 @@ int main(int argc, char **argv)
 			return 2;
 		}
 		fclose(file);
-		for (int c = 0; c < DIFF_NR_CLASSES; c++)
+		for (int c = 0; c < DIFF_NR_CLASSES; c++) {
 			sums[c] += diff->counts[c];
+			for (int v = 0; v < NR_VERDICTS; v++)
+				verdicts[v] += diff->verdicts[c][v];
+		}
 		untabled_steps += diff->untabled_steps;
 		complex_steps += diff->complex_steps;
 		if (diff->nr_records)
 			printf("# %s\n", diff->command);
 		for (uint32_t r = 0; r < diff->nr_records; r++)
 			print_record(diff, &diff->records[r]);
+		for (uint32_t r = 0; r < diff->nr_records; r++)
+			if (is_in_libgcc(diff->maps, diff->records[r].pc))
+				in_libgcc += diff->records[r].verdicts[VERDICT_NEITHER];
+		undecided += diff->verdicts[DIFF_FRAMES][VERDICT_NONE] + diff->verdicts[DIFF_END][VERDICT_NONE] +
+			     diff->verdicts[DIFF_OURS_SHORTER][VERDICT_NONE];
 	}
 	for (int c = 0; c < DIFF_NR_CLASSES; c++)
 		printf("%s%s %" PRIu64, c ? "; " : "", class_names[c], sums[c]);
 	printf("; untabled steps %" PRIu64 "; complex steps %" PRIu64, untabled_steps, complex_steps);
-	unexplained = sums[DIFF_FRAMES] + sums[DIFF_END] + sums[DIFF_OURS_SHORTER];
+	for (int v = 0; v < NR_VERDICTS; v++)
+		printf("; %s %" PRIu64, verdict_names[v], verdicts[v]);
+	unexplained = sums[DIFF_KEPT] + verdicts[VERDICT_LIBUNWIND] + verdicts[VERDICT_NEITHER] - in_libgcc + undecided;
+	printf("; of these in libgcc %" PRIu64, in_libgcc);
 	printf("; unexplained %" PRIu64 "\n", unexplained);
 	free(diff);
 	return unexplained != 0;

@@ -1,7 +1,9 @@
 /*
  * manythreads ALIVE SEQUENCE: ALIVE threads that all live at one time, each with a little work; then SEQUENCE threads
- * one after another. Says how many there were; and, with SHOW_RSS set, on stderr the largest resident set in KiB.
+ * one after another. Says how many there were; and, with SHOW_RSS set, on stderr the largest resident set in KiB, and
+ * how many file descriptors are open while all are alive and at the end.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -13,6 +15,20 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 static uint64_t nr_here, nr_wanted;
+static unsigned nr_fds_then;
+
+/* But for the one that looks. */
+static unsigned count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir))
+		n += entry->d_name[0] != '.';
+	if (dir)
+		closedir(dir);
+	return n ? n - 1 : 0;
+}
 
 static __attribute__((noinline, noclone)) uint64_t alive_work(uint64_t x)
 {
@@ -29,8 +45,10 @@ static void *alive(void *arg)
 	uint64_t x = alive_work((uint64_t)(uintptr_t)arg);
 
 	pthread_mutex_lock(&mutex);
-	if (++nr_here == nr_wanted)
+	if (++nr_here == nr_wanted) {
+		nr_fds_then = count_fds();
 		pthread_cond_broadcast(&condition);
+	}
 	while (nr_here < nr_wanted)
 		pthread_cond_wait(&condition, &mutex);
 	pthread_mutex_unlock(&mutex);
@@ -70,7 +88,7 @@ int main(int argc, char **argv)
 		struct rusage use;
 
 		getrusage(RUSAGE_SELF, &use);
-		fprintf(stderr, "max_rss_kib %ld\n", use.ru_maxrss);
+		fprintf(stderr, "max_rss_kib %ld\nfds %u %u\n", use.ru_maxrss, nr_fds_then, count_fds());
 	}
 	printf("alive at once %llu, one after another %llu\n", (unsigned long long)nr_here, (unsigned long long)done);
 	return 0;
