@@ -1,6 +1,5 @@
 #include "preload/inject/config.h"
 
-#include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,21 +43,26 @@ static void complain(enum csink_opt opt, const char *want)
 		 *defaults[opt] ? defaults[opt] : "none");
 }
 
+/* Digits alone; 0: something else, or too large. Without libc's strtoull, whose pages most programs have not touched. */
+static uint64_t digits_of(const char *text)
+{
+	uint64_t n = 0;
+
+	for (; *text >= '0' && *text <= '9'; text++)
+		if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*text - '0'), &n))
+			return 0;
+	return *text ? 0 : n;
+}
+
 static uint64_t number_of(enum csink_opt opt, uint64_t otherwise)
 {
 	const char *value = value_of(opt);
-	char *end;
-	unsigned long long n;
+	uint64_t n = digits_of(value);
 
-	if (!*value)
-		return otherwise;
-	errno = 0;
-	n = strtoull(value, &end, 10);
-	if (*value < '0' || *value > '9' || *end || errno || n == 0) {
-		complain(opt, "not a number above 0");
-		return otherwise;
-	}
-	return n;
+	if (n || !*value)
+		return n ? n : otherwise;
+	complain(opt, "not a number above 0");
+	return otherwise;
 }
 
 static bool flag_of(enum csink_opt opt)
@@ -102,7 +106,7 @@ void csink_config_read(void)
 	config->off_cpu = flag_of(CSINK_OPT_OFF_CPU);
 	config->timeline = flag_of(CSINK_OPT_TIMELINE);
 	config->follow = value_of(CSINK_OPT_FOLLOW);
-	config->parent = parent && *parent ? atoi(parent) : 0;
+	config->parent = parent ? (pid_t)digits_of(parent) : 0;
 	config->quiet = flag_of(CSINK_OPT_QUIET);
 	config->report = flag_of(CSINK_OPT_REPORT);
 	config->output = getenv(variables[CSINK_OPT_OUTPUT]);
@@ -111,7 +115,7 @@ void csink_config_read(void)
 		config->output = config->standalone ? CSINK_LIB_DEFAULT_OUTPUT : defaults[CSINK_OPT_OUTPUT];
 	if (run_dir && strlen(run_dir) < sizeof(config->run_dir))
 		strcpy(config->run_dir, run_dir);
-	config->owner = owner && *owner ? atoi(owner) : config->standalone ? getpid() : 0;
+	config->owner = owner && *owner ? (pid_t)digits_of(owner) : config->standalone ? getpid() : 0;
 }
 
 static bool matches(const char *patterns, const char *name)

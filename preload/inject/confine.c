@@ -143,6 +143,8 @@ static long confine(const struct sock_fprog *prog, bool strict, long number, lon
 	calls &= ~before;
 	if (calls)
 		make_ready(thread, calls);
+	else if (found.refused) /* what is refused later may be more room */
+		csink_recording_prepare(&csink_process.rec, SPARE_BYTES);
 	csink_calls_off = before | calls;
 	result = csink_rawcall(number, a, b, c, d, e);
 	saved = errno;

@@ -58,13 +58,15 @@ static char *keep(char **at, const char *text, size_t length)
 static void keep_library(char **at, const char *value)
 {
 	while (*value) {
-		size_t n = strcspn(value, ": ");
+		size_t n = 0;
 
+		while (value[n] && value[n] != ':' && value[n] != ' ')
+			n++;
 		if (memmem(value, n, "libcountersink", 14)) {
 			library = keep(at, value, n);
 			return;
 		}
-		value += n + strspn(value + n, ": ");
+		value += n + (value[n] != '\0');
 	}
 }
 

@@ -10,6 +10,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/options.h"
+#include "include/internal/rawcall.h"
 #include "preload/counters/engine.h"
 #include "preload/counters/fd_guard.h"
 #include "preload/counters/filters.h"
@@ -63,7 +64,7 @@ static void describe_process(struct csink_rec_header *header, uint64_t cpu_start
 	header->start_realtime_ns = (uint64_t)now.tv_sec * CSINK_NS_PER_S + (uint64_t)now.tv_nsec;
 	header->start_monotonic_ns = csink_now_ns();
 	header->end_monotonic_ns = header->start_monotonic_ns;
-	prctl(PR_GET_NAME, header->comm, 0, 0, 0);
+	csink_rawcall(SYS_prctl, PR_GET_NAME, header->comm);
 	header->nr_events = csink_process.nr_events;
 	for (uint32_t i = 0; i < csink_process.nr_events; i++)
 		header->events[i] = csink_process.events[i].rec;
@@ -458,7 +459,7 @@ static void last_flush(enum csink_rec_state state)
 
 	if (thread && thread->entry) {
 		csink_thread_flush(thread);
-		prctl(PR_GET_NAME, thread->entry->name, 0, 0, 0);
+		csink_rawcall(SYS_prctl, PR_GET_NAME, thread->entry->name);
 	}
 	csink_threads_flush_others();
 	if (thread && thread->entry) {

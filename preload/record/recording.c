@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
@@ -84,7 +85,8 @@ static int create_file(struct csink_recording *rec, const char *run_dir, uint32_
 
 		if (!path_of(rec, run_dir, *seq))
 			return -ENAMETOOLONG;
-		fd = open(rec->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+		fd = (int)csink_rawcall(SYS_openat, AT_FDCWD, rec->path,
+					O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 		if (fd >= 0)
 			return fd;
 		if (errno != EEXIST)
@@ -112,7 +114,7 @@ static int map_file(struct csink_recording *rec, int fd, uint64_t bytes)
 
 	for (; bytes >= (uint64_t)LEAST_BLOCKS * CSINK_REC_BLOCK;
 	     bytes = bytes / 2 & ~(uint64_t)(CSINK_REC_BLOCK - 1)) {
-		if (ftruncate(fd, (off_t)bytes) < 0)
+		if (csink_rawcall(SYS_ftruncate, fd, bytes) < 0)
 			return -errno;
 		map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 		if (map != MAP_FAILED)
@@ -153,7 +155,7 @@ int csink_recording_create(struct csink_recording *rec, const char *run_dir, uin
 	err = map_file(rec, fd, map_limit(file_limit(max_bytes)));
 	if (err)
 		unlink(rec->path);
-	close(fd);
+	csink_rawcall(SYS_close, fd);
 	if (err)
 		return err;
 	rec->header->version = CSINK_REC_VERSION;
@@ -210,11 +212,16 @@ static bool make_ready(struct csink_recording *rec, uint32_t from, uint32_t n)
 	return true;
 }
 
-void csink_recording_freeze(struct csink_recording *rec, uint32_t spare_bytes)
+void csink_recording_prepare(struct csink_recording *rec, uint32_t spare_bytes)
 {
 	uint32_t used = __atomic_load_n(&rec->header->nr_blocks, __ATOMIC_RELAXED);
 
 	make_ready(rec, used, CSINK_MIN(spare_bytes / CSINK_REC_BLOCK, atomic_load(&rec->limit_blocks) - used));
+}
+
+void csink_recording_freeze(struct csink_recording *rec, uint32_t spare_bytes)
+{
+	csink_recording_prepare(rec, spare_bytes);
 	/* Who is about to make more ready still may: the filter is not in place yet. */
 	atomic_store(&rec->limit_blocks, atomic_load(&rec->ready_blocks));
 }

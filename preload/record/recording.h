@@ -39,6 +39,10 @@ int csink_recording_create(struct csink_recording *rec, const char *run_dir, uin
  * be writing. */
 void csink_recording_shrink(struct csink_recording *rec);
 
+/** Have room for @spare_bytes more from now on, whatever becomes of the calls that make some. Context: thread; others
+ * may be writing. */
+void csink_recording_prepare(struct csink_recording *rec, uint32_t spare_bytes);
+
 /** Grow no more: @spare_bytes from what is used now are made real at once. Context: thread; others may be writing. */
 void csink_recording_freeze(struct csink_recording *rec, uint32_t spare_bytes);
 

@@ -327,6 +327,9 @@ void csink_modules_init(struct csink_recording *rec, struct csink_writer *writer
 {
 	struct timespec now;
 
+	/* Beside each other: the two share a page in most programs. */
+	for (int i = 0; i < 2 && !buffers[i].room; i++)
+		grow(&buffers[i]);
 	/* What a former recording (before a fork) knew is unknown to this one. */
 	buffers[atomic_load(&current)].nr = 0;
 	atomic_store(&buffers[0].readers, 0);

@@ -140,7 +140,7 @@ static bool make_entry(struct csink_thread *thread, uint32_t flags)
 	entry->tid = thread->tid;
 	entry->flags = flags;
 	entry->start_ns = csink_now_ns();
-	prctl(PR_GET_NAME, entry->name, 0, 0, 0);
+	csink_rawcall(SYS_prctl, PR_GET_NAME, entry->name);
 	csink_recording_commit(entry, sizeof(*entry), CSINK_ENTRY_THREAD, 0);
 	thread->entry = entry;
 	thread->ref = csink_recording_ref(&csink_process.rec, entry);
@@ -185,7 +185,7 @@ static void finish_entry(struct csink_thread *thread)
 {
 	struct csink_rec_thread *entry = thread->entry;
 
-	prctl(PR_GET_NAME, entry->name, 0, 0, 0); /* most threads name themselves after their start */
+	csink_rawcall(SYS_prctl, PR_GET_NAME, entry->name); /* most threads name themselves after their start */
 	entry->end_ns = csink_now_ns();
 	for (uint32_t i = 0; i < csink_process.nr_events; i++)
 		atomic_fetch_add_explicit(&ended_totals[i], entry->totals[i], memory_order_relaxed);
