@@ -43,7 +43,8 @@ static void complain(enum csink_opt opt, const char *want)
 		 *defaults[opt] ? defaults[opt] : "none");
 }
 
-/* Digits alone; 0: something else, or too large. Without libc's strtoull, whose pages most programs have not touched. */
+/* Digits alone; 0: something else, or too large. Without libc's strtoull, whose pages most programs have not touched.
+ */
 static uint64_t digits_of(const char *text)
 {
 	uint64_t n = 0;
