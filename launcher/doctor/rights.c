@@ -1,7 +1,9 @@
 /* The doctor: may this process open events at all, and of what? Kernel, paranoid, capabilities, filters, modules. */
 #include <errno.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -134,6 +136,20 @@ static void check_modules(struct csink_doctor *doctor)
 	csink_finding_remedy(finding, "%s", doctor->refusal.remedy);
 }
 
+/* Without /proc the kernel is asked. Not done in other processes than our own: a filter may kill for the question. */
+static void ask_capabilities(struct csink_perf_system *system)
+{
+	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0, 0, 0}, {0, 0, 0}};
+	uint64_t held;
+
+	if (syscall(SYS_capget, &header, data))
+		return;
+	held = data[0].effective | (uint64_t)data[1].effective << 32;
+	system->has_perfmon = held >> CAP_PERFMON & 1 || held >> CAP_SYS_ADMIN & 1;
+	system->has_ipc_lock = held >> CAP_IPC_LOCK & 1;
+}
+
 /* What is allowed shows best in what opens: an event that counts nothing, with the kernel's side. */
 static bool sees_kernel(const struct csink_doctor *doctor)
 {
@@ -152,6 +168,8 @@ static bool sees_kernel(const struct csink_doctor *doctor)
 
 void csink_doctor_check_rights(struct csink_doctor *doctor)
 {
+	if (!doctor->system.has_proc)
+		ask_capabilities(&doctor->system);
 	doctor->user_only = !sees_kernel(doctor);
 	check_kernel(doctor);
 	check_paranoid(doctor);

@@ -2,12 +2,10 @@
 #include "preload/counters/explain_system.h"
 
 #include <errno.h>
-#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "preload/counters/status.h"
@@ -33,19 +31,6 @@ static int64_t read_sysctl(const char *name)
 	return csink_sysfs_read_number(&value, "/proc/sys/kernel/%s", name) ? -1 : value;
 }
 
-/* Without /proc the kernel tells of them, too; but a filter may kill for the question. */
-static void read_capabilities(struct csink_perf_system *system)
-{
-	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-	struct __user_cap_data_struct data[2] = {{0, 0, 0}, {0, 0, 0}};
-
-	if (syscall(SYS_capget, &header, data))
-		return;
-	system->has_perfmon =
-		data[1].effective >> (CAP_PERFMON_BIT - 32) & 1 || data[0].effective >> CAP_SYS_ADMIN_BIT & 1;
-	system->has_ipc_lock = data[0].effective >> CAP_IPC_LOCK_BIT & 1;
-}
-
 void csink_perf_system_read(struct csink_perf_system *system)
 {
 	struct csink_status status;
@@ -58,10 +43,8 @@ void csink_perf_system_read(struct csink_perf_system *system)
 	system->euid = geteuid();
 	system->seccomp = -1;
 	system->in_user_ns = in_user_ns();
-	if (csink_status_read(CSINK_STATUS_THREAD, &status) < 0) {
-		read_capabilities(system);
+	if (csink_status_read(CSINK_STATUS_THREAD, &status) < 0)
 		return;
-	}
 	system->has_proc = true;
 	system->seccomp = status.seccomp;
 	system->has_perfmon = status.effective >> CAP_PERFMON_BIT & 1 || status.effective >> CAP_SYS_ADMIN_BIT & 1;

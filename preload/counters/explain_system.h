@@ -17,7 +17,7 @@
 
 /* Values that could not be read are -1, but for paranoid, which can be negative: has_paranoid. */
 struct csink_perf_system {
-	bool has_proc;     /* /proc is there; without it only capabilities are known */
+	bool has_proc;     /* /proc is there; without it nothing of this is known but euid */
 	bool has_paranoid; /* /proc/sys/kernel/perf_event_paranoid is there: the kernel has perf events */
 	int64_t paranoid;
 	int64_t max_sample_rate, mlock_kb, max_stack; /* the other perf_event_ sysctls */
