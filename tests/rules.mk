@@ -120,15 +120,15 @@ guest-packages:
 # Programs of other languages, which start others in ways of their own.
 RUNTIMES := $(addprefix $(B)/tests/targets/runtimes/,go rust Spawns.class)
 $(RUNTIMES): | guest-packages
-$(B)/tests/targets/runtimes/go: tests/guests/work/spawns.go
+$(B)/tests/targets/runtimes/go: tests/guests/sources/spawns.go
 	@mkdir -p $(@D) $(B)/go-cache
 	CGO_ENABLED=1 GOCACHE=$(abspath $(B)/go-cache) go build -o $@ $<
 
-$(B)/tests/targets/runtimes/rust: tests/guests/work/spawns.rs
+$(B)/tests/targets/runtimes/rust: tests/guests/sources/spawns.rs
 	@mkdir -p $(@D)
 	$(RUSTC) -O -g -o $@ $<
 
-$(B)/tests/targets/runtimes/%.class: tests/guests/work/%.java
+$(B)/tests/targets/runtimes/%.class: tests/guests/sources/%.java
 	@mkdir -p $(@D)
 	javac -d $(@D) $<
 

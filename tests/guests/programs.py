@@ -13,7 +13,7 @@ import threading
 import time
 
 SRC = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
-DATA = os.path.join(SRC, 'tests', 'guests', 'work')
+SOURCES = os.path.join(SRC, 'tests', 'guests', 'sources')
 PATIENCE = 60  # seconds, for what must come about
 
 
@@ -211,15 +211,16 @@ def make(way):
 
 def lines_of(command, needs_file):
     def collect(way):
-        shutil.copy(os.path.join(DATA, needs_file), way.folder)
+        shutil.copy(os.path.join(SOURCES, needs_file), way.folder)
         status, out = way.run(command, deadline=300)
         return dict({'line %d' % n: line for n, line in enumerate(out.splitlines())}, status=status)
     return collect
 
 
-def compiled(compile_words, command, needs_file, env=()):
+def compiled(compile_words, command, sources, env=()):
     def collect(way):
-        shutil.copy(os.path.join(DATA, needs_file), way.folder)
+        for name in sources:
+            shutil.copy(os.path.join(SOURCES, name), way.folder)
         subprocess.run(compile_words, cwd=way.folder, check=True, stdout=subprocess.DEVNULL,
                        env=dict(os.environ, GOCACHE=os.path.join(os.path.dirname(way.folder), 'suite-go-cache'),
                                 GOFLAGS='-mod=mod', **dict(env)))
@@ -312,7 +313,8 @@ def static_is_named(profile):
 ENGINES = ('auto', 'signal', 'timer')
 FAST = {'hz': 10000}
 JAVA = ['java', '-Xmx256m', '-XX:+UseParallelGC', 'Guest']
-GO = ['go', 'build', '-o', 'guest', 'guest.go']
+GO_SOURCES = ['guest.go', 'work.go']
+GO = ['go', 'build', '-o', 'guest'] + GO_SOURCES
 
 SUITES = [
     (('redis-server under redis-benchmark', redis), {'engines': ENGINES, 'needs': ['redis-server', 'redis-benchmark'],
@@ -326,14 +328,14 @@ SUITES = [
     (('make -j2 of this project', make), dict(FAST, needs=['make', 'gcc'])),
     (('node: JIT, workers, children', lines_of(['node', 'guest.js'], 'guest.js')), {'engines': ENGINES, 'needs': ['node']}),
     (('node: JIT, workers, children', lines_of(['node', 'guest.js'], 'guest.js')), dict(FAST, needs=['node'])),
-    (('java: JIT, collectors, children', compiled(['javac', 'Guest.java'], JAVA, 'Guest.java')),
+    (('java: JIT, collectors, children', compiled(['javac', 'Guest.java'], JAVA, ['Guest.java'])),
      {'engines': ENGINES, 'needs': ['java', 'javac']}),
-    (('java: JIT, collectors, children', compiled(['javac', 'Guest.java'], JAVA, 'Guest.java')),
+    (('java: JIT, collectors, children', compiled(['javac', 'Guest.java'], JAVA, ['Guest.java'])),
      dict(FAST, needs=['java', 'javac'])),
-    (('Go with cgo', compiled(GO, ['./guest'], 'guest.go', env={'CGO_ENABLED': '1'})),
+    (('Go with cgo', compiled(GO, ['./guest'], GO_SOURCES, env={'CGO_ENABLED': '1'})),
      {'engines': ENGINES, 'needs': ['go'], 'hot': {'c_work': 5}}),
-    (('Go with cgo', compiled(GO, ['./guest'], 'guest.go', env={'CGO_ENABLED': '1'})), dict(FAST, needs=['go'])),
-    (('Go, static', compiled(['go', 'build', '-o', 'guest', 'static.go'], ['./guest'], 'static.go',
+    (('Go with cgo', compiled(GO, ['./guest'], GO_SOURCES, env={'CGO_ENABLED': '1'})), dict(FAST, needs=['go'])),
+    (('Go, static', compiled(['go', 'build', '-o', 'guest', 'static.go', 'work.go'], ['./guest'], ['static.go', 'work.go'],
                              env={'CGO_ENABLED': '0'})), {'needs': ['go'], 'check': static_is_named}),
     (('bash on a terminal: jobs', terminal), {'engines': ENGINES, 'needs': ['bash']}),
     (('bash on a terminal: jobs', terminal), dict(FAST, needs=['bash'])),

@@ -7,19 +7,13 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
+#include "ends.h"
 #include "guest.h"
 
-static void at_exit_handler(void)
+static void work_at_exit(void)
 {
-	puts("atexit ran");
 	guest_burn(5);
-}
-
-static void at_quick_exit_handler(void)
-{
-	puts("at_quick_exit ran");
 }
 
 static __attribute__((destructor)) void destructor(void)
@@ -138,23 +132,13 @@ int main(int argc, char **argv)
 	volatile int *volatile nowhere = (int *)8;
 	pthread_t thread;
 
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	atexit(at_exit_handler);
-	at_quick_exit(at_quick_exit_handler);
+	atexit(work_at_exit);
+	ends_prepare();
 	pthread_create(&thread, NULL, work_on, NULL);
 	guest_burn(arg_num(argc, argv, 2, 60));
 	if (!strcmp(way, "return"))
 		return 7;
-	if (!strcmp(way, "exit"))
-		exit(7);
-	if (!strcmp(way, "_exit"))
-		_exit(7);
-	if (!strcmp(way, "_Exit"))
-		_Exit(7);
-	if (!strcmp(way, "exit_group"))
-		syscall(SYS_exit_group, 7);
-	if (!strcmp(way, "quick_exit"))
-		quick_exit(7);
+	ends_by(way);
 	if (!strcmp(way, "thread")) {
 		pthread_create(&thread, NULL, exit_from_here, (void *)7);
 		pthread_join(thread, NULL);
@@ -165,8 +149,6 @@ int main(int argc, char **argv)
 		pthread_create(&thread, NULL, outlive_main, NULL);
 		pthread_exit(NULL);
 	}
-	if (!strcmp(way, "abort"))
-		abort();
 	if (!strcmp(way, "core")) {
 		allow_core();
 		raise(SIGQUIT);

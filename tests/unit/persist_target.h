@@ -106,20 +106,27 @@ __attribute__((unused)) static struct csink_persist_value value_of(int fd)
 	return value;
 }
 
-/* Makes an event of the target persistent and goes. */
-__attribute__((unused)) static struct word make(uint64_t mode)
+/* Counts some faults of the target with an event of it, makes that persistent and goes. */
+__attribute__((unused)) static struct word leave(const struct perf_event_attr *attr, int fd, uint32_t mode,
+						 uint32_t pages)
 {
-	struct perf_event_attr attr = faults();
-	struct csink_persist_event event = event_of(&attr, target.pid);
-	int fd = open_event(&attr, target.pid);
+	struct csink_persist_event event = event_of(attr, target.pid);
 	struct word word = {0};
 
-	event.mode = (uint32_t)mode;
+	event.mode = mode;
+	event.pages = pages;
 	target_faults(100);
 	word.value = value_of(fd).value;
 	word.err = fd < 0 ? fd : csink_persist_detach(fd, &event, base);
 	word.id = event.id;
 	return word;
+}
+
+__attribute__((unused)) static struct word make(uint64_t mode)
+{
+	struct perf_event_attr attr = faults();
+
+	return leave(&attr, open_event(&attr, target.pid), (uint32_t)mode, 0);
 }
 
 /* ---- a ring of samples of it ---- */
@@ -139,25 +146,15 @@ __attribute__((unused)) static struct perf_event_attr sampled_faults(void)
 	return attr;
 }
 
+/* The same, with a ring that was mapped before, or is not yet (0 pages). */
 __attribute__((unused)) static struct word make_ring(uint64_t map_pages)
 {
 	struct perf_event_attr attr = sampled_faults();
-	struct csink_persist_event event = event_of(&attr, target.pid);
 	int fd = open_event(&attr, target.pid);
-	struct word word = {0};
 
-	if (map_pages && mmap(NULL, ring_bytes((uint32_t)map_pages), PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED) {
-		word.err = -errno;
-		return word;
-	}
-	target_faults(100);
-	event.pages = RING_PAGES;
-	word.err = fd < 0 ? fd : csink_persist_detach(fd, &event, base);
-	word.id = event.id;
-	word.value = value_of(fd).value;
-	return word;
+	if (map_pages && mmap(NULL, ring_bytes((uint32_t)map_pages), PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED)
+		return (struct word){.err = -errno};
+	return leave(&attr, fd, 0, RING_PAGES);
 }
-
-/* Records of samples, from the latest one back. */
 
 #endif

@@ -28,12 +28,48 @@
 
 static char base[64], folder[128];
 
-/* The countersink of this build is found by PATH: a copy, since other users may not enter the folder of the build. */
-static void begin(void)
+/* Page faults of the user's side, which need no privilege. */
+static struct perf_event_attr faults(void)
+{
+	return (struct perf_event_attr){
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(struct perf_event_attr),
+		.config = PERF_COUNT_SW_PAGE_FAULTS,
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
+		.exclude_callchain_kernel = 1,
+		.read_format = FORMAT,
+	};
+}
+
+static int open_event(const struct perf_event_attr *attr, pid_t pid)
+{
+	return csink_perf_open(attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static bool can_open(void)
+{
+	struct perf_event_attr attr = faults();
+	int fd = open_event(&attr, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/*
+ * The countersink of this build is found by PATH: a copy, since other users may not enter the folder of the build.
+ * False where there are no events to try: then all is skipped.
+ */
+static bool begin(void)
 {
 	char path[PATH_MAX], command[2 * PATH_MAX], *slash;
 	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 16);
 
+	if (!can_open()) {
+		skip("persistent events", "perf_event_open is refused");
+		return false;
+	}
 	path[len > 0 ? len : 0] = '\0';
 	for (int up = 0; up < 3 && (slash = strrchr(path, '/')); up++)
 		*slash = '\0';
@@ -52,6 +88,7 @@ static void begin(void)
 	strcat(strcpy(path, base), "/bin");
 	setenv("PATH", path, 1);
 	snprintf(folder, sizeof(folder), "%s/countersink-persist", base);
+	return true;
 }
 
 static bool wait_until(bool (*is_so)(void))
@@ -93,25 +130,6 @@ __attribute__((unused)) static bool has_no_keeper(void)
 	if (fd >= 0)
 		close(fd);
 	return !held && !keeper_pid();
-}
-
-/* Page faults of the user's side, which need no privilege. */
-static struct perf_event_attr faults(void)
-{
-	return (struct perf_event_attr){
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(struct perf_event_attr),
-		.config = PERF_COUNT_SW_PAGE_FAULTS,
-		.exclude_kernel = 1,
-		.exclude_hv = 1,
-		.exclude_callchain_kernel = 1,
-		.read_format = FORMAT,
-	};
-}
-
-static int open_event(const struct perf_event_attr *attr, pid_t pid)
-{
-	return csink_perf_open(attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
 __attribute__((unused)) static struct csink_persist_event event_of(const struct perf_event_attr *attr, pid_t pid)

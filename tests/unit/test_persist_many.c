@@ -329,18 +329,11 @@ static void test_stopped(void)
 
 int main(void)
 {
-	struct perf_event_attr attr = faults();
-	int fd = open_event(&attr, 0);
-
-	if (fd < 0) {
-		skip("persistent events", "perf_event_open is refused");
-		return done();
-	}
-	close(fd);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		return 1;
-	begin();
+	if (!begin())
+		return done();
 	test_race();
 	test_comings_and_goings();
 	test_deaths();

@@ -68,8 +68,3 @@ func work() {
 		<-timer.C
 	}
 }
-
-func main() {
-	work()
-	os.Exit(5)
-}
