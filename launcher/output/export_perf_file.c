@@ -17,6 +17,7 @@ enum {
 	FEATURE_OSRELEASE = 4,
 	FEATURE_VERSION = 5,
 	FEATURE_ARCH = 6,
+	FEATURE_NRCPUS = 7,
 	FEATURE_CPUDESC = 8,
 	FEATURE_CMDLINE = 11,
 	FEATURE_EVENT_DESC = 12
@@ -169,6 +170,11 @@ static void put_feature(FILE *out, const struct csink_perf *e, uint32_t feature)
 	case FEATURE_ARCH:
 		put_kernel(out, e, feature);
 		break;
+	case FEATURE_NRCPUS:
+		/* No sample says where it was, which means the first CPU to hotspot: where there is none it crashes. */
+		put_u32(out, 1);
+		put_u32(out, 1);
+		break;
 	case FEATURE_VERSION:
 		put_string(out, "countersink " CSINK_VERSION);
 		break;
@@ -185,8 +191,9 @@ static void put_feature(FILE *out, const struct csink_perf *e, uint32_t feature)
 	}
 }
 
-static const uint32_t features[] = {FEATURE_BUILD_ID, FEATURE_HOSTNAME, FEATURE_OSRELEASE, FEATURE_VERSION,
-				    FEATURE_ARCH,     FEATURE_CPUDESC,  FEATURE_CMDLINE,   FEATURE_EVENT_DESC};
+static const uint32_t features[] = {FEATURE_BUILD_ID, FEATURE_HOSTNAME, FEATURE_OSRELEASE,
+				    FEATURE_VERSION,  FEATURE_ARCH,     FEATURE_NRCPUS,
+				    FEATURE_CPUDESC,  FEATURE_CMDLINE,  FEATURE_EVENT_DESC};
 
 /* A table of sections, then what they hold; at is where the table begins. */
 static int put_features(FILE *out, const struct csink_perf *e, uint64_t at)

@@ -96,6 +96,9 @@ if have perf; then
 	like "$(perf buildid-list -i perf.data)" "^[0-9a-f]{40} .*/burn$" 'perf finds the build-id'
 	like "$(perf report --stdio --no-children -g none -i perf.data -s sym 2>/dev/null)" '\[start-up: exec and loader\]' \
 		'perf names what was not sampled'
+	like "$(perf script -F ip,sym -i perf.data 2>/dev/null)" 'ffff8000000[0-9a-f]+ \[start-up' \
+		'at an address where the kernel has no symbol of its own'
+	like "$(perf report --header-only -i perf.data 2>/dev/null)" 'nrcpus online : 1' 'there is a CPU to be on, as hotspot wants'
 	PYTHONPATH=$SRC/tests/browser python3 -c '
 from make_profile import Profile
 p = Profile([("task-clock", "nanoseconds")])
