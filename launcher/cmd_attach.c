@@ -62,15 +62,15 @@ static int resolve_events(struct attach *a)
 	struct csink_event_spec specs[CSINK_MAX_EVENTS];
 	struct csink_event_error err;
 	char where[64];
-	int nr = 1;
+	int nr;
 
-	if (!strcmp(list, "auto"))
+	if (!strcmp(list, "auto")) {
 		csink_events_auto(&specs[0], a->outside.event_reason, sizeof(a->outside.event_reason));
-	else
-		nr = csink_events_parse(list, specs, CSINK_MAX_EVENTS, &err);
-	if (nr > 0)
-		nr = csink_events_bind(&roots, specs, (uint32_t)nr, CSINK_MAX_EVENTS, &err);
-	if (nr < 0 || csink_events_check(specs, (uint32_t)nr, &err) || csink_events_fit(specs, (uint32_t)nr, &err)) {
+		nr = csink_events_bind(&roots, specs, 1, CSINK_MAX_EVENTS, &err);
+	} else {
+		nr = csink_events_take(list, specs, CSINK_MAX_EVENTS, &err);
+	}
+	if (nr < 0) {
 		csink_options_where(&a->options, CSINK_ATTACH_OPT_EVENTS, where, sizeof(where));
 		csink_say("%s: %s", where, err.line);
 		return -EINVAL;

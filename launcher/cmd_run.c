@@ -71,19 +71,17 @@ static int resolve_events(struct run *run)
 
 	if (!strcmp(list, "auto")) {
 		csink_events_auto(&run->specs[0], run->outside.event_reason, sizeof(run->outside.event_reason));
-		nr = 1;
+		nr = csink_events_bind(&roots, run->specs, 1, max, &err);
 	} else {
-		nr = csink_events_parse(list, run->specs, max, &err);
+		nr = csink_events_take(list, run->specs, max, &err);
 	}
-	if (nr > 0)
-		nr = csink_events_bind(&roots, run->specs, (uint32_t)nr, max, &err);
 	if (nr < 0) {
 		csink_options_where(&run->options, CSINK_OPT_EVENTS, where, sizeof(where));
 		csink_say("%s: %s", where, err.line);
 		return -EINVAL;
 	}
 	run->nr_specs = (uint32_t)nr;
-	if (csink_events_check(run->specs, run->nr_specs, &err) || csink_events_plan(run->specs, run->nr_specs, &err)) {
+	if (csink_events_plan(run->specs, run->nr_specs, &err)) {
 		csink_options_where(&run->options, CSINK_OPT_EVENTS, where, sizeof(where));
 		csink_say("%s: %s", where, err.line);
 		return -EINVAL;

@@ -117,10 +117,19 @@ void csink_event_explain(const struct csink_event_spec *spec, const struct csink
 /**
  * See that each {group} can be counted at once on this machine's counters, whoever holds them now: each is opened,
  * disabled, and closed again.
- * Returns 0, also where an event cannot be opened for another reason; or -E2BIG and *err, which names what fits.
- * Context: init, thread.
+ * Returns 0, also where an event cannot be opened for another reason; or -E2BIG and *err, which names what fits and
+ * what does not. Context: init, thread.
  */
 int csink_events_fit(const struct csink_event_spec *specs, uint32_t nr, struct csink_event_error *err);
+
+/**
+ * What a command line asks for, on this machine: parse a list, bind it to the PMUs, and see that it means something
+ * (csink_events_check), that its groups can be counted (csink_events_fit) and that there are no more than max events.
+ * @max  less than CSINK_PLAN_MAX_EVENTS.
+ * Returns the number of events, or -errno of those and *err; of too many events it names those that fit and those that
+ * do not. Context: init, thread.
+ */
+int csink_events_take(const char *list, struct csink_event_spec *specs, uint32_t max, struct csink_event_error *err);
 
 /**
  * Decide which events are sampled together: each group's first event samples, the others are counted with it. A {group}

@@ -39,16 +39,15 @@ static int resolve_events(struct csink_gate_runner *runner, char *why, size_t wh
 	const char *list = runner->texts[CSINK_OPT_EVENTS];
 	struct csink_event_error err;
 	uint32_t max = CSINK_MAX_EVENTS - 1; /* one place is for CPU time */
-	int nr = 1;
+	int nr;
 
-	if (!strcmp(list, "auto"))
+	if (!strcmp(list, "auto")) {
 		csink_events_auto(&runner->specs[0], runner->event_reason, sizeof(runner->event_reason));
-	else
-		nr = csink_events_parse(list, runner->specs, max, &err);
-	if (nr > 0)
-		nr = csink_events_bind(&roots, runner->specs, (uint32_t)nr, max, &err);
-	if (nr < 0 || csink_events_check(runner->specs, (uint32_t)nr, &err) ||
-	    csink_events_plan(runner->specs, (uint32_t)nr, &err)) {
+		nr = csink_events_bind(&roots, runner->specs, 1, max, &err);
+	} else {
+		nr = csink_events_take(list, runner->specs, max, &err);
+	}
+	if (nr < 0 || csink_events_plan(runner->specs, (uint32_t)nr, &err)) {
 		snprintf(why, why_size, "option --events: %s", err.line);
 		return -EINVAL;
 	}

@@ -16,8 +16,8 @@ refused page-faults:ppp "a software event is recorded where it happens, without 
 refused task-clock:period=100 "the kernel samples a clock at most every 10000 ns; give period=10000" "a period below the kernel's floor"
 refused page-faults:period=0 "a period is a number of events between samples, from 1" "a period of nothing"
 refused '{task-clock,page-faults' "no closing '}'" "a group without an end"
-refused task-clock,page-faults,cs,migrations,minor-faults,major-faults,cpu-clock,dummy "'dummy' would be number 8, and 7 fit" \
-	"too many events"
+refused task-clock,page-faults,cs,migrations,minor-faults,major-faults,cpu-clock,dummy \
+	"'dummy' would be number 8, and 7 fit: task-clock,.*,cpu-clock; what does not is dummy" "too many events"
 
 # What the kernel would take, and ignore: the event would read as 0, or as all.
 refused page-faults:h "':h' leaves only what a hypervisor does.*leave out h" "a hypervisor's part"

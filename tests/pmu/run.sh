@@ -118,6 +118,22 @@ short "$raised" -e r11:u:D:period=100
 short "$raised" --engine=signal -e r11:u:D:period=100
 short 'cycles:u: a sample every 100 is more than a program can bear: using 50000' -c 100 -e cycles:u:pinned
 
+# A group that its counters cannot hold names what they can, and what not: before anything runs.
+eight='{r8:u,instructions:u,r8:u,r8:u,r8:u,r8:u,armv8_pmuv3/inst_retired/u,r11:u}'
+room='the group of 8 events cannot be counted at once; what fits is .r8:u,instructions:u,(r8:u,){4}r11:u., '
+room="${room}and what does not is .armv8_pmuv3/inst_retired/:u.: split it"
+"$COUNTERSINK" -e "$eight" -- touch ran 2>err
+is "$?:$(test -e ran && echo ran)" "125:" "a group that cannot fit is refused before anything runs"
+like "$(cat err)" "option --events: $room" "with what fits, and what does not"
+"$COUNTERSINK" attach -e "$eight" -p $$ 2>err
+like "$?:$(cat err)" "^125:.*option --events: $room" "so it is to attach"
+"$COUNTERSINK" stat -e "$eight" -- touch ran 2>err
+is "$?:$(test -e ran && echo ran)" "125:" "and to stat"
+like "$(cat err)" "option --events: $room" "in the same words"
+"$COUNTERSINK" -e r8:u,r8:u,r8:u,r8:u,r8:u,r8:u,r11:u,r40:u -- touch ran 2>err
+like "$?:$(cat err)" "^125:.*too many events: 'r40:u' would be number 8, and 7 fit: (r8:u,){6}r11:u; what does not is r40:u" \
+	"more events than a sample has room for are named as well"
+
 # What the kernel would open, and count as something else.
 refused() { # EVENT REGEX
 	"$COUNTERSINK" -e "$1" -- touch ran 2>err

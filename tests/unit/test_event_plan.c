@@ -1,4 +1,7 @@
 /* Which events are counted together, where nothing is short of counters; where they are is for tests/pmu to try. */
+#include <errno.h>
+#include <linux/hw_breakpoint.h>
+
 #include "include/internal/event.h"
 #include "tests/unit/tap.h"
 
@@ -57,8 +60,41 @@ static void test_again(void)
 	}
 }
 
+static char watched[16] __attribute__((aligned(8)));
+
+/* The CPU's breakpoints are counters that every machine has: four on x86, some on ARM. */
+static void test_room(void)
+{
+	struct csink_event_error err = {0};
+	const char *rest;
+	int ret;
+
+	memset(specs, 0, sizeof(specs));
+	for (uint32_t i = 0; i < 20; i++) {
+		specs[i].attr = (struct perf_event_attr){.size = sizeof(specs[i].attr),
+							 .type = PERF_TYPE_BREAKPOINT,
+							 .bp_type = HW_BREAKPOINT_W,
+							 .bp_addr = (uintptr_t)&watched[i % 2 * 8],
+							 .bp_len = HW_BREAKPOINT_LEN_8};
+		snprintf(specs[i].rec.name, sizeof(specs[i].rec.name), "watch-%u", i);
+	}
+	ret = csink_events_fit(specs, 2, &err);
+	if (ret) { /* others hold them, or there are none */
+		skip("a group with no room for all", "two breakpoints are too many here");
+		return;
+	}
+	ret = csink_events_fit(specs, 20, &err);
+	printf("# %s\n", err.line);
+	is_num(ret, -E2BIG, "twenty breakpoints are more than any CPU has");
+	ok(strstr(err.line, "what fits is {watch-0,watch-1,") != NULL, "those that fit are named");
+	rest = strstr(err.line, "}, and what does not is {watch-");
+	ok(rest && strstr(rest, "watch-19}"), "so are those that do not");
+	ok(rest && !strstr(rest, "watch-0,"), "none is both");
+}
+
 int main(void)
 {
+	test_room();
 	test_groups();
 	test_rates();
 	test_again();
