@@ -81,6 +81,23 @@ static int resolve_events(struct attach *a)
 	return 0;
 }
 
+/* At a period at which the kernel stops an event again and again, its counts are too small as well. */
+static void lengthen_period(struct attach *a, struct csink_event_spec *spec)
+{
+	uint64_t asked = spec->attr.sample_period, shortest;
+	bool measured;
+
+	if (spec->rec.flags & CSINK_EVENT_CPU_NS || spec->attr.freq)
+		return;
+	shortest = csink_event_shortest_period(spec, asked, &measured);
+	if (asked >= shortest)
+		return;
+	spec->attr.sample_period = spec->rec.period = shortest;
+	csink_outside_note(&a->outside, "%s: a sample every %llu is more than a program can bear: using %llu%s",
+			   spec->rec.name, (unsigned long long)asked, (unsigned long long)shortest,
+			   measured ? " (by how often it happened here in some microseconds)" : "");
+}
+
 /* Events that do not say themselves how often they sample get the common period or frequency; clocks always a period.
  */
 static int resolve_rate(struct attach *a)
@@ -95,10 +112,10 @@ static int resolve_rate(struct attach *a)
 		uint64_t frequency;
 		char why[160];
 
-		if (spec->attr.sample_period || spec->attr.freq)
-			continue;
-		if (rate.period) {
+		if (rate.period && !spec->attr.sample_period && !spec->attr.freq)
 			spec->attr.sample_period = rate.period;
+		if (spec->attr.sample_period || spec->attr.freq) {
+			lengthen_period(a, spec);
 			continue;
 		}
 		frequency = csink_rate_allowed(rate.frequency, is_clock, why, sizeof(why));

@@ -350,6 +350,12 @@ static void note_losses(struct csink_attach_follow *f)
 			"%llu stacks are deeper than the %u KiB of them that the kernel copies: their outermost "
 			"functions are missing (--unwind=fp has no such limit)",
 			(unsigned long long)f->nr_deep, CSINK_ATTACH_STACK_BYTES / 1024);
+	if (f->nr_throttled)
+		csink_outside_note(f->outside,
+				   "the kernel stopped events %llu times, for they overflow more often than it allows "
+				   "(kernel.perf_event_max_sample_rate), and counts nothing until its next tick: their "
+				   "counts are too small",
+				   (unsigned long long)f->nr_throttled);
 	if (f->images.no_memory)
 		csink_outside_note(f->outside, "memory ran out: some samples are missing");
 	if (!first)

@@ -152,6 +152,26 @@ refused r3:u "this CPU does not have that one of ARM's events"
 "$COUNTERSINK" events L1D_CACHE_REFILL >events
 like "$(cat events)" '^  no \[[0-9]\] +arm_[a-z0-9]+::L1D_CACHE_REFILL' "neither is one that libpfm4 names"
 
+# What the kernel stops for a while it does not count: the whole tree's count, from outside, is right all the same, and how
+# much of it the samples have is what the table says.
+rate=$(cat /proc/sys/kernel/perf_event_max_sample_rate)
+echo 2000 >/proc/sys/kernel/perf_event_max_sample_rate
+"$COUNTERSINK" -a -c 60000 -e cycles:u:D,instructions:u -- "$SHARES" 2>report
+like "$(cat report)" '^  lost +[0-9]+ times throttled by the kernel' "a rate that the kernel does not allow is throttled"
+like "$(cat report)" '^  warning +cycles:u: period raised from 60000 to [0-9]+: the kernel allows no more samples' "which is said"
+told=$(sed -n 's/^  counted  *cycles:u .*; samples have \([0-9.]*\) M, \([0-9.]*\) % of it$/\1 \2/p' report)
+counted=$(awk '/^  counted +cycles:u/ { print $3 * ($4 == "G" ? 1e9 : 1e6); exit }' report)
+ok "what was counted from outside is whole ($counted of 400 M)" near "$counted" 401000000 2
+sampled=$(awk '$NF ~ /^share_/ { sum += $2 } END { print sum }' report)
+ok "what samples have is said ($told)" near "${told% *}" "$sampled" 1
+ok "and what part of it that is" near "${told#* }" "$(awk -v s="$sampled" -v c="$counted" 'BEGIN { print 1e8 * s / c }')" 1
+"$COUNTERSINK" attach -o x.pb.gz -c 60000 -e cycles:u:D -- "$SHARES" 2>report
+like "$(cat report)" '^  note +the kernel stopped events [0-9]+ times,.* their counts are too small' "attach says so of its counts"
+echo "$rate" >/proc/sys/kernel/perf_event_max_sample_rate
+"$COUNTERSINK" attach -o x.pb.gz -c 100 -e cycles:u:D -- "$SHARES" 2>report
+like "$(cat report)" '^  note +cycles:u: a sample every 100 is more than a program can bear: using 50000' "to be sure, it raises a period"
+like "$(cat report)" '^  counted +cycles:u 40[0-9]\.[0-9]+ M in the whole tree' "so that nothing was stopped"
+
 "$COUNTERSINK" -- "$SHARES" 2>report
 like "$(cat report)" '^  event +cycles: cycles: the PMU of this machine counts' "auto finds cycles"
 done_testing
