@@ -97,14 +97,15 @@ static int64_t chain_get(struct csink_attach_images *images, const uint64_t *fra
 		const struct csink_attach_chain *chain = &images->chains[index->slots[at] - 1];
 
 		if (chain->nr == nr && chain->flags == flags &&
-		    !memcmp(images->frames + chain->first, frames, nr * sizeof(*frames)))
+		    (!nr || !memcmp(images->frames + chain->first, frames, nr * sizeof(*frames))))
 			return index->slots[at] - 1;
 	}
 	if (!chain_room(images, nr)) {
 		images->no_memory = true;
 		return -ENOMEM;
 	}
-	memcpy(images->frames + images->nr_frames, frames, nr * sizeof(*frames));
+	if (nr) /* without callers there may be no room at all yet */
+		memcpy(images->frames + images->nr_frames, frames, nr * sizeof(*frames));
 	images->chains[images->nr_chains++] = (struct csink_attach_chain){images->nr_frames, nr, flags};
 	images->nr_frames += nr;
 	index->slots[at] = ++index->nr;
