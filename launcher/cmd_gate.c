@@ -256,12 +256,47 @@ static bool say_if_same(struct gate *gate)
 	return same == CSINK_GATE_SAME_RUN;
 }
 
+/* A gate that cannot fail is not to look like one that passed: said before the runs are made. */
+static void warn_of_few(const struct gate *gate)
+{
+	uint32_t runs = gate->set.plan.runs, old = gate->data.paired ? runs : gate->data.nr_runs;
+	double smallest = csink_smallest_p(gate->data.paired, old, runs);
+
+	if (runs && !gate->set.update && !gate->data.exact && smallest > gate->set.rules.alpha)
+		csink_say("so few runs (%u and %u) cannot show a regression, however large: p is %.2g at the least, "
+			  "and has "
+			  "to be %.2g (--runs, --alpha)",
+			  old, runs, smallest, gate->set.rules.alpha);
+}
+
+/* The same, as far as it takes the number of questions to know. Where runs are made as needed, that number is not ours.
+ */
+static void note_few(struct gate *gate)
+{
+	const struct csink_gate_verdicts *v = &gate->verdicts;
+
+	if (!v->nr_open || gate->set.plan.look_again)
+		return;
+	if (v->runs[CSINK_GATE_NEW] < v->least_runs)
+		csink_gate_note(&gate->series,
+				"so few runs cannot show a regression here, however large: q is %.2g at the least, and "
+				"has to be %.2g; %u of each side can",
+				v->smallest_q, v->alpha, v->least_runs);
+	else if (v->runs[CSINK_GATE_NEW] < v->steady_runs)
+		csink_gate_note(&gate->series,
+				"%u pairs are few here (q is %.2g at the least, and has to be %.2g): a single one that "
+				"something else disturbs may leave a large change open; %u bear that",
+				v->runs[CSINK_GATE_NEW], v->smallest_q, v->alpha, v->steady_runs);
+}
+
 static int run_and_judge(struct gate *gate)
 {
 	struct csink_gate_series *series = &gate->series;
 	uint64_t start_ns = now_ns();
-	int err = csink_gate_series_make(series);
+	int err;
 
+	warn_of_few(gate);
+	err = csink_gate_series_make(series);
 	gate->result.seconds = (double)(now_ns() - start_ns) / 1e9;
 	if (err == -EINTR) {
 		csink_say("interrupted by %s: no verdict", strsignal(series->signal));
@@ -277,6 +312,8 @@ static int run_and_judge(struct gate *gate)
 		err = csink_gate_judge(&gate->data, &gate->set.rules, series->look, &gate->verdicts);
 		if (err)
 			snprintf(series->error, sizeof(series->error), "the runs cannot be judged: %s", strerror(-err));
+		else
+			note_few(gate);
 	}
 	if (err) {
 		gate->result.error = series->error;

@@ -4,12 +4,16 @@
 #     git bisect start BAD GOOD
 #     git bisect run perf-bisect.sh GOOD ./bench ARGUMENT...
 #
-# Each commit is built and compared with GOOD, which is built once. Its answers are those that git bisect asks for: 0 as
-# fast as GOOD, 1 slower, 125 cannot be built, 128 and above something is wrong, stop.
+# First BAD is compared with GOOD: what got slower between them (functions; figures of the whole command, such as its CPU
+# time, where no function did) is what is looked for. Then each commit is compared with GOOD, which is built once. The
+# answers are those that git bisect asks for: 0 nothing of it is slower than in GOOD, 1 something is, 125 the commit says
+# nothing (it does not build, its command fails, it is still open after all tries), 128 something is wrong, stop. What is
+# open is no answer: the commit is compared again, with twice the runs.
 #
 # PERF_GATE_BUILD     how a commit is built, a shell command (make)
 # PERF_GATE_OPTIONS   more options of countersink gate (--max-time=120)
-# PERF_GATE_FUNCTION  look at this function alone; else anything that got slower is found
+# PERF_GATE_FUNCTION  look for this function alone
+# PERF_GATE_TRIES     how often a commit is compared while it is open, each time with twice the runs (3)
 # COUNTERSINK         the program (countersink)
 set -eu
 if [ $# -lt 2 ]; then
@@ -22,27 +26,132 @@ shift
 top=$(git rev-parse --show-toplevel)
 . "$(dirname "$0")/lib/perf-gate.sh"
 folder=$(git rev-parse --absolute-git-dir)/perf-bisect
-id=$(git rev-parse --verify "$good^{commit}") || exit 128
-if [ ! -e "$folder/$id.built" ]; then
-	rm -rf "$folder"
-	mkdir -p "$folder/tree"
-	git -C "$top" archive "$id" | tar -x -C "$folder/tree"
-	build_in "$folder/tree" "$folder/log" || {
-		echo "perf-bisect: $good does not build" >&2
-		exit 128
+
+say()
+{
+	printf 'perf-bisect: %s\n' "$1" >&2
+}
+
+stop()
+{
+	say "$1"
+	exit 128
+}
+
+# build_commit ID FOLDER: builds a commit outside the working tree.
+build_commit()
+{
+	mkdir -p "$2"
+	git -C "$top" archive "$1" | tar -x -C "$2"
+	build_in "$2" "$folder/log"
+}
+
+# answer QUESTIONS: reads what a gate wrote; 0 nothing that is asked for is slower, 1 something is, 2 it is open. QUESTIONS:
+# a file with what points begin with, from their names on; empty: all points.
+answer()
+{
+	questions=$1 awk '
+		BEGIN { while ((getline line <ENVIRON["questions"]) > 0) wanted[nr++] = line }
+		/^not ok / {
+			text = substr($0, index($0, " - "))
+			asked = !nr
+			for (i = 0; i < nr; i++)
+				asked = asked || index(text, wanted[i]) == 1
+			if (!asked)
+				next
+			print
+			if (index(text, " regressed: "))
+				regressed = 1
+			else
+				open = 1
+		}
+		END { exit regressed ? 1 : open ? 2 : 0 }
+	' "$folder/gate.tap"
+}
+
+# ask TREE QUESTIONS COMMAND [ARGUMENT]...: compares until there is an answer: 0, 1 or 2 as of answer, 3 an error.
+ask()
+{
+	tree=$1 questions=$2 more='' try=1
+	shift 2
+	while :; do
+		status=0
+		rm -f "$folder/gate.tap"
+		compare "$folder/good" "$tree" "--quiet --strict --tap $(quoted "$folder/gate.tap") $more" "$@" || status=$?
+		case $status in
+		0 | 3) ;;
+		1) return 3 ;;
+		*) stop "countersink gate ended with status $status" ;;
+		esac
+		found=0
+		answer "$questions" || found=$?
+		[ "$found" = 2 ] || return "$found"
+		runs=$(sed -n 's/^# runs: \([0-9]*\) .*/\1/p' "$folder/gate.tap")
+		[ "$try" -lt "${PERF_GATE_TRIES:-3}" ] || return 2
+		try=$((try + 1))
+		more="--runs $((2 * runs))"
+		say "open after $runs pairs of runs; again, with twice as many"
+	done
+}
+
+# The function that was asked for, as a point begins with it; nothing if none was.
+begin_questions()
+{
+	[ -z "${PERF_GATE_FUNCTION:-}" ] || printf ' - %s in \n' "$PERF_GATE_FUNCTION" | sed 's/[#\\]/\\&/g'
+}
+
+# What is asked of each commit is found once a bisection; it is in $folder/questions, for what $folder/asked says.
+find_questions()
+{
+	terms=$(git bisect terms --term-bad 2>/dev/null) || terms=bad
+	bad=$(git rev-parse --quiet --verify "refs/bisect/$terms^{commit}") || {
+		# By hand, not by git bisect.
+		begin_questions >"$folder/questions"
+		return 0
 	}
-	: >"$folder/$id.built"
+	asked=$(printf '%s\n' "${PERF_GATE_OPTIONS:-}" "${PERF_GATE_FUNCTION:-}" "$@" | git hash-object --stdin)
+	# What was bad at the first commit is in the log to the last one.
+	if [ -e "$folder/asked" ] && read -r key before <"$folder/asked" && [ "$key" = "$asked" ] &&
+		git bisect log | grep -qF "[$before]"; then
+		return 0
+	fi
+	begin_questions >"$folder/questions"
+	rm -rf "$folder/bad" "$folder/asked"
+	build_commit "$bad" "$folder/bad" || stop "the bad commit $bad does not build"
+	found=0
+	ask "$folder/bad" "$folder/questions" "$@" || found=$?
+	case $found in
+	1) ;;
+	2) stop "it is open whether ${PERF_GATE_FUNCTION:-anything} got slower from $good to the bad commit ($runs pairs of runs)" ;;
+	3) stop "the bad commit cannot be compared with $good" ;;
+	*) stop "from $good to the bad commit, ${PERF_GATE_FUNCTION:-nothing} got ${PERF_GATE_FUNCTION:+no }slower" ;;
+	esac
+	if [ -z "${PERF_GATE_FUNCTION:-}" ]; then
+		sed -n 's/^not ok [0-9]*\( - .* in .* \)regressed: .*/\1/p' "$folder/gate.tap" >"$folder/questions"
+		[ -s "$folder/questions" ] ||
+			sed -n 's/^not ok [0-9]*\( - .* \)regressed: .*/\1/p' "$folder/gate.tap" >"$folder/questions"
+	fi
+	rm -rf "$folder/bad"
+	printf '%s %s\n' "$asked" "$bad" >"$folder/asked"
+}
+
+id=$(git rev-parse --verify "$good^{commit}") || exit 128
+if [ "$(cat "$folder/built" 2>/dev/null)" != "$id ${PERF_GATE_BUILD:-}" ]; then
+	rm -rf "$folder"
+	build_commit "$id" "$folder/good" || stop "$good does not build"
+	printf '%s %s\n' "$id" "${PERF_GATE_BUILD:-}" >"$folder/built"
 fi
-build_in "$top" "$folder/log" 2>/dev/null || exit 125
-status=0
-compare "$folder/tree" "--quiet --tap $(quoted "$folder/gate.tap")" "$@" || status=$?
-grep '^not ok' "$folder/gate.tap" || :
-case $status in
-0) exit 0 ;;
-3)
-	[ -n "${PERF_GATE_FUNCTION:-}" ] || exit 1
-	! grep '^not ok' "$folder/gate.tap" | grep -qF -- " - $PERF_GATE_FUNCTION in " || exit 1
-	exit 0
-	;;
-*) exit 128 ;;
+here=$(git rev-parse --short HEAD)
+build_in "$top" "$folder/log" || {
+	say "$here does not build: skipped"
+	exit 125
+}
+find_questions "$@"
+found=0
+ask "$top" "$folder/questions" "$@" || found=$?
+case $found in
+2) say "$here: still open after $runs pairs of runs: skipped (PERF_GATE_TRIES and --max-time allow more)" ;;
+3) say "$here cannot be compared with $good: skipped" ;;
+*) exit "$found" ;;
 esac
+exit 125

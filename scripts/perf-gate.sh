@@ -59,7 +59,7 @@ mkdir -p "$results"
 rm -f "$results"/gate.*
 out=$(quoted "$results")/gate
 status=0
-compare "$base/tree" "--junit $out.xml --json $out.json --markdown $out.md --html $out.html --tap $out.tap" "$@" ||
+compare "$base/tree" "$top" "--junit $out.xml --json $out.json --markdown $out.md --html $out.html --tap $out.tap" "$@" ||
 	status=$?
 [ ! -e "$results/gate.tap" ] || cat "$results/gate.tap"
 exit "$status"

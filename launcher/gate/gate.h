@@ -99,6 +99,9 @@ struct csink_gate_verdicts {
 	double floor_function; /* smallest relative change of a function of 10 % that so many samples show */
 	double floor_command;  /* of the command's CPU time, with so many runs of their spread; NAN unknown */
 	double alpha;          /* that was used, after what earlier looks spent */
+	double smallest_q;     /* that so many runs can give a question that changed alone; 0 if there is no chance */
+	uint32_t least_runs;   /* with fewer, q cannot be small enough for a regression; 0 any number will do */
+	uint32_t steady_runs; /* pairs: with fewer, one that goes the other way can leave any change open; 0 as above */
 };
 
 /**

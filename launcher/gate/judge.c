@@ -15,6 +15,7 @@
 
 #define LEVEL 0.95    /* of intervals */
 #define MANY_TIMES 50 /* more runs than that many times what there are are not asked for */
+#define MAX_LEAST 60  /* runs; what these cannot show, more cannot either */
 #define POWER 0.8     /* with which the detection floor is stated */
 
 /* ---- one row ---- */
@@ -151,25 +152,17 @@ static void test_metric(struct judge *judge, struct csink_gate_row *row)
 
 /* ---- verdicts ---- */
 
-/* Below this number no p-value can be small enough, whatever was measured. */
-static uint32_t least_runs(const struct judge *judge, uint32_t nr_tests)
+/* Below this number no p-value can be small enough, whatever was measured. Steady: nor of pairs that are alike, but one
+ * of which goes the other way. */
+static uint32_t least_runs(const struct judge *judge, uint32_t nr_tests, bool steady)
 {
 	double target = judge->out->alpha * (1 - CSINK_COST_ALPHA) / CSINK_MAX(nr_tests, 1U);
+	bool paired = judge->data->paired;
 	uint32_t runs = 2;
 
-	if (judge->data->paired) {
-		while (pow(0.5, runs) > target)
-			runs++;
-		return runs;
-	}
-	for (; runs < 60; runs++) {
-		double ways = 1;
-
-		for (uint32_t i = 0; i < runs; i++)
-			ways = ways * (judge->nr[0] + runs - i) / (i + 1);
-		if (1 / ways <= target)
-			break;
-	}
+	while (runs < MAX_LEAST &&
+	       csink_smallest_p(paired, paired ? runs : judge->nr[0], runs) * (steady ? runs + 1 : 1) > target)
+		runs++;
 	return runs;
 }
 
@@ -180,13 +173,13 @@ static uint32_t more_runs(const struct judge *judge, const struct csink_gate_row
 	double half = (log(row->interval.high) - log(row->interval.low)) / 2;
 
 	if (!isfinite(half) || !isfinite(at))
-		return CSINK_MAX(least_runs(judge, nr_tests), judge->nr[1] + 1) - judge->nr[1];
+		return CSINK_MAX(least_runs(judge, nr_tests, false), judge->nr[1] + 1) - judge->nr[1];
 	distance = fabs(at) > threshold ? fabs(at) - threshold : threshold - fabs(at);
 	needed = ceil(runs * pow(half / fmax(distance, half / 100), 2));
 	/* Far enough from the threshold by its interval: then it is the number of questions that asks for more. */
 	if (needed <= runs)
 		needed = runs + ceil(runs / 4);
-	needed = fmax(needed, least_runs(judge, nr_tests));
+	needed = fmax(needed, least_runs(judge, nr_tests, false));
 	return needed > runs * MANY_TIMES ? 0 : (uint32_t)needed - judge->nr[1];
 }
 
@@ -196,7 +189,7 @@ void csink_judge_conclude(const struct judge *judge, struct csink_gate_row *row,
 	double most = 1 + judge->rules->threshold, least = 1 / most;
 	double alpha = row->metric >= 0 ? judge->out->alpha : judge->out->alpha * (1 - CSINK_COST_ALPHA);
 	/* That few cannot show a change, so their being alike by luck shows no sameness. */
-	bool too_few = !judge->data->exact && judge->nr[1] < least_runs(judge, 1);
+	bool too_few = !judge->data->exact && judge->nr[1] < least_runs(judge, 1, false);
 
 	row->q = row->ratio >= 1 ? q_greater : q_less;
 	row->runs_needed = 0;
@@ -283,6 +276,19 @@ static void find_floor(struct judge *judge)
 		out->floor_command = out->floor_function = 0;
 }
 
+/* What so many runs can show at all, of as many questions. */
+static void find_limits(struct judge *judge)
+{
+	struct csink_gate_verdicts *out = judge->out;
+	uint32_t nr = CSINK_MAX(out->nr_metric_rows, out->nr_rows - out->nr_metric_rows);
+
+	if (judge->data->exact || !nr)
+		return;
+	out->smallest_q = fmin(1, csink_smallest_p(judge->data->paired, judge->nr[0], judge->nr[1]) * nr);
+	out->least_runs = least_runs(judge, nr, false);
+	out->steady_runs = judge->data->paired ? least_runs(judge, nr, true) : 0;
+}
+
 /* ---- all ---- */
 
 static int sort_runs(struct judge *judge)
@@ -347,8 +353,10 @@ static int judge_all(struct judge *judge)
 		err = conclude_all(judge, out->rows + first, out->nr_rows - first);
 	if (!err)
 		err = csink_judge_rollup(judge);
-	if (!err)
+	if (!err) {
 		count(out);
+		find_limits(judge);
+	}
 	return err;
 }
 

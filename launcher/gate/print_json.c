@@ -57,6 +57,9 @@ static void print_verdicts(struct csink_json *json, const struct csink_gate_resu
 	csink_json_real(json, "speed", v->speed);
 	csink_json_real(json, "floor_function", v->floor_function);
 	csink_json_real(json, "floor_command", v->floor_command);
+	csink_json_real(json, "smallest_q", v->smallest_q);
+	csink_json_number(json, "least_runs", v->least_runs);
+	csink_json_number(json, "steady_runs", v->steady_runs);
 	csink_json_open(json, "counts", '{');
 	for (int i = 0; i < CSINK_GATE_NR_VERDICTS; i++)
 		csink_json_number(json, csink_gate_verdict_words[i], v->counts[i]);

@@ -16,16 +16,17 @@ quoted()
 	printf "'%s'" "$(printf %s "$1" | sed "s/'/'\\\\''/g")"
 }
 
-# compare OTHER OPTIONS COMMAND [ARGUMENT]...: COMMAND in the working tree, against itself in the folder OTHER. OPTIONS are
-# one word, of which a shell makes several, as of PERF_GATE_OPTIONS.
+# compare OLD NEW OPTIONS COMMAND [ARGUMENT]...: COMMAND in the folder NEW, against itself in the folder OLD. OPTIONS are
+# one word, of which a shell makes several, as of PERF_GATE_OPTIONS, and override these.
 compare()
 {
 	vs="env -C $(quoted "$1")"
-	options="${PERF_GATE_OPTIONS:---max-time=120} $2"
-	shift 2
+	new=$2
+	options="${PERF_GATE_OPTIONS:---max-time=120} $3"
+	shift 3
 	for word; do
 		vs="$vs $(quoted "$word")"
 	done
-	eval "set -- $options --vs \"\$vs\" -- env -C \"\$top\" \"\$@\""
+	eval "set -- $options --vs \"\$vs\" -- env -C \"\$new\" \"\$@\""
 	"${COUNTERSINK:-countersink}" gate "$@"
 }

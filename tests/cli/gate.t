@@ -10,7 +10,7 @@ gate() {
 }
 
 # ---- two commands: a function that takes twice as long
-gate --runs 10 --seed 1 --junit out.xml --json out.json --markdown out.md --html out.html --github \
+gate --runs 16 --seed 1 --junit out.xml --json out.json --markdown out.md --html out.html --github \
 	--vs "$WORK alpha 40 beta 10 gamma 20" -- "$WORK" alpha 40 beta 20 gamma 20
 is $? 3 "a function got slower: status 3"
 like "$(cat out.tap)" '^not ok [0-9]+ - beta in gate_work regressed: \+[0-9.]+ % \(95 % CI \+' "it is named, with its interval"
@@ -19,7 +19,7 @@ unlike "$(cat out.tap err)" 'what the command prints' "what the command prints i
 is "$(head -1 out.tap)" "TAP version 13" "it is TAP 13"
 like "$(tail -1 out.tap)" '^1\.\.[0-9]+$' "the plan comes last"
 like "$(cat out.tap)" '^# detection floor: of a function with 10 % of the time, a change of [0-9.]+ %' "the detection floor is told"
-like "$(cat out.tap)" '^# runs: 10 and 10, in pairs in .* seed 1$' "so are runs and seed"
+like "$(cat out.tap)" '^# runs: 16 and 16, in pairs in .* seed 1$' "so are runs and seed"
 prove -e cat out.tap >prove.out 2>&1
 isnt $? 0 "prove sees the failure"
 like "$(cat prove.out)" 'Failed test' "as a failed test"
@@ -35,7 +35,7 @@ python3 - <<'PY' >json.out 2>&1
 import json
 gate = json.load(open("out.json"))
 row = [row for row in gate["rows"] if row.get("function") == "beta"][0]
-assert gate["status"] == 3 and gate["runs"] == [10, 10] and len(gate["measured"]) == 20, gate
+assert gate["status"] == 3 and gate["runs"] == [16, 16] and len(gate["measured"]) == 32, gate
 assert row["verdict"] == "regressed" and row["low"] > 1.05 and row["q"] <= 0.01, row
 assert row["file"].endswith("gate_work.c") and row["line"] > 0, row
 PY
@@ -48,7 +48,7 @@ like "$(cat out.html)" '<html' "the page with the flame graph is there"
 like "$(cat out.html)" 'gate_work' "and it shows these profiles"
 
 # ---- the same work in two functions
-gate --runs 10 --seed 1 --vs "$WORK alpha 40 beta 20" -- "$WORK" alpha 40 halves 20
+gate --runs 16 --seed 1 --vs "$WORK alpha 40 beta 20" -- "$WORK" alpha 40 halves 20
 is $? 0 "a function split in two: status 0"
 unlike "$(cat out.tap)" '^not ok' "no point fails"
 like "$(cat out.tap)" 'note: "cost moved between functions: .*first_half.*beta cheaper; together' "it is said that cost moved"
@@ -171,6 +171,14 @@ gate --runs 2 --prepare 'exit 9' --self-check -- true
 is $? 1 "a preparation that fails is an error"
 like "$(cat err)" 'the shell command of --prepare failed: status 9' "which is said"
 
+# ---- too few to find anything
+gate --runs 5 --warmup 0 --vs "$WORK alpha 5" -- "$WORK" alpha 10
+is $? 0 "five pairs find nothing"
+like "$(cat err)" '^countersink: so few runs \(5 and 5\) cannot show a regression.*0\.031 at the least' "which is said beforehand"
+like "$(cat out.tap)" '^# note: so few runs cannot show a regression here, .*; (9|1[0-9]) of each side can' "and how many can"
+gate --runs 10 --warmup 0 --vs "$WORK alpha 1" -- "$WORK" alpha 1 beta 1
+is "$(cat err)" "" "ten may find something"
+
 # ---- as many runs as it takes
 gate --max-time 600 --seed 1 --vs "$WORK alpha 20 beta 10 gamma 20" -- "$WORK" alpha 20 beta 40 gamma 20
 is $? 3 "auto: the regression is found"
@@ -185,7 +193,7 @@ is $? 3 "--strict: open questions fail"
 like "$(cat out.tap)" '^not ok .* inconclusive:' "as points that say so"
 
 # ---- summary and annotations where GitHub runs it
-GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=$TMP/summary.md "$COUNTERSINK" gate --runs 10 --seed 3 \
+GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=$TMP/summary.md "$COUNTERSINK" gate --runs 16 --seed 3 \
 	--vs "$WORK beta 10 alpha 20 gamma 20" -- "$WORK" beta 20 alpha 20 gamma 20 >out.tap 2>err
 like "$(cat summary.md)" '^### countersink gate: .*beta in gate' "the summary is written"
 like "$(cat err)" '^::error file=.*beta' "so are the annotations"
@@ -200,13 +208,13 @@ is $? 143 "TERM ends it"
 unlike "$(cat out.tap)" '^1\.\.' "without a verdict"
 
 # ---- without counters, without rights
-"$TARGETS/deny_perf" "$COUNTERSINK" gate --runs 10 --seed 1 --vs "$WORK alpha 200 beta 100" -- \
+"$TARGETS/deny_perf" "$COUNTERSINK" gate --runs 16 --seed 1 --vs "$WORK alpha 200 beta 100" -- \
 	"$WORK" alpha 200 beta 200 >out.tap 2>err
 is $? 3 "perf_event_open is refused: the regression is found all the same"
 like "$(cat out.tap)" '^not ok [0-9]+ - beta in gate_work regressed' "and named"
 like "$(cat out.tap)" 'note: perf_event_open is refused here: samples come at the kernel' "what that costs is said"
 mkdir -m 777 private
-(cd private && unprivileged "$COUNTERSINK" gate --runs 10 --seed 1 --vs "$WORK alpha 40 beta 20" -- \
+(cd private && unprivileged "$COUNTERSINK" gate --runs 16 --seed 1 --vs "$WORK alpha 40 beta 20" -- \
 	"$WORK" alpha 40 beta 40 >"$TMP/private/out.tap" 2>err)
 is $? 3 "an unprivileged user: the regression is found"
 like "$(cat private/out.tap)" '^not ok [0-9]+ - beta in gate_work regressed' "and named"

@@ -35,7 +35,7 @@ END
 printf 'bench: bench.c\n\tgcc -O2 -g -o bench bench.c\n' >Makefile.bench
 
 # ---- 32 commits, of which one slows a function
-planted=$((RANDOM % 30 + 2))
+planted=$((RANDOM % 29 + 3))
 mkdir bisected
 (
 	cd bisected && git init -q -b main . && cp ../Makefile.bench Makefile && echo bench >.gitignore
@@ -55,6 +55,46 @@ is $? 0 "git bisect runs to its end" || diag "$(tail -20 bisect.out)"
 like "$(cat bisect.out)" "^$(git -C bisected rev-parse "c$planted") is the first bad commit" \
 	"it finds the planted commit among 32 (the ${planted}th)"
 like "$(cat bisect.out)" '^not ok [0-9]+ - scan in bench regressed: \+' "and the function is named on the way"
+
+# ---- what is open is no answer
+# one_commit COMMIT OPTIONS: one commit by hand, without git bisect; its status.
+one_commit() {
+	(
+		cd by_hand && git checkout -q -f "$1" && PERF_GATE_FUNCTION=scan PERF_GATE_OPTIONS="$2" \
+			"$SRC/scripts/perf-bisect.sh" c1 ./bench
+	) >one.out 2>one.err
+}
+git clone -q bisected by_hand 2>/dev/null
+one_commit c32 '--runs 6 --threshold 10%'
+is $? 1 "six pairs cannot tell: it goes on, and finds that scan is slower"
+like "$(cat one.err)" 'perf-bisect: open after 6 pairs of runs; again, with twice as many' "which is said"
+PERF_GATE_TRIES=1 one_commit c32 '--runs 6 --threshold 10%'
+is $? 125 "where it may not go on, the commit is skipped"
+like "$(cat one.err)" 'perf-bisect: [0-9a-f]+: still open after 6 pairs of runs: skipped' "which is said"
+one_commit c2 '--runs 16 --threshold 30%'
+is $? "$([ "$planted" -gt 2 ] && echo 0 || echo 1)" "a commit as fast as the good one is good"
+(
+	cd by_hand && git bisect start "c$planted" "c$((planted - 2))" >/dev/null && PERF_GATE_OPTIONS='--runs 14 --threshold 10%' \
+		git bisect run "$SRC/scripts/perf-bisect.sh" "c$((planted - 2))" ./bench
+) >unnamed.out 2>&1
+like "$(cat unnamed.out)" "^$(git -C bisected rev-parse "c$planted") is the first bad commit" \
+	"without a name it looks for what got slower from the good commit to the bad one" || diag "$(cat unnamed.out)"
+is "$(cat by_hand/.git/perf-bisect/questions)" " - scan in bench " "that function"
+(
+	cd by_hand && git bisect start c32 c1 >/dev/null && PERF_GATE_FUNCTION=print PERF_GATE_OPTIONS='--runs 14 --threshold 10%' \
+		"$SRC/scripts/perf-bisect.sh" c1 ./bench
+) >print.out 2>&1
+is $? 128 "what did not get slower from the good commit to the bad one is not searched for"
+like "$(cat print.out)" 'perf-bisect: (from c1 to the bad commit, print got no slower|it is open whether print got)' \
+	"which is said"
+(cd by_hand && "$SRC/scripts/perf-bisect.sh" c1 ./bench.c) >fails.out 2>&1
+is $? 128 "a command that fails in the bad commit stops it"
+git -C by_hand bisect reset >/dev/null 2>&1
+(cd by_hand && "$SRC/scripts/perf-bisect.sh" c1 ./bench.c) >fails.out 2>&1
+is $? 125 "one that fails in another is skipped"
+like "$(cat fails.out)" 'perf-bisect: [0-9a-f]+ cannot be compared with c1: skipped' "which is said"
+
+# ---- what cannot be built
 echo broken >bisected/bench.c
 (cd bisected && "$SRC/scripts/perf-bisect.sh" c1 ./bench) >/dev/null 2>&1
 is $? 125 "what does not build is skipped"

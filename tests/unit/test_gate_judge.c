@@ -1,9 +1,11 @@
 /* The gate's judgement on runs that are made up, with noise, so that the truth is known. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/gate/gate.h"
+#include "launcher/gate/result.h"
 #include "tests/unit/tap.h"
 
 #define NR_FUNCTIONS 12
@@ -248,12 +250,16 @@ static void test_open(void)
 	ok(row_of(&data, &v, "f1")->runs_needed >= 6, "and how many would is said: %u",
 	   row_of(&data, &v, "f1")->runs_needed);
 	ok(row_of(&data, &v, "f1")->can_regress && v.nr_open > 0, "it may be a regression");
+	ok(v.smallest_q > v.alpha && v.least_runs > 2 && v.steady_runs > v.least_runs,
+	   "that q is %g at the least is known, and that %u pairs are needed, %u where one may fail", v.smallest_q,
+	   v.least_runs, v.steady_runs);
 	csink_gate_verdicts_release(&v);
 	add_runs(&data, &program, 10);
 	csink_gate_judge(&data, &rules, 0, &v);
 	is_num(row_of(&data, &v, "f1")->verdict, CSINK_GATE_REGRESSED, "twelve do");
 	is_num(row_of(&data, &v, "f5")->verdict, CSINK_GATE_UNCHANGED, "and settle the others");
 	is_num(v.nr_open, 0, "so that nothing is open");
+	ok(v.smallest_q < v.alpha && v.least_runs <= 12, "q can be small enough");
 	csink_gate_verdicts_release(&v);
 	csink_gate_data_release(&data);
 }
@@ -297,12 +303,59 @@ static void test_exact(void)
 	program.now[6] *= 0.9;
 	add_runs(&data, &program, 2);
 	csink_gate_judge(&data, &rules, 0, &v);
-	is_num(row_of(&data, &v, "f4")->verdict, CSINK_GATE_REGRESSED, "exact counts: 2 %% more, found with two runs");
+	is_num(row_of(&data, &v, "f4")->verdict, CSINK_GATE_REGRESSED, "exact counts: 2 % more, found with two runs");
 	ok(fabs(row_of(&data, &v, "f4")->ratio - 1.02) < 1e-9, "by its exact ratio");
 	is_num(row_of(&data, &v, "f5")->verdict, CSINK_GATE_UNCHANGED, "half a percent is below the threshold");
 	is_num(row_of(&data, &v, "f6")->verdict, CSINK_GATE_IMPROVED, "a tenth less is an improvement");
 	is_num(row_of(&data, &v, "f7")->verdict, CSINK_GATE_UNCHANGED, "nothing is nothing");
 	csink_gate_verdicts_release(&v);
+	csink_gate_data_release(&data);
+}
+
+/* What a gate of these runs prints, in two formats. */
+static char *told(const struct csink_gate_data *data, uint64_t seed)
+{
+	struct csink_gate_rules rules = {.threshold = 0.05, .min_share = 0.01, .alpha = 0.01, .seed = seed};
+	struct csink_gate_verdicts v;
+	struct csink_gate_result result = {
+		.commands = {"old", "new"}, .how = "vs", .data = data, .rules = &rules, .verdicts = &v, .engine = ""};
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	snprintf(result.unit, sizeof(result.unit), "nanoseconds");
+	csink_gate_judge(data, &rules, 0, &v);
+	csink_gate_print_tap(out, &result);
+	/* The seed is told: it is not the answer. */
+	rules.seed = 0;
+	csink_gate_print_json(out, &result);
+	csink_gate_print_markdown(out, &result);
+	fclose(out);
+	csink_gate_verdicts_release(&v);
+	return text;
+}
+
+/* The same runs with the same seed: the same to the byte. More pairs than are tried in all ways, so that chance is
+ * drawn. */
+static void test_seed(bool unpaired)
+{
+	const char *what = unpaired ? "a baseline" : "pairs";
+	struct program program = plain();
+	struct csink_gate_data data = {0};
+	char *first, *again, *other;
+
+	program.unpaired = unpaired;
+	program.now[3] *= 1.1;
+	add_runs(&data, &program, 24);
+	first = told(&data, 7);
+	again = told(&data, 7);
+	other = told(&data, 8);
+	ok(strlen(first) > 3000 && strstr(first, "f3"), "%s: verdicts are told", what);
+	is_str(again, first, "the same runs and seed: the same to the byte");
+	ok(strcmp(strstr(other, "\nok 1"), strstr(first, "\nok 1")) != 0, "another seed draws otherwise");
+	free(first);
+	free(again);
+	free(other);
 	csink_gate_data_release(&data);
 }
 
@@ -316,5 +369,7 @@ int main(void)
 	test_open();
 	test_looks();
 	test_exact();
+	test_seed(false);
+	test_seed(true);
 	return done();
 }

@@ -82,14 +82,17 @@ static void test_permutation(void)
 	near_to(drawn, 0.0027, 0.0006, "more pairs than can be tried are drawn");
 	for (uint32_t i = 0; i < 30; i++)
 		many[i] = 1;
-	near_to(csink_permute_paired(many, 30, CSINK_TAIL_GREATER, &random), 1.0 / (CSINK_PERMUTE_DRAWS + 1), 1e-12,
-		"no draw as large: p is not 0");
+	near_to(csink_permute_paired(many, 30, CSINK_TAIL_GREATER, &random), 1.0 / (CSINK_PERMUTE_MORE + 1), 1e-12,
+		"no draw as large: p is not 0, but smaller than the first draws could say");
 	/* 11440 ways; the value is scipy's permutation_test over all of them (make check-stats). */
 	exact = csink_permute_two(mice_control, 9, mice, 7, CSINK_TAIL_GREATER, &random);
 	near_to(exact, 0.1409965035, 1e-9, "all ways to divide the mice");
 	near_to(csink_permute_two(mice, 7, mice_control, 9, CSINK_TAIL_LESS, &random), exact, 1e-12,
 		"the same from the other side");
 	ok(csink_permute_two(mice_control, 9, mice, 7, CSINK_TAIL_BOTH, &random) > exact, "both sides are more");
+	near_to(csink_smallest_p(true, 10, 0), 1 / 1024.0, 0, "ten pairs say 1/1024 at the least");
+	near_to(csink_smallest_p(false, 9, 7), 1 / 11440.0, 1e-15, "nine mice and seven say 1/11440");
+	near_to(csink_smallest_p(true, 30, 0), 1.0 / (CSINK_PERMUTE_MORE + 1), 1e-12, "and 30 pairs what is drawn");
 }
 
 static void test_ranks(void)

@@ -40,6 +40,15 @@ static void judge(struct hits *hits, double sum)
 	hits->of++;
 }
 
+/* How many random draws it takes, as far as is known. Where so many questions are asked at once that only very small
+ * p-values count, CSINK_PERMUTE_DRAWS would set a limit that no number of runs overcomes. To stop at a number of hits
+ * leaves (hits + 1) / (draws + 1) a p-value (Besag and Clifford, 1991). */
+static uint64_t enough(const struct hits *hits)
+{
+	return hits->of >= CSINK_PERMUTE_DRAWS && hits->nr < CSINK_PERMUTE_RARE ? CSINK_PERMUTE_MORE
+										: CSINK_PERMUTE_DRAWS;
+}
+
 /* ---- paired ---- */
 
 /* Each step changes one sign (Gray's order), so that all 2^n sums cost an addition each. Rounding stays below the slack
@@ -62,7 +71,9 @@ static void try_all_signs(const double *d, uint32_t n, struct hits *hits)
 
 static void try_some_signs(const double *d, uint32_t n, struct hits *hits, struct csink_random *random)
 {
-	for (uint32_t draw = 0; draw < CSINK_PERMUTE_DRAWS; draw++) {
+	uint64_t nr = CSINK_PERMUTE_DRAWS;
+
+	for (uint64_t draw = 0; draw < nr; draw++) {
 		uint64_t bits = 0;
 		double sum = 0;
 
@@ -72,6 +83,7 @@ static void try_some_signs(const double *d, uint32_t n, struct hits *hits, struc
 			sum += bits & 1 ? d[i] : -d[i];
 		}
 		judge(hits, sum);
+		nr = enough(hits);
 	}
 }
 
@@ -115,7 +127,9 @@ static void choose(const double *values, uint32_t n, uint32_t from, uint32_t lef
 
 static void choose_some(double *values, uint32_t n, uint32_t k, struct hits *hits, struct csink_random *random)
 {
-	for (uint32_t draw = 0; draw < CSINK_PERMUTE_DRAWS; draw++) {
+	uint64_t nr = CSINK_PERMUTE_DRAWS;
+
+	for (uint64_t draw = 0; draw < nr; draw++) {
 		double sum = 0;
 
 		for (uint32_t i = 0; i < k; i++) {
@@ -127,6 +141,7 @@ static void choose_some(double *values, uint32_t n, uint32_t k, struct hits *hit
 			sum += value;
 		}
 		judge(hits, sum);
+		nr = enough(hits);
 	}
 }
 
@@ -159,4 +174,12 @@ double csink_permute_two(const double *a, uint32_t nr_a, const double *b, uint32
 		choose_some(values, n, nr_b, &hits, random);
 	free(values);
 	return (double)(hits.nr + !exact) / (double)(hits.of + !exact);
+}
+
+double csink_smallest_p(bool paired, uint32_t nr_a, uint32_t nr_b)
+{
+	double ways = paired ? pow(2, nr_a) : ways_to_choose(nr_a + nr_b, nr_b);
+	bool exact = paired ? nr_a <= CSINK_PERMUTE_EXACT : ways <= MAX_WAYS;
+
+	return exact ? 1 / ways : fmax(1 / ways, 1.0 / (CSINK_PERMUTE_MORE + 1));
 }

@@ -31,10 +31,13 @@ enum csink_tail { CSINK_TAIL_GREATER, CSINK_TAIL_LESS, CSINK_TAIL_BOTH };
 
 #define CSINK_PERMUTE_EXACT 18     /* pairs up to which all 2^n sign changes are tried */
 #define CSINK_PERMUTE_DRAWS 100000 /* else so many random ones */
+#define CSINK_PERMUTE_RARE 10      /* fewer hits among them: CSINK_PERMUTE_MORE, so that p may be small enough */
+#define CSINK_PERMUTE_MORE 1000000
 
 /**
  * Paired permutation test of differences: under "no difference" each is as likely to have the other sign. The statistic
  * is the sum. Exact for up to CSINK_PERMUTE_EXACT pairs; beyond, (hits + 1) / (draws + 1).
+ * See csink_smallest_p for what as many pairs can show at all.
  */
 double csink_permute_paired(const double *differences, uint32_t n, enum csink_tail tail, struct csink_random *random);
 
@@ -56,6 +59,12 @@ double csink_wilcoxon_paired(const double *differences, uint32_t n, enum csink_t
  * up to 100 values together, by the normal distribution with the corrections for ties and continuity beyond.
  */
 double csink_wilcoxon_two(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b, enum csink_tail tail);
+
+/**
+ * The smallest p-value, one-sided, that the tests above can give: all of the second side beyond the first.
+ * @paired  nr_a pairs (nr_b is ignored); else two samples.
+ */
+double csink_smallest_p(bool paired, uint32_t nr_a, uint32_t nr_b);
 
 /** Benjamini-Hochberg: q[i] is the smallest false discovery rate at which p[i] is still a discovery. 0 or -ENOMEM. */
 int csink_adjust_bh(const double *p, uint32_t n, double *q);
