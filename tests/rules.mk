@@ -253,7 +253,7 @@ check-cfi: $(B)/tests/diff/cfi_scan ## read the frame rules of every installed p
 # Hostile call frame information; needs clang. FUZZ_SECONDS to deepen.
 FUZZ_SECONDS ?= 60
 FUZZ_SRCS := tests/fuzz/fuzz_eh_frame.c $(addprefix preload/sample/,cfi_close.c cfi_expr.c cfi_find.c cfi_locate.c cfi_op.c \
-	cfi_program.c cfi_row.c code.c safe_load.c)
+	cfi_program.c cfi_row.c code.c private.c safe_load.c)
 FUZZ_SEEDS = $(wildcard /lib/*/libc.so.6 /lib/*/libgcc_s.so.1 /lib/*/libm.so.6 /lib/*/ld-linux-*.so.* /usr/lib/*/libcrypto.so.3 \
 	/usr/lib/*/libstdc++.so.6 /usr/bin/perl /usr/bin/git)
 $(B)/tests/fuzz/eh_frame: $(FUZZ_SRCS)
@@ -309,6 +309,15 @@ $(B)/tests/fuzz/lines_corpus: tests/fuzz/lines_corpus.c tests/fuzz/fuzz_lines.h
 .PHONY: fuzz-lines
 fuzz-lines: $(B)/tests/fuzz/line_tables $(B)/tests/fuzz/lines_corpus tests ## feed broken line tables to their reader
 	@BUILD=$(CURDIR)/$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/lines
+
+# Hostile objects, which others have mapped.
+FUZZ_OBJECTS_SRCS := tests/fuzz/fuzz_objects.c launcher/attach/objects.c $(filter-out tests/%,$(FUZZ_SRCS))
+$(B)/tests/fuzz/objects: $(FUZZ_OBJECTS_SRCS)
+	$(call make_fuzzer,$(FUZZ_OBJECTS_SRCS))
+
+.PHONY: fuzz-objects
+fuzz-objects: $(B)/tests/fuzz/objects ## feed broken objects to what attach reads them with
+	@BUILD=$(CURDIR)/$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/objects
 
 # For tests/cli/symbols.t.
 .PHONY: show-handler-objs show-handler-roots show-library-objs
