@@ -126,6 +126,7 @@ LIB_SRCS := \
 	preload/inject/sanitizer.c \
 	preload/inject/shell.c \
 	preload/inject/signals.c \
+	preload/inject/signals_old.c \
 	preload/inject/started.c \
 	preload/inject/strangers.c \
 	preload/inject/syscalls.c \

@@ -32,11 +32,6 @@ uint64_t csink_signals_taken(void)
 	return atomic_load_explicit(&taken, memory_order_relaxed);
 }
 
-static bool is_taken(int signo)
-{
-	return signo > 0 && signo < _NSIG && csink_signals_taken() & CSINK_SIGNAL_BIT(signo);
-}
-
 bool csink_signals_small_stacks(void)
 {
 	return small_stacks;
@@ -249,7 +244,7 @@ static void adapt_handlers(uint64_t taken_now)
 	for (int signo = 1; signo < _NSIG; signo++) {
 		struct sigaction act;
 
-		if (!(may_have_handler & CSINK_SIGNAL_BIT(signo)) || is_taken(signo) ||
+		if (!(may_have_handler & CSINK_SIGNAL_BIT(signo)) || csink_signal_is_taken(signo) ||
 		    REAL(sigaction)(signo, NULL, &act) < 0 || act.sa_handler == SIG_DFL || act.sa_handler == SIG_IGN)
 			continue;
 		masked[signo] = (masked[signo] & ~taken_now) | (csink_set_bits(&act.sa_mask) & taken_now);
@@ -263,7 +258,7 @@ int csink_signal_install(int signo)
 	uint64_t bit = CSINK_SIGNAL_BIT(signo);
 	int err;
 
-	if (!is_taken(signo)) {
+	if (!csink_signal_is_taken(signo)) {
 		err = set_entry(signo, &wanted[signo]);
 		if (err)
 			return err;
@@ -288,7 +283,7 @@ void csink_signal_uninstall(int signo)
 	struct csink_thread *thread = csink_self;
 	uint64_t bit = CSINK_SIGNAL_BIT(signo), blocked;
 
-	if (!is_taken(signo) || !thread || !is_alone())
+	if (!csink_signal_is_taken(signo) || !thread || !is_alone())
 		return;
 	blocked = csink_masks_own_blocked() & bit;
 	csink_raw_mask(SIG_BLOCK, blocked, NULL);
@@ -304,7 +299,7 @@ uint64_t csink_signals_ignored(void)
 	uint64_t ours = csink_signals_taken(), ignored = 0;
 
 	for (int signo = 1; signo < _NSIG && ours >> (signo - 1); signo++)
-		if (is_taken(signo) && wanted[signo].sa_handler == SIG_IGN)
+		if (csink_signal_is_taken(signo) && wanted[signo].sa_handler == SIG_IGN)
 			ignored |= CSINK_SIGNAL_BIT(signo);
 	return ignored;
 }
@@ -335,8 +330,8 @@ void csink_signals_before_exec(void)
 
 	/* exec resets handlers to the default but keeps "ignored" and the mask: give the program's wishes back. */
 	for (int signo = 1; signo < _NSIG && ours >> (signo - 1); signo++)
-		if (is_taken(signo) && wanted[signo].sa_handler == SIG_IGN && REAL(sigaction)(signo, NULL, &now) == 0 &&
-		    now.sa_sigaction == entry)
+		if (csink_signal_is_taken(signo) && wanted[signo].sa_handler == SIG_IGN &&
+		    REAL(sigaction)(signo, NULL, &now) == 0 && now.sa_sigaction == entry)
 			REAL(sigaction)(signo, &ignore, NULL);
 	if (blocked)
 		csink_raw_mask(SIG_BLOCK, blocked, NULL);
@@ -345,7 +340,7 @@ void csink_signals_before_exec(void)
 void csink_signals_exec_failed(void)
 {
 	for (int signo = 1; signo < _NSIG; signo++)
-		if (is_taken(signo) && wanted[signo].sa_handler == SIG_IGN)
+		if (csink_signal_is_taken(signo) && wanted[signo].sa_handler == SIG_IGN)
 			set_entry(signo, NULL);
 	if (csink_self)
 		csink_raw_mask(SIG_UNBLOCK, csink_self->hidden.signals, NULL);
@@ -410,94 +405,8 @@ static int set_other(int signo, const struct sigaction *act, struct sigaction *o
 
 CSINK_EXPORT int sigaction(int signo, const struct sigaction *act, struct sigaction *old)
 {
-	if (!is_taken(signo))
+	if (!csink_signal_is_taken(signo))
 		return set_other(signo, act, old);
 	/* A vfork child's handlers are its own: the kernel keeps them apart from ours. */
 	return csink_signals_borrowed() ? REAL(sigaction)(signo, act, old) : set_ours(signo, act, old);
-}
-
-static sighandler_t set_handler(int signo, sighandler_t handler, int flags)
-{
-	struct sigaction act = {.sa_flags = flags}, old;
-
-	act.sa_handler = handler;
-	if (!(flags & SA_NODEFER))
-		sigaddset(&act.sa_mask, signo);
-	return sigaction(signo, &act, &old) < 0 ? SIG_ERR : old.sa_handler;
-}
-
-CSINK_EXPORT sighandler_t signal(int signo, sighandler_t handler)
-{
-	return is_taken(signo) ? set_handler(signo, handler, SA_RESTART) : REAL(signal)(signo, handler);
-}
-
-CSINK_EXPORT sighandler_t sysv_signal(int signo, sighandler_t handler)
-{
-	return is_taken(signo) ? set_handler(signo, handler, SA_RESETHAND | SA_NODEFER)
-			       : REAL(sysv_signal)(signo, handler);
-}
-
-/* ---- System V's and BSD's names for the same ----------------------------------------------------------------------
- */
-
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-
-static bool block_one(int how, int signo)
-{
-	sigset_t one, old;
-
-	sigemptyset(&one);
-	sigaddset(&one, signo);
-	return sigprocmask(how, &one, &old) == 0 && sigismember(&old, signo) == 1;
-}
-
-CSINK_EXPORT sighandler_t sigset(int signo, sighandler_t handler)
-{
-	struct sigaction act = {.sa_flags = 0}, old;
-	bool was_blocked;
-
-	if (!is_taken(signo))
-		return REAL(sigset)(signo, handler);
-	was_blocked = block_one(handler == SIG_HOLD ? SIG_BLOCK : SIG_UNBLOCK, signo);
-	act.sa_handler = handler;
-	if (sigaction(signo, handler == SIG_HOLD ? NULL : &act, &old) < 0)
-		return SIG_ERR;
-	return was_blocked ? SIG_HOLD : old.sa_handler;
-}
-
-CSINK_EXPORT int sighold(int signo)
-{
-	if (!is_taken(signo))
-		return REAL(sighold)(signo);
-	block_one(SIG_BLOCK, signo);
-	return 0;
-}
-
-CSINK_EXPORT int sigrelse(int signo)
-{
-	if (!is_taken(signo))
-		return REAL(sigrelse)(signo);
-	block_one(SIG_UNBLOCK, signo);
-	return 0;
-}
-
-CSINK_EXPORT int sigignore(int signo)
-{
-	struct sigaction act = {.sa_handler = SIG_IGN};
-
-	return is_taken(signo) ? sigaction(signo, &act, NULL) : REAL(sigignore)(signo);
-}
-
-CSINK_EXPORT int siginterrupt(int signo, int interrupt)
-{
-	struct sigaction act;
-
-	if (!is_taken(signo))
-		return REAL(siginterrupt)(signo, interrupt);
-	sigaction(signo, NULL, &act);
-	if (interrupt)
-		act.sa_flags &= ~SA_RESTART;
-	else
-		act.sa_flags |= SA_RESTART;
-	return sigaction(signo, &act, NULL);
 }

@@ -57,6 +57,12 @@ void csink_signal_uninstall(int signo);
 /** Bits of the signals that are ours in this process. Context: any. */
 uint64_t csink_signals_taken(void);
 
+/** Whether a signal is one of ours. Context: any. */
+static inline bool csink_signal_is_taken(int signo)
+{
+	return signo > 0 && signo < _NSIG && csink_signals_taken() & CSINK_SIGNAL_BIT(signo);
+}
+
 /** True in a task that runs in our memory but is another process: a vfork child. Context: any (a syscall). */
 bool csink_signals_borrowed(void);
 
