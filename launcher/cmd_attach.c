@@ -7,11 +7,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "include/countersink/explain.h"
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "launcher/attach/choose.h"
 #include "launcher/attach/follow.h"
 #include "launcher/attach/print_json.h"
@@ -44,14 +44,6 @@ struct attach {
 	int signo; /* that ended it */
 	int command_status;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- what was asked for ---- */
 
@@ -246,15 +238,9 @@ static int prepare_counters(struct attach *a)
 
 static int take_signals(void)
 {
-	static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-	struct sigaction action;
 	sigset_t set;
 
-	sigemptyset(&set);
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(ending); i++) {
-		if (!sigaction(ending[i], NULL, &action) && action.sa_handler != SIG_IGN)
-			sigaddset(&set, ending[i]);
-	}
+	csink_ending_signals(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -270,8 +256,8 @@ static void follow(struct attach *a, int signal_fd)
 
 	epoll_ctl(epoll_fd, EPOLL_CTL_ADD, signal_fd, &event);
 	epoll_ctl(epoll_fd, EPOLL_CTL_ADD, a->follow.counters.rings.epoll_fd, &event);
-	while (!a->signo && now_ns() < end_ns && csink_attach_counters_living(&a->follow.counters)) {
-		uint64_t left_ms = (end_ns - CSINK_MIN(now_ns(), end_ns)) / 1000000 + 1;
+	while (!a->signo && csink_monotonic_ns() < end_ns && csink_attach_counters_living(&a->follow.counters)) {
+		uint64_t left_ms = (end_ns - CSINK_MIN(csink_monotonic_ns(), end_ns)) / 1000000 + 1;
 
 		epoll_wait(epoll_fd, events, 2, (int)CSINK_MIN(left_ms, (uint64_t)TICK_MS));
 		csink_attach_follow_drain(&a->follow, false);
@@ -305,7 +291,7 @@ static int run_command(struct attach *a)
 		return CSINK_EXIT_RUN_FAILED;
 	}
 	csink_attach_counters_opened(&a->follow.counters);
-	a->target.from_ns = now_ns();
+	a->target.from_ns = csink_monotonic_ns();
 	a->follow.leave_out = getpid();
 	err = csink_spawn(a->argv, environ, &a->inherited, &child);
 	if (!err)
@@ -344,7 +330,7 @@ static int finish(struct attach *a)
 	int err;
 
 	csink_attach_counters_stop(&a->follow.counters);
-	a->outside.wall_ns = now_ns() - a->target.from_ns;
+	a->outside.wall_ns = csink_monotonic_ns() - a->target.from_ns;
 	csink_attach_follow_drain(&a->follow, true);
 	csink_attach_counters_read(&a->follow.counters, &a->outside);
 	release(a);

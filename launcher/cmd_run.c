@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "include/internal/event.h"
 #include "launcher/commands.h"
 #include "launcher/profile/collect.h"
@@ -48,14 +48,6 @@ struct run {
 	struct collector *collector; /* of a command with very many processes; NULL: none yet */
 	uint64_t next_take_ns;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- what was asked for ---- */
 
@@ -226,7 +218,7 @@ static void prepare_injection(struct run *run)
 static void drain_outside(void *arg)
 {
 	struct run *run = arg;
-	uint64_t now = now_ns();
+	uint64_t now = csink_monotonic_ns();
 
 	csink_outside_drain(&run->watch);
 	if (!run->inject || now < run->next_take_ns)
@@ -326,7 +318,7 @@ static int run_command(struct run *run, struct csink_relay *relay, const struct 
 	csink_spare_fds_take(&spare);
 	open_outside(run);
 	csink_spare_fds_release(&spare);
-	start_ns = now_ns();
+	start_ns = csink_monotonic_ns();
 	err = csink_spawn(run->argv, env, inherited, &child);
 	free(env);
 	if (err) {
@@ -335,7 +327,7 @@ static int run_command(struct run *run, struct csink_relay *relay, const struct 
 		return csink_run_alone_after(err, run->argv, inherited);
 	}
 	err = csink_relay_wait(relay, &child, csink_outside_fd(&run->watch), drain_outside, run, &end);
-	run->outside.wall_ns = now_ns() - start_ns;
+	run->outside.wall_ns = csink_monotonic_ns() - start_ns;
 	if (err) {
 		csink_say("cannot wait for %s: %s", run->argv[0], strerror(-err));
 		return CSINK_EXIT_RUN_FAILED;

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "include/countersink/explain.h"
 #include "include/countersink/timerq.h"
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "launcher/commands.h"
 #include "launcher/reserve/command.h"
 #include "launcher/run/alone.h"
@@ -45,14 +45,6 @@ struct stat_run {
 
 	struct csink_stat_intervals *intervals; /* of the run that goes on; NULL: none */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 __attribute__((format(printf, 2, 3))) static void note(struct stat_run *run, const char *fmt, ...)
 {
@@ -282,7 +274,7 @@ static int run_once(struct stat_run *run)
 	csink_spare_fds_take(&spare);
 	open_counters(run);
 	csink_spare_fds_release(&spare);
-	start_ns = now_ns();
+	start_ns = csink_monotonic_ns();
 	err = csink_spawn(run->argv, environ, &run->inherited, &child);
 	if (err && run->repeat == 1)
 		return run_alone(run, err);
@@ -297,7 +289,7 @@ static int run_once(struct stat_run *run)
 	else if (run->intervals)
 		watch_fd = csink_stat_intervals_fd(run->intervals);
 	err = csink_relay_wait(&run->relay, &child, watch_fd, on_watch, run, &end);
-	wall_ns = now_ns() - start_ns;
+	wall_ns = csink_monotonic_ns() - start_ns;
 	if (err) {
 		csink_say("cannot wait for %s: %s", run->argv[0], strerror(-err));
 		return CSINK_EXIT_RUN_FAILED;

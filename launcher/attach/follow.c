@@ -4,22 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "launcher/attach/walk.h"
 #include "launcher/run/outside.h"
 
 /* How long a record may take to come after one of a later time, from another CPU. */
 #define SETTLE_NS 2000000
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- what a sample weighs ---- */
 
@@ -309,7 +301,8 @@ static void take_record(void *arg, const struct perf_event_header *record, uint6
 
 void csink_attach_follow_drain(struct csink_attach_follow *follow, bool all)
 {
-	csink_rings_drain(&follow->counters.rings, all ? UINT64_MAX : now_ns() - SETTLE_NS, take_record, follow);
+	csink_rings_drain(&follow->counters.rings, all ? UINT64_MAX : csink_monotonic_ns() - SETTLE_NS, take_record,
+			  follow);
 }
 
 /* ---- the end ---- */

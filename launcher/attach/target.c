@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "launcher/run/outside.h"
 
 /* A call of csink_attach_begin(). */
@@ -15,14 +15,6 @@ struct beginning {
 	char *why;
 	size_t why_size;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 void csink_attach_name(struct csink_attach_target *target)
 {
@@ -100,7 +92,7 @@ static int open_all(struct csink_targets *threads, void *arg)
 	if (refusals.nr_denied)
 		csink_outside_note(b->follow->outside, "%u thread%s could not be attached to: %s", refusals.nr_denied,
 				   refusals.nr_denied == 1 ? "" : "s", refusals.denied);
-	b->target->from_ns = now_ns();
+	b->target->from_ns = csink_monotonic_ns();
 	take_images(b);
 	if (err && err != -ESRCH && err != -EACCES && err != -EPERM) {
 		snprintf(b->why, b->why_size, "%s: %s", refusals.last->spec.rec.name, refusals.last->reason);
@@ -183,7 +175,7 @@ static int begin_cgroup(struct beginning *b)
 		snprintf(b->why, b->why_size, "%s: %s", refused->spec.rec.name, refused->reason);
 		return err;
 	}
-	target->from_ns = now_ns();
+	target->from_ns = csink_monotonic_ns();
 	for (uint32_t i = 0; i < target->choice.nr; i++)
 		csink_attach_images_take(&b->follow->images, target->choice.pids[i], target->from_ns);
 	target->nr_processes = target->choice.nr;

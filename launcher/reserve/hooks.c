@@ -217,7 +217,7 @@ int csink_hooks_reserve(struct csink_hooks *hooks, const char *folder, uint64_t 
 {
 	static char word[] = "reserve";
 	char names[CSINK_MAX_HOOKS][CSINK_HOOK_NAME], pid[16];
-	uint64_t now = csink_now_ns(), deadline_ns;
+	uint64_t now = csink_monotonic_ns(), deadline_ns;
 	uint32_t nr;
 	int err = 0;
 
@@ -243,7 +243,7 @@ int csink_hooks_reserve(struct csink_hooks *hooks, const char *folder, uint64_t 
 int csink_hooks_release(struct csink_hooks *hooks, uint64_t timeout_ns)
 {
 	static char word[] = "release";
-	uint64_t now = csink_now_ns();
+	uint64_t now = csink_monotonic_ns();
 	uint64_t deadline_ns = timeout_ns > CSINK_NEVER_NS - now ? CSINK_NEVER_NS : now + timeout_ns;
 	char pid[16];
 

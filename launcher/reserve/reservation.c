@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/run/inherited.h"
 
 #define MAX_PROBED 32
 
@@ -60,16 +61,10 @@ bool csink_reservation_has_pmu(void)
 
 int csink_reservation_cancel_fd(void)
 {
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-	struct sigaction action;
 	sigset_t set;
 	int fd;
 
-	sigemptyset(&set);
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(signals); i++) {
-		if (!sigaction(signals[i], NULL, &action) && action.sa_handler != SIG_IGN)
-			sigaddset(&set, signals[i]);
-	}
+	csink_ending_signals(&set);
 	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return fd < 0 ? -errno : fd;
 }

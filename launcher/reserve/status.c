@@ -91,7 +91,7 @@ void csink_reserve_status_read(struct csink_reserve_status *status, const char *
 		status->active = -ENOTCONN;
 		snprintf(status->active_words, sizeof(status->active_words), "nobody listens where pmcd should");
 	} else {
-		status->active = csink_pcp_active(csink_now_ns() + timeout_ns, -1, status->active_words,
+		status->active = csink_pcp_active(csink_monotonic_ns() + timeout_ns, -1, status->active_words,
 						  sizeof(status->active_words));
 	}
 	if (csink_sysfs_read_number(&status->watchdog, "/proc/sys/kernel/nmi_watchdog"))

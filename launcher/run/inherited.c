@@ -34,6 +34,18 @@ void csink_inherited_restore(const struct csink_inherited *inherited)
 	sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
 }
 
+void csink_ending_signals(sigset_t *set)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	struct sigaction action;
+
+	sigemptyset(set);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		if (!sigaction(signals[i], NULL, &action) && action.sa_handler != SIG_IGN)
+			sigaddset(set, signals[i]);
+	}
+}
+
 bool csink_inherited_ignores(const struct csink_inherited *inherited, int signo)
 {
 	return inherited->actions[signo].sa_handler == SIG_IGN;

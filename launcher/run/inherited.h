@@ -22,6 +22,9 @@ void csink_inherited_take(struct csink_inherited *inherited);
 /** Put them back. Context: any; also between fork and exec. */
 void csink_inherited_restore(const struct csink_inherited *inherited);
 
+/** The signals that end a command: INT, TERM, HUP, QUIT; without those that are ignored now. Context: any. */
+void csink_ending_signals(sigset_t *set);
+
 /** Was the signal ignored when the launcher was started (nohup, a background job of a script)? */
 bool csink_inherited_ignores(const struct csink_inherited *inherited, int signo);
 

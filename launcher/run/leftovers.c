@@ -10,10 +10,10 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "launcher/profile/recording_read.h"
 #include "launcher/run/folder.h"
 #include "launcher/run/proc.h"
@@ -22,20 +22,12 @@
 /* A process that has ended its recording waits for its profile to be made, which takes seconds at most. */
 #define FINISHING_NS (60 * CSINK_NS_PER_S)
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * CSINK_NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 /* Is its process still there, and not done with it long ago? A pid that was given out again is no proof. */
 static bool is_written(const struct csink_rec_header *header)
 {
 	if (header->pid <= 0 || !csink_proc_is_running(header->pid, 0))
 		return false;
-	return header->state == CSINK_REC_LIVE || now_ns() - header->end_monotonic_ns < FINISHING_NS;
+	return header->state == CSINK_REC_LIVE || csink_monotonic_ns() - header->end_monotonic_ns < FINISHING_NS;
 }
 
 /* Returns false if some process still writes there. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "include/internal/event.h"
 #include "launcher/run/outside.h"
 #include "launcher/run/tree_table.h"
@@ -43,14 +44,6 @@ struct csink_tree {
 	struct csink_tree_table table;
 	struct ring rings[];
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 static int ring_open(struct ring *ring, int cpu, uint32_t pages)
 {
@@ -231,7 +224,7 @@ static void drain(struct csink_tree *tree, uint64_t before_ns)
 
 void csink_tree_drain(struct csink_tree *tree)
 {
-	drain(tree, now_ns() - SETTLE_NS);
+	drain(tree, csink_monotonic_ns() - SETTLE_NS);
 }
 
 int csink_tree_finish(struct csink_tree *tree, struct csink_tree_result *result)

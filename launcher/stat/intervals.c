@@ -10,6 +10,7 @@
 
 #include "include/countersink/timerq.h"
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 
 struct csink_stat_intervals {
 	const struct csink_stat_counters *counters;
@@ -21,14 +22,6 @@ struct csink_stat_intervals {
 	struct csink_stat_value last[CSINK_STAT_MAX_EVENTS];
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 /* A callback of the queue: what was counted since the last one. */
 static void end_interval(int id, void *data)
 {
@@ -36,7 +29,7 @@ static void end_interval(int id, void *data)
 	const struct csink_stat_counters *counters = iv->counters;
 	struct csink_stat_value values[CSINK_STAT_MAX_EVENTS], since[CSINK_STAT_MAX_EVENTS];
 	struct csink_stat_result interval = {.argv = iv->argv, .counters = counters};
-	uint64_t now = now_ns();
+	uint64_t now = csink_monotonic_ns();
 
 	(void)id;
 	for (uint32_t i = 0; i < counters->nr; i++) {
@@ -100,7 +93,7 @@ void csink_stat_intervals_run(struct csink_stat_intervals *intervals)
 
 	if (read(intervals->timer_fd, &expirations, sizeof(expirations)) < 0)
 		errno = 0; /* somebody set the clock of the timer; the queue knows what is due */
-	csink_timerq_run(intervals->queue, now_ns());
+	csink_timerq_run(intervals->queue, csink_monotonic_ns());
 	arm(intervals);
 }
 
@@ -108,7 +101,7 @@ int64_t csink_stat_intervals_end(struct csink_stat_intervals *intervals)
 {
 	int64_t missed = csink_timerq_misses(intervals->queue, 0);
 
-	if (now_ns() > intervals->last_ns)
+	if (csink_monotonic_ns() > intervals->last_ns)
 		end_interval(0, intervals);
 	csink_timerq_destroy(intervals->queue);
 	close(intervals->timer_fd);

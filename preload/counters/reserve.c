@@ -30,7 +30,7 @@ static uint64_t add_ns(uint64_t time_ns, uint64_t ns)
 
 static uint64_t deadline_of(const struct csink_reserve *r)
 {
-	return add_ns(csink_now_ns(), r->config.timeout_ns);
+	return add_ns(csink_monotonic_ns(), r->config.timeout_ns);
 }
 
 /* ---- asking ---- */
@@ -59,7 +59,7 @@ static bool has_other_holder(const struct csink_reserve *r)
  */
 static int ask_before(struct csink_reserve *r, uint64_t deadline_ns)
 {
-	uint64_t now = csink_now_ns();
+	uint64_t now = csink_monotonic_ns();
 	uint64_t until_ns = CSINK_MIN(add_ns(now, SETTLE_NS), deadline_ns);
 	/* Half of the time is kept for after the lock. */
 	uint64_t answer_ns = deadline_ns == CSINK_NEVER_NS ? deadline_ns : now + (deadline_ns - now) / 2;
@@ -75,10 +75,10 @@ static int ask_before(struct csink_reserve *r, uint64_t deadline_ns)
 			return err;
 		r->active_before = r->active;
 		r->shared = has_other_holder(r);
-		if (r->active || r->shared || csink_now_ns() >= until_ns)
+		if (r->active || r->shared || csink_monotonic_ns() >= until_ns)
 			return 0;
 		if (asked_for_events) {
-			err = csink_reserve_sleep(add_ns(csink_now_ns(), ASK_POLL_NS), r->config.cancel_fd);
+			err = csink_reserve_sleep(add_ns(csink_monotonic_ns(), ASK_POLL_NS), r->config.cancel_fd);
 			if (err)
 				return csink_reserve_cannot_ask(r, err, "");
 			continue;
@@ -127,17 +127,17 @@ static int lock(struct csink_reserve *r, uint64_t deadline_ns)
 					      strerror(err));
 			return -err;
 		}
-		if (!r->config.wait_for_lock || csink_now_ns() >= deadline_ns)
+		if (!r->config.wait_for_lock || csink_monotonic_ns() >= deadline_ns)
 			return csink_reserve_because(
 				r, CSINK_RESERVE_WRITE_LOCKED,
 				"another process holds a write lock on %.150s, which shuts all others out",
 				r->lock_file);
-		err = csink_reserve_sleep(CSINK_MIN(add_ns(csink_now_ns(), LOCK_POLL_NS), deadline_ns),
+		err = csink_reserve_sleep(CSINK_MIN(add_ns(csink_monotonic_ns(), LOCK_POLL_NS), deadline_ns),
 					  r->config.cancel_fd);
 		if (err)
 			return csink_reserve_cannot_ask(r, err, "");
 	}
-	r->locked_ns = csink_now_ns();
+	r->locked_ns = csink_monotonic_ns();
 	return 0;
 }
 
@@ -249,7 +249,7 @@ CSINK_EXPORT void csink_reserve_release(struct csink_reserve *r)
 /* Three zeros came: do they mean something? */
 static int judge(struct csink_reserve *r, bool was_active, uint64_t from_ns, uint64_t deadline_ns)
 {
-	uint64_t ms10 = (csink_now_ns() - r->locked_ns) / (NS_PER_MS / 10);
+	uint64_t ms10 = (csink_monotonic_ns() - r->locked_ns) / (NS_PER_MS / 10);
 	char was[64] = "with another holder before us";
 	int err;
 
@@ -268,7 +268,7 @@ static int judge(struct csink_reserve *r, bool was_active, uint64_t from_ns, uin
 	}
 	r->state = CSINK_RESERVE_CONFIRMED;
 	r->confirmed_from_ns = from_ns;
-	r->confirmed_to_ns = csink_now_ns();
+	r->confirmed_to_ns = csink_monotonic_ns();
 	snprintf(r->text, sizeof(r->text),
 		 "PCP's perfevent agent counts nothing now, %s: confirmed %llu.%llu ms after the lock", was,
 		 (unsigned long long)(ms10 / 10), (unsigned long long)(ms10 % 10));
@@ -284,7 +284,7 @@ static int confirm(struct csink_reserve *r, uint64_t deadline_ns)
 	for (;;) {
 		err = ask(r, deadline_ns);
 		/* pmcd's own patience may end before ours. */
-		if (err == -ETIMEDOUT && csink_now_ns() < deadline_ns) {
+		if (err == -ETIMEDOUT && csink_monotonic_ns() < deadline_ns) {
 			zeros = 0;
 			continue;
 		}
@@ -299,14 +299,14 @@ static int confirm(struct csink_reserve *r, uint64_t deadline_ns)
 			r->peak = r->active;
 			zeros = 0;
 		} else if (!zeros++) {
-			from_ns = csink_now_ns();
+			from_ns = csink_monotonic_ns();
 		}
 		if (zeros == ZEROS)
 			return judge(r, r->active_before > 0 || r->peak, from_ns, deadline_ns);
-		if (csink_now_ns() >= deadline_ns)
+		if (csink_monotonic_ns() >= deadline_ns)
 			return csink_reserve_still_active(r);
 		/* Zeros are gathered as fast as they come. */
-		err = zeros ? 0 : csink_reserve_sleep(add_ns(csink_now_ns(), ASK_POLL_NS), r->config.cancel_fd);
+		err = zeros ? 0 : csink_reserve_sleep(add_ns(csink_monotonic_ns(), ASK_POLL_NS), r->config.cancel_fd);
 		if (err)
 			return csink_reserve_cannot_ask(r, err, "");
 	}
@@ -348,7 +348,7 @@ CSINK_EXPORT int csink_reserve_verify(struct csink_reserve *r)
 		return -EBADF;
 	err = ask(r, deadline_of(r));
 	if (!err && !r->active)
-		r->confirmed_to_ns = csink_now_ns();
+		r->confirmed_to_ns = csink_monotonic_ns();
 	if (!err && r->active) {
 		r->state = CSINK_RESERVE_LOCKED;
 		csink_reserve_still_active(r);

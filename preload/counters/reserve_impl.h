@@ -11,21 +11,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "include/countersink/reserve.h"
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 
 #define CSINK_AGENT_NAME "pmdaperfevent" /* also as the kernel has it in comm: 13 of 15 characters */
 #define CSINK_NEVER_NS UINT64_MAX
-
-static inline uint64_t csink_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- words (reserve_words.c) ---- */
 

@@ -22,7 +22,7 @@
 
 int csink_reserve_poll_ms(uint64_t deadline_ns)
 {
-	uint64_t now = csink_now_ns(), left;
+	uint64_t now = csink_monotonic_ns(), left;
 
 	if (deadline_ns == CSINK_NEVER_NS)
 		return -1;
@@ -35,7 +35,7 @@ int csink_reserve_sleep(uint64_t until_ns, int cancel_fd)
 	struct pollfd fd = {.fd = cancel_fd, .events = POLLIN};
 
 	/* A negative fd is skipped: then this is no more than a sleep. A signal's handler does not cut it short. */
-	while (csink_now_ns() < until_ns) {
+	while (csink_monotonic_ns() < until_ns) {
 		if (poll(&fd, 1, csink_reserve_poll_ms(until_ns)) > 0)
 			return -ECANCELED;
 	}

@@ -82,10 +82,10 @@ static enum csink_reserve_fit count(int leader, uint64_t spin_ns, struct csink_r
 	struct counted counted = {0, 0, 0};
 	ssize_t got;
 
-	out->from_ns = csink_now_ns();
+	out->from_ns = csink_monotonic_ns();
 	ioctl(leader, PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP);
 	do
-		out->to_ns = csink_now_ns();
+		out->to_ns = csink_monotonic_ns();
 	while (out->to_ns - out->from_ns < spin_ns);
 	got = read(leader, &counted, sizeof(counted));
 	ioctl(leader, PERF_EVENT_IOC_DISABLE, PERF_IOC_FLAG_GROUP);

@@ -55,7 +55,7 @@ static void open_log(void)
 static int active(void)
 {
 	char words[256];
-	int value = csink_pcp_active(csink_now_ns() + DEADLINE_NS, -1, words, sizeof(words));
+	int value = csink_pcp_active(csink_monotonic_ns() + DEADLINE_NS, -1, words, sizeof(words));
 
 	if (value < 0)
 		fail("pmprobe", words);
@@ -64,10 +64,10 @@ static int active(void)
 
 static void wait_until_active(void)
 {
-	uint64_t deadline_ns = csink_now_ns() + DEADLINE_NS;
+	uint64_t deadline_ns = csink_monotonic_ns() + DEADLINE_NS;
 
 	while (!active()) {
-		if (csink_now_ns() > deadline_ns)
+		if (csink_monotonic_ns() > deadline_ns)
 			fail("the agent", "does not count");
 	}
 }
@@ -76,14 +76,14 @@ static void wait_until_active(void)
 static void reserve(struct csink_reserve *r, uint64_t *all_ns, uint64_t *lock_ns)
 {
 	struct csink_reserve_config config;
-	uint64_t start_ns = csink_now_ns();
+	uint64_t start_ns = csink_monotonic_ns();
 
 	csink_reserve_config_init(&config);
 	config.timeout_ns = DEADLINE_NS;
 	if (csink_reserve_acquire(r, &config) || csink_reserve_confirm(r))
 		fail("not confirmed", r->text);
-	*all_ns = csink_now_ns() - start_ns;
-	*lock_ns = csink_now_ns() - r->locked_ns;
+	*all_ns = csink_monotonic_ns() - start_ns;
+	*lock_ns = csink_monotonic_ns() - r->locked_ns;
 }
 
 /* 0 to 250 ms, always the same sequence. */
@@ -92,7 +92,7 @@ static void pause_some(void)
 	static uint32_t seed = 1;
 
 	seed = seed * 1103515245 + 12345;
-	csink_reserve_sleep(csink_now_ns() + (seed >> 8) % 250 * 1000000ULL, -1);
+	csink_reserve_sleep(csink_monotonic_ns() + (seed >> 8) % 250 * 1000000ULL, -1);
 }
 
 static int compare(const void *a, const void *b)
@@ -153,7 +153,7 @@ static int is_locked(void)
 
 static pid_t start_perfalloc(void)
 {
-	uint64_t deadline_ns = csink_now_ns() + DEADLINE_NS;
+	uint64_t deadline_ns = csink_monotonic_ns() + DEADLINE_NS;
 	const char *program = getenv("PERFALLOC");
 	pid_t pid = fork();
 
@@ -162,9 +162,9 @@ static pid_t start_perfalloc(void)
 		_exit(127);
 	}
 	while (!is_locked()) {
-		if (csink_now_ns() > deadline_ns)
+		if (csink_monotonic_ns() > deadline_ns)
 			fail("perfalloc", "does not lock");
-		csink_reserve_sleep(csink_now_ns() + 100000, -1);
+		csink_reserve_sleep(csink_monotonic_ns() + 100000, -1);
 	}
 	return pid;
 }
