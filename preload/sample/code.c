@@ -52,6 +52,22 @@ int csink_code_pushed(uintptr_t pc)
 	return code[0] == 0xe9 && code[-5] == 0x68 && is_stub_jump(code - 11) ? 8 : -1;
 }
 
+bool csink_code_has_word(uintptr_t pc)
+{
+	enum { AT_MOST = 24 }; /* from there to the end of _init */
+	const uint8_t *code = (const uint8_t *)pc - 4;
+
+	if (!csink_readable(pc - AT_MOST, AT_MOST))
+		return false;
+	for (int back = 0; back <= AT_MOST - 4; back++) {
+		if (!memcmp(code - back, "\x48\x83\xec\x08", 4)) /* sub $8, %rsp */
+			return true;
+		if (!memcmp(code - back, "\x48\x83\xc4\x08", 4)) /* add $8, %rsp */
+			return false;
+	}
+	return false;
+}
+
 enum csink_code_call csink_code_call(uintptr_t ra, uintptr_t pc)
 {
 	const uint8_t *code = (const uint8_t *)ra;

@@ -20,6 +20,12 @@ bool csink_code_is_start_context(uintptr_t pc);
  */
 int csink_code_pushed(uintptr_t pc);
 
+#if defined(__x86_64__)
+/** True if shortly before pc, in code without tables, a word of stack was taken and not given back, as the beginning
+ * and end of every object (_init, _fini) do. */
+bool csink_code_has_word(uintptr_t pc);
+#endif
+
 /* How the code before a return address could have led to pc. */
 enum csink_code_call {
 	CSINK_NO_CALL,

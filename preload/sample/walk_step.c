@@ -115,6 +115,11 @@ static bool step_frameless(struct csink_walker *w)
 	uint64_t ra, fp;
 
 #if defined(__x86_64__)
+	/* A word is there, of the function's own or its caller's frame pointer: what lies in it may be an old address.
+	 */
+	if ((csink_code_has_word(w->pc) || (csink_load_word(&w->load, w->sp, &fp) && fp == w->fp)) &&
+	    call_at(w, w->sp + 8, &ra) != CSINK_NO_CALL)
+		return step_to(w, w->sp + 16, w->fp, ra);
 	if (call_at(w, w->sp, &ra) == CSINK_CALL_NEARBY)
 		return step_to(w, w->sp + 8, w->fp, ra);
 	if (call_at(w, w->sp + 8, &ra) == CSINK_CALL_NEARBY)

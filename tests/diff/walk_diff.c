@@ -21,7 +21,7 @@
 
 #define TRAP_FLAG 0x100
 /* Differences in a row, and instructions stepped beyond a burst in search of a walk that is agreed on. */
-#define MAX_PENDING 128
+#define MAX_PENDING 512
 
 static struct walk_diff *diff;
 static struct csink_stack_bounds stack;
@@ -267,11 +267,8 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 		if (ticks++ % 100 == 0)
 			csink_modules_refresh(&setup_rec, &setup_writer, ticks);
 	}
-	if (sig == SIGPROF && uc->uc_mcontext.gregs[REG_EFL] & TRAP_FLAG) { /* this instruction has been looked at */
-		left = burst;
-		errno = kept;
+	if (sig == SIGPROF && uc->uc_mcontext.gregs[REG_EFL] & TRAP_FLAG) /* this instruction has been looked at */
 		return;
-	}
 	if (sig == SIGPROF)
 		begin_burst();
 	compare(uc);

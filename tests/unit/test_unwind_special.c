@@ -279,8 +279,6 @@ static void check_made_code(void)
 	is_end(CSINK_WALK_COMPLETE, "to the end");
 }
 
-/* ---- stacks that lie --------------------------------------------------------------------------------------------- */
-
 static void set_context(ucontext_t *uc, uint64_t pc, uint64_t sp, uint64_t fp)
 {
 #if defined(__x86_64__)
@@ -293,6 +291,52 @@ static void set_context(ucontext_t *uc, uint64_t pc, uint64_t sp, uint64_t fp)
 	uc->uc_mcontext.regs[29] = fp;
 #endif
 }
+
+#if defined(__x86_64__)
+extern char _fini[];
+
+/* Some address that is returned to. */
+NOINLINE static uint64_t return_address(void)
+{
+	return (uintptr_t)__builtin_return_address(0);
+}
+
+/* A program that was just there, @at bytes in, with these words on its stack: where does it come from? */
+static uint64_t caller_there(uintptr_t pc, uint64_t top, uint64_t next, uint64_t fp)
+{
+	volatile uint64_t words[16] = {top, next};
+	ucontext_t uc;
+
+	getcontext(&uc);
+	set_context(&uc, pc, (uintptr_t)words, fp);
+	expect(&main_stack, CSINK_MAX_DEPTH);
+	take(&uc);
+	return seen.walk.nr_frames ? seen.frames[0] : 0;
+}
+
+/* Code of the C runtime without tables has a word on its stack that it never writes: old addresses lie there. */
+static void check_objects_end(void)
+{
+	uint64_t (*volatile call)(void) = return_address;
+	uint64_t old = call(), from = call();
+	uintptr_t fini = (uintptr_t)_fini;
+
+	while (memcmp((void *)fini, "\x48\x83\xec\x08", 4)) /* after endbr64, where there is one */
+		fini++;
+	is_num((long)caller_there(fini, from, old, 0), (long)from,
+	       "an object's end: its caller, before its first instruction");
+	is_num((long)caller_there(fini + 4, old, from, 0), (long)from, "after it");
+	is_num((long)caller_there(fini + 8, from, old, 0), (long)from, "and before its last one");
+	is_num((long)caller_there(fini + 8, 0x7ffe0010, from, 0x7ffe0010), (long)from,
+	       "beside a frame pointer just saved");
+}
+#else
+static void check_objects_end(void)
+{
+}
+#endif
+
+/* ---- stacks that lie --------------------------------------------------------------------------------------------- */
 
 static void check_context(uint64_t pc, uint64_t sp, uint64_t fp, const char *what)
 {
@@ -569,6 +613,7 @@ int main(void)
 	check_thread();
 	check_coroutine();
 	check_made_code();
+	check_objects_end();
 	check_lies();
 	check_overwritten();
 	check_random();
