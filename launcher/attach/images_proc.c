@@ -45,18 +45,24 @@ static bool is_same_file(const char *a, const char *b)
 	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/*
- * After a chroot, or in another mount namespace (where the root may be the same, with other things mounted below it),
- * its paths mean other files: they are reached through a handle that outlives it.
- */
+/* After a chroot, or in another mount namespace (where the root may be the same, with other things mounted below it),
+ * its paths mean other files. */
+static bool is_elsewhere(int32_t pid, char *root, size_t size)
+{
+	char mounts[64];
+
+	snprintf(root, size, "/proc/%d/root", pid);
+	snprintf(mounts, sizeof(mounts), "/proc/%d/ns/mnt", pid);
+	return !is_same_file(root, "/") || !is_same_file(mounts, "/proc/self/ns/mnt");
+}
+
+/* They are reached through a handle that outlives it. */
 static void find_root(struct csink_attach_image *image)
 {
-	char path[64], mounts[64];
+	char path[64];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/root", image->pid);
-	snprintf(mounts, sizeof(mounts), "/proc/%d/ns/mnt", image->pid);
-	if (is_same_file(path, "/") && is_same_file(mounts, "/proc/self/ns/mnt"))
+	if (!is_elsewhere(image->pid, path, sizeof(path)))
 		return;
 	fd = open(path, O_PATH | O_CLOEXEC | O_DIRECTORY); /* without the right to, there is none */
 	if (fd >= 0)                                       /* it is closed with the launcher */
@@ -98,10 +104,9 @@ static void read_object(struct csink_attach_images *images, int32_t pid, uint64_
 
 void csink_attach_images_prepare(struct csink_attach_images *images, int32_t pid)
 {
-	struct csink_attach_image image = {.pid = pid};
+	char root[64];
 
-	find_root(&image);
-	if (!image.root[0])
+	if (!is_elsewhere(pid, root, sizeof(root)))
 		each_map(pid, read_object, images, 0);
 }
 

@@ -2,11 +2,16 @@
 #include "launcher/attach/objects.h"
 
 #include <elf.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/attach/images.h"
 #include "tests/unit/tap.h"
 
 #define HDR_VADDR 0x1000ULL
@@ -96,6 +101,60 @@ static void test_wraps(void)
 	ok(!has_table(&f), "nor where it is as long as all memory");
 }
 
+/* A process among other mounts. Returns its pid, or -1: this user cannot have one. */
+static pid_t start_elsewhere(void)
+{
+	int ends[2];
+	char went = 0;
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		went = !unshare(CLONE_NEWNS) || !unshare(CLONE_NEWUSER | CLONE_NEWNS);
+		if (write(ends[1], &went, 1) == 1 && went)
+			pause();
+		_exit(0);
+	}
+	if (read(ends[0], &went, 1) != 1 || !went) {
+		waitpid(pid, NULL, 0);
+		pid = -1;
+	}
+	close(ends[0]);
+	close(ends[1]);
+	return pid;
+}
+
+static int next_fd(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	close(fd);
+	return fd;
+}
+
+/* Of a thousand processes in containers each one's root is held by one fd at most. */
+static void test_elsewhere(void)
+{
+	struct csink_attach_images images = {0};
+	pid_t pid = start_elsewhere();
+	int fd = next_fd();
+
+	if (pid < 0) {
+		skip("a process among other mounts", "this user cannot start one");
+		return;
+	}
+	csink_attach_images_prepare(&images, pid);
+	is_num(next_fd(), fd, "to prepare for a process among other mounts keeps nothing open");
+	ok(csink_attach_images_take(&images, pid, 1), "it is taken");
+	is_num(next_fd(), fd + 1, "and its root is held by one fd");
+	csink_attach_images_free(&images);
+	close(fd);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
 int main(void)
 {
 	int fd = mkstemp(path);
@@ -106,6 +165,7 @@ int main(void)
 	test_true();
 	test_made();
 	test_wraps();
+	test_elsewhere();
 	unlink(path);
 	return done();
 }
