@@ -508,6 +508,7 @@ PMU_SCRIPTS := \
 	run.sh \
 	stat.sh \
 	bare.sh \
+	hybrid.sh \
 
 PMU_UNIT_TESTS := \
 	cfi \

@@ -159,8 +159,7 @@ static struct csink_reservation_command reservation_of(struct stat_run *run)
 
 static void read_all(const struct stat_run *run, struct csink_stat_value *values)
 {
-	for (uint32_t i = 0; i < run->counters.nr; i++)
-		values[i] = csink_stat_counter_read(&run->counters.counters[i]);
+	csink_stat_counters_read(&run->counters, values);
 }
 
 static void on_watch(void *arg)

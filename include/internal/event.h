@@ -88,6 +88,9 @@ int csink_events_parse_at(const struct csink_event_roots *roots, const char *lis
 int csink_events_bind(const struct csink_event_roots *roots, struct csink_event_spec *specs, uint32_t nr, uint32_t max,
 		      struct csink_event_error *err);
 
+/** Does the event's PMU count on this CPU? Elsewhere the event cannot be opened for a CPU alone. Context: any. */
+bool csink_event_is_on(const struct csink_event_spec *spec, uint32_t cpu);
+
 /**
  * Does a modifier ask for what the kernel would ignore in silence, so that the event counted 0 or something else?
  * Returns 0, or -EOPNOTSUPP and *why, a text that names no event. May look at sysfs. Context: init, thread.

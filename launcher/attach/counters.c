@@ -68,19 +68,35 @@ static bool leads_group(const struct csink_attach_counters *c, uint32_t i)
 	return !i || c->events[i].spec.group != c->events[i - 1].spec.group;
 }
 
+/* Is it the first one that opens, of those that count on the same CPUs? */
+static bool is_first(const struct csink_attach_counters *c, uint32_t i)
+{
+	for (uint32_t k = 0; k < i; k++)
+		if (!c->events[k].err &&
+		    (!c->events[k].spec.cpus[0] || !strcmp(c->events[k].spec.cpus, c->events[i].spec.cpus)))
+			return false;
+	return !c->events[i].err;
+}
+
 static void make_attrs(struct csink_attach_counters *c)
 {
-	bool first = true;
-
-	for (uint32_t i = 0; i < c->nr_events; i++) {
-		make_attr(c, &c->events[i], leads_group(c, i), first && !c->events[i].err);
-		first &= c->events[i].err != 0;
-	}
+	for (uint32_t i = 0; i < c->nr_events; i++)
+		make_attr(c, &c->events[i], leads_group(c, i), is_first(c, i));
 }
 
 /* ---- what opens at all ---- */
 
 /* Opens it on ourselves, or with a control group on the first CPU, and closes it. Returns 0 or -errno. */
+/* A CPU to try an event on. */
+static int first_cpu(const struct csink_attach_event *event)
+{
+	int cpu = 0, nr = (int)sysconf(_SC_NPROCESSORS_CONF);
+
+	while (cpu < nr - 1 && !csink_event_is_on(&event->spec, (uint32_t)cpu))
+		cpu++;
+	return cpu;
+}
+
 static int try_event(const struct csink_attach_counters *c, const struct csink_attach_event *event)
 {
 	unsigned long flags = PERF_FLAG_FD_CLOEXEC | (c->cgroup_fd >= 0 ? PERF_FLAG_PID_CGROUP : 0);
@@ -88,7 +104,7 @@ static int try_event(const struct csink_attach_counters *c, const struct csink_a
 	int fd;
 
 	attr.disabled = 1;
-	fd = csink_perf_open(&attr, c->cgroup_fd >= 0 ? c->cgroup_fd : 0, 0, -1, flags);
+	fd = csink_perf_open(&attr, c->cgroup_fd >= 0 ? c->cgroup_fd : 0, first_cpu(event), -1, flags);
 	if (fd >= 0)
 		close(fd);
 	return fd < 0 ? fd : 0;
@@ -131,7 +147,7 @@ static int settle_event(struct csink_attach_counters *c, uint32_t i)
 		err = try_event(c, event);
 	}
 	if (err)
-		explain(c, event, c->cgroup_fd >= 0 ? c->cgroup_fd : 0, 0, err);
+		explain(c, event, c->cgroup_fd >= 0 ? c->cgroup_fd : 0, first_cpu(event), err);
 	return err;
 }
 
@@ -242,7 +258,7 @@ static int open_on_cpu(struct csink_attach_counters *c, int32_t pid, int32_t tid
 
 		if (leads)
 			leader = -1;
-		if (event->err)
+		if (event->err || !csink_event_is_on(&event->spec, cpu))
 			continue;
 		fd = csink_perf_open(&event->attr, c->cgroup_fd >= 0 ? c->cgroup_fd : tid, (int)cpu,
 				     leads ? -1 : leader, flags);
@@ -343,12 +359,14 @@ static void add_count(const struct csink_event_spec *spec, const struct sums *su
 	double scaled = (double)sums->value;
 
 	if (sums->enabled_ns && !sums->running_ns && !(spec->rec.flags & CSINK_EVENT_CPU_NS)) {
-		csink_outside_note(out, "%s was not counted: the kernel never had a counter free for it",
-				   spec->rec.name);
+		csink_outside_note(out, "%s was not counted: %s", spec->rec.name,
+				   spec->cpus[0] ? "nothing ran on its kind of CPU"
+						 : "the kernel never had a counter free for it");
 		return;
 	}
 	/* A software event needs no counter, and is never kept waiting for one. */
-	if (spec->attr.type != PERF_TYPE_SOFTWARE && sums->running_ns && sums->running_ns < sums->enabled_ns)
+	if (spec->attr.type != PERF_TYPE_SOFTWARE && sums->running_ns && sums->running_ns < sums->enabled_ns &&
+	    !spec->cpus[0])
 		scaled *= (double)sums->enabled_ns / (double)sums->running_ns;
 	snprintf(out->counts[out->nr_counts].name, sizeof(out->counts[0].name), "%.60s%s", spec->rec.name,
 		 spec->rec.flags & CSINK_EVENT_USER_ONLY && !(spec->rec.flags & CSINK_EVENT_CPU_NS) &&
@@ -357,7 +375,8 @@ static void add_count(const struct csink_event_spec *spec, const struct sums *su
 			 : "");
 	snprintf(out->counts[out->nr_counts].unit, sizeof(out->counts[0].unit), "%s", spec->rec.unit);
 	out->counts[out->nr_counts].value = (uint64_t)(scaled * (spec->scale > 0 ? spec->scale : 1) + 0.5);
-	out->counts[out->nr_counts].time_enabled_ns = sums->enabled_ns;
+	/* On other CPUs than its own there is nothing for it to count: that is no share of a counter. */
+	out->counts[out->nr_counts].time_enabled_ns = spec->cpus[0] ? sums->running_ns : sums->enabled_ns;
 	out->counts[out->nr_counts].time_running_ns = sums->running_ns;
 	if (spec->rec.flags & CSINK_EVENT_CPU_NS && !out->is_attached) {
 		out->is_attached = 1;

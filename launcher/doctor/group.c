@@ -3,6 +3,7 @@
  * does not fit on the PMU now goes into an error state, which a read shows. So groups are made to count, one larger
  * than the other, as long as there is an event that fits beside the others.
  */
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -31,21 +32,40 @@ static const char *const candidates[] = {
 static const char *const fillers[] = {"instructions", "cycles"};
 
 #define MAX_MEMBERS 32
+#define MAX_KINDS 8 /* of CPU in one machine */
 #define PROBE_LOOPS 20000
 
 struct probe {
+	const char *pmu;
 	int fds[MAX_MEMBERS]; /* the first one leads */
 	int nr, nr_named;
 	char *names;
 	size_t size, used;
 };
 
-static int open_member(const char *name, int leader)
+/* On a machine with several kinds of CPU, the event of the one that is looked at. Returns false if there is none. */
+static bool find_event(const struct probe *probe, const char *name, struct csink_event_spec *spec)
 {
+	static const struct csink_event_roots machine;
+	struct csink_event_spec bound[MAX_KINDS];
 	struct csink_event_error err;
+	int nr = csink_events_parse(name, bound, 1, &err);
+
+	if (nr == 1)
+		nr = csink_events_bind(&machine, bound, 1, MAX_KINDS, &err);
+	for (int i = 0; i < nr; i++) {
+		*spec = bound[i];
+		if (nr == 1 || !strcmp(bound[i].pmu, probe->pmu))
+			return true;
+	}
+	return false;
+}
+
+static int open_member(const struct probe *probe, const char *name, int leader)
+{
 	struct csink_event_spec spec;
 
-	if (csink_events_parse(name, &spec, 1, &err) != 1)
+	if (!find_event(probe, name, &spec))
 		return -1;
 	csink_event_set_user_only(&spec);
 	spec.attr.disabled = leader < 0;
@@ -74,7 +94,7 @@ static bool add(struct probe *probe, const char *name)
 
 	if (probe->nr == MAX_MEMBERS)
 		return false;
-	fd = open_member(name, probe->nr ? probe->fds[0] : -1);
+	fd = open_member(probe, name, probe->nr ? probe->fds[0] : -1);
 	if (fd < 0)
 		return false;
 	probe->fds[probe->nr] = fd;
@@ -118,7 +138,7 @@ static void add_of_pmu(struct probe *probe, const char *pmu)
 /* The members that a group can have and still count. */
 static int32_t measure(const char *pmu, char *names, size_t size)
 {
-	struct probe probe = {.names = names, .size = size - 16}; /* what is left says how many more */
+	struct probe probe = {.pmu = pmu, .names = names, .size = size - 16}; /* what is left says how many more */
 	int32_t largest;
 
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(candidates); i++)
@@ -136,18 +156,43 @@ static int32_t measure(const char *pmu, char *names, size_t size)
 	return largest;
 }
 
+/* The first kind of CPU of several, and its CPUs. */
+static bool find_first_kind(struct csink_event_spec *spec, cpu_set_t *cpus)
+{
+	static const struct csink_event_roots machine;
+	struct csink_event_spec bound[MAX_KINDS];
+	struct csink_event_error err;
+
+	if (csink_events_parse("cycles", bound, 1, &err) != 1 ||
+	    csink_events_bind(&machine, bound, 1, MAX_KINDS, &err) < 2)
+		return false;
+	*spec = bound[0];
+	CPU_ZERO(cpus);
+	for (uint32_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (csink_event_is_on(spec, cpu))
+			CPU_SET(cpu, cpus);
+	return true;
+}
+
 void csink_doctor_check_group(struct csink_doctor *doctor)
 {
 	struct csink_finding *finding;
+	struct csink_event_spec kind = {.pmu = ""};
+	cpu_set_t before, there;
 	char names[240] = "";
+	bool moved;
 
 	if (!doctor->has_pmu || doctor->refused)
 		return;
-	doctor->largest_group = measure(doctor->core_pmu, names, sizeof(names));
+	moved = !sched_getaffinity(0, sizeof(before), &before) && find_first_kind(&kind, &there) &&
+		!sched_setaffinity(0, sizeof(there), &there);
+	doctor->largest_group = measure(moved ? kind.pmu : doctor->core_pmu, names, sizeof(names));
+	if (moved)
+		sched_setaffinity(0, sizeof(before), &before);
 	if (doctor->largest_group > 0) {
 		finding = csink_doctor_add(doctor, "group", CSINK_LEVEL_OK);
-		csink_finding_text(finding, "%d hardware events are counted together: %s", doctor->largest_group,
-				   names);
+		csink_finding_text(finding, "%d hardware events are counted together%s%s: %s", doctor->largest_group,
+				   moved ? " by " : "", moved ? kind.pmu : "", names);
 		return;
 	}
 	finding = csink_doctor_add(doctor, "group", CSINK_LEVEL_WARN);

@@ -121,10 +121,13 @@ static void count_read(struct csink_outside_watch *watch, uint32_t i, struct csi
 	if (read(watch->events[i].fd, read_back, sizeof(read_back)) != sizeof(read_back))
 		return;
 	if (read_back[1] && !read_back[2]) {
-		csink_outside_note(out, "%s was not counted from outside: the kernel never had a counter free for it",
-				   spec->rec.name);
+		csink_outside_note(out, "%s was not counted from outside: %s", spec->rec.name,
+				   spec->cpus[0] ? "nothing ran on its kind of CPU"
+						 : "the kernel never had a counter free for it");
 		return;
 	}
+	if (spec->cpus[0]) /* on other CPUs there is nothing for it to count: that is no share of a counter */
+		read_back[1] = read_back[2];
 	value = scaled(read_back[0], read_back[1], read_back[2]);
 	if (spec->scale != 1 && spec->scale > 0)
 		value = (uint64_t)((double)value * spec->scale + 0.5);

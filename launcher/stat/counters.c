@@ -102,7 +102,7 @@ void csink_stat_value_scale(struct csink_stat_value *value, double unit_scale)
 	value->value = value->state == CSINK_STAT_COUNTED ? (uint64_t)(scaled * unit_scale + 0.5) : 0;
 }
 
-struct csink_stat_value csink_stat_counter_read(const struct csink_stat_counter *counter)
+static struct csink_stat_value read_one(const struct csink_stat_counter *counter)
 {
 	struct csink_stat_value value = {.state = counter->err ? CSINK_STAT_NOT_SUPPORTED : CSINK_STAT_COUNTED};
 	uint64_t got[4]; /* value, time enabled, time running, and of threads' the id */
@@ -121,8 +121,65 @@ struct csink_stat_value csink_stat_counter_read(const struct csink_stat_counter 
 	}
 	/* One for each CPU: all were enabled all the time, and each ran only while the tree was on its CPU. */
 	value.enabled_ns /= CSINK_MAX(nr, 1u);
-	csink_stat_value_scale(&value, counter->spec.scale);
 	return value;
+}
+
+/* The same event of this and of another kind of CPU: of a hybrid machine's, "cpu_core/cycles/" and "cpu_atom/cycles/".
+ */
+static bool is_kin(const struct csink_event_spec *a, const struct csink_event_spec *b)
+{
+	const char *of_a = strchr(a->rec.name, '/'), *of_b = strchr(b->rec.name, '/');
+
+	return a->cpus[0] && b->cpus[0] && of_a && of_b && !strcmp(of_a, of_b);
+}
+
+/* How many of the same name come before it. */
+static uint32_t ordinal(const struct csink_stat_counters *counters, uint32_t i)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t k = 0; k < i; k++)
+		nr += !strcmp(counters->counters[k].spec.rec.name, counters->counters[i].spec.rec.name);
+	return nr;
+}
+
+/*
+ * How long an event of some CPUs could have run. On the others it is enabled as well, but there is nothing for it to
+ * count: only the time in which neither it nor its kin ran was lost to events that it shares counters with.
+ */
+static uint64_t enabled_there(const struct csink_stat_counters *counters, const struct csink_stat_value *values,
+			      uint32_t i)
+{
+	uint64_t running_ns = 0, enabled_ns = values[i].enabled_ns;
+	uint32_t nr_kin = 0;
+
+	for (uint32_t k = 0; k < counters->nr; k++) {
+		if (!is_kin(&counters->counters[i].spec, &counters->counters[k].spec) ||
+		    ordinal(counters, i) != ordinal(counters, k))
+			continue;
+		running_ns += values[k].running_ns;
+		nr_kin++;
+	}
+	/* By itself it does not tell. */
+	if (nr_kin < 2 || running_ns >= enabled_ns || !values[i].running_ns)
+		return values[i].running_ns ? values[i].running_ns : enabled_ns;
+	return (uint64_t)((double)values[i].running_ns * (double)enabled_ns / (double)running_ns);
+}
+
+void csink_stat_counters_read(const struct csink_stat_counters *counters, struct csink_stat_value *values)
+{
+	uint64_t enabled_ns[CSINK_STAT_MAX_EVENTS];
+
+	for (uint32_t i = 0; i < counters->nr; i++)
+		values[i] = read_one(&counters->counters[i]);
+	for (uint32_t i = 0; i < counters->nr; i++)
+		enabled_ns[i] =
+			counters->counters[i].spec.cpus[0] ? enabled_there(counters, values, i) : values[i].enabled_ns;
+	for (uint32_t i = 0; i < counters->nr; i++) {
+		values[i].enabled_ns = enabled_ns[i];
+		if (values[i].state != CSINK_STAT_NOT_SUPPORTED)
+			csink_stat_value_scale(&values[i], counters->counters[i].spec.scale);
+	}
 }
 
 struct csink_stat_value csink_stat_value_since(const struct csink_stat_value *now, const struct csink_stat_value *then,

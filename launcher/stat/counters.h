@@ -54,8 +54,11 @@ int csink_stat_counter_check(struct csink_stat_counter *counter, const char *who
 /** Open them on the caller, off until a child of its own execs. What is refused is remembered with its reason. */
 void csink_stat_counters_open(struct csink_stat_counters *counters);
 
-/** Read one counter, with what every process of the tree has counted so far. */
-struct csink_stat_value csink_stat_counter_read(const struct csink_stat_counter *counter);
+/**
+ * Read all counters, with what every process of the tree has counted so far.
+ * @values  one for each.
+ */
+void csink_stat_counters_read(const struct csink_stat_counters *counters, struct csink_stat_value *values);
 
 /** Scale what was counted by the time it had a counter. */
 void csink_stat_value_scale(struct csink_stat_value *value, double unit_scale);

@@ -32,8 +32,8 @@ static void end_interval(int id, void *data)
 	uint64_t now = csink_monotonic_ns();
 
 	(void)id;
+	csink_stat_counters_read(counters, values);
 	for (uint32_t i = 0; i < counters->nr; i++) {
-		values[i] = csink_stat_counter_read(&counters->counters[i]);
 		since[i] = csink_stat_value_since(&values[i], &iv->last[i], counters->counters[i].spec.scale);
 		iv->last[i] = values[i];
 	}

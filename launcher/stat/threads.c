@@ -84,7 +84,7 @@ static int open_cpu(struct csink_stat_threads *threads, int cpu)
 		bool leads = counter->spec.group != group;
 		int fd;
 
-		if (counter->err)
+		if (counter->err || !csink_event_is_on(&counter->spec, (uint32_t)cpu))
 			continue;
 		fd = open_one(threads, counter, cpu, ring_fd, leads ? -1 : leader_fd);
 		if (fd == -ENODEV)

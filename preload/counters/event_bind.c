@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "preload/counters/event_parse.h"
@@ -65,8 +66,61 @@ static bool is_unbound(const struct csink_event_spec *spec)
 	       !(spec->attr.config >> 32);
 }
 
-static void bind_one(struct csink_event_spec *spec, const struct core *core)
+/*
+ * ARM's kernels before Linux 6.6 do not take a PMU's type above config, but their PMUs name the architecture's events
+ * in sysfs. These are what the kernel takes the generic ones for; of two, the first that the CPU has.
+ */
+#define CACHE(cache, result)                                                                                           \
+	(PERF_COUNT_HW_CACHE_##cache | PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_##result << 16)
+static const struct {
+	uint32_t type, config;
+	const char *name;
+} arm_names[] = {
+	{PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, "cpu_cycles"},
+	{PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, "inst_retired"},
+	{PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES, "l1d_cache"},
+	{PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, "l1d_cache_refill"},
+	{PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, "br_retired"},
+	{PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, "pc_write_retired"},
+	{PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, "br_mis_pred"},
+	{PERF_TYPE_HARDWARE, PERF_COUNT_HW_BUS_CYCLES, "bus_cycles"},
+	{PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_FRONTEND, "stall_frontend"},
+	{PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_BACKEND, "stall_backend"},
+	{PERF_TYPE_HW_CACHE, CACHE(L1D, ACCESS), "l1d_cache"},
+	{PERF_TYPE_HW_CACHE, CACHE(L1D, MISS), "l1d_cache_refill"},
+	{PERF_TYPE_HW_CACHE, CACHE(L1I, ACCESS), "l1i_cache"},
+	{PERF_TYPE_HW_CACHE, CACHE(L1I, MISS), "l1i_cache_refill"},
+	{PERF_TYPE_HW_CACHE, CACHE(DTLB, ACCESS), "l1d_tlb"},
+	{PERF_TYPE_HW_CACHE, CACHE(DTLB, MISS), "l1d_tlb_refill"},
+	{PERF_TYPE_HW_CACHE, CACHE(ITLB, ACCESS), "l1i_tlb"},
+	{PERF_TYPE_HW_CACHE, CACHE(ITLB, MISS), "l1i_tlb_refill"},
+	{PERF_TYPE_HW_CACHE, CACHE(LL, ACCESS), "ll_cache_rd"},
+	{PERF_TYPE_HW_CACHE, CACHE(LL, MISS), "ll_cache_miss_rd"},
+	{PERF_TYPE_HW_CACHE, CACHE(BPU, ACCESS), "br_pred"},
+	{PERF_TYPE_HW_CACHE, CACHE(BPU, MISS), "br_mis_pred"},
+};
+
+/* The code by which an ARM PMU itself knows a generic event. */
+static bool find_code(const struct csink_event_roots *roots, const struct core *core,
+		      const struct csink_event_spec *spec, uint64_t *code)
 {
+	char text[64];
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(arm_names); i++) {
+		if (arm_names[i].type != spec->attr.type || arm_names[i].config != spec->attr.config ||
+		    csink_sysfs_read(text, sizeof(text), "%s/%s/events/%s", csink_event_devices(roots), core->name,
+				     arm_names[i].name) <= 0 ||
+		    strncmp(text, "event=", 6))
+			continue;
+		*code = strtoull(text + 6, NULL, 0);
+		return true;
+	}
+	return false;
+}
+
+static void bind_one(const struct csink_event_roots *roots, struct csink_event_spec *spec, const struct core *core)
+{
+	uint64_t code = spec->attr.config;
 	char name[sizeof(spec->rec.name)], *colon;
 
 	if (!is_unbound(spec))
@@ -81,10 +135,12 @@ static void bind_one(struct csink_event_spec *spec, const struct core *core)
 		spec->rec.name[sizeof(spec->rec.name) - 2] = '~';
 	strcpy(spec->pmu, core->name);
 	strcpy(spec->cpus, core->cpus);
-	if (spec->attr.type == PERF_TYPE_RAW)
+	if (spec->attr.type == PERF_TYPE_RAW || find_code(roots, core, spec, &code)) {
 		spec->attr.type = core->type;
-	else
+		spec->attr.config = code;
+	} else {
 		spec->attr.config |= (uint64_t)core->type << 32;
+	}
 	spec->rec.type = spec->attr.type;
 	spec->rec.config = spec->attr.config;
 }
@@ -143,9 +199,28 @@ int csink_events_bind(const struct csink_event_roots *roots, struct csink_event_
 			for (uint32_t i = at; i < at + group.nr; i++) {
 				specs[i].group = groups;
 				if (group.unbound)
-					bind_one(&specs[i], &cores[copy - 1]);
+					bind_one(roots, &specs[i], &cores[copy - 1]);
 			}
 		}
 	}
 	return (int)total;
+}
+
+bool csink_event_is_on(const struct csink_event_spec *spec, uint32_t cpu)
+{
+	const char *at = spec->cpus;
+
+	while (*at) { /* "0-3,8" */
+		char *end;
+		unsigned long low = strtoul(at, &end, 10), high = low;
+
+		if (end == at)
+			return true; /* no list */
+		if (*end == '-')
+			high = strtoul(end + 1, &end, 10);
+		if (cpu >= low && cpu <= high)
+			return true;
+		at = end + (*end == ',');
+	}
+	return !spec->cpus[0];
 }

@@ -23,6 +23,7 @@ struct pmu {
 	struct csink_event_modifiers *mods;
 	char name[64];
 	bool by_number;         /* #TYPE: no folder */
+	bool is_core;           /* a CPU's own, whether of all CPUs or of some */
 	bool in_alias;          /* reading the text of events/NAME: not the user's words */
 	struct csink_text term; /* the user's term being worked on, for messages */
 };
@@ -181,7 +182,7 @@ static bool read_generic(struct pmu *pmu, struct csink_text key)
 	uint32_t pmu_type = pmu->spec->attr.type;
 
 	memset(&named, 0, sizeof(named));
-	if (pmu->spec->cpu_wide || (!pmu->spec->cpus[0] && strcmp(pmu->name, "cpu")))
+	if (!pmu->is_core)
 		return false;
 	if (!csink_event_from_generic(key, &named) && !csink_event_from_cache(key, &named))
 		return false;
@@ -329,6 +330,14 @@ static int open_by_number(struct pmu *pmu, struct csink_text number)
 	return 0;
 }
 
+/* ARM's PMUs list their CPUs where there is but one kind as well. */
+static bool is_every_cpu(const char *cpus)
+{
+	char all[64];
+
+	return csink_sysfs_read(all, sizeof(all), "/sys/devices/system/cpu/possible") > 0 && !strcmp(cpus, all);
+}
+
 static int open_by_name(struct pmu *pmu, struct csink_text name)
 {
 	struct csink_event_spec *spec = pmu->spec;
@@ -344,7 +353,10 @@ static int open_by_name(struct pmu *pmu, struct csink_text name)
 	if (read_pmu_file(pmu, "", no_name, "cpumask", spec->cpus, sizeof(spec->cpus)) > 0)
 		spec->cpu_wide = 1;
 	else
-		read_pmu_file(pmu, "", no_name, "cpus", spec->cpus, sizeof(spec->cpus));
+		pmu->is_core = read_pmu_file(pmu, "", no_name, "cpus", spec->cpus, sizeof(spec->cpus)) > 0 ||
+			       !strcmp(pmu->name, "cpu");
+	if (pmu->is_core && is_every_cpu(spec->cpus))
+		spec->cpus[0] = '\0';
 	return 0;
 }
 
