@@ -133,6 +133,7 @@ LIB_SRCS := \
 	preload/inject/threads.c \
 	preload/inject/waits.c \
 	preload/record/timeline.c \
+	preload/sample/elf_symbol.c \
 	preload/sample/housekeeping.c \
 	preload/sample/modules.c \
 	preload/sample/modules_scan.c \
@@ -365,6 +366,7 @@ UNIT_TESTS := \
 	persist_others \
 	persist_many \
 	safe_load \
+	elf_symbol \
 	status \
 	stuck \
 	pmc \

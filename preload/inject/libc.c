@@ -1,20 +1,24 @@
 #include "preload/inject/libc.h"
 
 #include <dlfcn.h>
-#include <gnu/lib-names.h>
+#include <gnu/libc-version.h>
 #include <link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "include/internal/base.h"
 #include "preload/inject/real.h"
+#include "preload/sample/elf_symbol.h"
 #include "preload/sample/got_patch.h"
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 #pragma weak _dl_find_object /* glibc >= 2.35 */
 #endif
+
+void *__tls_get_addr(void *index);
 
 struct object {
 	uintptr_t start, end;
@@ -22,6 +26,7 @@ struct object {
 };
 
 static struct object libc, loader;
+static const struct link_map *ours, *last; /* in the list of what was loaded as the program started; NULL: not known */
 
 static bool find_object(const void *address, struct object *object)
 {
@@ -49,14 +54,23 @@ bool csink_libc_has(const void *function)
 	return !libc.map || is_in(&libc, function) || is_in(&loader, function);
 }
 
-/* Most programs need none of this, and should not pay for it. */
 void *csink_libc_find(const char *name)
 {
-	static void *handle;
+	return libc.map ? csink_elf_function(libc.map, name) : NULL;
+}
 
-	if (!handle && libc.map)
-		handle = REAL(dlopen)(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
-	return handle ? dlsym(handle, name) : NULL;
+bool csink_libc_next(const char *name, void **function)
+{
+	*function = NULL;
+	if (!last)
+		return false;
+	for (const struct link_map *at = ours; at != last && !*function;) {
+		at = at->l_next;
+		/* The vdso is in the list, but nobody is linked to it. */
+		if (at->l_addr != getauxval(AT_SYSINFO_EHDR))
+			*function = csink_elf_function(at, name);
+	}
+	return true;
 }
 
 /* What one of them allocates another one frees: all must be the same library's, be it libc or not. */
@@ -79,15 +93,18 @@ static void *route(const char *name, void *now)
 
 void csink_libc_init(void)
 {
-	struct object ours;
+	struct object us;
 
 	/* Nobody stands before these. */
-	if (!find_object(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"), &libc) ||
-	    !find_object(dlsym(RTLD_DEFAULT, "__tls_get_addr"), &loader) || !find_object(&libc, &ours)) {
+	if (!find_object(gnu_get_libc_version, &libc) || !find_object(__tls_get_addr, &loader) ||
+	    !find_object(&libc, &us)) {
 		libc.map = NULL;
 		return;
 	}
-	csink_got_route_all(ours.map, route);
+	ours = us.map;
+	for (last = ours; last->l_next;)
+		last = last->l_next;
+	csink_got_route_all(ours, route);
 }
 
 int csink_libc_clone(int (*fn)(void *arg), void *stack, int flags, void *arg)

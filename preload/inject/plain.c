@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "include/internal/rawcall.h"
+#include "preload/inject/libc.h"
 
 /* The compiler must not take a loop for the function that it is in. */
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
@@ -121,8 +122,12 @@ LOCAL int clock_gettime(clockid_t clock, struct timespec *at)
 	return libc_clock ? libc_clock(clock, at) : (int)csink_rawcall(SYS_clock_gettime, clock, at);
 }
 
-/* By its version, which only libc's own has; finding libc itself would allocate. */
+/* By its version, which only libc's own has, where libc cannot be known. */
 void csink_plain_init(void)
 {
-	libc_clock = (int (*)(clockid_t, struct timespec *))dlvsym(RTLD_NEXT, "clock_gettime", "GLIBC_2.17");
+	void *clock = csink_libc_find("clock_gettime");
+
+	if (!clock)
+		clock = dlvsym(RTLD_NEXT, "clock_gettime", "GLIBC_2.17");
+	libc_clock = (int (*)(clockid_t, struct timespec *))clock;
 }

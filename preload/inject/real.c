@@ -14,8 +14,10 @@ static void *reals[CSINK_NR_REALS], *other_clone;
 
 static void *look_up(enum csink_real which)
 {
-	void *real = dlsym(RTLD_NEXT, names[which]), *libcs;
+	void *real, *libcs;
 
+	if (!csink_libc_next(names[which], &real))
+		real = dlsym(RTLD_NEXT, names[which]);
 	/* Whoever else has the others' names stands before libc as we do; copies of things are called clones, too. */
 	if (which == CSINK_REAL_clone && real && !csink_libc_has(real) && (libcs = csink_libc_find("clone"))) {
 		other_clone = real;
@@ -31,7 +33,8 @@ static void *not_there(enum csink_real which)
 	return NULL;
 }
 
-/* What finds a function that is not known: once the constructor has run, nothing. */
+/* What finds a function that is not known yet: at any time where that takes no lock; else the constructor, all of them.
+ */
 static void *(*find)(enum csink_real which) = look_up;
 
 void *csink_real(enum csink_real which)
@@ -43,6 +46,7 @@ void *csink_real(enum csink_real which)
 
 void *csink_real_other_clone(void)
 {
+	csink_real(CSINK_REAL_clone);
 	return other_clone;
 }
 
@@ -53,6 +57,10 @@ const char *csink_real_name(enum csink_real which)
 
 void csink_reals_init(void)
 {
+	void *any;
+
+	if (csink_libc_next(names[0], &any))
+		return;
 	for (int which = 0; which < CSINK_NR_REALS; which++)
 		look_up((enum csink_real)which);
 	find = not_there;

@@ -1,8 +1,9 @@
 /*
  * The functions behind those that we interpose: the next definition of each after ours, which may be another preloaded
- * library's. All are looked up by the constructor, since dlsym(3) takes the loader's lock, and a forked child or a
- * signal handler that calls execve() or sigaction() must not wait for it. A call that comes before the constructor
- * (from the constructor of a library that is initialised first) looks its own function up.
+ * library's. Each is looked up by the first call that needs it, without the loader (libc.h): dlsym(3) takes the
+ * loader's lock, and a forked child or a signal handler that calls execve() or sigaction() must not wait for it. Where
+ * that cannot be done (glibc < 2.35), the constructor looks all of them up; only a call that comes before it (from the
+ * constructor of a library that is initialised first) then looks for its own function.
  */
 #ifndef CSINK_INJECT_REAL_H
 #define CSINK_INJECT_REAL_H
@@ -60,7 +61,7 @@ void *csink_real_other_clone(void);
 /** Its name. Context: any. */
 const char *csink_real_name(enum csink_real which);
 
-/** Look them all up. Context: init. */
+/** Look up what cannot be looked up later. Context: init, after csink_libc_init(). */
 void csink_reals_init(void);
 
 /* REAL(write) is the next definition of write after ours, with its type. */

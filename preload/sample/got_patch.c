@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "include/internal/base.h"
+#include "preload/sample/elf_symbol.h"
 
 #if defined(__x86_64__)
 enum { RELOC_JUMP_SLOT = R_X86_64_JUMP_SLOT, RELOC_GLOB_DAT = R_X86_64_GLOB_DAT, RELOC_WORD = R_X86_64_64 };
@@ -28,30 +29,24 @@ struct image {
 	uintptr_t relro, relro_end; /* whole pages; equal: none */
 };
 
-/* The dynamic linker has added the base to these addresses already on most machines, and not on others. */
-static uintptr_t dynamic_address(const struct image *image, const Elf64_Dyn *dyn)
-{
-	return dyn->d_un.d_ptr < image->base ? image->base + dyn->d_un.d_ptr : dyn->d_un.d_ptr;
-}
-
 static void read_dynamic(struct image *image, const Elf64_Dyn *dyn)
 {
 	for (; dyn->d_tag != DT_NULL; dyn++) {
 		switch (dyn->d_tag) {
 		case DT_SYMTAB:
-			image->symbols = (const Elf64_Sym *)dynamic_address(image, dyn);
+			image->symbols = (const Elf64_Sym *)csink_dynamic_address(image->base, dyn);
 			break;
 		case DT_STRTAB:
-			image->strings = (const char *)dynamic_address(image, dyn);
+			image->strings = (const char *)csink_dynamic_address(image->base, dyn);
 			break;
 		case DT_RELA:
-			image->relocs[0] = (const Elf64_Rela *)dynamic_address(image, dyn);
+			image->relocs[0] = (const Elf64_Rela *)csink_dynamic_address(image->base, dyn);
 			break;
 		case DT_RELASZ:
 			image->nr_relocs[0] = dyn->d_un.d_val / sizeof(Elf64_Rela);
 			break;
 		case DT_JMPREL:
-			image->relocs[1] = (const Elf64_Rela *)dynamic_address(image, dyn);
+			image->relocs[1] = (const Elf64_Rela *)csink_dynamic_address(image->base, dyn);
 			break;
 		case DT_PLTRELSZ:
 			image->nr_relocs[1] = dyn->d_un.d_val / sizeof(Elf64_Rela);

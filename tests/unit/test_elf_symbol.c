@@ -1,0 +1,62 @@
+/* Functions by name: csink_elf_function says what dlsym(3) says, of every name that we interpose and of others. */
+#include <dlfcn.h>
+#include <gnu/lib-names.h>
+#include <stdlib.h>
+
+#include "include/internal/base.h"
+#include "preload/inject/real.h"
+#include "preload/sample/elf_symbol.h"
+#include "tests/unit/tap.h"
+
+static const char *const interposed[] = {
+#define X(name) #name,
+	CSINK_REALS(X)
+#undef X
+};
+
+/* One of several versions; one that is no function; some that are not there. */
+static const char *const others[] = {
+	"pthread_cond_wait", "regexec",        "fork", "malloc",           "qsort", "printf", "clock_gettime", "glob64",
+	"_dl_find_object",   "__tls_get_addr", "",     "no_such_function", "csink"};
+
+static void test_object(const char *soname, const char *const *names, size_t nr, const char *what)
+{
+	struct link_map *map = dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);
+	size_t same = 0, there = 0;
+
+	if (!map) {
+		ok(0, "%s is loaded", soname);
+		return;
+	}
+	for (size_t i = 0; i < nr; i++) {
+		void *want = dlsym(map, names[i]), *got = csink_elf_function(map, names[i]);
+		Dl_info info;
+
+		/* dlsym looks into what the object needs as well. */
+		if (want && dladdr(want, &info) && (uintptr_t)info.dli_fbase != map->l_addr)
+			want = NULL;
+		same += got == want;
+		there += got != NULL;
+		if (got != want)
+			fprintf(stderr, "#   %s of %s: got %p, want %p\n", names[i], soname, got, want);
+	}
+	ok(same == nr && there > 0, "%s: %zu of them, the others not", what, there);
+	dlclose(map);
+}
+
+int main(void)
+{
+	struct link_map *program = dlopen(NULL, RTLD_LAZY), *linker = dlopen(LD_SO, RTLD_LAZY | RTLD_NOLOAD);
+
+	test_object(LIBC_SO, interposed, CSINK_ARRAY_SIZE(interposed), "libc's functions that we interpose");
+	test_object(LIBC_SO, others, CSINK_ARRAY_SIZE(others), "others of libc's");
+	/* Of which dlsym has no list of its own. */
+	ok(linker && csink_elf_function(linker, "__tls_get_addr") == dlsym(RTLD_DEFAULT, "__tls_get_addr"),
+	   "the dynamic linker's");
+	ok(program && !csink_elf_function(program, "main") && !csink_elf_function(program, "malloc"),
+	   "what an object imports, or keeps to itself, it does not define");
+	ok(!csink_elf_function(program, "stdout") &&
+		   !csink_elf_function(dlopen(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD), "stdout"),
+	   "nor is a variable a function");
+	return done();
+}
