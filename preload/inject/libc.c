@@ -26,7 +26,7 @@ struct object {
 };
 
 static struct object libc, loader;
-static const struct link_map *ours, *last; /* in the list of what was loaded as the program started; NULL: not known */
+static const struct link_map *ours; /* with libc behind it in the list of what was loaded first; NULL: not known */
 
 static bool find_object(const void *address, struct object *object)
 {
@@ -62,9 +62,10 @@ void *csink_libc_find(const char *name)
 bool csink_libc_next(const char *name, void **function)
 {
 	*function = NULL;
-	if (!last)
+	if (!ours)
 		return false;
-	for (const struct link_map *at = ours; at != last && !*function;) {
+	/* What was loaded at the start, and so stays: up to libc, which is the last to have what we interpose. */
+	for (const struct link_map *at = ours; at != libc.map && !*function;) {
 		at = at->l_next;
 		/* The vdso is in the list, but nobody is linked to it. */
 		if (at->l_addr != getauxval(AT_SYSINFO_EHDR))
@@ -101,10 +102,10 @@ void csink_libc_init(void)
 		libc.map = NULL;
 		return;
 	}
-	ours = us.map;
-	for (last = ours; last->l_next;)
-		last = last->l_next;
-	csink_got_route_all(ours, route);
+	/* Loaded later, by dlopen, we would come behind libc. */
+	for (const struct link_map *at = us.map; at && !ours; at = at->l_next)
+		ours = at == libc.map ? us.map : NULL;
+	csink_got_route_all(us.map, route);
 }
 
 int csink_libc_clone(int (*fn)(void *arg), void *stack, int flags, void *arg)
