@@ -302,19 +302,21 @@ void csink_gate_outcome_release(struct csink_gate_outcome *outcome)
 	outcome->profile = NULL;
 }
 
-int csink_gate_interrupted(const struct csink_gate_runner *runner, const struct csink_gate_outcome *outcome)
+int csink_gate_interrupted(struct csink_gate_runner *runner, const struct csink_gate_outcome *outcome)
 {
-	sigset_t pending;
+	static const struct timespec at_once;
 
 	/* Handed on to a command that had ended already, or that makes nothing of it: it was for us all the same. */
-	if (runner->relay.ending)
-		return runner->relay.ending;
-	sigpending(&pending);
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(ending_signals); i++) {
-		if (sigismember(&pending, ending_signals[i]))
-			return ending_signals[i];
-		if (outcome && WIFSIGNALED(outcome->status) && WTERMSIG(outcome->status) == ending_signals[i])
-			return ending_signals[i];
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(ending_signals) && !runner->relay.ending; i++) {
+		int signo = ending_signals[i];
+		sigset_t one;
+
+		sigemptyset(&one);
+		sigaddset(&one, signo);
+		/* Taken, so that it does not end what cleans up. */
+		if (sigtimedwait(&one, NULL, &at_once) == signo ||
+		    (outcome && WIFSIGNALED(outcome->status) && WTERMSIG(outcome->status) == signo))
+			runner->relay.ending = signo;
 	}
-	return 0;
+	return runner->relay.ending;
 }

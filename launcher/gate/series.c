@@ -192,7 +192,8 @@ static int pin(struct csink_gate_series *series)
 	return -EINVAL;
 }
 
-/* The programs themselves; what else a side runs, its profiles will tell. */
+/* The programs themselves; what else a side runs, its profiles will tell. A self-check moves what both sides run: it is
+ * to meet the same chance as a gate of two builds. */
 static int place(struct csink_gate_series *series)
 {
 	char **const *argv = series->plan->argv;

@@ -206,28 +206,24 @@ static int run_simulated(struct csink_gate_series *series, enum csink_gate_side 
 
 int csink_gate_turn(struct csink_gate_series *series, enum csink_gate_side side, int32_t number)
 {
+	char error[sizeof(series->error)];
 	int err, cleaned;
 
 	series->signal = csink_gate_interrupted(series->runner, NULL);
 	if (series->signal)
 		return -EINTR;
 	err = run_hook(series, series->plan->prepare, "--prepare", side);
-	if (err)
+	if (err && err != -EINTR)
 		return err;
-	if (series->plan->move)
+	if (!err && series->plan->move)
 		csink_gate_placement_move(&series->placement, side, &series->random);
-	err = series->plan->simulate ? run_simulated(series, side) : run_measured(series, side, number);
-	if (err == -EINTR)
-		return err;
-	/* What prepare made is cleaned up after a failure, too, whose reason is the one to tell. */
-	if (err) {
-		char error[sizeof(series->error)];
-
-		memcpy(error, series->error, sizeof(error));
-		run_hook(series, series->plan->cleanup, "--cleanup", side);
-		memcpy(series->error, error, sizeof(error));
-		return err;
-	}
+	if (!err)
+		err = series->plan->simulate ? run_simulated(series, side) : run_measured(series, side, number);
+	/* What prepare made is cleaned up after a failure, too, and if we are told to end; the first reason is the one
+	 * to tell. */
+	memcpy(error, series->error, sizeof(error));
 	cleaned = run_hook(series, series->plan->cleanup, "--cleanup", side);
-	return cleaned;
+	if (err)
+		memcpy(series->error, error, sizeof(error));
+	return err ? err : cleaned;
 }

@@ -199,12 +199,14 @@ like "$(cat summary.md)" '^### countersink gate: .*beta in gate' "the summary is
 like "$(cat err)" '^::error file=.*beta' "so are the annotations"
 
 # ---- an end from outside
-"$COUNTERSINK" gate --runs 1000 --warmup 0 --prepare 'echo x >>begun' --self-check -- "$WORK" alpha 20 >out.tap 2>err &
+"$COUNTERSINK" gate --runs 1000 --warmup 0 --prepare 'echo x >>begun' --cleanup 'echo x >>ended' --self-check -- \
+	"$WORK" alpha 20 >out.tap 2>err &
 pid=$!
 ok "a long gate begins" wait_until 60 test -s begun
 kill -TERM $pid
 wait $pid
 is $? 143 "TERM ends it"
+ok "what was prepared is cleaned up first" test "$(wc -l <ended)" -ge "$(wc -l <begun)"
 unlike "$(cat out.tap)" '^1\.\.' "without a verdict"
 
 # ---- without counters, without rights
