@@ -280,8 +280,9 @@ static void note_few(struct gate *gate)
 	if (v->runs[CSINK_GATE_NEW] < v->least_runs)
 		csink_gate_note(&gate->series,
 				"so few runs cannot show a regression here, however large: q is %.2g at the least, and "
-				"has to be %.2g; %u of each side can",
-				v->smallest_q, v->alpha, v->least_runs);
+				"has to be %.2g; it takes %u%s",
+				v->smallest_q, v->alpha, v->least_runs,
+				gate->data.paired ? " of each side" : ", or a baseline of more runs");
 	else if (v->runs[CSINK_GATE_NEW] < v->steady_runs)
 		csink_gate_note(&gate->series,
 				"%u pairs are few here (q is %.2g at the least, and has to be %.2g): a single one that "

@@ -175,7 +175,7 @@ like "$(cat err)" 'the shell command of --prepare failed: status 9' "which is sa
 gate --runs 5 --warmup 0 --vs "$WORK alpha 5" -- "$WORK" alpha 10
 is $? 0 "five pairs find nothing"
 like "$(cat err)" '^countersink: so few runs \(5 and 5\) cannot show a regression.*0\.031 at the least' "which is said beforehand"
-like "$(cat out.tap)" '^# note: so few runs cannot show a regression here, .*; (9|1[0-9]) of each side can' "and how many can"
+like "$(cat out.tap)" '^# note: so few runs cannot show a regression here, .*; it takes (9|1[0-9]) of each side' "and how many can"
 gate --runs 10 --warmup 0 --vs "$WORK alpha 1" -- "$WORK" alpha 1 beta 1
 is "$(cat err)" "" "ten may find something"
 
