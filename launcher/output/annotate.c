@@ -192,35 +192,49 @@ static void read_listing(FILE *objdump, struct listing *l)
 	free(line);
 }
 
-/* An instruction has what was sampled from its address on, up to the next one, which may be the end. */
+/* The instruction that an address is in: objdump lists them in order, the last one reaches up to the end. */
+static struct instruction *instruction_at(struct listing *l, uint64_t end, uint64_t address)
+{
+	uint32_t low = 0, high = l->nr;
+
+	while (low < high) { /* the first behind the address */
+		uint32_t middle = low + (high - low) / 2;
+
+		if (l->all[middle].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && address < end ? &l->all[low - 1] : NULL;
+}
+
 static void weigh_listing(const struct annotator *a, struct listing *l, uint64_t end, uint32_t first, uint32_t last)
 {
-	for (uint32_t i = 0; i < l->nr; i++) {
-		struct instruction *at = &l->all[i];
-		uint64_t next = i + 1 < l->nr ? at[1].address : end;
+	for (uint32_t k = first; k < last; k++) {
+		const struct csink_annotated_address *sampled = &a->data.addresses[k];
+		struct instruction *at = instruction_at(l, end, sampled->address);
 
-		for (uint32_t k = first; k < last; k++) {
-			const struct csink_annotated_address *sampled = &a->data.addresses[k];
-
-			if (sampled->address < at->address || sampled->address >= next)
-				continue;
-			at->self = csink_add(at->self, sampled->self);
-			at->total = csink_add(at->total, sampled->total);
-		}
+		if (!at)
+			continue;
+		at->self = csink_add(at->self, sampled->self);
+		at->total = csink_add(at->total, sampled->total);
 	}
 }
 
 /* Those that cost, and those around them; all of them if everything is wanted. */
 static void print_listing(const struct annotator *a, const struct listing *l)
 {
-	uint32_t shown = 0; /* up to here because of one before */
+	uint32_t shown = 0, next = 0; /* shown: up to here because of one before; next: the next that costs */
 
-	for (uint32_t i = 0, next = 0; i < l->nr; i++) {
+	for (uint32_t i = 0; i < l->nr; i++) {
+		bool is_before;
+
 		while (next < l->nr && (next < i || !l->all[next].total))
-			next++; /* the next that costs */
+			next++;
 		if (next == i)
 			shown = i + AROUND_CODE + 1;
-		if (a->r.o->limit && i >= shown && next - i > AROUND_CODE)
+		is_before = next < l->nr && next - i <= AROUND_CODE;
+		if (a->r.o->limit && i >= shown && !is_before)
 			continue;
 		if (a->r.o->limit && i && i >= shown && next - i == AROUND_CODE)
 			fprintf(a->r.out, "%19s...\n", "");

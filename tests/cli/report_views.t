@@ -79,6 +79,8 @@ if have objdump; then
 	"$COUNTERSINK" report --annotate '^main$' i.pb.gz >costly
 	"$COUNTERSINK" report --annotate '^main$' --all i.pb.gz >whole
 	like "$(cat costly)" '^ +\.\.\.$' 'annotated: code far from what costs is left out'
+	is "$(awk '/ [0-9a-f]+:[ \t]+[a-z]/ { far = /^ +[0-9]+[.][0-9]/ ? 0 : far + 1 } END { print (NR > 9), (far <= 6) }' costly)" \
+		'1 1' 'annotated: as is what follows the last that costs'
 	is "$(grep -c '^ *\.\.\.$' whole) $(($(wc -l <whole) > $(wc -l <costly)))" '0 1' 'annotated: but with --all'
 else
 	skip 'annotated: an instruction with its cost' 'no objdump here'
