@@ -286,37 +286,46 @@ static void print_range(const struct annotator *a, const char *path, const struc
 	free(l.function);
 }
 
+/*
+ * Find the places of some addresses of one file, and the function that each is in.
+ * Returns 0, or the error of one that cannot be placed; *nr is how many come before it.
+ */
+static int find_ranges(struct csink_annotated_address *addresses, uint32_t *nr, const char *path, const char *build_id,
+		       struct csink_code_range *ranges)
+{
+	for (uint32_t i = 0; i < *nr; i++) {
+		uint64_t *at = &addresses[i].address;
+		int err = csink_code_find(path, build_id, addresses[i].offset, at, &ranges[i]);
+
+		if (err == -ENOENT && *at) {
+			ranges[i].start = *at > NO_FUNCTION_BYTES ? *at - NO_FUNCTION_BYTES : 0;
+			ranges[i].end = *at + NO_FUNCTION_BYTES;
+		} else if (err) {
+			*nr = i;
+			return err;
+		}
+	}
+	return 0;
+}
+
 static void print_module(struct annotator *a, uint32_t first, uint32_t last)
 {
-	struct csink_annotated_address *all = a->data.addresses;
-	const struct csink_profile_mapping *m = &a->r.p->mappings[all[first].mapping];
+	struct csink_annotated_address *all = a->data.addresses + first;
+	const struct csink_profile_mapping *m = &a->r.p->mappings[all->mapping];
 	const char *path = csink_profile_text(a->r.p, m->file), *build_id = csink_profile_text(a->r.p, m->build_id);
-	struct csink_code_range range = {0};
+	struct csink_code_range *ranges = calloc(last - first, sizeof(*ranges)), shown = {0};
+	uint32_t nr = last - first;
+	int err = ranges ? find_ranges(all, &nr, path, build_id, ranges) : -ENOMEM;
 	char safe[MAX_TEXT];
-	uint32_t i;
-	int err = 0;
 
-	csink_format_text(safe, sizeof(safe), path, 0);
-	for (i = first; i < last && !err; i++) {
-		struct csink_code_range more;
-
-		err = csink_code_find(path, build_id, all[i].offset, &all[i].address, &more);
-		if (err == -ENOENT && all[i].address) {
-			more.start = all[i].address > NO_FUNCTION_BYTES ? all[i].address - NO_FUNCTION_BYTES : 0;
-			more.end = all[i].address + NO_FUNCTION_BYTES;
-			err = 0;
-		}
-		if (err || (all[i].address >= range.start && all[i].address < range.end))
+	for (uint32_t i = 0; ranges && i < nr; i++) {
+		if (all[i].address >= shown.start && all[i].address < shown.end)
 			continue;
-		range = more;
-		/* Addresses that follow, and are in the same function, need their places first. */
-		for (uint32_t k = i + 1; k < last; k++) {
-			struct csink_code_range other;
-
-			csink_code_find(path, build_id, all[k].offset, &all[k].address, &other);
-		}
-		print_range(a, path, &range, i, last);
+		shown = ranges[i];
+		print_range(a, path, &shown, first + i, first + nr);
 	}
+	free(ranges);
+	csink_format_text(safe, sizeof(safe), path, 0);
 	if (err == -ESTALE)
 		fprintf(a->r.out, "\n%s is another build than the one that ran: no disassembly\n", safe);
 	else if (err)
