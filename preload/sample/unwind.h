@@ -48,14 +48,18 @@ struct csink_walk_trail {
 
 /*
  * What a thread's walker knows of its last walk, so that the next one need not look for what did not change
- * (walk_memo.h). Frames and trail are the last nr of their room. All zero: nothing.
+ * (walk_memo.h). All zero: nothing.
  */
 struct csink_walk_memo {
-	uint64_t mix;      /* of the rows that it was walked by */
-	uintptr_t high;    /* end of the stack */
-	uint32_t nr;       /* 0: the last walk cannot be used */
-	uint32_t fp_until; /* frames before this one need the frame pointer that they found */
-	uint64_t nr_kept;  /* different walks so far */
+	uint64_t mix;   /* of the rows that it was walked by */
+	uintptr_t high; /* end of the stack */
+	uint32_t first,
+		nr; /* where its frames lie in their room, and its trail in the trail's; nr 0: it cannot be used */
+	uint32_t
+		fp_until; /* frames before this one (counted from the room's first) need the frame pointer they found */
+	bool crowded;     /* the walk that is on its way found no room before the frames that it could have joined */
+	uint32_t rest;    /* walks to do without: the last ones had little in common */
+	uint64_t nr_kept; /* different walks so far */
 	struct csink_walk_trail trail[CSINK_MAX_DEPTH];
 };
 

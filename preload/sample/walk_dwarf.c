@@ -46,7 +46,7 @@ static inline __attribute__((always_inline)) bool walk_plain(struct csink_walker
 	struct csink_walk_trail *trail = keep ? p->trail + w->walk->nr_frames : NULL;
 	uint64_t mix = w->mix;
 	csink_row_t row;
-	bool hit;
+	bool hit, joined = false;
 
 	for (;;) {
 		uintptr_t cfa, fp_at;
@@ -71,21 +71,23 @@ static inline __attribute__((always_inline)) bool walk_plain(struct csink_walker
 		saved = csink_load_known(fp_at);
 		fp = row & CSINK_ROW_SAVED ? saved : fp;
 		sp = cfa;
+		/* Before this frame is put where one of the last walk may be. */
+		if (keep && CSINK_UNLIKELY(cfa >= join_sp)) {
+			joined = csink_walk_memo_joins(w, (uint32_t)(frames - w->walk->frames), pc, sp, fp);
+			join_sp = w->join_sp;
+		}
 		if (keep) {
 			fp_until = row & CSINK_ROW_BASE_FP ? frames : fp_until;
 			*trail++ = (struct csink_walk_trail){fp, (uint32_t)row, (uint32_t)(high - cfa)};
 		}
 		*frames++ = pc;
 		slot = callers + csink_row_slot(pc, CSINK_ROW_CALLER_SHIFT);
-		if (keep && CSINK_UNLIKELY(cfa >= join_sp)) {
-			p->joined = csink_walk_memo_joins(w, (uint32_t)(frames - w->walk->frames), pc, sp, fp);
-			if (p->joined)
-				break;
-			join_sp = w->join_sp;
-		}
+		if (keep && CSINK_UNLIKELY(joined))
+			break;
 	}
 	p->row = row;
 	p->ahead = ahead;
+	p->joined = joined;
 	if (fp_until)
 		p->fp_until = (uint32_t)(fp_until - w->walk->frames);
 	w->pc = pc;
@@ -116,13 +118,14 @@ static bool is_on_stack(const struct csink_walker *w)
 static void look_back(struct csink_walker *w, struct plain *p)
 {
 	const struct csink_walk *walk = w->walk;
-	uint32_t nr = CSINK_MAX_DEPTH, changed = walk->max_frames;
+	uint32_t changed = walk->max_frames;
 
 	*p = (struct plain){.ahead = walk->frames};
-	if (walk->memo && is_on_stack(w) && w->load.high - w->load.low <= UINT32_MAX) {
-		nr = walk->memo->nr;
+	if (walk->memo && walk->memo->rest) {
+		walk->memo->rest--;
+	} else if (walk->memo && is_on_stack(w) && w->load.high - w->load.low <= UINT32_MAX) {
 		changed = csink_walk_memo_compare(w);
-		p->ahead += CSINK_MAX_DEPTH - nr;
+		p->ahead += walk->memo->first;
 		p->trail = walk->memo->trail;
 	}
 	p->ahead_end = walk->frames + changed;
@@ -174,7 +177,7 @@ static void walk_all(struct csink_walker *w, struct plain *p)
 static void forget(struct csink_walk *walk)
 {
 	if (walk->memo)
-		walk->memo->nr = 0;
+		walk->memo->first = walk->memo->nr = 0;
 	walk->same = 0;
 }
 

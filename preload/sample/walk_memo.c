@@ -1,5 +1,8 @@
 #include "preload/sample/walk_memo.h"
 
+/* Of ten walks without much in common, two are kept, to see whether that has changed. */
+enum { NR_RESTS = 8 };
+
 static inline bool is_plain(const struct csink_walk_trail *trail)
 {
 	return csink_row_kind(trail->row) < CSINK_ROW_NR_PLAIN;
@@ -28,17 +31,23 @@ static inline bool same_fp(const struct csink_walker *w, const struct csink_walk
 	return !(trail->row & CSINK_ROW_SAVED) || (at >= w->load.low && csink_load_known(at) == trail->fp);
 }
 
+static inline uint32_t end_of(const struct csink_walk_memo *memo)
+{
+	return memo->first + memo->nr;
+}
+
 static void set_join(struct csink_walker *w, uint32_t i)
 {
 	w->join = i;
-	w->join_sp = i < CSINK_MAX_DEPTH ? cfa_of(w->walk->memo, i) : UINTPTR_MAX;
+	w->join_sp = i < end_of(w->walk->memo) ? cfa_of(w->walk->memo, i) : UINTPTR_MAX;
 }
 
 uint32_t csink_walk_memo_compare(struct csink_walker *w)
 {
-	const struct csink_walk_memo *memo = w->walk->memo;
-	uint32_t i = CSINK_MAX_DEPTH, first = CSINK_MAX_DEPTH - memo->nr;
+	struct csink_walk_memo *memo = w->walk->memo;
+	uint32_t first = memo->first, i = end_of(memo);
 
+	memo->crowded = false;
 	if (memo->mix == w->mix && memo->high == w->load.high) {
 		while (i > CSINK_MAX(first, memo->fp_until) && same_caller(w, memo, i - 1))
 			i--;
@@ -46,60 +55,97 @@ uint32_t csink_walk_memo_compare(struct csink_walker *w)
 			i--;
 	}
 	/* Nothing was loaded from the frame before these to find them, so it will do if its registers are the same. */
-	set_join(w, i > first && i < CSINK_MAX_DEPTH && is_plain(&memo->trail[i - 1]) ? i - 1 : i);
+	set_join(w, i > first && i < end_of(memo) && is_plain(&memo->trail[i - 1]) ? i - 1 : i);
 	return i;
 }
 
 bool csink_walk_memo_joins(struct csink_walker *w, uint32_t nr, uintptr_t pc, uintptr_t sp, uintptr_t fp)
 {
 	const struct csink_walk *walk = w->walk;
-	const struct csink_walk_memo *memo = walk->memo;
-	uint32_t i = w->join;
+	struct csink_walk_memo *memo = walk->memo;
+	uint32_t i = w->join, end = end_of(memo);
 
-	/* This walk's frames are put into the same room, from the other end. */
-	if (nr > i || nr + (CSINK_MAX_DEPTH - 1 - i) > walk->max_frames) {
-		set_join(w, CSINK_MAX_DEPTH);
-		return false;
-	}
-	while (i < CSINK_MAX_DEPTH && cfa_of(memo, i) < sp)
+	while (i < end && cfa_of(memo, i) < sp)
 		i++;
 	set_join(w, i);
-	if (i == CSINK_MAX_DEPTH || w->join_sp != sp)
+	if (i == end || w->join_sp != sp)
 		return false;
+	if (nr > i || nr + end - i > walk->max_frames) { /* this walk's frames have been put where those were */
+		memo->crowded = true;
+		set_join(w, end);
+		return false;
+	}
 	if (walk->frames[i] == pc && (i >= memo->fp_until || memo->trail[i].fp == fp))
 		return true;
 	set_join(w, i + 1);
 	return false;
 }
 
-/* This walk's frames, put where they go, change nothing. */
-static bool is_same(const struct csink_walk *walk, uint32_t to)
+/* Frames and trail from one place of their room to another. */
+static void move(struct csink_walk *walk, uint32_t from, uint32_t to, uint32_t nr)
 {
-	if (CSINK_MAX_DEPTH - to != walk->memo->nr)
-		return false;
-	for (uint32_t i = 0; i < walk->nr_frames; i++)
-		if (walk->frames[i] != walk->frames[to + i])
-			return false;
-	return true;
+	struct csink_walk_trail *trail = walk->memo->trail;
+
+	for (uint32_t i = nr; i-- > 0 && to > from;) {
+		walk->frames[to + i] = walk->frames[from + i];
+		trail[to + i] = trail[from + i];
+	}
+	for (uint32_t i = 0; i < nr && to < from; i++) {
+		walk->frames[to + i] = walk->frames[from + i];
+		trail[to + i] = trail[from + i];
+	}
+}
+
+static void keep_joined(struct csink_walk *walk, uint32_t join, uint32_t fp_until)
+{
+	struct csink_walk_memo *memo = walk->memo;
+	uint32_t nr = walk->nr_frames, tail = join + 1, nr_tail = end_of(memo) - tail, by = tail - nr;
+	bool tail_needs_fp = memo->fp_until >= tail;
+
+	if (nr <= nr_tail || !by) {
+		move(walk, 0, by, nr);
+		memo->first = by;
+		fp_until = fp_until ? fp_until + by : 0;
+	} else {
+		move(walk, tail, nr, nr_tail);
+		memo->first = 0;
+		memo->fp_until -= tail_needs_fp ? by : 0;
+	}
+	if (!tail_needs_fp)
+		memo->fp_until = fp_until;
+	memo->nr = nr + nr_tail;
+}
+
+static void keep_alone(struct csink_walk *walk, uint32_t fp_until)
+{
+	struct csink_walk_memo *memo = walk->memo;
+
+	memo->nr = walk->nr_frames;
+	memo->first = memo->crowded ? CSINK_MAX_DEPTH - memo->nr : 0;
+	memo->fp_until = fp_until ? memo->first + fp_until : 0;
+	move(walk, 0, memo->first, memo->nr);
 }
 
 void csink_walk_memo_keep(struct csink_walker *w, bool joined, uint32_t fp_until)
 {
 	struct csink_walk *walk = w->walk;
 	struct csink_walk_memo *memo = walk->memo;
-	uint32_t nr = walk->nr_frames, end = joined ? w->join + 1 : CSINK_MAX_DEPTH, to = end - nr;
+	bool had = memo->nr > 0;
+	uint32_t nr = walk->nr_frames;
 
-	if (!joined || !is_same(walk, to))
+	/* One frame, and the same place: that it was joined at. Of more, whoever stores them may compare. */
+	if (!joined || walk->nr_frames != 1 || w->join != memo->first)
 		memo->nr_kept++;
-	for (uint32_t i = nr; i-- > 0 && to;) {
-		walk->frames[to + i] = walk->frames[i];
-		memo->trail[to + i] = memo->trail[i];
-	}
-	if (!joined || memo->fp_until < end)
-		memo->fp_until = fp_until ? to + fp_until : 0;
+	if (joined)
+		keep_joined(walk, w->join, fp_until);
+	else
+		keep_alone(walk, fp_until);
 	memo->mix = w->mix;
 	memo->high = w->load.high;
-	memo->nr = walk->nr_frames = CSINK_MAX_DEPTH - to;
-	walk->frames += to;
+	/* What is seldom of use is not worth its keeping: it takes an eighth of a walk's time. */
+	if (had && nr > memo->nr - memo->nr / 4)
+		memo->rest = NR_RESTS;
+	walk->nr_frames = memo->nr;
+	walk->frames += memo->first;
 	walk->same = memo->nr_kept;
 }

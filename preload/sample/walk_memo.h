@@ -16,11 +16,11 @@
 #define CSINK_TRAIL_NONE CSINK_ROW_COMPLEX
 
 /** Before a walk: compare the last one with the stack, and set w->join and w->join_sp. Returns the number of the first
- * frame of its room that is unchanged, CSINK_MAX_DEPTH if none is. */
+ * frame of its room that is unchanged, or of the first after all if none is. */
 uint32_t csink_walk_memo_compare(struct csink_walker *w);
 
-/** The walk has come to w->join_sp or beyond, and its last frame has these registers. True: it goes on as the last one
- * from w->join did. False: not here, and w->join_sp has been moved on. @nr: frames of this walk so far. */
+/** The walk has come to w->join_sp or beyond, to a frame with these registers. True: it goes on as the last one from
+ * w->join did. False: not here, and w->join_sp has been moved on. @nr: frames of this walk before that one. */
 bool csink_walk_memo_joins(struct csink_walker *w, uint32_t nr, uintptr_t pc, uintptr_t sp, uintptr_t fp);
 
 /**

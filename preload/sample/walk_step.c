@@ -115,10 +115,8 @@ static bool step_frameless(struct csink_walker *w)
 	uint64_t ra, fp;
 
 #if defined(__x86_64__)
-	/* A word is there, of the function's own or its caller's frame pointer: what lies in it may be an old address.
-	 */
-	if ((csink_code_has_word(w->pc) || (csink_load_word(&w->load, w->sp, &fp) && fp == w->fp)) &&
-	    call_at(w, w->sp + 8, &ra) != CSINK_NO_CALL)
+	/* The caller's frame pointer has just been put there. */
+	if (csink_load_word(&w->load, w->sp, &fp) && fp == w->fp && call_at(w, w->sp + 8, &ra) != CSINK_NO_CALL)
 		return step_to(w, w->sp + 16, w->fp, ra);
 	if (call_at(w, w->sp, &ra) == CSINK_CALL_NEARBY)
 		return step_to(w, w->sp + 8, w->fp, ra);
@@ -158,10 +156,19 @@ static bool step_bare_call(struct csink_walker *w, uintptr_t pushed)
 static bool step_untabled(struct csink_walker *w, csink_row_t row)
 {
 	int pushed = w->innermost ? csink_code_pushed(w->pc) : -1;
+#if defined(__x86_64__)
+	uint64_t ra;
+#endif
 
 	count(&counts.untabled_steps);
 	if (pushed >= 0)
 		return step_bare_call(w, (uintptr_t)pushed);
+#if defined(__x86_64__)
+	/* A word is there which is never written: what lies in it may be an old address. Some objects call from there.
+	 */
+	if (csink_row_near(row) && csink_code_has_word(w->pc) && call_at(w, w->sp + 8, &ra) != CSINK_NO_CALL)
+		return step_to(w, w->sp + 16, w->fp, ra);
+#endif
 	return w->innermost && csink_row_near(row) ? step_frameless(w) : step_fp(w);
 }
 

@@ -23,7 +23,7 @@ enum walk_diff_class {
 /* By verdict.h. Nothing is known where no walk near was agreed on. */
 enum walk_diff_verdict { VERDICT_NONE, VERDICT_OURS, VERDICT_LIBUNWIND, VERDICT_NEITHER, NR_VERDICTS };
 
-#define DIFF_RECORDS 1024
+#define DIFF_RECORDS 8192
 #define DIFF_FRAMES_KEPT 32
 #define DIFF_MAPS_BYTES (128 << 10)
 
