@@ -168,8 +168,23 @@ bool csink_event_is_modifier(struct csink_text text)
 
 /* ---- applying ---------------------------------------------------------------------------------------------------- */
 
+/* What the name says of the kernel's part is true no more: ":uk" is ":u". */
+static void forget_kernel(char *name)
+{
+	char *suffix = strrchr(name, ':'), *to;
+
+	if (!suffix || suffix[1 + strspn(suffix + 1, "ukhGHIp")])
+		return;
+	to = ++suffix;
+	for (; *suffix; suffix++)
+		if (*suffix != 'k' && *suffix != 'h')
+			*to++ = *suffix;
+	*to = '\0';
+}
+
 void csink_event_set_user_only(struct csink_event_spec *spec)
 {
+	forget_kernel(spec->rec.name);
 	spec->attr.exclude_kernel = 1;
 	spec->attr.exclude_hv = 1;
 	/* Without it an unprivileged sample with a call chain is refused (or its chain shows kernel addresses). */

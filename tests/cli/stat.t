@@ -78,6 +78,8 @@ if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" = 2 ] && ! grep -q '^Seccomp:
 	like "$(cat err)" '^ +[0-9]+ +page-faults:u' "an unprivileged user's events leave the kernel out, and say so"
 	like "$(cat err)" '^ +<not supported> +context-switches' "what happens in the kernel alone is not 0"
 	like "$(cat err)" 'EACCES: .*perf_event_paranoid is 2.*it happens in the kernel only' "but explained"
+	unprivileged countersink stat -e page-faults:uk true 2>err
+	like "$(cat err)" '^ +[0-9]+ +page-faults:u$' "nor does a name promise the kernel's part"
 	unprivileged countersink stat -e page-faults:k true 2>err
 	like "$(cat err)" '^ +<not supported> +page-faults:k' "neither is the kernel's part of an event"
 fi
