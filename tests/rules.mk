@@ -223,7 +223,7 @@ bench-recording: all ## measure what a recording takes: ten minutes of python3 a
 
 # STRESS_SECONDS to shorten or deepen.
 .PHONY: stress
-stress: all $(TARGET_BINS) ## open and close objects, and sample at 20 kHz, for minutes
+stress: all $(TARGET_BINS) ## open and close objects, sample at 20 kHz, make 100,000 threads: for minutes
 	@BUILD=$(CURDIR)/$(B) tests/bench/stress
 
 # The walkers side by side inside real programs. DIFF_SECONDS to deepen.
