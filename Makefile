@@ -463,6 +463,7 @@ TARGETS := \
 	throwcc \
 	deep \
 	handler_shim.so \
+	old_names.so \
 	dlstorm \
 	blocked \
 	manythreads \

@@ -46,6 +46,8 @@ $(B)/tests/targets/%: tests/targets/%.c
 $(B)/tests/targets/%.so: tests/targets/%.c
 	$(make_object)
 
+$(B)/tests/targets/old_names.so: TARGET_LDFLAGS := -Wl,--hash-style=sysv
+
 $(B)/tests/targets/shares $(B)/tests/targets/hog: $(B)/tests/targets/%: tests/pmu/%.c
 	$(make_program)
 

@@ -59,6 +59,12 @@ void *csink_libc_find(const char *name)
 	return libc.map ? csink_elf_function(libc.map, name) : NULL;
 }
 
+/* It is in the list, but nobody is linked to it. */
+static bool is_vdso(const struct link_map *map)
+{
+	return map->l_addr == getauxval(AT_SYSINFO_EHDR);
+}
+
 bool csink_libc_next(const char *name, void **function)
 {
 	*function = NULL;
@@ -67,8 +73,7 @@ bool csink_libc_next(const char *name, void **function)
 	/* What was loaded at the start, and so stays: up to libc, which is the last to have what we interpose. */
 	for (const struct link_map *at = ours; at != libc.map && !*function;) {
 		at = at->l_next;
-		/* The vdso is in the list, but nobody is linked to it. */
-		if (at->l_addr != getauxval(AT_SYSINFO_EHDR))
+		if (!is_vdso(at))
 			*function = csink_elf_function(at, name);
 	}
 	return true;
@@ -102,8 +107,10 @@ void csink_libc_init(void)
 		libc.map = NULL;
 		return;
 	}
-	/* Loaded later, by dlopen, we would come behind libc. */
-	for (const struct link_map *at = us.map; at && !ours; at = at->l_next)
+	/* Loaded later, by dlopen, we would come behind libc; and an object without the newer table of names has to be
+	 * asked by the loader. */
+	for (const struct link_map *at = us.map; at && !ours && (is_vdso(at) || csink_elf_has_names(at));
+	     at = at->l_next)
 		ours = at == libc.map ? us.map : NULL;
 	csink_got_route_all(us.map, route);
 }

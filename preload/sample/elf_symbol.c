@@ -2,7 +2,6 @@
 #include "preload/sample/elf_symbol.h"
 
 #include <elf.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -33,6 +32,13 @@ static bool read_tables(struct tables *tables, const struct link_map *map)
 			tables->versions = (const uint16_t *)address;
 	}
 	return tables->symbols && tables->strings && tables->hash;
+}
+
+bool csink_elf_has_names(const struct link_map *map)
+{
+	struct tables tables;
+
+	return read_tables(&tables, map);
 }
 
 static uint32_t hash_of(const char *name)

@@ -6,6 +6,7 @@
 #define CSINK_SAMPLE_ELF_SYMBOL_H
 
 #include <link.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /** An address in a dynamic section. The dynamic linker has added the base to it already on most machines, and not on
@@ -14,6 +15,9 @@ static inline uintptr_t csink_dynamic_address(uintptr_t base, const ElfW(Dyn) * 
 {
 	return dyn->d_un.d_ptr < base ? base + dyn->d_un.d_ptr : dyn->d_un.d_ptr;
 }
+
+/** The object says by DT_GNU_HASH which names it has: csink_elf_function finds what is there. Context: signal. */
+bool csink_elf_has_names(const struct link_map *map);
 
 /**
  * The function of that name which the object defines, in the version that is linked to by default; NULL: none, or one

@@ -15,4 +15,9 @@ done
 share=$(countersink report --all s.pb.gz | awk '$7 ~ /^libz/ { all += $1 } $7 ~ /^libz/ && /crc32_z$/ { loop += $1 }
 	END { print (all > 0 && loop / all > 0.8) ? "yes" : "no: " loop " of " all }')
 is "$share" yes "objects at one address at different times are kept apart"
+
+# Who stands behind us keeps its place, though it has no table of names but the old one.
+LD_PRELOAD=$LIB:$TARGETS/old_names.so COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT=n.pb.gz "$TARGETS/threads8" 20 2>err >out
+is "$? $(cat err)" "0 8 threads" "a library of an old linker, behind ours, sees each thread"
+like "$(countersink report --by thread n.pb.gz)" 'worker-7' "and so do we"
 done_testing
