@@ -402,7 +402,6 @@ CLI_TESTS := \
 	stat \
 	events_run \
 	errnos \
-	exhausted \
 	persist \
 	relay \
 	reserve \
@@ -432,6 +431,10 @@ CLI_TESTS := \
 	off_cpu \
 	threads \
 	stacks \
+
+# The same, but nothing else may run: they use up what all processes of a user share.
+LONE_CLI_TESTS := \
+	exhausted \
 
 # tests/targets/NAME.c, .cc or .rs: programs that are profiled.
 TARGETS := \

@@ -110,7 +110,8 @@ PROVE = BUILD=$(CURDIR)/$(B) prove -j$(or $(JOBS),2) --timer --failures
 tests: all $(UNIT_BINS) $(TARGET_BINS) ## build what the tests need
 
 check: tests ## build and run every test
-	$(PROVE) $(UNIT_BINS) $(addprefix tests/cli/,$(addsuffix .t,$(CLI_TESTS)))
+	$(PROVE) $(UNIT_BINS) $(CLI_TESTS:%=tests/cli/%.t)
+	$(PROVE) -j1 $(LONE_CLI_TESTS:%=tests/cli/%.t)
 
 check-unit: tests ## build and run the unit tests alone
 	$(PROVE) $(UNIT_BINS)
