@@ -160,6 +160,9 @@ static uint64_t enabled_there(const struct csink_stat_counters *counters, const 
 		running_ns += values[k].running_ns;
 		nr_kin++;
 	}
+	/* More than one of them can have had: this kernel has each enabled on its own CPUs only. */
+	if (nr_kin > 1 && running_ns > enabled_ns + enabled_ns / 100 && values[i].running_ns <= enabled_ns)
+		return enabled_ns;
 	/* By itself it does not tell. */
 	if (nr_kin < 2 || running_ns >= enabled_ns || !values[i].running_ns)
 		return values[i].running_ns ? values[i].running_ns : enabled_ns;
