@@ -206,6 +206,7 @@ LAUNCHER_SRCS := \
 	launcher/gate/callgrind.c \
 	launcher/gate/command.c \
 	launcher/gate/data.c \
+	launcher/gate/fingerprint.c \
 	launcher/gate/functions.c \
 	launcher/gate/judge.c \
 	launcher/gate/judge_functions.c \
@@ -382,6 +383,7 @@ UNIT_TESTS := \
 	cfi \
 	unwind_special \
 	gate_stats \
+	gate_fingerprint \
 	gate_judge \
 	gate_placement \
 
@@ -424,6 +426,7 @@ CLI_TESTS := \
 	programs_unprivileged \
 	readme \
 	gate \
+	gate_baseline \
 	gate_ci \
 	handler \
 	symbols \

@@ -18,6 +18,7 @@
 #include "launcher/gate/series.h"
 #include "launcher/gate/settings.h"
 #include "launcher/output/html.h"
+#include "launcher/output/open.h"
 #include "launcher/run/program.h"
 
 #define MAX_LINE 2000 /* of a command, as it is shown */
@@ -71,7 +72,7 @@ static int open_baseline(struct gate *gate)
 	}
 	snprintf(gate->lines[CSINK_GATE_OLD], MAX_LINE, "%s, made %s", path, gate->baseline.when);
 	if (!flag_of(gate, CSINK_GATE_OPT_ANY_ENVIRONMENT) &&
-	    !csink_gate_baseline_fits(&gate->baseline, &gate->print, &gate->series, why, sizeof(why))) {
+	    !csink_gate_fingerprint_fits(&gate->baseline.print, &gate->print, why, sizeof(why))) {
 		csink_say("option --baseline: %s: %s", path, why);
 		return -EINVAL;
 	}
@@ -139,36 +140,56 @@ static bool write_html(struct gate *gate)
 	return !err;
 }
 
-static bool is_writable(const char *path)
+/* Returns 0, or errno. */
+static int check_writable(const char *path)
 {
 	char folder[PATH_MAX];
 	const char *slash = strrchr(path, '/');
 
-	if (!*path || !strcmp(path, "-") || !access(path, W_OK))
-		return true;
+	if (!*path || !strcmp(path, "-"))
+		return 0;
+	if (csink_is_folder(path))
+		return EISDIR;
+	if (!access(path, W_OK))
+		return 0;
 	if (errno != ENOENT)
-		return false;
+		return errno;
 	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
-	return !access(folder, W_OK | X_OK);
+	return access(folder, W_OK | X_OK) ? errno : 0;
+}
+
+/* The file that GitHub gives a step to write its summary to; NULL elsewhere. */
+static const char *summary_file(void)
+{
+	const char *summary = getenv("GITHUB_STEP_SUMMARY"), *actions = getenv("GITHUB_ACTIONS");
+
+	return summary && *summary && actions && !strcmp(actions, "true") ? summary : NULL;
 }
 
 /* Before minutes are spent on what could not be kept. */
 static bool can_tell(struct gate *gate)
 {
-	static const enum csink_gate_opt files[] = {CSINK_GATE_OPT_TAP, CSINK_GATE_OPT_JUNIT, CSINK_GATE_OPT_JSON,
-						    CSINK_GATE_OPT_MARKDOWN, CSINK_GATE_OPT_HTML};
+	const struct {
+		const char *path, *what;
+	} files[] = {
+		{text_of(gate, CSINK_GATE_OPT_TAP), ""},
+		{text_of(gate, CSINK_GATE_OPT_JUNIT), ""},
+		{text_of(gate, CSINK_GATE_OPT_JSON), ""},
+		{text_of(gate, CSINK_GATE_OPT_MARKDOWN), ""},
+		{text_of(gate, CSINK_GATE_OPT_HTML), ""},
+		{gate->set.update ? text_of(gate, CSINK_GATE_OPT_BASELINE) : "", "option --baseline: "},
+		{summary_file() ? summary_file() : "", "GITHUB_STEP_SUMMARY in the environment: "},
+	};
 
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(files); i++) {
-		if (is_writable(text_of(gate, files[i])))
+		int err = check_writable(files[i].path);
+
+		if (!err)
 			continue;
-		csink_say("%s cannot be written: %s", text_of(gate, files[i]), strerror(errno));
+		csink_say("%s%s cannot be written: %s", files[i].what, files[i].path, strerror(err));
 		return false;
 	}
-	if (!gate->set.update || is_writable(text_of(gate, CSINK_GATE_OPT_BASELINE)))
-		return true;
-	csink_say("option --baseline: %s cannot be written: %s", text_of(gate, CSINK_GATE_OPT_BASELINE),
-		  strerror(errno));
-	return false;
+	return true;
 }
 
 /* Returns what to exit with. */
@@ -184,8 +205,9 @@ static int tell(struct gate *gate)
 		{CSINK_GATE_OPT_JSON, "we", csink_gate_print_json},
 		{CSINK_GATE_OPT_MARKDOWN, "ae", csink_gate_print_markdown},
 	};
-	const char *summary = getenv("GITHUB_STEP_SUMMARY"), *actions = getenv("GITHUB_ACTIONS");
+	const char *actions = getenv("GITHUB_ACTIONS");
 	struct csink_gate_result *r = &gate->result;
+	char headline[1024];
 	bool written = true;
 
 	if (*text_of(gate, CSINK_GATE_OPT_HTML) && !r->error)
@@ -196,13 +218,20 @@ static int tell(struct gate *gate)
 		if (*text_of(gate, formats[i].option))
 			written &= write_file(text_of(gate, formats[i].option), formats[i].mode, formats[i].print, r);
 	}
-	if (summary && *summary && actions && !strcmp(actions, "true"))
-		written &= write_file(summary, "ae", csink_gate_print_markdown, r);
+	if (summary_file())
+		written &= write_file(summary_file(), "ae", csink_gate_print_markdown, r);
 	if (flag_of(gate, CSINK_GATE_OPT_GITHUB) || (actions && !strcmp(actions, "true"))) {
 		csink_gate_print_github(stderr, r);
 		fflush(stderr);
 	}
-	return written ? csink_gate_status(r) : CSINK_EXIT_FAILED;
+	if (written)
+		return csink_gate_status(r);
+	/* What the runs have shown is not lost with a file. */
+	if (!r->error) {
+		csink_gate_headline(r, headline, sizeof(headline));
+		csink_say("not all of it could be written; the verdict: %s", headline);
+	}
+	return CSINK_EXIT_FAILED;
 }
 
 /* ---- the runs ---- */
@@ -221,20 +250,25 @@ static void describe_event(struct gate *gate)
 	snprintf(gate->result.unit, sizeof(gate->result.unit), "%s", *event->unit ? event->unit : "count");
 }
 
-/* What took the samples is known when they are there. */
-static int learn_engine(struct gate *gate)
+/* What took the samples is known when they are there. Who asked for the timer knows what that costs. */
+static int learn_from_runs(struct gate *gate)
 {
-	const char *engine = gate->series.engine;
+	const char *engine = gate->series.engine, *asked = text_of(gate, CSINK_GATE_OPT_ENGINE);
 
-	if (!strcmp(engine, "timer"))
+	if (!strcmp(engine, "timer") && strcmp(asked, engine))
 		csink_gate_note(&gate->series,
 				"perf_event_open is refused here: samples come at the kernel's tick at most, a few "
 				"hundred a second instead of %s, so that only larger changes are found (see the "
 				"detection floor); --deterministic counts instructions without it",
 				gate->set.runner.frequency_text);
-	free(gate->print.engine);
-	gate->print.engine = strdup(engine);
-	return gate->print.engine ? 0 : -ENOMEM;
+	/* Only who has a baseline has a fingerprint. */
+	if (!gate->print.program)
+		return 0;
+	if (csink_gate_fingerprint_learn(&gate->print, engine, &gate->series.placement))
+		return -ENOMEM;
+	if (!gate->set.update)
+		csink_gate_fingerprint_note(&gate->baseline.print, &gate->print, &gate->series);
+	return 0;
 }
 
 /* Both commands may be the same: then there is nothing to find. Returns whether the runs can be left out. */
@@ -304,11 +338,9 @@ static int run_and_judge(struct gate *gate)
 		return CSINK_EXIT_SIGNAL + series->signal;
 	}
 	if (!err)
-		err = learn_engine(gate);
+		err = learn_from_runs(gate);
 	if (!err && gate->set.update)
 		return write_baseline(gate);
-	if (!err && gate->baseline.profile && series->kept[CSINK_GATE_NEW])
-		csink_gate_baseline_compare_modules(&gate->baseline, series->kept[CSINK_GATE_NEW], series);
 	if (!err) {
 		err = csink_gate_judge(&gate->data, &gate->set.rules, series->look, &gate->verdicts);
 		if (err)

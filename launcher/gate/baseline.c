@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/gate/command.h"
 #include "launcher/gate/keep.h"
+#include "launcher/output/open.h"
 #include "launcher/output/pprof.h"
 #include "launcher/profile/facts.h"
 
@@ -20,86 +20,6 @@
 #define FACT_METRIC "gate_metric" /* "RUN VALUE UNIT NAME|TITLE"; several */
 #define FACT_WEIGHT "gate_weight" /* "RUN WEIGHT NAME|MODULE|FILE:LINE": a function of a simulated run; several */
 #define VERSION "1"
-#define GOVERNOR_FILE "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
-
-/* The parts of a fingerprint, and whether runs that differ there can be compared at all. */
-static const struct part {
-	const char *key, *title;
-	size_t where;
-	bool refused;
-} parts[] = {
-	{"gate_program", "program", offsetof(struct csink_gate_fingerprint, program), true},
-	{"gate_mode", "kind of measurement", offsetof(struct csink_gate_fingerprint, mode), true},
-	{"gate_events", "event", offsetof(struct csink_gate_fingerprint, events), true},
-	{"gate_cpu", "CPU", offsetof(struct csink_gate_fingerprint, cpu), true},
-	{"gate_command", "command line", offsetof(struct csink_gate_fingerprint, command), false},
-	{"gate_frequency", "sampling frequency", offsetof(struct csink_gate_fingerprint, frequency), false},
-	{"gate_kernel", "kernel", offsetof(struct csink_gate_fingerprint, kernel), false},
-	{"gate_governor", "CPU frequency governor", offsetof(struct csink_gate_fingerprint, governor), false},
-	{"gate_engine", "engine", offsetof(struct csink_gate_fingerprint, engine), false},
-};
-
-static char **part_of(const struct csink_gate_fingerprint *print, const struct part *part)
-{
-	return (char **)((char *)print + part->where);
-}
-
-/* ---- of this machine ---- */
-
-/* The rest of the first line of a file that begins with key, after the colon; key "": the whole line. */
-static char *line_of(const char *path, const char *key)
-{
-	FILE *f = fopen(path, "re");
-	char line[512], *value = strdup("");
-
-	while (f && value && !*value && fgets(line, sizeof(line), f)) {
-		char *at = *key ? strchr(line, ':') : line;
-
-		if (strncmp(line, key, strlen(key)) || !at)
-			continue;
-		at += *key ? 1 + strspn(at + 1, " ") : 0;
-		at[strcspn(at, "\n")] = '\0';
-		free(value);
-		value = strdup(at);
-	}
-	if (f)
-		fclose(f);
-	return value;
-}
-
-int csink_gate_fingerprint_take(struct csink_gate_fingerprint *print, char *const *argv,
-				const struct csink_gate_runner *runner, bool simulate)
-{
-	const char *slash = strrchr(argv[0], '/');
-	struct utsname name;
-	char line[1900];
-
-	memset(print, 0, sizeof(*print));
-	print->program = strdup(slash && slash[1] ? slash + 1 : argv[0]);
-	print->command = strdup(csink_gate_command_print(argv, line, sizeof(line)));
-	print->events = strdup(simulate ? "instructions" : runner->events_text);
-	print->frequency = strdup(simulate ? "" : runner->frequency_text);
-	print->cpu = simulate ? strdup("") : line_of("/proc/cpuinfo", "model name");
-	print->governor = simulate ? strdup("") : line_of(GOVERNOR_FILE, "");
-	print->engine = strdup("");
-	print->mode = strdup(simulate ? "simulated" : "measured");
-	if (!uname(&name))
-		snprintf(line, sizeof(line), "%s %s %s", name.sysname, name.release, name.machine);
-	print->kernel = strdup(line);
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(parts); i++) {
-		if (!*part_of(print, &parts[i]))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-void csink_gate_fingerprint_release(struct csink_gate_fingerprint *print)
-{
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(parts); i++)
-		free(*part_of(print, &parts[i]));
-	memset(print, 0, sizeof(*print));
-}
-
 /* ---- reading ---- */
 
 /* The run with that number, which is made with those below it. */
@@ -170,32 +90,31 @@ static int read_runs(const struct csink_profile *profile, struct csink_gate_data
 	return err;
 }
 
-static int read_fingerprint(const struct csink_profile *profile, struct csink_gate_fingerprint *print)
+static void append(char *text, size_t size, const char *more)
 {
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(parts); i++) {
-		const char *text = csink_profile_fact(profile, parts[i].key, 0);
+	size_t len = strlen(text);
 
-		*part_of(print, &parts[i]) = strdup(text ? text : "");
-		if (!*part_of(print, &parts[i]))
-			return -ENOMEM;
-	}
-	return 0;
+	snprintf(text + len, size - len, "%s", more);
 }
 
 int csink_gate_baseline_read(const char *path, struct csink_gate_data *data, struct csink_gate_baseline *out, char *why,
 			     size_t why_size)
 {
-	char reason[256];
 	const char *version;
 	time_t when;
 	struct tm tm;
 	int err;
 
 	memset(out, 0, sizeof(*out));
-	err = csink_pprof_read(path, &out->profile, reason, sizeof(reason));
+	if (access(path, F_OK) && errno == ENOENT) {
+		snprintf(why, why_size, "%s: there is no such file (--update-baseline makes it)", path);
+		return -ENOENT;
+	}
+	err = csink_profile_open(path, &out->profile, why, why_size);
 	if (err) {
-		snprintf(why, why_size, "%s: %s%s", path, reason,
-			 err == -ENOENT ? " (--update-baseline makes it)" : "; make it anew with --update-baseline");
+		/* Whatever it is, it is not lost. */
+		if (err == -EBADMSG)
+			append(why, why_size, "; --update-baseline makes a baseline, and keeps this as FILE.old");
 		return err;
 	}
 	version = csink_profile_fact(out->profile, FACT_VERSION, 0);
@@ -205,7 +124,7 @@ int csink_gate_baseline_read(const char *path, struct csink_gate_data *data, str
 				 : "holds no single runs, as a baseline does");
 		return -EBADMSG;
 	}
-	err = read_fingerprint(out->profile, &out->print);
+	err = csink_gate_fingerprint_read(&out->print, out->profile);
 	if (!err)
 		err = read_runs(out->profile, data);
 	if (err)
@@ -221,52 +140,6 @@ void csink_gate_baseline_release(struct csink_gate_baseline *baseline)
 {
 	csink_profile_destroy(baseline->profile);
 	csink_gate_fingerprint_release(&baseline->print);
-}
-
-/* ---- comparing ---- */
-
-bool csink_gate_baseline_fits(const struct csink_gate_baseline *baseline, const struct csink_gate_fingerprint *now,
-			      struct csink_gate_series *series, char *why, size_t why_size)
-{
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(parts); i++) {
-		const char *old = *part_of(&baseline->print, &parts[i]), *new = *part_of(now, &parts[i]);
-
-		if (!strcmp(old, new) || (!parts[i].refused && (!*old || !*new)))
-			continue;
-		if (!parts[i].refused) {
-			csink_gate_note(series, "the baseline was made with another %s: '%s', not '%s'", parts[i].title,
-					old, new);
-			continue;
-		}
-		snprintf(why, why_size,
-			 "the baseline was made with another %s: '%s', not '%s'; make it anew with --update-baseline, "
-			 "or compare all the same with --any-environment",
-			 parts[i].title, old, new);
-		return false;
-	}
-	return true;
-}
-
-void csink_gate_baseline_compare_modules(const struct csink_gate_baseline *baseline,
-					 const struct csink_profile *profile, struct csink_gate_series *series)
-{
-	const struct csink_profile *old = baseline->profile;
-
-	for (uint32_t i = 1; i < profile->nr_mappings; i++) {
-		const char *file = csink_profile_text(profile, profile->mappings[i].file);
-		const char *id = csink_profile_text(profile, profile->mappings[i].build_id);
-
-		/* The program itself is meant to be another. */
-		if (!strstr(file, ".so") || !*id)
-			continue;
-		for (uint32_t k = 1; k < old->nr_mappings; k++) {
-			const char *old_id = csink_profile_text(old, old->mappings[k].build_id);
-
-			if (!strcmp(csink_profile_text(old, old->mappings[k].file), file) && *old_id &&
-			    strcmp(old_id, id))
-				csink_gate_note(series, "%s is another build than when the baseline was made", file);
-		}
-	}
 }
 
 /* ---- writing ---- */
@@ -321,8 +194,7 @@ int csink_gate_baseline_write(const char *path, struct csink_gate_series *series
 		profile->time_ns = (int64_t)time(NULL) * (int64_t)CSINK_NS_PER_S;
 	}
 	csink_profile_fact_add(profile, FACT_VERSION, "%s", VERSION);
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(parts); i++)
-		csink_profile_fact_add(profile, parts[i].key, "%s", *part_of(print, &parts[i]));
+	csink_gate_fingerprint_write(print, profile);
 	add_metrics(profile, series->data);
 	if (series->data->exact)
 		add_weights(profile, series->data);

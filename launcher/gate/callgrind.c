@@ -200,8 +200,9 @@ static int read_line(struct reader *r, char *line)
 	return err == 1 ? 0 : err; /* a line of the head */
 }
 
-int csink_gate_callgrind_read(const char *path, struct csink_gate_functions *functions, struct csink_gate_run *run,
-			      char *why, size_t why_size)
+int csink_gate_callgrind_read(const char *path, struct csink_gate_functions *functions,
+			      struct csink_gate_placement *placement, struct csink_gate_run *run, char *why,
+			      size_t why_size)
 {
 	struct reader r = {.functions = functions,
 			   .weights = &run->weights,
@@ -223,6 +224,10 @@ int csink_gate_callgrind_read(const char *path, struct csink_gate_functions *fun
 		err = -EBADMSG;
 	if (!err) /* those that are only called are known now, too */
 		err = csink_gate_weights_grow(&run->weights, functions->nr);
+	for (uint32_t i = 0; !err && i < r.names[NAME_OBJECT].nr; i++) {
+		if (r.names[NAME_OBJECT].all[i])
+			err = csink_gate_placement_add(placement, run->side, r.names[NAME_OBJECT].all[i]);
+	}
 	if (err)
 		snprintf(why, why_size, "%s", err == -EBADMSG ? "no output of callgrind's" : strerror(-err));
 	for (int kind = 0; kind < NR_NAME_KINDS; kind++) {
@@ -250,7 +255,8 @@ static int read_folder(struct csink_gate_series *series, const char *folder, str
 		if (strncmp(entry->d_name, "callgrind.", 10))
 			continue;
 		snprintf(path, sizeof(path), "%s/%.200s", folder, entry->d_name);
-		err = csink_gate_callgrind_read(path, &series->data->functions, run, why, sizeof(why));
+		err = csink_gate_callgrind_read(path, &series->data->functions, &series->placement, run, why,
+						sizeof(why));
 		if (err)
 			snprintf(series->error, sizeof(series->error), "what callgrind wrote cannot be read: %s", why);
 		nr++;

@@ -14,11 +14,12 @@
 int csink_gate_callgrind_run(struct csink_gate_series *series, struct csink_gate_run *run);
 
 /**
- * Add a file that callgrind wrote to a run.
+ * Add a file that callgrind wrote to a run, and the objects that it names to the files of the run's side.
  * @why        on failure: a phrase.
  * Returns 0, -EBADMSG (not callgrind's), -ENOMEM or what opening gave.
  */
-int csink_gate_callgrind_read(const char *path, struct csink_gate_functions *functions, struct csink_gate_run *run,
-			      char *why, size_t why_size);
+int csink_gate_callgrind_read(const char *path, struct csink_gate_functions *functions,
+			      struct csink_gate_placement *placement, struct csink_gate_run *run, char *why,
+			      size_t why_size);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/profile/facts.h"
+#include "launcher/profile/merge.h"
 
 /* From ids of one profile to those of the other. */
 struct keep {
@@ -39,8 +40,6 @@ static int copy_head(struct keep *k)
 	to->period_type.name = text(k, from->period_type.name);
 	to->period_type.unit = text(k, from->period_type.unit);
 	to->time_ns = from->time_ns;
-	for (uint32_t i = 0; i < from->nr_comments; i++)
-		csink_profile_comment_add(to, text(k, from->comments[i]));
 	return 0;
 }
 
@@ -238,8 +237,10 @@ int csink_gate_keep(struct csink_profile *to, const struct csink_profile *from, 
 	}
 	if (!err)
 		err = k.values ? map_stacks(&k) : -ENOMEM;
-	if (!err)
+	if (!err) {
 		add_samples(&k, run);
+		err = csink_merge_comments(to, from);
+	}
 	free(k.mappings);
 	free(k.functions);
 	free(k.locations);

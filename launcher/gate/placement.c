@@ -216,17 +216,21 @@ static size_t name_of(const char *path, const char **name)
 	return end ? (size_t)(end - *name) : strlen(*name);
 }
 
+bool csink_gate_same_library(const char *left, const char *right)
+{
+	const char *names[2];
+	size_t len = name_of(left, &names[0]);
+
+	return len == name_of(right, &names[1]) && !memcmp(names[0], names[1], len);
+}
+
 /* Is there another file that does the same on the other side? Then their places make a difference. */
 static bool has_counterpart(const struct csink_gate_placement *placement, const struct csink_gate_file *file)
 {
-	const char *name, *other;
-	size_t len = name_of(file->path, &name);
-
 	for (uint32_t i = 0; i < placement->nr; i++) {
 		const struct csink_gate_file *f = &placement->files[i];
 
-		if (f != file && f->sides[!file->sides[1]] && name_of(f->path, &other) == len &&
-		    !memcmp(name, other, len))
+		if (f != file && f->sides[!file->sides[1]] && csink_gate_same_library(f->path, file->path))
 			return true;
 	}
 	return file->is_program;

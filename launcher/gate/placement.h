@@ -51,6 +51,9 @@ void csink_gate_placement_move(struct csink_gate_placement *placement, int side,
  * was: somebody else has it mapped, or its file system is memory. NULL: none, or none that we may know of. */
 const char *csink_gate_placement_kept(const struct csink_gate_placement *placement, uint32_t *at);
 
+/** Have two files the same name, versions of a library apart (libz.so.1.2 and libz.so.1.3)? */
+bool csink_gate_same_library(const char *left, const char *right);
+
 void csink_gate_placement_release(struct csink_gate_placement *placement);
 
 #endif

@@ -304,7 +304,10 @@ void csink_gate_outcome_release(struct csink_gate_outcome *outcome)
 
 int csink_gate_interrupted(struct csink_gate_runner *runner, const struct csink_gate_outcome *outcome)
 {
-	static const struct timespec at_once;
+	/* What a terminal sends to all of its group may reach the command first. One that ends by such a signal alone
+	 * has failed. */
+	static const struct timespec at_once, soon = {.tv_nsec = CSINK_NS_PER_S / 10};
+	int by = outcome && WIFSIGNALED(outcome->status) ? WTERMSIG(outcome->status) : 0;
 
 	/* Handed on to a command that had ended already, or that makes nothing of it: it was for us all the same. */
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(ending_signals) && !runner->relay.ending; i++) {
@@ -314,8 +317,7 @@ int csink_gate_interrupted(struct csink_gate_runner *runner, const struct csink_
 		sigemptyset(&one);
 		sigaddset(&one, signo);
 		/* Taken, so that it does not end what cleans up. */
-		if (sigtimedwait(&one, NULL, &at_once) == signo ||
-		    (outcome && WIFSIGNALED(outcome->status) && WTERMSIG(outcome->status) == signo))
+		if (sigtimedwait(&one, NULL, signo == by ? &soon : &at_once) == signo)
 			runner->relay.ending = signo;
 	}
 	return runner->relay.ending;

@@ -1,8 +1,10 @@
 /* A turn of a series: one run of a side, with what is done before and after it, and what it gave: see series.h. */
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,8 +13,10 @@
 #include "launcher/gate/keep.h"
 #include "launcher/gate/series.h"
 #include "launcher/profile/facts.h"
+#include "launcher/run/spawn.h"
 
-#define MAX_PADDING 4096 /* a page: the stack's place within it is what matters */
+#define RSS_NOISE (128 << 10) /* of a child before it is the command */
+#define MAX_PADDING 4096      /* a page: the stack's place within it is what matters */
 
 static const char *const side_words[] = {"the command to compare with", "the command"};
 
@@ -53,7 +57,7 @@ static void learn_engine(struct csink_gate_series *series, const struct csink_pr
 			 engine);
 }
 
-/* own_rss_bytes: of the launcher as it forked. */
+/* own_rss_bytes: of a child before it is the command. */
 static int take_outcome(struct csink_gate_series *series, struct csink_gate_run *run,
 			const struct csink_gate_outcome *outcome, uint64_t own_rss_bytes)
 {
@@ -65,7 +69,7 @@ static int take_outcome(struct csink_gate_series *series, struct csink_gate_run 
 	set_metric(series, run, "wall", "wall time", "nanoseconds", (double)outcome->wall_ns);
 	set_metric(series, run, "cpu", "CPU time", "nanoseconds", cpu);
 	/* The kernel counts what the child was before it became the command. */
-	if (rss > own_rss_bytes + own_rss_bytes / 20)
+	if (rss > own_rss_bytes + own_rss_bytes / 20 + RSS_NOISE)
 		set_metric(series, run, "max-rss", "max RSS", "bytes", (double)rss);
 	else
 		csink_gate_note(series,
@@ -77,21 +81,29 @@ static int take_outcome(struct csink_gate_series *series, struct csink_gate_run 
 	if (!outcome->profile)
 		return 0;
 	learn_engine(series, outcome->profile);
-	if (series->plan->move && csink_gate_placement_learn(&series->placement, run->side, outcome->profile))
+	if (csink_gate_placement_learn(&series->placement, run->side, outcome->profile))
 		return -ENOMEM;
 	return csink_gate_take(&series->data->functions, outcome->profile, -1, run->side, &run->weights);
 }
 
-static uint64_t own_rss(void)
+/* What the kernel says of a child that never became a command: the memory that it was forked with. */
+static uint64_t measure_own_rss(const struct csink_gate_runner *runner)
 {
-	unsigned long long size, resident = 0;
-	FILE *f = fopen("/proc/self/statm", "re");
+	static const int own[3] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+	char root[] = "/", *argv[] = {root, NULL};
+	struct rusage usage = {0};
+	struct csink_child child;
 
-	if (f && fscanf(f, "%llu %llu", &size, &resident) != 2)
-		resident = 0;
-	if (f)
-		fclose(f);
-	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+#ifdef __GLIBC__
+	/* Reading symbols has left much memory that is free: forked with it, a child would seem to have used it. */
+	malloc_trim(0);
+#endif
+	if (csink_spawn_with(argv, environ, &runner->inherited, own, &child))
+		return 0;
+	close(child.exec_fd);
+	while (wait4(child.pid, NULL, 0, &usage) < 0 && errno == EINTR)
+		;
+	return (uint64_t)usage.ru_maxrss * 1024;
 }
 
 /* ---- one run, with what is around it ---- */
@@ -173,7 +185,7 @@ static int take(struct csink_gate_series *series, enum csink_gate_side side, int
 
 static int run_measured(struct csink_gate_series *series, enum csink_gate_side side, int32_t number)
 {
-	uint64_t own_rss_bytes = own_rss();
+	uint64_t own_rss_bytes = measure_own_rss(series->runner);
 	struct csink_gate_outcome outcome;
 	const char *program = series->plan->argv[side][0];
 	char who[320];

@@ -116,9 +116,9 @@ int csink_gate_headline(const struct csink_gate_result *r, char *out, size_t siz
 	for (uint32_t i = 0; i < v->nr_rows; i++)
 		failures += csink_gate_is_failure(r, &v->rows[i]);
 	if (!failures)
-		return snprintf(out, size, "no regression: %u unchanged, %u improved, %u inconclusive",
-				v->counts[CSINK_GATE_UNCHANGED], v->counts[CSINK_GATE_IMPROVED],
-				v->counts[CSINK_GATE_INCONCLUSIVE]);
+		return snprintf(out, size, "no regression%s: %u unchanged, %u improved, %u inconclusive",
+				v->nr_open ? " was shown" : "", v->counts[CSINK_GATE_UNCHANGED],
+				v->counts[CSINK_GATE_IMPROVED], v->counts[CSINK_GATE_INCONCLUSIVE]);
 	n = (size_t)snprintf(out, size, "%u of %u %s: ", failures, v->nr_rows,
 			     v->counts[CSINK_GATE_REGRESSED] ? "regressed" : "may have regressed");
 	/* Functions say more than figures of the whole: they come first. */

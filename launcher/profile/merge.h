@@ -29,4 +29,10 @@ int csink_merge_add(struct csink_merge *m, const struct csink_profile *p);
 /** Make the profile of all that were added. Returns 0 and *out (csink_profile_destroy it), or -ENOMEM. */
 int csink_merge_finish(struct csink_merge *m, struct csink_profile **out);
 
+/**
+ * Add the comments of a profile to those of a sum: what they count adds up, of texts each is kept once, and the sum
+ * says of how many profiles it is. Returns 0 or -ENOMEM.
+ */
+int csink_merge_comments(struct csink_profile *sum, const struct csink_profile *p);
+
 #endif

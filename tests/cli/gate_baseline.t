@@ -1,0 +1,193 @@
+#!/bin/bash
+# What a baseline was made with is told from what it is compared with: machine, way of measuring, libraries. And nothing
+# is lost where something cannot be written or read.
+. "$(dirname "$0")/lib.sh"
+unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY
+WORK=$TARGETS/gate_work
+
+# gate ARGUMENT...: few runs, of which nothing is to be learned but what is said of them.
+gate() {
+	"$COUNTERSINK" gate --warmup 0 --runs 2 "$@" >out.tap 2>err
+}
+
+# noted REGEX NAME: it is a note, and the gate went on.
+noted() {
+	like "$(grep '^# note: ' out.tap)" "^# note: $1" "$2"
+	like "$(tail -1 out.tap)" '^1\.\.[1-9]' "and the gate goes on"
+}
+
+gate -b base.pb.gz --update-baseline -- "$WORK" alpha 5 beta 5
+is $? 0 "a baseline is made" || diag "$(cat err)"
+gate -b base.pb.gz -- "$WORK" alpha 5 beta 5
+unlike "$(cat out.tap)" 'the baseline was made with another|than when the baseline was made' "nothing differs here: nothing is said"
+like "$("$COUNTERSINK" report base.pb.gz)" ' in [0-9.]+ m?s, 2 processes' "as a profile, it is that of all its runs"
+
+# ---- the way of measuring
+gate -b base.pb.gz --engine=timer -- "$WORK" alpha 5 beta 5
+noted "the baseline was made with another engine: '(sigtrap|signal)', not 'timer'" "another engine is noted"
+unlike "$(cat out.tap)" 'perf_event_open is refused' "and that somebody asked for it is not taken for a refusal"
+gate -b base.pb.gz -F 997 -- "$WORK" alpha 5 beta 5
+noted "the baseline was made with another sampling frequency: '4999', not '997'" "another frequency is noted"
+gate -b base.pb.gz -e page-faults --any-environment -- "$WORK" alpha 5 beta 5
+noted "the baseline was made with another event: 'task-clock.*', not 'page-faults" \
+	"another event that is allowed all the same is noted"
+
+# ---- the machine, as a mount namespace shows it
+# elsewhere COMMAND: a shell command in a namespace of its own.
+elsewhere() {
+	if [ "$(id -u)" = 0 ]; then
+		unshare --mount --propagation private sh -c "$1"
+	else
+		unshare --map-root-user --mount --propagation private sh -c "$1"
+	fi
+}
+export COUNTERSINK WORK
+mkdir -p cpus/cpu0/cpufreq cpus/cpu1/cpufreq
+for file in online possible present; do
+	cat /sys/devices/system/cpu/$file >cpus/$file 2>/dev/null
+done
+echo performance >cpus/cpu0/cpufreq/scaling_governor
+echo performance >cpus/cpu1/cpufreq/scaling_governor
+if elsewhere 'mount --bind cpus /sys/devices/system/cpu' 2>/dev/null; then
+	elsewhere 'mount --bind cpus /sys/devices/system/cpu && exec "$COUNTERSINK" gate --warmup 0 --runs 2 -q \
+		-b governed.pb.gz --update-baseline -- "$WORK" alpha 5'
+	is $? 0 "a baseline is made where there is a governor"
+	echo powersave >cpus/cpu1/cpufreq/scaling_governor
+	elsewhere 'mount --bind cpus /sys/devices/system/cpu && exec "$COUNTERSINK" gate --warmup 0 --runs 2 \
+		-b governed.pb.gz -- "$WORK" alpha 5' >out.tap 2>err
+	noted "the baseline was made with another CPU frequency governor: 'performance', not 'performance, powersave'" \
+		"a governor that one CPU has is noted"
+	echo schedutil >cpus/cpu0/cpufreq/scaling_governor
+	echo schedutil >cpus/cpu1/cpufreq/scaling_governor
+	elsewhere 'mount --bind cpus /sys/devices/system/cpu && exec "$COUNTERSINK" gate --warmup 0 --runs 2 \
+		-b governed.pb.gz -- "$WORK" alpha 5' >out.tap 2>err
+	noted "the baseline was made with another CPU frequency governor: 'performance', not 'schedutil'" \
+		"another governor is noted"
+	rm -r cpus/cpu?/cpufreq
+	elsewhere 'mount --bind cpus /sys/devices/system/cpu && exec "$COUNTERSINK" gate --warmup 0 --runs 2 \
+		-b governed.pb.gz -- "$WORK" alpha 5' >out.tap 2>err
+	noted "the baseline was made with another CPU frequency governor: 'performance', not 'unknown'" \
+		"that there is none is noted"
+
+	printf 'processor\t: 0\nmodel name\t: Another CPU at 1 GHz\n' >cpuinfo
+	elsewhere 'mount --bind cpuinfo /proc/cpuinfo && exec "$COUNTERSINK" gate --warmup 0 --runs 2 \
+		-b base.pb.gz -- "$WORK" alpha 5' >out.tap 2>err
+	is $? 1 "another CPU is refused"
+	like "$(cat err)" "another CPU: '.*', not 'Another CPU at 1 GHz'; make it anew .* or compare all the same" "in one line that says what to do"
+	is "$(wc -l <err)" 1 "one"
+	elsewhere 'mount --bind cpuinfo /proc/cpuinfo && exec "$COUNTERSINK" gate --warmup 0 --runs 2 --any-environment \
+		-b base.pb.gz -- "$WORK" alpha 5' >out.tap 2>err
+	noted "the baseline was made with another CPU: '.*', not 'Another CPU at 1 GHz'" "or noted, where it is allowed"
+else
+	skip "another governor and CPU" "no mount namespaces here"
+fi
+if setarch "$(uname -m)" --uname-2.6 true 2>/dev/null; then
+	setarch "$(uname -m)" --uname-2.6 "$COUNTERSINK" gate --warmup 0 --runs 2 -b base.pb.gz -- "$WORK" alpha 5 >out.tap 2>err
+	noted "the baseline was made with another kernel: 'Linux [3-9].*', not 'Linux 2\.6\." "another kernel is noted"
+else
+	skip "another kernel" "this machine has no setarch --uname-2.6"
+fi
+
+# ---- libraries
+# build_library FACTOR FLAG...: what bench calls, in lib/libwork.so.FACTOR, which libwork.so.1 is a link to.
+build_library() {
+	local factor=$1
+	shift
+	mkdir -p lib && rm -f lib/libwork.so*
+	printf '#include <stdint.h>\nvolatile uint64_t sink;\nvoid work(uint64_t n)\n{\n\tuint64_t x = sink;\n\twhile (n--)\n\t\tx = x * %s + n;\n\tsink = x;\n}\n' \
+		"$factor" >work.c
+	"${CC:-cc}" -O1 -shared -fPIC -Wl,-soname,libwork.so.1 "$@" -o "lib/libwork.so.1.$factor" work.c &&
+		ln -s "libwork.so.1.$factor" lib/libwork.so.1 && ln -s libwork.so.1 lib/libwork.so
+}
+if have "${CC:-cc}" && build_library 3 -Wl,--build-id=sha1; then
+	printf '#include <stdint.h>\nvoid work(uint64_t);\nint main(void)\n{\n\twork(20000000);\n\treturn 0;\n}\n' >bench.c
+	"${CC:-cc}" -O1 -o bench bench.c -Llib -lwork -Wl,-rpath,"$TMP/lib"
+	gate -b library.pb.gz --update-baseline -- ./bench
+	gate -b library.pb.gz -- ./bench
+	unlike "$(cat out.tap)" 'another build' "the same library: nothing is said"
+	build_library 5 -Wl,--build-id=sha1
+	gate -b library.pb.gz -- ./bench
+	noted "$TMP/lib/libwork.so.1[.5]* is another build than when the baseline was made" "another version of a library is named"
+	unlike "$(cat out.tap)" 'libc\.so.* another build' "and it alone"
+	build_library 3 -Wl,--build-id=none
+	gate -b library.pb.gz --update-baseline -- ./bench
+	build_library 3 -Wl,--build-id=none -g
+	gate -b library.pb.gz -- ./bench
+	noted "$TMP/lib/libwork.so.1[.3]* is another build than when the baseline was made" "so is another build without a build-id"
+	if have valgrind; then
+		gate --deterministic -b exact.pb.gz --update-baseline -- ./bench
+		gate --deterministic -b exact.pb.gz -- ./bench
+		unlike "$(cat out.tap)" 'another build' "counted exactly, the same library: nothing is said"
+		build_library 7
+		gate --deterministic -b exact.pb.gz -- ./bench
+		noted "$TMP/lib/libwork.so.1[.7]* is another build than when the baseline was made" "counted exactly, another one is named"
+	else
+		skip "libraries of exact counts" "no valgrind here"
+	fi
+else
+	skip "another library" "no compiler here"
+fi
+
+# ---- what is no baseline
+# refused STATUS REGEX NAME ARGUMENT...: one line says why.
+refused() {
+	local status=$1 regex=$2 name=$3
+	shift 3
+	gate "$@"
+	is $? "$status" "$name: status $status"
+	like "$(cat err)" "$regex" "$name: said"
+	is "$(wc -l <err)" 1 "$name: in one line"
+}
+printf 'PERFILE2 and more' >perf.data
+printf 'a text\n' >text
+: >empty
+refused 1 'perf.data: not a profile, but a perf.data file.*keeps this as FILE.old' "perf's data" -b perf.data -- "$WORK" alpha 1
+refused 1 'text: not a pprof profile' "a text" -b text -- "$WORK" alpha 1
+refused 1 'empty: the file is empty; --update-baseline makes a baseline' "an empty file" -b empty -- "$WORK" alpha 1
+refused 1 'option --baseline: \.: ' "a folder" -b . -- "$WORK" alpha 1
+refused 1 'option --baseline: \. cannot be written: Is a directory' "a folder to be written to" -b . --update-baseline -- "$WORK" alpha 1
+refused 1 'option --baseline: /dev/full: No space left on device' "a full disk" -b /dev/full --update-baseline -- "$WORK" alpha 1
+size=$(stat -c %s base.pb.gz)
+bad=0
+for n in 1 10 18 100 $((size / 2)) $((size - 8)) $((size - 1)); do
+	head -c "$n" base.pb.gz >cut.pb.gz
+	gate -b cut.pb.gz -- "$WORK" alpha 1
+	{ [ $? = 1 ] && [ "$(wc -l <err)" = 1 ] && grep -Eq 'option --baseline: cut.pb.gz: .*(truncated|cut or damaged)' err; } || {
+		bad=$((bad + 1))
+		diag "cut to $n bytes: $(cat err)"
+	}
+done
+is $bad 0 "a baseline that is cut anywhere is refused"
+
+# ---- what cannot be written is known before the runs, or the verdict is said all the same
+export GITHUB_ACTIONS=true
+GITHUB_STEP_SUMMARY=/nowhere/summary.md refused 1 'GITHUB_STEP_SUMMARY in the environment: /nowhere/summary.md cannot be written' \
+	"a summary without a place" --self-check -- "$WORK" alpha 1
+is "$(cat out.tap)" "" "no runs are made for it"
+GITHUB_STEP_SUMMARY=/dev/full gate --self-check -- "$WORK" alpha 1
+is $? 1 "a summary on a full disk: status 1"
+like "$(cat err)" '^countersink: /dev/full: No space left on device' "which is said"
+like "$(cat err)" '^countersink: not all of it could be written; the verdict: no regression' "with the verdict"
+like "$(tail -1 out.tap)" '^1\.\.[1-9]' "and TAP is whole"
+unset GITHUB_ACTIONS
+
+# ---- a command that a signal ends has failed; nobody has interrupted the gate
+cat >dies <<'END'
+#!/bin/sh
+n=$(cat count 2>/dev/null || echo 0)
+echo $((n + 1)) >count
+[ "$n" -lt 2 ] || kill -TERM $$
+END
+chmod +x dies
+gate --self-check -- ./dies
+is $? 1 "a run that a signal ends: status 1"
+like "$(cat err)" 'run 2 of the command.* failed: signal 15 \(Terminated\)' "its signal is said"
+like "$(cat out.tap)" '^Bail out!' "and there is no verdict"
+
+# ---- memory: what the launcher itself has is not the command's
+if [ "$(getconf LONG_BIT)" = 64 ]; then
+	gate --json rss.json --self-check -- sh -c 'x=$(head -c 6000000 /dev/zero | tr "\0" x)'
+	like "$(cat out.tap)" '^ok [0-9]+ - max RSS ' "the memory of a command that takes a few MB is judged"
+fi
+
+done_testing

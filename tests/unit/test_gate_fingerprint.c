@@ -1,0 +1,102 @@
+/* The machine and the libraries that a baseline was made with, read from files that are made up. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/gate/fingerprint.h"
+#include "tests/unit/tap.h"
+
+static char folder[] = "/tmp/countersink-fingerprint.XXXXXX";
+
+static void put(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "we");
+
+	if (!f || fputs(text, f) < 0 || fclose(f))
+		perror(path);
+}
+
+static void put_governor(int cpu, const char *governor)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "cpu%d", cpu);
+	mkdir(path, 0700);
+	snprintf(path, sizeof(path), "cpu%d/cpufreq", cpu);
+	mkdir(path, 0700);
+	snprintf(path, sizeof(path), "cpu%d/cpufreq/scaling_governor", cpu);
+	put(path, governor);
+}
+
+static void is_text(char *got, const char *want, const char *name)
+{
+	is_str(got ? got : "no memory", want, name);
+	free(got);
+}
+
+static void test_governors(void)
+{
+	mkdir("cpufreq", 0700);
+	is_text(csink_gate_governors("."), "", "no CPU has a governor");
+	is_text(csink_gate_governors("/nowhere"), "", "nor where there is no such folder");
+	put_governor(0, "performance\n");
+	put_governor(1, "performance\n");
+	is_text(csink_gate_governors("."), "performance", "all CPUs have the same one");
+	put_governor(1, "powersave\n");
+	put_governor(2, "performance\n");
+	put_governor(3, "power\n");
+	is_text(csink_gate_governors("."), "performance, powersave, power",
+		"each is told once, and is not mistaken for a part of another");
+	put_governor(0, "");
+	is_text(csink_gate_governors("."), "powersave, performance, power", "one that cannot be read is left out");
+}
+
+static void test_cpu(void)
+{
+	put("cpuinfo", "processor\t: 0\nvendor_id\t: AuthenticAMD\nmodel name\t: AMD EPYC\nmodel name\t: other\n");
+	is_text(csink_gate_cpu_name("cpuinfo"), "AMD EPYC", "a CPU with a name");
+	put("cpuinfo", "processor\t: 0\nBogoMIPS\t: 50\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n");
+	is_text(csink_gate_cpu_name("cpuinfo"), "implementer 0x41 part 0xd0c", "one with numbers only, as ARM's");
+	put("cpuinfo", "");
+	is_text(csink_gate_cpu_name("cpuinfo"), "", "one of which nothing is known");
+}
+
+static void test_library(void)
+{
+	char *one, *other, *self = csink_gate_library_id("/proc/self/exe");
+
+	ok(self && strlen(self) >= 16 && !strchr(self, ' '), "what a program is known by is one word: %s",
+	   self ? self : "none");
+	put("one.so", "some bytes");
+	put("other.so", "more bytes");
+	one = csink_gate_library_id("one.so");
+	other = csink_gate_library_id("other.so");
+	ok(one && !strncmp(one, "crc32-", 6), "a file without a build-id is known by its contents");
+	ok(one && other && strcmp(one, other) != 0, "which another one has not");
+	put("other.so", "some bytes");
+	free(other);
+	other = csink_gate_library_id("other.so");
+	is_str(other, one, "but a copy has");
+	is_text(csink_gate_library_id("none.so"), "", "of a file that is gone nothing is known");
+	free(one);
+	free(other);
+	free(self);
+}
+
+int main(void)
+{
+	char command[96];
+
+	if (!mkdtemp(folder) || chdir(folder)) {
+		ok(false, "a folder to work in");
+		return done();
+	}
+	test_governors();
+	test_cpu();
+	test_library();
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	ok(!chdir("/") && !system(command), "cleaned up");
+	return done();
+}
