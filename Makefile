@@ -471,6 +471,7 @@ TARGETS := \
 	handler_shim.so \
 	old_names.so \
 	dlstorm \
+	ends_together \
 	blocked \
 	manythreads \
 	newstacks \

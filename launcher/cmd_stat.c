@@ -193,6 +193,14 @@ static void open_counters(struct stat_run *run)
 	csink_stat_counters_open(&run->counters);
 }
 
+static bool counts_any(const struct stat_run *run)
+{
+	for (uint32_t i = 0; i < run->counters.nr; i++)
+		if (!run->counters.counters[i].err)
+			return true;
+	return false;
+}
+
 static void take_threads(struct stat_run *run)
 {
 	struct csink_stat_threads_result *threads = &run->threads_result;
@@ -202,10 +210,13 @@ static void take_threads(struct stat_run *run)
 		return;
 	}
 	run->result.threads = threads;
-	if (!threads->has_counts)
+	if (!threads->has_counts && threads->nr_incomplete && counts_any(run))
 		note(run,
 		     "threads are not told apart: this kernel keeps their counts to itself when they end (Linux 5.13 "
 		     "and some after it); `countersink run` samples each of them");
+	else if (threads->nr_incomplete && counts_any(run))
+		note(run, "the kernel lost what %u threads had counted: it is in the whole alone",
+		     threads->nr_incomplete);
 	if (threads->nr_lost)
 		note(run, "%llu of the kernel's records of threads were lost: some are missing, or have too little",
 		     (unsigned long long)threads->nr_lost);

@@ -18,13 +18,22 @@
 #include "launcher/run/tree_table.h"
 
 /*
- * A process leaves about 300 bytes. The unprivileged share mlock'ed pages with the injected library, so they get the
- * smaller ring; half of it holds the births and deaths of some hundred processes while the launcher waits for a CPU.
+ * A process leaves 120 bytes in the rings of births and ends, and 32 in each of counts. The unprivileged share mlock'ed
+ * pages with the injected library, so they get the smaller rings; half of one holds some hundred processes while the
+ * launcher waits for a CPU.
  */
-#define RING_PAGES_ROOT 64
-#define RING_PAGES 16
-#define RING_PAGES_MIN 2
+#define RING_PAGES_ROOT 32
+#define RING_PAGES 8
+#define RING_PAGES_MIN 1
 #define SETTLE_NS 1000000
+
+/*
+ * What a ring tells of. A ring takes writers on one CPU only. Births, names and ends are written where they happen; but
+ * what a task leaves of an event on CPU 0 is written on the CPU that it ends on, under a lock of that event. So they
+ * have rings of their own: two CPUs that write to one at a time lose records, and may leave it so that it tells nothing
+ * any more.
+ */
+enum ring_kind { RING_LIVES, RING_COUNTS, NR_RING_KINDS };
 
 struct ring {
 	int fd;
@@ -45,22 +54,22 @@ struct csink_tree {
 	struct ring rings[];
 };
 
-static int ring_open(struct ring *ring, int cpu, uint32_t pages)
+static int ring_open(struct ring *ring, int cpu, enum ring_kind kind, uint32_t pages)
 {
 	uint32_t page = (uint32_t)sysconf(_SC_PAGESIZE);
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
 		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_TASK_CLOCK,
+		.config = kind == RING_COUNTS ? PERF_COUNT_SW_TASK_CLOCK : PERF_COUNT_SW_DUMMY,
 		.sample_type = PERF_SAMPLE_TIME,
 		.disabled = 1,
 		.inherit = 1,
 		.enable_on_exec = 1,
 		/* A task's count comes out at its exit, as a PERF_RECORD_READ. */
-		.inherit_stat = 1,
-		.task = 1,
-		.comm = 1,
-		.comm_exec = 1,
+		.inherit_stat = kind == RING_COUNTS,
+		.task = kind == RING_LIVES,
+		.comm = kind == RING_LIVES,
+		.comm_exec = kind == RING_LIVES,
 		.sample_id_all = 1,
 		/* Costs nothing (a clock counts the kernel's time all the same), and spares the unprivileged a refusal.
 		 */
@@ -99,30 +108,34 @@ static void ring_close(struct ring *ring, uint32_t ring_bytes)
 	ring->fd = -1;
 }
 
+/* Open a ring and watch it. Returns 0, -ENODEV (the CPU is offline) or -errno. */
+static int ring_add(struct csink_tree *tree, int cpu, enum ring_kind kind, uint32_t pages)
+{
+	struct ring *ring = &tree->rings[tree->nr_rings];
+	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = tree->nr_rings};
+	int err;
+
+	ring->page = NULL;
+	err = ring_open(ring, cpu, kind, pages);
+	if (err)
+		return err;
+	tree->nr_rings++;
+	return epoll_ctl(tree->epoll_fd, EPOLL_CTL_ADD, ring->fd, &ev) < 0 ? -errno : 0;
+}
+
 static int rings_open(struct csink_tree *tree, uint32_t max, uint32_t pages)
 {
-	int err = -ENODEV;
+	int err = 0;
 
 	tree->ring_bytes = pages * (uint32_t)sysconf(_SC_PAGESIZE);
 	tree->nr_rings = 0;
-	for (int cpu = 0; cpu < (int)max; cpu++) {
-		struct ring *ring = &tree->rings[tree->nr_rings];
-		struct epoll_event ev = {.events = EPOLLIN, .data.u32 = tree->nr_rings};
-
-		ring->page = NULL;
-		err = ring_open(ring, cpu, pages);
-		if (err == -ENODEV) /* offline */
-			continue;
-		if (!err && epoll_ctl(tree->epoll_fd, EPOLL_CTL_ADD, ring->fd, &ev) < 0) {
-			err = -errno;
-			ring_close(ring, tree->ring_bytes);
-		}
-		if (err)
-			break;
-		tree->nr_rings++;
+	for (uint32_t i = 0; !err && i < max * NR_RING_KINDS; i++) {
+		err = ring_add(tree, (int)(i / NR_RING_KINDS), i % NR_RING_KINDS, pages);
+		if (err == -ENODEV)
+			err = 0;
 	}
-	if (err == -ENODEV && tree->nr_rings)
-		err = 0;
+	if (!err && !tree->nr_rings)
+		err = -ENODEV;
 	if (!err)
 		return 0;
 	while (tree->nr_rings)
@@ -133,7 +146,7 @@ static int rings_open(struct csink_tree *tree, uint32_t max, uint32_t pages)
 int csink_tree_open(struct csink_tree **out)
 {
 	uint32_t max = (uint32_t)CSINK_MAX(sysconf(_SC_NPROCESSORS_CONF), 1L);
-	struct csink_tree *tree = calloc(1, sizeof(*tree) + max * sizeof(tree->rings[0]));
+	struct csink_tree *tree = calloc(1, sizeof(*tree) + max * NR_RING_KINDS * sizeof(tree->rings[0]));
 	uint32_t pages = geteuid() ? RING_PAGES : RING_PAGES_ROOT;
 	int err;
 
@@ -154,7 +167,7 @@ int csink_tree_open(struct csink_tree **out)
 		csink_tree_close(tree);
 		return err;
 	}
-	csink_tree_table_init(&tree->table, tree->nr_rings);
+	csink_tree_table_init(&tree->table, tree->nr_rings / NR_RING_KINDS);
 	*out = tree;
 	return 0;
 }

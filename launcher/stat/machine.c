@@ -139,7 +139,7 @@ static void write_threads(struct csink_json *json, const struct csink_stat_resul
 		csink_json_number(json, "pid", thread->pid);
 		csink_json_number(json, "tid", thread->tid);
 		csink_json_text(json, "name", thread->comm);
-		csink_json_bool(json, "ended", thread->has_counts);
+		csink_json_bool(json, "ended", thread->ended);
 		csink_json_open(json, "counts", '{');
 		for (uint32_t i = 0; i < result->counters->nr && thread->has_counts; i++) {
 			const char *name = result->counters->counters[i].spec.rec.name;

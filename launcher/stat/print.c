@@ -163,7 +163,7 @@ static void print_threads(FILE *out, const struct csink_stat_result *result)
 			if (result->rows[i].state != CSINK_STAT_COUNTED)
 				continue;
 			if (!thread->has_counts) {
-				fprintf(out, " %*s", VALUE_COLUMNS, "<still running>");
+				fprintf(out, " %*s", VALUE_COLUMNS, thread->ended ? "<lost>" : "<still running>");
 				continue;
 			}
 			unit = print_value(value, sizeof(value), (double)thread->values[i].value, spec);

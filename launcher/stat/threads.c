@@ -15,25 +15,29 @@
 #include "include/internal/base.h"
 #include "launcher/run/outside.h"
 
-#define RING_PAGES_ROOT 64
-#define RING_PAGES 16
-#define RING_PAGES_MIN 2
+/* How much memory the rings of a CPU may have together; each has a page more, for its head. */
+#define CPU_PAGES_ROOT 256
+#define CPU_PAGES 64
+#define RING_PAGES_MAX 64
+#define RING_PAGES_MIN 1
 
 /* ---- opening ---- */
 
-static void add_records(struct perf_event_attr *attr, void *arg)
+static void add_ring(struct perf_event_attr *attr, const struct csink_stat_threads *threads)
 {
-	const bool *owns_ring = arg;
-
-	attr->inherit_stat = 1;
-	attr->read_format |= PERF_FORMAT_ID;
 	attr->sample_type = PERF_SAMPLE_TIME;
 	attr->sample_id_all = 1;
 	attr->use_clockid = 1;
 	attr->clockid = CLOCK_MONOTONIC;
 	attr->watermark = 1;
-	attr->wakeup_watermark = 16384;
-	attr->task = attr->comm = attr->comm_exec = *owns_ring;
+	attr->wakeup_watermark = threads->ring_bytes / 4;
+}
+
+static void add_read(struct perf_event_attr *attr, void *arg)
+{
+	attr->inherit_stat = 1;
+	attr->read_format |= PERF_FORMAT_ID;
+	add_ring(attr, arg);
 }
 
 static int map_ring(struct csink_stat_threads *threads, int fd)
@@ -44,41 +48,65 @@ static int map_ring(struct csink_stat_threads *threads, int fd)
 
 	if (map == MAP_FAILED)
 		return errno == EPERM ? -ENOBUFS : -errno;
-	ring->fd = fd;
 	ring->page = map;
 	threads->nr_rings++;
 	return epoll_ctl(threads->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-/* One event on one CPU, its records going to the CPU's ring. Returns its fd, -ENODEV (no such CPU) or -errno. */
-static int open_one(struct csink_stat_threads *threads, struct csink_stat_counter *counter, int cpu, int ring_fd,
-		    int group_fd)
+/* What tells of births, names and ends on one CPU. Returns 0, -ENODEV (no such CPU) or -errno. */
+static int open_lives(struct csink_stat_threads *threads, int cpu)
 {
-	bool owns_ring = ring_fd < 0;
-	struct csink_outside_how how = {cpu, group_fd, add_records, &owns_ring};
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.disabled = 1,
+		.inherit = 1,
+		.enable_on_exec = 1,
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
+		.task = 1,
+		.comm = 1,
+		.comm_exec = 1,
+	};
+	int fd;
+
+	add_ring(&attr, threads);
+	fd = csink_perf_open(&attr, 0, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return fd;
+	threads->lives_fds[threads->nr_lives++] = fd;
+	return map_ring(threads, fd);
+}
+
+/* One event on one CPU, with its ring. Returns its fd, -ENODEV (no such CPU) or -errno. */
+static int open_one(struct csink_stat_threads *threads, struct csink_stat_counter *counter, int cpu, int group_fd)
+{
+	struct csink_outside_how how = {cpu, group_fd, add_read, threads};
 	struct perf_event_attr attr;
-	int fd = csink_outside_open_event(&counter->spec, &how, &attr), err = 0;
+	int fd = csink_outside_open_event(&counter->spec, &how, &attr), err;
 
 	if (fd < 0) {
 		if (fd != -ENODEV)
 			csink_stat_counter_refuse(counter, &attr, cpu, group_fd, fd);
 		return fd;
 	}
-	if (!owns_ring && ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring_fd) < 0)
-		err = -errno;
-	else if (owns_ring)
-		err = map_ring(threads, fd);
+	err = map_ring(threads, fd);
 	if (err)
 		close(fd);
 	return err ? err : fd;
 }
 
-/* All events of a CPU. */
+/* All events of a CPU. Where none may be opened at all, each of the counters says why. */
 static int open_cpu(struct csink_stat_threads *threads, int cpu)
 {
-	int ring_fd = -1, leader_fd = -1;
+	int leader_fd = -1, err = open_lives(threads, cpu);
 	uint32_t group = UINT32_MAX;
 
+	if (err == -ENODEV)
+		return 0;
+	if (err == -ENOBUFS || err == -EMFILE)
+		return err;
 	for (uint32_t i = 0; i < threads->counters->nr; i++) {
 		struct csink_stat_counter *counter = &threads->counters->counters[i];
 		bool leads = counter->spec.group != group;
@@ -86,9 +114,7 @@ static int open_cpu(struct csink_stat_threads *threads, int cpu)
 
 		if (counter->err || !csink_event_is_on(&counter->spec, (uint32_t)cpu))
 			continue;
-		fd = open_one(threads, counter, cpu, ring_fd, leads ? -1 : leader_fd);
-		if (fd == -ENODEV)
-			return 0;
+		fd = open_one(threads, counter, cpu, leads ? -1 : leader_fd);
 		if (fd == -ENOBUFS || fd == -EMFILE)
 			return fd;
 		group = counter->spec.group;
@@ -96,11 +122,9 @@ static int open_cpu(struct csink_stat_threads *threads, int cpu)
 			leader_fd = fd < 0 ? -1 : fd;
 		if (fd < 0)
 			continue;
-		if (ring_fd < 0)
-			ring_fd = fd;
-		ioctl(fd, PERF_EVENT_IOC_ID,
-		      &threads->ids[i * (uint32_t)sysconf(_SC_NPROCESSORS_CONF) + (uint32_t)cpu]);
+		ioctl(fd, PERF_EVENT_IOC_ID, &threads->ids[i * threads->nr_cpus + (uint32_t)cpu]);
 		counter->fds[counter->nr_fds++] = fd;
+		threads->nr_reads++;
 	}
 	return 0;
 }
@@ -119,24 +143,36 @@ static int prepare(struct csink_stat_counters *counters, uint32_t nr_cpus)
 	return 0;
 }
 
+/* Room for what the fields say. Returns 0 or -errno. */
+static int alloc(struct csink_stat_threads *threads, uint32_t nr_counters)
+{
+	threads->ids = calloc((size_t)nr_counters * threads->nr_cpus, sizeof(*threads->ids));
+	threads->lives_fds = calloc(threads->nr_cpus, sizeof(*threads->lives_fds));
+	threads->rings = calloc((size_t)(nr_counters + 1) * threads->nr_cpus, sizeof(*threads->rings));
+	if (!threads->ids || !threads->lives_fds || !threads->rings)
+		return -ENOMEM;
+	threads->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	return threads->epoll_fd < 0 ? -errno : 0;
+}
+
 /* With rings of so many pages. */
 static int open_all(struct csink_stat_threads **out, struct csink_stat_counters *counters, uint32_t pages)
 {
-	uint32_t nr_cpus = (uint32_t)CSINK_MAX(sysconf(_SC_NPROCESSORS_CONF), 1L);
-	struct csink_stat_threads *threads = calloc(1, sizeof(*threads) + nr_cpus * sizeof(threads->rings[0]));
-	int err = threads ? prepare(counters, nr_cpus) : -ENOMEM;
+	struct csink_stat_threads *threads = calloc(1, sizeof(*threads));
+	int err;
 
 	if (!threads)
-		return err;
+		return -ENOMEM;
 	threads->counters = counters;
+	threads->epoll_fd = -1;
+	threads->nr_cpus = (uint32_t)CSINK_MAX(sysconf(_SC_NPROCESSORS_CONF), 1L);
 	threads->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
 	threads->ring_bytes = pages * threads->page_bytes;
-	threads->ids = calloc((size_t)counters->nr * nr_cpus, sizeof(*threads->ids));
 	threads->anchor_fd = csink_outside_open_anchor();
-	threads->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (!err && (!threads->ids || threads->epoll_fd < 0))
-		err = -ENOMEM;
-	for (uint32_t cpu = 0; !err && cpu < nr_cpus; cpu++)
+	err = alloc(threads, counters->nr);
+	if (!err)
+		err = prepare(counters, threads->nr_cpus);
+	for (uint32_t cpu = 0; !err && cpu < threads->nr_cpus; cpu++)
 		err = open_cpu(threads, (int)cpu);
 	if (err) {
 		csink_stat_threads_close(threads);
@@ -148,9 +184,11 @@ static int open_all(struct csink_stat_threads **out, struct csink_stat_counters 
 
 int csink_stat_threads_open(struct csink_stat_threads **out, struct csink_stat_counters *counters)
 {
-	uint32_t pages = geteuid() ? RING_PAGES : RING_PAGES_ROOT;
+	uint32_t pages = RING_PAGES_MAX, most = geteuid() ? CPU_PAGES : CPU_PAGES_ROOT;
 	int err;
 
+	while (pages > RING_PAGES_MIN && (counters->nr + 1) * (pages + 1) > most)
+		pages /= 2;
 	/* The user's share of locked memory is used up, but smaller rings may fit. */
 	for (;; pages /= 2) {
 		err = open_all(out, counters, pages);
@@ -187,7 +225,8 @@ static struct csink_stat_thread_note *new_note(struct csink_stat_threads *thread
 static void take(struct csink_stat_threads *threads, const char *record)
 {
 	struct perf_event_header head;
-	uint32_t ids[4]; /* of FORK: pid, ppid, tid, ptid; of the others: pid, tid */
+	uint32_t ids[4]; /* of FORK and EXIT: pid, ppid, tid, ptid; of the others: pid, tid */
+	bool is_task;
 	struct csink_stat_thread_note *note;
 
 	memcpy(&head, record, sizeof(head));
@@ -198,7 +237,8 @@ static void take(struct csink_stat_threads *threads, const char *record)
 		threads->nr_lost += lost[1];
 		return;
 	}
-	if (head.type != PERF_RECORD_FORK && head.type != PERF_RECORD_COMM && head.type != PERF_RECORD_READ)
+	if (head.type != PERF_RECORD_FORK && head.type != PERF_RECORD_COMM && head.type != PERF_RECORD_READ &&
+	    head.type != PERF_RECORD_EXIT)
 		return;
 	note = new_note(threads);
 	if (!note)
@@ -208,7 +248,8 @@ static void take(struct csink_stat_threads *threads, const char *record)
 	memcpy(&note->time_ns, record + head.size - sizeof(note->time_ns), sizeof(note->time_ns));
 	note->type = head.type;
 	note->pid = ids[0];
-	note->tid = head.type == PERF_RECORD_FORK ? ids[2] : ids[1];
+	is_task = head.type == PERF_RECORD_FORK || head.type == PERF_RECORD_EXIT;
+	note->tid = is_task ? ids[2] : ids[1];
 	note->parent = ids[3];
 	if (head.type == PERF_RECORD_COMM)
 		snprintf(note->comm, sizeof(note->comm), "%.15s", record + sizeof(head) + 8);
@@ -255,10 +296,14 @@ void csink_stat_threads_close(struct csink_stat_threads *threads)
 		return;
 	for (uint32_t i = 0; i < threads->nr_rings; i++)
 		munmap(threads->rings[i].page, threads->ring_bytes + threads->page_bytes);
+	for (uint32_t i = 0; i < threads->nr_lives; i++)
+		close(threads->lives_fds[i]);
 	if (threads->epoll_fd >= 0)
 		close(threads->epoll_fd);
 	if (threads->anchor_fd >= 0)
 		close(threads->anchor_fd);
+	free(threads->rings);
+	free(threads->lives_fds);
 	free(threads->ids);
 	free(threads->notes);
 	free(threads);

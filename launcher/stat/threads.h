@@ -1,7 +1,7 @@
 /*
  * Counts of single threads, from outside: as a thread exits, the kernel leaves a PERF_RECORD_READ with what each event
- * inherited by it had counted. For that there is one event for each CPU, and a ring for each CPU, read by the
- * launcher's event loop.
+ * inherited by it had counted. For that each event is opened on each CPU, with a ring of its own, and so is one that
+ * tells of births and names; the launcher's event loop reads them.
  *
  * Linux 5.13 to about 6.15 leaves no such record where the task has ended already (the record was lost in a rewrite of
  * the kernel's exit path): then no thread has counts, and has_counts says so.
@@ -19,16 +19,19 @@ struct csink_stat_threads;
 struct csink_stat_thread {
 	int32_t pid, tid;
 	char comm[16];
-	uint64_t start_ns;                                     /* CLOCK_MONOTONIC */
-	bool has_counts;                                       /* it has ended, and left them */
+	uint64_t start_ns; /* CLOCK_MONOTONIC */
+	bool ended;
+	uint32_t nr_reads;                                     /* records it left */
+	bool has_counts;                                       /* it left all of them */
 	struct csink_stat_value values[CSINK_STAT_MAX_EVENTS]; /* of the counters, in their order */
 };
 
 struct csink_stat_threads_result {
 	struct csink_stat_thread *threads; /* malloc'ed; in order of start */
 	uint32_t nr;
-	bool has_counts; /* some thread left counts */
-	uint64_t nr_lost;
+	bool has_counts;        /* some thread left counts */
+	uint32_t nr_incomplete; /* threads that have ended, of which there is a part of the counts at most */
+	uint64_t nr_lost;       /* the kernel's records that there was no room for */
 };
 
 /**

@@ -18,22 +18,30 @@ struct csink_stat_thread_note {
 	};
 };
 
+/*
+ * A ring takes writers on one CPU only. Births, names and ends are written where they happen; but what a thread leaves
+ * of an event on CPU 0 is written on the CPU that it ends on, under a lock of that event. So each event has a ring of
+ * its own: two CPUs that write to one at a time lose records, and may leave it so that it tells nothing any more.
+ */
 struct csink_stat_ring {
-	int fd; /* of the CPU's first event, which owns the ring; not ours to close */
 	struct perf_event_mmap_page *page;
 };
 
 struct csink_stat_threads {
 	int epoll_fd, anchor_fd;
 	uint32_t page_bytes, ring_bytes;
+	uint32_t nr_cpus; /* configured */
 	struct csink_stat_counters *counters;
-	uint64_t *ids; /* of counter i on CPU number k of those that are there: ids[i * nr_rings + k] */
+	uint64_t *ids;     /* of counter i on a CPU: ids[i * nr_cpus + cpu]; 0: none there */
+	uint32_t nr_reads; /* how many records a thread leaves of its counts: one for each id */
+	int *lives_fds;    /* what tells of births, names and ends, on each CPU that is there */
+	uint32_t nr_lives;
 	struct csink_stat_thread_note *notes;
 	uint32_t nr_notes, cap_notes;
 	uint64_t nr_lost;
 	bool no_memory;
+	struct csink_stat_ring *rings;
 	uint32_t nr_rings;
-	struct csink_stat_ring rings[];
 };
 
 #endif

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "include/internal/base.h"
 #include "launcher/stat/threads_impl.h"
@@ -46,11 +45,9 @@ static struct csink_stat_thread *find_thread(struct table *table, const struct c
 
 static uint32_t counter_of(const struct csink_stat_threads *threads, uint64_t id)
 {
-	uint32_t nr_cpus = (uint32_t)sysconf(_SC_NPROCESSORS_CONF);
-
-	for (uint32_t i = 0; i < threads->counters->nr * nr_cpus; i++)
+	for (uint32_t i = 0; i < threads->counters->nr * threads->nr_cpus; i++)
 		if (threads->ids[i] == id)
-			return i / nr_cpus;
+			return i / threads->nr_cpus;
 	return UINT32_MAX;
 }
 
@@ -73,6 +70,11 @@ static void apply(const struct csink_stat_threads *threads, struct table *table,
 		if (thread)
 			memcpy(thread->comm, note->comm, sizeof(note->comm));
 		break;
+	case PERF_RECORD_EXIT:
+		at = *slot_of(table, note->tid);
+		if (at)
+			table->threads[at - 1].ended = true;
+		break;
 	case PERF_RECORD_READ:
 		at = counter_of(threads, note->read.id);
 		if (at == UINT32_MAX)
@@ -80,7 +82,8 @@ static void apply(const struct csink_stat_threads *threads, struct table *table,
 		thread = find_thread(table, note);
 		if (!thread)
 			break;
-		thread->has_counts = true;
+		thread->ended = true;
+		thread->nr_reads++;
 		value = &thread->values[at];
 		value->raw += note->read.value;
 		value->enabled_ns += note->read.enabled_ns;
@@ -135,7 +138,7 @@ int csink_stat_threads_finish(struct csink_stat_threads *threads, struct csink_s
 	qsort(threads->notes, threads->nr_notes, sizeof(*threads->notes), by_time);
 	/* Each thread has a first record that is no count; a few may be lost. */
 	for (uint32_t i = 0; i < threads->nr_notes; i++)
-		table.cap += threads->notes[i].type != PERF_RECORD_READ;
+		table.cap += threads->notes[i].type == PERF_RECORD_FORK || threads->notes[i].type == PERF_RECORD_COMM;
 	table.cap += 16 + (uint32_t)CSINK_MIN(threads->nr_lost, (uint64_t)4096);
 	while (table.nr_slots < 2 * table.cap)
 		table.nr_slots *= 2;
@@ -149,8 +152,13 @@ int csink_stat_threads_finish(struct csink_stat_threads *threads, struct csink_s
 	for (uint32_t i = 0; i < threads->nr_notes; i++)
 		apply(threads, &table, &threads->notes[i]);
 	settle(threads->counters, &table);
-	for (uint32_t i = 0; i < table.nr; i++)
-		result->has_counts |= table.threads[i].has_counts;
+	for (uint32_t i = 0; i < table.nr; i++) {
+		struct csink_stat_thread *thread = &table.threads[i];
+
+		thread->has_counts = thread->nr_reads && thread->nr_reads == threads->nr_reads;
+		result->has_counts |= thread->has_counts;
+		result->nr_incomplete += thread->ended && !thread->has_counts;
+	}
 	free(table.slots);
 	result->threads = table.threads;
 	result->nr = table.nr;

@@ -137,6 +137,7 @@ for i in sys.argv[1:]:
     o = json.load(open("json." + i))
     of_all = o["events"][0]["value"]["mean"]
     of_each = sum(t.get("counts", {}).get(o["events"][0]["name"]) or 0 for t in o["threads"])
+    assert all(t["ended"] for t in o["threads"]), i
     assert of_all == of_each and o["events"][0]["counted_share"] <= 1, (i, of_all, of_each, o["events"])' "$@"
 	}
 	if have python3; then
@@ -144,8 +145,14 @@ for i in sys.argv[1:]:
 			countersink stat --per-thread --json -e page-faults:u -- "$TARGETS/shortthreads" 40 >/dev/null 2>json.$i
 		done
 		ok "all threads' counts come to the whole" sums 1 2 3 4 5 6 7 8
+		# What two CPUs write at once must not be lost.
+		for i in 1 2 3 4 5 6 7 8; do
+			countersink stat --per-thread --json -e page-faults:u,task-clock -- "$TARGETS/ends_together" 100 >/dev/null 2>json.$i
+		done
+		ok "where they end at one moment on two CPUs, too" sums 1 2 3 4 5 6 7 8
 	else
 		skip "all threads' counts come to the whole" "there is no python3 to add them"
+		skip "where they end at one moment on two CPUs, too" "there is no python3 to add them"
 	fi
 fi
 

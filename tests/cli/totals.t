@@ -10,7 +10,7 @@ cd work || exit 1
 counted() {
 	tr -d ',' <err | awk -v event="$1" '
 		$1 == "counted" && ($2 == event || $2 == event ":u") {
-			print $3 * ($4 == "s" ? 1e9 : $4 == "ms" ? 1e6 : $4 == "us" ? 1e3 : 1)
+			printf "%.0f\n", $3 * ($4 == "s" ? 1e9 : $4 == "ms" ? 1e6 : $4 == "us" ? 1e3 : 1)
 		}'
 }
 # near A B PERCENT

@@ -1,8 +1,10 @@
 /* What is known from outside: a table fed with records, and a real tree of processes. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -165,6 +167,40 @@ static int be_daemon(void)
 	return 0;
 }
 
+static atomic_int nr_together;
+
+static void *end_together(void *arg)
+{
+	cpu_set_t own;
+
+	CPU_ZERO(&own);
+	CPU_SET(*(int *)arg, &own);
+	sched_setaffinity(0, sizeof(own), &own); /* refused: both where they are */
+	atomic_fetch_add(&nr_together, 1);
+	for (long i = 0; i < 10000000 && atomic_load(&nr_together) < 2; i++)
+		if (i % 100000 == 99999)
+			sched_yield();
+	return NULL;
+}
+
+/* Pairs of threads, on two CPUs, that end at one moment: `test_outside together`. */
+static int be_together(void)
+{
+	int cpus[2] = {0, 1};
+
+	for (int i = 0; i < 100; i++) {
+		pthread_t threads[2];
+
+		nr_together = 0;
+		for (int k = 0; k < 2; k++)
+			if (pthread_create(&threads[k], NULL, end_together, &cpus[k]))
+				return 1;
+		for (int k = 0; k < 2; k++)
+			pthread_join(threads[k], NULL);
+	}
+	return 0;
+}
+
 static pid_t start(const char *what, int stdin_fd)
 {
 	pid_t pid = fork();
@@ -275,6 +311,34 @@ static void test_switches(void)
 	is_num(incomplete, 0, "switches: always with its CPU time");
 }
 
+/* Where tasks end on two CPUs at one moment, nothing of what the kernel writes of them is lost. */
+static void test_together(void)
+{
+	struct csink_event_spec specs[CSINK_MAX_EVENTS];
+	int incomplete = 0, nr = 0;
+
+	for (int i = 0; i < 10; i++) {
+		struct csink_outside out = {0};
+		struct csink_outside_watch watch;
+		pid_t pid;
+
+		csink_outside_open(&watch, specs, parse_events(specs, "task-clock"));
+		pid = start("together", -1);
+		waitpid(pid, NULL, 0);
+		csink_outside_finish(&watch, NULL, pid, 0, &out);
+		nr += out.nr_processes == 1;
+		incomplete += out.nr_processes == 1 && !out.processes[0].has_cpu;
+		csink_outside_close(&watch);
+		csink_outside_free(&out);
+	}
+	if (!nr) {
+		skip("together: tasks that end on two CPUs", "the kernel gives no records here");
+		return;
+	}
+	is_num(nr, 10, "together: the command is always seen");
+	is_num(incomplete, 0, "together: always with its CPU time");
+}
+
 static void test_running(void)
 {
 	struct csink_event_spec specs[CSINK_MAX_EVENTS];
@@ -312,6 +376,8 @@ static void be(const char *what)
 		_exit(be_tree());
 	if (!strcmp(what, "daemon"))
 		_exit(be_daemon());
+	if (!strcmp(what, "together"))
+		_exit(be_together());
 	_exit(0);
 }
 
@@ -323,6 +389,7 @@ int main(int argc, char **argv)
 	test_many();
 	test_tree();
 	test_switches();
+	test_together();
 	test_running();
 	return done();
 }
