@@ -33,7 +33,7 @@ struct attach {
 	struct csink_options options;
 	char **argv; /* a command to start, or NULL */
 	struct csink_attach_target target;
-	bool quiet, json, rate_is_said;
+	bool quiet, json, rate_is_said, is_released;
 	struct csink_save save;
 
 	struct csink_attach_follow follow;
@@ -170,7 +170,7 @@ static struct csink_reservation_command reservation_of(struct attach *a, struct 
 		.nr_specs = a->follow.counters.nr_events,
 		.own_choice = !strcmp(csink_options_text(&a->options, CSINK_ATTACH_OPT_EVENTS), "auto"),
 		.inherited = &a->inherited,
-		.undone = "nothing was attached to",
+		.undone = a->argv ? "the command was not run" : "nothing was attached to",
 		.note = note_reservation,
 		.arg = a,
 	};
@@ -194,7 +194,9 @@ static void release(struct attach *a)
 	struct csink_event_spec specs[CSINK_MAX_EVENTS];
 	struct csink_reservation_command command = reservation_of(a, specs);
 
-	csink_reservation_finish(&a->reservation, &command);
+	if (!a->is_released)
+		csink_reservation_finish(&a->reservation, &command);
+	a->is_released = true;
 }
 
 /* ---- attaching ---- */
@@ -211,7 +213,23 @@ static int attach_to_running(struct attach *a)
 	return err;
 }
 
-static int prepare_counters(struct attach *a)
+/*
+ * Nothing can be counted, for this reason: that ends an attach to what runs already, but a command runs all the same,
+ * in our place. Returns what to exit with.
+ */
+static int do_without(struct attach *a, const char *why)
+{
+	release(a);
+	if (!a->argv) {
+		csink_say("%s", why);
+		return CSINK_EXIT_RUN_FAILED;
+	}
+	csink_say("%s: %s runs without being measured", why, a->argv[0]);
+	return csink_run_alone(a->argv, &a->inherited);
+}
+
+/* Returns 0 or -errno; @why is the reason then. */
+static int prepare_counters(struct attach *a, char *why, size_t size)
 {
 	struct csink_attach_counters *c = &a->follow.counters;
 	char less[256];
@@ -226,11 +244,11 @@ static int prepare_counters(struct attach *a)
 		return 0;
 	for (uint32_t i = 0; i < c->nr_events; i++) {
 		if (c->events[i].err) {
-			csink_say("%s: %s", c->events[i].spec.rec.name, c->events[i].reason);
+			snprintf(why, size, "%s: %s", c->events[i].spec.rec.name, c->events[i].reason);
 			return err;
 		}
 	}
-	csink_say("cannot make ready to attach: %s", csink_explain_brief(-err, less, sizeof(less)));
+	snprintf(why, size, "cannot make ready to attach: %s", csink_explain_brief(-err, less, sizeof(less)));
 	return err;
 }
 
@@ -286,18 +304,19 @@ static int run_command(struct attach *a)
 	if (!err)
 		err = csink_attach_counters_open(&a->follow.counters, getpid(), 0, &refused);
 	csink_spare_fds_release(&spare);
-	if (err) {
-		csink_say("%s", refused ? refused->reason : strerror(-err));
-		return CSINK_EXIT_RUN_FAILED;
-	}
+	if (err)
+		return do_without(a, refused ? refused->reason : strerror(-err));
 	csink_attach_counters_opened(&a->follow.counters);
 	a->target.from_ns = csink_monotonic_ns();
 	a->follow.leave_out = getpid();
 	err = csink_spawn(a->argv, environ, &a->inherited, &child);
-	if (!err)
-		err = csink_relay_wait(&relay, &child, a->follow.counters.rings.epoll_fd, drain, &a->follow, &end);
 	if (err) {
-		csink_say("cannot run %s: %s", a->argv[0], strerror(-err));
+		release(a);
+		return csink_run_alone_after(err, a->argv, &a->inherited);
+	}
+	err = csink_relay_wait(&relay, &child, a->follow.counters.rings.epoll_fd, drain, &a->follow, &end);
+	if (err) {
+		csink_say("cannot wait for %s: %s", a->argv[0], strerror(-err));
 		return CSINK_EXIT_RUN_FAILED;
 	}
 	if (end.exec_errno)
@@ -359,17 +378,17 @@ static int finish(struct attach *a)
 static int attach_and_report(struct attach *a)
 {
 	int signal_fd = -1, status = 0, err;
+	char why[640];
 
 	csink_inherited_take(&a->inherited);
 	if (!a->argv)
 		signal_fd = take_signals();
-	err = reserve(a);
-	if (!err)
-		err = prepare_counters(a);
-	if (err) {
+	if (reserve(a)) {
 		release(a);
 		return CSINK_EXIT_RUN_FAILED;
 	}
+	if (prepare_counters(a, why, sizeof(why)))
+		return do_without(a, why);
 	if (a->argv) {
 		status = run_command(a);
 	} else {

@@ -45,6 +45,30 @@ like "$(cat err)" "cannot attach to process 1 .*EACCES: .*; .*(root|CAP_)" "says
 "$TARGETS/deny_perf" countersink attach -o /dev/null -d 1 -p "$burn" 2>err
 is $? 125 "perf_event_open refused: status 125"
 like "$(cat err)" 'seccomp' "which is said"
+
+# ---- a command runs all the same, as with run and stat
+mkdir -m 777 without
+without() { # NAME AS_WHOM... : what attach -- COMMAND does where nothing can be counted
+	local name=$1
+	shift
+	"$@" countersink attach -o without/a.pb.gz -- sh -c 'echo ran; echo "$LD_PRELOAD"; exit 3' >out 2>err
+	is "$?:$(cat out)" "3:ran" "$name: the command runs, with its own status"
+	like "$(cat err)" '^countersink: task-clock: E[A-Z]*: .*; .*: sh runs without being measured$' "$name: why, and what to do"
+	is "$(wc -l <err)" 1 "$name: in one line"
+	is "$(ls without)" "" "$name: no profile"
+}
+without "a filter's EPERM" "$TARGETS/deny_perf"
+without "a filter's ENOSYS" "$TARGETS/deny_perf" -e 38
+without "EACCES, to a user" unprivileged "$TARGETS/deny_perf" -e 13
+"$TARGETS/deny_perf" countersink attach -q -- not_there 2>err
+is $? 127 "none that is not there"
+if [ ! -e /sys/bus/event_source/devices/cpu ]; then
+	countersink attach -e cycles -o without/a.pb.gz -- sh -c 'exit 5' 2>err
+	is $? 5 "an event that is not here: the command runs"
+	like "$(cat err)" '^countersink: cycles: ENOENT: .*: sh runs without being measured$' "which is said"
+else
+	skip "an event that is not here" "this machine has a PMU"
+fi
 if is_root && have unshare && unshare --pid --fork true 2>/dev/null; then
 	unshare --pid --fork "$TARGETS/burn" 100000 >/dev/null &
 	pid=$!
