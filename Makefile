@@ -211,6 +211,7 @@ LAUNCHER_SRCS := \
 	launcher/gate/judge.c \
 	launcher/gate/judge_functions.c \
 	launcher/gate/keep.c \
+	launcher/gate/moves.c \
 	launcher/gate/placement.c \
 	launcher/gate/print_json.c \
 	launcher/gate/print_junit.c \
@@ -385,6 +386,7 @@ UNIT_TESTS := \
 	gate_stats \
 	gate_fingerprint \
 	gate_judge \
+	gate_moves \
 	gate_placement \
 
 # tests/cli/NAME.t, each a TAP script; they see BUILD (the tree) in the environment.

@@ -26,6 +26,7 @@ void csink_gate_functions_release(struct csink_gate_functions *functions)
 void csink_gate_weights_release(struct csink_gate_weights *weights)
 {
 	free(weights->self);
+	free(weights->total);
 	memset(weights, 0, sizeof(*weights));
 }
 

@@ -38,11 +38,11 @@ struct csink_gate_functions {
 	uint32_t name_mask, call_mask;
 };
 
-/* What one run spent where: self is an array of nr, of the functions that were known when it was taken. In the unit of
- * the event that samples. */
+/* What one run spent where: self and total are arrays of nr, of the functions that were known when it was taken; total
+ * counts a function's callees, too, and is NULL where there are no stacks. In the unit of the event that samples. */
 struct csink_gate_weights {
 	uint32_t nr;
-	double *self;
+	double *self, *total;
 	double sum;
 	uint64_t nr_samples;
 };

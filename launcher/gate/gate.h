@@ -88,8 +88,29 @@ struct csink_gate_row {
 	char *note;                         /* malloc'ed; NULL: none */
 };
 
+#define CSINK_GATE_MAX_MOVES 4
+
+/* By how much the mean cost of a function changed, in the unit of the event that samples. */
+struct csink_gate_move {
+	uint32_t function;
+	double delta;
+	struct csink_interval interval; /* 95 % */
+};
+
+/* Where a change of the command's time went. */
+struct csink_gate_moves {
+	uint32_t nr; /* 0: it did not change, or nobody knows */
+	struct csink_gate_move
+		all[CSINK_GATE_MAX_MOVES + 1]; /* own costs, the largest first; room for one to fall out */
+	struct csink_gate_move within; /* with what it calls: the least function that holds most of the change */
+	bool has_within;
+	double sum;   /* of all functions */
+	uint32_t row; /* of the figure that changed */
+};
+
 struct csink_gate_verdicts {
 	struct csink_gate_row *rows; /* metrics, then functions by share */
+	struct csink_gate_moves moves;
 	uint32_t nr_rows, nr_metric_rows;
 	uint32_t counts[CSINK_GATE_NR_VERDICTS];
 	uint32_t nr_open; /* inconclusive ones that may be regressions */

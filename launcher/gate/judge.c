@@ -356,6 +356,7 @@ static int judge_all(struct judge *judge)
 	if (!err) {
 		count(out);
 		find_limits(judge);
+		csink_judge_moves(judge);
 	}
 	return err;
 }

@@ -38,4 +38,7 @@ bool csink_judge_fill(struct judge *judge, const bool *is_in, bool by_cost);
 /** Take back verdicts on functions between which cost was only moved. Returns 0 or -ENOMEM. */
 int csink_judge_rollup(struct judge *judge);
 
+/** Find where a change of the CPU time went. After all rows are judged. */
+void csink_judge_moves(struct judge *judge);
+
 #endif

@@ -43,6 +43,34 @@ static void print_row(struct csink_json *json, const struct csink_gate_result *r
 	csink_json_close(json, '}');
 }
 
+static void print_move(struct csink_json *json, const char *key, const struct csink_gate_result *r,
+		       const struct csink_gate_move *move)
+{
+	csink_json_open(json, key, '{');
+	csink_json_text(json, "function", r->data->functions.all[move->function].name);
+	csink_json_text(json, "module", r->data->functions.all[move->function].module);
+	csink_json_real(json, "delta", move->delta);
+	csink_json_real(json, "low", move->interval.low);
+	csink_json_real(json, "high", move->interval.high);
+	csink_json_close(json, '}');
+}
+
+static void print_moves(struct csink_json *json, const struct csink_gate_result *r)
+{
+	const struct csink_gate_moves *moves = &r->verdicts->moves;
+
+	csink_json_open(json, "where", '{');
+	csink_json_real(json, "delta", moves->sum);
+	csink_json_text(json, "unit", r->unit);
+	csink_json_open(json, "functions", '[');
+	for (uint32_t i = 0; i < moves->nr; i++)
+		print_move(json, NULL, r, &moves->all[i]);
+	csink_json_close(json, ']');
+	if (moves->has_within)
+		print_move(json, "with_callees", r, &moves->within);
+	csink_json_close(json, '}');
+}
+
 static void print_verdicts(struct csink_json *json, const struct csink_gate_result *r)
 {
 	const struct csink_gate_verdicts *v = r->verdicts;
@@ -64,6 +92,8 @@ static void print_verdicts(struct csink_json *json, const struct csink_gate_resu
 	for (int i = 0; i < CSINK_GATE_NR_VERDICTS; i++)
 		csink_json_number(json, csink_gate_verdict_words[i], v->counts[i]);
 	csink_json_close(json, '}');
+	if (v->moves.nr)
+		print_moves(json, r);
 	csink_json_open(json, "rows", '[');
 	for (uint32_t i = 0; i < v->nr_rows; i++)
 		print_row(json, r, &v->rows[i]);

@@ -44,7 +44,7 @@ static void print_attribute(FILE *out, const char *name, const char *value)
 
 static void print_case(FILE *out, const struct csink_gate_result *r, const struct csink_gate_row *row)
 {
-	char name[512], line[1024];
+	char name[512], line[1024], where[2048];
 	int64_t at;
 	const char *file = csink_gate_row_file(r, row, &at);
 
@@ -64,6 +64,10 @@ static void print_case(FILE *out, const struct csink_gate_result *r, const struc
 			fprintf(out, ":%lld: ", (long long)at);
 		}
 		print_escaped(out, row->note ? row->note : line);
+		if (csink_gate_where(r, row, where, sizeof(where)) >= 0) {
+			fputs("; ", out);
+			print_escaped(out, where);
+		}
 		fputs("</failure>\n    ", out);
 	} else if (row->verdict == CSINK_GATE_INCONCLUSIVE) {
 		fputs("\n      <skipped", out);
@@ -135,5 +139,9 @@ void csink_gate_print_junit(FILE *out, const struct csink_gate_result *r)
 	csink_gate_headline(r, text, sizeof(text));
 	fputs("    <system-out>", out);
 	print_escaped(out, text);
+	if (csink_gate_where(r, NULL, text, sizeof(text)) >= 0) {
+		fputs("&#10;where the time went: ", out);
+		print_escaped(out, text);
+	}
 	fputs("</system-out>\n    <system-err></system-err>\n  </testsuite>\n</testsuites>\n", out);
 }

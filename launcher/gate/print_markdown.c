@@ -69,6 +69,11 @@ void csink_gate_print_markdown(FILE *out, const struct csink_gate_result *r)
 	fputs("### countersink gate: ", out);
 	print_escaped(out, text);
 	fputs("\n", out);
+	if (csink_gate_where(r, NULL, text, sizeof(text)) >= 0) {
+		fputs("\nWhere the time went: ", out);
+		print_escaped(out, text);
+		fputs("\n", out);
+	}
 	if (!r->error)
 		print_table(out, r);
 	fputs("\n<details><summary>How it was measured</summary>\n\n", out);
@@ -105,7 +110,7 @@ static void print_command_text(FILE *out, const char *text, bool is_property)
 
 static void print_annotation(FILE *out, const struct csink_gate_result *r, const struct csink_gate_row *row)
 {
-	char name[512], line[1024];
+	char name[512], line[1024], where[2048];
 	int64_t at;
 	const char *file = csink_gate_row_file(r, row, &at);
 
@@ -121,6 +126,10 @@ static void print_annotation(FILE *out, const struct csink_gate_result *r, const
 	print_command_text(out, name, false);
 	fputc(' ', out);
 	print_command_text(out, line, false);
+	if (csink_gate_where(r, row, where, sizeof(where)) >= 0) {
+		fputs("; ", out);
+		print_command_text(out, where, false);
+	}
 	fputc('\n', out);
 }
 

@@ -40,7 +40,7 @@ static void print_yaml(FILE *out, const struct csink_gate_result *r, const struc
 {
 	int64_t line;
 	const char *file = csink_gate_row_file(r, row, &line);
-	char text[512];
+	char text[2048];
 
 	fputs("  ---\n", out);
 	yaml_text(out, "verdict", csink_gate_verdict_words[row->verdict]);
@@ -62,6 +62,8 @@ static void print_yaml(FILE *out, const struct csink_gate_result *r, const struc
 	}
 	if (row->runs_needed)
 		yaml_number(out, "runs_needed", row->runs_needed);
+	if (csink_gate_where(r, row, text, sizeof(text)) >= 0)
+		yaml_text(out, "where", text);
 	if (row->note)
 		yaml_text(out, "note", row->note);
 	fputs("  ...\n", out);
@@ -94,6 +96,7 @@ static void print_comment(FILE *out, const char *text)
 void csink_gate_print_tap(FILE *out, const struct csink_gate_result *r)
 {
 	char text[4096];
+	int n;
 
 	fputs("TAP version 13\n", out);
 	for (uint32_t i = 0; csink_gate_fact(r, i, text, sizeof(text)) >= 0; i++)
@@ -107,6 +110,9 @@ void csink_gate_print_tap(FILE *out, const struct csink_gate_result *r)
 	}
 	for (uint32_t i = 0; i < r->verdicts->nr_rows; i++)
 		print_point(out, r, i);
+	n = snprintf(text, sizeof(text), "where the time went: ");
+	if (csink_gate_where(r, NULL, text + n, sizeof(text) - (size_t)n) >= 0)
+		print_comment(out, text);
 	csink_gate_headline(r, text, sizeof(text));
 	print_comment(out, text);
 	fprintf(out, "1..%u%s\n", r->verdicts->nr_rows, r->verdicts->nr_rows ? "" : " # SKIP nothing to compare");

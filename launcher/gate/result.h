@@ -53,6 +53,14 @@ const char *csink_gate_row_unit(const struct csink_gate_result *r, const struct 
 int csink_gate_headline(const struct csink_gate_result *r, char *out, size_t size);
 
 /**
+ * Where the time of a figure of the whole command went: "+5.1 ms in all functions: deflate in gzip +4.4 ms (95 % CI
+ * ...".
+ * @row  only if it is of this row; NULL: of any.
+ * Returns the length, or -ENOENT where it did not change or is not known.
+ */
+int csink_gate_where(const struct csink_gate_result *r, const struct csink_gate_row *row, char *out, size_t size);
+
+/**
  * What to know about the measurement: "12 pairs of runs in 34 s, seed 7", a line for each nr from 0.
  * Returns the length, or -ENOENT when there are no more.
  */

@@ -15,6 +15,7 @@ struct take {
 	uint32_t *of_line;     /* of each line in the profile's pool: its function here */
 	uint32_t *of_location; /* of locations that have no line */
 	struct csink_gate_weights *weights;
+	uint32_t *seen; /* of each function: the last sample whose stack it is in, from 1 */
 	int side;
 };
 
@@ -63,11 +64,17 @@ static int map_locations(struct take *take)
 		return -ENOMEM;
 	for (uint32_t id = 1; id < take->p->nr_locations && !err; id++)
 		err = map_location(take, id);
-	return err ? err : csink_gate_weights_grow(take->weights, take->functions->nr);
+	if (err)
+		return err;
+	take->weights->total = calloc((size_t)take->functions->nr + 1, sizeof(*take->weights->total));
+	take->seen = calloc((size_t)take->functions->nr + 1, sizeof(*take->seen));
+	if (!take->weights->total || !take->seen)
+		return -ENOMEM;
+	return csink_gate_weights_grow(take->weights, take->functions->nr);
 }
 
 /* Walk a stack from its innermost function, inlined ones included. */
-static int add_stack(struct take *take, const struct csink_profile_range *stack, double value)
+static int add_stack(struct take *take, const struct csink_profile_range *stack, uint32_t sample, double value)
 {
 	uint32_t callee = UINT32_MAX;
 
@@ -83,6 +90,10 @@ static int add_stack(struct take *take, const struct csink_profile_range *stack,
 				take->weights->self[f] += value;
 			else if (callee != f && csink_gate_call_add(take->functions, f, callee, take->side, value))
 				return -ENOMEM;
+			/* One that calls itself has the time once. */
+			if (take->seen[f] != sample + 1)
+				take->weights->total[f] += value;
+			take->seen[f] = sample + 1;
 			callee = f;
 		}
 	}
@@ -138,7 +149,7 @@ static int add_samples(struct take *take, int64_t run)
 		else
 			take->weights->nr_samples += counts < 0 ? 1 : (uint64_t)values[counts];
 		take->weights->sum += value;
-		if (add_stack(take, stack, value))
+		if (add_stack(take, stack, i, value))
 			return -ENOMEM;
 	}
 	return 0;
@@ -156,6 +167,7 @@ int csink_gate_take(struct csink_gate_functions *functions, const struct csink_p
 		err = add_samples(&take, run);
 	free(take.of_line);
 	free(take.of_location);
+	free(take.seen);
 	if (err)
 		csink_gate_weights_release(weights);
 	return err;

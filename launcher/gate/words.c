@@ -137,6 +137,56 @@ int csink_gate_headline(const struct csink_gate_result *r, char *out, size_t siz
 	return (int)CSINK_MIN(n, size - 1);
 }
 
+static void print_delta(double delta, const struct csink_scale *scale, char *out, size_t size)
+{
+	out[0] = delta < 0 ? '-' : '+';
+	csink_format_value(out + 1, size - 1, (int64_t)fabs(delta), scale);
+}
+
+/* "deflate in gzip +4.4 ms (95 % CI +3.1 ms to +5.7 ms)". */
+static size_t print_move(const struct csink_gate_result *r, const struct csink_gate_move *move, char *out, size_t size)
+{
+	struct csink_gate_row function = {.metric = -1, .function = (int32_t)move->function};
+	bool has_interval = isfinite(move->interval.low) && isfinite(move->interval.high);
+	double largest = fabs(move->delta);
+	struct csink_scale scale;
+	char name[512], delta[48], low[48], high[48], interval[128] = "";
+
+	if (has_interval)
+		largest = fmax(largest, fmax(fabs(move->interval.low), fabs(move->interval.high)));
+	scale = csink_scale_for((int64_t)largest, r->unit);
+	csink_gate_row_name(r, &function, name, sizeof(name));
+	print_delta(move->delta, &scale, delta, sizeof(delta));
+	if (has_interval && !r->data->exact) {
+		print_delta(move->interval.low, &scale, low, sizeof(low));
+		print_delta(move->interval.high, &scale, high, sizeof(high));
+		snprintf(interval, sizeof(interval), " (95 %% CI %s to %s)", low, high);
+	}
+	return (size_t)snprintf(out, size, "%s %s%s", name, delta, interval);
+}
+
+int csink_gate_where(const struct csink_gate_result *r, const struct csink_gate_row *row, char *out, size_t size)
+{
+	const struct csink_gate_moves *moves = &r->verdicts->moves;
+	struct csink_scale scale = csink_scale_for((int64_t)fabs(moves->sum), r->unit);
+	char sum[48];
+	size_t n;
+
+	if (r->error || !moves->nr || (row && row != &r->verdicts->rows[moves->row]))
+		return -ENOENT;
+	print_delta(moves->sum, &scale, sum, sizeof(sum));
+	n = (size_t)snprintf(out, size, "%s in all functions: ", sum);
+	for (uint32_t i = 0; i < moves->nr && n < size; i++) {
+		n += (size_t)snprintf(out + n, size - n, "%s", i ? ", " : "");
+		n += n < size ? print_move(r, &moves->all[i], out + n, size - n) : 0;
+	}
+	if (moves->has_within && n < size) {
+		n += (size_t)snprintf(out + n, size - n, "; most of it, with what it calls, in ");
+		n += n < size ? print_move(r, &moves->within, out + n, size - n) : 0;
+	}
+	return (int)CSINK_MIN(n, size - 1);
+}
+
 static int floor_fact(const struct csink_gate_result *r, char *out, size_t size)
 {
 	const struct csink_gate_verdicts *v = r->verdicts;

@@ -15,6 +15,9 @@ gate --runs 16 --seed 1 --junit out.xml --json out.json --markdown out.md --html
 is $? 3 "a function got slower: status 3"
 like "$(cat out.tap)" '^not ok [0-9]+ - beta in gate_work regressed: \+[0-9.]+ % \(95 % CI \+' "it is named, with its interval"
 unlike "$(cat out.tap)" '^not ok [0-9]+ - (alpha|gamma_ray) in' "and the others are not"
+like "$(cat out.tap)" '^# where the time went: \+[0-9.]+ ms in all functions: beta in gate_work \+[0-9.]+ ms \(95 % CI \+' \
+	"it is told where the command's time went"
+like "$(cat out.xml)" 'in all functions: beta in gate_work \+' "in JUnit XML, too"
 unlike "$(cat out.tap err)" 'what the command prints' "what the command prints is not shown"
 is "$(head -1 out.tap)" "TAP version 13" "it is TAP 13"
 like "$(tail -1 out.tap)" '^1\.\.[0-9]+$' "the plan comes last"
@@ -37,6 +40,7 @@ gate = json.load(open("out.json"))
 row = [row for row in gate["rows"] if row.get("function") == "beta"][0]
 assert gate["status"] == 3 and gate["runs"] == [16, 16] and len(gate["measured"]) == 32, gate
 assert row["verdict"] == "regressed" and row["low"] > 1.05 and row["q"] <= 0.01, row
+assert gate["where"]["functions"][0]["function"] == "beta" and gate["where"]["functions"][0]["low"] > 0, gate["where"]
 assert row["file"].endswith("gate_work.c") and row["line"] > 0, row
 PY
 is $? 0 "JSON says the same" || diag "$(cat json.out)"

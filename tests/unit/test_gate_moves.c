@@ -1,0 +1,173 @@
+/* Where a slower command's time went, of runs whose profiles are made up. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/gate/result.h"
+#include "launcher/profile/profile.h"
+#include "tests/unit/tap.h"
+
+static struct csink_random dice;
+
+/* A stack of functions of one letter, outermost first, and the time in it on each side. */
+struct spent {
+	const char *stack;
+	int64_t ns[2];
+};
+
+static uint32_t place_of(struct csink_profile *p, char name)
+{
+	char text[2] = {name, '\0'};
+	struct csink_profile_function function = {.name = csink_profile_str(p, text)};
+	struct csink_profile_line line = {.function = csink_profile_function_add(p, &function)};
+
+	return csink_profile_location_add(p, 0, (uint64_t)name, &line, 1);
+}
+
+/* A run of one side, each stack a bit off. */
+static void add_run(struct csink_gate_data *data, const struct spent *spent, uint32_t nr, enum csink_gate_side side)
+{
+	struct csink_gate_run *run = csink_gate_run_add(data, side);
+	struct csink_profile *p = csink_profile_create();
+	int64_t sum = 0;
+
+	csink_profile_type_add(p, "task-clock", "nanoseconds");
+	for (uint32_t i = 0; i < nr; i++) {
+		int64_t value = spent[i].ns[side] * (int64_t)(980 + csink_random_below(&dice, 41)) / 1000;
+		uint32_t ids[16], depth = (uint32_t)strlen(spent[i].stack);
+
+		for (uint32_t k = 0; k < depth; k++)
+			ids[k] = place_of(p, spent[i].stack[depth - 1 - k]);
+		csink_profile_sample_add(p, csink_profile_stack_add(p, ids, depth), 0, &value);
+		sum += value;
+	}
+	csink_gate_take(&data->functions, p, -1, side, &run->weights);
+	run->metrics[csink_gate_metric_find(data, "cpu", "CPU time", "nanoseconds")] = (double)sum;
+	csink_profile_destroy(p);
+}
+
+static void judge(struct csink_gate_data *data, const struct spent *spent, uint32_t nr, struct csink_gate_verdicts *v)
+{
+	struct csink_gate_rules rules = {.threshold = 0.05, .min_share = 0.01, .alpha = 0.01, .seed = 1};
+
+	data->paired = true;
+	for (int i = 0; i < 16; i++) {
+		add_run(data, spent, nr, CSINK_GATE_OLD);
+		add_run(data, spent, nr, CSINK_GATE_NEW);
+	}
+	csink_gate_judge(data, &rules, 0, v);
+}
+
+static const char *name_of(const struct csink_gate_data *data, const struct csink_gate_move *move)
+{
+	return data->functions.all[move->function].name;
+}
+
+/* What is told of it, in a line. */
+static const char *told(const struct csink_gate_data *data, const struct csink_gate_verdicts *v,
+			const struct csink_gate_row *row)
+{
+	struct csink_gate_result r = {.data = data, .verdicts = v, .unit = "nanoseconds"};
+	static char text[2048];
+
+	return csink_gate_where(&r, row, text, sizeof(text)) < 0 ? "nothing" : text;
+}
+
+static void end(struct csink_gate_data *data, struct csink_gate_verdicts *v)
+{
+	csink_gate_verdicts_release(v);
+	csink_gate_data_release(data);
+}
+
+/* An interpreter, i, whose program's function s got slower: in many of i's helpers, each a bit. */
+static void test_spread(void)
+{
+	static const struct spent spent[] = {{"mir", {20000000, 20000000}},  {"mi", {30000000, 30000000}},
+					     {"misia", {4000000, 6000000}},  {"misib", {4000000, 6000000}},
+					     {"misic", {4000000, 6000000}},  {"misid", {3000000, 4500000}},
+					     {"misi", {20000000, 30000000}}, {"mie", {15000000, 14000000}}};
+	struct csink_gate_data data = {0};
+	struct csink_gate_verdicts v;
+
+	judge(&data, spent, CSINK_ARRAY_SIZE(spent), &v);
+	is_num(v.moves.nr, CSINK_GATE_MAX_MOVES, "as many as are told moved");
+	is_str(name_of(&data, &v.moves.all[0]), "i", "the interpreter itself has most of it");
+	ok(fabs(v.moves.all[0].delta - 10e6) < 1e6 && v.moves.all[0].interval.low > 8e6 &&
+		   v.moves.all[0].interval.high < 12e6,
+	   "with its interval: %g (%g to %g)", v.moves.all[0].delta, v.moves.all[0].interval.low,
+	   v.moves.all[0].interval.high);
+	for (uint32_t i = 1; i < v.moves.nr; i++)
+		ok(strchr("abcd", *name_of(&data, &v.moves.all[i])) && v.moves.all[i].delta > 0 &&
+			   v.moves.all[i].delta <= v.moves.all[i - 1].delta,
+		   "then its helpers, the largest first: %s", name_of(&data, &v.moves.all[i]));
+	ok(fabs(v.moves.sum - 16.5e6) < 1e6, "all of it is the sum");
+	ok(v.moves.has_within, "something holds most of it, with what it calls");
+	is_str(name_of(&data, &v.moves.within), "s", "the program's function, which has no time of its own");
+	ok(fabs(v.moves.within.delta - 17.5e6) < 1e6 && v.moves.within.interval.low > 15e6, "all of its change: %g",
+	   v.moves.within.delta);
+	ok(strstr(told(&data, &v, NULL), " ms in all functions: i +10.") != NULL, "it is told: %s",
+	   told(&data, &v, NULL));
+	ok(strstr(told(&data, &v, NULL), "; most of it, with what it calls, in s +17.") != NULL, "with what holds it");
+	is_str(told(&data, &v, &v.rows[v.nr_rows - 1]), "nothing", "of the command's time, not beside a function");
+	end(&data, &v);
+}
+
+/* One function alone: it is told once. */
+static void test_one(void)
+{
+	static const struct spent spent[] = {{"ma", {30000000, 60000000}}, {"mb", {50000000, 50000000}}};
+	struct csink_gate_data data = {0};
+	struct csink_gate_verdicts v;
+
+	judge(&data, spent, CSINK_ARRAY_SIZE(spent), &v);
+	is_str(v.moves.nr ? name_of(&data, &v.moves.all[0]) : "none", "a", "one function got slower");
+	ok(!v.moves.has_within, "which holds its time itself");
+	end(&data, &v);
+}
+
+/* Faster is told as well. */
+static void test_faster(void)
+{
+	static const struct spent spent[] = {{"ma", {60000000, 30000000}}, {"mb", {50000000, 51000000}}};
+	struct csink_gate_data data = {0};
+	struct csink_gate_verdicts v;
+
+	judge(&data, spent, CSINK_ARRAY_SIZE(spent), &v);
+	ok(v.moves.nr == 1 && v.moves.all[0].interval.high < 0 && !strcmp(name_of(&data, &v.moves.all[0]), "a"),
+	   "a function got faster, and what got slower is not among what that went to");
+	ok(strstr(told(&data, &v, &v.rows[0]), "a -30.") || strstr(told(&data, &v, &v.rows[0]), "a -29."),
+	   "which is told: %s", told(&data, &v, &v.rows[0]));
+	end(&data, &v);
+}
+
+/* A function that calls itself has its time once. */
+static void test_recursion(void)
+{
+	static const struct spent spent[] = {{"maaaab", {10000000, 10000000}}, {"maa", {20000000, 20000000}}};
+	struct csink_gate_data data = {0};
+	struct csink_gate_verdicts v;
+	int64_t m, a, b;
+
+	judge(&data, spent, CSINK_ARRAY_SIZE(spent), &v);
+	is_num(v.moves.nr, 0, "nothing changed: nothing is told");
+	is_str(told(&data, &v, NULL), "nothing", "not a word");
+	m = csink_gate_function_find(&data.functions, "m", "");
+	a = csink_gate_function_find(&data.functions, "a", "");
+	b = csink_gate_function_find(&data.functions, "b", "");
+	ok(fabs(data.runs[0].weights.total[a] - data.runs[0].weights.sum) < 1, "a function that calls itself");
+	ok(fabs(data.runs[0].weights.total[m] - data.runs[0].weights.sum) < 1, "and the one that calls it have all");
+	ok(fabs(data.runs[0].weights.total[b] - data.runs[0].weights.self[b]) < 1, "a leaf has its own");
+	end(&data, &v);
+}
+
+int main(void)
+{
+	csink_random_init(&dice, 5);
+	test_spread();
+	test_one();
+	test_faster();
+	test_recursion();
+	return done();
+}
