@@ -68,16 +68,34 @@ bool csink_code_has_word(uintptr_t pc)
 	return false;
 }
 
+bool csink_code_is_edge(uintptr_t pc)
+{
+	return code_is(pc, "\xc3", 1) ||             /* ret */
+	       code_is(pc, "\xf3\x0f\x1e\xfa", 4) || /* endbr64 */
+	       code_is(pc, "\x48\x83\xec\x08", 4) || /* sub $8, %rsp */
+	       code_is(pc, "\x55\x48\x89\xe5", 4);   /* push %rbp; mov %rsp, %rbp */
+}
+
+/* A stub, or a jump alone, as linkers put between code that is far apart. */
+static bool is_way_on(uintptr_t pc)
+{
+	return csink_code_pushed(pc) == 0 || code_is(pc, "\xe9", 1);
+}
+
 enum csink_code_call csink_code_call(uintptr_t ra, uintptr_t pc)
 {
 	const uint8_t *code = (const uint8_t *)ra;
+	uintptr_t target;
 	int32_t distance;
 
 	if (ra < 4096 || !csink_readable(ra - 7, 7))
 		return CSINK_NO_CALL;
 	memcpy(&distance, code - 4, sizeof(distance));
+	target = ra + (uintptr_t)(intptr_t)distance;
 	if (code[-5] == 0xe8)
-		return pc - (ra + (uintptr_t)(intptr_t)distance) < MAX_CALLED_BYTES ? CSINK_CALL_NEARBY : CSINK_CALL;
+		return pc - target < MAX_CALLED_BYTES ? CSINK_CALL_NEARBY
+		       : is_way_on(target)            ? CSINK_CALL
+						      : CSINK_CALL_ELSEWHERE;
 	/* ff /2: through a register, or memory at one; plus 1 or 4 bytes of displacement, and with one more for SIB. */
 	for (int bytes = 2; bytes <= 7; bytes++)
 		if (bytes != 5 && code[-bytes] == 0xff && (code[1 - bytes] & 0x38) == 0x10)

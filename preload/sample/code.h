@@ -24,13 +24,17 @@ int csink_code_pushed(uintptr_t pc);
 /** True if shortly before pc, in code without tables, a word of stack was taken and not given back, as the beginning
  * and end of every object (_init, _fini) do. */
 bool csink_code_has_word(uintptr_t pc);
+
+/** True if pc is at a return, or at what functions begin with: the address to return to is on top of the stack. */
+bool csink_code_is_edge(uintptr_t pc);
 #endif
 
 /* How the code before a return address could have led to pc. */
 enum csink_code_call {
 	CSINK_NO_CALL,
-	CSINK_CALL,        /* a call of something: through a register, or of a stub that may lead anywhere */
-	CSINK_CALL_NEARBY, /* a call of what begins shortly before pc */
+	CSINK_CALL_ELSEWHERE, /* a call of other code, which may have gone on to pc by a jump, or be over long since */
+	CSINK_CALL,           /* a call of something: through a register, or of a stub that may lead anywhere */
+	CSINK_CALL_NEARBY,    /* a call of what begins shortly before pc */
 };
 enum csink_code_call csink_code_call(uintptr_t ra, uintptr_t pc);
 

@@ -7,6 +7,7 @@
  * frame at a time, and then the hot path goes on. What rows cannot say needs registers that were not kept: those frames
  * walk again from the innermost one by all rules.
  */
+#include "preload/sample/code.h"
 #include "preload/sample/modules.h"
 #include "preload/sample/walk_memo.h"
 #include "preload/sample/walk_step.h"
@@ -173,6 +174,54 @@ static void walk_all(struct csink_walker *w, struct plain *p)
 	p->trail = NULL;
 }
 
+/* ---- walks that fail --------------------------------------------------------------------------------------------- */
+
+static bool has_failed(const struct csink_walk *walk)
+{
+	return walk->end == CSINK_WALK_NO_CFI || walk->end == CSINK_WALK_BAD_STACK;
+}
+
+/* No call is before it, so nothing returns there. */
+static bool is_no_caller(uint64_t frame)
+{
+	return !(frame & CSINK_FRAME_EXACT) && csink_code_call(frame, 0) == CSINK_NO_CALL;
+}
+
+/*
+ * libgcc goes into an exception's handler by a return, or a jump: that caller is none, and what holds there are the
+ * rules of the handler's first instruction, not of the one before it.
+ */
+static void walk_from_handler(struct csink_walker *w, struct plain *p, const ucontext_t *uc)
+{
+	struct csink_walk *walk = w->walk;
+
+	if (!walk->nr_frames || !is_no_caller(walk->frames[0]) ||
+	    csink_row_kind(csink_row_find(walk->frames[0], true, w->mix)) == CSINK_ROW_NO_CFI)
+		return;
+	walk->nr_frames = 0;
+	csink_walker_start(w, &uc->uc_mcontext);
+	if (!csink_walker_step(w, csink_row_find(w->pc, true, w->mix)) || walk->nr_frames != 1)
+		return;
+	w->exact = true;
+	walk->frames[0] |= CSINK_FRAME_EXACT;
+	walk_all(w, p);
+}
+
+/* Rules were followed where they did not hold (libgcc overwrites what those of its own frames refer to, on its way into
+ * a handler), or the stack lies. */
+static void drop_false_callers(struct csink_walk *walk)
+{
+	for (; walk->nr_frames && is_no_caller(walk->frames[walk->nr_frames - 1]); walk->end = CSINK_WALK_BAD_STACK)
+		walk->nr_frames--;
+}
+
+static __attribute__((noinline)) void mend(struct csink_walker *w, struct plain *p, const ucontext_t *uc)
+{
+	walk_from_handler(w, p, uc);
+	if (has_failed(w->walk))
+		drop_false_callers(w->walk);
+}
+
 /* The room has been written over, from the other end. */
 static void forget(struct csink_walk *walk)
 {
@@ -193,6 +242,8 @@ void csink_walk_dwarf(struct csink_walk *walk, const ucontext_t *uc)
 	csink_walker_start(&w, &uc->uc_mcontext);
 	look_back(&w, &p);
 	walk_all(&w, &p);
+	if (CSINK_UNLIKELY(has_failed(walk)))
+		mend(&w, &p, uc);
 	if (p.trail)
 		csink_walk_memo_keep(&w, p.joined, p.fp_until);
 	else

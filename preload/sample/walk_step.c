@@ -84,13 +84,21 @@ static bool step_saved(struct csink_walker *w, csink_row_t row, uintptr_t cfa, u
 	return step_to(w, cfa, fp, ra);
 }
 
+/* Nothing but code without tables is on the way, and none of it kept a frame pointer. */
+static bool is_value_in_fp(const struct csink_walker *w)
+{
+	return w->innermost ||
+	       (w->walk->nr_frames == w->nr_before + 1 && w->fp == context_reg(w->context, CSINK_REG_FP) &&
+		csink_row_kind(csink_row_find(context_pc(w->context), true, w->mix)) == CSINK_ROW_NO_CFI);
+}
+
 /* By the frame pointer, if that looks like one. */
 static bool step_fp(struct csink_walker *w)
 {
 	uint64_t fp, ra;
 
-	if (!w->fp) /* the ABI's mark of the outermost frame; in the innermost it may be just a value */
-		return end_walk(w, w->innermost ? CSINK_WALK_NO_CFI : CSINK_WALK_COMPLETE);
+	if (!w->fp) /* the ABI's mark of the outermost frame, or just a value */
+		return end_walk(w, is_value_in_fp(w) ? CSINK_WALK_NO_CFI : CSINK_WALK_COMPLETE);
 	if (w->fp % 8 || w->fp < w->sp || (w->fp >= w->load.high && w->fp - w->sp > MAX_FRAME_BYTES) ||
 	    !csink_load_word(&w->load, w->fp, &fp) || !csink_load_word(&w->load, w->fp + 8, &ra))
 		return end_walk(w, CSINK_WALK_NO_CFI);
@@ -105,27 +113,46 @@ static enum csink_code_call call_at(struct csink_walker *w, uintptr_t at, uint64
 	return csink_code_call(*ra, w->pc);
 }
 
+#if defined(__x86_64__)
+/* The frame pointer points to one that was saved, and next to that lies a return address with such a call before it. */
+static bool is_fp_frame(struct csink_walker *w, enum csink_code_call call, uint64_t *fp, uint64_t *ra)
+{
+	return w->fp % 8 == 0 && w->fp >= w->sp && csink_load_word(&w->load, w->fp, fp) &&
+	       call_at(w, w->fp + 8, ra) == call;
+}
+#endif
+
 /*
  * The innermost function is some assembly. Most such code has no frame, or one word of it (as _init has), or a plain
  * one with a frame pointer: where a return address lies with a call of this very code before it, that is the frame.
- * Failing that, any call before the word on top of the stack (it may have led here by way of a stub).
+ * Failing that, any call before the word on top of the stack that may have led here (by way of a stub), or before the
+ * one next to the frame pointer's. A call of other code is believed last: on top of the stack an old one may lie, where
+ * code (a just-in-time compiler's) takes room and does not fill it yet.
  */
 static bool step_frameless(struct csink_walker *w)
 {
 	uint64_t ra, fp;
 
 #if defined(__x86_64__)
-	/* The caller's frame pointer has just been put there. */
+	enum csink_code_call top = call_at(w, w->sp, &ra);
+
+	if (top != CSINK_NO_CALL && csink_code_is_edge(w->pc))
+		return step_to(w, w->sp + 8, w->fp, ra);
+	/* The caller's frame pointer has just been put there, and now ours points to it. */
+	if (w->fp == w->sp && csink_load_word(&w->load, w->sp, &fp) && call_at(w, w->sp + 8, &ra) != CSINK_NO_CALL)
+		return step_to(w, w->sp + 16, fp, ra);
+	/* Or not yet. */
 	if (csink_load_word(&w->load, w->sp, &fp) && fp == w->fp && call_at(w, w->sp + 8, &ra) != CSINK_NO_CALL)
 		return step_to(w, w->sp + 16, w->fp, ra);
-	if (call_at(w, w->sp, &ra) == CSINK_CALL_NEARBY)
+	if (top == CSINK_CALL_NEARBY && csink_load_word(&w->load, w->sp, &ra))
 		return step_to(w, w->sp + 8, w->fp, ra);
 	if (call_at(w, w->sp + 8, &ra) == CSINK_CALL_NEARBY)
 		return step_to(w, w->sp + 16, w->fp, ra);
-	if (w->fp % 8 == 0 && w->fp >= w->sp && csink_load_word(&w->load, w->fp, &fp) &&
-	    call_at(w, w->fp + 8, &ra) == CSINK_CALL_NEARBY)
+	if (is_fp_frame(w, CSINK_CALL_NEARBY, &fp, &ra))
 		return step_to(w, w->fp + 16, fp, ra);
-	if (call_at(w, w->sp, &ra) == CSINK_CALL)
+	if (top != CSINK_CALL && is_fp_frame(w, CSINK_CALL, &fp, &ra))
+		return step_to(w, w->fp + 16, fp, ra);
+	if (top != CSINK_NO_CALL && csink_load_word(&w->load, w->sp, &ra))
 		return step_to(w, w->sp + 8, w->fp, ra);
 #elif defined(__aarch64__)
 	if (w->fp % 8 == 0 && w->fp >= w->sp && csink_load_word(&w->load, w->fp, &fp) &&

@@ -20,9 +20,12 @@ struct instant {
 	uint64_t frames[CSINK_MAX_DEPTH];
 };
 
-/* A difference that waits for its verdict. */
+/* What waits for its verdict: a difference; or a walk that both agree on, but for want of tables had to guess. */
 struct pending {
 	uint32_t record, class;
+	bool complete;        /* as ours says */
+	bool is_appeal;       /* where the breakpoint of appeal.h was */
+	uint64_t slot;        /* of appeal.h */
 	struct instant by[2]; /* ours, libunwind's */
 };
 
@@ -107,7 +110,9 @@ static bool follow(struct instant *truth, const struct pending *p)
 static bool trace_back(struct instant *truth, const struct pending *p)
 {
 	uint64_t to = truth->pc;
-	bool returns = p->by[0].nr && p->by[0].frames[0] == to;
+	uint64_t caller = p->by[0].nr ? p->by[0].frames[0] : 0;
+	bool returns =
+		(caller & ~CSINK_FRAME_EXACT) == to; /* exact: the handler of an exception, which nobody called */
 
 	truth->pc = p->by[0].pc;
 	switch (step_kind(truth->pc)) {
@@ -117,11 +122,11 @@ static bool trace_back(struct instant *truth, const struct pending *p)
 		pop(truth);
 		return true;
 	case STEP_RETURN:
-		push(truth, to);
+		push(truth, returns ? caller : to);
 		return true;
 	case STEP_JUMP:
 		if (returns)
-			push(truth, to);
+			push(truth, caller);
 		return true;
 	case STEP_SWITCH: /* what is on the way to another stack may say so */
 	case STEP_PLAIN:
@@ -130,11 +135,23 @@ static bool trace_back(struct instant *truth, const struct pending *p)
 	return true;
 }
 
+/* All frames of one, in their order, among those of the other. */
+static bool is_part_of(const struct instant *part, const struct instant *all)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < all->nr && found < part->nr; i++)
+		found += part->frames[found] == all->frames[i];
+	return found == part->nr;
+}
+
 static enum walk_diff_verdict judge(const struct pending *p, const struct instant *truth)
 {
 	if (same_instant(&p->by[0], truth))
 		return VERDICT_OURS;
-	return same_instant(&p->by[1], truth) ? VERDICT_LIBUNWIND : VERDICT_NEITHER;
+	if (same_instant(&p->by[1], truth))
+		return VERDICT_LIBUNWIND;
+	return !p->complete && is_part_of(&p->by[0], truth) ? VERDICT_CUT : VERDICT_NEITHER;
 }
 
 #endif

@@ -6,7 +6,8 @@
  * WALK_DIFF_OUT (a file name; the pid is appended), WALK_DIFF_HZ (default 1000), WALK_DIFF_BURST (instructions stepped
  * after a tick, default 40).
  */
-#include "tests/diff/verdict.h"
+#include "preload/sample/cfi_row.h"
+#include "tests/diff/appeal.h"
 #include "tests/unit/walk_setup.h"
 
 #include <errno.h>
@@ -21,18 +22,22 @@
 
 #define TRAP_FLAG 0x100
 /* Differences in a row, and instructions stepped beyond a burst in search of a walk that is agreed on. */
-#define MAX_PENDING 512
+#define MAX_PENDING 4096
+/* Instructions stepped ahead of one, in search of the same: so many in code without tables, or with. */
+#define MAX_AHEAD 16384
+#define MAX_AHEAD_TABLED 256
 
 static struct walk_diff *diff;
 static struct csink_stack_bounds stack;
 static uint64_t frames[4][CSINK_MAX_DEPTH];
 static struct csink_walk_memo memo;
-static int burst, left, more;
+static int burst, left, more, ahead;
 static uint32_t ticks;
 /* Of this burst: the last walk that is known to be right, and the differences since, that wait for the next one. */
 static struct instant agreed;
 static struct pending pending[MAX_PENDING];
-static uint32_t nr_pending;
+static uint32_t nr_pending, nr_waiting; /* so many of them are differences */
+static bool ending;                     /* SIGTERM came */
 
 static void keep_maps(void)
 {
@@ -122,11 +127,27 @@ static void note_instant(struct instant *to, uint64_t pc, const struct csink_wal
 	memcpy(to->frames, walk->frames, walk->nr_frames * sizeof(*walk->frames));
 }
 
-static void pass_verdict(const struct pending *p, enum walk_diff_verdict verdict)
+static void pass_verdict(enum walk_diff_class class, uint32_t record, enum walk_diff_verdict verdict)
 {
-	diff->verdicts[p->class][verdict]++;
-	if (p->record < DIFF_RECORDS)
-		diff->records[p->record].verdicts[verdict]++;
+	/* what both agree on needs none; refuted, it is worth to be known */
+	if (class == DIFF_SAME && verdict < VERDICT_CUT)
+		return;
+	diff->verdicts[class][verdict]++;
+	if (record < DIFF_RECORDS)
+		diff->records[record].verdicts[verdict]++;
+}
+
+static void settle(const struct pending *p, enum walk_diff_verdict verdict, const struct instant *truth)
+{
+	if (p->is_appeal) {
+		verdict = verdict == VERDICT_NONE ? verdict : judge_appeal(truth);
+		for (uint32_t i = 0; i < appeal.nr_records; i++)
+			pass_verdict(appeal.classes[i], appeal.records[i], verdict);
+		appeal.open = false;
+		appeal.nr_records = 0;
+	} else if (verdict != VERDICT_NONE || p->class == DIFF_SAME || !lodge_appeal(p)) {
+		pass_verdict(p->class, p->record, verdict);
+	}
 }
 
 /* Right by what was before or by what came after: between stacks, as in longjmp, either may be said. */
@@ -142,12 +163,12 @@ static enum walk_diff_verdict either(enum walk_diff_verdict a, enum walk_diff_ve
 static void judge_all(const struct instant *after)
 {
 	static struct instant truth;
-	enum walk_diff_verdict verdicts[MAX_PENDING] = {VERDICT_NONE};
+	static enum walk_diff_verdict verdicts[MAX_PENDING];
 	bool known = agreed.nr > 0;
 
 	truth = agreed;
-	for (uint32_t i = 0; i < nr_pending && known; i++) {
-		known = follow(&truth, &pending[i]);
+	for (uint32_t i = 0; i < nr_pending; i++) {
+		known = known && follow(&truth, &pending[i]);
 		verdicts[i] = known ? judge(&pending[i], &truth) : VERDICT_NONE;
 	}
 	known = after != NULL;
@@ -157,9 +178,9 @@ static void judge_all(const struct instant *after)
 		known = known && trace_back(&truth, &pending[i]);
 		if (known)
 			verdicts[i] = either(verdicts[i], judge(&pending[i], &truth));
-		pass_verdict(&pending[i], verdicts[i]);
+		settle(&pending[i], verdicts[i], &truth);
 	}
-	nr_pending = 0;
+	nr_pending = nr_waiting = 0;
 }
 
 /* What is known is not of the instruction before this one. */
@@ -174,10 +195,11 @@ static void begin_burst(void)
 	lose_track();
 	left = burst;
 	more = MAX_PENDING;
+	ahead = MAX_AHEAD;
 }
 
 static void wait_for_verdict(enum walk_diff_class class, uint32_t record, uint64_t pc, const struct csink_walk *ours,
-			     const struct csink_walk *other)
+			     const struct csink_walk *other, uint64_t sp)
 {
 	struct pending *p = &pending[nr_pending];
 
@@ -187,9 +209,37 @@ static void wait_for_verdict(enum walk_diff_class class, uint32_t record, uint64
 	}
 	p->record = record;
 	p->class = class;
+	p->complete = is_complete(ours);
+	p->is_appeal = false;
 	note_instant(&p->by[0], pc, ours);
 	note_instant(&p->by[1], pc, other);
+	p->slot = class == DIFF_SAME ? 0 : find_slot(p, sp, stack.high);
 	nr_pending++;
+	nr_waiting += class != DIFF_SAME;
+}
+
+/* The appeal's return was reached, and waits for a walk that is agreed on. */
+static bool is_heard(void)
+{
+	for (uint32_t i = 0; i < nr_pending; i++)
+		if (pending[i].is_appeal)
+			return true;
+	return false;
+}
+
+/* The program returned to where an appeal waits for it. */
+static void hear_appeal(const struct csink_walk *ours, uint64_t pc, bool is_agreed)
+{
+	struct pending *p;
+
+	wait_for_verdict(DIFF_SAME, DIFF_RECORDS, pc, ours, ours, 0);
+	p = &pending[nr_pending - 1];
+	p->is_appeal = true;
+	nr_waiting++;
+	if (is_agreed) {
+		settle(p, VERDICT_OURS, &p->by[0]);
+		nr_pending = nr_waiting = 0; /* it was the first of its burst */
+	}
 }
 
 /* ---- one comparison ---------------------------------------------------------------------------------------------- */
@@ -200,14 +250,59 @@ static bool same_walk(const struct csink_walk *a, const struct csink_walk *b)
 	       !memcmp(a->frames, b->frames, a->nr_frames * sizeof(*a->frames));
 }
 
-static void compare(const ucontext_t *uc)
+static bool has_table(uint64_t pc)
+{
+	csink_row_t row = csink_row_find(pc, true, csink_row_mix(csink_modules_unloads()));
+
+	return csink_row_kind(row) != CSINK_ROW_NO_CFI;
+}
+
+/* Both agree, and did not have to guess where the program is. */
+static bool is_known(enum walk_diff_class class, uint64_t pc)
+{
+	return (class == DIFF_SAME || class == DIFF_CACHE || class == DIFF_OBJECT) && has_table(pc);
+}
+
+/* Ahead of a burst: returns whether to look for its beginning further on. */
+static bool look_ahead(bool is_known, bool has_table)
+{
+	ahead -= has_table ? MAX_AHEAD / MAX_AHEAD_TABLED : 1;
+	if (is_known || (ahead <= 0 && has_table)) {
+		ahead = 0;
+		return false;
+	}
+	/* no end of code without tables: it would be guesses against guesses */
+	left = ahead > 0 ? left + 1 : 0;
+	diff->nr_ahead++;
+	return true;
+}
+
+/* A difference, looked at again: libunwind is told of all objects, and without its cache. */
+static enum walk_diff_class look_again(enum walk_diff_class class, const struct csink_walk *ours, const ucontext_t *uc,
+				       struct csink_walk *again)
+{
+	bool news = csink_modules_refresh(&setup_rec, &setup_writer, ++ticks) > 0;
+	uint32_t at;
+
+	csink_libunwind_use_cache(false);
+	csink_walk_libunwind(again, uc);
+	csink_libunwind_use_cache(true);
+	class = without_cache(class, classify((struct csink_walk[]){*ours, *again}, &at));
+	if (class == DIFF_FRAMES && is_astray(ours, again, at))
+		class = DIFF_ASTRAY;
+	return class == DIFF_CACHE && news ? DIFF_OBJECT : class;
+}
+
+static void compare(const ucontext_t *uc, bool reached)
 {
 	struct csink_walk walks[2], again = {.stack = &stack, .frames = frames[2], .max_frames = CSINK_MAX_DEPTH};
 	struct csink_walk kept = {.stack = &stack, .frames = frames[3], .max_frames = CSINK_MAX_DEPTH, .memo = &memo};
 	struct csink_walk_dwarf_counts before, after;
-	uint64_t pc = csink_context_pc(uc);
+	uint64_t pc = csink_context_pc(uc), sp = csink_context_sp(uc);
+	static struct instant now;
 	enum walk_diff_class class;
-	uint32_t at, last;
+	uint32_t at, last = DIFF_RECORDS;
+	bool same;
 
 	for (int w = 0; w < 2; w++)
 		walks[w] = (struct csink_walk){.stack = &stack, .frames = frames[w], .max_frames = CSINK_MAX_DEPTH};
@@ -221,31 +316,28 @@ static void compare(const ucontext_t *uc)
 	}
 	csink_walk_libunwind(&walks[1], uc);
 	class = classify(walks, &at);
-	if (class != DIFF_SAME && class != DIFF_SAME_SHORT) {
-		csink_libunwind_use_cache(false);
-		csink_walk_libunwind(&again, uc);
-		csink_libunwind_use_cache(true);
-		class = without_cache(class, classify((struct csink_walk[]){walks[0], again}, &last));
-		if (class == DIFF_FRAMES && is_astray(&walks[0], &again, last))
-			class = DIFF_ASTRAY;
-	}
-	if (class != DIFF_SAME && class != DIFF_CACHE && before.untabled_steps != after.untabled_steps)
+	if (class != DIFF_SAME && class != DIFF_SAME_SHORT)
+		class = look_again(class, &walks[0], uc, &again);
+	same = class == DIFF_SAME || class == DIFF_CACHE || class == DIFF_OBJECT;
+	if (!same && before.untabled_steps != after.untabled_steps)
 		class = DIFF_UNTABLED;
+	/* A burst begins where both agree, so that what comes of that can be judged. */
+	if (ahead > 0 && look_ahead(is_known(class, pc), true))
+		return;
 	diff->counts[class]++;
-	if (class == DIFF_SAME || class == DIFF_CACHE) {
-		static struct instant now;
-
+	if (class != DIFF_SAME)
+		last = record(class, pc, (struct csink_walk[]){walks[0], again.nr_frames ? again : walks[1]}, at);
+	if (class == DIFF_SAME_SHORT)
+		lose_track();
+	if (reached)
+		hear_appeal(&walks[0], pc, is_known(class, pc));
+	if (is_known(class, pc)) {
 		note_instant(&now, pc, &walks[0]);
 		judge_all(&now);
 		agreed = now;
+	} else if (class != DIFF_SAME_SHORT && !reached) {
+		wait_for_verdict(same ? DIFF_SAME : class, last, pc, &walks[0], same ? &walks[0] : &again, sp);
 	}
-	if (class == DIFF_SAME)
-		return;
-	last = record(class, pc, walks, at);
-	if (class == DIFF_SAME_SHORT)
-		lose_track();
-	else if (class != DIFF_CACHE)
-		wait_for_verdict(class, last, pc, &walks[0], &again);
 }
 
 /* About to change the signal mask: a trap while SIGTRAP is blocked would kill. */
@@ -256,12 +348,40 @@ static bool changes_mask(const ucontext_t *uc)
 	return code[0] == 0x0f && code[1] == 0x05 && uc->uc_mcontext.gregs[REG_RAX] == SYS_rt_sigprocmask;
 }
 
+__attribute__((destructor)) static void stop(void)
+{
+	struct csink_walk_dwarf_counts counts;
+
+	if (!diff)
+		return;
+	lose_track();
+	if (appeal.is_set)
+		set_breakpoint(false);
+	for (uint32_t i = 0; i < appeal.nr_records; i++)
+		pass_verdict(appeal.classes[i], appeal.records[i], VERDICT_NONE);
+	appeal.nr_records = 0;
+	csink_walk_dwarf_counts(&counts);
+	diff->untabled_steps = counts.untabled_steps;
+	diff->complex_steps = counts.complex_steps;
+}
+
+/* SIGTERM came, and nothing is left to be judged: as if we had not caught it. */
+static void end_program(void)
+{
+	stop();
+	signal(SIGTERM, SIG_DFL);
+	raise(SIGTERM);
+}
+
 static void on_signal(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *uc = context;
+	uint64_t pc = csink_context_pc(uc);
 	int kept = errno;
+	enum stop stop = sig == SIGTRAP ? stopped_at(&pc, csink_context_sp(uc)) : STOP_ELSEWHERE;
 
 	(void)info;
+	uc->uc_mcontext.gregs[REG_RIP] = (greg_t)pc;
 	if (sig == SIGPROF) {
 		/* The module snapshot is refreshed as the real library does: not for every sample. */
 		if (ticks++ % 100 == 0)
@@ -269,14 +389,27 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	}
 	if (sig == SIGPROF && uc->uc_mcontext.gregs[REG_EFL] & TRAP_FLAG) /* this instruction has been looked at */
 		return;
-	if (sig == SIGPROF)
+	if (appeal.open && !appeal.is_set && stop == STOP_ELSEWHERE && !is_heard()) /* that return was another one */
+		set_breakpoint(true);
+	if (sig == SIGPROF || stop == STOP_REACHED)
 		begin_burst();
-	compare(uc);
-	if ((left-- > 0 || (nr_pending && more-- > 0)) && !changes_mask(uc))
+	if (stop == STOP_REACHED)
+		ahead = 0;
+	if (ahead <= 0 || has_table(pc) || !look_ahead(false, false))
+		compare(uc, stop == STOP_REACHED);
+	if ((left-- > 0 || (nr_waiting && more-- > 0) || stop == STOP_OTHER_RETURN) && !changes_mask(uc))
 		uc->uc_mcontext.gregs[REG_EFL] |= TRAP_FLAG;
 	else
 		uc->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
+	if (ending && !nr_waiting && !appeal.open)
+		end_program();
 	errno = kept;
+}
+
+static void on_term(int sig)
+{
+	(void)sig;
+	ending = true;
 }
 
 static long setting(const char *name, long otherwise)
@@ -333,17 +466,6 @@ __attribute__((constructor)) static void start(void)
 	sigfillset(&action.sa_mask);
 	sigaction(SIGPROF, &action, NULL);
 	sigaction(SIGTRAP, &action, NULL);
+	signal(SIGTERM, on_term);
 	start_timer();
-}
-
-__attribute__((destructor)) static void stop(void)
-{
-	struct csink_walk_dwarf_counts counts;
-
-	if (!diff)
-		return;
-	judge_all(NULL);
-	csink_walk_dwarf_counts(&counts);
-	diff->untabled_steps = counts.untabled_steps;
-	diff->complex_steps = counts.complex_steps;
 }

@@ -14,14 +14,22 @@ enum walk_diff_class {
 	DIFF_UNTABLED,     /* any difference in a stack with code that has no tables: both had to guess */
 	/* Any difference is looked at again, once libunwind has forgotten what it had cached: */
 	DIFF_CACHE,        /* then the same */
+	DIFF_OBJECT,       /* then the same, and it has been told of an object that was just loaded */
 	DIFF_CACHE_LONGER, /* then libunwind gives up, and ours has its frames and goes on */
 	DIFF_ASTRAY,       /* only libunwind's last frame differs, from which it gets no further; ours is complete */
 	DIFF_KEPT,         /* ours differs from itself, with and without what its last walk left */
 	DIFF_NR_CLASSES
 };
 
-/* By verdict.h. Nothing is known where no walk near was agreed on. */
-enum walk_diff_verdict { VERDICT_NONE, VERDICT_OURS, VERDICT_LIBUNWIND, VERDICT_NEITHER, NR_VERDICTS };
+/* By verdict.h and appeal.h. */
+enum walk_diff_verdict {
+	VERDICT_NONE, /* not known (yet) */
+	VERDICT_OURS,
+	VERDICT_LIBUNWIND,
+	VERDICT_CUT, /* ours does not say that it is complete; what frames it has are true, and in their order */
+	VERDICT_NEITHER,
+	NR_VERDICTS
+};
 
 #define DIFF_RECORDS 8192
 #define DIFF_FRAMES_KEPT 32
@@ -38,6 +46,7 @@ struct walk_diff_record {
 struct walk_diff {
 	uint64_t counts[DIFF_NR_CLASSES];
 	uint64_t verdicts[DIFF_NR_CLASSES][NR_VERDICTS];
+	uint64_t nr_ahead; /* walks before the first one of a burst */
 	uint64_t untabled_steps, complex_steps;
 	uint32_t nr_records;
 	char command[200];

@@ -15,11 +15,12 @@ static const char *const class_names[DIFF_NR_CLASSES] = {"same",
 							 "frames differ",
 							 "no tables",
 							 "same without libunwind's cache",
+							 "same once libunwind knew of a new object",
 							 "ours longer without libunwind's cache",
 							 "libunwind astray in its last frame",
 							 "ours differs from itself"};
 static const char *const verdict_names[NR_VERDICTS] = {"undecided", "ours is right", "libunwind is right",
-						       "neither is right"};
+						       "ours is cut short and says so", "neither is right"};
 
 /* The file that an address is in, and where: false if it is nowhere. */
 static bool find_file(const char *maps, uint64_t address, char path[512], uint64_t *in_file)
@@ -49,15 +50,6 @@ static void print_address(const char *maps, uint64_t address)
 		printf(" %s+0x%" PRIx64, path[0] ? path + strspn(path, " ") : "[anonymous]", offset);
 }
 
-/* On the way into a handler libgcc overwrites what its own frames' rules refer to: nobody can be right. */
-static bool is_in_libgcc(const char *maps, uint64_t pc)
-{
-	char path[512];
-	uint64_t offset;
-
-	return find_file(maps, pc, path, &offset) && strstr(path, "/libgcc_s.so");
-}
-
 static void print_record(const struct walk_diff *diff, const struct walk_diff_record *r)
 {
 	uint32_t from = r->at > 4 ? r->at - 4 : 0;
@@ -79,11 +71,18 @@ static void print_record(const struct walk_diff *diff, const struct walk_diff_re
 	printf("\n");
 }
 
+/* Of these classes each walk needs a verdict. */
+static bool is_judged(enum walk_diff_class class)
+{
+	return class != DIFF_SAME && class != DIFF_SAME_SHORT && class != DIFF_CACHE && class != DIFF_OBJECT &&
+	       class != DIFF_KEPT;
+}
+
 int main(int argc, char **argv)
 {
 	struct walk_diff *diff = malloc(sizeof(*diff));
-	uint64_t sums[DIFF_NR_CLASSES] = {0}, untabled_steps = 0, complex_steps = 0;
-	uint64_t verdicts[NR_VERDICTS] = {0}, in_libgcc = 0, undecided = 0, unexplained;
+	uint64_t sums[DIFF_NR_CLASSES] = {0}, untabled_steps = 0, ahead = 0, complex_steps = 0;
+	uint64_t verdicts[NR_VERDICTS] = {0}, differ = 0, decided = 0, refuted = 0, unexplained;
 
 	for (int i = 1; i < argc; i++) {
 		FILE *file = fopen(argv[i], "r");
@@ -95,28 +94,32 @@ int main(int argc, char **argv)
 		fclose(file);
 		for (int c = 0; c < DIFF_NR_CLASSES; c++) {
 			sums[c] += diff->counts[c];
-			for (int v = 0; v < NR_VERDICTS; v++)
+			for (int v = VERDICT_NONE + 1; v < NR_VERDICTS && is_judged(c); v++) {
 				verdicts[v] += diff->verdicts[c][v];
+				decided += diff->verdicts[c][v];
+			}
+			differ += is_judged(c) ? diff->counts[c] : 0;
+			refuted += c == DIFF_SAME ? diff->verdicts[c][VERDICT_CUT] + diff->verdicts[c][VERDICT_NEITHER]
+						  : 0;
 		}
 		untabled_steps += diff->untabled_steps;
+		ahead += diff->nr_ahead;
 		complex_steps += diff->complex_steps;
 		if (diff->nr_records)
 			printf("# %s\n", diff->command);
 		for (uint32_t r = 0; r < diff->nr_records; r++)
 			print_record(diff, &diff->records[r]);
-		for (uint32_t r = 0; r < diff->nr_records; r++)
-			if (is_in_libgcc(diff->maps, diff->records[r].pc))
-				in_libgcc += diff->records[r].verdicts[VERDICT_NEITHER];
-		undecided += diff->verdicts[DIFF_FRAMES][VERDICT_NONE] + diff->verdicts[DIFF_END][VERDICT_NONE] +
-			     diff->verdicts[DIFF_OURS_SHORTER][VERDICT_NONE];
 	}
+	verdicts[VERDICT_NONE] = differ - decided;
 	for (int c = 0; c < DIFF_NR_CLASSES; c++)
 		printf("%s%s %" PRIu64, c ? "; " : "", class_names[c], sums[c]);
 	printf("; untabled steps %" PRIu64 "; complex steps %" PRIu64, untabled_steps, complex_steps);
 	for (int v = 0; v < NR_VERDICTS; v++)
 		printf("; %s %" PRIu64, verdict_names[v], verdicts[v]);
-	unexplained = sums[DIFF_KEPT] + verdicts[VERDICT_LIBUNWIND] + verdicts[VERDICT_NEITHER] - in_libgcc + undecided;
-	printf("; of these in libgcc %" PRIu64, in_libgcc);
+	unexplained =
+		sums[DIFF_KEPT] + verdicts[VERDICT_LIBUNWIND] + verdicts[VERDICT_NEITHER] + verdicts[VERDICT_NONE];
+	printf("; agreed on, but refuted %" PRIu64, refuted);
+	printf("; not judged, ahead of a burst %" PRIu64, ahead);
 	printf("; unexplained %" PRIu64 "\n", unexplained);
 	free(diff);
 	return unexplained != 0;
