@@ -382,7 +382,10 @@ UNIT_TESTS := \
 	timerq_threads \
 	unwind \
 	cfi \
-	unwind_special \
+	unwind_signals \
+	unwind_untabled \
+	unwind_lies \
+	unwind_rows \
 	gate_stats \
 	gate_fingerprint \
 	gate_judge \

@@ -92,13 +92,22 @@ static bool is_value_in_fp(const struct csink_walker *w)
 		csink_row_kind(csink_row_find(context_pc(w->context), true, w->mix)) == CSINK_ROW_NO_CFI);
 }
 
+/* The frame pointer is zero: the ABI's mark of the outermost frame, or just a value, or this is no frame. Outermost
+ * functions are some object's; what is made at run time is called. */
+static bool end_at_zero(struct csink_walker *w, bool in_object)
+{
+	if (!in_object && !w->innermost && !w->exact && csink_code_call(w->pc, 0) == CSINK_NO_CALL)
+		return end_walk(w, CSINK_WALK_BAD_STACK);
+	return end_walk(w, is_value_in_fp(w) ? CSINK_WALK_NO_CFI : CSINK_WALK_COMPLETE);
+}
+
 /* By the frame pointer, if that looks like one. */
-static bool step_fp(struct csink_walker *w)
+static bool step_fp(struct csink_walker *w, bool in_object)
 {
 	uint64_t fp, ra;
 
-	if (!w->fp) /* the ABI's mark of the outermost frame, or just a value */
-		return end_walk(w, is_value_in_fp(w) ? CSINK_WALK_NO_CFI : CSINK_WALK_COMPLETE);
+	if (!w->fp)
+		return end_at_zero(w, in_object);
 	if (w->fp % 8 || w->fp < w->sp || (w->fp >= w->load.high && w->fp - w->sp > MAX_FRAME_BYTES) ||
 	    !csink_load_word(&w->load, w->fp, &fp) || !csink_load_word(&w->load, w->fp + 8, &ra))
 		return end_walk(w, CSINK_WALK_NO_CFI);
@@ -162,7 +171,7 @@ static bool step_frameless(struct csink_walker *w)
 	if (csink_address_plausible(ra) && csink_code_call(ra, w->pc) != CSINK_NO_CALL)
 		return step_to(w, w->sp, w->fp, ra);
 #endif
-	return step_fp(w);
+	return step_fp(w, true);
 }
 
 /* Nothing of the caller's was touched, but for what its call and a stub's push put on the stack. */
@@ -196,7 +205,7 @@ static bool step_untabled(struct csink_walker *w, csink_row_t row)
 	if (csink_row_near(row) && csink_code_has_word(w->pc) && call_at(w, w->sp + 8, &ra) != CSINK_NO_CALL)
 		return step_to(w, w->sp + 16, w->fp, ra);
 #endif
-	return w->innermost && csink_row_near(row) ? step_frameless(w) : step_fp(w);
+	return w->innermost && csink_row_near(row) ? step_frameless(w) : step_fp(w, csink_row_near(row));
 }
 
 /* Over a signal frame: the walk goes on in what was interrupted, with all registers known. */
