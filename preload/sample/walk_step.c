@@ -84,12 +84,11 @@ static bool step_saved(struct csink_walker *w, csink_row_t row, uintptr_t cfa, u
 	return step_to(w, cfa, fp, ra);
 }
 
-/* Nothing but code without tables is on the way, and none of it kept a frame pointer. */
+/* Nothing on the way here made a frame of it: it is what the innermost function, some assembly's, has in it. */
 static bool is_value_in_fp(const struct csink_walker *w)
 {
 	return w->innermost ||
-	       (w->walk->nr_frames == w->nr_before + 1 && w->fp == context_reg(w->context, CSINK_REG_FP) &&
-		csink_row_kind(csink_row_find(context_pc(w->context), true, w->mix)) == CSINK_ROW_NO_CFI);
+	       (w->walk->nr_frames == w->nr_before + 1 && w->fp == context_reg(w->context, CSINK_REG_FP));
 }
 
 /* The frame pointer is zero: the ABI's mark of the outermost frame, or just a value, or this is no frame. Outermost

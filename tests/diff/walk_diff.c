@@ -137,6 +137,17 @@ static void pass_verdict(enum walk_diff_class class, uint32_t record, enum walk_
 		diff->records[record].verdicts[verdict]++;
 }
 
+/* What both agree on, and is not true: beside the truth instead of libunwind's. */
+static uint32_t record_refuted(const struct pending *p, enum walk_diff_verdict verdict, const struct instant *truth)
+{
+	struct csink_walk walks[2] = {
+		{.frames = (uint64_t *)p->by[0].frames, .nr_frames = p->by[0].nr},
+		{.frames = (uint64_t *)truth->frames, .nr_frames = truth->nr},
+	};
+
+	return verdict < VERDICT_CUT ? DIFF_RECORDS : record(DIFF_SAME, p->by[0].pc, walks, 0);
+}
+
 static void settle(const struct pending *p, enum walk_diff_verdict verdict, const struct instant *truth)
 {
 	if (p->is_appeal) {
@@ -146,7 +157,7 @@ static void settle(const struct pending *p, enum walk_diff_verdict verdict, cons
 		appeal.open = false;
 		appeal.nr_records = 0;
 	} else if (verdict != VERDICT_NONE || p->class == DIFF_SAME || !lodge_appeal(p)) {
-		pass_verdict(p->class, p->record, verdict);
+		pass_verdict(p->class, p->class == DIFF_SAME ? record_refuted(p, verdict, truth) : p->record, verdict);
 	}
 }
 
