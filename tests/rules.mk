@@ -259,7 +259,7 @@ FUZZ_SRCS := tests/fuzz/fuzz_eh_frame.c $(addprefix preload/sample/,cfi_close.c 
 	cfi_program.c cfi_row.c code.c private.c safe_load.c)
 FUZZ_SEEDS = $(wildcard /lib/*/libc.so.6 /lib/*/libgcc_s.so.1 /lib/*/libm.so.6 /lib/*/ld-linux-*.so.* /usr/lib/*/libcrypto.so.3 \
 	/usr/lib/*/libstdc++.so.6 /usr/bin/perl /usr/bin/git)
-$(B)/tests/fuzz/eh_frame: $(FUZZ_SRCS)
+$(B)/tests/fuzz/eh_frame: $(FUZZ_SRCS) tests/fuzz/no_modules.h
 	$(call make_fuzzer,$(FUZZ_SRCS))
 
 $(B)/tests/fuzz/eh_frame_corpus: tests/fuzz/eh_frame_corpus.c
@@ -315,7 +315,7 @@ fuzz-lines: $(B)/tests/fuzz/line_tables $(B)/tests/fuzz/lines_corpus tests ## fe
 
 # Hostile objects, which others have mapped.
 FUZZ_OBJECTS_SRCS := tests/fuzz/fuzz_objects.c launcher/attach/objects.c $(filter-out tests/%,$(FUZZ_SRCS))
-$(B)/tests/fuzz/objects: $(FUZZ_OBJECTS_SRCS)
+$(B)/tests/fuzz/objects: $(FUZZ_OBJECTS_SRCS) tests/fuzz/no_modules.h
 	$(call make_fuzzer,$(FUZZ_OBJECTS_SRCS))
 
 .PHONY: fuzz-objects

@@ -8,15 +8,12 @@
  *   event      and an event is opened and mapped, so that it needs no descriptor
  * START_COST_FOLDER is where the files go.
  */
+#include "tests/bench/sigtrap_event.h"
+
 #include <fcntl.h>
-#include <linux/perf_event.h>
-#include <signal.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
@@ -63,30 +60,12 @@ static void record(const char *folder)
 	map[0] = map[PAGE] = 1;
 }
 
-static void on_trap(int signo)
-{
-	(void)signo;
-}
-
 static void open_event(void)
 {
-	struct sigaction act = {.sa_handler = on_trap, .sa_flags = SA_RESTART};
-	struct perf_event_attr attr = {
-		.size = sizeof(attr),
-		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_TASK_CLOCK,
-		.sample_period = 1003009,
-		.sample_type = PERF_SAMPLE_TIME,
-		.watermark = 1,
-		.wakeup_watermark = UINT32_MAX,
-		.sigtrap = 1,
-		.remove_on_exec = 1,
-		.exclude_kernel = geteuid() != 0,
-	};
 	int fd;
 
-	sigaction(SIGTRAP, &act, NULL);
-	fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	sigtrap_ignore();
+	fd = sigtrap_event_open(1003009, PERF_SAMPLE_TIME, 0);
 	if (fd < 0 ||
 	    mmap(NULL, 2 * (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED)
 		_exit(3);

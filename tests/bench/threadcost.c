@@ -12,41 +12,23 @@
  *   inherit  one event for all threads, which the kernel clones: its descriptor has to stay open, its counts are only
  *            to be had by a call, and no thread but the first could stop it before an exec
  */
-#include <linux/perf_event.h>
+#include "tests/bench/sigtrap_event.h"
+
 #include <pthread.h>
-#include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 enum with { PLAIN, MAIN, OPEN, RUN, MAP, INHERIT, NR_WITHS };
 static const char *const names[NR_WITHS] = {"plain", "main", "open", "run", "map", "inherit"};
 static enum with with;
 static size_t map_bytes;
 
-static int open_event(int disabled, int inherit)
+static int open_event(int how)
 {
-	struct perf_event_attr attr = {
-		.size = sizeof(attr),
-		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_TASK_CLOCK,
-		.sample_period = 1003009,
-		.sample_type = PERF_SAMPLE_TIME,
-		.disabled = disabled,
-		.inherit = inherit,
-		.inherit_thread = inherit,
-		.watermark = 1,
-		.wakeup_watermark = UINT32_MAX,
-		.sigtrap = 1,
-		.remove_on_exec = 1,
-		.exclude_kernel = geteuid() != 0,
-	};
-	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	int fd = sigtrap_event_open(1003009, PERF_SAMPLE_TIME, how);
 
 	if (fd >= 0)
 		return fd;
@@ -57,7 +39,7 @@ static int open_event(int disabled, int inherit)
 /* Open, map if asked for, and close: the mapping is what keeps the event. */
 static void *hold_event(void)
 {
-	int fd = open_event(with == OPEN, 0);
+	int fd = open_event(with == OPEN ? SIGTRAP_DISABLED : 0);
 	void *map = NULL;
 
 	if (with == MAP || with == MAIN)
@@ -87,14 +69,8 @@ static unsigned long long cpu_ns(void)
 	return 1000000000ULL * (unsigned long long)ts.tv_sec + (unsigned long long)ts.tv_nsec;
 }
 
-static void on_trap(int signo)
-{
-	(void)signo;
-}
-
 static void prepare(const char *name)
 {
-	struct sigaction act = {.sa_handler = on_trap, .sa_flags = SA_RESTART};
 	enum with asked = PLAIN;
 
 	while (asked < NR_WITHS && strcmp(names[asked], name))
@@ -106,10 +82,10 @@ static void prepare(const char *name)
 	if (asked == PLAIN)
 		return;
 	map_bytes = 2 * (size_t)sysconf(_SC_PAGESIZE);
-	sigaction(SIGTRAP, &act, NULL);
+	sigtrap_ignore();
 	with = MAIN;
 	if (asked == INHERIT)
-		open_event(0, 1);
+		open_event(SIGTRAP_INHERITED);
 	else
 		hold_event();
 	with = asked;

@@ -3,7 +3,7 @@
  * looked up; rules are made, closed into rows, and their expressions evaluated. Sanitizers judge.
  */
 #include "preload/sample/cfi_row.h"
-#include "preload/sample/modules.h"
+#include "tests/fuzz/no_modules.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,19 +11,6 @@
 #define MAX_LOOKUPS 8
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* What rows are compiled from elsewhere; here nothing is looked up by module. */
-bool csink_modules_find(uint64_t pc, struct csink_module *out)
-{
-	(void)pc;
-	(void)out;
-	return false;
-}
-
-uint32_t csink_modules_generation(void)
-{
-	return 1;
-}
 
 static void evaluate(const struct csink_cfi_fde *fde, const struct csink_cfi_rules *rules)
 {

@@ -10,24 +10,11 @@
 #include <unistd.h>
 
 #include "launcher/attach/objects.h"
-#include "preload/sample/modules.h"
+#include "tests/fuzz/no_modules.h"
 
 #define MAX_LOOKUPS 16
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* What rows are compiled from elsewhere; here nothing is looked up by module. */
-bool csink_modules_find(uint64_t pc, struct csink_module *out)
-{
-	(void)pc;
-	(void)out;
-	return false;
-}
-
-uint32_t csink_modules_generation(void)
-{
-	return 1;
-}
 
 /* .eh_frame_hdr's table begins behind its head: pairs of where code and its entry are. */
 static void look_up(const struct csink_attach_object *object)

@@ -1,0 +1,20 @@
+/* For fuzzers of what reads unwind tables: the module snapshot, which has no modules here. Included by one source each.
+ */
+#ifndef CSINK_FUZZ_NO_MODULES_H
+#define CSINK_FUZZ_NO_MODULES_H
+
+#include "preload/sample/modules.h"
+
+bool csink_modules_find(uint64_t pc, struct csink_module *out)
+{
+	(void)pc;
+	(void)out;
+	return false;
+}
+
+uint32_t csink_modules_generation(void)
+{
+	return 1;
+}
+
+#endif
