@@ -231,7 +231,8 @@ stress: all $(TARGET_BINS) ## open and close objects, sample at 20 kHz, make 100
 
 # The walkers side by side inside real programs. DIFF_SECONDS to deepen.
 DIFF_SECONDS ?= 20
-$(B)/tests/diff/walk_diff.so: tests/diff/walk_diff.c tests/diff/walk_diff.h $(B)/libtested.a
+WALK_DIFF_HEADERS := $(addprefix tests/diff/,walk_diff.h verdict.h appeal.h judge.h)
+$(B)/tests/diff/walk_diff.so: tests/diff/walk_diff.c $(WALK_DIFF_HEADERS) $(B)/libtested.a
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(PIC_CFLAGS) $(CPPFLAGS) $(CFLAGS) -shared -Wl,-z,now -Wl,-Bsymbolic $(LDFLAGS) -o $@ $< \
 		$(B)/libtested.a $(LIB_LIBS)
