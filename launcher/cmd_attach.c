@@ -364,15 +364,15 @@ static int finish(struct attach *a)
 		csink_say("no profile: %s", strerror(-err));
 		return err;
 	}
-	csink_save_profile(&a->save, profile,
-			   a->quiet || a->json                                           ? CSINK_SAVE_ERRORS
-			   : csink_options_bool(&a->options, CSINK_ATTACH_OPT_NO_REPORT) ? CSINK_SAVE_WHERE
-			   : csink_options_bool(&a->options, CSINK_ATTACH_OPT_ALL)       ? CSINK_SAVE_REPORT_ALL
-											 : CSINK_SAVE_REPORT);
+	err = csink_save_profile(&a->save, profile,
+				 a->quiet || a->json                                           ? CSINK_SAVE_ERRORS
+				 : csink_options_bool(&a->options, CSINK_ATTACH_OPT_NO_REPORT) ? CSINK_SAVE_WHERE
+				 : csink_options_bool(&a->options, CSINK_ATTACH_OPT_ALL)       ? CSINK_SAVE_REPORT_ALL
+											       : CSINK_SAVE_REPORT);
 	if (a->json)
 		csink_attach_print_json(&a->target, &a->follow, &a->outside, a->save.path);
 	csink_profile_destroy(profile);
-	return 0;
+	return err;
 }
 
 static int attach_and_report(struct attach *a)
@@ -427,8 +427,9 @@ int csink_cmd_attach(int argc, char **argv)
 	if (resolve_output(&a))
 		return CSINK_EXIT_RUN_FAILED;
 	status = attach_and_report(&a);
-	if (fflush(stdout) || ferror(stdout))
-		csink_say("standard output: %s", strerror(errno));
+	/* A command's status is its own, whatever becomes of what we have to say. */
+	at = csink_end_output("attach", status);
+	status = a.argv ? status : at;
 	csink_attach_follow_free(&a.follow);
 	csink_targets_free(&a.target.halt.targets);
 	csink_outside_free(&a.outside);

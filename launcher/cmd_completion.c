@@ -344,10 +344,7 @@ int csink_cmd_completion(int argc, char **argv)
 		if (strcmp(shells[i].name, argv[at]))
 			continue;
 		shells[i].print();
-		if (!fflush(stdout) && !ferror(stdout))
-			return CSINK_EXIT_OK;
-		csink_say("standard output: %s", strerror(errno));
-		return CSINK_EXIT_FAILED;
+		return csink_end_output("completion", CSINK_EXIT_OK);
 	}
 	csink_say("no completion for '%.64s': there is bash, zsh and fish", argv[at]);
 	return CSINK_EXIT_USAGE;

@@ -89,7 +89,7 @@ static int print_json(struct comparison *c)
 	csink_diff_json(&json, "stack", &diff, &c->how);
 	csink_diff_release(&diff);
 	csink_json_close(&json, '}');
-	return fflush(stdout) || ferror(stdout) ? -errno : 0;
+	return csink_report_flush(stdout);
 }
 
 static int print_text(struct comparison *c)
@@ -102,7 +102,7 @@ static int print_text(struct comparison *c)
 	if (!csink_options_bool(c->options, CSINK_DIFF_OPT_NO_PAGER))
 		csink_pager_start();
 	err = csink_diff_print(stdout, &diff, &c->how);
-	csink_pager_end();
+	err = csink_pager_end(err);
 	csink_diff_release(&diff);
 	return err;
 }
@@ -115,7 +115,7 @@ static int write_page(struct comparison *c)
 	int err = *path ? csink_export_diff(path, p, c->how.files, c->how.event) : 0;
 
 	if (err)
-		csink_say("%s: %s", path, strerror(-err));
+		csink_say_unwritten(path, -err, NULL);
 	return err;
 }
 
@@ -123,7 +123,7 @@ static int compare(struct comparison *c)
 {
 	const struct csink_options *o = c->options;
 	bool json = csink_options_bool(o, CSINK_DIFF_OPT_JSON);
-	int err;
+	int err, page_err;
 
 	csink_report_options_init(&c->how.report, stdout);
 	c->how.report.limit = (uint32_t)CSINK_MIN(csink_options_number(o, CSINK_DIFF_OPT_LIMIT), UINT32_MAX);
@@ -136,12 +136,13 @@ static int compare(struct comparison *c)
 	err = choose_event(c);
 	if (err)
 		return CSINK_EXIT_USAGE;
-	if (write_page(c))
-		return CSINK_EXIT_FAILED;
+	page_err = write_page(c);
 	err = json ? print_json(c) : print_text(c);
-	if (err && err != -ENODATA && err != -ENOMEM)
+	if (err && ferror(stdout))
+		csink_say_unwritten("standard output", -err, NULL);
+	else if (err && err != -ENODATA && err != -ENOMEM)
 		csink_say("the comparison cannot be printed: %s", strerror(-err));
-	return err ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;
+	return err || page_err ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;
 }
 
 int csink_cmd_diff(int argc, char **argv)

@@ -89,9 +89,5 @@ int csink_cmd_doctor(int argc, char **argv)
 		print_json(&doctor);
 	else
 		print_text(&doctor);
-	if (fflush(stdout) || ferror(stdout)) {
-		csink_say("standard output: %s", strerror(errno));
-		return CSINK_EXIT_FAILED;
-	}
-	return exit_status(&doctor);
+	return csink_end_output("doctor", exit_status(&doctor));
 }

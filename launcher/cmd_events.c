@@ -133,15 +133,11 @@ static int list(const struct csink_options *o, const char *pattern)
 		csink_json_close(&listing.writer, ']');
 	else if (summary.nr_events)
 		print_summary(&listing, &summary);
-	if (fflush(stdout) || ferror(stdout)) {
-		csink_say("standard output: %s", strerror(errno));
-		return CSINK_EXIT_FAILED;
-	}
 	if (summary.nr_events)
-		return CSINK_EXIT_OK;
+		return csink_end_output("events", CSINK_EXIT_OK);
 	csink_say("no event matches '%.64s'%s%s%s%s", pattern ? pattern : "", summary.tracepoints_why[0] ? "; " : "",
 		  summary.tracepoints_why, summary.libpfm4_why[0] ? "; " : "", summary.libpfm4_why);
-	return CSINK_EXIT_FAILED;
+	return csink_end_output("events", CSINK_EXIT_FAILED);
 }
 
 int csink_cmd_events(int argc, char **argv)

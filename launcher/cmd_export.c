@@ -92,7 +92,7 @@ static int write_output(struct export *e)
 	if (err == -ENOENT && e->base)
 		csink_say("%s and %s have no event in common", e->base_path, e->path);
 	else if (err)
-		csink_say("%s: %s", where, strerror(-err));
+		csink_say_unwritten(where, -err, NULL);
 	return err;
 }
 

@@ -19,6 +19,8 @@
 #include "launcher/gate/settings.h"
 #include "launcher/output/html.h"
 #include "launcher/output/open.h"
+#include "launcher/output/report.h"
+#include "launcher/run/output.h"
 #include "launcher/run/program.h"
 
 #define MAX_LINE 2000 /* of a command, as it is shown */
@@ -82,13 +84,21 @@ static int open_baseline(struct gate *gate)
 static int write_baseline(struct gate *gate)
 {
 	const char *path = text_of(gate, CSINK_GATE_OPT_BASELINE);
-	int err = csink_gate_baseline_write(path, &gate->series, &gate->print);
+	int err = csink_gate_baseline_write(path, &gate->series, &gate->print), first = err;
+	char what[PATH_MAX + 32], elsewhere[PATH_MAX], kept[PATH_MAX + 32];
 
-	if (err)
-		csink_say("option --baseline: %s: %s", path, strerror(-err));
-	else if (!flag_of(gate, CSINK_GATE_OPT_QUIET))
+	/* Minutes of runs are not lost with a place. */
+	for (uint32_t i = 0; err && !csink_output_fallback(path, i, elsewhere, sizeof(elsewhere)); i++)
+		err = csink_gate_baseline_write(elsewhere, &gate->series, &gate->print);
+	if (first) {
+		snprintf(what, sizeof(what), "option --baseline: %s", path);
+		snprintf(kept, sizeof(kept), "the baseline is in %s", elsewhere);
+		csink_say_unwritten(what, -first, err ? NULL : kept);
+		return CSINK_EXIT_FAILED;
+	}
+	if (!flag_of(gate, CSINK_GATE_OPT_QUIET))
 		csink_say("%u runs of %s are in %s", gate->data.nr_runs, gate->print.program, path);
-	return err ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;
+	return CSINK_EXIT_OK;
 }
 
 /* ---- telling ---- */
@@ -101,15 +111,15 @@ static bool write_file(const char *path, const char *mode, void (*print)(FILE *,
 	int err;
 
 	if (!out) {
-		csink_say("%s: %s", path, strerror(errno));
+		csink_say_unwritten(path, errno, NULL);
 		return false;
 	}
 	print(out, result);
-	err = fflush(out) || ferror(out) ? errno : 0;
-	if (!is_stdout && fclose(out))
+	err = -csink_report_flush(out);
+	if (!is_stdout && fclose(out) && !err)
 		err = errno;
 	if (err)
-		csink_say("%s: %s", path, strerror(err));
+		csink_say_unwritten(is_stdout ? "standard output" : path, err, NULL);
 	return !err;
 }
 
@@ -136,7 +146,7 @@ static bool write_html(struct gate *gate)
 	if (out && fclose(out) && !err)
 		err = -errno;
 	if (err)
-		csink_say("%s: %s", path, strerror(-err));
+		csink_say_unwritten(path, -err, NULL);
 	return !err;
 }
 

@@ -21,11 +21,7 @@ static int print_overview(void)
 	putchar('\n');
 	csink_options_print_help(stdout, run->options, run->nr_options);
 	printf("\nOptions of other commands: countersink help COMMAND. More: man countersink\n");
-	if (fflush(stdout) || ferror(stdout)) {
-		csink_say("standard output: %s", strerror(errno));
-		return CSINK_EXIT_FAILED;
-	}
-	return CSINK_EXIT_OK;
+	return csink_end_output("help", CSINK_EXIT_OK);
 }
 
 static int unknown_command(const char *word)
@@ -56,5 +52,5 @@ int csink_cmd_help(int argc, char **argv)
 	if (!command)
 		return unknown_command(argv[at]);
 	csink_command_print_help(command);
-	return CSINK_EXIT_OK;
+	return csink_end_output("help", CSINK_EXIT_OK);
 }

@@ -64,7 +64,7 @@ static int merge(const struct csink_options *o, char **files, int nr)
 			err = csink_pprof_write(p, output);
 		csink_progress_end();
 		if (err)
-			csink_say("%s: %s", output, strerror(-err));
+			csink_say_unwritten(output, -err, NULL);
 	}
 	csink_progress_end();
 	if (!err && !csink_options_bool(o, CSINK_MERGE_OPT_QUIET))

@@ -365,10 +365,5 @@ int csink_cmd_persist(int argc, char **argv)
 	persist.ids = argv + at;
 	persist.nr_ids = argc - at;
 	csink_json_init(&persist.out, stdout);
-	status = act(&persist, verb);
-	if (fflush(stdout) || ferror(stdout)) {
-		csink_say("standard output: %s", strerror(errno));
-		return CSINK_EXIT_FAILED;
-	}
-	return status;
+	return csink_end_output("persist", act(&persist, verb));
 }

@@ -76,7 +76,7 @@ static int fold_of(const struct csink_options *o, double *fold)
 }
 
 static int print_functions(const struct csink_options *o, const struct csink_profile *p,
-			   const struct csink_report_options *how)
+			   const struct csink_report_options *how, bool *said)
 {
 	const char *callers = csink_options_text(o, CSINK_REPORT_OPT_CALLERS);
 	const char *annotate = csink_options_text(o, CSINK_REPORT_OPT_ANNOTATE);
@@ -91,6 +91,7 @@ static int print_functions(const struct csink_options *o, const struct csink_pro
 	if (err) {
 		csink_say("%s", why);
 		csink_rows_release(&rows);
+		*said = true;
 		return err;
 	}
 	if (*annotate)
@@ -102,8 +103,6 @@ static int print_functions(const struct csink_options *o, const struct csink_pro
 		err = csink_report_tree_csv(stdout, p, &rows, picked);
 	else
 		err = csink_report_tree_print(stdout, p, how, &rows, picked);
-	if (err)
-		csink_say("the report cannot be printed: %s", strerror(-err));
 	free(picked);
 	csink_rows_release(&rows);
 	return err;
@@ -120,8 +119,6 @@ static int print_table(const struct csink_options *o, const struct csink_profile
 		err = csink_report_csv(stdout, p, how);
 	else
 		err = csink_report_print(stdout, p, how);
-	if (err)
-		csink_say("the report cannot be printed: %s", strerror(-err));
 	return err;
 }
 
@@ -129,6 +126,7 @@ static int print(const struct csink_options *o, const struct csink_profile *p, c
 {
 	bool is_machine = csink_options_bool(o, CSINK_REPORT_OPT_JSON) || csink_options_bool(o, CSINK_REPORT_OPT_CSV);
 	struct csink_report_options how;
+	bool said = false;
 	int err;
 
 	csink_report_options_init(&how, stdout);
@@ -142,10 +140,14 @@ static int print(const struct csink_options *o, const struct csink_profile *p, c
 		csink_pager_start();
 	if (is_asked(o, CSINK_REPORT_OPT_CALLERS) || is_asked(o, CSINK_REPORT_OPT_ANNOTATE) ||
 	    csink_options_bool(o, CSINK_REPORT_OPT_TREE))
-		err = print_functions(o, p, &how);
+		err = print_functions(o, p, &how, &said);
 	else
 		err = print_table(o, p, &how);
-	csink_pager_end();
+	err = csink_pager_end(err);
+	if (err && ferror(stdout))
+		csink_say_unwritten("standard output", -err, NULL);
+	else if (err && !said)
+		csink_say("the report cannot be printed: %s", strerror(-err));
 	return err;
 }
 
@@ -199,7 +201,7 @@ static int narrow(const struct csink_options *o, struct csink_profile *p)
 static int save(const struct csink_profile *profile, const char *output, const char *folder, char *saved)
 {
 	const struct csink_export_format *format;
-	char exported[PATH_MAX];
+	char exported[PATH_MAX], kept[PATH_MAX + 32];
 	struct stat st;
 	int err;
 
@@ -207,15 +209,17 @@ static int save(const struct csink_profile *profile, const char *output, const c
 	format = csink_export_beside(saved, PATH_MAX, exported);
 	err = strlen(output) < PATH_MAX ? csink_pprof_write(profile, saved) : -ENAMETOOLONG;
 	if (err) {
-		csink_say("%s: %s%s", saved, strerror(-err), folder ? "; the recordings are kept" : "");
+		csink_say_unwritten(saved, -err, folder ? "the recordings are kept" : NULL);
 		return err;
 	}
 	if (folder && !stat(saved, &st) && S_ISREG(st.st_mode))
 		csink_folder_clear(folder);
 	if (format)
 		err = csink_export_write(profile, format, profile->default_type, exported);
-	if (err)
-		csink_say("%s: %s; the profile is in %s", exported, strerror(-err), saved);
+	if (err) {
+		snprintf(kept, sizeof(kept), "the profile is in %s", saved);
+		csink_say_unwritten(exported, -err, kept);
+	}
 	return err;
 }
 

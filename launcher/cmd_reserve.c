@@ -297,11 +297,7 @@ static int print_status(struct reserve *reserve)
 	else
 		csink_reserve_status_print(stdout, &status);
 	csink_reserve_status_free(&status);
-	if (fflush(stdout) || ferror(stdout)) {
-		csink_say("standard output: %s", strerror(errno));
-		return CSINK_EXIT_FAILED;
-	}
-	return CSINK_EXIT_OK;
+	return csink_end_output("reserve", CSINK_EXIT_OK);
 }
 
 static bool is_background(const struct csink_options *o)
@@ -322,7 +318,7 @@ int csink_cmd_reserve(int argc, char **argv)
 		return status;
 	if (csink_options_bool(&reserve.options, CSINK_RESERVE_OPT_SHOW_VERSION)) {
 		printf("countersink %s\n", CSINK_VERSION);
-		return fflush(stdout) ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;
+		return csink_end_output("reserve", CSINK_EXIT_OK);
 	}
 	if (resolve(&reserve))
 		return CSINK_EXIT_FAILED;

@@ -90,6 +90,19 @@ static int resolve_events(struct stat_run *run)
 	return 0;
 }
 
+void csink_stat_writer_fall_back(struct csink_stat_writer *writer, int err)
+{
+	char what[PATH_MAX + 32];
+
+	snprintf(what, sizeof(what), "option --output: %s", writer->path);
+	csink_say_unwritten(what, err, "what is not there is on standard error");
+	if (writer->out)
+		fclose(writer->out);
+	writer->out = stderr;
+	writer->path = NULL;
+	writer->opened = false;
+}
+
 static int resolve_output(struct stat_run *run)
 {
 	const char *path = csink_options_text(&run->options, CSINK_STAT_OPT_OUTPUT);
@@ -102,11 +115,10 @@ static int resolve_output(struct stat_run *run)
 	}
 	run->writer.format = json ? CSINK_STAT_JSON : csv ? CSINK_STAT_CSV : CSINK_STAT_TEXT;
 	run->writer.intervals = run->interval_ns;
+	run->writer.path = *path ? path : NULL;
 	run->writer.out = *path ? fopen(path, "we") : stderr;
-	if (!run->writer.out) {
-		csink_say("option --output: %s: %s", path, strerror(errno));
-		return -EINVAL;
-	}
+	if (!run->writer.out)
+		csink_stat_writer_fall_back(&run->writer, errno);
 	return 0;
 }
 
@@ -364,6 +376,14 @@ static void note_program(struct stat_run *run)
 		note(run, "%s %s: the kernel takes the counters off it as it starts", run->argv[0], program.why);
 }
 
+static void write_late(struct stat_run *run, int err)
+{
+	run->writer.out = NULL;
+	csink_stat_writer_fall_back(&run->writer, err);
+	if (run->result.nr_runs)
+		csink_stat_write(&run->writer, &run->result);
+}
+
 static int run_and_write(struct stat_run *run)
 {
 	struct csink_reservation_command reservation = reservation_of(run);
@@ -390,9 +410,9 @@ static int run_and_write(struct stat_run *run)
 		if (!status)
 			status = csink_exit_status(run->result.status);
 	}
-	if (ferror(run->writer.out) || (run->writer.out != stderr && fclose(run->writer.out)))
-		csink_say("option --output: %s: %s", csink_options_text(&run->options, CSINK_STAT_OPT_OUTPUT),
-			  strerror(errno));
+	/* Some file systems tell of a full disk as late as that. */
+	if (run->writer.path && fclose(run->writer.out))
+		write_late(run, errno);
 	csink_stat_threads_close(run->threads);
 	csink_stat_counters_close(&run->counters);
 	free(run->threads_result.threads);

@@ -10,41 +10,42 @@
 
 #include "include/internal/base.h"
 #include "include/internal/nearest.h"
+#include "launcher/output/report.h"
 
 const struct csink_command csink_commands[] = {
 	{"run", "[run] [OPTION]... [--] COMMAND [ARGUMENT]...", "run a command and say which functions cost what",
-	 csink_cmd_run, csink_run_options, CSINK_NR_RUN_OPTS, CSINK_EXIT_RUN_FAILED},
+	 csink_cmd_run, csink_run_options, CSINK_NR_RUN_OPTS, CSINK_EXIT_RUN_FAILED, CSINK_EXIT_RUN_FAILED},
 	{"stat", "stat [OPTION]... [--] COMMAND [ARGUMENT]...",
 	 "run a command and say what its processes counted together", csink_cmd_stat, csink_stat_options,
-	 CSINK_NR_STAT_OPTS, CSINK_EXIT_RUN_FAILED},
+	 CSINK_NR_STAT_OPTS, CSINK_EXIT_RUN_FAILED, CSINK_EXIT_RUN_FAILED},
 	{"attach", "attach [OPTION]... [-p PID | PATTERN | -- COMMAND...]",
 	 "say which functions of a process that runs already cost what", csink_cmd_attach, csink_attach_options,
-	 CSINK_NR_ATTACH_OPTS, CSINK_EXIT_RUN_FAILED},
+	 CSINK_NR_ATTACH_OPTS, CSINK_EXIT_RUN_FAILED, CSINK_EXIT_RUN_FAILED},
 	{"report", "report [OPTION]... [FILE]", "print the report of a profile again", csink_cmd_report,
-	 csink_report_options, CSINK_NR_REPORT_OPTS, CSINK_EXIT_USAGE},
+	 csink_report_options, CSINK_NR_REPORT_OPTS, CSINK_EXIT_USAGE, CSINK_EXIT_FAILED},
 	{"export", "export [OPTION]... [FILE]", "write a profile in a format that other programs open, or as a page",
-	 csink_cmd_export, csink_export_options, CSINK_NR_EXPORT_OPTS, CSINK_EXIT_USAGE},
+	 csink_cmd_export, csink_export_options, CSINK_NR_EXPORT_OPTS, CSINK_EXIT_USAGE, CSINK_EXIT_FAILED},
 	{"diff", "diff [OPTION]... A B", "print what changed between two profiles", csink_cmd_diff, csink_diff_options,
-	 CSINK_NR_DIFF_OPTS, CSINK_EXIT_USAGE},
+	 CSINK_NR_DIFF_OPTS, CSINK_EXIT_USAGE, CSINK_EXIT_FAILED},
 	{"merge", "merge [OPTION]... FILE...", "make one profile of many", csink_cmd_merge, csink_merge_options,
-	 CSINK_NR_MERGE_OPTS, CSINK_EXIT_USAGE},
+	 CSINK_NR_MERGE_OPTS, CSINK_EXIT_USAGE, CSINK_EXIT_FAILED},
 	{"gate", "gate [OPTION]... [--] COMMAND [ARGUMENT]...",
 	 "find the functions that got slower (0 none, 1 an error, 3 some did)", csink_cmd_gate, csink_gate_options,
-	 CSINK_NR_GATE_OPTS, CSINK_EXIT_USAGE},
+	 CSINK_NR_GATE_OPTS, CSINK_EXIT_USAGE, CSINK_EXIT_FAILED},
 	{"events", "events [OPTION]... [PATTERN]", "list the events that have a name here, and which of them open",
-	 csink_cmd_events, csink_events_options, CSINK_NR_EVENTS_OPTS, CSINK_EXIT_USAGE},
+	 csink_cmd_events, csink_events_options, CSINK_NR_EVENTS_OPTS, CSINK_EXIT_USAGE, CSINK_EXIT_FAILED},
 	{"doctor", "doctor [OPTION]...",
 	 "say what works here and what does not (0 all, 1 something is missing, 3 refused, 4 user space only)",
-	 csink_cmd_doctor, csink_doctor_options, CSINK_NR_DOCTOR_OPTS, CSINK_EXIT_USAGE},
+	 csink_cmd_doctor, csink_doctor_options, CSINK_NR_DOCTOR_OPTS, CSINK_EXIT_USAGE, CSINK_EXIT_RUN_FAILED},
 	{"reserve", "reserve [OPTION]... [COMMAND [ARGUMENT]...]",
 	 "have the hardware counters left to you: until a signal, or while a command runs", csink_cmd_reserve,
-	 csink_reserve_options, CSINK_NR_RESERVE_OPTS, CSINK_EXIT_FAILED},
+	 csink_reserve_options, CSINK_NR_RESERVE_OPTS, CSINK_EXIT_FAILED, CSINK_EXIT_FAILED},
 	{"persist", "persist detach|attach|list|read [OPTION]... [ID]...",
 	 "keep events that outlive whoever opened them, and open them again", csink_cmd_persist, csink_persist_options,
-	 CSINK_NR_PERSIST_OPTS, CSINK_EXIT_USAGE},
+	 CSINK_NR_PERSIST_OPTS, CSINK_EXIT_USAGE, CSINK_EXIT_FAILED},
 	{"completion", "completion bash|zsh|fish", "print a shell's completion script", csink_cmd_completion, NULL, 0,
-	 CSINK_EXIT_USAGE},
-	{"help", "help [COMMAND]", "explain a command", csink_cmd_help, NULL, 0, CSINK_EXIT_USAGE},
+	 CSINK_EXIT_USAGE, CSINK_EXIT_FAILED},
+	{"help", "help [COMMAND]", "explain a command", csink_cmd_help, NULL, 0, CSINK_EXIT_USAGE, CSINK_EXIT_FAILED},
 };
 const uint32_t csink_nr_commands = CSINK_ARRAY_SIZE(csink_commands);
 
@@ -73,6 +74,29 @@ void csink_say(const char *fmt, ...)
 	if (write(STDERR_FILENO, line, len) < 0)
 		errno = saved_errno;
 	errno = saved_errno;
+}
+
+void csink_say_unwritten(const char *what, int err, const char *kept)
+{
+	const char *remedy = "have it written elsewhere";
+
+	if (kept)
+		remedy = kept;
+	else if (err == ENOSPC || err == EDQUOT)
+		remedy = "make room, or have it written elsewhere";
+	/* main() put something unwritable where a stream was closed. */
+	csink_say("%s: %s%s%s", what, err == EBADF ? "it is closed" : strerror(err ? err : EIO),
+		  err == ENOMEM && !kept ? "" : "; ", err == ENOMEM && !kept ? "" : remedy);
+}
+
+int csink_end_output(const char *command, int status)
+{
+	int err = csink_report_flush(stdout);
+
+	if (!err)
+		return status;
+	csink_say_unwritten("standard output", -err, NULL);
+	return csink_command_find(command)->failed_status;
 }
 
 int csink_exit_status(int status)
@@ -130,11 +154,6 @@ int csink_command_parse(struct csink_options *o, int argc, char **argv, int *sta
 		printf("countersink %s\n", CSINK_VERSION);
 	else
 		csink_options_print_config(stdout, o);
-	if (fflush(stdout) || ferror(stdout)) {
-		csink_say("standard output: %s", strerror(errno));
-		*status = command->usage_status;
-	} else {
-		*status = CSINK_EXIT_OK;
-	}
+	*status = csink_end_output(command->name, CSINK_EXIT_OK);
 	return -1;
 }

@@ -9,13 +9,14 @@
 
 /*
  * Started with a standard stream closed, our own files would land on its number, and what is meant for stderr in one of
- * them. So fill the gaps; O_CLOEXEC gives the command its streams as closed as they were.
+ * them. So fill the gaps, by what cannot be written, for what was to be printed there is lost; O_CLOEXEC gives the
+ * command its streams as closed as they were.
  */
 static void fill_standard_streams(void)
 {
 	for (int fd = 0; fd <= 2; fd++) {
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
-			open("/dev/null", (fd ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+			open("/dev/null", O_RDONLY | O_CLOEXEC);
 	}
 }
 

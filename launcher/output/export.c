@@ -147,7 +147,7 @@ int csink_export_file(const char *path, int (*write)(FILE *out, void *arg), void
 		return -errno;
 	f = fdopen(fd, "w");
 	if (!f) {
-		int err = -errno;
+		int err = errno == EINVAL ? -EBADF : -errno; /* not open for writing: main() has put that there */
 
 		close(fd);
 		return err;

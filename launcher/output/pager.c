@@ -73,15 +73,16 @@ void csink_pager_start(void)
 	close(fds[1]);
 }
 
-void csink_pager_end(void)
+int csink_pager_end(int err)
 {
 	int status;
 
 	if (!pager)
-		return;
+		return err;
 	fflush(stdout);
 	close(STDOUT_FILENO);
 	while (waitpid(pager, &status, 0) < 0 && errno == EINTR)
 		;
 	pager = 0;
+	return err == -EPIPE ? 0 : err;
 }

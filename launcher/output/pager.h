@@ -9,7 +9,11 @@
  * main, before output. */
 void csink_pager_start(void);
 
-/** Close standard output and wait for the pager. Nothing, if there is none. */
-void csink_pager_end(void);
+/**
+ * Close standard output and wait for the pager. Nothing, if there is none.
+ * @err  what printing ended with, 0 or -errno.
+ * Returns it; 0, if the pager was left early: who does that does not want the rest.
+ */
+int csink_pager_end(int err);
 
 #endif

@@ -30,6 +30,9 @@ struct csink_report_options {
  */
 void csink_report_options_init(struct csink_report_options *o, FILE *out);
 
+/** Flush what was printed. Returns 0, or -errno of the stream, also of what was written before. */
+int csink_report_flush(FILE *out);
+
 /**
  * Print the report. Everything comes from the profile itself, so that one read back from a file prints the same.
  * Returns 0, -ENOMEM, or -errno of the stream.

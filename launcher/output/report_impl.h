@@ -43,9 +43,6 @@ void csink_report_head(const struct printer *r);
 /** "NN.NN" of what part of a whole. */
 double csink_report_percent(int64_t part, int64_t whole);
 
-/** What is flushed, or -errno of the stream. */
-int csink_report_flush(FILE *out);
-
 /** Print the table of the default type, then that of time off the CPU. Returns 0 or -ENOMEM. */
 int csink_report_tables(struct printer *r);
 

@@ -30,22 +30,25 @@ int csink_save_resolve(struct csink_save *save, const struct csink_options *opti
 	return 0;
 }
 
-static void write_profile(struct csink_save *save, const struct csink_profile *profile)
+/* Returns 0, or -errno where it could not be saved anywhere. */
+static int write_profile(struct csink_save *save, const struct csink_profile *profile)
 {
 	int err = csink_pprof_write(profile, save->path), first = err;
-	char path[PATH_MAX];
+	char path[PATH_MAX], kept[PATH_MAX + 32];
 
 	for (uint32_t i = 0; err && !csink_output_fallback(save->path, i, path, sizeof(path)); i++) {
 		err = csink_pprof_write(profile, path);
 		if (err)
 			continue;
-		csink_say("%s: %s; the profile is in %s", save->path, strerror(-first), path);
+		snprintf(kept, sizeof(kept), "the profile is in %s", path);
+		csink_say_unwritten(save->path, -first, kept);
 		strcpy(save->path, path);
 	}
 	if (!err)
-		return;
-	csink_say("%s: %s; nor could the profile be saved elsewhere", save->path, strerror(-first));
+		return 0;
+	csink_say_unwritten(save->path, -first, "nor could the profile be saved elsewhere");
 	save->path[0] = 0;
+	return err;
 }
 
 static void print_report(const struct csink_save *save, const struct csink_profile *profile, bool all)
@@ -65,20 +68,24 @@ static void export_profile(const struct csink_save *save, const struct csink_pro
 			   enum csink_save_words words)
 {
 	int err = csink_export_write(profile, save->format, profile->default_type, save->exported);
+	char kept[PATH_MAX + 32];
 
+	snprintf(kept, sizeof(kept), "the profile is in %s", save->path);
 	if (err)
-		csink_say("%s: %s", save->exported, strerror(-err));
+		csink_say_unwritten(save->exported, -err, save->path[0] ? kept : NULL);
 	else if (words != CSINK_SAVE_ERRORS && save->path[0])
 		csink_say("%s is made from the profile, which is in %s", save->exported, save->path);
 }
 
-void csink_save_profile(struct csink_save *save, const struct csink_profile *profile, enum csink_save_words words)
+int csink_save_profile(struct csink_save *save, const struct csink_profile *profile, enum csink_save_words words)
 {
-	write_profile(save, profile);
+	int err = write_profile(save, profile);
+
 	if (words >= CSINK_SAVE_REPORT)
 		print_report(save, profile, words == CSINK_SAVE_REPORT_ALL);
 	else if (words == CSINK_SAVE_WHERE && save->path[0] && !save->format)
 		csink_say("the profile is in %s", save->path);
 	if (save->format)
 		export_profile(save, profile, words);
+	return err;
 }

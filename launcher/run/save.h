@@ -34,7 +34,10 @@ enum csink_save_words {
 int csink_save_resolve(struct csink_save *save, const struct csink_options *options, uint32_t row, const char *command,
 		       int32_t pid);
 
-/** Write the profile, elsewhere where its place cannot be written; export it; tell. Context: init. */
-void csink_save_profile(struct csink_save *save, const struct csink_profile *profile, enum csink_save_words words);
+/**
+ * Write the profile, elsewhere where its place cannot be written; export it; tell.
+ * Returns 0, or -errno where the profile could not be written anywhere. Context: init.
+ */
+int csink_save_profile(struct csink_save *save, const struct csink_profile *profile, enum csink_save_words words);
 
 #endif

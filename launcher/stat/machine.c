@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "include/internal/base.h"
+#include "launcher/output/report.h"
 #include "launcher/stat/result.h"
 
 static const char *const state_names[] = {
@@ -305,7 +306,18 @@ static void write_csv(struct csink_stat_writer *writer, const struct csink_stat_
 
 /* ---- which ---- */
 
-void csink_stat_write_interval(struct csink_stat_writer *writer, const struct csink_stat_result *result, uint64_t at_ns)
+/* Does it have to be written again, since the file did not take it? Then to stderr, with a head of its own. */
+static bool falls_back(struct csink_stat_writer *writer)
+{
+	int err = csink_report_flush(writer->out);
+
+	if (!err || !writer->path)
+		return false;
+	csink_stat_writer_fall_back(writer, -err);
+	return true;
+}
+
+static void write_interval(struct csink_stat_writer *writer, const struct csink_stat_result *result, uint64_t at_ns)
 {
 	char before[40];
 
@@ -327,10 +339,16 @@ void csink_stat_write_interval(struct csink_stat_writer *writer, const struct cs
 		csink_stat_print_rows(writer->out, result, before);
 		break;
 	}
-	fflush(writer->out);
 }
 
-void csink_stat_write(struct csink_stat_writer *writer, const struct csink_stat_result *result)
+void csink_stat_write_interval(struct csink_stat_writer *writer, const struct csink_stat_result *result, uint64_t at_ns)
+{
+	do
+		write_interval(writer, result, at_ns);
+	while (falls_back(writer));
+}
+
+static void write_result(struct csink_stat_writer *writer, const struct csink_stat_result *result)
 {
 	if (writer->format == CSINK_STAT_JSON)
 		write_json(writer, result);
@@ -338,5 +356,11 @@ void csink_stat_write(struct csink_stat_writer *writer, const struct csink_stat_
 		write_csv(writer, result);
 	else
 		csink_stat_print(writer->out, result);
-	fflush(writer->out);
+}
+
+void csink_stat_write(struct csink_stat_writer *writer, const struct csink_stat_result *result)
+{
+	do
+		write_result(writer, result);
+	while (falls_back(writer));
 }

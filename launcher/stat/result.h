@@ -47,18 +47,22 @@ enum csink_stat_format { CSINK_STAT_TEXT, CSINK_STAT_JSON, CSINK_STAT_CSV };
 
 struct csink_stat_writer {
 	FILE *out;
+	const char *path; /* of out; NULL: it is stderr */
 	enum csink_stat_format format;
 	bool intervals; /* rows begin with a time */
 	struct csink_json json;
 	bool opened; /* the head was written */
 };
 
-/** What an interval counted; result holds that alone. at_ns: since the command was started. */
+/** What an interval counted; result holds that alone. at_ns: since the command was started. Falls back as below. */
 void csink_stat_write_interval(struct csink_stat_writer *writer, const struct csink_stat_result *result,
 			       uint64_t at_ns);
 
-/** The whole. */
+/** The whole. What a file does not take goes to stderr, from its beginning on, after a line that says so. */
 void csink_stat_write(struct csink_stat_writer *writer, const struct csink_stat_result *result);
+
+/** The file cannot be written, for err (an errno): say so, and go on with stderr. */
+void csink_stat_writer_fall_back(struct csink_stat_writer *writer, int err);
 
 /* print.c */
 void csink_stat_print_rows(FILE *out, const struct csink_stat_result *result, const char *before);
