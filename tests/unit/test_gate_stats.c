@@ -1,6 +1,7 @@
 /* The gate's statistics against published results. `make check-stats` compares them with R and scipy, live. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "include/internal/base.h"
 #include "launcher/gate/stats/stats.h"
@@ -61,11 +62,47 @@ static void test_random(void)
 	is_num(csink_random_below(&a, 1), 0, "below 1 there is only 0");
 }
 
+/* Of whole numbers, how many of the ways to sign them give each sum: value by value. */
+static double share_of_signs(const double *d, uint32_t n, bool more)
+{
+	enum { MIDDLE = 4000 };
+	static double ways[2 * MIDDLE + 1], next[2 * MIDDLE + 1];
+	int observed = MIDDLE, count = 0;
+	double found = 0;
+
+	memset(ways, 0, sizeof(ways));
+	ways[MIDDLE] = 1;
+	for (uint32_t i = 0; i < n; i++) {
+		int step = abs((int)d[i]);
+
+		observed += (int)d[i];
+		count += step;
+		memset(next, 0, sizeof(next));
+		for (int s = MIDDLE - count; s <= MIDDLE + count; s++)
+			next[s] = (s + step <= 2 * MIDDLE ? ways[s + step] / 2 : 0) +
+				  (s >= step ? ways[s - step] / 2 : 0);
+		memcpy(ways, next, sizeof(ways));
+	}
+	for (int s = observed; s <= (more ? MIDDLE + count : observed); s++)
+		found += ways[s];
+	return found;
+}
+
+static double count_signs(const double *d, uint32_t n)
+{
+	return share_of_signs(d, n, true);
+}
+
+static double count_equal(const double *d, uint32_t n)
+{
+	return share_of_signs(d, n, false);
+}
+
 static void test_permutation(void)
 {
 	const uint32_t n = CSINK_ARRAY_SIZE(maize);
 	struct csink_random random;
-	double many[30], exact, drawn, same[] = {0, 0, 0};
+	double many[60], exact, same[] = {0, 0, 0};
 
 	csink_random_init(&random, 3);
 	near_to(csink_permute_paired(maize, n, CSINK_TAIL_GREATER, &random), 863 / 32768.0, 1e-12,
@@ -75,14 +112,26 @@ static void test_permutation(void)
 		"of the other side");
 	near_to(csink_permute_paired(same, 3, CSINK_TAIL_GREATER, &random), 1, 0, "no difference: p is 1");
 	ok(isnan(csink_permute_paired(same, 0, CSINK_TAIL_BOTH, &random)), "no pairs: no p-value");
-	/* Twice the maize is more than can be tried: 400,000 draws of scipy's permutation_test give 0.0027. */
-	for (uint32_t i = 0; i < 2 * n; i++)
+	/* Twice the maize and more: 400,000 draws of scipy's permutation_test give 0.0027 for 30. */
+	for (uint32_t i = 0; i < 4 * n; i++)
 		many[i] = maize[i % n];
-	drawn = csink_permute_paired(many, 2 * n, CSINK_TAIL_GREATER, &random);
-	near_to(drawn, 0.0027, 0.0006, "more pairs than can be tried are drawn");
-	for (uint32_t i = 0; i < 30; i++)
+	near_to(csink_permute_paired(many, 30, CSINK_TAIL_GREATER, &random), 0.0027, 0.0006, "30 pairs as scipy draws");
+	for (uint32_t pairs = 16; pairs <= CSINK_PERMUTE_EXACT; pairs += 4) {
+		near_to(csink_permute_paired(many, pairs, CSINK_TAIL_GREATER, &random), count_signs(many, pairs), 1e-12,
+			"as many ways as counting sums one by one finds");
+		near_to(csink_permute_paired(many, pairs, CSINK_TAIL_LESS, &random) +
+				csink_permute_paired(many, pairs, CSINK_TAIL_GREATER, &random),
+			1 + count_equal(many, pairs), 1e-12, "both tails are all, and what is equal twice");
+	}
+	near_to(csink_permute_paired(many, 45, CSINK_TAIL_GREATER, &random), count_signs(many, 45),
+		5 * sqrt(count_signs(many, 45) / CSINK_PERMUTE_DRAWS), "more pairs than that are drawn, as likely");
+	for (uint32_t i = 0; i < 60; i++)
+		many[i] = i % 3 ? 1 : -1;
+	near_to(csink_permute_paired(many, 60, CSINK_TAIL_LESS, &random), 1, 0.01, "in the other direction, too");
+	for (uint32_t i = 0; i < 60; i++)
 		many[i] = 1;
-	near_to(csink_permute_paired(many, 30, CSINK_TAIL_GREATER, &random), 1.0 / (CSINK_PERMUTE_MORE + 1), 1e-12,
+	near_to(csink_permute_paired(many, 30, CSINK_TAIL_GREATER, &random), exp2(-30), 0, "one way of 2^30");
+	near_to(csink_permute_paired(many, 60, CSINK_TAIL_GREATER, &random), 1.0 / (CSINK_PERMUTE_MORE + 1), 1e-12,
 		"no draw as large: p is not 0, but smaller than the first draws could say");
 	/* 11440 ways; the value is scipy's permutation_test over all of them (make check-stats). */
 	exact = csink_permute_two(mice_control, 9, mice, 7, CSINK_TAIL_GREATER, &random);
@@ -92,7 +141,8 @@ static void test_permutation(void)
 	ok(csink_permute_two(mice_control, 9, mice, 7, CSINK_TAIL_BOTH, &random) > exact, "both sides are more");
 	near_to(csink_smallest_p(true, 10, 0), 1 / 1024.0, 0, "ten pairs say 1/1024 at the least");
 	near_to(csink_smallest_p(false, 9, 7), 1 / 11440.0, 1e-15, "nine mice and seven say 1/11440");
-	near_to(csink_smallest_p(true, 30, 0), 1.0 / (CSINK_PERMUTE_MORE + 1), 1e-12, "and 30 pairs what is drawn");
+	near_to(csink_smallest_p(true, 30, 0), exp2(-30), 0, "30 pairs one of 2^30");
+	near_to(csink_smallest_p(true, 60, 0), 1.0 / (CSINK_PERMUTE_MORE + 1), 1e-12, "and 60 pairs what is drawn");
 }
 
 static void test_ranks(void)

@@ -41,32 +41,79 @@ static void judge(struct hits *hits, double sum)
 }
 
 /* How many random draws it takes, as far as is known. Where so many questions are asked at once that only very small
- * p-values count, CSINK_PERMUTE_DRAWS would set a limit that no number of runs overcomes. To stop at a number of hits
- * leaves (hits + 1) / (draws + 1) a p-value (Besag and Clifford, 1991). */
+ * p-values count, CSINK_PERMUTE_DRAWS would set a limit that no number of runs overcomes; and what has had
+ * CSINK_PERMUTE_HITS has a p-value above 0.05, which nobody asks about more closely. To stop at a number of hits leaves
+ * (hits + 1) / (draws + 1) a p-value (Besag and Clifford, 1991). */
 static uint64_t enough(const struct hits *hits)
 {
+	if (hits->nr >= CSINK_PERMUTE_HITS)
+		return hits->of;
 	return hits->of >= CSINK_PERMUTE_DRAWS && hits->nr < CSINK_PERMUTE_RARE ? CSINK_PERMUTE_MORE
 										: CSINK_PERMUTE_DRAWS;
 }
 
 /* ---- paired ---- */
 
-/* Each step changes one sign (Gray's order), so that all 2^n sums cost an addition each. Rounding stays below the slack
- * because there are few enough steps. */
-static void try_all_signs(const double *d, uint32_t n, struct hits *hits)
+/* All sums of d[0..n) with any signs, in order; room has place for 2^(n+1) of them. Each further value makes two of an
+ * ordered list, which are merged. Returns where they are, within room. */
+static const double *all_sums(const double *d, uint32_t n, double *room)
 {
-	double sign[CSINK_PERMUTE_EXACT], sum = hits->observed;
+	double *from = room, *to = room + ((size_t)1 << n);
 
-	for (uint32_t i = 0; i < n; i++)
-		sign[i] = 1;
-	judge(hits, sum);
-	for (uint32_t step = 1; step < 1U << n; step++) {
-		uint32_t which = (uint32_t)__builtin_ctz(step);
+	from[0] = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		size_t nr = (size_t)1 << i, low = 0, high = 0;
+		double step = fabs(d[i]), *swap = from;
 
-		sum -= 2 * sign[which] * d[which];
-		sign[which] = -sign[which];
-		judge(hits, sum);
+		for (size_t k = 0; k < 2 * nr; k++) {
+			if (high == nr || (low < nr && from[low] - step <= from[high] + step))
+				to[k] = from[low++] - step;
+			else
+				to[k] = from[high++] + step;
+		}
+		from = to;
+		to = swap;
 	}
+	return from;
+}
+
+/* How many sums of one of each list are as large as that. */
+static uint64_t count_from(const double *a, size_t nr_a, const double *b, size_t nr_b, double least)
+{
+	uint64_t count = 0;
+
+	/* The larger one is, the smaller the other may be. */
+	for (size_t i = 0, k = nr_b; i < nr_a; i++) {
+		while (k && a[i] + b[k - 1] >= least)
+			k--;
+		count += nr_b - k;
+	}
+	return count;
+}
+
+/* All 2^n signs at the price of 2^(n/2): the sums of both halves are made, and their sums only counted. Sums come in
+ * pairs of either sign, so that one tail is the other's mirror. Returns false without memory. */
+static bool try_all_signs(const double *d, uint32_t n, struct hits *hits)
+{
+	uint32_t half = n / 2;
+	size_t nr_a = (size_t)1 << half, nr_b = (size_t)1 << (n - half);
+	double *room = malloc((nr_a + nr_b) * 2 * sizeof(*room)), observed = hits->observed;
+	const double *a, *b;
+
+	if (!room)
+		return false;
+	a = all_sums(d, half, room);
+	b = all_sums(d + half, n - half, room + 2 * nr_a);
+	hits->of = (uint64_t)nr_a * nr_b;
+	if (hits->tail == CSINK_TAIL_LESS)
+		observed = -observed;
+	if (hits->tail == CSINK_TAIL_BOTH)
+		observed = fabs(observed);
+	hits->nr = count_from(a, nr_a, b, nr_b, observed - hits->slack);
+	if (hits->tail == CSINK_TAIL_BOTH)
+		hits->nr = observed > hits->slack ? 2 * hits->nr : hits->of;
+	free(room);
+	return true;
 }
 
 static void try_some_signs(const double *d, uint32_t n, struct hits *hits, struct csink_random *random)
@@ -95,10 +142,8 @@ double csink_permute_paired(const double *d, uint32_t n, enum csink_tail tail, s
 		return NAN;
 	for (uint32_t i = 0; i < n; i++)
 		hits.observed += d[i];
-	if (n <= CSINK_PERMUTE_EXACT) {
-		try_all_signs(d, n, &hits);
+	if (n <= CSINK_PERMUTE_EXACT && try_all_signs(d, n, &hits))
 		return (double)hits.nr / (double)hits.of;
-	}
 	try_some_signs(d, n, &hits, random);
 	return (double)(hits.nr + 1) / (double)(hits.of + 1);
 }

@@ -29,14 +29,15 @@ uint32_t csink_random_below(struct csink_random *random, uint32_t n);
 /* Which way the second side is off: more than the first, less, or either. */
 enum csink_tail { CSINK_TAIL_GREATER, CSINK_TAIL_LESS, CSINK_TAIL_BOTH };
 
-#define CSINK_PERMUTE_EXACT 18     /* pairs up to which all 2^n sign changes are tried */
+#define CSINK_PERMUTE_EXACT 40     /* pairs up to which all 2^n sign changes count */
 #define CSINK_PERMUTE_DRAWS 100000 /* else so many random ones */
+#define CSINK_PERMUTE_HITS 5000    /* so many hits are enough: p is above 0.05 then */
 #define CSINK_PERMUTE_RARE 10      /* fewer hits among them: CSINK_PERMUTE_MORE, so that p may be small enough */
 #define CSINK_PERMUTE_MORE 1000000
 
 /**
  * Paired permutation test of differences: under "no difference" each is as likely to have the other sign. The statistic
- * is the sum. Exact for up to CSINK_PERMUTE_EXACT pairs; beyond, (hits + 1) / (draws + 1).
+ * is the sum. Exact for up to CSINK_PERMUTE_EXACT pairs, which takes 2^(n/2) steps; beyond, (hits + 1) / (draws + 1).
  * See csink_smallest_p for what as many pairs can show at all.
  */
 double csink_permute_paired(const double *differences, uint32_t n, enum csink_tail tail, struct csink_random *random);
