@@ -328,6 +328,7 @@ LAUNCHER_SRCS := \
 	launcher/profile/symbols_cache.c \
 	launcher/profile/symbols_dwarf.c \
 	launcher/profile/symbols_elf.c \
+	launcher/profile/roots.c \
 	launcher/profile/symbols_fetch.c \
 	launcher/profile/symbols_functions.c \
 	launcher/profile/symbols_lines.c \

@@ -1,6 +1,7 @@
 /* Images as /proc has them when they are attached to: names, threads, what is mapped. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,14 +28,38 @@ static size_t read_file(int32_t pid, const char *name, char *text, size_t size)
 	return (size_t)n;
 }
 
-void csink_attach_image_read_names(struct csink_attach_image *image)
+static void read_link(int32_t pid, const char *name, char *text, size_t size)
 {
 	char path[64];
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", image->pid);
-	n = readlink(path, image->exe, sizeof(image->exe) - 1);
-	image->exe[CSINK_MAX(n, 0)] = 0;
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	n = readlink(path, text, size - 1);
+	text[CSINK_MAX(n, 0)] = 0;
+}
+
+/* How much of the paths that /proc tells of a process leads to its root, which those of the kernel's records begin at.
+ */
+static size_t root_prefix(const struct csink_attach_image *image, char *prefix, size_t size)
+{
+	prefix[0] = 0;
+	if (image->root[0])
+		read_link(image->pid, "root", prefix, size);
+	return strcmp(prefix, "/") ? strlen(prefix) : 0;
+}
+
+static const char *without(const char *path, const char *prefix, size_t len)
+{
+	return !strncmp(path, prefix, len) && path[len] == '/' ? path + len : path;
+}
+
+void csink_attach_image_read_names(struct csink_attach_image *image)
+{
+	char prefix[PATH_MAX], exe[PATH_MAX];
+	size_t len = root_prefix(image, prefix, sizeof(prefix));
+
+	read_link(image->pid, "exe", exe, sizeof(exe));
+	snprintf(image->exe, sizeof(image->exe), "%.*s", (int)sizeof(image->exe) - 1, without(exe, prefix, len));
 	read_file(image->pid, "cmdline", image->cmdline, sizeof(image->cmdline));
 }
 
@@ -69,8 +94,8 @@ static void find_root(struct csink_attach_image *image)
 		snprintf(image->root, sizeof(image->root), "/proc/self/fd/%d", fd);
 }
 
-/* Calls each for what is mapped to be executed, and has a name. */
-static void each_map(int32_t pid,
+/* Calls each for what is mapped to be executed, and has a name, less the prefix. */
+static void each_map(int32_t pid, const char *prefix, size_t prefix_len,
 		     void (*each)(struct csink_attach_images *images, int32_t pid, uint64_t start, uint64_t bytes,
 				  uint64_t offset, const char *path, uint64_t now_ns),
 		     struct csink_attach_images *images, uint64_t now_ns)
@@ -87,7 +112,7 @@ static void each_map(int32_t pid,
 		line[strcspn(line, "\n")] = 0;
 		if (sscanf(line, "%llx-%llx %7s %llx %*s %*s %n", &start, &end, perms, &offset, &at) == 4 &&
 		    strchr(perms, 'x') && line[at])
-			each(images, pid, start, end - start, offset, line + at, now_ns);
+			each(images, pid, start, end - start, offset, without(line + at, prefix, prefix_len), now_ns);
 	}
 	free(line);
 	if (file)
@@ -107,7 +132,7 @@ void csink_attach_images_prepare(struct csink_attach_images *images, int32_t pid
 	char root[64];
 
 	if (!is_elsewhere(pid, root, sizeof(root)))
-		each_map(pid, read_object, images, 0);
+		each_map(pid, "", 0, read_object, images, 0);
 }
 
 static void read_threads(struct csink_attach_images *images, uint32_t number, uint64_t now_ns)
@@ -136,8 +161,9 @@ static void read_threads(struct csink_attach_images *images, uint32_t number, ui
 bool csink_attach_images_take(struct csink_attach_images *images, int32_t pid, uint64_t now_ns)
 {
 	struct csink_attach_image *image;
-	char comm[64], status[2048], *ppid;
+	char comm[64], status[2048], prefix[PATH_MAX], *ppid;
 	uint32_t number;
+	size_t len;
 
 	if (!read_file(pid, "comm", comm, sizeof(comm)))
 		return false;
@@ -150,9 +176,10 @@ bool csink_attach_images_take(struct csink_attach_images *images, int32_t pid, u
 	ppid = strstr(status, "\nPPid:");
 	image->ppid = ppid ? atoi(ppid + 6) : 0;
 	images->nr_processes++;
-	csink_attach_image_read_names(image);
 	find_root(image);
+	csink_attach_image_read_names(image);
 	read_threads(images, number, now_ns);
-	each_map(pid, csink_attach_images_map, images, now_ns);
+	len = root_prefix(image, prefix, sizeof(prefix));
+	each_map(pid, prefix, len, csink_attach_images_map, images, now_ns);
 	return true;
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/profile/roots.h"
 #include "preload/sample/cfi_read.h"
 
 #define MAX_PHDR 64
@@ -157,10 +158,10 @@ static void read_object(struct csink_attach_object *object)
 		return;
 	}
 	/* A device could do anything when it is opened. */
-	source.fd = open(object->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	source.fd = csink_root_open(object->path, O_NONBLOCK | O_NOCTTY);
+	object->is_other = source.fd >= 0 || source.fd == -ENOEXEC;
 	if (source.fd < 0)
 		return;
-	object->is_other = true;
 	if (!fstat(source.fd, &st) && S_ISREG(st.st_mode))
 		take_elf(object, &source);
 	close(source.fd);

@@ -49,13 +49,16 @@ static uint32_t find_module(struct collector *c, const struct csink_rec_module *
 	struct csink_profile_mapping mapping = {.start = from->start, .limit = from->end, .offset = from->file_offset};
 	struct module module = {.bias = from->bias, .is_vdso = from->is_vdso, .build_id_len = from->build_id_len};
 	struct module *known;
+	size_t root_len = csink_root_len(from->path);
 	uint32_t i;
 
-	module.path = csink_profile_str(c->p, from->is_vdso ? "[vdso]" : from->path);
+	memcpy(module.root, from->path, root_len);
+	module.path = csink_profile_str(c->p, from->is_vdso ? "[vdso]" : from->path + root_len);
 	memcpy(module.build_id, from->build_id, from->build_id_len);
 	for (i = 0; i < c->nr_modules; i++) {
 		known = &c->modules[i];
-		if (known->path == module.path && !known->anon_pid && known->build_id_len == module.build_id_len &&
+		if (known->path == module.path && !strcmp(known->root, module.root) && !known->anon_pid &&
+		    known->build_id_len == module.build_id_len &&
 		    !memcmp(known->build_id, module.build_id, sizeof(module.build_id))) {
 			known->pid = pid; /* the latest: the likeliest to be there still */
 			return i + 1;
@@ -210,7 +213,9 @@ uint32_t csink_frames_callers(struct csink_frames *f, uint32_t node, uint32_t *c
 static void take_program(struct csink_frames *f)
 {
 	for (uint32_t i = 0; i < f->rec->nr_modules; i++) {
-		if (!strcmp(f->rec->modules[i]->path, f->rec->header.exe)) {
+		const char *path = f->rec->modules[i]->path;
+
+		if (!strcmp(path + csink_root_len(path), f->rec->header.exe)) {
 			module_at(f, i);
 			return;
 		}

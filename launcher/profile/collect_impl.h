@@ -8,6 +8,7 @@
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
 #include "launcher/profile/recording_read.h"
+#include "launcher/profile/roots.h"
 #include "launcher/profile/symbols.h"
 
 /* What is kept of each recording while all are merged. */
@@ -27,7 +28,8 @@ struct image {
 /* An object that some process had mapped; processes that mapped it elsewhere share its locations. Or the code in no
  * object that one process had. */
 struct module {
-	csink_str_t path;
+	csink_str_t path;            /* as its process sees it */
+	char root[CSINK_ROOT_BYTES]; /* which has another root: through this one it is reached; "": ours */
 	uint8_t build_id[20];
 	uint8_t build_id_len, is_vdso;
 	bool is_library;  /* libcountersink.so itself */

@@ -1,5 +1,6 @@
 /* Names for what the recordings brought, object by object; what cannot be named is said, with the reason. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,14 +35,17 @@ static void say_failure(struct collector *c, const struct module *module, int er
 
 static int name_object(struct collector *c, struct module *module)
 {
-	struct csink_object object = {.path = csink_profile_text(c->p, module->path),
+	char path[CSINK_ROOT_BYTES + PATH_MAX];
+	struct csink_object object = {.path = path,
 				      .build_id = module->build_id,
 				      .build_id_len = module->build_id_len,
 				      .is_vdso = module->is_vdso,
 				      .pid = module->pid};
 	struct csink_profile_mapping *mapping = &c->p->mappings[module->mapping];
-	int found = csink_symbols_resolve(c->p, &object, module->wants, module->nr_wants);
+	int found;
 
+	snprintf(path, sizeof(path), "%s%s", module->root, csink_profile_text(c->p, module->path));
+	found = csink_symbols_resolve(c->p, &object, module->wants, module->nr_wants);
 	if (found == -ENOMEM)
 		return found;
 	if (found < 0) {

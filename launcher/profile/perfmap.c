@@ -12,6 +12,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/profile/profile.h"
+#include "launcher/profile/roots.h"
 #include "launcher/profile/symbols.h"
 
 /* Maps of hours of JIT have some hundred megabytes; they are read line by line. */
@@ -58,12 +59,14 @@ static bool is_of_process(const char *path, uid_t uid)
  */
 static FILE *open_map(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
+	int fd = csink_root_open(path, O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
 	struct stat st;
 	FILE *file;
 
-	if (fd < 0)
+	if (fd < 0) {
+		errno = -fd;
 		return NULL;
+	}
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) ||
 	    (st.st_uid != geteuid() && st.st_uid && !is_of_process(path, st.st_uid))) {
 		close(fd);

@@ -17,6 +17,7 @@
 #include <zlib.h>
 
 #include "include/internal/base.h"
+#include "launcher/profile/roots.h"
 #include "launcher/profile/symbols_cache.h"
 #include "launcher/profile/symbols_fetch.h"
 #include "launcher/profile/symbols_impl.h"
@@ -50,9 +51,9 @@ static int open_file(const char *path, struct file *file)
 	struct stat st;
 	int err;
 
-	*file = (struct file){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
+	*file = (struct file){.fd = csink_root_open(path, O_NONBLOCK | O_NOCTTY)};
 	if (file->fd < 0)
-		return -errno;
+		return file->fd;
 	err = fstat(file->fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : -ENOEXEC;
 	if (!err) {
 		file->elf = elf_begin(file->fd, ELF_C_READ_MMAP, NULL);
@@ -227,7 +228,8 @@ static int open_elsewhere(const struct csink_object *object, struct file *file)
 	uint32_t i, nr = object->pid && *object->path == '/' ? csink_roots_find(object->pid, roots, MAX_ROOTS) : 0;
 
 	for (i = 0; i < nr; i++) {
-		if ((size_t)snprintf(path, sizeof(path), "%s%s", roots[i], object->path) >= sizeof(path) ||
+		if ((size_t)snprintf(path, sizeof(path), "%s%s", roots[i],
+				     object->path + csink_root_len(object->path)) >= sizeof(path) ||
 		    open_file(path, file))
 			continue;
 		if (is_build(file->elf, object->build_id, object->build_id_len))

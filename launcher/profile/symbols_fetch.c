@@ -1,8 +1,6 @@
 /* See symbols_fetch.h. */
 #include "launcher/profile/symbols_fetch.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
@@ -72,43 +70,4 @@ int csink_debuginfod_fetch(const uint8_t *build_id, size_t len, bool executable)
 	if (err)
 		return err;
 	return (executable ? servers.executable : servers.debuginfo)(servers.client, build_id, (int)len, NULL);
-}
-
-/* ---- roots ---- */
-
-/* The last number of a process's NSpid line: what it calls itself. */
-static int32_t own_pid(const char *host_pid)
-{
-	char path[64], line[256];
-	const char *last;
-	int32_t pid = -1;
-	FILE *status;
-
-	snprintf(path, sizeof(path), "/proc/%.16s/status", host_pid);
-	status = fopen(path, "re");
-	while (status && fgets(line, sizeof(line), status)) {
-		if (strncmp(line, "NSpid:", 6))
-			continue;
-		last = strrchr(line, '\t');
-		pid = last ? atoi(last) : -1;
-		break;
-	}
-	if (status)
-		fclose(status);
-	return pid;
-}
-
-uint32_t csink_roots_find(int32_t pid, char roots[][CSINK_ROOT_BYTES], uint32_t max)
-{
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
-	uint32_t nr = 0;
-
-	while (proc && nr < max && (entry = readdir(proc))) {
-		if (isdigit((unsigned char)entry->d_name[0]) && own_pid(entry->d_name) == pid)
-			snprintf(roots[nr++], CSINK_ROOT_BYTES, "/proc/%.12s/root", entry->d_name);
-	}
-	if (proc)
-		closedir(proc);
-	return nr;
 }

@@ -1,4 +1,4 @@
-/* Files that describe an object, from places other than its own path: debuginfod's servers, other roots. */
+/* Files that describe an object, from debuginfod's servers. */
 #ifndef CSINK_LAUNCHER_SYMBOLS_FETCH_H
 #define CSINK_LAUNCHER_SYMBOLS_FETCH_H
 
@@ -18,14 +18,5 @@ int csink_debuginfod_fetch(const uint8_t *build_id, size_t len, bool executable)
 
 /** Whether servers can be asked: 0, -ENOPKG or -ENOTUNIQ as above, -ENOMEM. */
 int csink_debuginfod_open(void);
-
-/**
- * Find the roots of the file systems in which processes live that call themselves pid: "/proc/4711/root". Of processes
- * that run now, in containers and chroots, too.
- * @roots  room for max texts
- * Returns how many there are.
- */
-#define CSINK_ROOT_BYTES 32
-uint32_t csink_roots_find(int32_t pid, char roots[][CSINK_ROOT_BYTES], uint32_t max);
 
 #endif

@@ -136,6 +136,29 @@ else
 	skip "a program in another mount namespace" "namespaces take root"
 fi
 
+# ---- another root, whose owner may change what lies in it
+if is_root && have chroot && chroot / true 2>/dev/null; then
+	mkdir -p jail/bin "jail$PWD"
+	cp "$TARGETS/static_spin" jail/bin/spin_there
+	cp "$TARGETS/static_spin" "jail$PWD/other"
+	cp "$TARGETS/burn" other
+	start chroot jail /bin/spin_there 1000
+	wait_until 30 has_run "$target" 20
+	attach -d 0.5 -o jail.pb.gz -p "$target" 2>err
+	like "$(cat err)" 'spin_there +(main|spin)$' "a program in a chroot has names"
+	attach -d 1 -o jail.pb.gz -p "$target" 2>err &
+	pid=$!
+	wait_until 30 grep -q 'Ctrl-C ends it' err
+	ln -sf "$PWD/other" jail/bin/spin_there
+	wait $pid
+	like "$(cat err)" 'spin_there +(main|spin)$' "a link is followed as seen from there, not to another file of ours"
+	like "$(gzip -dc jail.pb.gz | tr -c '[:print:]' '\n')" '^/bin/spin_there' "it is called what it is called there"
+	unlike "$(gzip -dc jail.pb.gz | tr -c '[:print:]' '\n')" "/proc/self|$PWD/jail" "not how it was reached"
+	end "$target"
+else
+	skip "a program in a chroot" "it takes root"
+fi
+
 # ---- gone half-way
 wrong=0
 for _ in 1 2 3 4 5 6 7 8 9 10; do
