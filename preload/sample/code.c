@@ -9,10 +9,21 @@
 /* Code without tables is some assembly's, and short. */
 #define MAX_CALLED_BYTES 16384
 
-/* Code that ran may be unreadable by now, or never have been code. */
+/* Code that ran may be unreadable by now, or never have been code: whatever it is, AddressSanitizer is not asked. */
+__attribute__((no_sanitize_address)) static bool take_code(uintptr_t pc, uint8_t *bytes, size_t nr)
+{
+	if (!csink_readable(pc, nr))
+		return false;
+	for (size_t i = 0; i < nr; i++)
+		bytes[i] = ((const volatile uint8_t *)pc)[i];
+	return true;
+}
+
 static bool code_is(uintptr_t pc, const void *bytes, size_t nr)
 {
-	return csink_readable(pc, nr) && !memcmp((const void *)pc, bytes, nr);
+	uint8_t code[16];
+
+	return take_code(pc, code, nr) && !memcmp(code, bytes, nr);
 }
 
 #if defined(__x86_64__)
@@ -41,11 +52,11 @@ static bool is_stub_jump(const uint8_t *code)
 /* Stubs: jmp *slot(%rip); push $index; jmp to the first one. */
 int csink_code_pushed(uintptr_t pc)
 {
-	const uint8_t *code = (const uint8_t *)pc;
+	uint8_t around[11 + 8], *code = around + 11;
 
 	if (!csink_readable(pc, 1))
 		return 0;
-	if (!csink_readable(pc - 11, 11 + 8))
+	if (!take_code(pc - 11, around, sizeof(around)))
 		return -1;
 	if (is_stub_jump(code) || (code[0] == 0x68 && code[5] == 0xe9 && is_stub_jump(code - 6)))
 		return 0;
@@ -55,9 +66,9 @@ int csink_code_pushed(uintptr_t pc)
 bool csink_code_has_word(uintptr_t pc)
 {
 	enum { AT_MOST = 24 }; /* from there to the end of _init */
-	const uint8_t *code = (const uint8_t *)pc - 4;
+	uint8_t before[AT_MOST], *code = before + AT_MOST - 4;
 
-	if (!csink_readable(pc - AT_MOST, AT_MOST))
+	if (!take_code(pc - AT_MOST, before, AT_MOST))
 		return false;
 	for (int back = 0; back <= AT_MOST - 4; back++) {
 		if (!memcmp(code - back, "\x48\x83\xec\x08", 4)) /* sub $8, %rsp */
@@ -84,11 +95,11 @@ static bool is_way_on(uintptr_t pc)
 
 enum csink_code_call csink_code_call(uintptr_t ra, uintptr_t pc)
 {
-	const uint8_t *code = (const uint8_t *)ra;
+	uint8_t before[7], *code = before + sizeof(before);
 	uintptr_t target;
 	int32_t distance;
 
-	if (ra < 4096 || !csink_readable(ra - 7, 7))
+	if (ra < 4096 || !take_code(ra - sizeof(before), before, sizeof(before)))
 		return CSINK_NO_CALL;
 	memcpy(&distance, code - 4, sizeof(distance));
 	target = ra + (uintptr_t)(intptr_t)distance;
@@ -133,9 +144,8 @@ enum csink_code_call csink_code_call(uintptr_t ra, uintptr_t pc)
 	uintptr_t target;
 	uint32_t code;
 
-	if (ra < 4096 || ra % 4 || !csink_readable(ra - 4, 4))
+	if (ra < 4096 || ra % 4 || !take_code(ra - 4, (uint8_t *)&code, sizeof(code)))
 		return CSINK_NO_CALL;
-	memcpy(&code, (const void *)(ra - 4), sizeof(code));
 	target = ra - 4 + (uintptr_t)((int64_t)((uint64_t)code << 38) >> 36); /* 26 bits of distance, in words */
 	if (code >> 26 == 0x25)                                               /* bl */
 		return pc - target < MAX_CALLED_BYTES ? CSINK_CALL_NEARBY : CSINK_CALL;

@@ -5,6 +5,7 @@
 #include "preload/sample/walk_step.h"
 
 #include "preload/sample/code.h"
+#include "preload/sample/modules.h"
 
 /* On a stack of unknown bounds a frame that only its frame pointer describes is not believed to be larger than this. */
 #define MAX_FRAME_BYTES (1UL << 20)
@@ -187,6 +188,15 @@ static bool step_bare_call(struct csink_walker *w, uintptr_t pushed)
 #endif
 }
 
+/* Somewhere in an object, but not where its code is: nothing returns there. */
+static bool is_data(const struct csink_walker *w)
+{
+	struct csink_module module;
+
+	return !w->innermost && !w->exact && !csink_modules_find(w->pc, &module) &&
+	       csink_code_call(w->pc, 0) == CSINK_NO_CALL;
+}
+
 /* Code without tables: some assembly in an object that has them, or what a just-in-time compiler made. */
 static bool step_untabled(struct csink_walker *w, csink_row_t row)
 {
@@ -196,6 +206,8 @@ static bool step_untabled(struct csink_walker *w, csink_row_t row)
 #endif
 
 	count(&counts.untabled_steps);
+	if (csink_row_near(row) && is_data(w))
+		return end_walk(w, CSINK_WALK_BAD_STACK);
 	if (pushed >= 0)
 		return step_bare_call(w, (uintptr_t)pushed);
 #if defined(__x86_64__)
