@@ -154,6 +154,7 @@ LIB_SRCS := \
 	preload/sample/walk_dwarf.c \
 	preload/sample/walk_memo.c \
 	preload/sample/walk_step.c \
+	preload/sample/walk_untabled.c \
 
 # What runs in signal handlers: objects that hold nothing else but requests of the same kind, and the functions that are
 # entered there, also through pointers (OBJECT:FUNCTION for static ones). tests/cli/symbols.t holds both to their word.

@@ -41,12 +41,18 @@ bool csink_code_is_start_context(uintptr_t pc)
 	return code_is(pc, "\x48\x89\xdc", 3); /* mov %rbx, %rsp */
 }
 
-/* jmp *slot(%rip), perhaps after endbr64, perhaps with a bnd prefix. */
+/* jmp *slot(%rip), perhaps after endbr64, perhaps with a bnd prefix: where the distance to the slot is, or 0. */
+static size_t stub_jump(const uint8_t *code)
+{
+	size_t at = memcmp(code, "\xf3\x0f\x1e\xfa", 4) ? 0 : 4;
+
+	at += code[at] == 0xf2;
+	return code[at] == 0xff && code[at + 1] == 0x25 ? at + 2 : 0;
+}
+
 static bool is_stub_jump(const uint8_t *code)
 {
-	if (!memcmp(code, "\xf3\x0f\x1e\xfa", 4))
-		code += 4;
-	return (code[0] == 0xff && code[1] == 0x25) || (code[0] == 0xf2 && code[1] == 0xff && code[2] == 0x25);
+	return stub_jump(code) > 0;
 }
 
 /* Stubs: jmp *slot(%rip); push $index; jmp to the first one. */
@@ -81,16 +87,47 @@ bool csink_code_has_word(uintptr_t pc)
 
 bool csink_code_is_edge(uintptr_t pc)
 {
-	return code_is(pc, "\xc3", 1) ||             /* ret */
-	       code_is(pc, "\xf3\x0f\x1e\xfa", 4) || /* endbr64 */
-	       code_is(pc, "\x48\x83\xec\x08", 4) || /* sub $8, %rsp */
-	       code_is(pc, "\x55\x48\x89\xe5", 4);   /* push %rbp; mov %rsp, %rbp */
+	static const char begins[][5] = {
+		"\xf3\x0f\x1e\xfa", /* endbr64 */
+		"\x48\x83\xec\x08", /* sub $8, %rsp */
+		"\x55\x48\x89\xe5", /* push %rbp; mov %rsp, %rbp */
+	};
+	uint8_t code[4];
+
+	if (!take_code(pc, code, sizeof(code)))
+		return code_is(pc, "\xc3", 1);
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (!memcmp(code, begins[i], sizeof(code)))
+			return true;
+	return code[0] == 0xc3; /* ret */
 }
 
 /* A stub, or a jump alone, as linkers put between code that is far apart. */
 static bool is_way_on(uintptr_t pc)
 {
 	return csink_code_pushed(pc) == 0 || code_is(pc, "\xe9", 1);
+}
+
+/* Where a stub leads to, 0 if it is none. */
+static uintptr_t stub_target(uintptr_t stub)
+{
+	uint8_t code[11], slot[8];
+	uintptr_t target = 0;
+	int32_t distance;
+	size_t at;
+
+	if (!take_code(stub, code, sizeof(code)) || !(at = stub_jump(code)))
+		return 0;
+	memcpy(&distance, code + at, sizeof(distance));
+	if (take_code(stub + at + 4 + (uintptr_t)(intptr_t)distance, slot, sizeof(slot)))
+		memcpy(&target, slot, sizeof(target));
+	return target;
+}
+
+/* By a call of this code, directly or by way of a stub. */
+static bool leads_near(uintptr_t target, uintptr_t pc)
+{
+	return pc - target < MAX_CALLED_BYTES || pc - stub_target(target) < MAX_CALLED_BYTES;
 }
 
 enum csink_code_call csink_code_call(uintptr_t ra, uintptr_t pc)
@@ -104,9 +141,9 @@ enum csink_code_call csink_code_call(uintptr_t ra, uintptr_t pc)
 	memcpy(&distance, code - 4, sizeof(distance));
 	target = ra + (uintptr_t)(intptr_t)distance;
 	if (code[-5] == 0xe8)
-		return pc - target < MAX_CALLED_BYTES ? CSINK_CALL_NEARBY
-		       : is_way_on(target)            ? CSINK_CALL
-						      : CSINK_CALL_ELSEWHERE;
+		return leads_near(target, pc) ? CSINK_CALL_NEARBY
+		       : is_way_on(target)    ? CSINK_CALL
+					      : CSINK_CALL_ELSEWHERE;
 	/* ff /2: through a register, or memory at one; plus 1 or 4 bytes of displacement, and with one more for SIB. */
 	for (int bytes = 2; bytes <= 7; bytes++)
 		if (bytes != 5 && code[-bytes] == 0xff && (code[1 - bytes] & 0x38) == 0x10)

@@ -1,6 +1,6 @@
 /*
- * Inside of our own walker (walk_dwarf.c walks, walk_step.c takes the frames that are not plain). Nobody else includes
- * this. Context of everything here: signal.
+ * Inside of our own walker (walk_dwarf.c walks, walk_step.c takes the frames that are not plain, walk_untabled.c those
+ * of code without tables). Nobody else includes this. Context of everything here: signal.
  */
 #ifndef CSINK_SAMPLE_WALK_STEP_H
 #define CSINK_SAMPLE_WALK_STEP_H
@@ -34,6 +34,15 @@ void csink_walker_start(struct csink_walker *w, const mcontext_t *context);
 
 /** One frame, whatever it is; where the walker is must have this row. False: the walk ended. */
 bool csink_walker_step(struct csink_walker *w, csink_row_t row);
+
+/** One frame of code without tables. */
+bool csink_walker_step_untabled(struct csink_walker *w, csink_row_t row);
+
+/** Go to a caller, whose frame begins at @cfa. False: the walk ended. */
+bool csink_walker_step_to(struct csink_walker *w, uintptr_t cfa, uint64_t fp, uint64_t ra);
+
+/** The walk ends here. Returns false. */
+bool csink_walker_end(struct csink_walker *w, enum csink_walk_end end);
 
 /** A frame's rules could not be followed: walk again by libunwind, if that is ready. */
 void csink_walker_give_up(struct csink_walker *w, const ucontext_t *uc);

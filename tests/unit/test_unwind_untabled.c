@@ -86,6 +86,22 @@ __asm__(".text\n"
 	".skip 20000, 0x90\n");
 extern char bare_framed[], bare_called[], bare_end[];
 
+/* Where made code's frame is not there yet, or no more, the frame pointer is its caller's. */
+static void check_made_edges(void)
+{
+	uint64_t (*volatile call)(void) = return_address;
+	uint64_t from = call(), callers = direct_return_address();
+	volatile uint64_t frame[2] = {0, callers};
+	uintptr_t made = (uintptr_t)make_code();
+
+	is_num((long)caller_there(made, from, 0, (uintptr_t)frame), (long)from,
+	       "made code: its caller, where it was just called");
+	is_num((long)caller_there(made + 1, (uintptr_t)frame, from, (uintptr_t)frame), (long)from,
+	       "where it has pushed the caller's frame pointer");
+	is_num((long)caller_there(made + sizeof(made_code) - 1, from, 0, (uintptr_t)frame), (long)from,
+	       "and where it returns");
+}
+
 static void check_assembly(void)
 {
 	uint64_t (*volatile call)(void) = return_address;
@@ -103,6 +119,16 @@ static void check_assembly(void)
 	is_end(CSINK_WALK_NO_CFI, "an empty register, of which no frame was made, is no end of the stack");
 
 	getcontext(&uc);
+	words[3] = (uintptr_t)bare_called;
+	words[8] = 0;
+	words[9] = from;
+	set_context(&uc, framed, frame, (uintptr_t)&words[8]);
+	expect(&main_stack, CSINK_MAX_DEPTH);
+	take(&uc);
+	if (!ok(seen.walk.nr_frames >= 2 && seen.frames[0] == words[3] && seen.frames[1] == from,
+		"registers that were pushed do not hide the caller"))
+		print_walk();
+
 	words[0] = (uintptr_t)&words[4];
 	words[1] = (uintptr_t)bare_called;
 	words[5] = from;
@@ -118,6 +144,10 @@ static void check_objects_end(void)
 {
 }
 
+static void check_made_edges(void)
+{
+}
+
 static void check_assembly(void)
 {
 }
@@ -130,6 +160,7 @@ int main(void)
 	start_seeing(functions, CSINK_ARRAY_SIZE(functions));
 	check_made_code();
 	check_objects_end();
+	check_made_edges();
 	check_assembly();
 	return done();
 }
