@@ -45,7 +45,8 @@ static uint32_t record(enum walk_diff_class class, uint64_t pc, const struct csi
 			return i;
 		}
 	/* guesses are many; they must not crowd out what matters */
-	if (diff->nr_records == DIFF_RECORDS || (class == DIFF_UNTABLED && diff->nr_records > DIFF_RECORDS / 4))
+	if (diff->nr_records == DIFF_RECORDS ||
+	    ((class == DIFF_UNTABLED || class == DIFF_GUESS) && diff->nr_records > DIFF_RECORDS / 4))
 		return DIFF_RECORDS;
 	r = &diff->records[diff->nr_records];
 	*r = (struct walk_diff_record){.pc = pc, .times = 1, .class = class, .at = at};

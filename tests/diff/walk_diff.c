@@ -152,7 +152,7 @@ static void compare(const ucontext_t *uc, bool reached)
 		class = look_again(class, &walks[0], uc, &again);
 	same = class == DIFF_SAME || class == DIFF_CACHE || class == DIFF_OBJECT;
 	if (!same && before.untabled_steps != after.untabled_steps)
-		class = DIFF_UNTABLED;
+		class = has_table(pc) ? DIFF_UNTABLED : DIFF_GUESS;
 	/* A burst begins where both agree, so that what comes of that can be judged. */
 	if (ahead > 0 && look_ahead(is_known(class, pc), true))
 		return;

@@ -11,7 +11,8 @@ enum walk_diff_class {
 	DIFF_OURS_SHORTER, /* ours gave up */
 	DIFF_END,          /* the same frames, but only one says that they are all */
 	DIFF_FRAMES,       /* different frames */
-	DIFF_UNTABLED,     /* any difference in a stack with code that has no tables: both had to guess */
+	DIFF_UNTABLED,     /* any difference in a stack with code that has no tables: both had to guess ... */
+	DIFF_GUESS,        /* ... where the program was at such code, too: from the first frame on */
 	/* Any difference is looked at again, once libunwind has forgotten what it had cached: */
 	DIFF_CACHE,        /* then the same */
 	DIFF_OBJECT,       /* then the same, and it has been told of an object that was just loaded */
