@@ -33,7 +33,9 @@ static struct {
 /*
  * At the end of a function that realigned its stack, after the pop of its caller's frame pointer, GCC's table still
  * says that this lies in memory, at a place that the popped value itself now misleads to: two instructions of each such
- * function. libunwind promises what tables say; our walker sees that the frame pointer is none of this frame.
+ * function (lea -8(%r10), %rsp; ret). libunwind promises what tables say, and skips a caller; our walker sees that the
+ * frame pointer is none of this frame. AddressSanitizer has many functions realign theirs: there it was 57 of 450,145
+ * walks of libunwind's, and the only reason for one that was wrong.
  */
 static bool table_misleads(const ucontext_t *uc)
 {
