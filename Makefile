@@ -115,6 +115,7 @@ LIB_SRCS := \
 	preload/inject/held.c \
 	preload/inject/libc.c \
 	preload/inject/image.c \
+	preload/inject/image_events.c \
 	preload/inject/jumps.c \
 	preload/inject/limits.c \
 	preload/inject/loader.c \
@@ -144,6 +145,7 @@ LIB_SRCS := \
 	preload/sample/stuck.c \
 	preload/sample/thread.c \
 	preload/sample/unwind.c \
+	preload/sample/weigh.c \
 	preload/sample/unwind_fp.c \
 	preload/sample/got_patch.c \
 	preload/sample/unwind_libunwind.c \
@@ -179,6 +181,7 @@ LAUNCHER_SRCS := \
 	launcher/cmd_help.c \
 	launcher/cmd_run.c \
 	launcher/run/alone.c \
+	launcher/run/clocks.c \
 	launcher/run/folder.c \
 	launcher/run/inherited.c \
 	launcher/run/leftovers.c \
@@ -232,6 +235,7 @@ LAUNCHER_SRCS := \
 	launcher/cmd_attach.c \
 	launcher/attach/choose.c \
 	launcher/attach/counters.c \
+	launcher/attach/counts.c \
 	launcher/attach/follow.c \
 	launcher/attach/images.c \
 	launcher/attach/images_proc.c \
@@ -345,6 +349,7 @@ PAGE_PARTS := launcher/output/html/assemble launcher/output/html/page.html launc
 
 # tests/unit/test_NAME.c, each a TAP program.
 UNIT_TESTS := \
+	event_times \
 	export \
 	attach_objects \
 	record \
@@ -541,6 +546,7 @@ PMU_TARGETS := \
 	faulty \
 	hog \
 	shares \
+	wander \
 
 PUBLIC_HEADERS := $(wildcard include/countersink.h include/countersink/*.h)
 MAN_PAGES := $(wildcard launcher/man/*.1)

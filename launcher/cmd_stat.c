@@ -169,11 +169,6 @@ static struct csink_reservation_command reservation_of(struct stat_run *run)
 
 /* ---- a run ---- */
 
-static void read_all(const struct stat_run *run, struct csink_stat_value *values)
-{
-	csink_stat_counters_read(&run->counters, values);
-}
-
 static void on_watch(void *arg)
 {
 	struct stat_run *run = arg;
@@ -243,8 +238,10 @@ static void take_result(struct stat_run *run, const struct csink_relay_end *end,
 {
 	struct csink_stat_result *result = &run->result;
 	struct csink_stat_value values[CSINK_STAT_MAX_EVENTS];
+	struct csink_stat_reading reading;
 
-	read_all(run, values);
+	csink_stat_counters_read(&run->counters, &reading);
+	csink_stat_counters_since(&run->counters, &reading, NULL, values);
 	csink_stat_result_add(result, values, wall_ns);
 	csink_moments_add(&result->wall_ns, (double)wall_ns);
 	csink_moments_add(&result->user_ns, ns_of(&end->usage.ru_utime));

@@ -48,7 +48,7 @@ $(B)/tests/targets/%.so: tests/targets/%.c
 
 $(B)/tests/targets/old_names.so: TARGET_LDFLAGS := -Wl,--hash-style=sysv
 
-$(B)/tests/targets/shares $(B)/tests/targets/hog: $(B)/tests/targets/%: tests/pmu/%.c
+$(B)/tests/targets/shares $(B)/tests/targets/hog $(B)/tests/targets/wander: $(B)/tests/targets/%: tests/pmu/%.c
 	$(make_program)
 
 # What guest_loader loads, by paths that only its own objects know.

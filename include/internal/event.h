@@ -91,6 +91,30 @@ int csink_events_bind(const struct csink_event_roots *roots, struct csink_event_
 /** Does the event's PMU count on this CPU? Elsewhere the event cannot be opened for a CPU alone. Context: any. */
 bool csink_event_is_on(const struct csink_event_spec *spec, uint32_t cpu);
 
+/** Are they the same event of two kinds of CPU: cpu_core/cycles/ and cpu_atom/cycles/? Context: any. */
+bool csink_event_is_kin(const struct csink_event_spec *a, const struct csink_event_spec *b);
+
+/* How long an event was enabled for some tasks, and how much of that it counted. Of several fds of the same tasks, one
+ * for each CPU, enabled_ns is their mean, running_ns their sum. */
+struct csink_event_times {
+	const struct csink_event_spec *spec;
+	uint64_t enabled_ns, running_ns;
+	bool is_clock; /* a software event, in no hardware event's group: it is there to tell the time (of spec's cpus)
+			*/
+};
+
+/**
+ * How long an event could have run, had it never had to wait for a counter: its count is to be scaled by this over its
+ * running_ns. An event of one kind of CPU is enabled on the others as well, where there is nothing for it to count:
+ * that is no time in which it could have run.
+ * @times  of all events that were on and off together, for the same tasks, with what clocks there are. With a clock of
+ *         its kind of CPU, or of all CPUs where it counts on all, the answer is exact. Else the time of all is shared
+ * out as the events of the kinds ran, which takes these to have waited alike, and to be all kinds that there are; and
+ * where they are of one kind, an event could have run as long as the one that ran longest. Returns ns, not less than
+ * running_ns; of an event that never ran, the time that it was enabled. Context: any.
+ */
+uint64_t csink_event_could_run_ns(const struct csink_event_times *times, uint32_t nr, uint32_t i);
+
 /**
  * Does a modifier ask for what the kernel would ignore in silence, so that the event counted 0 or something else?
  * Returns 0, or -EOPNOTSUPP and *why, a text that names no event. May look at sysfs. Context: init, thread.

@@ -186,6 +186,7 @@ static int prepare_rings(struct csink_attach_counters *c, char *less, size_t siz
 int csink_attach_counters_init(struct csink_attach_counters *c, char *less, size_t size)
 {
 	int err = csink_rings_init(&c->rings), first_err = 0;
+	struct csink_event_spec specs[CSINK_MAX_EVENTS];
 	uint32_t nr_samplers = 0;
 
 	*less = 0;
@@ -206,6 +207,9 @@ int csink_attach_counters_init(struct csink_attach_counters *c, char *less, size
 		c->events[i].samples = false;
 	make_attrs(c);
 	give_columns(c);
+	for (uint32_t i = 0; i < c->nr_events; i++)
+		specs[i] = c->events[i].spec;
+	csink_clocks_init(&c->clocks, specs, c->nr_events);
 	return err;
 }
 
@@ -290,10 +294,14 @@ static int open_on_cpu(struct csink_attach_counters *c, int32_t pid, int32_t tid
 int csink_attach_counters_open(struct csink_attach_counters *c, int32_t pid, int32_t tid,
 			       struct csink_attach_event **refused)
 {
+	const struct csink_clocks_how how = {.tid = tid, .inherit = c->inherit, .at_exec = c->at_exec};
 	int err = 0;
 
 	for (uint32_t cpu = 0; !err && cpu < c->rings.nr_cpus; cpu++)
 		err = open_on_cpu(c, pid, tid, cpu, refused);
+	/* A control group's event is enabled only while the group is on its CPU. */
+	if (!err && c->cgroup_fd < 0)
+		csink_clocks_open(&c->clocks, &how);
 	return err;
 }
 
@@ -301,6 +309,7 @@ int csink_attach_counters_open(struct csink_attach_counters *c, int32_t pid, int
 
 void csink_attach_counters_stop(struct csink_attach_counters *c)
 {
+	csink_clocks_stop(&c->clocks);
 	for (uint32_t i = 0; i < c->nr_fds; i++)
 		ioctl(c->fds[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 }
@@ -330,88 +339,6 @@ uint32_t csink_attach_counters_living(struct csink_attach_counters *c)
 	return nr;
 }
 
-struct sums {
-	uint64_t value, enabled_ns, running_ns;
-};
-
-static struct sums read_sums(const struct csink_attach_counters *c, uint32_t event, uint32_t nr_cpus)
-{
-	bool is_group = c->events[event].attr.read_format & PERF_FORMAT_GROUP;
-	uint64_t numbers[3 + CSINK_MAX_EVENTS];
-	struct sums sums = {0};
-
-	for (uint32_t k = 0; k < c->nr_fds; k++) {
-		if (c->fds[k].event != event ||
-		    read(c->fds[k].fd, numbers, sizeof(numbers)) < (3 + is_group) * (int)sizeof(*numbers))
-			continue;
-		sums.value += numbers[is_group ? 3 : 0]; /* of a group: how many, the times, the first one's */
-		sums.enabled_ns += numbers[1];
-		sums.running_ns += numbers[2];
-	}
-	/* On each CPU the event waits while its thread is on another one: it is enabled there all the same. */
-	if (c->cgroup_fd < 0)
-		sums.enabled_ns /= CSINK_MAX(nr_cpus, 1u);
-	return sums;
-}
-
-static void add_count(const struct csink_event_spec *spec, const struct sums *sums, struct csink_outside *out)
-{
-	double scaled = (double)sums->value;
-
-	if (sums->enabled_ns && !sums->running_ns && !(spec->rec.flags & CSINK_EVENT_CPU_NS)) {
-		csink_outside_note(out, "%s was not counted: %s", spec->rec.name,
-				   spec->cpus[0] ? "nothing ran on its kind of CPU"
-						 : "the kernel never had a counter free for it");
-		return;
-	}
-	/* A software event needs no counter, and is never kept waiting for one. */
-	if (spec->attr.type != PERF_TYPE_SOFTWARE && sums->running_ns && sums->running_ns < sums->enabled_ns &&
-	    !spec->cpus[0])
-		scaled *= (double)sums->enabled_ns / (double)sums->running_ns;
-	snprintf(out->counts[out->nr_counts].name, sizeof(out->counts[0].name), "%.60s%s", spec->rec.name,
-		 spec->rec.flags & CSINK_EVENT_USER_ONLY && !(spec->rec.flags & CSINK_EVENT_CPU_NS) &&
-				 !strchr(spec->rec.name, ':')
-			 ? ":u"
-			 : "");
-	snprintf(out->counts[out->nr_counts].unit, sizeof(out->counts[0].unit), "%s", spec->rec.unit);
-	out->counts[out->nr_counts].value = (uint64_t)(scaled * (spec->scale > 0 ? spec->scale : 1) + 0.5);
-	/* On other CPUs than its own there is nothing for it to count: that is no share of a counter. */
-	out->counts[out->nr_counts].time_enabled_ns = spec->cpus[0] ? sums->running_ns : sums->enabled_ns;
-	out->counts[out->nr_counts].time_running_ns = sums->running_ns;
-	if (spec->rec.flags & CSINK_EVENT_CPU_NS && !out->is_attached) {
-		out->is_attached = 1;
-		out->attached_cpu_ns = sums->value;
-	}
-	out->nr_counts++;
-	out->has_counts = 1;
-}
-
-void csink_attach_counters_read(struct csink_attach_counters *c, struct csink_outside *out)
-{
-	struct sums sums[CSINK_MAX_EVENTS];
-	uint64_t longest_ns = 0;
-
-	if (!c->has_read && c->nr_columns < c->nr_events)
-		csink_outside_note(out,
-				   "this kernel tells samples of a group's first event only (Linux 6.12 of all): the "
-				   "others have totals, but no columns");
-	for (uint32_t i = 0; i < c->nr_events; i++) {
-		sums[i] = read_sums(c, i, c->rings.nr_online);
-		longest_ns = CSINK_MAX(longest_ns, sums[i].running_ns);
-	}
-	for (uint32_t i = 0; i < c->nr_events; i++) {
-		if (c->events[i].err) {
-			csink_outside_note(out, "%s was not counted: %s", c->events[i].spec.rec.name,
-					   c->events[i].reason);
-			continue;
-		}
-		/* Of threads that have ended the kernel forgets when they waited. All are enabled together: what one
-		 * of them had is the least that each was to have. */
-		sums[i].enabled_ns = CSINK_MAX(sums[i].enabled_ns, longest_ns);
-		add_count(&c->events[i].spec, &sums[i], out);
-	}
-}
-
 static int by_id(const void *a, const void *b)
 {
 	const struct csink_attach_fd *x = a, *y = b;
@@ -435,6 +362,7 @@ struct csink_attach_event *csink_attach_counters_find(struct csink_attach_counte
 void csink_attach_counters_fini(struct csink_attach_counters *c)
 {
 	csink_rings_fini(&c->rings);
+	csink_clocks_close(&c->clocks);
 	for (uint32_t i = 0; i < c->nr_fds; i++)
 		close(c->fds[i].fd);
 	if (c->anchor_fd >= 0)

@@ -8,6 +8,7 @@
 #include "include/internal/event.h"
 #include "launcher/attach/rings.h"
 #include "launcher/profile/collect.h"
+#include "launcher/run/clocks.h"
 #include "preload/counters/targets.h"
 
 #define CSINK_ATTACH_STACK_BYTES 16384 /* of the stack, from its top, that come with a sample */
@@ -55,6 +56,7 @@ struct csink_attach_counters {
 	struct csink_attach_lineage *lineages;
 	uint32_t nr_lineages, cap_lineages;
 	int anchor_fd;
+	struct csink_clocks clocks;
 };
 
 /**

@@ -94,13 +94,10 @@ static int map_all(struct csink_rings *rings, uint32_t bytes)
 	int err = 0;
 
 	rings->ring_bytes = bytes;
-	rings->nr_online = 0;
 	for (uint32_t cpu = 0; cpu < rings->nr_cpus && !err; cpu++) {
 		err = map_ring(rings, cpu);
 		if (err == -ENODEV) /* offline */
 			err = 0;
-		else
-			rings->nr_online++;
 	}
 	if (err)
 		unmap_all(rings);
@@ -117,8 +114,6 @@ int csink_rings_map(struct csink_rings *rings)
 	do
 		err = map_all(rings, bytes);
 	while (err == -ENOBUFS && (bytes /= 2) >= rings->page_bytes);
-	if (err == -ENOBUFS)
-		rings->nr_online = (uint32_t)CSINK_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
 	if (err)
 		rings->ring_bytes = 0;
 	return err;

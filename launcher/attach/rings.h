@@ -16,7 +16,7 @@
 struct csink_rings {
 	int epoll_fd;
 	uint32_t page_bytes, ring_bytes; /* ring_bytes: of each; 0: there are none */
-	uint32_t nr_cpus, nr_online;     /* configured; of these, not offline */
+	uint32_t nr_cpus;                /* configured */
 	uint64_t nr_lost;
 	struct csink_ring {
 		int fd; /* of the event that owns the ring; -1: none */

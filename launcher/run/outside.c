@@ -60,6 +60,7 @@ int csink_outside_open_anchor(void)
 
 static void counts_open(struct csink_outside_watch *watch, const struct csink_event_spec *specs, uint32_t nr)
 {
+	const struct csink_clocks_how tree = {.inherit = true, .at_exec = true};
 	struct csink_outside_how how = {.cpu = -1, .group_fd = -1};
 	struct perf_event_attr attr;
 	int leader = -1;
@@ -80,6 +81,8 @@ static void counts_open(struct csink_outside_watch *watch, const struct csink_ev
 		if (leads)
 			leader = watch->events[i].fd;
 	}
+	csink_clocks_init(&watch->clocks, specs, watch->nr_events);
+	csink_clocks_open(&watch->clocks, &tree);
 }
 
 void csink_outside_open(struct csink_outside_watch *watch, const struct csink_event_spec *specs, uint32_t nr)
@@ -111,24 +114,17 @@ static uint64_t scaled(uint64_t value, uint64_t enabled_ns, uint64_t running_ns)
 	return (uint64_t)((double)value * (double)enabled_ns / (double)running_ns + 0.5);
 }
 
-/* What one event counted. */
-static void count_read(struct csink_outside_watch *watch, uint32_t i, struct csink_outside *out)
+/* What one event counted: value, and how long it could have and did. */
+static void add_count(const struct csink_event_spec *spec, uint64_t value, uint64_t could_ns, uint64_t running_ns,
+		      struct csink_outside *out)
 {
-	const struct csink_event_spec *spec = &watch->events[i].spec;
-	uint64_t read_back[3]; /* value, time enabled, time running */
-	uint64_t value;
-
-	if (read(watch->events[i].fd, read_back, sizeof(read_back)) != sizeof(read_back))
-		return;
-	if (read_back[1] && !read_back[2]) {
+	if (!running_ns && (could_ns || spec->cpus[0])) {
 		csink_outside_note(out, "%s was not counted from outside: %s", spec->rec.name,
-				   spec->cpus[0] ? "nothing ran on its kind of CPU"
-						 : "the kernel never had a counter free for it");
+				   could_ns ? "the kernel never had a counter free for it"
+					    : "nothing ran on its kind of CPU");
 		return;
 	}
-	if (spec->cpus[0]) /* on other CPUs there is nothing for it to count: that is no share of a counter */
-		read_back[1] = read_back[2];
-	value = scaled(read_back[0], read_back[1], read_back[2]);
+	value = scaled(value, could_ns, running_ns);
 	if (spec->scale != 1 && spec->scale > 0)
 		value = (uint64_t)((double)value * spec->scale + 0.5);
 	/* A clock counts the kernel's time whatever is excluded; other events then mean user space alone. */
@@ -139,10 +135,34 @@ static void count_read(struct csink_outside_watch *watch, uint32_t i, struct csi
 			 : "");
 	snprintf(out->counts[out->nr_counts].unit, sizeof(out->counts[0].unit), "%s", spec->rec.unit);
 	out->counts[out->nr_counts].value = value;
-	out->counts[out->nr_counts].time_enabled_ns = read_back[1];
-	out->counts[out->nr_counts].time_running_ns = read_back[2];
+	out->counts[out->nr_counts].time_enabled_ns = could_ns;
+	out->counts[out->nr_counts].time_running_ns = running_ns;
 	out->nr_counts++;
 	out->has_counts = 1;
+}
+
+/* All are read before any is scaled: the times of some tell of others. */
+static void counts_read(struct csink_outside_watch *watch, struct csink_outside *out)
+{
+	struct csink_event_times times[CSINK_MAX_EVENTS + CSINK_MAX_CLOCKS];
+	uint64_t got[3], values[CSINK_MAX_EVENTS]; /* got: value, time enabled, time running */
+	bool was_read[CSINK_MAX_EVENTS];
+	uint32_t nr = watch->nr_events;
+
+	for (uint32_t i = 0; i < watch->nr_events; i++) {
+		times[i] = (struct csink_event_times){.spec = &watch->events[i].spec};
+		was_read[i] = watch->events[i].fd >= 0 && read(watch->events[i].fd, got, sizeof(got)) == sizeof(got);
+		if (!was_read[i])
+			continue;
+		values[i] = got[0];
+		times[i].enabled_ns = got[1];
+		times[i].running_ns = got[2];
+	}
+	nr += csink_clocks_read(&watch->clocks, times + nr);
+	for (uint32_t i = 0; i < watch->nr_events; i++)
+		if (was_read[i])
+			add_count(times[i].spec, values[i], csink_event_could_run_ns(times, nr, i), times[i].running_ns,
+				  out);
 }
 
 /* Why not, for those that were refused: once for all where nothing was counted, else a note for each. */
@@ -213,10 +233,7 @@ void csink_outside_finish(struct csink_outside_watch *watch, const struct rusage
 		out->max_rss_bytes = (uint64_t)usage->ru_maxrss * 1024;
 		out->has_rusage = 1;
 	}
-	for (uint32_t i = 0; i < watch->nr_events; i++) {
-		if (watch->events[i].fd >= 0)
-			count_read(watch, i, out);
-	}
+	counts_read(watch, out);
 	explain_refused(watch, out);
 	tree_read(watch, command_pid, reason, out);
 }
@@ -227,6 +244,7 @@ void csink_outside_close(struct csink_outside_watch *watch)
 		if (watch->events[i].fd >= 0)
 			close(watch->events[i].fd);
 	}
+	csink_clocks_close(&watch->clocks);
 	csink_tree_close(watch->tree);
 	memset(watch, 0, sizeof(*watch));
 }

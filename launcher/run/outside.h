@@ -13,6 +13,7 @@
 
 #include "include/internal/event.h"
 #include "launcher/profile/collect.h"
+#include "launcher/run/clocks.h"
 
 struct csink_tree;
 
@@ -24,6 +25,7 @@ struct csink_outside_watch {
 		int fd;  /* < 0: refused */
 		int err; /* then -errno of it */
 	} events[CSINK_MAX_EVENTS];
+	struct csink_clocks clocks;
 	char tree_reason[160]; /* why there is no tree */
 };
 

@@ -17,6 +17,7 @@ void csink_stat_counters_init(struct csink_stat_counters *counters, const struct
 	counters->nr = CSINK_MIN(nr, (uint32_t)CSINK_STAT_MAX_EVENTS);
 	for (uint32_t i = 0; i < counters->nr; i++)
 		counters->counters[i].spec = specs[i];
+	csink_clocks_init(&counters->clocks, specs, counters->nr);
 }
 
 void csink_stat_counter_refuse(struct csink_stat_counter *counter, const struct perf_event_attr *attr, int cpu,
@@ -75,6 +76,7 @@ static void open_one(struct csink_stat_counter *counter, int group_fd)
 
 void csink_stat_counters_open(struct csink_stat_counters *counters)
 {
+	const struct csink_clocks_how how = {.inherit = true, .at_exec = true};
 	struct csink_stat_counter *leader = NULL;
 
 	for (uint32_t i = 0; i < counters->nr; i++) {
@@ -85,6 +87,7 @@ void csink_stat_counters_open(struct csink_stat_counters *counters)
 		if (leads)
 			leader = counter;
 	}
+	csink_clocks_open(&counters->clocks, &how);
 }
 
 void csink_stat_value_scale(struct csink_stat_value *value, double unit_scale)
@@ -124,84 +127,78 @@ static struct csink_stat_value read_one(const struct csink_stat_counter *counter
 	return value;
 }
 
-/* The same event of this and of another kind of CPU: of a hybrid machine's, "cpu_core/cycles/" and "cpu_atom/cycles/".
- */
-static bool is_kin(const struct csink_event_spec *a, const struct csink_event_spec *b)
+void csink_stat_counters_read(const struct csink_stat_counters *counters, struct csink_stat_reading *reading)
 {
-	const char *of_a = strchr(a->rec.name, '/'), *of_b = strchr(b->rec.name, '/');
-
-	return a->cpus[0] && b->cpus[0] && of_a && of_b && !strcmp(of_a, of_b);
-}
-
-/* How many of the same name come before it. */
-static uint32_t ordinal(const struct csink_stat_counters *counters, uint32_t i)
-{
-	uint32_t nr = 0;
-
-	for (uint32_t k = 0; k < i; k++)
-		nr += !strcmp(counters->counters[k].spec.rec.name, counters->counters[i].spec.rec.name);
-	return nr;
+	csink_clocks_read(&counters->clocks, reading->before);
+	for (uint32_t i = 0; i < counters->nr; i++)
+		reading->values[i] = read_one(&counters->counters[i]);
+	reading->nr_clocks = csink_clocks_read(&counters->clocks, reading->after);
 }
 
 /*
- * How long an event of some CPUs could have run. On the others it is enabled as well, but there is nothing for it to
- * count: only the time in which neither it nor its kin ran was lost to events that it shares counters with.
+ * A clock as it was when an event was read. Between the two readings of the clocks this process may have had to wait
+ * for its CPU while the counting went on; how far it had got is what the event itself was enabled.
  */
-static uint64_t enabled_there(const struct csink_stat_counters *counters, const struct csink_stat_value *values,
-			      uint32_t i)
+static uint64_t clock_then(const struct csink_stat_reading *reading, uint32_t clock, uint32_t i)
 {
-	uint64_t running_ns = 0, enabled_ns = values[i].enabled_ns;
-	uint32_t nr_kin = 0;
+	uint64_t total[2] = {reading->before[0].running_ns,
+			     reading->after[0].running_ns}; /* the first is of all CPUs */
+	uint64_t own[2] = {reading->before[clock].running_ns, reading->after[clock].running_ns};
+	uint64_t now_ns = reading->values[i].enabled_ns;
 
-	for (uint32_t k = 0; k < counters->nr; k++) {
-		if (!is_kin(&counters->counters[i].spec, &counters->counters[k].spec) ||
-		    ordinal(counters, i) != ordinal(counters, k))
-			continue;
-		running_ns += values[k].running_ns;
-		nr_kin++;
-	}
-	/* More than one of them can have had: this kernel has each enabled on its own CPUs only. */
-	if (nr_kin > 1 && running_ns > enabled_ns + enabled_ns / 100 && values[i].running_ns <= enabled_ns)
-		return enabled_ns;
-	/* By itself it does not tell. */
-	if (nr_kin < 2 || running_ns >= enabled_ns || !values[i].running_ns)
-		return values[i].running_ns ? values[i].running_ns : enabled_ns;
-	return (uint64_t)((double)values[i].running_ns * (double)enabled_ns / (double)running_ns);
+	if (now_ns <= total[0])
+		return own[0];
+	if (now_ns >= total[1])
+		return own[1];
+	return own[0] +
+	       (uint64_t)((double)(own[1] - own[0]) * (double)(now_ns - total[0]) / (double)(total[1] - total[0]));
 }
 
-void csink_stat_counters_read(const struct csink_stat_counters *counters, struct csink_stat_value *values)
+/* The times between two readings, of all events. */
+static void times_since(const struct csink_stat_counters *counters, const struct csink_stat_reading *now,
+			const struct csink_stat_reading *then, struct csink_event_times *times)
 {
-	uint64_t enabled_ns[CSINK_STAT_MAX_EVENTS];
+	for (uint32_t i = 0; i < counters->nr; i++)
+		times[i] = (struct csink_event_times){
+			.spec = &counters->counters[i].spec,
+			.enabled_ns = now->values[i].enabled_ns - (then ? then->values[i].enabled_ns : 0),
+			.running_ns = now->values[i].running_ns - (then ? then->values[i].running_ns : 0),
+		};
+}
 
-	for (uint32_t i = 0; i < counters->nr; i++)
-		values[i] = read_one(&counters->counters[i]);
-	for (uint32_t i = 0; i < counters->nr; i++)
-		enabled_ns[i] =
-			counters->counters[i].spec.cpus[0] ? enabled_there(counters, values, i) : values[i].enabled_ns;
+/* And of the clocks, for one event. Returns how many there are. */
+static uint32_t clocks_since(const struct csink_stat_reading *now, const struct csink_stat_reading *then, uint32_t i,
+			     struct csink_event_times *times)
+{
+	for (uint32_t k = 0; k < now->nr_clocks; k++) {
+		times[k] = now->after[k];
+		times[k].running_ns = clock_then(now, k, i);
+		if (then && k < then->nr_clocks)
+			times[k].running_ns -= clock_then(then, k, i);
+		times[k].enabled_ns = times[k].running_ns;
+	}
+	return now->nr_clocks;
+}
+
+void csink_stat_counters_since(const struct csink_stat_counters *counters, const struct csink_stat_reading *now,
+			       const struct csink_stat_reading *then, struct csink_stat_value *values)
+{
+	struct csink_event_times times[CSINK_STAT_MAX_EVENTS + CSINK_MAX_CLOCKS];
+
+	times_since(counters, now, then, times);
 	for (uint32_t i = 0; i < counters->nr; i++) {
-		values[i].enabled_ns = enabled_ns[i];
-		if (values[i].state != CSINK_STAT_NOT_SUPPORTED)
+		uint32_t nr = counters->nr + clocks_since(now, then, i, times + counters->nr);
+
+		values[i] = now->values[i];
+		if (values[i].state == CSINK_STAT_NOT_SUPPORTED)
+			continue;
+		values[i].raw -= then ? then->values[i].raw : 0;
+		values[i].enabled_ns = csink_event_could_run_ns(times, nr, i);
+		values[i].running_ns = times[i].running_ns;
+		/* Nothing ran meanwhile, or not on its kind of CPU: that is a true zero, if it has ever counted. */
+		if (!then || !now->values[i].running_ns || values[i].enabled_ns)
 			csink_stat_value_scale(&values[i], counters->counters[i].spec.scale);
 	}
-}
-
-struct csink_stat_value csink_stat_value_since(const struct csink_stat_value *now, const struct csink_stat_value *then,
-					       double unit_scale)
-{
-	struct csink_stat_value since = *now;
-
-	if (now->state == CSINK_STAT_NOT_SUPPORTED)
-		return since;
-	since.state = CSINK_STAT_COUNTED;
-	since.raw -= then->raw;
-	since.enabled_ns -= then->enabled_ns;
-	since.running_ns -= then->running_ns;
-	/* Nothing ran meanwhile: that is a true zero, if it has ever counted. */
-	if (!since.enabled_ns && now->running_ns)
-		since.value = 0;
-	else
-		csink_stat_value_scale(&since, unit_scale);
-	return since;
 }
 
 void csink_stat_counters_close(struct csink_stat_counters *counters)
@@ -216,4 +213,5 @@ void csink_stat_counters_close(struct csink_stat_counters *counters)
 		counter->fds = NULL;
 		counter->nr_fds = 0;
 	}
+	csink_clocks_close(&counters->clocks);
 }

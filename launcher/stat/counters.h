@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "include/internal/event.h"
+#include "launcher/run/clocks.h"
 
 #define CSINK_STAT_MAX_EVENTS 32
 
@@ -29,6 +30,13 @@ struct csink_stat_value {
 	uint64_t enabled_ns, running_ns;
 };
 
+/* What the kernel says of them all at one moment: nothing is scaled, and value is not set. */
+struct csink_stat_reading {
+	struct csink_stat_value values[CSINK_STAT_MAX_EVENTS];
+	struct csink_event_times before[CSINK_MAX_CLOCKS], after[CSINK_MAX_CLOCKS]; /* clocks, read around them */
+	uint32_t nr_clocks;
+};
+
 struct csink_stat_counter {
 	struct csink_event_spec spec; /* as opened: USER_ONLY is in rec.flags if the kernel was left out */
 	int *fds;                     /* one, or one for each CPU (threads.h); -1: not open */
@@ -40,6 +48,7 @@ struct csink_stat_counter {
 struct csink_stat_counters {
 	struct csink_stat_counter counters[CSINK_STAT_MAX_EVENTS];
 	uint32_t nr;
+	struct csink_clocks clocks;
 };
 
 /** Take events over; nothing is opened yet. nr is at most CSINK_STAT_MAX_EVENTS. */
@@ -54,18 +63,20 @@ int csink_stat_counter_check(struct csink_stat_counter *counter, const char *who
 /** Open them on the caller, off until a child of its own execs. What is refused is remembered with its reason. */
 void csink_stat_counters_open(struct csink_stat_counters *counters);
 
+/** Read all counters, with what every process of the tree has counted so far. */
+void csink_stat_counters_read(const struct csink_stat_counters *counters, struct csink_stat_reading *reading);
+
 /**
- * Read all counters, with what every process of the tree has counted so far.
- * @values  one for each.
+ * What was counted until a reading, or between two, scaled by the time in which it could have been: enabled_ns of each
+ * value is that.
+ * @then    the earlier reading; NULL: since they were opened.
+ * @values  one for each counter.
  */
-void csink_stat_counters_read(const struct csink_stat_counters *counters, struct csink_stat_value *values);
+void csink_stat_counters_since(const struct csink_stat_counters *counters, const struct csink_stat_reading *now,
+			       const struct csink_stat_reading *then, struct csink_stat_value *values);
 
 /** Scale what was counted by the time it had a counter. */
 void csink_stat_value_scale(struct csink_stat_value *value, double unit_scale);
-
-/** What was counted between two readings. */
-struct csink_stat_value csink_stat_value_since(const struct csink_stat_value *now, const struct csink_stat_value *then,
-					       double unit_scale);
 
 /** Remember why an event did not open. err: -errno. */
 void csink_stat_counter_refuse(struct csink_stat_counter *counter, const struct perf_event_attr *attr, int cpu,

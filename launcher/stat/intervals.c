@@ -19,7 +19,7 @@ struct csink_stat_intervals {
 	struct csink_timerq *queue;
 	int timer_fd;
 	uint64_t start_ns, last_ns;
-	struct csink_stat_value last[CSINK_STAT_MAX_EVENTS];
+	struct csink_stat_reading last; /* all 0: nothing was counted before the first */
 };
 
 /* A callback of the queue: what was counted since the last one. */
@@ -27,16 +27,15 @@ static void end_interval(int id, void *data)
 {
 	struct csink_stat_intervals *iv = data;
 	const struct csink_stat_counters *counters = iv->counters;
-	struct csink_stat_value values[CSINK_STAT_MAX_EVENTS], since[CSINK_STAT_MAX_EVENTS];
+	struct csink_stat_value since[CSINK_STAT_MAX_EVENTS];
+	struct csink_stat_reading reading;
 	struct csink_stat_result interval = {.argv = iv->argv, .counters = counters};
 	uint64_t now = csink_monotonic_ns();
 
 	(void)id;
-	csink_stat_counters_read(counters, values);
-	for (uint32_t i = 0; i < counters->nr; i++) {
-		since[i] = csink_stat_value_since(&values[i], &iv->last[i], counters->counters[i].spec.scale);
-		iv->last[i] = values[i];
-	}
+	csink_stat_counters_read(counters, &reading);
+	csink_stat_counters_since(counters, &reading, &iv->last, since);
+	iv->last = reading;
 	csink_stat_result_add(&interval, since, now - iv->last_ns);
 	csink_stat_write_interval(iv->writer, &interval, now - iv->start_ns);
 	iv->last_ns = now;

@@ -41,6 +41,7 @@ void csink_stat_result_add(struct csink_stat_result *result, const struct csink_
 			/* Not supported says more than not counted. */
 			if (row->state != CSINK_STAT_NOT_SUPPORTED)
 				row->state = values[i].state;
+			row->waited |= values[i].enabled_ns != 0;
 			continue;
 		}
 		csink_moments_add(&row->value, (double)values[i].value);
@@ -62,7 +63,7 @@ const char *csink_stat_reason(const struct csink_stat_result *result, uint32_t e
 
 	if (result->rows[event].state == CSINK_STAT_NOT_SUPPORTED)
 		return counter->reason;
-	if (counter->spec.cpus[0])
+	if (counter->spec.cpus[0] && !result->rows[event].waited)
 		return "it counts on one kind of CPU only, and nothing ran there";
 	return "it never had a counter: somebody holds them, or its group needs more than there are "
 	       "(countersink doctor says which)";

@@ -19,6 +19,7 @@ struct csink_stat_row {
 	struct csink_stat_metric metric, misses; /* the latest; what the runs gave is in the moments */
 	struct csink_moments metric_value, misses_value;
 	enum csink_stat_state state; /* the worst of all runs */
+	bool waited;                 /* not counted, though it could have been */
 };
 
 #define CSINK_STAT_MAX_NOTES 16

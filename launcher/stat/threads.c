@@ -159,6 +159,7 @@ static int alloc(struct csink_stat_threads *threads, uint32_t nr_counters)
 static int open_all(struct csink_stat_threads **out, struct csink_stat_counters *counters, uint32_t pages)
 {
 	struct csink_stat_threads *threads = calloc(1, sizeof(*threads));
+	const struct csink_clocks_how how = {.inherit = true, .at_exec = true};
 	int err;
 
 	if (!threads)
@@ -174,6 +175,7 @@ static int open_all(struct csink_stat_threads **out, struct csink_stat_counters 
 		err = prepare(counters, threads->nr_cpus);
 	for (uint32_t cpu = 0; !err && cpu < threads->nr_cpus; cpu++)
 		err = open_cpu(threads, (int)cpu);
+	csink_clocks_open(&counters->clocks, &how);
 	if (err) {
 		csink_stat_threads_close(threads);
 		return err;

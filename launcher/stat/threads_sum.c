@@ -99,6 +99,22 @@ static int by_time(const void *a, const void *b)
 	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
 }
 
+/* The times of all threads together, then of the clocks. Returns how many. */
+static uint32_t sum_times(const struct csink_stat_counters *counters, const struct table *table,
+			  struct csink_event_times *times)
+{
+	for (uint32_t i = 0; i < counters->nr; i++) {
+		times[i] = (struct csink_event_times){.spec = &counters->counters[i].spec};
+		for (uint32_t k = 0; k < table->nr; k++) {
+			times[i].enabled_ns += table->threads[k].values[i].enabled_ns;
+			times[i].running_ns += table->threads[k].values[i].running_ns;
+		}
+		/* Enabled on each of its CPUs while the thread was on any. */
+		times[i].enabled_ns /= CSINK_MAX(counters->counters[i].nr_fds, 1u);
+	}
+	return counters->nr + csink_clocks_read(&counters->clocks, times + counters->nr);
+}
+
 /*
  * How long an event was enabled for a thread is not known well: where the kernel switches between two threads that have
  * the same events it swaps these, and a part of one's time goes to the other. Over all threads it adds up; so each is
@@ -106,23 +122,21 @@ static int by_time(const void *a, const void *b)
  */
 static void settle(const struct csink_stat_counters *counters, struct table *table)
 {
+	struct csink_event_times times[CSINK_STAT_MAX_EVENTS + CSINK_MAX_CLOCKS];
+	uint32_t nr = sum_times(counters, table, times);
+
 	for (uint32_t i = 0; i < counters->nr; i++) {
 		const struct csink_stat_counter *counter = &counters->counters[i];
-		uint64_t enabled_ns = 0, running_ns = 0;
+		uint64_t could_ns = csink_event_could_run_ns(times, nr, i);
 
-		for (uint32_t k = 0; k < table->nr; k++) {
-			enabled_ns += table->threads[k].values[i].enabled_ns;
-			running_ns += table->threads[k].values[i].running_ns;
-		}
-		enabled_ns /= CSINK_MAX(counter->nr_fds, 1u);
 		for (uint32_t k = 0; k < table->nr; k++) {
 			struct csink_stat_value *value = &table->threads[k].values[i];
 
 			value->state = counter->err ? CSINK_STAT_NOT_SUPPORTED : CSINK_STAT_COUNTED;
 			value->enabled_ns = value->running_ns ? value->running_ns : value->enabled_ns;
-			if (running_ns < enabled_ns && value->running_ns)
-				value->enabled_ns =
-					(uint64_t)((double)value->running_ns * (double)enabled_ns / (double)running_ns);
+			if (times[i].running_ns < could_ns && value->running_ns)
+				value->enabled_ns = (uint64_t)((double)value->running_ns * (double)could_ns /
+							       (double)times[i].running_ns);
 			if (!counter->err)
 				csink_stat_value_scale(value, counter->spec.scale);
 		}

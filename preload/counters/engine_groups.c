@@ -77,6 +77,7 @@ void csink_engine_count_on(struct csink_thread *thread)
 		memcpy(thread->groups[g].base, thread->last, sizeof(thread->groups[g].base));
 	memset(thread->last_enabled_ns, 0, sizeof(thread->last_enabled_ns));
 	memset(thread->last_running_ns, 0, sizeof(thread->last_running_ns));
+	memset(thread->last_waited_ns, 0, sizeof(thread->last_waited_ns));
 }
 
 /* ---- fewer samples ----------------------------------------------------------------------------------------------- */

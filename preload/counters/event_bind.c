@@ -1,7 +1,8 @@
 /*
  * Hybrid machines have several core PMUs, each for some of the CPUs; a generic event without a PMU counts on one kind
  * of CPU only, in silence. Here each such event becomes one for each core PMU. A group goes as a whole: its members can
- * only be counted together on one PMU, so the group is repeated, software events and all.
+ * only be counted together on one PMU, so the group is repeated, software events and all. What each of them counts is
+ * of the time that a program spends on its kind of CPU; how long that was is found out here as well.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -123,8 +124,12 @@ static void bind_one(const struct csink_event_roots *roots, struct csink_event_s
 	uint64_t code = spec->attr.config;
 	char name[sizeof(spec->rec.name)], *colon;
 
-	if (!is_unbound(spec))
+	if (!is_unbound(spec)) {
+		/* A software event counts while its group does. */
+		if (spec->attr.type == PERF_TYPE_SOFTWARE)
+			strcpy(spec->cpus, core->cpus);
 		return;
+	}
 	strcpy(name, spec->rec.name);
 	colon = strchr(name, ':');
 	if (colon)
@@ -223,4 +228,115 @@ bool csink_event_is_on(const struct csink_event_spec *spec, uint32_t cpu)
 		at = end + (*end == ',');
 	}
 	return !spec->cpus[0];
+}
+
+/* ---- how long they could run ---- */
+
+/* A long name was cut, at another place for each PMU. */
+static bool is_cut(const char *name, size_t length)
+{
+	return length && name[length - 1] == '~';
+}
+
+bool csink_event_is_kin(const struct csink_event_spec *a, const struct csink_event_spec *b)
+{
+	const char *of_a = strchr(a->rec.name, '/'), *of_b = strchr(b->rec.name, '/');
+	size_t length_a, length_b;
+
+	if (!a->cpus[0] || !b->cpus[0] || !of_a || !of_b || !strcmp(a->cpus, b->cpus))
+		return false;
+	length_a = strlen(of_a);
+	length_b = strlen(of_b);
+	if (!is_cut(of_a, length_a) && !is_cut(of_b, length_b))
+		return !strcmp(of_a, of_b);
+	return !strncmp(of_a, of_b, CSINK_MIN(length_a, length_b) - 1);
+}
+
+/* They are not read at the very same moment: so small a part is no turn that was waited for. */
+#define SAME 256
+
+static bool is_of(const struct csink_event_times *times, const char *cpus)
+{
+	return !strcmp(times->spec->cpus, cpus);
+}
+
+/* How long the events of one kind of CPU ran. */
+struct kind {
+	const struct csink_event_times *clock; /* NULL: none */
+	uint64_t longest_ns;
+	/* One event's own time would not do: where the stays there are short, it is chance how much of them it got. */
+	double mean_ns;
+};
+
+static struct kind kind_of(const struct csink_event_times *times, uint32_t nr, const char *cpus)
+{
+	struct kind kind = {0};
+	uint32_t nr_events = 0;
+
+	for (uint32_t k = 0; k < nr; k++) {
+		if (!is_of(&times[k], cpus))
+			continue;
+		if (times[k].is_clock) {
+			/* One that never ran, or that failed, tells nothing that the events' own times do not. */
+			kind.clock = times[k].running_ns ? &times[k] : NULL;
+			continue;
+		}
+		kind.longest_ns = CSINK_MAX(kind.longest_ns, times[k].running_ns);
+		kind.mean_ns += (double)times[k].running_ns;
+		nr_events++;
+	}
+	kind.mean_ns /= CSINK_MAX(nr_events, 1u);
+	return kind;
+}
+
+/* The means of all kinds together; 0 if there is but one. */
+static double mean_of_all(const struct csink_event_times *times, uint32_t nr)
+{
+	uint32_t nr_kinds = 0;
+	double all_ns = 0;
+
+	for (uint32_t k = 0; k < nr; k++) {
+		const char *cpus = times[k].spec->cpus;
+		uint32_t first = 0;
+
+		while (first < k && (times[first].is_clock || !is_of(&times[first], cpus)))
+			first++;
+		if (!cpus[0] || times[k].is_clock || first < k)
+			continue;
+		all_ns += kind_of(times, nr, cpus).mean_ns;
+		nr_kinds++;
+	}
+	return nr_kinds > 1 ? all_ns : 0;
+}
+
+/* How long it was there, of all the time that the tasks ran; 0: who knows. */
+static uint64_t time_there_ns(const struct csink_event_times *times, uint32_t nr, const struct csink_event_times *own,
+			      const struct kind *kind)
+{
+	/*
+	 * Some kernels forget, as a task ends, how long an event has been waiting since it last ran: Linux 6.1.176
+	 * does, 6.1.192 does not. A clock never waits.
+	 */
+	const struct csink_event_times *clock = kind_of(times, nr, "").clock;
+	double total_ns = (double)(clock ? clock->running_ns : own->enabled_ns), all_ns;
+
+	if (kind->clock)
+		return kind->clock->running_ns;
+	if (!own->spec->cpus[0])
+		return own->enabled_ns;
+	all_ns = mean_of_all(times, nr);
+	return all_ns > 0 && all_ns < total_ns ? (uint64_t)(total_ns * kind->mean_ns / all_ns) : 0;
+}
+
+uint64_t csink_event_could_run_ns(const struct csink_event_times *times, uint32_t nr, uint32_t i)
+{
+	const struct csink_event_times *own = &times[i];
+	struct kind kind = kind_of(times, nr, own->spec->cpus);
+	uint64_t there_ns = time_there_ns(times, nr, own, &kind);
+
+	if (own->spec->cpus[0])
+		there_ns = CSINK_MAX(there_ns, kind.longest_ns);
+	if (there_ns > own->running_ns + own->running_ns / SAME)
+		return there_ns;
+	return own->spec->cpus[0] ? own->running_ns : CSINK_MAX(own->enabled_ns, own->running_ns);
 }

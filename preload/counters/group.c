@@ -317,3 +317,20 @@ uint64_t csink_group_page_count(const struct csink_group *group, uint32_t event)
 	/* On a counter that users may read, offset is what to add to what that says: no count by itself. */
 	return group->base[event] + (index ? 0 : count);
 }
+
+uint64_t csink_group_page_running_ns(const struct csink_group *group)
+{
+	const volatile struct perf_event_mmap_page *page = group->members ? group->pages[group->leader] : NULL;
+	uint64_t running_ns;
+	uint32_t seq;
+
+	if (!page)
+		return 0;
+	do {
+		seq = page->lock;
+		atomic_thread_fence(memory_order_acquire);
+		running_ns = page->time_running;
+		atomic_thread_fence(memory_order_acquire);
+	} while (page->lock != seq);
+	return running_ns;
+}

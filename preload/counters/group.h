@@ -93,4 +93,10 @@ bool csink_group_drain(struct csink_group *group, struct csink_group_read *out);
  */
 uint64_t csink_group_page_count(const struct csink_group *group, uint32_t event);
 
+/**
+ * How long the group has had its counters since it was opened, as its leader's user page has it: exact while it has
+ * none, as on a kind of CPU that its events are not of; 0 if it is not open. Context: signal. No syscall.
+ */
+uint64_t csink_group_page_running_ns(const struct csink_group *group);
+
 #endif

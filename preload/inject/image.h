@@ -5,6 +5,15 @@
 #ifndef CSINK_INJECT_IMAGE_H
 #define CSINK_INJECT_IMAGE_H
 
+#include <stddef.h>
+
+/**
+ * Decide what csink_process counts: its events, groups, rates. Where the list is no good, CPU time.
+ * @problem  set to why, for people; left alone if all is well.
+ * Context: init.
+ */
+void csink_image_choose_events(char *problem, size_t size);
+
 /**
  * In a forked child: a recording of its own. Registered with pthread_atfork(3); ways to fork that do not run its
  * handlers call it themselves. Does nothing where it was called already. Context: thread, the only one.

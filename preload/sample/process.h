@@ -32,6 +32,7 @@ struct csink_process {
 	uint8_t groups[CSINK_MAX_EVENTS];
 	uint32_t nr_groups;
 	uint8_t group_of[CSINK_MAX_EVENTS];
+	uint8_t kin_of[CSINK_MAX_EVENTS];              /* bit g: group g counts the same on another kind of CPU */
 	struct csink_rec_rate rates[CSINK_MAX_EVENTS]; /* as in the header */
 	uint8_t time_groups; /* bit g: the samples of group g are given the CPU time that passed */
 	uint32_t cpu_event;  /* index of the one that counts CPU time; there always is one */

@@ -130,63 +130,6 @@ void csink_sample_remainder(struct csink_thread *thread, const uint64_t *weights
 		credit_remainder(thread, thread->off_row, off);
 }
 
-/* Once for each event of the process; the flag is the report's to show. */
-static void mark_scaled(uint32_t event)
-{
-	struct csink_rec_event *rec = &csink_process.rec.header->events[event];
-
-	if (!(__atomic_load_n(&rec->flags, __ATOMIC_RELAXED) & CSINK_EVENT_SCALED))
-		__atomic_fetch_or(&rec->flags, CSINK_EVENT_SCALED, __ATOMIC_RELAXED);
-}
-
-static void weigh_counts(struct csink_thread *thread, uint32_t g, const struct csink_group_read *read,
-			 uint64_t *weights)
-{
-	uint64_t enabled = read->enabled_ns - thread->last_enabled_ns[g];
-	uint64_t running = read->running_ns - thread->last_running_ns[g];
-	uint32_t left = thread->groups[g].members;
-	/* One kind of CPU's events do not run on the other kind: that is no share of a counter. */
-	bool shared = running && running < enabled && !csink_process.events[thread->groups[g].leader].cpus[0];
-
-	for (; left; left &= left - 1) {
-		uint32_t i = (uint32_t)__builtin_ctz(left);
-
-		/* A flush that the thread outlived took its CPU clock, which runs a little ahead of the counter. */
-		if (CSINK_UNLIKELY(read->counts[i] < thread->last[i]))
-			continue;
-		weights[i] = read->counts[i] - thread->last[i];
-		thread->last[i] = read->counts[i];
-		if (CSINK_UNLIKELY(shared)) {
-			weights[i] = (uint64_t)((unsigned __int128)weights[i] * enabled / running);
-			mark_scaled(i);
-		}
-	}
-	thread->last_enabled_ns[g] = read->enabled_ns;
-	thread->last_running_ns[g] = read->running_ns;
-}
-
-/*
- * What each event of a group counted since its last sample; scaled where the kernel had to share the counters out. CPU
- * time that no leader counts is the time that the group was enabled, which passes only while the thread runs, and is
- * right also where the group had to wait for its counters.
- */
-static void weigh(struct csink_thread *thread, uint32_t g, const struct csink_group_read *read, uint64_t *weights)
-{
-	const struct csink_group *group = &thread->groups[g];
-	uint32_t cpu = csink_process.cpu_event;
-
-	memset(weights, 0, csink_process.nr_events * sizeof(*weights));
-	weigh_counts(thread, g, read, weights);
-	if (csink_process.time_groups >> g & 1 && !(thread->groups[csink_process.group_of[cpu]].members >> cpu & 1)) {
-		uint64_t now = group->base[cpu] + read->enabled_ns;
-
-		weights[cpu] = now > thread->last[cpu] ? now - thread->last[cpu] : 0;
-		thread->last[cpu] += weights[cpu];
-	}
-	if (CSINK_UNLIKELY(atomic_load_explicit(&thread->remainder, memory_order_relaxed) != NULL))
-		csink_thread_unflush(thread);
-}
-
 /* The thread is back from where it blocked: this is the stack that did. */
 static void on_switch(struct csink_thread *thread, const ucontext_t *uc)
 {
@@ -247,7 +190,7 @@ static uint64_t on_overflow(struct csink_thread *thread, uint32_t g, const ucont
 	if (!overflowed)
 		return 0;
 	leader = thread->groups[g].leader;
-	weigh(thread, g, &read, weights);
+	csink_sample_weigh(thread, g, &read, weights);
 	store(thread, uc, weights, read.nr_overflows, leader, read.time_ns);
 	csink_housekeeping_poll(thread, read.time_ns);
 	return read.time_ns;

@@ -157,6 +157,7 @@ void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 	memset(&thread->switches, 0, sizeof(thread->switches));
 	memset(thread->last_enabled_ns, 0, sizeof(thread->last_enabled_ns));
 	memset(thread->last_running_ns, 0, sizeof(thread->last_running_ns));
+	memset(thread->last_waited_ns, 0, sizeof(thread->last_waited_ns));
 	thread->last_row = thread->off_row = (struct csink_row){0};
 	csink_stack_memo_reset(&thread->memo);
 	atomic_store_explicit(&thread->remainder, NULL, memory_order_relaxed);

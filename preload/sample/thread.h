@@ -44,6 +44,7 @@ struct csink_thread {
 	struct csink_group groups[CSINK_MAX_EVENTS]; /* csink_process.groups */
 	uint64_t last[CSINK_MAX_EVENTS];             /* counts at the last sample, as counted */
 	uint64_t last_enabled_ns[CSINK_MAX_EVENTS], last_running_ns[CSINK_MAX_EVENTS]; /* of each group */
+	uint64_t last_waited_ns[CSINK_MAX_EVENTS]; /* by a group of one kind of CPU and its kin: at the first of them */
 	struct csink_rec_thread *entry;
 	struct csink_row last_row;
 	struct csink_rec_row
@@ -169,5 +170,17 @@ bool csink_sample_is_ours(int signo, const siginfo_t *info);
 
 /** Store weights that belong to no sample: the last, partial period. Context: thread. */
 void csink_sample_remainder(struct csink_thread *thread, const uint64_t *weights);
+
+/* weigh.c */
+
+/**
+ * What each event of a group counted since its last sample; scaled where the kernel had to share the counters out. CPU
+ * time that no leader counts is the time that the group was enabled, which passes only while the thread runs, and is
+ * right also where the group had to wait for its counters.
+ * @weights  of all events of the process; set.
+ * Context: signal.
+ */
+void csink_sample_weigh(struct csink_thread *thread, uint32_t g, const struct csink_group_read *read,
+			uint64_t *weights);
 
 #endif

@@ -15,6 +15,18 @@ near() { # GOT WANT PERCENT
 value() {
 	awk -F, -v event="$1" -v column="$2" '$1 == event { sum += $column } END { printf "%.0f", sum }' csv
 }
+# attached EVENT FILE: in JSON of attach; of several names that contain it, their sum
+attached() {
+	awk -F'[:,]' -v event="$1" '/"name"/ { on = index($0, event) } /"value"/ && on { sum += $2 } END { printf "%.0f", sum }' "$2"
+}
+# counted EVENT FILE: in a report
+counted() {
+	awk -v event="$1" '/^  counted/ && $2 == event { print $3 * ($4 == "G" ? 1e9 : $4 == "M" ? 1e6 : 1); exit }' "$2"
+}
+# intervals EVENT: of the file csv, without the total
+intervals() {
+	awk -F, -v event="$1" '$2 == event && $1 != "total" { sum += $5 } END { printf "%.0f", sum }' csv
+}
 
 countersink events cycles >events
 like "$(cat events)" "^  yes +$BIG/cpu_cycles/" "the kernel sees a PMU"
@@ -62,6 +74,49 @@ for pmu in $BIG $LITTLE; do
 done
 like "$(cat report)" ' share_60$' "with the functions of what began on either"
 
+# We work on the other CPU meanwhile, and the emulator has one clock for both, which both time and counters are made of: so
+# they agree with each other, but for what the samples themselves take, in which the kernel stops the counters.
+"$COUNTERSINK" attach --json -o x.pb.gz -e cycles,task-clock -- sh -c "taskset 1 $SHARES; taskset 2 $SHARES" >counts 2>&1
+ok "an attach counts what its time says ($(attached cycles/ counts) cycles in $(attached task-clock counts) ns)" \
+	near "$(attached cycles/ counts)" "$(attached task-clock counts)" 2.5
+
+# Events that take turns, in a program that goes from one kind of CPU to the other and back: each waits where its own kind
+# is, and that alone is to be made up for.
+eight=r8:u,r8:u,r8:u,r8:u,r8:u,r8:u,r8:u,r8:u
+countersink stat -x -o csv -e $eight -- "$TARGETS/wander" 36 4 10
+ok "taking turns on short stays, each is right ($(value $BIG/r8/:u 4))" near "$(value $BIG/r8/:u 4)" 2880000000 3
+ok "on the kind where little was done, too ($(value $LITTLE/r8/:u 4))" near "$(value $LITTLE/r8/:u 4)" 320000000 3
+like "$(countersink stat -e $eight -- "$TARGETS/wander" 2 2 10 2>&1)" 'scaled: it had a counter' "which is said"
+countersink stat -x -o csv -e "$(echo $eight | sed "s,r8:u,$BIG/event=8/u,g")" -- "$TARGETS/wander" 20 60 5
+ok "so is what counts on one kind alone ($(value $BIG/event=8/:u 4))" near "$(value $BIG/event=8/:u 4)" 800000000 3
+"$TARGETS/hog" -5 countersink stat -x -o csv -e r8:u,r8:u -- "$TARGETS/wander" 20 60 5
+ok "and what takes turns because others hold counters ($(value $BIG/r8/:u 4))" near "$(value $BIG/r8/:u 4)" 200000000 5
+ok "of either kind ($(value $LITTLE/r8/:u 4))" near "$(value $LITTLE/r8/:u 4)" 600000000 5
+countersink stat --per-thread -x -o csv -e $eight -- "$TARGETS/wander" 20 60 5 2
+ok "per thread as well ($(value $BIG/r8/:u 4))" near "$(value $BIG/r8/:u 4)" 1600000000 3
+ok "on either ($(value $LITTLE/r8/:u 4))" near "$(value $LITTLE/r8/:u 4)" 4800000000 3
+countersink stat -I 100 -x -o csv -e $eight -- "$TARGETS/wander" 20 60 5
+ok "in intervals as well ($(intervals $BIG/r8/:u))" near "$(intervals $BIG/r8/:u)" 800000000 5
+ok "of either kind ($(intervals $LITTLE/r8/:u))" near "$(intervals $LITTLE/r8/:u)" 2400000000 5
+
+"$TARGETS/hog" -4 countersink -a -c 500003 -e '{cycles:u,r8:u}' -- "$TARGETS/wander" 40 40 5 2>report
+for pmu in $BIG $LITTLE; do
+	counted=$(counted $pmu/r8/:u report)
+	ok "a run counts $pmu from outside ($counted)" near "$counted" 200000000 4 || diag "$(cat report)"
+	sampled=$(awk -v event="By $pmu" -v first="$LITTLE" '
+		index($0, event) == 1 || (event ~ first && /self %/ && !at) { at = 1; next }
+		at == 1 && /wander +on_/ { print $2; exit }' report)
+	ok "and its samples have that ($sampled M cycles)" near "$sampled" 400 12 || diag "$(cat report)"
+done
+like "$(cat report)" "^  note +shared a counter.*: $LITTLE/cycles/:u; $LITTLE/r8/:u; $BIG/cycles/:u; $BIG/r8/:u" "which is said"
+countersink -a -c 500003 -e '{cycles:u,r8:u}' -- "$TARGETS/wander" 2 2 20 2>report
+unlike "$(cat report)" 'shared a counter|scaled' "a program that goes back and forth has not waited for that"
+"$TARGETS/hog" -5 countersink attach --json -o x.pb.gz -e '{cycles:u,r8:u},{r8:u},{r8:u}' -- "$TARGETS/wander" 36 12 5 >counts 2>&1
+ok "an attach scales ($(attached $BIG/r8/:u counts) in three)" near "$(attached $BIG/r8/:u counts)" 540000000 5
+ok "each kind by itself ($(attached $LITTLE/r8/:u counts) in three)" near "$(attached $LITTLE/r8/:u counts)" 180000000 5
+
+# So many samples as here make the kernel allow fewer.
+echo 100000 >/proc/sys/kernel/perf_event_max_sample_rate
 countersink doctor >doctor
 is $? 0 "the doctor is content" || diag "$(cat doctor)"
 like "$(cat doctor)" "^ok +pmu +.*hybrid: an event counts on the CPUs of its own PMU only" "and knows what machine it is"
