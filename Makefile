@@ -217,6 +217,7 @@ LAUNCHER_SRCS := \
 	launcher/gate/keep.c \
 	launcher/gate/moves.c \
 	launcher/gate/placement.c \
+	launcher/gate/places.c \
 	launcher/gate/print_json.c \
 	launcher/gate/print_junit.c \
 	launcher/gate/print_markdown.c \
@@ -398,6 +399,7 @@ UNIT_TESTS := \
 	gate_judge \
 	gate_moves \
 	gate_placement \
+	gate_places \
 
 # tests/cli/NAME.t, each a TAP script; they see BUILD (the tree) in the environment.
 CLI_TESTS := \

@@ -18,6 +18,11 @@ void csink_gate_functions_release(struct csink_gate_functions *functions)
 	free(functions->edges);
 	free(functions->names);
 	free(functions->calls);
+	for (uint32_t i = 0; i < functions->nr_modules; i++) {
+		free(functions->modules[i].name);
+		free(functions->modules[i].id);
+	}
+	free(functions->modules);
 	free(functions->programs[0]);
 	free(functions->programs[1]);
 	memset(functions, 0, sizeof(*functions));
@@ -85,24 +90,13 @@ static size_t module_length(const char *module)
 	return so && (so[3] == '.' || !so[3]) ? (size_t)(so - module) + 3 : strlen(module);
 }
 
-static bool is_program(const struct csink_gate_functions *functions, const char *module)
+bool csink_gate_is_program(const struct csink_gate_functions *functions, const char *module)
 {
 	for (int side = 0; side < 2; side++) {
 		if (functions->programs[side] && !strcmp(functions->programs[side], module))
 			return true;
 	}
 	return false;
-}
-
-/* Of a function without a symbol the name is a place, "[module+0x123]", which another build has elsewhere: they are one
- * function for all of the module. */
-static const char *comparable_name(const char *name, const char *module)
-{
-	size_t len = strlen(module);
-
-	if (name[0] == '[' && len && !strncmp(name + 1, module, len) && name[len + 1] == '+')
-		return CSINK_GATE_NO_NAME;
-	return name;
 }
 
 static int add_function(struct csink_gate_functions *functions, const char *name, const char *module)
@@ -119,7 +113,7 @@ static int add_function(struct csink_gate_functions *functions, const char *name
 		functions->cap = cap;
 	}
 	/* The name that the program has now, not the one that it is compared with. */
-	if (is_program(functions, module) && functions->programs[1])
+	if (csink_gate_is_program(functions, module) && functions->programs[1])
 		module = functions->programs[1];
 	all[functions->nr] = (struct csink_gate_function){strdup(name), strdup(module), strdup(""), 0, 0, false};
 	if (!all[functions->nr].name || !all[functions->nr].module || !all[functions->nr].file) {
@@ -132,22 +126,22 @@ static int add_function(struct csink_gate_functions *functions, const char *name
 	return 0;
 }
 
-static bool is_same_module(const struct csink_gate_functions *functions, const char *left, const char *right)
+bool csink_gate_same_module(const struct csink_gate_functions *functions, const char *left, const char *right)
 {
 	size_t len = module_length(left);
 
-	if (is_program(functions, left) && is_program(functions, right))
+	if (csink_gate_is_program(functions, left) && csink_gate_is_program(functions, right))
 		return true;
 	return len == module_length(right) && !memcmp(left, right, len);
 }
 
 int64_t csink_gate_function_find(struct csink_gate_functions *functions, const char *name, const char *module)
 {
-	bool program = is_program(functions, module);
+	bool program = csink_gate_is_program(functions, module);
 	uint64_t hash;
 	uint32_t at;
 
-	name = comparable_name(name, module);
+	name = csink_gate_comparable_name(functions, name, module);
 	hash = mix_text(mix_text(1, name, strlen(name)), program ? "" : module, program ? 0 : module_length(module));
 	if (grow_slots(&functions->names, &functions->name_mask, functions->nr))
 		return -ENOMEM;
@@ -155,7 +149,7 @@ int64_t csink_gate_function_find(struct csink_gate_functions *functions, const c
 		struct csink_gate_function *known = &functions->all[functions->names[at].index - 1];
 
 		if (functions->names[at].hash == hash && !strcmp(known->name, name) &&
-		    is_same_module(functions, known->module, module))
+		    csink_gate_same_module(functions, known->module, module))
 			return functions->names[at].index - 1;
 	}
 	if (add_function(functions, name, module))
@@ -218,14 +212,22 @@ void csink_gate_function_learn(struct csink_gate_functions *functions, uint32_t 
 		known->line = line;
 }
 
+static int grow_array(double **array, uint32_t from, uint32_t to)
+{
+	double *grown = reallocarray(*array, (size_t)to + 1, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	memset(grown + from, 0, ((size_t)to + 1 - from) * sizeof(*grown));
+	*array = grown;
+	return 0;
+}
+
 int csink_gate_weights_grow(struct csink_gate_weights *weights, uint32_t nr)
 {
-	double *self = reallocarray(weights->self, (size_t)nr + 1, sizeof(*self));
-
-	if (!self)
+	if (grow_array(&weights->self, weights->nr, nr) ||
+	    (weights->total && grow_array(&weights->total, weights->nr, nr)))
 		return -ENOMEM;
-	memset(self + weights->nr, 0, (nr + 1 - weights->nr) * sizeof(*self));
-	weights->self = self;
 	weights->nr = nr;
 	return 0;
 }

@@ -25,11 +25,20 @@ struct csink_gate_edge {
 	double weights[2];
 };
 
+/* A program or library, by its base name, and the build of it that was seen first. */
+struct csink_gate_module {
+	char *name, *id;
+	bool differs; /* another build was seen, too, or nobody knows */
+};
+
 struct csink_gate_functions {
 	struct csink_gate_function *all;
 	uint32_t nr, cap;
 	struct csink_gate_edge *edges;
 	uint32_t nr_edges, cap_edges;
+	struct csink_gate_module *modules;
+	uint32_t nr_modules;
+	bool has_news; /* a module of which functions may be known by their places differs: csink_gate_merge_places */
 	char *programs[2]; /* base names of the two sides' programs: the same module in both. NULL: unknown */
 	struct csink_gate_slot {
 		uint64_t hash;
@@ -76,6 +85,22 @@ void csink_gate_function_learn(struct csink_gate_functions *functions, uint32_t 
 
 /** Room for all functions that are known by now; new ones weigh 0. Returns 0 or -ENOMEM. */
 int csink_gate_weights_grow(struct csink_gate_weights *weights, uint32_t nr);
+
+/** Is that the program of one of the sides? */
+bool csink_gate_is_program(const struct csink_gate_functions *functions, const char *module);
+
+/** Are two modules, by their base names, one? Versions of a library are, and the programs of both sides. */
+bool csink_gate_same_module(const struct csink_gate_functions *functions, const char *left, const char *right);
+
+/* ---- places.c: functions without a name ---- */
+
+/** A build of a module was seen; id: "" unknown. Returns 0 or -ENOMEM. */
+int csink_gate_module_learn(struct csink_gate_functions *functions, const char *name, const char *id);
+
+/** What a function is called on both sides: its name, also if that is a place and the module is the same build in all
+ * that was seen so far; else CSINK_GATE_NO_NAME. */
+const char *csink_gate_comparable_name(const struct csink_gate_functions *functions, const char *name,
+				       const char *module);
 
 #define CSINK_GATE_NO_NAME "[no symbol]" /* all functions of a module that have no name, together */
 #define CSINK_LABEL_RUN "run"            /* of samples in a profile that holds several runs: a number from 0 */

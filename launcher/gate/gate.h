@@ -51,6 +51,10 @@ int csink_gate_metric_find(struct csink_gate_data *data, const char *name, const
 
 void csink_gate_data_release(struct csink_gate_data *data);
 
+/** After runs were taken: what was known by its place in a module of which there is another build now becomes one
+ * function, in all runs. Returns 0 or -ENOMEM. places.c */
+int csink_gate_merge_places(struct csink_gate_data *data);
+
 /* ---- judging ---- */
 
 struct csink_gate_rules {

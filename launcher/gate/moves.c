@@ -83,8 +83,9 @@ static void find_within(struct judge *judge, struct csink_gate_moves *moves)
 		double new = mean_of(judge, 1, f, true), delta = new - mean_of(judge, 0, f, true);
 		double size = fmax(new, new - delta);
 
-		if (judge->data->functions.all[f].is_pseudo || delta / moves->sum < WITHIN_SHARE || size >= least ||
-		    size > WITHIN_MOST * whole)
+		if (judge->data->functions.all[f].is_pseudo ||
+		    !strcmp(judge->data->functions.all[f].name, CSINK_GATE_NO_NAME) ||
+		    delta / moves->sum < WITHIN_SHARE || size >= least || size > WITHIN_MOST * whole)
 			continue;
 		least = size;
 		found = f;

@@ -19,12 +19,12 @@ struct take {
 	int side;
 };
 
-static const char *module_of(const struct take *take, const struct csink_profile_location *location)
+static const char *module_of(const struct take *take, uint32_t mapping)
 {
 	const char *file = "", *slash;
 
-	if (location->mapping < take->p->nr_mappings)
-		file = csink_profile_text(take->p, take->p->mappings[location->mapping].file);
+	if (mapping < take->p->nr_mappings)
+		file = csink_profile_text(take->p, take->p->mappings[mapping].file);
 	slash = strrchr(file, '/');
 	return slash && slash[1] ? slash + 1 : file;
 }
@@ -32,7 +32,7 @@ static const char *module_of(const struct take *take, const struct csink_profile
 static int map_location(struct take *take, uint32_t id)
 {
 	const struct csink_profile_location *location = &take->p->locations[id];
-	const char *module = module_of(take, location);
+	const char *module = module_of(take, location->mapping);
 	int64_t index;
 
 	if (!location->nr_lines) {
@@ -62,15 +62,17 @@ static int map_locations(struct take *take)
 	take->of_location = calloc(take->p->nr_locations + 1, sizeof(*take->of_location));
 	if (!take->of_line || !take->of_location)
 		return -ENOMEM;
+	for (uint32_t i = 1; i < take->p->nr_mappings && !err; i++)
+		err = csink_gate_module_learn(take->functions, module_of(take, i),
+					      csink_profile_text(take->p, take->p->mappings[i].build_id));
 	for (uint32_t id = 1; id < take->p->nr_locations && !err; id++)
 		err = map_location(take, id);
 	if (err)
 		return err;
+	err = csink_gate_weights_grow(take->weights, take->functions->nr);
 	take->weights->total = calloc((size_t)take->functions->nr + 1, sizeof(*take->weights->total));
 	take->seen = calloc((size_t)take->functions->nr + 1, sizeof(*take->seen));
-	if (!take->weights->total || !take->seen)
-		return -ENOMEM;
-	return csink_gate_weights_grow(take->weights, take->functions->nr);
+	return err || (take->weights->total && take->seen) ? err : -ENOMEM;
 }
 
 /* Walk a stack from its innermost function, inlined ones included. */

@@ -83,7 +83,9 @@ static int take_outcome(struct csink_gate_series *series, struct csink_gate_run 
 	learn_engine(series, outcome->profile);
 	if (csink_gate_placement_learn(&series->placement, run->side, outcome->profile))
 		return -ENOMEM;
-	return csink_gate_take(&series->data->functions, outcome->profile, -1, run->side, &run->weights);
+	if (csink_gate_take(&series->data->functions, outcome->profile, -1, run->side, &run->weights))
+		return -ENOMEM;
+	return csink_gate_merge_places(series->data);
 }
 
 /* What the kernel says of a child that never became a command: the memory that it was forked with. */

@@ -92,7 +92,9 @@ int csink_gate_row_line(const struct csink_gate_result *r, const struct csink_ga
 			 row->runs_needed > 1 ? "s" : "");
 	else if (row->verdict == CSINK_GATE_INCONCLUSIVE && !r->data->exact)
 		snprintf(needed, sizeof(needed), "; no reasonable number of runs would tell");
-	if (r->data->exact)
+	if (r->data->exact && isinf(row->ratio))
+		snprintf(how, sizeof(how), "(in all runs)");
+	else if (r->data->exact)
 		snprintf(how, sizeof(how), "(%s to %s in all runs)", low, high);
 	else if (row->interval.low == 1 && row->interval.high == 1)
 		snprintf(how, sizeof(how), "(the same in all runs)");

@@ -1,0 +1,136 @@
+/*
+ * Functions without a name. Where a module is the same build on both sides, the place of its code is a name as good as
+ * another: "[libz.so.1+0x1a40]" is the same function in every run. In another build everything is elsewhere; then all
+ * of a module's are one function, CSINK_GATE_NO_NAME. Which of the two holds is known when both sides were seen.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/gate/gate.h"
+
+static struct csink_gate_module *find_module(const struct csink_gate_functions *functions, const char *name)
+{
+	for (uint32_t i = 0; i < functions->nr_modules; i++) {
+		if (csink_gate_same_module(functions, functions->modules[i].name, name))
+			return &functions->modules[i];
+	}
+	return NULL;
+}
+
+int csink_gate_module_learn(struct csink_gate_functions *functions, const char *name, const char *id)
+{
+	struct csink_gate_module *module = find_module(functions, name), *grown;
+
+	if (module) {
+		bool differs = !*id || strcmp(module->name, name) || strcmp(module->id, id);
+
+		functions->has_news |= differs && !module->differs;
+		module->differs |= differs;
+		return 0;
+	}
+	grown = reallocarray(functions->modules, functions->nr_modules + 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	functions->modules = grown;
+	module = &grown[functions->nr_modules];
+	/* Places have their program's name in them: by two names they are two. */
+	if (csink_gate_is_program(functions, name) && functions->programs[0] && functions->programs[1] &&
+	    strcmp(functions->programs[0], functions->programs[1]))
+		id = "";
+	*module = (struct csink_gate_module){.name = strdup(name), .id = strdup(id), .differs = !*id};
+	if (!module->name || !module->id) {
+		free(module->name);
+		free(module->id);
+		return -ENOMEM;
+	}
+	functions->nr_modules++;
+	return 0;
+}
+
+static bool is_place(const char *name, const char *module)
+{
+	size_t len = strlen(module);
+
+	return name[0] == '[' && len && !strncmp(name + 1, module, len) && name[len + 1] == '+';
+}
+
+const char *csink_gate_comparable_name(const struct csink_gate_functions *functions, const char *name,
+				       const char *module)
+{
+	const struct csink_gate_module *known;
+
+	if (!is_place(name, module))
+		return name;
+	known = find_module(functions, module);
+	return known && !known->differs ? name : CSINK_GATE_NO_NAME;
+}
+
+/* ---- when a second build has come ---- */
+
+/* What was one function of many is now all of them; it has no more time than the run. */
+static int move_weights(struct csink_gate_weights *weights, const uint32_t *to, uint32_t nr)
+{
+	uint32_t had = weights->nr;
+
+	if (csink_gate_weights_grow(weights, CSINK_MAX(had, nr)))
+		return -ENOMEM;
+	for (uint32_t f = 0; f < had; f++) {
+		if (to[f] == f)
+			continue;
+		weights->self[to[f]] += weights->self[f];
+		weights->self[f] = 0;
+		if (!weights->total)
+			continue;
+		weights->total[to[f]] = fmin(weights->sum, weights->total[to[f]] + weights->total[f]);
+		weights->total[f] = 0;
+	}
+	return 0;
+}
+
+static int move_calls(struct csink_gate_functions *functions, const uint32_t *to)
+{
+	uint32_t nr = functions->nr_edges;
+	int err = 0;
+
+	for (uint32_t i = 0; i < nr && !err; i++) {
+		struct csink_gate_edge edge = functions->edges[i];
+		uint32_t caller = to[edge.caller], callee = to[edge.callee];
+
+		if (caller == edge.caller && callee == edge.callee)
+			continue;
+		functions->edges[i].weights[0] = functions->edges[i].weights[1] = 0;
+		for (int side = 0; side < 2 && caller != callee && !err; side++)
+			err = csink_gate_call_add(functions, caller, callee, side, edge.weights[side]);
+	}
+	return err;
+}
+
+int csink_gate_merge_places(struct csink_gate_data *data)
+{
+	struct csink_gate_functions *functions = &data->functions;
+	uint32_t nr = functions->nr, *to;
+	int err = 0;
+
+	if (!functions->has_news)
+		return 0;
+	to = calloc((size_t)nr + 1, sizeof(*to));
+	if (!to)
+		return -ENOMEM;
+	for (uint32_t f = 0; f < nr && !err; f++) {
+		/* Found anew, by the name that it has now. */
+		int64_t now = csink_gate_function_find(functions, functions->all[f].name, functions->all[f].module);
+
+		to[f] = now < 0 ? 0 : (uint32_t)now;
+		err = now < 0 ? (int)now : 0;
+	}
+	for (uint32_t i = 0; i < data->nr_runs && !err; i++)
+		err = move_weights(&data->runs[i].weights, to, functions->nr);
+	if (!err)
+		err = move_calls(functions, to);
+	free(to);
+	functions->has_news = false;
+	return err;
+}
