@@ -206,6 +206,7 @@ LAUNCHER_SRCS := \
 	launcher/stat/threads_sum.c \
 	launcher/cmd_gate.c \
 	launcher/cmd_gate_settings.c \
+	launcher/cmd_gate_tell.c \
 	launcher/gate/baseline.c \
 	launcher/gate/callgrind.c \
 	launcher/gate/command.c \

@@ -193,6 +193,9 @@ int csink_gate_baseline_write(const char *path, struct csink_gate_series *series
 			return -ENOMEM;
 		profile->time_ns = (int64_t)time(NULL) * (int64_t)CSINK_NS_PER_S;
 	}
+	/* Once: it may be written to another place after the first was refused. */
+	if (csink_profile_fact(profile, FACT_VERSION, 0))
+		return csink_pprof_write(profile, path);
 	csink_profile_fact_add(profile, FACT_VERSION, "%s", VERSION);
 	csink_gate_fingerprint_write(print, profile);
 	add_metrics(profile, series->data);

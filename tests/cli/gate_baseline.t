@@ -146,7 +146,21 @@ refused 1 'text: not a pprof profile' "a text" -b text -- "$WORK" alpha 1
 refused 1 'empty: the file is empty; --update-baseline makes a baseline' "an empty file" -b empty -- "$WORK" alpha 1
 refused 1 'option --baseline: \.: ' "a folder" -b . -- "$WORK" alpha 1
 refused 1 'option --baseline: \. cannot be written: Is a directory' "a folder to be written to" -b . --update-baseline -- "$WORK" alpha 1
-refused 1 'option --baseline: /dev/full: No space left on device' "a full disk" -b /dev/full --update-baseline -- "$WORK" alpha 1
+export TMPDIR=$TMP
+refused 1 'option --baseline: /dev/full: No space left on device; the baseline is in ' "a full disk" \
+	-b /dev/full --update-baseline -- "$WORK" alpha 1
+kept=$(sed -n 's/.*the baseline is in //p' err)
+gate -b "$kept" -- "$WORK" alpha 1
+like "$(cat out.tap)" '^# runs: 2 and 2 ' "what could be kept is a baseline"
+if have valgrind; then
+	gate --deterministic -b /dev/full --update-baseline -- "$WORK" alpha 1
+	kept=$(sed -n 's/.*the baseline is in //p' err)
+	gate --deterministic -b "$kept" -- "$WORK" alpha 1
+	like "$(cat out.tap)" '^ok 1 - instructions unchanged: ' "counted exactly, too"
+	like "$(cat out.tap)" '^ok 2 - alpha in gate_work unchanged: ' "each function once"
+else
+	skip "an exact baseline that is kept elsewhere" "no valgrind here"
+fi
 size=$(stat -c %s base.pb.gz)
 bad=0
 for n in 1 10 18 100 $((size / 2)) $((size - 8)) $((size - 1)); do
