@@ -364,6 +364,20 @@ static void note_clocks(struct stat_run *run)
 	}
 }
 
+/* A count of 0 that may mean that there is no such event. */
+static void note_zeros(struct stat_run *run)
+{
+	char why[240];
+
+	for (uint32_t i = 0; i < run->nr_specs; i++) {
+		const struct csink_stat_row *row = &run->result.rows[i];
+
+		if (row->state == CSINK_STAT_COUNTED && row->value.nr && row->value.mean == 0 &&
+		    csink_event_doubt_zero(&run->specs[i], why, sizeof(why)))
+			note(run, "%s %s", run->specs[i].rec.name, why);
+	}
+}
+
 static void note_program(struct stat_run *run)
 {
 	struct csink_program program;
@@ -402,6 +416,7 @@ static int run_and_write(struct stat_run *run)
 	csink_reservation_finish(&run->reservation, &reservation);
 	if (run->result.nr_failed && run->repeat > 1)
 		note(run, "%u of %u runs failed", run->result.nr_failed, run->result.nr_runs);
+	note_zeros(run);
 	if (run->result.nr_runs) {
 		csink_stat_write(&run->writer, &run->result);
 		if (!status)

@@ -121,7 +121,15 @@ uint64_t csink_event_could_run_ns(const struct csink_event_times *times, uint32_
  */
 int csink_event_check(const struct csink_event_spec *spec, const char **why);
 
-/** The same of several, the first one to blame in *err. Context: init, thread. */
+/**
+ * An event was counted for a while, and it is 0. May that be because the CPU does not have it? Of the codes that each
+ * CPU has for its own, an ARM CPU does not say which it counts; the kernel opens them all, and the others stay 0.
+ * @why  set to what people should know, beginning with "is 0, "; 240 bytes are enough.
+ * Returns whether there is anything to say. May load libpfm4. Context: init, thread.
+ */
+bool csink_event_doubt_zero(const struct csink_event_spec *spec, char *why, size_t size);
+
+/** csink_event_check of several, the first one to blame in *err. Context: init, thread. */
 int csink_events_check(const struct csink_event_spec *specs, uint32_t nr, struct csink_event_error *err);
 
 /**

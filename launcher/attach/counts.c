@@ -34,6 +34,7 @@ static void add_count(const struct csink_event_spec *spec, uint64_t value, uint6
 		      struct csink_outside *out)
 {
 	double scaled = (double)value;
+	char why[240];
 
 	if (!running_ns && (could_ns || spec->cpus[0]) && !(spec->rec.flags & CSINK_EVENT_CPU_NS)) {
 		csink_outside_note(out, "%s was not counted: %s", spec->rec.name,
@@ -41,6 +42,8 @@ static void add_count(const struct csink_event_spec *spec, uint64_t value, uint6
 					    : "nothing ran on its kind of CPU");
 		return;
 	}
+	if (!value && running_ns && csink_event_doubt_zero(spec, why, sizeof(why)))
+		csink_outside_note(out, "%s %s", spec->rec.name, why);
 	/* A software event needs no counter, and is never kept waiting for one. */
 	if (spec->attr.type != PERF_TYPE_SOFTWARE && running_ns && running_ns < could_ns)
 		scaled *= (double)could_ns / (double)running_ns;

@@ -118,12 +118,16 @@ static uint64_t scaled(uint64_t value, uint64_t enabled_ns, uint64_t running_ns)
 static void add_count(const struct csink_event_spec *spec, uint64_t value, uint64_t could_ns, uint64_t running_ns,
 		      struct csink_outside *out)
 {
+	char why[240];
+
 	if (!running_ns && (could_ns || spec->cpus[0])) {
 		csink_outside_note(out, "%s was not counted from outside: %s", spec->rec.name,
 				   could_ns ? "the kernel never had a counter free for it"
 					    : "nothing ran on its kind of CPU");
 		return;
 	}
+	if (!value && running_ns && csink_event_doubt_zero(spec, why, sizeof(why)))
+		csink_outside_note(out, "%s %s", spec->rec.name, why);
 	value = scaled(value, could_ns, running_ns);
 	if (spec->scale != 1 && spec->scale > 0)
 		value = (uint64_t)((double)value * spec->scale + 0.5);

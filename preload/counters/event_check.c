@@ -11,6 +11,7 @@
 #include "include/countersink/explain.h"
 #include "include/internal/base.h"
 #include "include/internal/event.h"
+#include "preload/counters/pfm.h"
 #include "preload/counters/sysfs.h"
 
 #define DEVICES "/sys/bus/event_source/devices"
@@ -88,6 +89,13 @@ static bool is_named(const char *pmu, uint64_t code)
 	return found || !any;
 }
 
+/* An event by the code that an ARM CPU itself has for it. */
+static bool is_arm_code(const struct csink_event_spec *spec)
+{
+	return IS_ARM && !is_of_this_kernel(spec) &&
+	       (spec->attr.type == PERF_TYPE_RAW || !strncmp(spec->pmu, "armv8", 5));
+}
+
 /*
  * ARM's CPUs say which of the architecture's events they count, and the kernel names those in sysfs; but it opens the
  * others as well, which then read as 0. What is beyond those codes is each CPU's own.
@@ -98,8 +106,7 @@ static const char *check_implemented(const struct csink_event_spec *spec)
 	bool named = false, any = false;
 	const char *name;
 
-	if (!IS_ARM || is_of_this_kernel(spec) || spec->attr.config >= ARM_COMMON_EVENTS ||
-	    spec->attr.config == ARM_CHAIN || (spec->attr.type != PERF_TYPE_RAW && strncmp(spec->pmu, "armv8", 5)) ||
+	if (!is_arm_code(spec) || spec->attr.config >= ARM_COMMON_EVENTS || spec->attr.config == ARM_CHAIN ||
 	    csink_sysfs_dir_open(&dir, DEVICES))
 		return NULL;
 	while (!named && (name = csink_sysfs_dir_next(&dir))) {
@@ -112,6 +119,36 @@ static const char *check_implemented(const struct csink_event_spec *spec)
 	return named || !any ? NULL
 			     : "this CPU does not have that one of ARM's events, and the kernel would count 0 for it "
 			       "(those that it has are in " DEVICES "/armv8*/events)";
+}
+
+bool csink_event_doubt_zero(const struct csink_event_spec *spec, char *why, size_t size)
+{
+	uint64_t code = spec->attr.config & UINT16_MAX;
+	char name[96];
+
+	if (!is_arm_code(spec) || code < ARM_COMMON_EVENTS)
+		return false;
+	switch (csink_pfm_find_code(code, name, sizeof(name))) {
+	case CSINK_PFM_PRESENT:
+		snprintf(why, size,
+			 "is 0, which is right if none happened: CPUs of this model have it (%s), but a virtual or "
+			 "emulated one may not, and none says whether it has",
+			 name);
+		break;
+	case CSINK_PFM_ABSENT:
+		snprintf(why, size,
+			 "is 0, and may mean nothing: libpfm4 knows no event 0x%llx of this CPU (%s), and the CPU does "
+			 "not say whether it has it",
+			 (unsigned long long)code, name);
+		break;
+	case CSINK_PFM_NO_TABLE:
+		snprintf(why, size,
+			 "is 0, and may mean nothing: this CPU does not say whether it has event 0x%llx, and libpfm4 "
+			 "does not know it",
+			 (unsigned long long)code);
+		break;
+	}
+	return true;
 }
 
 static const char *check_kernels_own(const struct csink_event_spec *spec)

@@ -297,3 +297,42 @@ void csink_pfm_offer(struct csink_nearest *near, char *note, size_t size)
 	else if (!knows_cpu())
 		snprintf(note, size, " (and libpfm4 has no table of this CPU's own events)");
 }
+
+/* An event of this code in the table of one PMU. */
+static bool find_in_pmu(const pfm_pmu_info_t *pmu, uint64_t code, char *name, size_t size)
+{
+	for (int idx = pmu->first_event; idx != -1; idx = pfm.get_event_next(idx)) {
+		pfm_event_info_t info = {.size = sizeof(info)};
+		struct perf_event_attr attr;
+
+		if (pfm.get_event_info(idx, PFM_OS_PERF_EVENT_EXT, &info) != PFM_SUCCESS)
+			continue;
+		snprintf(name, size, "%s::%s", pmu->name, info.name);
+		if (encode(name, &attr) == PFM_SUCCESS && attr.config == code)
+			return true;
+	}
+	return false;
+}
+
+enum csink_pfm_code csink_pfm_find_code(uint64_t code, char *name, size_t size)
+{
+	enum csink_pfm_code found = CSINK_PFM_NO_TABLE;
+	const char *absent = "";
+
+	*name = '\0';
+	if (!load())
+		return found;
+	for (int i = PFM_PMU_NONE; i < PFM_PMU_MAX; i++) {
+		pfm_pmu_info_t pmu = {.size = sizeof(pmu)};
+
+		if (pfm.get_pmu_info((pfm_pmu_t)i, &pmu) != PFM_SUCCESS || !pmu.is_present ||
+		    pmu.type != PFM_PMU_TYPE_CORE)
+			continue;
+		if (find_in_pmu(&pmu, code, name, size))
+			return CSINK_PFM_PRESENT;
+		found = CSINK_PFM_ABSENT;
+		absent = pmu.name;
+	}
+	snprintf(name, size, "%s", absent);
+	return found;
+}

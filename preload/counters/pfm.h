@@ -34,4 +34,17 @@ struct csink_pfm_event {
 int csink_pfm_list(int (*visit)(void *cookie, const struct csink_pfm_event *event), void *cookie, char *why,
 		   size_t size);
 
+/* What libpfm4's table of this CPU says of a code. */
+enum csink_pfm_code {
+	CSINK_PFM_NO_TABLE, /* libpfm4 is not installed, or does not know this kind of CPU */
+	CSINK_PFM_ABSENT,
+	CSINK_PFM_PRESENT,
+};
+
+/**
+ * Is there an event of this code (perf_event_attr.config, without umask and the like) in the table of this CPU?
+ * @name  set to "pmu::EVENT" if it is present, to "pmu" if it is absent; size at least 64.
+ */
+enum csink_pfm_code csink_pfm_find_code(uint64_t code, char *name, size_t size);
+
 #endif
