@@ -103,7 +103,7 @@ ok "at 2 a user counts in user space ($got)" near "$got" 200150000 0.1
 # not in the emulated CPU; 0xe77 is in neither.
 countersink stat -o zero -e r40:u,re77:u,instructions:u -- true
 is "$(grep -cE '^ +0 +re?[47][07]' zero)" 2 "what the CPU may not have is 0"
-like "$(cat zero)" '^note: r40:u is 0, which is right if none happened: CPUs of this model have it \(arm_ac57::[A-Z0-9_]+\) "with a note"
+like "$(cat zero)" '^note: r40:u is 0, which is right if none happened: CPUs of this model have it \(arm_ac57::[A-Z0-9_]+\)' "with a note"
 like "$(cat zero)" '^note: re77:u is 0, and may mean nothing: libpfm4 knows no event 0xe77 of this CPU \(arm_ac57\)' "that says what is known"
 is "$(grep -c '^note: ' zero)" 2 "and none of what counts"
 countersink stat --json -o zero -e r40:u,instructions:u -- true
