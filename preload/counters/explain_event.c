@@ -93,9 +93,36 @@ static void describe_missing(struct csink_probe *probe, struct csink_explanation
 
 /* ---- breakpoints ------------------------------------------------------------------------------------------------- */
 
+/* What of its own fields the CPU, or the kernel for it, does not take. */
+static void describe_breakpoint_fields(const struct perf_event_attr *want, struct csink_explanation *fault)
+{
+	unsigned long long address = want->bp_addr, length = want->bp_len;
+
+	if (!want->bp_type || want->bp_type > 7) {
+		strcpy(fault->field, "bp_type");
+		csink_explain_text(fault, "bp_type %u is none of read, write, execute", want->bp_type);
+		csink_explain_remedy(fault, "set HW_BREAKPOINT_RW, _W or _X");
+	} else if (length != 1 && length != 2 && length != 4 && length != 8) {
+		strcpy(fault->field, "bp_len");
+		csink_explain_text(fault, "a breakpoint is 1, 2, 4 or 8 bytes long, not %llu", length);
+		csink_explain_remedy(fault, "to watch more, set several");
+	} else if (address % length) {
+		strcpy(fault->field, "bp_addr");
+		csink_explain_text(fault, "the address 0x%llx is no multiple of the length %llu", address, length);
+		csink_explain_remedy(fault, "align it, or watch fewer bytes");
+	} else {
+		strcpy(fault->field, "bp_type");
+		csink_explain_text(fault,
+				   "this CPU has no breakpoint of type %u and %llu bytes (x86 watches reads only "
+				   "together with writes, and executes %zu bytes)",
+				   want->bp_type, length, sizeof(long));
+		csink_explain_remedy(fault, "set HW_BREAKPOINT_RW");
+	}
+}
+
 static void describe_breakpoint(struct csink_probe *probe, int err, struct csink_explanation *fault)
 {
-	unsigned long long address = probe->want.bp_addr, length = probe->want.bp_len;
+	unsigned long long address = probe->want.bp_addr;
 
 	fault->cause = CSINK_CAUSE_BAD_VALUE;
 	if (err == ENOSPC) {
@@ -113,25 +140,8 @@ static void describe_breakpoint(struct csink_probe *probe, int err, struct csink
 		csink_explain_text(fault, "a breakpoint at the kernel's address 0x%llx cannot leave the kernel out",
 				   address);
 		csink_explain_remedy(fault, "take an address of the program, or clear exclude_kernel (CAP_SYS_ADMIN)");
-	} else if (!probe->want.bp_type || probe->want.bp_type > 7) {
-		strcpy(fault->field, "bp_type");
-		csink_explain_text(fault, "bp_type %u is none of read, write, execute", probe->want.bp_type);
-		csink_explain_remedy(fault, "set HW_BREAKPOINT_RW, _W or _X");
-	} else if (length != 1 && length != 2 && length != 4 && length != 8) {
-		strcpy(fault->field, "bp_len");
-		csink_explain_text(fault, "a breakpoint is 1, 2, 4 or 8 bytes long, not %llu", length);
-		csink_explain_remedy(fault, "to watch more, set several");
-	} else if (address % length) {
-		strcpy(fault->field, "bp_addr");
-		csink_explain_text(fault, "the address 0x%llx is no multiple of the length %llu", address, length);
-		csink_explain_remedy(fault, "align it, or watch fewer bytes");
 	} else {
-		strcpy(fault->field, "bp_type");
-		csink_explain_text(fault,
-				   "this CPU has no breakpoint of type %u and %llu bytes (x86 watches reads only "
-				   "together with writes, and executes %zu bytes)",
-				   probe->want.bp_type, length, sizeof(long));
-		csink_explain_remedy(fault, "set HW_BREAKPOINT_RW");
+		describe_breakpoint_fields(&probe->want, fault);
 	}
 }
 
