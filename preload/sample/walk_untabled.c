@@ -82,7 +82,6 @@ static bool is_fp_frame(struct csink_walker *w, enum csink_code_call call, uint6
 	return w->fp % 8 == 0 && w->fp >= w->sp && csink_load_word(&w->load, w->fp, fp) &&
 	       call_at(w, w->fp + 8, ra) == call;
 }
-#endif
 
 /* Where code says so itself, a frame is not there yet, or no more: just called, about to return, or between a push of
  * the caller's frame pointer and its own. */
@@ -100,6 +99,7 @@ static bool is_frame_half_made(struct csink_walker *w, uintptr_t *cfa, uint64_t 
 	*fp = top;
 	return call_at(w, w->sp + 8, ra) != CSINK_NO_CALL;
 }
+#endif
 
 /*
  * The innermost function is some assembly. Most such code has no frame, or one word of it (as _init has), or a plain
