@@ -95,7 +95,11 @@ static uint32_t record_refuted(const struct pending *p, enum walk_diff_verdict v
 	return verdict < VERDICT_CUT ? DIFF_RECORDS : record(DIFF_SAME, p->by[0].pc, walks, 0);
 }
 
-static void settle(const struct pending *p, enum walk_diff_verdict verdict, const struct instant *truth)
+/*
+ * @between  the program is about to leave for another stack, as libgcc does for an exception's handler: what it has at
+ * the moment is not known from what comes after. Who meets it there first cannot judge, so that walk does not count.
+ */
+static void settle(const struct pending *p, enum walk_diff_verdict verdict, const struct instant *truth, bool between)
 {
 	if (p->is_appeal) {
 		verdict = verdict == VERDICT_NONE ? verdict : judge_appeal(truth);
@@ -103,6 +107,9 @@ static void settle(const struct pending *p, enum walk_diff_verdict verdict, cons
 			pass_verdict(appeal.classes[i], appeal.records[i], verdict);
 		appeal.open = false;
 		appeal.nr_records = 0;
+	} else if (verdict == VERDICT_NONE && p->leads && between) {
+		diff->counts[p->class]--;
+		diff->nr_ahead++;
 	} else if (verdict != VERDICT_NONE || p->class == DIFF_SAME || !lodge_appeal(p)) {
 		pass_verdict(p->class, p->class == DIFF_SAME ? record_refuted(p, verdict, truth) : p->record, verdict);
 	}
@@ -117,12 +124,20 @@ static enum walk_diff_verdict either(enum walk_diff_verdict a, enum walk_diff_ve
 	return VERDICT_NONE;
 }
 
+/* By what came after. Beyond a switch of stacks that confirms, but does not refute. */
+static enum walk_diff_verdict judge_back(const struct pending *p, const struct instant *truth, bool between)
+{
+	enum walk_diff_verdict verdict = judge(p, truth);
+
+	return between && verdict > VERDICT_LIBUNWIND ? VERDICT_NONE : verdict;
+}
+
 /* The burst is over, or both agree again (@after). */
 static void judge_all(const struct instant *after)
 {
 	static struct instant truth;
 	static enum walk_diff_verdict verdicts[MAX_PENDING];
-	bool known = agreed.nr > 0;
+	bool known = agreed.nr > 0, between = false;
 
 	truth = agreed;
 	for (uint32_t i = 0; i < nr_pending; i++) {
@@ -134,9 +149,10 @@ static void judge_all(const struct instant *after)
 		truth = *after;
 	for (uint32_t i = nr_pending; i-- > 0;) {
 		known = known && trace_back(&truth, &pending[i]);
+		between |= step_kind(pending[i].by[0].pc) == STEP_SWITCH;
 		if (known)
-			verdicts[i] = either(verdicts[i], judge(&pending[i], &truth));
-		settle(&pending[i], verdicts[i], &truth);
+			verdicts[i] = either(verdicts[i], judge_back(&pending[i], &truth, between));
+		settle(&pending[i], verdicts[i], &truth, between);
 	}
 	nr_pending = nr_waiting = 0;
 }
@@ -161,6 +177,7 @@ static void wait_for_verdict(enum walk_diff_class class, uint32_t record, uint64
 	p->class = class;
 	p->complete = is_complete(ours);
 	p->is_appeal = false;
+	p->leads = agreed.nr == 0;
 	note_instant(&p->by[0], pc, ours);
 	note_instant(&p->by[1], pc, other);
 	p->slot = class == DIFF_SAME ? 0 : find_slot(p, sp, stack.high);
@@ -187,7 +204,7 @@ static void hear_appeal(const struct csink_walk *ours, uint64_t pc, bool is_agre
 	p->is_appeal = true;
 	nr_waiting++;
 	if (is_agreed) {
-		settle(p, VERDICT_OURS, &p->by[0]);
+		settle(p, VERDICT_OURS, &p->by[0], false);
 		nr_pending = nr_waiting = 0; /* it was the first of its burst */
 	}
 }

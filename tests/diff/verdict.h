@@ -25,6 +25,7 @@ struct pending {
 	uint32_t record, class;
 	bool complete;        /* as ours says */
 	bool is_appeal;       /* where the breakpoint of appeal.h was */
+	bool leads;           /* nothing before it in its burst was agreed on */
 	uint64_t slot;        /* of appeal.h */
 	struct instant by[2]; /* ours, libunwind's */
 };

@@ -21,9 +21,8 @@
 #include <unistd.h>
 
 #define TRAP_FLAG 0x100
-/* Instructions stepped ahead of one, in search of the same: so many in code without tables, or with. */
+/* Instructions stepped ahead of one through code without tables, where none is ever agreed on. */
 #define MAX_AHEAD 16384
-#define MAX_AHEAD_TABLED 256
 
 static uint64_t frames[4][CSINK_MAX_DEPTH];
 static struct csink_walk_memo memo;
@@ -95,16 +94,14 @@ static bool is_known(enum walk_diff_class class, uint64_t pc)
 	return (class == DIFF_SAME || class == DIFF_CACHE || class == DIFF_OBJECT) && has_table(pc);
 }
 
-/* Ahead of a burst: returns whether to look for its beginning further on. */
-static bool look_ahead(bool is_known, bool has_table)
+/* A burst begins where there are tables: else it would be guesses against guesses. Returns whether to go on without. */
+static bool look_ahead(uint64_t pc)
 {
-	ahead -= has_table ? MAX_AHEAD / MAX_AHEAD_TABLED : 1;
-	if (is_known || (ahead <= 0 && has_table)) {
+	if (ahead <= 0 || has_table(pc)) {
 		ahead = 0;
 		return false;
 	}
-	/* no end of code without tables: it would be guesses against guesses */
-	left = ahead > 0 ? left + 1 : 0;
+	left = --ahead ? left + 1 : 0;
 	diff->nr_ahead++;
 	return true;
 }
@@ -153,9 +150,6 @@ static void compare(const ucontext_t *uc, bool reached)
 	same = class == DIFF_SAME || class == DIFF_CACHE || class == DIFF_OBJECT;
 	if (!same && before.untabled_steps != after.untabled_steps)
 		class = has_table(pc) ? DIFF_UNTABLED : DIFF_GUESS;
-	/* A burst begins where both agree, so that what comes of that can be judged. */
-	if (ahead > 0 && look_ahead(is_known(class, pc), true))
-		return;
 	diff->counts[class]++;
 	if (class != DIFF_SAME)
 		last = record(class, pc, (struct csink_walk[]){walks[0], again.nr_frames ? again : walks[1]}, at);
@@ -227,7 +221,7 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 		begin_burst();
 	if (stop == STOP_REACHED)
 		ahead = 0;
-	if (ahead <= 0 || has_table(pc) || !look_ahead(false, false))
+	if (!look_ahead(pc))
 		compare(uc, stop == STOP_REACHED);
 	if ((left-- > 0 || (nr_waiting && more-- > 0) || stop == STOP_OTHER_RETURN) && !changes_mask(uc))
 		uc->uc_mcontext.gregs[REG_EFL] |= TRAP_FLAG;

@@ -47,7 +47,7 @@ struct walk_diff_record {
 struct walk_diff {
 	uint64_t counts[DIFF_NR_CLASSES];
 	uint64_t verdicts[DIFF_NR_CLASSES][NR_VERDICTS];
-	uint64_t nr_ahead; /* walks before the first one of a burst */
+	uint64_t nr_ahead; /* left out: ahead of a burst in code without tables, or between two stacks (judge.h) */
 	uint64_t untabled_steps, complex_steps;
 	uint32_t nr_records;
 	char command[200];

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WALKS_PER_WRONG_GUESS 1000
+#define WALKS_PER_WRONG_GUESS 50
 
 static const char *const class_names[DIFF_NR_CLASSES] = {"same",
 							 "same, both incomplete",
@@ -133,8 +133,7 @@ static uint64_t print_sums(struct sums *sums)
 	printf("; untabled steps %" PRIu64 "; complex steps %" PRIu64, sums->untabled_steps, sums->complex_steps);
 	for (int v = 0; v < NR_VERDICTS; v++)
 		printf("; %s %" PRIu64, verdict_names[v], sums->verdicts[v]);
-	printf("; wrong guesses at the leaf %" PRIu64 "; not judged, ahead of a burst %" PRIu64, sums->guessed_wrong,
-	       sums->ahead);
+	printf("; wrong guesses at the leaf %" PRIu64 "; left out %" PRIu64, sums->guessed_wrong, sums->ahead);
 	printf("; unexplained %" PRIu64 "\n", unexplained);
 	return unexplained;
 }
