@@ -1,7 +1,7 @@
 /*
  * walk_diff_print FILE...: sums what walk_diff.so left, and shows each difference. Status 1 if one has no reason. Where
  * the program is at code that no table covers (a just-in-time compiler's, assembly), callers are guessed: that may go
- * wrong in one of a thousand walks, whether both agree or not.
+ * wrong in one of fifty walks, whether both agree or not.
  */
 #include "tests/diff/walk_diff.h"
 
