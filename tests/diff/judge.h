@@ -137,7 +137,8 @@ static void judge_all(const struct instant *after)
 {
 	static struct instant truth;
 	static enum walk_diff_verdict verdicts[MAX_PENDING];
-	bool known = agreed.nr > 0, between = false;
+	/* rules may already be those of the other stack at the switch itself */
+	bool known = agreed.nr > 0, between = after && step_kind(after->pc) == STEP_SWITCH;
 
 	truth = agreed;
 	for (uint32_t i = 0; i < nr_pending; i++) {
