@@ -13,6 +13,7 @@
 #include "launcher/gate/judge_impl.h"
 
 #define LEVEL 0.95
+#define LEAST_SHARE 0.02 /* of the change: less is not told */
 #define WITHIN_SHARE 0.8 /* of the change that a function holds with what it calls, to be told */
 #define WITHIN_MOST 0.9  /* of the time: "it is in main" is no news */
 
@@ -129,6 +130,8 @@ void csink_judge_moves(struct judge *judge)
 		rank(moves, f, delta, direction);
 	}
 	moves->row = row - judge->out->rows;
+	while (moves->nr > 1 && fabs(moves->all[moves->nr - 1].delta) < LEAST_SHARE * fabs(moves->sum))
+		moves->nr--;
 	for (uint32_t i = 0; i < moves->nr; i++)
 		measure(judge, moves->all[i].function, false, &moves->all[i]);
 	if (moves->sum * direction > 0 && has_totals(judge))

@@ -117,12 +117,15 @@ static void test_spread(void)
 /* One function alone: it is told once. */
 static void test_one(void)
 {
-	static const struct spent spent[] = {{"ma", {30000000, 60000000}}, {"mb", {50000000, 50000000}}};
+	static const struct spent spent[] = {
+		{"ma", {30000000, 60000000}}, {"mb", {50000000, 50000000}}, {"mc", {1000, 101000}}};
 	struct csink_gate_data data = {0};
 	struct csink_gate_verdicts v;
 
 	judge(&data, spent, CSINK_ARRAY_SIZE(spent), &v);
 	is_str(v.moves.nr ? name_of(&data, &v.moves.all[0]) : "none", "a", "one function got slower");
+	for (uint32_t i = 0; i < v.moves.nr; i++)
+		ok(strcmp(name_of(&data, &v.moves.all[i]), "c") != 0, "a change of no account is not told");
 	ok(!v.moves.has_within, "which holds its time itself");
 	end(&data, &v);
 }
