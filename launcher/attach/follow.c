@@ -218,6 +218,7 @@ static void take_sample(struct csink_attach_follow *f, const struct perf_event_h
 {
 	struct csink_attach_living *thread;
 	struct csink_attach_event *event;
+	const struct csink_attach_counters *c = &f->counters;
 	uint64_t frames[CSINK_MAX_DEPTH], weights[CSINK_MAX_EVENTS] = {0}, leaf = 0;
 	struct sample s;
 	uint16_t flags = 0;
@@ -229,7 +230,8 @@ static void take_sample(struct csink_attach_follow *f, const struct perf_event_h
 	thread = event && event->column >= 0 ? csink_attach_images_thread(&f->images, s.pid, s.tid, time_ns) : NULL;
 	if (!thread)
 		return;
-	weigh(f, &s, event, thread->birth, weights);
+	/* What nobody inherits is one thread's, whatever number it has after an exec. */
+	weigh(f, &s, event, c->inherit || c->cgroup_fd >= 0 ? thread->birth : 1, weights);
 	if (s.regs) {
 		leaf = f->counters.stacks == CSINK_ATTACH_COPY ? csink_walk_copy_pc(s.regs) : s.regs[0];
 		if (f->counters.stacks == CSINK_ATTACH_COPY)

@@ -139,6 +139,30 @@ bool csink_attach_is_object(const char *path)
 					   strncmp(path, "/dev/", 5) && strncmp(path, "/SYSV", 5));
 }
 
+/*
+ * In an exec the other threads end, and the one that is left takes the first one's number, from before the record of
+ * the exec on. Its counters go on. Is it that, where the number's bearer has ended? Then its birth; nobody has the
+ * number that it had any more. 0: there is not one thread left.
+ */
+static uint32_t take_over(struct csink_attach_images *images, uint32_t number)
+{
+	const struct csink_attach_image *image = images->at[number];
+	struct csink_attach_living *living, *left = NULL;
+	uint32_t nr_left = 0;
+
+	for (uint32_t i = 0; i < image->nr_threads; i++) {
+		living = living_get(images, image->threads[i].tid);
+		if (!living || living->image != number || living->thread != i)
+			continue;
+		left = living;
+		nr_left++;
+	}
+	if (nr_left != 1)
+		return 0;
+	left->image = NOBODY;
+	return left->birth;
+}
+
 /* ---- what the kernel tells ---- */
 
 struct csink_attach_living *csink_attach_images_thread(struct csink_attach_images *images, int32_t pid, int32_t tid,
@@ -146,7 +170,7 @@ struct csink_attach_living *csink_attach_images_thread(struct csink_attach_image
 {
 	struct csink_attach_living *living = living_get(images, tid);
 	struct csink_attach_image *image;
-	uint32_t number;
+	uint32_t number, birth;
 
 	if (!living || (living->image != NOBODY && images->at[living->image]->pid == pid))
 		return living;
@@ -161,7 +185,15 @@ struct csink_attach_living *csink_attach_images_thread(struct csink_attach_image
 		image = csink_attach_image_new(images, pid, time_ns, &number);
 		images->nr_processes += image != NULL;
 	}
-	return image ? csink_attach_thread_new(images, number, tid, image->comm, time_ns) : NULL;
+	if (!image)
+		return NULL;
+	birth = tid == pid ? take_over(images, number) : 0;
+	living = csink_attach_thread_new(images, number, tid, image->comm, time_ns);
+	if (living && birth) {
+		living->birth = birth;
+		images->nr_threads--; /* the same one */
+	}
+	return living;
 }
 
 static bool copy_mappings(struct csink_attach_images *images, struct csink_attach_image *to,

@@ -99,6 +99,23 @@ is $? 7 "a command that is started: its status"
 like "$(cat err)" 'burn_60$' "what it starts is sampled"
 attach -o exec.pb.gz -- "$TARGETS/static_spin" 0.3 2>err
 like "$(cat err)" ' main$' "a static program, too"
+# A second thread that execs takes the first one's number over: what it had counted is not counted again.
+samples_are_the_whole() { # of err: the samples' sum, which is the first number, is what the counters have
+	awk 'NR == 1 { sum = $1 " " $2 } /^  counted +task-clock/ { whole = $3 " " $4 } END { exit sum != whole || sum == "" }' err
+}
+wrong=0
+for _ in 1 2 3; do
+	attach -o exec.pb.gz -- "$TARGETS/exec_chain" 4 30000 thread >out 2>err
+	samples_are_the_whole || { wrong=$((wrong + 1)); diag "$(cat err)"; }
+done
+is $wrong 0 "an exec by a second thread: its samples are no more than what was counted"
+like "$(cat out)" '^end of the chain' "it was the whole chain"
+start "$TARGETS/exec_chain" 400 3000 thread
+wait_until 30 has_run "$target" 20
+attach -d 1 -o exec.pb.gz -p "$target" 2>err
+sed -i 1d err # what was attached to
+ok "nor of one that runs already" samples_are_the_whole || diag "$(cat err)"
+end "$target"
 attach -- ./not_there 2>err
 is $? 127 "a command that is not there: status 127"
 

@@ -1,8 +1,10 @@
 /*
  * Works a little, then replaces itself, again and again.
- *   exec_chain [LINKS] [MICROSECONDS each] [libc|number|own] (100, 2000, libc)
- * By libc's function, by syscall(2), or by an instruction of its own, as runtimes do that leave libc alone.
+ *   exec_chain [LINKS] [MICROSECONDS each] [libc|number|own|thread] (100, 2000, libc)
+ * By libc's function, by syscall(2), or by an instruction of its own, as runtimes do that leave libc alone; or from a
+ * second thread, which has done the work, and takes the first one's number over.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -16,14 +18,28 @@ static __attribute__((noinline, noclone)) uint64_t link_work(uint64_t x, uint64_
 	return spin(x, us * ROUNDS_MS / 1000);
 }
 
+static char **thread_next;
+
+static void *exec_in_thread(void *arg)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)link_work(1, *(uint64_t *)arg));
+	thread_next[4] = text;
+	execv("/proc/self/exe", thread_next);
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t links = arg_num(argc, argv, 1, 100), us = arg_num(argc, argv, 2, 2000), x = arg_num(argc, argv, 4, 1);
 	char *how = argc > 3 ? argv[3] : "libc";
 	char links_text[24], us_text[24], x_text[24];
 	char *next[] = {argv[0], links_text, us_text, how, x_text, NULL};
+	pthread_t thread;
 
-	x = link_work(x, us);
+	if (links == 0 || strcmp(how, "thread"))
+		x = link_work(x, us);
 	if (links == 0) {
 		printf("end of the chain: %llu\n", (unsigned long long)x);
 		return 0;
@@ -31,6 +47,12 @@ int main(int argc, char **argv)
 	snprintf(links_text, sizeof(links_text), "%llu", (unsigned long long)links - 1);
 	snprintf(us_text, sizeof(us_text), "%llu", (unsigned long long)us);
 	snprintf(x_text, sizeof(x_text), "%llu", (unsigned long long)x);
+	thread_next = next;
+	if (!strcmp(how, "thread")) {
+		if (!pthread_create(&thread, NULL, exec_in_thread, &us))
+			pthread_join(thread, NULL);
+		return 1;
+	}
 	if (!strcmp(how, "number"))
 		syscall(SYS_execve, "/proc/self/exe", next, environ);
 	else if (!strcmp(how, "own"))
