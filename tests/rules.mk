@@ -183,7 +183,7 @@ check-pmu: ## test hardware counters on an emulated arm64 machine
 	@scripts/install-deps pmu
 	@tests/pmu/fetch $(PMU_GUEST)
 	@+$(MAKE) CROSS=$(PMU_CROSS) SYSROOT=$(PMU_GUEST)/tree pmu-guest
-	@BUILD=$(CURDIR)/build-aarch64 prove -j$(or $(JOBS),2) --timer --failures tests/pmu/with.t tests/pmu/without.t tests/pmu/hybrid.t
+	@BUILD=$(CURDIR)/build-aarch64 prove -j$(or $(JOBS),2) --timer --failures tests/pmu/with.t tests/pmu/run.t tests/pmu/without.t tests/pmu/hybrid.t
 
 # What the guest runs, for a machine of its kind.
 .PHONY: pmu-guest

@@ -10,10 +10,10 @@
 #include "include/internal/base.h"
 
 /*
- * So many events of one PMU never have to wait, whoever else counts: not in the tree at the same time (a run counts
- * each of its events from outside and inside), nor a watchdog.
+ * So many events of one PMU hardly ever have to wait: a run counts each of its events from outside and inside, and
+ * every core PMU has six counters or more. Where others hold these, the events' own times have to do.
  */
-#define NEVER_WAIT 2
+#define NEVER_WAIT 3
 
 static bool takes_a_counter(const struct csink_event_spec *spec)
 {
