@@ -129,6 +129,21 @@ static void put_build_ids(FILE *out, const struct csink_perf *e)
 	}
 }
 
+/*
+ * How many could be online, then how many are. No sample says where it was, which means the first CPU to hotspot: where
+ * there is none it crashes. So profiles of others, which do not tell, have one.
+ */
+static void put_cpus(FILE *out, const struct csink_perf *e)
+{
+	const char *text = csink_profile_fact(e->p, CSINK_FACT_CPUS, 0);
+	unsigned int online = 1, available = 1;
+
+	if (!text || sscanf(text, "%u online of %u", &online, &available) != 2 || !online || available < online)
+		online = available = 1;
+	put_u32(out, available);
+	put_u32(out, online);
+}
+
 static void put_events(FILE *out, const struct csink_perf *e)
 {
 	put_u32(out, e->nr_events);
@@ -171,9 +186,7 @@ static void put_feature(FILE *out, const struct csink_perf *e, uint32_t feature)
 		put_kernel(out, e, feature);
 		break;
 	case FEATURE_NRCPUS:
-		/* No sample says where it was, which means the first CPU to hotspot: where there is none it crashes. */
-		put_u32(out, 1);
-		put_u32(out, 1);
+		put_cpus(out, e);
 		break;
 	case FEATURE_VERSION:
 		put_string(out, "countersink " CSINK_VERSION);

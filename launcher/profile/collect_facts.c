@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "include/internal/base.h"
 #include "launcher/profile/collect_impl.h"
@@ -29,6 +30,8 @@ static void add_machine(struct csink_profile *p)
 	}
 	if (info)
 		fclose(info);
+	csink_profile_fact_add(p, CSINK_FACT_CPUS, "%ld online of %ld", CSINK_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L),
+			       CSINK_MAX(sysconf(_SC_NPROCESSORS_CONF), 1L));
 }
 
 static void add_exit(struct csink_profile *p, int status)

@@ -11,6 +11,7 @@
 #define CSINK_FACT_HOST "host"
 #define CSINK_FACT_KERNEL "kernel"
 #define CSINK_FACT_CPU "cpu"
+#define CSINK_FACT_CPUS "cpus" /* "2 online of 4" */
 #define CSINK_FACT_WALL "wall_ns"
 #define CSINK_FACT_USER "user_ns" /* user, sys, maxrss: of the command and all its waited-for children */
 #define CSINK_FACT_SYS "sys_ns"

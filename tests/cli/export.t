@@ -98,7 +98,9 @@ if have perf; then
 		'perf names what was not sampled'
 	like "$(perf script -F ip,sym -i perf.data 2>/dev/null)" 'ffff8000000[0-9a-f]+ \[start-up' \
 		'at an address where the kernel has no symbol of its own'
-	like "$(perf report --header-only -i perf.data 2>/dev/null)" 'nrcpus online : 1' 'there is a CPU to be on, as hotspot wants'
+	perf report --header-only -i perf.data >header.txt 2>/dev/null
+	like "$(cat header.txt)" "nrcpus online : $(getconf _NPROCESSORS_ONLN)\$" 'it says how many CPUs there were'
+	like "$(cat header.txt)" "nrcpus avail : $(getconf _NPROCESSORS_CONF)\$" 'and how many there could have been'
 	PYTHONPATH=$SRC/tests/browser python3 -c '
 from make_profile import Profile
 p = Profile([("task-clock", "nanoseconds")])
@@ -109,6 +111,8 @@ p.write("nameless.pb.gz")'
 	"$COUNTERSINK" export -o perf.data nameless.pb.gz
 	is "$(perf report --stdio --no-children -g none -i perf.data -s sym 2>/dev/null | awk '/%/ && !/#/ { print $1, $NF }' | xargs)" \
 		'75.00% [unknown] 25.00% jitted' 'code without a name keeps its time'
+	like "$(perf report --header-only -i perf.data 2>/dev/null)" 'nrcpus online : 1' \
+		'who does not tell has a CPU to be on, as hotspot wants'
 else
 	skip 'perf report reads our perf.data' 'perf is not installed'
 fi
