@@ -65,13 +65,15 @@ static uint64_t find_fp(struct csink_walker *w, uintptr_t at)
 	return w->fp;
 }
 
-/* Registers were pushed: the next return address with a call of this code before it, if a few words were. */
+/* Registers were pushed: the next return address with a call of this code before it, if a few words were. Whether a
+ * word may be one is looked up first: reading code takes a system call. */
 static bool find_pushed(struct csink_walker *w, uintptr_t *at, uint64_t *ra)
 {
 	enum { AT_MOST = 12 };
+	struct csink_module module;
 
-	for (*at = w->sp + 16; *at <= w->sp + 8 * AT_MOST; *at += 8)
-		if (call_at(w, *at, ra) == CSINK_CALL_NEARBY)
+	for (*at = w->sp + 16; *at <= w->sp + 8 * AT_MOST && csink_load_word(&w->load, *at, ra); *at += 8)
+		if (csink_modules_find(*ra, &module) && csink_code_call(*ra, w->pc) == CSINK_CALL_NEARBY)
 			return true;
 	return false;
 }
