@@ -315,7 +315,7 @@ fuzz-lines: $(B)/tests/fuzz/line_tables $(B)/tests/fuzz/lines_corpus tests ## fe
 	@BUILD=$(CURDIR)/$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/lines
 
 # Hostile objects, which others have mapped.
-FUZZ_OBJECTS_SRCS := tests/fuzz/fuzz_objects.c launcher/attach/objects.c $(filter-out tests/%,$(FUZZ_SRCS))
+FUZZ_OBJECTS_SRCS := tests/fuzz/fuzz_objects.c launcher/attach/objects.c launcher/profile/roots.c $(filter-out tests/%,$(FUZZ_SRCS))
 $(B)/tests/fuzz/objects: $(FUZZ_OBJECTS_SRCS) tests/fuzz/no_modules.h
 	$(call make_fuzzer,$(FUZZ_OBJECTS_SRCS))
 
