@@ -11,6 +11,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/event.h"
+#include "launcher/run/outside.h"
 
 /*
  * A sample with a copy of the stack has 16 KiB, and a launcher that waits for a CPU reads nothing: the more room the
@@ -41,23 +42,22 @@ int csink_rings_init(struct csink_rings *rings)
 
 /* ---- mapping ---- */
 
-/* The event of our own that a CPU's ring belongs to. It never counts, and stays where targets come and go. */
-static int open_owner(uint32_t cpu, uint32_t ring_bytes)
+static void add_ring(struct perf_event_attr *attr, void *arg)
 {
-	struct perf_event_attr attr = {
-		.size = sizeof(attr),
-		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_DUMMY,
-		.disabled = 1,
-		.exclude_kernel = 1,
-		.exclude_hv = 1,
-		.use_clockid = 1,
-		.clockid = CLOCK_MONOTONIC,
-		.watermark = 1,
-		.wakeup_watermark = CSINK_MIN(RING_WAKE_BYTES, ring_bytes / 2),
-	};
+	const struct csink_rings *rings = arg;
 
-	return csink_perf_open(&attr, 0, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	attr->use_clockid = 1;
+	attr->clockid = CLOCK_MONOTONIC;
+	attr->watermark = 1;
+	attr->wakeup_watermark = CSINK_MIN(RING_WAKE_BYTES, rings->ring_bytes / 2);
+}
+
+/* The event of our own that a CPU's ring belongs to. It never counts, and stays where targets come and go. */
+static int open_owner(struct csink_rings *rings, uint32_t cpu)
+{
+	const struct csink_outside_how how = {(int)cpu, -1, add_ring, rings};
+
+	return csink_outside_open_dummy(&how);
 }
 
 static int map_ring(struct csink_rings *rings, uint32_t cpu)
@@ -66,7 +66,7 @@ static int map_ring(struct csink_rings *rings, uint32_t cpu)
 	struct csink_ring *ring = &rings->at[cpu];
 	void *map;
 
-	ring->fd = open_owner(cpu, rings->ring_bytes);
+	ring->fd = open_owner(rings, cpu);
 	if (ring->fd < 0)
 		return ring->fd;
 	map = mmap(NULL, rings->ring_bytes + rings->page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);

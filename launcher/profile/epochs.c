@@ -1,5 +1,6 @@
 /* Module epochs (epochs.h): built for each recording by collect, asked for every distinct frame. */
 #include "launcher/profile/epochs.h"
+#include "launcher/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -33,16 +34,8 @@ static int compare_loads(const void *a, const void *b)
 
 static uint32_t piece_of(const struct csink_epochs *epochs, uint64_t address)
 {
-	uint32_t low = 0, high = epochs->nr_bounds, middle;
-
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (epochs->bounds[middle] <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low - 1; /* UINT32_MAX: before the first */
+	/* UINT32_MAX: before the first */
+	return CSINK_LOWER(epochs->nr_bounds, i, epochs->bounds[i] <= address) - 1;
 }
 
 /* Count the members of each piece, then put them there: two rounds over the modules in the order of loading. */
@@ -121,15 +114,9 @@ void csink_epochs_release(struct csink_epochs *epochs)
 static uint32_t choose(const struct csink_recorded *rec, const uint32_t *members, uint32_t nr, uint64_t time_ns)
 {
 	const struct csink_rec_module *module;
-	uint32_t low = 0, high = nr, middle;
+	/* The first that was sighted later. */
+	uint32_t low = CSINK_LOWER(nr, i, rec->modules[members[i]]->load_ns <= time_ns);
 
-	while (low < high) { /* low: the first that was sighted later */
-		middle = low + (high - low) / 2;
-		if (rec->modules[members[middle]]->load_ns <= time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (low) {
 		module = rec->modules[members[low - 1]];
 		if (!module->unload_ns || module->unload_ns >= time_ns || low == nr)

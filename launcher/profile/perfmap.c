@@ -14,6 +14,7 @@
 #include "launcher/profile/profile.h"
 #include "launcher/profile/roots.h"
 #include "launcher/profile/symbols.h"
+#include "launcher/search.h"
 
 /* Maps of hours of JIT have some hundred megabytes; they are read line by line. */
 #define MAX_NAME 1024
@@ -27,16 +28,7 @@ static int compare_wants(const void *a, const void *b)
 
 static uint32_t lower(const struct csink_want *wants, uint32_t nr, uint64_t address)
 {
-	uint32_t low = 0, high = nr, middle;
-
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (wants[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return CSINK_LOWER(nr, i, wants[i].address < address);
 }
 
 /* Does the process that the map is named after belong to that user, still? It may say what it likes of itself. */

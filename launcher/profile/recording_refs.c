@@ -1,6 +1,7 @@
 /* References between a recording's entries become indices, or are found to lead nowhere. */
 #include "include/internal/base.h"
 #include "launcher/profile/recording_impl.h"
+#include "launcher/search.h"
 
 /* The index of the node at a reference, or CSINK_RECORDED_NONE. */
 static uint32_t find_node(const struct csink_recorded *rec, csink_ref_t ref)
@@ -17,34 +18,21 @@ static uint32_t find_node(const struct csink_recorded *rec, csink_ref_t ref)
 static uint32_t find_thread(const struct csink_recorded *rec, csink_ref_t ref, uint32_t hint)
 {
 	const struct csink_rec_thread *thread;
-	uint32_t low = 0, high = rec->nr_threads, middle;
+	uint32_t low;
 
 	if ((uint64_t)ref * 8 >= rec->bytes)
 		return CSINK_RECORDED_NONE;
 	thread = (const void *)((char *)rec->data + (uint64_t)ref * 8);
 	if (hint < rec->nr_threads && rec->threads[hint] == thread)
 		return hint;
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (rec->threads[middle] < thread)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	low = CSINK_LOWER(rec->nr_threads, i, rec->threads[i] < thread);
 	return low < rec->nr_threads && rec->threads[low] == thread ? low : CSINK_RECORDED_NONE;
 }
 
 uint32_t csink_recorded_row_at(const struct csink_recorded *rec, csink_ref_t ref)
 {
-	uint32_t low = 0, high = rec->nr_rows, middle;
+	uint32_t low = CSINK_LOWER(rec->nr_rows, i, rec->rows[i].ref < ref);
 
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (rec->rows[middle].ref < ref)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < rec->nr_rows && rec->rows[low].ref == ref ? low : CSINK_RECORDED_NONE;
 }
 

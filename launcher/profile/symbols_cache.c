@@ -13,6 +13,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/output/pprof.h"
+#include "launcher/search.h"
 
 #define FORMAT "1" /* of the files: another one has another folder */
 #define MAX_BYTES (256LL << 20)
@@ -202,15 +203,8 @@ static void copy_lines(struct copying *c, uint32_t location, uint32_t known)
 /* The known location at an address, or 0. */
 static uint32_t find(const struct csink_symbols_cache *cache, uint64_t address)
 {
-	uint32_t low = 0, high = cache->nr, middle;
+	uint32_t low = CSINK_LOWER(cache->nr, i, cache->known->locations[cache->order[i]].address < address);
 
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (cache->known->locations[cache->order[middle]].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < cache->nr && cache->known->locations[cache->order[low]].address == address ? cache->order[low] : 0;
 }
 

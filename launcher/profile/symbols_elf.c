@@ -378,7 +378,7 @@ void csink_elf_unwind_starts(struct csink_batch *batch, Elf *elf, const char *pa
 	const char *base = strrchr(path, '/');
 	struct csink_profile_function function = {0};
 	uint64_t start, last_start = 0;
-	uint32_t i, count, low, high, middle;
+	uint32_t i, count, low;
 	const uint8_t *table;
 	char name[300];
 	GElf_Shdr shdr;
@@ -392,13 +392,8 @@ void csink_elf_unwind_starts(struct csink_batch *batch, Elf *elf, const char *pa
 	for (i = 0; i < batch->nr; i++) {
 		if (batch->found[i].function || batch->found[i].is_done)
 			continue;
-		for (low = 0, high = count; low < high;) { /* the last start at or before the address */
-			middle = low + (high - low) / 2;
-			if (shdr.sh_addr + load_s32(table + middle * 8ULL) <= batch->wants[i].address)
-				low = middle + 1;
-			else
-				high = middle;
-		}
+		/* Behind the last start at or before the address. */
+		low = CSINK_LOWER(count, k, shdr.sh_addr + load_s32(table + k * 8ULL) <= batch->wants[i].address);
 		if (!low)
 			continue;
 		start = shdr.sh_addr + load_s32(table + (low - 1) * 8ULL);

@@ -9,6 +9,7 @@
 #include "include/internal/base.h"
 #include "launcher/profile/profile.h"
 #include "launcher/profile/symbols.h"
+#include "launcher/search.h"
 
 /* What is known of one wanted address, beside it in the batch. */
 struct csink_found {
@@ -31,16 +32,7 @@ struct csink_batch {
 /** The first want at or after an address; batch->nr if none. */
 static inline uint32_t csink_batch_lower(const struct csink_batch *batch, uint64_t address)
 {
-	uint32_t low = 0, high = batch->nr, middle;
-
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (batch->wants[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return CSINK_LOWER(batch->nr, i, batch->wants[i].address < address);
 }
 
 /** A section that is in the file, by type (0: any) and name (NULL: any); NULL if there is none. */

@@ -143,16 +143,9 @@ static void add_scope(struct csink_scan *s, const struct csink_dwarf_entry *entr
 /* The innermost scope around an entry, index + 1; 0: none. */
 static uint32_t scope_around(const struct csink_scan *s, const uint8_t *start)
 {
-	uint32_t low = 0, high = s->nr_scopes, middle, scope;
+	uint32_t scope = CSINK_LOWER(s->nr_scopes, i, s->scopes[i].start < start);
 
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (s->scopes[middle].start < start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (scope = low; scope && s->scopes[scope - 1].end <= start;)
+	while (scope && s->scopes[scope - 1].end <= start)
 		scope = s->scopes[scope - 1].outer;
 	return scope;
 }

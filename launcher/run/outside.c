@@ -39,12 +39,7 @@ int csink_outside_open_event(struct csink_event_spec *spec, const struct csink_o
 	}
 }
 
-/*
- * While parent and child have the same events, the kernel may let them swap contexts at a switch between them. Were
- * that to happen between launcher and command, the command would exit with the originals, which leave no
- * PERF_RECORD_READ. One event that is not inherited makes their contexts different for good.
- */
-int csink_outside_open_anchor(void)
+int csink_outside_open_dummy(const struct csink_outside_how *how)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
@@ -55,7 +50,21 @@ int csink_outside_open_anchor(void)
 		.exclude_hv = 1,
 	};
 
-	return csink_perf_open(&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	if (how->add)
+		how->add(&attr, how->arg);
+	return csink_perf_open(&attr, 0, how->cpu, how->group_fd, PERF_FLAG_FD_CLOEXEC);
+}
+
+/*
+ * While parent and child have the same events, the kernel may let them swap contexts at a switch between them. Were
+ * that to happen between launcher and command, the command would exit with the originals, which leave no
+ * PERF_RECORD_READ. One event that is not inherited makes their contexts different for good.
+ */
+int csink_outside_open_anchor(void)
+{
+	const struct csink_outside_how how = {.cpu = -1, .group_fd = -1};
+
+	return csink_outside_open_dummy(&how);
 }
 
 static void counts_open(struct csink_outside_watch *watch, const struct csink_event_spec *specs, uint32_t nr)

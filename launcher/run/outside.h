@@ -53,6 +53,9 @@ struct csink_outside_how {
 int csink_outside_open_event(struct csink_event_spec *spec, const struct csink_outside_how *how,
 			     struct perf_event_attr *attr);
 
+/** Open an event on the caller that is off and counts nothing, as how says. Returns the fd (CLOEXEC) or -errno. */
+int csink_outside_open_dummy(const struct csink_outside_how *how);
+
 /**
  * Open an event that counts nothing, to keep beside inherited ones as long as they are open: contexts of which only one
  * has it are not swapped between parent and child, which would mix their counts. Returns the fd (CLOEXEC) or -errno.

@@ -40,6 +40,13 @@ static void add_read(struct perf_event_attr *attr, void *arg)
 	add_ring(attr, arg);
 }
 
+static void add_lives(struct perf_event_attr *attr, void *arg)
+{
+	attr->inherit = attr->enable_on_exec = 1;
+	attr->task = attr->comm = attr->comm_exec = 1;
+	add_ring(attr, arg);
+}
+
 static int map_ring(struct csink_stat_threads *threads, int fd)
 {
 	struct csink_stat_ring *ring = &threads->rings[threads->nr_rings];
@@ -56,23 +63,9 @@ static int map_ring(struct csink_stat_threads *threads, int fd)
 /* What tells of births, names and ends on one CPU. Returns 0, -ENODEV (no such CPU) or -errno. */
 static int open_lives(struct csink_stat_threads *threads, int cpu)
 {
-	struct perf_event_attr attr = {
-		.size = sizeof(attr),
-		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_DUMMY,
-		.disabled = 1,
-		.inherit = 1,
-		.enable_on_exec = 1,
-		.exclude_kernel = 1,
-		.exclude_hv = 1,
-		.task = 1,
-		.comm = 1,
-		.comm_exec = 1,
-	};
-	int fd;
+	const struct csink_outside_how how = {cpu, -1, add_lives, threads};
+	int fd = csink_outside_open_dummy(&how);
 
-	add_ring(&attr, threads);
-	fd = csink_perf_open(&attr, 0, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
 		return fd;
 	threads->lives_fds[threads->nr_lives++] = fd;
