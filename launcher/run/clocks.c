@@ -10,10 +10,10 @@
 #include "include/internal/base.h"
 
 /*
- * So many events of one PMU hardly ever have to wait: a run counts each of its events from outside and inside, and
- * every core PMU has six counters or more. Where others hold these, the events' own times have to do.
+ * So many events of one PMU hardly ever have to wait: every core PMU has six counters or more. Where others hold these,
+ * among them a run, which counts its events from outside and inside, the events' own times have to do.
  */
-#define NEVER_WAIT 3
+#define HARDLY_WAIT 4
 
 static bool takes_a_counter(const struct csink_event_spec *spec)
 {
@@ -67,9 +67,9 @@ void csink_clocks_init(struct csink_clocks *clocks, const struct csink_event_spe
 		if (first == i && specs[i].cpus[0] && nr_kinds < CSINK_ARRAY_SIZE(kinds))
 			kinds[nr_kinds++] = specs[i].cpus;
 	}
-	if (nr_kinds || most > NEVER_WAIT)
+	if (nr_kinds || most > HARDLY_WAIT)
 		add_clock(clocks, "");
-	if (most <= NEVER_WAIT && !(nr_kinds && is_one_missing(specs, nr)))
+	if (most <= HARDLY_WAIT && !(nr_kinds && is_one_missing(specs, nr)))
 		return;
 	for (uint32_t i = 0; i < nr_kinds; i++)
 		add_clock(clocks, kinds[i]);
