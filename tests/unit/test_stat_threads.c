@@ -1,0 +1,69 @@
+/* What `stat --per-thread` makes of the kernel's records; among them, of those that are missing. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/stat/threads_impl.h"
+#include "tests/unit/tap.h"
+
+#define NR_CPUS 2
+
+static struct csink_stat_thread_note notes[16];
+static uint64_t ids[NR_CPUS] = {71, 72};
+static uint64_t at_ns;
+
+static void note(struct csink_stat_threads *threads, uint32_t type, uint32_t tid, uint32_t parent)
+{
+	notes[threads->nr_notes++] = (struct csink_stat_thread_note){
+		.time_ns = ++at_ns, .type = type, .pid = 10, .tid = tid, .parent = parent};
+}
+
+/* What a thread counted on a CPU. */
+static void count(struct csink_stat_threads *threads, uint32_t tid, uint32_t cpu, uint64_t value)
+{
+	note(threads, PERF_RECORD_READ, tid, 0);
+	notes[threads->nr_notes - 1].read.id = ids[cpu];
+	notes[threads->nr_notes - 1].read.value = value;
+	notes[threads->nr_notes - 1].read.enabled_ns = notes[threads->nr_notes - 1].read.running_ns = 100;
+}
+
+static void end(struct csink_stat_threads *threads, uint32_t tid)
+{
+	note(threads, PERF_RECORD_EXIT, tid, 0);
+}
+
+int main(void)
+{
+	static struct csink_stat_counters counters = {.nr = 1};
+	struct csink_stat_threads_result result;
+	struct csink_stat_threads threads = {
+		.nr_cpus = NR_CPUS, .counters = &counters, .ids = ids, .nr_reads = NR_CPUS, .notes = notes};
+
+	counters.counters[0].spec.scale = 1;
+	note(&threads, PERF_RECORD_COMM, 10, 0);
+	strcpy(notes[0].comm, "main");
+	note(&threads, PERF_RECORD_FORK, 11, 10);
+	note(&threads, PERF_RECORD_FORK, 12, 10);
+	note(&threads, PERF_RECORD_FORK, 13, 10);
+	end(&threads, 11);
+	count(&threads, 11, 0, 3);
+	count(&threads, 11, 1, 4);
+	end(&threads, 12);
+	count(&threads, 12, 1, 5);
+	note(&threads, PERF_RECORD_FORK, 11, 10); /* the number again: somebody else */
+	end(&threads, 11);
+	end(&threads, 99);
+
+	is_num(csink_stat_threads_finish(&threads, &result), 0, "finish");
+	is_num(result.nr, 5, "five threads");
+	is_num(result.has_counts, 1, "some have counts");
+	ok(result.threads[1].ended && result.threads[1].has_counts, "one left all that it had counted");
+	is_num((long long)result.threads[1].values[0].value, 7, "on both CPUs");
+	is_str(result.threads[1].comm, "main", "and is called what started it");
+	ok(result.threads[2].ended && !result.threads[2].has_counts, "of which a part is missing has no counts");
+	ok(!result.threads[3].ended && !result.threads[3].has_counts, "what has not ended has none either");
+	ok(result.threads[4].ended && !result.threads[4].has_counts, "nor has a later bearer of a number");
+	ok(!result.threads[0].ended, "the command runs");
+	is_num(result.nr_incomplete, 2, "two are missed");
+	free(result.threads);
+	return done();
+}
