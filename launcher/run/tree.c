@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,22 +19,20 @@
 #include "launcher/run/tree_table.h"
 
 /*
- * A process leaves 120 bytes in the rings of births and ends, and 32 in each of counts. The unprivileged share mlock'ed
+ * A process leaves 120 bytes in the rings of births and ends, and 32 in that of counts. The unprivileged share mlock'ed
  * pages with the injected library, so they get the smaller rings; half of one holds some hundred processes while the
  * launcher waits for a CPU.
  */
 #define RING_PAGES_ROOT 32
 #define RING_PAGES 8
-#define RING_PAGES_MIN 1
 #define SETTLE_NS 1000000
 
 /*
- * What a ring tells of. A ring takes writers on one CPU only. Births, names and ends are written where they happen; but
- * what a task leaves of an event on CPU 0 is written on the CPU that it ends on, under a lock of that event. So they
- * have rings of their own: two CPUs that write to one at a time lose records, and may leave it so that it tells nothing
- * any more.
+ * A ring takes writers on one CPU at a time: two lose records, and may leave it so that it tells nothing any more.
+ * Births, names and ends are written on the CPU where they happen, into the ring of that CPU. What a task leaves of an
+ * event is written on whichever CPU it ends on, under a lock of the event: so its counts have an event and a ring of
+ * their own.
  */
-enum ring_kind { RING_LIVES, RING_COUNTS, NR_RING_KINDS };
 
 struct ring {
 	int fd;
@@ -48,44 +47,52 @@ struct ring {
 struct csink_tree {
 	int epoll_fd;
 	int anchor_fd;
+	int counts_fd; /* the event whose counts tasks leave */
 	uint32_t nr_rings;
 	uint32_t ring_bytes;
 	struct csink_tree_table table;
 	struct ring rings[];
 };
 
-static int ring_open(struct ring *ring, int cpu, enum ring_kind kind, uint32_t pages)
+static void add_ring(struct perf_event_attr *attr, void *arg)
 {
+	const struct csink_tree *tree = arg;
+
+	attr->sample_type = PERF_SAMPLE_TIME;
+	attr->sample_id_all = 1;
+	attr->watermark = 1;
+	attr->wakeup_watermark = tree->ring_bytes / 2;
+	attr->use_clockid = 1;
+	attr->clockid = CLOCK_MONOTONIC;
+}
+
+static void add_lives(struct perf_event_attr *attr, void *arg)
+{
+	attr->inherit = attr->enable_on_exec = 1;
+	attr->task = attr->comm = attr->comm_exec = 1;
+	add_ring(attr, arg);
+}
+
+/* A task's count comes out at its exit, as a PERF_RECORD_READ. What is on all CPUs and inherited has no ring: it is
+ * lent one. */
+static void add_counts(struct perf_event_attr *attr, void *arg)
+{
+	attr->config = PERF_COUNT_SW_TASK_CLOCK;
+	attr->inherit = attr->enable_on_exec = 1;
+	attr->inherit_stat = 1;
+	add_ring(attr, arg);
+}
+
+static int ring_open(struct csink_tree *tree, struct ring *ring, int cpu)
+{
+	const struct csink_outside_how how = {cpu, -1, cpu < 0 ? add_ring : add_lives, tree};
 	uint32_t page = (uint32_t)sysconf(_SC_PAGESIZE);
-	struct perf_event_attr attr = {
-		.size = sizeof(attr),
-		.type = PERF_TYPE_SOFTWARE,
-		.config = kind == RING_COUNTS ? PERF_COUNT_SW_TASK_CLOCK : PERF_COUNT_SW_DUMMY,
-		.sample_type = PERF_SAMPLE_TIME,
-		.disabled = 1,
-		.inherit = 1,
-		.enable_on_exec = 1,
-		/* A task's count comes out at its exit, as a PERF_RECORD_READ. */
-		.inherit_stat = kind == RING_COUNTS,
-		.task = kind == RING_LIVES,
-		.comm = kind == RING_LIVES,
-		.comm_exec = kind == RING_LIVES,
-		.sample_id_all = 1,
-		/* Costs nothing (a clock counts the kernel's time all the same), and spares the unprivileged a refusal.
-		 */
-		.exclude_kernel = 1,
-		.exclude_hv = 1,
-		.watermark = 1,
-		.wakeup_watermark = pages * page / 2,
-		.use_clockid = 1,
-		.clockid = CLOCK_MONOTONIC,
-	};
 	void *map;
 
-	ring->fd = csink_perf_open(&attr, 0, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	ring->fd = csink_outside_open_dummy(&how);
 	if (ring->fd < 0)
 		return ring->fd;
-	map = mmap(NULL, (pages + 1) * page, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
+	map = mmap(NULL, tree->ring_bytes + page, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
 	if (map == MAP_FAILED) {
 		int err = errno == EPERM ? -ENOBUFS : -errno;
 
@@ -108,50 +115,71 @@ static void ring_close(struct ring *ring, uint32_t ring_bytes)
 	ring->fd = -1;
 }
 
-/* Open a ring and watch it. Returns 0, -ENODEV (the CPU is offline) or -errno. */
-static int ring_add(struct csink_tree *tree, int cpu, enum ring_kind kind, uint32_t pages)
+/* Open a ring and watch it. cpu -1: that of the counts. Returns 0, -ENODEV (the CPU is offline) or -errno. */
+static int ring_add(struct csink_tree *tree, int cpu)
 {
 	struct ring *ring = &tree->rings[tree->nr_rings];
 	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = tree->nr_rings};
 	int err;
 
 	ring->page = NULL;
-	err = ring_open(ring, cpu, kind, pages);
+	err = ring_open(tree, ring, cpu);
 	if (err)
 		return err;
 	tree->nr_rings++;
 	return epoll_ctl(tree->epoll_fd, EPOLL_CTL_ADD, ring->fd, &ev) < 0 ? -errno : 0;
 }
 
-static int rings_open(struct csink_tree *tree, uint32_t max, uint32_t pages)
+static int counts_open(struct csink_tree *tree)
+{
+	const struct csink_outside_how how = {-1, -1, add_counts, tree};
+	int err = ring_add(tree, -1);
+
+	if (err)
+		return err;
+	tree->counts_fd = csink_outside_open_dummy(&how);
+	if (tree->counts_fd < 0)
+		return tree->counts_fd;
+	return ioctl(tree->counts_fd, PERF_EVENT_IOC_SET_OUTPUT, tree->rings[tree->nr_rings - 1].fd) < 0 ? -errno : 0;
+}
+
+static void rings_close(struct csink_tree *tree)
+{
+	if (tree->counts_fd >= 0)
+		close(tree->counts_fd);
+	tree->counts_fd = -1;
+	while (tree->nr_rings)
+		ring_close(&tree->rings[--tree->nr_rings], tree->ring_bytes);
+}
+
+static int rings_open(struct csink_tree *tree, uint32_t nr_cpus, uint32_t pages)
 {
 	int err = 0;
 
 	tree->ring_bytes = pages * (uint32_t)sysconf(_SC_PAGESIZE);
 	tree->nr_rings = 0;
-	for (uint32_t i = 0; !err && i < max * NR_RING_KINDS; i++) {
-		err = ring_add(tree, (int)(i / NR_RING_KINDS), i % NR_RING_KINDS, pages);
+	for (int cpu = 0; !err && cpu < (int)nr_cpus; cpu++) {
+		err = ring_add(tree, cpu);
 		if (err == -ENODEV)
 			err = 0;
 	}
-	if (!err && !tree->nr_rings)
-		err = -ENODEV;
 	if (!err)
-		return 0;
-	while (tree->nr_rings)
-		ring_close(&tree->rings[--tree->nr_rings], tree->ring_bytes);
+		err = tree->nr_rings ? counts_open(tree) : -ENODEV;
+	if (err)
+		rings_close(tree);
 	return err;
 }
 
 int csink_tree_open(struct csink_tree **out)
 {
 	uint32_t max = (uint32_t)CSINK_MAX(sysconf(_SC_NPROCESSORS_CONF), 1L);
-	struct csink_tree *tree = calloc(1, sizeof(*tree) + max * NR_RING_KINDS * sizeof(tree->rings[0]));
-	uint32_t pages = geteuid() ? RING_PAGES : RING_PAGES_ROOT;
-	int err;
+	struct csink_tree *tree = calloc(1, sizeof(*tree) + (max + 1) * sizeof(tree->rings[0]));
+	const uint32_t pages[] = {geteuid() ? RING_PAGES : RING_PAGES_ROOT, 2, 1};
+	int err = -ENOBUFS;
 
 	if (!tree)
 		return -ENOMEM;
+	tree->counts_fd = -1;
 	tree->anchor_fd = csink_outside_open_anchor();
 	tree->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (tree->anchor_fd < 0 || tree->epoll_fd < 0) {
@@ -159,15 +187,14 @@ int csink_tree_open(struct csink_tree **out)
 		csink_tree_close(tree);
 		return err;
 	}
-	/* The user's share of locked memory is used up, but a smaller ring may fit. */
-	do
-		err = rings_open(tree, max, pages);
-	while (err == -ENOBUFS && (pages /= 2) >= RING_PAGES_MIN);
+	/* The user's share of locked memory is used up, but small rings may fit, and leave some to samples. */
+	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(pages) && err == -ENOBUFS; i++)
+		err = rings_open(tree, max, pages[i]);
 	if (err) {
 		csink_tree_close(tree);
 		return err;
 	}
-	csink_tree_table_init(&tree->table, tree->nr_rings / NR_RING_KINDS);
+	csink_tree_table_init(&tree->table, 1);
 	*out = tree;
 	return 0;
 }
@@ -250,8 +277,7 @@ void csink_tree_close(struct csink_tree *tree)
 {
 	if (!tree)
 		return;
-	while (tree->nr_rings)
-		ring_close(&tree->rings[--tree->nr_rings], tree->ring_bytes);
+	rings_close(tree);
 	csink_tree_table_fini(&tree->table);
 	if (tree->epoll_fd >= 0)
 		close(tree->epoll_fd);
