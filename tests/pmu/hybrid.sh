@@ -102,7 +102,7 @@ ok "of either kind ($(intervals $LITTLE/r8/:u))" near "$(intervals $LITTLE/r8/:u
 "$TARGETS/hog" -4 countersink -a -c 500003 -e '{cycles:u,r8:u}' -- "$TARGETS/wander" 40 40 5 2>report
 for pmu in $BIG $LITTLE; do
 	counted=$(counted $pmu/r8/:u report)
-	ok "a run counts $pmu from outside ($counted)" near "$counted" 200000000 4 || diag "$(cat report)"
+	ok "a run counts $pmu from outside ($counted)" near "$counted" 200000000 8 || diag "$(cat report)"
 	sampled=$(awk -v event="By $pmu" -v first="$LITTLE" '
 		index($0, event) == 1 || (event ~ first && /self %/ && !at) { at = 1; next }
 		at == 1 && /wander +on_/ { print $2; exit }' report)
@@ -111,9 +111,10 @@ done
 like "$(cat report)" "^  note +shared a counter.*: $LITTLE/cycles/:u; $LITTLE/r8/:u; $BIG/cycles/:u; $BIG/r8/:u" "which is said"
 countersink -a -c 500003 -e '{cycles:u,r8:u}' -- "$TARGETS/wander" 2 2 20 2>report
 unlike "$(cat report)" 'shared a counter|scaled' "a program that goes back and forth has not waited for that"
-"$TARGETS/hog" -5 countersink attach --json -o x.pb.gz -e '{cycles:u,r8:u},{r8:u},{r8:u}' -- "$TARGETS/wander" 36 12 5 >counts 2>&1
-ok "an attach scales ($(attached $BIG/r8/:u counts) in three)" near "$(attached $BIG/r8/:u counts)" 540000000 5
-ok "each kind by itself ($(attached $LITTLE/r8/:u counts) in three)" near "$(attached $LITTLE/r8/:u counts)" 180000000 5
+# Unscaled it would be a third; what the attach itself does on the other CPU adds some percent, as above.
+"$TARGETS/hog" -5 countersink attach --json -o x.pb.gz -e '{cycles:u,r8:u},{r8:u},{r8:u}' -- "$TARGETS/wander" 36 24 5 >counts 2>&1
+ok "an attach scales ($(attached $BIG/r8/:u counts) in three)" near "$(attached $BIG/r8/:u counts)" 540000000 8
+ok "each kind by itself ($(attached $LITTLE/r8/:u counts) in three)" near "$(attached $LITTLE/r8/:u counts)" 360000000 8
 
 # So many samples as here make the kernel allow fewer.
 echo 100000 >/proc/sys/kernel/perf_event_max_sample_rate
