@@ -164,9 +164,13 @@ static csink_ref_t node_get(struct csink_recording *rec, struct csink_writer *wr
 	if (slot)
 		return atomic_load_explicit(&slot->ref, memory_order_relaxed);
 	ref = new_node(rec, writer, memo, &node);
-	if (ref)
-		csink_index_insert(&nodes, hash, ref, 0);
-	return ref;
+	if (!ref)
+		return 0;
+	csink_index_insert(&nodes, hash, ref, 0);
+	/* Another thread may have had the same one meanwhile: go on from that which both find now, or all that lies
+	 * below it would be stored twice from here on. */
+	slot = csink_index_find(&nodes, hash, match_node, &key);
+	return slot ? atomic_load_explicit(&slot->ref, memory_order_relaxed) : ref;
 }
 
 /* From the outermost caller inwards, beginning where the latest callers of the thread were others. */
