@@ -89,11 +89,16 @@ static bool is_named(const char *pmu, uint64_t code)
 	return found || !any;
 }
 
+/* "armv8_pmuv3", "armv8_cortex_a53", "armv9_cortex_a510": they share the architecture's codes. */
+static bool is_arm_pmu(const char *name)
+{
+	return !strncmp(name, "armv", 4);
+}
+
 /* An event by the code that an ARM CPU itself has for it. */
 static bool is_arm_code(const struct csink_event_spec *spec)
 {
-	return IS_ARM && !is_of_this_kernel(spec) &&
-	       (spec->attr.type == PERF_TYPE_RAW || !strncmp(spec->pmu, "armv8", 5));
+	return IS_ARM && !is_of_this_kernel(spec) && (spec->attr.type == PERF_TYPE_RAW || is_arm_pmu(spec->pmu));
 }
 
 /*
@@ -110,7 +115,7 @@ static const char *check_implemented(const struct csink_event_spec *spec)
 	    csink_sysfs_dir_open(&dir, DEVICES))
 		return NULL;
 	while (!named && (name = csink_sysfs_dir_next(&dir))) {
-		if (strncmp(name, "armv8", 5) || (spec->pmu[0] && strcmp(spec->pmu, name)))
+		if (!is_arm_pmu(name) || (spec->pmu[0] && strcmp(spec->pmu, name)))
 			continue;
 		any = true;
 		named = is_named(name, spec->attr.config);
@@ -118,7 +123,7 @@ static const char *check_implemented(const struct csink_event_spec *spec)
 	csink_sysfs_dir_close(&dir);
 	return named || !any ? NULL
 			     : "this CPU does not have that one of ARM's events, and the kernel would count 0 for it "
-			       "(those that it has are in " DEVICES "/armv8*/events)";
+			       "(those that it has are in " DEVICES "/armv*/events)";
 }
 
 bool csink_event_doubt_zero(const struct csink_event_spec *spec, char *why, size_t size)
