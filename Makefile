@@ -469,6 +469,7 @@ TARGETS := \
 	burn \
 	crash \
 	exec_chain \
+	headless \
 	faulty \
 	exits \
 	fdcheck \

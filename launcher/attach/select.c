@@ -107,7 +107,7 @@ static int choose_pid(int32_t pid, struct csink_attach_choice *choice, char *why
 			 task.tgid, pid, task.tgid);
 		return -ESRCH;
 	}
-	if (task.is_ending) {
+	if (csink_process_read(pid, &task) || task.is_ending) {
 		snprintf(why, why_size, "ESRCH: process %d (%s) has ended, and its parent has not waited for it yet",
 			 pid, task.comm);
 		return -ESRCH;
@@ -164,9 +164,9 @@ static int take_matching(int32_t pid, void *arg)
 	ssize_t n;
 	int fd;
 
-	if (pid == getpid() || csink_task_read(pid, &task) || task.is_ending)
+	if (pid == getpid() || csink_process_read(pid, &task) || task.is_ending)
 		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", csink_process_task(pid));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
 	if (fd >= 0)

@@ -123,8 +123,13 @@ static enum state seize(struct halting *h, struct csink_target *target)
 {
 	if (target->pid == getpid())
 		return FOREIGN; /* ourselves: it is no failure */
-	if (ptrace(PTRACE_SEIZE, target->tid, NULL, OPTIONS))
-		return judge_refusal(h, target, errno);
+	if (ptrace(PTRACE_SEIZE, target->tid, NULL, OPTIONS)) {
+		enum state state = judge_refusal(h, target, errno);
+
+		if (state == TRACED) /* from birth, and about to stop; but not if it took its number over by an exec */
+			ptrace(PTRACE_INTERRUPT, target->tid, NULL, NULL);
+		return state;
+	}
 	if (must_sleep_on(target->tid))
 		return SLEEPS;
 	ptrace(PTRACE_INTERRUPT, target->tid, NULL, NULL);
@@ -229,6 +234,24 @@ static int wait_for_stops(struct halting *h)
 	}
 }
 
+/* By an exec a thread has taken over the number of its process's first one, which had ended, and lost its own. */
+static bool revive(struct halting *h)
+{
+	bool any = false;
+	struct csink_task task;
+
+	for (uint32_t i = 0; i < h->out->targets.nr; i++) {
+		struct csink_target *target = &h->out->targets.at[i];
+
+		if (target->state != GONE || target->tid != target->pid || csink_task_read(target->tid, &task) ||
+		    task.is_ending)
+			continue;
+		target->state = FOUND;
+		any = true;
+	}
+	return any;
+}
+
 /* Until a look at everything finds nothing new while all that is known stands. */
 static int stop_all(struct halting *h)
 {
@@ -243,6 +266,8 @@ static int stop_all(struct halting *h)
 		if (h->out->err)
 			return h->out->err;
 		err = wait_for_stops(h);
+		if (!err && revive(h))
+			nr_new++;
 		if (err || (!nr_new && !again))
 			return err;
 		if (now_ns() - h->start_ns > STOP_NS)

@@ -115,6 +115,45 @@ int csink_task_read(int32_t tid, struct csink_task *task)
 	return 0;
 }
 
+/* A thread of the process that is not ending, or 0. */
+static int32_t find_living(int32_t pid)
+{
+	struct csink_task task;
+	struct dirent *entry;
+	int32_t found = 0;
+	char path[32];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && !found && (entry = readdir(dir)))
+		if (!csink_task_read(atoi(entry->d_name), &task) && task.tgid == pid && !task.is_ending)
+			found = atoi(entry->d_name);
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+int csink_process_read(int32_t pid, struct csink_task *task)
+{
+	if (csink_task_read(pid, task) || task->tgid != pid)
+		return -ESRCH;
+	if (!task->is_ending)
+		return 0;
+	if (!find_living(pid))
+		return csink_task_read(pid, task); /* one may have taken its place meanwhile, and its number */
+	task->is_ending = false;
+	return 0;
+}
+
+int32_t csink_process_task(int32_t pid)
+{
+	struct csink_task task;
+	int32_t other = !csink_task_read(pid, &task) && task.is_ending ? find_living(pid) : 0;
+
+	return other ? other : pid;
+}
+
 int csink_task_syscall(int32_t tid, int *number)
 {
 	char path[64], text[256];
@@ -205,9 +244,9 @@ int csink_targets_scan(struct csink_targets *list, int32_t pid, bool descendants
 {
 	struct pids pids = {0};
 	struct csink_task task;
-	int err = csink_task_read(pid, &task), nr_new = 0;
+	int err = csink_process_read(pid, &task), nr_new = 0;
 
-	if (err || task.tgid != pid || task.is_ending)
+	if (err || task.is_ending)
 		return -ESRCH;
 	err = push(&pids, pid);
 	for (uint32_t i = 0; !err && i < pids.nr; i++) {

@@ -43,6 +43,15 @@ struct csink_task {
 /** Read it, by pid or tid. Returns 0, or -ESRCH. */
 int csink_task_read(int32_t tid, struct csink_task *task);
 
+/**
+ * The same of a process, which is ending where all its threads are: the first one may have left the others to
+ * themselves, or may just be making way for one that execs. Returns 0, or -ESRCH, also of a thread.
+ */
+int csink_process_read(int32_t pid, struct csink_task *task);
+
+/** A thread under whose number /proc has what belongs to the whole process: @pid, or where that has ended, another. */
+int32_t csink_process_task(int32_t pid);
+
 /** The number of the system call that it is in. Returns 0, or -ESRCH: it runs, is in none, or may not be looked at. */
 int csink_task_syscall(int32_t tid, int *number);
 

@@ -110,11 +110,25 @@ for _ in 1 2 3; do
 done
 is $wrong 0 "an exec by a second thread: its samples are no more than what was counted"
 like "$(cat out)" '^end of the chain' "it was the whole chain"
-start "$TARGETS/exec_chain" 400 3000 thread
+start "$TARGETS/exec_chain" 4000 3000 thread
 wait_until 30 has_run "$target" 20
 attach -d 1 -o exec.pb.gz -p "$target" 2>err
 sed -i 1d err # what was attached to
 ok "nor of one that runs already" samples_are_the_whole || diag "$(cat err)"
+# Whichever thread of it is about to take its number over, it has not ended.
+refused=0
+for _ in 1 2 3 4 5 6; do
+	attach -d 0.02 -q -o exec.pb.gz -p "$target" 2>err || { refused=$((refused + 1)); diag "$(cat err)"; }
+done
+is $refused 0 "and it is there at any moment"
+end "$target"
+start "$TARGETS/headless" 60000
+wait_until 30 grep -q '^State:.Z' "/proc/$target/status"
+attach -d 0.3 -o headless.pb.gz -p "$target" 2>err
+is $? 0 "a process whose first thread has ended, and whose second one works"
+like "$(cat err)" ' left_to_it$' "is sampled"
+attach -d 0.02 -q -o headless.pb.gz '^headless$' 2>err
+is $? 0 "by its name, too"
 end "$target"
 attach -- ./not_there 2>err
 is $? 127 "a command that is not there: status 127"
