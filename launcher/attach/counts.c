@@ -47,21 +47,11 @@ static void add_count(const struct csink_event_spec *spec, uint64_t value, uint6
 	/* A software event needs no counter, and is never kept waiting for one. */
 	if (spec->attr.type != PERF_TYPE_SOFTWARE && running_ns && running_ns < could_ns)
 		scaled *= (double)could_ns / (double)running_ns;
-	snprintf(out->counts[out->nr_counts].name, sizeof(out->counts[0].name), "%.60s%s", spec->rec.name,
-		 spec->rec.flags & CSINK_EVENT_USER_ONLY && !(spec->rec.flags & CSINK_EVENT_CPU_NS) &&
-				 !strchr(spec->rec.name, ':')
-			 ? ":u"
-			 : "");
-	snprintf(out->counts[out->nr_counts].unit, sizeof(out->counts[0].unit), "%s", spec->rec.unit);
-	out->counts[out->nr_counts].value = (uint64_t)(scaled * (spec->scale > 0 ? spec->scale : 1) + 0.5);
-	out->counts[out->nr_counts].time_enabled_ns = could_ns;
-	out->counts[out->nr_counts].time_running_ns = running_ns;
+	csink_outside_add_count(out, spec, (uint64_t)(scaled + 0.5), could_ns, running_ns);
 	if (spec->rec.flags & CSINK_EVENT_CPU_NS && !out->is_attached) {
 		out->is_attached = 1;
 		out->attached_cpu_ns = value;
 	}
-	out->nr_counts++;
-	out->has_counts = 1;
 }
 
 void csink_attach_counters_read(struct csink_attach_counters *c, struct csink_outside *out)

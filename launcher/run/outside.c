@@ -123,21 +123,9 @@ static uint64_t scaled(uint64_t value, uint64_t enabled_ns, uint64_t running_ns)
 	return (uint64_t)((double)value * (double)enabled_ns / (double)running_ns + 0.5);
 }
 
-/* What one event counted: value, and how long it could have and did. */
-static void add_count(const struct csink_event_spec *spec, uint64_t value, uint64_t could_ns, uint64_t running_ns,
-		      struct csink_outside *out)
+void csink_outside_add_count(struct csink_outside *out, const struct csink_event_spec *spec, uint64_t value,
+			     uint64_t could_ns, uint64_t running_ns)
 {
-	char why[240];
-
-	if (!running_ns && (could_ns || spec->cpus[0])) {
-		csink_outside_note(out, "%s was not counted from outside: %s", spec->rec.name,
-				   could_ns ? "the kernel never had a counter free for it"
-					    : "nothing ran on its kind of CPU");
-		return;
-	}
-	if (!value && running_ns && csink_event_doubt_zero(spec, why, sizeof(why)))
-		csink_outside_note(out, "%s %s", spec->rec.name, why);
-	value = scaled(value, could_ns, running_ns);
 	if (spec->scale != 1 && spec->scale > 0)
 		value = (uint64_t)((double)value * spec->scale + 0.5);
 	/* A clock counts the kernel's time whatever is excluded; other events then mean user space alone. */
@@ -152,6 +140,23 @@ static void add_count(const struct csink_event_spec *spec, uint64_t value, uint6
 	out->counts[out->nr_counts].time_running_ns = running_ns;
 	out->nr_counts++;
 	out->has_counts = 1;
+}
+
+/* What one event counted: value, and how long it could have and did. */
+static void add_count(const struct csink_event_spec *spec, uint64_t value, uint64_t could_ns, uint64_t running_ns,
+		      struct csink_outside *out)
+{
+	char why[240];
+
+	if (!running_ns && (could_ns || spec->cpus[0])) {
+		csink_outside_note(out, "%s was not counted from outside: %s", spec->rec.name,
+				   could_ns ? "the kernel never had a counter free for it"
+					    : "nothing ran on its kind of CPU");
+		return;
+	}
+	if (!value && running_ns && csink_event_doubt_zero(spec, why, sizeof(why)))
+		csink_outside_note(out, "%s %s", spec->rec.name, why);
+	csink_outside_add_count(out, spec, scaled(value, could_ns, running_ns), could_ns, running_ns);
 }
 
 /* All are read before any is scaled: the times of some tell of others. */

@@ -77,6 +77,14 @@ void csink_outside_finish(struct csink_outside_watch *watch, const struct rusage
 /** Close all. */
 void csink_outside_close(struct csink_outside_watch *watch);
 
+/**
+ * Add an event's count to out->counts, which must have room.
+ * @value     of the kernel's, scaled for the time that it had no counter; the event's own unit is seen to here
+ * @could_ns  how long it could have run, @running_ns how long it did
+ */
+void csink_outside_add_count(struct csink_outside *out, const struct csink_event_spec *spec, uint64_t value,
+			     uint64_t could_ns, uint64_t running_ns);
+
 /** Append a note (copied; without memory it is dropped). */
 __attribute__((format(printf, 2, 3))) void csink_outside_note(struct csink_outside *out, const char *fmt, ...);
 
