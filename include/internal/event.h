@@ -91,6 +91,10 @@ int csink_events_bind(const struct csink_event_roots *roots, struct csink_event_
 /** Does the event's PMU count on this CPU? Elsewhere the event cannot be opened for a CPU alone. Context: any. */
 bool csink_event_is_on(const struct csink_event_spec *spec, uint32_t cpu);
 
+/** Does it take one of a CPU's counters? Anything but software events, tracepoints and what counts whole CPUs. Context:
+ * any. */
+bool csink_event_takes_counter(const struct csink_event_spec *spec);
+
 /** Are they the same event of two kinds of CPU: cpu_core/cycles/ and cpu_atom/cycles/? Context: any. */
 bool csink_event_is_kin(const struct csink_event_spec *a, const struct csink_event_spec *b);
 

@@ -15,11 +15,6 @@
  */
 #define HARDLY_WAIT 4
 
-static bool takes_a_counter(const struct csink_event_spec *spec)
-{
-	return spec->attr.type != PERF_TYPE_SOFTWARE && spec->attr.type != PERF_TYPE_TRACEPOINT && !spec->cpu_wide;
-}
-
 static void add_clock(struct csink_clocks *clocks, const char *cpus)
 {
 	struct csink_event_error err;
@@ -58,7 +53,7 @@ void csink_clocks_init(struct csink_clocks *clocks, const struct csink_event_spe
 		uint32_t first = nr, nr_like = 0;
 
 		for (uint32_t k = 0; k < nr; k++) {
-			if (!takes_a_counter(&specs[k]) || strcmp(specs[k].cpus, specs[i].cpus))
+			if (!csink_event_takes_counter(&specs[k]) || strcmp(specs[k].cpus, specs[i].cpus))
 				continue;
 			first = CSINK_MIN(first, k);
 			nr_like++;

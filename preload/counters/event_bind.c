@@ -238,6 +238,11 @@ static bool is_cut(const char *name, size_t length)
 	return length && name[length - 1] == '~';
 }
 
+bool csink_event_takes_counter(const struct csink_event_spec *spec)
+{
+	return spec->attr.type != PERF_TYPE_SOFTWARE && spec->attr.type != PERF_TYPE_TRACEPOINT && !spec->cpu_wide;
+}
+
 bool csink_event_is_kin(const struct csink_event_spec *a, const struct csink_event_spec *b)
 {
 	const char *of_a = strchr(a->rec.name, '/'), *of_b = strchr(b->rec.name, '/');

@@ -10,12 +10,6 @@
 
 #include "preload/counters/event_parse.h"
 
-/* Those that have counters of their own: anything but software events and tracepoints. */
-static bool takes_a_counter(const struct csink_event_spec *spec)
-{
-	return spec->attr.type != PERF_TYPE_SOFTWARE && spec->attr.type != PERF_TYPE_TRACEPOINT && !spec->cpu_wide;
-}
-
 static int open_member(const struct csink_event_spec *spec, int group_fd)
 {
 	struct perf_event_attr attr = spec->attr;
@@ -156,10 +150,10 @@ int csink_events_fit(const struct csink_event_spec *specs, uint32_t nr, struct c
 	int ret;
 
 	for (uint32_t first = 0; first < nr; first = end) {
-		uint32_t counters = takes_a_counter(&specs[first]);
+		uint32_t counters = csink_event_takes_counter(&specs[first]);
 
 		for (end = first + 1; end < nr && specs[end].group == specs[first].group; end++)
-			counters += takes_a_counter(&specs[end]);
+			counters += csink_event_takes_counter(&specs[end]);
 		ret = counters > 1 ? check_group(specs + first, end - first, err) : 0;
 		if (ret)
 			return ret;
@@ -198,11 +192,11 @@ static bool joins(const struct csink_event_spec *specs, const uint32_t *plan, ui
 		if (plan[i] != group)
 			continue;
 		members[nr++] = &specs[i];
-		counters += takes_a_counter(&specs[i]);
+		counters += csink_event_takes_counter(&specs[i]);
 	}
 	members[nr++] = &specs[at];
 	/* A single hardware event fits wherever it opens. */
-	return !takes_a_counter(&specs[at]) || !counters || find_fitting(members, nr) == all_of(nr);
+	return !csink_event_takes_counter(&specs[at]) || !counters || find_fitting(members, nr) == all_of(nr);
 }
 
 /* An event that says how often it is to be sampled leads a group of its own; so does each of the user's. */

@@ -1,6 +1,7 @@
 #!/bin/bash
 # The gate: what it finds, names and refuses, and every format that it writes.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/gate.sh"
 unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY
 WORK=$TARGETS/gate_work
 
@@ -97,15 +98,6 @@ like "$(cat out.tap)" '^not ok [0-9]+ - beta in gate_work regressed' "the functi
 unlike "$(cat out.tap)" '^not ok [0-9]+ - (alpha|gamma_ray) in' "and no other"
 like "$(cat out.tap)" "note: the baseline was made with another command line" "another command line is noted"
 
-# refused STATUS REGEX NAME ARGUMENT...: no verdict, one line says why.
-refused() {
-	local status=$1 regex=$2 name=$3
-	shift 3
-	gate "$@"
-	is $? "$status" "$name: status $status"
-	like "$(cat err)" "$regex" "$name: said"
-	is "$(wc -l <err)" 1 "$name: in one line"
-}
 head -c 300 base.pb.gz >cut.pb.gz
 echo nonsense >nonsense.pb.gz
 "$COUNTERSINK" -q -o foreign.pb.gz -- "$WORK" alpha 1 >/dev/null

@@ -2,6 +2,7 @@
 # What a baseline was made with is told from what it is compared with: machine, way of measuring, libraries. And nothing
 # is lost where something cannot be written or read.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/gate.sh"
 unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY
 WORK=$TARGETS/gate_work
 
@@ -129,15 +130,6 @@ else
 fi
 
 # ---- what is no baseline
-# refused STATUS REGEX NAME ARGUMENT...: one line says why.
-refused() {
-	local status=$1 regex=$2 name=$3
-	shift 3
-	gate "$@"
-	is $? "$status" "$name: status $status"
-	like "$(cat err)" "$regex" "$name: said"
-	is "$(wc -l <err)" 1 "$name: in one line"
-}
 printf 'PERFILE2 and more' >perf.data
 printf 'a text\n' >text
 : >empty

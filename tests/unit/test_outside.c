@@ -270,10 +270,29 @@ static void test_tree(void)
 	csink_outside_free(&out);
 }
 
+/* One command: is it seen, and with its CPU time? */
+static void watch_once(const char *name, int nr_yields, int *nr, int *incomplete)
+{
+	struct csink_event_spec specs[CSINK_MAX_EVENTS];
+	struct csink_outside out = {0};
+	struct csink_outside_watch watch;
+	pid_t pid;
+
+	csink_outside_open(&watch, specs, parse_events(specs, "task-clock"));
+	pid = start(name, -1);
+	for (int i = 0; i < nr_yields; i++)
+		sched_yield();
+	waitpid(pid, NULL, 0);
+	csink_outside_finish(&watch, NULL, pid, 0, &out);
+	*nr += out.nr_processes == 1;
+	*incomplete += out.nr_processes == 1 && !out.processes[0].has_cpu;
+	csink_outside_close(&watch);
+	csink_outside_free(&out);
+}
+
 /* However often launcher and command switch to each other, the command's own count is there. */
 static void test_switches(void)
 {
-	struct csink_event_spec specs[CSINK_MAX_EVENTS];
 	int incomplete = 0, nr = 0;
 	cpu_set_t one, all;
 
@@ -286,22 +305,8 @@ static void test_switches(void)
 		}
 	}
 	sched_setaffinity(0, sizeof(one), &one);
-	for (int i = 0; i < 50; i++) {
-		struct csink_outside out = {0};
-		struct csink_outside_watch watch;
-		pid_t pid;
-
-		csink_outside_open(&watch, specs, parse_events(specs, "task-clock"));
-		pid = start("nothing", -1);
-		for (int k = 0; k < 20; k++)
-			sched_yield();
-		waitpid(pid, NULL, 0);
-		csink_outside_finish(&watch, NULL, pid, 0, &out);
-		nr += out.nr_processes == 1;
-		incomplete += out.nr_processes == 1 && !out.processes[0].has_cpu;
-		csink_outside_close(&watch);
-		csink_outside_free(&out);
-	}
+	for (int i = 0; i < 50; i++)
+		watch_once("nothing", 20, &nr, &incomplete);
 	sched_setaffinity(0, sizeof(all), &all);
 	if (!nr) {
 		skip("switches: between launcher and command", "the kernel gives no records here");
@@ -314,23 +319,10 @@ static void test_switches(void)
 /* Where tasks end on two CPUs at one moment, nothing of what the kernel writes of them is lost. */
 static void test_together(void)
 {
-	struct csink_event_spec specs[CSINK_MAX_EVENTS];
 	int incomplete = 0, nr = 0;
 
-	for (int i = 0; i < 10; i++) {
-		struct csink_outside out = {0};
-		struct csink_outside_watch watch;
-		pid_t pid;
-
-		csink_outside_open(&watch, specs, parse_events(specs, "task-clock"));
-		pid = start("together", -1);
-		waitpid(pid, NULL, 0);
-		csink_outside_finish(&watch, NULL, pid, 0, &out);
-		nr += out.nr_processes == 1;
-		incomplete += out.nr_processes == 1 && !out.processes[0].has_cpu;
-		csink_outside_close(&watch);
-		csink_outside_free(&out);
-	}
+	for (int i = 0; i < 10; i++)
+		watch_once("together", 0, &nr, &incomplete);
 	if (!nr) {
 		skip("together: tasks that end on two CPUs", "the kernel gives no records here");
 		return;
