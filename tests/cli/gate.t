@@ -1,7 +1,7 @@
 #!/bin/bash
 # The gate: what it finds, names and refuses, and every format that it writes.
 . "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/gate.sh"
+. "$SRC/tests/cli/gate.sh"
 unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY
 WORK=$TARGETS/gate_work
 

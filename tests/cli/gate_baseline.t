@@ -2,7 +2,7 @@
 # What a baseline was made with is told from what it is compared with: machine, way of measuring, libraries. And nothing
 # is lost where something cannot be written or read.
 . "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/gate.sh"
+. "$SRC/tests/cli/gate.sh"
 unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY
 WORK=$TARGETS/gate_work
 
