@@ -48,7 +48,7 @@ $(B)/tests/targets/%.so: tests/targets/%.c
 
 $(B)/tests/targets/old_names.so: TARGET_LDFLAGS := -Wl,--hash-style=sysv
 
-$(B)/tests/targets/shares $(B)/tests/targets/hog $(B)/tests/targets/wander: $(B)/tests/targets/%: tests/pmu/%.c
+$(PMU_OWN_TARGETS:%=$(B)/tests/targets/%): $(B)/tests/targets/%: tests/pmu/%.c
 	$(make_program)
 
 # What guest_loader loads, by paths that only its own objects know.
@@ -322,6 +322,15 @@ $(B)/tests/fuzz/objects: $(FUZZ_OBJECTS_SRCS) tests/fuzz/no_modules.h
 .PHONY: fuzz-objects
 fuzz-objects: $(B)/tests/fuzz/objects ## feed broken objects to what attach reads them with
 	@BUILD=$(CURDIR)/$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/objects
+
+# For tests/cli/files.t: what the lists above and the Makefile's take.
+.PHONY: show-sources
+show-sources:
+	@printf '%s\n' $(PRELOAD_SRCS) $(LAUNCHER_SRCS) launcher/output/html_page.S $(UNIT_TESTS:%=tests/unit/test_%.c) \
+		$(patsubst %,tests/cli/%.t,$(CLI_TESTS) $(LONE_CLI_TESTS)) \
+		$(foreach target,$(basename $(TARGETS)),$(firstword $(wildcard tests/targets/$(target).c*) tests/targets/$(target).rs)) \
+		$(patsubst %,tests/bench/%.c,$(basename $(BENCHES))) $(PMU_TESTS:%=tests/pmu/test_%.c) \
+		$(PMU_OWN_TARGETS:%=tests/pmu/%.c) $(FUZZ_READERS:%=tests/fuzz/fuzz_%.c) $(wildcard tests/reserve/*.t)
 
 # For tests/cli/symbols.t.
 .PHONY: show-handler-objs show-handler-roots show-library-objs

@@ -1,0 +1,32 @@
+#!/bin/bash
+# Every source file is built and every test is run: by one of the Makefile's lists, or by a rule or script that names it.
+. "$(dirname "$0")/lib.sh"
+
+# untaken ROOT: source files and tests below ROOT that nothing takes, a line each.
+untaken() (
+	cd "$1" || exit
+	make -s --no-print-directory show-sources | sort >"$TMP/taken"
+	grep -v '^#' tests/rules.mk >"$TMP/rules"
+	find launcher preload tests -type d -name 'build*' -prune -o -type f \
+		\( -name '*.[cS]' -o -name '*.cc' -o -name '*.rs' -o -name '*.t' -o -name '*.go' -o -name '*.java' \) -print |
+		sort | comm -23 - "$TMP/taken" | while read -r file; do
+		name=${file##*/}
+		# A rule names a file as it is, by a pattern's stem, or in a list without its ending; a script beside it by its name.
+		grep -qwF -e "$name" -e "${name%.*}" -e "$file" "$TMP/rules" ||
+			grep -qrlwF --include='*.py' -e "$name" "${file%/*}" "${file%/*}/.." 2>/dev/null || echo "$file"
+	done
+)
+
+is "$(untaken "$SRC")" "" "each source file is built, each test is run"
+
+# A copy with a file too many in each room shows that the point above can fail.
+mkdir copy
+(cd "$SRC" && tar -cf - --exclude=./build\* --exclude=./.git .) | tar -xf - -C copy
+strays="launcher/output/html/deep/stray.c preload/stray/stray.c tests/bench/stray.t tests/cli/stray/stray.t tests/stray/stray.c
+	tests/unit/stray.c"
+for file in $strays; do
+	mkdir -p "copy/${file%/*}"
+	echo 'int stray;' >"copy/$file"
+done
+is "$(untaken copy)" "$(printf '%s\n' $strays)" "a file that nothing builds or runs is found, in each room"
+done_testing
