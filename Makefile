@@ -53,7 +53,7 @@ CORE_SRCS := $(filter-out $(LIB_SRCS),$(PRELOAD_SRCS))
 HANDLER_OBJS := $(patsubst %.c,$(PLAIN)/obj/%.o,$(filter-out preload/timer/create.c,$(filter preload/timer/%,$(PRELOAD_SRCS))))
 HANDLER_ROOTS := \
 	signals:entry csink_walk_dwarf csink_walk_fp csink_walk_libunwind \
-	housekeeping:drain housekeeping:refresh_modules housekeeping:count_interval \
+	housekeeping:drain housekeeping:refresh_modules \
 	alarm:on_timer csink_timerq_run csink_timerq_next csink_timerq_setup csink_timerq_register csink_timerq_unregister \
 	csink_timerq_block csink_timerq_unblock csink_timerq_isempty csink_timerq_misses csink_timerq_signal
 

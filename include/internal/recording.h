@@ -3,7 +3,6 @@
  * launcher (the only reader).
  *
  * One file for each process image, PID.SEQ.rec in the run folder (SEQ counts the images a pid went through by exec),
- * created O_EXCL, mode 0600, mapped MAP_SHARED: it outlives _exit, SIGKILL and the rest. Sparse: it grows to map_bytes
  * only as blocks are handed out.
  *
  * Layout: the header fills the first CSINK_REC_HEADER_BYTES; after it come blocks of CSINK_REC_BLOCK bytes, handed out
@@ -21,7 +20,7 @@
 #include <stdint.h>
 
 #define CSINK_REC_MAGIC 0x31636572736b6e63ULL /* "cnksrec1" */
-#define CSINK_REC_VERSION 4
+#define CSINK_REC_VERSION 5
 #define CSINK_REC_SUFFIX ".rec"
 
 #define CSINK_REC_BLOCK 4096
@@ -100,7 +99,6 @@ struct csink_rec_header {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t header_bytes; /* CSINK_REC_HEADER_BYTES */
-	uint64_t map_bytes;    /* the file's size */
 	uint32_t nr_blocks;    /* handed out so far, header included; atomic */
 	uint32_t nr_events;
 
@@ -115,7 +113,7 @@ struct csink_rec_header {
 
 	uint64_t start_realtime_ns;  /* CLOCK_REALTIME at our constructor (or fork) */
 	uint64_t start_monotonic_ns; /* CLOCK_MONOTONIC there */
-	uint64_t end_monotonic_ns;   /* at the last flush; while live: of the latest interval */
+	uint64_t end_monotonic_ns;   /* at the last flush; while live: stored every 100 ms of activity */
 	/*
 	 * CLOCK_PROCESS_CPUTIME_ID. start: CPU time the kernel had accounted to this process before we were there (exec
 	 * and the dynamic loader; after exec it includes the former images of the pid, 0 after fork). end: at the last
@@ -167,7 +165,6 @@ enum csink_entry_type {
 	CSINK_ENTRY_THREAD,
 	CSINK_ENTRY_NODES,
 	CSINK_ENTRY_ROW,
-	CSINK_ENTRY_INTERVAL,
 	CSINK_ENTRY_NOTE,
 	CSINK_ENTRY_SPAWN,
 	CSINK_ENTRY_TIMELINE,
@@ -299,12 +296,6 @@ struct csink_rec_timeline {
 	uint32_t nr;      /* moments written so far; atomic; there is room for more */
 	uint64_t base_ns; /* CLOCK_MONOTONIC */
 	struct csink_rec_moment moments[];
-};
-
-struct csink_rec_interval {
-	struct csink_entry head;
-	uint64_t time_ns;                  /* CLOCK_MONOTONIC */
-	uint64_t totals[CSINK_MAX_EVENTS]; /* of all threads so far */
 };
 
 /* Something the user must know, once. aux: 0 information, 1 warning. */

@@ -1,5 +1,5 @@
 /*
- * Reads pprof files (pprof.h), ours and others': Go's runtime, gperftools' converter, Pyroscope and the like.
+ * Reads pprof files (pprof.h), ours and others': Go's runtime, gperftools' converter and the like.
  *
  * The bytes (pprof_unpack.c) are gone over once for each kind of part, in the order in which parts refer
  * to each other: strings; types, mappings and functions; locations; samples. Writers put them in any order.

@@ -89,7 +89,6 @@ void csink_recorded_release(struct csink_recorded *rec)
 	free(rec->nodes);
 	free(rec->rows);
 	free(rec->weights);
-	free(rec->intervals);
 	free(rec->notes);
 	free(rec->spawns);
 	free(rec->phases);

@@ -40,12 +40,11 @@ struct csink_recorded {
 	struct csink_recorded_node *nodes;
 	struct csink_recorded_row *rows;
 	uint64_t *weights; /* of row i, event e: [i * header.nr_events + e] */
-	const struct csink_rec_interval **intervals;
 	const struct csink_rec_note **notes;
 	const struct csink_rec_spawn **spawns;
 	const struct csink_rec_phase **phases;
 	const struct csink_rec_timeline **timelines; /* nr of each is within the entry */
-	uint32_t nr_modules, nr_threads, nr_nodes, nr_rows, nr_intervals, nr_notes, nr_spawns, nr_timelines, nr_phases;
+	uint32_t nr_modules, nr_threads, nr_nodes, nr_rows, nr_notes, nr_spawns, nr_timelines, nr_phases;
 	uint32_t nr_damaged; /* extents and entries that could not be read, and rows whose references lead nowhere */
 	bool is_cut;         /* the file is shorter than its header says */
 	void *data;

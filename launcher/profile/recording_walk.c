@@ -13,7 +13,6 @@ static const uint32_t least_bytes[] = {
 	[CSINK_ENTRY_NODES] = sizeof(struct csink_rec_nodes),
 	[CSINK_ENTRY_CELLS] = sizeof(struct csink_rec_cells),
 	[CSINK_ENTRY_ROW] = sizeof(struct csink_rec_row),
-	[CSINK_ENTRY_INTERVAL] = sizeof(struct csink_rec_interval),
 	[CSINK_ENTRY_PHASE] = sizeof(struct csink_rec_phase) + 1,
 	[CSINK_ENTRY_NOTE] = sizeof(struct csink_rec_note) + 1,
 	[CSINK_ENTRY_SPAWN] = sizeof(struct csink_rec_spawn) + 1,
@@ -126,7 +125,6 @@ static int take(struct csink_recorded *rec, struct csink_entry *head)
 		struct csink_rec_nodes *nodes;
 		struct csink_rec_row *row;
 		struct csink_rec_cells *cells;
-		struct csink_rec_interval *interval;
 		struct csink_rec_note *note;
 		struct csink_rec_spawn *spawn;
 		struct csink_rec_phase *phase;
@@ -148,8 +146,6 @@ static int take(struct csink_recorded *rec, struct csink_entry *head)
 		return take_row(rec, at.row);
 	case CSINK_ENTRY_CELLS:
 		return take_cells(rec, at.cells);
-	case CSINK_ENTRY_INTERVAL:
-		return APPEND(rec->intervals, rec->nr_intervals, at.interval);
 	case CSINK_ENTRY_TIMELINE:
 		if (at.timeline->nr > (head->bytes - sizeof(*at.timeline)) / sizeof(at.timeline->moments[0]))
 			return -EBADMSG;

@@ -160,7 +160,6 @@ int csink_recording_create(struct csink_recording *rec, const char *run_dir, uin
 		return err;
 	rec->header->version = CSINK_REC_VERSION;
 	rec->header->header_bytes = CSINK_REC_HEADER_BYTES;
-	rec->header->map_bytes = (uint64_t)atomic_load(&rec->limit_blocks) * CSINK_REC_BLOCK;
 	rec->header->seq = seq;
 	rec->header->nr_blocks = CSINK_REC_HEADER_BYTES / CSINK_REC_BLOCK;
 	/* The magic is last: a file without it is one whose process died in these few lines. */

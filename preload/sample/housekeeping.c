@@ -10,15 +10,12 @@
 
 enum {
 	NR_EVENTS = 8,
-	DRAIN_NS = 100 * 1000 * 1000,   /* what a killed process is behind by, at most */
+	DRAIN_NS = 100 * 1000 * 1000,   /* a killed process's last clocks are at most this old */
 	MODULES_NS = 100 * 1000 * 1000, /* how long an object may be unknown by name */
-	INTERVAL_NS = 1000 * 1000 * 1000,
-	MAX_INTERVALS = 2048, /* then every other one is left out, and so on: an hour and a second both fit */
 };
 
 static _Alignas(64) char memory[CSINK_TIMERQ_BYTES(NR_EVENTS)];
 static struct csink_timerq *queue;
-static uint32_t nr_intervals, interval_stride = 1, interval_tick;
 
 /* Callbacks run in the handler of whichever thread polls: it is the one that writes. */
 
@@ -41,43 +38,15 @@ static void refresh_modules(int id, void *data)
 	csink_modules_refresh(&csink_process.rec, &csink_self->writer, csink_now_ns());
 }
 
-static void write_interval(struct csink_thread *thread)
-{
-	struct csink_rec_interval *interval =
-		csink_recording_reserve(&csink_process.rec, &thread->writer, sizeof(*interval));
-
-	if (!interval)
-		return;
-	interval->time_ns = csink_now_ns();
-	csink_threads_sum(interval->totals);
-	csink_recording_commit(interval, sizeof(*interval), CSINK_ENTRY_INTERVAL, 0);
-}
-
-static void count_interval(int id, void *data)
-{
-	(void)id;
-	(void)data;
-	if (++interval_tick % interval_stride)
-		return;
-	write_interval(csink_self);
-	if (++nr_intervals == MAX_INTERVALS) {
-		nr_intervals /= 2;
-		interval_stride *= 2;
-	}
-}
-
 void csink_housekeeping_init(void)
 {
 	struct csink_timerq_config config = {.capacity = NR_EVENTS};
 
 	queue = NULL;
-	nr_intervals = interval_tick = 0;
-	interval_stride = 1;
 	if (csink_timerq_init_unwatched(memory, sizeof(memory), &config, &queue) < 0)
 		return;
 	csink_timerq_register(queue, DRAIN_NS, NULL, drain);
 	csink_timerq_register(queue, MODULES_NS, NULL, refresh_modules);
-	csink_timerq_register(queue, INTERVAL_NS, NULL, count_interval);
 }
 
 void csink_housekeeping_poll(struct csink_thread *thread, uint64_t now_ns)
@@ -91,7 +60,5 @@ void csink_housekeeping_poll(struct csink_thread *thread, uint64_t now_ns)
 void csink_housekeeping_last(struct csink_thread *thread)
 {
 	csink_modules_refresh_last(&csink_process.rec, &thread->writer, csink_now_ns());
-	if (nr_intervals)
-		write_interval(thread);
 	drain(0, NULL);
 }

@@ -56,7 +56,6 @@ static void push_free(struct csink_thread *thread)
 }
 
 /* Counts of threads that have ended, so that sums never go backwards. */
-static _Atomic uint64_t ended_totals[CSINK_MAX_EVENTS];
 static _Atomic uint64_t ended_cpu_ns;
 static _Atomic uint32_t nr_ended;
 
@@ -188,8 +187,6 @@ static void finish_entry(struct csink_thread *thread)
 
 	csink_rawcall(SYS_prctl, PR_GET_NAME, entry->name); /* most threads name themselves after their start */
 	entry->end_ns = csink_now_ns();
-	for (uint32_t i = 0; i < csink_process.nr_events; i++)
-		atomic_fetch_add_explicit(&ended_totals[i], entry->totals[i], memory_order_relaxed);
 	atomic_fetch_add_explicit(&ended_cpu_ns, entry->cpu_ns, memory_order_relaxed);
 	atomic_fetch_add_explicit(&nr_ended, 1, memory_order_relaxed);
 	__atomic_fetch_or(&entry->flags, CSINK_THREAD_ENDED, __ATOMIC_RELEASE);
@@ -343,8 +340,6 @@ void csink_threads_forget(void)
 {
 	struct csink_thread *thread = atomic_load_explicit(&all_states, memory_order_acquire);
 
-	for (uint32_t i = 0; i < CSINK_MAX_EVENTS; i++)
-		atomic_store_explicit(&ended_totals[i], 0, memory_order_relaxed);
 	atomic_store_explicit(&ended_cpu_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&nr_ended, 0, memory_order_relaxed);
 	for (; thread; thread = thread->next) {
@@ -354,22 +349,6 @@ void csink_threads_forget(void)
 		thread->entry = NULL;
 		if (thread != csink_self && atomic_load(&thread->state) != CSINK_THREAD_FREE)
 			csink_thread_put(thread);
-	}
-}
-
-void csink_threads_sum(uint64_t totals[CSINK_MAX_EVENTS])
-{
-	struct csink_thread *thread = atomic_load_explicit(&all_states, memory_order_acquire);
-
-	for (uint32_t i = 0; i < csink_process.nr_events; i++)
-		totals[i] = atomic_load_explicit(&ended_totals[i], memory_order_relaxed);
-	for (; thread; thread = thread->next) {
-		const struct csink_rec_thread *entry = thread->entry;
-
-		if (atomic_load_explicit(&thread->state, memory_order_acquire) != CSINK_THREAD_LIVE || !entry)
-			continue;
-		for (uint32_t i = 0; i < csink_process.nr_events; i++)
-			totals[i] += __atomic_load_n(&entry->totals[i], __ATOMIC_RELAXED);
 	}
 }
 

@@ -154,9 +154,6 @@ void csink_threads_unflush_others(void);
 /** In a forked child: every state but the caller's is free again. Context: init. */
 void csink_threads_forget(void);
 
-/** Sum of all threads' counts so far. Context: signal. */
-void csink_threads_sum(uint64_t totals[CSINK_MAX_EVENTS]);
-
 /** CPU time of all threads that are known, up to their last flush, and how many there were. Context: thread. */
 uint64_t csink_threads_cpu_ns(uint32_t *nr_threads);
 

@@ -29,4 +29,16 @@ for file in $strays; do
 	echo 'int stray;' >"copy/$file"
 done
 is "$(untaken copy)" "$(printf '%s\n' $strays)" "a file that nothing builds or runs is found, in each room"
+
+# unread HEADER: members of the recording's structures that the launcher does not name, so that none is written in vain.
+unread() {
+	grep -oE '^	[a-z_][a-z0-9_ ]* \**[a-z_]+(\[[A-Z_0-9]*\])?(, \**[a-z_]+)*;' "$1" | sed 's/^	[a-z_0-9 ]* //; s/\[[^]]*\]//g; s/[*;,]/ /g' |
+		tr -s ' ' '\n' | grep -v '^reserved$' | sort -u | while read -r member; do
+		grep -rqw --include='*.[ch]' -e "$member" "$SRC/launcher" || echo "$member"
+	done
+}
+LAYOUT=$SRC/include/internal/recording.h
+is "$(unread "$LAYOUT")" "" "what a recording holds is read"
+sed 's/^	uint64_t magic;/&\n	uint64_t first_unread[CSINK_NR_LOSSES];\n	uint32_t second_unread, third_unread;/' "$LAYOUT" >layout.h
+is "$(unread layout.h)" "$(printf '%s\n' first_unread second_unread third_unread)" "a member that nothing reads is found"
 done_testing

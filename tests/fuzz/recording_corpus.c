@@ -57,7 +57,6 @@ static void add_moments(struct record *r, const struct csink_rec_row *row)
 
 int main(int argc, char **argv)
 {
-	struct csink_rec_interval *interval;
 	struct record r;
 
 	if (argc != 2)
@@ -82,8 +81,6 @@ int main(int argc, char **argv)
 	add_rows(&r, 2);
 	save(&r, "events");
 	r = record_new(4);
-	interval = record_entry(&r, CSINK_ENTRY_INTERVAL, 0, sizeof(*interval));
-	interval->time_ns = 3000;
 	record_note(&r, 1, "a warning: of something");
 	record_note(&r, 0, "a note");
 	record_spawn(&r, CSINK_SPAWN_STATIC, "/fuzz/static");

@@ -32,7 +32,6 @@ static struct record record_new(uint32_t nr_blocks)
 		.magic = CSINK_REC_MAGIC,
 		.version = CSINK_REC_VERSION,
 		.header_bytes = CSINK_REC_HEADER_BYTES,
-		.map_bytes = r.size,
 		.nr_blocks = nr_blocks,
 		.nr_events = 1,
 		.state = CSINK_REC_EXITED,
