@@ -19,7 +19,9 @@
  * csink_pmc_attach returns 1: a thread that was born in that very moment may be missing. Calls of theirs that wait may
  * return EINTR, as they do where a debugger attaches. SIGCHLD may come to the calling process.
  *
- * A PMC belongs to the process that allocated it: in a child made by fork its handle is unknown. Hardware events are
+ * A PMC belongs to the process that allocated it: in a child made by fork its handle is unknown. Its events are file
+ * descriptors (CLOEXEC). A program that closes descriptors which it did not open (closefrom) ends them: a number that
+ * has become another file's by then is left alone, and -EBADF says that the PMC is not whole. Hardware events are
  * opened pinned: they count all of the time, or csink_pmc_read says -EBUSY.
  *
  * Every function that can fail returns -errno; each value means one thing for one function, but for those that
@@ -103,7 +105,8 @@ int csink_pmc_detach(csink_pmc_id_t pmc, pid_t pid);
 
 /**
  * Let it count. Returns 0 (also where it runs already), 1 as csink_pmc_attach, where it attached; -EINVAL, -ESRCH (the
- * handle, as above), or what csink_pmc_attach gives.
+ * handle, as above); -EBADF: the program has closed some of its file descriptors, and nothing is started; or what
+ * csink_pmc_attach gives.
  */
 int csink_pmc_start(csink_pmc_id_t pmc);
 
@@ -112,7 +115,8 @@ int csink_pmc_stop(csink_pmc_id_t pmc);
 
 /**
  * What it has counted since its allocation.
- * Returns 0, -EINVAL or -ESRCH as above, or -EBUSY: it lost its counter to somebody, and what it has is not all.
+ * Returns 0, -EINVAL or -ESRCH as above, or what it has is not all: -EBUSY, it lost its counter to somebody; -EBADF,
+ * the program has closed some of its file descriptors.
  */
 int csink_pmc_read(csink_pmc_id_t pmc, struct csink_pmc_value *value);
 

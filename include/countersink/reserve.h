@@ -89,8 +89,9 @@ struct csink_reserve {
 	char lock_file[PATH_MAX];
 	char text[320]; /* how it stands, for people: one line, no full stop */
 	struct csink_reserve_config config;
-	uint64_t deadline_ns; /* of acquire, until the first confirm has ended; internal, as is peak */
-	int32_t peak;         /* the last value over 0 since the lock */
+	uint64_t deadline_ns;        /* of acquire, until the first confirm has ended; internal, as are the next */
+	int32_t peak;                /* the last value over 0 since the lock */
+	uint64_t file_dev, file_ino; /* what fd is of: the program may close it, and use the number for another file */
 };
 
 /** The defaults: nothing set, no cancel_fd. */
@@ -116,7 +117,7 @@ int csink_reserve_acquire(struct csink_reserve *r, const struct csink_reserve_co
  *   -ENODATA    the agent counts nothing by itself, so that its silence means nothing;
  *   -ETIMEDOUT  it still counts, or does not answer;
  *   -ECANCELED  cancel_fd;
- *   -EBADF      nothing is locked.
+ *   -EBADF      nothing is locked (any more: the program has closed r->fd).
  * With these r->cause says which, and r->text says it in words. After -ETIMEDOUT it may be called again.
  */
 int csink_reserve_confirm(struct csink_reserve *r);

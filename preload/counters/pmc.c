@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "include/countersink/explain.h"
@@ -17,7 +18,8 @@ enum { MAX_PMCS = 4096, GENERATIONS = 1 << 19 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CSINK_SELDOM struct csink_pmc *pmcs[MAX_PMCS];
 static uint32_t nr_owned, next_generation;
-static pid_t owner; /* of those in pmcs */
+static pid_t owner;    /* of those in pmcs */
+static uint32_t *mark; /* 0 there: this is a child of the owner's; see is_forked */
 static char last_reason[CSINK_PMC_REASON];
 
 /* Say why, as "ERRNO: ...". Returns err. */
@@ -34,29 +36,72 @@ __attribute__((format(printf, 2, 3))) static int fail(int err, const char *fmt, 
 	return err;
 }
 
-/* In a child of a fork the parent's are unknown: our copies of its events are closed, its own go on. */
-static void enter(void)
+/*
+ * Is this the child of a fork that has not been here yet? A word that the kernel zeroes in such a child tells, and
+ * leaves a vfork child alone, which shares our memory. A pid alone can be the same in another pid namespace; it must do
+ * where the kernel does not zero pages. @mark is written with the lock held.
+ */
+static bool is_forked(void)
 {
-	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+	uint32_t *word = __atomic_load_n(&mark, __ATOMIC_ACQUIRE);
 
-	/* Another thread of the parent may have had it at the fork; here there is only this one yet. */
-	if (owner && owner != getpid())
-		lock = fresh;
-	pthread_mutex_lock(&lock);
-	if (owner == getpid())
-		return;
+	return word ? !*word : owner && owner != getpid();
+}
+
+static void claim(void)
+{
+	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+	uint32_t *word = mark;
+
+	owner = getpid();
+	if (!word) {
+		word = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (word == MAP_FAILED)
+			return;
+		if (madvise(word, bytes, MADV_WIPEONFORK)) {
+			munmap(word, bytes);
+			return;
+		}
+	}
+	*word = 1;
+	__atomic_store_n(&mark, word, __ATOMIC_RELEASE);
+}
+
+/* In a child of a fork the parent's are unknown: our copies of its events are closed, its own go on. */
+static void forget_parents(void)
+{
+	bool shares = csink_own_fd_shares_table(owner); /* what we close would be closed there, too */
+
 	for (uint32_t i = 0; i < MAX_PMCS; i++) {
 		struct csink_pmc_target *next;
 
 		for (struct csink_pmc_target *target = pmcs[i] ? pmcs[i]->targets : NULL; target; target = next) {
 			next = target->next;
-			csink_pmc_target_close(target);
+			if (shares)
+				csink_pmc_target_free(target);
+			else
+				csink_pmc_target_close(target);
 		}
 		free(pmcs[i]);
 		pmcs[i] = NULL;
 	}
 	nr_owned = 0;
-	owner = getpid();
+	*last_reason = '\0';
+}
+
+static void enter(void)
+{
+	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+	bool forked = is_forked();
+
+	/* Another thread of the parent may have had it at the fork; here there is only this one yet. */
+	if (forked)
+		lock = fresh;
+	pthread_mutex_lock(&lock);
+	if (forked && nr_owned)
+		forget_parents();
+	if (forked || !owner)
+		claim();
 }
 
 static int leave(int result)
@@ -315,6 +360,11 @@ static void switch_all(const struct csink_pmc *pmc, bool on)
 		csink_pmc_target_switch(target, on);
 }
 
+static int fail_closed(const struct csink_pmc *pmc)
+{
+	return fail(-EBADF, "this program has closed file descriptors of PMC %d that were not its own", pmc->id);
+}
+
 static int start(struct csink_pmc *pmc)
 {
 	int err = 0;
@@ -325,6 +375,9 @@ static int start(struct csink_pmc *pmc)
 		err = attach(pmc, 0);
 	if (err < 0)
 		return err;
+	for (const struct csink_pmc_target *target = pmc->targets; target; target = target->next)
+		if (!csink_pmc_target_is_whole(target))
+			return fail_closed(pmc);
 	switch_all(pmc, true);
 	pmc->state = CSINK_PMC_RUNNING;
 	return err;
@@ -360,11 +413,14 @@ CSINK_EXPORT int csink_pmc_stop(csink_pmc_id_t id)
 
 static int read_all(const struct csink_pmc *pmc, struct csink_pmc_value *value)
 {
-	int err = 0;
+	int err = 0, got;
 
 	*value = pmc->retired;
 	for (const struct csink_pmc_target *target = pmc->targets; target; target = target->next) {
-		if (csink_pmc_target_read(target, value))
+		got = csink_pmc_target_read(target, value);
+		if (got == -EBADF)
+			err = fail_closed(pmc);
+		else if (got && !err)
 			err = fail(-EBUSY, "PMC %d lost its counter to somebody: what it has is not all", pmc->id);
 		if (csink_pmc_target_lives(target))
 			value->nr_targets++;

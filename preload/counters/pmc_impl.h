@@ -6,13 +6,14 @@
 
 #include "include/countersink/pmc.h"
 #include "include/internal/event.h"
+#include "preload/counters/own_fd.h"
 
 #define CSINK_PMC_REASON 400
 
 struct csink_pmc_target {
 	int32_t pid;
-	uint64_t start_ticks; /* tells it from a later process of that number */
-	int *fds;             /* an event for each thread that it and its descendants had */
+	uint64_t start_ticks;     /* tells it from a later process of that number */
+	struct csink_own_fd *fds; /* an event for each thread that it and its descendants had */
 	uint32_t nr_fds, cap_fds;
 	struct csink_pmc_target *next;
 };
@@ -40,15 +41,22 @@ int csink_pmc_explain(const struct csink_pmc *pmc, int32_t tid, int err, char *r
  */
 int csink_pmc_target_open(const struct csink_pmc *pmc, int32_t pid, struct csink_pmc_target **out, char *reason);
 
-/** Switch it on or off. */
+/** Are all of its events still open, under the numbers that they had? */
+bool csink_pmc_target_is_whole(const struct csink_pmc_target *target);
+
+/** Switch it on or off: what is still open of it. */
 void csink_pmc_target_switch(const struct csink_pmc_target *target, bool on);
 
-/** Add what it has counted. Returns 0 or -EBUSY. */
+/** Add what it has counted. Returns 0; -EBADF: not all of its events are open any more; or -EBUSY. */
 int csink_pmc_target_read(const struct csink_pmc_target *target, struct csink_pmc_value *value);
 
 /** Is the process that was attached to still there? */
 bool csink_pmc_target_lives(const struct csink_pmc_target *target);
 
+/** Close what is still open of it, and free it. */
 void csink_pmc_target_close(struct csink_pmc_target *target);
+
+/** Free it alone. */
+void csink_pmc_target_free(struct csink_pmc_target *target);
 
 #endif

@@ -63,19 +63,28 @@ struct opening {
 	uint32_t nr_gone;
 };
 
+/* Returns 0 or -errno; then the fd is closed. */
 static int add_fd(struct csink_pmc_target *target, int fd)
 {
-	if (target->nr_fds == target->cap_fds) {
-		uint32_t cap = target->cap_fds ? 2 * target->cap_fds : 16;
-		int *fds = realloc(target->fds, cap * sizeof(*fds));
+	struct csink_own_fd own, *fds;
+	int err = csink_own_fd_note(fd, true, &own);
 
-		if (!fds)
-			return -ENOMEM;
-		target->fds = fds;
-		target->cap_fds = cap;
+	if (!err && target->nr_fds == target->cap_fds) {
+		uint32_t cap = target->cap_fds ? 2 * target->cap_fds : 16;
+
+		fds = realloc(target->fds, cap * sizeof(*fds));
+		if (fds) {
+			target->fds = fds;
+			target->cap_fds = cap;
+		} else {
+			err = -ENOMEM;
+		}
 	}
-	target->fds[target->nr_fds++] = fd;
-	return 0;
+	if (err)
+		close(fd);
+	else
+		target->fds[target->nr_fds++] = own;
+	return err;
 }
 
 /* On each thread. One that has ended is no error unless all have. */
@@ -86,7 +95,7 @@ static int open_threads(struct csink_targets *threads, void *arg)
 
 	csink_pmc_attr(o->pmc, &attr);
 	for (uint32_t i = 0; i < threads->nr; i++) {
-		int fd = csink_perf_open(&attr, threads->at[i].tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+		int fd = csink_perf_open(&attr, threads->at[i].tid, -1, -1, PERF_FLAG_FD_CLOEXEC), err;
 
 		if (fd == -ESRCH) {
 			o->nr_gone++;
@@ -94,10 +103,9 @@ static int open_threads(struct csink_targets *threads, void *arg)
 		}
 		if (fd < 0)
 			return csink_pmc_explain(o->pmc, threads->at[i].tid, fd, o->reason);
-		if (add_fd(o->target, fd)) {
-			close(fd);
-			return -ENOMEM;
-		}
+		err = add_fd(o->target, fd);
+		if (err)
+			return err;
 	}
 	return o->target->nr_fds ? 0 : -ESRCH;
 }
@@ -181,10 +189,19 @@ int csink_pmc_target_open(const struct csink_pmc *pmc, int32_t pid, struct csink
 	return err;
 }
 
+bool csink_pmc_target_is_whole(const struct csink_pmc_target *target)
+{
+	for (uint32_t i = 0; i < target->nr_fds; i++)
+		if (!csink_own_fd_is(&target->fds[i]))
+			return false;
+	return true;
+}
+
 void csink_pmc_target_switch(const struct csink_pmc_target *target, bool on)
 {
 	for (uint32_t i = 0; i < target->nr_fds; i++)
-		ioctl(target->fds[i], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+		if (csink_own_fd_is(&target->fds[i]))
+			ioctl(target->fds[i].fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 }
 
 int csink_pmc_target_read(const struct csink_pmc_target *target, struct csink_pmc_value *value)
@@ -193,9 +210,13 @@ int csink_pmc_target_read(const struct csink_pmc_target *target, struct csink_pm
 	int err = 0;
 
 	for (uint32_t i = 0; i < target->nr_fds; i++) {
+		if (!csink_own_fd_is(&target->fds[i])) {
+			err = -EBADF;
+			continue;
+		}
 		/* A pinned event that lost its counter is in an error state, in which there is nothing to read. */
-		if (read(target->fds[i], sums, sizeof(sums)) != sizeof(sums)) {
-			err = -EBUSY;
+		if (read(target->fds[i].fd, sums, sizeof(sums)) != sizeof(sums)) {
+			err = err ? err : -EBUSY;
 			continue;
 		}
 		value->value += sums[0];
@@ -216,7 +237,12 @@ bool csink_pmc_target_lives(const struct csink_pmc_target *target)
 void csink_pmc_target_close(struct csink_pmc_target *target)
 {
 	for (uint32_t i = 0; i < target->nr_fds; i++)
-		close(target->fds[i]);
+		csink_own_fd_close(&target->fds[i]);
+	csink_pmc_target_free(target);
+}
+
+void csink_pmc_target_free(struct csink_pmc_target *target)
+{
 	free(target->fds);
 	free(target);
 }

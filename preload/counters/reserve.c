@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "preload/counters/own_fd.h"
 #include "preload/counters/reserve_impl.h"
 
 #define NS_PER_MS 1000000ULL
@@ -94,11 +95,29 @@ static int ask_before(struct csink_reserve *r, uint64_t deadline_ns)
 
 /* ---- the lock ---- */
 
+static int note_lock_file(struct csink_reserve *r)
+{
+	struct csink_own_fd own;
+	int err = csink_own_fd_note(r->fd, false, &own);
+
+	r->file_dev = own.dev;
+	r->file_ino = own.ino;
+	return err;
+}
+
+/* Is the lock file still open under its number? */
+static bool holds(const struct csink_reserve *r)
+{
+	const struct csink_own_fd own = {.fd = r->fd, .dev = r->file_dev, .ino = r->file_ino};
+
+	return csink_own_fd_is(&own);
+}
+
 static int open_lock_file(struct csink_reserve *r)
 {
 	r->fd = open(r->lock_file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (r->fd >= 0)
-		return 0;
+		return note_lock_file(r);
 	if (errno == ENOENT || errno == ENOTDIR)
 		return csink_reserve_because(r, CSINK_RESERVE_NO_LOCK_FILE,
 					     "there is no lock file %.150s: no PCP agent holds counters here",
@@ -152,7 +171,7 @@ static bool is_current(const struct csink_reserve *r)
 
 static void close_lock_file(struct csink_reserve *r)
 {
-	if (r->fd >= 0)
+	if (holds(r))
 		close(r->fd); /* nobody else has this open file: the lock goes with it */
 	r->fd = -1;
 }
@@ -325,7 +344,7 @@ CSINK_EXPORT int csink_reserve_confirm(struct csink_reserve *r)
 	uint64_t deadline_ns = r->deadline_ns ? r->deadline_ns : deadline_of(r);
 	int saved = errno, err;
 
-	if (r->fd < 0)
+	if (!holds(r))
 		return -EBADF;
 	r->state = CSINK_RESERVE_LOCKED; /* what was confirmed before may be over */
 	if (r->deadline_ns && is_hopeless(r)) {
@@ -344,7 +363,7 @@ CSINK_EXPORT int csink_reserve_verify(struct csink_reserve *r)
 {
 	int saved = errno, err;
 
-	if (r->fd < 0 || r->state != CSINK_RESERVE_CONFIRMED)
+	if (!holds(r) || r->state != CSINK_RESERVE_CONFIRMED)
 		return -EBADF;
 	err = ask(r, deadline_of(r));
 	if (!err && !r->active)
