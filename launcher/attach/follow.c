@@ -8,6 +8,7 @@
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
 #include "launcher/attach/walk.h"
+#include "launcher/hash.h"
 #include "launcher/run/outside.h"
 
 /* How long a record may take to come after one of a later time, from another CPU. */
@@ -17,8 +18,7 @@
 
 static struct csink_attach_last *last_slot(struct csink_attach_follow *f, uint64_t id, uint32_t birth)
 {
-	uint64_t hash = (id * 0x9e3779b97f4a7c15ULL ^ birth) * 0x9fb21c651e98df25ULL;
-	uint32_t mask = f->nr_last_slots - 1, at = (uint32_t)(hash >> 32) & mask;
+	uint32_t mask = f->nr_last_slots - 1, at = csink_hash_pair(id, birth) & mask;
 
 	while (f->last[at].birth && (f->last[at].birth != birth || f->last[at].id != id))
 		at = (at + 1) & mask;

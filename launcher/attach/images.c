@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/hash.h"
 
 #define NOBODY UINT32_MAX
 
@@ -32,7 +33,7 @@ static bool room(struct csink_attach_images *images, void *array, uint32_t nr, u
 static uint32_t *living_slot(const struct csink_attach_images *images, int32_t tid)
 {
 	const struct csink_attach_index *index = &images->living_index;
-	uint32_t mask = index->nr_slots - 1, at = (uint32_t)tid * 2654435761u & mask;
+	uint32_t mask = index->nr_slots - 1, at = csink_hash_pair((uint32_t)tid, 0) & mask;
 
 	while (index->slots[at] && images->living[index->slots[at] - 1].tid != tid)
 		at = (at + 1) & mask;

@@ -6,16 +6,11 @@
 
 #include "include/internal/base.h"
 #include "launcher/attach/images.h"
+#include "launcher/hash.h"
 #include "preload/record/recording.h"
 #include "preload/record/stacks.h"
 
 #define RECORDING_BYTES CSINK_REC_MAX_BYTES
-
-static uint64_t mix(uint64_t h, uint64_t value)
-{
-	h = (h ^ value) * 0x9fb21c651e98df25ULL;
-	return h ^ h >> 29;
-}
 
 /* Keep the table half full at most. @again hashes element i. False: no memory. */
 static bool index_room(struct csink_attach_images *images, struct csink_attach_index *index,
@@ -47,11 +42,12 @@ static bool index_room(struct csink_attach_images *images, struct csink_attach_i
 
 static uint64_t hash_frames(const uint64_t *frames, uint32_t nr, uint16_t flags)
 {
-	uint64_t h = mix(0x9e3779b97f4a7c15ULL + flags, nr);
+	struct csink_hash h = csink_hash_begin();
 
+	csink_hash_word(&h, (uint64_t)nr << 16 | flags);
 	for (uint32_t i = 0; i < nr; i++)
-		h = mix(h, frames[i]);
-	return h ^ h >> 32;
+		csink_hash_word(&h, frames[i]);
+	return csink_hash_end(&h);
 }
 
 static uint64_t hash_chain(const struct csink_attach_images *images, uint32_t i)
@@ -117,9 +113,12 @@ static int64_t chain_get(struct csink_attach_images *images, const uint64_t *fra
 static uint64_t hash_row(const struct csink_attach_images *images, uint32_t i)
 {
 	const struct csink_attach_row *row = &images->rows[i];
-	uint64_t h = mix(mix(mix(row->leaf, row->chain), row->image), (uint64_t)row->thread << 32 | row->epoch);
+	struct csink_hash h = csink_hash_begin();
 
-	return h ^ h >> 32;
+	csink_hash_word(&h, row->leaf);
+	csink_hash_word(&h, (uint64_t)row->image << 32 | row->chain);
+	csink_hash_word(&h, (uint64_t)row->thread << 32 | row->epoch);
+	return csink_hash_end(&h);
 }
 
 static bool same_row(const struct csink_attach_row *a, const struct csink_attach_row *b)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/hash.h"
 
 void csink_gate_functions_release(struct csink_gate_functions *functions)
 {
@@ -65,19 +66,6 @@ static int grow_slots(struct csink_gate_slot **slots, uint32_t *mask, uint32_t n
 	*slots = grown;
 	*mask = size - 1;
 	return 0;
-}
-
-static uint64_t mix(uint64_t hash, uint64_t more)
-{
-	hash = (hash ^ more) * 0x9e3779b97f4a7c15ULL;
-	return hash ^ hash >> 29;
-}
-
-static uint64_t mix_text(uint64_t hash, const char *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		hash = mix(hash, (unsigned char)text[i]);
-	return mix(hash, 0x100);
 }
 
 /* ---- names ---- */
@@ -142,7 +130,8 @@ int64_t csink_gate_function_find(struct csink_gate_functions *functions, const c
 	uint32_t at;
 
 	name = csink_gate_comparable_name(functions, name, module);
-	hash = mix_text(mix_text(1, name, strlen(name)), program ? "" : module, program ? 0 : module_length(module));
+	hash = csink_hash_pair(csink_hash_bytes(name, strlen(name)),
+			       csink_hash_bytes(module, program ? 0 : module_length(module)));
 	if (grow_slots(&functions->names, &functions->name_mask, functions->nr))
 		return -ENOMEM;
 	for (at = hash & functions->name_mask; functions->names[at].index; at = (at + 1) & functions->name_mask) {
@@ -163,7 +152,7 @@ int64_t csink_gate_function_find(struct csink_gate_functions *functions, const c
 int csink_gate_call_add(struct csink_gate_functions *functions, uint32_t caller, uint32_t callee, int side,
 			double weight)
 {
-	uint64_t hash = mix(mix(2, caller), callee);
+	uint64_t hash = csink_hash_pair(caller, callee);
 	uint32_t at;
 
 	if (grow_slots(&functions->calls, &functions->call_mask, functions->nr_edges))

@@ -10,6 +10,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/grow.h"
+#include "launcher/hash.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/rows.h"
 #include "launcher/profile/symbols.h"
@@ -51,21 +52,14 @@ void csink_calltree_destroy(struct csink_calltree *tree)
 
 /* ---- look-up ---- */
 
-static uint64_t hash_of(uint64_t a, uint64_t b)
-{
-	uint64_t hash = (a ^ b * 0xd6e8feb86659fd93ULL) * 0x9e3779b97f4a7c15ULL;
-
-	return hash ^ hash >> 32;
-}
-
 static uint64_t frame_hash(const struct frame_key *key)
 {
-	return hash_of((uint64_t)key->name << 32 | key->module, key->signature);
+	return csink_hash_pair((uint64_t)key->name << 32 | key->module, key->signature);
 }
 
 static uint64_t node_hash(const struct csink_tree_node *node)
 {
-	return hash_of(node->parent, node->frame);
+	return csink_hash_pair(node->parent, node->frame);
 }
 
 /* Room for one more than nr. The hash of entry i is hash(tree, i). */

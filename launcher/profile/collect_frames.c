@@ -11,6 +11,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/grow.h"
+#include "launcher/hash.h"
 #include "launcher/profile/rows.h"
 
 #define CACHE_SLOTS 8192
@@ -86,8 +87,7 @@ static uint32_t anon_module(struct csink_frames *f)
 
 static struct location_slot *find_slot(const struct collector *c, uint32_t mapping, uint64_t address)
 {
-	uint64_t hash = (address ^ (uint64_t)mapping << 48) * 0x9e3779b97f4a7c15ULL;
-	uint32_t at = hash >> 32 & c->slot_mask;
+	uint32_t at = csink_hash_pair(address, mapping) & c->slot_mask;
 
 	while (c->slots[at].location && (c->slots[at].address != address || c->slots[at].mapping != mapping))
 		at = (at + 1) & c->slot_mask;

@@ -130,7 +130,7 @@ static char *text_room(struct csink_profile *p, size_t bytes)
 
 csink_str_t csink_profile_strn(struct csink_profile *p, const char *s, size_t len)
 {
-	uint32_t hash = hash_bytes(s, len);
+	uint32_t hash = (uint32_t)csink_hash_bytes(s, len);
 	struct csink_slot *slot;
 	char *text;
 
@@ -169,7 +169,7 @@ uint32_t csink_profile_mapping_add(struct csink_profile *p, const struct csink_p
 
 uint32_t csink_profile_function_add(struct csink_profile *p, const struct csink_profile_function *f)
 {
-	uint32_t hash = hash_bytes(f, sizeof(*f));
+	uint32_t hash = (uint32_t)csink_hash_bytes(f, sizeof(*f));
 	struct csink_slot *slot;
 
 	if (table_prepare(p, &p->function_table) || RESERVE(p, functions, 1))
@@ -206,7 +206,7 @@ uint32_t csink_profile_location_add(struct csink_profile *p, uint32_t mapping, u
 uint32_t csink_profile_stack_add(struct csink_profile *p, const uint32_t *locations, uint32_t nr)
 {
 	size_t bytes = nr * sizeof(*locations);
-	uint32_t hash = hash_bytes(locations, bytes);
+	uint32_t hash = (uint32_t)csink_hash_bytes(locations, bytes);
 	struct csink_slot *slot;
 
 	if (!nr || table_prepare(p, &p->stack_table) || RESERVE(p, stacks, 1) || RESERVE(p, stack_ids, nr))
@@ -225,7 +225,7 @@ uint32_t csink_profile_stack_add(struct csink_profile *p, const uint32_t *locati
 uint32_t csink_profile_labels_add(struct csink_profile *p, const struct csink_profile_label *labels, uint32_t nr)
 {
 	size_t bytes = nr * sizeof(*labels);
-	uint32_t hash = hash_bytes(labels, bytes);
+	uint32_t hash = (uint32_t)csink_hash_bytes(labels, bytes);
 	struct csink_slot *slot;
 
 	if (!nr || table_prepare(p, &p->label_table) || RESERVE(p, label_sets, 1) || RESERVE(p, labels, nr))

@@ -8,33 +8,8 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/hash.h"
 #include "launcher/profile/profile.h"
-
-#define HASH_MULTIPLIER 0x9e3779b97f4a7c15ULL
-
-static inline uint64_t mix(uint64_t a, uint64_t b)
-{
-	__uint128_t product = (__uint128_t)(a ^ HASH_MULTIPLIER) * (b ^ 0xd6e8feb86659fd93ULL);
-
-	return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-static inline uint32_t hash_bytes(const void *data, size_t len)
-{
-	const unsigned char *at = data;
-	uint64_t hash = len, word;
-
-	for (; len >= 8; at += 8, len -= 8) {
-		memcpy(&word, at, 8);
-		hash = mix(hash, word);
-	}
-	if (len) {
-		word = 0;
-		memcpy(&word, at, len);
-		hash = mix(hash, word);
-	}
-	return (uint32_t)(hash ^ hash >> 32);
-}
 
 /** Make room for `more` elements after nr. Returns 0, or marks the profile and returns -ENOMEM. */
 int csink_profile_reserve(struct csink_profile *p, void **array, uint32_t nr, uint32_t *cap, uint32_t more,

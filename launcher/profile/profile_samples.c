@@ -94,9 +94,7 @@ static int reserve_samples(struct csink_profile *p)
 
 static uint32_t sample_hash(uint32_t stack, uint32_t labels)
 {
-	uint64_t mixed = mix(stack, labels);
-
-	return mixed ^ mixed >> 32;
+	return (uint32_t)csink_hash_pair(stack, labels);
 }
 
 void csink_profile_sample_add(struct csink_profile *p, uint32_t stack, uint32_t labels, const int64_t *values)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/hash.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/symbols.h"
 
@@ -57,8 +58,7 @@ const struct csink_profile_label *csink_label_find(const struct csink_profile *p
 
 static struct key *find_key(const struct build *b, csink_str_t name, csink_str_t signature, csink_str_t module)
 {
-	uint64_t hash = ((uint64_t)name << 32 ^ (uint64_t)signature << 16 ^ module) * 0x9e3779b97f4a7c15ULL;
-	uint32_t at = hash >> 32 & b->key_mask;
+	uint32_t at = csink_hash_pair((uint64_t)name << 32 | module, signature) & b->key_mask;
 
 	while (b->keys[at].row &&
 	       (b->keys[at].name != name || b->keys[at].signature != signature || b->keys[at].module != module))

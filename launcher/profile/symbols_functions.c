@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/hash.h"
 #include "launcher/profile/symbols_impl.h"
 
 /* A function that was made from an entry (and, for an outermost one, from the name that the symbol table gave it). */
@@ -16,8 +17,7 @@ struct csink_known {
 
 static struct csink_known *find_known(struct csink_functions *f, const void *entry, uint32_t symbol)
 {
-	uint64_t hash = ((uintptr_t)entry ^ (uint64_t)symbol << 40) * 0x9e3779b97f4a7c15ULL;
-	uint32_t at = hash >> 32 & f->known_mask;
+	uint32_t at = csink_hash_pair((uintptr_t)entry, symbol) & f->known_mask;
 
 	while (f->known[at].entry && (f->known[at].entry != entry || f->known[at].symbol != symbol))
 		at = (at + 1) & f->known_mask;

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/hash.h"
 
 static uint32_t *find_slot(const struct csink_tree *t, uint32_t parent, uint32_t row)
 {
-	uint64_t hash = ((uint64_t)parent << 32 | row) * 0x9e3779b97f4a7c15ULL;
-	uint32_t at = hash >> 32 & t->slot_mask;
+	uint32_t at = csink_hash_pair(parent, row) & t->slot_mask;
 
 	while (t->slots[at] && (t->nodes[t->slots[at] - 1].parent != parent || t->nodes[t->slots[at] - 1].row != row))
 		at = (at + 1) & t->slot_mask;

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "include/internal/base.h"
+#include "launcher/hash.h"
 #include "launcher/run/proc.h"
 #include "launcher/run/program.h"
 
@@ -27,7 +28,7 @@ void csink_tree_table_fini(struct csink_tree_table *table)
 /* The slot of a pid: its own, or the empty one where it belongs. */
 static uint32_t *slot_of(struct csink_tree_table *table, uint32_t pid)
 {
-	uint32_t mask = table->nr_slots - 1, i = pid * 2654435761u & mask;
+	uint32_t mask = table->nr_slots - 1, i = csink_hash_pair(pid, 0) & mask;
 
 	while (table->slots[i] && (uint32_t)table->processes[table->slots[i] - 1].info.pid != pid)
 		i = (i + 1) & mask;

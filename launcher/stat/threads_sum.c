@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/hash.h"
 #include "launcher/stat/threads_impl.h"
 
 struct table {
@@ -14,7 +15,7 @@ struct table {
 
 static uint32_t *slot_of(const struct table *table, uint32_t tid)
 {
-	uint32_t mask = table->nr_slots - 1, at = tid * 2654435761u & mask;
+	uint32_t mask = table->nr_slots - 1, at = csink_hash_pair(tid, 0) & mask;
 
 	while (table->slots[at] && (uint32_t)table->threads[table->slots[at] - 1].tid != tid)
 		at = (at + 1) & mask;
