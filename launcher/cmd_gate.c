@@ -16,6 +16,7 @@
 #include "launcher/gate/settings.h"
 #include "launcher/gate/tell.h"
 #include "launcher/output/html.h"
+#include "launcher/output/outfile.h"
 #include "launcher/run/output.h"
 #include "launcher/run/program.h"
 
@@ -80,12 +81,12 @@ static int open_baseline(struct gate *gate)
 static int write_baseline(struct gate *gate)
 {
 	const char *path = text_of(gate, CSINK_GATE_OPT_BASELINE);
-	int err = csink_gate_baseline_write(path, &gate->series, &gate->print), first = err;
+	int err = csink_gate_baseline_write(path, &gate->series, &gate->print, 0), first = err;
 	char what[PATH_MAX + 32], elsewhere[PATH_MAX], kept[PATH_MAX + 32];
 
 	/* Minutes of runs are not lost with a place. */
 	for (uint32_t i = 0; err && !csink_output_fallback(path, i, elsewhere, sizeof(elsewhere)); i++)
-		err = csink_gate_baseline_write(elsewhere, &gate->series, &gate->print);
+		err = csink_gate_baseline_write(elsewhere, &gate->series, &gate->print, CSINK_OUTFILE_PRIVATE);
 	if (first) {
 		snprintf(what, sizeof(what), "option --baseline: %s", path);
 		snprintf(kept, sizeof(kept), "the baseline is in %s", elsewhere);

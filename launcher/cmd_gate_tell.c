@@ -10,8 +10,10 @@
 
 #include "include/internal/base.h"
 #include "launcher/commands.h"
+#include "launcher/output/export.h"
 #include "launcher/output/html.h"
 #include "launcher/output/open.h"
+#include "launcher/output/outfile.h"
 #include "launcher/output/report.h"
 
 static const char *text_of(const struct csink_gate_settings *s, enum csink_gate_opt option)
@@ -24,56 +26,80 @@ static bool flag_of(const struct csink_gate_settings *s, enum csink_gate_opt opt
 	return csink_options_bool(&s->options, option);
 }
 
-static bool write_file(const char *path, const char *mode, void (*print)(FILE *, const struct csink_gate_result *),
+struct printing {
+	void (*print)(FILE *, const struct csink_gate_result *);
+	const struct csink_gate_result *result;
+};
+
+static int print_result(FILE *out, void *arg)
+{
+	const struct printing *p = arg;
+
+	p->print(out, p->result);
+	return 0;
+}
+
+/* @how: bits of enum csink_outfile_how. */
+static bool write_file(const char *path, unsigned int how, void (*print)(FILE *, const struct csink_gate_result *),
 		       const struct csink_gate_result *result)
 {
+	struct printing p = {print, result};
 	bool is_stdout = !strcmp(path, "-");
-	FILE *out = is_stdout ? stdout : fopen(path, mode);
 	int err;
 
-	if (!out) {
-		csink_say_unwritten(path, errno, NULL);
-		return false;
+	if (is_stdout) {
+		print(stdout, result);
+		err = csink_report_flush(stdout);
+	} else {
+		err = csink_export_file_as(path, how, print_result, &p);
 	}
-	print(out, result);
-	err = -csink_report_flush(out);
-	if (!is_stdout && fclose(out) && !err)
-		err = errno;
 	if (err)
-		csink_say_unwritten(is_stdout ? "standard output" : path, err, NULL);
+		csink_say_unwritten(is_stdout ? "standard output" : path, -err, NULL);
 	return !err;
 }
 
 /* Both sides' runs as a differential flame graph. */
+struct page {
+	const struct csink_html_side *sides;
+	struct csink_html_options options;
+};
+
+static int print_page(FILE *out, void *arg)
+{
+	const struct page *page = arg;
+
+	return csink_html_write_diff(out, &page->sides[0], &page->sides[1], &page->options);
+}
+
 static bool write_html(const char *path, struct csink_gate_series *series, const struct csink_html_side *sides)
 {
-	struct csink_html_options options = {.title = "countersink gate"};
-	FILE *out;
+	struct page page = {sides, {.title = "countersink gate"}};
 	int err;
 
 	if (!sides[0].profile || !sides[1].profile) {
 		csink_gate_note(series, "%s was not written: there are no samples of both sides", path);
 		return true;
 	}
-	out = fopen(path, "we");
-	err = out ? csink_html_write_diff(out, &sides[0], &sides[1], &options) : -errno;
-	if (out && fclose(out) && !err)
-		err = -errno;
+	err = csink_export_file(path, print_page, &page);
 	if (err)
 		csink_say_unwritten(path, -err, NULL);
 	return !err;
 }
 
-/* Returns 0, or errno. */
+/* Returns 0, errno or a csink_outfile_errno. */
 static int check_writable(const char *path)
 {
 	char folder[PATH_MAX];
 	const char *slash = strrchr(path, '/');
+	int err;
 
 	if (!*path || !strcmp(path, "-"))
 		return 0;
 	if (csink_is_folder(path))
 		return EISDIR;
+	err = csink_outfile_check(path, CSINK_OUTFILE_IN_PLACE);
+	if (err < -CSINK_OUTFILE_ERRORS)
+		return -err;
 	if (!access(path, W_OK))
 		return 0;
 	if (errno != ENOENT)
@@ -109,7 +135,7 @@ bool csink_gate_can_tell(const struct csink_gate_settings *s)
 
 		if (!err)
 			continue;
-		csink_say("%s%s cannot be written: %s", files[i].what, files[i].path, strerror(err));
+		csink_say("%s%s cannot be written: %s", files[i].what, files[i].path, csink_outfile_error(err));
 		return false;
 	}
 	return true;
@@ -120,13 +146,13 @@ int csink_gate_tell(const struct csink_gate_settings *s, struct csink_gate_serie
 {
 	static const struct {
 		enum csink_gate_opt option;
-		const char *mode;
+		unsigned int how;
 		void (*print)(FILE *out, const struct csink_gate_result *r);
 	} formats[] = {
-		{CSINK_GATE_OPT_TAP, "we", csink_gate_print_tap},
-		{CSINK_GATE_OPT_JUNIT, "we", csink_gate_print_junit},
-		{CSINK_GATE_OPT_JSON, "we", csink_gate_print_json},
-		{CSINK_GATE_OPT_MARKDOWN, "ae", csink_gate_print_markdown},
+		{CSINK_GATE_OPT_TAP, 0, csink_gate_print_tap},
+		{CSINK_GATE_OPT_JUNIT, 0, csink_gate_print_junit},
+		{CSINK_GATE_OPT_JSON, 0, csink_gate_print_json},
+		{CSINK_GATE_OPT_MARKDOWN, CSINK_OUTFILE_APPEND, csink_gate_print_markdown},
 	};
 	const char *actions = getenv("GITHUB_ACTIONS");
 	char headline[1024];
@@ -138,10 +164,10 @@ int csink_gate_tell(const struct csink_gate_settings *s, struct csink_gate_serie
 	r->nr_notes = series->nr_notes;
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(formats); i++) {
 		if (*text_of(s, formats[i].option))
-			written &= write_file(text_of(s, formats[i].option), formats[i].mode, formats[i].print, r);
+			written &= write_file(text_of(s, formats[i].option), formats[i].how, formats[i].print, r);
 	}
 	if (summary_file())
-		written &= write_file(summary_file(), "ae", csink_gate_print_markdown, r);
+		written &= write_file(summary_file(), CSINK_OUTFILE_APPEND, csink_gate_print_markdown, r);
 	if (flag_of(s, CSINK_GATE_OPT_GITHUB) || (actions && !strcmp(actions, "true"))) {
 		csink_gate_print_github(stderr, r);
 		fflush(stderr);

@@ -14,6 +14,7 @@
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
 #include "launcher/commands.h"
+#include "launcher/output/outfile.h"
 #include "launcher/reserve/command.h"
 #include "launcher/run/alone.h"
 #include "launcher/run/program.h"
@@ -103,6 +104,23 @@ void csink_stat_writer_fall_back(struct csink_stat_writer *writer, int err)
 	writer->opened = false;
 }
 
+/* In place, so that intervals can be read while the command runs. */
+static void open_output(struct stat_run *run, const char *path)
+{
+	struct csink_outfile file;
+	int err = csink_outfile_open(&file, path, CSINK_OUTFILE_IN_PLACE);
+
+	run->writer.path = path;
+	run->writer.out = err ? NULL : fdopen(file.fd, "w");
+	if (run->writer.out)
+		return;
+	if (!err) {
+		err = errno == EINVAL ? -EBADF : -errno; /* not open for writing */
+		close(file.fd);
+	}
+	csink_stat_writer_fall_back(&run->writer, -err);
+}
+
 static int resolve_output(struct stat_run *run)
 {
 	const char *path = csink_options_text(&run->options, CSINK_STAT_OPT_OUTPUT);
@@ -115,10 +133,9 @@ static int resolve_output(struct stat_run *run)
 	}
 	run->writer.format = json ? CSINK_STAT_JSON : csv ? CSINK_STAT_CSV : CSINK_STAT_TEXT;
 	run->writer.intervals = run->interval_ns;
-	run->writer.path = *path ? path : NULL;
-	run->writer.out = *path ? fopen(path, "we") : stderr;
-	if (!run->writer.out)
-		csink_stat_writer_fall_back(&run->writer, errno);
+	run->writer.out = stderr;
+	if (*path)
+		open_output(run, path);
 	return 0;
 }
 

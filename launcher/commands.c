@@ -10,6 +10,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/nearest.h"
+#include "launcher/output/outfile.h"
 #include "launcher/output/report.h"
 
 const struct csink_command csink_commands[] = {
@@ -85,7 +86,7 @@ void csink_say_unwritten(const char *what, int err, const char *kept)
 	else if (err == ENOSPC || err == EDQUOT)
 		remedy = "make room, or have it written elsewhere";
 	/* main() put something unwritable where a stream was closed. */
-	csink_say("%s: %s%s%s", what, err == EBADF ? "it is closed" : strerror(err ? err : EIO),
+	csink_say("%s: %s%s%s", what, err == EBADF ? "it is closed" : csink_outfile_error(err ? err : EIO),
 		  err == ENOMEM && !kept ? "" : "; ", err == ENOMEM && !kept ? "" : remedy);
 }
 

@@ -182,7 +182,7 @@ static void add_weights(struct csink_profile *profile, const struct csink_gate_d
 }
 
 int csink_gate_baseline_write(const char *path, struct csink_gate_series *series,
-			      const struct csink_gate_fingerprint *print)
+			      const struct csink_gate_fingerprint *print, unsigned int how)
 {
 	struct csink_profile *profile = series->kept[CSINK_GATE_NEW];
 
@@ -195,11 +195,11 @@ int csink_gate_baseline_write(const char *path, struct csink_gate_series *series
 	}
 	/* Once: it may be written to another place after the first was refused. */
 	if (csink_profile_fact(profile, FACT_VERSION, 0))
-		return csink_pprof_write(profile, path);
+		return csink_pprof_write_as(profile, path, how);
 	csink_profile_fact_add(profile, FACT_VERSION, "%s", VERSION);
 	csink_gate_fingerprint_write(print, profile);
 	add_metrics(profile, series->data);
 	if (series->data->exact)
 		add_weights(profile, series->data);
-	return csink_pprof_write(profile, path);
+	return csink_pprof_write_as(profile, path, how);
 }

@@ -25,8 +25,8 @@ int csink_gate_baseline_read(const char *path, struct csink_gate_data *data, str
 			     size_t why_size);
 void csink_gate_baseline_release(struct csink_gate_baseline *baseline);
 
-/** Write the new runs of a series as a baseline. Returns 0 or -errno. */
+/** Write the new runs of a series as a baseline. @how and the result are csink_pprof_write_as()'s. */
 int csink_gate_baseline_write(const char *path, struct csink_gate_series *series,
-			      const struct csink_gate_fingerprint *print);
+			      const struct csink_gate_fingerprint *print, unsigned int how);
 
 #endif

@@ -3,15 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
 #include "launcher/output/html.h"
+#include "launcher/output/outfile.h"
 #include "launcher/output/pprof.h"
 #include "launcher/profile/profile.h"
 #include "launcher/profile/rows.h"
@@ -85,11 +84,17 @@ const struct csink_export_format *csink_export_beside(char *path, size_t size, c
 
 /* ---- files ---- */
 
-/* Takes the stream. What a write failed with is still in errno, for nothing but writes fails while one writes. */
-static int write_and_close(FILE *f, int (*write)(FILE *out, void *arg), void *arg)
+/* Takes the descriptor. What a write failed with is still in errno, for nothing but writes fails while one writes. */
+static int write_and_close(int fd, int (*write)(FILE *out, void *arg), void *arg)
 {
+	FILE *f = fdopen(fd, "w");
 	int err;
 
+	if (!f) {
+		err = errno == EINVAL ? -EBADF : -errno; /* not open for writing: main() has put that there */
+		close(fd);
+		return err;
+	}
 	errno = 0;
 	err = write(f, arg);
 	if (!err && (fflush(f) || ferror(f)))
@@ -100,59 +105,20 @@ static int write_and_close(FILE *f, int (*write)(FILE *out, void *arg), void *ar
 	return err;
 }
 
-static int replace(const char *path, int (*write)(FILE *out, void *arg), void *arg)
+int csink_export_file_as(const char *path, unsigned int how, int (*write)(FILE *out, void *arg), void *arg)
 {
-	char temporary[PATH_MAX];
-	int fd, err, used = snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
-	mode_t mask = umask(0);
-	FILE *f;
+	struct csink_outfile file;
+	int fd, err = csink_outfile_open(&file, strcmp(path, "-") ? path : "/dev/stdout", how);
 
-	umask(mask);
-	if (used < 0 || (size_t)used >= sizeof(temporary))
-		return -ENAMETOOLONG;
-	fd = mkostemp(temporary, O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	f = fchmod(fd, 0666 & ~mask) ? NULL : fdopen(fd, "w");
-	if (!f) {
-		err = -errno;
-		close(fd);
-	} else {
-		err = write_and_close(f, write, arg);
-	}
-	if (!err && rename(temporary, path))
-		err = -errno;
 	if (err)
-		unlink(temporary);
-	return err;
+		return err;
+	fd = fcntl(file.fd, F_DUPFD_CLOEXEC, 0);
+	return csink_outfile_close(&file, fd < 0 ? -errno : write_and_close(fd, write, arg));
 }
 
 int csink_export_file(const char *path, int (*write)(FILE *out, void *arg), void *arg)
 {
-	char target[PATH_MAX];
-	struct stat st;
-	FILE *f;
-	int fd;
-
-	if (!strcmp(path, "-")) {
-		fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
-	} else if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
-		return -EISDIR;
-	} else if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
-		fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-	} else { /* where a link leads, so that it stays a link */
-		return replace(realpath(path, target) ? target : path, write, arg);
-	}
-	if (fd < 0)
-		return -errno;
-	f = fdopen(fd, "w");
-	if (!f) {
-		int err = errno == EINVAL ? -EBADF : -errno; /* not open for writing: main() has put that there */
-
-		close(fd);
-		return err;
-	}
-	return write_and_close(f, write, arg);
+	return csink_export_file_as(path, 0, write, arg);
 }
 
 struct writing {

@@ -40,7 +40,7 @@ const struct csink_export_format *csink_export_beside(char *path, size_t size, c
 /**
  * Write a profile to a file in a format: whole or not at all, as csink_pprof_write, but nothing is kept of an older
  * file.
- * "-" is standard output. Returns 0 or -errno. Context: thread.
+ * "-" is standard output. Returns 0, -errno or a negative csink_outfile_errno. Context: thread.
  */
 int csink_export_write(const struct csink_profile *p, const struct csink_export_format *format, uint32_t type,
 		       const char *path);
@@ -52,8 +52,11 @@ int csink_export_write(const struct csink_profile *p, const struct csink_export_
 int csink_export_diff(const char *path, const struct csink_profile *const profiles[2], const char *const files[2],
 		      const char *type);
 
-/** The same for what a function writes: returns what it returns, or -errno of the file. */
+/** The same for what a function writes: returns what it returns, or as csink_outfile_open(). */
 int csink_export_file(const char *path, int (*write)(FILE *out, void *arg), void *arg);
+
+/** The same. @how  bits of enum csink_outfile_how. */
+int csink_export_file_as(const char *path, unsigned int how, int (*write)(FILE *out, void *arg), void *arg);
 
 int csink_export_pprof(FILE *out, const struct csink_profile *p, uint32_t type);
 int csink_export_folded(FILE *out, const struct csink_profile *p, uint32_t type);

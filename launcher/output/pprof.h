@@ -11,10 +11,13 @@ struct csink_profile;
 
 /**
  * Write a profile to a file: whole or not at all (a temporary file beside the target, renamed). A file that was there
- * is kept as path.old. A path that is no regular file (/dev/stdout, a pipe) is written to directly. Returns 0, or
- * -errno; then nothing was changed. Context: thread.
+ * is kept as path.old. A path that is no regular file (/dev/stdout, a pipe) is written to directly. Returns 0, -errno
+ * or a negative csink_outfile_errno; then nothing was changed. Context: thread.
  */
 int csink_pprof_write(const struct csink_profile *p, const char *path);
+
+/** The same. @how  bits of enum csink_outfile_how: CSINK_OUTFILE_PRIVATE for a place that the user did not name. */
+int csink_pprof_write_as(const struct csink_profile *p, const char *path, unsigned int how);
 
 /** The same into an open file. */
 int csink_pprof_write_fd(const struct csink_profile *p, int fd);

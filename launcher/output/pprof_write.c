@@ -1,16 +1,15 @@
 /* Writes a profile as pprof (pprof.h): protobuf by hand, which for this one message is shorter than any generator's. */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "include/internal/base.h"
+#include "launcher/output/outfile.h"
 #include "launcher/output/pprof.h"
 #include "launcher/output/pprof_fields.h"
 #include "launcher/profile/profile.h"
@@ -297,65 +296,9 @@ static int write_gzip(int fd, unsigned char *bytes, size_t len)
 	return err;
 }
 
-/* Keep what is at path as path.old. There is a file at path at every moment, where the file system has hard links. */
-static int keep_old(const char *path)
+int csink_pprof_write_as(const struct csink_profile *p, const char *path, unsigned int how)
 {
-	char old[PATH_MAX];
-	int len = snprintf(old, sizeof(old), "%s.old", path);
-
-	if (len < 0 || (size_t)len >= sizeof(old))
-		return -ENAMETOOLONG;
-	if (access(path, F_OK))
-		return errno == ENOENT ? 0 : -errno;
-	if (unlink(old) && errno != ENOENT)
-		return -errno;
-	if (!link(path, old) || !rename(path, old))
-		return 0;
-	return -errno;
-}
-
-static int replace(const char *path, unsigned char *bytes, size_t len)
-{
-	char temporary[PATH_MAX];
-	int fd, err, used = snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
-	mode_t mask = umask(0);
-
-	umask(mask);
-	if (used < 0 || (size_t)used >= sizeof(temporary))
-		return -ENAMETOOLONG;
-	fd = mkostemp(temporary, O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	err = write_gzip(fd, bytes, len);
-	if (!err && fchmod(fd, 0666 & ~mask))
-		err = -errno;
-	if (close(fd) && !err)
-		err = -errno;
-	if (!err)
-		err = keep_old(path);
-	if (!err && rename(temporary, path))
-		err = -errno;
-	if (err)
-		unlink(temporary);
-	return err;
-}
-
-static int write_into(const char *path, unsigned char *bytes, size_t len)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY), err;
-
-	if (fd < 0)
-		return -errno;
-	err = write_gzip(fd, bytes, len);
-	if (close(fd) && !err)
-		err = -errno;
-	return err;
-}
-
-int csink_pprof_write(const struct csink_profile *p, const char *path)
-{
-	char target[PATH_MAX];
-	struct stat st;
+	struct csink_outfile file;
 	void *bytes;
 	size_t len;
 	int err;
@@ -363,14 +306,16 @@ int csink_pprof_write(const struct csink_profile *p, const char *path)
 	err = csink_pprof_encode(p, &bytes, &len);
 	if (err)
 		return err;
-	if (!stat(path, &st) && S_ISDIR(st.st_mode))
-		err = -EISDIR;
-	else if (!stat(path, &st) && !S_ISREG(st.st_mode))
-		err = write_into(path, bytes, len);
-	else /* where a link leads, so that it stays a link */
-		err = replace(realpath(path, target) ? target : path, bytes, len);
+	err = csink_outfile_open(&file, path, how | CSINK_OUTFILE_KEEP_OLD);
+	if (!err)
+		err = csink_outfile_close(&file, write_gzip(file.fd, bytes, len));
 	free(bytes);
 	return err;
+}
+
+int csink_pprof_write(const struct csink_profile *p, const char *path)
+{
+	return csink_pprof_write_as(p, path, 0);
 }
 
 int csink_pprof_write_fd(const struct csink_profile *p, int fd)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/output/outfile.h"
 #include "launcher/output/pprof.h"
 #include "launcher/search.h"
 
@@ -233,21 +234,20 @@ uint32_t csink_symbols_cache_take(const struct csink_symbols_cache *cache, struc
 
 /* ---- writing ---- */
 
+/* A failure costs the next run some time, and nothing else. */
 static void write_file(const char *path, const struct csink_profile *p)
 {
-	char temporary[4200];
+	struct csink_outfile file;
 	void *bytes;
 	size_t len;
-	int fd;
+	int err;
 
 	if (csink_pprof_encode(p, &bytes, &len))
 		return;
-	snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
-	fd = mkostemp(temporary, O_CLOEXEC);
-	if (fd >= 0 && (write(fd, bytes, len) != (ssize_t)len || rename(temporary, path)))
-		unlink(temporary);
-	if (fd >= 0)
-		close(fd);
+	if (!csink_outfile_open(&file, path, CSINK_OUTFILE_PRIVATE)) {
+		err = write(file.fd, bytes, len) == (ssize_t)len ? 0 : -EIO;
+		csink_outfile_close(&file, err);
+	}
 	free(bytes);
 }
 

@@ -3,16 +3,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/output/outfile.h"
 
 static const char *last_component(const char *path)
 {
@@ -49,7 +52,12 @@ int csink_output_check(const char *path, char *why, size_t why_size)
 	char folder[PATH_MAX];
 	const char *name = last_component(path);
 	struct stat st;
+	int err = csink_outfile_check(path, 0);
 
+	if (err < -CSINK_OUTFILE_ERRORS) {
+		snprintf(why, why_size, "%s", csink_outfile_error(-err));
+		return err;
+	}
 	if (!stat(path, &st)) {
 		if (S_ISDIR(st.st_mode)) {
 			snprintf(why, why_size, "%s is a folder: name a file in it", path);
@@ -70,25 +78,41 @@ int csink_output_check(const char *path, char *why, size_t why_size)
 	return check_folder(*folder ? folder : ".", why, why_size);
 }
 
+/* Where this user's files are at home: not in the home of the user that sudo has left in the environment. */
+static const char *own_home(void)
+{
+	const char *home = getenv("HOME");
+	const struct passwd *pw;
+	struct stat st;
+
+	if (home && *home == '/' && !stat(home, &st) && st.st_uid == geteuid())
+		return home;
+	pw = getpwuid(geteuid());
+	return pw && pw->pw_dir && *pw->pw_dir == '/' ? pw->pw_dir : NULL;
+}
+
 int csink_output_fallback(const char *path, uint32_t index, char *out, size_t size)
 {
-	const char *tmp = getenv("TMPDIR"), *home = getenv("HOME");
-	const struct passwd *pw;
+	const char *tmp = getenv("TMPDIR"), *home = own_home(), *name = last_component(path);
 	const char *places[3];
+	uint64_t random = 0;
 	uint32_t nr = 0;
 
 	if (tmp && *tmp == '/')
 		places[nr++] = tmp;
 	places[nr++] = "/tmp";
-	if (!home || *home != '/') {
-		pw = getpwuid(geteuid());
-		home = pw ? pw->pw_dir : NULL;
-	}
-	if (home && *home == '/')
+	if (home)
 		places[nr++] = home;
-	if (index >= nr)
+	if (index > nr)
 		return -ENOENT;
-	path = last_component(path);
-	snprintf(out, size, "%s/%s", places[index], *path ? path : "countersink.pb.gz");
+	if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
+		name = "countersink.pb.gz";
+	if (index < nr) {
+		snprintf(out, size, "%s/%s", places[index], name);
+		return 0;
+	}
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return -ENOENT;
+	snprintf(out, size, "/tmp/%.200s.%08" PRIx32, name, (uint32_t)random);
 	return 0;
 }

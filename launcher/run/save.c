@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "launcher/commands.h"
+#include "launcher/output/outfile.h"
 #include "launcher/output/pprof.h"
 #include "launcher/output/report.h"
 #include "launcher/run/output.h"
@@ -37,7 +38,7 @@ static int write_profile(struct csink_save *save, const struct csink_profile *pr
 	char path[PATH_MAX], kept[PATH_MAX + 32];
 
 	for (uint32_t i = 0; err && !csink_output_fallback(save->path, i, path, sizeof(path)); i++) {
-		err = csink_pprof_write(profile, path);
+		err = csink_pprof_write_as(profile, path, CSINK_OUTFILE_PRIVATE);
 		if (err)
 			continue;
 		snprintf(kept, sizeof(kept), "the profile is in %s", path);

@@ -1,7 +1,10 @@
 /* Where the profile goes: templates, places that can and cannot be written, the fallback. */
 #include <errno.h>
 #include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -79,17 +82,36 @@ static void test_places(void)
 
 static void test_fallback(void)
 {
-	char out[PATH_MAX];
+	char out[PATH_MAX], home[PATH_MAX + 8], want[PATH_MAX + 32];
+	const struct passwd *pw = getpwuid(geteuid());
 
+	snprintf(home, sizeof(home), "%s/home", getcwd(out, sizeof(out)));
 	setenv("TMPDIR", "/t", 1);
-	setenv("HOME", "/h", 1);
+	mkdir("home", 0755);
+	setenv("HOME", home, 1);
 	is_num(csink_output_fallback("/x/y.gz", 0, out, sizeof(out)), 0, "first");
 	is_str(out, "/t/y.gz", "$TMPDIR");
 	csink_output_fallback("/x/y.gz", 1, out, sizeof(out));
 	is_str(out, "/tmp/y.gz", "/tmp");
 	csink_output_fallback("/x/", 2, out, sizeof(out));
-	is_str(out, "/h/countersink.pb.gz", "the home folder, and a name where there is none");
-	is_num(csink_output_fallback("/x/y.gz", 3, out, sizeof(out)), -ENOENT, "no more");
+	snprintf(want, sizeof(want), "%s/countersink.pb.gz", home);
+	is_str(out, want, "the home directory, and a name where there is none");
+	csink_output_fallback("/x/..", 2, out, sizeof(out));
+	is_str(out, want, "nor is .. a name");
+	is_num(csink_output_fallback("/x/y.gz", 3, out, sizeof(out)), 0, "fourth");
+	ok(!strncmp(out, "/tmp/y.gz.", 10) && strlen(out) == 18, "a name in /tmp that cannot be guessed");
+	is_num(csink_output_fallback("/x/y.gz", 4, out, sizeof(out)), -ENOENT, "no more");
+	if (geteuid()) {
+		setenv("HOME", "/", 1);
+		csink_output_fallback("/x/y.gz", 2, out, sizeof(out));
+		ok(strcmp(out, "//y.gz"), "a HOME that belongs to another user is not taken");
+	} else {
+		if (chown("home", 65534, 65534))
+			abort();
+		snprintf(want, sizeof(want), "%s/y.gz", pw ? pw->pw_dir : "");
+		csink_output_fallback("/x/y.gz", 2, out, sizeof(out));
+		is_str(out, want, "a HOME that belongs to another user is not taken");
+	}
 	unsetenv("TMPDIR");
 	csink_output_fallback("y.gz", 0, out, sizeof(out));
 	is_str(out, "/tmp/y.gz", "without $TMPDIR");
