@@ -27,8 +27,8 @@
 #include "launcher/profile/profile.h"
 #include "launcher/profile/rows.h"
 #include "launcher/profile/symbols_fetch.h"
-#include "launcher/run/folder.h"
 #include "launcher/run/leftovers.h"
+#include "launcher/run/reading.h"
 
 #define DEFAULT_FILE "countersink.pb.gz"
 #define MAX_LEFTOVERS 16 /* that are listed */
@@ -193,12 +193,24 @@ static int narrow(const struct csink_options *o, struct csink_profile *p)
 	return err;
 }
 
+/* The profile is in a file: its recordings have served, but for a run that goes on. */
+static void remove_recordings(struct csink_reading *reading, const char *folder, bool quiet)
+{
+	int err = csink_reading_remove(reading, folder);
+
+	if (err && !quiet)
+		csink_say("the recordings in %s are kept: %s", folder,
+			  err == -EBUSY ? "the run goes on" : "the run goes on, or another command reads them");
+}
+
 /*
  * Write the profile to a file; recordings that it was made from are then removed, but not for what went into a device
  * or a pipe, where it may be gone. A name of another format has that written, too. saved, of PATH_MAX bytes: where the
  * profile is.
+ * @folder  of the recordings; NULL: it was made of a file.
  */
-static int save(const struct csink_profile *profile, const char *output, const char *folder, char *saved)
+static int save(const struct csink_profile *profile, const char *output, const char *folder,
+		struct csink_reading *reading, bool quiet, char *saved)
 {
 	const struct csink_export_format *format;
 	char exported[PATH_MAX], kept[PATH_MAX + 32];
@@ -213,7 +225,7 @@ static int save(const struct csink_profile *profile, const char *output, const c
 		return err;
 	}
 	if (folder && !stat(saved, &st) && S_ISREG(st.st_mode))
-		csink_folder_clear(folder);
+		remove_recordings(reading, folder, quiet);
 	if (format)
 		err = csink_export_write(profile, format, profile->default_type, exported);
 	if (err) {
@@ -223,28 +235,56 @@ static int save(const struct csink_profile *profile, const char *output, const c
 	return err;
 }
 
+/* Read what is to be reported; says what is wrong with it. Of a run directory, reading is to be ended. */
+static int read_input(const struct csink_options *o, const char *path, struct csink_reading *reading,
+		      struct csink_profile **profile)
+{
+	char why[1024];
+	int err = csink_is_folder(path) ? csink_reading_begin(reading, path) : 0;
+
+	if (err) {
+		csink_say("%s: %s", path, strerror(-err));
+		return err;
+	}
+	if (!csink_options_bool(o, CSINK_REPORT_OPT_QUIET))
+		csink_progress_start();
+	err = csink_profile_open(path, profile, why, sizeof(why));
+	csink_progress_end();
+	if (reading->fd >= 0 && !csink_reading_is_whole(reading)) {
+		csink_say("%s: recordings were removed while they were read: the run has ended, or another command has "
+			  "made the profile; read that one",
+			  path);
+		if (!err)
+			csink_profile_destroy(*profile);
+		return -ESTALE;
+	}
+	if (err)
+		csink_say("%s", why);
+	return err;
+}
+
 static int report(const struct csink_options *o, const char *path)
 {
 	const char *output = csink_options_text(o, CSINK_REPORT_OPT_OUTPUT);
+	struct csink_reading reading = {.fd = -1};
+	bool quiet = csink_options_bool(o, CSINK_REPORT_OPT_QUIET), folder;
 	struct csink_profile *profile;
-	bool folder = csink_is_folder(path);
-	char why[1024], saved[PATH_MAX];
+	char saved[PATH_MAX];
 	int err, printed;
 
 	csink_debuginfod_wanted = csink_options_bool(o, CSINK_REPORT_OPT_DEBUGINFOD);
-	if (!csink_options_bool(o, CSINK_REPORT_OPT_QUIET))
-		csink_progress_start();
-	err = csink_profile_open(path, &profile, why, sizeof(why));
-	csink_progress_end();
+	err = read_input(o, path, &reading, &profile);
+	folder = reading.fd >= 0;
 	if (err) {
-		csink_say("%s", why);
+		csink_reading_end(&reading);
 		return CSINK_EXIT_FAILED;
 	}
 	if (*output) {
-		err = save(profile, output, folder ? path : NULL, saved);
+		err = save(profile, output, folder ? path : NULL, &reading, quiet, saved);
 		output = saved;
 	}
-	if (!csink_options_bool(o, CSINK_REPORT_OPT_QUIET)) {
+	csink_reading_end(&reading);
+	if (!quiet) {
 		printed = narrow(o, profile);
 		if (!printed)
 			printed = print(o, profile,

@@ -69,6 +69,8 @@ enum csink_opt {
 #define CSINK_ENV_RUN_PARENT CSINK_ENV_PREFIX "RUN_PARENT"
 /* Set by the library for its own children where there is no launcher: the pid that makes the profile of them all. */
 #define CSINK_ENV_RUN_OWNER CSINK_ENV_PREFIX "RUN_OWNER"
+/* Set by the library for the countersink that makes the profile at its end: the recordings may be removed. */
+#define CSINK_ENV_RUN_ENDED CSINK_ENV_PREFIX "RUN_ENDED"
 /*
  * Set by the launcher, or by the library for its own children, where there are seccomp filters: how many, and what is
  * deadly under them (enum csink_deadly).

@@ -15,9 +15,9 @@
 int csink_output_check(const char *path, char *why, size_t why_size);
 
 /**
- * A place to fall back to, to be written with CSINK_OUTFILE_PRIVATE: the file's name in $TMPDIR, /tmp or this user's home
- * directory, then a name in /tmp that no other user can have taken. @index counts from 0.
- * Returns 0, or -ENOENT when there are no more places.
+ * A place to fall back to, to be written with CSINK_OUTFILE_PRIVATE: the file's name in $TMPDIR, /tmp or this user's
+ * home directory, then a name in /tmp that no other user can have taken. @index counts from 0. Returns 0, or -ENOENT
+ * when there are no more places.
  */
 int csink_output_fallback(const char *path, uint32_t index, char *out, size_t size);
 

@@ -148,20 +148,23 @@ static int run_parent(void *arg)
 	return 0;
 }
 
-/* Our environment without what would profile the helper, too. */
+/* Our environment without what would profile the helper, too, and with the word that this run has ended. */
 static char **clean_environment(void)
 {
+	static char ended[] = CSINK_ENV_RUN_ENDED "=1";
 	size_t nr = 0;
 	char **envp;
 
 	for (char **entry = environ; entry && *entry; entry++)
 		nr++;
-	envp = calloc(nr + 1, sizeof(*envp));
+	envp = calloc(nr + 2, sizeof(*envp));
 	nr = 0;
 	for (char **entry = environ; envp && entry && *entry; entry++)
 		if (strncmp(*entry, "LD_PRELOAD=", 11) &&
 		    strncmp(*entry, CSINK_ENV_PREFIX, sizeof(CSINK_ENV_PREFIX) - 1))
 			envp[nr++] = *entry;
+	if (envp)
+		envp[nr] = ended;
 	return envp;
 }
 

@@ -1,0 +1,141 @@
+/* Reading a run directory: see reading.h. */
+#include "launcher/run/reading.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "include/internal/options.h"
+#include "include/internal/recording.h"
+#include "launcher/run/folder.h"
+#include "launcher/run/proc.h"
+
+static int is_recording(const struct dirent *entry)
+{
+	return csink_folder_is_recording(entry->d_name);
+}
+
+static void release(struct dirent **entries, int nr)
+{
+	while (nr > 0)
+		free(entries[--nr]);
+	free(entries);
+}
+
+int csink_reading_begin(struct csink_reading *reading, const char *path)
+{
+	struct dirent **entries;
+	int nr, err;
+
+	*reading = (struct csink_reading){.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+	if (reading->fd < 0)
+		return -errno;
+	/* Pairs with csink_reading_remove() of another reader: wait until it has removed what it had begun to. */
+	while (flock(reading->fd, LOCK_SH)) {
+		if (errno != EINTR)
+			break; /* a file system without locks: other readers are not noticed */
+	}
+	nr = scandirat(reading->fd, ".", &entries, is_recording, alphasort);
+	if (nr < 0)
+		return -errno;
+	err = nr && !(reading->names = calloc((size_t)nr, sizeof(*reading->names))) ? -ENOMEM : 0;
+	for (int i = 0; i < nr && !err; i++) {
+		reading->names[i] = strdup(entries[i]->d_name);
+		err = reading->names[i] ? 0 : -ENOMEM;
+		reading->nr_names += !err;
+	}
+	release(entries, nr);
+	return err;
+}
+
+bool csink_reading_is_whole(const struct csink_reading *reading)
+{
+	uint32_t found = 0;
+	struct dirent **entries;
+	int nr = scandirat(reading->fd, ".", &entries, is_recording, alphasort);
+
+	for (int i = 0; i < nr && found < reading->nr_names; i++)
+		found += !strcmp(entries[i]->d_name, reading->names[found]);
+	if (nr >= 0)
+		release(entries, nr);
+	return found == reading->nr_names;
+}
+
+/*
+ * Does a process write a recording? The kernel grants a read lease only on a file that no process has open, or mapped,
+ * for writing; whatever pid that process has here. Where it grants none to us, the recording's header names the
+ * process.
+ */
+static bool is_written(int dir_fd, const char *name)
+{
+	struct csink_rec_header head;
+	int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	bool written;
+
+	if (fd < 0)
+		return false;
+	if (!fcntl(fd, F_SETLEASE, F_RDLCK)) {
+		fcntl(fd, F_SETLEASE, F_UNLCK);
+		written = false;
+	} else if (errno == EAGAIN) {
+		written = true;
+	} else {
+		written = pread(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head) && head.magic == CSINK_REC_MAGIC &&
+			  head.pid > 0 && csink_proc_is_running(head.pid, 0);
+	}
+	close(fd);
+	return written;
+}
+
+/* @path: of a run directory; NULL: of the one beside it that belongs to another user. */
+static bool has_writers(int dir_fd, const char *path)
+{
+	char beside_path[CSINK_FOLDER_PATH + 16];
+	struct dirent **entries;
+	bool found = false;
+	int nr = scandirat(dir_fd, ".", &entries, NULL, NULL), beside;
+
+	for (int i = 0; i < nr && !found; i++) {
+		if (csink_folder_is_recording(entries[i]->d_name)) {
+			found = is_written(dir_fd, entries[i]->d_name);
+			continue;
+		}
+		beside = path ? csink_folder_beside(path, entries[i]->d_name, beside_path, sizeof(beside_path)) : -1;
+		if (beside < 0)
+			continue;
+		found = has_writers(beside, NULL);
+		close(beside);
+	}
+	if (nr >= 0)
+		release(entries, nr);
+	return found;
+}
+
+int csink_reading_remove(struct csink_reading *reading, const char *path)
+{
+	/* The library hands over the recordings of a run whose first process has ended. What goes on makes a profile of
+	 * its own at its end. */
+	bool is_ended = getenv(CSINK_ENV_RUN_ENDED);
+
+	/* Until the directory is gone, other readers wait in csink_reading_begin(). */
+	if (flock(reading->fd, LOCK_EX | LOCK_NB) && !is_ended && errno == EWOULDBLOCK)
+		return -EWOULDBLOCK;
+	if (!is_ended && has_writers(reading->fd, path))
+		return -EBUSY;
+	csink_folder_clear(path);
+	return 0;
+}
+
+void csink_reading_end(struct csink_reading *reading)
+{
+	if (reading->fd >= 0)
+		close(reading->fd);
+	for (uint32_t i = 0; i < reading->nr_names; i++)
+		free(reading->names[i]);
+	free(reading->names);
+	*reading = (struct csink_reading){.fd = -1};
+}

@@ -1,0 +1,134 @@
+#!/bin/bash
+# Reading the directory of a run that goes on changes nothing of it; that of a run that has ended is removed, by the last
+# reader.
+. "$(dirname "$0")/lib.sh"
+
+mkdir -m 711 shm
+XDG_RUNTIME_DIR=$TMP/shm
+export XDG_RUNTIME_DIR
+listing() {
+	(cd "$1" && find . -printf '%P %i %m %U\n' | sort)
+}
+gone() {
+	! kill -0 "$1" 2>/dev/null || grep -q '^State:.Z' "/proc/$1/status"
+}
+
+# read_live NAME PIDFILE: the run in shm goes on.
+read_live() {
+	local name=$1 dir
+	dir=$(echo shm/countersink-*)
+	listing "$dir" >before
+	for i in 1 2; do
+		countersink report -o "now$i.pb.gz" "$dir" >out 2>err
+		is $? 0 "$name: read while it runs, time $i"
+		like "$(cat err)" "^countersink: the recordings in $dir are kept: the run goes on" "$name: they are kept, time $i"
+		ok "$name: the profile, time $i" countersink report "now$i.pb.gz"
+	done
+	countersink report -q -o now3.pb.gz "$dir" >out 2>err
+	is "$?$(cat out err)" 0 "$name: quietly"
+	listing "$dir" | cmp -s before -
+	is $? 0 "$name: nothing is changed"
+	chmod 500 "$dir" && countersink report "$dir" >out 2>&1
+	is $? 0 "$name: nor written for"
+	chmod 700 "$dir"
+}
+
+spin='"$0" 60; echo $$ >pid; : >ready; while ! test -e stop; do :; done'
+
+LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=$TMP/p.pb.gz sh -c "$spin" "$TARGETS/burn" &
+wait_until 30 test -e ready
+read_live "without launcher"
+touch stop
+wait $!
+is $? 0 "without launcher: the program ends"
+is "$(echo p.pb.gz*)" p.pb.gz "without launcher: its profile is where it was to be, and no other"
+like "$(countersink report --all p.pb.gz)" ' burn_60' "without launcher: whole"
+is "$(ls shm)" "" "without launcher: and nothing is left"
+rm -f stop ready ./*.gz*
+
+countersink -q -o p.pb.gz -- sh -c "$spin" "$TARGETS/burn" &
+wait_until 30 test -e ready
+read_live launcher
+touch stop
+wait $!
+is $? 0 "launcher: the program ends"
+is "$(echo p.pb.gz*)" p.pb.gz "launcher: one profile"
+is "$(ls shm)" "" "launcher: and nothing is left"
+rm -f stop ready ./*.gz*
+
+# The first process was killed; a child of its goes on.
+LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=$TMP/p.pb.gz sh -c 'sh -c "$1" "$0" & wait' "$TARGETS/burn" "$spin" &
+first=$!
+wait_until 30 test -e ready
+kill -KILL $first
+wait $first 2>/dev/null
+read_live "a child that goes on"
+child=$(cat pid)
+touch stop
+wait_until 30 gone "$child"
+dir=$(echo shm/countersink-*)
+ok "a child that has ended leaves its recording" test -d "$dir"
+countersink report -o q.pb.gz "$dir" >out 2>err
+is "$?$(cat err)" 0 "which is read"
+is "$(ls shm)" "" "and removed"
+rm -f stop ready ./*.gz*
+
+# The pid of an ended run may be another process's by now: what counts is who has the recording.
+LD_PRELOAD=$LIB COUNTERSINK_QUIET=1 bash -c '"$0" 20; kill -KILL $$' "$TARGETS/burn" >out 2>&1
+dir=$(echo shm/countersink-*)
+for rec in "$dir"/*.rec; do
+	if exec 9<"$rec"; then
+		countersink report -q -o r.pb.gz "$dir"
+		is $? 0 "a reader has a recording open"
+		exec 9<&-
+		break
+	fi
+done
+is "$(ls shm)" "" "which does not keep it"
+
+# Two readers of an ended run: the last one removes it.
+if have flock; then
+	LD_PRELOAD=$LIB COUNTERSINK_QUIET=1 bash -c '"$0" 20; kill -KILL $$' "$TARGETS/burn" >out 2>&1
+	dir=$(echo shm/countersink-*)
+	flock -s "$dir" sh -c ': >held; while ! test -e stop; do sleep 0.05; done' &
+	wait_until 30 test -e held
+	countersink report -o r.pb.gz "$dir" >out 2>err
+	like "$(cat err)" "the recordings in $dir are kept: the run goes on, or another command reads them" "another reader keeps it"
+	ok "it is there" test -d "$dir"
+	touch stop && wait
+	countersink report -q -o r.pb.gz "$dir"
+	is "$(ls shm)" "" "the last one removes it"
+else
+	skip "two readers" "no flock(1)"
+fi
+rm -f ./*.gz*
+LD_PRELOAD=$LIB COUNTERSINK_QUIET=1 bash -c 'for i in 1 2 3 4 5 6; do "$0" 5; done; kill -KILL $$' "$TARGETS/burn" >out 2>&1
+dir=$(echo shm/countersink-*)
+countersink report -o r0.pb.gz "$dir" >whole 2>/dev/null
+mkdir again && cp r0.pb.gz again/
+is "$(ls shm)" "" "ended: removed"
+for round in 1 2 3; do
+	LD_PRELOAD=$LIB COUNTERSINK_QUIET=1 bash -c 'for i in 1 2 3 4 5 6; do "$0" 5; done; kill -KILL $$' "$TARGETS/burn" >out 2>&1
+	dir=$(echo shm/countersink-*)
+	pids=
+	for i in 1 2 3 4; do
+		(countersink report -o "c$i.pb.gz" "$dir" >"c$i.out" 2>&1; echo $? >"c$i.status") &
+		pids="$pids $!"
+	done
+	# shellcheck disable=SC2086
+	wait $pids
+	bad=
+	for i in 1 2 3 4; do
+		if [ "$(cat c$i.status)" = 0 ]; then
+			countersink report "c$i.pb.gz" | grep -q ', 7 processes,' || bad="$bad $i: not whole"
+		else
+			grep -Eq 'removed while|no recording|No such file' c$i.out || bad="$bad $i: $(cat c$i.out)"
+		fi
+	done
+	is "$bad" "" "four readers at once, round $round: each has all of it, or says that it is gone"
+	ok "and one has it" sh -c 'grep -qx 0 c?.status'
+	is "$(ls shm)" "" "and it is removed"
+	rm -f c?.*
+done
+
+done_testing
