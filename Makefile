@@ -40,7 +40,7 @@ sources = $(sort $(foreach at,$(1),$(wildcard $(at)/*.c)))
 PRELOAD_SRCS := $(call sources,preload/counters preload/inject preload/record preload/sample preload/timer)
 
 # What lives in the target only: sampling, recording, interposed calls.
-LIB_SRCS := $(filter-out preload/inject/program_file.c preload/sample/safe_load.c \
+LIB_SRCS := $(filter-out preload/inject/program_file.c preload/sample/private.c preload/sample/safe_load.c \
 		$(addprefix preload/sample/cfi_,close.c expr.c find.c op.c program.c), \
 	$(filter preload/inject/% preload/sample/% preload/counters/engine% preload/counters/fd_guard.c \
 		preload/counters/group.c preload/counters/switches.c preload/record/timeline.c,$(PRELOAD_SRCS)))

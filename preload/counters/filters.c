@@ -30,6 +30,7 @@ const struct csink_own_call csink_own_calls[] = {
 	{"rt_sigprocmask", SYS_rt_sigprocmask, CSINK_CALLS_PROBE | LIFE, {UINT64_MAX, NOWHERE, 0, 8}},
 	{"rt_sigaction", SYS_rt_sigaction, LIFE, {SIGUSR1, NOWHERE, NOWHERE, 8}},
 	{"madvise", SYS_madvise, CSINK_CALLS_MEMORY, {NOWHERE, 4096, MADV_POPULATE_WRITE}},
+	{"mremap", SYS_mremap, CSINK_CALLS_MEMORY, {NOWHERE, 4096, 8192, 0}},
 	{"mmap",
 	 SYS_mmap,
 	 CSINK_CALLS_MEMORY | LIFE,

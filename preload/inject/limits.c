@@ -1,6 +1,6 @@
 /*
- * Limits that the program sets for itself. The recording is mapped as large as it may become; of an address space that
- * is about to be limited it keeps what it needs.
+ * Limits that the program sets for itself. Of an address space that is about to be limited the recording takes little
+ * more than it has.
  */
 #include <errno.h>
 #include <sys/resource.h>
@@ -20,7 +20,7 @@ static void before_limit(int resource, bool is_limited)
 
 	if (!csink_calls_are_off(CSINK_CALLS_LIFE) && resource == RLIMIT_AS && is_limited &&
 	    atomic_load(&csink_process.active) && getpid() == csink_process.pid)
-		csink_recording_shrink(&csink_process.rec);
+		csink_recording_restrict(&csink_process.rec);
 	errno = saved;
 }
 

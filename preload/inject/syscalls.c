@@ -17,6 +17,7 @@
 #include "preload/inject/confine.h"
 #include "preload/inject/exec.h"
 #include "preload/inject/image.h"
+#include "preload/inject/memory_lock.h"
 #include "preload/inject/real.h"
 #include "preload/inject/signals.h"
 #include "preload/sample/safe_load.h"
@@ -32,8 +33,8 @@ __asm__(".text\n"
 	"syscall:\n"
 	"	.cfi_startproc\n"
 	"	endbr64\n"
-	/* execve, execveat, fork, exit_group, seccomp, perf_event_open, prctl */
-	PICK(59) PICK(322) PICK(57) PICK(231) PICK(317) PICK(298)
+	/* execve, execveat, fork, exit_group, seccomp, perf_event_open, mlockall, prctl */
+	PICK(59) PICK(322) PICK(57) PICK(231) PICK(317) PICK(298) PICK(151)
 		PICK(157) "	cmpq $56, %rdi\n" /* clone: of a copy of the process, on a copy of the stack */
 			  "	jne 1f\n"
 			  "	testq $0x100, %rsi\n" /* CLONE_VM */
@@ -86,8 +87,8 @@ __asm__(".text\n"
 	"syscall:\n"
 	"	.cfi_startproc\n"
 	"	hint #34\n" /* bti c */
-	/* execve, execveat, exit_group, seccomp, perf_event_open, prctl */
-	PICK(221) PICK(281) PICK(94) PICK(277) PICK(241)
+	/* execve, execveat, exit_group, seccomp, perf_event_open, mlockall, prctl */
+	PICK(221) PICK(281) PICK(94) PICK(277) PICK(241) PICK(230)
 		PICK(167) "	cmp x0, #220\n" /* clone: of a copy of the process, on a copy of the stack */
 			  "	b.ne 1f\n"
 			  "	tbnz x1, #8, 3f\n" /* CLONE_VM */
@@ -160,6 +161,8 @@ long csink_syscall_watched(long number, long a, long b, long c, long d, long e, 
 	case SYS_perf_event_open:
 		before_perf_open((const struct perf_event_attr *)a);
 		break;
+	case SYS_mlockall:
+		return csink_memory_lock((int)a);
 	case SYS_prctl:
 	case SYS_seccomp:
 		return csink_confine_call(number, a, b, c, d, e);

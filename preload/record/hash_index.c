@@ -4,7 +4,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "include/internal/rawcall.h"
 #include "preload/sample/calls_off.h"
+#include "preload/sample/private.h"
 
 static size_t level_bytes(uint32_t level)
 {
@@ -28,6 +30,16 @@ void csink_index_reset(struct csink_index *index)
 	atomic_store(&index->newest, 0);
 }
 
+void csink_index_unlock(const struct csink_index *index)
+{
+	for (uint32_t level = 1; level < CSINK_INDEX_LEVELS; level++) {
+		struct csink_index_slot *slots = atomic_load(&index->levels[level]);
+
+		if (slots)
+			csink_rawcall(SYS_munlock, slots, level_bytes(level));
+	}
+}
+
 /* The table that new entries go to, one level up when it is half full. A failed growth lets the old one fill. */
 static uint32_t level_for_insert(struct csink_index *index)
 {
@@ -38,12 +50,10 @@ static uint32_t level_for_insert(struct csink_index *index)
 	if (atomic_load_explicit(&index->used[level], memory_order_relaxed) < csink_index_slots(level) / 2 ||
 	    level + 1 == CSINK_INDEX_LEVELS || csink_calls_are_off(CSINK_CALLS_MEMORY))
 		return level;
-	slots = mmap(NULL, level_bytes(level + 1), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-		     -1, 0);
+	slots = csink_private_map(level_bytes(level + 1));
 	errno = saved;
-	if (slots == MAP_FAILED)
+	if (!slots)
 		return level;
-	madvise(slots, level_bytes(level + 1), MADV_DONTDUMP);
 	/* Release pairs with the acquire of newest and levels in the readers: a level is seen zeroed or not at all. */
 	if (!atomic_compare_exchange_strong_explicit(&index->levels[level + 1], &none, slots, memory_order_release,
 						     memory_order_relaxed))

@@ -42,6 +42,9 @@ static inline uint32_t csink_index_slots(uint32_t level)
 /** Empty it. levels[0] stays. Context: init; nobody else may be using it. */
 void csink_index_reset(struct csink_index *index);
 
+/** The program has locked its memory (mlockall(2)): unlock what the index has mapped. Context: thread. */
+void csink_index_unlock(const struct csink_index *index);
+
 /**
  * Publish an entry, complete before the call. Two threads may publish equal ones at once; lookups then find either. A
  * table with no free place near leaves the entry unindexed, the same way.

@@ -5,23 +5,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
-#endif
-
 enum {
-	FIRST_BLOCKS = 2,                   /* made real at creation: the header, and what most small programs need */
-	STEP_BLOCKS = 32,                   /* at most so many are made real at a time later on: first 2, then 4... */
-	LEAST_BLOCKS = 8,                   /* a recording has room for, however little a program may map */
-	OLD_KERNEL_BYTES = 4 * 1024 * 1024, /* allocated whole where pages cannot be made real without an fd */
-	PAGE_BLOCKS = 16,                   /* blocks in the largest page there is, 64 KiB */
+	LEAST_BLOCKS = 8, /* a recording has room for, however little a program may map */
 	NR_RETIRED = 64,
 	SPARE_BLOCKS = 1024, /* left to grow into where the address space is short */
 	SHARE = 16,          /* of a limited address space one of so many parts is ours at most */
@@ -107,44 +98,24 @@ static uint64_t map_limit(uint64_t bytes)
 	return bytes & ~(uint64_t)(CSINK_REC_BLOCK - 1);
 }
 
-/* Map the file at the largest size that the address space takes. */
-static int map_file(struct csink_recording *rec, int fd, uint64_t bytes)
+/*
+ * Tell the readers how many blocks are handed out. Another thread may have handed out more meanwhile and published that
+ * already: then publish again, so that the last store is of the largest number. Sequentially consistent, as is the
+ * change of next_block in new_extent(): the load must not come before the store.
+ */
+static void publish_blocks(struct csink_recording *rec)
 {
-	void *map = MAP_FAILED;
+	uint32_t next;
 
-	for (; bytes >= (uint64_t)LEAST_BLOCKS * CSINK_REC_BLOCK;
-	     bytes = bytes / 2 & ~(uint64_t)(CSINK_REC_BLOCK - 1)) {
-		if (csink_rawcall(SYS_ftruncate, fd, bytes) < 0)
-			return -errno;
-		map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-		if (map != MAP_FAILED)
-			break;
-	}
-	if (map == MAP_FAILED)
-		return -ENOMEM;
-	if (madvise(map, (size_t)FIRST_BLOCKS * CSINK_REC_BLOCK, MADV_POPULATE_WRITE) < 0) {
-		int err = errno == EINVAL ? 0 : ENOSPC;
-
-		if (err == 0) { /* a kernel before 5.14: allocate a smaller file now, never grow it */
-			bytes = CSINK_MIN(bytes, (uint64_t)OLD_KERNEL_BYTES);
-			err = posix_fallocate(fd, 0, (off_t)bytes);
-		}
-		if (err) {
-			munmap(map, bytes);
-			return -err;
-		}
-		atomic_init(&rec->ready_blocks, (uint32_t)(bytes / CSINK_REC_BLOCK));
-	} else {
-		atomic_init(&rec->ready_blocks, FIRST_BLOCKS);
-	}
-	madvise(map, bytes, MADV_DONTDUMP); /* a core is of the program */
-	rec->header = map;
-	atomic_init(&rec->limit_blocks, (uint32_t)(bytes / CSINK_REC_BLOCK));
-	return 0;
+	do {
+		next = atomic_load(&rec->next_block);
+		__atomic_store_n(&rec->header->nr_blocks, next, __ATOMIC_SEQ_CST);
+	} while (next != atomic_load(&rec->next_block));
 }
 
 int csink_recording_create(struct csink_recording *rec, const char *run_dir, uint64_t max_bytes)
 {
+	uint64_t bytes;
 	uint32_t seq;
 	int fd, err;
 
@@ -152,7 +123,8 @@ int csink_recording_create(struct csink_recording *rec, const char *run_dir, uin
 	fd = create_file(rec, run_dir, &seq);
 	if (fd < 0)
 		return fd;
-	err = map_file(rec, fd, map_limit(file_limit(max_bytes)));
+	bytes = map_limit(file_limit(max_bytes));
+	err = bytes < (uint64_t)LEAST_BLOCKS * CSINK_REC_BLOCK ? -EFBIG : csink_recording_map(rec, fd, bytes);
 	if (err)
 		unlink(rec->path);
 	csink_rawcall(SYS_close, fd);
@@ -161,61 +133,27 @@ int csink_recording_create(struct csink_recording *rec, const char *run_dir, uin
 	rec->header->version = CSINK_REC_VERSION;
 	rec->header->header_bytes = CSINK_REC_HEADER_BYTES;
 	rec->header->seq = seq;
-	rec->header->nr_blocks = CSINK_REC_HEADER_BYTES / CSINK_REC_BLOCK;
+	atomic_init(&rec->next_block, CSINK_REC_HEADER_BYTES / CSINK_REC_BLOCK);
+	publish_blocks(rec);
 	/* The magic is last: a file without it is one whose process died in these few lines. */
 	atomic_store_explicit((_Atomic uint64_t *)&rec->header->magic, CSINK_REC_MAGIC, memory_order_release);
 	return 0;
 }
 
-void csink_recording_close(struct csink_recording *rec)
+void csink_recording_restrict(struct csink_recording *rec)
 {
-	if (rec->header)
-		munmap(rec->header, (size_t)atomic_load(&rec->limit_blocks) * CSINK_REC_BLOCK);
-	rec->header = NULL;
-}
+	uint32_t keep = atomic_load(&rec->next_block) + SPARE_BLOCKS, had = atomic_load(&rec->limit_blocks);
 
-/* Whoever has found room below the old limit, and not used it yet, found it within reach of what is ready. */
-void csink_recording_shrink(struct csink_recording *rec)
-{
-	uint32_t used =
-		CSINK_MAX(atomic_load(&rec->ready_blocks), __atomic_load_n(&rec->header->nr_blocks, __ATOMIC_RELAXED));
-	uint32_t keep = CSINK_ALIGN_UP(used + SPARE_BLOCKS, (uint32_t)PAGE_BLOCKS),
-		 had = atomic_load(&rec->limit_blocks);
-
-	if (keep >= had || !atomic_compare_exchange_strong(&rec->limit_blocks, &had, keep))
-		return;
-	munmap((char *)rec->header + (size_t)keep * CSINK_REC_BLOCK, (size_t)(had - keep) * CSINK_REC_BLOCK);
-}
-
-/* Give blocks [from, from + n) real pages. Several threads may do the same range: the kernel takes care. */
-static bool make_ready(struct csink_recording *rec, uint32_t from, uint32_t n)
-{
-	uint32_t ready = atomic_load_explicit(&rec->ready_blocks, memory_order_relaxed);
-	uint32_t limit = atomic_load_explicit(&rec->limit_blocks, memory_order_relaxed);
-	uint32_t upto = CSINK_MIN(CSINK_MAX(from + n, ready + CSINK_MIN(ready, (uint32_t)STEP_BLOCKS)), limit);
-	uint32_t start;
-	int saved = errno;
-
-	if (from + n <= ready)
-		return true;
-	start = ready & ~(PAGE_BLOCKS - 1u);
-	if (madvise((char *)rec->header + (size_t)start * CSINK_REC_BLOCK, (size_t)(upto - start) * CSINK_REC_BLOCK,
-		    MADV_POPULATE_WRITE) < 0) {
-		errno = saved;
-		return false;
-	}
-	/* Never backwards: another thread may have made more ready meanwhile. */
-	while (ready < upto && !atomic_compare_exchange_weak_explicit(&rec->ready_blocks, &ready, upto,
-								      memory_order_relaxed, memory_order_relaxed))
+	while (keep < had && !atomic_compare_exchange_weak(&rec->limit_blocks, &had, keep))
 		;
-	return true;
 }
 
 void csink_recording_prepare(struct csink_recording *rec, uint32_t spare_bytes)
 {
-	uint32_t used = __atomic_load_n(&rec->header->nr_blocks, __ATOMIC_RELAXED);
+	uint32_t used = atomic_load(&rec->next_block), limit = atomic_load(&rec->limit_blocks);
 
-	make_ready(rec, used, CSINK_MIN(spare_bytes / CSINK_REC_BLOCK, atomic_load(&rec->limit_blocks) - used));
+	if (used < limit)
+		csink_recording_make_ready(rec, used, CSINK_MIN(spare_bytes / CSINK_REC_BLOCK, limit - used));
 }
 
 void csink_recording_freeze(struct csink_recording *rec, uint32_t spare_bytes)
@@ -228,20 +166,19 @@ void csink_recording_freeze(struct csink_recording *rec, uint32_t spare_bytes)
 static bool new_extent(struct csink_recording *rec, struct csink_writer *writer, uint32_t bytes)
 {
 	uint32_t n = (bytes + (uint32_t)sizeof(struct csink_rec_extent) + CSINK_REC_BLOCK - 1) / CSINK_REC_BLOCK;
-	_Atomic uint32_t *nr_blocks = (_Atomic uint32_t *)&rec->header->nr_blocks;
-	uint32_t first = atomic_load_explicit(nr_blocks, memory_order_relaxed);
+	uint32_t first = atomic_load_explicit(&rec->next_block, memory_order_relaxed), limit;
 	struct csink_rec_extent *extent;
 
 	if (atomic_load_explicit(&rec->full, memory_order_relaxed))
 		return false;
 	do {
-		if (n > atomic_load_explicit(&rec->limit_blocks, memory_order_relaxed) - first ||
-		    !make_ready(rec, first, n)) {
+		limit = atomic_load_explicit(&rec->limit_blocks, memory_order_relaxed);
+		if (first > limit || n > limit - first || !csink_recording_make_ready(rec, first, n)) {
 			atomic_store_explicit(&rec->full, 1, memory_order_relaxed);
 			return false;
 		}
-	} while (!atomic_compare_exchange_weak_explicit(nr_blocks, &first, first + n, memory_order_relaxed,
-							memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak(&rec->next_block, &first, first + n));
+	publish_blocks(rec);
 	extent = (struct csink_rec_extent *)((char *)rec->header + (size_t)first * CSINK_REC_BLOCK);
 	extent->nr_blocks = n;
 	/* Pairs with the reader's load of kind. */

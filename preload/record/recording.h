@@ -2,13 +2,15 @@
  * The mapped recording, as its writers see it (include/internal/recording.h has the layout).
  *
  * One for each process image. Threads hand themselves extents and fill them with entries; nothing here takes a lock.
- * The file is sparse and mapped whole; before a block is handed out its pages are made real (MADV_POPULATE_WRITE), so
- * that a full file system is an error code here and never a SIGBUS in the program.
+ * The file is sparse. The mapping begins small and grows in place as blocks are handed out (recording_map.c), so that
+ * the program's mlockall(2) and limits meet only what is in use; before a block is handed out its pages are made real
+ * (MADV_POPULATE_WRITE), so that a full file system is an error code here and never a SIGBUS in the program.
  */
 #ifndef CSINK_RECORD_RECORDING_H
 #define CSINK_RECORD_RECORDING_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -16,8 +18,11 @@
 
 struct csink_recording {
 	struct csink_rec_header *header; /* NULL: there is no recording */
-	_Atomic uint32_t limit_blocks;   /* the mapping's size */
-	_Atomic uint32_t ready_blocks;   /* blocks below this have real pages */
+	uint32_t max_blocks;             /* the file's size; constant */
+	_Atomic uint32_t limit_blocks;   /* blocks that may be handed out; at most max_blocks */
+	_Atomic uint32_t mapped_blocks;  /* the mapping's size; it may be larger by what another thread adds just now */
+	_Atomic uint32_t ready_blocks;   /* blocks below this are mapped and have real pages */
+	_Atomic uint32_t next_block;     /* the first one that is not handed out; header->nr_blocks is a copy */
 	_Atomic uint32_t full;           /* 1: no further block can be had */
 	char path[512];
 };
@@ -35,9 +40,8 @@ struct csink_writer {
  */
 int csink_recording_create(struct csink_recording *rec, const char *run_dir, uint64_t max_bytes);
 
-/** Give back address space that is not needed yet: the program is about to limit its own. Context: thread; others may
- * be writing. */
-void csink_recording_shrink(struct csink_recording *rec);
+/** Grow little more: the program is about to limit its address space. Context: thread; others may be writing. */
+void csink_recording_restrict(struct csink_recording *rec);
 
 /** Have room for @spare_bytes more from now on, whatever becomes of the calls that make some. Context: thread; others
  * may be writing. */
@@ -48,6 +52,25 @@ void csink_recording_freeze(struct csink_recording *rec, uint32_t spare_bytes);
 
 /** Unmap; the file stays. Context: init. */
 void csink_recording_close(struct csink_recording *rec);
+
+/* ---- recording_map.c ---- */
+
+/**
+ * Set the size of the file @fd, which is empty, map its beginning and fill in the mapping's members of @rec.
+ * @bytes  a multiple of CSINK_REC_BLOCK.
+ * Returns 0 or -errno; -ENOSPC: the file system is full. Nothing stays mapped on error. Context: init.
+ */
+int csink_recording_map(struct csink_recording *rec, int fd, uint64_t bytes);
+
+/**
+ * Map blocks [@from, @from + @n) and give them real pages. Several threads may do this at once.
+ * Returns false, with errno unchanged, when the file system is full or the mapping cannot grow. Context: signal; makes
+ * system calls.
+ */
+bool csink_recording_make_ready(struct csink_recording *rec, uint32_t from, uint32_t n);
+
+/** The program has locked its memory (mlockall(2)): unlock the recording. Context: thread; others may be writing. */
+void csink_recording_unlock(struct csink_recording *rec);
 
 /**
  * Reserve an entry and zero-fill nothing: fresh blocks are zero. The caller fills it and then commits it.

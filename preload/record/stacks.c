@@ -17,6 +17,12 @@ void csink_stacks_reset(void)
 	csink_index_reset(&rows);
 }
 
+void csink_stacks_unlock(void)
+{
+	csink_index_unlock(&nodes);
+	csink_index_unlock(&rows);
+}
+
 /* ---- hashes ---- */
 
 static inline uint64_t mix(uint64_t h)

@@ -57,6 +57,9 @@ static inline void csink_stack_memo_reset(struct csink_stack_memo *memo)
 /** Forget everything: a new recording begins. Context: init; no other thread may be storing. */
 void csink_stacks_reset(void);
 
+/** The program has locked its memory (mlockall(2)): unlock the tables. Context: thread. */
+void csink_stacks_unlock(void);
+
 /**
  * Add a sample: its weights, and @nr to the number of samples, to its row, which is made if it is new.
  * @weights  nr_events of the recording.

@@ -1,0 +1,190 @@
+/*
+ * How a recording is mapped: a small piece first, which grows in place.
+ *
+ * A mapping as large as the recording may become would be locked and filled by the program's mlockall(2), and would
+ * count against its RLIMIT_MEMLOCK and RLIMIT_AS. mremap(2) without MREMAP_MAYMOVE grows a mapping where it lies, takes
+ * no file descriptor and may be called in a handler. For that the addresses behind it have to stay free: the mapping is
+ * put far below the others, where the kernel does not put the program's own until it has filled all that lies between.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/rawcall.h"
+#include "preload/record/recording.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000 /* Linux 4.17; earlier kernels take the address for a hint */
+#endif
+
+enum {
+	FIRST_BLOCKS = 2,  /* made real at creation: the header, and what most small programs need */
+	STEP_BLOCKS = 32,  /* at most so many are made real at a time later on: first 2, then 4... */
+	PAGE_BLOCKS = 16,  /* blocks in the largest page there is, 64 KiB; mapped at first */
+	DOUBLE_UPTO = 512, /* the mapping doubles up to 2 MiB, and then grows by so much at a time */
+	NR_GUESSES = 8,    /* see grow() */
+	NR_PLACES = 4,     /* tried, before the mapping goes where the kernel wants it */
+	OLD_KERNEL = 1024, /* blocks allocated at once where pages cannot be made real without an fd: 4 MiB */
+};
+
+/*
+ * Below other mappings by 1/512 of the address, 256 GiB on x86_64: as much as possible without leaving the addresses
+ * that ThreadSanitizer and MemorySanitizer allow a program's mappings (the former: from 0x7e8000000000). On machines
+ * with 39-bit addresses by 8 GiB.
+ */
+#define DISTANCE(base) CSINK_MAX((base) / 512, 1ULL << 33)
+#define PLACE_BYTES (2 * CSINK_REC_MAX_BYTES)
+
+static uint32_t places_used; /* a forked child's recording is made while its parent's is still mapped */
+
+static char *map_first(int fd, size_t bytes)
+{
+	static const char anchor; /* in this library, and so near the other mappings */
+	uint64_t base = (uintptr_t)&anchor;
+
+	for (uint32_t i = 0; i < NR_PLACES && base > 4 * DISTANCE(base); i++) {
+		uint64_t place = (base - DISTANCE(base) - (places_used + i) % NR_PLACES * PLACE_BYTES) & ~0xffffULL;
+		void *map = mmap((void *)(uintptr_t)place, bytes, PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, 0);
+
+		if (map != MAP_FAILED) {
+			places_used += i + 1;
+			return map;
+		}
+		if (errno != EEXIST)
+			break;
+	}
+	return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+}
+
+/* The sizes that a mapping takes, one after the other. */
+static uint32_t next_size(const struct csink_recording *rec, uint32_t blocks)
+{
+	return CSINK_MIN(rec->max_blocks, blocks < DOUBLE_UPTO ? 2 * blocks : blocks + DOUBLE_UPTO);
+}
+
+static bool resize(struct csink_recording *rec, uint32_t from, uint32_t to)
+{
+	return csink_rawcall(SYS_mremap, rec->header, (size_t)from * CSINK_REC_BLOCK, (size_t)to * CSINK_REC_BLOCK,
+			     0) != -1;
+}
+
+/* Never backwards: another thread may have got further meanwhile. */
+static void raise_to(_Atomic uint32_t *blocks, uint32_t to)
+{
+	uint32_t now = atomic_load_explicit(blocks, memory_order_relaxed);
+
+	while (now < to &&
+	       !atomic_compare_exchange_weak_explicit(blocks, &now, to, memory_order_relaxed, memory_order_relaxed))
+		;
+}
+
+/*
+ * One size further. The kernel grows a mapping only if it is told its exact size, so of several threads one succeeds;
+ * the others, and a handler that interrupts the one before it has written the new size down, find the size out by
+ * trying the next ones.
+ */
+static bool grow(struct csink_recording *rec)
+{
+	uint32_t known = atomic_load_explicit(&rec->mapped_blocks, memory_order_relaxed), size = known;
+
+	for (int i = 0; i < NR_GUESSES && size < rec->max_blocks; i++) {
+		uint32_t next = next_size(rec, size);
+
+		if (resize(rec, size, next)) {
+			raise_to(&rec->mapped_blocks, next);
+			return true;
+		}
+		size = next;
+	}
+	return atomic_load_explicit(&rec->mapped_blocks, memory_order_relaxed) > known;
+}
+
+static bool populate(struct csink_recording *rec, uint32_t from, uint32_t to)
+{
+	return madvise((char *)rec->header + (size_t)from * CSINK_REC_BLOCK, (size_t)(to - from) * CSINK_REC_BLOCK,
+		       MADV_POPULATE_WRITE) == 0;
+}
+
+bool csink_recording_make_ready(struct csink_recording *rec, uint32_t from, uint32_t n)
+{
+	uint32_t ready = atomic_load_explicit(&rec->ready_blocks, memory_order_relaxed), upto;
+	int saved = errno;
+	bool done = true;
+
+	if (from + n <= ready)
+		return true;
+	upto = CSINK_MAX(from + n, ready + CSINK_MIN(ready, (uint32_t)STEP_BLOCKS));
+	upto = CSINK_MIN(upto, atomic_load_explicit(&rec->limit_blocks, memory_order_relaxed));
+	while (done && upto > atomic_load_explicit(&rec->mapped_blocks, memory_order_relaxed))
+		done = grow(rec);
+	upto = CSINK_MIN(upto, atomic_load_explicit(&rec->mapped_blocks, memory_order_relaxed));
+	done = from + n <= upto && populate(rec, ready & ~(PAGE_BLOCKS - 1u), upto);
+	if (done)
+		raise_to(&rec->ready_blocks, upto);
+	errno = saved;
+	return done;
+}
+
+/* A kernel before 5.14: allocate a smaller file now, and never grow it. Returns 0 or -errno. */
+static int allocate_all(struct csink_recording *rec, int fd)
+{
+	int err;
+
+	rec->max_blocks = CSINK_MIN(rec->max_blocks, (uint32_t)OLD_KERNEL);
+	err = posix_fallocate(fd, 0, (off_t)rec->max_blocks * CSINK_REC_BLOCK);
+	if (err)
+		return -err;
+	while (rec->mapped_blocks < rec->max_blocks && grow(rec))
+		;
+	rec->max_blocks = rec->mapped_blocks;
+	atomic_init(&rec->ready_blocks, rec->max_blocks);
+	return 0;
+}
+
+int csink_recording_map(struct csink_recording *rec, int fd, uint64_t bytes)
+{
+	uint32_t blocks = (uint32_t)(bytes / CSINK_REC_BLOCK), first = CSINK_MIN(blocks, (uint32_t)PAGE_BLOCKS);
+	int err = 0;
+	void *map;
+
+	blocks = CSINK_MAX(first, blocks & ~(PAGE_BLOCKS - 1u)); /* mremap takes whole pages */
+	if (csink_rawcall(SYS_ftruncate, fd, (uint64_t)blocks * CSINK_REC_BLOCK) < 0)
+		return -errno;
+	map = map_first(fd, (size_t)first * CSINK_REC_BLOCK);
+	if (map == MAP_FAILED)
+		return -errno;
+	rec->header = map;
+	rec->max_blocks = blocks;
+	atomic_init(&rec->mapped_blocks, first);
+	if (populate(rec, 0, FIRST_BLOCKS))
+		atomic_init(&rec->ready_blocks, FIRST_BLOCKS);
+	else
+		err = errno == EINVAL ? allocate_all(rec, fd) : -ENOSPC;
+	if (err) {
+		csink_recording_close(rec);
+		return err;
+	}
+	/* A core is of the program. What the mapping grows by is left out with it. */
+	madvise(map, (size_t)rec->mapped_blocks * CSINK_REC_BLOCK, MADV_DONTDUMP);
+	atomic_init(&rec->limit_blocks, rec->max_blocks);
+	return 0;
+}
+
+void csink_recording_close(struct csink_recording *rec)
+{
+	if (rec->header)
+		munmap(rec->header, (size_t)atomic_load(&rec->mapped_blocks) * CSINK_REC_BLOCK);
+	rec->header = NULL;
+}
+
+void csink_recording_unlock(struct csink_recording *rec)
+{
+	if (rec->header)
+		csink_rawcall(SYS_munlock, rec->header, (size_t)atomic_load(&rec->mapped_blocks) * CSINK_REC_BLOCK);
+}
