@@ -8,7 +8,7 @@
 #include "include/internal/base.h"
 #include "launcher/persist/keeper.h"
 
-static uint32_t place_of(const struct csink_keeper_events *events, uint64_t id)
+uint32_t csink_keeper_place(const struct csink_keeper_events *events, uint64_t id)
 {
 	uint32_t low = 0, high = events->nr;
 
@@ -25,7 +25,7 @@ static uint32_t place_of(const struct csink_keeper_events *events, uint64_t id)
 
 struct csink_kept *csink_keeper_find(struct csink_keeper_events *events, uint64_t id)
 {
-	uint32_t at = place_of(events, id);
+	uint32_t at = csink_keeper_place(events, id);
 
 	return at < events->nr && events->kept[at].event.id == id ? &events->kept[at] : NULL;
 }
@@ -157,7 +157,7 @@ int csink_keeper_take(struct csink_keeper_events *events, int fd, struct csink_p
 		close_kept(&kept);
 		return err;
 	}
-	at = place_of(events, event->id);
+	at = csink_keeper_place(events, event->id);
 	memmove(&events->kept[at + 1], &events->kept[at], (events->nr - at) * sizeof(kept));
 	events->kept[at] = kept;
 	events->nr++;

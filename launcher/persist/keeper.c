@@ -15,17 +15,31 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 
 #define MAX_CLIENTS 512
 /* fds that are no events: clients, sockets, locks, and what requests need for a moment. */
 #define OTHER_FDS (MAX_CLIENTS + 32)
 #define BACKLOG 1024
 #define PATIENCE_MS 5000
+/* A client that says nothing, or does not read its answers, for so long is let go. */
+#define IDLE_NS (5 * CSINK_NS_PER_S)
+/* Of all places, so many are for other users (not root), and so many for one of them. */
+#define OTHERS_SHARE 4
+#define USERS_SHARE 16
+/* In one turn, so that the others have theirs. */
+#define ACCEPTS 64
+#define LISTED 64
+#define SOON_NS (CSINK_NS_PER_S / 10)
 
 struct client {
 	uid_t uid;
 	gid_t gid;
 	pid_t pid;
+	bool is_owner; /* or root: may do everything, comes first, and is not limited with the others */
+	bool lists;    /* is being sent a list, from next_id on */
+	uint64_t next_id;
+	uint64_t since_ns; /* when it was last heard, or was sent something */
 };
 
 struct keeper {
@@ -35,6 +49,7 @@ struct keeper {
 	struct client clients[1 + MAX_CLIENTS];
 	nfds_t nr, max; /* of fds; the first one is no client */
 	bool is_full;   /* no client can be accepted for the moment */
+	uint64_t now_ns;
 };
 
 static volatile sig_atomic_t is_told_to_end;
@@ -63,12 +78,10 @@ static int detach(struct keeper *keeper, const struct client *client, struct csi
 /* Reading for those who may; everything else for owners (and root). */
 static int find(struct keeper *keeper, const struct client *client, uint32_t op, uint64_t id, struct csink_kept **kept)
 {
-	bool owner = client->uid == keeper->events.uid || client->uid == 0;
-
 	*kept = csink_keeper_find(&keeper->events, id);
 	if (!*kept)
 		return -ENOENT;
-	if (op == CSINK_PERSIST_READ ? !csink_keeper_lets_read(*kept, client->uid, client->gid) : !owner)
+	if (op == CSINK_PERSIST_READ ? !csink_keeper_lets_read(*kept, client->uid, client->gid) : !client->is_owner)
 		return -EACCES;
 	return 0;
 }
@@ -106,42 +119,79 @@ static int answer(struct keeper *keeper, const struct client *client, struct csi
 	}
 }
 
-static int list(struct keeper *keeper, const struct client *client, int socket_fd)
+/* Go on with a list while the client has room for it. Returns 0, or -errno: nothing more is to be had from it. */
+static int list(struct keeper *keeper, struct client *client, int socket_fd)
 {
 	struct csink_persist_reply reply = {.bytes = sizeof(reply)};
+	uint32_t sent = 0;
 	int err = 0;
 
-	for (uint32_t i = 0; i < keeper->events.nr && !err; i++) {
-		if (!csink_keeper_lets_read(&keeper->events.kept[i], client->uid, client->gid))
+	for (uint32_t i = csink_keeper_place(&keeper->events, client->next_id); i <= keeper->events.nr; i++) {
+		const struct csink_kept *kept = i < keeper->events.nr ? &keeper->events.kept[i] : NULL;
+
+		if (kept && !csink_keeper_lets_read(kept, client->uid, client->gid))
 			continue;
-		reply.event = keeper->events.kept[i].event;
+		if (sent == LISTED)
+			return 0;
+		if (kept)
+			reply.event = kept->event;
+		else
+			memset(&reply.event, 0, sizeof(reply.event));
 		err = csink_persist_send(socket_fd, &reply, sizeof(reply), -1);
+		if (err)
+			return err == -ETIMEDOUT ? 0 : err;
+		client->since_ns = keeper->now_ns;
+		client->next_id = reply.event.id + 1;
+		client->lists = kept;
+		sent++;
 	}
-	memset(&reply.event, 0, sizeof(reply.event));
-	return err ? err : csink_persist_send(socket_fd, &reply, sizeof(reply), -1);
+	return 0;
+}
+
+/* Has it room for an answer? Who does not read those that he has is not heard. */
+static bool is_writable(int socket_fd)
+{
+	struct pollfd out = {.fd = socket_fd, .events = POLLOUT};
+
+	return poll(&out, 1, 0) == 1 && out.revents & (POLLOUT | POLLHUP | POLLERR);
 }
 
 /* Returns 0, or -errno: nothing more is to be had from this client. */
-static int serve(struct keeper *keeper, const struct client *client, int socket_fd)
+static int serve(struct keeper *keeper, struct client *client, struct pollfd *at)
 {
 	struct csink_persist_reply reply = {.bytes = sizeof(reply)};
 	struct csink_persist_request request;
-	int fd = -1, reply_fd = -1, err = csink_persist_receive(socket_fd, &request, sizeof(request), &fd);
+	int fd = -1, reply_fd = -1, err;
 
+	if (client->lists)
+		return at->revents & (POLLHUP | POLLERR) ? -EPIPE : list(keeper, client, at->fd);
+	if (!is_writable(at->fd)) {
+		at->events = POLLOUT;
+		return 0;
+	}
+	at->events = POLLIN;
+	/* What others send is not even taken: closing a file of theirs could keep us waiting. */
+	err = csink_persist_receive(at->fd, &request, sizeof(request), client->is_owner ? &fd : NULL);
+	if (err == -ETIMEDOUT)
+		return 0;
 	if (err && err != -EMFILE)
 		return err;
-	if (!err && request.bytes != sizeof(request)) {
+	client->since_ns = keeper->now_ns;
+	if (request.bytes != sizeof(request) || (request.op == CSINK_PERSIST_LIST && fd >= 0)) {
 		if (fd >= 0)
 			close(fd);
 		return -EPROTO;
 	}
-	if (!err && request.op == CSINK_PERSIST_LIST) {
-		if (fd >= 0)
-			close(fd);
-		return list(keeper, client, socket_fd);
+	if (request.op == CSINK_PERSIST_LIST) {
+		client->lists = true;
+		client->next_id = 0;
+		return list(keeper, client, at->fd);
 	}
-	reply.err = err ? err : answer(keeper, client, &request, fd, &reply, &reply_fd);
-	return csink_persist_send(socket_fd, &reply, sizeof(reply), reply_fd);
+	if (err)
+		reply.err = client->is_owner ? err : -EACCES;
+	else
+		reply.err = answer(keeper, client, &request, fd, &reply, &reply_fd);
+	return csink_persist_send(at->fd, &reply, sizeof(reply), reply_fd);
 }
 
 /* ---- clients ---- */
@@ -154,26 +204,57 @@ static void forget_client(struct keeper *keeper, nfds_t at)
 	keeper->clients[at] = keeper->clients[keeper->nr];
 }
 
+/* Let go of the other user's client that was heard longest ago, if they have all of their places; of this user's own,
+ * if it has all of its. */
+static void make_place(struct keeper *keeper, uid_t uid)
+{
+	nfds_t nr_others = 0, nr_users = 0, oldest = 0, oldest_of_user = 0;
+
+	for (nfds_t i = 1; i < keeper->nr; i++) {
+		const struct client *client = &keeper->clients[i];
+
+		if (client->is_owner)
+			continue;
+		nr_others++;
+		if (!oldest || client->since_ns < keeper->clients[oldest].since_ns)
+			oldest = i;
+		if (client->uid != uid)
+			continue;
+		nr_users++;
+		if (!oldest_of_user || client->since_ns < keeper->clients[oldest_of_user].since_ns)
+			oldest_of_user = i;
+	}
+	if (nr_users >= CSINK_MAX(keeper->max / USERS_SHARE, (nfds_t)1))
+		forget_client(keeper, oldest_of_user);
+	else if (nr_others >= CSINK_MAX(keeper->max / OTHERS_SHARE, (nfds_t)1))
+		forget_client(keeper, oldest);
+}
+
 static void add_client(struct keeper *keeper, int fd)
 {
-	struct timeval patience = {1, 0}; /* whoever does not read his answers must not keep the others waiting */
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
+	bool is_owner;
 
-	if (keeper->nr >= keeper->max || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len)) {
+	if (fd < 0)
+		return;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) || fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK)) {
 		close(fd);
 		return;
 	}
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	is_owner = peer.uid == keeper->events.uid || peer.uid == 0;
+	if (!is_owner)
+		make_place(keeper, peer.uid);
 	keeper->fds[keeper->nr] = (struct pollfd){.fd = fd, .events = POLLIN};
-	keeper->clients[keeper->nr++] = (struct client){peer.uid, peer.gid, peer.pid};
+	keeper->clients[keeper->nr++] = (struct client){
+		.uid = peer.uid, .gid = peer.gid, .pid = peer.pid, .is_owner = is_owner, .since_ns = keeper->now_ns};
 }
 
-/* Those that wait; with all places taken they wait on. */
+/* Those that wait; with all places taken, which the owner's alone can, they wait on. */
 static void accept_clients(struct keeper *keeper)
 {
 	keeper->is_full = false;
-	while (keeper->nr < keeper->max) {
+	for (int i = 0; i < ACCEPTS && keeper->nr < keeper->max; i++) {
 		int fd = accept4(keeper->listen_fd, NULL, NULL, SOCK_CLOEXEC);
 
 		if (fd < 0) {
@@ -184,14 +265,41 @@ static void accept_clients(struct keeper *keeper)
 	}
 }
 
-static void serve_clients(struct keeper *keeper)
+/* Each has one turn. */
+static void serve_clients(struct keeper *keeper, bool owners)
 {
 	for (nfds_t i = 1; i < keeper->nr;) {
-		if (keeper->fds[i].revents && serve(keeper, &keeper->clients[i], keeper->fds[i].fd))
-			forget_client(keeper, i); /* another one is in its place now */
-		else
-			i++;
+		struct pollfd *at = &keeper->fds[i];
+
+		if (keeper->clients[i].is_owner == owners && at->revents) {
+			if (serve(keeper, &keeper->clients[i], at)) {
+				forget_client(keeper, i); /* another one is in its place now */
+				continue;
+			}
+			at->revents = 0;
+			at->events = keeper->clients[i].lists ? POLLOUT : at->events;
+		}
+		i++;
 	}
+}
+
+/* Returns how long until the next one is idle for too long, ns; UINT64_MAX: there is none. */
+static uint64_t forget_idle(struct keeper *keeper)
+{
+	uint64_t next_ns = UINT64_MAX;
+
+	keeper->now_ns = csink_monotonic_ns();
+	for (nfds_t i = 1; i < keeper->nr;) {
+		uint64_t end_ns = keeper->clients[i].since_ns + IDLE_NS;
+
+		if (keeper->now_ns >= end_ns) {
+			forget_client(keeper, i);
+			continue;
+		}
+		next_ns = CSINK_MIN(next_ns, end_ns - keeper->now_ns);
+		i++;
+	}
+	return next_ns;
 }
 
 /* ---- beginning and end ---- */
@@ -309,18 +417,24 @@ static void end(struct keeper *keeper)
 
 static void keep(struct keeper *keeper)
 {
-	const struct timespec soon = {.tv_nsec = 100000000};
 	sigset_t none;
 
 	sigemptyset(&none);
 	while (!is_told_to_end && !may_end(keeper)) {
-		/* Whoever is about to start a keeper may have died; memory may be there again. */
-		bool idle = (!keeper->events.nr && keeper->nr == 1) || keeper->is_full;
+		uint64_t wait_ns = forget_idle(keeper);
+		struct timespec wait;
 
+		/* Whoever is about to start a keeper may have died; memory may be there again. */
+		if ((!keeper->events.nr && keeper->nr == 1) || keeper->is_full)
+			wait_ns = CSINK_MIN(wait_ns, SOON_NS);
+		wait.tv_sec = (time_t)(wait_ns / CSINK_NS_PER_S);
+		wait.tv_nsec = (long)(wait_ns % CSINK_NS_PER_S);
 		keeper->fds[0].events = keeper->nr < keeper->max && !keeper->is_full ? POLLIN : 0;
-		if (ppoll(keeper->fds, keeper->nr, idle ? &soon : NULL, &none) < 0)
+		if (ppoll(keeper->fds, keeper->nr, wait_ns == UINT64_MAX ? NULL : &wait, &none) < 0)
 			continue; /* a signal; nothing else can be wrong */
-		serve_clients(keeper);
+		keeper->now_ns = csink_monotonic_ns();
+		serve_clients(keeper, true);
+		serve_clients(keeper, false);
 		accept_clients(keeper);
 	}
 }
@@ -336,6 +450,7 @@ int csink_keeper_run(const char *folder)
 	hello.err = begin(&keeper, folder);
 	if (csink_persist_send(0, &hello, sizeof(hello), -1) || hello.err)
 		return 1;
+	keeper.now_ns = csink_monotonic_ns();
 	add_client(&keeper, fcntl(0, F_DUPFD_CLOEXEC, 3));
 	dup2(1, 0); /* /dev/null: the connection is a client's like the others */
 	keep(&keeper);

@@ -28,6 +28,9 @@ struct csink_keeper_events {
 	uid_t uid; /* the keeper's own */
 };
 
+/** Where among the events the first one is whose id is not less; events->nr: there is none. */
+uint32_t csink_keeper_place(const struct csink_keeper_events *events, uint64_t id);
+
 /** The event of that id, or NULL. */
 struct csink_kept *csink_keeper_find(struct csink_keeper_events *events, uint64_t id);
 

@@ -7,11 +7,24 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "preload/counters/persist_wire.h"
 
 /* A keeper may end between two words; the next one is asked again. More often than this it does not happen by chance.
  */
 #define TRIES 20
+#define MAX_ERRNO 4095
+#define MAX_LISTED (1 << 20)              /* a keeper has no more fds */
+#define PATIENCE_NS (10 * CSINK_NS_PER_S) /* with all of a list */
+
+/* The keeper of another user's folder may be any program of his. */
+static int check_reply(struct csink_persist_reply *reply)
+{
+	if (reply->bytes != sizeof(*reply) || reply->err > 0 || reply->err < -MAX_ERRNO)
+		return -EPROTO;
+	reply->event.name[sizeof(reply->event.name) - 1] = '\0';
+	return 0;
+}
 
 /* Send a request and receive its (first) reply, which may bring an fd. @start: a keeper, if there is none. Returns the
  * socket, or -errno: -ECONNREFUSED if there is no keeper. */
@@ -29,10 +42,16 @@ static int converse(int folder_fd, const struct csink_persist_request *request, 
 		err = csink_persist_send(fd, request, sizeof(*request), sent_fd);
 		if (!err)
 			err = csink_persist_receive(fd, reply, sizeof(*reply), got_fd);
-		if (!err && reply->bytes != sizeof(*reply))
-			err = -EPROTO;
+		if (err == -EMFILE && !got_fd)
+			err = -EPROTO; /* one came that was not asked for */
+		if (!err)
+			err = check_reply(reply);
 		if (err)
 			close(fd);
+		if (err && got_fd && *got_fd >= 0) {
+			close(*got_fd);
+			*got_fd = -1;
+		}
 	}
 	return err ? err : fd;
 }
@@ -79,13 +98,19 @@ CSINK_EXPORT int csink_persist_open(uint64_t id, int cpu, struct csink_persist_e
 {
 	struct csink_persist_request request = {.op = CSINK_PERSIST_OPEN, .event = {.id = id, .cpu = cpu}};
 	struct csink_persist_reply reply;
-	int fd = -1, err = ask(base, &request, -1, &reply, &fd);
+	int saved = errno, fd = -1, err = ask(base, &request, -1, &reply, &fd);
+	uint64_t got;
 
+	if (!err && (fd < 0 || csink_persist_id(fd, &got) || got != id))
+		err = -EPROTO;
+	if (err && fd >= 0)
+		close(fd);
+	errno = saved;
 	if (err)
 		return err;
 	if (event)
 		*event = reply.event;
-	return fd >= 0 ? fd : -EPROTO;
+	return fd;
 }
 
 CSINK_EXPORT int csink_persist_read(uint64_t id, struct csink_persist_value *value, const char *base)
@@ -111,11 +136,26 @@ CSINK_EXPORT int csink_persist_attach(int fd, const char *base)
 	return err;
 }
 
+/* The next event of a list, by ascending ids. @waited_ns: for all of it. */
+static int receive_next(int fd, struct csink_persist_reply *reply, uint64_t *waited_ns)
+{
+	uint64_t last = reply->event.id, start_ns = csink_monotonic_ns();
+	int err = csink_persist_receive(fd, reply, sizeof(*reply), NULL);
+
+	*waited_ns += csink_monotonic_ns() - start_ns;
+	if (!err)
+		err = check_reply(reply);
+	if (!err && reply->event.id && reply->event.id <= last)
+		err = -EPROTO;
+	return !err && *waited_ns > PATIENCE_NS ? -ETIMEDOUT : err;
+}
+
 CSINK_EXPORT int csink_persist_list(int (*each)(const struct csink_persist_event *event, void *data), void *data,
 				    const char *base)
 {
 	struct csink_persist_request request = {.bytes = sizeof(request), .op = CSINK_PERSIST_LIST};
 	struct csink_persist_reply reply;
+	uint64_t waited_ns = 0;
 	int saved = errno, nr = 0, fd, folder_fd, err = 0;
 	char path[PATH_MAX];
 
@@ -125,10 +165,9 @@ CSINK_EXPORT int csink_persist_list(int (*each)(const struct csink_persist_event
 		close(folder_fd);
 	if (fd >= 0) {
 		while (!err && !reply.err && reply.event.id) {
-			err = each(&reply.event, data);
-			nr++;
+			err = nr++ < MAX_LISTED ? each(&reply.event, data) : -EPROTO;
 			if (!err)
-				err = csink_persist_receive(fd, &reply, sizeof(reply), NULL);
+				err = receive_next(fd, &reply, &waited_ns);
 		}
 		close(fd);
 		err = err ? err : reply.err;

@@ -15,6 +15,7 @@
 
 #define NAME "countersink-persist"
 #define PATIENCE_S 10
+#define MAX_SENT_FDS 253 /* SCM_MAX_FD of the kernel, for a message */
 
 static int name_folder(const char *base, char path[PATH_MAX])
 {
@@ -114,26 +115,43 @@ int csink_persist_send(int socket_fd, const void *message, size_t bytes, int fd)
 	return errno == EAGAIN ? -ETIMEDOUT : errno == ECONNRESET ? -EPIPE : -errno;
 }
 
-static int take_fd(struct msghdr *header)
+/*
+ * Each descriptor of a message is ours from now on, in however many control messages they came: close all but the
+ * first. Returns how many there were.
+ */
+static uint32_t take_fds(struct msghdr *header, int *first)
 {
-	struct cmsghdr *rights = CMSG_FIRSTHDR(header);
-	int fd = -1;
+	uint32_t nr = 0;
 
-	if (rights && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS &&
-	    rights->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&fd, CMSG_DATA(rights), sizeof(fd));
-	return fd;
+	for (struct cmsghdr *rights = CMSG_FIRSTHDR(header); rights; rights = CMSG_NXTHDR(header, rights)) {
+		size_t bytes = rights->cmsg_len - CMSG_LEN(0);
+		int fd;
+
+		if (rights->cmsg_level != SOL_SOCKET || rights->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = 0; at + sizeof(fd) <= bytes; at += sizeof(fd)) {
+			memcpy(&fd, CMSG_DATA(rights) + at, sizeof(fd));
+			if (nr++)
+				close(fd);
+			else
+				*first = fd;
+		}
+	}
+	return nr;
 }
 
 int csink_persist_receive(int socket_fd, void *message, size_t bytes, int *fd)
 {
-	/* Room for one: what somebody sends beyond that the kernel closes. */
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+	/* Room for all that the kernel lets one send. Without any it closes them, and none is ever in our table. */
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(MAX_SENT_FDS * sizeof(int))];
 	struct iovec data = {message, bytes};
-	struct msghdr header = {
-		.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	struct msghdr header = {.msg_iov = &data,
+				.msg_iovlen = 1,
+				.msg_control = fd ? control : NULL,
+				.msg_controllen = fd ? sizeof(control) : 0};
+	int first = -1, err = 0;
+	uint32_t nr;
 	ssize_t got;
-	int passed, err = 0;
 
 	do
 		got = recvmsg(socket_fd, &header, MSG_CMSG_CLOEXEC);
@@ -142,17 +160,17 @@ int csink_persist_receive(int socket_fd, void *message, size_t bytes, int *fd)
 		*fd = -1;
 	if (got < 0)
 		return errno == EAGAIN ? -ETIMEDOUT : errno == ECONNRESET ? -EPIPE : -errno;
-	passed = take_fd(&header);
+	nr = take_fds(&header, &first);
 	if (!got)
 		err = -EPIPE;
-	else if ((size_t)got != bytes || header.msg_flags & MSG_TRUNC)
+	else if ((size_t)got != bytes || header.msg_flags & MSG_TRUNC || nr > 1)
 		err = -EPROTO;
 	else if (header.msg_flags & MSG_CTRUNC)
 		err = -EMFILE;
-	if (passed >= 0 && (err || !fd))
-		close(passed);
+	if (first >= 0 && err)
+		close(first);
 	else if (fd)
-		*fd = passed;
+		*fd = first;
 	return err;
 }
 

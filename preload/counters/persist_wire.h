@@ -61,10 +61,16 @@ int csink_persist_connect(int folder_fd);
  */
 int csink_persist_start(int folder_fd);
 
-/** Send and receive a message and at most one fd (-1: none). Both return 0 or -errno; receiving -EPIPE if the other
- * side has closed, -EPROTO if the message has another size, -EMFILE if there was no room for its fd. Context: thread.
- */
+/** Send a message and at most one fd (-1: none). Returns 0 or -errno. Context: thread. */
 int csink_persist_send(int socket_fd, const void *message, size_t bytes, int fd);
+
+/**
+ * Receive a message and at most one fd.
+ * @fd  set, -1: none came; NULL: none is taken.
+ * Returns 0 or -errno, and then no fd: -EPIPE if the other side has closed; -EPROTO if the message has another size, or
+ * more than one fd; -EMFILE if there was no room for its fd: then the message is valid. Every other fd that comes is
+ * closed. Context: thread.
+ */
 int csink_persist_receive(int socket_fd, void *message, size_t bytes, int *fd);
 
 /** The kernel's id of an event. Returns 0, -EBADF, or -EINVAL: it is none. Context: any. */

@@ -155,7 +155,8 @@ static int collect(int fd, uint64_t deadline_ns, int cancel_fd, struct csink_pcp
 
 		if (nr < 0 && errno != EINTR)
 			return -errno;
-		if (!nr)
+		/* One that writes without end is late as well. */
+		if (!nr || csink_monotonic_ns() >= deadline_ns)
 			return -ETIMEDOUT;
 		if (nr < 0)
 			continue;

@@ -46,6 +46,7 @@ static const char program[] =
 	"case $line in\n"
 	"hang) exec sleep 60 ;;\n"
 	"die) kill -KILL $$ ;;\n"
+	"babble) exec yes ;;\n"
 	"shout) echo 'pmprobe: Cannot connect to PMCD on host \"local:\": No route' >&2; exit 1 ;;\n"
 	"environment) env >environment; set -- 0; line='1 0' ;;\n"
 	"esac\n"
@@ -215,6 +216,8 @@ static void test_no_answer(void)
 	csink_reserve_release(&r);
 	is_num(reserve(&r, "hang\n", 100), -ETIMEDOUT, "one that hangs is ended");
 	is_num(r.cause, CSINK_RESERVE_SILENT, "as silence");
+	csink_reserve_release(&r);
+	is_num(reserve(&r, "babble\n", 100), -ETIMEDOUT, "so is one that writes without end");
 	csink_reserve_release(&r);
 	is_num(reserve(&r, "1 6\n1 6\nhang\n", 400), -ETIMEDOUT, "silence after an answer");
 	csink_reserve_release(&r);
