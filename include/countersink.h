@@ -17,6 +17,7 @@
 
 #include <countersink/explain.h>
 #include <countersink/persist.h>
+#include <countersink/pmc.h>
 #include <countersink/reserve.h>
 #include <countersink/timerq.h>
 

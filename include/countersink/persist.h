@@ -43,17 +43,21 @@
 extern "C" {
 #endif
 
-/* What an event is. The kernel does not tell: detach is told, and open and list give it back. */
+/*
+ * What an event is. The kernel does not tell: detach is told, and open and list give it back. attr has another size in
+ * other kernels' headers, so it is the last member, and the functions below hand on the size that this program was
+ * compiled with: no more of it is read or written. What this program or the library does not know must be 0.
+ */
 struct csink_persist_event {
-	uint64_t id;                 /* out */
-	struct perf_event_attr attr; /* as it was opened */
-	int32_t pid, cpu;            /* as they were given to perf_event_open */
-	uint32_t pages;              /* of data in its ring, a power of two; 0: no ring is kept */
+	uint64_t id;      /* out */
+	int64_t since_ns; /* out: when, on CLOCK_REALTIME */
+	int32_t pid, cpu; /* as they were given to perf_event_open */
+	uint32_t pages;   /* of data in its ring, a power of two; 0: no ring is kept */
 	uint32_t mode;    /* who may read values: 0600 the owner, 0640 his group, 0644 everybody; 0 is 0600 */
 	uint32_t uid;     /* out: the owner */
 	int32_t opener;   /* out: the process that detached it */
-	int64_t since_ns; /* out: when, on CLOCK_REALTIME */
 	char name[64];    /* for people; may be empty */
+	struct perf_event_attr attr; /* as it was opened; in: size says how much of it is set */
 };
 
 struct csink_persist_value {
@@ -61,12 +65,20 @@ struct csink_persist_value {
 	uint64_t enabled_ns, running_ns; /* 0 if attr.read_format has them not */
 };
 
+/* The library's own; call what is below them. @event_bytes: sizeof(struct csink_persist_event) of the caller. */
+int csink_persist_detach_sized(int fd, struct csink_persist_event *event, size_t event_bytes, const char *base);
+int csink_persist_open_sized(uint64_t id, int cpu, struct csink_persist_event *event, size_t event_bytes,
+			     const char *base);
+int csink_persist_list_sized(int (*each)(const struct csink_persist_event *event, void *data), void *data,
+			     size_t event_bytes, const char *base);
+
 /**
  * Make an event persistent.
  * @fd     of the event; it may be closed after.
  * @event  in: attr, pid, cpu, pages, mode, name; the rest is set.
  * Returns 0, or
  *   -EBADF   fd is not open;
+ *   -E2BIG   attr sets what this library does not know;
  *   -EINVAL  fd is no perf event; attr.read_format is not what reading the event gives; mode has other bits than 0666;
  *            pages is no power of two, or not the size at which the ring is mapped already; cpu or pid below -1;
  *   -EEXIST  it is persistent already;
@@ -77,7 +89,10 @@ struct csink_persist_value {
  *   -ENOEXEC there is no countersink program to be the keeper;
  *   -ETIMEDOUT, or -errno of mkdir, mmap, socket.
  */
-int csink_persist_detach(int fd, struct csink_persist_event *event, const char *base);
+static inline int csink_persist_detach(int fd, struct csink_persist_event *event, const char *base)
+{
+	return csink_persist_detach_sized(fd, event, sizeof(*event), base);
+}
 
 /**
  * Open a persistent event again.
@@ -87,9 +102,13 @@ int csink_persist_detach(int fd, struct csink_persist_event *event, const char *
  *   -ENOENT  there is no such persistent event (and perhaps no keeper);
  *   -EINVAL  it is on another CPU;
  *   -EACCES  it is another user's: see csink_persist_read;
+ *   -E2BIG   its attr sets what this program's struct has no room for: open it without @event;
  *   -EPERM, -EMFILE, -ETIMEDOUT.
  */
-int csink_persist_open(uint64_t id, int cpu, struct csink_persist_event *event, const char *base);
+static inline int csink_persist_open(uint64_t id, int cpu, struct csink_persist_event *event, const char *base)
+{
+	return csink_persist_open_sized(id, cpu, event, sizeof(*event), base);
+}
 
 /**
  * Read a persistent event's count.
@@ -107,9 +126,14 @@ int csink_persist_attach(int fd, const char *base);
 
 /**
  * Call each() for the persistent events that this user may see, by ascending ids, until it returns other than 0.
+ * An attr.size over sizeof(attr) means that the event sets what this program's struct has no room for.
  * Returns how many there were, what each() returned, or -EPERM, -ETIMEDOUT. Without a keeper there are none.
  */
-int csink_persist_list(int (*each)(const struct csink_persist_event *event, void *data), void *data, const char *base);
+static inline int csink_persist_list(int (*each)(const struct csink_persist_event *event, void *data), void *data,
+				     const char *base)
+{
+	return csink_persist_list_sized(each, data, sizeof(struct csink_persist_event), base);
+}
 
 /** How many events ended with a keeper that was killed; forgotten when the next one starts. 0 or more, or -EPERM. */
 int csink_persist_lost(const char *base);

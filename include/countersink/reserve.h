@@ -31,7 +31,6 @@
 #define COUNTERSINK_RESERVE_H
 
 #include <errno.h>
-#include <limits.h>
 #include <linux/perf_event.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,6 +38,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#define CSINK_RESERVE_PATH 4096 /* the kernel's PATH_MAX, which strict C does not have */
 
 /* How it stands with a reservation; the higher, the better. */
 enum csink_reserve_state {
@@ -86,7 +87,7 @@ struct csink_reserve {
 	uint64_t locked_ns;                          /* CLOCK_MONOTONIC; 0: not locked */
 	uint64_t confirmed_from_ns, confirmed_to_ns; /* 0: not confirmed */
 	int32_t agent_pid; /* of an agent's process, where one was looked for and found; 0: none */
-	char lock_file[PATH_MAX];
+	char lock_file[CSINK_RESERVE_PATH];
 	char text[320]; /* how it stands, for people: one line, no full stop */
 	struct csink_reserve_config config;
 	uint64_t deadline_ns;        /* of acquire, until the first confirm has ended; internal, as are the next */
@@ -149,15 +150,23 @@ struct csink_reserve_probe {
 	uint64_t from_ns, to_ns;         /* CLOCK_MONOTONIC: when it was counting */
 };
 
+/* The library's own; call what is below. @attr_bytes: sizeof(struct perf_event_attr) of the caller. */
+int csink_reserve_probe_sized(const struct perf_event_attr *attrs, size_t attr_bytes, uint32_t nr,
+			      struct csink_reserve_probe *out);
+
 /**
  * Open the events as one pinned group on this thread, let them count while spinning for two multiplex intervals (8 ms,
  * mostly), and see whether they did. Where they do not fit the group is shrunk from its end until it does. Nothing
  * stays open.
- * @attrs  as they will be used; sampling is taken out.
+ * @attrs  as they will be used; sampling is taken out. Of each, attr.size bytes are looked at.
  * @nr     1 to 32.
- * Returns 0 if all fit, else -EBUSY (see fit and nr_fit), -errno of perf_event_open (REFUSED), or -EINVAL.
+ * Returns 0 if all fit, else -EBUSY (see fit and nr_fit), -errno of perf_event_open (REFUSED), -EINVAL, or
+ * -E2BIG: one sets what this library does not know.
  */
-int csink_reserve_probe(const struct perf_event_attr *attrs, uint32_t nr, struct csink_reserve_probe *out);
+static inline int csink_reserve_probe(const struct perf_event_attr *attrs, uint32_t nr, struct csink_reserve_probe *out)
+{
+	return csink_reserve_probe_sized(attrs, sizeof(*attrs), nr, out);
+}
 
 /** Say what a probe found, as one line. Returns buf. Context: any. */
 char *csink_reserve_probe_print(const struct csink_reserve_probe *probe, char *buf, size_t size);

@@ -189,6 +189,8 @@ int csink_timerq_flush(struct csink_timerq *q);
 /* The signal of an armed queue; 0 of a polled one. Context: any. */
 int csink_timerq_signal(const struct csink_timerq *q);
 
+/* Strict C99 has no struct timespec. */
+#if defined(__cplusplus) || defined(_POSIX_C_SOURCE) || __STDC_VERSION__ >= 201112L
 /**
  * A timespec as nanoseconds for start_ns and delta_ns. -EINVAL, which setup and register refuse in their turn, if t is
  * NULL, negative, or its tv_nsec is not below 1e9; times over the maximum stay over it. Context: any.
@@ -201,6 +203,7 @@ static inline int64_t csink_timerq_ns(const struct timespec *t)
 		return INT64_MAX;
 	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
 }
+#endif
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
+#include "preload/counters/attr_size.h"
 #include "preload/counters/persist_wire.h"
 
 /* A keeper may end between two words; the next one is asked again. More often than this it does not happen by chance.
@@ -80,21 +81,45 @@ static int ask(const char *base, struct csink_persist_request *request, int sent
 	return fd < 0 ? fd : reply->err;
 }
 
-CSINK_EXPORT int csink_persist_detach(int fd, struct csink_persist_event *event, const char *base)
+/* ---- events of callers whose perf_event_attr has another size: its head is the same everywhere ---- */
+
+#define HEAD offsetof(struct csink_persist_event, attr)
+
+static int import_event(struct csink_persist_event *to, const struct csink_persist_event *from, size_t bytes)
 {
-	struct csink_persist_request request = {.op = CSINK_PERSIST_DETACH, .event = *event};
+	if (bytes < HEAD)
+		return -EINVAL;
+	memcpy(to, from, HEAD);
+	return csink_attr_import(&to->attr, (const char *)from + HEAD, bytes - HEAD);
+}
+
+static int export_event(void *to, size_t bytes, const struct csink_persist_event *from)
+{
+	if (bytes < HEAD + PERF_ATTR_SIZE_VER0)
+		return -EINVAL;
+	memcpy(to, from, HEAD);
+	return csink_attr_export((char *)to + HEAD, bytes - HEAD, &from->attr);
+}
+
+CSINK_EXPORT int csink_persist_detach_sized(int fd, struct csink_persist_event *event, size_t event_bytes,
+					    const char *base)
+{
+	struct csink_persist_request request = {.op = CSINK_PERSIST_DETACH};
 	struct csink_persist_reply reply;
-	int saved = errno, err = csink_persist_id(fd, &request.event.id);
+	int saved = errno, err = import_event(&request.event, event, event_bytes);
 
 	if (!err)
-		err = ask(base, &request, fd, &reply, NULL);
+		err = csink_persist_id(fd, &request.event.id);
 	if (!err)
-		*event = reply.event;
+		err = ask(base, &request, fd, &reply, NULL);
+	if (!err) /* attr stays as it is */
+		memcpy(event, &reply.event, HEAD);
 	errno = saved;
 	return err;
 }
 
-CSINK_EXPORT int csink_persist_open(uint64_t id, int cpu, struct csink_persist_event *event, const char *base)
+CSINK_EXPORT int csink_persist_open_sized(uint64_t id, int cpu, struct csink_persist_event *event, size_t event_bytes,
+					  const char *base)
 {
 	struct csink_persist_request request = {.op = CSINK_PERSIST_OPEN, .event = {.id = id, .cpu = cpu}};
 	struct csink_persist_reply reply;
@@ -103,14 +128,12 @@ CSINK_EXPORT int csink_persist_open(uint64_t id, int cpu, struct csink_persist_e
 
 	if (!err && (fd < 0 || csink_persist_id(fd, &got) || got != id))
 		err = -EPROTO;
+	if (!err && event)
+		err = export_event(event, event_bytes, &reply.event);
 	if (err && fd >= 0)
 		close(fd);
 	errno = saved;
-	if (err)
-		return err;
-	if (event)
-		*event = reply.event;
-	return fd;
+	return err ? err : fd;
 }
 
 CSINK_EXPORT int csink_persist_read(uint64_t id, struct csink_persist_value *value, const char *base)
@@ -150,22 +173,32 @@ static int receive_next(int fd, struct csink_persist_reply *reply, uint64_t *wai
 	return !err && *waited_ns > PATIENCE_NS ? -ETIMEDOUT : err;
 }
 
-CSINK_EXPORT int csink_persist_list(int (*each)(const struct csink_persist_event *event, void *data), void *data,
-				    const char *base)
+/* A caller's attr may be larger than ours: all of it is there to be read. */
+union callers_event {
+	struct csink_persist_event event;
+	char bytes[HEAD + 4096]; /* the kernel takes no larger attr */
+};
+
+CSINK_EXPORT int csink_persist_list_sized(int (*each)(const struct csink_persist_event *event, void *data), void *data,
+					  size_t event_bytes, const char *base)
 {
 	struct csink_persist_request request = {.bytes = sizeof(request), .op = CSINK_PERSIST_LIST};
 	struct csink_persist_reply reply;
+	union callers_event view;
 	uint64_t waited_ns = 0;
 	int saved = errno, nr = 0, fd, folder_fd, err = 0;
 	char path[PATH_MAX];
 
+	if (event_bytes > sizeof(view) || event_bytes < HEAD + PERF_ATTR_SIZE_VER0)
+		return -EINVAL;
 	folder_fd = csink_persist_folder(base, false, path);
 	fd = folder_fd < 0 ? folder_fd : converse(folder_fd, &request, -1, false, &reply, NULL);
 	if (folder_fd >= 0)
 		close(folder_fd);
 	if (fd >= 0) {
 		while (!err && !reply.err && reply.event.id) {
-			err = nr++ < MAX_LISTED ? each(&reply.event, data) : -EPROTO;
+			export_event(&view, event_bytes, &reply.event); /* what does not fit, attr.size says */
+			err = nr++ < MAX_LISTED ? each(&view.event, data) : -EPROTO;
 			if (!err)
 				err = receive_next(fd, &reply, &waited_ns);
 		}

@@ -14,6 +14,7 @@
 #include "include/countersink/explain.h"
 #include "include/countersink/reserve.h"
 #include "include/internal/event.h"
+#include "preload/counters/attr_size.h"
 #include "preload/counters/reserve_impl.h"
 #include "preload/counters/sysfs.h"
 
@@ -131,16 +132,28 @@ static enum csink_reserve_fit try_group(const struct perf_event_attr *attrs, uin
 	return fit;
 }
 
-CSINK_EXPORT int csink_reserve_probe(const struct perf_event_attr *attrs, uint32_t nr, struct csink_reserve_probe *out)
+/* A caller's array, whose members may have another size than ours. */
+static int import(const void *attrs, size_t attr_bytes, uint32_t nr, struct perf_event_attr *out)
 {
+	int err = nr && nr <= MAX_EVENTS ? 0 : -EINVAL;
+
+	for (uint32_t i = 0; i < nr && !err; i++)
+		err = csink_attr_import(&out[i], (const char *)attrs + i * attr_bytes, attr_bytes);
+	return err;
+}
+
+CSINK_EXPORT int csink_reserve_probe_sized(const struct perf_event_attr *callers, size_t attr_bytes, uint32_t nr,
+					   struct csink_reserve_probe *out)
+{
+	struct perf_event_attr attrs[MAX_EVENTS];
 	struct csink_reserve_probe smaller;
-	int saved = errno;
+	int saved = errno, err = import(callers, attr_bytes, nr, attrs);
 	uint64_t spin_ns;
 
 	memset(out, 0, sizeof(*out));
 	out->nr = nr;
-	if (!nr || nr > MAX_EVENTS)
-		return -EINVAL;
+	if (err)
+		return err;
 	spin_ns = 2 * mux_interval_ns(&attrs[0]);
 	out->fit = try_group(attrs, nr, spin_ns, out);
 	if (out->fit == CSINK_RESERVE_FITS)
