@@ -33,6 +33,30 @@ static void say_failure(struct collector *c, const struct module *module, int er
 				    err == -ENOEXEC ? "not an ELF file" : strerror(-err));
 }
 
+/* What was not read, because it would have cost too much. The rest has its names. */
+static void say_left(struct collector *c, const struct module *module, int left)
+{
+	static const struct {
+		int flag;
+		const char *text;
+	} texts[] = {
+		{CSINK_LEFT_MANGLED,
+		 "names that take more than 64 KiB or 0.2 s to demangle stay as the linker has them"},
+		{CSINK_LEFT_PACKED,
+		 "its compressed debug information unpacks to more than 32 times its size and was left "
+		 "alone: no lines and no inlined calls"},
+		{CSINK_LEFT_SYMBOLS,
+		 "its symbols overlap so much that the rest of them was left alone: some functions may "
+		 "have no names"},
+		{CSINK_LEFT_CUT, "the file was cut short while it was read: some names may be missing; report again"},
+	};
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(texts); i++) {
+		if (left & texts[i].flag)
+			csink_collect_tally(c, CSINK_FACT_WARNING, "%s: %s", object_name(c, module), texts[i].text);
+	}
+}
+
 static int name_object(struct collector *c, struct module *module)
 {
 	char path[CSINK_ROOT_BYTES + PATH_MAX];
@@ -52,6 +76,7 @@ static int name_object(struct collector *c, struct module *module)
 		say_failure(c, module, found);
 		return 0;
 	}
+	say_left(c, module, found);
 	mapping->has_functions = (found & CSINK_FOUND_NAMES) != 0;
 	mapping->has_filenames = (found & CSINK_FOUND_FILES) != 0;
 	mapping->has_lines = (found & CSINK_FOUND_LINES) != 0;

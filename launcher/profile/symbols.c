@@ -17,19 +17,24 @@
 #include <zlib.h>
 
 #include "include/internal/base.h"
+#include "launcher/profile/demangle.h"
 #include "launcher/profile/roots.h"
 #include "launcher/profile/symbols_cache.h"
 #include "launcher/profile/symbols_fetch.h"
 #include "launcher/profile/symbols_impl.h"
+#include "launcher/profile/symbols_limits.h"
 
 #define DEBUG_DIR "/usr/lib/debug"
 #define MAX_ROOTS 8
+/* A debug file without a build-id is summed up as far as this: a sparse one may say that it has terabytes. */
+#define MAX_CRC_BYTES (4LL << 30)
 /* Of .debug_info: an object with less is read again sooner than the cache. */
 #define CACHED_BYTES (4UL << 20)
 
 struct file {
 	int fd;
-	Elf *elf; /* NULL: no file */
+	Elf *elf;     /* NULL: no file */
+	bool is_bomb; /* its compressed sections are left alone (symbols_limits.h) */
 };
 
 struct files {
@@ -57,8 +62,10 @@ static int open_file(const char *path, struct file *file)
 	err = fstat(file->fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : -ENOEXEC;
 	if (!err) {
 		file->elf = elf_begin(file->fd, ELF_C_READ_MMAP, NULL);
-		if (!file->elf || elf_kind(file->elf) != ELF_K_ELF)
+		if (!file->elf || elf_kind(file->elf) != ELF_K_ELF || csink_elf_hides_names(file->elf))
 			err = -ENOEXEC;
+		else
+			file->is_bomb = csink_elf_is_bomb(file->elf);
 	}
 	if (err)
 		close_file(file);
@@ -70,8 +77,10 @@ static int open_fetched(int fd, struct file *file)
 {
 	*file = (struct file){.fd = fd};
 	file->elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-	if (file->elf && elf_kind(file->elf) == ELF_K_ELF)
+	if (file->elf && elf_kind(file->elf) == ELF_K_ELF && !csink_elf_hides_names(file->elf)) {
+		file->is_bomb = csink_elf_is_bomb(file->elf);
 		return 0;
+	}
 	close_file(file);
 	return -ENOEXEC;
 }
@@ -138,7 +147,7 @@ static bool has_crc(int fd, uint32_t want)
 	off_t at = 0;
 	ssize_t got;
 
-	while ((got = pread(fd, buf, sizeof(buf), at)) > 0) {
+	while ((got = pread(fd, buf, sizeof(buf), at)) > 0 && at < MAX_CRC_BYTES) {
 		crc = crc32(crc, buf, got);
 		at += got;
 	}
@@ -262,17 +271,30 @@ static int compare_wants(const void *a, const void *b)
 	return left->address < right->address ? -1 : left->address > right->address;
 }
 
-static int resolve_dwarf(struct csink_batch *batch, Elf *elf)
+/* The file that dwz moved common parts to, as .gnu_debugaltlink names it. libdw opens it by itself. */
+static bool names_trap(Dwarf *dwarf, const char *path)
+{
+	const char *name;
+	const void *id;
+
+	return dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &id) > 0 && csink_is_trap_beside(path, name);
+}
+
+static int resolve_dwarf(struct csink_batch *batch, const struct file *file, const char *path)
 {
 	Dwarf *dwarf;
 	int err;
 
-	if (!elf || !has_dwarf(elf))
+	if (!file->elf || !has_dwarf(file->elf))
 		return -ENOENT;
-	dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+	if (file->is_bomb) {
+		batch->flags |= CSINK_LEFT_PACKED;
+		return -ENOENT;
+	}
+	dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
 	if (!dwarf)
 		return -EBADMSG;
-	err = csink_dwarf_resolve(batch, dwarf);
+	err = names_trap(dwarf, path) ? 0 : csink_dwarf_resolve(batch, dwarf);
 	dwarf_end(dwarf);
 	return err;
 }
@@ -306,11 +328,13 @@ static int resolve(struct csink_batch *batch, const struct csink_object *object,
 
 	if (!err && files->main.elf)
 		err = csink_elf_plt(batch, files->main.elf);
-	if (!err && resolve_dwarf(batch, files->main.elf) == -ENOENT)
-		err = resolve_dwarf(batch, files->debug.elf) == -ENOMEM ? -ENOMEM : 0;
+	if (!err && resolve_dwarf(batch, &files->main, object->path) == -ENOENT)
+		err = resolve_dwarf(batch, &files->debug, object->path) == -ENOMEM ? -ENOMEM : 0;
 	if (!err && files->main.elf)
 		csink_elf_unwind_starts(batch, files->main.elf, object->path);
 	give_rest(batch);
+	if (csink_demangle_refused())
+		batch->flags |= CSINK_LEFT_MANGLED;
 	return err ? err : csink_profile_error(batch->p);
 }
 
@@ -336,7 +360,7 @@ static bool has_much_dwarf(Elf *elf)
 static int resolve_wants(struct csink_profile *p, const struct csink_object *object, struct files *files,
 			 struct csink_want *wants, uint32_t nr_wants)
 {
-	struct csink_batch batch = {.p = p, .wants = wants, .nr = nr_wants};
+	struct csink_batch batch = {.p = p, .path = object->path, .wants = wants, .nr = nr_wants};
 	int err;
 
 	qsort(wants, nr_wants, sizeof(*wants), compare_wants);
@@ -388,13 +412,16 @@ int csink_symbols_resolve(struct csink_profile *p, const struct csink_object *ob
 	if (!nr_wants)
 		return 0;
 	elf_version(EV_CURRENT);
+	csink_demangle_begin();
+	csink_cut_guard_begin();
 	err = open_files(object, &files);
 	if (err)
-		return resolve_known(p, object, wants, nr_wants, err);
-	err = has_much_dwarf(files.main.elf) || has_much_dwarf(files.debug.elf)
-		      ? resolve_cached(p, object, &files, wants, nr_wants)
-		      : resolve_wants(p, object, &files, wants, nr_wants);
+		err = resolve_known(p, object, wants, nr_wants, err);
+	else if (has_much_dwarf(files.main.elf) || has_much_dwarf(files.debug.elf))
+		err = resolve_cached(p, object, &files, wants, nr_wants);
+	else
+		err = resolve_wants(p, object, &files, wants, nr_wants);
 	close_file(&files.main);
 	close_file(&files.debug);
-	return err;
+	return csink_cut_guard_end() && err >= 0 ? err | CSINK_LEFT_CUT : err;
 }

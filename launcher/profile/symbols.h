@@ -36,6 +36,12 @@ enum csink_symbols_found {
 	CSINK_FOUND_FILES = 1 << 1,
 	CSINK_FOUND_LINES = 1 << 2,
 	CSINK_FOUND_INLINES = 1 << 3,
+	/* What was left out, because of what it would have cost: */
+	CSINK_LEFT_MANGLED = 1 << 4, /* names (demangle.h) */
+	CSINK_LEFT_PACKED = 1 << 5,  /* debug information that unpacks to far more than files do */
+	CSINK_LEFT_SYMBOLS = 1 << 6, /* the rest of a symbol table that is all overlaps */
+	CSINK_LEFT_CUT = 1 << 7,     /* a file lost its end while it was read */
+	CSINK_LEFT = CSINK_LEFT_MANGLED | CSINK_LEFT_PACKED | CSINK_LEFT_SYMBOLS | CSINK_LEFT_CUT,
 };
 
 /**
@@ -57,7 +63,8 @@ void csink_symbol_name(struct csink_profile *p, const char *symbol, const char *
 		       struct csink_profile_function *function);
 
 /**
- * A symbol's name with its parameters, for telling overloads apart.
+ * A symbol's name with its parameters, for telling overloads apart; the symbol itself where that costs too much
+ * (demangle.h).
  * Returns a malloc'ed string, or NULL if the symbol is not mangled.
  */
 char *csink_symbol_signature(const char *symbol);

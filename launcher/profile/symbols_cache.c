@@ -144,7 +144,7 @@ void csink_symbols_cache_open(struct csink_symbols_cache *cache, const struct cs
 		cache->known = NULL;
 		return;
 	}
-	cache->flags = atoi(found);
+	cache->flags = atoi(found) & ~CSINK_LEFT;
 	for (i = 1; i < cache->known->nr_locations; i++)
 		cache->order[cache->nr++] = i;
 	qsort_r(cache->order, cache->nr, sizeof(*cache->order), compare_locations, cache->known);
@@ -264,7 +264,7 @@ void csink_symbols_cache_put(const struct csink_symbols_cache *cache, const stru
 	}
 	csink_profile_type_add(all, "symbols", "count");
 	csink_profile_fact_add(all, KEY_SOURCE, "%s", source);
-	csink_profile_fact_add(all, KEY_FOUND, "%d", flags | cache->flags);
+	csink_profile_fact_add(all, KEY_FOUND, "%d", (flags & ~CSINK_LEFT) | cache->flags);
 	if (copying_begin(&copying, p, all)) {
 		for (i = 0; i < nr_wants && i < MAX_LOCATIONS; i++)
 			copy_lines(&copying, csink_profile_location_add(all, 0, wants[i].address, NULL, 0),

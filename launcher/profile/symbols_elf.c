@@ -12,6 +12,11 @@
 
 /* ---- symbol tables ---- */
 
+/* Names are compared and kept as far as this. */
+#define MAX_NAME 8192
+/* Addresses that symbols of one file are offered, all together. In usual files a dozen share one. */
+#define MAX_OFFERS (50UL << 20)
+
 /* The symbol that an address gets: the sized one around it that begins last; of several there, the best name. */
 struct choice {
 	GElf_Sym sym;
@@ -44,7 +49,11 @@ Elf_Scn *csink_elf_section(Elf *elf, uint32_t type, const char *name, GElf_Shdr 
 
 static uint32_t leading_underscores(const char *name)
 {
-	return strspn(name, "_");
+	uint32_t nr = 0;
+
+	while (nr < 64 && name[nr] == '_')
+		nr++;
+	return nr;
 }
 
 /* Whether to prefer `name` (of sym) over what was chosen for the same start. People know the public, plain name. */
@@ -53,7 +62,7 @@ static bool is_better(const GElf_Sym *sym, const char *name, const GElf_Sym *old
 	bool local = GELF_ST_BIND(sym->st_info) == STB_LOCAL, old_local = GELF_ST_BIND(old->st_info) == STB_LOCAL;
 	bool func = GELF_ST_TYPE(sym->st_info) != STT_NOTYPE, old_func = GELF_ST_TYPE(old->st_info) != STT_NOTYPE;
 	uint32_t under = leading_underscores(name), old_under = leading_underscores(old_name);
-	size_t len = strlen(name), old_len = strlen(old_name);
+	size_t len = strnlen(name, MAX_NAME), old_len = strnlen(old_name, MAX_NAME);
 
 	if (func != old_func)
 		return func;
@@ -63,7 +72,7 @@ static bool is_better(const GElf_Sym *sym, const char *name, const GElf_Sym *old
 		return under < old_under;
 	if (len != old_len)
 		return len < old_len;
-	return strcmp(name, old_name) < 0;
+	return strncmp(name, old_name, MAX_NAME) < 0;
 }
 
 static bool is_code(const GElf_Sym *sym)
@@ -80,13 +89,14 @@ static bool is_mark(const GElf_Sym *sym, const char *name)
 	return !*name || *name == '$' || (GELF_ST_TYPE(sym->st_info) == STT_NOTYPE && name[0] == '.' && name[1] == 'L');
 }
 
-static void offer_sized(const struct csink_batch *batch, struct choice *choices, uint32_t first, const GElf_Sym *sym,
+static void offer_sized(struct csink_batch *batch, struct choice *choices, uint32_t first, const GElf_Sym *sym,
 			const char *name)
 {
 	struct choice *choice;
 	uint32_t i;
 
 	for (i = first; i < batch->nr && batch->wants[i].address - sym->st_value < sym->st_size; i++) {
+		batch->nr_offers++;
 		choice = &choices[i];
 		if (!choice->name || choice->sym.st_value < sym->st_value ||
 		    (choice->sym.st_value == sym->st_value && is_better(sym, name, &choice->sym, choice->name))) {
@@ -104,8 +114,7 @@ static uint64_t section_end(Elf *elf, uint32_t index)
 	return scn && gelf_getshdr(scn, &shdr) ? shdr.sh_addr + shdr.sh_size : 0;
 }
 
-static void offer(const struct csink_batch *batch, struct choice *choices, Elf *elf, uint32_t strndx,
-		  const GElf_Sym *sym)
+static void offer(struct csink_batch *batch, struct choice *choices, Elf *elf, uint32_t strndx, const GElf_Sym *sym)
 {
 	uint32_t first = csink_batch_lower(batch, sym->st_value);
 	struct choice *choice = &choices[first];
@@ -131,8 +140,7 @@ static void offer(const struct csink_batch *batch, struct choice *choices, Elf *
 	choice->last_name = name;
 }
 
-static void read_table(const struct csink_batch *batch, struct choice *choices, Elf *elf, Elf_Scn *scn,
-		       const GElf_Shdr *shdr)
+static void read_table(struct csink_batch *batch, struct choice *choices, Elf *elf, Elf_Scn *scn, const GElf_Shdr *shdr)
 {
 	uint64_t high = batch->wants[batch->nr - 1].address;
 	Elf_Data *data = elf_getdata(scn, NULL);
@@ -140,7 +148,7 @@ static void read_table(const struct csink_batch *batch, struct choice *choices, 
 	GElf_Sym sym;
 
 	nr = CSINK_MIN(nr, INT32_MAX);
-	for (i = 0; i < nr && gelf_getsym(data, i, &sym); i++) {
+	for (i = 0; i < nr && batch->nr_offers < MAX_OFFERS && gelf_getsym(data, i, &sym); i++) {
 		if (is_code(&sym) && sym.st_value <= high)
 			offer(batch, choices, elf, shdr->sh_link, &sym);
 	}
@@ -194,6 +202,8 @@ int csink_elf_symbols(struct csink_batch *batch, Elf *const *elfs, uint32_t nr_e
 		if (scn)
 			read_table(batch, choices, elfs[i], scn, &shdr);
 	}
+	if (batch->nr_offers >= MAX_OFFERS)
+		batch->flags |= CSINK_LEFT_SYMBOLS;
 	settle(batch, choices);
 	free(choices);
 	return 0;

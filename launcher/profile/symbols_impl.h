@@ -23,10 +23,12 @@ struct csink_found {
 
 struct csink_batch {
 	struct csink_profile *p;
+	const char *path;         /* of the object */
 	struct csink_want *wants; /* sorted */
 	struct csink_found *found;
 	uint32_t nr;
-	int flags; /* enum csink_symbols_found */
+	int flags;          /* enum csink_symbols_found */
+	uint64_t nr_offers; /* of addresses to symbols: symbols_elf.c */
 };
 
 /** The first want at or after an address; batch->nr if none. */

@@ -1,10 +1,11 @@
-/* Names of symbols for people: C++, Rust (both manglings) and D through libiberty. */
+/* Names of symbols for people: C++, Rust (both manglings) and D. */
 #include <libiberty/demangle.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/profile/demangle.h"
 #include "launcher/profile/profile.h"
 #include "launcher/profile/symbols.h"
 
@@ -57,23 +58,14 @@ static void plain_symbol(const char *symbol, char *out, size_t size)
 	out[len] = 0;
 }
 
-static char *demangle(const char *symbol, int options)
-{
-	if (symbol[0] == '_' && symbol[1] == 'D')
-		return cplus_demangle(symbol, DMGL_DLANG | options);
-	if (symbol[0] == '_' && (symbol[1] == 'Z' || symbol[1] == 'R' || symbol[1] == '_'))
-		return cplus_demangle(symbol, DMGL_AUTO | options);
-	return NULL;
-}
-
 void csink_symbol_name(struct csink_profile *p, const char *symbol, const char *suffix,
 		       struct csink_profile_function *function)
 {
 	char plain[MAX_SYMBOL], *pretty, *both;
 
 	plain_symbol(symbol, plain, sizeof(plain));
-	pretty = demangle(plain, DMGL_NO_OPTS);
-	function->system_name = csink_profile_str(p, symbol);
+	pretty = csink_demangle(plain, DMGL_NO_OPTS, NULL);
+	function->system_name = csink_profile_strn(p, symbol, strnlen(symbol, MAX_SYMBOL));
 	if (!*suffix) {
 		function->name = csink_profile_str(p, pretty ? pretty : plain);
 	} else if (asprintf(&both, "%s%s", pretty ? pretty : plain, suffix) >= 0) {
@@ -85,8 +77,10 @@ void csink_symbol_name(struct csink_profile *p, const char *symbol, const char *
 
 char *csink_symbol_signature(const char *symbol)
 {
-	char plain[MAX_SYMBOL];
+	char plain[MAX_SYMBOL], *signature;
+	bool refused;
 
 	plain_symbol(symbol, plain, sizeof(plain));
-	return demangle(plain, DMGL_PARAMS | DMGL_ANSI | DMGL_RET_DROP);
+	signature = csink_demangle(plain, DMGL_PARAMS | DMGL_ANSI | DMGL_RET_DROP, &refused);
+	return refused ? strdup(plain) : signature;
 }

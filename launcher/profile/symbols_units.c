@@ -9,6 +9,7 @@
 
 #include "launcher/grow.h"
 #include "launcher/profile/symbols_impl.h"
+#include "launcher/profile/symbols_limits.h"
 
 struct unit_range {
 	uint64_t low, high;
@@ -59,6 +60,19 @@ static int take_unit(struct csink_units *u, const struct csink_batch *batch, con
 	return 0;
 }
 
+/* The file that a unit's entries were split off to. libdw opens it by itself, beside the object
+ * or in the folder of the compiler. */
+static bool names_trap(const struct csink_batch *batch, Dwarf_Die *skeleton)
+{
+	Dwarf_Attribute attr;
+	const char *folder = dwarf_formstring(dwarf_attr(skeleton, DW_AT_comp_dir, &attr)), *name;
+
+	name = dwarf_formstring(dwarf_attr(skeleton, DW_AT_dwo_name, &attr));
+	if (!name)
+		name = dwarf_formstring(dwarf_attr(skeleton, DW_AT_GNU_dwo_name, &attr));
+	return name && (csink_is_trap_beside(batch->path, name) || (folder && csink_is_trap(folder, name)));
+}
+
 static int take_units(struct csink_units *u, const struct csink_batch *batch, Dwarf *dwarf, struct ranges *ranges)
 {
 	Dwarf_CU *cu = NULL;
@@ -67,9 +81,13 @@ static int take_units(struct csink_units *u, const struct csink_batch *batch, Dw
 	uint8_t type;
 	int err = 0;
 
-	while (!err && !dwarf_get_units(dwarf, cu, &cu, &version, &type, &die, &split)) {
-		if (die.addr && (type == DW_UT_compile || type == DW_UT_skeleton))
-			err = take_unit(u, batch, &die, type == DW_UT_skeleton && split.addr ? &split : &die, ranges);
+	while (!err && !dwarf_get_units(dwarf, cu, &cu, &version, &type, &die, NULL)) {
+		if (!die.addr || (type != DW_UT_compile && type != DW_UT_skeleton))
+			continue;
+		split.addr = NULL;
+		if (type == DW_UT_skeleton && !names_trap(batch, &die))
+			dwarf_cu_info(cu, NULL, NULL, NULL, &split, NULL, NULL, NULL);
+		err = take_unit(u, batch, &die, split.addr ? &split : &die, ranges);
 	}
 	return err;
 }

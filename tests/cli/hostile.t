@@ -33,4 +33,54 @@ for form in folded pprof callgrind firefox speedscope html; do
 	rm first
 done
 
+# ---- objects ----
+# record FOLDER PROGRAM ARG...: without a launcher, so that the report alone is limited.
+record() {
+	mkdir -m 700 "$1"
+	COUNTERSINK_FREQUENCY=500 COUNTERSINK_RUN_DIR=$TMP/$1 LD_PRELOAD=$LIB "${@:2}" >out
+}
+
+cat >named.c <<-'END'
+	void bomb(void) __asm__(NAME);
+	__attribute__((noinline)) void bomb(void) { for (volatile long i = 0; i < 60000000; i++); }
+	__attribute__((noinline)) void other(void) { for (volatile long i = 0; i < 60000000; i++); }
+	int main(void) { bomb(); other(); return 0; }
+END
+
+# 4 GiB of text by repetition; and a search that takes hours before it prints anything.
+for bomb in mangled silent; do
+	cc -O1 -DNAME="\"$($MAKE $bomb 28)\"" -o named named.c
+	record $bomb ./named
+	limited 20 1024 countersink report -o $bomb.pb.gz $bomb >$bomb.out 2>$bomb.err
+	is $? 0 "a name that costs too much to demangle ($bomb) is left as it is"
+	like "$(cat $bomb.out $bomb.err)" "named: names that take more than 64 KiB or 0.2 s to demangle stay as" "and it is said"
+	like "$(cat $bomb.out)" " named +other$" "the others have their names"
+	limited 20 1024 countersink export -f folded -o - $bomb.pb.gz >out
+	is $? 0 "the profile is read again within the same limits"
+done
+
+# 0.5 MB that unpack to 500.
+$MAKE packed 500 <"$TARGETS/burn" >packed
+chmod +x packed
+record unpacked ./packed 200
+limited 20 400 countersink report -o packed.pb.gz unpacked >out 2>err
+is $? 0 "debug information that unpacks to a thousand times its size is left alone"
+like "$(cat out err)" "packed: its compressed debug information unpacks to more than 32 times its size" "and it is said"
+like "$(cat out)" " packed +burn_60$" "names come from the symbol table"
+
+# What split DWARF names, which libdw opens: a FIFO, and where it is a file.
+cc -O1 -g -gsplit-dwarf -DNAME='"bomb"' -o named named.c
+record split ./named
+cp -r split again
+mkdir away
+mv ./*.dwo away/
+for dwo in away/*; do mkfifo "${dwo#away/}"; done
+timeout -s KILL 60 countersink report -o split.pb.gz split >out 2>err
+is $? 0 "a FIFO where split debug information should be is not waited for"
+like "$(cat out)" " named +other$" "names come from the symbol table"
+rm ./*.dwo
+mv away/*.dwo .
+countersink report --by line -o split.pb.gz again >out 2>err
+like "$(cat out)" "named.c:3 other" "the file itself is read"
+
 done_testing

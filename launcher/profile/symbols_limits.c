@@ -1,0 +1,161 @@
+/* What a file that names come from may cost (symbols_limits.h). */
+#include "launcher/profile/symbols_limits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+
+/* What compressed sections of one file may unpack to: far more than any compiler's do, which stay below ten times. */
+#define MAX_UNPACKED (64ULL << 20)
+#define MAX_RATIO 32
+
+/* ---- compressed sections ---- */
+
+/* ".zdebug_*", the older form: "ZLIB" and the size, its highest byte first. 0: not compressed so. */
+static uint64_t old_size(Elf *elf, Elf_Scn *scn, const GElf_Shdr *shdr, size_t strndx)
+{
+	const char *name = elf_strptr(elf, strndx, shdr->sh_name);
+	Elf_Data *data = name && !strncmp(name, ".zdebug", 7) ? elf_rawdata(scn, NULL) : NULL;
+	const unsigned char *bytes = data ? data->d_buf : NULL;
+	uint64_t size = 0;
+
+	if (!bytes || data->d_size < 12 || memcmp(bytes, "ZLIB", 4))
+		return 0;
+	for (int i = 4; i < 12; i++)
+		size = size << 8 | bytes[i];
+	return size;
+}
+
+bool csink_elf_hides_names(Elf *elf)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr shdr;
+
+	while ((scn = elf_nextscn(elf, scn))) {
+		if (gelf_getshdr(scn, &shdr) && shdr.sh_type == SHT_STRTAB && shdr.sh_flags & SHF_COMPRESSED)
+			return true;
+	}
+	return false;
+}
+
+bool csink_elf_is_bomb(Elf *elf)
+{
+	uint64_t packed = 0, unpacked = 0, size;
+	Elf_Scn *scn = NULL;
+	GElf_Shdr shdr;
+	GElf_Chdr chdr;
+	size_t strndx;
+
+	if (elf_getshdrstrndx(elf, &strndx))
+		return false;
+	while ((scn = elf_nextscn(elf, scn))) {
+		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type == SHT_NOBITS)
+			continue;
+		if (shdr.sh_flags & SHF_COMPRESSED)
+			size = gelf_getchdr(scn, &chdr) ? chdr.ch_size : 0;
+		else
+			size = old_size(elf, scn, &shdr, strndx);
+		if (!size)
+			continue;
+		if (__builtin_add_overflow(unpacked, size, &unpacked))
+			return true;
+		packed += CSINK_MIN(shdr.sh_size, 1ULL << 40);
+	}
+	return unpacked > MAX_UNPACKED && unpacked / MAX_RATIO > packed;
+}
+
+/* ---- files that lose their end ---- */
+
+static struct {
+	struct sigaction before;
+	volatile sig_atomic_t depth, is_cut;
+} guard;
+
+/*
+ * A page of a mapped file that is not there any more: zeros take its place, which readers find to be damaged. mmap is
+ * safe here: the fault comes from a read of ours, never from inside another mmap.
+ */
+static void on_cut(int signo, siginfo_t *info, void *context)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)info->si_addr & ~(page - 1);
+
+	(void)context;
+	if (info->si_code == BUS_ADRERR && mmap((void *)at, page, PROT_READ | PROT_WRITE,
+						MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED) {
+		guard.is_cut = 1;
+		return;
+	}
+	signal(signo, SIG_DFL); /* it comes again */
+}
+
+void csink_cut_guard_begin(void)
+{
+	struct sigaction act = {.sa_sigaction = on_cut, .sa_flags = SA_SIGINFO};
+
+	if (guard.depth++)
+		return;
+	guard.is_cut = 0;
+	sigaction(SIGBUS, &act, &guard.before);
+}
+
+bool csink_cut_guard_end(void)
+{
+	bool is_cut = guard.is_cut;
+
+	if (!--guard.depth)
+		sigaction(SIGBUS, &guard.before, NULL);
+	return is_cut;
+}
+
+/* ---- files that other files name ---- */
+
+static bool is_trap(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	bool is_trap = false;
+	struct stat st;
+	Elf *elf;
+
+	if (fd < 0) /* nobody else can open it either, but for what has no other end yet */
+		return errno == ENXIO;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		is_trap = true;
+	} else {
+		elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+		is_trap = elf && (csink_elf_hides_names(elf) || csink_elf_is_bomb(elf));
+		elf_end(elf);
+	}
+	close(fd);
+	return is_trap;
+}
+
+bool csink_is_trap(const char *folder, const char *name)
+{
+	char path[4096];
+	int len;
+
+	if (*name == '/')
+		return is_trap(name);
+	len = snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return len < 0 || (size_t)len >= sizeof(path) || is_trap(path);
+}
+
+bool csink_is_trap_beside(const char *file, const char *name)
+{
+	const char *slash = strrchr(file, '/');
+	char folder[4096];
+
+	if (!slash || (size_t)(slash - file) >= sizeof(folder))
+		return csink_is_trap(".", name);
+	memcpy(folder, file, slash - file);
+	folder[slash - file] = 0;
+	return csink_is_trap(folder, name);
+}
