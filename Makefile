@@ -14,6 +14,7 @@ ifneq ($(CROSS),)
 CC      := $(CROSS)gcc
 CXX     := $(CROSS)g++
 AR      := $(CROSS)ar
+OBJCOPY := $(CROSS)objcopy
 endif
 ifneq ($(SYSROOT),)
 TRIPLET := $(CROSS:-=)
@@ -24,6 +25,7 @@ endif
 CC      ?= cc
 CXX     ?= c++
 AR      ?= ar
+OBJCOPY ?= objcopy
 PKG_CONFIG ?= pkg-config
 INSTALL ?= install
 RUSTC   ?= rustc
@@ -40,7 +42,8 @@ sources = $(sort $(foreach at,$(1),$(wildcard $(at)/*.c)))
 PRELOAD_SRCS := $(call sources,preload/counters preload/inject preload/record preload/sample preload/timer)
 
 # What lives in the target only: sampling, recording, interposed calls.
-LIB_SRCS := $(filter-out preload/inject/program_file.c preload/sample/private.c preload/sample/safe_load.c \
+LIB_SRCS := $(filter-out $(addprefix preload/inject/,libc_version.c preload_entry.c program_file.c) \
+		preload/sample/private.c preload/sample/safe_load.c \
 		$(addprefix preload/sample/cfi_,close.c expr.c find.c op.c program.c), \
 	$(filter preload/inject/% preload/sample/% preload/counters/engine% preload/counters/fd_guard.c \
 		preload/counters/group.c preload/counters/switches.c preload/record/timeline.c,$(PRELOAD_SRCS)))
@@ -92,6 +95,21 @@ PMU_UNIT_TESTS := cfi event_generic record recording recording_collect safe_load
 PMU_OWN_TARGETS := hog shares wander
 PMU_TARGETS := burn deep faulty $(PMU_OWN_TARGETS)
 
+# Our entry in LD_PRELOAD names a directory per machine, in the kernel's words (preload/inject/preload_entry.h): in those
+# of our own is a link to the library, in others' a stub for the word size, machine and flags (preload/stub/stub.c).
+ENTRY_NAMES_x86_64  := x86_64 haswell xeon_phi
+ENTRY_NAMES_aarch64 := aarch64
+ENTRY_NAMES_386     := i386 i486 i586 i686
+ENTRY_NAMES_arm     := v6l v7l v8l
+STUB_x86_64  := -DSTUB_BITS=64 -DSTUB_MACHINE=EM_X86_64 -DSTUB_FLAGS=0
+STUB_aarch64 := -DSTUB_BITS=64 -DSTUB_MACHINE=EM_AARCH64 -DSTUB_FLAGS=0
+STUB_386     := -DSTUB_BITS=32 -DSTUB_MACHINE=EM_386 -DSTUB_FLAGS=0
+STUB_arm     := -DSTUB_BITS=32 -DSTUB_MACHINE=EM_ARM -DSTUB_FLAGS=EF_ARM_EABI_VER5
+MACHINE      := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+STUBS        := $(filter-out $(MACHINE),x86_64 aarch64 386 arm)
+entry_files   = $(foreach machine,$(1),$(ENTRY_NAMES_$(machine):%=countersink/%/libcountersink.so))
+ENTRY_LINKS  := $(call entry_files,$(MACHINE))
+ENTRY_STUBS  := $(call entry_files,$(STUBS))
 PUBLIC_HEADERS := $(wildcard include/countersink.h include/countersink/*.h)
 MAN_PAGES := $(wildcard launcher/man/*.1)
 
@@ -118,7 +136,7 @@ LAUNCHER_OBJS := $(call obj,$(LAUNCHER_SRCS)) $(B)/obj/launcher/output/html_page
 # What few programs ever call comes last in it, so that a program's start touches fewer pages of code.
 SO_LAST := $(addprefix preload/,$(addsuffix .c,counters/event_% counters/explain% counters/halt counters/nearest \
 	counters/persist% counters/pfm counters/pmc% counters/reserve% counters/sysfs counters/targets inject/held \
-	inject/program_file inject/seccomp_filter inject/shell inject/started inject/waits sample/unwind_libunwind))
+	inject/libc_version inject/preload_entry inject/program_file inject/seccomp_filter inject/shell inject/started inject/waits sample/unwind_libunwind))
 SO_SRCS := $(filter-out $(SO_LAST),$(CORE_SRCS) $(LIB_SRCS)) $(filter $(SO_LAST),$(CORE_SRCS) $(LIB_SRCS))
 SO_OBJS := $(SO_SRCS:%.c=$(PLAIN)/obj/%.o)
 # Unit tests link everything but the launcher's main and what interposes.
@@ -129,7 +147,7 @@ TARGET_BINS := $(addprefix $(B)/tests/targets/,$(TARGETS))
 BENCH_BINS := $(addprefix $(B)/tests/bench/,$(BENCHES))
 
 .PHONY: all
-all: $(B)/bin/countersink $(B)/lib/libcountersink.so ## build the launcher and the library (the default)
+all: $(B)/bin/countersink $(B)/lib/libcountersink.so $(addprefix $(B)/lib/,$(ENTRY_LINKS) $(ENTRY_STUBS)) ## build the launcher and the library (the default)
 
 # $(call preload_rules,TREE,FLAGS): the tree's flags stamp, whose change rebuilds, and its preload objects.
 define preload_rules
@@ -165,12 +183,28 @@ $(B)/lib/libcountersink.so: $(SO_OBJS) preload/libcountersink.map
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LIB_LDFLAGS) $(LDFLAGS) -o $@ $(SO_OBJS) $(LIB_LIBS)
 
+$(addprefix $(B)/lib/,$(ENTRY_LINKS)): | $(B)/lib/libcountersink.so
+	@mkdir -p $(@D)
+	ln -sf ../../libcountersink.so $@
+
+define stub_rules
+$(B)/obj/preload/stub/$(1).o: preload/stub/stub.c $(B)/flags
+	@mkdir -p $$(@D)
+	$$(CC) $$(BASE_CFLAGS) $(STUB_$(1)) -MMD -MP $$(CPPFLAGS) -c -o $$@ $$<
+
+$(addprefix $(B)/lib/,$(call entry_files,$(1))): $(B)/obj/preload/stub/$(1).o
+	@mkdir -p $$(@D)
+	$$(OBJCOPY) -O binary -j .stub $$< $$@
+	@chmod 644 $$@
+endef
+$(foreach machine,$(STUBS),$(eval $(call stub_rules,$(machine))))
+
 $(B)/bin/countersink: $(LAUNCHER_OBJS) $(CORE_OBJS)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(LAUNCHER_OBJS) $(CORE_OBJS) $(LAUNCHER_LIBS) $(LIB_LIBS)
 
 -include $(SO_OBJS:.o=.d) $(CORE_OBJS:.o=.d) $(LIB_OBJS:.o=.d) $(LAUNCHER_OBJS:.o=.d) $(UNIT_BINS:=.d) \
-	$(TARGET_BINS:=.d) $(BENCH_BINS:=.d)
+	$(TARGET_BINS:=.d) $(BENCH_BINS:=.d) $(STUBS:%=$(B)/obj/preload/stub/%.d)
 
 # ---- what people call ------------------------------------------------------------------------------------------------
 include tests/rules.mk
@@ -204,14 +238,16 @@ COMPLETIONS = bash:bash-completion/completions/countersink zsh:zsh/site-function
 	fish:fish/vendor_completions.d/countersink.fish
 completion_file = $(DATADIR)/$(lastword $(subst :, ,$(1)))
 INSTALLED = $(foreach c,$(COMPLETIONS),$(call completion_file,$(c))) \
-	$(BINDIR)/countersink $(LIBDIR)/libcountersink.so $(PUBLIC_HEADERS:include/%=$(INCLUDEDIR)/%) \
+	$(BINDIR)/countersink $(addprefix $(LIBDIR)/,libcountersink.so $(ENTRY_LINKS) $(ENTRY_STUBS)) $(PUBLIC_HEADERS:include/%=$(INCLUDEDIR)/%) \
 	$(MAN_PAGES:launcher/man/%=$(MANDIR)/man1/%)
 # The two find each other by their places: ../lib or ../lib64 from the launcher, ../bin from the library.
 LIBDIRS = $(addprefix $(patsubst %/,%,$(dir $(BINDIR))),/lib /lib64)
 install: all ## install under PREFIX (/usr/local), LIBDIR and the like; DESTDIR is put in front
 	@$(if $(filter $(LIBDIR),$(LIBDIRS)),:,echo 'LIBDIR must be one of $(LIBDIRS), beside BINDIR, not $(LIBDIR)' >&2; exit 1)
 	$(INSTALL) -D -m 755 $(B)/bin/countersink $(DESTDIR)$(BINDIR)/countersink
-	$(INSTALL) -D -m 644 $(B)/lib/libcountersink.so $(DESTDIR)$(LIBDIR)/libcountersink.so
+	$(foreach file,libcountersink.so $(ENTRY_STUBS),$(INSTALL) -D -m 644 $(B)/lib/$(file) $(DESTDIR)$(LIBDIR)/$(file)$(newline))
+	$(foreach file,$(ENTRY_LINKS),@mkdir -p $(DESTDIR)$(LIBDIR)/$(dir $(file)) && \
+		ln -sf ../../libcountersink.so $(DESTDIR)$(LIBDIR)/$(file)$(newline))
 	$(foreach header,$(PUBLIC_HEADERS),$(INSTALL) -D -m 644 $(header) \
 		$(DESTDIR)$(header:include/%=$(INCLUDEDIR)/%)$(newline))
 	$(foreach page,$(MAN_PAGES),$(INSTALL) -D -m 644 $(page) $(DESTDIR)$(MANDIR)/man1/$(notdir $(page))$(newline))
@@ -220,7 +256,8 @@ install: all ## install under PREFIX (/usr/local), LIBDIR and the like; DESTDIR 
 
 uninstall: ## remove what install put there
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
-	-rmdir $(DESTDIR)$(INCLUDEDIR)/countersink 2>/dev/null
+	-rmdir $(DESTDIR)$(INCLUDEDIR)/countersink $(addprefix $(DESTDIR)$(LIBDIR)/,$(dir $(ENTRY_LINKS) $(ENTRY_STUBS)) countersink) \
+		2>/dev/null
 
 .PHONY: clean
 clean: ## remove what was built

@@ -24,6 +24,7 @@
 #include "launcher/run/save.h"
 #include "launcher/run/spawn.h"
 #include "preload/counters/filters.h"
+#include "preload/inject/program_file.h"
 
 #define MAX_NAMED 4 /* processes that are listed by name in a line */
 
@@ -192,7 +193,7 @@ static void prepare_injection(struct run *run)
 
 	csink_program_find(run->argv[0], &run->program);
 	/* Its loader would print an error about our library, or fail on it. */
-	if (run->program.reason == CSINK_SPAWN_OTHER_ABI)
+	if (!csink_program_supports_preload(run->program.reason))
 		return;
 	if (csink_library_find(run->library, sizeof(run->library), why, sizeof(why))) {
 		csink_say("%s: no functions will be known, the command is counted only", why);

@@ -325,7 +325,8 @@ enum csink_spawn_reason {
 	CSINK_SPAWN_OTHER_ABI,
 	CSINK_SPAWN_NO_REACH,     /* our library or the run folder is out of its reach: chroot, other rights */
 	CSINK_SPAWN_NOT_FOLLOWED, /* --follow */
-	CSINK_SPAWN_OWN           /* a child of ours, not the program's */
+	CSINK_SPAWN_OWN,          /* a child of ours, not the program's */
+	CSINK_SPAWN_OLDER_LIBC    /* its glibc lacks versions that our library needs */
 };
 
 _Static_assert(sizeof(struct csink_rec_header) <= CSINK_REC_HEADER_BYTES, "the header must fit its blocks");

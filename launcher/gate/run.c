@@ -18,6 +18,7 @@
 #include "launcher/run/program.h"
 #include "launcher/run/rate.h"
 #include "launcher/run/spawn.h"
+#include "preload/inject/program_file.h"
 
 #define PADDING_VARIABLE "COUNTERSINK_PADDING="
 
@@ -172,7 +173,7 @@ static bool can_inject(struct making *making, char **argv)
 	if (making->program.reason) {
 		snprintf(outcome->why, sizeof(outcome->why), "it %s", making->program.why);
 		/* What it starts may be injected all the same, unless our library is a stranger to its loader. */
-		if (making->program.reason == CSINK_SPAWN_OTHER_ABI)
+		if (!csink_program_supports_preload(making->program.reason))
 			return false;
 	}
 	err = csink_folder_create(&making->folder);

@@ -150,6 +150,7 @@ void csink_collect_unprofiled(struct collector *c, const char *name, enum csink_
 		[CSINK_SPAWN_OTHER_ABI] = "of another architecture or C library",
 		[CSINK_SPAWN_NO_REACH] = "out of our reach: chroot, seccomp, or rights given up",
 		[CSINK_SPAWN_NOT_FOLLOWED] = "not followed",
+		[CSINK_SPAWN_OLDER_LIBC] = "not injected: older C library",
 	};
 
 	csink_collect_tally(c, CSINK_FACT_UNPROFILED, "%s (%s)", name,

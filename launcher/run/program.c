@@ -3,18 +3,44 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/run/spawn.h"
+#include "preload/inject/libc_version.h"
 #include "preload/inject/program_file.h"
 
 static void set_reason(struct csink_program *out, enum csink_spawn_reason reason, const char *why)
 {
 	out->reason = reason;
 	snprintf(out->why, sizeof(out->why), "%s", why);
+}
+
+/* The launcher's own loader, which suits: library and launcher were linked with one C library. */
+static const char *own_loader(void)
+{
+	const struct link_map *at = _r_debug.r_map;
+
+	while (at && at->l_addr != _r_debug.r_ldbase)
+		at = at->l_next;
+	return at && at->l_name[0] == '/' ? at->l_name : NULL;
+}
+
+/* What a C library must have is read from the library that would be injected. */
+static void name_library(void)
+{
+	static char library[PATH_MAX];
+	static bool is_named;
+	char entry[PATH_MAX], why[PATH_MAX + 128];
+
+	if (!is_named && !csink_library_find(entry, sizeof(entry), why, sizeof(why)) &&
+	    !csink_library_file(entry, strlen(entry), library))
+		csink_libc_version_init(library, own_loader());
+	is_named = true;
 }
 
 void csink_program_inspect(const char *path, struct csink_program *out)
@@ -25,15 +51,19 @@ void csink_program_inspect(const char *path, struct csink_program *out)
 		[CSINK_PROGRAM_BITS] = "is a 32-bit program",
 		[CSINK_PROGRAM_MACHINE] = "is built for another machine",
 		[CSINK_PROGRAM_LIBC] = "uses another C library than glibc",
+		[CSINK_PROGRAM_OLDER] = "uses a glibc that is older than the library needs",
 	};
 	enum csink_program_kind kind;
 	struct stat st;
-	int fd = csink_program_open(AT_FDCWD, path, &kind);
+	int fd;
 
+	name_library();
+	fd = csink_program_open(AT_FDCWD, path, &kind);
 	set_reason(out, csink_program_reason(kind), why[kind]);
 	if (fd < 0)
 		return;
-	if (csink_program_bears_preload(kind) && !fstat(fd, &st) && csink_program_raises_rights(fd, &st, true))
+	if (csink_program_supports_preload(out->reason) && !fstat(fd, &st) &&
+	    csink_program_raises_rights(fd, &st, true))
 		set_reason(out, CSINK_SPAWN_SETUID, "gets other rights (setuid, setgid or file capabilities)");
 	close(fd);
 }

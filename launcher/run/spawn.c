@@ -7,14 +7,43 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
 #include "preload/counters/filters.h"
+#include "preload/inject/preload_entry.h"
 
-#define LIBRARY "libcountersink.so"
 #define PRELOAD "LD_PRELOAD"
+
+/*
+ * The entry that suits every loader, where the installation has it: a library that was copied alone is named as it is.
+ * What the loader puts in place of $PLATFORM is one of the names for what the kernel calls the machine; where the
+ * kernel does not say, the loader cannot either.
+ */
+static void use_entry(char *path, size_t size)
+{
+	const char *platform = (const char *)getauxval(AT_PLATFORM);
+	size_t folder = (size_t)(strrchr(path, '/') - path);
+	char at[PATH_MAX];
+
+	if (!platform || folder + sizeof(CSINK_ENTRY_TAIL) > size ||
+	    snprintf(at, sizeof(at), "%.*s" CSINK_ENTRY_DIR "%s/" CSINK_LIBRARY, (int)folder, path, platform) >=
+		    (int)sizeof(at))
+		return;
+	if (!access(at, R_OK))
+		strcpy(path + folder, CSINK_ENTRY_TAIL);
+}
+
+int csink_library_file(const char *entry, size_t length, char path[PATH_MAX])
+{
+	size_t libdir = csink_entry_libdir(entry, length);
+
+	if (!libdir || snprintf(path, PATH_MAX, "%.*s/" CSINK_LIBRARY, (int)libdir, entry) >= PATH_MAX)
+		return -ENOENT;
+	return 0;
+}
 
 int csink_library_find(char *path, size_t size, char *why, size_t why_size)
 {
@@ -34,11 +63,11 @@ int csink_library_find(char *path, size_t size, char *why, size_t why_size)
 	for (int up = 0; up < 2 && (slash = strrchr(self, '/')); up++)
 		*slash = '\0';
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(folders) && !found; i++) {
-		snprintf(path, size, "%s/%s/" LIBRARY, self, folders[i]);
+		snprintf(path, size, "%s/%s/" CSINK_LIBRARY, self, folders[i]);
 		found = !access(path, R_OK);
 	}
 	if (!found) {
-		snprintf(why, why_size, "%s/lib has no " LIBRARY " (incomplete installation?)", self);
+		snprintf(why, why_size, "%s/lib has no " CSINK_LIBRARY " (incomplete installation?)", self);
 		return -ENOENT;
 	}
 	if (strpbrk(path, ": \t\n")) {
@@ -47,6 +76,7 @@ int csink_library_find(char *path, size_t size, char *why, size_t why_size)
 			 path);
 		return -EINVAL;
 	}
+	use_entry(path, size);
 	return 0;
 }
 
@@ -57,19 +87,40 @@ static bool names(const char *entry, const char *name)
 	return !strncmp(entry, name, len) && entry[len] == '=';
 }
 
-/* Is the library one of the entries of LD_PRELOAD already (a launcher within a launcher)? */
-static bool is_preloaded(const char *list, const char *library)
+/* Is an entry of LD_PRELOAD the library, by whichever of its two paths, and of the links that lead there? */
+static bool is_library(const char *entry, size_t len, const char *library)
 {
-	size_t len = strlen(library);
+	char given[PATH_MAX], own[PATH_MAX];
+	struct stat a, b;
 
-	while (*list) {
-		size_t entry = strcspn(list, ": ");
+	if (len == strlen(library) && !memcmp(entry, library, len))
+		return true;
+	return !csink_library_file(entry, len, given) && !csink_library_file(library, strlen(library), own) &&
+	       !stat(given, &a) && !stat(own, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
 
-		if (entry == len && !memcmp(list, library, len))
-			return true;
-		list += entry + (list[entry] != '\0');
+/* LD_PRELOAD's list @was with the library in it once: where it stands already (a launcher within a launcher), else
+ * last.
+ * @to has room for both and a colon. */
+static void put_library(char *to, const char *was, const char *library)
+{
+	bool is_in = false, is_empty = !*was;
+
+	while (*was) {
+		size_t len = strcspn(was, ": "), gap = strspn(was + len, ": ");
+		bool is_ours = len && is_library(was, len, library);
+
+		if (is_ours && !is_in)
+			to = stpcpy(to, library);
+		else if (!is_ours)
+			to = mempcpy(to, was, len);
+		to = mempcpy(to, was + len, gap);
+		is_in |= is_ours;
+		was += len + gap;
 	}
-	return false;
+	*to = '\0';
+	if (!is_in)
+		sprintf(to, "%s%s", is_empty ? "" : ":", library);
 }
 
 /* What LD_PRELOAD holds; the loader takes the last of several. "" if there is none. */
@@ -117,6 +168,13 @@ __attribute__((format(printf, 2, 3))) static void add(struct env_builder *b, con
 	va_end(ap);
 }
 
+static void add_preload(struct env_builder *b, const char *was, const char *library)
+{
+	b->entries[b->nr++] = b->text;
+	put_library(stpcpy(b->text, PRELOAD "="), was, library);
+	b->text += strlen(b->text) + 1;
+}
+
 char **csink_env_build(char *const *env, const char *library, const char *run_dir, const char *const *texts)
 {
 	size_t nr = 0, bytes, max = CSINK_NR_RUN_OPTS + 5;
@@ -146,10 +204,7 @@ char **csink_env_build(char *const *env, const char *library, const char *run_di
 	}
 	if (!library)
 		return b.entries;
-	if (is_preloaded(was, library))
-		add(&b, PRELOAD "=%s", was);
-	else
-		add(&b, PRELOAD "=%s%s%s", was, *was ? ":" : "", library);
+	add_preload(&b, was, library);
 	add(&b, CSINK_ENV_RUN_DIR "=%s", run_dir);
 	add(&b, CSINK_ENV_RUN_PARENT "=%d", (int)getpid());
 	if (csink_nr_filters)

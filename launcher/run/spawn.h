@@ -9,11 +9,18 @@
 #include "launcher/run/inherited.h"
 
 /**
- * Find the library to inject: ../lib/libcountersink.so as seen from the launcher's own folder, or ../lib64.
+ * Find the library to inject: ../lib/libcountersink.so as seen from the launcher's own directory, or ../lib64.
+ * @path  its entry for LD_PRELOAD: with $PLATFORM in it where that is installed (preload/inject/preload_entry.h).
  * @why  on failure, one line for people.
  * Returns 0, -ENOENT (not there), -EINVAL (its path cannot stand in LD_PRELOAD).
  */
 int csink_library_find(char *path, size_t size, char *why, size_t why_size);
+
+/**
+ * The file that an entry of LD_PRELOAD stands for, of @length bytes. Returns 0, or -ENOENT if the entry is not ours or
+ * its text does not tell.
+ */
+int csink_library_file(const char *entry, size_t length, char path[PATH_MAX]);
 
 /**
  * The environment of the command: the launcher's own with LD_PRELOAD appended to, the resolved options in their twins,

@@ -7,12 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/options.h"
 #include "include/internal/rawcall.h"
 #include "preload/inject/config.h"
+#include "preload/inject/libc.h"
+#include "preload/inject/libc_version.h"
+#include "preload/inject/preload_entry.h"
 
 enum { MAX_OURS = 24, OURS_BYTES = 8192 };
 
@@ -20,7 +24,8 @@ enum { MAX_OURS = 24, OURS_BYTES = 8192 };
 static CSINK_SELDOM char ours_text[OURS_BYTES];
 static const char *ours[MAX_OURS];
 static uint32_t nr_ours;
-static const char *library; /* the entry of LD_PRELOAD that is us */
+static const char *library;      /* the entry of LD_PRELOAD that is us */
+static const char *library_file; /* that it stands for; NULL: its text does not tell */
 
 static char run_dir_text[sizeof(CSINK_ENV_RUN_DIR) + sizeof(csink_config.run_dir)];
 static char run_owner_text[sizeof(CSINK_ENV_RUN_OWNER) + 16];
@@ -70,6 +75,17 @@ static void keep_library(char **at, const char *value)
 	}
 }
 
+static void keep_library_file(char **at)
+{
+	size_t libdir = library ? csink_entry_libdir(library, strlen(library)) : 0;
+	char *file = libdir ? keep(at, library, libdir + sizeof("/" CSINK_LIBRARY) - 1) : NULL;
+
+	if (file)
+		memcpy(file + libdir, "/" CSINK_LIBRARY, sizeof("/" CSINK_LIBRARY));
+	library_file = file;
+	csink_libc_version_init(library_file, csink_libc_loader_path());
+}
+
 void csink_env_init(void)
 {
 	char *at = ours_text;
@@ -90,6 +106,7 @@ void csink_env_init(void)
 			keep_library(&at, *entry + 11);
 		}
 	}
+	keep_library_file(&at);
 }
 
 void csink_env_set(char *entry)
@@ -104,6 +121,40 @@ void csink_env_set(char *entry)
 		ours[i] = entry;
 		nr_ours = CSINK_MAX(nr_ours, i + 1);
 	}
+}
+
+/* Is an entry of LD_PRELOAD our library, by whichever of its paths, and of the links that lead there? */
+static bool is_library(const char *entry, size_t length)
+{
+	char file[512];
+	struct stat st, own;
+	size_t libdir;
+
+	if (length == strlen(library) && !memcmp(entry, library, length))
+		return true;
+	libdir = csink_entry_libdir(entry, length);
+	if (!library_file || !libdir || libdir + sizeof("/" CSINK_LIBRARY) > sizeof(file))
+		return false;
+	memcpy(file, entry, libdir);
+	strcpy(file + libdir, "/" CSINK_LIBRARY);
+	return !strcmp(file, library_file) || (!csink_rawcall(SYS_newfstatat, AT_FDCWD, file, &st, 0) &&
+					       !csink_rawcall(SYS_newfstatat, AT_FDCWD, library_file, &own, 0) &&
+					       st.st_dev == own.st_dev && st.st_ino == own.st_ino);
+}
+
+/* Does a whole "LD_PRELOAD=..." name us? @preload may be NULL. */
+static bool names_library(const char *preload)
+{
+	const char *value = preload ? preload + 11 : "";
+
+	while (*value) {
+		size_t n = strcspn(value, ": ");
+
+		if (n && is_library(value, n))
+			return true;
+		value += n + (value[n] != '\0');
+	}
+	return false;
 }
 
 static const char *find_entry(char *const *envp, const char *like)
@@ -130,15 +181,15 @@ bool csink_env_is_known(void)
 	return library != NULL;
 }
 
-/* As the loader will: by opening it. Without a folder in its name it is looked for in many places; one has it. */
+/* As the loader will: by opening it. Where its text does not tell which file that is, it is taken to be there. */
 bool csink_env_library_is_near(void)
 {
 	int saved = errno;
 	long fd;
 
-	if (!library || !strchr(library, '/'))
+	if (!library_file)
 		return true;
-	fd = csink_rawcall(SYS_openat, AT_FDCWD, library, O_RDONLY | O_CLOEXEC, 0);
+	fd = csink_rawcall(SYS_openat, AT_FDCWD, library_file, O_RDONLY | O_CLOEXEC, 0);
 	if (fd >= 0)
 		csink_rawcall(SYS_close, fd);
 	errno = saved;
@@ -151,7 +202,7 @@ bool csink_env_is_complete(char *const *envp)
 
 	if (!library)
 		return true;
-	if (!preload || !strstr(preload, library))
+	if (!names_library(preload))
 		return false;
 	for (uint32_t i = 0; i < nr_ours; i++)
 		if (!find_entry(envp, ours[i]))
@@ -169,7 +220,7 @@ static const char *preload_without_us(const char *preload, char *text)
 	while (*value) {
 		size_t n = strcspn(value, ": "), gap = strspn(value + n, ": ");
 
-		if (n && !(n == strlen(library) && !memcmp(value, library, n))) {
+		if (n && !is_library(value, n)) {
 			if (to != text + 11)
 				*to++ = ':';
 			memcpy(to, value, n);
@@ -186,7 +237,7 @@ void csink_env_leave(void)
 	const char *preload = getenv("LD_PRELOAD"), *rest;
 	char text[OURS_BYTES];
 
-	if (!library || !preload || !strstr(preload, library) || strlen(preload) + 12 > sizeof(text))
+	if (!library || !preload || !names_library(preload - 11) || strlen(preload) + 12 > sizeof(text))
 		return;
 	rest = preload_without_us(preload - 11, text);
 	if (rest)
@@ -200,7 +251,7 @@ static const char *preload_with_us(const char *preload, char *text)
 {
 	size_t n = preload ? strlen(preload) : 11;
 
-	if (preload && strstr(preload, library))
+	if (names_library(preload))
 		return preload;
 	memcpy(text, preload ? preload : "LD_PRELOAD=", n);
 	if (n > 11)
@@ -217,7 +268,7 @@ char *const *csink_env_for_exec(char *const *envp, bool preload_us, void *room, 
 
 	if (!library || room_bytes < csink_env_room(envp))
 		return envp;
-	if (preload_us ? csink_env_is_complete(envp) : !preload || !strstr(preload, library))
+	if (preload_us ? csink_env_is_complete(envp) : !names_library(preload))
 		return envp;
 	if (preload && strlen(preload) + strlen(library) + 2 > OURS_BYTES)
 		return envp;

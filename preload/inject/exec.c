@@ -38,7 +38,7 @@ enum { LARGEST_ENVIRONMENT = 512 * 1024 };
 #define ENV_FOR(started, envp)                                                                                         \
 	({                                                                                                             \
 		size_t room_bytes = csink_env_is_known() ? csink_env_room(envp) : 0;                                   \
-		bool bears_us = csink_program_bears_preload((started)->kind) &&                                        \
+		bool bears_us = csink_program_supports_preload(csink_program_reason((started)->kind)) &&               \
 				(started)->reason != CSINK_SPAWN_NO_REACH && !csink_calls_are_off(CSINK_CALLS_LIFE);   \
 		room_bytes &&room_bytes < LARGEST_ENVIRONMENT                                                          \
 			? csink_env_for_exec(envp, bears_us, alloca(room_bytes), room_bytes)                           \

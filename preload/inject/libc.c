@@ -12,11 +12,8 @@
 #include "include/internal/base.h"
 #include "preload/inject/real.h"
 #include "preload/sample/elf_symbol.h"
+#include "preload/sample/find_object.h"
 #include "preload/sample/got_patch.h"
-
-#ifdef DLFO_STRUCT_HAS_EH_DBASE
-#pragma weak _dl_find_object /* glibc >= 2.35 */
-#endif
 
 void *__tls_get_addr(void *index);
 
@@ -33,7 +30,7 @@ static bool find_object(const void *address, struct object *object)
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 	struct dl_find_object found;
 
-	if (_dl_find_object && _dl_find_object((void *)address, &found) == 0) {
+	if (csink_find_object && csink_find_object((void *)address, &found) == 0) {
 		*object = (struct object){(uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end,
 					  found.dlfo_link_map};
 		return true;
@@ -52,6 +49,11 @@ static bool is_in(const struct object *object, const void *address)
 bool csink_libc_has(const void *function)
 {
 	return !libc.map || is_in(&libc, function) || is_in(&loader, function);
+}
+
+const char *csink_libc_loader_path(void)
+{
+	return libc.map && loader.map->l_name[0] == '/' ? loader.map->l_name : NULL;
 }
 
 void *csink_libc_find(const char *name)

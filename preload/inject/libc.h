@@ -13,6 +13,9 @@ void csink_libc_init(void);
 /** Whether the function is libc's or the dynamic linker's; true as well where that cannot be known (glibc < 2.35). */
 bool csink_libc_has(const void *function);
 
+/** The path of the loader that this program was started with; NULL where that cannot be known. Context: any. */
+const char *csink_libc_loader_path(void);
+
 /** libc's function of that name, or NULL; NULL as well where libc cannot be known. Context: any. */
 void *csink_libc_find(const char *name);
 

@@ -11,6 +11,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
+#include "preload/inject/libc_version.h"
 
 enum {
 	MAX_INTERPRETERS = 5, /* the kernel follows no more */
@@ -111,9 +112,13 @@ static enum csink_program_kind kind_of_elf(const struct head *head, const char *
 		memset(loader, 0, sizeof(loader));
 		if (!read_at(head, ph.p_offset, loader, CSINK_MIN(ph.p_filesz, sizeof(loader) - 1)))
 			return CSINK_PROGRAM_OWN;
-		return is_glibc_loader(loader) ? CSINK_PROGRAM_OWN : CSINK_PROGRAM_LIBC;
+		if (!is_glibc_loader(loader))
+			return CSINK_PROGRAM_LIBC;
+		return csink_libc_suits(loader) ? CSINK_PROGRAM_OWN : CSINK_PROGRAM_OLDER;
 	}
-	return is_loader(head->fd, path) ? CSINK_PROGRAM_OWN : CSINK_PROGRAM_STATIC;
+	if (!is_loader(head->fd, path))
+		return CSINK_PROGRAM_STATIC;
+	return csink_libc_suits_fd(head->fd) ? CSINK_PROGRAM_OWN : CSINK_PROGRAM_OLDER;
 }
 
 /* ---- files --------------------------------------------------------------------------------------------------------
@@ -226,12 +231,16 @@ bool csink_program_raises_rights(int fd, const struct stat *st, bool ask_capabil
 
 enum csink_spawn_reason csink_program_reason(enum csink_program_kind kind)
 {
-	return kind == CSINK_PROGRAM_OWN      ? (enum csink_spawn_reason)0
-	       : kind == CSINK_PROGRAM_STATIC ? CSINK_SPAWN_STATIC
-					      : CSINK_SPAWN_OTHER_ABI;
+	static const enum csink_spawn_reason reasons[CSINK_NR_PROGRAM_KINDS] = {
+		[CSINK_PROGRAM_STATIC] = CSINK_SPAWN_STATIC,     [CSINK_PROGRAM_BITS] = CSINK_SPAWN_OTHER_ABI,
+		[CSINK_PROGRAM_MACHINE] = CSINK_SPAWN_OTHER_ABI, [CSINK_PROGRAM_LIBC] = CSINK_SPAWN_OTHER_ABI,
+		[CSINK_PROGRAM_OLDER] = CSINK_SPAWN_OLDER_LIBC,
+	};
+
+	return reasons[kind];
 }
 
-bool csink_program_bears_preload(enum csink_program_kind kind)
+bool csink_program_supports_preload(enum csink_spawn_reason reason)
 {
-	return csink_program_reason(kind) != CSINK_SPAWN_OTHER_ABI;
+	return reason != CSINK_SPAWN_OTHER_ABI && reason != CSINK_SPAWN_OLDER_LIBC;
 }

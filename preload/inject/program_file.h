@@ -17,6 +17,7 @@ enum csink_program_kind {
 	CSINK_PROGRAM_BITS,    /* of another word size: its loader complains about our library on stderr */
 	CSINK_PROGRAM_MACHINE, /* of another machine, run by an emulator: the same */
 	CSINK_PROGRAM_LIBC,    /* of another C library: its loader fails on ours */
+	CSINK_PROGRAM_OLDER,   /* of a glibc that is older than our library: the same */
 	CSINK_NR_PROGRAM_KINDS,
 };
 
@@ -49,7 +50,8 @@ void csink_program_fd_link(char *link, int fd);
 /** Why a program of a kind cannot be injected; 0 if it can. Context: any. */
 enum csink_spawn_reason csink_program_reason(enum csink_program_kind kind);
 
-/** Would a program of this kind take harm from our LD_PRELOAD? Context: any. */
-bool csink_program_bears_preload(enum csink_program_kind kind);
+/** May our entry in LD_PRELOAD be given to a program that cannot be injected for that reason (0: it can be)? False if
+ * its loader would complain, or refuse the program. Context: any. */
+bool csink_program_supports_preload(enum csink_spawn_reason reason);
 
 #endif

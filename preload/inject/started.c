@@ -40,7 +40,7 @@ static void conclude(struct csink_started *started, int fd, const char *path)
 		return;
 	started->reason = csink_program_reason(started->kind);
 	/* With two kinds of rights at once, any program is one that the loader makes safe. */
-	if (csink_program_bears_preload(started->kind) && !fstat(fd, &st) &&
+	if (csink_program_supports_preload(started->reason) && !fstat(fd, &st) &&
 	    (csink_program_raises_rights(fd, &st, false) || getuid() != geteuid() || getgid() != getegid()))
 		started->reason = CSINK_SPAWN_SETUID;
 	if (!started->reason && !csink_env_library_is_near())

@@ -8,13 +8,10 @@
 
 #include "preload/sample/cfi.h"
 #include "preload/sample/cfi_read.h"
+#include "preload/sample/find_object.h"
 #include "preload/sample/modules.h"
 
 #define MAX_PHDR 64
-
-#ifdef DLFO_STRUCT_HAS_EH_DBASE
-#pragma weak _dl_find_object /* glibc >= 2.35, and then lock-free */
-#endif
 
 /* A segment that holds all of [start, start + bytes), and may be read. */
 static const ElfW(Phdr) * readable_segment(const ElfW(Phdr) * phdr, uint32_t nr, uintptr_t vaddr, size_t bytes)
@@ -63,9 +60,9 @@ static int locate_by_loader(uintptr_t pc, struct csink_cfi_table *table)
 	struct dl_find_object object;
 	const ElfW(Ehdr) * ehdr;
 
-	if (!_dl_find_object)
+	if (!csink_find_object)
 		return -1;
-	if (_dl_find_object((void *)pc, &object) || !object.dlfo_eh_frame)
+	if (csink_find_object((void *)pc, &object) || !object.dlfo_eh_frame)
 		return 0;
 	ehdr = object.dlfo_map_start;
 	if (*(const uint32_t *)ehdr->e_ident != *(const uint32_t *)ELFMAG || ehdr->e_phoff != sizeof(*ehdr) ||

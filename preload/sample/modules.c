@@ -7,10 +7,8 @@
 
 #include "include/internal/base.h"
 #include "preload/sample/calls_off.h"
+#include "preload/sample/find_object.h"
 #include "preload/sample/private.h"
-
-/* glibc 2.35; it takes no lock. */
-#pragma weak _dl_find_object
 
 /*
  * Two buffers. One is current; a refresh fills the other, if no reader is left in it, and makes it current. Readers
@@ -96,8 +94,8 @@ static bool still_loaded(const struct csink_module *module)
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 	struct dl_find_object found;
 
-	if (_dl_find_object && module->eh_frame)
-		return _dl_find_object((void *)module->start, &found) == 0 &&
+	if (csink_find_object && module->eh_frame)
+		return csink_find_object((void *)module->start, &found) == 0 &&
 		       module->eh_frame == (uintptr_t)found.dlfo_eh_frame;
 #else
 	(void)module;
@@ -111,7 +109,7 @@ bool csink_modules_current(uint64_t pc, struct csink_module_memo *memo)
 	struct dl_find_object found;
 	struct csink_module module;
 
-	if (!_dl_find_object || _dl_find_object((void *)pc, &found) < 0)
+	if (!csink_find_object || csink_find_object((void *)pc, &found) < 0)
 		return true;
 	if (pc - memo->start < memo->end - memo->start && memo->eh_frame == (uintptr_t)found.dlfo_eh_frame)
 		return true;

@@ -14,12 +14,11 @@
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
+#include "preload/sample/find_object.h"
 #include "preload/sample/modules.h"
 #include "preload/sample/safe_load.h"
 
 enum { MAX_OBJECTS = 4096, MAX_NAMESPACES = 16, MAX_PHDRS = 24 };
-
-#pragma weak _dl_find_object
 
 /* glibc >= 2.35; the loader's lists of further namespaces (dlmopen) hang from the first one. */
 struct debug_extended {
@@ -138,7 +137,7 @@ static bool find_headers(struct csink_module *module)
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 	struct dl_find_object found;
 
-	if (_dl_find_object && _dl_find_object((void *)module->dynamic, &found) == 0)
+	if (csink_find_object && csink_find_object((void *)module->dynamic, &found) == 0)
 		base = (uintptr_t)found.dlfo_map_start;
 #endif
 	if (!copy_in(&ehdr, (void *)base, sizeof(ehdr)) || memcmp(ehdr.e_ident, ELFMAG, SELFMAG) ||

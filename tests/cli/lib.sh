@@ -8,6 +8,7 @@ SRC=$(cd "$(dirname "$0")/../.." && pwd)
 BUILD=${BUILD:-$SRC/build}
 COUNTERSINK=$BUILD/bin/countersink
 LIB=$BUILD/lib/libcountersink.so
+ENTRY=$BUILD'/lib/countersink/$PLATFORM/libcountersink.so' # what the launcher puts into LD_PRELOAD
 TARGETS=$BUILD/tests/targets
 PATH=$BUILD/bin:$PATH
 export PATH
@@ -35,6 +36,7 @@ if [ "$(id -u)" = 0 ] && [ -x "$COUNTERSINK" ] && command -v setpriv >/dev/null 
 	BUILD=$TMP/build
 	COUNTERSINK=$BUILD/bin/countersink
 	LIB=$BUILD/lib/libcountersink.so
+	ENTRY=$BUILD'/lib/countersink/$PLATFORM/libcountersink.so'
 	TARGETS=$BUILD/tests/targets
 	PATH=$BUILD/bin:$PATH
 fi
@@ -157,4 +159,13 @@ wait_until() {
 		[ "$(date +%s)" -le "$tap_deadline" ] || return 1
 		sleep 0.02
 	done
+}
+
+# have_32_bit_program FILE: make a dynamic 32-bit program for x86 whose status is 6; no 32-bit C library's headers are
+# needed. 1 if it cannot be made or started here.
+have_32_bit_program() {
+	printf '%s\n' '.globl _start' '_start: mov $1, %eax' 'mov $6, %ebx' 'int $0x80' '.section .note.GNU-stack, ""' >"$1.S"
+	gcc -m32 -nostdlib -fpic -pie -Wl,-dynamic-linker,/lib/ld-linux.so.2 -o "$1" "$1.S" 2>/dev/null || return 1
+	"./$1" 2>/dev/null
+	[ $? = 6 ]
 }

@@ -34,10 +34,10 @@ same "a low limit of files" sh -c 'ulimit -Sn; ulimit -Hn'
 ulimit -Sn "$(ulimit -Hn)"
 
 # ---- environment
-is "$(countersink -q -- sh -c 'echo "$LD_PRELOAD"')" "$LIB" "LD_PRELOAD is the library"
+is "$(countersink -q -- sh -c 'echo "$LD_PRELOAD"')" "$ENTRY" "LD_PRELOAD is the library"
 libz=$(ldd "$COUNTERSINK" | sed -n 's/.*libz\.so\.1 => \([^ ]*\).*/\1/p')
-is "$(LD_PRELOAD=$libz countersink -q -- sh -c 'echo "$LD_PRELOAD"')" "$libz:$LIB" "one that is set comes first"
-is "$(LD_PRELOAD=$LIB countersink -q -- sh -c 'echo "$LD_PRELOAD"')" "$LIB" "ours is not put in twice"
+is "$(LD_PRELOAD=$libz countersink -q -- sh -c 'echo "$LD_PRELOAD"')" "$libz:$ENTRY" "one that is set comes first"
+is "$(LD_PRELOAD=$LIB countersink -q -- sh -c 'echo "$LD_PRELOAD"')" "$ENTRY" "ours is not put in twice"
 env_of() {
 	countersink -q "$@" -- sh -c 'env | grep ^COUNTERSINK_ | sort'
 }

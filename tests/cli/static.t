@@ -14,7 +14,7 @@ is $? 3 "below a program that can be injected"
 like "$(cat err)" 'unprofiled.*static_spin \(static' "it is named as well, with the reason"
 like "$(cat err)" 'static_spin\]' "with its time"
 
-is "$(countersink -q -o s.pb.gz -- "$TARGETS/static_spin" 0 sh -c 'echo "$LD_PRELOAD"')" "$LIB" \
+is "$(countersink -q -o s.pb.gz -- "$TARGETS/static_spin" 0 sh -c 'echo "$LD_PRELOAD"')" "$ENTRY" \
 	"what it execs is injected again"
 
 # Every way to start a program: $1 the program, $2 its status, $3 its words, $4 how the report names it, $5 for the points.
@@ -88,7 +88,7 @@ if have musl-gcc; then
 else
 	skip "a musl program" "no musl-gcc here"
 fi
-if echo 'int main(void) { return 6; }' | gcc -m32 -x c -o m32 - 2>/dev/null && ./m32 || [ $? = 6 ]; then
+if have_32_bit_program m32; then
 	countersink -o m.pb.gz -- ./m32 >out 2>err
 	is $? 6 "a 32-bit program runs"
 	unlike "$(cat err)" 'ld\.so' "its loader does not complain about our library"

@@ -1,0 +1,171 @@
+#!/bin/bash
+# Our entry in LD_PRELOAD reaches programs that no hook of ours sees: below a static program, or one that makes raw system
+# calls. Whatever their loader is, it neither fails nor complains: status, stdout and stderr are what they are without us.
+. "$(dirname "$0")/lib.sh"
+
+STATIC="$TARGETS/static_spin 0" # executes the rest of its words, with the environment that it has
+
+# same NAME COMMAND...: the same with us as without, byte by byte.
+same() {
+	same_name=$1
+	shift
+	"$@" >plain.out 2>plain.err
+	same_status=$?
+	countersink -q -o p.pb.gz -- "$@" >out 2>err
+	is "$? $(cmp out plain.out 2>&1) $(cmp err plain.err 2>&1)" "$same_status  " "$same_name" || diag "$(cat err)"
+}
+
+go_exec=
+if have go; then
+	cat >raw.go <<-'END'
+		package main
+		import ("os"; "syscall")
+		func main() { syscall.Exec(os.Args[1], os.Args[1:], os.Environ()); os.Exit(99) }
+	END
+	GOCACHE=$TMP/go CGO_ENABLED=0 GO111MODULE=off timeout 300 go build -o raw raw.go 2>go.err && go_exec=./raw
+fi
+
+chains() { # $1 what the program is, $2 the program
+	same "$1: alone" "$2"
+	# shellcheck disable=SC2086 # words
+	same "$1: below a static program" $STATIC "$2"
+	# shellcheck disable=SC2086
+	same "$1: below two" $STATIC $STATIC "$2"
+	# shellcheck disable=SC2086
+	same "$1: a shell, a static program, a shell" sh -c "$STATIC sh -c '$2; exec $2'"
+	# shellcheck disable=SC2086
+	same "$1: below a static program that env -i starts" env -i $STATIC "$2"
+	# shellcheck disable=SC2086
+	same "$1: below a launcher in a launcher" "$COUNTERSINK" -q -o q.pb.gz -- $STATIC "$2"
+	# shellcheck disable=SC2086
+	LD_PRELOAD=$ENTRY COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT=e.pb.gz $STATIC "$2" >out 2>err
+	is "$? $(cmp out plain.out 2>&1) $(cmp err plain.err 2>&1)" "$same_status  " "$1: by the environment alone"
+	if [ "$go_exec" ]; then
+		same "$1: below Go's raw execve" "$go_exec" "$2"
+	else
+		skip "$1: below Go's raw execve" "no go here"
+	fi
+}
+
+if have musl-gcc; then
+	echo '#include <stdio.h>
+	int main(void) { puts("from musl"); fputs("its stderr\n", stderr); return 5; }' >m.c
+	musl-gcc -o musl m.c
+	chains "a musl program" ./musl
+else
+	skip "a musl program" "no musl-gcc here"
+fi
+if have_32_bit_program m32; then
+	chains "a 32-bit program" ./m32
+else
+	skip "a 32-bit program" "none can be built or started here"
+fi
+printf '#include <stdio.h>\nint main(void) { puts("from glibc"); return 4; }\n' >g.c
+cc -o glibc g.c
+chains "a glibc program" ./glibc
+# shellcheck disable=SC2086
+countersink -o p.pb.gz -- $STATIC "$TARGETS/burn" 60 >out 2>err
+like "$(cat err)" ' burn_60' "which is injected there"
+
+# Each directory holds a file that its machine's loader takes.
+if have readelf; then
+	for file in "$BUILD"/lib/countersink/*/libcountersink.so; do
+		readelf -Wa "$file" >/dev/null
+	done 2>err
+	is "$(cat err)" "" "the stubs are well-formed"
+	like "$(readelf -h "$BUILD/lib/countersink/i686/libcountersink.so")" 'Class: +ELF32' "i686 is 32-bit"
+else
+	skip "the stubs are well-formed" "no readelf here"
+fi
+
+# ---- what LD_PRELOAD held before: kept, in order; ours once, by whichever of its paths
+libz=$(ldd "$COUNTERSINK" | sed -n 's/.*libz\.so\.1 => \([^ ]*\).*/\1/p')
+preload_of() { # what LD_PRELOAD held
+	LD_PRELOAD=$1 countersink -q -o p.pb.gz -- sh -c 'echo "$LD_PRELOAD"'
+}
+is "$(preload_of "$libz")" "$libz:$ENTRY" "another library stays in front"
+is "$(preload_of "$libz $LIB")" "$libz $ENTRY" "a blank separates as well; ours is there once"
+is "$(preload_of "$LIB:$libz")" "$ENTRY:$libz" "in its place"
+is "$(preload_of "$ENTRY:$libz:$LIB")" "$ENTRY:$libz:" "by both paths"
+ln -s "$BUILD/lib" link
+is "$(preload_of "$TMP/link/libcountersink.so")" "$ENTRY" "or through a link"
+is "$(LD_PRELOAD=$LIB COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT=p.pb.gz env -i sh -c 'echo "$LD_PRELOAD"')" "$LIB" \
+	"without a launcher the plain path stays as it is"
+
+# ---- the entry outlives the run
+# shellcheck disable=SC2016
+countersink -q -o p.pb.gz -- sh -c '(i=0; until test -e over || test $((i += 1)) = 3000; do sleep 0.02; done
+	"$0" >late.out 2>late.err; echo $? >late) >/dev/null 2>&1 &' ./glibc
+: >over
+wait_until 60 test -s late
+is "$(cat late late.out late.err)" "4
+from glibc" "what a process starts after the run is silent"
+
+# ---- where the installation lies
+mkdir moved
+cp -r "$BUILD/bin" "$BUILD/lib" moved
+chmod -R a-w moved
+moved/bin/countersink -o p.pb.gz -- sh -c 'echo "$LD_PRELOAD"; "$0" 60' "$TARGETS/burn" >out 2>err
+is "$(head -n 1 out)" "$TMP/moved"'/lib/countersink/$PLATFORM/libcountersink.so' "a moved, read-only installation has it"
+like "$(cat err)" ' burn_60' "and profiles"
+LD_PRELOAD=$TMP'/moved/lib/countersink/$PLATFORM/libcountersink.so' COUNTERSINK_OUTPUT=a.pb.gz "$TARGETS/burn" 60 >out 2>err
+like "$(cat err; countersink report a.pb.gz)" ' burn_60' "so by the environment alone: the launcher beside it is found"
+chmod -R u+w moved
+
+# ---- a C library that is older than ours needs
+newest=$(readelf -V "$LIB" 2>/dev/null | sed -n 's/.*Name: GLIBC_2\.\([0-9]*\) .*/\1/p' | sort -n | tail -n 1)
+loader=$(readelf -l ./glibc 2>/dev/null | sed -n 's/.*interpreter: \(.*\)\]/\1/p')
+libc=$(ldd ./glibc | sed -n 's/.*libc\.so\.6 => \([^ ]*\).*/\1/p')
+# The system's libc and loader, whose versions from the newest that we need on have other names.
+age() {
+	python3 - "$newest" "$@" <<-'END'
+		import os, struct, sys
+		def elf_hash(name):
+		    h = 0
+		    for c in name.encode():
+		        h = (h << 4) + c
+		        h = (h ^ (h & 0xf0000000) >> 24) & 0x0fffffff
+		    return struct.pack('<I', h)
+		for source in sys.argv[2:]:
+		    data = open(source, 'rb').read()
+		    for minor in range(int(sys.argv[1]), 100):
+		        was, now = 'GLIBC_2.%d' % minor, 'GLIBC_9.%d' % minor
+		        data = data.replace(was.encode() + b'\0', now.encode() + b'\0').replace(elf_hash(was), elf_hash(now))
+		    with open('old/' + os.path.basename(source), 'wb') as out:
+		        out.write(data)
+		    os.chmod(out.name, 0o755)
+	END
+}
+mkdir old
+cat >older.c <<'END'
+#include <stdio.h>
+#include <unistd.h>
+void _start(void) { puts("from an older libc"); fflush(stdout); _exit(7); }
+END
+if [ "$newest" ] && age "$loader" "$libc" 2>err &&
+	cc -nostartfiles -no-pie -O1 -o older older.c "-Wl,-dynamic-linker,$TMP/old/${loader##*/},-rpath,$TMP/old" 2>>err &&
+	[ "$(./older)" = "from an older libc" ]; then
+	LD_PRELOAD=$LIB ./older >out 2>err
+	isnt $? 7 "our library keeps a program of an older C library from starting"
+	same "so it is not injected" ./older
+	same "nor below a shell" sh -c './older; ./older'
+	same "nor by posix_spawn" /usr/bin/python3 -c 'import os
+p = os.posix_spawn("./older", ["./older"], os.environ)
+os._exit(os.waitstatus_to_exitcode(os.waitpid(p, 0)[1]))'
+	same "nor with its loader called directly" sh -c "old/${loader##*/} --library-path old ./older"
+	printf '#!%s\n' "$TMP/older" >script
+	chmod +x script
+	same "nor as a script's interpreter" sh -c './script'
+	countersink -o p.pb.gz -- sh -c './older; ./older; ./older; "$0" 60' "$TARGETS/burn" >out 2>err
+	like "$(cat err)" 'unprofiled +older \(not injected: older C library\) \(3 times\)' "it is counted and named"
+	like "$(cat err)" ' burn_60' "and the others are injected"
+	countersink -o p.pb.gz -- ./older >out 2>err
+	like "$(cat err)" 'unprofiled +older \(not injected: older C library\)' "as the command itself as well"
+	COUNTERSINK_REPORT=1 COUNTERSINK_OUTPUT=p.pb.gz LD_PRELOAD=$ENTRY sh -c './older; exit' >out 2>err
+	is "$? $(cat out)" "7 from an older libc" "without a launcher it starts, too"
+	like "$(cat err)" 'older \(not injected: older C library\)' "and is named"
+else
+	skip "a C library that is older than ours needs" "none can be made here: $(head -n 1 err)"
+fi
+is "$(readelf -V "$LIB" | grep -c 'GLIBC_2\.35')" 0 "nothing of ours needs GLIBC_2.35"
+done_testing
