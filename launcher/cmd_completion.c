@@ -84,7 +84,7 @@ static const char bash_text[] =
 	"\t\t\tfi ;;\n"
 	"\t\thelp) COMPREPLY=($(compgen -W \"$_countersink_commands\" -- \"$cur\")) ;;\n"
 	"\t\tcompletion) COMPREPLY=($(compgen -W 'bash zsh fish' -- \"$cur\")) ;;\n"
-	"\t\tpersist) COMPREPLY=($( ((COMP_CWORD == 2)) && compgen -W 'detach attach list read' -- \"$cur\")) ;;\n"
+	"\t\tpersist) COMPREPLY=($( ((COMP_CWORD == 2)) && compgen -W 'detach attach list read samples' -- \"$cur\")) ;;\n"
 	"\t\t*) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
 	"\t\tesac\n"
 	"\t\treturn\n"
@@ -269,7 +269,7 @@ static const char fish_text[] =
 	"complete -c countersink -n '__countersink_is run' -x -a '(__fish_complete_subcommand)'\n"
 	"complete -c countersink -n '__countersink_is help' -x -a '$__countersink_commands'\n"
 	"complete -c countersink -n '__countersink_is completion' -x -a 'bash zsh fish'\n"
-	"complete -c countersink -n '__countersink_is persist' -x -a 'detach attach list read'\n";
+	"complete -c countersink -n '__countersink_is persist' -x -a 'detach attach list read samples'\n";
 
 static void print_fish_option(const struct csink_command *command, const struct csink_option *opt)
 {

@@ -14,6 +14,8 @@
 #include "launcher/commands.h"
 #include "launcher/output/json.h"
 #include "launcher/persist/keeper.h"
+#include "launcher/persist/samples.h"
+#include "launcher/persist/target.h"
 #include "preload/counters/explain_system.h"
 
 struct persist {
@@ -40,6 +42,8 @@ static const char *why(int err)
 		return "it is persistent already";
 	case -EMFILE:
 		return "the keeper has no file descriptors left (ulimit -n)";
+	case -ENOMSG:
+		return "it keeps no ring of samples (detach it with --pages)";
 	case -ENODATA:
 		return "it has lost its counter (a pinned event that another one displaced)";
 	case -ENOEXEC:
@@ -63,20 +67,46 @@ static int parse_cpu(const char *text)
 	return *text < '0' || *text > '9' || *end || cpu > INT32_MAX ? -EINVAL : (int)cpu;
 }
 
+/* What can be counted, and how it is asked for. Returns 0 or what to exit with. */
+static int resolve_event(struct persist *persist, struct csink_event_spec *spec,
+			 const struct csink_persist_event *event)
+{
+	static const struct csink_event_roots roots; /* the system's own */
+	const char *text = csink_options_text(&persist->options, CSINK_PERSIST_OPT_EVENT), *why;
+	struct csink_event_spec specs[2];
+	struct csink_event_error err;
+	int nr = csink_events_parse(text, specs, 1, &err);
+
+	if (nr == 1)
+		nr = csink_events_bind(&roots, specs, 1, 2, &err);
+	*spec = specs[0];
+	if (nr < 0)
+		csink_say("option --event: %s", err.line);
+	else if (nr > 1)
+		csink_say("option --event: '%s' is an event of several kinds of CPUs: name one PMU's (%s)", text,
+			  specs[0].rec.name);
+	else if (event->pages ? csink_event_check(spec, &why) : csink_event_check_count(spec, &why))
+		csink_say("option --event: '%s': %s", spec->rec.name, why);
+	else if (spec->cpu_wide && (event->pid >= 0 || event->cpu < 0))
+		csink_say("option --event: %s counts whole CPUs: give --cpu without --pid",
+			  spec->pmu[0] ? spec->pmu : spec->rec.name);
+	else if (event->cpu >= 0 && !csink_event_is_on(spec, (uint32_t)event->cpu))
+		csink_say("option --cpu: CPU %d does not have %s; its CPUs are %s", event->cpu, spec->rec.name,
+			  spec->cpus);
+	else
+		return 0;
+	return CSINK_EXIT_USAGE;
+}
+
 /* What is to be opened. Returns 0 or what to exit with. */
 static int resolve(struct persist *persist, struct csink_event_spec *spec, struct csink_persist_event *event)
 {
 	const char *mode = csink_options_text(&persist->options, CSINK_PERSIST_OPT_MODE);
-	const char *name = csink_options_text(&persist->options, CSINK_PERSIST_OPT_EVENT);
 	uint64_t pid = csink_options_number(&persist->options, CSINK_PERSIST_OPT_PID);
 	uint64_t pages = csink_options_number(&persist->options, CSINK_PERSIST_OPT_PAGES);
-	struct csink_event_error err;
 	char *end;
+	int status;
 
-	if (csink_events_parse(name, spec, 1, &err) != 1 || csink_events_check(spec, 1, &err)) {
-		csink_say("option --event: %s", err.line);
-		return CSINK_EXIT_USAGE;
-	}
 	event->cpu = parse_cpu(csink_options_text(&persist->options, CSINK_PERSIST_OPT_CPU));
 	if (event->cpu < -1) {
 		csink_say("option --cpu: '%s' is no number of a CPU",
@@ -98,7 +128,9 @@ static int resolve(struct persist *persist, struct csink_event_spec *spec, struc
 		return CSINK_EXIT_USAGE;
 	}
 	event->pages = (uint32_t)pages;
-	snprintf(event->name, sizeof(event->name), "%s", spec->rec.name);
+	status = resolve_event(persist, spec, event);
+	if (status)
+		return status;
 	return 0;
 }
 
@@ -109,39 +141,30 @@ static void complete_attr(struct csink_event_spec *spec, const struct csink_pers
 	if (!event->pages)
 		return;
 	spec->attr.write_backward = 1;
-	spec->attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
+	spec->attr.sample_type =
+		PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD;
 	if (spec->attr.sample_period || spec->attr.freq)
 		return;
 	spec->attr.freq = 1;
 	spec->attr.sample_freq = CSINK_DEFAULT_FREQUENCY;
 }
 
-/* Returns the fd, or -errno with the words said. */
-static int open_event(struct csink_event_spec *spec, struct csink_persist_event *event)
+/* How the process stood while its threads were looked for. */
+static void tell_halt(const struct csink_persist_event *event, int err)
 {
-	struct csink_explanation found;
-	struct csink_perf_call call = {&spec->attr, event->pid, event->cpu, -1, PERF_FLAG_FD_CLOEXEC};
-	char line[640];
-	int fd = csink_perf_open(&spec->attr, event->pid, event->cpu, -1, PERF_FLAG_FD_CLOEXEC);
-
-	if (fd == -EACCES && event->pid >= 0 && !csink_event_is_kernels_own(spec)) {
-		csink_event_set_user_only(spec);
-		fd = csink_perf_open(&spec->attr, event->pid, event->cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	}
-	if (fd >= 0) {
-		event->attr = spec->attr;
-		return fd;
-	}
-	csink_explain_open(&call, -fd, &found, 1);
-	csink_say("%s: %s", spec->rec.name, csink_explain_print(&found, line, sizeof(line)));
-	return fd;
+	if (err && err != -ESRCH)
+		csink_say("note: process %d could not be stopped for it (%s): a thread that it started in that moment "
+			  "may "
+			  "be missing",
+			  event->pid, csink_errno_name(-err));
 }
 
 static int detach(struct persist *persist)
 {
 	struct csink_persist_event event = {0};
+	struct csink_persist_set set;
 	struct csink_event_spec spec;
-	int lost, fd, err, status = resolve(persist, &spec, &event);
+	int lost, err, status = resolve(persist, &spec, &event);
 
 	if (status)
 		return status;
@@ -151,14 +174,19 @@ static int detach(struct persist *persist)
 		return CSINK_EXIT_USAGE;
 	}
 	complete_attr(&spec, &event);
-	fd = open_event(&spec, &event);
-	if (fd < 0)
-		return CSINK_EXIT_FAILED;
 	lost = csink_persist_lost(persist->base);
-	err = csink_persist_detach(fd, &event, persist->base);
-	close(fd);
+	err = csink_persist_set_open(&set, &spec, &event);
+	snprintf(event.name, sizeof(event.name), "%s", spec.rec.name);
+	if (!err) {
+		tell_halt(&event, set.halt_err);
+		err = csink_persist_detach_set(set.at, set.nr, &event, persist->base);
+	}
+	csink_persist_set_close(&set);
 	if (err) {
-		csink_say("%s cannot be made persistent: %s", event.name, why(err));
+		if (*set.text)
+			csink_say("%s", set.text);
+		else
+			csink_say("%s cannot be made persistent: %s", event.name, why(err));
 		return CSINK_EXIT_FAILED;
 	}
 	if (lost > 0)
@@ -265,32 +293,36 @@ static int read_event(struct persist *persist, uint64_t id)
 	return 0;
 }
 
-struct search {
-	uint64_t id;
-	int cpu;
-};
-
 static int match(const struct csink_persist_event *event, void *data)
 {
-	struct search *search = data;
+	struct csink_persist_event *wanted = data;
 
-	if (event->id != search->id)
+	if (event->id != wanted->id)
 		return 0;
-	search->cpu = event->cpu;
+	*wanted = *event;
 	return 1;
+}
+
+/* What its rings hold. */
+static int print_samples(struct persist *persist, uint64_t id)
+{
+	struct csink_persist_event event = {.id = id};
+	int err = csink_persist_list(match, &event, persist->base);
+
+	if (err != 1)
+		return err < 0 ? err : -ENOENT;
+	return csink_persist_samples(&event, persist->base, persist->json ? &persist->out : NULL);
 }
 
 /* Nobody but we has it open then: it ends, unless its opener still lives. */
 static int attach_event(struct persist *persist, uint64_t id)
 {
-	struct search search = {.id = id};
-	int fd, err = csink_persist_list(match, &search, persist->base);
+	struct csink_persist_member member;
+	int fd, err = csink_persist_open_member(id, 0, &member, persist->base);
 
-	if (err != 1)
-		return err < 0 ? err : -ENOENT;
-	fd = csink_persist_open(id, search.cpu, NULL, persist->base);
-	if (fd < 0)
-		return fd;
+	if (err)
+		return err;
+	fd = member.fd;
 	err = csink_persist_attach(fd, persist->base);
 	close(fd);
 	return err;
@@ -331,9 +363,12 @@ static int act(struct persist *persist, const char *verb)
 		return list(persist);
 	if (!strcmp(verb, "read"))
 		return each_id(persist, verb, read_event);
+	if (!strcmp(verb, "samples"))
+		return each_id(persist, verb, print_samples);
 	if (!strcmp(verb, "attach"))
 		return each_id(persist, verb, attach_event);
-	csink_say("persist does not know '%s': it is detach, attach, list or read (see countersink help persist)",
+	csink_say("persist does not know '%s': it is detach, attach, list, read or samples (see countersink help "
+		  "persist)",
 		  verb);
 	return CSINK_EXIT_USAGE;
 }
@@ -356,7 +391,7 @@ int csink_cmd_persist(int argc, char **argv)
 	if (at < 0)
 		return status;
 	if (!verb) {
-		csink_say("say what to do: countersink persist detach, attach, list or read");
+		csink_say("say what to do: countersink persist detach, attach, list, read or samples");
 		return CSINK_EXIT_USAGE;
 	}
 	if (*csink_options_text(&persist.options, CSINK_PERSIST_OPT_PERSIST_DIR))

@@ -41,7 +41,7 @@ const struct csink_command csink_commands[] = {
 	{"reserve", "reserve [OPTION]... [COMMAND [ARGUMENT]...]",
 	 "have the hardware counters left to you: until a signal, or while a command runs", csink_cmd_reserve,
 	 csink_reserve_options, CSINK_NR_RESERVE_OPTS, CSINK_EXIT_FAILED, CSINK_EXIT_FAILED},
-	{"persist", "persist detach|attach|list|read [OPTION]... [ID]...",
+	{"persist", "persist detach|attach|list|read|samples [OPTION]... [ID]...",
 	 "keep events that outlive whoever opened them, and open them again", csink_cmd_persist, csink_persist_options,
 	 CSINK_NR_PERSIST_OPTS, CSINK_EXIT_USAGE, CSINK_EXIT_FAILED},
 	{"completion", "completion bash|zsh|fish", "print a shell's completion script", csink_cmd_completion, NULL, 0,

@@ -235,10 +235,11 @@ enum csink_gate_opt {
 /* Of `persist`. */
 #define CSINK_PERSIST_OPTIONS(X)                                                                                       \
 	X(EVENT, 'e', "NAME", "task-clock", CSINK_OPT_NO_TWIN, "detach: the event to open")                            \
-	X(PID, 'p', "PID", "", CSINK_OPT_NUMBER | CSINK_OPT_NO_TWIN, "detach: of this process or thread")              \
+	X(PID, 'p', "PID", "", CSINK_OPT_NUMBER | CSINK_OPT_NO_TWIN,                                                   \
+	  "detach: of this process, all its threads, or of this one thread")                                           \
 	X(CPU, 'C', "CPU", "", CSINK_OPT_NO_TWIN, "detach: on this CPU, of every process unless --pid is given")       \
 	X(PAGES, 'm', "N", "", CSINK_OPT_NUMBER | CSINK_OPT_NO_TWIN,                                                   \
-	  "detach: keep a ring of N pages, a power of two, of the latest samples")                                     \
+	  "detach: keep a ring of N pages, a power of two, of the latest samples; of a process one for each CPU")      \
 	X(MODE, 0, "OCTAL", "0600", CSINK_OPT_NO_TWIN, "detach: who may read its values; 0644: everybody")             \
 	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print JSON")                                        \
 	X(PERSIST_DIR, 0, "FOLDER", "", 0,                                                                             \

@@ -49,15 +49,23 @@ extern "C" {
  * compiled with: no more of it is read or written. What this program or the library does not know must be 0.
  */
 struct csink_persist_event {
-	uint64_t id;      /* out */
-	int64_t since_ns; /* out: when, on CLOCK_REALTIME */
-	int32_t pid, cpu; /* as they were given to perf_event_open */
-	uint32_t pages;   /* of data in its ring, a power of two; 0: no ring is kept */
-	uint32_t mode;    /* who may read values: 0600 the owner, 0640 his group, 0644 everybody; 0 is 0600 */
-	uint32_t uid;     /* out: the owner */
-	int32_t opener;   /* out: the process that detached it */
-	char name[64];    /* for people; may be empty */
+	uint64_t id;         /* out */
+	int64_t since_ns;    /* out: when, on CLOCK_REALTIME */
+	int32_t pid, cpu;    /* as they were given to perf_event_open */
+	uint32_t pages;      /* of data in its ring, a power of two; 0: no ring is kept */
+	uint32_t mode;       /* who may read values: 0600 the owner, 0640 his group, 0644 everybody; 0 is 0600 */
+	uint32_t uid;        /* out: the owner */
+	int32_t opener;      /* out: the process that detached it */
+	uint32_t nr_members; /* out: how many events are counted under this id; 1, but for a set */
+	uint32_t reserved;   /* 0 */
+	char name[64];       /* for people; may be empty */
 	struct perf_event_attr attr; /* as it was opened; in: size says how much of it is set */
+};
+
+/* One event of a set: all of one attr, that are counted under one id. */
+struct csink_persist_member {
+	int32_t fd, cpu; /* cpu: as it was given to perf_event_open */
+	uint32_t pages;  /* of data in its ring; 0: it has none of its own */
 };
 
 struct csink_persist_value {
@@ -69,6 +77,8 @@ struct csink_persist_value {
 int csink_persist_detach_sized(int fd, struct csink_persist_event *event, size_t event_bytes, const char *base);
 int csink_persist_open_sized(uint64_t id, int cpu, struct csink_persist_event *event, size_t event_bytes,
 			     const char *base);
+int csink_persist_detach_set_sized(const struct csink_persist_member *members, uint32_t nr,
+				   struct csink_persist_event *event, size_t event_bytes, const char *base);
 int csink_persist_list_sized(int (*each)(const struct csink_persist_event *event, void *data), void *data,
 			     size_t event_bytes, const char *base);
 
@@ -95,7 +105,27 @@ static inline int csink_persist_detach(int fd, struct csink_persist_event *event
 }
 
 /**
- * Open a persistent event again.
+ * Make several events persistent under one id, that of the first: an event of each thread of a process, say.
+ * @members  nr of them, at least one.
+ * @event    as in csink_persist_detach, attr being that of all; but for pages, which each member has for itself.
+ * Reading it gives their sum. Either all of them become persistent, or none. Returns as csink_persist_detach.
+ */
+static inline int csink_persist_detach_set(const struct csink_persist_member *members, uint32_t nr,
+					   struct csink_persist_event *event, const char *base)
+{
+	return csink_persist_detach_set_sized(members, nr, event, sizeof(*event), base);
+}
+
+/**
+ * Open one event of a set again.
+ * @nth     from 0 to nr_members - 1, in the order of csink_persist_detach_set; of a single event: 0.
+ * @member  set: fd and what it is.
+ * Returns 0, -ENOENT (no such event), or as csink_persist_open.
+ */
+int csink_persist_open_member(uint64_t id, uint32_t nth, struct csink_persist_member *member, const char *base);
+
+/**
+ * Open a persistent event again; of a set the first one.
  * @cpu    as it was opened: the event stays on its CPU (-1: a task's, on any).
  * @event  what it is, or NULL.
  * Returns an fd, or
@@ -111,14 +141,16 @@ static inline int csink_persist_open(uint64_t id, int cpu, struct csink_persist_
 }
 
 /**
- * Read a persistent event's count.
+ * Read a persistent event's count; of a set the sums, but where it has events of the same tasks on several CPUs
+ * enabled_ns is the mean of these.
  * Returns 0, -ENOENT, -EACCES (its mode does not allow it), -ENODATA (a pinned event that lost its counter), -EPERM or
  * -ETIMEDOUT.
  */
 int csink_persist_read(uint64_t id, struct csink_persist_value *value, const char *base);
 
 /**
- * Attach the event to whoever has it open: the keeper lets go of it, and it ends with its last fd.
+ * Attach the event to whoever has it open: the keeper lets go of it, and it ends with its last fd. Any event of a set
+ * stands for all of it.
  * Returns 0, or -EBADF, -EINVAL (no perf event), -ENOENT (not persistent), -EACCES (another user's), -EPERM,
  * -ETIMEDOUT.
  */

@@ -126,6 +126,12 @@ uint64_t csink_event_could_run_ns(const struct csink_event_times *times, uint32_
 int csink_event_check(const struct csink_event_spec *spec, const char **why);
 
 /**
+ * The same of an event that takes no samples: of these, :u has a meaning for clocks, too (where they are taken).
+ * Context: init, thread.
+ */
+int csink_event_check_count(const struct csink_event_spec *spec, const char **why);
+
+/**
  * An event was counted for a while, and it is 0. May that be because the CPU does not have it? Of the codes that each
  * CPU has for its own, an ARM CPU does not say which it counts; the kernel opens them all, and the others stay 0.
  * @why  set to what people should know, beginning with "is 0, "; 240 bytes are enough.

@@ -39,7 +39,8 @@ struct client {
 	bool is_owner; /* or root: may do everything, comes first, and is not limited with the others */
 	bool lists;    /* is being sent a list, from next_id on */
 	uint64_t next_id;
-	uint64_t since_ns; /* when it was last heard, or was sent something */
+	uint64_t since_ns;               /* when it was last heard, or was sent something */
+	struct csink_kept_members added; /* to the set that it is making */
 };
 
 struct keeper {
@@ -62,8 +63,13 @@ static void on_signal(int signo)
 
 /* ---- requests ---- */
 
-static int detach(struct keeper *keeper, const struct client *client, struct csink_persist_event *event, int fd)
+/* ADD, or DETACH with what was added before; the first event of a set comes with that one. */
+static int detach(struct keeper *keeper, struct client *client, uint32_t op, struct csink_persist_event *event, int fd)
 {
+	struct csink_kept_members *added = &client->added;
+	struct csink_kept_member first;
+	int err;
+
 	if (fd < 0)
 		return -EBADF;
 	/* Root as well: the events are then those of a user who can take them out of his keeper. */
@@ -71,14 +77,21 @@ static int detach(struct keeper *keeper, const struct client *client, struct csi
 		close(fd);
 		return -EACCES;
 	}
+	err = csink_keeper_add(&keeper->events, added, fd, event);
+	if (err || op == CSINK_PERSIST_ADD)
+		return err;
+	first = added->at[added->nr - 1];
+	memmove(&added->at[1], &added->at[0], (added->nr - 1) * sizeof(first));
+	added->at[0] = first;
 	event->opener = client->pid;
-	return csink_keeper_take(&keeper->events, fd, event);
+	return csink_keeper_take(&keeper->events, added, event);
 }
 
 /* Reading for those who may; everything else for owners (and root). */
 static int find(struct keeper *keeper, const struct client *client, uint32_t op, uint64_t id, struct csink_kept **kept)
 {
-	*kept = csink_keeper_find(&keeper->events, id);
+	*kept = op == CSINK_PERSIST_ATTACH ? csink_keeper_find_member(&keeper->events, id)
+					   : csink_keeper_find(&keeper->events, id);
 	if (!*kept)
 		return -ENOENT;
 	if (op == CSINK_PERSIST_READ ? !csink_keeper_lets_read(*kept, client->uid, client->gid) : !client->is_owner)
@@ -86,14 +99,29 @@ static int find(struct keeper *keeper, const struct client *client, uint32_t op,
 	return 0;
 }
 
-static int answer(struct keeper *keeper, const struct client *client, struct csink_persist_request *request, int fd,
+static int open_member(const struct csink_kept *kept, const struct csink_persist_request *request,
+		       struct csink_persist_reply *reply, int *reply_fd)
+{
+	const struct csink_kept_member *member;
+
+	if (request->member >= kept->members.nr)
+		return -ENOENT;
+	member = &kept->members.at[request->member];
+	if (request->event.cpu != CSINK_PERSIST_ANY_CPU && request->event.cpu != kept->event.cpu)
+		return -EINVAL;
+	reply->member = (struct csink_persist_member){-1, member->cpu, member->pages};
+	*reply_fd = member->fd;
+	return 0;
+}
+
+static int answer(struct keeper *keeper, struct client *client, struct csink_persist_request *request, int fd,
 		  struct csink_persist_reply *reply, int *reply_fd)
 {
 	struct csink_kept *kept;
 	int err;
 
-	if (request->op == CSINK_PERSIST_DETACH) {
-		err = detach(keeper, client, &request->event, fd);
+	if (request->op == CSINK_PERSIST_DETACH || request->op == CSINK_PERSIST_ADD) {
+		err = detach(keeper, client, request->op, &request->event, fd);
 		reply->event = request->event;
 		return err;
 	}
@@ -108,10 +136,7 @@ static int answer(struct keeper *keeper, const struct client *client, struct csi
 		csink_keeper_drop(&keeper->events, kept);
 		return 0;
 	case CSINK_PERSIST_OPEN:
-		if (request->event.cpu != kept->event.cpu)
-			return -EINVAL;
-		*reply_fd = kept->fd;
-		return 0;
+		return open_member(kept, request, reply, reply_fd);
 	case CSINK_PERSIST_READ:
 		return csink_keeper_read(kept, &reply->value);
 	default:
@@ -199,6 +224,7 @@ static int serve(struct keeper *keeper, struct client *client, struct pollfd *at
 static void forget_client(struct keeper *keeper, nfds_t at)
 {
 	close(keeper->fds[at].fd);
+	csink_keeper_close(&keeper->events, &keeper->clients[at].added);
 	keeper->nr--;
 	keeper->fds[at] = keeper->fds[keeper->nr];
 	keeper->clients[at] = keeper->clients[keeper->nr];

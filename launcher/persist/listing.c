@@ -43,6 +43,7 @@ static void describe(FILE *out, const struct csink_persist_event *event)
 		(uint64_t)attr->config);
 	fprintf(out, "%s %" PRIu64 "\npid %d\ncpu %d\n", attr->freq ? "frequency" : "period",
 		(uint64_t)attr->sample_period, event->pid, event->cpu);
+	fprintf(out, "events %u\n", event->nr_members);
 	fprintf(out, "pages %u\nbackward %d\nmode %04o\nuid %u\nopener %d\nsince_ns %" PRId64 "\n", event->pages,
 		attr->write_backward, event->mode, event->uid, event->opener, event->since_ns);
 }

@@ -36,15 +36,10 @@ int csink_stat_counter_check(struct csink_stat_counter *counter, const char *who
 	const struct csink_event_spec *spec = &counter->spec;
 	const char *why;
 
-	counter->err = csink_event_check(spec, &why);
-	/* Of samples, :u has a meaning: where they are taken. */
-	if (!counter->err && spec->rec.flags & CSINK_EVENT_CPU_NS && spec->rec.flags & CSINK_EVENT_USER_ASKED) {
-		counter->err = -EOPNOTSUPP;
-		why = "the kernel's clocks count all of the CPU time, whatever is left out; leave out u, and see user "
-		      "and system below";
-	}
+	counter->err = csink_event_check_count(spec, &why);
 	if (counter->err) {
-		snprintf(counter->reason, sizeof(counter->reason), "EOPNOTSUPP: %s", why);
+		snprintf(counter->reason, sizeof(counter->reason), "EOPNOTSUPP: %s%s", why,
+			 csink_event_check(spec, &why) ? "" : ", and see user and system below");
 	} else if (spec->cpu_wide) {
 		counter->err = -EOPNOTSUPP;
 		snprintf(counter->reason, sizeof(counter->reason), "%s counts whole CPUs, not %s",

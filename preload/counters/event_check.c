@@ -213,6 +213,16 @@ int csink_event_check(const struct csink_event_spec *spec, const char **why)
 	return 0;
 }
 
+int csink_event_check_count(const struct csink_event_spec *spec, const char **why)
+{
+	int err = csink_event_check(spec, why);
+
+	if (err || !(spec->rec.flags & CSINK_EVENT_CPU_NS) || !(spec->rec.flags & CSINK_EVENT_USER_ASKED))
+		return err;
+	*why = "the kernel's clocks count all of the CPU time, whatever is left out; leave out u";
+	return -EOPNOTSUPP;
+}
+
 void csink_event_explain(const struct csink_event_spec *spec, const struct csink_perf_call *call, int err,
 			 struct csink_explanation *why)
 {

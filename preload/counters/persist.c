@@ -27,20 +27,18 @@ static int check_reply(struct csink_persist_reply *reply)
 	return 0;
 }
 
-/* Send a request and receive its (first) reply, which may bring an fd. @start: a keeper, if there is none. Returns the
+/* Send a request and receive its (first) reply, which may bring an fd. Returns the
  * socket, or -errno: -ECONNREFUSED if there is no keeper. */
-static int converse(int folder_fd, const struct csink_persist_request *request, int sent_fd, bool start,
-		    struct csink_persist_reply *reply, int *got_fd)
+static int converse(int folder_fd, const struct csink_persist_request *request, struct csink_persist_reply *reply,
+		    int *got_fd)
 {
 	int fd = -ECONNREFUSED, err = -EPIPE;
 
 	for (int i = 0; i < TRIES && err == -EPIPE; i++) {
 		fd = csink_persist_connect(folder_fd);
-		if (fd == -ECONNREFUSED && start)
-			fd = csink_persist_start(folder_fd);
 		if (fd < 0)
 			return fd;
-		err = csink_persist_send(fd, request, sizeof(*request), sent_fd);
+		err = csink_persist_send(fd, request, sizeof(*request), -1);
 		if (!err)
 			err = csink_persist_receive(fd, reply, sizeof(*reply), got_fd);
 		if (err == -EMFILE && !got_fd)
@@ -58,25 +56,23 @@ static int converse(int folder_fd, const struct csink_persist_request *request, 
 }
 
 /* One question, one answer. Returns reply.err, or why there was none. */
-static int ask(const char *base, struct csink_persist_request *request, int sent_fd, struct csink_persist_reply *reply,
-	       int *got_fd)
+static int ask(const char *base, struct csink_persist_request *request, struct csink_persist_reply *reply, int *got_fd)
 {
-	bool start = request->op == CSINK_PERSIST_DETACH;
 	int saved = errno, fd, folder_fd;
 	char path[PATH_MAX];
 
 	request->bytes = sizeof(*request);
-	folder_fd = csink_persist_folder(base, start, path);
+	folder_fd = csink_persist_folder(base, false, path);
 	if (folder_fd < 0) {
 		errno = saved;
 		return folder_fd;
 	}
-	fd = converse(folder_fd, request, sent_fd, start, reply, got_fd);
+	fd = converse(folder_fd, request, reply, got_fd);
 	close(folder_fd);
 	if (fd >= 0)
 		close(fd);
 	errno = saved;
-	if (fd == -ECONNREFUSED && !start)
+	if (fd == -ECONNREFUSED)
 		return -ENOENT;
 	return fd < 0 ? fd : reply->err;
 }
@@ -101,21 +97,101 @@ static int export_event(void *to, size_t bytes, const struct csink_persist_event
 	return csink_attr_export((char *)to + HEAD, bytes - HEAD, &from->attr);
 }
 
-CSINK_EXPORT int csink_persist_detach_sized(int fd, struct csink_persist_event *event, size_t event_bytes,
-					    const char *base)
+/* On one connection: all but the first, then the first with what they all are. Returns 0, -EPIPE (the keeper went
+ * away: another one may do it) or -errno. */
+static int send_set(int folder_fd, const struct csink_persist_member *members, uint32_t nr,
+		    struct csink_persist_request *request, struct csink_persist_reply *reply)
 {
-	struct csink_persist_request request = {.op = CSINK_PERSIST_DETACH};
-	struct csink_persist_reply reply;
-	int saved = errno, err = import_event(&request.event, event, event_bytes);
+	struct csink_persist_request add = {.bytes = sizeof(add), .op = CSINK_PERSIST_ADD};
+	int err = 0, fd = csink_persist_connect(folder_fd);
 
-	if (!err)
-		err = csink_persist_id(fd, &request.event.id);
-	if (!err)
-		err = ask(base, &request, fd, &reply, NULL);
+	if (fd == -ECONNREFUSED)
+		fd = csink_persist_start(folder_fd);
+	if (fd < 0)
+		return fd;
+	for (uint32_t i = nr; i-- > 0 && !err;) {
+		struct csink_persist_request *sent = i ? &add : request;
+
+		if (i) {
+			add.event.cpu = members[i].cpu;
+			add.event.pages = members[i].pages;
+		}
+		err = csink_persist_send(fd, sent, sizeof(*sent), members[i].fd);
+		if (!err)
+			err = csink_persist_receive(fd, reply, sizeof(*reply), NULL);
+		if (!err)
+			err = check_reply(reply);
+		if (!err)
+			err = reply->err;
+	}
+	close(fd);
+	return err;
+}
+
+static int detach_set(const struct csink_persist_member *members, uint32_t nr, struct csink_persist_request *request,
+		      struct csink_persist_reply *reply, const char *base)
+{
+	char path[PATH_MAX];
+	int err, folder_fd = csink_persist_folder(base, true, path);
+
+	if (folder_fd < 0)
+		return folder_fd;
+	err = -EPIPE;
+	for (int i = 0; i < TRIES && err == -EPIPE; i++)
+		err = send_set(folder_fd, members, nr, request, reply);
+	close(folder_fd);
+	return err;
+}
+
+CSINK_EXPORT int csink_persist_detach_set_sized(const struct csink_persist_member *members, uint32_t nr,
+						struct csink_persist_event *event, size_t event_bytes, const char *base)
+{
+	struct csink_persist_request request = {.bytes = sizeof(request), .op = CSINK_PERSIST_DETACH};
+	struct csink_persist_reply reply;
+	int saved = errno, err = nr ? import_event(&request.event, event, event_bytes) : -EINVAL;
+	uint64_t id;
+
+	for (uint32_t i = nr; i-- > 0 && !err;)
+		err = csink_persist_id(members[i].fd, i ? &id : &request.event.id);
+	if (!err) {
+		request.event.pages = members[0].pages;
+		err = detach_set(members, nr, &request, &reply, base);
+	}
 	if (!err) /* attr stays as it is */
 		memcpy(event, &reply.event, HEAD);
 	errno = saved;
 	return err;
+}
+
+CSINK_EXPORT int csink_persist_detach_sized(int fd, struct csink_persist_event *event, size_t event_bytes,
+					    const char *base)
+{
+	const struct csink_persist_member only = {fd, event->cpu, event->pages};
+
+	return csink_persist_detach_set_sized(&only, 1, event, event_bytes, base);
+}
+
+CSINK_EXPORT int csink_persist_open_member(uint64_t id, uint32_t nth, struct csink_persist_member *member,
+					   const char *base)
+{
+	struct csink_persist_request request = {.op = CSINK_PERSIST_OPEN, .member = nth, .event = {.id = id}};
+	struct csink_persist_reply reply;
+	int saved = errno, fd = -1, err;
+	uint64_t got;
+
+	/* Its CPU is told, not asked for. */
+	request.event.cpu = CSINK_PERSIST_ANY_CPU;
+	err = ask(base, &request, &reply, &fd);
+	if (!err && (fd < 0 || csink_persist_id(fd, &got) || (!nth && got != id)))
+		err = -EPROTO;
+	if (err && fd >= 0)
+		close(fd);
+	errno = saved;
+	if (err)
+		return err;
+	*member = reply.member;
+	member->fd = fd;
+	return 0;
 }
 
 CSINK_EXPORT int csink_persist_open_sized(uint64_t id, int cpu, struct csink_persist_event *event, size_t event_bytes,
@@ -123,7 +199,7 @@ CSINK_EXPORT int csink_persist_open_sized(uint64_t id, int cpu, struct csink_per
 {
 	struct csink_persist_request request = {.op = CSINK_PERSIST_OPEN, .event = {.id = id, .cpu = cpu}};
 	struct csink_persist_reply reply;
-	int saved = errno, fd = -1, err = ask(base, &request, -1, &reply, &fd);
+	int saved = errno, fd = -1, err = ask(base, &request, &reply, &fd);
 	uint64_t got;
 
 	if (!err && (fd < 0 || csink_persist_id(fd, &got) || got != id))
@@ -140,7 +216,7 @@ CSINK_EXPORT int csink_persist_read(uint64_t id, struct csink_persist_value *val
 {
 	struct csink_persist_request request = {.op = CSINK_PERSIST_READ, .event = {.id = id}};
 	struct csink_persist_reply reply;
-	int err = ask(base, &request, -1, &reply, NULL);
+	int err = ask(base, &request, &reply, NULL);
 
 	if (!err)
 		*value = reply.value;
@@ -154,7 +230,7 @@ CSINK_EXPORT int csink_persist_attach(int fd, const char *base)
 	int saved = errno, err = csink_persist_id(fd, &request.event.id);
 
 	if (!err)
-		err = ask(base, &request, -1, &reply, NULL);
+		err = ask(base, &request, &reply, NULL);
 	errno = saved;
 	return err;
 }
@@ -192,7 +268,7 @@ CSINK_EXPORT int csink_persist_list_sized(int (*each)(const struct csink_persist
 	if (event_bytes > sizeof(view) || event_bytes < HEAD + PERF_ATTR_SIZE_VER0)
 		return -EINVAL;
 	folder_fd = csink_persist_folder(base, false, path);
-	fd = folder_fd < 0 ? folder_fd : converse(folder_fd, &request, -1, false, &reply, NULL);
+	fd = folder_fd < 0 ? folder_fd : converse(folder_fd, &request, &reply, NULL);
 	if (folder_fd >= 0)
 		close(folder_fd);
 	if (fd >= 0) {

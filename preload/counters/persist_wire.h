@@ -1,8 +1,9 @@
 /*
  * What clients and keeper say to each other, on a SOCK_SEQPACKET socket: a request, then its reply; an fd goes along
- * with DETACH's request and with OPEN's reply. LIST has a reply for each event, and one with id 0 at the end. The
- * keeper begins by itself only on the connection of the client that started it: a reply that says whether it is at
- * work.
+ * with DETACH's and ADD's requests and with OPEN's reply. ADDs before a DETACH, on the same connection, bring the
+ * further events of a set; without a DETACH they go with the connection. LIST has a reply for each event, and one with
+ * id 0 at the end. The keeper begins by itself only on the connection of the client that started it: a reply that says
+ * whether it is at work.
  */
 #ifndef CSINK_COUNTERS_PERSIST_WIRE_H
 #define CSINK_COUNTERS_PERSIST_WIRE_H
@@ -25,17 +26,22 @@ enum csink_persist_op {
 	CSINK_PERSIST_OPEN,
 	CSINK_PERSIST_READ,
 	CSINK_PERSIST_LIST,
+	CSINK_PERSIST_ADD,
 };
+
+#define CSINK_PERSIST_ANY_CPU INT32_MIN /* OPEN: whatever CPU it is on */
 
 struct csink_persist_request {
 	uint32_t bytes; /* sizeof: another version's is refused */
 	uint32_t op;
-	struct csink_persist_event event; /* DETACH: all; OPEN: id, cpu; ATTACH, READ: id */
+	uint32_t member;                  /* OPEN: which event of a set */
+	struct csink_persist_event event; /* DETACH: all; ADD: cpu, pages; OPEN: id, cpu; ATTACH, READ: id */
 };
 
 struct csink_persist_reply {
 	uint32_t bytes;
-	int32_t err; /* 0 or -errno */
+	int32_t err;                        /* 0 or -errno */
+	struct csink_persist_member member; /* OPEN: its cpu and pages */
 	struct csink_persist_event event;
 	struct csink_persist_value value;
 };

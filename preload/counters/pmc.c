@@ -131,14 +131,15 @@ static int parse(const char *event, struct csink_pmc *pmc)
 	static const struct csink_event_roots roots; /* the system's own */
 	struct csink_event_spec specs[2];
 	struct csink_event_error err;
+	const char *why;
 	int nr = csink_events_parse(event, specs, 2, &err);
 
 	if (nr == 1)
 		nr = csink_events_bind(&roots, specs, 1, 2, &err);
-	if (nr == 1 && csink_events_check(specs, 1, &err))
-		nr = err.err;
 	if (nr < 0)
 		return fail(nr == -E2BIG ? -EINVAL : nr, "%s", err.line);
+	if (nr == 1 && csink_event_check_count(specs, &why))
+		return fail(-EOPNOTSUPP, "'%s': %s", specs[0].rec.name, why);
 	if (nr > 1)
 		return fail(-EINVAL, "'%s' is more than one event (of several kinds of CPUs: name one PMU's)", event);
 	if (specs[0].attr.sample_period || specs[0].attr.freq)
