@@ -18,17 +18,25 @@
  * terminal's answer to one process's read or write, and stop the launcher as they stop any program. */
 static const int relayed_signals[] = {
 	SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,   SIGUSR2, SIGWINCH, SIGCONT,
-	SIGTSTP, SIGALRM, SIGPOLL, SIGPWR,  SIGVTALRM, SIGXCPU, SIGURG,
+	SIGTSTP, SIGALRM, SIGPOLL, SIGPWR,  SIGVTALRM, SIGXCPU, SIGURG,   SIGPROF,
 };
 static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
+/* Who gets a signal that the launcher took. */
+enum receiver {
+	NOBODY,
+	HAS_IT, /* the command got it as well */
+	COMMAND,
+	COMMANDS_GROUP, /* the one that the command leads */
+};
+
 /* What the loop knows while the command lives. */
 struct wait_state {
-	const struct csink_child *child;
+	struct csink_child *child;
 	struct csink_relay *relay;
 	struct csink_relay_end *end;
 	int stopped_by;  /* the signal that stopped the command, while it is stopped and we are not; 0 */
-	bool stop_asked; /* a TSTP was handed on: whoever sent it expects the launcher to stop, too */
+	bool stop_asked; /* a TSTP was sent: whoever sent it expects the launcher to stop, too */
 	bool ended;
 };
 
@@ -120,38 +128,72 @@ static void reap(struct wait_state *state)
 }
 
 /*
- * Should the command get it from us? Not what the kernel sent: a terminal's signals go to the whole group. Nor what the
- * command itself sent, to its group or to its parent.
+ * A program that calls setpgid(0, 0), as timeout(1) does, stays in the shell's job where it leads that already. Below a
+ * launcher that leads the job it has left it, and the job's signals reach the launcher alone.
  */
-static bool is_for_command(const struct signalfd_siginfo *info, const struct csink_child *child)
+static bool has_left_our_job(const struct csink_child *child)
 {
+	return getpgrp() == getpid() && getpgid(child->pid) == child->pid;
+}
+
+/*
+ * The kernel sends a terminal's signals to the whole foreground group: the command has them already. Two kinds reach
+ * the launcher alone. When a terminal hangs up, the leader of its session gets SIGHUP and SIGCONT. A timer that was
+ * armed before the launcher was executed (alarm(2)) belongs to the launcher until csink_spawn() moves it.
+ */
+static enum receiver receiver_of_kernels(int signo, const struct csink_child *child)
+{
+	if (signo == SIGALRM || signo == SIGVTALRM || signo == SIGPROF)
+		return COMMAND;
+	if ((signo == SIGHUP || signo == SIGCONT) && getsid(0) == getpid())
+		return COMMAND;
+	return has_left_our_job(child) ? COMMANDS_GROUP : HAS_IT;
+}
+
+/* Who should get it from us? Nobody gets what the command itself sent, to its group or to its parent. */
+static enum receiver receiver_of(const struct signalfd_siginfo *info, struct csink_child *child)
+{
+	bool sent = info->ssi_code == SI_USER || info->ssi_code == SI_TKILL || info->ssi_code == SI_QUEUE;
+
+	if (sigismember(&child->earlier, (int)info->ssi_signo) == 1) {
+		sigdelset(&child->earlier, (int)info->ssi_signo);
+		return COMMAND;
+	}
 	if (info->ssi_code == SI_KERNEL)
-		return false;
-	if (info->ssi_code == SI_USER || info->ssi_code == SI_TKILL || info->ssi_code == SI_QUEUE)
-		return !csink_proc_is_descendant((int32_t)info->ssi_pid, child->pid);
-	return info->ssi_code < 0; /* a timer or message queue that we inherited nothing of */
+		return receiver_of_kernels((int)info->ssi_signo, child);
+	if (!sent) /* a timer or message queue that we inherited nothing of */
+		return info->ssi_code < 0 ? COMMAND : NOBODY;
+	if (csink_proc_is_descendant((int32_t)info->ssi_pid, child->pid))
+		return NOBODY;
+	if (!csink_witness_saw(&child->witness, info))
+		return COMMAND;
+	if (getpgid(child->pid) == getpgrp())
+		return HAS_IT;
+	return has_left_our_job(child) ? COMMANDS_GROUP : COMMAND;
 }
 
 static void hand_on(struct wait_state *state, const struct signalfd_siginfo *info)
 {
+	enum receiver receiver = receiver_of(info, state->child);
 	int signo = (int)info->ssi_signo;
 
-	bool for_command = is_for_command(info, state->child);
-
-	if ((for_command || info->ssi_code == SI_KERNEL) &&
-	    (signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT))
-		state->relay->ending = signo;
-	if (!for_command)
+	if (receiver == NOBODY)
 		return;
-	if (info->ssi_code == SI_QUEUE) {
+	if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT)
+		state->relay->ending = signo;
+	if (signo == SIGTSTP && info->ssi_code != SI_KERNEL)
+		state->stop_asked = true;
+	if (receiver == HAS_IT)
+		return;
+	if (receiver == COMMANDS_GROUP) {
+		kill(-state->child->pid, signo);
+	} else if (info->ssi_code == SI_QUEUE) {
 		union sigval value = {.sival_ptr = (void *)(uintptr_t)info->ssi_ptr};
 
 		sigqueue(state->child->pid, signo, value);
 	} else {
 		kill(state->child->pid, signo);
 	}
-	if (signo == SIGTSTP)
-		state->stop_asked = true;
 }
 
 static void take_signals(struct wait_state *state)
@@ -172,8 +214,8 @@ static void take_signals(struct wait_state *state)
 	state->stop_asked = false;
 }
 
-int csink_relay_wait(struct csink_relay *relay, const struct csink_child *child, int watch_fd,
-		     void (*on_watch)(void *arg), void *arg, struct csink_relay_end *end)
+int csink_relay_wait(struct csink_relay *relay, struct csink_child *child, int watch_fd, void (*on_watch)(void *arg),
+		     void *arg, struct csink_relay_end *end)
 {
 	struct wait_state state = {.child = child, .relay = relay, .end = end};
 	struct pollfd fds[] = {
@@ -182,10 +224,14 @@ int csink_relay_wait(struct csink_relay *relay, const struct csink_child *child,
 		{.fd = watch_fd, .events = POLLIN},
 	};
 
+	int err = 0;
+
 	memset(end, 0, sizeof(*end));
 	while (!state.ended) {
-		if (poll(fds, CSINK_ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
-			return -errno;
+		if (poll(fds, CSINK_ARRAY_SIZE(fds), -1) < 0 && errno != EINTR) {
+			err = -errno;
+			break;
+		}
 		if (fds[1].revents) {
 			/* End of file: the exec closed the other end. */
 			if (read(child->exec_fd, &end->exec_errno, sizeof(int)) != sizeof(int))
@@ -198,12 +244,13 @@ int csink_relay_wait(struct csink_relay *relay, const struct csink_child *child,
 		if (fds[0].revents)
 			take_signals(&state);
 	}
-	if (fds[1].fd >= 0) {
+	csink_witness_end(&child->witness);
+	if (!err && fds[1].fd >= 0) {
 		if (read(child->exec_fd, &end->exec_errno, sizeof(int)) != sizeof(int))
 			end->exec_errno = 0;
 		close(child->exec_fd);
 	}
-	return 0;
+	return err;
 }
 
 struct release {

@@ -1,7 +1,7 @@
 /*
  * Waiting for the command, with its signals: the launcher stands where the shell expects the command, so what reaches
- * the launcher by kill(2) is handed on, what the terminal sends to the whole foreground group is not sent twice, and
- * stopping and continuing the one does it to the other.
+ * the launcher alone is handed on (by kill(2), or by the kernel to the session's leader), what reaches its whole
+ * process group is not sent twice, and stopping and continuing the one does it to the other.
  *
  * All signals are taken from a signalfd in one poll loop: there are no handlers, and nothing is interrupted.
  */
@@ -34,8 +34,8 @@ struct csink_relay_end {
  * @watch_fd  when it becomes readable, on_watch(arg) is called; -1: none.
  * Returns 0, or -errno of wait4 or poll, which do not fail.
  */
-int csink_relay_wait(struct csink_relay *relay, const struct csink_child *child, int watch_fd,
-		     void (*on_watch)(void *arg), void *arg, struct csink_relay_end *end);
+int csink_relay_wait(struct csink_relay *relay, struct csink_child *child, int watch_fd, void (*on_watch)(void *arg),
+		     void *arg, struct csink_relay_end *end);
 
 /**
  * The command has ended and the launcher works on its own: from now on INT, TERM, HUP and QUIT end it, as the shell

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
@@ -16,6 +17,8 @@
 #include "preload/inject/preload_entry.h"
 
 #define PRELOAD "LD_PRELOAD"
+
+enum { NR_TIMERS = 3 }; /* of setitimer(2) */
 
 /*
  * The entry that suits every loader, where the installation has it: a library that was copied alone is named as it is.
@@ -228,30 +231,38 @@ static int put_streams(const int *fds)
 	return 0;
 }
 
-int csink_spawn(char **argv, char **env, const struct csink_inherited *inherited, struct csink_child *child)
+/* Timers of setitimer(2) and alarm(2), which an exec keeps and a fork does not. */
+static void swap_timers(const struct itimerval *timers, struct itimerval *was)
 {
-	static const int own[3] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+	static const int kinds[NR_TIMERS] = {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF};
 
-	return csink_spawn_with(argv, env, inherited, own, child);
+	for (int i = 0; i < NR_TIMERS; i++)
+		setitimer((__itimer_which_t)kinds[i], &timers[i], was ? &was[i] : NULL);
 }
 
-int csink_spawn_with(char **argv, char **env, const struct csink_inherited *inherited, const int *fds,
-		     struct csink_child *child)
+/* @timers  what the child arms; NULL: nothing. */
+static int spawn(char **argv, char **env, const struct csink_inherited *inherited, const int *fds,
+		 const struct itimerval *timers, struct csink_child *child)
 {
 	int pipe_fds[2], err;
 	ssize_t written;
 
 	if (pipe2(pipe_fds, O_CLOEXEC))
 		return -errno;
+	csink_witness_begin(&child->witness);
+	sigpending(&child->earlier);
 	child->pid = fork();
 	if (child->pid < 0) {
 		err = -errno;
+		csink_witness_end(&child->witness);
 		close(pipe_fds[0]);
 		close(pipe_fds[1]);
 		return err;
 	}
 	if (!child->pid) {
 		csink_inherited_restore(inherited);
+		if (timers)
+			swap_timers(timers, NULL);
 		if (!put_streams(fds))
 			execvpe(argv[0], argv, env);
 		err = errno;
@@ -262,4 +273,24 @@ int csink_spawn_with(char **argv, char **env, const struct csink_inherited *inhe
 	close(pipe_fds[1]);
 	child->exec_fd = pipe_fds[0];
 	return 0;
+}
+
+int csink_spawn(char **argv, char **env, const struct csink_inherited *inherited, struct csink_child *child)
+{
+	static const int own[3] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+	static const struct itimerval none[NR_TIMERS];
+	struct itimerval timers[NR_TIMERS];
+	int err;
+
+	swap_timers(none, timers);
+	err = spawn(argv, env, inherited, own, timers, child);
+	if (err)
+		swap_timers(timers, NULL);
+	return err;
+}
+
+int csink_spawn_with(char **argv, char **env, const struct csink_inherited *inherited, const int *fds,
+		     struct csink_child *child)
+{
+	return spawn(argv, env, inherited, fds, NULL, child);
 }

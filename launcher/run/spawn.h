@@ -7,6 +7,7 @@
 
 #include "launcher/options.h"
 #include "launcher/run/inherited.h"
+#include "launcher/run/witness.h"
 
 /**
  * Find the library to inject: ../lib/libcountersink.so as seen from the launcher's own directory, or ../lib64.
@@ -33,17 +34,20 @@ char **csink_env_build(char *const *env, const char *library, const char *run_di
 
 struct csink_child {
 	pid_t pid;
-	int exec_fd; /* gives an int, errno of a failed exec, or ends when the command runs; CLOEXEC */
+	int exec_fd;                  /* gives an int, errno of a failed exec, or ends when the command runs; CLOEXEC */
+	sigset_t earlier;             /* pending in the launcher when the command was not there yet */
+	struct csink_witness witness; /* csink_relay_wait ends it */
 };
 
 /**
- * Fork and exec the command, found by PATH as execvp(3) does, with the signals and limits in inherited.
- * Returns 0 or -errno of fork or pipe.
+ * Fork and exec the command, found by PATH as execvp(3) does, with the signals and limits in inherited. Timers that
+ * were armed before the launcher was executed (alarm(2), setitimer(2)) become the command's, as an exec would have had
+ * it. Returns 0 or -errno of fork or pipe.
  */
 int csink_spawn(char **argv, char **env, const struct csink_inherited *inherited, struct csink_child *child);
 
 /**
- * The same with other standard streams.
+ * The same with other standard streams, for a command that does not take the launcher's place: timers stay here.
  * @fds  three: what becomes 0, 1 and 2. Each is that number itself, or above 2.
  */
 int csink_spawn_with(char **argv, char **env, const struct csink_inherited *inherited, const int *fds,

@@ -149,7 +149,7 @@ child=$(cat "/proc/$pid/task/$pid/children")
 kill -TERM $pid
 wait $pid
 is $? 143 "signals are handed on"
-ok "to the command" has_ended "${child% }"
+ok "to the command" has_ended "${child%% *}"
 rm -f started
 countersink reserve -q -- sh -c 'echo started >started; exec sleep 60' &
 pid=$!
@@ -158,8 +158,8 @@ child=$(cat "/proc/$pid/task/$pid/children")
 kill -KILL $pid
 wait $pid 2>/dev/null
 ok "KILL of countersink leaves no lock, though the command lives" is_free
-ok "which it does" kill -0 "${child% }"
-kill -KILL "${child% }"
+ok "which it does" kill -0 "${child%% *}"
+kill -KILL "${child%% *}"
 countersink reserve --require touch was_run 2>err
 is $? 1 "--require without an agent: status 1"
 ok "and the command was not run" test ! -e was_run

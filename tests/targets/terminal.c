@@ -1,9 +1,8 @@
 /*
  * terminal COMMAND...: run a command on a terminal of its own (session leader, the terminal controls it) and do what
- * the
- * lines of stdin say: "expect TEXT" waits for it in what the terminal shows from then on; "send TEXT" types it (\n, \\
- * and \xHH are understood); "size ROWS" changes the window. Ends with the command's status (128 + signal), 98 when an
- * expected text did not come in time. What the terminal showed goes to stdout.
+ * the lines of stdin say: "expect TEXT" waits for it in what the terminal shows from then on; "send TEXT" types it (\n,
+ * \\ and \xHH are understood); "size ROWS" changes the window; "close" hangs up. Ends with the command's status (128 +
+ * signal), 98 when an expected text did not come in time. What the terminal showed goes to stdout.
  */
 #include <errno.h>
 #include <poll.h>
@@ -105,15 +104,19 @@ int main(int argc, char **argv)
 			failed = !expect(line + 7);
 		} else if (!strncmp(line, "send ", 5)) {
 			type(line + 5);
+		} else if (!strcmp(line, "close")) {
+			close(terminal_fd);
+			terminal_fd = -1;
 		} else if (!strncmp(line, "size ", 5)) {
 			size.ws_row = (unsigned short)atoi(line + 5);
 			ioctl(terminal_fd, TIOCSWINSZ, &size);
 		}
 	}
-	for (time_t deadline = time(NULL) + DEADLINE_S; !failed && pump(100);)
+	for (time_t deadline = time(NULL) + DEADLINE_S; !failed && terminal_fd >= 0 && pump(100);)
 		failed = time(NULL) > deadline;
 	/* What still runs loses its terminal now. */
-	close(terminal_fd);
+	if (terminal_fd >= 0)
+		close(terminal_fd);
 	if (failed)
 		kill(pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
