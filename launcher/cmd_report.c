@@ -13,6 +13,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/nearest.h"
+#include "include/internal/options.h"
 #include "include/internal/recording.h"
 #include "launcher/commands.h"
 #include "launcher/output/export.h"
@@ -29,6 +30,7 @@
 #include "launcher/profile/symbols_fetch.h"
 #include "launcher/run/leftovers.h"
 #include "launcher/run/reading.h"
+#include "launcher/run/save.h"
 
 #define DEFAULT_FILE "countersink.pb.gz"
 #define MAX_LEFTOVERS 16 /* that are listed */
@@ -203,6 +205,19 @@ static void remove_recordings(struct csink_reading *reading, const char *folder,
 			  err == -EBUSY ? "the run goes on" : "the run goes on, or another command reads them");
 }
 
+/* For the library, at the end of a program, that is the only moment: then a profile is saved elsewhere, too. */
+static int write_profile(const struct csink_profile *profile, char *path, bool has_recordings)
+{
+	int err;
+
+	if (getenv(CSINK_ENV_RUN_ENDED))
+		return csink_save_anywhere(path, profile);
+	err = csink_pprof_write(profile, path);
+	if (err)
+		csink_say_unwritten(path, -err, has_recordings ? "the recordings are kept" : NULL);
+	return err;
+}
+
 /*
  * Write the profile to a file; recordings that it was made from are then removed, but not for what went into a device
  * or a pipe, where it may be gone. A name of another format has that written, too. saved, of PATH_MAX bytes: where the
@@ -217,13 +232,14 @@ static int save(const struct csink_profile *profile, const char *output, const c
 	struct stat st;
 	int err;
 
-	snprintf(saved, PATH_MAX, "%s", output);
-	format = csink_export_beside(saved, PATH_MAX, exported);
-	err = strlen(output) < PATH_MAX ? csink_pprof_write(profile, saved) : -ENAMETOOLONG;
-	if (err) {
-		csink_say_unwritten(saved, -err, folder ? "the recordings are kept" : NULL);
-		return err;
+	if (snprintf(saved, PATH_MAX, "%s", output) >= PATH_MAX) {
+		csink_say_unwritten(output, ENAMETOOLONG, folder ? "the recordings are kept" : NULL);
+		return -ENAMETOOLONG;
 	}
+	format = csink_export_beside(saved, PATH_MAX, exported);
+	err = write_profile(profile, saved, folder);
+	if (err)
+		return err;
 	if (folder && !stat(saved, &st) && S_ISREG(st.st_mode))
 		remove_recordings(reading, folder, quiet);
 	if (format)

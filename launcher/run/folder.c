@@ -77,9 +77,7 @@ int csink_folder_beside(const char *folder, const char *word, char *path, size_t
 
 bool csink_folder_is_recording(const char *name)
 {
-	size_t len = strlen(name), suffix = strlen(CSINK_REC_SUFFIX);
-
-	return len > suffix && !strcmp(name + len - suffix, CSINK_REC_SUFFIX);
+	return csink_run_dir_is_recording(name);
 }
 
 static uint32_t count_writers(int dir_fd, const char *folder, int32_t *pids, uint32_t max)

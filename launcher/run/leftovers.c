@@ -63,6 +63,15 @@ static bool take_recordings(int dir_fd, struct csink_leftover *out)
 	return !written;
 }
 
+/* Root's, or whose run began as root's: the directory of a process that gave up its rights is its new user's. */
+static bool is_ours(const char *path)
+{
+	struct stat st;
+
+	return csink_run_dir_is_of(path, geteuid()) ||
+	       (!geteuid() && !lstat(path, &st) && csink_run_dir_is_of(path, st.st_uid));
+}
+
 static bool look(const char *place, const char *name, struct csink_leftover *out)
 {
 	bool found = false;
@@ -70,7 +79,7 @@ static bool look(const char *place, const char *name, struct csink_leftover *out
 
 	memset(out, 0, sizeof(*out));
 	if (snprintf(out->path, sizeof(out->path), "%s/%s", place, name) >= (int)sizeof(out->path) ||
-	    !csink_run_dir_is_of(out->path, geteuid()))
+	    !is_ours(out->path))
 		return false;
 	fd = open(out->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)

@@ -13,6 +13,7 @@
 #include "include/internal/recording.h"
 #include "launcher/run/folder.h"
 #include "launcher/run/proc.h"
+#include "preload/record/run_dir.h"
 
 static int is_recording(const struct dirent *entry)
 {
@@ -65,28 +66,19 @@ bool csink_reading_is_whole(const struct csink_reading *reading)
 	return found == reading->nr_names;
 }
 
-/*
- * Does a process write a recording? The kernel grants a read lease only on a file that no process has open, or mapped,
- * for writing; whatever pid that process has here. Where it grants none to us, the recording's header names the
- * process.
- */
+/* Where the kernel does not tell, the recording's header names the process. */
 static bool is_written(int dir_fd, const char *name)
 {
+	int written = csink_run_dir_is_written(dir_fd, name), fd;
 	struct csink_rec_header head;
-	int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	bool written;
 
+	if (written >= 0)
+		return written;
+	fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return false;
-	if (!fcntl(fd, F_SETLEASE, F_RDLCK)) {
-		fcntl(fd, F_SETLEASE, F_UNLCK);
-		written = false;
-	} else if (errno == EAGAIN) {
-		written = true;
-	} else {
-		written = pread(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head) && head.magic == CSINK_REC_MAGIC &&
-			  head.pid > 0 && csink_proc_is_running(head.pid, 0);
-	}
+	written = pread(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head) && head.magic == CSINK_REC_MAGIC &&
+		  head.pid > 0 && csink_proc_is_running(head.pid, 0);
 	close(fd);
 	return written;
 }

@@ -31,24 +31,23 @@ int csink_save_resolve(struct csink_save *save, const struct csink_options *opti
 	return 0;
 }
 
-/* Returns 0, or -errno where it could not be saved anywhere. */
-static int write_profile(struct csink_save *save, const struct csink_profile *profile)
+int csink_save_anywhere(char *path, const struct csink_profile *profile)
 {
-	int err = csink_pprof_write(profile, save->path), first = err;
-	char path[PATH_MAX], kept[PATH_MAX + 32];
+	int err = csink_pprof_write(profile, path), first = err;
+	char other[PATH_MAX], kept[PATH_MAX + 32];
 
-	for (uint32_t i = 0; err && !csink_output_fallback(save->path, i, path, sizeof(path)); i++) {
-		err = csink_pprof_write_as(profile, path, CSINK_OUTFILE_PRIVATE);
+	for (uint32_t i = 0; err && !csink_output_fallback(path, i, other, sizeof(other)); i++) {
+		err = csink_pprof_write_as(profile, other, CSINK_OUTFILE_PRIVATE);
 		if (err)
 			continue;
-		snprintf(kept, sizeof(kept), "the profile is in %s", path);
-		csink_say_unwritten(save->path, -first, kept);
-		strcpy(save->path, path);
+		snprintf(kept, sizeof(kept), "the profile is in %s", other);
+		csink_say_unwritten(path, -first, kept);
+		strcpy(path, other);
 	}
 	if (!err)
 		return 0;
-	csink_say_unwritten(save->path, -first, "nor could the profile be saved elsewhere");
-	save->path[0] = 0;
+	csink_say_unwritten(path, -first, "nor could the profile be saved elsewhere");
+	path[0] = 0;
 	return err;
 }
 
@@ -80,7 +79,7 @@ static void export_profile(const struct csink_save *save, const struct csink_pro
 
 int csink_save_profile(struct csink_save *save, const struct csink_profile *profile, enum csink_save_words words)
 {
-	int err = write_profile(save, profile);
+	int err = csink_save_anywhere(save->path, profile);
 
 	if (words >= CSINK_SAVE_REPORT)
 		print_report(save, profile, words == CSINK_SAVE_REPORT_ALL);

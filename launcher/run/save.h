@@ -35,6 +35,13 @@ int csink_save_resolve(struct csink_save *save, const struct csink_options *opti
 		       int32_t pid);
 
 /**
+ * Write a profile; where it cannot be written, in the place that csink_output_fallback() gives, and say so.
+ * @path  of PATH_MAX bytes: becomes where it is, or empty.
+ * Returns 0, or -errno where it could not be written anywhere. Context: thread.
+ */
+int csink_save_anywhere(char *path, const struct csink_profile *profile);
+
+/**
  * Write the profile, elsewhere where its place cannot be written; export it; tell.
  * Returns 0, or -errno where the profile could not be written anywhere. Context: init.
  */

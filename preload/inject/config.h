@@ -17,7 +17,7 @@ struct csink_config {
 	uint64_t max_bytes; /* of the recording */
 	bool quiet, report, off_cpu, timeline;
 	bool standalone; /* no launcher: the profile is made by us at exit */
-	char run_dir[256];
+	char run_dir[256]; /* changed by csink_handover_begin() alone */
 	const char *follow; /* "all", "none" or names */
 	pid_t parent;       /* the launcher; 0: there is none */
 	pid_t owner;        /* standalone: the process that makes the profile */

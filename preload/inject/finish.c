@@ -18,6 +18,7 @@
 #include "include/internal/options.h"
 #include "include/internal/rawcall.h"
 #include "preload/inject/config.h"
+#include "preload/inject/handover.h"
 #include "preload/inject/libc.h"
 #include "preload/record/output_path.h"
 #include "preload/record/run_dir.h"
@@ -109,6 +110,7 @@ struct helper {
 	char *const *argv;
 	char *const *envp;
 	char *stack_end; /* of run_helper() */
+	bool is_root;    /* it takes back the rights of root, which the program has put aside */
 	int err;
 };
 
@@ -124,6 +126,9 @@ static int run_helper(void *arg)
 	if (csink_config.report && csink_rawcall(SYS_dup3, STDERR_FILENO, STDOUT_FILENO, 0) < 0)
 		csink_rawcall(SYS_close, STDOUT_FILENO); /* the program's stdout is no place for it */
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
+	/* The child's own: without libc, which would ask all threads to do the same. */
+	if (helper->is_root)
+		csink_rawcall(SYS_setresuid, 0, 0, 0);
 	csink_rawcall(SYS_execve, program, helper->argv, helper->envp);
 	helper->err = errno;
 	csink_rawcall(SYS_exit_group, 127);
@@ -168,12 +173,21 @@ static char **clean_environment(void)
 	return envp;
 }
 
+/* Is the run directory root's, while the program, which may become root again, is another user at its end? */
+static bool needs_root(const char *run_dir)
+{
+	uid_t real, effective, saved;
+
+	return !getresuid(&real, &effective, &saved) && effective && (!real || !saved) &&
+	       csink_run_dir_is_of(run_dir, 0);
+}
+
 static void make_profile(const char *run_dir, const char *to)
 {
 	char *argv[] = {program,         "report", "-o", (char *)to, csink_config.report ? "--" : "--quiet",
 			(char *)run_dir, NULL};
 	char *stack = malloc(2 * HELPER_STACK), **envp = clean_environment();
-	struct helper helper = {argv, envp, stack + HELPER_STACK, 0};
+	struct helper helper = {argv, envp, stack + HELPER_STACK, needs_root(run_dir), 0};
 	uint64_t all = ~0ULL, saved;
 	int status = 0;
 	pid_t pid;
@@ -249,6 +263,18 @@ static bool is_collected(void)
 	       (access(csink_process.rec.path, F_OK) < 0 && errno == ENOENT && access(csink_config.run_dir, F_OK) == 0);
 }
 
+static void make_own_profile(void)
+{
+	const char *left;
+
+	make_profile(csink_config.run_dir, output);
+	if (csink_handover_left(&left))
+		csink_finish_complain(
+			"recordings of processes that kept more rights are in %s, and not in the profile: "
+			"`countersink report -o FILE %s`, as root, makes one of them",
+			left, left);
+}
+
 void csink_finish_image(void)
 {
 	if (finished_pid == csink_process.pid)
@@ -257,5 +283,5 @@ void csink_finish_image(void)
 	if (is_collected())
 		rescue_recording();
 	else if (csink_config.standalone && csink_config.owner == csink_process.pid)
-		make_profile(csink_config.run_dir, output);
+		make_own_profile();
 }

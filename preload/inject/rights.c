@@ -1,6 +1,7 @@
 /*
  * Calls by which a process gives up its rights. Its own recording is mapped already; what it forks and starts
- * afterwards cannot enter the run folder, and gets a folder beside it (run_dir.h).
+ * afterwards cannot enter the run folder, and gets a folder beside it (run_dir.h). The process that makes the profile
+ * without a launcher hands its run over (handover.h), if it gives its rights up for good.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 
 #include "include/internal/base.h"
 #include "preload/inject/config.h"
+#include "preload/inject/handover.h"
 #include "preload/inject/real.h"
 #include "preload/record/run_dir.h"
 #include "preload/sample/calls_off.h"
@@ -29,36 +31,77 @@ static bool is_first_namespace(void)
 	return sscanf(text, "%u %u %u", &inside, &outside, &nr) == 3 && !inside && !outside && nr == UINT32_MAX;
 }
 
-static void before_change(uid_t to)
-{
-	int saved = errno;
+/* User IDs, as a call will leave them. */
+struct ids {
+	uid_t real, effective, saved;
+};
 
-	if (!csink_calls_are_off(CSINK_CALLS_LIFE) && to != (uid_t)-1 && to != 0 && geteuid() == 0 &&
-	    atomic_load_explicit(&csink_process.active, memory_order_relaxed) && is_first_namespace())
-		csink_run_dir_share(csink_config.run_dir, to);
+static bool is_root(const struct ids *ids)
+{
+	return !ids->real || !ids->effective || !ids->saved;
+}
+
+/* Returns true if the run was handed over: to be taken back if the call fails. @next: -1 leaves an ID as it is. */
+static bool before_change(struct ids next)
+{
+	struct ids now;
+	int saved = errno;
+	bool done = false;
+
+	if (csink_calls_are_off(CSINK_CALLS_LIFE) ||
+	    !atomic_load_explicit(&csink_process.active, memory_order_relaxed) ||
+	    getresuid(&now.real, &now.effective, &now.saved) || !is_root(&now))
+		return false;
+	next.real = next.real == (uid_t)-1 ? now.real : next.real;
+	next.effective = next.effective == (uid_t)-1 ? now.effective : next.effective;
+	next.saved = next.saved == (uid_t)-1 ? now.saved : next.saved;
+	/* One that has put root's rights aside before has none for this: taking them back would be seen (capabilities,
+	 * PR_GET_DUMPABLE). */
+	if (now.effective || !next.effective)
+		done = false;
+	else if (!is_root(&next) && csink_handover_is_owner())
+		done = !csink_handover_begin(next.effective);
+	else if (is_first_namespace())
+		csink_run_dir_share(csink_config.run_dir, next.effective);
 	errno = saved;
+	return done;
+}
+
+static int after_change(bool handed_over, int result)
+{
+	if (result && handed_over)
+		csink_handover_undo();
+	return result;
 }
 
 CSINK_EXPORT int setuid(uid_t uid)
 {
-	before_change(uid);
-	return REAL(setuid)(uid);
+	bool all = geteuid() == 0; /* else the effective one alone is set */
+	bool done = before_change((struct ids){all ? uid : (uid_t)-1, uid, all ? uid : (uid_t)-1});
+
+	return after_change(done, REAL(setuid)(uid));
 }
 
 CSINK_EXPORT int seteuid(uid_t uid)
 {
-	before_change(uid);
-	return REAL(seteuid)(uid);
+	bool done = before_change((struct ids){(uid_t)-1, uid, (uid_t)-1});
+
+	return after_change(done, REAL(seteuid)(uid));
 }
 
 CSINK_EXPORT int setreuid(uid_t real, uid_t effective)
 {
-	before_change(effective);
-	return REAL(setreuid)(real, effective);
+	/* As setreuid(2) has it. */
+	bool sets_saved = real != (uid_t)-1 || (effective != (uid_t)-1 && effective != getuid());
+	uid_t saved = effective == (uid_t)-1 ? geteuid() : effective;
+	bool done = before_change((struct ids){real, effective, sets_saved ? saved : (uid_t)-1});
+
+	return after_change(done, REAL(setreuid)(real, effective));
 }
 
 CSINK_EXPORT int setresuid(uid_t real, uid_t effective, uid_t saved)
 {
-	before_change(effective);
-	return REAL(setresuid)(real, effective, saved);
+	bool done = before_change((struct ids){real, effective, saved});
+
+	return after_change(done, REAL(setresuid)(real, effective, saved));
 }

@@ -4,22 +4,28 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/recording.h"
 
-static int try_place(const char *place, char *dir, size_t size)
+int csink_run_dir_create_in(const char *place, size_t len, char *dir, size_t size)
 {
-	int n;
+	int n = snprintf(dir, size, "%.*s/" CSINK_RUN_DIR_PREFIX "XXXXXX", (int)len, place);
 
-	if (!place || place[0] != '/')
-		return -ENOENT;
-	n = snprintf(dir, size, "%s/" CSINK_RUN_DIR_PREFIX "XXXXXX", place);
 	if (n < 0 || (size_t)n >= size)
 		return -ENAMETOOLONG;
 	/* mkdtemp(3): 0700, fails rather than follow or reuse anything that is there. */
 	return mkdtemp(dir) ? 0 : -errno;
+}
+
+static int try_place(const char *place, char *dir, size_t size)
+{
+	if (!place || place[0] != '/')
+		return -ENOENT;
+	return csink_run_dir_create_in(place, strlen(place), dir, size);
 }
 
 /* Root's programs may give up their rights, and must find a folder of their own beside (csink_run_dir_share). */
@@ -60,6 +66,27 @@ int csink_run_dir_beside(const char *dir, uid_t uid, char *out, size_t size)
 	int n = snprintf(out, size, "%s.%u", dir, (unsigned int)uid);
 
 	return n > 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
+}
+
+bool csink_run_dir_is_recording(const char *name)
+{
+	size_t len = strlen(name), suffix = strlen(CSINK_REC_SUFFIX);
+
+	return len > suffix && !strcmp(name + len - suffix, CSINK_REC_SUFFIX);
+}
+
+int csink_run_dir_is_written(int dir_fd, const char *name)
+{
+	int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK), written = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (!fcntl(fd, F_SETLEASE, F_RDLCK))
+		fcntl(fd, F_SETLEASE, F_UNLCK);
+	else
+		written = errno == EAGAIN ? 1 : -errno;
+	close(fd);
+	return written;
 }
 
 bool csink_run_dir_is_of(const char *dir, uid_t uid)

@@ -21,6 +21,18 @@ void csink_run_dir_places(const char *places[CSINK_RUN_DIR_PLACES]);
  */
 int csink_run_dir_create(char *dir, size_t size);
 
+/** The same in the directory that the first @len bytes of @place name. Context: thread. */
+int csink_run_dir_create_in(const char *place, size_t len, char *dir, size_t size);
+
+/** Whether a name in a run directory is a recording's. Context: any. */
+bool csink_run_dir_is_recording(const char *name);
+
+/**
+ * Does a process write a recording? The kernel grants a read lease only on a file that no process has open, or mapped,
+ * for writing, whatever pid that process has here. Returns 1, 0 or -errno: not known. Context: thread.
+ */
+int csink_run_dir_is_written(int dir_fd, const char *name);
+
 /*
  * A process that gives up its rights and starts others cannot enter the run folder any more. Before it does, it makes
  * another folder beside it, for that user alone (0700, his), and leaves word of that in the run folder: a file
