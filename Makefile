@@ -135,8 +135,9 @@ LAUNCHER_OBJS := $(call obj,$(LAUNCHER_SRCS)) $(B)/obj/launcher/output/html_page
 # it is always made of plain objects. A sanitized tree has sanitized ones beside them, for the launcher and unit tests.
 # What few programs ever call comes last in it, so that a program's start touches fewer pages of code.
 SO_LAST := $(addprefix preload/,$(addsuffix .c,counters/event_% counters/explain% counters/halt counters/nearest \
-	counters/persist% counters/pfm counters/pmc% counters/reserve% counters/sysfs counters/targets inject/held \
-	inject/libc_version inject/preload_entry inject/program_file inject/seccomp_filter inject/shell inject/started inject/waits sample/unwind_libunwind))
+	counters/persist% counters/pfm counters/pmc% counters/reserve% counters/sysfs counters/targets counters/text_char \
+	inject/held inject/libc_version inject/preload_entry inject/program_file inject/seccomp_filter inject/shell \
+	inject/started inject/waits sample/unwind_libunwind))
 SO_SRCS := $(filter-out $(SO_LAST),$(CORE_SRCS) $(LIB_SRCS)) $(filter $(SO_LAST),$(CORE_SRCS) $(LIB_SRCS))
 SO_OBJS := $(SO_SRCS:%.c=$(PLAIN)/obj/%.o)
 # Unit tests link everything but the launcher's main and what interposes.

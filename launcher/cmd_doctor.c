@@ -7,6 +7,7 @@
 #include "launcher/commands.h"
 #include "launcher/doctor/doctor.h"
 #include "launcher/output/json.h"
+#include "launcher/output/text.h"
 
 static const char *const level_words[] = {"ok", "note", "warn", "FAIL"};
 static const char *const level_keys[] = {"ok", "note", "warn", "fail"};
@@ -28,11 +29,12 @@ static void print_text(const struct csink_doctor *doctor)
 	for (uint32_t i = 0; i < doctor->nr_findings; i++) {
 		const struct csink_finding *finding = &doctor->findings[i];
 
-		printf("%-4s  %-14s %s\n", level_words[finding->level], finding->check, finding->text);
+		csink_text_print(stdout, "%-4s  %-14s %s\n", level_words[finding->level], finding->check,
+				 finding->text);
 		if (finding->remedy[0])
-			printf("%-4s  %-14s -> %s\n", "", "", finding->remedy);
+			csink_text_print(stdout, "%-4s  %-14s -> %s\n", "", "", finding->remedy);
 	}
-	printf("\nHere %s.\n", doctor->verdict);
+	csink_text_print(stdout, "\nHere %s.\n", doctor->verdict);
 }
 
 static void print_json(const struct csink_doctor *doctor)

@@ -10,6 +10,7 @@
 #include "launcher/events/catalog.h"
 #include "launcher/output/format.h"
 #include "launcher/output/json.h"
+#include "launcher/output/text.h"
 
 #define MAX_REASONS 64
 #define NAME_COLUMNS 34
@@ -47,7 +48,7 @@ static int print_event(struct listing *listing, const struct csink_catalog_event
 	char mark[16], help[256];
 
 	if (strcmp(listing->source, event->source)) {
-		printf("%s%s:\n", listing->source[0] ? "\n" : "", event->source);
+		csink_text_print(stdout, "%s%s:\n", listing->source[0] ? "\n" : "", event->source);
 		snprintf(listing->source, sizeof(listing->source), "%s", event->source);
 	}
 	switch (event->state) {
@@ -66,7 +67,8 @@ static int print_event(struct listing *listing, const struct csink_catalog_event
 		break;
 	}
 	csink_format_text(help, sizeof(help), event->help, 100);
-	printf("  %-9s %-*s%s%s\n", mark, help[0] ? NAME_COLUMNS : 0, event->name, help[0] ? " " : "", help);
+	csink_text_print(stdout, "  %-9s %-*s%s%s\n", mark, help[0] ? NAME_COLUMNS : 0, event->name, help[0] ? " " : "",
+			 help);
 	return 0;
 }
 
@@ -103,18 +105,19 @@ static void print_summary(const struct listing *listing, const struct csink_cata
 	if (listing->nr_reasons)
 		putchar('\n');
 	for (uint32_t i = 0; i < listing->nr_reasons; i++)
-		printf("[%u] %s\n", i + 1, listing->reasons[i]);
-	printf("\n%u of %u events open here.", summary->nr_usable, summary->nr_events);
+		csink_text_print(stdout, "[%u] %s\n", i + 1, listing->reasons[i]);
+	csink_text_print(stdout, "\n%u of %u events open here.", summary->nr_usable, summary->nr_events);
 	if (summary->nr_untried)
-		printf(" %u were not tried, for it takes long: name fewer.", summary->nr_untried);
+		csink_text_print(stdout, " %u were not tried, for it takes long: name fewer.", summary->nr_untried);
 	if (summary->nr_tracepoints || summary->nr_unit_masks)
-		printf(" Not listed without a pattern: %u tracepoints (say 'sched:*') and %u unit masks.",
-		       summary->nr_tracepoints, summary->nr_unit_masks);
+		csink_text_print(stdout,
+				 " Not listed without a pattern: %u tracepoints (say 'sched:*') and %u unit masks.",
+				 summary->nr_tracepoints, summary->nr_unit_masks);
 	putchar('\n');
 	if (summary->tracepoints_why[0])
-		printf("Tracepoints are not listed: %s\n", summary->tracepoints_why);
+		csink_text_print(stdout, "Tracepoints are not listed: %s\n", summary->tracepoints_why);
 	if (summary->libpfm4_why[0])
-		printf("%s\n", summary->libpfm4_why);
+		csink_text_print(stdout, "%s\n", summary->libpfm4_why);
 }
 
 static int list(const struct csink_options *o, const char *pattern)

@@ -13,6 +13,7 @@
 #include "include/internal/event.h"
 #include "launcher/commands.h"
 #include "launcher/output/json.h"
+#include "launcher/output/text.h"
 #include "launcher/persist/keeper.h"
 #include "launcher/persist/samples.h"
 #include "launcher/persist/target.h"
@@ -191,7 +192,7 @@ static int detach(struct persist *persist)
 	}
 	if (lost > 0)
 		csink_say("%d earlier event%s ended with a keeper that was killed", lost, lost == 1 ? "" : "s");
-	printf("%" PRIu64 "\n", event.id);
+	csink_text_print(stdout, "%" PRIu64 "\n", event.id);
 	return 0;
 }
 
@@ -217,8 +218,9 @@ static int print_text(const struct csink_persist_event *event, void *data)
 	print_target(target, sizeof(target), event);
 	if (localtime_r(&when, &tm))
 		strftime(since, sizeof(since), "%F %T", &tm);
-	printf("%10" PRIu64 "  %-24s %-22s ring %4u  %04o  uid %-6u since %s, by process %d\n", event->id,
-	       *event->name ? event->name : "?", target, event->pages, event->mode, event->uid, since, event->opener);
+	csink_text_print(stdout, "%10" PRIu64 "  %-24s %-22s ring %4u  %04o  uid %-6u since %s, by process %d\n",
+			 event->id, *event->name ? event->name : "?", target, event->pages, event->mode, event->uid,
+			 since, event->opener);
 	return 0;
 }
 
@@ -280,8 +282,8 @@ static int read_event(struct persist *persist, uint64_t id)
 	if (err)
 		return err;
 	if (!persist->json) {
-		printf("%10" PRIu64 "  %20" PRIu64 "  enabled %.6f s  running %.6f s\n", id, value.value,
-		       (double)value.enabled_ns / 1e9, (double)value.running_ns / 1e9);
+		csink_text_print(stdout, "%10" PRIu64 "  %20" PRIu64 "  enabled %.6f s  running %.6f s\n", id,
+				 value.value, (double)value.enabled_ns / 1e9, (double)value.running_ns / 1e9);
 		return 0;
 	}
 	csink_json_open(&persist->out, NULL, '{');

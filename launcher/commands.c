@@ -12,6 +12,7 @@
 #include "include/internal/nearest.h"
 #include "launcher/output/outfile.h"
 #include "launcher/output/report.h"
+#include "launcher/output/text.h"
 
 const struct csink_command csink_commands[] = {
 	{"run", "[run] [OPTION]... [--] COMMAND [ARGUMENT]...", "run a command and say which functions cost what",
@@ -62,14 +63,13 @@ const struct csink_command *csink_command_find(const char *name)
 void csink_say(const char *fmt, ...)
 {
 	int saved_errno = errno;
-	char line[1024] = "countersink: ";
+	char line[2048] = "countersink: ";
 	size_t len = strlen(line);
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(line + len, sizeof(line) - len - 1, fmt, ap);
+	len += csink_text_vformat(line + len, sizeof(line) - len - 1, fmt, ap);
 	va_end(ap);
-	len = strlen(line);
 	line[len++] = '\n';
 	/* Nowhere is left to complain to where stderr does not take it. */
 	if (write(STDERR_FILENO, line, len) < 0)

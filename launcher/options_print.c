@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/output/text.h"
 
 #define HELP_COLUMN 28
 #define HELP_WIDTH 80
@@ -100,7 +101,7 @@ void csink_options_print_config(FILE *out, const struct csink_options *o)
 		csink_option_twin(opt, twin);
 		if (opt->flags & CSINK_OPT_BOOL)
 			text = csink_bool_parse(text) == 1 ? "yes" : "no";
-		fprintf(out, "%-12s %-24s ", name, *text ? text : "-");
+		csink_text_print(out, "%-12s %-24s ", name, *text ? text : "-");
 		if (o->values[i].source == CSINK_FROM_OPTION)
 			fprintf(out, "option --%s\n", name);
 		else if (o->values[i].source == CSINK_FROM_ENVIRONMENT)

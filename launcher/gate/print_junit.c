@@ -8,37 +8,12 @@
 #include <unistd.h>
 
 #include "launcher/gate/result.h"
-
-/* Text and attributes; what XML 1.0 does not allow at all becomes '?'. */
-static void print_escaped(FILE *out, const char *text)
-{
-	for (; *text; text++) {
-		switch (*text) {
-		case '&':
-			fputs("&amp;", out);
-			break;
-		case '<':
-			fputs("&lt;", out);
-			break;
-		case '>':
-			fputs("&gt;", out);
-			break;
-		case '"':
-			fputs("&quot;", out);
-			break;
-		case '\n':
-			fputs("&#10;", out);
-			break;
-		default:
-			fputc((unsigned char)*text < ' ' ? '?' : *text, out);
-		}
-	}
-}
+#include "launcher/output/text.h"
 
 static void print_attribute(FILE *out, const char *name, const char *value)
 {
 	fprintf(out, " %s=\"", name);
-	print_escaped(out, value);
+	csink_text_put(out, CSINK_TEXT_XML, value);
 	fputc('"', out);
 }
 
@@ -60,13 +35,13 @@ static void print_case(FILE *out, const struct csink_gate_result *r, const struc
 		print_attribute(out, "message", line);
 		fputs(">", out);
 		if (file) {
-			print_escaped(out, file);
+			csink_text_put(out, CSINK_TEXT_XML, file);
 			fprintf(out, ":%lld: ", (long long)at);
 		}
-		print_escaped(out, row->note ? row->note : line);
+		csink_text_put(out, CSINK_TEXT_XML, row->note ? row->note : line);
 		if (csink_gate_where(r, row, where, sizeof(where)) >= 0) {
 			fputs("; ", out);
-			print_escaped(out, where);
+			csink_text_put(out, CSINK_TEXT_XML, where);
 		}
 		fputs("</failure>\n    ", out);
 	} else if (row->verdict == CSINK_GATE_INCONCLUSIVE) {
@@ -138,10 +113,10 @@ void csink_gate_print_junit(FILE *out, const struct csink_gate_result *r)
 		print_case(out, r, &r->verdicts->rows[i]);
 	csink_gate_headline(r, text, sizeof(text));
 	fputs("    <system-out>", out);
-	print_escaped(out, text);
+	csink_text_put(out, CSINK_TEXT_XML, text);
 	if (csink_gate_where(r, NULL, text, sizeof(text)) >= 0) {
 		fputs("&#10;where the time went: ", out);
-		print_escaped(out, text);
+		csink_text_put(out, CSINK_TEXT_XML, text);
 	}
 	fputs("</system-out>\n    <system-err></system-err>\n  </testsuite>\n</testsuites>\n", out);
 }

@@ -7,23 +7,9 @@
 #include <string.h>
 
 #include "launcher/gate/result.h"
+#include "launcher/output/text.h"
 
 #define MAX_ROWS 100 /* GitHub takes a summary of 1 MiB at most */
-
-/* A cell ends at '|'; names of templates are no HTML. */
-static void print_escaped(FILE *out, const char *text)
-{
-	for (; *text; text++) {
-		if (strchr("|\\`*_[]", *text))
-			fputc('\\', out);
-		if (*text == '<')
-			fputs("&lt;", out);
-		else if (*text == '>')
-			fputs("&gt;", out);
-		else
-			fputc((unsigned char)*text < ' ' ? ' ' : *text, out);
-	}
-}
 
 static void print_row(FILE *out, const struct csink_gate_result *r, const struct csink_gate_row *row)
 {
@@ -37,9 +23,13 @@ static void print_row(FILE *out, const struct csink_gate_result *r, const struct
 	if (row->function >= 0)
 		snprintf(share, sizeof(share), "%.1f %%", row->shares[1] * 100);
 	fprintf(out, "| %s%s | ", marks[row->verdict], csink_gate_verdict_words[row->verdict]);
-	print_escaped(out, name);
-	fprintf(out, " | %s | %+.1f to %+.1f | %s | %s | %s | %.2g |\n", change, (row->interval.low - 1) * 100,
-		(row->interval.high - 1) * 100, means[0], means[1], share, row->q);
+	csink_text_put(out, CSINK_TEXT_MARKDOWN, name);
+	fprintf(out, " | %s | %+.1f to %+.1f", change, (row->interval.low - 1) * 100, (row->interval.high - 1) * 100);
+	for (int side = 0; side < 2; side++) {
+		fputs(" | ", out);
+		csink_text_put(out, CSINK_TEXT_MARKDOWN, means[side]);
+	}
+	fprintf(out, " | %s | %.2g |\n", share, row->q);
 }
 
 static void print_table(FILE *out, const struct csink_gate_result *r)
@@ -67,11 +57,11 @@ void csink_gate_print_markdown(FILE *out, const struct csink_gate_result *r)
 
 	csink_gate_headline(r, text, sizeof(text));
 	fputs("### countersink gate: ", out);
-	print_escaped(out, text);
+	csink_text_put(out, CSINK_TEXT_MARKDOWN, text);
 	fputs("\n", out);
 	if (csink_gate_where(r, NULL, text, sizeof(text)) >= 0) {
 		fputs("\nWhere the time went: ", out);
-		print_escaped(out, text);
+		csink_text_put(out, CSINK_TEXT_MARKDOWN, text);
 		fputs("\n", out);
 	}
 	if (!r->error)
@@ -79,7 +69,7 @@ void csink_gate_print_markdown(FILE *out, const struct csink_gate_result *r)
 	fputs("\n<details><summary>How it was measured</summary>\n\n", out);
 	for (uint32_t i = 0; csink_gate_fact(r, i, text, sizeof(text)) >= 0; i++) {
 		fputs("- ", out);
-		print_escaped(out, text);
+		csink_text_put(out, CSINK_TEXT_MARKDOWN, text);
 		fputc('\n', out);
 	}
 	for (uint32_t i = 0; !r->error && i < r->verdicts->nr_rows; i++) {
@@ -89,23 +79,12 @@ void csink_gate_print_markdown(FILE *out, const struct csink_gate_result *r)
 			continue;
 		csink_gate_row_name(r, row, text, sizeof(text));
 		fputs("- ", out);
-		print_escaped(out, text);
+		csink_text_put(out, CSINK_TEXT_MARKDOWN, text);
 		fputs(": ", out);
-		print_escaped(out, row->note);
+		csink_text_put(out, CSINK_TEXT_MARKDOWN, row->note);
 		fputc('\n', out);
 	}
 	fputs("\n</details>\n\n", out);
-}
-
-/* A workflow command: '%', and line breaks in its message, ',' and ':' in its properties, are escaped. */
-static void print_command_text(FILE *out, const char *text, bool is_property)
-{
-	for (; *text; text++) {
-		if (*text == '%' || *text == '\r' || *text == '\n' || (is_property && strchr(",:", *text)))
-			fprintf(out, "%%%02X", (unsigned char)*text);
-		else
-			fputc(*text, out);
-	}
 }
 
 static void print_annotation(FILE *out, const struct csink_gate_result *r, const struct csink_gate_row *row)
@@ -119,16 +98,16 @@ static void print_annotation(FILE *out, const struct csink_gate_result *r, const
 	fprintf(out, "::%s ", csink_gate_is_failure(r, row) ? "error" : "warning");
 	if (file) {
 		fputs("file=", out);
-		print_command_text(out, file, true);
+		csink_text_put(out, CSINK_TEXT_GITHUB_PROPERTY, file);
 		fprintf(out, ",line=%lld,", (long long)(at > 0 ? at : 1));
 	}
 	fputs("title=countersink gate::", out);
-	print_command_text(out, name, false);
+	csink_text_put(out, CSINK_TEXT_GITHUB, name);
 	fputc(' ', out);
-	print_command_text(out, line, false);
+	csink_text_put(out, CSINK_TEXT_GITHUB, line);
 	if (csink_gate_where(r, row, where, sizeof(where)) >= 0) {
 		fputs("; ", out);
-		print_command_text(out, where, false);
+		csink_text_put(out, CSINK_TEXT_GITHUB, where);
 	}
 	fputc('\n', out);
 }
@@ -137,7 +116,7 @@ void csink_gate_print_github(FILE *out, const struct csink_gate_result *r)
 {
 	if (r->error) {
 		fputs("::error title=countersink gate::", out);
-		print_command_text(out, r->error, false);
+		csink_text_put(out, CSINK_TEXT_GITHUB, r->error);
 		fputc('\n', out);
 		return;
 	}

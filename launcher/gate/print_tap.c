@@ -6,25 +6,12 @@
 #include <stdio.h>
 
 #include "launcher/gate/result.h"
-
-/* A description ends at '#', where directives begin. */
-static void print_escaped(FILE *out, const char *text)
-{
-	for (; *text; text++) {
-		if (*text == '#' || *text == '\\')
-			fputc('\\', out);
-		fputc((unsigned char)*text < ' ' ? ' ' : *text, out);
-	}
-}
+#include "launcher/output/text.h"
 
 static void yaml_text(FILE *out, const char *key, const char *text)
 {
 	fprintf(out, "  %s: \"", key);
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			fputc('\\', out);
-		fputc((unsigned char)*text < ' ' ? ' ' : *text, out);
-	}
+	csink_text_put(out, CSINK_TEXT_YAML, text);
 	fputs("\"\n", out);
 }
 
@@ -77,9 +64,9 @@ static void print_point(FILE *out, const struct csink_gate_result *r, uint32_t n
 	csink_gate_row_name(r, row, name, sizeof(name));
 	csink_gate_row_line(r, row, line, sizeof(line));
 	fprintf(out, "%sok %u - ", csink_gate_is_failure(r, row) ? "not " : "", nr + 1);
-	print_escaped(out, name);
+	csink_text_put(out, CSINK_TEXT_TAP, name);
 	fputc(' ', out);
-	print_escaped(out, line);
+	csink_text_put(out, CSINK_TEXT_TAP, line);
 	fputc('\n', out);
 	if (row->verdict != CSINK_GATE_UNCHANGED || row->note)
 		print_yaml(out, r, row);
@@ -88,8 +75,7 @@ static void print_point(FILE *out, const struct csink_gate_result *r, uint32_t n
 static void print_comment(FILE *out, const char *text)
 {
 	fputs("# ", out);
-	for (; *text; text++)
-		fputc((unsigned char)*text < ' ' ? ' ' : *text, out);
+	csink_text_put(out, CSINK_TEXT_LINE, text);
 	fputc('\n', out);
 }
 
@@ -104,7 +90,7 @@ void csink_gate_print_tap(FILE *out, const struct csink_gate_result *r)
 	if (r->error) {
 		fputs("Bail out!  ", out);
 		snprintf(text, sizeof(text), "%s", r->error);
-		print_escaped(out, text);
+		csink_text_put(out, CSINK_TEXT_TAP, text);
 		fputc('\n', out);
 		return;
 	}

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/output/text.h"
 #include "launcher/profile/profile.h"
 #include "launcher/run/program.h"
 
@@ -60,10 +61,10 @@ static void show_progress(const struct csink_gate_series *series, uint32_t made,
 	if (!series->plan->progress)
 		return;
 	if (made)
-		fprintf(stderr, "\r\033[Kgate: %u of %u%s, %.0f s left", made, planned,
-			series->plan->look_again ? " or more" : "", left);
+		csink_text_print(stderr, "\r\033[Kgate: %u of %u%s, %.0f s left", made, planned,
+				 series->plan->look_again ? " or more" : "", left);
 	else
-		fprintf(stderr, "\r\033[Kgate: warming up");
+		csink_text_print(stderr, "\r\033[Kgate: warming up");
 	fflush(stderr);
 }
 

@@ -32,13 +32,13 @@ static void print_cost(const struct annotator *a, int64_t self, int64_t total)
 
 	csink_report_style(&a->r, share >= 5 ? STYLE_HOT : STYLE_NONE);
 	if (self)
-		fprintf(a->r.out, "%8.2f", share);
+		csink_text_print(a->r.out, "%8.2f", share);
 	else
-		fprintf(a->r.out, "%8s", "");
+		csink_text_print(a->r.out, "%8s", "");
 	if (total)
-		fprintf(a->r.out, "%9.2f  ", csink_report_percent(total, a->data.sum));
+		csink_text_print(a->r.out, "%9.2f  ", csink_report_percent(total, a->data.sum));
 	else
-		fprintf(a->r.out, "%9s  ", "");
+		csink_text_print(a->r.out, "%9s  ", "");
 	csink_report_style(&a->r, STYLE_NONE);
 }
 
@@ -57,7 +57,7 @@ static void print_text(const struct annotator *a, const char *text, uint32_t use
 	}
 	plain[at] = 0;
 	csink_format_text(safe, sizeof(safe), plain, a->r.o->width > used + 20 ? a->r.o->width - used : 0);
-	fprintf(a->r.out, "%s\n", safe);
+	csink_text_print(a->r.out, "%s\n", safe);
 }
 
 /* ---- source ---- */
@@ -75,12 +75,12 @@ static void print_file(const struct annotator *a, uint32_t first, uint32_t last)
 
 	csink_format_text(safe, sizeof(safe), *path ? path : "[no file is known]", 0);
 	csink_report_style(&a->r, STYLE_BOLD);
-	fprintf(a->r.out, "\n%8s%9s  %s%s%s\n", "self %", "total %", safe, source || !*path ? "" : ": ",
-		source || !*path ? "" : strerror(errno));
+	csink_text_print(a->r.out, "\n%8s%9s  %s%s%s\n", "self %", "total %", safe, source || !*path ? "" : ": ",
+			 source || !*path ? "" : strerror(errno));
 	csink_report_style(&a->r, STYLE_NONE);
 	for (; at < last && (!source || !lines[at].line); at++) {
 		print_cost(a, lines[at].self, lines[at].total);
-		fprintf(a->r.out, "%7" PRId64 "\n", lines[at].line);
+		csink_text_print(a->r.out, "%7" PRId64 "\n", lines[at].line);
 	}
 	while (source && at < last && getline(&text, &size, source) > 0) {
 		uint32_t before = at > first ? at - 1 : at;
@@ -89,21 +89,21 @@ static void print_file(const struct annotator *a, uint32_t first, uint32_t last)
 		if (number + AROUND < lines[at].line && (before == at || number > lines[before].line + AROUND))
 			continue;
 		if (shown && number > shown + 1)
-			fprintf(a->r.out, "%19s...\n", "");
+			csink_text_print(a->r.out, "%19s...\n", "");
 		shown = number;
 		print_cost(a, number == lines[at].line ? lines[at].self : 0,
 			   number == lines[at].line ? lines[at].total : 0);
-		fprintf(a->r.out, "%7" PRId64 "  ", number);
+		csink_text_print(a->r.out, "%7" PRId64 "  ", number);
 		print_text(a, text, 28);
 		at += number == lines[at].line;
 	}
 	for (; source && at == last && number < lines[last - 1].line + AROUND && getline(&text, &size, source) > 0;) {
-		fprintf(a->r.out, "%19s%7" PRId64 "  ", "", ++number);
+		csink_text_print(a->r.out, "%19s%7" PRId64 "  ", "", ++number);
 		print_text(a, text, 28);
 	}
 	for (; source && at < last; at++) { /* the file is shorter than it was */
 		print_cost(a, lines[at].self, lines[at].total);
-		fprintf(a->r.out, "%7" PRId64 "\n", lines[at].line);
+		csink_text_print(a->r.out, "%7" PRId64 "\n", lines[at].line);
 	}
 	free(text);
 	if (source)
@@ -237,7 +237,7 @@ static void print_listing(const struct annotator *a, const struct listing *l)
 		if (a->r.o->limit && i >= shown && !is_before)
 			continue;
 		if (a->r.o->limit && i && i >= shown && next - i == AROUND_CODE)
-			fprintf(a->r.out, "%19s...\n", "");
+			csink_text_print(a->r.out, "%19s...\n", "");
 		print_cost(a, l->all[i].self, l->all[i].total);
 		print_text(a, l->all[i].text, 19);
 	}
@@ -250,11 +250,11 @@ static void print_heading(const struct annotator *a, const char *path, const cha
 
 	csink_format_text(safe, sizeof(safe), path, 0);
 	csink_report_style(&a->r, STYLE_BOLD);
-	fprintf(a->r.out, "\n%8s%9s  %s", "self %", "total %", safe);
+	csink_text_print(a->r.out, "\n%8s%9s  %s", "self %", "total %", safe);
 	if (len > 3) { /* without "<" and ">:" */
 		snprintf(plain, sizeof(plain), "%.*s", (int)CSINK_MIN(len - 3, sizeof(plain) - 1), function + 1);
 		csink_format_text(safe, sizeof(safe), plain, 0);
-		fprintf(a->r.out, ": %s", safe);
+		csink_text_print(a->r.out, ": %s", safe);
 	}
 	csink_report_style(&a->r, STYLE_NONE);
 	fputc('\n', a->r.out);
@@ -276,8 +276,9 @@ static void print_range(const struct annotator *a, const char *path, const struc
 	}
 	print_heading(a, path, l.function);
 	if (!objdump)
-		fprintf(a->r.out, "objdump cannot be started (%s): no disassembly; it is in the package binutils\n",
-			strerror(err));
+		csink_text_print(a->r.out,
+				 "objdump cannot be started (%s): no disassembly; it is in the package binutils\n",
+				 strerror(err));
 	weigh_listing(a, &l, range->end, first, last);
 	print_listing(a, &l);
 	while (l.nr)
@@ -327,10 +328,10 @@ static void print_module(struct annotator *a, uint32_t first, uint32_t last)
 	free(ranges);
 	csink_format_text(safe, sizeof(safe), path, 0);
 	if (err == -ESTALE)
-		fprintf(a->r.out, "\n%s is another build than the one that ran: no disassembly\n", safe);
+		csink_text_print(a->r.out, "\n%s is another build than the one that ran: no disassembly\n", safe);
 	else if (err)
-		fprintf(a->r.out, "\n%s: %s: no disassembly\n", safe,
-			err == -ENOEXEC ? "not an ELF file" : strerror(-err));
+		csink_text_print(a->r.out, "\n%s: %s: no disassembly\n", safe,
+				 err == -ENOEXEC ? "not an ELF file" : strerror(-err));
 }
 
 static void print_code(struct annotator *a)
@@ -353,10 +354,10 @@ static void print_code(struct annotator *a)
 static void print_verdict(const struct annotator *a)
 {
 	csink_report_style(&a->r, STYLE_BOLD);
-	fprintf(a->r.out, "%.2f %% of %s in it, %.2f %% with what it called\n",
-		csink_report_percent(a->data.self, a->data.sum),
-		csink_profile_text(a->r.p, a->r.p->types[a->r.p->default_type].name),
-		csink_report_percent(a->data.total, a->data.sum));
+	csink_text_print(a->r.out, "%.2f %% of %s in it, %.2f %% with what it called\n",
+			 csink_report_percent(a->data.self, a->data.sum),
+			 csink_profile_text(a->r.p, a->r.p->types[a->r.p->default_type].name),
+			 csink_report_percent(a->data.total, a->data.sum));
 	csink_report_style(&a->r, STYLE_NONE);
 }
 

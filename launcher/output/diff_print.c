@@ -48,14 +48,14 @@ static void print_head(const struct printer *r, const struct csink_diff *diff, c
 	format(before, sizeof(before), a, scale, false);
 	format(after, sizeof(after), b, scale, false);
 	csink_report_style(r, STYLE_BOLD);
-	fprintf(r->out, "%s of %s, then %s", before, o->event, after);
+	csink_text_print(r->out, "%s of %s, then %s", before, o->event, after);
 	if (a > 0)
-		fprintf(r->out, ": %+.2f %%", 100 * (b - a) / a);
-	fprintf(r->out, " (%s)\n", per_text(o->per));
+		csink_text_print(r->out, ": %+.2f %%", 100 * (b - a) / a);
+	csink_text_print(r->out, " (%s)\n", per_text(o->per));
 	csink_report_style(r, STYLE_NONE);
 	for (uint32_t i = 0; i < 2; i++) {
 		csink_format_text(safe, sizeof(safe), o->files[i], 0);
-		fprintf(r->out, "  %c           %s\n", 'A' + (char)i, safe);
+		csink_text_print(r->out, "  %c           %s\n", 'A' + (char)i, safe);
 	}
 	fputc('\n', r->out);
 }
@@ -72,11 +72,13 @@ static void print_row(const struct printer *r, const struct csink_diff *diff, co
 	format(text[1], sizeof(text[1]), value_of(diff, row->self, 0), scale, false);
 	format(text[2], sizeof(text[2]), value_of(diff, row->self, 1), scale, false);
 	csink_report_style(r, fabs(points) < 1 ? STYLE_NONE : points > 0 ? STYLE_HOT : STYLE_BOLD);
-	fprintf(r->out, "%14s%13s%13s%8.2f%8.2f%+8.2f  ", text[0], text[1], text[2], share[0], share[1], points);
+	csink_text_print(r->out, "%14s%13s%13s%8.2f%8.2f%+8.2f  ", text[0], text[1], text[2], share[0], share[1],
+			 points);
 	if (has_module) {
 		uint32_t used = csink_format_text(module, sizeof(module), row->module, MODULE_COLUMNS);
 
-		fprintf(r->out, "%s%*s  ", module, (int)(MODULE_COLUMNS - CSINK_MIN(used, MODULE_COLUMNS)), "");
+		csink_text_print(r->out, "%s%*s  ", module, (int)(MODULE_COLUMNS - CSINK_MIN(used, MODULE_COLUMNS)),
+				 "");
 	}
 	if (r->o->width)
 		columns = r->o->width > before + MIN_NAME ? r->o->width - before : MIN_NAME;
@@ -101,10 +103,10 @@ int csink_diff_print(FILE *out, const struct csink_diff *diff, const struct csin
 		nr--;
 	shown = o->report.limit ? CSINK_MIN(nr, o->report.limit) : nr;
 	csink_report_style(&r, STYLE_BOLD);
-	fprintf(out, "%14s%13s%13s%8s%8s%8s  ", "change", "self A", "self B", "A %", "B %", "points");
+	csink_text_print(out, "%14s%13s%13s%8s%8s%8s  ", "change", "self A", "self B", "A %", "B %", "points");
 	if (has_module)
-		fprintf(out, "%-*s  ", MODULE_COLUMNS, "module");
-	fprintf(out, "%s\n", o->of_stacks ? "stack" : csink_by_words[o->report.by]);
+		csink_text_print(out, "%-*s  ", MODULE_COLUMNS, "module");
+	csink_text_print(out, "%s\n", o->of_stacks ? "stack" : csink_by_words[o->report.by]);
 	csink_report_style(&r, STYLE_NONE);
 	for (i = 0; i < shown; i++)
 		print_row(&r, diff, &diff->rows[i], &scale, has_module);
@@ -114,7 +116,7 @@ int csink_diff_print(FILE *out, const struct csink_diff *diff, const struct csin
 		char text[64];
 
 		format(text, sizeof(text), rest, &scale, true);
-		fprintf(out, "%14s  in %u more: --all\n", text, nr - shown);
+		csink_text_print(out, "%14s  in %u more: --all\n", text, nr - shown);
 	}
 	return csink_report_flush(out);
 }

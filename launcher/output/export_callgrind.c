@@ -15,6 +15,7 @@
 #include "include/internal/base.h"
 #include "launcher/output/calltree.h"
 #include "launcher/output/export.h"
+#include "launcher/output/text.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
 
@@ -103,25 +104,19 @@ static int add_samples(struct callgrind *c)
 
 /* ---- writing ---- */
 
-static void put_line_text(FILE *out, const char *text)
-{
-	for (; *text; text++)
-		putc((unsigned char)*text < ' ' ? '?' : *text, out);
-}
-
 /* A name is written at its first use; later its number stands for it. Numbers are those of the frames. */
 static void put_place(struct callgrind *c, const char *prefix, uint32_t frame)
 {
 	const struct csink_frame *f = &c->tree->frames[frame];
 
 	fprintf(c->out, "%sob=", prefix);
-	put_line_text(c->out, *f->module ? f->module : "???");
+	csink_text_put(c->out, CSINK_TEXT_CALLGRIND, *f->module ? f->module : "???");
 	fprintf(c->out, "\n%s=", *prefix ? "cfi" : "fl");
-	put_line_text(c->out, *f->file ? f->file : "???");
+	csink_text_put(c->out, CSINK_TEXT_CALLGRIND, *f->file ? f->file : "???");
 	fprintf(c->out, "\n%sfn=(%u)", prefix, frame + 1);
 	if (!c->named[frame]) {
 		putc(' ', c->out);
-		put_line_text(c->out, f->name);
+		csink_text_put(c->out, CSINK_TEXT_CALLGRIND, f->name);
 		c->named[frame] = true;
 	}
 	putc('\n', c->out);
@@ -188,13 +183,13 @@ static void put_head(struct callgrind *c)
 	int64_t sums[MAX_EVENTS] = {0};
 
 	fprintf(c->out, "# callgrind format\nversion: 1\ncreator: countersink %s\ncmd: ", CSINK_VERSION);
-	put_line_text(c->out, command ? command : "?");
+	csink_text_put(c->out, CSINK_TEXT_CALLGRIND, command ? command : "?");
 	fputs("\npart: 1\npositions: line\n", c->out);
 	for (uint32_t t = 0; t < c->nr_types; t++) {
 		fprintf(c->out, "event: e%u : ", t);
-		put_line_text(c->out, csink_profile_text(p, p->types[c->types[t]].name));
+		csink_text_put(c->out, CSINK_TEXT_CALLGRIND, csink_profile_text(p, p->types[c->types[t]].name));
 		fputs(" (", c->out);
-		put_line_text(c->out, csink_profile_text(p, p->types[c->types[t]].unit));
+		csink_text_put(c->out, CSINK_TEXT_CALLGRIND, csink_profile_text(p, p->types[c->types[t]].unit));
 		fputs(")\n", c->out);
 	}
 	fputs("events:", c->out);

@@ -11,6 +11,7 @@
 #include "include/internal/base.h"
 #include "launcher/output/calltree.h"
 #include "launcher/output/export.h"
+#include "launcher/output/text.h"
 #include "launcher/output/threads.h"
 #include "launcher/profile/profile.h"
 
@@ -29,13 +30,6 @@ struct folding {
 	uint32_t *path;
 };
 
-/* What would end a frame or a line becomes something else. */
-static void put_name(FILE *out, const char *name)
-{
-	for (; *name; name++)
-		putc_unlocked(*name == ';' ? ':' : (unsigned char)*name < ' ' ? '?' : *name, out);
-}
-
 static int compare_lines(const void *left, const void *right)
 {
 	const struct line *a = left, *b = right;
@@ -50,7 +44,7 @@ static void put_line(struct folding *f, const struct line *line, bool with_proce
 	uint32_t nr = 0;
 
 	if (with_process) {
-		put_name(f->out, *line->process ? line->process : "[unknown]");
+		csink_text_put(f->out, CSINK_TEXT_FOLDED, *line->process ? line->process : "[unknown]");
 		between = ";";
 	}
 	for (uint32_t node = line->node; node; node = f->tree->nodes[node].parent)
@@ -59,7 +53,7 @@ static void put_line(struct folding *f, const struct line *line, bool with_proce
 		fputs("[no stack]", f->out);
 	for (; nr; between = ";") {
 		fputs(between, f->out);
-		put_name(f->out, f->tree->frames[f->path[--nr]].name);
+		csink_text_put(f->out, CSINK_TEXT_FOLDED, f->tree->frames[f->path[--nr]].name);
 	}
 	fprintf(f->out, " %" PRId64 "\n", line->weight);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/output/text.h"
 
 struct step {
 	double divisor;
@@ -70,54 +71,29 @@ int csink_format_count(char *buf, size_t size, uint64_t value)
 	return snprintf(buf, size, "%s", out);
 }
 
-/* Bytes of the well-formed UTF-8 character at `at`; 0 if there is none, or it is one that steers a terminal. */
-static uint32_t character(const unsigned char *at)
-{
-	uint32_t len = *at < 0x80                  ? 1
-		       : *at >= 0xc2 && *at < 0xe0 ? 2
-		       : *at >= 0xe0 && *at < 0xf0 ? 3
-		       : *at >= 0xf0 && *at < 0xf5 ? 4
-						   : 0;
-	uint32_t i;
-
-	if (len == 1)
-		return *at >= ' ' && *at != 0x7f;
-	for (i = 1; i < len; i++) {
-		if ((at[i] & 0xc0) != 0x80)
-			return 0;
-	}
-	if (len == 2 && at[0] == 0xc2 && at[1] < 0xa0) /* C1 controls */
-		return 0;
-	return len;
-}
-
 uint32_t csink_format_text(char *buf, size_t size, const char *text, uint32_t columns)
 {
-	const unsigned char *at = (const unsigned char *)text;
-	uint32_t nr = 0, len, cut_nr = 0;
+	uint32_t nr = 0, cut_nr = 0, len, wide;
 	size_t used = 0, cut = 0;
+	struct csink_text_char c;
+	char piece[CSINK_TEXT_ESCAPED];
+	const char *at;
 
-	while (*at && used + 5 < size) {
-		if (columns && nr + 3 <= columns) { /* where "..." would still fit */
+	for (at = text; *at; at += c.bytes) {
+		if (used + 4 <= size && (!columns || nr + 3 <= columns)) { /* "..." would still fit */
 			cut = used;
 			cut_nr = nr;
 		}
-		if (columns && nr == columns)
+		c = csink_text_next(text, at);
+		len = csink_text_escape(piece, at, &c);
+		wide = c.is_shown ? 1 : len;
+		if (used + len >= size || (columns && nr + wide > columns))
 			break;
-		len = character(at);
-		if (len)
-			memcpy(buf + used, at, len);
-		else
-			buf[used] = '?';
-		used += len ? len : 1;
-		at += len ? len : 1;
-		nr++;
+		memcpy(buf + used, piece, len);
+		used += len;
+		nr += wide;
 	}
 	if (*at) {
-		if (!columns || used + 5 >= size) {
-			cut = used < size - 4 ? used : size - 4;
-			cut_nr = nr;
-		}
 		memcpy(buf + cut, "...", 3);
 		used = cut + 3;
 		nr = cut_nr + 3;

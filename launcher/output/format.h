@@ -22,8 +22,9 @@ int csink_format_value(char *buf, size_t size, int64_t value, const struct csink
 int csink_format_count(char *buf, size_t size, uint64_t value);
 
 /**
- * Copy a text so that a terminal shows it as it is: control bytes and broken UTF-8 become '?'; longer than `columns`
- * characters (0: no limit) it is cut, and ends in "...".
+ * Copy a foreign text as csink_text_print does it (text.h); longer than `columns` characters (0: no limit), or than the
+ * buffer, it is cut between characters, and ends in "...".
+ * @size  at least 4.
  * Returns the number of characters (not bytes).
  */
 uint32_t csink_format_text(char *buf, size_t size, const char *text, uint32_t columns);

@@ -6,18 +6,9 @@
 
 #include "include/internal/base.h"
 #include "launcher/output/html_impl.h"
+#include "launcher/output/text.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
-
-static void put_escaped(FILE *out, const char *text)
-{
-	for (; *text; text++) {
-		if (strchr("<>&\"'", *text))
-			fprintf(out, "&#%d;", *text);
-		else
-			putc(*text, out);
-	}
-}
 
 static const char *type_name(const struct csink_profile *p, uint32_t type)
 {
@@ -53,7 +44,7 @@ static int write_page(FILE *out, const struct csink_html_page *page)
 	int err;
 
 	fwrite(csink_html_head, 1, at - csink_html_head, out);
-	put_escaped(out, page->title);
+	csink_text_put(out, CSINK_TEXT_XML, page->title);
 	at += strlen(mark);
 	fwrite(at, 1, csink_html_head_end - at, out);
 	err = csink_html_write_data(out, page);

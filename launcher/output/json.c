@@ -5,46 +5,42 @@
 #include <math.h>
 #include <string.h>
 
-#include "include/internal/base.h"
+#include "launcher/output/text.h"
 
-/* The bytes of the UTF-8 character at text; 0 if it is none (over-long forms and surrogates are none either). */
-static uint32_t utf8_length(const unsigned char *text)
+/* A character that is not shown as it is. What a person reads in a page is what a terminal would show. */
+static void put_hidden(FILE *out, const char *at, const struct csink_text_char *c, bool in_html)
 {
-	static const struct {
-		unsigned char mask, lead;
-	} forms[] = {{0x80, 0x00}, {0xe0, 0xc0}, {0xf0, 0xe0}, {0xf8, 0xf0}};
-	uint32_t length = 0;
-
-	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(forms) && !length; i++)
-		if ((text[0] & forms[i].mask) == forms[i].lead)
-			length = i + 1;
-	for (uint32_t i = 1; i < length; i++)
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-	if ((length == 2 && text[0] < 0xc2) || (length == 3 && text[0] == 0xe0 && text[1] < 0xa0) ||
-	    (length == 3 && text[0] == 0xed && text[1] > 0x9f) || (length == 4 && text[0] == 0xf0 && text[1] < 0x90) ||
-	    (length == 4 && (text[0] > 0xf4 || (text[0] == 0xf4 && text[1] > 0x8f))))
-		return 0;
-	return length;
+	if (!c->is_valid || in_html) {
+		for (uint32_t i = 0; i < c->bytes; i++)
+			fprintf(out, "\\\\x%02x", (unsigned char)at[i]);
+	} else if (c->code > 0xffff) {
+		fprintf(out, "\\u%04x\\u%04x", 0xd800 + ((c->code - 0x10000) >> 10), 0xdc00 + (c->code & 0x3ff));
+	} else {
+		fprintf(out, "\\u%04x", c->code);
+	}
 }
 
 void csink_json_quote(FILE *out, const char *text, bool in_html)
 {
-	const unsigned char *at = (const unsigned char *)text;
+	struct csink_text_char c;
 
 	putc('"', out);
-	while (*at) {
-		uint32_t length = utf8_length(at);
+	for (const char *at = text; *at; at += c.bytes) {
+		size_t plain = csink_text_plain(at, "\"\\<>&");
 
-		if (*at == '"' || *at == '\\')
+		fwrite(at, 1, plain, out);
+		at += plain;
+		if (!*at)
+			break;
+		c = csink_text_next(text, at);
+		if (!c.is_shown)
+			put_hidden(out, at, &c, in_html);
+		else if (*at == '"' || *at == '\\')
 			fprintf(out, "\\%c", *at);
-		else if (*at < 0x20 || (in_html && strchr("<>&", *at)))
+		else if (in_html && strchr("<>&", *at))
 			fprintf(out, "\\u%04x", *at);
-		else if (!length)
-			fputs("\\ufffd", out);
 		else
-			fwrite(at, 1, length, out);
-		at += length ? length : 1;
+			fwrite(at, 1, c.bytes, out);
 	}
 	putc('"', out);
 }

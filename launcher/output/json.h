@@ -18,7 +18,7 @@ void csink_json_init(struct csink_json *json, FILE *out);
 void csink_json_open(struct csink_json *json, const char *key, char bracket);
 void csink_json_close(struct csink_json *json, char bracket);
 
-/* One value. A NULL text is null. What is not UTF-8 in a text becomes U+FFFD. */
+/* One value. A NULL text is null. */
 void csink_json_text(struct csink_json *json, const char *key, const char *text);
 void csink_json_number(struct csink_json *json, const char *key, int64_t value);
 void csink_json_real(struct csink_json *json, const char *key, double value); /* null, if it is no number */
@@ -26,8 +26,10 @@ void csink_json_bool(struct csink_json *json, const char *key, bool value);
 void csink_json_null(struct csink_json *json, const char *key);
 
 /**
- * Write one text between quotes, with its escapes; what is not UTF-8 becomes U+FFFD.
- * @in_html  nothing in it can end a <script> element or begin markup, either.
+ * Write one text between quotes, with its escapes: \uNNNN for a character that is not shown as it is (text.h), and the
+ * four characters \xNN for a byte that is no UTF-8.
+ * @in_html  nothing in it can end a <script> element or begin markup, either, and what is not shown is \xNN as well:
+ * the page shows what a terminal would.
  */
 void csink_json_quote(FILE *out, const char *text, bool in_html);
 

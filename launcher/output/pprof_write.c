@@ -12,6 +12,7 @@
 #include "launcher/output/outfile.h"
 #include "launcher/output/pprof.h"
 #include "launcher/output/pprof_fields.h"
+#include "launcher/output/text.h"
 #include "launcher/profile/profile.h"
 
 /* Level 1 packs profiles to within a sixth of what level 6 does, in a fifth of the time. */
@@ -79,6 +80,35 @@ static void put_bytes(struct buffer *b, uint32_t field, const void *bytes, size_
 		return;
 	memcpy(b->bytes + b->used, bytes, len);
 	b->used += len;
+}
+
+/* A string of protobuf's is UTF-8, or strict readers refuse the whole profile: bytes that are none become "\\xNN". */
+static void put_string(struct buffer *b, const char *text, size_t len)
+{
+	size_t nr = len, used = 0;
+	struct csink_text_char c;
+	char *escaped;
+
+	for (size_t at = 0; at < len; at += c.bytes) {
+		c = csink_text_next(text, text + at);
+		nr += c.is_valid ? 0 : 3;
+	}
+	if (nr == len) {
+		put_bytes(b, PROFILE_STRING, text, len);
+		return;
+	}
+	escaped = malloc(nr + 1);
+	if (!escaped) {
+		b->err = -ENOMEM;
+		return;
+	}
+	for (size_t at = 0; at < len; at += c.bytes) {
+		c = csink_text_next(text, text + at);
+		c.is_shown = c.is_valid; /* this is no terminal */
+		used += csink_text_escape(escaped + used, text + at, &c);
+	}
+	put_bytes(b, PROFILE_STRING, escaped, used);
+	free(escaped);
 }
 
 /* A message or a packed list: one byte is kept for its length, more are made at its end in the rare case. */
@@ -222,7 +252,7 @@ static void put_profile(struct buffer *b, const struct csink_profile *p)
 	for (i = 1; i < p->nr_functions; i++)
 		put_function(b, p, i);
 	for (i = 0; i < p->nr_strings; i++)
-		put_bytes(b, PROFILE_STRING, p->strings[i].text, p->strings[i].len);
+		put_string(b, p->strings[i].text, p->strings[i].len);
 	put_number(b, PROFILE_DROP_FRAMES, p->drop_frames);
 	put_number(b, PROFILE_KEEP_FRAMES, p->keep_frames);
 	put_number(b, PROFILE_TIME, p->time_ns);

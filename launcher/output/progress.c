@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/output/text.h"
 #include "launcher/profile/progress.h"
 
 #define FIRST_NS CSINK_NS_PER_S
@@ -36,10 +37,10 @@ static void show(const char *what, uint64_t done, uint64_t total)
 	next_ns = now + EACH_NS;
 	is_shown = true;
 	if (total)
-		fprintf(stderr, "\r%s: %llu of %llu (%llu %%)\033[K", what, (unsigned long long)done,
-			(unsigned long long)total, (unsigned long long)(done * 100 / total));
+		csink_text_print(stderr, "\r%s: %llu of %llu (%llu %%)\033[K", what, (unsigned long long)done,
+				 (unsigned long long)total, (unsigned long long)(done * 100 / total));
 	else
-		fprintf(stderr, "\r%s\033[K", what);
+		csink_text_print(stderr, "\r%s\033[K", what);
 	fflush(stderr);
 }
 

@@ -102,7 +102,7 @@ int csink_report_print(FILE *out, const struct csink_profile *p, const struct cs
 		fputc('\n', out);
 		err = csink_report_tables(&r);
 	} else {
-		fprintf(out, "\nNo samples: there is no function to show.\n");
+		csink_text_print(out, "\nNo samples: there is no function to show.\n");
 	}
 	if (o->file && nr_rows) {
 		fputs("\nnext: go tool pprof -http : ", out);

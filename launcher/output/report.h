@@ -58,7 +58,4 @@ int csink_report_tree_csv(FILE *out, const struct csink_profile *p, const struct
 int csink_report_annotate(FILE *out, const struct csink_profile *p, const struct csink_report_options *o,
 			  const struct csink_rows *rows, const bool *picked, bool json);
 
-/** A text as a cell of comma-separated values: quoted where it must be. */
-void csink_csv_text(FILE *out, const char *text);
-
 #endif

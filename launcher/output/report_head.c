@@ -34,20 +34,19 @@ static int cpu_type(const struct csink_profile *p)
 /* "  label       text", the text made fit for a terminal and never wrapped by us. */
 __attribute__((format(printf, 3, 4))) static void line(const struct printer *r, const char *label, const char *fmt, ...)
 {
-	char text[MAX_TEXT], safe[MAX_TEXT];
+	char text[MAX_TEXT];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	csink_text_vformat(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	csink_format_text(safe, sizeof(safe), text, 0);
 	fputs("  ", r->out);
 	csink_report_style(r, STYLE_DIM);
-	fprintf(r->out, "%-*s", LABEL_COLUMNS, label);
+	csink_text_print(r->out, "%-*s", LABEL_COLUMNS, label);
 	csink_report_style(r, STYLE_NONE);
 	if (!strcmp(label, "warning"))
 		csink_report_style(r, STYLE_WARN);
-	fputs(safe, r->out);
+	fputs(text, r->out);
 	if (!strcmp(label, "warning"))
 		csink_report_style(r, STYLE_NONE);
 	fputc('\n', r->out);
@@ -115,7 +114,7 @@ static void print_verdict(const struct printer *r)
 	const char *leader = csink_profile_fact(p, CSINK_FACT_LEADER, 0);
 	int cpu = cpu_type(p), samples = csink_profile_type_find(p, "samples");
 	const struct csink_profile_type *type = &p->types[cpu < 0 ? (int)p->default_type : cpu];
-	char text[MAX_TEXT] = "", safe[MAX_TEXT], count[32];
+	char text[MAX_TEXT] = "", count[32];
 	int64_t processes, threads, sum = r->table.sums[type - p->types];
 	size_t used = 0;
 
@@ -139,9 +138,8 @@ static void print_verdict(const struct printer *r)
 	} else if (cpu >= 0) {
 		add(text, sizeof(text), used, "; nothing was sampled");
 	}
-	csink_format_text(safe, sizeof(safe), text, 0);
 	csink_report_style(r, STYLE_BOLD);
-	fprintf(r->out, "%s\n", safe);
+	csink_text_print(r->out, "%s\n", text);
 	csink_report_style(r, STYLE_NONE);
 }
 

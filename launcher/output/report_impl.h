@@ -7,6 +7,7 @@
 #include "launcher/output/format.h"
 #include "launcher/output/report.h"
 #include "launcher/output/report_table.h"
+#include "launcher/output/text.h"
 #include "launcher/profile/derived.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"

@@ -8,18 +8,6 @@
 #include "launcher/output/report_impl.h"
 #include "launcher/profile/tree.h"
 
-void csink_csv_text(FILE *out, const char *text)
-{
-	if (!strpbrk(text, ",\"\r\n")) {
-		fputs(text, out);
-		return;
-	}
-	fputc('"', out);
-	for (; *text; text++)
-		fputs(*text == '"' ? "\"\"" : (char[]){*text, 0}, out);
-	fputc('"', out);
-}
-
 /* Whether a row says anything, by any type. */
 static bool has_value(const struct csink_profile *p, const struct csink_row *row)
 {
@@ -161,7 +149,7 @@ int csink_report_csv(FILE *out, const struct csink_profile *p, const struct csin
 	fprintf(out, "%s,module,self,total", csink_by_words[o->by]);
 	for (i = 0; i < p->nr_types; i++) {
 		fputc(',', out);
-		csink_csv_text(out, type_name(p, i));
+		csink_text_put_csv(out, type_name(p, i));
 	}
 	for (i = 0; i < nr_derived; i++)
 		fprintf(out, ",%s", derived[i].name);
@@ -172,9 +160,9 @@ int csink_report_csv(FILE *out, const struct csink_profile *p, const struct csin
 		if (!has_value(p, row))
 			continue;
 		nr++;
-		csink_csv_text(out, row->name);
+		csink_text_put_csv(out, row->name);
 		fputc(',', out);
-		csink_csv_text(out, row->module);
+		csink_text_put_csv(out, row->module);
 		fprintf(out, ",%" PRId64 ",%" PRId64, row->self, row->total);
 		for (i = 0; i < p->nr_types; i++)
 			fprintf(out, ",%" PRId64, row->extra[i]);
@@ -204,9 +192,9 @@ int csink_report_tree_csv(FILE *out, const struct csink_profile *p, const struct
 		const struct csink_tree_node *node = &tree.nodes[i];
 
 		fprintf(out, "%u,%u,", i, node->parent);
-		csink_csv_text(out, rows->keys[node->row].name);
+		csink_text_put_csv(out, rows->keys[node->row].name);
 		fputc(',', out);
-		csink_csv_text(out, csink_base_name(rows->keys[node->row].module));
+		csink_text_put_csv(out, csink_base_name(rows->keys[node->row].module));
 		fprintf(out, ",%" PRId64 ",%" PRId64 "\n", node->self, node->total);
 	}
 	csink_tree_release(&tree);

@@ -127,16 +127,18 @@ static void print_titles(const struct printer *r, uint32_t module_width)
 	uint32_t i;
 
 	csink_report_style(r, STYLE_BOLD);
-	fprintf(r->out, "%*s%8s%*s%9s%*s", bar_width(r), "", "self %", width, "self", "total %", width, "total");
+	csink_text_print(r->out, "%*s%8s%*s%9s%*s", bar_width(r), "", "self %", width, "self", "total %", width,
+			 "total");
 	for (i = 1; i < r->nr_columns; i++) {
 		csink_format_text(name, sizeof(name), csink_profile_text(r->p, r->p->types[r->columns[i]].name), 13);
-		fprintf(r->out, " %13s", name);
+		csink_text_print(r->out, " %13s", name);
 	}
 	for (i = 0; i < r->nr_derived; i++)
-		fprintf(r->out, " %8s", r->derived[i].title);
+		csink_text_print(r->out, " %8s", r->derived[i].title);
 	if (has_module(r))
-		fprintf(r->out, "  %-*s", (int)module_width, r->o->by == CSINK_BY_THREAD ? "process" : "module");
-	fprintf(r->out, "  %s\n", csink_by_words[r->o->by]);
+		csink_text_print(r->out, "  %-*s", (int)module_width,
+				 r->o->by == CSINK_BY_THREAD ? "process" : "module");
+	csink_text_print(r->out, "  %s\n", csink_by_words[r->o->by]);
 	csink_report_style(r, STYLE_NONE);
 }
 
@@ -148,16 +150,16 @@ static void print_values(const struct printer *r, const struct csink_row *row)
 	uint32_t i;
 
 	csink_format_value(text, sizeof(text), row->self, &r->scales[0]);
-	fprintf(r->out, "%8.2f%*s", csink_report_percent(row->self, whole), width, text);
+	csink_text_print(r->out, "%8.2f%*s", csink_report_percent(row->self, whole), width, text);
 	csink_format_value(text, sizeof(text), row->total, &r->scales[0]);
-	fprintf(r->out, "%9.2f%*s", csink_report_percent(row->total, whole), width, text);
+	csink_text_print(r->out, "%9.2f%*s", csink_report_percent(row->total, whole), width, text);
 	for (i = 1; i < r->nr_columns; i++) {
 		csink_format_value(text, sizeof(text), row->extra[r->columns[i]], &r->scales[i]);
-		fprintf(r->out, " %13s", text);
+		csink_text_print(r->out, " %13s", text);
 	}
 	for (i = 0; i < r->nr_derived; i++) {
 		csink_derived_format(&r->derived[i], row->extra, text, sizeof(text));
-		fprintf(r->out, " %8s", text);
+		csink_text_print(r->out, " %8s", text);
 	}
 }
 
@@ -173,7 +175,7 @@ static void print_row(const struct printer *r, const struct csink_row *row, uint
 	print_values(r, row);
 	used = csink_format_text(module, sizeof(module), row->module, module_width);
 	if (has_module(r))
-		fprintf(r->out, "  %s%*s", module, (int)(module_width - CSINK_MIN(used, module_width)), "");
+		csink_text_print(r->out, "  %s%*s", module, (int)(module_width - CSINK_MIN(used, module_width)), "");
 	fputs("  ", r->out);
 	/* Where there is no room, the name needs it more than this. */
 	snprintf(text, sizeof(text), "%s%s", row->name,
@@ -203,14 +205,15 @@ static void print_table(struct printer *r, uint32_t limit)
 	for (; i < nr; i++)
 		rest += r->table.rows[i].self;
 	if (shown < nr)
-		fprintf(r->out, "%*s%8.2f  in %u more %s%s: --all\n", bar_width(r), "",
-			csink_report_percent(rest, r->table.sums[r->columns[0]]), nr - shown, csink_by_words[r->o->by],
-			nr - shown == 1                ? ""
-			: r->o->by == CSINK_BY_PROCESS ? "es"
-						       : "s");
+		csink_text_print(r->out, "%*s%8.2f  in %u more %s%s: --all\n", bar_width(r), "",
+				 csink_report_percent(rest, r->table.sums[r->columns[0]]), nr - shown,
+				 csink_by_words[r->o->by],
+				 nr - shown == 1                ? ""
+				 : r->o->by == CSINK_BY_PROCESS ? "es"
+								: "s");
 	if (r->nr_left_out)
-		fprintf(r->out, "%u more %s where there is room: a wider terminal, --csv or --json\n", r->nr_left_out,
-			plural(r->nr_left_out, "column", "columns"));
+		csink_text_print(r->out, "%u more %s where there is room: a wider terminal, --csv or --json\n",
+				 r->nr_left_out, plural(r->nr_left_out, "column", "columns"));
 }
 
 /* A table of its own for another type, with fewer rows: it is not the first question. `what`: "of all threads
@@ -230,7 +233,7 @@ static int print_by(struct printer *r, int type, const char *before, const char 
 	choose_columns(r, (uint32_t)type);
 	scale = r->scales[0];
 	csink_format_value(sum, sizeof(sum), r->table.sums[type], &scale);
-	fprintf(r->out, "\n%s, %s%s:\n", before, sum, what);
+	csink_text_print(r->out, "\n%s, %s%s:\n", before, sum, what);
 	print_table(r, r->o->limit ? (r->o->limit + 2) / 3 : 0);
 	return 0;
 }

@@ -74,11 +74,11 @@ static void print_figures(const struct tree_printer *t, int64_t total, int64_t s
 
 	csink_report_style(t->r, share >= 10 ? STYLE_HOT : STYLE_NONE);
 	csink_format_value(text, sizeof(text), total, &t->scale);
-	fprintf(t->r->out, "%8.2f%13s", share, text);
+	csink_text_print(t->r->out, "%8.2f%13s", share, text);
 	if (self)
-		fprintf(t->r->out, "%8.2f  ", csink_report_percent(self, t->whole));
+		csink_text_print(t->r->out, "%8.2f  ", csink_report_percent(self, t->whole));
 	else
-		fprintf(t->r->out, "%8s  ", "");
+		csink_text_print(t->r->out, "%8s  ", "");
 	csink_report_style(t->r, STYLE_NONE);
 }
 
@@ -117,7 +117,7 @@ static void print_folded(const struct tree_printer *t, uint32_t nr, int64_t rest
 {
 	print_figures(t, rest, 0);
 	print_guides(t, is_branch, true);
-	fprintf(t->r->out, "(%u more below %g %%)\n", nr, t->r->o->fold);
+	csink_text_print(t->r->out, "(%u more below %g %%)\n", nr, t->r->o->fold);
 }
 
 static int push_guide(struct guides *g, bool more)
@@ -205,8 +205,8 @@ static int print_tree(struct tree_printer *t)
 	int err;
 
 	csink_report_style(t->r, STYLE_BOLD);
-	fprintf(t->r->out, "%8s%13s%8s  %s\n", "total %", "total", t->is_callers ? "begins" : "self %",
-		t->is_callers ? "function, and who called it" : "function");
+	csink_text_print(t->r->out, "%8s%13s%8s  %s\n", "total %", "total", t->is_callers ? "begins" : "self %",
+			 t->is_callers ? "function, and who called it" : "function");
 	csink_report_style(t->r, STYLE_NONE);
 	err = print_levels(t, &levels);
 	free(levels.all);

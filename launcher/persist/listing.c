@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/output/text.h"
 #include "launcher/persist/keeper.h"
 
 static void name_file(char *path, size_t size, uint64_t id)
@@ -39,10 +40,10 @@ static void describe(FILE *out, const struct csink_persist_event *event)
 {
 	const struct perf_event_attr *attr = &event->attr;
 
-	fprintf(out, "id %" PRIu64 "\nname %s\ntype %u\nconfig 0x%" PRIx64 "\n", event->id, event->name, attr->type,
-		(uint64_t)attr->config);
-	fprintf(out, "%s %" PRIu64 "\npid %d\ncpu %d\n", attr->freq ? "frequency" : "period",
-		(uint64_t)attr->sample_period, event->pid, event->cpu);
+	csink_text_print(out, "id %" PRIu64 "\nname %s\ntype %u\nconfig 0x%" PRIx64 "\n", event->id, event->name,
+			 attr->type, (uint64_t)attr->config);
+	csink_text_print(out, "%s %" PRIu64 "\npid %d\ncpu %d\n", attr->freq ? "frequency" : "period",
+			 (uint64_t)attr->sample_period, event->pid, event->cpu);
 	fprintf(out, "events %u\n", event->nr_members);
 	fprintf(out, "pages %u\nbackward %d\nmode %04o\nuid %u\nopener %d\nsince_ns %" PRId64 "\n", event->pages,
 		attr->write_backward, event->mode, event->uid, event->opener, event->since_ns);

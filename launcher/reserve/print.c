@@ -7,6 +7,7 @@
 #include "include/internal/base.h"
 #include "launcher/output/format.h"
 #include "launcher/output/json.h"
+#include "launcher/output/text.h"
 
 #define MAX_NAMED 8
 
@@ -62,12 +63,12 @@ static void print_holders(FILE *out, const struct csink_reserve_status *status)
 	uint32_t nr = list(&status->scan, HOLDERS, names, sizeof(names));
 
 	if (nr)
-		fprintf(out, "holders    %s\n", names);
+		csink_text_print(out, "holders    %s\n", names);
 	else if (status->is_locked)
-		fprintf(out, "holders    somebody, for %s; not to be seen by this user\n",
-			status->is_write_locked ? "writing, which shuts all others out" : "reading");
+		csink_text_print(out, "holders    somebody, for %s; not to be seen by this user\n",
+				 status->is_write_locked ? "writing, which shuts all others out" : "reading");
 	else
-		fprintf(out, "holders    none\n");
+		csink_text_print(out, "holders    none\n");
 }
 
 static void print_waiters(FILE *out, const struct csink_reserve_status *status)
@@ -75,16 +76,16 @@ static void print_waiters(FILE *out, const struct csink_reserve_status *status)
 	char names[1024];
 	uint32_t nr_openers = list(&status->scan, OPENERS, names, sizeof(names));
 
-	fprintf(out, "waiters    ");
+	csink_text_print(out, "waiters    ");
 	for (uint32_t i = 0; i < CSINK_MIN(status->nr_waiters, (uint32_t)CSINK_MAX_WAITERS); i++) {
 		if (status->waiters[i])
-			fprintf(out, "%sprocess %d", i ? "; " : "", status->waiters[i]);
+			csink_text_print(out, "%sprocess %d", i ? "; " : "", status->waiters[i]);
 		else
-			fprintf(out, "%ssomebody that the kernel does not name", i ? "; " : "");
+			csink_text_print(out, "%ssomebody that the kernel does not name", i ? "; " : "");
 	}
 	if (nr_openers)
-		fprintf(out, "%s%s (have it open, hold nothing)", status->nr_waiters ? "; " : "", names);
-	fprintf(out, "%s\n", status->nr_waiters || nr_openers ? "" : "none");
+		csink_text_print(out, "%s%s (have it open, hold nothing)", status->nr_waiters ? "; " : "", names);
+	csink_text_print(out, "%s\n", status->nr_waiters || nr_openers ? "" : "none");
 }
 
 static const char *agent_state(const struct csink_agent *agent)
@@ -99,32 +100,34 @@ static void print_agent(FILE *out, const struct csink_reserve_status *status)
 					    "has this lock file open"};
 
 	if (!status->agent.pid)
-		fprintf(out, "agent      no process of it is to be seen\n");
+		csink_text_print(out, "agent      no process of it is to be seen\n");
 	else if (status->lock_err)
-		fprintf(out, "agent      process %d, %s\n", status->agent.pid, agent_state(&status->agent));
+		csink_text_print(out, "agent      process %d, %s\n", status->agent.pid, agent_state(&status->agent));
 	else
-		fprintf(out, "agent      process %d, %s; %s\n", status->agent.pid, agent_state(&status->agent),
-			files[status->agent.has_lock + 1]);
+		csink_text_print(out, "agent      process %d, %s; %s\n", status->agent.pid, agent_state(&status->agent),
+				 files[status->agent.has_lock + 1]);
 	if (status->active >= 0)
-		fprintf(out, "counting   %d event%s (perfevent.active)\n", status->active,
-			status->active == 1 ? "" : "s");
+		csink_text_print(out, "counting   %d event%s (perfevent.active)\n", status->active,
+				 status->active == 1 ? "" : "s");
 	else if (status->active == -ENOENT)
-		fprintf(out, "counting   not known: pmprobe(1) of PCP is not in $PATH\n");
+		csink_text_print(out, "counting   not known: pmprobe(1) of PCP is not in $PATH\n");
 	else if (status->active == -ETIMEDOUT)
-		fprintf(out, "counting   not known: no answer in time\n");
+		csink_text_print(out, "counting   not known: no answer in time\n");
 	else
-		fprintf(out, "counting   not known: %s\n",
-			*status->active_words ? status->active_words : strerror(-status->active));
+		csink_text_print(out, "counting   not known: %s\n",
+				 *status->active_words ? status->active_words : strerror(-status->active));
 }
 
 static void print_watchdog(FILE *out, const struct csink_reserve_status *status)
 {
 	if (status->watchdog > 0)
-		fprintf(out,
+		csink_text_print(
+			out,
 			"watchdog   holds a counter on every CPU -> sysctl kernel.nmi_watchdog=0 while measuring\n");
 	else
-		fprintf(out, "watchdog   %s\n",
-			status->watchdog ? "not known (no kernel.nmi_watchdog)" : "off (kernel.nmi_watchdog is 0)");
+		csink_text_print(out, "watchdog   %s\n",
+				 status->watchdog ? "not known (no kernel.nmi_watchdog)"
+						  : "off (kernel.nmi_watchdog is 0)");
 }
 
 static void print_users(FILE *out, const struct csink_reserve_status *status)
@@ -132,22 +135,25 @@ static void print_users(FILE *out, const struct csink_reserve_status *status)
 	char names[1024];
 
 	if (status->scan_err) {
-		fprintf(out, "events     not known: /proc: %s\n", strerror(-status->scan_err));
+		csink_text_print(out, "events     not known: /proc: %s\n", strerror(-status->scan_err));
 		return;
 	}
-	fprintf(out, "events     %s\n",
+	csink_text_print(
+		out, "events     %s\n",
 		list(&status->scan, USERS, names, sizeof(names)) ? names : "no other process has any that can be seen");
 	if (list(&status->scan, HOSTS, names, sizeof(names)))
-		fprintf(out, "guests     %s: virtual machines, whose counters are not to be seen here\n", names);
-	fprintf(out,
+		csink_text_print(out, "guests     %s: virtual machines, whose counters are not to be seen here\n",
+				 names);
+	csink_text_print(
+		out,
 		"unseen     %u of %u other processes could not be inspected; the kernel's own counters never can\n",
 		status->scan.nr_unseen, status->scan.nr_looked_at);
 }
 
 void csink_reserve_status_print(FILE *out, const struct csink_reserve_status *status)
 {
-	fprintf(out, "lock file  %s%s%s\n", status->lock_file, status->lock_err ? ": " : "",
-		status->lock_err ? strerror(-status->lock_err) : "");
+	csink_text_print(out, "lock file  %s%s%s\n", status->lock_file, status->lock_err ? ": " : "",
+			 status->lock_err ? strerror(-status->lock_err) : "");
 	if (!status->lock_err) {
 		print_holders(out, status);
 		print_waiters(out, status);

@@ -6,6 +6,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/output/report.h"
+#include "launcher/output/text.h"
 #include "launcher/stat/result.h"
 
 static const char *const state_names[] = {
@@ -198,22 +199,6 @@ static void write_json(struct csink_stat_writer *writer, const struct csink_stat
 
 /* ---- CSV ---- */
 
-/* Quoted where a comma, a quote or a line's end is in it. */
-static void put_csv(FILE *out, const char *text)
-{
-	if (!strpbrk(text, ",\"\n")) {
-		fputs(text, out);
-		return;
-	}
-	fputc('"', out);
-	for (; *text; text++) {
-		if (*text == '"')
-			fputc('"', out);
-		fputc(*text == '\n' ? ' ' : *text, out);
-	}
-	fputc('"', out);
-}
-
 static void open_csv(struct csink_stat_writer *writer)
 {
 	if (!writer->opened)
@@ -228,7 +213,7 @@ static void write_csv_row(FILE *out, const char *name, const char *unit, const s
 {
 	double half = csink_moments_interval(value);
 
-	put_csv(out, name);
+	csink_text_put_csv(out, name);
 	fprintf(out, ",%s,counted,%.10g,", unit, value->mean);
 	if (value->nr > 1)
 		fprintf(out, "%.10g,%.10g,%.10g,%u,", csink_moments_deviation(value), value->mean - half,
@@ -249,9 +234,9 @@ static void write_csv_events(struct csink_stat_writer *writer, const struct csin
 
 		fputs(before, out);
 		if (row->state != CSINK_STAT_COUNTED) {
-			put_csv(out, spec->rec.name);
+			csink_text_put_csv(out, spec->rec.name);
 			fprintf(out, ",%s,%s,,,,,%u,,,,,", spec->rec.unit, state_names[row->state], result->nr_runs);
-			put_csv(out, csink_stat_reason(result, i));
+			csink_text_put_csv(out, csink_stat_reason(result, i));
 			fputc('\n', out);
 			continue;
 		}
@@ -273,9 +258,9 @@ static void write_csv_thread(FILE *out, const struct csink_stat_result *result, 
 		const struct csink_event_spec *spec = &result->counters->counters[i].spec;
 
 		fprintf(out, "%d,%d,", thread->pid, thread->tid);
-		put_csv(out, thread->comm);
+		csink_text_put_csv(out, thread->comm);
 		fputc(',', out);
-		put_csv(out, spec->rec.name);
+		csink_text_put_csv(out, spec->rec.name);
 		fprintf(out, ",%s,", spec->rec.unit);
 		if (thread->has_counts && thread->values[i].state == CSINK_STAT_COUNTED)
 			fprintf(out, "%" PRIu64, thread->values[i].value);

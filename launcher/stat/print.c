@@ -6,6 +6,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/output/format.h"
+#include "launcher/output/text.h"
 #include "launcher/stat/result.h"
 
 #define VALUE_COLUMNS 18
@@ -73,8 +74,8 @@ static void print_row(FILE *out, const struct csink_stat_result *result, uint32_
 			 ? ":u"
 			 : "");
 	if (row->state != CSINK_STAT_COUNTED) {
-		fprintf(out, "%*s     %-*s [%u]\n", VALUE_COLUMNS, state_words[row->state], NAME_COLUMNS, name,
-			number_of(reasons, csink_stat_reason(result, i)));
+		csink_text_print(out, "%*s     %-*s [%u]\n", VALUE_COLUMNS, state_words[row->state], NAME_COLUMNS, name,
+				 number_of(reasons, csink_stat_reason(result, i)));
 		return;
 	}
 	unit = print_value(value, sizeof(value), row->value.mean, spec);
@@ -82,15 +83,15 @@ static void print_row(FILE *out, const struct csink_stat_result *result, uint32_
 	if (row->metric.unit)
 		snprintf(metric, sizeof(metric), "%.*f %s", row->metric.decimals, row->metric_value.mean,
 			 row->metric.unit);
-	fprintf(out, "%*s %-3s %-*s %-*s %s", VALUE_COLUMNS, value, unit, NAME_COLUMNS, name, METRIC_COLUMNS, metric,
-		spread);
+	csink_text_print(out, "%*s %-3s %-*s %-*s %s", VALUE_COLUMNS, value, unit, NAME_COLUMNS, name, METRIC_COLUMNS,
+			 metric, spread);
 	if (row->share.mean < 0.9995)
-		fprintf(out, "%sscaled: it had a counter %.1f %% of the time", *spread ? "  " : "",
-			100 * row->share.mean);
+		csink_text_print(out, "%sscaled: it had a counter %.1f %% of the time", *spread ? "  " : "",
+				 100 * row->share.mean);
 	fputc('\n', out);
 	if (row->misses.unit)
-		fprintf(out, "%*s %-3s %-*s %.*f %s\n", VALUE_COLUMNS, "", "", NAME_COLUMNS, "", row->misses.decimals,
-			row->misses_value.mean, row->misses.unit);
+		csink_text_print(out, "%*s %-3s %-*s %.*f %s\n", VALUE_COLUMNS, "", "", NAME_COLUMNS, "",
+				 row->misses.decimals, row->misses_value.mean, row->misses.unit);
 }
 
 /* Blanks at the end of lines are of no use. */
@@ -103,7 +104,7 @@ static void print_trimmed(FILE *out, const char *text, size_t length, const char
 
 		while (last > text && last[-1] == ' ')
 			last--;
-		fprintf(out, "%s%.*s\n", before, (int)(last - text), text);
+		csink_text_print(out, "%s%.*s\n", before, (int)(last - text), text);
 		text = line_end + 1;
 	}
 }
@@ -136,25 +137,25 @@ static void print_seconds(FILE *out, const struct csink_moments *moments, const 
 	char spread[32];
 
 	print_spread(spread, sizeof(spread), moments);
-	fprintf(out, "%*.6f s   %-*s %-*s %s\n", VALUE_COLUMNS, moments->mean / 1e9, NAME_COLUMNS, what, METRIC_COLUMNS,
-		"", spread);
+	csink_text_print(out, "%*.6f s   %-*s %-*s %s\n", VALUE_COLUMNS, moments->mean / 1e9, NAME_COLUMNS, what,
+			 METRIC_COLUMNS, "", spread);
 }
 
 static void print_threads(FILE *out, const struct csink_stat_result *result)
 {
 	const struct csink_stat_threads_result *threads = result->threads;
 
-	fprintf(out, "\n%10s %10s  %-15s", "pid", "tid", "thread");
+	csink_text_print(out, "\n%10s %10s  %-15s", "pid", "tid", "thread");
 	for (uint32_t i = 0; i < result->counters->nr; i++)
 		if (result->rows[i].state == CSINK_STAT_COUNTED)
-			fprintf(out, " %*s", VALUE_COLUMNS, result->counters->counters[i].spec.rec.name);
+			csink_text_print(out, " %*s", VALUE_COLUMNS, result->counters->counters[i].spec.rec.name);
 	fputc('\n', out);
 	for (uint32_t k = 0; k < threads->nr; k++) {
 		const struct csink_stat_thread *thread = &threads->threads[k];
 		char comm[64];
 
 		csink_format_text(comm, sizeof(comm), thread->comm, 15);
-		fprintf(out, "%10d %10d  %-15s", thread->pid, thread->tid, comm);
+		csink_text_print(out, "%10d %10d  %-15s", thread->pid, thread->tid, comm);
 		for (uint32_t i = 0; i < result->counters->nr; i++) {
 			const struct csink_event_spec *spec = &result->counters->counters[i].spec;
 			char value[64], cell[80];
@@ -163,16 +164,18 @@ static void print_threads(FILE *out, const struct csink_stat_result *result)
 			if (result->rows[i].state != CSINK_STAT_COUNTED)
 				continue;
 			if (!thread->has_counts) {
-				fprintf(out, " %*s", VALUE_COLUMNS, thread->ended ? "<lost>" : "<still running>");
+				csink_text_print(out, " %*s", VALUE_COLUMNS,
+						 thread->ended ? "<lost>" : "<still running>");
 				continue;
 			}
 			unit = print_value(value, sizeof(value), (double)thread->values[i].value, spec);
 			snprintf(cell, sizeof(cell), "%s%s%s", value, *unit ? " " : "", unit);
 			/* On no CPU was it ever on a counter: that is no zero. */
-			fprintf(out, " %*s", VALUE_COLUMNS,
-				thread->values[i].state == CSINK_STAT_NOT_COUNTED && thread->values[i].enabled_ns
-					? state_words[CSINK_STAT_NOT_COUNTED]
-					: cell);
+			csink_text_print(out, " %*s", VALUE_COLUMNS,
+					 thread->values[i].state == CSINK_STAT_NOT_COUNTED &&
+							 thread->values[i].enabled_ns
+						 ? state_words[CSINK_STAT_NOT_COUNTED]
+						 : cell);
 		}
 		fputc('\n', out);
 	}
@@ -184,9 +187,9 @@ void csink_stat_print(FILE *out, const struct csink_stat_result *result)
 	char command[512];
 
 	csink_format_text(command, sizeof(command), result->argv[0], 80);
-	fprintf(out, "\ncounted: %s", command);
+	csink_text_print(out, "\ncounted: %s", command);
 	if (result->nr_runs > 1)
-		fprintf(out, ", %u runs (mean +- 95 %% confidence interval)", result->nr_runs);
+		csink_text_print(out, ", %u runs (mean +- 95 %% confidence interval)", result->nr_runs);
 	fputs("\n\n", out);
 	print_rows(out, result, "", &reasons);
 	fputc('\n', out);
@@ -199,8 +202,8 @@ void csink_stat_print(FILE *out, const struct csink_stat_result *result)
 			print_seconds(lines, &result->wall_ns, "elapsed");
 			print_seconds(lines, &result->user_ns, "user");
 			print_seconds(lines, &result->sys_ns, "system");
-			fprintf(lines, "%*.3f MiB %s\n", VALUE_COLUMNS, (double)result->max_rss_bytes / 1048576,
-				"max resident");
+			csink_text_print(lines, "%*.3f MiB %s\n", VALUE_COLUMNS,
+					 (double)result->max_rss_bytes / 1048576, "max resident");
 			fclose(lines);
 			print_trimmed(out, text, length, "");
 			free(text);
@@ -211,7 +214,7 @@ void csink_stat_print(FILE *out, const struct csink_stat_result *result)
 	if (reasons.nr || result->nr_notes)
 		fputc('\n', out);
 	for (uint32_t i = 0; i < reasons.nr; i++)
-		fprintf(out, "[%u] %s\n", i + 1, reasons.texts[i]);
+		csink_text_print(out, "[%u] %s\n", i + 1, reasons.texts[i]);
 	for (uint32_t i = 0; i < result->nr_notes; i++)
-		fprintf(out, "note: %s\n", result->notes[i]);
+		csink_text_print(out, "note: %s\n", result->notes[i]);
 }

@@ -17,6 +17,7 @@
 #include "include/internal/base.h"
 #include "include/internal/options.h"
 #include "include/internal/rawcall.h"
+#include "include/internal/text_char.h"
 #include "preload/inject/config.h"
 #include "preload/inject/handover.h"
 #include "preload/inject/libc.h"
@@ -33,19 +34,19 @@ static int kept_stderr = -1;
 
 void csink_finish_complain(const char *fmt, ...)
 {
-	char line[600];
+	char text[600], line[1024];
 	va_list ap;
-	int n;
+	size_t n;
 
 	if (csink_config.quiet)
 		return;
 	va_start(ap, fmt);
-	n = vsnprintf(line, sizeof(line) - 1, fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	n = CSINK_MIN(CSINK_MAX(n, 0), (int)sizeof(line) - 2);
+	n = csink_text_line(line, sizeof(line) - 1, text);
 	line[n] = '\n';
 	/* One write, straight to the fd: the program's stdio buffers are its own. */
-	if (dprintf(kept_stderr < 0 ? STDERR_FILENO : kept_stderr, "countersink: %.*s", n + 1, line) < 0)
+	if (dprintf(kept_stderr < 0 ? STDERR_FILENO : kept_stderr, "countersink: %.*s", (int)n + 1, line) < 0)
 		return;
 }
 

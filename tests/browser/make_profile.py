@@ -24,19 +24,23 @@ class Profile:
         self.texts = {'': 0}
         self.functions = {}
         self.modules = {}
+        self.files = {}
         self.head = b''.join(field(1, field(1, self.text(n)) + field(2, self.text(u))) for n, u in types)
         self.tail = field(14, self.text(default or types[-1][0]))
         self.samples = []
 
     def text(self, text):
+        """text: str, or bytes where it is no UTF-8."""
         return self.texts.setdefault(text, len(self.texts))
 
     def module(self, path):
         return self.modules.setdefault(path, len(self.modules) + 1)
 
-    def function(self, name, module='/usr/bin/made'):
+    def function(self, name, module='/usr/bin/made', file=None):
         """name: None for code that nobody has a name for."""
         key = (name and self.text(name), self.module(module))
+        if file:
+            self.files[key] = self.text(file)
         return self.functions.setdefault(key, len(self.functions) + 1)
 
     def sample(self, stack, values, **labels):
@@ -56,11 +60,11 @@ class Profile:
             line = field(4, field(1, nr)) if name else b''
             parts.append(field(4, field(1, nr) + field(2, module) + field(3, 0x1000 * nr) + line))
             if name:
-                parts.append(field(5, field(1, nr) + field(2, name) + field(3, name)))
+                parts.append(field(5, field(1, nr) + field(2, name) + field(3, name) + field(4, self.files.get((name, module), 0))))
         for path_of, nr in self.modules.items():
             parts.append(field(3, field(1, nr) + field(2, 0x1000) + field(3, 1 << 40) + field(5, self.text(path_of))))
         parts.append(self.tail)
-        parts += [field(6, text.encode()) for text in self.texts]
+        parts += [field(6, text if isinstance(text, bytes) else text.encode()) for text in self.texts]
         with gzip.open(path, 'wb', 1) as file:
             file.write(b''.join(parts))
 

@@ -196,7 +196,7 @@ is "$(grep -c '<script' hostile.html) $(grep -c '<img' hostile.html)" '2 0' 'htm
 like "$(cat hostile.html)" 'u003cimg src=x onerror=alert\(2\)u003e|u003cimg src=x onerror' 'but is there'
 like "$(cat hostile.html)" "Content-Security-Policy.*default-src 'none'; script-src 'sha256-[A-Za-z0-9+/]{43}='" 'html: a strict policy'
 is "$(grep -cE '(src|href)="?(https?:)?//' hostile.html)" 0 'html: nothing is loaded from elsewhere'
-is "$("$COUNTERSINK" export -f folded hostile.pb.gz | tail -n 1)" 'plain:name?"quoted"\ 3' 'folded: a name is one frame'
+is "$("$COUNTERSINK" export -f folded hostile.pb.gz | tail -n 1)" 'plain:name\x0a"quoted"\ 3' 'folded: a name is one frame'
 for format in speedscope firefox; do
 	ok "$format: is JSON, hostile names and all" sh -c '"$1" export -f "$2" hostile.pb.gz | python3 -m json.tool >/dev/null' \
 		sh "$COUNTERSINK" $format

@@ -246,7 +246,7 @@ chmod 755 hooks/15-bad
 rm log
 countersink reserve true 2>err
 is $? 0 "a hook that fails is not fatal"
-like "$(cat err)" 'hook 15-bad reserve failed with status 3: no \?\[31mway$' "but said, with its first line"
+like "$(cat err)" 'hook 15-bad reserve failed with status 3: no \\x1b\[31mway$' "but said, with its first line"
 like "$(cat err)" 'hook 15-bad release failed with status 3' "for release as well"
 is "$(grep -c . log)" 4 "the others run"
 countersink reserve --require touch was_run 2>err
