@@ -4,7 +4,8 @@
  *
  * A PMC is allocated for one event. One of process scope is then attached to processes, while it does not run; started
  * it counts what all of its targets do, in all their threads, those that begin later as well, and with
- * CSINK_PMC_DESCENDANTS in all that they start and have started. One of system scope counts a CPU.
+ * CSINK_PMC_DESCENDANTS in all that they start and have started. One with CSINK_PMC_SELF counts a thread of this
+ * process alone. One of system scope counts a CPU.
  *
  *     csink_pmc_allocate   ALLOCATED
  *     csink_pmc_attach     ALLOCATED, STOPPED (targets may be added and taken away any time that it does not run)
@@ -45,7 +46,14 @@ typedef int32_t csink_pmc_id_t; /* > 0; not given again before 2^20 others */
 enum csink_pmc_flags {
 	CSINK_PMC_DESCENDANTS = 1 << 0, /* targets: with current and future descendants */
 	CSINK_PMC_SYSTEM = 1 << 1,      /* system scope: a CPU, whatever runs there */
-	CSINK_PMC_SELF = 1 << 2, /* for the calling process to measure itself with RDPMC: never attached to others */
+	/*
+	 * For a thread to measure itself: counts the thread that attaches it (or starts it), and nothing else. There
+	 * csink_pmc_read makes no system call where the kernel lets user space read the counter (x86: RDPMC, by
+	 * /sys/bus/event_source/devices/cpu/rdpmc; arm64: sysctl kernel.perf_user_access=1); value.how says whether it
+	 * was so. Never with software events, which have no counter, nor of a stopped PMC or in other threads: there it
+	 * is read(2).
+	 */
+	CSINK_PMC_SELF = 1 << 2,
 };
 
 enum csink_pmc_state {
@@ -54,11 +62,18 @@ enum csink_pmc_state {
 	CSINK_PMC_RUNNING,
 };
 
+enum csink_pmc_how {
+	CSINK_PMC_BY_READ,  /* by read(2) */
+	CSINK_PMC_BY_RDPMC, /* in user space, from the counter itself */
+};
+
 struct csink_pmc_value {
 	uint64_t value;
 	uint64_t enabled_ns, running_ns; /* how long it was to count, and did; all threads together */
 	uint32_t nr_targets;             /* attached, and there */
 	uint32_t nr_ended;               /* attached, and ended since: their counts are in value */
+	uint32_t how;                    /* enum csink_pmc_how */
+	uint32_t reserved;               /* 0 */
 };
 
 /**

@@ -159,7 +159,8 @@ static bool copy_forward(struct ring *ring)
 {
 	uint64_t head = head_of(ring), tail = ring->page->data_tail;
 
-	if (head - tail > ring->size)
+	/* The tail is for whoever maps the ring to write: not to be trusted. */
+	if (head - tail > ring->size || tail % 8)
 		return false;
 	memcpy(ring->copy, ring->data, ring->size);
 	ring->begin = tail;

@@ -25,9 +25,7 @@ static char last_reason[CSINK_PMC_REASON];
 /* Say why, as "ERRNO: ...". Returns err. */
 __attribute__((format(printf, 2, 3))) static int fail(int err, const char *fmt, ...)
 {
-	/* The one that perf_event_open(2) does not give. */
-	const char *name = err == -EEXIST ? "EEXIST" : csink_errno_name(-err);
-	int used = snprintf(last_reason, sizeof(last_reason), "%s: ", name);
+	int used = snprintf(last_reason, sizeof(last_reason), "%s: ", csink_pmc_errno_name(err));
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -77,6 +75,7 @@ static void forget_parents(void)
 
 		for (struct csink_pmc_target *target = pmcs[i] ? pmcs[i]->targets : NULL; target; target = next) {
 			next = target->next;
+			target->page = NULL; /* the kernel does not copy it, and the address may be the program's now */
 			if (shares)
 				csink_pmc_target_free(target);
 			else
@@ -137,7 +136,7 @@ static int parse(const char *event, struct csink_pmc *pmc)
 	if (nr == 1)
 		nr = csink_events_bind(&roots, specs, 1, 2, &err);
 	if (nr < 0)
-		return fail(nr == -E2BIG ? -EINVAL : nr, "%s", err.line);
+		return fail(nr == -E2BIG ? -EINVAL : nr == -EACCES ? -EPERM : nr, "%s", err.line);
 	if (nr == 1 && csink_event_check_count(specs, &why))
 		return fail(-EOPNOTSUPP, "'%s': %s", specs[0].rec.name, why);
 	if (nr > 1)
@@ -154,6 +153,8 @@ static int check_flags(unsigned flags, int cpu)
 
 	if (flags & ~(unsigned)(CSINK_PMC_DESCENDANTS | CSINK_PMC_SYSTEM | CSINK_PMC_SELF))
 		return fail(-EINVAL, "unknown flags 0x%x", flags);
+	if (flags & CSINK_PMC_SELF && flags & CSINK_PMC_DESCENDANTS)
+		return fail(-EINVAL, "a PMC for measuring oneself (CSINK_PMC_SELF) counts one thread, no descendants");
 	if (system && (flags & (CSINK_PMC_DESCENDANTS | CSINK_PMC_SELF)))
 		return fail(-EINVAL, "a PMC of system scope has no targets: neither descendants nor itself");
 	if (system ? cpu < 0 : cpu != -1)
@@ -161,6 +162,17 @@ static int check_flags(unsigned flags, int cpu)
 					    : "a PMC of process scope counts on all CPUs: "
 					      "-1");
 	return 0;
+}
+
+/* Reading in user space has to be asked for on arm64; elsewhere the event's page says whether it may be. */
+static bool wants_access(const struct csink_pmc *pmc)
+{
+#ifdef __aarch64__
+	return pmc->flags & CSINK_PMC_SELF && csink_event_takes_counter(&pmc->spec);
+#else
+	(void)pmc;
+	return false;
+#endif
 }
 
 /* Open it once, to learn now what would fail later: without the kernel where that must not be observed. */
@@ -172,9 +184,14 @@ static int try_event(struct csink_pmc *pmc)
 
 	if (pmc->spec.cpu_wide && !system)
 		return fail(-EOPNOTSUPP, "%s counts whole CPUs: it is for CSINK_PMC_SYSTEM", pmc->spec.rec.name);
+	pmc->asks_access = wants_access(pmc);
 	for (;;) {
 		csink_pmc_attr(pmc, &attr);
 		fd = csink_perf_open(&attr, system ? -1 : 0, pmc->cpu, -1, PERF_FLAG_FD_CLOEXEC);
+		if (fd < 0 && pmc->asks_access) { /* kernel.perf_user_access, or another PMU's config1 */
+			pmc->asks_access = false;
+			continue;
+		}
 		if ((fd != -EACCES && fd != -EPERM) || system || pmc->spec.attr.exclude_kernel ||
 		    csink_event_is_kernels_own(&pmc->spec))
 			break;
@@ -184,8 +201,7 @@ static int try_event(struct csink_pmc *pmc)
 		close(fd);
 		return 0;
 	}
-	fd = csink_pmc_explain(pmc, system ? -1 : 0, fd, last_reason);
-	return fd == -ENOENT || fd == -ENODEV ? -EOPNOTSUPP : fd == -ESRCH ? -EINVAL : fd;
+	return csink_pmc_explain(pmc, system ? -1 : 0, fd, true, last_reason);
 }
 
 /* Returns the handle or -ENOSPC. */

@@ -1,14 +1,20 @@
 /* The events of a PMC on one target. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "include/countersink/explain.h"
 #include "include/countersink/reserve.h"
 #include "preload/counters/halt.h"
 #include "preload/counters/pmc_impl.h"
+
+#define ARM_USER_ACCESS 2 /* format/rdpmc of arm64's PMU: config1:1 */
 
 static bool is_hardware(const struct csink_pmc *pmc)
 {
@@ -27,24 +33,47 @@ void csink_pmc_attr(const struct csink_pmc *pmc, struct perf_event_attr *attr)
 	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	attr->precise_ip = 0;
 	attr->pinned = is_hardware(pmc);
-	attr->inherit = !system;
-	attr->inherit_thread = !system && !(pmc->flags & CSINK_PMC_DESCENDANTS);
+	/* What is inherited has no page that could be read. */
+	attr->inherit = !system && !(pmc->flags & CSINK_PMC_SELF);
+	attr->inherit_thread = attr->inherit && !(pmc->flags & CSINK_PMC_DESCENDANTS);
+	if (pmc->asks_access)
+		attr->config1 |= ARM_USER_ACCESS;
+}
+
+const char *csink_pmc_errno_name(int err)
+{
+	/* Those that perf_event_open(2) does not give. */
+	switch (err) {
+	case -EEXIST:
+		return "EEXIST";
+	case -EBADF:
+		return "EBADF";
+	default:
+		return csink_errno_name(-err);
+	}
 }
 
 /* perf_event_open(2) has more errors than pmc_attach(3), and says some of these otherwise. */
-static int pmc_errno(int err)
+static int pmc_errno(int err, bool allocating)
 {
 	switch (err) {
 	case -EACCES:
 		return -EPERM;
-	case -ENOSPC: /* all slots of hardware breakpoints */
+	case -ENOENT:
+	case -ENODEV:
+		return allocating ? -EOPNOTSUPP : err;
+	case -ESRCH:
+		return allocating ? -EINVAL : err; /* there is no such CPU */
+	case -ENOSPC:                              /* all slots of hardware breakpoints */
 		return -EBUSY;
+	case -E2BIG:
+		return -EINVAL;
 	default:
 		return err;
 	}
 }
 
-int csink_pmc_explain(const struct csink_pmc *pmc, int32_t tid, int err, char *reason)
+int csink_pmc_explain(const struct csink_pmc *pmc, int32_t tid, int err, bool allocating, char *reason)
 {
 	struct csink_explanation why;
 	struct perf_event_attr attr;
@@ -52,8 +81,10 @@ int csink_pmc_explain(const struct csink_pmc *pmc, int32_t tid, int err, char *r
 
 	csink_pmc_attr(pmc, &attr);
 	csink_explain_open(&call, -err, &why, 1);
+	err = pmc_errno(err, allocating);
+	why.err = -err;
 	csink_explain_print(&why, reason, CSINK_PMC_REASON);
-	return pmc_errno(err);
+	return err;
 }
 
 struct opening {
@@ -102,7 +133,7 @@ static int open_threads(struct csink_targets *threads, void *arg)
 			continue;
 		}
 		if (fd < 0)
-			return csink_pmc_explain(o->pmc, threads->at[i].tid, fd, o->reason);
+			return csink_pmc_explain(o->pmc, threads->at[i].tid, fd, false, o->reason);
 		err = add_fd(o->target, fd);
 		if (err)
 			return err;
@@ -136,8 +167,46 @@ static int open_cpu(const struct csink_pmc *pmc, struct csink_pmc_target *target
 	csink_pmc_attr(pmc, &attr);
 	fd = csink_perf_open(&attr, -1, pmc->cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
-		return csink_pmc_explain(pmc, -1, fd, reason);
+		return csink_pmc_explain(pmc, -1, fd, true, reason);
 	return add_fd(target, fd);
+}
+
+/* The calling thread alone, since it can read no other's counters. Without a page it is read as others are. */
+static int open_self(const struct csink_pmc *pmc, struct csink_pmc_target *target, char *reason)
+{
+	struct csink_target self = {.pid = getpid(), .tid = 0};
+	struct csink_targets threads = {.at = &self, .nr = 1};
+	struct opening o = {pmc, target, reason, 0};
+	int err = probe(pmc, reason);
+	void *page;
+
+	if (!err)
+		err = open_threads(&threads, &o);
+	if (err)
+		return err;
+	page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED, target->fds[0].fd, 0);
+	target->page = page == MAP_FAILED ? NULL : page;
+	target->thread = pthread_self();
+	return 0;
+}
+
+/* /proc did not show the process: because there is none, or for another reason? */
+static int judge_unseen(int32_t pid, char *reason)
+{
+	int fd;
+
+	if (kill(pid, 0) && errno == ESRCH) {
+		snprintf(reason, CSINK_PMC_REASON, "ESRCH: there is no process %d", pid);
+		return -ESRCH;
+	}
+	fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+		return -errno;
+	if (fd >= 0)
+		close(fd);
+	snprintf(reason, CSINK_PMC_REASON,
+		 "EPERM: /proc does not show process %d to this user (hidepid, or not mounted)", pid);
+	return -EPERM;
 }
 
 static int open_process(const struct csink_pmc *pmc, struct csink_pmc_target *target, char *reason)
@@ -148,18 +217,20 @@ static int open_process(const struct csink_pmc *pmc, struct csink_pmc_target *ta
 	struct csink_halt halt;
 	int err;
 
-	if (csink_task_read(target->pid, &task)) {
-		snprintf(reason, CSINK_PMC_REASON, "ESRCH: there is no process %d", target->pid);
-		return -ESRCH;
-	}
+	if (csink_task_read(target->pid, &task))
+		return judge_unseen(target->pid, reason);
 	target->start_ticks = task.start_ticks;
+	if (pmc->flags & CSINK_PMC_SELF)
+		return open_self(pmc, target, reason);
 	err = probe(pmc, reason);
 	if (err)
 		return err;
 	/* We cannot stand still ourselves; our children can. */
 	err = csink_halt(&target->pid, 1, descendants, target->pid != getpid() || descendants, open_threads, &o, &halt);
 	csink_targets_free(&halt.targets);
-	if (err == -ESRCH)
+	if (err == -ESRCH && csink_task_read(target->pid, &task))
+		err = judge_unseen(target->pid, reason);
+	else if (err == -ESRCH)
 		snprintf(reason, CSINK_PMC_REASON, "ESRCH: process %d has ended, or is a thread of another process",
 			 target->pid);
 	else if (err == -ENOMEM || err == -EAGAIN)
@@ -180,7 +251,10 @@ int csink_pmc_target_open(const struct csink_pmc *pmc, int32_t pid, struct csink
 		return -ENOMEM;
 	}
 	target->pid = pid;
+	*reason = '\0';
 	err = pid < 0 ? open_cpu(pmc, target, reason) : open_process(pmc, target, reason);
+	if (err < 0 && !*reason)
+		snprintf(reason, CSINK_PMC_REASON, "%s: %s", csink_pmc_errno_name(err), strerror(-err));
 	if (err < 0) { /* with descendants: those that were opened already, too */
 		csink_pmc_target_close(target);
 		return err;
@@ -209,6 +283,11 @@ int csink_pmc_target_read(const struct csink_pmc_target *target, struct csink_pm
 	uint64_t sums[3]; /* value, time enabled, time running */
 	int err = 0;
 
+	if (target->page && pthread_equal(target->thread, pthread_self()) &&
+	    csink_pmc_self_read(target->page, &csink_pmc_self_counters, value)) {
+		value->how = CSINK_PMC_BY_RDPMC;
+		return 0;
+	}
 	for (uint32_t i = 0; i < target->nr_fds; i++) {
 		if (!csink_own_fd_is(&target->fds[i])) {
 			err = -EBADF;
@@ -230,14 +309,19 @@ bool csink_pmc_target_lives(const struct csink_pmc_target *target)
 {
 	struct csink_task task;
 
-	return target->pid < 0 ||
-	       (!csink_task_read(target->pid, &task) && task.start_ticks == target->start_ticks && !task.is_ending);
+	if (target->pid < 0 || target->page || target->pid == getpid())
+		return true;
+	if (csink_task_read(target->pid, &task)) /* no file may be left to look at it */
+		return !kill(target->pid, 0) || errno == EPERM;
+	return task.start_ticks == target->start_ticks && !task.is_ending;
 }
 
 void csink_pmc_target_close(struct csink_pmc_target *target)
 {
 	for (uint32_t i = 0; i < target->nr_fds; i++)
 		csink_own_fd_close(&target->fds[i]);
+	if (target->page)
+		munmap(target->page, (size_t)sysconf(_SC_PAGESIZE));
 	csink_pmc_target_free(target);
 }
 

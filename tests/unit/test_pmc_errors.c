@@ -1,4 +1,7 @@
 /* PMCs: each error of pmc_attach(3) and pmc_detach(3), by its name. That they count: test_pmc.c. */
+#include <stdbool.h>
+#include <string.h>
+
 #include "tests/unit/pmc_target.h"
 
 /* ---- errors ---- */
@@ -144,7 +147,7 @@ static void attach_errors(void)
 		ok(value_of(system) > 0, "and is");
 		csink_pmc_release(system);
 	} else {
-		is_err(system, -EPERM, "EACCES", "a CPU may not be counted by this user");
+		is_err(system, -EPERM, "EPERM", "a CPU may not be counted by this user");
 		skip("attach, detach: EINVAL, system scope", "only root may count CPUs here (perf_event_paranoid)");
 	}
 	csink_pmc_release(pmc);
@@ -192,6 +195,93 @@ static void allocate_errors(void)
 	       "allocate: EINVAL, descendants of a CPU");
 }
 
+/* ---- whatever the kernel refuses with, the return value and the reason are one error ---- */
+
+static const int kernels[] = {E2BIG,  EACCES, EAGAIN, EBADF,  EBUSY,  EFAULT, EINTR,      EINVAL, EMFILE,
+			      ENFILE, ENODEV, ENOENT, ENOMEM, ENOSPC, ENOSYS, EOPNOTSUPP, EPERM,  ESRCH};
+static size_t kernels_at;
+
+static const char *name_of(int err)
+{
+	static const struct {
+		int err;
+		const char *name;
+	} names[] = {{EAGAIN, "EAGAIN"}, {EBADF, "EBADF"},   {EBUSY, "EBUSY"},   {EFAULT, "EFAULT"},
+		     {EINTR, "EINTR"},   {EINVAL, "EINVAL"}, {EMFILE, "EMFILE"}, {ENFILE, "ENFILE"},
+		     {ENODEV, "ENODEV"}, {ENOENT, "ENOENT"}, {ENOMEM, "ENOMEM"}, {EOPNOTSUPP, "EOPNOTSUPP"},
+		     {ENOSYS, "ENOSYS"}, {EPERM, "EPERM"},   {ESRCH, "ESRCH"}};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (names[i].err == -err)
+			return names[i].name;
+	return "none";
+}
+
+static bool is_named(int got)
+{
+	const char *name = name_of(got);
+	char reason[400];
+
+	csink_pmc_reason(reason, sizeof(reason));
+	if (got < 0 && !strncmp(reason, name, strlen(name)) && reason[strlen(name)] == ':')
+		return true;
+	fprintf(stderr, "#   %d is not what is said: %s\n", got, reason);
+	return false;
+}
+
+static int refused_allocate(void)
+{
+	refuse_perf_event_open(kernels[kernels_at]);
+	return !is_named(csink_pmc_allocate(EVENT, 0, -1));
+}
+
+static int refused_system(void)
+{
+	refuse_perf_event_open(kernels[kernels_at]);
+	return !is_named(csink_pmc_allocate("cpu-clock", CSINK_PMC_SYSTEM, 0));
+}
+
+static int refused_attach(void)
+{
+	csink_pmc_id_t pmc = allocate(0), self = allocate(CSINK_PMC_SELF);
+	struct target target = start_target();
+	int result;
+
+	refuse_perf_event_open(kernels[kernels_at]);
+	result = !is_named(csink_pmc_attach(pmc, target.pid));
+	result |= !is_named(csink_pmc_attach(pmc, 0));
+	result |= !is_named(csink_pmc_start(self));
+	end_target(&target);
+	return result;
+}
+
+static void refusals(void)
+{
+	char what[64];
+
+	for (kernels_at = 0; kernels_at < sizeof(kernels) / sizeof(kernels[0]); kernels_at++) {
+		snprintf(what, sizeof(what), "allocate: the kernel's %s", strerror(kernels[kernels_at]));
+		in_child(refused_allocate, 0, what);
+		snprintf(what, sizeof(what), "allocate, a CPU: the kernel's %s", strerror(kernels[kernels_at]));
+		in_child(refused_system, 0, what);
+		snprintf(what, sizeof(what), "attach, start: the kernel's %s", strerror(kernels[kernels_at]));
+		in_child(refused_attach, 0, what);
+	}
+}
+
+/* No descriptor is left, after the PMC was allocated. */
+static int no_files(void)
+{
+	csink_pmc_id_t pmc = allocate(0);
+	struct target target = start_target();
+	int err;
+
+	while (dup(0) >= 0)
+		;
+	err = csink_pmc_attach(pmc, target.pid);
+	return err != -EMFILE || !is_named(err);
+}
+
 int main(void)
 {
 	no_pmc();
@@ -207,6 +297,8 @@ int main(void)
 	in_child(busy_by_enospc, 0, "attach: EBUSY, all slots are in use (ENOSPC of the kernel)");
 	in_child(foreign_process, 1, "attach: EPERM, no right to watch another user's process");
 	in_child(undumpable_process, 1, "attach: EPERM, nor one that may not be dumped");
+	in_child(no_files, 0, "attach: EMFILE, no file is left");
+	refusals();
 	in_child(rollback, 1, "attach with descendants: one refusal undoes it all");
 	return done();
 }
