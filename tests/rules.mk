@@ -254,8 +254,9 @@ CFI_FILES ?= $(wildcard /usr/bin/* /usr/sbin/* /usr/lib/*.so* /usr/lib/*-linux-g
 check-cfi: $(B)/tests/diff/cfi_scan ## read the frame rules of every installed program and library with our parser
 	@$(B)/tests/diff/cfi_scan $(CFI_FILES)
 
-# Hostile call frame information; needs clang. FUZZ_SECONDS to deepen.
+# Hostile call frame information; needs clang. FUZZ_SECONDS to deepen. FUZZ_LIMITS: what one input may take of any reader.
 FUZZ_SECONDS ?= 60
+FUZZ_LIMITS := -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=1024
 FUZZ_SRCS := tests/fuzz/fuzz_eh_frame.c $(addprefix preload/sample/,cfi_close.c cfi_expr.c cfi_find.c cfi_locate.c cfi_op.c \
 	cfi_program.c cfi_row.c code.c private.c safe_load.c)
 FUZZ_SEEDS = $(wildcard /lib/*/libc.so.6 /lib/*/libgcc_s.so.1 /lib/*/libm.so.6 /lib/*/ld-linux-*.so.* /usr/lib/*/libcrypto.so.3 \
@@ -266,31 +267,42 @@ $(B)/tests/fuzz/eh_frame: $(FUZZ_SRCS) tests/fuzz/no_modules.h
 $(B)/tests/fuzz/eh_frame_corpus: tests/fuzz/eh_frame_corpus.c
 	$(make_program)
 
-# Hostile profiles: pprof, folded stacks. Seeds are real ones.
-FUZZ_READERS := pprof folded
+# Hostile profiles: pprof, folded stacks. Seeds are real ones. Readers are instrumented; what they call is in libtested.a.
+FUZZ_PROFILES := pprof folded
 FUZZ_READER_SRCS := $(filter launcher/output/pprof% launcher/output/folded_read.c launcher/output/report_table.c \
 	launcher/profile/profile.c launcher/profile/profile_facts.c launcher/profile/profile_samples.c \
-	launcher/profile/rows.c launcher/profile/symbols_name.c launcher/profile/tree.c \
+	launcher/profile/rows.c launcher/profile/symbols_name.c launcher/profile/tree.c launcher/profile/demangle.c \
 	launcher/profile/diff.c launcher/profile/merge.c launcher/profile/merge_facts.c launcher/profile/merge_order.c \
 	launcher/profile/merge_rank.c, \
 	$(LAUNCHER_SRCS))
-$(FUZZ_READERS:%=$(B)/tests/fuzz/%): $(B)/tests/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_READER_SRCS)
-	$(call make_fuzzer,$< $(FUZZ_READER_SRCS) -lz -liberty)
+$(FUZZ_PROFILES:%=$(B)/tests/fuzz/%): $(B)/tests/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_READER_SRCS) $(B)/libtested.a
+	$(call make_fuzzer,$< $(FUZZ_READER_SRCS) $(B)/libtested.a $(LAUNCHER_LIBS) $(LIB_LIBS))
+
+# Other files that are read where others may have written them.
+FUZZ_FILES := perfmap names callgrind symbols
+FUZZ_SRCS_perfmap := launcher/profile/perfmap.c launcher/regular.c
+FUZZ_SRCS_names := launcher/profile/demangle.c launcher/profile/symbols_name.c
+FUZZ_SRCS_callgrind := launcher/gate/callgrind.c launcher/gate/functions.c
+FUZZ_SRCS_symbols := $(filter launcher/profile/symbols%,$(LAUNCHER_SRCS))
+FUZZ_READERS := $(FUZZ_PROFILES) $(FUZZ_FILES)
+$(foreach reader,$(FUZZ_FILES),$(eval $(B)/tests/fuzz/$(reader): $(FUZZ_SRCS_$(reader))))
+$(FUZZ_FILES:%=$(B)/tests/fuzz/%): $(B)/tests/fuzz/%: tests/fuzz/fuzz_%.c $(B)/libtested.a
+	$(call make_fuzzer,$< $(FUZZ_SRCS_$*) $(B)/libtested.a $(LAUNCHER_LIBS) $(LIB_LIBS))
 
 .PHONY: fuzz-readers
-fuzz-readers: $(FUZZ_READERS:%=$(B)/tests/fuzz/%) $(B)/tests/targets/inlines all ## feed broken profiles to their readers
-	@BUILD=$(CURDIR)/$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/readers $(FUZZ_READERS)
+fuzz-readers: $(FUZZ_READERS:%=$(B)/tests/fuzz/%) $(B)/tests/targets/inlines all ## feed broken profiles, maps, names and objects to their readers
+	@BUILD=$(CURDIR)/$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_LIMITS='$(FUZZ_LIMITS)' tests/fuzz/readers $(FUZZ_READERS)
 
 fuzz: $(B)/tests/fuzz/eh_frame $(B)/tests/fuzz/eh_frame_corpus ## feed broken frame tables to their reader
 	@mkdir -p $(B)/tests/fuzz/seeds $(B)/tests/fuzz/found
 	$(B)/tests/fuzz/eh_frame_corpus $(B)/tests/fuzz/seeds $(FUZZ_SEEDS)
-	cd $(B)/tests/fuzz && ./eh_frame -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=5 found seeds
+	cd $(B)/tests/fuzz && ./eh_frame -max_total_time=$(FUZZ_SECONDS) -max_len=4096 $(FUZZ_LIMITS) found seeds
 
 # Hostile recordings, from the file to the report.
 FUZZ_REC_SRCS = tests/fuzz/fuzz_recording.c $(filter launcher/profile/% launcher/output/%,$(LAUNCHER_SRCS)) \
 	launcher/run/folder.c launcher/run/proc.c preload/record/run_dir.c preload/counters/nearest.c
-$(B)/tests/fuzz/recording: $(FUZZ_REC_SRCS) $(B)/obj/launcher/output/html_page.o
-	$(call make_fuzzer,$^ $(LAUNCHER_LIBS))
+$(B)/tests/fuzz/recording: $(FUZZ_REC_SRCS) $(B)/obj/launcher/output/html_page.o $(B)/libtested.a
+	$(call make_fuzzer,$^ $(LAUNCHER_LIBS) $(LIB_LIBS))
 
 $(B)/tests/fuzz/recording_corpus: tests/fuzz/recording_corpus.c tests/unit/record.h
 	$(make_program)
@@ -298,11 +310,11 @@ $(B)/tests/fuzz/recording_corpus: tests/fuzz/recording_corpus.c tests/unit/recor
 fuzz-recording: $(B)/tests/fuzz/recording $(B)/tests/fuzz/recording_corpus ## feed broken recordings to their reader
 	@mkdir -p $(B)/tests/fuzz/recordings $(B)/tests/fuzz/recordings-found
 	$(B)/tests/fuzz/recording_corpus $(B)/tests/fuzz/recordings
-	cd $(B)/tests/fuzz && ./recording -max_total_time=$(FUZZ_SECONDS) -max_len=16384 -timeout=10 -rss_limit_mb=4096 \
+	cd $(B)/tests/fuzz && ./recording -max_total_time=$(FUZZ_SECONDS) -max_len=16384 $(FUZZ_LIMITS) \
 		recordings-found recordings
 
 # Hostile line tables.
-FUZZ_LINES_SRCS := tests/fuzz/fuzz_lines.c $(addprefix launcher/profile/,profile.c symbols_lines.c)
+FUZZ_LINES_SRCS := tests/fuzz/fuzz_lines.c $(addprefix launcher/profile/,profile.c symbols_lines.c) launcher/hash.c
 $(B)/tests/fuzz/line_tables: $(FUZZ_LINES_SRCS) tests/fuzz/fuzz_lines.h launcher/profile/symbols_impl.h
 	$(call make_fuzzer,$(FUZZ_LINES_SRCS))
 
@@ -312,16 +324,17 @@ $(B)/tests/fuzz/lines_corpus: tests/fuzz/lines_corpus.c tests/fuzz/fuzz_lines.h
 
 .PHONY: fuzz-lines
 fuzz-lines: $(B)/tests/fuzz/line_tables $(B)/tests/fuzz/lines_corpus tests ## feed broken line tables to their reader
-	@BUILD=$(CURDIR)/$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/lines
+	@BUILD=$(CURDIR)/$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_LIMITS='$(FUZZ_LIMITS)' tests/fuzz/lines
 
 # Hostile objects, which others have mapped.
-FUZZ_OBJECTS_SRCS := tests/fuzz/fuzz_objects.c launcher/attach/objects.c launcher/profile/roots.c $(filter-out tests/%,$(FUZZ_SRCS))
+FUZZ_OBJECTS_SRCS := tests/fuzz/fuzz_objects.c launcher/attach/objects.c launcher/profile/roots.c launcher/regular.c \
+	$(filter-out tests/%,$(FUZZ_SRCS))
 $(B)/tests/fuzz/objects: $(FUZZ_OBJECTS_SRCS) tests/fuzz/no_modules.h
 	$(call make_fuzzer,$(FUZZ_OBJECTS_SRCS))
 
 .PHONY: fuzz-objects
 fuzz-objects: $(B)/tests/fuzz/objects ## feed broken objects to what attach reads them with
-	@BUILD=$(CURDIR)/$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/objects
+	@BUILD=$(CURDIR)/$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_LIMITS='$(FUZZ_LIMITS)' tests/fuzz/objects
 
 # For tests/cli/files.t: what the lists above and the Makefile's take.
 .PHONY: show-sources

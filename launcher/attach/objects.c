@@ -12,12 +12,13 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/profile/roots.h"
+#include "launcher/regular.h"
 #include "preload/sample/cfi_read.h"
 
 #define MAX_PHDR 64
 #define MAX_NOTES 65536
 #define MAX_TABLES (256U << 20)
+#define MAX_COPIED (1ULL << 30) /* of all objects: files may say that they have more than they have */
 
 /* Where bytes come from: a file, or the vdso in our own memory. Nothing of the file is mapped: it may shrink. */
 struct source {
@@ -94,8 +95,8 @@ static bool copy_rest(struct csink_attach_object *object, const struct source *s
 }
 
 /* Copy .eh_frame_hdr and .eh_frame, which mostly lie in one segment, with much before them. */
-static void take_tables(struct csink_attach_object *object, const struct source *source, const ElfW(Phdr) * phdr,
-			uint32_t nr, const ElfW(Phdr) * hdr)
+static void take_tables(struct csink_attach_objects *objects, struct csink_attach_object *object,
+			const struct source *source, const ElfW(Phdr) * phdr, uint32_t nr, const ElfW(Phdr) * hdr)
 {
 	uint64_t frame = eh_frame_of(source, hdr), from = CSINK_MIN(frame, hdr->p_vaddr), to;
 	const ElfW(Phdr) *of_hdr = segment_of(phdr, nr, hdr->p_vaddr), *of_frame = segment_of(phdr, nr, frame);
@@ -103,8 +104,9 @@ static void take_tables(struct csink_attach_object *object, const struct source 
 	if (!frame || !of_hdr || !of_frame)
 		return;
 	to = CSINK_MAX(of_hdr->p_vaddr + of_hdr->p_filesz, of_frame->p_vaddr + of_frame->p_filesz);
-	if (to - from > MAX_TABLES)
+	if (to - from > MAX_TABLES || to - from > MAX_COPIED - objects->copied)
 		return;
+	objects->copied += to - from;
 	object->copy = calloc(1, to - from);
 	object->table_bias = (uintptr_t)object->copy - from;
 	if (!object->copy || !copy_rest(object, source, of_frame, frame) ||
@@ -116,7 +118,8 @@ static void take_tables(struct csink_attach_object *object, const struct source 
 	object->table.hdr_end = (const uint8_t *)(object->table_bias + of_hdr->p_vaddr + of_hdr->p_filesz);
 }
 
-static void take_elf(struct csink_attach_object *object, const struct source *source)
+static void take_elf(struct csink_attach_objects *objects, struct csink_attach_object *object,
+		     const struct source *source)
 {
 	const ElfW(Phdr) *tables = NULL;
 	ElfW(Phdr) phdr[MAX_PHDR];
@@ -143,27 +146,25 @@ static void take_elf(struct csink_attach_object *object, const struct source *so
 		object->code[object->nr_code++].filesz = phdr[i].p_filesz;
 	}
 	if (tables)
-		take_tables(object, source, phdr, nr, tables);
+		take_tables(objects, object, source, phdr, nr, tables);
 }
 
-static void read_object(struct csink_attach_object *object)
+static void read_object(struct csink_attach_objects *objects, struct csink_attach_object *object)
 {
 	struct source source = {.fd = -1};
-	struct stat st;
 
 	if (object->is_vdso) {
 		source.memory = (const char *)getauxval(AT_SYSINFO_EHDR);
 		if (source.memory)
-			take_elf(object, &source);
+			take_elf(objects, object, &source);
 		return;
 	}
 	/* A device could do anything when it is opened. */
-	source.fd = csink_root_open(object->path, O_NONBLOCK | O_NOCTTY);
+	source.fd = csink_regular_open(object->path, 0, CSINK_REGULAR_ANY);
 	object->is_other = source.fd >= 0 || source.fd == -ENOEXEC;
 	if (source.fd < 0)
 		return;
-	if (!fstat(source.fd, &st) && S_ISREG(st.st_mode))
-		take_elf(object, &source);
+	take_elf(objects, object, &source);
 	close(source.fd);
 }
 
@@ -200,7 +201,7 @@ struct csink_attach_object *csink_attach_objects_get(struct csink_attach_objects
 	}
 	object->path = whole;
 	object->is_vdso = is_vdso;
-	read_object(object);
+	read_object(objects, object);
 	objects->at[objects->nr++] = object;
 	return object;
 }

@@ -3,12 +3,16 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include "include/internal/base.h"
+#include "launcher/regular.h"
+
+#define MAX_BYTES (1ULL << 30) /* of one process's output, which has a line for each line of its code */
 #include "launcher/run/folder.h"
 
 /* Names are given a number where they come first, "(3) main", and are the number alone later: "(3)". Files, functions
@@ -213,7 +217,7 @@ int csink_gate_callgrind_read(const char *path, struct csink_gate_functions *fun
 			   .called_object = "",
 			   .called_function = "",
 			   .function = -1};
-	FILE *f = fopen(path, "re");
+	FILE *f = csink_regular_fopen(path, O_NOFOLLOW, MAX_BYTES);
 	char *line = NULL;
 	size_t size = 0;
 	int err = f ? 0 : -errno;
@@ -229,7 +233,7 @@ int csink_gate_callgrind_read(const char *path, struct csink_gate_functions *fun
 			err = csink_gate_placement_add(placement, run->side, r.names[NAME_OBJECT].all[i]);
 	}
 	if (err)
-		snprintf(why, why_size, "%s", err == -EBADMSG ? "no output of callgrind's" : strerror(-err));
+		snprintf(why, why_size, "%s", err == -EBADMSG ? "no output of callgrind's" : csink_regular_why(err));
 	for (int kind = 0; kind < NR_NAME_KINDS; kind++) {
 		for (uint32_t i = 0; i < r.names[kind].nr; i++)
 			free(r.names[kind].all[i]);

@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <wordexp.h>
 
 #include "include/internal/base.h"
+#include "launcher/regular.h"
 #include "launcher/run/program.h"
 
 /* What only a shell understands; and NAME=value in front. */
@@ -120,8 +122,8 @@ static bool is_same_content(const char *left, const char *right)
 		return false;
 	if (a.st_dev == b.st_dev && a.st_ino == b.st_ino)
 		return true;
-	f = fopen(left, "re");
-	g = fopen(right, "re");
+	f = csink_regular_fopen(left, 0, CSINK_REGULAR_ANY);
+	g = csink_regular_fopen(right, 0, CSINK_REGULAR_ANY);
 	same = f && g;
 	while (same && got) {
 		got = fread(bytes[0], 1, sizeof(bytes[0]), f);
@@ -138,18 +140,18 @@ static bool is_same_content(const char *left, const char *right)
 /* A compiled program that loads its libraries by the system's rules alone: no path relative to itself is in it. */
 static bool is_plain_elf(const char *path)
 {
+	int fd = csink_regular_open(path, 0, 1 << 30);
 	bool plain = false;
 	char *bytes = NULL;
 	struct stat st;
-	FILE *f = fopen(path, "re");
 
-	if (f && !fstat(fileno(f), &st) && st.st_size > SELFMAG && st.st_size < 1 << 30)
+	if (fd >= 0 && !fstat(fd, &st) && st.st_size > SELFMAG)
 		bytes = malloc((size_t)st.st_size);
-	if (bytes && fread(bytes, 1, (size_t)st.st_size, f) == (size_t)st.st_size)
+	if (bytes && read(fd, bytes, (size_t)st.st_size) == (ssize_t)st.st_size)
 		plain = !memcmp(bytes, ELFMAG, SELFMAG) && !memmem(bytes, (size_t)st.st_size, "$ORIGIN", 7);
 	free(bytes);
-	if (f)
-		fclose(f);
+	if (fd >= 0)
+		close(fd);
 	return plain;
 }
 

@@ -17,8 +17,10 @@
 #include "launcher/gate/command.h"
 #include "launcher/gate/series.h"
 #include "launcher/profile/profile.h"
+#include "launcher/regular.h"
 
 #define FACT_LIBRARY "gate_library" /* "ID PATH"; several */
+#define MAX_SUMMED (4ULL << 30)     /* bytes of a library without a build-id */
 #define MAX_NAMED 6                 /* libraries in a note */
 
 /* The parts, and whether runs that differ there can be compared at all. */
@@ -175,7 +177,7 @@ static char *checksum(int fd)
 	char *text = NULL;
 	ssize_t got;
 
-	while ((got = pread(fd, bytes, sizeof(bytes), (off_t)size)) > 0) {
+	while ((got = pread(fd, bytes, sizeof(bytes), (off_t)size)) > 0 && size < MAX_SUMMED) {
 		crc = crc32(crc, bytes, (uInt)got);
 		size += (unsigned long long)got;
 	}
@@ -186,7 +188,7 @@ static char *checksum(int fd)
 
 char *csink_gate_library_id(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = csink_regular_open(path, 0, CSINK_REGULAR_ANY);
 	const unsigned char *id = NULL;
 	char *text = NULL;
 	ssize_t len = 0;

@@ -12,6 +12,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/profile/profile.h"
+#include "launcher/regular.h"
 
 #define MAX_SEGMENTS 64
 #define MAX_FOLIO (2 << 20)  /* pages that the kernel holds together go together, or stay */
@@ -181,7 +182,7 @@ static void *take_block(size_t size)
 static void move_file(struct csink_gate_file *file, struct csink_random *random)
 {
 	size_t size = MIN_BLOCK + csink_random_below(random, MAX_BLOCK - MIN_BLOCK);
-	int fd = open(file->path, O_RDONLY | O_CLOEXEC);
+	int fd = csink_regular_open(file->path, 0, CSINK_REGULAR_ANY);
 	struct range range;
 	void *block;
 

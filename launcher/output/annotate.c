@@ -5,6 +5,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,11 +14,15 @@
 #include "launcher/output/json.h"
 #include "launcher/output/report_impl.h"
 #include "launcher/profile/annotate.h"
+#include "launcher/regular.h"
 
 #define AROUND 3      /* lines that are shown before and behind one that costs */
 #define AROUND_CODE 6 /* and instructions */
 #define MAX_LINE 512
-#define NO_FUNCTION_BYTES 64 /* of code around an address that is in no symbol */
+#define MAX_LISTINGS 200      /* of one file: objdump runs for each */
+#define MAX_CODE (1U << 20)   /* bytes before and behind an address that are disassembled */
+#define MAX_SOURCE (64 << 20) /* bytes of a source file */
+#define NO_FUNCTION_BYTES 64  /* of code around an address that is in no symbol */
 
 extern char **environ;
 
@@ -67,7 +72,7 @@ static void print_file(const struct annotator *a, uint32_t first, uint32_t last)
 {
 	const struct csink_annotated_line *lines = a->data.lines;
 	const char *path = csink_profile_text(a->r.p, lines[first].file);
-	FILE *source = *path ? fopen(path, "re") : NULL;
+	FILE *source = *path ? csink_regular_fopen(path, 0, MAX_SOURCE) : NULL;
 	char safe[MAX_TEXT], *text = NULL;
 	int64_t number = 0, shown = 0;
 	size_t size = 0;
@@ -76,7 +81,7 @@ static void print_file(const struct annotator *a, uint32_t first, uint32_t last)
 	csink_format_text(safe, sizeof(safe), *path ? path : "[no file is known]", 0);
 	csink_report_style(&a->r, STYLE_BOLD);
 	csink_text_print(a->r.out, "\n%8s%9s  %s%s%s\n", "self %", "total %", safe, source || !*path ? "" : ": ",
-			 source || !*path ? "" : strerror(errno));
+			 source || !*path ? "" : csink_regular_why(errno));
 	csink_report_style(&a->r, STYLE_NONE);
 	for (; at < last && (!source || !lines[at].line); at++) {
 		print_cost(a, lines[at].self, lines[at].total);
@@ -131,6 +136,8 @@ static FILE *start_objdump(const char *path, const struct csink_code_range *rang
 {
 	char start[64], stop[64];
 	char *args[] = {"objdump", "-d", "-C", "--no-show-raw-insn", start, stop, "--", (char *)path, NULL};
+	/* The file may be anybody's: whatever is in it, objdump comes to an end. */
+	const struct rlimit seconds = {30, 30}, bytes = {8ULL << 30, 8ULL << 30};
 	posix_spawn_file_actions_t actions;
 	int fds[2], err;
 	FILE *from;
@@ -145,6 +152,10 @@ static FILE *start_objdump(const char *path, const struct csink_code_range *rang
 	err = posix_spawnp(pid, args[0], &actions, NULL, args, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	close(fds[1]);
+	if (!err) {
+		prlimit(*pid, RLIMIT_CPU, &seconds, NULL);
+		prlimit(*pid, RLIMIT_AS, &bytes, NULL);
+	}
 	from = err ? NULL : fdopen(fds[0], "r");
 	if (!from)
 		close(fds[0]);
@@ -315,18 +326,25 @@ static void print_module(struct annotator *a, uint32_t first, uint32_t last)
 	const struct csink_profile_mapping *m = &a->r.p->mappings[all->mapping];
 	const char *path = csink_profile_text(a->r.p, m->file), *build_id = csink_profile_text(a->r.p, m->build_id);
 	struct csink_code_range *ranges = calloc(last - first, sizeof(*ranges)), shown = {0};
-	uint32_t nr = last - first;
+	uint32_t nr = last - first, nr_shown = 0;
 	int err = ranges ? find_ranges(all, &nr, path, build_id, ranges) : -ENOMEM;
 	char safe[MAX_TEXT];
 
 	for (uint32_t i = 0; ranges && i < nr; i++) {
 		if (all[i].address >= shown.start && all[i].address < shown.end)
 			continue;
+		if (++nr_shown > MAX_LISTINGS)
+			break;
 		shown = ranges[i];
+		shown.end = CSINK_MIN(shown.end, all[i].address + MAX_CODE);
+		shown.start = CSINK_MAX(shown.start, all[i].address > MAX_CODE ? all[i].address - MAX_CODE : 0);
 		print_range(a, path, &shown, first + i, first + nr);
 	}
 	free(ranges);
 	csink_format_text(safe, sizeof(safe), path, 0);
+	if (nr_shown > MAX_LISTINGS)
+		csink_text_print(a->r.out, "\n%s: more than %d places: the rest is not disassembled\n", safe,
+				 MAX_LISTINGS);
 	if (err == -ESTALE)
 		csink_text_print(a->r.out, "\n%s is another build than the one that ran: no disassembly\n", safe);
 	else if (err)

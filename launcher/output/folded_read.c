@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/memory.h"
 #include "launcher/output/folded.h"
 #include "launcher/profile/profile.h"
 
@@ -145,8 +146,12 @@ int csink_folded_parse(const void *buf, size_t len, struct csink_profile **out, 
 	if (why_len)
 		snprintf(why, why_len, "no memory");
 	r.stack = malloc(MAX_FRAMES * sizeof(*r.stack));
-	if (r.p && r.stack)
+	if (r.p && r.stack) {
+		csink_profile_limit(r.p, csink_memory_bytes() / 2);
 		err = parse(&r, buf, len);
+	}
+	if (r.p && csink_profile_is_over(r.p))
+		snprintf(why, why_len, "it would take more than half of the memory there is");
 	free(r.stack);
 	free(r.locations);
 	if (err)

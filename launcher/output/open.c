@@ -12,6 +12,7 @@
 #include "include/internal/recording.h"
 #include "launcher/output/pprof.h"
 #include "launcher/profile/collect.h"
+#include "launcher/regular.h"
 #include "launcher/run/folder.h"
 
 bool csink_is_folder(const char *path)
@@ -61,7 +62,7 @@ static const char *foreign_kind(const char *path)
 		{"<!doctype html", "a page: a browser opens it"},
 		{"cnksrec", "a recording: give the folder that it is in"},
 	};
-	FILE *file = fopen(path, "re");
+	FILE *file = csink_regular_fopen(path, 0, CSINK_REGULAR_ANY);
 	char head[16] = "";
 	size_t got = file ? fread(head, 1, sizeof(head), file) : 0;
 

@@ -13,6 +13,7 @@
 #define MAX_LABELS 256
 #define MAX_LINES 1024
 #define MAX_TYPES 256
+#define MAX_COMMENTS 65536
 
 int csink_pprof_fail(struct csink_pprof_reader *r, int err, const char *fmt, ...)
 {
@@ -291,6 +292,8 @@ int csink_pprof_add_comments(struct csink_pprof_reader *r, const struct csink_fi
 		if ((f->wire != WIRE_VARINT && !csink_wire_varint(&at, end, &index)) ||
 		    !csink_pprof_take_string(r, index, &text))
 			return csink_pprof_fail(r, -EBADMSG, "a damaged comment");
+		if (r->p->nr_comments == MAX_COMMENTS)
+			return csink_pprof_fail(r, -EBADMSG, "more than %d comments", MAX_COMMENTS);
 		csink_profile_comment_add(r->p, text);
 		if (f->wire == WIRE_VARINT)
 			break;

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "launcher/memory.h"
 #include "launcher/output/pprof.h"
 #include "launcher/output/pprof_fields.h"
 #include "launcher/output/pprof_parts.h"
@@ -130,10 +131,14 @@ int csink_pprof_parse_plain(const void *buf, size_t len, struct csink_profile **
 	int err = -ENOMEM;
 
 	r.stack = malloc(CSINK_PPROF_MAX_LOCATIONS * sizeof(*r.stack));
-	if (r.p && r.stack)
+	if (r.p && r.stack) {
+		csink_profile_limit(r.p, csink_memory_bytes() / 2);
 		err = parse(&r);
-	else
+	} else {
 		csink_pprof_fail(&r, err, "no memory");
+	}
+	if (r.p && csink_profile_is_over(r.p))
+		err = csink_pprof_fail(&r, -EBADMSG, "it would take more than half of the memory there is");
 	free(r.stack);
 	free(r.strings);
 	free(r.mappings.all);

@@ -12,9 +12,13 @@
 #include "launcher/output/folded.h"
 #include "launcher/output/pprof.h"
 #include "launcher/output/pprof_fields.h"
+#include "launcher/regular.h"
 
 /* The largest profile that is read, unpacked. One of a million distinct stacks has a fifth of it. */
 #define MAX_BYTES (512UL << 20)
+/* What a gzipped one may unpack to: profiles come to thirty times what they have in the file. */
+#define MAX_SMALL_BYTES (128UL << 20)
+#define MAX_RATIO 100
 
 static int unpack_error(int state, char *why, size_t why_len)
 {
@@ -29,15 +33,16 @@ static int unpack_error(int state, char *why, size_t why_len)
 /* Inflate, member after member as gzip does. *out is malloc'ed. */
 static int unpack(const void *buf, size_t len, unsigned char **out, size_t *out_len, char *why, size_t why_len)
 {
-	size_t size = CSINK_MIN(CSINK_MAX(len * 4, 65536), MAX_BYTES + 1), used = 0;
+	size_t max = CSINK_MIN(CSINK_MAX(len * MAX_RATIO, MAX_SMALL_BYTES), MAX_BYTES);
+	size_t size = CSINK_MIN(CSINK_MAX(len * 4, 65536), max + 1), used = 0;
 	z_stream z = {.next_in = (unsigned char *)buf, .avail_in = len};
 	unsigned char *bytes = malloc(size), *grown;
 	int state = bytes ? inflateInit2(&z, 15 + 16) : Z_MEM_ERROR;
 
 	while (state == Z_OK) {
 		if (used == size) {
-			size = CSINK_MIN(size * 2, MAX_BYTES + 1);
-			grown = used > MAX_BYTES ? NULL : realloc(bytes, size);
+			size = CSINK_MIN(size * 2, max + 1);
+			grown = used > max ? NULL : realloc(bytes, size);
 			if (!grown)
 				break;
 			bytes = grown;
@@ -56,8 +61,9 @@ static int unpack(const void *buf, size_t len, unsigned char **out, size_t *out_
 		return 0;
 	}
 	free(bytes);
-	if (used > MAX_BYTES) {
-		snprintf(why, why_len, "unpacked it is larger than %lu MiB", MAX_BYTES >> 20);
+	if (used > max) {
+		snprintf(why, why_len, "unpacked it is larger than %zu MiB%s", max >> 20,
+			 max < MAX_BYTES ? ", far more than a profile of its size" : "");
 		return -EBADMSG;
 	}
 	return unpack_error(state == Z_OK ? Z_MEM_ERROR : state, why, why_len);
@@ -138,10 +144,11 @@ static int read_all(int fd, unsigned char **out, size_t *len)
 	return bytes ? 0 : -ENOMEM;
 }
 
-int csink_pprof_read(const char *path, struct csink_profile **out, char *why, size_t why_len)
+/* Takes the descriptor, or the error that opening gave. */
+static int read_open(int fd, struct csink_profile **out, char *why, size_t why_len)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), err = fd < 0 ? -errno : 0;
 	unsigned char *bytes = NULL;
+	int err = CSINK_MIN(fd, 0);
 	size_t len = 0;
 
 	if (!err) {
@@ -149,10 +156,22 @@ int csink_pprof_read(const char *path, struct csink_profile **out, char *why, si
 		close(fd);
 	}
 	if (err) {
-		snprintf(why, why_len, "%s", strerror(-err));
+		snprintf(why, why_len, "%s", csink_regular_why(err));
 		return err;
 	}
 	err = csink_pprof_parse(bytes, len, out, why, why_len);
 	free(bytes);
 	return err;
+}
+
+int csink_pprof_read(const char *path, struct csink_profile **out, char *why, size_t why_len)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+	return read_open(fd < 0 ? -errno : fd, out, why, why_len);
+}
+
+int csink_pprof_read_regular(const char *path, struct csink_profile **out, char *why, size_t why_len)
+{
+	return read_open(csink_regular_open(path, O_NOFOLLOW, MAX_BYTES), out, why, why_len);
 }

@@ -12,6 +12,8 @@
 
 #include "include/internal/base.h"
 #include "launcher/grow.h"
+#include "launcher/hash.h"
+#include "launcher/regular.h"
 
 /* ---- adding up ---- */
 
@@ -20,27 +22,59 @@ struct place {
 	uint32_t line, address; /* index + 1 in the annotation; 0: the function is not there */
 };
 
-static int find_line(struct csink_annotation *a, csink_str_t file, int64_t line)
-{
-	uint32_t i;
+/* Lines by file and number: index + 1. Half full at most. */
+struct line_table {
+	uint32_t *slots, nr_slots;
+};
 
-	for (i = 0; i < a->nr_lines; i++) {
-		if (a->lines[i].file == file && a->lines[i].line == line)
-			return (int)i;
-	}
+static uint32_t *line_slot(const struct line_table *table, const struct csink_annotation *a, csink_str_t file,
+			   int64_t line)
+{
+	uint32_t mask = table->nr_slots - 1, at = csink_hash_pair(file, (uint64_t)line) & mask;
+
+	while (table->slots[at] &&
+	       (a->lines[table->slots[at] - 1].file != file || a->lines[table->slots[at] - 1].line != line))
+		at = (at + 1) & mask;
+	return &table->slots[at];
+}
+
+static int grow_lines(struct line_table *table, const struct csink_annotation *a)
+{
+	uint32_t nr = table->nr_slots ? 2 * table->nr_slots : 256;
+	uint32_t *slots = calloc(nr, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	free(table->slots);
+	*table = (struct line_table){slots, nr};
+	for (uint32_t i = 0; i < a->nr_lines; i++)
+		*line_slot(table, a, a->lines[i].file, a->lines[i].line) = i + 1;
+	return 0;
+}
+
+static int find_line(struct csink_annotation *a, struct line_table *table, csink_str_t file, int64_t line)
+{
+	uint32_t *slot;
+
+	if (a->nr_lines >= table->nr_slots / 2 && grow_lines(table, a))
+		return -ENOMEM;
+	slot = line_slot(table, a, file, line);
+	if (*slot)
+		return (int)*slot - 1;
 	if (CSINK_GROW(a->lines, a->nr_lines, a->cap_lines))
 		return -ENOMEM;
 	a->lines[a->nr_lines] = (struct csink_annotated_line){.file = file, .line = line};
-	return (int)a->nr_lines++;
+	*slot = ++a->nr_lines;
+	return (int)*slot - 1;
 }
 
-static int add_place(struct csink_annotation *a, const struct csink_profile *p, uint32_t id, uint32_t k,
-		     struct place *place)
+static int add_place(struct csink_annotation *a, struct line_table *table, const struct csink_profile *p, uint32_t id,
+		     uint32_t k, struct place *place)
 {
 	const struct csink_profile_location *location = &p->locations[id];
 	const struct csink_profile_line *line = location->nr_lines ? &p->lines[location->first_line + k] : NULL;
 	const struct csink_profile_mapping *m = &p->mappings[location->mapping];
-	int at = find_line(a, line ? p->functions[line->function].file : 0, line ? line->line : 0);
+	int at = find_line(a, table, line ? p->functions[line->function].file : 0, line ? line->line : 0);
 
 	if (at < 0 || CSINK_GROW(a->addresses, a->nr_addresses, a->cap_addresses))
 		return -ENOMEM;
@@ -58,6 +92,7 @@ static struct place *find_places(struct csink_annotation *a, const struct csink_
 				 const struct csink_rows *rows, const bool *picked)
 {
 	struct place *places = calloc(p->nr_locations, sizeof(*places));
+	struct line_table table = {0};
 	uint32_t id, k;
 
 	for (id = 1; places && id < p->nr_locations; id++) {
@@ -65,11 +100,12 @@ static struct place *find_places(struct csink_annotation *a, const struct csink_
 
 		for (k = 0; k < span->nr && !picked[rows->ids[span->first + k]]; k++)
 			;
-		if (k < span->nr && add_place(a, p, id, k, &places[id])) {
+		if (k < span->nr && add_place(a, &table, p, id, k, &places[id])) {
 			free(places);
-			return NULL;
+			places = NULL;
 		}
 	}
+	free(table.slots);
 	return places;
 }
 
@@ -211,7 +247,7 @@ static bool range_of(Elf *elf, uint64_t address, struct csink_code_range *range)
 int csink_code_find(const char *path, const char *build_id, uint64_t offset, uint64_t *address,
 		    struct csink_code_range *range)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), err = fd < 0 ? -errno : 0;
+	int fd = csink_regular_open(path, 0, CSINK_REGULAR_ANY), err = CSINK_MIN(fd, 0);
 	Elf *elf;
 
 	if (err)

@@ -84,6 +84,23 @@ static int name_object(struct collector *c, struct module *module)
 	return 0;
 }
 
+/* Returns how many addresses a map names; less than 0: there is none that can be read. */
+static int name_from_map(struct collector *c, struct module *module, const char *path)
+{
+	int named = csink_perfmap_resolve(c->p, path, module->wants, module->nr_wants);
+
+	if (named == -EFBIG)
+		csink_collect_tally(
+			c, CSINK_FACT_WARNING,
+			"%s is larger than the 1 GiB that is read, or repeats itself: code made at run time may "
+			"have no names",
+			path);
+	else if (named == -ENOEXEC)
+		csink_collect_tally(c, CSINK_FACT_WARNING,
+				    "%s is not a regular file: code made at run time may have no names", path);
+	return named;
+}
+
 /* Code made at run time: its maker may have left a map, in the /tmp that it sees. */
 static void name_anon(struct collector *c, struct module *module)
 {
@@ -92,11 +109,11 @@ static void name_anon(struct collector *c, struct module *module)
 	int named;
 
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", module->anon_pid);
-	named = csink_perfmap_resolve(c->p, path, module->wants, module->nr_wants);
+	named = name_from_map(c, module, path);
 	nr = named < 0 ? csink_roots_find(module->anon_pid, roots, MAX_ROOTS) : 0;
 	for (i = 0; i < nr && named <= 0; i++) {
 		snprintf(path, sizeof(path), "%s/tmp/perf-%d.map", roots[i], module->anon_pid);
-		named = csink_perfmap_resolve(c->p, path, module->wants, module->nr_wants);
+		named = name_from_map(c, module, path);
 	}
 	if (named > 0)
 		c->p->mappings[module->mapping].has_functions = 1;

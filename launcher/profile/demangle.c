@@ -103,7 +103,8 @@ static void take(const char *text, size_t len, void *unused)
 	(void)unused;
 	if (len >= sizeof(work.text) - work.used)
 		siglongjmp(work.out, 1);
-	memcpy(work.text + work.used, text, len);
+	if (len) /* libiberty prints nothing from no place */
+		memcpy(work.text + work.used, text, len);
 	work.used += len;
 }
 

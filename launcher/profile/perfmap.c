@@ -11,13 +11,17 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/profile/demangle.h"
 #include "launcher/profile/profile.h"
-#include "launcher/profile/roots.h"
 #include "launcher/profile/symbols.h"
+#include "launcher/regular.h"
 #include "launcher/search.h"
 
 /* Maps of hours of JIT have some hundred megabytes; they are read line by line. */
+#define MAX_BYTES (1ULL << 30)
 #define MAX_NAME 1024
+/* Names given to addresses, all lines together: code is made again at an address, but not for ever. */
+#define MAX_GIVEN 10000000
 
 static int compare_wants(const void *a, const void *b)
 {
@@ -51,37 +55,33 @@ static bool is_of_process(const char *path, uid_t uid)
  */
 static FILE *open_map(const char *path)
 {
-	int fd = csink_root_open(path, O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
+	int fd = csink_regular_open(path, O_NOFOLLOW, MAX_BYTES);
 	struct stat st;
-	FILE *file;
 
 	if (fd < 0) {
 		errno = -fd;
 		return NULL;
 	}
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) ||
-	    (st.st_uid != geteuid() && st.st_uid && !is_of_process(path, st.st_uid))) {
+	if (fstat(fd, &st) || (st.st_uid != geteuid() && st.st_uid && !is_of_process(path, st.st_uid))) {
 		close(fd);
 		errno = EPERM;
 		return NULL;
 	}
-	file = fdopen(fd, "r");
-	if (!file)
-		close(fd);
-	return file;
+	return csink_regular_stream(fd, MAX_BYTES);
 }
 
-static void take_line(struct csink_profile *p, char *line, const struct csink_want *wants, uint32_t nr,
-		      uint32_t *functions)
+/* Returns how many addresses the line names. */
+static uint32_t take_line(struct csink_profile *p, char *line, const struct csink_want *wants, uint32_t nr,
+			  uint32_t *functions)
 {
 	struct csink_profile_function function = {0};
+	uint32_t i, id = 0, given = 0;
 	uint64_t start, size;
-	uint32_t i, id = 0;
 	char *end;
 
 	start = strtoull(line, &end, 16);
 	if (end == line || *end != ' ')
-		return;
+		return 0;
 	size = strtoull(end, &end, 16);
 	while (*end == ' ')
 		end++;
@@ -92,12 +92,14 @@ static void take_line(struct csink_profile *p, char *line, const struct csink_wa
 			id = csink_profile_function_add(p, &function);
 		}
 		functions[i] = id;
+		given++;
 	}
+	return given;
 }
 
 int csink_perfmap_resolve(struct csink_profile *p, const char *path, struct csink_want *wants, uint32_t nr_wants)
 {
-	uint32_t *functions, i, named = 0;
+	uint32_t *functions, i, named = 0, given = 0;
 	struct csink_profile_line line = {0};
 	char text[MAX_NAME];
 	FILE *map = open_map(path);
@@ -110,10 +112,11 @@ int csink_perfmap_resolve(struct csink_profile *p, const char *path, struct csin
 		return -ENOMEM;
 	}
 	qsort(wants, nr_wants, sizeof(*wants), compare_wants);
-	while (fgets(text, sizeof(text), map)) {
+	csink_demangle_begin();
+	while (given < MAX_GIVEN && fgets(text, sizeof(text), map)) {
 		bool is_whole = strchr(text, '\n') != NULL;
 
-		take_line(p, text, wants, nr_wants, functions);
+		given += take_line(p, text, wants, nr_wants, functions);
 		while (!is_whole && fgets(text, sizeof(text), map)) /* the rest of a line that is too long */
 			is_whole = strchr(text, '\n') != NULL;
 	}
@@ -124,5 +127,5 @@ int csink_perfmap_resolve(struct csink_profile *p, const char *path, struct csin
 	}
 	free(functions);
 	fclose(map);
-	return named;
+	return given < MAX_GIVEN ? (int)named : -EFBIG;
 }

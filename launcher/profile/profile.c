@@ -15,6 +15,26 @@ struct csink_text_chunk {
 
 #define CHUNK_BYTES (256 * 1024 - sizeof(struct csink_text_chunk))
 
+bool csink_profile_may_have(struct csink_profile *p, uint64_t bytes)
+{
+	if (p->max_bytes && bytes > p->max_bytes - CSINK_MIN(p->bytes, p->max_bytes)) {
+		p->is_over = true;
+		return false;
+	}
+	p->bytes += bytes;
+	return true;
+}
+
+void csink_profile_limit(struct csink_profile *p, uint64_t max_bytes)
+{
+	p->max_bytes = max_bytes;
+}
+
+bool csink_profile_is_over(const struct csink_profile *p)
+{
+	return p->is_over;
+}
+
 int csink_profile_reserve(struct csink_profile *p, void **array, uint32_t nr, uint32_t *cap, uint32_t more, size_t size)
 {
 	uint64_t want = (uint64_t)nr + more, next = CSINK_MAX((uint64_t)*cap * 2, 64);
@@ -23,7 +43,9 @@ int csink_profile_reserve(struct csink_profile *p, void **array, uint32_t nr, ui
 	if (want <= *cap)
 		return 0;
 	next = CSINK_MIN(CSINK_MAX(next, want), UINT32_MAX);
-	grown = want <= UINT32_MAX && size && next <= SIZE_MAX / size ? realloc(*array, next * size) : NULL;
+	grown = want <= UINT32_MAX && size && next <= SIZE_MAX / size && csink_profile_may_have(p, (next - *cap) * size)
+			? realloc(*array, next * size)
+			: NULL;
 	if (!grown)
 		return p->error = -ENOMEM;
 	*array = grown;
@@ -33,7 +55,10 @@ int csink_profile_reserve(struct csink_profile *p, void **array, uint32_t nr, ui
 
 int csink_table_grow(struct csink_profile *p, struct csink_table *table, uint64_t nr_slots)
 {
-	struct csink_slot *slots = nr_slots <= UINT32_MAX ? calloc(nr_slots, sizeof(*slots)) : NULL;
+	uint64_t more = nr_slots - (table->slots ? (uint64_t)table->mask + 1 : 0);
+	struct csink_slot *slots = nr_slots <= UINT32_MAX && csink_profile_may_have(p, more * sizeof(*slots))
+					   ? calloc(nr_slots, sizeof(*slots))
+					   : NULL;
 	uint32_t i, at, mask = nr_slots - 1;
 
 	if (!slots)
@@ -114,7 +139,9 @@ static char *text_room(struct csink_profile *p, size_t bytes)
 	size_t size = CSINK_MAX(bytes, CHUNK_BYTES);
 
 	if (!chunk || chunk->size - chunk->used < bytes) {
-		chunk = size < SIZE_MAX - sizeof(*chunk) ? malloc(sizeof(*chunk) + size) : NULL;
+		chunk = size < SIZE_MAX - sizeof(*chunk) && csink_profile_may_have(p, sizeof(*chunk) + size)
+				? malloc(sizeof(*chunk) + size)
+				: NULL;
 		if (!chunk) {
 			p->error = -ENOMEM;
 			return NULL;

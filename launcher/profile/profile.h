@@ -134,7 +134,13 @@ struct csink_profile {
 	struct csink_profile_type period_type;
 	csink_str_t drop_frames, keep_frames;
 
+	/* The cursor of csink_profile_fact(): where it found number next_nr - 1 of last_key. */
+	char last_key[64];
+	uint32_t next_nr, next_at;
+
 	int error;
+	uint64_t bytes, max_bytes; /* of memory; max_bytes 0: no limit */
+	bool is_over;              /* error: max_bytes were not enough */
 	struct csink_table string_table, function_table, stack_table, label_table, sample_table;
 	struct csink_text_chunk *text; /* where the strings' bytes are */
 };
@@ -142,6 +148,10 @@ struct csink_profile {
 /** Returns an empty profile (csink_profile_destroy it), or NULL without memory. */
 struct csink_profile *csink_profile_create(void);
 void csink_profile_destroy(struct csink_profile *p);
+
+/** Let it have so many bytes of memory at most: what needs more is -ENOMEM, and csink_profile_is_over(). */
+void csink_profile_limit(struct csink_profile *p, uint64_t max_bytes);
+bool csink_profile_is_over(const struct csink_profile *p);
 
 /** Returns 0, or -ENOMEM if any addition so far had no memory (or met the limit of 2^32 - 1 ids). */
 int csink_profile_error(const struct csink_profile *p);

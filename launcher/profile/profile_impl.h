@@ -11,6 +11,9 @@
 #include "launcher/hash.h"
 #include "launcher/profile/profile.h"
 
+/** Account for so many more bytes. False where csink_profile_limit() does not allow them. */
+bool csink_profile_may_have(struct csink_profile *p, uint64_t bytes);
+
 /** Make room for `more` elements after nr. Returns 0, or marks the profile and returns -ENOMEM. */
 int csink_profile_reserve(struct csink_profile *p, void **array, uint32_t nr, uint32_t *cap, uint32_t more,
 			  size_t size);

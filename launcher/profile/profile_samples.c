@@ -83,7 +83,9 @@ static int reserve_samples(struct csink_profile *p)
 		return -ENOMEM;
 	if (cap == p->cap_samples)
 		return 0;
-	values = reallocarray(p->values, (size_t)p->cap_samples * CSINK_MAX(p->nr_types, 1), sizeof(*values));
+	values = csink_profile_may_have(p, (uint64_t)(p->cap_samples - cap) * p->nr_types * sizeof(*values))
+			 ? reallocarray(p->values, (size_t)p->cap_samples * CSINK_MAX(p->nr_types, 1), sizeof(*values))
+			 : NULL;
 	if (!values) {
 		p->cap_samples = cap;
 		return p->error = -ENOMEM;

@@ -23,6 +23,7 @@
 #include "launcher/profile/symbols_fetch.h"
 #include "launcher/profile/symbols_impl.h"
 #include "launcher/profile/symbols_limits.h"
+#include "launcher/regular.h"
 
 #define DEBUG_DIR "/usr/lib/debug"
 #define MAX_ROOTS 8
@@ -50,30 +51,8 @@ static void close_file(struct file *file)
 	*file = (struct file){.fd = -1};
 }
 
-/* Open an ELF file; nothing is left open on error. */
-static int open_file(const char *path, struct file *file)
-{
-	struct stat st;
-	int err;
-
-	*file = (struct file){.fd = csink_root_open(path, O_NONBLOCK | O_NOCTTY)};
-	if (file->fd < 0)
-		return file->fd;
-	err = fstat(file->fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : -ENOEXEC;
-	if (!err) {
-		file->elf = elf_begin(file->fd, ELF_C_READ_MMAP, NULL);
-		if (!file->elf || elf_kind(file->elf) != ELF_K_ELF || csink_elf_hides_names(file->elf))
-			err = -ENOEXEC;
-		else
-			file->is_bomb = csink_elf_is_bomb(file->elf);
-	}
-	if (err)
-		close_file(file);
-	return err;
-}
-
-/* A file that was fetched; its descriptor is ours now, or closed. */
-static int open_fetched(int fd, struct file *file)
+/* An ELF file whose descriptor is ours now, or closed. */
+static int begin_file(int fd, struct file *file)
 {
 	*file = (struct file){.fd = fd};
 	file->elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
@@ -83,6 +62,15 @@ static int open_fetched(int fd, struct file *file)
 	}
 	close_file(file);
 	return -ENOEXEC;
+}
+
+/* Open an ELF file; nothing is left open on error. */
+static int open_file(const char *path, struct file *file)
+{
+	int fd = csink_regular_open(path, 0, CSINK_REGULAR_ANY);
+
+	*file = (struct file){.fd = -1};
+	return fd < 0 ? fd : begin_file(fd, file);
 }
 
 static int open_vdso(struct file *file)
@@ -203,7 +191,7 @@ static bool has_dwarf(Elf *elf)
 
 static int open_from_server(const uint8_t *id, size_t len, bool executable, struct file *file)
 {
-	int fd = csink_debuginfod_fetch(id, len, executable), err = fd < 0 ? fd : open_fetched(fd, file);
+	int fd = csink_debuginfod_fetch(id, len, executable), err = fd < 0 ? fd : begin_file(fd, file);
 
 	if (!err && !is_build(file->elf, id, len)) {
 		close_file(file);

@@ -71,8 +71,9 @@ char *csink_symbol_signature(const char *symbol);
 
 /**
  * Name addresses of code made at run time from /tmp/perf-PID.map (or @path). Sorts wants by address.
- * Only a regular file of the current user or of root is believed.
- * Returns the number of addresses that were named, or -errno of the file.
+ * Only a regular file of at most 1 GiB, of the current user, of root or of the process's user is believed.
+ * Returns the number of addresses that were named, -EFBIG (the file is larger, or names the same addresses ten million
+ * times; those that it reached have their names), -ENOEXEC (no regular file), or -errno of the file. Context: thread.
  */
 int csink_perfmap_resolve(struct csink_profile *p, const char *path, struct csink_want *wants, uint32_t nr_wants);
 

@@ -130,7 +130,7 @@ void csink_symbols_cache_open(struct csink_symbols_cache *cache, const struct cs
 	cache->path[used++] = '/';
 	for (i = 0; i < object->build_id_len && i < 20; i++)
 		used += (size_t)sprintf(cache->path + used, "%02x", object->build_id[i]);
-	if (csink_pprof_read(cache->path, &cache->known, NULL, 0)) {
+	if (csink_pprof_read_regular(cache->path, &cache->known, NULL, 0)) {
 		cache->known = NULL;
 		return;
 	}

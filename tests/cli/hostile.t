@@ -59,11 +59,11 @@ for bomb in mangled silent; do
 	is $? 0 "the profile is read again within the same limits"
 done
 
-# 0.5 MB that unpack to 500.
-$MAKE packed 500 <"$TARGETS/burn" >packed
+# 0.3 MB that unpack to 300.
+$MAKE packed 300 <"$TARGETS/burn" >packed
 chmod +x packed
 record unpacked ./packed 200
-limited 20 400 countersink report -o packed.pb.gz unpacked >out 2>err
+limited 20 300 countersink report -o packed.pb.gz unpacked >out 2>err
 is $? 0 "debug information that unpacks to a thousand times its size is left alone"
 like "$(cat out err)" "packed: its compressed debug information unpacks to more than 32 times its size" "and it is said"
 like "$(cat out)" " packed +burn_60$" "names come from the symbol table"
@@ -82,5 +82,37 @@ rm ./*.dwo
 mv away/*.dwo .
 countersink report --by line -o split.pb.gz again >out 2>err
 like "$(cat out)" "named.c:3 other" "the file itself is read"
+
+# ---- inputs without an end ----
+$MAKE sourced /dev/zero >zero.pb
+mkfifo fifo
+$MAKE sourced "$TMP/fifo" >fifo.pb
+for what in zero fifo; do
+	limited 20 1024 countersink report --annotate main $what.pb >out 2>err
+	is $? 0 "--annotate of a source file that is $what: nothing is waited for"
+	like "$(cat out)" ": not a regular file" "and it is said"
+done
+
+$MAKE comments 100 >comments.pb.gz
+limited 20 1024 countersink report comments.pb.gz >out 2>err
+is $? 1 "a hundred million comments in 100 KB are refused"
+like "$(cat err)" "comments.pb.gz: more than 65536 comments" "with the reason"
+$MAKE comments 200 >comments.pb.gz
+limited 20 1024 countersink report comments.pb.gz >out 2>err
+like "$(cat err)" "comments.pb.gz: unpacked it is larger than 128 MiB, far more than a profile of its size" "so is what unpacks to a thousand times its size"
+$MAKE locations 1100000 >locations.pb
+(
+	ulimit -v 85000
+	exec countersink report locations.pb
+) >out 2>err
+case $BUILD in
+*address* | *thread*) skip "a profile that takes half of the memory" "a sanitizer reserves terabytes" ;;
+*) like "$(cat err)" "locations.pb: (it would take more than half of the memory there is|no memory)" "a profile that would take half of the memory is refused" ;;
+esac
+(cat p.pb.gz >fifo) &
+limited 20 1024 countersink report fifo >out 2>err
+is $? 0 "a FIFO that the user names is read"
+wait
+rm fifo
 
 done_testing
