@@ -15,6 +15,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/commands.h"
+#include "launcher/output/text.h"
 
 #define MARGIN 4096 /* a record that the kernel may just be writing, in bytes, or less in a small ring */
 #define COPIES 8    /* of a ring that is written faster than it is copied */
@@ -220,13 +221,6 @@ static int by_time(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* The name is its owner's words: nothing in it may steer a terminal. */
-static void print_name(const char *name)
-{
-	for (; *name; name++)
-		putchar(*name > ' ' && *name < 0x7f ? *name : '?');
-}
-
 static void print_text(const struct samples *samples)
 {
 	const uint64_t second_ns = CSINK_NS_PER_S;
@@ -234,11 +228,11 @@ static void print_text(const struct samples *samples)
 	for (size_t i = 0; i < samples->nr; i++) {
 		const struct sample *sample = &samples->at[i];
 
-		printf("%7" PRIu32 "/%-7" PRIu32 " [%03" PRIu32 "] %6" PRIu64 ".%09" PRIu64 ": %10" PRIu64 " ",
-		       sample->pid, sample->tid, sample->cpu, sample->time_ns / second_ns, sample->time_ns % second_ns,
-		       sample->period);
-		print_name(samples->event->name);
-		printf(": %16" PRIx64 "\n", sample->ip);
+		csink_text_print(stdout,
+				 "%7" PRIu32 "/%-7" PRIu32 " [%03" PRIu32 "] %6" PRIu64 ".%09" PRIu64 ": %10" PRIu64
+				 " %s: %16" PRIx64 "\n",
+				 sample->pid, sample->tid, sample->cpu, sample->time_ns / second_ns,
+				 sample->time_ns % second_ns, sample->period, samples->event->name, sample->ip);
 	}
 }
 

@@ -2,6 +2,7 @@
  * Hostile clients of a keeper: descriptors that nobody asked for, connections that say nothing, answers that are not
  * read, messages of other sizes. And a hostile keeper.
  */
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sys/un.h>
 
@@ -142,6 +143,67 @@ static void test_fds(void)
 		ok(wait_until(has_wanted_fds), "the keeper has none of them");
 	}
 	is_num(csink_persist_read(event_id, &value, base), 0, "and is at work");
+}
+
+/* ---- a descriptor whose close waits ---- */
+
+#define LINGER_S 60 /* more than any client waits for the keeper */
+
+/* One end of a TCP connection that has more to send than its other end takes, and waits for that when it is closed. */
+static int lingering_socket(int *other)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct linger linger = {1, LINGER_S};
+	socklen_t len = sizeof(address);
+	static char bytes[1 << 16];
+	int listen_fd = socket(AF_INET, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	if (bind(listen_fd, (struct sockaddr *)&address, sizeof(address)) || listen(listen_fd, 1) ||
+	    getsockname(listen_fd, (struct sockaddr *)&address, &len) ||
+	    connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		return -1;
+	*other = accept(listen_fd, NULL, NULL);
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	close(listen_fd);
+	return fd;
+}
+
+static int lingering_ends[2];
+
+static struct word nobody_lingers(uint64_t id)
+{
+	struct word word = {.err = setgid(NOBODY) || setuid(NOBODY) ? -errno : 0};
+	struct csink_persist_request request = request_of(CSINK_PERSIST_READ);
+	int fd = connect_to_keeper();
+
+	(void)id;
+	word.value = send_fds(fd, &request, sizeof(request), lingering_ends[0], 1, 0) > 0;
+	return word;
+}
+
+static void test_linger(void)
+{
+	struct word word;
+
+	if (geteuid()) {
+		skip("a descriptor whose close waits, of another user", "it takes root to become one");
+		return;
+	}
+	lingering_ends[0] = lingering_socket(&lingering_ends[1]);
+	if (lingering_ends[0] < 0) {
+		skip("a descriptor whose close waits", "there is no loopback interface");
+		return;
+	}
+	/* So that the message has the last descriptor of it when the keeper gets to it. */
+	kill(keeper, SIGSTOP);
+	word = in_process(nobody_lingers, 0);
+	close(lingering_ends[0]);
+	kill(keeper, SIGCONT);
+	is_num((long)word.value, 1, "another user sends a descriptor whose close waits");
+	is_num(csink_persist_read(event_id, &value, base), 0, "the owner is served all the same");
+	close(lingering_ends[1]);
 }
 
 /* ---- messages ---- */
@@ -376,6 +438,7 @@ int main(void)
 	test_hostile_keeper();
 	ok(start_keeper(0644), "a keeper");
 	test_fds();
+	test_linger();
 	test_messages();
 	test_deaf();
 	test_idle();
