@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -30,6 +31,7 @@
 /* In one turn, so that the others have theirs. */
 #define ACCEPTS 64
 #define LISTED 64
+#define WAIT_US 20000
 #define SOON_NS (CSINK_NS_PER_S / 10)
 
 struct client {
@@ -59,6 +61,22 @@ static void on_signal(int signo)
 {
 	(void)signo;
 	is_told_to_end = 1;
+}
+
+static void on_alarm(int signo)
+{
+	(void)signo;
+}
+
+/*
+ * The kernel ends the files that other users send as we take or drop their messages, and the end of a file may wait: a
+ * socket with SO_LINGER, as long as its sender likes. A signal cuts that short.
+ */
+static void limit_waits(bool on)
+{
+	const struct itimerval limit = {{0, on ? WAIT_US : 0}, {0, on ? WAIT_US : 0}};
+
+	setitimer(ITIMER_REAL, &limit, NULL);
 }
 
 /* ---- requests ---- */
@@ -216,7 +234,8 @@ static int serve(struct keeper *keeper, struct client *client, struct pollfd *at
 		reply.err = client->is_owner ? err : -EACCES;
 	else
 		reply.err = answer(keeper, client, &request, fd, &reply, &reply_fd);
-	return csink_persist_send(at->fd, &reply, sizeof(reply), reply_fd);
+	err = csink_persist_send(at->fd, &reply, sizeof(reply), reply_fd);
+	return reply.err == -EACCES && !client->is_owner ? -EACCES : err; /* nothing more is wanted of it */
 }
 
 /* ---- clients ---- */
@@ -309,21 +328,26 @@ static void serve_clients(struct keeper *keeper, bool owners)
 	}
 }
 
-/* Returns how long until the next one is idle for too long, ns; UINT64_MAX: there is none. */
-static uint64_t forget_idle(struct keeper *keeper)
+static void forget_idle(struct keeper *keeper)
 {
-	uint64_t next_ns = UINT64_MAX;
-
 	keeper->now_ns = csink_monotonic_ns();
 	for (nfds_t i = 1; i < keeper->nr;) {
+		if (keeper->now_ns >= keeper->clients[i].since_ns + IDLE_NS)
+			forget_client(keeper, i);
+		else
+			i++;
+	}
+}
+
+/* How long until the next one is idle for too long; UINT64_MAX: there is none. */
+static uint64_t next_idle_ns(const struct keeper *keeper)
+{
+	uint64_t next_ns = UINT64_MAX, now_ns = csink_monotonic_ns();
+
+	for (nfds_t i = 1; i < keeper->nr; i++) {
 		uint64_t end_ns = keeper->clients[i].since_ns + IDLE_NS;
 
-		if (keeper->now_ns >= end_ns) {
-			forget_client(keeper, i);
-			continue;
-		}
-		next_ns = CSINK_MIN(next_ns, end_ns - keeper->now_ns);
-		i++;
+		next_ns = CSINK_MIN(next_ns, end_ns > now_ns ? end_ns - now_ns : 0);
 	}
 	return next_ns;
 }
@@ -411,6 +435,8 @@ static void take_signals(void)
 
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
+	action.sa_handler = on_alarm;
+	sigaction(SIGALRM, &action, NULL);
 	action.sa_handler = SIG_IGN;
 	sigaction(SIGHUP, &action, NULL);
 	sigaction(SIGPIPE, &action, NULL);
@@ -447,7 +473,7 @@ static void keep(struct keeper *keeper)
 
 	sigemptyset(&none);
 	while (!is_told_to_end && !may_end(keeper)) {
-		uint64_t wait_ns = forget_idle(keeper);
+		uint64_t wait_ns = next_idle_ns(keeper);
 		struct timespec wait;
 
 		/* Whoever is about to start a keeper may have died; memory may be there again. */
@@ -460,8 +486,11 @@ static void keep(struct keeper *keeper)
 			continue; /* a signal; nothing else can be wrong */
 		keeper->now_ns = csink_monotonic_ns();
 		serve_clients(keeper, true);
+		limit_waits(true);
 		serve_clients(keeper, false);
 		accept_clients(keeper);
+		forget_idle(keeper);
+		limit_waits(false);
 	}
 }
 

@@ -203,6 +203,7 @@ static void test_linger(void)
 	kill(keeper, SIGCONT);
 	is_num((long)word.value, 1, "another user sends a descriptor whose close waits");
 	is_num(csink_persist_read(event_id, &value, base), 0, "the owner is served all the same");
+	is_num(csink_persist_read(event_id, &value, base), 0, "also when it has been taken");
 	close(lingering_ends[1]);
 }
 
