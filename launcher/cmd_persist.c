@@ -237,6 +237,7 @@ static int print_json(const struct csink_persist_event *event, void *data)
 	csink_json_number(out, event->attr.freq ? "frequency" : "period", (int64_t)event->attr.sample_period);
 	csink_json_number(out, "pid", event->pid);
 	csink_json_number(out, "cpu", event->cpu);
+	csink_json_number(out, "events", event->nr_members);
 	csink_json_number(out, "pages", event->pages);
 	csink_json_bool(out, "backward", event->attr.write_backward);
 	snprintf(mode, sizeof(mode), "%04o", event->mode);

@@ -10,6 +10,8 @@
  *     csink_persist_list     which there are
  *     csink_persist_attach   the event ends again with its last fd, as events do
  *
+ * csink_persist_detach_set and csink_persist_open_member do so with several events under one id.
+ *
  * The keeper starts with the first event and ends with the last one. There is one for each user and run folder. Whoever
  * kills it (SIGKILL, out of memory, a reboot) ends all of its events: csink_persist_lost tells of them. It is in a
  * session of its own, but has the limits, the priority and the control group of the process that started it: where a

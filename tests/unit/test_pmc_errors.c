@@ -1,6 +1,7 @@
 /* PMCs: each error of pmc_attach(3) and pmc_detach(3), by its name. That they count: test_pmc.c. */
 #include <stdbool.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "tests/unit/pmc_target.h"
 
@@ -274,8 +275,10 @@ static int no_files(void)
 {
 	csink_pmc_id_t pmc = allocate(0);
 	struct target target = start_target();
+	struct rlimit few = {128, 128};
 	int err;
 
+	setrlimit(RLIMIT_NOFILE, &few);
 	while (dup(0) >= 0)
 		;
 	err = csink_pmc_attach(pmc, target.pid);
