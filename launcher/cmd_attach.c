@@ -1,11 +1,11 @@
 /* `countersink attach`: count and sample processes that run already, from outside; nothing is injected. */
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -268,21 +268,18 @@ static void follow(struct attach *a, int signal_fd)
 {
 	uint64_t duration_ns = csink_options_seconds(&a->options, CSINK_ATTACH_OPT_DURATION);
 	uint64_t end_ns = duration_ns ? a->target.from_ns + duration_ns : UINT64_MAX;
-	struct epoll_event event = {.events = EPOLLIN}, events[2];
+	struct pollfd fds[] = {{.fd = signal_fd, .events = POLLIN},
+			       {.fd = a->follow.counters.rings.epoll_fd, .events = POLLIN}};
 	struct signalfd_siginfo info;
-	int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 
-	epoll_ctl(epoll_fd, EPOLL_CTL_ADD, signal_fd, &event);
-	epoll_ctl(epoll_fd, EPOLL_CTL_ADD, a->follow.counters.rings.epoll_fd, &event);
 	while (!a->signo && csink_monotonic_ns() < end_ns && csink_attach_counters_living(&a->follow.counters)) {
 		uint64_t left_ms = (end_ns - CSINK_MIN(csink_monotonic_ns(), end_ns)) / 1000000 + 1;
 
-		epoll_wait(epoll_fd, events, 2, (int)CSINK_MIN(left_ms, (uint64_t)TICK_MS));
+		poll(fds, CSINK_ARRAY_SIZE(fds), (int)CSINK_MIN(left_ms, (uint64_t)TICK_MS));
 		csink_attach_follow_drain(&a->follow, false);
 		if (read(signal_fd, &info, sizeof(info)) == sizeof(info))
 			a->signo = (int)info.ssi_signo;
 	}
-	close(epoll_fd);
 }
 
 static void drain(void *arg)
@@ -381,8 +378,14 @@ static int attach_and_report(struct attach *a)
 	char why[640];
 
 	csink_inherited_take(&a->inherited);
-	if (!a->argv)
+	if (!a->argv) {
 		signal_fd = take_signals();
+		/* Without it, nothing could end the attachment. */
+		if (signal_fd < 0) {
+			csink_say("cannot make ready to attach: %s", csink_explain_brief(errno, why, sizeof(why)));
+			return CSINK_EXIT_RUN_FAILED;
+		}
+	}
 	if (reserve(a)) {
 		release(a);
 		return CSINK_EXIT_RUN_FAILED;

@@ -6,6 +6,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
+#include "launcher/run/alone.h"
 #include "launcher/run/outside.h"
 
 /* A call of csink_attach_begin(). */
@@ -86,9 +87,15 @@ static int open_all(struct csink_targets *threads, void *arg)
 {
 	struct beginning *b = arg;
 	struct refusals refusals = {0};
+	struct csink_spare_fds spare;
 	char text[64];
-	int err = open_threads(b, threads, &refusals);
+	int err;
 
+	/* What reads /proc and makes the profile needs some, too: what was measured must not be lost for lack of them.
+	 */
+	csink_spare_fds_take(&spare);
+	err = open_threads(b, threads, &refusals);
+	csink_spare_fds_release(&spare);
 	if (refusals.nr_denied)
 		csink_outside_note(b->follow->outside, "%u thread%s could not be attached to: %s", refusals.nr_denied,
 				   refusals.nr_denied == 1 ? "" : "s", refusals.denied);
@@ -169,8 +176,12 @@ static int begin_cgroup(struct beginning *b)
 {
 	struct csink_attach_target *target = b->target;
 	struct csink_attach_event *refused = NULL;
-	int err = csink_attach_counters_open(&b->follow->counters, -1, -1, &refused);
+	struct csink_spare_fds spare;
+	int err;
 
+	csink_spare_fds_take(&spare);
+	err = csink_attach_counters_open(&b->follow->counters, -1, -1, &refused);
+	csink_spare_fds_release(&spare);
 	if (err) {
 		snprintf(b->why, b->why_size, "%s: %s", refused->spec.rec.name, refused->reason);
 		return err;
@@ -188,8 +199,18 @@ int csink_attach_begin(struct csink_attach_target *target, struct csink_attach_f
 		       size_t why_size)
 {
 	struct beginning b = {target, follow, why, why_size};
+	struct csink_spare_fds spare;
+	bool has_spare = csink_spare_fds_take(&spare);
 	int err;
 
+	csink_spare_fds_release(&spare);
+	if (!has_spare) {
+		snprintf(why, why_size,
+			 "EMFILE: too few file descriptors are left to attach with: raise ulimit -n; about %d more "
+			 "will do",
+			 4 * CSINK_SPARE_FDS);
+		return -EMFILE;
+	}
 	why[0] = 0;
 	err = target->cgroup_fd >= 0 ? begin_cgroup(&b) : begin_processes(&b);
 	csink_attach_counters_opened(&follow->counters);

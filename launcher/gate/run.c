@@ -13,6 +13,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/profile/profile.h"
+#include "launcher/run/alone.h"
 #include "launcher/run/folder.h"
 #include "launcher/run/outside.h"
 #include "launcher/run/program.h"
@@ -200,12 +201,15 @@ static void open_outside(struct making *making)
 static int spawn_and_wait(struct making *making, char **argv, char **env)
 {
 	struct csink_gate_outcome *outcome = making->outcome;
+	struct csink_spare_fds spare;
 	struct csink_relay_end end;
 	struct csink_child child;
 	uint64_t start_ns;
 	int err;
 
+	csink_spare_fds_take(&spare);
 	open_outside(making);
+	csink_spare_fds_release(&spare);
 	start_ns = now_ns();
 	err = csink_spawn_with(argv, env, &making->runner->inherited, making->fds, &child);
 	if (!err)
@@ -214,7 +218,8 @@ static int spawn_and_wait(struct making *making, char **argv, char **env)
 	outcome->wall_ns = outcome->outside.wall_ns = now_ns() - start_ns;
 	if (err) {
 		csink_outside_close(&making->watch);
-		snprintf(outcome->why, sizeof(outcome->why), "it cannot be started or waited for: %s", strerror(-err));
+		snprintf(outcome->why, sizeof(outcome->why), "it cannot be started or waited for: %s%s", strerror(-err),
+			 err == -EMFILE ? "; raise ulimit -n: about 16 more will do" : "");
 		return err;
 	}
 	outcome->status = outcome->outside.command_status = end.status;

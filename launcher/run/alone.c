@@ -9,10 +9,15 @@
 #include "include/internal/base.h"
 #include "launcher/commands.h"
 
-void csink_spare_fds_take(struct csink_spare_fds *spare)
+bool csink_spare_fds_take(struct csink_spare_fds *spare)
 {
-	for (int i = 0; i < CSINK_SPARE_FDS; i++)
+	bool all = true;
+
+	for (int i = 0; i < CSINK_SPARE_FDS; i++) {
 		spare->fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		all &= spare->fds[i] >= 0;
+	}
+	return all;
 }
 
 void csink_spare_fds_release(const struct csink_spare_fds *spare)

@@ -5,6 +5,8 @@
 #ifndef CSINK_LAUNCHER_RUN_ALONE_H
 #define CSINK_LAUNCHER_RUN_ALONE_H
 
+#include <stdbool.h>
+
 #include "launcher/run/inherited.h"
 
 #define CSINK_SPARE_FDS 4
@@ -13,8 +15,9 @@ struct csink_spare_fds {
 	int fds[CSINK_SPARE_FDS];
 };
 
-/** Hold file descriptors back while counters are opened. */
-void csink_spare_fds_take(struct csink_spare_fds *spare);
+/** Hold file descriptors back while counters are opened. Returns whether there are that many; release them in any case.
+ */
+bool csink_spare_fds_take(struct csink_spare_fds *spare);
 void csink_spare_fds_release(const struct csink_spare_fds *spare);
 
 /**

@@ -1,0 +1,75 @@
+#!/bin/bash
+# However few file descriptors there may be (RLIMIT_NOFILE): a command runs and keeps its status, what was measured is
+# not lost, and what cannot be measured is one line and an error before anything starts.
+. "$(dirname "$0")/lib.sh"
+
+have prlimit || skip_all "no prlimit here"
+LIMITS="4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 20 24 32 40"
+
+# with LIMIT COMMAND...: its status; what it says on stderr is in err.
+with() {
+	timeout 60 prlimit --nofile="$1:$1" -- "${@:2}" >out 2>err </dev/null
+}
+
+# A shell that can be loaded with so few is the measure of what may be asked.
+for n in 3 $LIMITS; do
+	with "$n" sh -c 'exit 7'
+	alone=$?
+	[ "$alone" = 7 ] || continue
+	for command in run stat attach; do
+		rm -f x.pb.gz
+		case $command in
+		stat) with "$n" "$COUNTERSINK" stat -- sh -c 'exit 7' ;;
+		*) with "$n" "$COUNTERSINK" $command -q -o x.pb.gz -- sh -c 'exit 7' ;;
+		esac
+		is "$?" 7 "$command, $n descriptors: the status is the command's" || diag "$(cat err)"
+		if [ $command != stat ] && ! [ -s err ]; then
+			ok "$command, $n descriptors: a silent run leaves its profile" test -s x.pb.gz
+		fi
+	done
+done
+
+# ---- what runs already
+"$TARGETS/burn" 100000 >burn.out &
+target=$!
+for n in $LIMITS; do
+	rm -f x.pb.gz
+	with "$n" "$COUNTERSINK" attach -q -o x.pb.gz --duration=0.2 -p $target
+	status=$?
+	if [ $status = 0 ]; then
+		like "$("$COUNTERSINK" report --csv x.pb.gz)" 'burn' "attach, $n descriptors: what was measured has names"
+	else
+		is "$status $(wc -l <err) $([ -e x.pb.gz ] && echo file)" "125 1 " "attach, $n descriptors: one line, and an error" ||
+			diag "$(cat err)"
+		unlike "$(cat err)" 'ended|no profile' "and it is about descriptors"
+	fi
+done
+is $status 0 "with 40 of them, it attaches"
+kill $target
+
+# ---- a gate: it is judged, or says why not
+reached=0
+for n in $LIMITS; do
+	with "$n" "$COUNTERSINK" gate -q --runs=2 --warmup=0 --self-check -- "$TARGETS/burn" 20
+	status=$?
+	if [ $status = 0 ]; then
+		reached=$((reached + 1))
+	else
+		is "$status" 1 "gate, $n descriptors: an error, no verdict"
+		like "$(cat err)" 'Too many open files' "which says why"
+		is "$reached" 0 "fewer descriptors are no better than more"
+	fi
+done
+isnt "$reached" 0 "with enough of them, a gate judges"
+
+# ---- the keeper
+for n in $LIMITS; do
+	with "$n" "$COUNTERSINK" persist detach --persist-dir="$TMP/keeper.$n" -e task-clock -p $$
+	status=$?
+	if [ $status = 0 ]; then
+		ok "persist, $n descriptors: the event is there" "$COUNTERSINK" persist read --persist-dir="$TMP/keeper.$n" "$(cat out)"
+	else
+		is "$status $(wc -l <err)" "1 1" "persist, $n descriptors: one line, and an error" || diag "$(cat err)"
+	fi
+done
+done_testing
