@@ -84,9 +84,8 @@ static void permute(struct judge *judge, struct csink_gate_row *row)
 		row->p_less = csink_permute_two(a, nr, b, judge->nr[1], CSINK_TAIL_LESS, &judge->random);
 		return;
 	}
-	d = malloc(nr * sizeof(*d));
-	row->p_greater = row->p_less = 1;
-	if (!d)
+	d = csink_stats_memory(malloc(nr * sizeof(*d)));
+	if (!d) /* csink_gate_judge() asks: nothing of this is a verdict */
 		return;
 	for (uint32_t i = 0; i < nr; i++)
 		d[i] = b[i] - a[i];
@@ -135,12 +134,14 @@ static void test_metric(struct judge *judge, struct csink_gate_row *row)
 		for (uint32_t i = 0; i < judge->nr[side]; i++)
 			judge->values[side][i] = log(judge->values[side][i]);
 	}
-	d = malloc((nr_a + 1) * sizeof(*d));
-	for (uint32_t i = 0; d && judge->data->paired && i < nr_a; i++)
+	d = csink_stats_memory(malloc((nr_a + 1) * sizeof(*d)));
+	if (!d)
+		return;
+	for (uint32_t i = 0; judge->data->paired && i < nr_a; i++)
 		d[i] = b[i] - a[i];
-	row->p_greater = judge->data->paired ? d ? csink_wilcoxon_paired(d, nr_a, CSINK_TAIL_GREATER) : 1
+	row->p_greater = judge->data->paired ? csink_wilcoxon_paired(d, nr_a, CSINK_TAIL_GREATER)
 					     : csink_wilcoxon_two(a, nr_a, b, nr_b, CSINK_TAIL_GREATER);
-	row->p_less = judge->data->paired ? d ? csink_wilcoxon_paired(d, nr_a, CSINK_TAIL_LESS) : 1
+	row->p_less = judge->data->paired ? csink_wilcoxon_paired(d, nr_a, CSINK_TAIL_LESS)
 					  : csink_wilcoxon_two(a, nr_a, b, nr_b, CSINK_TAIL_LESS);
 	free(d);
 	row->ratio = exp(shift(a, nr_a, b, nr_b));
@@ -376,7 +377,11 @@ int csink_gate_judge(const struct csink_gate_data *data, const struct csink_gate
 	memset(out, 0, sizeof(*out));
 	out->alpha = alpha_of(rules->alpha, look);
 	csink_random_init(&judge.random, rules->seed);
+	csink_stats_lacked_memory(); /* what others lacked before is theirs */
 	err = judge_all(&judge);
+	/* A p-value or an interval for which there was no memory is none, and without it there is no verdict. */
+	if (csink_stats_lacked_memory())
+		err = -ENOMEM;
 	for (int side = 0; side < 2; side++) {
 		free(judge.runs[side]);
 		free(judge.values[side]);

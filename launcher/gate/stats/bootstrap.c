@@ -63,7 +63,7 @@ static double median(double *values, uint32_t n)
 
 double csink_hodges_lehmann(const double *values, uint32_t n)
 {
-	double *means = malloc(sizeof(*means) * ((size_t)n * (n + 1) / 2 + 1)), result;
+	double *means = csink_stats_memory(malloc(sizeof(*means) * ((size_t)n * (n + 1) / 2 + 1))), result;
 	uint32_t nr = 0;
 
 	if (!n || !means) {
@@ -81,7 +81,7 @@ double csink_hodges_lehmann(const double *values, uint32_t n)
 
 double csink_hodges_lehmann_two(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b)
 {
-	double *all = malloc(sizeof(*all) * ((size_t)nr_a * nr_b + 1)), result;
+	double *all = csink_stats_memory(malloc(sizeof(*all) * ((size_t)nr_a * nr_b + 1))), result;
 	uint32_t nr = 0;
 
 	if (!nr_a || !nr_b || !all) {
@@ -112,7 +112,7 @@ double csink_statistic_ratio(const double *a, uint32_t nr_a, const double *b, ui
 
 double csink_statistic_shift_paired(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b)
 {
-	double *d = malloc(sizeof(*d) * (nr_a + 1)), result = NAN;
+	double *d = csink_stats_memory(malloc(sizeof(*d) * (nr_a + 1))), result = NAN;
 
 	for (uint32_t i = 0; d && i < nr_a && i < nr_b; i++)
 		d[i] = b[i] - a[i];
@@ -244,9 +244,10 @@ int csink_bootstrap(csink_statistic_fn statistic, bool paired, const double *a, 
 
 	if (nr_a < 2 || nr_b < 2 || (paired && nr_a != nr_b))
 		return -EINVAL;
-	boot.drawn_a = malloc(nr_a * sizeof(double));
-	boot.drawn_b = malloc(nr_b * sizeof(double));
-	boot.results = malloc(CSINK_MAX(CSINK_BOOTSTRAP_DRAWS, CSINK_MAX(nr_a, nr_b)) * sizeof(double));
+	boot.drawn_a = csink_stats_memory(malloc(nr_a * sizeof(double)));
+	boot.drawn_b = csink_stats_memory(malloc(nr_b * sizeof(double)));
+	boot.results =
+		csink_stats_memory(malloc(CSINK_MAX(CSINK_BOOTSTRAP_DRAWS, CSINK_MAX(nr_a, nr_b)) * sizeof(double)));
 	if (boot.drawn_a && boot.drawn_b && boot.results)
 		err = bca(&boot, level, random, out);
 	free(boot.drawn_a);

@@ -97,7 +97,7 @@ static bool try_all_signs(const double *d, uint32_t n, struct hits *hits)
 {
 	uint32_t half = n / 2;
 	size_t nr_a = (size_t)1 << half, nr_b = (size_t)1 << (n - half);
-	double *room = malloc((nr_a + nr_b) * 2 * sizeof(*room)), observed = hits->observed;
+	double *room = csink_stats_memory(malloc((nr_a + nr_b) * 2 * sizeof(*room))), observed = hits->observed;
 	const double *a, *b;
 
 	if (!room)
@@ -194,7 +194,7 @@ double csink_permute_two(const double *a, uint32_t nr_a, const double *b, uint32
 			 struct csink_random *random)
 {
 	uint32_t n = nr_a + nr_b;
-	double *values = malloc(sizeof(*values) * (n + 1)), mean = 0;
+	double *values = csink_stats_memory(malloc(sizeof(*values) * (n + 1))), mean = 0;
 	struct hits hits = {.tail = tail};
 	bool exact;
 

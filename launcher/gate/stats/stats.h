@@ -2,14 +2,22 @@
  * The statistics of the gate: pure functions over arrays of numbers, which know nothing of runs and functions of
  * programs. What is random is drawn from a generator that the caller seeds, so that equal seeds give equal answers.
  *
- * Context of everything here: any thread; nothing is kept between calls. NAN is the answer where there is none (no
- * values, no memory).
+ * Context of everything here: any thread. NAN is the answer where there is none (no values, no memory). Nothing is kept
+ * between calls but that memory was lacking: csink_stats_lacked_memory() tells, whatever the answers were.
  */
 #ifndef CSINK_LAUNCHER_GATE_STATS_H
 #define CSINK_LAUNCHER_GATE_STATS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* ---- memory ---- */
+
+/** What an allocation returned; that it is NULL is remembered for this thread. Returns it. */
+void *csink_stats_memory(void *block);
+
+/** Whether any allocation of this thread failed here since the last call: what was computed then is no result. */
+bool csink_stats_lacked_memory(void);
 
 /* ---- random numbers ---- */
 

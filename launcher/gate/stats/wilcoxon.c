@@ -55,7 +55,7 @@ static double tail_of(const double *weights, uint32_t max, uint32_t observed, en
 
 double csink_wilcoxon_paired(const double *differences, uint32_t n, enum csink_tail tail)
 {
-	struct ranked *all = malloc(sizeof(*all) * (n + 1));
+	struct ranked *all = csink_stats_memory(malloc(sizeof(*all) * (n + 1)));
 	uint32_t nr = 0, max = 0, observed = 0;
 	double *weights, p;
 
@@ -64,11 +64,12 @@ double csink_wilcoxon_paired(const double *differences, uint32_t n, enum csink_t
 			all[nr++] = (struct ranked){fabs(differences[i]), i, 0};
 	}
 	if (!all || !nr) {
+		p = all && n ? 1 : NAN;
 		free(all);
-		return nr || !n ? NAN : 1;
+		return p;
 	}
 	rank_all(all, nr);
-	weights = calloc((size_t)nr * (nr + 1) + 1, sizeof(*weights));
+	weights = csink_stats_memory(calloc((size_t)nr * (nr + 1) + 1, sizeof(*weights)));
 	if (!weights) {
 		free(all);
 		return NAN;
@@ -94,7 +95,7 @@ double csink_wilcoxon_paired(const double *differences, uint32_t n, enum csink_t
 static double exact_two(const struct ranked *all, uint32_t n, uint32_t k, uint32_t observed, enum csink_tail tail)
 {
 	uint32_t max = n * (n + 1), width = max + 1;
-	double *ways = calloc((size_t)(k + 1) * width, sizeof(*ways)), p;
+	double *ways = csink_stats_memory(calloc((size_t)(k + 1) * width, sizeof(*ways))), p;
 
 	if (!ways)
 		return NAN;
@@ -129,7 +130,7 @@ static double normal_two(uint32_t nr_a, uint32_t nr_b, double ties, uint32_t obs
 double csink_wilcoxon_two(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b, enum csink_tail tail)
 {
 	uint32_t n = nr_a + nr_b, observed = 0;
-	struct ranked *all = malloc(sizeof(*all) * (n + 1));
+	struct ranked *all = csink_stats_memory(malloc(sizeof(*all) * (n + 1)));
 	double ties, p;
 
 	if (!all || !nr_a || !nr_b) {
@@ -150,7 +151,7 @@ double csink_wilcoxon_two(const double *a, uint32_t nr_a, const double *b, uint3
 
 int csink_adjust_bh(const double *p, uint32_t n, double *q)
 {
-	struct ranked *all = malloc(sizeof(*all) * (n + 1));
+	struct ranked *all = csink_stats_memory(malloc(sizeof(*all) * (n + 1)));
 	double least = 1;
 
 	if (!all)
