@@ -1,0 +1,47 @@
+/* What the completion of each shell is made of: cmd_completion.c has what they share, a file a shell prints it. */
+#ifndef CSINK_LAUNCHER_COMPLETION_H
+#define CSINK_LAUNCHER_COMPLETION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "launcher/commands.h"
+
+/* What can be completed at a place of a command line. The shells' texts have the names of csink_completion_name(). */
+enum csink_completion {
+	CSINK_COMPLETE_NOTHING,
+	CSINK_COMPLETE_WORDS, /* csink_completion's words */
+	CSINK_COMPLETE_FILE,
+	CSINK_COMPLETE_FOLDER,
+	CSINK_COMPLETE_PROFILE, /* a file or folder with a profile or recordings */
+	CSINK_COMPLETE_PID,
+	CSINK_COMPLETE_PROCESS, /* a process by its name; a program behind "--" */
+	CSINK_COMPLETE_PROGRAM, /* in $PATH; with its own completion behind it, where it is an operand */
+};
+
+struct csink_completed {
+	enum csink_completion what;
+	char words[1024]; /* of CSINK_COMPLETE_WORDS, a blank between them */
+};
+
+/** What an option takes: by the name of its value in the table. */
+void csink_completion_of_option(const struct csink_option *opt, struct csink_completed *out);
+
+/** What a command's operands are: by its synopsis. Words are of its first operand alone. */
+void csink_completion_of_operands(const struct csink_command *command, struct csink_completed *out);
+
+/** Whether an option is given on a command line at all, and whether with a value. */
+bool csink_completion_is_option(const struct csink_option *opt);
+bool csink_completion_takes_value(const struct csink_option *opt);
+
+/** "<file>" and the like, or the words. */
+const char *csink_completion_name(const struct csink_completed *completed);
+
+/** A text inside single quotes, with a backslash before what is special there. */
+void csink_completion_print_quoted(const char *text, const char *special);
+
+void csink_completion_print_bash(void);
+void csink_completion_print_zsh(void);
+void csink_completion_print_fish(void);
+
+#endif
