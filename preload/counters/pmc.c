@@ -1,5 +1,6 @@
 /* Handles, states and errors of PMCs: see countersink/pmc.h. */
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,13 +14,14 @@
 #include "preload/counters/pmc_impl.h"
 
 enum { MAX_PMCS = 4096, GENERATIONS = 1 << 19 };
+enum { FORKED, OWNED, TAKING_OVER }; /* in the word of mark */
 
 /* All of them, by slot; a handle is a generation and a slot. lock serves everything here. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CSINK_SELDOM struct csink_pmc *pmcs[MAX_PMCS];
 static uint32_t nr_owned, next_generation;
 static pid_t owner;    /* of those in pmcs */
-static uint32_t *mark; /* 0 there: this is a child of the owner's; see is_forked */
+static uint32_t *mark; /* FORKED there: this is a child of the owner's; see is_forked */
 static char last_reason[CSINK_PMC_REASON];
 
 /* Say why, as "ERRNO: ...". Returns err. */
@@ -43,7 +45,7 @@ static bool is_forked(void)
 {
 	uint32_t *word = __atomic_load_n(&mark, __ATOMIC_ACQUIRE);
 
-	return word ? !*word : owner && owner != getpid();
+	return word ? __atomic_load_n(word, __ATOMIC_ACQUIRE) != OWNED : owner && owner != getpid();
 }
 
 static void claim(void)
@@ -61,7 +63,7 @@ static void claim(void)
 			return;
 		}
 	}
-	*word = 1;
+	__atomic_store_n(word, OWNED, __ATOMIC_RELEASE);
 	__atomic_store_n(&mark, word, __ATOMIC_RELEASE);
 }
 
@@ -88,12 +90,26 @@ static void forget_parents(void)
 	*last_reason = '\0';
 }
 
+/* Of a forked child's threads one takes over; the others wait for it, since the lock is what it makes anew. */
+static bool takes_over(void)
+{
+	uint32_t *word = __atomic_load_n(&mark, __ATOMIC_ACQUIRE), none = 0;
+
+	if (!is_forked())
+		return false;
+	if (!word || __atomic_compare_exchange_n(word, &none, TAKING_OVER, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return true;
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == TAKING_OVER)
+		sched_yield();
+	return false;
+}
+
 static void enter(void)
 {
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-	bool forked = is_forked();
+	bool forked = takes_over();
 
-	/* Another thread of the parent may have had it at the fork; here there is only this one yet. */
+	/* Another thread of the parent may have had it at the fork. */
 	if (forked)
 		lock = fresh;
 	pthread_mutex_lock(&lock);

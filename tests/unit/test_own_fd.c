@@ -3,6 +3,7 @@
  * the program has closed them, and where a child shares its parent's table.
  */
 #include <sched.h>
+#include <stdbool.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -69,6 +70,30 @@ static void ask_state(void)
 static int child_with_files(void)
 {
 	return files_lost_by(ask_state);
+}
+
+static void *ask_and_allocate(void *arg)
+{
+	csink_pmc_id_t pmc = allocate(0);
+
+	*(bool *)arg = csink_pmc_state(pmc) == CSINK_PMC_ALLOCATED && !csink_pmc_release(pmc);
+	return NULL;
+}
+
+/* All of them are the first ones in the child. */
+static int child_with_threads(void)
+{
+	bool good[8] = {false};
+	pthread_t threads[8];
+	int nr = 0;
+
+	for (int i = 0; i < 8; i++)
+		pthread_create(&threads[i], NULL, ask_and_allocate, &good[i]);
+	for (int i = 0; i < 8; i++) {
+		pthread_join(threads[i], NULL);
+		nr += good[i];
+	}
+	return nr != 8 || nr_open_fds() != nr_fds_without;
 }
 
 static int same_process_with_files(void)
@@ -208,6 +233,7 @@ int main(void)
 	in_child(child_with_files, 0, "fork, closefrom, 12 files: csink_pmc_state in the child closes none of them");
 	in_child(child_with_events, 0, "nor events of the child's own");
 	in_child(child_closes_its_copies, 0, "copies of ours that are still there are closed");
+	in_child(child_with_threads, 0, "also where eight threads of the child come at once");
 	in_child(same_process_with_files, 0, "nor does the process itself, when it releases");
 	in_child(closed_by_the_program, 0, "EBADF of read and start, where the program closed them");
 	in_child(parent_of_sharing_child, 0,
