@@ -48,6 +48,9 @@ static void say_left(struct collector *c, const struct module *module, int left)
 		{CSINK_LEFT_SYMBOLS,
 		 "its symbols overlap so much that the rest of them was left alone: some functions may "
 		 "have no names"},
+		{CSINK_LEFT_DWARF,
+		 "its debug information takes more time or memory than its size allows and was read in part: some "
+		 "lines and inlined calls are missing"},
 		{CSINK_LEFT_CUT, "the file was cut short while it was read: some names may be missing; report again"},
 	};
 

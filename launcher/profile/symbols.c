@@ -270,6 +270,7 @@ static bool names_trap(Dwarf *dwarf, const char *path)
 
 static int resolve_dwarf(struct csink_batch *batch, const struct file *file, const char *path)
 {
+	struct stat st;
 	Dwarf *dwarf;
 	int err;
 
@@ -282,7 +283,10 @@ static int resolve_dwarf(struct csink_batch *batch, const struct file *file, con
 	dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
 	if (!dwarf)
 		return -EBADMSG;
+	csink_spending_begin(&batch->spending, fstat(file->fd, &st) ? 0 : (uint64_t)st.st_size);
 	err = names_trap(dwarf, path) ? 0 : csink_dwarf_resolve(batch, dwarf);
+	if (batch->spending.is_over)
+		batch->flags |= CSINK_LEFT_DWARF;
 	dwarf_end(dwarf);
 	return err;
 }

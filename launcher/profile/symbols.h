@@ -41,7 +41,8 @@ enum csink_symbols_found {
 	CSINK_LEFT_PACKED = 1 << 5,  /* debug information that unpacks to far more than files do */
 	CSINK_LEFT_SYMBOLS = 1 << 6, /* the rest of a symbol table that is all overlaps */
 	CSINK_LEFT_CUT = 1 << 7,     /* a file lost its end while it was read */
-	CSINK_LEFT = CSINK_LEFT_MANGLED | CSINK_LEFT_PACKED | CSINK_LEFT_SYMBOLS | CSINK_LEFT_CUT,
+	CSINK_LEFT_DWARF = 1 << 8,   /* the rest of debug information that takes more than files of its size do */
+	CSINK_LEFT = CSINK_LEFT_DWARF | CSINK_LEFT_MANGLED | CSINK_LEFT_PACKED | CSINK_LEFT_SYMBOLS | CSINK_LEFT_CUT,
 };
 
 /**

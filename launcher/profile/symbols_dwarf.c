@@ -174,7 +174,7 @@ static int resolve_units(struct resolver *r)
 			spans[unit].first = i;
 		spans[unit].last = i + 1;
 	}
-	for (unit = 1; unit <= r->units.nr && !err; unit++) {
+	for (unit = 1; unit <= r->units.nr && !err && !csink_spending_check(&r->batch->spending); unit++) {
 		if (spans[unit].last)
 			err = resolve_unit(r, unit, spans[unit].first, spans[unit].last, &section);
 	}

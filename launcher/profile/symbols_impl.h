@@ -21,13 +21,21 @@ struct csink_found {
 	uint8_t is_done;                /* its location has its lines */
 };
 
+/* What debug information of this object has cost so far (symbols_limits.c). */
+struct csink_spending {
+	uint64_t end_ns, max_bytes; /* processor time of the thread, and memory in use, at which it is enough */
+	uint32_t steps, checks;
+	bool is_over;
+};
+
 struct csink_batch {
 	struct csink_profile *p;
 	const char *path;         /* of the object */
 	struct csink_want *wants; /* sorted */
 	struct csink_found *found;
 	uint32_t nr;
-	int flags;          /* enum csink_symbols_found */
+	int flags; /* enum csink_symbols_found */
+	struct csink_spending spending;
 	uint64_t nr_offers; /* of addresses to symbols: symbols_elf.c */
 };
 
@@ -35,6 +43,18 @@ struct csink_batch {
 static inline uint32_t csink_batch_lower(const struct csink_batch *batch, uint64_t address)
 {
 	return CSINK_LOWER(batch->nr, i, batch->wants[i].address < address);
+}
+
+/** Allow 5 s and 192 MiB, and more for larger files: 1 s for 16 MiB, 4 bytes for each. */
+void csink_spending_begin(struct csink_spending *spending, uint64_t file_bytes);
+
+/** Look, each 16th time, whether that is spent. Returns and keeps is_over. */
+bool csink_spending_check(struct csink_spending *spending);
+
+/** For loops whose steps take little: looks now and then. Returns whether to stop. */
+static inline bool csink_spending_step(struct csink_spending *spending)
+{
+	return ++spending->steps % 4096 ? spending->is_over : csink_spending_check(spending);
 }
 
 /** A section that is in the file, by type (0: any) and name (NULL: any); NULL if there is none. */

@@ -4,14 +4,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/profile/symbols_impl.h"
 
 /* What compressed sections of one file may unpack to: far more than any compiler's do, which stay below ten times. */
 #define MAX_UNPACKED (64ULL << 20)
@@ -70,6 +73,45 @@ bool csink_elf_is_bomb(Elf *elf)
 		packed += CSINK_MIN(shdr.sh_size, 1ULL << 40);
 	}
 	return unpacked > MAX_UNPACKED && unpacked / MAX_RATIO > packed;
+}
+
+/* ---- debug information ---- */
+
+static uint64_t thread_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* What malloc has given out. A sanitizer's says 0: then time alone is limited. */
+static uint64_t bytes_in_use(void)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	return info.uordblks + info.hblkhd;
+}
+
+/*
+ * A few bytes can make much work: each of 100,000 units may ask for the last of 100,000 abbreviations, which libdw
+ * keeps for each unit again; each entry may name the same list of a million ranges.
+ */
+void csink_spending_begin(struct csink_spending *spending, uint64_t file_bytes)
+{
+	*spending = (struct csink_spending){
+		.end_ns = thread_ns() + 5 * CSINK_NS_PER_S + file_bytes / (16 << 20) * CSINK_NS_PER_S,
+		.max_bytes = bytes_in_use() + (192ULL << 20) + 4 * file_bytes,
+	};
+}
+
+bool csink_spending_check(struct csink_spending *spending)
+{
+	if (spending->checks++ % 16) /* malloc walks its lists to count */
+		return spending->is_over;
+	if (thread_ns() > spending->end_ns || bytes_in_use() > spending->max_bytes)
+		spending->is_over = true;
+	return spending->is_over;
 }
 
 /* ---- files that lose their end ---- */

@@ -68,9 +68,10 @@ static uint32_t match(struct csink_scan *s, const struct csink_dwarf_entry *entr
 
 	if (!dwarf_offdie(s->dwarf, entry->start - s->entries.unit->section, &die))
 		return 0;
-	while (!s->err && (more = dwarf_ranges(&die, more, &base, &low, &high)) > 0) {
+	while (!s->err && !csink_spending_step(&batch->spending) &&
+	       (more = dwarf_ranges(&die, more, &base, &low, &high)) > 0) {
 		i = CSINK_MAX(csink_batch_lower(batch, low), s->first);
-		for (; i < s->last && batch->wants[i].address < high; i++) {
+		for (; i < s->last && batch->wants[i].address < high && !csink_spending_step(&batch->spending); i++) {
 			found = &batch->found[i];
 			if (found->unit != s->id)
 				continue;
@@ -91,7 +92,8 @@ static void scan_function(struct csink_scan *s, const struct csink_dwarf_entry *
 	struct csink_dwarf_entry entry;
 	uint64_t depth = 1;
 
-	while (depth && !s->err && csink_entries_next(&s->entries, at, &entry)) {
+	while (depth && !s->err && !csink_spending_step(&s->batch->spending) &&
+	       csink_entries_next(&s->entries, at, &entry)) {
 		if (!entry.abbrev) {
 			depth--;
 			continue;
@@ -180,7 +182,8 @@ static uint32_t walk_down(const struct csink_scan *s, const struct scope *scope,
 	struct csink_dwarf_entry entry;
 	uint32_t nr = 0, depth = 0, depths[MAX_NESTING];
 
-	while (csink_entries_next(&s->entries, &at, &entry) && entry.start < start) {
+	while (!csink_spending_step(&s->batch->spending) && csink_entries_next(&s->entries, &at, &entry) &&
+	       entry.start < start) {
 		if (!entry.abbrev) {
 			depth -= depth > 0;
 			while (nr && depths[nr - 1] > depth)
@@ -251,7 +254,7 @@ static void scan_entries(struct csink_scan *s)
 	struct csink_dwarf_entry entry;
 
 	/* Depth need not be counted: entries that end a list of children are stepped over like any other. */
-	while (!s->err && csink_entries_next(&s->entries, &at, &entry)) {
+	while (!s->err && !csink_spending_step(&s->batch->spending) && csink_entries_next(&s->entries, &at, &entry)) {
 		if (!entry.abbrev)
 			continue;
 		if (s->wants_scopes && !s->thorough && entry.abbrev->has_children && is_scope(entry.abbrev->tag))

@@ -40,7 +40,7 @@ static bool is_wanted(const struct csink_batch *batch, uint64_t low, uint64_t hi
 }
 
 /* Collect the unit with its ranges, if it holds wanted addresses. */
-static int take_unit(struct csink_units *u, const struct csink_batch *batch, const Dwarf_Die *die, const Dwarf_Die *own,
+static int take_unit(struct csink_units *u, struct csink_batch *batch, const Dwarf_Die *die, const Dwarf_Die *own,
 		     struct ranges *ranges)
 {
 	Dwarf_Die of_ranges = *die;
@@ -48,6 +48,8 @@ static int take_unit(struct csink_units *u, const struct csink_batch *batch, con
 	uint32_t unit = 0;
 
 	for (ptrdiff_t more = 0; (more = dwarf_ranges(&of_ranges, more, &base, &low, &high)) > 0;) {
+		if (csink_spending_step(&batch->spending))
+			break;
 		if (!is_wanted(batch, low, high))
 			continue;
 		if (!unit && add_unit(u, own))
@@ -73,7 +75,7 @@ static bool names_trap(const struct csink_batch *batch, Dwarf_Die *skeleton)
 	return name && (csink_is_trap_beside(batch->path, name) || (folder && csink_is_trap(folder, name)));
 }
 
-static int take_units(struct csink_units *u, const struct csink_batch *batch, Dwarf *dwarf, struct ranges *ranges)
+static int take_units(struct csink_units *u, struct csink_batch *batch, Dwarf *dwarf, struct ranges *ranges)
 {
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die die, split;
@@ -81,7 +83,8 @@ static int take_units(struct csink_units *u, const struct csink_batch *batch, Dw
 	uint8_t type;
 	int err = 0;
 
-	while (!err && !dwarf_get_units(dwarf, cu, &cu, &version, &type, &die, NULL)) {
+	while (!err && !csink_spending_check(&batch->spending) &&
+	       !dwarf_get_units(dwarf, cu, &cu, &version, &type, &die, NULL)) {
 		if (!die.addr || (type != DW_UT_compile && type != DW_UT_skeleton))
 			continue;
 		split.addr = NULL;
@@ -99,7 +102,9 @@ static void assign_units(struct csink_batch *batch, const struct ranges *ranges)
 
 	for (i = 0; i < ranges->nr; i++) {
 		for (want = csink_batch_lower(batch, ranges->all[i].low);
-		     want < batch->nr && batch->wants[want].address < ranges->all[i].high; want++) {
+		     want < batch->nr && batch->wants[want].address < ranges->all[i].high &&
+		     !csink_spending_step(&batch->spending);
+		     want++) {
 			if (!batch->found[want].unit)
 				batch->found[want].unit = ranges->all[i].unit;
 		}

@@ -60,13 +60,23 @@ for bomb in mangled silent; do
 done
 
 # 0.3 MB that unpack to 300.
-$MAKE packed 300 <"$TARGETS/burn" >packed
+strip -g -o plain "$TARGETS/burn"
+$MAKE packed 300 <plain >packed
 chmod +x packed
 record unpacked ./packed 200
 limited 20 300 countersink report -o packed.pb.gz unpacked >out 2>err
 is $? 0 "debug information that unpacks to a thousand times its size is left alone"
 like "$(cat out err)" "packed: its compressed debug information unpacks to more than 32 times its size" "and it is said"
 like "$(cat out)" " packed +burn_60$" "names come from the symbol table"
+
+# 5,000 units of which each reads 5,000 abbreviations: 1.4 GiB from 0.1 MB.
+$MAKE units 5000 <plain >units
+chmod +x units
+record united ./units 200
+limited 60 1024 countersink report -o units.pb.gz united >out 2>err
+is $? 0 "debug information that repeats itself is read in part"
+like "$(cat out err)" "units: its debug information takes more time or memory than its size allows" "and it is said"
+like "$(cat out)" " units +burn_60$" "names come from the symbol table"
 
 # What split DWARF names, which libdw opens: a FIFO, and where it is a file.
 cc -O1 -g -gsplit-dwarf -DNAME='"bomb"' -o named named.c
