@@ -261,7 +261,7 @@ static void note_running(struct run *run)
 	csink_outside_note(
 		&run->outside,
 		"%u process%s still run%s (%s%s): what came until now is here; what is profiled leaves %s.PID "
-		"at its end",
+		"at its end, programs that start from now on are not profiled",
 		nr, nr == 1 ? "" : "es", nr == 1 ? "s" : "", names, nr > MAX_NAMED ? ", ..." : "", run->save.path);
 }
 

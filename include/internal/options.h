@@ -72,6 +72,11 @@ enum csink_opt {
 /* Set by the library for the countersink that makes the profile at its end: the recordings may be removed. */
 #define CSINK_ENV_RUN_ENDED CSINK_ENV_PREFIX "RUN_ENDED"
 /*
+ * Set with the run folder where a process may inherit it that cannot use it, in a container or on another machine: what
+ * csink_run_dir_describe says of its machine.
+ */
+#define CSINK_ENV_RUN_PLACE CSINK_ENV_PREFIX "RUN_PLACE"
+/*
  * Set by the launcher, or by the library for its own children, where there are seccomp filters: how many, and what is
  * deadly under them (enum csink_deadly).
  */

@@ -15,6 +15,7 @@
 #include "include/internal/base.h"
 #include "preload/counters/filters.h"
 #include "preload/inject/preload_entry.h"
+#include "preload/record/run_dir.h"
 
 #define PRELOAD "LD_PRELOAD"
 
@@ -144,7 +145,8 @@ static bool is_replaced(const char *entry)
 	char twin[CSINK_OPTION_NAME];
 
 	if (names(entry, PRELOAD) || names(entry, CSINK_ENV_RUN_DIR) || names(entry, CSINK_ENV_RUN_OWNER) ||
-	    names(entry, CSINK_ENV_RUN_PARENT) || names(entry, CSINK_ENV_RUN_FILTERS))
+	    names(entry, CSINK_ENV_RUN_PARENT) || names(entry, CSINK_ENV_RUN_PLACE) ||
+	    names(entry, CSINK_ENV_RUN_FILTERS))
 		return true;
 	for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++) {
 		csink_option_twin(&csink_run_options[i], twin);
@@ -180,9 +182,9 @@ static void add_preload(struct env_builder *b, const char *was, const char *libr
 
 char **csink_env_build(char *const *env, const char *library, const char *run_dir, const char *const *texts)
 {
-	size_t nr = 0, bytes, max = CSINK_NR_RUN_OPTS + 5;
+	size_t nr = 0, bytes, max = CSINK_NR_RUN_OPTS + 6;
 	const char *was = preloaded(env);
-	char twin[CSINK_OPTION_NAME];
+	char twin[CSINK_OPTION_NAME], place[CSINK_RUN_DIR_PLACE];
 	struct env_builder b = {0};
 
 	while (env[nr])
@@ -193,6 +195,7 @@ char **csink_env_build(char *const *env, const char *library, const char *run_di
 		bytes += sizeof(PRELOAD) + strlen(was) + 1 + strlen(library) + 1;
 		bytes += sizeof(CSINK_ENV_RUN_DIR) + strlen(run_dir) + 1;
 		bytes += sizeof(CSINK_ENV_RUN_PARENT) + 16;
+		bytes += sizeof(CSINK_ENV_RUN_PLACE) + sizeof(place);
 		bytes += sizeof(CSINK_ENV_RUN_FILTERS) + 24;
 		for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++)
 			bytes += sizeof(twin) + 1 + strlen(texts[i]) + 1;
@@ -210,6 +213,8 @@ char **csink_env_build(char *const *env, const char *library, const char *run_di
 	add_preload(&b, was, library);
 	add(&b, CSINK_ENV_RUN_DIR "=%s", run_dir);
 	add(&b, CSINK_ENV_RUN_PARENT "=%d", (int)getpid());
+	if (csink_run_dir_describe(run_dir, false, place))
+		add(&b, CSINK_ENV_RUN_PLACE "=%s", place);
 	if (csink_nr_filters)
 		add(&b, CSINK_ENV_RUN_FILTERS "=" CSINK_RUN_FILTERS_FORMAT, csink_nr_filters, csink_deadly_calls);
 	for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++) {

@@ -21,6 +21,7 @@ struct csink_config {
 	const char *follow; /* "all", "none" or names */
 	pid_t parent;       /* the launcher; 0: there is none */
 	pid_t owner;        /* standalone: the process that makes the profile */
+	char own_run[256];  /* the run directory that was inherited cannot be used, in words; "" (own_run.h) */
 	char bad[256];      /* a value that could not be understood, in words; "" */
 };
 

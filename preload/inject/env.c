@@ -17,6 +17,7 @@
 #include "preload/inject/libc.h"
 #include "preload/inject/libc_version.h"
 #include "preload/inject/preload_entry.h"
+#include "preload/record/run_dir.h"
 
 enum { MAX_OURS = 24, OURS_BYTES = 8192 };
 
@@ -28,6 +29,7 @@ static const char *library;      /* the entry of LD_PRELOAD that is us */
 static const char *library_file; /* that it stands for; NULL: its text does not tell */
 
 static char run_dir_text[sizeof(CSINK_ENV_RUN_DIR) + sizeof(csink_config.run_dir)];
+static char run_place_text[sizeof(CSINK_ENV_RUN_PLACE) + CSINK_RUN_DIR_PLACE];
 static char run_owner_text[sizeof(CSINK_ENV_RUN_OWNER) + 16];
 
 static size_t name_length(const char *entry)
@@ -86,17 +88,31 @@ static void keep_library_file(char **at)
 	csink_libc_version_init(library_file, csink_libc_loader_path());
 }
 
+/* What this process starts belongs to its run. */
+static void tell_run(void)
+{
+	char *place = run_place_text + sizeof(CSINK_ENV_RUN_PLACE);
+
+	snprintf(run_dir_text, sizeof(run_dir_text), CSINK_ENV_RUN_DIR "=%s", csink_config.run_dir);
+	snprintf(run_owner_text, sizeof(run_owner_text), CSINK_ENV_RUN_OWNER "=%d", (int)csink_config.owner);
+	putenv(run_dir_text);
+	putenv(run_owner_text);
+	if (csink_run_dir_describe(csink_config.run_dir, true, place)) {
+		memcpy(run_place_text, CSINK_ENV_RUN_PLACE "=", sizeof(CSINK_ENV_RUN_PLACE));
+		putenv(run_place_text);
+	} else {
+		unsetenv(CSINK_ENV_RUN_PLACE);
+	}
+}
+
 void csink_env_init(void)
 {
 	char *at = ours_text;
 
 	/* Without a folder this process is not profiled (--follow): the first one that is will own the run. */
-	if (csink_config.standalone && csink_config.run_dir[0] && !getenv(CSINK_ENV_RUN_OWNER)) {
-		snprintf(run_dir_text, sizeof(run_dir_text), CSINK_ENV_RUN_DIR "=%s", csink_config.run_dir);
-		snprintf(run_owner_text, sizeof(run_owner_text), CSINK_ENV_RUN_OWNER "=%d", (int)csink_config.owner);
-		putenv(run_dir_text);
-		putenv(run_owner_text);
-	}
+	if (csink_config.standalone && csink_config.run_dir[0] &&
+	    (!getenv(CSINK_ENV_RUN_OWNER) || *csink_config.own_run))
+		tell_run();
 	nr_ours = 0;
 	for (char **entry = environ; entry && *entry; entry++) {
 		if (is_ours(*entry) && nr_ours < MAX_OURS) {

@@ -9,6 +9,7 @@
 #include "preload/counters/filters.h"
 #include "preload/counters/status.h"
 #include "preload/inject/config.h"
+#include "preload/inject/own_run.h"
 #include "preload/sample/calls_off.h"
 
 static int nr_filters; /* on this process */
@@ -23,13 +24,15 @@ static void publish(void)
 	csink_env_set(entry);
 }
 
-/* What the run's beginner has found. False if that is us. */
+/* What the run's beginner has found. False if that is us, or it was on another machine or outside a container. */
 static bool read_known(int *nr, uint32_t *deadly)
 {
 	const char *value = getenv(CSINK_ENV_RUN_FILTERS), *run_dir = getenv(CSINK_ENV_RUN_DIR);
 
 	*nr = 0;
 	*deadly = 0;
+	if (csink_own_run_is_due())
+		return false;
 	return (value && sscanf(value, CSINK_RUN_FILTERS_FORMAT, nr, deadly) == 2) || (run_dir && *run_dir);
 }
 
@@ -62,9 +65,12 @@ bool csink_filtered_may_begin(const struct csink_status *status, const char **wh
 	const char *name = NULL;
 	uint32_t deadly;
 	int known, err;
-	bool is_told = read_known(&known, &deadly);
+	bool is_told;
 
 	*why = reason;
+	if (status && !status->nr_filters)
+		return true;
+	is_told = read_known(&known, &deadly);
 	/* Without /proc there is no telling: the beginner's word is taken for what was there then. */
 	nr_filters = status ? status->nr_filters : known;
 	if (!nr_filters)

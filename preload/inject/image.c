@@ -19,6 +19,7 @@
 #include "preload/inject/filtered.h"
 #include "preload/inject/finish.h"
 #include "preload/inject/libc.h"
+#include "preload/inject/own_run.h"
 #include "preload/inject/plain.h"
 #include "preload/inject/real.h"
 #include "preload/inject/signals.h"
@@ -126,21 +127,43 @@ static bool is_out_of_reach(int err)
 	return err == -EACCES || err == -EPERM || err == -ENOENT || err == -EROFS;
 }
 
-static bool open_recording(void)
+static int try_recording(void)
 {
 	int err = 0;
 
 	if (!csink_config.run_dir[0])
 		err = csink_run_dir_create(csink_config.run_dir, sizeof(csink_config.run_dir));
-	if (!err)
+	if (err)
+		csink_config.run_dir[0] = '\0'; /* not the last place that was tried */
+	else
 		err = csink_recording_create(&csink_process.rec, csink_config.run_dir, csink_config.max_bytes);
-	if (err == -EACCES)
-		err = record_beside(err);
+	return err == -EACCES ? record_beside(err) : err;
+}
+
+static bool has_recording(int err)
+{
 	if (err && !(is_out_of_reach(err) && csink_config.owner != getpid()))
 		csink_finish_complain("cannot record in %s: %s; the program runs without being profiled",
 				      csink_config.run_dir[0] ? csink_config.run_dir : "any temporary folder",
 				      strerror(-err));
 	return err == 0;
+}
+
+/* Of a program that starts. A directory that looked well may turn out to be none that can be written to. */
+static bool open_first_recording(void)
+{
+	int err;
+
+	if (csink_own_run_is_launchers())
+		return false;
+	csink_finish_init();
+	err = try_recording();
+	if (is_out_of_reach(err) && csink_config.owner != getpid() && csink_own_run_may_replace()) {
+		csink_own_run_begin(strerror(-err));
+		csink_finish_init();
+		err = try_recording();
+	}
+	return has_recording(err);
 }
 
 static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
@@ -165,6 +188,8 @@ static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 	csink_strangers_at_start();
 	if (*problem)
 		csink_recording_note(&process->rec, &thread->writer, 1, "%s", problem);
+	if (*csink_config.own_run)
+		csink_recording_note(&process->rec, &thread->writer, 0, "%s", csink_config.own_run);
 	if (*csink_config.bad)
 		csink_recording_note(&process->rec, &thread->writer, 1, "%s", csink_config.bad);
 }
@@ -213,7 +238,7 @@ void csink_image_begin_child(void)
 		if (thread)
 			memset(&thread->hidden, 0, sizeof(thread->hidden));
 	}
-	if (thread && csink_config_follows_forks() && open_recording()) {
+	if (thread && csink_config_follows_forks() && has_recording(try_recording())) {
 		describe_process(process->rec.header, 0);
 		copy_findings(process->rec.header, before.header);
 		csink_modules_init(&process->rec, &thread->writer);
@@ -238,7 +263,7 @@ static bool may_begin(const struct csink_status *status, const char **why)
 
 	if (csink_filtered_may_begin(status, why))
 		return true;
-	csink_config.quiet = (quiet && *quiet) || (run_dir && *run_dir);
+	csink_config.quiet = (quiet && *quiet) || (run_dir && *run_dir && !csink_own_run_is_due());
 	csink_finish_complain("the program runs without being profiled: %s", *why);
 	return false;
 }
@@ -261,8 +286,12 @@ static void say_filtered(const char *why)
 static void begin_asked(int argc, char **argv, const struct csink_status *status, const char *why)
 {
 	uint64_t cpu_start_ns = csink_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+	const char *due;
 
 	csink_config_read();
+	due = csink_own_run_is_due();
+	if (due)
+		csink_own_run_begin(due);
 	csink_process.pid = getpid();
 	csink_process.is_traced = status && status->tracer;
 	csink_signals_begin(status ? status->caught : UINT64_MAX);
@@ -270,8 +299,7 @@ static void begin_asked(int argc, char **argv, const struct csink_status *status
 		csink_env_init(); /* for those that it starts */
 		return;
 	}
-	csink_finish_init();
-	if (open_recording()) {
+	if (open_first_recording()) {
 		csink_env_init();
 		begin_image(argc, argv, cpu_start_ns);
 		say_filtered(why);

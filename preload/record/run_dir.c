@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
 #include "include/internal/recording.h"
 
 int csink_run_dir_create_in(const char *place, size_t len, char *dir, size_t size)
@@ -134,4 +136,77 @@ int csink_run_dir_share(const char *dir, uid_t uid)
 	}
 	close(fd);
 	return 0;
+}
+
+/* ---- where it is ---------------------------------------------------------------------------------------------------
+ */
+
+enum { BOOT_ID = 36 };
+
+/* "" if it cannot be read. */
+static void read_boot_id(char id[BOOT_ID + 1])
+{
+	int fd = (int)csink_rawcall(SYS_openat, AT_FDCWD, "/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC, 0);
+	long n = fd < 0 ? -1 : csink_rawcall(SYS_read, fd, id, BOOT_ID);
+
+	if (fd >= 0)
+		csink_rawcall(SYS_close, fd);
+	id[n == BOOT_ID ? n : 0] = '\0';
+}
+
+/* 0: not known. */
+static unsigned long long pid_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino;
+}
+
+bool csink_run_dir_describe(const char *dir, bool only_shared, char text[CSINK_RUN_DIR_PLACE])
+{
+	/* By name: no other machine has them, and a call more could be one that a seccomp filter punishes. */
+	bool in_memory = !strncmp(dir, "/dev/shm/", 9) || !strncmp(dir, "/run/", 5);
+	char boot[BOOT_ID + 1];
+
+	if (in_memory && only_shared)
+		return false;
+	read_boot_id(boot);
+	snprintf(text, CSINK_RUN_DIR_PLACE, "%c:%s:%llx", in_memory ? 'm' : 'd', boot, pid_namespace());
+	return *boot;
+}
+
+/* Without /proc, in a bare chroot, it is taken to be. */
+static bool is_this_boot(const char *place)
+{
+	char boot[BOOT_ID + 1];
+
+	read_boot_id(boot);
+	return !*boot || (strlen(place) > 3 + BOOT_ID && !memcmp(place + 2, boot, BOOT_ID));
+}
+
+bool csink_run_dir_is_here(const char *place)
+{
+	unsigned long long own = pid_namespace();
+
+	return is_this_boot(place) && (!own || strtoull(place + 3 + BOOT_ID, NULL, 16) == own);
+}
+
+const char *csink_run_dir_refuse(const char *dir, const char *place)
+{
+	uid_t uid = (uid_t)getauxval(AT_EUID);
+	char beside[300];
+	struct stat st;
+
+	if (lstat(dir, &st))
+		return errno == ENOENT ? "is not there" : "cannot be reached";
+	if (!S_ISDIR(st.st_mode))
+		return "is no directory";
+	if (st.st_uid != uid)
+		return !csink_run_dir_beside(dir, uid, beside, sizeof(beside)) && csink_run_dir_is_of(beside, uid)
+			       ? NULL
+			       : "is another user's";
+	if (st.st_mode & 022)
+		return "can be written to by other users";
+	/* In memory it is this machine's own; else it may be shared with others, or be left from an earlier boot. */
+	return place && *place == 'd' && !is_this_boot(place) ? "is of another boot or machine" : NULL;
 }

@@ -46,6 +46,27 @@ int csink_run_dir_beside(const char *dir, uid_t uid, char *out, size_t size);
 /** Make it. Returns 0 (also if it is there) or -errno. Context: thread. */
 int csink_run_dir_share(const char *dir, uid_t uid);
 
+#define CSINK_RUN_DIR_PLACE 80
+
+/**
+ * Say where a run directory is, for processes that inherit its name: on which boot of which machine, in which pid
+ * namespace, and whether it is in memory, so that no other machine can have it.
+ * Returns false if that cannot be told, or @only_shared is set and it is in memory. Context: init; a few system calls.
+ */
+bool csink_run_dir_describe(const char *dir, bool only_shared, char text[CSINK_RUN_DIR_PLACE]);
+
+/** Is @place, a description, of this boot and this pid namespace? True where that cannot be told. Context: init. */
+bool csink_run_dir_is_here(const char *place);
+
+/**
+ * Can this process record in an inherited directory? One system call, mostly.
+ * @place  its description; NULL: none was given.
+ * Returns NULL, or why not, in words: it is not there, is of another boot or machine, is no directory of this user's
+ * alone. What is another user's and has a directory for this one beside it (csink_run_dir_share) can be used. Context:
+ * init.
+ */
+const char *csink_run_dir_refuse(const char *dir, const char *place);
+
 /** True if @dir is a folder (no link to one) of @uid's, which nobody else may enter. Context: any. */
 bool csink_run_dir_is_of(const char *dir, uid_t uid);
 

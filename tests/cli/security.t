@@ -51,10 +51,11 @@ if [ "$(id -u)" = 0 ]; then
 		int main(void) { printf("%d\n", geteuid()); for (volatile long i = 0; i < 50000000; i++); return 0; }
 	END
 	cc -o linked linked.c -Wl,--no-as-needed -L"$BUILD/lib" -lcountersink -Wl,-rpath,"$BUILD/lib"
-	mkdir -m 777 open
+	mkdir -m 700 open
 	COUNTERSINK_RUN_DIR=$TMP/open ./linked >out
 	is "$(find open -name '*.rec' | wc -l)" 1 "a program that is linked with the library records"
 	rm -f open/*
+	chmod 777 open
 	chmod 4755 linked
 	unprivileged env COUNTERSINK_RUN_DIR="$TMP/open" COUNTERSINK_OUTPUT="$TMP/open/x" ./linked >out 2>err
 	is "$(cat out err)" 0 "set-user-id, it runs with its rights"

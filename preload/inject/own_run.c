@@ -1,0 +1,85 @@
+/* See own_run.h. */
+#include "preload/inject/own_run.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/options.h"
+#include "preload/inject/config.h"
+#include "preload/record/run_dir.h"
+
+static const char *set(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
+/* The library's own word of an owner comes later than the launcher's of itself. */
+static bool is_of_launcher(void)
+{
+	return set(CSINK_ENV_RUN_PARENT) && !set(CSINK_ENV_RUN_OWNER);
+}
+
+bool csink_own_run_may_replace(void)
+{
+	const char *place = set(CSINK_ENV_RUN_PLACE);
+
+	return set(CSINK_ENV_RUN_DIR) && !(is_of_launcher() && place && csink_run_dir_is_here(place));
+}
+
+/* Why the inherited directory cannot be used. It is looked at once: the environment is the program's from then on. */
+static const char *refusal(void)
+{
+	static const char *why;
+	static bool is_known;
+	const char *dir = set(CSINK_ENV_RUN_DIR);
+
+	if (!is_known && dir)
+		why = csink_run_dir_refuse(dir, set(CSINK_ENV_RUN_PLACE));
+	is_known = true;
+	return why;
+}
+
+const char *csink_own_run_is_due(void)
+{
+	return refusal() && csink_own_run_may_replace() ? refusal() : NULL;
+}
+
+bool csink_own_run_is_launchers(void)
+{
+	return refusal() && !*csink_config.own_run;
+}
+
+/* Where the launcher has fixed one profile's path, or the run's own profile is there by now, nothing is overwritten. */
+static const char *own_output(const char *output)
+{
+	static CSINK_SELDOM char room[PATH_MAX];
+	const char *more = NULL;
+
+	if (is_of_launcher())
+		more = ".%h.%p";
+	else if (!strchr(output, '%') && !access(output, F_OK))
+		more = ".%p";
+	if (!more || strlen(output) + strlen(more) >= sizeof(room))
+		return output;
+	return strcat(strcpy(room, output), more);
+}
+
+void csink_own_run_begin(const char *why)
+{
+	struct csink_config *config = &csink_config;
+
+	snprintf(config->own_run, sizeof(config->own_run),
+		 CSINK_ENV_RUN_DIR "=%.120s %s: this process and what it starts are a run of their own",
+		 set(CSINK_ENV_RUN_DIR), why);
+	config->output = set(CSINK_ENV_PREFIX "OUTPUT");
+	config->output = own_output(config->output ? config->output : CSINK_LIB_DEFAULT_OUTPUT);
+	config->standalone = true;
+	config->owner = getpid();
+	config->run_dir[0] = '\0';
+}
