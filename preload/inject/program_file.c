@@ -54,7 +54,9 @@ static bool is_glibc_loader(const char *path)
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path;
 
-	return !strncmp(name, "ld-linux", 8) || !strncmp(name, "ld64.so", 7) || !strncmp(name, "ld.so", 5);
+	/* Before glibc 2.33 the file itself was named by its version, as in "ld-2.31.so". */
+	return !strncmp(name, "ld-linux", 8) || !strncmp(name, "ld64.so", 7) || !strncmp(name, "ld.so", 5) ||
+	       !strncmp(name, "ld-2.", 5);
 }
 
 static char *put_text(char *to, const char *text)

@@ -153,6 +153,8 @@ if [ "$newest" ] && age "$loader" "$libc" 2>err &&
 p = os.posix_spawn("./older", ["./older"], os.environ)
 os._exit(os.waitstatus_to_exitcode(os.waitpid(p, 0)[1]))'
 	same "nor with its loader called directly" sh -c "old/${loader##*/} --library-path old ./older"
+	cp "old/${loader##*/}" old/ld-2.31.so
+	same "nor by the name that older loaders have" sh -c 'old/ld-2.31.so --library-path old ./older; exit'
 	printf '#!%s\n' "$TMP/older" >script
 	chmod +x script
 	same "nor as a script's interpreter" sh -c './script'

@@ -75,6 +75,8 @@ static void test_kinds(void)
 	is_num(reason("static"), CSINK_SPAWN_STATIC, "one with no loader");
 	write_elf("ld-linux-x86-64.so.2", ELFCLASS64, own, NULL, 0755);
 	is_num(reason("ld-linux-x86-64.so.2"), 0, "the loader itself");
+	write_elf("ld-2.31.so", ELFCLASS64, own, NULL, 0755);
+	is_num(reason("ld-2.31.so"), 0, "an older one, named by its version");
 	write_elf("musl", ELFCLASS64, own, "/lib/ld-musl-x86_64.so.1", 0755);
 	is_num(reason("musl"), CSINK_SPAWN_OTHER_ABI, "another C library's loader");
 	write_elf("android", ELFCLASS64, own, "/system/bin/linker64", 0755);
