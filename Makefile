@@ -55,7 +55,7 @@ CORE_SRCS := $(filter-out $(LIB_SRCS),$(PRELOAD_SRCS))
 # entered there, also through pointers (OBJECT:FUNCTION for static ones). tests/cli/symbols.t holds both to their word.
 HANDLER_OBJS := $(patsubst %.c,$(PLAIN)/obj/%.o,$(filter-out preload/timer/create.c,$(filter preload/timer/%,$(PRELOAD_SRCS))))
 HANDLER_ROOTS := \
-	signals:entry csink_walk_dwarf csink_walk_fp csink_walk_libunwind \
+	signals:entry bus_guard:on_bus csink_walk_dwarf csink_walk_fp csink_walk_libunwind \
 	housekeeping:drain housekeeping:refresh_modules \
 	alarm:on_timer csink_timerq_run csink_timerq_next csink_timerq_setup csink_timerq_register csink_timerq_unregister \
 	csink_timerq_block csink_timerq_unblock csink_timerq_isempty csink_timerq_misses csink_timerq_signal

@@ -119,7 +119,7 @@ uint32_t csink_folder_writers(const struct csink_folder *folder, int32_t *pids, 
 /* A process that goes on keeps what it adds, once it knows that its file is gone. */
 static void tell_writer(int dir_fd, const char *name)
 {
-	const uint32_t yes = 1;
+	const uint32_t yes = CSINK_REC_COLLECTED;
 	struct csink_rec_header head;
 	int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 

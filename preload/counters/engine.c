@@ -96,7 +96,7 @@ static void end_opening(struct csink_thread *thread)
 static void note_lesser(struct csink_thread *thread, int err)
 {
 	static _Atomic int32_t said_by; /* a child of fork says it anew */
-	int32_t pid = csink_process.rec.header->pid;
+	int32_t pid = csink_process.pid;
 	char words[120];
 
 	if (atomic_exchange_explicit(&said_by, pid, memory_order_relaxed) == pid)

@@ -260,7 +260,7 @@ static void add_reason(char *why, size_t size, int engine, int err)
 	const char *name = csink_engine_name((enum csink_engine)engine);
 	char words[120];
 	const char *reason = explain(engine, err, words, sizeof(words));
-	size_t used = strlen(why), length = strlen(reason) + 2;
+	size_t used = strnlen(why, size), length = strlen(reason) + 2;
 	bool same = used > length && !strncmp(why + used - length, ": ", 2) && !strcmp(why + used - length + 2, reason);
 
 	if (same)

@@ -248,7 +248,8 @@ static void rescue_recording(void)
 	snprintf(file, sizeof(file), "%s/%d.0" CSINK_REC_SUFFIX, dir, (int)csink_process.pid);
 	snprintf(to, sizeof(to), "%.4000s.%d", output, (int)csink_process.pid);
 	fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd >= 0 && write_all(fd, (const char *)header, (size_t)header->nr_blocks * CSINK_REC_BLOCK))
+	if (fd >= 0 &&
+	    write_all(fd, (const char *)header, (size_t)atomic_load(&csink_process.rec.next_block) * CSINK_REC_BLOCK))
 		make_profile(dir, to);
 	if (fd >= 0)
 		close(fd);
@@ -260,7 +261,7 @@ static bool is_collected(void)
 {
 	struct csink_rec_header *header = csink_process.rec.header;
 
-	return __atomic_load_n(&header->collected, __ATOMIC_RELAXED) ||
+	return __atomic_load_n(&header->collected, __ATOMIC_RELAXED) == CSINK_REC_COLLECTED ||
 	       (access(csink_process.rec.path, F_OK) < 0 && errno == ENOENT && access(csink_config.run_dir, F_OK) == 0);
 }
 

@@ -15,6 +15,7 @@
 #include "preload/counters/fd_guard.h"
 #include "preload/counters/filters.h"
 #include "preload/counters/status.h"
+#include "preload/inject/bus_guard.h"
 #include "preload/inject/config.h"
 #include "preload/inject/filtered.h"
 #include "preload/inject/finish.h"
@@ -64,7 +65,7 @@ static void describe_process(struct csink_rec_header *header, uint64_t cpu_start
 	header->start_monotonic_ns = csink_now_ns();
 	header->end_monotonic_ns = header->start_monotonic_ns;
 	csink_rawcall(SYS_prctl, PR_GET_NAME, header->comm);
-	header->nr_events = csink_process.nr_events;
+	header->nr_events = csink_process.rec.nr_events = csink_process.nr_events;
 	for (uint32_t i = 0; i < csink_process.nr_events; i++)
 		header->events[i] = csink_process.events[i].rec;
 	memcpy(header->rates, csink_process.rates, sizeof(header->rates));
@@ -177,6 +178,7 @@ static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 	csink_image_choose_events(problem, sizeof(problem));
 	describe_process(process->rec.header, cpu_start_ns);
 	describe_program(process->rec.header, argc, argv);
+	csink_bus_guard_enter();
 	csink_modules_init(&process->rec, &thread->writer);
 	choose_unwind(process->rec.header);
 	csink_housekeeping_init();

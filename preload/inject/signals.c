@@ -10,6 +10,7 @@
 #include "include/internal/base.h"
 #include "include/internal/options.h"
 #include "include/internal/rawcall.h"
+#include "preload/inject/bus_guard.h"
 #include "preload/inject/call_on_stack.h"
 #include "preload/inject/real.h"
 #include "preload/sample/process.h"
@@ -163,6 +164,18 @@ static bool is_after_eintr(const ucontext_t *uc)
 #endif
 }
 
+/*
+ * Has our handler itself been interrupted? It blocks our signals, but the kernel delivers a blocked SIGTRAP that waits
+ * before a SIGBUS of the same thread (dequeue_synchronous_signal() in its kernel/signal.c). What such a sample counted
+ * is the next one's.
+ */
+static inline bool is_in_handler(const struct csink_thread *thread, const ucontext_t *uc)
+{
+	uintptr_t lowest = (uintptr_t)(thread->handler_stack + CSINK_JUMP_STACK);
+
+	return csink_context_sp(uc) - lowest < CSINK_HANDLER_STACK - CSINK_JUMP_STACK;
+}
+
 static void entry(int signo, siginfo_t *info, void *context)
 {
 	struct csink_thread *thread = csink_self;
@@ -173,7 +186,7 @@ static void entry(int signo, siginfo_t *info, void *context)
 		thread = csink_thread_checked();
 	} else if (CSINK_UNLIKELY(csink_process.stay_on_stack)) {
 		csink_sample_handler(signo, info, context);
-	} else if (CSINK_LIKELY(thread != NULL)) {
+	} else if (CSINK_LIKELY(thread != NULL && !is_in_handler(thread, context))) {
 		csink_call_on_stack(csink_sample_handler, signo, info, context,
 				    thread->handler_stack + sizeof(thread->handler_stack));
 	}
@@ -195,6 +208,25 @@ struct kernel_action {
 	uint64_t mask;
 };
 
+/* Nothing may interrupt the handler: a program's handler could leave it by longjmp. A fault in the recording must. */
+static uint64_t entry_mask(void)
+{
+	return csink_bus_guard_is_on() ? ~CSINK_SIGNAL_BIT(SIGBUS) : ~0ULL;
+}
+
+void csink_signals_renew(void)
+{
+	for (int signo = 1; signo < _NSIG; signo++) {
+		struct kernel_action act;
+
+		if (!csink_signal_is_taken(signo) ||
+		    csink_rawcall(SYS_rt_sigaction, signo, NULL, &act, CSINK_SET_BYTES) || act.handler != entry)
+			continue;
+		act.mask = entry_mask();
+		csink_rawcall(SYS_rt_sigaction, signo, &act, NULL, CSINK_SET_BYTES);
+	}
+}
+
 /*
  * A sanitizer's sigaction() puts a handler of its own in front, which makes ours wait until it thinks the moment right:
  * the samples would all be where it does. The kernel is told to call ours.
@@ -207,7 +239,7 @@ static void stand_first(int signo)
 		return;
 	act.handler = entry;
 	act.flags |= SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-	act.mask = ~0ULL;
+	act.mask = entry_mask();
 	csink_rawcall(SYS_rt_sigaction, signo, &act, NULL, CSINK_SET_BYTES);
 }
 
@@ -216,8 +248,8 @@ static int set_entry(int signo, struct sigaction *old)
 	struct sigaction act = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
 
 	act.sa_sigaction = entry;
-	/* Nothing may interrupt the handler: a program's handler could leave it by longjmp. */
 	memset(&act.sa_mask, 0xff, sizeof(act.sa_mask));
+	*csink_set_word(&act.sa_mask) = entry_mask();
 	if (REAL(sigaction)(signo, &act, old) < 0)
 		return -errno;
 	stand_first(signo);
@@ -245,7 +277,8 @@ static void adapt_handlers(uint64_t taken_now)
 		struct sigaction act;
 
 		if (!(may_have_handler & CSINK_SIGNAL_BIT(signo)) || csink_signal_is_taken(signo) ||
-		    REAL(sigaction)(signo, NULL, &act) < 0 || act.sa_handler == SIG_DFL || act.sa_handler == SIG_IGN)
+		    (signo == SIGBUS && csink_bus_guard_is_on()) || REAL(sigaction)(signo, NULL, &act) < 0 ||
+		    act.sa_handler == SIG_DFL || act.sa_handler == SIG_IGN)
 			continue;
 		masked[signo] = (masked[signo] & ~taken_now) | (csink_set_bits(&act.sa_mask) & taken_now);
 		adapt_mask(&act);
@@ -381,7 +414,7 @@ static int set_ours(int signo, const struct sigaction *act, struct sigaction *ol
 	return 0;
 }
 
-static int set_other(int signo, const struct sigaction *act, struct sigaction *old)
+int csink_signal_set_other(int signo, const struct sigaction *act, struct sigaction *old)
 {
 	uint64_t ours = csink_signals_taken(), bits = 0, before;
 	struct sigaction adapted;
@@ -405,8 +438,10 @@ static int set_other(int signo, const struct sigaction *act, struct sigaction *o
 
 CSINK_EXPORT int sigaction(int signo, const struct sigaction *act, struct sigaction *old)
 {
+	if (signo == SIGBUS && (csink_bus_guard_is_on() || atomic_load(&csink_process.active)))
+		return csink_bus_guard_sigaction(act, old);
 	if (!csink_signal_is_taken(signo))
-		return set_other(signo, act, old);
+		return csink_signal_set_other(signo, act, old);
 	/* A vfork child's handlers are its own: the kernel keeps them apart from ours. */
 	return csink_signals_borrowed() ? REAL(sigaction)(signo, act, old) : set_ours(signo, act, old);
 }

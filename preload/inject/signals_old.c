@@ -2,10 +2,17 @@
 #include <stdbool.h>
 
 #include "include/internal/base.h"
+#include "preload/inject/bus_guard.h"
 #include "preload/inject/real.h"
 #include "preload/inject/signals.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+/* Our sigaction() says other things of it than the kernel. */
+static bool is_watched(int signo)
+{
+	return csink_signal_is_taken(signo) || (signo == SIGBUS && csink_bus_guard_is_on());
+}
 
 static sighandler_t set_handler(int signo, sighandler_t handler, int flags)
 {
@@ -19,13 +26,13 @@ static sighandler_t set_handler(int signo, sighandler_t handler, int flags)
 
 CSINK_EXPORT sighandler_t signal(int signo, sighandler_t handler)
 {
-	return csink_signal_is_taken(signo) ? set_handler(signo, handler, SA_RESTART) : REAL(signal)(signo, handler);
+	return is_watched(signo) ? set_handler(signo, handler, SA_RESTART) : REAL(signal)(signo, handler);
 }
 
 CSINK_EXPORT sighandler_t sysv_signal(int signo, sighandler_t handler)
 {
-	return csink_signal_is_taken(signo) ? set_handler(signo, handler, SA_RESETHAND | SA_NODEFER)
-					    : REAL(sysv_signal)(signo, handler);
+	return is_watched(signo) ? set_handler(signo, handler, SA_RESETHAND | SA_NODEFER)
+				 : REAL(sysv_signal)(signo, handler);
 }
 
 static bool block_one(int how, int signo)
@@ -42,7 +49,7 @@ CSINK_EXPORT sighandler_t sigset(int signo, sighandler_t handler)
 	struct sigaction act = {.sa_flags = 0}, old;
 	bool was_blocked;
 
-	if (!csink_signal_is_taken(signo))
+	if (!is_watched(signo))
 		return REAL(sigset)(signo, handler);
 	was_blocked = block_one(handler == SIG_HOLD ? SIG_BLOCK : SIG_UNBLOCK, signo);
 	act.sa_handler = handler;
@@ -71,7 +78,7 @@ CSINK_EXPORT int sigignore(int signo)
 {
 	struct sigaction act = {.sa_handler = SIG_IGN};
 
-	return csink_signal_is_taken(signo) ? sigaction(signo, &act, NULL) : REAL(sigignore)(signo);
+	return is_watched(signo) ? sigaction(signo, &act, NULL) : REAL(sigignore)(signo);
 }
 
 CSINK_EXPORT int siginterrupt(int signo, int interrupt)

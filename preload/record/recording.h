@@ -5,6 +5,10 @@
  * The file is sparse. The mapping begins small and grows in place as blocks are handed out (recording_map.c), so that
  * the program's mlockall(2) and limits meet only what is in use; before a block is handed out its pages are made real
  * (MADV_POPULATE_WRITE), so that a full file system is an error code here and never a SIGBUS in the program.
+ *
+ * Other processes of the same user may write to the file. So nothing that is read back from the mapping decides where
+ * the library reads, writes or stops: counts and positions are kept in private memory and copied to the mapping, and
+ * references are checked (csink_recording_end).
  */
 #ifndef CSINK_RECORD_RECORDING_H
 #define CSINK_RECORD_RECORDING_H
@@ -18,12 +22,14 @@
 
 struct csink_recording {
 	struct csink_rec_header *header; /* NULL: there is no recording */
+	uint32_t nr_events;              /* set with header->nr_events, before the first row */
 	uint32_t max_blocks;             /* the file's size; constant */
 	_Atomic uint32_t limit_blocks;   /* blocks that may be handed out; at most max_blocks */
 	_Atomic uint32_t mapped_blocks;  /* the mapping's size; it may be larger by what another thread adds just now */
 	_Atomic uint32_t ready_blocks;   /* blocks below this are mapped and have real pages */
 	_Atomic uint32_t next_block;     /* the first one that is not handed out; header->nr_blocks is a copy */
 	_Atomic uint32_t full;           /* 1: no further block can be had */
+	struct csink_recording_guard *guard; /* for csink_recording_replace(); NULL: too many recordings are mapped */
 	char path[512];
 };
 
@@ -69,6 +75,14 @@ int csink_recording_map(struct csink_recording *rec, int fd, uint64_t bytes);
  */
 bool csink_recording_make_ready(struct csink_recording *rec, uint32_t from, uint32_t n);
 
+/**
+ * The file was truncated under a mapping, and an access to @address faulted: put zeroed private memory in the place of
+ * the whole mapping. What was recorded is lost, and so is what is recorded from now on; the recording does not grow any
+ * more. Returns false, and does nothing, when @address is in no recording or the memory cannot be had. Context: signal;
+ * makes system calls.
+ */
+bool csink_recording_replace(uintptr_t address);
+
 /** The program has locked its memory (mlockall(2)): unlock the recording. Context: thread; others may be writing. */
 void csink_recording_unlock(struct csink_recording *rec);
 
@@ -95,9 +109,20 @@ static inline csink_ref_t csink_recording_ref(const struct csink_recording *rec,
 	return (csink_ref_t)(((uintptr_t)entry - (uintptr_t)rec->header) / 8);
 }
 
+/** Where @ref points; it comes from private memory, or is below csink_recording_end(). */
 static inline void *csink_recording_at(const struct csink_recording *rec, csink_ref_t ref)
 {
 	return (char *)rec->header + (uint64_t)ref * 8;
+}
+
+/** A reference that was read back from the mapping may be anything: only below this one, and if it is not 0, it leads
+ * to
+ * @bytes of the mapping. Context: signal. */
+static inline csink_ref_t csink_recording_end(const struct csink_recording *rec, uint32_t bytes)
+{
+	uint32_t ready = atomic_load_explicit(&rec->ready_blocks, memory_order_relaxed);
+
+	return ready * (CSINK_REC_BLOCK / 8) - bytes / 8 + 1;
 }
 
 /** Count losses of one kind. Context: signal. */

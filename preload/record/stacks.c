@@ -128,20 +128,24 @@ static csink_ref_t new_node(struct csink_recording *rec, struct csink_writer *wr
 			    const struct csink_rec_node *node)
 {
 	struct csink_rec_nodes *chunk = memo->nodes;
+	struct csink_rec_node *at;
 	uint32_t bytes;
 
-	if (!chunk || (chunk->nr + 1) * sizeof(*node) > chunk->head.bytes - sizeof(*chunk)) {
+	if (!chunk || memo->nodes_nr == memo->nodes_max) {
 		bytes = chunk_bytes(writer, &memo->nodes_room, sizeof(*chunk), sizeof(*node));
 		chunk = csink_recording_reserve(rec, writer, bytes);
 		if (!chunk)
 			return 0;
 		csink_recording_commit(chunk, bytes, CSINK_ENTRY_NODES, 0);
 		memo->nodes = chunk;
+		memo->nodes_nr = 0;
+		memo->nodes_max = (uint16_t)((bytes - sizeof(*chunk)) / sizeof(*node));
 	}
-	chunk->nodes[chunk->nr] = *node;
+	at = &chunk->nodes[memo->nodes_nr++];
+	*at = *node;
 	/* Pairs with the reader's acquire: what is counted is written. */
-	__atomic_store_n(&chunk->nr, chunk->nr + 1, __ATOMIC_RELEASE);
-	return csink_recording_ref(rec, &chunk->nodes[chunk->nr - 1]);
+	__atomic_store_n(&chunk->nr, memo->nodes_nr, __ATOMIC_RELEASE);
+	return csink_recording_ref(rec, at);
 }
 
 struct node_key {
@@ -179,22 +183,33 @@ static csink_ref_t node_get(struct csink_recording *rec, struct csink_writer *wr
 	return slot ? atomic_load_explicit(&slot->ref, memory_order_relaxed) : ref;
 }
 
+/* 0: none; or the node is not where one can be, because the file was overwritten. */
+static inline csink_ref_t parent_of(const struct csink_recording *rec, csink_ref_t node, csink_ref_t end)
+{
+	if (CSINK_UNLIKELY(!node || node >= end))
+		return 0;
+	return ((const struct csink_rec_node *)csink_recording_at(rec, node))->parent;
+}
+
 /* From the outermost caller inwards, beginning where the latest callers of the thread were others. */
 static csink_ref_t chain_node(struct csink_recording *rec, struct csink_writer *writer,
 			      const struct csink_sample *sample)
 {
 	const struct csink_stack_memo *memo = sample->memo;
 	uint32_t n = sample->nr_frames, same = 0, limit;
-	csink_ref_t node;
+	csink_ref_t node = 0, end;
 
 	if (same_root(memo, sample)) {
 		limit = CSINK_MIN(n, memo->nr_frames);
+		end = csink_recording_end(rec, sizeof(struct csink_rec_node));
 		while (same < limit && memo->frames[memo->nr_frames - 1 - same] == sample->frames[n - 1 - same])
 			same++;
 		node = memo->node;
 		for (uint32_t i = memo->nr_frames; i > same; i--)
-			node = ((const struct csink_rec_node *)csink_recording_at(rec, node))->parent;
-	} else {
+			node = parent_of(rec, node, end);
+	}
+	if (!node) {
+		same = 0;
 		node = node_get(rec, writer, sample->memo,
 				(struct csink_rec_node){.pc = sample->epoch_ns, .flags = sample->chain_flags});
 	}
@@ -253,7 +268,7 @@ static void row_add(struct csink_rec_row *row, const uint64_t *weights, uint32_t
 static struct csink_row new_row(struct csink_recording *rec, struct csink_writer *writer,
 				const struct csink_rec_row *key, uint16_t phase, const uint64_t *weights, uint64_t nr)
 {
-	uint32_t nr_events = rec->header->nr_events, bytes = (uint32_t)sizeof(*key) + nr_events * 8;
+	uint32_t nr_events = rec->nr_events, bytes = (uint32_t)sizeof(*key) + nr_events * 8;
 	struct csink_rec_row *row = csink_recording_reserve(rec, writer, bytes);
 
 	if (!row)
@@ -266,16 +281,17 @@ static struct csink_row new_row(struct csink_recording *rec, struct csink_writer
 	return (struct csink_row){csink_recording_ref(rec, row), phase, true};
 }
 
-static struct csink_rec_cells *cells_for(struct csink_recording *rec, struct csink_writer *writer,
-					 const struct csink_sample *sample, uint32_t each)
+static struct csink_stack_cells *cells_for(struct csink_recording *rec, struct csink_writer *writer,
+					   const struct csink_sample *sample, uint32_t each)
 {
 	struct csink_stack_memo *memo = sample->memo;
-	struct csink_rec_cells **place = &memo->cells[sample->phase % CSINK_ARRAY_SIZE(memo->cells)], *chunk = *place;
+	struct csink_stack_cells *cells = &memo->cells[sample->phase % CSINK_ARRAY_SIZE(memo->cells)];
+	struct csink_rec_cells *chunk;
 	uint32_t bytes;
 
-	if (chunk && chunk->head.aux == sample->phase && (chunk->nr + 1) * each <= chunk->head.bytes - sizeof(*chunk))
-		return chunk;
-	if (chunk && chunk->head.aux != sample->phase)
+	if (cells->chunk && cells->phase == sample->phase && cells->nr < cells->max)
+		return cells;
+	if (cells->chunk && cells->phase != sample->phase)
 		memo->cells_room = 0; /* phases that take turns leave room behind: let it be little */
 	bytes = chunk_bytes(writer, &memo->cells_room, sizeof(*chunk), each);
 	chunk = csink_recording_reserve(rec, writer, bytes);
@@ -283,7 +299,8 @@ static struct csink_rec_cells *cells_for(struct csink_recording *rec, struct csi
 		return NULL;
 	chunk->thread = sample->thread;
 	csink_recording_commit(chunk, bytes, CSINK_ENTRY_CELLS, sample->phase);
-	return *place = chunk;
+	*cells = (struct csink_stack_cells){chunk, 0, (uint16_t)((bytes - sizeof(*chunk)) / each), sample->phase};
+	return cells;
 }
 
 /* A cell with these numbers; a row where they, or the leaf, are too large for one. */
@@ -291,21 +308,21 @@ static struct csink_row new_cell(struct csink_recording *rec, struct csink_write
 				 const struct csink_sample *sample, csink_ref_t node, const uint64_t *weights,
 				 uint64_t nr)
 {
-	uint32_t each = csink_cell_bytes(rec->header->nr_events);
-	struct csink_rec_cells *chunk = sample->leaf >> 48 ? NULL : cells_for(rec, writer, sample, each);
+	uint32_t each = csink_cell_bytes(rec->nr_events);
+	struct csink_stack_cells *cells = sample->leaf >> 48 ? NULL : cells_for(rec, writer, sample, each);
 	struct csink_rec_row key = {.thread = sample->thread, .node = node, .leaf = sample->leaf};
 	struct csink_rec_cell *cell;
 
-	if (!chunk)
+	if (!cells)
 		return new_row(rec, writer, &key, sample->phase, weights, nr);
-	cell = (struct csink_rec_cell *)(chunk->cells + chunk->nr * each);
-	if (!cell_add(cell, weights, rec->header->nr_events, nr))
+	cell = (struct csink_rec_cell *)(cells->chunk->cells + cells->nr * each);
+	if (!cell_add(cell, weights, rec->nr_events, nr))
 		return new_row(rec, writer, &key, sample->phase, weights, nr);
 	cell->node = node;
 	cell->leaf_low = (uint32_t)sample->leaf;
 	cell->leaf_high = (uint16_t)(sample->leaf >> 32);
 	/* Pairs with the reader's acquire: what is counted is written. */
-	__atomic_store_n(&chunk->nr, chunk->nr + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&cells->chunk->nr, ++cells->nr, __ATOMIC_RELEASE);
 	return (struct csink_row){csink_recording_ref(rec, cell), sample->phase, false};
 }
 
@@ -316,10 +333,10 @@ struct csink_row csink_row_add(struct csink_recording *rec, struct csink_writer 
 	struct csink_rec_row key;
 
 	if (CSINK_UNLIKELY(row.is_wide)) {
-		row_add(csink_recording_at(rec, row.ref), weights, rec->header->nr_events, nr);
+		row_add(csink_recording_at(rec, row.ref), weights, rec->nr_events, nr);
 		return row;
 	}
-	if (CSINK_LIKELY(cell_add(cell, weights, rec->header->nr_events, nr)))
+	if (CSINK_LIKELY(cell_add(cell, weights, rec->nr_events, nr)))
 		return row;
 	key = (struct csink_rec_row){.thread = thread, .node = cell->node, .leaf = cell_leaf(cell)};
 	return new_row(rec, writer, &key, row.phase, weights, nr);

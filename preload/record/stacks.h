@@ -24,7 +24,12 @@ struct csink_stack_memo {
 	uint16_t chain_flags;
 	uint16_t nodes_room, cells_room; /* of the next chunk */
 	struct csink_rec_nodes *nodes;
-	struct csink_rec_cells *cells[4]; /* by phase */
+	uint16_t nodes_nr, nodes_max; /* in that chunk */
+	struct csink_stack_cells {
+		struct csink_rec_cells *chunk;
+		uint16_t nr, max; /* in it */
+		uint16_t phase;
+	} cells[4]; /* by phase */
 	uint64_t frames[CSINK_MAX_DEPTH];
 };
 

@@ -152,7 +152,8 @@ int csink_modules_iterate(int (*callback)(struct dl_phdr_info *info, size_t size
 		const struct csink_module *module = &snap->modules[i];
 		ElfW(Phdr) phdrs[3];
 		struct dl_phdr_info info = {.dlpi_addr = module->bias,
-					    .dlpi_name = module->name,
+					    /* It lies in the file, which may have been overwritten. */
+					    .dlpi_name = module->name[module->name_len] ? "" : module->name,
 					    .dlpi_phdr = phdrs,
 					    .dlpi_phnum = (ElfW(Half))make_headers(module, phdrs),
 					    .dlpi_adds = csink_modules_generation()};
@@ -234,6 +235,7 @@ static bool record(struct refresh *r, struct csink_module_info *info)
 	csink_recording_commit(entry, bytes, CSINK_ENTRY_MODULE, 0);
 	info->module.entry = csink_recording_ref(r->rec, entry);
 	info->module.name = entry->path;
+	info->module.name_len = path_len;
 	return true;
 }
 

@@ -26,6 +26,7 @@ struct csink_module {
 	const void *dynamic;
 	csink_ref_t entry;  /* its csink_rec_module */
 	const char *name;   /* as in the entry: stays readable as long as the recording is mapped */
+	uint32_t name_len;  /* of it, as it was written */
 	uint32_t name_hash; /* of the loader's own name for it */
 };
 

@@ -160,9 +160,14 @@ void csink_module_program(char *path, size_t size)
 
 bool csink_module_describe(struct csink_module_info *info, const char *program)
 {
+	size_t length = 0;
+
 	if (info->is_program) {
-		if (*program)
-			memcpy(info->path, program, strlen(program) + 1);
+		/* The recording's header has it, and may have been overwritten: it need not end. */
+		while (length < sizeof(info->path) && program[length])
+			length++;
+		if (length && length < sizeof(info->path))
+			memcpy(info->path, program, length + 1);
 		else
 			csink_module_program(info->path, sizeof(info->path));
 		info->module.phdr = (const ElfW(Phdr) *)getauxval(AT_PHDR);

@@ -23,7 +23,7 @@ static struct csink_recording rec;
 static void begin(uint64_t max_bytes)
 {
 	is_num(csink_recording_create(&rec, dir, max_bytes), 0, "a recording can be made");
-	rec.header->nr_events = 2;
+	rec.header->nr_events = rec.nr_events = 2;
 	csink_stacks_reset();
 	csink_writer_forget();
 }
@@ -169,7 +169,7 @@ static void test_timeline(void)
 {
 	struct csink_writer writer = {0, 0};
 	struct csink_stack_memo memo = {0};
-	struct csink_timeline timeline = {NULL, 0};
+	struct csink_timeline timeline = {0};
 	uint64_t frames[8], weights[2] = {7, 0};
 	struct csink_recorded read;
 	struct csink_sample sample;
