@@ -1,14 +1,20 @@
 #include "preload/counters/engine.h"
 
 #include <errno.h>
+#include <linux/perf_event.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <ucontext.h>
 
 #include "countersink/explain.h"
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
 #include "preload/counters/engine_impl.h"
 #include "preload/counters/engine_timer.h"
 #include "preload/counters/switches.h"
+#include "preload/sample/calls_off.h"
 #include "preload/sample/process.h"
 #include "preload/sample/thread.h"
 
@@ -32,15 +38,6 @@ int csink_engine_parse(const char *name)
 		if (!strcmp(name, names[i]))
 			return i;
 	return -EINVAL;
-}
-
-static bool is_elsewhere(const struct csink_thread *thread)
-{
-	bool elsewhere = thread->switches.elsewhere;
-
-	for (uint32_t g = 0; g < csink_process.nr_groups; g++)
-		elsewhere |= thread->groups[g].elsewhere;
-	return elsewhere;
 }
 
 int csink_engine_open_timer(struct csink_thread *thread)
@@ -76,20 +73,47 @@ static bool end_change(struct csink_thread *thread)
 	return atomic_exchange_explicit(&thread->is_held, 0, memory_order_relaxed);
 }
 
-/* Groups that had to be stopped while they were being opened are opened anew: less often, until they need not be. */
+static uint64_t own_signals(void)
+{
+	uint64_t bits = 1ULL << (SIGIO - 1);
+
+	if (csink_process.signo > 0)
+		bits |= 1ULL << (csink_process.signo - 1);
+	if (csink_process.timer_signo > 0)
+		bits |= 1ULL << (csink_process.timer_signo - 1);
+	return bits;
+}
+
+static void unblock_own_signals(void)
+{
+	uint64_t bits = own_signals();
+
+	csink_rawcall(SYS_rt_sigprocmask, SIG_UNBLOCK, &bits, NULL, sizeof(bits));
+}
+
+void csink_engine_block_in(void *context)
+{
+	*(uint64_t *)&((ucontext_t *)context)->uc_sigmask |= own_signals();
+}
+
+/*
+ * Where our signals had to be blocked while the groups were being opened, these are opened anew: less often, until that
+ * need not be.
+ */
 static void end_opening(struct csink_thread *thread)
 {
 	bool was_held = false;
 
-	while (CSINK_UNLIKELY(end_change(thread)) &&
-	       (thread->engine == CSINK_ENGINE_SIGTRAP || thread->engine == CSINK_ENGINE_SIGNAL)) {
+	while (CSINK_UNLIKELY(end_change(thread))) {
 		was_held = true;
+		if (thread->engine != CSINK_ENGINE_SIGTRAP && thread->engine != CSINK_ENGINE_SIGNAL)
+			break;
 		begin_change(thread);
 		if (csink_engine_reopen_rarer(thread, CSINK_MAX_EVENTS, false))
 			csink_recording_lose(&csink_process.rec, CSINK_LOSS_STUCK, 1);
 	}
 	if (was_held)
-		csink_group_resume(); /* what the program itself has open was stopped as well */
+		unblock_own_signals();
 }
 
 /* Once in a process: its later threads make do with less than its engine. */
@@ -155,21 +179,51 @@ static void close_all(struct csink_thread *thread)
 	begin_change(thread);
 	csink_group_close(&thread->switches);
 	csink_engine_close_groups(thread);
-	end_change(thread);
+	if (end_change(thread))
+		unblock_own_signals();
+}
+
+/* The kernel writes the pages as it switches a thread out: so it sleeps, as shortly as can be. */
+void csink_engine_refresh(struct csink_thread *thread, bool software)
+{
+	static const struct timespec shortest = {0, 1};
+	uint32_t of = 0;
+	bool behind = false;
+	int saved = errno;
+
+	for (uint32_t i = 0; i < csink_process.nr_events; i++)
+		if (!(csink_process.events[i].rec.flags & CSINK_EVENT_CPU_NS) &&
+		    (software || csink_process.events[i].attr.type != PERF_TYPE_SOFTWARE))
+			of |= 1u << i;
+
+	for (uint32_t g = 0; g < csink_process.nr_groups; g++)
+		behind |= csink_group_page_is_behind(&thread->groups[g], of);
+	if (behind && !csink_calls_are_off(CSINK_CALLS_LIFE))
+		csink_rawcall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &shortest, NULL);
+	errno = saved;
 }
 
 void csink_engine_pause(struct csink_thread *thread)
 {
 	if (thread->engine == CSINK_ENGINE_TIMER) {
 		csink_cputimer_pause(thread->timer);
-	} else if (is_elsewhere(thread)) {
-		close_all(thread);
 	} else if (thread->engine != CSINK_ENGINE_NONE) {
-		csink_group_pause();
+		csink_engine_refresh(thread, true);
+		close_all(thread);
 	}
 }
 
-/* Opened by another task, the groups were closed to pause; they go on from what has been attributed. */
+void csink_engine_hold(struct csink_thread *thread)
+{
+	begin_change(thread);
+}
+
+void csink_engine_release(struct csink_thread *thread)
+{
+	end_opening(thread);
+}
+
+/* The groups were closed to pause; they go on from what has been attributed. */
 static void reopen(struct csink_thread *thread)
 {
 	uint32_t failed;
@@ -190,10 +244,8 @@ void csink_engine_resume(struct csink_thread *thread)
 {
 	if (thread->engine == CSINK_ENGINE_TIMER)
 		csink_cputimer_resume(thread->timer, csink_process.period_ns);
-	else if (is_elsewhere(thread))
-		reopen(thread);
 	else if (thread->engine != CSINK_ENGINE_NONE)
-		csink_group_resume();
+		reopen(thread);
 }
 
 void csink_engine_leave_sigtrap(struct csink_thread *thread, const char *why)
@@ -212,12 +264,10 @@ void csink_engine_leave_sigtrap(struct csink_thread *thread, const char *why)
 		header->engine = CSINK_ENGINE_SIGNAL;
 		snprintf(header->engine_reason, sizeof(header->engine_reason), "sigtrap: %s", why);
 	}
-	csink_group_pause();
+	csink_engine_pause(thread);
 	csink_thread_flush(thread);
-	close_all(thread);
 	thread->engine = csink_process.engine;
 	reopen(thread);
-	csink_group_resume(); /* what the program itself had opened was paused as well */
 }
 
 void csink_engine_close(struct csink_thread *thread)

@@ -37,21 +37,41 @@ void csink_engine_close(struct csink_thread *thread);
  */
 bool csink_engine_ends_at_once(const struct csink_thread *thread);
 
-/** Stop and resume the calling thread's samples; nothing is pending after a pause. Context: thread. */
+/**
+ * Stop and resume the calling thread's samples; nothing is pending after a pause. Its groups are closed and opened
+ * again, which leaves events of the program's alone. Context: thread.
+ */
 void csink_engine_pause(struct csink_thread *thread);
 void csink_engine_resume(struct csink_thread *thread);
 
 /**
+ * Have the groups' user pages say what was counted until now, CPU time aside: see csink_group_page_count. Where they do
+ * not, the thread sleeps for a moment.
+ * @software  also for the kernel's own events; false: for those of hardware alone.
+ * Context: thread.
+ */
+void csink_engine_refresh(struct csink_thread *thread, bool software);
+
+/** Between these the handler leaves the thread's groups open as they are; see csink_engine_slow_down. Context: thread.
+ */
+void csink_engine_hold(struct csink_thread *thread);
+void csink_engine_release(struct csink_thread *thread);
+
+/**
  * Have the calling thread, and those that start later, sampled less often, since the samples leave it no time: a leader
  * that has its rate still gets a quarter of it, and the thread's groups are opened again. Nothing that they counted is
- * lost, and the recording says from what to what. A thread that is just opening or closing its groups has its events
- * stopped until that is done.
+ * lost, and the recording says from what to what. A thread that is just opening or closing its groups has our signals
+ * blocked until that is done.
  * @g          the group to slow down; CSINK_MAX_EVENTS: all of them.
  * @throttled  it is for the kernel's stopping it; false: for the time that it takes.
+ * @context    what the handler returns to, a ucontext_t.
  * Returns 0; or -EPERM (seccomp forbids the calls), -EINVAL (no perf engine), -ERANGE (it is sampled rarely already) or
  * -errno of the opening: then the thread is not sampled on. Context: signal.
  */
-int csink_engine_slow_down(struct csink_thread *thread, uint32_t g, bool throttled);
+int csink_engine_slow_down(struct csink_thread *thread, uint32_t g, bool throttled, void *context);
+
+/** Block our signals in what a handler returns to: the thread gets on without samples. Context: signal. */
+void csink_engine_block_in(void *context);
 
 /**
  * Where code has come that knows nothing of our SIGTRAP, but may set its handler or exec past us: the calling thread

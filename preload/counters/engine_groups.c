@@ -138,13 +138,13 @@ int csink_engine_reopen_rarer(struct csink_thread *thread, uint32_t g, bool thro
 	return err;
 }
 
-int csink_engine_slow_down(struct csink_thread *thread, uint32_t g, bool throttled)
+int csink_engine_slow_down(struct csink_thread *thread, uint32_t g, bool throttled, void *context)
 {
 	if (csink_calls_are_off(CSINK_CALLS_LIFE | CSINK_CALLS_MEMORY | CSINK_CALLS_RETURN))
 		return -EPERM;
 	if (atomic_load_explicit(&thread->engine_busy, memory_order_relaxed)) {
 		atomic_store_explicit(&thread->is_held, 1, memory_order_relaxed);
-		csink_group_pause();
+		csink_engine_block_in(context);
 		return 0;
 	}
 	if (thread->engine != CSINK_ENGINE_SIGTRAP && thread->engine != CSINK_ENGINE_SIGNAL)

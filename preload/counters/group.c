@@ -8,7 +8,6 @@
 #include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -177,6 +176,7 @@ static void unmap(struct csink_group *group)
 int csink_group_open(struct csink_group *group, const struct csink_group_open *open, uint32_t *failed)
 {
 	struct opening at = {.group = group, .open = open, .failed = failed, .shared = true};
+	bool elsewhere = false;
 	int saved = errno;
 
 	memset(group->pages, 0, sizeof(group->pages));
@@ -184,7 +184,6 @@ int csink_group_open(struct csink_group *group, const struct csink_group_open *o
 	group->members = open->members;
 	group->leader = open->leader;
 	group->rate = open->events[open->leader].attr.sample_period;
-	group->elsewhere = false;
 	if (!open->stack || csink_fd_guard_enter()) {
 		open_all(&at);
 		if (open->stack)
@@ -192,12 +191,12 @@ int csink_group_open(struct csink_group *group, const struct csink_group_open *o
 		if (at.err == -EBADF && open->stack) { /* somebody was faster than the first sign of it */
 			unmap(group);
 			at.err = 0;
-			group->elsewhere = true;
+			elsewhere = true;
 		}
 	} else {
-		group->elsewhere = true;
+		elsewhere = true;
 	}
-	if (group->elsewhere) {
+	if (elsewhere) {
 		int err;
 
 		at.shared = false;
@@ -221,22 +220,6 @@ void csink_group_close(struct csink_group *group)
 		counts[i] = csink_group_page_count(group, i);
 	unmap(group);
 	memcpy(group->base, counts, sizeof(counts));
-	errno = saved;
-}
-
-void csink_group_pause(void)
-{
-	int saved = errno;
-
-	csink_rawcall(SYS_prctl, PR_TASK_PERF_EVENTS_DISABLE, 0, 0, 0, 0);
-	errno = saved;
-}
-
-void csink_group_resume(void)
-{
-	int saved = errno;
-
-	csink_rawcall(SYS_prctl, PR_TASK_PERF_EVENTS_ENABLE, 0, 0, 0, 0);
 	errno = saved;
 }
 
@@ -299,6 +282,31 @@ bool csink_group_drain(struct csink_group *group, struct csink_group_read *out)
 	return latest != 0;
 }
 
+/* A counter that users may read; its number is one less. Signed, since only the lower @width bits are the counter's. */
+static int64_t read_counter(uint32_t index, uint32_t width)
+{
+#if defined(__x86_64__)
+	uint32_t low, high;
+
+	__asm__ volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(index - 1));
+	return (int64_t)(((uint64_t)high << 32 | low) << (64 - width)) >> (64 - width);
+#else
+	(void)index;
+	(void)width;
+	return 0;
+#endif
+}
+
+static bool is_user_readable(const volatile struct perf_event_mmap_page *page)
+{
+#if defined(__x86_64__)
+	return page->cap_user_rdpmc && page->index && page->pmc_width;
+#else
+	(void)page;
+	return false;
+#endif
+}
+
 uint64_t csink_group_page_count(const struct csink_group *group, uint32_t event)
 {
 	const volatile struct perf_event_mmap_page *page = group->pages[event];
@@ -312,10 +320,22 @@ uint64_t csink_group_page_count(const struct csink_group *group, uint32_t event)
 		atomic_thread_fence(memory_order_acquire);
 		index = page->index;
 		count = (uint64_t)page->offset;
+		if (is_user_readable(page)) {
+			count += (uint64_t)read_counter(index, page->pmc_width);
+			index = 0;
+		}
 		atomic_thread_fence(memory_order_acquire);
 	} while (page->lock != seq);
-	/* On a counter that users may read, offset is what to add to what that says: no count by itself. */
+	/* On a counter that is running, offset is what to add to what that says: no count by itself. */
 	return group->base[event] + (index ? 0 : count);
+}
+
+bool csink_group_page_is_behind(const struct csink_group *group, uint32_t events)
+{
+	for (uint32_t i = 0; i < CSINK_MAX_EVENTS; i++)
+		if (events >> i & 1 && group->pages[i] && !is_user_readable(group->pages[i]))
+			return true;
+	return false;
 }
 
 uint64_t csink_group_page_running_ns(const struct csink_group *group)

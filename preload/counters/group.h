@@ -24,7 +24,6 @@ struct csink_group {
 	uint64_t rate;                    /* its leader's sample_period, or sample_freq, as it was opened */
 	uint8_t members;                  /* bit i: event i; 0: none was ever open */
 	uint8_t leader;
-	bool elsewhere; /* opened by another task: prctl(2) does not reach it */
 };
 
 enum csink_group_signal {
@@ -72,26 +71,27 @@ static inline bool csink_group_is_open(const struct csink_group *group)
 	return group->members && group->pages[group->leader];
 }
 
-/** Unmap, which frees the events; what they counted is added to base. What was pending has been delivered when this
- * returns. Context: thread. */
-void csink_group_close(struct csink_group *group);
-
 /**
- * Stop or go on with this thread's own events, without an fd, if the thread opened them itself. What was pending has
- * been delivered when pause returns. Both reach events that the program itself opened in this thread, too. Context:
- * thread.
+ * Unmap, which frees the events; what they counted is added to base. What was pending has been delivered when this
+ * returns.
+ * There is no other way to stop them: no fd is left, and prctl(PR_TASK_PERF_EVENTS_DISABLE) also stops what the program
+ * opened in this thread, which nothing can put back as it was.
+ * Context: thread.
  */
-void csink_group_pause(void);
-void csink_group_resume(void);
+void csink_group_close(struct csink_group *group);
 
 /** Read what the ring holds. Returns false if it held no overflow. Context: signal. No syscall. */
 bool csink_group_drain(struct csink_group *group, struct csink_group_read *out);
 
 /**
- * Count of one event as its user page has it: exact when the thread was last switched out, or paused; base where the
- * counter would have to be read as well. Context: thread.
+ * Count of one event: exact where user space may read the counter; else as its user page has it, which is exact when
+ * the thread was last switched out. Context: signal. No syscall.
  */
 uint64_t csink_group_page_count(const struct csink_group *group, uint32_t event);
+
+/** Whether csink_group_page_count may not be exact now for one of @events (bit i: event i). Context: signal. No
+ * syscall. */
+bool csink_group_page_is_behind(const struct csink_group *group, uint32_t events);
 
 /**
  * How long the group has had its counters since it was opened, as its leader's user page has it: exact while it has

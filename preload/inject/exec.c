@@ -220,16 +220,16 @@ CSINK_EXPORT int execle(const char *path, const char *arg, ...)
 	return execve(path, argv, envp);
 }
 
-/* Samples are paused: the handler writes with the same hand. */
+/* Samples are dropped meanwhile: the handler uses the same writer. */
 static void say_spawned(struct csink_started *started, pid_t pid)
 {
 	int saved = errno;
 
 	if (!started->reason || !csink_self)
 		return;
-	csink_thread_pause(csink_self);
+	csink_thread_mute(csink_self, true);
 	csink_started_say(started, pid);
-	csink_thread_resume(csink_self);
+	csink_thread_mute(csink_self, false);
 	errno = saved;
 }
 

@@ -276,12 +276,12 @@ static void say_filtered(const char *why)
 
 	if (!*why || !csink_self)
 		return;
-	csink_thread_pause(csink_self); /* the handler writes with the same hand */
+	csink_thread_mute(csink_self, true); /* the handler uses the same writer */
 	csink_recording_note(&csink_process.rec, &csink_self->writer, 1, "%s", why);
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(csink_filters_children); i++)
 		if (csink_filters_children[i])
 			csink_started_say(&own, csink_filters_children[i]);
-	csink_thread_resume(csink_self);
+	csink_thread_mute(csink_self, false);
 }
 
 /* @status  NULL: not known. */
@@ -374,19 +374,13 @@ void csink_image_end(void)
 		return; /* what was committed counts, as after a kill */
 	/* Not in a vfork child, which shares our memory and is about to vanish. */
 	if (atomic_load(&csink_process.active) && getpid() == csink_process.pid) {
-		/* To stop the counters and let them go on costs as much as all the rest. */
-		bool mute = csink_self && csink_engine_ends_at_once(csink_self);
-
-		if (mute)
+		/* To close the groups and open them again would cost as much as all the rest. */
+		if (csink_self)
 			csink_thread_mute(csink_self, true);
-		else if (csink_self)
-			csink_thread_pause(csink_self);
 		last_flush(CSINK_REC_EXITED);
 		csink_finish_image();
-		if (mute)
+		if (csink_self)
 			csink_thread_mute(csink_self, false);
-		else if (csink_self)
-			csink_thread_resume(csink_self);
 	}
 	errno = saved;
 }

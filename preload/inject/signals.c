@@ -366,6 +366,8 @@ void csink_signals_before_exec(void)
 		if (csink_signal_is_taken(signo) && wanted[signo].sa_handler == SIG_IGN &&
 		    REAL(sigaction)(signo, NULL, &now) == 0 && now.sa_sigaction == entry)
 			REAL(sigaction)(signo, &ignore, NULL);
+	if (csink_self) /* the handler may have blocked some (csink_engine_block_in) */
+		csink_raw_mask(SIG_UNBLOCK, csink_self->hidden.signals & ~blocked, NULL);
 	if (blocked)
 		csink_raw_mask(SIG_BLOCK, blocked, NULL);
 }

@@ -149,15 +149,14 @@ static void on_switch(struct csink_thread *thread, const ucontext_t *uc)
  * The thread gets nowhere for samples: fewer of them. If that cannot be, none; its time goes on being accounted, by the
  * kernel.
  */
-static __attribute__((noinline, cold)) void relieve(struct csink_thread *thread, uint32_t g, bool throttled)
+static __attribute__((noinline, cold)) void relieve(struct csink_thread *thread, uint32_t g, bool throttled,
+						    void *context)
 {
 	memset(&thread->stuck, 0, sizeof(thread->stuck));
-	if (csink_engine_slow_down(thread, g, throttled) == 0)
+	if (csink_engine_slow_down(thread, g, throttled, context) == 0)
 		return;
-	if (!csink_calls_are_off(CSINK_CALLS_PAUSE)) {
+	if (!csink_calls_are_off(CSINK_CALLS_PAUSE))
 		csink_engine_pause(thread);
-		csink_group_pause(); /* the engine knows its groups only when all are open */
-	}
 	csink_recording_lose(&csink_process.rec, CSINK_LOSS_STUCK, 1);
 }
 
@@ -197,7 +196,7 @@ static uint64_t on_overflow(struct csink_thread *thread, uint32_t g, const ucont
 }
 
 /* Whichever overflowed: a signal may stand for several groups. Returns false if none did. */
-static bool on_overflows(struct csink_thread *thread, const ucontext_t *uc)
+static bool on_overflows(struct csink_thread *thread, ucontext_t *uc)
 {
 	uint64_t first_ns = UINT64_MAX;
 	bool throttled = false;
@@ -214,7 +213,7 @@ static bool on_overflows(struct csink_thread *thread, const ucontext_t *uc)
 	if (first_ns == UINT64_MAX)
 		return false;
 	if (CSINK_UNLIKELY(csink_stuck_watch(&thread->stuck, uc, first_ns) | throttled))
-		relieve(thread, last, throttled);
+		relieve(thread, last, throttled, uc);
 	return true;
 }
 
@@ -222,7 +221,7 @@ static bool on_overflows(struct csink_thread *thread, const ucontext_t *uc)
  * No samples are taken yet, or any more; but the thread must get on all the same. It may not even have a place in the
  * recording, and its groups may only be on the way.
  */
-static __attribute__((noinline, cold)) void on_early_overflows(struct csink_thread *thread, const ucontext_t *uc)
+static __attribute__((noinline, cold)) void on_early_overflows(struct csink_thread *thread, ucontext_t *uc)
 {
 	bool is_live = atomic_load_explicit(&thread->state, memory_order_relaxed) == CSINK_THREAD_LIVE &&
 		       csink_process.rec.header;
@@ -241,9 +240,9 @@ static __attribute__((noinline, cold)) void on_early_overflows(struct csink_thre
 	if (!is_stuck && !throttled)
 		return;
 	if (is_live)
-		relieve(thread, CSINK_MAX_EVENTS, throttled);
-	else if (!csink_calls_are_off(CSINK_CALLS_PAUSE))
-		csink_group_pause();
+		relieve(thread, CSINK_MAX_EVENTS, throttled, uc);
+	else
+		csink_engine_block_in(uc); /* its end, or the exec, unblocks them */
 }
 
 /* The kernel's timers on CPU clocks fire on the tick: one signal may stand for many periods, and says so. */
@@ -318,7 +317,7 @@ void csink_sample_handler(int signo, siginfo_t *info, void *context)
 		if (!csink_calls_are_off(CSINK_CALLS_CLOCK))
 			on_switch(thread, context);
 	} else if (CSINK_UNLIKELY(!heeded && info->si_code != SI_TIMER) && csink_stuck_unheeded(&thread->stuck)) {
-		relieve(thread, CSINK_MAX_EVENTS, false);
+		relieve(thread, CSINK_MAX_EVENTS, false, context);
 	}
 	errno = saved;
 }

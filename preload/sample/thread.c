@@ -196,16 +196,26 @@ void csink_thread_stop(struct csink_thread *thread)
 {
 	int saved = errno;
 
-	if (csink_engine_ends_at_once(thread))
+	bool mute = false;
+
+	if (csink_engine_ends_at_once(thread)) {
 		csink_engine_close(thread);
-	else
+	} else if (thread->engine == CSINK_ENGINE_TIMER) {
 		csink_engine_pause(thread);
+	} else {
+		csink_thread_mute(thread, true);
+		mute = true;
+	}
 	if (thread->entry && atomic_load_explicit(&csink_process.active, memory_order_relaxed)) {
 		csink_thread_flush(thread);
 		csink_engine_close(thread);
 		finish_entry(thread);
 		csink_writer_retire(&thread->writer);
+	} else if (mute) {
+		csink_engine_close(thread);
 	}
+	if (mute)
+		csink_thread_mute(thread, false);
 	errno = saved;
 }
 
@@ -223,15 +233,27 @@ void csink_thread_pause(struct csink_thread *thread)
 
 void csink_thread_resume(struct csink_thread *thread)
 {
-	if (!csink_calls_are_off(CSINK_CALLS_RETURN))
-		csink_engine_resume(thread);
+	if (csink_calls_are_off(CSINK_CALLS_RETURN))
+		return;
+	if (csink_calls_are_off(CSINK_CALLS_LIFE) && thread->engine != CSINK_ENGINE_TIMER &&
+	    thread->engine != CSINK_ENGINE_NONE) {
+		/* A filter kills for opening the groups again. */
+		thread->engine = CSINK_ENGINE_NONE;
+		csink_recording_lose(&csink_process.rec, CSINK_LOSS_STUCK, 1);
+		return;
+	}
+	csink_engine_resume(thread);
 }
 
 void csink_thread_mute(struct csink_thread *thread, bool mute)
 {
+	if (mute)
+		csink_engine_hold(thread);
 	atomic_signal_fence(memory_order_seq_cst); /* what was done mute is done before its end ... */
 	atomic_store_explicit(&thread->is_mute, mute, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst); /* ... and after its beginning */
+	if (!mute)
+		csink_engine_release(thread);
 }
 
 /* Counts now, of a thread other than the caller only the CPU clock is known. */
@@ -256,6 +278,7 @@ void csink_thread_flush(struct csink_thread *thread)
 
 	if (!thread->entry)
 		return;
+	csink_engine_refresh(thread, false);
 	counts_now(thread, cpu_ns, true, counts);
 	for (uint32_t i = 0; i < csink_process.nr_events; i++) {
 		weights[i] = counts[i] - thread->last[i];

@@ -129,7 +129,8 @@ void csink_thread_end(struct csink_thread *thread);
 
 /**
  * Attribute what was counted since the last sample. The thread goes on being sampled.
- * Context: thread, by the thread itself, with its signal unable to arrive (csink_thread_pause) or all signals blocked.
+ * Context: thread, by the thread itself, with its samples stopped (csink_thread_pause) or dropped (csink_thread_mute),
+ * or all signals blocked.
  */
 void csink_thread_flush(struct csink_thread *thread);
 
@@ -139,7 +140,7 @@ void csink_thread_resume(struct csink_thread *thread);
 
 /**
  * Samples of the calling thread that come while it is mute are dropped; what they counted is the next one's. Enough for
- * a flush where csink_engine_ends_at_once says that nothing has to be stopped for it. Context: thread.
+ * a flush, and for writing what the handler writes. Context: thread.
  */
 void csink_thread_mute(struct csink_thread *thread, bool mute);
 

@@ -6,6 +6,7 @@
 #include <linux/perf_event.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "preload/counters/group.h"
@@ -70,7 +71,7 @@ static int sample(const char *list, enum csink_group_signal how, uint64_t period
 	if (err)
 		return err;
 	work_rounds(ROUNDS);
-	csink_group_pause();
+	prctl(PR_TASK_PERF_EVENTS_DISABLE);
 	return 0;
 }
 

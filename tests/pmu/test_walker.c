@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "preload/counters/group.h"
@@ -63,7 +64,7 @@ static void check(unsigned int depth, unsigned int work)
 		return;
 	for (int i = 0; i < MAX_CALLS && run.exact + run.wrong < NR_SAMPLES; i++)
 		sum += deep_call(depth, work, sum);
-	csink_group_pause();
+	prctl(PR_TASK_PERF_EVENTS_DISABLE);
 	csink_group_close(&run.group);
 	printf("# %u frames, work %u: %u exact, %u wrong, %u elsewhere\n", depth, work, run.exact, run.wrong,
 	       run.elsewhere);
