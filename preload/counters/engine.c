@@ -75,18 +75,20 @@ static bool end_change(struct csink_thread *thread)
 
 static uint64_t own_signals(void)
 {
-	uint64_t bits = 1ULL << (SIGIO - 1);
+	uint64_t bits = 0;
 
 	if (csink_process.signo > 0)
 		bits |= 1ULL << (csink_process.signo - 1);
+	if (csink_process.signo > 0 && csink_process.signo != SIGTRAP)
+		bits |= 1ULL << (SIGIO - 1); /* see try_engine() */
 	if (csink_process.timer_signo > 0)
 		bits |= 1ULL << (csink_process.timer_signo - 1);
 	return bits;
 }
 
-static void unblock_own_signals(void)
+static void unblock_own_signals(const struct csink_thread *thread)
 {
-	uint64_t bits = own_signals();
+	uint64_t bits = own_signals() & ~thread->hidden.queued;
 
 	csink_rawcall(SYS_rt_sigprocmask, SIG_UNBLOCK, &bits, NULL, sizeof(bits));
 }
@@ -113,7 +115,7 @@ static void end_opening(struct csink_thread *thread)
 			csink_recording_lose(&csink_process.rec, CSINK_LOSS_STUCK, 1);
 	}
 	if (was_held)
-		unblock_own_signals();
+		unblock_own_signals(thread);
 }
 
 /* Once in a process: its later threads make do with less than its engine. */
@@ -180,7 +182,7 @@ static void close_all(struct csink_thread *thread)
 	csink_group_close(&thread->switches);
 	csink_engine_close_groups(thread);
 	if (end_change(thread))
-		unblock_own_signals();
+		unblock_own_signals(thread);
 }
 
 /* The kernel writes the pages as it switches a thread out: so it sleeps, as shortly as can be. */

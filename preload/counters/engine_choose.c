@@ -14,6 +14,7 @@
 
 #include "countersink/explain.h"
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
 #include "preload/counters/engine_impl.h"
 #include "preload/counters/filters.h"
 #include "preload/counters/switches.h"
@@ -59,11 +60,28 @@ static bool is_go(void)
 	return false;
 }
 
-static bool is_unused(int signo)
+/* What is pending or blocked before the program has begun somebody sends, or waits for. */
+static bool is_unused(int signo, uint64_t wanted)
 {
 	struct sigaction now;
 
-	return sigaction(signo, NULL, &now) == 0 && now.sa_handler == SIG_DFL;
+	return !(wanted >> (signo - 1) & 1) && sigaction(signo, NULL, &now) == 0 && now.sa_handler == SIG_DFL;
+}
+
+static uint64_t pending_signals(void)
+{
+	uint64_t set = 0;
+
+	csink_rawcall(SYS_rt_sigpending, &set, sizeof(set));
+	return set;
+}
+
+static uint64_t blocked_signals(void)
+{
+	uint64_t set = 0;
+
+	csink_rawcall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &set, sizeof(set));
+	return set;
 }
 
 /*
@@ -73,12 +91,16 @@ static bool is_unused(int signo)
 int csink_engine_free_signal(void)
 {
 	static const int profilers[] = {SIGPROF, SIGVTALRM};
+	uint64_t pending = pending_signals(), blocked = blocked_signals();
 
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(profilers) && csink_process.is_traced; i++)
-		if (is_unused(profilers[i]))
+		if (is_unused(profilers[i], pending))
 			return profilers[i];
 	for (int signo = SIGRTMAX - 2; signo > SIGRTMIN; signo--)
-		if (is_unused(signo))
+		if (is_unused(signo, pending | blocked))
+			return signo;
+	for (int signo = SIGRTMAX - 2; signo > SIGRTMIN; signo--)
+		if (is_unused(signo, pending))
 			return signo;
 	return -EBUSY;
 }

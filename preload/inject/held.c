@@ -1,15 +1,27 @@
 /*
  * Signals of the program's that use a number of ours and arrived while the program had it blocked: the kernel would
- * have kept them pending. A standard signal is kept once, a real-time one as often as it came.
+ * have kept them pending. A standard signal is kept once.
+ *
+ * Of a real-time signal the first that arrives is kept here. From then on the kernel blocks the number in that thread
+ * and keeps the others itself, in their order and within the sender's limit, and the thread takes no samples, whose
+ * signals would be among them; until the program has taken them all or lets them through.
  */
+#include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
+#include "preload/counters/engine.h"
 #include "preload/inject/signals.h"
+#include "preload/sample/calls_off.h"
 #include "preload/sample/process.h"
 #include "preload/sample/thread.h"
 
-enum { MAX_HELD = 128 };
+enum {
+	MAX_HELD = 128,
+	MAX_DRAINED = 16, /* more samples than can be pending when they are stopped */
+};
 
 static struct held {
 	siginfo_t info;
@@ -56,25 +68,117 @@ static struct csink_thread *find_taker(const struct csink_thread *but, uint64_t 
 	return found;
 }
 
-void csink_held_add(struct csink_thread *thread, int signo, const siginfo_t *info)
+/* Only tgkill says that one thread is meant. Returns 0: the whole process is. */
+static int32_t directed_to(const struct csink_thread *thread, const siginfo_t *info)
 {
-	/* Only tgkill says that one thread is meant. */
-	int32_t tid = info->si_code == SI_TKILL ? thread->tid : 0;
-	struct csink_thread *taker = tid ? NULL : find_taker(thread, CSINK_SIGNAL_BIT(signo));
+	return info->si_code == SI_TKILL ? thread->tid : 0;
+}
+
+/* Returns false if there is no room. */
+static bool keep(const struct csink_thread *thread, int signo, const siginfo_t *info)
+{
+	int32_t tid = directed_to(thread, info);
+	bool is_kept = true;
 	uint64_t saved;
+
+	csink_signals_lock(&saved);
+	if (signo >= SIGRTMIN || !is_there(signo, tid)) {
+		is_kept = nr_held < MAX_HELD;
+		if (is_kept) {
+			held[nr_held].info = *info;
+			held[nr_held].info.si_signo = signo;
+			held[nr_held++].tid = tid;
+			recount();
+		}
+	}
+	csink_signals_unlock(&saved);
+	return is_kept;
+}
+
+/*
+ * In the handler, which has every signal blocked: take the thread's own samples out of the kernel's queue, now that no
+ * more come. What they were among is kept here; then the rest are the program's.
+ */
+static void drop_samples(struct csink_thread *thread, int signo)
+{
+	static const struct timespec at_once;
+	uint64_t set = CSINK_SIGNAL_BIT(signo);
+	siginfo_t info;
+
+	for (int i = 0; i < MAX_DRAINED; i++) {
+		if (csink_rawcall(SYS_rt_sigtimedwait, &set, &info, &at_once, CSINK_SET_BYTES) < 0)
+			return;
+		if (csink_sample_is_ours(signo, &info) || keep(thread, signo, &info))
+			continue;
+		csink_signal_raise(directed_to(thread, &info), signo, &info);
+		return;
+	}
+}
+
+/* The kernel keeps those that follow. Not while the thread is opening its groups: then a few more are kept here. */
+static void queue_in_kernel(struct csink_thread *thread, int signo, ucontext_t *context)
+{
+	if (signo < SIGRTMIN || thread->hidden.queued & CSINK_SIGNAL_BIT(signo) ||
+	    csink_calls_are_off(CSINK_CALLS_LIFE | CSINK_CALLS_PAUSE) ||
+	    atomic_load_explicit(&thread->engine_busy, memory_order_relaxed))
+		return;
+	if (csink_thread_samples_by(thread, signo))
+		csink_engine_pause(thread);
+	drop_samples(thread, signo);
+	thread->hidden.queued |= CSINK_SIGNAL_BIT(signo);
+	*csink_set_word(&context->uc_sigmask) |= CSINK_SIGNAL_BIT(signo);
+}
+
+void csink_held_settle(struct csink_thread *thread, uint64_t blocked)
+{
+	uint64_t pending = 0, done;
+	int saved = errno;
+
+	if (CSINK_LIKELY(!thread->hidden.queued) || csink_signals_borrowed())
+		return;
+	csink_rawcall(SYS_rt_sigpending, &pending, CSINK_SET_BYTES);
+	done = thread->hidden.queued & ~(blocked & (pending | csink_held_signals(thread)));
+	thread->hidden.queued &= ~done;
+	for (int signo = SIGRTMIN; signo <= SIGRTMAX; signo++)
+		if (done & CSINK_SIGNAL_BIT(signo) && csink_thread_samples_by(thread, signo))
+			csink_thread_resume(thread);
+	/* Samples and signals of the program's may come from here on. */
+	if (done)
+		csink_raw_mask(SIG_UNBLOCK, done, NULL);
+	errno = saved;
+}
+
+/* Many threads have kept some, and there is no room here: behind those that came meanwhile. */
+static void return_to_kernel(struct csink_thread *thread, int signo, const siginfo_t *info, ucontext_t *context)
+{
+	if (thread->hidden.queued & CSINK_SIGNAL_BIT(signo)) {
+		/* it is blocked */
+	} else if (atomic_load_explicit(&thread->engine_busy, memory_order_relaxed)) {
+		/* Once the groups are open it comes again. */
+		csink_engine_block_in(context);
+		atomic_store_explicit(&thread->is_held, 1, memory_order_relaxed);
+	} else {
+		thread->hidden.queued |= CSINK_SIGNAL_BIT(signo);
+		*csink_set_word(&context->uc_sigmask) |= CSINK_SIGNAL_BIT(signo);
+	}
+	csink_signal_raise(directed_to(thread, info), signo, info);
+}
+
+void csink_held_add(struct csink_thread *thread, int signo, const siginfo_t *info, ucontext_t *context)
+{
+	struct csink_thread *taker = directed_to(thread, info) ? NULL : find_taker(thread, CSINK_SIGNAL_BIT(signo));
+	int saved = errno;
+	bool is_kept;
 
 	if (taker) {
 		csink_signal_raise(taker->tid, signo, info);
 		return;
 	}
-	csink_signals_lock(&saved);
-	if (nr_held < MAX_HELD && (signo >= SIGRTMIN || !is_there(signo, tid))) {
-		held[nr_held].info = *info;
-		held[nr_held].info.si_signo = signo;
-		held[nr_held++].tid = tid;
-		recount();
-	}
-	csink_signals_unlock(&saved);
+	is_kept = keep(thread, signo, info);
+	queue_in_kernel(thread, signo, context);
+	if (!is_kept)
+		return_to_kernel(thread, signo, info, context);
+	errno = saved;
 }
 
 bool csink_held_take(struct csink_thread *thread, uint64_t set, siginfo_t *info, int32_t *tid)
@@ -118,7 +222,7 @@ void csink_held_release(struct csink_thread *thread, uint64_t blocked)
 	int32_t tid;
 
 	while (csink_held_take(thread, ~blocked, &info, &tid))
-		csink_signal_raise(tid, info.si_signo, &info);
+		csink_signal_raise(thread->tid, info.si_signo, &info);
 }
 
 void csink_held_forget(void)

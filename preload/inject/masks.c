@@ -65,11 +65,16 @@ void csink_masks_hide(struct csink_thread *thread, uint64_t signals, uint64_t bl
 	struct csink_hidden *hidden = &thread->hidden;
 	uint64_t more = signals & ~hidden->signals, kernel = 0;
 
-	/* They may have come blocked from a parent, or by the attributes that the thread was made with. */
-	csink_raw_mask(SIG_UNBLOCK, signals, &kernel);
+	csink_raw_mask(SIG_BLOCK, 0, &kernel);
 	hidden->blocked = csink_masks_blocked(thread, kernel) | (more & (kernel | blocked));
 	hidden->anchor = anchor_of(kernel);
 	hidden->signals |= signals;
+	/*
+	 * They may have come blocked from a parent, or by the attributes that the thread was made with, and some be
+	 * pending: these arrive now, and are kept.
+	 */
+	atomic_signal_fence(memory_order_seq_cst);
+	csink_raw_mask(SIG_UNBLOCK, signals & ~hidden->queued, NULL);
 }
 
 void csink_masks_reveal(struct csink_thread *thread)
@@ -98,8 +103,8 @@ static void mend_kernel(const struct csink_thread *thread, uint64_t before, uint
 		return;
 	if (stack.ss_flags & SS_ONSTACK)
 		csink_raw_mask(SIG_BLOCK, before & ours, NULL);
-	else if (after & ours)
-		csink_raw_mask(SIG_UNBLOCK, ours, NULL);
+	else if (after & csink_masks_open(thread))
+		csink_raw_mask(SIG_UNBLOCK, csink_masks_open(thread), NULL);
 }
 
 /* What the program has blocked now, in a thread whose kernel mask is @kernel. */
@@ -137,6 +142,14 @@ static bool make_pending(struct csink_thread *thread, int how, uint64_t asked, u
 	return true;
 }
 
+/* What the kernel is asked, so that it goes on blocking what is queued there, unless the program lets it through. */
+static uint64_t let_queued(const struct csink_thread *thread, int how, uint64_t asked, uint64_t room)
+{
+	uint64_t queued = thread->hidden.queued;
+
+	return how == SIG_BLOCK ? room : how == SIG_UNBLOCK ? room | (asked & queued) : room | (queued & asked);
+}
+
 static int set_mask(int (*real)(int, const sigset_t *, sigset_t *), int how, const sigset_t *set, sigset_t *old)
 {
 	struct csink_thread *thread = csink_self;
@@ -161,10 +174,13 @@ static int set_mask(int (*real)(int, const sigset_t *, sigset_t *), int how, con
 	*csink_set_word(&room) &= ~ours;
 	raised = make_pending(thread, how, asked, &before);
 	if (raised && how == SIG_UNBLOCK)
-		*csink_set_word(&room) |= ours;
+		*csink_set_word(&room) |= csink_masks_open(thread);
+	/* Those that are let through now are the program's, from the oldest on; the others stay where they are. */
+	if (CSINK_UNLIKELY(thread->hidden.queued))
+		*csink_set_word(&room) = let_queued(thread, how, asked, csink_set_bits(&room));
 	err = real(how, &room, &kernel_set);
 	if (CSINK_UNLIKELY(raised))
-		csink_raw_mask(SIG_UNBLOCK, ours, NULL);
+		csink_raw_mask(SIG_UNBLOCK, csink_masks_open(thread), NULL);
 	if (err)
 		return err;
 	kernel = csink_set_bits(&kernel_set);
@@ -178,6 +194,7 @@ static int set_mask(int (*real)(int, const sigset_t *, sigset_t *), int how, con
 	if (CSINK_UNLIKELY(kernel & ours && !raised))
 		mend_kernel(thread, kernel, after);
 	write_down(thread, changed(how, before, asked & ours), after);
+	csink_held_settle(thread, thread->hidden.blocked);
 	return 0;
 }
 
@@ -197,7 +214,7 @@ CSINK_EXPORT int sigpending(sigset_t *set)
 	int err = REAL(sigpending)(set);
 
 	if (!err && thread && thread->hidden.signals && !is_borrower())
-		*csink_set_word(set) = (csink_set_bits(set) & ~thread->hidden.signals) | csink_held_signals(thread);
+		*csink_set_word(set) = (csink_set_bits(set) & ~csink_masks_open(thread)) | csink_held_signals(thread);
 	return err;
 }
 

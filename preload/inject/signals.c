@@ -60,6 +60,10 @@ void csink_signals_forked(void)
 {
 	atomic_store(&lock, 0);
 	csink_held_forget();
+	if (csink_self && csink_self->hidden.queued) {
+		csink_raw_mask(SIG_UNBLOCK, csink_self->hidden.queued, NULL);
+		csink_self->hidden.queued = 0;
+	}
 }
 
 void csink_signal_raise(int32_t tid, int signo, const siginfo_t *info)
@@ -138,7 +142,7 @@ static void pass_on(int signo, siginfo_t *info, ucontext_t *uc)
 	uint64_t saved;
 
 	if (thread && csink_masks_blocked(thread, csink_set_bits(&uc->uc_sigmask)) & CSINK_SIGNAL_BIT(signo)) {
-		csink_held_add(thread, signo, info);
+		csink_held_add(thread, signo, info, uc);
 		return;
 	}
 	csink_signals_lock(&saved);
@@ -179,11 +183,13 @@ static inline bool is_in_handler(const struct csink_thread *thread, const uconte
 static void entry(int signo, siginfo_t *info, void *context)
 {
 	struct csink_thread *thread = csink_self;
+	uint64_t served = 0;
 
 	if (CSINK_UNLIKELY(!csink_sample_is_ours(signo, info) ||
 			   (signo == SIGIO && wanted[signo].sa_handler != SIG_DFL))) {
 		pass_on(signo, info, context);
 		thread = csink_thread_checked();
+		served = CSINK_SIGNAL_BIT(signo);
 	} else if (CSINK_UNLIKELY(csink_process.stay_on_stack)) {
 		csink_sample_handler(signo, info, context);
 	} else if (CSINK_LIKELY(thread != NULL && !is_in_handler(thread, context))) {
@@ -192,10 +198,11 @@ static void entry(int signo, siginfo_t *info, void *context)
 	}
 	/*
 	 * A sigsuspend or ppoll was ended by a signal of the program's, with ours coming first: its turn is now, under
-	 * the mask of that call. The one that we return to is that from before the call, and would keep it back.
+	 * the mask of that call. The one that we return to is that from before the call, and would keep it back. Of one
+	 * that the program has just got no second comes in the same call.
 	 */
 	if (CSINK_UNLIKELY(thread && thread->hidden.swapped) && is_after_eintr(context))
-		csink_raw_mask(SIG_SETMASK, thread->hidden.swap, NULL);
+		csink_raw_mask(SIG_SETMASK, thread->hidden.swap | served, NULL);
 }
 
 /* ---- taking a signal and giving it back -------------------------------------------------------------------------- */
@@ -370,6 +377,9 @@ void csink_signals_before_exec(void)
 		csink_raw_mask(SIG_UNBLOCK, csink_self->hidden.signals & ~blocked, NULL);
 	if (blocked)
 		csink_raw_mask(SIG_BLOCK, blocked, NULL);
+	/* What is pending stays so across an exec. */
+	if (csink_self && !csink_signals_borrowed())
+		csink_held_release(csink_self, 0);
 }
 
 void csink_signals_exec_failed(void)
@@ -377,8 +387,8 @@ void csink_signals_exec_failed(void)
 	for (int signo = 1; signo < _NSIG; signo++)
 		if (csink_signal_is_taken(signo) && wanted[signo].sa_handler == SIG_IGN)
 			set_entry(signo, NULL);
-	if (csink_self)
-		csink_raw_mask(SIG_UNBLOCK, csink_self->hidden.signals, NULL);
+	if (csink_self) /* what was raised again comes here, and is kept again */
+		csink_raw_mask(SIG_UNBLOCK, csink_masks_open(csink_self), NULL);
 }
 
 /* Room on an alternate stack for two frames of the kernel's, beside the program's own needs. */

@@ -16,11 +16,11 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "include/internal/rawcall.h"
-
-struct csink_thread;
+#include "preload/sample/thread.h"
 
 /* The kernel's size of a signal set, and ours: one word. */
 #define CSINK_SET_BYTES (_NSIG / 8)
@@ -116,9 +116,23 @@ void csink_masks_reveal(struct csink_thread *thread);
 
 /**
  * Keep a signal that arrived in @thread, where the program has it blocked; or give it to a thread that waits for it or
- * has it unblocked, if it was sent to the whole process. Context: signal.
+ * has it unblocked, if it was sent to the whole process. Of a real-time signal the first is kept, and the thread's mask
+ * in @context makes the kernel keep those that follow.
+ * Context: signal.
  */
-void csink_held_add(struct csink_thread *thread, int signo, const siginfo_t *info);
+void csink_held_add(struct csink_thread *thread, int signo, const siginfo_t *info, ucontext_t *context);
+
+/**
+ * The program has @blocked in this thread now, or has taken signals. Where it has no more of its own waiting in the
+ * kernel, the kernel lets that number through again and the thread is sampled on. Context: thread.
+ */
+void csink_held_settle(struct csink_thread *thread, uint64_t blocked);
+
+/** The signals that are not to be blocked by the kernel in this thread. Context: any. */
+static inline uint64_t csink_masks_open(const struct csink_thread *thread)
+{
+	return thread->hidden.signals & ~thread->hidden.queued;
+}
 
 /** Take one of @set that is kept for this thread or (*tid is 0 then) for all. Context: thread. */
 bool csink_held_take(struct csink_thread *thread, uint64_t set, siginfo_t *info, int32_t *tid);
@@ -126,7 +140,8 @@ bool csink_held_take(struct csink_thread *thread, uint64_t set, siginfo_t *info,
 /** Bits of what is kept for this thread or for all. Context: any. A load where nothing is. */
 uint64_t csink_held_signals(const struct csink_thread *thread);
 
-/** Raise again what is kept and not in @blocked. Context: thread. */
+/** Raise again what is kept and not in @blocked, for the calling thread: the kernel gives it before what was sent to
+ * the process and came later. Context: thread. */
 void csink_held_release(struct csink_thread *thread, uint64_t blocked);
 
 /** Nothing is kept: a forked child begins so. Context: init. */

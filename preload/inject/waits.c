@@ -62,7 +62,8 @@ static void swap_out(const struct swap *swap)
 	swap->thread->hidden.blocked = swap->blocked;
 	swap->thread->hidden.anchor = swap->anchor;
 	if (swap->raised)
-		csink_raw_mask(SIG_UNBLOCK, swap->thread->hidden.signals, NULL);
+		csink_raw_mask(SIG_UNBLOCK, csink_masks_open(swap->thread), NULL);
+	csink_held_settle(swap->thread, swap->blocked);
 	errno = saved;
 }
 
@@ -176,7 +177,9 @@ static int take(const sigset_t *set, siginfo_t *out, const struct timespec *time
 		signo = wait_over_samples(set, &info, end_ns);
 	__atomic_store_n(&thread->hidden.waiting, 0, __ATOMIC_RELAXED);
 	saved = errno;
-	csink_raw_mask(SIG_UNBLOCK, thread->hidden.signals, NULL);
+	csink_raw_mask(SIG_UNBLOCK, csink_masks_open(thread), NULL);
+	if (CSINK_UNLIKELY(thread->hidden.queued))
+		csink_held_settle(thread, csink_masks_own_blocked());
 	errno = saved;
 	if (signo > 0 && out)
 		*out = info;

@@ -231,8 +231,23 @@ void csink_thread_pause(struct csink_thread *thread)
 	csink_engine_pause(thread);
 }
 
+bool csink_thread_samples_by(const struct csink_thread *thread, int signo)
+{
+	return (thread->engine == CSINK_ENGINE_TIMER && signo == csink_process.timer_signo) ||
+	       (thread->engine == CSINK_ENGINE_SIGNAL && signo == csink_process.signo);
+}
+
+static bool is_queued(const struct csink_thread *thread)
+{
+	int signo = thread->engine == CSINK_ENGINE_TIMER ? csink_process.timer_signo : csink_process.signo;
+
+	return signo > 0 && thread->hidden.queued >> (signo - 1) & 1 && csink_thread_samples_by(thread, signo);
+}
+
 void csink_thread_resume(struct csink_thread *thread)
 {
+	if (CSINK_UNLIKELY(is_queued(thread)))
+		return;
 	if (csink_calls_are_off(CSINK_CALLS_RETURN))
 		return;
 	if (csink_calls_are_off(CSINK_CALLS_LIFE) && thread->engine != CSINK_ENGINE_TIMER &&

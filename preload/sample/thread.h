@@ -30,8 +30,12 @@ enum { CSINK_JUMP_STACK = 4096, CSINK_OPENER_STACK = 12 * 1024 };
 
 /* Our signals in this thread, as the program sees them. preload/inject/masks.c has the rules. */
 struct csink_hidden {
-	uint64_t signals; /* kept out of its sight here (bit signo - 1); the kernel never blocks them for long */
+	uint64_t signals; /* kept out of its sight here (bit signo - 1); the kernel never blocks them for long, but for
+			     queued */
 	uint64_t blocked; /* those that it has blocked, as of its last call */
+	/* Real-time ones that the kernel does block, since it keeps some for the program; the thread takes no samples.
+	 */
+	uint64_t queued;
 	uint64_t waiting; /* those that it waits for with sigwait(3) and the like */
 	uint64_t swap;    /* the mask of the sigsuspend(2), ppoll(2) or the like that it is in */
 	bool swapped;     /* it is in one */
@@ -136,7 +140,11 @@ void csink_thread_flush(struct csink_thread *thread);
 
 /** Stop and resume the calling thread's own samples. After a stop nothing of ours is pending. Context: thread. */
 void csink_thread_pause(struct csink_thread *thread);
+/* Not while the kernel blocks its signal for the program (hidden.queued). */
 void csink_thread_resume(struct csink_thread *thread);
+
+/** Whether the thread's samples come by this signal, which is not SIGTRAP. Context: signal. */
+bool csink_thread_samples_by(const struct csink_thread *thread, int signo);
 
 /**
  * Samples of the calling thread that come while it is mute are dropped; what they counted is the next one's. Enough for
