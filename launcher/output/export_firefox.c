@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/hash.h"
 #include "launcher/output/calltree.h"
 #include "launcher/output/export.h"
 #include "launcher/output/json.h"
@@ -37,6 +38,7 @@ struct firefox {
 	uint32_t *resources;         /* of each function: index of the resource */
 	csink_str_t *modules;        /* of each resource */
 	uint32_t nr_modules;
+	uint32_t *module_slots, module_mask; /* open addressing: index + 1, by name; half full at most */
 };
 
 #define PUT_LIST(f, key, nr, ...)                                                                                      \
@@ -62,12 +64,15 @@ static uint32_t module_index(struct firefox *f, const char *module)
 {
 	csink_str_t name = csink_profile_str(f->texts, csink_base_name(module));
 
-	for (uint32_t i = 0; i < f->nr_modules; i++) {
-		if (f->modules[i] == name)
-			return i;
+	uint32_t at = csink_hash_pair(name, 0) & f->module_mask;
+
+	for (; f->module_slots[at]; at = (at + 1) & f->module_mask) {
+		if (f->modules[f->module_slots[at] - 1] == name)
+			return f->module_slots[at] - 1;
 	}
 	f->modules[f->nr_modules] = name;
-	return f->nr_modules++;
+	f->module_slots[at] = ++f->nr_modules;
+	return f->nr_modules - 1;
 }
 
 static void take_node(struct firefox *f, uint32_t node)
@@ -102,6 +107,7 @@ static void take_thread(struct firefox *f, const struct csink_thread *thread)
 
 	memset(f->stack_of_node, 0xff, f->tree->nr_nodes * sizeof(*f->stack_of_node));
 	memset(f->func_of_frame, 0xff, f->tree->nr_frames * sizeof(*f->func_of_frame));
+	memset(f->module_slots, 0, ((size_t)f->module_mask + 1) * sizeof(*f->module_slots));
 	f->nr_stacks = f->nr_funcs = f->nr_modules = 0;
 	for (uint32_t i = 0; i < thread->nr_rows; i++)
 		take_node(f, f->nodes[f->p->samples[row[i].sample].stack]);
@@ -285,6 +291,7 @@ static void put_meta(struct firefox *f)
 static int export(struct firefox *f)
 {
 	int err = csink_threads_build(&f->threads, f->p);
+	size_t nr_slots;
 
 	if (err)
 		return err;
@@ -301,7 +308,12 @@ static int export(struct firefox *f)
 	f->funcs = calloc((size_t)f->tree->nr_frames + 1, sizeof(*f->funcs));
 	f->resources = calloc((size_t)f->tree->nr_frames + 1, sizeof(*f->resources));
 	f->modules = calloc((size_t)f->tree->nr_frames + 1, sizeof(*f->modules));
-	if (!f->stack_of_node || !f->stacks || !f->func_of_frame || !f->funcs || !f->resources || !f->modules)
+	for (nr_slots = 64; nr_slots / 2 <= f->tree->nr_frames;)
+		nr_slots *= 2;
+	f->module_slots = calloc(nr_slots, sizeof(*f->module_slots));
+	f->module_mask = (uint32_t)(nr_slots - 1);
+	if (!f->stack_of_node || !f->stacks || !f->func_of_frame || !f->funcs || !f->resources || !f->modules ||
+	    !f->module_slots)
 		return -ENOMEM;
 	put_meta(f);
 	for (uint32_t i = 0; i < f->threads.nr_threads; i++) {
@@ -332,5 +344,6 @@ int csink_export_firefox(FILE *out, const struct csink_profile *p, uint32_t type
 	free(f.funcs);
 	free(f.resources);
 	free(f.modules);
+	free(f.module_slots);
 	return err;
 }

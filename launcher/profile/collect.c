@@ -170,6 +170,7 @@ static void release(struct collector *c)
 		free(c->modules[i].wants);
 	free(c->images);
 	free(c->modules);
+	free(c->module_slots);
 	free(c->slots);
 	free(c->pseudo);
 	free(c->tallies);

@@ -44,32 +44,67 @@ static uint32_t add_module(struct collector *c, const struct module *module, con
 	return c->modules[c->nr_modules].mapping ? ++c->nr_modules : 0;
 }
 
+/* Code in no object is looked up by process, and never found here. */
+static bool is_same_module(const struct module *a, const struct module *b)
+{
+	return a->path == b->path && !strcmp(a->root, b->root) && !a->anon_pid && !b->anon_pid &&
+	       a->build_id_len == b->build_id_len && !memcmp(a->build_id, b->build_id, sizeof(a->build_id));
+}
+
+static uint32_t *module_slot(const struct collector *c, const struct module *module)
+{
+	uint32_t mask = c->nr_module_slots - 1;
+	uint64_t hash = csink_hash_pair(module->path, csink_hash_bytes(module->build_id, sizeof(module->build_id)));
+	uint32_t at = csink_hash_pair(hash, csink_hash_bytes(module->root, strlen(module->root))) & mask;
+
+	while (c->module_slots[at] && !is_same_module(&c->modules[c->module_slots[at] - 1], module))
+		at = (at + 1) & mask;
+	return &c->module_slots[at];
+}
+
+/* Half full at most, with one more. */
+static int grow_module_slots(struct collector *c)
+{
+	uint32_t nr = c->nr_module_slots ? 2 * c->nr_module_slots : 64, *slots;
+
+	if (c->nr_modules < c->nr_module_slots / 2)
+		return 0;
+	slots = calloc(nr, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	free(c->module_slots);
+	c->module_slots = slots;
+	c->nr_module_slots = nr;
+	for (uint32_t i = 0; i < c->nr_modules; i++) {
+		if (!c->modules[i].anon_pid)
+			*module_slot(c, &c->modules[i]) = i + 1;
+	}
+	return 0;
+}
+
 /* Returns the index + 1 of our module for the recording's; 0 without memory. */
 static uint32_t find_module(struct collector *c, const struct csink_rec_module *from, int32_t pid)
 {
 	struct csink_profile_mapping mapping = {.start = from->start, .limit = from->end, .offset = from->file_offset};
 	struct module module = {.bias = from->bias, .is_vdso = from->is_vdso, .build_id_len = from->build_id_len};
-	struct module *known;
 	size_t root_len = csink_root_len(from->path);
-	uint32_t i;
+	uint32_t *slot;
 
 	memcpy(module.root, from->path, root_len);
 	module.path = csink_profile_str(c->p, from->is_vdso ? "[vdso]" : from->path + root_len);
 	memcpy(module.build_id, from->build_id, from->build_id_len);
-	for (i = 0; i < c->nr_modules; i++) {
-		known = &c->modules[i];
-		if (known->path == module.path && !strcmp(known->root, module.root) && !known->anon_pid &&
-		    known->build_id_len == module.build_id_len &&
-		    !memcmp(known->build_id, module.build_id, sizeof(module.build_id))) {
-			known->pid = pid; /* the latest: the likeliest to be there still */
-			return i + 1;
-		}
+	if (grow_module_slots(c))
+		return 0;
+	slot = module_slot(c, &module);
+	if (*slot) {
+		c->modules[*slot - 1].pid = pid; /* the latest: the likeliest to be there still */
+		return *slot;
 	}
 	module.pid = pid;
 	module.is_library = !strncmp(csink_base_name(csink_profile_text(c->p, module.path)), "libcountersink.so", 17);
 	mapping.file = module.path;
 	mapping.build_id = hex_id(c->p, module.build_id, module.build_id_len);
-	return add_module(c, &module, &mapping);
+	return *slot = add_module(c, &module, &mapping);
 }
 
 /* Code in no object: made at run time, or of an object that was never sighted. It is this process's alone. */

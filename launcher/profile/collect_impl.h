@@ -52,6 +52,7 @@ struct collector {
 	uint32_t nr_beside;
 	struct module *modules;
 	uint32_t nr_modules, cap_modules;
+	uint32_t *module_slots, nr_module_slots; /* open addressing: index + 1, by path, root and build-id */
 	struct location_slot {
 		uint64_t address; /* in the profile */
 		uint32_t mapping;

@@ -3,7 +3,10 @@
 #ifndef CSINK_FUZZ_NO_MODULES_H
 #define CSINK_FUZZ_NO_MODULES_H
 
+#include "preload/sample/find_object.h"
 #include "preload/sample/modules.h"
+
+int (*csink_find_object)(void *address, struct dl_find_object *found);
 
 bool csink_modules_find(uint64_t pc, struct csink_module *out)
 {
