@@ -29,8 +29,8 @@
 #define MAX_ROOTS 8
 /* A debug file without a build-id is summed up as far as this: a sparse one may say that it has terabytes. */
 #define MAX_CRC_BYTES (4LL << 30)
-/* Of .debug_info: an object with less is read again sooner than the cache. */
-#define CACHED_BYTES (4UL << 20)
+/* Of .debug_info that is not compressed: an object with less is read as soon as the cache. */
+#define CACHED_BYTES (256UL << 10)
 
 struct file {
 	int fd;
@@ -268,7 +268,61 @@ static bool names_trap(Dwarf *dwarf, const char *path)
 	return dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &id) > 0 && csink_is_trap_beside(path, name);
 }
 
-static int resolve_dwarf(struct csink_batch *batch, const struct file *file, const char *path)
+#define MAX_WHOLE_LINES (4UL << 20) /* bytes of line tables of an object that is kept whole */
+#define MAX_WHOLE_BOUNDS 1000000
+#define MAX_UNIT_BOUNDS 100000 /* of the units of another one that hold wants, at a time */
+
+/* What is kept of a batch besides it. */
+struct keeping {
+	struct csink_bounds bounds;
+	struct csink_answers answers[2]; /* units; single addresses */
+	bool is_whole;                   /* all of the object's code has answers */
+	bool is_refused;                 /* the next time the answers may be others */
+};
+
+/* Without its other file, names are missing that may be there the next time. */
+static bool lacks_alternative(Dwarf *dwarf)
+{
+	GElf_Shdr shdr;
+
+	return csink_elf_section(dwarf_getelf(dwarf), 0, ".gnu_debugaltlink", &shdr) && !dwarf_getalt(dwarf);
+}
+
+/* Bytes of a section, unpacked; 0 if there is none. */
+static uint64_t section_bytes(Elf *elf, const char *name)
+{
+	GElf_Shdr shdr;
+	GElf_Chdr chdr;
+	Elf_Scn *scn = csink_elf_section(elf, 0, name, &shdr);
+
+	if (!scn)
+		return 0;
+	return shdr.sh_flags & SHF_COMPRESSED && gelf_getchdr(scn, &chdr) ? chdr.ch_size : shdr.sh_size;
+}
+
+/* Of a small object, everything is kept the first time: the next runs have samples in other units of it, and then it
+ * is the opening that takes long. What cannot be kept is found again. */
+static void keep(struct keeping *keeping, const struct csink_elfs *elfs, Dwarf *dwarf, struct csink_spending *spending)
+{
+	struct csink_bounds *bounds = &keeping->bounds;
+	int err = 0;
+
+	if (keeping->is_whole) {
+		bounds->max = MAX_WHOLE_BOUNDS;
+		err = csink_bounds_add_all(bounds, dwarf, elfs->path, spending);
+	}
+	err = err ? err : csink_bounds_add_symbols(bounds, elfs);
+	err = err ? err : csink_answers_find(&keeping->answers[0], bounds, elfs, dwarf, spending);
+	if (err < 0)
+		keeping->answers[0].nr = 0;
+	keeping->is_whole &= !err && !bounds->is_partial;
+	/* What was left out because of what it would have cost is not known. */
+	keeping->is_refused |= err > 0 || spending->is_over || csink_demangle_refused();
+}
+
+/* keeping: NULL: nothing is kept. */
+static int resolve_dwarf(struct csink_batch *batch, const struct csink_elfs *elfs, const struct file *file,
+			 struct keeping *keeping)
 {
 	struct stat st;
 	Dwarf *dwarf;
@@ -284,15 +338,45 @@ static int resolve_dwarf(struct csink_batch *batch, const struct file *file, con
 	if (!dwarf)
 		return -EBADMSG;
 	csink_spending_begin(&batch->spending, fstat(file->fd, &st) ? 0 : (uint64_t)st.st_size);
-	err = names_trap(dwarf, path) ? 0 : csink_dwarf_resolve(batch, dwarf);
+	if (names_trap(dwarf, elfs->path)) {
+		if (keeping)
+			keeping->is_refused = true;
+		dwarf_end(dwarf);
+		return 0;
+	}
+	if (keeping && lacks_alternative(dwarf)) {
+		keeping->is_refused = true;
+		keeping = NULL;
+	}
+	if (keeping) {
+		keeping->is_whole = section_bytes(file->elf, ".debug_line") <= MAX_WHOLE_LINES;
+		keeping->bounds.max = MAX_UNIT_BOUNDS;
+	}
+	err = csink_dwarf_resolve(batch, dwarf, keeping && !keeping->is_whole ? &keeping->bounds : NULL);
 	if (batch->spending.is_over)
 		batch->flags |= CSINK_LEFT_DWARF;
+	if (csink_demangle_refused())
+		batch->flags |= CSINK_LEFT_MANGLED;
+	if (!err && keeping && !batch->spending.is_over) {
+		/* Of names that nobody asked for, it is not told that they were left out. */
+		csink_demangle_begin();
+		keep(keeping, elfs, dwarf, &batch->spending);
+		csink_demangle_begin();
+	}
 	dwarf_end(dwarf);
 	return err;
 }
 
-/* Locations that DWARF gave no lines: the function that the tables gave them. */
-static void give_rest(struct csink_batch *batch)
+int csink_batch_flags(const struct csink_batch *batch, uint32_t want)
+{
+	const struct csink_found *found = &batch->found[want];
+	uint32_t nr = batch->p->locations[batch->wants[want].location].nr_lines;
+
+	return (nr ? CSINK_FOUND_NAMES : 0) | (found->is_done ? CSINK_FOUND_FILES : 0) |
+	       (found->line || found->file ? CSINK_FOUND_LINES : 0) | (nr > 1 ? CSINK_FOUND_INLINES : 0);
+}
+
+void csink_batch_give_rest(struct csink_batch *batch)
 {
 	uint32_t i;
 
@@ -313,51 +397,87 @@ static void give_rest(struct csink_batch *batch)
 	}
 }
 
-static int resolve(struct csink_batch *batch, const struct csink_object *object, struct files *files)
+/* by_tables: the debug information is known not to hold any of the addresses. */
+static int resolve(struct csink_batch *batch, const struct csink_object *object, struct files *files, bool by_tables,
+		   struct keeping *keeping)
 {
-	Elf *elfs[] = {files->main.elf, files->debug.elf};
-	int err = csink_elf_symbols(batch, elfs, CSINK_ARRAY_SIZE(elfs));
+	struct csink_elfs elfs = {files->main.elf, files->debug.elf, object->path};
+	Elf *const both[] = {elfs.main, elfs.debug};
+	int err = csink_elf_symbols(batch, both, CSINK_ARRAY_SIZE(both));
 
 	if (!err && files->main.elf)
 		err = csink_elf_plt(batch, files->main.elf);
-	if (!err && resolve_dwarf(batch, &files->main, object->path) == -ENOENT)
-		err = resolve_dwarf(batch, &files->debug, object->path) == -ENOMEM ? -ENOMEM : 0;
+	if (!err && !by_tables && resolve_dwarf(batch, &elfs, &files->main, keeping) == -ENOENT)
+		err = resolve_dwarf(batch, &elfs, &files->debug, keeping) == -ENOMEM ? -ENOMEM : 0;
 	if (!err && files->main.elf)
 		csink_elf_unwind_starts(batch, files->main.elf, object->path);
-	give_rest(batch);
+	csink_batch_give_rest(batch);
 	if (csink_demangle_refused())
 		batch->flags |= CSINK_LEFT_MANGLED;
 	return err ? err : csink_profile_error(batch->p);
 }
 
-/* Which files names come from: where others are found, what was kept of these means nothing. */
-static void describe_source(const struct files *files, char *text, size_t size)
+/* Size and time of a file. */
+static size_t describe_file(int fd, char *text, size_t size)
 {
 	struct stat st = {0};
 
-	if (files->debug.elf && files->debug.fd >= 0)
-		fstat(files->debug.fd, &st);
-	snprintf(text, size, "%d%d %lld %lld", files->main.elf && has_dwarf(files->main.elf),
-		 files->main.elf && has_section(files->main.elf, SHT_SYMTAB, NULL), (long long)st.st_size,
-		 (long long)st.st_mtim.tv_sec);
+	if (fd >= 0)
+		fstat(fd, &st);
+	return (size_t)snprintf(text, size, " %lld %lld.%09ld", (long long)st.st_size, (long long)st.st_mtim.tv_sec,
+				st.st_mtim.tv_nsec);
 }
 
+/* What names come from: where one of it is another, what was kept means nothing. Ourselves: another build may name
+ * otherwise. The object's own name: functions that only unwind tables know are named after it. */
+static void describe_source(const struct csink_object *object, const struct files *files, char *text, size_t size)
+{
+	const char *slash = strrchr(object->path, '/');
+	int self = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+	size_t used = (size_t)snprintf(text, size, CSINK_VERSION);
+
+	used += describe_file(self, text + used, size - used);
+	used += describe_file(files->main.elf ? files->main.fd : -1, text + used, size - used);
+	used += describe_file(files->debug.elf ? files->debug.fd : -1, text + used, size - used);
+	snprintf(text + used, size - used, " %s", slash ? slash + 1 : object->path);
+	if (self >= 0)
+		close(self);
+}
+
+/* Whether reading it takes longer than reading what was kept of it. */
 static bool has_much_dwarf(Elf *elf)
 {
 	GElf_Shdr shdr;
 
-	return elf && csink_elf_section(elf, 0, ".debug_info", &shdr) && shdr.sh_size >= CACHED_BYTES;
+	if (!elf)
+		return false;
+	if (has_section(elf, 0, ".zdebug_info"))
+		return true;
+	return csink_elf_section(elf, 0, ".debug_info", &shdr) &&
+	       (shdr.sh_size >= CACHED_BYTES || shdr.sh_flags & SHF_COMPRESSED);
 }
 
+/* cache: what is known already, and where what is found is kept; NULL: it is not kept. */
 static int resolve_wants(struct csink_profile *p, const struct csink_object *object, struct files *files,
-			 struct csink_want *wants, uint32_t nr_wants)
+			 struct csink_want *wants, uint32_t nr_wants, const struct csink_symbols_cache *cache)
 {
 	struct csink_batch batch = {.p = p, .path = object->path, .wants = wants, .nr = nr_wants};
+	bool by_tables = cache && csink_symbols_cache_is_whole(cache);
+	struct keeping keeping = {0};
 	int err;
 
+	if (by_tables)
+		cache = NULL;
 	qsort(wants, nr_wants, sizeof(*wants), compare_wants);
 	batch.found = calloc(nr_wants, sizeof(*batch.found));
-	err = batch.found ? resolve(&batch, object, files) : -ENOMEM;
+	err = batch.found ? resolve(&batch, object, files, by_tables, cache ? &keeping : NULL) : -ENOMEM;
+	if (!err && cache && !keeping.is_refused && !(batch.flags & CSINK_LEFT) &&
+	    !csink_answers_add_wants(&keeping.answers[1], &batch, &keeping.answers[0]))
+		csink_symbols_cache_put(cache, keeping.answers, CSINK_ARRAY_SIZE(keeping.answers), keeping.is_whole);
+	csink_profile_destroy(keeping.answers[0].p);
+	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(keeping.answers); i++)
+		csink_answers_release(&keeping.answers[i]);
+	csink_bounds_release(&keeping.bounds);
 	free(batch.found);
 	return err ? err : batch.flags;
 }
@@ -367,19 +487,17 @@ static int resolve_cached(struct csink_profile *p, const struct csink_object *ob
 			  struct csink_want *wants, uint32_t nr_wants)
 {
 	struct csink_symbols_cache cache;
-	char source[128];
+	int found = 0, flags = 0;
+	char source[512];
 	uint32_t left;
-	int found;
 
-	describe_source(files, source, sizeof(source));
+	describe_source(object, files, source, sizeof(source));
 	csink_symbols_cache_open(&cache, object, source);
-	left = csink_symbols_cache_take(&cache, p, wants, nr_wants);
-	found = left ? resolve_wants(p, object, files, wants, left) : 0;
-	if (left && found >= 0)
-		csink_symbols_cache_put(&cache, p, source, wants, left, found);
-	found = found < 0 ? found : found | cache.flags;
+	left = csink_symbols_cache_take(&cache, p, wants, nr_wants, &flags);
+	if (left)
+		found = resolve_wants(p, object, files, wants, left, *cache.path ? &cache : NULL);
 	csink_symbols_cache_close(&cache);
-	return found;
+	return found < 0 ? found : found | flags;
 }
 
 /* There is no file: what is known from the time when there was one. Returns what was found, or err. */
@@ -387,12 +505,13 @@ static int resolve_known(struct csink_profile *p, const struct csink_object *obj
 			 uint32_t nr_wants, int err)
 {
 	struct csink_symbols_cache cache;
+	uint32_t left;
+	int flags = 0;
 
 	csink_symbols_cache_open(&cache, object, NULL);
-	if (csink_symbols_cache_take(&cache, p, wants, nr_wants) < nr_wants / 2)
-		err = cache.flags;
+	left = csink_symbols_cache_take(&cache, p, wants, nr_wants, &flags);
 	csink_symbols_cache_close(&cache);
-	return err;
+	return left < nr_wants - left ? flags : err;
 }
 
 int csink_symbols_resolve(struct csink_profile *p, const struct csink_object *object, struct csink_want *wants,
@@ -412,7 +531,7 @@ int csink_symbols_resolve(struct csink_profile *p, const struct csink_object *ob
 	else if (has_much_dwarf(files.main.elf) || has_much_dwarf(files.debug.elf))
 		err = resolve_cached(p, object, &files, wants, nr_wants);
 	else
-		err = resolve_wants(p, object, &files, wants, nr_wants);
+		err = resolve_wants(p, object, &files, wants, nr_wants, NULL);
 	close_file(&files.main);
 	close_file(&files.debug);
 	return csink_cut_guard_end() && err >= 0 ? err | CSINK_LEFT_CUT : err;

@@ -12,15 +12,10 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/output/outfile.h"
-#include "launcher/output/pprof.h"
+#include "launcher/profile/symbols_cache_impl.h"
 #include "launcher/search.h"
 
-#define FORMAT "1" /* of the files: another one has another folder */
-#define MAX_BYTES (256LL << 20)
-#define MAX_LOCATIONS 200000 /* of a file; what was known before gives way */
-#define KEY_SOURCE "source"
-#define KEY_FOUND "found"
+#define FORMAT "2" /* of the files: another one has another folder */
 
 /* ---- the folder ---- */
 
@@ -52,234 +47,251 @@ static bool find_folder(char *path, size_t size)
 	return is_private(path);
 }
 
-struct entry {
-	char name[64];
-	int64_t bytes, time_ns;
-};
-
-static int compare_entries(const void *a, const void *b)
-{
-	const struct entry *left = a, *right = b;
-
-	return left->time_ns < right->time_ns ? -1 : left->time_ns > right->time_ns;
-}
-
-/* Remove what was written longest ago, where all together is too much. */
-static void prune(const char *file)
-{
-	struct entry *all = NULL, *grown;
-	uint32_t nr = 0, cap = 0, i;
-	struct dirent *found;
-	int64_t bytes = 0;
-	char folder[4096];
-	struct stat st;
-	DIR *dir;
-
-	snprintf(folder, sizeof(folder), "%s", file);
-	*strrchr(folder, '/') = 0;
-	dir = opendir(folder);
-	while (dir && (found = readdir(dir))) {
-		if (fstatat(dirfd(dir), found->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode) ||
-		    strlen(found->d_name) >= sizeof(all->name))
-			continue;
-		if (nr == cap) {
-			cap = CSINK_MAX(cap * 2, 64);
-			grown = reallocarray(all, cap, sizeof(*all));
-			if (!grown)
-				break;
-			all = grown;
-		}
-		strcpy(all[nr].name, found->d_name);
-		all[nr].bytes = st.st_size;
-		all[nr++].time_ns = st.st_mtim.tv_sec * (int64_t)CSINK_NS_PER_S + st.st_mtim.tv_nsec;
-		bytes += st.st_size;
-	}
-	if (bytes > MAX_BYTES)
-		qsort(all, nr, sizeof(*all), compare_entries);
-	for (i = 0; i < nr && bytes > MAX_BYTES; i++) {
-		if (!unlinkat(dirfd(dir), all[i].name, 0))
-			bytes -= all[i].bytes;
-	}
-	free(all);
-	if (dir)
-		closedir(dir);
-}
-
 /* ---- reading ---- */
 
-static int compare_locations(const void *a, const void *b, void *context)
+static bool read_exactly(int fd, void *out, uint64_t len, uint64_t at)
 {
-	const struct csink_profile *p = context;
-	uint64_t left = p->locations[*(const uint32_t *)a].address, right = p->locations[*(const uint32_t *)b].address;
+	return pread(fd, out, len, (off_t)at) == (ssize_t)len;
+}
 
-	return left < right ? -1 : left > right;
+/* Some bytes of the file; NULL if there are none such, or not as they were written. */
+static const void *part(struct csink_symbols_file *file, uint64_t at, uint64_t len)
+{
+	if (at > file->len || len > file->len - at)
+		return NULL;
+	for (uint64_t block = at / CSINK_KEPT_BLOCK; len && block <= (at + len - 1) / CSINK_KEPT_BLOCK; block++) {
+		char *bytes = file->bytes + block * CSINK_KEPT_BLOCK;
+		uint64_t size = CSINK_MIN(file->len - block * CSINK_KEPT_BLOCK, (uint64_t)CSINK_KEPT_BLOCK);
+
+		if (file->is_read[block])
+			continue;
+		if (!read_exactly(file->fd, bytes, size, file->at + block * CSINK_KEPT_BLOCK) ||
+		    csink_kept_sum(bytes, size, block) != file->sums[block]) {
+			file->is_damaged = true;
+			return NULL;
+		}
+		file->is_read[block] = true;
+	}
+	return file->bytes + at;
+}
+
+static void close_file(struct csink_symbols_file *file)
+{
+	if (!file)
+		return;
+	if (file->fd >= 0)
+		close(file->fd);
+	free(file->sums);
+	free(file->bytes);
+	free(file->is_read);
+	free(file);
+}
+
+/* source: as it has to be; NULL: any. */
+static bool read_header(struct csink_symbols_file *file, const char *source)
+{
+	struct csink_kept_header *h = &file->header;
+	uint64_t nr, size;
+	struct stat st;
+
+	if (fstat(file->fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+	    st.st_size > CSINK_KEPT_MAX_FILE || !read_exactly(file->fd, h, sizeof(*h), 0) ||
+	    memcmp(h->magic, CSINK_KEPT_MAGIC, sizeof(h->magic)) || h->source[sizeof(h->source) - 1] ||
+	    (source && strcmp(h->source, source)))
+		return false;
+	file->lines_at = (uint64_t)h->nr_answers * sizeof(struct csink_kept_answer);
+	file->functions_at = file->lines_at + (uint64_t)h->nr_lines * sizeof(struct csink_kept_line);
+	file->text_at = file->functions_at + (uint64_t)h->nr_functions * sizeof(struct csink_kept_function);
+	file->len = file->text_at + h->text_bytes;
+	nr = csink_kept_blocks(file->len);
+	size = sizeof(*h) + nr * sizeof(*file->sums);
+	if (size + file->len != (uint64_t)st.st_size || !h->text_bytes)
+		return false;
+	file->at = size;
+	file->sums = malloc((nr + 1) * sizeof(*file->sums));
+	file->is_read = calloc(nr + 1, sizeof(*file->is_read));
+	file->bytes = calloc(1, file->len + 1);
+	return file->sums && file->is_read && file->bytes &&
+	       read_exactly(file->fd, file->sums, nr * sizeof(*file->sums), sizeof(*h)) &&
+	       csink_kept_sum_header(h, file->sums, nr) == h->sum;
+}
+
+static struct csink_symbols_file *open_known(const char *path, const char *source)
+{
+	struct csink_symbols_file *file = calloc(1, sizeof(*file));
+
+	if (!file)
+		return NULL;
+	file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (file->fd >= 0 && read_header(file, source))
+		return file;
+	close_file(file);
+	return NULL;
+}
+
+/* The latest file of any source whose name begins so. */
+static struct csink_symbols_file *open_latest(const char *folder, const char *prefix)
+{
+	char path[4096 + 300], latest[256] = "";
+	int64_t latest_ns = 0, ns;
+	struct dirent *found;
+	struct stat st;
+	DIR *dir = opendir(folder);
+
+	while (dir && (found = readdir(dir))) {
+		if (strncmp(found->d_name, prefix, strlen(prefix)) ||
+		    fstatat(dirfd(dir), found->d_name, &st, AT_SYMLINK_NOFOLLOW))
+			continue;
+		ns = st.st_mtim.tv_sec * (int64_t)CSINK_NS_PER_S + st.st_mtim.tv_nsec;
+		if (!*latest || ns > latest_ns) {
+			snprintf(latest, sizeof(latest), "%s", found->d_name);
+			latest_ns = ns;
+		}
+	}
+	if (dir)
+		closedir(dir);
+	snprintf(path, sizeof(path), "%s/%s", folder, latest);
+	return *latest ? open_known(path, NULL) : NULL;
 }
 
 void csink_symbols_cache_open(struct csink_symbols_cache *cache, const struct csink_object *object, const char *source)
 {
-	const char *is, *found;
-	size_t used;
-	uint32_t i;
+	char id[64];
+	size_t used = 0;
 
-	*cache = (struct csink_symbols_cache){0};
-	if (object->build_id_len < 8 || object->is_vdso || !find_folder(cache->path, sizeof(cache->path) - 64)) {
+	*cache->path = *cache->source = 0;
+	cache->known = NULL;
+	if (object->build_id_len < 8 || object->is_vdso || (source && strlen(source) >= sizeof(cache->source)) ||
+	    !find_folder(cache->path, sizeof(cache->path) - 96)) {
 		*cache->path = 0;
 		return;
 	}
-	used = strlen(cache->path);
-	cache->path[used++] = '/';
-	for (i = 0; i < object->build_id_len && i < 20; i++)
-		used += (size_t)sprintf(cache->path + used, "%02x", object->build_id[i]);
-	if (csink_pprof_read_regular(cache->path, &cache->known, NULL, 0)) {
-		cache->known = NULL;
+	for (uint32_t i = 0; i < object->build_id_len && i < 20; i++)
+		used += (size_t)sprintf(id + used, "%02x", object->build_id[i]);
+	if (!source) {
+		cache->known = open_latest(cache->path, id);
+		*cache->path = 0;
 		return;
 	}
-	is = csink_profile_fact(cache->known, KEY_SOURCE, 0);
-	found = csink_profile_fact(cache->known, KEY_FOUND, 0);
-	cache->order = is && found && (!source || !strcmp(is, source))
-			       ? calloc(cache->known->nr_locations, sizeof(*cache->order))
-			       : NULL;
-	if (!cache->order) {
-		csink_profile_destroy(cache->known);
-		cache->known = NULL;
-		return;
-	}
-	cache->flags = atoi(found) & ~CSINK_LEFT;
-	for (i = 1; i < cache->known->nr_locations; i++)
-		cache->order[cache->nr++] = i;
-	qsort_r(cache->order, cache->nr, sizeof(*cache->order), compare_locations, cache->known);
+	strcpy(cache->source, source);
+	sprintf(cache->path + strlen(cache->path), "/%s-%016" PRIx64, id,
+		(uint64_t)csink_kept_sum(source, strlen(source), 1) << 32 | csink_kept_sum(source, strlen(source), 2));
+	cache->known = open_known(cache->path, source);
 }
 
 void csink_symbols_cache_close(struct csink_symbols_cache *cache)
 {
-	csink_profile_destroy(cache->known);
-	free(cache->order);
+	close_file(cache->known);
 	cache->known = NULL;
-	cache->order = NULL;
 }
 
-/* From one profile to another; functions: those of the first in the second, 0: not copied yet. */
-struct copying {
-	const struct csink_profile *from;
-	struct csink_profile *to;
-	uint32_t *functions;
-};
-
-static bool copying_begin(struct copying *c, const struct csink_profile *from, struct csink_profile *to)
+bool csink_symbols_cache_is_whole(const struct csink_symbols_cache *cache)
 {
-	*c = (struct copying){from, to, calloc(from->nr_functions, sizeof(*c->functions))};
-	return c->functions;
+	return cache->known && cache->known->header.is_whole && !cache->known->is_damaged;
 }
 
-static uint32_t copy_function(struct copying *c, uint32_t id)
-{
-	struct csink_profile_function function = c->from->functions[id];
+/* ---- from a file into a profile ---- */
 
-	if (!c->functions[id]) {
-		function.name = csink_profile_str(c->to, csink_profile_text(c->from, function.name));
-		function.system_name = csink_profile_str(c->to, csink_profile_text(c->from, function.system_name));
-		function.file = csink_profile_str(c->to, csink_profile_text(c->from, function.file));
-		c->functions[id] = csink_profile_function_add(c->to, &function);
+static csink_str_t take_text(struct csink_kept_taking *t, uint32_t at)
+{
+	uint64_t start = t->from->text_at + at, len = 0, more;
+	const char *text, *end = NULL;
+
+	/* As far as the text goes, a block at a time: all texts have an end. */
+	while (!end && start + len < t->from->len) {
+		more = CSINK_MIN(t->from->len - start - len, CSINK_KEPT_BLOCK - (start + len) % CSINK_KEPT_BLOCK);
+		text = part(t->from, start + len, more);
+		if (!text)
+			break;
+		end = memchr(text, 0, more);
+		len += more;
 	}
-	return c->functions[id];
+	return csink_profile_str(t->to, end ? t->from->bytes + start : "");
 }
 
-/* Give a location of one profile the lines that one of the other has. */
-static void copy_lines(struct copying *c, uint32_t location, uint32_t known)
+/* Returns 0 if there is none. */
+static uint32_t take_function(struct csink_kept_taking *t, uint32_t id)
 {
-	const struct csink_profile *from = c->from;
-	const struct csink_profile_location *at = &from->locations[known];
-	struct csink_profile_line lines[64] = {0};
-	uint32_t i, nr = CSINK_MIN(at->nr_lines, CSINK_ARRAY_SIZE(lines));
+	const struct csink_kept_function *kept;
 
-	for (i = 0; i < nr; i++) {
-		const struct csink_profile_line *line = &from->lines[at->first_line + i];
+	if (!id || id >= t->from->header.nr_functions)
+		return 0;
+	kept = t->functions[id] ? NULL
+				: part(t->from, t->from->functions_at + (uint64_t)id * sizeof(*kept), sizeof(*kept));
+	if (kept) {
+		struct csink_profile_function function = {.name = take_text(t, kept->name),
+							  .system_name = take_text(t, kept->system_name),
+							  .file = take_text(t, kept->file),
+							  .start_line = kept->start_line};
 
-		lines[i].function = copy_function(c, line->function);
-		lines[i].line = line->line;
+		if (!t->from->is_damaged)
+			t->functions[id] = csink_profile_function_add(t->to, &function);
 	}
-	csink_profile_location_set_lines(c->to, location, lines, nr);
+	return t->functions[id];
 }
 
-/* The known location at an address, or 0. */
-static uint32_t find(const struct csink_symbols_cache *cache, uint64_t address)
+int csink_kept_take_lines(struct csink_kept_taking *t, const struct csink_kept_answer *answer,
+			  struct csink_profile_line *lines)
 {
-	uint32_t low = CSINK_LOWER(cache->nr, i, cache->known->locations[cache->order[i]].address < address);
+	uint64_t at = t->from->lines_at + (uint64_t)answer->first_line * sizeof(struct csink_kept_line);
+	const struct csink_kept_line *kept;
 
-	return low < cache->nr && cache->known->locations[cache->order[low]].address == address ? cache->order[low] : 0;
+	if (answer->nr_lines > CSINK_KEPT_MAX_LINES ||
+	    (uint64_t)answer->first_line + answer->nr_lines > t->from->header.nr_lines)
+		return -1;
+	kept = part(t->from, at, answer->nr_lines * sizeof(*kept));
+	for (uint32_t i = 0; kept && i < answer->nr_lines; i++) {
+		lines[i] = (struct csink_profile_line){.function = take_function(t, kept[i].function),
+						       .line = kept[i].line};
+		if (!lines[i].function)
+			return -1;
+	}
+	return kept ? answer->nr_lines : -1;
+}
+
+const struct csink_kept_answer *csink_kept_answer_at(struct csink_symbols_file *file, uint32_t index)
+{
+	return part(file, (uint64_t)index * sizeof(struct csink_kept_answer), sizeof(struct csink_kept_answer));
+}
+
+static const struct csink_kept_answer *find(struct csink_symbols_file *file, uint64_t address)
+{
+	uint64_t offset = address - file->header.base;
+	const struct csink_kept_answer *answer = NULL;
+	uint32_t at;
+
+	if (address < file->header.base)
+		return NULL;
+	/* The last one that begins at or before the address. */
+	at = CSINK_LOWER(file->header.nr_answers, i, (answer = csink_kept_answer_at(file, i)) && answer->low <= offset);
+	answer = at ? csink_kept_answer_at(file, at - 1) : NULL;
+	return answer && offset >= answer->low && offset - answer->low < answer->bytes ? answer : NULL;
 }
 
 uint32_t csink_symbols_cache_take(const struct csink_symbols_cache *cache, struct csink_profile *p,
-				  struct csink_want *wants, uint32_t nr_wants)
+				  struct csink_want *wants, uint32_t nr_wants, int *flags)
 {
-	uint32_t i, known, left = 0;
-	struct copying copying;
-	struct csink_want want;
+	struct csink_kept_taking taking = {.from = cache->known, .to = p};
+	struct csink_profile_line lines[CSINK_KEPT_MAX_LINES];
+	uint32_t left = 0;
 
-	if (!cache->known || !copying_begin(&copying, cache->known, p))
+	if (cache->known)
+		taking.functions = calloc(cache->known->header.nr_functions + 1UL, sizeof(*taking.functions));
+	if (!taking.functions)
 		return nr_wants;
-	for (i = 0; i < nr_wants; i++) {
-		want = wants[i];
-		known = find(cache, want.address);
-		if (known) {
-			copy_lines(&copying, want.location, known);
+	for (uint32_t i = 0; i < nr_wants; i++) {
+		struct csink_want want = wants[i];
+		const struct csink_kept_answer *answer = find(cache->known, want.address);
+		int nr = answer ? csink_kept_take_lines(&taking, answer, lines) : -1;
+
+		if (nr >= 0) {
+			csink_profile_location_set_lines(p, want.location, lines, (uint32_t)nr);
+			*flags |= answer->flags;
 			continue;
 		}
 		wants[i] = wants[left];
 		wants[left++] = want;
 	}
-	free(copying.functions);
+	free(taking.functions);
 	return left;
-}
-
-/* ---- writing ---- */
-
-/* A failure costs the next run some time, and nothing else. */
-static void write_file(const char *path, const struct csink_profile *p)
-{
-	struct csink_outfile file;
-	void *bytes;
-	size_t len;
-	int err;
-
-	if (csink_pprof_encode(p, &bytes, &len))
-		return;
-	if (!csink_outfile_open(&file, path, CSINK_OUTFILE_PRIVATE)) {
-		err = write(file.fd, bytes, len) == (ssize_t)len ? 0 : -EIO;
-		csink_outfile_close(&file, err);
-	}
-	free(bytes);
-}
-
-void csink_symbols_cache_put(const struct csink_symbols_cache *cache, const struct csink_profile *p, const char *source,
-			     const struct csink_want *wants, uint32_t nr_wants, int flags)
-{
-	struct csink_profile *all = csink_profile_create();
-	struct copying copying;
-	uint32_t i;
-
-	if (!all || !*cache->path) {
-		csink_profile_destroy(all);
-		return;
-	}
-	csink_profile_type_add(all, "symbols", "count");
-	csink_profile_fact_add(all, KEY_SOURCE, "%s", source);
-	csink_profile_fact_add(all, KEY_FOUND, "%d", (flags & ~CSINK_LEFT) | cache->flags);
-	if (copying_begin(&copying, p, all)) {
-		for (i = 0; i < nr_wants && i < MAX_LOCATIONS; i++)
-			copy_lines(&copying, csink_profile_location_add(all, 0, wants[i].address, NULL, 0),
-				   wants[i].location);
-		free(copying.functions);
-	}
-	if (cache->known && copying_begin(&copying, cache->known, all)) {
-		for (i = 0; i < cache->nr && all->nr_locations < MAX_LOCATIONS; i++)
-			copy_lines(&copying,
-				   csink_profile_location_add(all, 0, cache->known->locations[cache->order[i]].address,
-							      NULL, 0),
-				   cache->order[i]);
-		free(copying.functions);
-	}
-	write_file(cache->path, all);
-	csink_profile_destroy(all);
-	prune(cache->path);
 }

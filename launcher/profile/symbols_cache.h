@@ -1,9 +1,12 @@
 /*
- * Names of addresses that were asked for before, kept by build-id in $XDG_CACHE_HOME/countersink (or ~/.cache): for
- * objects with much debug information, and for those that are gone by now. The folder is the user's alone (another is
- * not believed), has 256 MB at most, and may be removed at any time; what is damaged in it is ignored.
+ * Names that were found before, kept in $XDG_CACHE_HOME/countersink (or ~/.cache) for objects whose debug information
+ * takes long to read, and for those that are gone by now. The directory is the user's alone (another is not believed),
+ * has 256 MB at most, and may be removed at any time; what is damaged in it is ignored.
  *
- * A file is a profile in pprof's format without samples: a location for each address, as the object's headers count it.
+ * A file holds answers: ranges of addresses, as the object's headers count them, each with the lines that all of its
+ * addresses share. One sample in a unit therefore answers for the whole unit the next time. A file is named after the
+ * object's build-id and its source, which says what the answers were made from: if one of the files has changed since,
+ * or countersink itself, there is another file.
  */
 #ifndef CSINK_LAUNCHER_SYMBOLS_CACHE_H
 #define CSINK_LAUNCHER_SYMBOLS_CACHE_H
@@ -11,30 +14,41 @@
 #include "launcher/profile/profile.h"
 #include "launcher/profile/symbols.h"
 
+struct csink_answers;
+struct csink_symbols_file;
+
 struct csink_symbols_cache {
-	struct csink_profile *known; /* NULL: nothing is known */
-	uint32_t *order;             /* its locations by address */
-	uint32_t nr;
-	int flags; /* enum csink_symbols_found, of what is known */
-	char path[4096];
+	char path[4096]; /* of the file; "": there is no directory for it, or any file will do */
+	char source[512];
+	struct csink_symbols_file *known; /* NULL: nothing is known */
 };
 
 /**
  * Open what is known of an object. @source  says which files the names come from; NULL: any will do.
- * Nothing is there to close if the object has no build-id or there is no folder for it; cache->path is "" then.
+ * Nothing is known, and nothing will be kept, if the object has no build-id or there is no directory.
+ * csink_symbols_cache_close it in any case.
  */
 void csink_symbols_cache_open(struct csink_symbols_cache *cache, const struct csink_object *object, const char *source);
 
 /**
  * Name the wants that are known. They are moved behind the others.
+ * @flags  enum csink_symbols_found of those are added.
  * Returns how many are left.
  */
 uint32_t csink_symbols_cache_take(const struct csink_symbols_cache *cache, struct csink_profile *p,
-				  struct csink_want *wants, uint32_t nr_wants);
+				  struct csink_want *wants, uint32_t nr_wants, int *flags);
 
-/** Write down what was found of wants since, with what was known. A folder that takes nothing is no error. */
-void csink_symbols_cache_put(const struct csink_symbols_cache *cache, const struct csink_profile *p, const char *source,
-			     const struct csink_want *wants, uint32_t nr_wants, int flags);
+/**
+ * Write down answers with what was known: the whole file anew, by rename, so that a reader has the old one or the new
+ * one; of two runs that write at once one is kept. A directory that takes nothing is no error.
+ * @answers   nr arrays of them, each sorted; no address is in two
+ * @is_whole  no address that has no answer is in the object's debug information
+ */
+void csink_symbols_cache_put(const struct csink_symbols_cache *cache, const struct csink_answers *answers, uint32_t nr,
+			     bool is_whole);
+
+/** Whether what has no answer is not in the object's debug information either: only symbol tables can name it. */
+bool csink_symbols_cache_is_whole(const struct csink_symbols_cache *cache);
 
 void csink_symbols_cache_close(struct csink_symbols_cache *cache);
 

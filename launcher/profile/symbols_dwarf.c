@@ -20,6 +20,7 @@ struct resolver {
 	struct csink_links links;
 	struct csink_line_sections sections;
 	struct csink_functions functions; /* with the unit at work, its lines and its entries */
+	struct csink_bounds *bounds;      /* NULL: not asked for */
 };
 
 /* ---- locations ---- */
@@ -110,6 +111,8 @@ static int open_lines(struct resolver *r, struct csink_unit *unit)
 
 	if (dwarf_cu_getdwarf(unit->die.cu) != r->dwarf) /* split: its table is in another file */
 		return -ENOTSUP;
+	if (!dwarf_hasattr(&unit->die, DW_AT_stmt_list))
+		return -ENODATA;
 	if (dwarf_formudata(dwarf_attr(&unit->die, DW_AT_stmt_list, &attr), &offset))
 		return -ENOTSUP;
 	return csink_lines_open(&r->sections, offset, dwarf_formstring(dwarf_attr(&unit->die, DW_AT_comp_dir, &attr)),
@@ -126,7 +129,8 @@ static int find_unit_lines(struct resolver *r, struct csink_unit *unit, uint32_t
 		csink_lines_find(r->functions.lines, r->batch, id, first, last);
 	else if (err == -ENOTSUP)
 		find_lines(r, unit, id, first, last);
-	return err == -ENOTSUP ? 0 : err;
+	unit->is_foreign |= err == -ENOTSUP;
+	return err == -ENOTSUP || err == -ENODATA ? 0 : err;
 }
 
 static int resolve_unit(struct resolver *r, uint32_t id, uint32_t first, uint32_t last, const Elf_Data **section)
@@ -139,14 +143,19 @@ static int resolve_unit(struct resolver *r, uint32_t id, uint32_t first, uint32_
 	f->scan = NULL;
 	f->lines = NULL;
 	f->unit = unit;
-	if (csink_unit_place(unit, section))
+	unit->is_foreign = !csink_unit_place(unit, section);
+	if (!unit->is_foreign)
 		err = csink_scan_open(r->batch, unit, id, first, last, &r->links, &f->scan);
 	if (!err)
 		err = find_unit_lines(r, unit, id, first, last);
 	for (uint32_t i = first; i < last && !err; i++) {
-		if (r->batch->found[i].unit == id)
-			err = give_lines(r, i);
+		if (r->batch->found[i].unit != id)
+			continue;
+		r->batch->found[i].is_split = unit->is_split;
+		err = give_lines(r, i);
 	}
+	if (!err && r->bounds)
+		err = csink_bounds_add_unit(r->bounds, unit, f->lines);
 	csink_lines_close(f->lines);
 	csink_scan_close(f->scan);
 	return err;
@@ -219,9 +228,9 @@ static bool is_native(Dwarf *dwarf)
 	return ident && ident[EI_DATA] == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB);
 }
 
-int csink_dwarf_resolve(struct csink_batch *batch, Dwarf *dwarf)
+int csink_dwarf_resolve(struct csink_batch *batch, Dwarf *dwarf, struct csink_bounds *bounds)
 {
-	struct resolver r = {.batch = batch, .dwarf = dwarf, .functions = {.batch = batch}};
+	struct resolver r = {.batch = batch, .dwarf = dwarf, .functions = {.batch = batch}, .bounds = bounds};
 	int err;
 
 	if (!is_native(dwarf))
@@ -233,6 +242,8 @@ int csink_dwarf_resolve(struct csink_batch *batch, Dwarf *dwarf)
 		find_sections(&r);
 		err = resolve_units(&r);
 	}
+	if (!err && bounds)
+		csink_bounds_check_spans(bounds, dwarf, &r.units);
 	csink_units_release(&r.units);
 	csink_functions_release(&r.functions);
 	free(r.links.all);

@@ -379,34 +379,55 @@ int csink_elf_plt(struct csink_batch *batch, Elf *elf)
 
 /* ---- function starts from the unwind tables ---- */
 
-void csink_elf_unwind_starts(struct csink_batch *batch, Elf *elf, const char *path)
-{
-	/* .eh_frame_hdr: version 1, encodings of three fields, then (start, entry) pairs sorted by start. We read what
-	 * every linker writes: pc-relative .eh_frame pointer, 4-byte count, table of 4-byte offsets from the section.
-	 */
-	static const uint8_t usual[] = {1, 0x1b, 0x03, 0x3b};
-	const char *base = strrchr(path, '/');
-	struct csink_profile_function function = {0};
-	uint64_t start, last_start = 0;
-	uint32_t i, count, low;
+/* The sorted table of .eh_frame_hdr. */
+struct starts {
 	const uint8_t *table;
-	char name[300];
+	uint64_t section;
+	uint32_t nr;
+};
+
+/*
+ * .eh_frame_hdr: version 1, encodings of three fields, then (start, entry) pairs sorted by start. We read what every
+ * linker writes: pc-relative .eh_frame pointer, 4-byte count, table of 4-byte offsets from the section.
+ */
+static struct starts find_starts(Elf *elf)
+{
+	static const uint8_t usual[] = {1, 0x1b, 0x03, 0x3b};
 	GElf_Shdr shdr;
 	Elf_Scn *scn = csink_elf_section(elf, 0, ".eh_frame_hdr", &shdr);
 	Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
+	struct starts starts = {0};
 
 	if (!data || data->d_size < 12 || memcmp(data->d_buf, usual, sizeof(usual)))
-		return;
-	table = (uint8_t *)data->d_buf + 12;
-	count = CSINK_MIN((uint32_t)load_s32(table - 4), (data->d_size - 12) / 8);
-	for (i = 0; i < batch->nr; i++) {
+		return starts;
+	starts.table = (uint8_t *)data->d_buf + 12;
+	starts.section = shdr.sh_addr;
+	starts.nr = CSINK_MIN((uint32_t)load_s32(starts.table - 4), (data->d_size - 12) / 8);
+	return starts;
+}
+
+static uint64_t start_at(const struct starts *starts, uint32_t index)
+{
+	return starts->section + load_s32(starts->table + index * 8ULL);
+}
+
+void csink_elf_unwind_starts(struct csink_batch *batch, Elf *elf, const char *path)
+{
+	struct starts starts = find_starts(elf);
+	const char *base = strrchr(path, '/');
+	struct csink_profile_function function = {0};
+	uint64_t start, last_start = 0;
+	uint32_t i, low;
+	char name[300];
+
+	for (i = 0; i < batch->nr && starts.nr; i++) {
 		if (batch->found[i].function || batch->found[i].is_done)
 			continue;
 		/* Behind the last start at or before the address. */
-		low = CSINK_LOWER(count, k, shdr.sh_addr + load_s32(table + k * 8ULL) <= batch->wants[i].address);
+		low = CSINK_LOWER(starts.nr, k, start_at(&starts, k) <= batch->wants[i].address);
 		if (!low)
 			continue;
-		start = shdr.sh_addr + load_s32(table + (low - 1) * 8ULL);
+		start = start_at(&starts, low - 1);
 		if (start != last_start) {
 			snprintf(name, sizeof(name), "[%s+%#llx]", base ? base + 1 : path, (unsigned long long)start);
 			function.name = function.system_name = csink_profile_str(batch->p, name);
@@ -414,4 +435,16 @@ void csink_elf_unwind_starts(struct csink_batch *batch, Elf *elf, const char *pa
 		}
 		batch->found[i].function = csink_profile_function_add(batch->p, &function);
 	}
+}
+
+int csink_elf_unwind_bounds(struct csink_bounds *bounds, Elf *elf)
+{
+	struct starts starts = find_starts(elf);
+	int err = 0;
+
+	for (uint32_t i = 0; i < starts.nr && !err; i++) {
+		if (csink_bounds_hold(bounds, start_at(&starts, i)))
+			err = csink_bounds_add(bounds, start_at(&starts, i));
+	}
+	return err;
 }

@@ -19,6 +19,7 @@ struct csink_found {
 	uint32_t line;                  /* 0: not known */
 	csink_str_t file;               /* of the line */
 	uint8_t is_done;                /* its location has its lines */
+	uint8_t is_split;               /* its unit is; see there */
 };
 
 /* What debug information of this object has cost so far (symbols_limits.c). */
@@ -38,6 +39,12 @@ struct csink_batch {
 	struct csink_spending spending;
 	uint64_t nr_offers; /* of addresses to symbols: symbols_elf.c */
 };
+
+/** What was found of one want, once it has its lines: enum csink_symbols_found. */
+int csink_batch_flags(const struct csink_batch *batch, uint32_t want);
+
+/** Give the wants that DWARF gave no lines the function that the symbol tables gave them. */
+void csink_batch_give_rest(struct csink_batch *batch);
 
 /** The first want at or after an address; batch->nr if none. */
 static inline uint32_t csink_batch_lower(const struct csink_batch *batch, uint64_t address)
@@ -72,11 +79,17 @@ int csink_elf_plt(struct csink_batch *batch, Elf *elf);
 /** Name what has no name yet after the start of its function, as .eh_frame_hdr has it. */
 void csink_elf_unwind_starts(struct csink_batch *batch, Elf *elf, const char *path);
 
+struct csink_bounds;
+
+/** Add these starts, as far as they are in a span. Returns 0 or -ENOMEM. */
+int csink_elf_unwind_bounds(struct csink_bounds *bounds, Elf *elf);
+
 /**
  * Add what DWARF knows: lines, and the functions around each address, to whose location their lines are given.
+ * @bounds  gets the addresses at which the answer may change, of the units that hold wants; NULL: not asked for.
  * Returns 0 or -ENOMEM.
  */
-int csink_dwarf_resolve(struct csink_batch *batch, Dwarf *dwarf);
+int csink_dwarf_resolve(struct csink_batch *batch, Dwarf *dwarf, struct csink_bounds *bounds);
 
 /* One compilation unit and the part of .debug_info that is its own. */
 struct csink_unit {
@@ -84,6 +97,9 @@ struct csink_unit {
 	const uint8_t *section, *head, *at, *end; /* at: behind the unit's header, its first entry */
 	uint8_t address_size, offset_size;
 	uint16_t version;
+	bool is_split;   /* or would be, if its other file were there */
+	bool is_foreign; /* libdw reads its entries or its lines */
+	bool has_bounds; /* symbols_bounds.c has taken it */
 };
 
 /* The units that hold wanted addresses. */
@@ -157,6 +173,9 @@ void csink_lines_close(struct csink_lines *l);
 /** The whole path of a file by its number in the table; 0: none. */
 csink_str_t csink_lines_file(struct csink_lines *l, struct csink_profile *p, uint64_t file);
 
+/** Add the address of every row of the table. Returns 0 or -ENOMEM. */
+int csink_lines_bounds(const struct csink_lines *l, struct csink_bounds *bounds);
+
 /** Give the wants from first to last - 1 whose unit is `id` their lines. */
 void csink_lines_find(struct csink_lines *l, struct csink_batch *batch, uint32_t id, uint32_t first, uint32_t last);
 
@@ -181,6 +200,88 @@ uint32_t csink_functions_get(struct csink_functions *f, Dwarf_Die *die, uint32_t
 csink_str_t csink_functions_file(struct csink_functions *f, Dwarf_Die *die, uint32_t attribute);
 
 void csink_functions_release(struct csink_functions *f);
+
+/* ---- where answers change: symbols_bounds.c ---- */
+
+struct csink_span {
+	uint64_t low, high;
+};
+
+/* All zero but max: empty. */
+struct csink_bounds {
+	uint64_t *all; /* addresses */
+	uint32_t nr, cap, max;
+	bool is_partial;          /* a unit, or a part of its code, was left out */
+	struct csink_span *spans; /* the code of the units that they are complete for */
+	uint32_t nr_spans, cap_spans;
+};
+
+/** Add an address, up to one more than max. Returns 0 or -ENOMEM. */
+int csink_bounds_add(struct csink_bounds *bounds, uint64_t address);
+
+/**
+ * First: add the bounds of each unit: its ranges, its functions and their inlined calls, the rows of its line table. A
+ * unit that would make them more than max is left out.
+ * @unit   one that is split or foreign is left out
+ * @lines  its table; NULL: it has none
+ * Returns 0 or -ENOMEM.
+ */
+int csink_bounds_add_unit(struct csink_bounds *bounds, struct csink_unit *unit, const struct csink_lines *lines);
+
+/**
+ * The same for all units of an object, whose path is given.
+ * @spending  goes on; once it is over, the bounds are partial.
+ * Returns 0 or -ENOMEM.
+ */
+int csink_bounds_add_all(struct csink_bounds *bounds, Dwarf *dwarf, const char *path, struct csink_spending *spending);
+
+/** Second: take out the spans in which a unit has code that was not added. */
+void csink_bounds_check_spans(struct csink_bounds *bounds, Dwarf *dwarf, const struct csink_units *units);
+
+/* The files of an object: NULL where there is none. */
+struct csink_elfs {
+	Elf *main, *debug;
+	const char *path; /* of the object */
+};
+
+/**
+ * Third: add the bounds of symbols and of what unwind tables name. Then bounds are sorted, each once, and in a span or
+ * the end of one; if they were more than max, there are none. Returns 0 or -ENOMEM.
+ */
+int csink_bounds_add_symbols(struct csink_bounds *bounds, const struct csink_elfs *elfs);
+
+/** Whether an address is in a span; from the second step on. */
+bool csink_bounds_hold(const struct csink_bounds *bounds, uint64_t address);
+void csink_bounds_release(struct csink_bounds *bounds);
+
+/* ---- answers: symbols_answers.c ---- */
+
+/* What was found of the addresses from low to high - 1: the lines of a location. */
+struct csink_answer {
+	uint64_t low, high;
+	uint32_t location;
+	int flags; /* enum csink_symbols_found */
+};
+
+/* All zero: empty. */
+struct csink_answers {
+	struct csink_profile *p; /* with the locations */
+	struct csink_answer *all;
+	uint32_t nr, cap;
+};
+
+/**
+ * Find the answers to all addresses between bounds. p is made here: csink_answers_release and csink_profile_destroy
+ * them. Returns 0, bits of CSINK_LEFT (they are not complete) or -ENOMEM.
+ */
+int csink_answers_find(struct csink_answers *answers, const struct csink_bounds *bounds, const struct csink_elfs *elfs,
+		       Dwarf *dwarf, struct csink_spending *spending);
+
+/** Add what was found of the wants of a batch that other answers do not hold: of single addresses. p is the batch's.
+ * Returns 0 or -ENOMEM. */
+int csink_answers_add_wants(struct csink_answers *answers, const struct csink_batch *batch,
+			    const struct csink_answers *others);
+void csink_answers_release(struct csink_answers *answers);
 
 /* ---- bytes of DWARF, never read from behind their end; *at moves on ---- */
 

@@ -272,8 +272,11 @@ struct row {
 };
 
 struct walk {
-	struct csink_lines *l;
+	const struct csink_lines *l;
+	struct csink_bounds *bounds; /* get the addresses of all rows; then there is no batch. NULL: none */
+	struct csink_lines *files;   /* the same table, to make paths */
 	struct csink_batch *batch;
+	int err;
 	uint32_t id, first, last, next; /* next: the first want that is not below the row */
 	struct row row;
 	bool has_row, is_dead; /* is_dead: a sequence of code that the linker threw away */
@@ -286,7 +289,7 @@ static void give(struct walk *w, uint32_t want)
 	if (found->unit != w->id || found->line)
 		return;
 	found->line = w->row.line;
-	found->file = csink_lines_file(w->l, w->batch->p, w->row.file);
+	found->file = csink_lines_file(w->files, w->batch->p, w->row.file);
 	w->batch->flags |= CSINK_FOUND_LINES;
 }
 
@@ -299,8 +302,13 @@ static bool is_nowhere(uint64_t address)
 /* The row before reaches up to this one; the wants between are its. */
 static inline void emit(struct walk *w, const struct row *row, bool is_end)
 {
-	const struct csink_want *wants = w->batch->wants;
+	const struct csink_want *wants;
 
+	if (w->bounds) {
+		w->err = w->err ? w->err : csink_bounds_add(w->bounds, row->address);
+		return;
+	}
+	wants = w->batch->wants;
 	if (!w->has_row || row->address < w->row.address) {
 		if (!w->has_row)
 			w->is_dead = is_nowhere(row->address);
@@ -365,22 +373,37 @@ static const uint8_t *walk_standard(struct walk *w, struct row *row, uint8_t opc
 	return at;
 }
 
-void csink_lines_find(struct csink_lines *l, struct csink_batch *batch, uint32_t id, uint32_t first, uint32_t last)
+static void walk_rows(struct walk *w)
 {
-	struct walk w = {.l = l, .batch = batch, .id = id, .first = first, .last = last};
+	const struct csink_lines *l = w->l;
 	struct row row = {.file = 1, .line = 1};
 	const uint8_t *at = l->at;
 
-	while (at < l->end) {
+	while (at < l->end && !w->err) {
 		uint8_t opcode = *at++;
 
 		if (opcode >= l->first_special) {
 			opcode -= l->first_special;
 			row.address += (uint64_t)(opcode / l->range) * l->least_bytes;
 			row.line += (uint32_t)(l->base + opcode % l->range);
-			emit(&w, &row, false);
+			emit(w, &row, false);
 		} else {
-			at = opcode ? walk_standard(&w, &row, opcode, at) : walk_extended(&w, &row, at);
+			at = opcode ? walk_standard(w, &row, opcode, at) : walk_extended(w, &row, at);
 		}
 	}
+}
+
+int csink_lines_bounds(const struct csink_lines *l, struct csink_bounds *bounds)
+{
+	struct walk w = {.l = l, .bounds = bounds};
+
+	walk_rows(&w);
+	return w.err;
+}
+
+void csink_lines_find(struct csink_lines *l, struct csink_batch *batch, uint32_t id, uint32_t first, uint32_t last)
+{
+	struct walk w = {.l = l, .files = l, .batch = batch, .id = id, .first = first, .last = last};
+
+	walk_rows(&w);
 }

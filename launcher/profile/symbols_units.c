@@ -23,11 +23,11 @@ struct ranges {
 
 /* ---- who holds what ---- */
 
-static int add_unit(struct csink_units *u, const Dwarf_Die *die)
+static int add_unit(struct csink_units *u, const Dwarf_Die *die, bool is_split)
 {
 	if (CSINK_GROW(u->all, u->nr, u->cap))
 		return -ENOMEM;
-	u->all[u->nr++] = (struct csink_unit){.die = *die};
+	u->all[u->nr++] = (struct csink_unit){.die = *die, .is_split = is_split};
 	return 0;
 }
 
@@ -41,7 +41,7 @@ static bool is_wanted(const struct csink_batch *batch, uint64_t low, uint64_t hi
 
 /* Collect the unit with its ranges, if it holds wanted addresses. */
 static int take_unit(struct csink_units *u, struct csink_batch *batch, const Dwarf_Die *die, const Dwarf_Die *own,
-		     struct ranges *ranges)
+		     bool is_split, struct ranges *ranges)
 {
 	Dwarf_Die of_ranges = *die;
 	Dwarf_Addr base, low, high;
@@ -52,7 +52,7 @@ static int take_unit(struct csink_units *u, struct csink_batch *batch, const Dwa
 			break;
 		if (!is_wanted(batch, low, high))
 			continue;
-		if (!unit && add_unit(u, own))
+		if (!unit && add_unit(u, own, is_split))
 			return -ENOMEM;
 		unit = u->nr;
 		if (CSINK_GROW(ranges->all, ranges->nr, ranges->cap))
@@ -90,7 +90,7 @@ static int take_units(struct csink_units *u, struct csink_batch *batch, Dwarf *d
 		split.addr = NULL;
 		if (type == DW_UT_skeleton && !names_trap(batch, &die))
 			dwarf_cu_info(cu, NULL, NULL, NULL, &split, NULL, NULL, NULL);
-		err = take_unit(u, batch, &die, split.addr ? &split : &die, ranges);
+		err = take_unit(u, batch, &die, split.addr ? &split : &die, type == DW_UT_skeleton, ranges);
 	}
 	return err;
 }

@@ -1,11 +1,13 @@
 /* Names that were found before: kept by build-id and source, believed only where nobody else can write. */
 #include <errno.h>
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "launcher/profile/symbols_cache.h"
+#include "launcher/profile/symbols_impl.h"
 #include "tests/unit/tap.h"
 
 static char base[] = "/tmp/countersink-cache.XXXXXX";
@@ -23,14 +25,17 @@ static uint32_t named_location(struct csink_profile *p, uint64_t address, const 
 	return csink_profile_location_add(p, 0, address, name ? &lines : NULL, name != NULL);
 }
 
+/* Of sixteen addresses. */
 static void put(const char *source, uint64_t address, const char *name)
 {
 	struct csink_profile *p = csink_profile_create();
-	struct csink_want want = {address, named_location(p, address + 0x7000, name, 12)};
+	struct csink_answer answer = {address, address + 16, named_location(p, address + 0x7000, name, 12),
+				      CSINK_FOUND_NAMES | CSINK_FOUND_LINES};
+	struct csink_answers answers = {.p = p, .all = &answer, .nr = 1};
 	struct csink_symbols_cache cache;
 
 	csink_symbols_cache_open(&cache, &object, source);
-	csink_symbols_cache_put(&cache, p, source, &want, 1, CSINK_FOUND_NAMES);
+	csink_symbols_cache_put(&cache, &answers, 1, false);
 	csink_symbols_cache_close(&cache);
 	csink_profile_destroy(p);
 }
@@ -44,15 +49,17 @@ static const char *get(const char *source, uint64_t address)
 				      {3, csink_profile_location_add(p, 0, 3, NULL, 0)}};
 	struct csink_symbols_cache cache;
 	static char name[64];
+	int flags = 0;
 	uint32_t left;
 
 	csink_symbols_cache_open(&cache, &object, source);
-	left = csink_symbols_cache_take(&cache, p, wants, 3);
+	left = csink_symbols_cache_take(&cache, p, wants, 3, &flags);
 	snprintf(name, sizeof(name), "?");
 	if (left == 2) {
 		const struct csink_profile_location *at = &p->locations[2];
 
 		ok(wants[0].address != address && wants[1].address != address, "the others come first");
+		is_num(flags, CSINK_FOUND_NAMES | CSINK_FOUND_LINES, "what was found of it is known, too");
 		snprintf(name, sizeof(name), "%s:%d",
 			 csink_profile_text(p, p->functions[p->lines[at->first_line].function].name),
 			 (int)p->lines[at->first_line].line);
@@ -62,18 +69,26 @@ static const char *get(const char *source, uint64_t address)
 	return name;
 }
 
+/* The only file that is there. */
 static char *file_path(void)
 {
-	static char path[256];
+	static char path[512];
+	glob_t found;
 
-	snprintf(path, sizeof(path), "%s/countersink/symbols-1/abcd010203000000000000000000000000000000", base);
+	snprintf(path, sizeof(path), "%s/countersink/symbols-2/abcd010203000000000000000000000000000000-*", base);
+	if (glob(path, 0, NULL, &found))
+		return path;
+	snprintf(path, sizeof(path), "%s", found.gl_pathc == 1 ? found.gl_pathv[0] : "several");
+	globfree(&found);
 	return path;
 }
 
-static void damage(void)
+/* Overwrite some bytes, counted from the end if at is negative. */
+static void damage(long at)
 {
 	FILE *file = fopen(file_path(), "r+");
 
+	fseek(file, at, at < 0 ? SEEK_END : SEEK_SET);
 	fputs("damaged", file);
 	fclose(file);
 }
@@ -89,18 +104,24 @@ int main(void)
 	put("a", 0x100, "first");
 	is_num(access(file_path(), R_OK), 0, "a file for each build-id");
 	is_str(get("a", 0x100), "first:12", "what was found is known");
-	is_str(get("a", 0x200), "?", "nothing else is");
+	is_str(get("a", 0x10f), "first:12", "of all addresses that share the answer");
+	is_str(get("a", 0x110), "?", "the next one does not");
+	is_str(get("a", 0x200), "?", "nothing else is known");
 	put("a", 0x200, "second");
 	is_str(get("a", 0x100), "first:12", "it stays known");
 	is_str(get("a", 0x200), "second:12", "with what came later");
 	is_str(get("b", 0x100), "?", "another source, another name perhaps");
 	is_str(get(NULL, 0x100), "first:12", "where there is none, the last one's");
-	damage();
+	damage(0);
 	is_str(get("a", 0x100), "?", "what is damaged is ignored");
+	put("a", 0x100, "again");
+	is_str(get("a", 0x100), "again:12", "and written anew");
+	damage(-20);
+	is_str(get("a", 0x100), "?", "whatever part of it is damaged");
 	put("a", 0x300, "third");
-	is_str(get("a", 0x300), "third:12", "and written anew");
-	is_str(get("a", 0x100), "?", "without what it was");
-	snprintf(folder, sizeof(folder), "%s/countersink/symbols-1", base);
+	is_str(get("a", 0x300), "third:12", "what is found then is kept");
+	is_str(get("a", 0x100), "?", "without what was damaged");
+	snprintf(folder, sizeof(folder), "%s/countersink/symbols-2", base);
 	chmod(folder, 0777);
 	is_str(get("a", 0x300), "?", "a folder that others may write to is not believed");
 	chmod(folder, 0700);
