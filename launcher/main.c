@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "launcher/commands.h"
+#include "launcher/run/inherited.h"
 #include "preload/counters/filters.h"
 
 /*
@@ -26,6 +27,7 @@ int main(int argc, char **argv)
 	const struct csink_command *command;
 
 	csink_filters_begin();
+	csink_inherited_begin();
 	if (!csink_filters_forbid_all(csink_deadly_calls))
 		fill_standard_streams();
 	if (argc < 2) {

@@ -1,5 +1,6 @@
 #include "launcher/attach/walk.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "include/internal/base.h"
@@ -32,7 +33,7 @@ struct cached {
 	struct csink_cfi_fde fde;
 	struct csink_cfi_rules rules;
 };
-static struct cached cache[NR_CACHED];
+static struct cached *cache; /* NR_CACHED, made for the first stack */
 
 struct walker {
 	const struct csink_walk_copy *copy;
@@ -67,8 +68,12 @@ static bool load(struct walker *w, uint64_t address, uint64_t *value)
 
 static const struct cached *rules_at(const struct csink_attach_object *object, uintptr_t pc)
 {
-	struct cached *cached = &cache[(pc ^ pc >> 13) % NR_CACHED];
+	static struct cached alone; /* where there is no memory for more */
+	struct cached *cached;
 
+	if (!cache)
+		cache = calloc(NR_CACHED, sizeof(*cache));
+	cached = cache ? &cache[(pc ^ pc >> 13) % NR_CACHED] : &alone;
 	if (cached->object != object || cached->pc != pc) {
 		cached->object = object;
 		cached->pc = pc;

@@ -102,10 +102,10 @@ static int descriptor_of(const char *path)
 /* Put a link's text before what is left of the path. */
 static int follow(struct walk *walk, const char *name, const struct stat *link)
 {
-	char text[PATH_MAX], joined[PATH_MAX];
+	size_t rest = strlen(walk->rest);
+	char text[PATH_MAX];
 	struct stat dir;
 	ssize_t len;
-	int n;
 
 	if (fstat(walk->fd, &dir))
 		return -errno;
@@ -113,14 +113,14 @@ static int follow(struct walk *walk, const char *name, const struct stat *link)
 		return -CSINK_OUTFILE_FOREIGN_LINK;
 	if (walk->nr_links++ == MAX_LINKS)
 		return -ELOOP;
-	len = readlinkat(walk->fd, name, text, sizeof(text) - 1);
-	if (len < 0)
-		return -errno;
-	text[len] = '\0';
-	n = snprintf(joined, sizeof(joined), *walk->rest ? "%s/%s" : "%s%s", text, walk->rest);
-	if (n < 0 || (size_t)n >= sizeof(joined))
+	len = readlinkat(walk->fd, name, text, sizeof(text));
+	if (len <= 0)
+		return len ? -errno : -ENOENT;
+	/* What is left begins with a slash, or is empty. */
+	if ((size_t)len + rest >= sizeof(walk->rest))
 		return -ENAMETOOLONG;
-	memcpy(walk->rest, joined, (size_t)n + 1);
+	memmove(walk->rest + len, walk->rest, rest + 1);
+	memcpy(walk->rest, text, (size_t)len);
 	return *text == '/' ? enter(walk, "/", 0) : 0;
 }
 

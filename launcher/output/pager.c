@@ -30,6 +30,7 @@ static void become_pager(const char *command, const int *pipe_fds)
 	setenv("LESS", "FRX", 0);
 	setenv("LV", "-c", 0);
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	execl("/bin/sh", "sh", "-c", command, (char *)NULL);
 	_exit(127);
 }

@@ -239,8 +239,10 @@ static int64_t add_frames(struct csink_pprof_reader *r, const struct csink_field
 	if (f->wire != WIRE_VARINT && f->wire != WIRE_BYTES)
 		return -EBADMSG;
 	while (f->wire == WIRE_VARINT || at < end) {
-		if ((f->wire == WIRE_BYTES && !csink_wire_varint(&at, end, &id)) || depth == CSINK_PPROF_MAX_LOCATIONS)
+		if (f->wire == WIRE_BYTES && !csink_wire_varint(&at, end, &id))
 			return -EBADMSG;
+		if (depth == CSINK_PPROF_MAX_LOCATIONS)
+			return -E2BIG;
 		r->stack[depth] = csink_ids_find(&r->locations, id);
 		if (!r->stack[depth++])
 			return -EBADMSG;
@@ -264,6 +266,9 @@ int csink_pprof_add_sample(struct csink_pprof_reader *r, const struct csink_fiel
 		got = 0;
 		if (f.number == SAMPLE_LOCATION) {
 			got = add_frames(r, &f, depth);
+			if (got == -E2BIG)
+				return csink_pprof_fail(r, -EBADMSG, "a sample of more than %d frames",
+							CSINK_PPROF_MAX_LOCATIONS);
 			depth = CSINK_MAX(got, 0);
 		} else if (f.number == SAMPLE_VALUE) {
 			got = csink_wire_numbers(&f, values + nr_values, r->p->nr_types - nr_values);

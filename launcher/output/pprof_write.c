@@ -305,7 +305,7 @@ static int write_all(int fd, const unsigned char *bytes, size_t len)
 static int write_gzip(int fd, unsigned char *bytes, size_t len)
 {
 	z_stream z = {0};
-	unsigned char out[65536];
+	unsigned char out[16384];
 	size_t given = 0;
 	int err = 0, state = Z_OK;
 

@@ -130,7 +130,7 @@ static int open_debug_by_id(const char *dir, const uint8_t *build_id, size_t len
 
 static bool has_crc(int fd, uint32_t want)
 {
-	unsigned char buf[65536];
+	unsigned char buf[16384];
 	uint32_t crc = crc32(0, NULL, 0);
 	off_t at = 0;
 	ssize_t got;

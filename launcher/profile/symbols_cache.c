@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/own_home.h"
 #include "launcher/profile/symbols_cache_impl.h"
 #include "launcher/search.h"
 
@@ -29,14 +30,7 @@ static bool is_private(const char *path)
 /* The folder, made if it is not there. False: there is none that could be trusted. */
 static bool find_folder(char *path, size_t size)
 {
-	const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	bool is_base = base && *base == '/';
-	int len;
-
-	if (!is_base && (!home || *home != '/'))
-		return false;
-	len = snprintf(path, size, "%s%s", is_base ? base : home, is_base ? "" : "/.cache");
-	if (len < 0 || (size_t)len + 64 > size)
+	if (!csink_own_cache(path, size - 64))
 		return false;
 	mkdir(path, 0700);
 	strcat(path, "/countersink");

@@ -3,10 +3,12 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/own_home.h"
 #include "launcher/profile/progress.h"
 
 bool csink_debuginfod_wanted;
@@ -35,6 +37,20 @@ static int show_progress(struct debuginfod_client *client, long done, long total
 	return 0;
 }
 
+/* The library keeps what it fetched at home: at whose home, is not left to HOME alone. */
+static bool choose_cache(void)
+{
+	char path[PATH_MAX - 32], client[PATH_MAX];
+	const char *home = getenv("HOME"), *own = csink_own_home();
+
+	if (getenv("DEBUGINFOD_CACHE_PATH") || (home && own && !strcmp(home, own) && !getenv("XDG_CACHE_HOME")))
+		return true;
+	if (!csink_own_cache(path, sizeof(path)))
+		return false;
+	snprintf(client, sizeof(client), "%s/debuginfod_client", path);
+	return !setenv("DEBUGINFOD_CACHE_PATH", client, 1);
+}
+
 int csink_debuginfod_open(void)
 {
 	const char *urls = getenv("DEBUGINFOD_URLS");
@@ -48,6 +64,8 @@ int csink_debuginfod_open(void)
 	servers.err = -ENOPKG;
 	if (!urls || !urls[strspn(urls, " ")])
 		return servers.err = -ENOTUNIQ;
+	if (!choose_cache())
+		return servers.err = -EACCES;
 	lib = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
 	begin = lib ? (begin_fn)dlsym(lib, "debuginfod_begin") : NULL;
 	servers.debuginfo = lib ? (find_fn)dlsym(lib, "debuginfod_find_debuginfo") : NULL;

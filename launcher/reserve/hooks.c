@@ -21,6 +21,7 @@
 #include "preload/counters/sysfs.h"
 
 #define HOLDER_VARIABLE CSINK_ENV_PREFIX "RESERVE_PID"
+#define MAX_LINKS 40
 #define POLL_MS 10 /* a hook may end and leave its output open in a daemon: so its end is looked for, too */
 
 extern char **environ;
@@ -58,6 +59,107 @@ static bool is_trusted(const struct stat *st)
 	return (!st->st_uid || st->st_uid == geteuid()) && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
+/* In a sticky directory the others can change only what is theirs. */
+static bool is_trusted_directory(const struct stat *st)
+{
+	return (!st->st_uid || st->st_uid == geteuid()) &&
+	       (!(st->st_mode & (S_IWGRP | S_IWOTH)) || st->st_mode & S_ISVTX);
+}
+
+/* A path that is followed from the root on: what is done of it, and what is left. On the heap: stacks may be small. */
+struct chain {
+	char done[PATH_MAX], rest[PATH_MAX];
+	char name[2 * PATH_MAX], target[PATH_MAX]; /* of the component at hand */
+	uint32_t nr_links;
+};
+
+static int follow_link(struct chain *chain)
+{
+	size_t rest = strlen(chain->rest);
+	ssize_t len = readlink(chain->name, chain->target, sizeof(chain->target));
+
+	if (len < 0)
+		return -errno;
+	if ((size_t)len + rest >= sizeof(chain->rest) || chain->nr_links++ == MAX_LINKS)
+		return -ELOOP;
+	memmove(chain->rest + len, chain->rest, rest + 1);
+	memcpy(chain->rest, chain->target, (size_t)len);
+	if (*chain->target == '/')
+		*chain->done = '\0';
+	return 0;
+}
+
+/* Go one component further. */
+static int take_component(struct chain *chain)
+{
+	const char *start = chain->rest + strspn(chain->rest, "/");
+	int len = (int)strcspn(start, "/");
+	struct stat st;
+	char *slash;
+
+	snprintf(chain->name, sizeof(chain->name), "%s/%.*s", chain->done, len, start);
+	memmove(chain->rest, start + len, strlen(start + len) + 1);
+	slash = strrchr(chain->name, '/');
+	if (!strcmp(slash, "/."))
+		return 0;
+	if (!strcmp(slash, "/..")) {
+		slash = strrchr(chain->done, '/');
+		if (slash)
+			*slash = '\0';
+		return 0;
+	}
+	if (lstat(chain->name, &st))
+		return -errno;
+	if (S_ISLNK(st.st_mode))
+		return follow_link(chain);
+	if (strlen(chain->name) >= sizeof(chain->done))
+		return -ENAMETOOLONG;
+	strcpy(chain->done, chain->name);
+	return 0;
+}
+
+static int check_chain(struct chain *chain, const char *path, char *where, size_t size)
+{
+	struct stat st;
+	size_t len = 0;
+	int err = 0;
+
+	if (*path != '/' && getcwd(chain->rest, sizeof(chain->rest)))
+		len = strlen(chain->rest);
+	if (len + strlen(path) + 2 > sizeof(chain->rest))
+		return -ENAMETOOLONG;
+	snprintf(chain->rest + len, sizeof(chain->rest) - len, "/%s", path);
+	while (!err && chain->rest[strspn(chain->rest, "/")]) {
+		const char *dir = *chain->done ? chain->done : "/";
+
+		if (stat(dir, &st))
+			return -errno;
+		if (!is_trusted_directory(&st)) {
+			snprintf(where, size, "%.120s", dir);
+			return -EPERM;
+		}
+		err = take_component(chain);
+	}
+	return err;
+}
+
+/*
+ * Does the path lead where it leads by the will of this user and root alone? Then nobody else can have it lead
+ * elsewhere between the check and the execution. Every directory on the way is looked at, those of links, too.
+ * @where  on -EPERM: the directory that others may write, cut where it does not fit.
+ * Returns 0, -EPERM, -ENOMEM or -errno.
+ */
+static int check_path(const char *path, char *where, size_t size)
+{
+	struct chain *chain = calloc(1, sizeof(*chain));
+	int err = chain ? check_chain(chain, path, where, size) : -ENOMEM;
+
+	if (err != -EPERM)
+		snprintf(where, size, "a directory on the way");
+	free(chain);
+	return err;
+}
+
 static int compare_names(const void *a, const void *b)
 {
 	return strcmp(a, b);
@@ -66,13 +168,22 @@ static int compare_names(const void *a, const void *b)
 /* Fill names with what is to be run, in order. Returns how many. */
 static uint32_t list(struct csink_hooks *hooks, char (*names)[CSINK_HOOK_NAME])
 {
+	char path[PATH_MAX + CSINK_HOOK_NAME], where[128];
 	struct csink_sysfs_dir dir;
 	const char *name;
 	struct stat st;
 	uint32_t nr = 0;
+	/* First: what is opened by a path that was checked is what was checked. */
+	int err = check_path(hooks->folder, where, sizeof(where));
 
 	if (csink_sysfs_dir_open(&dir, "%.500s", hooks->folder))
 		return 0;
+	if (err) {
+		complain(hooks, "hooks in %.120s are not run: others may write %.120s, or own it", hooks->folder,
+			 where);
+		csink_sysfs_dir_close(&dir);
+		return 0;
+	}
 	if (fstat(dir.fd, &st) || !is_trusted(&st)) {
 		complain(hooks, "hooks in %.150s are not run: others may write that folder", hooks->folder);
 		csink_sysfs_dir_close(&dir);
@@ -84,6 +195,9 @@ static uint32_t list(struct csink_hooks *hooks, char (*names)[CSINK_HOOK_NAME])
 			continue;
 		if (!is_trusted(&st))
 			complain(hooks, "hook %s is not run: others may write it, or own it", name);
+		else if (snprintf(path, sizeof(path), "%s/%s", hooks->folder, name) < 0 ||
+			 check_path(path, where, sizeof(where)))
+			complain(hooks, "hook %s is not run: others may write %.120s, or own it", name, where);
 		else if (nr == CSINK_MAX_HOOKS)
 			complain(hooks, "hook %s is not run: there are more than %d", name, CSINK_MAX_HOOKS);
 		else
@@ -106,6 +220,7 @@ static __attribute__((noreturn)) void become_hook(const char *path, char *name, 
 	for (int fd = 0; fd <= 2; fd++)
 		dup2(fd ? out : null, fd);
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);

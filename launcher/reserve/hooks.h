@@ -4,10 +4,12 @@
  * killed, with its process group. Used by launcher/reserve/reservation.c.
  *
  * A hook is an executable file whose name has letters, digits, '-' and '_' only (as run-parts(8) has it), which belongs
- * to root or to this user and which nobody else may write; so is the folder. Hooks run one after the other in the order
- * of their names, and in the opposite order for release. COUNTERSINK_RESERVE_PID is the process that holds the
- * reservation: it ends with that process, also when that is killed and no "release" comes. Where that variable is set
- * already, in a hook that uses countersink itself, no hook is run.
+ * to root or to this user and which nobody else may write; so is the folder, and every directory on the way to them,
+ * also by links (one that is sticky may be written by all): so nobody else can put another file in its place meanwhile.
+ * Hooks run one after the other in the order of their names, and in the opposite order for release.
+ * COUNTERSINK_RESERVE_PID is the process that holds the reservation: it ends with that process, also when that is
+ * killed and no "release" comes. Where that variable is set already, in a hook that uses countersink itself, no hook is
+ * run.
  */
 #ifndef CSINK_LAUNCHER_RESERVE_HOOKS_H
 #define CSINK_LAUNCHER_RESERVE_HOOKS_H

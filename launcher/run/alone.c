@@ -32,6 +32,8 @@ int csink_run_alone(char **argv, const struct csink_inherited *inherited)
 {
 	if (inherited)
 		csink_inherited_restore(inherited);
+	else
+		csink_inherited_end();
 	execvp(argv[0], argv);
 	return csink_say_exec_failed(argv[0], errno);
 }

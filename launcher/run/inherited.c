@@ -4,7 +4,21 @@
 #include <string.h>
 
 /* Signals of which the launcher changes the disposition for itself. */
-static const int own_signals[] = {SIGPIPE, SIGCHLD};
+static const int own_signals[] = {SIGPIPE, SIGCHLD, SIGXFSZ};
+
+static struct sigaction file_size_action; /* of SIGXFSZ, as the launcher was started with it */
+
+void csink_inherited_begin(void)
+{
+	struct sigaction own = {.sa_handler = SIG_IGN};
+
+	sigaction(SIGXFSZ, &own, &file_size_action);
+}
+
+void csink_inherited_end(void)
+{
+	sigaction(SIGXFSZ, &file_size_action, NULL);
+}
 
 void csink_inherited_take(struct csink_inherited *inherited)
 {
@@ -15,6 +29,7 @@ void csink_inherited_take(struct csink_inherited *inherited)
 	sigprocmask(SIG_SETMASK, NULL, &inherited->mask);
 	for (int signo = 1; signo < _NSIG; signo++)
 		sigaction(signo, NULL, &inherited->actions[signo]);
+	inherited->actions[SIGXFSZ] = file_size_action;
 	/* Ignored, it would make the kernel reap the command before we ask how it ended. */
 	sigaction(SIGCHLD, &own, NULL);
 	/* The report may go to a pager that was left. */

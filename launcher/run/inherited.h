@@ -15,6 +15,15 @@ struct csink_inherited {
 	struct rlimit files;
 };
 
+/**
+ * Ignore SIGXFSZ, for every command: an output that RLIMIT_FSIZE stops is an error that is said, not the launcher's
+ * end. Context: init, once.
+ */
+void csink_inherited_begin(void);
+
+/** Undo that, where a command is executed without csink_inherited_take(). Context: any; also between fork and exec. */
+void csink_inherited_end(void);
+
 /** Remember them, then set the launcher's own: SIGPIPE ignored, SIGCHLD default, as many files as the hard limit
  * allows. */
 void csink_inherited_take(struct csink_inherited *inherited);

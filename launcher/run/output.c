@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/output/outfile.h"
+#include "launcher/own_home.h"
 
 static const char *last_component(const char *path)
 {
@@ -78,22 +78,9 @@ int csink_output_check(const char *path, char *why, size_t why_size)
 	return check_folder(*folder ? folder : ".", why, why_size);
 }
 
-/* Where this user's files are at home: not in the home of the user that sudo has left in the environment. */
-static const char *own_home(void)
-{
-	const char *home = getenv("HOME");
-	const struct passwd *pw;
-	struct stat st;
-
-	if (home && *home == '/' && !stat(home, &st) && st.st_uid == geteuid())
-		return home;
-	pw = getpwuid(geteuid());
-	return pw && pw->pw_dir && *pw->pw_dir == '/' ? pw->pw_dir : NULL;
-}
-
 int csink_output_fallback(const char *path, uint32_t index, char *out, size_t size)
 {
-	const char *tmp = getenv("TMPDIR"), *home = own_home(), *name = last_component(path);
+	const char *tmp = getenv("TMPDIR"), *home = csink_own_home(), *name = last_component(path);
 	const char *places[3];
 	uint64_t random = 0;
 	uint32_t nr = 0;

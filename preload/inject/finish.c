@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -219,6 +220,14 @@ out:
 	free(stack);
 }
 
+/* Writing past RLIMIT_FSIZE would raise SIGXFSZ in the program. */
+static bool is_within_limit(size_t bytes)
+{
+	struct rlimit lim;
+
+	return getrlimit(RLIMIT_FSIZE, &lim) < 0 || lim.rlim_cur == RLIM_INFINITY || bytes <= lim.rlim_cur;
+}
+
 static bool write_all(int fd, const char *from, size_t bytes)
 {
 	while (bytes) {
@@ -238,19 +247,30 @@ static bool write_all(int fd, const char *from, size_t bytes)
 static void rescue_recording(void)
 {
 	const struct csink_rec_header *header = csink_process.rec.header;
+	size_t bytes = (size_t)atomic_load(&csink_process.rec.next_block) * CSINK_REC_BLOCK;
 	char dir[256], file[300], to[PATH_MAX];
-	int fd;
+	int fd, err = 0;
 
 	if (!output[0])
 		fix_output();
-	if (csink_run_dir_create(dir, sizeof(dir)) < 0)
+	if (!is_within_limit(bytes))
+		err = -EFBIG;
+	else
+		err = csink_run_dir_create(dir, sizeof(dir));
+	if (err < 0) {
+		csink_finish_complain("what came after the profile was made is lost: %s", strerror(-err));
 		return;
+	}
 	snprintf(file, sizeof(file), "%s/%d.0" CSINK_REC_SUFFIX, dir, (int)csink_process.pid);
 	snprintf(to, sizeof(to), "%.4000s.%d", output, (int)csink_process.pid);
 	fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd >= 0 &&
-	    write_all(fd, (const char *)header, (size_t)atomic_load(&csink_process.rec.next_block) * CSINK_REC_BLOCK))
+	if (fd >= 0 && write_all(fd, (const char *)header, bytes)) {
 		make_profile(dir, to);
+	} else {
+		csink_finish_complain("what came after the profile was made is lost: %s: %s", file, strerror(errno));
+		unlink(file);
+		rmdir(dir);
+	}
 	if (fd >= 0)
 		close(fd);
 }

@@ -128,6 +128,21 @@ static bool is_out_of_reach(int err)
 	return err == -EACCES || err == -EPERM || err == -ENOENT || err == -EROFS;
 }
 
+/* Why a recording cannot be made, for people. */
+static const char *explain_unrecorded(int err, char *text, size_t size)
+{
+	struct rlimit lim;
+
+	if (err != -EFBIG)
+		return strerror(-err);
+	if (getrlimit(RLIMIT_FSIZE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY)
+		snprintf(text, size, "files are limited to %llu bytes (RLIMIT_FSIZE, ulimit -f)",
+			 (unsigned long long)lim.rlim_cur);
+	else
+		snprintf(text, size, "too little address space (RLIMIT_AS, ulimit -v) or --max-memory");
+	return text;
+}
+
 static int try_recording(void)
 {
 	int err = 0;
@@ -143,10 +158,12 @@ static int try_recording(void)
 
 static bool has_recording(int err)
 {
+	char text[100];
+
 	if (err && !(is_out_of_reach(err) && csink_config.owner != getpid()))
 		csink_finish_complain("cannot record in %s: %s; the program runs without being profiled",
 				      csink_config.run_dir[0] ? csink_config.run_dir : "any temporary folder",
-				      strerror(-err));
+				      explain_unrecorded(err, text, sizeof(text)));
 	return err == 0;
 }
 

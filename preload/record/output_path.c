@@ -1,6 +1,7 @@
 #include "preload/record/output_path.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,36 +48,95 @@ static const char *value_of(char letter, const struct csink_output_names *names,
 	}
 }
 
+#define MAX_VALUE 100 /* bytes of a value: the environment's may be of any length */
+
+/* The path so far. */
+struct expansion {
+	char *out;
+	size_t size, used;
+	size_t component; /* where the last component begins */
+	bool has_value;   /* something was substituted in it */
+};
+
+static bool append(struct expansion *e, char c)
+{
+	if (e->used + 1 >= e->size)
+		return false;
+	e->out[e->used++] = c;
+	return true;
+}
+
+/* A name that a value has made empty, "." or ".." would lead to another directory. */
+static bool end_component(struct expansion *e)
+{
+	char *name = e->out + e->component;
+	size_t len = e->used - e->component;
+
+	if (e->has_value && !len && !append(e, '_'))
+		return false;
+	if (e->has_value && len && len <= 2 && name[0] == '.' && name[len - 1] == '.')
+		memset(name, '_', len);
+	e->has_value = false;
+	return true;
+}
+
+/* What the template itself says. */
+static bool append_literal(struct expansion *e, char c)
+{
+	if (c == '/' && !end_component(e))
+		return false;
+	if (!append(e, c))
+		return false;
+	if (c == '/')
+		e->component = e->used;
+	return true;
+}
+
+/* What stands for a letter: no more than part of a name, which a terminal can show. */
+static bool append_value(struct expansion *e, const char *value)
+{
+	e->has_value = true;
+	for (size_t i = 0; value[i] && i < MAX_VALUE; i++) {
+		unsigned char c = (unsigned char)value[i];
+
+		if (!append(e, c < ' ' || c == 0x7f || c == '/' ? '_' : value[i]))
+			return false;
+	}
+	return true;
+}
+
 int csink_output_expand(const char *template, const struct csink_output_names *names, char *out, size_t size, char *why,
 			size_t why_size)
 {
-	size_t n = 0;
+	struct expansion e = {.out = out, .size = size};
+	bool fits = true;
 
 	if (!*template) {
 		snprintf(why, why_size, "the path is empty");
 		return -EINVAL;
 	}
-	for (const char *c = template; *c; c++) {
-		char literal[2] = {*c, 0}, number[16];
-		const char *value = literal;
+	for (const char *c = template; *c && fits; c++) {
+		const char *value;
+		char number[16];
 
-		if (*c == '%') {
-			value = value_of(*++c, names, number, sizeof(number));
-			if (!value) {
-				snprintf(why, why_size,
-					 "'%%%.1s' means nothing: %%p pid, %%h host, %%c command, %%r rank, "
-					 "%%%% a percent sign",
-					 c);
-				return -EINVAL;
-			}
+		if (*c != '%') {
+			fits = append_literal(&e, *c);
+			continue;
 		}
-		for (; *value && n + 1 < size; value++)
-			out[n++] = value != literal && *value == '/' ? '_' : *value;
-		if (*value) {
-			snprintf(why, why_size, "the path is too long");
-			return -ENAMETOOLONG;
+		value = value_of(*++c, names, number, sizeof(number));
+		if (!value) {
+			snprintf(why, why_size,
+				 "'%%%.1s' means nothing: %%p pid, %%h host, %%c command, %%r rank, "
+				 "%%%% a percent sign",
+				 c);
+			return -EINVAL;
 		}
+		fits = append_value(&e, value);
 	}
-	out[n] = '\0';
+	if (!fits || !end_component(&e)) {
+		snprintf(why, why_size, "the path is too long");
+		return -ENAMETOOLONG;
+	}
+	out[e.used] = '\0';
 	return 0;
 }

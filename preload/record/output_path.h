@@ -5,7 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What stands in for %p %h %c %r. '/' in a name becomes '_'. */
+/*
+ * What stands in for %p %h %c %r. Whatever the environment says, it is part of a file's name: '/' and control
+ * characters become '_', as do the dots of a component that would be "." or ".." by it; 100 bytes of it are taken.
+ */
 struct csink_output_names {
 	int32_t pid;
 	const char *host;

@@ -49,6 +49,17 @@ elsewhere() {
 }
 elsewhere 'no such folder: /nowhere/at/all;' "no folder" countersink -q -o /nowhere/at/all/x.gz
 elsewhere 'is a folder: name a file in it' "a folder" countersink -q -o "$TMP/work"
+elsewhere 'is a folder: name a file in it' "this directory" countersink -q -o .
+ok "by the default name" test -s "$TMP/spare/countersink.pb.gz"
+elsewhere 'is a folder: name a file in it' "the one above" countersink -q -o ..
+elsewhere 'is a folder: name a file in it' "a directory and a slash" countersink -q -o "$TMP/work/"
+countersink -q -o '' -- sh -c ': >ran' 2>err
+is $? 125 "an empty name is no name"
+like "$(cat err)" '^countersink: option --output: the value is empty' "said, before the command runs"
+ok "which does not" test ! -e ran
+PMI_RANK=.. countersink -q -o "$TMP/work/%r/x.gz" -- true 2>err
+like "$(cat err)" "no such folder: $TMP/work/__;" "a rank of .. leaves no directory"
+rm -f "$(sed -n 's/.*the profile is in //p' err)"
 elsewhere 'names a folder' "a slash at the end" countersink -q -o nothing/
 mkdir closed
 chmod 555 closed

@@ -275,9 +275,27 @@ rm hooks/15-bad
 cp hook hooks/50-open
 chmod 777 hooks/50-open
 like "$(countersink reserve true 2>&1)" 'hook 50-open is not run: others may write it' "a hook that others may write is not run"
-rm hooks/50-open
-chmod 777 hooks
+rm hooks/50-open log
+mkdir open && chmod 777 open && cp hook open/hook && cp hook plain
+ln -s ../open/hook hooks/50-way
+like "$(countersink reserve true 2>&1)" "hook 50-way is not run: others may write $TMP/open, or own it" "nor a link through a directory that others may write"
+rm hooks/50-way log
+ln -s "$TMP/hooks/../plain" hooks/50-way
+countersink reserve -q true 2>err
+is "$(cat err; grep -c 50-way log)" 2 "one that nobody else can lead elsewhere is run"
+rm hooks/50-way
+mkdir open/hooks && cp hook open/hooks/50-hidden
 rm log
+like "$(countersink reserve --reserve-hooks="$TMP/open/hooks" true 2>&1)" \
+	"hooks in $TMP/open/hooks are not run: others may write $TMP/open, or own it" "nor a folder in such a directory"
+ln -s open/hooks way
+like "$(countersink reserve --reserve-hooks=way true 2>&1)" "hooks in way are not run: others may write $TMP/open," "nor by a link"
+ok "indeed" test ! -e log
+chmod 1777 open
+countersink reserve -q --reserve-hooks=way true 2>err
+is "$(cat err; grep -c 50-hidden log)" 2 "in a sticky one others cannot change it"
+rm -r open way log plain
+chmod 777 hooks
 like "$(countersink reserve true 2>&1)" 'hooks in .*/hooks are not run: others may write that folder' "nor any in such a folder"
 ok "indeed" test ! -e log
 chmod 755 hooks

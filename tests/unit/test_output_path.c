@@ -42,6 +42,34 @@ static void test_templates(void)
 	       "as long as it comes to");
 }
 
+static const char *of_rank(const char *template, const char *rank)
+{
+	const struct csink_output_names names = {.pid = 1, .host = "..", .command = "/", .rank = rank};
+	static char out[300], why[128];
+
+	return csink_output_expand(template, &names, out, sizeof(out), why, sizeof(why)) ? why : out;
+}
+
+/* What comes from the environment is part of a name, and no way out of the directory. */
+static void test_values(void)
+{
+	char many[5000];
+
+	is_str(of_rank("d/%r", ".."), "d/__", "a rank of two dots");
+	is_str(of_rank("d/%r/x", ".."), "d/__/x", "in the middle");
+	is_str(of_rank("%r/x", "."), "_/x", "of one, at the beginning");
+	is_str(of_rank("d/%r%r", "."), "d/__", "put together");
+	is_str(of_rank("d/.%r", "."), "d/__", "with the template's");
+	is_str(of_rank("d/%h/%c", ""), "d/__/_", "a host's name; a command that has none");
+	is_str(of_rank("d/%r", "..."), "d/...", "three dots are a name");
+	is_str(of_rank("../%r", "1"), "../1", "what the template says stays");
+	is_str(of_rank("d/%r", "../../x"), "d/.._.._x", "slashes");
+	is_str(of_rank("d/%r", "a\nb\033c\177"), "d/a_b_c_", "control characters");
+	memset(many, '7', sizeof(many));
+	many[sizeof(many) - 1] = '\0';
+	is_num((long long)strlen(of_rank("%r", many)), 100, "a very long one is cut");
+}
+
 static void test_rank(void)
 {
 	unsetenv("OMPI_COMM_WORLD_RANK");
@@ -126,6 +154,7 @@ int main(void)
 		return 1;
 	}
 	test_templates();
+	test_values();
 	test_rank();
 	test_places();
 	test_fallback();

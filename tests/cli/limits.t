@@ -1,0 +1,159 @@
+#!/bin/bash
+# Small limits: a small stack, little data, small files. The launcher and what it runs work as far as they can; a line says
+# which limit kept them from more, and no signal of the kernel's ends anything because of us.
+. "$(dirname "$0")/lib.sh"
+
+mkdir work && chmod 777 work && cd work || exit 1
+TMPDIR=$TMP/work
+export TMPDIR
+BURN=$TARGETS/burn
+countersink -q -o a.pb.gz -- "$BURN" 50 >/dev/null || exit 1
+cp a.pb.gz b.pb.gz
+: >lock
+
+# ---- the stack, and data
+
+while read -r limit; do
+	while read -r status command; do
+		# shellcheck disable=SC2086 # the row's words
+		(ulimit $limit && exec timeout -s KILL 60 "$COUNTERSINK" $command >out 2>err)
+		got=$?
+		# Too little memory is an error with a line, for those that hold much at once.
+		if [ "$limit" = "-d 2000" ] && [ $got != "$status" ] && [ $got -lt 126 ] && grep -Eq 'memory|unavailable' err; then
+			got=$status
+		fi
+		is $got "$status" "ulimit $limit: ${command/$$/PID}"
+	done <<-ROWS
+		7 run -o s.pb.gz -- sh -c exit\${IFS}7
+		0 run -o s.html --timeline --off-cpu -- $BURN 20
+		7 stat -e task-clock,page-faults -- sh -c exit\${IFS}7
+		7 stat -j -o s.json -- sh -c exit\${IFS}7
+		7 attach -o s.pb.gz -- sh -c exit\${IFS}7
+		0 attach -q -o s.pb.gz -d 0.05 -p $$
+		0 report a.pb.gz
+		0 report --tree --all a.pb.gz
+		0 report --callers spin a.pb.gz
+		0 report --annotate spin a.pb.gz
+		0 report --json a.pb.gz
+		0 export -f html -o s.html a.pb.gz
+		0 export -f perf.data -o s.data a.pb.gz
+		0 export -f firefox -o s.json a.pb.gz
+		0 diff --stacks a.pb.gz b.pb.gz
+		0 merge -q -o m.pb.gz a.pb.gz b.pb.gz
+		0 gate -q --runs 2 --warmup 0 --json s.json --junit s.xml --html s.html --vs true -- true
+		0 gate -q --runs 2 -b base.pb.gz --update-baseline -- true
+		0 events -j page-faults
+		0 persist list
+		0 completion bash
+		7 reserve --lock-file=lock -- sh -c exit\${IFS}7
+		0 help gate
+	ROWS
+done <<-ROWS
+	-s 64
+	-d 2000
+ROWS
+
+# Stacks as deep as a profile may have them.
+if have python3; then
+	python3 - <<-END
+		import gzip
+		depth = 65000
+		def number(x):
+		    out = b''
+		    while x >= 128:
+		        out += bytes([x & 127 | 128])
+		        x >>= 7
+		    return out + bytes([x])
+		def field(key, text):
+		    return number(key << 3 | 2) + number(len(text)) + text
+		def value(key, x):
+		    return number(key << 3) + number(x)
+		def profile(depth, functions):
+		    ids = [i % functions + 1 for i in range(depth)]
+		    out = field(1, value(1, 1) + value(2, 2))
+		    out += field(2, field(1, b''.join(map(number, ids))) + field(2, number(10)))
+		    out += field(2, field(1, b''.join(map(number, ids[depth // 2:]))) + field(2, number(5)))
+		    for i in range(functions):
+		        out += field(4, value(1, i + 1) + value(3, 4096 + i) + field(4, value(1, i + 1) + value(2, i + 1)))
+		        out += field(5, value(1, i + 1) + value(2, i + 3))
+		    for text in [b'', b'samples', b'count'] + [b'f%d' % i for i in range(functions)]:
+		        out += field(6, text)
+		    return gzip.compress(out, 1)
+		open('deep.pb.gz', 'wb').write(profile(depth, depth))
+		open('same.pb.gz', 'wb').write(profile(depth, 1))
+		open('deeper.pb.gz', 'wb').write(profile(100000, 10))
+	END
+	for file in deep same; do
+		while read -r command; do
+			# shellcheck disable=SC2086 # the row's words
+			(ulimit -s 64 && exec timeout -s KILL 60 "$COUNTERSINK" $command $file.pb.gz >out 2>err)
+			is $? 0 "65000 frames, $file, ulimit -s 64: $command"
+		done <<-ROWS
+			report
+			report --all --tree --fold 0
+			report --callers f0
+			report --annotate f0
+			report --json
+			export -f html -o s.html
+			export -f callgrind -o s.cg
+			export -f speedscope -o s.json
+			export -f folded -o s.folded
+			diff --stacks same.pb.gz
+			diff --html s.html same.pb.gz
+			merge -q -o m.pb.gz same.pb.gz
+		ROWS
+	done
+	countersink report deeper.pb.gz 2>err
+	is "$? $(cat err)" "1 countersink: deeper.pb.gz: a sample of more than 65536 frames" "100000 frames are refused, with a line"
+else
+	skip "deep stacks" "no python3"
+fi
+
+# ---- the size of files
+
+limited() {
+	local blocks=$1
+	shift
+	(ulimit -f "$blocks" && exec timeout -s KILL 60 "$@")
+}
+said='files are limited to 1024 bytes \(RLIMIT_FSIZE, ulimit -f\)'
+limited 1 countersink --no-report -o f.pb.gz -- sh -c 'exit 7' 2>err
+is $? 7 "ulimit -f 1: run's status is the command's"
+like "$(cat err)" "^countersink: cannot record in .*: $said; the program runs without being profiled" "ulimit -f 1: which limit, from the library"
+limited 1 env LD_PRELOAD="$LIB" COUNTERSINK_OUTPUT="$TMP/work/g.pb.gz" sh -c 'exit 7' 2>err
+is $? 7 "ulimit -f 1: by LD_PRELOAD alone"
+like "$(cat err)" "^countersink: cannot record in .*: $said; the program runs without being profiled" "ulimit -f 1: by LD_PRELOAD alone, which limit"
+rm -f out.html
+limited 1 countersink export -o out.html a.pb.gz 2>err
+is $? 1 "ulimit -f 1: export fails"
+like "$(cat err)" "^countersink: out.html: $said; have it written elsewhere" "ulimit -f 1: export: which limit"
+ok "ulimit -f 1: no part of it is left" sh -c 'set -- out.html*; [ ! -e "$1" ]'
+limited 1 countersink stat -j -o stat.json -- sh -c 'exit 7' 2>err
+is $? 7 "ulimit -f 1: stat's status is the command's"
+like "$(cat err)" "stat.json: $said; what is not there is on standard error" "ulimit -f 1: stat: which limit"
+limited 1 countersink report --json a.pb.gz >out 2>err
+is $? 1 "ulimit -f 1: standard output is a file"
+like "$(cat err)" "^countersink: standard output: $said" "ulimit -f 1: standard output: which limit"
+limited 0 countersink -q -o f.pb.gz -- sh -c 'exit 7' 2>/dev/null
+is $? 7 "ulimit -f 0"
+
+# What the command sees of it is as ever.
+cat >large <<-'END'
+	head -c 4096 /dev/zero >big
+	echo $?
+	trap '' XFSZ
+	head -c 4096 /dev/zero >big
+	echo $?
+END
+limited 1 sh large >want 2>/dev/null
+for how in 'countersink -q -o f.pb.gz --' 'countersink stat -o stat.txt --' 'countersink attach -q -o f.pb.gz --' \
+	'countersink reserve --lock-file=lock --'; do
+	# shellcheck disable=SC2086 # words
+	limited 1 $how sh large >got 2>/dev/null
+	is "$(cat got)" "$(cat want)" "the command's own SIGXFSZ: $how"
+done
+(trap '' XFSZ && limited 1 sh large) >want 2>/dev/null
+(trap '' XFSZ && limited 1 countersink -q -o f.pb.gz -- sh large) >got 2>/dev/null
+is "$(cat got)" "$(cat want)" "and where it is ignored"
+
+done_testing
