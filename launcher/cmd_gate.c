@@ -221,7 +221,7 @@ static int run_and_judge(struct gate *gate)
 	if (!err && gate->set.update)
 		return write_baseline(gate);
 	if (!err) {
-		err = csink_gate_judge(&gate->data, &gate->set.rules, series->look, &gate->verdicts);
+		err = csink_gate_judge(&gate->data, &gate->set.rules, series->level, &gate->verdicts);
 		if (err)
 			snprintf(series->error, sizeof(series->error), "the runs cannot be judged: %s", strerror(-err));
 		else

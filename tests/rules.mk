@@ -87,7 +87,7 @@ $(B)/tests/targets/%: tests/targets/%.rs
 	MAKEFLAGS= $(RUSTC) --edition 2021 -O -g -C force-frame-pointers=no -C symbol-mangling-version=v0 -o $@ $<
 
 # Measures what is in the library, from inside.
-$(B)/tests/bench/walk_bench: tests/bench/walk_bench.c $(B)/libtested.a
+$(addprefix $(B)/tests/bench/,walk_bench gate_looks): $(B)/tests/bench/%: tests/bench/%.c $(B)/libtested.a
 	$(link_tested)
 
 $(B)/tests/bench/%.so: tests/bench/%.c

@@ -81,9 +81,10 @@ struct csink_gate_row {
 	enum csink_gate_verdict verdict;
 	double ratio;                   /* new / old; INFINITY: there was nothing before. As it is judged */
 	struct csink_interval interval; /* of the ratio, 95 % */
-	double cost_ratio;              /* new / old as measured; of functions, ratio has the speed of runs taken out */
-	double p_greater, p_less;       /* one-sided */
-	double q;                       /* of the direction that the ratio has */
+	double middle, error; /* of the ratio: a trimmed mean and its standard error, for forecasts; NAN: not known */
+	double cost_ratio;    /* new / old as measured; of functions, ratio has the speed of runs taken out */
+	double p_greater, p_less;           /* one-sided */
+	double q;                           /* of the direction that the ratio has */
 	double means[CSINK_GATE_NR_SIDES];  /* in the unit of the metric, or of the event that samples */
 	double shares[CSINK_GATE_NR_SIDES]; /* of functions: of all samples' weight */
 	uint32_t runs_needed;               /* more than there are, where it is inconclusive; 0 unknown */
@@ -123,7 +124,7 @@ struct csink_gate_verdicts {
 	double speed;          /* new / old of the functions that did not change relative to each other */
 	double floor_function; /* smallest relative change of a function of 10 % that so many samples show */
 	double floor_command;  /* of the command's CPU time, with so many runs of their spread; NAN unknown */
-	double alpha;          /* that was used, after what earlier looks spent */
+	double alpha;          /* that was used: this look's part */
 	double smallest_q;     /* that so many runs can give a question that changed alone; 0 if there is no chance */
 	uint32_t least_runs;   /* with fewer, q cannot be small enough for a regression; 0 any number will do */
 	uint32_t steady_runs; /* pairs: with fewer, one that goes the other way can leave any change open; 0 as above */
@@ -131,11 +132,11 @@ struct csink_gate_verdicts {
 
 /**
  * Judge all that is there.
- * @look  how often these runs were judged before, counted from 1, so that looking again and again does not find
- *        something by chance in the end; 0: this is the only time.
+ * @level  what this look may spend of rules->alpha (csink_gate_looks_level), so that looking again and again does not
+ *         find something by chance in the end; 0: all of it, since this is the only look.
  * Returns 0 (csink_gate_verdicts_release them), -ENOMEM, or -ENODATA (a side has no runs).
  */
-int csink_gate_judge(const struct csink_gate_data *data, const struct csink_gate_rules *rules, uint32_t look,
+int csink_gate_judge(const struct csink_gate_data *data, const struct csink_gate_rules *rules, double level,
 		     struct csink_gate_verdicts *out);
 void csink_gate_verdicts_release(struct csink_gate_verdicts *verdicts);
 

@@ -13,10 +13,8 @@
 #include "include/internal/base.h"
 #include "launcher/gate/judge_impl.h"
 
-#define LEVEL 0.95    /* of intervals */
-#define MANY_TIMES 50 /* more runs than that many times what there are are not asked for */
-#define MAX_LEAST 60  /* runs; what these cannot show, more cannot either */
-#define POWER 0.8     /* with which the detection floor is stated */
+#define MAX_LEAST 60 /* runs; what these cannot show, more cannot either */
+#define POWER 0.8    /* with which the detection floor is stated */
 
 /* ---- one row ---- */
 
@@ -100,10 +98,11 @@ void csink_judge_weights(struct judge *judge, struct csink_gate_row *row)
 
 	if (is_plain(judge, row))
 		return;
+	csink_judge_estimate(judge, row);
 	row->ratio = mean_of(b, judge->nr[1]) / mean_of(a, judge->nr[0]);
 	permute(judge, row);
-	if (csink_bootstrap(csink_statistic_ratio, judge->data->paired, a, judge->nr[0], b, judge->nr[1], LEVEL,
-			    &judge->random, &row->interval)) {
+	if (csink_bootstrap(csink_statistic_ratio, judge->data->paired, a, judge->nr[0], b, judge->nr[1],
+			    CSINK_GATE_LEVEL, &judge->random, &row->interval)) {
 		/* What was not there before has no ratio to doubt; one run a side leaves all open. */
 		if (isinf(row->ratio))
 			row->interval = (struct csink_interval){row->ratio, row->ratio};
@@ -130,6 +129,7 @@ static void test_metric(struct judge *judge, struct csink_gate_row *row)
 			}
 		}
 	}
+	csink_judge_estimate(judge, row);
 	for (int side = 0; side < 2; side++) {
 		for (uint32_t i = 0; i < judge->nr[side]; i++)
 			judge->values[side][i] = log(judge->values[side][i]);
@@ -145,7 +145,8 @@ static void test_metric(struct judge *judge, struct csink_gate_row *row)
 					  : csink_wilcoxon_two(a, nr_a, b, nr_b, CSINK_TAIL_LESS);
 	free(d);
 	row->ratio = exp(shift(a, nr_a, b, nr_b));
-	if (csink_bootstrap(shift, judge->data->paired, a, nr_a, b, nr_b, LEVEL, &judge->random, &row->interval))
+	if (csink_bootstrap(shift, judge->data->paired, a, nr_a, b, nr_b, CSINK_GATE_LEVEL, &judge->random,
+			    &row->interval))
 		row->interval = (struct csink_interval){-INFINITY, INFINITY};
 	row->interval.low = exp(row->interval.low);
 	row->interval.high = exp(row->interval.high);
@@ -153,9 +154,7 @@ static void test_metric(struct judge *judge, struct csink_gate_row *row)
 
 /* ---- verdicts ---- */
 
-/* Below this number no p-value can be small enough, whatever was measured. Steady: nor of pairs that are alike, but one
- * of which goes the other way. */
-static uint32_t least_runs(const struct judge *judge, uint32_t nr_tests, bool steady)
+uint32_t csink_judge_least_runs(const struct judge *judge, uint32_t nr_tests, bool steady)
 {
 	double target = judge->out->alpha * (1 - CSINK_COST_ALPHA) / CSINK_MAX(nr_tests, 1U);
 	bool paired = judge->data->paired;
@@ -167,30 +166,13 @@ static uint32_t least_runs(const struct judge *judge, uint32_t nr_tests, bool st
 	return runs;
 }
 
-/* The interval shrinks with the root of the number of runs: how many until it no longer holds the threshold? */
-static uint32_t more_runs(const struct judge *judge, const struct csink_gate_row *row, uint32_t nr_tests)
-{
-	double threshold = log1p(judge->rules->threshold), at = log(row->ratio), runs = judge->nr[1], distance, needed;
-	double half = (log(row->interval.high) - log(row->interval.low)) / 2;
-
-	if (!isfinite(half) || !isfinite(at))
-		return CSINK_MAX(least_runs(judge, nr_tests, false), judge->nr[1] + 1) - judge->nr[1];
-	distance = fabs(at) > threshold ? fabs(at) - threshold : threshold - fabs(at);
-	needed = ceil(runs * pow(half / fmax(distance, half / 100), 2));
-	/* Far enough from the threshold by its interval: then it is the number of questions that asks for more. */
-	if (needed <= runs)
-		needed = runs + ceil(runs / 4);
-	needed = fmax(needed, least_runs(judge, nr_tests, false));
-	return needed > runs * MANY_TIMES ? 0 : (uint32_t)needed - judge->nr[1];
-}
-
 void csink_judge_conclude(const struct judge *judge, struct csink_gate_row *row, double q_greater, double q_less,
 			  uint32_t nr_tests)
 {
 	double most = 1 + judge->rules->threshold, least = 1 / most;
 	double alpha = row->metric >= 0 ? judge->out->alpha : judge->out->alpha * (1 - CSINK_COST_ALPHA);
 	/* That few cannot show a change, so their being alike by luck shows no sameness. */
-	bool too_few = !judge->data->exact && judge->nr[1] < least_runs(judge, 1, false);
+	bool too_few = !judge->data->exact && judge->nr[1] < csink_judge_least_runs(judge, 1, false);
 
 	row->q = row->ratio >= 1 ? q_greater : q_less;
 	row->runs_needed = 0;
@@ -204,7 +186,7 @@ void csink_judge_conclude(const struct judge *judge, struct csink_gate_row *row,
 	} else {
 		row->verdict = CSINK_GATE_INCONCLUSIVE;
 		row->can_regress = too_few || row->interval.high > most;
-		row->runs_needed = judge->data->exact ? 0 : more_runs(judge, row, nr_tests);
+		row->runs_needed = judge->data->exact ? 0 : csink_judge_more_runs(judge, row, nr_tests);
 	}
 }
 
@@ -269,7 +251,7 @@ static void find_floor(struct judge *judge)
 		if (strcmp(judge->data->metrics[row->metric].name, "cpu"))
 			continue;
 		out->floor_command = expm1(
-			half / csink_normal_quantile((1 + LEVEL) / 2) *
+			half / csink_normal_quantile((1 + CSINK_GATE_LEVEL) / 2) *
 			(csink_normal_quantile(1 - out->alpha / out->nr_metric_rows) + csink_normal_quantile(POWER)));
 		judge->slower = row->verdict == CSINK_GATE_REGRESSED;
 	}
@@ -286,8 +268,8 @@ static void find_limits(struct judge *judge)
 	if (judge->data->exact || !nr)
 		return;
 	out->smallest_q = fmin(1, csink_smallest_p(judge->data->paired, judge->nr[0], judge->nr[1]) * nr);
-	out->least_runs = least_runs(judge, nr, false);
-	out->steady_runs = judge->data->paired ? least_runs(judge, nr, true) : 0;
+	out->least_runs = csink_judge_least_runs(judge, nr, false);
+	out->steady_runs = judge->data->paired ? csink_judge_least_runs(judge, nr, true) : 0;
 }
 
 /* ---- all ---- */
@@ -362,20 +344,14 @@ static int judge_all(struct judge *judge)
 	return err;
 }
 
-/* What the nth look may spend, so that all of them together spend no more than alpha: 1/2, 1/6, 1/12 ... of it. */
-static double alpha_of(double alpha, uint32_t look)
-{
-	return look ? alpha / look / (look + 1) : alpha;
-}
-
-int csink_gate_judge(const struct csink_gate_data *data, const struct csink_gate_rules *rules, uint32_t look,
+int csink_gate_judge(const struct csink_gate_data *data, const struct csink_gate_rules *rules, double level,
 		     struct csink_gate_verdicts *out)
 {
 	struct judge judge = {.data = data, .rules = rules, .out = out};
 	int err;
 
 	memset(out, 0, sizeof(*out));
-	out->alpha = alpha_of(rules->alpha, look);
+	out->alpha = level > 0 ? level : rules->alpha;
 	csink_random_init(&judge.random, rules->seed);
 	csink_stats_lacked_memory(); /* what others lacked before is theirs */
 	err = judge_all(&judge);

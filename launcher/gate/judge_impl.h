@@ -7,6 +7,8 @@
 /* The part of alpha that functions have for the case that all of them got slower by chance; each has the rest. */
 #define CSINK_COST_ALPHA 0.1
 
+#define CSINK_GATE_LEVEL 0.95 /* of intervals */
+
 struct judge {
 	const struct csink_gate_data *data;
 	const struct csink_gate_rules *rules;
@@ -27,6 +29,16 @@ void csink_judge_weights(struct judge *judge, struct csink_gate_row *row);
 /** Come to a verdict from interval, p-values and q. nr_tests: of the family that q was adjusted for. */
 void csink_judge_conclude(const struct judge *judge, struct csink_gate_row *row, double q_greater, double q_less,
 			  uint32_t nr_tests);
+
+/** Below this number of runs no p-value can be small enough, whatever was measured. Steady: nor of pairs that are
+ * alike, but one of which goes the other way. */
+uint32_t csink_judge_least_runs(const struct judge *judge, uint32_t nr_tests, bool steady);
+
+/** Set middle and error of a row from judge->values, before anything has changed these. forecast.c */
+void csink_judge_estimate(const struct judge *judge, struct csink_gate_row *row);
+
+/** How many more runs would likely settle an inconclusive row; 0: no reasonable number. forecast.c */
+uint32_t csink_judge_more_runs(const struct judge *judge, const struct csink_gate_row *row, uint32_t nr_tests);
 
 /** Judge every function that has the minimum share, behind the rows that there are. Returns 0 or -ENOMEM. */
 int csink_judge_functions(struct judge *judge);

@@ -17,9 +17,6 @@
 #include "launcher/profile/profile.h"
 #include "launcher/run/program.h"
 
-#define LOOK_GROWTH 1.5 /* between looks */
-#define MAX_RUNS 1000   /* of a side, however much time there is */
-
 static uint64_t now_ns(void)
 {
 	struct timespec ts;
@@ -109,59 +106,56 @@ static bool is_out_of_time(const struct csink_gate_series *series, uint32_t made
 	return made >= 2 && spent + spent / made > series->plan->max_time_ns;
 }
 
-/* How many more pairs would settle the first open question; 0: none is open. UINT32_MAX: too many. */
-static int find_need(struct csink_gate_series *series, uint32_t *need)
+/* How much of the time is spent; all of it, where no pair will follow. */
+static double spent_fraction(const struct csink_gate_series *series, uint32_t made)
 {
-	struct csink_gate_verdicts verdicts;
-	int err = csink_gate_judge(series->data, series->rules, ++series->look, &verdicts);
+	double spent = (double)(now_ns() - series->start_ns) / (double)series->plan->max_time_ns;
 
-	*need = 0;
-	if (err)
-		return err;
-	for (uint32_t i = 0; i < verdicts.nr_rows; i++) {
-		const struct csink_gate_row *row = &verdicts.rows[i];
-		uint32_t needed = row->runs_needed ? row->runs_needed : UINT32_MAX;
-
-		if (row->verdict == CSINK_GATE_INCONCLUSIVE && row->can_regress)
-			*need = *need ? CSINK_MIN(*need, needed) : needed;
-	}
-	csink_gate_verdicts_release(&verdicts);
-	return 0;
+	return is_out_of_time(series, made) ? 1 : fmax(spent, (double)made / CSINK_GATE_MAX_RUNS);
 }
 
-/* Time that would not settle anything is not spent. */
-static bool is_hopeless(struct csink_gate_series *series, uint32_t made, uint32_t need)
+/* Judge what there is. Returns an enum csink_gate_decision or -errno. */
+static int look(struct csink_gate_series *series, uint32_t made)
 {
-	uint64_t spent = now_ns() - series->start_ns;
-	double left = (double)series->plan->max_time_ns - (double)spent;
+	struct csink_gate_verdicts verdicts;
+	double left_ns, more = 0;
+	int err;
 
-	if (is_out_of_time(series, made)) {
+	series->level = csink_gate_looks_level(&series->looks, series->rules->alpha, spent_fraction(series, made));
+	err = csink_gate_judge(series->data, series->rules, series->level, &verdicts);
+	if (err)
+		return err;
+	/* Looking takes time, too. */
+	left_ns = (double)series->plan->max_time_ns - (double)(now_ns() - series->start_ns);
+	if (!is_out_of_time(series, made))
+		more = left_ns / ((double)(now_ns() - series->start_ns) / made);
+	err = (int)csink_gate_looks_decide(&verdicts, series->rules, made, more);
+	if (err == CSINK_GATE_NO_TIME)
 		csink_gate_note(series, "the time (--max-time) was spent before every question was settled");
-		return true;
-	}
-	if ((double)spent / made * need <= left)
-		return false;
-	csink_gate_note(series, "no open question would have been settled in the %.0f s that were left (--max-time)",
-			fmax(left, 0) / 1e9);
-	return true;
+	else if (err == CSINK_GATE_HOPELESS)
+		csink_gate_note(series,
+				"no open question would likely have been settled in the %.0f s that were left "
+				"(--max-time)",
+				fmax(left_ns, 0) / 1e9);
+	csink_gate_verdicts_release(&verdicts);
+	return err;
 }
 
 static int make_as_needed(struct csink_gate_series *series)
 {
-	uint32_t made = 0, next = CSINK_GATE_FIRST_LOOK, need;
+	int err = 0, decision = CSINK_GATE_GO_ON;
 	bool new_first = false;
-	int err = 0;
+	uint32_t made = 0;
 
-	while (!err && made < MAX_RUNS) {
+	while (!err && decision == CSINK_GATE_GO_ON) {
+		uint32_t next = csink_gate_looks_next(made);
+
 		for (; !err && made < next && !is_out_of_time(series, made); made++) {
 			show_progress(series, made, next);
 			err = make_pair(series, made, &new_first);
 		}
-		if (!err)
-			err = find_need(series, &need);
-		if (err || !need || is_hopeless(series, made, need))
-			break;
-		next = CSINK_MIN((uint32_t)ceil(made * LOOK_GROWTH), (uint32_t)MAX_RUNS);
+		decision = err ? err : look(series, made);
+		err = decision < 0 ? decision : 0;
 	}
 	return err;
 }

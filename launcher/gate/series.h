@@ -6,10 +6,9 @@
 #define CSINK_LAUNCHER_GATE_SERIES_H
 
 #include "launcher/gate/gate.h"
+#include "launcher/gate/looks.h"
 #include "launcher/gate/placement.h"
 #include "launcher/gate/run.h"
-
-#define CSINK_GATE_FIRST_LOOK 14 /* pairs, where their number is found as it goes */
 
 /* What is to be done. */
 struct csink_gate_plan {
@@ -36,7 +35,8 @@ struct csink_gate_series {
 	struct csink_random random;
 	struct csink_gate_placement placement;
 	struct csink_profile *kept[CSINK_GATE_NR_SIDES];
-	uint32_t look; /* for csink_gate_judge: how often the runs were judged, the last time included */
+	struct csink_gate_looks looks;
+	double level; /* for csink_gate_judge: of the last look; 0: the runs were not judged before */
 	uint64_t start_ns;
 	char error[3072]; /* why there is no verdict: what failed, with the end of its stderr */
 	char engine[64];  /* that took the samples of the latest run; "" unknown */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/gate/looks.h"
 #include "launcher/gate/result.h"
 #include "tests/unit/tap.h"
 
@@ -273,6 +274,7 @@ static void test_looks(void)
 
 	for (uint32_t gate = 0; gate < 20; gate++) {
 		struct csink_gate_data data = {0};
+		struct csink_gate_looks looks = {0};
 		bool any = false;
 
 		rules.seed = gate + 1;
@@ -280,7 +282,7 @@ static void test_looks(void)
 			struct csink_gate_verdicts v;
 
 			add_runs(&data, &program, look == 1 ? 12 : 6);
-			csink_gate_judge(&data, &rules, look, &v);
+			csink_gate_judge(&data, &rules, csink_gate_looks_level(&looks, rules.alpha, look / 4.0), &v);
 			any |= v.counts[CSINK_GATE_REGRESSED] > 0;
 			csink_gate_verdicts_release(&v);
 		}
