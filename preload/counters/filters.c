@@ -37,6 +37,8 @@ const struct csink_own_call csink_own_calls[] = {
 	 {0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, UINT64_MAX}},
 	{"mmap", SYS_mmap, LIFE, {0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, NO_FILE}},
 	{"munmap", SYS_munmap, CSINK_CALLS_MEMORY | CSINK_CALLS_PAUSE | LIFE, {NOWHERE, 4096}},
+	{"munlock", SYS_munlock, CSINK_CALLS_LOCK, {NOWHERE, 4096}},
+	{"mprotect", SYS_mprotect, CSINK_CALLS_LOCK, {NOWHERE, 4096, PROT_READ | PROT_WRITE}},
 	{"clock_gettime", SYS_clock_gettime, CSINK_CALLS_CLOCK | LIFE, {CLOCK_PROCESS_CPUTIME_ID, NOWHERE}},
 	{"clock_nanosleep", SYS_clock_nanosleep, LIFE, {CLOCK_MONOTONIC, 0, NOWHERE}},
 	{"process_vm_readv", SYS_process_vm_readv, CSINK_CALLS_SCAN, {1, NOWHERE, 1, NOWHERE, 1}},
@@ -105,6 +107,9 @@ static uint32_t deadly_bit(const struct csink_own_call *call)
 		return CSINK_DEADLY_TIMER;
 	case SYS_process_vm_readv:
 		return CSINK_DEADLY_SCAN;
+	case SYS_munlock:
+	case SYS_mprotect:
+		return CSINK_DEADLY_LOCK;
 	}
 	return CSINK_DEADLY_OTHER;
 }

@@ -17,6 +17,7 @@ enum csink_deadly {
 	CSINK_DEADLY_TIMER = 1 << 1, /* timers of a thread's CPU time */
 	CSINK_DEADLY_SCAN = 1 << 2,  /* looking at memory that may be gone */
 	CSINK_DEADLY_OTHER = 1 << 3, /* something that nothing can be done without */
+	CSINK_DEADLY_LOCK = 1 << 4,  /* unlocking our memory after mlockall(2) */
 };
 
 /** Is so much of it deadly that nothing can be profiled? Without counters it takes timers. Context: any. */
@@ -33,6 +34,7 @@ static inline const char *csink_filters_words(uint32_t deadly)
 	return deadly & CSINK_DEADLY_PERF    ? "perf_event_open"
 	       : deadly & CSINK_DEADLY_TIMER ? "timer_create"
 	       : deadly & CSINK_DEADLY_SCAN  ? "process_vm_readv"
+	       : deadly & CSINK_DEADLY_LOCK  ? "munlock"
 					     : "";
 }
 

@@ -30,7 +30,7 @@
 enum {
 	SPARE_BYTES = 4 << 20, /* what a recording that cannot grow any more is given */
 	ALL_CALLS = CSINK_CALLS_PROBE | CSINK_CALLS_MEMORY | CSINK_CALLS_CLOCK | CSINK_CALLS_SCAN | CSINK_CALLS_PAUSE |
-		    CSINK_CALLS_LIFE | CSINK_CALLS_TIME, /* strict mode forbids the counter, too */
+		    CSINK_CALLS_LIFE | CSINK_CALLS_LOCK | CSINK_CALLS_TIME, /* strict mode forbids the counter, too */
 };
 
 /* What the kernel does then is no plain error that our code knows how to take. */
@@ -108,10 +108,12 @@ static void take_back(struct csink_thread *thread, uint32_t calls, uint32_t befo
 static void say(const char *what, const char *name, uint32_t calls)
 {
 	struct csink_writer writer = {0, 0};
-	const char *rest = calls & CSINK_CALLS_LIFE
-				   ? "threads, children and ends of threads after that are not in the profile"
-				   : "what is loaded after that has no name";
+	const char *rest = "what is loaded after that has no name";
 
+	if (calls == CSINK_CALLS_LOCK)
+		rest = "mlockall(2) locks our memory, too, after that";
+	if (calls & CSINK_CALLS_LIFE)
+		rest = "threads, children and ends of threads after that are not in the profile";
 	if (calls & CSINK_CALLS_RETURN)
 		rest = "the thread is not sampled after that";
 	csink_recording_note(&csink_process.rec, &writer, 1, "%s%s%s: %s", what, name ? " that punishes " : "",

@@ -9,6 +9,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
+#include "preload/sample/calls_off.h"
 
 /* The rules' cache takes 512 KiB, one thread some 42. What is not touched is not there. */
 enum { FIRST_BYTES = 640 * 1024, ALIGNMENT = 64 };
@@ -27,7 +28,7 @@ static _Atomic uint32_t is_locked;                  /* MCL_FUTURE: the kernel lo
 
 void *csink_private_map(size_t bytes)
 {
-	bool locked = atomic_load_explicit(&is_locked, memory_order_relaxed);
+	bool locked = atomic_load_explicit(&is_locked, memory_order_relaxed) && !csink_calls_are_off(CSINK_CALLS_LOCK);
 	void *at = mmap(NULL, bytes, locked ? PROT_NONE : PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 

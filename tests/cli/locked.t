@@ -32,6 +32,15 @@ for engine in signal timer; do
 done
 COUNTERSINK_UNWIND=fp same "with frame pointers" "$locks" 3
 
+# A sandbox may allow mlockall, and punish the call that unlocks what is ours.
+run "$TARGETS/static_cage" kill munlock "$locks" 3 >out
+is $? 0 "where munlock is deadly, mlockall is not"
+like "$(cat out)" '^mlockall: 0' "and locks"
+"$TARGETS/static_cage" kill munlock countersink -o p.pb.gz -c 100000 -- "$locks" 3 >out 2>err
+is $? 0 "nor under a sandbox that was there before us"
+like "$(cat err)" 'warning +a seccomp filter .* kills for munlock: not called' "which is reported"
+like "$(countersink report p.pb.gz)" ' spin' "with a profile"
+
 # What a user other than root may lock: the kernel compares it with all that is mapped.
 if [ "$(id -u)" = 0 ]; then
 	as_other() {

@@ -27,6 +27,7 @@ static const struct {
 	     {"prctl", SYS_prctl},
 	     {"ftruncate", SYS_ftruncate},
 	     {"madvise", SYS_madvise},
+	     {"munlock", SYS_munlock},
 	     {"getdents64", SYS_getdents64},
 	     {"fork", SYS_clone}};
 
