@@ -58,6 +58,12 @@ countersink -o h.pb.gz -- sh -c 'i=0; while [ $i -lt 100 ]; do "$0" 0; i=$((i + 
 unlike "$(cat err)" 'lost' "a hundred static processes: no record is lost"
 like "$(cat err)" 'unprofiled.*static_spin' "they are named"
 
+# The launcher's own children are not the command's.
+for _ in 1 2 3 4 5 6 7 8; do
+	countersink -o w.pb.gz -- sleep 0.02
+done 2>err
+unlike "$(cat err)" 'unprofiled' "what the launcher starts for itself is not among what was not profiled"
+
 # What still runs when the command has ended.
 mkfifo hold hold2 up
 countersink -o d.pb.gz -- sh -c '(echo up >up; read -r line <hold) & read -r line <up' 2>err &
