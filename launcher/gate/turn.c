@@ -103,7 +103,6 @@ static uint64_t measure_own_rss(const struct csink_gate_runner *runner)
 	if (csink_spawn_with(argv, environ, &runner->inherited, own, &child))
 		return 0;
 	close(child.exec_fd);
-	csink_witness_end(&child.witness);
 	while (wait4(child.pid, NULL, 0, &usage) < 0 && errno == EINTR)
 		;
 	return (uint64_t)usage.ru_maxrss * 1024;

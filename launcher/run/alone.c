@@ -8,6 +8,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/commands.h"
+#include "launcher/run/witness.h"
 
 bool csink_spare_fds_take(struct csink_spare_fds *spare)
 {
@@ -30,6 +31,7 @@ void csink_spare_fds_release(const struct csink_spare_fds *spare)
 
 int csink_run_alone(char **argv, const struct csink_inherited *inherited)
 {
+	csink_witness_end(); /* it would go on below the command */
 	if (inherited)
 		csink_inherited_restore(inherited);
 	else

@@ -13,6 +13,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/run/proc.h"
+#include "launcher/run/witness.h"
 
 /* Handed on besides the real-time signals. Not the ones that mean an error of our own, nor TTIN and TTOU: those are the
  * terminal's answer to one process's read or write, and stop the launcher as they stop any program. */
@@ -59,7 +60,10 @@ int csink_relay_init(struct csink_relay *relay, const struct csink_inherited *in
 	if (sigprocmask(SIG_BLOCK, &taken, NULL))
 		return -errno;
 	relay->signal_fd = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
-	return relay->signal_fd < 0 ? -errno : 0;
+	if (relay->signal_fd < 0)
+		return -errno;
+	csink_witness_begin();
+	return 0;
 }
 
 /* Is there a terminal, so that somebody can bring a stopped job back? */
@@ -157,6 +161,8 @@ static enum receiver receiver_of(const struct signalfd_siginfo *info, struct csi
 
 	if (sigismember(&child->earlier, (int)info->ssi_signo) == 1) {
 		sigdelset(&child->earlier, (int)info->ssi_signo);
+		if (sent)
+			csink_witness_saw(info); /* so that it does not stand for a later one */
 		return COMMAND;
 	}
 	if (info->ssi_code == SI_KERNEL)
@@ -165,7 +171,7 @@ static enum receiver receiver_of(const struct signalfd_siginfo *info, struct csi
 		return info->ssi_code < 0 ? COMMAND : NOBODY;
 	if (csink_proc_is_descendant((int32_t)info->ssi_pid, child->pid))
 		return NOBODY;
-	if (!csink_witness_saw(&child->witness, info))
+	if (!csink_witness_saw(info))
 		return COMMAND;
 	if (getpgid(child->pid) == getpgrp())
 		return HAS_IT;
@@ -244,7 +250,6 @@ int csink_relay_wait(struct csink_relay *relay, struct csink_child *child, int w
 		if (fds[0].revents)
 			take_signals(&state);
 	}
-	csink_witness_end(&child->witness);
 	if (!err && fds[1].fd >= 0) {
 		if (read(child->exec_fd, &end->exec_errno, sizeof(int)) != sizeof(int))
 			end->exec_errno = 0;
@@ -285,6 +290,7 @@ int csink_relay_release(struct csink_relay *relay, void (*on_signal)(void *arg),
 	sigset_t stops;
 	int err;
 
+	csink_witness_end();
 	/* What came until now was meant for the command. */
 	while (read(relay->signal_fd, &info, sizeof(info)) == sizeof(info))
 		;

@@ -254,12 +254,10 @@ static int spawn(char **argv, char **env, const struct csink_inherited *inherite
 
 	if (pipe2(pipe_fds, O_CLOEXEC))
 		return -errno;
-	csink_witness_begin(&child->witness);
 	sigpending(&child->earlier);
 	child->pid = fork();
 	if (child->pid < 0) {
 		err = -errno;
-		csink_witness_end(&child->witness);
 		close(pipe_fds[0]);
 		close(pipe_fds[1]);
 		return err;

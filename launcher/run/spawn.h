@@ -7,7 +7,6 @@
 
 #include "launcher/options.h"
 #include "launcher/run/inherited.h"
-#include "launcher/run/witness.h"
 
 /**
  * Find the library to inject: ../lib/libcountersink.so as seen from the launcher's own directory, or ../lib64.
@@ -34,9 +33,8 @@ char **csink_env_build(char *const *env, const char *library, const char *run_di
 
 struct csink_child {
 	pid_t pid;
-	int exec_fd;                  /* gives an int, errno of a failed exec, or ends when the command runs; CLOEXEC */
-	sigset_t earlier;             /* pending in the launcher when the command was not there yet */
-	struct csink_witness witness; /* csink_relay_wait ends it */
+	int exec_fd;      /* gives an int, errno of a failed exec, or ends when the command runs; CLOEXEC */
+	sigset_t earlier; /* pending in the launcher when the command was not there yet */
 };
 
 /**

@@ -7,10 +7,8 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,8 +35,8 @@ struct csink_witness_notes {
 	_Alignas(16) char stack[STACK_BYTES];
 };
 
-/* One that was killed: it is waited for when the next one ends, so that nothing has to wait until it gets a CPU. */
-static struct csink_witness last;
+static pid_t witness; /* 0: there is none */
+static struct csink_witness_notes *shared;
 
 static void note(struct csink_witness_notes *notes, const siginfo_t *info)
 {
@@ -72,53 +70,54 @@ static int watch(void *arg)
 	return 0;
 }
 
-void csink_witness_begin(struct csink_witness *witness)
+void csink_witness_begin(void)
 {
-	struct csink_witness_notes *notes =
-		mmap(NULL, sizeof(*notes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct csink_witness_notes *notes;
 	sigset_t all, saved;
 
-	memset(witness, 0, sizeof(*witness));
+	if (witness)
+		return;
+	notes = mmap(NULL, sizeof(*notes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (notes == MAP_FAILED)
 		return;
-	witness->notes = notes;
 	notes->launcher = getpid();
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &saved);
 	/* No signal at its end: the launcher waits for the command's. */
-	witness->pid = clone(watch, notes->stack + STACK_BYTES, CLONE_VM, notes);
+	witness = clone(watch, notes->stack + STACK_BYTES, CLONE_VM, notes);
 	sigprocmask(SIG_SETMASK, &saved, NULL);
-	if (witness->pid < 0)
-		witness->pid = 0;
+	shared = notes;
+	if (witness > 0)
+		return;
+	witness = 0;
+	munmap(notes, sizeof(*notes));
 }
 
 /* Wait until it has noted all that it got so far. */
-static bool ask(struct csink_witness *witness)
+static bool ask(void)
 {
 	static const struct timespec deadline = {0, DEADLINE_MS * 1000000L};
-	struct csink_witness_notes *notes = witness->notes;
-	uint32_t wanted = ++notes->asked, now;
+	uint32_t wanted = ++shared->asked, now;
 
-	if (sigqueue(witness->pid, ASK, (union sigval){.sival_int = (int)wanted}))
+	if (sigqueue(witness, ASK, (union sigval){.sival_int = (int)wanted}))
 		return false;
 	/* Acquire pairs with the release in watch(). */
-	while ((now = atomic_load_explicit(&notes->answered, memory_order_acquire)) != wanted)
-		if (csink_rawcall(SYS_futex, &notes->answered, FUTEX_WAIT, now, &deadline) < 0 && errno == ETIMEDOUT)
+	while ((now = atomic_load_explicit(&shared->answered, memory_order_acquire)) != wanted)
+		if (csink_rawcall(SYS_futex, &shared->answered, FUTEX_WAIT, now, &deadline) < 0 && errno == ETIMEDOUT)
 			return false;
 	return true;
 }
 
-bool csink_witness_saw(struct csink_witness *witness, const struct signalfd_siginfo *info)
+bool csink_witness_saw(const struct signalfd_siginfo *info)
 {
-	struct csink_witness_notes *notes = witness->notes;
 	bool found = false;
 
-	if (!witness->pid || !ask(witness))
+	if (!witness || !ask())
 		return false;
 	for (uint32_t i = 0; i < NR_NOTES; i++) {
-		if (notes->notes[i].signo != info->ssi_signo || notes->notes[i].pid != info->ssi_pid)
+		if (shared->notes[i].signo != info->ssi_signo || shared->notes[i].pid != info->ssi_pid)
 			continue;
-		notes->notes[i].signo = 0;
+		shared->notes[i].signo = 0;
 		found = true;
 		/* A standard signal that came twice may have reached the launcher as one. */
 		if ((int)info->ssi_signo >= SIGRTMIN)
@@ -127,23 +126,10 @@ bool csink_witness_saw(struct csink_witness *witness, const struct signalfd_sigi
 	return found;
 }
 
-static void forget_last(void)
+/* Not waited for until it gets a CPU to end on: what it has is given back with the launcher's end. */
+void csink_witness_end(void)
 {
-	if (last.pid)
-		while (waitpid(last.pid, NULL, __WALL) < 0 && errno == EINTR)
-			;
-	if (last.notes)
-		munmap(last.notes, sizeof(*last.notes));
-	memset(&last, 0, sizeof(last));
-}
-
-void csink_witness_end(struct csink_witness *witness)
-{
-	if (!witness->notes)
-		return;
-	forget_last();
-	if (witness->pid)
-		kill(witness->pid, SIGKILL);
-	last = *witness;
-	memset(witness, 0, sizeof(*witness));
+	if (witness)
+		kill(witness, SIGKILL);
+	witness = 0;
 }

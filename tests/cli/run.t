@@ -58,6 +58,12 @@ ok "also after a kill" test ! -e "$folder"
 is $? 0 "a umask that forbids everything is no obstacle"
 is "$(countersink -q -- countersink -q -o inner.pb.gz -- echo nested)" nested "a launcher within a launcher"
 ok "has its own profile" test -s inner.pb.gz
+# What the launcher starts for itself is none of the command's processes, in whichever order they end.
+for _ in 1 2 3 4 5 6; do
+	countersink -q -o own.pb.gz -- true
+	countersink report --json own.pb.gz
+done | grep -o '"processes: .*\|"unprofiled: .*' | sort | uniq -c | tr -s ' ' >own
+is "$(cat own)" ' 6 "processes: 1",' "one program is one process, and is profiled"
 
 # ---- a report when it is wanted
 countersink -o r.pb.gz -- true 2>err
