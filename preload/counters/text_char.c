@@ -103,11 +103,15 @@ struct csink_text_char csink_text_next(const char *text, const char *at)
 
 size_t csink_text_plain(const char *text, const char *special)
 {
+	uint64_t stops[2] = {0, 1ULL << ('[' - 64)}; /* a bit for each character of ASCII */
 	size_t nr = 0;
 
-	while (text[nr] >= ' ' && text[nr] < 0x7f && text[nr] != '[')
+	for (; *special; special++)
+		stops[(*special & 0x7f) / 64] |= 1ULL << *special % 64;
+	/* No further than that: who asks again behind each stop goes over the text once. */
+	while (text[nr] >= ' ' && text[nr] < 0x7f && !(stops[text[nr] / 64] >> text[nr] % 64 & 1))
 		nr++;
-	return CSINK_MIN(nr, strcspn(text, special));
+	return nr;
 }
 
 uint32_t csink_text_escape(char *buf, const char *at, const struct csink_text_char *c)

@@ -19,6 +19,16 @@ limited() (
 $MAKE colliding 250000 >colliding.pb
 ok "250,000 strings prepared to collide cost seconds at most" limited 20 2048 countersink report colliding.pb
 
+# Each character of such a name is looked at by a format's rule: 4 MB took minutes when each look went on to the end.
+for name in "u'\\u00e9'" "'<&'"; do
+	python3 -c "import sys; sys.stdout.buffer.write(('main ' + $name * 2000000 + ' 5\n').encode())" >long.folded
+	for form in folded html callgrind speedscope; do
+		ok "a name of 2,000,000 times $name costs seconds at most as $form" \
+			limited 20 2048 countersink export -f "$form" -o out long.folded
+	done
+done
+rm -f out long.folded
+
 # The key of the hash is another one in each process: what is printed must not follow it.
 COUNTERSINK_FREQUENCY=500 countersink -q -o p.pb.gz -- "$TARGETS/inlines" 200 >out
 for form in folded pprof callgrind firefox speedscope html; do
