@@ -31,7 +31,7 @@ void csink_spare_fds_release(const struct csink_spare_fds *spare)
 
 int csink_run_alone(char **argv, const struct csink_inherited *inherited)
 {
-	csink_witness_end(); /* it would go on below the command */
+	csink_witness_end();
 	if (inherited)
 		csink_inherited_restore(inherited);
 	else

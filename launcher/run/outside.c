@@ -203,23 +203,6 @@ static void explain_refused(struct csink_outside_watch *watch, struct csink_outs
 	}
 }
 
-/*
- * A child of ours inherits the events, and leaves its count at its end, though nothing is counted before an exec: the
- * witness (witness.h) does. It is known by no record but that: neither by its fork nor by a name.
- */
-static void leave_out_own(struct csink_outside *out, int32_t command_pid)
-{
-	uint32_t nr = 0;
-
-	for (uint32_t i = 0; i < out->nr_processes; i++) {
-		const struct csink_outside_process *process = &out->processes[i];
-
-		if (process->ppid || process->comm[0] || process->pid == command_pid)
-			out->processes[nr++] = *process;
-	}
-	out->nr_processes = nr;
-}
-
 static void tree_read(struct csink_outside_watch *watch, int32_t command_pid, enum csink_spawn_reason reason,
 		      struct csink_outside *out)
 {
@@ -236,7 +219,6 @@ static void tree_read(struct csink_outside_watch *watch, int32_t command_pid, en
 	}
 	out->processes = result.processes;
 	out->nr_processes = result.nr_processes;
-	leave_out_own(out, command_pid);
 	if (result.nr_lost)
 		csink_outside_note(
 			out,

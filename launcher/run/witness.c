@@ -3,12 +3,13 @@
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,12 +19,12 @@
 #define ASK SIGRTMAX
 
 enum {
-	NR_NOTES = 64, /* of the newest ones */
-	STACK_BYTES = 16 * 1024,
+	NR_NOTES = 64,     /* of the newest ones */
 	DEADLINE_MS = 900, /* by then it is as good as stopped */
 };
 
-struct csink_witness_notes {
+/* Shared by the two processes. */
+struct notes {
 	_Atomic uint32_t answered; /* the value of the last ASK */
 	uint32_t asked;            /* written by the launcher alone */
 	uint32_t nr;               /* ever noted; the witness writes it, and what follows, before it answers */
@@ -31,14 +32,13 @@ struct csink_witness_notes {
 		uint32_t signo;
 		uint32_t pid; /* of the sender */
 	} notes[NR_NOTES];
-	pid_t launcher;
-	_Alignas(16) char stack[STACK_BYTES];
 };
 
 static pid_t witness; /* 0: there is none */
-static struct csink_witness_notes *shared;
+static pid_t launcher;
+static struct notes *notes;
 
-static void note(struct csink_witness_notes *notes, const siginfo_t *info)
+static void note(const siginfo_t *info)
 {
 	uint32_t at = notes->nr++ % NR_NOTES;
 
@@ -46,20 +46,19 @@ static void note(struct csink_witness_notes *notes, const siginfo_t *info)
 	notes->notes[at].pid = (uint32_t)info->si_pid;
 }
 
-/* In the witness. It has the launcher's TLS as well as its memory, and so calls nothing of libc's. */
-static int watch(void *arg)
+/* In the witness. Every signal is blocked. */
+static void watch(void)
 {
-	struct csink_witness_notes *notes = arg;
 	uint64_t all = ~0ULL;
 	siginfo_t info;
 
 	csink_rawcall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
 	csink_rawcall(SYS_close_range, 0, UINT32_MAX, 0);
-	while (csink_rawcall(SYS_getppid) == notes->launcher) {
+	while (csink_rawcall(SYS_getppid) == launcher) {
 		if (csink_rawcall(SYS_rt_sigtimedwait, &all, &info, NULL, sizeof(all)) < 0)
 			continue;
-		if (info.si_signo != ASK || info.si_code != SI_QUEUE || info.si_pid != notes->launcher) {
-			note(notes, &info);
+		if (info.si_signo != ASK || info.si_code != SI_QUEUE || info.si_pid != launcher) {
+			note(&info);
 			continue;
 		}
 		/* Release pairs with the acquire in ask(): the notes come first. */
@@ -67,43 +66,56 @@ static int watch(void *arg)
 		csink_rawcall(SYS_futex, &notes->answered, FUTEX_WAKE, 1);
 	}
 	csink_rawcall(SYS_exit_group, 0);
-	return 0;
+}
+
+void csink_witness_end(void)
+{
+	/* At exit, a forked child of the launcher's comes here, too. */
+	if (!witness || getpid() != launcher)
+		return;
+	kill(witness, SIGKILL);
+	/* Waited for: a process that adopts the launcher's children must get none that it does not know. */
+	while (waitpid(witness, NULL, __WALL) < 0 && errno == EINTR)
+		;
+	witness = 0;
 }
 
 void csink_witness_begin(void)
 {
-	struct csink_witness_notes *notes;
 	sigset_t all, saved;
+	long pid;
 
 	if (witness)
 		return;
-	notes = mmap(NULL, sizeof(*notes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	notes = mmap(NULL, sizeof(*notes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (notes == MAP_FAILED)
 		return;
-	notes->launcher = getpid();
+	launcher = getpid();
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &saved);
-	/* No signal at its end: the launcher waits for the command's. */
-	witness = clone(watch, notes->stack + STACK_BYTES, CLONE_VM, notes);
+	/* fork(2), but without a signal at its end, which the launcher would take for the command's. */
+	pid = csink_rawcall(SYS_clone, 0, 0, 0, 0, 0);
+	if (pid == 0)
+		watch();
 	sigprocmask(SIG_SETMASK, &saved, NULL);
-	shared = notes;
-	if (witness > 0)
+	if (pid < 0)
 		return;
-	witness = 0;
-	munmap(notes, sizeof(*notes));
+	witness = (pid_t)pid;
+	if (atexit(csink_witness_end))
+		csink_witness_end();
 }
 
 /* Wait until it has noted all that it got so far. */
 static bool ask(void)
 {
 	static const struct timespec deadline = {0, DEADLINE_MS * 1000000L};
-	uint32_t wanted = ++shared->asked, now;
+	uint32_t wanted = ++notes->asked, now;
 
 	if (sigqueue(witness, ASK, (union sigval){.sival_int = (int)wanted}))
 		return false;
 	/* Acquire pairs with the release in watch(). */
-	while ((now = atomic_load_explicit(&shared->answered, memory_order_acquire)) != wanted)
-		if (csink_rawcall(SYS_futex, &shared->answered, FUTEX_WAIT, now, &deadline) < 0 && errno == ETIMEDOUT)
+	while ((now = atomic_load_explicit(&notes->answered, memory_order_acquire)) != wanted)
+		if (csink_rawcall(SYS_futex, &notes->answered, FUTEX_WAIT, now, &deadline) < 0 && errno == ETIMEDOUT)
 			return false;
 	return true;
 }
@@ -115,21 +127,13 @@ bool csink_witness_saw(const struct signalfd_siginfo *info)
 	if (!witness || !ask())
 		return false;
 	for (uint32_t i = 0; i < NR_NOTES; i++) {
-		if (shared->notes[i].signo != info->ssi_signo || shared->notes[i].pid != info->ssi_pid)
+		if (notes->notes[i].signo != info->ssi_signo || notes->notes[i].pid != info->ssi_pid)
 			continue;
-		shared->notes[i].signo = 0;
+		notes->notes[i].signo = 0;
 		found = true;
 		/* A standard signal that came twice may have reached the launcher as one. */
 		if ((int)info->ssi_signo >= SIGRTMIN)
 			break;
 	}
 	return found;
-}
-
-/* Not waited for until it gets a CPU to end on: what it has is given back with the launcher's end. */
-void csink_witness_end(void)
-{
-	if (witness)
-		kill(witness, SIGKILL);
-	witness = 0;
 }
