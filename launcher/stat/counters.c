@@ -34,12 +34,12 @@ void csink_stat_counter_refuse(struct csink_stat_counter *counter, const struct 
 int csink_stat_counter_check(struct csink_stat_counter *counter, const char *whom)
 {
 	const struct csink_event_spec *spec = &counter->spec;
-	const char *why;
+	const char *why, *ignored;
 
 	counter->err = csink_event_check_count(spec, &why);
 	if (counter->err) {
 		snprintf(counter->reason, sizeof(counter->reason), "EOPNOTSUPP: %s%s", why,
-			 csink_event_check(spec, &why) ? "" : ", and see user and system below");
+			 csink_event_check(spec, &ignored) ? "" : ", and see user and system below");
 	} else if (spec->cpu_wide) {
 		counter->err = -EOPNOTSUPP;
 		snprintf(counter->reason, sizeof(counter->reason), "%s counts whole CPUs, not %s",
