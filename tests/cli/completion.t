@@ -162,4 +162,11 @@ offered_by_bash attach '' >/dev/null
 have fish && offered_by_fish attach s >/dev/null
 kill $other
 ok "a process's name is not run" test ! -e x
+
+# Names are lines: blanks are part of them, and stars no patterns.
+mkdir names && cd names && cp ../script.bash . || exit 1
+touch 'a b.pb.gz' '*'
+is "$(offered_by_bash report a)" 'a b.pb.gz' "bash: the name of a profile with a blank is one name"
+is "$(offered_by_bash stat -o '')" '* a b.pb.gz script.bash' "bash: a name that is a pattern is itself"
+cd ..
 done_testing
