@@ -259,7 +259,7 @@ static int read_input(const struct csink_options *o, const char *path, struct cs
 	int err = csink_is_folder(path) ? csink_reading_begin(reading, path) : 0;
 
 	if (err) {
-		csink_say("%s: %s", path, strerror(-err));
+		csink_say("%s: %s", path, err == -EBUSY ? "another process has locked it" : strerror(-err));
 		return err;
 	}
 	if (!csink_options_bool(o, CSINK_REPORT_OPT_QUIET))

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -14,6 +15,8 @@
 #include "launcher/run/folder.h"
 #include "launcher/run/proc.h"
 #include "preload/record/run_dir.h"
+
+enum { PATIENCE_MS = 5000, POLL_MS = 5 };
 
 static int is_recording(const struct dirent *entry)
 {
@@ -27,6 +30,22 @@ static void release(struct dirent **entries, int nr)
 	free(entries);
 }
 
+/*
+ * Pairs with csink_reading_remove() of another reader: wait until it has removed what it had begun to. Not for ever:
+ * the directory may be another user's, who can hold a lock as long as he likes.
+ */
+static bool share(int fd)
+{
+	for (int ms = 0; ms < PATIENCE_MS; ms += POLL_MS) {
+		if (!flock(fd, LOCK_SH | LOCK_NB))
+			return true;
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return true; /* a file system without locks: other readers are not noticed */
+		poll(NULL, 0, POLL_MS);
+	}
+	return false;
+}
+
 int csink_reading_begin(struct csink_reading *reading, const char *path)
 {
 	struct dirent **entries;
@@ -35,11 +54,8 @@ int csink_reading_begin(struct csink_reading *reading, const char *path)
 	*reading = (struct csink_reading){.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
 	if (reading->fd < 0)
 		return -errno;
-	/* Pairs with csink_reading_remove() of another reader: wait until it has removed what it had begun to. */
-	while (flock(reading->fd, LOCK_SH)) {
-		if (errno != EINTR)
-			break; /* a file system without locks: other readers are not noticed */
-	}
+	if (!share(reading->fd))
+		return -EBUSY;
 	nr = scandirat(reading->fd, ".", &entries, is_recording, alphasort);
 	if (nr < 0)
 		return -errno;

@@ -16,7 +16,10 @@ struct csink_reading {
 	uint32_t nr_names;
 };
 
-/** Begin to read @path. Returns 0, -ENOMEM or -errno of opening it; end it in either case. Context: thread. */
+/**
+ * Begin to read @path. Returns 0, -ENOMEM, -EBUSY (another process has had it locked for 5 s) or -errno of opening it;
+ * end it in either case. Context: thread.
+ */
 int csink_reading_begin(struct csink_reading *reading, const char *path);
 
 /** Are all recordings still there that were there at first? If not, what was read is not all. Context: thread. */

@@ -96,6 +96,13 @@ if have flock; then
 	like "$(cat err)" "the recordings in $dir are kept: the run goes on, or another command reads them" "another reader keeps it"
 	ok "it is there" test -d "$dir"
 	touch stop && wait
+	# The directory may be another user's, who can lock it as long as he likes.
+	rm held stop
+	flock -x "$dir" sh -c ': >held; while ! test -e stop; do sleep 0.05; done' &
+	wait_until 30 test -e held
+	timeout 60 "$BUILD/bin/countersink" report -o r.pb.gz "$dir" >out 2>err
+	is "$? $(cat err)" "1 countersink: $dir: another process has locked it" "a lock that stays is not waited for"
+	touch stop && wait
 	countersink report -q -o r.pb.gz "$dir"
 	is "$(ls shm)" "" "the last one removes it"
 else
