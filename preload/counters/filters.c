@@ -24,6 +24,7 @@
 enum { NOWHERE = 4096, NO_FILE = 0x7ffffff0, HERE = -100 /* AT_FDCWD */ };
 
 #define LIFE CSINK_CALLS_LIFE
+#define RIGHTS CSINK_CALLS_RIGHTS
 
 const struct csink_own_call csink_own_calls[] = {
 	{"rt_sigreturn", SYS_rt_sigreturn, CSINK_CALLS_RETURN, {0}},
@@ -37,6 +38,8 @@ const struct csink_own_call csink_own_calls[] = {
 	 {0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, UINT64_MAX}},
 	{"mmap", SYS_mmap, LIFE, {0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, NO_FILE}},
 	{"munmap", SYS_munmap, CSINK_CALLS_MEMORY | CSINK_CALLS_PAUSE | LIFE, {NOWHERE, 4096}},
+	{"rt_sigpending", SYS_rt_sigpending, CSINK_CALLS_PAUSE, {NOWHERE, 8}},
+	{"rt_sigtimedwait", SYS_rt_sigtimedwait, CSINK_CALLS_PAUSE, {NOWHERE, 0, NOWHERE, 8}},
 	{"munlock", SYS_munlock, CSINK_CALLS_LOCK, {NOWHERE, 4096}},
 	{"mprotect", SYS_mprotect, CSINK_CALLS_LOCK, {NOWHERE, 4096, PROT_READ | PROT_WRITE}},
 	{"clock_gettime", SYS_clock_gettime, CSINK_CALLS_CLOCK | LIFE, {CLOCK_PROCESS_CPUTIME_ID, NOWHERE}},
@@ -44,7 +47,7 @@ const struct csink_own_call csink_own_calls[] = {
 	{"process_vm_readv", SYS_process_vm_readv, CSINK_CALLS_SCAN, {1, NOWHERE, 1, NOWHERE, 1}},
 	{"readlink", SYS_readlinkat, CSINK_CALLS_SCAN | LIFE, {(uint64_t)HERE, NOWHERE, NOWHERE, 4096}},
 	{"prctl", SYS_prctl, LIFE, {PR_GET_NAME, NOWHERE}},
-	{"timer_settime", SYS_timer_settime, CSINK_CALLS_PAUSE, {1, 0, NOWHERE}},
+	{"timer_settime", SYS_timer_settime, CSINK_CALLS_PAUSE | LIFE, {1, 0, NOWHERE}},
 	{"perf_event_open", SYS_perf_event_open, LIFE, {NOWHERE, 1, UINT64_MAX, UINT64_MAX, 8}},
 	{"timer_create", SYS_timer_create, LIFE, {CLOCK_THREAD_CPUTIME_ID, NOWHERE, NOWHERE}},
 	{"timer_delete", SYS_timer_delete, LIFE, {1}},
@@ -56,36 +59,39 @@ const struct csink_own_call csink_own_calls[] = {
 	{"openat", SYS_openat, LIFE, {(uint64_t)HERE, NOWHERE, 02000002 /* O_RDWR | O_CLOEXEC */, 0600}},
 	{"faccessat", SYS_faccessat, LIFE, {(uint64_t)HERE, NOWHERE, 0}},
 	{"ftruncate", SYS_ftruncate, LIFE, {NO_FILE, 4096}},
-	{"newfstatat", SYS_newfstatat, 0, {(uint64_t)HERE, NOWHERE, NOWHERE, 0}},
-	{"read", SYS_read, 0, {NO_FILE, NOWHERE, 1}},
+	{"newfstatat", SYS_newfstatat, LIFE, {(uint64_t)HERE, NOWHERE, NOWHERE, 0}},
+	{"read", SYS_read, RIGHTS, {NO_FILE, NOWHERE, 1}},
 	{"write", SYS_write, 0, {NO_FILE, NOWHERE, 1}},
 	{"pread64", SYS_pread64, 0, {NO_FILE, NOWHERE, 1, 0}},
 	{"lseek", SYS_lseek, 0, {NO_FILE, 0, 0}},
-	{"getdents64", SYS_getdents64, 0, {NO_FILE, NOWHERE, 1}},
-	{"fchmod", SYS_fchmod, 0, {NO_FILE, 0600}},
+	{"getdents64", SYS_getdents64, RIGHTS, {NO_FILE, NOWHERE, 1}},
+	{"fchmod", SYS_fchmod, RIGHTS, {NO_FILE, 0600}},
+	{"fchown", SYS_fchown, RIGHTS, {NO_FILE, UINT64_MAX, UINT64_MAX}},
+	{"renameat", SYS_renameat, RIGHTS, {(uint64_t)HERE, NOWHERE, (uint64_t)HERE, NOWHERE}},
 	{"umask", SYS_umask, 0, {077}},
 	{"getppid", SYS_getppid, 0, {0}},
-	{"getuid", SYS_getuid, 0, {0}},
-	{"geteuid", SYS_geteuid, 0, {0}},
-	{"getgid", SYS_getgid, 0, {0}},
-	{"getegid", SYS_getegid, 0, {0}},
+	{"getresuid", SYS_getresuid, RIGHTS, {NOWHERE, NOWHERE, NOWHERE}},
+	{"getuid", SYS_getuid, RIGHTS | LIFE, {0}},
+	{"geteuid", SYS_geteuid, RIGHTS | LIFE, {0}},
+	{"getgid", SYS_getgid, LIFE, {0}},
+	{"getegid", SYS_getegid, LIFE, {0}},
 	{"uname", SYS_uname, 0, {NOWHERE}},
 	{"sysinfo", SYS_sysinfo, 0, {NOWHERE}},
 	{"getrandom", SYS_getrandom, 0, {NOWHERE, 1, 0}},
-	{"prlimit64", SYS_prlimit64, 0, {0, RLIMIT_STACK, 0, NOWHERE}},
+	{"prlimit64", SYS_prlimit64, LIFE, {0, RLIMIT_STACK, 0, NOWHERE}},
 	{"futex", SYS_futex, 0, {NOWHERE, 129 /* FUTEX_WAKE_PRIVATE */, 1}},
-	{"rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo, 0, {INT32_MAX, INT32_MAX, 0, NOWHERE}},
+	{"rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo, LIFE, {INT32_MAX, INT32_MAX, 0, NOWHERE}},
 	{"fstatfs", SYS_fstatfs, 0, {NO_FILE, NOWHERE}},
 	{"fgetxattr", SYS_fgetxattr, 0, {NO_FILE, NOWHERE, NOWHERE, 0}},
 	{"unlinkat", SYS_unlinkat, 0, {(uint64_t)HERE, NOWHERE, 0}},
 #if defined(__x86_64__)
-	{"access", SYS_access, 0, {NOWHERE, 0}},
-	{"mkdir", SYS_mkdir, 0, {NOWHERE, 0700}},
+	{"access", SYS_access, LIFE, {NOWHERE, 0}},
+	{"mkdir", SYS_mkdir, RIGHTS, {NOWHERE, 0700}},
 	{"readlink", SYS_readlink, 0, {NOWHERE, NOWHERE, 4096}},
 	{"unlink", SYS_unlink, 0, {NOWHERE}},
-	{"rmdir", SYS_rmdir, 0, {NOWHERE}},
+	{"rmdir", SYS_rmdir, RIGHTS, {NOWHERE}},
 #else
-	{"mkdirat", SYS_mkdirat, 0, {(uint64_t)HERE, NOWHERE, 0700}},
+	{"mkdirat", SYS_mkdirat, RIGHTS, {(uint64_t)HERE, NOWHERE, 0700}},
 #endif
 };
 const uint32_t csink_nr_own_calls = CSINK_ARRAY_SIZE(csink_own_calls);
@@ -110,6 +116,10 @@ static uint32_t deadly_bit(const struct csink_own_call *call)
 	case SYS_munlock:
 	case SYS_mprotect:
 		return CSINK_DEADLY_LOCK;
+	case SYS_fchown:
+	case SYS_renameat:
+	case SYS_getresuid:
+		return CSINK_DEADLY_RIGHTS;
 	}
 	return CSINK_DEADLY_OTHER;
 }

@@ -13,11 +13,12 @@
 
 /* What a filter punishes, as bits. */
 enum csink_deadly {
-	CSINK_DEADLY_PERF = 1 << 0,  /* perf_event_open, and what its events need */
-	CSINK_DEADLY_TIMER = 1 << 1, /* timers of a thread's CPU time */
-	CSINK_DEADLY_SCAN = 1 << 2,  /* looking at memory that may be gone */
-	CSINK_DEADLY_OTHER = 1 << 3, /* something that nothing can be done without */
-	CSINK_DEADLY_LOCK = 1 << 4,  /* unlocking our memory after mlockall(2) */
+	CSINK_DEADLY_PERF = 1 << 0,   /* perf_event_open, and what its events need */
+	CSINK_DEADLY_TIMER = 1 << 1,  /* timers of a thread's CPU time */
+	CSINK_DEADLY_SCAN = 1 << 2,   /* looking at memory that may be gone */
+	CSINK_DEADLY_OTHER = 1 << 3,  /* something that nothing can be done without */
+	CSINK_DEADLY_LOCK = 1 << 4,   /* unlocking our memory after mlockall(2) */
+	CSINK_DEADLY_RIGHTS = 1 << 5, /* giving the run to the user that the program becomes */
 };
 
 /** Is so much of it deadly that nothing can be profiled? Without counters it takes timers. Context: any. */
@@ -31,11 +32,12 @@ static inline bool csink_filters_forbid_all(uint32_t deadly)
 /** The calls that are left out, in words; "" for none. Context: any. */
 static inline const char *csink_filters_words(uint32_t deadly)
 {
-	return deadly & CSINK_DEADLY_PERF    ? "perf_event_open"
-	       : deadly & CSINK_DEADLY_TIMER ? "timer_create"
-	       : deadly & CSINK_DEADLY_SCAN  ? "process_vm_readv"
-	       : deadly & CSINK_DEADLY_LOCK  ? "munlock"
-					     : "";
+	return deadly & CSINK_DEADLY_PERF     ? "perf_event_open"
+	       : deadly & CSINK_DEADLY_TIMER  ? "timer_create"
+	       : deadly & CSINK_DEADLY_SCAN   ? "process_vm_readv"
+	       : deadly & CSINK_DEADLY_LOCK   ? "munlock"
+	       : deadly & CSINK_DEADLY_RIGHTS ? "fchown"
+					      : "";
 }
 
 /* A system call that we make in programs, with arguments as harmless as they are typical: EFAULT, EBADF and the like.

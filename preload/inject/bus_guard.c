@@ -78,6 +78,14 @@ static void leave(void)
 	csink_signals_renew();
 }
 
+void csink_bus_guard_end(void)
+{
+	if (!is_on)
+		return;
+	REAL(sigaction)(SIGBUS, &default_action, NULL);
+	leave();
+}
+
 int csink_bus_guard_sigaction(const struct sigaction *act, struct sigaction *old)
 {
 	/* A vfork child's actions are its own; it shares is_on with us. */

@@ -8,6 +8,9 @@
 /** Catch SIGBUS, if its action is the default one. Context: init, thread. */
 void csink_bus_guard_enter(void);
 
+/** Catch it no more: what the handler takes is about to be punished (confine.c). Context: thread. */
+void csink_bus_guard_end(void);
+
 /** True while SIGBUS is caught: then the handlers of our own signals do not block it. Context: any. */
 bool csink_bus_guard_is_on(void);
 

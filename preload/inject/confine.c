@@ -10,6 +10,7 @@
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "preload/counters/filters.h"
+#include "preload/inject/bus_guard.h"
 #include "preload/inject/config.h"
 #include "preload/inject/filtered.h"
 #include "preload/inject/real.h"
@@ -30,8 +31,12 @@
 enum {
 	SPARE_BYTES = 4 << 20, /* what a recording that cannot grow any more is given */
 	ALL_CALLS = CSINK_CALLS_PROBE | CSINK_CALLS_MEMORY | CSINK_CALLS_CLOCK | CSINK_CALLS_SCAN | CSINK_CALLS_PAUSE |
-		    CSINK_CALLS_LIFE | CSINK_CALLS_LOCK | CSINK_CALLS_TIME, /* strict mode forbids the counter, too */
+		    CSINK_CALLS_LIFE | CSINK_CALLS_LOCK | CSINK_CALLS_RIGHTS |
+		    CSINK_CALLS_TIME, /* strict mode forbids the counter, too */
 };
+
+/* Of what few programs do: the rest is profiled as ever. */
+#define SELDOM_CALLS ((uint32_t)(CSINK_CALLS_LOCK | CSINK_CALLS_RIGHTS))
 
 /* What the kernel does then is no plain error that our code knows how to take. */
 static bool punishes(uint32_t verdict)
@@ -63,7 +68,8 @@ static uint32_t judge(const struct sock_fprog *prog, struct findings *found)
 		for (int k = 0; k < 6; k++)
 			data.args[k] = call->args[k];
 		verdict = csink_seccomp_run(prog, &data);
-		if ((verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO && call->calls && !found->refused)
+		if ((verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO && call->calls & ~SELDOM_CALLS &&
+		    !found->refused)
 			found->refused = call->name;
 		if (!punishes(verdict))
 			continue;
@@ -89,6 +95,8 @@ static void make_ready(struct csink_thread *thread, uint32_t calls)
 			process->walk = csink_walk_dwarf_init() ? NULL : csink_unwind_walker(CSINK_UNWIND_DWARF);
 		csink_recording_freeze(&process->rec, SPARE_BYTES);
 	}
+	if (calls & (CSINK_CALLS_LIFE | CSINK_CALLS_MEMORY | CSINK_CALLS_RETURN))
+		csink_bus_guard_end();
 	if (calls & CSINK_CALLS_LIFE)
 		csink_env_leave();
 	if (calls & CSINK_CALLS_RETURN)
@@ -100,6 +108,7 @@ static void make_ready(struct csink_thread *thread, uint32_t calls)
 static void take_back(struct csink_thread *thread, uint32_t calls, uint32_t before)
 {
 	csink_calls_off = before;
+	csink_bus_guard_enter();
 	if (calls & CSINK_CALLS_RETURN)
 		csink_thread_resume(thread);
 }
@@ -110,8 +119,9 @@ static void say(const char *what, const char *name, uint32_t calls)
 	struct csink_writer writer = {0, 0};
 	const char *rest = "what is loaded after that has no name";
 
-	if (calls == CSINK_CALLS_LOCK)
-		rest = "mlockall(2) locks our memory, too, after that";
+	if (!(calls & ~SELDOM_CALLS))
+		rest = calls & CSINK_CALLS_RIGHTS ? "what it starts as another user after that is not in the profile"
+						  : "mlockall(2) locks our memory, too, after that";
 	if (calls & CSINK_CALLS_LIFE)
 		rest = "threads, children and ends of threads after that are not in the profile";
 	if (calls & CSINK_CALLS_RETURN)

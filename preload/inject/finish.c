@@ -24,6 +24,7 @@
 #include "preload/inject/libc.h"
 #include "preload/record/output_path.h"
 #include "preload/record/run_dir.h"
+#include "preload/sample/calls_off.h"
 #include "preload/sample/process.h"
 
 enum { HELPER_STACK = 64 * 1024 };
@@ -180,8 +181,8 @@ static bool needs_root(const char *run_dir)
 {
 	uid_t real, effective, saved;
 
-	return !getresuid(&real, &effective, &saved) && effective && (!real || !saved) &&
-	       csink_run_dir_is_of(run_dir, 0);
+	return !csink_calls_are_off(CSINK_CALLS_RIGHTS) && !getresuid(&real, &effective, &saved) && effective &&
+	       (!real || !saved) && csink_run_dir_is_of(run_dir, 0);
 }
 
 static void make_profile(const char *run_dir, const char *to)

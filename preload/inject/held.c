@@ -136,7 +136,9 @@ void csink_held_settle(struct csink_thread *thread, uint64_t blocked)
 
 	if (CSINK_LIKELY(!thread->hidden.queued) || csink_signals_borrowed())
 		return;
-	csink_rawcall(SYS_rt_sigpending, &pending, CSINK_SET_BYTES);
+	/* Where it cannot be asked, the kernel hands on all that is left there, to be kept here. */
+	if (!csink_calls_are_off(CSINK_CALLS_PAUSE))
+		csink_rawcall(SYS_rt_sigpending, &pending, CSINK_SET_BYTES);
 	done = thread->hidden.queued & ~(blocked & (pending | csink_held_signals(thread)));
 	thread->hidden.queued &= ~done;
 	for (int signo = SIGRTMIN; signo <= SIGRTMAX; signo++)

@@ -48,7 +48,7 @@ static bool before_change(struct ids next)
 	int saved = errno;
 	bool done = false;
 
-	if (csink_calls_are_off(CSINK_CALLS_LIFE) ||
+	if (csink_calls_are_off(CSINK_CALLS_LIFE | CSINK_CALLS_RIGHTS) ||
 	    !atomic_load_explicit(&csink_process.active, memory_order_relaxed) ||
 	    getresuid(&now.real, &now.effective, &now.saved) || !is_root(&now))
 		return false;
@@ -76,7 +76,8 @@ static int after_change(bool handed_over, int result)
 
 CSINK_EXPORT int setuid(uid_t uid)
 {
-	bool all = geteuid() == 0; /* else the effective one alone is set */
+	/* Else the effective one alone is set. */
+	bool all = !csink_calls_are_off(CSINK_CALLS_RIGHTS) && geteuid() == 0;
 	bool done = before_change((struct ids){all ? uid : (uid_t)-1, uid, all ? uid : (uid_t)-1});
 
 	return after_change(done, REAL(setuid)(uid));
@@ -92,8 +93,9 @@ CSINK_EXPORT int seteuid(uid_t uid)
 CSINK_EXPORT int setreuid(uid_t real, uid_t effective)
 {
 	/* As setreuid(2) has it. */
-	bool sets_saved = real != (uid_t)-1 || (effective != (uid_t)-1 && effective != getuid());
-	uid_t saved = effective == (uid_t)-1 ? geteuid() : effective;
+	bool is_off = csink_calls_are_off(CSINK_CALLS_RIGHTS);
+	bool sets_saved = real != (uid_t)-1 || (effective != (uid_t)-1 && effective != (is_off ? real : getuid()));
+	uid_t saved = effective == (uid_t)-1 && !is_off ? geteuid() : effective;
 	bool done = before_change((struct ids){real, effective, sets_saved ? saved : (uid_t)-1});
 
 	return after_change(done, REAL(setreuid)(real, effective));

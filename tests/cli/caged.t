@@ -21,6 +21,19 @@ for call in prctl fcntl ftruncate getdents64 perf_event_open,timer_create; do
 done
 is "$(find . -name '*.pb.gz*')" "" "no profile is made"
 
+# Filters that the program installs itself, one for each call. Some of what it does is punished alone as well.
+"$TARGETS/confined_calls" >plain
+"$TARGETS/confined_calls" bus >plain_bus
+for engine in sigtrap signal timer; do
+	countersink --engine=$engine -q -o c.pb.gz -- "$TARGETS/confined_calls" >out 2>err
+	is "$(diff plain out)" "" "engine $engine: whatever call a filter kills for, it kills no more than without us"
+done
+LD_PRELOAD=$LIB COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT=c2.pb.gz "$TARGETS/confined_calls" >out 2>err
+is "$(diff plain out)" "" "so without a launcher"
+countersink -q -o c.pb.gz -- "$TARGETS/confined_calls" bus >out 2>err
+is "$(diff plain_bus out)" "" "and SIGBUS ends the program as ever"
+rm -f c.pb.gz* c2.pb.gz*
+
 caged prctl countersink -- ./nothing 2>err
 is $? 127 "a command that is not there is told as ever"
 like "$(cat err)" './nothing: No such file' "with its name"

@@ -1,0 +1,88 @@
+/*
+ * A sandbox of one call: for each system call there is, a child puts itself under a seccomp filter that kills for it,
+ * works, starts a thread, locks its memory, changes its user where it may, raises SIGBUS if told so, and exits. Prints
+ * the number and how the child ended, for those that did not die of the filter.
+ *   confined_calls [bus]
+ */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "work.h"
+
+enum { NR_CALLS = 336 };
+
+static volatile uint64_t sum;
+
+static void *work(void *arg)
+{
+	sum = spin(sum, 300000);
+	return arg;
+}
+
+static void confine(unsigned int number)
+{
+	struct sock_filter rules[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = {.len = sizeof(rules) / sizeof(rules[0]), .filter = rules};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+		_exit(125);
+}
+
+static void live(unsigned int number, int bus)
+{
+	pthread_t thread;
+
+	confine(number);
+	if (bus) {
+		raise(SIGBUS);
+		_exit(6);
+	}
+	if (pthread_create(&thread, NULL, work, NULL))
+		_exit(7);
+	work(NULL);
+	pthread_join(thread, NULL);
+	mlockall(MCL_CURRENT | MCL_FUTURE);
+	if (!setuid(65534))
+		work(NULL);
+	exit(5);
+}
+
+int main(int argc, char **argv)
+{
+	struct rlimit none = {0, 0};
+
+	(void)argv;
+	setrlimit(RLIMIT_CORE, &none);
+	for (unsigned int number = 0; number < NR_CALLS; number++) {
+		pid_t pid = fork();
+		int status;
+
+		if (!pid)
+			live(number, argc > 1);
+		if (pid < 0 || waitpid(pid, &status, 0) != pid)
+			return 1;
+		/* A thread may be waited for by futex(2), or have ended before. */
+		if (number == SYS_futex)
+			continue;
+		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGSYS)
+			printf("%u: %#x\n", number, status);
+		fflush(stdout);
+	}
+	return 0;
+}
