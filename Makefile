@@ -108,7 +108,9 @@ STUB_arm     := -DSTUB_BITS=32 -DSTUB_MACHINE=EM_ARM -DSTUB_FLAGS=EF_ARM_EABI_VE
 MACHINE      := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 STUBS        := $(filter-out $(MACHINE),x86_64 aarch64 386 arm)
 entry_files   = $(foreach machine,$(1),$(ENTRY_NAMES_$(machine):%=countersink/%/libcountersink.so))
-ENTRY_LINKS  := $(call entry_files,$(MACHINE))
+# A shell that evaluates the entry once more knows no $PLATFORM, and leaves nothing in its place.
+ENTRY_LINKS  := $(call entry_files,$(MACHINE)) countersink/libcountersink.so
+entry_target  = $(if $(filter countersink/libcountersink.so,$(1)),..,../..)/libcountersink.so
 ENTRY_STUBS  := $(call entry_files,$(STUBS))
 PUBLIC_HEADERS := $(wildcard include/countersink.h include/countersink/*.h)
 MAN_PAGES := $(wildcard launcher/man/*.1)
@@ -186,7 +188,7 @@ $(B)/lib/libcountersink.so: $(SO_OBJS) preload/libcountersink.map
 
 $(addprefix $(B)/lib/,$(ENTRY_LINKS)): | $(B)/lib/libcountersink.so
 	@mkdir -p $(@D)
-	ln -sf ../../libcountersink.so $@
+	ln -sf $(call entry_target,$(@:$(B)/lib/%=%)) $@
 
 define stub_rules
 $(B)/obj/preload/stub/$(1).o: preload/stub/stub.c $(B)/flags
@@ -248,7 +250,7 @@ install: all ## install under PREFIX (/usr/local), LIBDIR and the like; DESTDIR 
 	$(INSTALL) -D -m 755 $(B)/bin/countersink $(DESTDIR)$(BINDIR)/countersink
 	$(foreach file,libcountersink.so $(ENTRY_STUBS),$(INSTALL) -D -m 644 $(B)/lib/$(file) $(DESTDIR)$(LIBDIR)/$(file)$(newline))
 	$(foreach file,$(ENTRY_LINKS),@mkdir -p $(DESTDIR)$(LIBDIR)/$(dir $(file)) && \
-		ln -sf ../../libcountersink.so $(DESTDIR)$(LIBDIR)/$(file)$(newline))
+		ln -sf $(call entry_target,$(file)) $(DESTDIR)$(LIBDIR)/$(file)$(newline))
 	$(foreach header,$(PUBLIC_HEADERS),$(INSTALL) -D -m 644 $(header) \
 		$(DESTDIR)$(header:include/%=$(INCLUDEDIR)/%)$(newline))
 	$(foreach page,$(MAN_PAGES),$(INSTALL) -D -m 644 $(page) $(DESTDIR)$(MANDIR)/man1/$(notdir $(page))$(newline))

@@ -7,8 +7,9 @@
  * glibc's loader puts the kernel's name of the machine in place of $PLATFORM (ld.so(8)). For our own machine there is a
  * link to LIBDIR/libcountersink.so under each of its names; for others an empty library that their loaders accept
  * (preload/stub/stub.c). musl's loader replaces nothing, finds no such file, and prints nothing. $LIB would do the
- * same, but its "lib" is 64-bit on one distribution and 32-bit on another. The directories belong to the installation
- * and not to a run, so that a process which outlives the run still finds the library.
+ * same, but its "lib" is 64-bit on one distribution and 32-bit on another. A link in LIBDIR/countersink itself is for
+ * scripts that have a shell evaluate the variable's text, where $PLATFORM is empty. The directories belong to the
+ * installation and not to a run, so that a process which outlives the run still finds the library.
  */
 #ifndef CSINK_INJECT_PRELOAD_ENTRY_H
 #define CSINK_INJECT_PRELOAD_ENTRY_H

@@ -67,6 +67,13 @@ chains "a glibc program" ./glibc
 countersink -o p.pb.gz -- $STATIC "$TARGETS/burn" 60 >out 2>err
 like "$(cat err)" ' burn_60' "which is injected there"
 
+# A shell that evaluates the entry as text of its own puts nothing in place of $PLATFORM.
+# shellcheck disable=SC2016 # the shell below is to expand it
+twice='sh -c "LD_PRELOAD=$LD_PRELOAD exec $0"'
+same "an entry that is evaluated twice" sh -c "$twice" ./glibc
+countersink -o p.pb.gz -- sh -c "$twice \"\$0\"" "$TARGETS/burn 60" >out 2>err
+like "$(cat err)" ' burn_60' "which still names the library"
+
 # Each directory holds a file that its machine's loader takes.
 if have readelf; then
 	for file in "$BUILD"/lib/countersink/*/libcountersink.so; do
