@@ -215,9 +215,25 @@ static int scan_namespace(const struct r_debug *debug, bool base, bool (*each)(s
 	return 0;
 }
 
+/*
+ * The loader's own list. A program that refers to _r_debug has a copy of it (R_*_COPY), and the symbol means that one
+ * for us, too; it was copied while the loader was at work, and says so for ever. Its first object is the right one, and
+ * there the loader has left for debuggers where the list is.
+ */
+static struct debug_extended *loaders_list(void)
+{
+	const struct link_map *program = _r_debug.r_map;
+
+	for (const ElfW(Dyn) *dyn = program ? program->l_ld : NULL; dyn && dyn->d_tag != DT_NULL; dyn++) {
+		if (dyn->d_tag == DT_DEBUG && dyn->d_un.d_ptr)
+			return (struct debug_extended *)dyn->d_un.d_ptr;
+	}
+	return (struct debug_extended *)&_r_debug;
+}
+
 int csink_module_scan(bool quiet, bool (*each)(struct csink_module_info *info, void *data), void *data)
 {
-	struct debug_extended *at = (struct debug_extended *)&_r_debug;
+	struct debug_extended *at = loaders_list();
 	int err = 0, saved = errno;
 
 	self = getpid();

@@ -20,4 +20,16 @@ is "$share" yes "objects at one address at different times are kept apart"
 LD_PRELOAD=$LIB:$TARGETS/old_names.so COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT=n.pb.gz "$TARGETS/threads8" 20 2>err >out
 is "$? $(cat err)" "0 8 threads" "a library of an old linker, behind ours, sees each thread"
 like "$(countersink report --by thread n.pb.gz)" 'worker-7' "and so do we"
+
+# A program that refers to _r_debug has a copy of it, which was made before the loader was done.
+cat >lists.c <<'END'
+#include <link.h>
+__attribute__((noinline)) static void spin(void) { for (volatile long i = 0; i < 60000000; i++); }
+int main(void) { spin(); return !_r_debug.r_map; }
+END
+for pie in -pie -no-pie; do
+	cc -O1 -fPIE $pie -o lists lists.c
+	countersink -q -o l.pb.gz ./lists
+	like "$(countersink report l.pb.gz)" ' lists +spin' "a program that has the loader's list of objects itself ($pie)"
+done
 done_testing
