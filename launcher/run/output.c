@@ -49,7 +49,7 @@ static int check_folder(const char *folder, char *why, size_t why_size)
 
 int csink_output_check(const char *path, char *why, size_t why_size)
 {
-	char folder[PATH_MAX];
+	char folder[PATH_MAX], target[PATH_MAX];
 	const char *name = last_component(path);
 	struct stat st;
 	int err = csink_outfile_check(path, 0);
@@ -72,6 +72,13 @@ int csink_output_check(const char *path, char *why, size_t why_size)
 	if (!*name) {
 		snprintf(why, why_size, "%s names a folder: name a file in it", path);
 		return -EISDIR;
+	}
+	/* Through a link, the folder is the one that it leads to. */
+	if (!lstat(path, &st) && S_ISLNK(st.st_mode)) {
+		if (!realpath(path, target))
+			return 0; /* nothing is there yet: the end of the run will tell */
+		path = target;
+		name = last_component(path);
 	}
 	/* Without the slash, but for the root. */
 	snprintf(folder, sizeof(folder), "%.*s", (int)(name - path > 1 ? name - path - 1 : name - path), path);

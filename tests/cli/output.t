@@ -62,7 +62,14 @@ like "$(cat err)" "no such folder: $TMP/work/__;" "a rank of .. leaves no direct
 rm -f "$(sed -n 's/.*the profile is in //p' err)"
 elsewhere 'names a folder' "a slash at the end" countersink -q -o nothing/
 mkdir closed
+mkdir -m 777 beyond
+ln -s ../beyond/x.gz closed/link
 chmod 555 closed
+for what in nothing "a file"; do
+	unprivileged countersink -q -o closed/link -- true 2>err
+	is "$? $(cat err)" "0 " "through a link to $what: its own folder need not be writable"
+done
+ok "the profile is where it leads" test -s beyond/x.gz
 elsewhere 'not writable for this user' "not ours to write" unprivileged countersink -q -o closed/x.gz
 elsewhere 'Not a directory' "a file where a folder should be" countersink -q -o countersink.pb.gz/x.gz
 if [ "$(id -u)" = 0 ]; then
