@@ -29,9 +29,6 @@ int csink_pprof_write_fd(const struct csink_profile *p, int fd);
  */
 int csink_pprof_read(const char *path, struct csink_profile **out, char *why, size_t why_len);
 
-/** The same of a regular file, at a path that the user did not name: nothing else is opened (regular.h). */
-int csink_pprof_read_regular(const char *path, struct csink_profile **out, char *why, size_t why_len);
-
 /** The same from memory, for tests and fuzzers. */
 int csink_pprof_parse(const void *buf, size_t len, struct csink_profile **out, char *why, size_t why_len);
 

@@ -144,11 +144,10 @@ static int read_all(int fd, unsigned char **out, size_t *len)
 	return bytes ? 0 : -ENOMEM;
 }
 
-/* Takes the descriptor, or the error that opening gave. */
-static int read_open(int fd, struct csink_profile **out, char *why, size_t why_len)
+int csink_pprof_read(const char *path, struct csink_profile **out, char *why, size_t why_len)
 {
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), err = fd < 0 ? -errno : 0;
 	unsigned char *bytes = NULL;
-	int err = CSINK_MIN(fd, 0);
 	size_t len = 0;
 
 	if (!err) {
@@ -162,16 +161,4 @@ static int read_open(int fd, struct csink_profile **out, char *why, size_t why_l
 	err = csink_pprof_parse(bytes, len, out, why, why_len);
 	free(bytes);
 	return err;
-}
-
-int csink_pprof_read(const char *path, struct csink_profile **out, char *why, size_t why_len)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-
-	return read_open(fd < 0 ? -errno : fd, out, why, why_len);
-}
-
-int csink_pprof_read_regular(const char *path, struct csink_profile **out, char *why, size_t why_len)
-{
-	return read_open(csink_regular_open(path, O_NOFOLLOW, MAX_BYTES), out, why, why_len);
 }

@@ -1,6 +1,8 @@
 /* Names that were found before: kept by build-id and source, believed only where nobody else can write. */
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -93,6 +95,21 @@ static void damage(long at)
 	fclose(file);
 }
 
+/* Other files in the place of one that is kept, which is then put back. */
+static void test_irregular(void)
+{
+	char path[512], kept[520];
+
+	snprintf(path, sizeof(path), "%s", file_path());
+	snprintf(kept, sizeof(kept), "%s.kept", base);
+	ok(!rename(path, kept) && !mkfifo(path, 0600), "a FIFO in the place of a file");
+	is_str(get("a", 0x300), "?", "is not waited for");
+	ok(!unlink(path) && !close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)) && !truncate(path, 1LL << 40),
+	   "a file of a terabyte");
+	is_str(get("a", 0x300), "?", "is not read");
+	is_num(rename(kept, path), 0, "the file is put back");
+}
+
 int main(void)
 {
 	char command[128], folder[256];
@@ -121,6 +138,7 @@ int main(void)
 	put("a", 0x300, "third");
 	is_str(get("a", 0x300), "third:12", "what is found then is kept");
 	is_str(get("a", 0x100), "?", "without what was damaged");
+	test_irregular();
 	snprintf(folder, sizeof(folder), "%s/countersink/symbols-2", base);
 	chmod(folder, 0777);
 	is_str(get("a", 0x300), "?", "a folder that others may write to is not believed");
