@@ -3,7 +3,7 @@
 # there, and the report says what is missing.
 . "$(dirname "$0")/lib.sh"
 
-# Damage every recording of one run, again and again until the run is over: those of later children, too. The run folder is
+# Damage every recording of one run, again and again until the run is over: those of later children, too. The run directory is
 # found by what the launcher's child has mapped.
 damage() { # how launcher
 	damage_dir=
@@ -86,7 +86,7 @@ for engine in sigtrap signal timer none; do
 	countersink -q -o p.pb.gz --engine=$engine -- "$TARGETS/guest_bus" >with 2>err
 	is $? "$alone" "SIGBUS under engine $engine: the status is as ever"
 	is "$(cat with)" "$(cat out)" "actions, faults, signals that are sent, blocked or ignored, too"
-	is "$(cat err)" "" "and nothing is said"
+	is "$(cat err)" "" "and nothing is printed"
 	rm -f p.pb.gz*
 done
 undisturbed truncate -- "$TARGETS/guest_bus"

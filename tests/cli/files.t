@@ -19,7 +19,7 @@ untaken() (
 
 is "$(untaken "$SRC")" "" "each source file is built, each test is run"
 
-# A copy with a file too many in each room shows that the point above can fail.
+# A copy with one file too many in each directory shows that the point above can fail.
 mkdir copy
 (cd "$SRC" && tar -cf - --exclude=./build\* --exclude=./.git .) | tar -xf - -C copy
 strays="launcher/output/html/deep/stray.c preload/stray/stray.c tests/bench/stray.t tests/cli/stray/stray.t tests/stray/stray.c
@@ -28,7 +28,7 @@ for file in $strays; do
 	mkdir -p "copy/${file%/*}"
 	echo 'int stray;' >"copy/$file"
 done
-is "$(untaken copy)" "$(printf '%s\n' $strays)" "a file that nothing builds or runs is found, in each room"
+is "$(untaken copy)" "$(printf '%s\n' $strays)" "a file that nothing builds or runs is found, in each directory"
 
 # unread HEADER: members of the recording's structures that the launcher does not name, so that none is written in vain.
 unread() {

@@ -7,6 +7,6 @@ refused() {
 	shift 3
 	gate "$@"
 	is $? "$status" "$name: status $status"
-	like "$(cat err)" "$regex" "$name: said"
+	like "$(cat err)" "$regex" "$name: the reason is reported"
 	is "$(wc -l <err)" 1 "$name: in one line"
 }

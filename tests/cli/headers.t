@@ -89,7 +89,7 @@ int main(int argc, char **argv)
 	fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, 8);
 	g.event.attr = attr;
 	g.event.cpu = -1;
-	if (argc > 1) /* what nobody knows */
+	if (argc > 1) /* a field that no library knows */
 		((unsigned char *)&g.event.attr)[sizeof(attr) - 1] = 1;
 	err = csink_persist_detach(fd, &g.event, NULL);
 	id = g.event.id;

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Files that somebody made to cost their reader time or memory: each of them is read, or refused, within limits. The
-# limits are the kernel's (ulimit), far above what is used and far below what was used before there were any.
+# Files that are made to cost their reader time or memory: each of them is read, or refused, within limits. The test's
+# own limits are the kernel's (ulimit), far above what is needed and far below what a reader without limits would take.
 . "$(dirname "$0")/lib.sh"
 
 have python3 || skip_all "no python3 to make the files with"
@@ -44,7 +44,7 @@ for form in folded pprof callgrind firefox speedscope html; do
 done
 
 # ---- objects ----
-# record FOLDER PROGRAM ARG...: without a launcher, so that the report alone is limited.
+# record DIRECTORY PROGRAM ARG...: without a launcher, so that the report alone is limited.
 record() {
 	mkdir -m 700 "$1"
 	COUNTERSINK_FREQUENCY=500 COUNTERSINK_RUN_DIR=$TMP/$1 LD_PRELOAD=$LIB "${@:2}" >out
@@ -63,7 +63,7 @@ for bomb in mangled silent; do
 	record $bomb ./named
 	limited 20 1024 countersink report -o $bomb.pb.gz $bomb >$bomb.out 2>$bomb.err
 	is $? 0 "a name that costs too much to demangle ($bomb) is left as it is"
-	like "$(cat $bomb.out $bomb.err)" "named: names that take more than 64 KiB or 0.2 s to demangle stay as" "and it is said"
+	like "$(cat $bomb.out $bomb.err)" "named: names that take more than 64 KiB or 0.2 s to demangle stay as" "a line reports it"
 	like "$(cat $bomb.out)" " named +other$" "the others have their names"
 	limited 20 1024 countersink export -f folded -o - $bomb.pb.gz >out
 	is $? 0 "the profile is read again within the same limits"
@@ -76,7 +76,7 @@ chmod +x packed
 record unpacked ./packed 200
 limited 20 300 countersink report -o packed.pb.gz unpacked >out 2>err
 is $? 0 "debug information that unpacks to a thousand times its size is left alone"
-like "$(cat out err)" "packed: its compressed debug information unpacks to more than 32 times its size" "and it is said"
+like "$(cat out err)" "packed: its compressed debug information unpacks to more than 32 times its size" "a line reports it"
 like "$(cat out)" " packed +burn_60$" "names come from the symbol table"
 
 # 5,000 units of which each reads 5,000 abbreviations: 1.4 GiB from 0.1 MB.
@@ -85,7 +85,7 @@ chmod +x units
 record united ./units 200
 limited 60 1024 countersink report -o units.pb.gz united >out 2>err
 is $? 0 "debug information that repeats itself is read in part"
-like "$(cat out err)" "units: its debug information takes more time or memory than its size allows" "and it is said"
+like "$(cat out err)" "units: its debug information takes more time or memory than its size allows" "a line reports it"
 like "$(cat out)" " units +burn_60$" "names come from the symbol table"
 
 # What split DWARF names, which libdw opens: a FIFO, and where it is a file.
@@ -110,7 +110,7 @@ $MAKE sourced "$TMP/fifo" >fifo.pb
 for what in zero fifo; do
 	limited 20 1024 countersink report --annotate main $what.pb >out 2>err
 	is $? 0 "--annotate of a source file that is $what: nothing is waited for"
-	like "$(cat out)" ": not a regular file" "and it is said"
+	like "$(cat out)" ": not a regular file" "a line reports it"
 done
 
 $MAKE comments 100 >comments.pb.gz

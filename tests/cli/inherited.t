@@ -17,7 +17,7 @@ start() {
 }
 # owns WHY NAME [FILE]: that has left a single profile, of all three, which says why.
 owns() {
-	is "$status $(cat err)" "7 " "$2: the status is the program's, nothing is said"
+	is "$status $(cat err)" "7 " "$2: the status is the program's, nothing is printed"
 	is "$(echo p.pb.gz*)" "${3:-p.pb.gz}" "and leaves one profile"
 	countersink report --all p.pb.gz* >report 2>&1
 	like "$(cat report)" "note +COUNTERSINK_RUN_DIR=.* $1: this process and what it starts are a run of their own" "which says why"
@@ -62,7 +62,7 @@ if [ "$(id -u)" = 0 ]; then
 	# shellcheck disable=SC2016
 	unprivileged env XDG_RUNTIME_DIR="$TMP/work" COUNTERSINK_RUN_DIR="$TMP/roots" LD_PRELOAD="$ENTRY" \
 		COUNTERSINK_OUTPUT="$TMP/work/p.pb.gz" "$TARGETS/burn" 30 >out 2>err
-	is "$? $(cat err)" "0 " "root's, for somebody else"
+	is "$? $(cat err)" "0 " "root's directory, for another user"
 	like "$(countersink report work/p.pb.gz 2>&1)" "is another user's" "leads to a profile"
 	# shellcheck disable=SC2016
 	countersink -o l.pb.gz -- sh -c 'chown 65534 "$COUNTERSINK_RUN_DIR"; "$0" 30; exit' "$TARGETS/burn" >out 2>err

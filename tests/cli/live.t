@@ -1,6 +1,6 @@
 #!/bin/bash
-# Reading the directory of a run that goes on changes nothing of it; that of a run that has ended is removed, by the last
-# reader.
+# Reading the directory of a run that has not ended changes nothing in it. The directory of a run that has ended is removed
+# by its last reader.
 . "$(dirname "$0")/lib.sh"
 
 mkdir -m 711 shm
@@ -13,7 +13,7 @@ gone() {
 	! kill -0 "$1" 2>/dev/null || grep -q '^State:.Z' "/proc/$1/status"
 }
 
-# read_live NAME PIDFILE: the run in shm goes on.
+# read_live NAME PIDFILE: read the run in shm, which has not ended.
 read_live() {
 	local name=$1 dir
 	dir=$(echo shm/countersink-*)
@@ -56,13 +56,13 @@ is "$(echo p.pb.gz*)" p.pb.gz "launcher: one profile"
 is "$(ls shm)" "" "launcher: and nothing is left"
 rm -f stop ready ./*.gz*
 
-# The first process was killed; a child of its goes on.
+# The first process was killed; a child of it still runs.
 LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=$TMP/p.pb.gz sh -c 'sh -c "$1" "$0" & wait' "$TARGETS/burn" "$spin" &
 first=$!
 wait_until 30 test -e ready
 kill -KILL $first
 wait $first 2>/dev/null
-read_live "a child that goes on"
+read_live "a child that still runs"
 child=$(cat pid)
 touch stop
 wait_until 30 gone "$child"

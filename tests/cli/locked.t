@@ -14,7 +14,7 @@ same() { # name command...
 	run "$@" >with 2>err
 	is $? $same_status "$same_name: the status is as ever"
 	is "$(cat with)" "$(cat alone)" "what is locked, too"
-	is "$(cat err)" "" "and nothing is said"
+	is "$(cat err)" "" "and nothing is printed"
 }
 
 locks=$TARGETS/locks_memory

@@ -55,7 +55,7 @@ elsewhere 'is a folder: name a file in it' "the one above" countersink -q -o ..
 elsewhere 'is a folder: name a file in it' "a directory and a slash" countersink -q -o "$TMP/work/"
 countersink -q -o '' -- sh -c ': >ran' 2>err
 is $? 125 "an empty name is no name"
-like "$(cat err)" '^countersink: option --output: the value is empty' "said, before the command runs"
+like "$(cat err)" '^countersink: option --output: the value is empty' "an error, before the command runs"
 ok "which does not" test ! -e ran
 PMI_RANK=.. countersink -q -o "$TMP/work/%r/x.gz" -- true 2>err
 like "$(cat err)" "no such folder: $TMP/work/__;" "a rank of .. leaves no directory"

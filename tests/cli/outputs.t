@@ -107,7 +107,7 @@ for kind in link hanging FIFO file; do
 		# shellcheck disable=SC2086 # the row's words
 		TMPDIR=$TMP/spare timeout -s KILL 60 countersink $command >out 2>err
 		is $? "$status" "$kind at $command: status"
-		like "$(grep -c "$S/$file.*: .*another user" err)" '^[12]$' "$kind at $command: refused, and said"
+		like "$(grep -c "$S/$file.*: .*another user" err)" '^[12]$' "$kind at $command: refused, with a line"
 		ok "$kind at $command: nothing is harmed" unharmed "$S/$file"
 	done <<-ROWS
 		x 6 run -q -o $S/x -- sh -c exit\${IFS}6
@@ -141,7 +141,7 @@ unprivileged sh -c 'echo theirs >"$0"' "$S/x.old"
 countersink -q -o "$S/x" -- true
 TMPDIR=$TMP/spare countersink -q -o "$S/x" -- true 2>err
 is "$(cat "$S/x.old")" theirs "nor is another user's FILE.old removed"
-like "$(cat err)" "^countersink: $S/x: it belongs to another user.*; the profile is in $TMP/spare/x$" "which is said"
+like "$(cat err)" "^countersink: $S/x: it belongs to another user.*; the profile is in $TMP/spare/x$" "a line names it"
 
 # The place that we fall back to.
 for kind in link hanging FIFO file; do

@@ -60,7 +60,7 @@ untarget
 is_about "$(value "$id")" 10000 "after its end the count stays"
 countersink persist samples "$id" 2>err
 is "$?" 1 "it has no samples"
-like "$(cat err)" "^countersink: event $id: it keeps no ring of samples \(detach it with --pages\)\$" "as is said"
+like "$(cat err)" "^countersink: event $id: it keeps no ring of samples \(detach it with --pages\)\$" "the reason is reported"
 countersink persist attach "$id"
 is "$?" 0 "attached"
 ok "all of them are gone" wait_until 20 test ! -S base/countersink-persist/socket
@@ -104,7 +104,7 @@ countersink persist samples "$id" >out 2>err
 is "$?" 0 "more samples than the rings hold"
 nr=$(wc -l <out)
 gone=$(sed -n 's/^countersink: event [0-9]*: about \([0-9]*\) older samples are overwritten.*/\1/p' err)
-ok "the latest are printed ($nr); about how many are overwritten is said ($gone)" \
+ok "the latest are printed ($nr); about how many are overwritten is reported ($gone)" \
 	test $((nr + ${gone:-0})) -ge 9900 -a $((nr + ${gone:-0})) -le 10300
 is_about "$(value "$id")" 10000 "the count has all"
 countersink persist attach "$id"

@@ -246,7 +246,7 @@ chmod 755 hooks/15-bad
 rm log
 countersink reserve true 2>err
 is $? 0 "a hook that fails is not fatal"
-like "$(cat err)" 'hook 15-bad reserve failed with status 3: no \\x1b\[31mway$' "but said, with its first line"
+like "$(cat err)" 'hook 15-bad reserve failed with status 3: no \\x1b\[31mway$' "a hook that fails is reported, with its first line"
 like "$(cat err)" 'hook 15-bad release failed with status 3' "for release as well"
 is "$(grep -c . log)" 4 "the others run"
 countersink reserve --require touch was_run 2>err
@@ -282,12 +282,12 @@ like "$(countersink reserve true 2>&1)" "hook 50-way is not run: others may writ
 rm hooks/50-way log
 ln -s "$TMP/hooks/../plain" hooks/50-way
 countersink reserve -q true 2>err
-is "$(cat err; grep -c 50-way log)" 2 "one that nobody else can lead elsewhere is run"
+is "$(cat err; grep -c 50-way log)" 2 "a hook whose path no other user can change is run"
 rm hooks/50-way
 mkdir open/hooks && cp hook open/hooks/50-hidden
 rm log
 like "$(countersink reserve --reserve-hooks="$TMP/open/hooks" true 2>&1)" \
-	"hooks in $TMP/open/hooks are not run: others may write $TMP/open, or own it" "nor a folder in such a directory"
+	"hooks in $TMP/open/hooks are not run: others may write $TMP/open, or own it" "nor hooks below such a directory"
 ln -s open/hooks way
 like "$(countersink reserve --reserve-hooks=way true 2>&1)" "hooks in way are not run: others may write $TMP/open," "nor by a link"
 ok "indeed" test ! -e log

@@ -71,7 +71,7 @@ is "$? $(cat err)" "4 " "a shell that starts programs: status"
 like "$(countersink report f.pb.gz)" ', 3 processes,' "all are in the profile"
 is "$(ls "$TMP/shm")" "" "nothing else is left"
 
-# A child that is root still: nobody with fewer rights gets at what it writes.
+# A child that still runs as root: no process with fewer rights can change what it writes.
 dropped root-child exit
 is $? 3 "a child with more rights: status"
 left=$(sed -n 's/^countersink: recordings of processes that kept more rights are in \([^ ,]*\),.*as root.*/\1/p' err)

@@ -72,7 +72,7 @@ static void measure(const char *event, uint64_t want, enum csink_pmc_how how)
 	work_rounds(ROUNDS);
 	csink_pmc_read(pmc, &after);
 	spent = after.value - before.value;
-	is_num(after.how, how, how == CSINK_PMC_BY_RDPMC ? "in user space" : "by read(2), as is said");
+	is_num(after.how, how, how == CSINK_PMC_BY_RDPMC ? "in user space" : "by read(2), as value.how says");
 	ok(is_near(spent, want, 0.001), "%s of 20 M instructions: %llu", event, (unsigned long long)spent);
 	ok(after.enabled_ns > before.enabled_ns && after.running_ns == after.enabled_ns, "it counted all of the time");
 	for (int i = 0; i < 1000; i++) {

@@ -8,13 +8,13 @@
 #include "launcher/own_home.h"
 #include "tests/unit/tap.h"
 
-static char folder[] = "/tmp/countersink-test.XXXXXX";
+static char dir[] = "/tmp/countersink-test.XXXXXX";
 
 static void test_own(void)
 {
 	char home[300], want[320], path[PATH_MAX];
 
-	snprintf(home, sizeof(home), "%s/home", folder);
+	snprintf(home, sizeof(home), "%s/home", dir);
 	mkdir(home, 0755);
 	setenv("HOME", home, 1);
 	unsetenv("XDG_CACHE_HOME");
@@ -30,14 +30,14 @@ static void test_own(void)
 	ok(!csink_own_cache(path, 4), "it may not fit");
 }
 
-/* sudo leaves the caller's HOME where it is told to keep the environment. */
+/* sudo leaves the caller's HOME if it is configured to keep the environment. */
 static void test_other(void)
 {
 	const struct passwd *pw = getpwuid(geteuid());
 	char home[300], cache[320], path[PATH_MAX] = "";
 	struct stat st;
 
-	snprintf(home, sizeof(home), "%s/other", folder);
+	snprintf(home, sizeof(home), "%s/other", dir);
 	mkdir(home, 0755);
 	if (geteuid())
 		strcpy(home, "/"); /* root's */
@@ -64,12 +64,12 @@ int main(void)
 {
 	char command[128];
 
-	if (!mkdtemp(folder)) {
-		perror(folder);
+	if (!mkdtemp(dir)) {
+		perror(dir);
 		return 1;
 	}
 	test_own();
 	test_other();
-	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
 	return system(command) ? 1 : done();
 }

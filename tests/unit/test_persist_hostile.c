@@ -1,6 +1,6 @@
 /*
- * Hostile clients of a keeper: descriptors that nobody asked for, connections that say nothing, answers that are not
- * read, messages of other sizes. And a hostile keeper.
+ * Hostile clients of a keeper: descriptors that no request asked for, connections that send nothing, answers that are
+ * not read, messages of other sizes. And a hostile keeper.
  */
 #include <netinet/in.h>
 #include <pthread.h>

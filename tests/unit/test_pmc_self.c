@@ -69,7 +69,7 @@ static void test_values(void)
 		{48, 0x800000000000, 1LL << 47, 0, "the lowest one"},
 		{40, 0xffffffffff, 10, 9, "one of 40 bits"},
 		{32, 0xffffffff, 10, 9, "one of 32 bits"},
-		{32, 0x1ffffffff, 10, 9, "bits above its width are nobody's"},
+		{32, 0x1ffffffff, 10, 9, "bits above its width are ignored"},
 		{64, UINT64_MAX, 10, 9, "one of 64 bits"},
 		{64, 1ULL << 40, 10, (1LL << 40) + 10, "a large one"},
 		{48, 42, -40, 2, "a negative offset"},
@@ -163,7 +163,7 @@ static void test_software(void)
 	touch_pages();
 	is_num(csink_pmc_read(pmc, &value), 0, "is read");
 	is_about((long long)value.value, PAGES, "and counts this thread");
-	is_num(value.how, CSINK_PMC_BY_READ, "by read(2), as is said");
+	is_num(value.how, CSINK_PMC_BY_READ, "by read(2), as value.how says");
 	is_num(value.nr_targets, 1, "one target");
 	pthread_create(&thread, NULL, touching_thread, NULL);
 	pthread_join(thread, NULL);

@@ -156,7 +156,7 @@ static void test_truncated(void)
 	is_num(rec.mapped_blocks, 16, "not by a page");
 	inside = (uintptr_t)rec.header;
 	csink_recording_close(&rec);
-	ok(!csink_recording_replace(inside), "what was unmapped is nobody's");
+	ok(!csink_recording_replace(inside), "an unmapped address is in no recording");
 }
 
 int main(void)

@@ -67,7 +67,7 @@ static void test_growth(void)
 	/* Four entries fit a block, behind its head; threads that are refused at the same time leave a little. */
 	is_num(rec.mapped_blocks, MAX_BYTES / CSINK_REC_BLOCK, "eight threads that fill it get it mapped whole");
 	ok(nr >= 4 * (MAX_BYTES / CSINK_REC_BLOCK - 64), "and have all its room (%ld entries)", (long)nr);
-	is_num(rec.header->nr_blocks, rec.next_block, "readers are told how many blocks there are");
+	is_num(rec.header->nr_blocks, rec.next_block, "the header has the number of blocks for readers");
 	csink_recording_close(&rec);
 }
 

@@ -209,7 +209,7 @@ static void test_changes(void)
 	compare(1, "before a change");
 	shell(word, sizeof(word), "touch -d '2001-01-01 01:01' '%s'", object_path);
 	compare(1, "another time");
-	is_num(nr_kept(&ns), 2, "what was kept before is left for whoever has that file");
+	is_num(nr_kept(&ns), 2, "what was kept for the other file stays");
 	shell(word, sizeof(word), "strip --strip-debug '%s' && echo stripped", object_path);
 	is_str(word, "stripped", "the debug information goes");
 	compare(1, "without debug information");

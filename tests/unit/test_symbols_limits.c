@@ -63,7 +63,7 @@ static void test_cut(void)
 	is_num(map[5 * page + 7], 0, "behind the end of one that was cut there are zeros");
 	is_num(map[page + 9], 'x', "before its end it is unchanged");
 	is_num(map[2 * page], 0, "and the next page behind it is zeros, too");
-	ok(csink_cut_guard_end(), "the inner reader is told");
+	ok(csink_cut_guard_end(), "the inner reader is informed");
 	ok(csink_cut_guard_end(), "and the outer one");
 	sigaction(SIGBUS, NULL, &after);
 	ok(before.sa_handler == after.sa_handler, "SIGBUS has its former disposition");
