@@ -150,13 +150,12 @@ static void complete_attr(struct csink_event_spec *spec, const struct csink_pers
 	spec->attr.sample_freq = CSINK_DEFAULT_FREQUENCY;
 }
 
-/* How the process stood while its threads were looked for. */
+/* Report if the process could not be stopped while its threads were listed. */
 static void tell_halt(const struct csink_persist_event *event, int err)
 {
 	if (err && err != -ESRCH)
 		csink_say("note: process %d could not be stopped for it (%s): a thread that it started in that moment "
-			  "may "
-			  "be missing",
+			  "may be missing",
 			  event->pid, csink_errno_name(-err));
 }
 
@@ -317,7 +316,7 @@ static int print_samples(struct persist *persist, uint64_t id)
 	return csink_persist_samples(&event, persist->base, persist->json ? &persist->out : NULL);
 }
 
-/* Nobody but we has it open then: it ends, unless its opener still lives. */
+/* Then this process is the last to have it open, unless its opener still lives: the event ends. */
 static int attach_event(struct persist *persist, uint64_t id)
 {
 	struct csink_persist_member member;

@@ -195,13 +195,13 @@ static int narrow(const struct csink_options *o, struct csink_profile *p)
 	return err;
 }
 
-/* The profile is in a file: its recordings have served, but for a run that goes on. */
-static void remove_recordings(struct csink_reading *reading, const char *folder, bool quiet)
+/* The profile is in a file: remove the recordings, unless the run has not ended. */
+static void remove_recordings(struct csink_reading *reading, const char *dir, bool quiet)
 {
-	int err = csink_reading_remove(reading, folder);
+	int err = csink_reading_remove(reading, dir);
 
 	if (err && !quiet)
-		csink_say("the recordings in %s are kept: %s", folder,
+		csink_say("the recordings in %s are kept: %s", dir,
 			  err == -EBUSY ? "the run goes on" : "the run goes on, or another command reads them");
 }
 
@@ -222,10 +222,10 @@ static int write_profile(const struct csink_profile *profile, char *path, bool h
  * Write the profile to a file; recordings that it was made from are then removed, but not for what went into a device
  * or a pipe, where it may be gone. A name of another format has that written, too. saved, of PATH_MAX bytes: where the
  * profile is.
- * @folder  of the recordings; NULL: it was made of a file.
+ * @dir  of the recordings; NULL: the profile was read from a file.
  */
-static int save(const struct csink_profile *profile, const char *output, const char *folder,
-		struct csink_reading *reading, bool quiet, char *saved)
+static int save(const struct csink_profile *profile, const char *output, const char *dir, struct csink_reading *reading,
+		bool quiet, char *saved)
 {
 	const struct csink_export_format *format;
 	char exported[PATH_MAX], kept[PATH_MAX + 32];
@@ -233,15 +233,15 @@ static int save(const struct csink_profile *profile, const char *output, const c
 	int err;
 
 	if (snprintf(saved, PATH_MAX, "%s", output) >= PATH_MAX) {
-		csink_say_unwritten(output, ENAMETOOLONG, folder ? "the recordings are kept" : NULL);
+		csink_say_unwritten(output, ENAMETOOLONG, dir ? "the recordings are kept" : NULL);
 		return -ENAMETOOLONG;
 	}
 	format = csink_export_beside(saved, PATH_MAX, exported);
-	err = write_profile(profile, saved, folder);
+	err = write_profile(profile, saved, dir);
 	if (err)
 		return err;
-	if (folder && !stat(saved, &st) && S_ISREG(st.st_mode))
-		remove_recordings(reading, folder, quiet);
+	if (dir && !stat(saved, &st) && S_ISREG(st.st_mode))
+		remove_recordings(reading, dir, quiet);
 	if (format)
 		err = csink_export_write(profile, format, profile->default_type, exported);
 	if (err) {
@@ -283,20 +283,20 @@ static int report(const struct csink_options *o, const char *path)
 {
 	const char *output = csink_options_text(o, CSINK_REPORT_OPT_OUTPUT);
 	struct csink_reading reading = {.fd = -1};
-	bool quiet = csink_options_bool(o, CSINK_REPORT_OPT_QUIET), folder;
+	bool quiet = csink_options_bool(o, CSINK_REPORT_OPT_QUIET), is_dir;
 	struct csink_profile *profile;
 	char saved[PATH_MAX];
 	int err, printed;
 
 	csink_debuginfod_wanted = csink_options_bool(o, CSINK_REPORT_OPT_DEBUGINFOD);
 	err = read_input(o, path, &reading, &profile);
-	folder = reading.fd >= 0;
+	is_dir = reading.fd >= 0;
 	if (err) {
 		csink_reading_end(&reading);
 		return CSINK_EXIT_FAILED;
 	}
 	if (*output) {
-		err = save(profile, output, folder ? path : NULL, &reading, quiet, saved);
+		err = save(profile, output, is_dir ? path : NULL, &reading, quiet, saved);
 		output = saved;
 	}
 	csink_reading_end(&reading);
@@ -305,7 +305,7 @@ static int report(const struct csink_options *o, const char *path)
 		if (!printed)
 			printed = print(o, profile,
 					*output && !err                ? output
-					: folder || !strcmp(path, "-") ? NULL
+					: is_dir || !strcmp(path, "-") ? NULL
 								       : path);
 		err = err ? err : printed;
 	}

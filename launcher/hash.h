@@ -1,8 +1,8 @@
 /*
  * The hash of every table whose keys come from a file, a recording or another process: SipHash-1-3 (Aumasson and
- * Bernstein) with a key drawn once a process, so that nobody can prepare keys that share a slot. The order of results
- * must therefore not follow the order of a table's slots: it would differ from run to run. Tables of the library that
- * is injected have hashes of their own, bounded in how far they probe.
+ * Bernstein) with a random key for each process, so that no file can contain keys prepared to share a slot. The order
+ * of results must therefore not follow the order of a table's slots: it would differ from run to run. Tables of the
+ * library that is injected have hashes of their own, bounded in how far they probe.
  */
 #ifndef CSINK_LAUNCHER_HASH_H
 #define CSINK_LAUNCHER_HASH_H

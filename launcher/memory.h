@@ -1,4 +1,4 @@
-/* How much memory there is for a reader. Context: thread. */
+/* How much memory a reader of files may use. Context: thread. */
 #ifndef CSINK_LAUNCHER_MEMORY_H
 #define CSINK_LAUNCHER_MEMORY_H
 

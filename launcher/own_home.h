@@ -1,4 +1,4 @@
-/* Where this user's files are at home. */
+/* The home and cache directories of the effective user. */
 #ifndef CSINK_LAUNCHER_OWN_HOME_H
 #define CSINK_LAUNCHER_OWN_HOME_H
 

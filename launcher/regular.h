@@ -1,7 +1,7 @@
 /*
- * Files to be read whose paths come from a profile, a recording, another process or a directory that others may write
- * to: never waited for, and never more of them than is expected. What the user names on the command line may be a pipe
- * and is not opened here. Context: thread.
+ * Opens files for reading whose paths come from a profile, a recording, another process or a directory that other users
+ * may write. Opening never blocks, and no more is read than the caller allows. A path that the user names on the
+ * command line may be a pipe and is not opened here. Context: thread.
  */
 #ifndef CSINK_LAUNCHER_REGULAR_H
 #define CSINK_LAUNCHER_REGULAR_H

@@ -12,10 +12,10 @@
  *
  * csink_persist_detach_set and csink_persist_open_member do so with several events under one id.
  *
- * The keeper starts with the first event and ends with the last one. There is one for each user and run folder. Whoever
- * kills it (SIGKILL, out of memory, a reboot) ends all of its events: csink_persist_lost tells of them. It is in a
- * session of its own, but has the limits, the priority and the control group of the process that started it: where a
- * service manager ends whatever is in a service's control group, the keeper should be started elsewhere.
+ * The keeper starts with the first event and ends with the last one. There is one for each user and run folder.
+ * Whatever kills it (SIGKILL, out of memory, a reboot) ends all of its events: csink_persist_lost tells of them. It is
+ * in a session of its own, but has the limits, the priority and the control group of the process that started it: where
+ * a service manager ends whatever is in a service's control group, the keeper should be started elsewhere.
  *
  * Run folder: "countersink-persist" in @base, else in $COUNTERSINK_PERSIST_DIR, else in $XDG_RUNTIME_DIR; else
  * /tmp/countersink-persist-UID. It is 0700, with the keeper's socket (0600) and "events", in which each persistent
@@ -46,9 +46,10 @@ extern "C" {
 #endif
 
 /*
- * What an event is. The kernel does not tell: detach is told, and open and list give it back. attr has another size in
- * other kernels' headers, so it is the last member, and the functions below hand on the size that this program was
- * compiled with: no more of it is read or written. What this program or the library does not know must be 0.
+ * Description of an event. The kernel does not report one for an open fd: the caller of detach fills it in, and open
+ * and list return it. The size of attr depends on the kernel headers, so it is the last member, and the functions below
+ * pass the size that this program was compiled with: no more of it is read or written. Bytes of attr that this program
+ * or the library does not know must be 0.
  */
 struct csink_persist_event {
 	uint64_t id;         /* out */
@@ -64,7 +65,7 @@ struct csink_persist_event {
 	struct perf_event_attr attr; /* as it was opened; in: size says how much of it is set */
 };
 
-/* One event of a set: all of one attr, that are counted under one id. */
+/* One event of a set. All events of a set have the same attr, and are counted under one id. */
 struct csink_persist_member {
 	int32_t fd, cpu; /* cpu: as it was given to perf_event_open */
 	uint32_t pages;  /* of data in its ring; 0: it has none of its own */
@@ -75,7 +76,7 @@ struct csink_persist_value {
 	uint64_t enabled_ns, running_ns; /* 0 if attr.read_format has them not */
 };
 
-/* The library's own; call what is below them. @event_bytes: sizeof(struct csink_persist_event) of the caller. */
+/* Internal: call the functions below instead. @event_bytes: sizeof(struct csink_persist_event) of the caller. */
 int csink_persist_detach_sized(int fd, struct csink_persist_event *event, size_t event_bytes, const char *base);
 int csink_persist_open_sized(uint64_t id, int cpu, struct csink_persist_event *event, size_t event_bytes,
 			     const char *base);
@@ -90,7 +91,7 @@ int csink_persist_list_sized(int (*each)(const struct csink_persist_event *event
  * @event  in: attr, pid, cpu, pages, mode, name; the rest is set.
  * Returns 0, or
  *   -EBADF   fd is not open;
- *   -E2BIG   attr sets what this library does not know;
+ *   -E2BIG   attr has a field set that this library does not know;
  *   -EINVAL  fd is no perf event; attr.read_format is not what reading the event gives; mode has other bits than 0666;
  *            pages is no power of two, or not the size at which the ring is mapped already; cpu or pid below -1;
  *   -EEXIST  it is persistent already;
@@ -107,10 +108,10 @@ static inline int csink_persist_detach(int fd, struct csink_persist_event *event
 }
 
 /**
- * Make several events persistent under one id, that of the first: an event of each thread of a process, say.
- * @members  nr of them, at least one.
- * @event    as in csink_persist_detach, attr being that of all; but for pages, which each member has for itself.
- * Reading it gives their sum. Either all of them become persistent, or none. Returns as csink_persist_detach.
+ * Make several events persistent under one id, that of the first: one event for each thread of a process, for instance.
+ * @members  an array of nr events, at least one.
+ * @event    as in csink_persist_detach; attr is that of all members. Its pages are ignored: each member has its own.
+ * Reading the set gives the sum. Either all events become persistent, or none. Returns as csink_persist_detach.
  */
 static inline int csink_persist_detach_set(const struct csink_persist_member *members, uint32_t nr,
 					   struct csink_persist_event *event, const char *base)
@@ -127,14 +128,14 @@ static inline int csink_persist_detach_set(const struct csink_persist_member *me
 int csink_persist_open_member(uint64_t id, uint32_t nth, struct csink_persist_member *member, const char *base);
 
 /**
- * Open a persistent event again; of a set the first one.
+ * Open a persistent event again; for a set, its first event.
  * @cpu    as it was opened: the event stays on its CPU (-1: a task's, on any).
  * @event  what it is, or NULL.
  * Returns an fd, or
  *   -ENOENT  there is no such persistent event (and perhaps no keeper);
  *   -EINVAL  it is on another CPU;
  *   -EACCES  it is another user's: see csink_persist_read;
- *   -E2BIG   its attr sets what this program's struct has no room for: open it without @event;
+ *   -E2BIG   its attr has a field set that this program's struct does not have: open it without @event;
  *   -EPERM, -EMFILE, -ETIMEDOUT.
  */
 static inline int csink_persist_open(uint64_t id, int cpu, struct csink_persist_event *event, const char *base)
@@ -143,16 +144,16 @@ static inline int csink_persist_open(uint64_t id, int cpu, struct csink_persist_
 }
 
 /**
- * Read a persistent event's count; of a set the sums, but where it has events of the same tasks on several CPUs
- * enabled_ns is the mean of these.
+ * Read a persistent event's count; for a set, the sums. Exception: if the set has events of the same tasks on several
+ * CPUs, enabled_ns is the mean over these CPUs.
  * Returns 0, -ENOENT, -EACCES (its mode does not allow it), -ENODATA (a pinned event that lost its counter), -EPERM or
  * -ETIMEDOUT.
  */
 int csink_persist_read(uint64_t id, struct csink_persist_value *value, const char *base);
 
 /**
- * Attach the event to whoever has it open: the keeper lets go of it, and it ends with its last fd. Any event of a set
- * stands for all of it.
+ * End the persistence of an event: the keeper closes it, and it ends with its last fd. An fd of any event of a set
+ * releases the entire set.
  * Returns 0, or -EBADF, -EINVAL (no perf event), -ENOENT (not persistent), -EACCES (another user's), -EPERM,
  * -ETIMEDOUT.
  */
@@ -160,7 +161,7 @@ int csink_persist_attach(int fd, const char *base);
 
 /**
  * Call each() for the persistent events that this user may see, by ascending ids, until it returns other than 0.
- * An attr.size over sizeof(attr) means that the event sets what this program's struct has no room for.
+ * If attr.size is larger than sizeof(attr), the event has fields set that this program's struct does not have.
  * Returns how many there were, what each() returned, or -EPERM, -ETIMEDOUT. Without a keeper there are none.
  */
 static inline int csink_persist_list(int (*each)(const struct csink_persist_event *event, void *data), void *data,

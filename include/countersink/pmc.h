@@ -47,11 +47,10 @@ enum csink_pmc_flags {
 	CSINK_PMC_DESCENDANTS = 1 << 0, /* targets: with current and future descendants */
 	CSINK_PMC_SYSTEM = 1 << 1,      /* system scope: a CPU, whatever runs there */
 	/*
-	 * For a thread to measure itself: counts the thread that attaches it (or starts it), and nothing else. There
-	 * csink_pmc_read makes no system call where the kernel lets user space read the counter (x86: RDPMC, by
-	 * /sys/bus/event_source/devices/cpu/rdpmc; arm64: sysctl kernel.perf_user_access=1); value.how says whether it
-	 * was so. Never with software events, which have no counter, nor of a stopped PMC or in other threads: there it
-	 * is read(2).
+	 * Counts only the thread that attaches (or starts) the PMC. In that thread csink_pmc_read makes no system call
+	 * if the kernel lets user space read the counter (x86: RDPMC, see /sys/bus/event_source/devices/cpu/rdpmc;
+	 * arm64: sysctl kernel.perf_user_access=1). value.how says which way it was read. Software events (they have no
+	 * counter), a stopped PMC and reads in other threads always use read(2).
 	 */
 	CSINK_PMC_SELF = 1 << 2,
 };
@@ -130,8 +129,8 @@ int csink_pmc_stop(csink_pmc_id_t pmc);
 
 /**
  * What it has counted since its allocation.
- * Returns 0, -EINVAL or -ESRCH as above, or what it has is not all: -EBUSY, it lost its counter to somebody; -EBADF,
- * the program has closed some of its file descriptors.
+ * Returns 0, or -EINVAL or -ESRCH as above. The value is incomplete with -EBUSY (the PMC lost its counter to another
+ * event) and with -EBADF (the program has closed some of its file descriptors).
  */
 int csink_pmc_read(csink_pmc_id_t pmc, struct csink_pmc_value *value);
 

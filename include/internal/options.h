@@ -72,8 +72,8 @@ enum csink_opt {
 /* Set by the library for the countersink that makes the profile at its end: the recordings may be removed. */
 #define CSINK_ENV_RUN_ENDED CSINK_ENV_PREFIX "RUN_ENDED"
 /*
- * Set with the run folder where a process may inherit it that cannot use it, in a container or on another machine: what
- * csink_run_dir_describe says of its machine.
+ * Set together with the run directory: the description of its machine by csink_run_dir_describe(). A process in a
+ * container or on another machine may inherit the directory's path; by this text it knows that it cannot use it.
  */
 #define CSINK_ENV_RUN_PLACE CSINK_ENV_PREFIX "RUN_PLACE"
 /*

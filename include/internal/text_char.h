@@ -1,7 +1,7 @@
 /*
- * What is shown of a foreign text, which another program or another user chose: one rule for all messages and formats.
+ * How foreign text is shown, which another program or another user chose: one rule for all messages and formats.
  *
- * Shown as it is: well-formed UTF-8 that a reader sees. Control characters, invisible and direction-changing ones
+ * Well-formed, visible UTF-8 is shown unchanged. Control characters, invisible and direction-changing ones
  * (Unicode's bidirectional controls, zero-width characters, line separators) and bytes that are no UTF-8 are written as
  * \xNN, each byte of them. A backslash stays as it is: a text may pass twice.
  */
@@ -25,7 +25,10 @@ struct csink_text_char {
 /** The character at `at`, which is no NUL, within `text`. Context: any. */
 struct csink_text_char csink_text_next(const char *text, const char *at);
 
-/** Bytes of the printable ASCII at the beginning of a text that no form's rule is about, up to any of `special`. */
+/**
+ * The number of bytes at the beginning of a text that are printable ASCII and that no output form escapes, up to the
+ * first character of `special`. Context: any.
+ */
 size_t csink_text_plain(const char *text, const char *special);
 
 /**
@@ -34,8 +37,8 @@ size_t csink_text_plain(const char *text, const char *special);
  */
 uint32_t csink_text_escape(char *buf, const char *at, const struct csink_text_char *c);
 
-/** Copy a text into a line for people, as much as there is room for whole characters. Returns its length. Context: any.
- */
+/** Copy a text into a line of a message; if it does not fit, cut it between characters. Returns its length in bytes.
+ * Context: any. */
 size_t csink_text_line(char *buf, size_t size, const char *text);
 
 #endif

@@ -28,7 +28,7 @@ struct csink_attach_object {
 struct csink_attach_objects {
 	struct csink_attach_object **at;
 	uint32_t nr, cap;
-	uint64_t copied; /* bytes of unwind tables, of all */
+	uint64_t copied; /* bytes of unwind tables, of all objects */
 };
 
 /**

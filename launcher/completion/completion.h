@@ -1,4 +1,5 @@
-/* What the completion of each shell is made of: cmd_completion.c has what they share, a file a shell prints it. */
+/* Shell completion: cmd_completion.c derives it from the option tables; bash.c, zsh.c and fish.c print it for a shell.
+ */
 #ifndef CSINK_LAUNCHER_COMPLETION_H
 #define CSINK_LAUNCHER_COMPLETION_H
 
@@ -13,7 +14,7 @@ enum csink_completion {
 	CSINK_COMPLETE_WORDS, /* csink_completion's words */
 	CSINK_COMPLETE_FILE,
 	CSINK_COMPLETE_FOLDER,
-	CSINK_COMPLETE_PROFILE, /* a file or folder with a profile or recordings */
+	CSINK_COMPLETE_PROFILE, /* a file or directory with a profile or recordings */
 	CSINK_COMPLETE_PID,
 	CSINK_COMPLETE_PROCESS, /* a process by its name; a program behind "--" */
 	CSINK_COMPLETE_PROGRAM, /* in $PATH; with its own completion behind it, where it is an operand */
@@ -27,10 +28,10 @@ struct csink_completed {
 /** What an option takes: by the name of its value in the table. */
 void csink_completion_of_option(const struct csink_option *opt, struct csink_completed *out);
 
-/** What a command's operands are: by its synopsis. Words are of its first operand alone. */
+/** What a command's operands are, by its synopsis. CSINK_COMPLETE_WORDS describes its first operand only. */
 void csink_completion_of_operands(const struct csink_command *command, struct csink_completed *out);
 
-/** Whether an option is given on a command line at all, and whether with a value. */
+/** Whether an option can be given on a command line; and whether it then takes a value. */
 bool csink_completion_is_option(const struct csink_option *opt);
 bool csink_completion_takes_value(const struct csink_option *opt);
 

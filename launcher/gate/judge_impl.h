@@ -30,8 +30,8 @@ void csink_judge_weights(struct judge *judge, struct csink_gate_row *row);
 void csink_judge_conclude(const struct judge *judge, struct csink_gate_row *row, double q_greater, double q_less,
 			  uint32_t nr_tests);
 
-/** Below this number of runs no p-value can be small enough, whatever was measured. Steady: nor of pairs that are
- * alike, but one of which goes the other way. */
+/** Below this number of runs no p-value can be small enough, whatever was measured. @steady: also if one pair of
+ * otherwise equal ones differs in the other direction. */
 uint32_t csink_judge_least_runs(const struct judge *judge, uint32_t nr_tests, bool steady);
 
 /** Set middle and error of a row from judge->values, before anything has changed these. forecast.c */

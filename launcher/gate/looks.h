@@ -1,5 +1,5 @@
 /*
- * When the number of runs is found as it goes: what each look at them may spend of alpha, and whether to go on. Pure
+ * Interim looks, for --runs auto: what each look at the runs may spend of alpha, and whether to continue. Pure
  * functions, for series.c and for simulations. Context: any thread.
  */
 #ifndef CSINK_LAUNCHER_GATE_LOOKS_H
@@ -31,7 +31,7 @@ enum csink_gate_decision {
 	CSINK_GATE_GO_ON,
 	CSINK_GATE_SETTLED,  /* nothing is open */
 	CSINK_GATE_NO_TIME,  /* something is open */
-	CSINK_GATE_HOPELESS, /* what is left of the time would most likely settle nothing */
+	CSINK_GATE_HOPELESS, /* the remaining time would most likely settle nothing */
 };
 
 /**
@@ -43,9 +43,9 @@ enum csink_gate_decision csink_gate_looks_decide(const struct csink_gate_verdict
 						 const struct csink_gate_rules *rules, uint32_t made, double more);
 
 /**
- * The chance that so many more pairs settle whether a row is slower than the threshold: that their interval does not
- * hold it, if all goes on as before. By the estimate that judges it or by the one that bears outliers, whichever gives
- * more: 0 to 1. forecast.c
+ * The chance, 0 to 1, that so many more pairs settle whether a row is slower than the threshold, if their distribution
+ * stays the same: that the confidence interval then excludes the threshold. It is computed by the estimate that judges
+ * the row and by the trimmed mean; the larger of the two is returned. forecast.c
  */
 double csink_gate_chance(const struct csink_gate_row *row, double threshold, uint32_t made, double more);
 

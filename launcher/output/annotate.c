@@ -136,7 +136,7 @@ static FILE *start_objdump(const char *path, const struct csink_code_range *rang
 {
 	char start[64], stop[64];
 	char *args[] = {"objdump", "-d", "-C", "--no-show-raw-insn", start, stop, "--", (char *)path, NULL};
-	/* The file may be anybody's: whatever is in it, objdump comes to an end. */
+	/* The file is not trusted: objdump is ended whatever the file contains. */
 	const struct rlimit seconds = {30, 30}, bytes = {8ULL << 30, 8ULL << 30};
 	posix_spawn_file_actions_t actions;
 	int fds[2], err;

@@ -30,7 +30,7 @@ struct place {
 	char name[NAME_MAX + 1];
 };
 
-/* ---- whom a directory trusts ---- */
+/* ---- which users a directory trusts ---- */
 
 /* Can users other than its owner make files in it? */
 static bool is_exposed(const struct stat *dir)
@@ -61,7 +61,7 @@ struct walk {
 	int fd; /* the directory so far, O_PATH */
 	char rest[PATH_MAX];
 	uint32_t nr_links;
-	bool is_private; /* no other user's link is followed, whoever can write its directory */
+	bool is_private; /* no other user's link is followed in any directory */
 };
 
 /* Enter a directory; the kernel follows a link only if it is asked to by @flags. */
@@ -80,7 +80,7 @@ static int enter(struct walk *walk, const char *name, int flags)
 /* The number of a descriptor that a path names by /dev or /proc; -1: it names none. */
 static int descriptor_of(const char *path)
 {
-	static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+	static const char *const dirs[] = {"/dev/fd/", "/proc/self/fd/"};
 	char *end;
 	long fd;
 
@@ -88,10 +88,10 @@ static int descriptor_of(const char *path)
 		return STDOUT_FILENO;
 	if (!strcmp(path, "/dev/stderr"))
 		return STDERR_FILENO;
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(folders); i++) {
-		size_t len = strlen(folders[i]);
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(dirs); i++) {
+		size_t len = strlen(dirs[i]);
 
-		if (strncmp(path, folders[i], len) || path[len] < '0' || path[len] > '9')
+		if (strncmp(path, dirs[i], len) || path[len] < '0' || path[len] > '9')
 			continue;
 		fd = strtol(path + len, &end, 10);
 		return *end || fd > INT_MAX ? -1 : (int)fd;
@@ -383,7 +383,7 @@ int csink_outfile_open(struct csink_outfile *file, const char *path, unsigned in
 
 /* ---- putting it in its place ---- */
 
-/* There is a file at the name at every moment, where the file system has hard links. */
+/* If the file system has hard links, the name exists at every moment. */
 static int keep_old(const struct csink_outfile *file)
 {
 	char old[NAME_MAX + sizeof(".old")];

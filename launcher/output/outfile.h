@@ -55,12 +55,13 @@ int csink_outfile_open(struct csink_outfile *file, const char *path, unsigned in
 
 /**
  * Close it and put it in its place.
- * @err  what writing it came to: 0, or a negative error, for which the target is left as it was.
+ * @err  the result of writing: 0, or a negative error; with an error the target stays unchanged.
  * Returns @err, or the first error of its own. Context: thread.
  */
 int csink_outfile_close(struct csink_outfile *file, int err);
 
-/** What csink_outfile_open() would refuse. Opens and creates nothing. Returns 0 or as csink_outfile_open(). */
+/** Whether csink_outfile_open() would refuse a path. Opens and creates nothing. Returns 0 or as csink_outfile_open().
+ */
 int csink_outfile_check(const char *path, unsigned int how);
 
 /** A phrase for an error of these functions (positive; also errno's). Context: thread. */

@@ -3,8 +3,8 @@
  * all that another program or another user chose. One printer an output format; no other file writes such a text itself
  * (tests/cli/foreign_text.t holds that).
  *
- * What is shown as it is, and what as \xNN, is one rule (text_char.h). A format with an escape of its own that is
- * lossless (JSON) uses that for characters, and \xNN for bytes that are no UTF-8.
+ * What is shown as it is, and what as \xNN, is one rule (text_char.h). A format with a lossless escape of its
+ * own (JSON) uses that for characters, and \xNN for bytes that are no UTF-8.
  */
 #ifndef CSINK_LAUNCHER_TEXT_H
 #define CSINK_LAUNCHER_TEXT_H

@@ -23,12 +23,12 @@
 #define OTHER_FDS (MAX_CLIENTS + 32)
 #define BACKLOG 1024
 #define PATIENCE_MS 5000
-/* A client that says nothing, or does not read its answers, for so long is let go. */
+/* A client that sends nothing, or does not read its replies, for so long is disconnected. */
 #define IDLE_NS (5 * CSINK_NS_PER_S)
-/* Of all places, so many are for other users (not root), and so many for one of them. */
+/* Connections for all other users (not root) together, and for one of them. */
 #define OTHERS_SHARE 4
 #define USERS_SHARE 16
-/* In one turn, so that the others have theirs. */
+/* For one client in one round, so that the others are served as well. */
 #define ACCEPTS 64
 #define LISTED 64
 #define WAIT_US 20000
@@ -162,7 +162,7 @@ static int answer(struct keeper *keeper, struct client *client, struct csink_per
 	}
 }
 
-/* Go on with a list while the client has room for it. Returns 0, or -errno: nothing more is to be had from it. */
+/* Continue to send a list until the client's socket is full. Returns 0, or -errno: the client is to be forgotten. */
 static int list(struct keeper *keeper, struct client *client, int socket_fd)
 {
 	struct csink_persist_reply reply = {.bytes = sizeof(reply)};
@@ -191,7 +191,7 @@ static int list(struct keeper *keeper, struct client *client, int socket_fd)
 	return 0;
 }
 
-/* Has it room for an answer? Who does not read those that he has is not heard. */
+/* Can its socket take a reply? Requests of a client that does not read its replies are not received. */
 static bool is_writable(int socket_fd)
 {
 	struct pollfd out = {.fd = socket_fd, .events = POLLOUT};
@@ -213,7 +213,7 @@ static int serve(struct keeper *keeper, struct client *client, struct pollfd *at
 		return 0;
 	}
 	at->events = POLLIN;
-	/* What others send is not even taken: closing a file of theirs could keep us waiting. */
+	/* Descriptors of other users are not received: closing a file of theirs could block. */
 	err = csink_persist_receive(at->fd, &request, sizeof(request), client->is_owner ? &fd : NULL);
 	if (err == -ETIMEDOUT)
 		return 0;
@@ -249,8 +249,8 @@ static void forget_client(struct keeper *keeper, nfds_t at)
 	keeper->clients[at] = keeper->clients[keeper->nr];
 }
 
-/* Let go of the other user's client that was heard longest ago, if they have all of their places; of this user's own,
- * if it has all of its. */
+/* Disconnect the client of another user that was silent longest, if all places of other users are taken; one of this
+ * user's clients, if this user's places are. */
 static void make_place(struct keeper *keeper, uid_t uid)
 {
 	nfds_t nr_others = 0, nr_users = 0, oldest = 0, oldest_of_user = 0;
@@ -295,7 +295,7 @@ static void add_client(struct keeper *keeper, int fd)
 		.uid = peer.uid, .gid = peer.gid, .pid = peer.pid, .is_owner = is_owner, .since_ns = keeper->now_ns};
 }
 
-/* Those that wait; with all places taken, which the owner's alone can, they wait on. */
+/* Accept waiting connections. If all places are taken, which only the owner's clients can do, they wait longer. */
 static void accept_clients(struct keeper *keeper)
 {
 	keeper->is_full = false;
@@ -476,7 +476,7 @@ static void keep(struct keeper *keeper)
 		uint64_t wait_ns = next_idle_ns(keeper);
 		struct timespec wait;
 
-		/* Whoever is about to start a keeper may have died; memory may be there again. */
+		/* The process that is to start a keeper may have died; memory may be available again. */
 		if ((!keeper->events.nr && keeper->nr == 1) || keeper->is_full)
 			wait_ns = CSINK_MIN(wait_ns, SOON_NS);
 		wait.tv_sec = (time_t)(wait_ns / CSINK_NS_PER_S);

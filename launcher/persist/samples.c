@@ -1,7 +1,7 @@
 /*
- * What a ring holds is copied and then taken apart, since the kernel goes on writing: a backward ring from the latest
- * record on to the oldest that had not been overwritten when the copy was done; another one from its tail, where nobody
- * reads, to its head.
+ * Samples of rings. The kernel continues to write, so a ring is copied first and parsed then: a backward ring from the
+ * latest record to the oldest one that was not overwritten when the copy was complete; a forward ring from its tail,
+ * which no reader moves, to its head.
  */
 #include "launcher/persist/samples.h"
 
@@ -160,7 +160,7 @@ static bool copy_forward(struct ring *ring)
 {
 	uint64_t head = head_of(ring), tail = ring->page->data_tail;
 
-	/* The tail is for whoever maps the ring to write: not to be trusted. */
+	/* The tail is written by the process that maps the ring for writing: it is not trusted. */
 	if (head - tail > ring->size || tail % 8)
 		return false;
 	memcpy(ring->copy, ring->data, ring->size);
@@ -236,7 +236,7 @@ static void print_text(const struct samples *samples)
 	}
 }
 
-/* How many samples the overwritten bytes were: they are as long as those that are there. */
+/* An estimate of the overwritten samples: as long as those that are still in the ring. */
 static uint64_t nr_overwritten(const struct samples *samples)
 {
 	if (!samples->read_bytes)

@@ -6,8 +6,8 @@
 #include "launcher/output/json.h"
 
 /**
- * Print them on standard output, a line each as perf-script(1) does, or as JSON; and on standard error what is not
- * there any more. The rings stay as they are and go on collecting.
+ * Print the samples on standard output, a line each as perf-script(1) does, or as JSON. How many samples are missing is
+ * reported on standard error. The rings stay unchanged and continue to collect.
  * @json  where to, NULL: text.
  * Returns 0, -ENOMSG (it has no ring), -ENOMEM or -errno as csink_persist_open_member. Context: thread.
  */

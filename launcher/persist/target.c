@@ -113,7 +113,7 @@ static int open_threads(struct csink_targets *threads, void *arg)
 	return err == -ESRCH && o->set->nr ? 0 : err;
 }
 
-/* So that none is missing or counted twice, the process stands still; threads that it starts later are inherited. */
+/* The process is stopped, so that no thread is missed or counted twice. Threads that it starts later inherit. */
 static int open_process(struct opening *o)
 {
 	struct csink_halt halt;

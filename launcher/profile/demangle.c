@@ -1,9 +1,9 @@
 /*
  * libiberty has no limit on what a name may become: its output doubles with each part that repeats the two before it,
- * and its search for packs of arguments may visit as many parts without printing one. So it prints into a buffer that
- * ends, and a timer ends what prints nothing. Both leave it by a jump: what demangles C++ keeps all it has on the
- * stack; Rust's may lose the buffer of one identifier. D's has no form that prints piece by piece: its names are
- * measured first.
+ * and its search for packs of arguments may visit as many parts without printing one. So it prints into a buffer of
+ * limited size, and a timer ends a search that prints nothing. Both leave libiberty by siglongjmp: its C++ demangler
+ * keeps everything on the stack; its Rust demangler may leak the buffer of one identifier. Its D demangler cannot
+ * print piece by piece: the length of D names is estimated first.
  */
 #include "launcher/profile/demangle.h"
 
@@ -57,7 +57,7 @@ static void on_late(int signo, siginfo_t *info, void *context)
 	}
 }
 
-/* SIGPROF is nobody else's here: it is not among the signals that are handed to the program. */
+/* Nothing else uses SIGPROF here: it is not among the signals that are forwarded to the program. */
 static bool has_timer(timer_t *timer)
 {
 	static int state; /* 0: not tried yet; 1: there; -1: none */
@@ -96,7 +96,7 @@ static bool may_be_long(const char *symbol)
 	return nr > 24;
 }
 
-/* ---- room ---- */
+/* ---- length ---- */
 
 static void take(const char *text, size_t len, void *unused)
 {

@@ -1,5 +1,4 @@
-/* Mangled names made readable, whatever the name: what one of them may cost is bounded. Context: thread; not reentrant.
- */
+/* Demangling with bounded time and memory for each name and file. Context: thread; not reentrant. */
 #ifndef CSINK_LAUNCHER_DEMANGLE_H
 #define CSINK_LAUNCHER_DEMANGLE_H
 
@@ -8,10 +7,10 @@
 /* The longest result. 200 bytes of a name can stand for gigabytes, as each part may repeat all that came before. */
 #define CSINK_DEMANGLED_BYTES (64 * 1024)
 
-/** A new file's names: what those of the file before cost no longer counts. */
+/** Begin with the names of a new file: what the names of the last file cost no longer counts. */
 void csink_demangle_begin(void);
 
-/** How many names since then were left mangled because of what they, or those before them, would have cost. */
+/** How many names since then were left mangled, because they or those before them exceeded a limit. */
 unsigned csink_demangle_refused(void);
 
 /**

@@ -149,7 +149,7 @@ struct csink_profile {
 struct csink_profile *csink_profile_create(void);
 void csink_profile_destroy(struct csink_profile *p);
 
-/** Let it have so many bytes of memory at most: what needs more is -ENOMEM, and csink_profile_is_over(). */
+/** Limit the profile's memory: what needs more bytes fails with -ENOMEM, and csink_profile_is_over() is true then. */
 void csink_profile_limit(struct csink_profile *p, uint64_t max_bytes);
 bool csink_profile_is_over(const struct csink_profile *p);
 

@@ -30,7 +30,7 @@ void csink_profile_comment_add(struct csink_profile *p, csink_str_t text)
 
 const char *csink_profile_fact(const struct csink_profile *p, const char *key, uint32_t nr)
 {
-	struct csink_profile *own = (struct csink_profile *)p; /* for its cursor alone, which nobody else sees */
+	struct csink_profile *own = (struct csink_profile *)p; /* only its cursor is changed, which no caller sees */
 	bool is_next = nr && nr == p->next_nr && !strcmp(key, p->last_key);
 	uint32_t i, seen = is_next ? nr : 0;
 	size_t len = strlen(key);

@@ -358,7 +358,7 @@ static int resolve_dwarf(struct csink_batch *batch, const struct csink_elfs *elf
 	if (csink_demangle_refused())
 		batch->flags |= CSINK_LEFT_MANGLED;
 	if (!err && keeping && !batch->spending.is_over) {
-		/* Of names that nobody asked for, it is not told that they were left out. */
+		/* Names that were left out are only reported for addresses that the caller wants. */
 		csink_demangle_begin();
 		keep(keeping, elfs, dwarf, &batch->spending);
 		csink_demangle_begin();

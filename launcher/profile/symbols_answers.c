@@ -1,4 +1,4 @@
-/* What was found, as ranges of addresses that share their lines: what symbols_cache.c keeps. */
+/* Turns what was found into ranges of addresses that share their lines, for symbols_cache.c to store. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

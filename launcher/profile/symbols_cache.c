@@ -16,7 +16,7 @@
 #include "launcher/profile/symbols_cache_impl.h"
 #include "launcher/search.h"
 
-#define FORMAT "2" /* of the files: another one has another folder */
+#define FORMAT "2" /* of the files: another format has another directory */
 
 /* ---- the folder ---- */
 

@@ -1,6 +1,6 @@
 /*
  * Names that were found before, kept in $XDG_CACHE_HOME/countersink (or ~/.cache) for objects whose debug information
- * takes long to read, and for those that are gone by now. The directory is the user's alone (another is not believed),
+ * takes long to read, and for removed objects. The directory must be the user's alone (another one is not used),
  * has 256 MB at most, and may be removed at any time; what is damaged in it is ignored.
  *
  * A file holds answers: ranges of addresses, as the object's headers count them, each with the lines that all of its
@@ -39,8 +39,8 @@ uint32_t csink_symbols_cache_take(const struct csink_symbols_cache *cache, struc
 				  struct csink_want *wants, uint32_t nr_wants, int *flags);
 
 /**
- * Write down answers with what was known: the whole file anew, by rename, so that a reader has the old one or the new
- * one; of two runs that write at once one is kept. A directory that takes nothing is no error.
+ * Write new answers, together with the known ones, to a new file that replaces the old one by rename: a reader has the
+ * old file or the new one. If two runs write at once, one file is kept. A directory that cannot be written is no error.
  * @answers   nr arrays of them, each sorted; no address is in two
  * @is_whole  no address that has no answer is in the object's debug information
  */

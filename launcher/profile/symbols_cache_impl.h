@@ -1,5 +1,4 @@
-/* The format of a file of answers, which symbols_cache.c reads and symbols_cache_write.c writes; nobody else includes
- * this.
+/* The format of a cache file. Private to symbols_cache.c, which reads it, and symbols_cache_write.c, which writes it.
  */
 #ifndef CSINK_LAUNCHER_SYMBOLS_CACHE_IMPL_H
 #define CSINK_LAUNCHER_SYMBOLS_CACHE_IMPL_H

@@ -37,13 +37,13 @@ static void prune(const char *file)
 	uint32_t nr = 0, cap = 0, i;
 	struct dirent *found;
 	int64_t bytes = 0;
-	char folder[4096];
+	char parent[4096];
 	struct stat st;
 	DIR *dir;
 
-	snprintf(folder, sizeof(folder), "%s", file);
-	*strrchr(folder, '/') = 0;
-	dir = opendir(folder);
+	snprintf(parent, sizeof(parent), "%s", file);
+	*strrchr(parent, '/') = 0;
+	dir = opendir(parent);
 	while (dir && (found = readdir(dir))) {
 		if (fstatat(dirfd(dir), found->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode) ||
 		    strlen(found->d_name) >= sizeof(all->name))

@@ -230,7 +230,7 @@ int csink_bounds_add_unit(struct csink_bounds *bounds, struct csink_unit *unit, 
 
 /**
  * The same for all units of an object, whose path is given.
- * @spending  goes on; once it is over, the bounds are partial.
+ * @spending  continues to count; once it is over its limit, the bounds are partial.
  * Returns 0 or -ENOMEM.
  */
 int csink_bounds_add_all(struct csink_bounds *bounds, Dwarf *dwarf, const char *path, struct csink_spending *spending);

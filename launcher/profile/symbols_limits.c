@@ -1,4 +1,4 @@
-/* What a file that names come from may cost (symbols_limits.h). */
+/* Limits on what reading names from a file may cost: see symbols_limits.h. */
 #include "launcher/profile/symbols_limits.h"
 
 #include <errno.h>
@@ -166,7 +166,7 @@ static bool is_trap(const char *path)
 	struct stat st;
 	Elf *elf;
 
-	if (fd < 0) /* nobody else can open it either, but for what has no other end yet */
+	if (fd < 0) /* libdw cannot open it either, except a FIFO or socket without another end */
 		return errno == ENXIO;
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
 		is_trap = true;
@@ -179,25 +179,25 @@ static bool is_trap(const char *path)
 	return is_trap;
 }
 
-bool csink_is_trap(const char *folder, const char *name)
+bool csink_is_trap(const char *dir, const char *name)
 {
 	char path[4096];
 	int len;
 
 	if (*name == '/')
 		return is_trap(name);
-	len = snprintf(path, sizeof(path), "%s/%s", folder, name);
+	len = snprintf(path, sizeof(path), "%s/%s", dir, name);
 	return len < 0 || (size_t)len >= sizeof(path) || is_trap(path);
 }
 
 bool csink_is_trap_beside(const char *file, const char *name)
 {
 	const char *slash = strrchr(file, '/');
-	char folder[4096];
+	char dir[4096];
 
-	if (!slash || (size_t)(slash - file) >= sizeof(folder))
+	if (!slash || (size_t)(slash - file) >= sizeof(dir))
 		return csink_is_trap(".", name);
-	memcpy(folder, file, slash - file);
-	folder[slash - file] = 0;
-	return csink_is_trap(folder, name);
+	memcpy(dir, file, slash - file);
+	dir[slash - file] = 0;
+	return csink_is_trap(dir, name);
 }

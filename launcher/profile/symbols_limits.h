@@ -1,4 +1,4 @@
-/* Limits of what a file that names come from may cost: it may be anybody's. Context: thread. */
+/* Limits on what reading names from a file may cost. The file is not trusted. Context: thread. */
 #ifndef CSINK_LAUNCHER_SYMBOLS_LIMITS_H
 #define CSINK_LAUNCHER_SYMBOLS_LIMITS_H
 
@@ -22,13 +22,13 @@ void csink_cut_guard_begin(void);
 bool csink_cut_guard_end(void);
 
 /**
- * Whether a file that another file names is there, and is something else than a regular file, or unpacks to too much:
- * libdw would open it as it is, and wait for the other end of a FIFO.
- * @folder  that a relative name is counted from
+ * Whether a file that another file names exists and must not be opened: it is not a regular file, or unpacks to too
+ * much. libdw opens such a file by itself, and would wait for the other end of a FIFO.
+ * @dir  the directory for a relative name
  */
-bool csink_is_trap(const char *folder, const char *name);
+bool csink_is_trap(const char *dir, const char *name);
 
-/** The same of a name that is counted from where `file` is. */
+/** The same for a name that is relative to the directory of `file`. */
 bool csink_is_trap_beside(const char *file, const char *name);
 
 #endif

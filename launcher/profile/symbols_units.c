@@ -63,16 +63,16 @@ static int take_unit(struct csink_units *u, struct csink_batch *batch, const Dwa
 }
 
 /* The file that a unit's entries were split off to. libdw opens it by itself, beside the object
- * or in the folder of the compiler. */
+ * or in the directory in which the unit was compiled. */
 static bool names_trap(const struct csink_batch *batch, Dwarf_Die *skeleton)
 {
 	Dwarf_Attribute attr;
-	const char *folder = dwarf_formstring(dwarf_attr(skeleton, DW_AT_comp_dir, &attr)), *name;
+	const char *dir = dwarf_formstring(dwarf_attr(skeleton, DW_AT_comp_dir, &attr)), *name;
 
 	name = dwarf_formstring(dwarf_attr(skeleton, DW_AT_dwo_name, &attr));
 	if (!name)
 		name = dwarf_formstring(dwarf_attr(skeleton, DW_AT_GNU_dwo_name, &attr));
-	return name && (csink_is_trap_beside(batch->path, name) || (folder && csink_is_trap(folder, name)));
+	return name && (csink_is_trap_beside(batch->path, name) || (dir && csink_is_trap(dir, name)));
 }
 
 static int take_units(struct csink_units *u, struct csink_batch *batch, Dwarf *dwarf, struct ranges *ranges)

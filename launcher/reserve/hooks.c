@@ -144,8 +144,8 @@ static int check_chain(struct chain *chain, const char *path, char *where, size_
 }
 
 /*
- * Does the path lead where it leads by the will of this user and root alone? Then nobody else can have it lead
- * elsewhere between the check and the execution. Every directory on the way is looked at, those of links, too.
+ * Can only this user and root change where a path leads? Then no other user can change it between the check and the
+ * execution. Every directory on the way is looked at, those of links, too.
  * @where  on -EPERM: the directory that others may write, cut where it does not fit.
  * Returns 0, -EPERM, -ENOMEM or -errno.
  */
@@ -173,7 +173,7 @@ static uint32_t list(struct csink_hooks *hooks, char (*names)[CSINK_HOOK_NAME])
 	const char *name;
 	struct stat st;
 	uint32_t nr = 0;
-	/* First: what is opened by a path that was checked is what was checked. */
+	/* Check the path first: a file that is then opened by it is the one that was checked. */
 	int err = check_path(hooks->folder, where, sizeof(where));
 
 	if (csink_sysfs_dir_open(&dir, "%.500s", hooks->folder))

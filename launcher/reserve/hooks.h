@@ -4,8 +4,8 @@
  * killed, with its process group. Used by launcher/reserve/reservation.c.
  *
  * A hook is an executable file whose name has letters, digits, '-' and '_' only (as run-parts(8) has it), which belongs
- * to root or to this user and which nobody else may write; so is the folder, and every directory on the way to them,
- * also by links (one that is sticky may be written by all): so nobody else can put another file in its place meanwhile.
+ * to root or to this user and which no other user may write. The same holds for its directory and for every directory
+ * on the way to it, also through links (a sticky one may be written by all): so no other user can replace the file.
  * Hooks run one after the other in the order of their names, and in the opposite order for release.
  * COUNTERSINK_RESERVE_PID is the process that holds the reservation: it ends with that process, also when that is
  * killed and no "release" comes. Where that variable is set already, in a hook that uses countersink itself, no hook is

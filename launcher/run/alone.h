@@ -15,7 +15,7 @@ struct csink_spare_fds {
 	int fds[CSINK_SPARE_FDS];
 };
 
-/** Hold file descriptors back while counters are opened. Returns whether there are that many; release them in any case.
+/** Reserve file descriptors while counters are opened. Returns whether there are that many; release them in any case.
  */
 bool csink_spare_fds_take(struct csink_spare_fds *spare);
 void csink_spare_fds_release(const struct csink_spare_fds *spare);

@@ -16,8 +16,8 @@ struct csink_inherited {
 };
 
 /**
- * Ignore SIGXFSZ, for every command: an output that RLIMIT_FSIZE stops is an error that is said, not the launcher's
- * end. Context: init, once.
+ * Ignore SIGXFSZ, for every command: an output that exceeds RLIMIT_FSIZE is then reported as an error, and does not end
+ * the launcher. Context: init, once.
  */
 void csink_inherited_begin(void);
 

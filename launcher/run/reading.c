@@ -82,7 +82,7 @@ bool csink_reading_is_whole(const struct csink_reading *reading)
 	return found == reading->nr_names;
 }
 
-/* Where the kernel does not tell, the recording's header names the process. */
+/* If the kernel does not list its open files, the recording's header names the process. */
 static bool is_written(int dir_fd, const char *name)
 {
 	int written = csink_run_dir_is_written(dir_fd, name), fd;
@@ -125,8 +125,8 @@ static bool has_writers(int dir_fd, const char *path)
 
 int csink_reading_remove(struct csink_reading *reading, const char *path)
 {
-	/* The library hands over the recordings of a run whose first process has ended. What goes on makes a profile of
-	 * its own at its end. */
+	/* The library starts us when the run's first process has ended: its recordings may be removed. Processes of the
+	 * run that still live make profiles of their own when they end. */
 	bool is_ended = getenv(CSINK_ENV_RUN_ENDED);
 
 	/* Until the directory is gone, other readers wait in csink_reading_begin(). */

@@ -23,9 +23,9 @@ static const int relayed_signals[] = {
 };
 static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
-/* Who gets a signal that the launcher took. */
+/* Where a signal goes that the launcher took. */
 enum receiver {
-	NOBODY,
+	DROPPED,
 	HAS_IT, /* the command got it as well */
 	COMMAND,
 	COMMANDS_GROUP, /* the one that the command leads */
@@ -37,7 +37,7 @@ struct wait_state {
 	struct csink_relay *relay;
 	struct csink_relay_end *end;
 	int stopped_by;  /* the signal that stopped the command, while it is stopped and we are not; 0 */
-	bool stop_asked; /* a TSTP was sent: whoever sent it expects the launcher to stop, too */
+	bool stop_asked; /* a TSTP was sent: its sender expects the launcher to stop, too */
 	bool ended;
 };
 
@@ -154,7 +154,7 @@ static enum receiver receiver_of_kernels(int signo, const struct csink_child *ch
 	return has_left_our_job(child) ? COMMANDS_GROUP : HAS_IT;
 }
 
-/* Who should get it from us? Nobody gets what the command itself sent, to its group or to its parent. */
+/* Where to forward a signal. What the command itself sent, to its group or to its parent, is dropped. */
 static enum receiver receiver_of(const struct signalfd_siginfo *info, struct csink_child *child)
 {
 	bool sent = info->ssi_code == SI_USER || info->ssi_code == SI_TKILL || info->ssi_code == SI_QUEUE;
@@ -162,15 +162,15 @@ static enum receiver receiver_of(const struct signalfd_siginfo *info, struct csi
 	if (sigismember(&child->earlier, (int)info->ssi_signo) == 1) {
 		sigdelset(&child->earlier, (int)info->ssi_signo);
 		if (sent)
-			csink_witness_saw(info); /* so that it does not stand for a later one */
+			csink_witness_saw(info); /* take its note, so that it is not found for a later signal */
 		return COMMAND;
 	}
 	if (info->ssi_code == SI_KERNEL)
 		return receiver_of_kernels((int)info->ssi_signo, child);
 	if (!sent) /* a timer or message queue that we inherited nothing of */
-		return info->ssi_code < 0 ? COMMAND : NOBODY;
+		return info->ssi_code < 0 ? COMMAND : DROPPED;
 	if (csink_proc_is_descendant((int32_t)info->ssi_pid, child->pid))
-		return NOBODY;
+		return DROPPED;
 	if (!csink_witness_saw(info))
 		return COMMAND;
 	if (getpgid(child->pid) == getpgrp())
@@ -183,7 +183,7 @@ static void hand_on(struct wait_state *state, const struct signalfd_siginfo *inf
 	enum receiver receiver = receiver_of(info, state->child);
 	int signo = (int)info->ssi_signo;
 
-	if (receiver == NOBODY)
+	if (receiver == DROPPED)
 		return;
 	if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT)
 		state->relay->ending = signo;

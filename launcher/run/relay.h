@@ -1,6 +1,6 @@
 /*
  * Waiting for the command, with its signals: the launcher stands where the shell expects the command, so what reaches
- * the launcher alone is handed on (by kill(2), or by the kernel to the session's leader), what reaches its whole
+ * the launcher alone is forwarded (by kill(2), or by the kernel to the session's leader), what reaches its whole
  * process group is not sent twice, and stopping and continuing the one does it to the other.
  *
  * All signals are taken from a signalfd in one poll loop: there are no handlers, and nothing is interrupted.

@@ -91,7 +91,7 @@ static bool names(const char *entry, const char *name)
 	return !strncmp(entry, name, len) && entry[len] == '=';
 }
 
-/* Is an entry of LD_PRELOAD the library, by whichever of its two paths, and of the links that lead there? */
+/* Is an entry of LD_PRELOAD the library, by either of its two paths or by a link to it? */
 static bool is_library(const char *entry, size_t len, const char *library)
 {
 	char given[PATH_MAX], own[PATH_MAX];

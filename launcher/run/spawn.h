@@ -18,7 +18,7 @@ int csink_library_find(char *path, size_t size, char *why, size_t why_size);
 
 /**
  * The file that an entry of LD_PRELOAD stands for, of @length bytes. Returns 0, or -ENOENT if the entry is not ours or
- * its text does not tell.
+ * its text does not determine the file.
  */
 int csink_library_file(const char *entry, size_t length, char path[PATH_MAX]);
 

@@ -1,4 +1,4 @@
-/* A process that gets what is sent to the launcher's group: see witness.h. */
+/* A process that receives the signals sent to the launcher's process group: see witness.h. */
 #include "launcher/run/witness.h"
 
 #include <errno.h>

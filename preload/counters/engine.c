@@ -185,7 +185,7 @@ static void close_all(struct csink_thread *thread)
 		unblock_own_signals(thread);
 }
 
-/* The kernel writes the pages as it switches a thread out: so it sleeps, as shortly as can be. */
+/* The kernel writes the pages when it switches a thread out: so the thread sleeps, as briefly as possible. */
 void csink_engine_refresh(struct csink_thread *thread, bool software)
 {
 	static const struct timespec shortest = {0, 1};

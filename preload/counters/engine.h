@@ -45,8 +45,8 @@ void csink_engine_pause(struct csink_thread *thread);
 void csink_engine_resume(struct csink_thread *thread);
 
 /**
- * Have the groups' user pages say what was counted until now, CPU time aside: see csink_group_page_count. Where they do
- * not, the thread sleeps for a moment.
+ * Bring the groups' user pages up to date, except for CPU time: see csink_group_page_count. If they are not up to date,
+ * the thread sleeps for a moment, so that the kernel writes them.
  * @software  also for the kernel's own events; false: for those of hardware alone.
  * Context: thread.
  */
@@ -70,7 +70,7 @@ void csink_engine_release(struct csink_thread *thread);
  */
 int csink_engine_slow_down(struct csink_thread *thread, uint32_t g, bool throttled, void *context);
 
-/** Block our signals in what a handler returns to: the thread gets on without samples. Context: signal. */
+/** Block our signals in the context that a handler returns to: the thread then takes no samples. Context: signal. */
 void csink_engine_block_in(void *context);
 
 /**

@@ -28,7 +28,7 @@ bool csink_own_fd_is(const struct csink_own_fd *own)
 	struct stat st;
 	uint64_t id = 0;
 
-	/* The inode first: an ioctl on a device that happens to know the number could do anything. */
+	/* The inode first: a device may use the same ioctl number for something else. */
 	if (own->fd < 0 || fstat(own->fd, &st) || st.st_dev != own->dev || st.st_ino != own->ino)
 		return false;
 	return !own->id || (!ioctl(own->fd, PERF_EVENT_IOC_ID, &id) && id == own->id);

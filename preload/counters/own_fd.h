@@ -1,8 +1,8 @@
 /*
  * File descriptors whose numbers we remember while the program runs: those of PMCs, and of a reservation's lock file.
  * The program, or the child of a fork, may have closed the number meanwhile and be using it for a file of its own. So a
- * number is remembered together with what it was of, and used only while it still is. Context of all functions here:
- * thread.
+ * number is stored together with the identity of its file, and used only while that is the same. Context of all
+ * functions here: thread.
  */
 #ifndef CSINK_COUNTERS_OWN_FD_H
 #define CSINK_COUNTERS_OWN_FD_H
@@ -29,7 +29,7 @@ void csink_own_fd_close(const struct csink_own_fd *own);
 
 /**
  * Have this process and another one a table of descriptors in common (CLONE_FILES), so that closing here closes there?
- * True where the kernel does not tell; false where that process has ended.
+ * True if the kernel does not report it; false where that process has ended.
  */
 bool csink_own_fd_shares_table(pid_t other);
 

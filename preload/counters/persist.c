@@ -18,7 +18,7 @@
 #define MAX_LISTED (1 << 20)              /* a keeper has no more fds */
 #define PATIENCE_NS (10 * CSINK_NS_PER_S) /* with all of a list */
 
-/* The keeper of another user's folder may be any program of his. */
+/* The keeper of another user's directory may be any program of that user. */
 static int check_reply(struct csink_persist_reply *reply)
 {
 	if (reply->bytes != sizeof(*reply) || reply->err > 0 || reply->err < -MAX_ERRNO)
@@ -179,7 +179,7 @@ CSINK_EXPORT int csink_persist_open_member(uint64_t id, uint32_t nth, struct csi
 	int saved = errno, fd = -1, err;
 	uint64_t got;
 
-	/* Its CPU is told, not asked for. */
+	/* The reply has its CPU: the request need not name it. */
 	request.event.cpu = CSINK_PERSIST_ANY_CPU;
 	err = ask(base, &request, &reply, &fd);
 	if (!err && (fd < 0 || csink_persist_id(fd, &got) || (!nth && got != id)))
@@ -273,7 +273,7 @@ CSINK_EXPORT int csink_persist_list_sized(int (*each)(const struct csink_persist
 		close(folder_fd);
 	if (fd >= 0) {
 		while (!err && !reply.err && reply.event.id) {
-			export_event(&view, event_bytes, &reply.event); /* what does not fit, attr.size says */
+			export_event(&view, event_bytes, &reply.event); /* attr.size shows what does not fit */
 			err = nr++ < MAX_LISTED ? each(&view.event, data) : -EPROTO;
 			if (!err)
 				err = receive_next(fd, &reply, &waited_ns);

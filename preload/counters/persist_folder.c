@@ -142,7 +142,7 @@ static uint32_t take_fds(struct msghdr *header, int *first)
 
 int csink_persist_receive(int socket_fd, void *message, size_t bytes, int *fd)
 {
-	/* Room for all that the kernel lets one send. Without any it closes them, and none is ever in our table. */
+	/* Space for as many descriptors as a message can have. Without a buffer the kernel closes them itself. */
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(MAX_SENT_FDS * sizeof(int))];
 	struct iovec data = {message, bytes};
 	struct msghdr header = {.msg_iov = &data,

@@ -37,9 +37,9 @@ __attribute__((format(printf, 2, 3))) static int fail(int err, const char *fmt, 
 }
 
 /*
- * Is this the child of a fork that has not been here yet? A word that the kernel zeroes in such a child tells, and
- * leaves a vfork child alone, which shares our memory. A pid alone can be the same in another pid namespace; it must do
- * where the kernel does not zero pages. @mark is written with the lock held.
+ * Is this the child of a fork that has not been here yet? A word that the kernel zeroes in such a child shows it.
+ * It is not zeroed in a vfork child, which shares our memory. A pid alone can be the same in another pid namespace; it
+ * must do where the kernel does not zero pages. @mark is written with the lock held.
  */
 static bool is_forked(void)
 {
@@ -90,7 +90,7 @@ static void forget_parents(void)
 	*last_reason = '\0';
 }
 
-/* Of a forked child's threads one takes over; the others wait for it, since the lock is what it makes anew. */
+/* One thread of a forked child takes over; the others wait for it, since it initializes the lock again. */
 static bool takes_over(void)
 {
 	uint32_t *word = __atomic_load_n(&mark, __ATOMIC_ACQUIRE), none = 0;
@@ -109,7 +109,7 @@ static void enter(void)
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 	bool forked = takes_over();
 
-	/* Another thread of the parent may have had it at the fork. */
+	/* Another thread of the parent may have held the lock at the fork. */
 	if (forked)
 		lock = fresh;
 	pthread_mutex_lock(&lock);

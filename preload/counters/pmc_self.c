@@ -1,14 +1,14 @@
 /*
  * Reading an event of the calling thread without a system call: the kernel keeps, in a page of the event, which counter
  * has it and what it counted before, and lets user space read that counter (RDPMC; on arm64 PMU user access). The page
- * is a sequence lock whose writer is the kernel, on this CPU: that only the order of instructions matters, and no other
- * CPU's. See struct perf_event_mmap_page in linux/perf_event.h.
+ * is a sequence lock whose writer is the kernel on this CPU: so only the order of instructions matters, and no barrier
+ * between CPUs is needed. See struct perf_event_mmap_page in linux/perf_event.h.
  */
 #include <stdatomic.h>
 
 #include "preload/counters/pmc_impl.h"
 
-#define TRIES 1000 /* each is a switch between tasks in the middle of some instructions */
+#define TRIES 1000 /* one fails only if the task was switched out between a few instructions */
 
 static uint64_t scaled_ns(const struct perf_event_mmap_page *page, uint64_t ticks)
 {
@@ -54,7 +54,7 @@ bool csink_pmc_self_read(const struct perf_event_mmap_page *page, const struct c
 	return false;
 }
 
-/* ---- this machine's ---- */
+/* ---- this machine's instructions ---- */
 
 #if defined(__x86_64__)
 static uint64_t read_counter(uint32_t index)

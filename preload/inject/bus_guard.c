@@ -71,7 +71,7 @@ void csink_bus_guard_enter(void)
 	csink_signals_renew();
 }
 
-/* In our own handlers nothing of the program's may run: they block SIGBUS again. */
+/* No handler of the program may run inside our handlers: they block SIGBUS again. */
 static void leave(void)
 {
 	is_on = false;

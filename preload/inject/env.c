@@ -26,7 +26,7 @@ static CSINK_SELDOM char ours_text[OURS_BYTES];
 static const char *ours[MAX_OURS];
 static uint32_t nr_ours;
 static const char *library;      /* the entry of LD_PRELOAD that is us */
-static const char *library_file; /* that it stands for; NULL: its text does not tell */
+static const char *library_file; /* the file that it stands for; NULL: not determined by its text */
 
 static char run_dir_text[sizeof(CSINK_ENV_RUN_DIR) + sizeof(csink_config.run_dir)];
 static char run_place_text[sizeof(CSINK_ENV_RUN_PLACE) + CSINK_RUN_DIR_PLACE];
@@ -139,7 +139,7 @@ void csink_env_set(char *entry)
 	}
 }
 
-/* Is an entry of LD_PRELOAD our library, by whichever of its paths, and of the links that lead there? */
+/* Is an entry of LD_PRELOAD our library, by any of its paths or by a link to it? */
 static bool is_library(const char *entry, size_t length)
 {
 	char file[512];
@@ -197,7 +197,7 @@ bool csink_env_is_known(void)
 	return library != NULL;
 }
 
-/* As the loader will: by opening it. Where its text does not tell which file that is, it is taken to be there. */
+/* Can the loader open it? If the file is not determined by the entry's text, it is assumed to exist. */
 bool csink_env_library_is_near(void)
 {
 	int saved = errno;

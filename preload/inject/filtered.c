@@ -24,7 +24,7 @@ static void publish(void)
 	csink_env_set(entry);
 }
 
-/* What the run's beginner has found. False if that is us, or it was on another machine or outside a container. */
+/* What the run's first process has found. False if that is this process, or it is outside this machine or container. */
 static bool read_known(int *nr, uint32_t *deadly)
 {
 	const char *value = getenv(CSINK_ENV_RUN_FILTERS), *run_dir = getenv(CSINK_ENV_RUN_DIR);

@@ -15,9 +15,9 @@ bool csink_handover_is_owner(void);
 
 /**
  * Make a run directory for @uid and move to it what this process may give away: its own recording, and those of
- * processes that have ended. A recording that a process with more rights still writes stays where it is, so that nobody
- * with fewer can change it under its writer. The configuration and the environment then name the new directory.
- * Returns 0 or -errno; then nothing was changed. Context: thread, with the right to chown.
+ * processes that have ended. A recording that a process with more rights still writes stays where it is: no process
+ * with fewer rights may change it while it is written. The configuration and the environment then name the new
+ * directory. Returns 0 or -errno; then nothing was changed. Context: thread, with the right to chown.
  */
 int csink_handover_begin(uid_t uid);
 

@@ -2,9 +2,10 @@
  * Signals of the program's that use a number of ours and arrived while the program had it blocked: the kernel would
  * have kept them pending. A standard signal is kept once.
  *
- * Of a real-time signal the first that arrives is kept here. From then on the kernel blocks the number in that thread
- * and keeps the others itself, in their order and within the sender's limit, and the thread takes no samples, whose
- * signals would be among them; until the program has taken them all or lets them through.
+ * Of a real-time signal only the first one is kept here. From then on the signal is blocked in that thread, so that the
+ * kernel queues the others, in their order and within the sender's limit. If the thread's samples use the same signal,
+ * it takes none, since they would be queued among the program's. This ends when the program has taken all of them or
+ * unblocks the signal.
  */
 #include <errno.h>
 #include <string.h>
@@ -68,7 +69,7 @@ static struct csink_thread *find_taker(const struct csink_thread *but, uint64_t 
 	return found;
 }
 
-/* Only tgkill says that one thread is meant. Returns 0: the whole process is. */
+/* Returns the TID that a signal is directed to, which only tgkill's si_code shows; 0: the whole process. */
 static int32_t directed_to(const struct csink_thread *thread, const siginfo_t *info)
 {
 	return info->si_code == SI_TKILL ? thread->tid : 0;
@@ -96,8 +97,9 @@ static bool keep(const struct csink_thread *thread, int signo, const siginfo_t *
 }
 
 /*
- * In the handler, which has every signal blocked: take the thread's own samples out of the kernel's queue, now that no
- * more come. What they were among is kept here; then the rest are the program's.
+ * Take the samples of this thread out of the kernel's queue, after they were stopped. Signals of the program that were
+ * queued before them are kept here; those that remain in the queue are all the program's.
+ * Context: signal, with every signal blocked.
  */
 static void drop_samples(struct csink_thread *thread, int signo)
 {
@@ -115,7 +117,8 @@ static void drop_samples(struct csink_thread *thread, int signo)
 	}
 }
 
-/* The kernel keeps those that follow. Not while the thread is opening its groups: then a few more are kept here. */
+/* Let the kernel queue the next ones. While the thread opens its groups that cannot be done: a few more are kept here.
+ */
 static void queue_in_kernel(struct csink_thread *thread, int signo, ucontext_t *context)
 {
 	if (signo < SIGRTMIN || thread->hidden.queued & CSINK_SIGNAL_BIT(signo) ||
@@ -144,13 +147,13 @@ void csink_held_settle(struct csink_thread *thread, uint64_t blocked)
 	for (int signo = SIGRTMIN; signo <= SIGRTMAX; signo++)
 		if (done & CSINK_SIGNAL_BIT(signo) && csink_thread_samples_by(thread, signo))
 			csink_thread_resume(thread);
-	/* Samples and signals of the program's may come from here on. */
+	/* From here on samples and the program's signals may be delivered. */
 	if (done)
 		csink_raw_mask(SIG_UNBLOCK, done, NULL);
 	errno = saved;
 }
 
-/* Many threads have kept some, and there is no room here: behind those that came meanwhile. */
+/* The table is full, since many threads have kept signals: return this one to the kernel's queue, as its last. */
 static void return_to_kernel(struct csink_thread *thread, int signo, const siginfo_t *info, ucontext_t *context)
 {
 	if (thread->hidden.queued & CSINK_SIGNAL_BIT(signo)) {

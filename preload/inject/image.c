@@ -128,7 +128,7 @@ static bool is_out_of_reach(int err)
 	return err == -EACCES || err == -EPERM || err == -ENOENT || err == -EROFS;
 }
 
-/* Why a recording cannot be made, for people. */
+/* A phrase for a message: why a recording cannot be made. */
 static const char *explain_unrecorded(int err, char *text, size_t size)
 {
 	struct rlimit lim;
@@ -167,7 +167,7 @@ static bool has_recording(int err)
 	return err == 0;
 }
 
-/* Of a program that starts. A directory that looked well may turn out to be none that can be written to. */
+/* For a program that starts. A directory that passed the checks may still not be writable. */
 static bool open_first_recording(void)
 {
 	int err;

@@ -124,7 +124,7 @@ static uint32_t number_of(const char *name)
 	return numbers[0] << 16 | (numbers[1] & 0xffff);
 }
 
-/* The newest version among those that one library is asked for. */
+/* The newest version that an object needs of one library. */
 static void look_at_needs(const struct object *object, uint64_t offset, uint32_t nr, uint32_t *newest, uint32_t *hash)
 {
 	for (uint32_t i = 0; i < nr && i < MAX_VERSIONS; i++) {
@@ -144,7 +144,7 @@ static void look_at_needs(const struct object *object, uint64_t offset, uint32_t
 	}
 }
 
-/* 0: cannot be told. */
+/* Returns 0 if it cannot be determined. */
 static uint32_t read_needed(int fd)
 {
 	uint32_t newest = 0, hash = 0;

@@ -18,8 +18,8 @@
 void csink_libc_version_init(const char *file, const char *loader);
 
 /**
- * Does the glibc of a loader define all versions that our library needs? True where that cannot be told. What was found
- * of a file is remembered.
+ * Does the glibc of a loader define all versions that our library needs? True if that cannot be determined. What was
+ * found of a file is remembered.
  * @path  of the loader, as the kernel opens it.
  * Context: thread; also in a vfork child.
  */

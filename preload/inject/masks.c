@@ -142,7 +142,7 @@ static bool make_pending(struct csink_thread *thread, int how, uint64_t asked, u
 	return true;
 }
 
-/* What the kernel is asked, so that it goes on blocking what is queued there, unless the program lets it through. */
+/* The mask for the kernel: signals that are queued there stay blocked, unless the program unblocks them. */
 static uint64_t let_queued(const struct csink_thread *thread, int how, uint64_t asked, uint64_t room)
 {
 	uint64_t queued = thread->hidden.queued;
@@ -175,7 +175,7 @@ static int set_mask(int (*real)(int, const sigset_t *, sigset_t *), int how, con
 	raised = make_pending(thread, how, asked, &before);
 	if (raised && how == SIG_UNBLOCK)
 		*csink_set_word(&room) |= csink_masks_open(thread);
-	/* Those that are let through now are the program's, from the oldest on; the others stay where they are. */
+	/* Signals that are unblocked now are delivered to the program, oldest first; the others stay queued. */
 	if (CSINK_UNLIKELY(thread->hidden.queued))
 		*csink_set_word(&room) = let_queued(thread, how, asked, csink_set_bits(&room));
 	err = real(how, &room, &kernel_set);

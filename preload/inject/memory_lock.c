@@ -28,7 +28,7 @@ static void unlock_ours(int flags)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)__ehdr_start & ~(page - 1);
 
-	/* First of all that which is mapped from now on. */
+	/* First the memory that will be mapped from now on. */
 	csink_private_unlock(flags & MCL_FUTURE);
 	csink_recording_unlock(&csink_process.rec);
 	csink_stacks_unlock();
@@ -54,7 +54,7 @@ long csink_memory_lock(int flags)
 
 CSINK_EXPORT int mlockall(int flags)
 {
-	/* A sanitizer's does nothing. */
+	/* The mlockall of a sanitizer, if there is one, does nothing. */
 	int result = REAL(mlockall)(flags), saved = errno;
 
 	if (result == 0 && has_memory())

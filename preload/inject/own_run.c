@@ -32,7 +32,7 @@ bool csink_own_run_may_replace(void)
 	return set(CSINK_ENV_RUN_DIR) && !(is_of_launcher() && place && csink_run_dir_is_here(place));
 }
 
-/* Why the inherited directory cannot be used. It is looked at once: the environment is the program's from then on. */
+/* Why the inherited directory cannot be used. It is checked once: later the program may change its environment. */
 static const char *refusal(void)
 {
 	static const char *why;
@@ -55,7 +55,7 @@ bool csink_own_run_is_launchers(void)
 	return refusal() && !*csink_config.own_run;
 }
 
-/* Where the launcher has fixed one profile's path, or the run's own profile is there by now, nothing is overwritten. */
+/* If the launcher has fixed one profile's path, or the run's own profile exists already, do not overwrite it. */
 static const char *own_output(const char *output)
 {
 	static CSINK_SELDOM char room[PATH_MAX];

@@ -24,7 +24,7 @@
  * LIBDIR of an entry of LD_PRELOAD that is ours, by either of the library's two paths: its length; it is the beginning
  * of the entry.
  * @entry  of @length bytes, not NUL-ended.
- * Returns 0 if the entry is not ours, or its text does not tell the directory: it has none, or another token.
+ * Returns 0 if the entry is not ours, or its text does not determine the directory: it has none, or another token.
  * Context: any; also in a vfork child.
  */
 size_t csink_entry_libdir(const char *entry, size_t length);

@@ -55,8 +55,8 @@ static bool before_change(struct ids next)
 	next.real = next.real == (uid_t)-1 ? now.real : next.real;
 	next.effective = next.effective == (uid_t)-1 ? now.effective : next.effective;
 	next.saved = next.saved == (uid_t)-1 ? now.saved : next.saved;
-	/* One that has put root's rights aside before has none for this: taking them back would be seen (capabilities,
-	 * PR_GET_DUMPABLE). */
+	/* A process that has set another effective user ID cannot do this: setting it back would be visible
+	 * (capabilities, PR_GET_DUMPABLE). */
 	if (now.effective || !next.effective)
 		done = false;
 	else if (!is_root(&next) && csink_handover_is_owner())

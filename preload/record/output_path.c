@@ -48,7 +48,7 @@ static const char *value_of(char letter, const struct csink_output_names *names,
 	}
 }
 
-#define MAX_VALUE 100 /* bytes of a value: the environment's may be of any length */
+#define MAX_VALUE 100 /* bytes of a value: one from the environment may be of any length */
 
 /* The path so far. */
 struct expansion {
@@ -80,7 +80,7 @@ static bool end_component(struct expansion *e)
 	return true;
 }
 
-/* What the template itself says. */
+/* A character of the template itself. */
 static bool append_literal(struct expansion *e, char c)
 {
 	if (c == '/' && !end_component(e))
@@ -92,7 +92,7 @@ static bool append_literal(struct expansion *e, char c)
 	return true;
 }
 
-/* What stands for a letter: no more than part of a name, which a terminal can show. */
+/* The value of a letter: only part of a file name, without control characters. */
 static bool append_value(struct expansion *e, const char *value)
 {
 	e->has_value = true;

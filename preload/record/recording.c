@@ -99,8 +99,8 @@ static uint64_t map_limit(uint64_t bytes)
 }
 
 /*
- * Tell the readers how many blocks are handed out. Another thread may have handed out more meanwhile and published that
- * already: then publish again, so that the last store is of the largest number. Sequentially consistent, as is the
+ * Publish for readers how many blocks are allocated. Another thread may have allocated more meanwhile and published
+ * that already: then publish again, so that the last store is of the largest number. Sequentially consistent, as is the
  * change of next_block in new_extent(): the load must not come before the store.
  */
 static void publish_blocks(struct csink_recording *rec)

@@ -144,9 +144,9 @@ static void raise_to(_Atomic uint32_t *blocks, uint32_t to)
 }
 
 /*
- * One size further. The kernel grows a mapping only if it is told its exact size, so of several threads one succeeds;
- * the others, and a handler that interrupts the one before it has written the new size down, find the size out by
- * trying the next ones.
+ * Grow the mapping by one step. The kernel grows a mapping only if the call has its exact size, so only one of several
+ * threads succeeds. The others try the next sizes, as does a handler that interrupts the successful thread before it
+ * has stored the new size.
  */
 static bool grow(struct csink_recording *rec)
 {

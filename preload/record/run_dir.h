@@ -51,11 +51,12 @@ int csink_run_dir_share(const char *dir, uid_t uid);
 /**
  * Say where a run directory is, for processes that inherit its name: on which boot of which machine, in which pid
  * namespace, and whether it is in memory, so that no other machine can have it.
- * Returns false if that cannot be told, or @only_shared is set and it is in memory. Context: init; a few system calls.
+ * Returns false if that cannot be determined, or @only_shared is set and it is in memory. Context: init; a few system
+ * calls.
  */
 bool csink_run_dir_describe(const char *dir, bool only_shared, char text[CSINK_RUN_DIR_PLACE]);
 
-/** Is @place, a description, of this boot and this pid namespace? True where that cannot be told. Context: init. */
+/** Is @place, a description, of this boot and this pid namespace? True if that cannot be determined. Context: init. */
 bool csink_run_dir_is_here(const char *place);
 
 /**

@@ -25,7 +25,7 @@ struct stub {
 	char strings[24];
 };
 
-#define NAME "libcountersink.so" /* as the library's own: it satisfies no other */
+#define NAME "libcountersink.so" /* the same as the library's, so that it satisfies no dependency on another one */
 
 /* The loader adds the load address to pointers in the dynamic section, so the only segment is writable. */
 __attribute__((section(".stub"), used)) static struct stub stub = {

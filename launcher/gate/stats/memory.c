@@ -1,4 +1,4 @@
-/* That there was no memory for a computation: see stats.h. */
+/* Remembers that there was no memory for a computation: see stats.h. */
 #include "launcher/gate/stats/stats.h"
 
 static _Thread_local bool lacked;

@@ -2,8 +2,8 @@
  * The statistics of the gate: pure functions over arrays of numbers, which know nothing of runs and functions of
  * programs. What is random is drawn from a generator that the caller seeds, so that equal seeds give equal answers.
  *
- * Context of everything here: any thread. NAN is the answer where there is none (no values, no memory). Nothing is kept
- * between calls but that memory was lacking: csink_stats_lacked_memory() tells, whatever the answers were.
+ * Context of everything here: any thread. A function returns NAN where it has no result (no values, no memory). The
+ * only state between calls is whether memory was lacking: see csink_stats_lacked_memory().
  */
 #ifndef CSINK_LAUNCHER_GATE_STATS_H
 #define CSINK_LAUNCHER_GATE_STATS_H
@@ -13,7 +13,7 @@
 
 /* ---- memory ---- */
 
-/** What an allocation returned; that it is NULL is remembered for this thread. Returns it. */
+/** Check what an allocation returned: NULL is remembered for this thread. Returns @block. */
 void *csink_stats_memory(void *block);
 
 /** Whether any allocation of this thread failed here since the last call: what was computed then is no result. */
