@@ -154,8 +154,8 @@ static void complete_attr(struct csink_event_spec *spec, const struct csink_pers
 static void tell_halt(const struct csink_persist_event *event, int err)
 {
 	if (err && err != -ESRCH)
-		csink_say("note: process %d could not be stopped for it (%s): a thread that it started in that moment "
-			  "may be missing",
+		csink_say("note: process %d could not be stopped while its threads were listed (%s): a thread that it "
+			  "started then may be missing",
 			  event->pid, csink_errno_name(-err));
 }
 

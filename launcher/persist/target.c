@@ -1,3 +1,4 @@
+/* Opens the events of `persist detach`: see target.h. */
 #include "launcher/persist/target.h"
 
 #include <errno.h>

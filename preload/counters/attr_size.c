@@ -1,3 +1,4 @@
+/* Copies perf_event_attr between sizes: see attr_size.h. */
 #include "preload/counters/attr_size.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* File descriptors that are still ours: see own_fd.h. */
 #include "preload/counters/own_fd.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Moves a run to the user that a process becomes: see handover.h. */
 #include "preload/inject/handover.h"
 
 #include <dirent.h>
