@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +84,11 @@ int csink_run_dir_is_written(int dir_fd, const char *name)
 
 	if (fd < 0)
 		return -errno;
-	if (!fcntl(fd, F_SETLEASE, F_RDLCK))
+	/* A writer that opens the file while the lease is held makes the kernel send a signal: SIGIO would end the
+	 * process. */
+	if (fcntl(fd, F_SETSIG, SIGURG))
+		written = -errno;
+	else if (!fcntl(fd, F_SETLEASE, F_RDLCK))
 		fcntl(fd, F_SETLEASE, F_UNLCK);
 	else
 		written = errno == EAGAIN ? 1 : -errno;
