@@ -1,6 +1,6 @@
 /*
  * `countersink completion SHELL`: completion for bash, zsh and fish. What can be completed is printed from the tables
- * of commands, options and events; how, is a text for each shell that is the same for all tables (completion/).
+ * of commands, options and events. The code for each shell does not depend on the tables (completion/).
  */
 #include <errno.h>
 #include <stdio.h>

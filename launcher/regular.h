@@ -28,7 +28,7 @@ FILE *csink_regular_stream(int fd, uint64_t max_bytes);
 /** Both. NULL with errno ENOEXEC, EFBIG, ... */
 FILE *csink_regular_fopen(const char *path, int flags, uint64_t max_bytes);
 
-/** What an error of these means, for people. */
+/** A phrase for an error of these functions. */
 const char *csink_regular_why(int err);
 
 #endif

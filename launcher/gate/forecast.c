@@ -1,6 +1,6 @@
 /*
- * How far open questions are from an answer. Forecasts go by trimmed means: one pair that something else disturbs makes
- * an interval far wider than it will be some pairs later.
+ * Forecasts how many more runs an inconclusive row needs. They use trimmed means: one disturbed pair makes the
+ * confidence interval far wider than it will be some pairs later.
  */
 #include <errno.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "launcher/gate/judge_impl.h"
 #include "launcher/gate/looks.h"
 
-#define TRIMMED 5     /* a fifth of the values at each end: that they are there counts, not how far out */
+#define TRIMMED 5     /* a fifth of the values is trimmed at each end */
 #define MANY_TIMES 50 /* more runs than that many times what there are are not asked for */
 
 static int compare_values(const void *a, const void *b)
@@ -74,7 +74,7 @@ uint32_t csink_judge_more_runs(const struct judge *judge, const struct csink_gat
 	return needed > runs * MANY_TIMES ? 0 : (uint32_t)needed - judge->nr[1];
 }
 
-/* The estimate at the end is spread about the one of now, by what is still to come; the interval is narrower. */
+/* The final estimate is distributed around the present one, by the runs to come; its interval is narrower. */
 static double chance_of(double distance, double error, double known)
 {
 	double half = csink_normal_quantile((1 + CSINK_GATE_LEVEL) / 2) * error * sqrt(known);

@@ -353,9 +353,9 @@ int csink_gate_judge(const struct csink_gate_data *data, const struct csink_gate
 	memset(out, 0, sizeof(*out));
 	out->alpha = level > 0 ? level : rules->alpha;
 	csink_random_init(&judge.random, rules->seed);
-	csink_stats_lacked_memory(); /* what others lacked before is theirs */
+	csink_stats_lacked_memory(); /* reset: earlier failures do not concern this verdict */
 	err = judge_all(&judge);
-	/* A p-value or an interval for which there was no memory is none, and without it there is no verdict. */
+	/* If memory was lacking for a p-value or an interval, there is no verdict. */
 	if (csink_stats_lacked_memory())
 		err = -ENOMEM;
 	for (int side = 0; side < 2; side++) {

@@ -9,7 +9,7 @@
 #define BY_NUMBER 0.5     /* of alpha: the part that looks have by their number; by time, the rest */
 #define LEAST_CHANCE 0.01 /* of settling a question: below, no time is spent on it */
 
-/* O'Brien and Fleming's, as Lan and DeMets have it: what may be spent up to a fraction of the time. */
+/* The spending function of O'Brien and Fleming, by Lan and DeMets: the alpha spent up to a fraction of the time. */
 static double spent_until(double alpha, double fraction)
 {
 	return fraction > 0 ? 2 * (1 - csink_normal_cdf(csink_normal_quantile(1 - alpha / 2) / sqrt(fraction))) : 0;
@@ -48,7 +48,8 @@ enum csink_gate_decision csink_gate_looks_decide(const struct csink_gate_verdict
 		is_open = true;
 		if (more < 1)
 			continue;
-		/* Once the gate fails, only what a fair number of runs is expected to settle is worth the time. */
+		/* Once the gate fails, go on only for questions that a moderate number of runs is expected to settle.
+		 */
 		if (failed ? row->runs_needed && row->runs_needed <= more
 			   : csink_gate_chance(row, rules->threshold, made, more) >= LEAST_CHANCE)
 			return CSINK_GATE_GO_ON;

@@ -84,7 +84,7 @@ const struct csink_export_format *csink_export_beside(char *path, size_t size, c
 
 /* ---- files ---- */
 
-/* Takes the descriptor. What a write failed with is still in errno, for nothing but writes fails while one writes. */
+/* Takes the descriptor. errno still has the error of a failed write, since nothing else sets it while writing. */
 static int write_and_close(int fd, int (*write)(FILE *out, void *arg), void *arg)
 {
 	FILE *f = fdopen(fd, "w");

@@ -46,8 +46,8 @@ static bool is_alphanumeric(char c)
 }
 
 /*
- * References of characters are no mark-up of Markdown's, but GitHub finds mentions and issues in what was made of them:
- * an element of their own around '@' and '#' leaves nothing to find. Signs between words and blanks stay as they are.
+ * A character reference prevents Markdown's own mark-up, but GitHub searches the rendered text for mentions and issues:
+ * an element around each '@' and '#' prevents that. Punctuation between words and blanks stays unchanged.
  */
 static void put_markdown(FILE *out, const char *text, const char *at)
 {
@@ -111,7 +111,7 @@ void csink_text_put(FILE *out, enum csink_text_form form, const char *text)
 	}
 }
 
-/* What makes a formula of a cell, also in its full-width form. */
+/* Characters that make a cell a formula, also in their full-width forms. */
 static bool begins_formula(const char *text)
 {
 	static const char *const wide[] = {"\xef\xbc\x9d", "\xef\xbc\x8b", "\xef\xbc\x8d", "\xef\xbc\xa0"};

@@ -15,7 +15,7 @@ struct sink {
 	bool is_full;
 };
 
-/* One whole piece: a character, an escape. A buffer that has no room for it, and "..." behind it, ends there. */
+/* Add a character or an escape as a whole. If it and "..." do not fit into a buffer, the text ends there. */
 static void put(struct sink *s, const char *piece, size_t len)
 {
 	static const char cut[] = "...";

@@ -69,8 +69,8 @@ static void on_alarm(int signo)
 }
 
 /*
- * The kernel ends the files that other users send as we take or drop their messages, and the end of a file may wait: a
- * socket with SO_LINGER, as long as its sender likes. A signal cuts that short.
+ * When messages of other users are received or dropped, the kernel closes the files that were sent with them. Closing
+ * may block: a socket with SO_LINGER does, as long as its sender likes. A signal interrupts that.
  */
 static void limit_waits(bool on)
 {

@@ -316,7 +316,7 @@ static void keep(struct keeping *keeping, const struct csink_elfs *elfs, Dwarf *
 	if (err < 0)
 		keeping->answers[0].nr = 0;
 	keeping->is_whole &= !err && !bounds->is_partial;
-	/* What was left out because of what it would have cost is not known. */
+	/* Addresses that were left out because of a limit are not known. */
 	keeping->is_refused |= err > 0 || spending->is_over || csink_demangle_refused();
 }
 
@@ -444,7 +444,7 @@ static void describe_source(const struct csink_object *object, const struct file
 		close(self);
 }
 
-/* Whether reading it takes longer than reading what was kept of it. */
+/* Whether reading its debug information takes longer than reading its cache file. */
 static bool has_much_dwarf(Elf *elf)
 {
 	GElf_Shdr shdr;

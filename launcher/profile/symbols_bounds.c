@@ -165,7 +165,7 @@ void csink_bounds_check_spans(struct csink_bounds *bounds, Dwarf *dwarf, const s
 
 /* ---- all units ---- */
 
-/* An address in each unit; units that none is known of have no code. */
+/* One address in each unit; a unit of which none is known has no code. */
 static int find_seeds(struct csink_bounds *seeds, Dwarf *dwarf)
 {
 	Dwarf_Addr base, low, high;

@@ -48,7 +48,7 @@ static bool read_exactly(int fd, void *out, uint64_t len, uint64_t at)
 	return pread(fd, out, len, (off_t)at) == (ssize_t)len;
 }
 
-/* Some bytes of the file; NULL if there are none such, or not as they were written. */
+/* Some bytes of the file; NULL if they are outside it, or their checksum is wrong. */
 static const void *part(struct csink_symbols_file *file, uint64_t at, uint64_t len)
 {
 	if (at > file->len || len > file->len - at)

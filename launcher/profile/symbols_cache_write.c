@@ -30,7 +30,7 @@ static int compare_entries(const void *a, const void *b)
 	return left->time_ns < right->time_ns ? -1 : left->time_ns > right->time_ns;
 }
 
-/* Remove what was written longest ago, where all together is too much. */
+/* Remove the oldest files if all together are larger than MAX_BYTES. */
 static void prune(const char *file)
 {
 	struct entry *all = NULL, *grown;

@@ -16,7 +16,7 @@
 #include "include/internal/base.h"
 #include "launcher/profile/symbols_impl.h"
 
-/* What compressed sections of one file may unpack to: far more than any compiler's do, which stay below ten times. */
+/* What compressed sections of one file may unpack to. Those of compilers unpack to less than ten times their size. */
 #define MAX_UNPACKED (64ULL << 20)
 #define MAX_RATIO 32
 
@@ -94,7 +94,7 @@ static uint64_t bytes_in_use(void)
 }
 
 /*
- * A few bytes can make much work: each of 100,000 units may ask for the last of 100,000 abbreviations, which libdw
+ * A small file can cause much work: each of 100,000 units may ask for the last of 100,000 abbreviations, which libdw
  * keeps for each unit again; each entry may name the same list of a million ranges.
  */
 void csink_spending_begin(struct csink_spending *spending, uint64_t file_bytes)
@@ -122,7 +122,7 @@ static struct {
 } guard;
 
 /*
- * A page of a mapped file that is not there any more: zeros take its place, which readers find to be damaged. mmap is
+ * A page of a truncated file was read: map zeros in its place, which readers recognize as damage. mmap is
  * safe here: the fault comes from a read of ours, never from inside another mmap.
  */
 static void on_cut(int signo, siginfo_t *info, void *context)

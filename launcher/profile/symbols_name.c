@@ -1,4 +1,4 @@
-/* Names of symbols for people: C++, Rust (both manglings) and D. */
+/* Readable names of symbols: C++, Rust (both manglings) and D. */
 #include <libiberty/demangle.h>
 #include <stdio.h>
 #include <stdlib.h>

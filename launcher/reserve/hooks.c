@@ -66,7 +66,8 @@ static bool is_trusted_directory(const struct stat *st)
 	       (!(st->st_mode & (S_IWGRP | S_IWOTH)) || st->st_mode & S_ISVTX);
 }
 
-/* A path that is followed from the root on: what is done of it, and what is left. On the heap: stacks may be small. */
+/* A path that is followed from the root: the part that is done and the part that is left. On the heap: stacks may be
+ * small. */
 struct chain {
 	char done[PATH_MAX], rest[PATH_MAX];
 	char name[2 * PATH_MAX], target[PATH_MAX]; /* of the component at hand */

@@ -63,7 +63,8 @@ static bool take_recordings(int dir_fd, struct csink_leftover *out)
 	return !written;
 }
 
-/* Root's, or whose run began as root's: the directory of a process that gave up its rights is its new user's. */
+/* A run of root's, or one that began as root's: the directory of a process that changed its credentials belongs to its
+ * new user. */
 static bool is_ours(const char *path)
 {
 	struct stat st;

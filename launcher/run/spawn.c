@@ -22,9 +22,9 @@
 enum { NR_TIMERS = 3 }; /* of setitimer(2) */
 
 /*
- * The entry that suits every loader, where the installation has it: a library that was copied alone is named as it is.
- * What the loader puts in place of $PLATFORM is one of the names for what the kernel calls the machine; where the
- * kernel does not say, the loader cannot either.
+ * The entry that works with every loader, if the installation has its files: a library that was copied alone is named
+ * by its plain path. What the loader puts in place of $PLATFORM is one of the names for what the kernel calls the
+ * machine; where the kernel does not say, the loader cannot either.
  */
 static void use_entry(char *path, size_t size)
 {

@@ -20,7 +20,7 @@
 
 enum {
 	NR_NOTES = 64,     /* of the newest ones */
-	DEADLINE_MS = 900, /* by then it is as good as stopped */
+	DEADLINE_MS = 900, /* after so long the witness is taken to be stopped */
 };
 
 /* Shared by the two processes. */
@@ -74,7 +74,7 @@ void csink_witness_end(void)
 	if (!witness || getpid() != launcher)
 		return;
 	kill(witness, SIGKILL);
-	/* Waited for: a process that adopts the launcher's children must get none that it does not know. */
+	/* Wait for it: a subreaper of the launcher must not inherit a child that it does not know. */
 	while (waitpid(witness, NULL, __WALL) < 0 && errno == EINTR)
 		;
 	witness = 0;

@@ -99,8 +99,8 @@ void csink_engine_block_in(void *context)
 }
 
 /*
- * Where our signals had to be blocked while the groups were being opened, these are opened anew: less often, until that
- * need not be.
+ * If our signals had to be blocked while the groups were being opened, open the groups again with a longer period,
+ * until that is not needed any more.
  */
 static void end_opening(struct csink_thread *thread)
 {

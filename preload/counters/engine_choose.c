@@ -60,7 +60,8 @@ static bool is_go(void)
 	return false;
 }
 
-/* What is pending or blocked before the program has begun somebody sends, or waits for. */
+/* A signal that is pending or blocked before the program begins is used: another process sends it, or the program
+ * waits for it. */
 static bool is_unused(int signo, uint64_t wanted)
 {
 	struct sigaction now;
