@@ -124,13 +124,13 @@ static struct csink_symbols_file *open_known(const char *path, const char *sourc
 }
 
 /* The latest file of any source whose name begins so. */
-static struct csink_symbols_file *open_latest(const char *folder, const char *prefix)
+static struct csink_symbols_file *open_latest(const char *parent, const char *prefix)
 {
 	char path[4096 + 300], latest[256] = "";
 	int64_t latest_ns = 0, ns;
 	struct dirent *found;
 	struct stat st;
-	DIR *dir = opendir(folder);
+	DIR *dir = opendir(parent);
 
 	while (dir && (found = readdir(dir))) {
 		if (strncmp(found->d_name, prefix, strlen(prefix)) ||
@@ -144,7 +144,7 @@ static struct csink_symbols_file *open_latest(const char *folder, const char *pr
 	}
 	if (dir)
 		closedir(dir);
-	snprintf(path, sizeof(path), "%s/%s", folder, latest);
+	snprintf(path, sizeof(path), "%s/%s", parent, latest);
 	return *latest ? open_known(path, NULL) : NULL;
 }
 

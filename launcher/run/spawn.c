@@ -29,15 +29,15 @@ enum { NR_TIMERS = 3 }; /* of setitimer(2) */
 static void use_entry(char *path, size_t size)
 {
 	const char *platform = (const char *)getauxval(AT_PLATFORM);
-	size_t folder = (size_t)(strrchr(path, '/') - path);
+	size_t parent = (size_t)(strrchr(path, '/') - path);
 	char at[PATH_MAX];
 
-	if (!platform || folder + sizeof(CSINK_ENTRY_TAIL) > size ||
-	    snprintf(at, sizeof(at), "%.*s" CSINK_ENTRY_DIR "%s/" CSINK_LIBRARY, (int)folder, path, platform) >=
+	if (!platform || parent + sizeof(CSINK_ENTRY_TAIL) > size ||
+	    snprintf(at, sizeof(at), "%.*s" CSINK_ENTRY_DIR "%s/" CSINK_LIBRARY, (int)parent, path, platform) >=
 		    (int)sizeof(at))
 		return;
 	if (!access(at, R_OK))
-		strcpy(path + folder, CSINK_ENTRY_TAIL);
+		strcpy(path + parent, CSINK_ENTRY_TAIL);
 }
 
 int csink_library_file(const char *entry, size_t length, char path[PATH_MAX])

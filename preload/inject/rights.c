@@ -1,6 +1,6 @@
 /*
  * Calls by which a process gives up its rights. Its own recording is mapped already; what it forks and starts
- * afterwards cannot enter the run folder, and gets a folder beside it (run_dir.h). The process that makes the profile
+ * afterwards cannot enter the run directory, and gets one beside it (run_dir.h). The process that makes the profile
  * without a launcher hands its run over (handover.h), if it gives its rights up for good.
  */
 #include <errno.h>

@@ -68,7 +68,7 @@ begin_on_terminal sh -c 'countersink -q -- "$@"; exit $?' sh
 echo close >&8
 wait_until 10 grep -q HUP "$log"
 end_on_terminal
-is "${seen#* }" "CONT HUP " "a launcher that does not lead the session hands on no second SIGHUP"
+is "${seen#* }" "CONT HUP " "a launcher that does not lead the session forwards no second SIGHUP"
 
 # ---- a timer that was armed before the launcher was executed
 perl -e 'alarm 1; exec @ARGV' countersink -q -- sleep 100
@@ -89,7 +89,7 @@ signal_group() {
 	for i in 1 2 3 4 5; do
 		kill -USR1 -- "-$job"
 		wait_until 20 eval '[ "$(grep -c USR1 "$log")" -ge '$i' ]'
-		kill -WINCH "$job" # to the one process: whatever USR1 the launcher hands on comes first
+		kill -WINCH "$job" # to the one process: a USR1 that the launcher forwards comes first
 		wait_until 20 eval '[ "$(grep -c WINCH "$log")" -ge '$i' ]'
 	done
 	echo "exit 7" >&9

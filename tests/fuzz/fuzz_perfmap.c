@@ -1,4 +1,4 @@
-/* libFuzzer target: bytes as the map of code made at run time that lies in /tmp and that anybody may write. */
+/* libFuzzer target: bytes as a perf-PID.map, which any user may write in /tmp. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
  * A sandbox of one call: for each system call there is, a child puts itself under a seccomp filter that kills for it,
- * works, starts a thread, locks its memory, changes its user where it may, raises SIGBUS if told so, and exits. Prints
+ * works, starts a thread, locks its memory, changes its user where it may, raises SIGBUS with "bus", and exits. Prints
  * the number and how the child ended, for those that did not die of the filter.
  *   confined_calls [bus]
  */

@@ -62,7 +62,7 @@ static void add_runs(struct csink_gate_data *data, uint32_t nr, double change, d
 	}
 }
 
-/* What is decided, and how many more runs the function is said to need. */
+/* What is decided, and how many more runs are forecast for the function. */
 static enum csink_gate_decision decide(double change, double noise, uint32_t every, double more, uint32_t *needed)
 {
 	struct csink_gate_rules rules = {.threshold = 0.05, .min_share = 0.01, .alpha = 0.01, .seed = 1};
