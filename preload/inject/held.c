@@ -121,10 +121,14 @@ static void drop_samples(struct csink_thread *thread, int signo)
  */
 static void queue_in_kernel(struct csink_thread *thread, int signo, ucontext_t *context)
 {
-	if (signo < SIGRTMIN || thread->hidden.queued & CSINK_SIGNAL_BIT(signo) ||
-	    csink_calls_are_off(CSINK_CALLS_LIFE | CSINK_CALLS_PAUSE) ||
+	if (signo < SIGRTMIN || csink_calls_are_off(CSINK_CALLS_LIFE | CSINK_CALLS_PAUSE) ||
 	    atomic_load_explicit(&thread->engine_busy, memory_order_relaxed))
 		return;
+	if (thread->hidden.queued & CSINK_SIGNAL_BIT(signo)) {
+		/* It is being let through, but a handler of the program's came first, and blocks it. */
+		*csink_set_word(&context->uc_sigmask) |= CSINK_SIGNAL_BIT(signo);
+		return;
+	}
 	if (csink_thread_samples_by(thread, signo))
 		csink_engine_pause(thread);
 	drop_samples(thread, signo);

@@ -194,6 +194,12 @@ static int set_mask(int (*real)(int, const sigset_t *, sigset_t *), int how, con
 	if (CSINK_UNLIKELY(kernel & ours && !raised))
 		mend_kernel(thread, kernel, after);
 	write_down(thread, changed(how, before, asked & ours), after);
+	/* What was kept while a handler blocked it, which the call has let in; all of it before the first arrives. */
+	if (CSINK_UNLIKELY(csink_held_signals(thread) & ~thread->hidden.blocked) && !csink_signals_borrowed()) {
+		csink_raw_mask(SIG_BLOCK, ours, NULL);
+		csink_held_release(thread, thread->hidden.blocked);
+		csink_raw_mask(SIG_UNBLOCK, csink_masks_open(thread), NULL);
+	}
 	csink_held_settle(thread, thread->hidden.blocked);
 	return 0;
 }

@@ -135,16 +135,11 @@ static void call_program(int signo, siginfo_t *info, ucontext_t *uc, const struc
 	csink_raw_mask(SIG_SETMASK, ours, NULL);
 }
 
-static void pass_on(int signo, siginfo_t *info, ucontext_t *uc)
+static void give(int signo, siginfo_t *info, ucontext_t *uc)
 {
-	struct csink_thread *thread = csink_thread_checked();
 	struct sigaction act;
 	uint64_t saved;
 
-	if (thread && csink_masks_blocked(thread, csink_set_bits(&uc->uc_sigmask)) & CSINK_SIGNAL_BIT(signo)) {
-		csink_held_add(thread, signo, info, uc);
-		return;
-	}
 	csink_signals_lock(&saved);
 	act = wanted[signo];
 	if (act.sa_flags & SA_RESETHAND)
@@ -154,6 +149,22 @@ static void pass_on(int signo, siginfo_t *info, ucontext_t *uc)
 		default_action(signo);
 	else if (act.sa_handler != SIG_IGN)
 		call_program(signo, info, uc, &act);
+}
+
+static void pass_on(int signo, siginfo_t *info, ucontext_t *uc)
+{
+	struct csink_thread *thread = csink_thread_checked();
+	siginfo_t kept;
+	int32_t tid;
+
+	if (thread && csink_masks_blocked(thread, csink_set_bits(&uc->uc_sigmask)) & CSINK_SIGNAL_BIT(signo)) {
+		csink_held_add(thread, signo, info, uc);
+		return;
+	}
+	/* Kept while a handler of the program's blocked the number: these came before. */
+	while (thread && signo >= SIGRTMIN && csink_held_take(thread, CSINK_SIGNAL_BIT(signo), &kept, &tid))
+		give(signo, &kept, uc);
+	give(signo, info, uc);
 }
 
 /* Has the interrupted code just come back from a system call that a signal ended? */

@@ -99,6 +99,39 @@ static void try_number(int nr)
 	spin();
 }
 
+static volatile int nr_others;
+
+static void on_other(int got)
+{
+	(void)got;
+	nr_others++;
+}
+
+/* Signals of the number before are let in at once with these, and their handler blocks all. */
+static void try_beside(int nr)
+{
+	struct sigaction other = {.sa_handler = on_other};
+	sigset_t all, before;
+	siginfo_t info;
+	int taken;
+
+	sigfillset(&other.sa_mask);
+	sigaction(signo - 1, &other, NULL);
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &before);
+	reset();
+	send_to(getpid(), nr);
+	for (int i = 0; i < nr; i++)
+		sigqueue(getpid(), signo - 1, (union sigval){0});
+	for (taken = 0; taken < nr / 2 && sigwaitinfo(&set, &info) == signo; taken++)
+		look(&info, nr_handled++);
+	sigdelset(&before, signo);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	tell("handled beside others", nr);
+	printf("the others: %d of %d\n", nr_others, nr);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
 static void try_other_process(int nr)
 {
 	pid_t parent = getpid(), child;
@@ -206,6 +239,7 @@ int main(int argc, char **argv)
 	try_number(129);
 	try_number(1000);
 	try_number(5000);
+	try_beside(200);
 	try_other_process(3000);
 	try_fork();
 	try_suspend();
