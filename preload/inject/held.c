@@ -227,11 +227,15 @@ uint64_t csink_held_signals(const struct csink_thread *thread)
 
 void csink_held_release(struct csink_thread *thread, uint64_t blocked)
 {
+	uint64_t behind = 0;
 	siginfo_t info;
 	int32_t tid;
 
+	if (CSINK_UNLIKELY(thread->hidden.queued) && !csink_calls_are_off(CSINK_CALLS_PAUSE))
+		csink_rawcall(SYS_rt_sigpending, &behind, CSINK_SET_BYTES);
+	behind &= thread->hidden.queued;
 	while (csink_held_take(thread, ~blocked, &info, &tid))
-		csink_signal_raise(thread->tid, info.si_signo, &info);
+		csink_signal_raise(behind & CSINK_SIGNAL_BIT(info.si_signo) ? thread->tid : tid, info.si_signo, &info);
 }
 
 void csink_held_forget(void)

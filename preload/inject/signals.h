@@ -140,8 +140,8 @@ bool csink_held_take(struct csink_thread *thread, uint64_t set, siginfo_t *info,
 /** Bits of what is kept for this thread or for all. Context: any. A load where nothing is. */
 uint64_t csink_held_signals(const struct csink_thread *thread);
 
-/** Raise again what is kept and not in @blocked, for the calling thread: the kernel gives it before what was sent to
- * the process and came later. Context: thread. */
+/** Raise again what is kept and not in @blocked, to whom it was sent; where the kernel has more of that number, for the
+ * calling thread: the kernel gives it before what was sent to the process and came later. Context: thread. */
 void csink_held_release(struct csink_thread *thread, uint64_t blocked);
 
 /** Nothing is kept: a forked child begins so. Context: init. */
