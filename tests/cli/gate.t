@@ -88,12 +88,21 @@ else
 fi
 
 # ---- a baseline
-gate -b base.pb.gz --update-baseline --runs 10 -- "$WORK" alpha 40 beta 10 gamma 20
-is $? 0 "a baseline is made"
-like "$(cat err)" '10 runs of gate_work are in base.pb.gz' "which is said"
+# The runs of a baseline and those that are compared with it are not made in turn: where the machine's speed changed
+# between them, as what did not change in the program tells, both are made again.
+tries=0
+while
+	gate -b base.pb.gz --update-baseline --runs 10 -- "$WORK" alpha 40 beta 10 gamma 20
+	made=$?:$(grep -c '10 runs of gate_work are in base.pb.gz' err)
+	gate -b base.pb.gz --runs 10 --seed 2 -- "$WORK" alpha 40 beta 30 gamma 20
+	status=$? tries=$((tries + 1))
+	[ "$tries" -lt 4 ] && grep -qE '^not ok [0-9]+ - (alpha|gamma_ray) in' out.tap
+do
+	diag "the machine's speed changed between the baseline and the runs: again"
+done
+is "$made" 0:1 "a baseline is made, and stderr names it"
 like "$("$COUNTERSINK" report base.pb.gz)" 'alpha' "it is a profile that others read"
-gate -b base.pb.gz --runs 10 --seed 2 -- "$WORK" alpha 40 beta 30 gamma 20
-is $? 3 "slower than the baseline: status 3"
+is "$status" 3 "slower than the baseline: status 3"
 like "$(cat out.tap)" '^not ok [0-9]+ - beta in gate_work regressed' "the function is named"
 unlike "$(cat out.tap)" '^not ok [0-9]+ - (alpha|gamma_ray) in' "and no other"
 like "$(cat out.tap)" "note: the baseline was made with another command line" "another command line is noted"
