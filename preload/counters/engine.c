@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <ucontext.h>
 
@@ -205,10 +206,35 @@ void csink_engine_refresh(struct csink_thread *thread, bool software)
 	errno = saved;
 }
 
+/*
+ * A filter of the program's own kills for opening groups: once closed they would stay so. Then all events of the task
+ * are stopped by prctl(2) and resumed, unless the program has opened some itself.
+ */
+static bool must_stay_open(const struct csink_thread *thread)
+{
+	bool elsewhere = thread->switches.elsewhere;
+
+	for (uint32_t g = 0; g < csink_process.nr_groups; g++)
+		elsewhere |= thread->groups[g].elsewhere;
+	return csink_calls_are_off(CSINK_CALLS_LIFE) && !csink_calls_are_off(CSINK_CALLS_TASK) && !elsewhere &&
+	       !thread->program_has_events;
+}
+
+static void switch_task_events(int option)
+{
+	int saved = errno;
+
+	csink_rawcall(SYS_prctl, option, 0, 0, 0, 0);
+	errno = saved;
+}
+
 void csink_engine_pause(struct csink_thread *thread)
 {
 	if (thread->engine == CSINK_ENGINE_TIMER) {
 		csink_cputimer_pause(thread->timer);
+	} else if (thread->engine != CSINK_ENGINE_NONE && must_stay_open(thread)) {
+		switch_task_events(PR_TASK_PERF_EVENTS_DISABLE);
+		thread->is_stopped_open = true;
 	} else if (thread->engine != CSINK_ENGINE_NONE) {
 		csink_engine_refresh(thread, true);
 		close_all(thread);
@@ -246,8 +272,11 @@ void csink_engine_resume(struct csink_thread *thread)
 {
 	if (thread->engine == CSINK_ENGINE_TIMER)
 		csink_cputimer_resume(thread->timer, csink_process.period_ns);
+	else if (thread->is_stopped_open)
+		switch_task_events(PR_TASK_PERF_EVENTS_ENABLE);
 	else if (thread->engine != CSINK_ENGINE_NONE)
 		reopen(thread);
+	thread->is_stopped_open = false;
 }
 
 void csink_engine_leave_sigtrap(struct csink_thread *thread, const char *why)

@@ -47,6 +47,7 @@ const struct csink_own_call csink_own_calls[] = {
 	{"process_vm_readv", SYS_process_vm_readv, CSINK_CALLS_SCAN, {1, NOWHERE, 1, NOWHERE, 1}},
 	{"readlink", SYS_readlinkat, CSINK_CALLS_SCAN | LIFE, {(uint64_t)HERE, NOWHERE, NOWHERE, 4096}},
 	{"prctl", SYS_prctl, LIFE, {PR_GET_NAME, NOWHERE}},
+	{"prctl", SYS_prctl, CSINK_CALLS_TASK, {PR_TASK_PERF_EVENTS_DISABLE}},
 	{"timer_settime", SYS_timer_settime, CSINK_CALLS_PAUSE | LIFE, {1, 0, NOWHERE}},
 	{"perf_event_open", SYS_perf_event_open, LIFE, {NOWHERE, 1, UINT64_MAX, UINT64_MAX, 8}},
 	{"timer_create", SYS_timer_create, LIFE, {CLOCK_THREAD_CPUTIME_ID, NOWHERE, NOWHERE}},

@@ -176,13 +176,13 @@ static void unmap(struct csink_group *group)
 int csink_group_open(struct csink_group *group, const struct csink_group_open *open, uint32_t *failed)
 {
 	struct opening at = {.group = group, .open = open, .failed = failed, .shared = true};
-	bool elsewhere = false;
 	int saved = errno;
 
 	memset(group->pages, 0, sizeof(group->pages));
 	group->mask = getauxval(AT_PAGESZ) - 1;
 	group->members = open->members;
 	group->leader = open->leader;
+	group->elsewhere = false;
 	group->rate = open->events[open->leader].attr.sample_period;
 	if (!open->stack || csink_fd_guard_enter()) {
 		open_all(&at);
@@ -191,12 +191,12 @@ int csink_group_open(struct csink_group *group, const struct csink_group_open *o
 		if (at.err == -EBADF && open->stack) { /* somebody was faster than the first sign of it */
 			unmap(group);
 			at.err = 0;
-			elsewhere = true;
+			group->elsewhere = true;
 		}
 	} else {
-		elsewhere = true;
+		group->elsewhere = true;
 	}
-	if (elsewhere) {
+	if (group->elsewhere) {
 		int err;
 
 		at.shared = false;

@@ -24,6 +24,7 @@ struct csink_group {
 	uint64_t rate;                    /* its leader's sample_period, or sample_freq, as it was opened */
 	uint8_t members;                  /* bit i: event i; 0: none was ever open */
 	uint8_t leader;
+	bool elsewhere; /* opened by another task: prctl(2) does not reach it */
 };
 
 enum csink_group_signal {

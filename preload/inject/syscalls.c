@@ -145,7 +145,10 @@ static long forked(long result)
 /* Two events that raise SIGTRAP at the same moment raise one. */
 static void before_perf_open(const struct perf_event_attr *attr)
 {
-	if (csink_self && !csink_signals_borrowed() && csink_readable((uintptr_t)attr, sizeof(*attr)) && attr->sigtrap)
+	if (!csink_self || csink_signals_borrowed())
+		return;
+	csink_self->program_has_events = true;
+	if (csink_readable((uintptr_t)attr, sizeof(*attr)) && attr->sigtrap)
 		csink_engine_leave_sigtrap(csink_self, "the program has events of its own that raise SIGTRAP");
 }
 

@@ -112,7 +112,7 @@ struct csink_thread *csink_thread_get(void)
 		thread = make_slab(csink_threads_first() ? SLAB_STATES : 1);
 	if (thread) {
 		thread->phase = 0;
-		thread->is_paused = false;
+		thread->is_paused = thread->is_stopped_open = thread->program_has_events = false;
 		thread->nr_phases = 0;
 		atomic_store_explicit(&thread->state, CSINK_THREAD_NEW, memory_order_relaxed);
 	}
@@ -250,7 +250,7 @@ void csink_thread_resume(struct csink_thread *thread)
 		return;
 	if (csink_calls_are_off(CSINK_CALLS_RETURN))
 		return;
-	if (csink_calls_are_off(CSINK_CALLS_LIFE) && thread->engine != CSINK_ENGINE_TIMER &&
+	if (csink_calls_are_off(CSINK_CALLS_LIFE) && !thread->is_stopped_open && thread->engine != CSINK_ENGINE_TIMER &&
 	    thread->engine != CSINK_ENGINE_NONE) {
 		/* A filter kills for opening the groups again. */
 		thread->engine = CSINK_ENGINE_NONE;

@@ -66,6 +66,8 @@ struct csink_thread {
 	/* The thread itself is opening or closing its groups: its handler must not. */
 	_Atomic uint8_t engine_busy;
 	_Atomic uint8_t is_held; /* meanwhile its events were stopped, since they let it do nothing else */
+	bool program_has_events; /* the program called perf_event_open(2) in this thread */
+	bool is_stopped_open;    /* csink_engine_pause stopped its groups and left them open */
 	uint16_t phase;
 	bool is_paused;          /* by the program: csink_phase_now() */
 	uint16_t phases[15];     /* that the current one is in */
