@@ -17,15 +17,30 @@ static bool is_own(const char *path)
 	return !stat(path, &st) && st.st_uid == geteuid();
 }
 
+/* In /etc/passwd alone: getpwuid(3) asks name services, over sockets, which a seccomp filter may kill for. */
+static const char *home_by_passwd(void)
+{
+	static char home[PATH_MAX];
+	FILE *file = fopen("/etc/passwd", "re");
+	const struct passwd *pw;
+
+	*home = '\0';
+	while (file && !*home && (pw = fgetpwent(file)) != NULL)
+		if (pw->pw_uid == geteuid() && pw->pw_dir && strlen(pw->pw_dir) < sizeof(home))
+			strcpy(home, pw->pw_dir);
+	if (file)
+		fclose(file);
+	return home;
+}
+
 const char *csink_own_home(void)
 {
 	const char *home = getenv("HOME");
-	const struct passwd *pw;
 
 	if (home && *home == '/' && is_own(home))
 		return home;
-	pw = getpwuid(geteuid());
-	return pw && pw->pw_dir && *pw->pw_dir == '/' && is_own(pw->pw_dir) ? pw->pw_dir : NULL;
+	home = home_by_passwd();
+	return *home == '/' && is_own(home) ? home : NULL;
 }
 
 static bool is_own_or_in_own(const char *path)
