@@ -52,6 +52,8 @@ void csink_finish_complain(const char *fmt, ...)
 		return;
 }
 
+/* PREFIX/bin/countersink, of PREFIX/lib/libcountersink.so, or of PREFIX/lib/countersink/PLATFORM/libcountersink.so
+ * where an installation was copied without its links. */
 static void find_program(void)
 {
 	char lib[PATH_MAX], *slash;
@@ -59,15 +61,17 @@ static void find_program(void)
 
 	if (!dladdr((void *)csink_finish_init, &info) || !realpath(info.dli_fname, lib))
 		return;
-	for (int i = 0; i < 2; i++) {
+	for (int up = 1; up <= 4; up++) {
 		slash = strrchr(lib, '/');
 		if (!slash)
-			return;
+			break;
 		*slash = 0;
+		if (up % 2 == 0 &&
+		    snprintf(program, sizeof(program), "%s/bin/countersink", lib) < (int)sizeof(program) &&
+		    access(program, X_OK) == 0)
+			return;
 	}
-	if (snprintf(program, sizeof(program), "%s/bin/countersink", lib) >= (int)sizeof(program) ||
-	    access(program, X_OK) < 0)
-		program[0] = 0;
+	program[0] = 0;
 }
 
 static void fix_output(void)

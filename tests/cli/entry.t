@@ -118,6 +118,10 @@ like "$(cat err)" ' burn_60' "and profiles"
 LD_PRELOAD=$TMP'/moved/lib/countersink/$PLATFORM/libcountersink.so' COUNTERSINK_OUTPUT=a.pb.gz "$TARGETS/burn" 60 >out 2>err
 like "$(cat err; countersink report a.pb.gz)" ' burn_60' "so by the environment alone: the launcher beside it is found"
 chmod -R u+w moved
+mkdir plain
+cp -rL "$BUILD/bin" "$BUILD/lib" plain
+LD_PRELOAD=$TMP'/plain/lib/countersink/$PLATFORM/libcountersink.so' COUNTERSINK_OUTPUT=b.pb.gz "$TARGETS/burn" 60 >out 2>err
+is "$?:$(cat err):$(ls b.pb.gz)" "0::b.pb.gz" "the library of a copy without links finds its countersink"
 
 # ---- a C library that is older than ours needs
 newest=$(readelf -V "$LIB" 2>/dev/null | sed -n 's/.*Name: GLIBC_2\.\([0-9]*\) .*/\1/p' | sort -n | tail -n 1)
