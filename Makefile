@@ -71,8 +71,8 @@ PAGE_PARTS := launcher/output/html/assemble launcher/output/html/page.html launc
 UNIT_TESTS := $(patsubst tests/unit/test_%.c,%,$(call sources,tests/unit))
 
 # tests/cli/NAME.t, each a TAP script; they see BUILD (the tree) in the environment. While one of LONE_CLI_TESTS runs,
-# nothing else may: they use up what all processes of a user share.
-LONE_CLI_TESTS := exhausted
+# nothing else may: they use up what all processes of a user share, or measure time.
+LONE_CLI_TESTS := exhausted gate gate_baseline
 CLI_TESTS := $(filter-out $(LONE_CLI_TESTS),$(patsubst tests/cli/%.t,%,$(sort $(wildcard tests/cli/*.t))))
 
 # tests/targets/NAME.c, .cc or .rs: programs that are profiled, but for objects that are loaded. guest_plug is built under

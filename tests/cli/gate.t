@@ -10,9 +10,9 @@ gate() {
 	"$COUNTERSINK" gate "$@" >out.tap 2>err
 }
 
-# ---- two commands: a function that takes twice as long
+# ---- two commands: a function that takes five times as long
 gate --runs 16 --seed 1 --junit out.xml --json out.json --markdown out.md --html out.html --github \
-	--vs "$WORK alpha 40 beta 10 gamma 20" -- "$WORK" alpha 40 beta 20 gamma 20
+	--vs "$WORK alpha 40 beta 10 gamma 20" -- "$WORK" alpha 40 beta 50 gamma 20
 is $? 3 "a function got slower: status 3"
 like "$(cat out.tap)" '^not ok [0-9]+ - beta in gate_work regressed: \+[0-9.]+ % \(95 % CI \+' "it is named, with its interval"
 unlike "$(cat out.tap)" '^not ok [0-9]+ - (alpha|gamma_ray) in' "and the others are not"
