@@ -39,7 +39,8 @@ bool csink_engine_ends_at_once(const struct csink_thread *thread);
 
 /**
  * Stop and resume the calling thread's samples; nothing is pending after a pause. Its groups are closed and opened
- * again, which leaves events of the program's alone. Context: thread.
+ * again, which leaves events of the program's alone. Under a filter of the program's own that kills for opening them
+ * they stay open, and all events of the task are stopped, unless the program opened some itself. Context: thread.
  */
 void csink_engine_pause(struct csink_thread *thread);
 void csink_engine_resume(struct csink_thread *thread);

@@ -75,8 +75,8 @@ static inline bool csink_group_is_open(const struct csink_group *group)
 /**
  * Unmap, which frees the events; what they counted is added to base. Signals that were pending are delivered
  * before this returns.
- * There is no other way to stop them: no fd is left, and prctl(PR_TASK_PERF_EVENTS_DISABLE) also stops events that
- * the program opened in this thread, and their state could not be restored.
+ * It is how groups are stopped: no fd is left, and prctl(PR_TASK_PERF_EVENTS_DISABLE) also stops events that the
+ * program opened in this thread, whose state could not be restored (csink_engine_pause has the exception).
  * Context: thread.
  */
 void csink_group_close(struct csink_group *group);
