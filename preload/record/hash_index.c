@@ -8,6 +8,9 @@
 #include "preload/sample/calls_off.h"
 #include "preload/sample/private.h"
 
+/* How often a slot that another thread has just taken is read before it is passed by. */
+enum { FILL_SPINS = 64 };
+
 static size_t level_bytes(uint32_t level)
 {
 	return csink_index_slots(level) * sizeof(struct csink_index_slot);
@@ -64,7 +67,18 @@ static uint32_t level_for_insert(struct csink_index *index)
 	return atomic_load_explicit(&index->newest, memory_order_acquire);
 }
 
-void csink_index_insert(struct csink_index *index, uint64_t hash, csink_ref_t ref, uint32_t aux)
+/* The ref of a slot that another thread has taken; 0 if it is still not there after as long as two stores may take. */
+static csink_ref_t published_ref(const struct csink_index_slot *slot)
+{
+	csink_ref_t ref = 0;
+
+	for (int i = 0; i < FILL_SPINS && !ref; i++)
+		ref = atomic_load_explicit(&slot->ref, memory_order_acquire);
+	return ref;
+}
+
+csink_ref_t csink_index_insert(struct csink_index *index, uint64_t hash, csink_ref_t ref, uint32_t aux,
+			       csink_index_match match, const void *key)
 {
 	uint32_t level = level_for_insert(index);
 	struct csink_index_slot *slots = atomic_load_explicit(&index->levels[level], memory_order_acquire);
@@ -72,17 +86,25 @@ void csink_index_insert(struct csink_index *index, uint64_t hash, csink_ref_t re
 
 	for (uint32_t i = 0; i < CSINK_INDEX_PROBES; i++) {
 		struct csink_index_slot *slot = &slots[(hash + i) & mask];
-		uint64_t none = 0;
+		uint64_t has = 0;
 
-		if (atomic_compare_exchange_strong_explicit(&slot->hash, &none, hash, memory_order_relaxed,
+		if (atomic_compare_exchange_strong_explicit(&slot->hash, &has, hash, memory_order_relaxed,
 							    memory_order_relaxed)) {
 			atomic_store_explicit(&slot->aux, aux, memory_order_relaxed);
 			/* Pairs with the acquire in find: the entry and aux are there when ref is. */
 			atomic_store_explicit(&slot->ref, ref, memory_order_release);
 			atomic_fetch_add_explicit(&index->used[level], 1, memory_order_relaxed);
-			return;
+			return ref;
+		}
+		/* Equal entries try the same slots in the same order, so the later of two comes by the first. */
+		if (CSINK_UNLIKELY(has == hash)) {
+			csink_ref_t other = published_ref(slot);
+
+			if (other && match(other, atomic_load_explicit(&slot->aux, memory_order_relaxed), key))
+				return other;
 		}
 	}
 	/* Crowded here: let the next insertion grow the table. */
 	atomic_store_explicit(&index->used[level], csink_index_slots(level) / 2, memory_order_relaxed);
+	return ref;
 }

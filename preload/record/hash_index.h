@@ -45,13 +45,6 @@ void csink_index_reset(struct csink_index *index);
 /** The program has locked its memory (mlockall(2)): unlock what the index has mapped. Context: thread. */
 void csink_index_unlock(const struct csink_index *index);
 
-/**
- * Publish an entry, complete before the call. Two threads may publish equal ones at once; lookups then find either. A
- * table with no free place near leaves the entry unindexed, the same way.
- * @hash  not 0. Context: signal; makes a syscall when the table grows.
- */
-void csink_index_insert(struct csink_index *index, uint64_t hash, csink_ref_t ref, uint32_t aux);
-
 typedef bool (*csink_index_match)(csink_ref_t ref, uint32_t aux, const void *key);
 
 /** The slot of the first entry with @hash that @match accepts, or NULL. Context: signal. */
@@ -80,5 +73,17 @@ csink_index_find(struct csink_index *index, uint64_t hash, csink_index_match mat
 	}
 	return NULL;
 }
+
+/**
+ * Publish an entry, complete before the call, unless another thread has just published an equal one. An equal one is
+ * missed, and lookups then find either, only where the table grows at that moment or a thread stopped for long between
+ * the two stores that publish. A table with no free place near leaves the entry unindexed.
+ * @hash   not 0.
+ * @match  as for csink_index_find.
+ * Returns @ref, or the ref of the equal entry: the caller's own is then unused.
+ * Context: signal; makes a syscall when the table grows.
+ */
+csink_ref_t csink_index_insert(struct csink_index *index, uint64_t hash, csink_ref_t ref, uint32_t aux,
+			       csink_index_match match, const void *key);
 
 #endif

@@ -148,6 +148,12 @@ static csink_ref_t new_node(struct csink_recording *rec, struct csink_writer *wr
 	return csink_recording_ref(rec, at);
 }
 
+/* Take back the node that new_node gave last; nobody knows of it. */
+static void drop_newest_node(struct csink_stack_memo *memo)
+{
+	__atomic_store_n(&memo->nodes->nr, --memo->nodes_nr, __ATOMIC_RELEASE);
+}
+
 struct node_key {
 	const struct csink_recording *rec;
 	struct csink_rec_node node;
@@ -169,18 +175,18 @@ static csink_ref_t node_get(struct csink_recording *rec, struct csink_writer *wr
 	struct node_key key = {rec, node};
 	uint64_t hash = not_0(mix(node.pc * 0x9e3779b97f4a7c15ULL ^ ((uint64_t)node.parent << 32 | node.flags)));
 	const struct csink_index_slot *slot = csink_index_find(&nodes, hash, match_node, &key);
-	csink_ref_t ref;
+	csink_ref_t ref, indexed;
 
 	if (slot)
 		return atomic_load_explicit(&slot->ref, memory_order_relaxed);
 	ref = new_node(rec, writer, memo, &node);
 	if (!ref)
 		return 0;
-	csink_index_insert(&nodes, hash, ref, 0);
-	/* Another thread may have had the same one meanwhile: go on from that which both find now, or all that lies
-	 * below it would be stored twice from here on. */
-	slot = csink_index_find(&nodes, hash, match_node, &key);
-	return slot ? atomic_load_explicit(&slot->ref, memory_order_relaxed) : ref;
+	/* Another thread may have stored the same node meanwhile: go on from that one, and take ours back. */
+	indexed = csink_index_insert(&nodes, hash, ref, 0, match_node, &key);
+	if (indexed != ref)
+		drop_newest_node(memo);
+	return indexed;
 }
 
 /* 0: none; or the node is not where one can be, because the file was overwritten. */
@@ -393,6 +399,7 @@ static __attribute__((noinline)) struct csink_row add_new(struct csink_recording
 							  uint64_t nr, uint64_t chain_hash, uint64_t hash, bool known)
 {
 	csink_ref_t node = known ? sample->memo->node : chain_node(rec, writer, sample);
+	struct row_key key = {rec, sample};
 	struct csink_row row;
 
 	if (!node)
@@ -401,7 +408,7 @@ static __attribute__((noinline)) struct csink_row add_new(struct csink_recording
 		remember(sample, node, chain_hash);
 	row = new_cell(rec, writer, sample, node, weights, nr);
 	if (row.ref)
-		csink_index_insert(&rows, hash, row.ref, row_aux(row));
+		csink_index_insert(&rows, hash, row.ref, row_aux(row), match_row, &key);
 	return row;
 }
 

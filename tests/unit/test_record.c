@@ -108,10 +108,13 @@ static void test_threads(void)
 	is_num((long long)bad, 0, "every row has the leaf and the chain that were stored together");
 	is_num(read.nr_threads, NR_THREADS, "every thread is there");
 	is_num(read.nr_damaged, 0, "nothing is damaged");
-	/* A root, and 3 + i % 5 callers of stack i's own. */
-	ok(read.nr_nodes > NR_STACKS * 5 && read.nr_nodes < NR_STACKS * 5 + NR_STACKS / 2,
-	   "equal callers of different threads are stored once, but for a few that two found at the same moment (%u)",
-	   read.nr_nodes);
+	/*
+	 * A root, and 3 + i % 5 callers of stack i's own. A twin is stored only where the index grew at that moment, or
+	 * its first writer was stopped between two stores; some hundred nodes then lie below twins.
+	 */
+	ok(read.nr_nodes > NR_STACKS * 5 && read.nr_nodes < NR_STACKS * 5 + NR_STACKS / 4,
+	   "four threads that store equal callers at the same moment store each of them once (%u nodes of %u)",
+	   read.nr_nodes, NR_STACKS * 5 + 1);
 	csink_recorded_release(&read);
 	csink_recording_close(&rec);
 }
