@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,13 +55,11 @@ static const void *part(struct csink_symbols_file *file, uint64_t at, uint64_t l
 	if (at > file->len || len > file->len - at)
 		return NULL;
 	for (uint64_t block = at / CSINK_KEPT_BLOCK; len && block <= (at + len - 1) / CSINK_KEPT_BLOCK; block++) {
-		char *bytes = file->bytes + block * CSINK_KEPT_BLOCK;
 		uint64_t size = CSINK_MIN(file->len - block * CSINK_KEPT_BLOCK, (uint64_t)CSINK_KEPT_BLOCK);
 
 		if (file->is_read[block])
 			continue;
-		if (!read_exactly(file->fd, bytes, size, file->at + block * CSINK_KEPT_BLOCK) ||
-		    csink_kept_sum(bytes, size, block) != file->sums[block]) {
+		if (csink_kept_sum(file->bytes + block * CSINK_KEPT_BLOCK, size, block) != file->sums[block]) {
 			file->is_damaged = true;
 			return NULL;
 		}
@@ -75,10 +74,25 @@ static void close_file(struct csink_symbols_file *file)
 		return;
 	if (file->fd >= 0)
 		close(file->fd);
-	free(file->sums);
-	free(file->bytes);
+	if (file->map)
+		munmap(file->map, file->map_bytes);
 	free(file->is_read);
 	free(file);
+}
+
+/*
+ * Mapped and not read: a search touches a block here and there, and the pages are in the page cache already. A file
+ * that is truncated meanwhile reads as zeros (csink_cut_guard_begin), which no checksum takes.
+ */
+static bool map_file(struct csink_symbols_file *file, size_t bytes)
+{
+	void *map = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, file->fd, 0);
+
+	if (map == MAP_FAILED)
+		return false;
+	file->map = map;
+	file->map_bytes = bytes;
+	return true;
 }
 
 /* source: as it has to be; NULL: any. */
@@ -101,13 +115,12 @@ static bool read_header(struct csink_symbols_file *file, const char *source)
 	size = sizeof(*h) + nr * sizeof(*file->sums);
 	if (size + file->len != (uint64_t)st.st_size || !h->text_bytes)
 		return false;
-	file->at = size;
-	file->sums = malloc((nr + 1) * sizeof(*file->sums));
 	file->is_read = calloc(nr + 1, sizeof(*file->is_read));
-	file->bytes = calloc(1, file->len + 1);
-	return file->sums && file->is_read && file->bytes &&
-	       read_exactly(file->fd, file->sums, nr * sizeof(*file->sums), sizeof(*h)) &&
-	       csink_kept_sum_header(h, file->sums, nr) == h->sum;
+	if (!file->is_read || !map_file(file, (size_t)st.st_size))
+		return false;
+	file->sums = (const uint32_t *)(file->map + sizeof(*h));
+	file->bytes = file->map + size;
+	return csink_kept_sum_header(h, file->sums, nr) == h->sum;
 }
 
 static struct csink_symbols_file *open_known(const char *path, const char *source)

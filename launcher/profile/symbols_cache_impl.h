@@ -50,10 +50,12 @@ struct csink_kept_function {
 struct csink_symbols_file {
 	int fd;
 	struct csink_kept_header header;
-	uint32_t *sums;                           /* of the blocks */
-	char *bytes;                              /* what follows these, as far as it was read */
-	bool *is_read;                            /* of each block */
-	uint64_t at, len;                         /* of bytes, in the file */
+	char *map; /* the whole file */
+	size_t map_bytes;
+	const uint32_t *sums;                     /* of the blocks */
+	const char *bytes;                        /* what follows these */
+	bool *is_read;                            /* of each block: its checksum is right */
+	uint64_t len;                             /* of bytes */
 	uint64_t lines_at, functions_at, text_at; /* in bytes */
 	bool is_damaged;
 };

@@ -211,61 +211,22 @@ int csink_elf_symbols(struct csink_batch *batch, Elf *const *elfs, uint32_t nr_e
 
 /* ---- procedure linkage tables ---- */
 
-/* A relocation that fills a slot of the global offset table. */
-struct got_slot {
-	uint64_t address;
-	uint64_t symbol;
-	Elf_Scn *symbols;
+/* An address in a stub that has no name yet, and the slot of the global offset table that the stub jumps through. */
+struct stub {
+	uint64_t slot;
+	uint32_t want;
 };
 
-static int compare_slots(const void *a, const void *b)
+struct stubs {
+	struct stub *all; /* by slot, once sorted; at most one for each address of the batch */
+	uint32_t nr;
+};
+
+static int compare_stubs(const void *a, const void *b)
 {
-	const struct got_slot *left = a, *right = b;
+	const struct stub *left = a, *right = b;
 
-	return left->address < right->address ? -1 : left->address > right->address;
-}
-
-static uint32_t read_relocations(Elf_Scn *scn, const GElf_Shdr *shdr, Elf_Scn *symbols, struct got_slot *slots)
-{
-	Elf_Data *data = elf_getdata(scn, NULL);
-	uint32_t nr = 0, i,
-		 count = data && shdr->sh_entsize ? CSINK_MIN(data->d_size / shdr->sh_entsize, INT32_MAX) : 0;
-	GElf_Rela rela;
-	GElf_Rel rel;
-
-	for (i = 0; i < count; i++) {
-		if (shdr->sh_type == SHT_RELA ? !gelf_getrela(data, i, &rela) : !gelf_getrel(data, i, &rel))
-			break;
-		if (shdr->sh_type == SHT_REL)
-			rela = (GElf_Rela){.r_offset = rel.r_offset, .r_info = rel.r_info};
-		if (GELF_R_SYM(rela.r_info))
-			slots[nr++] = (struct got_slot){rela.r_offset, GELF_R_SYM(rela.r_info), symbols};
-	}
-	return nr;
-}
-
-/* Every relocation that names a symbol, by address. Returns how many, or -ENOMEM. */
-static int64_t read_got(Elf *elf, struct got_slot **slots)
-{
-	size_t nr = 0, more;
-	Elf_Scn *scn = NULL;
-	GElf_Shdr shdr;
-	void *grown;
-
-	*slots = NULL;
-	while ((scn = elf_nextscn(elf, scn))) {
-		if (!gelf_getshdr(scn, &shdr) || (shdr.sh_type != SHT_RELA && shdr.sh_type != SHT_REL) ||
-		    !(shdr.sh_flags & SHF_ALLOC) || !shdr.sh_entsize)
-			continue;
-		more = CSINK_MIN(shdr.sh_size / shdr.sh_entsize, INT32_MAX);
-		grown = reallocarray(*slots, nr + more + 1, sizeof(**slots));
-		if (!grown)
-			return -ENOMEM;
-		*slots = grown;
-		nr += read_relocations(scn, &shdr, elf_getscn(elf, shdr.sh_link), *slots + nr);
-	}
-	qsort(*slots, nr, sizeof(**slots), compare_slots);
-	return nr;
+	return left->slot < right->slot ? -1 : left->slot > right->slot;
 }
 
 static int32_t load_s32(const uint8_t *at)
@@ -304,44 +265,6 @@ static uint64_t stub_slot(uint32_t machine, const uint8_t *code, size_t len, uin
 	return 0;
 }
 
-static void name_stub(struct csink_batch *batch, uint32_t want, Elf *elf, const struct got_slot *slots, size_t nr,
-		      uint64_t slot)
-{
-	struct got_slot key = {.address = slot}, *found = bsearch(&key, slots, nr, sizeof(*slots), compare_slots);
-	struct csink_profile_function function = {0};
-	GElf_Shdr shdr;
-	const char *name;
-	GElf_Sym sym;
-
-	if (!found || !found->symbols || !gelf_getshdr(found->symbols, &shdr) ||
-	    !gelf_getsym(elf_getdata(found->symbols, NULL), found->symbol, &sym))
-		return;
-	name = elf_strptr(elf, shdr.sh_link, sym.st_name);
-	if (!name || !*name)
-		return;
-	csink_symbol_name(batch->p, name, "@plt", &function);
-	batch->found[want].function = csink_profile_function_add(batch->p, &function);
-}
-
-static void name_stubs(struct csink_batch *batch, Elf *elf, Elf_Scn *scn, const GElf_Shdr *shdr,
-		       const struct got_slot *slots, size_t nr)
-{
-	uint64_t size = shdr->sh_entsize >= 8 && shdr->sh_entsize <= 64 ? shdr->sh_entsize : 16, offset;
-	Elf_Data *data = elf_getdata(scn, NULL);
-	uint32_t i = csink_batch_lower(batch, shdr->sh_addr);
-	GElf_Ehdr ehdr;
-
-	if (!data || !gelf_getehdr(elf, &ehdr))
-		return;
-	for (; i < batch->nr && batch->wants[i].address - shdr->sh_addr < data->d_size; i++) {
-		offset = (batch->wants[i].address - shdr->sh_addr) / size * size;
-		if (!batch->found[i].function)
-			name_stub(batch, i, elf, slots, nr,
-				  stub_slot(ehdr.e_machine, (uint8_t *)data->d_buf + offset, data->d_size - offset,
-					    shdr->sh_addr + offset));
-	}
-}
-
 static bool holds_unnamed(const struct csink_batch *batch, const GElf_Shdr *shdr)
 {
 	uint32_t i;
@@ -354,27 +277,101 @@ static bool holds_unnamed(const struct csink_batch *batch, const GElf_Shdr *shdr
 	return false;
 }
 
+/* Add the stubs of one section that hold addresses without a name. */
+static void find_stubs(struct stubs *stubs, const struct csink_batch *batch, Elf *elf, Elf_Scn *scn,
+		       const GElf_Shdr *shdr)
+{
+	uint64_t size = shdr->sh_entsize >= 8 && shdr->sh_entsize <= 64 ? shdr->sh_entsize : 16, offset, slot;
+	Elf_Data *data = elf_getdata(scn, NULL);
+	uint32_t i = csink_batch_lower(batch, shdr->sh_addr);
+	GElf_Ehdr ehdr;
+
+	if (!data || !gelf_getehdr(elf, &ehdr))
+		return;
+	for (; i < batch->nr && batch->wants[i].address - shdr->sh_addr < data->d_size; i++) {
+		if (batch->found[i].function || stubs->nr == batch->nr)
+			continue;
+		offset = (batch->wants[i].address - shdr->sh_addr) / size * size;
+		slot = stub_slot(ehdr.e_machine, (uint8_t *)data->d_buf + offset, data->d_size - offset,
+				 shdr->sh_addr + offset);
+		if (slot)
+			stubs->all[stubs->nr++] = (struct stub){slot, i};
+	}
+}
+
+/* Name the stubs that jump through a slot after the symbol that the loader puts there. */
+static void name_stubs(const struct stubs *stubs, struct csink_batch *batch, Elf *elf, Elf_Scn *symbols,
+		       const GElf_Rela *rela)
+{
+	struct stub key = {.slot = rela->r_offset};
+	const struct stub *stub = bsearch(&key, stubs->all, stubs->nr, sizeof(key), compare_stubs);
+	const struct stub *end = stubs->all + stubs->nr;
+	struct csink_profile_function function = {0};
+	GElf_Shdr shdr;
+	const char *name;
+	GElf_Sym sym;
+
+	if (!stub || !symbols || !gelf_getshdr(symbols, &shdr) ||
+	    !gelf_getsym(elf_getdata(symbols, NULL), (int)GELF_R_SYM(rela->r_info), &sym))
+		return;
+	name = elf_strptr(elf, shdr.sh_link, sym.st_name);
+	if (!name || !*name)
+		return;
+	csink_symbol_name(batch->p, name, "@plt", &function);
+	while (stub > stubs->all && stub[-1].slot == key.slot)
+		stub--;
+	for (; stub < end && stub->slot == key.slot; stub++)
+		batch->found[stub->want].function = csink_profile_function_add(batch->p, &function);
+}
+
+/* One pass over the relocations that name a symbol: a large library has tens of thousands, a batch few stubs. */
+static void read_relocations(const struct stubs *stubs, struct csink_batch *batch, Elf *elf, Elf_Scn *scn,
+			     const GElf_Shdr *shdr)
+{
+	uint64_t first = stubs->all[0].slot, last = stubs->all[stubs->nr - 1].slot;
+	Elf_Scn *symbols = elf_getscn(elf, shdr->sh_link);
+	Elf_Data *data = elf_getdata(scn, NULL);
+	uint32_t count = data ? CSINK_MIN(data->d_size / shdr->sh_entsize, INT32_MAX) : 0;
+	GElf_Rela rela;
+	GElf_Rel rel;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (shdr->sh_type == SHT_RELA ? !gelf_getrela(data, (int)i, &rela) : !gelf_getrel(data, (int)i, &rel))
+			break;
+		if (shdr->sh_type == SHT_REL)
+			rela = (GElf_Rela){.r_offset = rel.r_offset, .r_info = rel.r_info};
+		if (rela.r_offset >= first && rela.r_offset <= last && GELF_R_SYM(rela.r_info))
+			name_stubs(stubs, batch, elf, symbols, &rela);
+	}
+}
+
 int csink_elf_plt(struct csink_batch *batch, Elf *elf)
 {
 	static const char *const sections[] = {".plt", ".plt.sec", ".plt.got"};
-	struct got_slot *slots = NULL;
-	int64_t nr = -1;
+	struct stubs stubs = {0};
 	GElf_Shdr shdr;
 	Elf_Scn *scn;
-	uint32_t i;
 
-	for (i = 0; i < CSINK_ARRAY_SIZE(sections); i++) {
+	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(sections); i++) {
 		scn = csink_elf_section(elf, SHT_PROGBITS, sections[i], &shdr);
 		if (!scn || !holds_unnamed(batch, &shdr))
 			continue;
-		if (nr < 0)
-			nr = read_got(elf, &slots);
-		if (nr < 0)
-			break;
-		name_stubs(batch, elf, scn, &shdr, slots, nr);
+		if (!stubs.all)
+			stubs.all = calloc(batch->nr, sizeof(*stubs.all));
+		if (!stubs.all)
+			return -ENOMEM;
+		find_stubs(&stubs, batch, elf, scn, &shdr);
 	}
-	free(slots);
-	return nr == -ENOMEM ? -ENOMEM : 0;
+	if (stubs.nr) {
+		qsort(stubs.all, stubs.nr, sizeof(*stubs.all), compare_stubs);
+		for (scn = NULL; (scn = elf_nextscn(elf, scn));) {
+			if (gelf_getshdr(scn, &shdr) && (shdr.sh_type == SHT_RELA || shdr.sh_type == SHT_REL) &&
+			    shdr.sh_flags & SHF_ALLOC && shdr.sh_entsize)
+				read_relocations(&stubs, batch, elf, scn, &shdr);
+		}
+	}
+	free(stubs.all);
+	return 0;
 }
 
 /* ---- function starts from the unwind tables ---- */
