@@ -23,6 +23,7 @@
 #define CSINK_REC_VERSION 5
 #define CSINK_REC_SUFFIX ".rec"
 #define CSINK_REC_COLLECTED 0x746c6c63 /* no value that a file has which was overwritten by chance */
+#define CSINK_REC_COLLECTED_WHOLE 0x6c6c6177
 
 #define CSINK_REC_BLOCK 4096
 #define CSINK_REC_HEADER_BYTES CSINK_REC_BLOCK
@@ -132,8 +133,8 @@ struct csink_rec_header {
 	char exe[512];      /* readlink /proc/self/exe; "" unknown */
 	char cmdline[1024]; /* arguments, each ended by NUL, cut to size */
 
-	/* CSINK_REC_COLLECTED, set by the process that collects and removes the file while the writer goes on, which
-	 * then keeps what it adds (finish.c). */
+	/* CSINK_REC_COLLECTED (_WHOLE: the process had ended before), set by the process that collects and removes the
+	 * file while the writer goes on, which then keeps what it adds (finish.c). */
 	uint32_t collected;
 	uint32_t reserved;
 

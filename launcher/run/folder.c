@@ -116,20 +116,40 @@ uint32_t csink_folder_writers(const struct csink_folder *folder, int32_t *pids, 
 	return count_writers(folder->fd, folder->path, pids, max);
 }
 
-/* A process that goes on keeps what it adds, once it knows that its file is gone. */
+/*
+ * A process that goes on keeps what it adds, once it knows that its file is gone. Of one that has ended, a child may
+ * just begin to run. A file without a header was made just now.
+ */
 static void tell_writer(int dir_fd, const char *name)
 {
-	const uint32_t yes = CSINK_REC_COLLECTED;
-	struct csink_rec_header head;
+	struct csink_rec_header head = {0};
 	int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	uint32_t word = CSINK_REC_COLLECTED;
 
 	if (fd < 0)
 		return;
 	if (pread(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head) && head.magic == CSINK_REC_MAGIC &&
-	    head.state == CSINK_REC_LIVE &&
-	    pwrite(fd, &yes, sizeof(yes), offsetof(struct csink_rec_header, collected)) < 0)
+	    head.state == CSINK_REC_EXITED)
+		word = CSINK_REC_COLLECTED_WHOLE;
+	if ((!head.magic || head.magic == CSINK_REC_MAGIC) &&
+	    pwrite(fd, &word, sizeof(word), offsetof(struct csink_rec_header, collected)) < 0)
 		errno = 0; /* it will look for its file */
 	close(fd);
+}
+
+static void tell_writers(int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		if (csink_folder_is_recording(entry->d_name))
+			tell_writer(dir_fd, entry->d_name);
+	if (dir)
+		closedir(dir);
+	else if (fd >= 0)
+		close(fd);
 }
 
 static void empty(int dir_fd, int level);
@@ -208,13 +228,29 @@ static void empty(int dir_fd, int level)
 	closedir(dir);
 }
 
+/*
+ * Children of processes that go on look for the directory: none may find it half removed, record there and be removed
+ * with it, untold. So all are told first; then the directory has another name, under which no child finds it; then what
+ * came in between is told, and goes.
+ */
 void csink_folder_remove(struct csink_folder *folder)
 {
+	enum { ROUNDS = 100 };
+	char gone[sizeof(folder->path) + 8];
+	const char *path = folder->path;
+
 	if (folder->fd < 0)
 		return;
-	empty_of_recordings(folder->fd, folder->path);
-	empty(folder->fd, 0);
+	tell_writers(folder->fd);
+	snprintf(gone, sizeof(gone), "%s.gone", folder->path);
+	if (!rename(folder->path, gone))
+		path = gone;
+	for (int i = 0; i < ROUNDS; i++) {
+		empty_of_recordings(folder->fd, folder->path);
+		empty(folder->fd, 0);
+		if (!rmdir(path) || (errno != ENOTEMPTY && errno != EEXIST))
+			break;
+	}
 	close(folder->fd);
 	folder->fd = -1;
-	rmdir(folder->path);
 }

@@ -248,6 +248,14 @@ static bool write_all(int fd, const char *from, size_t bytes)
 	return true;
 }
 
+/* The name of a profile of what came after the run's own profile was made: OUTPUT.PID. */
+static void later_output(char *to, size_t size)
+{
+	if (!output[0])
+		fix_output();
+	snprintf(to, size, "%.4000s.%d", output, (int)csink_process.pid);
+}
+
 /* Our file was collected and removed while we ran on (a daemon): its pages are still ours. */
 static void rescue_recording(void)
 {
@@ -256,8 +264,7 @@ static void rescue_recording(void)
 	char dir[256], file[300], to[PATH_MAX];
 	int fd, err = 0;
 
-	if (!output[0])
-		fix_output();
+	later_output(to, sizeof(to));
 	if (!is_within_limit(bytes))
 		err = -EFBIG;
 	else
@@ -267,7 +274,6 @@ static void rescue_recording(void)
 		return;
 	}
 	snprintf(file, sizeof(file), "%s/%d.0" CSINK_REC_SUFFIX, dir, (int)csink_process.pid);
-	snprintf(to, sizeof(to), "%.4000s.%d", output, (int)csink_process.pid);
 	fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd >= 0 && write_all(fd, (const char *)header, bytes)) {
 		make_profile(dir, to);
@@ -293,8 +299,11 @@ static bool is_collected(void)
 static void make_own_profile(void)
 {
 	const char *left;
+	char to[PATH_MAX];
 
-	make_profile(csink_config.run_dir, output);
+	if (csink_config.outlives)
+		later_output(to, sizeof(to));
+	make_profile(csink_config.run_dir, csink_config.outlives ? to : output);
 	if (csink_handover_left(&left))
 		csink_finish_complain(
 			"recordings of processes that kept more rights are in %s, and not in the profile: "

@@ -1,6 +1,7 @@
 /*
- * Forks that run no pthread_atfork(3) handlers: clone(2) as libc offers it, and _Fork(3). A clone that shares memory
- * makes a thread or a vfork child and goes by unseen; a fork by number is in syscalls.c.
+ * Forks that need a look of ours. Those that run no pthread_atfork(3) handlers: clone(2) as libc offers it, and
+ * _Fork(3). A clone that shares memory makes a thread or a vfork child and goes by unseen; a fork by number is in
+ * syscalls.c.
  */
 #include <sched.h>
 #include <sys/types.h>
@@ -8,6 +9,7 @@
 
 #include "include/internal/base.h"
 #include "preload/inject/image.h"
+#include "preload/inject/own_run.h"
 #include "preload/inject/real.h"
 
 struct clone_start {
@@ -50,4 +52,15 @@ CSINK_EXPORT pid_t _Fork(void)
 	if (pid == 0)
 		csink_image_begin_child();
 	return pid;
+}
+
+/* Its parent ends inside libc, by a call that is not interposed: the child makes the profile that the parent owed. */
+CSINK_EXPORT int daemon(int nochdir, int noclose)
+{
+	pid_t parent = getpid();
+	int ret = REAL(daemon)(nochdir, noclose);
+
+	if (getpid() != parent)
+		csink_own_run_take_over(parent);
+	return ret;
 }

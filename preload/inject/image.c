@@ -230,6 +230,29 @@ static void copy_findings(struct csink_rec_header *to, const struct csink_rec_he
 	to->unwind = from->unwind;
 }
 
+static bool is_collected(const struct csink_recording *rec)
+{
+	uint32_t word = __atomic_load_n(&rec->header->collected, __ATOMIC_ACQUIRE);
+
+	return word == CSINK_REC_COLLECTED || word == CSINK_REC_COLLECTED_WHOLE;
+}
+
+/*
+ * Where the run was collected before the child came to run (a daemon forks), the child has a run of its own. The
+ * launcher marks the parent's recording before it takes the directory away, so that one more look at the mark is enough
+ * for a child that has looked for the directory meanwhile.
+ */
+static bool open_child_recording(const struct csink_recording *parent)
+{
+	int err = is_collected(parent) ? -ENOENT : try_recording();
+
+	if (err == -ENOENT && is_collected(parent)) {
+		csink_own_run_outlive();
+		err = try_recording();
+	}
+	return has_recording(err);
+}
+
 /* With what its parent had found out about events, engine and unwinding. */
 void csink_image_begin_child(void)
 {
@@ -257,7 +280,7 @@ void csink_image_begin_child(void)
 		if (thread)
 			memset(&thread->hidden, 0, sizeof(thread->hidden));
 	}
-	if (thread && csink_config_follows_forks() && has_recording(try_recording())) {
+	if (thread && csink_config_follows_forks() && open_child_recording(&before)) {
 		describe_process(process->rec.header, 0);
 		copy_findings(process->rec.header, before.header);
 		csink_modules_init(&process->rec, &thread->writer);

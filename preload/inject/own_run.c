@@ -1,6 +1,7 @@
 /* See own_run.h. */
 #include "preload/inject/own_run.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,4 +83,28 @@ void csink_own_run_begin(const char *why)
 	config->standalone = true;
 	config->owner = getpid();
 	config->run_dir[0] = '\0';
+}
+
+void csink_own_run_outlive(void)
+{
+	csink_config.standalone = true;
+	csink_config.outlives = true;
+	csink_config.owner = getpid();
+	csink_config.run_dir[0] = '\0';
+}
+
+void csink_own_run_take_over(pid_t owner)
+{
+	/* The environment keeps the string. Two, as a daemon may call daemon(3) once more. */
+	static char texts[2][sizeof(CSINK_ENV_RUN_OWNER) + 16];
+	static unsigned int nr;
+	char *text = texts[nr++ % CSINK_ARRAY_SIZE(texts)];
+	int saved = errno;
+
+	if (csink_config.standalone && csink_config.owner == owner) {
+		csink_config.owner = getpid();
+		snprintf(text, sizeof(texts[0]), CSINK_ENV_RUN_OWNER "=%d", (int)csink_config.owner);
+		csink_env_set(text);
+	}
+	errno = saved;
 }

@@ -10,6 +10,7 @@
 #define CSINK_INJECT_OWN_RUN_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 /** Why the inherited run directory cannot be used, in words; NULL: it can, there is none, or its launcher is here.
  * Context: init. */
@@ -26,5 +27,16 @@ bool csink_own_run_may_replace(void);
 /** Change csink_config so that this process owns a run, without a directory yet. @why goes into the profile. Context:
  * init. */
 void csink_own_run_begin(const char *why);
+
+/**
+ * Change csink_config so that a child, forked after the run of its parent was collected, owns a run, without a
+ * directory yet. Its profile's name has the pid appended, as that of every process that goes on after the profile was
+ * made. Context: init, in the child.
+ */
+void csink_own_run_outlive(void);
+
+/** If the run's owner was @owner, which has ended without making the profile, this process owns it. Keeps errno.
+ * Context: thread. */
+void csink_own_run_take_over(pid_t owner);
 
 #endif

@@ -33,7 +33,7 @@ void __longjmp_chk(struct __jmp_buf_tag env[1], int value) __attribute__((noretu
 
 /* clang-format off */
 #define CSINK_REALS(X) \
-	X(execve) X(execveat) X(execvpe) X(fexecve) X(posix_spawn) X(posix_spawnp) X(clone) X(_Fork) X(system) \
+	X(execve) X(execveat) X(execvpe) X(fexecve) X(posix_spawn) X(posix_spawnp) X(clone) X(_Fork) X(daemon) X(system) \
 	X(popen) X(close) X(fclose) X(closefrom) X(close_range) X(dup2) X(dup3) X(_exit) X(_Exit) X(quick_exit) \
 	X(pthread_create) X(pthread_exit) X(thrd_create) X(sigaction) X(signal) X(sysv_signal) X(sigset) X(sighold) \
 	X(sigrelse) X(sigignore) X(siginterrupt) X(sigaltstack) X(pthread_sigmask) X(sigprocmask) X(sigpending) \

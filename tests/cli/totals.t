@@ -74,6 +74,16 @@ pid=$(sed -n 's/.*still runs ([a-z]* \([0-9]*\)).*/\1/p' err)
 : >hold
 ok "its own profile comes at its end" wait_until 20 test -s "d.pb.gz.$pid"
 
+# A child that it forks after the profile was made leaves one of its own.
+mkfifo hold3
+countersink -q -o f.pb.gz -- sh -c '(echo up >up; read -r line <hold3
+	(i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; echo "$i" >counted); :) & read -r line <up'
+: >hold3
+ok "a child that is forked after the profile was made counts" wait_until 30 test -s counted
+ok "it and its parent leave a profile each" wait_until 20 sh -c '[ "$(ls f.pb.gz.* | wc -l)" = 2 ]'
+countersink merge -q -o both.pb.gz f.pb.gz.*
+is "$(countersink report both.pb.gz | grep -c ', 2 processes, .* samples by')" 1 "with what they did"
+
 # Refused.
 for error in 1 13 38; do # EPERM, EACCES, ENOSYS
 	"$TARGETS/deny_perf" -e $error countersink -o r.pb.gz -- sh -c 'echo out; exit 3' >out 2>err
