@@ -218,7 +218,8 @@ static int daemon_stays(int argc, char **argv)
 	setsid();
 	if (daemon(1, 0))
 		_exit(1);
-	for (int i = 0; i < 6000 && access(path, F_OK); i++) {
+	/* At least 40 ms of work, so that whoever looks finds samples of it. */
+	for (int i = 0; i < 6000 && (i < 20 || access(path, F_OK)); i++) {
 		guest_sink = child_work(2);
 		usleep(8000);
 	}
