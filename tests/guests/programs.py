@@ -234,8 +234,9 @@ def compiled(compile_words, command, sources, env=()):
 # What is typed, and what must have come before the next is. The prompt comes once the command's job is over or stopped.
 TYPED = [
     ('sleep 100\n', None), ('\x1a', 'Stopped'), ('jobs\n', r'Stopped +sleep 100'), ('bg\n', r'sleep 100 &'),
-    ('jobs\n', r'Running +sleep 100'), ('fg\n', r'sleep 100'), ('\x03', r'ready> '), ('echo status $?\n', r'status \d+'),
-    ('cat\n', None), ('typed\n', r'typed\r\ntyped'), ('\x1a', 'Stopped'), ('fg %cat\n', 'cat'), ('again\n', r'again\r\nagain'),
+    ('jobs\n', r'Running +sleep 100'), ('fg\n', r'\nsleep 100\r\n'), ('\x03', r'ready> '), ('echo status $?\n', r'status \d+'),
+    ('cat\n', None), ('typed\n', r'typed\r\ntyped\r\n'), ('\x1a', 'Stopped'), ('fg %cat\n', r'\ncat\r\n'),
+    ('again\n', r'again\r\nagain\r\n'),
     ('\x04', r'ready> '), ('echo status $?\n', r'status \d+'),
     ('(sleep 0.2; echo from below) | cat & wait\n', 'Done'), ('sleep 100 | sleep 100\n', None), ('\x1a', 'Stopped'),
     ('kill -9 %1; sleep 0.5; jobs; echo none left\n', r'left\r'), ('trap "echo caught" INT; sleep 100\n', None), ('\x03', 'caught'),
@@ -291,7 +292,7 @@ def terminal(way):
 
 def told(text):
     """Which of two ended jobs is the current one, and whether a prompt came in time to tell of an end, is chance."""
-    text = re.sub(r'(?m)^\[\d+\][+-]? +(Exit|Done).*\r?\n', '', re.sub(r'(\[\d+\])[+-]', r'\1 ', text))
+    text = re.sub(r'(?m)^\[\d+\][+-]? +(Exit|Done|Terminated).*\r?\n', '', re.sub(r'(\[\d+\])[+-]', r'\1 ', text))
     return sorted(re.sub(r'\b\d{2,}\b', 'N', text).splitlines())
 
 
