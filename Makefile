@@ -39,21 +39,17 @@ B       := $(PLAIN)$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 # Sources and tests are taken by wildcard; what is named here is an exception. tests/cli/files.t fails on a file that no
 # list and no rule takes.
 sources = $(sort $(foreach at,$(1),$(wildcard $(at)/*.c)))
-PRELOAD_SRCS := $(call sources,preload/counters preload/inject preload/record preload/sample preload/timer)
+PRELOAD_SRCS := $(call sources,$(addprefix preload/,agent/* api/* core core/*))
 
-# What lives in the target only: sampling, recording, interposed calls.
-LIB_SRCS := $(filter-out $(addprefix preload/inject/,libc_version.c preload_entry.c program_file.c) \
-		preload/sample/private.c preload/sample/safe_load.c \
-		$(addprefix preload/sample/cfi_,close.c expr.c find.c op.c program.c), \
-	$(filter preload/inject/% preload/sample/% preload/counters/engine% preload/counters/fd_guard.c \
-		preload/counters/group.c preload/counters/switches.c preload/record/timeline.c,$(PRELOAD_SRCS)))
+# What lives in the program only: interposed calls, sampling, unwinding.
+AGENT_SRCS := $(filter preload/agent/%,$(PRELOAD_SRCS))
 
-# Shared by the library and the launcher: no constructor, nothing interposed.
-CORE_SRCS := $(filter-out $(LIB_SRCS),$(PRELOAD_SRCS))
+# What agent, API and launcher share, and the API, which the launcher uses, too: no constructor, nothing interposed.
+CORE_SRCS := $(filter-out $(AGENT_SRCS),$(PRELOAD_SRCS))
 
 # What runs in signal handlers: objects that hold nothing else but requests of the same kind, and the functions that are
 # entered there, also through pointers (OBJECT:FUNCTION for static ones). tests/cli/symbols.t holds both to their word.
-HANDLER_OBJS := $(patsubst %.c,$(PLAIN)/obj/%.o,$(filter-out preload/timer/create.c,$(filter preload/timer/%,$(PRELOAD_SRCS))))
+HANDLER_OBJS := $(patsubst %.c,$(PLAIN)/obj/%.o,$(filter-out preload/core/timer/create.c,$(filter preload/core/timer/%,$(PRELOAD_SRCS))))
 HANDLER_ROOTS := \
 	signals:entry bus_guard:on_bus csink_walk_dwarf csink_walk_fp csink_walk_libunwind \
 	housekeeping:drain housekeeping:refresh_modules \
@@ -95,7 +91,7 @@ PMU_UNIT_TESTS := cfi event_generic record recording recording_collect safe_load
 PMU_OWN_TARGETS := hog shares wander
 PMU_TARGETS := burn deep faulty $(PMU_OWN_TARGETS)
 
-# Our entry in LD_PRELOAD names a directory per machine, in the kernel's words (preload/inject/preload_entry.h): in those
+# Our entry in LD_PRELOAD names a directory per machine, in the kernel's words (preload/core/preload_entry.h): in those
 # of our own is a link to the library, in others' a stub for the word size, machine and flags (preload/stub/stub.c).
 ENTRY_NAMES_x86_64  := x86_64 haswell xeon_phi
 ENTRY_NAMES_aarch64 := aarch64
@@ -126,25 +122,25 @@ LAUNCHER_PKGS := libdw libelf zlib
 LAUNCHER_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(LAUNCHER_PKGS))
 LAUNCHER_LIBS   = $(shell $(PKG_CONFIG) --libs $(LAUNCHER_PKGS)) -liberty -lm
 LIB_LIBS := -ldl -lpthread
-LIB_LDFLAGS := -shared -Wl,-soname,libcountersink.so -Wl,--version-script,preload/libcountersink.map \
+LIB_LDFLAGS := -shared -Wl,-soname,libcountersink.so -Wl,--version-script,preload/agent/libcountersink.map \
 	-Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,--sort-section=name
 
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 CORE_OBJS := $(call obj,$(CORE_SRCS))
-LIB_OBJS := $(call obj,$(LIB_SRCS))
+AGENT_OBJS := $(call obj,$(AGENT_SRCS))
 LAUNCHER_OBJS := $(call obj,$(LAUNCHER_SRCS)) $(B)/obj/launcher/output/html_page.o
 # The library is injected into foreign programs, which cannot take a sanitizer's runtime in the middle of their lives:
 # it is always made of plain objects. A sanitized tree has sanitized ones beside them, for the launcher and unit tests.
 # What few programs ever call comes last in it, so that a program's start touches fewer pages of code.
-SO_LAST := $(addprefix preload/,$(addsuffix .c,counters/event_% counters/explain% counters/halt counters/nearest \
-	counters/persist% counters/pfm counters/pmc% counters/reserve% counters/sysfs counters/targets counters/text_char \
-	inject/held inject/libc_version inject/preload_entry inject/program_file inject/seccomp_filter inject/shell \
-	inject/started inject/waits sample/unwind_libunwind))
-SO_SRCS := $(filter-out $(SO_LAST),$(CORE_SRCS) $(LIB_SRCS)) $(filter $(SO_LAST),$(CORE_SRCS) $(LIB_SRCS))
+SO_LAST := $(call sources,preload/api/*) $(addprefix preload/,$(addsuffix .c, \
+	core/libc_version core/nearest core/preload_entry core/program_file core/sysfs core/text_char \
+	agent/interpose/shell agent/interpose/waits agent/lifecycle/pending_signals agent/lifecycle/seccomp_filter \
+	agent/lifecycle/started agent/unwind/unwind_libunwind))
+SO_SRCS := $(filter-out $(SO_LAST),$(CORE_SRCS) $(AGENT_SRCS)) $(filter $(SO_LAST),$(CORE_SRCS) $(AGENT_SRCS))
 SO_OBJS := $(SO_SRCS:%.c=$(PLAIN)/obj/%.o)
 # Unit tests link everything but the launcher's main and what interposes.
-TESTED_OBJS := $(filter-out $(B)/obj/launcher/main.o $(filter $(B)/obj/preload/inject/%,$(LIB_OBJS)), \
-	$(CORE_OBJS) $(LIB_OBJS) $(LAUNCHER_OBJS))
+TESTED_OBJS := $(filter-out $(B)/obj/launcher/main.o $(filter $(B)/obj/preload/agent/interpose/% $(B)/obj/preload/agent/lifecycle/%,$(AGENT_OBJS)), \
+	$(CORE_OBJS) $(AGENT_OBJS) $(LAUNCHER_OBJS))
 UNIT_BINS := $(UNIT_TESTS:%=$(B)/tests/unit/test_%)
 TARGET_BINS := $(addprefix $(B)/tests/targets/,$(TARGETS))
 BENCH_BINS := $(addprefix $(B)/tests/bench/,$(BENCHES))
@@ -182,7 +178,7 @@ $(B)/obj/launcher/output/html_page.o: launcher/output/html_page.S $(B)/page/html
 	@mkdir -p $(@D)
 	$(CC) -c -Wa,-I$(B)/page -o $@ $<
 
-$(B)/lib/libcountersink.so: $(SO_OBJS) preload/libcountersink.map
+$(B)/lib/libcountersink.so: $(SO_OBJS) preload/agent/libcountersink.map
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LIB_LDFLAGS) $(LDFLAGS) -o $@ $(SO_OBJS) $(LIB_LIBS)
 
@@ -206,7 +202,7 @@ $(B)/bin/countersink: $(LAUNCHER_OBJS) $(CORE_OBJS)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(LAUNCHER_OBJS) $(CORE_OBJS) $(LAUNCHER_LIBS) $(LIB_LIBS)
 
--include $(SO_OBJS:.o=.d) $(CORE_OBJS:.o=.d) $(LIB_OBJS:.o=.d) $(LAUNCHER_OBJS:.o=.d) $(UNIT_BINS:=.d) \
+-include $(SO_OBJS:.o=.d) $(CORE_OBJS:.o=.d) $(AGENT_OBJS:.o=.d) $(LAUNCHER_OBJS:.o=.d) $(UNIT_BINS:=.d) \
 	$(TARGET_BINS:=.d) $(BENCH_BINS:=.d) $(STUBS:%=$(B)/obj/preload/stub/%.d)
 
 # ---- what people call ------------------------------------------------------------------------------------------------
@@ -219,8 +215,9 @@ demo: all ## profile a pipeline of real programs and print the report
 	@echo 'The profile is $(B)/demo.pb.gz; see it again: $(B)/bin/countersink report $(B)/demo.pb.gz'
 
 .PHONY: lint
-lint: ## check the format of the sources, and the scripts
+lint: ## check the format of the sources, which rooms include which, and the scripts
 	@status=0; clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h' '*.cc') || status=1; \
+	scripts/check-arrows || status=1; \
 	shellcheck -S warning $$(git grep -lE '^#!(/usr)?/bin/(env )?(ba)?sh' -- scripts .ci tests) || status=1; exit $$status
 
 # One line a source, for editors; the flags are those that the rules above use.
@@ -229,7 +226,7 @@ define command_json
 endef
 compile_commands.json: Makefile ## write the compilation database for editors
 	@{ sep='['; \
-	$(foreach src,$(CORE_SRCS) $(LIB_SRCS),printf '%s\n%s' "$$sep" '$(call command_json,$(src),$(PIC_CFLAGS))'; sep=,;) \
+	$(foreach src,$(CORE_SRCS) $(AGENT_SRCS),printf '%s\n%s' "$$sep" '$(call command_json,$(src),$(PIC_CFLAGS))'; sep=,;) \
 	$(foreach src,$(LAUNCHER_SRCS) $(UNIT_TESTS:%=tests/unit/test_%.c),printf '%s\n%s' "$$sep" \
 		'$(call command_json,$(src),$(LAUNCHER_CFLAGS))'; sep=,;) \
 	printf '\n]\n'; } > $@

@@ -4,9 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/commands.h"
-#include "launcher/run/inherited.h"
-#include "preload/counters/filters.h"
+#include "launcher/commands/registry.h"
+#include "launcher/session/inherited.h"
+#include "preload/core/seccomp_probe.h"
 
 /*
  * Started with a standard stream closed, our own files would land on its number, and what is meant for stderr in one of

@@ -98,7 +98,7 @@ $(B)/tests/bench/%: tests/bench/%.c
 
 # The timer queue beside PCP's, which is loaded when it is there; -rdynamic steps the wall clock for both.
 TIMERQ_BENCH := $(addprefix tests/bench/,timerq.c timerq_behaviour.c timerq_cost.c timerq_lattice.c timerq_peer.c)
-TIMERQ_OBJS := $(filter $(PLAIN)/obj/preload/timer/%,$(SO_OBJS))
+TIMERQ_OBJS := $(filter $(PLAIN)/obj/preload/core/timer/%,$(SO_OBJS))
 $(PLAIN)/tests/bench/timerq: $(TIMERQ_BENCH) tests/bench/timerq_peer.h $(TIMERQ_OBJS)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) -rdynamic $(LDFLAGS) -o $@ $(TIMERQ_BENCH) $(TIMERQ_OBJS) -ldl -lpthread
@@ -257,8 +257,9 @@ check-cfi: $(B)/tests/diff/cfi_scan ## read the frame rules of every installed p
 # Hostile call frame information; needs clang. FUZZ_SECONDS to deepen. FUZZ_LIMITS: what one input may take of any reader.
 FUZZ_SECONDS ?= 60
 FUZZ_LIMITS := -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=1024
-FUZZ_SRCS := tests/fuzz/fuzz_eh_frame.c $(addprefix preload/sample/,cfi_close.c cfi_expr.c cfi_find.c cfi_locate.c cfi_op.c \
-	cfi_program.c cfi_row.c code.c private.c safe_load.c)
+FUZZ_SRCS := tests/fuzz/fuzz_eh_frame.c $(addprefix preload/core/,private_memory.c safe_load.c \
+	$(addprefix cfi/cfi_,close.c expr.c find.c op.c program.c)) \
+	$(addprefix preload/agent/unwind/,cfi_locate.c cfi_row.c code.c)
 FUZZ_SEEDS = $(wildcard /lib/*/libc.so.6 /lib/*/libgcc_s.so.1 /lib/*/libm.so.6 /lib/*/ld-linux-*.so.* /usr/lib/*/libcrypto.so.3 \
 	/usr/lib/*/libstdc++.so.6 /usr/bin/perl /usr/bin/git)
 $(B)/tests/fuzz/eh_frame: $(FUZZ_SRCS) tests/fuzz/no_modules.h
@@ -271,7 +272,7 @@ $(B)/tests/fuzz/eh_frame_corpus: tests/fuzz/eh_frame_corpus.c
 FUZZ_PROFILES := pprof folded
 FUZZ_READER_SRCS := $(filter launcher/output/pprof% launcher/output/folded_read.c launcher/output/report_table.c \
 	launcher/profile/profile.c launcher/profile/profile_facts.c launcher/profile/profile_samples.c \
-	launcher/profile/rows.c launcher/profile/symbols_name.c launcher/profile/tree.c launcher/profile/demangle.c \
+	launcher/profile/rows.c launcher/profile/function_name.c launcher/profile/tree.c launcher/profile/demangle.c \
 	launcher/profile/diff.c launcher/profile/merge.c launcher/profile/merge_facts.c launcher/profile/merge_order.c \
 	launcher/profile/merge_rank.c, \
 	$(LAUNCHER_SRCS))
@@ -280,10 +281,10 @@ $(FUZZ_PROFILES:%=$(B)/tests/fuzz/%): $(B)/tests/fuzz/%: tests/fuzz/fuzz_%.c $(F
 
 # Other files that are read where others may have written them.
 FUZZ_FILES := perfmap names callgrind symbols
-FUZZ_SRCS_perfmap := launcher/profile/perfmap.c launcher/regular.c
-FUZZ_SRCS_names := launcher/profile/demangle.c launcher/profile/symbols_name.c
-FUZZ_SRCS_callgrind := launcher/gate/callgrind.c launcher/gate/functions.c
-FUZZ_SRCS_symbols := $(filter launcher/profile/symbols%,$(LAUNCHER_SRCS))
+FUZZ_SRCS_perfmap := launcher/symbols/perfmap.c launcher/base/regular.c
+FUZZ_SRCS_names := launcher/profile/demangle.c launcher/profile/function_name.c
+FUZZ_SRCS_callgrind := launcher/gate/callgrind.c launcher/gate/gate_functions.c
+FUZZ_SRCS_symbols := $(filter launcher/symbols/symbols%,$(LAUNCHER_SRCS))
 FUZZ_READERS := $(FUZZ_PROFILES) $(FUZZ_FILES)
 $(foreach reader,$(FUZZ_FILES),$(eval $(B)/tests/fuzz/$(reader): $(FUZZ_SRCS_$(reader))))
 $(FUZZ_FILES:%=$(B)/tests/fuzz/%): $(B)/tests/fuzz/%: tests/fuzz/fuzz_%.c $(B)/libtested.a
@@ -299,8 +300,8 @@ fuzz: $(B)/tests/fuzz/eh_frame $(B)/tests/fuzz/eh_frame_corpus ## feed broken fr
 	cd $(B)/tests/fuzz && ./eh_frame -max_total_time=$(FUZZ_SECONDS) -max_len=4096 $(FUZZ_LIMITS) found seeds
 
 # Hostile recordings, from the file to the report.
-FUZZ_REC_SRCS = tests/fuzz/fuzz_recording.c $(filter launcher/profile/% launcher/output/%,$(LAUNCHER_SRCS)) \
-	launcher/run/folder.c launcher/run/proc.c preload/record/run_dir.c preload/counters/nearest.c
+FUZZ_REC_SRCS = tests/fuzz/fuzz_recording.c $(filter launcher/base/% launcher/profile/% launcher/symbols/% launcher/output/%,$(LAUNCHER_SRCS)) \
+	launcher/collect/run_directory.c launcher/base/proc.c preload/core/record/run_dir.c preload/core/nearest.c
 $(B)/tests/fuzz/recording: $(FUZZ_REC_SRCS) $(B)/obj/launcher/output/html_page.o $(B)/libtested.a
 	$(call make_fuzzer,$^ $(LAUNCHER_LIBS) $(LIB_LIBS))
 
@@ -314,9 +315,10 @@ fuzz-recording: $(B)/tests/fuzz/recording $(B)/tests/fuzz/recording_corpus ## fe
 		recordings-found recordings
 
 # Hostile line tables.
-FUZZ_LINES_SRCS := tests/fuzz/fuzz_lines.c $(addprefix launcher/profile/,profile.c symbols_lines.c) launcher/hash.c
-$(B)/tests/fuzz/line_tables: $(FUZZ_LINES_SRCS) tests/fuzz/fuzz_lines.h launcher/profile/symbols_impl.h
-	$(call make_fuzzer,$(FUZZ_LINES_SRCS))
+FUZZ_LINES_SRCS := tests/fuzz/fuzz_lines.c launcher/profile/profile.c launcher/base/hash.c \
+	launcher/symbols/symbols_lines.c
+$(B)/tests/fuzz/line_tables: $(FUZZ_LINES_SRCS) tests/fuzz/fuzz_lines.h launcher/symbols/symbols_impl.h $(B)/libtested.a
+	$(call make_fuzzer,$(FUZZ_LINES_SRCS) $(B)/libtested.a $(LAUNCHER_LIBS) $(LIB_LIBS))
 
 $(B)/tests/fuzz/lines_corpus: tests/fuzz/lines_corpus.c tests/fuzz/fuzz_lines.h
 	@mkdir -p $(@D)
@@ -327,7 +329,7 @@ fuzz-lines: $(B)/tests/fuzz/line_tables $(B)/tests/fuzz/lines_corpus tests ## fe
 	@BUILD=$(CURDIR)/$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_LIMITS='$(FUZZ_LIMITS)' tests/fuzz/lines
 
 # Hostile objects, which others have mapped.
-FUZZ_OBJECTS_SRCS := tests/fuzz/fuzz_objects.c launcher/attach/objects.c launcher/profile/roots.c launcher/regular.c \
+FUZZ_OBJECTS_SRCS := tests/fuzz/fuzz_objects.c launcher/attach/objects.c launcher/base/roots.c launcher/base/regular.c \
 	$(filter-out tests/%,$(FUZZ_SRCS))
 $(B)/tests/fuzz/objects: $(FUZZ_OBJECTS_SRCS) tests/fuzz/no_modules.h
 	$(call make_fuzzer,$(FUZZ_OBJECTS_SRCS))

@@ -7,9 +7,9 @@
 
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
-#include "launcher/attach/walk.h"
-#include "launcher/hash.h"
-#include "launcher/run/outside.h"
+#include "launcher/attach/walk_copied.h"
+#include "launcher/base/hash.h"
+#include "launcher/session/outside.h"
 
 /* How long a record may take to come after one of a later time, from another CPU. */
 #define SETTLE_NS 2000000

@@ -2,10 +2,10 @@
  * Following what is attached to: the kernel's records become processes and threads, its samples stacks and weights.
  * Written and read by the attach command's one thread.
  */
-#ifndef CSINK_LAUNCHER_ATTACH_FOLLOW_H
-#define CSINK_LAUNCHER_ATTACH_FOLLOW_H
+#ifndef CSINK_FOLLOW_H
+#define CSINK_FOLLOW_H
 
-#include "launcher/attach/counters.h"
+#include "launcher/attach/attach_counters.h"
 #include "launcher/attach/images.h"
 
 struct csink_attach_follow {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/hash.h"
+#include "launcher/base/hash.h"
 
 #define NOBODY UINT32_MAX
 

@@ -3,8 +3,8 @@
  * have mapped: from /proc when they are attached to, from the kernel's records afterwards. Samples are added up here,
  * by thread and stack, until they are saved as recordings.
  */
-#ifndef CSINK_LAUNCHER_ATTACH_IMAGES_H
-#define CSINK_LAUNCHER_ATTACH_IMAGES_H
+#ifndef CSINK_IMAGES_H
+#define CSINK_IMAGES_H
 
 #include "include/internal/recording.h"
 #include "launcher/attach/objects.h"

@@ -1,6 +1,6 @@
 /* What the images*.c files share; nobody else includes this. */
-#ifndef CSINK_LAUNCHER_ATTACH_IMAGES_IMPL_H
-#define CSINK_LAUNCHER_ATTACH_IMAGES_IMPL_H
+#ifndef CSINK_IMAGES_IMPL_H
+#define CSINK_IMAGES_IMPL_H
 
 #include <stdio.h>
 

@@ -10,7 +10,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/attach/images_impl.h"
-#include "preload/counters/targets.h"
+#include "preload/api/pmc/targets.h"
 
 /* Its first thread has what belongs to the process, unless that one has ended. It stands still meanwhile: be quick. */
 static int32_t task_of(int32_t pid)

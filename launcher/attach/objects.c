@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/regular.h"
-#include "preload/sample/cfi_read.h"
+#include "launcher/base/regular.h"
+#include "preload/core/cfi/cfi_read.h"
 
 #define MAX_PHDR 64
 #define MAX_NOTES 65536

@@ -2,13 +2,13 @@
  * The objects that attached processes have mapped: what is needed of their files to unwind from outside and to know
  * them again. One for each file, shared by all processes.
  */
-#ifndef CSINK_LAUNCHER_ATTACH_OBJECTS_H
-#define CSINK_LAUNCHER_ATTACH_OBJECTS_H
+#ifndef CSINK_OBJECTS_H
+#define CSINK_OBJECTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "preload/sample/cfi.h"
+#include "preload/core/cfi/cfi.h"
 
 struct csink_attach_object {
 	char *path; /* where it can be opened from here; what reports say */

@@ -11,7 +11,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/event.h"
-#include "launcher/run/outside.h"
+#include "launcher/session/outside.h"
 
 /*
  * A sample with a copy of the stack has 16 KiB, and a launcher that waits for a CPU reads nothing: the more room the

@@ -2,8 +2,8 @@
  * The rings that the kernel writes samples and records of attached threads to: one for each CPU, read in the order of
  * time across all of them. Every event is opened on one thread and one CPU, and sends what it has to that CPU's ring.
  */
-#ifndef CSINK_LAUNCHER_ATTACH_RINGS_H
-#define CSINK_LAUNCHER_ATTACH_RINGS_H
+#ifndef CSINK_RINGS_H
+#define CSINK_RINGS_H
 
 #include <linux/perf_event.h>
 #include <stdbool.h>

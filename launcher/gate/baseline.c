@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/gate/keep.h"
-#include "launcher/output/open.h"
+#include "launcher/gate/keep_runs.h"
 #include "launcher/output/pprof.h"
 #include "launcher/profile/facts.h"
+#include "launcher/session/open_profile.h"
 
 #define FACT_VERSION "gate_version"
 #define FACT_METRIC "gate_metric" /* "RUN VALUE UNIT NAME|TITLE"; several */

@@ -2,8 +2,8 @@
  * The baseline: a pprof profile in which the runs are told apart by a label, and whose comments hold the figures of
  * each run and what they were made with (the fingerprint). Other readers see a profile of all the runs together.
  */
-#ifndef CSINK_LAUNCHER_GATE_BASELINE_H
-#define CSINK_LAUNCHER_GATE_BASELINE_H
+#ifndef CSINK_BASELINE_H
+#define CSINK_BASELINE_H
 
 #include <stdbool.h>
 

@@ -10,10 +10,10 @@
 #include <sys/wait.h>
 
 #include "include/internal/base.h"
-#include "launcher/regular.h"
+#include "launcher/base/regular.h"
 
 #define MAX_BYTES (1ULL << 30) /* of one process's output, which has a line for each line of its code */
-#include "launcher/run/folder.h"
+#include "launcher/collect/run_directory.h"
 
 /* Names are given a number where they come first, "(3) main", and are the number alone later: "(3)". Files, functions
  * and objects have numbers of their own. */

@@ -2,8 +2,8 @@
  * Exact instruction counts for machines without counters: a run under valgrind's callgrind, whose output gives the
  * weights of functions and the command's own figure. Other figures mean nothing there and are not taken.
  */
-#ifndef CSINK_LAUNCHER_GATE_CALLGRIND_H
-#define CSINK_LAUNCHER_GATE_CALLGRIND_H
+#ifndef CSINK_CALLGRIND_H
+#define CSINK_CALLGRIND_H
 
 #include "launcher/gate/series.h"
 

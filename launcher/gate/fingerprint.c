@@ -14,10 +14,10 @@
 #include <elfutils/libdwelf.h>
 
 #include "include/internal/base.h"
-#include "launcher/gate/command.h"
+#include "launcher/base/regular.h"
+#include "launcher/gate/gate_command.h"
 #include "launcher/gate/series.h"
 #include "launcher/profile/profile.h"
-#include "launcher/regular.h"
 
 #define FACT_LIBRARY "gate_library" /* "ID PATH"; several */
 #define MAX_SUMMED (4ULL << 30)     /* bytes of a library without a build-id */

@@ -2,8 +2,8 @@
  * What a gate compares only with its like: the machine, the way of measuring, and the command with its libraries. A
  * baseline keeps it as comments of its profile (fingerprint.c has the table); baseline.c reads and writes those.
  */
-#ifndef CSINK_LAUNCHER_GATE_FINGERPRINT_H
-#define CSINK_LAUNCHER_GATE_FINGERPRINT_H
+#ifndef CSINK_FINGERPRINT_H
+#define CSINK_FINGERPRINT_H
 
 #include <stdbool.h>
 #include <stddef.h>

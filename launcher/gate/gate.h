@@ -5,13 +5,13 @@
  *
  * Side 0 is what is compared with: --vs, or the baseline. Side 1 is the command.
  */
-#ifndef CSINK_LAUNCHER_GATE_GATE_H
-#define CSINK_LAUNCHER_GATE_GATE_H
+#ifndef CSINK_GATE_H
+#define CSINK_GATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "launcher/gate/functions.h"
+#include "launcher/gate/gate_functions.h"
 #include "launcher/gate/stats/stats.h"
 
 enum csink_gate_side { CSINK_GATE_OLD, CSINK_GATE_NEW, CSINK_GATE_NR_SIDES };

@@ -1,6 +1,6 @@
 /* What judge.c, judge_functions.c and rollup.c share; nobody else includes this. */
-#ifndef CSINK_LAUNCHER_GATE_JUDGE_IMPL_H
-#define CSINK_LAUNCHER_GATE_JUDGE_IMPL_H
+#ifndef CSINK_JUDGE_IMPL_H
+#define CSINK_JUDGE_IMPL_H
 
 #include "launcher/gate/gate.h"
 

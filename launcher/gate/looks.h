@@ -2,8 +2,8 @@
  * Interim looks, for --runs auto: what each look at the runs may spend of alpha, and whether to continue. Pure
  * functions, for series.c and for simulations. Context: any thread.
  */
-#ifndef CSINK_LAUNCHER_GATE_LOOKS_H
-#define CSINK_LAUNCHER_GATE_LOOKS_H
+#ifndef CSINK_LOOKS_H
+#define CSINK_LOOKS_H
 
 #include "launcher/gate/gate.h"
 

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/regular.h"
 #include "launcher/profile/profile.h"
-#include "launcher/regular.h"
 
 #define MAX_SEGMENTS 64
 #define MAX_FOLIO (2 << 20)  /* pages that the kernel holds together go together, or stay */

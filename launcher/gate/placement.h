@@ -4,8 +4,8 @@
  * of its own that no number of runs takes out. So the files that only one side uses are read anew before each of its
  * runs, into other pages: luck then is chance, and averaged out. Files are not changed; nothing needs a privilege.
  */
-#ifndef CSINK_LAUNCHER_GATE_PLACEMENT_H
-#define CSINK_LAUNCHER_GATE_PLACEMENT_H
+#ifndef CSINK_PLACEMENT_H
+#define CSINK_PLACEMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

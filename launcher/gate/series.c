@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/output/text.h"
+#include "launcher/base/text.h"
 #include "launcher/profile/profile.h"
-#include "launcher/run/program.h"
+#include "launcher/session/find_program.h"
 
 static uint64_t now_ns(void)
 {

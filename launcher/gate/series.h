@@ -2,13 +2,13 @@
  * Making the runs of a gate: the two commands in turn, in pairs of random order, each a fresh process; until there are
  * enough of them.
  */
-#ifndef CSINK_LAUNCHER_GATE_SERIES_H
-#define CSINK_LAUNCHER_GATE_SERIES_H
+#ifndef CSINK_SERIES_H
+#define CSINK_SERIES_H
 
 #include "launcher/gate/gate.h"
+#include "launcher/gate/gate_run.h"
 #include "launcher/gate/looks.h"
 #include "launcher/gate/placement.h"
-#include "launcher/gate/run.h"
 
 /* What is to be done. */
 struct csink_gate_plan {

@@ -10,10 +10,10 @@
 
 #include "include/internal/base.h"
 #include "launcher/gate/callgrind.h"
-#include "launcher/gate/keep.h"
+#include "launcher/gate/keep_runs.h"
 #include "launcher/gate/series.h"
 #include "launcher/profile/facts.h"
-#include "launcher/run/spawn.h"
+#include "launcher/session/spawn.h"
 
 #define RSS_NOISE (128 << 10) /* of a child before it is the command */
 #define MAX_PADDING 4096      /* a page: the stack's place within it is what matters */

@@ -3,17 +3,18 @@
  * its frames, in one table of all (caller node, frame) pairs.
  */
 #include "launcher/output/calltree_impl.h"
+#include "launcher/profile/function_name.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/grow.h"
-#include "launcher/hash.h"
+#include "launcher/base/grow.h"
+#include "launcher/base/hash.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/rows.h"
-#include "launcher/profile/symbols.h"
+#include "launcher/symbols/symbols.h"
 
 struct csink_calltree *csink_calltree_create(void)
 {

@@ -5,8 +5,8 @@
  * A frame is a function in a module, told apart from its overloads, as in the report's table; a node is a frame under
  * its callers. Inlined functions are frames of their own. Context of all functions here: thread.
  */
-#ifndef CSINK_LAUNCHER_CALLTREE_H
-#define CSINK_LAUNCHER_CALLTREE_H
+#ifndef CSINK_CALLTREE_H
+#define CSINK_CALLTREE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* What the calltree*.c files share; nobody else includes this. */
-#ifndef CSINK_LAUNCHER_CALLTREE_IMPL_H
-#define CSINK_LAUNCHER_CALLTREE_IMPL_H
+#ifndef CSINK_CALLTREE_IMPL_H
+#define CSINK_CALLTREE_IMPL_H
 
 #include "launcher/output/calltree.h"
 #include "launcher/profile/profile.h"

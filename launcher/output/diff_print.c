@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/output/format.h"
-#include "launcher/output/json.h"
+#include "launcher/base/format.h"
+#include "launcher/base/json.h"
 #include "launcher/output/report_impl.h"
 
 #define MIN_NAME 20

@@ -1,6 +1,6 @@
 /* Two profiles side by side, for people and for machines. */
-#ifndef CSINK_LAUNCHER_DIFF_PRINT_H
-#define CSINK_LAUNCHER_DIFF_PRINT_H
+#ifndef CSINK_DIFF_PRINT_H
+#define CSINK_DIFF_PRINT_H
 
 #include "launcher/output/report.h"
 #include "launcher/profile/diff.h"

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/outfile.h"
 #include "launcher/output/html.h"
-#include "launcher/output/outfile.h"
 #include "launcher/output/pprof.h"
 #include "launcher/profile/profile.h"
 #include "launcher/profile/rows.h"

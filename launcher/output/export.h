@@ -2,8 +2,8 @@
  * Profiles in the formats of others: one table of formats, by name and by the endings of file names. Writers are in
  * export_*.c, html.c and pprof_write.c; export and run choose among them.
  */
-#ifndef CSINK_LAUNCHER_EXPORT_H
-#define CSINK_LAUNCHER_EXPORT_H
+#ifndef CSINK_EXPORT_H
+#define CSINK_EXPORT_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/text.h"
 #include "launcher/output/calltree.h"
 #include "launcher/output/export.h"
-#include "launcher/output/text.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
 

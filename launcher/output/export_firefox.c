@@ -10,11 +10,11 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/hash.h"
+#include "launcher/base/hash.h"
+#include "launcher/base/json.h"
 #include "launcher/output/calltree.h"
 #include "launcher/output/export.h"
-#include "launcher/output/json.h"
-#include "launcher/output/threads.h"
+#include "launcher/output/thread_names.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
 #include "launcher/profile/rows.h"

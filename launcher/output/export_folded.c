@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/text.h"
 #include "launcher/output/calltree.h"
 #include "launcher/output/export.h"
-#include "launcher/output/text.h"
-#include "launcher/output/threads.h"
+#include "launcher/output/thread_names.h"
 #include "launcher/profile/profile.h"
 
 struct folding {

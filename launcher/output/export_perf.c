@@ -16,7 +16,7 @@
 #include "include/internal/base.h"
 #include "launcher/output/export.h"
 #include "launcher/output/export_perf.h"
-#include "launcher/output/threads.h"
+#include "launcher/output/thread_names.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
 

@@ -1,12 +1,12 @@
 /* What the export_perf*.c files share; nobody else includes this. */
-#ifndef CSINK_LAUNCHER_EXPORT_PERF_H
-#define CSINK_LAUNCHER_EXPORT_PERF_H
+#ifndef CSINK_EXPORT_PERF_H
+#define CSINK_EXPORT_PERF_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#include "launcher/output/threads.h"
+#include "launcher/output/thread_names.h"
 
 struct csink_profile;
 

@@ -2,8 +2,8 @@
  * Folded stacks, as flame graph tools take them: a line for each stack, its functions from the outermost to the
  * innermost with semicolons between, a blank, and a number. The reader trusts nothing in them.
  */
-#ifndef CSINK_LAUNCHER_FOLDED_H
-#define CSINK_LAUNCHER_FOLDED_H
+#ifndef CSINK_FOLDED_H
+#define CSINK_FOLDED_H
 
 #include <stdbool.h>
 #include <stddef.h>

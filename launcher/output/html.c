@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/text.h"
 #include "launcher/output/html_impl.h"
-#include "launcher/output/text.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
 

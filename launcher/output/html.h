@@ -4,8 +4,8 @@
  * has times. The page's own parts are in launcher/output/html/; what a profile says is put in as data, so that a name
  * in it is never more than text.
  */
-#ifndef CSINK_LAUNCHER_HTML_H
-#define CSINK_LAUNCHER_HTML_H
+#ifndef CSINK_HTML_H
+#define CSINK_HTML_H
 
 #include <stdint.h>
 #include <stdio.h>

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/json.h"
 #include "launcher/output/html_impl.h"
-#include "launcher/output/json.h"
-#include "launcher/output/threads.h"
+#include "launcher/output/thread_names.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
 

@@ -1,6 +1,6 @@
 /* What the html*.c files share; nobody else includes this. */
-#ifndef CSINK_LAUNCHER_HTML_IMPL_H
-#define CSINK_LAUNCHER_HTML_IMPL_H
+#ifndef CSINK_HTML_IMPL_H
+#define CSINK_HTML_IMPL_H
 
 #include <stdint.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
  * What is long goes through a pager, as git does it: on a terminal only; $COUNTERSINK_PAGER, else $PAGER, else less,
  * which gets LESS=FRX unless LESS is set: it ends by itself where all fits. "" and "cat" mean none.
  */
-#ifndef CSINK_LAUNCHER_PAGER_H
-#define CSINK_LAUNCHER_PAGER_H
+#ifndef CSINK_PAGER_H
+#define CSINK_PAGER_H
 
 /** Send standard output through the pager from now on. Where it cannot be started, all goes to the terminal. Context:
  * main, before output. */

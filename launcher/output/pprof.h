@@ -2,8 +2,8 @@
  * Profiles on disk: gzipped profile.proto, as go tool pprof and its relatives read and write it. The reader takes files
  * of others too and trusts nothing in them.
  */
-#ifndef CSINK_LAUNCHER_PPROF_H
-#define CSINK_LAUNCHER_PPROF_H
+#ifndef CSINK_PPROF_H
+#define CSINK_PPROF_H
 
 #include <stddef.h>
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/grow.h"
-#include "launcher/output/pprof_fields.h"
+#include "launcher/base/grow.h"
+#include "launcher/base/pprof_fields.h"
 #include "launcher/output/pprof_parts.h"
 #include "launcher/profile/profile.h"
 

@@ -1,10 +1,10 @@
 /* What the pprof reader knows while it reads, and what it makes of each part of the file. For pprof_*.c alone. */
-#ifndef CSINK_LAUNCHER_PPROF_PARTS_H
-#define CSINK_LAUNCHER_PPROF_PARTS_H
+#ifndef CSINK_PPROF_PARTS_H
+#define CSINK_PPROF_PARTS_H
 
 #include <stdbool.h>
 
-#include "launcher/output/pprof_wire.h"
+#include "launcher/base/pprof_wire.h"
 #include "launcher/profile/profile.h"
 
 #define CSINK_PPROF_MAX_LOCATIONS 65536 /* of one sample */

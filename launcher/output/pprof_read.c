@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "launcher/memory.h"
+#include "launcher/base/memory.h"
+#include "launcher/base/pprof_fields.h"
 #include "launcher/output/pprof.h"
-#include "launcher/output/pprof_fields.h"
 #include "launcher/output/pprof_parts.h"
 #include "launcher/profile/profile.h"
 

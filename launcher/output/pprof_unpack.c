@@ -9,10 +9,10 @@
 #include <zlib.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/pprof_fields.h"
+#include "launcher/base/regular.h"
 #include "launcher/output/folded.h"
 #include "launcher/output/pprof.h"
-#include "launcher/output/pprof_fields.h"
-#include "launcher/regular.h"
 
 /* The largest profile that is read, unpacked. One of a million distinct stacks has a fifth of it. */
 #define MAX_BYTES (512UL << 20)

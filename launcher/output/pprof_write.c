@@ -9,10 +9,10 @@
 #include <zlib.h>
 
 #include "include/internal/base.h"
-#include "launcher/output/outfile.h"
+#include "launcher/base/outfile.h"
+#include "launcher/base/pprof_fields.h"
+#include "launcher/base/text.h"
 #include "launcher/output/pprof.h"
-#include "launcher/output/pprof_fields.h"
-#include "launcher/output/text.h"
 #include "launcher/profile/profile.h"
 
 /* Level 1 packs profiles to within a sixth of what level 6 does, in a fifth of the time. */

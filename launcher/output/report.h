@@ -1,6 +1,6 @@
 /* The text report: a verdict, what to know about the measurement, and the table of functions. */
-#ifndef CSINK_LAUNCHER_REPORT_H
-#define CSINK_LAUNCHER_REPORT_H
+#ifndef CSINK_REPORT_H
+#define CSINK_REPORT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,13 +1,13 @@
 /* What the report*.c files share; nobody else includes this. */
-#ifndef CSINK_LAUNCHER_REPORT_IMPL_H
-#define CSINK_LAUNCHER_REPORT_IMPL_H
+#ifndef CSINK_REPORT_IMPL_H
+#define CSINK_REPORT_IMPL_H
 
 #include <stdio.h>
 
-#include "launcher/output/format.h"
+#include "launcher/base/format.h"
+#include "launcher/base/text.h"
 #include "launcher/output/report.h"
 #include "launcher/output/report_table.h"
-#include "launcher/output/text.h"
 #include "launcher/profile/derived.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"

@@ -1,6 +1,6 @@
 /* The rows of a report: samples added up by function, or by whatever else there is (rows.h). */
-#ifndef CSINK_LAUNCHER_REPORT_TABLE_H
-#define CSINK_LAUNCHER_REPORT_TABLE_H
+#ifndef CSINK_REPORT_TABLE_H
+#define CSINK_REPORT_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>

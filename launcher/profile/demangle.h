@@ -1,6 +1,6 @@
 /* Demangling with bounded time and memory for each name and file. Context: thread; not reentrant. */
-#ifndef CSINK_LAUNCHER_DEMANGLE_H
-#define CSINK_LAUNCHER_DEMANGLE_H
+#ifndef CSINK_DEMANGLE_H
+#define CSINK_DEMANGLE_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* Figures that follow from two events of one profile: instructions a cycle, misses in a thousand instructions. */
-#ifndef CSINK_LAUNCHER_DERIVED_H
-#define CSINK_LAUNCHER_DERIVED_H
+#ifndef CSINK_DERIVED_H
+#define CSINK_DERIVED_H
 
 #include <stddef.h>
 #include <stdint.h>

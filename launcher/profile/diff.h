@@ -1,6 +1,6 @@
 /* Two profiles side by side: what each function, module, line or stack cost in the one and in the other. */
-#ifndef CSINK_LAUNCHER_DIFF_H
-#define CSINK_LAUNCHER_DIFF_H
+#ifndef CSINK_DIFF_H
+#define CSINK_DIFF_H
 
 #include <stddef.h>
 #include <stdint.h>

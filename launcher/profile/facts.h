@@ -2,8 +2,8 @@
  * What a profile's comments say, as "key: text". Collect writes them, report prints them; other tools may read them. A
  * number stands there bare; ns and bytes are in the key's name. A key that is missing was not measured.
  */
-#ifndef CSINK_LAUNCHER_FACTS_H
-#define CSINK_LAUNCHER_FACTS_H
+#ifndef CSINK_FACTS_H
+#define CSINK_FACTS_H
 
 #define CSINK_FACT_VERSION "countersink" /* the version that made the profile */
 #define CSINK_FACT_COMMAND "command"

@@ -1,6 +1,6 @@
 /* Takes samples out of a profile: what `report` and others were asked to leave out. */
-#ifndef CSINK_LAUNCHER_FILTER_H
-#define CSINK_LAUNCHER_FILTER_H
+#ifndef CSINK_FILTER_H
+#define CSINK_FILTER_H
 
 #include <stddef.h>
 

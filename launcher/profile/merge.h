@@ -6,8 +6,8 @@
  * Objects are the same where file, build-id and the part that is mapped are; their addresses are counted from the file,
  * so that it does not matter where they were loaded. Memory is what the result takes, and one profile more.
  */
-#ifndef CSINK_LAUNCHER_MERGE_H
-#define CSINK_LAUNCHER_MERGE_H
+#ifndef CSINK_MERGE_H
+#define CSINK_MERGE_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* What the merge*.c files share; nobody else includes this. */
-#ifndef CSINK_LAUNCHER_MERGE_IMPL_H
-#define CSINK_LAUNCHER_MERGE_IMPL_H
+#ifndef CSINK_MERGE_IMPL_H
+#define CSINK_MERGE_IMPL_H
 
 #include "launcher/profile/merge.h"
 #include "launcher/profile/profile.h"

@@ -1,6 +1,6 @@
 /* Which functions of a profile a user means. */
-#ifndef CSINK_LAUNCHER_PICK_H
-#define CSINK_LAUNCHER_PICK_H
+#ifndef CSINK_PICK_H
+#define CSINK_PICK_H
 
 #include <stddef.h>
 

@@ -9,8 +9,8 @@
  * Running out of memory is sticky: additions then return 0 and csink_profile_error() says -ENOMEM, so that a builder
  * need check once, at its end. Context of all functions here: thread; one thread at a time for a profile.
  */
-#ifndef CSINK_LAUNCHER_PROFILE_H
-#define CSINK_LAUNCHER_PROFILE_H
+#ifndef CSINK_PROFILE_H
+#define CSINK_PROFILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,13 +2,13 @@
  * What the profile*.c files share; nobody else includes this: growing arrays of a profile, and the tables in which
  * equal things have equal ids. The functions here are inline because each frame, stack and sample goes through them.
  */
-#ifndef CSINK_LAUNCHER_PROFILE_IMPL_H
-#define CSINK_LAUNCHER_PROFILE_IMPL_H
+#ifndef CSINK_PROFILE_IMPL_H
+#define CSINK_PROFILE_IMPL_H
 
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/hash.h"
+#include "launcher/base/hash.h"
 #include "launcher/profile/profile.h"
 
 /** Account for so many more bytes. False where csink_profile_limit() does not allow them. */

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/hash.h"
+#include "launcher/base/hash.h"
 #include "launcher/profile/facts.h"
-#include "launcher/profile/symbols.h"
+#include "launcher/profile/function_name.h"
 
 #define MAX_NAME 8192
 

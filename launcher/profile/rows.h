@@ -3,8 +3,8 @@
  * processes, phases. Each is a row; every location, or every label set, leads to those it stands for, so that a sample
  * costs a look-up for each of its frames. Report, tree and diff are built on this.
  */
-#ifndef CSINK_LAUNCHER_ROWS_H
-#define CSINK_LAUNCHER_ROWS_H
+#ifndef CSINK_ROWS_H
+#define CSINK_ROWS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/hash.h"
+#include "launcher/base/hash.h"
 
 static uint32_t *find_slot(const struct csink_tree *t, uint32_t parent, uint32_t row)
 {

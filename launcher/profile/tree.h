@@ -2,8 +2,8 @@
  * Stacks as a tree: top-down from the outermost function, or bottom-up from chosen functions to their callers. A node
  * is a function called in one way; what it cost there is in it.
  */
-#ifndef CSINK_LAUNCHER_TREE_H
-#define CSINK_LAUNCHER_TREE_H
+#ifndef CSINK_TREE_H
+#define CSINK_TREE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /*
  * An empty shared library of another machine or word size, which keeps that machine's glibc loader silent about our
- * entry in LD_PRELOAD (preload/inject/preload_entry.h). It defines nothing and needs nothing.
+ * entry in LD_PRELOAD (preload/core/preload_entry.h). It defines nothing and needs nothing.
  *
  * No compiler for that machine is needed: the file is this structure. The Makefile compiles it for our own machine with
  * STUB_BITS, STUB_MACHINE and STUB_FLAGS set, and copies the section .stub into the file. All machines in question are

@@ -362,8 +362,8 @@ def check_messages():
 
 def check_source():
     """One printer for foreign text: nothing else in the launcher prints a %s to people, but these, of texts of our own."""
-    own = {'launcher/cmd_help.c', 'launcher/commands.c', 'launcher/options_print.c', 'launcher/cmd_reserve.c',
-           'launcher/output/text.c', 'launcher/reserve/hooks.c'}
+    own = {'launcher/commands/help/cmd_help.c', 'launcher/commands/registry.c', 'launcher/base/message.c', 'launcher/base/options_print.c', 'launcher/commands/reserve/cmd_reserve.c',
+           'launcher/base/text.c', 'launcher/session/hooks.c'}
     found = []
     for folder, _, files in os.walk(SRC + '/launcher'):
         for file in files:
@@ -374,7 +374,7 @@ def check_source():
             for call in re.finditer(r'(?<![a-z_])(?:f|d|v|vf)?printf\((?:[^;"]|"(?:[^"\\]|\\.)*")*;', text):
                 if re.search(r'%[-+ #0]*(\*|\d+)?(\.(\*|\d+))?s', call.group()):
                     found.append(path + ':%d' % (text.count('\n', 0, call.start()) + 1))
-    allowed = ['launcher/cmd_completion.c', 'launcher/completion/', 'launcher/output/export_', 'launcher/output/html_data.c', 'launcher/output/json.c', 'launcher/gate/print_', 'launcher/stat/machine.c',
+    allowed = ['launcher/commands/completion/cmd_completion.c', 'launcher/commands/completion/', 'launcher/output/export_', 'launcher/output/html_data.c', 'launcher/base/json.c', 'launcher/commands/gate/gate_', 'launcher/commands/stat/stat_machine.c',
                'launcher/output/report_machine.c']
     found = [f for f in found if not f.startswith(tuple(allowed))]
     point(not found, 'source: only csink_text_print has a %s for people', found)

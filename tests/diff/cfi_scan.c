@@ -17,8 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "preload/sample/cfi_read.h"
-#include "preload/sample/cfi_row.h"
+#include "preload/agent/unwind/cfi_row.h"
+#include "preload/core/cfi/cfi_read.h"
 
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64

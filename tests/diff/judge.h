@@ -5,7 +5,7 @@
 #ifndef CSINK_TESTS_JUDGE_H
 #define CSINK_TESTS_JUDGE_H
 
-#include "preload/sample/unwind.h"
+#include "preload/agent/unwind/unwind.h"
 #include "tests/diff/appeal.h"
 
 /* Differences in a row, and instructions stepped beyond a burst in search of a walk that is agreed on. */

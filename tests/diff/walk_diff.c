@@ -6,7 +6,7 @@
  * WALK_DIFF_OUT (a file name; the pid is appended), WALK_DIFF_HZ (default 1000), WALK_DIFF_BURST (instructions stepped
  * after a tick, default 40).
  */
-#include "preload/sample/cfi_row.h"
+#include "preload/agent/unwind/cfi_row.h"
 #include "tests/diff/judge.h"
 #include "tests/unit/walk_setup.h"
 

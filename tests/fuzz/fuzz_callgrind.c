@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "launcher/gate/callgrind.h"
-#include "launcher/gate/functions.h"
+#include "launcher/gate/gate_functions.h"
 #include "launcher/gate/placement.h"
 #include "launcher/gate/series.h"
 

@@ -2,7 +2,7 @@
  * libFuzzer target: bytes as one object's .eh_frame_hdr and .eh_frame (the header first). Every entry of its table is
  * looked up; rules are made, closed into rows, and their expressions evaluated. Sanitizers judge.
  */
-#include "preload/sample/cfi_row.h"
+#include "preload/agent/unwind/cfi_row.h"
 #include "tests/fuzz/no_modules.h"
 
 #include <stdlib.h>

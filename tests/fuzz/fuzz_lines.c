@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/profile/symbols_impl.h"
+#include "launcher/symbols/symbols_impl.h"
 #include "tests/fuzz/fuzz_lines.h"
 
 #define NR_WANTS 64

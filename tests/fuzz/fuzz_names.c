@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "launcher/profile/demangle.h"
-#include "launcher/profile/symbols.h"
+#include "launcher/profile/function_name.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

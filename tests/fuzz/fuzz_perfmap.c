@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "launcher/profile/profile.h"
-#include "launcher/profile/symbols.h"
+#include "launcher/symbols/symbols.h"
 
 enum { NR_WANTS = 64 };
 

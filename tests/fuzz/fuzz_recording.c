@@ -11,10 +11,10 @@
 
 #include "include/internal/base.h"
 #include "include/internal/recording.h"
+#include "launcher/collect/collect.h"
+#include "launcher/collect/recording_read.h"
 #include "launcher/output/report.h"
-#include "launcher/profile/collect.h"
 #include "launcher/profile/profile.h"
-#include "launcher/profile/recording_read.h"
 
 #define HEAD_BYTES offsetof(struct csink_rec_header, exe)
 #define MAX_BLOCKS 16

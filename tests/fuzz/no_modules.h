@@ -3,8 +3,8 @@
 #ifndef CSINK_FUZZ_NO_MODULES_H
 #define CSINK_FUZZ_NO_MODULES_H
 
-#include "preload/sample/find_object.h"
-#include "preload/sample/modules.h"
+#include "preload/agent/unwind/find_object.h"
+#include "preload/agent/unwind/modules.h"
 
 int (*csink_find_object)(void *address, struct dl_find_object *found);
 

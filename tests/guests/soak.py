@@ -26,7 +26,7 @@ LAUNCHER_KB = 1024     # and for what comes once
 
 
 def levels_kb(entries):
-    """What preload/record/hash_index.c maps for an index: four times the last one, once that is half full."""
+    """What preload/core/record/hash_index.c maps for an index: four times the last one, once that is half full."""
     size, total, mapped = 256, 0, 0
     while entries > mapped + size // 2:
         mapped += size // 2

@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "preload/counters/group.h"
+#include "preload/agent/sampler/group.h"
 #include "tests/pmu/work.h"
 #include "tests/unit/tap.h"
 

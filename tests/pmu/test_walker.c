@@ -8,8 +8,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "preload/counters/group.h"
-#include "preload/sample/unwind.h"
+#include "preload/agent/sampler/group.h"
+#include "preload/agent/unwind/unwind.h"
 #include "tests/unit/tap.h"
 #include "tests/unit/walk_setup.h"
 #include "tests/unit/walk_truth.h"

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "include/countersink/reserve.h"
-#include "preload/counters/reserve_impl.h"
+#include "preload/api/reserve/reserve_impl.h"
 #include "tests/reserve/ioctl_log.h"
 
 #define MAX_RUNS 1000

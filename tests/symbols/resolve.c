@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "launcher/profile/profile.h"
-#include "launcher/profile/symbols.h"
+#include "launcher/symbols/symbols.h"
 
 int main(int argc, char **argv)
 {

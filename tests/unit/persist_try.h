@@ -21,7 +21,7 @@
 
 #include "include/countersink/persist.h"
 #include "include/internal/event.h"
-#include "preload/counters/persist_wire.h"
+#include "preload/api/persist/persist_wire.h"
 #include "tests/unit/tap.h"
 
 #define FORMAT (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)

@@ -1,5 +1,5 @@
 /* Call frame information: from assembly with known directives to rules and rows; and tables that lie. */
-#include "preload/sample/cfi_row.h"
+#include "preload/agent/unwind/cfi_row.h"
 #include "tests/unit/tap.h"
 #include "tests/unit/walk_setup.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "preload/inject/real.h"
-#include "preload/sample/elf_symbol.h"
+#include "preload/agent/lifecycle/real.h"
+#include "preload/core/elf_symbol.h"
 #include "tests/unit/tap.h"
 
 static const char *const interposed[] = {

@@ -6,7 +6,7 @@
 #include "launcher/output/calltree.h"
 #include "launcher/output/export.h"
 #include "launcher/output/html.h"
-#include "launcher/output/threads.h"
+#include "launcher/output/thread_names.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
 #include "tests/unit/tap.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/commands/gate/gate_result.h"
 #include "launcher/gate/looks.h"
-#include "launcher/gate/result.h"
 #include "tests/unit/tap.h"
 
 #define NR_FUNCTIONS 12

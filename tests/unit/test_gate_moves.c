@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/gate/result.h"
+#include "launcher/commands/gate/gate_result.h"
 #include "launcher/profile/profile.h"
 #include "tests/unit/tap.h"
 

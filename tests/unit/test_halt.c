@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "preload/counters/halt.h"
+#include "preload/api/pmc/stop_targets.h"
 #include "tests/unit/refuse.h"
 #include "tests/unit/tap.h"
 

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/hash.h"
+#include "launcher/base/hash.h"
 #include "tests/unit/tap.h"
 
 enum { NR = 4096, SLOTS = 4 * NR };

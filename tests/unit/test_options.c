@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/commands.h"
-#include "launcher/run/spawn.h"
+#include "launcher/commands/registry.h"
+#include "launcher/session/spawn.h"
 #include "tests/unit/tap.h"
 
 #define MAX_WORDS 16

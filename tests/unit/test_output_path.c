@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/run/output.h"
+#include "launcher/session/output_place.h"
 #include "tests/unit/tap.h"
 
 static char folder[] = "/tmp/countersink-test.XXXXXX";

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/run/outside.h"
-#include "launcher/run/tree_table.h"
+#include "launcher/session/outside.h"
+#include "launcher/session/process_table.h"
 #include "tests/unit/tap.h"
 
 /* ---- the table ---- */

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/run/program.h"
+#include "launcher/session/find_program.h"
 #include "tests/unit/tap.h"
 
 static char folder[] = "/tmp/countersink-test.XXXXXX";

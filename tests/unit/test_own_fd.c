@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 
 #include "include/countersink/reserve.h"
-#include "preload/counters/own_fd.h"
+#include "preload/core/own_fd.h"
 #include "tests/unit/pmc_target.h"
 
 #define NR_PMCS 4

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/own_home.h"
+#include "launcher/base/own_home.h"
 #include "tests/unit/tap.h"
 
 static char dir[] = "/tmp/countersink-test.XXXXXX";

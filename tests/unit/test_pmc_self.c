@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "preload/counters/pmc_impl.h"
+#include "preload/api/pmc/pmc_impl.h"
 #include "tests/unit/pmc_target.h"
 
 /* ---- pages ---- */

@@ -1,6 +1,6 @@
 /* The writer's side of a recording: entries, chains and rows from many threads at once, and what happens when it is
  * full. */
-#include "preload/record/recording.h"
+#include "preload/core/record/recording.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/profile/recording_read.h"
-#include "preload/record/stacks.h"
-#include "preload/record/timeline.h"
+#include "launcher/collect/recording_read.h"
+#include "preload/agent/sampler/timeline.h"
+#include "preload/core/record/stacks.h"
 #include "tests/unit/tap.h"
 
 enum { NR_THREADS = 4, NR_STACKS = 20000, NR_ROUNDS = 3 };

@@ -1,5 +1,5 @@
 /* The reader of recordings: what is whole is read, what is damaged or hostile is refused or counted, never believed. */
-#include "launcher/profile/recording_read.h"
+#include "launcher/collect/recording_read.h"
 
 #include <errno.h>
 #include <sys/resource.h>

@@ -1,6 +1,6 @@
 /* From run folders to profiles: what several processes, images, threads and epochs come to; and that nothing is lost.
  */
-#include "launcher/profile/collect.h"
+#include "launcher/collect/collect.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "preload/record/recording.h"
-#include "preload/record/stacks.h"
-#include "preload/record/timeline.h"
+#include "preload/agent/sampler/timeline.h"
+#include "preload/core/record/recording.h"
+#include "preload/core/record/stacks.h"
 #include "tests/unit/tap.h"
 
 enum { NR_THREADS = 3, NR_SAMPLES = 10000, NR_PATTERNS = 6, MAX_BYTES = 8 << 20 };

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "preload/record/recording.h"
+#include "preload/core/record/recording.h"
 #include "tests/unit/tap.h"
 
 enum { FIRST = 16, NR_THREADS = 8, MAX_BYTES = 64 << 20, ENTRY_BYTES = 1000 };

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/memory.h"
+#include "launcher/base/memory.h"
+#include "launcher/base/regular.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
-#include "launcher/profile/symbols.h"
-#include "launcher/regular.h"
+#include "launcher/symbols/symbols.h"
 #include "tests/unit/tap.h"
 
 static char dir[] = "/tmp/countersink-regular.XXXXXX";

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "launcher/output/format.h"
+#include "launcher/base/format.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
 #include "tests/unit/tap.h"

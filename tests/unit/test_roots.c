@@ -1,5 +1,5 @@
 /* Files below another root, which its owner may change as he likes: what is opened is never a file outside of it. */
-#include "launcher/profile/roots.h"
+#include "launcher/base/roots.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* Loads that survive: what is readable is read, what is not is said, and neither the mask nor errno changes. */
-#include "preload/sample/safe_load.h"
+#include "preload/core/safe_load.h"
 #include "tests/unit/tap.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/stat/threads_impl.h"
+#include "launcher/commands/stat/stat_threads_impl.h"
 #include "tests/unit/tap.h"
 
 #define NR_CPUS 2

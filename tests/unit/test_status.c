@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "preload/counters/status.h"
+#include "preload/core/status.h"
 #include "tests/unit/tap.h"
 
 enum { MANY_GROUPS = 9000 };

@@ -1,9 +1,9 @@
-/* Which samples leave a thread no time: preload/sample/stuck.h, on times and registers that are made up. */
+/* Which samples leave a thread no time: preload/agent/sampler/stuck.h, on times and registers that are made up. */
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "preload/sample/process.h"
-#include "preload/sample/stuck.h"
+#include "preload/agent/sampler/process.h"
+#include "preload/agent/sampler/stuck.h"
 #include "tests/unit/tap.h"
 
 #define SAMPLES 100000

@@ -1,5 +1,6 @@
 /* Names of addresses, held against what binutils say of the same files. */
-#include "launcher/profile/symbols.h"
+#include "launcher/profile/function_name.h"
+#include "launcher/symbols/symbols.h"
 
 #include <dlfcn.h>
 #include <errno.h>

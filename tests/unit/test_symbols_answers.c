@@ -14,7 +14,7 @@
 #include "include/internal/base.h"
 #include "launcher/gate/stats/stats.h"
 #include "launcher/profile/profile.h"
-#include "launcher/profile/symbols.h"
+#include "launcher/symbols/symbols.h"
 #include "tests/unit/tap.h"
 
 #define NR 3000

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/profile/symbols_cache.h"
-#include "launcher/profile/symbols_impl.h"
+#include "launcher/symbols/symbols_cache.h"
+#include "launcher/symbols/symbols_impl.h"
 #include "tests/unit/tap.h"
 
 static char base[] = "/tmp/countersink-cache.XXXXXX";

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "launcher/profile/demangle.h"
-#include "launcher/profile/symbols_limits.h"
+#include "launcher/symbols/symbols_limits.h"
 #include "tests/unit/tap.h"
 
 enum { PAGES = 8 };

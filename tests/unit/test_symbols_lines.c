@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "launcher/profile/profile.h"
-#include "launcher/profile/symbols_impl.h"
+#include "launcher/symbols/symbols_impl.h"
 #include "tests/unit/tap.h"
 
 #define NR_WANTS 8

@@ -1,11 +1,11 @@
-/* The printers for foreign text: what is shown, what is escaped, and the printf that does it (launcher/output/text.h).
+/* The printers for foreign text: what is shown, what is escaped, and the printf that does it (launcher/base/text.h).
  */
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/output/text.h"
+#include "launcher/base/text.h"
 #include "tests/unit/tap.h"
 
 static const char *put(enum csink_text_form form, const char *text)

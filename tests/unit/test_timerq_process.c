@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "preload/timer/queue.h"
+#include "preload/core/timer/queue.h"
 #include "tests/unit/tap.h"
 #include "tests/unit/timerq_wait.h"
 

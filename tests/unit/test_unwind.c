@@ -1,6 +1,6 @@
 /* Walkers against a known truth: 10, 30 and 100 frames without frame pointers, interrupted at any instruction. */
-#include "preload/sample/cfi_row.h"
-#include "preload/sample/unwind.h"
+#include "preload/agent/unwind/cfi_row.h"
+#include "preload/agent/unwind/unwind.h"
 #include "tests/unit/tap.h"
 #include "tests/unit/walk_setup.h"
 #include "tests/unit/walk_truth.h"

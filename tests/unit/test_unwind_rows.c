@@ -1,5 +1,5 @@
 /* The cache of rows: threads that overwrite each other's, and objects that are loaded where others were. */
-#include "preload/sample/cfi_row.h"
+#include "preload/agent/unwind/cfi_row.h"
 #include "tests/unit/tap.h"
 #include "tests/unit/walk_setup.h"
 

@@ -2,9 +2,9 @@
 #ifndef CSINK_TESTS_WALK_SETUP_H
 #define CSINK_TESTS_WALK_SETUP_H
 
-#include "preload/record/recording.h"
-#include "preload/sample/modules.h"
-#include "preload/sample/unwind.h"
+#include "preload/agent/unwind/modules.h"
+#include "preload/agent/unwind/unwind.h"
+#include "preload/core/record/recording.h"
 
 #include <stdlib.h>
 #include <unistd.h>

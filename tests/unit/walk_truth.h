@@ -2,7 +2,7 @@
 #ifndef CSINK_TESTS_WALK_TRUTH_H
 #define CSINK_TESTS_WALK_TRUTH_H
 
-#include "preload/sample/unwind.h"
+#include "preload/agent/unwind/unwind.h"
 #include "tests/targets/deep_functions.h"
 
 #include <stdlib.h>

@@ -5,8 +5,8 @@
  * Context of everything here: any thread. A function returns NAN where it has no result (no values, no memory). The
  * only state between calls is whether memory was lacking: see csink_stats_lacked_memory().
  */
-#ifndef CSINK_LAUNCHER_GATE_STATS_H
-#define CSINK_LAUNCHER_GATE_STATS_H
+#ifndef CSINK_STATS_H
+#define CSINK_STATS_H
 
 #include <stdbool.h>
 #include <stdint.h>

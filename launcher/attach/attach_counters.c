@@ -1,0 +1,373 @@
+#include "launcher/attach/attach_counters.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "include/countersink/explain.h"
+#include "include/internal/base.h"
+#include "launcher/attach/walk_copied.h"
+#include "launcher/session/outside.h"
+#include "preload/api/explain/explain_system.h"
+
+/* A record with a copy of the stack has to fit twice, at least. */
+#define RING_BYTES_FOR_COPIES (2 * CSINK_ATTACH_STACK_BYTES)
+
+/* ---- attributes ---- */
+
+static void ask_for_stack(struct perf_event_attr *attr, enum csink_attach_stacks stacks)
+{
+	attr->sample_type |= PERF_SAMPLE_REGS_USER;
+	attr->sample_regs_user = stacks == CSINK_ATTACH_COPY ? csink_walk_regs_mask : csink_walk_pc_mask;
+	if (stacks == CSINK_ATTACH_COPY) {
+		attr->sample_type |= PERF_SAMPLE_STACK_USER;
+		attr->sample_stack_user = CSINK_ATTACH_STACK_BYTES;
+	} else if (stacks == CSINK_ATTACH_FP) {
+		attr->sample_type |= PERF_SAMPLE_CALLCHAIN;
+		attr->exclude_callchain_kernel = 1;
+	}
+}
+
+static void make_attr(const struct csink_attach_counters *c, struct csink_attach_event *event, bool leads, bool first)
+{
+	struct perf_event_attr *attr = &event->attr;
+
+	*attr = event->spec.attr;
+	attr->size = sizeof(*attr);
+	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	attr->inherit = c->inherit;
+	attr->disabled = c->at_exec && leads;
+	attr->enable_on_exec = c->at_exec && leads;
+	attr->sample_type = CSINK_RINGS_SAMPLE_TYPE;
+	attr->sample_id_all = 1;
+	attr->use_clockid = 1;
+	attr->clockid = 1; /* CLOCK_MONOTONIC */
+	/* One event tells of forks, execs and mappings; the rest would only tell it again. */
+	attr->task = attr->comm = attr->comm_exec = attr->mmap = attr->mmap2 = first;
+	if (!event->samples) {
+		attr->precise_ip = 0;
+		attr->freq = 0;
+		attr->sample_period = 0;
+		return;
+	}
+	attr->sample_type |= PERF_SAMPLE_PERIOD;
+	if (c->has_read) {
+		attr->sample_type |= PERF_SAMPLE_READ;
+		attr->read_format |= PERF_FORMAT_GROUP; /* the others of the group, too, in the order of opening */
+	}
+	ask_for_stack(attr, c->stacks);
+}
+
+static bool leads_group(const struct csink_attach_counters *c, uint32_t i)
+{
+	return !i || c->events[i].spec.group != c->events[i - 1].spec.group;
+}
+
+/* Is it the first one that opens, of those that count on the same CPUs? */
+static bool is_first(const struct csink_attach_counters *c, uint32_t i)
+{
+	for (uint32_t k = 0; k < i; k++)
+		if (!c->events[k].err &&
+		    (!c->events[k].spec.cpus[0] || !strcmp(c->events[k].spec.cpus, c->events[i].spec.cpus)))
+			return false;
+	return !c->events[i].err;
+}
+
+static void make_attrs(struct csink_attach_counters *c)
+{
+	for (uint32_t i = 0; i < c->nr_events; i++)
+		make_attr(c, &c->events[i], leads_group(c, i), is_first(c, i));
+}
+
+/* ---- what opens at all ---- */
+
+/* Opens it on ourselves, or with a control group on the first CPU, and closes it. Returns 0 or -errno. */
+/* A CPU to try an event on. */
+static int first_cpu(const struct csink_attach_event *event)
+{
+	int cpu = 0, nr = (int)sysconf(_SC_NPROCESSORS_CONF);
+
+	while (cpu < nr - 1 && !csink_event_is_on(&event->spec, (uint32_t)cpu))
+		cpu++;
+	return cpu;
+}
+
+static int try_event(const struct csink_attach_counters *c, const struct csink_attach_event *event)
+{
+	unsigned long flags = PERF_FLAG_FD_CLOEXEC | (c->cgroup_fd >= 0 ? PERF_FLAG_PID_CGROUP : 0);
+	struct perf_event_attr attr = event->attr;
+	int fd;
+
+	attr.disabled = 1;
+	fd = csink_perf_open(&attr, c->cgroup_fd >= 0 ? c->cgroup_fd : 0, first_cpu(event), -1, flags);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
+static void explain(const struct csink_attach_counters *c, struct csink_attach_event *event, int32_t tid, int cpu,
+		    int err)
+{
+	struct csink_perf_call call = {&event->attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC};
+	struct csink_explanation why;
+
+	if (c->cgroup_fd >= 0)
+		call.flags |= PERF_FLAG_PID_CGROUP;
+	csink_event_explain(&event->spec, &call, -err, &why);
+	csink_explain_print(&why, event->reason, sizeof(event->reason));
+}
+
+/* Without the kernel where it must not be observed; counts in samples where the kernel has them for what is inherited.
+ */
+static int settle_event(struct csink_attach_counters *c, uint32_t i)
+{
+	struct csink_attach_event *event = &c->events[i];
+	int err;
+
+	if (event->spec.cpu_wide) {
+		snprintf(event->reason, sizeof(event->reason), "it counts whole CPUs, not processes");
+		return -EOPNOTSUPP;
+	}
+	make_attr(c, event, leads_group(c, i), !i);
+	err = try_event(c, event);
+	if ((err == -EACCES || err == -EPERM) && !event->spec.attr.exclude_kernel && c->cgroup_fd < 0 &&
+	    !csink_event_is_kernels_own(&event->spec)) {
+		csink_event_set_user_only(&event->spec);
+		make_attr(c, event, leads_group(c, i), !i);
+		err = try_event(c, event);
+	}
+	if (err == -EINVAL && c->has_read && event->samples) {
+		c->has_read = false;
+		make_attr(c, event, leads_group(c, i), !i);
+		err = try_event(c, event);
+	}
+	if (err)
+		explain(c, event, c->cgroup_fd >= 0 ? c->cgroup_fd : 0, first_cpu(event), err);
+	return err;
+}
+
+/* What samples carry: where they have no counts, their own event's only. */
+static void give_columns(struct csink_attach_counters *c)
+{
+	bool leader_opens = false;
+
+	for (uint32_t i = 0; i < c->nr_events; i++) {
+		struct csink_attach_event *event = &c->events[i];
+
+		if (event->samples)
+			leader_opens = !event->err;
+		if (!event->err && leader_opens && (event->samples || c->has_read))
+			event->column = (int)c->nr_columns++;
+	}
+}
+
+/* The rings, and what can be done with those that there are. */
+static int prepare_rings(struct csink_attach_counters *c, char *less, size_t size)
+{
+	int err = csink_rings_map(&c->rings);
+
+	c->no_rings = err == -ENOBUFS;
+	if (c->no_rings)
+		snprintf(less, size, "no samples, the counts alone: %s", CSINK_NO_LOCKED_MEMORY);
+	if (err || c->stacks != CSINK_ATTACH_COPY || c->rings.ring_bytes >= RING_BYTES_FOR_COPIES)
+		return c->no_rings ? 0 : err;
+	c->stacks = CSINK_ATTACH_FP;
+	snprintf(less, size,
+		 "stacks are walked by frame pointers, since %u KiB for each CPU are too little for copies of them: %s",
+		 c->rings.ring_bytes / 1024, CSINK_NO_LOCKED_MEMORY);
+	return 0;
+}
+
+int csink_attach_counters_init(struct csink_attach_counters *c, char *less, size_t size)
+{
+	int err = csink_rings_init(&c->rings), first_err = 0;
+	struct csink_event_spec specs[CSINK_MAX_EVENTS];
+	uint32_t nr_samplers = 0;
+
+	*less = 0;
+	c->anchor_fd = c->at_exec ? csink_outside_open_anchor() : -1;
+	c->has_read = true;
+	for (uint32_t i = 0; !err && i < c->nr_events; i++) {
+		c->events[i].column = -1;
+		c->events[i].samples = leads_group(c, i);
+		c->events[i].err = settle_event(c, i);
+		if (c->events[i].err && !first_err)
+			first_err = c->events[i].err;
+		nr_samplers += !c->events[i].err && c->events[i].samples;
+	}
+	if (err || !nr_samplers)
+		return err ? err : first_err;
+	err = prepare_rings(c, less, size);
+	for (uint32_t i = 0; c->no_rings && i < c->nr_events; i++)
+		c->events[i].samples = false;
+	make_attrs(c);
+	give_columns(c);
+	for (uint32_t i = 0; i < c->nr_events; i++)
+		specs[i] = c->events[i].spec;
+	csink_clocks_init(&c->clocks, specs, c->nr_events);
+	return err;
+}
+
+/* ---- opening ---- */
+
+static int add_fd(struct csink_attach_counters *c, int fd, uint32_t event)
+{
+	if (c->nr_fds == c->cap_fds) {
+		uint32_t cap = c->cap_fds ? 2 * c->cap_fds : 256;
+		struct csink_attach_fd *fds = reallocarray(c->fds, cap, sizeof(*fds));
+
+		if (!fds)
+			return -ENOMEM;
+		c->fds = fds;
+		c->cap_fds = cap;
+	}
+	c->fds[c->nr_fds] = (struct csink_attach_fd){.fd = fd, .event = event};
+	if (ioctl(fd, PERF_EVENT_IOC_ID, &c->fds[c->nr_fds].id) < 0)
+		return -errno;
+	c->nr_fds++;
+	return 0;
+}
+
+static int add_lineage(struct csink_attach_counters *c, int32_t pid, int32_t tid, int fd)
+{
+	if (c->nr_lineages == c->cap_lineages) {
+		uint32_t cap = c->cap_lineages ? 2 * c->cap_lineages : 64;
+		struct csink_attach_lineage *lineages = reallocarray(c->lineages, cap, sizeof(*lineages));
+
+		if (!lineages)
+			return -ENOMEM;
+		c->lineages = lineages;
+		c->cap_lineages = cap;
+	}
+	c->lineages[c->nr_lineages++] = (struct csink_attach_lineage){pid, tid, fd, false};
+	return 0;
+}
+
+/* All events of a thread on one CPU. */
+static int open_on_cpu(struct csink_attach_counters *c, int32_t pid, int32_t tid, uint32_t cpu,
+		       struct csink_attach_event **refused)
+{
+	unsigned long flags = PERF_FLAG_FD_CLOEXEC | (c->cgroup_fd >= 0 ? PERF_FLAG_PID_CGROUP : 0);
+	int leader = -1;
+
+	for (uint32_t i = 0; i < c->nr_events; i++) {
+		struct csink_attach_event *event = &c->events[i];
+		bool leads = leads_group(c, i);
+		int fd, err;
+
+		if (leads)
+			leader = -1;
+		if (event->err || !csink_event_is_on(&event->spec, cpu))
+			continue;
+		fd = csink_perf_open(&event->attr, c->cgroup_fd >= 0 ? c->cgroup_fd : tid, (int)cpu,
+				     leads ? -1 : leader, flags);
+		if (fd == -ENODEV) /* the CPU is offline */
+			return 0;
+		if (fd < 0) {
+			if (fd != -ESRCH)
+				explain(c, event, c->cgroup_fd >= 0 ? c->cgroup_fd : tid, (int)cpu, fd);
+			*refused = event;
+			return fd;
+		}
+		if (leads)
+			leader = fd;
+		err = csink_rings_add(&c->rings, cpu, fd);
+		if (!err)
+			err = add_fd(c, fd, i);
+		if (!err && leads && tid >= 0 && (!c->nr_lineages || c->lineages[c->nr_lineages - 1].tid != tid))
+			err = add_lineage(c, pid, tid, fd);
+		if (err) {
+			snprintf(event->reason, sizeof(event->reason), "%s", strerror(-err));
+			close(fd);
+			*refused = event;
+			return err;
+		}
+	}
+	return 0;
+}
+
+int csink_attach_counters_open(struct csink_attach_counters *c, int32_t pid, int32_t tid,
+			       struct csink_attach_event **refused)
+{
+	const struct csink_clocks_how how = {.tid = tid, .inherit = c->inherit, .at_exec = c->at_exec};
+	int err = 0;
+
+	for (uint32_t cpu = 0; !err && cpu < c->rings.nr_cpus; cpu++)
+		err = open_on_cpu(c, pid, tid, cpu, refused);
+	/* A control group's event is enabled only while the group is on its CPU. */
+	if (!err && c->cgroup_fd < 0)
+		csink_clocks_open(&c->clocks, &how);
+	return err;
+}
+
+/* ---- reading ---- */
+
+void csink_attach_counters_stop(struct csink_attach_counters *c)
+{
+	csink_clocks_stop(&c->clocks);
+	for (uint32_t i = 0; i < c->nr_fds; i++)
+		ioctl(c->fds[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+/* Of an event with a ring the kernel says so itself when all have ended that inherited it. */
+static bool has_ended(const struct csink_attach_counters *c, const struct csink_attach_lineage *lineage)
+{
+	struct pollfd poll_fd = {.fd = lineage->fd};
+
+	if (c->no_rings)
+		return tgkill(lineage->pid, lineage->tid, 0) < 0 && errno == ESRCH;
+	return poll(&poll_fd, 1, 0) > 0 && poll_fd.revents & POLLHUP;
+}
+
+uint32_t csink_attach_counters_living(struct csink_attach_counters *c)
+{
+	uint32_t nr = 0;
+
+	if (c->cgroup_fd >= 0)
+		return 1;
+	for (uint32_t i = 0; i < c->nr_lineages; i++) {
+		struct csink_attach_lineage *lineage = &c->lineages[i];
+
+		lineage->ended = lineage->ended || has_ended(c, lineage);
+		nr += !lineage->ended;
+	}
+	return nr;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct csink_attach_fd *x = a, *y = b;
+
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+void csink_attach_counters_opened(struct csink_attach_counters *c)
+{
+	qsort(c->fds, c->nr_fds, sizeof(*c->fds), by_id);
+}
+
+struct csink_attach_event *csink_attach_counters_find(struct csink_attach_counters *c, uint64_t id)
+{
+	const struct csink_attach_fd *fd, key = {.id = id};
+
+	fd = bsearch(&key, c->fds, c->nr_fds, sizeof(*c->fds), by_id);
+	return fd ? &c->events[fd->event] : NULL;
+}
+
+void csink_attach_counters_fini(struct csink_attach_counters *c)
+{
+	csink_rings_fini(&c->rings);
+	csink_clocks_close(&c->clocks);
+	for (uint32_t i = 0; i < c->nr_fds; i++)
+		close(c->fds[i].fd);
+	if (c->anchor_fd >= 0)
+		close(c->anchor_fd);
+	free(c->fds);
+	free(c->lineages);
+	memset(c, 0, sizeof(*c));
+}

@@ -1,0 +1,98 @@
+/*
+ * The counters of an attach: each event on each thread and each CPU, inherited by what the thread starts, its samples
+ * going to the rings. Values are read from the same fds that sample.
+ */
+#ifndef CSINK_ATTACH_COUNTERS_H
+#define CSINK_ATTACH_COUNTERS_H
+
+#include "include/internal/event.h"
+#include "launcher/attach/rings.h"
+#include "launcher/collect/collect.h"
+#include "launcher/session/run_clocks.h"
+#include "preload/api/pmc/targets.h"
+
+#define CSINK_ATTACH_STACK_BYTES 16384 /* of the stack, from its top, that come with a sample */
+
+/* How samples show their stacks. */
+enum csink_attach_stacks {
+	CSINK_ATTACH_COPY, /* registers and a copy of the stack */
+	CSINK_ATTACH_FP,   /* the kernel walks by frame pointers */
+	CSINK_ATTACH_LEAF, /* none */
+};
+
+struct csink_attach_event {
+	struct csink_event_spec spec;
+	bool samples;     /* else it is counted with its group's first, which samples */
+	int err;          /* < 0: refused */
+	char reason[320]; /* then why */
+	int column;       /* of a sample's weights; -1: none */
+	struct perf_event_attr attr;
+};
+
+/* Where the first event of a thread is: tells when the thread, and all that it started, have ended. */
+struct csink_attach_lineage {
+	int32_t pid, tid;
+	int fd;
+	bool ended;
+};
+
+struct csink_attach_counters {
+	struct csink_attach_event events[CSINK_MAX_EVENTS];
+	uint32_t nr_events, nr_columns;
+	enum csink_attach_stacks stacks;
+	bool has_read; /* samples carry the counts of their group in their thread; else their period */
+	bool inherit;  /* what the threads start is counted, too */
+	bool at_exec;  /* off until the exec of a child of ours */
+	bool no_rings; /* no memory for any: events are counted, nothing is sampled, and nobody tells who starts and
+			  ends */
+	int cgroup_fd; /* >= 0: a control group instead of threads */
+	struct csink_rings rings;
+	struct csink_attach_fd {
+		int fd;
+		uint32_t event;
+		uint64_t id;
+	} * fds;
+	uint32_t nr_fds, cap_fds;
+	struct csink_attach_lineage *lineages;
+	uint32_t nr_lineages, cap_lineages;
+	int anchor_fd;
+	struct csink_clocks clocks;
+};
+
+/**
+ * Find out on ourselves how the events open here, so that a refusal later is the target's.
+ * The specs, period or frequency resolved, are in c->events; stacks, inherit, at_exec and cgroup_fd are set. Where too
+ * little memory may be locked, stacks becomes less, or no_rings is set.
+ * @less  what is less than was asked for, and why, for people; "" if nothing is.
+ * Returns 0, or -errno where no event that samples opens; the reasons are with the events.
+ */
+int csink_attach_counters_init(struct csink_attach_counters *c, char *less, size_t size);
+
+/**
+ * Open all events on one thread (0: ourselves, with at_exec), or with cgroup_fd on every CPU (tid -1).
+ * Returns 0, -ESRCH (it is gone), or -errno with *refused set to the event, which has the reason.
+ */
+int csink_attach_counters_open(struct csink_attach_counters *c, int32_t pid, int32_t tid,
+			       struct csink_attach_event **refused);
+
+/** All are open: make ready to find events by id. */
+void csink_attach_counters_opened(struct csink_attach_counters *c);
+
+/** Stop counting; what was counted stays to be read. */
+void csink_attach_counters_stop(struct csink_attach_counters *c);
+
+/**
+ * How many of the lineages go on; newly ended ones are marked. Without threads (control group): 1. With no_rings: how
+ * many of the threads themselves, whatever they have started.
+ */
+uint32_t csink_attach_counters_living(struct csink_attach_counters *c);
+
+/** Put what was counted into out->counts; what could not be is said there. */
+void csink_attach_counters_read(struct csink_attach_counters *c, struct csink_outside *out);
+
+/** The event of a sample's id, or NULL. The others of its group follow it in c->events. */
+struct csink_attach_event *csink_attach_counters_find(struct csink_attach_counters *c, uint64_t id);
+
+void csink_attach_counters_fini(struct csink_attach_counters *c);
+
+#endif

@@ -1,0 +1,371 @@
+/* Samples added up by thread and stack (images.h), and written as recordings. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "include/internal/base.h"
+#include "launcher/attach/images.h"
+#include "launcher/base/hash.h"
+#include "preload/core/record/recording.h"
+#include "preload/core/record/stacks.h"
+
+#define RECORDING_BYTES CSINK_REC_MAX_BYTES
+
+/* Keep the table half full at most. @again hashes element i. False: no memory. */
+static bool index_room(struct csink_attach_images *images, struct csink_attach_index *index,
+		       uint64_t (*again)(const struct csink_attach_images *images, uint32_t i))
+{
+	uint32_t nr = index->nr_slots ? 2 * index->nr_slots : 4096, *slots;
+
+	if (index->nr < index->nr_slots / 2)
+		return true;
+	slots = calloc(nr, sizeof(*slots));
+	if (!slots) {
+		images->no_memory = true;
+		return false;
+	}
+	for (uint32_t i = 0; i < index->nr; i++) {
+		uint64_t at = again(images, i) & (nr - 1);
+
+		while (slots[at])
+			at = (at + 1) & (nr - 1);
+		slots[at] = i + 1;
+	}
+	free(index->slots);
+	index->slots = slots;
+	index->nr_slots = nr;
+	return true;
+}
+
+/* ---- chains ---- */
+
+static uint64_t hash_frames(const uint64_t *frames, uint32_t nr, uint16_t flags)
+{
+	struct csink_hash h = csink_hash_begin();
+
+	csink_hash_word(&h, (uint64_t)nr << 16 | flags);
+	for (uint32_t i = 0; i < nr; i++)
+		csink_hash_word(&h, frames[i]);
+	return csink_hash_end(&h);
+}
+
+static uint64_t hash_chain(const struct csink_attach_images *images, uint32_t i)
+{
+	const struct csink_attach_chain *chain = &images->chains[i];
+
+	return hash_frames(images->frames + chain->first, chain->nr, chain->flags);
+}
+
+static bool chain_room(struct csink_attach_images *images, uint32_t nr_frames)
+{
+	if (images->nr_chains == images->cap_chains) {
+		uint32_t cap = images->cap_chains ? 2 * images->cap_chains : 1024;
+		void *chains = reallocarray(images->chains, cap, sizeof(*images->chains));
+
+		if (!chains)
+			return false;
+		images->chains = chains;
+		images->cap_chains = cap;
+	}
+	if (images->cap_frames - images->nr_frames < nr_frames) {
+		uint64_t cap = 2 * images->cap_frames + 65536;
+		void *frames = reallocarray(images->frames, cap, sizeof(*images->frames));
+
+		if (!frames)
+			return false;
+		images->frames = frames;
+		images->cap_frames = cap;
+	}
+	return true;
+}
+
+/* Returns the chain's number, or -ENOMEM. */
+static int64_t chain_get(struct csink_attach_images *images, const uint64_t *frames, uint32_t nr, uint16_t flags)
+{
+	struct csink_attach_index *index = &images->chain_index;
+	uint64_t at;
+
+	if (!index_room(images, index, hash_chain))
+		return -ENOMEM;
+	for (at = hash_frames(frames, nr, flags) & (index->nr_slots - 1); index->slots[at];
+	     at = (at + 1) & (index->nr_slots - 1)) {
+		const struct csink_attach_chain *chain = &images->chains[index->slots[at] - 1];
+
+		if (chain->nr == nr && chain->flags == flags &&
+		    (!nr || !memcmp(images->frames + chain->first, frames, nr * sizeof(*frames))))
+			return index->slots[at] - 1;
+	}
+	if (!chain_room(images, nr)) {
+		images->no_memory = true;
+		return -ENOMEM;
+	}
+	if (nr) /* without callers there may be no room at all yet */
+		memcpy(images->frames + images->nr_frames, frames, nr * sizeof(*frames));
+	images->chains[images->nr_chains++] = (struct csink_attach_chain){images->nr_frames, nr, flags};
+	images->nr_frames += nr;
+	index->slots[at] = ++index->nr;
+	return index->nr - 1;
+}
+
+/* ---- rows ---- */
+
+static uint64_t hash_row(const struct csink_attach_images *images, uint32_t i)
+{
+	const struct csink_attach_row *row = &images->rows[i];
+	struct csink_hash h = csink_hash_begin();
+
+	csink_hash_word(&h, row->leaf);
+	csink_hash_word(&h, (uint64_t)row->image << 32 | row->chain);
+	csink_hash_word(&h, (uint64_t)row->thread << 32 | row->epoch);
+	return csink_hash_end(&h);
+}
+
+static bool same_row(const struct csink_attach_row *a, const struct csink_attach_row *b)
+{
+	return a->leaf == b->leaf && a->chain == b->chain && a->image == b->image && a->thread == b->thread &&
+	       a->epoch == b->epoch;
+}
+
+/* The row like the one that lies behind the last. NULL: no memory. */
+static struct csink_attach_row *row_get(struct csink_attach_images *images, const struct csink_attach_row *like)
+{
+	struct csink_attach_index *index = &images->row_index;
+	uint64_t at;
+
+	if (images->nr_rows == images->cap_rows) {
+		uint32_t cap = images->cap_rows ? 2 * images->cap_rows : 4096;
+		void *rows = reallocarray(images->rows, cap, sizeof(*images->rows));
+
+		if (!rows) {
+			images->no_memory = true;
+			return NULL;
+		}
+		images->rows = rows;
+		images->cap_rows = cap;
+	}
+	if (!index_room(images, index, hash_row))
+		return NULL;
+	images->rows[images->nr_rows] = *like;
+	for (at = hash_row(images, images->nr_rows) & (index->nr_slots - 1); index->slots[at];
+	     at = (at + 1) & (index->nr_slots - 1)) {
+		if (same_row(&images->rows[index->slots[at] - 1], like))
+			return &images->rows[index->slots[at] - 1];
+	}
+	index->slots[at] = ++index->nr;
+	images->at[like->image]->nr_rows++;
+	return &images->rows[images->nr_rows++];
+}
+
+void csink_attach_images_add(struct csink_attach_images *images, const struct csink_attach_living *thread,
+			     uint64_t leaf, const uint64_t *frames, uint32_t nr_frames, uint16_t flags,
+			     const uint64_t *weights, uint64_t time_ns)
+{
+	struct csink_attach_image *image = images->at[thread->image];
+	int64_t chain = chain_get(images, frames, nr_frames, flags);
+	struct csink_attach_row *row = NULL;
+
+	if (chain >= 0)
+		row = row_get(images, &(struct csink_attach_row){.image = thread->image,
+								 .thread = thread->thread,
+								 .chain = (uint32_t)chain,
+								 .epoch = image->epoch,
+								 .leaf = leaf,
+								 .first_ns = time_ns});
+	image->end_ns = CSINK_MAX(image->end_ns, time_ns);
+	if (!row) {
+		image->losses[CSINK_LOSS_RECORDING_FULL]++;
+		return;
+	}
+	row->nr_samples++;
+	image->threads[thread->thread].nr_samples++;
+	for (uint32_t i = 0; i < CSINK_MAX_EVENTS; i++) {
+		row->weights[i] += weights[i];
+		image->threads[thread->thread].totals[i] += weights[i];
+	}
+}
+
+/* ---- recordings ---- */
+
+struct saving {
+	const struct csink_attach_images *images;
+	const struct csink_attach_image *image;
+	uint32_t number;
+	struct csink_recording rec;
+	struct csink_writer writer;
+	csink_ref_t *threads;
+	csink_ref_t *chains; /* of the present epoch; 0: not written yet */
+	uint32_t epoch;
+	uint64_t epoch_ns; /* when its first sample was */
+	struct csink_stack_memo memo;
+};
+
+static int save_modules(struct saving *s)
+{
+	for (uint32_t i = 0; i < s->image->nr_mappings; i++) {
+		const struct csink_attach_mapping *mapping = &s->image->mappings[i];
+		size_t path_len = strlen(mapping->object->path);
+		uint32_t bytes = (uint32_t)(sizeof(struct csink_rec_module) + path_len + 1);
+		struct csink_rec_module *module = csink_recording_reserve(&s->rec, &s->writer, bytes);
+
+		if (!module)
+			return -ENOSPC;
+		module->bias = mapping->bias;
+		module->start = mapping->start;
+		module->end = mapping->end;
+		module->file_offset = mapping->offset;
+		module->load_ns = mapping->load_ns;
+		module->unload_ns = mapping->unload_ns;
+		module->is_vdso = mapping->object->is_vdso;
+		module->build_id_len = mapping->object->build_id_len;
+		memcpy(module->build_id, mapping->object->build_id, sizeof(module->build_id));
+		module->path_len = (uint16_t)path_len;
+		memcpy(module->path, mapping->object->path, path_len + 1);
+		csink_recording_commit(module, bytes, CSINK_ENTRY_MODULE, 0);
+	}
+	return 0;
+}
+
+static int save_threads(struct saving *s)
+{
+	for (uint32_t i = 0; i < s->image->nr_threads; i++) {
+		const struct csink_attach_thread *from = &s->image->threads[i];
+		struct csink_rec_thread *thread = csink_recording_reserve(&s->rec, &s->writer, sizeof(*thread));
+
+		if (!thread)
+			return -ENOSPC;
+		thread->tid = from->tid;
+		thread->flags =
+			(from->tid == s->image->pid ? CSINK_THREAD_MAIN : 0) | (from->end_ns ? CSINK_THREAD_ENDED : 0);
+		thread->engine = CSINK_ENGINE_OUTSIDE;
+		memcpy(thread->name, from->name, sizeof(thread->name));
+		thread->start_ns = from->start_ns;
+		thread->end_ns = from->end_ns;
+		thread->nr_samples = from->nr_samples;
+		memcpy(thread->totals, from->totals, sizeof(thread->totals));
+		csink_recording_commit(thread, sizeof(*thread), CSINK_ENTRY_THREAD, 0);
+		s->threads[i] = csink_recording_ref(&s->rec, thread);
+	}
+	return 0;
+}
+
+static csink_ref_t save_chain(struct saving *s, const struct csink_attach_row *row)
+{
+	const struct csink_attach_chain *from = &s->images->chains[row->chain];
+	struct csink_sample sample = {.nr_frames = from->nr,
+				      .chain_flags = from->flags,
+				      .epoch_ns = s->epoch_ns,
+				      .frames = s->images->frames + from->first,
+				      .memo = &s->memo};
+
+	return csink_stacks_node(&s->rec, &s->writer, &sample);
+}
+
+static int save_row(struct saving *s, const struct csink_attach_row *from)
+{
+	uint32_t bytes = (uint32_t)(sizeof(struct csink_rec_row) + s->rec.header->nr_events * sizeof(uint64_t));
+	struct csink_rec_row *row;
+
+	if (from->epoch != s->epoch) {
+		memset(s->chains, 0, s->images->nr_chains * sizeof(*s->chains));
+		s->epoch = from->epoch;
+		s->epoch_ns = from->first_ns;
+	}
+	if (!s->chains[from->chain])
+		s->chains[from->chain] = save_chain(s, from);
+	row = s->chains[from->chain] ? csink_recording_reserve(&s->rec, &s->writer, bytes) : NULL;
+	if (!row)
+		return -ENOSPC;
+	row->thread = s->threads[from->thread];
+	row->node = s->chains[from->chain];
+	row->leaf = from->leaf;
+	row->nr_samples = from->nr_samples;
+	memcpy(row->weights, from->weights, s->rec.header->nr_events * sizeof(uint64_t));
+	csink_recording_commit(row, bytes, CSINK_ENTRY_ROW, 0);
+	return 0;
+}
+
+static void save_head(const struct saving *s, const struct csink_rec_header *head)
+{
+	struct csink_rec_header *to = s->rec.header;
+	struct timespec real, mono;
+
+	to->nr_events = head->nr_events;
+	memcpy(to->events, head->events, sizeof(to->events));
+	to->engine = head->engine;
+	to->unwind = head->unwind;
+	memcpy(to->engine_reason, head->engine_reason, sizeof(to->engine_reason));
+	memcpy(to->unwind_reason, head->unwind_reason, sizeof(to->unwind_reason));
+	to->state = s->image->state;
+	to->pid = s->image->pid;
+	to->ppid = s->image->ppid;
+	clock_gettime(CLOCK_REALTIME, &real);
+	clock_gettime(CLOCK_MONOTONIC, &mono);
+	to->start_monotonic_ns = s->image->start_ns;
+	to->end_monotonic_ns = s->image->end_ns;
+	to->start_realtime_ns = ((uint64_t)real.tv_sec * CSINK_NS_PER_S + (uint64_t)real.tv_nsec) -
+				((uint64_t)mono.tv_sec * CSINK_NS_PER_S + (uint64_t)mono.tv_nsec) + s->image->start_ns;
+	memcpy(to->losses, s->image->losses, sizeof(to->losses));
+	memcpy(to->comm, s->image->comm, sizeof(to->comm));
+	memcpy(to->exe, s->image->exe, sizeof(to->exe));
+	memcpy(to->cmdline, s->image->cmdline, sizeof(to->cmdline));
+}
+
+/* rows: those of the image, in order of their epochs. */
+static int save_image(struct saving *s, const char *folder, const struct csink_rec_header *head,
+		      const struct csink_attach_row *const *rows, uint64_t nr_rows)
+{
+	int err = csink_recording_create(&s->rec, folder, RECORDING_BYTES);
+
+	if (err)
+		return err;
+	s->writer = (struct csink_writer){0, 0};
+	s->threads = calloc(s->image->nr_threads + 1, sizeof(*s->threads));
+	s->epoch = UINT32_MAX;
+	csink_stacks_reset();
+	csink_stack_memo_reset(&s->memo);
+	save_head(s, head);
+	err = s->threads ? save_modules(s) : -ENOMEM;
+	if (!err)
+		err = save_threads(s);
+	for (uint64_t i = 0; !err && i < nr_rows; i++)
+		err = save_row(s, rows[i]);
+	csink_recording_close(&s->rec);
+	free(s->threads);
+	return err;
+}
+
+static int by_image(const void *a, const void *b)
+{
+	const struct csink_attach_row *x = *(const struct csink_attach_row *const *)a,
+				      *y = *(const struct csink_attach_row *const *)b;
+
+	if (x->image != y->image)
+		return x->image < y->image ? -1 : 1;
+	if (x->epoch != y->epoch)
+		return x->epoch < y->epoch ? -1 : 1;
+	return x->first_ns < y->first_ns ? -1 : x->first_ns > y->first_ns;
+}
+
+int csink_attach_images_save(const struct csink_attach_images *images, const char *folder,
+			     const struct csink_rec_header *head)
+{
+	const struct csink_attach_row **rows = malloc((images->nr_rows + 1) * sizeof(*rows));
+	struct saving s = {.images = images, .chains = malloc((images->nr_chains + 1) * sizeof(*s.chains))};
+	uint32_t first = 0;
+	int err = rows && s.chains ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; !err && i < images->nr_rows; i++)
+		rows[i] = &images->rows[i];
+	if (!err)
+		qsort(rows, images->nr_rows, sizeof(*rows), by_image);
+	while (!err && first < images->nr_rows) {
+		s.number = rows[first]->image;
+		s.image = images->at[s.number];
+		err = save_image(&s, folder, head, rows + first, s.image->nr_rows);
+		first += (uint32_t)s.image->nr_rows;
+	}
+	free(rows);
+	free(s.chains);
+	return err;
+}

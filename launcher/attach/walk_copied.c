@@ -1,0 +1,264 @@
+#include "launcher/attach/walk_copied.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "include/internal/recording.h"
+
+/* The kernel's numbers of registers (asm/perf_regs.h) that hold DWARF's 0 .. CSINK_NR_REGS - 1, the last one being pc.
+ */
+#if defined(__x86_64__)
+static const uint8_t kernel_regs[CSINK_NR_REGS] = {0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 8};
+const uint64_t csink_walk_regs_mask = 0xff01ff, csink_walk_pc_mask = 1 << 8;
+#define PC_REG 8
+#define CALL_PUSHES 1
+#define STRIP_SIGNATURE(address) (address)
+#elif defined(__aarch64__)
+static const uint8_t kernel_regs[CSINK_NR_REGS] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+						   16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+const uint64_t csink_walk_regs_mask = 0x1ffffffff, csink_walk_pc_mask = 1ULL << 32;
+#define PC_REG 32
+#define CALL_PUSHES 0
+#define STRIP_SIGNATURE(address) ((address)&0xffffffffffffULL) /* pointer authentication signs the bits above */
+#endif
+
+#define NR_CACHED 8192
+
+/* Rules at an address of an object, once read. */
+struct cached {
+	const struct csink_attach_object *object;
+	uintptr_t pc; /* in the copy of the tables */
+	bool found;
+	struct csink_cfi_fde fde;
+	struct csink_cfi_rules rules;
+};
+static struct cached *cache; /* NR_CACHED, made for the first stack */
+
+struct walker {
+	const struct csink_walk_copy *copy;
+	struct csink_cfi_regs regs;
+	uint64_t pc, stack_low, stack_high;
+	bool exact, innermost, is_cut;
+};
+
+/* The how-manieth of the sampled registers it is. */
+static uint64_t sampled_reg(const uint64_t *regs, uint32_t kernel_reg)
+{
+	return regs[__builtin_popcountll(csink_walk_regs_mask & ((1ULL << kernel_reg) - 1))];
+}
+
+uint64_t csink_walk_copy_pc(const uint64_t *regs)
+{
+	return sampled_reg(regs, PC_REG);
+}
+
+static bool load(struct walker *w, uint64_t address, uint64_t *value)
+{
+	if (address < w->stack_low || address > w->stack_high || w->stack_high - address < 8) {
+		/* Above the copy, and not too far to be of the same stack. */
+		w->is_cut |= address + 8 > w->stack_high && address - w->stack_high < (8ULL << 20);
+		return false;
+	}
+	memcpy(value, w->copy->stack + (address - w->stack_low), sizeof(*value));
+	return true;
+}
+
+/* ---- by tables ---- */
+
+static const struct cached *rules_at(const struct csink_attach_object *object, uintptr_t pc)
+{
+	static struct cached alone; /* where there is no memory for more */
+	struct cached *cached;
+
+	if (!cache)
+		cache = calloc(NR_CACHED, sizeof(*cache));
+	cached = cache ? &cache[(pc ^ pc >> 13) % NR_CACHED] : &alone;
+	if (cached->object != object || cached->pc != pc) {
+		cached->object = object;
+		cached->pc = pc;
+		cached->found = csink_cfi_find(&object->table, pc, &cached->fde) &&
+				csink_cfi_rules_at(&cached->fde, pc, &cached->rules);
+	}
+	return cached->found ? cached : NULL;
+}
+
+static bool known(const struct walker *w, uint64_t reg)
+{
+	return reg < CSINK_NR_REGS && w->regs.known >> reg & 1;
+}
+
+/* What an expression in closed form gives. */
+static bool evaluate(struct walker *w, const struct csink_cfi_closed *closed, uint64_t *value)
+{
+	if (!known(w, closed->reg))
+		return false;
+	*value = w->regs.value[closed->reg] + (uint64_t)closed->offset;
+	if (!closed->deref)
+		return true;
+	if (!load(w, *value, value))
+		return false;
+	*value += (uint64_t)closed->addend;
+	return true;
+}
+
+static bool find_cfa(struct walker *w, const struct cached *at, uint64_t *cfa)
+{
+	struct csink_cfi_closed closed = {.reg = at->rules.cfa_reg, .offset = at->rules.cfa_offset};
+
+	if (at->rules.cfa_expr && !csink_cfi_expr_close(&at->fde, at->rules.cfa_expr, at->pc, &closed))
+		return false;
+	return evaluate(w, &closed, cfa);
+}
+
+/* The caller's value of a register; false: it cannot be had. */
+static bool recover(struct walker *w, const struct cached *at, uint64_t cfa, uint64_t reg, struct csink_cfi_rule rule,
+		    uint64_t *value)
+{
+	struct csink_cfi_closed closed;
+	uint64_t from = reg;
+
+	switch ((enum csink_cfi_kind)rule.kind) {
+	case CSINK_CFI_AT_CFA:
+		return load(w, cfa + (uint64_t)(int64_t)rule.value, value);
+	case CSINK_CFI_CFA_PLUS:
+		*value = cfa + (uint64_t)(int64_t)rule.value;
+		return true;
+	case CSINK_CFI_AT_EXPR:
+	case CSINK_CFI_IS_EXPR:
+		if (!csink_cfi_expr_close(&at->fde, (const uint8_t *)(intptr_t)rule.value, at->pc, &closed) ||
+		    !evaluate(w, &closed, value))
+			return false;
+		return rule.kind == CSINK_CFI_IS_EXPR || load(w, *value, value);
+	case CSINK_CFI_REGISTER:
+		from = (uint64_t)(int64_t)rule.value;
+		break;
+	case CSINK_CFI_UNSET:
+		if (reg == CSINK_REG_SP) {
+			*value = cfa;
+			return true;
+		}
+		break;
+	case CSINK_CFI_SAME:
+		break;
+	case CSINK_CFI_UNDEFINED:
+		return false;
+	}
+	*value = from < CSINK_NR_REGS ? w->regs.value[from] : 0;
+	return known(w, from);
+}
+
+enum step { CALLER, END, BAD, NO_CFI, NO_RULE };
+
+static enum step step_by_rules(struct walker *w, const struct cached *at)
+{
+	struct csink_cfi_regs caller = {.known = 0};
+	uint64_t cfa, value;
+
+	if (at->rules.rule[CSINK_SLOT_RA].kind == CSINK_CFI_UNDEFINED)
+		return END;
+	if (!find_cfa(w, at, &cfa))
+		return NO_RULE;
+	for (int slot = 0; slot < CSINK_NR_SLOTS; slot++) {
+		uint64_t reg = (uint64_t)csink_cfi_slot_reg(slot);
+
+		if (!recover(w, at, cfa, reg, at->rules.rule[slot], &value))
+			continue;
+		caller.value[reg] = value;
+		caller.known |= 1ULL << reg;
+	}
+	if (!(caller.known >> CSINK_REG_RA & 1) || !(caller.known >> CSINK_REG_SP & 1))
+		return BAD;
+	if (caller.value[CSINK_REG_SP] < w->regs.value[CSINK_REG_SP] && !at->fde.signal_frame)
+		return BAD;
+	w->regs = caller;
+	w->pc = STRIP_SIGNATURE(caller.value[CSINK_REG_RA]);
+	w->exact = at->fde.signal_frame;
+	return CALLER;
+}
+
+/* ---- without ---- */
+
+static enum step step_by_fp(struct walker *w)
+{
+	uint64_t fp = w->regs.value[CSINK_REG_FP], caller_fp, ra;
+
+	if (known(w, CSINK_REG_FP) && !fp && !w->innermost) /* the ABI's mark of the outermost frame */
+		return END;
+	if (!known(w, CSINK_REG_FP) || fp % 8 || fp < w->regs.value[CSINK_REG_SP])
+		return NO_CFI;
+	if (!load(w, fp, &caller_fp) || !load(w, fp + 8, &ra))
+		return NO_CFI;
+	w->regs.value[CSINK_REG_FP] = caller_fp;
+	w->regs.value[CSINK_REG_SP] = fp + 16;
+	w->regs.known = 1ULL << CSINK_REG_FP | 1ULL << CSINK_REG_SP;
+	w->pc = STRIP_SIGNATURE(ra);
+	w->exact = false;
+	return CALLER;
+}
+
+/* One frame. The row's address is inside of the call that is to return. */
+static enum step step(struct walker *w)
+{
+	const struct csink_attach_object *object;
+	uint64_t bias, at = w->exact ? w->pc : w->pc - 1;
+	const struct cached *cached = NULL;
+
+	if (w->copy->locate(w->copy->arg, at, &object, &bias) && object->table.hdr)
+		cached = rules_at(object, (uintptr_t)(at - bias) + object->table_bias);
+	if (cached)
+		return step_by_rules(w, cached);
+	return step_by_fp(w);
+}
+
+static void start(struct walker *w, const struct csink_walk_copy *copy)
+{
+	memset(w, 0, sizeof(*w));
+	w->copy = copy;
+	for (uint32_t i = 0; i < CSINK_NR_REGS; i++)
+		w->regs.value[i] = sampled_reg(copy->regs, kernel_regs[i]);
+	w->regs.known = (1ULL << CSINK_NR_REGS) - 1;
+	w->pc = csink_walk_copy_pc(copy->regs);
+	w->stack_low = w->regs.value[CSINK_REG_SP];
+	w->stack_high = w->stack_low + copy->stack_bytes;
+	w->exact = w->innermost = true;
+}
+
+uint32_t csink_walk_copy(const struct csink_walk_copy *copy, uint64_t *frames, uint32_t max_frames,
+			 enum csink_walk_copy_end *end)
+{
+	struct walker w;
+	uint32_t nr = 0;
+
+	start(&w, copy);
+	for (;;) {
+		uint64_t last_sp = w.regs.value[CSINK_REG_SP];
+		enum step stepped = step(&w);
+
+		if (stepped == CALLER && !w.pc)
+			stepped = END;
+		if (stepped == END) {
+			*end = CSINK_COPY_COMPLETE;
+			return nr;
+		}
+		/* Each caller's frame lies above; the innermost may have none where calls do not push. */
+		if (stepped == CALLER && !w.exact && w.regs.value[CSINK_REG_SP] <= last_sp &&
+		    !(w.innermost && !CALL_PUSHES))
+			stepped = BAD;
+		if (stepped == CALLER && (w.pc - 1) >> 48)
+			stepped = BAD;
+		if (stepped != CALLER) {
+			*end = w.is_cut             ? CSINK_COPY_CUT
+			       : stepped == NO_CFI  ? CSINK_COPY_NO_CFI
+			       : stepped == NO_RULE ? CSINK_COPY_RULES
+						    : CSINK_COPY_BAD_STACK;
+			return nr;
+		}
+		if (nr == max_frames) {
+			*end = CSINK_COPY_DEPTH;
+			return nr;
+		}
+		w.innermost = false;
+		frames[nr++] = w.pc | (w.exact ? CSINK_FRAME_EXACT : 0);
+	}
+}

@@ -1,0 +1,46 @@
+/*
+ * Walking the stack of another process from what the kernel copied with a sample: registers and the top of the stack.
+ * The rules come from the objects' own tables, by the same code that reads them inside a program; where no table
+ * covers the code (made at run time), frame pointers lead on.
+ */
+#ifndef CSINK_WALK_COPIED_H
+#define CSINK_WALK_COPIED_H
+
+#include <stdint.h>
+
+#include "launcher/attach/objects.h"
+
+/* For perf_event_attr.sample_regs_user: what a walk needs; and the program counter alone. */
+extern const uint64_t csink_walk_regs_mask, csink_walk_pc_mask;
+
+/* Where an address is: false if no object has it. bias as csink_attach_object_bias. */
+typedef bool (*csink_walk_locate)(void *arg, uint64_t pc, const struct csink_attach_object **object, uint64_t *bias);
+
+struct csink_walk_copy {
+	const uint64_t *regs; /* in the order of the kernel's, those of csink_walk_regs_mask */
+	const char *stack;    /* what lies from the stack pointer on */
+	uint64_t stack_bytes;
+	csink_walk_locate locate;
+	void *arg;
+};
+
+enum csink_walk_copy_end {
+	CSINK_COPY_COMPLETE,
+	CSINK_COPY_DEPTH,     /* max_frames */
+	CSINK_COPY_CUT,       /* the rest of the stack was not copied */
+	CSINK_COPY_NO_CFI,    /* code without tables, and no frame pointer helped */
+	CSINK_COPY_BAD_STACK, /* a frame that does not lie above the last */
+	CSINK_COPY_RULES,     /* rules that are not followed */
+};
+
+/** The interrupted instruction. */
+uint64_t csink_walk_copy_pc(const uint64_t *regs);
+
+/**
+ * Give the callers, innermost first, as recordings have them (CSINK_FRAME_EXACT marked).
+ * Returns how many; *end says why it ended. Context: thread; keeps a cache of rules: one thread only.
+ */
+uint32_t csink_walk_copy(const struct csink_walk_copy *copy, uint64_t *frames, uint32_t max_frames,
+			 enum csink_walk_copy_end *end);
+
+#endif

@@ -1,0 +1,36 @@
+/* Writing JSON: values with their escapes, and the commas between them. Used by commands that take --json. */
+#ifndef CSINK_JSON_H
+#define CSINK_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct csink_json {
+	FILE *out;
+	uint32_t depth;
+	bool wrote[16]; /* something, at each depth: a comma comes before the next */
+};
+
+void csink_json_init(struct csink_json *json, FILE *out);
+
+/* Begin and end an object or an array; key is NULL inside an array and at the top. At most 15 deep. */
+void csink_json_open(struct csink_json *json, const char *key, char bracket);
+void csink_json_close(struct csink_json *json, char bracket);
+
+/* One value. A NULL text is null. */
+void csink_json_text(struct csink_json *json, const char *key, const char *text);
+void csink_json_number(struct csink_json *json, const char *key, int64_t value);
+void csink_json_real(struct csink_json *json, const char *key, double value); /* null, if it is no number */
+void csink_json_bool(struct csink_json *json, const char *key, bool value);
+void csink_json_null(struct csink_json *json, const char *key);
+
+/**
+ * Write one text between quotes, with its escapes: \uNNNN for a character that is not shown as it is (text.h), and the
+ * four characters \xNN for a byte that is no UTF-8.
+ * @in_html  nothing in it can end a <script> element or begin markup, either, and what is not shown is \xNN as well:
+ * the page shows what a terminal would.
+ */
+void csink_json_quote(FILE *out, const char *text, bool in_html);
+
+#endif

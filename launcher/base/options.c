@@ -1,0 +1,406 @@
+/* Options of the launcher's commands: see options.h. The texts for people (help, config) are in options_print.c. */
+#include "launcher/base/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "include/internal/base.h"
+#include "include/internal/nearest.h"
+
+const struct csink_option csink_run_options[CSINK_NR_RUN_OPTS] = {CSINK_RUN_OPTIONS(CSINK_OPTION_ROW)};
+const struct csink_option csink_stat_options[CSINK_NR_STAT_OPTS] = {CSINK_STAT_OPTIONS(CSINK_OPTION_ROW)};
+const struct csink_option csink_diff_options[CSINK_NR_DIFF_OPTS] = {CSINK_DIFF_OPTIONS(CSINK_OPTION_ROW)};
+const struct csink_option csink_merge_options[CSINK_NR_MERGE_OPTS] = {CSINK_MERGE_OPTIONS(CSINK_OPTION_ROW)};
+const struct csink_option csink_gate_options[CSINK_NR_GATE_OPTS] = {CSINK_GATE_OPTIONS(CSINK_OPTION_ROW)};
+const struct csink_option csink_attach_options[CSINK_NR_ATTACH_OPTS] = {CSINK_ATTACH_OPTIONS(CSINK_OPTION_ROW)};
+const struct csink_option csink_report_options[CSINK_NR_REPORT_OPTS] = {CSINK_REPORT_OPTIONS(CSINK_OPTION_ROW)};
+const struct csink_option csink_export_options[CSINK_NR_EXPORT_OPTS] = {CSINK_EXPORT_OPTIONS(CSINK_OPTION_ROW)};
+const struct csink_option csink_persist_options[CSINK_NR_PERSIST_OPTS] = {CSINK_PERSIST_OPTIONS(CSINK_OPTION_ROW)};
+const struct csink_option csink_events_options[CSINK_NR_EVENTS_OPTS] = {CSINK_EVENTS_OPTIONS(CSINK_OPTION_ROW)};
+const struct csink_option csink_doctor_options[CSINK_NR_DOCTOR_OPTS] = {CSINK_DOCTOR_OPTIONS(CSINK_OPTION_ROW)};
+const struct csink_option csink_reserve_options[CSINK_NR_RESERVE_OPTS] = {CSINK_RESERVE_OPTIONS(CSINK_OPTION_ROW)};
+
+const struct csink_request_option csink_request_options[CSINK_NR_REQUESTS] = {
+	[CSINK_REQUEST_HELP] = {"help", 'h', "print this help"},
+	[CSINK_REQUEST_VERSION] = {"version", 'V', "print the version"},
+	[CSINK_REQUEST_CONFIG] = {"print-config", 0, "print each value and where it comes from"},
+};
+
+_Static_assert(CSINK_NR_RUN_OPTS <= CSINK_MAX_OPTIONS && CSINK_NR_GATE_OPTS <= CSINK_MAX_OPTIONS,
+	       "struct csink_options has room for every table");
+
+void csink_option_name(const struct csink_option *opt, char *out)
+{
+	const char *id = opt->id;
+
+	for (; *id; id++)
+		*out++ = *id == '_' ? '-' : (char)tolower((unsigned char)*id);
+	*out = '\0';
+}
+
+void csink_option_twin(const struct csink_option *opt, char *out)
+{
+	snprintf(out, CSINK_OPTION_NAME, "%s%s", CSINK_ENV_PREFIX, opt->id);
+}
+
+int csink_bool_parse(const char *text)
+{
+	static const char *const words[][2] = {{"0", "1"}, {"no", "yes"}, {"false", "true"}, {"off", "on"}};
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(words); i++) {
+		for (int value = 0; value < 2; value++) {
+			if (!strcasecmp(text, words[i][value]))
+				return value;
+		}
+	}
+	return -EINVAL;
+}
+
+int csink_number_parse(const char *text, uint64_t *out)
+{
+	uint64_t value = 0;
+
+	if (!*text)
+		return -EINVAL;
+	for (; *text; text++) {
+		uint64_t digit = (uint64_t)(*text - '0');
+
+		if (!isdigit((unsigned char)*text))
+			return -EINVAL;
+		if (value > (INT64_MAX - digit) / 10)
+			return -ERANGE;
+		value = value * 10 + digit;
+	}
+	if (!value)
+		return -EINVAL;
+	*out = value;
+	return 0;
+}
+
+int csink_seconds_parse(const char *text, uint64_t *out_ns)
+{
+	const uint64_t max_s = 100 * 24 * 3600;
+	uint64_t s = 0, ns = 0, digit_ns = CSINK_NS_PER_S / 10;
+	bool any = false;
+
+	for (; isdigit((unsigned char)*text); text++, any = true) {
+		s = s * 10 + (uint64_t)(*text - '0');
+		if (s > max_s)
+			return -ERANGE;
+	}
+	if (*text == '.') {
+		/* What is less than a nanosecond is dropped. */
+		for (text++; isdigit((unsigned char)*text); text++, any = true, digit_ns /= 10)
+			ns += (uint64_t)(*text - '0') * digit_ns;
+	}
+	ns += s * CSINK_NS_PER_S;
+	if (*text || !any || !ns)
+		return -EINVAL;
+	*out_ns = ns;
+	return 0;
+}
+
+/* Is text one of the words of "a|b|c"? If not, offer them all to near. */
+static bool is_choice(const char *choices, const char *text, struct csink_nearest *near)
+{
+	size_t len = strlen(text);
+	const char *word = choices;
+	char name[CSINK_NEAREST_NAME];
+
+	csink_nearest_init(near, text, len);
+	while (word) {
+		const char *bar = strchr(word, '|');
+		size_t word_len = bar ? (size_t)(bar - word) : strlen(word);
+
+		if (word_len == len && !memcmp(word, text, len))
+			return true;
+		snprintf(name, sizeof(name), "%.*s", (int)word_len, word);
+		csink_nearest_offer(near, name);
+		word = bar ? bar + 1 : NULL;
+	}
+	return false;
+}
+
+/* Write the values "a|b|c" as "a, b, c". */
+static void print_choices(const char *choices, char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (; *choices && n + 3 < size; choices++) {
+		out[n++] = *choices == '|' ? ',' : *choices;
+		if (*choices == '|')
+			out[n++] = ' ';
+	}
+	out[n] = '\0';
+}
+
+void csink_options_where(const struct csink_options *o, uint32_t index, char *out, size_t size)
+{
+	char name[CSINK_OPTION_NAME];
+
+	if (o->values[index].source == CSINK_FROM_ENVIRONMENT) {
+		csink_option_twin(&o->table[index], name);
+		snprintf(out, size, "%s in the environment", name);
+	} else {
+		csink_option_name(&o->table[index], name);
+		snprintf(out, size, "option --%s", name);
+	}
+}
+
+/* Judge a value that was set. */
+static int check_value(struct csink_options *o, uint32_t index)
+{
+	const struct csink_option *opt = &o->table[index];
+	const char *text = o->values[index].text;
+	char hint[256], list[128], where[64];
+	struct csink_nearest near;
+	uint64_t number;
+	int err;
+
+	csink_options_where(o, index, where, sizeof(where));
+	if (opt->flags & CSINK_OPT_BOOL) {
+		if (csink_bool_parse(text) >= 0)
+			return 0;
+		snprintf(o->error, sizeof(o->error), "%s: '%.64s' is neither yes nor no: use 1 or 0", where, text);
+	} else if (opt->flags & CSINK_OPT_NUMBER) {
+		err = csink_number_parse(text, &number);
+		if (!err)
+			return 0;
+		snprintf(o->error, sizeof(o->error), "%s: '%.64s' is %s", where, text,
+			 err == -ERANGE ? "too large" : "not a whole number above 0");
+	} else if (opt->flags & CSINK_OPT_SECONDS) {
+		err = csink_seconds_parse(text, &number);
+		if (!err)
+			return 0;
+		snprintf(o->error, sizeof(o->error), "%s: '%.64s' is %s", where, text,
+			 err == -ERANGE ? "too long" : "not a time in seconds above 0");
+	} else if (strchr(opt->arg, '|')) {
+		if (is_choice(opt->arg, text, &near))
+			return 0;
+		csink_nearest_print(&near, hint, sizeof(hint));
+		print_choices(opt->arg, list, sizeof(list));
+		snprintf(o->error, sizeof(o->error), "%s: '%.64s' is unknown%s (one of: %s)", where, text, hint, list);
+	} else {
+		if (*text)
+			return 0;
+		snprintf(o->error, sizeof(o->error), "%s: the value is empty", where);
+	}
+	return -EINVAL;
+}
+
+static int set_value(struct csink_options *o, uint32_t index, const char *text)
+{
+	o->values[index].text = text;
+	o->values[index].source = CSINK_FROM_OPTION;
+	o->values[index].rank = ++o->last_rank;
+	return o->request ? 0 : check_value(o, index);
+}
+
+static void request(struct csink_options *o, enum csink_request what)
+{
+	if (!o->request)
+		o->request = what;
+}
+
+/* Nothing on the command line said it: the environment, else the default. */
+static int set_rest(struct csink_options *o)
+{
+	char twin[CSINK_OPTION_NAME];
+
+	for (uint32_t i = 0; i < o->nr; i++) {
+		const char *text;
+
+		if (o->values[i].source == CSINK_FROM_OPTION)
+			continue;
+		csink_option_twin(&o->table[i], twin);
+		text = o->table[i].flags & CSINK_OPT_NO_TWIN ? NULL : getenv(twin);
+		if (!text || !*text) {
+			o->values[i].text = o->table[i].def;
+			continue;
+		}
+		o->values[i].text = text;
+		o->values[i].source = CSINK_FROM_ENVIRONMENT;
+		if (o->request == CSINK_REQUEST_HELP || o->request == CSINK_REQUEST_VERSION)
+			continue;
+		if (check_value(o, i))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/* word is the whole one, of which the first len bytes are the name with its "--". */
+static int unknown_long(struct csink_options *o, const char *word, size_t len)
+{
+	char name[2 + CSINK_OPTION_NAME] = "--", hint[256];
+	struct csink_nearest near;
+
+	csink_nearest_init(&near, word, len);
+	for (uint32_t i = 0; i < o->nr; i++) {
+		if (o->table[i].flags & CSINK_OPT_ENV_ONLY)
+			continue;
+		csink_option_name(&o->table[i], name + 2);
+		csink_nearest_offer(&near, name);
+	}
+	for (int i = 1; i < CSINK_NR_REQUESTS; i++) {
+		strcpy(name + 2, csink_request_options[i].name);
+		csink_nearest_offer(&near, name);
+	}
+	csink_nearest_print(&near, hint, sizeof(hint));
+	snprintf(o->error, sizeof(o->error), "unknown option '%.*s'%s", (int)CSINK_MIN(len, (size_t)64), word, hint);
+	return -EINVAL;
+}
+
+/* One "--name", "--name=value" or "--name value". Returns how many words it took, or -EINVAL. */
+static int parse_long(struct csink_options *o, int left, char **argv)
+{
+	const char *word = argv[0] + 2;
+	const char *equals = strchr(word, '=');
+	size_t len = equals ? (size_t)(equals - word) : strlen(word);
+	char name[CSINK_OPTION_NAME];
+
+	for (int i = 1; i < CSINK_NR_REQUESTS; i++) {
+		if (strlen(csink_request_options[i].name) == len && !memcmp(csink_request_options[i].name, word, len)) {
+			request(o, (enum csink_request)i);
+			return 1;
+		}
+	}
+	for (uint32_t i = 0; i < o->nr; i++) {
+		csink_option_name(&o->table[i], name);
+		if (o->table[i].flags & CSINK_OPT_ENV_ONLY || strlen(name) != len || memcmp(name, word, len))
+			continue;
+		if (equals)
+			return set_value(o, i, equals + 1) ? -EINVAL : 1;
+		if (o->table[i].flags & CSINK_OPT_BOOL)
+			return set_value(o, i, "1") ? -EINVAL : 1;
+		if (left > 1)
+			return set_value(o, i, argv[1]) ? -EINVAL : 2;
+		if (o->request)
+			return 1;
+		snprintf(o->error, sizeof(o->error), "option --%s needs a value: --%s=%s", name, name, o->table[i].arg);
+		return -EINVAL;
+	}
+	return unknown_long(o, argv[0], len + 2);
+}
+
+/* "-ovalue", "-o value", or several flags in one word. Returns how many words it took, or -EINVAL. */
+static int parse_short(struct csink_options *o, int left, char **argv)
+{
+	for (const char *c = argv[0] + 1; *c; c++) {
+		uint32_t i;
+		int r;
+
+		for (r = 1; r < CSINK_NR_REQUESTS; r++) {
+			if (csink_request_options[r].short_name == *c)
+				break;
+		}
+		if (r < CSINK_NR_REQUESTS) {
+			request(o, (enum csink_request)r);
+			continue;
+		}
+		for (i = 0; i < o->nr; i++) {
+			if (o->table[i].short_name == *c)
+				break;
+		}
+		if (i == o->nr) {
+			snprintf(o->error, sizeof(o->error), "unknown option '-%c'%s%.64s%s", *c,
+				 argv[0][2] ? " in '" : "", argv[0][2] ? argv[0] : "", argv[0][2] ? "'" : "");
+			return -EINVAL;
+		}
+		if (o->table[i].flags & CSINK_OPT_BOOL) {
+			set_value(o, i, "1");
+			continue;
+		}
+		if (c[1])
+			return set_value(o, i, c + 1) ? -EINVAL : 1;
+		if (left > 1)
+			return set_value(o, i, argv[1]) ? -EINVAL : 2;
+		if (o->request)
+			return 1;
+		snprintf(o->error, sizeof(o->error), "option -%c needs a value: -%c %s", *c, *c, o->table[i].arg);
+		return -EINVAL;
+	}
+	return 1;
+}
+
+/* Move nr words at `from` to `to`, before it; what was between follows them. */
+static void move_words(char **argv, int to, int from, int nr)
+{
+	for (; nr && to < from; nr--, to++, from++) {
+		char *word = argv[from];
+
+		memmove(argv + to + 1, argv + to, (size_t)(from - to) * sizeof(*argv));
+		argv[to] = word;
+	}
+}
+
+static bool is_option(const char *word)
+{
+	return word[0] == '-' && word[1];
+}
+
+static int parse(struct csink_options *o, int argc, char **argv, bool mixed)
+{
+	int at = 1, first = 1; /* first: the first operand so far */
+
+	while (at < argc && (mixed || is_option(argv[at]))) {
+		int took;
+
+		if (!is_option(argv[at])) {
+			at++;
+			continue;
+		}
+		if (!strcmp(argv[at], "--")) {
+			move_words(argv, first++, at, 1);
+			break;
+		}
+		took = argv[at][1] == '-' ? parse_long(o, argc - at, argv + at) : parse_short(o, argc - at, argv + at);
+		if (took < 0)
+			return took;
+		move_words(argv, first, at, took);
+		first += took;
+		at += took;
+	}
+	return set_rest(o) ? -EINVAL : first;
+}
+
+int csink_options_parse(struct csink_options *o, const struct csink_option *table, uint32_t nr, int argc, char **argv)
+{
+	*o = (struct csink_options){.table = table, .nr = nr};
+	return parse(o, argc, argv, false);
+}
+
+int csink_options_parse_mixed(struct csink_options *o, const struct csink_option *table, uint32_t nr, int argc,
+			      char **argv)
+{
+	*o = (struct csink_options){.table = table, .nr = nr};
+	return parse(o, argc, argv, true);
+}
+
+const char *csink_options_text(const struct csink_options *o, uint32_t index)
+{
+	return o->values[index].text;
+}
+
+bool csink_options_bool(const struct csink_options *o, uint32_t index)
+{
+	return csink_bool_parse(o->values[index].text) == 1;
+}
+
+uint64_t csink_options_number(const struct csink_options *o, uint32_t index)
+{
+	uint64_t value = 0;
+
+	csink_number_parse(o->values[index].text, &value);
+	return value;
+}
+
+uint64_t csink_options_seconds(const struct csink_options *o, uint32_t index)
+{
+	uint64_t ns = 0;
+
+	csink_seconds_parse(o->values[index].text, &ns);
+	return ns;
+}

@@ -1,0 +1,161 @@
+/* See roots.h. */
+#include "launcher/base/roots.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MAX_TRIES 16
+
+/* ---- opening ---- */
+
+size_t csink_root_len(const char *path)
+{
+	static const char *const forms[][2] = {{"/proc/self/fd/", ""}, {"/proc/", "/root"}};
+
+	for (int i = 0; i < 2; i++) {
+		size_t len = strlen(forms[i][0]), digits;
+
+		if (strncmp(path, forms[i][0], len))
+			continue;
+		digits = strspn(path + len, "0123456789");
+		len += digits;
+		if (!digits || strncmp(path + len, forms[i][1], strlen(forms[i][1])))
+			continue;
+		len += strlen(forms[i][1]);
+		if (path[len] == '/' && len < CSINK_ROOT_BYTES)
+			return len;
+	}
+	return 0;
+}
+
+/* Folder by folder, where openat2(2) is not to be had. What the kernel names as mapped is free of links anyway. */
+static int walk(int root_fd, const char *path, int flags)
+{
+	int fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 0), next;
+	char name[NAME_MAX + 1];
+
+	while (fd >= 0) {
+		size_t len = strcspn(path += strspn(path, "/"), "/");
+
+		if (len >= sizeof(name) || (len == 2 && !memcmp(path, "..", 2))) {
+			close(fd);
+			return len >= sizeof(name) ? -ENAMETOOLONG : -EXDEV;
+		}
+		memcpy(name, path, len);
+		name[len] = 0;
+		path += len;
+		next = openat(fd, len ? name : ".", O_PATH | O_CLOEXEC | O_NOFOLLOW | (*path ? O_DIRECTORY : flags));
+		if (next < 0)
+			next = -errno;
+		close(fd);
+		if (!*path || next < 0)
+			return next;
+		fd = next;
+	}
+	return -errno;
+}
+
+/* A handle of what a path means below a root, whatever it is. */
+static int find_in_root(int root_fd, const char *path, int flags)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(O_PATH | O_CLOEXEC | flags),
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	int fd = -1;
+
+	errno = EAGAIN; /* something was renamed meanwhile */
+	for (int i = 0; fd < 0 && errno == EAGAIN && i < MAX_TRIES; i++)
+		fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+		return walk(root_fd, path, flags);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Opens what a handle is of, if it is a regular file: a device could do anything when it is opened. Takes the handle.
+ */
+static int open_handle(int handle, int flags)
+{
+	char link[CSINK_ROOT_BYTES];
+	struct stat st;
+	int fd = -ENOEXEC;
+
+	if (fstat(handle, &st)) {
+		fd = -errno;
+	} else if (S_ISREG(st.st_mode)) {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", handle);
+		fd = open(link, O_RDONLY | O_CLOEXEC | (flags & ~O_NOFOLLOW));
+		if (fd < 0)
+			fd = -errno;
+	}
+	close(handle);
+	return fd;
+}
+
+int csink_root_open(const char *path, int flags)
+{
+	size_t len = csink_root_len(path);
+	char root[CSINK_ROOT_BYTES];
+	int fd, handle;
+
+	if (!len) {
+		fd = open(path, O_RDONLY | O_CLOEXEC | flags);
+		return fd < 0 ? -errno : fd;
+	}
+	memcpy(root, path, len);
+	root[len] = 0;
+	fd = open(root, O_PATH | O_CLOEXEC | O_DIRECTORY);
+	if (fd < 0)
+		return -errno;
+	handle = find_in_root(fd, path + len, flags & O_NOFOLLOW);
+	close(fd);
+	return handle < 0 ? handle : open_handle(handle, flags);
+}
+
+/* ---- finding ---- */
+
+/* The last number of a process's NSpid line: what it calls itself. */
+static int32_t own_pid(const char *host_pid)
+{
+	char path[64], line[256];
+	const char *last;
+	int32_t pid = -1;
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/%.16s/status", host_pid);
+	status = fopen(path, "re");
+	while (status && fgets(line, sizeof(line), status)) {
+		if (strncmp(line, "NSpid:", 6))
+			continue;
+		last = strrchr(line, '\t');
+		pid = last ? atoi(last) : -1;
+		break;
+	}
+	if (status)
+		fclose(status);
+	return pid;
+}
+
+uint32_t csink_roots_find(int32_t pid, char roots[][CSINK_ROOT_BYTES], uint32_t max)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	uint32_t nr = 0;
+
+	while (proc && nr < max && (entry = readdir(proc))) {
+		if (isdigit((unsigned char)entry->d_name[0]) && own_pid(entry->d_name) == pid)
+			snprintf(roots[nr++], CSINK_ROOT_BYTES, "/proc/%.12s/root", entry->d_name);
+	}
+	if (proc)
+		closedir(proc);
+	return nr;
+}

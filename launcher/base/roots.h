@@ -1,0 +1,34 @@
+/*
+ * Files of processes that have another root than ours: containers, chroots. A path through such a root begins with
+ * "/proc/4711/root", or with "/proc/self/fd/7" where a handle of it is kept; what follows is the path as they see it.
+ * The files are somebody else's, and may be changed between two looks: a link in there leads nowhere else.
+ */
+#ifndef CSINK_ROOTS_H
+#define CSINK_ROOTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CSINK_ROOT_BYTES 32
+
+/** How much of a path names another root, without the slash behind it; 0: it is an ordinary path of ours. */
+size_t csink_root_len(const char *path);
+
+/**
+ * Open a file to be read, as open(2) does. Through another root every link, absolute or with "..", is followed as seen
+ * from there, and what is no regular file is not opened at all; where the kernel has no openat2(2), or a filter refuses
+ * it, no link is followed.
+ * @flags  O_NOFOLLOW and the like; O_RDONLY and O_CLOEXEC are given.
+ * Returns the fd or -errno; -ENOEXEC is something else than a regular file, in another root. Context: thread.
+ */
+int csink_root_open(const char *path, int flags);
+
+/**
+ * Find the roots of the file systems in which processes live that call themselves pid: "/proc/4711/root". Of processes
+ * that run now, in containers and chroots, too.
+ * @roots  room for max texts
+ * Returns how many there are.
+ */
+uint32_t csink_roots_find(int32_t pid, char roots[][CSINK_ROOT_BYTES], uint32_t max);
+
+#endif

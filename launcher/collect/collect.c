@@ -1,0 +1,253 @@
+/* From a run folder to a profile (collect.h): the order of things; the parts are in collect_*.c. */
+#include "launcher/collect/collect.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "launcher/base/grow.h"
+#include "launcher/collect/collect_impl.h"
+
+#define MAX_TALLIES 256
+
+void csink_collect_tally(struct collector *c, const char *key, const char *fmt, ...)
+{
+	csink_str_t text;
+	char line[1024];
+	va_list ap;
+	uint32_t i;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	text = csink_profile_str(c->p, line);
+	for (i = 0; i < c->nr_tallies; i++) {
+		if (c->tallies[i].text == text && !strcmp(c->tallies[i].key, key)) {
+			c->tallies[i].nr++;
+			return;
+		}
+	}
+	if (c->nr_tallies < MAX_TALLIES && !CSINK_GROW(c->tallies, c->nr_tallies, c->cap_tallies))
+		c->tallies[c->nr_tallies++] = (struct tally){key, text, 1};
+}
+
+/* ---- columns ---- */
+
+static int add_types(struct collector *c)
+{
+	struct csink_profile *p = c->p;
+	uint32_t i;
+
+	c->cpu_event = -1;
+	if (csink_profile_type_add(p, "samples", "count") < 0)
+		return -ENOMEM;
+	/* Nothing was recorded, but the kernel has totals: they are CPU time. */
+	if (!c->nr_events && c->outside) {
+		c->events[c->nr_events++] = (struct csink_rec_event){
+			.name = "task-clock", .unit = "nanoseconds", .flags = CSINK_EVENT_CPU_NS};
+	}
+	for (i = 0; i < c->nr_events; i++) {
+		if (csink_profile_type_add(p, c->events[i].name, *c->events[i].unit ? c->events[i].unit : "count") < 0)
+			return -ENOMEM;
+		if (c->events[i].flags & CSINK_EVENT_CPU_NS && c->cpu_event < 0)
+			c->cpu_event = i;
+		if (c->events[i].flags & CSINK_EVENT_LEADER && !p->period_type.name) {
+			p->default_type = i + 1;
+			p->period = c->events[i].period;
+			p->period_type = p->types[i + 1];
+		}
+	}
+	if (!p->period_type.name && c->cpu_event >= 0)
+		p->default_type = c->cpu_event + 1;
+	return 0;
+}
+
+/* ---- all together ---- */
+
+/* The arguments of the first process, for runs that have no launcher to tell them. */
+static void take_command(struct collector *c, const struct csink_rec_header *header)
+{
+	char text[sizeof(header->cmdline)];
+	size_t i, len = 0;
+
+	memcpy(text, header->cmdline, sizeof(text));
+	for (i = 0; i < sizeof(text) - 1; i++) {
+		if (text[i])
+			len = i + 1;
+	}
+	for (i = 0; i < len; i++)
+		text[i] = text[i] ? text[i] : ' ';
+	text[len] = 0;
+	c->command = csink_profile_str(c->p, text);
+}
+
+static int read_image(struct collector *c, struct image *image)
+{
+	struct csink_recorded rec;
+	char why[160];
+	int err = csink_recorded_read(image->path, &rec, why, sizeof(why));
+
+	if (err == -ENOMEM)
+		return err;
+	if (err) {
+		if (!c->is_early) /* else it is tried again */
+			csink_collect_tally(c, CSINK_FACT_WARNING, "%s is left out: %s", strrchr(image->path, '/') + 1,
+					    why);
+		return 0;
+	}
+	/* A process that still runs has gone on since its header was first read. */
+	image->state = rec.header.state;
+	image->end_ns = rec.header.end_monotonic_ns;
+	image->cpu_end_ns = rec.header.cpu_end_ns;
+	if (!c->command)
+		take_command(c, &rec.header);
+	err = csink_collect_recording(c, image, &rec);
+	image->is_read = !err;
+	csink_recorded_release(&rec);
+	return err;
+}
+
+static void set_times(struct collector *c)
+{
+	uint64_t first = UINT64_MAX, end = 0, real = 0;
+	uint32_t i;
+
+	for (i = 0; i < c->nr_images; i++) {
+		if (c->images[i].start_ns < first) {
+			first = c->images[i].start_ns;
+			real = c->images[i].start_realtime_ns;
+		}
+		end = CSINK_MAX(end, c->images[i].end_ns);
+	}
+	c->p->time_ns = real;
+	c->p->duration_ns = end > first ? end - first : 0;
+	if (c->outside && c->outside->wall_ns)
+		c->p->duration_ns = c->outside->wall_ns;
+}
+
+static int collect(struct collector *c, const char *run_dir)
+{
+	int err = run_dir ? csink_collect_list(c, run_dir) : 0;
+	uint32_t i;
+
+	if (!err && run_dir)
+		err = csink_collect_list_beside(c, run_dir);
+	if (err == -ENOENT && c->outside)
+		err = 0;
+	if (!err && !c->nr_images && !c->outside)
+		err = -ENOENT;
+	if (err)
+		return err;
+	err = csink_collect_link(c);
+	if (!err && !c->has_types)
+		err = add_types(c);
+	for (i = 0; i < c->nr_images && !err; i++)
+		if (!c->images[i].is_read)
+			err = read_image(c, &c->images[i]);
+	if (!err) {
+		set_times(c);
+		csink_collect_account(c);
+		err = csink_collect_symbols(c);
+	}
+	if (!err)
+		csink_collect_facts(c);
+	return err ? err : csink_profile_error(c->p);
+}
+
+static void release(struct collector *c)
+{
+	uint32_t i;
+
+	for (i = 0; i < c->nr_images; i++)
+		free(c->images[i].path);
+	for (i = 0; i < c->nr_beside; i++)
+		close(c->beside[i]);
+	for (i = 0; i < c->nr_modules; i++)
+		free(c->modules[i].wants);
+	free(c->images);
+	free(c->modules);
+	free(c->module_slots);
+	free(c->slots);
+	free(c->pseudo);
+	free(c->tallies);
+	free(c->spawned);
+	free(c);
+}
+
+struct collector *csink_collect_begin(const struct csink_outside *outside)
+{
+	struct collector *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->outside = outside;
+	c->p = csink_profile_create();
+	if (c->p)
+		return c;
+	free(c);
+	return NULL;
+}
+
+/* Of the images from first on, those that can be read; their files are gone then. */
+static int take_images(struct collector *c, uint32_t first)
+{
+	int nr = 0, err = 0;
+
+	for (uint32_t i = first; i < c->nr_images; i++) {
+		struct image *image = &c->images[i];
+
+		if (!err)
+			err = read_image(c, image);
+		if (image->is_read) {
+			nr += unlink(image->path) == 0;
+			free(image->path);
+			image->path = NULL;
+			continue;
+		}
+		free(image->path);
+		*image = c->images[--c->nr_images];
+		i--;
+	}
+	return err ? err : nr;
+}
+
+int csink_collect_take(struct collector *c, const char *run_dir, uint32_t least)
+{
+	uint32_t first = c->nr_images;
+	int err;
+
+	if (!csink_collect_has_many(run_dir, least))
+		return 0;
+	c->is_early = true;
+	err = csink_collect_list(c, run_dir);
+	if (!err && c->nr_images > first && !c->has_types) {
+		err = add_types(c);
+		c->has_types = !err;
+	}
+	err = err ? err : take_images(c, first);
+	c->is_early = false;
+	return err;
+}
+
+int csink_collect_finish(struct collector *c, const char *run_dir, struct csink_profile **out)
+{
+	int err = collect(c, run_dir);
+
+	if (err)
+		csink_profile_destroy(c->p);
+	else
+		*out = c->p;
+	release(c);
+	return err;
+}
+
+int csink_collect(const char *run_dir, const struct csink_outside *outside, struct csink_profile **out)
+{
+	struct collector *c = csink_collect_begin(outside);
+
+	return c ? csink_collect_finish(c, run_dir, out) : -ENOMEM;
+}

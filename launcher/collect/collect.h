@@ -1,0 +1,82 @@
+/*
+ * From a run folder to a profile: reads every recording (as untrusted input), adds what was counted from outside, and
+ * gives the symbolised profile that report, export, diff and gate work on.
+ */
+#ifndef CSINK_COLLECT_H
+#define CSINK_COLLECT_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "include/internal/recording.h"
+
+struct csink_profile;
+
+/* One process of the tree as the kernel's own records name it (PERF_RECORD_COMM/FORK/EXIT). */
+struct csink_outside_process {
+	int32_t pid;
+	int32_t ppid;
+	char comm[16]; /* the latest */
+	uint64_t cpu_ns;
+	uint8_t has_cpu;       /* cpu_ns is known */
+	uint8_t still_running; /* when the launcher looked last */
+	uint8_t reason;        /* enum csink_spawn_reason, 0 unknown: why it could not be injected */
+};
+
+/* Exact totals of the whole tree. A value that could not be measured has its has_ flag clear and is never printed as 0.
+ */
+struct csink_outside {
+	uint64_t wall_ns, user_ns, sys_ns,
+		max_rss_bytes; /* wait4(2) of the command: it and all its waited-for children */
+	uint8_t has_rusage;
+	uint8_t is_attached; /* attached_cpu_ns is the CPU time that was counted, in place of wait4(2)'s */
+	uint64_t attached_cpu_ns;
+	uint32_t attached_processes, attached_threads; /* 0: as many as there are recordings of */
+	uint8_t has_counts;                            /* counts[] hold; else counts_reason says why not */
+	char counts_reason[160];
+	uint32_t nr_counts;
+	struct {
+		char name[64];
+		char unit[16];
+		uint64_t value, time_enabled_ns, time_running_ns; /* value is already scaled */
+	} counts[CSINK_MAX_EVENTS];
+	struct csink_outside_process
+		*processes; /* nr_processes of them, or NULL where the kernel refused the records */
+	uint32_t nr_processes;
+	uint8_t is_filtered;    /* not every process was to be profiled (--follow) */
+	int command_status;     /* waitpid(2)'s */
+	char event_reason[160]; /* what csink_events_auto said of the event it chose; "": the user chose */
+	char command[256];      /* what was run, for the header */
+	char **notes; /* nr_notes lines for the report's header (say: frequency clamped); owned by the caller */
+	uint32_t nr_notes;
+};
+
+/**
+ * Make a profile from the recordings in a run folder. Symbols, inlined frames and lines are resolved here.
+ * @run_dir  the folder, NULL if there is none; recordings in it that are damaged are skipped and said so in the
+ * profile's notes.
+ * @outside  may be NULL: environment-only runs have no totals from outside.
+ * Returns 0 and *out (csink_profile_destroy it), -ENOENT (no recording there and no outside totals), -ENOMEM or what
+ * opening gave.
+ */
+int csink_collect(const char *run_dir, const struct csink_outside *outside, struct csink_profile **out);
+
+/*
+ * The same in two steps, for a command that starts more processes than a folder in memory should hold recordings of:
+ * begin, take now and then, finish.
+ */
+struct collector;
+
+/** @outside is filled in later, before the end. NULL: no memory. */
+struct collector *csink_collect_begin(const struct csink_outside *outside);
+
+/**
+ * Read the recordings of processes that are gone, and of programs that were replaced, and remove them. Does nothing
+ * while there are fewer than @least. Returns how many it took, or -errno; what is left stays for later.
+ */
+int csink_collect_take(struct collector *c, const char *run_dir, uint32_t least);
+
+/** As csink_collect, with what was taken. The collector is gone in any case. */
+int csink_collect_finish(struct collector *c, const char *run_dir, struct csink_profile **out);
+
+#endif

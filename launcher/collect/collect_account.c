@@ -1,0 +1,321 @@
+/*
+ * CPU time that no sample took, so that a profile's sum is what the kernel accounted: each part under a name of its
+ * own, in brackets and with a label, so that nobody takes it for a function and everybody can filter it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/base/grow.h"
+#include "launcher/collect/collect_impl.h"
+
+/* More than any process can have used: a damaged header. */
+#define INSANE_NS (1LL << 60)
+
+void csink_collect_pseudo(struct collector *c, const char *word, const char *frame, const uint32_t *callers,
+			  const struct csink_profile_label *labels, uint32_t nr_labels, const int64_t *values)
+{
+	struct csink_profile_function function = {.name = csink_profile_str(c->p, frame)};
+	struct csink_profile_label all[9];
+	struct csink_profile_line line = {0};
+	uint32_t location = 0, stack[8], nr = 0, i;
+
+	function.system_name = function.name;
+	line.function = csink_profile_function_add(c->p, &function);
+	for (i = 0; i < c->nr_pseudo && !location; i++) {
+		if (c->pseudo[i].function == line.function)
+			location = c->pseudo[i].location;
+	}
+	if (!location) {
+		location = csink_profile_location_add(c->p, 0, 0, &line, 1);
+		if (CSINK_GROW(c->pseudo, c->nr_pseudo, c->cap_pseudo))
+			return;
+		c->pseudo[c->nr_pseudo].function = line.function;
+		c->pseudo[c->nr_pseudo++].location = location;
+	}
+	nr_labels = CSINK_MIN(nr_labels, CSINK_ARRAY_SIZE(all) - 1);
+	memcpy(all, labels, nr_labels * sizeof(*all));
+	all[nr_labels++] = (struct csink_profile_label){.key = csink_profile_str(c->p, CSINK_LABEL_PSEUDO),
+							.str = csink_profile_str(c->p, word)};
+	stack[nr++] = location;
+	while (callers && *callers && nr < CSINK_ARRAY_SIZE(stack))
+		stack[nr++] = *callers++;
+	csink_profile_sample_add(c->p, csink_profile_stack_add(c->p, stack, nr),
+				 csink_profile_labels_add(c->p, all, nr_labels), values);
+}
+
+uint32_t csink_collect_process_labels(struct collector *c, int32_t pid, const char *comm,
+				      struct csink_profile_label *labels)
+{
+	uint32_t nr = 0;
+
+	if (pid)
+		labels[nr++] =
+			(struct csink_profile_label){.key = csink_profile_str(c->p, CSINK_LABEL_PID), .num = pid};
+	if (*comm)
+		labels[nr++] = (struct csink_profile_label){.key = csink_profile_str(c->p, CSINK_LABEL_PROCESS),
+							    .str = csink_profile_str(c->p, comm)};
+	return nr;
+}
+
+/* Give CPU time to a process's pseudo-function. Returns what was given. */
+static int64_t give(struct collector *c, const char *word, const char *frame, int32_t pid, const char *comm, int64_t ns)
+{
+	int64_t values[CSINK_MAX_EVENTS + 1] = {0};
+	struct csink_profile_label labels[2];
+
+	if (ns <= 0 || ns > INSANE_NS)
+		return 0;
+	values[c->cpu_event + 1] = ns;
+	csink_collect_pseudo(c, word, frame, NULL, labels, csink_collect_process_labels(c, pid, comm, labels), values);
+	return ns;
+}
+
+/* One that was replaced past us, by an exec that we did not see, has rows from after its header was last written. */
+static void mend_end(struct image *image)
+{
+	image->cpu_end_ns = CSINK_MAX(image->cpu_end_ns, image->cpu_start_ns + image->covered_cpu_ns);
+}
+
+/* What lies before our constructor, and what its rows leave open up to the last flush. */
+static void account_image(struct collector *c, struct image *image)
+{
+	const struct image *former = image->former ? &c->images[image->former - 1] : NULL;
+	int64_t before = (int64_t)(image->cpu_start_ns - (former ? former->cpu_end_ns : 0));
+	int64_t open = csink_add((int64_t)(image->cpu_end_ns - image->cpu_start_ns), -image->covered_cpu_ns);
+
+	image->covered_cpu_ns = csink_add(image->covered_cpu_ns, give(c, "start-up", "[start-up: exec and loader]",
+								      image->pid, image->comm, before));
+	image->covered_cpu_ns = csink_add(image->covered_cpu_ns,
+					  give(c, "not sampled", "[not sampled]", image->pid, image->comm, open));
+}
+
+/* What the recordings of a pid account for, and the process's last name. */
+struct covered {
+	int32_t pid;
+	int64_t cpu_ns;
+	const char *comm;
+	uint64_t start_ns;
+	bool execed;   /* its last recording ends with an exec */
+	bool is_known; /* the kernel's list has this pid, or one that must be the same process */
+};
+
+static int compare_covered(const void *a, const void *b)
+{
+	const struct covered *left = a, *right = b;
+
+	return left->pid < right->pid ? -1 : left->pid > right->pid;
+}
+
+/* One element for each pid, sorted. Returns how many; 0 and NULL without memory or recordings. */
+static uint32_t cover(const struct collector *c, struct covered **out)
+{
+	struct covered *all = calloc((size_t)c->nr_images + 1, sizeof(*all));
+	uint32_t i, nr = 0, kept = 0;
+
+	*out = all;
+	for (i = 0; all && i < c->nr_images; i++) {
+		if (c->images[i].is_read)
+			all[nr++] = (struct covered){.pid = c->images[i].pid,
+						     .cpu_ns = c->images[i].covered_cpu_ns,
+						     .comm = c->images[i].comm,
+						     .start_ns = c->images[i].start_ns,
+						     .execed = c->images[i].state == CSINK_REC_EXECED};
+	}
+	if (!nr)
+		return 0;
+	qsort(all, nr, sizeof(*all), compare_covered);
+	for (i = 1; i < nr; i++) {
+		if (all[i].pid != all[kept].pid) {
+			all[++kept] = all[i];
+			continue;
+		}
+		all[kept].cpu_ns = csink_add(all[kept].cpu_ns, all[i].cpu_ns);
+		if (all[i].start_ns >= all[kept].start_ns) {
+			all[kept].start_ns = all[i].start_ns;
+			all[kept].comm = all[i].comm;
+			all[kept].execed = all[i].execed;
+		}
+	}
+	return kept + 1;
+}
+
+void csink_collect_unprofiled(struct collector *c, const char *name, enum csink_spawn_reason reason)
+{
+	static const char *const reasons[] = {
+		[0] = "not injected",
+		[CSINK_SPAWN_STATIC] = "static, cannot be preloaded into",
+		[CSINK_SPAWN_SETUID] = "set-user-id or with capabilities",
+		[CSINK_SPAWN_OTHER_ABI] = "of another architecture or C library",
+		[CSINK_SPAWN_NO_REACH] = "out of our reach: chroot, seccomp, or rights given up",
+		[CSINK_SPAWN_NOT_FOLLOWED] = "not followed",
+		[CSINK_SPAWN_OLDER_LIBC] = "not injected: older C library",
+	};
+
+	csink_collect_tally(c, CSINK_FACT_UNPROFILED, "%s (%s)", name,
+			    reasons[reason < CSINK_ARRAY_SIZE(reasons) ? reason : 0]);
+}
+
+static const struct spawned *find_spawned(const struct collector *c, int32_t pid)
+{
+	for (uint32_t i = c->nr_spawned; i--;) /* the latest: pids are given out again */
+		if (c->spawned[i].pid == pid)
+			return &c->spawned[i];
+	return NULL;
+}
+
+static struct covered *find_covered(struct covered *all, uint32_t nr, int32_t pid)
+{
+	return nr ? bsearch(&(struct covered){.pid = pid}, all, nr, sizeof(*all), compare_covered) : NULL;
+}
+
+/*
+ * In a pid namespace of its own a process calls itself by another number than the kernel does for us: what is named the
+ * same, and without a counterpart on either side, is taken for the same, in order.
+ */
+static struct covered *find_namesake(struct covered *all, uint32_t nr, const struct csink_outside_process *process)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		if (all[i].is_known || strcmp(all[i].comm, process->comm))
+			continue;
+		all[i].is_known = true;
+		return &all[i];
+	}
+	return NULL;
+}
+
+/* What a process that could not be injected starts cannot be either, for the same reason. */
+static enum csink_spawn_reason inherited_reason(const struct collector *c, const struct csink_outside_process *process)
+{
+	const struct spawned *spawned = find_spawned(c, process->pid);
+	int32_t pid = process->ppid;
+
+	if (spawned)
+		return spawned->reason;
+	for (uint32_t i = c->outside->nr_processes; i--;) { /* parents come before their children */
+		if (c->outside->processes[i].pid != pid)
+			continue;
+		spawned = find_spawned(c, pid);
+		if (spawned)
+			break;
+		pid = c->outside->processes[i].ppid;
+	}
+	if (spawned && spawned->reason == CSINK_SPAWN_NO_REACH)
+		return spawned->reason;
+	return c->outside->is_filtered ? CSINK_SPAWN_NOT_FOLLOWED : 0;
+}
+
+/* CPU time of a program that is not in the recordings. */
+static int64_t give_absent(struct collector *c, int32_t pid, const char *name, enum csink_spawn_reason reason,
+			   int64_t ns)
+{
+	const char *word = reason == CSINK_SPAWN_NOT_FOLLOWED ? "not followed" : "not injected";
+	char frame[64];
+
+	snprintf(frame, sizeof(frame), "[%s: %.16s]", word, name);
+	return give(c, word, frame, pid, name, ns);
+}
+
+/* What a process that was profiled did after its recording ended: it exited, or became what cannot be profiled. */
+static int64_t give_end(struct collector *c, const struct covered *own, const struct csink_outside_process *process,
+			int64_t rest)
+{
+	const struct spawned *spawned = find_spawned(c, own->pid);
+	const char *name = process->comm;
+	enum csink_spawn_reason reason = 0;
+
+	if (spawned && spawned->became) {
+		name = csink_profile_text(c->p, spawned->name);
+		reason = spawned->reason;
+	} else if (own->execed) {
+		reason = c->outside->is_filtered ? CSINK_SPAWN_NOT_FOLLOWED : 0;
+	} else {
+		return give(c, "exit", "[exit: after the last flush]", own->pid, own->comm, rest);
+	}
+	csink_collect_unprofiled(c, name, reason);
+	return give_absent(c, own->pid, name, reason, rest);
+}
+
+/* Processes whose CPU time the kernel reported: what is not covered is their exit, or all of them. */
+static int64_t account_processes(struct collector *c, int64_t budget, char *unknown, size_t unknown_size)
+{
+	const struct csink_outside_process *process;
+	struct covered *all, *own;
+	uint32_t i, nr = cover(c, &all);
+	int64_t rest, given = 0;
+	enum csink_spawn_reason reason;
+	size_t used = 0;
+
+	for (i = 0; i < c->outside->nr_processes; i++) {
+		own = find_covered(all, nr, c->outside->processes[i].pid);
+		if (own)
+			own->is_known = true;
+	}
+	for (i = 0; i < c->outside->nr_processes; i++) {
+		process = &c->outside->processes[i];
+		own = find_covered(all, nr, process->pid);
+		own = own ? own : find_namesake(all, nr, process);
+		rest = process->has_cpu ? (int64_t)process->cpu_ns - (own ? own->cpu_ns : 0) : 0;
+		rest = CSINK_MIN(rest, budget - given);
+		if (own) {
+			given += give_end(c, own, process, rest);
+			continue;
+		}
+		reason = process->reason ? process->reason : inherited_reason(c, process);
+		given += give_absent(c, process->pid, process->comm, reason, rest);
+		if (reason == CSINK_SPAWN_OWN || (process->has_cpu && !process->cpu_ns && !process->reason))
+			continue; /* it came and went without running a program */
+		csink_collect_unprofiled(c, process->comm, reason);
+		if (!process->has_cpu && used < unknown_size - 1)
+			used += snprintf(unknown + used, unknown_size - used, "%s%.16s", used ? ", " : "",
+					 process->comm);
+	}
+	free(all);
+	return given;
+}
+
+/* What is left belongs to nobody that is known. */
+static void account_rest(struct collector *c, const char *unknown, int64_t rest)
+{
+	char frame[160];
+
+	if (*unknown) {
+		snprintf(frame, sizeof(frame), "[not injected: %.100s]", unknown);
+		give(c, "not injected", frame, 0, "", rest);
+	} else if (c->outside->processes) { /* of the fork before the command's exec; of children that nobody waited for
+					     */
+		give(c, "other", "[of no known process]", 0, "", rest);
+	} else { /* the kernel did not say which processes there were */
+		give(c, "other", c->nr_images ? "[exit, or not injected]" : "[not injected]", 0, "", rest);
+	}
+}
+
+void csink_collect_account(struct collector *c)
+{
+	const struct csink_outside *outside = c->outside;
+	int64_t covered = 0, total, given;
+	char unknown[128] = "";
+	uint32_t i;
+
+	if (c->cpu_event < 0)
+		return;
+	for (i = 0; i < c->nr_images; i++)
+		mend_end(&c->images[i]);
+	for (i = 0; i < c->nr_images; i++) {
+		if (c->images[i].is_read)
+			account_image(c, &c->images[i]);
+		covered = csink_add(covered, c->images[i].covered_cpu_ns);
+	}
+	if (!outside)
+		return;
+	if (outside->is_attached) {
+		/* Threads that were shorter than a period, and each one's end after its last sample. */
+		give(c, "not sampled", "[not sampled]", 0, "", (int64_t)outside->attached_cpu_ns - covered);
+		return;
+	}
+	total = outside->has_rusage ? (int64_t)(outside->user_ns + outside->sys_ns) : INT64_MAX;
+	given = account_processes(c, total - covered, unknown, sizeof(unknown));
+	if (outside->has_rusage)
+		account_rest(c, unknown, total - covered - given);
+}

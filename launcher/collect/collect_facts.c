@@ -1,0 +1,180 @@
+/* The comments of a profile (facts.h): everything that report says beside its table. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "launcher/collect/collect_impl.h"
+
+static void add_machine(struct csink_profile *p)
+{
+	FILE *info = fopen("/proc/cpuinfo", "re");
+	struct utsname name;
+	char line[512], *value;
+
+	if (!uname(&name)) {
+		csink_profile_fact_add(p, CSINK_FACT_HOST, "%s", name.nodename);
+		csink_profile_fact_add(p, CSINK_FACT_KERNEL, "%s %s %s", name.sysname, name.release, name.machine);
+	}
+	while (info && fgets(line, sizeof(line), info)) {
+		value = strchr(line, ':');
+		if (strncmp(line, "model name", 10) || !value)
+			continue;
+		value[strcspn(value, "\n")] = 0;
+		csink_profile_fact_add(p, CSINK_FACT_CPU, "%s", value + 1 + strspn(value + 1, " "));
+		break;
+	}
+	if (info)
+		fclose(info);
+	csink_profile_fact_add(p, CSINK_FACT_CPUS, "%ld online of %ld", CSINK_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L),
+			       CSINK_MAX(sysconf(_SC_NPROCESSORS_CONF), 1L));
+}
+
+static void add_exit(struct csink_profile *p, int status)
+{
+	int sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+
+	if (sig)
+		csink_profile_fact_add(p, CSINK_FACT_EXIT, "signal %d (%s)", sig, strsignal(sig));
+	else if (WIFEXITED(status))
+		csink_profile_fact_add(p, CSINK_FACT_EXIT, "status %d", WEXITSTATUS(status));
+}
+
+static void add_outside(struct csink_profile *p, const struct csink_outside *outside)
+{
+	uint32_t i;
+
+	if (!outside->is_attached)
+		add_exit(p, outside->command_status);
+	if (outside->wall_ns)
+		csink_profile_fact_add(p, CSINK_FACT_WALL, "%" PRIu64, outside->wall_ns);
+	if (outside->has_rusage) {
+		csink_profile_fact_add(p, CSINK_FACT_USER, "%" PRIu64, outside->user_ns);
+		csink_profile_fact_add(p, CSINK_FACT_SYS, "%" PRIu64, outside->sys_ns);
+		csink_profile_fact_add(p, CSINK_FACT_MAXRSS, "%" PRIu64, outside->max_rss_bytes);
+	}
+	if (!outside->has_counts && *outside->counts_reason)
+		csink_profile_fact_add(p, CSINK_FACT_UNCOUNTED, "%s", outside->counts_reason);
+	for (i = 0; outside->has_counts && i < outside->nr_counts && i < CSINK_MAX_EVENTS; i++) {
+		csink_profile_fact_add(p, CSINK_FACT_COUNTER,
+				       "%s %" PRIu64 " %s enabled %" PRIu64 " ns, running %" PRIu64 " ns",
+				       outside->counts[i].name, outside->counts[i].value, outside->counts[i].unit,
+				       outside->counts[i].time_enabled_ns, outside->counts[i].time_running_ns);
+	}
+	for (i = 0; i < outside->nr_notes; i++)
+		csink_profile_fact_add(p, CSINK_FACT_NOTE, "%s", outside->notes[i]);
+}
+
+/* Processes: pids that ran. Threads: main threads that went on through exec count once. */
+static void add_counts(struct collector *c)
+{
+	uint64_t processes = 0, threads = 0;
+	uint32_t i;
+
+	for (i = 0; i < c->nr_images; i++) {
+		if (!c->images[i].is_read)
+			continue;
+		processes += c->images[i].is_last;
+		threads += CSINK_MAX(c->images[i].nr_threads, 1) - (c->images[i].former != 0);
+	}
+	if (c->outside && c->outside->attached_processes) {
+		processes = c->outside->attached_processes;
+		threads = c->outside->attached_threads;
+	}
+	csink_profile_fact_add(c->p, CSINK_FACT_PROCESSES, "%" PRIu64, processes);
+	csink_profile_fact_add(c->p, CSINK_FACT_THREADS, "%" PRIu64, threads);
+}
+
+static void add_columns(struct collector *c)
+{
+	struct csink_profile *p = c->p;
+	uint32_t i;
+
+	for (i = 0; i < c->nr_events; i++) {
+		const struct csink_rec_event *event = &c->events[i];
+
+		if (!(event->flags & CSINK_EVENT_LEADER))
+			continue;
+		csink_profile_fact_add(p, CSINK_FACT_LEADER, "%s", event->name);
+		if (event->period)
+			csink_profile_fact_add(p, CSINK_FACT_EVERY, "%s %" PRIu64 " %s", event->name, event->period,
+					       *event->unit ? event->unit : "count");
+	}
+	if (c->outside && *c->outside->event_reason)
+		csink_profile_fact_add(p, CSINK_FACT_EVENT_REASON, "%s", c->outside->event_reason);
+	if (c->cpu_event >= 0)
+		csink_profile_fact_add(p, CSINK_FACT_CPU_TYPE, "%s", c->events[c->cpu_event].name);
+	for (i = 0; i < c->nr_events; i++) {
+		if (c->events[i].flags & CSINK_EVENT_OFF_CPU)
+			csink_profile_fact_add(p, CSINK_FACT_OFF_CPU, "%s", c->events[i].name);
+	}
+}
+
+static void add_losses(struct collector *c)
+{
+	uint32_t i;
+
+	for (i = 0; i < CSINK_NR_LOSSES; i++) {
+		if (c->losses[i])
+			csink_profile_fact_add(c->p, CSINK_FACT_LOSS, "%" PRIu64 " %s", c->losses[i],
+					       csink_loss_words[i]);
+	}
+}
+
+static void add_tallies(struct collector *c)
+{
+	const struct tally *tally;
+	const char *text, *sep;
+	uint32_t i;
+
+	for (i = 0; i < c->nr_tallies; i++) {
+		tally = &c->tallies[i];
+		text = csink_profile_text(c->p, tally->text);
+		sep = strchr(text, ':');
+		/* Of a few, how many; what all of them say needs no number. */
+		if (tally->nr == 1 || tally->nr == c->nr_images)
+			csink_profile_fact_add(c->p, tally->key, "%s", text);
+		else if (sep && !strcmp(tally->key, CSINK_FACT_ENGINE))
+			csink_profile_fact_add(c->p, tally->key, "%.*s (%u processes)%s", (int)(sep - text), text,
+					       tally->nr, sep);
+		else
+			csink_profile_fact_add(c->p, tally->key, "%s (%u times)", text, tally->nr);
+	}
+}
+
+const char *const csink_loss_words[CSINK_NR_LOSSES] = {
+	[CSINK_LOSS_RECORDING_FULL] = "samples with no room left in the recording",
+	[CSINK_LOSS_RING] = "samples dropped by the kernel",
+	[CSINK_LOSS_THROTTLED] = "times throttled by the kernel",
+	[CSINK_LOSS_DEPTH] = "stacks cut at the depth limit",
+	[CSINK_LOSS_NO_CFI] = "stacks that end in code without unwind tables or frame pointers",
+	[CSINK_LOSS_BAD_STACK] = "stacks that end where memory holds no frame",
+	[CSINK_LOSS_RULES] = "stacks that end at unwind rules that are not followed",
+	[CSINK_LOSS_BUSY] = "stacks that libunwind was too busy to walk",
+	[CSINK_LOSS_THREADS] = "threads that could not be sampled",
+	[CSINK_LOSS_MOMENTS] = "samples with no room left in the timeline",
+	[CSINK_LOSS_STUCK] = ("times that a thread was sampled no further, as the event happens in each sample again "
+			      "(choose a longer period)"),
+};
+
+void csink_collect_facts(struct collector *c)
+{
+	struct csink_profile *p = c->p;
+
+	csink_profile_fact_add(p, CSINK_FACT_VERSION, "%s", CSINK_VERSION);
+	if (c->outside && *c->outside->command)
+		csink_profile_fact_add(p, CSINK_FACT_COMMAND, "%s", c->outside->command);
+	else if (c->command)
+		csink_profile_fact_add(p, CSINK_FACT_COMMAND, "%s", csink_profile_text(p, c->command));
+	if (c->outside)
+		add_outside(p, c->outside);
+	add_counts(c);
+	add_columns(c);
+	add_losses(c);
+	add_tallies(c);
+	add_machine(p);
+}

@@ -1,0 +1,288 @@
+/*
+ * The frames of one recording become locations: each is looked up in the modules of its time, which processes that
+ * have them share.
+ */
+#include "launcher/collect/collect_frames.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/base/grow.h"
+#include "launcher/base/hash.h"
+#include "launcher/profile/rows.h"
+
+#define CACHE_SLOTS 8192
+#define NOT_SHOWN UINT32_MAX /* in place of a location */
+
+/* Where frames were found, whatever their time. */
+struct csink_frame_place {
+	uint64_t frame;
+	uint32_t location;
+};
+
+/* ---- modules ---- */
+
+static csink_str_t hex_id(struct csink_profile *p, const uint8_t *id, uint32_t len)
+{
+	char text[2 * 20 + 1] = "";
+	uint32_t i;
+
+	for (i = 0; i < len; i++)
+		sprintf(text + 2 * i, "%02x", id[i]);
+	return csink_profile_str(p, text);
+}
+
+static uint32_t add_module(struct collector *c, const struct module *module, const struct csink_profile_mapping *m)
+{
+	if (CSINK_GROW(c->modules, c->nr_modules, c->cap_modules))
+		return 0;
+	c->modules[c->nr_modules] = *module;
+	c->modules[c->nr_modules].mapping = csink_profile_mapping_add(c->p, m);
+	return c->modules[c->nr_modules].mapping ? ++c->nr_modules : 0;
+}
+
+/* Code in no object is looked up by process, and never found here. */
+static bool is_same_module(const struct module *a, const struct module *b)
+{
+	return a->path == b->path && !strcmp(a->root, b->root) && !a->anon_pid && !b->anon_pid &&
+	       a->build_id_len == b->build_id_len && !memcmp(a->build_id, b->build_id, sizeof(a->build_id));
+}
+
+static uint32_t *module_slot(const struct collector *c, const struct module *module)
+{
+	uint32_t mask = c->nr_module_slots - 1;
+	uint64_t hash = csink_hash_pair(module->path, csink_hash_bytes(module->build_id, sizeof(module->build_id)));
+	uint32_t at = csink_hash_pair(hash, csink_hash_bytes(module->root, strlen(module->root))) & mask;
+
+	while (c->module_slots[at] && !is_same_module(&c->modules[c->module_slots[at] - 1], module))
+		at = (at + 1) & mask;
+	return &c->module_slots[at];
+}
+
+/* Half full at most, with one more. */
+static int grow_module_slots(struct collector *c)
+{
+	uint32_t nr = c->nr_module_slots ? 2 * c->nr_module_slots : 64, *slots;
+
+	if (c->nr_modules < c->nr_module_slots / 2)
+		return 0;
+	slots = calloc(nr, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	free(c->module_slots);
+	c->module_slots = slots;
+	c->nr_module_slots = nr;
+	for (uint32_t i = 0; i < c->nr_modules; i++) {
+		if (!c->modules[i].anon_pid)
+			*module_slot(c, &c->modules[i]) = i + 1;
+	}
+	return 0;
+}
+
+/* Returns the index + 1 of our module for the recording's; 0 without memory. */
+static uint32_t find_module(struct collector *c, const struct csink_rec_module *from, int32_t pid)
+{
+	struct csink_profile_mapping mapping = {.start = from->start, .limit = from->end, .offset = from->file_offset};
+	struct module module = {.bias = from->bias, .is_vdso = from->is_vdso, .build_id_len = from->build_id_len};
+	size_t root_len = csink_root_len(from->path);
+	uint32_t *slot;
+
+	memcpy(module.root, from->path, root_len);
+	module.path = csink_profile_str(c->p, from->is_vdso ? "[vdso]" : from->path + root_len);
+	memcpy(module.build_id, from->build_id, from->build_id_len);
+	if (grow_module_slots(c))
+		return 0;
+	slot = module_slot(c, &module);
+	if (*slot) {
+		c->modules[*slot - 1].pid = pid; /* the latest: the likeliest to be there still */
+		return *slot;
+	}
+	module.pid = pid;
+	module.is_library = !strncmp(csink_base_name(csink_profile_text(c->p, module.path)), "libcountersink.so", 17);
+	mapping.file = module.path;
+	mapping.build_id = hex_id(c->p, module.build_id, module.build_id_len);
+	return *slot = add_module(c, &module, &mapping);
+}
+
+/* Code in no object: made at run time, or of an object that was never sighted. It is this process's alone. */
+static uint32_t anon_module(struct csink_frames *f)
+{
+	struct csink_profile_mapping mapping = {.limit = INT64_MAX, .file = csink_profile_str(f->c->p, "[anon]")};
+	struct module module = {.path = mapping.file, .anon_pid = f->pid ? f->pid : -1};
+
+	if (!f->anon)
+		f->anon = add_module(f->c, &module, &mapping);
+	return f->anon;
+}
+
+/* ---- locations ---- */
+
+static struct location_slot *find_slot(const struct collector *c, uint32_t mapping, uint64_t address)
+{
+	uint32_t at = csink_hash_pair(address, mapping) & c->slot_mask;
+
+	while (c->slots[at].location && (c->slots[at].address != address || c->slots[at].mapping != mapping))
+		at = (at + 1) & c->slot_mask;
+	return &c->slots[at];
+}
+
+static int grow_slots(struct collector *c)
+{
+	uint64_t i, nr = c->slots ? ((uint64_t)c->slot_mask + 1) * 2 : 4096;
+	struct location_slot *old = c->slots;
+
+	if (old && c->nr_slots < c->slot_mask / 2)
+		return 0;
+	c->slots = nr <= UINT32_MAX ? calloc(nr, sizeof(*c->slots)) : NULL;
+	if (!c->slots) {
+		c->slots = old;
+		return -ENOMEM;
+	}
+	c->slot_mask = nr - 1;
+	for (i = 0; old && i < nr / 2; i++) {
+		if (old[i].location)
+			*find_slot(c, old[i].mapping, old[i].address) = old[i];
+	}
+	free(old);
+	return 0;
+}
+
+/* The location at an address as the module's headers count it; a new one is put on the list to be named. */
+static uint32_t module_location(struct collector *c, struct module *module, uint64_t address)
+{
+	struct location_slot *slot;
+
+	if (grow_slots(c))
+		return 0;
+	slot = find_slot(c, module->mapping, address + module->bias);
+	if (slot->location)
+		return slot->location;
+	if (CSINK_GROW(module->wants, module->nr_wants, module->cap_wants))
+		return 0;
+	slot->address = address + module->bias;
+	slot->mapping = module->mapping;
+	slot->location = csink_profile_location_add(c->p, module->mapping, slot->address, NULL, 0);
+	c->nr_slots++;
+	module->wants[module->nr_wants++] = (struct csink_want){address, slot->location};
+	return slot->location;
+}
+
+/* Our module for the recording's: index + 1. 0 without memory. */
+static uint32_t module_at(struct csink_frames *f, uint32_t index)
+{
+	if (!f->modules[index])
+		f->modules[index] = find_module(f->c, f->rec->modules[index], f->pid);
+	return f->modules[index];
+}
+
+/*
+ * A frame as recorded. Returns its location; 0 with f->err set; or NOT_SHOWN for a caller that is our library: the
+ * first frame of a thread, an interposed call. The program's own stacks are without them.
+ */
+static uint32_t frame_location(struct csink_frames *f, uint64_t frame, uint64_t time_ns)
+{
+	struct csink_frame_place *cached = &f->cache[(frame ^ frame >> 13) % CACHE_SLOTS];
+	uint64_t address = frame & ~CSINK_FRAME_EXACT;
+	uint32_t index, ours, location;
+	bool is_sole;
+
+	if (cached->frame == frame && cached->location)
+		return cached->location;
+	/* A return address may be that of the next function or line: the call itself is what is meant. */
+	if (!(frame & CSINK_FRAME_EXACT))
+		address--;
+	index = csink_epochs_find(&f->epochs, address, time_ns, &is_sole);
+	ours = index == CSINK_NO_MODULE ? anon_module(f) : module_at(f, index);
+	if (index != CSINK_NO_MODULE)
+		address -= f->rec->modules[index]->bias;
+	if (ours && !(frame & CSINK_FRAME_EXACT) && f->c->modules[ours - 1].is_library)
+		location = NOT_SHOWN;
+	else
+		location = ours ? module_location(f->c, &f->c->modules[ours - 1], address) : 0;
+	if (!location)
+		f->err = -ENOMEM;
+	else if (is_sole)
+		*cached = (struct csink_frame_place){frame, location};
+	return location;
+}
+
+/* ---- stacks ---- */
+
+/* The location of a caller, as frame_location() has it. */
+static inline uint32_t node_location(struct csink_frames *f, uint32_t index)
+{
+	const struct csink_recorded_node *node = &f->rec->nodes[index];
+
+	if (!f->locations[index])
+		f->locations[index] = node->pc & ~CSINK_FRAME_EXACT
+					      ? frame_location(f, node->pc, f->rec->nodes[node->root].pc)
+					      : NOT_SHOWN;
+	return f->locations[index];
+}
+
+uint32_t csink_frames_leaf(struct csink_frames *f, uint64_t address, uint64_t time_ns)
+{
+	return frame_location(f, address | CSINK_FRAME_EXACT, time_ns);
+}
+
+uint32_t csink_frames_callers(struct csink_frames *f, uint32_t node, uint32_t *callers)
+{
+	const struct csink_recorded_node *nodes = f->rec->nodes;
+	uint32_t nr = 0, location;
+
+	for (; node != CSINK_RECORDED_NONE && nodes[node].parent != CSINK_RECORDED_NONE && !f->err;
+	     node = nodes[node].parent) {
+		location = node_location(f, node);
+		if (location != NOT_SHOWN)
+			callers[nr++] = location;
+	}
+	return nr;
+}
+
+/* ---- all together ---- */
+
+/* The program itself comes first: readers of pprof files take the first mapping for it. */
+static void take_program(struct csink_frames *f)
+{
+	for (uint32_t i = 0; i < f->rec->nr_modules; i++) {
+		const char *path = f->rec->modules[i]->path;
+
+		if (!strcmp(path + csink_root_len(path), f->rec->header.exe)) {
+			module_at(f, i);
+			return;
+		}
+	}
+}
+
+int csink_frames_open(struct csink_frames *f, struct collector *c, const struct csink_recorded *rec, int32_t pid)
+{
+	int err;
+
+	*f = (struct csink_frames){.c = c, .rec = rec, .pid = pid};
+	err = csink_epochs_build(&f->epochs, rec);
+	if (err == -E2BIG) {
+		csink_collect_tally(c, CSINK_FACT_WARNING,
+				    "a recording has modules that lie over each other without end: "
+				    "its addresses are not named");
+		err = 0; /* an empty index finds nothing */
+	}
+	f->modules = calloc(rec->nr_modules + 1, sizeof(*f->modules));
+	f->locations = calloc(rec->nr_nodes + 1, sizeof(*f->locations));
+	f->cache = calloc(CACHE_SLOTS, sizeof(*f->cache));
+	if (err || !f->modules || !f->locations || !f->cache)
+		return f->err = -ENOMEM;
+	if (!c->nr_modules)
+		take_program(f);
+	return 0;
+}
+
+void csink_frames_close(struct csink_frames *f)
+{
+	csink_epochs_release(&f->epochs);
+	free(f->modules);
+	free(f->locations);
+	free(f->cache);
+}

@@ -1,0 +1,141 @@
+/* What the collect*.c files share; nobody else includes this. */
+#ifndef CSINK_COLLECT_IMPL_H
+#define CSINK_COLLECT_IMPL_H
+
+#include <stdbool.h>
+
+#include "launcher/base/roots.h"
+#include "launcher/collect/collect.h"
+#include "launcher/collect/recording_read.h"
+#include "launcher/profile/facts.h"
+#include "launcher/profile/profile.h"
+#include "launcher/symbols/symbols.h"
+
+/* What is kept of each recording while all are merged. */
+struct image {
+	char *path; /* of the recording; NULL: it is read and removed */
+	int32_t pid, ppid;
+	uint32_t state;
+	uint64_t start_realtime_ns, start_ns, end_ns, cpu_start_ns, cpu_end_ns;
+	char comm[16];
+	uint32_t nr_threads;
+	uint32_t former;        /* index + 1 of the image that this pid had before */
+	bool is_last;           /* no later image of this pid */
+	bool is_read;           /* its samples are in the profile */
+	int64_t covered_cpu_ns; /* CPU time given to samples so far */
+};
+
+/* An object that some process had mapped; processes that mapped it elsewhere share its locations. Or the code in no
+ * object that one process had. */
+struct module {
+	csink_str_t path;            /* as its process sees it */
+	char root[CSINK_ROOT_BYTES]; /* which has another root: through this one it is reached; "": ours */
+	uint8_t build_id[20];
+	uint8_t build_id_len, is_vdso;
+	bool is_library;  /* libcountersink.so itself */
+	int32_t pid;      /* of a process that had it */
+	int32_t anon_pid; /* of the process whose code in no object this is; 0: an object */
+	uint32_t mapping;
+	uint64_t bias; /* of the first process that had it */
+	struct csink_want *wants;
+	uint32_t nr_wants, cap_wants;
+};
+
+struct collector {
+	struct csink_profile *p;
+	bool is_early;                       /* the command goes on: only what is finished is taken */
+	bool has_types;                      /* the columns are settled */
+	const struct csink_outside *outside; /* may be NULL */
+	struct image *images;                /* by start */
+	uint32_t nr_images, cap_images;
+	int beside[64]; /* folders of other users (preload/core/record/run_dir.h) */
+	uint32_t nr_beside;
+	struct module *modules;
+	uint32_t nr_modules, cap_modules;
+	uint32_t *module_slots, nr_module_slots; /* open addressing: index + 1, by path, root and build-id */
+	struct location_slot {
+		uint64_t address; /* in the profile */
+		uint32_t mapping;
+		uint32_t location; /* 0: empty */
+	} * slots;                 /* open addressing; half full at most */
+	uint32_t slot_mask, nr_slots;
+	struct csink_rec_event events[CSINK_MAX_EVENTS]; /* of all recordings together: type i + 1 */
+	uint32_t nr_events;
+	int cpu_event; /* index in events of the one that is CPU time, or -1 */
+	struct {
+		uint32_t function, location;
+	} * pseudo; /* the pseudo-functions so far */
+	uint32_t nr_pseudo, cap_pseudo;
+	csink_str_t command; /* of the first recording */
+	uint64_t losses[CSINK_NR_LOSSES];
+	struct tally { /* what several recordings say, and how many do */
+		const char *key;
+		csink_str_t text;
+		uint32_t nr;
+	} * tallies;
+	uint32_t nr_tallies, cap_tallies;
+	struct spawned { /* what recordings say of programs that could not be injected */
+		int32_t pid;
+		enum csink_spawn_reason reason;
+		bool became; /* the process that had this pid, as its last act that we know of */
+		csink_str_t name;
+	} * spawned;
+	uint32_t nr_spawned, cap_spawned;
+};
+
+/** Add what is in a folder to c->images: while c->is_early, what is finished. Returns 0, -ENOMEM or what opening gave.
+ */
+int csink_collect_list(struct collector *c, const char *folder);
+
+/** The same for the folders beside a run folder, of processes that had given up their rights. */
+int csink_collect_list_beside(struct collector *c, const char *run_dir);
+
+/** Whether there are so many recordings in a folder. */
+bool csink_collect_has_many(const char *folder, uint32_t least);
+
+/**
+ * Sort the images by start, and link those of each pid: they follow each other by exec, but not after an exit, when the
+ * pid was used again. Returns 0 or -ENOMEM.
+ */
+int csink_collect_link(struct collector *c);
+
+/** Count one more recording that says this. */
+__attribute__((format(printf, 3, 4))) void csink_collect_tally(struct collector *c, const char *key, const char *fmt,
+							       ...);
+
+/** Count a program that could not be profiled. @reason 0: nobody knows why. */
+void csink_collect_unprofiled(struct collector *c, const char *name, enum csink_spawn_reason reason);
+
+/** Read one recording's stacks, threads, losses and notes into the profile. Returns 0 or -ENOMEM. */
+int csink_collect_recording(struct collector *c, struct image *image, const struct csink_recorded *rec);
+
+/** Take what a recording says of itself: its engine, what it lost, notes, programs that could not be injected. */
+void csink_collect_said(struct collector *c, const struct image *image, const struct csink_recorded *rec);
+
+/** Name everything that the recordings brought. Returns 0 or -ENOMEM. */
+int csink_collect_symbols(struct collector *c);
+
+/** Account for CPU time that no sample covers: of each recording, then of the whole tree as the kernel has it. */
+void csink_collect_account(struct collector *c);
+
+/**
+ * Add CPU time that no sample took.
+ * @word   for the label: "start-up"
+ * @frame  "[start-up: exec and loader]"
+ * @callers  location ids ended by 0, or NULL
+ * @labels nr_labels of them, before the pseudo one; at most 8
+ */
+void csink_collect_pseudo(struct collector *c, const char *word, const char *frame, const uint32_t *callers,
+			  const struct csink_profile_label *labels, uint32_t nr_labels, const int64_t *values);
+
+/** The labels of a process; labels has room for 2. Returns how many. */
+uint32_t csink_collect_process_labels(struct collector *c, int32_t pid, const char *comm,
+				      struct csink_profile_label *labels);
+
+/* What each loss is called in CSINK_FACT_LOSS. */
+extern const char *const csink_loss_words[CSINK_NR_LOSSES];
+
+/** Write the comments. */
+void csink_collect_facts(struct collector *c);
+
+#endif

@@ -1,0 +1,229 @@
+/* Which recordings there are, and which of them belong to one process. */
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "launcher/base/grow.h"
+#include "launcher/collect/collect_impl.h"
+#include "launcher/collect/run_directory.h"
+#include "preload/core/record/run_dir.h"
+
+/* ---- one ---- */
+
+/* Events of all recordings together. What one process could not open is still a column if another could. */
+static void add_events(struct collector *c, const struct csink_rec_header *header)
+{
+	const struct csink_rec_event *event;
+	uint32_t i, k;
+
+	for (i = 0; i < header->nr_events; i++) {
+		event = &header->events[i];
+		for (k = 0; k < c->nr_events && strcmp(c->events[k].name, event->name); k++)
+			;
+		if (event->flags & CSINK_EVENT_REFUSED || !*event->name)
+			continue;
+		if (k < c->nr_events)
+			c->events[k].flags |= event->flags;
+		else if (k < CSINK_MAX_EVENTS && !c->has_types)
+			c->events[c->nr_events++] = *event;
+		else
+			csink_collect_tally(c, CSINK_FACT_WARNING, "%s has no column: %s", event->name,
+					    c->has_types
+						    ? "processes that ended before did not count it"
+						    : "other processes count other events, and there are too many");
+	}
+}
+
+/* Has this pid run another program since? Then nobody writes there any more. */
+static bool has_next(const char *path, const struct csink_rec_header *header)
+{
+	char next[CSINK_FOLDER_PATH + 64];
+	int folder = (int)(strrchr(path, '/') - path);
+
+	snprintf(next, sizeof(next), "%.*s/%d.%u" CSINK_REC_SUFFIX, folder, path, (int)header->pid, header->seq + 1);
+	return access(next, F_OK) == 0;
+}
+
+/* One whose columns are all there, and that nobody will ever add to. */
+static bool is_finished(const struct collector *c, const char *path, const struct csink_rec_header *header)
+{
+	for (uint32_t i = 0; i < header->nr_events; i++) {
+		uint32_t k = 0;
+
+		while (k < c->nr_events && strcmp(c->events[k].name, header->events[i].name))
+			k++;
+		if (header->events[i].flags & CSINK_EVENT_REFUSED || (c->has_types && k == c->nr_events))
+			return false;
+	}
+	if (!header->nr_events || header->state == CSINK_REC_LIVE)
+		return false;
+	return (header->state == CSINK_REC_EXECED && has_next(path, header)) ||
+	       (kill(header->pid, 0) < 0 && errno == ESRCH);
+}
+
+/* Takes the path. */
+static int add_image(struct collector *c, char *path)
+{
+	struct csink_rec_header header;
+	char why[160];
+	int err = csink_recorded_read_header(path, &header, why, sizeof(why));
+
+	if (err && err != -ENOMEM && !c->is_early)
+		csink_collect_tally(c, CSINK_FACT_WARNING, "%s is left out: %s", strrchr(path, '/') + 1, why);
+	if (err || (c->is_early && !is_finished(c, path, &header))) {
+		free(path);
+		return err == -ENOMEM ? err : 0;
+	}
+	if (CSINK_GROW(c->images, c->nr_images, c->cap_images)) {
+		free(path);
+		return -ENOMEM;
+	}
+	c->images[c->nr_images] = (struct image){
+		.path = path,
+		.pid = header.pid,
+		.ppid = header.ppid,
+		.state = header.state,
+		.start_realtime_ns = header.start_realtime_ns,
+		.start_ns = header.start_monotonic_ns,
+		.end_ns = header.end_monotonic_ns,
+		.cpu_start_ns = header.cpu_start_ns,
+		.cpu_end_ns = header.cpu_end_ns,
+		.is_last = c->is_early && !(header.state == CSINK_REC_EXECED && has_next(path, &header)),
+	};
+	memcpy(c->images[c->nr_images].comm, header.comm, sizeof(header.comm));
+	c->nr_images++;
+	add_events(c, &header);
+	return 0;
+}
+
+/* ---- folders ---- */
+
+static int add_named(struct collector *c, const char *folder, const char *name)
+{
+	char *path;
+
+	if (!csink_folder_is_recording(name))
+		return 0;
+	return asprintf(&path, "%s/%s", folder, name) < 0 ? -ENOMEM : add_image(c, path);
+}
+
+int csink_collect_list(struct collector *c, const char *folder)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	int err = 0;
+
+	if (!dir)
+		return -errno;
+	while (!err && (entry = readdir(dir)))
+		err = add_named(c, folder, entry->d_name);
+	closedir(dir);
+	return err;
+}
+
+/*
+ * Of processes that had given up their rights. The folder is another user's: it is held by its fd, whatever its name
+ * comes to mean.
+ */
+static int list_one_beside(struct collector *c, const char *run_dir, const char *word)
+{
+	char path[CSINK_FOLDER_PATH + 16];
+	int fd = csink_folder_beside(run_dir, word, path, sizeof(path));
+
+	if (fd >= 0 && c->nr_beside == CSINK_ARRAY_SIZE(c->beside)) {
+		close(fd);
+		fd = -EMFILE;
+	}
+	if (fd < 0) {
+		if (fd != -ENOENT)
+			csink_collect_tally(c, CSINK_FACT_WARNING, "what processes recorded as user %d is left out: %s",
+					    atoi(word), strerror(-fd));
+		return 0;
+	}
+	c->beside[c->nr_beside++] = fd;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return csink_collect_list(c, path);
+}
+
+int csink_collect_list_beside(struct collector *c, const char *run_dir)
+{
+	DIR *dir = opendir(run_dir);
+	struct dirent *entry;
+	int err = 0;
+
+	if (!dir)
+		return -errno;
+	while (!err && (entry = readdir(dir))) {
+		if (strstr(entry->d_name, CSINK_RUN_DIR_USER))
+			err = list_one_beside(c, run_dir, entry->d_name);
+	}
+	closedir(dir);
+	return err;
+}
+
+bool csink_collect_has_many(const char *folder, uint32_t least)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	uint32_t nr = 0;
+
+	if (!dir)
+		return false;
+	while (nr < least && (entry = readdir(dir)))
+		nr += csink_folder_is_recording(entry->d_name);
+	closedir(dir);
+	return nr >= least;
+}
+
+/* ---- images of one process ---- */
+
+static int compare_images(const void *a, const void *b)
+{
+	const struct image *left = a, *right = b;
+
+	if (left->start_ns != right->start_ns)
+		return left->start_ns < right->start_ns ? -1 : 1;
+	return left->path && right->path ? strcmp(left->path, right->path) : 0;
+}
+
+struct by_pid {
+	int32_t pid;
+	uint32_t image; /* ascending: by start */
+};
+
+static int compare_pids(const void *a, const void *b)
+{
+	const struct by_pid *left = a, *right = b;
+
+	if (left->pid != right->pid)
+		return left->pid < right->pid ? -1 : 1;
+	return left->image < right->image ? -1 : left->image > right->image;
+}
+
+int csink_collect_link(struct collector *c)
+{
+	struct by_pid *all = calloc((size_t)c->nr_images + 1, sizeof(*all));
+	uint32_t i;
+
+	if (!all)
+		return -ENOMEM;
+	if (c->nr_images)
+		qsort(c->images, c->nr_images, sizeof(*c->images), compare_images);
+	for (i = 0; i < c->nr_images; i++)
+		all[i] = (struct by_pid){c->images[i].pid, i};
+	qsort(all, c->nr_images, sizeof(*all), compare_pids);
+	for (i = 0; i < c->nr_images; i++) {
+		c->images[all[i].image].is_last = true;
+		if (!i || all[i].pid != all[i - 1].pid || c->images[all[i - 1].image].state == CSINK_REC_EXITED)
+			continue;
+		c->images[all[i].image].former = all[i - 1].image + 1;
+		c->images[all[i - 1].image].is_last = false;
+	}
+	free(all);
+	return 0;
+}

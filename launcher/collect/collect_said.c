@@ -1,0 +1,102 @@
+/* What a recording says of itself and its process: how it was made, what is missing, what people must know. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/base/grow.h"
+#include "launcher/collect/collect_impl.h"
+#include "launcher/profile/rows.h"
+
+/* Where the kernel lists the processes, they are named from that list, once each; before the end there is none yet. */
+static void take_spawn(struct collector *c, const struct image *image, const struct csink_rec_spawn *spawn)
+{
+	if (!spawn->head.aux) /* withdrawn */
+		return;
+	if (!c->is_early && (!c->outside || !c->outside->processes))
+		csink_collect_unprofiled(c, csink_base_name(spawn->path), spawn->head.aux);
+	else if (!CSINK_GROW(c->spawned, c->nr_spawned, c->cap_spawned))
+		c->spawned[c->nr_spawned++] = (struct spawned){
+			.pid = spawn->pid,
+			.reason = spawn->head.aux,
+			.became = spawn->pid == image->pid && image->is_last,
+			.name = csink_profile_str(c->p, csink_base_name(spawn->path)),
+		};
+}
+
+static void take_texts(struct collector *c, const struct csink_recorded *rec)
+{
+	for (uint32_t i = 0; i < rec->nr_notes; i++) {
+		const struct csink_rec_note *note = rec->notes[i];
+
+		csink_collect_tally(c, note->head.aux ? CSINK_FACT_WARNING : CSINK_FACT_NOTE, "%s", note->text);
+	}
+	if (rec->is_cut)
+		csink_collect_tally(c, CSINK_FACT_WARNING,
+				    "a recording was cut short: the end of what its process did is missing");
+	if (rec->nr_damaged)
+		csink_collect_tally(c, CSINK_FACT_WARNING, "a recording is damaged: parts of it could not be read");
+}
+
+/* A rate that nobody could bear, and what became of it. */
+static void take_rate(struct collector *c, const struct csink_rec_event *event, const struct csink_rec_rate *rate)
+{
+	const char *what = event->period ? "period raised" : "frequency lowered";
+
+	if (!rate->asked)
+		return;
+	if (rate->why == CSINK_RATE_MEASURED)
+		csink_collect_tally(c, CSINK_FACT_WARNING,
+				    "%s: %s from %" PRIu64 " to %" PRIu64 ": it happens so often (counted for some "
+				    "microseconds before the program) that samples would leave no time to it",
+				    event->name, what, rate->asked, rate->now);
+	else if (rate->why == CSINK_RATE_THROTTLED)
+		csink_collect_tally(c, CSINK_FACT_WARNING,
+				    "%s: %s from %" PRIu64 " to %" PRIu64 ": the kernel allows no more samples "
+				    "(kernel.perf_event_max_sample_rate), and counts nothing between them",
+				    event->name, what, rate->asked, rate->now);
+	else
+		csink_collect_tally(c, CSINK_FACT_WARNING,
+				    "%s: %s from %" PRIu64 " to %" PRIu64 ": samples took more than %d %% of the time",
+				    event->name, what, rate->asked, rate->now, CSINK_MAX_SHARE);
+}
+
+static void take_event(struct collector *c, const struct csink_rec_event *event, const struct csink_rec_rate *rate)
+{
+	bool is_asked = event->flags & CSINK_EVENT_USER_ASKED;
+
+	if (event->flags & CSINK_EVENT_REFUSED)
+		csink_collect_tally(c, CSINK_FACT_REFUSED, "%s", event->name);
+	/* A clock goes on in the kernel; only its samples cannot be taken there. */
+	if (event->flags & CSINK_EVENT_USER_ONLY && event->flags & CSINK_EVENT_CPU_NS)
+		csink_collect_tally(c, CSINK_FACT_NOTE,
+				    "time in the kernel is given to what runs after it: %s takes no samples there (%s)",
+				    event->name, is_asked ? "as asked" : "perf_event_paranoid");
+	else if (event->flags & CSINK_EVENT_USER_ONLY && !is_asked)
+		csink_collect_tally(c, CSINK_FACT_USER_ONLY, "%s", event->name);
+	take_rate(c, event, rate);
+	if (event->flags & CSINK_EVENT_SCALED)
+		csink_collect_tally(c, CSINK_FACT_SCALED, "%s", event->name);
+}
+
+static void take_header(struct collector *c, const struct csink_rec_header *header)
+{
+	static const char *const engines[] = {"none", "sigtrap", "signal", "timer", "from outside"};
+	static const char *const unwinds[] = {"none: leaf functions only", "frame pointers", "libunwind", "dwarf"};
+
+	csink_collect_tally(c, CSINK_FACT_ENGINE, "%s%s%s", engines[header->engine], *header->engine_reason ? ": " : "",
+			    header->engine_reason);
+	csink_collect_tally(c, CSINK_FACT_UNWIND, "%s%s%s", unwinds[header->unwind], *header->unwind_reason ? ": " : "",
+			    header->unwind_reason);
+	for (uint32_t i = 0; i < header->nr_events; i++)
+		take_event(c, &header->events[i], &header->rates[i]);
+	for (uint32_t i = 0; i < CSINK_NR_LOSSES; i++)
+		c->losses[i] += header->losses[i];
+}
+
+void csink_collect_said(struct collector *c, const struct image *image, const struct csink_recorded *rec)
+{
+	take_texts(c, rec);
+	for (uint32_t i = 0; i < rec->nr_spawns; i++)
+		take_spawn(c, image, rec->spawns[i]);
+	take_header(c, &rec->header);
+}

@@ -1,0 +1,282 @@
+/* One recording's rows become samples, and what its timeline tells of them, samples with a time. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/collect/collect_frames.h"
+#include "launcher/collect/collect_impl.h"
+
+struct reading {
+	struct collector *c;
+	struct image *image;
+	const struct csink_recorded *rec;
+	struct csink_frames frames;
+	uint32_t *labels; /* by the recording's thread, + 1 for none: label set + 1; 0 not made yet */
+	int types[CSINK_MAX_EVENTS];
+};
+
+/* ---- labels and values ---- */
+
+static uint32_t thread_labels(struct reading *r, uint32_t index)
+{
+	const struct csink_rec_thread *thread = index == CSINK_RECORDED_NONE ? NULL : r->rec->threads[index];
+	uint32_t *known = &r->labels[thread ? index : r->rec->nr_threads], nr;
+	struct csink_profile_label labels[4];
+	struct csink_profile *p = r->c->p;
+
+	if (*known)
+		return *known - 1;
+	nr = csink_collect_process_labels(r->c, r->image->pid, r->image->comm, labels);
+	if (thread)
+		labels[nr++] =
+			(struct csink_profile_label){.key = csink_profile_str(p, CSINK_LABEL_TID), .num = thread->tid};
+	if (thread && *thread->name)
+		labels[nr++] = (struct csink_profile_label){.key = csink_profile_str(p, CSINK_LABEL_THREAD),
+							    .str = csink_profile_str(p, thread->name)};
+	*known = csink_profile_labels_add(p, labels, nr) + 1;
+	return *known - 1;
+}
+
+/* A label set with the name of a row's phase. */
+static uint32_t phase_labels(struct reading *r, uint32_t base, uint16_t phase)
+{
+	const struct csink_profile_range set = r->c->p->label_sets[base];
+	struct csink_profile_label labels[8];
+	uint32_t i;
+
+	for (i = 0; i < r->rec->nr_phases && r->rec->phases[i]->head.aux != phase; i++)
+		;
+	if (i == r->rec->nr_phases)
+		return base;
+	memcpy(labels, r->c->p->labels + set.first, set.nr * sizeof(*labels));
+	labels[set.nr] = (struct csink_profile_label){.key = csink_profile_str(r->c->p, CSINK_LABEL_PHASE),
+						      .str = csink_profile_str(r->c->p, r->rec->phases[i]->name)};
+	return csink_profile_labels_add(r->c->p, labels, set.nr + 1);
+}
+
+static uint32_t row_labels(struct reading *r, const struct csink_recorded_row *row)
+{
+	uint32_t base = thread_labels(r, row->thread);
+
+	return row->phase ? phase_labels(r, base, row->phase) : base;
+}
+
+/* A number that a recording claims, as a value of a profile. */
+static int64_t claimed(uint64_t value)
+{
+	return (int64_t)CSINK_MIN(value, (uint64_t)INT64_MAX);
+}
+
+/*
+ * The kernel's task-clock event goes on while the hypervisor runs somebody else; a thread's CPU clock, and with it all
+ * accounting, does not. Where they differ, the clock is right.
+ */
+static int64_t without_stolen(const struct reading *r, uint32_t index, uint32_t event, uint64_t weight)
+{
+	const struct csink_rec_thread *thread = index == CSINK_RECORDED_NONE ? NULL : r->rec->threads[index];
+
+	if (!thread || !(r->rec->header.events[event].flags & CSINK_EVENT_CPU_NS) || !thread->cpu_ns ||
+	    thread->totals[event] <= thread->cpu_ns)
+		return claimed(weight);
+	return claimed((uint64_t)((unsigned __int128)weight * thread->cpu_ns / thread->totals[event]));
+}
+
+static uint64_t *weights_of(const struct reading *r, const struct csink_recorded_row *row)
+{
+	return r->rec->weights + (size_t)(row - r->rec->rows) * r->rec->header.nr_events;
+}
+
+static void row_values(const struct reading *r, const struct csink_recorded_row *from, int64_t *values)
+{
+	const uint64_t *weights = weights_of(r, from);
+	uint32_t i;
+
+	memset(values, 0, (CSINK_MAX_EVENTS + 1) * sizeof(*values));
+	values[0] = claimed(from->nr_samples);
+	for (i = 0; i < r->rec->header.nr_events; i++) {
+		if (r->types[i] >= 0)
+			values[r->types[i] + 1] =
+				csink_add(values[r->types[i] + 1], without_stolen(r, from->thread, i, weights[i]));
+	}
+	if (r->c->cpu_event >= 0)
+		r->image->covered_cpu_ns = csink_add(r->image->covered_cpu_ns, values[r->c->cpu_event + 1]);
+}
+
+/* ---- samples ---- */
+
+/* A thread's remainder that no sample shows: it keeps the thread's labels, and what the thread was started for. */
+static void add_remainder(struct reading *r, uint32_t labels, const uint32_t *callers, const int64_t *values)
+{
+	const struct csink_profile_range *set = &r->c->p->label_sets[labels];
+	struct csink_profile_label copy[8];
+
+	memcpy(copy, r->c->p->labels + set->first, set->nr * sizeof(*copy));
+	csink_collect_pseudo(r->c, "not sampled", "[not sampled]", callers, copy, set->nr, values);
+}
+
+/* What the program did not want to be profiled: time alone. */
+static void add_paused(struct reading *r, uint32_t labels, const int64_t *values)
+{
+	const struct csink_profile_range *set = &r->c->p->label_sets[labels];
+	struct csink_profile_label copy[8];
+	int64_t time[CSINK_MAX_EVENTS + 1];
+
+	memcpy(time, values, sizeof(time));
+	time[0] = 0;
+	memcpy(copy, r->c->p->labels + set->first, set->nr * sizeof(*copy));
+	csink_collect_pseudo(r->c, "paused", "[paused by the program]", NULL, copy, set->nr, time);
+}
+
+static void add_stack(struct reading *r, const struct csink_recorded_row *from, uint32_t labels, const int64_t *values)
+{
+	uint32_t stack[CSINK_MAX_DEPTH + 2], nr = csink_frames_callers(&r->frames, from->node, stack + 1);
+	uint64_t time_ns = r->image->start_ns;
+
+	if (from->node != CSINK_RECORDED_NONE)
+		time_ns = r->rec->nodes[r->rec->nodes[from->node].root].pc;
+	stack[nr + 1] = 0;
+	if (from->phase == CSINK_PHASE_OFF) {
+		add_paused(r, labels, values);
+		return;
+	}
+	if (!from->leaf) {
+		add_remainder(r, labels, stack + 1, values);
+		return;
+	}
+	stack[0] = csink_frames_leaf(&r->frames, from->leaf, time_ns);
+	if (!r->frames.err)
+		csink_profile_sample_add(r->c->p, csink_profile_stack_add(r->c->p, stack, nr + 1), labels, values);
+}
+
+static void add_row(struct reading *r, const struct csink_recorded_row *from)
+{
+	int64_t values[CSINK_MAX_EVENTS + 1];
+	uint32_t i, any = 0;
+
+	row_values(r, from, values);
+	for (i = 0; i < CSINK_MAX_EVENTS + 1; i++)
+		any |= values[i] != 0;
+	if (any) /* a timeline may have taken all of it */
+		add_stack(r, from, row_labels(r, from), values);
+}
+
+/* ---- the timeline ---- */
+
+/* One moment, with its time as a label; what it weighs is taken out of its row, which keeps the rest. */
+static void add_moment(struct reading *r, const struct csink_rec_moment *moment, uint64_t time_ns)
+{
+	uint32_t event = moment->event_weight >> CSINK_MOMENT_WEIGHT_BITS, index, thread;
+	uint64_t weight = moment->event_weight & ((1ULL << CSINK_MOMENT_WEIGHT_BITS) - 1);
+	int64_t values[CSINK_MAX_EVENTS + 1] = {0};
+	const struct csink_profile_range *set;
+	struct csink_profile_label labels[8];
+	struct csink_recorded_row *row;
+	uint64_t *left;
+
+	index = csink_recorded_row_at(r->rec, moment->row);
+	if (index == CSINK_RECORDED_NONE || event >= r->rec->header.nr_events || r->types[event] < 0)
+		return;
+	row = &r->rec->rows[index];
+	left = &weights_of(r, row)[event];
+	if (*left < weight)
+		return;
+	*left -= weight;
+	weight = without_stolen(r, row->thread, event, weight);
+	values[r->types[event] + 1] = weight;
+	if (!(r->rec->header.events[event].flags & CSINK_EVENT_OFF_CPU) && row->nr_samples) {
+		row->nr_samples--;
+		values[0] = 1;
+	}
+	if (r->types[event] == r->c->cpu_event)
+		r->image->covered_cpu_ns = csink_add(r->image->covered_cpu_ns, weight);
+	thread = row_labels(r, row); /* may move the sets */
+	set = &r->c->p->label_sets[thread];
+	memcpy(labels, r->c->p->labels + set->first, set->nr * sizeof(*labels));
+	labels[set->nr] = (struct csink_profile_label){.key = csink_profile_str(r->c->p, CSINK_LABEL_TIME),
+						       .num = r->rec->header.start_realtime_ns + time_ns -
+							      r->rec->header.start_monotonic_ns,
+						       .num_unit = csink_profile_str(r->c->p, "nanoseconds")};
+	add_stack(r, row, csink_profile_labels_add(r->c->p, labels, set->nr + 1), values);
+}
+
+static void add_timeline(struct reading *r, const struct csink_rec_timeline *chunk)
+{
+	uint64_t time_ns = chunk->base_ns;
+
+	for (uint32_t i = 0; i < chunk->nr && !r->frames.err; i++) {
+		time_ns += chunk->moments[i].delta_us * 1000ULL;
+		add_moment(r, &chunk->moments[i], time_ns);
+	}
+}
+
+static void map_types(struct reading *r)
+{
+	uint32_t i, k;
+
+	for (i = 0; i < r->rec->header.nr_events; i++) {
+		r->types[i] = -1;
+		for (k = 0; k < r->c->nr_events; k++) {
+			if (!(r->rec->header.events[i].flags & CSINK_EVENT_REFUSED) &&
+			    !strcmp(r->rec->header.events[i].name, r->c->events[k].name))
+				r->types[i] = k;
+		}
+	}
+}
+
+static void add_unstored(struct reading *r)
+{
+	const struct csink_rec_header *header = &r->rec->header;
+	int64_t values[CSINK_MAX_EVENTS + 1] = {claimed(header->losses[CSINK_LOSS_RECORDING_FULL])};
+	struct csink_profile_label labels[2];
+	uint64_t any = 0;
+	uint32_t i;
+
+	for (i = 0; i < header->nr_events; i++) {
+		if (r->types[i] >= 0)
+			values[r->types[i] + 1] = claimed(header->unstored[i]);
+		any |= header->unstored[i];
+	}
+	if (!any)
+		return;
+	if (r->c->cpu_event >= 0)
+		r->image->covered_cpu_ns = csink_add(r->image->covered_cpu_ns, values[r->c->cpu_event + 1]);
+	csink_collect_pseudo(r->c, "lost", "[lost: recording full]", NULL, labels,
+			     csink_collect_process_labels(r->c, r->image->pid, r->image->comm, labels), values);
+}
+
+static void add_samples(struct reading *r)
+{
+	struct csink_profile *p = r->c->p;
+	uint32_t i;
+
+	csink_profile_expect(p, r->rec->nr_rows);
+	for (i = 0; i < r->rec->nr_timelines && !r->frames.err && !csink_profile_error(p); i++)
+		add_timeline(r, r->rec->timelines[i]);
+	for (i = 0; i < r->rec->nr_rows && !r->frames.err && !csink_profile_error(p); i++)
+		add_row(r, &r->rec->rows[i]);
+	if (!r->frames.err)
+		add_unstored(r);
+}
+
+int csink_collect_recording(struct collector *c, struct image *image, const struct csink_recorded *rec)
+{
+	struct reading r = {.c = c, .image = image, .rec = rec};
+	int err = csink_frames_open(&r.frames, c, rec, image->pid);
+
+	r.labels = calloc(rec->nr_threads + 1, sizeof(*r.labels));
+	if (!err && !r.labels)
+		err = -ENOMEM;
+	if (!err) {
+		map_types(&r);
+		add_samples(&r);
+		err = r.frames.err;
+	}
+	if (!err) {
+		csink_collect_said(c, image, rec);
+		image->nr_threads += rec->nr_threads;
+	}
+	csink_frames_close(&r.frames);
+	free(r.labels);
+	return err ? err : csink_profile_error(c->p);
+}

@@ -1,0 +1,152 @@
+/* Names for what the recordings brought, object by object; what cannot be named is said, with the reason. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/base/progress.h"
+#include "launcher/collect/collect_impl.h"
+#include "launcher/symbols/symbols_fetch.h"
+
+#define MAX_ROOTS 8
+
+static const char *object_name(struct collector *c, const struct module *module)
+{
+	const char *path = csink_profile_text(c->p, module->path), *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static void say_failure(struct collector *c, const struct module *module, int err)
+{
+	const char *name = object_name(c, module);
+
+	if (err == -ESTALE)
+		csink_collect_tally(
+			c, CSINK_FACT_WARNING,
+			"%s was replaced since it ran (its build-id is another): its functions have no names", name);
+	else if (err == -ENOENT)
+		csink_collect_tally(c, CSINK_FACT_WARNING, "%s is gone: its functions have no names", name);
+	else
+		csink_collect_tally(c, CSINK_FACT_WARNING, "%s cannot be read (%s): its functions have no names", name,
+				    err == -ENOEXEC ? "not an ELF file" : strerror(-err));
+}
+
+/* What was not read, because it would have cost too much. The rest has its names. */
+static void say_left(struct collector *c, const struct module *module, int left)
+{
+	static const struct {
+		int flag;
+		const char *text;
+	} texts[] = {
+		{CSINK_LEFT_MANGLED,
+		 "names that take more than 64 KiB or 0.2 s to demangle stay as the linker has them"},
+		{CSINK_LEFT_PACKED,
+		 "its compressed debug information unpacks to more than 32 times its size and was left "
+		 "alone: no lines and no inlined calls"},
+		{CSINK_LEFT_SYMBOLS,
+		 "its symbols overlap so much that the rest of them was left alone: some functions may "
+		 "have no names"},
+		{CSINK_LEFT_DWARF,
+		 "its debug information takes more time or memory than its size allows and was read in part: some "
+		 "lines and inlined calls are missing"},
+		{CSINK_LEFT_CUT, "the file was cut short while it was read: some names may be missing; report again"},
+	};
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(texts); i++) {
+		if (left & texts[i].flag)
+			csink_collect_tally(c, CSINK_FACT_WARNING, "%s: %s", object_name(c, module), texts[i].text);
+	}
+}
+
+static int name_object(struct collector *c, struct module *module)
+{
+	char path[CSINK_ROOT_BYTES + PATH_MAX];
+	struct csink_object object = {.path = path,
+				      .build_id = module->build_id,
+				      .build_id_len = module->build_id_len,
+				      .is_vdso = module->is_vdso,
+				      .pid = module->pid};
+	struct csink_profile_mapping *mapping = &c->p->mappings[module->mapping];
+	int found;
+
+	snprintf(path, sizeof(path), "%s%s", module->root, csink_profile_text(c->p, module->path));
+	found = csink_symbols_resolve(c->p, &object, module->wants, module->nr_wants);
+	if (found == -ENOMEM)
+		return found;
+	if (found < 0) {
+		say_failure(c, module, found);
+		return 0;
+	}
+	say_left(c, module, found);
+	mapping->has_functions = (found & CSINK_FOUND_NAMES) != 0;
+	mapping->has_filenames = (found & CSINK_FOUND_FILES) != 0;
+	mapping->has_lines = (found & CSINK_FOUND_LINES) != 0;
+	mapping->has_inlines = (found & CSINK_FOUND_INLINES) != 0;
+	return 0;
+}
+
+/* Returns how many addresses a map names; less than 0: there is none that can be read. */
+static int name_from_map(struct collector *c, struct module *module, const char *path)
+{
+	int named = csink_perfmap_resolve(c->p, path, module->wants, module->nr_wants);
+
+	if (named == -EFBIG)
+		csink_collect_tally(
+			c, CSINK_FACT_WARNING,
+			"%s is larger than the 1 GiB that is read, or repeats itself: code made at run time may "
+			"have no names",
+			path);
+	else if (named == -ENOEXEC)
+		csink_collect_tally(c, CSINK_FACT_WARNING,
+				    "%s is not a regular file: code made at run time may have no names", path);
+	return named;
+}
+
+/* Code made at run time: its maker may have left a map, in the /tmp that it sees. */
+static void name_anon(struct collector *c, struct module *module)
+{
+	char roots[MAX_ROOTS][CSINK_ROOT_BYTES], path[128];
+	uint32_t nr, i;
+	int named;
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", module->anon_pid);
+	named = name_from_map(c, module, path);
+	nr = named < 0 ? csink_roots_find(module->anon_pid, roots, MAX_ROOTS) : 0;
+	for (i = 0; i < nr && named <= 0; i++) {
+		snprintf(path, sizeof(path), "%s/tmp/perf-%d.map", roots[i], module->anon_pid);
+		named = name_from_map(c, module, path);
+	}
+	if (named > 0)
+		c->p->mappings[module->mapping].has_functions = 1;
+}
+
+/* Said once, where it could not be done as asked. */
+static void say_servers(struct collector *c)
+{
+	int err = csink_debuginfod_wanted ? csink_debuginfod_open() : 0;
+
+	if (err == -ENOTUNIQ)
+		csink_collect_tally(c, CSINK_FACT_WARNING,
+				    "--debuginfod: DEBUGINFOD_URLS names no server, nothing was fetched");
+	else if (err == -ENOPKG)
+		csink_collect_tally(c, CSINK_FACT_WARNING,
+				    "--debuginfod: libdebuginfod.so.1 is not installed, nothing was fetched");
+}
+
+int csink_collect_symbols(struct collector *c)
+{
+	uint32_t i;
+	int err = 0;
+
+	say_servers(c);
+	for (i = 0; i < c->nr_modules && !err; i++) {
+		csink_progress("naming functions", i, c->nr_modules);
+		if (c->modules[i].anon_pid)
+			name_anon(c, &c->modules[i]);
+		else
+			err = name_object(c, &c->modules[i]);
+	}
+	return err ? err : csink_profile_error(c->p);
+}

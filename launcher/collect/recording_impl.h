@@ -1,0 +1,16 @@
+/* What the recording_*.c files share; nobody else includes this. */
+#ifndef CSINK_RECORDING_IMPL_H
+#define CSINK_RECORDING_IMPL_H
+
+#include "launcher/collect/recording_read.h"
+
+/**
+ * Collect the entries of rec->data; references in them are as in the file. What is damaged is counted.
+ * Returns 0 or -ENOMEM.
+ */
+int csink_recorded_walk(struct csink_recorded *rec);
+
+/** Make indices of the references of nodes and rows. Those that lead nowhere are counted as damaged. */
+void csink_recorded_resolve(struct csink_recorded *rec);
+
+#endif

@@ -1,0 +1,230 @@
+/*
+ * The recording's reader (recording_read.h): from the file to its bytes. Written by the injected library, possibly
+ * still being written, possibly by an enemy: the file is copied into memory of ours first, so that nothing can change
+ * between a check and a use, and nobody can shorten it under a mapping.
+ */
+#include "launcher/collect/recording_read.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "launcher/collect/recording_impl.h"
+
+__attribute__((format(printf, 4, 5))) static int fail(int err, char *why, size_t why_len, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (why_len) {
+		va_start(ap, fmt);
+		vsnprintf(why, why_len, fmt, ap);
+		va_end(ap);
+	}
+	return err;
+}
+
+static int check_header(const void *data, size_t len, struct csink_rec_header *header, char *why, size_t why_len)
+{
+	uint32_t i;
+
+	if (len < sizeof(*header))
+		return fail(-EBADMSG, why, why_len, "too short for a recording (%zu bytes)", len);
+	memcpy(header, data, sizeof(*header));
+	if (header->magic != CSINK_REC_MAGIC)
+		return fail(-EBADMSG, why, why_len, "not a recording");
+	if (header->version != CSINK_REC_VERSION)
+		return fail(-EPROTO, why, why_len, "a recording of version %u, this program reads version %u",
+			    header->version, CSINK_REC_VERSION);
+	if (header->header_bytes != CSINK_REC_HEADER_BYTES || header->nr_events > CSINK_MAX_EVENTS)
+		return fail(-EBADMSG, why, why_len, "a recording with a damaged header");
+	for (i = 0; i < CSINK_MAX_EVENTS; i++) {
+		header->events[i].name[sizeof(header->events[i].name) - 1] = 0;
+		header->events[i].unit[sizeof(header->events[i].unit) - 1] = 0;
+	}
+	header->engine_reason[sizeof(header->engine_reason) - 1] = 0;
+	header->unwind_reason[sizeof(header->unwind_reason) - 1] = 0;
+	header->comm[sizeof(header->comm) - 1] = 0;
+	header->exe[sizeof(header->exe) - 1] = 0;
+	header->cmdline[sizeof(header->cmdline) - 1] = 0;
+	if (header->engine > CSINK_ENGINE_OUTSIDE)
+		header->engine = CSINK_ENGINE_NONE;
+	if (header->unwind >= CSINK_NR_UNWINDS)
+		header->unwind = CSINK_UNWIND_NONE;
+	return 0;
+}
+
+/* How much of a file of that size is in use. */
+static size_t used_bytes(const struct csink_rec_header *header, size_t file_bytes)
+{
+	size_t used = (size_t)header->nr_blocks * CSINK_REC_BLOCK;
+
+	return CSINK_MIN(CSINK_MIN(used, file_bytes), CSINK_REC_MAX_BYTES) & ~(size_t)7;
+}
+
+/* rec->data, bytes and header are set. */
+static int parse(struct csink_recorded *rec, size_t file_bytes)
+{
+	int err;
+
+	rec->is_cut = (uint64_t)rec->header.nr_blocks * CSINK_REC_BLOCK > file_bytes;
+	if (rec->bytes < CSINK_REC_HEADER_BYTES)
+		return 0; /* nothing was recorded before it was cut: the header says who and when */
+	err = csink_recorded_walk(rec);
+	if (!err)
+		csink_recorded_resolve(rec);
+	return err;
+}
+
+void csink_recorded_release(struct csink_recorded *rec)
+{
+	free(rec->modules);
+	free(rec->threads);
+	free(rec->nodes);
+	free(rec->rows);
+	free(rec->weights);
+	free(rec->notes);
+	free(rec->spawns);
+	free(rec->phases);
+	free(rec->timelines);
+	if (rec->data)
+		munmap(rec->data, rec->bytes);
+	memset(rec, 0, sizeof(*rec));
+}
+
+/* Zero pages until written: holes of a sparse file, and what it promises but does not have, cost nothing. */
+static int allocate(struct csink_recorded *rec, size_t bytes)
+{
+	void *data = mmap(NULL, CSINK_MAX(bytes, 1), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (data == MAP_FAILED)
+		return -ENOMEM;
+	rec->data = data;
+	rec->bytes = CSINK_MAX(bytes, 1);
+	return 0;
+}
+
+static int parse_or_release(struct csink_recorded *rec, size_t file_bytes, char *why, size_t why_len)
+{
+	int err = parse(rec, file_bytes);
+
+	if (err) {
+		csink_recorded_release(rec);
+		return fail(err, why, why_len, "no memory");
+	}
+	return 0;
+}
+
+int csink_recorded_parse(const void *buf, size_t len, struct csink_recorded *rec, char *why, size_t why_len)
+{
+	size_t bytes;
+	int err;
+
+	memset(rec, 0, sizeof(*rec));
+	err = check_header(buf, len, &rec->header, why, why_len);
+	if (err)
+		return err;
+	bytes = used_bytes(&rec->header, len);
+	if (allocate(rec, bytes))
+		return fail(-ENOMEM, why, why_len, "no memory");
+	memcpy(rec->data, buf, bytes);
+	return parse_or_release(rec, len, why, why_len);
+}
+
+/* Copy what the file has between two offsets, leaving holes out. Stops quietly where the file ends. */
+static int read_data(int fd, char *to, off_t at, off_t end)
+{
+	off_t hole;
+	ssize_t got;
+
+	while (at < end) {
+		at = lseek(fd, at, SEEK_DATA);
+		if (at < 0)
+			return errno == ENXIO ? 0 : -errno;
+		hole = lseek(fd, at, SEEK_HOLE);
+		if (hole < 0)
+			return errno == ENXIO ? 0 : -errno;
+		for (hole = CSINK_MIN(hole, end); at < hole; at += got) {
+			got = pread(fd, to + at, hole - at, at);
+			if (got < 0 && errno != EINTR)
+				return -errno;
+			if (!got)
+				return 0;
+			got = CSINK_MAX(got, 0);
+		}
+	}
+	return 0;
+}
+
+static int open_recording(const char *path, char *why, size_t why_len)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+	struct stat st;
+
+	if (fd < 0)
+		return fail(-errno, why, why_len, "%s", strerror(errno));
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return fail(-EBADMSG, why, why_len, "not a regular file");
+	}
+	return fd;
+}
+
+static int read_header(int fd, struct csink_rec_header *header, char *why, size_t why_len)
+{
+	struct csink_rec_header raw;
+	ssize_t got = pread(fd, &raw, sizeof(raw), 0);
+
+	if (got < 0)
+		return fail(-errno, why, why_len, "%s", strerror(errno));
+	return check_header(&raw, got, header, why, why_len);
+}
+
+int csink_recorded_read_header(const char *path, struct csink_rec_header *header, char *why, size_t why_len)
+{
+	int fd = open_recording(path, why, why_len), err;
+
+	if (fd < 0)
+		return fd;
+	err = read_header(fd, header, why, why_len);
+	close(fd);
+	return err;
+}
+
+static int read_fd(int fd, struct csink_recorded *rec, char *why, size_t why_len)
+{
+	struct stat st;
+	int err = read_header(fd, &rec->header, why, why_len);
+
+	if (err)
+		return err;
+	if (fstat(fd, &st))
+		return fail(-errno, why, why_len, "%s", strerror(errno));
+	if (allocate(rec, used_bytes(&rec->header, st.st_size)))
+		return fail(-ENOMEM, why, why_len, "no memory");
+	err = read_data(fd, rec->data, 0, rec->bytes);
+	if (err) {
+		csink_recorded_release(rec);
+		return fail(err, why, why_len, "%s", strerror(-err));
+	}
+	return parse_or_release(rec, st.st_size, why, why_len);
+}
+
+int csink_recorded_read(const char *path, struct csink_recorded *rec, char *why, size_t why_len)
+{
+	int fd = open_recording(path, why, why_len), err;
+
+	memset(rec, 0, sizeof(*rec));
+	if (fd < 0)
+		return fd;
+	err = read_fd(fd, rec, why, why_len);
+	close(fd);
+	return err;
+}

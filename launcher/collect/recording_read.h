@@ -1,0 +1,75 @@
+/*
+ * Reads recordings (include/internal/recording.h) as untrusted input: what is handed out here has been checked, so that
+ * whoever works on it need not look at a size, a count or a reference again. Strings are ended, but may hold any byte.
+ */
+#ifndef CSINK_RECORDING_READ_H
+#define CSINK_RECORDING_READ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "include/internal/recording.h"
+
+#define CSINK_RECORDED_NONE UINT32_MAX
+
+/* A row, or a cell. */
+struct csink_recorded_row {
+	csink_ref_t ref;
+	uint32_t thread; /* index, or CSINK_RECORDED_NONE */
+	uint32_t node;   /* index, or CSINK_RECORDED_NONE */
+	uint16_t phase;
+	uint64_t leaf;
+	uint64_t nr_samples;
+};
+
+/* A caller, or a root of stacks. From every one a root is reached in at most CSINK_MAX_DEPTH + 1 steps. */
+struct csink_recorded_node {
+	uint64_t pc; /* of a root: its time */
+	csink_ref_t ref;
+	uint32_t parent; /* index; CSINK_RECORDED_NONE: a root */
+	uint32_t root;   /* index, its own if it is one; CSINK_RECORDED_NONE: it has none, and is nobody's node */
+	uint32_t depth;  /* of a root 0 */
+};
+
+/* Entries in the order of the file. Everything points into this structure's own copy of the file. */
+struct csink_recorded {
+	struct csink_rec_header header; /* strings ended, nr_events <= CSINK_MAX_EVENTS */
+	const struct csink_rec_module **modules;
+	const struct csink_rec_thread **threads;
+	struct csink_recorded_node *nodes;
+	struct csink_recorded_row *rows;
+	uint64_t *weights; /* of row i, event e: [i * header.nr_events + e] */
+	const struct csink_rec_note **notes;
+	const struct csink_rec_spawn **spawns;
+	const struct csink_rec_phase **phases;
+	const struct csink_rec_timeline **timelines; /* nr of each is within the entry */
+	uint32_t nr_modules, nr_threads, nr_nodes, nr_rows, nr_notes, nr_spawns, nr_timelines, nr_phases;
+	uint32_t nr_damaged; /* extents and entries that could not be read, and rows whose references lead nowhere */
+	bool is_cut;         /* the file is shorter than its header says */
+	void *data;
+	size_t bytes;
+};
+
+/**
+ * Read a recording. Memory is bounded by a small multiple of the file's data on disk; a damaged entry costs the rest of
+ * its extent, which is counted in nr_damaged.
+ * @why  receives a phrase for people on error ("not a recording"); may be NULL, then why_len is 0.
+ * Returns 0 (csink_recorded_release it), -EBADMSG (no recording, or its header is damaged), -EPROTO (of another
+ * version), -ENOMEM, or what opening and reading gave. Context: thread.
+ */
+int csink_recorded_read(const char *path, struct csink_recorded *rec, char *why, size_t why_len);
+
+/** Read the header alone, checked as above. */
+int csink_recorded_read_header(const char *path, struct csink_rec_header *header, char *why, size_t why_len);
+
+/** The same as a whole from memory (copied), for tests and fuzzers. */
+int csink_recorded_parse(const void *buf, size_t len, struct csink_recorded *rec, char *why, size_t why_len);
+
+/** The index in rows of the row or cell at a reference, or CSINK_RECORDED_NONE. */
+uint32_t csink_recorded_row_at(const struct csink_recorded *rec, csink_ref_t ref);
+
+/** Free what a successful read or parse allocated. */
+void csink_recorded_release(struct csink_recorded *rec);
+
+#endif

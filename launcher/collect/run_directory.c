@@ -1,0 +1,256 @@
+/* The run folder: see run_directory.h. */
+#include "launcher/collect/run_directory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/recording.h"
+#include "launcher/base/proc.h"
+#include "preload/core/record/run_dir.h"
+
+#define MAX_LEVELS 4
+
+int csink_folder_create(struct csink_folder *folder)
+{
+	int err = csink_run_dir_create(folder->path, sizeof(folder->path));
+
+	folder->fd = -1;
+	if (err)
+		return err;
+	/* A umask may have taken our own rights away. */
+	if (!chmod(folder->path, 0700))
+		folder->fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	/* As long as this is held, it is no leftover (leftovers.c). */
+	if (folder->fd >= 0 && !flock(folder->fd, LOCK_SH))
+		return 0;
+	err = -errno;
+	if (folder->fd >= 0)
+		close(folder->fd);
+	folder->fd = -1;
+	rmdir(folder->path);
+	return err;
+}
+
+/* Is the recording of that name written by a process that lives? */
+static int32_t living_writer(int dir_fd, const char *name)
+{
+	struct csink_rec_header head;
+	int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	ssize_t len;
+
+	if (fd < 0)
+		return 0;
+	len = pread(fd, &head, sizeof(head), 0);
+	close(fd);
+	if (len != (ssize_t)sizeof(head) || head.magic != CSINK_REC_MAGIC || head.state != CSINK_REC_LIVE ||
+	    head.pid <= 0)
+		return 0;
+	return csink_proc_is_running(head.pid, 0) ? head.pid : 0;
+}
+
+int csink_folder_beside(const char *folder, const char *word, char *path, size_t size)
+{
+	unsigned int uid;
+	struct stat st;
+	int end = 0, fd;
+
+	if (sscanf(word, "%u" CSINK_RUN_DIR_USER "%n", &uid, &end) != 1 || !end || word[end])
+		return -ENOENT;
+	if (csink_run_dir_beside(folder, uid, path, size))
+		return -ENAMETOOLONG;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (!fstat(fd, &st) && st.st_uid == uid && !(st.st_mode & 077))
+		return fd;
+	close(fd);
+	return -EPERM;
+}
+
+bool csink_folder_is_recording(const char *name)
+{
+	return csink_run_dir_is_recording(name);
+}
+
+static uint32_t count_writers(int dir_fd, const char *folder, int32_t *pids, uint32_t max)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), beside;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	char path[CSINK_FOLDER_PATH + 16];
+	struct dirent *entry;
+	uint32_t nr = 0;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	while ((entry = readdir(dir))) {
+		int32_t pid = csink_folder_is_recording(entry->d_name) ? living_writer(dir_fd, entry->d_name) : 0;
+
+		if (pid && nr < max)
+			pids[nr] = pid;
+		nr += pid != 0;
+		if (!folder)
+			continue;
+		beside = csink_folder_beside(folder, entry->d_name, path, sizeof(path));
+		if (beside < 0)
+			continue;
+		nr += count_writers(beside, NULL, pids + CSINK_MIN(nr, max), max - CSINK_MIN(nr, max));
+		close(beside);
+	}
+	closedir(dir);
+	return nr;
+}
+
+uint32_t csink_folder_writers(const struct csink_folder *folder, int32_t *pids, uint32_t max)
+{
+	return count_writers(folder->fd, folder->path, pids, max);
+}
+
+/*
+ * A process that goes on keeps what it adds, once it knows that its file is gone. Of one that has ended, a child may
+ * just begin to run. A file without a header was made just now.
+ */
+static void tell_writer(int dir_fd, const char *name)
+{
+	struct csink_rec_header head = {0};
+	int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	uint32_t word = CSINK_REC_COLLECTED;
+
+	if (fd < 0)
+		return;
+	if (pread(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head) && head.magic == CSINK_REC_MAGIC &&
+	    head.state == CSINK_REC_EXITED)
+		word = CSINK_REC_COLLECTED_WHOLE;
+	if ((!head.magic || head.magic == CSINK_REC_MAGIC) &&
+	    pwrite(fd, &word, sizeof(word), offsetof(struct csink_rec_header, collected)) < 0)
+		errno = 0; /* it will look for its file */
+	close(fd);
+}
+
+static void tell_writers(int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		if (csink_folder_is_recording(entry->d_name))
+			tell_writer(dir_fd, entry->d_name);
+	if (dir)
+		closedir(dir);
+	else if (fd >= 0)
+		close(fd);
+}
+
+static void empty(int dir_fd, int level);
+
+static void remove_beside(const char *folder, const char *word)
+{
+	char path[CSINK_FOLDER_PATH + 16];
+	int fd = csink_folder_beside(folder, word, path, sizeof(path));
+
+	if (fd < 0)
+		return;
+	empty(fd, 0);
+	close(fd);
+	rmdir(path);
+}
+
+static void empty_of_recordings(int dir_fd, const char *folder)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		if (csink_folder_is_recording(entry->d_name)) {
+			tell_writer(dir_fd, entry->d_name);
+			unlinkat(dir_fd, entry->d_name, 0);
+		} else if (strstr(entry->d_name, CSINK_RUN_DIR_USER)) {
+			remove_beside(folder, entry->d_name);
+			unlinkat(dir_fd, entry->d_name, 0);
+		}
+	}
+	if (dir)
+		closedir(dir);
+	else if (fd >= 0)
+		close(fd);
+}
+
+void csink_folder_clear(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	empty_of_recordings(fd, path);
+	close(fd);
+	rmdir(path);
+}
+
+static void empty(int dir_fd, int level)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while ((entry = readdir(dir))) {
+		int sub;
+
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+			continue;
+		if (csink_folder_is_recording(entry->d_name))
+			tell_writer(dir_fd, entry->d_name);
+		if (!unlinkat(dir_fd, entry->d_name, 0) || level == MAX_LEVELS)
+			continue;
+		sub = openat(dir_fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (sub < 0)
+			continue;
+		empty(sub, level + 1);
+		close(sub);
+		unlinkat(dir_fd, entry->d_name, AT_REMOVEDIR);
+	}
+	closedir(dir);
+}
+
+/*
+ * Children of processes that go on look for the directory: none may find it half removed, record there and be removed
+ * with it, untold. So all are told first; then the directory has another name, under which no child finds it; then what
+ * came in between is told, and goes.
+ */
+void csink_folder_remove(struct csink_folder *folder)
+{
+	enum { ROUNDS = 100 };
+	char gone[sizeof(folder->path) + 8];
+	const char *path = folder->path;
+
+	if (folder->fd < 0)
+		return;
+	tell_writers(folder->fd);
+	snprintf(gone, sizeof(gone), "%s.gone", folder->path);
+	if (!rename(folder->path, gone))
+		path = gone;
+	for (int i = 0; i < ROUNDS; i++) {
+		empty_of_recordings(folder->fd, folder->path);
+		empty(folder->fd, 0);
+		if (!rmdir(path) || (errno != ENOTEMPTY && errno != EEXIST))
+			break;
+	}
+	close(folder->fd);
+	folder->fd = -1;
+}

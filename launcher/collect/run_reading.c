@@ -1,0 +1,149 @@
+/* Reading a run directory: see run_reading.h. */
+#include "launcher/collect/run_reading.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "include/internal/options.h"
+#include "include/internal/recording.h"
+#include "launcher/base/proc.h"
+#include "launcher/collect/run_directory.h"
+#include "preload/core/record/run_dir.h"
+
+enum { PATIENCE_MS = 5000, POLL_MS = 5 };
+
+static int is_recording(const struct dirent *entry)
+{
+	return csink_folder_is_recording(entry->d_name);
+}
+
+static void release(struct dirent **entries, int nr)
+{
+	while (nr > 0)
+		free(entries[--nr]);
+	free(entries);
+}
+
+/*
+ * Pairs with csink_reading_remove() of another reader: wait until it has removed what it had begun to. Not for ever:
+ * the directory may be another user's, who can hold a lock as long as he likes.
+ */
+static bool share(int fd)
+{
+	for (int ms = 0; ms < PATIENCE_MS; ms += POLL_MS) {
+		if (!flock(fd, LOCK_SH | LOCK_NB))
+			return true;
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return true; /* a file system without locks: other readers are not noticed */
+		poll(NULL, 0, POLL_MS);
+	}
+	return false;
+}
+
+int csink_reading_begin(struct csink_reading *reading, const char *path)
+{
+	struct dirent **entries;
+	int nr, err;
+
+	*reading = (struct csink_reading){.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+	if (reading->fd < 0)
+		return -errno;
+	if (!share(reading->fd))
+		return -EBUSY;
+	nr = scandirat(reading->fd, ".", &entries, is_recording, alphasort);
+	if (nr < 0)
+		return -errno;
+	err = nr && !(reading->names = calloc((size_t)nr, sizeof(*reading->names))) ? -ENOMEM : 0;
+	for (int i = 0; i < nr && !err; i++) {
+		reading->names[i] = strdup(entries[i]->d_name);
+		err = reading->names[i] ? 0 : -ENOMEM;
+		reading->nr_names += !err;
+	}
+	release(entries, nr);
+	return err;
+}
+
+bool csink_reading_is_whole(const struct csink_reading *reading)
+{
+	uint32_t found = 0;
+	struct dirent **entries;
+	int nr = scandirat(reading->fd, ".", &entries, is_recording, alphasort);
+
+	for (int i = 0; i < nr && found < reading->nr_names; i++)
+		found += !strcmp(entries[i]->d_name, reading->names[found]);
+	if (nr >= 0)
+		release(entries, nr);
+	return found == reading->nr_names;
+}
+
+/* If the kernel does not list its open files, the recording's header names the process. */
+static bool is_written(int dir_fd, const char *name)
+{
+	int written = csink_run_dir_is_written(dir_fd, name), fd;
+	struct csink_rec_header head;
+
+	if (written >= 0)
+		return written;
+	fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return false;
+	written = pread(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head) && head.magic == CSINK_REC_MAGIC &&
+		  head.pid > 0 && csink_proc_is_running(head.pid, 0);
+	close(fd);
+	return written;
+}
+
+/* @path: of a run directory; NULL: of the one beside it that belongs to another user. */
+static bool has_writers(int dir_fd, const char *path)
+{
+	char beside_path[CSINK_FOLDER_PATH + 16];
+	struct dirent **entries;
+	bool found = false;
+	int nr = scandirat(dir_fd, ".", &entries, NULL, NULL), beside;
+
+	for (int i = 0; i < nr && !found; i++) {
+		if (csink_folder_is_recording(entries[i]->d_name)) {
+			found = is_written(dir_fd, entries[i]->d_name);
+			continue;
+		}
+		beside = path ? csink_folder_beside(path, entries[i]->d_name, beside_path, sizeof(beside_path)) : -1;
+		if (beside < 0)
+			continue;
+		found = has_writers(beside, NULL);
+		close(beside);
+	}
+	if (nr >= 0)
+		release(entries, nr);
+	return found;
+}
+
+int csink_reading_remove(struct csink_reading *reading, const char *path)
+{
+	/* The library starts us when the run's first process has ended: its recordings may be removed. Processes of the
+	 * run that still live make profiles of their own when they end. */
+	bool is_ended = getenv(CSINK_ENV_RUN_ENDED);
+
+	/* Until the directory is gone, other readers wait in csink_reading_begin(). */
+	if (flock(reading->fd, LOCK_EX | LOCK_NB) && !is_ended && errno == EWOULDBLOCK)
+		return -EWOULDBLOCK;
+	if (!is_ended && has_writers(reading->fd, path))
+		return -EBUSY;
+	csink_folder_clear(path);
+	return 0;
+}
+
+void csink_reading_end(struct csink_reading *reading)
+{
+	if (reading->fd >= 0)
+		close(reading->fd);
+	for (uint32_t i = 0; i < reading->nr_names; i++)
+		free(reading->names[i]);
+	free(reading->names);
+	*reading = (struct csink_reading){.fd = -1};
+}

@@ -1,0 +1,38 @@
+/*
+ * Reading a run directory that a run may still use, or that another command may be reading. Reading changes nothing: a
+ * shared lock on the directory, which no run waits for, keeps other readers from removing what is being read. It is
+ * removed only by the last reader, and only if the run has ended: no launcher holds its lock, and no process has one of
+ * the recordings open or mapped for writing.
+ */
+#ifndef CSINK_RUN_READING_H
+#define CSINK_RUN_READING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct csink_reading {
+	int fd;       /* of the directory, with a shared lock; -1: none */
+	char **names; /* of the recordings that were there at first, sorted */
+	uint32_t nr_names;
+};
+
+/**
+ * Begin to read @path. Returns 0, -ENOMEM, -EBUSY (another process has had it locked for 5 s) or -errno of opening it;
+ * end it in either case. Context: thread.
+ */
+int csink_reading_begin(struct csink_reading *reading, const char *path);
+
+/** Are all recordings still there that were there at first? If not, what was read is not all. Context: thread. */
+bool csink_reading_is_whole(const struct csink_reading *reading);
+
+/**
+ * Remove the recordings of a run that has ended, and the directory with them.
+ * @path  what was given to csink_reading_begin().
+ * Returns 0, -EBUSY (a process of the run lives: everything is kept) or -EWOULDBLOCK (kept for its launcher, or for
+ * another reader). Context: thread.
+ */
+int csink_reading_remove(struct csink_reading *reading, const char *path);
+
+void csink_reading_end(struct csink_reading *reading);
+
+#endif

@@ -1,0 +1,441 @@
+/* `countersink attach`: count and sample processes that run already, from outside; nothing is injected. */
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "include/countersink/explain.h"
+#include "include/internal/base.h"
+#include "include/internal/clock.h"
+#include "launcher/attach/attach_target.h"
+#include "launcher/attach/follow.h"
+#include "launcher/collect/run_directory.h"
+#include "launcher/commands/attach/attach_json.h"
+#include "launcher/commands/attach/choose_target.h"
+#include "launcher/commands/registry.h"
+#include "launcher/profile/profile.h"
+#include "launcher/session/alone.h"
+#include "launcher/session/outside.h"
+#include "launcher/session/rate.h"
+#include "launcher/session/relay.h"
+#include "launcher/session/reserve_command.h"
+#include "launcher/session/save.h"
+#include "launcher/session/spawn.h"
+
+#define TICK_MS 50 /* how often we look whether the targets live, and at what lies below the rings' marks */
+
+struct attach {
+	struct csink_options options;
+	char **argv; /* a command to start, or NULL */
+	struct csink_attach_target target;
+	bool quiet, json, rate_is_said, is_released;
+	struct csink_save save;
+
+	struct csink_attach_follow follow;
+	struct csink_outside outside;
+	struct csink_reservation reservation;
+	struct csink_inherited inherited;
+	struct csink_folder folder;
+	int signo; /* that ended it */
+	int command_status;
+};
+
+/* ---- what was asked for ---- */
+
+static int resolve_events(struct attach *a)
+{
+	static const struct csink_event_roots roots; /* the system's own */
+	const char *list = csink_options_text(&a->options, CSINK_ATTACH_OPT_EVENTS);
+	struct csink_event_spec specs[CSINK_MAX_EVENTS];
+	struct csink_event_error err;
+	char where[64];
+	int nr;
+
+	if (!strcmp(list, "auto")) {
+		csink_events_auto(&specs[0], a->outside.event_reason, sizeof(a->outside.event_reason));
+		nr = csink_events_bind(&roots, specs, 1, CSINK_MAX_EVENTS, &err);
+	} else {
+		nr = csink_events_take(list, specs, CSINK_MAX_EVENTS, &err);
+	}
+	if (nr < 0) {
+		csink_options_where(&a->options, CSINK_ATTACH_OPT_EVENTS, where, sizeof(where));
+		csink_say("%s: %s", where, err.line);
+		return -EINVAL;
+	}
+	a->follow.counters.nr_events = (uint32_t)nr;
+	for (int i = 0; i < nr; i++)
+		a->follow.counters.events[i].spec = specs[i];
+	return 0;
+}
+
+/* At a period at which the kernel stops an event again and again, its counts are too small as well. */
+static void lengthen_period(struct attach *a, struct csink_event_spec *spec)
+{
+	uint64_t asked = spec->attr.sample_period, shortest;
+	bool measured;
+
+	if (spec->rec.flags & CSINK_EVENT_CPU_NS || spec->attr.freq)
+		return;
+	shortest = csink_event_shortest_period(spec, asked, &measured);
+	if (asked >= shortest)
+		return;
+	spec->attr.sample_period = spec->rec.period = shortest;
+	csink_outside_note(&a->outside, "%s: a sample every %llu is more than a program can bear: using %llu%s",
+			   spec->rec.name, (unsigned long long)asked, (unsigned long long)shortest,
+			   measured ? " (by how often it happened here in some microseconds)" : "");
+}
+
+/* Events that do not say themselves how often they sample get the common period or frequency; clocks always a period.
+ */
+static int resolve_rate(struct attach *a)
+{
+	struct csink_rate rate;
+
+	if (csink_rate_resolve(&a->options, CSINK_ATTACH_OPT_PERIOD, CSINK_ATTACH_OPT_FREQUENCY, &rate))
+		return -EINVAL;
+	for (uint32_t i = 0; i < a->follow.counters.nr_events; i++) {
+		struct csink_event_spec *spec = &a->follow.counters.events[i].spec;
+		bool is_clock = spec->rec.flags & CSINK_EVENT_CPU_NS;
+		uint64_t frequency;
+		char why[160];
+
+		if (rate.period && !spec->attr.sample_period && !spec->attr.freq)
+			spec->attr.sample_period = rate.period;
+		if (spec->attr.sample_period || spec->attr.freq) {
+			lengthen_period(a, spec);
+			continue;
+		}
+		frequency = csink_rate_allowed(rate.frequency, is_clock, why, sizeof(why));
+		if (*why && !a->rate_is_said)
+			csink_outside_note(&a->outside, "%s", why);
+		a->rate_is_said |= *why != 0;
+		if (is_clock)
+			spec->attr.sample_period = CSINK_NS_PER_S / frequency;
+		else
+			spec->attr.freq = 1, spec->attr.sample_freq = frequency;
+	}
+	return 0;
+}
+
+static int resolve_output(struct attach *a)
+{
+	const struct csink_attach_target *target = &a->target;
+
+	return csink_save_resolve(&a->save, &a->options, CSINK_ATTACH_OPT_OUTPUT, a->argv ? a->argv[0] : target->name,
+				  target->choice.nr ? target->choice.pids[0] : getpid());
+}
+
+static void resolve_rest(struct attach *a)
+{
+	static const char *const ways[] = {
+		[CSINK_ATTACH_COPY] = "dwarf", [CSINK_ATTACH_FP] = "fp", [CSINK_ATTACH_LEAF] = "none"};
+	const char *unwind = csink_options_text(&a->options, CSINK_ATTACH_OPT_UNWIND);
+
+	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(ways); i++)
+		if (!strcmp(unwind, ways[i]))
+			a->follow.counters.stacks = i;
+	a->follow.max_depth = (uint32_t)CSINK_MIN(csink_options_number(&a->options, CSINK_ATTACH_OPT_MAX_DEPTH),
+						  (uint64_t)CSINK_MAX_DEPTH);
+	a->quiet = csink_options_bool(&a->options, CSINK_ATTACH_OPT_QUIET);
+	a->json = csink_options_bool(&a->options, CSINK_ATTACH_OPT_JSON);
+}
+
+/* ---- reservation ---- */
+
+static void note_reservation(void *arg, const char *line, bool is_error)
+{
+	struct attach *a = arg;
+
+	if (is_error)
+		csink_say("%s", line);
+	csink_outside_note(&a->outside, "%s", line);
+}
+
+/* specs: room for the events. */
+static struct csink_reservation_command reservation_of(struct attach *a, struct csink_event_spec *specs)
+{
+	for (uint32_t i = 0; i < a->follow.counters.nr_events; i++)
+		specs[i] = a->follow.counters.events[i].spec;
+	return (struct csink_reservation_command){
+		.options = &a->options,
+		.mode = CSINK_ATTACH_OPT_RESERVE,
+		.timeout = CSINK_ATTACH_OPT_RESERVE_TIMEOUT,
+		.hooks = CSINK_ATTACH_OPT_RESERVE_HOOKS,
+		.specs = specs,
+		.nr_specs = a->follow.counters.nr_events,
+		.own_choice = !strcmp(csink_options_text(&a->options, CSINK_ATTACH_OPT_EVENTS), "auto"),
+		.inherited = &a->inherited,
+		.undone = a->argv ? "the command was not run" : "nothing was attached to",
+		.note = note_reservation,
+		.arg = a,
+	};
+}
+
+/* Returns 0 or -errno, which has been said. */
+static int reserve(struct attach *a)
+{
+	struct csink_event_spec specs[CSINK_MAX_EVENTS];
+	struct csink_reservation_command command = reservation_of(a, specs);
+	int err = csink_reservation_begin(&a->reservation, &command);
+
+	if (err <= 0 || csink_reservation_is_wanted(specs, command.nr_specs))
+		return err < 0 ? err : 0;
+	/* Now that counters are left to us, auto may find that they count. */
+	return resolve_events(a) || resolve_rate(a) ? -EINVAL : 0;
+}
+
+static void release(struct attach *a)
+{
+	struct csink_event_spec specs[CSINK_MAX_EVENTS];
+	struct csink_reservation_command command = reservation_of(a, specs);
+
+	if (!a->is_released)
+		csink_reservation_finish(&a->reservation, &command);
+	a->is_released = true;
+}
+
+/* ---- attaching ---- */
+
+static int attach_to_running(struct attach *a)
+{
+	char why[512];
+	int err = csink_attach_begin(&a->target, &a->follow, why, sizeof(why));
+
+	if (err)
+		csink_say("%s", why);
+	else if (!a->quiet)
+		csink_say("%s; Ctrl-C ends it", a->outside.notes[a->outside.nr_notes - 1]);
+	return err;
+}
+
+/*
+ * Nothing can be counted, for this reason: that ends an attach to what runs already, but a command runs all the same,
+ * in our place. Returns what to exit with.
+ */
+static int do_without(struct attach *a, const char *why)
+{
+	release(a);
+	if (!a->argv) {
+		csink_say("%s", why);
+		return CSINK_EXIT_RUN_FAILED;
+	}
+	csink_say("%s: %s runs without being measured", why, a->argv[0]);
+	return csink_say_exec_failed(a->argv[0], -csink_run_alone(a->argv, &a->inherited));
+}
+
+/* Returns 0 or -errno; @why is the reason then. */
+static int prepare_counters(struct attach *a, char *why, size_t size)
+{
+	struct csink_attach_counters *c = &a->follow.counters;
+	char less[256];
+	int err = csink_attach_counters_init(c, less, sizeof(less));
+
+	if (*less) {
+		csink_outside_note(&a->outside, "%s", less);
+		if (!a->quiet)
+			csink_say("%s", less);
+	}
+	if (!err)
+		return 0;
+	for (uint32_t i = 0; i < c->nr_events; i++) {
+		if (c->events[i].err) {
+			snprintf(why, size, "%s: %s", c->events[i].spec.rec.name, c->events[i].reason);
+			return err;
+		}
+	}
+	snprintf(why, size, "cannot make ready to attach: %s", csink_explain_brief(-err, less, sizeof(less)));
+	return err;
+}
+
+/* ---- following ---- */
+
+static int take_signals(void)
+{
+	sigset_t set;
+
+	csink_ending_signals(&set);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* Until a signal, the time, or the end of the last target. */
+static void follow(struct attach *a, int signal_fd)
+{
+	uint64_t duration_ns = csink_options_seconds(&a->options, CSINK_ATTACH_OPT_DURATION);
+	uint64_t end_ns = duration_ns ? a->target.from_ns + duration_ns : UINT64_MAX;
+	struct pollfd fds[] = {{.fd = signal_fd, .events = POLLIN},
+			       {.fd = a->follow.counters.rings.epoll_fd, .events = POLLIN}};
+	struct signalfd_siginfo info;
+
+	while (!a->signo && csink_monotonic_ns() < end_ns && csink_attach_counters_living(&a->follow.counters)) {
+		uint64_t left_ms = (end_ns - CSINK_MIN(csink_monotonic_ns(), end_ns)) / 1000000 + 1;
+
+		poll(fds, CSINK_ARRAY_SIZE(fds), (int)CSINK_MIN(left_ms, (uint64_t)TICK_MS));
+		csink_attach_follow_drain(&a->follow, false);
+		if (read(signal_fd, &info, sizeof(info)) == sizeof(info))
+			a->signo = (int)info.ssi_signo;
+	}
+}
+
+static void drain(void *arg)
+{
+	csink_attach_follow_drain(arg, false);
+}
+
+/* Start the command: its counters come on with its exec. Returns 0, or what to exit with. */
+static int run_command(struct attach *a)
+{
+	struct csink_attach_event *refused = NULL;
+	struct csink_spare_fds spare;
+	struct csink_relay_end end;
+	struct csink_child child;
+	struct csink_relay relay;
+	int err = csink_relay_init(&relay, &a->inherited);
+
+	csink_spare_fds_take(&spare);
+	if (!err)
+		err = csink_attach_counters_open(&a->follow.counters, getpid(), 0, &refused);
+	csink_spare_fds_release(&spare);
+	if (err)
+		return do_without(a, refused ? refused->reason : strerror(-err));
+	csink_attach_counters_opened(&a->follow.counters);
+	a->target.from_ns = csink_monotonic_ns();
+	a->follow.leave_out = getpid();
+	err = csink_spawn(a->argv, environ, &a->inherited, &child);
+	if (err) {
+		release(a);
+		return csink_say_exec_failed(a->argv[0], -csink_run_alone_after(err, a->argv, &a->inherited));
+	}
+	err = csink_relay_wait(&relay, &child, a->follow.counters.rings.epoll_fd, drain, &a->follow, &end);
+	if (err) {
+		csink_say("cannot wait for %s: %s", a->argv[0], strerror(-err));
+		return CSINK_EXIT_RUN_FAILED;
+	}
+	if (end.exec_errno)
+		return csink_say_exec_failed(a->argv[0], end.exec_errno);
+	a->command_status = csink_exit_status(end.status);
+	return 0;
+}
+
+/* ---- what it comes to ---- */
+
+static void name_command(struct attach *a)
+{
+	const struct csink_attach_images *images = &a->follow.images;
+	size_t n = 0;
+
+	if (a->argv) {
+		snprintf(a->outside.command, sizeof(a->outside.command), "%s", a->argv[0]);
+		return;
+	}
+	for (uint32_t i = 0; i < CSINK_MIN(images->nr, a->target.nr_processes) && n + 32 < sizeof(a->outside.command);
+	     i++)
+		n += (size_t)snprintf(a->outside.command + n, sizeof(a->outside.command) - n, "%s%s (%d)",
+				      n ? ", " : "", images->at[i]->comm, images->at[i]->pid);
+}
+
+/* Returns 0 or -errno, which has been said. */
+static int finish(struct attach *a)
+{
+	struct csink_profile *profile = NULL;
+	int err;
+
+	csink_attach_counters_stop(&a->follow.counters);
+	a->outside.wall_ns = csink_monotonic_ns() - a->target.from_ns;
+	csink_attach_follow_drain(&a->follow, true);
+	csink_attach_counters_read(&a->follow.counters, &a->outside);
+	release(a);
+	name_command(a);
+	err = csink_folder_create(&a->folder);
+	if (!err)
+		err = csink_attach_follow_save(&a->follow, a->folder.path);
+	if (!err)
+		err = csink_collect(a->folder.path, &a->outside, &profile);
+	csink_folder_remove(&a->folder);
+	if (err) {
+		csink_say("no profile: %s", strerror(-err));
+		return err;
+	}
+	err = csink_save_profile(&a->save, profile,
+				 a->quiet || a->json                                           ? CSINK_SAVE_ERRORS
+				 : csink_options_bool(&a->options, CSINK_ATTACH_OPT_NO_REPORT) ? CSINK_SAVE_WHERE
+				 : csink_options_bool(&a->options, CSINK_ATTACH_OPT_ALL)       ? CSINK_SAVE_REPORT_ALL
+											       : CSINK_SAVE_REPORT);
+	if (a->json)
+		csink_attach_print_json(&a->target, &a->follow, &a->outside, a->save.path);
+	csink_profile_destroy(profile);
+	return err;
+}
+
+static int attach_and_report(struct attach *a)
+{
+	int signal_fd = -1, status = 0, err;
+	char why[640];
+
+	csink_inherited_take(&a->inherited);
+	if (!a->argv) {
+		signal_fd = take_signals();
+		/* Without it, nothing could end the attachment. */
+		if (signal_fd < 0) {
+			csink_say("cannot make ready to attach: %s", csink_explain_brief(errno, why, sizeof(why)));
+			return CSINK_EXIT_RUN_FAILED;
+		}
+	}
+	if (reserve(a)) {
+		release(a);
+		return CSINK_EXIT_RUN_FAILED;
+	}
+	if (prepare_counters(a, why, sizeof(why)))
+		return do_without(a, why);
+	if (a->argv) {
+		status = run_command(a);
+	} else {
+		err = attach_to_running(a);
+		status = err ? CSINK_EXIT_RUN_FAILED : 0;
+		if (!err)
+			follow(a, signal_fd);
+	}
+	if (status) {
+		release(a);
+		return status;
+	}
+	if (finish(a))
+		return a->argv ? a->command_status : CSINK_EXIT_RUN_FAILED;
+	return a->command_status;
+}
+
+int csink_cmd_attach(int argc, char **argv)
+{
+	static struct attach a = {.reservation.reserve.fd = -1, .folder.fd = -1, .target.cgroup_fd = -1};
+	int status, at = csink_command_parse(&a.options, argc, argv, &status);
+	bool is_command;
+
+	if (at < 0)
+		return status;
+	a.follow.outside = &a.outside;
+	resolve_rest(&a);
+	a.target.may_stop = !csink_options_bool(&a.options, CSINK_ATTACH_OPT_NO_STOP);
+	a.target.cgroup = csink_options_text(&a.options, CSINK_ATTACH_OPT_CGROUP);
+	is_command = at > 0 && !strcmp(argv[at - 1], "--");
+	if (resolve_events(&a) || resolve_rate(&a) ||
+	    csink_attach_choose(&a.options, argc - at, argv + at, is_command, &a.target, &a.follow.counters))
+		return CSINK_EXIT_RUN_FAILED;
+	if (a.follow.counters.at_exec)
+		a.argv = argv + at;
+	if (resolve_output(&a))
+		return CSINK_EXIT_RUN_FAILED;
+	status = attach_and_report(&a);
+	/* A command's status is its own, whatever becomes of what we have to say. */
+	at = csink_end_output("attach", status);
+	status = a.argv ? status : at;
+	csink_attach_follow_free(&a.follow);
+	csink_targets_free(&a.target.halt.targets);
+	csink_outside_free(&a.outside);
+	free(a.target.choice.pids);
+	return status;
+}

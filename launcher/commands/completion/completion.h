@@ -1,0 +1,49 @@
+/* Shell completion: cmd_completion.c derives it from the option tables; completion_bash.c, completion_zsh.c and
+ * completion_fish.c print it for a shell.
+ */
+#ifndef CSINK_COMPLETION_H
+#define CSINK_COMPLETION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "launcher/commands/registry.h"
+
+/* What can be completed at a place of a command line. The shells' texts have the names of csink_completion_name(). */
+enum csink_completion {
+	CSINK_COMPLETE_NOTHING,
+	CSINK_COMPLETE_WORDS, /* csink_completion's words */
+	CSINK_COMPLETE_FILE,
+	CSINK_COMPLETE_FOLDER,
+	CSINK_COMPLETE_PROFILE, /* a file or directory with a profile or recordings */
+	CSINK_COMPLETE_PID,
+	CSINK_COMPLETE_PROCESS, /* a process by its name; a program behind "--" */
+	CSINK_COMPLETE_PROGRAM, /* in $PATH; with its own completion behind it, where it is an operand */
+};
+
+struct csink_completed {
+	enum csink_completion what;
+	char words[1024]; /* of CSINK_COMPLETE_WORDS, a blank between them */
+};
+
+/** What an option takes: by the name of its value in the table. */
+void csink_completion_of_option(const struct csink_option *opt, struct csink_completed *out);
+
+/** What a command's operands are, by its synopsis. CSINK_COMPLETE_WORDS describes its first operand only. */
+void csink_completion_of_operands(const struct csink_command *command, struct csink_completed *out);
+
+/** Whether an option can be given on a command line; and whether it then takes a value. */
+bool csink_completion_is_option(const struct csink_option *opt);
+bool csink_completion_takes_value(const struct csink_option *opt);
+
+/** "<file>" and the like, or the words. */
+const char *csink_completion_name(const struct csink_completed *completed);
+
+/** A text inside single quotes, with a backslash before what is special there. */
+void csink_completion_print_quoted(const char *text, const char *special);
+
+void csink_completion_print_bash(void);
+void csink_completion_print_zsh(void);
+void csink_completion_print_fish(void);
+
+#endif

@@ -1,0 +1,162 @@
+/* Completion for fish: see completion.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/commands/completion/completion.h"
+
+static const char text[] = "# The command that the line is for: run, where the first word names none.\n"
+			   "function __countersink_command\n"
+			   "\tset -l words (commandline -opc)\n"
+			   "\tif set -q words[2]; and contains -- $words[2] $__countersink_commands\n"
+			   "\t\techo $words[2]\n"
+			   "\telse\n"
+			   "\t\techo run\n"
+			   "\tend\n"
+			   "end\n"
+			   "function __countersink_is\n"
+			   "\ttest (__countersink_command) = $argv[1]\n"
+			   "end\n"
+			   "function __countersink_is_first\n"
+			   "\ttest (count (commandline -opc)) -eq 1\n"
+			   "end\n"
+			   "# What comes behind the options, a line each; behind '--' with that.\n"
+			   "function __countersink_operands\n"
+			   "\tset -l words (commandline -opc)\n"
+			   "\tset -l valued __countersink_valued_(__countersink_command)\n"
+			   "\tset -e words[1]\n"
+			   "\tif set -q words[1]; and contains -- $words[1] $__countersink_commands\n"
+			   "\t\tset -e words[1]\n"
+			   "\tend\n"
+			   "\twhile set -q words[1]; and string match -q -- '-*' $words[1]; and test $words[1] != --\n"
+			   "\t\tif contains -- $words[1] $$valued\n"
+			   "\t\t\tset -e words[1]\n"
+			   "\t\tend\n"
+			   "\t\tset -e words[1]\n"
+			   "\tend\n"
+			   "\tset -q words[1]; and printf '%s\\n' $words\n"
+			   "end\n"
+			   "function __countersink_has_operands\n"
+			   "\ttest (count (__countersink_operands)) -gt 0\n"
+			   "end\n"
+			   "# A program, and what completes it. Where a process is meant, it is one only behind '--'.\n"
+			   "function __countersink_program\n"
+			   "\tset -l words (__countersink_operands)\n"
+			   "\tif set -q words[1]; and test $words[1] = --\n"
+			   "\t\tset -e words[1]\n"
+			   "\telse if test (__countersink_command) = attach\n"
+			   "\t\treturn\n"
+			   "\telse if not set -q words[1]; and string match -q -- '-*' (commandline -ct)\n"
+			   "\t\treturn\n"
+			   "\tend\n"
+			   "\tcomplete -C (string join ' ' -- (string escape -- $words) (commandline -ct))\n"
+			   "end\n"
+			   "function __countersink_processes\n"
+			   "\t__countersink_has_operands; or cat /proc/*/comm 2>/dev/null | string match -r "
+			   "'^[A-Za-z0-9_.-]+$' | sort -u\n"
+			   "end\n"
+			   "function __countersink_pids\n"
+			   "\tstring match -r '[0-9]+$' -- /proc/*\n"
+			   "end\n"
+			   "function __countersink_profiles\n"
+			   "\t__fish_complete_suffix .pb.gz\n"
+			   "end\n";
+
+/* What fish is to complete by. */
+static void print_completed(const struct csink_completed *completed)
+{
+	static const char *const actions[] = {
+		[CSINK_COMPLETE_NOTHING] = " -x",
+		[CSINK_COMPLETE_FILE] = " -r -F",
+		[CSINK_COMPLETE_FOLDER] = " -x -a '(__fish_complete_directories)'",
+		[CSINK_COMPLETE_PROFILE] = " -k -x -a '(__countersink_profiles)'",
+		[CSINK_COMPLETE_PID] = " -x -a '(__countersink_pids)'",
+		[CSINK_COMPLETE_PROCESS] = " -x -a '(__countersink_processes) (__countersink_program)'",
+		[CSINK_COMPLETE_PROGRAM] = " -x -a '(__countersink_program)'",
+	};
+
+	if (completed->what == CSINK_COMPLETE_WORDS)
+		printf(" -x -a '%s'", completed->words);
+	else
+		fputs(actions[completed->what], stdout);
+}
+
+static void print_option(const struct csink_command *command, const struct csink_option *opt)
+{
+	struct csink_completed values;
+	char name[CSINK_OPTION_NAME];
+
+	csink_option_name(opt, name);
+	printf("complete -c countersink -n '__countersink_is %s' -l %s", command->name, name);
+	if (opt->short_name)
+		printf(" -s %c", opt->short_name);
+	if (csink_completion_takes_value(opt)) {
+		csink_completion_of_option(opt, &values);
+		if (values.what == CSINK_COMPLETE_PROGRAM)
+			printf(" -x -a '(complete -C (commandline -ct))'");
+		else
+			print_completed(&values);
+	}
+	printf(" -d '");
+	csink_completion_print_quoted(opt->help, "\\");
+	printf("'\n");
+}
+
+/* The options whose value may be the next word. */
+static void print_valued(const struct csink_command *command)
+{
+	char name[CSINK_OPTION_NAME];
+
+	printf("set -g __countersink_valued_%s", command->name);
+	for (uint32_t i = 0; i < command->nr_options; i++) {
+		const struct csink_option *opt = &command->options[i];
+
+		if (!csink_completion_is_option(opt) || !csink_completion_takes_value(opt))
+			continue;
+		csink_option_name(opt, name);
+		printf(" --%s", name);
+		if (opt->short_name)
+			printf(" -%c", opt->short_name);
+	}
+	putchar('\n');
+}
+
+static void print_command(const struct csink_command *command)
+{
+	struct csink_completed operands;
+
+	printf("complete -c countersink -n __countersink_is_first -a %s -d '", command->name);
+	csink_completion_print_quoted(command->help, "\\");
+	printf("'\n");
+	csink_completion_of_operands(command, &operands);
+	printf("complete -c countersink -n '__countersink_is %s%s'", command->name,
+	       operands.what == CSINK_COMPLETE_WORDS ? "; and not __countersink_has_operands" : "");
+	print_completed(&operands);
+	putchar('\n');
+	print_valued(command);
+	for (uint32_t i = 0; i < command->nr_options; i++) {
+		if (csink_completion_is_option(&command->options[i]))
+			print_option(command, &command->options[i]);
+	}
+}
+
+void csink_completion_print_fish(void)
+{
+	printf("# fish completion for countersink %s, made by: countersink completion fish\n"
+	       "complete -c countersink -e\ncomplete -c countersink -f\nset -g __countersink_commands",
+	       CSINK_VERSION);
+	for (uint32_t i = 0; i < csink_nr_commands; i++)
+		printf(" %s", csink_commands[i].name);
+	putchar('\n');
+	fputs(text, stdout);
+	for (uint32_t i = 0; i < csink_nr_commands; i++)
+		print_command(&csink_commands[i]);
+	for (int i = 1; i < CSINK_NR_REQUESTS; i++) {
+		const struct csink_request_option *r = &csink_request_options[i];
+
+		printf("complete -c countersink -l %s", r->name);
+		if (r->short_name)
+			printf(" -s %c", r->short_name);
+		printf(" -d '%s'\n", r->help);
+	}
+}

@@ -1,0 +1,77 @@
+/*
+ * The doctor: which engine the library will choose, by opening what the engine would: best first, each with the reason
+ * why it cannot be had.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "launcher/commands/doctor/doctor.h"
+
+/* Open a sampling event with a one-page ring, never enabled, as the engine does in each thread. 0 or a fault in why. */
+static int try_engine(const struct csink_doctor *doctor, bool sigtrap, struct csink_explanation *why)
+{
+	size_t bytes = 2 * (size_t)sysconf(_SC_PAGESIZE);
+	struct csink_event_error err;
+	struct csink_event_spec spec;
+	struct csink_perf_call call = {&spec.attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC};
+	void *ring;
+	int fd, ret = 0;
+
+	csink_events_parse(doctor->event, &spec, 1, &err);
+	if (doctor->user_only)
+		csink_event_set_user_only(&spec);
+	spec.attr.disabled = 1;
+	spec.attr.sample_period = 1000000;
+	spec.attr.sample_type = PERF_SAMPLE_READ;
+	spec.attr.read_format =
+		PERF_FORMAT_GROUP | PERF_FORMAT_ID | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	spec.attr.remove_on_exec = sigtrap;
+	spec.attr.sigtrap = sigtrap;
+	fd = csink_perf_open(&spec.attr, 0, -1, -1, call.flags);
+	if (fd < 0) {
+		csink_explain_open(&call, -fd, why, 1);
+		return fd;
+	}
+	ring = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (ring == MAP_FAILED) {
+		ret = -errno;
+		csink_explain_mmap(&spec.attr, fd, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, -ret, why);
+	} else {
+		munmap(ring, bytes);
+	}
+	close(fd);
+	return ret;
+}
+
+void csink_doctor_check_engine(struct csink_doctor *doctor)
+{
+	struct csink_explanation why;
+	struct csink_finding *finding;
+
+	if (doctor->refused) {
+		doctor->engine = "timer";
+		finding = csink_doctor_add(doctor, "engine", CSINK_LEVEL_WARN);
+		csink_finding_text(finding,
+				   "timer: CPU time only, sampled at the kernel's tick (100 to 1000 a second)");
+		return;
+	}
+	if (!try_engine(doctor, true, &why)) {
+		doctor->engine = "sigtrap";
+		finding = csink_doctor_add(doctor, "engine", CSINK_LEVEL_OK);
+		csink_finding_text(finding, "sigtrap, the best one, on %s", doctor->event);
+		return;
+	}
+	finding = csink_doctor_add(doctor, "engine", CSINK_LEVEL_WARN);
+	doctor->engine = "signal";
+	if (!strcmp(why.field, "sigtrap") || !strcmp(why.field, "remove_on_exec")) {
+		csink_finding_text(finding, "signal, on %s; sigtrap needs Linux 5.13", doctor->event);
+		if (!try_engine(doctor, false, &why))
+			return;
+	}
+	doctor->engine = "timer";
+	csink_finding_text(finding, "timer: CPU time only, for %s: %s", doctor->event, why.text);
+	csink_finding_remedy(finding, "%s", why.remedy);
+}

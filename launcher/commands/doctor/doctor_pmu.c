@@ -1,0 +1,102 @@
+/* The doctor: the hardware's counters, and the watchdog that may have one of them. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "launcher/commands/doctor/doctor.h"
+#include "preload/core/sysfs.h"
+
+#define DEVICES "/sys/bus/event_source/devices"
+
+/* The names of the core PMUs, "cpu" or "cpu_core and cpu_atom"; how many there are. */
+static uint32_t list_core_pmus(char *buf, size_t size)
+{
+	struct csink_sysfs_dir dir;
+	const char *name;
+	size_t used = 0;
+	uint32_t nr = 0;
+	char cpus[16];
+
+	buf[0] = '\0';
+	if (csink_sysfs_dir_open(&dir, DEVICES))
+		return 0;
+	while ((name = csink_sysfs_dir_next(&dir))) {
+		if (strcmp(name, "cpu") && csink_sysfs_read(cpus, sizeof(cpus), DEVICES "/%s/cpus", name) <= 0)
+			continue;
+		if (used < size)
+			used += (size_t)snprintf(buf + used, size - used, "%s%s", nr ? " and " : "", name);
+		nr++;
+	}
+	csink_sysfs_dir_close(&dir);
+	return nr;
+}
+
+/* What the kernel calls this machine, if it is a virtual one. */
+static const char *hypervisor(char *buf, size_t size)
+{
+	char text[2048];
+
+	if (csink_sysfs_read(buf, size, "/sys/hypervisor/type") > 0)
+		return buf;
+	/* x86 has a CPU flag for it, in the first two thousand bytes of the first CPU's entry. */
+	if (csink_sysfs_read(text, sizeof(text), "/proc/cpuinfo") > 0 && strstr(text, " hypervisor ")) {
+		snprintf(buf, size, "a virtual machine");
+		return buf;
+	}
+	return NULL;
+}
+
+static void check_pmu(struct csink_doctor *doctor)
+{
+	struct csink_event_spec spec;
+	struct csink_finding *finding;
+	char names[128], host[64], reason[200];
+	const char *virtual = hypervisor(host, sizeof(host));
+	uint32_t nr = list_core_pmus(names, sizeof(names));
+
+	csink_events_auto(&spec, reason, sizeof(reason));
+	strcpy(doctor->event, spec.rec.name);
+	doctor->pmu_counts = !strcmp(spec.rec.name, "cycles");
+	if (nr == 1)
+		snprintf(doctor->core_pmu, sizeof(doctor->core_pmu), "%.63s", names);
+	doctor->has_pmu = nr > 0 || doctor->pmu_counts;
+	if (doctor->pmu_counts) {
+		finding = csink_doctor_add(doctor, "pmu", CSINK_LEVEL_OK);
+		csink_finding_text(finding, "%s counts cycles%s", nr ? names : "the CPU",
+				   nr > 1 ? " (hybrid: an event counts on the CPUs of its own PMU only)" : "");
+	} else if (nr && doctor->refused) {
+		finding = csink_doctor_add(doctor, "pmu", CSINK_LEVEL_NOTE);
+		csink_finding_text(finding, "%s is there, and was not tried: perf_event_open is refused", names);
+	} else if (nr) {
+		finding = csink_doctor_add(doctor, "pmu", CSINK_LEVEL_WARN);
+		csink_finding_text(finding, "%s is there, but: %s", names, reason);
+		csink_finding_remedy(finding, "see who holds counters, below, and the watchdog");
+	} else {
+		finding = csink_doctor_add(doctor, "pmu", CSINK_LEVEL_WARN);
+		csink_finding_text(finding, "%s exposes no hardware counters%s", virtual ? virtual : "this machine",
+				   doctor->refused ? "" : "; time is sampled by task-clock instead");
+		if (virtual)
+			csink_finding_remedy(finding, "enable the virtual PMU on its host (KVM: -cpu host,pmu=on; some "
+						      "clouds: larger or metal instances)");
+	}
+}
+
+static void check_watchdog(struct csink_doctor *doctor)
+{
+	struct csink_finding *finding;
+	int64_t on;
+
+	if (!doctor->has_pmu || csink_sysfs_read_number(&on, "/proc/sys/kernel/nmi_watchdog"))
+		return;
+	finding = csink_doctor_add(doctor, "watchdog", on ? CSINK_LEVEL_NOTE : CSINK_LEVEL_OK);
+	csink_finding_text(finding, on ? "the NMI watchdog holds one counter of each CPU, so groups are smaller by one"
+				       : "the NMI watchdog is off and holds no counter");
+	if (on)
+		csink_finding_remedy(finding, "sysctl kernel.nmi_watchdog=0 while measuring");
+}
+
+void csink_doctor_check_pmu(struct csink_doctor *doctor)
+{
+	check_pmu(doctor);
+	check_watchdog(doctor);
+}

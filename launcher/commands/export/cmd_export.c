@@ -1,0 +1,135 @@
+/* `countersink export`: write a profile in a format that other programs open. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/nearest.h"
+#include "launcher/commands/registry.h"
+#include "launcher/output/export.h"
+#include "launcher/profile/profile.h"
+#include "launcher/session/open_profile.h"
+
+#define DEFAULT_FILE "countersink.pb.gz"
+
+struct export
+{
+	const char *path, *base_path, *output;
+	const struct csink_export_format *format;
+	struct csink_profile *profile, *base;
+	uint32_t type;
+};
+
+static int read_profile(const char *path, struct csink_profile **profile)
+{
+	char why[1024];
+	int err = csink_profile_open(path, profile, why, sizeof(why));
+
+	if (err)
+		csink_say("%s", why);
+	return err;
+}
+
+/* From --format, else from the ending of the file's name. */
+static int choose_format(const struct csink_options *o, struct export *e)
+{
+	const char *name = csink_options_text(o, CSINK_EXPORT_OPT_FORMAT);
+
+	e->output = csink_options_text(o, CSINK_EXPORT_OPT_OUTPUT);
+	if (*name)
+		e->format = csink_export_format_named(name);
+	else if (*e->output)
+		e->format = csink_export_format_of(e->output);
+	if (!e->format && *e->output && strcmp(e->output, "-"))
+		csink_say("%s: no format has this ending; name one with --format", e->output);
+	else if (!e->format)
+		csink_say("which format? Name one with --format, or a file with --output");
+	if (!*e->output)
+		e->output = "-";
+	return e->format ? 0 : -EINVAL;
+}
+
+static int choose_type(const struct csink_options *o, struct export *e)
+{
+	const char *name = csink_options_text(o, CSINK_EXPORT_OPT_EVENT);
+	struct csink_nearest near;
+	char hint[256];
+	int type;
+
+	e->type = e->profile->default_type;
+	if (!*name)
+		return 0;
+	type = csink_profile_type_find(e->profile, name);
+	if (type >= 0) {
+		e->type = type;
+		return 0;
+	}
+	csink_nearest_init(&near, name, strlen(name));
+	for (uint32_t i = 0; i < e->profile->nr_types; i++)
+		csink_nearest_offer(&near, csink_profile_text(e->profile, e->profile->types[i].name));
+	csink_nearest_print(&near, hint, sizeof(hint));
+	csink_say("%s: no event '%s' in this profile%s", e->path, name, hint);
+	return type;
+}
+
+static int write_output(struct export *e)
+{
+	const char *where = strcmp(e->output, "-") ? e->output : "standard output";
+	int err;
+
+	if (isatty(STDOUT_FILENO) && !strcmp(e->output, "-") &&
+	    (!strcmp(e->format->name, "pprof") || !strcmp(e->format->name, "perf.data"))) {
+		csink_say("a terminal cannot show %s: name a file with --output", e->format->name);
+		return -EINVAL;
+	}
+	if (e->base)
+		err = csink_export_diff(e->output, (const struct csink_profile *const[]){e->base, e->profile},
+					(const char *const[]){e->base_path, e->path},
+					csink_profile_text(e->profile, e->profile->types[e->type].name));
+	else
+		err = csink_export_write(e->profile, e->format, e->type, e->output);
+	if (err == -ENOENT && e->base)
+		csink_say("%s and %s have no event in common", e->base_path, e->path);
+	else if (err)
+		csink_say_unwritten(where, -err, NULL);
+	return err;
+}
+
+static int export(const struct csink_options *o, struct export *e)
+{
+	int err = read_profile(e->path, &e->profile);
+
+	if (!err)
+		err = choose_type(o, e);
+	if (!err && *e->base_path)
+		err = read_profile(e->base_path, &e->base);
+	if (!err)
+		err = write_output(e);
+	csink_profile_destroy(e->profile);
+	csink_profile_destroy(e->base);
+	return err ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;
+}
+
+int csink_cmd_export(int argc, char **argv)
+{
+	struct csink_options o;
+	struct export e = {0};
+	int status, at = csink_command_parse(&o, argc, argv, &status);
+
+	if (at < 0)
+		return status;
+	if (argc - at > 1) {
+		csink_say("export takes one profile, not %d (see countersink help export)", argc - at);
+		return CSINK_EXIT_USAGE;
+	}
+	if (choose_format(&o, &e))
+		return CSINK_EXIT_USAGE;
+	e.path = at < argc ? argv[at] : DEFAULT_FILE;
+	e.base_path = csink_options_text(&o, CSINK_EXPORT_OPT_BASE);
+	if (*e.base_path && strcmp(e.format->name, "html")) {
+		csink_say("--base compares in a page only: give --format html, or a file ending in .html");
+		return CSINK_EXIT_USAGE;
+	}
+	return export(&o, &e);
+}

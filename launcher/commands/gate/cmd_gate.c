@@ -1,0 +1,331 @@
+/* `countersink gate COMMAND`: compare a command with another one, or with its own baseline, and name what got slower.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "include/internal/base.h"
+#include "launcher/base/outfile.h"
+#include "launcher/commands/gate/cmd_gate_print.h"
+#include "launcher/commands/gate/gate_result.h"
+#include "launcher/commands/gate/gate_settings.h"
+#include "launcher/commands/registry.h"
+#include "launcher/gate/baseline.h"
+#include "launcher/gate/gate_command.h"
+#include "launcher/gate/series.h"
+#include "launcher/output/html.h"
+#include "launcher/session/find_program.h"
+#include "launcher/session/output_place.h"
+
+#define MAX_LINE 2000 /* of a command, as it is shown */
+
+struct gate {
+	struct csink_gate_settings set;
+	struct csink_gate_data data;
+	struct csink_gate_series series;
+	struct csink_gate_fingerprint print;
+	struct csink_gate_baseline baseline;
+	struct csink_gate_verdicts verdicts;
+	struct csink_gate_result result;
+	char lines[CSINK_GATE_NR_SIDES][MAX_LINE];
+};
+
+static const char *text_of(const struct gate *gate, enum csink_gate_opt option)
+{
+	return csink_options_text(&gate->set.options, option);
+}
+
+static bool flag_of(const struct gate *gate, enum csink_gate_opt option)
+{
+	return csink_options_bool(&gate->set.options, option);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- the baseline ---- */
+
+static int open_baseline(struct gate *gate)
+{
+	const char *path = text_of(gate, CSINK_GATE_OPT_BASELINE);
+	char why[1024];
+
+	if (csink_gate_fingerprint_take(&gate->print, gate->set.argv, &gate->set.runner, gate->set.plan.simulate)) {
+		csink_say("no memory");
+		return -ENOMEM;
+	}
+	snprintf(gate->lines[CSINK_GATE_OLD], MAX_LINE, "%s", path);
+	if (gate->set.update)
+		return 0;
+	if (csink_gate_baseline_read(path, &gate->data, &gate->baseline, why, sizeof(why))) {
+		csink_say("option --baseline: %s", why);
+		return -EINVAL;
+	}
+	snprintf(gate->lines[CSINK_GATE_OLD], MAX_LINE, "%s, made %s", path, gate->baseline.when);
+	if (!flag_of(gate, CSINK_GATE_OPT_ANY_ENVIRONMENT) &&
+	    !csink_gate_fingerprint_fits(&gate->baseline.print, &gate->print, why, sizeof(why))) {
+		csink_say("option --baseline: %s: %s", path, why);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int write_baseline(struct gate *gate)
+{
+	const char *path = text_of(gate, CSINK_GATE_OPT_BASELINE);
+	int err = csink_gate_baseline_write(path, &gate->series, &gate->print, 0), first = err;
+	char what[PATH_MAX + 32], elsewhere[PATH_MAX], kept[PATH_MAX + 32];
+
+	/* Minutes of runs are not lost with a place. */
+	for (uint32_t i = 0; err && !csink_output_fallback(path, i, elsewhere, sizeof(elsewhere)); i++)
+		err = csink_gate_baseline_write(elsewhere, &gate->series, &gate->print, CSINK_OUTFILE_PRIVATE);
+	if (first) {
+		snprintf(what, sizeof(what), "option --baseline: %s", path);
+		snprintf(kept, sizeof(kept), "the baseline is in %s", elsewhere);
+		csink_say_unwritten(what, -first, err ? NULL : kept);
+		return CSINK_EXIT_FAILED;
+	}
+	if (!flag_of(gate, CSINK_GATE_OPT_QUIET))
+		csink_say("%u runs of %s are in %s", gate->data.nr_runs, gate->print.program, path);
+	return CSINK_EXIT_OK;
+}
+
+/* ---- telling ---- */
+
+/* Returns what to exit with. */
+static int tell(struct gate *gate)
+{
+	struct csink_html_side sides[CSINK_GATE_NR_SIDES];
+
+	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++)
+		sides[side] =
+			(struct csink_html_side){gate->series.kept[side], gate->lines[side], gate->verdicts.runs[side]};
+	if (gate->baseline.profile)
+		sides[CSINK_GATE_OLD].profile = gate->baseline.profile;
+	return csink_gate_tell(&gate->set, &gate->series, sides, &gate->result);
+}
+
+/* ---- the runs ---- */
+
+static void describe_event(struct gate *gate)
+{
+	const struct csink_rec_event *event = &gate->set.runner.specs[0].rec;
+
+	if (gate->set.plan.simulate) {
+		strcpy(gate->result.event, "instructions, counted by valgrind's callgrind");
+		strcpy(gate->result.unit, "count");
+		return;
+	}
+	snprintf(gate->result.event, sizeof(gate->result.event), "%s at %s Hz", event->name,
+		 gate->set.runner.frequency_text);
+	snprintf(gate->result.unit, sizeof(gate->result.unit), "%s", *event->unit ? event->unit : "count");
+}
+
+/* What took the samples is known when they are there. Who asked for the timer knows what that costs. */
+static int learn_from_runs(struct gate *gate)
+{
+	const char *engine = gate->series.engine, *asked = text_of(gate, CSINK_GATE_OPT_ENGINE);
+
+	if (!strcmp(engine, "timer") && strcmp(asked, engine))
+		csink_gate_note(&gate->series,
+				"perf_event_open is refused here: samples come at the kernel's tick at most, a few "
+				"hundred a second instead of %s, so that only larger changes are found (see the "
+				"detection floor); --deterministic counts instructions without it",
+				gate->set.runner.frequency_text);
+	/* Only who has a baseline has a fingerprint. */
+	if (!gate->print.program)
+		return 0;
+	if (csink_gate_fingerprint_learn(&gate->print, engine, &gate->series.placement))
+		return -ENOMEM;
+	if (!gate->set.update)
+		csink_gate_fingerprint_note(&gate->baseline.print, &gate->print, &gate->series);
+	return 0;
+}
+
+/* Both commands may be the same: then there is nothing to find. Returns whether the runs can be left out. */
+static bool say_if_same(struct gate *gate)
+{
+	enum csink_gate_same same;
+
+	if (!gate->set.vs)
+		return false;
+	same = csink_gate_command_compare(gate->set.vs, gate->set.argv);
+	if (same == CSINK_GATE_SAME_CONTENTS)
+		csink_gate_note(&gate->series,
+				"both commands are the same program with the same input, by other names: "
+				"differences can only come from what else they read, or from chance");
+	gate->verdicts.speed = 1;
+	if (same == CSINK_GATE_SAME_RUN)
+		csink_gate_note(&gate->series, "both commands are the same program with the same input: nothing can "
+					       "have changed, and no runs were made (--self-check makes them)");
+	return same == CSINK_GATE_SAME_RUN;
+}
+
+/* A gate that cannot fail is not to look like one that passed: said before the runs are made. */
+static void warn_of_few(const struct gate *gate)
+{
+	uint32_t runs = gate->set.plan.runs, old = gate->data.paired ? runs : gate->data.nr_runs;
+	double smallest = csink_smallest_p(gate->data.paired, old, runs);
+
+	if (runs && !gate->set.update && !gate->data.exact && smallest > gate->set.rules.alpha)
+		csink_say("so few runs (%u and %u) cannot show a regression, however large: p is %.2g at the least, "
+			  "and has "
+			  "to be %.2g (--runs, --alpha)",
+			  old, runs, smallest, gate->set.rules.alpha);
+}
+
+/* The same, as far as it takes the number of questions to know. Where runs are made as needed, that number is not ours.
+ */
+static void note_few(struct gate *gate)
+{
+	const struct csink_gate_verdicts *v = &gate->verdicts;
+
+	if (!v->nr_open || gate->set.plan.look_again)
+		return;
+	if (v->runs[CSINK_GATE_NEW] < v->least_runs)
+		csink_gate_note(&gate->series,
+				"so few runs cannot show a regression here, however large: q is %.2g at the least, and "
+				"has to be %.2g; it takes %u%s",
+				v->smallest_q, v->alpha, v->least_runs,
+				gate->data.paired ? " of each side" : ", or a baseline of more runs");
+	else if (v->runs[CSINK_GATE_NEW] < v->steady_runs)
+		csink_gate_note(&gate->series,
+				"%u pairs are few here (q is %.2g at the least, and has to be %.2g): a single one that "
+				"something else disturbs may leave a large change open; %u bear that",
+				v->runs[CSINK_GATE_NEW], v->smallest_q, v->alpha, v->steady_runs);
+}
+
+static int run_and_judge(struct gate *gate)
+{
+	struct csink_gate_series *series = &gate->series;
+	uint64_t start_ns = now_ns();
+	int err;
+
+	warn_of_few(gate);
+	err = csink_gate_series_make(series);
+	gate->result.seconds = (double)(now_ns() - start_ns) / 1e9;
+	if (err == -EINTR) {
+		csink_say("interrupted by %s: no verdict", strsignal(series->signal));
+		return CSINK_EXIT_SIGNAL + series->signal;
+	}
+	if (!err)
+		err = learn_from_runs(gate);
+	if (!err && gate->set.update)
+		return write_baseline(gate);
+	if (!err) {
+		err = csink_gate_judge(&gate->data, &gate->set.rules, series->level, &gate->verdicts);
+		if (err)
+			snprintf(series->error, sizeof(series->error), "the runs cannot be judged: %s", strerror(-err));
+		else
+			note_few(gate);
+	}
+	if (err) {
+		gate->result.error = series->error;
+		csink_say("%s", series->error);
+	}
+	return tell(gate);
+}
+
+static void fini(struct gate *gate)
+{
+	csink_gate_verdicts_release(&gate->verdicts);
+	csink_gate_series_release(&gate->series);
+	csink_gate_data_release(&gate->data);
+	csink_gate_baseline_release(&gate->baseline);
+	csink_gate_fingerprint_release(&gate->print);
+	csink_gate_settings_release(&gate->set);
+}
+
+/* The programs of both sides are one module, whatever their files are called. */
+static void name_programs(struct gate *gate)
+{
+	static struct csink_program program;
+
+	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++) {
+		const char *slash;
+
+		if (!gate->set.plan.argv[side])
+			continue;
+		csink_program_find(gate->set.plan.argv[side][0], &program);
+		slash = strrchr(program.path, '/');
+		gate->data.functions.programs[side] = slash ? strdup(slash + 1) : NULL;
+	}
+}
+
+/* Who reads from whom. */
+static void link_parts(struct gate *gate)
+{
+	gate->series = (struct csink_gate_series){
+		.plan = &gate->set.plan, .rules = &gate->set.rules, .runner = &gate->set.runner, .data = &gate->data};
+	gate->result.data = &gate->data;
+	gate->result.rules = &gate->set.rules;
+	gate->result.verdicts = &gate->verdicts;
+	gate->result.engine = gate->series.engine;
+	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++)
+		gate->result.commands[side] = gate->lines[side];
+}
+
+/* What the settings say of the runs and of how they are told. */
+static void take_settings(struct gate *gate)
+{
+	const struct csink_gate_plan *plan = &gate->set.plan;
+
+	gate->result.how = gate->set.how;
+	gate->result.warmup = plan->warmup;
+	gate->data.exact = plan->simulate;
+	gate->data.paired = plan->argv[CSINK_GATE_OLD];
+	if (gate->set.shell_on_one_side)
+		csink_gate_note(&gate->series,
+				"the command of --vs takes a shell, which the other one has not: give both the same "
+				"(sh -c '...')");
+	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++) {
+		if (plan->argv[side])
+			csink_gate_command_print(plan->argv[side], gate->lines[side], MAX_LINE);
+	}
+	describe_event(gate);
+	name_programs(gate);
+}
+
+static int gate_run(struct gate *gate)
+{
+	int status;
+
+	link_parts(gate);
+	if (csink_gate_settings_resolve(&gate->set)) {
+		fini(gate);
+		return CSINK_EXIT_USAGE;
+	}
+	take_settings(gate);
+	if (!csink_gate_can_tell(&gate->set) || (!gate->data.paired && open_baseline(gate)))
+		status = CSINK_EXIT_FAILED;
+	else if (say_if_same(gate))
+		status = tell(gate);
+	else
+		status = run_and_judge(gate);
+	fini(gate);
+	return status;
+}
+
+int csink_cmd_gate(int argc, char **argv)
+{
+	static struct gate gate = {.set.runner.reservation.reserve.fd = -1};
+	int status, at = csink_command_parse(&gate.set.options, argc, argv, &status);
+
+	if (at < 0)
+		return status;
+	if (at == argc) {
+		csink_say("no command given: countersink %s (see countersink help gate)",
+			  csink_command_find("gate")->synopsis);
+		return CSINK_EXIT_USAGE;
+	}
+	gate.set.argv = argv + at;
+	return gate_run(&gate);
+}

@@ -1,0 +1,206 @@
+/* What `countersink gate` was asked for, from its options: see launcher/commands/gate/gate_settings.h. */
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "launcher/commands/gate/gate_settings.h"
+#include "launcher/commands/registry.h"
+#include "launcher/gate/gate_command.h"
+#include "launcher/session/find_program.h"
+
+static const char *text_of(const struct csink_gate_settings *s, enum csink_gate_opt option)
+{
+	return csink_options_text(&s->options, option);
+}
+
+static bool flag_of(const struct csink_gate_settings *s, enum csink_gate_opt option)
+{
+	return csink_options_bool(&s->options, option);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static int refuse(const struct csink_gate_settings *s, enum csink_gate_opt option, const char *what)
+{
+	char where[64];
+
+	csink_options_where(&s->options, option, where, sizeof(where));
+	csink_say("%s: '%.64s' is %s", where, text_of(s, option), what);
+	return -EINVAL;
+}
+
+/* "5%", "5 %", "0.5": in percent either way. */
+static int resolve_percent(const struct csink_gate_settings *s, enum csink_gate_opt option, double least,
+			   const char *what, double *out)
+{
+	const char *text = text_of(s, option);
+	char *end;
+	double value = strtod(text, &end);
+
+	while (*end == ' ')
+		end++;
+	if (*end == '%')
+		end++;
+	if (end == text || *end || !isfinite(value) || isspace((unsigned char)*text) || value < least || value >= 100)
+		return refuse(s, option, what);
+	*out = value / 100;
+	return 0;
+}
+
+/* A whole number that may be 0. */
+static int resolve_count(const struct csink_gate_settings *s, enum csink_gate_opt option, uint32_t max,
+			 const char *what, uint32_t *out)
+{
+	const char *text = text_of(s, option);
+	uint64_t value = 0;
+
+	if (strcmp(text, "0") && csink_number_parse(text, &value))
+		return refuse(s, option, what);
+	if (value > max)
+		return refuse(s, option, "too large");
+	*out = (uint32_t)value;
+	return 0;
+}
+
+static int resolve_runs(struct csink_gate_settings *s)
+{
+	uint64_t runs;
+
+	if (!strcmp(text_of(s, CSINK_GATE_OPT_RUNS), "auto"))
+		return 0;
+	if (csink_number_parse(text_of(s, CSINK_GATE_OPT_RUNS), &runs))
+		return refuse(s, CSINK_GATE_OPT_RUNS, "neither a number of runs (2 or more) nor auto");
+	if (runs < 2 || runs > 100000)
+		return refuse(s, CSINK_GATE_OPT_RUNS,
+			      runs < 2 ? "too few: one run says nothing about chance (2 or more, or auto)"
+				       : "too many");
+	s->plan.runs = (uint32_t)runs;
+	return 0;
+}
+
+static int resolve_numbers(struct csink_gate_settings *s)
+{
+	static const char share[] = "no percentage from 0 to below 100 (5%, 0.5)";
+	static const char chance[] = "no percentage above 0 and below 100 (1%, 0.5)";
+	uint32_t cpu = 0;
+
+	if (resolve_percent(s, CSINK_GATE_OPT_THRESHOLD, 0, share, &s->rules.threshold) ||
+	    resolve_percent(s, CSINK_GATE_OPT_MIN_SHARE, 0, share, &s->rules.min_share) ||
+	    resolve_percent(s, CSINK_GATE_OPT_ALPHA, 1e-6, chance, &s->rules.alpha) || resolve_runs(s) ||
+	    resolve_count(s, CSINK_GATE_OPT_WARMUP, 1000, "not a number of runs", &s->plan.warmup))
+		return -EINVAL;
+	s->plan.cpu = -1;
+	if (*text_of(s, CSINK_GATE_OPT_PIN)) {
+		if (resolve_count(s, CSINK_GATE_OPT_PIN, 1023, "not the number of a CPU", &cpu))
+			return -EINVAL;
+		s->plan.cpu = (int)cpu;
+	}
+	s->plan.max_time_ns = csink_options_seconds(&s->options, CSINK_GATE_OPT_MAX_TIME);
+	s->rules.seed = csink_options_number(&s->options, CSINK_GATE_OPT_SEED);
+	if (!s->rules.seed)
+		s->rules.seed = (now_ns() ^ (uint64_t)getpid() << 32) % 1000000000 + 1;
+	s->rules.strict = flag_of(s, CSINK_GATE_OPT_STRICT);
+	return 0;
+}
+
+/* One of --vs, --baseline and --self-check says what to compare with. */
+static int resolve_sides(struct csink_gate_settings *s)
+{
+	bool vs = *text_of(s, CSINK_GATE_OPT_VS), baseline = *text_of(s, CSINK_GATE_OPT_BASELINE), shell = false;
+	bool self = flag_of(s, CSINK_GATE_OPT_SELF_CHECK);
+
+	s->update = flag_of(s, CSINK_GATE_OPT_UPDATE_BASELINE);
+	if (vs + baseline + self != 1) {
+		csink_say(vs + baseline + self
+				  ? "options --vs, --baseline and --self-check exclude each other: give one"
+				  : "compare with what? --vs='COMMAND', --baseline=FILE or --self-check "
+				    "(see countersink help gate)");
+		return -EINVAL;
+	}
+	if (s->update && !baseline) {
+		csink_say("option --update-baseline: --baseline=FILE says where it goes");
+		return -EINVAL;
+	}
+	s->plan.argv[CSINK_GATE_NEW] = s->argv;
+	s->how = vs ? "vs" : self ? "self-check" : "baseline";
+	if (self)
+		s->plan.argv[CSINK_GATE_OLD] = s->argv;
+	if (!vs)
+		return 0;
+	s->vs = csink_gate_command_split(text_of(s, CSINK_GATE_OPT_VS), &shell);
+	if (!s->vs || !s->vs[0]) {
+		csink_say("option --vs: '%.200s' is no command: %s", text_of(s, CSINK_GATE_OPT_VS),
+			  s->vs ? "it has no words" : "its quotes do not match");
+		return -EINVAL;
+	}
+	s->plan.argv[CSINK_GATE_OLD] = s->vs;
+	s->shell_on_one_side = shell && strcmp(s->argv[0], "/bin/sh") && strcmp(s->argv[0], "sh");
+	return 0;
+}
+
+static void resolve_runner(struct csink_gate_settings *s)
+{
+	const char **texts = s->runner.texts;
+
+	for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++)
+		texts[i] = csink_run_options[i].flags & CSINK_OPT_BOOL ? "0" : csink_run_options[i].def;
+	texts[CSINK_OPT_EVENTS] = text_of(s, CSINK_GATE_OPT_EVENTS);
+	texts[CSINK_OPT_FREQUENCY] = text_of(s, CSINK_GATE_OPT_FREQUENCY);
+	texts[CSINK_OPT_ENGINE] = text_of(s, CSINK_GATE_OPT_ENGINE);
+	texts[CSINK_OPT_QUIET] = "1";
+	if (*text_of(s, CSINK_GATE_OPT_INPUT))
+		s->runner.input = text_of(s, CSINK_GATE_OPT_INPUT);
+}
+
+int csink_gate_settings_resolve(struct csink_gate_settings *s)
+{
+	struct csink_gate_plan *plan = &s->plan;
+	struct csink_program valgrind;
+	char why[512];
+
+	if (resolve_numbers(s) || resolve_sides(s))
+		return -EINVAL;
+	plan->prepare = *text_of(s, CSINK_GATE_OPT_PREPARE) ? (char *)text_of(s, CSINK_GATE_OPT_PREPARE) : NULL;
+	plan->cleanup = *text_of(s, CSINK_GATE_OPT_CLEANUP) ? (char *)text_of(s, CSINK_GATE_OPT_CLEANUP) : NULL;
+	plan->simulate = flag_of(s, CSINK_GATE_OPT_DETERMINISTIC);
+	plan->move = !plan->simulate && !strcmp(text_of(s, CSINK_GATE_OPT_PLACEMENT), "random");
+	plan->keep = !plan->simulate && (*text_of(s, CSINK_GATE_OPT_BASELINE) || *text_of(s, CSINK_GATE_OPT_HTML));
+	plan->progress = !flag_of(s, CSINK_GATE_OPT_QUIET) && isatty(STDERR_FILENO);
+	if (plan->simulate) {
+		/* Two runs of each show whether the program itself does the same twice. */
+		plan->runs = plan->runs ? plan->runs : 2;
+		plan->warmup = 0;
+		if (csink_program_find("valgrind", &valgrind)) {
+			csink_say("option --deterministic: there is no valgrind here (Debian's package: valgrind)");
+			return -ENOENT;
+		}
+	}
+	/* Nothing to look at: a baseline is made of as many runs as the first look takes. */
+	if (!plan->runs && s->update)
+		plan->runs = CSINK_GATE_FIRST_LOOK;
+	plan->look_again = !plan->runs;
+	resolve_runner(s);
+	if (csink_gate_runner_init(&s->runner, why, sizeof(why))) {
+		csink_say("%s", why);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+void csink_gate_settings_release(struct csink_gate_settings *s)
+{
+	csink_gate_runner_fini(&s->runner);
+	free(s->vs);
+}

@@ -1,0 +1,129 @@
+/*
+ * A gate's result as Markdown, for summaries and comments, and as the annotations of GitHub's actions, which stand
+ * beside the line of the source that got slower.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "launcher/base/text.h"
+#include "launcher/commands/gate/gate_result.h"
+
+#define MAX_ROWS 100 /* GitHub takes a summary of 1 MiB at most */
+
+static void print_row(FILE *out, const struct csink_gate_result *r, const struct csink_gate_row *row)
+{
+	static const char *const marks[] = {"", "&#9989; ", "&#10060; ", "&#10067; "};
+	char name[512], change[32], means[2][64], share[64] = "";
+
+	csink_gate_row_name(r, row, name, sizeof(name));
+	csink_gate_change(row->ratio, change, sizeof(change));
+	for (int side = 0; side < 2; side++)
+		csink_gate_mean(r, row, side, means[side], sizeof(means[side]));
+	if (row->function >= 0)
+		snprintf(share, sizeof(share), "%.1f %%", row->shares[1] * 100);
+	fprintf(out, "| %s%s | ", marks[row->verdict], csink_gate_verdict_words[row->verdict]);
+	csink_text_put(out, CSINK_TEXT_MARKDOWN, name);
+	fprintf(out, " | %s | %+.1f to %+.1f", change, (row->interval.low - 1) * 100, (row->interval.high - 1) * 100);
+	for (int side = 0; side < 2; side++) {
+		fputs(" | ", out);
+		csink_text_put(out, CSINK_TEXT_MARKDOWN, means[side]);
+	}
+	fprintf(out, " | %s | %.2g |\n", share, row->q);
+}
+
+static void print_table(FILE *out, const struct csink_gate_result *r)
+{
+	static const enum csink_gate_verdict order[] = {CSINK_GATE_REGRESSED, CSINK_GATE_INCONCLUSIVE,
+							CSINK_GATE_IMPROVED, CSINK_GATE_UNCHANGED};
+	uint32_t nr = 0;
+
+	fputs("\n| verdict | what | change | 95 % CI | before | now | share | q |\n"
+	      "|---|---|--:|--:|--:|--:|--:|--:|\n",
+	      out);
+	for (size_t k = 0; k < sizeof(order) / sizeof(*order); k++) {
+		for (uint32_t i = 0; i < r->verdicts->nr_rows; i++) {
+			if (r->verdicts->rows[i].verdict == order[k] && nr++ < MAX_ROWS)
+				print_row(out, r, &r->verdicts->rows[i]);
+		}
+	}
+	if (nr > MAX_ROWS)
+		fprintf(out, "\n%u more are not shown.\n", nr - MAX_ROWS);
+}
+
+void csink_gate_print_markdown(FILE *out, const struct csink_gate_result *r)
+{
+	char text[4096];
+
+	csink_gate_headline(r, text, sizeof(text));
+	fputs("### countersink gate: ", out);
+	csink_text_put(out, CSINK_TEXT_MARKDOWN, text);
+	fputs("\n", out);
+	if (csink_gate_where(r, NULL, text, sizeof(text)) >= 0) {
+		fputs("\nWhere the time went: ", out);
+		csink_text_put(out, CSINK_TEXT_MARKDOWN, text);
+		fputs("\n", out);
+	}
+	if (!r->error)
+		print_table(out, r);
+	fputs("\n<details><summary>How it was measured</summary>\n\n", out);
+	for (uint32_t i = 0; csink_gate_fact(r, i, text, sizeof(text)) >= 0; i++) {
+		fputs("- ", out);
+		csink_text_put(out, CSINK_TEXT_MARKDOWN, text);
+		fputc('\n', out);
+	}
+	for (uint32_t i = 0; !r->error && i < r->verdicts->nr_rows; i++) {
+		const struct csink_gate_row *row = &r->verdicts->rows[i];
+
+		if (!row->note)
+			continue;
+		csink_gate_row_name(r, row, text, sizeof(text));
+		fputs("- ", out);
+		csink_text_put(out, CSINK_TEXT_MARKDOWN, text);
+		fputs(": ", out);
+		csink_text_put(out, CSINK_TEXT_MARKDOWN, row->note);
+		fputc('\n', out);
+	}
+	fputs("\n</details>\n\n", out);
+}
+
+static void print_annotation(FILE *out, const struct csink_gate_result *r, const struct csink_gate_row *row)
+{
+	char name[512], line[1024], where[2048];
+	int64_t at;
+	const char *file = csink_gate_row_file(r, row, &at);
+
+	csink_gate_row_name(r, row, name, sizeof(name));
+	csink_gate_row_line(r, row, line, sizeof(line));
+	fprintf(out, "::%s ", csink_gate_is_failure(r, row) ? "error" : "warning");
+	if (file) {
+		fputs("file=", out);
+		csink_text_put(out, CSINK_TEXT_GITHUB_PROPERTY, file);
+		fprintf(out, ",line=%lld,", (long long)(at > 0 ? at : 1));
+	}
+	fputs("title=countersink gate::", out);
+	csink_text_put(out, CSINK_TEXT_GITHUB, name);
+	fputc(' ', out);
+	csink_text_put(out, CSINK_TEXT_GITHUB, line);
+	if (csink_gate_where(r, row, where, sizeof(where)) >= 0) {
+		fputs("; ", out);
+		csink_text_put(out, CSINK_TEXT_GITHUB, where);
+	}
+	fputc('\n', out);
+}
+
+void csink_gate_print_github(FILE *out, const struct csink_gate_result *r)
+{
+	if (r->error) {
+		fputs("::error title=countersink gate::", out);
+		csink_text_put(out, CSINK_TEXT_GITHUB, r->error);
+		fputc('\n', out);
+		return;
+	}
+	for (uint32_t i = 0; i < r->verdicts->nr_rows; i++) {
+		const struct csink_gate_row *row = &r->verdicts->rows[i];
+
+		if (csink_gate_is_failure(r, row))
+			print_annotation(out, r, row);
+	}
+}

@@ -1,0 +1,80 @@
+/*
+ * A gate as it is told: what was compared, how, and the verdicts. cmd_gate.c fills it in; print_*.c write it, each in a
+ * format of its own, with the words of gate_words.c.
+ */
+#ifndef CSINK_GATE_RESULT_H
+#define CSINK_GATE_RESULT_H
+
+#include <stdio.h>
+
+#include "launcher/gate/gate.h"
+
+struct csink_gate_result {
+	const char *commands[CSINK_GATE_NR_SIDES]; /* as lines for people */
+	const char *how;                           /* "vs", "baseline", "self-check" */
+	const struct csink_gate_data *data;
+	const struct csink_gate_rules *rules;
+	const struct csink_gate_verdicts *verdicts;
+	char *const *notes;
+	uint32_t nr_notes;
+	char event[128]; /* that samples, with its unit */
+	char unit[32];
+	const char *engine; /* "" unknown */
+	double seconds;     /* that all runs took */
+	uint32_t warmup;
+	const char *error; /* there are no verdicts; NULL: there are */
+};
+
+/* ---- gate_words.c ---- */
+
+/** Does the row make the gate fail? */
+bool csink_gate_is_failure(const struct csink_gate_result *r, const struct csink_gate_row *row);
+
+/** 0, CSINK_EXIT_REGRESSED or, with an error, CSINK_EXIT_FAILED. */
+int csink_gate_status(const struct csink_gate_result *r);
+
+/** "wall time", "deflate in gzip". Returns what snprintf does. */
+int csink_gate_row_name(const struct csink_gate_result *r, const struct csink_gate_row *row, char *out, size_t size);
+
+/** "+12.4 %", "x 3.2", "new". */
+int csink_gate_change(double ratio, char *out, size_t size);
+
+/** "regressed: +12.4 % (95 % CI +9.8 to +15.1, q = 0.0002), 12.1 ms instead of 10.8" */
+int csink_gate_row_line(const struct csink_gate_result *r, const struct csink_gate_row *row, char *out, size_t size);
+
+/** A mean of a row, with its unit. */
+int csink_gate_mean(const struct csink_gate_result *r, const struct csink_gate_row *row, int side, char *out,
+		    size_t size);
+
+/** The unit of a row's means: a pprof unit. */
+const char *csink_gate_row_unit(const struct csink_gate_result *r, const struct csink_gate_row *row);
+
+/** The verdict in a line: "2 of 31 regressed: parse_header +12.4 %, ...". */
+int csink_gate_headline(const struct csink_gate_result *r, char *out, size_t size);
+
+/**
+ * Where the time of a figure of the whole command went: "+5.1 ms in all functions: deflate in gzip +4.4 ms (95 % CI
+ * ...".
+ * @row  only if it is of this row; NULL: of any.
+ * Returns the length, or -ENOENT where it did not change or is not known.
+ */
+int csink_gate_where(const struct csink_gate_result *r, const struct csink_gate_row *row, char *out, size_t size);
+
+/**
+ * What to know about the measurement: "12 pairs of runs in 34 s, seed 7", a line for each nr from 0.
+ * Returns the length, or -ENOENT when there are no more.
+ */
+int csink_gate_fact(const struct csink_gate_result *r, uint32_t nr, char *out, size_t size);
+
+/** The source file of a function's row as CI knows it: below the current folder, without it. NULL: unknown. */
+const char *csink_gate_row_file(const struct csink_gate_result *r, const struct csink_gate_row *row, int64_t *line);
+
+/* ---- the formats ---- */
+
+void csink_gate_print_tap(FILE *out, const struct csink_gate_result *r);
+void csink_gate_print_junit(FILE *out, const struct csink_gate_result *r);
+void csink_gate_print_json(FILE *out, const struct csink_gate_result *r);
+void csink_gate_print_markdown(FILE *out, const struct csink_gate_result *r);
+void csink_gate_print_github(FILE *out, const struct csink_gate_result *r);
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * What a gate was asked for: filled in from the options by cmd_gate_settings.c, which says what is wrong with them;
+ * read by cmd_gate.c.
+ */
+#ifndef CSINK_GATE_SETTINGS_H
+#define CSINK_GATE_SETTINGS_H
+
+#include "launcher/base/options.h"
+#include "launcher/gate/series.h"
+
+struct csink_gate_settings {
+	struct csink_options options;
+	char **argv;     /* the command */
+	char **vs;       /* the one to compare with; malloc'ed; NULL: none */
+	const char *how; /* "vs", "self-check", "baseline" */
+	struct csink_gate_plan plan;
+	struct csink_gate_rules rules;
+	struct csink_gate_runner runner;
+	bool update;            /* write the baseline, compare with nothing */
+	bool shell_on_one_side; /* vs goes through a shell, and the command does not */
+};
+
+/** Settings from options and argv. Returns 0; -errno, and one line on stderr has said why. */
+int csink_gate_settings_resolve(struct csink_gate_settings *settings);
+void csink_gate_settings_release(struct csink_gate_settings *settings);
+
+#endif

@@ -1,0 +1,105 @@
+/*
+ * A gate's result as TAP. Version 13, which is what Debian 12's prove reads; the plan comes last, so that what was cut
+ * off fails.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "launcher/base/text.h"
+#include "launcher/commands/gate/gate_result.h"
+
+static void yaml_text(FILE *out, const char *key, const char *text)
+{
+	fprintf(out, "  %s: \"", key);
+	csink_text_put(out, CSINK_TEXT_YAML, text);
+	fputs("\"\n", out);
+}
+
+static void yaml_number(FILE *out, const char *key, double value)
+{
+	if (isfinite(value))
+		fprintf(out, "  %s: %.6g\n", key, value);
+	else
+		fprintf(out, "  %s: %s\n", key, isnan(value) ? "null" : value > 0 ? ".inf" : "-.inf");
+}
+
+static void print_yaml(FILE *out, const struct csink_gate_result *r, const struct csink_gate_row *row)
+{
+	int64_t line;
+	const char *file = csink_gate_row_file(r, row, &line);
+	char text[2048];
+
+	fputs("  ---\n", out);
+	yaml_text(out, "verdict", csink_gate_verdict_words[row->verdict]);
+	yaml_number(out, "ratio", row->ratio);
+	yaml_number(out, "low", row->interval.low);
+	yaml_number(out, "high", row->interval.high);
+	yaml_number(out, "q", row->q);
+	yaml_number(out, "measured_ratio", row->cost_ratio);
+	yaml_number(out, "old", row->means[0]);
+	yaml_number(out, "new", row->means[1]);
+	yaml_text(out, "unit", csink_gate_row_unit(r, row));
+	if (row->function >= 0) {
+		snprintf(text, sizeof(text), "%.1f %% instead of %.1f %%", row->shares[1] * 100, row->shares[0] * 100);
+		yaml_text(out, "share", text);
+	}
+	if (file) {
+		yaml_text(out, "file", file);
+		yaml_number(out, "line", (double)line);
+	}
+	if (row->runs_needed)
+		yaml_number(out, "runs_needed", row->runs_needed);
+	if (csink_gate_where(r, row, text, sizeof(text)) >= 0)
+		yaml_text(out, "where", text);
+	if (row->note)
+		yaml_text(out, "note", row->note);
+	fputs("  ...\n", out);
+}
+
+static void print_point(FILE *out, const struct csink_gate_result *r, uint32_t nr)
+{
+	const struct csink_gate_row *row = &r->verdicts->rows[nr];
+	char name[512], line[1024];
+
+	csink_gate_row_name(r, row, name, sizeof(name));
+	csink_gate_row_line(r, row, line, sizeof(line));
+	fprintf(out, "%sok %u - ", csink_gate_is_failure(r, row) ? "not " : "", nr + 1);
+	csink_text_put(out, CSINK_TEXT_TAP, name);
+	fputc(' ', out);
+	csink_text_put(out, CSINK_TEXT_TAP, line);
+	fputc('\n', out);
+	if (row->verdict != CSINK_GATE_UNCHANGED || row->note)
+		print_yaml(out, r, row);
+}
+
+static void print_comment(FILE *out, const char *text)
+{
+	fputs("# ", out);
+	csink_text_put(out, CSINK_TEXT_LINE, text);
+	fputc('\n', out);
+}
+
+void csink_gate_print_tap(FILE *out, const struct csink_gate_result *r)
+{
+	char text[4096];
+	int n;
+
+	fputs("TAP version 13\n", out);
+	for (uint32_t i = 0; csink_gate_fact(r, i, text, sizeof(text)) >= 0; i++)
+		print_comment(out, text);
+	if (r->error) {
+		fputs("Bail out!  ", out);
+		snprintf(text, sizeof(text), "%s", r->error);
+		csink_text_put(out, CSINK_TEXT_TAP, text);
+		fputc('\n', out);
+		return;
+	}
+	for (uint32_t i = 0; i < r->verdicts->nr_rows; i++)
+		print_point(out, r, i);
+	n = snprintf(text, sizeof(text), "where the time went: ");
+	if (csink_gate_where(r, NULL, text + n, sizeof(text) - (size_t)n) >= 0)
+		print_comment(out, text);
+	csink_gate_headline(r, text, sizeof(text));
+	print_comment(out, text);
+	fprintf(out, "1..%u%s\n", r->verdicts->nr_rows, r->verdicts->nr_rows ? "" : " # SKIP nothing to compare");
+}

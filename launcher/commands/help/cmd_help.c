@@ -1,0 +1,56 @@
+/* `countersink help [COMMAND]`: the overview, or a command's own --help. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "include/internal/nearest.h"
+#include "launcher/commands/registry.h"
+
+static int print_overview(void)
+{
+	const struct csink_command *run = csink_command_find("run");
+
+	printf("Usage: countersink %s\n"
+	       "       countersink COMMAND ...\n\n"
+	       "Run a command, unchanged, and say which functions cost what.\n\n"
+	       "Commands (where the first word names none, it is run):\n",
+	       run->synopsis);
+	for (uint32_t i = 0; i < csink_nr_commands; i++)
+		csink_print_wrapped(stdout, printf("  %-10s", csink_commands[i].name), 14, csink_commands[i].help);
+	putchar('\n');
+	csink_options_print_help(stdout, run->options, run->nr_options);
+	printf("\nOptions of other commands: countersink help COMMAND. More: man countersink\n");
+	return csink_end_output("help", CSINK_EXIT_OK);
+}
+
+static int unknown_command(const char *word)
+{
+	struct csink_nearest near;
+	char hint[256];
+
+	csink_nearest_init(&near, word, strlen(word));
+	for (uint32_t i = 0; i < csink_nr_commands; i++)
+		csink_nearest_offer(&near, csink_commands[i].name);
+	csink_nearest_print(&near, hint, sizeof(hint));
+	csink_say("no command '%.64s'%s (see countersink help)", word, hint);
+	return CSINK_EXIT_USAGE;
+}
+
+int csink_cmd_help(int argc, char **argv)
+{
+	const struct csink_command *command;
+	struct csink_options options;
+	int at, status;
+
+	at = csink_command_parse(&options, argc, argv, &status);
+	if (at < 0)
+		return status;
+	if (at == argc)
+		return print_overview();
+	command = csink_command_find(argv[at]);
+	if (!command)
+		return unknown_command(argv[at]);
+	csink_command_print_help(command);
+	return csink_end_output("help", CSINK_EXIT_OK);
+}

@@ -1,0 +1,66 @@
+/*
+ * The table of commands: main() dispatches by it, and help, completion and the man page check read it.
+ */
+#ifndef CSINK_REGISTRY_H
+#define CSINK_REGISTRY_H
+
+#include <stdint.h>
+
+#include "launcher/base/message.h"
+#include "launcher/base/options.h"
+
+struct csink_command {
+	const char *name;
+	const char *synopsis; /* after "countersink ": operands and all */
+	const char *help;     /* one line */
+	int (*main)(int argc, char **argv);
+	const struct csink_option *options; /* may be NULL */
+	uint32_t nr_options;
+	int usage_status;  /* for a wrong command line */
+	int failed_status; /* for what countersink itself could not do: write its answer, for one */
+};
+
+extern const struct csink_command csink_commands[];
+extern const uint32_t csink_nr_commands;
+
+/** The command of that name, or NULL. */
+const struct csink_command *csink_command_find(const char *name);
+
+/**
+ * Parse a command line by the table of the command named argv[0], and answer --help, --version and --print-config.
+ * Returns the index of the first operand; or -1, and *status is what to exit with (answered, or refused with a line on
+ * stderr).
+ */
+int csink_command_parse(struct csink_options *o, int argc, char **argv, int *status);
+
+/** Print a command's --help on stdout. */
+void csink_command_print_help(const struct csink_command *command);
+
+/**
+ * The end of what the command named so has on standard output. Returns @status; or, where not all of it could be
+ * written, which is said, what that command fails with.
+ */
+int csink_end_output(const char *command, int status);
+
+/** What the launcher exits with for the command's waitpid(2) status. */
+int csink_exit_status(int status);
+
+/** Say why a command could not be executed. Returns what to exit with. */
+int csink_say_exec_failed(const char *command, int err);
+
+int csink_cmd_run(int argc, char **argv);
+int csink_cmd_stat(int argc, char **argv);
+int csink_cmd_attach(int argc, char **argv);
+int csink_cmd_report(int argc, char **argv);
+int csink_cmd_export(int argc, char **argv);
+int csink_cmd_diff(int argc, char **argv);
+int csink_cmd_merge(int argc, char **argv);
+int csink_cmd_gate(int argc, char **argv);
+int csink_cmd_events(int argc, char **argv);
+int csink_cmd_doctor(int argc, char **argv);
+int csink_cmd_reserve(int argc, char **argv);
+int csink_cmd_persist(int argc, char **argv);
+int csink_cmd_completion(int argc, char **argv);
+int csink_cmd_help(int argc, char **argv);
+
+#endif

@@ -1,0 +1,380 @@
+/*
+ * `countersink report`: print a profile's report again, in one of its forms, or make the profile of a run folder. The
+ * library that runs without launcher calls it at exit, as `countersink report --quiet -o PROFILE FOLDER`.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/nearest.h"
+#include "include/internal/options.h"
+#include "include/internal/recording.h"
+#include "launcher/base/format.h"
+#include "launcher/collect/run_reading.h"
+#include "launcher/commands/registry.h"
+#include "launcher/output/export.h"
+#include "launcher/output/pager.h"
+#include "launcher/output/pprof.h"
+#include "launcher/output/report.h"
+#include "launcher/output/show_progress.h"
+#include "launcher/profile/filter.h"
+#include "launcher/profile/pick.h"
+#include "launcher/profile/profile.h"
+#include "launcher/profile/rows.h"
+#include "launcher/session/leftovers.h"
+#include "launcher/session/open_profile.h"
+#include "launcher/session/save.h"
+#include "launcher/symbols/symbols_fetch.h"
+
+#define DEFAULT_FILE "countersink.pb.gz"
+#define MAX_LEFTOVERS 16 /* that are listed */
+
+static bool is_asked(const struct csink_options *o, enum csink_report_opt option)
+{
+	return *csink_options_text(o, option) != 0;
+}
+
+/* ---- what to print ---- */
+
+static enum csink_by by_of(const struct csink_options *o)
+{
+	enum csink_by by = CSINK_BY_FUNCTION;
+
+	while (strcmp(csink_by_words[by], csink_options_text(o, CSINK_REPORT_OPT_BY)))
+		by++;
+	return by;
+}
+
+static uint32_t limit_of(const struct csink_options *o, bool is_machine)
+{
+	uint64_t limit = csink_options_number(o, CSINK_REPORT_OPT_LIMIT);
+
+	/* --all in the environment gives way to --limit on the command line, but not to its default. */
+	if (csink_options_bool(o, CSINK_REPORT_OPT_ALL) &&
+	    o->values[CSINK_REPORT_OPT_ALL].source >= o->values[CSINK_REPORT_OPT_LIMIT].source)
+		return 0;
+	/* Programs want all, unless somebody says otherwise. */
+	if (is_machine && o->values[CSINK_REPORT_OPT_LIMIT].source == CSINK_FROM_DEFAULT)
+		return 0;
+	return CSINK_MIN(limit, UINT32_MAX);
+}
+
+static int fold_of(const struct csink_options *o, double *fold)
+{
+	const char *text = csink_options_text(o, CSINK_REPORT_OPT_FOLD);
+	char *end;
+
+	*fold = strtod(text, &end);
+	if (end != text && !*end && *fold >= 0 && *fold <= 100)
+		return 0;
+	csink_say("option --fold: '%s' is no share from 0 to 100", text);
+	return -EINVAL;
+}
+
+static int print_functions(const struct csink_options *o, const struct csink_profile *p,
+			   const struct csink_report_options *how, bool *said)
+{
+	const char *callers = csink_options_text(o, CSINK_REPORT_OPT_CALLERS);
+	const char *annotate = csink_options_text(o, CSINK_REPORT_OPT_ANNOTATE);
+	const char *pattern = *annotate ? annotate : callers;
+	struct csink_rows rows;
+	bool *picked = NULL;
+	char why[512] = "no memory";
+	int err = csink_rows_build(&rows, p, CSINK_BY_FUNCTION);
+
+	if (!err && *pattern)
+		err = csink_pick_functions(&rows, pattern, &picked, why, sizeof(why));
+	if (err) {
+		csink_say("%s", why);
+		csink_rows_release(&rows);
+		*said = true;
+		return err;
+	}
+	if (*annotate)
+		err = csink_report_annotate(stdout, p, how, &rows, picked,
+					    csink_options_bool(o, CSINK_REPORT_OPT_JSON));
+	else if (csink_options_bool(o, CSINK_REPORT_OPT_JSON))
+		err = csink_report_tree_json(stdout, p, &rows, picked);
+	else if (csink_options_bool(o, CSINK_REPORT_OPT_CSV))
+		err = csink_report_tree_csv(stdout, p, &rows, picked);
+	else
+		err = csink_report_tree_print(stdout, p, how, &rows, picked);
+	free(picked);
+	csink_rows_release(&rows);
+	return err;
+}
+
+static int print_table(const struct csink_options *o, const struct csink_profile *p,
+		       const struct csink_report_options *how)
+{
+	int err;
+
+	if (csink_options_bool(o, CSINK_REPORT_OPT_JSON))
+		err = csink_report_json(stdout, p, how);
+	else if (csink_options_bool(o, CSINK_REPORT_OPT_CSV))
+		err = csink_report_csv(stdout, p, how);
+	else
+		err = csink_report_print(stdout, p, how);
+	return err;
+}
+
+static int print(const struct csink_options *o, const struct csink_profile *p, const char *file)
+{
+	bool is_machine = csink_options_bool(o, CSINK_REPORT_OPT_JSON) || csink_options_bool(o, CSINK_REPORT_OPT_CSV);
+	struct csink_report_options how;
+	bool said = false;
+	int err;
+
+	csink_report_options_init(&how, stdout);
+	how.limit = limit_of(o, is_machine);
+	how.file = file;
+	how.by = by_of(o);
+	err = fold_of(o, &how.fold);
+	if (err)
+		return err;
+	if (!is_machine && !csink_options_bool(o, CSINK_REPORT_OPT_NO_PAGER))
+		csink_pager_start();
+	if (is_asked(o, CSINK_REPORT_OPT_CALLERS) || is_asked(o, CSINK_REPORT_OPT_ANNOTATE) ||
+	    csink_options_bool(o, CSINK_REPORT_OPT_TREE))
+		err = print_functions(o, p, &how, &said);
+	else
+		err = print_table(o, p, &how);
+	err = csink_pager_end(err);
+	if (err && ferror(stdout))
+		csink_say_unwritten("standard output", -err, NULL);
+	else if (err && !said)
+		csink_say("the report cannot be printed: %s", strerror(-err));
+	return err;
+}
+
+/* ---- what to print it of ---- */
+
+static int choose_event(const struct csink_options *o, struct csink_profile *p)
+{
+	const char *event = csink_options_text(o, CSINK_REPORT_OPT_EVENT);
+	struct csink_nearest near;
+	char hint[256];
+	int type;
+
+	if (!*event)
+		return 0;
+	type = csink_profile_type_find(p, event);
+	if (type >= 0) {
+		p->default_type = (uint32_t)type;
+		return 0;
+	}
+	csink_nearest_init(&near, event, strlen(event));
+	for (uint32_t i = 0; i < p->nr_types; i++)
+		csink_nearest_offer(&near, csink_profile_text(p, p->types[i].name));
+	csink_nearest_print(&near, hint, sizeof(hint));
+	csink_say("option --event: the profile has no '%s'%s", event, hint);
+	return -EINVAL;
+}
+
+static int narrow(const struct csink_options *o, struct csink_profile *p)
+{
+	const struct csink_filter filter = {.thread = csink_options_text(o, CSINK_REPORT_OPT_THREAD),
+					    .comm = csink_options_text(o, CSINK_REPORT_OPT_COMM),
+					    .module = csink_options_text(o, CSINK_REPORT_OPT_MODULE),
+					    .focus = csink_options_text(o, CSINK_REPORT_OPT_FOCUS),
+					    .ignore = csink_options_text(o, CSINK_REPORT_OPT_IGNORE)};
+	char why[768];
+	int err = choose_event(o, p);
+
+	if (err)
+		return err;
+	err = csink_filter_apply(p, &filter, why, sizeof(why));
+	if (err)
+		csink_say("%s", why);
+	return err;
+}
+
+/* The profile is in a file: remove the recordings, unless the run has not ended. */
+static void remove_recordings(struct csink_reading *reading, const char *dir, bool quiet)
+{
+	int err = csink_reading_remove(reading, dir);
+
+	if (err && !quiet)
+		csink_say("the recordings in %s are kept: %s", dir,
+			  err == -EBUSY ? "the run goes on" : "the run goes on, or another command reads them");
+}
+
+/* For the library, at the end of a program, that is the only moment: then a profile is saved elsewhere, too. */
+static int write_profile(const struct csink_profile *profile, char *path, bool has_recordings)
+{
+	int err;
+
+	if (getenv(CSINK_ENV_RUN_ENDED))
+		return csink_save_anywhere(path, profile);
+	err = csink_pprof_write(profile, path);
+	if (err)
+		csink_say_unwritten(path, -err, has_recordings ? "the recordings are kept" : NULL);
+	return err;
+}
+
+/*
+ * Write the profile to a file; recordings that it was made from are then removed, but not for what went into a device
+ * or a pipe, where it may be gone. A name of another format has that written, too. saved, of PATH_MAX bytes: where the
+ * profile is.
+ * @dir  of the recordings; NULL: the profile was read from a file.
+ */
+static int save(const struct csink_profile *profile, const char *output, const char *dir, struct csink_reading *reading,
+		bool quiet, char *saved)
+{
+	const struct csink_export_format *format;
+	char exported[PATH_MAX], kept[PATH_MAX + 32];
+	struct stat st;
+	int err;
+
+	if (snprintf(saved, PATH_MAX, "%s", output) >= PATH_MAX) {
+		csink_say_unwritten(output, ENAMETOOLONG, dir ? "the recordings are kept" : NULL);
+		return -ENAMETOOLONG;
+	}
+	format = csink_export_beside(saved, PATH_MAX, exported);
+	err = write_profile(profile, saved, dir);
+	if (err)
+		return err;
+	if (dir && !stat(saved, &st) && S_ISREG(st.st_mode))
+		remove_recordings(reading, dir, quiet);
+	if (format)
+		err = csink_export_write(profile, format, profile->default_type, exported);
+	if (err) {
+		snprintf(kept, sizeof(kept), "the profile is in %s", saved);
+		csink_say_unwritten(exported, -err, kept);
+	}
+	return err;
+}
+
+/* Read what is to be reported; says what is wrong with it. Of a run directory, reading is to be ended. */
+static int read_input(const struct csink_options *o, const char *path, struct csink_reading *reading,
+		      struct csink_profile **profile)
+{
+	char why[1024];
+	int err = csink_is_folder(path) ? csink_reading_begin(reading, path) : 0;
+
+	if (err) {
+		csink_say("%s: %s", path, err == -EBUSY ? "another process has locked it" : strerror(-err));
+		return err;
+	}
+	if (!csink_options_bool(o, CSINK_REPORT_OPT_QUIET))
+		csink_progress_start();
+	err = csink_profile_open(path, profile, why, sizeof(why));
+	csink_progress_end();
+	if (reading->fd >= 0 && !csink_reading_is_whole(reading)) {
+		csink_say("%s: recordings were removed while they were read: the run has ended, or another command has "
+			  "made the profile; read that one",
+			  path);
+		if (!err)
+			csink_profile_destroy(*profile);
+		return -ESTALE;
+	}
+	if (err)
+		csink_say("%s", why);
+	return err;
+}
+
+static int report(const struct csink_options *o, const char *path)
+{
+	const char *output = csink_options_text(o, CSINK_REPORT_OPT_OUTPUT);
+	struct csink_reading reading = {.fd = -1};
+	bool quiet = csink_options_bool(o, CSINK_REPORT_OPT_QUIET), is_dir;
+	struct csink_profile *profile;
+	char saved[PATH_MAX];
+	int err, printed;
+
+	csink_debuginfod_wanted = csink_options_bool(o, CSINK_REPORT_OPT_DEBUGINFOD);
+	err = read_input(o, path, &reading, &profile);
+	is_dir = reading.fd >= 0;
+	if (err) {
+		csink_reading_end(&reading);
+		return CSINK_EXIT_FAILED;
+	}
+	if (*output) {
+		err = save(profile, output, is_dir ? path : NULL, &reading, quiet, saved);
+		output = saved;
+	}
+	csink_reading_end(&reading);
+	if (!quiet) {
+		printed = narrow(o, profile);
+		if (!printed)
+			printed = print(o, profile,
+					*output && !err                ? output
+					: is_dir || !strcmp(path, "-") ? NULL
+								       : path);
+		err = err ? err : printed;
+	}
+	csink_profile_destroy(profile);
+	return !err ? CSINK_EXIT_OK : err == -EINVAL ? CSINK_EXIT_USAGE : CSINK_EXIT_FAILED;
+}
+
+/* There is nothing here; is there something elsewhere that was meant to become a profile? */
+static void offer_leftovers(void)
+{
+	struct csink_leftover left[MAX_LEFTOVERS];
+	uint32_t nr = csink_leftovers_find(left, MAX_LEFTOVERS);
+	struct csink_scale scale;
+	char size[32], when[32];
+	struct tm tm;
+	time_t start;
+
+	if (!nr)
+		return;
+	csink_say("of runs that were killed recordings are left; `countersink report -o FILE FOLDER` makes a profile "
+		  "of a folder, and removes it:");
+	for (uint32_t i = 0; i < CSINK_MIN(nr, (uint32_t)MAX_LEFTOVERS); i++) {
+		start = (time_t)(left[i].start_realtime_ns / CSINK_NS_PER_S);
+		localtime_r(&start, &tm);
+		strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm);
+		scale = csink_scale_for((int64_t)left[i].data_bytes, "bytes");
+		csink_format_value(size, sizeof(size), (int64_t)left[i].data_bytes, &scale);
+		csink_say("  %s  %s, %s, %u process%s, %s", left[i].path, left[i].comm, when, left[i].nr_processes,
+			  left[i].nr_processes == 1 ? "" : "es", size);
+	}
+	if (nr > MAX_LEFTOVERS)
+		csink_say("  and %u more", nr - MAX_LEFTOVERS);
+}
+
+/* Forms that exclude each other. */
+static int check(const struct csink_options *o)
+{
+	if (csink_options_bool(o, CSINK_REPORT_OPT_JSON) && csink_options_bool(o, CSINK_REPORT_OPT_CSV)) {
+		csink_say("options --json and --csv exclude each other: use one");
+		return -EINVAL;
+	}
+	if (is_asked(o, CSINK_REPORT_OPT_ANNOTATE) && csink_options_bool(o, CSINK_REPORT_OPT_CSV)) {
+		csink_say("option --annotate has no --csv: use --json");
+		return -EINVAL;
+	}
+	if (csink_options_bool(o, CSINK_REPORT_OPT_TREE) + is_asked(o, CSINK_REPORT_OPT_CALLERS) +
+		    is_asked(o, CSINK_REPORT_OPT_ANNOTATE) + (by_of(o) != CSINK_BY_FUNCTION) >
+	    1) {
+		csink_say("options --tree, --callers, --annotate and --by exclude each other: use one");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int csink_cmd_report(int argc, char **argv)
+{
+	struct csink_options o;
+	int status, at = csink_command_parse(&o, argc, argv, &status);
+
+	if (at < 0)
+		return status;
+	if (argc - at > 1) {
+		csink_say("report takes one profile or run folder, not %d (see countersink help report)", argc - at);
+		return CSINK_EXIT_USAGE;
+	}
+	if (check(&o))
+		return CSINK_EXIT_USAGE;
+	status = report(&o, at < argc ? argv[at] : DEFAULT_FILE);
+	if (status == CSINK_EXIT_FAILED && at == argc && access(DEFAULT_FILE, F_OK))
+		offer_leftovers();
+	return status;
+}

@@ -1,0 +1,403 @@
+/* `countersink [run] COMMAND`: run a command with the library injected, collect what was recorded, report. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/clock.h"
+#include "include/internal/event.h"
+#include "launcher/collect/collect.h"
+#include "launcher/collect/run_directory.h"
+#include "launcher/commands/registry.h"
+#include "launcher/profile/profile.h"
+#include "launcher/session/alone.h"
+#include "launcher/session/find_program.h"
+#include "launcher/session/outside.h"
+#include "launcher/session/rate.h"
+#include "launcher/session/relay.h"
+#include "launcher/session/reserve_command.h"
+#include "launcher/session/save.h"
+#include "launcher/session/spawn.h"
+#include "launcher/symbols/symbols_fetch.h"
+#include "preload/core/program_file.h"
+#include "preload/core/seccomp_probe.h"
+
+#define MAX_NAMED 4 /* processes that are listed by name in a line */
+
+struct run {
+	struct csink_options options;
+	char **argv; /* the command */
+	bool quiet, report;
+	const char *texts[CSINK_NR_RUN_OPTS]; /* resolved: what the library is told */
+	char events_text[2048], frequency_text[24], output_text[2 * PATH_MAX];
+	struct csink_save save;
+
+	struct csink_event_spec specs[CSINK_MAX_EVENTS];
+	uint32_t nr_specs;
+	struct csink_program program;
+	char library[PATH_MAX];
+	bool inject;
+
+	struct csink_reservation reservation;
+	struct csink_folder folder;
+	struct csink_outside_watch watch;
+	struct csink_outside outside;
+	struct collector *collector; /* of a command with very many processes; NULL: none yet */
+	uint64_t next_take_ns;
+};
+
+/* ---- what was asked for ---- */
+
+static int resolve_events(struct run *run)
+{
+	static const struct csink_event_roots roots; /* the system's own */
+	const char *list = csink_options_text(&run->options, CSINK_OPT_EVENTS);
+	struct csink_event_error err;
+	char where[64];
+	/* One place is for CPU time, one for time off the CPU. */
+	uint32_t max = CSINK_MAX_EVENTS - 1 - (uint32_t)csink_options_bool(&run->options, CSINK_OPT_OFF_CPU);
+	int nr;
+
+	if (!strcmp(list, "auto")) {
+		csink_events_auto(&run->specs[0], run->outside.event_reason, sizeof(run->outside.event_reason));
+		nr = csink_events_bind(&roots, run->specs, 1, max, &err);
+	} else {
+		nr = csink_events_take(list, run->specs, max, &err);
+	}
+	if (nr < 0) {
+		csink_options_where(&run->options, CSINK_OPT_EVENTS, where, sizeof(where));
+		csink_say("%s: %s", where, err.line);
+		return -EINVAL;
+	}
+	run->nr_specs = (uint32_t)nr;
+	if (csink_events_plan(run->specs, run->nr_specs, &err)) {
+		csink_options_where(&run->options, CSINK_OPT_EVENTS, where, sizeof(where));
+		csink_say("%s: %s", where, err.line);
+		return -EINVAL;
+	}
+	/* What is told to the library needs no file to be read again, in each process. */
+	if (csink_events_print(run->specs, run->nr_specs, run->events_text, sizeof(run->events_text)) > 0)
+		run->texts[CSINK_OPT_EVENTS] = run->events_text;
+	return 0;
+}
+
+static int resolve_rate(struct run *run)
+{
+	bool is_clock = run->specs[0].rec.flags & CSINK_EVENT_CPU_NS;
+	struct csink_rate rate;
+	char why[160];
+	uint64_t allowed;
+
+	if (csink_rate_resolve(&run->options, CSINK_OPT_PERIOD, CSINK_OPT_FREQUENCY, &rate))
+		return -EINVAL;
+	if (rate.period)
+		return 0;
+	run->texts[CSINK_OPT_PERIOD] = "";
+	allowed = csink_rate_allowed(rate.frequency, is_clock, why, sizeof(why));
+	if (!*why)
+		return 0;
+	csink_outside_note(&run->outside, "%s", why);
+	if (!run->quiet)
+		csink_say("%s", why);
+	snprintf(run->frequency_text, sizeof(run->frequency_text), "%llu", (unsigned long long)allowed);
+	run->texts[CSINK_OPT_FREQUENCY] = run->frequency_text;
+	return 0;
+}
+
+/* The library is told an absolute path, in which nothing is left to be expanded. */
+static void tell_output(struct run *run)
+{
+	size_t n = 0;
+	char folder[PATH_MAX];
+
+	if (run->save.path[0] != '/' && getcwd(folder, sizeof(folder)))
+		n = (size_t)snprintf(run->output_text, PATH_MAX, "%s/", folder);
+	for (const char *c = run->save.path; *c && n + 2 < sizeof(run->output_text); c++) {
+		run->output_text[n++] = *c;
+		if (*c == '%')
+			run->output_text[n++] = '%';
+	}
+	run->output_text[n] = '\0';
+	run->texts[CSINK_OPT_OUTPUT] = run->output_text;
+}
+
+static int resolve_output(struct run *run)
+{
+	if (csink_save_resolve(&run->save, &run->options, CSINK_OPT_OUTPUT, run->argv[0], getpid()))
+		return -EINVAL;
+	tell_output(run);
+	return 0;
+}
+
+static int resolve(struct run *run)
+{
+	const struct csink_option_value *env_report = &run->options.values[CSINK_OPT_REPORT];
+
+	for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++) {
+		run->texts[i] = csink_options_text(&run->options, i);
+		if (csink_run_options[i].flags & CSINK_OPT_BOOL)
+			run->texts[i] = csink_options_bool(&run->options, i) ? "1" : "0";
+	}
+	run->quiet = csink_options_bool(&run->options, CSINK_OPT_QUIET);
+	run->report = !run->quiet && !csink_options_bool(&run->options, CSINK_OPT_NO_REPORT);
+	/* COUNTERSINK_REPORT=0 is a wish for both ways to run. */
+	if (env_report->source == CSINK_FROM_ENVIRONMENT && !csink_options_bool(&run->options, CSINK_OPT_REPORT))
+		run->report = false;
+	run->outside.is_filtered = strcmp(run->texts[CSINK_OPT_FOLLOW], "all") != 0;
+	if (run->outside.is_filtered)
+		csink_outside_note(&run->outside, "profiled is %s: --follow=%s",
+				   strcmp(run->texts[CSINK_OPT_FOLLOW], "none") ? "what has these names"
+										: "the command alone",
+				   run->texts[CSINK_OPT_FOLLOW]);
+	return resolve_events(run) || resolve_rate(run) || resolve_output(run) ? -EINVAL : 0;
+}
+
+/* ---- before and after the command ---- */
+
+static void note_reservation(void *arg, const char *line, bool is_error)
+{
+	struct run *run = arg;
+
+	if (is_error)
+		csink_say("%s", line);
+	csink_outside_note(&run->outside, "%s", line);
+}
+
+static struct csink_reservation_command reservation_of(struct run *run, const struct csink_inherited *inherited)
+{
+	return (struct csink_reservation_command){
+		.options = &run->options,
+		.mode = CSINK_OPT_RESERVE,
+		.timeout = CSINK_OPT_RESERVE_TIMEOUT,
+		.hooks = CSINK_OPT_RESERVE_HOOKS,
+		.specs = run->specs,
+		.nr_specs = run->nr_specs,
+		.own_choice = !strcmp(csink_options_text(&run->options, CSINK_OPT_EVENTS), "auto"),
+		.inherited = inherited,
+		.undone = "the command was not run",
+		.note = note_reservation,
+		.arg = run,
+	};
+}
+
+/* Find out whether the command can be injected, and make ready for it. What fails is said; the command runs all the
+ * same. */
+static void prepare_injection(struct run *run)
+{
+	char why[PATH_MAX + 128];
+	int err;
+
+	csink_program_find(run->argv[0], &run->program);
+	/* Its loader would print an error about our library, or fail on it. */
+	if (!csink_program_supports_preload(run->program.reason))
+		return;
+	if (csink_library_find(run->library, sizeof(run->library), why, sizeof(why))) {
+		csink_say("%s: no functions will be known, the command is counted only", why);
+		csink_outside_note(&run->outside, "no functions: %s", why);
+		return;
+	}
+	err = csink_folder_create(&run->folder);
+	if (err) {
+		csink_say("no folder for recordings in $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp: %s; the command is "
+			  "counted only",
+			  strerror(-err));
+		csink_outside_note(&run->outside, "no functions: no folder for recordings (%s)", strerror(-err));
+		return;
+	}
+	run->inject = true;
+}
+
+/* How often finished recordings are looked for, and from how many on they are read before the end. */
+#define TAKE_NS (2 * CSINK_NS_PER_S)
+#define TAKE_LEAST 1000
+
+/* Each process leaves a recording in memory. Where there are very many, they are read while the command runs. */
+static void drain_outside(void *arg)
+{
+	struct run *run = arg;
+	uint64_t now = csink_monotonic_ns();
+
+	csink_outside_drain(&run->watch);
+	if (!run->inject || now < run->next_take_ns)
+		return;
+	run->next_take_ns = now + TAKE_NS;
+	if (!run->collector)
+		run->collector = csink_collect_begin(&run->outside);
+	/* What goes wrong here goes wrong again at the end, and is said there. */
+	if (run->collector)
+		csink_collect_take(run->collector, run->folder.path, TAKE_LEAST);
+}
+
+static void remove_folder(void *arg)
+{
+	csink_folder_remove(arg);
+}
+
+/* Name what goes on after the command has ended; from the recordings, where the kernel did not tell of processes. */
+static void note_running(struct run *run)
+{
+	const struct csink_outside_process *processes = run->outside.processes;
+	uint32_t nr = 0, nr_processes = processes ? run->outside.nr_processes : 0;
+	char names[256] = "";
+	int32_t pids[MAX_NAMED];
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < nr_processes; i++) {
+		if (!processes[i].still_running || nr++ >= MAX_NAMED)
+			continue;
+		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s %d", n ? ", " : "", processes[i].comm,
+				      processes[i].pid);
+	}
+	if (!processes && run->inject)
+		nr = csink_folder_writers(&run->folder, pids, MAX_NAMED);
+	for (uint32_t i = 0; !processes && i < CSINK_MIN(nr, (uint32_t)MAX_NAMED); i++)
+		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%d", n ? ", " : "", pids[i]);
+	if (!nr)
+		return;
+	csink_outside_note(
+		&run->outside,
+		"%u process%s still run%s (%s%s): what came until now is here; what is profiled leaves %s.PID "
+		"at its end, programs that start from now on are not profiled",
+		nr, nr == 1 ? "" : "es", nr == 1 ? "s" : "", names, nr > MAX_NAMED ? ", ..." : "", run->save.path);
+}
+
+/* ---- the profile ---- */
+
+static void make_profile(struct run *run)
+{
+	struct csink_profile *profile;
+	const char *folder = run->inject ? run->folder.path : NULL;
+	int err;
+
+	csink_debuginfod_wanted = csink_options_bool(&run->options, CSINK_OPT_DEBUGINFOD);
+	err = run->collector ? csink_collect_finish(run->collector, folder, &profile)
+			     : csink_collect(folder, &run->outside, &profile);
+
+	if (err) {
+		csink_say("no profile: %s", strerror(-err));
+		return;
+	}
+	csink_save_profile(&run->save, profile,
+			   !run->report ? run->quiet ? CSINK_SAVE_ERRORS : CSINK_SAVE_WHERE
+			   : csink_options_bool(&run->options, CSINK_OPT_ALL) ? CSINK_SAVE_REPORT_ALL
+									      : CSINK_SAVE_REPORT);
+	csink_profile_destroy(profile);
+}
+
+/* ---- the run ---- */
+
+/* What is asked for is meant for the samples: the totals from outside must not keep counters from them. */
+static void open_outside(struct run *run)
+{
+	struct csink_event_spec specs[CSINK_MAX_EVENTS];
+
+	memcpy(specs, run->specs, sizeof(specs));
+	for (uint32_t i = 0; i < run->nr_specs; i++)
+		specs[i].attr.pinned = specs[i].attr.exclusive = 0;
+	csink_outside_open(&run->watch, specs, run->nr_specs);
+}
+
+/* From the fork to the last count. Returns 0, or what to exit with where the command did not run. */
+static int run_command(struct run *run, struct csink_relay *relay, const struct csink_reservation_command *reservation)
+{
+	char **env = csink_env_build(environ, run->inject ? run->library : NULL, run->folder.path, run->texts);
+	struct csink_spare_fds spare;
+	uint64_t start_ns;
+	const struct csink_inherited *inherited = reservation->inherited;
+	struct csink_relay_end end;
+	struct csink_child child;
+	int err;
+
+	if (!env) {
+		csink_say("cannot start %s: no memory", run->argv[0]);
+		return CSINK_EXIT_RUN_FAILED;
+	}
+	csink_spare_fds_take(&spare);
+	open_outside(run);
+	csink_spare_fds_release(&spare);
+	start_ns = csink_monotonic_ns();
+	err = csink_spawn(run->argv, env, inherited, &child);
+	free(env);
+	if (err) {
+		csink_reservation_finish(&run->reservation, reservation);
+		csink_folder_remove(&run->folder);
+		return csink_say_exec_failed(run->argv[0], -csink_run_alone_after(err, run->argv, inherited));
+	}
+	err = csink_relay_wait(relay, &child, csink_outside_fd(&run->watch), drain_outside, run, &end);
+	run->outside.wall_ns = csink_monotonic_ns() - start_ns;
+	if (err) {
+		csink_say("cannot wait for %s: %s", run->argv[0], strerror(-err));
+		return CSINK_EXIT_RUN_FAILED;
+	}
+	if (end.exec_errno)
+		return csink_say_exec_failed(run->argv[0], end.exec_errno);
+	run->outside.command_status = end.status;
+	csink_outside_finish(&run->watch, &end.usage, child.pid, run->program.reason, &run->outside);
+	return 0;
+}
+
+static int run_and_report(struct run *run)
+{
+	struct csink_inherited inherited;
+	struct csink_reservation_command reservation;
+	struct csink_relay relay;
+	int status, err;
+
+	csink_inherited_take(&inherited);
+	err = csink_relay_init(&relay, &inherited);
+	if (err) {
+		csink_say("cannot take signals: %s", strerror(-err));
+		return CSINK_EXIT_RUN_FAILED;
+	}
+	reservation = reservation_of(run, &inherited);
+	err = csink_reservation_begin(&run->reservation, &reservation);
+	/* Now that counters are left to us, auto may find that they count. */
+	if (err < 0 || (err && !csink_reservation_is_wanted(run->specs, run->nr_specs) && resolve_events(run))) {
+		csink_outside_free(&run->outside);
+		return CSINK_EXIT_RUN_FAILED;
+	}
+	prepare_injection(run);
+	status = run_command(run, &relay, &reservation);
+	csink_outside_close(&run->watch);
+	csink_reservation_finish(&run->reservation, &reservation);
+	if (!status) {
+		status = csink_exit_status(run->outside.command_status);
+		/* Without the thread, INT and TERM wait until the report is printed. */
+		csink_relay_release(&relay, remove_folder, &run->folder);
+		snprintf(run->outside.command, sizeof(run->outside.command), "%s", run->argv[0]);
+		note_running(run);
+		make_profile(run);
+	}
+	csink_folder_remove(&run->folder);
+	csink_outside_free(&run->outside);
+	return status;
+}
+
+int csink_cmd_run(int argc, char **argv)
+{
+	static struct run run = {.folder.fd = -1, .reservation.reserve.fd = -1};
+	int at, status;
+
+	at = csink_command_parse(&run.options, argc, argv, &status);
+	if (at < 0)
+		return status;
+	if (at == argc) {
+		csink_say("no command given: countersink %s (see countersink help)",
+			  csink_command_find("run")->synopsis);
+		return CSINK_EXIT_RUN_FAILED;
+	}
+	run.argv = argv + at;
+	/* Where a filter kills for what neither launcher nor library can do without, the command runs without them. */
+	if (csink_filters_forbid_all(csink_deadly_calls)) {
+		csink_say("a seccomp filter kills for %s, which profiling takes: %s runs without being profiled",
+			  csink_deadly_name, run.argv[0]);
+		return csink_say_exec_failed(run.argv[0], -csink_run_alone(run.argv, NULL));
+	}
+	if (resolve(&run))
+		return CSINK_EXIT_RUN_FAILED;
+	return run_and_report(&run);
+}

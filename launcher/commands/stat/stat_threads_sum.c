@@ -1,0 +1,182 @@
+/* Counts of single threads, added up from the kernel's records of them: see stat_threads.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/base/hash.h"
+#include "launcher/commands/stat/stat_threads_impl.h"
+
+struct table {
+	struct csink_stat_thread *threads;
+	uint32_t nr, cap;
+	uint32_t *slots, nr_slots; /* hash of tid -> index + 1 of its latest bearer */
+};
+
+static uint32_t *slot_of(const struct table *table, uint32_t tid)
+{
+	uint32_t mask = table->nr_slots - 1, at = csink_hash_pair(tid, 0) & mask;
+
+	while (table->slots[at] && (uint32_t)table->threads[table->slots[at] - 1].tid != tid)
+		at = (at + 1) & mask;
+	return &table->slots[at];
+}
+
+/* NULL: no record can have told of so many. */
+static struct csink_stat_thread *add_thread(struct table *table, const struct csink_stat_thread_note *note)
+{
+	struct csink_stat_thread *thread = &table->threads[table->nr];
+
+	if (table->nr == table->cap)
+		return NULL;
+	memset(thread, 0, sizeof(*thread));
+	thread->pid = (int32_t)note->pid;
+	thread->tid = (int32_t)note->tid;
+	thread->start_ns = note->time_ns;
+	*slot_of(table, note->tid) = ++table->nr;
+	return thread;
+}
+
+static struct csink_stat_thread *find_thread(struct table *table, const struct csink_stat_thread_note *note)
+{
+	uint32_t *slot = slot_of(table, note->tid);
+
+	return *slot ? &table->threads[*slot - 1] : add_thread(table, note);
+}
+
+static uint32_t counter_of(const struct csink_stat_threads *threads, uint64_t id)
+{
+	for (uint32_t i = 0; i < threads->counters->nr * threads->nr_cpus; i++)
+		if (threads->ids[i] == id)
+			return i / threads->nr_cpus;
+	return UINT32_MAX;
+}
+
+static void apply(const struct csink_stat_threads *threads, struct table *table,
+		  const struct csink_stat_thread_note *note)
+{
+	struct csink_stat_thread *thread;
+	struct csink_stat_value *value;
+	uint32_t at;
+
+	switch (note->type) {
+	case PERF_RECORD_FORK:
+		at = *slot_of(table, note->parent);
+		thread = add_thread(table, note);
+		if (at && thread)
+			memcpy(thread->comm, table->threads[at - 1].comm, sizeof(thread->comm));
+		break;
+	case PERF_RECORD_COMM:
+		thread = find_thread(table, note);
+		if (thread)
+			memcpy(thread->comm, note->comm, sizeof(note->comm));
+		break;
+	case PERF_RECORD_EXIT:
+		at = *slot_of(table, note->tid);
+		if (at)
+			table->threads[at - 1].ended = true;
+		break;
+	case PERF_RECORD_READ:
+		at = counter_of(threads, note->read.id);
+		if (at == UINT32_MAX)
+			break;
+		thread = find_thread(table, note);
+		if (!thread)
+			break;
+		thread->ended = true;
+		thread->nr_reads++;
+		value = &thread->values[at];
+		value->raw += note->read.value;
+		value->enabled_ns += note->read.enabled_ns;
+		value->running_ns += note->read.running_ns;
+		break;
+	}
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct csink_stat_thread_note *x = a, *y = b;
+
+	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
+}
+
+/* The times of all threads together, then of the clocks. Returns how many. */
+static uint32_t sum_times(const struct csink_stat_counters *counters, const struct table *table,
+			  struct csink_event_times *times)
+{
+	for (uint32_t i = 0; i < counters->nr; i++) {
+		times[i] = (struct csink_event_times){.spec = &counters->counters[i].spec};
+		for (uint32_t k = 0; k < table->nr; k++) {
+			times[i].enabled_ns += table->threads[k].values[i].enabled_ns;
+			times[i].running_ns += table->threads[k].values[i].running_ns;
+		}
+		/* Enabled on each of its CPUs while the thread was on any. */
+		times[i].enabled_ns /= CSINK_MAX(counters->counters[i].nr_fds, 1u);
+	}
+	return counters->nr + csink_clocks_read(&counters->clocks, times + counters->nr);
+}
+
+/*
+ * How long an event was enabled for a thread is not known well: where the kernel switches between two threads that have
+ * the same events it swaps these, and a part of one's time goes to the other. Over all threads it adds up; so each is
+ * scaled by the share that was counted of them all.
+ */
+static void settle(const struct csink_stat_counters *counters, struct table *table)
+{
+	struct csink_event_times times[CSINK_STAT_MAX_EVENTS + CSINK_MAX_CLOCKS];
+	uint32_t nr = sum_times(counters, table, times);
+
+	for (uint32_t i = 0; i < counters->nr; i++) {
+		const struct csink_stat_counter *counter = &counters->counters[i];
+		uint64_t could_ns = csink_event_could_run_ns(times, nr, i);
+
+		for (uint32_t k = 0; k < table->nr; k++) {
+			struct csink_stat_value *value = &table->threads[k].values[i];
+
+			value->state = counter->err ? CSINK_STAT_NOT_SUPPORTED : CSINK_STAT_COUNTED;
+			value->enabled_ns = value->running_ns ? value->running_ns : value->enabled_ns;
+			if (times[i].running_ns < could_ns && value->running_ns)
+				value->enabled_ns = (uint64_t)((double)value->running_ns * (double)could_ns /
+							       (double)times[i].running_ns);
+			if (!counter->err)
+				csink_stat_value_scale(value, counter->spec.scale);
+		}
+	}
+}
+
+int csink_stat_threads_finish(struct csink_stat_threads *threads, struct csink_stat_threads_result *result)
+{
+	struct table table = {.nr_slots = 64};
+
+	memset(result, 0, sizeof(*result));
+	csink_stat_threads_drain(threads);
+	qsort(threads->notes, threads->nr_notes, sizeof(*threads->notes), by_time);
+	/* Each thread has a first record that is no count; a few may be lost. */
+	for (uint32_t i = 0; i < threads->nr_notes; i++)
+		table.cap += threads->notes[i].type == PERF_RECORD_FORK || threads->notes[i].type == PERF_RECORD_COMM;
+	table.cap += 16 + (uint32_t)CSINK_MIN(threads->nr_lost, (uint64_t)4096);
+	while (table.nr_slots < 2 * table.cap)
+		table.nr_slots *= 2;
+	table.threads = calloc(table.cap, sizeof(*table.threads));
+	table.slots = calloc(table.nr_slots, sizeof(*table.slots));
+	if (!table.threads || !table.slots || threads->no_memory) {
+		free(table.threads);
+		free(table.slots);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < threads->nr_notes; i++)
+		apply(threads, &table, &threads->notes[i]);
+	settle(threads->counters, &table);
+	for (uint32_t i = 0; i < table.nr; i++) {
+		struct csink_stat_thread *thread = &table.threads[i];
+
+		thread->has_counts = thread->nr_reads && thread->nr_reads == threads->nr_reads;
+		result->has_counts |= thread->has_counts;
+		result->nr_incomplete += thread->ended && !thread->has_counts;
+	}
+	free(table.slots);
+	result->threads = table.threads;
+	result->nr = table.nr;
+	result->nr_lost = threads->nr_lost;
+	return 0;
+}

@@ -1,0 +1,222 @@
+/* The table of functions, and what a run spent in each: see gate_functions.h. */
+#include "launcher/gate/gate_functions.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/base/hash.h"
+
+void csink_gate_functions_release(struct csink_gate_functions *functions)
+{
+	for (uint32_t i = 0; i < functions->nr; i++) {
+		free(functions->all[i].name);
+		free(functions->all[i].module);
+		free(functions->all[i].file);
+	}
+	free(functions->all);
+	free(functions->edges);
+	free(functions->names);
+	free(functions->calls);
+	for (uint32_t i = 0; i < functions->nr_modules; i++) {
+		free(functions->modules[i].name);
+		free(functions->modules[i].id);
+	}
+	free(functions->modules);
+	free(functions->programs[0]);
+	free(functions->programs[1]);
+	memset(functions, 0, sizeof(*functions));
+}
+
+void csink_gate_weights_release(struct csink_gate_weights *weights)
+{
+	free(weights->self);
+	free(weights->total);
+	memset(weights, 0, sizeof(*weights));
+}
+
+double csink_gate_weight(const struct csink_gate_weights *weights, uint32_t function)
+{
+	return function < weights->nr ? weights->self[function] : 0;
+}
+
+/* ---- the hash tables: open addressing, at most half full ---- */
+
+static int grow_slots(struct csink_gate_slot **slots, uint32_t *mask, uint32_t nr)
+{
+	uint32_t size = *slots ? (*mask + 1) * 2 : 1024;
+	struct csink_gate_slot *grown;
+
+	if (*slots && nr < *mask / 2)
+		return 0;
+	grown = calloc(size, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	for (uint32_t i = 0; *slots && i <= *mask; i++) {
+		uint32_t at = (*slots)[i].hash & (size - 1);
+
+		if (!(*slots)[i].index)
+			continue;
+		while (grown[at].index)
+			at = (at + 1) & (size - 1);
+		grown[at] = (*slots)[i];
+	}
+	free(*slots);
+	*slots = grown;
+	*mask = size - 1;
+	return 0;
+}
+
+/* ---- names ---- */
+
+/* Two versions of a library are one module: libz.so.1.2.13 and libz.so.1.3. */
+static size_t module_length(const char *module)
+{
+	const char *so = strstr(module, ".so");
+
+	return so && (so[3] == '.' || !so[3]) ? (size_t)(so - module) + 3 : strlen(module);
+}
+
+bool csink_gate_is_program(const struct csink_gate_functions *functions, const char *module)
+{
+	for (int side = 0; side < 2; side++) {
+		if (functions->programs[side] && !strcmp(functions->programs[side], module))
+			return true;
+	}
+	return false;
+}
+
+static int add_function(struct csink_gate_functions *functions, const char *name, const char *module)
+{
+	struct csink_gate_function *all = functions->all;
+
+	if (functions->nr == functions->cap) {
+		uint32_t cap = CSINK_MAX(functions->cap * 2, 256);
+
+		all = reallocarray(all, cap, sizeof(*all));
+		if (!all)
+			return -ENOMEM;
+		functions->all = all;
+		functions->cap = cap;
+	}
+	/* The name that the program has now, not the one that it is compared with. */
+	if (csink_gate_is_program(functions, module) && functions->programs[1])
+		module = functions->programs[1];
+	all[functions->nr] = (struct csink_gate_function){strdup(name), strdup(module), strdup(""), 0, 0, false};
+	if (!all[functions->nr].name || !all[functions->nr].module || !all[functions->nr].file) {
+		free(all[functions->nr].name);
+		free(all[functions->nr].module);
+		free(all[functions->nr].file);
+		return -ENOMEM;
+	}
+	functions->nr++;
+	return 0;
+}
+
+bool csink_gate_same_module(const struct csink_gate_functions *functions, const char *left, const char *right)
+{
+	size_t len = module_length(left);
+
+	if (csink_gate_is_program(functions, left) && csink_gate_is_program(functions, right))
+		return true;
+	return len == module_length(right) && !memcmp(left, right, len);
+}
+
+int64_t csink_gate_function_find(struct csink_gate_functions *functions, const char *name, const char *module)
+{
+	bool program = csink_gate_is_program(functions, module);
+	uint64_t hash;
+	uint32_t at;
+
+	name = csink_gate_comparable_name(functions, name, module);
+	hash = csink_hash_pair(csink_hash_bytes(name, strlen(name)),
+			       csink_hash_bytes(module, program ? 0 : module_length(module)));
+	if (grow_slots(&functions->names, &functions->name_mask, functions->nr))
+		return -ENOMEM;
+	for (at = hash & functions->name_mask; functions->names[at].index; at = (at + 1) & functions->name_mask) {
+		struct csink_gate_function *known = &functions->all[functions->names[at].index - 1];
+
+		if (functions->names[at].hash == hash && !strcmp(known->name, name) &&
+		    csink_gate_same_module(functions, known->module, module))
+			return functions->names[at].index - 1;
+	}
+	if (add_function(functions, name, module))
+		return -ENOMEM;
+	functions->names[at] = (struct csink_gate_slot){hash, functions->nr};
+	return functions->nr - 1;
+}
+
+/* ---- calls ---- */
+
+int csink_gate_call_add(struct csink_gate_functions *functions, uint32_t caller, uint32_t callee, int side,
+			double weight)
+{
+	uint64_t hash = csink_hash_pair(caller, callee);
+	uint32_t at;
+
+	if (grow_slots(&functions->calls, &functions->call_mask, functions->nr_edges))
+		return -ENOMEM;
+	for (at = hash & functions->call_mask; functions->calls[at].index; at = (at + 1) & functions->call_mask) {
+		struct csink_gate_edge *edge = &functions->edges[functions->calls[at].index - 1];
+
+		if (edge->caller == caller && edge->callee == callee) {
+			edge->weights[side] += weight;
+			return 0;
+		}
+	}
+	if (functions->nr_edges == functions->cap_edges) {
+		uint32_t cap = CSINK_MAX(functions->cap_edges * 2, 256);
+		struct csink_gate_edge *edges = reallocarray(functions->edges, cap, sizeof(*edges));
+
+		if (!edges)
+			return -ENOMEM;
+		functions->edges = edges;
+		functions->cap_edges = cap;
+	}
+	functions->edges[functions->nr_edges] = (struct csink_gate_edge){caller, callee, {0, 0}};
+	functions->edges[functions->nr_edges].weights[side] = weight;
+	functions->calls[at] = (struct csink_gate_slot){hash, ++functions->nr_edges};
+	return 0;
+}
+
+/* ---- more about them ---- */
+
+void csink_gate_function_learn(struct csink_gate_functions *functions, uint32_t function, int side, const char *file,
+			       int64_t line)
+{
+	struct csink_gate_function *known = &functions->all[function];
+	char *copy;
+
+	if (*file && (!*known->file || side > known->side)) {
+		copy = strdup(file);
+		if (!copy)
+			return;
+		free(known->file);
+		known->file = copy;
+		known->line = 0;
+		known->side = side;
+	}
+	if (side == known->side && line > 0 && (!known->line || line < known->line) && !strcmp(known->file, file))
+		known->line = line;
+}
+
+static int grow_array(double **array, uint32_t from, uint32_t to)
+{
+	double *grown = reallocarray(*array, (size_t)to + 1, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	memset(grown + from, 0, ((size_t)to + 1 - from) * sizeof(*grown));
+	*array = grown;
+	return 0;
+}
+
+int csink_gate_weights_grow(struct csink_gate_weights *weights, uint32_t nr)
+{
+	if (grow_array(&weights->self, weights->nr, nr) ||
+	    (weights->total && grow_array(&weights->total, weights->nr, nr)))
+		return -ENOMEM;
+	weights->nr = nr;
+	return 0;
+}

@@ -1,0 +1,330 @@
+/* Making one run of a command: see gate_run.h. */
+#include "launcher/gate/gate_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "launcher/collect/run_directory.h"
+#include "launcher/profile/profile.h"
+#include "launcher/session/alone.h"
+#include "launcher/session/find_program.h"
+#include "launcher/session/outside.h"
+#include "launcher/session/rate.h"
+#include "launcher/session/spawn.h"
+#include "preload/core/program_file.h"
+
+#define PADDING_VARIABLE "COUNTERSINK_PADDING="
+
+static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- what all runs share ---- */
+
+static int resolve_events(struct csink_gate_runner *runner, char *why, size_t why_size)
+{
+	static const struct csink_event_roots roots; /* the system's own */
+	const char *list = runner->texts[CSINK_OPT_EVENTS];
+	struct csink_event_error err;
+	uint32_t max = CSINK_MAX_EVENTS - 1; /* one place is for CPU time */
+	int nr;
+
+	if (!strcmp(list, "auto")) {
+		csink_events_auto(&runner->specs[0], runner->event_reason, sizeof(runner->event_reason));
+		nr = csink_events_bind(&roots, runner->specs, 1, max, &err);
+	} else {
+		nr = csink_events_take(list, runner->specs, max, &err);
+	}
+	if (nr < 0 || csink_events_plan(runner->specs, (uint32_t)nr, &err)) {
+		snprintf(why, why_size, "option --events: %s", err.line);
+		return -EINVAL;
+	}
+	runner->nr_specs = (uint32_t)nr;
+	if (csink_events_print(runner->specs, runner->nr_specs, runner->events_text, sizeof(runner->events_text)) > 0)
+		runner->texts[CSINK_OPT_EVENTS] = runner->events_text;
+	return 0;
+}
+
+/* As fast as was asked for, and as the kernel allows. */
+static void resolve_rate(struct csink_gate_runner *runner)
+{
+	uint64_t asked = strtoull(runner->texts[CSINK_OPT_FREQUENCY], NULL, 10);
+	char why[160];
+
+	asked = csink_rate_allowed(asked, runner->specs[0].rec.flags & CSINK_EVENT_CPU_NS, why, sizeof(why));
+	snprintf(runner->frequency_text, sizeof(runner->frequency_text), "%llu", (unsigned long long)asked);
+	runner->texts[CSINK_OPT_FREQUENCY] = runner->frequency_text;
+}
+
+static int reserve(struct csink_gate_runner *runner)
+{
+	struct csink_reservation_wish wish = {
+		.timeout_ns = CSINK_NS_PER_S,
+		.hooks = CSINK_RESERVE_HOOKS,
+		.specs = runner->specs,
+		.nr_specs = runner->nr_specs,
+	};
+	int err;
+
+	if (!csink_reservation_is_wanted(runner->specs, runner->nr_specs) || !csink_reservation_has_pmu())
+		return 0;
+	wish.cancel_fd = csink_reservation_cancel_fd();
+	err = csink_reservation_make(&runner->reservation, &wish);
+	close(wish.cancel_fd);
+	return err == -ECANCELED ? err : 0;
+}
+
+int csink_gate_runner_init(struct csink_gate_runner *runner, char *why, size_t why_size)
+{
+	int err = resolve_events(runner, why, why_size);
+
+	if (err)
+		return err;
+	resolve_rate(runner);
+	csink_inherited_take(&runner->inherited);
+	err = csink_relay_init(&runner->relay, &runner->inherited);
+	if (err) {
+		snprintf(why, why_size, "cannot take signals: %s", strerror(-err));
+		return err;
+	}
+	if (csink_library_find(runner->library, sizeof(runner->library), runner->why_no_library,
+			       sizeof(runner->why_no_library)))
+		runner->library[0] = '\0';
+	err = reserve(runner);
+	if (err)
+		snprintf(why, why_size, "interrupted");
+	return err;
+}
+
+void csink_gate_runner_fini(struct csink_gate_runner *runner)
+{
+	csink_reservation_end(&runner->reservation);
+}
+
+/* ---- one run ---- */
+
+/* While it is made. */
+struct making {
+	struct csink_gate_runner *runner;
+	struct csink_gate_outcome *outcome;
+	struct csink_folder folder;
+	struct csink_outside_watch watch;
+	struct csink_program program;
+	int fds[3];
+};
+
+static int open_streams(struct making *making)
+{
+	const char *input = making->runner->input;
+
+	making->fds[0] = open(input ? input : "/dev/null", O_RDONLY | O_CLOEXEC);
+	making->fds[1] = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	making->fds[2] = memfd_create("stderr", MFD_CLOEXEC);
+	for (int i = 0; i < 3; i++) {
+		if (making->fds[i] < 0) {
+			snprintf(making->outcome->why, sizeof(making->outcome->why), "%s: %s",
+				 i       ? "its output"
+				 : input ? input
+					 : "/dev/null",
+				 strerror(errno));
+			return -errno;
+		}
+	}
+	return 0;
+}
+
+static void close_streams(struct making *making)
+{
+	char *said = making->outcome->said;
+	off_t end = lseek(making->fds[2], 0, SEEK_END);
+	size_t room = sizeof(making->outcome->said) - 1;
+	ssize_t got;
+
+	got = pread(making->fds[2], said, room, end > (off_t)room ? end - (off_t)room : 0);
+	said[got > 0 ? got : 0] = '\0';
+	for (int i = 0; i < 3; i++)
+		close(making->fds[i]);
+}
+
+/* Returns whether the library goes in; if not, why says what is in the way. */
+static bool can_inject(struct making *making, char **argv)
+{
+	struct csink_gate_outcome *outcome = making->outcome;
+	int err;
+
+	csink_program_find(argv[0], &making->program);
+	if (!making->runner->library[0]) {
+		snprintf(outcome->why, sizeof(outcome->why), "%.150s", making->runner->why_no_library);
+		return false;
+	}
+	if (making->program.reason) {
+		snprintf(outcome->why, sizeof(outcome->why), "it %s", making->program.why);
+		/* What it starts may be injected all the same, unless our library is a stranger to its loader. */
+		if (!csink_program_supports_preload(making->program.reason))
+			return false;
+	}
+	err = csink_folder_create(&making->folder);
+	if (err)
+		snprintf(outcome->why, sizeof(outcome->why), "no folder for recordings: %s", strerror(-err));
+	return !err;
+}
+
+static void drain(void *watch)
+{
+	csink_outside_drain(watch);
+}
+
+static void open_outside(struct making *making)
+{
+	struct csink_event_spec specs[CSINK_MAX_EVENTS];
+
+	memcpy(specs, making->runner->specs, sizeof(specs));
+	for (uint32_t i = 0; i < making->runner->nr_specs; i++)
+		specs[i].attr.pinned = specs[i].attr.exclusive = 0;
+	csink_outside_open(&making->watch, specs, making->runner->nr_specs);
+}
+
+static int spawn_and_wait(struct making *making, char **argv, char **env)
+{
+	struct csink_gate_outcome *outcome = making->outcome;
+	struct csink_spare_fds spare;
+	struct csink_relay_end end;
+	struct csink_child child;
+	uint64_t start_ns;
+	int err;
+
+	csink_spare_fds_take(&spare);
+	open_outside(making);
+	csink_spare_fds_release(&spare);
+	start_ns = now_ns();
+	err = csink_spawn_with(argv, env, &making->runner->inherited, making->fds, &child);
+	if (!err)
+		err = csink_relay_wait(&making->runner->relay, &child, csink_outside_fd(&making->watch), drain,
+				       &making->watch, &end);
+	outcome->wall_ns = outcome->outside.wall_ns = now_ns() - start_ns;
+	if (err) {
+		csink_outside_close(&making->watch);
+		snprintf(outcome->why, sizeof(outcome->why), "it cannot be started or waited for: %s%s", strerror(-err),
+			 err == -EMFILE ? "; raise ulimit -n: about 16 more will do" : "");
+		return err;
+	}
+	outcome->status = outcome->outside.command_status = end.status;
+	outcome->exec_errno = end.exec_errno;
+	outcome->usage = end.usage;
+	csink_outside_finish(&making->watch, &end.usage, child.pid, making->program.reason, &outcome->outside);
+	csink_outside_close(&making->watch);
+	return 0;
+}
+
+/* The environment with as many bytes more. Returns what to free besides env, or NULL without memory. */
+static char *pad(char ***env, uint32_t padding)
+{
+	size_t nr = 0, len = strlen(PADDING_VARIABLE);
+	char *text = malloc(len + padding + 1), **grown;
+
+	while ((*env)[nr])
+		nr++;
+	grown = calloc(nr + 2, sizeof(*grown));
+	if (!text || !grown) {
+		free(text);
+		free(grown);
+		return NULL;
+	}
+	memcpy(text, PADDING_VARIABLE, len);
+	memset(text + len, 'x', padding);
+	text[len + padding] = '\0';
+	memcpy(grown, *env, nr * sizeof(*grown));
+	grown[nr] = text;
+	*env = grown;
+	return text;
+}
+
+static int make(struct making *making, char **argv, uint32_t padding, bool inject)
+{
+	struct csink_gate_runner *runner = making->runner;
+	char **base = csink_env_build(environ, inject ? runner->library : NULL, making->folder.path, runner->texts);
+	char **env = base, *text = base ? pad(&env, padding) : NULL;
+	int err = text ? spawn_and_wait(making, argv, env) : -ENOMEM;
+
+	if (text)
+		free(env);
+	free(text);
+	free(base);
+	return err;
+}
+
+static int collect(struct making *making, char **argv)
+{
+	struct csink_gate_outcome *outcome = making->outcome;
+	int err;
+
+	snprintf(outcome->outside.command, sizeof(outcome->outside.command), "%s", argv[0]);
+	snprintf(outcome->outside.event_reason, sizeof(outcome->outside.event_reason), "%s",
+		 making->runner->event_reason);
+	err = csink_collect(making->folder.path, &outcome->outside, &outcome->profile);
+	if (err)
+		snprintf(outcome->why, sizeof(outcome->why), "no profile: %s", strerror(-err));
+	return err == -ENOMEM ? err : 0;
+}
+
+int csink_gate_run(struct csink_gate_runner *runner, char **argv, uint32_t padding, bool profile,
+		   struct csink_gate_outcome *outcome)
+{
+	struct making making = {.runner = runner, .outcome = outcome, .folder.fd = -1};
+	bool inject;
+	int err;
+
+	memset(outcome, 0, sizeof(*outcome));
+	err = open_streams(&making);
+	if (err)
+		return err;
+	inject = profile && can_inject(&making, argv);
+	err = make(&making, argv, padding, inject);
+	close_streams(&making);
+	if (!err && inject && !outcome->exec_errno)
+		err = collect(&making, argv);
+	csink_folder_remove(&making.folder);
+	return err;
+}
+
+void csink_gate_outcome_release(struct csink_gate_outcome *outcome)
+{
+	csink_outside_free(&outcome->outside);
+	csink_profile_destroy(outcome->profile);
+	outcome->profile = NULL;
+}
+
+int csink_gate_interrupted(struct csink_gate_runner *runner, const struct csink_gate_outcome *outcome)
+{
+	/* What a terminal sends to all of its group may reach the command first. One that ends by such a signal alone
+	 * has failed. */
+	static const struct timespec at_once, soon = {.tv_nsec = CSINK_NS_PER_S / 10};
+	int by = outcome && WIFSIGNALED(outcome->status) ? WTERMSIG(outcome->status) : 0;
+
+	/* Handed on to a command that had ended already, or that makes nothing of it: it was for us all the same. */
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(ending_signals) && !runner->relay.ending; i++) {
+		int signo = ending_signals[i];
+		sigset_t one;
+
+		sigemptyset(&one);
+		sigaddset(&one, signo);
+		/* Taken, so that it does not end what cleans up. */
+		if (sigtimedwait(&one, NULL, signo == by ? &soon : &at_once) == signo)
+			runner->relay.ending = signo;
+	}
+	return runner->relay.ending;
+}

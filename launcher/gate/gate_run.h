@@ -1,0 +1,72 @@
+/*
+ * Making one run of a command as countersink's own run does: spawned with the library injected, counted from outside,
+ * its recordings collected into a profile. What the command prints is not shown; the end of its stderr is kept for the
+ * case that it fails.
+ */
+#ifndef CSINK_GATE_RUN_H
+#define CSINK_GATE_RUN_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+
+#include "include/internal/event.h"
+#include "launcher/collect/collect.h"
+#include "launcher/session/inherited.h"
+#include "launcher/session/relay.h"
+#include "launcher/session/reservation.h"
+
+struct csink_profile;
+
+/* What is the same for all runs. */
+struct csink_gate_runner {
+	const char *texts[CSINK_NR_RUN_OPTS]; /* what the library is told: as csink_env_build takes it */
+	const char *input;                    /* a file that every run gets as its stdin; NULL: /dev/null */
+	struct csink_event_spec specs[CSINK_MAX_EVENTS];
+	uint32_t nr_specs;
+	char events_text[2048], frequency_text[24];
+	char event_reason[160];
+	char library[PATH_MAX]; /* "": none, functions will not be known */
+	char why_no_library[PATH_MAX + 128];
+	struct csink_reservation reservation;
+	struct csink_inherited inherited;
+	struct csink_relay relay;
+};
+
+/* What one run gave. */
+struct csink_gate_outcome {
+	int status;     /* waitpid(2)'s */
+	int exec_errno; /* != 0: it never ran */
+	uint64_t wall_ns;
+	struct rusage usage;
+	struct csink_outside outside;
+	struct csink_profile *profile; /* NULL: not asked for, or it cannot be injected (why) */
+	char why[160];
+	char said[2048]; /* the end of its stderr */
+};
+
+/**
+ * Resolve events and rate, find the library, take signals over. The texts are set by the caller, to their defaults at
+ * least; events and frequency are replaced here by what is to be used.
+ * @why  on failure: one line for people.
+ * Returns 0 or -errno.
+ */
+int csink_gate_runner_init(struct csink_gate_runner *runner, char *why, size_t why_size);
+void csink_gate_runner_fini(struct csink_gate_runner *runner);
+
+/**
+ * Run a command once.
+ * @padding  bytes that are put into the environment, so that the stack begins elsewhere.
+ * @profile  false: run it without the library, as it is (hooks; simulation).
+ * Returns 0, also where the command failed (outcome->status), or -errno where it could not be run or waited for.
+ */
+int csink_gate_run(struct csink_gate_runner *runner, char **argv, uint32_t padding, bool profile,
+		   struct csink_gate_outcome *outcome);
+void csink_gate_outcome_release(struct csink_gate_outcome *outcome);
+
+/** The signal that somebody sent us to end; 0: none. Once there was one, it stays. @outcome of the command that ran
+ * meanwhile; may be NULL. */
+int csink_gate_interrupted(struct csink_gate_runner *runner, const struct csink_gate_outcome *outcome);
+
+#endif

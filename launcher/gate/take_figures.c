@@ -1,0 +1,176 @@
+/* What a run spent in each function, from its profile: see gate_functions.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/gate/gate_functions.h"
+#include "launcher/profile/facts.h"
+#include "launcher/profile/profile.h"
+
+/* While a profile is taken. */
+struct take {
+	struct csink_gate_functions *functions;
+	const struct csink_profile *p;
+	uint32_t *of_line;     /* of each line in the profile's pool: its function here */
+	uint32_t *of_location; /* of locations that have no line */
+	struct csink_gate_weights *weights;
+	uint32_t *seen; /* of each function: the last sample whose stack it is in, from 1 */
+	int side;
+};
+
+static const char *module_of(const struct take *take, uint32_t mapping)
+{
+	const char *file = "", *slash;
+
+	if (mapping < take->p->nr_mappings)
+		file = csink_profile_text(take->p, take->p->mappings[mapping].file);
+	slash = strrchr(file, '/');
+	return slash && slash[1] ? slash + 1 : file;
+}
+
+static int map_location(struct take *take, uint32_t id)
+{
+	const struct csink_profile_location *location = &take->p->locations[id];
+	const char *module = module_of(take, location->mapping);
+	int64_t index;
+
+	if (!location->nr_lines) {
+		index = csink_gate_function_find(take->functions, *module ? CSINK_GATE_NO_NAME : "[unknown]", module);
+		take->of_location[id] = (uint32_t)index;
+		return index < 0 ? (int)index : 0;
+	}
+	for (uint32_t i = location->first_line; i < location->first_line + location->nr_lines; i++) {
+		const struct csink_profile_function *function = &take->p->functions[take->p->lines[i].function];
+
+		index = csink_gate_function_find(take->functions, csink_profile_text(take->p, function->name), module);
+		if (index < 0)
+			return (int)index;
+		take->of_line[i] = (uint32_t)index;
+		csink_gate_function_learn(take->functions, (uint32_t)index, take->side,
+					  csink_profile_text(take->p, function->file),
+					  function->start_line > 0 ? function->start_line : take->p->lines[i].line);
+	}
+	return 0;
+}
+
+static int map_locations(struct take *take)
+{
+	int err = 0;
+
+	take->of_line = calloc(take->p->nr_lines + 1, sizeof(*take->of_line));
+	take->of_location = calloc(take->p->nr_locations + 1, sizeof(*take->of_location));
+	if (!take->of_line || !take->of_location)
+		return -ENOMEM;
+	for (uint32_t i = 1; i < take->p->nr_mappings && !err; i++)
+		err = csink_gate_module_learn(take->functions, module_of(take, i),
+					      csink_profile_text(take->p, take->p->mappings[i].build_id));
+	for (uint32_t id = 1; id < take->p->nr_locations && !err; id++)
+		err = map_location(take, id);
+	if (err)
+		return err;
+	err = csink_gate_weights_grow(take->weights, take->functions->nr);
+	take->weights->total = calloc((size_t)take->functions->nr + 1, sizeof(*take->weights->total));
+	take->seen = calloc((size_t)take->functions->nr + 1, sizeof(*take->seen));
+	return err || (take->weights->total && take->seen) ? err : -ENOMEM;
+}
+
+/* Walk a stack from its innermost function, inlined ones included. */
+static int add_stack(struct take *take, const struct csink_profile_range *stack, uint32_t sample, double value)
+{
+	uint32_t callee = UINT32_MAX;
+
+	for (uint32_t i = stack->first; i < stack->first + stack->nr; i++) {
+		uint32_t id = take->p->stack_ids[i];
+		const struct csink_profile_location *location = &take->p->locations[id];
+
+		for (uint32_t k = 0; k < CSINK_MAX(location->nr_lines, 1); k++) {
+			uint32_t f =
+				location->nr_lines ? take->of_line[location->first_line + k] : take->of_location[id];
+
+			if (callee == UINT32_MAX)
+				take->weights->self[f] += value;
+			else if (callee != f && csink_gate_call_add(take->functions, f, callee, take->side, value))
+				return -ENOMEM;
+			/* One that calls itself has the time once. */
+			if (take->seen[f] != sample + 1)
+				take->weights->total[f] += value;
+			take->seen[f] = sample + 1;
+			callee = f;
+		}
+	}
+	return 0;
+}
+
+struct labels {
+	bool is_pseudo;
+	int64_t run; /* -1: none */
+};
+
+static struct labels labels_of(const struct csink_profile *p, uint32_t set)
+{
+	struct labels found = {false, -1};
+
+	for (uint32_t i = 0; i < p->label_sets[set].nr; i++) {
+		const struct csink_profile_label *label = &p->labels[p->label_sets[set].first + i];
+		const char *key = csink_profile_text(p, label->key);
+
+		found.is_pseudo |= !strcmp(key, CSINK_LABEL_PSEUDO);
+		if (!strcmp(key, CSINK_LABEL_RUN))
+			found.run = label->num;
+	}
+	return found;
+}
+
+static void mark_pseudo(struct take *take, const struct csink_profile_range *stack)
+{
+	const struct csink_profile_location *location;
+
+	if (!stack->nr)
+		return;
+	location = &take->p->locations[take->p->stack_ids[stack->first]];
+	if (location->nr_lines)
+		take->functions->all[take->of_line[location->first_line]].is_pseudo = true;
+}
+
+static int add_samples(struct take *take, int64_t run)
+{
+	const struct csink_profile *p = take->p;
+	int counts = csink_profile_type_find(p, "samples");
+
+	for (uint32_t i = 0; i < p->nr_samples; i++) {
+		const struct csink_profile_range *stack = &p->stacks[p->samples[i].stack];
+		struct labels labels = labels_of(p, p->samples[i].labels);
+		const int64_t *values = csink_profile_values(p, i);
+		double value = (double)values[p->default_type];
+
+		if (run >= 0 && labels.run != run)
+			continue;
+		if (labels.is_pseudo)
+			mark_pseudo(take, stack);
+		else
+			take->weights->nr_samples += counts < 0 ? 1 : (uint64_t)values[counts];
+		take->weights->sum += value;
+		if (add_stack(take, stack, i, value))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int csink_gate_take(struct csink_gate_functions *functions, const struct csink_profile *p, int64_t run, int side,
+		    struct csink_gate_weights *weights)
+{
+	struct take take = {.functions = functions, .p = p, .weights = weights, .side = side};
+	int err;
+
+	memset(weights, 0, sizeof(*weights));
+	err = map_locations(&take);
+	if (!err)
+		err = add_samples(&take, run);
+	free(take.of_line);
+	free(take.of_location);
+	free(take.seen);
+	if (err)
+		csink_gate_weights_release(weights);
+	return err;
+}

@@ -1,0 +1,96 @@
+/* See open_profile.h. */
+#include "launcher/session/open_profile.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "include/internal/base.h"
+#include "include/internal/recording.h"
+#include "launcher/base/regular.h"
+#include "launcher/collect/collect.h"
+#include "launcher/collect/run_directory.h"
+#include "launcher/output/pprof.h"
+
+bool csink_is_folder(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+static bool has_recordings(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	bool found = false;
+
+	while (dir && !found && (entry = readdir(dir)))
+		found = csink_folder_is_recording(entry->d_name);
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+static int open_folder(const char *path, struct csink_profile **out, char *why, size_t why_len)
+{
+	int err = csink_collect(path, NULL, out);
+
+	if (err == -ENOENT && has_recordings(path))
+		snprintf(why, why_len,
+			 "%s: the recordings in this folder are damaged, or of another version of countersink", path);
+	else if (err == -ENOENT)
+		snprintf(why, why_len, "%s: no recording (PID.N" CSINK_REC_SUFFIX ") in this folder", path);
+	else if (err)
+		snprintf(why, why_len, "%s: %s", path, strerror(-err));
+	return err;
+}
+
+/* What a file is that is no profile, by how it begins; NULL if nobody knows. */
+static const char *foreign_kind(const char *path)
+{
+	static const struct {
+		const char *begins, *kind;
+	} kinds[] = {
+		{"\177ELF", "a program or library: `countersink PROGRAM` profiles it"},
+		{"PERFILE2",
+		 "a perf.data file: `perf report -i FILE` prints it; of profiles, pprof and folded stacks are "
+		 "read"},
+		{"<!doctype html", "a page: a browser opens it"},
+		{"cnksrec", "a recording: give the folder that it is in"},
+	};
+	FILE *file = csink_regular_fopen(path, 0, CSINK_REGULAR_ANY);
+	char head[16] = "";
+	size_t got = file ? fread(head, 1, sizeof(head), file) : 0;
+
+	if (file)
+		fclose(file);
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(kinds); i++) {
+		size_t len = strlen(kinds[i].begins);
+
+		if (got >= len && !strncasecmp(head, kinds[i].begins, len))
+			return kinds[i].kind;
+	}
+	return NULL;
+}
+
+int csink_profile_open(const char *path, struct csink_profile **out, char *why, size_t why_len)
+{
+	const char *foreign;
+	char reason[256];
+	int err;
+
+	if (csink_is_folder(path))
+		return open_folder(path, out, why, why_len);
+	err = csink_pprof_read(strcmp(path, "-") ? path : "/dev/stdin", out, reason, sizeof(reason));
+	foreign = err == -EBADMSG && strcmp(path, "-") ? foreign_kind(path) : NULL;
+	if (foreign)
+		snprintf(why, why_len, "%s: not a profile, but %s", path, foreign);
+	else if (err)
+		snprintf(why, why_len, "%s: %s%s", path, reason,
+			 err == -ENOENT ? " (a profile is what `countersink COMMAND` leaves)" : "");
+	return err;
+}

@@ -1,0 +1,112 @@
+/* Where the profile goes: see output_place.h. */
+#include "launcher/session/output_place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "launcher/base/outfile.h"
+#include "launcher/base/own_home.h"
+
+static const char *last_component(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static int say_errno(const char *path, int err, char *why, size_t why_size)
+{
+	if (err == ENOENT)
+		snprintf(why, why_size, "no such folder: %s", path);
+	else
+		snprintf(why, why_size, "%s: %s", path, err == EACCES ? "not writable for this user" : strerror(err));
+	return -err;
+}
+
+static int check_folder(const char *folder, char *why, size_t why_size)
+{
+	struct statvfs fs;
+	struct stat st;
+
+	if (!stat(folder, &st) && !S_ISDIR(st.st_mode))
+		return say_errno(folder, ENOTDIR, why, why_size);
+	if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS))
+		return say_errno(folder, errno, why, why_size);
+	if (!statvfs(folder, &fs) && fs.f_blocks && !fs.f_bavail)
+		return say_errno(folder, ENOSPC, why, why_size);
+	return 0;
+}
+
+int csink_output_check(const char *path, char *why, size_t why_size)
+{
+	char folder[PATH_MAX], target[PATH_MAX];
+	const char *name = last_component(path);
+	struct stat st;
+	int err = csink_outfile_check(path, 0);
+
+	if (err < -CSINK_OUTFILE_ERRORS) {
+		snprintf(why, why_size, "%s", csink_outfile_error(-err));
+		return err;
+	}
+	if (!stat(path, &st)) {
+		if (S_ISDIR(st.st_mode)) {
+			snprintf(why, why_size, "%s is a folder: name a file in it", path);
+			return -EISDIR;
+		}
+		if (!S_ISREG(st.st_mode)) { /* a device, a pipe: written to as it is */
+			if (!faccessat(AT_FDCWD, path, W_OK, AT_EACCESS))
+				return 0;
+			return say_errno(path, errno, why, why_size);
+		}
+	}
+	if (!*name) {
+		snprintf(why, why_size, "%s names a folder: name a file in it", path);
+		return -EISDIR;
+	}
+	/* Through a link, the folder is the one that it leads to. */
+	if (!lstat(path, &st) && S_ISLNK(st.st_mode)) {
+		if (!realpath(path, target))
+			return 0; /* nothing is there yet: the end of the run will tell */
+		path = target;
+		name = last_component(path);
+	}
+	/* Without the slash, but for the root. */
+	snprintf(folder, sizeof(folder), "%.*s", (int)(name - path > 1 ? name - path - 1 : name - path), path);
+	return check_folder(*folder ? folder : ".", why, why_size);
+}
+
+int csink_output_fallback(const char *path, uint32_t index, char *out, size_t size)
+{
+	const char *tmp = getenv("TMPDIR"), *home = csink_own_home(), *name = last_component(path);
+	const char *places[3];
+	uint64_t random = 0;
+	uint32_t nr = 0;
+
+	if (tmp && *tmp == '/')
+		places[nr++] = tmp;
+	places[nr++] = "/tmp";
+	if (home)
+		places[nr++] = home;
+	if (index > nr)
+		return -ENOENT;
+	if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
+		name = "countersink.pb.gz";
+	if (index < nr) {
+		snprintf(out, size, "%s/%s", places[index], name);
+		return 0;
+	}
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return -ENOENT;
+	snprintf(out, size, "/tmp/%.200s.%08" PRIx32, name, (uint32_t)random);
+	return 0;
+}

@@ -1,0 +1,201 @@
+/* What perf's records say about the command's processes: see process_table.h. */
+#include "launcher/session/process_table.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "include/internal/base.h"
+#include "launcher/base/hash.h"
+#include "launcher/base/proc.h"
+#include "launcher/session/find_program.h"
+
+void csink_tree_table_init(struct csink_tree_table *table, uint32_t nr_events)
+{
+	memset(table, 0, sizeof(*table));
+	table->nr_events = nr_events;
+}
+
+void csink_tree_table_fini(struct csink_tree_table *table)
+{
+	free(table->processes);
+	free(table->slots);
+	memset(table, 0, sizeof(*table));
+}
+
+/* The slot of a pid: its own, or the empty one where it belongs. */
+static uint32_t *slot_of(struct csink_tree_table *table, uint32_t pid)
+{
+	uint32_t mask = table->nr_slots - 1, i = csink_hash_pair(pid, 0) & mask;
+
+	while (table->slots[i] && (uint32_t)table->processes[table->slots[i] - 1].info.pid != pid)
+		i = (i + 1) & mask;
+	return &table->slots[i];
+}
+
+/* Room for one more process; the hash is kept at most half full. */
+static int reserve(struct csink_tree_table *table)
+{
+	uint32_t cap = table->cap ? table->cap * 2 : 64;
+	struct csink_tree_process *processes;
+	uint32_t *slots;
+
+	if (table->nr < table->cap)
+		return 0;
+	processes = realloc(table->processes, cap * sizeof(*processes));
+	if (!processes)
+		return -ENOMEM;
+	table->processes = processes;
+	slots = calloc(2 * (size_t)cap, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	free(table->slots);
+	table->slots = slots;
+	table->nr_slots = 2 * cap;
+	table->cap = cap;
+	for (uint32_t i = 0; i < table->nr; i++)
+		*slot_of(table, (uint32_t)table->processes[i].info.pid) = i + 1;
+	return 0;
+}
+
+static struct csink_tree_process *find(struct csink_tree_table *table, uint32_t pid)
+{
+	uint32_t *slot = table->nr_slots ? slot_of(table, pid) : NULL;
+
+	return slot && *slot ? &table->processes[*slot - 1] : NULL;
+}
+
+/* A process is born, or was there before we looked (the command itself: its exec is the first that is seen). */
+static struct csink_tree_process *add(struct csink_tree_table *table, uint32_t pid, uint32_t ppid)
+{
+	struct csink_tree_process *process, *parent;
+
+	if (reserve(table)) {
+		table->error = -ENOMEM;
+		return NULL;
+	}
+	process = &table->processes[table->nr];
+	memset(process, 0, sizeof(*process));
+	process->info.pid = (int32_t)pid;
+	process->info.ppid = (int32_t)ppid;
+	process->start_ns = table->now_ns;
+	process->nr_tasks = process->nr_live = 1;
+	parent = find(table, ppid);
+	if (parent)
+		memcpy(process->info.comm, parent->info.comm, sizeof(process->info.comm));
+	*slot_of(table, pid) = ++table->nr;
+	return process;
+}
+
+static struct csink_tree_process *find_or_add(struct csink_tree_table *table, uint32_t pid)
+{
+	struct csink_tree_process *process = find(table, pid);
+
+	return process ? process : add(table, pid, 0);
+}
+
+void csink_tree_table_feed(struct csink_tree_table *table, const union csink_tree_record *record)
+{
+	struct csink_tree_process *process;
+
+	memcpy(&table->now_ns, record->bytes + record->head.size - sizeof(table->now_ns), sizeof(table->now_ns));
+	switch (record->head.type) {
+	case PERF_RECORD_FORK:
+		if (record->task.pid != record->task.ppid) {
+			add(table, record->task.pid, record->task.ppid);
+		} else {
+			process = find_or_add(table, record->task.pid);
+			if (process) {
+				process->nr_tasks++;
+				process->nr_live++;
+			}
+		}
+		break;
+	case PERF_RECORD_EXIT:
+		process = find_or_add(table, record->task.pid);
+		if (process && process->nr_live)
+			process->nr_live--;
+		if (process && !process->info.ppid)
+			process->info.ppid = (int32_t)record->task.ppid;
+		break;
+	case PERF_RECORD_COMM:
+		if (record->comm.pid != record->comm.tid) /* a thread names itself */
+			break;
+		process = find_or_add(table, record->comm.pid);
+		if (process)
+			snprintf(process->info.comm, sizeof(process->info.comm), "%.15s", record->comm.comm);
+		break;
+	case PERF_RECORD_READ:
+		process = find_or_add(table, record->read.pid);
+		if (process) {
+			process->nr_reads++;
+			process->info.cpu_ns += record->read.value;
+		}
+		break;
+	case PERF_RECORD_LOST:
+		table->nr_lost += record->lost.lost;
+		break;
+	}
+}
+
+/* A process's own CPU clock: readable for any process, and exact. The clockid is made as the kernel defines it. */
+static int process_cpu_ns(int32_t pid, uint64_t *cpu_ns)
+{
+	clockid_t clock;
+	struct timespec ts;
+
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &ts))
+		return -ESRCH;
+	*cpu_ns = (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
+	return 0;
+}
+
+/* Every exit of a task left a count for each event. */
+static bool is_complete(const struct csink_tree_table *table, const struct csink_tree_process *process)
+{
+	return !process->nr_live && process->nr_reads == (uint64_t)process->nr_tasks * table->nr_events;
+}
+
+static void settle_running(struct csink_tree_process *process)
+{
+	struct csink_outside_process *info = &process->info;
+	struct csink_program program;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", info->pid);
+	csink_program_inspect(path, &program);
+	/*
+	 * The kernel takes our events off a process that execs a setuid program: it looked dead, and what it did since
+	 * is not in its count.
+	 */
+	info->reason = process->nr_live ? program.reason : CSINK_SPAWN_SETUID;
+	info->still_running = 1;
+	info->has_cpu = !process_cpu_ns(info->pid, &info->cpu_ns);
+}
+
+int csink_tree_table_finish(struct csink_tree_table *table, struct csink_tree_result *result)
+{
+	memset(result, 0, sizeof(*result));
+	result->nr_lost = table->nr_lost;
+	if (table->error)
+		return table->error;
+	result->processes = calloc(CSINK_MAX(table->nr, 1u), sizeof(*result->processes));
+	if (!result->processes)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < table->nr; i++) {
+		struct csink_tree_process *process = &table->processes[i];
+
+		/* A pid that was given out again is its latest bearer's. */
+		if (find(table, (uint32_t)process->info.pid) == process &&
+		    csink_proc_is_running(process->info.pid, process->start_ns))
+			settle_running(process);
+		else
+			process->info.has_cpu = is_complete(table, process);
+		result->processes[i] = process->info;
+		result->nr_running += process->info.still_running;
+	}
+	result->nr_processes = table->nr;
+	return 0;
+}

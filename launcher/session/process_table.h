@@ -1,0 +1,67 @@
+/*
+ * What perf's records say about the command's processes: a table by pid, fed in order of time. No kernel is needed to
+ * test it.
+ */
+#ifndef CSINK_PROCESS_TABLE_H
+#define CSINK_PROCESS_TABLE_H
+
+#include <linux/perf_event.h>
+#include <stdint.h>
+
+#include "launcher/collect/collect.h"
+#include "launcher/session/process_tree.h"
+
+/* The records that are understood, as the events of process_tree.c lay them out. */
+union csink_tree_record {
+	struct perf_event_header head;
+	struct { /* PERF_RECORD_FORK, PERF_RECORD_EXIT */
+		struct perf_event_header head;
+		uint32_t pid, ppid, tid, ptid;
+		uint64_t time;
+	} task;
+	struct { /* PERF_RECORD_COMM */
+		struct perf_event_header head;
+		uint32_t pid, tid;
+		char comm[]; /* NUL-ended, padded to 8 bytes */
+	} comm;
+	struct { /* PERF_RECORD_READ, of a task that exits, once for each event */
+		struct perf_event_header head;
+		uint32_t pid, tid;
+		uint64_t value;
+	} read;
+	struct { /* PERF_RECORD_LOST */
+		struct perf_event_header head;
+		uint64_t id, lost;
+	} lost;
+	char bytes[96];
+};
+
+struct csink_tree_process {
+	struct csink_outside_process info;
+	uint64_t start_ns; /* CLOCK_MONOTONIC of the first record that names it */
+	uint32_t nr_tasks; /* threads seen, the first included */
+	uint32_t nr_live;
+	uint64_t nr_reads;
+};
+
+struct csink_tree_table {
+	struct csink_tree_process *processes; /* in order of start */
+	uint32_t nr, cap;
+	uint32_t *slots; /* hash of pid -> index + 1 of its latest bearer; 0: empty */
+	uint32_t nr_slots;
+	uint32_t nr_events; /* how many reads a task leaves */
+	uint64_t nr_lost;
+	uint64_t now_ns; /* time of the record that is being fed */
+	int error;
+};
+
+void csink_tree_table_init(struct csink_tree_table *table, uint32_t nr_events);
+void csink_tree_table_fini(struct csink_tree_table *table);
+
+/** Take in one record; its last eight bytes are its time (sample_id_all). */
+void csink_tree_table_feed(struct csink_tree_table *table, const union csink_tree_record *record);
+
+/** Settle what is complete and what still runs (asks the kernel about those only). Returns 0 or -ENOMEM. */
+int csink_tree_table_finish(struct csink_tree_table *table, struct csink_tree_result *result);
+
+#endif

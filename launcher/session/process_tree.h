@@ -1,0 +1,47 @@
+/*
+ * Who was in the command's tree: every process by pid, parent, name and exact CPU time, from the kernel's own records.
+ * It needs nothing inside the processes, so static, setuid and 32-bit programs are there like the others.
+ *
+ * A task-clock event, and for each CPU one that tells of births and ends, are opened on the launcher itself, off,
+ * inherited and enabled on exec: the launcher counts nothing, and the command, being a child like those below it,
+ * leaves a PERF_RECORD_READ with its exact count as it exits. The rings are read by the launcher's event loop.
+ */
+#ifndef CSINK_PROCESS_TREE_H
+#define CSINK_PROCESS_TREE_H
+
+#include <stdint.h>
+
+#include "launcher/collect/collect.h"
+
+struct csink_tree;
+
+/**
+ * Open the events; children forked from now on are watched from their exec on.
+ * Returns 0 and *out, or -errno of perf_event_open, or -ENOBUFS (the limit of locked memory); then nothing is open.
+ * Context: one thread.
+ */
+int csink_tree_open(struct csink_tree **out);
+
+/** An fd that becomes readable when a ring is half full: call csink_tree_drain then. */
+int csink_tree_fd(const struct csink_tree *tree);
+
+/** Read what the rings hold. Records younger than a millisecond stay, so that those of all CPUs can be ordered. */
+void csink_tree_drain(struct csink_tree *tree);
+
+struct csink_tree_result {
+	struct csink_outside_process *processes; /* malloc'ed, the caller's; in order of start */
+	uint32_t nr_processes;
+	uint32_t nr_running; /* of them, those that are still there */
+	uint64_t nr_lost;    /* records that the kernel had no room for; processes may be missing or without CPU time */
+};
+
+/**
+ * Read the rest and give the processes. Call it once, after the command was waited for.
+ * Returns 0 or -ENOMEM.
+ */
+int csink_tree_finish(struct csink_tree *tree, struct csink_tree_result *result);
+
+/** Close all; children are no longer watched. NULL is fine. */
+void csink_tree_close(struct csink_tree *tree);
+
+#endif

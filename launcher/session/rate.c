@@ -1,0 +1,47 @@
+#include "launcher/session/rate.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "launcher/base/message.h"
+
+#define MAX_RATE_FILE "/proc/sys/kernel/perf_event_max_sample_rate"
+
+int csink_rate_resolve(const struct csink_options *options, uint32_t period, uint32_t frequency,
+		       struct csink_rate *rate)
+{
+	enum csink_option_source period_from = options->values[period].source,
+				 frequency_from = options->values[frequency].source;
+
+	rate->period = csink_options_number(options, period);
+	rate->frequency = csink_options_number(options, frequency);
+	if (rate->period && period_from == CSINK_FROM_OPTION && frequency_from == CSINK_FROM_OPTION) {
+		csink_say("options --frequency and --period exclude each other: give one of them");
+		return -EINVAL;
+	}
+	if (frequency_from > period_from)
+		rate->period = 0;
+	return 0;
+}
+
+uint64_t csink_rate_allowed(uint64_t asked, bool is_clock, char *why, size_t why_size)
+{
+	unsigned long long limit = is_clock ? CSINK_MAX_CLOCK_FREQUENCY : UINT64_MAX, max;
+	const char *reason = "more than a program can bear", *where = "";
+	FILE *file = fopen(MAX_RATE_FILE, "re");
+
+	if (file && fscanf(file, "%llu", &max) == 1 && max && max < limit) {
+		limit = max;
+		reason = "over the kernel's limit";
+		where = " (" MAX_RATE_FILE ")";
+	}
+	if (file)
+		fclose(file);
+	why[0] = 0;
+	if (asked <= limit)
+		return asked;
+	snprintf(why, why_size, "%llu samples a second are %s: using %llu%s", (unsigned long long)asked, reason, limit,
+		 where);
+	return limit;
+}

@@ -1,0 +1,72 @@
+/* The reservation as a command's options ask for it: see reserve_command.h. */
+#include "launcher/session/reserve_command.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "launcher/base/message.h"
+
+static uint32_t nr_errors(const struct csink_reservation *reservation)
+{
+	return CSINK_MIN(reservation->hooks.nr_errors, (uint32_t)CSINK_MAX_HOOK_ERRORS);
+}
+
+static void note_errors(const struct csink_reservation *reservation, const struct csink_reservation_command *command)
+{
+	for (uint32_t i = 0; i < nr_errors(reservation); i++)
+		command->note(command->arg, reservation->hooks.errors[i], true);
+}
+
+/* Somebody may hold all of the counters, so that our own choice fell on other events. */
+static bool wants_counters(const struct csink_reservation_command *command)
+{
+	return command->own_choice ? csink_reservation_has_pmu()
+				   : csink_reservation_is_wanted(command->specs, command->nr_specs);
+}
+
+static int make(struct csink_reservation *reservation, const struct csink_reservation_command *command)
+{
+	struct csink_reservation_wish wish = {
+		.require = !strcmp(csink_options_text(command->options, command->mode), "require"),
+		.timeout_ns = csink_options_seconds(command->options, command->timeout),
+		.hooks = csink_options_text(command->options, command->hooks),
+		.specs = command->specs,
+		.nr_specs = command->nr_specs,
+		.cancel_fd = csink_reservation_cancel_fd(),
+	};
+	int err = csink_reservation_make(reservation, &wish);
+
+	close(wish.cancel_fd);
+	return err;
+}
+
+int csink_reservation_begin(struct csink_reservation *reservation, const struct csink_reservation_command *command)
+{
+	int err;
+
+	if (!strcmp(csink_options_text(command->options, command->mode), "no") || !wants_counters(command))
+		return 0;
+	err = make(reservation, command);
+	if (err == -ECANCELED) {
+		csink_inherited_restore(command->inherited);
+		return err;
+	}
+	if (!err) {
+		note_errors(reservation, command);
+		return 1;
+	}
+	for (uint32_t i = 0; i < nr_errors(reservation); i++)
+		csink_say("%s", reservation->hooks.errors[i]);
+	csink_say("%s; %s (--reserve=auto would)", reservation->line, command->undone);
+	return err;
+}
+
+void csink_reservation_finish(struct csink_reservation *reservation, const struct csink_reservation_command *command)
+{
+	csink_reservation_end(reservation);
+	if (reservation->matters)
+		command->note(command->arg, reservation->line, false);
+	note_errors(reservation, command);
+}

@@ -1,0 +1,91 @@
+#include "launcher/session/save.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/base/message.h"
+#include "launcher/base/outfile.h"
+#include "launcher/output/pprof.h"
+#include "launcher/output/report.h"
+#include "launcher/session/output_place.h"
+
+int csink_save_resolve(struct csink_save *save, const struct csink_options *options, uint32_t row, const char *command,
+		       int32_t pid)
+{
+	char host[256] = "localhost", where[64], why[PATH_MAX + 128];
+	struct csink_output_names names = {.pid = pid, .host = host, .command = command, .rank = csink_output_rank()};
+
+	gethostname(host, sizeof(host) - 1);
+	if (csink_output_expand(csink_options_text(options, row), &names, save->path, sizeof(save->path), why,
+				sizeof(why))) {
+		csink_options_where(options, row, where, sizeof(where));
+		csink_say("%s: %s", where, why);
+		return -EINVAL;
+	}
+	save->format = csink_export_beside(save->path, sizeof(save->path), save->exported);
+	if (csink_output_check(save->path, why, sizeof(why)))
+		csink_say("the profile cannot be written to %s: %s; the work goes on, and it will be saved elsewhere",
+			  save->path, why);
+	return 0;
+}
+
+int csink_save_anywhere(char *path, const struct csink_profile *profile)
+{
+	int err = csink_pprof_write(profile, path), first = err;
+	char other[PATH_MAX], kept[PATH_MAX + 32];
+
+	for (uint32_t i = 0; err && !csink_output_fallback(path, i, other, sizeof(other)); i++) {
+		err = csink_pprof_write_as(profile, other, CSINK_OUTFILE_PRIVATE);
+		if (err)
+			continue;
+		snprintf(kept, sizeof(kept), "the profile is in %s", other);
+		csink_say_unwritten(path, -first, kept);
+		strcpy(path, other);
+	}
+	if (!err)
+		return 0;
+	csink_say_unwritten(path, -first, "nor could the profile be saved elsewhere");
+	path[0] = 0;
+	return err;
+}
+
+static void print_report(const struct csink_save *save, const struct csink_profile *profile, bool all)
+{
+	struct csink_report_options options;
+
+	csink_report_options_init(&options, stderr);
+	if (all)
+		options.limit = 0;
+	options.file = save->path[0] ? save->path : NULL;
+	/* A stderr that takes nothing is no failure of the command's. */
+	csink_report_print(stderr, profile, &options);
+	fflush(stderr);
+}
+
+static void export_profile(const struct csink_save *save, const struct csink_profile *profile,
+			   enum csink_save_words words)
+{
+	int err = csink_export_write(profile, save->format, profile->default_type, save->exported);
+	char kept[PATH_MAX + 32];
+
+	snprintf(kept, sizeof(kept), "the profile is in %s", save->path);
+	if (err)
+		csink_say_unwritten(save->exported, -err, save->path[0] ? kept : NULL);
+	else if (words != CSINK_SAVE_ERRORS && save->path[0])
+		csink_say("%s is made from the profile, which is in %s", save->exported, save->path);
+}
+
+int csink_save_profile(struct csink_save *save, const struct csink_profile *profile, enum csink_save_words words)
+{
+	int err = csink_save_anywhere(save->path, profile);
+
+	if (words >= CSINK_SAVE_REPORT)
+		print_report(save, profile, words == CSINK_SAVE_REPORT_ALL);
+	else if (words == CSINK_SAVE_WHERE && save->path[0] && !save->format)
+		csink_say("the profile is in %s", save->path);
+	if (save->format)
+		export_profile(save, profile, words);
+	return err;
+}

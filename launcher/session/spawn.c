@@ -1,0 +1,299 @@
+/* Starting the command: see spawn.h. */
+#include "launcher/session/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "preload/core/preload_entry.h"
+#include "preload/core/record/run_dir.h"
+#include "preload/core/seccomp_probe.h"
+
+#define PRELOAD "LD_PRELOAD"
+
+enum { NR_TIMERS = 3 }; /* of setitimer(2) */
+
+/*
+ * The entry that works with every loader, if the installation has its files: a library that was copied alone is named
+ * by its plain path. What the loader puts in place of $PLATFORM is one of the names for what the kernel calls the
+ * machine; where the kernel does not say, the loader cannot either.
+ */
+static void use_entry(char *path, size_t size)
+{
+	const char *platform = (const char *)getauxval(AT_PLATFORM);
+	size_t parent = (size_t)(strrchr(path, '/') - path);
+	char at[PATH_MAX];
+
+	if (!platform || parent + sizeof(CSINK_ENTRY_TAIL) > size ||
+	    snprintf(at, sizeof(at), "%.*s" CSINK_ENTRY_DIR "%s/" CSINK_LIBRARY, (int)parent, path, platform) >=
+		    (int)sizeof(at))
+		return;
+	if (!access(at, R_OK))
+		strcpy(path + parent, CSINK_ENTRY_TAIL);
+}
+
+int csink_library_file(const char *entry, size_t length, char path[PATH_MAX])
+{
+	size_t libdir = csink_entry_libdir(entry, length);
+
+	if (!libdir || snprintf(path, PATH_MAX, "%.*s/" CSINK_LIBRARY, (int)libdir, entry) >= PATH_MAX)
+		return -ENOENT;
+	return 0;
+}
+
+int csink_library_find(char *path, size_t size, char *why, size_t why_size)
+{
+	static const char *const folders[] = {"lib", "lib64"};
+	char self[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	bool found = false;
+	char *slash;
+
+	if (len <= 0) {
+		snprintf(why, why_size, "cannot tell where countersink is installed (/proc/self/exe: %s)",
+			 strerror(errno));
+		return -ENOENT;
+	}
+	self[len] = '\0';
+	/* The folder above bin: its name is in self, since the link is absolute. */
+	for (int up = 0; up < 2 && (slash = strrchr(self, '/')); up++)
+		*slash = '\0';
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(folders) && !found; i++) {
+		snprintf(path, size, "%s/%s/" CSINK_LIBRARY, self, folders[i]);
+		found = !access(path, R_OK);
+	}
+	if (!found) {
+		snprintf(why, why_size, "%s/lib has no " CSINK_LIBRARY " (incomplete installation?)", self);
+		return -ENOENT;
+	}
+	if (strpbrk(path, ": \t\n")) {
+		snprintf(why, why_size,
+			 "LD_PRELOAD cannot name '%s': install countersink in a folder without blanks and colons",
+			 path);
+		return -EINVAL;
+	}
+	use_entry(path, size);
+	return 0;
+}
+
+static bool names(const char *entry, const char *name)
+{
+	size_t len = strlen(name);
+
+	return !strncmp(entry, name, len) && entry[len] == '=';
+}
+
+/* Is an entry of LD_PRELOAD the library, by either of its two paths or by a link to it? */
+static bool is_library(const char *entry, size_t len, const char *library)
+{
+	char given[PATH_MAX], own[PATH_MAX];
+	struct stat a, b;
+
+	if (len == strlen(library) && !memcmp(entry, library, len))
+		return true;
+	return !csink_library_file(entry, len, given) && !csink_library_file(library, strlen(library), own) &&
+	       !stat(given, &a) && !stat(own, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* LD_PRELOAD's list @was with the library in it once: where it stands already (a launcher within a launcher), else
+ * last.
+ * @to has room for both and a colon. */
+static void put_library(char *to, const char *was, const char *library)
+{
+	bool is_in = false, is_empty = !*was;
+
+	while (*was) {
+		size_t len = strcspn(was, ": "), gap = strspn(was + len, ": ");
+		bool is_ours = len && is_library(was, len, library);
+
+		if (is_ours && !is_in)
+			to = stpcpy(to, library);
+		else if (!is_ours)
+			to = mempcpy(to, was, len);
+		to = mempcpy(to, was + len, gap);
+		is_in |= is_ours;
+		was += len + gap;
+	}
+	*to = '\0';
+	if (!is_in)
+		sprintf(to, "%s%s", is_empty ? "" : ":", library);
+}
+
+/* What LD_PRELOAD holds; the loader takes the last of several. "" if there is none. */
+static const char *preloaded(char *const *env)
+{
+	const char *was = "";
+
+	for (; *env; env++) {
+		if (names(*env, PRELOAD))
+			was = *env + sizeof(PRELOAD);
+	}
+	return was;
+}
+
+/* Variables that are ours to set: none of the old ones is kept. */
+static bool is_replaced(const char *entry)
+{
+	char twin[CSINK_OPTION_NAME];
+
+	if (names(entry, PRELOAD) || names(entry, CSINK_ENV_RUN_DIR) || names(entry, CSINK_ENV_RUN_OWNER) ||
+	    names(entry, CSINK_ENV_RUN_PARENT) || names(entry, CSINK_ENV_RUN_PLACE) ||
+	    names(entry, CSINK_ENV_RUN_FILTERS))
+		return true;
+	for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++) {
+		csink_option_twin(&csink_run_options[i], twin);
+		if (csink_run_options[i].flags & CSINK_OPT_LIB && names(entry, twin))
+			return true;
+	}
+	return false;
+}
+
+/* Strings are put behind the array, into the same allocation. */
+struct env_builder {
+	char **entries;
+	size_t nr;
+	char *text;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct env_builder *b, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	b->entries[b->nr++] = b->text;
+	b->text += vsprintf(b->text, fmt, ap) + 1;
+	va_end(ap);
+}
+
+static void add_preload(struct env_builder *b, const char *was, const char *library)
+{
+	b->entries[b->nr++] = b->text;
+	put_library(stpcpy(b->text, PRELOAD "="), was, library);
+	b->text += strlen(b->text) + 1;
+}
+
+char **csink_env_build(char *const *env, const char *library, const char *run_dir, const char *const *texts)
+{
+	size_t nr = 0, bytes, max = CSINK_NR_RUN_OPTS + 6;
+	const char *was = preloaded(env);
+	char twin[CSINK_OPTION_NAME], place[CSINK_RUN_DIR_PLACE];
+	struct env_builder b = {0};
+
+	while (env[nr])
+		nr++;
+	max += nr;
+	bytes = max * sizeof(*b.entries);
+	if (library) {
+		bytes += sizeof(PRELOAD) + strlen(was) + 1 + strlen(library) + 1;
+		bytes += sizeof(CSINK_ENV_RUN_DIR) + strlen(run_dir) + 1;
+		bytes += sizeof(CSINK_ENV_RUN_PARENT) + 16;
+		bytes += sizeof(CSINK_ENV_RUN_PLACE) + sizeof(place);
+		bytes += sizeof(CSINK_ENV_RUN_FILTERS) + 24;
+		for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++)
+			bytes += sizeof(twin) + 1 + strlen(texts[i]) + 1;
+	}
+	b.entries = calloc(1, bytes);
+	if (!b.entries)
+		return NULL;
+	b.text = (char *)(b.entries + max);
+	for (size_t i = 0; i < nr; i++) {
+		if (!library || !is_replaced(env[i]))
+			b.entries[b.nr++] = env[i];
+	}
+	if (!library)
+		return b.entries;
+	add_preload(&b, was, library);
+	add(&b, CSINK_ENV_RUN_DIR "=%s", run_dir);
+	add(&b, CSINK_ENV_RUN_PARENT "=%d", (int)getpid());
+	if (csink_run_dir_describe(run_dir, false, place))
+		add(&b, CSINK_ENV_RUN_PLACE "=%s", place);
+	if (csink_nr_filters)
+		add(&b, CSINK_ENV_RUN_FILTERS "=" CSINK_RUN_FILTERS_FORMAT, csink_nr_filters, csink_deadly_calls);
+	for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++) {
+		if (!(csink_run_options[i].flags & CSINK_OPT_LIB) || !*texts[i])
+			continue;
+		csink_option_twin(&csink_run_options[i], twin);
+		add(&b, "%s=%s", twin, texts[i]);
+	}
+	return b.entries;
+}
+
+/* Put the streams where the program expects them. They are all above 2: the launcher has its own there. */
+static int put_streams(const int *fds)
+{
+	for (int i = 0; i < 3; i++) {
+		if (fds[i] != i && dup2(fds[i], i) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+/* Timers of setitimer(2) and alarm(2), which an exec keeps and a fork does not. */
+static void swap_timers(const struct itimerval *timers, struct itimerval *was)
+{
+	static const int kinds[NR_TIMERS] = {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF};
+
+	for (int i = 0; i < NR_TIMERS; i++)
+		setitimer((__itimer_which_t)kinds[i], &timers[i], was ? &was[i] : NULL);
+}
+
+/* @timers  what the child arms; NULL: nothing. */
+static int spawn(char **argv, char **env, const struct csink_inherited *inherited, const int *fds,
+		 const struct itimerval *timers, struct csink_child *child)
+{
+	int pipe_fds[2], err;
+	ssize_t written;
+
+	if (pipe2(pipe_fds, O_CLOEXEC))
+		return -errno;
+	sigpending(&child->earlier);
+	child->pid = fork();
+	if (child->pid < 0) {
+		err = -errno;
+		close(pipe_fds[0]);
+		close(pipe_fds[1]);
+		return err;
+	}
+	if (!child->pid) {
+		csink_inherited_restore(inherited);
+		if (timers)
+			swap_timers(timers, NULL);
+		if (!put_streams(fds))
+			execvpe(argv[0], argv, env);
+		err = errno;
+		/* A launcher that is gone meanwhile needs no answer. */
+		written = write(pipe_fds[1], &err, sizeof(err));
+		_exit(written < 0 ? 127 : 126);
+	}
+	close(pipe_fds[1]);
+	child->exec_fd = pipe_fds[0];
+	return 0;
+}
+
+int csink_spawn(char **argv, char **env, const struct csink_inherited *inherited, struct csink_child *child)
+{
+	static const int own[3] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+	static const struct itimerval none[NR_TIMERS];
+	struct itimerval timers[NR_TIMERS];
+	int err;
+
+	swap_timers(none, timers);
+	err = spawn(argv, env, inherited, own, timers, child);
+	if (err)
+		swap_timers(timers, NULL);
+	return err;
+}
+
+int csink_spawn_with(char **argv, char **env, const struct csink_inherited *inherited, const int *fds,
+		     struct csink_child *child)
+{
+	return spawn(argv, env, inherited, fds, NULL, child);
+}

@@ -1,0 +1,268 @@
+/* See disassemble.h. */
+#include "launcher/symbols/disassemble.h"
+
+#include <elfutils/libdwelf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "launcher/base/grow.h"
+#include "launcher/base/hash.h"
+#include "launcher/base/regular.h"
+
+/* ---- adding up ---- */
+
+/* A location of a picked function: its line there, and where its code is. */
+struct place {
+	uint32_t line, address; /* index + 1 in the annotation; 0: the function is not there */
+};
+
+/* Lines by file and number: index + 1. Half full at most. */
+struct line_table {
+	uint32_t *slots, nr_slots;
+};
+
+static uint32_t *line_slot(const struct line_table *table, const struct csink_annotation *a, csink_str_t file,
+			   int64_t line)
+{
+	uint32_t mask = table->nr_slots - 1, at = csink_hash_pair(file, (uint64_t)line) & mask;
+
+	while (table->slots[at] &&
+	       (a->lines[table->slots[at] - 1].file != file || a->lines[table->slots[at] - 1].line != line))
+		at = (at + 1) & mask;
+	return &table->slots[at];
+}
+
+static int grow_lines(struct line_table *table, const struct csink_annotation *a)
+{
+	uint32_t nr = table->nr_slots ? 2 * table->nr_slots : 256;
+	uint32_t *slots = calloc(nr, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	free(table->slots);
+	*table = (struct line_table){slots, nr};
+	for (uint32_t i = 0; i < a->nr_lines; i++)
+		*line_slot(table, a, a->lines[i].file, a->lines[i].line) = i + 1;
+	return 0;
+}
+
+static int find_line(struct csink_annotation *a, struct line_table *table, csink_str_t file, int64_t line)
+{
+	uint32_t *slot;
+
+	if (a->nr_lines >= table->nr_slots / 2 && grow_lines(table, a))
+		return -ENOMEM;
+	slot = line_slot(table, a, file, line);
+	if (*slot)
+		return (int)*slot - 1;
+	if (CSINK_GROW(a->lines, a->nr_lines, a->cap_lines))
+		return -ENOMEM;
+	a->lines[a->nr_lines] = (struct csink_annotated_line){.file = file, .line = line};
+	*slot = ++a->nr_lines;
+	return (int)*slot - 1;
+}
+
+static int add_place(struct csink_annotation *a, struct line_table *table, const struct csink_profile *p, uint32_t id,
+		     uint32_t k, struct place *place)
+{
+	const struct csink_profile_location *location = &p->locations[id];
+	const struct csink_profile_line *line = location->nr_lines ? &p->lines[location->first_line + k] : NULL;
+	const struct csink_profile_mapping *m = &p->mappings[location->mapping];
+	int at = find_line(a, table, line ? p->functions[line->function].file : 0, line ? line->line : 0);
+
+	if (at < 0 || CSINK_GROW(a->addresses, a->nr_addresses, a->cap_addresses))
+		return -ENOMEM;
+	place->line = (uint32_t)at + 1;
+	if (!location->mapping)
+		return 0;
+	a->addresses[a->nr_addresses++] = (struct csink_annotated_address){
+		.mapping = location->mapping, .offset = location->address - m->start + m->offset};
+	place->address = a->nr_addresses;
+	return 0;
+}
+
+/* Where the picked functions are: of a location that holds several, the innermost. */
+static struct place *find_places(struct csink_annotation *a, const struct csink_profile *p,
+				 const struct csink_rows *rows, const bool *picked)
+{
+	struct place *places = calloc(p->nr_locations, sizeof(*places));
+	struct line_table table = {0};
+	uint32_t id, k;
+
+	for (id = 1; places && id < p->nr_locations; id++) {
+		const struct csink_profile_range *span = &rows->spans[id];
+
+		for (k = 0; k < span->nr && !picked[rows->ids[span->first + k]]; k++)
+			;
+		if (k < span->nr && add_place(a, &table, p, id, k, &places[id])) {
+			free(places);
+			places = NULL;
+		}
+	}
+	free(table.slots);
+	return places;
+}
+
+/* Whether the location's innermost function is a picked one. */
+static bool is_own(const struct csink_rows *rows, const bool *picked, uint32_t location)
+{
+	return picked[rows->ids[rows->spans[location].first]];
+}
+
+static void add_sample(struct csink_annotation *a, const struct csink_profile *p, const struct csink_rows *rows,
+		       const bool *picked, const struct place *places, uint32_t sample, int64_t value)
+{
+	const struct csink_profile_range *stack = &p->stacks[p->samples[sample].stack];
+	const uint32_t *ids = p->stack_ids + stack->first;
+	const struct place *place;
+	uint32_t i;
+	bool self;
+
+	a->sum = csink_add(a->sum, value);
+	for (i = 0; i < stack->nr && !places[ids[i]].line; i++)
+		;
+	if (i == stack->nr)
+		return;
+	place = &places[ids[i]];
+	self = !i && is_own(rows, picked, ids[i]);
+	a->total = csink_add(a->total, value);
+	a->self = csink_add(a->self, self ? value : 0);
+	a->lines[place->line - 1].total = csink_add(a->lines[place->line - 1].total, value);
+	a->lines[place->line - 1].self = csink_add(a->lines[place->line - 1].self, self ? value : 0);
+	if (!place->address)
+		return;
+	/* What was inlined into it is the code's own. */
+	a->addresses[place->address - 1].total = csink_add(a->addresses[place->address - 1].total, value);
+	a->addresses[place->address - 1].self = csink_add(a->addresses[place->address - 1].self, i ? 0 : value);
+}
+
+static int compare_lines(const void *a, const void *b, void *context)
+{
+	const struct csink_annotated_line *left = a, *right = b;
+	const struct csink_profile *p = context;
+	int files = strcmp(csink_profile_text(p, left->file), csink_profile_text(p, right->file));
+
+	return files ? files : left->line < right->line ? -1 : left->line > right->line;
+}
+
+static int compare_addresses(const void *a, const void *b)
+{
+	const struct csink_annotated_address *left = a, *right = b;
+
+	if (left->mapping != right->mapping)
+		return left->mapping < right->mapping ? -1 : 1;
+	return left->offset < right->offset ? -1 : left->offset > right->offset;
+}
+
+int csink_annotation_build(struct csink_annotation *a, const struct csink_profile *p, const struct csink_rows *rows,
+			   uint32_t type, const bool *picked)
+{
+	struct place *places;
+	uint32_t i;
+
+	*a = (struct csink_annotation){0};
+	places = find_places(a, p, rows, picked);
+	if (!places) {
+		csink_annotation_release(a);
+		return -ENOMEM;
+	}
+	for (i = 0; i < p->nr_samples; i++)
+		add_sample(a, p, rows, picked, places, i, csink_profile_values(p, i)[type]);
+	if (a->nr_lines)
+		qsort_r(a->lines, a->nr_lines, sizeof(*a->lines), compare_lines, (void *)p);
+	if (a->nr_addresses)
+		qsort(a->addresses, a->nr_addresses, sizeof(*a->addresses), compare_addresses);
+	free(places);
+	return 0;
+}
+
+void csink_annotation_release(struct csink_annotation *a)
+{
+	free(a->lines);
+	free(a->addresses);
+	*a = (struct csink_annotation){0};
+}
+
+/* ---- code ---- */
+
+static bool is_build(Elf *elf, const char *want)
+{
+	const unsigned char *id;
+	ssize_t len = dwelf_elf_gnu_build_id(elf, (const void **)&id);
+	char text[2 * 64 + 1] = "";
+	ssize_t i;
+
+	for (i = 0; i < len && i < 64; i++)
+		sprintf(text + 2 * i, "%02x", id[i]);
+	return !*want || !strcmp(text, want);
+}
+
+static bool address_of(Elf *elf, uint64_t offset, uint64_t *address)
+{
+	size_t nr, i;
+	GElf_Phdr phdr;
+
+	for (i = 0; !elf_getphdrnum(elf, &nr) && i < nr; i++) {
+		if (!gelf_getphdr(elf, (int)i, &phdr) || phdr.p_type != PT_LOAD ||
+		    offset - phdr.p_offset >= phdr.p_filesz)
+			continue;
+		*address = offset - phdr.p_offset + phdr.p_vaddr;
+		return true;
+	}
+	return false;
+}
+
+static bool range_of(Elf *elf, uint64_t address, struct csink_code_range *range)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr shdr;
+	GElf_Sym sym;
+	bool found = false;
+
+	while ((scn = elf_nextscn(elf, scn))) {
+		Elf_Data *data;
+		size_t i, nr;
+
+		if (!gelf_getshdr(scn, &shdr) || (shdr.sh_type != SHT_SYMTAB && shdr.sh_type != SHT_DYNSYM))
+			continue;
+		data = elf_getdata(scn, NULL);
+		nr = data && shdr.sh_entsize ? data->d_size / shdr.sh_entsize : 0;
+		for (i = 0; i < nr && i < INT32_MAX && gelf_getsym(data, (int)i, &sym); i++) {
+			if (GELF_ST_TYPE(sym.st_info) != STT_FUNC || sym.st_shndx == SHN_UNDEF ||
+			    address - sym.st_value >= sym.st_size)
+				continue;
+			*range = (struct csink_code_range){sym.st_value, sym.st_value + sym.st_size};
+			found = true;
+		}
+	}
+	return found;
+}
+
+int csink_code_find(const char *path, const char *build_id, uint64_t offset, uint64_t *address,
+		    struct csink_code_range *range)
+{
+	int fd = csink_regular_open(path, 0, CSINK_REGULAR_ANY), err = CSINK_MIN(fd, 0);
+	Elf *elf;
+
+	if (err)
+		return err;
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	if (!elf || elf_kind(elf) != ELF_K_ELF)
+		err = -ENOEXEC;
+	else if (!is_build(elf, build_id))
+		err = -ESTALE;
+	else if (!address_of(elf, offset, address))
+		err = -ENOEXEC;
+	else if (!range_of(elf, *address, range))
+		err = -ENOENT;
+	elf_end(elf);
+	close(fd);
+	return err;
+}

@@ -1,0 +1,132 @@
+/*
+ * Names of code made at run time, from the map that its maker keeps for perf: lines of "START SIZE NAME", hexadecimal,
+ * in the order in which code was made; what comes later replaces what was there.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "launcher/base/regular.h"
+#include "launcher/base/search.h"
+#include "launcher/profile/demangle.h"
+#include "launcher/profile/function_name.h"
+#include "launcher/profile/profile.h"
+#include "launcher/symbols/symbols.h"
+
+/* Maps of hours of JIT have some hundred megabytes; they are read line by line. */
+#define MAX_BYTES (1ULL << 30)
+#define MAX_NAME 1024
+/* Names given to addresses, all lines together: code is made again at an address, but not for ever. */
+#define MAX_GIVEN 10000000
+
+static int compare_wants(const void *a, const void *b)
+{
+	const struct csink_want *left = a, *right = b;
+
+	return left->address < right->address ? -1 : left->address > right->address;
+}
+
+static uint32_t lower(const struct csink_want *wants, uint32_t nr, uint64_t address)
+{
+	return CSINK_LOWER(nr, i, wants[i].address < address);
+}
+
+/* Does the process that the map is named after belong to that user, still? It may say what it likes of itself. */
+static bool is_of_process(const char *path, uid_t uid)
+{
+	const char *name = strrchr(path, '/');
+	struct stat st;
+	char proc[32];
+	int pid;
+
+	if (!name || sscanf(name, "/perf-%d.map", &pid) != 1)
+		return false;
+	snprintf(proc, sizeof(proc), "/proc/%d", pid);
+	return !stat(proc, &st) && st.st_uid == uid;
+}
+
+/*
+ * The map lies in a folder that everybody may write to: only our own user's word, root's, or that of whoever the
+ * process belongs to (attach watches other users' processes), is taken.
+ */
+static FILE *open_map(const char *path)
+{
+	int fd = csink_regular_open(path, O_NOFOLLOW, MAX_BYTES);
+	struct stat st;
+
+	if (fd < 0) {
+		errno = -fd;
+		return NULL;
+	}
+	if (fstat(fd, &st) || (st.st_uid != geteuid() && st.st_uid && !is_of_process(path, st.st_uid))) {
+		close(fd);
+		errno = EPERM;
+		return NULL;
+	}
+	return csink_regular_stream(fd, MAX_BYTES);
+}
+
+/* Returns how many addresses the line names. */
+static uint32_t take_line(struct csink_profile *p, char *line, const struct csink_want *wants, uint32_t nr,
+			  uint32_t *functions)
+{
+	struct csink_profile_function function = {0};
+	uint32_t i, id = 0, given = 0;
+	uint64_t start, size;
+	char *end;
+
+	start = strtoull(line, &end, 16);
+	if (end == line || *end != ' ')
+		return 0;
+	size = strtoull(end, &end, 16);
+	while (*end == ' ')
+		end++;
+	end[strcspn(end, "\n")] = 0;
+	for (i = lower(wants, nr, start); *end && i < nr && wants[i].address - start < size; i++) {
+		if (!id) {
+			csink_symbol_name(p, end, "", &function);
+			id = csink_profile_function_add(p, &function);
+		}
+		functions[i] = id;
+		given++;
+	}
+	return given;
+}
+
+int csink_perfmap_resolve(struct csink_profile *p, const char *path, struct csink_want *wants, uint32_t nr_wants)
+{
+	uint32_t *functions, i, named = 0, given = 0;
+	struct csink_profile_line line = {0};
+	char text[MAX_NAME];
+	FILE *map = open_map(path);
+
+	if (!map)
+		return -errno;
+	functions = calloc(nr_wants + 1, sizeof(*functions));
+	if (!functions) {
+		fclose(map);
+		return -ENOMEM;
+	}
+	qsort(wants, nr_wants, sizeof(*wants), compare_wants);
+	csink_demangle_begin();
+	while (given < MAX_GIVEN && fgets(text, sizeof(text), map)) {
+		bool is_whole = strchr(text, '\n') != NULL;
+
+		given += take_line(p, text, wants, nr_wants, functions);
+		while (!is_whole && fgets(text, sizeof(text), map)) /* the rest of a line that is too long */
+			is_whole = strchr(text, '\n') != NULL;
+	}
+	for (i = 0; i < nr_wants; i++) {
+		line.function = functions[i];
+		csink_profile_location_set_lines(p, wants[i].location, &line, functions[i] != 0);
+		named += functions[i] != 0;
+	}
+	free(functions);
+	fclose(map);
+	return given < MAX_GIVEN ? (int)named : -EFBIG;
+}

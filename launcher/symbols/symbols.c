@@ -1,0 +1,538 @@
+/*
+ * Finds the files that describe an object (itself, and a separate debug file by build-id or debug link), makes sure
+ * that they are of the build that ran, and puts the sources of names in order: symbol tables, DWARF, procedure linkage
+ * tables, unwind tables.
+ */
+#include "launcher/symbols/symbols.h"
+
+#include <elfutils/libdwelf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "include/internal/base.h"
+#include "launcher/base/regular.h"
+#include "launcher/base/roots.h"
+#include "launcher/profile/demangle.h"
+#include "launcher/symbols/symbols_cache.h"
+#include "launcher/symbols/symbols_fetch.h"
+#include "launcher/symbols/symbols_impl.h"
+#include "launcher/symbols/symbols_limits.h"
+
+#define DEBUG_DIR "/usr/lib/debug"
+#define MAX_ROOTS 8
+/* A debug file without a build-id is summed up as far as this: a sparse one may say that it has terabytes. */
+#define MAX_CRC_BYTES (4LL << 30)
+/* Of .debug_info that is not compressed: an object with less is read as soon as the cache. */
+#define CACHED_BYTES (256UL << 10)
+
+struct file {
+	int fd;
+	Elf *elf;     /* NULL: no file */
+	bool is_bomb; /* its compressed sections are left alone (symbols_limits.h) */
+};
+
+struct files {
+	struct file main, debug;
+};
+
+static void close_file(struct file *file)
+{
+	if (file->elf)
+		elf_end(file->elf);
+	if (file->fd >= 0)
+		close(file->fd);
+	*file = (struct file){.fd = -1};
+}
+
+/* An ELF file whose descriptor is ours now, or closed. */
+static int begin_file(int fd, struct file *file)
+{
+	*file = (struct file){.fd = fd};
+	file->elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	if (file->elf && elf_kind(file->elf) == ELF_K_ELF && !csink_elf_hides_names(file->elf)) {
+		file->is_bomb = csink_elf_is_bomb(file->elf);
+		return 0;
+	}
+	close_file(file);
+	return -ENOEXEC;
+}
+
+/* Open an ELF file; nothing is left open on error. */
+static int open_file(const char *path, struct file *file)
+{
+	int fd = csink_regular_open(path, 0, CSINK_REGULAR_ANY);
+
+	*file = (struct file){.fd = -1};
+	return fd < 0 ? fd : begin_file(fd, file);
+}
+
+static int open_vdso(struct file *file)
+{
+	/* The kernel's own page in our process: the same one as in the others, if the build-id says so. */
+	char *image = (char *)getauxval(AT_SYSINFO_EHDR);
+	GElf_Ehdr header;
+	size_t size;
+	Elf *elf;
+
+	*file = (struct file){.fd = -1};
+	if (!image)
+		return -ENOENT;
+	/* Its size: the section headers are its last part. */
+	elf = elf_memory(image, getpagesize());
+	if (!elf || !gelf_getehdr(elf, &header)) {
+		elf_end(elf);
+		return -ENOEXEC;
+	}
+	size = header.e_shoff + (size_t)header.e_shentsize * header.e_shnum;
+	elf_end(elf);
+	file->elf = elf_memory(image, size);
+	return file->elf ? 0 : -ENOEXEC;
+}
+
+static bool is_build(Elf *elf, const uint8_t *build_id, size_t len)
+{
+	const void *id;
+	ssize_t id_len = dwelf_elf_gnu_build_id(elf, &id);
+
+	return id_len > 0 && (size_t)id_len == len && !memcmp(id, build_id, len);
+}
+
+/* ---- separate debug files ---- */
+
+static int open_debug_by_id(const char *dir, const uint8_t *build_id, size_t len, struct file *file)
+{
+	char path[4096];
+	int used, err;
+	size_t i;
+
+	if (len < 2)
+		return -ENOENT;
+	used = snprintf(path, sizeof(path) - 2 * len - 16, "%s/.build-id/%02x/", dir, build_id[0]);
+	if (used < 0 || (size_t)used >= sizeof(path) - 2 * len - 16)
+		return -ENAMETOOLONG;
+	for (i = 1; i < len; i++)
+		used += sprintf(path + used, "%02x", build_id[i]);
+	strcpy(path + used, ".debug");
+	err = open_file(path, file);
+	if (!err && !is_build(file->elf, build_id, len)) {
+		close_file(file);
+		return -ESTALE;
+	}
+	return err;
+}
+
+static bool has_crc(int fd, uint32_t want)
+{
+	unsigned char buf[16384];
+	uint32_t crc = crc32(0, NULL, 0);
+	off_t at = 0;
+	ssize_t got;
+
+	while ((got = pread(fd, buf, sizeof(buf), at)) > 0 && at < MAX_CRC_BYTES) {
+		crc = crc32(crc, buf, got);
+		at += got;
+	}
+	return !got && crc == want;
+}
+
+static int open_debug_at(const char *path, Elf *main, uint32_t crc, struct file *file)
+{
+	const void *id;
+	ssize_t len = dwelf_elf_gnu_build_id(main, &id);
+	int err = open_file(path, file);
+
+	if (err)
+		return err;
+	/* A build-id is as good as a checksum of the whole file, and read at once. */
+	if (len > 0 ? is_build(file->elf, id, len) : has_crc(file->fd, crc))
+		return 0;
+	close_file(file);
+	return -ESTALE;
+}
+
+/* dir/NAME, dir/.debug/NAME and DEBUG_DIR/dir/NAME, as debuggers look for it. */
+static int open_debug_by_link(const char *debug_dir, const char *path, Elf *main, struct file *file)
+{
+	const char *patterns[] = {"%s%.*s/%s", "%s%.*s/.debug/%s", "%s%.*s/%s"}, *name, *slash = strrchr(path, '/');
+	char at[4096];
+	GElf_Word crc;
+	uint32_t i;
+	int used;
+
+	name = dwelf_elf_gnu_debuglink(main, &crc);
+	if (!name || !slash || strchr(name, '/'))
+		return -ENOENT;
+	for (i = 0; i < CSINK_ARRAY_SIZE(patterns); i++) {
+		used = snprintf(at, sizeof(at), patterns[i], i == 2 ? debug_dir : "", (int)(slash - path), path, name);
+		if (used > 0 && (size_t)used < sizeof(at) && strcmp(at, path) && !open_debug_at(at, main, crc, file))
+			return 0;
+	}
+	return -ENOENT;
+}
+
+static bool has_section(Elf *elf, uint32_t type, const char *name)
+{
+	GElf_Shdr shdr;
+
+	return csink_elf_section(elf, type, name, &shdr) != NULL;
+}
+
+static bool has_dwarf(Elf *elf)
+{
+	return has_section(elf, 0, ".debug_info") || has_section(elf, 0, ".zdebug_info");
+}
+
+static int open_from_server(const uint8_t *id, size_t len, bool executable, struct file *file)
+{
+	int fd = csink_debuginfod_fetch(id, len, executable), err = fd < 0 ? fd : begin_file(fd, file);
+
+	if (!err && !is_build(file->elf, id, len)) {
+		close_file(file);
+		err = -ESTALE;
+	}
+	return err;
+}
+
+static void open_debug(const struct csink_object *object, struct files *files)
+{
+	const char *dir = object->debug_dir ? object->debug_dir : DEBUG_DIR;
+	const void *id = object->build_id;
+	ssize_t len = object->build_id_len;
+
+	if (files->main.elf && has_dwarf(files->main.elf) && has_section(files->main.elf, SHT_SYMTAB, NULL))
+		return;
+	if (!len && files->main.elf)
+		len = dwelf_elf_gnu_build_id(files->main.elf, &id);
+	if (len > 0 && !open_debug_by_id(dir, id, len, &files->debug))
+		return;
+	if (files->main.elf && !open_debug_by_link(dir, object->path, files->main.elf, &files->debug))
+		return;
+	if (len > 0 && csink_debuginfod_wanted && !object->is_vdso)
+		open_from_server(id, (size_t)len, false, &files->debug);
+}
+
+/* Where the file is not, or not any more the one that ran: as processes see it that have other roots. */
+static int open_elsewhere(const struct csink_object *object, struct file *file)
+{
+	char roots[MAX_ROOTS][CSINK_ROOT_BYTES], path[4096];
+	uint32_t i, nr = object->pid && *object->path == '/' ? csink_roots_find(object->pid, roots, MAX_ROOTS) : 0;
+
+	for (i = 0; i < nr; i++) {
+		if ((size_t)snprintf(path, sizeof(path), "%s%s", roots[i],
+				     object->path + csink_root_len(object->path)) >= sizeof(path) ||
+		    open_file(path, file))
+			continue;
+		if (is_build(file->elf, object->build_id, object->build_id_len))
+			return 0;
+		close_file(file);
+	}
+	return csink_debuginfod_wanted ? open_from_server(object->build_id, object->build_id_len, true, file) : -ENOENT;
+}
+
+static int open_files(const struct csink_object *object, struct files *files)
+{
+	int err = object->is_vdso ? open_vdso(&files->main) : open_file(object->path, &files->main);
+
+	if (!err && object->build_id_len && !is_build(files->main.elf, object->build_id, object->build_id_len)) {
+		close_file(&files->main);
+		err = -ESTALE;
+	}
+	if (err && object->build_id_len && !object->is_vdso && !open_elsewhere(object, &files->main))
+		err = 0;
+	open_debug(object, files);
+	return files->debug.elf ? 0 : err;
+}
+
+/* ---- */
+
+static int compare_wants(const void *a, const void *b)
+{
+	const struct csink_want *left = a, *right = b;
+
+	return left->address < right->address ? -1 : left->address > right->address;
+}
+
+/* The file that dwz moved common parts to, as .gnu_debugaltlink names it. libdw opens it by itself. */
+static bool names_trap(Dwarf *dwarf, const char *path)
+{
+	const char *name;
+	const void *id;
+
+	return dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &id) > 0 && csink_is_trap_beside(path, name);
+}
+
+#define MAX_WHOLE_LINES (4UL << 20) /* bytes of line tables of an object that is kept whole */
+#define MAX_WHOLE_BOUNDS 1000000
+#define MAX_UNIT_BOUNDS 100000 /* of the units of another one that hold wants, at a time */
+
+/* What is kept of a batch besides it. */
+struct keeping {
+	struct csink_bounds bounds;
+	struct csink_answers answers[2]; /* units; single addresses */
+	bool is_whole;                   /* all of the object's code has answers */
+	bool is_refused;                 /* the next time the answers may be others */
+};
+
+/* Without its other file, names are missing that may be there the next time. */
+static bool lacks_alternative(Dwarf *dwarf)
+{
+	GElf_Shdr shdr;
+
+	return csink_elf_section(dwarf_getelf(dwarf), 0, ".gnu_debugaltlink", &shdr) && !dwarf_getalt(dwarf);
+}
+
+/* Bytes of a section, unpacked; 0 if there is none. */
+static uint64_t section_bytes(Elf *elf, const char *name)
+{
+	GElf_Shdr shdr;
+	GElf_Chdr chdr;
+	Elf_Scn *scn = csink_elf_section(elf, 0, name, &shdr);
+
+	if (!scn)
+		return 0;
+	return shdr.sh_flags & SHF_COMPRESSED && gelf_getchdr(scn, &chdr) ? chdr.ch_size : shdr.sh_size;
+}
+
+/* Of a small object, everything is kept the first time: the next runs have samples in other units of it, and then it
+ * is the opening that takes long. What cannot be kept is found again. */
+static void keep(struct keeping *keeping, const struct csink_elfs *elfs, Dwarf *dwarf, struct csink_spending *spending)
+{
+	struct csink_bounds *bounds = &keeping->bounds;
+	int err = 0;
+
+	if (keeping->is_whole) {
+		bounds->max = MAX_WHOLE_BOUNDS;
+		err = csink_bounds_add_all(bounds, dwarf, elfs->path, spending);
+	}
+	err = err ? err : csink_bounds_add_symbols(bounds, elfs);
+	err = err ? err : csink_answers_find(&keeping->answers[0], bounds, elfs, dwarf, spending);
+	if (err < 0)
+		keeping->answers[0].nr = 0;
+	keeping->is_whole &= !err && !bounds->is_partial;
+	/* Addresses that were left out because of a limit are not known. */
+	keeping->is_refused |= err > 0 || spending->is_over || csink_demangle_refused();
+}
+
+/* keeping: NULL: nothing is kept. */
+static int resolve_dwarf(struct csink_batch *batch, const struct csink_elfs *elfs, const struct file *file,
+			 struct keeping *keeping)
+{
+	struct stat st;
+	Dwarf *dwarf;
+	int err;
+
+	if (!file->elf || !has_dwarf(file->elf))
+		return -ENOENT;
+	if (file->is_bomb) {
+		batch->flags |= CSINK_LEFT_PACKED;
+		return -ENOENT;
+	}
+	dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
+	if (!dwarf)
+		return -EBADMSG;
+	csink_spending_begin(&batch->spending, fstat(file->fd, &st) ? 0 : (uint64_t)st.st_size);
+	if (names_trap(dwarf, elfs->path)) {
+		if (keeping)
+			keeping->is_refused = true;
+		dwarf_end(dwarf);
+		return 0;
+	}
+	if (keeping && lacks_alternative(dwarf)) {
+		keeping->is_refused = true;
+		keeping = NULL;
+	}
+	if (keeping) {
+		keeping->is_whole = section_bytes(file->elf, ".debug_line") <= MAX_WHOLE_LINES;
+		keeping->bounds.max = MAX_UNIT_BOUNDS;
+	}
+	err = csink_dwarf_resolve(batch, dwarf, keeping && !keeping->is_whole ? &keeping->bounds : NULL);
+	if (batch->spending.is_over)
+		batch->flags |= CSINK_LEFT_DWARF;
+	if (csink_demangle_refused())
+		batch->flags |= CSINK_LEFT_MANGLED;
+	if (!err && keeping && !batch->spending.is_over) {
+		/* Names that were left out are only reported for addresses that the caller wants. */
+		csink_demangle_begin();
+		keep(keeping, elfs, dwarf, &batch->spending);
+		csink_demangle_begin();
+	}
+	dwarf_end(dwarf);
+	return err;
+}
+
+int csink_batch_flags(const struct csink_batch *batch, uint32_t want)
+{
+	const struct csink_found *found = &batch->found[want];
+	uint32_t nr = batch->p->locations[batch->wants[want].location].nr_lines;
+
+	return (nr ? CSINK_FOUND_NAMES : 0) | (found->is_done ? CSINK_FOUND_FILES : 0) |
+	       (found->line || found->file ? CSINK_FOUND_LINES : 0) | (nr > 1 ? CSINK_FOUND_INLINES : 0);
+}
+
+void csink_batch_give_rest(struct csink_batch *batch)
+{
+	uint32_t i;
+
+	for (i = 0; i < batch->nr; i++) {
+		struct csink_found *found = &batch->found[i];
+		struct csink_profile_line line = {.function = found->function, .line = found->line};
+		struct csink_profile_function function;
+
+		if (found->is_done || !found->function)
+			continue;
+		if (found->file) { /* a unit with lines and no functions: assembler */
+			function = batch->p->functions[found->function];
+			function.file = found->file;
+			line.function = csink_profile_function_add(batch->p, &function);
+		}
+		csink_profile_location_set_lines(batch->p, batch->wants[i].location, &line, 1);
+		batch->flags |= CSINK_FOUND_NAMES;
+	}
+}
+
+/* by_tables: the debug information is known not to hold any of the addresses. */
+static int resolve(struct csink_batch *batch, const struct csink_object *object, struct files *files, bool by_tables,
+		   struct keeping *keeping)
+{
+	struct csink_elfs elfs = {files->main.elf, files->debug.elf, object->path};
+	Elf *const both[] = {elfs.main, elfs.debug};
+	int err = csink_elf_symbols(batch, both, CSINK_ARRAY_SIZE(both));
+
+	if (!err && files->main.elf)
+		err = csink_elf_plt(batch, files->main.elf);
+	if (!err && !by_tables && resolve_dwarf(batch, &elfs, &files->main, keeping) == -ENOENT)
+		err = resolve_dwarf(batch, &elfs, &files->debug, keeping) == -ENOMEM ? -ENOMEM : 0;
+	if (!err && files->main.elf)
+		csink_elf_unwind_starts(batch, files->main.elf, object->path);
+	csink_batch_give_rest(batch);
+	if (csink_demangle_refused())
+		batch->flags |= CSINK_LEFT_MANGLED;
+	return err ? err : csink_profile_error(batch->p);
+}
+
+/* Size and time of a file. */
+static size_t describe_file(int fd, char *text, size_t size)
+{
+	struct stat st = {0};
+
+	if (fd >= 0)
+		fstat(fd, &st);
+	return (size_t)snprintf(text, size, " %lld %lld.%09ld", (long long)st.st_size, (long long)st.st_mtim.tv_sec,
+				st.st_mtim.tv_nsec);
+}
+
+/* What names come from: where one of it is another, what was kept means nothing. Ourselves: another build may name
+ * otherwise. The object's own name: functions that only unwind tables know are named after it. */
+static void describe_source(const struct csink_object *object, const struct files *files, char *text, size_t size)
+{
+	const char *slash = strrchr(object->path, '/');
+	int self = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+	size_t used = (size_t)snprintf(text, size, CSINK_VERSION);
+
+	used += describe_file(self, text + used, size - used);
+	used += describe_file(files->main.elf ? files->main.fd : -1, text + used, size - used);
+	used += describe_file(files->debug.elf ? files->debug.fd : -1, text + used, size - used);
+	snprintf(text + used, size - used, " %s", slash ? slash + 1 : object->path);
+	if (self >= 0)
+		close(self);
+}
+
+/* Whether reading its debug information takes longer than reading its cache file. */
+static bool has_much_dwarf(Elf *elf)
+{
+	GElf_Shdr shdr;
+
+	if (!elf)
+		return false;
+	if (has_section(elf, 0, ".zdebug_info"))
+		return true;
+	return csink_elf_section(elf, 0, ".debug_info", &shdr) &&
+	       (shdr.sh_size >= CACHED_BYTES || shdr.sh_flags & SHF_COMPRESSED);
+}
+
+/* cache: what is known already, and where what is found is kept; NULL: it is not kept. */
+static int resolve_wants(struct csink_profile *p, const struct csink_object *object, struct files *files,
+			 struct csink_want *wants, uint32_t nr_wants, const struct csink_symbols_cache *cache)
+{
+	struct csink_batch batch = {.p = p, .path = object->path, .wants = wants, .nr = nr_wants};
+	bool by_tables = cache && csink_symbols_cache_is_whole(cache);
+	struct keeping keeping = {0};
+	int err;
+
+	if (by_tables)
+		cache = NULL;
+	qsort(wants, nr_wants, sizeof(*wants), compare_wants);
+	batch.found = calloc(nr_wants, sizeof(*batch.found));
+	err = batch.found ? resolve(&batch, object, files, by_tables, cache ? &keeping : NULL) : -ENOMEM;
+	if (!err && cache && !keeping.is_refused && !(batch.flags & CSINK_LEFT) &&
+	    !csink_answers_add_wants(&keeping.answers[1], &batch, &keeping.answers[0]))
+		csink_symbols_cache_put(cache, keeping.answers, CSINK_ARRAY_SIZE(keeping.answers), keeping.is_whole);
+	csink_profile_destroy(keeping.answers[0].p);
+	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(keeping.answers); i++)
+		csink_answers_release(&keeping.answers[i]);
+	csink_bounds_release(&keeping.bounds);
+	free(batch.found);
+	return err ? err : batch.flags;
+}
+
+/* What is known already need not be looked for. */
+static int resolve_cached(struct csink_profile *p, const struct csink_object *object, struct files *files,
+			  struct csink_want *wants, uint32_t nr_wants)
+{
+	struct csink_symbols_cache cache;
+	int found = 0, flags = 0;
+	char source[512];
+	uint32_t left;
+
+	describe_source(object, files, source, sizeof(source));
+	csink_symbols_cache_open(&cache, object, source);
+	left = csink_symbols_cache_take(&cache, p, wants, nr_wants, &flags);
+	if (left)
+		found = resolve_wants(p, object, files, wants, left, *cache.path ? &cache : NULL);
+	csink_symbols_cache_close(&cache);
+	return found < 0 ? found : found | flags;
+}
+
+/* There is no file: what is known from the time when there was one. Returns what was found, or err. */
+static int resolve_known(struct csink_profile *p, const struct csink_object *object, struct csink_want *wants,
+			 uint32_t nr_wants, int err)
+{
+	struct csink_symbols_cache cache;
+	uint32_t left;
+	int flags = 0;
+
+	csink_symbols_cache_open(&cache, object, NULL);
+	left = csink_symbols_cache_take(&cache, p, wants, nr_wants, &flags);
+	csink_symbols_cache_close(&cache);
+	return left < nr_wants - left ? flags : err;
+}
+
+int csink_symbols_resolve(struct csink_profile *p, const struct csink_object *object, struct csink_want *wants,
+			  uint32_t nr_wants)
+{
+	struct files files = {{.fd = -1}, {.fd = -1}};
+	int err;
+
+	if (!nr_wants)
+		return 0;
+	elf_version(EV_CURRENT);
+	csink_demangle_begin();
+	csink_cut_guard_begin();
+	err = open_files(object, &files);
+	if (err)
+		err = resolve_known(p, object, wants, nr_wants, err);
+	else if (has_much_dwarf(files.main.elf) || has_much_dwarf(files.debug.elf))
+		err = resolve_cached(p, object, &files, wants, nr_wants);
+	else
+		err = resolve_wants(p, object, &files, wants, nr_wants, NULL);
+	close_file(&files.main);
+	close_file(&files.debug);
+	return csink_cut_guard_end() && err >= 0 ? err | CSINK_LEFT_CUT : err;
+}

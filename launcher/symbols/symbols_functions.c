@@ -1,0 +1,174 @@
+/* Functions of the profile made from entries of DWARF, once each: their names, the files that declare them. */
+#include <dwarf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/base/hash.h"
+#include "launcher/profile/function_name.h"
+#include "launcher/symbols/symbols_impl.h"
+
+/* A function that was made from an entry (and, for an outermost one, from the name that the symbol table gave it). */
+struct csink_known {
+	const void *entry;
+	uint32_t symbol, function;
+};
+
+static struct csink_known *find_known(struct csink_functions *f, const void *entry, uint32_t symbol)
+{
+	uint32_t at = csink_hash_pair((uintptr_t)entry, symbol) & f->known_mask;
+
+	while (f->known[at].entry && (f->known[at].entry != entry || f->known[at].symbol != symbol))
+		at = (at + 1) & f->known_mask;
+	return &f->known[at];
+}
+
+static int grow_known(struct csink_functions *f)
+{
+	uint32_t i, size = f->known ? (f->known_mask + 1) * 2 : 1024;
+	struct csink_known *old = f->known;
+
+	if (f->known && f->nr_known < f->known_mask / 2)
+		return 0;
+	f->known = calloc(size, sizeof(*f->known));
+	if (!f->known) {
+		f->known = old;
+		return f->err = -ENOMEM;
+	}
+	f->known_mask = size - 1;
+	for (i = 0; old && i < size / 2; i++) {
+		if (old[i].entry)
+			*find_known(f, old[i].entry, old[i].symbol) = old[i];
+	}
+	free(old);
+	return 0;
+}
+
+static const char *linkage_name(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+
+	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attr) ||
+	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attr))
+		return dwarf_formstring(&attr);
+	return NULL;
+}
+
+/* The entry that names an inlined call: all calls of one function lead to it. */
+static void *origin_of(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Die origin;
+
+	if (!dwarf_attr(die, DW_AT_abstract_origin, &attr) || !dwarf_formref_die(&attr, &origin))
+		return die->addr;
+	return origin.addr;
+}
+
+csink_str_t csink_unit_path(struct csink_batch *batch, Dwarf_Die *unit, const char *file)
+{
+	Dwarf_Attribute attr;
+	const char *folder;
+	char path[4096];
+	int len;
+
+	if (!file || *file == '/' || *file == '<') /* <built-in>, <artificial> */
+		return csink_profile_str(batch->p, file);
+	folder = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attr));
+	len = folder ? snprintf(path, sizeof(path), "%s/%s", folder, file) : -1;
+	return csink_profile_str(batch->p, len > 0 && (size_t)len < sizeof(path) ? path : file);
+}
+
+/* Not dwarf_decl_file: it asserts where there is no table, and takes number 0 for none, which is a file since DWARF 5.
+ */
+csink_str_t csink_functions_file(struct csink_functions *f, Dwarf_Die *die, uint32_t name)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Files *files;
+	Dwarf_Die unit;
+	Dwarf_Word index;
+	size_t nr;
+
+	if (!dwarf_attr_integrate(die, name, &attr) || dwarf_formudata(&attr, &index))
+		return 0;
+	if (f->lines && attr.cu == f->unit->die.cu)
+		return csink_lines_file(f->lines, f->batch->p, index);
+	if (!dwarf_cu_die(attr.cu, &unit, NULL, NULL, NULL, NULL, NULL, NULL) ||
+	    dwarf_getsrcfiles(&unit, &files, &nr) || index >= nr)
+		return 0;
+	return csink_unit_path(f->batch, &unit, dwarf_filesrc(files, index, NULL, NULL));
+}
+
+/* The entry that declares what this one is a copy or the definition of: where its name stands. */
+static void find_declaration(Dwarf_Die *die)
+{
+	static const uint32_t links[] = {DW_AT_abstract_origin, DW_AT_specification};
+	Dwarf_Attribute attr;
+	uint32_t i, steps;
+
+	for (steps = 0; steps < 8; steps++) {
+		for (i = 0; i < CSINK_ARRAY_SIZE(links) && !dwarf_attr(die, links[i], &attr); i++)
+			;
+		if (i == CSINK_ARRAY_SIZE(links) || !dwarf_formref_die(&attr, die))
+			return;
+	}
+}
+
+/* A function that has no linkage name: of C, or one of C++ that nobody could link to. */
+static void plain_name(struct csink_functions *f, const Dwarf_Die *die, struct csink_profile_function *function)
+{
+	Dwarf_Die declaration = *die;
+	char name[4096];
+	const char *own;
+
+	find_declaration(&declaration);
+	own = dwarf_diename(&declaration);
+	snprintf(name, sizeof(name), "%s", own ? own : "[no name]");
+	if (own && f->scan)
+		csink_scan_qualify(f->scan, &declaration, name, sizeof(name));
+	csink_symbol_name(f->batch->p, name, "", function);
+}
+
+static uint32_t make_function(struct csink_functions *f, Dwarf_Die *die, uint32_t symbol)
+{
+	struct csink_batch *batch = f->batch;
+	struct csink_profile_function function = {0};
+	const char *name = symbol ? NULL : linkage_name(die);
+	int line = 0;
+
+	if (symbol) {
+		function.name = batch->p->functions[symbol].name;
+		function.system_name = batch->p->functions[symbol].system_name;
+	} else {
+		if (name)
+			csink_symbol_name(batch->p, name, "", &function);
+		else
+			plain_name(f, die, &function);
+	}
+	function.file = csink_functions_file(f, die, DW_AT_decl_file);
+	if (!dwarf_decl_line(die, &line))
+		function.start_line = line;
+	return csink_profile_function_add(batch->p, &function);
+}
+
+uint32_t csink_functions_get(struct csink_functions *f, Dwarf_Die *die, uint32_t symbol)
+{
+	const void *entry = symbol ? die->addr : origin_of(die);
+	struct csink_known *known;
+
+	if (grow_known(f))
+		return 0;
+	known = find_known(f, entry, symbol);
+	if (!known->entry) {
+		*known = (struct csink_known){entry, symbol, make_function(f, die, symbol)};
+		f->nr_known++;
+	}
+	return known->function;
+}
+
+void csink_functions_release(struct csink_functions *f)
+{
+	free(f->known);
+}

@@ -1,0 +1,214 @@
+#include "preload/agent/interpose/confine.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/rawcall.h"
+#include "preload/agent/interpose/signals.h"
+#include "preload/agent/lifecycle/bus_guard.h"
+#include "preload/agent/lifecycle/config.h"
+#include "preload/agent/lifecycle/filtered.h"
+#include "preload/agent/lifecycle/real.h"
+#include "preload/agent/lifecycle/seccomp_filter.h"
+#include "preload/agent/sampler/process.h"
+#include "preload/agent/sampler/thread.h"
+#include "preload/agent/unwind/modules.h"
+#include "preload/core/calls_off.h"
+#include "preload/core/safe_load.h"
+#include "preload/core/seccomp_probe.h"
+
+#if defined(__x86_64__)
+#define OWN_ARCH AUDIT_ARCH_X86_64
+#else
+#define OWN_ARCH AUDIT_ARCH_AARCH64
+#endif
+
+enum {
+	SPARE_BYTES = 4 << 20, /* what a recording that cannot grow any more is given */
+	ALL_CALLS = CSINK_CALLS_PROBE | CSINK_CALLS_MEMORY | CSINK_CALLS_CLOCK | CSINK_CALLS_SCAN | CSINK_CALLS_PAUSE |
+		    CSINK_CALLS_LIFE | CSINK_CALLS_LOCK | CSINK_CALLS_RIGHTS |
+		    CSINK_CALLS_TIME, /* strict mode forbids the counter, too */
+};
+
+/* Of what few programs do: the rest is profiled as ever. */
+#define SELDOM_CALLS ((uint32_t)(CSINK_CALLS_LOCK | CSINK_CALLS_RIGHTS))
+
+/* What the kernel does then is no plain error that our code knows how to take. */
+static bool punishes(uint32_t verdict)
+{
+	uint32_t action = verdict & SECCOMP_RET_ACTION_FULL;
+
+	return action != SECCOMP_RET_ALLOW && action != SECCOMP_RET_LOG && action != SECCOMP_RET_ERRNO;
+}
+
+struct findings {
+	const char *deadly;  /* the first call that is to blame */
+	const char *refused; /* the first that merely fails */
+	bool any_deadly;     /* be it one that a program's start alone takes */
+};
+
+/* Bits of what cannot be done under the filter. */
+static uint32_t judge(const struct sock_fprog *prog, struct findings *found)
+{
+	uint32_t calls = 0;
+
+	if (!csink_readable((uintptr_t)prog, sizeof(*prog)) || !prog->filter || !prog->len ||
+	    !csink_readable((uintptr_t)prog->filter, prog->len * sizeof(*prog->filter)))
+		return 0; /* the kernel's EFAULT or EINVAL */
+	for (uint32_t i = 0; i < csink_nr_own_calls; i++) {
+		const struct csink_own_call *call = &csink_own_calls[i];
+		struct seccomp_data data = {.nr = call->number, .arch = OWN_ARCH};
+		uint32_t verdict;
+
+		for (int k = 0; k < 6; k++)
+			data.args[k] = call->args[k];
+		verdict = csink_seccomp_run(prog, &data);
+		if ((verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO && call->calls & ~SELDOM_CALLS &&
+		    !found->refused)
+			found->refused = call->name;
+		if (!punishes(verdict))
+			continue;
+		found->any_deadly = true;
+		if (!call->calls)
+			continue;
+		found->deadly = calls ? found->deadly : call->name;
+		calls |= call->calls;
+	}
+	return calls;
+}
+
+/* The last moment at which all may be called. */
+static void make_ready(struct csink_thread *thread, uint32_t calls)
+{
+	struct csink_process *process = &csink_process;
+
+	csink_thread_pause(thread);
+	csink_modules_refresh(&process->rec, &thread->writer, csink_now_ns());
+	if (calls & CSINK_CALLS_MEMORY) {
+		/* Nor can libunwind be trusted to make no calls. */
+		if (process->walk == csink_unwind_walker(CSINK_UNWIND_LIBUNWIND))
+			process->walk = csink_walk_dwarf_init() ? NULL : csink_unwind_walker(CSINK_UNWIND_DWARF);
+		csink_recording_freeze(&process->rec, SPARE_BYTES);
+	}
+	if (calls & (CSINK_CALLS_LIFE | CSINK_CALLS_MEMORY | CSINK_CALLS_RETURN))
+		csink_bus_guard_end();
+	if (calls & CSINK_CALLS_LIFE)
+		csink_env_leave();
+	if (calls & CSINK_CALLS_RETURN)
+		csink_thread_flush(thread);
+	else
+		csink_thread_resume(thread);
+}
+
+static void take_back(struct csink_thread *thread, uint32_t calls, uint32_t before)
+{
+	csink_calls_off = before;
+	csink_bus_guard_enter();
+	if (calls & CSINK_CALLS_RETURN)
+		csink_thread_resume(thread);
+}
+
+/* No system call: the recording has room, and the writer is not the handler's. */
+static void say(const char *what, const char *name, uint32_t calls)
+{
+	struct csink_writer writer = {0, 0};
+	const char *rest = "what is loaded after that has no name";
+
+	if (!(calls & ~SELDOM_CALLS))
+		rest = calls & CSINK_CALLS_RIGHTS ? "what it starts as another user after that is not in the profile"
+						  : "mlockall(2) locks our memory, too, after that";
+	if (calls & CSINK_CALLS_LIFE)
+		rest = "threads, children and ends of threads after that are not in the profile";
+	if (calls & CSINK_CALLS_RETURN)
+		rest = "the thread is not sampled after that";
+	csink_recording_note(&csink_process.rec, &writer, 1, "%s%s%s: %s", what, name ? " that punishes " : "",
+			     name ? name : "", rest);
+}
+
+static void say_refused(const char *name)
+{
+	struct csink_writer writer = {0, 0};
+
+	csink_recording_note(&csink_process.rec, &writer, 0,
+			     "the program installed a seccomp filter that refuses %s: threads and children after that "
+			     "may be missing",
+			     name);
+}
+
+static long confine(const struct sock_fprog *prog, bool strict, long number, long a, long b, long c, long d, long e)
+{
+	struct csink_thread *thread = csink_self;
+	uint32_t before = csink_calls_off, calls = strict ? ALL_CALLS : 0;
+	struct findings found = {0};
+	long result;
+	int saved;
+
+	if (!thread || !atomic_load(&csink_process.active) || csink_signals_borrowed())
+		return csink_rawcall(number, a, b, c, d, e);
+	if (!strict)
+		calls = judge(prog, &found);
+	calls &= ~before;
+	if (calls)
+		make_ready(thread, calls);
+	else if (found.refused) /* what is refused later may be more room */
+		csink_recording_prepare(&csink_process.rec, SPARE_BYTES);
+	csink_calls_off = before | calls;
+	result = csink_rawcall(number, a, b, c, d, e);
+	saved = errno;
+	if (calls && result < 0)
+		take_back(thread, calls, before);
+	else if (!calls && found.refused && result >= 0)
+		say_refused(found.refused);
+	else if (calls)
+		say(strict ? "the program entered seccomp's strict mode" : "the program installed a seccomp filter",
+		    found.deadly, calls);
+	if (!strict && result >= 0 && !found.any_deadly)
+		csink_filtered_one_more();
+	errno = saved;
+	return result;
+}
+
+long csink_confine_call(long number, long a, long b, long c, long d, long e)
+{
+	bool by_prctl = number == SYS_prctl && a == PR_SET_SECCOMP;
+
+	if (by_prctl ? b == SECCOMP_MODE_STRICT : number == SYS_seccomp && a == SECCOMP_SET_MODE_STRICT)
+		return confine(NULL, true, number, a, b, c, d, e);
+	if (by_prctl ? b == SECCOMP_MODE_FILTER : number == SYS_seccomp && a == SECCOMP_SET_MODE_FILTER)
+		return confine((const struct sock_fprog *)c, false, number, a, b, c, d, e);
+	return csink_rawcall(number, a, b, c, d, e);
+}
+
+/* Of the calling thread and those that it makes; for us, of all. */
+static int set_tsc(int how)
+{
+	int result;
+
+	if (how == PR_TSC_SIGSEGV)
+		csink_calls_off |= CSINK_CALLS_TIME;
+	result = REAL(prctl)(PR_SET_TSC, how, 0, 0, 0);
+	if (how == PR_TSC_ENABLE && result == 0)
+		csink_calls_off &= ~(uint32_t)CSINK_CALLS_TIME;
+	return result;
+}
+
+CSINK_EXPORT int prctl(int option, ...)
+{
+	unsigned long args[4];
+	va_list ap;
+
+	va_start(ap, option);
+	for (int i = 0; i < 4; i++)
+		args[i] = va_arg(ap, unsigned long);
+	va_end(ap);
+	if (option == PR_SET_TSC)
+		return set_tsc((int)args[0]);
+	if (CSINK_LIKELY(option != PR_SET_SECCOMP) || !REAL(prctl))
+		return REAL(prctl)(option, args[0], args[1], args[2], args[3]);
+	return (int)csink_confine_call(SYS_prctl, option, (long)args[0], (long)args[1], (long)args[2], (long)args[3]);
+}

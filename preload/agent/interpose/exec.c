@@ -1,0 +1,315 @@
+/*
+ * Every way to start another program. Two things are done on the way: our variables are put into an environment that
+ * lacks them, or taken out of it where the program could not bear them; and a process that is about to replace itself
+ * stops its counters first: an overflow that is pending at exec would kill the new image, which has no handler.
+ */
+#include "preload/agent/interpose/exec.h"
+
+#include <alloca.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/options.h"
+#include "include/internal/rawcall.h"
+#include "preload/agent/interpose/signals.h"
+#include "preload/agent/lifecycle/config.h"
+#include "preload/agent/lifecycle/image.h"
+#include "preload/agent/lifecycle/real.h"
+#include "preload/agent/lifecycle/started.h"
+#include "preload/agent/sampler/process.h"
+#include "preload/agent/sampler/thread.h"
+#include "preload/core/calls_off.h"
+
+enum { LARGEST_ENVIRONMENT = 512 * 1024 };
+
+/*
+ * The environment that suits the program, on the caller's stack: a vfork child must not touch the parent's heap. An
+ * empty or huge one stays as it is.
+ */
+#define ENV_FOR(started, envp)                                                                                         \
+	({                                                                                                             \
+		size_t room_bytes = csink_env_is_known() ? csink_env_room(envp) : 0;                                   \
+		bool bears_us = csink_program_supports_preload(csink_program_reason((started)->kind)) &&               \
+				(started)->reason != CSINK_SPAWN_NO_REACH && !csink_calls_are_off(CSINK_CALLS_LIFE);   \
+		room_bytes &&room_bytes < LARGEST_ENVIRONMENT                                                          \
+			? csink_env_for_exec(envp, bears_us, alloca(room_bytes), room_bytes)                           \
+			: (envp);                                                                                      \
+	})
+
+/* What an exec that fails must take back. */
+enum prepared {
+	NOTHING, /* in a vfork child, too, which borrows our memory */
+	PAUSED,  /* the calling thread's samples alone: no other call may be made */
+	FLUSHED
+};
+
+/* The image is about to be replaced by @started. */
+static enum prepared prepare(struct csink_started *started)
+{
+	bool borrowed;
+
+	if (!atomic_load(&csink_process.active))
+		return NOTHING;
+	if (csink_calls_are_off(CSINK_CALLS_LIFE)) {
+		if (csink_calls_are_off(CSINK_CALLS_PAUSE) || !csink_self)
+			return NOTHING;
+		csink_thread_pause(csink_self); /* that much, lest a sample kills the new program */
+		return PAUSED;
+	}
+	borrowed = csink_signals_borrowed();
+	if (borrowed)
+		csink_signals_before_exec(); /* touches the child's own dispositions and mask alone */
+	else
+		csink_image_before_exec();
+	csink_started_say(started, (pid_t)csink_rawcall(SYS_getpid));
+	return borrowed ? NOTHING : FLUSHED;
+}
+
+static int failed(struct csink_started *started, enum prepared prepared, int result)
+{
+	int saved = errno;
+
+	csink_started_withdraw(started);
+	if (prepared == PAUSED)
+		csink_thread_resume(csink_self);
+	else if (prepared == FLUSHED)
+		csink_image_exec_failed();
+	errno = saved;
+	return result;
+}
+
+CSINK_EXPORT int execve(const char *path, char *const argv[], char *const envp[])
+{
+	struct csink_started started;
+	char *const *env;
+	enum prepared prepared;
+
+	csink_started_look(&started, AT_FDCWD, path);
+	env = ENV_FOR(&started, envp);
+	prepared = prepare(&started);
+	return failed(&started, prepared, REAL(execve)(path, argv, env));
+}
+
+CSINK_EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
+{
+	struct csink_started started;
+	char *const *env;
+	enum prepared prepared;
+
+	csink_started_search(&started, file);
+	env = ENV_FOR(&started, envp);
+	prepared = prepare(&started);
+	return failed(&started, prepared, REAL(execvpe)(file, argv, env));
+}
+
+CSINK_EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
+{
+	struct csink_started started;
+	char *const *env;
+	enum prepared prepared;
+
+	csink_started_look_fd(&started, fd);
+	env = ENV_FOR(&started, envp);
+	prepared = prepare(&started);
+	return failed(&started, prepared, REAL(fexecve)(fd, argv, env));
+}
+
+static void look_at(struct csink_started *started, int dirfd, const char *path, int flags)
+{
+	if (flags & AT_EMPTY_PATH && path && !*path)
+		csink_started_look_fd(started, dirfd);
+	else
+		csink_started_look(started, dirfd, path);
+}
+
+CSINK_EXPORT int execveat(int fd, const char *path, char *const argv[], char *const envp[], int flags)
+{
+	struct csink_started started;
+	char *const *env;
+	enum prepared prepared;
+
+	look_at(&started, fd, path, flags);
+	env = ENV_FOR(&started, envp);
+	prepared = prepare(&started);
+	return failed(&started, prepared, REAL(execveat)(fd, path, argv, env, flags));
+}
+
+long csink_exec_by_number(long number, long a, long b, long c, long d, long e)
+{
+	bool is_at = number == SYS_execveat;
+	enum prepared prepared;
+	struct csink_started started;
+	char *const *envp = (char *const *)(is_at ? d : c), *const * env;
+
+	if (is_at)
+		look_at(&started, (int)a, (const char *)b, (int)e);
+	else
+		csink_started_look(&started, AT_FDCWD, (const char *)a);
+	env = ENV_FOR(&started, envp);
+	prepared = prepare(&started);
+	if (is_at)
+		return failed(&started, prepared, (int)csink_rawcall(number, a, b, c, env, e));
+	return failed(&started, prepared, (int)csink_rawcall(number, a, b, env));
+}
+
+CSINK_EXPORT int execv(const char *path, char *const argv[])
+{
+	return execve(path, argv, environ);
+}
+
+CSINK_EXPORT int execvp(const char *file, char *const argv[])
+{
+	return execvpe(file, argv, environ);
+}
+
+/* execl and its kin: the arguments as an array on the stack, ended by the null pointer that ends the list. */
+#define LIST_TO_ARGV(argv, ap, first)                                                                                  \
+	do {                                                                                                           \
+		va_list count;                                                                                         \
+		size_t n = 1;                                                                                          \
+		va_copy(count, ap);                                                                                    \
+		while (va_arg(count, char *))                                                                          \
+			n++;                                                                                           \
+		va_end(count);                                                                                         \
+		(argv) = alloca((n + 1) * sizeof(char *));                                                             \
+		(argv)[0] = (char *)(first);                                                                           \
+		for (size_t i = 1; i <= n; i++)                                                                        \
+			(argv)[i] = va_arg(ap, char *);                                                                \
+	} while (0)
+
+CSINK_EXPORT int execl(const char *path, const char *arg, ...)
+{
+	char **argv;
+	va_list ap;
+
+	va_start(ap, arg);
+	LIST_TO_ARGV(argv, ap, arg);
+	va_end(ap);
+	return execve(path, argv, environ);
+}
+
+CSINK_EXPORT int execlp(const char *file, const char *arg, ...)
+{
+	char **argv;
+	va_list ap;
+
+	va_start(ap, arg);
+	LIST_TO_ARGV(argv, ap, arg);
+	va_end(ap);
+	return execvpe(file, argv, environ);
+}
+
+CSINK_EXPORT int execle(const char *path, const char *arg, ...)
+{
+	char **argv, **envp;
+	va_list ap;
+
+	va_start(ap, arg);
+	LIST_TO_ARGV(argv, ap, arg);
+	envp = va_arg(ap, char **);
+	va_end(ap);
+	return execve(path, argv, envp);
+}
+
+/* Samples are dropped meanwhile: the handler uses the same writer. */
+static void say_spawned(struct csink_started *started, pid_t pid)
+{
+	int saved = errno;
+
+	if (!started->reason || !csink_self)
+		return;
+	csink_thread_mute(csink_self, true);
+	csink_started_say(started, pid);
+	csink_thread_mute(csink_self, false);
+	errno = saved;
+}
+
+/* Of our signals those that the child is to find ignored. What fork and exec do on the way cannot be done here: the
+ * child is libc's own. */
+static uint64_t ignored_by(const posix_spawnattr_t *attr)
+{
+	uint64_t ignored = atomic_load(&csink_process.active) ? csink_signals_ignored() : 0;
+	short flags = 0;
+	sigset_t set;
+
+	if (CSINK_LIKELY(!ignored) || !attr)
+		return ignored;
+	if (posix_spawnattr_getflags(attr, &flags) == 0 && flags & POSIX_SPAWN_SETSIGDEF &&
+	    posix_spawnattr_getsigdefault(attr, &set) == 0)
+		ignored &= ~csink_set_bits(&set);
+	return ignored;
+}
+
+static size_t count(char *const *envp)
+{
+	size_t nr = 0;
+
+	while (envp && envp[nr])
+		nr++;
+	return nr;
+}
+
+char *const *csink_exec_with_ignored(char *const *envp, uint64_t ignored, char **room, char *text)
+{
+	size_t nr = count(envp);
+
+	memcpy(room, envp, nr * sizeof(*room));
+	snprintf(text, CSINK_IGNORED_BYTES, CSINK_ENV_IGNORED "=%" PRIx64, ignored);
+	room[nr] = text;
+	room[nr + 1] = NULL;
+	return room;
+}
+
+/* Called with what the kernel must block in the child: it inherits the mask of the thread that calls. */
+static int spawn(__typeof__(&posix_spawn) real, struct csink_started *started, pid_t *pid, const char *path,
+		 const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr, char *const argv[],
+		 char *const envp[])
+{
+	uint64_t blocked = atomic_load(&csink_process.active) ? csink_masks_own_blocked() : 0;
+	uint64_t ignored = ignored_by(attr);
+	char *const *env = ENV_FOR(started, envp);
+	char text[CSINK_IGNORED_BYTES];
+	pid_t child = 0;
+	int err;
+
+	if (CSINK_UNLIKELY(ignored && !started->reason))
+		env = csink_exec_with_ignored(env, ignored, alloca((count(env) + 2) * sizeof(*env)), text);
+	if (blocked)
+		csink_raw_mask(SIG_BLOCK, blocked, NULL);
+	err = real(&child, path, actions, attr, argv, env);
+	if (blocked)
+		csink_raw_mask(SIG_UNBLOCK, blocked, NULL);
+	if (err)
+		return err;
+	if (pid)
+		*pid = child;
+	say_spawned(started, child);
+	return 0;
+}
+
+CSINK_EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+			     const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
+{
+	struct csink_started started;
+
+	csink_started_look(&started, AT_FDCWD, path);
+	return spawn(REAL(posix_spawn), &started, pid, path, actions, attr, argv, envp);
+}
+
+CSINK_EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+			      const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
+{
+	struct csink_started started;
+
+	csink_started_search(&started, file);
+	return spawn(REAL(posix_spawnp), &started, pid, file, actions, attr, argv, envp);
+}

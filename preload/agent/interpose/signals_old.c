@@ -1,0 +1,96 @@
+/* Older names for sigaction() and sigprocmask(): signal(), System V's and BSD's. */
+#include <stdbool.h>
+
+#include "include/internal/base.h"
+#include "preload/agent/interpose/signals.h"
+#include "preload/agent/lifecycle/bus_guard.h"
+#include "preload/agent/lifecycle/real.h"
+
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+/* Our sigaction() says other things of it than the kernel. */
+static bool is_watched(int signo)
+{
+	return csink_signal_is_taken(signo) || (signo == SIGBUS && csink_bus_guard_is_on());
+}
+
+static sighandler_t set_handler(int signo, sighandler_t handler, int flags)
+{
+	struct sigaction act = {.sa_flags = flags}, old;
+
+	act.sa_handler = handler;
+	if (!(flags & SA_NODEFER))
+		sigaddset(&act.sa_mask, signo);
+	return sigaction(signo, &act, &old) < 0 ? SIG_ERR : old.sa_handler;
+}
+
+CSINK_EXPORT sighandler_t signal(int signo, sighandler_t handler)
+{
+	return is_watched(signo) ? set_handler(signo, handler, SA_RESTART) : REAL(signal)(signo, handler);
+}
+
+CSINK_EXPORT sighandler_t sysv_signal(int signo, sighandler_t handler)
+{
+	return is_watched(signo) ? set_handler(signo, handler, SA_RESETHAND | SA_NODEFER)
+				 : REAL(sysv_signal)(signo, handler);
+}
+
+static bool block_one(int how, int signo)
+{
+	sigset_t one, old;
+
+	sigemptyset(&one);
+	sigaddset(&one, signo);
+	return sigprocmask(how, &one, &old) == 0 && sigismember(&old, signo) == 1;
+}
+
+CSINK_EXPORT sighandler_t sigset(int signo, sighandler_t handler)
+{
+	struct sigaction act = {.sa_flags = 0}, old;
+	bool was_blocked;
+
+	if (!is_watched(signo))
+		return REAL(sigset)(signo, handler);
+	was_blocked = block_one(handler == SIG_HOLD ? SIG_BLOCK : SIG_UNBLOCK, signo);
+	act.sa_handler = handler;
+	if (sigaction(signo, handler == SIG_HOLD ? NULL : &act, &old) < 0)
+		return SIG_ERR;
+	return was_blocked ? SIG_HOLD : old.sa_handler;
+}
+
+CSINK_EXPORT int sighold(int signo)
+{
+	if (!csink_signal_is_taken(signo))
+		return REAL(sighold)(signo);
+	block_one(SIG_BLOCK, signo);
+	return 0;
+}
+
+CSINK_EXPORT int sigrelse(int signo)
+{
+	if (!csink_signal_is_taken(signo))
+		return REAL(sigrelse)(signo);
+	block_one(SIG_UNBLOCK, signo);
+	return 0;
+}
+
+CSINK_EXPORT int sigignore(int signo)
+{
+	struct sigaction act = {.sa_handler = SIG_IGN};
+
+	return is_watched(signo) ? sigaction(signo, &act, NULL) : REAL(sigignore)(signo);
+}
+
+CSINK_EXPORT int siginterrupt(int signo, int interrupt)
+{
+	struct sigaction act;
+
+	if (!csink_signal_is_taken(signo))
+		return REAL(siginterrupt)(signo, interrupt);
+	sigaction(signo, NULL, &act);
+	if (interrupt)
+		act.sa_flags &= ~SA_RESTART;
+	else
+		act.sa_flags |= SA_RESTART;
+	return sigaction(signo, &act, NULL);
+}

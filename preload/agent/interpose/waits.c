@@ -1,0 +1,227 @@
+/*
+ * Calls that wait for signals.
+ *
+ * sigsuspend and its kin put a mask in place for as long as they wait; with ours in it, the kernel may block ours that
+ * long: a thread that waits takes no samples. What the program had blocked and lets through for the wait must still
+ * reach it.
+ *
+ * sigwait and its kin take signals that are blocked. If ours are among those that are waited for, the kernel blocks
+ * them during the call, and what turns out to be a sample is dropped: the next one carries its weight.
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "include/internal/base.h"
+#include "preload/agent/interpose/signals.h"
+#include "preload/agent/lifecycle/real.h"
+#include "preload/agent/sampler/process.h"
+#include "preload/agent/sampler/thread.h"
+
+/* ---- a mask for the time of a call --------------------------------------------------------------------------------
+ */
+
+struct swap {
+	struct csink_thread *thread; /* NULL: nothing of ours is in this thread */
+	uint64_t blocked;
+	int8_t anchor;
+	bool raised;
+};
+
+static void swap_in(struct swap *swap, const sigset_t *mask)
+{
+	struct csink_thread *thread = csink_self;
+	uint64_t ours = thread ? thread->hidden.signals : 0, asked;
+
+	swap->thread = NULL;
+	if (!ours || !mask)
+		return;
+	*swap = (struct swap){thread, thread->hidden.blocked, thread->hidden.anchor, false};
+	asked = csink_set_bits(mask) & ours;
+	if (csink_held_signals(thread) & ~asked && !csink_signals_borrowed()) {
+		/* Pending in the kernel, they come as soon as it has the mask in place. */
+		swap->raised = true;
+		csink_raw_mask(SIG_BLOCK, ours, NULL);
+		csink_held_release(thread, asked);
+	}
+	if (asked != thread->hidden.blocked) {
+		thread->hidden.blocked = asked;
+		thread->hidden.anchor = CSINK_ANCHOR_ANY;
+	}
+	thread->hidden.swap = csink_set_bits(mask);
+	atomic_signal_fence(memory_order_release);
+	thread->hidden.swapped = true;
+}
+
+static void swap_out(const struct swap *swap)
+{
+	int saved = errno;
+
+	if (!swap->thread)
+		return;
+	swap->thread->hidden.swapped = false;
+	swap->thread->hidden.blocked = swap->blocked;
+	swap->thread->hidden.anchor = swap->anchor;
+	if (swap->raised)
+		csink_raw_mask(SIG_UNBLOCK, csink_masks_open(swap->thread), NULL);
+	csink_held_settle(swap->thread, swap->blocked);
+	errno = saved;
+}
+
+#define WITH_MASK(mask, call)                                                                                          \
+	({                                                                                                             \
+		struct swap swap;                                                                                      \
+		__typeof__(call) result;                                                                               \
+		swap_in(&swap, mask);                                                                                  \
+		result = (call);                                                                                       \
+		swap_out(&swap);                                                                                       \
+		result;                                                                                                \
+	})
+
+CSINK_EXPORT int sigsuspend(const sigset_t *mask)
+{
+	return WITH_MASK(mask, REAL(sigsuspend)(mask));
+}
+
+CSINK_EXPORT int pselect(int nr, fd_set *in, fd_set *out, fd_set *err, const struct timespec *timeout,
+			 const sigset_t *mask)
+{
+	return WITH_MASK(mask, REAL(pselect)(nr, in, out, err, timeout, mask));
+}
+
+CSINK_EXPORT int ppoll(struct pollfd *fds, nfds_t nr, const struct timespec *timeout, const sigset_t *mask)
+{
+	return WITH_MASK(mask, REAL(ppoll)(fds, nr, timeout, mask));
+}
+
+CSINK_EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t nr, const struct timespec *timeout, const sigset_t *mask,
+			     size_t bytes)
+{
+	return WITH_MASK(mask, REAL(__ppoll_chk)(fds, nr, timeout, mask, bytes));
+}
+
+CSINK_EXPORT int epoll_pwait(int epfd, struct epoll_event *events, int max, int timeout, const sigset_t *mask)
+{
+	return WITH_MASK(mask, REAL(epoll_pwait)(epfd, events, max, timeout, mask));
+}
+
+CSINK_EXPORT int epoll_pwait2(int epfd, struct epoll_event *events, int max, const struct timespec *timeout,
+			      const sigset_t *mask)
+{
+	if (!REAL(epoll_pwait2)) {
+		errno = ENOSYS;
+		return -1;
+	}
+	return WITH_MASK(mask, REAL(epoll_pwait2)(epfd, events, max, timeout, mask));
+}
+
+/* X/Open's, by number, and BSD's, by mask. */
+CSINK_EXPORT int __xpg_sigpause(int signo)
+{
+	sigset_t mask;
+
+	if (sigprocmask(SIG_BLOCK, NULL, &mask) < 0 || sigdelset(&mask, signo) < 0)
+		return -1;
+	return sigsuspend(&mask);
+}
+
+/* ---- taking what is blocked ---------------------------------------------------------------------------------------
+ */
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * CSINK_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* Waits until @end_ns (UINT64_MAX: for ever), over samples that come in between. */
+static int wait_over_samples(const sigset_t *set, siginfo_t *info, uint64_t end_ns)
+{
+	for (;;) {
+		uint64_t now = end_ns == UINT64_MAX ? 0 : now_ns();
+		uint64_t left = end_ns > now ? end_ns - now : 0;
+		struct timespec timeout = {(time_t)(left / CSINK_NS_PER_S), (long)(left % CSINK_NS_PER_S)};
+		int signo = REAL(sigtimedwait)(set, info, end_ns == UINT64_MAX ? NULL : &timeout);
+
+		if (signo < 0 || !(CSINK_SIGNAL_BIT(signo) & csink_signals_taken()) ||
+		    !csink_sample_is_ours(signo, info))
+			return signo;
+	}
+}
+
+static int take(const sigset_t *set, siginfo_t *out, const struct timespec *timeout)
+{
+	struct csink_thread *thread = csink_self;
+	uint64_t ours = thread && set ? thread->hidden.signals & csink_set_bits(set) : 0;
+	uint64_t end_ns = UINT64_MAX;
+	siginfo_t info;
+	int signo, saved;
+	int32_t tid;
+
+	if (!ours || csink_signals_borrowed())
+		return REAL(sigtimedwait)(set, out, timeout);
+	if (timeout) {
+		if (timeout->tv_nsec < 0 || timeout->tv_nsec >= (long)CSINK_NS_PER_S || timeout->tv_sec < 0)
+			return REAL(sigtimedwait)(set, out, timeout);
+		end_ns = now_ns() + (uint64_t)timeout->tv_nsec;
+		if (__builtin_add_overflow(end_ns, (uint64_t)timeout->tv_sec * CSINK_NS_PER_S, &end_ns) ||
+		    (uint64_t)timeout->tv_sec > UINT64_MAX / CSINK_NS_PER_S)
+			end_ns = UINT64_MAX;
+	}
+	csink_raw_mask(SIG_BLOCK, ours, NULL);
+	__atomic_store_n(&thread->hidden.waiting, ours, __ATOMIC_RELAXED);
+	if (csink_held_take(thread, ours, &info, &tid))
+		signo = info.si_signo;
+	else
+		signo = wait_over_samples(set, &info, end_ns);
+	__atomic_store_n(&thread->hidden.waiting, 0, __ATOMIC_RELAXED);
+	saved = errno;
+	csink_raw_mask(SIG_UNBLOCK, csink_masks_open(thread), NULL);
+	if (CSINK_UNLIKELY(thread->hidden.queued))
+		csink_held_settle(thread, csink_masks_own_blocked());
+	errno = saved;
+	if (signo > 0 && out)
+		*out = info;
+	return signo;
+}
+
+CSINK_EXPORT int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
+{
+	return take(set, info, timeout);
+}
+
+CSINK_EXPORT int sigwaitinfo(const sigset_t *set, siginfo_t *info)
+{
+	return take(set, info, NULL);
+}
+
+CSINK_EXPORT int sigwait(const sigset_t *set, int *signo)
+{
+	int saved = errno, got;
+
+	do {
+		errno = 0;
+		got = take(set, NULL, NULL);
+	} while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return errno;
+	errno = saved;
+	*signo = got;
+	return 0;
+}
+
+/* ---- signalfd ------------------------------------------------------------------------------------------------------
+ */
+
+/* Ours are never left pending, so that nothing of theirs could be read there; a sample must not be. */
+CSINK_EXPORT int signalfd(int fd, const sigset_t *mask, int flags)
+{
+	sigset_t room;
+
+	if (!(csink_set_bits(mask) & csink_signals_taken()) || csink_signals_borrowed())
+		return REAL(signalfd)(fd, mask, flags);
+	room = *mask;
+	*csink_set_word(&room) &= ~csink_signals_taken();
+	return REAL(signalfd)(fd, &room, flags);
+}

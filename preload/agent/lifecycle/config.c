@@ -1,0 +1,156 @@
+#include "preload/agent/lifecycle/config.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/options.h"
+#include "preload/agent/sampler/engine.h"
+#include "preload/agent/unwind/unwind.h"
+
+/* As a number: what the default of CSINK_OPT_MAX_MEMORY says in words. */
+enum { DEFAULT_MIB = 256 };
+
+struct csink_config csink_config;
+
+static const char *const variables[] = {
+#define X(id, sh, arg, def, flags, help) [CSINK_OPT_##id] = CSINK_ENV_PREFIX #id,
+	CSINK_RUN_OPTIONS(X)
+#undef X
+};
+
+static const char *const defaults[] = {
+#define X(id, sh, arg, def, flags, help) [CSINK_OPT_##id] = def,
+	CSINK_RUN_OPTIONS(X)
+#undef X
+};
+
+static const char *value_of(enum csink_opt opt)
+{
+	const char *value = getenv(variables[opt]);
+
+	return value && *value ? value : defaults[opt];
+}
+
+static void complain(enum csink_opt opt, const char *want)
+{
+	snprintf(csink_config.bad, sizeof(csink_config.bad), "%s=%s: %s; using %s", variables[opt], value_of(opt), want,
+		 *defaults[opt] ? defaults[opt] : "none");
+}
+
+/* Digits alone; 0: something else, or too large. Without libc's strtoull, whose pages most programs have not touched.
+ */
+static uint64_t digits_of(const char *text)
+{
+	uint64_t n = 0;
+
+	for (; *text >= '0' && *text <= '9'; text++)
+		if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*text - '0'), &n))
+			return 0;
+	return *text ? 0 : n;
+}
+
+static uint64_t number_of(enum csink_opt opt, uint64_t otherwise)
+{
+	const char *value = value_of(opt);
+	uint64_t n = digits_of(value);
+
+	if (n || !*value)
+		return n ? n : otherwise;
+	complain(opt, "not a number above 0");
+	return otherwise;
+}
+
+static bool flag_of(enum csink_opt opt)
+{
+	const char *value = value_of(opt);
+
+	return !strcmp(value, "1") || !strcmp(value, "yes") || !strcmp(value, "true") || !strcmp(value, "on");
+}
+
+static int name_of(enum csink_opt opt, int (*parse)(const char *name))
+{
+	int n = parse(value_of(opt));
+
+	if (n < 0) {
+		complain(opt, "no such name");
+		n = parse(defaults[opt]);
+	}
+	return n;
+}
+
+bool csink_config_is_asked(void)
+{
+	const char *run_dir = getenv(CSINK_ENV_RUN_DIR), *preload = getenv("LD_PRELOAD");
+
+	return !getauxval(AT_SECURE) && ((run_dir && *run_dir) || (preload && strstr(preload, "libcountersink")));
+}
+
+void csink_config_read(void)
+{
+	struct csink_config *config = &csink_config;
+	const char *run_dir = getenv(CSINK_ENV_RUN_DIR), *owner = getenv(CSINK_ENV_RUN_OWNER);
+	const char *parent = getenv(CSINK_ENV_RUN_PARENT);
+
+	config->events = value_of(CSINK_OPT_EVENTS);
+	config->frequency = number_of(CSINK_OPT_FREQUENCY, CSINK_DEFAULT_FREQUENCY);
+	config->period = number_of(CSINK_OPT_PERIOD, 0);
+	config->engine = name_of(CSINK_OPT_ENGINE, csink_engine_parse);
+	config->unwind = name_of(CSINK_OPT_UNWIND, csink_unwind_parse);
+	config->max_depth = (uint32_t)CSINK_MIN(number_of(CSINK_OPT_MAX_DEPTH, CSINK_MAX_DEPTH), CSINK_MAX_DEPTH);
+	config->max_bytes = CSINK_MIN(number_of(CSINK_OPT_MAX_MEMORY, DEFAULT_MIB), CSINK_REC_MAX_BYTES >> 20) << 20;
+	config->off_cpu = flag_of(CSINK_OPT_OFF_CPU);
+	config->timeline = flag_of(CSINK_OPT_TIMELINE);
+	config->follow = value_of(CSINK_OPT_FOLLOW);
+	config->parent = parent ? (pid_t)digits_of(parent) : 0;
+	config->quiet = flag_of(CSINK_OPT_QUIET);
+	config->report = flag_of(CSINK_OPT_REPORT);
+	config->output = getenv(variables[CSINK_OPT_OUTPUT]);
+	config->standalone = !run_dir || !*run_dir || (owner && *owner);
+	if (!config->output || !*config->output)
+		config->output = config->standalone ? CSINK_LIB_DEFAULT_OUTPUT : defaults[CSINK_OPT_OUTPUT];
+	if (run_dir && strlen(run_dir) < sizeof(config->run_dir))
+		strcpy(config->run_dir, run_dir);
+	config->owner = owner && *owner ? (pid_t)digits_of(owner) : config->standalone ? getpid() : 0;
+}
+
+static bool matches(const char *patterns, const char *name)
+{
+	char pattern[256];
+	size_t n;
+
+	for (; *patterns; patterns += n + (patterns[n] == ',')) {
+		n = strcspn(patterns, ",");
+		if (n && n < sizeof(pattern)) {
+			memcpy(pattern, patterns, n);
+			pattern[n] = 0;
+			if (fnmatch(pattern, name, 0) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+bool csink_config_follows(const char *name)
+{
+	const char *follow = csink_config.follow, *slash = name ? strrchr(name, '/') : NULL;
+	char comm[17] = "";
+
+	if (!strcmp(follow, "all"))
+		return true;
+	if (!strcmp(follow, "none"))
+		return csink_config.standalone ? csink_config.owner == getpid() : csink_config.parent == getppid();
+	/* The kernel's name is cut to 15 characters; the one that it was called by is what it says of itself. */
+	prctl(PR_GET_NAME, comm, 0, 0, 0);
+	return matches(follow, comm) || (name && matches(follow, slash ? slash + 1 : name));
+}
+
+bool csink_config_follows_forks(void)
+{
+	return strcmp(csink_config.follow, "none") != 0;
+}

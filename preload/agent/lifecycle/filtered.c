@@ -1,0 +1,104 @@
+/* Filters that were there before us: see filtered.h. What they do to our calls is found by
+ * preload/core/seccomp_probe.c. */
+#include "preload/agent/lifecycle/filtered.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "include/internal/base.h"
+#include "include/internal/options.h"
+#include "preload/agent/lifecycle/config.h"
+#include "preload/agent/lifecycle/own_run.h"
+#include "preload/core/calls_off.h"
+#include "preload/core/seccomp_probe.h"
+#include "preload/core/status.h"
+
+static int nr_filters; /* on this process */
+static char reason[160];
+
+static void publish(void)
+{
+	static char entry[sizeof(CSINK_ENV_RUN_FILTERS) + 24];
+
+	snprintf(entry, sizeof(entry), CSINK_ENV_RUN_FILTERS "=" CSINK_RUN_FILTERS_FORMAT, nr_filters,
+		 csink_deadly_calls);
+	csink_env_set(entry);
+}
+
+/* What the run's first process has found. False if that is this process, or it is outside this machine or container. */
+static bool read_known(int *nr, uint32_t *deadly)
+{
+	const char *value = getenv(CSINK_ENV_RUN_FILTERS), *run_dir = getenv(CSINK_ENV_RUN_DIR);
+
+	*nr = 0;
+	*deadly = 0;
+	if (csink_own_run_is_due())
+		return false;
+	return (value && sscanf(value, CSINK_RUN_FILTERS_FORMAT, nr, deadly) == 2) || (run_dir && *run_dir);
+}
+
+/* Filters come by inheritance: where there are as many, they are the same, and whoever has them has forked. */
+static bool are_parents_own(pid_t parent)
+{
+	struct csink_status status;
+
+	return parent && csink_status_read(parent, &status) == 0 && status.nr_filters == nr_filters;
+}
+
+/* Returns true where everything that is needed can be done. */
+static bool leave_out(uint32_t deadly, const char *name)
+{
+	csink_deadly_calls = deadly;
+	if (deadly & CSINK_DEADLY_SCAN)
+		csink_calls_off |= CSINK_CALLS_SCAN;
+	if (deadly & CSINK_DEADLY_LOCK)
+		csink_calls_off |= CSINK_CALLS_LOCK;
+	if (deadly & CSINK_DEADLY_RIGHTS)
+		csink_calls_off |= CSINK_CALLS_RIGHTS;
+	if (csink_filters_forbid_all(deadly)) {
+		snprintf(reason, sizeof(reason), "it runs under a seccomp filter that kills for %s", name);
+		return false;
+	}
+	if (deadly)
+		snprintf(reason, sizeof(reason), "a seccomp filter that was there before us kills for %s: not called",
+			 csink_filters_words(deadly));
+	return true;
+}
+
+bool csink_filtered_may_begin(const struct csink_status *status, const char **why)
+{
+	const char *name = NULL;
+	uint32_t deadly;
+	int known, err;
+	bool is_told;
+
+	*why = reason;
+	if (status && !status->nr_filters)
+		return true;
+	is_told = read_known(&known, &deadly);
+	/* Without /proc there is no telling: the beginner's word is taken for what was there then. */
+	nr_filters = status ? status->nr_filters : known;
+	if (!nr_filters)
+		return true;
+	if (is_told && known == nr_filters)
+		return leave_out(deadly, "calls of ours");
+	if (is_told && !are_parents_own(status ? status->parent : 0)) {
+		snprintf(reason, sizeof(reason), "it runs under a seccomp filter that may kill for calls of ours");
+		return false;
+	}
+	err = csink_filters_try(&name);
+	if (err < 0) {
+		snprintf(reason, sizeof(reason), "it runs under a seccomp filter that cannot be tried");
+		return false;
+	}
+	if (!leave_out((uint32_t)err, name))
+		return false;
+	publish();
+	return true;
+}
+
+void csink_filtered_one_more(void)
+{
+	nr_filters++;
+	publish();
+}

@@ -1,0 +1,323 @@
+#include "preload/agent/lifecycle/finish.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/options.h"
+#include "include/internal/rawcall.h"
+#include "include/internal/text_char.h"
+#include "preload/agent/lifecycle/config.h"
+#include "preload/agent/lifecycle/handover.h"
+#include "preload/agent/lifecycle/libc.h"
+#include "preload/agent/sampler/process.h"
+#include "preload/core/calls_off.h"
+#include "preload/core/record/output_path.h"
+#include "preload/core/record/run_dir.h"
+
+enum { HELPER_STACK = 64 * 1024 };
+
+static CSINK_SELDOM char program[PATH_MAX]; /* the countersink beside us; "" if there is none */
+static CSINK_SELDOM char output[PATH_MAX];  /* absolute */
+static pid_t finished_pid;                  /* who has had its profile made */
+static int kept_stderr = -1;
+
+void csink_finish_complain(const char *fmt, ...)
+{
+	char text[600], line[1024];
+	va_list ap;
+	size_t n;
+
+	if (csink_config.quiet)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	n = csink_text_line(line, sizeof(line) - 1, text);
+	line[n] = '\n';
+	/* One write, straight to the fd: the program's stdio buffers are its own. */
+	if (dprintf(kept_stderr < 0 ? STDERR_FILENO : kept_stderr, "countersink: %.*s", (int)n + 1, line) < 0)
+		return;
+}
+
+/* PREFIX/bin/countersink, of PREFIX/lib/libcountersink.so, or of PREFIX/lib/countersink/PLATFORM/libcountersink.so
+ * where an installation was copied without its links. */
+static void find_program(void)
+{
+	char lib[PATH_MAX], *slash;
+	Dl_info info;
+
+	if (!dladdr((void *)csink_finish_init, &info) || !realpath(info.dli_fname, lib))
+		return;
+	for (int up = 1; up <= 4; up++) {
+		slash = strrchr(lib, '/');
+		if (!slash)
+			break;
+		*slash = 0;
+		if (up % 2 == 0 &&
+		    snprintf(program, sizeof(program), "%s/bin/countersink", lib) < (int)sizeof(program) &&
+		    access(program, X_OK) == 0)
+			return;
+	}
+	program[0] = 0;
+}
+
+static void fix_output(void)
+{
+	char host[256] = "localhost", comm[17] = "", path[PATH_MAX], why[200], cwd[PATH_MAX];
+	struct csink_output_names names = {getpid(), host, comm, csink_output_rank()};
+
+	gethostname(host, sizeof(host) - 1);
+	prctl(PR_GET_NAME, comm, 0, 0, 0);
+	if (csink_output_expand(csink_config.output, &names, path, sizeof(path), why, sizeof(why)) < 0) {
+		csink_finish_complain(CSINK_ENV_PREFIX "OUTPUT=%s: %s; using %s", csink_config.output, why,
+				      CSINK_LIB_DEFAULT_OUTPUT);
+		csink_output_expand(CSINK_LIB_DEFAULT_OUTPUT, &names, path, sizeof(path), why, sizeof(why));
+	}
+	if (path[0] == '/' || !getcwd(cwd, sizeof(cwd)) ||
+	    snprintf(output, sizeof(output), "%s/%s", cwd, path) >= (int)sizeof(output))
+		snprintf(output, sizeof(output), "%s", path);
+}
+
+void csink_finish_init(void)
+{
+	/* A launcher gives a whole path, and its name beside us does not change: the rest is for the few who need it.
+	 */
+	if (csink_config.standalone)
+		fix_output();
+}
+
+void csink_finish_keep_stderr(void)
+{
+	enum { HIGH = 64 }; /* out of the way of what the program opens still */
+	int saved = errno;
+
+	if (csink_config.report && csink_config.standalone && csink_config.owner == csink_process.pid &&
+	    kept_stderr < 0)
+		kept_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, HIGH);
+	errno = saved;
+}
+
+/* ---- making the profile --------------------------------------------------------------------------------------------
+ */
+
+struct helper {
+	char *const *argv;
+	char *const *envp;
+	char *stack_end; /* of run_helper() */
+	bool is_root;    /* it takes back the rights of root, which the program has put aside */
+	int err;
+};
+
+/* Runs on a stack of its own in our memory while we stand still (as after vfork): nothing but syscalls. */
+static int run_helper(void *arg)
+{
+	struct helper *helper = arg;
+	uint64_t none = 0;
+
+	/* What it prints is the report: ours goes to stderr. dup2 is the child's own, the fd table is not shared. */
+	if (kept_stderr >= 0)
+		csink_rawcall(SYS_dup3, kept_stderr, STDERR_FILENO, 0);
+	if (csink_config.report && csink_rawcall(SYS_dup3, STDERR_FILENO, STDOUT_FILENO, 0) < 0)
+		csink_rawcall(SYS_close, STDOUT_FILENO); /* the program's stdout is no place for it */
+	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
+	/* The child's own: without libc, which would ask all threads to do the same. */
+	if (helper->is_root)
+		csink_rawcall(SYS_setresuid, 0, 0, 0);
+	csink_rawcall(SYS_execve, program, helper->argv, helper->envp);
+	helper->err = errno;
+	csink_rawcall(SYS_exit_group, 127);
+	return 0;
+}
+
+/*
+ * The kernel gives whatever executes a program SIGCHLD as the signal of its end, however it was made. So the helper has
+ * a parent in between, which executes nothing and ends without a signal: no handler of the program's runs, no wait()
+ * finds a stranger.
+ */
+static int run_parent(void *arg)
+{
+	struct helper *helper = arg;
+	int pid = csink_libc_clone(run_helper, helper->stack_end, CLONE_VM | CLONE_VFORK | SIGCHLD, helper);
+
+	if (pid < 0)
+		helper->err = errno;
+	while (pid > 0 && csink_rawcall(SYS_wait4, pid, NULL, 0, NULL) < 0 && errno == EINTR)
+		;
+	csink_rawcall(SYS_exit_group, 0);
+	return 0;
+}
+
+/* Our environment without what would profile the helper, too, and with the word that this run has ended. */
+static char **clean_environment(void)
+{
+	static char ended[] = CSINK_ENV_RUN_ENDED "=1";
+	size_t nr = 0;
+	char **envp;
+
+	for (char **entry = environ; entry && *entry; entry++)
+		nr++;
+	envp = calloc(nr + 2, sizeof(*envp));
+	nr = 0;
+	for (char **entry = environ; envp && entry && *entry; entry++)
+		if (strncmp(*entry, "LD_PRELOAD=", 11) &&
+		    strncmp(*entry, CSINK_ENV_PREFIX, sizeof(CSINK_ENV_PREFIX) - 1))
+			envp[nr++] = *entry;
+	if (envp)
+		envp[nr] = ended;
+	return envp;
+}
+
+/* Is the run directory root's, while the program, which may become root again, is another user at its end? */
+static bool needs_root(const char *run_dir)
+{
+	uid_t real, effective, saved;
+
+	return !csink_calls_are_off(CSINK_CALLS_RIGHTS) && !getresuid(&real, &effective, &saved) && effective &&
+	       (!real || !saved) && csink_run_dir_is_of(run_dir, 0);
+}
+
+static void make_profile(const char *run_dir, const char *to)
+{
+	char *argv[] = {program,         "report", "-o", (char *)to, csink_config.report ? "--" : "--quiet",
+			(char *)run_dir, NULL};
+	char *stack = malloc(2 * HELPER_STACK), **envp = clean_environment();
+	struct helper helper = {argv, envp, stack + HELPER_STACK, needs_root(run_dir), 0};
+	uint64_t all = ~0ULL, saved;
+	int status = 0;
+	pid_t pid;
+
+	find_program();
+	if (!program[0] || !stack || !envp) {
+		csink_finish_complain("no countersink beside the library: the recordings stay in %s; "
+				      "`countersink report -o %s %s` makes the profile",
+				      run_dir, to, run_dir);
+		goto out;
+	}
+	/* No signal may run a handler of the program's in the child, which shares our memory. */
+	csink_rawcall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &saved, sizeof(all));
+	/* No exit signal: neither SIGCHLD nor a wait() without __WALL learns of this child. */
+	pid = csink_libc_clone(run_parent, stack + 2 * HELPER_STACK, CLONE_VM | CLONE_VFORK, &helper);
+	if (pid > 0)
+		while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
+			;
+	else
+		helper.err = errno;
+	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &saved, NULL, sizeof(saved));
+	if (helper.err)
+		csink_finish_complain("cannot run %s: %s; the recordings stay in %s", program, strerror(helper.err),
+				      run_dir);
+	/* Any other failure it has told itself. */
+out:
+	free(envp);
+	free(stack);
+}
+
+/* Writing past RLIMIT_FSIZE would raise SIGXFSZ in the program. */
+static bool is_within_limit(size_t bytes)
+{
+	struct rlimit lim;
+
+	return getrlimit(RLIMIT_FSIZE, &lim) < 0 || lim.rlim_cur == RLIM_INFINITY || bytes <= lim.rlim_cur;
+}
+
+static bool write_all(int fd, const char *from, size_t bytes)
+{
+	while (bytes) {
+		ssize_t n = write(fd, from, bytes);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		from += n;
+		bytes -= (size_t)n;
+	}
+	return true;
+}
+
+/* The name of a profile of what came after the run's own profile was made: OUTPUT.PID. */
+static void later_output(char *to, size_t size)
+{
+	if (!output[0])
+		fix_output();
+	snprintf(to, size, "%.4000s.%d", output, (int)csink_process.pid);
+}
+
+/* Our file was collected and removed while we ran on (a daemon): its pages are still ours. */
+static void rescue_recording(void)
+{
+	const struct csink_rec_header *header = csink_process.rec.header;
+	size_t bytes = (size_t)atomic_load(&csink_process.rec.next_block) * CSINK_REC_BLOCK;
+	char dir[256], file[300], to[PATH_MAX];
+	int fd, err = 0;
+
+	later_output(to, sizeof(to));
+	if (!is_within_limit(bytes))
+		err = -EFBIG;
+	else
+		err = csink_run_dir_create(dir, sizeof(dir));
+	if (err < 0) {
+		csink_finish_complain("what came after the profile was made is lost: %s", strerror(-err));
+		return;
+	}
+	snprintf(file, sizeof(file), "%s/%d.0" CSINK_REC_SUFFIX, dir, (int)csink_process.pid);
+	fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd >= 0 && write_all(fd, (const char *)header, bytes)) {
+		make_profile(dir, to);
+	} else {
+		csink_finish_complain("what came after the profile was made is lost: %s: %s", file, strerror(errno));
+		unlink(file);
+		rmdir(dir);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+/* A file that cannot be found may be out of reach only, after a chroot: then there is no more to be done than before.
+ */
+static bool is_collected(void)
+{
+	struct csink_rec_header *header = csink_process.rec.header;
+
+	return __atomic_load_n(&header->collected, __ATOMIC_RELAXED) == CSINK_REC_COLLECTED ||
+	       (access(csink_process.rec.path, F_OK) < 0 && errno == ENOENT && access(csink_config.run_dir, F_OK) == 0);
+}
+
+static void make_own_profile(void)
+{
+	const char *left;
+	char to[PATH_MAX];
+
+	if (csink_config.outlives)
+		later_output(to, sizeof(to));
+	make_profile(csink_config.run_dir, csink_config.outlives ? to : output);
+	if (csink_handover_left(&left))
+		csink_finish_complain(
+			"recordings of processes that kept more rights are in %s, and not in the profile: "
+			"`countersink report -o FILE %s`, as root, makes one of them",
+			left, left);
+}
+
+void csink_finish_image(void)
+{
+	if (finished_pid == csink_process.pid)
+		return;
+	finished_pid = csink_process.pid;
+	if (is_collected())
+		rescue_recording();
+	else if (csink_config.standalone && csink_config.owner == csink_process.pid)
+		make_own_profile();
+}

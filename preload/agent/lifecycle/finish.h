@@ -1,0 +1,25 @@
+/* What happens to a recording when its process is done: nothing where a launcher collects, else the profile is made. */
+#ifndef CSINK_FINISH_H
+#define CSINK_FINISH_H
+
+/** Find the countersink beside this library and fix the output's place, before the program changes folders. Context:
+ * init. */
+void csink_finish_init(void);
+
+/**
+ * At the end of an image. Without a launcher, the first process of the run has the profile made of every recording in
+ * the run folder, and waits for it; a process whose recording was collected while it still ran has one made of its own.
+ * The helper is no child that the program's wait() or SIGCHLD could see. Once. Context: thread.
+ */
+void csink_finish_image(void);
+
+/**
+ * The program closes its stderr for good, as coreutils do before they exit: a copy is kept for the report, if one is to
+ * be printed there at the end. Context: thread.
+ */
+void csink_finish_keep_stderr(void);
+
+/** Say one line on stderr, unless COUNTERSINK_QUIET. Context: init. */
+void csink_finish_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

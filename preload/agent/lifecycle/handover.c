@@ -1,0 +1,152 @@
+/* Moves a run to the user that a process becomes: see handover.h. */
+#include "preload/agent/lifecycle/handover.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/options.h"
+#include "preload/agent/lifecycle/config.h"
+#include "preload/agent/sampler/process.h"
+#include "preload/core/record/run_dir.h"
+
+static CSINK_SELDOM char left_dir[sizeof(csink_config.run_dir)]; /* "": nothing stayed behind */
+static CSINK_SELDOM char run_dir_text[2][sizeof(CSINK_ENV_RUN_DIR) + sizeof(csink_config.run_dir)];
+static unsigned int nr_texts;
+
+bool csink_handover_is_owner(void)
+{
+	return csink_config.standalone && csink_config.owner == getpid() && csink_config.run_dir[0];
+}
+
+bool csink_handover_left(const char **dir)
+{
+	*dir = left_dir;
+	return left_dir[0];
+}
+
+static const char *own_name(void)
+{
+	const char *slash = strrchr(csink_process.rec.path, '/');
+
+	return slash ? slash + 1 : "";
+}
+
+static bool give(int dir_fd, const char *name, uid_t uid)
+{
+	int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	bool given = fd >= 0 && !fchown(fd, uid, (gid_t)-1);
+
+	if (fd >= 0)
+		close(fd);
+	return given;
+}
+
+/* Returns how many entries stayed, or -errno. */
+static int move_recordings(int from_fd, int to_fd, uid_t uid)
+{
+	int fd = openat(from_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), nr_left = 0;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return -errno;
+	}
+	while ((entry = readdir(dir))) {
+		const char *name = entry->d_name;
+		bool moves;
+
+		if (!strcmp(name, ".") || !strcmp(name, ".."))
+			continue;
+		moves = !strcmp(name, own_name()) ||
+			(csink_run_dir_is_recording(name) && csink_run_dir_is_written(from_fd, name) == 0);
+		if (!moves || renameat(from_fd, name, to_fd, name) || !give(to_fd, name, uid))
+			nr_left++;
+	}
+	closedir(dir);
+	return nr_left;
+}
+
+/* Point this process, and what it starts, to the directory. */
+static void use(const char *dir)
+{
+	/* The environment keeps the string that it was given: the one in use is not written. */
+	char *text = run_dir_text[nr_texts++ % CSINK_ARRAY_SIZE(run_dir_text)], path[sizeof(csink_process.rec.path)];
+
+	if (snprintf(path, sizeof(path), "%s/%s", dir, own_name()) < (int)sizeof(path))
+		strcpy(csink_process.rec.path, path);
+	strcpy(csink_config.run_dir, dir);
+	snprintf(text, sizeof(run_dir_text[0]), CSINK_ENV_RUN_DIR "=%s", dir);
+	csink_env_set(text);
+}
+
+/* The directories' parents are the same, so that recordings, which are mapped, can be renamed. */
+static int open_beside(char *dir, size_t size)
+{
+	const char *slash = strrchr(csink_config.run_dir, '/');
+	int err;
+
+	if (!slash)
+		return -ENOENT;
+	err = csink_run_dir_create_in(csink_config.run_dir, (size_t)(slash - csink_config.run_dir), dir, size);
+	if (err)
+		return err;
+	err = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (err >= 0)
+		return err;
+	err = -errno;
+	rmdir(dir);
+	return err;
+}
+
+int csink_handover_begin(uid_t uid)
+{
+	char dir[sizeof(csink_config.run_dir)];
+	int from = open(csink_config.run_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), to, nr_left;
+
+	if (from < 0)
+		return -errno;
+	to = open_beside(dir, sizeof(dir));
+	if (to < 0) {
+		close(from);
+		return to;
+	}
+	nr_left = move_recordings(from, to, uid);
+	if (nr_left >= 0 && !fchown(to, uid, (gid_t)-1)) {
+		if (nr_left || rmdir(csink_config.run_dir))
+			strcpy(left_dir, csink_config.run_dir);
+		use(dir);
+	} else {
+		nr_left = -EPERM;
+		move_recordings(to, from, geteuid());
+		rmdir(dir);
+	}
+	close(from);
+	close(to);
+	return CSINK_MIN(nr_left, 0);
+}
+
+void csink_handover_undo(void)
+{
+	int fd = open(csink_config.run_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), saved = errno;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (fd >= 0 && fchown(fd, geteuid(), (gid_t)-1))
+		errno = saved;
+	while (dir && (entry = readdir(dir)))
+		if (csink_run_dir_is_recording(entry->d_name))
+			give(fd, entry->d_name, geteuid());
+	if (dir)
+		closedir(dir);
+	else if (fd >= 0)
+		close(fd);
+	errno = saved;
+}

@@ -1,0 +1,426 @@
+#include "preload/agent/lifecycle/image.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/options.h"
+#include "include/internal/rawcall.h"
+#include "preload/agent/interpose/signals.h"
+#include "preload/agent/lifecycle/bus_guard.h"
+#include "preload/agent/lifecycle/config.h"
+#include "preload/agent/lifecycle/filtered.h"
+#include "preload/agent/lifecycle/finish.h"
+#include "preload/agent/lifecycle/libc.h"
+#include "preload/agent/lifecycle/own_run.h"
+#include "preload/agent/lifecycle/plain.h"
+#include "preload/agent/lifecycle/real.h"
+#include "preload/agent/lifecycle/started.h"
+#include "preload/agent/lifecycle/untracked_threads.h"
+#include "preload/agent/sampler/engine.h"
+#include "preload/agent/sampler/fd_guard.h"
+#include "preload/agent/sampler/housekeeping.h"
+#include "preload/agent/sampler/phases.h"
+#include "preload/agent/sampler/process.h"
+#include "preload/agent/sampler/thread.h"
+#include "preload/agent/unwind/modules.h"
+#include "preload/core/calls_off.h"
+#include "preload/core/record/run_dir.h"
+#include "preload/core/record/stacks.h"
+#include "preload/core/seccomp_probe.h"
+#include "preload/core/status.h"
+
+extern void *__libc_stack_end;
+
+/* ---- the header -------------------------------------------------------------------------------------------------- */
+
+static void describe_program(struct csink_rec_header *header, int argc, char **argv)
+{
+	size_t used = 0;
+
+	csink_module_program(header->exe, sizeof(header->exe));
+	for (int i = 0; i < argc && argv[i] && used < sizeof(header->cmdline) - 1; i++) {
+		size_t length = CSINK_MIN(strlen(argv[i]), sizeof(header->cmdline) - 1 - used);
+
+		memcpy(header->cmdline + used, argv[i], length);
+		used += length + 1;
+	}
+}
+
+static void describe_process(struct csink_rec_header *header, uint64_t cpu_start_ns)
+{
+	struct timespec now;
+
+	header->pid = csink_process.pid;
+	header->ppid = getppid();
+	header->cpu_start_ns = cpu_start_ns;
+	header->cpu_end_ns = cpu_start_ns;
+	clock_gettime(CLOCK_REALTIME, &now);
+	header->start_realtime_ns = (uint64_t)now.tv_sec * CSINK_NS_PER_S + (uint64_t)now.tv_nsec;
+	header->start_monotonic_ns = csink_now_ns();
+	header->end_monotonic_ns = header->start_monotonic_ns;
+	csink_rawcall(SYS_prctl, PR_GET_NAME, header->comm);
+	header->nr_events = csink_process.rec.nr_events = csink_process.nr_events;
+	for (uint32_t i = 0; i < csink_process.nr_events; i++)
+		header->events[i] = csink_process.events[i].rec;
+	memcpy(header->rates, csink_process.rates, sizeof(header->rates));
+	header->engine = csink_process.engine;
+	header->state = CSINK_REC_LIVE;
+}
+
+/* The walker that was asked for, else our own, else frame pointers; the header says which and why. */
+static void choose_unwind(struct csink_rec_header *header)
+{
+	int method = csink_config.unwind == CSINK_NR_UNWINDS ? CSINK_UNWIND_DWARF : csink_config.unwind;
+	int err = 0;
+
+	csink_process.timeline = csink_config.timeline;
+	csink_process.max_depth = csink_config.max_depth;
+	if (method == CSINK_UNWIND_DWARF)
+		err = csink_walk_dwarf_init();
+	else if (method == CSINK_UNWIND_LIBUNWIND)
+		err = csink_libunwind_init(header->unwind_reason);
+	if (err) {
+		if (method == CSINK_UNWIND_DWARF)
+			snprintf(header->unwind_reason, sizeof(header->unwind_reason), "no memory for rows: %s",
+				 strerror(-err));
+		method = CSINK_UNWIND_FP;
+	}
+	csink_process.walk = csink_unwind_walker((enum csink_unwind)method);
+	header->unwind = (uint32_t)method;
+}
+
+static void main_stack(struct csink_stack_bounds *stack)
+{
+	struct rlimit lim;
+	uintptr_t bytes = 8 << 20;
+
+	if (getrlimit(RLIMIT_STACK, &lim) == 0 && lim.rlim_cur < bytes)
+		bytes = lim.rlim_cur;
+	stack->high = (uintptr_t)__libc_stack_end;
+	stack->low = stack->high - bytes;
+}
+
+/* ---- beginnings ----------------------------------------------------------------------------------------------------
+ */
+
+/* Where a process that had more rights has made room for what it starts with fewer. */
+static int record_beside(int err)
+{
+	char beside[300];
+	uid_t uid = geteuid();
+
+	if (csink_run_dir_beside(csink_config.run_dir, uid, beside, sizeof(beside)) < 0 ||
+	    !csink_run_dir_is_of(beside, uid))
+		return err;
+	return csink_recording_create(&csink_process.rec, beside, csink_config.max_bytes);
+}
+
+/* Is this no more than what comes of chroot, of other rights, or of a launcher that had its profile made? What cannot
+ * be recorded then is named by others: who started it, and the kernel's list of processes. */
+static bool is_out_of_reach(int err)
+{
+	return err == -EACCES || err == -EPERM || err == -ENOENT || err == -EROFS;
+}
+
+/* A phrase for a message: why a recording cannot be made. */
+static const char *explain_unrecorded(int err, char *text, size_t size)
+{
+	struct rlimit lim;
+
+	if (err != -EFBIG)
+		return strerror(-err);
+	if (getrlimit(RLIMIT_FSIZE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY)
+		snprintf(text, size, "files are limited to %llu bytes (RLIMIT_FSIZE, ulimit -f)",
+			 (unsigned long long)lim.rlim_cur);
+	else
+		snprintf(text, size, "too little address space (RLIMIT_AS, ulimit -v) or --max-memory");
+	return text;
+}
+
+static int try_recording(void)
+{
+	int err = 0;
+
+	if (!csink_config.run_dir[0])
+		err = csink_run_dir_create(csink_config.run_dir, sizeof(csink_config.run_dir));
+	if (err)
+		csink_config.run_dir[0] = '\0'; /* not the last place that was tried */
+	else
+		err = csink_recording_create(&csink_process.rec, csink_config.run_dir, csink_config.max_bytes);
+	return err == -EACCES ? record_beside(err) : err;
+}
+
+static bool has_recording(int err)
+{
+	char text[100];
+
+	if (err && !(is_out_of_reach(err) && csink_config.owner != getpid()))
+		csink_finish_complain("cannot record in %s: %s; the program runs without being profiled",
+				      csink_config.run_dir[0] ? csink_config.run_dir : "any temporary folder",
+				      explain_unrecorded(err, text, sizeof(text)));
+	return err == 0;
+}
+
+/* For a program that starts. A directory that passed the checks may still not be writable. */
+static bool open_first_recording(void)
+{
+	int err;
+
+	if (csink_own_run_is_launchers())
+		return false;
+	csink_finish_init();
+	err = try_recording();
+	if (is_out_of_reach(err) && csink_config.owner != getpid() && csink_own_run_may_replace()) {
+		csink_own_run_begin(strerror(-err));
+		csink_finish_init();
+		err = try_recording();
+	}
+	return has_recording(err);
+}
+
+static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
+{
+	struct csink_process *process = &csink_process;
+	struct csink_thread *thread = csink_thread_get();
+	char problem[700] = "";
+
+	if (!thread)
+		return;
+	csink_image_choose_events(problem, sizeof(problem));
+	describe_process(process->rec.header, cpu_start_ns);
+	describe_program(process->rec.header, argc, argv);
+	csink_bus_guard_enter();
+	csink_modules_init(&process->rec, &thread->writer);
+	choose_unwind(process->rec.header);
+	csink_housekeeping_init();
+	process->install_signal = csink_signal_install;
+	process->wanted_engine = csink_config.engine;
+	main_stack(&thread->stack);
+	atomic_store_explicit(&process->active, 1, memory_order_release);
+	csink_thread_start(thread, CSINK_THREAD_MAIN);
+	csink_strangers_at_start();
+	if (*problem)
+		csink_recording_note(&process->rec, &thread->writer, 1, "%s", problem);
+	if (*csink_config.own_run)
+		csink_recording_note(&process->rec, &thread->writer, 0, "%s", csink_config.own_run);
+	if (*csink_config.bad)
+		csink_recording_note(&process->rec, &thread->writer, 1, "%s", csink_config.bad);
+}
+
+/* A child that cannot have a recording: it goes on as if we were not there. */
+static void leave_alone(struct csink_thread *thread)
+{
+	if (thread && csink_self == thread)
+		csink_masks_reveal(thread);
+	csink_self = NULL;
+}
+
+static void copy_findings(struct csink_rec_header *to, const struct csink_rec_header *from)
+{
+	memcpy(to->exe, from->exe, sizeof(to->exe));
+	memcpy(to->cmdline, from->cmdline, sizeof(to->cmdline));
+	memcpy(to->engine_reason, from->engine_reason, sizeof(to->engine_reason));
+	memcpy(to->unwind_reason, from->unwind_reason, sizeof(to->unwind_reason));
+	to->unwind = from->unwind;
+}
+
+static bool is_collected(const struct csink_recording *rec)
+{
+	uint32_t word = __atomic_load_n(&rec->header->collected, __ATOMIC_ACQUIRE);
+
+	return word == CSINK_REC_COLLECTED || word == CSINK_REC_COLLECTED_WHOLE;
+}
+
+/*
+ * Where the run was collected before the child came to run (a daemon forks), the child has a run of its own. The
+ * launcher marks the parent's recording before it takes the directory away, so that one more look at the mark is enough
+ * for a child that has looked for the directory meanwhile.
+ */
+static bool open_child_recording(const struct csink_recording *parent)
+{
+	int err = is_collected(parent) ? -ENOENT : try_recording();
+
+	if (err == -ENOENT && is_collected(parent)) {
+		csink_own_run_outlive();
+		err = try_recording();
+	}
+	return has_recording(err);
+}
+
+/* With what its parent had found out about events, engine and unwinding. */
+void csink_image_begin_child(void)
+{
+	struct csink_process *process = &csink_process;
+	struct csink_recording before = process->rec;
+	struct csink_thread *thread = csink_self;
+	int saved = errno;
+
+	if (!atomic_load(&process->active))
+		return;
+	atomic_store(&process->active, 0);
+	if (csink_calls_are_off(CSINK_CALLS_LIFE)) {
+		csink_self = NULL;
+		return;
+	}
+	process->pid = getpid();
+	csink_fd_guard_forked();
+	csink_writer_forget();
+	csink_threads_forget();
+	csink_stacks_reset();
+	csink_libunwind_forked();
+	csink_signals_forked();
+	if (!thread) {
+		thread = csink_thread_get();
+		if (thread)
+			memset(&thread->hidden, 0, sizeof(thread->hidden));
+	}
+	if (thread && csink_config_follows_forks() && open_child_recording(&before)) {
+		describe_process(process->rec.header, 0);
+		copy_findings(process->rec.header, before.header);
+		csink_modules_init(&process->rec, &thread->writer);
+		csink_phases_rewrite();
+		csink_housekeeping_init();
+		csink_recording_close(&before);
+		atomic_store_explicit(&process->active, 1, memory_order_release);
+		csink_thread_start(thread, CSINK_THREAD_MAIN);
+	} else {
+		csink_started_say_child(&before,
+					csink_config_follows_forks() ? CSINK_SPAWN_NO_REACH : CSINK_SPAWN_NOT_FOLLOWED);
+		csink_recording_close(&before);
+		leave_alone(thread);
+	}
+	errno = saved;
+}
+
+/* What is not begun stays silent where a launcher names the process; else it is told. */
+static bool may_begin(const struct csink_status *status, const char **why)
+{
+	const char *quiet = getenv(CSINK_ENV_PREFIX "QUIET"), *run_dir = getenv(CSINK_ENV_RUN_DIR);
+
+	if (csink_filtered_may_begin(status, why))
+		return true;
+	csink_config.quiet = (quiet && *quiet) || (run_dir && *run_dir && !csink_own_run_is_due());
+	csink_finish_complain("the program runs without being profiled: %s", *why);
+	return false;
+}
+
+static void say_filtered(const char *why)
+{
+	struct csink_started own = {.reason = CSINK_SPAWN_OWN};
+
+	if (!*why || !csink_self)
+		return;
+	csink_thread_mute(csink_self, true); /* the handler uses the same writer */
+	csink_recording_note(&csink_process.rec, &csink_self->writer, 1, "%s", why);
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(csink_filters_children); i++)
+		if (csink_filters_children[i])
+			csink_started_say(&own, csink_filters_children[i]);
+	csink_thread_mute(csink_self, false);
+}
+
+/* @status  NULL: not known. */
+static void begin_asked(int argc, char **argv, const struct csink_status *status, const char *why)
+{
+	uint64_t cpu_start_ns = csink_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+	const char *due;
+
+	csink_config_read();
+	due = csink_own_run_is_due();
+	if (due)
+		csink_own_run_begin(due);
+	csink_process.pid = getpid();
+	csink_process.is_traced = status && status->tracer;
+	csink_signals_begin(status ? status->caught : UINT64_MAX);
+	if (!csink_config_follows(argc ? argv[0] : NULL)) {
+		csink_env_init(); /* for those that it starts */
+		return;
+	}
+	if (open_first_recording()) {
+		csink_env_init();
+		begin_image(argc, argv, cpu_start_ns);
+		say_filtered(why);
+		pthread_atfork(csink_fd_guard_before_fork, csink_fd_guard_after_fork, csink_image_begin_child);
+	}
+	csink_signals_begun();
+}
+
+__attribute__((constructor)) static void begin_process(int argc, char **argv)
+{
+	const struct csink_status *known = NULL;
+	struct csink_status status;
+	int saved = errno;
+	const char *why;
+
+	csink_libc_init();
+	csink_reals_init();
+	csink_plain_init();
+	if (csink_config_is_asked()) {
+		if (csink_status_read(CSINK_STATUS_PROCESS, &status) == 0)
+			known = &status;
+		if (may_begin(known, &why))
+			begin_asked(argc, argv, known, why);
+	}
+	errno = saved;
+}
+
+/* ---- ends ----------------------------------------------------------------------------------------------------------
+ */
+
+static void last_flush(enum csink_rec_state state)
+{
+	struct csink_rec_header *header = csink_process.rec.header;
+	struct csink_thread *thread = csink_self;
+
+	if (thread && thread->entry) {
+		csink_thread_flush(thread);
+		csink_rawcall(SYS_prctl, PR_GET_NAME, thread->entry->name);
+	}
+	csink_threads_flush_others();
+	if (thread && thread->entry) {
+		csink_housekeeping_last(thread);
+		csink_strangers_at_end(header->cpu_end_ns - header->cpu_start_ns);
+	}
+	__atomic_store_n(&header->state, state, __ATOMIC_RELEASE);
+}
+
+void csink_image_before_exec(void)
+{
+	if (csink_self)
+		csink_thread_pause(csink_self);
+	last_flush(CSINK_REC_EXECED);
+	csink_signals_before_exec();
+}
+
+void csink_image_exec_failed(void)
+{
+	__atomic_store_n(&csink_process.rec.header->state, CSINK_REC_LIVE, __ATOMIC_RELEASE);
+	csink_signals_exec_failed();
+	csink_threads_unflush_others();
+	if (csink_self)
+		csink_thread_resume(csink_self);
+}
+
+void csink_image_end(void)
+{
+	int saved = errno;
+
+	if (csink_calls_are_off(CSINK_CALLS_LIFE))
+		return; /* what was committed counts, as after a kill */
+	/* Not in a vfork child, which shares our memory and is about to vanish. */
+	if (atomic_load(&csink_process.active) && getpid() == csink_process.pid) {
+		/* To close the groups and open them again would cost as much as all the rest. */
+		if (csink_self)
+			csink_thread_mute(csink_self, true);
+		last_flush(CSINK_REC_EXITED);
+		csink_finish_image();
+		if (csink_self)
+			csink_thread_mute(csink_self, false);
+	}
+	errno = saved;
+}

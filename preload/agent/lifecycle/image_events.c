@@ -1,0 +1,180 @@
+/*
+ * What a process counts: from the list of events that it was given to groups, and how often each is sampled. Written
+ * once, by the constructor; forked children have it from their parents.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "include/internal/options.h"
+#include "preload/agent/lifecycle/config.h"
+#include "preload/agent/lifecycle/image.h"
+#include "preload/agent/sampler/process.h"
+#include "preload/agent/sampler/switches.h"
+#include "preload/core/sysfs.h"
+
+#define SHORTEST_NS (CSINK_NS_PER_S / CSINK_MAX_CLOCK_FREQUENCY)
+
+/* What a program cannot bear, or the kernel refuses, is not tried. rate: where to say so of one that samples, or NULL.
+ */
+static void limit_rate(struct csink_event_spec *event, struct csink_rec_rate *rate)
+{
+	bool is_clock = event->rec.flags & CSINK_EVENT_CPU_NS, measured = false;
+	uint64_t asked = event->attr.sample_period, shortest = SHORTEST_NS;
+	uint64_t highest = is_clock ? CSINK_MAX_CLOCK_FREQUENCY : UINT64_MAX;
+	int64_t limit;
+
+	if (!is_clock && !event->attr.freq)
+		shortest = csink_event_shortest_period(event, asked, &measured);
+	if (event->attr.freq) {
+		if (!csink_sysfs_read_number(&limit, "/proc/sys/kernel/perf_event_max_sample_rate") && limit > 0)
+			highest = CSINK_MIN(highest, (uint64_t)limit);
+		if (event->attr.sample_freq <= highest)
+			return;
+		snprintf(csink_config.bad, sizeof(csink_config.bad),
+			 "%s: %llu samples a second are more than %s: using %llu", event->rec.name,
+			 (unsigned long long)event->attr.sample_freq,
+			 highest == CSINK_MAX_CLOCK_FREQUENCY ? "a program can bear"
+							      : "kernel.perf_event_max_sample_rate allows",
+			 (unsigned long long)highest);
+		event->attr.sample_freq = highest;
+	} else if (measured && asked < shortest) {
+		if (rate)
+			*rate = (struct csink_rec_rate){asked, shortest, CSINK_RATE_MEASURED};
+		event->attr.sample_period = shortest;
+	} else if (asked < shortest) {
+		snprintf(csink_config.bad, sizeof(csink_config.bad),
+			 "%s: a sample every %llu%s is more than a program can bear: using %llu%s", event->rec.name,
+			 (unsigned long long)asked, is_clock ? " ns" : "", (unsigned long long)shortest,
+			 is_clock ? " ns" : "");
+		event->attr.sample_period = shortest;
+	}
+}
+
+/* How often an event is sampled, if it comes to lead. */
+static void set_rate(struct csink_process *process, uint32_t i)
+{
+	struct csink_event_spec *event = &process->events[i];
+	bool leads = (uint32_t)__builtin_ctz(process->groups[process->group_of[i]]) == i;
+	uint64_t ns = CSINK_NS_PER_S / (csink_config.frequency ? csink_config.frequency : CSINK_DEFAULT_FREQUENCY);
+	bool is_clock = event->rec.flags & CSINK_EVENT_CPU_NS;
+
+	if (event->attr.sample_period || event->attr.freq)
+		;                                             /* the event's own text says how often */
+	else if (csink_config.period && (leads || !is_clock)) /* it is in units of what leads */
+		event->attr.sample_period = csink_config.period;
+	else if (is_clock)
+		event->attr.sample_period = ns;
+	else {
+		event->attr.freq = 1;
+		event->attr.sample_freq = csink_config.frequency;
+	}
+	limit_rate(event, leads ? &process->rates[i] : NULL);
+	event->rec.period = 0; /* said of those that lead, once that is known */
+}
+
+static const struct csink_event_spec *first_of(const struct csink_process *process, uint32_t g)
+{
+	return &process->events[__builtin_ctz(process->groups[g])];
+}
+
+/* How many groups of the same name come before it. */
+static uint32_t place_of(const struct csink_process *process, uint32_t g)
+{
+	uint32_t place = 0;
+
+	for (uint32_t before = 0; before < g; before++)
+		place += !strcmp(first_of(process, before)->rec.name, first_of(process, g)->rec.name);
+	return place;
+}
+
+/* The groups that count the same on other kinds of CPU: one of each kind. */
+static uint8_t find_kin(const struct csink_process *process, uint32_t g)
+{
+	uint8_t kin = 0;
+
+	for (uint32_t k = 0; k < process->nr_groups; k++)
+		if (csink_event_is_kin(first_of(process, g), first_of(process, k)) &&
+		    place_of(process, g) == place_of(process, k))
+			kin |= (uint8_t)(1u << k);
+	return kin;
+}
+
+/* From the groups of the list to those of the process. CPU time is in the first one; time off the CPU is in none. */
+static void form_groups(struct csink_process *process, uint32_t nr)
+{
+	process->nr_groups = 0;
+	process->time_groups = 1;
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct csink_event_spec *event = &process->events[i];
+		bool first = !i || (event->group != event[-1].group && !(event->rec.flags & CSINK_EVENT_IMPLIED));
+
+		if (first)
+			process->groups[process->nr_groups++] = 0;
+		process->group_of[i] = (uint8_t)(event->rec.flags & CSINK_EVENT_IMPLIED ? 0 : process->nr_groups - 1);
+		process->groups[process->group_of[i]] |= (uint8_t)(1u << i);
+		if (first && csink_event_is_kin(event, &process->events[0]))
+			process->time_groups |= (uint8_t)(1u << (process->nr_groups - 1));
+	}
+	for (uint32_t g = 0; g < process->nr_groups; g++)
+		process->kin_of[g] = find_kin(process, g);
+}
+
+/* What the list says; a launcher has planned it already, for all processes alike. Returns how many, or -errno. */
+static int list_events(struct csink_event_spec *events, uint32_t max, struct csink_event_error *err)
+{
+	static const struct csink_event_roots roots; /* the system's own */
+	int nr = csink_events_parse(csink_config.events, events, max, err);
+
+	if (nr > 0 && csink_config.standalone)
+		nr = csink_events_bind(&roots, events, (uint32_t)nr, max, err);
+	if (nr > 0 && csink_config.standalone && csink_events_check(events, (uint32_t)nr, err))
+		nr = err->err;
+	if (nr > 1 && !events[0].braced) {
+		int ret = csink_events_plan(events, (uint32_t)nr, err);
+
+		nr = ret ? ret : nr;
+	}
+	return nr;
+}
+
+void csink_image_choose_events(char *problem, size_t size)
+{
+	struct csink_process *process = &csink_process;
+	struct csink_event_error err;
+	char reason[160];
+	int nr = 0;
+
+	if (strcmp(csink_config.events, "auto") != 0) {
+		/* One place is for CPU time, one for time off the CPU. */
+		nr = list_events(process->events, CSINK_MAX_EVENTS - 1 - csink_config.off_cpu, &err);
+		if (nr < 0)
+			snprintf(problem, size, "%s; sampling CPU time instead", err.line);
+	}
+	if (nr <= 0) {
+		csink_events_auto(&process->events[0], reason, sizeof(reason));
+		nr = 1;
+	}
+	process->cpu_event = CSINK_MAX_EVENTS;
+	for (int i = 0; i < nr && process->cpu_event == CSINK_MAX_EVENTS; i++)
+		if (process->events[i].rec.flags & CSINK_EVENT_CPU_NS)
+			process->cpu_event = (uint32_t)i;
+	if (process->cpu_event == CSINK_MAX_EVENTS) { /* time is what totals are checked against */
+		csink_events_parse("task-clock", &process->events[nr], 1, &err);
+		process->events[nr].rec.flags |= CSINK_EVENT_IMPLIED;
+		process->cpu_event = (uint32_t)nr++;
+	}
+	form_groups(process, (uint32_t)nr);
+	process->off_cpu_event = CSINK_MAX_EVENTS;
+	for (int i = 0; i < nr; i++)
+		set_rate(process, (uint32_t)i);
+	/* Of the timer engine, which has CPU time alone. */
+	process->period_ns = process->events[process->cpu_event].attr.freq
+				     ? CSINK_NS_PER_S / process->events[process->cpu_event].attr.sample_freq
+				     : process->events[process->cpu_event].attr.sample_period;
+	if (csink_config.off_cpu) {
+		csink_switches_event(&process->events[nr]);
+		process->off_cpu_event = (uint32_t)nr++;
+	}
+	process->nr_events = (uint32_t)nr;
+}

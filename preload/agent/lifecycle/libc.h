@@ -1,0 +1,32 @@
+/*
+ * The C library itself, whoever stands before it by its functions' names. A shell has a putenv() of its own, a graph
+ * library a clone() that copies nodes: what this library calls by such a name must be libc's.
+ */
+#ifndef CSINK_LIBC_H
+#define CSINK_LIBC_H
+
+#include <stdbool.h>
+
+/** Find it, and lead what this library imports there, but for the allocator, which is one for all. Context: init. */
+void csink_libc_init(void);
+
+/** Whether the function is libc's or the dynamic linker's; true as well where that cannot be known (glibc < 2.35). */
+bool csink_libc_has(const void *function);
+
+/** The path of the loader that this program was started with; NULL where that cannot be known. Context: any. */
+const char *csink_libc_loader_path(void);
+
+/** libc's function of that name, or NULL; NULL as well where libc cannot be known. Context: any. */
+void *csink_libc_find(const char *name);
+
+/**
+ * The next definition of a function after ours, in the order in which the objects of the program's start are searched;
+ * as dlsym(RTLD_NEXT) says, but without the loader's lock.
+ * Returns false where that cannot be known (glibc < 2.35). Context: any, once csink_libc_init() has run.
+ */
+bool csink_libc_next(const char *name, void **function);
+
+/** clone(2) as libc has it, unseen by the call that we interpose. Context: any, once the constructor has run. */
+int csink_libc_clone(int (*fn)(void *arg), void *stack, int flags, void *arg);
+
+#endif

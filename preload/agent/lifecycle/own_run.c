@@ -1,0 +1,110 @@
+/* See own_run.h. */
+#include "preload/agent/lifecycle/own_run.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/options.h"
+#include "preload/agent/lifecycle/config.h"
+#include "preload/core/record/run_dir.h"
+
+static const char *set(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
+/* The library's own word of an owner comes later than the launcher's of itself. */
+static bool is_of_launcher(void)
+{
+	return set(CSINK_ENV_RUN_PARENT) && !set(CSINK_ENV_RUN_OWNER);
+}
+
+bool csink_own_run_may_replace(void)
+{
+	const char *place = set(CSINK_ENV_RUN_PLACE);
+
+	return set(CSINK_ENV_RUN_DIR) && !(is_of_launcher() && place && csink_run_dir_is_here(place));
+}
+
+/* Why the inherited directory cannot be used. It is checked once: later the program may change its environment. */
+static const char *refusal(void)
+{
+	static const char *why;
+	static bool is_known;
+	const char *dir = set(CSINK_ENV_RUN_DIR);
+
+	if (!is_known && dir)
+		why = csink_run_dir_refuse(dir, set(CSINK_ENV_RUN_PLACE));
+	is_known = true;
+	return why;
+}
+
+const char *csink_own_run_is_due(void)
+{
+	return refusal() && csink_own_run_may_replace() ? refusal() : NULL;
+}
+
+bool csink_own_run_is_launchers(void)
+{
+	return refusal() && !*csink_config.own_run;
+}
+
+/* If the launcher has fixed one profile's path, or the run's own profile exists already, do not overwrite it. */
+static const char *own_output(const char *output)
+{
+	static CSINK_SELDOM char room[PATH_MAX];
+	const char *more = NULL;
+
+	if (is_of_launcher())
+		more = ".%h.%p";
+	else if (!strchr(output, '%') && !access(output, F_OK))
+		more = ".%p";
+	if (!more || strlen(output) + strlen(more) >= sizeof(room))
+		return output;
+	return strcat(strcpy(room, output), more);
+}
+
+void csink_own_run_begin(const char *why)
+{
+	struct csink_config *config = &csink_config;
+
+	snprintf(config->own_run, sizeof(config->own_run),
+		 CSINK_ENV_RUN_DIR "=%.120s %s: this process and what it starts are a run of their own",
+		 set(CSINK_ENV_RUN_DIR), why);
+	config->output = set(CSINK_ENV_PREFIX "OUTPUT");
+	config->output = own_output(config->output ? config->output : CSINK_LIB_DEFAULT_OUTPUT);
+	config->standalone = true;
+	config->owner = getpid();
+	config->run_dir[0] = '\0';
+}
+
+void csink_own_run_outlive(void)
+{
+	csink_config.standalone = true;
+	csink_config.outlives = true;
+	csink_config.owner = getpid();
+	csink_config.run_dir[0] = '\0';
+}
+
+void csink_own_run_take_over(pid_t owner)
+{
+	/* The environment keeps the string. Two, as a daemon may call daemon(3) once more. */
+	static char texts[2][sizeof(CSINK_ENV_RUN_OWNER) + 16];
+	static unsigned int nr;
+	char *text = texts[nr++ % CSINK_ARRAY_SIZE(texts)];
+	int saved = errno;
+
+	if (csink_config.standalone && csink_config.owner == owner) {
+		csink_config.owner = getpid();
+		snprintf(text, sizeof(texts[0]), CSINK_ENV_RUN_OWNER "=%d", (int)csink_config.owner);
+		csink_env_set(text);
+	}
+	errno = saved;
+}

@@ -1,0 +1,245 @@
+/*
+ * Signals of the program's that use a number of ours and arrived while the program had it blocked: the kernel would
+ * have kept them pending. A standard signal is kept once.
+ *
+ * Of a real-time signal only the first one is kept here. From then on the signal is blocked in that thread, so that the
+ * kernel queues the others, in their order and within the sender's limit. If the thread's samples use the same signal,
+ * it takes none, since they would be queued among the program's. This ends when the program has taken all of them or
+ * unblocks the signal.
+ */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "include/internal/base.h"
+#include "include/internal/rawcall.h"
+#include "preload/agent/interpose/signals.h"
+#include "preload/agent/sampler/engine.h"
+#include "preload/agent/sampler/process.h"
+#include "preload/agent/sampler/thread.h"
+#include "preload/core/calls_off.h"
+
+enum {
+	MAX_HELD = 128,
+	MAX_DRAINED = 16, /* more samples than can be pending when they are stopped */
+};
+
+static struct held {
+	siginfo_t info;
+	int32_t tid; /* 0: for the process */
+} held[MAX_HELD] CSINK_SELDOM;
+static uint32_t nr_held;
+static _Atomic uint64_t any; /* bits of what is in there */
+
+static bool is_for(const struct held *entry, const struct csink_thread *thread)
+{
+	return !entry->tid || entry->tid == thread->tid;
+}
+
+static void recount(void)
+{
+	uint64_t bits = 0;
+
+	for (uint32_t i = 0; i < nr_held; i++)
+		bits |= CSINK_SIGNAL_BIT(held[i].info.si_signo);
+	atomic_store_explicit(&any, bits, memory_order_relaxed);
+}
+
+static bool is_there(int signo, int32_t tid)
+{
+	for (uint32_t i = 0; i < nr_held; i++)
+		if (held[i].info.si_signo == signo && held[i].tid == tid)
+			return true;
+	return false;
+}
+
+/* A thread that would rather have it: one that waits for it, else one that lets it through. */
+static struct csink_thread *find_taker(const struct csink_thread *but, uint64_t bit)
+{
+	struct csink_thread *found = NULL;
+
+	for (struct csink_thread *at = csink_threads_first(); at; at = at->next) {
+		if (at == but || atomic_load_explicit(&at->state, memory_order_acquire) != CSINK_THREAD_LIVE)
+			continue;
+		if (__atomic_load_n(&at->hidden.waiting, __ATOMIC_RELAXED) & bit)
+			return at;
+		if (at->hidden.signals & bit && !(at->hidden.blocked & bit))
+			found = at;
+	}
+	return found;
+}
+
+/* Returns the TID that a signal is directed to, which only tgkill's si_code shows; 0: the whole process. */
+static int32_t directed_to(const struct csink_thread *thread, const siginfo_t *info)
+{
+	return info->si_code == SI_TKILL ? thread->tid : 0;
+}
+
+/* Returns false if there is no room. */
+static bool keep(const struct csink_thread *thread, int signo, const siginfo_t *info)
+{
+	int32_t tid = directed_to(thread, info);
+	bool is_kept = true;
+	uint64_t saved;
+
+	csink_signals_lock(&saved);
+	if (signo >= SIGRTMIN || !is_there(signo, tid)) {
+		is_kept = nr_held < MAX_HELD;
+		if (is_kept) {
+			held[nr_held].info = *info;
+			held[nr_held].info.si_signo = signo;
+			held[nr_held++].tid = tid;
+			recount();
+		}
+	}
+	csink_signals_unlock(&saved);
+	return is_kept;
+}
+
+/*
+ * Take the samples of this thread out of the kernel's queue, after they were stopped. Signals of the program that were
+ * queued before them are kept here; those that remain in the queue are all the program's.
+ * Context: signal, with every signal blocked.
+ */
+static void drop_samples(struct csink_thread *thread, int signo)
+{
+	static const struct timespec at_once;
+	uint64_t set = CSINK_SIGNAL_BIT(signo);
+	siginfo_t info;
+
+	for (int i = 0; i < MAX_DRAINED; i++) {
+		if (csink_rawcall(SYS_rt_sigtimedwait, &set, &info, &at_once, CSINK_SET_BYTES) < 0)
+			return;
+		if (csink_sample_is_ours(signo, &info) || keep(thread, signo, &info))
+			continue;
+		csink_signal_raise(directed_to(thread, &info), signo, &info);
+		return;
+	}
+}
+
+/* Let the kernel queue the next ones. While the thread opens its groups that cannot be done: a few more are kept here.
+ */
+static void queue_in_kernel(struct csink_thread *thread, int signo, ucontext_t *context)
+{
+	if (signo < SIGRTMIN || csink_calls_are_off(CSINK_CALLS_LIFE | CSINK_CALLS_PAUSE) ||
+	    atomic_load_explicit(&thread->engine_busy, memory_order_relaxed))
+		return;
+	if (thread->hidden.queued & CSINK_SIGNAL_BIT(signo)) {
+		/* It is being let through, but a handler of the program's came first, and blocks it. */
+		*csink_set_word(&context->uc_sigmask) |= CSINK_SIGNAL_BIT(signo);
+		return;
+	}
+	if (csink_thread_samples_by(thread, signo))
+		csink_engine_pause(thread);
+	drop_samples(thread, signo);
+	thread->hidden.queued |= CSINK_SIGNAL_BIT(signo);
+	*csink_set_word(&context->uc_sigmask) |= CSINK_SIGNAL_BIT(signo);
+}
+
+void csink_held_settle(struct csink_thread *thread, uint64_t blocked)
+{
+	uint64_t pending = 0, done;
+	int saved = errno;
+
+	if (CSINK_LIKELY(!thread->hidden.queued) || csink_signals_borrowed())
+		return;
+	/* Where it cannot be asked, the kernel hands on all that is left there, to be kept here. */
+	if (!csink_calls_are_off(CSINK_CALLS_PAUSE))
+		csink_rawcall(SYS_rt_sigpending, &pending, CSINK_SET_BYTES);
+	done = thread->hidden.queued & ~(blocked & (pending | csink_held_signals(thread)));
+	thread->hidden.queued &= ~done;
+	for (int signo = SIGRTMIN; signo <= SIGRTMAX; signo++)
+		if (done & CSINK_SIGNAL_BIT(signo) && csink_thread_samples_by(thread, signo))
+			csink_thread_resume(thread);
+	/* From here on samples and the program's signals may be delivered. */
+	if (done)
+		csink_raw_mask(SIG_UNBLOCK, done, NULL);
+	errno = saved;
+}
+
+/* The table is full, since many threads have kept signals: return this one to the kernel's queue, as its last. */
+static void return_to_kernel(struct csink_thread *thread, int signo, const siginfo_t *info, ucontext_t *context)
+{
+	if (thread->hidden.queued & CSINK_SIGNAL_BIT(signo)) {
+		/* it is blocked */
+	} else if (atomic_load_explicit(&thread->engine_busy, memory_order_relaxed)) {
+		/* Once the groups are open it comes again. */
+		csink_engine_block_in(context);
+		atomic_store_explicit(&thread->is_held, 1, memory_order_relaxed);
+	} else {
+		thread->hidden.queued |= CSINK_SIGNAL_BIT(signo);
+		*csink_set_word(&context->uc_sigmask) |= CSINK_SIGNAL_BIT(signo);
+	}
+	csink_signal_raise(directed_to(thread, info), signo, info);
+}
+
+void csink_held_add(struct csink_thread *thread, int signo, const siginfo_t *info, ucontext_t *context)
+{
+	struct csink_thread *taker = directed_to(thread, info) ? NULL : find_taker(thread, CSINK_SIGNAL_BIT(signo));
+	int saved = errno;
+	bool is_kept;
+
+	if (taker) {
+		csink_signal_raise(taker->tid, signo, info);
+		return;
+	}
+	is_kept = keep(thread, signo, info);
+	queue_in_kernel(thread, signo, context);
+	if (!is_kept)
+		return_to_kernel(thread, signo, info, context);
+	errno = saved;
+}
+
+bool csink_held_take(struct csink_thread *thread, uint64_t set, siginfo_t *info, int32_t *tid)
+{
+	uint64_t saved;
+	bool found = false;
+
+	if (!(atomic_load_explicit(&any, memory_order_relaxed) & set))
+		return false;
+	csink_signals_lock(&saved);
+	for (uint32_t i = 0; i < nr_held && !found; i++) {
+		if (!(CSINK_SIGNAL_BIT(held[i].info.si_signo) & set) || !is_for(&held[i], thread))
+			continue;
+		*info = held[i].info;
+		*tid = held[i].tid;
+		memmove(&held[i], &held[i + 1], (--nr_held - i) * sizeof(*held));
+		found = true;
+	}
+	recount();
+	csink_signals_unlock(&saved);
+	return found;
+}
+
+uint64_t csink_held_signals(const struct csink_thread *thread)
+{
+	uint64_t bits = 0, saved;
+
+	if (!atomic_load_explicit(&any, memory_order_relaxed))
+		return 0;
+	csink_signals_lock(&saved);
+	for (uint32_t i = 0; i < nr_held; i++)
+		if (is_for(&held[i], thread))
+			bits |= CSINK_SIGNAL_BIT(held[i].info.si_signo);
+	csink_signals_unlock(&saved);
+	return bits;
+}
+
+void csink_held_release(struct csink_thread *thread, uint64_t blocked)
+{
+	uint64_t behind = 0;
+	siginfo_t info;
+	int32_t tid;
+
+	if (CSINK_UNLIKELY(thread->hidden.queued) && !csink_calls_are_off(CSINK_CALLS_PAUSE))
+		csink_rawcall(SYS_rt_sigpending, &behind, CSINK_SET_BYTES);
+	behind &= thread->hidden.queued;
+	while (csink_held_take(thread, ~blocked, &info, &tid))
+		csink_signal_raise(behind & CSINK_SIGNAL_BIT(info.si_signo) ? thread->tid : tid, info.si_signo, &info);
+}
+
+void csink_held_forget(void)
+{
+	nr_held = 0;
+	atomic_store(&any, 0);
+}

@@ -1,0 +1,67 @@
+#include "preload/agent/lifecycle/real.h"
+
+#include <dlfcn.h>
+
+#include "preload/agent/lifecycle/libc.h"
+
+static const char *const names[CSINK_NR_REALS] = {
+#define X(name) [CSINK_REAL_##name] = #name,
+	CSINK_REALS(X)
+#undef X
+};
+
+static void *reals[CSINK_NR_REALS], *other_clone;
+
+static void *look_up(enum csink_real which)
+{
+	void *real, *libcs;
+
+	if (!csink_libc_next(names[which], &real))
+		real = dlsym(RTLD_NEXT, names[which]);
+	/* Whoever else has the others' names stands before libc as we do; copies of things are called clones, too. */
+	if (which == CSINK_REAL_clone && real && !csink_libc_has(real) && (libcs = csink_libc_find("clone"))) {
+		other_clone = real;
+		real = libcs;
+	}
+	__atomic_store_n(&reals[which], real, __ATOMIC_RELAXED);
+	return real;
+}
+
+static void *not_there(enum csink_real which)
+{
+	(void)which;
+	return NULL;
+}
+
+/* What finds a function that is not known yet: at any time where that takes no lock; else the constructor, all of them.
+ */
+static void *(*find)(enum csink_real which) = look_up;
+
+void *csink_real(enum csink_real which)
+{
+	void *real = __atomic_load_n(&reals[which], __ATOMIC_RELAXED);
+
+	return __builtin_expect(real != NULL, 1) ? real : find(which);
+}
+
+void *csink_real_other_clone(void)
+{
+	csink_real(CSINK_REAL_clone);
+	return other_clone;
+}
+
+const char *csink_real_name(enum csink_real which)
+{
+	return names[which];
+}
+
+void csink_reals_init(void)
+{
+	void *any;
+
+	if (csink_libc_next(names[0], &any))
+		return;
+	for (int which = 0; which < CSINK_NR_REALS; which++)
+		look_up((enum csink_real)which);
+	find = not_there;
+}

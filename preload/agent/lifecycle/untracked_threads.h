@@ -1,0 +1,21 @@
+/*
+ * Threads that we do not sample because nothing told us of them: made by clone(2) itself, as some languages' runtimes
+ * do, or older than the library, which was opened late. They are counted, and the report names them.
+ */
+#ifndef CSINK_UNTRACKED_THREADS_H
+#define CSINK_UNTRACKED_THREADS_H
+
+#include <stdint.h>
+
+/** Look whether there are any as the library begins, and leave word of them. Context: init. */
+void csink_strangers_at_start(void);
+
+/**
+ * At the end of an image, when all threads that are known have been flushed: leave word of CPU time that was spent by
+ * others, if it is more than our own doings.
+ * @cpu_ns  what the process has used since the library began.
+ * Context: thread; allocates nothing.
+ */
+void csink_strangers_at_end(uint64_t cpu_ns);
+
+#endif

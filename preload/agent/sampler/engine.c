@@ -1,0 +1,310 @@
+#include "preload/agent/sampler/engine.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <ucontext.h>
+
+#include "countersink/explain.h"
+#include "include/internal/base.h"
+#include "include/internal/rawcall.h"
+#include "preload/agent/sampler/engine_impl.h"
+#include "preload/agent/sampler/engine_timer.h"
+#include "preload/agent/sampler/process.h"
+#include "preload/agent/sampler/switches.h"
+#include "preload/agent/sampler/thread.h"
+#include "preload/core/calls_off.h"
+
+static const char *const names[CSINK_NR_ENGINES] = {
+	[CSINK_ENGINE_NONE] = "none",
+	[CSINK_ENGINE_SIGTRAP] = "sigtrap",
+	[CSINK_ENGINE_SIGNAL] = "signal",
+	[CSINK_ENGINE_TIMER] = "timer",
+};
+
+const char *csink_engine_name(enum csink_engine engine)
+{
+	return engine < CSINK_NR_ENGINES ? names[engine] : "unknown";
+}
+
+int csink_engine_parse(const char *name)
+{
+	if (!strcmp(name, "auto"))
+		return CSINK_NR_ENGINES;
+	for (int i = 0; i < CSINK_NR_ENGINES; i++)
+		if (!strcmp(name, names[i]))
+			return i;
+	return -EINVAL;
+}
+
+int csink_engine_open_timer(struct csink_thread *thread)
+{
+	int err;
+
+	if (!csink_process.timer_signo) {
+		int signo = csink_engine_free_signal();
+
+		err = signo < 0 ? signo : csink_process.install_signal(signo);
+		if (err)
+			return err;
+		csink_process.timer_signo = signo;
+	}
+	err = csink_cputimer_open(&thread->timer, csink_process.timer_signo, csink_process.period_ns, &csink_process);
+	if (!err)
+		thread->engine = CSINK_ENGINE_TIMER;
+	return err;
+}
+
+/* The handler may open a thread's groups anew (csink_engine_slow_down), but not under the hands of the thread itself.
+ */
+static void begin_change(struct csink_thread *thread)
+{
+	atomic_store_explicit(&thread->engine_busy, 1, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst); /* before the groups change */
+}
+
+static bool end_change(struct csink_thread *thread)
+{
+	atomic_signal_fence(memory_order_seq_cst); /* after the groups have changed */
+	atomic_store_explicit(&thread->engine_busy, 0, memory_order_relaxed);
+	return atomic_exchange_explicit(&thread->is_held, 0, memory_order_relaxed);
+}
+
+static uint64_t own_signals(void)
+{
+	uint64_t bits = 0;
+
+	if (csink_process.signo > 0)
+		bits |= 1ULL << (csink_process.signo - 1);
+	if (csink_process.signo > 0 && csink_process.signo != SIGTRAP)
+		bits |= 1ULL << (SIGIO - 1); /* see try_engine() */
+	if (csink_process.timer_signo > 0)
+		bits |= 1ULL << (csink_process.timer_signo - 1);
+	return bits;
+}
+
+static void unblock_own_signals(const struct csink_thread *thread)
+{
+	uint64_t bits = own_signals() & ~thread->hidden.queued;
+
+	csink_rawcall(SYS_rt_sigprocmask, SIG_UNBLOCK, &bits, NULL, sizeof(bits));
+}
+
+void csink_engine_block_in(void *context)
+{
+	*(uint64_t *)&((ucontext_t *)context)->uc_sigmask |= own_signals();
+}
+
+/*
+ * If our signals had to be blocked while the groups were being opened, open the groups again with a longer period,
+ * until that is not needed any more.
+ */
+static void end_opening(struct csink_thread *thread)
+{
+	bool was_held = false;
+
+	while (CSINK_UNLIKELY(end_change(thread))) {
+		was_held = true;
+		if (thread->engine != CSINK_ENGINE_SIGTRAP && thread->engine != CSINK_ENGINE_SIGNAL)
+			break;
+		begin_change(thread);
+		if (csink_engine_reopen_rarer(thread, CSINK_MAX_EVENTS, false))
+			csink_recording_lose(&csink_process.rec, CSINK_LOSS_STUCK, 1);
+	}
+	if (was_held)
+		unblock_own_signals(thread);
+}
+
+/* Once in a process: its later threads make do with less than its engine. */
+static void note_lesser(struct csink_thread *thread, int err)
+{
+	static _Atomic int32_t said_by; /* a child of fork says it anew */
+	int32_t pid = csink_process.pid;
+	char words[120];
+
+	if (atomic_exchange_explicit(&said_by, pid, memory_order_relaxed) == pid)
+		return;
+	csink_recording_note(&csink_process.rec, &thread->writer, 1,
+			     "some threads are sampled by the timer engine, on the kernel's tick only: %s",
+			     csink_explain_brief(-err, words, sizeof(words)));
+}
+
+static int open_as_chosen(struct csink_thread *thread)
+{
+	uint32_t failed;
+	int err;
+
+	switch (csink_process.engine) {
+	case CSINK_ENGINE_SIGTRAP:
+	case CSINK_ENGINE_SIGNAL:
+		err = csink_engine_open_groups(thread, csink_process.engine, &failed);
+		if (err) {
+			note_lesser(thread, err);
+			return csink_engine_open_timer(thread);
+		}
+		thread->engine = csink_process.engine;
+		csink_engine_open_switches(thread);
+		return 0;
+	case CSINK_ENGINE_TIMER:
+		return csink_engine_open_timer(thread);
+	default:
+		return 0;
+	}
+}
+
+int csink_engine_open(struct csink_thread *thread)
+{
+	bool first = !csink_process.engine_decided;
+	int err;
+
+	thread->engine = CSINK_ENGINE_NONE;
+	csink_process.engine_decided = true;
+	begin_change(thread);
+	err = first ? csink_engine_choose(thread) : open_as_chosen(thread);
+	end_opening(thread);
+	return err;
+}
+
+bool csink_engine_ends_at_once(const struct csink_thread *thread)
+{
+	return thread->engine == CSINK_ENGINE_SIGTRAP && csink_process.nr_groups == 1 &&
+	       thread->groups[0].members == 1u << csink_process.cpu_event &&
+	       csink_process.events[csink_process.cpu_event].rec.flags & CSINK_EVENT_CPU_NS &&
+	       !csink_group_is_open(&thread->switches);
+}
+
+static void close_all(struct csink_thread *thread)
+{
+	begin_change(thread);
+	csink_group_close(&thread->switches);
+	csink_engine_close_groups(thread);
+	if (end_change(thread))
+		unblock_own_signals(thread);
+}
+
+/* The kernel writes the pages when it switches a thread out: so the thread sleeps, as briefly as possible. */
+void csink_engine_refresh(struct csink_thread *thread, bool software)
+{
+	static const struct timespec shortest = {0, 1};
+	uint32_t of = 0;
+	bool behind = false;
+	int saved = errno;
+
+	for (uint32_t i = 0; i < csink_process.nr_events; i++)
+		if (!(csink_process.events[i].rec.flags & CSINK_EVENT_CPU_NS) &&
+		    (software || csink_process.events[i].attr.type != PERF_TYPE_SOFTWARE))
+			of |= 1u << i;
+
+	for (uint32_t g = 0; g < csink_process.nr_groups; g++)
+		behind |= csink_group_page_is_behind(&thread->groups[g], of);
+	if (behind && !csink_calls_are_off(CSINK_CALLS_LIFE))
+		csink_rawcall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &shortest, NULL);
+	errno = saved;
+}
+
+/*
+ * A filter of the program's own kills for opening groups: once closed they would stay so. Then all events of the task
+ * are stopped by prctl(2) and resumed, unless the program has opened some itself.
+ */
+static bool must_stay_open(const struct csink_thread *thread)
+{
+	bool elsewhere = thread->switches.elsewhere;
+
+	for (uint32_t g = 0; g < csink_process.nr_groups; g++)
+		elsewhere |= thread->groups[g].elsewhere;
+	return csink_calls_are_off(CSINK_CALLS_LIFE) && !csink_calls_are_off(CSINK_CALLS_TASK) && !elsewhere &&
+	       !thread->program_has_events;
+}
+
+static void switch_task_events(int option)
+{
+	int saved = errno;
+
+	csink_rawcall(SYS_prctl, option, 0, 0, 0, 0);
+	errno = saved;
+}
+
+void csink_engine_pause(struct csink_thread *thread)
+{
+	if (thread->engine == CSINK_ENGINE_TIMER) {
+		csink_cputimer_pause(thread->timer);
+	} else if (thread->engine != CSINK_ENGINE_NONE && must_stay_open(thread)) {
+		switch_task_events(PR_TASK_PERF_EVENTS_DISABLE);
+		thread->is_stopped_open = true;
+	} else if (thread->engine != CSINK_ENGINE_NONE) {
+		csink_engine_refresh(thread, true);
+		close_all(thread);
+	}
+}
+
+void csink_engine_hold(struct csink_thread *thread)
+{
+	begin_change(thread);
+}
+
+void csink_engine_release(struct csink_thread *thread)
+{
+	end_opening(thread);
+}
+
+/* The groups were closed to pause; they go on from what has been attributed. */
+static void reopen(struct csink_thread *thread)
+{
+	uint32_t failed;
+
+	begin_change(thread);
+	csink_engine_count_on(thread);
+	if (csink_engine_open_groups(thread, thread->engine, &failed)) {
+		thread->engine = CSINK_ENGINE_NONE;
+		csink_engine_open_timer(thread);
+	} else {
+		csink_engine_open_switches(thread);
+	}
+	end_opening(thread);
+	thread->entry->engine = thread->engine;
+}
+
+void csink_engine_resume(struct csink_thread *thread)
+{
+	if (thread->engine == CSINK_ENGINE_TIMER)
+		csink_cputimer_resume(thread->timer, csink_process.period_ns);
+	else if (thread->is_stopped_open)
+		switch_task_events(PR_TASK_PERF_EVENTS_ENABLE);
+	else if (thread->engine != CSINK_ENGINE_NONE)
+		reopen(thread);
+	thread->is_stopped_open = false;
+}
+
+void csink_engine_leave_sigtrap(struct csink_thread *thread, const char *why)
+{
+	struct csink_rec_header *header = csink_process.rec.header;
+	int signo;
+
+	if (thread->engine != CSINK_ENGINE_SIGTRAP)
+		return;
+	if (csink_process.engine == CSINK_ENGINE_SIGTRAP) {
+		signo = csink_engine_free_signal();
+		if (signo < 0 || csink_process.install_signal(signo))
+			return;
+		csink_process.signo = signo;
+		csink_process.engine = CSINK_ENGINE_SIGNAL;
+		header->engine = CSINK_ENGINE_SIGNAL;
+		snprintf(header->engine_reason, sizeof(header->engine_reason), "sigtrap: %s", why);
+	}
+	csink_engine_pause(thread);
+	csink_thread_flush(thread);
+	thread->engine = csink_process.engine;
+	reopen(thread);
+}
+
+void csink_engine_close(struct csink_thread *thread)
+{
+	if (thread->engine == CSINK_ENGINE_TIMER)
+		csink_cputimer_close(thread->timer);
+	close_all(thread);
+	thread->engine = CSINK_ENGINE_NONE;
+}

@@ -1,0 +1,83 @@
+/*
+ * The engines: how a thread's samples are raised. Chosen once for the process, in the main thread, best first; a thread
+ * that cannot have it (fds, locked memory) makes do with the timer engine.
+ */
+#ifndef CSINK_ENGINE_H
+#define CSINK_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "include/internal/recording.h"
+
+struct csink_thread;
+
+/** "sigtrap", "signal", "timer", "none". */
+const char *csink_engine_name(enum csink_engine engine);
+
+/** The engine of a name, -EINVAL if there is none; "auto" is CSINK_NR_ENGINES. Context: any. */
+int csink_engine_parse(const char *name);
+
+/**
+ * Open the process's engine for the calling thread, whose state is csink_self.
+ * The first call, in the main thread, chooses it: csink_process.wanted_engine, or the best that opens here. It sets
+ * csink_process's engine, signals and (where the kernel must be left out) event flags, and writes the choice with its
+ * reason to the recording's header. A later thread that cannot have the process's engine gets the timer engine.
+ * Returns 0 or -errno of the last engine tried; thread->engine says what it has. Context: thread.
+ */
+int csink_engine_open(struct csink_thread *thread);
+
+/** Free what the calling thread's engine holds; after csink_engine_pause, or csink_engine_ends_at_once. Context:
+ * thread. */
+void csink_engine_close(struct csink_thread *thread);
+
+/**
+ * True where nothing needs to be stopped before it is freed: all that is counted is CPU time, which the thread's clock
+ * tells afterwards, too. Saves a thread that ends a call. Context: thread.
+ */
+bool csink_engine_ends_at_once(const struct csink_thread *thread);
+
+/**
+ * Stop and resume the calling thread's samples; nothing is pending after a pause. Its groups are closed and opened
+ * again, which leaves events of the program's alone. Under a filter of the program's own that kills for opening them
+ * they stay open, and all events of the task are stopped, unless the program opened some itself. Context: thread.
+ */
+void csink_engine_pause(struct csink_thread *thread);
+void csink_engine_resume(struct csink_thread *thread);
+
+/**
+ * Bring the groups' user pages up to date, except for CPU time: see csink_group_page_count. If they are not up to date,
+ * the thread sleeps for a moment, so that the kernel writes them.
+ * @software  also for the kernel's own events; false: for those of hardware alone.
+ * Context: thread.
+ */
+void csink_engine_refresh(struct csink_thread *thread, bool software);
+
+/** Between these the handler leaves the thread's groups open as they are; see csink_engine_slow_down. Context: thread.
+ */
+void csink_engine_hold(struct csink_thread *thread);
+void csink_engine_release(struct csink_thread *thread);
+
+/**
+ * Have the calling thread, and those that start later, sampled less often, since the samples leave it no time: a leader
+ * that has its rate still gets a quarter of it, and the thread's groups are opened again. Nothing that they counted is
+ * lost, and the recording says from what to what. A thread that is just opening or closing its groups has our signals
+ * blocked until that is done.
+ * @g          the group to slow down; CSINK_MAX_EVENTS: all of them.
+ * @throttled  it is for the kernel's stopping it; false: for the time that it takes.
+ * @context    what the handler returns to, a ucontext_t.
+ * Returns 0; or -EPERM (seccomp forbids the calls), -EINVAL (no perf engine), -ERANGE (it is sampled rarely already) or
+ * -errno of the opening: then the thread is not sampled on. Context: signal.
+ */
+int csink_engine_slow_down(struct csink_thread *thread, uint32_t g, bool throttled, void *context);
+
+/** Block our signals in the context that a handler returns to: the thread then takes no samples. Context: signal. */
+void csink_engine_block_in(void *context);
+
+/**
+ * Where code has come that knows nothing of our SIGTRAP, but may set its handler or exec past us: the calling thread
+ * and those that start later are sampled by another signal from now on. Context: thread.
+ */
+void csink_engine_leave_sigtrap(struct csink_thread *thread, const char *why);
+
+#endif

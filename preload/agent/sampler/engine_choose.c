@@ -1,0 +1,314 @@
+/*
+ * Which engine: once for the process, in its main thread. What decides is whether the kernel opens the events, and who
+ * else wants the signal.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "countersink/explain.h"
+#include "include/internal/base.h"
+#include "include/internal/rawcall.h"
+#include "preload/agent/sampler/engine_impl.h"
+#include "preload/agent/sampler/process.h"
+#include "preload/agent/sampler/switches.h"
+#include "preload/agent/sampler/thread.h"
+#include "preload/core/seccomp_probe.h"
+
+/* CPU timers fire on the tick, of 1 to 10 ms; with HZ = 250, as most distributions build it, every 4 ms. */
+#define TICK_NS 4000000ULL
+
+/* Valgrind puts libraries of its own there, for the programs that it runs. */
+static bool is_in_valgrind(void)
+{
+	const char *preload = getenv("LD_PRELOAD");
+
+	return preload && strstr(preload, "/vgpreload_core");
+}
+
+/*
+ * Go's runtime executes programs by a system call of its own, which no library sees. It has its mark among the notes of
+ * the program.
+ */
+static bool is_go(void)
+{
+	const ElfW(Phdr) *phdr = (const ElfW(Phdr) *)getauxval(AT_PHDR), *end = phdr + getauxval(AT_PHNUM);
+	uintptr_t bias = 0;
+
+	for (const ElfW(Phdr) *at = phdr; at < end; at++)
+		if (at->p_type == PT_PHDR)
+			bias = (uintptr_t)phdr - at->p_vaddr;
+	for (; phdr < end; phdr++) {
+		const char *note = (const char *)(bias + phdr->p_vaddr), *last = note + phdr->p_memsz;
+
+		while (phdr->p_type == PT_NOTE && note + sizeof(ElfW(Nhdr)) + 4 <= last) {
+			const ElfW(Nhdr) *head = (const ElfW(Nhdr) *)note;
+			size_t align = phdr->p_align > 4 ? phdr->p_align - 1 : 3;
+
+			note += sizeof(*head);
+			if (head->n_namesz == 4 && !memcmp(note, "Go\0", 4))
+				return true;
+			note += ((head->n_namesz + 3) & ~3UL) + ((head->n_descsz + align) & ~align);
+		}
+	}
+	return false;
+}
+
+/* A signal that is pending or blocked before the program begins is used: another process sends it, or the program
+ * waits for it. */
+static bool is_unused(int signo, uint64_t wanted)
+{
+	struct sigaction now;
+
+	return !(wanted >> (signo - 1) & 1) && sigaction(signo, NULL, &now) == 0 && now.sa_handler == SIG_DFL;
+}
+
+static uint64_t pending_signals(void)
+{
+	uint64_t set = 0;
+
+	csink_rawcall(SYS_rt_sigpending, &set, sizeof(set));
+	return set;
+}
+
+static uint64_t blocked_signals(void)
+{
+	uint64_t set = 0;
+
+	csink_rawcall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &set, sizeof(set));
+	return set;
+}
+
+/*
+ * A real-time signal that nobody uses yet, from the top: programs and libraries take them from the bottom. A debugger
+ * stops at each of those, but lets pass, unless told otherwise, what has always been profilers'.
+ */
+int csink_engine_free_signal(void)
+{
+	static const int profilers[] = {SIGPROF, SIGVTALRM};
+	uint64_t pending = pending_signals(), blocked = blocked_signals();
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(profilers) && csink_process.is_traced; i++)
+		if (is_unused(profilers[i], pending))
+			return profilers[i];
+	for (int signo = SIGRTMAX - 2; signo > SIGRTMIN; signo--)
+		if (is_unused(signo, pending | blocked))
+			return signo;
+	for (int signo = SIGRTMAX - 2; signo > SIGRTMIN; signo--)
+		if (is_unused(signo, pending))
+			return signo;
+	return -EBUSY;
+}
+
+static void refuse_event(struct csink_thread *thread, uint32_t i, const char *why)
+{
+	csink_process.events[i].rec.flags |= CSINK_EVENT_REFUSED;
+	csink_process.rec.header->events[i].flags |= CSINK_EVENT_REFUSED;
+	csink_recording_note(&csink_process.rec, &thread->writer, 1, "event %s is not counted: %s",
+			     csink_process.events[i].rec.name, why);
+}
+
+static void leave_kernel_out(struct csink_thread *thread)
+{
+	for (uint32_t i = 0; i < CSINK_MIN(csink_process.nr_events, csink_process.off_cpu_event); i++) {
+		if (csink_process.events[i].rec.flags & CSINK_EVENT_REFUSED)
+			continue;
+		/* It would count 0, whatever goes on. */
+		if (csink_event_is_kernels_own(&csink_process.events[i])) {
+			refuse_event(thread, i,
+				     "it happens in the kernel, which perf_event_paranoid hides: it takes "
+				     "kernel.perf_event_paranoid <= 1 or CAP_PERFMON");
+			continue;
+		}
+		csink_event_set_user_only(&csink_process.events[i]);
+		csink_process.rec.header->events[i].flags |= CSINK_EVENT_USER_ONLY;
+	}
+}
+
+/* Is it this event that cannot be had, rather than the way in which it is opened? */
+static bool is_events_own(uint32_t failed, int err)
+{
+	bool first = failed == csink_engine_leader(0);
+
+	if (err == -EMFILE || err == -ENFILE || err == -EPERM || err == -ENOMEM || err == -ENOBUFS)
+		return false;
+	/* The first one of all: another engine may do better, unless there is no such event. */
+	return !first || err == -ENOENT || err == -EOPNOTSUPP || err == -ENODEV || err == -ENOSPC;
+}
+
+/*
+ * Open the groups, giving up what the kernel refuses: its own side first (paranoid 2), then single events.
+ */
+static int try_perf(struct csink_thread *thread, enum csink_engine engine)
+{
+	uint32_t failed = 0;
+	int err = csink_process.signo < 0 ? csink_process.signo : csink_process.install_signal(csink_process.signo);
+	char words[120];
+
+	while (!err) {
+		err = csink_engine_open_groups(thread, engine, &failed);
+		if (!err) {
+			thread->engine = engine;
+			return 0;
+		}
+		memset(thread->groups, 0, sizeof(thread->groups));
+		if (err == -EACCES && !(csink_process.events[failed].rec.flags & CSINK_EVENT_USER_ONLY))
+			leave_kernel_out(thread);
+		else if (failed != csink_process.cpu_event && is_events_own(failed, err))
+			refuse_event(thread, failed, csink_explain_brief(-err, words, sizeof(words)));
+		else
+			return err;
+		err = 0;
+	}
+	return err;
+}
+
+/* Say in the recording who samples, now that it is known. */
+static void name_leaders(void)
+{
+	struct csink_rec_header *header = csink_process.rec.header;
+
+	for (uint32_t g = 0; g < csink_process.nr_groups; g++) {
+		uint32_t at = csink_engine_leader(g);
+		struct csink_event_spec *leader;
+
+		if (at == CSINK_MAX_EVENTS)
+			continue;
+		leader = &csink_process.events[at];
+		leader->rec.flags |= CSINK_EVENT_LEADER;
+		leader->rec.period = leader->attr.freq ? 0 : leader->attr.sample_period;
+		header->events[at].flags |= CSINK_EVENT_LEADER;
+		header->events[at].period = leader->rec.period;
+	}
+}
+
+static int try_engine(struct csink_thread *thread, enum csink_engine engine)
+{
+	switch (engine) {
+	case CSINK_ENGINE_SIGTRAP:
+		csink_process.signo = SIGTRAP;
+		return try_perf(thread, engine);
+	case CSINK_ENGINE_SIGNAL:
+		csink_process.signo = csink_engine_free_signal();
+		/* Where the user's queue of signals is full, the kernel sends this one instead. */
+		csink_process.install_signal(SIGIO);
+		return try_perf(thread, engine);
+	case CSINK_ENGINE_TIMER:
+		/* CPU time is all it can weigh. */
+		for (uint32_t i = 0; i < csink_process.nr_events; i++)
+			if (i != csink_process.cpu_event && i != csink_process.off_cpu_event &&
+			    !(csink_process.events[i].rec.flags & CSINK_EVENT_REFUSED))
+				refuse_event(thread, i, "the timer engine counts CPU time only");
+		if (csink_process.period_ns < TICK_NS)
+			csink_recording_note(&csink_process.rec, &thread->writer, 0,
+					     "the timer engine samples on the kernel's tick only, some milliseconds "
+					     "apart; each sample weighs what passed");
+		return csink_engine_open_timer(thread);
+	default:
+		return 0;
+	}
+}
+
+/* Time off the CPU is taken with the sigtrap engine alone: any other signal would interrupt the calls that block. */
+void csink_engine_open_switches(struct csink_thread *thread)
+{
+	uint32_t event = csink_process.off_cpu_event;
+	char words[120];
+	int err;
+
+	if (event == CSINK_MAX_EVENTS || csink_process.events[event].rec.flags & CSINK_EVENT_REFUSED)
+		return;
+	if (thread->engine != CSINK_ENGINE_SIGTRAP) {
+		refuse_event(thread, event, "only the sigtrap engine leaves blocking calls alone");
+		return;
+	}
+	err = csink_switches_open(thread);
+	if (err == -EACCES)
+		refuse_event(thread, event,
+			     "switches happen in the kernel, which perf_event_paranoid hides: it takes "
+			     "kernel.perf_event_paranoid <= 1 or CAP_PERFMON");
+	else if (err)
+		refuse_event(thread, event, csink_explain_brief(-err, words, sizeof(words)));
+}
+
+static const char *explain(int engine, int err, char *words, size_t size)
+{
+	if (engine == CSINK_ENGINE_TIMER && err == -EAGAIN)
+		return "timer_create says EAGAIN: no room in the queue of signals (RLIMIT_SIGPENDING)";
+	if (csink_deadly_calls & (engine == CSINK_ENGINE_TIMER ? CSINK_DEADLY_TIMER : CSINK_DEADLY_PERF) &&
+	    err == -EPERM)
+		return engine == CSINK_ENGINE_TIMER ? "a seccomp filter kills for timer_create"
+						    : "a seccomp filter kills for perf_event_open";
+	return csink_explain_brief(-err, words, size);
+}
+
+/* The engines to try, from the first to the last one, as far as nobody else forbids them; *why is told who does. */
+static void choose_range(int *first, int *last, char *why, size_t size)
+{
+	int wanted = csink_process.wanted_engine;
+
+	csink_process.stay_on_stack = is_in_valgrind();
+	*first = *last = wanted;
+	if (csink_process.stay_on_stack && wanted != CSINK_ENGINE_TIMER && wanted != CSINK_ENGINE_NONE) {
+		/* A signal of the kernel's reaches valgrind itself, which dies of it. */
+		*first = *last = CSINK_ENGINE_NONE;
+		snprintf(why, size,
+			 "valgrind runs the program on a CPU of its own: its tool callgrind samples there, or "
+			 "--engine=timer");
+	} else if ((wanted == CSINK_NR_ENGINES || wanted == CSINK_ENGINE_SIGTRAP) && is_go()) {
+		*first = CSINK_ENGINE_SIGNAL;
+		*last = CSINK_ENGINE_TIMER;
+		snprintf(why, size, "sigtrap: would kill what Go executes past us");
+	} else if (wanted == CSINK_NR_ENGINES) {
+		*first = CSINK_ENGINE_SIGTRAP;
+		*last = CSINK_ENGINE_TIMER;
+		if (csink_process.is_traced) { /* a debugger keeps it for itself */
+			*first = CSINK_ENGINE_SIGNAL;
+			snprintf(why, size, "sigtrap: a debugger owns SIGTRAP");
+		}
+	} else {
+		snprintf(why, size, "as asked");
+	}
+}
+
+/* "sigtrap: WHY; signal: WHY", and "sigtrap, signal: WHY" where it is the same for both. */
+static void add_reason(char *why, size_t size, int engine, int err)
+{
+	const char *name = csink_engine_name((enum csink_engine)engine);
+	char words[120];
+	const char *reason = explain(engine, err, words, sizeof(words));
+	size_t used = strnlen(why, size), length = strlen(reason) + 2;
+	bool same = used > length && !strncmp(why + used - length, ": ", 2) && !strcmp(why + used - length + 2, reason);
+
+	if (same)
+		used -= length;
+	if (used < size)
+		snprintf(why + used, size - used, "%s%s: %s", same ? ", " : used ? "; " : "", name, reason);
+}
+
+int csink_engine_choose(struct csink_thread *thread)
+{
+	struct csink_rec_header *header = csink_process.rec.header;
+	char *why = header->engine_reason;
+	int first, last, err = -ENOSYS;
+
+	choose_range(&first, &last, why, sizeof(header->engine_reason));
+	for (int engine = first; engine <= last; engine++) {
+		err = try_engine(thread, (enum csink_engine)engine);
+		if (!err) {
+			csink_process.engine = (enum csink_engine)engine;
+			name_leaders();
+			csink_engine_open_switches(thread);
+			break;
+		}
+		add_reason(why, sizeof(header->engine_reason), engine, err);
+	}
+	header->engine = csink_process.engine;
+	return err;
+}

@@ -1,0 +1,64 @@
+#include "preload/agent/sampler/housekeeping.h"
+
+#include "countersink/timerq.h"
+#include "include/internal/base.h"
+#include "preload/agent/sampler/process.h"
+#include "preload/agent/sampler/thread.h"
+#include "preload/agent/unwind/modules.h"
+#include "preload/core/calls_off.h"
+#include "preload/core/timer/queue.h"
+
+enum {
+	NR_EVENTS = 8,
+	DRAIN_NS = 100 * 1000 * 1000,   /* a killed process's last clocks are at most this old */
+	MODULES_NS = 100 * 1000 * 1000, /* how long an object may be unknown by name */
+};
+
+static _Alignas(64) char memory[CSINK_TIMERQ_BYTES(NR_EVENTS)];
+static struct csink_timerq *queue;
+
+/* Callbacks run in the handler of whichever thread polls: it is the one that writes. */
+
+static void drain(int id, void *data)
+{
+	struct csink_rec_header *header = csink_process.rec.header;
+	uint64_t cpu_ns = csink_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+
+	(void)id;
+	(void)data;
+	__atomic_store_n(&header->end_monotonic_ns, csink_now_ns(), __ATOMIC_RELAXED);
+	if (cpu_ns)
+		__atomic_store_n(&header->cpu_end_ns, cpu_ns, __ATOMIC_RELAXED);
+}
+
+static void refresh_modules(int id, void *data)
+{
+	(void)id;
+	(void)data;
+	csink_modules_refresh(&csink_process.rec, &csink_self->writer, csink_now_ns());
+}
+
+void csink_housekeeping_init(void)
+{
+	struct csink_timerq_config config = {.capacity = NR_EVENTS};
+
+	queue = NULL;
+	if (csink_timerq_init_unwatched(memory, sizeof(memory), &config, &queue) < 0)
+		return;
+	csink_timerq_register(queue, DRAIN_NS, NULL, drain);
+	csink_timerq_register(queue, MODULES_NS, NULL, refresh_modules);
+}
+
+void csink_housekeeping_poll(struct csink_thread *thread, uint64_t now_ns)
+{
+	(void)thread;
+	/* The queue reads clocks of its own. */
+	if (CSINK_UNLIKELY(queue && now_ns >= csink_timerq_next(queue)) && !csink_calls_are_off(CSINK_CALLS_TIME))
+		csink_timerq_run(queue, now_ns);
+}
+
+void csink_housekeeping_last(struct csink_thread *thread)
+{
+	csink_modules_refresh_last(&csink_process.rec, &thread->writer, csink_now_ns());
+	drain(0, NULL);
+}

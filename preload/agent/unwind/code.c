@@ -1,0 +1,191 @@
+/* Code recognised by its bytes; see code.h. */
+#include "preload/agent/unwind/code.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "preload/core/safe_load.h"
+
+/* Code without tables is some assembly's, and short. */
+#define MAX_CALLED_BYTES 16384
+
+/* Code that ran may be unreadable by now, or never have been code: whatever it is, AddressSanitizer is not asked. */
+__attribute__((no_sanitize_address)) static bool take_code(uintptr_t pc, uint8_t *bytes, size_t nr)
+{
+	if (!csink_readable(pc, nr))
+		return false;
+	for (size_t i = 0; i < nr; i++)
+		bytes[i] = ((const volatile uint8_t *)pc)[i];
+	return true;
+}
+
+static bool code_is(uintptr_t pc, const void *bytes, size_t nr)
+{
+	uint8_t code[16];
+
+	return take_code(pc, code, nr) && !memcmp(code, bytes, nr);
+}
+
+#if defined(__x86_64__)
+bool csink_code_is_sigreturn(uintptr_t pc)
+{
+	static const uint8_t by_rax[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}; /* mov $15, %rax; syscall */
+	static const uint8_t by_eax[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};             /* mov $15, %eax; syscall */
+
+	return code_is(pc, by_rax, sizeof(by_rax)) || code_is(pc - 7, by_rax, sizeof(by_rax)) ||
+	       code_is(pc, by_eax, sizeof(by_eax)) || code_is(pc - 5, by_eax, sizeof(by_eax));
+}
+
+bool csink_code_is_start_context(uintptr_t pc)
+{
+	return code_is(pc, "\x48\x89\xdc", 3); /* mov %rbx, %rsp */
+}
+
+/* jmp *slot(%rip), perhaps after endbr64, perhaps with a bnd prefix: where the distance to the slot is, or 0. */
+static size_t stub_jump(const uint8_t *code)
+{
+	size_t at = memcmp(code, "\xf3\x0f\x1e\xfa", 4) ? 0 : 4;
+
+	at += code[at] == 0xf2;
+	return code[at] == 0xff && code[at + 1] == 0x25 ? at + 2 : 0;
+}
+
+static bool is_stub_jump(const uint8_t *code)
+{
+	return stub_jump(code) > 0;
+}
+
+/* Stubs: jmp *slot(%rip); push $index; jmp to the first one. */
+int csink_code_pushed(uintptr_t pc)
+{
+	uint8_t around[11 + 8], *code = around + 11;
+
+	if (!csink_readable(pc, 1))
+		return 0;
+	if (!take_code(pc - 11, around, sizeof(around)))
+		return -1;
+	if (is_stub_jump(code) || (code[0] == 0x68 && code[5] == 0xe9 && is_stub_jump(code - 6)))
+		return 0;
+	return code[0] == 0xe9 && code[-5] == 0x68 && is_stub_jump(code - 11) ? 8 : -1;
+}
+
+bool csink_code_has_word(uintptr_t pc)
+{
+	enum { AT_MOST = 24 }; /* from there to the end of _init */
+	uint8_t before[AT_MOST], *code = before + AT_MOST - 4;
+
+	if (!take_code(pc - AT_MOST, before, AT_MOST))
+		return false;
+	for (int back = 0; back <= AT_MOST - 4; back++) {
+		if (!memcmp(code - back, "\x48\x83\xec\x08", 4)) /* sub $8, %rsp */
+			return true;
+		if (!memcmp(code - back, "\x48\x83\xc4\x08", 4)) /* add $8, %rsp */
+			return false;
+	}
+	return false;
+}
+
+bool csink_code_is_edge(uintptr_t pc)
+{
+	static const char begins[][5] = {
+		"\xf3\x0f\x1e\xfa", /* endbr64 */
+		"\x48\x83\xec\x08", /* sub $8, %rsp */
+		"\x55\x48\x89\xe5", /* push %rbp; mov %rsp, %rbp */
+	};
+	uint8_t code[4];
+
+	if (!take_code(pc, code, sizeof(code)))
+		return code_is(pc, "\xc3", 1);
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (!memcmp(code, begins[i], sizeof(code)))
+			return true;
+	return code[0] == 0xc3; /* ret */
+}
+
+/* A stub, or a jump alone, as linkers put between code that is far apart. */
+static bool is_way_on(uintptr_t pc)
+{
+	return csink_code_pushed(pc) == 0 || code_is(pc, "\xe9", 1);
+}
+
+/* Where a stub leads to, 0 if it is none. */
+static uintptr_t stub_target(uintptr_t stub)
+{
+	uint8_t code[11], slot[8];
+	uintptr_t target = 0;
+	int32_t distance;
+	size_t at;
+
+	if (!take_code(stub, code, sizeof(code)) || !(at = stub_jump(code)))
+		return 0;
+	memcpy(&distance, code + at, sizeof(distance));
+	if (take_code(stub + at + 4 + (uintptr_t)(intptr_t)distance, slot, sizeof(slot)))
+		memcpy(&target, slot, sizeof(target));
+	return target;
+}
+
+/* By a call of this code, directly or by way of a stub. */
+static bool leads_near(uintptr_t target, uintptr_t pc)
+{
+	return pc - target < MAX_CALLED_BYTES || pc - stub_target(target) < MAX_CALLED_BYTES;
+}
+
+enum csink_code_call csink_code_call(uintptr_t ra, uintptr_t pc)
+{
+	uint8_t before[7], *code = before + sizeof(before);
+	uintptr_t target;
+	int32_t distance;
+
+	if (ra < 4096 || !take_code(ra - sizeof(before), before, sizeof(before)))
+		return CSINK_NO_CALL;
+	memcpy(&distance, code - 4, sizeof(distance));
+	target = ra + (uintptr_t)(intptr_t)distance;
+	if (code[-5] == 0xe8)
+		return leads_near(target, pc) ? CSINK_CALL_NEARBY
+		       : is_way_on(target)    ? CSINK_CALL
+					      : CSINK_CALL_ELSEWHERE;
+	/* ff /2: through a register, or memory at one; plus 1 or 4 bytes of displacement, and with one more for SIB. */
+	for (int bytes = 2; bytes <= 7; bytes++)
+		if (bytes != 5 && code[-bytes] == 0xff && (code[1 - bytes] & 0x38) == 0x10)
+			return CSINK_CALL;
+	return CSINK_NO_CALL;
+}
+#elif defined(__aarch64__)
+bool csink_code_is_sigreturn(uintptr_t pc)
+{
+	static const uint32_t code[] = {0xd2801168, 0xd4000001}; /* mov x8, #139; svc #0 */
+
+	return code_is(pc, code, sizeof(code)) || code_is(pc - 4, code, sizeof(code));
+}
+
+bool csink_code_is_start_context(uintptr_t pc)
+{
+	if (code_is(pc, "\x1f\x20\x03\xd5", 4)) /* nop */
+		pc += 4;
+	return code_is(pc, "\xe0\x03\x13\xaa", 4) && code_is(pc + 7, "\xb5", 1); /* mov x0, x19; cbnz x0 */
+}
+
+/* Stubs: adrp x16; ldr x17; add x16; br x17. None pushes. */
+int csink_code_pushed(uintptr_t pc)
+{
+	if (!csink_readable(pc, 1))
+		return 0;
+	for (int i = 0; i < 4; i++)
+		if (code_is(pc + 4 * (uintptr_t)i, "\x20\x02\x1f\xd6", 4))
+			return 0;
+	return -1;
+}
+
+enum csink_code_call csink_code_call(uintptr_t ra, uintptr_t pc)
+{
+	uintptr_t target;
+	uint32_t code;
+
+	if (ra < 4096 || ra % 4 || !take_code(ra - 4, (uint8_t *)&code, sizeof(code)))
+		return CSINK_NO_CALL;
+	target = ra - 4 + (uintptr_t)((int64_t)((uint64_t)code << 38) >> 36); /* 26 bits of distance, in words */
+	if (code >> 26 == 0x25)                                               /* bl */
+		return pc - target < MAX_CALLED_BYTES ? CSINK_CALL_NEARBY : CSINK_CALL;
+	return (code & 0xfffffc1f) == 0xd63f0000 ? CSINK_CALL : CSINK_NO_CALL; /* blr */
+}
+#endif

@@ -1,0 +1,30 @@
+/* See find_object.h. Source: _dl_find_object(3), <link.h> on the list of objects. */
+#include "preload/agent/unwind/find_object.h"
+
+#include <gnu/lib-names.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "preload/core/elf_symbol.h"
+
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+int (*csink_find_object)(void *address, struct dl_find_object *found);
+
+static bool is_libc(const struct link_map *map)
+{
+	size_t length = strlen(map->l_name), name = sizeof("/" LIBC_SO) - 1;
+
+	return length >= name && !strcmp(map->l_name + length - name, "/" LIBC_SO);
+}
+
+/* 101 is the first priority that is not reserved: the constructor of the agent, without one, runs later. */
+__attribute__((constructor(101))) static void find_it(void)
+{
+	const struct link_map *at = _r_debug.r_map;
+
+	while (at && !is_libc(at))
+		at = at->l_next;
+	if (at)
+		csink_find_object = (int (*)(void *, struct dl_find_object *))csink_elf_function(at, "_dl_find_object");
+}
+#endif

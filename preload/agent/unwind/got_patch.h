@@ -1,0 +1,43 @@
+/*
+ * Rerouting what one loaded library calls, by its own global offset table. Nothing is interposed on anybody else, and
+ * nothing in the library's file changes.
+ */
+#ifndef CSINK_GOT_PATCH_H
+#define CSINK_GOT_PATCH_H
+
+#include <link.h>
+#include <stddef.h>
+
+struct csink_got_route {
+	const char *symbol; /* as the library imports it, without a version */
+	void *target;
+};
+
+/**
+ * Point the library's imports of the named symbols at our targets, and its references to symbols that it defines itself
+ * at its own definitions, whatever the dynamic linker had found first. Returns the number of routes that were used at
+ * least once, -EINVAL (not an ELF image of this machine) or -errno of mprotect(2).  Context: init. The library must not
+ * run meanwhile.
+ */
+int csink_got_patch(const struct link_map *map, const struct csink_got_route *routes, size_t nr_routes);
+
+/**
+ * Ask of each function that the library imports where it should lead: route() gets its name and where it leads now, and
+ * returns the new target or NULL. Returns how many were changed, -EINVAL or -errno of mprotect(2). Context: init.
+ */
+int csink_got_route_all(const struct link_map *map, void *(*route)(const char *symbol, void *now));
+
+/* An import that leads to @from is to lead to @to. */
+struct csink_got_change {
+	const char *symbol;
+	void *from, *to;
+};
+
+/**
+ * In the library that dl_iterate_phdr(3) shows, exchange where imports of the named symbols lead to, for those that are
+ * bound to @from; other threads may run in it. Returns how many were exchanged, -EINVAL or -errno of mprotect(2).
+ * Context: thread, one at a time.
+ */
+int csink_got_exchange(const struct dl_phdr_info *info, const struct csink_got_change *changes, size_t nr_changes);
+
+#endif

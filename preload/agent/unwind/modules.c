@@ -1,0 +1,341 @@
+#include "preload/agent/unwind/modules.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/single_threaded.h>
+#include <time.h>
+
+#include "include/internal/base.h"
+#include "preload/agent/unwind/find_object.h"
+#include "preload/core/calls_off.h"
+#include "preload/core/private_memory.h"
+
+/*
+ * Two buffers. One is current; a refresh fills the other, if no reader is left in it, and makes it current. Readers
+ * announce themselves in the buffer that they use.
+ */
+struct snapshot {
+	_Atomic uint32_t readers;
+	uint32_t nr, room;
+	struct csink_module *modules; /* sorted by start; private memory of its own */
+};
+
+static struct snapshot buffers[2];
+static _Atomic uint32_t current;
+static _Atomic uint32_t generation;
+static _Atomic uint32_t unloads;
+static _Atomic uint64_t epoch_ns; /* just after the latest unload that was seen */
+static _Atomic uint32_t refreshing;
+
+static struct snapshot *snapshot_get(void)
+{
+	for (;;) {
+		uint32_t i = atomic_load_explicit(&current, memory_order_acquire);
+
+		atomic_fetch_add_explicit(&buffers[i].readers, 1, memory_order_seq_cst);
+		/* Still current: a refresh that starts now sees us. */
+		if (atomic_load_explicit(&current, memory_order_seq_cst) == i)
+			return &buffers[i];
+		atomic_fetch_sub_explicit(&buffers[i].readers, 1, memory_order_release);
+	}
+}
+
+static void snapshot_put(struct snapshot *snap)
+{
+	atomic_fetch_sub_explicit(&snap->readers, 1, memory_order_release);
+}
+
+uint32_t csink_modules_generation(void)
+{
+	return atomic_load_explicit(&generation, memory_order_acquire);
+}
+
+/* The last module that starts at or below pc, or NULL. */
+static const struct csink_module *search(const struct snapshot *snap, uint64_t pc)
+{
+	uint32_t low = 0, high = snap->nr;
+
+	while (low < high) {
+		uint32_t mid = (low + high) / 2;
+
+		if (snap->modules[mid].start <= pc)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low ? &snap->modules[low - 1] : NULL;
+}
+
+bool csink_modules_find(uint64_t pc, struct csink_module *out)
+{
+	struct snapshot *snap = snapshot_get();
+	const struct csink_module *module = search(snap, pc);
+	bool found = module && pc < module->end;
+
+	if (found)
+		*out = *module;
+	snapshot_put(snap);
+	return found;
+}
+
+uint32_t csink_modules_unloads(void)
+{
+	return atomic_load_explicit(&unloads, memory_order_acquire);
+}
+
+uint64_t csink_modules_epoch_ns(void)
+{
+	return atomic_load_explicit(&epoch_ns, memory_order_relaxed);
+}
+
+/* Does the loader still have an object with these tables? True where it cannot be asked. */
+static bool still_loaded(const struct csink_module *module)
+{
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+	struct dl_find_object found;
+
+	if (csink_find_object && module->eh_frame)
+		return csink_find_object((void *)module->start, &found) == 0 &&
+		       module->eh_frame == (uintptr_t)found.dlfo_eh_frame;
+#else
+	(void)module;
+#endif
+	return true;
+}
+
+bool csink_modules_current(uint64_t pc, struct csink_module_memo *memo)
+{
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+	struct dl_find_object found;
+	struct csink_module module;
+
+	if (!csink_find_object || csink_find_object((void *)pc, &found) < 0)
+		return true;
+	if (pc - memo->start < memo->end - memo->start && memo->eh_frame == (uintptr_t)found.dlfo_eh_frame)
+		return true;
+	if (!csink_modules_find(pc, &module) || module.eh_frame != (uintptr_t)found.dlfo_eh_frame)
+		return false;
+	*memo = (struct csink_module_memo){module.start, module.end, module.eh_frame};
+#else
+	(void)pc;
+	(void)memo;
+#endif
+	return true;
+}
+
+/*
+ * What a walker may read of an object without touching it: its own program headers may be unmapped at any moment, by a
+ * dlclose in another thread. Those of objects that are on the caller's stack stay.
+ */
+static uint32_t make_headers(const struct csink_module *module, ElfW(Phdr) phdrs[3])
+{
+	uint32_t nr = 0;
+
+	phdrs[nr++] = (ElfW(Phdr)){.p_type = PT_LOAD,
+				   .p_flags = PF_R | PF_X,
+				   .p_vaddr = module->start - module->bias,
+				   .p_memsz = module->end - module->start};
+	phdrs[nr++] = (ElfW(Phdr)){.p_type = PT_DYNAMIC, .p_vaddr = (uintptr_t)module->dynamic - module->bias};
+	if (module->eh_frame)
+		phdrs[nr++] = (ElfW(Phdr)){.p_type = PT_GNU_EH_FRAME,
+					   .p_vaddr = module->eh_frame - module->bias,
+					   .p_memsz = module->eh_frame_bytes};
+	return nr;
+}
+
+int csink_modules_iterate(int (*callback)(struct dl_phdr_info *info, size_t size, void *data), void *data)
+{
+	struct snapshot *snap = snapshot_get();
+	int result = 0;
+
+	for (uint32_t i = 0; i < snap->nr && !result; i++) {
+		const struct csink_module *module = &snap->modules[i];
+		ElfW(Phdr) phdrs[3];
+		struct dl_phdr_info info = {.dlpi_addr = module->bias,
+					    /* It lies in the file, which may have been overwritten. */
+					    .dlpi_name = module->name[module->name_len] ? "" : module->name,
+					    .dlpi_phdr = phdrs,
+					    .dlpi_phnum = (ElfW(Half))make_headers(module, phdrs),
+					    .dlpi_adds = csink_modules_generation()};
+
+		/* Gone since, or another one is there now. */
+		if (!still_loaded(module))
+			continue;
+		result = callback(&info, sizeof(info), data);
+	}
+	snapshot_put(snap);
+	return result;
+}
+
+/* ---- refreshing -------------------------------------------------------------------------------------------------- */
+
+struct refresh {
+	struct csink_recording *rec;
+	struct csink_writer *writer;
+	uint64_t now_ns;
+	const struct snapshot *old;
+	struct snapshot *new;
+	bool changed, failed;
+};
+
+static bool grow(struct snapshot *snap)
+{
+	uint32_t room = CSINK_MAX(16u, snap->room * 2);
+	struct csink_module *modules = csink_private_get(room * sizeof(*modules));
+
+	if (!modules)
+		return false;
+	/* The old ones stay behind: less than the new ones. */
+	if (snap->modules)
+		memcpy(modules, snap->modules, snap->nr * sizeof(*modules));
+	snap->modules = modules;
+	snap->room = room;
+	return true;
+}
+
+static uint32_t hash_name(const char *name)
+{
+	uint32_t hash = 2166136261u; /* FNV-1a */
+
+	while (*name)
+		hash = (hash ^ (unsigned char)*name++) * 16777619u;
+	return hash;
+}
+
+static const struct csink_module *known(const struct refresh *r, const struct csink_module *now)
+{
+	for (uint32_t i = 0; i < r->old->nr; i++) {
+		const struct csink_module *module = &r->old->modules[i];
+
+		if (module->link_map == now->link_map && module->bias == now->bias && module->dynamic == now->dynamic &&
+		    module->name_hash == now->name_hash)
+			return module;
+	}
+	return NULL;
+}
+
+static bool record(struct refresh *r, struct csink_module_info *info)
+{
+	uint32_t path_len = (uint32_t)strlen(info->path);
+	uint32_t bytes = (uint32_t)sizeof(struct csink_rec_module) + path_len + 1;
+	struct csink_rec_module *entry = csink_recording_reserve(r->rec, r->writer, bytes);
+
+	if (!entry)
+		return false;
+	entry->bias = info->module.bias;
+	entry->start = info->module.start;
+	entry->end = info->module.end;
+	entry->file_offset = info->file_offset;
+	entry->load_ns = r->now_ns;
+	memcpy(entry->build_id, info->build_id, sizeof(entry->build_id));
+	entry->build_id_len = info->build_id_len;
+	entry->is_vdso = info->is_vdso;
+	entry->path_len = (uint16_t)path_len;
+	memcpy(entry->path, info->path, path_len + 1);
+	csink_recording_commit(entry, bytes, CSINK_ENTRY_MODULE, 0);
+	info->module.entry = csink_recording_ref(r->rec, entry);
+	info->module.name = entry->path;
+	info->module.name_len = path_len;
+	return true;
+}
+
+static bool add_module(struct csink_module_info *info, void *data)
+{
+	struct refresh *r = data;
+	const struct csink_module *before;
+	uint32_t at;
+
+	info->module.name_hash = hash_name(info->path);
+	before = known(r, &info->module);
+	if (before) {
+		info->module = *before;
+	} else {
+		if (!csink_module_describe(info, r->rec->header->exe))
+			return true;
+		r->changed = true;
+		if (!record(r, info)) {
+			r->failed = true;
+			return false;
+		}
+	}
+	if (r->new->nr == r->new->room && !grow(r->new)) {
+		r->failed = true;
+		return false;
+	}
+	for (at = r->new->nr++; at && r->new->modules[at - 1].start > info->module.start; at--)
+		r->new->modules[at] = r->new->modules[at - 1];
+	r->new->modules[at] = info->module;
+	return true;
+}
+
+static void mark_unloaded(struct refresh *r)
+{
+	for (uint32_t i = 0; i < r->old->nr; i++) {
+		const struct csink_module *module = &r->old->modules[i];
+		const struct csink_module *now = search(r->new, module->start);
+
+		if (now && now->entry == module->entry)
+			continue;
+		atomic_fetch_add_explicit(&unloads, 1, memory_order_release);
+		((struct csink_rec_module *)csink_recording_at(r->rec, module->entry))->unload_ns = r->now_ns;
+		atomic_store_explicit(&epoch_ns, r->now_ns + 1, memory_order_relaxed);
+		r->changed = true;
+	}
+}
+
+static int refresh(struct csink_recording *rec, struct csink_writer *writer, uint64_t now_ns, bool quiet)
+{
+	uint32_t now = atomic_load_explicit(&current, memory_order_relaxed);
+	struct refresh r = {rec, writer, now_ns, &buffers[now], &buffers[!now], false, false};
+	int result = -EAGAIN;
+
+	if (atomic_exchange_explicit(&refreshing, 1, memory_order_acquire))
+		return -EAGAIN;
+	if (atomic_load_explicit(&r.new->readers, memory_order_seq_cst) == 0) {
+		r.new->nr = 0;
+		result = csink_module_scan(quiet, add_module, &r);
+		if (r.failed)
+			result = -EAGAIN;
+		if (result == 0) {
+			mark_unloaded(&r);
+			result = r.changed;
+		}
+		if (result == 1) {
+			atomic_store_explicit(&current, !now, memory_order_seq_cst);
+			atomic_fetch_add_explicit(&generation, 1, memory_order_release);
+		}
+	}
+	atomic_store_explicit(&refreshing, 0, memory_order_release);
+	return result;
+}
+
+int csink_modules_refresh(struct csink_recording *rec, struct csink_writer *writer, uint64_t now_ns)
+{
+	return csink_calls_are_off(CSINK_CALLS_SCAN) ? -EAGAIN : refresh(rec, writer, now_ns, false);
+}
+
+int csink_modules_refresh_last(struct csink_recording *rec, struct csink_writer *writer, uint64_t now_ns)
+{
+	if (csink_calls_are_off(CSINK_CALLS_SCAN))
+		return -EAGAIN;
+	/* Alone, and not inside dlopen or dlclose (a scan gives up there): nobody takes an object away from under us.
+	 */
+	return refresh(rec, writer, now_ns, __libc_single_threaded);
+}
+
+void csink_modules_init(struct csink_recording *rec, struct csink_writer *writer)
+{
+	struct timespec now;
+
+	/* Beside each other: the two share a page in most programs. */
+	for (int i = 0; i < 2 && !buffers[i].room; i++)
+		grow(&buffers[i]);
+	/* What a former recording (before a fork) knew is unknown to this one. */
+	buffers[atomic_load(&current)].nr = 0;
+	atomic_store(&buffers[0].readers, 0);
+	atomic_store(&buffers[1].readers, 0);
+	atomic_store(&refreshing, 0);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	/* In a constructor the loader waits for us; in a forked child there is nobody else. */
+	refresh(rec, writer, (uint64_t)now.tv_sec * CSINK_NS_PER_S + (uint64_t)now.tv_nsec, true);
+}

@@ -1,0 +1,109 @@
+/*
+ * Which objects are mapped where: a snapshot that the handler reads without the loader's lock.
+ *
+ * Written by whoever refreshes (one at a time, others give up at once), read by handlers of any thread. A refresh walks
+ * the loader's link-map list itself, with loads that survive a list that changes under it: never through
+ * dl_iterate_phdr, whose lock the interrupted code may hold. Each module is also an entry of the recording, with the
+ * times between which it was seen.
+ */
+#ifndef CSINK_MODULES_H
+#define CSINK_MODULES_H
+
+#include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/core/record/recording.h"
+
+struct csink_module {
+	uint64_t bias;       /* l_addr */
+	uint64_t start, end; /* executable addresses */
+	const ElfW(Phdr) * phdr;
+	uint32_t nr_phdr;
+	uint64_t eh_frame; /* where its PT_GNU_EH_FRAME lies: tells objects that were at one address apart; 0: none */
+	uint32_t eh_frame_bytes;
+	const void *link_map;
+	const void *dynamic;
+	csink_ref_t entry;  /* its csink_rec_module */
+	const char *name;   /* as in the entry: stays readable as long as the recording is mapped */
+	uint32_t name_len;  /* of it, as it was written */
+	uint32_t name_hash; /* of the loader's own name for it */
+};
+
+/**
+ * Take the first snapshot for a new recording. Context: init.
+ * @writer  the entries go there.
+ */
+void csink_modules_init(struct csink_recording *rec, struct csink_writer *writer);
+
+/**
+ * Look for loaded and unloaded objects. Gives up (and changes nothing) when another thread is refreshing, when the
+ * loader is in the middle of a change, or when the lists cannot be read.
+ * Returns 1 if something changed, 0 if not, -EAGAIN if it gave up. Context: signal (some syscalls: not for every
+ * sample).
+ */
+int csink_modules_refresh(struct csink_recording *rec, struct csink_writer *writer, uint64_t now_ns);
+
+/** The same at the end of an image; if the calling thread is the only one, without a syscall. Context: thread. */
+int csink_modules_refresh_last(struct csink_recording *rec, struct csink_writer *writer, uint64_t now_ns);
+
+/** Copy out the module that covers an address. Context: signal. */
+bool csink_modules_find(uint64_t pc, struct csink_module *out);
+
+/**
+ * As dl_iterate_phdr(3), over the snapshot; objects that are gone since are left out. The program headers are made up:
+ * the executable segment, PT_DYNAMIC and PT_GNU_EH_FRAME, valid during the callback. Context: signal, if @callback is.
+ */
+int csink_modules_iterate(int (*callback)(struct dl_phdr_info *info, size_t size, void *data), void *data);
+
+/* The object that a thread was in last; all zero at first. */
+struct csink_module_memo {
+	uint64_t start, end, eh_frame;
+};
+
+/**
+ * Is the object that the loader has at @pc the one that the snapshot has there? Also true where the loader has none
+ * (code made at run time) and where it cannot be asked. A few ns; no lock. Context: signal.
+ */
+bool csink_modules_current(uint64_t pc, struct csink_module_memo *memo);
+
+/** Grows whenever an object was seen to be gone: addresses from before may mean another one now. Context: signal. */
+uint32_t csink_modules_unloads(void);
+
+/** Since when no object has left its place (CLOCK_MONOTONIC); 0: none ever did. Between an unload that is being noted
+ * and this there may be an instant. Context: signal. */
+uint64_t csink_modules_epoch_ns(void);
+
+/** Grows with every change of the snapshot: caches keyed by address compare it. Context: signal. */
+uint32_t csink_modules_generation(void);
+
+/* modules_scan.c: one object from the process's memory. Context: signal. */
+
+/* What a scan found; name and build id are copied out, since the loader may free its own. */
+struct csink_module_info {
+	struct csink_module module;
+	uint64_t file_offset;
+	uint8_t build_id[20];
+	uint8_t build_id_len;
+	uint8_t is_vdso, is_program;
+	char path[512]; /* before csink_module_describe: the loader's name, "" for the program */
+};
+
+/** The program's own file; where there is no /proc, as exec was given it, if that was a whole path; else "". */
+void csink_module_program(char *path, size_t size);
+
+/**
+ * Fill path, segments and build id of an object that a scan found. False if it has no executable segment.
+ * @program  what csink_module_program said, or "": it has not been asked.
+ */
+bool csink_module_describe(struct csink_module_info *info, const char *program);
+
+/**
+ * Walk the loader's lists (all namespaces). Calls @each for every object, with its link map, bias, dynamic section and
+ * the loader's name; false from it stops. One scan at a time.
+ * @quiet  nothing can change the lists meanwhile (this is the only thread, or the loader waits for us): no syscalls.
+ * Returns 0, or -EAGAIN when the lists are being changed or cannot be read.
+ */
+int csink_module_scan(bool quiet, bool (*each)(struct csink_module_info *info, void *data), void *data);
+
+#endif

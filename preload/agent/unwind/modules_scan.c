@@ -1,0 +1,256 @@
+/*
+ * The loader's link-map list, read from inside a signal handler.
+ *
+ * Another thread may be in dlopen or dlclose: nodes vanish while we walk. So every load goes through
+ * process_vm_readv(2) on ourselves, which fails instead of faulting, and a walk counts only if r_state said
+ * "consistent" before and after it.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/rawcall.h"
+#include "preload/agent/unwind/find_object.h"
+#include "preload/agent/unwind/modules.h"
+#include "preload/core/safe_load.h"
+
+enum { MAX_OBJECTS = 4096, MAX_NAMESPACES = 16, MAX_PHDRS = 24 };
+
+/* glibc >= 2.35; the loader's lists of further namespaces (dlmopen) hang from the first one. */
+struct debug_extended {
+	struct r_debug base;
+	struct debug_extended *next;
+};
+
+static pid_t self;
+
+/* Nobody can change the lists now: they can be read as they lie. */
+static bool is_quiet;
+
+static bool copy_in(void *to, const void *from, size_t bytes)
+{
+	struct iovec local = {to, bytes}, remote = {(void *)from, bytes};
+	int saved = errno;
+	bool readable;
+	long n;
+
+	if (is_quiet) {
+		memcpy(to, from, bytes);
+		return true;
+	}
+	n = csink_rawcall(SYS_process_vm_readv, self, &local, 1UL, &remote, 1UL, 0UL);
+	readable = n == (long)bytes;
+	/* Refused (a seccomp filter): check, then copy. The window in between is as small as it can be made. */
+	if (n < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH) && csink_readable((uintptr_t)from, bytes)) {
+		memcpy(to, from, bytes);
+		readable = true;
+	}
+	errno = saved;
+	return readable;
+}
+
+static bool copy_string(char *to, size_t size, const char *from)
+{
+	size_t done = 0;
+
+	if (is_quiet) {
+		done = CSINK_MIN(strlen(from), size - 1);
+		memcpy(to, from, done);
+		to[done] = 0;
+		return true;
+	}
+
+	/* In pieces that do not cross a page: the string may end just before memory that is not there. */
+	while (done < size) {
+		size_t piece = CSINK_MIN(256 - ((uintptr_t)(from + done) & 255), size - done);
+
+		if (!copy_in(to + done, from + done, piece))
+			return false;
+		if (memchr(to + done, 0, piece))
+			return true;
+		done += piece;
+	}
+	to[size - 1] = 0;
+	return true;
+}
+
+static void find_build_id(struct csink_module_info *info, const ElfW(Phdr) * phdr)
+{
+	uint64_t at = info->module.bias + phdr->p_vaddr, end = at + CSINK_MIN(phdr->p_memsz, (uint64_t)65536);
+	uint64_t align = phdr->p_align == 8 ? 8 : 4;
+
+	while (!info->build_id_len && at + sizeof(ElfW(Nhdr)) <= end) {
+		ElfW(Nhdr) note;
+		uint64_t name = at + sizeof(note), desc;
+		char owner[4];
+
+		if (!copy_in(&note, (void *)at, sizeof(note)))
+			return;
+		desc = name + ((note.n_namesz + align - 1) & ~(align - 1));
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && note.n_descsz <= sizeof(info->build_id) &&
+		    copy_in(owner, (void *)name, 4) && !memcmp(owner, "GNU", 4) &&
+		    copy_in(info->build_id, (void *)desc, note.n_descsz))
+			info->build_id_len = (uint8_t)note.n_descsz;
+		at = desc + ((note.n_descsz + align - 1) & ~(align - 1));
+	}
+}
+
+/* Take what matters from program headers. False if no executable segment is among them. */
+static bool read_segments(struct csink_module_info *info)
+{
+	struct csink_module *module = &info->module;
+	ElfW(Phdr) phdrs[MAX_PHDRS];
+	uint32_t nr = CSINK_MIN(module->nr_phdr, (uint32_t)MAX_PHDRS);
+	bool found = false;
+
+	if (!copy_in(phdrs, module->phdr, nr * sizeof(phdrs[0])))
+		return false;
+	for (const ElfW(Phdr) *phdr = phdrs; phdr < phdrs + nr; phdr++) {
+		if (phdr->p_type == PT_GNU_EH_FRAME) {
+			module->eh_frame = module->bias + phdr->p_vaddr;
+			module->eh_frame_bytes = (uint32_t)phdr->p_memsz;
+		}
+		if (phdr->p_type == PT_NOTE)
+			find_build_id(info, phdr);
+		if (phdr->p_type != PT_LOAD || !(phdr->p_flags & PF_X))
+			continue;
+		if (!found) {
+			module->start = module->bias + phdr->p_vaddr;
+			info->file_offset = phdr->p_offset;
+		}
+		module->end = module->bias + phdr->p_vaddr + phdr->p_memsz;
+		found = true;
+	}
+	return found;
+}
+
+/* Where the ELF header of an object lies, and so its program headers. */
+static bool find_headers(struct csink_module *module)
+{
+	uintptr_t base = module->bias;
+	ElfW(Ehdr) ehdr;
+
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+	struct dl_find_object found;
+
+	if (csink_find_object && csink_find_object((void *)module->dynamic, &found) == 0)
+		base = (uintptr_t)found.dlfo_map_start;
+#endif
+	if (!copy_in(&ehdr, (void *)base, sizeof(ehdr)) || memcmp(ehdr.e_ident, ELFMAG, SELFMAG) ||
+	    ehdr.e_phentsize != sizeof(ElfW(Phdr)))
+		return false;
+	module->phdr = (const ElfW(Phdr) *)(base + ehdr.e_phoff);
+	module->nr_phdr = ehdr.e_phnum;
+	return true;
+}
+
+void csink_module_program(char *path, size_t size)
+{
+	ssize_t n = readlink("/proc/self/exe", path, size - 1);
+	const char *given = (const char *)getauxval(AT_EXECFN);
+
+	path[n > 0 ? n : 0] = 0;
+	if (n <= 0 && given && *given == '/' && strlen(given) < size)
+		memcpy(path, given, strlen(given) + 1);
+}
+
+bool csink_module_describe(struct csink_module_info *info, const char *program)
+{
+	size_t length = 0;
+
+	if (info->is_program) {
+		/* The recording's header has it, and may have been overwritten: it need not end. */
+		while (length < sizeof(info->path) && program[length])
+			length++;
+		if (length && length < sizeof(info->path))
+			memcpy(info->path, program, length + 1);
+		else
+			csink_module_program(info->path, sizeof(info->path));
+		info->module.phdr = (const ElfW(Phdr) *)getauxval(AT_PHDR);
+		info->module.nr_phdr = (uint32_t)getauxval(AT_PHNUM);
+	} else if (!find_headers(&info->module)) {
+		return false;
+	} else if ((uintptr_t)info->module.phdr >> 12 == getauxval(AT_SYSINFO_EHDR) >> 12) {
+		info->is_vdso = 1;
+		strcpy(info->path, "[vdso]");
+	}
+	return read_segments(info);
+}
+
+/* What the link map itself says. */
+static bool read_link(struct csink_module_info *info, const struct link_map *at, const struct link_map *copy,
+		      bool is_program)
+{
+	memset(info, 0, offsetof(struct csink_module_info, path) + 1);
+	info->module.bias = copy->l_addr;
+	info->module.link_map = at;
+	info->module.dynamic = copy->l_ld;
+	info->is_program = is_program;
+	return copy_string(info->path, sizeof(info->path), copy->l_name);
+}
+
+static int scan_namespace(const struct r_debug *debug, bool base, bool (*each)(struct csink_module_info *, void *),
+			  void *data)
+{
+	const struct link_map *at = debug->r_map;
+	bool is_program = base;
+
+	if (debug->r_state != RT_CONSISTENT)
+		return -EAGAIN;
+	for (int i = 0; at && i < MAX_OBJECTS; i++) {
+		struct csink_module_info info;
+		struct link_map copy;
+
+		if (!copy_in(&copy, at, sizeof(copy)))
+			return -EAGAIN;
+		if (read_link(&info, at, &copy, is_program) && !each(&info, data))
+			break;
+		is_program = false;
+		at = copy.l_next;
+	}
+	return 0;
+}
+
+/*
+ * The loader's own list. A program that refers to _r_debug has a copy of it (R_*_COPY), and the symbol means that one
+ * for us, too; it was copied while the loader was at work, and says so for ever. Its first object is the right one, and
+ * there the loader has left for debuggers where the list is.
+ */
+static struct debug_extended *loaders_list(void)
+{
+	const struct link_map *program = _r_debug.r_map;
+
+	for (const ElfW(Dyn) *dyn = program ? program->l_ld : NULL; dyn && dyn->d_tag != DT_NULL; dyn++) {
+		if (dyn->d_tag == DT_DEBUG && dyn->d_un.d_ptr)
+			return (struct debug_extended *)dyn->d_un.d_ptr;
+	}
+	return (struct debug_extended *)&_r_debug;
+}
+
+int csink_module_scan(bool quiet, bool (*each)(struct csink_module_info *info, void *data), void *data)
+{
+	struct debug_extended *at = loaders_list();
+	int err = 0, saved = errno;
+
+	self = getpid();
+	is_quiet = quiet;
+	for (int i = 0; at && !err && i < MAX_NAMESPACES; i++) {
+		struct debug_extended copy;
+
+		if (!copy_in(&copy, at, sizeof(struct r_debug)))
+			return -EAGAIN;
+		err = scan_namespace(&copy.base, i == 0, each, data);
+		/* The list must not have begun to change while we walked it. */
+		if (!err && __atomic_load_n(&at->base.r_state, __ATOMIC_ACQUIRE) != RT_CONSISTENT)
+			err = -EAGAIN;
+		if (copy.base.r_version < 2 || !copy_in(&copy, at, sizeof(copy)))
+			break;
+		at = copy.next;
+	}
+	errno = saved;
+	return err;
+}

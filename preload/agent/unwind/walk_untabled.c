@@ -1,0 +1,188 @@
+/*
+ * Frames of code without tables: some assembly in an object that has them, or what a just-in-time compiler made. What
+ * is known of them is what code says by its bytes (code.h), and the frame pointer; all of it is a guess.
+ */
+#include "preload/agent/unwind/code.h"
+#include "preload/agent/unwind/modules.h"
+#include "preload/agent/unwind/walk_step.h"
+
+/* On a stack of unknown bounds a frame that only its frame pointer describes is not believed to be larger than this. */
+#define MAX_FRAME_BYTES (1UL << 20)
+
+/* No more than what a program starts with is beyond this frame. */
+static bool is_at_stack_end(const struct csink_walker *w)
+{
+	return w->sp <= w->load.high && w->load.high - w->sp < 64;
+}
+
+/*
+ * The frame pointer is zero: the ABI's mark of the outermost frame; or what some assembly, which makes no frames, has
+ * in that register; or this is no frame. Of an object, what is outermost lies at the stack's end, or is not called (as
+ * Go has it); what is made at run time is called.
+ */
+static bool end_at_zero(struct csink_walker *w, bool in_object)
+{
+	bool called = !w->exact && csink_code_call(w->pc, 0) != CSINK_NO_CALL;
+
+	if (w->innermost || (in_object && called && !is_at_stack_end(w)))
+		return csink_walker_end(w, CSINK_WALK_NO_CFI);
+	return csink_walker_end(w, in_object || called || w->exact ? CSINK_WALK_COMPLETE : CSINK_WALK_BAD_STACK);
+}
+
+/* By the frame pointer, if that looks like one. */
+static bool step_fp(struct csink_walker *w, bool in_object)
+{
+	uint64_t fp, ra;
+
+	if (!w->fp)
+		return end_at_zero(w, in_object);
+	if (w->fp % 8 || w->fp < w->sp || (w->fp >= w->load.high && w->fp - w->sp > MAX_FRAME_BYTES) ||
+	    !csink_load_word(&w->load, w->fp, &fp) || !csink_load_word(&w->load, w->fp + 8, &ra))
+		return csink_walker_end(w, CSINK_WALK_NO_CFI);
+	return csink_walker_step_to(w, w->fp + 16, fp, ra);
+}
+
+/* What the word at an address says, taken for a return address. */
+static enum csink_code_call call_at(struct csink_walker *w, uintptr_t at, uint64_t *ra)
+{
+	if (!csink_load_word(&w->load, at, ra) || !csink_address_plausible(*ra))
+		return CSINK_NO_CALL;
+	return csink_code_call(*ra, w->pc);
+}
+
+#if defined(__x86_64__)
+/* A frame pointer that was saved below `at` and still leads to a return address; the register itself failing that. */
+static uint64_t find_fp(struct csink_walker *w, uintptr_t at)
+{
+	uint64_t fp = w->fp, ra;
+
+	for (uintptr_t next = w->sp; next <= at; next += 8) {
+		if (fp % 8 == 0 && fp > at && fp - at < MAX_FRAME_BYTES && call_at(w, fp + 8, &ra) != CSINK_NO_CALL)
+			return fp;
+		if (next == at || !csink_load_word(&w->load, next, &fp))
+			break;
+	}
+	return w->fp;
+}
+
+/* Registers were pushed: the next return address with a call of this code before it, if a few words were. Whether a
+ * word may be one is looked up first: reading code takes a system call. */
+static bool find_pushed(struct csink_walker *w, uintptr_t *at, uint64_t *ra)
+{
+	enum { AT_MOST = 12 };
+	struct csink_module module;
+
+	for (*at = w->sp + 16; *at <= w->sp + 8 * AT_MOST && csink_load_word(&w->load, *at, ra); *at += 8)
+		if (csink_modules_find(*ra, &module) && csink_code_call(*ra, w->pc) == CSINK_CALL_NEARBY)
+			return true;
+	return false;
+}
+
+/* The frame pointer points to one that was saved, and next to that lies a return address with such a call before it. */
+static bool is_fp_frame(struct csink_walker *w, enum csink_code_call call, uint64_t *fp, uint64_t *ra)
+{
+	return w->fp % 8 == 0 && w->fp >= w->sp && csink_load_word(&w->load, w->fp, fp) &&
+	       call_at(w, w->fp + 8, ra) == call;
+}
+
+/* Where code says so itself, a frame is not there yet, or no more: just called, about to return, or between a push of
+ * the caller's frame pointer and its own. */
+static bool is_frame_half_made(struct csink_walker *w, uintptr_t *cfa, uint64_t *fp, uint64_t *ra)
+{
+	uint64_t top;
+
+	*fp = w->fp;
+	*cfa = w->sp + 8;
+	if (csink_code_is_edge(w->pc) && call_at(w, w->sp, ra) != CSINK_NO_CALL)
+		return true;
+	*cfa = w->sp + 16;
+	if (!csink_load_word(&w->load, w->sp, &top) || (w->fp != w->sp && w->fp != top))
+		return false;
+	*fp = top;
+	return call_at(w, w->sp + 8, ra) != CSINK_NO_CALL;
+}
+#endif
+
+/*
+ * The innermost function is some assembly. Most such code has no frame, or one word of it (as _init has), or a plain
+ * one with a frame pointer: where a return address lies with a call of this very code before it, that is the frame.
+ * Failing that, any call before the word on top of the stack that may have led here (by way of a stub), or before the
+ * one next to the frame pointer's. A call of other code is believed last: on top of the stack an old one may lie, where
+ * code (a just-in-time compiler's) takes room and does not fill it yet.
+ */
+static bool step_frameless(struct csink_walker *w)
+{
+	uint64_t ra, fp;
+
+#if defined(__x86_64__)
+	enum csink_code_call top = call_at(w, w->sp, &ra);
+	uintptr_t at;
+
+	if (top == CSINK_CALL_NEARBY)
+		return csink_walker_step_to(w, w->sp + 8, w->fp, ra);
+	if (call_at(w, w->sp + 8, &ra) == CSINK_CALL_NEARBY)
+		return csink_walker_step_to(w, w->sp + 16, w->fp, ra);
+	if (is_fp_frame(w, CSINK_CALL_NEARBY, &fp, &ra))
+		return csink_walker_step_to(w, w->fp + 16, fp, ra);
+	if (top != CSINK_CALL && find_pushed(w, &at, &ra))
+		return csink_walker_step_to(w, at + 8, find_fp(w, at), ra);
+	if (top != CSINK_CALL && is_fp_frame(w, CSINK_CALL, &fp, &ra))
+		return csink_walker_step_to(w, w->fp + 16, fp, ra);
+	if (top != CSINK_NO_CALL && csink_load_word(&w->load, w->sp, &ra))
+		return csink_walker_step_to(w, w->sp + 8, w->fp, ra);
+#elif defined(__aarch64__)
+	if (w->fp % 8 == 0 && w->fp >= w->sp && csink_load_word(&w->load, w->fp, &fp) &&
+	    call_at(w, w->fp + 8, &ra) == CSINK_CALL_NEARBY)
+		return csink_walker_step_to(w, w->fp + 16, fp, ra);
+	ra = STRIP_SIGNATURE(context_reg(w->context, CSINK_REG_RA));
+	if (csink_address_plausible(ra) && csink_code_call(ra, w->pc) != CSINK_NO_CALL)
+		return csink_walker_step_to(w, w->sp, w->fp, ra);
+#endif
+	return step_fp(w, true);
+}
+
+/* Nothing of the caller's was touched, but for what its call and a stub's push put on the stack. */
+static bool step_bare_call(struct csink_walker *w, uintptr_t pushed)
+{
+#if defined(__x86_64__)
+	uint64_t ra;
+
+	if (!csink_load_word(&w->load, w->sp + pushed, &ra))
+		return csink_walker_end(w, CSINK_WALK_BAD_STACK);
+	return csink_walker_step_to(w, w->sp + pushed + 8, w->fp, ra);
+#elif defined(__aarch64__)
+	return csink_walker_step_to(w, w->sp + pushed, w->fp, context_reg(w->context, CSINK_REG_RA));
+#endif
+}
+
+/* Somewhere in an object, but not where its code is: nothing returns there. */
+static bool is_data(const struct csink_walker *w)
+{
+	struct csink_module module;
+
+	return !w->innermost && !w->exact && !csink_modules_find(w->pc, &module) &&
+	       csink_code_call(w->pc, 0) == CSINK_NO_CALL;
+}
+
+bool csink_walker_step_untabled(struct csink_walker *w, csink_row_t row)
+{
+	int pushed = w->innermost ? csink_code_pushed(w->pc) : -1;
+#if defined(__x86_64__)
+	uint64_t ra, fp;
+	uintptr_t cfa;
+#endif
+
+	if (csink_row_near(row) && is_data(w))
+		return csink_walker_end(w, CSINK_WALK_BAD_STACK);
+	if (pushed >= 0)
+		return step_bare_call(w, (uintptr_t)pushed);
+#if defined(__x86_64__)
+	if (w->innermost && is_frame_half_made(w, &cfa, &fp, &ra))
+		return csink_walker_step_to(w, cfa, fp, ra);
+	/* A word is there which is never written: what lies in it may be an old address. Some objects call from there.
+	 */
+	if (csink_row_near(row) && csink_code_has_word(w->pc) && call_at(w, w->sp + 8, &ra) != CSINK_NO_CALL)
+		return csink_walker_step_to(w, w->sp + 16, w->fp, ra);
+#endif
+	return w->innermost && csink_row_near(row) ? step_frameless(w) : step_fp(w, csink_row_near(row));
+}

@@ -1,0 +1,413 @@
+/*
+ * Explaining a failed perf_event_open: which event. When type and config fail as a whole, one thing after the other
+ * that an event may object to (sampling, a config word, tasks, exclusion, raw data) is taken away; the first that helps
+ * is to blame. If none helps, the event itself is not there, and sysfs says how far it is known.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "preload/api/explain/explain_probe.h"
+#include "preload/core/sysfs.h"
+
+#define DEVICES "/sys/bus/event_source/devices"
+
+/* Find the PMU of a type in sysfs. Returns true and its name. */
+static bool find_pmu(uint32_t type, char *name, size_t size)
+{
+	struct csink_sysfs_dir dir;
+	const char *entry;
+	bool found = false;
+	int64_t value;
+
+	if (csink_sysfs_dir_open(&dir, DEVICES))
+		return false;
+	while (!found && (entry = csink_sysfs_dir_next(&dir))) {
+		found = !csink_sysfs_read_number(&value, DEVICES "/%s/type", entry) && value == type;
+		if (found)
+			snprintf(name, size, "%s", entry);
+	}
+	csink_sysfs_dir_close(&dir);
+	return found;
+}
+
+/* A core PMU: "cpu" on x86 and others, or one with a list of its CPUs. */
+static bool has_core_pmu(void)
+{
+	struct csink_sysfs_dir dir;
+	const char *entry;
+	bool found = false;
+	int64_t value;
+	char cpus[8];
+
+	if (csink_sysfs_dir_open(&dir, DEVICES))
+		return false;
+	while (!found && (entry = csink_sysfs_dir_next(&dir)))
+		found = (!strcmp(entry, "cpu") && !csink_sysfs_read_number(&value, DEVICES "/cpu/type")) ||
+			csink_sysfs_read(cpus, sizeof(cpus), DEVICES "/%s/cpus", entry) > 0;
+	csink_sysfs_dir_close(&dir);
+	return found;
+}
+
+/* ---- events that are not there ----------------------------------------------------------------------------------- */
+
+static bool is_core_type(uint32_t type)
+{
+	return type == PERF_TYPE_HARDWARE || type == PERF_TYPE_HW_CACHE || type == PERF_TYPE_RAW;
+}
+
+static void describe_missing(struct csink_probe *probe, struct csink_explanation *fault)
+{
+	unsigned long long config = probe->want.config;
+	uint32_t type = probe->want.type;
+	char name[64];
+
+	if (is_core_type(type) && !has_core_pmu()) {
+		fault->cause = CSINK_CAUSE_NO_PMU;
+		strcpy(fault->field, "type");
+		csink_explain_text(fault, "this machine exposes no PMU (most virtual machines do not)");
+		csink_explain_remedy(fault, "use task-clock, or enable the virtual PMU on the host");
+	} else if (type == PERF_TYPE_SOFTWARE) {
+		strcpy(fault->field, "config");
+		csink_explain_text(fault, "this kernel has no software event number %llu", config);
+		csink_explain_remedy(fault, "see 'countersink events'");
+	} else if (type == PERF_TYPE_TRACEPOINT) {
+		strcpy(fault->field, "config");
+		csink_explain_text(fault, "no tracepoint has the number %llu (or it cannot be sampled like this)",
+				   config);
+		csink_explain_remedy(fault, "read it from events/SUBSYSTEM/NAME/id in tracefs");
+	} else if (is_core_type(type)) {
+		strcpy(fault->field, "config");
+		csink_explain_text(fault, "this CPU has no event for config 0x%llx of type %u", config, type);
+		csink_explain_remedy(fault, "'countersink events' shows which open here");
+	} else if (find_pmu(type, name, sizeof(name))) {
+		strcpy(fault->field, "config");
+		csink_explain_text(fault, "PMU %s has no event for config 0x%llx", name, config);
+		csink_explain_remedy(fault, "its fields are in " DEVICES "/%s/format", name);
+	} else {
+		strcpy(fault->field, "type");
+		csink_explain_text(fault, "no PMU of this machine has the type %u", type);
+		csink_explain_remedy(fault, "read it from " DEVICES "/PMU/type, for it differs from boot to boot");
+	}
+}
+
+/* ---- breakpoints ------------------------------------------------------------------------------------------------- */
+
+/* What of its own fields the CPU, or the kernel for it, does not take. */
+static void describe_breakpoint_fields(const struct perf_event_attr *want, struct csink_explanation *fault)
+{
+	unsigned long long address = want->bp_addr, length = want->bp_len;
+
+	if (!want->bp_type || want->bp_type > 7) {
+		strcpy(fault->field, "bp_type");
+		csink_explain_text(fault, "bp_type %u is none of read, write, execute", want->bp_type);
+		csink_explain_remedy(fault, "set HW_BREAKPOINT_RW, _W or _X");
+	} else if (length != 1 && length != 2 && length != 4 && length != 8) {
+		strcpy(fault->field, "bp_len");
+		csink_explain_text(fault, "a breakpoint is 1, 2, 4 or 8 bytes long, not %llu", length);
+		csink_explain_remedy(fault, "to watch more, set several");
+	} else if (address % length) {
+		strcpy(fault->field, "bp_addr");
+		csink_explain_text(fault, "the address 0x%llx is no multiple of the length %llu", address, length);
+		csink_explain_remedy(fault, "align it, or watch fewer bytes");
+	} else {
+		strcpy(fault->field, "bp_type");
+		csink_explain_text(fault,
+				   "this CPU has no breakpoint of type %u and %llu bytes (x86 watches reads only "
+				   "together with writes, and executes %zu bytes)",
+				   want->bp_type, length, sizeof(long));
+		csink_explain_remedy(fault, "set HW_BREAKPOINT_RW");
+	}
+}
+
+static void describe_breakpoint(struct csink_probe *probe, int err, struct csink_explanation *fault)
+{
+	unsigned long long address = probe->want.bp_addr;
+
+	fault->cause = CSINK_CAUSE_BAD_VALUE;
+	if (err == ENOSPC) {
+		fault->cause = CSINK_CAUSE_RESOURCE;
+		csink_explain_text(fault, "all breakpoint registers of the CPU are in use");
+		csink_explain_remedy(fault,
+				     "use fewer breakpoints (x86 has four), or stop the debugger that holds them");
+	} else if (err == EPERM || err == EACCES) {
+		fault->cause = CSINK_CAUSE_PARANOID;
+		strcpy(fault->field, "bp_addr");
+		csink_explain_text(fault, "a breakpoint at the kernel's address 0x%llx needs CAP_SYS_ADMIN", address);
+		csink_explain_remedy(fault, "take an address of the program, or grant CAP_SYS_ADMIN");
+	} else if (address >> 63 && probe->want.exclude_kernel) {
+		strcpy(fault->field, "exclude_kernel");
+		csink_explain_text(fault, "a breakpoint at the kernel's address 0x%llx cannot leave the kernel out",
+				   address);
+		csink_explain_remedy(fault, "take an address of the program, or clear exclude_kernel (CAP_SYS_ADMIN)");
+	} else {
+		describe_breakpoint_fields(&probe->want, fault);
+	}
+}
+
+/* ---- by errno ---------------------------------------------------------------------------------------------------- */
+
+static void describe_probe_path(struct csink_probe *probe, int err, struct csink_explanation *fault)
+{
+	strcpy(fault->field, "config1");
+	fault->cause = CSINK_CAUSE_CALLER;
+	if (err == EFAULT)
+		csink_explain_text(fault, "the path of the probe, at 0x%llx, cannot be read",
+				   (unsigned long long)probe->want.config1);
+	else
+		csink_explain_text(fault, "the path of the probe is too long");
+	csink_explain_remedy(fault, "config1 is the address of a path of less than 4096 bytes");
+}
+
+static void describe_event(struct csink_probe *probe, int err, struct csink_explanation *fault)
+{
+	strcpy(fault->field, "config");
+	switch (err) {
+	case EACCES:
+	case EPERM:
+		if (probe->want.type == PERF_TYPE_TRACEPOINT && csink_perf_system_allows(&probe->system, -1)) {
+			fault->cause = CSINK_CAUSE_UNSUPPORTED;
+			csink_explain_text(fault,
+					   "tracepoint %llu is closed to perf, whatever the privileges (ftrace keeps "
+					   "some to itself)",
+					   (unsigned long long)probe->want.config);
+			csink_explain_remedy(fault, "choose another tracepoint");
+			break;
+		}
+		csink_explain_permission(&probe->system, probe->want.type == PERF_TYPE_TRACEPOINT ? -1 : -2,
+					 "opening this event", "", fault);
+		break;
+	case EBUSY:
+		fault->cause = CSINK_CAUSE_RESOURCE;
+		csink_explain_text(fault, "another event has this PMU to itself");
+		csink_explain_remedy(fault, "'countersink doctor' names who holds counters");
+		break;
+	case EINTR:
+		fault->cause = CSINK_CAUSE_RESOURCE;
+		csink_explain_text(fault, "this uprobe is in use by ftrace, which cannot share it");
+		csink_explain_remedy(fault, "disable it in tracefs (echo 0 > events/uprobes/NAME/enable)");
+		break;
+	case EFAULT:
+	case E2BIG:
+		describe_probe_path(probe, err, fault);
+		break;
+	case EOPNOTSUPP:
+		fault->cause = CSINK_CAUSE_UNSUPPORTED;
+		csink_explain_text(fault, "the event's PMU is there, but cannot do this event");
+		csink_explain_remedy(fault, "'countersink events' shows which open here");
+		break;
+	case ENODEV:
+		fault->cause = CSINK_CAUSE_UNSUPPORTED;
+		csink_explain_text(fault, "the CPU lacks what this event needs");
+		break;
+	case ENOENT:
+	case EINVAL:
+		fault->cause = CSINK_CAUSE_NO_EVENT;
+		describe_missing(probe, fault);
+		break;
+	default:
+		csink_explain_text(fault, "the event itself is refused");
+	}
+}
+
+/* ---- what an event may object to --------------------------------------------------------------------------------- */
+
+static bool drop_sampling(struct perf_event_attr *attr)
+{
+	bool had = attr->sample_period;
+
+	attr->freq = 0;
+	attr->sample_period = 0;
+	return had;
+}
+
+static bool drop_raw(struct perf_event_attr *attr)
+{
+	bool had = attr->sample_type & PERF_SAMPLE_RAW;
+
+	attr->sample_type &= ~(uint64_t)PERF_SAMPLE_RAW;
+	return had;
+}
+
+static bool drop_inherit(struct perf_event_attr *attr)
+{
+	bool had = attr->inherit;
+
+	/* What needs it goes with it. */
+	attr->inherit = attr->inherit_thread = 0;
+	return had;
+}
+
+static bool drop_config1(struct perf_event_attr *attr)
+{
+	bool had = attr->config1;
+
+	attr->config1 = 0;
+	return had && attr->type != PERF_TYPE_BREAKPOINT;
+}
+
+static bool drop_config2(struct perf_event_attr *attr)
+{
+	bool had = attr->config2;
+
+	attr->config2 = 0;
+	return had && attr->type != PERF_TYPE_BREAKPOINT;
+}
+
+static bool drop_extended_type(struct perf_event_attr *attr)
+{
+	bool had = attr->type <= PERF_TYPE_HW_CACHE && attr->config >> 32;
+
+	attr->config &= UINT32_MAX;
+	return had && attr->type != PERF_TYPE_SOFTWARE && attr->type != PERF_TYPE_TRACEPOINT;
+}
+
+static void say_raw(struct csink_probe *probe, struct csink_explanation *fault)
+{
+	csink_explain_permission(&probe->system, -1, "sampling the raw data of this tracepoint", "leave RAW out, or ",
+				 fault);
+}
+
+static const struct {
+	const char *field;
+	bool (*drop)(struct perf_event_attr *attr); /* false: there was nothing to drop */
+	enum csink_cause cause;
+	const char *text, *remedy;
+	void (*say)(struct csink_probe *probe, struct csink_explanation *fault);
+} objections[] = {
+	{"sample_period", drop_sampling, CSINK_CAUSE_UNSUPPORTED,
+	 "this event's PMU has no interrupt (or not for this event), so it counts but cannot sample",
+	 "count only, or sample on another event", NULL},
+	{"sample_type: RAW", drop_raw, CSINK_CAUSE_PARANOID, NULL, NULL, say_raw},
+	{"config2", drop_config2, CSINK_CAUSE_BAD_VALUE, "the PMU does not take that config2", "see its format folder",
+	 NULL},
+	{"config1", drop_config1, CSINK_CAUSE_BAD_VALUE, "the PMU does not take that config1", "see its format folder",
+	 NULL},
+	{"config", drop_extended_type, CSINK_CAUSE_NO_EVENT,
+	 "the upper half of config, a PMU's type, names no core PMU of this machine",
+	 "leave it out, or read it from the PMU's type file", NULL},
+	{"inherit", drop_inherit, CSINK_CAUSE_UNSUPPORTED, "this event cannot be inherited", "leave inherit out", NULL},
+};
+
+/* Does the event open for a whole CPU? Then a task is what it objects to, or the caller knows it. */
+static bool try_whole_cpu(struct csink_probe *probe)
+{
+	int err;
+
+	probe->pid = -1;
+	probe->cpu = probe->call->cpu >= 0 ? probe->call->cpu : 0;
+	err = csink_probe_try(probe);
+	if (err && err != EACCES) {
+		probe->pid = 0;
+		probe->cpu = -1;
+		return false;
+	}
+	probe->whole_cpus = true;
+	if (probe->call->pid == -1 && probe->call->cpu >= 0 && !err)
+		return true;
+	if (err) {
+		struct csink_explanation *fault = csink_probe_fault(probe, err, CSINK_CAUSE_PARANOID, "pid");
+
+		csink_explain_permission(&probe->system, 0,
+					 "counting a whole CPU, which is all that this event can do,", "", fault);
+		probe->no_event = true;
+	} else {
+		struct csink_explanation *fault = csink_probe_fault(probe, EINVAL, CSINK_CAUSE_UNSUPPORTED,
+								    probe->call->pid == -1 ? "cpu" : "pid");
+
+		csink_explain_text(fault, "this event's PMU counts whole CPUs or packages, not tasks");
+		csink_explain_remedy(fault, "open it with pid -1 on a CPU of the PMU's cpumask");
+	}
+	return true;
+}
+
+static bool try_objections(struct csink_probe *probe, int err)
+{
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(objections); i++) {
+		struct perf_event_attr whole = probe->attr;
+		struct csink_explanation *fault;
+
+		if (!objections[i].drop(&probe->attr) || csink_probe_try(probe)) {
+			probe->attr = whole;
+			continue;
+		}
+		fault = csink_probe_fault(probe, err, objections[i].cause, objections[i].field);
+		if (objections[i].say) {
+			objections[i].say(probe, fault);
+		} else {
+			csink_explain_text(fault, "%s", objections[i].text);
+			csink_explain_remedy(fault, "%s", objections[i].remedy);
+		}
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Some PMUs count the whole machine and refuse to leave the kernel out. An unprivileged caller can then do nothing:
+ * with the kernel it is EACCES, without it EINVAL.
+ */
+static bool try_excludes(struct csink_probe *probe, int err)
+{
+	struct perf_event_attr whole = probe->attr;
+	struct csink_explanation *fault;
+	int without;
+
+	/* The kernel's own PMUs can leave out anything. */
+	if (err != EINVAL || !(whole.exclude_kernel || whole.exclude_hv) || whole.type < PERF_TYPE_MAX)
+		return false;
+	probe->attr.exclude_kernel = probe->attr.exclude_hv = 0;
+	without = csink_probe_try(probe);
+	if (without && without != EACCES) {
+		probe->attr = whole;
+		return false;
+	}
+	fault = csink_probe_fault(probe, err, CSINK_CAUSE_UNSUPPORTED, "exclude_kernel");
+	csink_explain_text(fault, "this event's PMU cannot leave the kernel out%s",
+			   without ? ", or does not take this config" : "");
+	if (without)
+		csink_explain_remedy(fault, "count user and kernel together; that needs CAP_PERFMON, or sysctl "
+					    "kernel.perf_event_paranoid=1");
+	else
+		csink_explain_remedy(fault, "count user and kernel together (no :u)");
+	return true;
+}
+
+void csink_probe_event(struct csink_probe *probe)
+{
+	struct perf_event_attr good = probe->attr;
+	struct csink_explanation *fault;
+	int err;
+
+	probe->attr.type = probe->want.type;
+	probe->attr.config = probe->want.config;
+	probe->attr.config1 = probe->want.config1;
+	probe->attr.config2 = probe->want.config2;
+	probe->attr.bp_type = probe->want.bp_type;
+#ifdef PERF_ATTR_SIZE_VER8
+	probe->attr.config3 = probe->want.config3;
+#endif
+	if (!memcmp(&probe->attr, &good, sizeof(good)))
+		return;
+	err = csink_probe_try(probe);
+	if (!err)
+		return;
+	if (err == EINVAL && try_whole_cpu(probe))
+		err = csink_probe_try(probe);
+	if (!err || (!probe->no_event && try_objections(probe, err)))
+		return;
+	if (!probe->no_event && !try_excludes(probe, err)) {
+		fault = csink_probe_fault(probe, err, CSINK_CAUSE_UNKNOWN, NULL);
+		if (probe->want.type == PERF_TYPE_BREAKPOINT && err != ENOENT)
+			describe_breakpoint(probe, err, fault);
+		else
+			describe_event(probe, err, fault);
+	}
+	probe->no_event = true;
+	probe->attr = good;
+	if (!probe->whole_cpus)
+		return;
+	probe->whole_cpus = false;
+	probe->pid = 0;
+	probe->cpu = -1;
+}

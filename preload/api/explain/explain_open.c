@@ -1,0 +1,253 @@
+/*
+ * Explaining a failed perf_event_open: the steps, in the kernel's order of checks, and the choice of the fault to
+ * report. The kernel tells of its first fault only, and one errno hides many; so the call is built up again from an
+ * event that opens, until each value that it cannot have is known.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "include/internal/rawcall.h"
+#include "preload/api/explain/explain_probe.h"
+
+/* A signal can interrupt the open of an event of a process that is inside exec(); that passes. */
+#define MAX_RETRIES 20
+
+int csink_probe_try(struct csink_probe *probe)
+{
+	/* The kernel writes the size it wanted into an attr that it finds too long. */
+	struct perf_event_attr attr = probe->attr;
+	int fd, retries = 0;
+
+	do {
+		fd = csink_perf_open(&attr, probe->pid, probe->cpu, probe->group_fd,
+				     probe->flags | PERF_FLAG_FD_CLOEXEC);
+		probe->nr_probes++;
+	} while (fd == -EINTR && ++retries < MAX_RETRIES);
+	if (fd >= 0)
+		close(fd);
+	if (probe->fds_full && (fd == -EMFILE || fd == -ENFILE))
+		return 0;
+	return fd < 0 ? -fd : 0;
+}
+
+struct csink_explanation *csink_probe_fault(struct csink_probe *probe, int err, enum csink_cause cause,
+					    const char *field)
+{
+	struct csink_explanation *fault = &probe->faults[probe->nr_faults];
+
+	if (probe->nr_faults < CSINK_PROBE_MAX_FAULTS)
+		probe->nr_faults++;
+
+	memset(fault, 0, sizeof(*fault));
+	fault->err = err;
+	fault->cause = cause;
+	snprintf(fault->field, sizeof(fault->field), "%s", field ? field : "");
+	return fault;
+}
+
+void csink_explain_text(struct csink_explanation *out, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(out->text, sizeof(out->text), fmt, ap);
+	va_end(ap);
+}
+
+void csink_explain_remedy(struct csink_explanation *out, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(out->remedy, sizeof(out->remedy), fmt, ap);
+	va_end(ap);
+}
+
+/* ---- answers before any search ----------------------------------------------------------------------------------- */
+
+/* rt_sigprocmask reads the mask before it finds that how is none of its own: a load that cannot fault. */
+static bool is_readable(const void *at)
+{
+	int saved = errno, ret = (int)csink_rawcall(SYS_rt_sigprocmask, -1, at, NULL, 8), err = errno;
+
+	errno = saved;
+	return ret < 0 && err != EFAULT;
+}
+
+static bool explain_pointer(const struct csink_perf_call *call, int err, struct csink_explanation *out)
+{
+	const char *attr = (const char *)call->attr;
+
+	if (attr && is_readable(attr) && is_readable(attr + PERF_ATTR_SIZE_VER0 - 8))
+		return false;
+	memset(out, 0, sizeof(*out));
+	out->err = err;
+	out->cause = CSINK_CAUSE_CALLER;
+	strcpy(out->field, "attr");
+	csink_explain_text(out, "the attr pointer, 0x%llx, cannot be read", (unsigned long long)(uintptr_t)attr);
+	csink_explain_remedy(out, "a defect in the calling program");
+	return true;
+}
+
+/* The size of attr that this kernel has: it writes it where it finds a longer one that is not zero to its end. */
+static uint32_t kernel_size(void)
+{
+	union csink_attr_copy probe;
+
+	memset(&probe, 0xff, sizeof(probe));
+	probe.attr.size = CSINK_ATTR_MAX_SIZE;
+	csink_perf_open(&probe.attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	return probe.attr.size;
+}
+
+/*
+ * Take a copy of the caller's attr, as long as it says it is. After E2BIG its size may be the kernel's word and not the
+ * caller's; then no more is read than any build of today has.
+ */
+static void copy_passed(const struct csink_perf_call *call, int err, union csink_attr_copy *passed)
+{
+	uint32_t size = call->attr->size ? call->attr->size : PERF_ATTR_SIZE_VER0;
+
+	if (size > CSINK_ATTR_MAX_SIZE || (err == E2BIG && size == kernel_size()))
+		size = sizeof(struct perf_event_attr);
+	memset(passed, 0, sizeof(*passed));
+	memcpy(passed->bytes, call->attr, size);
+}
+
+/* The call itself, once more. Returns 0 or the errno. */
+static int call_again(const struct csink_perf_call *call, const union csink_attr_copy *passed)
+{
+	union csink_attr_copy attr = *passed;
+	int fd = csink_perf_open(&attr.attr, call->pid, call->cpu, call->group_fd, call->flags | PERF_FLAG_FD_CLOEXEC);
+
+	if (fd < 0)
+		return -fd;
+	close(fd);
+	return 0;
+}
+
+static void explain_success(int err, struct csink_explanation *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->err = err;
+	out->cause = CSINK_CAUSE_NONE;
+	csink_explain_text(out, "the same call works now");
+	if (err == E2BIG) {
+		/* The kernel has written its own size into attr.size by now, which mends the call. */
+		out->cause = CSINK_CAUSE_NEW_FIELD;
+		strcpy(out->field, "size");
+		csink_explain_text(out, "attr.size was not this kernel's, which has written its own there");
+		csink_explain_remedy(out, "call again with the attr as it is now");
+	} else if (err == EINTR) {
+		out->cause = CSINK_CAUSE_RETRY;
+		csink_explain_text(out, "a signal came while the target was inside exec()");
+		csink_explain_remedy(out, "call again");
+	} else if (err == EMFILE || err == ENFILE || err == ENOSPC || err == EBUSY) {
+		out->cause = CSINK_CAUSE_RESOURCE;
+		csink_explain_text(out, "what was used up then has become free: the same call works now");
+		csink_explain_remedy(out, "call again");
+	}
+}
+
+/* ---- the search -------------------------------------------------------------------------------------------------- */
+
+static void probe_init(struct csink_probe *probe, const struct csink_perf_call *call,
+		       const union csink_attr_copy *passed)
+{
+	probe->call = call;
+	probe->passed = passed;
+	probe->want = passed->attr;
+	probe->want.size = sizeof(probe->want);
+	memset(&probe->attr, 0, sizeof(probe->attr));
+	probe->attr.size = sizeof(probe->attr);
+	probe->attr.type = PERF_TYPE_SOFTWARE;
+	probe->attr.config = PERF_COUNT_SW_DUMMY;
+	/* Never enabled, whatever the caller wants: a probe must neither count nor signal. */
+	probe->attr.disabled = 1;
+	probe->attr.exclude_kernel = 1;
+	probe->attr.exclude_hv = 1;
+	probe->pid = 0;
+	probe->cpu = -1;
+	probe->group_fd = -1;
+	probe->flags = 0;
+	probe->fds_full = probe->no_event = probe->whole_cpus = false;
+	probe->nr_probes = probe->nr_faults = 0;
+}
+
+static void probe_all(struct csink_probe *probe)
+{
+	csink_probe_size(probe);
+	csink_probe_rows_before(probe);
+	csink_probe_event(probe);
+	csink_probe_rows_after(probe);
+	csink_probe_target(probe);
+	csink_probe_group(probe);
+}
+
+/* The fault that gave err first, then the others as they were found. */
+static unsigned report(const struct csink_probe *probe, int err, struct csink_explanation *out, unsigned max)
+{
+	unsigned nr = 0;
+
+	for (uint32_t i = 0; i < probe->nr_faults && !nr; i++)
+		if (probe->faults[i].err == err)
+			out[nr++] = probe->faults[i];
+	if (!nr) {
+		memset(&out[nr], 0, sizeof(out[nr]));
+		out[nr].err = err;
+		out[nr].cause = CSINK_CAUSE_UNKNOWN;
+		csink_explain_text(&out[nr], "each value of the call was tried alone, and none gives this error");
+		nr++;
+	}
+	for (uint32_t i = 0; i < probe->nr_faults && nr < max; i++)
+		if (memcmp(&out[0], &probe->faults[i], sizeof(out[0])))
+			out[nr++] = probe->faults[i];
+	return nr;
+}
+
+static int explain(const struct csink_perf_call *call, int err, struct csink_explanation *out, unsigned max)
+{
+	union csink_attr_copy passed;
+	struct csink_probe probe;
+	int again;
+
+	if (explain_pointer(call, err, out))
+		return 1;
+	copy_passed(call, err, &passed);
+	csink_perf_system_read(&probe.system);
+	if (csink_explain_refusal(call, &probe.system, out)) {
+		bool is_fd_limit = out->err == EMFILE || out->err == ENFILE;
+
+		/* Without an fd left, what the kernel checks before it needs one can still be told apart. */
+		if (!is_fd_limit || err == out->err)
+			return 1;
+		probe_init(&probe, call, &passed);
+		probe.fds_full = true;
+	} else {
+		again = call_again(call, &passed);
+		if (!again) {
+			explain_success(err, out);
+			return 1;
+		}
+		/* What fails now is what can be explained; a fault that went away in between is not there any more. */
+		if (err != EINTR)
+			err = again;
+		probe_init(&probe, call, &passed);
+	}
+	probe_all(&probe);
+	return (int)report(&probe, err, out, max);
+}
+
+CSINK_EXPORT int csink_explain_open(const struct csink_perf_call *call, int err, struct csink_explanation *out,
+				    unsigned max)
+{
+	int saved = errno, nr;
+
+	nr = max ? explain(call, err, out, max) : 0;
+	errno = saved;
+	return nr;
+}

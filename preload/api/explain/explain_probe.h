@@ -1,0 +1,69 @@
+/*
+ * The search for the field that makes perf_event_open fail: shared by the files explain_open.c (the order of the
+ * steps), explain_rows.c (attributes, as a table), explain_event.c (which event) and explain_target.c (of whom, in
+ * which group).
+ *
+ * A probe starts as the least event there is, and takes over the caller's values step by step. A step that fails is a
+ * fault; it is noted and left out, and the search goes on, so that faults behind it come to light too.
+ */
+#ifndef CSINK_EXPLAIN_PROBE_H
+#define CSINK_EXPLAIN_PROBE_H
+
+#include <stdbool.h>
+
+#include "include/internal/base.h"
+#include "include/internal/event.h"
+#include "preload/api/explain/explain_system.h"
+
+#define CSINK_PROBE_MAX_FAULTS 16
+#define CSINK_ATTR_MAX_SIZE 4096 /* the kernel takes at most a page */
+
+/* A copy of the caller's attr: the kernel writes into attr.size, and what the caller has is not ours to change. */
+union csink_attr_copy {
+	struct perf_event_attr attr;
+	char bytes[CSINK_ATTR_MAX_SIZE + 8];
+};
+
+struct csink_probe {
+	const struct csink_perf_call *call;
+	const union csink_attr_copy *passed; /* call->attr */
+	struct csink_perf_system system;
+	struct perf_event_attr want; /* the caller's attr, as far as this build knows it; size is our own */
+	/* What is tried now. */
+	struct perf_event_attr attr;
+	pid_t pid;
+	int cpu, group_fd;
+	unsigned long flags;
+	bool fds_full;   /* no fd is left, so EMFILE means that every check before it was passed */
+	bool no_event;   /* the event itself is a fault: what follows is tried with the dummy in its place */
+	bool whole_cpus; /* the event counts whole CPUs, so pid and cpu have been taken over with it */
+	uint32_t nr_probes;
+	uint32_t nr_faults;
+	struct csink_explanation faults[CSINK_PROBE_MAX_FAULTS + 1]; /* the last takes what is one too many */
+};
+
+/** Open what the probe holds now, and close it. Returns 0 (it opens) or the errno, positive. */
+int csink_probe_try(struct csink_probe *probe);
+
+/** Note a fault; the caller goes on to fill what is returned. field may be NULL. */
+struct csink_explanation *csink_probe_fault(struct csink_probe *probe, int err, enum csink_cause cause,
+					    const char *field);
+
+/** Set text or remedy. */
+__attribute__((format(printf, 2, 3))) void csink_explain_text(struct csink_explanation *out, const char *fmt, ...);
+__attribute__((format(printf, 2, 3))) void csink_explain_remedy(struct csink_explanation *out, const char *fmt, ...);
+
+/** The size of the attr. */
+void csink_probe_size(struct csink_probe *probe);
+/** Attributes that are checked before the event is looked at. */
+void csink_probe_rows_before(struct csink_probe *probe);
+/** type and config. */
+void csink_probe_event(struct csink_probe *probe);
+/** Attributes that the event's PMU has a say in. */
+void csink_probe_rows_after(struct csink_probe *probe);
+/** flags, pid, cpu. */
+void csink_probe_target(struct csink_probe *probe);
+/** group_fd, and what only matters in a group. */
+void csink_probe_group(struct csink_probe *probe);
+
+#endif

@@ -1,0 +1,199 @@
+/* What the system lets this process do, and the answers that need no look at the attributes: see explain_system.h. */
+#include "preload/api/explain/explain_system.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "preload/core/status.h"
+#include "preload/core/sysfs.h"
+
+enum { CAP_IPC_LOCK_BIT = 14, CAP_SYS_ADMIN_BIT = 21, CAP_PERFMON_BIT = 38 };
+
+/* The initial user namespace maps every id to itself. */
+static bool in_user_ns(void)
+{
+	unsigned long inside, outside, nr;
+	char map[128];
+
+	if (csink_sysfs_read(map, sizeof(map), "/proc/self/uid_map") < 0)
+		return false;
+	return sscanf(map, "%lu %lu %lu", &inside, &outside, &nr) != 3 || inside || outside || nr != 4294967295UL;
+}
+
+static int64_t read_sysctl(const char *name)
+{
+	int64_t value;
+
+	return csink_sysfs_read_number(&value, "/proc/sys/kernel/%s", name) ? -1 : value;
+}
+
+void csink_perf_system_read(struct csink_perf_system *system)
+{
+	struct csink_status status;
+
+	memset(system, 0, sizeof(*system));
+	system->has_paranoid = !csink_sysfs_read_number(&system->paranoid, "/proc/sys/kernel/perf_event_paranoid");
+	system->max_sample_rate = read_sysctl("perf_event_max_sample_rate");
+	system->mlock_kb = read_sysctl("perf_event_mlock_kb");
+	system->max_stack = read_sysctl("perf_event_max_stack");
+	system->euid = geteuid();
+	system->seccomp = -1;
+	system->in_user_ns = in_user_ns();
+	if (csink_status_read(CSINK_STATUS_THREAD, &status) < 0)
+		return;
+	system->has_proc = true;
+	system->seccomp = status.seccomp;
+	system->has_perfmon = status.effective >> CAP_PERFMON_BIT & 1 || status.effective >> CAP_SYS_ADMIN_BIT & 1;
+	system->has_ipc_lock = status.effective >> CAP_IPC_LOCK_BIT & 1;
+}
+
+/* ---- answers ----------------------------------------------------------------------------------------------------- */
+
+static void explain_filter(int got, const struct csink_perf_system *system, struct csink_explanation *out)
+{
+	if (got == ENOSYS && system->has_proc && !system->has_paranoid) {
+		out->cause = CSINK_CAUSE_NO_PERF;
+		snprintf(out->text, sizeof(out->text), "this kernel was built without perf events");
+		snprintf(out->remedy, sizeof(out->remedy), "a kernel with CONFIG_PERF_EVENTS is needed");
+		return;
+	}
+	out->cause = CSINK_CAUSE_SECCOMP;
+	/* The NULL attr never reached the kernel's own checks; Seccomp: 2 in /proc/self/status says the same, if
+	 * readable. */
+	snprintf(out->text, sizeof(out->text), "a seccomp filter refuses perf_event_open%s",
+		 system->seccomp == 0 ? " (or a sandbox in place of the kernel)"
+		 : got == ENOSYS && !system->has_proc
+			 ? " (or this kernel was built without; /proc, which would tell, is not mounted)"
+			 : "");
+	snprintf(out->remedy, sizeof(out->remedy),
+		 "let the container's seccomp profile allow perf_event_open (docker: --cap-add PERFMON, or "
+		 "--security-opt seccomp=PROFILE)");
+}
+
+static void explain_least_event(int got, const struct csink_perf_system *system, struct csink_explanation *out)
+{
+	if (got == EMFILE || got == ENFILE) {
+		csink_explain_fd_limit(got, out);
+	} else if (system->paranoid >= 3 && !csink_perf_system_allows(system, 2)) {
+		out->cause = CSINK_CAUSE_PARANOID;
+		snprintf(out->text, sizeof(out->text),
+			 "kernel.perf_event_paranoid is %lld, with which this distribution's kernel refuses all events "
+			 "to "
+			 "users without CAP_PERFMON",
+			 (long long)system->paranoid);
+		snprintf(out->remedy, sizeof(out->remedy),
+			 "sysctl kernel.perf_event_paranoid=2 (or lower), or grant CAP_PERFMON");
+	} else {
+		out->cause = CSINK_CAUSE_LSM;
+		snprintf(out->text, sizeof(out->text),
+			 "a security module (SELinux, lockdown, BPF) refuses even an event that counts nothing");
+		snprintf(out->remedy, sizeof(out->remedy),
+			 "look in the audit log; /sys/kernel/security/lsm names the "
+			 "modules");
+	}
+}
+
+bool csink_explain_refusal(const struct csink_perf_call *call, const struct csink_perf_system *system,
+			   struct csink_explanation *out)
+{
+	/* The oldest size there is, so that no kernel finds it too long. */
+	struct perf_event_attr least = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = PERF_ATTR_SIZE_VER0,
+		.config = PERF_COUNT_SW_DUMMY,
+		.disabled = 1,
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
+	};
+	int got;
+
+	memset(out, 0, sizeof(*out));
+	if (call)
+		got = csink_perf_open(NULL, call->pid, call->cpu, call->group_fd, call->flags);
+	else
+		got = csink_perf_open(NULL, 0, -1, -1, 0);
+	out->err = -got;
+	/* EINVAL: the kernel looks at the flags before the attr. */
+	if (got != -EFAULT && !(call && got == -EINVAL)) {
+		explain_filter(-got, system, out);
+		return true;
+	}
+	got = csink_perf_open(&least, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	if (got >= 0) {
+		close(got);
+		return false;
+	}
+	out->err = -got;
+	/* Before 3.12 there was no dummy event. */
+	if (got == -ENOENT)
+		return false;
+	explain_least_event(-got, system, out);
+	return true;
+}
+
+void csink_explain_fd_limit(int err, struct csink_explanation *out)
+{
+	struct rlimit limit = {0, 0};
+
+	out->cause = CSINK_CAUSE_LIMIT;
+	if (err == ENFILE) {
+		snprintf(out->text, sizeof(out->text), "the system has as many files open as fs.file-max allows");
+		snprintf(out->remedy, sizeof(out->remedy), "sysctl fs.file-max=HIGHER");
+		return;
+	}
+	getrlimit(RLIMIT_NOFILE, &limit);
+	snprintf(out->field, sizeof(out->field), "RLIMIT_NOFILE");
+	snprintf(out->text, sizeof(out->text), "all %llu file descriptors that this process may have are in use",
+		 (unsigned long long)limit.rlim_cur);
+	if (limit.rlim_cur < limit.rlim_max)
+		snprintf(out->remedy, sizeof(out->remedy),
+			 "raise the soft limit to the hard one (ulimit -n %llu), or use "
+			 "fewer events",
+			 (unsigned long long)limit.rlim_max);
+	else
+		snprintf(out->remedy, sizeof(out->remedy),
+			 "the hard limit is reached as well: have it raised (limits.conf, LimitNOFILE=), or use fewer "
+			 "events");
+}
+
+void csink_explain_permission(const struct csink_perf_system *system, int level, const char *what, const char *avoid,
+			      struct csink_explanation *out)
+{
+	char sysctl[64] = "";
+
+	if (level >= -1)
+		snprintf(sysctl, sizeof(sysctl), "sysctl kernel.perf_event_paranoid=%d, or ", level);
+	if (system->has_perfmon && system->in_user_ns) {
+		out->cause = CSINK_CAUSE_USER_NS;
+		snprintf(out->text, sizeof(out->text),
+			 "%s needs CAP_PERFMON in the initial user namespace; what uid %u holds in this one does not "
+			 "count",
+			 what, (unsigned)system->euid);
+		snprintf(out->remedy, sizeof(out->remedy), "%s%srun outside the namespace with CAP_PERFMON", avoid,
+			 sysctl);
+	} else if (csink_perf_system_allows(system, level)) {
+		out->cause = CSINK_CAUSE_LSM;
+		snprintf(out->text, sizeof(out->text),
+			 "%s is refused by a security module, for perf_event_paranoid and capabilities would allow it",
+			 what);
+		snprintf(out->remedy, sizeof(out->remedy), "%slook in the audit log", avoid);
+	} else {
+		out->cause = CSINK_CAUSE_PARANOID;
+		if (level >= -1 && !system->has_paranoid)
+			snprintf(out->text, sizeof(out->text),
+				 "%s is not allowed: kernel.perf_event_paranoid, which cannot be read here, "
+				 "forbids it, and CAP_PERFMON is missing",
+				 what);
+		else if (level >= -1)
+			snprintf(out->text, sizeof(out->text),
+				 "%s is not allowed: kernel.perf_event_paranoid is %lld, and CAP_PERFMON is missing",
+				 what, (long long)system->paranoid);
+		else
+			snprintf(out->text, sizeof(out->text), "%s needs CAP_PERFMON, which is missing", what);
+		snprintf(out->remedy, sizeof(out->remedy), "%s%sgrant CAP_PERFMON", avoid, sysctl);
+	}
+}

@@ -1,0 +1,172 @@
+/*
+ * Persistent events: starting the keeper. It is the countersink program itself (`persist keep`), since what a process
+ * would be without an exec is a copy of somebody else's. It becomes init's child: in between is a child that ends at
+ * once and was made without a signal to send then, so that neither SIGCHLD nor a wait(2) for any sees it. Between clone
+ * and exec nothing of libc is called that has state: other threads may have been anywhere.
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "include/internal/options.h"
+#include "include/internal/rawcall.h"
+#include "preload/api/persist/persist_wire.h"
+
+extern char **environ;
+
+#define PROGRAM "countersink"
+#define PATIENCE_S 10
+
+/* This program, the one beside our library, or else the one that a shell would find. */
+static bool find_program(char path[PATH_MAX])
+{
+	const char *folders = getenv("PATH"), *slash;
+	ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - 1);
+	Dl_info info;
+
+	path[len > 0 ? len : 0] = '\0';
+	slash = strrchr(path, '/');
+	if (slash && !strcmp(slash + 1, PROGRAM))
+		return true;
+	if (dladdr((void *)csink_persist_start, &info) && strstr(info.dli_fname, ".so") &&
+	    realpath(info.dli_fname, path)) {
+		for (int up = 0; up < 2 && strrchr(path, '/'); up++)
+			*strrchr(path, '/') = '\0';
+		if (strlen(path) + sizeof("/bin/" PROGRAM) <= PATH_MAX) {
+			strcat(path, "/bin/" PROGRAM);
+			if (!access(path, X_OK))
+				return true;
+		}
+	}
+	while (folders && *folders) {
+		size_t n = strcspn(folders, ":");
+
+		if (n && n + sizeof("/" PROGRAM) <= PATH_MAX) {
+			snprintf(path, PATH_MAX, "%.*s/" PROGRAM, (int)n, folders);
+			if (!access(path, X_OK))
+				return true;
+		}
+		folders += n + (folders[n] == ':');
+	}
+	return false;
+}
+
+struct birth {
+	const char *program;
+	char *const *argv, *const *env;
+	int socket;
+};
+
+static __attribute__((noreturn)) void leave(int status)
+{
+	for (;;)
+		csink_rawcall(SYS_exit_group, status);
+}
+
+static __attribute__((noreturn)) void become_keeper(const struct birth *birth)
+{
+	uint64_t none = 0;
+	int null = (int)csink_rawcall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR, 0);
+
+	csink_rawcall(SYS_setsid);
+	csink_rawcall(SYS_chdir, "/");
+	/* The keeper's fd 0 is the connection to us; duplicates are open after exec, but not one onto itself. */
+	if (birth->socket)
+		csink_rawcall(SYS_dup3, birth->socket, 0, 0);
+	else
+		csink_rawcall(SYS_fcntl, 0, F_SETFD, 0);
+	csink_rawcall(SYS_dup3, null, 1, 0);
+	csink_rawcall(SYS_dup3, null, 2, 0);
+	csink_rawcall(SYS_close_range, 3U, ~0U, 0);
+	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
+	csink_rawcall(SYS_execve, birth->program, birth->argv, birth->env);
+	leave(127);
+}
+
+/* Returns 0 or -errno. Whether the keeper lives its word on the socket tells. */
+static int give_birth(const struct birth *birth)
+{
+	uint64_t all = ~0ULL, old;
+	long pid;
+	int err;
+
+	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(old));
+	pid = csink_rawcall(SYS_clone, 0UL, 0, NULL, NULL, 0);
+	if (!pid) {
+		if (!csink_rawcall(SYS_clone, 0UL, 0, NULL, NULL, 0))
+			become_keeper(birth);
+		leave(0);
+	}
+	err = errno;
+	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
+	while (pid > 0 && csink_rawcall(SYS_wait4, (pid_t)pid, NULL, __WALL, NULL) < 0 && errno == EINTR)
+		;
+	return pid < 0 ? -err : 0;
+}
+
+/* Returns the socket or -errno. */
+static int start(int folder_fd)
+{
+	struct timeval patience = {PATIENCE_S, 0};
+	char program[PATH_MAX], folder[PATH_MAX], link[64], name[] = PROGRAM, persist[] = "persist", keep[] = "keep";
+	char *argv[] = {name, persist, keep, folder, NULL}, *env[] = {NULL};
+	struct birth birth = {program, argv, env, -1};
+	struct csink_persist_reply hello;
+	int pair[2], err;
+	ssize_t len;
+
+	if (getauxval(AT_SECURE))
+		return -EPERM;
+	if (!find_program(program))
+		return -ENOEXEC;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", folder_fd);
+	len = readlink(link, folder, sizeof(folder) - 1);
+	if (len <= 0)
+		return -errno;
+	folder[len] = '\0';
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	birth.socket = pair[1];
+	err = give_birth(&birth);
+	close(pair[1]);
+	if (!err)
+		err = csink_persist_receive(pair[0], &hello, sizeof(hello), NULL);
+	if (!err)
+		err = hello.err;
+	if (!err)
+		return pair[0];
+	close(pair[0]);
+	return err == -EPIPE ? -ENOEXEC : err; /* it ended without a word */
+}
+
+int csink_persist_start(int folder_fd)
+{
+	int lock = openat(folder_fd, CSINK_PERSIST_START, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), fd;
+
+	if (lock < 0)
+		return -errno;
+	/* Held by those who start one, a moment long; the kernel lets go for those who die meanwhile. */
+	while (flock(lock, LOCK_EX)) {
+		if (errno != EINTR) {
+			fd = -errno;
+			close(lock);
+			return fd;
+		}
+	}
+	fd = csink_persist_connect(folder_fd);
+	if (fd == -ECONNREFUSED)
+		fd = start(folder_fd);
+	close(lock);
+	return fd;
+}

@@ -1,0 +1,262 @@
+#include "preload/api/pmc/targets.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "preload/core/status.h"
+
+#define PF_EXITING 4 /* of the flags in /proc/PID/stat */
+
+/* ---- the list ---- */
+
+static uint32_t *slot_of(const struct csink_targets *list, int32_t tid)
+{
+	uint32_t mask = list->nr_slots - 1, at = (uint32_t)tid * 2654435761u & mask;
+
+	while (list->slots[at] && list->at[list->slots[at] - 1].tid != tid)
+		at = (at + 1) & mask;
+	return &list->slots[at];
+}
+
+static int grow(struct csink_targets *list)
+{
+	uint32_t cap = list->cap ? 2 * list->cap : 64;
+	struct csink_target *at = realloc(list->at, cap * sizeof(*at));
+	uint32_t *slots;
+
+	if (!at)
+		return -ENOMEM;
+	list->at = at;
+	slots = calloc(2 * (size_t)cap, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	free(list->slots);
+	list->slots = slots;
+	list->nr_slots = 2 * cap;
+	list->cap = cap;
+	for (uint32_t i = 0; i < list->nr; i++)
+		*slot_of(list, at[i].tid) = i + 1;
+	return 0;
+}
+
+int csink_targets_add(struct csink_targets *list, int32_t pid, int32_t tid)
+{
+	uint32_t *slot;
+
+	if (list->nr == list->cap && grow(list))
+		return -ENOMEM;
+	slot = slot_of(list, tid);
+	if (*slot)
+		return 0;
+	list->at[list->nr] = (struct csink_target){.pid = pid, .tid = tid};
+	*slot = ++list->nr;
+	return 1;
+}
+
+void csink_targets_free(struct csink_targets *list)
+{
+	free(list->at);
+	free(list->slots);
+	memset(list, 0, sizeof(*list));
+}
+
+/* ---- /proc ---- */
+
+/* A file of /proc as text. Returns its length, 0 if there is none. */
+static size_t read_text(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t len = 0;
+	ssize_t n;
+
+	if (fd < 0)
+		return 0;
+	while (len < size - 1 && (n = read(fd, text + len, size - 1 - len)) > 0)
+		len += (size_t)n;
+	close(fd);
+	text[len] = 0;
+	return len;
+}
+
+int csink_task_read(int32_t tid, struct csink_task *task)
+{
+	char path[64], text[4096], *name, *end;
+	struct csink_status status;
+	unsigned long flags = 0;
+	unsigned long long start = 0;
+
+	memset(task, 0, sizeof(*task));
+	if (tid <= 0 || csink_status_read(tid, &status) < 0)
+		return -ESRCH;
+	task->tgid = status.tgid;
+	task->ppid = status.parent;
+	task->tracer = status.tracer;
+	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
+	if (!read_text(path, text, sizeof(text)))
+		return -ESRCH;
+	/* The name may hold anything, also blanks and brackets. */
+	name = strchr(text, '(');
+	end = strrchr(text, ')');
+	if (!name || !end || end[1] != ' ')
+		return -ESRCH;
+	snprintf(task->comm, sizeof(task->comm), "%.*s", (int)(end - name - 1), name + 1);
+	task->state = end[2];
+	if (sscanf(end + 3, " %*d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &flags,
+		   &start) != 2)
+		return -ESRCH;
+	task->is_ending = flags & PF_EXITING || task->state == 'Z' || task->state == 'X';
+	task->start_ticks = start;
+	return 0;
+}
+
+/* A thread of the process that is not ending, or 0. */
+static int32_t find_living(int32_t pid)
+{
+	struct csink_task task;
+	struct dirent *entry;
+	int32_t found = 0;
+	char path[32];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && !found && (entry = readdir(dir)))
+		if (!csink_task_read(atoi(entry->d_name), &task) && task.tgid == pid && !task.is_ending)
+			found = atoi(entry->d_name);
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+int csink_process_read(int32_t pid, struct csink_task *task)
+{
+	if (csink_task_read(pid, task) || task->tgid != pid)
+		return -ESRCH;
+	if (!task->is_ending)
+		return 0;
+	if (!find_living(pid))
+		return csink_task_read(pid, task); /* one may have taken its place meanwhile, and its number */
+	task->is_ending = false;
+	return 0;
+}
+
+int32_t csink_process_task(int32_t pid)
+{
+	struct csink_task task;
+	int32_t other = !csink_task_read(pid, &task) && task.is_ending ? find_living(pid) : 0;
+
+	return other ? other : pid;
+}
+
+int csink_task_syscall(int32_t tid, int *number)
+{
+	char path[64], text[256];
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
+	if (!read_text(path, text, sizeof(text)) || sscanf(text, "%d", number) != 1 || *number < 0)
+		return -ESRCH;
+	return 0;
+}
+
+/* The processes of a tree that are still to be looked into. */
+struct pids {
+	int32_t *at;
+	uint32_t nr, cap;
+};
+
+static int push(struct pids *pids, int32_t pid)
+{
+	for (uint32_t i = 0; i < pids->nr; i++)
+		if (pids->at[i] == pid)
+			return 0;
+	if (pids->nr == pids->cap) {
+		uint32_t cap = pids->cap ? 2 * pids->cap : 16;
+		int32_t *at = realloc(pids->at, cap * sizeof(*at));
+
+		if (!at)
+			return -ENOMEM;
+		pids->at = at;
+		pids->cap = cap;
+	}
+	pids->at[pids->nr++] = pid;
+	return 0;
+}
+
+static int push_children(struct pids *pids, int32_t pid, int32_t tid)
+{
+	char path[64], *line = NULL, *at, *end;
+	size_t size = 0;
+	FILE *file;
+	int err = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, tid);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	if (getline(&line, &size, file) > 0) {
+		for (at = line; !err; at = end) {
+			long child = strtol(at, &end, 10);
+
+			if (end == at)
+				break;
+			if (child != getpid())
+				err = push(pids, (int32_t)child);
+		}
+	}
+	free(line);
+	fclose(file);
+	return err;
+}
+
+/* Returns how many threads are new, or -ESRCH, -ENOMEM. */
+static int scan_process(struct csink_targets *list, struct pids *pids, int32_t pid, bool descendants)
+{
+	int err = 0, nr_new = 0;
+	struct dirent *entry;
+	char path[32];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	if (!dir)
+		return errno == ENOMEM ? -ENOMEM : -ESRCH;
+	while (err >= 0 && (entry = readdir(dir))) {
+		int32_t tid = atoi(entry->d_name);
+
+		if (tid <= 0)
+			continue;
+		err = csink_targets_add(list, pid, tid);
+		nr_new += err > 0;
+		if (err >= 0 && descendants)
+			err = push_children(pids, pid, tid);
+	}
+	closedir(dir);
+	return err < 0 ? err : nr_new;
+}
+
+int csink_targets_scan(struct csink_targets *list, int32_t pid, bool descendants)
+{
+	struct pids pids = {0};
+	struct csink_task task;
+	int err = csink_process_read(pid, &task), nr_new = 0;
+
+	if (err || task.is_ending)
+		return -ESRCH;
+	err = push(&pids, pid);
+	for (uint32_t i = 0; !err && i < pids.nr; i++) {
+		int nr = scan_process(list, &pids, pids.at[i], descendants);
+
+		if (nr == -ENOMEM || (nr < 0 && !i))
+			err = nr;
+		else if (nr > 0)
+			nr_new += nr;
+	}
+	free(pids.at);
+	return err ? err : nr_new;
+}

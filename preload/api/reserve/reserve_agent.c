@@ -1,0 +1,79 @@
+/*
+ * Which process is the agent, and has it the lock file open that we locked? A file that was deleted and made again has
+ * the same name and is another one: the agent keeps looking at the old.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "preload/api/reserve/reserve_impl.h"
+#include "preload/core/sysfs.h"
+
+#define DAEMON_NAME "pmcd" /* the agent may live inside it */
+
+/* 1, 0, or -1: not to be seen. */
+static int has_open(int pid, const struct stat *file)
+{
+	struct csink_sysfs_dir dir;
+	const char *name;
+	struct stat other;
+	int has = 0;
+
+	if (csink_sysfs_dir_open(&dir, "/proc/%d/fd", pid))
+		return -1;
+	while (!has && (name = csink_sysfs_dir_next(&dir)))
+		has = !fstatat(dir.fd, name, &other, 0) && other.st_dev == file->st_dev && other.st_ino == file->st_ino;
+	csink_sysfs_dir_close(&dir);
+	return has;
+}
+
+static char state_of(int pid)
+{
+	char text[256], *end;
+
+	csink_sysfs_read(text, sizeof(text), "/proc/%d/stat", pid);
+	end = strrchr(text, ')'); /* the name in parentheses may hold anything */
+	return end && end[1] == ' ' ? end[2] : '?';
+}
+
+/* Is what was found now better evidence than what was found before? */
+static bool is_better(const struct csink_agent *now, const struct csink_agent *before)
+{
+	return !before->pid || (now->has_lock == 1 && before->has_lock != 1);
+}
+
+void csink_agent_find(const struct stat *lock, struct csink_agent *agent)
+{
+	struct csink_sysfs_dir dir;
+	char comm[32];
+	const char *name;
+	int saved = errno;
+
+	memset(agent, 0, sizeof(*agent));
+	agent->has_lock = -1;
+	if (csink_sysfs_dir_open(&dir, "/proc"))
+		return;
+	while ((name = csink_sysfs_dir_next(&dir))) {
+		struct csink_agent now = {.pid = atoi(name), .has_lock = -1};
+		bool is_agent;
+
+		if (now.pid <= 0 || csink_sysfs_read(comm, sizeof(comm), "/proc/%d/comm", now.pid) <= 0)
+			continue;
+		is_agent = !strcmp(comm, CSINK_AGENT_NAME);
+		if (!is_agent && strcmp(comm, DAEMON_NAME))
+			continue;
+		now.state = state_of(now.pid);
+		if (now.state == 'Z')
+			continue;
+		if (lock)
+			now.has_lock = has_open(now.pid, lock);
+		/* A pmcd is an agent only if it has the file. */
+		if ((is_agent || now.has_lock == 1) && is_better(&now, agent))
+			*agent = now;
+	}
+	csink_sysfs_dir_close(&dir);
+	errno = saved;
+}

@@ -1,0 +1,19 @@
+/* See preload_entry.h. */
+#include "preload/core/preload_entry.h"
+
+#include <string.h>
+
+#include "include/internal/base.h"
+
+size_t csink_entry_libdir(const char *entry, size_t length)
+{
+	static const char *const tails[] = {CSINK_ENTRY_TAIL, "/" CSINK_LIBRARY};
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(tails); i++) {
+		size_t tail = strlen(tails[i]);
+
+		if (length > tail && !memcmp(entry + length - tail, tails[i], tail))
+			return memchr(entry, '$', length - tail) ? 0 : length - tail;
+	}
+	return 0;
+}

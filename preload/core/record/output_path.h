@@ -1,0 +1,30 @@
+/* The template of the profile's path, as the launcher and the library without one expand it. */
+#ifndef CSINK_OUTPUT_PATH_H
+#define CSINK_OUTPUT_PATH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * What stands in for %p %h %c %r. Whatever the environment says, it is part of a file's name: '/' and control
+ * characters become '_', as do the dots of a component that would be "." or ".." by it; 100 bytes of it are taken.
+ */
+struct csink_output_names {
+	int32_t pid;
+	const char *host;
+	const char *command; /* its last path component is taken */
+	const char *rank;
+};
+
+/** The rank of a parallel job: what OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK or SLURM_PROCID says, else "0". */
+const char *csink_output_rank(void);
+
+/**
+ * Expand a template: %p pid, %h host, %c command, %r rank, %% a percent sign.
+ * @why  on failure, a phrase for people.
+ * Returns 0, -EINVAL (another letter after %, or an empty path) or -ENAMETOOLONG.
+ */
+int csink_output_expand(const char *template, const struct csink_output_names *names, char *out, size_t size, char *why,
+			size_t why_size);
+
+#endif

@@ -1,0 +1,76 @@
+/*
+ * Seccomp filters that were there before us: a sandbox, a container or a service manager has put them onto the process,
+ * and nobody can read them. Calls of ours that such a filter punishes are found by making each in a child first.
+ *
+ * Asked by the launcher, at its start, and by the library, at its own; both then leave out what is deadly. What the
+ * library finds in a filter that it sees come is in preload/agent/interpose/confine.c.
+ */
+#ifndef CSINK_SECCOMP_PROBE_H
+#define CSINK_SECCOMP_PROBE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What a filter punishes, as bits. */
+enum csink_deadly {
+	CSINK_DEADLY_PERF = 1 << 0,   /* perf_event_open, and what its events need */
+	CSINK_DEADLY_TIMER = 1 << 1,  /* timers of a thread's CPU time */
+	CSINK_DEADLY_SCAN = 1 << 2,   /* looking at memory that may be gone */
+	CSINK_DEADLY_OTHER = 1 << 3,  /* something that nothing can be done without */
+	CSINK_DEADLY_LOCK = 1 << 4,   /* unlocking our memory after mlockall(2) */
+	CSINK_DEADLY_RIGHTS = 1 << 5, /* giving the run to the user that the program becomes */
+};
+
+/** Is so much of it deadly that nothing can be profiled? Without counters it takes timers. Context: any. */
+static inline bool csink_filters_forbid_all(uint32_t deadly)
+{
+	const uint32_t engines = CSINK_DEADLY_PERF | CSINK_DEADLY_TIMER;
+
+	return deadly & CSINK_DEADLY_OTHER || (deadly & engines) == engines;
+}
+
+/** The calls that are left out, in words; "" for none. Context: any. */
+static inline const char *csink_filters_words(uint32_t deadly)
+{
+	return deadly & CSINK_DEADLY_PERF     ? "perf_event_open"
+	       : deadly & CSINK_DEADLY_TIMER  ? "timer_create"
+	       : deadly & CSINK_DEADLY_SCAN   ? "process_vm_readv"
+	       : deadly & CSINK_DEADLY_LOCK   ? "munlock"
+	       : deadly & CSINK_DEADLY_RIGHTS ? "fchown"
+					      : "";
+}
+
+/* A system call that we make in programs, with arguments as harmless as they are typical: EFAULT, EBADF and the like.
+ */
+struct csink_own_call {
+	const char *name;
+	int number;
+	uint32_t calls; /* enum csink_calls: what cannot be done without it; 0: made at the start of a process alone */
+	uint64_t args[6];
+};
+
+extern const struct csink_own_call csink_own_calls[];
+extern const uint32_t csink_nr_own_calls;
+
+/** The latest children that csink_filters_try made. */
+extern int32_t csink_filters_children[8];
+
+/** How many there are, and the first deadly call: the launcher's; 0 in the library. */
+extern int csink_nr_filters;
+extern const char *csink_deadly_name;
+
+/** What is deadly here; csink_perf_open and csink_cputimer_open refuse it with -EPERM. Written at the start. */
+extern uint32_t csink_deadly_calls;
+
+/**
+ * Try every call, those that kill too, in children that nobody else learns of: no SIGCHLD, no core, nothing for wait(2)
+ * without __WALL. @first is told the name of the first deadly one; it is left alone where there is none.
+ * Returns bits of enum csink_deadly, or -errno where there can be no child. Context: init; takes a millisecond.
+ */
+int csink_filters_try(const char **first);
+
+/** In a program of our own, at its start: try what there is, and leave out what is deadly. Sets csink_nr_filters and
+ * csink_deadly_calls. Context: init. */
+void csink_filters_begin(void);
+
+#endif

@@ -1,0 +1,121 @@
+/* Small files and folders without malloc or stdio streams; see sysfs.h. */
+#include "preload/core/sysfs.h"
+#include "include/internal/rawcall.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int open_at(int flags, const char *fmt, va_list ap)
+{
+	char path[512];
+	int fd;
+
+	if (vsnprintf(path, sizeof(path), fmt, ap) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	fd = open(path, flags | O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int read_all(int fd, char *buf, size_t size)
+{
+	size_t used = 0;
+
+	while (used + 1 < size) {
+		ssize_t got = read(fd, buf + used, size - 1 - used);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (!got)
+			break;
+		used += (size_t)got;
+	}
+	if (used && buf[used - 1] == '\n')
+		used--;
+	buf[used] = '\0';
+	return (int)used;
+}
+
+static int read_file(char *buf, size_t size, const char *fmt, va_list ap)
+{
+	int saved = errno, fd, ret;
+
+	buf[0] = '\0';
+	fd = ret = open_at(0, fmt, ap);
+	if (fd >= 0) {
+		ret = read_all(fd, buf, size);
+		close(fd);
+	}
+	errno = saved;
+	return ret;
+}
+
+int csink_sysfs_read(char *buf, size_t size, const char *fmt, ...)
+{
+	va_list ap;
+	int ret;
+
+	va_start(ap, fmt);
+	ret = read_file(buf, size, fmt, ap);
+	va_end(ap);
+	return ret;
+}
+
+int csink_sysfs_read_number(int64_t *value, const char *fmt, ...)
+{
+	char text[32], *end;
+	va_list ap;
+	int ret;
+
+	va_start(ap, fmt);
+	ret = read_file(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (ret < 0)
+		return ret;
+	*value = strtoll(text, &end, 10);
+	return end == text ? -EINVAL : 0;
+}
+
+int csink_sysfs_dir_open(struct csink_sysfs_dir *dir, const char *fmt, ...)
+{
+	int saved = errno;
+	va_list ap;
+
+	va_start(ap, fmt);
+	dir->fd = open_at(O_DIRECTORY, fmt, ap);
+	va_end(ap);
+	dir->used = dir->length = 0;
+	errno = saved;
+	return dir->fd < 0 ? dir->fd : 0;
+}
+
+const char *csink_sysfs_dir_next(struct csink_sysfs_dir *dir)
+{
+	for (;;) {
+		struct dirent64 *entry = (void *)((char *)dir->buf + dir->used);
+
+		if (dir->used >= dir->length) {
+			long got = csink_rawcall(SYS_getdents64, dir->fd, dir->buf, sizeof(dir->buf));
+
+			if (got <= 0)
+				return NULL;
+			dir->used = 0;
+			dir->length = (uint32_t)got;
+			continue;
+		}
+		dir->used += entry->d_reclen;
+		if (entry->d_name[0] != '.')
+			return entry->d_name;
+	}
+}
+
+void csink_sysfs_dir_close(struct csink_sysfs_dir *dir)
+{
+	close(dir->fd);
+}
