@@ -51,7 +51,7 @@ CORE_SRCS := $(filter-out $(AGENT_SRCS),$(PRELOAD_SRCS))
 # entered there, also through pointers (OBJECT:FUNCTION for static ones). tests/cli/symbols.t holds both to their word.
 HANDLER_OBJS := $(patsubst %.c,$(PLAIN)/obj/%.o,$(filter-out preload/core/timer/create.c,$(filter preload/core/timer/%,$(PRELOAD_SRCS))))
 HANDLER_ROOTS := \
-	signals:entry bus_guard:on_bus csink_walk_dwarf csink_walk_fp csink_walk_libunwind \
+	csink_signal_entry bus_guard:on_bus csink_walk_dwarf csink_walk_fp csink_walk_libunwind \
 	housekeeping:drain housekeeping:refresh_modules \
 	alarm:on_timer csink_timerq_run csink_timerq_next csink_timerq_setup csink_timerq_register csink_timerq_unregister \
 	csink_timerq_block csink_timerq_unblock csink_timerq_isempty csink_timerq_misses csink_timerq_signal

@@ -9,10 +9,10 @@
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
-#include "preload/agent/interpose/signals.h"
 #include "preload/agent/lifecycle/bus_guard.h"
 #include "preload/agent/lifecycle/config.h"
 #include "preload/agent/lifecycle/filtered.h"
+#include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/real.h"
 #include "preload/agent/lifecycle/seccomp_filter.h"
 #include "preload/agent/sampler/process.h"

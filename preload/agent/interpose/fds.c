@@ -7,8 +7,8 @@
 
 #include "include/internal/base.h"
 #include "preload/agent/interpose/sanitizer.h"
-#include "preload/agent/interpose/signals.h"
 #include "preload/agent/lifecycle/finish.h"
+#include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/real.h"
 #include "preload/agent/sampler/fd_guard.h"
 #include "preload/agent/sampler/process.h"

@@ -1,8 +1,8 @@
 /*
- * Jumps out of handlers that run on a small alternate stack. There our signals are blocked (adapt_mask in signals.c),
- * and a jump that does not restore the mask would leave them so, until the program's next call about masks. They are
- * let through on the way: from a stack of ours, for the one that is left has no room for a signal, and only if the
- * jump does leave it.
+ * Jumps out of handlers that run on a small alternate stack. There our signals are blocked (adapt_mask in
+ * hidden_signals.c), and a jump that does not restore the mask would leave them so, until the program's next call about
+ * masks. They are let through on the way: from a stack of ours, for the one that is left has no room for a signal, and
+ * only if the jump does leave it.
  *
  * Where a jump leads is in the jmp_buf, in glibc's disguise; it is looked through with a jmp_buf of our own first.
  */
@@ -11,9 +11,9 @@
 #include <signal.h>
 
 #include "include/internal/base.h"
-#include "preload/agent/interpose/call_on_stack.h"
-#include "preload/agent/interpose/signals.h"
+#include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/real.h"
+#include "preload/agent/sampler/call_on_stack.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
 #include "preload/core/calls_off.h"

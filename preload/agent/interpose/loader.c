@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "preload/agent/interpose/signals.h"
+#include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/real.h"
 #include "preload/agent/sampler/engine.h"
 #include "preload/agent/sampler/process.h"

@@ -1,98 +1,20 @@
 /*
- * What the program has blocked, of the signals that are ours.
- *
- * The kernel is never told to block them, so what the program wishes is written down at each call. But a mask also
- * changes where nobody calls: siglongjmp, swapcontext, a handler's sa_mask and its end. What gives such a change away
- * is an anchor, a signal that no program has a use for: those who block "all" block it too, and those who restore a
- * mask restore it. While the kernel has it as it was at the program's last call, what was written down holds; else the
- * mask was replaced as a whole, and our signals went the anchor's way.
+ * Calls that set or read the calling thread's signal mask: the program's wishes about our signals are stored
+ * (hidden_masks.c), and the kernel gets the rest. Any thread, also in signal handlers: async-signal-safe.
  */
-#include <errno.h>
-#include <string.h>
-
 #include "include/internal/base.h"
-#include "include/internal/rawcall.h"
-#include "preload/agent/interpose/signals.h"
+#include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/real.h"
-#include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
-
-#define ANCHOR SIGSTKFLT
-
-/* A vfork child whose mask the kernel knows, because it set it after it was born; in the memory that it shares with us.
- */
-static _Atomic pid_t borrower;
-
-static int8_t anchor_of(uint64_t kernel)
-{
-	return (int8_t)(kernel >> (ANCHOR - 1) & 1);
-}
 
 static uint64_t changed(int how, uint64_t mask, uint64_t set)
 {
 	return how == SIG_SETMASK ? set : how == SIG_BLOCK ? mask | set : mask & ~set;
 }
 
-static bool is_borrower(void)
-{
-	pid_t pid = atomic_load_explicit(&borrower, memory_order_relaxed);
-
-	return CSINK_UNLIKELY(pid) && pid == (pid_t)csink_rawcall(SYS_getpid);
-}
-
-uint64_t csink_masks_blocked(const struct csink_thread *thread, uint64_t kernel)
-{
-	const struct csink_hidden *hidden = &thread->hidden;
-
-	if (hidden->anchor == CSINK_ANCHOR_ANY || hidden->anchor == anchor_of(kernel))
-		return hidden->blocked;
-	return anchor_of(kernel) ? hidden->signals : 0;
-}
-
-uint64_t csink_masks_own_blocked(void)
-{
-	struct csink_thread *thread = csink_self;
-	uint64_t kernel = 0;
-
-	if (!thread || !thread->hidden.signals || is_borrower())
-		return 0;
-	csink_raw_mask(SIG_BLOCK, 0, &kernel);
-	return csink_masks_blocked(thread, kernel);
-}
-
-void csink_masks_hide(struct csink_thread *thread, uint64_t signals, uint64_t blocked)
-{
-	struct csink_hidden *hidden = &thread->hidden;
-	uint64_t more = signals & ~hidden->signals, kernel = 0;
-
-	csink_raw_mask(SIG_BLOCK, 0, &kernel);
-	hidden->blocked = csink_masks_blocked(thread, kernel) | (more & (kernel | blocked));
-	hidden->anchor = anchor_of(kernel);
-	hidden->signals |= signals;
-	/*
-	 * They may have come blocked from a parent, or by the attributes that the thread was made with, and some be
-	 * pending: these arrive now, and are kept.
-	 */
-	atomic_signal_fence(memory_order_seq_cst);
-	csink_raw_mask(SIG_UNBLOCK, signals & ~hidden->queued, NULL);
-}
-
-void csink_masks_reveal(struct csink_thread *thread)
-{
-	uint64_t kernel = 0, blocked;
-
-	if (!thread->hidden.signals)
-		return;
-	csink_raw_mask(SIG_BLOCK, 0, &kernel);
-	blocked = csink_masks_blocked(thread, kernel);
-	if (blocked)
-		csink_raw_mask(SIG_BLOCK, blocked, NULL);
-	memset(&thread->hidden, 0, sizeof(thread->hidden));
-}
-
 /*
- * The kernel blocks ours all the same: a handler on an alternate stack runs so (adapt_mask in signals.c), and one that
- * was left by longjmp left it behind. Off that stack, they must not stay blocked; on it they must.
+ * The kernel blocks ours all the same: a handler on an alternate stack runs so (adapt_mask in hidden_signals.c), and
+ * one that was left by longjmp left it behind. Off that stack, they must not stay blocked; on it they must.
  */
 static void mend_kernel(const struct csink_thread *thread, uint64_t before, uint64_t after)
 {
@@ -107,24 +29,6 @@ static void mend_kernel(const struct csink_thread *thread, uint64_t before, uint
 		csink_raw_mask(SIG_UNBLOCK, csink_masks_open(thread), NULL);
 }
 
-/* What the program has blocked now, in a thread whose kernel mask is @kernel. */
-static void write_down(struct csink_thread *thread, uint64_t blocked, uint64_t kernel)
-{
-	struct csink_hidden *hidden = &thread->hidden;
-
-	if (blocked == hidden->blocked && anchor_of(kernel) == hidden->anchor)
-		return;
-	if (csink_signals_borrowed()) {
-		/* No counter of ours is here: the child's mask can say it all. */
-		atomic_store_explicit(&borrower, (pid_t)csink_rawcall(SYS_getpid), memory_order_relaxed);
-		csink_raw_mask(SIG_UNBLOCK, hidden->signals, NULL);
-		csink_raw_mask(SIG_BLOCK, blocked, NULL);
-		return;
-	}
-	hidden->blocked = blocked;
-	hidden->anchor = anchor_of(kernel);
-}
-
 /* What is kept for the program and is about to be let through becomes pending in the kernel, which then delivers it in
  * its own order, with what else there is. */
 static bool make_pending(struct csink_thread *thread, int how, uint64_t asked, uint64_t *before)
@@ -137,7 +41,7 @@ static bool make_pending(struct csink_thread *thread, int how, uint64_t asked, u
 	*before = csink_masks_blocked(thread, kernel);
 	after = changed(how, *before, asked & ours);
 	/* If they are let through before the mask is in place, they must not be held again. */
-	write_down(thread, after, kernel);
+	csink_masks_set_blocked(thread, after, kernel);
 	csink_held_release(thread, after);
 	return true;
 }
@@ -158,7 +62,7 @@ static int set_mask(int (*real)(int, const sigset_t *, sigset_t *), int how, con
 	bool raised;
 	int err;
 
-	if (!ours || is_borrower() || (set && how != SIG_BLOCK && how != SIG_UNBLOCK && how != SIG_SETMASK))
+	if (!ours || csink_masks_are_kernels() || (set && how != SIG_BLOCK && how != SIG_UNBLOCK && how != SIG_SETMASK))
 		return real(how, set, old);
 	if (!set) {
 		err = real(how, NULL, &kernel_set);
@@ -193,7 +97,7 @@ static int set_mask(int (*real)(int, const sigset_t *, sigset_t *), int how, con
 	}
 	if (CSINK_UNLIKELY(kernel & ours && !raised))
 		mend_kernel(thread, kernel, after);
-	write_down(thread, changed(how, before, asked & ours), after);
+	csink_masks_set_blocked(thread, changed(how, before, asked & ours), after);
 	/* What was kept while a handler blocked it, which the call has let in; all of it before the first arrives. */
 	if (CSINK_UNLIKELY(csink_held_signals(thread) & ~thread->hidden.blocked) && !csink_signals_borrowed()) {
 		csink_raw_mask(SIG_BLOCK, ours, NULL);
@@ -219,7 +123,7 @@ CSINK_EXPORT int sigpending(sigset_t *set)
 	struct csink_thread *thread = csink_self;
 	int err = REAL(sigpending)(set);
 
-	if (!err && thread && thread->hidden.signals && !is_borrower())
+	if (!err && thread && thread->hidden.signals && !csink_masks_are_kernels())
 		*csink_set_word(set) = (csink_set_bits(set) & ~csink_masks_open(thread)) | csink_held_signals(thread);
 	return err;
 }

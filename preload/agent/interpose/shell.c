@@ -16,8 +16,8 @@
 
 #include "include/internal/base.h"
 #include "preload/agent/interpose/exec.h"
-#include "preload/agent/interpose/signals.h"
 #include "preload/agent/lifecycle/config.h"
+#include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/real.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/core/calls_off.h"

@@ -1,462 +1,22 @@
-#include "preload/agent/interpose/signals.h"
-
-#include <errno.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/auxv.h>
-#include <ucontext.h>
+/*
+ * sigaction(2), sigaltstack(2), and the older names for sigaction() and sigprocmask(): signal(), System V's and BSD's.
+ * Any thread, also in signal handlers: async-signal-safe.
+ */
+#include <stdbool.h>
 
 #include "include/internal/base.h"
-#include "include/internal/options.h"
-#include "include/internal/rawcall.h"
-#include "preload/agent/interpose/call_on_stack.h"
 #include "preload/agent/lifecycle/bus_guard.h"
+#include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/real.h"
 #include "preload/agent/sampler/process.h"
-#include "preload/agent/sampler/thread.h"
-#include "preload/core/safe_load.h"
 
-#ifndef AT_MINSIGSTKSZ
-#define AT_MINSIGSTKSZ 51
-#endif
-
-static _Atomic uint64_t taken;                      /* bit signo - 1: a signal of ours */
-static CSINK_SELDOM struct sigaction wanted[_NSIG]; /* what the program set for them */
-static uint64_t masked[_NSIG]; /* of the other handlers' sa_mask: the bits that are ours, as the program set them */
-static _Atomic uint32_t lock;
-static uint64_t may_have_handler = UINT64_MAX; /* what is not in it has none; the constructor knows */
-static bool small_stacks;                      /* some thread has a small alternate stack */
-
-uint64_t csink_signals_taken(void)
-{
-	return atomic_load_explicit(&taken, memory_order_relaxed);
-}
-
-bool csink_signals_small_stacks(void)
-{
-	return small_stacks;
-}
-
-bool csink_signals_borrowed(void)
-{
-	return (pid_t)csink_rawcall(SYS_getpid) != csink_process.pid;
-}
-
-void csink_signals_lock(uint64_t *saved)
-{
-	csink_raw_mask(SIG_BLOCK, ~0ULL, saved);
-	while (atomic_exchange_explicit(&lock, 1, memory_order_acquire))
-		;
-}
-
-void csink_signals_unlock(const uint64_t *saved)
-{
-	atomic_store_explicit(&lock, 0, memory_order_release);
-	csink_raw_mask(SIG_SETMASK, *saved, NULL);
-}
-
-void csink_signals_forked(void)
-{
-	atomic_store(&lock, 0);
-	csink_held_forget();
-	if (csink_self && csink_self->hidden.queued) {
-		csink_raw_mask(SIG_UNBLOCK, csink_self->hidden.queued, NULL);
-		csink_self->hidden.queued = 0;
-	}
-}
-
-void csink_signal_raise(int32_t tid, int signo, const siginfo_t *info)
-{
-	pid_t pid = csink_process.pid;
-	int saved = errno;
-
-	/* To itself a process may say who sent it. */
-	if (tid ? csink_rawcall(SYS_rt_tgsigqueueinfo, pid, tid, signo, info)
-		: csink_rawcall(SYS_rt_sigqueueinfo, pid, signo, info))
-		tid ? csink_rawcall(SYS_tgkill, pid, tid, signo) : csink_rawcall(SYS_kill, pid, signo);
-	errno = saved;
-}
-
-/* ---- a signal that is not ours ----------------------------------------------------------------------------------- */
-
-static void default_action(int signo)
-{
-	/* The kernel's struct sigaction, whose zeroes are SIG_DFL, no flags and an empty mask. */
-	uint64_t plain[4] = {0};
-
-	/* Raised again with nobody in the way; the context that we return to has it unblocked, so it takes effect
-	 * there. */
-	csink_rawcall(SYS_rt_sigaction, signo, plain, NULL, CSINK_SET_BYTES);
-	csink_rawcall(SYS_tgkill, csink_process.pid, gettid(), signo);
-}
-
-/*
- * The kernel restarted the call that was interrupted, because our handler asks for that. The program's asks for EINTR:
- * the call is stepped over, with that result.
- */
-static void interrupt_call(ucontext_t *uc)
-{
-#if defined(__x86_64__)
-	static const long waits[] = {SYS_read,         SYS_write,    SYS_readv,  SYS_writev,  SYS_wait4,
-				     SYS_waitid,       SYS_futex,    SYS_accept, SYS_accept4, SYS_connect,
-				     SYS_recvfrom,     SYS_recvmsg,  SYS_sendto, SYS_sendmsg, SYS_flock,
-				     SYS_fcntl,        SYS_openat,   SYS_open,   SYS_ioctl,   SYS_mq_timedreceive,
-				     SYS_mq_timedsend, SYS_getrandom};
-	greg_t *regs = uc->uc_mcontext.gregs;
-	const unsigned char *at = (const unsigned char *)regs[REG_RIP];
-
-	if (!csink_readable((uintptr_t)at, 2) || at[0] != 0x0f || at[1] != 0x05)
-		return;
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(waits); i++)
-		if (regs[REG_RAX] == waits[i]) {
-			regs[REG_RAX] = -EINTR;
-			regs[REG_RIP] += 2;
-			return;
-		}
-#else
-	(void)uc; /* the call's first argument is not known any more */
-#endif
-}
-
-static void call_program(int signo, siginfo_t *info, ucontext_t *uc, const struct sigaction *act)
-{
-	uint64_t mask = csink_set_bits(&uc->uc_sigmask) | csink_set_bits(&act->sa_mask), ours;
-
-	if (!(act->sa_flags & SA_NODEFER))
-		mask |= CSINK_SIGNAL_BIT(signo);
-	if (!(act->sa_flags & SA_RESTART))
-		interrupt_call(uc);
-	csink_raw_mask(SIG_SETMASK, mask, &ours);
-	if (act->sa_flags & SA_SIGINFO)
-		act->sa_sigaction(signo, info, uc);
-	else
-		act->sa_handler(signo);
-	csink_raw_mask(SIG_SETMASK, ours, NULL);
-}
-
-static void give(int signo, siginfo_t *info, ucontext_t *uc)
-{
-	struct sigaction act;
-	uint64_t saved;
-
-	csink_signals_lock(&saved);
-	act = wanted[signo];
-	if (act.sa_flags & SA_RESETHAND)
-		wanted[signo].sa_handler = SIG_DFL;
-	csink_signals_unlock(&saved);
-	if (act.sa_handler == SIG_DFL)
-		default_action(signo);
-	else if (act.sa_handler != SIG_IGN)
-		call_program(signo, info, uc, &act);
-}
-
-static void pass_on(int signo, siginfo_t *info, ucontext_t *uc)
-{
-	struct csink_thread *thread = csink_thread_checked();
-	siginfo_t kept;
-	int32_t tid;
-
-	if (thread && csink_masks_blocked(thread, csink_set_bits(&uc->uc_sigmask)) & CSINK_SIGNAL_BIT(signo)) {
-		csink_held_add(thread, signo, info, uc);
-		return;
-	}
-	/* Kept while a handler of the program's blocked the number: these came before. */
-	while (thread && signo >= SIGRTMIN && csink_held_take(thread, CSINK_SIGNAL_BIT(signo), &kept, &tid))
-		give(signo, &kept, uc);
-	give(signo, info, uc);
-}
-
-/* Has the interrupted code just come back from a system call that a signal ended? */
-static bool is_after_eintr(const ucontext_t *uc)
-{
-#if defined(__x86_64__)
-	const unsigned char *at = (const unsigned char *)uc->uc_mcontext.gregs[REG_RIP];
-
-	return uc->uc_mcontext.gregs[REG_RAX] == -EINTR && at[-2] == 0x0f && at[-1] == 0x05;
-#else
-	return uc->uc_mcontext.regs[0] == (uint64_t)-EINTR && ((const uint32_t *)uc->uc_mcontext.pc)[-1] == 0xd4000001;
-#endif
-}
-
-/*
- * Has our handler itself been interrupted? It blocks our signals, but the kernel delivers a blocked SIGTRAP that waits
- * before a SIGBUS of the same thread (dequeue_synchronous_signal() in its kernel/signal.c). What such a sample counted
- * is the next one's.
- */
-static inline bool is_in_handler(const struct csink_thread *thread, const ucontext_t *uc)
-{
-	uintptr_t lowest = (uintptr_t)(thread->handler_stack + CSINK_JUMP_STACK);
-
-	return csink_context_sp(uc) - lowest < CSINK_HANDLER_STACK - CSINK_JUMP_STACK;
-}
-
-static void entry(int signo, siginfo_t *info, void *context)
-{
-	struct csink_thread *thread = csink_self;
-	uint64_t served = 0;
-
-	if (CSINK_UNLIKELY(!csink_sample_is_ours(signo, info) ||
-			   (signo == SIGIO && wanted[signo].sa_handler != SIG_DFL))) {
-		pass_on(signo, info, context);
-		thread = csink_thread_checked();
-		served = CSINK_SIGNAL_BIT(signo);
-	} else if (CSINK_UNLIKELY(csink_process.stay_on_stack)) {
-		csink_sample_handler(signo, info, context);
-	} else if (CSINK_LIKELY(thread != NULL && !is_in_handler(thread, context))) {
-		csink_call_on_stack(csink_sample_handler, signo, info, context,
-				    thread->handler_stack + sizeof(thread->handler_stack));
-	}
-	/*
-	 * A sigsuspend or ppoll was ended by a signal of the program's, with ours coming first: its turn is now, under
-	 * the mask of that call. The one that we return to is that from before the call, and would keep it back. Of one
-	 * that the program has just got no second comes in the same call.
-	 */
-	if (CSINK_UNLIKELY(thread && thread->hidden.swapped) && is_after_eintr(context))
-		csink_raw_mask(SIG_SETMASK, thread->hidden.swap | served, NULL);
-}
-
-/* ---- taking a signal and giving it back -------------------------------------------------------------------------- */
-
-/* The kernel's struct sigaction. */
-struct kernel_action {
-	void (*handler)(int signo, siginfo_t *info, void *context);
-	unsigned long flags;
-	void (*restorer)(void);
-	uint64_t mask;
-};
-
-/* Nothing may interrupt the handler: a program's handler could leave it by longjmp. A fault in the recording must. */
-static uint64_t entry_mask(void)
-{
-	return csink_bus_guard_is_on() ? ~CSINK_SIGNAL_BIT(SIGBUS) : ~0ULL;
-}
-
-void csink_signals_renew(void)
-{
-	for (int signo = 1; signo < _NSIG; signo++) {
-		struct kernel_action act;
-
-		if (!csink_signal_is_taken(signo) ||
-		    csink_rawcall(SYS_rt_sigaction, signo, NULL, &act, CSINK_SET_BYTES) || act.handler != entry)
-			continue;
-		act.mask = entry_mask();
-		csink_rawcall(SYS_rt_sigaction, signo, &act, NULL, CSINK_SET_BYTES);
-	}
-}
-
-/*
- * A sanitizer's sigaction() puts a handler of its own in front, which makes ours wait until it thinks the moment right:
- * the samples would all be where it does. The kernel is told to call ours.
- */
-static void stand_first(int signo)
-{
-	struct kernel_action act;
-
-	if (csink_rawcall(SYS_rt_sigaction, signo, NULL, &act, CSINK_SET_BYTES) || act.handler == entry)
-		return;
-	act.handler = entry;
-	act.flags |= SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-	act.mask = entry_mask();
-	csink_rawcall(SYS_rt_sigaction, signo, &act, NULL, CSINK_SET_BYTES);
-}
-
-static int set_entry(int signo, struct sigaction *old)
-{
-	struct sigaction act = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
-
-	act.sa_sigaction = entry;
-	memset(&act.sa_mask, 0xff, sizeof(act.sa_mask));
-	*csink_set_word(&act.sa_mask) = entry_mask();
-	if (REAL(sigaction)(signo, &act, old) < 0)
-		return -errno;
-	stand_first(signo);
-	return 0;
-}
-
-/*
- * What a handler of the program's may block. Ours stays unblocked, or time spent there would be seen where it returns
- * to; but not on an alternate stack: that may have no room for a second signal's frame.
- */
-static void adapt_mask(struct sigaction *act)
-{
-	uint64_t *mask = csink_set_word(&act->sa_mask);
-
-	if (act->sa_flags & SA_ONSTACK && small_stacks)
-		*mask |= csink_signals_taken();
-	else
-		*mask &= ~csink_signals_taken();
-}
-
-/* Handlers that were set before a signal became ours, or before there was a small stack. */
-static void adapt_handlers(uint64_t taken_now)
-{
-	for (int signo = 1; signo < _NSIG; signo++) {
-		struct sigaction act;
-
-		if (!(may_have_handler & CSINK_SIGNAL_BIT(signo)) || csink_signal_is_taken(signo) ||
-		    (signo == SIGBUS && csink_bus_guard_is_on()) || REAL(sigaction)(signo, NULL, &act) < 0 ||
-		    act.sa_handler == SIG_DFL || act.sa_handler == SIG_IGN)
-			continue;
-		masked[signo] = (masked[signo] & ~taken_now) | (csink_set_bits(&act.sa_mask) & taken_now);
-		adapt_mask(&act);
-		REAL(sigaction)(signo, &act, NULL);
-	}
-}
-
-int csink_signal_install(int signo)
-{
-	uint64_t bit = CSINK_SIGNAL_BIT(signo);
-	int err;
-
-	if (!csink_signal_is_taken(signo)) {
-		err = set_entry(signo, &wanted[signo]);
-		if (err)
-			return err;
-		atomic_fetch_or_explicit(&taken, bit, memory_order_release);
-		adapt_handlers(bit);
-	}
-	if (csink_self)
-		csink_masks_hide(csink_self, bit, 0);
-	return 0;
-}
-
-static bool is_alone(void)
-{
-	for (struct csink_thread *at = csink_threads_first(); at; at = at->next)
-		if (at != csink_self && atomic_load(&at->state) != CSINK_THREAD_FREE)
-			return false;
-	return true;
-}
-
-void csink_signal_uninstall(int signo)
-{
-	struct csink_thread *thread = csink_self;
-	uint64_t bit = CSINK_SIGNAL_BIT(signo), blocked;
-
-	if (!csink_signal_is_taken(signo) || !thread || !is_alone())
-		return;
-	blocked = csink_masks_own_blocked() & bit;
-	csink_raw_mask(SIG_BLOCK, blocked, NULL);
-	REAL(sigaction)(signo, &wanted[signo], NULL);
-	atomic_fetch_and(&taken, ~bit);
-	thread->hidden.signals &= ~bit;
-	thread->hidden.blocked &= ~bit;
-	csink_held_release(thread, ~bit);
-}
-
-uint64_t csink_signals_ignored(void)
-{
-	uint64_t ours = csink_signals_taken(), ignored = 0;
-
-	for (int signo = 1; signo < _NSIG && ours >> (signo - 1); signo++)
-		if (csink_signal_is_taken(signo) && wanted[signo].sa_handler == SIG_IGN)
-			ignored |= CSINK_SIGNAL_BIT(signo);
-	return ignored;
-}
-
-void csink_signals_begun(void)
-{
-	may_have_handler = UINT64_MAX;
-}
-
-void csink_signals_begin(uint64_t caught)
-{
-	const char *text = getenv(CSINK_ENV_IGNORED);
-	struct sigaction ignore = {.sa_handler = SIG_IGN};
-	uint64_t ignored = text ? strtoull(text, NULL, 16) : 0;
-
-	may_have_handler = caught;
-	for (int signo = 1; signo < _NSIG && ignored; signo++)
-		if (ignored & CSINK_SIGNAL_BIT(signo))
-			REAL(sigaction)(signo, &ignore, NULL);
-	if (text)
-		unsetenv(CSINK_ENV_IGNORED);
-}
-
-void csink_signals_before_exec(void)
-{
-	struct sigaction ignore = {.sa_handler = SIG_IGN}, now;
-	uint64_t blocked = csink_masks_own_blocked(), ours = csink_signals_taken();
-
-	/* exec resets handlers to the default but keeps "ignored" and the mask: give the program's wishes back. */
-	for (int signo = 1; signo < _NSIG && ours >> (signo - 1); signo++)
-		if (csink_signal_is_taken(signo) && wanted[signo].sa_handler == SIG_IGN &&
-		    REAL(sigaction)(signo, NULL, &now) == 0 && now.sa_sigaction == entry)
-			REAL(sigaction)(signo, &ignore, NULL);
-	if (csink_self) /* the handler may have blocked some (csink_engine_block_in) */
-		csink_raw_mask(SIG_UNBLOCK, csink_self->hidden.signals & ~blocked, NULL);
-	if (blocked)
-		csink_raw_mask(SIG_BLOCK, blocked, NULL);
-	/* What is pending stays so across an exec. */
-	if (csink_self && !csink_signals_borrowed())
-		csink_held_release(csink_self, 0);
-}
-
-void csink_signals_exec_failed(void)
-{
-	for (int signo = 1; signo < _NSIG; signo++)
-		if (csink_signal_is_taken(signo) && wanted[signo].sa_handler == SIG_IGN)
-			set_entry(signo, NULL);
-	if (csink_self) /* what was raised again comes here, and is kept again */
-		csink_raw_mask(SIG_UNBLOCK, csink_masks_open(csink_self), NULL);
-}
-
-/* Room on an alternate stack for two frames of the kernel's, beside the program's own needs. */
-static size_t roomy(void)
-{
-	size_t frame = getauxval(AT_MINSIGSTKSZ);
-
-	return 2 * (frame ? frame : 4096) + 8192;
-}
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 CSINK_EXPORT int sigaltstack(const stack_t *stack, stack_t *old)
 {
-	if (stack && !(stack->ss_flags & SS_DISABLE) && !small_stacks && stack->ss_size < roomy() &&
-	    csink_signals_taken() && !csink_signals_borrowed()) {
-		small_stacks = true;
-		adapt_handlers(0);
-	}
+	if (stack)
+		csink_signals_add_stack(stack);
 	return REAL(sigaltstack)(stack, old);
-}
-
-/* ---- what the program calls -------------------------------------------------------------------------------------- */
-
-static int set_ours(int signo, const struct sigaction *act, struct sigaction *old)
-{
-	struct sigaction before;
-	uint64_t saved;
-
-	csink_signals_lock(&saved);
-	before = wanted[signo];
-	if (act)
-		wanted[signo] = *act;
-	csink_signals_unlock(&saved);
-	if (old)
-		*old = before;
-	return 0;
-}
-
-int csink_signal_set_other(int signo, const struct sigaction *act, struct sigaction *old)
-{
-	uint64_t ours = csink_signals_taken(), bits = 0, before;
-	struct sigaction adapted;
-
-	if (!ours || signo <= 0 || signo >= _NSIG)
-		return REAL(sigaction)(signo, act, old);
-	if (act) {
-		adapted = *act;
-		bits = csink_set_bits(&act->sa_mask) & ours;
-		adapt_mask(&adapted);
-	}
-	before = masked[signo];
-	if (REAL(sigaction)(signo, act ? &adapted : NULL, old) < 0)
-		return -1;
-	if (old)
-		*csink_set_word(&old->sa_mask) = (csink_set_bits(&old->sa_mask) & ~ours) | before;
-	if (act && bits != before && !csink_signals_borrowed())
-		masked[signo] = bits;
-	return 0;
 }
 
 CSINK_EXPORT int sigaction(int signo, const struct sigaction *act, struct sigaction *old)
@@ -466,5 +26,92 @@ CSINK_EXPORT int sigaction(int signo, const struct sigaction *act, struct sigact
 	if (!csink_signal_is_taken(signo))
 		return csink_signal_set_other(signo, act, old);
 	/* A vfork child's handlers are its own: the kernel keeps them apart from ours. */
-	return csink_signals_borrowed() ? REAL(sigaction)(signo, act, old) : set_ours(signo, act, old);
+	return csink_signals_borrowed() ? REAL(sigaction)(signo, act, old) : csink_signal_set_hidden(signo, act, old);
+}
+
+/* Our sigaction() says other things of it than the kernel. */
+static bool is_watched(int signo)
+{
+	return csink_signal_is_taken(signo) || (signo == SIGBUS && csink_bus_guard_is_on());
+}
+
+static sighandler_t set_handler(int signo, sighandler_t handler, int flags)
+{
+	struct sigaction act = {.sa_flags = flags}, old;
+
+	act.sa_handler = handler;
+	if (!(flags & SA_NODEFER))
+		sigaddset(&act.sa_mask, signo);
+	return sigaction(signo, &act, &old) < 0 ? SIG_ERR : old.sa_handler;
+}
+
+CSINK_EXPORT sighandler_t signal(int signo, sighandler_t handler)
+{
+	return is_watched(signo) ? set_handler(signo, handler, SA_RESTART) : REAL(signal)(signo, handler);
+}
+
+CSINK_EXPORT sighandler_t sysv_signal(int signo, sighandler_t handler)
+{
+	return is_watched(signo) ? set_handler(signo, handler, SA_RESETHAND | SA_NODEFER)
+				 : REAL(sysv_signal)(signo, handler);
+}
+
+static bool block_one(int how, int signo)
+{
+	sigset_t one, old;
+
+	sigemptyset(&one);
+	sigaddset(&one, signo);
+	return sigprocmask(how, &one, &old) == 0 && sigismember(&old, signo) == 1;
+}
+
+CSINK_EXPORT sighandler_t sigset(int signo, sighandler_t handler)
+{
+	struct sigaction act = {.sa_flags = 0}, old;
+	bool was_blocked;
+
+	if (!is_watched(signo))
+		return REAL(sigset)(signo, handler);
+	was_blocked = block_one(handler == SIG_HOLD ? SIG_BLOCK : SIG_UNBLOCK, signo);
+	act.sa_handler = handler;
+	if (sigaction(signo, handler == SIG_HOLD ? NULL : &act, &old) < 0)
+		return SIG_ERR;
+	return was_blocked ? SIG_HOLD : old.sa_handler;
+}
+
+CSINK_EXPORT int sighold(int signo)
+{
+	if (!csink_signal_is_taken(signo))
+		return REAL(sighold)(signo);
+	block_one(SIG_BLOCK, signo);
+	return 0;
+}
+
+CSINK_EXPORT int sigrelse(int signo)
+{
+	if (!csink_signal_is_taken(signo))
+		return REAL(sigrelse)(signo);
+	block_one(SIG_UNBLOCK, signo);
+	return 0;
+}
+
+CSINK_EXPORT int sigignore(int signo)
+{
+	struct sigaction act = {.sa_handler = SIG_IGN};
+
+	return is_watched(signo) ? sigaction(signo, &act, NULL) : REAL(sigignore)(signo);
+}
+
+CSINK_EXPORT int siginterrupt(int signo, int interrupt)
+{
+	struct sigaction act;
+
+	if (!csink_signal_is_taken(signo))
+		return REAL(siginterrupt)(signo, interrupt);
+	sigaction(signo, NULL, &act);
+	if (interrupt)
+		act.sa_flags &= ~SA_RESTART;
+	else
+		act.sa_flags |= SA_RESTART;
+	return sigaction(signo, &act, NULL);
 }

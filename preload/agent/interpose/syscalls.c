@@ -16,7 +16,7 @@
 #include "preload/agent/interpose/confine.h"
 #include "preload/agent/interpose/exec.h"
 #include "preload/agent/interpose/memory_lock.h"
-#include "preload/agent/interpose/signals.h"
+#include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/image.h"
 #include "preload/agent/lifecycle/real.h"
 #include "preload/agent/sampler/engine.h"

@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "include/internal/base.h"
-#include "preload/agent/interpose/signals.h"
+#include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/real.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"

@@ -18,7 +18,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
-#include "preload/agent/interpose/signals.h"
+#include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/real.h"
 #include "preload/core/record/recording.h"
 

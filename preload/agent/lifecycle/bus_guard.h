@@ -17,12 +17,4 @@ bool csink_bus_guard_is_on(void);
 /** sigaction(2) of SIGBUS for the program, which does not learn that it is caught. Context: any. */
 int csink_bus_guard_sigaction(const struct sigaction *act, struct sigaction *old);
 
-/* ---- signals.c ---- */
-
-/** sigaction(2) of a signal that is not one of ours. Context: any. */
-int csink_signal_set_other(int signo, const struct sigaction *act, struct sigaction *old);
-
-/** Give the kernel the masks of our own handlers again, after csink_bus_guard_is_on() has changed. Context: any. */
-void csink_signals_renew(void);
-
 #endif

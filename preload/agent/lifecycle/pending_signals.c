@@ -13,7 +13,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
-#include "preload/agent/interpose/signals.h"
+#include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/sampler/engine.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"

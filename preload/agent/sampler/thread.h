@@ -28,7 +28,7 @@ enum { CSINK_HANDLER_STACK = 32 * 1024 };
 /* Of it, from the bottom: what longjmp needs now and then, a thread that opens counters for this one, the handler. */
 enum { CSINK_JUMP_STACK = 4096, CSINK_OPENER_STACK = 12 * 1024 };
 
-/* Our signals in this thread, as the program sees them. preload/agent/interpose/masks.c has the rules. */
+/* Our signals in this thread, as the program sees them. preload/agent/lifecycle/hidden_masks.c has the rules. */
 struct csink_hidden {
 	uint64_t signals; /* kept out of its sight here (bit signo - 1); the kernel never blocks them for long, but for
 			     queued */

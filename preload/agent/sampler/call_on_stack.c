@@ -1,4 +1,4 @@
-#include "preload/agent/interpose/call_on_stack.h"
+#include "preload/agent/sampler/call_on_stack.h"
 
 /* The frame is described by its frame pointer, so that debuggers and our own walker pass through it. */
 #if defined(__x86_64__)

@@ -1,17 +1,19 @@
 /*
- * Our signals, kept out of the program's sight. The program may read, set, block and wait for every signal as if we did
- * not exist: for the engine's own signals its wishes are noted, and the kernel is told others.
+ * Our signals, hidden from the program. The program may read, set, block and wait for every signal as if this library
+ * did not exist: for the engine's own signals the program's settings are kept here, and the kernel gets ours.
  *
- *   signals.c  handlers: what the program set, and whom a signal that arrives is for
- *   masks.c    blocking: what the program thinks is blocked, thread by thread
- *   pending_signals.c     signals that arrived while the program had them blocked
- *   waits.c    sigsuspend, ppoll and their kin; sigwait and its kin
+ *   hidden_signals.c   which signals are ours, the actions that the program set for them, exec and fork
+ *   signal_entry.c     the kernel's handler of our signals: to the sampler, or to the program
+ *   hidden_masks.c     which of our signals the program has blocked, thread by thread
+ *   pending_signals.c  signals of the program that arrived while the program had them blocked
+ *
+ * The calls that programs make are in preload/agent/interpose: signals.c, masks.c, waits.c, jumps.c.
  *
  * All of it holds for tasks of this process alone. A vfork child shares our memory but has signals of its own: there
- * everything goes to the kernel, and nothing is written down (csink_signals_borrowed).
+ * everything goes to the kernel, and nothing is stored (csink_signals_borrowed).
  */
-#ifndef CSINK_SIGNALS_H
-#define CSINK_SIGNALS_H
+#ifndef CSINK_HIDDEN_SIGNALS_H
+#define CSINK_HIDDEN_SIGNALS_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -42,7 +44,7 @@ static inline void csink_raw_mask(int how, uint64_t set, uint64_t *old)
 	csink_rawcall(SYS_rt_sigprocmask, how, &set, old, CSINK_SET_BYTES);
 }
 
-/* ---- signals.c ---- */
+/* ---- hidden_signals.c ---- */
 
 /**
  * Make csink_sample_handler the handler of a signal, and hide the signal in the calling thread; what the program had
@@ -68,6 +70,26 @@ bool csink_signals_borrowed(void);
 
 /** True once some thread has had an alternate stack with room for little. Context: any. */
 bool csink_signals_small_stacks(void);
+
+/** A thread is about to get this alternate stack: if it is small, block our signals in the handlers that run on
+ * alternate stacks. Context: thread. */
+void csink_signals_add_stack(const stack_t *stack);
+
+/**
+ * sigaction(2) for the program, of one of our signals and of another one. The first only keeps what the program set.
+ * Return 0, or -1 with errno. Context: any.
+ */
+int csink_signal_set_hidden(int signo, const struct sigaction *act, struct sigaction *old);
+int csink_signal_set_other(int signo, const struct sigaction *act, struct sigaction *old);
+
+/** The program's action for one of our signals; taken for a delivery: SA_RESETHAND is applied. Context: signal. */
+struct sigaction csink_signal_take_action(int signo);
+
+/** Whether the program left one of our signals at its default action. Context: any. */
+bool csink_signal_is_default(int signo);
+
+/** Give the kernel the masks of our own handlers again, after csink_bus_guard_is_on() has changed. Context: any. */
+void csink_signals_renew(void);
 
 /** Those of our signals that the program ignores. Context: thread. */
 uint64_t csink_signals_ignored(void);
@@ -98,7 +120,12 @@ void csink_signals_unlock(const uint64_t *saved);
  * blocks it. Context: any. */
 void csink_signal_raise(int32_t tid, int signo, const siginfo_t *info);
 
-/* ---- masks.c ---- */
+/* ---- signal_entry.c ---- */
+
+/** The kernel's handler of each of our signals. Context: signal, with every signal but SIGBUS blocked. */
+void csink_signal_entry(int signo, siginfo_t *info, void *context);
+
+/* ---- hidden_masks.c ---- */
 
 /** Hide signals in the calling thread, @blocked being those of them that the program has blocked. Context: thread. */
 void csink_masks_hide(struct csink_thread *thread, uint64_t signals, uint64_t blocked);
@@ -108,6 +135,12 @@ uint64_t csink_masks_blocked(const struct csink_thread *thread, uint64_t kernel)
 
 /** The calling thread's, if it is known to us; else 0. Context: thread. */
 uint64_t csink_masks_own_blocked(void);
+
+/** Store what the program has blocked now, in a thread whose mask in the kernel is @kernel. Context: thread. */
+void csink_masks_set_blocked(struct csink_thread *thread, uint64_t blocked, uint64_t kernel);
+
+/** True in a vfork child that has set a mask: the kernel has all of it, our signals included. Context: any. */
+bool csink_masks_are_kernels(void);
 
 /** The kernel gets what the program has blocked, and the thread hides nothing any more. Context: thread, at its end. */
 void csink_masks_reveal(struct csink_thread *thread);

@@ -1,0 +1,144 @@
+/*
+ * The kernel's handler of our signals. A signal that the engine raised goes to the sampler, on a stack of ours; one
+ * that the program was sent goes to the program's own handler, or is kept while the program has it blocked. Runs as a
+ * signal handler on any thread: no lock but that of the hidden signals, no call of libc.
+ */
+#include <errno.h>
+#include <ucontext.h>
+
+#include "include/internal/base.h"
+#include "include/internal/rawcall.h"
+#include "preload/agent/lifecycle/hidden_signals.h"
+#include "preload/agent/sampler/call_on_stack.h"
+#include "preload/agent/sampler/process.h"
+#include "preload/agent/sampler/thread.h"
+#include "preload/core/safe_load.h"
+
+static void default_action(int signo)
+{
+	/* The kernel's struct sigaction, whose zeroes are SIG_DFL, no flags and an empty mask. */
+	uint64_t plain[4] = {0};
+
+	/* Raised again with nobody in the way; the context that we return to has it unblocked, so it takes effect
+	 * there. */
+	csink_rawcall(SYS_rt_sigaction, signo, plain, NULL, CSINK_SET_BYTES);
+	csink_rawcall(SYS_tgkill, csink_process.pid, gettid(), signo);
+}
+
+/*
+ * The kernel restarted the call that was interrupted, because our handler asks for that. The program's asks for EINTR:
+ * the call is stepped over, with that result.
+ */
+static void interrupt_call(ucontext_t *uc)
+{
+#if defined(__x86_64__)
+	static const long waits[] = {SYS_read,         SYS_write,    SYS_readv,  SYS_writev,  SYS_wait4,
+				     SYS_waitid,       SYS_futex,    SYS_accept, SYS_accept4, SYS_connect,
+				     SYS_recvfrom,     SYS_recvmsg,  SYS_sendto, SYS_sendmsg, SYS_flock,
+				     SYS_fcntl,        SYS_openat,   SYS_open,   SYS_ioctl,   SYS_mq_timedreceive,
+				     SYS_mq_timedsend, SYS_getrandom};
+	greg_t *regs = uc->uc_mcontext.gregs;
+	const unsigned char *at = (const unsigned char *)regs[REG_RIP];
+
+	if (!csink_readable((uintptr_t)at, 2) || at[0] != 0x0f || at[1] != 0x05)
+		return;
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(waits); i++)
+		if (regs[REG_RAX] == waits[i]) {
+			regs[REG_RAX] = -EINTR;
+			regs[REG_RIP] += 2;
+			return;
+		}
+#else
+	(void)uc; /* the call's first argument is not known any more */
+#endif
+}
+
+static void call_program(int signo, siginfo_t *info, ucontext_t *uc, const struct sigaction *act)
+{
+	uint64_t mask = csink_set_bits(&uc->uc_sigmask) | csink_set_bits(&act->sa_mask), ours;
+
+	if (!(act->sa_flags & SA_NODEFER))
+		mask |= CSINK_SIGNAL_BIT(signo);
+	if (!(act->sa_flags & SA_RESTART))
+		interrupt_call(uc);
+	csink_raw_mask(SIG_SETMASK, mask, &ours);
+	if (act->sa_flags & SA_SIGINFO)
+		act->sa_sigaction(signo, info, uc);
+	else
+		act->sa_handler(signo);
+	csink_raw_mask(SIG_SETMASK, ours, NULL);
+}
+
+static void give(int signo, siginfo_t *info, ucontext_t *uc)
+{
+	struct sigaction act = csink_signal_take_action(signo);
+
+	if (act.sa_handler == SIG_DFL)
+		default_action(signo);
+	else if (act.sa_handler != SIG_IGN)
+		call_program(signo, info, uc, &act);
+}
+
+static void pass_on(int signo, siginfo_t *info, ucontext_t *uc)
+{
+	struct csink_thread *thread = csink_thread_checked();
+	siginfo_t kept;
+	int32_t tid;
+
+	if (thread && csink_masks_blocked(thread, csink_set_bits(&uc->uc_sigmask)) & CSINK_SIGNAL_BIT(signo)) {
+		csink_held_add(thread, signo, info, uc);
+		return;
+	}
+	/* Kept while a handler of the program's blocked the number: these came before. */
+	while (thread && signo >= SIGRTMIN && csink_held_take(thread, CSINK_SIGNAL_BIT(signo), &kept, &tid))
+		give(signo, &kept, uc);
+	give(signo, info, uc);
+}
+
+/* Has the interrupted code just come back from a system call that a signal ended? */
+static bool is_after_eintr(const ucontext_t *uc)
+{
+#if defined(__x86_64__)
+	const unsigned char *at = (const unsigned char *)uc->uc_mcontext.gregs[REG_RIP];
+
+	return uc->uc_mcontext.gregs[REG_RAX] == -EINTR && at[-2] == 0x0f && at[-1] == 0x05;
+#else
+	return uc->uc_mcontext.regs[0] == (uint64_t)-EINTR && ((const uint32_t *)uc->uc_mcontext.pc)[-1] == 0xd4000001;
+#endif
+}
+
+/*
+ * Has our handler itself been interrupted? It blocks our signals, but the kernel delivers a blocked SIGTRAP that waits
+ * before a SIGBUS of the same thread (dequeue_synchronous_signal() in its kernel/signal.c). What such a sample counted
+ * is the next one's.
+ */
+static inline bool is_in_handler(const struct csink_thread *thread, const ucontext_t *uc)
+{
+	uintptr_t lowest = (uintptr_t)(thread->handler_stack + CSINK_JUMP_STACK);
+
+	return csink_context_sp(uc) - lowest < CSINK_HANDLER_STACK - CSINK_JUMP_STACK;
+}
+
+void csink_signal_entry(int signo, siginfo_t *info, void *context)
+{
+	struct csink_thread *thread = csink_self;
+	uint64_t served = 0;
+
+	if (CSINK_UNLIKELY(!csink_sample_is_ours(signo, info) || (signo == SIGIO && !csink_signal_is_default(signo)))) {
+		pass_on(signo, info, context);
+		thread = csink_thread_checked();
+		served = CSINK_SIGNAL_BIT(signo);
+	} else if (CSINK_UNLIKELY(csink_process.stay_on_stack)) {
+		csink_sample_handler(signo, info, context);
+	} else if (CSINK_LIKELY(thread != NULL && !is_in_handler(thread, context))) {
+		csink_call_on_stack(csink_sample_handler, signo, info, context,
+				    thread->handler_stack + sizeof(thread->handler_stack));
+	}
+	/*
+	 * A sigsuspend or ppoll was ended by a signal of the program's, with ours coming first: its turn is now, under
+	 * the mask of that call. The one that we return to is that from before the call, and would keep it back. Of one
+	 * that the program has just got no second comes in the same call.
+	 */
+	if (CSINK_UNLIKELY(thread && thread->hidden.swapped) && is_after_eintr(context))
+		csink_raw_mask(SIG_SETMASK, thread->hidden.swap | served, NULL);
+}
