@@ -109,7 +109,9 @@ ENTRY_LINKS  := $(call entry_files,$(MACHINE)) countersink/libcountersink.so
 entry_target  = $(if $(filter countersink/libcountersink.so,$(1)),..,../..)/libcountersink.so
 ENTRY_STUBS  := $(call entry_files,$(STUBS))
 PUBLIC_HEADERS := $(wildcard include/countersink.h include/countersink/*.h)
-MAN_PAGES := $(wildcard launcher/man/*.1)
+MAN_PAGES := $(wildcard launcher/man/*.[1357])
+# Where a manual page goes: man1/countersink.1 for launcher/man/countersink.1.
+man_place = man$(patsubst .%,%,$(suffix $(1)))/$(notdir $(1))
 
 # ---- how -------------------------------------------------------------------------------------------------------------
 WARN     := -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Wpointer-arith -Wvla -Wundef
@@ -239,7 +241,7 @@ COMPLETIONS = bash:bash-completion/completions/countersink zsh:zsh/site-function
 completion_file = $(DATADIR)/$(lastword $(subst :, ,$(1)))
 INSTALLED = $(foreach c,$(COMPLETIONS),$(call completion_file,$(c))) \
 	$(BINDIR)/countersink $(addprefix $(LIBDIR)/,libcountersink.so $(ENTRY_LINKS) $(ENTRY_STUBS)) $(PUBLIC_HEADERS:include/%=$(INCLUDEDIR)/%) \
-	$(MAN_PAGES:launcher/man/%=$(MANDIR)/man1/%)
+	$(foreach page,$(MAN_PAGES),$(MANDIR)/$(call man_place,$(page)))
 # The two find each other by their places: ../lib or ../lib64 from the launcher, ../bin from the library.
 LIBDIRS = $(addprefix $(patsubst %/,%,$(dir $(BINDIR))),/lib /lib64)
 install: all ## install under PREFIX (/usr/local), LIBDIR and the like; DESTDIR is put in front
@@ -250,7 +252,7 @@ install: all ## install under PREFIX (/usr/local), LIBDIR and the like; DESTDIR 
 		ln -sf $(call entry_target,$(file)) $(DESTDIR)$(LIBDIR)/$(file)$(newline))
 	$(foreach header,$(PUBLIC_HEADERS),$(INSTALL) -D -m 644 $(header) \
 		$(DESTDIR)$(header:include/%=$(INCLUDEDIR)/%)$(newline))
-	$(foreach page,$(MAN_PAGES),$(INSTALL) -D -m 644 $(page) $(DESTDIR)$(MANDIR)/man1/$(notdir $(page))$(newline))
+	$(foreach page,$(MAN_PAGES),$(INSTALL) -D -m 644 $(page) $(DESTDIR)$(MANDIR)/$(call man_place,$(page))$(newline))
 	$(foreach c,$(COMPLETIONS),@mkdir -p $(DESTDIR)$(dir $(call completion_file,$(c))) && \
 		$(B)/bin/countersink completion $(firstword $(subst :, ,$(c))) >$(DESTDIR)$(call completion_file,$(c))$(newline))
 

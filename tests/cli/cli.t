@@ -76,6 +76,8 @@ countersink --print-config -- touch was_run >/dev/null
 ok "--print-config runs nothing" test ! -e was_run
 is "$(countersink --version)" "countersink $(sed -n 's/^#define CSINK_VERSION "\(.*\)"/\1/p' "$SRC/include/internal/base.h")" \
 	"--version says which"
+is "$(cd "$SRC" && grep -rlF "$(countersink --version | sed 's/.* //')" include launcher preload scripts Makefile)" \
+	include/internal/base.h "the version stands in one file of the sources"
 ok "--version is not refused for what else is wrong" countersink --version --frequency=x
 
 # ---- help, manual pages and the table say the same
@@ -125,11 +127,18 @@ for command in $(cat commands); do
 done
 is "$(plain_man countersink | sed -n '/^\.SH COMMANDS/,/^\.SH OPTIONS/p' | sed -n 's/^\([a-z]\+\)$/\1/p')" "$(cat commands)" \
 	"countersink(1) lists the commands of the table"
-for page in $(cd "$SRC/launcher/man" && ls -- *.1 | sed 's/\.1$//'); do
+for command in $(cat commands); do
+	countersink help "$command" | sed -n '1s/^Usage: //p'
+done >usages
+is "$(plain_man countersink | sed -n '/^\.SH SYNOPSIS/,/^\.SH DESCRIPTION/p' | grep -v '^\.')" "$(cat usages)" \
+	"countersink(1)'s synopsis has every command, used as its --help says"
+for file in "$SRC"/launcher/man/*.[1-9]*; do
+	page=${file##*/}
+	ok "make install takes $page: it is of section 1, 3, 5 or 7" expr "$page" : '.*\.[1357]$'
 	if have man; then
-		is "$(man --warnings -l "$SRC/launcher/man/$page.1" 2>&1 >/dev/null)" "" "$page(1) is clean"
+		is "$(man --warnings -l "$file" 2>&1 >/dev/null)" "" "man has no warnings about $page"
 	else
-		skip "$page(1) is clean" "no man here"
+		skip "man has no warnings about $page" "no man here"
 	fi
 done
 COLUMNS=80 countersink --help >/dev/full 2>err

@@ -14,6 +14,8 @@ like "$(cat burn.err)" 'burn_60' "with the library beside it: the hot function i
 
 ok "install with a stage" make_in install PREFIX=/usr DESTDIR="$TMP/stage"
 ok "the stage has the launcher" test -x "$TMP/stage/usr/bin/countersink"
+is "$(cd "$TMP/stage/usr/share/man" && find . -type f | sort)" \
+	"$(cd "$SRC/launcher/man" && ls | sed 's|.*\.\([1-9]\)$|./man\1/&|' | sort)" "every manual page is in its section's directory"
 ok "and the library" test -f "$TMP/stage/usr/lib/libcountersink.so"
 
 ok "install with the library in lib64" make_in install PREFIX="$TMP/wide" LIBDIR="$TMP/wide/lib64"
