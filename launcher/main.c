@@ -40,8 +40,8 @@ int main(int argc, char **argv)
 		return command->main(argc - 1, argv + 1);
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
 		argv[1] = help;
-		return csink_cmd_help(1, argv + 1);
+		return csink_command_help.main(1, argv + 1);
 	}
 	argv[0] = run;
-	return csink_cmd_run(argc, argv);
+	return csink_command_run.main(argc, argv);
 }

@@ -10,27 +10,11 @@
 #include "include/internal/base.h"
 #include "include/internal/nearest.h"
 
-const struct csink_option csink_run_options[CSINK_NR_RUN_OPTS] = {CSINK_RUN_OPTIONS(CSINK_OPTION_ROW)};
-const struct csink_option csink_stat_options[CSINK_NR_STAT_OPTS] = {CSINK_STAT_OPTIONS(CSINK_OPTION_ROW)};
-const struct csink_option csink_diff_options[CSINK_NR_DIFF_OPTS] = {CSINK_DIFF_OPTIONS(CSINK_OPTION_ROW)};
-const struct csink_option csink_merge_options[CSINK_NR_MERGE_OPTS] = {CSINK_MERGE_OPTIONS(CSINK_OPTION_ROW)};
-const struct csink_option csink_gate_options[CSINK_NR_GATE_OPTS] = {CSINK_GATE_OPTIONS(CSINK_OPTION_ROW)};
-const struct csink_option csink_attach_options[CSINK_NR_ATTACH_OPTS] = {CSINK_ATTACH_OPTIONS(CSINK_OPTION_ROW)};
-const struct csink_option csink_report_options[CSINK_NR_REPORT_OPTS] = {CSINK_REPORT_OPTIONS(CSINK_OPTION_ROW)};
-const struct csink_option csink_export_options[CSINK_NR_EXPORT_OPTS] = {CSINK_EXPORT_OPTIONS(CSINK_OPTION_ROW)};
-const struct csink_option csink_persist_options[CSINK_NR_PERSIST_OPTS] = {CSINK_PERSIST_OPTIONS(CSINK_OPTION_ROW)};
-const struct csink_option csink_events_options[CSINK_NR_EVENTS_OPTS] = {CSINK_EVENTS_OPTIONS(CSINK_OPTION_ROW)};
-const struct csink_option csink_doctor_options[CSINK_NR_DOCTOR_OPTS] = {CSINK_DOCTOR_OPTIONS(CSINK_OPTION_ROW)};
-const struct csink_option csink_reserve_options[CSINK_NR_RESERVE_OPTS] = {CSINK_RESERVE_OPTIONS(CSINK_OPTION_ROW)};
-
 const struct csink_request_option csink_request_options[CSINK_NR_REQUESTS] = {
 	[CSINK_REQUEST_HELP] = {"help", 'h', "print this help"},
 	[CSINK_REQUEST_VERSION] = {"version", 'V', "print the version"},
 	[CSINK_REQUEST_CONFIG] = {"print-config", 0, "print each value and where it comes from"},
 };
-
-_Static_assert(CSINK_NR_RUN_OPTS <= CSINK_MAX_OPTIONS && CSINK_NR_GATE_OPTS <= CSINK_MAX_OPTIONS,
-	       "struct csink_options has room for every table");
 
 void csink_option_name(const struct csink_option *opt, char *out)
 {

@@ -20,7 +20,28 @@ struct csink_command {
 	int failed_status; /* for what countersink itself could not do: write its answer, for one */
 };
 
-extern const struct csink_command csink_commands[];
+/* Each command: its directory launcher/commands/NAME defines csink_command_NAME. The order is the one of `help`. */
+#define CSINK_COMMANDS(X)                                                                                              \
+	X(run)                                                                                                         \
+	X(stat)                                                                                                        \
+	X(attach)                                                                                                      \
+	X(report)                                                                                                      \
+	X(export)                                                                                                      \
+	X(diff)                                                                                                        \
+	X(merge)                                                                                                       \
+	X(gate)                                                                                                        \
+	X(events)                                                                                                      \
+	X(doctor)                                                                                                      \
+	X(reserve)                                                                                                     \
+	X(persist)                                                                                                     \
+	X(completion)                                                                                                  \
+	X(help)
+
+#define X(name) extern const struct csink_command csink_command_##name;
+CSINK_COMMANDS(X)
+#undef X
+
+extern const struct csink_command *const csink_commands[];
 extern const uint32_t csink_nr_commands;
 
 /** The command of that name, or NULL. */
@@ -47,20 +68,5 @@ int csink_exit_status(int status);
 
 /** Say why a command could not be executed. Returns what to exit with. */
 int csink_say_exec_failed(const char *command, int err);
-
-int csink_cmd_run(int argc, char **argv);
-int csink_cmd_stat(int argc, char **argv);
-int csink_cmd_attach(int argc, char **argv);
-int csink_cmd_report(int argc, char **argv);
-int csink_cmd_export(int argc, char **argv);
-int csink_cmd_diff(int argc, char **argv);
-int csink_cmd_merge(int argc, char **argv);
-int csink_cmd_gate(int argc, char **argv);
-int csink_cmd_events(int argc, char **argv);
-int csink_cmd_doctor(int argc, char **argv);
-int csink_cmd_reserve(int argc, char **argv);
-int csink_cmd_persist(int argc, char **argv);
-int csink_cmd_completion(int argc, char **argv);
-int csink_cmd_help(int argc, char **argv);
 
 #endif

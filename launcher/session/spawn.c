@@ -17,6 +17,8 @@
 #include "preload/core/record/run_dir.h"
 #include "preload/core/seccomp_probe.h"
 
+CSINK_OPTION_TABLE(csink_run_options, CSINK_RUN_OPTIONS);
+
 #define PRELOAD "LD_PRELOAD"
 
 enum { NR_TIMERS = 3 }; /* of setitimer(2) */

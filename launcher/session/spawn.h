@@ -8,6 +8,9 @@
 #include "launcher/base/options.h"
 #include "launcher/session/inherited.h"
 
+/** The options of run, whose values the library reads from their environment variables. */
+extern const struct csink_option csink_run_options[CSINK_NR_RUN_OPTS];
+
 /**
  * Find the library to inject: ../lib/libcountersink.so as seen from the launcher's own directory, or ../lib64.
  * @path  its entry for LD_PRELOAD: with $PLATFORM in it where that is installed (preload/core/preload_entry.h).

@@ -135,7 +135,7 @@ static void test_numbers(void)
 static void test_tables(void)
 {
 	for (uint32_t c = 0; c < csink_nr_commands; c++) {
-		const struct csink_command *command = &csink_commands[c];
+		const struct csink_command *command = csink_commands[c];
 		int clashes = 0, defaults_bad = 0;
 		struct csink_options o;
 		char name[] = "x", *argv[] = {name, NULL};

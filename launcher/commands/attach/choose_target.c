@@ -8,6 +8,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/attach/select_targets.h"
+#include "launcher/commands/attach/attach_options.h"
 #include "launcher/commands/registry.h"
 
 int csink_attach_choose(const struct csink_options *options, int nr_operands, char **operands, bool is_command,

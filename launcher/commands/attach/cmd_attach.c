@@ -16,6 +16,7 @@
 #include "launcher/attach/follow.h"
 #include "launcher/collect/run_directory.h"
 #include "launcher/commands/attach/attach_json.h"
+#include "launcher/commands/attach/attach_options.h"
 #include "launcher/commands/attach/choose_target.h"
 #include "launcher/commands/registry.h"
 #include "launcher/profile/profile.h"
@@ -409,7 +410,7 @@ static int attach_and_report(struct attach *a)
 	return a->command_status;
 }
 
-int csink_cmd_attach(int argc, char **argv)
+static int main_attach(int argc, char **argv)
 {
 	static struct attach a = {.reservation.reserve.fd = -1, .folder.fd = -1, .target.cgroup_fd = -1};
 	int status, at = csink_command_parse(&a.options, argc, argv, &status);
@@ -439,3 +440,16 @@ int csink_cmd_attach(int argc, char **argv)
 	free(a.target.choice.pids);
 	return status;
 }
+
+static CSINK_OPTION_TABLE(attach_options, CSINK_ATTACH_OPTIONS);
+
+const struct csink_command csink_command_attach = {
+	.name = "attach",
+	.synopsis = "attach [OPTION]... [-p PID | PATTERN | -- COMMAND...]",
+	.help = "say which functions of a process that runs already cost what",
+	.main = main_attach,
+	.options = attach_options,
+	.nr_options = CSINK_NR_ATTACH_OPTS,
+	.usage_status = CSINK_EXIT_RUN_FAILED,
+	.failed_status = CSINK_EXIT_RUN_FAILED,
+};

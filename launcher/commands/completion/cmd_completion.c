@@ -100,7 +100,7 @@ void csink_completion_of_operands(const struct csink_command *command, struct cs
 		out->what = CSINK_COMPLETE_PROCESS;
 	} else if (strstr(synopsis, "COMMAND")) {
 		for (uint32_t i = 0; i < csink_nr_commands; i++)
-			add_word(out, csink_commands[i].name, strlen(csink_commands[i].name));
+			add_word(out, csink_commands[i]->name, strlen(csink_commands[i]->name));
 	} else if (strstr(synopsis, "PATTERN")) {
 		add_events(out);
 	} else if (strstr(synopsis, "FILE") || strstr(synopsis, " A B")) {
@@ -131,7 +131,7 @@ static const struct {
 	{"fish", csink_completion_print_fish},
 };
 
-int csink_cmd_completion(int argc, char **argv)
+static int main_completion(int argc, char **argv)
 {
 	struct csink_options options;
 	int at, status;
@@ -152,3 +152,12 @@ int csink_cmd_completion(int argc, char **argv)
 	csink_say("no completion for '%.64s': there is bash, zsh and fish", argv[at]);
 	return CSINK_EXIT_USAGE;
 }
+
+const struct csink_command csink_command_completion = {
+	.name = "completion",
+	.synopsis = "completion bash|zsh|fish",
+	.help = "print a shell's completion script",
+	.main = main_completion,
+	.usage_status = CSINK_EXIT_USAGE,
+	.failed_status = CSINK_EXIT_FAILED,
+};

@@ -144,17 +144,17 @@ void csink_completion_print_bash(void)
 	printf("# bash completion for countersink %s, made by: countersink completion bash\n_countersink_commands='",
 	       CSINK_VERSION);
 	for (uint32_t i = 0; i < csink_nr_commands; i++)
-		printf("%s%s", i ? " " : "", csink_commands[i].name);
+		printf("%s%s", i ? " " : "", csink_commands[i]->name);
 	printf("'\n_countersink_options() {\n\tcase $1 in\n");
 	for (uint32_t i = 0; i < csink_nr_commands; i++)
-		print_options(&csink_commands[i]);
+		print_options(csink_commands[i]);
 	printf("\tesac\n}\n_countersink_values() {\n\tcase $1 in\n");
 	for (uint32_t i = 0; i < csink_nr_commands; i++)
-		print_values(&csink_commands[i]);
+		print_values(csink_commands[i]);
 	printf("\t*) return 1 ;;\n\tesac\n}\n_countersink_operands() {\n\tcase $1 in\n");
 	for (uint32_t i = 0; i < csink_nr_commands; i++) {
-		csink_completion_of_operands(&csink_commands[i], &operands);
-		printf("\t%s) echo '%s' ;;\n", csink_commands[i].name, csink_completion_name(&operands));
+		csink_completion_of_operands(csink_commands[i], &operands);
+		printf("\t%s) echo '%s' ;;\n", csink_commands[i]->name, csink_completion_name(&operands));
 	}
 	printf("\tesac\n}\n");
 	fputs(text, stdout);

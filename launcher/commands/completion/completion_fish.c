@@ -146,11 +146,11 @@ void csink_completion_print_fish(void)
 	       "complete -c countersink -e\ncomplete -c countersink -f\nset -g __countersink_commands",
 	       CSINK_VERSION);
 	for (uint32_t i = 0; i < csink_nr_commands; i++)
-		printf(" %s", csink_commands[i].name);
+		printf(" %s", csink_commands[i]->name);
 	putchar('\n');
 	fputs(text, stdout);
 	for (uint32_t i = 0; i < csink_nr_commands; i++)
-		print_command(&csink_commands[i]);
+		print_command(csink_commands[i]);
 	for (int i = 1; i < CSINK_NR_REQUESTS; i++) {
 		const struct csink_request_option *r = &csink_request_options[i];
 

@@ -101,8 +101,8 @@ void csink_completion_print_zsh(void)
 	       "_countersink_commands=(\n",
 	       CSINK_VERSION);
 	for (uint32_t i = 0; i < csink_nr_commands; i++) {
-		printf("\t'%s:", csink_commands[i].name);
-		csink_completion_print_quoted(csink_commands[i].help, ":\\");
+		printf("\t'%s:", csink_commands[i]->name);
+		csink_completion_print_quoted(csink_commands[i]->help, ":\\");
 		printf("'\n");
 	}
 	printf(")\n_countersink_pids() {\n\tlocal -a pids\n\tpids=(/proc/<->(N:t))\n\tcompadd -a pids\n}\n"
@@ -117,8 +117,8 @@ void csink_completion_print_zsh(void)
 	       "\telif (( CURRENT == 2 )) && [[ $words[2] != -* ]]; then\n"
 	       "\t\t_describe command _countersink_commands\n\tfi\n\tcase $command in\n");
 	for (uint32_t i = 0; i < csink_nr_commands; i++) {
-		printf("\t%s)\n\t\t", csink_commands[i].name);
-		print_arguments(&csink_commands[i]);
+		printf("\t%s)\n\t\t", csink_commands[i]->name);
+		print_arguments(csink_commands[i]);
 		printf(" ;;\n");
 	}
 	printf("\tesac\n}\n[[ $funcstack[1] == _countersink ]] && _countersink \"$@\" || compdef _countersink "

@@ -6,6 +6,7 @@
 #include "include/internal/base.h"
 #include "include/internal/nearest.h"
 #include "launcher/base/json.h"
+#include "launcher/commands/diff/diff_options.h"
 #include "launcher/commands/registry.h"
 #include "launcher/output/diff_print.h"
 #include "launcher/output/export.h"
@@ -145,7 +146,7 @@ static int compare(struct comparison *c)
 	return err || page_err ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;
 }
 
-int csink_cmd_diff(int argc, char **argv)
+static int main_diff(int argc, char **argv)
 {
 	struct csink_options o;
 	struct comparison c = {.options = &o};
@@ -171,3 +172,16 @@ int csink_cmd_diff(int argc, char **argv)
 	csink_profile_destroy(c.p[1]);
 	return status;
 }
+
+static CSINK_OPTION_TABLE(diff_options, CSINK_DIFF_OPTIONS);
+
+const struct csink_command csink_command_diff = {
+	.name = "diff",
+	.synopsis = "diff [OPTION]... A B",
+	.help = "print what changed between two profiles",
+	.main = main_diff,
+	.options = diff_options,
+	.nr_options = CSINK_NR_DIFF_OPTS,
+	.usage_status = CSINK_EXIT_USAGE,
+	.failed_status = CSINK_EXIT_FAILED,
+};

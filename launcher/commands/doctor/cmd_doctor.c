@@ -7,6 +7,7 @@
 #include "launcher/base/json.h"
 #include "launcher/base/text.h"
 #include "launcher/commands/doctor/doctor.h"
+#include "launcher/commands/doctor/doctor_options.h"
 #include "launcher/commands/registry.h"
 
 static const char *const level_words[] = {"ok", "note", "warn", "FAIL"};
@@ -74,7 +75,7 @@ static void print_json(const struct csink_doctor *doctor)
 	csink_json_close(&json, '}');
 }
 
-int csink_cmd_doctor(int argc, char **argv)
+static int main_doctor(int argc, char **argv)
 {
 	static struct csink_doctor doctor;
 	struct csink_options o;
@@ -93,3 +94,16 @@ int csink_cmd_doctor(int argc, char **argv)
 		print_text(&doctor);
 	return csink_end_output("doctor", exit_status(&doctor));
 }
+
+static CSINK_OPTION_TABLE(doctor_options, CSINK_DOCTOR_OPTIONS);
+
+const struct csink_command csink_command_doctor = {
+	.name = "doctor",
+	.synopsis = "doctor [OPTION]...",
+	.help = "say what works here and what does not (0 all, 1 something is missing, 3 refused, 4 user space only)",
+	.main = main_doctor,
+	.options = doctor_options,
+	.nr_options = CSINK_NR_DOCTOR_OPTS,
+	.usage_status = CSINK_EXIT_USAGE,
+	.failed_status = CSINK_EXIT_RUN_FAILED,
+};

@@ -10,6 +10,7 @@
 #include "launcher/base/json.h"
 #include "launcher/base/text.h"
 #include "launcher/commands/events/catalog.h"
+#include "launcher/commands/events/events_options.h"
 #include "launcher/commands/registry.h"
 
 #define MAX_REASONS 64
@@ -143,7 +144,7 @@ static int list(const struct csink_options *o, const char *pattern)
 	return csink_end_output("events", CSINK_EXIT_FAILED);
 }
 
-int csink_cmd_events(int argc, char **argv)
+static int main_events(int argc, char **argv)
 {
 	struct csink_options o;
 	int status, at = csink_command_parse(&o, argc, argv, &status);
@@ -156,3 +157,16 @@ int csink_cmd_events(int argc, char **argv)
 	}
 	return list(&o, at < argc ? argv[at] : NULL);
 }
+
+static CSINK_OPTION_TABLE(events_options, CSINK_EVENTS_OPTIONS);
+
+const struct csink_command csink_command_events = {
+	.name = "events",
+	.synopsis = "events [OPTION]... [PATTERN]",
+	.help = "list the events that have a name here, and which of them open",
+	.main = main_events,
+	.options = events_options,
+	.nr_options = CSINK_NR_EVENTS_OPTS,
+	.usage_status = CSINK_EXIT_USAGE,
+	.failed_status = CSINK_EXIT_FAILED,
+};

@@ -6,6 +6,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/nearest.h"
+#include "launcher/commands/export/export_options.h"
 #include "launcher/commands/registry.h"
 #include "launcher/output/export.h"
 #include "launcher/profile/profile.h"
@@ -111,7 +112,7 @@ static int export(const struct csink_options *o, struct export *e)
 	return err ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;
 }
 
-int csink_cmd_export(int argc, char **argv)
+static int main_export(int argc, char **argv)
 {
 	struct csink_options o;
 	struct export e = {0};
@@ -133,3 +134,16 @@ int csink_cmd_export(int argc, char **argv)
 	}
 	return export(&o, &e);
 }
+
+static CSINK_OPTION_TABLE(export_options, CSINK_EXPORT_OPTIONS);
+
+const struct csink_command csink_command_export = {
+	.name = "export",
+	.synopsis = "export [OPTION]... [FILE]",
+	.help = "write a profile in a format that other programs open, or as a page",
+	.main = main_export,
+	.options = export_options,
+	.nr_options = CSINK_NR_EXPORT_OPTS,
+	.usage_status = CSINK_EXIT_USAGE,
+	.failed_status = CSINK_EXIT_FAILED,
+};

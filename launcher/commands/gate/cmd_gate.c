@@ -10,6 +10,7 @@
 #include "include/internal/base.h"
 #include "launcher/base/outfile.h"
 #include "launcher/commands/gate/cmd_gate_print.h"
+#include "launcher/commands/gate/gate_options.h"
 #include "launcher/commands/gate/gate_result.h"
 #include "launcher/commands/gate/gate_settings.h"
 #include "launcher/commands/registry.h"
@@ -314,7 +315,7 @@ static int gate_run(struct gate *gate)
 	return status;
 }
 
-int csink_cmd_gate(int argc, char **argv)
+static int main_gate(int argc, char **argv)
 {
 	static struct gate gate = {.set.runner.reservation.reserve.fd = -1};
 	int status, at = csink_command_parse(&gate.set.options, argc, argv, &status);
@@ -329,3 +330,16 @@ int csink_cmd_gate(int argc, char **argv)
 	gate.set.argv = argv + at;
 	return gate_run(&gate);
 }
+
+static CSINK_OPTION_TABLE(gate_options, CSINK_GATE_OPTIONS);
+
+const struct csink_command csink_command_gate = {
+	.name = "gate",
+	.synopsis = "gate [OPTION]... [--] COMMAND [ARGUMENT]...",
+	.help = "find the functions that got slower (0 none, 1 an error, 3 some did)",
+	.main = main_gate,
+	.options = gate_options,
+	.nr_options = CSINK_NR_GATE_OPTS,
+	.usage_status = CSINK_EXIT_USAGE,
+	.failed_status = CSINK_EXIT_FAILED,
+};

@@ -10,6 +10,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/base/outfile.h"
+#include "launcher/commands/gate/gate_options.h"
 #include "launcher/commands/registry.h"
 #include "launcher/output/export.h"
 #include "launcher/output/html.h"

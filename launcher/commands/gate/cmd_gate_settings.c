@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/commands/gate/gate_options.h"
 #include "launcher/commands/gate/gate_settings.h"
 #include "launcher/commands/registry.h"
 #include "launcher/gate/gate_command.h"

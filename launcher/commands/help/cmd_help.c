@@ -17,7 +17,7 @@ static int print_overview(void)
 	       "Commands (where the first word names none, it is run):\n",
 	       run->synopsis);
 	for (uint32_t i = 0; i < csink_nr_commands; i++)
-		csink_print_wrapped(stdout, printf("  %-10s", csink_commands[i].name), 14, csink_commands[i].help);
+		csink_print_wrapped(stdout, printf("  %-10s", csink_commands[i]->name), 14, csink_commands[i]->help);
 	putchar('\n');
 	csink_options_print_help(stdout, run->options, run->nr_options);
 	printf("\nOptions of other commands: countersink help COMMAND. More: man countersink\n");
@@ -31,13 +31,13 @@ static int unknown_command(const char *word)
 
 	csink_nearest_init(&near, word, strlen(word));
 	for (uint32_t i = 0; i < csink_nr_commands; i++)
-		csink_nearest_offer(&near, csink_commands[i].name);
+		csink_nearest_offer(&near, csink_commands[i]->name);
 	csink_nearest_print(&near, hint, sizeof(hint));
 	csink_say("no command '%.64s'%s (see countersink help)", word, hint);
 	return CSINK_EXIT_USAGE;
 }
 
-int csink_cmd_help(int argc, char **argv)
+static int main_help(int argc, char **argv)
 {
 	const struct csink_command *command;
 	struct csink_options options;
@@ -54,3 +54,12 @@ int csink_cmd_help(int argc, char **argv)
 	csink_command_print_help(command);
 	return csink_end_output("help", CSINK_EXIT_OK);
 }
+
+const struct csink_command csink_command_help = {
+	.name = "help",
+	.synopsis = "help [COMMAND]",
+	.help = "explain a command",
+	.main = main_help,
+	.usage_status = CSINK_EXIT_USAGE,
+	.failed_status = CSINK_EXIT_FAILED,
+};

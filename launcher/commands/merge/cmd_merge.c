@@ -5,6 +5,7 @@
 
 #include "launcher/base/format.h"
 #include "launcher/base/progress.h"
+#include "launcher/commands/merge/merge_options.h"
 #include "launcher/commands/registry.h"
 #include "launcher/output/pprof.h"
 #include "launcher/output/show_progress.h"
@@ -74,7 +75,7 @@ static int merge(const struct csink_options *o, char **files, int nr)
 	return err;
 }
 
-int csink_cmd_merge(int argc, char **argv)
+static int main_merge(int argc, char **argv)
 {
 	struct csink_options o;
 	int status, at = csink_command_parse(&o, argc, argv, &status);
@@ -87,3 +88,16 @@ int csink_cmd_merge(int argc, char **argv)
 	}
 	return merge(&o, argv + at, argc - at) ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;
 }
+
+static CSINK_OPTION_TABLE(merge_options, CSINK_MERGE_OPTIONS);
+
+const struct csink_command csink_command_merge = {
+	.name = "merge",
+	.synopsis = "merge [OPTION]... FILE...",
+	.help = "make one profile of many",
+	.main = main_merge,
+	.options = merge_options,
+	.nr_options = CSINK_NR_MERGE_OPTS,
+	.usage_status = CSINK_EXIT_USAGE,
+	.failed_status = CSINK_EXIT_FAILED,
+};

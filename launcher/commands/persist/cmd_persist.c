@@ -14,6 +14,7 @@
 #include "launcher/base/json.h"
 #include "launcher/base/text.h"
 #include "launcher/commands/persist/keeper.h"
+#include "launcher/commands/persist/persist_options.h"
 #include "launcher/commands/persist/persist_samples.h"
 #include "launcher/commands/persist/persist_target.h"
 #include "launcher/commands/registry.h"
@@ -375,7 +376,7 @@ static int act(struct persist *persist, const char *verb)
 	return CSINK_EXIT_USAGE;
 }
 
-int csink_cmd_persist(int argc, char **argv)
+static int main_persist(int argc, char **argv)
 {
 	static struct persist persist;
 	const char *verb = argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;
@@ -404,3 +405,16 @@ int csink_cmd_persist(int argc, char **argv)
 	csink_json_init(&persist.out, stdout);
 	return csink_end_output("persist", act(&persist, verb));
 }
+
+static CSINK_OPTION_TABLE(persist_options, CSINK_PERSIST_OPTIONS);
+
+const struct csink_command csink_command_persist = {
+	.name = "persist",
+	.synopsis = "persist detach|attach|list|read|samples [OPTION]... [ID]...",
+	.help = "keep events that outlive whoever opened them, and open them again",
+	.main = main_persist,
+	.options = persist_options,
+	.nr_options = CSINK_NR_PERSIST_OPTS,
+	.usage_status = CSINK_EXIT_USAGE,
+	.failed_status = CSINK_EXIT_FAILED,
+};

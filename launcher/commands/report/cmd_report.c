@@ -18,6 +18,7 @@
 #include "launcher/base/format.h"
 #include "launcher/collect/run_reading.h"
 #include "launcher/commands/registry.h"
+#include "launcher/commands/report/report_options.h"
 #include "launcher/output/export.h"
 #include "launcher/output/pager.h"
 #include "launcher/output/pprof.h"
@@ -360,7 +361,7 @@ static int check(const struct csink_options *o)
 	return 0;
 }
 
-int csink_cmd_report(int argc, char **argv)
+static int main_report(int argc, char **argv)
 {
 	struct csink_options o;
 	int status, at = csink_command_parse(&o, argc, argv, &status);
@@ -378,3 +379,16 @@ int csink_cmd_report(int argc, char **argv)
 		offer_leftovers();
 	return status;
 }
+
+static CSINK_OPTION_TABLE(report_options, CSINK_REPORT_OPTIONS);
+
+const struct csink_command csink_command_report = {
+	.name = "report",
+	.synopsis = "report [OPTION]... [FILE]",
+	.help = "print the report of a profile again",
+	.main = main_report,
+	.options = report_options,
+	.nr_options = CSINK_NR_REPORT_OPTS,
+	.usage_status = CSINK_EXIT_USAGE,
+	.failed_status = CSINK_EXIT_FAILED,
+};

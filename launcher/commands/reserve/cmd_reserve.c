@@ -15,6 +15,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/commands/registry.h"
+#include "launcher/commands/reserve/reserve_options.h"
 #include "launcher/commands/reserve/reserve_print.h"
 #include "launcher/session/relay.h"
 #include "launcher/session/reservation.h"
@@ -309,7 +310,7 @@ static bool is_background(const struct csink_options *o)
 	       !(csink_options_bool(o, CSINK_RESERVE_OPT_FOREGROUND) && foreground->rank > background->rank);
 }
 
-int csink_cmd_reserve(int argc, char **argv)
+static int main_reserve(int argc, char **argv)
 {
 	static struct reserve reserve;
 	int status, at = csink_command_parse(&reserve.options, argc, argv, &status);
@@ -332,3 +333,16 @@ int csink_cmd_reserve(int argc, char **argv)
 		return run_command(&reserve, argv + at);
 	return is_background(&reserve.options) ? hold_in_background(&reserve) : hold(&reserve, NULL, NULL);
 }
+
+static CSINK_OPTION_TABLE(reserve_options, CSINK_RESERVE_OPTIONS);
+
+const struct csink_command csink_command_reserve = {
+	.name = "reserve",
+	.synopsis = "reserve [OPTION]... [COMMAND [ARGUMENT]...]",
+	.help = "have the hardware counters left to you: until a signal, or while a command runs",
+	.main = main_reserve,
+	.options = reserve_options,
+	.nr_options = CSINK_NR_RESERVE_OPTS,
+	.usage_status = CSINK_EXIT_FAILED,
+	.failed_status = CSINK_EXIT_FAILED,
+};

@@ -377,7 +377,7 @@ static int run_and_report(struct run *run)
 	return status;
 }
 
-int csink_cmd_run(int argc, char **argv)
+static int main_run(int argc, char **argv)
 {
 	static struct run run = {.folder.fd = -1, .reservation.reserve.fd = -1};
 	int at, status;
@@ -401,3 +401,14 @@ int csink_cmd_run(int argc, char **argv)
 		return CSINK_EXIT_RUN_FAILED;
 	return run_and_report(&run);
 }
+
+const struct csink_command csink_command_run = {
+	.name = "run",
+	.synopsis = "[run] [OPTION]... [--] COMMAND [ARGUMENT]...",
+	.help = "run a command and say which functions cost what",
+	.main = main_run,
+	.options = csink_run_options,
+	.nr_options = CSINK_NR_RUN_OPTS,
+	.usage_status = CSINK_EXIT_RUN_FAILED,
+	.failed_status = CSINK_EXIT_RUN_FAILED,
+};

@@ -16,6 +16,7 @@
 #include "launcher/base/outfile.h"
 #include "launcher/commands/registry.h"
 #include "launcher/commands/stat/stat_intervals.h"
+#include "launcher/commands/stat/stat_options.h"
 #include "launcher/commands/stat/stat_result.h"
 #include "launcher/session/alone.h"
 #include "launcher/session/find_program.h"
@@ -450,7 +451,7 @@ static int run_and_write(struct stat_run *run)
 	return status;
 }
 
-int csink_cmd_stat(int argc, char **argv)
+static int main_stat(int argc, char **argv)
 {
 	static struct stat_run run = {.reservation.reserve.fd = -1};
 	int status, at = csink_command_parse(&run.options, argc, argv, &status);
@@ -467,3 +468,16 @@ int csink_cmd_stat(int argc, char **argv)
 		return CSINK_EXIT_RUN_FAILED;
 	return run_and_write(&run);
 }
+
+static CSINK_OPTION_TABLE(stat_options, CSINK_STAT_OPTIONS);
+
+const struct csink_command csink_command_stat = {
+	.name = "stat",
+	.synopsis = "stat [OPTION]... [--] COMMAND [ARGUMENT]...",
+	.help = "run a command and say what its processes counted together",
+	.main = main_stat,
+	.options = stat_options,
+	.nr_options = CSINK_NR_STAT_OPTS,
+	.usage_status = CSINK_EXIT_RUN_FAILED,
+	.failed_status = CSINK_EXIT_RUN_FAILED,
+};

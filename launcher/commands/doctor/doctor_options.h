@@ -1,0 +1,16 @@
+/* Options of `countersink doctor`, in the form that launcher/base/options.h describes. */
+#ifndef CSINK_DOCTOR_OPTIONS_H
+#define CSINK_DOCTOR_OPTIONS_H
+
+#include "launcher/base/options.h"
+
+#define CSINK_DOCTOR_OPTIONS(X) X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print JSON")
+
+enum csink_doctor_opt {
+#define X(id, sh, arg, def, flags, help) CSINK_DOCTOR_OPT_##id,
+	CSINK_DOCTOR_OPTIONS(X)
+#undef X
+		CSINK_NR_DOCTOR_OPTS
+};
+
+#endif

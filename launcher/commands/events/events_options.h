@@ -1,0 +1,18 @@
+/* Options of `countersink events`, in the form that launcher/base/options.h describes. */
+#ifndef CSINK_EVENTS_OPTIONS_H
+#define CSINK_EVENTS_OPTIONS_H
+
+#include "launcher/base/options.h"
+
+#define CSINK_EVENTS_OPTIONS(X)                                                                                        \
+	X(USABLE, 'u', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "list only what opens here")                       \
+	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print JSON, with the reason of each refusal")
+
+enum csink_events_opt {
+#define X(id, sh, arg, def, flags, help) CSINK_EVENTS_OPT_##id,
+	CSINK_EVENTS_OPTIONS(X)
+#undef X
+		CSINK_NR_EVENTS_OPTS
+};
+
+#endif

@@ -1,0 +1,22 @@
+/* Options of `countersink export`, in the form that launcher/base/options.h describes. */
+#ifndef CSINK_EXPORT_OPTIONS_H
+#define CSINK_EXPORT_OPTIONS_H
+
+#include "launcher/base/options.h"
+
+#define CSINK_EXPORT_OPTIONS(X)                                                                                        \
+	X(FORMAT, 'f', "pprof|folded|html|perf.data|callgrind|speedscope|firefox", "", CSINK_OPT_NO_TWIN,              \
+	  "the format; else what the ending of FILE's name stands for")                                                \
+	X(OUTPUT, 'o', "FILE", "", CSINK_OPT_NO_TWIN, "write to FILE, not to standard output (-)")                     \
+	X(EVENT, 'e', "NAME", "", CSINK_OPT_NO_TWIN,                                                                   \
+	  "the event whose values count, for formats that hold one (else the profile's own choice)")                   \
+	X(BASE, 'b', "FILE", "", CSINK_OPT_NO_TWIN, "html: show what changed since the profile FILE")
+
+enum csink_export_opt {
+#define X(id, sh, arg, def, flags, help) CSINK_EXPORT_OPT_##id,
+	CSINK_EXPORT_OPTIONS(X)
+#undef X
+		CSINK_NR_EXPORT_OPTS
+};
+
+#endif

@@ -1,0 +1,21 @@
+/* Options of `countersink merge`, in the form that launcher/base/options.h describes. */
+#ifndef CSINK_MERGE_OPTIONS_H
+#define CSINK_MERGE_OPTIONS_H
+
+#include "launcher/base/options.h"
+
+#define CSINK_MERGE_OPTIONS(X)                                                                                         \
+	X(OUTPUT, 'o', "FILE", "merged.pb.gz", CSINK_OPT_NO_TWIN,                                                      \
+	  "the profile to write; an older file becomes FILE.old")                                                      \
+	X(KEEP_IDS, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                                    \
+	  "keep the numbers of processes and threads and the times of samples")                                        \
+	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "say nothing but errors")
+
+enum csink_merge_opt {
+#define X(id, sh, arg, def, flags, help) CSINK_MERGE_OPT_##id,
+	CSINK_MERGE_OPTIONS(X)
+#undef X
+		CSINK_NR_MERGE_OPTS
+};
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * Options of `countersink reserve`, in the form that launcher/base/options.h describes. perfalloc(1)'s letters D, d, f
+ * and v, and what it does not have.
+ */
+#ifndef CSINK_RESERVE_OPTIONS_H
+#define CSINK_RESERVE_OPTIONS_H
+
+#include "launcher/base/options.h"
+
+#define CSINK_RESERVE_OPTIONS(X)                                                                                       \
+	X(FOREGROUND, 'D', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                                \
+	  "hold the reservation in the foreground, until a signal comes (the default)")                                \
+	X(BACKGROUND, 'd', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                                \
+	  "hold it in the background; return when it is made")                                                         \
+	X(LOCK_FILE, 'f', "FILE", "", CSINK_OPT_NO_TWIN,                                                               \
+	  "the agent's lock file, if it is not $PCP_PMDAS_DIR/perfevent/perflock")                                     \
+	X(SHOW_VERSION, 'v', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print the version")                         \
+	X(EVENTS, 'e', "LIST", "", CSINK_OPT_NO_TWIN, "see that these events fit on the counters, too")                \
+	X(REQUIRE, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "fail unless it is confirmed")                      \
+	X(WAIT, 'w', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                                      \
+	  "wait for others to let go, as long as it takes or --timeout says")                                          \
+	X(TIMEOUT, 't', "SECONDS", "1", CSINK_OPT_SECONDS | CSINK_OPT_NO_TWIN, "how long the agent may take")          \
+	X(RESERVE_HOOKS, 0, "FOLDER", CSINK_RESERVE_HOOKS, 0,                                                          \
+	  "programs to run with 'reserve' before, 'release' after")                                                    \
+	X(STATUS, 's', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                                    \
+	  "say who holds and uses the counters, and what the agent does; reserve nothing")                             \
+	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "with --status: print JSON")                         \
+	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "say nothing but errors")
+
+enum csink_reserve_opt {
+#define X(id, sh, arg, def, flags, help) CSINK_RESERVE_OPT_##id,
+	CSINK_RESERVE_OPTIONS(X)
+#undef X
+		CSINK_NR_RESERVE_OPTS
+};
+
+#endif
