@@ -211,10 +211,11 @@ $(B)/bin/countersink: $(LAUNCHER_OBJS) $(CORE_OBJS)
 include tests/rules.mk
 
 .PHONY: demo
-demo: all ## profile a pipeline of real programs and print the report
-	@echo '$$ countersink -o $(B)/demo.pb.gz -- scripts/demo-work $(B)/demo.xz'
-	@$(B)/bin/countersink -o $(B)/demo.pb.gz -- scripts/demo-work $(B)/demo.xz
-	@echo 'The profile is $(B)/demo.pb.gz; see it again: $(B)/bin/countersink report $(B)/demo.pb.gz'
+demo: all ## profile a pipeline of real programs, print the report and make a page of it
+	@echo '$$ countersink -o $(B)/demo.html -- scripts/demo-work countersink $(B)/demo-log.html'
+	@$(B)/bin/countersink -o $(B)/demo.html -- scripts/demo-work $(B)/bin/countersink $(B)/demo-log.html
+	@echo 'The same as a page, for any browser: $(B)/demo.html. The profile: $(B)/demo.html.pb.gz;' \
+		'print its report again: $(B)/bin/countersink report $(B)/demo.html.pb.gz'
 
 .PHONY: lint
 lint: ## check the format of the sources, which rooms include which, and the scripts

@@ -2,12 +2,19 @@
 # The demo's work, without its installation: a pipeline of programs, and a report by function that names each of them.
 . "$(dirname "$0")/lib.sh"
 
-"$COUNTERSINK" -o demo.pb.gz -- "$SRC/scripts/demo-work" demo.xz >out 2>report
-is $? 0 "the demo's pipeline ends well" || diag "$(cat report)"
-ok "it made its file" xz -t demo.xz
-like "$(cat report)" "Perl_" "the report names functions"
-like "$(cat report)" lzma "of several programs"
-is "$(wc -l <out)" 3 "stdout is the command's own"
+"$COUNTERSINK" -o demo.html -- "$SRC/scripts/demo-work" "$COUNTERSINK" log.html >out 2>report
+is $? 0 "the demo's pipeline exits with status 0" || diag "$(cat report)"
+like "$(cat log.html)" "/page/4999" "the pipeline made its page, of the log's own names"
+like "$(cat demo.html)" "Perl_" "the profile is written as a page"
+like "$(cat report)" " perl +Perl_" "the report names functions of an interpreter"
+like "$(cat report)" " countersink +csink_" "the report names functions of a compiled program"
+unnamed=$("$COUNTERSINK" report --all --csv demo.html.pb.gz | awk -F, '
+	NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
+	{ self = $column["self"]; all += self }
+	$column["function"] ~ /^\[(perl|countersink)\+0x/ { unnamed += self }
+	END { printf "%d\n", all ? 100 * unnamed / all : 100 }')
+ok "less than a quarter of the samples are in functions of theirs without a name ($unnamed %)" test "$unnamed" -lt 25
+is "$(wc -l <out)" 3 "stdout is the command's own: three lines"
 ok "install-deps has nothing to do here" "$SRC/scripts/install-deps" check --dry-run
 ok "install-deps knows its groups" sh -c '"$0" build --list | grep -q libdw' "$SRC/scripts/install-deps"
 "$SRC/scripts/install-deps" nonsense >/dev/null 2>&1
