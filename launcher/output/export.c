@@ -15,15 +15,9 @@
 #include "launcher/profile/profile.h"
 #include "launcher/profile/rows.h"
 
-const struct csink_export_format csink_export_formats[] = {
-	{"pprof", ".pb.gz .pprof", csink_export_pprof},
-	{"folded", ".folded .collapsed", csink_export_folded},
-	{"html", ".html .htm", csink_export_html},
-	{"perf.data", ".data", csink_export_perf},
-	{"callgrind", "callgrind.out* .callgrind", csink_export_callgrind},
-	{"speedscope", ".speedscope.json", csink_export_speedscope},
-	{"firefox", ".json", csink_export_firefox},
-};
+#define X(name, endings, writer, flags) {name, endings, writer, flags},
+const struct csink_export_format csink_export_formats[] = {CSINK_EXPORT_FORMATS(X)};
+#undef X
 const uint32_t csink_nr_export_formats = CSINK_ARRAY_SIZE(csink_export_formats);
 
 const struct csink_export_format *csink_export_format_named(const char *name)

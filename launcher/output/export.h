@@ -1,6 +1,6 @@
 /*
- * Profiles in the formats of others: one table of formats, by name and by the endings of file names. Writers are in
- * export_*.c, html.c and pprof_write.c; export and run choose among them.
+ * Profiles in the formats of other programs. Writers are in export_*.c, html.c and pprof_write.c; export and run choose
+ * among them, by name or by the ending of a file's name.
  */
 #ifndef CSINK_EXPORT_H
 #define CSINK_EXPORT_H
@@ -11,14 +11,41 @@
 
 struct csink_profile;
 
+enum csink_export_flags {
+	CSINK_EXPORT_BINARY = 1 << 0,   /* not for a terminal */
+	CSINK_EXPORT_COMPARES = 1 << 1, /* can show what changed since another profile: csink_export_diff() */
+};
+
+/*
+ * Each format: name, endings of file names (separated by blanks; one that ends in '*' is how a name begins), writer,
+ * flags. The values of export's option --format with their completion, and what run -o takes, derive from here.
+ */
+#define CSINK_EXPORT_FORMATS(X)                                                                                        \
+	X("pprof", ".pb.gz .pprof", csink_export_pprof, CSINK_EXPORT_BINARY)                                           \
+	X("folded", ".folded .collapsed", csink_export_folded, 0)                                                      \
+	X("html", ".html .htm", csink_export_html, CSINK_EXPORT_COMPARES)                                              \
+	X("perf.data", ".data", csink_export_perf, CSINK_EXPORT_BINARY)                                                \
+	X("callgrind", "callgrind.out* .callgrind", csink_export_callgrind, 0)                                         \
+	X("speedscope", ".speedscope.json", csink_export_speedscope, 0)                                                \
+	X("firefox", ".json", csink_export_firefox, 0)
+
+/*
+ * A format's writer: writes the whole profile. @type  the sample type, for formats that hold one or show one first.
+ * Returns 0, -ENOMEM, or -errno of the stream. Context: thread.
+ */
+#define X(name, endings, writer, flags) int writer(FILE *out, const struct csink_profile *p, uint32_t type);
+CSINK_EXPORT_FORMATS(X)
+#undef X
+
+/* All names, as an option's values: "pprof|folded|...". */
+#define CSINK_EXPORT_CHOICE(name, endings, writer, flags) "|" name
+#define CSINK_EXPORT_CHOICES (&(CSINK_EXPORT_FORMATS(CSINK_EXPORT_CHOICE))[1])
+
 struct csink_export_format {
 	const char *name;
-	const char *endings; /* of file names, separated by blanks; one that ends in '*' is how a name begins */
-	/*
-	 * Write all of it. type: the sample type for formats that hold one, or that show one first. Returns 0, -ENOMEM,
-	 * or -errno of the stream.
-	 */
+	const char *endings;
 	int (*write)(FILE *out, const struct csink_profile *p, uint32_t type);
+	unsigned int flags; /* enum csink_export_flags */
 };
 
 extern const struct csink_export_format csink_export_formats[];
@@ -57,13 +84,5 @@ int csink_export_file(const char *path, int (*write)(FILE *out, void *arg), void
 
 /** The same. @how  bits of enum csink_outfile_how. */
 int csink_export_file_as(const char *path, unsigned int how, int (*write)(FILE *out, void *arg), void *arg);
-
-int csink_export_pprof(FILE *out, const struct csink_profile *p, uint32_t type);
-int csink_export_folded(FILE *out, const struct csink_profile *p, uint32_t type);
-int csink_export_html(FILE *out, const struct csink_profile *p, uint32_t type);
-int csink_export_perf(FILE *out, const struct csink_profile *p, uint32_t type);
-int csink_export_callgrind(FILE *out, const struct csink_profile *p, uint32_t type);
-int csink_export_speedscope(FILE *out, const struct csink_profile *p, uint32_t type);
-int csink_export_firefox(FILE *out, const struct csink_profile *p, uint32_t type);
 
 #endif

@@ -79,8 +79,7 @@ static int write_output(struct export *e)
 	const char *where = strcmp(e->output, "-") ? e->output : "standard output";
 	int err;
 
-	if (isatty(STDOUT_FILENO) && !strcmp(e->output, "-") &&
-	    (!strcmp(e->format->name, "pprof") || !strcmp(e->format->name, "perf.data"))) {
+	if (isatty(STDOUT_FILENO) && !strcmp(e->output, "-") && e->format->flags & CSINK_EXPORT_BINARY) {
 		csink_say("a terminal cannot show %s: name a file with --output", e->format->name);
 		return -EINVAL;
 	}
@@ -128,7 +127,7 @@ static int main_export(int argc, char **argv)
 		return CSINK_EXIT_USAGE;
 	e.path = at < argc ? argv[at] : DEFAULT_FILE;
 	e.base_path = csink_options_text(&o, CSINK_EXPORT_OPT_BASE);
-	if (*e.base_path && strcmp(e.format->name, "html")) {
+	if (*e.base_path && !(e.format->flags & CSINK_EXPORT_COMPARES)) {
 		csink_say("--base compares in a page only: give --format html, or a file ending in .html");
 		return CSINK_EXIT_USAGE;
 	}

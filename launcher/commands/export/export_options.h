@@ -3,9 +3,10 @@
 #define CSINK_EXPORT_OPTIONS_H
 
 #include "launcher/base/options.h"
+#include "launcher/output/export.h"
 
 #define CSINK_EXPORT_OPTIONS(X)                                                                                        \
-	X(FORMAT, 'f', "pprof|folded|html|perf.data|callgrind|speedscope|firefox", "", CSINK_OPT_NO_TWIN,              \
+	X(FORMAT, 'f', CSINK_EXPORT_CHOICES, "", CSINK_OPT_NO_TWIN,                                                    \
 	  "the format; else what the ending of FILE's name stands for")                                                \
 	X(OUTPUT, 'o', "FILE", "", CSINK_OPT_NO_TWIN, "write to FILE, not to standard output (-)")                     \
 	X(EVENT, 'e', "NAME", "", CSINK_OPT_NO_TWIN,                                                                   \
