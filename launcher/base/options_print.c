@@ -35,6 +35,24 @@ void csink_print_wrapped(FILE *out, int at, int indent, const char *text)
 	fputc('\n', out);
 }
 
+/* Print "=VALUE" from column at on; a list "a|b|c" that does not fit is broken after a '|'. Returns the new column. */
+static int print_value(FILE *out, int at, const char *value)
+{
+	int indent = at + 1;
+
+	at += fprintf(out, "=");
+	while (*value) {
+		int len = (int)strcspn(value, "|");
+
+		len += value[len] == '|';
+		if (at > indent && at + len > HELP_WIDTH)
+			at = fprintf(out, "\n%*s", indent, "") - 1;
+		at += fprintf(out, "%.*s", len, value);
+		value += len;
+	}
+	return at;
+}
+
 static void print_option(FILE *out, const struct csink_option *opt)
 {
 	char name[CSINK_OPTION_NAME], twin[CSINK_OPTION_NAME], text[512];
@@ -45,12 +63,13 @@ static void print_option(FILE *out, const struct csink_option *opt)
 	csink_option_name(opt, name);
 	csink_option_twin(opt, twin);
 	if (opt->flags & CSINK_OPT_ENV_ONLY)
-		at = fprintf(out, "      %s%s%s", twin, takes_value ? "=" : "", takes_value ? opt->arg : "=1");
+		at = fprintf(out, "      %s", twin);
 	else if (opt->short_name)
-		at = fprintf(out, "  -%c, --%s%s%s", opt->short_name, name, takes_value ? "=" : "",
-			     takes_value ? opt->arg : "");
+		at = fprintf(out, "  -%c, --%s", opt->short_name, name);
 	else
-		at = fprintf(out, "      --%s%s%s", name, takes_value ? "=" : "", takes_value ? opt->arg : "");
+		at = fprintf(out, "      --%s", name);
+	if (takes_value || opt->flags & CSINK_OPT_ENV_ONLY)
+		at = print_value(out, at, takes_value ? opt->arg : "1");
 	if (!takes_value)
 		def = csink_bool_parse(def) == 1 ? "yes" : "no";
 	if (opt->flags & CSINK_OPT_ENV_ONLY)

@@ -101,7 +101,7 @@ options_of_help() {
 			entry = ""
 		}
 		/^  (    )?(-|COUNTERSINK_)/ { entry_ends(); sub(/^ */, ""); entry = $0; next }
-		/^ +[^ ]/ { sub(/^ */, ""); entry = entry (entry ~ /  / ? " " : "  ") $0; next }
+		/^ +[^ ]/ { sub(/^ */, ""); entry = entry (entry ~ /\|$/ ? "" : entry ~ /  / ? " " : "  ") $0; next }
 		{ entry_ends() }
 		END { entry_ends() }' | sort
 }

@@ -163,6 +163,24 @@ static void test_tables(void)
 	ok(csink_command_find("no such command") == NULL, "no other is found");
 }
 
+static void test_help_width(void)
+{
+	static const struct csink_option table[] = {
+		{"FORMAT", 'f', "first_value|second_value|third_value|fourth_value|fifth_value", "", CSINK_OPT_NO_TWIN,
+		 "text"},
+	};
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+
+	csink_options_print_help(out, table, 1);
+	fclose(out);
+	ok(strstr(text, "\n  -f, --format=first_value|second_value|third_value|fourth_value|\n"
+			"               fifth_value\n                            text\n"),
+	   "a list of values that exceeds 80 columns continues below its first value");
+	free(text);
+}
+
 static const char *variable(char **env, const char *name)
 {
 	size_t len = strlen(name);
@@ -231,6 +249,7 @@ int main(void)
 	test_environment();
 	test_numbers();
 	test_tables();
+	test_help_width();
 	test_child_environment();
 	return done();
 }
