@@ -166,8 +166,8 @@ static void test_tables(void)
 static void test_help_width(void)
 {
 	static const struct csink_option table[] = {
-		{"FORMAT", 'f', "first_value|second_value|third_value|fourth_value|fifth_value", "", CSINK_OPT_NO_TWIN,
-		 "text"},
+		{"FORMAT", 'f', "first_value|second_value|third_value|fourth_value|fifth_and_last_value", "",
+		 CSINK_OPT_NO_TWIN, "text"},
 	};
 	char *text = NULL;
 	size_t bytes;
@@ -176,7 +176,7 @@ static void test_help_width(void)
 	csink_options_print_help(out, table, 1);
 	fclose(out);
 	ok(strstr(text, "\n  -f, --format=first_value|second_value|third_value|fourth_value|\n"
-			"               fifth_value\n                            text\n"),
+			"               fifth_and_last_value\n                            text\n") != NULL,
 	   "a list of values that exceeds 80 columns continues below its first value");
 	free(text);
 }
