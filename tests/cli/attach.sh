@@ -34,7 +34,7 @@ refuse() { # STATUS REGEX NAME ARGUMENT...: one line says why
 	shift 3
 	attach "$@" >out 2>err
 	is $? "$status" "$name: status $status"
-	like "$(cat err)" "$regex" "$name: said"
+	like "$(cat err)" "$regex" "$name: the reason is reported"
 	is "$(wc -l <err) $(wc -c <out)" "1 0" "$name: in one line"
 }
 

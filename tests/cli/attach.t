@@ -1,6 +1,6 @@
 #!/bin/bash
-# Attaching to what runs already: whom, how it ends, what it finds; nothing is left stopped. Whom it may not: attach_refused.t.
-# How exactly it counts is `make check-attach`'s to say.
+# Attaching to running programs: targets, endings, results; no target is left stopped. Refusals: attach_refused.t.
+# `make check-attach` checks how exactly it counts.
 . "$(dirname "$0")/lib.sh"
 
 . "$SRC/tests/cli/attach.sh"
@@ -11,39 +11,39 @@ burn=$target
 wait_until 30 has_run "$burn" 50
 attach -p "$burn" -d 1 >out 2>err
 is $? 0 "a process, for a time: status 0"
-is "$(cat out)" "" "nothing on standard output"
-like "$(cat err)" 'attached to 1 thread of 1 process; all of them stood still for [0-9.]+ ms' "says how long it stood still"
+is "$(cat out)" "" "attach prints nothing on stdout"
+like "$(cat err)" 'attached to 1 thread of 1 process; all of them stood still for [0-9.]+ ms' "attach reports how long the threads were stopped"
 like "$(cat err)" 'burn_60$' "the report names its functions"
-like "$(cat err)" 'engine +from outside' "and how they were sampled"
-like "$(cat err)" "command +burn \($burn\)" "and whom"
-is "$(countersink report countersink.pb.gz 2>&1 | grep -c 'burn_60$')" 1 "the profile has it, too"
-unlike "$(cat err)" 'stacks that end' "all stacks are whole"
+like "$(cat err)" 'engine +from outside' "the report names the engine"
+like "$(cat err)" "command +burn \($burn\)" "the report names the target"
+is "$(countersink report countersink.pb.gz 2>&1 | grep -c 'burn_60$')" 1 "the profile has the target's functions"
+unlike "$(cat err)" 'stacks that end' "no stack is reported as cut"
 total=$(sed -n 's/^ *[0-9.]* *[0-9.]* *[num]*s *\([0-9.]*\).* main$/\1/p' err)
 ok "main is below all of it: $total %" awk "BEGIN { exit !($total > 95) }"
-ok "it runs on, not stopped" sh -c 'kill -0 "$1" && ! grep -qE "^State:.[tT]" /proc/"$1"/status' sh "$burn"
+ok "the target runs on, not stopped" sh -c 'kill -0 "$1" && ! grep -qE "^State:.[tT]" /proc/"$1"/status' sh "$burn"
 for way in fp none; do
 	attach -p "$burn" --unwind=$way -d 0.5 2>err
 	like "$(cat err)" 'burn_60$' "--unwind=$way names functions"
 done
 attach -p "$burn" --no-stop -d 0.3 2>err
-like "$(cat err)" 'they were not stopped for it' "--no-stop says what that means"
+like "$(cat err)" 'they were not stopped for it' "--no-stop reports its effect"
 attach -t "$burn" -d 0.5 2>err
-like "$(cat err)" "attached to thread $burn of process $burn \(burn\) alone: neither its other threads nor" "one thread: says what is in it"
-like "$(cat err)" 'burn_30$' "is sampled"
+like "$(cat err)" "attached to thread $burn of process $burn \(burn\) alone: neither its other threads nor" "-t reports that only one thread is profiled"
+like "$(cat err)" 'burn_30$' "-t samples the thread"
 attach -e '{page-faults:period=1,task-clock}' -o group.pb.gz -- "$TARGETS/faulty" 400 20 >out 2>err
 is $? 0 "a group of events"
-like "$(cat err)" ' self +total %.* task-clock ' "its second event has a column"
-like "$(cat err)" ' 400 .* [0-9.]+ [mu]s +faulty +touch_pages$' "with what it counted between the first one's samples"
+like "$(cat err)" ' self +total %.* task-clock ' "the second event of a group has a column"
+like "$(cat err)" ' 400 .* [0-9.]+ [mu]s +faulty +touch_pages$' "the second event's column has its counts between samples"
 attach -q -j -F 2000 -e '{task-clock,page-faults}' -o group.pb.gz -- "$TARGETS/faulty" 400 200 >json
 faults=$(countersink report --json -e page-faults group.pb.gz | tr -d ' \n' | sed 's/.*"name":"page-faults[:u]*","unit":"count","sum":\([0-9]*\).*/\1/')
 counted=$(tr -d ' \n' <json | sed 's/.*"name":"page-faults[:u]*","value":\([0-9]*\).*/\1/')
 ok "the samples carry $faults of $counted" test "$faults" -ge $((counted * 9 / 10)) -a "$faults" -le "$counted"
-own=own_burn_$$ # other people's are called burn
+own=own_burn_$$ # other processes may be called burn
 cp "$TARGETS/burn" "$own"
 start "./$own" 1000000
 wait_until 30 has_run "$target" 20
 attach -d 0.5 -e task-clock,page-faults -j "^$own\$" >json 2>err
-is $? 0 "by name"
+is $? 0 "attach by a regular expression for the name: status 0"
 end "$target"
 if have python3; then
 	ok "--json is JSON" python3 -c 'import json; d = json.load(open("json"))
@@ -57,32 +57,32 @@ fi
 # ---- how it ends
 timeout --preserve-status -s INT 2 countersink attach -p "$burn" -o int.pb.gz 2>err
 is $? 0 "Ctrl-C ends it: status 0"
-like "$(cat err)" 'burn_60$' "with a report"
-countersink attach -p "$burn" -o int.pb.gz 2>term.err & # a file of its own: err says it already
+like "$(cat err)" 'burn_60$' "Ctrl-C ends attach with a report"
+countersink attach -p "$burn" -o int.pb.gz 2>term.err & # a file of its own: err has the message already
 pid=$!
 wait_until 30 grep -q 'Ctrl-C ends it' term.err
 kill -TERM $pid
 wait $pid
-is $? 0 "SIGTERM, too: status 0"
+is $? 0 "SIGTERM ends attach: status 0"
 start "$TARGETS/burn" 700
 attach -p "$target" 2>err
-is $? 0 "the end of the last target ends it"
-like "$(cat err)" 'burn_60$' "with a report of what there was"
+is $? 0 "attach ends with the last target: status 0"
+like "$(cat err)" 'burn_60$' "attach that ends with its target reports"
 ok "the target is gone" sh -c '! kill -0 "$1" 2>/dev/null || grep -q "^State:.Z" /proc/"$1"/status' sh "$target"
 start "$TARGETS/lineages" 8 2 5
 sleep 0.3
 attach -p "$target" -j >json 2>err
-is $? 0 "threads that follow each other, and forks, to their end"
+is $? 0 "attach to threads that start each other and to forks ends with them: status 0"
 nr=$(sed -n 's/.*"attached_processes": *\([0-9]*\).*/\1/p' json)
-ok "with the processes that it had: $nr" test "${nr:-0}" -ge 2
+ok "the report has the target's child processes: $nr" test "${nr:-0}" -ge 2
 
-# ---- several at one target; one that is profiled already
+# ---- two attach to one target; a target that is profiled already
 attach -p "$burn" -d 0.7 -o one.pb.gz 2>one &
 pid=$!
 attach -p "$burn" -d 0.7 -o two.pb.gz 2>two
 wait $pid
-like "$(cat one)" 'burn_60$' "two at one target: the one"
-like "$(cat two)" 'burn_60$' "and the other"
+like "$(cat one)" 'burn_60$' "the first of two attach to one target has samples"
+like "$(cat two)" 'burn_60$' "the second of two attach to one target has samples"
 countersink -q -o inside.pb.gz -- "$TARGETS/burn" 3000 >/dev/null 2>&1 &
 pid=$!
 targets="$targets $pid"
@@ -90,16 +90,16 @@ wait_until 30 sh -c 'pgrep -P "$1" burn' sh $pid
 attach -p "$(pgrep -P $pid burn)" -d 0.7 -o outside.pb.gz 2>err
 like "$(cat err)" 'burn_60$' "a program that runs under countersink can be attached to"
 wait $pid
-is $? 0 "which does it no harm"
-like "$(countersink report inside.pb.gz 2>&1)" 'burn_60$' "and it has its own profile"
+is $? 0 "a program under countersink keeps its status when attached to"
+like "$(countersink report inside.pb.gz 2>&1)" 'burn_60$' "a program under countersink keeps its own profile when attached to"
 
 # ---- before exec
 attach -o exec.pb.gz -- sh -c "$TARGETS/burn 300 >/dev/null; exit 7" 2>err
-is $? 7 "a command that is started: its status"
-like "$(cat err)" 'burn_60$' "what it starts is sampled"
+is $? 7 "attach -- COMMAND returns the command's status"
+like "$(cat err)" 'burn_60$' "attach -- COMMAND samples child processes"
 attach -o exec.pb.gz -- "$TARGETS/static_spin" 0.3 2>err
-like "$(cat err)" ' main$' "a static program, too"
-# A second thread that execs takes the first one's number over: what it had counted is not counted again.
+like "$(cat err)" ' main$' "attach -- COMMAND samples a static program"
+# A second thread that execs takes over the first one's TID: its earlier counts must not be counted again.
 samples_are_the_whole() { # of err: the samples' sum, which is the first number, is what the counters have
 	awk 'NR == 1 { sum = $1 " " $2 } /^  counted +task-clock/ { whole = $3 " " $4 } END { exit sum != whole || sum == "" }' err
 }
@@ -109,26 +109,26 @@ for _ in 1 2 3; do
 	samples_are_the_whole || { wrong=$((wrong + 1)); diag "$(cat err)"; }
 done
 is $wrong 0 "an exec by a second thread: its samples are no more than what was counted"
-like "$(cat out)" '^end of the chain' "it was the whole chain"
+like "$(cat out)" '^end of the chain' "an exec by a second thread: the whole chain ran"
 start "$TARGETS/exec_chain" 4000 3000 thread
 wait_until 30 has_run "$target" 20
 attach -d 1 -o exec.pb.gz -p "$target" 2>err
 sed -i 1d err # what was attached to
-ok "nor of one that runs already" samples_are_the_whole || diag "$(cat err)"
-# Whichever thread of it is about to take its number over, it has not ended.
+ok "an exec by a second thread of a running target: its samples are the counted time" samples_are_the_whole || diag "$(cat err)"
+# While one of its threads takes over its TID, the process has not ended.
 refused=0
 for _ in 1 2 3 4 5 6; do
 	attach -d 0.02 -q -o exec.pb.gz -p "$target" 2>err || { refused=$((refused + 1)); diag "$(cat err)"; }
 done
-is $refused 0 "and it is there at any moment"
+is $refused 0 "a process whose threads exec can be attached to at any time"
 end "$target"
 start "$TARGETS/headless" 60000
 wait_until 30 grep -q '^State:.Z' "/proc/$target/status"
 attach -d 0.3 -o headless.pb.gz -p "$target" 2>err
 is $? 0 "a process whose first thread has ended, and whose second one works"
-like "$(cat err)" ' left_to_it$' "is sampled"
+like "$(cat err)" ' left_to_it$' "a process whose first thread has ended is sampled"
 attach -d 0.02 -q -o headless.pb.gz '^headless$' 2>err
-is $? 0 "by its name, too"
+is $? 0 "a process whose first thread has ended is found by its name"
 end "$target"
 attach -- ./not_there 2>err
 is $? 127 "a command that is not there: status 127"
@@ -143,8 +143,8 @@ if is_root && mkdir groups && { mount -t cgroup -o perf_event none groups 2>/dev
 	wait_until 30 has_run $target 20
 	attach --cgroup $group -e cpu-clock -d 1 -o group.pb.gz 2>err
 	is $? 0 "a control group: status 0"
-	like "$(cat err)" 'burn_60$' "its functions"
-	unlike "$(cat err)" 'spin_suid' "and nobody else's"
+	like "$(cat err)" 'burn_60$' "a control group: its functions are sampled"
+	unlike "$(cat err)" 'spin_suid' "a control group: processes outside it are not sampled"
 	end $target
 	wait_until 10 rmdir $group
 	umount groups
@@ -152,7 +152,7 @@ else
 	skip "a control group" "control groups of perf_event's cannot be mounted here"
 fi
 
-# ---- killed while they stand still
+# ---- attach killed while its targets are stopped
 start "$TARGETS/lineages" 100 1000 2
 many=$target
 caught=0
@@ -162,7 +162,7 @@ for _ in 1 2 3 4 5 6; do
 	soon=$(($(date +%s) + 5)) # it may have attached between two looks
 	until is_traced "$many" || [ "$(date +%s)" -gt $soon ]; do
 		[ "$(grep -c ^TracerPid "/proc/$pid/status" 2>/dev/null)" = 1 ] || break
-		[ "$(ls /proc/$pid/fd 2>/dev/null | wc -l)" -lt 200 ] || break # it has attached, and they go on again
+		[ "$(ls /proc/$pid/fd 2>/dev/null | wc -l)" -lt 200 ] || break # it has attached; the targets run again
 	done
 	is_traced "$many" && caught=$((caught + 1))
 	kill -9 $pid
@@ -170,7 +170,7 @@ for _ in 1 2 3 4 5 6; do
 	wait_until 10 sh -c '! grep -lE "^State:.[tT]" /proc/"$1"/task/*/status 2>/dev/null | grep -q .' sh "$many" || break
 done
 ok "killed 6 times: nothing is left stopped" sh -c '! grep -lE "^State:.[tT]" /proc/"$1"/task/*/status 2>/dev/null | grep -q .' sh "$many"
-ok "$caught times while the target stood still" test $caught -gt 0
+ok "attach was killed $caught times while the target was stopped" test $caught -gt 0
 end "$many"
 end "$burn"
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Whom attach may not, or cannot wholly, attach to: each by the error's name; and whom it can though it looks hard.
+# Targets that attach refuses or can profile only in part, with the errno's name; and difficult targets that it can profile.
 . "$(dirname "$0")/lib.sh"
 . "$SRC/tests/cli/attach.sh"
 
@@ -8,64 +8,64 @@ start "$TARGETS/burn" 1000000
 burn=$target
 wait_until 30 has_run "$burn" 50
 
-# ---- refusals, by name
+# ---- refusals
 (exit 0) &
 dead=$!
 wait $dead
 refuse 125 "ESRCH: there is no process $dead" "no such process" -p $dead
-refuse 125 "EINVAL: 'x1' is no process number" "no number" -p x1
-refuse 125 "ESRCH: no process has a name that matches 'no_such_name'.*put -- before" "no such name" no_such_name
-refuse 125 "EINVAL: '\(' is no extended regular expression" "no expression" '('
-refuse 125 'say what to attach to, in one way' "nothing" -d 1
-refuse 125 'say what to attach to, in one way' "two ways" -p $$ -t $$
+refuse 125 "EINVAL: 'x1' is no process number" "an invalid PID" -p x1
+refuse 125 "ESRCH: no process has a name that matches 'no_such_name'.*put -- before" "an unknown name" no_such_name
+refuse 125 "EINVAL: '\(' is no extended regular expression" "an invalid regular expression" '('
+refuse 125 'say what to attach to, in one way' "no target" -d 1
+refuse 125 'say what to attach to, in one way' "two kinds of target" -p $$ -t $$
 refuse 125 'options --frequency and --period exclude each other' "both rates" -p $$ -F 5 -c 5
-refuse 125 "no such control group" "no control group" --cgroup /not/there
-refuse 125 "EINVAL: $TMP is a folder, but no control group" "a folder" --cgroup "$TMP"
+refuse 125 "no such control group" "a missing control group" --cgroup /not/there
+refuse 125 "EINVAL: $TMP is a folder, but no control group" "a directory that is no control group" --cgroup "$TMP"
 start "$TARGETS/threads8" 100000
 wait_until 30 sh -c 'test "$(ls /proc/$1/task | wc -l)" -gt 1' sh "$target"
 thread=$(ls "/proc/$target/task" | tail -1)
-refuse 125 "ESRCH: $thread is no process but a thread of $target: use -t $thread, or -p $target" "a thread" -p "$thread"
+refuse 125 "ESRCH: $thread is no process but a thread of $target: use -t $thread, or -p $target" "a TID with -p" -p "$thread"
 start sh -c 'true & exec sleep 600'
 wait_until 30 sh -c 'grep -q "^State:.Z" "/proc/$(pgrep -P "$1")/status"' sh "$target"
-refuse 125 "ESRCH: process [0-9]+ .* has ended, and its parent has not waited" "a dead one" -p "$(pgrep -P "$target")"
+refuse 125 "ESRCH: process [0-9]+ .* has ended, and its parent has not waited" "a zombie process" -p "$(pgrep -P "$target")"
 end "$target"
 if have perl && [ "$(uname -m)" = x86_64 ]; then
 	start_unprivileged perl -e 'syscall(157, 4, 0); while (1) { $i++ }' # prctl(PR_SET_DUMPABLE, 0)
 	wait_until 30 has_run "$target" 20
 	unprivileged countersink attach -o /dev/null -d 1 -p "$target" 2>err
-	is $? 125 "one that may not be dumped: status 125"
-	like "$(cat err)" "cannot attach to process $target .*: EACCES: .*; " "says EACCES, and what to do"
+	is $? 125 "a process that is not dumpable: status 125"
+	like "$(cat err)" "cannot attach to process $target .*: EACCES: .*; " "a process that is not dumpable: EACCES and the remedy are reported"
 	end "$target"
 else
-	skip "one that may not be dumped" "no perl here, or not the system call's number"
+	skip "a process that is not dumpable" "no perl here, or not the system call's number"
 fi
 unprivileged countersink attach -o /dev/null -d 1 -p 1 2>err
 is $? 125 "another user's process: status 125"
-like "$(cat err)" "cannot attach to process 1 .*EACCES: .*; .*(root|CAP_)" "says EACCES, and what to do"
+like "$(cat err)" "cannot attach to process 1 .*EACCES: .*; .*(root|CAP_)" "another user's process: EACCES and the remedy are reported"
 "$TARGETS/deny_perf" countersink attach -o /dev/null -d 1 -p "$burn" 2>err
 is $? 125 "perf_event_open refused: status 125"
-like "$(cat err)" 'seccomp' "which is said"
+like "$(cat err)" 'seccomp' "perf_event_open refused: the seccomp filter is reported"
 
-# ---- a command runs all the same, as with run and stat
+# ---- a command runs without being measured, as with run and stat
 mkdir -m 777 without
-without() { # NAME AS_WHOM... : what attach -- COMMAND does where nothing can be counted
+without() { # NAME PREFIX...: attach -- COMMAND where nothing can be counted
 	local name=$1
 	shift
 	"$@" countersink attach -o without/a.pb.gz -- sh -c 'echo ran; echo "$LD_PRELOAD"; exit 3' >out 2>err
 	is "$?:$(cat out)" "3:ran" "$name: the command runs, with its own status"
-	like "$(cat err)" '^countersink: task-clock: E[A-Z]*: .*; .*: sh runs without being measured$' "$name: why, and what to do"
-	is "$(wc -l <err)" 1 "$name: in one line"
+	like "$(cat err)" '^countersink: task-clock: E[A-Z]*: .*; .*: sh runs without being measured$' "$name: the reason and the remedy are reported"
+	is "$(wc -l <err)" 1 "$name: the report is one line"
 	is "$(ls without)" "" "$name: no profile"
 }
 without "a filter's EPERM" "$TARGETS/deny_perf"
 without "a filter's ENOSYS" "$TARGETS/deny_perf" -e 38
 without "EACCES, to a user" unprivileged "$TARGETS/deny_perf" -e 13
 "$TARGETS/deny_perf" countersink attach -q -- not_there 2>err
-is $? 127 "none that is not there"
+is $? 127 "perf_event_open refused and a missing command: status 127"
 if [ ! -e /sys/bus/event_source/devices/cpu ]; then
 	countersink attach -e cycles -o without/a.pb.gz -- sh -c 'exit 5' 2>err
 	is $? 5 "an event that is not here: the command runs"
-	like "$(cat err)" '^countersink: cycles: ENOENT: .*: sh runs without being measured$' "which is said"
+	like "$(cat err)" '^countersink: cycles: ENOENT: .*: sh runs without being measured$' "an event that is not here is reported"
 else
 	skip "an event that is not here" "this machine has a PMU"
 fi
@@ -78,11 +78,11 @@ if is_root && have unshare && unshare --pid --fork true 2>/dev/null; then
 	targets="$targets $inner"
 	free=$(awk '/^NSpid:/ { print $3 }' "/proc/$inner/status")
 	attach -p "$inner" -d 0.5 -o ns.pb.gz 2>err
-	like "$(cat err)" 'burn_60$' "one in another pid namespace, by its number here"
-	is "$free" 1 "it has another number there"
+	like "$(cat err)" 'burn_60$' "a process in another PID namespace is attached to by its PID here"
+	is "$free" 1 "the process in another PID namespace has another PID there"
 	kill -9 "$inner" 2>/dev/null
 	wait $pid 2>/dev/null
-	# There, a number that nobody has here.
+	# A PID there that no process has here.
 	number=50
 	while [ -e "/proc/$number" ]; do number=$((number + 1)); done
 	unshare --pid --fork sh -c 'echo $(($0 - 1)) >/proc/sys/kernel/ns_last_pid; "$1" 100000 & wait' $number "$TARGETS/burn" \
@@ -91,12 +91,12 @@ if is_root && have unshare && unshare --pid --fork true 2>/dev/null; then
 	wait_until 30 sh -c 'pgrep -P "$(pgrep -P "$1")" burn' sh $outer
 	inner=$(pgrep -P "$(pgrep -P $outer)" burn)
 	targets="$targets $outer $(pgrep -P $outer) $inner"
-	is "$(awk '/^NSpid:/ { print $NF }' "/proc/$inner/status")" "$number" "one has the number $number there"
-	refuse 125 "ESRCH: there is no process $number here; .* our process $inner: use -p $inner" "by its number there" -p "$number"
+	is "$(awk '/^NSpid:/ { print $NF }' "/proc/$inner/status")" "$number" "the process in another PID namespace has the PID $number there"
+	refuse 125 "ESRCH: there is no process $number here; .* our process $inner: use -p $inner" "a PID of another PID namespace" -p "$number"
 	kill -9 "$inner" "$(pgrep -P $outer)" 2>/dev/null
 	wait $outer 2>/dev/null
 else
-	skip "one in another pid namespace" "namespaces take root"
+	skip "a process in another PID namespace" "PID namespaces need root"
 fi
 
 # ---- rights that change
@@ -110,17 +110,17 @@ if is_root && have setpriv; then
 	wait_until 30 grep -q 'Ctrl-C ends it' err
 	echo x >go
 	wait $pid
-	like "$(cat err)" "spin_suid \([0-9]+\) got other rights by its exec" "a set-user-id program: says that its counting ended"
+	like "$(cat err)" "spin_suid \([0-9]+\) got other rights by its exec" "a set-user-id program: the end of its counting is reported"
 else
-	skip "a set-user-id program: says that its counting ended" "it takes root to make one"
+	skip "a set-user-id program: the end of its counting is reported" "it takes root to make one"
 fi
 
 
 # ---- tracing refused, as Yama's ptrace_scope or a container does
 "$TARGETS/deny_perf" -t countersink attach -o /dev/null -d 0.3 -p "$burn" 2>err
-is $? 0 "ptrace refused: attached all the same"
-like "$(cat err)" 'could not all be stopped for it \(EPERM: no right to trace them; Yama.*\): what they started in that moment' "which is said"
-like "$(cat err)" 'burn_60$' "with a report"
+is $? 0 "ptrace refused: attach succeeds"
+like "$(cat err)" 'could not all be stopped for it \(EPERM: no right to trace them; Yama.*\): what they started in that moment' "ptrace refused: the missing stop is reported"
+like "$(cat err)" 'burn_60$' "ptrace refused: the report has the functions"
 
 # ---- another mount namespace, where paths mean other files
 if is_root && unshare --mount true 2>/dev/null; then
@@ -128,15 +128,15 @@ if is_root && unshare --mount true 2>/dev/null; then
 	start unshare --mount sh -c 'mount -t tmpfs none inner && cp "$0" inner/burn_there && exec inner/burn_there 1000000' "$TARGETS/burn"
 	wait_until 30 sh -c 'grep -q burn_there "/proc/$1/comm" && test "$(ls /proc/$1/root/'"$PWD"'/inner)" = burn_there' sh "$target"
 	wait_until 30 has_run "$target" 20
-	is "$(ls inner)" "" "a program in another mount namespace, whose file is not there in ours"
+	is "$(ls inner)" "" "another mount namespace: its file is missing in ours"
 	attach -d 0.5 -o mount.pb.gz -p "$target" 2>err
-	like "$(cat err)" 'burn_there +burn_60$' "has names: its file is read through its own root"
+	like "$(cat err)" 'burn_there +burn_60$' "another mount namespace: functions are named by the file under the process's root"
 	end "$target"
 else
-	skip "a program in another mount namespace" "namespaces take root"
+	skip "a program in another mount namespace" "mount namespaces need root"
 fi
 
-# ---- another root, whose owner may change what lies in it
+# ---- another root directory, whose owner may change its files
 if is_root && have chroot && chroot / true 2>/dev/null; then
 	mkdir -p jail/bin "jail$PWD"
 	cp "$TARGETS/static_spin" jail/bin/spin_there
@@ -151,15 +151,15 @@ if is_root && have chroot && chroot / true 2>/dev/null; then
 	wait_until 30 grep -q 'Ctrl-C ends it' err
 	ln -sf "$PWD/other" jail/bin/spin_there
 	wait $pid
-	like "$(cat err)" 'spin_there +(main|spin)$' "a link is followed as seen from there, not to another file of ours"
-	like "$(gzip -dc jail.pb.gz | tr -c '[:print:]' '\n')" '^/bin/spin_there' "it is called what it is called there"
-	unlike "$(gzip -dc jail.pb.gz | tr -c '[:print:]' '\n')" "/proc/self|$PWD/jail" "not how it was reached"
+	like "$(cat err)" 'spin_there +(main|spin)$' "a link in a chroot is resolved below that root"
+	like "$(gzip -dc jail.pb.gz | tr -c '[:print:]' '\n')" '^/bin/spin_there' "a program in a chroot is named by its path there"
+	unlike "$(gzip -dc jail.pb.gz | tr -c '[:print:]' '\n')" "/proc/self|$PWD/jail" "a program in a chroot is not named by the path it was reached by"
 	end "$target"
 else
-	skip "a program in a chroot" "it takes root"
+	skip "a program in a chroot" "needs root"
 fi
 
-# ---- gone half-way
+# ---- targets that end during attach
 wrong=0
 for _ in 1 2 3 4 5 6 7 8 9 10; do
 	"$TARGETS/lineages" 4 0.05 1 >/dev/null &
@@ -170,9 +170,9 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do
 		{ wrong=$((wrong + 1)); diag "$(cat err)"; }
 	wait $pid
 done
-is $wrong 0 "one that ends while it is attached to: all there was, or ESRCH in one line"
+is $wrong 0 "a target that ends during attach: a profile, or ESRCH in one line"
 
-# ---- what a program waits in goes on
+# ---- blocking calls continue
 mkfifo to_waits
 "$TARGETS/waits" <to_waits >waits_said &
 waits=$!
@@ -182,8 +182,8 @@ wait_until 60 grep -q ready waits_said
 for _ in 1 2 3; do attach -q -d 0.1 -o /dev/null -p "$waits"; done
 exec 7>&-
 wait $waits
-is $? 0 "no call that a program waits in fails with EINTR"
-is "$(cat waits_said)" ready "none of them"
+is $? 0 "attach makes no blocking call fail with EINTR"
+is "$(cat waits_said)" ready "no blocking call of the target reported an error"
 end "$burn"
 
 done_testing

@@ -11,7 +11,7 @@ refused() {
 	rm -f was_run
 	countersink "$@" >out 2>err
 	is $? "$status" "$name: status $status"
-	like "$(cat err)" "$regex" "$name: said"
+	like "$(cat err)" "$regex" "$name: the reason is reported"
 	is "$(wc -l <err) $(wc -c <out)" "1 0" "$name: in one line on stderr"
 	ok "$name: the command was not run" test ! -e was_run
 }

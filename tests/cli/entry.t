@@ -1,6 +1,6 @@
 #!/bin/bash
 # Our entry in LD_PRELOAD reaches programs that no hook of ours sees: below a static program, or one that makes raw system
-# calls. Whatever their loader is, it neither fails nor complains: status, stdout and stderr are what they are without us.
+# calls. Whatever their loader is, it neither fails nor complains: status, stdout and stderr are as without us.
 . "$(dirname "$0")/lib.sh"
 
 STATIC="$TARGETS/static_spin 0" # executes the rest of its words, with the environment that it has
@@ -25,12 +25,12 @@ if have go; then
 	GOCACHE=$TMP/go CGO_ENABLED=0 GO111MODULE=off timeout 300 go build -o raw raw.go 2>go.err && go_exec=./raw
 fi
 
-chains() { # $1 what the program is, $2 the program
+chains() { # $1 the kind of program, $2 the program
 	same "$1: alone" "$2"
 	# shellcheck disable=SC2086 # words
 	same "$1: below a static program" $STATIC "$2"
 	# shellcheck disable=SC2086
-	same "$1: below two" $STATIC $STATIC "$2"
+	same "$1: below two static programs" $STATIC $STATIC "$2"
 	# shellcheck disable=SC2086
 	same "$1: a shell, a static program, a shell" sh -c "$STATIC sh -c '$2; exec $2'"
 	# shellcheck disable=SC2086
@@ -39,7 +39,7 @@ chains() { # $1 what the program is, $2 the program
 	same "$1: below a launcher in a launcher" "$COUNTERSINK" -q -o q.pb.gz -- $STATIC "$2"
 	# shellcheck disable=SC2086
 	LD_PRELOAD=$ENTRY COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT=e.pb.gz $STATIC "$2" >out 2>err
-	is "$? $(cmp out plain.out 2>&1) $(cmp err plain.err 2>&1)" "$same_status  " "$1: by the environment alone"
+	is "$? $(cmp out plain.out 2>&1) $(cmp err plain.err 2>&1)" "$same_status  " "$1: with the environment alone"
 	if [ "$go_exec" ]; then
 		same "$1: below Go's raw execve" "$go_exec" "$2"
 	else
@@ -65,14 +65,14 @@ cc -o glibc g.c
 chains "a glibc program" ./glibc
 # shellcheck disable=SC2086
 countersink -o p.pb.gz -- $STATIC "$TARGETS/burn" 60 >out 2>err
-like "$(cat err)" ' burn_60' "which is injected there"
+like "$(cat err)" ' burn_60' "a program below a static program is profiled"
 
 # A shell that evaluates the entry as text of its own puts nothing in place of $PLATFORM.
 # shellcheck disable=SC2016 # the shell below is to expand it
 twice='sh -c "LD_PRELOAD=$LD_PRELOAD exec $0"'
 same "an entry that is evaluated twice" sh -c "$twice" ./glibc
 countersink -o p.pb.gz -- sh -c "$twice \"\$0\"" "$TARGETS/burn 60" >out 2>err
-like "$(cat err)" ' burn_60' "which still names the library"
+like "$(cat err)" ' burn_60' "an entry that is evaluated twice still names the library"
 
 # Each directory holds a file that its machine's loader takes.
 if have readelf; then
@@ -85,17 +85,17 @@ else
 	skip "the stubs are well-formed" "no readelf here"
 fi
 
-# ---- what LD_PRELOAD held before: kept, in order; ours once, by whichever of its paths
+# ---- earlier entries of LD_PRELOAD are kept in order; ours is there once, under either of its paths
 libz=$(ldd "$COUNTERSINK" | sed -n 's/.*libz\.so\.1 => \([^ ]*\).*/\1/p')
 preload_of() { # what LD_PRELOAD held
 	LD_PRELOAD=$1 countersink -q -o p.pb.gz -- sh -c 'echo "$LD_PRELOAD"'
 }
 is "$(preload_of "$libz")" "$libz:$ENTRY" "another library stays in front"
-is "$(preload_of "$libz $LIB")" "$libz $ENTRY" "a blank separates as well; ours is there once"
-is "$(preload_of "$LIB:$libz")" "$ENTRY:$libz" "in its place"
-is "$(preload_of "$ENTRY:$libz:$LIB")" "$ENTRY:$libz:" "by both paths"
+is "$(preload_of "$libz $LIB")" "$libz $ENTRY" "LD_PRELOAD with a blank as separator has our entry once"
+is "$(preload_of "$LIB:$libz")" "$ENTRY:$libz" "our entry keeps its place in LD_PRELOAD"
+is "$(preload_of "$ENTRY:$libz:$LIB")" "$ENTRY:$libz:" "our entry is there once although LD_PRELOAD had both of its paths"
 ln -s "$BUILD/lib" link
-is "$(preload_of "$TMP/link/libcountersink.so")" "$ENTRY" "or through a link"
+is "$(preload_of "$TMP/link/libcountersink.so")" "$ENTRY" "our entry is there once although LD_PRELOAD had a link to it"
 is "$(LD_PRELOAD=$LIB COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT=p.pb.gz env -i sh -c 'echo "$LD_PRELOAD"')" "$LIB" \
 	"without a launcher the plain path stays as it is"
 
@@ -106,24 +106,24 @@ countersink -q -o p.pb.gz -- sh -c '(i=0; until test -e over || test $((i += 1))
 : >over
 wait_until 60 test -s late
 is "$(cat late late.out late.err)" "4
-from glibc" "what a process starts after the run is silent"
+from glibc" "a process started after the run prints nothing of ours"
 
-# ---- where the installation lies
+# ---- moved installations
 mkdir moved
 cp -r "$BUILD/bin" "$BUILD/lib" moved
 chmod -R a-w moved
 moved/bin/countersink -o p.pb.gz -- sh -c 'echo "$LD_PRELOAD"; "$0" 60' "$TARGETS/burn" >out 2>err
-is "$(head -n 1 out)" "$TMP/moved"'/lib/countersink/$PLATFORM/libcountersink.so' "a moved, read-only installation has it"
-like "$(cat err)" ' burn_60' "and profiles"
+is "$(head -n 1 out)" "$TMP/moved"'/lib/countersink/$PLATFORM/libcountersink.so' "a moved, read-only installation has its entry"
+like "$(cat err)" ' burn_60' "a moved, read-only installation profiles"
 LD_PRELOAD=$TMP'/moved/lib/countersink/$PLATFORM/libcountersink.so' COUNTERSINK_OUTPUT=a.pb.gz "$TARGETS/burn" 60 >out 2>err
-like "$(cat err; countersink report a.pb.gz)" ' burn_60' "so by the environment alone: the launcher beside it is found"
+like "$(cat err; countersink report a.pb.gz)" ' burn_60' "with the environment alone a moved installation profiles"
 chmod -R u+w moved
 mkdir plain
 cp -rL "$BUILD/bin" "$BUILD/lib" plain
 LD_PRELOAD=$TMP'/plain/lib/countersink/$PLATFORM/libcountersink.so' COUNTERSINK_OUTPUT=b.pb.gz "$TARGETS/burn" 60 >out 2>err
 is "$?:$(cat err):$(ls b.pb.gz)" "0::b.pb.gz" "the library of a copy without links finds its countersink"
 
-# ---- a C library that is older than ours needs
+# ---- a C library older than our library requires
 newest=$(readelf -V "$LIB" 2>/dev/null | sed -n 's/.*Name: GLIBC_2\.\([0-9]*\) .*/\1/p' | sort -n | tail -n 1)
 loader=$(readelf -l ./glibc 2>/dev/null | sed -n 's/.*interpreter: \(.*\)\]/\1/p')
 libc=$(ldd ./glibc | sed -n 's/.*libc\.so\.6 => \([^ ]*\).*/\1/p')
@@ -158,27 +158,27 @@ if [ "$newest" ] && age "$loader" "$libc" 2>err &&
 	[ "$(./older)" = "from an older libc" ]; then
 	LD_PRELOAD=$LIB ./older >out 2>err
 	isnt $? 7 "our library keeps a program of an older C library from starting"
-	same "so it is not injected" ./older
-	same "nor below a shell" sh -c './older; ./older'
-	same "nor by posix_spawn" /usr/bin/python3 -c 'import os
+	same "a program of an older C library is not injected" ./older
+	same "a program of an older C library is not injected below a shell" sh -c './older; ./older'
+	same "a program of an older C library is not injected by posix_spawn" /usr/bin/python3 -c 'import os
 p = os.posix_spawn("./older", ["./older"], os.environ)
 os._exit(os.waitstatus_to_exitcode(os.waitpid(p, 0)[1]))'
-	same "nor with its loader called directly" sh -c "old/${loader##*/} --library-path old ./older"
+	same "a program of an older C library is not injected when its loader is called directly" sh -c "old/${loader##*/} --library-path old ./older"
 	cp "old/${loader##*/}" old/ld-2.31.so
-	same "nor by the name that older loaders have" sh -c 'old/ld-2.31.so --library-path old ./older; exit'
+	same "a program of an older C library is not injected when its loader has the older name" sh -c 'old/ld-2.31.so --library-path old ./older; exit'
 	printf '#!%s\n' "$TMP/older" >script
 	chmod +x script
-	same "nor as a script's interpreter" sh -c './script'
+	same "a program of an older C library is not injected as a script's interpreter" sh -c './script'
 	countersink -o p.pb.gz -- sh -c './older; ./older; ./older; "$0" 60' "$TARGETS/burn" >out 2>err
-	like "$(cat err)" 'unprofiled +older \(not injected: older C library\) \(3 times\)' "it is counted and named"
-	like "$(cat err)" ' burn_60' "and the others are injected"
+	like "$(cat err)" 'unprofiled +older \(not injected: older C library\) \(3 times\)' "programs of an older C library are counted and named"
+	like "$(cat err)" ' burn_60' "programs beside those of an older C library are profiled"
 	countersink -o p.pb.gz -- ./older >out 2>err
-	like "$(cat err)" 'unprofiled +older \(not injected: older C library\)' "as the command itself as well"
+	like "$(cat err)" 'unprofiled +older \(not injected: older C library\)' "a command of an older C library is named"
 	COUNTERSINK_REPORT=1 COUNTERSINK_OUTPUT=p.pb.gz LD_PRELOAD=$ENTRY sh -c './older; exit' >out 2>err
-	is "$? $(cat out)" "7 from an older libc" "without a launcher it starts, too"
-	like "$(cat err)" 'older \(not injected: older C library\)' "and is named"
+	is "$? $(cat out)" "7 from an older libc" "without a launcher a program of an older C library starts"
+	like "$(cat err)" 'older \(not injected: older C library\)' "without a launcher a program of an older C library is named"
 else
-	skip "a C library that is older than ours needs" "none can be made here: $(head -n 1 err)"
+	skip "a C library older than our library requires" "none can be made here: $(head -n 1 err)"
 fi
-is "$(readelf -V "$LIB" | grep -c 'GLIBC_2\.35')" 0 "nothing of ours needs GLIBC_2.35"
+is "$(readelf -V "$LIB" | grep -c 'GLIBC_2\.35')" 0 "our library does not require GLIBC_2.35"
 done_testing

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Nothing is left: no memory to lock, since others of this user's processes have it all, or no file descriptors. The program
-# runs on, what can still be had is had, and one line says what is missing and what to do.
+# Resources are exhausted: no lockable memory, since other processes of this user use all of it, or no file descriptors. The
+# program runs on, with what is still available, and one line reports what is missing and what to do.
 . "$(dirname "$0")/lib.sh"
 
 "$TARGETS/deny_perf" true || skip_all "this kernel has no seccomp filters"
 grep -q '^Seccomp:.*[12]' /proc/self/status && skip_all "perf_event_open may be refused here"
 if [ "$(id -u)" = 0 ]; then
 	have setpriv || skip_all "root is not limited, and there is no setpriv"
-	# The account is the user's: one that no other test is.
+	# Locked memory is accounted by user: use one that no other test uses.
 	# Of root's own programs (in its home) this user sees nothing.
 	PATH=$BUILD/bin:/usr/local/bin:/usr/bin:/bin
 	as_user() {
@@ -36,9 +36,9 @@ try_run() { # NAME OUTPUT COMMAND...
 	shift 2
 	exhausted "$COUNTERSINK" -- "$@" >out 2>err
 	is "$?:$(cat out)" "0:$try_output" "$try_name runs on without a page to lock"
-	like "$(cat err)" "^  engine      timer: sigtrap, signal: $remedy\$" "its samples come by timers, and a line says why"
-	like "$(cat err)" ' [1-9][0-9]* samples by task-clock$' "there are some"
-	is "$(grep -c 'EPERM' err)" 0 "nothing else is blamed"
+	like "$(cat err)" "^  engine      timer: sigtrap, signal: $remedy\$" "$try_name without lockable memory: the report names the timer engine and why"
+	like "$(cat err)" ' [1-9][0-9]* samples by task-clock$' "$try_name without lockable memory: there are samples"
+	is "$(grep -c 'EPERM' err)" 0 "$try_name without lockable memory: EPERM is not reported"
 }
 try_run burn "$(as_user "$TARGETS/burn" 200)" "$TARGETS/burn" 200
 if as_user python3 -c pass 2>/dev/null; then
@@ -58,29 +58,29 @@ fi
 # Some threads have a ring, the others have timers.
 exhausted -k 64 "$COUNTERSINK" -- "$TARGETS/threads8" >out 2>err
 is "$?:$(grep -c '^worker' out)" "0:8" "threads run on with little memory to lock"
-like "$(cat err)" '^  engine      sigtrap$' "the first ones are sampled as ever"
-like "$(cat err)" "^  warning     some threads are sampled by the timer engine, on $tick: $remedy\$" "the others by timers, which is said"
+like "$(cat err)" '^  engine      sigtrap$' "with little lockable memory the first threads are sampled by sigtrap"
+like "$(cat err)" "^  warning     some threads are sampled by the timer engine, on $tick: $remedy\$" "with little lockable memory the warning reports threads sampled by timers"
 
 # ---- locked memory: stat, attach, persist
 
 exhausted "$COUNTERSINK" stat -e task-clock,page-faults:u -- "$TARGETS/burn" 50 >out 2>err
-is "$?:$(grep -c '^burn ' out)" "0:1" "stat needs no ring"
-like "$(cat err)" '^ +[0-9]+ +page-faults:u' "and counts"
+is "$?:$(grep -c '^burn ' out)" "0:1" "stat without lockable memory runs the command"
+like "$(cat err)" '^ +[0-9]+ +page-faults:u' "stat without lockable memory counts"
 exhausted "$COUNTERSINK" stat --per-thread -e task-clock -- "$TARGETS/burn" 50 >out 2>err
-is "$?:$(grep -c '^burn ' out)" "0:1" "stat --per-thread runs the command without"
-like "$(cat err)" "^note: threads are not told apart: $remedy\$" "and says why threads are not told apart"
-like "$(cat err)" '^ +[0-9.]+ ms  task-clock' "but counts"
+is "$?:$(grep -c '^burn ' out)" "0:1" "stat --per-thread without lockable memory runs the command"
+like "$(cat err)" "^note: threads are not told apart: $remedy\$" "stat --per-thread without lockable memory reports why threads are not separate"
+like "$(cat err)" '^ +[0-9.]+ ms  task-clock' "stat --per-thread without lockable memory counts the whole"
 exhausted -k 32 "$COUNTERSINK" stat --per-thread -e task-clock -- "$TARGETS/burn" 50 >out 2>err
-unlike "$(cat err)" 'no memory' "with a few pages it tells them apart"
+unlike "$(cat err)" 'no memory' "stat --per-thread with a few lockable pages counts by thread"
 
 exhausted "$COUNTERSINK" attach -- "$TARGETS/burn" 100 >out 2>err
-is "$?:$(grep -c '^burn ' out)" "0:1" "what attach starts runs on"
-like "$(cat err)" "^countersink: no samples, the counts alone: $remedy\$" "with the counts alone, which is said"
-like "$(cat err)" '^  counted     task-clock [0-9.]+ m?s in the whole tree$' "and they are there"
+is "$?:$(grep -c '^burn ' out)" "0:1" "attach without lockable memory runs the command"
+like "$(cat err)" "^countersink: no samples, the counts alone: $remedy\$" "attach without lockable memory reports that there are counts only"
+like "$(cat err)" '^  counted     task-clock [0-9.]+ m?s in the whole tree$' "attach without lockable memory counts"
 exhausted -k 32 "$COUNTERSINK" attach -- "$TARGETS/burn" 100 >out 2>err
 like "$(cat err)" "^countersink: stacks are walked by frame pointers, since [0-9]+ KiB for each CPU are too little for copies of them: $remedy\$" \
-	"with a few pages stacks come by frame pointers"
-like "$(cat err)" ' [1-9][0-9]* samples by task-clock$' "and samples come"
+	"attach with a few lockable pages walks by frame pointers"
+like "$(cat err)" ' [1-9][0-9]* samples by task-clock$' "attach with a few lockable pages has samples"
 
 mkfifo up
 as_user sh -c 'echo $$ >pid; exec cat' <up &
@@ -88,21 +88,21 @@ exec 3>up
 wait_until 10 test -s pid
 target=$(cat pid)
 exhausted "$COUNTERSINK" attach -d 0.2 -p "$target" >out 2>err
-is $? 0 "a process that runs already is counted"
-like "$(cat err)" "^countersink: no samples, the counts alone: $remedy\$" "and nothing else, which is said"
+is $? 0 "attach -p without lockable memory: status 0"
+like "$(cat err)" "^countersink: no samples, the counts alone: $remedy\$" "attach -p without lockable memory reports that there are counts only"
 exhausted "$COUNTERSINK" persist detach --persist-dir=. -p "$target" -m 4 -e page-faults:u >out 2>err
-is $? 1 "an event with a ring cannot be kept"
-like "$(cat err)" "^countersink: page-faults.* cannot be made persistent: $remedy" "and the cause is named"
+is $? 1 "persist without lockable memory: an event with a ring is refused"
+like "$(cat err)" "^countersink: page-faults.* cannot be made persistent: $remedy" "persist without lockable memory: the cause is reported"
 exhausted "$COUNTERSINK" persist detach --persist-dir=. -p "$target" -e page-faults:u >out 2>err
-is $? 0 "one without can"
+is $? 0 "persist without lockable memory: an event without a ring is kept"
 as_user "$COUNTERSINK" persist attach --persist-dir=. "$(cat out)"
-is $? 0 "and ends when it is attached"
+is $? 0 "persist without lockable memory: an event without a ring can be attached"
 exec 3>&-
 wait
 
 exhausted "$COUNTERSINK" doctor >out
 like "$(cat out)" '^warn +engine +timer: .* are over what this user may lock' "the doctor names the limit"
-like "$(cat out)" '^ +-> .*ulimit -l' "and what to do"
+like "$(cat out)" '^ +-> .*ulimit -l' "the doctor gives the remedy for locked memory"
 
 # ---- file descriptors
 
@@ -114,10 +114,10 @@ for fds in 5 6 7 8 9 10 12 14 16; do
 	with_fds $fds "$COUNTERSINK" -- "$TARGETS/burn" 20 >out 2>err
 	is "$?:$(grep -c '^burn ' out)" "0:1" "with $fds file descriptors the command runs"
 	with_fds $fds "$COUNTERSINK" stat -e task-clock -- "$TARGETS/burn" 20 >out 2>err
-	is "$?:$(grep -c '^burn ' out)" "0:1" "under stat, too"
+	is "$?:$(grep -c '^burn ' out)" "0:1" "with $fds file descriptors the command runs under stat"
 done
 with_fds 5 "$COUNTERSINK" -- sh -c 'echo "$LD_PRELOAD"; exit 9' >out 2>err
-is "$?:$(cat out)" "9:" "where there are too few to start it, it takes the launcher's place"
+is "$?:$(cat out)" "9:" "with too few file descriptors to start it, the command replaces the launcher"
 is "$(cat err)" "countersink: Too many open files: sh runs without being measured; raise ulimit -n: about 16 more will do" \
-	"after one line"
+	"with too few file descriptors one line reports it"
 done_testing

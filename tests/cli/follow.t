@@ -1,8 +1,8 @@
 #!/bin/bash
-# --follow: which of the programs that a command starts are profiled. The others run and are counted and named.
+# --follow: selects the child programs to profile. The others run and are counted and named.
 . "$(dirname "$0")/lib.sh"
 
-# Two programs by one shell; what it says of them.
+# One shell starts two programs; the report is in err.
 run() {
 	countersink -o f.pb.gz "$@" -- sh -c '"$0" 60; "$1" 60; exit 4' "$TARGETS/burn" "$TARGETS/burnt" >out 2>err
 }
@@ -13,51 +13,51 @@ TARGETS=$TMP/bin
 mv bin/burnt-with-a-long-name bin/burnt
 
 run
-is $? 4 "everything is followed"
-like "$(cat err)" ' burn_60' "by default"
-like "$(cat err)" ' 3 processes' "every process"
-unlike "$(cat err)" 'unprofiled|--follow' "and nothing is said of it"
+is $? 4 "by default the status is the command's"
+like "$(cat err)" ' burn_60' "by default child programs are sampled"
+like "$(cat err)" ' 3 processes' "by default all processes are profiled"
+unlike "$(cat err)" 'unprofiled|--follow' "by default nothing is reported as not followed"
 
 run --follow=none
-is $? 4 "none is followed: the status is the command's"
-unlike "$(cat err)" ' burn_60' "no child is sampled"
-like "$(cat err)" 'unprofiled.*burn \(not followed\)' "the report names them"
-like "$(cat err)" '\[not followed: burnt\]' "with their time"
-like "$(cat err)" 'note +profiled is the command alone: --follow=none' "and says why"
+is $? 4 "--follow=none: the status is the command's"
+unlike "$(cat err)" ' burn_60' "--follow=none: no child is sampled"
+like "$(cat err)" 'unprofiled.*burn \(not followed\)' "--follow=none: the report names the programs not followed"
+like "$(cat err)" '\[not followed: burnt\]' "--follow=none: the report has their time"
+like "$(cat err)" 'note +profiled is the command alone: --follow=none' "--follow=none: a note gives the reason"
 countersink -o f.pb.gz --follow=none -- sh -c 'exec "$0" 60' "$TARGETS/burn" >out 2>err
-like "$(cat err)" ' burn_60' "what the command becomes by exec is the command"
+like "$(cat err)" ' burn_60' "--follow=none: a program that the command execs is profiled"
 countersink -o f.pb.gz --follow=none -- perl -e 'if (!fork) { $i++ while $i < 3e6; exit } wait' 2>err
-like "$(cat err)" 'not followed: perl' "a child that is only forked is not followed either"
+like "$(cat err)" 'not followed: perl' "--follow=none: a forked child without exec is not profiled"
 
 run --follow='x*,burn?'
-is $? 4 "names are followed"
-like "$(cat err)" ' burn_60' "what fits is sampled"
-like "$(cat err)" 'unprofiled +sh \(not followed\); burn \(not followed\)|unprofiled +burn.*; sh' "what does not is named"
-unlike "$(cat err)" 'unprofiled.*burnt \(' "and nothing else"
-like "$(cat err)" 'note +profiled is what has these names: --follow=x\*,burn\?' "the pattern is told"
+is $? 4 "--follow=PATTERNS: the status is the command's"
+like "$(cat err)" ' burn_60' "--follow=PATTERNS: a matching program is sampled"
+like "$(cat err)" 'unprofiled +sh \(not followed\); burn \(not followed\)|unprofiled +burn.*; sh' "--follow=PATTERNS: other programs are named"
+unlike "$(cat err)" 'unprofiled.*burnt \(' "--follow=PATTERNS: a matching program is not named as unprofiled"
+like "$(cat err)" 'note +profiled is what has these names: --follow=x\*,burn\?' "--follow=PATTERNS: a note gives the patterns"
 countersink -o f.pb.gz --follow=burn -- env -i "$TARGETS/burn" 60 >out 2>err
-like "$(cat err)" ' burn_60' "below one that is not followed and clears the environment"
+like "$(cat err)" ' burn_60' "--follow=burn: below a program that is not followed and clears the environment, burn is sampled"
 
 mv "$TARGETS/burnt" "$TARGETS/a-name-over-fifteen-characters"
 countersink -o f.pb.gz --follow='*fifteen-characters' -- "$TARGETS/a-name-over-fifteen-characters" 60 >out 2>err
-like "$(cat err)" ' burn_60' "a long name fits as a whole"
+like "$(cat err)" ' burn_60' "--follow matches a name of more than fifteen characters as a whole"
 
 COUNTERSINK_FOLLOW=none countersink -o f.pb.gz -- sh -c '"$0" 60; :' "$TARGETS/burn" >out 2>err
-like "$(cat err)" 'unprofiled.*burn \(not followed\)' "the environment says it as well"
+like "$(cat err)" 'unprofiled.*burn \(not followed\)' "COUNTERSINK_FOLLOW=none works as the option"
 
-# Without launcher: the first that is followed makes the profile.
+# Without a launcher: the first followed process makes the profile.
 rm -f f.pb.gz
 mkdir shm
 XDG_RUNTIME_DIR=$TMP/shm LD_PRELOAD=$LIB COUNTERSINK_FOLLOW=burn COUNTERSINK_OUTPUT=$TMP/f.pb.gz \
 	sh -c '"$0" 60; :' "$TARGETS/burn" >out 2>err
-is $? 0 "without launcher"
-is "$(cat err)" "" "nothing is said"
-like "$(countersink report f.pb.gz)" ' burn_60' "what is followed makes its profile"
-is "$(ls shm)" "" "and leaves nothing"
+is $? 0 "without a launcher COUNTERSINK_FOLLOW=burn: status 0"
+is "$(cat err)" "" "without a launcher COUNTERSINK_FOLLOW=burn prints nothing"
+like "$(countersink report f.pb.gz)" ' burn_60' "without a launcher the followed program makes the profile"
+is "$(ls shm)" "" "without a launcher COUNTERSINK_FOLLOW=burn leaves no run directory"
 rm -f f.pb.gz
 XDG_RUNTIME_DIR=$TMP/shm LD_PRELOAD=$LIB COUNTERSINK_FOLLOW=none COUNTERSINK_OUTPUT=$TMP/f.pb.gz \
 	sh -c '"$0" 60; :' "$TARGETS/burn" >out 2>err
-unlike "$(countersink report f.pb.gz)" ' burn_60' "none: the first process alone"
-is "$(ls shm)" "" "which leaves nothing either"
+unlike "$(countersink report f.pb.gz)" ' burn_60' "without a launcher COUNTERSINK_FOLLOW=none profiles the first process alone"
+is "$(ls shm)" "" "without a launcher COUNTERSINK_FOLLOW=none leaves no run directory"
 
 done_testing

@@ -34,7 +34,7 @@ END
 }
 printf 'bench: bench.c\n\tgcc -O2 -g -o bench bench.c\n' >Makefile.bench
 
-# ---- 32 commits, of which one slows a function
+# ---- 32 commits, one of which slows a function
 planted=$((RANDOM % 29 + 3))
 mkdir bisected
 (
@@ -53,11 +53,11 @@ mkdir bisected
 ) >bisect.out 2>&1
 is $? 0 "git bisect runs to its end" || diag "$(tail -20 bisect.out)"
 like "$(cat bisect.out)" "^$(git -C bisected rev-parse "c$planted") is the first bad commit" \
-	"it finds the planted commit among 32 (the ${planted}th)"
-like "$(cat bisect.out)" '^not ok [0-9]+ - scan in bench regressed: \+' "and the function is named on the way"
+	"git bisect finds the planted commit among 32 (the ${planted}th)"
+like "$(cat bisect.out)" '^not ok [0-9]+ - scan in bench regressed: \+' "git bisect's output names the function"
 
-# ---- what is open is no answer
-# one_commit COMMIT OPTIONS: one commit by hand, without git bisect; its status.
+# ---- inconclusive results
+# one_commit COMMIT OPTIONS: one commit without git bisect; returns the status.
 one_commit() {
 	(
 		cd by_hand && git checkout -q -f "$1" && PERF_GATE_FUNCTION=scan PERF_GATE_OPTIONS="$2" \
@@ -66,11 +66,11 @@ one_commit() {
 }
 git clone -q bisected by_hand 2>/dev/null
 one_commit c32 '--runs 6 --threshold 10%'
-is $? 1 "six pairs cannot tell: it goes on, and finds that scan is slower"
-like "$(cat one.err)" 'perf-bisect: open after 6 pairs of runs; again, with twice as many' "which is said"
+is $? 1 "six pairs are inconclusive: more runs find that scan is slower"
+like "$(cat one.err)" 'perf-bisect: open after 6 pairs of runs; again, with twice as many' "inconclusive runs that are repeated are reported"
 PERF_GATE_TRIES=1 one_commit c32 '--runs 6 --threshold 10%'
-is $? 125 "where it may not go on, the commit is skipped"
-like "$(cat one.err)" 'perf-bisect: [0-9a-f]+: still open after 6 pairs of runs: skipped' "which is said"
+is $? 125 "an inconclusive commit is skipped after the last try"
+like "$(cat one.err)" 'perf-bisect: [0-9a-f]+: still open after 6 pairs of runs: skipped' "a skipped commit is reported"
 one_commit c2 '--runs 16 --threshold 30%'
 is $? "$([ "$planted" -gt 2 ] && echo 0 || echo 1)" "a commit as fast as the good one is good"
 (
@@ -78,30 +78,30 @@ is $? "$([ "$planted" -gt 2 ] && echo 0 || echo 1)" "a commit as fast as the goo
 		git bisect run "$SRC/scripts/perf-bisect.sh" "c$((planted - 2))" ./bench
 ) >unnamed.out 2>&1
 like "$(cat unnamed.out)" "^$(git -C bisected rev-parse "c$planted") is the first bad commit" \
-	"without a name it looks for what got slower from the good commit to the bad one" || diag "$(cat unnamed.out)"
-is "$(cat by_hand/.git/perf-bisect/questions)" " - scan in bench " "that function"
+	"without a function's name bisect searches for what got slower from the good commit to the bad one" || diag "$(cat unnamed.out)"
+is "$(cat by_hand/.git/perf-bisect/questions)" " - scan in bench " "without a function's name bisect searches for the slower function"
 (
 	cd by_hand && git bisect start c32 c1 >/dev/null && PERF_GATE_FUNCTION=print PERF_GATE_OPTIONS='--runs 14 --threshold 10%' \
 		"$SRC/scripts/perf-bisect.sh" c1 ./bench
 ) >print.out 2>&1
-is $? 128 "what did not get slower from the good commit to the bad one is not searched for"
+is $? 128 "a function that did not get slower from the good to the bad commit: status 128"
 like "$(cat print.out)" 'perf-bisect: (from c1 to the bad commit, print got no slower|it is open whether print got)' \
-	"which is said"
+	"a function that did not get slower is reported"
 (cd by_hand && "$SRC/scripts/perf-bisect.sh" c1 ./bench.c) >fails.out 2>&1
-is $? 128 "a command that fails in the bad commit stops it"
+is $? 128 "a command that fails in the bad commit stops bisect: status 128"
 git -C by_hand bisect reset >/dev/null 2>&1
 (cd by_hand && "$SRC/scripts/perf-bisect.sh" c1 ./bench.c) >fails.out 2>&1
-is $? 125 "one that fails in another is skipped"
-like "$(cat fails.out)" 'perf-bisect: [0-9a-f]+ cannot be compared with c1: skipped' "which is said"
+is $? 125 "a command that fails in another commit: skipped"
+like "$(cat fails.out)" 'perf-bisect: [0-9a-f]+ cannot be compared with c1: skipped' "a commit that cannot be compared is reported"
 
-# ---- what cannot be built
+# ---- commits that do not build
 echo broken >bisected/bench.c
 (cd bisected && "$SRC/scripts/perf-bisect.sh" c1 ./bench) >/dev/null 2>&1
-is $? 125 "what does not build is skipped"
+is $? 125 "a commit that does not build is skipped"
 (cd bisected && "$SRC/scripts/perf-bisect.sh" no_such_commit ./bench) >/dev/null 2>&1
-is $? 128 "no such commit stops it"
+is $? 128 "an unknown good commit stops bisect: status 128"
 
-# ---- two branches, as CI sees them
+# ---- two branches in CI
 mkdir origin
 (
 	cd origin && git init -q -b main . && cp ../Makefile.bench Makefile && printf 'bench\nperf-gate/\n' >.gitignore
@@ -124,7 +124,7 @@ git clone -q --bare stand-in stand-in.git
 GIT_CONFIG_GLOBAL=$TMP/gitconfig
 git config --global url."file://$TMP/stand-in.git".insteadOf https://example.org/countersink
 git config --global url."file://$TMP/origin/.git".insteadOf https://example.org/project
-# The machine's packages are nobody's business here.
+# No packages are installed on this machine.
 mkdir shims
 printf '#!/bin/sh\necho "$@" >>"%s/apt"\n' "$TMP" >shims/apt-get && chmod +x shims/apt-get
 
@@ -140,7 +140,7 @@ job() {
 			COUNTERSINK_REPOSITORY=https://example.org/countersink "$SRC/tests/gate/ci-job" "$1" "$TMP/$2"
 	) >job.out 2>job.err
 }
-# Not for longer than it takes; with enough pairs for a few that something else disturbed.
+# A fixed number of runs, with enough pairs to tolerate a few disturbed ones.
 sed 's/--max-time=300/--runs=20/' "$SRC/scripts/ci/github-perf-gate.yml" >github.yml
 sed 's/--max-time=300/--runs=20/' "$SRC/scripts/ci/gitlab-perf-gate.yml" >gitlab.yml
 if have python3 && python3 -c 'import yaml' 2>/dev/null; then
@@ -149,7 +149,7 @@ if have python3 && python3 -c 'import yaml' 2>/dev/null; then
 		job github github.yml $branch
 		is $? "$want" "GitHub's job with the branch $branch: status $want" || diag "$(cat job.out job.err)"
 		like "$(cat summary.md)" '^### countersink gate: ' "$branch: the summary is written"
-		is "$(cat dependencies)" build "$branch: what it takes to build is installed"
+		is "$(cat dependencies)" build "$branch: the build dependencies are installed"
 		ok "$branch: the artifacts are there" test -s artifacts/perf-gate/gate.xml -a -s artifacts/perf-gate/gate.json \
 			-a -s artifacts/perf-gate/gate.md -a -s artifacts/perf-gate/gate.html
 		[ $branch = same ] || like "$(cat job.err)" \
@@ -158,7 +158,7 @@ if have python3 && python3 -c 'import yaml' 2>/dev/null; then
 		is "$(git -C builds/project worktree list | wc -l)" 1 "$branch: no worktree is left"
 		job gitlab gitlab.yml $branch
 		is $? "$want" "GitLab's job with the branch $branch: status $want" || diag "$(cat job.out job.err)"
-		[ $branch = same ] || like "$(cat job.out)" '^not ok [0-9]+ - scan in bench regressed' "the function is named"
+		[ $branch = same ] || like "$(cat job.out)" '^not ok [0-9]+ - scan in bench regressed' "GitLab's TAP names the function"
 		if have xmllint; then
 			ok "$branch: GitLab's report follows the schema" xmllint --noout --schema "$SRC/tests/gate/junit.xsd" \
 				artifacts/perf-gate/gate.xml
@@ -173,14 +173,14 @@ fi
 git clone -q https://example.org/project work
 echo broken >work/bench.c
 (cd work && "$SRC/scripts/perf-gate.sh" origin/main ./bench) >broken.out 2>&1
-is $? 1 "a tree that does not build is an error"
-like "$(cat broken.out)" 'the working tree does not build' "which is said"
+is $? 1 "a working tree that does not build: status 1"
+like "$(cat broken.out)" 'the working tree does not build' "a working tree that does not build is reported"
 "$SRC/scripts/perf-gate.sh" >/dev/null 2>&1
-is $? 2 "no arguments: usage"
+is $? 2 "no arguments: status 2"
 "$SRC/scripts/perf-gate.sh" no_such_commit ./bench >no_commit.out 2>&1
-isnt $? 0 "a folder without a repository is an error"
+isnt $? 0 "a directory without a repository is an error"
 (cd work && "$SRC/scripts/perf-gate.sh" no_such_commit ./bench) >no_commit.out 2>&1
-is $? 1 "no such commit: status 1"
-like "$(cat no_commit.out)" 'perf-gate: there is no commit no_such_commit here \(a shallow clone' "which is said"
+is $? 1 "an unknown commit: status 1"
+like "$(cat no_commit.out)" 'perf-gate: there is no commit no_such_commit here \(a shallow clone' "an unknown commit is reported"
 
 done_testing

@@ -15,23 +15,23 @@ start() {
 	env "$@" LD_PRELOAD="$ENTRY" COUNTERSINK_OUTPUT="$TMP/p.pb.gz" sh -c '"$0" 30; "$0" 20; exit 7' "$TARGETS/burn" >out 2>err
 	status=$?
 }
-# owns WHY NAME [FILE]: that has left a single profile, of all three, which says why.
+# owns WHY NAME [FILE]: start left one profile of all three processes, with a note that says why.
 owns() {
 	is "$status $(cat err)" "7 " "$2: the status is the program's, nothing is printed"
-	is "$(echo p.pb.gz*)" "${3:-p.pb.gz}" "and leaves one profile"
+	is "$(echo p.pb.gz*)" "${3:-p.pb.gz}" "$2: one profile is left"
 	countersink report --all p.pb.gz* >report 2>&1
-	like "$(cat report)" "note +COUNTERSINK_RUN_DIR=.* $1: this process and what it starts are a run of their own" "which says why"
-	like "$(cat report)" ' 3 processes' "of all that it started"
+	like "$(cat report)" "note +COUNTERSINK_RUN_DIR=.* $1: this process and what it starts are a run of their own" "$2: the profile's note gives the reason"
+	like "$(cat report)" ' 3 processes' "$2: the profile has all processes"
 }
 
 start COUNTERSINK_RUN_DIR=/nowhere/countersink-AbCdEf
 owns 'is not there' "a directory that is not there"
 start COUNTERSINK_RUN_DIR=/nowhere/countersink-AbCdEf COUNTERSINK_RUN_OWNER=1
-owns 'is not there' "and that another process owned"
+owns 'is not there' "a missing directory of another owner"
 
 start COUNTERSINK_RUN_DIR=/nowhere/countersink-AbCdEf COUNTERSINK_RUN_PARENT=1
-owns 'is not there' "and that a launcher elsewhere made" "$(echo p.pb.gz.*)"
-like "$(echo p.pb.gz*)" "^p\.pb\.gz\.$(hostname)\.[0-9]+$" "which leaves the launcher's own file alone"
+owns 'is not there' "a missing directory of a launcher elsewhere" "$(echo p.pb.gz.*)"
+like "$(echo p.pb.gz*)" "^p\.pb\.gz\.$(hostname)\.[0-9]+$" "the profile's name leaves the other launcher's file alone"
 
 : >file
 start COUNTERSINK_RUN_DIR="$TMP/file"
@@ -50,7 +50,7 @@ mkdir -m 700 mine
 start COUNTERSINK_RUN_DIR="$TMP/mine" COUNTERSINK_RUN_PLACE=$OTHER_BOOT
 owns 'is of another boot or machine' "a directory that machines share"
 start COUNTERSINK_RUN_DIR="$TMP/mine" COUNTERSINK_RUN_PLACE=$OTHER_BOOT COUNTERSINK_RUN_PARENT=$$
-owns 'is of another boot or machine' "though a process has the launcher's number" "$(echo p.pb.gz.*)"
+owns 'is of another boot or machine' "a directory that machines share, with the launcher's PID in use" "$(echo p.pb.gz.*)"
 if [ "$(id -u)" = 0 ]; then
 	mkdir -m 700 theirs
 	chown 65534 theirs
@@ -62,58 +62,58 @@ if [ "$(id -u)" = 0 ]; then
 	# shellcheck disable=SC2016
 	unprivileged env XDG_RUNTIME_DIR="$TMP/work" COUNTERSINK_RUN_DIR="$TMP/roots" LD_PRELOAD="$ENTRY" \
 		COUNTERSINK_OUTPUT="$TMP/work/p.pb.gz" "$TARGETS/burn" 30 >out 2>err
-	is "$? $(cat err)" "0 " "root's directory, for another user"
-	like "$(countersink report work/p.pb.gz 2>&1)" "is another user's" "leads to a profile"
+	is "$? $(cat err)" "0 " "root's run directory, for another user: status 0"
+	like "$(countersink report work/p.pb.gz 2>&1)" "is another user's" "root's run directory, for another user: the note gives the reason"
 	# shellcheck disable=SC2016
 	countersink -o l.pb.gz -- sh -c 'chown 65534 "$COUNTERSINK_RUN_DIR"; "$0" 30; exit' "$TARGETS/burn" >out 2>err
-	like "$(cat err)" 'unprofiled.* burn' "below a launcher of this machine it is named by that"
-	is "$(find theirs roots -mindepth 1)" "" "nothing is written to either"
+	like "$(cat err)" 'unprofiled.* burn' "a run directory whose owner changes is reported by its launcher"
+	is "$(find theirs roots -mindepth 1)" "" "nothing is written to another user's directory"
 else
 	chmod 500 mine
 	start COUNTERSINK_RUN_DIR="$TMP/mine"
 	owns 'Permission denied' "a directory without the right to write"
 	chmod 700 mine
 fi
-is "$(find target open mine -mindepth 1)" "" "nothing is written to any of these"
-is "$(ls shm)" "" "and nothing stays"
+is "$(find target open mine -mindepth 1)" "" "nothing is written to refused directories"
+is "$(ls shm)" "" "no run directory is left in shm"
 
-# Where no run of its own can be made, a line says so, and the program runs.
+# Without a place for a run directory, one line reports it, and the program runs.
 if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
 	# shellcheck disable=SC2016
 	unshare -m sh -c 'for at in /dev/shm /tmp; do mount --bind $at $at && mount -o remount,ro,bind $at || exit; done
 		unset XDG_RUNTIME_DIR TMPDIR; COUNTERSINK_RUN_DIR=/nowhere LD_PRELOAD=$1 exec "$0"' /bin/true "$ENTRY" >out 2>err
-	is $? 0 "no place for a run of its own: the program runs"
-	like "$(cat err)" '^countersink: cannot record in any temporary folder: .*; the program runs without being profiled$' "a line says so"
-	is "$(wc -l <err)" 1 "and no other"
+	is $? 0 "no place for a run directory: the program runs"
+	like "$(cat err)" '^countersink: cannot record in any temporary folder: .*; the program runs without being profiled$' "no place for a run directory: one line reports it"
+	is "$(wc -l <err)" 1 "no place for a run directory: only one line is printed"
 	# A container below a launcher: its pids are others, and its /dev/shm is its own.
 	if unshare -mpf --mount-proc true 2>/dev/null; then
 		# shellcheck disable=SC2016
 		countersink -q -o c.pb.gz -- unshare -mpf --mount-proc sh -c 'mount -t tmpfs none "$XDG_RUNTIME_DIR" && "$0" 60; exit 3' \
 			"$TARGETS/burn" >out 2>err
 		is "$? $(cat err)" "3 " "a container below a launcher"
-		like "$(countersink report c.pb.gz."$(hostname)".*)" ' burn_60' "leaves a profile of its own"
+		like "$(countersink report c.pb.gz."$(hostname)".*)" ' burn_60' "a container below a launcher leaves its own profile"
 		# shellcheck disable=SC2016
 		countersink -o c.pb.gz -- unshare -pf --mount-proc sh -c '"$0" 60; exit 3' "$TARGETS/burn" >out 2>err
-		like "$(cat err)" ' burn_60' "one that sees the run directory is in the launcher's"
+		like "$(cat err)" ' burn_60' "a container that sees the run directory is in the launcher's profile"
 	else
 		skip "a container below a launcher" "no pid namespaces here"
 	fi
 	# shellcheck disable=SC2016
 	countersink -o m.pb.gz -- unshare -m sh -c 'mount -t tmpfs none "$XDG_RUNTIME_DIR" && "$0" 60; exit 3' "$TARGETS/burn" >out 2>err
-	is $? 3 "another mount namespace below a launcher"
-	like "$(cat err)" 'unprofiled +burn' "is named by it"
+	is $? 3 "another mount namespace below a launcher: status 3"
+	like "$(cat err)" 'unprofiled +burn' "another mount namespace below a launcher: the program is named unprofiled"
 else
 	skip "a container below a launcher" "no mount namespaces here"
 fi
 
-# What starts when the run is over belongs to no run.
+# A process that starts after the run belongs to no run.
 # shellcheck disable=SC2016
 countersink -o late.pb.gz -- sh -c '(i=0; until test -e over || test $((i += 1)) = 3000; do sleep 0.02; done
 	"$0" 20 >late.out 2>late.err; echo $? >late) >/dev/null 2>&1 &' "$TARGETS/burn" >out 2>err
-like "$(cat err)" 'programs that start from now on are not profiled' "the report says it of what still runs"
+like "$(cat err)" 'programs that start from now on are not profiled' "the report notes that later programs are not profiled"
 : >over
 wait_until 60 test -s late
-is "$(cat late late.err)" 0 "which is itself"
+is "$(cat late late.err)" 0 "a process that starts after the run is unchanged"
 # daemon(3) ends the first process inside libc, where no call of ours can make the profile: the daemon makes it.
 rm -rf shm/*
 LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=$TMP/work/s.pb.gz COUNTERSINK_QUIET=1 "$TARGETS/daemonizes" 60 "$TMP/work/ended" >out 2>&1

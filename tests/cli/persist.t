@@ -140,7 +140,7 @@ refused() {
 	shift 2
 	countersink persist "$@" >out 2>err
 	is "$? $(wc -c <out) $(wc -l <err | tr -d ' ')" "2 0 1" "$name: status 2, one line"
-	like "$(cat err)" "$regex" "$name: the reason is on stderr"
+	like "$(cat err)" "$regex" "$name: the reason is reported"
 }
 refused 'say what to do' "no action"
 refused "persist does not know 'keep'" "an unknown action" keep

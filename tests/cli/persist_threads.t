@@ -1,6 +1,6 @@
 #!/bin/sh
-# countersink persist detach -p PID: all threads of a process under one id, those that it starts later as well, and the
-# samples of them.
+# countersink persist detach -p PID: all threads of a process under one id, those started later included, and their
+# samples.
 . "$(dirname "$0")/lib.sh"
 
 if ! countersink stat -x -e page-faults:u true 2>&1 | grep -q ',counted,'; then
@@ -40,30 +40,30 @@ is_about() {
 target 5
 id=$(countersink persist detach -e page-faults:u -p "$target" 2>err)
 is "$?" 0 "an event of a process with six threads"
-is "$(cat err)" "" "without a word"
-is "$(countersink persist list | wc -l | tr -d ' ')" 1 "one id for all of them"
-like "$(cat "base/countersink-persist/events/$id")" '^events 6$' "of six events"
+is "$(cat err)" "" "detach prints nothing on stderr"
+is "$(countersink persist list | wc -l | tr -d ' ')" 1 "list shows one id for all threads"
+like "$(cat "base/countersink-persist/events/$id")" '^events 6$' "the event's file has six events"
 tell old
-is_about "$(value "$id")" 5000 "5 threads x 1,000 faults"
-like "$(countersink persist read "$id")" 'enabled ([0-9.]+) s  running \1 s$' "counted all of the time"
+is_about "$(value "$id")" 5000 "5 threads x 1,000 faults are counted"
+like "$(countersink persist read "$id")" 'enabled ([0-9.]+) s  running \1 s$' "the threads are counted all of the time"
 tell new
-is_about "$(value "$id")" 6000 "a thread that starts later, and ends"
+is_about "$(value "$id")" 6000 "a thread that starts later is counted"
 tell nested
-is_about "$(value "$id")" 7000 "one that such a thread starts"
+is_about "$(value "$id")" 7000 "a thread started by a later thread is counted"
 tell end
 tell end
 tell old
-is_about "$(value "$id")" 10000 "two threads end; the others go on"
+is_about "$(value "$id")" 10000 "two threads end; the others are counted"
 tell child
 is_about "$(value "$id")" 10000 "children are not counted"
 untarget
-is_about "$(value "$id")" 10000 "after its end the count stays"
+is_about "$(value "$id")" 10000 "the count stays after the process has ended"
 countersink persist samples "$id" 2>err
-is "$?" 1 "it has no samples"
+is "$?" 1 "an event without rings has no samples"
 like "$(cat err)" "^countersink: event $id: it keeps no ring of samples \(detach it with --pages\)\$" "the reason is reported"
 countersink persist attach "$id"
-is "$?" 0 "attached"
-ok "all of them are gone" wait_until 20 test ! -S base/countersink-persist/socket
+is "$?" 0 "attach of an event of all threads"
+ok "attach of the event ends the keeper" wait_until 20 test ! -S base/countersink-persist/socket
 
 # One thread of a process: its TID.
 target 2
@@ -75,25 +75,25 @@ countersink persist attach "$id"
 
 # Samples of all threads, one for each fault.
 id=$(countersink persist detach -e page-faults:u:period=1 -p "$target" -m 64)
-is "$?" 0 "an event with rings"
+is "$?" 0 "detach of an event with rings"
 tell old
 tell new
 countersink persist samples "$id" >out 2>err
 is "$?" 0 "samples are printed"
-is_about "$(wc -l <out)" 3000 "each of 3,000 faults"
+is_about "$(wc -l <out)" 3000 "each of 3,000 faults has a sample"
 is "$(grep -vcE "^ *$target/[0-9]+ +\[[0-9]{3}\] +[0-9]+\.[0-9]{9}: +1 page-faults:u: +[0-9a-f]+\$" out)" 0 \
-	"as perf script does: process and thread, CPU, time, period, event, address"
-is "$(awk '{ sub(":", "", $3); print $3 }' out | sort -c -g 2>&1)" "" "in the order of time"
-is "$(awk '{ split($1, at, "/"); n[at[2]]++ } END { for (t in n) if (n[t] >= 1000) m++; print m }' out)" 3 "of three threads"
-is "$(cat err)" "" "none is lost"
+	"samples have perf script's fields: process and thread, CPU, time, period, event, address"
+is "$(awk '{ sub(":", "", $3); print $3 }' out | sort -c -g 2>&1)" "" "samples are in order of time"
+is "$(awk '{ split($1, at, "/"); n[at[2]]++ } END { for (t in n) if (n[t] >= 1000) m++; print m }' out)" 3 "samples come from three threads"
+is "$(cat err)" "" "no sample is lost"
 if have python3; then
 	countersink persist samples --json "$id" >json
-	ok "as JSON, too" python3 -c 'import json
+	ok "samples --json prints valid JSON" python3 -c 'import json
 o, = json.load(open("json"))
 assert o["overwritten"] == 0 and o["lost"] == 0 and o["rings"] >= 1
 assert 3000 <= len(o["samples"]) <= 3200 and all(s["period"] == 1 and s["ip"].startswith("0x") for s in o["samples"])'
 else
-	skip "as JSON, too" "there is no python3 to read it"
+	skip "samples --json prints valid JSON" "there is no python3 to read it"
 fi
 countersink persist attach "$id"
 id=$(countersink persist detach -e page-faults:u:period=1 -p "$target" -m 4)
@@ -106,18 +106,18 @@ nr=$(wc -l <out)
 gone=$(sed -n 's/^countersink: event [0-9]*: about \([0-9]*\) older samples are overwritten.*/\1/p' err)
 ok "the latest are printed ($nr); about how many are overwritten is reported ($gone)" \
 	test $((nr + ${gone:-0})) -ge 9900 -a $((nr + ${gone:-0})) -le 10300
-is_about "$(value "$id")" 10000 "the count has all"
+is_about "$(value "$id")" 10000 "the count includes overwritten samples"
 countersink persist attach "$id"
 untarget
 
-# What stat refuses, for a count.
+# Events that stat refuses.
 countersink persist detach -e task-clock:u -p $$ 2>err
 is "$?" 2 "a clock of user space alone is refused"
-like "$(cat err)" "^countersink: option --event: 'task-clock:u': the kernel's clocks count all of the CPU time" "and why"
+like "$(cat err)" "^countersink: option --event: 'task-clock:u': the kernel's clocks count all of the CPU time" "a refused clock of user space alone is explained"
 countersink persist detach -e context-switches:u -p $$ 2>err
-is "$?" 2 "so is what happens in the kernel only"
-like "$(cat err)" "^countersink: option --event: 'context-switches:u': " "and why"
-# Programs of the world.
+is "$?" 2 "an event of the kernel only is refused with :u"
+like "$(cat err)" "^countersink: option --event: 'context-switches:u': " "the refused context-switches:u is named"
+# Real programs.
 if have python3; then
 	cat >threads.py <<'END'
 import mmap, sys, threading

@@ -1,21 +1,21 @@
 #!/bin/bash
-# Programs that cannot be injected: they run untouched, are counted from outside, and named with the reason.
+# Programs that cannot be injected: they run unchanged, are counted from outside, and named with the reason.
 . "$(dirname "$0")/lib.sh"
 
 countersink -o s.pb.gz -- "$TARGETS/static_spin" 0.2 2>err
 is $? 0 "a static program runs"
-like "$(cat err)" 'unprofiled +static_spin' "and is named in the report"
-like "$(cat err)" 'static' "with the reason"
-like "$(cat err)" 'static_spin\]' "its time is in the table"
-like "$(cat err)" 'counted +task-clock [1-9][0-9]+\.' "and counted"
+like "$(cat err)" 'unprofiled +static_spin' "a static program is named in the report"
+like "$(cat err)" 'static' "a static program is named with the reason"
+like "$(cat err)" 'static_spin\]' "a static program's time is in the table"
+like "$(cat err)" 'counted +task-clock [1-9][0-9]+\.' "a static program's time is counted"
 
 countersink -o s.pb.gz -- sh -c '"$0" 0.2; exit 3' "$TARGETS/static_spin" 2>err
-is $? 3 "below a program that can be injected"
-like "$(cat err)" 'unprofiled.*static_spin \(static' "it is named as well, with the reason"
-like "$(cat err)" 'static_spin\]' "with its time"
+is $? 3 "a static program below another program: status 3"
+like "$(cat err)" 'unprofiled.*static_spin \(static' "a static program below another program is named with the reason"
+like "$(cat err)" 'static_spin\]' "a static program below another program has its time in the table"
 
 is "$(countersink -q -o s.pb.gz -- "$TARGETS/static_spin" 0 sh -c 'echo "$LD_PRELOAD"')" "$ENTRY" \
-	"what it execs is injected again"
+	"a program that a static program execs is injected"
 
 # Every way to start a program: $1 the program, $2 its status, $3 its words, $4 how the report names it, $5 for the points.
 starters='
@@ -58,12 +58,12 @@ started_by_others() {
 	COUNTERSINK_REPORT=1 COUNTERSINK_OUTPUT=o.pb.gz LD_PRELOAD=$LIB \
 		/usr/bin/python3 -c "$starters" "$PWD/${1#./}" "$2" "$3" >out 2>err
 	is "$? $(cat out)" "0 " "$5 started in ten ways is itself"
-	unlike "$(cat err)" 'ld\.so|[Rr]elocat' "$5: no loader complains"
-	like "$(cat err)" "$4 \(10 times\)" "$5 is named for each, without a launcher and its list"
+	unlike "$(cat err)" 'ld\.so|[Rr]elocat' "$5: the loader does not complain"
+	like "$(cat err)" "$4 \(10 times\)" "$5 is named for each start without a launcher"
 	countersink -o l.pb.gz -- sh -c "$1 & $1; wait; exec $1" >out 2>err
-	is $? "$2" "$5 below a program that can be injected"
-	like "$(cat err)" "unprofiled.*$4 \(3 times\)" "$5 is named, what the command itself became as well"
-	like "$(cat err)" "\[not injected: ${1#./}\]" "$5: with its time"
+	is $? "$2" "$5 below a program that can be injected: status $2"
+	like "$(cat err)" "unprofiled.*$4 \(3 times\)" "$5 is named for each start and for the command's exec"
+	like "$(cat err)" "\[not injected: ${1#./}\]" "$5: its time is in the table"
 }
 
 # Another C library: its loader would fail on ours.
@@ -81,24 +81,24 @@ if have musl-gcc; then
 	musl-gcc -o musl m.c
 	countersink -o m.pb.gz -- ./musl >out 2>err
 	is "$? $(cat out)" "5 from musl" "a musl program runs"
-	like "$(cat err)" 'unprofiled.*musl' "and is named"
+	like "$(cat err)" 'unprofiled.*musl' "a musl program is named in the report"
 	started_by_others ./musl 5 "from musl" 'musl \(of another architecture or C library\)' "a musl program"
 	like "$(LD_PRELOAD=$LIB:/usr/lib/none.so COUNTERSINK_QUIET=1 sh -c './musl; exit' 2>&1)" 'none\.so' \
-		"another library that it is to preload is left to it"
+		"another library in LD_PRELOAD is left to a musl program"
 else
 	skip "a musl program" "no musl-gcc here"
 fi
 if have_32_bit_program m32; then
 	countersink -o m.pb.gz -- ./m32 >out 2>err
 	is $? 6 "a 32-bit program runs"
-	unlike "$(cat err)" 'ld\.so' "its loader does not complain about our library"
-	like "$(cat err)" 'unprofiled.*m32' "and it is named"
+	unlike "$(cat err)" 'ld\.so' "a 32-bit program's loader does not complain about our library"
+	like "$(cat err)" 'unprofiled.*m32' "a 32-bit program is named in the report"
 	started_by_others ./m32 6 "" 'm32 \(of another architecture or C library\)' "a 32-bit program"
 else
 	skip "a 32-bit program" "no 32-bit compiler here"
 fi
 
-# Setuid: the loader ignores LD_PRELOAD, and the kernel takes an unprivileged user's counters off.
+# Setuid: the loader ignores LD_PRELOAD, and the kernel removes an unprivileged user's counters.
 if [ "$(id -u)" = 0 ]; then
 	cp "$TARGETS/static_spin" suid_spin
 	cp /usr/bin/id suid_id
@@ -108,8 +108,8 @@ if [ "$(id -u)" = 0 ]; then
 	cd theirs || exit 1
 	unprivileged countersink -- ../suid_id -u >out 2>err
 	is "$? $(cat out)" "0 0" "a setuid program runs with its rights"
-	like "$(cat err)" 'unprofiled.*suid_id' "and is named"
-	like "$(cat err)" '(set-user-id|capabilities)' "with the reason"
+	like "$(cat err)" 'unprofiled.*suid_id' "a setuid program is named in the report"
+	like "$(cat err)" '(set-user-id|capabilities)' "a setuid program is named with the reason"
 	cd ..
 else
 	skip "a setuid program" "only root can make one"
