@@ -1,5 +1,5 @@
 #!/bin/bash
-# Under a seccomp filter that was there before, and that kills for what we call: the command never dies of us.
+# Under an earlier seccomp filter that kills for calls of ours: the command is never killed because of us.
 . "$(dirname "$0")/lib.sh"
 
 caged() { # calls command...
@@ -9,44 +9,44 @@ caged() { # calls command...
 "$TARGETS/guest_memory" work >plain
 for call in prctl fcntl ftruncate getdents64 perf_event_open,timer_create; do
 	caged $call countersink -o p.pb.gz -- "$TARGETS/guest_memory" work >out 2>err
-	is $? 5 "where $call is deadly, the command ends as ever"
-	is "$(cat out)" "$(cat plain)" "having done its work"
+	is $? 5 "a filter that kills for $call: the command keeps its status"
+	is "$(cat out)" "$(cat plain)" "a filter that kills for $call: the command does its work"
 	like "$(cat err)" '^countersink: a seccomp filter kills for '"${call%%,*}"', which profiling takes: .* runs without being profiled' \
-		"and the reason why it is not profiled is said"
+		"a filter that kills for $call: the reason for not profiling is reported"
 	LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=p2.pb.gz caged $call "$TARGETS/guest_memory" work >out 2>err
-	is $? 5 "so without a launcher"
-	is "$(cat out)" "$(cat plain)" "which does its work"
+	is $? 5 "a filter that kills for $call, without a launcher: the program keeps its status"
+	is "$(cat out)" "$(cat plain)" "a filter that kills for $call, without a launcher: the program does its work"
 	is "$(cat err)" "countersink: the program runs without being profiled: it runs under a seccomp filter that kills for ${call%%,*}" \
-		"and says so"
+		"a filter that kills for $call, without a launcher: the reason for not profiling is reported"
 done
-is "$(find . -name '*.pb.gz*')" "" "no profile is made"
+is "$(find . -name '*.pb.gz*')" "" "filters that kill for needed calls: no profile is made"
 
-# Filters that the program installs itself, one for each call. Some of what it does is punished alone as well.
+# Filters that the program installs itself, one for each call. Some of its own calls are killed without us as well.
 "$TARGETS/confined_calls" >plain
 "$TARGETS/confined_calls" bus >plain_bus
 for engine in sigtrap signal timer; do
 	countersink --engine=$engine -q -o c.pb.gz -- "$TARGETS/confined_calls" >out 2>err
-	is "$(diff plain out)" "" "engine $engine: whatever call a filter kills for, it kills no more than without us"
+	is "$(diff plain out)" "" "engine $engine: filters of the program kill no more calls than without us"
 done
 LD_PRELOAD=$LIB COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT=c2.pb.gz "$TARGETS/confined_calls" >out 2>err
-is "$(diff plain out)" "" "so without a launcher"
+is "$(diff plain out)" "" "without a launcher filters of the program kill no more calls than without us"
 countersink -q -o c.pb.gz -- "$TARGETS/confined_calls" bus >out 2>err
-is "$(diff plain_bus out)" "" "and SIGBUS ends the program as ever"
+is "$(diff plain_bus out)" "" "under countersink SIGBUS ends the confined program as without us"
 rm -f c.pb.gz* c2.pb.gz*
 
 caged prctl countersink -- ./nothing 2>err
-is $? 127 "a command that is not there is told as ever"
-like "$(cat err)" './nothing: No such file' "with its name"
+is $? 127 "a missing command under a filter that kills for prctl: status 127"
+like "$(cat err)" './nothing: No such file' "a missing command under a filter that kills for prctl is named"
 
 caged perf_event_open countersink -o p.pb.gz -- "$TARGETS/guest_memory" work >out 2>err
-is $? 5 "where perf_event_open is deadly, the command ends as ever"
-like "$(cat err)" 'engine +timer.*kills for perf_event_open' "sampled by timers"
-like "$(cat err)" 'warning +a seccomp filter .* kills for perf_event_open: not called' "which is said"
-like "$(countersink report p.pb.gz)" ' spin' "and has its profile"
+is $? 5 "a filter that kills for perf_event_open: the command keeps its status"
+like "$(cat err)" 'engine +timer.*kills for perf_event_open' "a filter that kills for perf_event_open: samples come by timers"
+like "$(cat err)" 'warning +a seccomp filter .* kills for perf_event_open: not called' "a filter that kills for perf_event_open: the call left out is reported"
+like "$(countersink report p.pb.gz)" ' spin' "a filter that kills for perf_event_open: the profile has samples"
 
-# A process that was not there before, nobody may learn of.
+# The program must not see the child processes that try a call.
 caged perf_event_open env LD_PRELOAD="$LIB" COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT=p3.pb.gz sh -c 'wait; echo none; (exit 3); echo $?' >out
 is "$(cat out)" "none
-3" "the children that try are nobody's"
+3" "the program sees no child of ours that tries a call"
 
 done_testing

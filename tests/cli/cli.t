@@ -1,7 +1,7 @@
 #!/bin/bash
 # The command line: what is refused and how, help, the manual pages, values and their sources, completion.
 . "$(dirname "$0")/lib.sh"
-PATH=$BUILD/bin:/usr/bin:/bin # no folder that this user may not search: "not found" would be "not permitted"
+PATH=$BUILD/bin:/usr/bin:/bin # no directory that this user cannot search: "not found" would be "not permitted"
 export HOME=$TMP
 
 # refused STATUS REGEX NAME ARGUMENT...: nothing is run, one line says why.
@@ -80,24 +80,24 @@ is "$(cd "$SRC" && grep -rlF "$(countersink --version | sed 's/.* //')" include 
 	include/internal/base.h "the version stands in one file of the sources"
 ok "--version is not refused for what else is wrong" countersink --version --frequency=x
 
-# ---- help, manual pages and the table say the same
+# ---- help, manual pages and the command table agree
 plain_man() { # the source without its markup
 	sed -e 's/\\f[BIR]//g' -e 's/\\-/-/g' "$SRC/launcher/man/$1.1"
 }
-# Both give: the option as it is written, its default, its twin ("-": none).
+# Both print: the option as written, its default, its environment variable ("-": none).
 options_of_help() {
 	countersink help "$1" | awk '
-		function entry_ends(   name, text, tail, def, twin) {
+		function entry_ends(   name, text, tail, def, variable) {
 			if (entry == "") return
 			name = entry; sub(/  .*/, "", name)
-			def = twin = "-"
+			def = variable = "-"
 			if (match(entry, / \[[^]]*\]$/)) {
 				tail = substr(entry, RSTART + 2, RLENGTH - 3)
-				if (match(tail, /COUNTERSINK_[A-Z_]*$/)) { twin = substr(tail, RSTART); tail = substr(tail, 1, RSTART - 1) }
+				if (match(tail, /COUNTERSINK_[A-Z_]*$/)) { variable = substr(tail, RSTART); tail = substr(tail, 1, RSTART - 1) }
 				sub(/; $/, "", tail)
 				if (tail != "") def = tail
 			}
-			print name "|" def "|" twin
+			print name "|" def "|" variable
 			entry = ""
 		}
 		/^  (    )?(-|COUNTERSINK_)/ { entry_ends(); sub(/^ */, ""); entry = $0; next }
@@ -107,10 +107,10 @@ options_of_help() {
 }
 options_of_man() {
 	plain_man "countersink-$1" | awk '
-		function entry_ends() { if (name != "") print name "|" def "|" twin; name = "" }
-		after_tp && (/^-/ || /^COUNTERSINK_.*=/) { name = $0; def = twin = "-" }
+		function entry_ends() { if (name != "") print name "|" def "|" variable; name = "" }
+		after_tp && (/^-/ || /^COUNTERSINK_.*=/) { name = $0; def = variable = "-" }
 		/^Default: / { def = $0; sub(/^Default: /, "", def); sub(/\.( Environment: .*)?$/, "", def) }
-		/Environment: / { twin = $0; sub(/.*Environment: /, "", twin); sub(/\.$/, "", twin) }
+		/Environment: / { variable = $0; sub(/.*Environment: /, "", variable); sub(/\.$/, "", variable) }
 		{ after_tp = /^\.TP/ }
 		/^\.(TP|SH|PP)/ { entry_ends() }
 		END { entry_ends() }' | sort
@@ -120,10 +120,10 @@ is "$(countersink help | awk 'length > 80')" "" "the overview fits 80 columns"
 for command in $(cat commands); do
 	options_of_help "$command" >help.options
 	ok "$command: help has options" grep -q -- '--help' help.options
-	is "$(countersink "$command" --help)" "$(countersink help "$command")" "$command: --help is what help says"
+	is "$(countersink "$command" --help)" "$(countersink help "$command")" "$command: --help prints the same as help"
 	is "$(countersink help "$command" | awk 'length > 80')" "" "$command: help fits 80 columns"
 	[ "$(wc -l <help.options)" -gt 3 ] || continue # only what every command takes
-	is "$(options_of_man "$command")" "$(cat help.options)" "$command: its manual page has the same options, defaults, twins"
+	is "$(options_of_man "$command")" "$(cat help.options)" "$command: its manual page has the same options, defaults, environment variables"
 done
 is "$(plain_man countersink | sed -n '/^\.SH COMMANDS/,/^\.SH OPTIONS/p' | sed -n 's/^\([a-z]\+\)$/\1/p')" "$(cat commands)" \
 	"countersink(1) lists the commands of the table"
@@ -143,7 +143,7 @@ for file in "$SRC"/launcher/man/*.[1-9]*; do
 done
 COLUMNS=80 countersink --help >/dev/full 2>err
 isnt $? 0 "help to a full device is an error"
-like "$(cat err)" 'No space left' "which is said"
+like "$(cat err)" 'No space left' "a full device for help is reported"
 
 # ---- completion
 complete_bash() { # the words of a line, the last one being completed
@@ -153,20 +153,20 @@ complete_bash() { # the words of a line, the last one being completed
 		_countersink
 		printf "%s\n" "${COMPREPLY[@]}"' bash "$@"
 }
-like "$(complete_bash countersink rep)" '^report$' "bash: commands"
-is "$(complete_bash countersink --fre)" "--frequency" "bash: options of run"
-is "$(complete_bash countersink run --fre)" "--frequency" "bash: after run, too"
-is "$(complete_bash countersink report --q)" "--quiet" "bash: options of report"
-is "$(complete_bash countersink --engine = sig | sort | tr '\n' ' ')" "signal sigtrap " "bash: values after ="
-is "$(complete_bash countersink --unwind lib)" "libunwind" "bash: values in the next word"
-is "$(complete_bash countersink -e page)" "page-faults" "bash: events"
-like "$(complete_bash countersink -F 50 prov)" '^prove$' "bash: the command itself"
+like "$(complete_bash countersink rep)" '^report$' "bash: completion of a command"
+is "$(complete_bash countersink --fre)" "--frequency" "bash: completion of an option of run"
+is "$(complete_bash countersink run --fre)" "--frequency" "bash: completion of an option after run"
+is "$(complete_bash countersink report --q)" "--quiet" "bash: completion of an option of report"
+is "$(complete_bash countersink --engine = sig | sort | tr '\n' ' ')" "signal sigtrap " "bash: completion of values after ="
+is "$(complete_bash countersink --unwind lib)" "libunwind" "bash: completion of values in the next word"
+is "$(complete_bash countersink -e page)" "page-faults" "bash: completion of events"
+like "$(complete_bash countersink -F 50 prov)" '^prove$' "bash: completion of the command itself"
 : >some_file
-is "$(complete_bash countersink -q cat some_f)" "some_file" "bash: the command's arguments"
-is "$(complete_bash countersink -o some_f)" "some_file" "bash: files"
-is "$(complete_bash countersink completion z)" "zsh" "bash: shells"
-is "$(complete_bash countersink persist det)" "detach" "bash: what persist does"
-is "$(complete_bash countersink persist detach --pag)" "--pages" "bash: and its options"
+is "$(complete_bash countersink -q cat some_f)" "some_file" "bash: completion of the command's arguments"
+is "$(complete_bash countersink -o some_f)" "some_file" "bash: completion of files"
+is "$(complete_bash countersink completion z)" "zsh" "bash: completion of shells"
+is "$(complete_bash countersink persist det)" "detach" "bash: completion of persist's actions"
+is "$(complete_bash countersink persist detach --pag)" "--pages" "bash: completion of options of persist's actions"
 for option in $(countersink help run | sed -n 's/^ *\(-., \)\?\(--[a-z-]*\).*/\2/p'); do
 	is "$(complete_bash countersink "$option" | head -1)" "$option" "bash: $option"
 done

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A recording that another process truncates or overwrites while it is written: the program goes on as if it were not
-# there, and the report says what is missing.
+# A recording that another process truncates or overwrites while it is written: the program runs on unchanged
+# and the report names the missing part.
 . "$(dirname "$0")/lib.sh"
 
 # Damage every recording of one run, again and again until the run is over: those of later children, too. The run directory is
@@ -39,9 +39,9 @@ undisturbed() { # how options -- command...
 	undisturbed_pid=$!
 	damage "$undisturbed_how" $undisturbed_pid
 	wait $undisturbed_pid
-	is $? "$alone" "$undisturbed_how, $1: the status is as ever"
-	is "$(cat with)" "$(cat out)" "the output, too"
-	ok "something was damaged" [ "$nr_damaged" -gt 0 ]
+	is $? "$alone" "$undisturbed_how, $1: the status is as without us"
+	is "$(cat with)" "$(cat out)" "$undisturbed_how, $1: the output is as without us"
+	ok "$undisturbed_how, $1: recordings were damaged" [ "$nr_damaged" -gt 0 ]
 	rm -f p.pb.gz*
 }
 
@@ -54,7 +54,7 @@ for engine in sigtrap signal timer; do
 		undisturbed $how --engine=$engine -c 100000 --timeline -- "$locks" 0
 		case $how in
 		truncate | redirect | replace)
-			like "$(cat err)" 'warning +.*(left out|cut short)' "what is missing is reported"
+			like "$(cat err)" 'warning +.*(left out|cut short)' "the missing part is reported"
 			;;
 		esac
 	done
@@ -79,21 +79,21 @@ for how in truncate garbage replace; do
 	undisturbed $how -- bash -c spawns
 done
 
-# The program's own SIGBUS is what it was.
+# The program's own SIGBUS behaves as without us.
 "$TARGETS/guest_bus" >out
 alone=$?
 for engine in sigtrap signal timer none; do
 	countersink -q -o p.pb.gz --engine=$engine -- "$TARGETS/guest_bus" >with 2>err
-	is $? "$alone" "SIGBUS under engine $engine: the status is as ever"
-	is "$(cat with)" "$(cat out)" "actions, faults, signals that are sent, blocked or ignored, too"
-	is "$(cat err)" "" "and nothing is printed"
+	is $? "$alone" "SIGBUS under engine $engine: the status is as without us"
+	is "$(cat with)" "$(cat out)" "SIGBUS under engine $engine: actions, faults, sent, blocked and ignored signals are as without us"
+	is "$(cat err)" "" "SIGBUS under engine $engine: nothing is printed"
 	rm -f p.pb.gz*
 done
 undisturbed truncate -- "$TARGETS/guest_bus"
 "$TARGETS/guest_bus" die >out 2>&1
 alone=$?
-is $alone 135 "a fault ends the program"
+is $alone 135 "without us a SIGBUS fault ends the program"
 countersink -q -o p.pb.gz -- "$TARGETS/guest_bus" die >with 2>&1
-is $? $alone "as it does with us"
+is $? $alone "under countersink a SIGBUS fault ends the program"
 
 done_testing

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Where names come from when the program's own file has none, or is not there any more.
+# Sources of function names when the program's own file has none, or is gone.
 . "$(dirname "$0")/lib.sh"
 
 record() { # folder program: record a run of it
@@ -16,26 +16,26 @@ strip -o prog "$TARGETS/inlines"
 
 # ---- beside the program
 ok 'a stripped program is recorded' record run ./prog
-unlike "$(functions run)" ' churn$' 'it has no names'
-like "$(functions run)" '\[prog\+0x[0-9a-f]+\]$' 'but where its functions begin'
+unlike "$(functions run)" ' churn$' 'a stripped program has no function names'
+like "$(functions run)" '\[prog\+0x[0-9a-f]+\]$' "a stripped program's rows begin where its functions begin"
 cp whole.debug prog.debug
 objcopy --add-gnu-debuglink=prog.debug prog
-like "$(functions run)" ' churn$' 'a debug link leads to them'
-like "$(functions run)" 'scramble.*\(inlined\)$' 'inlined ones too'
+like "$(functions run)" ' churn$' 'a debug link leads to the names'
+like "$(functions run)" 'scramble.*\(inlined\)$' 'a debug link leads to inlined names'
 mkdir .debug && mv prog.debug .debug/
-like "$(functions run)" ' churn$' 'in .debug, too'
+like "$(functions run)" ' churn$' 'a debug link into .debug leads to the names'
 objcopy --remove-section=.note.gnu.build-id .debug/prog.debug
 printf x >>.debug/prog.debug
-unlike "$(functions run)" ' churn$' 'a debug file that is not what it should be is none'
+unlike "$(functions run)" ' churn$' 'a debug file of another build is ignored'
 rm -r .debug
 objcopy --remove-section=.note.gnu.build-id --remove-section=.gnu_debuglink prog bare
 cp whole.debug crc.debug
 objcopy --remove-section=.note.gnu.build-id crc.debug
 objcopy --add-gnu-debuglink=crc.debug bare
-ok 'a program without a build-id' record bare.run ./bare
-like "$(functions bare.run)" ' churn$' 'its debug link is told by the checksum'
+ok 'a program without a build-id is recorded' record bare.run ./bare
+like "$(functions bare.run)" ' churn$' 'without a build-id a debug link is checked by its checksum'
 printf x >>crc.debug
-unlike "$(functions bare.run)" ' churn$' 'which must be right'
+unlike "$(functions bare.run)" ' churn$' 'a debug link with a wrong checksum is ignored'
 
 # ---- debuginfod, on request only
 mkdir -p "server/buildid/$id"
@@ -45,15 +45,15 @@ export DEBUGINFOD_CACHE_PATH=$PWD/dcache
 if ldconfig -p | grep -q 'libdebuginfod\.so\.1'; then
 	export DEBUGINFOD_URLS=file://$PWD/server
 	objcopy --remove-section=.gnu_debuglink prog
-	unlike "$(functions run)" ' churn$' 'no server is asked unless it is said'
-	ok 'so nothing was fetched' test ! -e dcache
-	like "$(functions --debuginfod run)" ' churn$' 'a server has the names'
+	unlike "$(functions run)" ' churn$' 'without --debuginfod no server is asked'
+	ok 'without --debuginfod nothing is fetched' test ! -e dcache
+	like "$(functions --debuginfod run)" ' churn$' '--debuginfod fetches names'
 	rm -rf dcache
-	like "$(COUNTERSINK_DEBUGINFOD=1 functions run)" ' churn$' 'the environment can say it'
+	like "$(COUNTERSINK_DEBUGINFOD=1 functions run)" ' churn$' 'COUNTERSINK_DEBUGINFOD=1 fetches names'
 	mv prog prog.gone
 	rm -rf dcache
-	like "$(functions run)" 'warning +prog is gone: its functions have no names' 'a program that is gone has none'
-	like "$(functions --debuginfod run)" ' churn$' 'a server has it too'
+	like "$(functions run)" 'warning +prog is gone: its functions have no names' 'a missing program is reported'
+	like "$(functions --debuginfod run)" ' churn$' '--debuginfod fetches the names of a missing program'
 	mv prog.gone prog
 	if have python3; then
 		python3 -u -m http.server -b 127.0.0.1 -d server 0 >server.log 2>&1 &
@@ -61,28 +61,28 @@ if ldconfig -p | grep -q 'libdebuginfod\.so\.1'; then
 		wait_until 20 grep -q 'port [0-9]' server.log
 		rm -rf dcache
 		like "$(DEBUGINFOD_URLS=http://127.0.0.1:$(sed -n 's/.*port \([0-9]*\) .*/\1/p' server.log) functions --debuginfod run)" ' churn$' \
-			'one on the network as well'
+			'--debuginfod asks a server on the network'
 		kill "$server"
 	fi
 	rm -rf dcache
-	like "$(DEBUGINFOD_URLS='' functions --debuginfod run)" 'warning +--debuginfod: DEBUGINFOD_URLS names no server' 'without a server that is said'
+	like "$(DEBUGINFOD_URLS='' functions --debuginfod run)" 'warning +--debuginfod: DEBUGINFOD_URLS names no server' '--debuginfod without a server is reported'
 	cp whole.debug wrong && objcopy --remove-section=.note.gnu.build-id wrong "server/buildid/$id/debuginfo"
 	rm -rf dcache
-	unlike "$(functions --debuginfod run)" ' churn$' 'what a server has must be of the build, too'
+	unlike "$(functions --debuginfod run)" ' churn$' 'debug information of another build from a server is ignored'
 else
 	skip 'debuginfod' 'libdebuginfod is not installed'
 fi
 
-# ---- replaced, deleted, in another root
+# ---- a program replaced, deleted, or in another root
 cp "$TARGETS/inlines" later
-ok 'a program' record later.run ./later
+ok 'a program that will be replaced is recorded' record later.run ./later
 cp "$TARGETS/burn" later
-like "$(functions later.run)" 'warning +later was replaced since it ran \(its build-id is another\): its functions have no names' 'one that was replaced is refused'
-unlike "$(functions later.run)" ' churn$' 'and gives no names'
+like "$(functions later.run)" 'warning +later was replaced since it ran \(its build-id is another\): its functions have no names' 'a replaced program is reported'
+unlike "$(functions later.run)" ' churn$' 'a replaced program has no names'
 rm later
-like "$(functions later.run)" 'warning +later is gone' 'one that was deleted is missed'
+like "$(functions later.run)" 'warning +later is gone' 'a deleted program is reported'
 if [ "$(id -u)" = 0 ] && unshare -m true 2>unshare.err; then
-	# A process that has our program where we have none: its root is asked for it.
+	# A program visible only in the process's own root directory.
 	mkdir inside
 	cp "$TARGETS/inlines" inside/hidden
 	mkdir -m 700 roots.run
@@ -98,7 +98,7 @@ if [ "$(id -u)" = 0 ] && unshare -m true 2>unshare.err; then
 	like "$(functions roots.run)" ' churn$' 'a file that only the process sees is read in its root'
 	kill "$guest"
 	wait "$guest" 2>wait.err
-	like "$(functions roots.run)" 'hidden is gone' 'which is gone with it'
+	like "$(functions roots.run)" 'hidden is gone' 'a file in a root that has ended is reported as gone'
 else
 	skip 'a file that only the process sees' 'no mount namespaces here'
 fi

@@ -1,10 +1,10 @@
 #!/bin/sh
-# README's table of errors is what is printed, row by row; every errno has one; and the commands say the same.
+# README's table of errors has the printed texts, row by row; every errno has a row; and the commands print the same.
 units=${BUILD:-$(dirname "$0")/../../build}/tests/unit
 case $units in /*) ;; *) units=$PWD/$units ;; esac
 . "$(dirname "$0")/lib.sh"
 
-# What differs from run to run, and from machine to machine: numbers, and the list of CPUs.
+# Replace what differs between runs and machines: numbers, and the list of CPUs.
 masked() {
 	sed -E 's/0x[0-9a-f]+/X/g; s/online are [0-9,-]+/online are N/; s/(^|[^[:alnum:]])[0-9]+/\1N/g; s/N-N/N/g'
 }
@@ -15,10 +15,10 @@ for name in E2BIG EACCES EBADF EBUSY EFAULT EINTR EINVAL EMFILE ENODEV ENOENT EN
 	ok "$name of perf_event_open(2) has a row" grep -q "^| \`$name\` |" readme.rows
 done
 
-# Each row, with all that it takes to provoke them.
+# Each row, by provoking its error.
 if [ "$(id -u)" != 0 ] || ! have setpriv || grep -q '^Seccomp:.*[12]' /proc/self/status ||
 	[ "$(cat /proc/sys/kernel/perf_event_paranoid)" != 2 ]; then
-	skip "the rows are what is printed" "it takes root without a filter, and kernel.perf_event_paranoid 2"
+	skip "the rows of the table are as printed" "needs root without a filter, and kernel.perf_event_paranoid 2"
 	done_testing
 fi
 "$SRC/scripts/errnos-table" "$units" >printed.rows
@@ -38,9 +38,9 @@ while IFS= read -r row; do
 		diag "printed: $(grep -F -- "|$how|" printed.masked)"
 	fi
 done <readme.masked
-ok "nearly all are judged ($judged)" test "$judged" -ge 35
+ok "nearly all rows are judged ($judged)" test "$judged" -ge 35
 
-# What the commands say, where their users can provoke it: says NAME HOW COMMAND...
+# The commands' own messages, where a user can provoke them: says NAME HOW COMMAND...
 says() {
 	says_name=$1 says_how=$2
 	shift 2
@@ -48,9 +48,9 @@ says() {
 	masked <err >err.masked
 	text=$(grep -F -- "| $says_how |" readme.masked | sed 's/^| `\([A-Z0-9]*\)` | [^|]* | \(.*\) |$/\1: \2/')
 	if grep -qF -- "$text" err.masked; then
-		tap_point 1 "$says_name says so"
+		tap_point 1 "$says_name prints the table's text"
 	else
-		tap_point 0 "$says_name says so"
+		tap_point 0 "$says_name prints the table's text"
 		diag "want: $text"
 		diag "got: $(cat err)"
 	fi

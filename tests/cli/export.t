@@ -1,10 +1,10 @@
 #!/bin/sh
-# `countersink export`: what is written where, and what the readers that are installed for the tests make of it.
+# `countersink export`: outputs and formats, checked with the readers installed for the tests.
 . "$(dirname "$0")/lib.sh"
 
 # What the functions of burn cost is in what was inlined into them: perf, which does not look for that, calls it theirs.
 COUNTERSINK_TIMELINE=1 "$COUNTERSINK" -q -o x.pb.gz -- "$TARGETS/burn" >/dev/null 2>&1
-ok 'there is a profile' test -s x.pb.gz
+ok 'a profile is recorded' test -s x.pb.gz
 
 # ---- the choice of a format ----
 for name in x.pb.gz=pprof x.pprof=pprof x.folded=folded x.collapsed=folded x.html=html perf.data=perf.data x.data=perf.data \
@@ -12,7 +12,7 @@ for name in x.pb.gz=pprof x.pprof=pprof x.folded=folded x.collapsed=folded x.htm
 	file=out/${name%=*} format=${name#*=}
 	rm -rf out && mkdir out
 	"$COUNTERSINK" export -o "$file" x.pb.gz >stdout 2>err
-	is "$? $(cat stdout err)" '0 ' "$file is written in silence"
+	is "$? $(cat stdout err)" '0 ' "$file is written without a message"
 	"$COUNTERSINK" export --format "$format" x.pb.gz >by_name
 	if [ "$format" = pprof ]; then
 		is "$(gzip -dc <"$file" | cksum)" "$(gzip -dc <by_name | cksum)" "its format is $format"
@@ -33,7 +33,7 @@ refused() { # status name pattern argument...
 	shift 3
 	"$COUNTERSINK" export "$@" >out1 2>err
 	is "$? $(wc -l <err) $(cat out1)" "$status 1 " "$name is refused in one line"
-	like "$(cat err)" "^countersink: .*$pattern" 'with the reason'
+	like "$(cat err)" "^countersink: .*$pattern" "$name: the reason is reported"
 }
 refused 2 'no format' 'which format' x.pb.gz
 refused 2 'an unknown ending' 'x.svg: no format has this ending' -o x.svg x.pb.gz
@@ -44,26 +44,26 @@ refused 1 'an unknown event' "no event 'task-clok'.*did you mean 'task-clock'" -
 refused 1 'a missing profile' 'No such file' -f folded nowhere.pb.gz
 refused 1 'a place that cannot be written' 'No such file' -o /nowhere/x.html x.pb.gz
 refused 1 'a full device' 'No space left' -f html -o /dev/full x.pb.gz
-ok 'nothing is left of what failed' sh -c '! ls | grep -q "\.......$"'
+ok 'a failed export leaves no temporary file' sh -c '! ls | grep -q "\.......$"'
 echo old >kept.html
 head -c 50 x.pb.gz >cut.pb.gz
 "$COUNTERSINK" export -o kept.html cut.pb.gz 2>/dev/null
-is "$(cat kept.html)" old 'a failure leaves what was there'
+is "$(cat kept.html)" old 'a failed export keeps the old file'
 chmod 644 x.pb.gz
 like "$(unprivileged "$COUNTERSINK" export -f folded x.pb.gz)" '^_start;.*;main;burn_60' 'an unprivileged user exports'
 
 # ---- at the end of a run ----
 "$COUNTERSINK" -q -o run.html -- sh -c 'exit 7' >out1 2>err
-is "$? $(cat out1 err)" '7 ' 'run -o x.html: the command and its status are as ever'
-like "$(cat run.html)" '<title>(/.*/)?sh</title>' 'there is a page'
-ok 'and the profile beside it' "$COUNTERSINK" report run.html.pb.gz
+is "$? $(cat out1 err)" '7 ' 'run -o x.html: the command and its status are as without us'
+like "$(cat run.html)" '<title>(/.*/)?sh</title>' 'run -o x.html writes the page'
+ok 'run -o x.html writes the profile beside the page' "$COUNTERSINK" report run.html.pb.gz
 "$COUNTERSINK" --no-report -o x.folded -- true 2>err
-is "$(cat err)" 'countersink: x.folded is made from the profile, which is in x.folded.pb.gz' 'which is said'
+is "$(cat err)" 'countersink: x.folded is made from the profile, which is in x.folded.pb.gz' "run -o x.folded reports the profile's path"
 "$COUNTERSINK" -q -o plain.pb.gz -- true
 COUNTERSINK_OUTPUT=$PWD/alone.html LD_PRELOAD=$LIB env true
-like "$(cat alone.html)" '<title>env true</title>' 'the library alone does so, too'
-ok 'with the profile beside it' "$COUNTERSINK" report alone.html.pb.gz
-ok 'a profile alone has nothing beside it' sh -c 'test -e plain.pb.gz && ! test -e plain.pb.gz.pb.gz'
+like "$(cat alone.html)" '<title>env true</title>' 'the library alone writes a page'
+ok 'the library alone writes the profile beside the page' "$COUNTERSINK" report alone.html.pb.gz
+ok 'a profile as output has no second file beside it' sh -c 'test -e plain.pb.gz && ! test -e plain.pb.gz.pb.gz'
 
 # ---- folded: as the report counts ----
 total=$(go tool pprof -raw x.pb.gz 2>/dev/null | awk '/^Locations/ { exit } $2 ~ /^[0-9]+:$/ { s += $2 } END { print s }')
@@ -73,8 +73,8 @@ ok 'folded: -e chooses another event' test "$(awk '{ s += $NF } END { print s }'
 
 "$COUNTERSINK" -q -o two.pb.gz -- sh -c '"$1" 100; "$2" 100 >/dev/null' sh "$TARGETS/burn" "$TARGETS/inlines"
 "$COUNTERSINK" export -f folded two.pb.gz >two
-like "$(cat two)" '^burn;_start;.*;burn_60' 'folded: of several processes the outermost name is the process'
-like "$(cat two)" '^inlines;_start;.*;main;' 'of each'
+like "$(cat two)" '^burn;_start;.*;burn_60' 'folded: a profile of several processes has the process as outermost name'
+like "$(cat two)" '^inlines;_start;.*;main;' 'folded: each process has its name outermost'
 
 # ---- perf ----
 if have perf; then
@@ -82,25 +82,25 @@ if have perf; then
 	perf report --stdio --no-children -g none -i perf.data >perf.txt 2>perf.err
 	is $? 0 'perf report reads our perf.data'
 	perf script -i perf.data >script.txt 2>/dev/null
-	is $? 0 'perf script does'
-	like "$(cat script.txt)" '^burn +[0-9]+ +[0-9.]+: +[0-9]+ task-clock' 'with the time and the weight of each sample'
+	is $? 0 'perf script reads our perf.data'
+	like "$(cat script.txt)" '^burn +[0-9]+ +[0-9.]+: +[0-9]+ task-clock' 'perf script has the time and the weight of each sample'
 	# Functions and shares, as the report has them: to a tenth of a percent.
 	"$COUNTERSINK" report --all x.pb.gz | awk '$NF ~ /^burn_/ { print $NF, $4 }' | sort >ours
 	awk '$NF ~ /^burn_/ { print $NF, $1 + 0 }' perf.txt | sort >theirs
-	is "$(wc -l <ours)" 3 'there are functions to compare'
+	is "$(wc -l <ours)" 3 "perf's table has our functions"
 	is "$(join ours theirs | awk '{ d = $2 - $3; if (d < 0.1 && d > -0.1) n++ } END { print n + 0 }')" 3 \
-		'their shares agree with the report' || diag "$(join ours theirs)"
+		"perf's shares agree with the report" || diag "$(join ours theirs)"
 	perf annotate --stdio -i perf.data burn_60 >annotate.txt 2>/dev/null
-	is $? 0 'perf annotate reads it'
-	like "$(cat annotate.txt)" '^ +[0-9]+\.[0-9]+ .*:' 'and has weights beside instructions'
+	is $? 0 'perf annotate reads our perf.data'
+	like "$(cat annotate.txt)" '^ +[0-9]+\.[0-9]+ .*:' 'perf annotate has weights beside instructions'
 	like "$(perf buildid-list -i perf.data)" "^[0-9a-f]{40} .*/burn$" 'perf finds the build-id'
 	like "$(perf report --stdio --no-children -g none -i perf.data -s sym 2>/dev/null)" '\[start-up: exec and loader\]' \
-		'perf names what was not sampled'
+		'perf names the time without samples'
 	like "$(perf script -F ip,sym -i perf.data 2>/dev/null)" 'ffff8000000[0-9a-f]+ \[start-up' \
-		'at an address where the kernel has no symbol of its own'
+		'perf has that time at an address without a kernel symbol'
 	perf report --header-only -i perf.data >header.txt 2>/dev/null
-	like "$(cat header.txt)" "nrcpus online : $(getconf _NPROCESSORS_ONLN)\$" 'it says how many CPUs there were'
-	like "$(cat header.txt)" "nrcpus avail : $(getconf _NPROCESSORS_CONF)\$" 'and how many there could have been'
+	like "$(cat header.txt)" "nrcpus online : $(getconf _NPROCESSORS_ONLN)\$" 'the header has the number of CPUs online'
+	like "$(cat header.txt)" "nrcpus avail : $(getconf _NPROCESSORS_CONF)\$" 'the header has the number of CPUs configured'
 	PYTHONPATH=$SRC/tests/browser python3 -c '
 from make_profile import Profile
 p = Profile([("task-clock", "nanoseconds")])
@@ -112,13 +112,13 @@ p.write("nameless.pb.gz")'
 	is "$(perf report --stdio --no-children -g none -i perf.data -s sym 2>/dev/null | awk '/%/ && !/#/ { print $1, $NF }' | xargs)" \
 		'75.00% [unknown] 25.00% jitted' 'code without a name keeps its time'
 	like "$(perf report --header-only -i perf.data 2>/dev/null)" 'nrcpus online : 1' \
-		'who does not tell has a CPU to be on, as hotspot wants'
+		'a profile without a number of CPUs has one CPU in the header, as hotspot requires'
 else
 	skip 'perf report reads our perf.data' 'perf is not installed'
 fi
 
-# Real programs: each object's share in perf is that of the report; so are functions of the programs' own, as the symbol
-# tables name them. PREFIX is what those are called, of whom others do not have aliases.
+# Real programs: each object's share in perf equals the report's; so do those of the programs' own functions, as the symbol
+# tables name them. PREFIX begins the names of those without aliases.
 same_shares() { # NAME PREFIX COMMAND...
 	name=$1 prefix=$2
 	shift 2
@@ -155,7 +155,7 @@ if have go; then
 	done
 	like "$(go tool pprof -tags copy.pb.gz 2>&1)" 'process: ' 'go tool pprof -tags knows the processes'
 	like "$(go tool pprof -top -diff_base x.pb.gz copy.pb.gz 2>&1)" '^Showing nodes accounting for 0' \
-		'go tool pprof -diff_base finds no difference to itself'
+		'go tool pprof -diff_base finds no difference from the profile'
 else
 	skip 'go tool pprof reads the copy' 'go is not installed'
 fi
@@ -168,9 +168,9 @@ import json
 names = [p['name'] for p in json.load(open('threads.json'))['profiles'] if p['name'].endswith(', samples')]
 print(len(names) > 20, [name for name in names if ' of manythreads ' not in name])
 END
-is "$(cat threads.txt)" 'True []' 'every sample of many threads has its thread'
+is "$(cat threads.txt)" 'True []' 'each sample of many threads has its thread'
 
-# ---- html: what is data stays data ----
+# ---- html: data stays data ----
 python3 - <<'END' || exit 1
 import gzip
 def varint(n):
@@ -192,13 +192,13 @@ for text in texts:
 open('hostile.pb.gz', 'wb').write(gzip.compress(p))
 END
 "$COUNTERSINK" export -o hostile.html hostile.pb.gz
-is "$(grep -c '<script' hostile.html) $(grep -c '<img' hostile.html)" '2 0' 'html: a name is no markup'
-like "$(cat hostile.html)" 'u003cimg src=x onerror=alert\(2\)u003e|u003cimg src=x onerror' 'but is there'
-like "$(cat hostile.html)" "Content-Security-Policy.*default-src 'none'; script-src 'sha256-[A-Za-z0-9+/]{43}='" 'html: a strict policy'
-is "$(grep -cE '(src|href)="?(https?:)?//' hostile.html)" 0 'html: nothing is loaded from elsewhere'
-is "$("$COUNTERSINK" export -f folded hostile.pb.gz | tail -n 1)" 'plain:name\x0a"quoted"\ 3' 'folded: a name is one frame'
+is "$(grep -c '<script' hostile.html) $(grep -c '<img' hostile.html)" '2 0' 'html: a hostile name is no markup'
+like "$(cat hostile.html)" 'u003cimg src=x onerror=alert\(2\)u003e|u003cimg src=x onerror' 'html: a hostile name is in the data'
+like "$(cat hostile.html)" "Content-Security-Policy.*default-src 'none'; script-src 'sha256-[A-Za-z0-9+/]{43}='" 'html: the policy is strict'
+is "$(grep -cE '(src|href)="?(https?:)?//' hostile.html)" 0 'html: nothing is loaded from another server'
+is "$("$COUNTERSINK" export -f folded hostile.pb.gz | tail -n 1)" 'plain:name\x0a"quoted"\ 3' 'folded: a hostile name is one frame'
 for format in speedscope firefox; do
-	ok "$format: is JSON, hostile names and all" sh -c '"$1" export -f "$2" hostile.pb.gz | python3 -m json.tool >/dev/null' \
+	ok "$format: hostile names give valid JSON" sh -c '"$1" export -f "$2" hostile.pb.gz | python3 -m json.tool >/dev/null' \
 		sh "$COUNTERSINK" $format
 done
 done_testing

@@ -1,17 +1,17 @@
 #!/bin/bash
-# However few file descriptors there may be (RLIMIT_NOFILE): a command runs and keeps its status, what was measured is
-# not lost, and what cannot be measured is one line and an error before anything starts.
+# Few file descriptors (RLIMIT_NOFILE): a command runs and keeps its status, measured data is
+# not lost, and a command that cannot measure fails with one line before anything starts.
 . "$(dirname "$0")/lib.sh"
 
 have prlimit || skip_all "no prlimit here"
 LIMITS="4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 20 24 32 40"
 
-# with LIMIT COMMAND...: its status; what it says on stderr is in err.
+# with LIMIT COMMAND...: returns its status; its stderr is in err.
 with() {
 	timeout 60 prlimit --nofile="$1:$1" -- "${@:2}" >out 2>err </dev/null
 }
 
-# A shell that can be loaded with so few is the measure of what may be asked.
+# A limit counts only if the shell itself starts with it.
 for n in 3 $LIMITS; do
 	with "$n" sh -c 'exit 7'
 	alone=$?
@@ -29,7 +29,7 @@ for n in 3 $LIMITS; do
 	done
 done
 
-# ---- what runs already
+# ---- attach to a running program
 "$TARGETS/burn" 100000 >burn.out &
 target=$!
 for n in $LIMITS; do
@@ -37,17 +37,17 @@ for n in $LIMITS; do
 	with "$n" "$COUNTERSINK" attach -q -o x.pb.gz --duration=0.2 -p $target
 	status=$?
 	if [ $status = 0 ]; then
-		like "$("$COUNTERSINK" report --csv x.pb.gz)" 'burn' "attach, $n descriptors: what was measured has names"
+		like "$("$COUNTERSINK" report --csv x.pb.gz)" 'burn' "attach, $n descriptors: functions are named"
 	else
 		is "$status $(wc -l <err) $([ -e x.pb.gz ] && echo file)" "125 1 " "attach, $n descriptors: one line, and an error" ||
 			diag "$(cat err)"
-		unlike "$(cat err)" 'ended|no profile' "and it is about descriptors"
+		unlike "$(cat err)" 'ended|no profile' "attach, $n descriptors: the error is about descriptors"
 	fi
 done
-is $status 0 "with 40 of them, it attaches"
+is $status 0 "with 40 descriptors attach succeeds"
 kill $target
 
-# ---- a gate: it is judged, or says why not
+# ---- gate: a verdict, or the reason
 reached=0
 for n in $LIMITS; do
 	with "$n" "$COUNTERSINK" gate -q --runs=2 --warmup=0 --self-check -- "$TARGETS/burn" 20
@@ -56,18 +56,18 @@ for n in $LIMITS; do
 		reached=$((reached + 1))
 	else
 		is "$status" 1 "gate, $n descriptors: an error, no verdict"
-		like "$(cat err)" 'Too many open files' "which says why"
-		is "$reached" 0 "fewer descriptors are no better than more"
+		like "$(cat err)" 'Too many open files' "gate, $n descriptors: the reason is reported"
+		is "$reached" 0 "gate: more descriptors never fail where fewer succeeded"
 	fi
 done
-isnt "$reached" 0 "with enough of them, a gate judges"
+isnt "$reached" 0 "with enough descriptors the gate gives a verdict"
 
 # ---- the keeper
 for n in $LIMITS; do
 	with "$n" "$COUNTERSINK" persist detach --persist-dir="$TMP/keeper.$n" -e task-clock -p $$
 	status=$?
 	if [ $status = 0 ]; then
-		ok "persist, $n descriptors: the event is there" "$COUNTERSINK" persist read --persist-dir="$TMP/keeper.$n" "$(cat out)"
+		ok "persist, $n descriptors: the event can be read" "$COUNTERSINK" persist read --persist-dir="$TMP/keeper.$n" "$(cat out)"
 	else
 		is "$status $(wc -l <err)" "1 1" "persist, $n descriptors: one line, and an error" || diag "$(cat err)"
 	fi

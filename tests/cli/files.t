@@ -2,7 +2,7 @@
 # Every source file is built and every test is run: by one of the Makefile's lists, or by a rule or script that names it.
 . "$(dirname "$0")/lib.sh"
 
-# untaken ROOT: source files and tests below ROOT that nothing takes, a line each.
+# untaken ROOT: source files and tests below ROOT that no rule uses, a line each.
 untaken() (
 	cd "$1" || exit
 	make -s --no-print-directory show-sources | sort >"$TMP/taken"
@@ -17,7 +17,7 @@ untaken() (
 	done
 )
 
-is "$(untaken "$SRC")" "" "each source file is built, each test is run"
+is "$(untaken "$SRC")" "" "every source file is built, every test is run"
 
 # A copy with one file too many in each directory shows that the point above can fail.
 mkdir copy
@@ -28,9 +28,9 @@ for file in $strays; do
 	mkdir -p "copy/${file%/*}"
 	echo 'int stray;' >"copy/$file"
 done
-is "$(untaken copy)" "$(printf '%s\n' $strays)" "a file that nothing builds or runs is found, in each directory"
+is "$(untaken copy)" "$(printf '%s\n' $strays)" "a file that is never built or run is found, in each directory"
 
-# unread HEADER: members of the recording's structures that the launcher does not name, so that none is written in vain.
+# unread HEADER: members of the recording's structures that the launcher never names, so that none is written for nothing.
 unread() {
 	grep -oE '^	[a-z_][a-z0-9_ ]* \**[a-z_]+(\[[A-Z_0-9]*\])?(, \**[a-z_]+)*;' "$1" | sed 's/^	[a-z_0-9 ]* //; s/\[[^]]*\]//g; s/[*;,]/ /g' |
 		tr -s ' ' '\n' | grep -v '^reserved$' | sort -u | while read -r member; do
@@ -38,7 +38,7 @@ unread() {
 	done
 }
 LAYOUT=$SRC/include/internal/recording.h
-is "$(unread "$LAYOUT")" "" "what a recording holds is read"
+is "$(unread "$LAYOUT")" "" "every member of the recording is read"
 sed 's/^	uint64_t magic;/&\n	uint64_t first_unread[CSINK_NR_LOSSES];\n	uint32_t second_unread, third_unread;/' "$LAYOUT" >layout.h
-is "$(unread layout.h)" "$(printf '%s\n' first_unread second_unread third_unread)" "a member that nothing reads is found"
+is "$(unread layout.h)" "$(printf '%s\n' first_unread second_unread third_unread)" "a member that is never read is found"
 done_testing

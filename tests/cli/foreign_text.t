@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# What another program or user chose - names, command lines, notes - comes out of every command and format without a
-# character that steers a terminal, a table, a page or a CI system, and otherwise as it was.
+# Names, command lines and notes chosen by other programs and users come out of every command and format without a
+# character that controls a terminal, a table, a page or a CI system, and otherwise unchanged.
 import csv
 import html
 import io
@@ -81,7 +81,7 @@ def run(*args, status=(0,), **more):
     for stream, what in ((done.stdout, 'output'), (done.stderr, 'messages')):
         found = hidden(stream, stream.lower().startswith(b'<!doctype'))
         if stream:
-            point(found is None, '%s: nothing hidden in its %s' % (name, what), found)
+            point(found is None, '%s: no control characters in its %s' % (name, what), found)
     return done
 
 
@@ -128,10 +128,10 @@ def check_json(what, text, keeps=True):
     try:
         got = list(strings(json.loads(text.decode('utf-8', 'strict'))))
     except ValueError as e:
-        point(False, what + ': is JSON', e)
+        point(False, what + ': the output is JSON', e)
         return []
-    point(True, what + ': is JSON')
-    point(not any(0xd800 <= ord(c) < 0xe000 for s in got for c in s), what + ': has no lone surrogate')
+    point(True, what + ': the output is JSON')
+    point(not any(0xd800 <= ord(c) < 0xe000 for s in got for c in s), what + ': the JSON has no lone surrogate')
     if keeps:
         keeps_plain(what, '\n'.join(got))
     return got
@@ -181,7 +181,7 @@ def check_exports(a, b):
         if format in ('speedscope', 'firefox'):
             check_json(format, done.stdout)
         if format == 'callgrind':
-            point(not [l for l in text.splitlines() if not re.match(r'(#|[\w]+[:=]|\d+( \d+)*$|$|calls=)', l)], 'callgrind: no line is foreign')
+            point(not [l for l in text.splitlines() if not re.match(r'(#|[\w]+[:=]|\d+( \d+)*$|$|calls=)', l)], 'callgrind: every line has the format')
             keeps_plain(format, text)
         if format == 'folded':
             lines = text.splitlines()
@@ -199,7 +199,7 @@ def check_exports(a, b):
     run('diff', '--html=diff.html', a, b)
     with open('diff.html', 'rb') as page:
         text = page.read()
-    point(hidden(text, True) is None, 'diff --html: nothing hidden', hidden(text, True))
+    point(hidden(text, True) is None, 'diff --html: no control characters', hidden(text, True))
     check_page('diff --html', text.decode('utf-8', 'replace'))
 
 
@@ -208,7 +208,7 @@ def check_page(what, text):
     point(text.count('<script') == text.count('</script') and 'alert(1)</' not in text and '<img' not in text,
           what + ': no name is mark-up')
     data = re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', text, re.S)
-    point(data is not None, what + ': has its data')
+    point(data is not None, what + ': the page has its data')
     if data:
         check_json(what, data.group(1).encode())
 
@@ -235,7 +235,7 @@ def check_pprof(what, path):
                 except UnicodeDecodeError as e:
                     bad.append(e)
             at += value
-    point(not bad, what + ': strings are UTF-8, as protobuf wants them', bad[:2])
+    point(not bad, what + ': strings are UTF-8, as protobuf requires', bad[:2])
     keeps_plain(what, '\n'.join(seen))
 
 
@@ -253,14 +253,14 @@ def check_gate(program):
     for path in 'j.xml', 'g.json', 'g.md', 'g.html':
         with open(path, 'rb') as f:
             text = f.read()
-        point(hidden(text, path == 'g.html') is None, 'gate: nothing hidden in ' + path, hidden(text, path == 'g.html'))
+        point(hidden(text, path == 'g.html') is None, 'gate: no control characters in ' + path, hidden(text, path == 'g.html'))
     check_json('gate --json', open('g.json', 'rb').read(), keeps=False)
     if shutil.which('xmllint'):
         lint = subprocess.run(['xmllint', '--noout', '--schema', SRC + '/tests/gate/junit.xsd', 'j.xml'], capture_output=True)
-        point(lint.returncode == 0, 'gate: xmllint and the schema take its JUnit', lint.stderr)
+        point(lint.returncode == 0, 'gate: its JUnit XML follows the schema', lint.stderr)
     else:
         xml.etree.ElementTree.parse('j.xml')
-        point(True, 'gate: its JUnit is XML # SKIP no xmllint')
+        point(True, 'gate: its JUnit XML follows the schema # SKIP no xmllint')
     text = open('g.md', encoding='utf-8').read()
     body = re.sub(r'&#\d+;|</?(details|summary|span)>|\\[\\|`*_\[\]]', '', text)
     point(not re.search(r'[@&<>`*_\[\]]', body) and not re.search(r'#(?!## countersink gate|\d)', body.replace('###', '')),
@@ -268,7 +268,7 @@ def check_gate(program):
     rows = [re.sub(r'\\.', '', l) for l in text.splitlines() if l.startswith('|')]
     point(rows and all(l.count('|') == 9 for l in rows), 'gate --markdown: each row has its cells', rows[:2])
     plain = html.unescape(re.sub(r'</?span>', '', text))
-    point('@octocat' in plain and 'a&b' in plain, 'gate --markdown: a reader sees the text', plain[-900:])
+    point('@octocat' in plain and 'a&b' in plain, 'gate --markdown: the text is readable', plain[-900:])
 
 
 def check_program(folder):
@@ -345,7 +345,7 @@ def check_messages():
     run('report', b'd\x1b[31m\xe9', status=None)
     env = dict(os.environ, LD_PRELOAD=BUILD + '/lib/libcountersink.so', COUNTERSINK_OUTPUT='/nowhere/\x1b[31m\u202e/x')
     done = subprocess.run(['true'], env=env, capture_output=True)
-    point(hidden(done.stderr) is None, 'the library alone: nothing hidden in its messages', hidden(done.stderr))
+    point(hidden(done.stderr) is None, 'the library alone: no control characters in its messages', hidden(done.stderr))
     run('doctor', status=None)
     run('events', status=None)
     run('reserve', '--status', status=None)
@@ -377,7 +377,7 @@ def check_source():
     allowed = ['launcher/commands/completion/cmd_completion.c', 'launcher/commands/completion/', 'launcher/output/export_', 'launcher/output/html_data.c', 'launcher/base/json.c', 'launcher/commands/gate/gate_', 'launcher/commands/stat/stat_machine.c',
                'launcher/output/report_machine.c']
     found = [f for f in found if not f.startswith(tuple(allowed))]
-    point(not found, 'source: only csink_text_print has a %s for people', found)
+    point(not found, 'source: only csink_text_print prints strings with %s', found)
 
 
 def main():

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What runs in the signal handler, on real programs: no malloc, lock, stdio or loader; and no syscall on the hot path.
+# The signal handler on real programs calls no malloc, lock, stdio or loader; and no syscall on the hot path.
 . "$(dirname "$0")/lib.sh"
 
 watched() { # NAME OPTIONS... -- COMMAND...: one run with a library that stands around our handler
@@ -8,7 +8,7 @@ watched() { # NAME OPTIONS... -- COMMAND...: one run with a library that stands 
 	rm -f shim.out
 	HANDLER_SHIM_OUT=$TMP/shim.out LD_PRELOAD=$TARGETS/handler_shim.so \
 		timeout -s KILL 120 countersink --quiet -F 2000 -o h.pb.gz "$@" >/dev/null 2>err
-	like "$(cat shim.out 2>&1)" '^samples [1-9]' "$name: samples were taken under watch"
+	like "$(cat shim.out 2>&1)" '^samples [1-9]' "$name: samples were taken while watched"
 	like "$(cat shim.out 2>&1)" '^forbidden 0 ' "$name: no malloc, lock, stdio or loader in the handler"
 }
 
@@ -19,7 +19,7 @@ watched "C++ exceptions" -- "$TARGETS/throwcc"
 watched "an interpreter" -- python3 -c 'sum(i * i for i in range(3000000))'
 watched "off the CPU too" --off-cpu --timeline -- "$TARGETS/sleepy"
 
-# Syscalls between a sample's signal and its return, as strace sees them. What runs now and then (a new block of the
+# Syscalls between a sample's signal and its return, as strace sees them. Rare work (a new block of the
 # recording, the timer queue's ten calls a second) is not on the hot path: nearly every sample must have none.
 samples_with_syscalls() {
 	awk '{ pid = $1 }
@@ -35,6 +35,6 @@ if have strace; then
 		$(samples_with_syscalls trace.txt)
 	EOF
 	ok "strace saw samples ($all)" test "$all" -ge 200
-	ok "of which at most one in twenty made a syscall ($with)" test $((with * 20)) -le "$all"
+	ok "of $all samples at most one in twenty made a syscall ($with)" test $((with * 20)) -le "$all"
 fi
 done_testing

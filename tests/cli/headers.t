@@ -20,7 +20,7 @@ for header in countersink.h $(cd "$SRC/include" && ls countersink/*.h); do
 	fi
 done
 
-# A program that knows a perf_event_attr of ATTR_BYTES, with canaries behind each.
+# A program compiled with a perf_event_attr of ATTR_BYTES, with canaries behind each.
 mkdir -p fake/linux
 cat >fake/linux/perf_event.h <<'END'
 #pragma once
@@ -125,8 +125,8 @@ for bytes in 64 96 112 120 128 136 144 256; do
 		continue
 	fi
 	is "$(COUNTERSINK_OUTPUT=$TMP/out ./client$bytes 2>/dev/null)" \
-		"detach 0 open 1 same 1 list 1 same 1 attach 0 probe 0 blames 3 broken 0" "a client whose attr has $bytes bytes"
+		"detach 0 open 1 same 1 list 1 same 1 attach 0 probe 0 blames 3 broken 0" "a client whose attr has $bytes bytes works"
 done
 like "$(COUNTERSINK_OUTPUT=$TMP/out ./client256 unknown 2>/dev/null)" '^detach -7 probe 0 .*broken 0$' \
-	"what the library does not know is refused: E2BIG"
+	"an attribute that the library does not know is refused: E2BIG"
 done_testing

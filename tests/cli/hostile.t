@@ -1,6 +1,6 @@
 #!/bin/bash
-# Files that are made to cost their reader time or memory: each of them is read, or refused, within limits. The test's
-# own limits are the kernel's (ulimit), far above what is needed and far below what a reader without limits would take.
+# Files made to cost their reader time or memory: each is read, or refused, within limits. The test's
+# own limits are the kernel's (ulimit), far above the need and far below the use of a reader without limits.
 . "$(dirname "$0")/lib.sh"
 
 have python3 || skip_all "no python3 to make the files with"
@@ -63,21 +63,21 @@ for bomb in mangled silent; do
 	record $bomb ./named
 	limited 20 1024 countersink report -o $bomb.pb.gz $bomb >$bomb.out 2>$bomb.err
 	is $? 0 "a name that costs too much to demangle ($bomb) is left as it is"
-	like "$(cat $bomb.out $bomb.err)" "named: names that take more than 64 KiB or 0.2 s to demangle stay as" "a line reports it"
-	like "$(cat $bomb.out)" " named +other$" "the others have their names"
+	like "$(cat $bomb.out $bomb.err)" "named: names that take more than 64 KiB or 0.2 s to demangle stay as" "a name too costly to demangle is reported ($bomb)"
+	like "$(cat $bomb.out)" " named +other$" "other names are demangled ($bomb)"
 	limited 20 1024 countersink export -f folded -o - $bomb.pb.gz >out
-	is $? 0 "the profile is read again within the same limits"
+	is $? 0 "the profile with a costly name is read again within the same limits ($bomb)"
 done
 
-# 0.3 MB that unpack to 300.
+# 0.3 MB that unpack to 300 MB.
 strip -g -o plain "$TARGETS/burn"
 $MAKE packed 300 <plain >packed
 chmod +x packed
 record unpacked ./packed 200
 limited 20 300 countersink report -o packed.pb.gz unpacked >out 2>err
-is $? 0 "debug information that unpacks to a thousand times its size is left alone"
-like "$(cat out err)" "packed: its compressed debug information unpacks to more than 32 times its size" "a line reports it"
-like "$(cat out)" " packed +burn_60$" "names come from the symbol table"
+is $? 0 "debug information that unpacks to a thousand times its size is not read"
+like "$(cat out err)" "packed: its compressed debug information unpacks to more than 32 times its size" "debug information that unpacks to a thousand times its size is reported"
+like "$(cat out)" " packed +burn_60$" "without such debug information names come from the symbol table"
 
 # 5,000 units of which each reads 5,000 abbreviations: 1.4 GiB from 0.1 MB.
 $MAKE units 5000 <plain >units
@@ -85,10 +85,10 @@ chmod +x units
 record united ./units 200
 limited 60 1024 countersink report -o units.pb.gz united >out 2>err
 is $? 0 "debug information that repeats itself is read in part"
-like "$(cat out err)" "units: its debug information takes more time or memory than its size allows" "a line reports it"
-like "$(cat out)" " units +burn_60$" "names come from the symbol table"
+like "$(cat out err)" "units: its debug information takes more time or memory than its size allows" "debug information that repeats itself is reported"
+like "$(cat out)" " units +burn_60$" "with repeated debug information names come from the symbol table"
 
-# What split DWARF names, which libdw opens: a FIFO, and where it is a file.
+# A file that split DWARF names and libdw opens: a FIFO, and a regular file.
 cc -O1 -g -gsplit-dwarf -DNAME='"bomb"' -o named named.c
 record split ./named
 cp -r split again
@@ -97,29 +97,29 @@ mv ./*.dwo away/
 for dwo in away/*; do mkfifo "${dwo#away/}"; done
 timeout -s KILL 60 countersink report -o split.pb.gz split >out 2>err
 is $? 0 "a FIFO where split debug information should be is not waited for"
-like "$(cat out)" " named +other$" "names come from the symbol table"
+like "$(cat out)" " named +other$" "with a FIFO for split debug information names come from the symbol table"
 rm ./*.dwo
 mv away/*.dwo .
 countersink report --by line -o split.pb.gz again >out 2>err
-like "$(cat out)" "named.c:3 other" "the file itself is read"
+like "$(cat out)" "named.c:3 other" "a regular file of split debug information is read"
 
-# ---- inputs without an end ----
+# ---- endless inputs ----
 $MAKE sourced /dev/zero >zero.pb
 mkfifo fifo
 $MAKE sourced "$TMP/fifo" >fifo.pb
 for what in zero fifo; do
 	limited 20 1024 countersink report --annotate main $what.pb >out 2>err
 	is $? 0 "--annotate of a source file that is $what: nothing is waited for"
-	like "$(cat out)" ": not a regular file" "a line reports it"
+	like "$(cat out)" ": not a regular file" "--annotate of a source file that is $what: a line reports it"
 done
 
 $MAKE comments 100 >comments.pb.gz
 limited 20 1024 countersink report comments.pb.gz >out 2>err
 is $? 1 "a hundred million comments in 100 KB are refused"
-like "$(cat err)" "comments.pb.gz: more than 65536 comments" "with the reason"
+like "$(cat err)" "comments.pb.gz: more than 65536 comments" "a hundred million comments are reported"
 $MAKE comments 200 >comments.pb.gz
 limited 20 1024 countersink report comments.pb.gz >out 2>err
-like "$(cat err)" "comments.pb.gz: unpacked it is larger than 128 MiB, far more than a profile of its size" "so is what unpacks to a thousand times its size"
+like "$(cat err)" "comments.pb.gz: unpacked it is larger than 128 MiB, far more than a profile of its size" "a profile that unpacks to a thousand times its size is refused"
 $MAKE locations 1100000 >locations.pb
 (
 	ulimit -v 85000

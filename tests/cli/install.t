@@ -1,5 +1,5 @@
 #!/bin/sh
-# make install puts a countersink where PREFIX and DESTDIR say, which works from there, and uninstall takes it away.
+# make install installs below PREFIX and DESTDIR a countersink that works from there; make uninstall removes it.
 . "$(dirname "$0")/lib.sh"
 
 make_in() {
@@ -7,29 +7,29 @@ make_in() {
 }
 
 ok "install under a prefix" make_in install PREFIX="$TMP/prefix"
-ok "the launcher runs from there" "$TMP/prefix/bin/countersink" --version
+ok "the launcher runs from the prefix" "$TMP/prefix/bin/countersink" --version
 "$TMP/prefix/bin/countersink" -o installed.pb.gz -- "$TARGETS/burn" 100 >burn.out 2>burn.err
-is $? 0 "it profiles a program" || diag "$(cat burn.err)"
-like "$(cat burn.err)" 'burn_60' "with the library beside it: the hot function is named"
+is $? 0 "the installed launcher profiles a program" || diag "$(cat burn.err)"
+like "$(cat burn.err)" 'burn_60' "the installed launcher uses the library beside it: the hot function is named"
 
 ok "install with a stage" make_in install PREFIX=/usr DESTDIR="$TMP/stage"
 ok "the stage has the launcher" test -x "$TMP/stage/usr/bin/countersink"
 is "$(cd "$TMP/stage/usr/share/man" && find . -type f | sort)" \
 	"$(cd "$SRC/launcher/man" && ls | sed 's|.*\.\([1-9]\)$|./man\1/&|' | sort)" "every manual page is in its section's directory"
-ok "and the library" test -f "$TMP/stage/usr/lib/libcountersink.so"
+ok "the stage has the library" test -f "$TMP/stage/usr/lib/libcountersink.so"
 
 ok "install with the library in lib64" make_in install PREFIX="$TMP/wide" LIBDIR="$TMP/wide/lib64"
 "$TMP/wide/bin/countersink" -o wide.pb.gz -- "$TARGETS/burn" 100 >burn.out 2>burn.err
-is $? 0 "it profiles from there" || diag "$(cat burn.err)"
-like "$(cat burn.err)" 'burn_60' "with the hot function named"
+is $? 0 "the launcher profiles with the library in lib64" || diag "$(cat burn.err)"
+like "$(cat burn.err)" 'burn_60' "the hot function is named with the library in lib64"
 make_in install PREFIX="$TMP/apart" LIBDIR="$TMP/elsewhere" >apart.out 2>&1
-isnt $? 0 "a library folder where the launcher would not find it is refused"
-like "$(cat apart.out)" 'LIBDIR must be' "with the reason"
+isnt $? 0 "a library directory where the launcher would not find it is refused"
+like "$(cat apart.out)" 'LIBDIR must be' "the refused library directory is reported with the reason"
 
 LD_PRELOAD=$TMP/prefix/lib/libcountersink.so COUNTERSINK_OUTPUT=$TMP/alone.pb.gz "$TARGETS/burn" 100 >alone.out 2>&1
-is "$(grep -vc '^burn ' alone.out)" 0 "the library alone says nothing"
-ok "and leaves a profile" "$TMP/prefix/bin/countersink" report alone.pb.gz
-# A program that is linked with the library, and has nothing else: the keeper of its events is found beside it.
+is "$(grep -vc '^burn ' alone.out)" 0 "the installed library alone prints nothing"
+ok "the installed library alone leaves a profile" "$TMP/prefix/bin/countersink" report alone.pb.gz
+# A program linked with the library, without a launcher: it finds the keeper of its events beside the library.
 cat >keeps.c <<'END'
 #include <countersink.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ int main(void)
 	int fd = (int)syscall(SYS_perf_event_open, &attr, getppid(), -1, -1, PERF_FLAG_FD_CLOEXEC);
 	int err = csink_persist_detach(fd, &event, NULL);
 
-	/* Somebody else's child is not ours to wait for. */
+	/* The program must have no child that it did not start. */
 	printf("%d %d\n", err, (int)waitpid(-1, NULL, WNOHANG));
 	return 0;
 }
@@ -54,17 +54,17 @@ ok "a program is built with the installed headers and library" "${CC:-cc}" -I"$T
 if "$TMP/prefix/bin/countersink" stat -x -e page-faults:u true 2>&1 | grep -q ',counted,'; then
 	mkdir kept
 	export COUNTERSINK_PERSIST_DIR=$TMP/kept
-	is "$(PATH=/usr/bin:/bin ./keeps)" "0 -1" "it makes an event persistent, and has no child of ours"
+	is "$(PATH=/usr/bin:/bin ./keeps)" "0 -1" "a linked program makes an event persistent, and has no child of ours"
 	id=$("$TMP/prefix/bin/countersink" persist list | awk '/ kept / { print $1 }')
-	like "$id" '^[0-9]+$' "which is there after it"
-	is "$("$TMP/prefix/bin/countersink" -q -o keeps.pb.gz -- ./keeps)" "0 -1" "under countersink as well"
+	like "$id" '^[0-9]+$' "a linked program's event outlives it"
+	is "$("$TMP/prefix/bin/countersink" -q -o keeps.pb.gz -- ./keeps)" "0 -1" "a linked program under countersink makes an event persistent"
 	# shellcheck disable=SC2046 # words
-	ok "both are attached" "$TMP/prefix/bin/countersink" persist attach \
+	ok "both persistent events are attached" "$TMP/prefix/bin/countersink" persist attach \
 		$("$TMP/prefix/bin/countersink" persist list | awk '{ print $1 }')
-	is "$(ls kept/countersink-persist/events)" "" "and gone"
+	is "$(ls kept/countersink-persist/events)" "" "no persistent event is left"
 	unset COUNTERSINK_PERSIST_DIR
 else
-	skip "it makes an event persistent" "perf_event_open is refused here"
+	skip "a linked program makes an event persistent" "perf_event_open is refused here"
 fi
 ok "uninstall" make_in uninstall PREFIX="$TMP/prefix"
 is "$(find "$TMP/prefix" -type f)" "" "uninstall leaves no file"

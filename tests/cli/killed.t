@@ -1,6 +1,6 @@
 #!/bin/bash
-# SIGKILL at random moments, while eight threads meet new stacks at 10 kHz: every recording is read to its end, and what it
-# holds adds up to no more than the kernel accounted. KILLED_RUNS to deepen.
+# SIGKILL at random times, while eight threads meet new stacks at 10 kHz: every recording is read to its end, and its
+# time adds up to no more than the kernel accounted. KILLED_RUNS sets the number of runs.
 . "$(dirname "$0")/lib.sh"
 runs=${KILLED_RUNS:-12}
 RANDOM=${KILLED_SEED:-$$}
@@ -43,10 +43,10 @@ for ((run = 1; run <= runs; run++)); do
 	folded=$(countersink export -f folded k.pb.gz | grep -c 'step_') || folded=0
 	stored=$((stored + folded))
 done
-is "$bad" 0 "killed at $runs random moments: every recording is whole"
-ok "what they cover, $covered ms, is no more than the $accounted ms that the kernel accounted, and what the host took" \
+is "$bad" 0 "killed at $runs random times: every recording is readable"
+ok "the recordings' $covered ms are no more than the $accounted ms that the kernel accounted plus the host's" \
 	awk -v covered="$covered" -v accounted="$accounted" -v stolen=$(($(stolen) - stolen_before)) \
 	'BEGIN { exit !(accounted > 0 && covered > 0 && covered <= accounted * 1.01 + stolen) }'
-isnt "$stored" 0 "stacks are there"
+isnt "$stored" 0 "recordings of killed programs have stacks"
 diag "$samples samples, $stored distinct stacks"
 done_testing

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Small limits: a small stack, little data, small files. The launcher and what it runs work as far as they can; a line says
-# which limit kept them from more, and no signal of the kernel's ends anything because of us.
+# Small limits: a small stack, little data, small files. The launcher and its command work as far as they can; a line reports
+# the limit that stopped them, and no kernel signal ends a process because of us.
 . "$(dirname "$0")/lib.sh"
 
 mkdir work && chmod 777 work && cd work || exit 1
@@ -104,7 +104,7 @@ if have python3; then
 		ROWS
 	done
 	countersink report deeper.pb.gz 2>err
-	is "$? $(cat err)" "1 countersink: deeper.pb.gz: a sample of more than 65536 frames" "100000 frames are refused, with a line"
+	is "$? $(cat err)" "1 countersink: deeper.pb.gz: a sample of more than 65536 frames" "100000 frames are refused in one line"
 else
 	skip "deep stacks" "no python3"
 fi
@@ -119,25 +119,25 @@ limited() {
 said='files are limited to 1024 bytes \(RLIMIT_FSIZE, ulimit -f\)'
 limited 1 countersink --no-report -o f.pb.gz -- sh -c 'exit 7' 2>err
 is $? 7 "ulimit -f 1: run's status is the command's"
-like "$(cat err)" "^countersink: cannot record in .*: $said; the program runs without being profiled" "ulimit -f 1: which limit, from the library"
+like "$(cat err)" "^countersink: cannot record in .*: $said; the program runs without being profiled" "ulimit -f 1: the library reports the limit"
 limited 1 env LD_PRELOAD="$LIB" COUNTERSINK_OUTPUT="$TMP/work/g.pb.gz" sh -c 'exit 7' 2>err
-is $? 7 "ulimit -f 1: by LD_PRELOAD alone"
-like "$(cat err)" "^countersink: cannot record in .*: $said; the program runs without being profiled" "ulimit -f 1: by LD_PRELOAD alone, which limit"
+is $? 7 "ulimit -f 1 with LD_PRELOAD alone: the status is the program's"
+like "$(cat err)" "^countersink: cannot record in .*: $said; the program runs without being profiled" "ulimit -f 1 with LD_PRELOAD alone: the limit is reported"
 rm -f out.html
 limited 1 countersink export -o out.html a.pb.gz 2>err
 is $? 1 "ulimit -f 1: export fails"
-like "$(cat err)" "^countersink: out.html: $said; have it written elsewhere" "ulimit -f 1: export: which limit"
-ok "ulimit -f 1: no part of it is left" sh -c 'set -- out.html*; [ ! -e "$1" ]'
+like "$(cat err)" "^countersink: out.html: $said; have it written elsewhere" "ulimit -f 1: export reports the limit"
+ok "ulimit -f 1: export leaves no partial file" sh -c 'set -- out.html*; [ ! -e "$1" ]'
 limited 1 countersink stat -j -o stat.json -- sh -c 'exit 7' 2>err
 is $? 7 "ulimit -f 1: stat's status is the command's"
-like "$(cat err)" "stat.json: $said; what is not there is on standard error" "ulimit -f 1: stat: which limit"
+like "$(cat err)" "stat.json: $said; what is not there is on standard error" "ulimit -f 1: stat reports the limit"
 limited 1 countersink report --json a.pb.gz >out 2>err
-is $? 1 "ulimit -f 1: standard output is a file"
-like "$(cat err)" "^countersink: standard output: $said" "ulimit -f 1: standard output: which limit"
+is $? 1 "ulimit -f 1: standard output is a file: status 1"
+like "$(cat err)" "^countersink: standard output: $said" "ulimit -f 1: standard output: the limit is reported"
 limited 0 countersink -q -o f.pb.gz -- sh -c 'exit 7' 2>/dev/null
-is $? 7 "ulimit -f 0"
+is $? 7 "ulimit -f 0: the status is the command's"
 
-# What the command sees of it is as ever.
+# The command gets the signal as without us.
 cat >large <<-'END'
 	head -c 4096 /dev/zero >big
 	echo $?
@@ -154,6 +154,6 @@ for how in 'countersink -q -o f.pb.gz --' 'countersink stat -o stat.txt --' 'cou
 done
 (trap '' XFSZ && limited 1 sh large) >want 2>/dev/null
 (trap '' XFSZ && limited 1 countersink -q -o f.pb.gz -- sh large) >got 2>/dev/null
-is "$(cat got)" "$(cat want)" "and where it is ignored"
+is "$(cat got)" "$(cat want)" "an ignored SIGXFSZ stays ignored"
 
 done_testing

@@ -20,16 +20,16 @@ read_live() {
 	listing "$dir" >before
 	for i in 1 2; do
 		countersink report -o "now$i.pb.gz" "$dir" >out 2>err
-		is $? 0 "$name: read while it runs, time $i"
-		like "$(cat err)" "^countersink: the recordings in $dir are kept: the run goes on" "$name: they are kept, time $i"
-		ok "$name: the profile, time $i" countersink report "now$i.pb.gz"
+		is $? 0 "$name: report succeeds while it runs, time $i"
+		like "$(cat err)" "^countersink: the recordings in $dir are kept: the run goes on" "$name: the recordings are kept, time $i"
+		ok "$name: the profile is readable, time $i" countersink report "now$i.pb.gz"
 	done
 	countersink report -q -o now3.pb.gz "$dir" >out 2>err
-	is "$?$(cat out err)" 0 "$name: quietly"
+	is "$?$(cat out err)" 0 "$name: -q prints nothing"
 	listing "$dir" | cmp -s before -
-	is $? 0 "$name: nothing is changed"
+	is $? 0 "$name: the run directory is unchanged"
 	chmod 500 "$dir" && countersink report "$dir" >out 2>&1
-	is $? 0 "$name: nor written for"
+	is $? 0 "$name: report needs no write permission"
 	chmod 700 "$dir"
 }
 
@@ -41,9 +41,9 @@ read_live "without launcher"
 touch stop
 wait $!
 is $? 0 "without launcher: the program ends"
-is "$(echo p.pb.gz*)" p.pb.gz "without launcher: its profile is where it was to be, and no other"
-like "$(countersink report --all p.pb.gz)" ' burn_60' "without launcher: whole"
-is "$(ls shm)" "" "without launcher: and nothing is left"
+is "$(echo p.pb.gz*)" p.pb.gz "without launcher: one profile, at its usual place"
+like "$(countersink report --all p.pb.gz)" ' burn_60' "without launcher: the profile is complete"
+is "$(ls shm)" "" "without launcher: no run directory is left"
 rm -f stop ready ./*.gz*
 
 countersink -q -o p.pb.gz -- sh -c "$spin" "$TARGETS/burn" &
@@ -53,7 +53,7 @@ touch stop
 wait $!
 is $? 0 "launcher: the program ends"
 is "$(echo p.pb.gz*)" p.pb.gz "launcher: one profile"
-is "$(ls shm)" "" "launcher: and nothing is left"
+is "$(ls shm)" "" "launcher: no run directory is left"
 rm -f stop ready ./*.gz*
 
 # The first process was killed; a child of it still runs.
@@ -67,24 +67,24 @@ child=$(cat pid)
 touch stop
 wait_until 30 gone "$child"
 dir=$(echo shm/countersink-*)
-ok "a child that has ended leaves its recording" test -d "$dir"
+ok "the recording of an ended child stays" test -d "$dir"
 countersink report -o q.pb.gz "$dir" >out 2>err
-is "$?$(cat err)" 0 "which is read"
-is "$(ls shm)" "" "and removed"
+is "$?$(cat err)" 0 "the recording of an ended child is read"
+is "$(ls shm)" "" "the recording of an ended child is removed"
 rm -f stop ready ./*.gz*
 
-# The pid of an ended run may be another process's by now: what counts is who has the recording.
+# The PID of an ended run may have been reused: the owner of the recording counts, not the PID.
 LD_PRELOAD=$LIB COUNTERSINK_QUIET=1 bash -c '"$0" 20; kill -KILL $$' "$TARGETS/burn" >out 2>&1
 dir=$(echo shm/countersink-*)
 for rec in "$dir"/*.rec; do
 	if exec 9<"$rec"; then
 		countersink report -q -o r.pb.gz "$dir"
-		is $? 0 "a reader has a recording open"
+		is $? 0 "report reads a run while another process has a recording open"
 		exec 9<&-
 		break
 	fi
 done
-is "$(ls shm)" "" "which does not keep it"
+is "$(ls shm)" "" "an open recording does not keep the run directory"
 
 # Two readers of an ended run: the last one removes it.
 if have flock; then
@@ -93,18 +93,18 @@ if have flock; then
 	flock -s "$dir" sh -c ': >held; while ! test -e stop; do sleep 0.05; done' &
 	wait_until 30 test -e held
 	countersink report -o r.pb.gz "$dir" >out 2>err
-	like "$(cat err)" "the recordings in $dir are kept: the run goes on, or another command reads them" "another reader keeps it"
-	ok "it is there" test -d "$dir"
+	like "$(cat err)" "the recordings in $dir are kept: the run goes on, or another command reads them" "another reader keeps the run directory"
+	ok "the run directory is there while another reader has it" test -d "$dir"
 	touch stop && wait
-	# The directory may be another user's, who can lock it as long as he likes.
+	# The directory may be another user's, who can lock it for any time.
 	rm held stop
 	flock -x "$dir" sh -c ': >held; while ! test -e stop; do sleep 0.05; done' &
 	wait_until 30 test -e held
 	timeout 60 "$BUILD/bin/countersink" report -o r.pb.gz "$dir" >out 2>err
-	is "$? $(cat err)" "1 countersink: $dir: another process has locked it" "a lock that stays is not waited for"
+	is "$? $(cat err)" "1 countersink: $dir: another process has locked it" "a lock that stays is not waited for: status 1"
 	touch stop && wait
 	countersink report -q -o r.pb.gz "$dir"
-	is "$(ls shm)" "" "the last one removes it"
+	is "$(ls shm)" "" "the last reader removes the run directory"
 else
 	skip "two readers" "no flock(1)"
 fi
@@ -113,7 +113,7 @@ LD_PRELOAD=$LIB COUNTERSINK_QUIET=1 bash -c 'for i in 1 2 3 4 5 6; do "$0" 5; do
 dir=$(echo shm/countersink-*)
 countersink report -o r0.pb.gz "$dir" >whole 2>/dev/null
 mkdir again && cp r0.pb.gz again/
-is "$(ls shm)" "" "ended: removed"
+is "$(ls shm)" "" "an ended run's directory is removed"
 for round in 1 2 3; do
 	LD_PRELOAD=$LIB COUNTERSINK_QUIET=1 bash -c 'for i in 1 2 3 4 5 6; do "$0" 5; done; kill -KILL $$' "$TARGETS/burn" >out 2>&1
 	dir=$(echo shm/countersink-*)
@@ -132,9 +132,9 @@ for round in 1 2 3; do
 			grep -Eq 'removed while|no recording|No such file' c$i.out || bad="$bad $i: $(cat c$i.out)"
 		fi
 	done
-	is "$bad" "" "four readers at once, round $round: each has all of it, or says that it is gone"
-	ok "and one has it" sh -c 'grep -qx 0 c?.status'
-	is "$(ls shm)" "" "and it is removed"
+	is "$bad" "" "four readers at once, round $round: each has the whole run, or reports that it is gone"
+	ok "four readers at once, round $round: at least one has the run" sh -c 'grep -qx 0 c?.status'
+	is "$(ls shm)" "" "four readers at once, round $round: the run directory is removed"
 	rm -f c?.*
 done
 

@@ -18,51 +18,51 @@ sum() { # of a column of a profile
 
 # ---- real profiles of several programs
 for run in 1 2 3; do
-	ok "inlines, run $run" "$COUNTERSINK" -q -F 1000 -o "inlines$run.pb.gz" -- "$TARGETS/inlines" 800
+	ok "inlines, run $run, is recorded" "$COUNTERSINK" -q -F 1000 -o "inlines$run.pb.gz" -- "$TARGETS/inlines" 800
 done
-ok 'threads' "$COUNTERSINK" -q -F 1000 -o threads.pb.gz -- "$TARGETS/threads8" 50
-ok 'a pipeline' "$COUNTERSINK" -q -F 1000 -o pipe.pb.gz -- sh -c 'seq 200000 | sort -rn | uniq -c | tail -1'
+ok 'threads8 is recorded' "$COUNTERSINK" -q -F 1000 -o threads.pb.gz -- "$TARGETS/threads8" 50
+ok 'a pipeline is recorded' "$COUNTERSINK" -q -F 1000 -o pipe.pb.gz -- sh -c 'seq 200000 | sort -rn | uniq -c | tail -1'
 printf 'main;read 3\nmain;write 4\n' >one.folded
 printf 'main;read 5\nmain;close 6\n' >two.folded
 all='inlines1.pb.gz inlines2.pb.gz inlines3.pb.gz threads.pb.gz pipe.pb.gz one.folded two.folded'
 # shellcheck disable=SC2086
 {
-	ok 'all are merged' merge forth.pb.gz $all
-	ok 'and backwards' merge back.pb.gz two.folded one.folded pipe.pb.gz threads.pb.gz inlines3.pb.gz inlines2.pb.gz inlines1.pb.gz
+	ok 'all profiles are merged' merge forth.pb.gz $all
+	ok 'all profiles are merged in reverse order' merge back.pb.gz two.folded one.folded pipe.pb.gz threads.pb.gz inlines3.pb.gz inlines2.pb.gz inlines1.pb.gz
 	for seed in 1 2 3 4 5; do
 		shuf=$(printf '%s\n' $all | shuf --random-source=<(yes "$seed"))
-		ok "shuffled $seed" merge "shuffled$seed.pb.gz" $shuf
-		ok "shuffled $seed: the same bytes" same forth.pb.gz "shuffled$seed.pb.gz"
+		ok "all profiles are merged in the order of seed $seed" merge "shuffled$seed.pb.gz" $shuf
+		ok "order of seed $seed: the same bytes" same forth.pb.gz "shuffled$seed.pb.gz"
 	done
 }
-ok 'the same bytes' same forth.pb.gz back.pb.gz
-ok 'a pair' merge a.pb.gz inlines1.pb.gz two.folded
-ok 'another' merge b.pb.gz threads.pb.gz inlines3.pb.gz
-ok 'a third, of one and a pair' merge c.pb.gz a.pb.gz pipe.pb.gz
-ok 'the rest' merge d.pb.gz inlines2.pb.gz one.folded
-ok 'all of them' merge grouped.pb.gz d.pb.gz c.pb.gz b.pb.gz
-ok 'groups make no difference' same forth.pb.gz grouped.pb.gz
-ok 'merged with nothing else' merge alone.pb.gz forth.pb.gz
-ok 'it stays the same' same forth.pb.gz alone.pb.gz
-ok '--keep-ids' "$COUNTERSINK" merge -q --keep-ids -o ids1.pb.gz inlines1.pb.gz threads.pb.gz
-ok '--keep-ids backwards' "$COUNTERSINK" merge -q --keep-ids -o ids2.pb.gz threads.pb.gz inlines1.pb.gz
-ok 'the same bytes with ids' same ids1.pb.gz ids2.pb.gz
-like "$("$COUNTERSINK" report --by thread ids1.pb.gz)" 'worker-3 [0-9]+$' 'ids are kept'
-like "$("$COUNTERSINK" report --by thread --all forth.pb.gz)" 'worker-3$' 'else names alone'
+ok 'reverse order: the same bytes' same forth.pb.gz back.pb.gz
+ok 'a pair of profiles is merged' merge a.pb.gz inlines1.pb.gz two.folded
+ok 'another pair is merged' merge b.pb.gz threads.pb.gz inlines3.pb.gz
+ok 'a merged profile is merged with another' merge c.pb.gz a.pb.gz pipe.pb.gz
+ok 'the remaining pair is merged' merge d.pb.gz inlines2.pb.gz one.folded
+ok 'the merged groups are merged' merge grouped.pb.gz d.pb.gz c.pb.gz b.pb.gz
+ok 'merging by groups gives the same bytes' same forth.pb.gz grouped.pb.gz
+ok 'a merged profile is merged alone' merge alone.pb.gz forth.pb.gz
+ok 'merging a merged profile alone gives the same bytes' same forth.pb.gz alone.pb.gz
+ok '--keep-ids merges' "$COUNTERSINK" merge -q --keep-ids -o ids1.pb.gz inlines1.pb.gz threads.pb.gz
+ok '--keep-ids merges in reverse order' "$COUNTERSINK" merge -q --keep-ids -o ids2.pb.gz threads.pb.gz inlines1.pb.gz
+ok '--keep-ids: reverse order gives the same bytes' same ids1.pb.gz ids2.pb.gz
+like "$("$COUNTERSINK" report --by thread ids1.pb.gz)" 'worker-3 [0-9]+$' '--keep-ids keeps thread ids'
+like "$("$COUNTERSINK" report --by thread --all forth.pb.gz)" 'worker-3$' 'without --keep-ids threads have names only'
 
-# ---- what is in it
+# ---- contents of a merged profile
 for type in samples task-clock; do
 	want=0
 	for file in $all; do
 		want=$((want + $(sum "$file" "$type")))
 	done
-	is "$(sum forth.pb.gz "$type")" "$want" "$type add up"
+	is "$(sum forth.pb.gz "$type")" "$want" "$type add up in the merged profile"
 done
-like "$("$COUNTERSINK" report --csv -e samples forth.pb.gz)" '^read,,8,8,' 'equal functions meet'
-like "$("$COUNTERSINK" report forth.pb.gz)" 'churn' 'symbols stay'
+like "$("$COUNTERSINK" report --csv -e samples forth.pb.gz)" '^read,,8,8,' 'equal functions of two profiles become one row'
+like "$("$COUNTERSINK" report forth.pb.gz)" 'churn' 'the merged profile has symbols'
 is "$("$COUNTERSINK" report --csv --by module forth.pb.gz | grep -c '/inlines,')" 1 'three runs of one program are one module'
 "$COUNTERSINK" merge -o said.pb.gz one.folded two.folded 2>err
-is "$? $(cat err)" '0 countersink: said.pb.gz: 2 profiles, 3 distinct samples in 0 modules' 'what was done is said'
+is "$? $(cat err)" '0 countersink: said.pb.gz: 2 profiles, 3 distinct samples in 0 modules' 'the number of merged profiles is reported'
 
 # ---- build-ids
 cp "$TARGETS/burn" prog
@@ -75,16 +75,16 @@ int main(void) { while (clock() < CLOCKS_PER_SEC / 5) burn_other(); return 0; }
 END
 mv prog.c.out prog
 "$COUNTERSINK" -q -o new.pb.gz -- ./prog >out 2>&1
-ok 'two builds of one path' merge builds.pb.gz old.pb.gz new.pb.gz
+ok 'two builds of one path are merged' merge builds.pb.gz old.pb.gz new.pb.gz
 if have go; then
-	is "$(go tool pprof -raw builds.pb.gz 2>err | grep -cE "$PWD/prog [0-9a-f]{40}")" 2 'are two mappings'
-	like "$(go tool pprof -top builds.pb.gz 2>err)" 'burn_other' 'which go tool pprof reads'
+	is "$(go tool pprof -raw builds.pb.gz 2>err | grep -cE "$PWD/prog [0-9a-f]{40}")" 2 'two builds of one path are two mappings'
+	like "$(go tool pprof -top builds.pb.gz 2>err)" 'burn_other' 'go tool pprof reads a merged profile of two builds'
 else
-	skip 'are two mappings' 'go is not installed'
-	skip 'which go tool pprof reads' 'go is not installed'
+	skip 'two builds of one path are two mappings' 'go is not installed'
+	skip 'go tool pprof reads a merged profile of two builds' 'go is not installed'
 fi
 
-# ---- thousands
+# ---- 2,000 profiles
 mkdir many
 if have python3; then
 	ok '2,000 profiles are made' python3 - <<'END'
@@ -100,28 +100,28 @@ END
 	find many -name '*.folded' | sort >list
 	xargs "$COUNTERSINK" merge -q -o forth.pb.gz <list
 	sort -R list | xargs "$COUNTERSINK" merge -q -o back.pb.gz
-	ok '2,000 in two orders: the same bytes' same forth.pb.gz back.pb.gz
+	ok '2,000 profiles in two orders give the same bytes' same forth.pb.gz back.pb.gz
 	split -n l/13 list part.
 	for part in part.*; do
 		xargs "$COUNTERSINK" merge -q -o "$part.pb.gz" <"$part"
 	done
-	ok '13 groups of them' merge grouped.pb.gz part.*.pb.gz
-	ok 'the same bytes again' same forth.pb.gz grouped.pb.gz
+	ok '13 groups of 2,000 profiles are merged' merge grouped.pb.gz part.*.pb.gz
+	ok '2,000 profiles in 13 groups give the same bytes' same forth.pb.gz grouped.pb.gz
 	want=$(cat many/*.folded | awk '{ sum += $NF } END { print sum }')
-	is "$(sum forth.pb.gz samples)" "$want" 'nothing is lost'
-	# What the result needs, and one profile: not two thousand times one.
-	ok '200,000 KiB are enough' sh -c 'ulimit -v 200000; exec xargs "$0" merge -q -o small.pb.gz <list' "$COUNTERSINK"
+	is "$(sum forth.pb.gz samples)" "$want" 'no sample of 2,000 profiles is lost'
+	# Memory for the result and one profile, not for 2,000 profiles.
+	ok '200,000 KiB are enough to merge 2,000 profiles' sh -c 'ulimit -v 200000; exec xargs "$0" merge -q -o small.pb.gz <list' "$COUNTERSINK"
 else
 	skip '2,000 profiles are made' 'no python3 here'
 fi
 
-# ---- what goes wrong
+# ---- errors
 "$COUNTERSINK" merge -o bad.pb.gz one.folded nowhere.pb.gz 2>err
-is "$? $(wc -l <err)" '1 1' 'a file that is not there is refused in one line'
-like "$(cat err)" 'nowhere.pb.gz: No such file.*nothing is merged' 'by its name'
-ok 'and nothing is written' test ! -e bad.pb.gz
+is "$? $(wc -l <err)" '1 1' 'a missing file is refused in one line'
+like "$(cat err)" 'nowhere.pb.gz: No such file.*nothing is merged' 'a missing file is named'
+ok 'a missing file: no output is written' test ! -e bad.pb.gz
 "$COUNTERSINK" merge 2>err
-is $? 2 'no file is wrong usage'
+is $? 2 'no file: status 2'
 "$COUNTERSINK" merge -q -o /dev/full one.folded 2>err
-is "$? $(wc -l <err)" '1 1' 'a full device is said'
+is "$? $(wc -l <err)" '1 1' 'a full device is reported in one line'
 done_testing

@@ -1,12 +1,12 @@
 #!/bin/bash
-# Time off the CPU: as much as each thread's wall time less its CPU time, in the functions that blocked, and without
-# interrupting a single call. And the timeline: the same totals, each sample with its time.
+# Time off the CPU: each thread's wall time less its CPU time, in the functions that blocked, and without
+# interrupting any call. And the timeline: the same totals, each sample with its time.
 . "$(dirname "$0")/lib.sh"
 
 if [ "$(id -u)" != 0 ] && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -ge 2 ]; then
 	countersink -q --off-cpu -o u.pb.gz -- true
 	like "$(countersink report u.pb.gz)" 'off-cpu is not counted: .*perf_event_paranoid <= 1' \
-		"where the kernel is hidden the report says what it takes"
+		"without permission for kernel events the report gives the requirement"
 	done_testing
 	exit
 fi
@@ -21,31 +21,31 @@ check_blocked() { # NAME
 	while read -r thread _ wall _ cpu _ interrupted; do
 		is "$interrupted" 0 "$1: no call of $thread was interrupted"
 		near "$(awk -v t="thread=$thread" '$1 == "label" && $3 == t { print $2 }' facts)" $((wall - cpu)) 1 \
-			"$1: wall less CPU time of $thread"
+			"$1: off-CPU time of $thread is wall less CPU time"
 	done <out
 	for name in block_sleeping block_on_mutex block_reading; do
-		like "$(cat facts)" "cum [0-9]{6,} $name" "$1: $name is where time passed"
+		like "$(cat facts)" "cum [0-9]{6,} $name" "$1: $name has time"
 	done
 }
 
 countersink -q --off-cpu -o o.pb.gz -- "$TARGETS/blocked" 400 >out 2>err
-is "$? $(wc -l <out)" "0 3" "blocking threads run"
+is "$? $(wc -l <out)" "0 3" "blocking threads run under countersink"
 "$SRC/tests/cli/profile_facts" o.pb.gz off-cpu >facts
 check_blocked aggregated
 
 countersink -q --off-cpu --timeline -o t.pb.gz -- "$TARGETS/blocked" 400 >out 2>err
 "$SRC/tests/cli/profile_facts" t.pb.gz off-cpu >facts
 check_blocked "with a timeline"
-ok "moments have times" awk '/timestamp=1[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]/ { n++ } END { exit !(n > 300) }' facts
+ok "--timeline gives samples their time" awk '/timestamp=1[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]/ { n++ } END { exit !(n > 300) }' facts
 
-like "$(countersink report o.pb.gz)" 'Off the CPU, ' "the report has a table for it"
+like "$(countersink report o.pb.gz)" 'Off the CPU, ' "the report has a table of time off the CPU"
 countersink -q --off-cpu --engine=timer -o e.pb.gz -- true
 like "$(countersink report e.pb.gz)" 'off-cpu is not counted: only the sigtrap engine' \
-	"an engine that would interrupt calls is not used for it, and the report says so"
+	"off-CPU time with an engine that would interrupt calls is reported as not counted"
 if [ "$(id -u)" = 0 ] && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -ge 2 ]; then
 	mkdir -m 777 user && cd user || exit 1
 	setpriv --reuid=65534 --regid=65534 --clear-groups "$COUNTERSINK" -q --off-cpu -o u.pb.gz -- true
 	like "$(countersink report u.pb.gz)" 'off-cpu is not counted: .*perf_event_paranoid <= 1' \
-		"where the kernel is hidden the report says what it takes"
+		"without permission for kernel events the report gives the requirement"
 fi
 done_testing

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Where the profile goes: templates, the old one, and places that cannot be written.
+# The profile's path: templates, the .old file, and paths that cannot be written.
 . "$(dirname "$0")/lib.sh"
 
 mkdir work
@@ -7,32 +7,32 @@ chmod 777 work
 cd work || exit 1
 
 countersink -q -- true
-ok "countersink.pb.gz by default" test -s countersink.pb.gz
+ok "the default is countersink.pb.gz" test -s countersink.pb.gz
 cp countersink.pb.gz first
 countersink -q -- true
 ok "an older one is kept as .old" cmp -s first countersink.pb.gz.old
 COUNTERSINK_OUTPUT=byenv.pb.gz countersink -q -- true
-ok "the place from the environment" test -s byenv.pb.gz
+ok "COUNTERSINK_OUTPUT names the profile" test -s byenv.pb.gz
 host=$(uname -n)
 countersink -q -o '%c-%h-%r-%%.gz' -- /bin/true
-ok "%c %h %r %%" test -s "true-$host-0-%.gz"
+ok "%c %h %r %% are replaced" test -s "true-$host-0-%.gz"
 countersink -q -o 'pid-%p' -- true &
 wait $!
-ok "%p is the pid that the shell knows" test -s "pid-$!"
+ok "%p is the PID that the shell knows" test -s "pid-$!"
 OMPI_COMM_WORLD_RANK=3 countersink -q -o 'rank-%r' -- true
-ok "the rank of OpenMPI" test -s rank-3
+ok "%r is the rank of OpenMPI" test -s rank-3
 PMI_RANK=4 countersink -q -o 'rank-%r' -- true
-ok "of MPICH" test -s rank-4
+ok "%r is the rank of MPICH" test -s rank-4
 SLURM_PROCID=5 countersink -q -o 'rank-%r' -- true
-ok "of Slurm" test -s rank-5
+ok "%r is the rank of Slurm" test -s rank-5
 PMI_RANK=../../x countersink -q -o 'evil-%r' -- true
-ok "a slash in a name is made harmless" test -s evil-.._.._x
+ok "a slash in a rank is replaced" test -s evil-.._.._x
 countersink -q -o /dev/stdout -- true | gzip -t
-is $? 0 "a pipe is written to as it is"
+is $? 0 "a pipe as output is written to"
 countersink -q -o moved.gz -- sh -c 'cd / && true'
-ok "a relative path is the launcher's" test -s moved.gz
+ok "a relative path is relative to the launcher's directory" test -s moved.gz
 
-# elsewhere REGEX NAME ARGUMENT...: said beforehand; the command runs; the profile is saved in $TMPDIR and named.
+# elsewhere REGEX NAME ARGUMENT...: reported beforehand; the command runs; the profile is saved in $TMPDIR and named.
 mkdir "$TMP/spare"
 chmod 777 "$TMP/spare"
 elsewhere() {
@@ -41,24 +41,24 @@ elsewhere() {
 	rm -f "$TMP/spare/"*
 	TMPDIR=$TMP/spare "$@" -- sh -c 'echo run >&2; exit 6' 2>err
 	is $? 6 "$name: the command's status is kept"
-	like "$(sed '/^run$/,$d' err)" "$regex" "$name: said before the command starts"
-	like "$(sed '1,/^run$/d' err)" "the profile is in $TMP/spare/" "$name: and where the profile is, at the end"
+	like "$(sed '/^run$/,$d' err)" "$regex" "$name: reported before the command starts"
+	like "$(sed '1,/^run$/d' err)" "the profile is in $TMP/spare/" "$name: the profile's place is reported at the end"
 	saved=$(sed -n 's/.*the profile is in //p' err)
-	ok "$name: it is there" test -s "$saved"
-	ok "$name: and whole" countersink report "$saved"
+	ok "$name: the saved profile exists" test -s "$saved"
+	ok "$name: the saved profile is readable" countersink report "$saved"
 }
-elsewhere 'no such folder: /nowhere/at/all;' "no folder" countersink -q -o /nowhere/at/all/x.gz
-elsewhere 'is a folder: name a file in it' "a folder" countersink -q -o "$TMP/work"
+elsewhere 'no such folder: /nowhere/at/all;' "a missing directory" countersink -q -o /nowhere/at/all/x.gz
+elsewhere 'is a folder: name a file in it' "a directory" countersink -q -o "$TMP/work"
 elsewhere 'is a folder: name a file in it' "this directory" countersink -q -o .
-ok "by the default name" test -s "$TMP/spare/countersink.pb.gz"
-elsewhere 'is a folder: name a file in it' "the one above" countersink -q -o ..
+ok "a directory as output: the saved profile has the default name" test -s "$TMP/spare/countersink.pb.gz"
+elsewhere 'is a folder: name a file in it' "the parent directory" countersink -q -o ..
 elsewhere 'is a folder: name a file in it' "a directory and a slash" countersink -q -o "$TMP/work/"
 countersink -q -o '' -- sh -c ': >ran' 2>err
-is $? 125 "an empty name is no name"
-like "$(cat err)" '^countersink: option --output: the value is empty' "an error, before the command runs"
-ok "which does not" test ! -e ran
+is $? 125 "an empty output name: status 125"
+like "$(cat err)" '^countersink: option --output: the value is empty' "an empty output name is reported before the command runs"
+ok "an empty output name: the command does not run" test ! -e ran
 PMI_RANK=.. countersink -q -o "$TMP/work/%r/x.gz" -- true 2>err
-like "$(cat err)" "no such folder: $TMP/work/__;" "a rank of .. leaves no directory"
+like "$(cat err)" "no such folder: $TMP/work/__;" "a rank of .. does not leave the directory"
 rm -f "$(sed -n 's/.*the profile is in //p' err)"
 elsewhere 'names a folder' "a slash at the end" countersink -q -o nothing/
 mkdir closed
@@ -67,11 +67,11 @@ ln -s ../beyond/x.gz closed/link
 chmod 555 closed
 for what in nothing "a file"; do
 	unprivileged countersink -q -o closed/link -- true 2>err
-	is "$? $(cat err)" "0 " "through a link to $what: its own folder need not be writable"
+	is "$? $(cat err)" "0 " "through a link to $what: the link's own directory need not be writable"
 done
-ok "the profile is where it leads" test -s beyond/x.gz
-elsewhere 'not writable for this user' "not ours to write" unprivileged countersink -q -o closed/x.gz
-elsewhere 'Not a directory' "a file where a folder should be" countersink -q -o countersink.pb.gz/x.gz
+ok "the profile is at the link's target" test -s beyond/x.gz
+elsewhere 'not writable for this user' "a directory without write permission" unprivileged countersink -q -o closed/x.gz
+elsewhere 'Not a directory' "a file in place of a directory" countersink -q -o countersink.pb.gz/x.gz
 if [ "$(id -u)" = 0 ]; then
 	mkdir small
 	if mount -t tmpfs -o size=16k none small 2>/dev/null; then
@@ -87,13 +87,13 @@ if [ "$(id -u)" = 0 ]; then
 else
 	skip "a full disk" "only root can mount"
 fi
-# Full only when the profile is written.
+# The device is full only when the profile is written.
 TMPDIR=$TMP/spare countersink -q -o /dev/full -- sh -c 'exit 6' 2>err
-is $? 6 "a device that is full: the status is kept"
-like "$(cat err)" '/dev/full: No space left on device; the profile is in' "said, and saved elsewhere"
+is $? 6 "a full device: the command keeps its status"
+like "$(cat err)" '/dev/full: No space left on device; the profile is in' "a full device is reported with the place of the saved profile"
 TMPDIR=/nowhere HOME=/nowhere unprivileged countersink -q -o closed/x.gz -- true 2>err
 saved=$(sed -n 's/.*the profile is in //p' err)
-like "$saved" '^/tmp/' "without TMPDIR it is /tmp"
+like "$saved" '^/tmp/' "without TMPDIR the profile is saved in /tmp"
 rm -f "$saved"
 
 done_testing

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Files that are written where other users can write: no output follows, opens or replaces what another user put there,
-# and what this user made and named is written as ever.
+# Files written where other users can write: no output follows, opens or replaces another user's file or link,
+# and files that this user made and named are written as usual.
 . "$(dirname "$0")/lib.sh"
 
 umask 022
@@ -15,70 +15,70 @@ mode() {
 	stat -c %a "$1"
 }
 
-# ---- what the user named
+# ---- outputs named by the user
 
 echo old >kept && chmod 600 kept
 countersink export -f folded -o kept a.pb.gz
 is "$(mode kept)" 600 "a file that is replaced keeps its mode"
-like "$(cat kept)" burn "with what is new"
+like "$(cat kept)" burn "a file that is replaced has the new text"
 countersink -q -o kept.pb.gz -- true
-is "$(mode kept.pb.gz)" 644 "a new one has the umask's"
+is "$(mode kept.pb.gz)" 644 "a new file has the umask's mode"
 chmod 640 kept.pb.gz
 (umask 077 && countersink -q -o kept.pb.gz -- true)
-is "$(mode kept.pb.gz) $(mode kept.pb.gz.old)" "640 640" "a profile keeps it, and the older one, too"
+is "$(mode kept.pb.gz) $(mode kept.pb.gz.old)" "640 640" "a profile and its .old file keep the mode"
 (umask 077 && countersink export -f folded -o private a.pb.gz)
-is "$(mode private)" 600 "or it is the user's alone, as the umask says"
+is "$(mode private)" 600 "a new file has mode 600 under umask 077"
 
 mkdir sub
 ln -s sub/target link
 countersink -q -o link -- true
-ok "a link of one's own that leads nowhere is followed" test -s sub/target
-ok "and stays" test -L link
+ok "a dangling link of the user's own is followed" test -s sub/target
+ok "a followed link stays a link" test -L link
 countersink -q -o link -- true
-ok "its older file is kept beside the file" test -s sub/target.old
+ok "the .old file is beside the link's target" test -s sub/target.old
 ln -s "$PWD/link" again && ln -s . here
 countersink export -f folded -o here/here/again a.pb.gz
-like "$(cat sub/target)" burn "links to links, relative and absolute, of directories, too"
+like "$(cat sub/target)" burn "links to links are followed: relative, absolute, and of directories"
 ln -s loop loop
 countersink export -f folded -o loop a.pb.gz 2>err
-like "$(cat err)" '^countersink: loop: Too many levels of symbolic links; ' "a loop is an error"
+like "$(cat err)" '^countersink: loop: Too many levels of symbolic links; ' "a loop of links is an error"
 
 mkfifo fifo
 cat fifo >got &
 countersink export -f folded -o fifo a.pb.gz
 wait $!
-like "$(cat got)" burn "a FIFO of one's own"
+like "$(cat got)" burn "a FIFO of the user's own is written to"
 countersink export -f folded -o /dev/stdout a.pb.gz >got
-like "$(cat got)" burn "/dev/stdout"
+like "$(cat got)" burn "/dev/stdout is written to"
 { echo before && countersink export -f folded -o /dev/stdout a.pb.gz && echo after; } >got
-is "$(sed -n '1p;$p' got | tr '\n' ' ')" "before after " "which keeps what else is written there"
+is "$(sed -n '1p;$p' got | tr '\n' ' ')" "before after " "/dev/stdout keeps other output before and after"
 countersink export -f folded -o /dev/fd/7 a.pb.gz 7>got
-like "$(cat got)" burn "/dev/fd/7"
+like "$(cat got)" burn "/dev/fd/7 is written to"
 countersink export -f folded -o >(cat >got; : >finished) a.pb.gz
 wait_until 30 test -e finished
-like "$(cat got)" burn "a process substitution"
+like "$(cat got)" burn "a process substitution is written to"
 ln -s /dev/stdout out
-like "$(countersink export -f folded -o out a.pb.gz)" burn "a link to /dev/stdout"
+like "$(countersink export -f folded -o out a.pb.gz)" burn "a link to /dev/stdout is written to"
 countersink export -f folded -o /dev/fd/99 a.pb.gz 2>err
-like "$(cat err)" '^countersink: /dev/fd/99: it is closed; ' "a descriptor that is not open"
-ok "/dev/null" countersink -q -o /dev/null -- true
+like "$(cat err)" '^countersink: /dev/fd/99: it is closed; ' "a closed descriptor is an error"
+ok "/dev/null is written to" countersink -q -o /dev/null -- true
 name=$(printf 'n%.0s' {1..255})
-ok "a name as long as names can be" countersink export -f folded -o "$name" a.pb.gz
+ok "a file name of the greatest length is written" countersink export -f folded -o "$name" a.pb.gz
 is "$(find . -name '*.????????????' | wc -l)" 0 "no temporary file is left"
 countersink stat -o counts -- sh -c 'test -e counts && exit 5'
-is $? 5 "what stat writes is there while the command runs"
+is $? 5 "stat's output file exists while the command runs"
 echo before >summary.md
 countersink gate -q --runs 2 --warmup 0 --markdown summary.md --vs true -- true >/dev/null
 is "$(head -1 summary.md) $(wc -l <summary.md | sed 's/^1$/short/;s/^[0-9].*$/long/')" "before long" "Markdown is appended"
 
-# ---- what others put there: --reuid makes another user of root only
+# ---- files and links of other users (--reuid needs root)
 
 if [ "$(id -u)" != 0 ]; then
-	skip "what other users put there" "only root can be two users"
+	skip "files and links of other users" "needs root, to be two users"
 	done_testing
 fi
 
-# planted KIND PATH...: another user puts something there.
+# planted KIND PATH...: another user creates it.
 planted() {
 	local kind=$1 path
 	shift
@@ -94,7 +94,7 @@ planted() {
 		esac
 	done
 }
-# What is left of it. A socket or directory adds nothing to these.
+# The victim and the planted file are as they were. A socket or directory would add no case.
 unharmed() {
 	[ "$(cat "$TMP/secret/victim")" = precious ] && [ "$(mode "$TMP/secret/victim")" = 600 ] &&
 		[ "$(ls "$TMP/secret")" = victim ] && { ! [ -f "$1" ] || [ -L "$1" ] || [ "$(cat "$1")" = theirs ]; }
@@ -107,7 +107,7 @@ for kind in link hanging FIFO file; do
 		# shellcheck disable=SC2086 # the row's words
 		TMPDIR=$TMP/spare timeout -s KILL 60 countersink $command >out 2>err
 		is $? "$status" "$kind at $command: status"
-		like "$(grep -c "$S/$file.*: .*another user" err)" '^[12]$' "$kind at $command: refused, with a line"
+		like "$(grep -c "$S/$file.*: .*another user" err)" '^[12]$' "$kind at $command: refused, and reported in a line"
 		ok "$kind at $command: nothing is harmed" unharmed "$S/$file"
 	done <<-ROWS
 		x 6 run -q -o $S/x -- sh -c exit\${IFS}6
@@ -134,16 +134,16 @@ rm -f "$TMP"/spare/*
 planted link
 unprivileged ln -s "$TMP/secret" "$S/dir"
 countersink export -f folded -o "$S/dir/victim" a.pb.gz 2>err
-like "$(cat err)" "^countersink: $S/dir/victim: a symbolic link on the way belongs to another user" "a link to a directory"
+like "$(cat err)" "^countersink: $S/dir/victim: a symbolic link on the way belongs to another user" "a link to a directory is refused"
 ok "a link to a directory: nothing is harmed" unharmed "$S/dir"
 planted link
 unprivileged sh -c 'echo theirs >"$0"' "$S/x.old"
 countersink -q -o "$S/x" -- true
 TMPDIR=$TMP/spare countersink -q -o "$S/x" -- true 2>err
-is "$(cat "$S/x.old")" theirs "nor is another user's FILE.old removed"
-like "$(cat err)" "^countersink: $S/x: it belongs to another user.*; the profile is in $TMP/spare/x$" "a line names it"
+is "$(cat "$S/x.old")" theirs "another user's FILE.old is not removed"
+like "$(cat err)" "^countersink: $S/x: it belongs to another user.*; the profile is in $TMP/spare/x$" "another user's file is reported, with the profile's place"
 
-# The place that we fall back to.
+# The fallback directory.
 for kind in link hanging FIFO file; do
 	planted $kind "$S/x.gz"
 	TMPDIR=$S timeout -s KILL 60 countersink -q -o /nowhere/x.gz -- sh -c 'exit 6' 2>err
@@ -151,24 +151,24 @@ for kind in link hanging FIFO file; do
 	ok "$kind at the fallback: nothing is harmed" unharmed "$S/x.gz"
 	saved=$(sed -n 's/.*the profile is in //p' err)
 	isnt "$saved" "$S/x.gz" "$kind at the fallback: the profile is elsewhere"
-	is "$(mode "$saved")" 600 "and root's alone"
+	is "$(mode "$saved")" 600 "$kind at the fallback: the saved profile has mode 600"
 	rm -f "$saved" "$saved.old"
 done
 mkdir theirs && chown 65534 theirs
 TMPDIR=$PWD/theirs countersink -q -o /nowhere/y-$$.gz -- true 2>err
-is "$(ls theirs)" "" "a directory of another user is no place to fall back to"
+is "$(ls theirs)" "" "another user's directory is no fallback"
 rm -f "$(sed -n 's/.*the profile is in //p' err)"
 echo more >"$TMP/spare/z.gz" && chmod 644 "$TMP/spare/z.gz"
 TMPDIR=$TMP/spare countersink -q -o /nowhere/z.gz -- true 2>err
-is "$(mode "$TMP/spare/z.gz")" 600 "the fallback is root's alone where a file of root's was readable"
+is "$(mode "$TMP/spare/z.gz")" 600 "the fallback file has mode 600 although an earlier one was readable"
 
-# Elsewhere others may do as they like with what is theirs.
+# In another user's directory that user's links and files are used, as the kernel does.
 chown 65534 theirs && unprivileged sh -c 'cd theirs && echo old >file && ln -s file link'
 countersink export -f folded -o theirs/link a.pb.gz
-like "$(cat theirs/file)" burn "in a directory of another user's, a link of his is followed, as the kernel does"
+like "$(cat theirs/file)" burn "a link of the owner's in another user's directory is followed"
 unprivileged mkfifo theirs/fifo
 timeout -s KILL 60 countersink export -f folded -o theirs/fifo a.pb.gz 2>err
-like "$(cat err)" '^countersink: theirs/fifo: it is another user.s FIFO, and no process reads it' "a FIFO is not waited for"
-ok "sudo's terminal, pipe or file is no other user's" sh -c 'countersink export -f folded -o /dev/stdout a.pb.gz | cat'
+like "$(cat err)" '^countersink: theirs/fifo: it is another user.s FIFO, and no process reads it' "another user's FIFO without a reader is refused, not waited for"
+ok "a pipe at /dev/stdout is not another user's file" sh -c 'countersink export -f folded -o /dev/stdout a.pb.gz | cat'
 
 done_testing

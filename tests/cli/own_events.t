@@ -1,32 +1,32 @@
 #!/bin/bash
-# Counters that the program itself opened count what they count without us, whatever we do with ours; and an exec never
+# Counters that the program itself opened count the same as without us, whatever we do with ours; and an exec never
 # meets a sample that is pending.
 . "$(dirname "$0")/lib.sh"
 
 "$TARGETS/own_events" >alone
 grep -q "no counters" alone && skip_all "perf_event_open is refused here"
-is "$(grep -c 'disabled none, enabled all' alone)" "$(wc -l <alone)" "alone, disabled counters have none of the time, enabled ones all" ||
+is "$(grep -c 'disabled none, enabled all' alone)" "$(wc -l <alone)" "without us disabled counters have none of the time, enabled ones all of it" ||
 	diag "$(cat alone)"
 for engine in sigtrap signal timer; do
 	for period in 1000000 100000; do
 		countersink -q --engine=$engine -c "$period" -- "$TARGETS/own_events" >with 2>err
-		is "$(cat with)" "$(cat alone)" "the same under the $engine engine, a sample each $((period / 1000)) us"
+		is "$(cat with)" "$(cat alone)" "the program's counters count the same under the $engine engine, a sample each $((period / 1000)) us"
 	done
 done
 countersink -q --off-cpu -e task-clock,page-faults -- "$TARGETS/own_events" >with 2>err
-is "$(cat with)" "$(cat alone)" "the same with more events and time off the CPU"
+is "$(cat with)" "$(cat alone)" "the program's counters count the same with more events and time off the CPU"
 
-# ---- what our own counters count goes on after an exec that fails
+# ---- our own counters continue after a failed exec
 for engine in sigtrap signal; do
 	countersink --engine=$engine -e page-faults -c 50 -o faults.pb.gz -- \
 		perl -e 'for (1 .. 200) { my $x = "a" x 400000; exec "/nonexistent" }' 2>err
 	share=$(sed -n 's/.*counted  *page-faults.*samples have .*, \([0-9]*\)\..*/\1/p' err)
-	ok "$engine: no fault is lost for 200 failed execs (${share:-0} % are in samples)" test "${share:-0}" -ge 60 ||
+	ok "$engine: no fault is lost for 200 failed execs (${share:-0} % have samples)" test "${share:-0}" -ge 60 ||
 		diag "$(cat err)"
-	unlike "$(cat err)" 'lost|pthread_create' "$engine: no sample is lost, no thread is unknown"
+	unlike "$(cat err)" 'lost|pthread_create' "$engine: no sample is lost and no thread is untracked"
 done
 
-# ---- and nothing is pending in the new image
+# ---- no sample is pending after exec
 for engine in sigtrap signal; do
 	killed=0
 	for _ in 1 2 3; do

@@ -1,7 +1,7 @@
-# The programs that people profile, for programs*.t: each run is checked for its output, its hot functions, its processes
+# Real programs, for programs*.t: each run is checked for its output, its hot functions, its processes
 # and threads, and its sum against the kernel's own accounting. The caller has sourced lib.sh and defines
 #
-#   run_as COMMAND...   run it as this file's user, in this file's circumstances
+#   run_as COMMAND...   run it as the including test's user, under its conditions
 #
 # shellcheck shell=sh disable=SC2154 # lib.sh sets SRC, TMP, TARGETS, COUNTERSINK
 
@@ -9,13 +9,13 @@ mkdir "$TMP/run"
 chmod 777 "$TMP/run"
 cd "$TMP/run" || exit 1
 
-# Another python3 may be first on PATH, in a place that only its owner may enter.
+# Another python3 may be first on PATH, in a directory that only its owner can enter.
 python=/usr/bin/python3
 [ -x "$python" ] || python=$(command -v python3)
 
 profile_options=
 
-# profile NAME COMMAND...: profiles it with $profile_options; NAME.facts says what is in the profile, NAME.cpu what the
+# profile NAME COMMAND...: profiles it with $profile_options; NAME.facts has the profile's contents, NAME.cpu what the
 # kernel accounted.
 profile() {
 	profile_name=$1
@@ -28,12 +28,12 @@ profile() {
 	# The counter shows whole ticks: where it moves at all, one more may be under way.
 	stolen=$(($(stolen_ticks) - stolen + (stolen > 0)))
 	echo "stolen $((stolen * 1000000000 / $(getconf CLK_TCK)))" >"$profile_name.stolen"
-	is $profile_status 0 "$profile_name: ends as without us" || diag "$(cat "$profile_name.err")"
+	is $profile_status 0 "$profile_name: the status is as without us" || diag "$(cat "$profile_name.err")"
 	"$SRC/tests/cli/profile_facts" "$profile_name.pb.gz" >"$profile_name.facts" 2>"$profile_name.why" ||
 		diag "$(cat "$profile_name.why" "$profile_name.err")"
 }
 
-# Ticks that a virtual machine's host kept all CPUs from running. They are in the clock that perf events count, and not
+# Ticks that the host took from all CPUs of a virtual machine. They are in the clock that perf events count, and not
 # in what the kernel accounts to processes.
 stolen_ticks() {
 	awk '$1 == "cpu" { print $9 + 0 }' /proc/stat
@@ -87,94 +87,94 @@ programs() {
 	hot cum '^burn_30$' 26 34 "30 % in the function that has 30 %"
 	hot cum '^burn_10$' 7.5 12.5 "10 % in the function that has 10 %"
 	hot cum '^main$' 95 "main is the caller of all of it"
-	ok "burn: the sum is the kernel's" sums_up burn
+	ok "burn: CPU time agrees with the kernel's accounting" sums_up burn
 
 	profile python "$python" -c '
 def inner(n):
 	return sum(i * i % 7 for i in range(n))
 print(sum(inner(2000) for _ in range(9000)))'
-	is "$(cat python.out)" "35991000" "python: its output"
+	is "$(cat python.out)" "35991000" "python: the output is correct"
 	hot cum 'PyEval' 60 "the interpreter's loop is hot"
-	ok "python: the sum is the kernel's" sums_up python
+	ok "python: CPU time agrees with the kernel's accounting" sums_up python
 
 	head -c 3000000 "$TARGETS/rusty" >data
 	chmod 644 data
 	profile xz xz -k -f -c -6 data
 	ok "xz: its output unpacks to its input" sh -c 'xz -dc xz.out | cmp - data'
 	hot cum 'lzma' 60 "the compressor is hot"
-	ok "xz: the sum is the kernel's" sums_up xz
+	ok "xz: CPU time agrees with the kernel's accounting" sums_up xz
 
 	profile sqlite3 sqlite3 :memory: '
 		with recursive n(i) as (select 1 union all select i + 1 from n where i < 3000000)
 		select count(*), sum(i * i % 1000) from n where i % 3 <> 1;'
-	like "$(cat sqlite3.out)" '^2000000\|' "sqlite3: its output"
+	like "$(cat sqlite3.out)" '^2000000\|' "sqlite3: the output is correct"
 	hot cum '^sqlite3_' 60 "the library is hot"
-	ok "sqlite3: the sum is the kernel's" sums_up sqlite3
+	ok "sqlite3: CPU time agrees with the kernel's accounting" sums_up sqlite3
 
 	cp "$SRC"/tests/targets/*.c "$SRC"/tests/targets/*.h .
 	chmod 644 ./*.c ./*.h
 	profile gcc gcc -O2 -Wall -D_GNU_SOURCE -c forks.c signals.c fdcheck.c exits.c threads8.c sigmask.c
-	ok "gcc: it compiled" test -s forks.o
-	hot label '^process=.*cc1' 50 "the compiler proper, a child of gcc, is there"
-	ok "gcc: the assembler, another child, is there" grep -Eq '^label [0-9]+ process=as$' gcc.facts
-	ok "gcc: the sum is the kernel's" sums_up gcc
+	ok "gcc: the object file is written" test -s forks.o
+	hot label '^process=.*cc1' 50 "the compiler proper, a child of gcc, is profiled"
+	ok "gcc: the assembler, another child, is profiled" grep -Eq '^label [0-9]+ process=as$' gcc.facts
+	ok "gcc: CPU time agrees with the kernel's accounting" sums_up gcc
 
 	profile sh sh -c '"$0"/burn 300 & "$0"/threads8 60; wait' "$TARGETS"
-	hot cum '^burn_' 25 "the one in the background is there"
-	hot cum '^worker_' 40 "the one in the foreground too"
-	ok "sh: the sum is the kernel's" sums_up sh
+	hot cum '^burn_' 25 "the program in the background is profiled"
+	hot cum '^worker_' 40 "the program in the foreground is profiled"
+	ok "sh: CPU time agrees with the kernel's accounting" sums_up sh
 
 	profile threads8 "$TARGETS/threads8" 100
 	for n in 0 1 2 3 4 5 6 7; do
-		hot cum "^worker_$n\$" 11 14 "thread $n has its eighth"
+		hot cum "^worker_$n\$" 11 14 "thread $n has an eighth of the time"
 		hot label "^thread=.*worker-$n" 11 14 "thread $n has its name"
 	done
-	ok "threads8: the sum is the kernel's" sums_up threads8
+	ok "threads8: CPU time agrees with the kernel's accounting" sums_up threads8
 
 	profile throwcc "$TARGETS/throwcc" 300
-	hot cum '^shop::sort_ledger' 20 "a C++ function by its demangled name"
-	hot self 'spin' 30 "an inlined function by its name"
-	hot cum 'shop::check_depth' 1 "the frames that an exception passes"
-	ok "throwcc: the sum is the kernel's" sums_up throwcc
+	hot cum '^shop::sort_ledger' 20 "a C++ function has its demangled name"
+	hot self 'spin' 30 "an inlined function is named"
+	hot cum 'shop::check_depth' 1 "the frames that an exception passes are sampled"
+	ok "throwcc: CPU time agrees with the kernel's accounting" sums_up throwcc
 
 	profile rusty "$TARGETS/rusty" 600
-	hot cum '^rusty::count_words' 5 "a Rust function by its demangled name"
-	hot cum '^rusty::fold_with::<' 30 "a generic one with its types"
-	ok "rusty: the sum is the kernel's" sums_up rusty
+	hot cum '^rusty::count_words' 5 "a Rust function has its demangled name"
+	hot cum '^rusty::fold_with::<' 30 "a generic Rust function has its types"
+	ok "rusty: CPU time agrees with the kernel's accounting" sums_up rusty
 
 	profile forks "$TARGETS/forks" 100
 	for way in fork exec spawn vfork system popen; do
-		hot cum "^work_$way\$" 10 18 "a child by $way is there"
+		hot cum "^work_$way\$" 10 18 "a child started by $way is profiled"
 	done
-	hot cum '^work_daemon$' 10 18 "a daemon, whose parent does not wait for it, is there"
+	hot cum '^work_daemon$' 10 18 "a daemon, whose parent does not wait for it, is profiled"
 
 	profile sleepy "$TARGETS/sleepy" 600
 	like "$(cat sleepy.out)" 'interrupted 0' "sleepy: no wait was interrupted"
-	hot cum '^awake$' 50 "its work is there"
-	ok "sleepy: the sum is the kernel's" sums_up sleepy
+	hot cum '^awake$' 50 "its work is profiled"
+	ok "sleepy: CPU time agrees with the kernel's accounting" sums_up sleepy
 
 	profile syscalls "$TARGETS/syscalls" 1000
-	ok "syscalls: the sum is the kernel's" sums_up syscalls
+	ok "syscalls: CPU time agrees with the kernel's accounting" sums_up syscalls
 
 	profile_options='-F 10000' # a thread that lives shorter than a period has no sample
 	profile shortthreads "$TARGETS/shortthreads" 2000 200
 	profile_options=
 	# Where samples come at the kernel's tick only, most such threads have none; their time is in the sum all the same.
-	[ "$slack" != 0 ] || hot cum '^short_work$' 50 "short threads are there"
-	ok "shortthreads: the sum is the kernel's" sums_up shortthreads
+	[ "$slack" != 0 ] || hot cum '^short_work$' 50 "short threads are profiled"
+	ok "shortthreads: CPU time agrees with the kernel's accounting" sums_up shortthreads
 
 	profile exec_chain "$TARGETS/exec_chain" 60 10000
-	hot cum '^link_work$' 70 "every image of the chain is there"
-	ok "exec_chain: the sum is the kernel's" sums_up exec_chain
+	hot cum '^link_work$' 70 "every image of the chain is profiled"
+	ok "exec_chain: CPU time agrees with the kernel's accounting" sums_up exec_chain
 }
 
-# ends STATUS NAME COMMAND...: the command's own status, with the profile there.
+# ends STATUS NAME COMMAND...: the command's own status, and its profile exists.
 ends() {
 	ends_status=$1 ends_name=$2
 	shift 2
 	run_as "$COUNTERSINK" -o ends.pb.gz -- "$@" >/dev/null 2>ends.err
-	is $? "$ends_status" "status of $ends_name" || diag "$(cat ends.err)"
-	ok "profile of $ends_name" "$SRC/tests/cli/profile_facts" ends.pb.gz
+	is $? "$ends_status" "$ends_name: the status is the command's" || diag "$(cat ends.err)"
+	ok "profile of $ends_name is readable" "$SRC/tests/cli/profile_facts" ends.pb.gz
 	rm -f ends.pb.gz ends.pb.gz.old
 }
 

@@ -1,33 +1,33 @@
 #!/bin/bash
-# Profiles that others made: Go's own runtime, gperftools; code that a runtime made, by its map for perf.
+# Profiles of other tools: Go's runtime, gperftools; and JIT-compiled code, named by its perf map.
 . "$(dirname "$0")/lib.sh"
 
 # ---- Go
 if have go; then
 	cp "$SRC/tests/targets/go_profile.go.txt" main.go
 	export GO111MODULE=off GOCACHE=$TMP/cache GOPATH=$TMP/go
-	ok 'a program of Go is built' go build -o goprog main.go
-	ok 'and profiles itself' sh -c './goprog 700ms >go.pb.gz'
+	ok 'a Go program is built' go build -o goprog main.go
+	ok 'the Go program profiles itself' sh -c './goprog 700ms >go.pb.gz'
 	"$COUNTERSINK" report go.pb.gz >out 2>err
-	is "$? $(cat err)" '0 ' 'its profile is read'
-	like "$(head -1 out)" ' of cpu in .*; [0-9,]+ samples?$' 'with its own units'
-	like "$(cat out)" 'main.hashAll' 'and functions'
+	is "$? $(cat err)" '0 ' "Go's profile is read"
+	like "$(head -1 out)" ' of cpu in .*; [0-9,]+ samples?$' "Go's profile keeps its units"
+	like "$(cat out)" 'main.hashAll' "Go's profile has functions"
 	want=$(go tool pprof -raw go.pb.gz 2>err | awk '/^Locations/ { exit } /^ +[0-9]+ +[0-9]+: / { sum += $2 } END { printf "%.0f\n", sum }')
-	is "$("$COUNTERSINK" report --csv go.pb.gz | awk -F, '{ sum += $3 } END { printf "%.0f\n", sum }')" "$want" 'all of it'
-	like "$("$COUNTERSINK" report --tree go.pb.gz)" 'main.work' 'as a tree'
-	like "$("$COUNTERSINK" report --annotate main.hashAll go.pb.gz)" 'n \^= n >> 29' 'with its source lines'
-	ok 'merged' "$COUNTERSINK" merge -q -o merged.pb.gz go.pb.gz
+	is "$("$COUNTERSINK" report --csv go.pb.gz | awk -F, '{ sum += $3 } END { printf "%.0f\n", sum }')" "$want" "the report has the whole of Go's profile"
+	like "$("$COUNTERSINK" report --tree go.pb.gz)" 'main.work' "Go's profile is reported as a tree"
+	like "$("$COUNTERSINK" report --annotate main.hashAll go.pb.gz)" 'n \^= n >> 29' "Go's profile is annotated with source lines"
+	ok "Go's profile is merged" "$COUNTERSINK" merge -q -o merged.pb.gz go.pb.gz
 	is "$(go tool pprof -top merged.pb.gz 2>err | sed -n '/flat%/,$p')" "$(go tool pprof -top go.pb.gz 2>err | sed -n '/flat%/,$p')" \
-		'go tool pprof sees the same in what was merged'
-	like "$(go tool pprof -tags merged.pb.gz 2>err)" 'request: Total' 'labels of others stay'
-	like "$("$COUNTERSINK" report go.pb.gz -o x 2>&1; "$COUNTERSINK" diff go.pb.gz merged.pb.gz)" '\+0.00 %' 'and are compared'
+		'go tool pprof sees the same in a merged profile'
+	like "$(go tool pprof -tags merged.pb.gz 2>err)" 'request: Total' 'labels of other tools are kept'
+	like "$("$COUNTERSINK" report go.pb.gz -o x 2>&1; "$COUNTERSINK" diff go.pb.gz merged.pb.gz)" '\+0.00 %' "Go's profiles are compared"
 
 	# ---- gperftools
 	profiler=$(ldconfig -p | sed -n 's/.*libprofiler\.so.* => //p' | head -1)
 	if [ -n "$profiler" ]; then
 		LD_PRELOAD=$profiler CPUPROFILE=$TMP/g.prof CPUPROFILE_FREQUENCY=1000 CPUPROFILE_REALTIME=1 "$TARGETS/inlines" 4000 >out 2>&1
 		ok "gperftools' profile is converted" sh -c 'go tool pprof -proto "$0" g.prof >g.pb.gz 2>err' "$TARGETS/inlines"
-		like "$("$COUNTERSINK" report g.pb.gz 2>&1)" 'churn' 'and read'
+		like "$("$COUNTERSINK" report g.pb.gz 2>&1)" 'churn' "gperftools' profile is read"
 	else
 		skip 'gperftools' 'libprofiler is not installed'
 	fi
@@ -35,7 +35,7 @@ else
 	skip 'profiles of Go' 'go is not installed'
 fi
 
-# ---- code made at run time: the trampolines of Python 3.12, one for each function
+# ---- JIT-compiled code: the trampolines of Python 3.12, one for each function
 python=
 for candidate in python3.13 python3.12 python3; do
 	if [ -z "$python" ] && "$candidate" -X perf -c 'import sys; sys.exit(not sys.is_stack_trampoline_active())' >out 2>&1; then
@@ -54,13 +54,13 @@ def outer_work():
 outer_work()
 END
 	ok 'Python is profiled' "$COUNTERSINK" -q -F 1000 -o python.pb.gz -- "$python" -X perf work.py
-	like "$("$COUNTERSINK" report --tree python.pb.gz)" 'py::outer_work:.*work.py' 'its functions have names'
-	like "$("$COUNTERSINK" report --callers 'py::inner_work' python.pb.gz)" 'py::outer_work' 'and callers'
+	like "$("$COUNTERSINK" report --tree python.pb.gz)" 'py::outer_work:.*work.py' "Python's functions have names"
+	like "$("$COUNTERSINK" report --callers 'py::inner_work' python.pb.gz)" 'py::outer_work' "Python's functions have callers"
 else
 	skip 'Python is profiled' 'no Python that has trampolines for perf (3.12)'
 fi
 
-# Any runtime's map is as good: one that we write for a program that makes its code.
+# A perf map that we write for a program that generates its code.
 cat >jit.c <<'END'
 #include <stdio.h>
 #include <string.h>
@@ -90,17 +90,17 @@ int main(void)
 	return 0;
 }
 END
-ok 'a program that makes code is built' "${CC:-cc}" -o jit jit.c
-ok 'and profiled' sh -c '"$0" -q -F 1000 -o jit.pb.gz -- ./jit >map' "$COUNTERSINK"
-like "$("$COUNTERSINK" report jit.pb.gz)" 'made_at_run_time$' 'what it made has the name of its map'
+ok 'a program that generates code is built' "${CC:-cc}" -o jit jit.c
+ok 'a program that generates code is profiled' sh -c '"$0" -q -F 1000 -o jit.pb.gz -- ./jit >map' "$COUNTERSINK"
+like "$("$COUNTERSINK" report jit.pb.gz)" 'made_at_run_time$' 'generated code is named by the perf map'
 rm -f "$(cat map)"
-# ---- what is no profile, and what it is instead ----
+# ---- files that are no profile ----
 printf 'PERFILE2........' >perf.data
 printf '<!doctype html><p>' >page.html
 foreign() { # FILE PATTERN
 	"$COUNTERSINK" report "$1" >out 2>err
 	is "$? $(wc -l <err)" '1 1' "$1 is refused in a line"
-	like "$(cat err)" "^countersink: .*$1: not a profile, but $2" 'which says what it is'
+	like "$(cat err)" "^countersink: .*$1: not a profile, but $2" "$1 is named by its kind"
 }
 foreign perf.data 'a perf.data file: `perf report'
 foreign page.html 'a page'

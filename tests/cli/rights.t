@@ -1,9 +1,9 @@
 #!/bin/bash
-# Services that root starts without a launcher, and that give up their rights: their profile is there, whoever they are at
-# their end, and nothing else is left.
+# Services that root starts without a launcher, and that drop privileges: their profile is written, whichever user they have
+# at their end, and nothing else is left.
 . "$(dirname "$0")/lib.sh"
-[ "$(id -u)" = 0 ] || skip_all "only root has rights to give up"
-setpriv --reuid=65534 --regid=65534 --clear-groups true 2>/dev/null || skip_all "no rights to become another user"
+[ "$(id -u)" = 0 ] || skip_all "needs root, to drop privileges"
+setpriv --reuid=65534 --regid=65534 --clear-groups true 2>/dev/null || skip_all "setpriv cannot become another user"
 
 mkdir work shm spare
 chmod 1777 shm spare
@@ -23,9 +23,9 @@ functions() {
 
 while read -r how end status owner names; do
 	dropped "$how" "$end"
-	is "$? $(cat out err)" "$status " "$how, $end: the program's status, and no word"
-	is "$(stat -c '%u %a' p.pb.gz)" "$owner 644" "$how, $end: whose the profile is"
-	is "$(functions p.pb.gz)" "$names " "$how, $end: it has what came before, and what came after"
+	is "$? $(cat out err)" "$status " "$how, $end: the program keeps its status and prints nothing"
+	is "$(stat -c '%u %a' p.pb.gz)" "$owner 644" "$how, $end: the profile's owner and mode"
+	is "$(functions p.pb.gz)" "$names " "$how, $end: the profile has the time before and after"
 	is "$(find "$TMP/shm" "$TMP/spare" -mindepth 1)" "" "$how, $end: nothing else is left"
 done <<-ROWS
 	setuid exit 3 65534 after_drop before_drop
@@ -44,60 +44,60 @@ ROWS
 dropped setuid kill
 is "$? $(cat out)" "137 " "killed: the program's status"
 is "$(stat -c '%u %a' "$TMP"/shm/*)" "65534 700" "killed: the recordings are its new user's"
-like "$(cd / && countersink report 2>&1)" "$TMP/shm/countersink-[^ ]*  drops_rights, " "killed: root finds them"
-like "$(unprivileged sh -c 'cd / && countersink report 2>&1')" "$TMP/shm/countersink-[^ ]*  drops_rights, " "and that user"
+like "$(cd / && countersink report 2>&1)" "$TMP/shm/countersink-[^ ]*  drops_rights, " "killed: root's report names the recordings"
+like "$(unprivileged sh -c 'cd / && countersink report 2>&1')" "$TMP/shm/countersink-[^ ]*  drops_rights, " "killed: the new user's report names the recordings"
 unprivileged countersink report -q -o p.pb.gz "$TMP"/shm/*
-is "$(functions p.pb.gz)" "after_drop before_drop " "killed: he makes the profile"
+is "$(functions p.pb.gz)" "after_drop before_drop " "killed: the new user makes the profile"
 is "$(ls "$TMP/shm")" "" "killed: nothing else is left"
 
-# Where its new user cannot write.
+# An output that the new user cannot write.
 mkdir -m 700 closed
 LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=$TMP/work/closed/p.pb.gz "$TARGETS/drops_rights" setuid exit >out 2>err
-is $? 3 "an output that is root's: status"
-is "$(cat err)" "countersink: $TMP/work/closed/p.pb.gz: Permission denied; the profile is in $TMP/spare/p.pb.gz" "where the profile is"
-is "$(stat -c '%u %a' "$TMP/spare/p.pb.gz")" "65534 600" "for its user alone"
-is "$(functions "$TMP/spare/p.pb.gz")" "after_drop before_drop " "whole"
-is "$(find "$TMP/shm" closed -mindepth 1)" "" "nothing else is left"
+is $? 3 "an output of root's: the program keeps its status"
+is "$(cat err)" "countersink: $TMP/work/closed/p.pb.gz: Permission denied; the profile is in $TMP/spare/p.pb.gz" "an output of root's: the profile's place is reported"
+is "$(stat -c '%u %a' "$TMP/spare/p.pb.gz")" "65534 600" "an output of root's: the saved profile has mode 600"
+is "$(functions "$TMP/spare/p.pb.gz")" "after_drop before_drop " "an output of root's: the saved profile is complete"
+is "$(find "$TMP/shm" closed -mindepth 1)" "" "an output of root's: nothing else is left"
 rm -f "$TMP"/spare/*
 
-# It becomes another program.
+# exec of another program.
 LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=$TMP/work/e.pb.gz setpriv --reuid=65534 --regid=65534 --clear-groups \
 	"$TARGETS/burn" 50 >out 2>err
-is "$? $(cat err)" "0 " "another program: status"
-like "$(countersink report --all e.pb.gz)" ' burn_60' "it is in the profile"
+is "$? $(cat err)" "0 " "exec after dropping privileges: the status is the program's"
+like "$(countersink report --all e.pb.gz)" ' burn_60' "exec after dropping privileges: the program is in the profile"
 LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=$TMP/work/f.pb.gz setpriv --reuid=65534 --regid=65534 --clear-groups \
 	sh -c '"$0" 50; "$0" 50; exit 4' "$TARGETS/burn" >out 2>err
-is "$? $(cat err)" "4 " "a shell that starts programs: status"
-like "$(countersink report f.pb.gz)" ', 3 processes,' "all are in the profile"
-is "$(ls "$TMP/shm")" "" "nothing else is left"
+is "$? $(cat err)" "4 " "a shell after dropping privileges: the status is the shell's"
+like "$(countersink report f.pb.gz)" ', 3 processes,' "a shell after dropping privileges: all processes are in the profile"
+is "$(ls "$TMP/shm")" "" "a shell after dropping privileges: no run directory is left"
 
-# A child that still runs as root: no process with fewer rights can change what it writes.
+# A child that still runs as root: no process with fewer privileges can change its recording.
 dropped root-child exit
-is $? 3 "a child with more rights: status"
+is $? 3 "a child with more privileges: the program keeps its status"
 left=$(sed -n 's/^countersink: recordings of processes that kept more rights are in \([^ ,]*\),.*as root.*/\1/p' err)
-is "$(stat -c '%u %a' "$left")" "0 700" "a child with more rights: what it writes is root's, and named"
-is "$(functions p.pb.gz)" "after_drop before_drop " "a child with more rights: the profile has the rest"
-is "$(ls "$TMP/shm")" "$(basename "$left")" "a child with more rights: nothing else is left"
+is "$(stat -c '%u %a' "$left")" "0 700" "a child with more privileges: its recording is root's, and named"
+is "$(functions p.pb.gz)" "after_drop before_drop " "a child with more privileges: the profile has the rest"
+is "$(ls "$TMP/shm")" "$(basename "$left")" "a child with more privileges: nothing else is left"
 : >stop
-ok "a child with more rights: when it has ended, root finds the rest" \
+ok "a child with more privileges: root's report names the recording after the child's end" \
 	wait_until 30 sh -c 'cd / && countersink report 2>&1 | grep -q "$0"' "$left"
 countersink report -q -o q.pb.gz "$left"
-like "$(functions q.pb.gz)" 'worker' "a child with more rights: it is whole"
-is "$(ls "$TMP/shm")" "" "a child with more rights: nothing is left then"
+like "$(functions q.pb.gz)" 'worker' "a child with more privileges: its recording is complete"
+is "$(ls "$TMP/shm")" "" "a child with more privileges: nothing is left after the report"
 
-# What is in another root reaches neither countersink nor the recordings: a line says where they are.
+# A process in a chroot reaches neither countersink nor the recordings: a line reports where they are.
 mkdir -m 755 cage
 dropped chroot exit "$TMP/work/cage"
-is $? 3 "chroot: status"
+is $? 3 "chroot: the program keeps its status"
 like "$(cat err)" "^countersink: no countersink beside the library: the recordings stay in $TMP/shm/[^ ]*; .countersink report -o $TMP/work/p.pb.gz " \
-	"chroot: where the recordings are, and what to do"
+	"chroot: the recordings' place and the remedy are reported"
 countersink report -q -o p.pb.gz "$TMP"/shm/*
-is "$(functions p.pb.gz)" "after_drop before_drop " "chroot: which makes the profile"
+is "$(functions p.pb.gz)" "after_drop before_drop " "chroot: report makes the profile"
 is "$(ls "$TMP/shm")" "" "chroot: nothing else is left"
 
-# With a launcher it is root's, as ever.
+# With a launcher the profile is root's.
 countersink -q -o l.pb.gz -- "$TARGETS/drops_rights" setuid exit >out 2>err
-is "$? $(cat err) $(stat -c %u l.pb.gz)" "3  0" "with a launcher"
-is "$(functions l.pb.gz)" "after_drop before_drop " "it is whole, too"
+is "$? $(cat err) $(stat -c %u l.pb.gz)" "3  0" "with a launcher the profile is root's"
+is "$(functions l.pb.gz)" "after_drop before_drop " "with a launcher the profile is complete"
 
 done_testing

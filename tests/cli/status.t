@@ -1,7 +1,7 @@
 #!/bin/bash
 # The exit status: the command's own, 128 + signal, 125, 126, 127; as env(1) gives it.
 . "$(dirname "$0")/lib.sh"
-PATH=$BUILD/bin:/usr/bin:/bin # no folder that this user may not search: "not found" would be "not permitted"
+PATH=$BUILD/bin:/usr/bin:/bin # no directory that this user cannot search: "not found" would be "not permitted"
 
 for status in 0 1 2 7 124 125 126 127 128 255; do
 	countersink -q -- sh -c "exit $status" 2>err
@@ -22,10 +22,10 @@ like_env() {
 	countersink -q -- "$@" >out 2>err
 	is $? $want "$name: status $want"
 	is "$(wc -l <err)" 1 "$name: one line"
-	like "$(cat err)" "^countersink: $1: " "$name: which names it"
+	like "$(cat err)" "^countersink: $1: " "$name: the line names the command"
 	ok "$name: no profile" test ! -e countersink.pb.gz
 }
-mkdir folder bin1 bin2
+mkdir directory bin1 bin2
 printf 'not a program\n' >plain
 printf '#!/nowhere/interpreter\n' >badscript
 chmod +x badscript
@@ -35,38 +35,38 @@ printf 'x\n' >bin1/twice
 printf 'x\n' >bin1/once
 like_env "not found" no_such_command_anywhere
 like_env "not found, by path" ./no_such_command
-like_env "in a folder that is none" ./plain/x
-like_env "a folder" ./folder
+like_env "below a file that is no directory" ./plain/x
+like_env "a directory" ./directory
 like_env "not executable" ./plain
 like_env "no interpreter" ./badscript
-like "$(countersink -q -- no_such_command_anywhere 2>&1)" 'command not found' "not found: in words"
+like "$(countersink -q -- no_such_command_anywhere 2>&1)" 'command not found' "not found: the message is 'command not found'"
 PATH=$TMP/bin1:$PATH like_env "not executable on PATH" once
 PATH=$TMP/bin1:$TMP/bin2:$PATH countersink -q -- twice
-is $? 33 "a later one on PATH that can be executed is taken"
+is $? 33 "a later executable of that name on PATH is taken"
 printf 'exit 34\n' >nohead
 chmod +x nohead
 countersink -q -- ./nohead
-is $? 34 "a script without #! is the shell's, as execvp does it"
-unlike "$(PATH=/nonexistent "$COUNTERSINK" -q -- sh 2>&1)" 'no memory' "an empty PATH"
+is $? 34 "a script without #! is run by the shell, as execvp does"
+unlike "$(PATH=/nonexistent "$COUNTERSINK" -q -- sh 2>&1)" 'no memory' "an empty PATH is no memory error"
 (unset PATH && "$COUNTERSINK" -q -- sh -c 'exit 35')
 is $? 35 "PATH unset: the system's default"
 countersink -q -- '' 2>err
-is $? 127 "an empty name: 127"
+is $? 127 "an empty name: status 127"
 
-# ---- no profile, or no place for it, changes nothing
-(cd folder && chmod 555 . && unprivileged countersink -q -- sh -c 'exit 36' 2>/dev/null)
-is $? 36 "a folder that cannot be written"
+# ---- an unwritten profile does not change the status
+(cd directory && chmod 555 . && unprivileged countersink -q -- sh -c 'exit 36' 2>/dev/null)
+is $? 36 "a directory that cannot be written: the status is the command's"
 countersink -q -o /dev/full -- sh -c 'exit 37' 2>/dev/null
-is $? 37 "a full device"
+is $? 37 "a full device: the status is the command's"
 
 # ---- as seen by a shell's pipeline and wait
 set -o pipefail
 countersink -q -- sh -c 'exit 3' | cat
-is $? 3 "in a pipeline"
+is $? 3 "the status is the command's in a pipeline"
 countersink -q -- sh -c 'exit 4' &
 wait $!
-is $? 4 "in the background"
-is "$(unprivileged sh -c 'cd /tmp && countersink -q -o /dev/null -- sh -c "exit 9"; echo $?')" 9 "unprivileged"
+is $? 4 "the status is the command's in the background"
+is "$(unprivileged sh -c 'cd /tmp && countersink -q -o /dev/null -- sh -c "exit 9"; echo $?')" 9 "an unprivileged user gets the status of the command"
 countersink -q -o crash.pb.gz -- sh -c 'ulimit -c 0; kill -SEGV $$' 2>/dev/null
 ok "a crash leaves its profile" test -s crash.pb.gz
 

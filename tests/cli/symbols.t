@@ -1,11 +1,11 @@
 #!/bin/sh
-# What runs in a signal handler calls nothing that locks, allocates or prints: the undefined symbols of the handler's
-# objects, and of all that its functions can reach, are on the list below. The Makefile says which objects and functions
-# these are (HANDLER_OBJS, HANDLER_ROOTS).
+# The signal handler calls no function that locks, allocates or prints: the undefined symbols of the handler's
+# objects, and all functions that it can reach, are on the list below. The Makefile names the objects and functions
+# of the handler (HANDLER_OBJS, HANDLER_ROOTS).
 . "$(dirname "$0")/lib.sh"
 
 # SYMBOL, and why it may be called in a handler. posix: on POSIX's list of async-signal-safe functions. syscall: in libc it
-# is nothing but that system call. Anything that is missing here fails the test: add it with its reason, or do without.
+# is only that system call. A function that is missing here fails the test: add it with its reason, or avoid it.
 sed 's/[[:space:]].*//' >allowed <<'END'
 __clone                      libc's clone(2): syscall
 __errno_location             the address of a thread's own variable
@@ -52,13 +52,13 @@ forbidden() {
 	done <"$1"
 }
 
-# In a sanitized tree too: what is injected is always the plain library.
+# In a sanitized tree, too: the injected library is always the plain one.
 show() {
 	env -u MAKEFLAGS -u MAKELEVEL make -s --no-print-directory -C "$SRC" "$1"
 }
 roots=$(show show-handler-roots)
 cd "$SRC" || exit 1
-# Words of their own from here on: the lists of objects.
+# Lists of objects, split into words.
 library=$(show show-library-objs)
 objects=$(show show-handler-objs)
 # shellcheck disable=SC2086
@@ -67,16 +67,16 @@ objects=$(show show-handler-objs)
 	nm -g $objects | awk '$2 ~ /^[A-TV-Z]$/ { print $3 }' | sort -u >"$TMP/defined"
 	nm -u -A $objects | awk '{ print $NF, $1 }' | sort -u >"$TMP/used"
 	tests/cli/handler_calls "$roots" $library >"$TMP/reached" 2>"$TMP/reached.err"
-	is "$?:$(cat "$TMP/reached.err")" "0:" "every function that is called in a handler is there"
+	is "$?:$(cat "$TMP/reached.err")" "0:" "every handler function named in the Makefile exists"
 }
 cd "$TMP" || exit 1
-# What another of these objects defines is judged there.
+# A function that another of these objects defines is checked there.
 join -v 1 used defined >outside
-ok "the handler's objects call something outside" test -s outside
-is "$(forbidden outside)" "" "and only what a handler may call"
-is "$(forbidden reached)" "" "what is called in a handler reaches only what a handler may call"
+ok "the handler's objects call functions of other objects" test -s outside
+is "$(forbidden outside)" "" "the handler's objects call only permitted functions"
+is "$(forbidden reached)" "" "the handler's call graph reaches only permitted functions"
 
-# The audit itself, on code that is known: a root calls malloc through a static function, a cold path prints, another
+# The audit itself, on known code: a root calls malloc through a static function, a cold path prints, another
 # function that is not reached opens a file.
 cat >known.c <<'END'
 #include <fcntl.h>
@@ -96,11 +96,11 @@ void root(long n)
 }
 void elsewhere(void) { last = (void *)(long)open("x", O_RDONLY); }
 END
-ok "a known object compiles" "${CC:-cc}" -O2 -fPIC -c known.c
+ok "the audit's known object compiles" "${CC:-cc}" -O2 -fPIC -c known.c
 "$SRC/tests/cli/handler_calls" root known.o >reached
 is "$(cut -f1 reached | grep -v GLOBAL | tr '\n' ' ')" "exit malloc puts " \
-	"the walk finds static, cold and address-taken functions, and nothing that is not reached"
-like "$(forbidden reached)" "malloc \(root > inner > malloc\)" "and the list refuses them, saying the way"
-ok "a root that is not there is an error" sh -c '! "$0" "$@"' "$SRC/tests/cli/handler_calls" nobody known.o
+	"the walk finds static, cold and address-taken functions, and no unreached function"
+like "$(forbidden reached)" "malloc \(root > inner > malloc\)" "the audit refuses malloc, with the path to it"
+ok "the audit refuses a missing root" sh -c '! "$0" "$@"' "$SRC/tests/cli/handler_calls" nobody known.o
 
 done_testing

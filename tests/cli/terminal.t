@@ -56,10 +56,10 @@ for SIGLOG_ARGUMENTS in "" 1; do
 	[ "$SIGLOG_ARGUMENTS" = 1 ] && what="a hang-up ends a command that does not catch SIGHUP"
 	hang_up env
 	alone=$seen
-	is "${alone%% *}" $((SIGLOG_ARGUMENTS == 1 ? 129 : 7)) "$what: alone"
+	is "${alone%% *}" $((SIGLOG_ARGUMENTS == 1 ? 129 : 7)) "without us, $what: the status is as expected"
 	for command in "-q -o hup.pb.gz --" "stat --" "attach --" "reserve --"; do
 		hang_up countersink $command
-		is "$seen" "$alone" "$what: countersink $command"
+		is "$seen" "$alone" "countersink $command, $what: signals and status are as without us"
 	done
 done
 SIGLOG_ARGUMENTS=
@@ -99,10 +99,10 @@ signal_group() {
 }
 signal_group env
 alone=$seen
-is "$alone" "7  5 USR1 5 WINCH " "signals to a job and to its leader: alone"
+is "$alone" "7  5 USR1 5 WINCH " "without us, signals to a job and to its leader arrive"
 for command in "-q --" "stat --"; do
 	signal_group countersink $command
-	is "$seen" "$alone" "signals to a job and to its leader, each once: countersink $command"
+	is "$seen" "$alone" "countersink $command: signals to a job and to its leader arrive once each"
 done
 
 # ---- below an interactive shell
@@ -131,13 +131,13 @@ END
 }
 in_shell
 alone=$seen
-is "$alone" "23 CONT INT QUIT WINCH " "keys in a shell: alone"
+is "$alone" "23 CONT INT QUIT WINCH " "without us, keys in a shell arrive"
 for command in "run -q --" "stat --" "attach --"; do
 	in_shell countersink "$command"
-	is "$seen" "$alone" "keys in a shell, each signal once: countersink $command"
+	is "$seen" "$alone" "countersink $command: signals of keys in a shell arrive once each"
 done
 
-# timeout(1) calls setpgid(0, 0): alone it leads the job already, and stays in it.
+# timeout(1) calls setpgid(0, 0): without us it already leads the job, and stays in it.
 "$TARGETS/terminal" env PS1='prompt> ' bash --norc --noprofile -i >shown 2>&1 <<END
 expect prompt>
 send countersink -q -- timeout 1000 sh -c 'echo go''ing; exec sleep 1000'\n

@@ -1,12 +1,12 @@
 #!/bin/bash
-# Many threads: alive at once, and one after another. All are counted, their time adds up, and nothing grows without end.
+# Many threads: alive at once, and one after another. All are counted, their time adds up, and no memory grows without end.
 . "$(dirname "$0")/lib.sh"
 alive=${MANYTHREADS_ALIVE:-2000}
 sequence=${MANYTHREADS_SEQUENCE:-5000}
 
 check() { # NAME ALIVE SEQUENCE
 	timeout -s KILL 300 countersink -o m.pb.gz -- "$TARGETS/manythreads" "$2" "$3" >out 2>err
-	is "$? $(cat out)" "0 alive at once $2, one after another $3" "$1: they run"
+	is "$? $(cat out)" "0 alive at once $2, one after another $3" "$1: the threads run"
 	like "$(head -n 1 err)" " $(($2 + $3 + 1)) threads" "$1: all are in the report"
 	unlike "$(cat err)" 'could not be sampled' "$1: every one was sampled"
 	unlike "$(cat err)" 'no room left' "$1: the recording has room for them"
@@ -19,5 +19,5 @@ check "one after another" 0 "$sequence"
 # RLIMIT_NOFILE leaves no room for an fd for each thread: none is needed.
 (ulimit -n 64 && exec timeout -s KILL 100 countersink -o f.pb.gz -- "$TARGETS/manythreads" 300 0) >out 2>err
 is "$? $(cat out)" "0 alive at once 300, one after another 0" "300 threads with 64 fds run"
-unlike "$(cat err)" 'could not be sampled' "and all are sampled"
+unlike "$(cat err)" 'could not be sampled' "300 threads with 64 fds are all sampled"
 done_testing

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Exact totals from outside: of every process of the tree, whatever it is, and what is said where the kernel refuses.
+# Exact totals from outside: for every process of the tree, and the report where the kernel refuses.
 . "$(dirname "$0")/lib.sh"
 
 mkdir work
@@ -32,39 +32,39 @@ tree_is_accounted() { # AS_WHOM...
 }
 ok "task-clock of a tree of static and other programs is what the kernel accounts to it" tree_is_accounted
 rm -f t.pb.gz* cpu*
-ok "unprivileged as well" tree_is_accounted unprivileged
+ok "unprivileged: task-clock of a tree is what the kernel accounts to it" tree_is_accounted unprivileged
 
-# Events that are asked for, each by its name; for the unprivileged, in user space only.
+# Requested events, each by its name; for an unprivileged user in user space only.
 countersink -e task-clock,page-faults,context-switches -o e.pb.gz -- sh -c 'for i in 1 2 3 4 5; do /bin/true; done' 2>err
 ok "task-clock was counted" test "$(counted task-clock)" -gt 0 || diag "$(cat err)"
 ok "page-faults were counted" test "$(counted page-faults)" -gt 0 || diag "$(cat err)"
 if grep -q 'context-switches was not counted' err; then
-	like "$(cat err)" 'context-switches was not counted .*paranoid' "context switches cannot be: the reason is given"
-	unlike "$(cat err)" 'counted +context-switches' "and no number in its place"
+	like "$(cat err)" 'context-switches was not counted .*paranoid' "uncounted context switches are reported with the reason"
+	unlike "$(cat err)" 'counted +context-switches' "uncounted context switches have no number"
 else
 	ok "context switches were counted" test "$(counted context-switches)" -gt 0 || diag "$(cat err)"
 	mkdir theirs
 	chmod 777 theirs
 	(cd theirs && unprivileged countersink -e context-switches -o c.pb.gz -- true 2>&1) >err
-	like "$(cat err)" '(counted +nothing.*paranoid|context-switches +[1-9][0-9]* in)' "the unprivileged are told"
+	like "$(cat err)" '(counted +nothing.*paranoid|context-switches +[1-9][0-9]* in)' "an unprivileged user's uncounted context switches are reported"
 fi
 countersink -e page-faults -c 1000 -o e.pb.gz -- true 2>err
 few=$(counted page-faults)
 countersink -e page-faults -c 1000 -o e.pb.gz -- sh -c 'true; /bin/true; /bin/true; /bin/true; /bin/true' 2>err
-ok "more processes, more page faults" test "$(counted page-faults)" -gt $((few * 3)) || diag "$few, $(cat err)"
+ok "more processes have more page faults" test "$(counted page-faults)" -gt $((few * 3)) || diag "$few, $(cat err)"
 
 # A hundred short processes: none is lost.
 countersink -o h.pb.gz -- sh -c 'i=0; while [ $i -lt 100 ]; do "$0" 0; i=$((i + 1)); done' "$spin" 2>err
 unlike "$(cat err)" 'lost' "a hundred static processes: no record is lost"
-like "$(cat err)" 'unprofiled.*static_spin' "they are named"
+like "$(cat err)" 'unprofiled.*static_spin' "a hundred static processes are named"
 
-# The launcher's own children are not the command's.
+# The launcher's own children do not count as the command's.
 for _ in 1 2 3 4 5 6 7 8; do
 	countersink -o w.pb.gz -- sleep 0.02
 done 2>err
-unlike "$(cat err)" 'unprofiled' "what the launcher starts for itself is not among what was not profiled"
+unlike "$(cat err)" 'unprofiled' "the launcher's own children are not named as unprofiled"
 
-# What still runs when the command has ended.
+# Processes that still run when the command has ended.
 mkfifo hold hold2 up
 countersink -o d.pb.gz -- sh -c '(echo up >up; read -r line <hold) & read -r line <up' 2>err &
 launcher=$!
@@ -72,30 +72,30 @@ wait "$launcher"
 like "$(cat err)" 'note .*1 process still runs \(sh [0-9]+\)' "a process that outlives the command is named"
 pid=$(sed -n 's/.*still runs ([a-z]* \([0-9]*\)).*/\1/p' err)
 : >hold
-ok "its own profile comes at its end" wait_until 20 test -s "d.pb.gz.$pid"
+ok "a process that outlives the command writes its own profile at its end" wait_until 20 test -s "d.pb.gz.$pid"
 
-# A child that it forks after the profile was made leaves one of its own.
+# A child forked after the profile was made leaves a profile of its own.
 mkfifo hold3
 countersink -q -o f.pb.gz -- sh -c '(echo up >up; read -r line <hold3
 	(i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; echo "$i" >counted); :) & read -r line <up'
 : >hold3
-ok "a child that is forked after the profile was made counts" wait_until 30 test -s counted
-ok "it and its parent leave a profile each" wait_until 20 sh -c '[ "$(ls f.pb.gz.* | wc -l)" = 2 ]'
+ok "a child forked after the profile was made runs to its end" wait_until 30 test -s counted
+ok "a child forked after the profile was made and its parent leave a profile each" wait_until 20 sh -c '[ "$(ls f.pb.gz.* | wc -l)" = 2 ]'
 countersink merge -q -o both.pb.gz f.pb.gz.*
-is "$(countersink report both.pb.gz | grep -c ', 2 processes, .* samples by')" 1 "with what they did"
+is "$(countersink report both.pb.gz | grep -c ', 2 processes, .* samples by')" 1 "both late profiles have samples"
 
 # Refused.
 for error in 1 13 38; do # EPERM, EACCES, ENOSYS
 	"$TARGETS/deny_perf" -e $error countersink -o r.pb.gz -- sh -c 'echo out; exit 3' >out 2>err
 	is "$? $(cat out)" "3 out" "perf_event_open refused with errno $error: the command runs"
-	like "$(cat err)" 'nothing from outside: a seccomp filter refuses perf_event_open' "the reason is given"
-	unlike "$(cat err)" 'task-clock 0' "and no zero in its place"
-	like "$(cat err)" 'user \+ .* sys' "what wait4 says is there"
+	like "$(cat err)" 'nothing from outside: a seccomp filter refuses perf_event_open' "perf_event_open refused with errno $error: the reason is reported"
+	unlike "$(cat err)" 'task-clock 0' "perf_event_open refused with errno $error: no 0 is reported"
+	like "$(cat err)" 'user \+ .* sys' "perf_event_open refused with errno $error: wait4's times are reported"
 done
 "$TARGETS/deny_perf" countersink -o r.pb.gz -- sh -c '(echo up >up; read -r line <hold2) & read -r line <up' 2>err
-like "$(cat err)" 'note .*1 process still runs \([0-9]+\)' "what outlives the command is known from the recordings then"
+like "$(cat err)" 'note .*1 process still runs \([0-9]+\)' "without perf events a process that outlives the command is known by its recording"
 pid=$(sed -n 's/.*still runs (\([0-9]*\)).*/\1/p' err)
 : >hold2
-ok "and leaves its profile, too" wait_until 20 test -s "r.pb.gz.$pid"
+ok "without perf events a process that outlives the command leaves its profile" wait_until 20 test -s "r.pb.gz.$pid"
 
 done_testing

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Stacks that cannot be walked to their end are counted by the reason, and said; code that a just-in-time compiler made is
+# Stacks that cannot be walked to their end are counted by reason and reported; code of a just-in-time compiler is
 # walked by its frame pointers and named by its map.
 . "$(dirname "$0")/lib.sh"
 
@@ -12,21 +12,21 @@ report() { # PROFILE OPTIONS...
 # ---- reasons ----------------------------------------------------------------------------------------------------------
 if [ "$(uname -m)" = x86_64 ]; then
 	countersink -q -F 2000 -o ends.pb.gz -- "$TARGETS/walk_ends" 60 code frame rules >out 2>err
-	is "$?:$(cat out)" "0:done" "stacks that lie do no harm to the program"
+	is "$?:$(cat out)" "0:done" "stacks with false frames do not harm the program"
 	said=$(report ends.pb.gz)
-	like "$said" 'lost .*[0-9] stacks that end in code without unwind tables or frame pointers' "code without tables is counted"
-	like "$said" '[0-9] stacks that end where memory holds no frame' "so is a frame where no memory is"
-	like "$said" '[0-9] stacks that end at unwind rules that are not followed' "and rules that nobody knows"
-	like "$said" ' spin_frame$' "what was interrupted has its name all the same"
+	like "$said" 'lost .*[0-9] stacks that end in code without unwind tables or frame pointers' "stacks that end in code without tables are reported"
+	like "$said" '[0-9] stacks that end where memory holds no frame' "stacks that end where memory holds no frame are reported"
+	like "$said" '[0-9] stacks that end at unwind rules that are not followed' "stacks that end at unsupported unwind rules are reported"
+	like "$said" ' spin_frame$' "the interrupted function is named although its stack is cut"
 else
 	skip "reasons for stacks that end too early" "the program is written for x86-64"
 fi
 countersink -q -F 2000 --max-depth 16 -o depth.pb.gz -- "$TARGETS/deep" 30 0.1 >out
-like "$(report depth.pb.gz)" 'lost .*[0-9] stacks cut at the depth limit' "stacks cut at the depth limit are counted"
+like "$(report depth.pb.gz)" 'lost .*[0-9] stacks cut at the depth limit' "stacks cut at the depth limit are reported"
 countersink -q -F 2000 -o whole.pb.gz -- "$TARGETS/deep" 30 0.1 >out
-unlike "$(report whole.pb.gz)" '^  lost' "whole stacks leave nothing to say"
+unlike "$(report whole.pb.gz)" '^  lost' "complete stacks give no report of lost ones"
 
-# ---- code made at run time --------------------------------------------------------------------------------------------
+# ---- JIT-compiled code --------------------------------------------------------------------------------------------
 # The program's own work, in three functions that call each other. From its tree: the branch that leads to the innermost.
 share() { # PROFILE OPTIONS...: its share of CPU time, in percent; 0: nothing passes
 	report "$@" --json | python3 -c 'import json, sys
@@ -36,12 +36,12 @@ except ValueError: print(0)'
 
 made() { # WHAT PROFILE INNERMOST MIDDLE OUTERMOST FIRST
 	whole=$(share "$2") inside=$(share "$2" --focus "$3") cut=$(share "$2" --focus "$3" --ignore "$6")
-	ok "$1: most of the time is in the function that works ($inside of $whole ms)" test "$inside" -gt $((whole / 4))
+	ok "$1: most of the time is in the working function ($inside of $whole ms)" test "$inside" -gt $((whole / 4))
 	ok "$1: its stacks reach the thread's first function (all but $cut of $inside ms)" test "$cut" -le $((inside / 50))
 	tree=$(report "$2" --tree --fold=0 --focus "$3")
 	like "$(echo "$tree" | tr '\n' ' ')" "$6.*$5.*$4.*$3" "$1: callers are named in their order"
 	lost=$(report "$2" | sed -n 's/^  lost  *\([0-9,]*\) stacks.*/\1/p' | tr -d ,)
-	ok "$1: hardly a stack ends too early (${lost:-0})" test "${lost:-0}" -le $((whole / 20))
+	ok "$1: few stacks end too early (${lost:-0})" test "${lost:-0}" -le $((whole / 20))
 }
 
 cat >work.js <<'END'
@@ -54,11 +54,11 @@ END
 if have node; then
 	countersink -q -F 1000 -o js.pb.gz -- node --perf-basic-prof --interpreted-frames-native-stack --no-turbo-inlining work.js \
 		>out 2>err
-	is "$?:$(cat out)" "0:number" "node runs"
+	is "$?:$(cat out)" "0:number" "node runs to its end"
 	rm -f "/tmp/perf-$(cat pid).map"
 	made node js.pb.gz 'JS:.leafWork' 'JS:.middleStep' 'JS:.outerLoop' '_start'
 else
-	skip "code that node makes" "node is not installed"
+	skip "JIT-compiled code of node" "node is not installed"
 fi
 
 cat >Work.java <<'END'
@@ -77,14 +77,14 @@ if have javac && have java; then
 	javac Work.java 2>err
 	countersink -q -F 1000 -o java.pb.gz -- java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions \
 		-XX:+DumpPerfMapAtExit -XX:-Inline -cp . Work >out 2>err
-	is "$?:$(cat out)" "0:done true" "java runs"
+	is "$?:$(cat out)" "0:done true" "java runs to its end"
 	rm -f "/tmp/perf-$(cat pid).map"
 	made java java.pb.gz 'Work.leafWork' 'Work.middleStep' 'Interpreter' 'start_thread'
-	# Without frame pointers nobody can walk it; the report must not hide that.
+	# Without frame pointers the stacks cannot be walked; the report must show that.
 	countersink -q -F 1000 -o java.pb.gz -- java -XX:-Inline -cp . Work >out 2>err
 	like "$(report java.pb.gz)" 'lost .*stacks that end in code without unwind tables or frame pointers' \
-		"java without frame pointers: said"
+		"java without frame pointers: cut stacks are reported"
 else
-	skip "code that java makes" "java and javac are not installed; node's is walked the same way"
+	skip "JIT-compiled code of java" "java and javac are not installed; node's is walked the same way"
 fi
 done_testing

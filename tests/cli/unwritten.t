@@ -1,6 +1,6 @@
 #!/bin/bash
-# What cannot be written, of every command: a full disk, a closed stream. One line says what, why, and what to do or what
-# became of it; what can be kept is kept. Who runs a command gives its status all the same; the others fail by theirs.
+# Output that cannot be written, of every command: a full disk, a closed stream. One line reports what happened, why, and the
+# remedy; results are saved where possible. Commands that run a command return its status; the others return their own error.
 . "$(dirname "$0")/lib.sh"
 [ -c /dev/full ] || skip_all "there is no /dev/full here"
 
@@ -12,11 +12,11 @@ cp a.pb.gz b.pb.gz
 : >lock
 last='(make room, or )?have it written elsewhere'
 
-# told NAME STATUS WHAT LAST: of the last command, whose status is $got.
-told() {
+# reported NAME STATUS WHAT LAST: by the last command, whose status is $got.
+reported() {
 	is $got "$2" "$1: status $2"
-	like "$(cat err)" "^countersink: $3: (No space left on device|it is closed); $4\$" "$1: said"
-	is "$(grep -c '^countersink: .*\(No space\|is closed\)' err)" 1 "$1: once"
+	like "$(cat err)" "^countersink: $3: (No space left on device|it is closed); $4\$" "$1: the error is reported"
+	is "$(grep -c '^countersink: .*\(No space\|is closed\)' err)" 1 "$1: the error is reported once"
 }
 
 # ---- standard output: the first word of the row is the status
@@ -27,11 +27,11 @@ while read -r status command; do
 	# shellcheck disable=SC2086 # the row's words
 	countersink $command >/dev/full 2>err
 	got=$?
-	told "$command >/dev/full" "$status" 'standard output' "$last"
+	reported "$command >/dev/full" "$status" 'standard output' "$last"
 	# shellcheck disable=SC2086
 	countersink $command >&- 2>err
 	got=$?
-	told "$command >&-" "$status" 'standard output' "$last"
+	reported "$command >&-" "$status" 'standard output' "$last"
 done <<-ROWS
 	125 run --version
 	125 run --print-config
@@ -68,8 +68,8 @@ done <<-ROWS
 ROWS
 countersink --help | sed -n '/^Commands/,/^$/s/^  \([a-z][a-z]*\) .*/\1/p' | sort >commands
 # shellcheck disable=SC2086 # a word each
-is "$(printf '%s\n' $seen | sort -u | tr '\n' ' ')" "$(tr '\n' ' ' <commands)" "every command was asked"
-unlike "$(cat commands)" '^$' "there are some"
+is "$(printf '%s\n' $seen | sort -u | tr '\n' ' ')" "$(tr '\n' ' ' <commands)" "every command is tried"
+unlike "$(cat commands)" '^$' "the list of commands is not empty"
 
 # ---- files
 
@@ -78,7 +78,7 @@ while read -r status what kept command; do
 	# shellcheck disable=SC2086 # the row's words
 	countersink $command >out 2>err
 	got=$?
-	told "$command" "$status" "$what" "$([ "$kept" = - ] && echo "$last" || echo "${kept//_/ }")"
+	reported "$command" "$status" "$what" "$([ "$kept" = - ] && echo "$last" || echo "${kept//_/ }")"
 done <<-ROWS
 	7 /dev/full the_profile_is_in_$TMP/spare/full run -q -o /dev/full -- sh -c exit\${IFS}7
 	7 option.--output:./dev/full what_is_not_there_is_on_standard_error stat -o /dev/full -- sh -c exit\${IFS}7
@@ -103,49 +103,49 @@ done <<-ROWS
 	1 option.--baseline:./dev/full the_baseline_is_in_$TMP/spare/full gate -q --runs 2 -b /dev/full --update-baseline -- true
 ROWS
 
-# ---- what is kept
+# ---- saved results
 
 rm -f "$TMP"/spare/*
 countersink -q -o /dev/full -- true 2>err
-ok "run: the profile that was saved elsewhere is whole" countersink report "$TMP/spare/full"
+ok "run: the profile that was saved elsewhere is complete" countersink report "$TMP/spare/full"
 countersink stat -e task-clock -o /dev/full -- true 2>err
-like "$(cat err)" ' task-clock' "stat: the results"
+like "$(cat err)" ' task-clock' "stat: the results are on stderr"
 countersink stat -j -e task-clock -o /dev/full -- true 2>err
 if have python3; then
-	ok "stat: as the JSON that was asked for" sh -c 'sed 1d err | python3 -m json.tool'
+	ok "stat: the results on stderr are JSON, as asked for" sh -c 'sed 1d err | python3 -m json.tool'
 	countersink stat -j -I 20 -e task-clock -o /dev/full -- sleep 0.2 2>err
-	ok "stat: intervals, from the first on" sh -c 'sed 1d err | python3 -c "import json, sys
+	ok "stat: the results on stderr have all intervals" sh -c 'sed 1d err | python3 -c "import json, sys
 assert len(json.load(sys.stdin)[\"intervals\"]) > 1"'
 else
-	skip "stat: as the JSON that was asked for" "no python3"
-	skip "stat: intervals, from the first on" "no python3"
+	skip "stat: the results on stderr are JSON, as asked for" "no python3"
+	skip "stat: the results on stderr have all intervals" "no python3"
 fi
 countersink stat -x -e task-clock -o /not/there/x.csv -- sh -c 'exit 8' 2>err
-is $? 8 "stat: a folder that is not there does not keep the command from running"
-like "$(cat err)" '^countersink: option --output: /not/there/x.csv: No such file or directory; what is not there' "it is said"
-like "$(cat err)" '^task-clock,nanoseconds,' "and the results are there"
+is $? 8 "stat: a missing directory does not stop the command"
+like "$(cat err)" '^countersink: option --output: /not/there/x.csv: No such file or directory; what is not there' "stat: a missing directory is reported"
+like "$(cat err)" '^task-clock,nanoseconds,' "stat: a missing directory: the results are on stderr"
 countersink diff --html /dev/full a.pb.gz b.pb.gz >out 2>err
-like "$(cat out)" 'burn +spin' "diff: what it prints, without the page"
+like "$(cat out)" 'burn +spin' "diff: the table is printed although the page cannot be written"
 countersink report -o /dev/full a.pb.gz >out 2>err
-like "$(cat out)" 'burn +spin' "report: what it prints, without the file"
+like "$(cat out)" 'burn +spin' "report: the table is printed although the file cannot be written"
 countersink gate -q --runs 2 --warmup 0 --vs true -- true >/dev/full 2>err
-like "$(cat err)" 'not all of it could be written; the verdict:' "gate: the verdict"
+like "$(cat err)" 'not all of it could be written; the verdict:' "gate: the verdict is on stderr"
 ln -s /dev/full page.html
 countersink -q -o page.html -- sh -c 'exit 9' 2>err
-is $? 9 "run: a page that cannot be written"
-like "$(cat err)" '^countersink: page.html: No space left on device; the profile is in page.html.pb.gz$' "the profile is there"
-ok "and whole" countersink report page.html.pb.gz
+is $? 9 "run: a page that cannot be written: the status is the command's"
+like "$(cat err)" '^countersink: page.html: No space left on device; the profile is in page.html.pb.gz$' "run: a page that cannot be written: the profile's place is reported"
+ok "run: a page that cannot be written: the profile is readable" countersink report page.html.pb.gz
 
-# ---- nothing can be said either: the command is run, and its status given
+# ---- no message can be printed either: the command runs, and its status is returned
 
 for how in '2>/dev/full' '2>&-' '>/dev/full 2>/dev/full' '<&- >&- 2>&-'; do
 	for command in 'run -o r.pb.gz' stat 'attach -o r.pb.gz' 'reserve --lock-file=lock'; do
 		got=$(eval "(countersink $command -- sh -c 'echo ran >>ran; exit 6') $how"; echo $?)
-		is "$got:$(cat ran)" "6:ran" "$command $how"
+		is "$got:$(cat ran)" "6:ran" "$command $how: the command runs"
 		rm -f ran
 	done
 done
 is "$(countersink -q -o r.pb.gz -- sh -c '[ -e /proc/self/fd/1 ] || echo closed >&2' 2>&1 >&-)" closed \
-	"what was closed is closed for the command"
+	"a closed stream is closed for the command"
 
 done_testing
