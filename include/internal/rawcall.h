@@ -1,12 +1,15 @@
 /*
- * The kernel, without libc in between: for what runs in a signal handler, and because a program's libc function of that
- * name may be one that we stand before. Like syscall(2): -1 and errno on failure.
- * Context: any (errno is the caller's to keep in a handler).
+ * System calls without libc: for code that runs in signal handlers, and where libc's function of that name may be one
+ * that the agent interposes. They return the kernel's result, which is -errno on failure, and leave errno alone.
+ * Context: any.
  */
 #ifndef CSINK_INTERNAL_RAWCALL_H
 #define CSINK_INTERNAL_RAWCALL_H
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 static inline long csink_rawcall6(long number, long a, long b, long c, long d, long e, long f)
@@ -34,17 +37,38 @@ static inline long csink_rawcall6(long number, long a, long b, long c, long d, l
 #else
 #error "unsupported architecture"
 #endif
-	/* errno is touched on failure only. */
-	if (ret < 0 && ret > -4096) {
-		errno = (int)-ret;
-		return -1;
-	}
 	return ret;
+}
+
+/** Whether a result is an error. Needed where a valid result may look negative: addresses. Context: any. */
+static inline bool csink_raw_failed(long result)
+{
+	return (unsigned long)result > -4096UL;
+}
+
+/** A raw call's result as libc's functions return it: -1 and errno on failure. For interposed calls. Context: any. */
+static inline long csink_raw_to_libc(long result)
+{
+	if (!csink_raw_failed(result))
+		return result;
+	errno = (int)-result;
+	return -1;
 }
 
 /* csink_rawcall(SYS_name, arguments...): up to six, integers or pointers. */
 #define csink_rawcall(...) CSINK_RAWCALL_PAD(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 #define CSINK_RAWCALL_PAD(number, a, b, c, d, e, f, ...)                                                               \
 	csink_rawcall6((long)(number), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+
+/** stat(2) and fstat(2): 0 or -errno. Context: any. */
+static inline int csink_raw_stat(const char *path, struct stat *st)
+{
+	return (int)csink_rawcall(SYS_newfstatat, AT_FDCWD, path, st, 0);
+}
+
+static inline int csink_raw_fstat(int fd, struct stat *st)
+{
+	return (int)csink_rawcall(SYS_newfstatat, fd, "", st, AT_EMPTY_PATH);
+}
 
 #endif

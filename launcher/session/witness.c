@@ -115,7 +115,7 @@ static bool ask(void)
 		return false;
 	/* Acquire pairs with the release in watch(). */
 	while ((now = atomic_load_explicit(&notes->answered, memory_order_acquire)) != wanted)
-		if (csink_rawcall(SYS_futex, &notes->answered, FUTEX_WAIT, now, &deadline) < 0 && errno == ETIMEDOUT)
+		if (csink_rawcall(SYS_futex, &notes->answered, FUTEX_WAIT, now, &deadline) == -ETIMEDOUT)
 			return false;
 	return true;
 }

@@ -36,7 +36,7 @@ void csink_libc_version_init(const char *file, const char *loader)
 	struct stat st;
 
 	library = file;
-	if (library && loader && !stat(loader, &st)) {
+	if (library && loader && !csink_raw_stat(loader, &st)) {
 		own_dev = st.st_dev;
 		own_ino = st.st_ino;
 	}
@@ -265,7 +265,7 @@ bool csink_libc_suits_fd(int fd)
 	struct stat st;
 	int known;
 
-	if (!library || fstat(fd, &st) || is_own(&st))
+	if (!library || csink_raw_fstat(fd, &st) || is_own(&st))
 		return true;
 	identity = identity_of(&st);
 	known = recall(identity);
@@ -283,7 +283,7 @@ bool csink_libc_suits(const char *path)
 	bool suits;
 	int fd;
 
-	if (!library || stat(path, &st) || is_own(&st))
+	if (!library || csink_raw_stat(path, &st) || is_own(&st))
 		return true;
 	fd = (int)csink_rawcall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd < 0)

@@ -45,5 +45,5 @@ bool csink_own_fd_shares_table(pid_t other)
 {
 	long order = csink_rawcall(SYS_kcmp, getpid(), other, KCMP_FILES, 0, 0);
 
-	return order < 0 ? errno != ESRCH : order == 0;
+	return order < 0 ? order != -ESRCH : order == 0;
 }

@@ -2,11 +2,9 @@
  */
 #include "preload/core/private_memory.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
@@ -30,19 +28,19 @@ static _Atomic uint32_t is_locked;                  /* MCL_FUTURE: the kernel lo
 void *csink_private_map(size_t bytes)
 {
 	bool locked = atomic_load_explicit(&is_locked, memory_order_relaxed) && !csink_calls_are_off(CSINK_CALLS_LOCK);
-	void *at = mmap(NULL, bytes, locked ? PROT_NONE : PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	long at = csink_rawcall(SYS_mmap, NULL, bytes, locked ? PROT_NONE : PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	if (at == MAP_FAILED)
+	if (csink_raw_failed(at))
 		return NULL;
 	/* What cannot be read is not filled: unlock it first. */
 	if (CSINK_UNLIKELY(locked) &&
 	    (csink_rawcall(SYS_munlock, at, bytes) || csink_rawcall(SYS_mprotect, at, bytes, PROT_READ | PROT_WRITE))) {
-		munmap(at, bytes);
+		csink_rawcall(SYS_munmap, at, bytes);
 		return NULL;
 	}
-	madvise(at, bytes, MADV_DONTDUMP);
-	return at;
+	csink_rawcall(SYS_madvise, at, bytes, MADV_DONTDUMP);
+	return (void *)at;
 }
 
 void csink_private_unlock(bool later_ones)
@@ -81,7 +79,7 @@ static char *get_first(void)
 	at = csink_private_map(FIRST_BYTES);
 	/* Lost the race: unmap our copy. Nothing is read there before it is written: the order does not matter. */
 	if (at && !atomic_compare_exchange_strong(&first, &none, at)) {
-		munmap(at, FIRST_BYTES);
+		csink_rawcall(SYS_munmap, at, FIRST_BYTES);
 		return (char *)none;
 	}
 	if (at)
@@ -93,7 +91,6 @@ void *csink_private_get(size_t bytes)
 {
 	size_t taken = atomic_load_explicit(&used, memory_order_relaxed);
 	char *at = NULL;
-	int saved = errno;
 
 	bytes = CSINK_ALIGN_UP(bytes, (size_t)ALIGNMENT);
 	do {
@@ -102,7 +99,5 @@ void *csink_private_get(size_t bytes)
 		at = get_first();
 	} while (at && !atomic_compare_exchange_weak_explicit(&used, &taken, taken + bytes, memory_order_relaxed,
 							      memory_order_relaxed));
-	at = at ? at + taken : map_one(bytes);
-	errno = saved;
-	return at;
+	return at ? at + taken : map_one(bytes);
 }

@@ -150,8 +150,8 @@ static int open_head(int dirfd, const char *path, struct head *head)
 
 	head->fd = (int)csink_rawcall(SYS_openat, dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
 	if (head->fd < 0)
-		return -errno;
-	n = fstat(head->fd, &st) || !S_ISREG(st.st_mode) || !(st.st_mode & 0111)
+		return head->fd;
+	n = csink_raw_fstat(head->fd, &st) || !S_ISREG(st.st_mode) || !(st.st_mode & 0111)
 		    ? -1
 		    : csink_rawcall(SYS_pread64, head->fd, head->bytes, HEAD_BYTES, 0);
 	if (n < 0) {

@@ -23,13 +23,9 @@ volatile uint32_t csink_calls_off;
 static bool page_readable(uintptr_t addr)
 {
 	const void *first = (const void *)(addr & ~(PAGE - 1));
-	int saved = errno;
-	bool readable = first && !csink_calls_are_off(CSINK_CALLS_PROBE) &&
-			csink_rawcall(SYS_rt_sigprocmask, HOW_NONE, first, NULL, KERNEL_SIGSET_BYTES) < 0 &&
-			errno == EINVAL;
 
-	errno = saved;
-	return readable;
+	return first && !csink_calls_are_off(CSINK_CALLS_PROBE) &&
+	       csink_rawcall(SYS_rt_sigprocmask, HOW_NONE, first, NULL, KERNEL_SIGSET_BYTES) == -EINVAL;
 }
 
 bool csink_readable(uintptr_t addr, uintptr_t bytes)

@@ -168,6 +168,7 @@ static int run_child(volatile uint32_t *at)
 	static uint32_t nr_children;
 	long pid = csink_rawcall(SYS_clone, 0, 0, 0, 0, 0);
 	int status = 0;
+	long err;
 
 	if (pid == 0) {
 		try_from(at);
@@ -175,24 +176,22 @@ static int run_child(volatile uint32_t *at)
 			csink_rawcall(SYS_exit_group, 0);
 	}
 	if (pid < 0)
-		return -errno;
+		return (int)pid;
 	csink_filters_children[nr_children++ % CSINK_ARRAY_SIZE(csink_filters_children)] = (int32_t)pid;
-	while (csink_rawcall(SYS_wait4, pid, &status, __WALL, NULL) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return 0;
+	do
+		err = csink_rawcall(SYS_wait4, pid, &status, __WALL, NULL);
+	while (err == -EINTR);
+	return err < 0 ? (int)err : 0;
 }
 
 int csink_filters_try(const char **first)
 {
-	int saved = errno, deadly = 0, err = 0;
-	volatile uint32_t *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	long map = csink_rawcall(SYS_mmap, NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	volatile uint32_t *at = (volatile uint32_t *)map;
+	int deadly = 0, err = 0;
 
-	if ((void *)at == MAP_FAILED) {
-		err = -errno;
-		errno = saved;
-		return err;
-	}
+	if (csink_raw_failed(map))
+		return (int)map;
 	for (*at = 0; *at < csink_nr_own_calls && !err; ++*at) {
 		err = run_child(at);
 		if (err || *at >= csink_nr_own_calls)
@@ -201,8 +200,7 @@ int csink_filters_try(const char **first)
 			*first = csink_own_calls[*at].name;
 		deadly |= (int)deadly_bit(&csink_own_calls[*at]);
 	}
-	munmap((void *)at, 4096);
-	errno = saved;
+	csink_rawcall(SYS_munmap, map, 4096);
 	return err ? err : deadly;
 }
 

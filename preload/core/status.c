@@ -1,7 +1,6 @@
 /* Lines of /proc/PID/status: see status.h. Source: proc_pid_status(5). */
 #include "preload/core/status.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
@@ -95,7 +94,7 @@ static int read_lines(int fd, struct found *found)
 		memmove(text, rest, (size_t)(end - rest));
 		end -= rest - text;
 	}
-	return n < 0 ? -errno : 0;
+	return n < 0 ? (int)n : 0;
 }
 
 /* "/proc/self/status" without stdio, whose pages most programs that start have not touched yet. */
@@ -115,9 +114,8 @@ static void path_of(pid_t pid, char *path)
 int csink_status_read_fd(int fd, struct csink_status *status)
 {
 	struct found found = {{0}, {false}};
-	int saved = errno, err = read_lines(fd, &found);
+	int err = read_lines(fd, &found);
 
-	errno = saved;
 	if (err)
 		return err;
 	status->tgid = (pid_t)found.value[TGID];
@@ -133,15 +131,14 @@ int csink_status_read_fd(int fd, struct csink_status *status)
 
 int csink_status_read(pid_t pid, struct csink_status *status)
 {
-	int saved = errno, err;
 	char path[32];
-	long fd;
+	int fd, err;
 
 	path_of(pid, path);
-	fd = csink_rawcall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-	err = fd < 0 ? -errno : csink_status_read_fd((int)fd, status);
-	if (fd >= 0)
-		csink_rawcall(SYS_close, fd);
-	errno = saved;
+	fd = (int)csink_rawcall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return fd;
+	err = csink_status_read_fd(fd, status);
+	csink_rawcall(SYS_close, fd);
 	return err;
 }

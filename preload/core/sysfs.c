@@ -8,17 +8,20 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 static int open_at(int flags, const char *fmt, va_list ap)
 {
+	int saved = errno, fd;
 	char path[512];
-	int fd;
 
 	if (vsnprintf(path, sizeof(path), fmt, ap) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
-	fd = open(path, flags | O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	fd = open(path, flags | O_RDONLY | O_CLOEXEC); /* libc's: a unit test counts these calls */
+	if (fd < 0) {
+		fd = -errno;
+		errno = saved;
+	}
+	return fd;
 }
 
 static int read_all(int fd, char *buf, size_t size)
@@ -26,12 +29,12 @@ static int read_all(int fd, char *buf, size_t size)
 	size_t used = 0;
 
 	while (used + 1 < size) {
-		ssize_t got = read(fd, buf + used, size - 1 - used);
+		long got = csink_rawcall(SYS_read, fd, buf + used, size - 1 - used);
 
-		if (got < 0 && errno == EINTR)
+		if (got == -EINTR)
 			continue;
 		if (got < 0)
-			return -errno;
+			return (int)got;
 		if (!got)
 			break;
 		used += (size_t)got;
@@ -44,15 +47,14 @@ static int read_all(int fd, char *buf, size_t size)
 
 static int read_file(char *buf, size_t size, const char *fmt, va_list ap)
 {
-	int saved = errno, fd, ret;
+	int fd, ret;
 
 	buf[0] = '\0';
 	fd = ret = open_at(0, fmt, ap);
 	if (fd >= 0) {
 		ret = read_all(fd, buf, size);
-		close(fd);
+		csink_rawcall(SYS_close, fd);
 	}
-	errno = saved;
 	return ret;
 }
 
@@ -84,14 +86,12 @@ int csink_sysfs_read_number(int64_t *value, const char *fmt, ...)
 
 int csink_sysfs_dir_open(struct csink_sysfs_dir *dir, const char *fmt, ...)
 {
-	int saved = errno;
 	va_list ap;
 
 	va_start(ap, fmt);
 	dir->fd = open_at(O_DIRECTORY, fmt, ap);
 	va_end(ap);
 	dir->used = dir->length = 0;
-	errno = saved;
 	return dir->fd < 0 ? dir->fd : 0;
 }
 
@@ -117,5 +117,5 @@ const char *csink_sysfs_dir_next(struct csink_sysfs_dir *dir)
 
 void csink_sysfs_dir_close(struct csink_sysfs_dir *dir)
 {
-	close(dir->fd);
+	csink_rawcall(SYS_close, dir->fd);
 }

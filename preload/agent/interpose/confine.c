@@ -149,7 +149,7 @@ static long confine(const struct sock_fprog *prog, bool strict, long number, lon
 	int saved;
 
 	if (!thread || !atomic_load(&csink_process.active) || csink_signals_borrowed())
-		return csink_rawcall(number, a, b, c, d, e);
+		return csink_raw_to_libc(csink_rawcall(number, a, b, c, d, e));
 	if (!strict)
 		calls = judge(prog, &found);
 	calls &= ~before;
@@ -170,7 +170,7 @@ static long confine(const struct sock_fprog *prog, bool strict, long number, lon
 	if (!strict && result >= 0 && !found.any_deadly)
 		csink_filtered_one_more();
 	errno = saved;
-	return result;
+	return csink_raw_to_libc(result);
 }
 
 long csink_confine_call(long number, long a, long b, long c, long d, long e)
@@ -181,7 +181,7 @@ long csink_confine_call(long number, long a, long b, long c, long d, long e)
 		return confine(NULL, true, number, a, b, c, d, e);
 	if (by_prctl ? b == SECCOMP_MODE_FILTER : number == SYS_seccomp && a == SECCOMP_SET_MODE_FILTER)
 		return confine((const struct sock_fprog *)c, false, number, a, b, c, d, e);
-	return csink_rawcall(number, a, b, c, d, e);
+	return csink_raw_to_libc(csink_rawcall(number, a, b, c, d, e));
 }
 
 /* Of the calling thread and those that it makes; for us, of all. */

@@ -157,8 +157,8 @@ long csink_exec_by_number(long number, long a, long b, long c, long d, long e)
 	env = ENV_FOR(&started, envp);
 	prepared = prepare(&started);
 	if (is_at)
-		return failed(&started, prepared, (int)csink_rawcall(number, a, b, c, env, e));
-	return failed(&started, prepared, (int)csink_rawcall(number, a, b, env));
+		return failed(&started, prepared, (int)csink_raw_to_libc(csink_rawcall(number, a, b, c, env, e)));
+	return failed(&started, prepared, (int)csink_raw_to_libc(csink_rawcall(number, a, b, env)));
 }
 
 CSINK_EXPORT int execv(const char *path, char *const argv[])
@@ -223,14 +223,11 @@ CSINK_EXPORT int execle(const char *path, const char *arg, ...)
 /* Samples are dropped meanwhile: the handler uses the same writer. */
 static void say_spawned(struct csink_started *started, pid_t pid)
 {
-	int saved = errno;
-
 	if (!started->reason || !csink_self)
 		return;
 	csink_thread_mute(csink_self, true);
 	csink_started_say(started, pid);
 	csink_thread_mute(csink_self, false);
-	errno = saved;
 }
 
 /* Of our signals those that the child is to find ignored. What fork and exec do on the way cannot be done here: the

@@ -2,7 +2,6 @@
  * Limits that the program sets for itself. Of an address space that is about to be limited the recording takes little
  * more than it has.
  */
-#include <errno.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -16,12 +15,9 @@
 
 static void before_limit(int resource, bool is_limited)
 {
-	int saved = errno;
-
 	if (!csink_calls_are_off(CSINK_CALLS_LIFE) && resource == RLIMIT_AS && is_limited &&
 	    atomic_load(&csink_process.active) && getpid() == csink_process.pid)
 		csink_recording_restrict(&csink_process.rec);
-	errno = saved;
 }
 
 CSINK_EXPORT int setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)

@@ -7,7 +7,6 @@
  */
 #include "preload/agent/interpose/memory_lock.h"
 
-#include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -44,21 +43,18 @@ static bool has_memory(void)
 long csink_memory_lock(int flags)
 {
 	long result = csink_rawcall(SYS_mlockall, flags);
-	int saved = errno;
 
 	if (result == 0 && has_memory())
 		unlock_ours(flags);
-	errno = saved;
-	return result;
+	return csink_raw_to_libc(result);
 }
 
 CSINK_EXPORT int mlockall(int flags)
 {
 	/* The mlockall of a sanitizer, if there is one, does nothing. */
-	int result = REAL(mlockall)(flags), saved = errno;
+	int result = REAL(mlockall)(flags);
 
 	if (result == 0 && has_memory())
 		unlock_ours(flags);
-	errno = saved;
 	return result;
 }

@@ -7,7 +7,6 @@
  */
 #include "preload/agent/interpose/syscalls.h"
 
-#include <errno.h>
 #include <linux/perf_event.h>
 #include <linux/sched.h>
 
@@ -174,7 +173,7 @@ long csink_syscall_watched(long number, long a, long b, long c, long d, long e, 
 #endif
 	case SYS_clone:
 	case SYS_clone3:
-		return forked(csink_rawcall(number, a, b, c, d, e, f));
+		return forked(csink_raw_to_libc(csink_rawcall(number, a, b, c, d, e, f)));
 	}
-	return csink_rawcall(number, a, b, c, d, e, f);
+	return csink_raw_to_libc(csink_rawcall(number, a, b, c, d, e, f));
 }

@@ -54,8 +54,6 @@ static void swap_in(struct swap *swap, const sigset_t *mask)
 
 static void swap_out(const struct swap *swap)
 {
-	int saved = errno;
-
 	if (!swap->thread)
 		return;
 	swap->thread->hidden.swapped = false;
@@ -64,7 +62,6 @@ static void swap_out(const struct swap *swap)
 	if (swap->raised)
 		csink_raw_mask(SIG_UNBLOCK, csink_masks_open(swap->thread), NULL);
 	csink_held_settle(swap->thread, swap->blocked);
-	errno = saved;
 }
 
 #define WITH_MASK(mask, call)                                                                                          \
@@ -156,7 +153,7 @@ static int take(const sigset_t *set, siginfo_t *out, const struct timespec *time
 	uint64_t ours = thread && set ? thread->hidden.signals & csink_set_bits(set) : 0;
 	uint64_t end_ns = UINT64_MAX;
 	siginfo_t info;
-	int signo, saved;
+	int signo;
 	int32_t tid;
 
 	if (!ours || csink_signals_borrowed())
@@ -176,11 +173,9 @@ static int take(const sigset_t *set, siginfo_t *out, const struct timespec *time
 	else
 		signo = wait_over_samples(set, &info, end_ns);
 	__atomic_store_n(&thread->hidden.waiting, 0, __ATOMIC_RELAXED);
-	saved = errno;
 	csink_raw_mask(SIG_UNBLOCK, csink_masks_open(thread), NULL);
 	if (CSINK_UNLIKELY(thread->hidden.queued))
 		csink_held_settle(thread, csink_masks_own_blocked());
-	errno = saved;
 	if (signo > 0 && out)
 		*out = info;
 	return signo;

@@ -12,7 +12,6 @@
  */
 #include "preload/agent/lifecycle/bus_guard.h"
 
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -28,19 +27,15 @@ static struct sigaction default_action; /* as the program has set it: SIG_DFL, w
 static void on_bus(int signo, siginfo_t *info, void *context)
 {
 	uint64_t plain[4] = {0}; /* the kernel's struct sigaction: SIG_DFL */
-	int saved = errno;
 
 	(void)context;
-	if (info->si_code == BUS_ADRERR && csink_recording_replace((uintptr_t)info->si_addr)) {
-		errno = saved;
+	if (info->si_code == BUS_ADRERR && csink_recording_replace((uintptr_t)info->si_addr))
 		return;
-	}
 	csink_rawcall(SYS_rt_sigaction, signo, plain, NULL, CSINK_SET_BYTES);
 	/* A fault happens again. What was sent, or is the kernel's word of another page, has to be sent again: it is
 	 * pending until this returns. */
 	if (info->si_code <= 0 || info->si_code == BUS_MCEERR_AO)
 		csink_rawcall(SYS_rt_tgsigqueueinfo, csink_rawcall(SYS_getpid), csink_rawcall(SYS_gettid), signo, info);
-	errno = saved;
 }
 
 bool csink_bus_guard_is_on(void)

@@ -2,7 +2,6 @@
  * Our variables in the environments of programs that the program starts. What inherits `environ` has them anyway; a
  * program that builds an environment of its own (env -i, a service manager) gets them put back here.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,8 +152,7 @@ static bool is_library(const char *entry, size_t length)
 		return false;
 	memcpy(file, entry, libdir);
 	strcpy(file + libdir, "/" CSINK_LIBRARY);
-	return !strcmp(file, library_file) || (!csink_rawcall(SYS_newfstatat, AT_FDCWD, file, &st, 0) &&
-					       !csink_rawcall(SYS_newfstatat, AT_FDCWD, library_file, &own, 0) &&
+	return !strcmp(file, library_file) || (!csink_raw_stat(file, &st) && !csink_raw_stat(library_file, &own) &&
 					       st.st_dev == own.st_dev && st.st_ino == own.st_ino);
 }
 
@@ -200,7 +198,6 @@ bool csink_env_is_known(void)
 /* Can the loader open it? If the file is not determined by the entry's text, it is assumed to exist. */
 bool csink_env_library_is_near(void)
 {
-	int saved = errno;
 	long fd;
 
 	if (!library_file)
@@ -208,7 +205,6 @@ bool csink_env_library_is_near(void)
 	fd = csink_rawcall(SYS_openat, AT_FDCWD, library_file, O_RDONLY | O_CLOEXEC, 0);
 	if (fd >= 0)
 		csink_rawcall(SYS_close, fd);
-	errno = saved;
 	return fd >= 0;
 }
 

@@ -102,12 +102,9 @@ void csink_finish_init(void)
 void csink_finish_keep_stderr(void)
 {
 	enum { HIGH = 64 }; /* out of the way of what the program opens still */
-	int saved = errno;
-
 	if (csink_config.report && csink_config.standalone && csink_config.owner == csink_process.pid &&
 	    kept_stderr < 0)
-		kept_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, HIGH);
-	errno = saved;
+		kept_stderr = (int)csink_rawcall(SYS_fcntl, STDERR_FILENO, F_DUPFD_CLOEXEC, HIGH);
 }
 
 /* ---- making the profile --------------------------------------------------------------------------------------------
@@ -136,8 +133,7 @@ static int run_helper(void *arg)
 	/* The child's own: without libc, which would ask all threads to do the same. */
 	if (helper->is_root)
 		csink_rawcall(SYS_setresuid, 0, 0, 0);
-	csink_rawcall(SYS_execve, program, helper->argv, helper->envp);
-	helper->err = errno;
+	helper->err = (int)-csink_rawcall(SYS_execve, program, helper->argv, helper->envp);
 	csink_rawcall(SYS_exit_group, 127);
 	return 0;
 }
@@ -154,7 +150,7 @@ static int run_parent(void *arg)
 
 	if (pid < 0)
 		helper->err = errno;
-	while (pid > 0 && csink_rawcall(SYS_wait4, pid, NULL, 0, NULL) < 0 && errno == EINTR)
+	while (pid > 0 && csink_rawcall(SYS_wait4, pid, NULL, 0, NULL) == -EINTR)
 		;
 	csink_rawcall(SYS_exit_group, 0);
 	return 0;

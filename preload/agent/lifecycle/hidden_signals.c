@@ -71,13 +71,11 @@ void csink_signals_forked(void)
 void csink_signal_raise(int32_t tid, int signo, const siginfo_t *info)
 {
 	pid_t pid = csink_process.pid;
-	int saved = errno;
 
 	/* To itself a process may say who sent it. */
 	if (tid ? csink_rawcall(SYS_rt_tgsigqueueinfo, pid, tid, signo, info)
 		: csink_rawcall(SYS_rt_sigqueueinfo, pid, signo, info))
 		tid ? csink_rawcall(SYS_tgkill, pid, tid, signo) : csink_rawcall(SYS_kill, pid, signo);
-	errno = saved;
 }
 
 /* ---- what the program set ---------------------------------------------------------------------------------------- */

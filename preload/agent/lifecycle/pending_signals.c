@@ -7,7 +7,6 @@
  * it takes none, since they would be queued among the program's. This ends when the program has taken all of them or
  * unblocks the signal.
  */
-#include <errno.h>
 #include <string.h>
 #include <time.h>
 
@@ -139,7 +138,6 @@ static void queue_in_kernel(struct csink_thread *thread, int signo, ucontext_t *
 void csink_held_settle(struct csink_thread *thread, uint64_t blocked)
 {
 	uint64_t pending = 0, done;
-	int saved = errno;
 
 	if (CSINK_LIKELY(!thread->hidden.queued) || csink_signals_borrowed())
 		return;
@@ -154,7 +152,6 @@ void csink_held_settle(struct csink_thread *thread, uint64_t blocked)
 	/* From here on samples and the program's signals may be delivered. */
 	if (done)
 		csink_raw_mask(SIG_UNBLOCK, done, NULL);
-	errno = saved;
 }
 
 /* The table is full, since many threads have kept signals: return this one to the kernel's queue, as its last. */
@@ -176,7 +173,6 @@ static void return_to_kernel(struct csink_thread *thread, int signo, const sigin
 void csink_held_add(struct csink_thread *thread, int signo, const siginfo_t *info, ucontext_t *context)
 {
 	struct csink_thread *taker = directed_to(thread, info) ? NULL : find_taker(thread, CSINK_SIGNAL_BIT(signo));
-	int saved = errno;
 	bool is_kept;
 
 	if (taker) {
@@ -187,7 +183,6 @@ void csink_held_add(struct csink_thread *thread, int signo, const siginfo_t *inf
 	queue_in_kernel(thread, signo, context);
 	if (!is_kept)
 		return_to_kernel(thread, signo, info, context);
-	errno = saved;
 }
 
 bool csink_held_take(struct csink_thread *thread, uint64_t set, siginfo_t *info, int32_t *tid)

@@ -96,22 +96,22 @@ LOCAL int strcmp(const char *a, const char *b)
 
 LOCAL void *mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset)
 {
-	return (void *)csink_rawcall(SYS_mmap, at, bytes, prot, flags, fd, offset);
+	return (void *)csink_raw_to_libc(csink_rawcall(SYS_mmap, at, bytes, prot, flags, fd, offset));
 }
 
 LOCAL int munmap(void *at, size_t bytes)
 {
-	return (int)csink_rawcall(SYS_munmap, at, bytes);
+	return (int)csink_raw_to_libc(csink_rawcall(SYS_munmap, at, bytes));
 }
 
 LOCAL int madvise(void *at, size_t bytes, int advice)
 {
-	return (int)csink_rawcall(SYS_madvise, at, bytes, advice);
+	return (int)csink_raw_to_libc(csink_rawcall(SYS_madvise, at, bytes, advice));
 }
 
 LOCAL ssize_t readlink(const char *restrict path, char *restrict to, size_t bytes)
 {
-	return csink_rawcall(SYS_readlinkat, -100 /* AT_FDCWD */, path, to, bytes);
+	return csink_raw_to_libc(csink_rawcall(SYS_readlinkat, -100 /* AT_FDCWD */, path, to, bytes));
 }
 
 /* libc's own, which asks the vdso. */
@@ -119,7 +119,7 @@ static int (*libc_clock)(clockid_t clock, struct timespec *at);
 
 LOCAL int clock_gettime(clockid_t clock, struct timespec *at)
 {
-	return libc_clock ? libc_clock(clock, at) : (int)csink_rawcall(SYS_clock_gettime, clock, at);
+	return libc_clock ? libc_clock(clock, at) : (int)csink_raw_to_libc(csink_rawcall(SYS_clock_gettime, clock, at));
 }
 
 /* By its version, which only libc's own has, where libc cannot be known. */

@@ -40,7 +40,7 @@ static void conclude(struct csink_started *started, int fd, const char *path)
 		return;
 	started->reason = csink_program_reason(started->kind);
 	/* With two kinds of rights at once, any program is one that the loader makes safe. */
-	if (csink_program_supports_preload(started->reason) && !fstat(fd, &st) &&
+	if (csink_program_supports_preload(started->reason) && !csink_raw_fstat(fd, &st) &&
 	    (csink_program_raises_rights(fd, &st, false) || getuid() != geteuid() || getgid() != getegid()))
 		started->reason = CSINK_SPAWN_SETUID;
 	if (!started->reason && !csink_env_library_is_near())
@@ -52,7 +52,6 @@ static void conclude(struct csink_started *started, int fd, const char *path)
 	csink_rawcall(SYS_close, fd);
 }
 
-/* errno is the caller's: a program may look at it after an exec that worked for nobody to see. */
 static void begin(struct csink_started *started)
 {
 	started->kind = CSINK_PROGRAM_OWN;
@@ -68,35 +67,27 @@ static bool may_look(void)
 
 void csink_started_look(struct csink_started *started, int dirfd, const char *path)
 {
-	int saved = errno;
-
 	begin(started);
 	/* The kernel looks at the path first: a bad pointer is its EFAULT, and not our crash. */
 	if (path && may_look())
 		conclude(started, csink_program_open(dirfd, path, &started->kind), path);
-	errno = saved;
 }
 
 void csink_started_look_fd(struct csink_started *started, int fd)
 {
-	int saved = errno;
 	char link[32];
 
 	begin(started);
 	csink_program_fd_link(link, fd);
 	if (fd >= 0 && may_look())
 		conclude(started, csink_program_open(AT_FDCWD, link, &started->kind), "");
-	errno = saved;
 }
 
 void csink_started_search(struct csink_started *started, const char *name)
 {
-	int saved = errno;
-
 	begin(started);
 	if (name && may_look())
 		conclude(started, csink_program_search(getenv("PATH"), name, &started->kind), name);
-	errno = saved;
 }
 
 void csink_started_say(struct csink_started *started, pid_t pid)

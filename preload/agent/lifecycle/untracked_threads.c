@@ -1,7 +1,6 @@
 #include "preload/agent/lifecycle/untracked_threads.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -46,15 +45,15 @@ static bool is_known(int32_t tid)
 static void take(struct found *found, const char *tid)
 {
 	char path[64], name[17] = "";
-	ssize_t n;
+	long n;
 	int fd;
 
 	if (tid[0] < '0' || tid[0] > '9' || is_known(atoi(tid)))
 		return;
 	found->nr++;
 	snprintf(path, sizeof(path), "/proc/self/task/%.16s/comm", tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, name, sizeof(name) - 1);
+	fd = (int)csink_rawcall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	n = fd < 0 ? -1 : csink_rawcall(SYS_read, fd, name, sizeof(name) - 1);
 	if (fd >= 0)
 		csink_rawcall(SYS_close, fd);
 	name[n > 0 ? strcspn(name, "\n") : 0] = 0;
@@ -66,7 +65,7 @@ static void take(struct found *found, const char *tid)
 /* No opendir(3): the process may be ending in a signal handler that interrupted malloc. */
 static void look(struct found *found)
 {
-	int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = (int)csink_rawcall(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	_Alignas(struct entry) char buffer[2048];
 	long n;
 
@@ -106,7 +105,6 @@ void csink_strangers_at_end(uint64_t cpu_ns)
 	uint64_t known_ns = csink_threads_cpu_ns(&nr_threads), rest = cpu_ns - known_ns;
 	struct csink_writer writer = {0, 0};
 	struct found found;
-	int saved = errno;
 
 	if (cpu_ns < known_ns || rest < OWN_NS + nr_threads * OWN_THREAD_NS)
 		return;
@@ -123,5 +121,4 @@ void csink_strangers_at_end(uint64_t cpu_ns)
 				     "were not sampled",
 				     (double)rest / CSINK_NS_PER_S);
 	}
-	errno = saved;
 }

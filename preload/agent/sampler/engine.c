@@ -192,7 +192,6 @@ void csink_engine_refresh(struct csink_thread *thread, bool software)
 	static const struct timespec shortest = {0, 1};
 	uint32_t of = 0;
 	bool behind = false;
-	int saved = errno;
 
 	for (uint32_t i = 0; i < csink_process.nr_events; i++)
 		if (!(csink_process.events[i].rec.flags & CSINK_EVENT_CPU_NS) &&
@@ -203,7 +202,6 @@ void csink_engine_refresh(struct csink_thread *thread, bool software)
 		behind |= csink_group_page_is_behind(&thread->groups[g], of);
 	if (behind && !csink_calls_are_off(CSINK_CALLS_LIFE))
 		csink_rawcall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &shortest, NULL);
-	errno = saved;
 }
 
 /*
@@ -222,10 +220,7 @@ static bool must_stay_open(const struct csink_thread *thread)
 
 static void switch_task_events(int option)
 {
-	int saved = errno;
-
 	csink_rawcall(SYS_prctl, option, 0, 0, 0, 0);
-	errno = saved;
 }
 
 void csink_engine_pause(struct csink_thread *thread)

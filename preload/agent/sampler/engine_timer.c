@@ -18,7 +18,8 @@
 int csink_cputimer_open(timer_t *timer, int signo, uint64_t period_ns, void *cookie)
 {
 	struct sigevent event;
-	int id, saved = errno, err;
+	long err;
+	int id;
 
 	if (CSINK_UNLIKELY(csink_deadly_calls & CSINK_DEADLY_TIMER))
 		return -EPERM;
@@ -27,11 +28,9 @@ int csink_cputimer_open(timer_t *timer, int signo, uint64_t period_ns, void *coo
 	event.sigev_signo = signo;
 	event.sigev_value.sival_ptr = cookie;
 	event.sigev_notify_thread_id = gettid();
-	if (csink_rawcall(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &id) < 0) {
-		err = -errno;
-		errno = saved;
-		return err;
-	}
+	err = csink_rawcall(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &id);
+	if (err)
+		return (int)err;
 	*timer = (timer_t)(intptr_t)id;
 	csink_cputimer_resume(*timer, period_ns);
 	return 0;
@@ -41,10 +40,8 @@ static void set(timer_t timer, uint64_t period_ns)
 {
 	struct timespec at = {(time_t)(period_ns / CSINK_NS_PER_S), (long)(period_ns % CSINK_NS_PER_S)};
 	struct itimerspec spec = {at, at};
-	int saved = errno;
 
 	csink_rawcall(SYS_timer_settime, (int)(intptr_t)timer, 0, &spec, NULL);
-	errno = saved;
 }
 
 void csink_cputimer_pause(timer_t timer)
@@ -59,8 +56,5 @@ void csink_cputimer_resume(timer_t timer, uint64_t period_ns)
 
 void csink_cputimer_close(timer_t timer)
 {
-	int saved = errno;
-
 	csink_rawcall(SYS_timer_delete, (int)(intptr_t)timer);
-	errno = saved;
 }

@@ -45,7 +45,6 @@ static uint64_t now_ns(void)
 static void wait_for_openers(void)
 {
 	uint64_t end = 0;
-	int saved = errno;
 
 	while (atomic_load_explicit(&nr_opening, memory_order_seq_cst)) {
 		uint64_t now = now_ns();
@@ -54,9 +53,8 @@ static void wait_for_openers(void)
 			end = now + DEADLINE_NS;
 		if (now >= end)
 			break;
-		sched_yield();
+		csink_rawcall(SYS_sched_yield);
 	}
-	errno = saved;
 }
 
 void csink_fd_guard_alarm(void)

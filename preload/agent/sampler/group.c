@@ -77,11 +77,11 @@ static size_t map_bytes(const struct csink_group *group, uint32_t i)
 static int map_one(struct csink_group *group, uint32_t i, int fd)
 {
 	size_t bytes = map_bytes(group, i);
-	void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	long map = csink_rawcall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-	if (map == MAP_FAILED)
-		return errno == EPERM ? -ENOBUFS : -errno;
-	group->pages[i] = map;
+	if (csink_raw_failed(map))
+		return map == -EPERM ? -ENOBUFS : (int)map;
+	group->pages[i] = (struct perf_event_mmap_page *)map;
 	return 0;
 }
 
@@ -90,10 +90,11 @@ static int send_signal(int fd, int signo, int32_t tid)
 	struct f_owner_ex owner = {F_OWNER_TID, tid};
 
 	/* The signal outlives the fd: the kernel keeps it with the open file, and the mapping keeps the file. */
-	if (fcntl(fd, F_SETSIG, signo) < 0 || fcntl(fd, F_SETOWN_EX, &owner) < 0 ||
-	    fcntl(fd, F_SETFL, O_ASYNC | O_NONBLOCK) < 0)
-		return -errno;
-	return 0;
+	long err = csink_rawcall(SYS_fcntl, fd, F_SETSIG, signo);
+
+	if (!err)
+		err = csink_rawcall(SYS_fcntl, fd, F_SETOWN_EX, &owner);
+	return err ? (int)err : (int)csink_rawcall(SYS_fcntl, fd, F_SETFL, O_ASYNC | O_NONBLOCK);
 }
 
 /* An opening on its way: in the thread itself, or in one that opens for it. */
@@ -112,7 +113,7 @@ static bool is_ours(const struct opening *at, uint32_t i)
 {
 	uint64_t id = 0;
 
-	return !at->shared || (ioctl(at->fds[i], PERF_EVENT_IOC_ID, &id) == 0 && id == at->ids[i]);
+	return !at->shared || (csink_rawcall(SYS_ioctl, at->fds[i], PERF_EVENT_IOC_ID, &id) == 0 && id == at->ids[i]);
 }
 
 static int open_and_map(struct opening *at, uint32_t i)
@@ -123,7 +124,7 @@ static int open_and_map(struct opening *at, uint32_t i)
 	at->fds[i] = open_one(at->open, i, i == leader ? -1 : at->fds[leader]);
 	if (at->fds[i] < 0)
 		return at->fds[i];
-	if (at->shared && ioctl(at->fds[i], PERF_EVENT_IOC_ID, &at->ids[i]) < 0)
+	if (at->shared && csink_rawcall(SYS_ioctl, at->fds[i], PERF_EVENT_IOC_ID, &at->ids[i]) < 0)
 		err = -EBADF;
 	else
 		err = map_one(at->group, i, at->fds[i]);
@@ -152,8 +153,8 @@ static void open_all(void *arg)
 	}
 	if (!at->err && open->how == CSINK_GROUP_SETSIG)
 		at->err = is_ours(at, leader) ? send_signal(at->fds[leader], open->signo, open->tid) : -EBADF;
-	if (!at->err && !starts_enabled(open) && ioctl(at->fds[leader], PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP) < 0)
-		at->err = -errno;
+	if (!at->err && !starts_enabled(open))
+		at->err = (int)csink_rawcall(SYS_ioctl, at->fds[leader], PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP);
 	/* One that runs already was looked at just now. */
 	for (i = 0; i < CSINK_MAX_EVENTS; i++)
 		if (at->fds[i] >= 0 && (starts_enabled(open) || is_ours(at, i)))
@@ -169,14 +170,13 @@ static void unmap(struct csink_group *group)
 		/* The handler must not find it any more: a last sample may come on the way. */
 		atomic_signal_fence(memory_order_seq_cst);
 		if (map)
-			munmap(map, map_bytes(group, i));
+			csink_rawcall(SYS_munmap, map, map_bytes(group, i));
 	}
 }
 
 int csink_group_open(struct csink_group *group, const struct csink_group_open *open, uint32_t *failed)
 {
 	struct opening at = {.group = group, .open = open, .failed = failed, .shared = true};
-	int saved = errno;
 
 	memset(group->pages, 0, sizeof(group->pages));
 	group->mask = getauxval(AT_PAGESZ) - 1;
@@ -205,14 +205,12 @@ int csink_group_open(struct csink_group *group, const struct csink_group_open *o
 	}
 	if (at.err)
 		unmap(group);
-	errno = saved;
 	return at.err;
 }
 
 void csink_group_close(struct csink_group *group)
 {
 	uint64_t counts[CSINK_MAX_EVENTS];
-	int saved = errno;
 
 	if (!csink_group_is_open(group))
 		return;
@@ -220,7 +218,6 @@ void csink_group_close(struct csink_group *group)
 		counts[i] = csink_group_page_count(group, i);
 	unmap(group);
 	memcpy(group->base, counts, sizeof(counts));
-	errno = saved;
 }
 
 /* A word of the ring, which wraps. Records are multiples of eight bytes and so never split a word. */

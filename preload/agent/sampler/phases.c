@@ -1,7 +1,6 @@
 /* See phases.h. */
 #include "preload/agent/sampler/phases.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -106,7 +105,6 @@ void csink_phases_rewrite(void)
 CSINK_EXPORT void csink_phase_begin(const char *name)
 {
 	struct csink_thread *thread = csink_self;
-	int saved = errno;
 
 	if (!thread || !name)
 		return;
@@ -115,7 +113,6 @@ CSINK_EXPORT void csink_phase_begin(const char *name)
 		thread->phase = find(name);
 	}
 	thread->nr_phases++;
-	errno = saved;
 }
 
 CSINK_EXPORT void csink_phase_end(void)

@@ -104,7 +104,6 @@ void csink_thread_lend_stack(struct csink_thread *thread, struct csink_group_ope
 
 struct csink_thread *csink_thread_get(void)
 {
-	int saved = errno;
 	struct csink_thread *thread = pop_free();
 
 	/* The first one alone: most programs need no other, and a slab's links would touch all its pages. */
@@ -116,7 +115,6 @@ struct csink_thread *csink_thread_get(void)
 		thread->nr_phases = 0;
 		atomic_store_explicit(&thread->state, CSINK_THREAD_NEW, memory_order_relaxed);
 	}
-	errno = saved;
 	return thread;
 }
 
@@ -194,8 +192,6 @@ static void finish_entry(struct csink_thread *thread)
 
 void csink_thread_stop(struct csink_thread *thread)
 {
-	int saved = errno;
-
 	bool mute = false;
 
 	if (csink_engine_ends_at_once(thread)) {
@@ -216,7 +212,6 @@ void csink_thread_stop(struct csink_thread *thread)
 	}
 	if (mute)
 		csink_thread_mute(thread, false);
-	errno = saved;
 }
 
 void csink_thread_end(struct csink_thread *thread)

@@ -7,6 +7,7 @@
  */
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/uio.h>
@@ -34,8 +35,6 @@ static bool is_quiet;
 static bool copy_in(void *to, const void *from, size_t bytes)
 {
 	struct iovec local = {to, bytes}, remote = {(void *)from, bytes};
-	int saved = errno;
-	bool readable;
 	long n;
 
 	if (is_quiet) {
@@ -43,14 +42,13 @@ static bool copy_in(void *to, const void *from, size_t bytes)
 		return true;
 	}
 	n = csink_rawcall(SYS_process_vm_readv, self, &local, 1UL, &remote, 1UL, 0UL);
-	readable = n == (long)bytes;
+	if (n == (long)bytes)
+		return true;
 	/* Refused (a seccomp filter): check, then copy. The window in between is as small as it can be made. */
-	if (n < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH) && csink_readable((uintptr_t)from, bytes)) {
-		memcpy(to, from, bytes);
-		readable = true;
-	}
-	errno = saved;
-	return readable;
+	if ((n != -EPERM && n != -ENOSYS && n != -ESRCH) || !csink_readable((uintptr_t)from, bytes))
+		return false;
+	memcpy(to, from, bytes);
+	return true;
 }
 
 static bool copy_string(char *to, size_t size, const char *from)
@@ -150,7 +148,7 @@ static bool find_headers(struct csink_module *module)
 
 void csink_module_program(char *path, size_t size)
 {
-	ssize_t n = readlink("/proc/self/exe", path, size - 1);
+	long n = csink_rawcall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, size - 1);
 	const char *given = (const char *)getauxval(AT_EXECFN);
 
 	path[n > 0 ? n : 0] = 0;
@@ -234,7 +232,7 @@ static struct debug_extended *loaders_list(void)
 int csink_module_scan(bool quiet, bool (*each)(struct csink_module_info *info, void *data), void *data)
 {
 	struct debug_extended *at = loaders_list();
-	int err = 0, saved = errno;
+	int err = 0;
 
 	self = getpid();
 	is_quiet = quiet;
@@ -251,6 +249,5 @@ int csink_module_scan(bool quiet, bool (*each)(struct csink_module_info *info, v
 			break;
 		at = copy.next;
 	}
-	errno = saved;
 	return err;
 }

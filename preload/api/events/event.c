@@ -363,14 +363,7 @@ bool csink_event_is_kernels_own(const struct csink_event_spec *spec)
 
 int csink_perf_open(const struct perf_event_attr *attr, int32_t pid, int32_t cpu, int32_t group_fd, uint64_t flags)
 {
-	int saved = errno, fd;
-
 	if (CSINK_UNLIKELY(csink_deadly_calls & CSINK_DEADLY_PERF))
 		return -EPERM;
-	fd = (int)csink_rawcall(SYS_perf_event_open, attr, pid, cpu, group_fd, (unsigned long)flags);
-	if (fd < 0) {
-		fd = -errno;
-		errno = saved;
-	}
-	return fd;
+	return (int)csink_rawcall(SYS_perf_event_open, attr, pid, cpu, group_fd, (unsigned long)flags);
 }

@@ -72,10 +72,7 @@ void csink_explain_remedy(struct csink_explanation *out, const char *fmt, ...)
 /* rt_sigprocmask reads the mask before it finds that how is none of its own: a load that cannot fault. */
 static bool is_readable(const void *at)
 {
-	int saved = errno, ret = (int)csink_rawcall(SYS_rt_sigprocmask, -1, at, NULL, 8), err = errno;
-
-	errno = saved;
-	return ret < 0 && err != EFAULT;
+	return csink_rawcall(SYS_rt_sigprocmask, -1, at, NULL, 8) != -EFAULT;
 }
 
 static bool explain_pointer(const struct csink_perf_call *call, int err, struct csink_explanation *out)

@@ -97,7 +97,6 @@ static int give_birth(const struct birth *birth)
 {
 	uint64_t all = ~0ULL, old;
 	long pid;
-	int err;
 
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(old));
 	pid = csink_rawcall(SYS_clone, 0UL, 0, NULL, NULL, 0);
@@ -106,11 +105,10 @@ static int give_birth(const struct birth *birth)
 			become_keeper(birth);
 		leave(0);
 	}
-	err = errno;
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
-	while (pid > 0 && csink_rawcall(SYS_wait4, (pid_t)pid, NULL, __WALL, NULL) < 0 && errno == EINTR)
+	while (pid > 0 && csink_rawcall(SYS_wait4, (pid_t)pid, NULL, __WALL, NULL) == -EINTR)
 		;
-	return pid < 0 ? -err : 0;
+	return pid < 0 ? (int)pid : 0;
 }
 
 /* Returns the socket or -errno. */

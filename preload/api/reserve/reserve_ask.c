@@ -113,7 +113,7 @@ static __attribute__((noreturn)) void own_program(const struct child *child)
 	if (!pid)
 		become_program(child);
 	csink_rawcall(SYS_close, child->out);
-	while (csink_rawcall(SYS_read, child->alive[0], &byte, (size_t)1) < 0 && errno == EINTR)
+	while (csink_rawcall(SYS_read, child->alive[0], &byte, (size_t)1) == -EINTR)
 		;
 	if (pid > 0) {
 		/* Not reaped yet, so the number is its own. */
@@ -128,7 +128,6 @@ static pid_t start(const struct child *child)
 {
 	sigset_t all, old;
 	long pid;
-	int err;
 
 	sigfillset(&all);
 	/* Not libc's: the wrapper may be interposed, and leaves out signals that libc uses itself. */
@@ -136,9 +135,8 @@ static pid_t start(const struct child *child)
 	pid = csink_rawcall(SYS_clone, 0UL, 0, NULL, NULL, 0);
 	if (!pid)
 		own_program(child);
-	err = errno;
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, 8);
-	return pid < 0 ? -err : (pid_t)pid;
+	return (pid_t)pid;
 }
 
 /* Read until pmprobe ends its output. */
@@ -193,7 +191,7 @@ static int run(struct child *child, uint64_t deadline_ns, int cancel_fd, struct 
 	err = pid < 0 ? pid : collect(out[0], deadline_ns, cancel_fd, answer);
 	close(child->alive[1]);
 	close(out[0]);
-	while (pid > 0 && csink_rawcall(SYS_wait4, pid, NULL, __WALL, NULL) < 0 && errno == EINTR)
+	while (pid > 0 && csink_rawcall(SYS_wait4, pid, NULL, __WALL, NULL) == -EINTR)
 		;
 	return err;
 }

@@ -1,8 +1,6 @@
 #include "preload/core/record/hash_index.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "include/internal/rawcall.h"
 #include "preload/core/calls_off.h"
@@ -22,7 +20,7 @@ void csink_index_reset(struct csink_index *index)
 		struct csink_index_slot *slots = atomic_load(&index->levels[level]);
 
 		if (slots)
-			munmap(slots, level_bytes(level));
+			csink_rawcall(SYS_munmap, slots, level_bytes(level));
 		atomic_store(&index->levels[level], NULL);
 		atomic_store(&index->used[level], 0);
 	}
@@ -48,20 +46,17 @@ static uint32_t level_for_insert(struct csink_index *index)
 {
 	uint32_t level = atomic_load_explicit(&index->newest, memory_order_acquire);
 	struct csink_index_slot *slots, *none = NULL;
-	int saved = errno;
 
 	if (atomic_load_explicit(&index->used[level], memory_order_relaxed) < csink_index_slots(level) / 2 ||
 	    level + 1 == CSINK_INDEX_LEVELS || csink_calls_are_off(CSINK_CALLS_MEMORY))
 		return level;
 	slots = csink_private_map(level_bytes(level + 1));
-	errno = saved;
 	if (!slots)
 		return level;
 	/* Release pairs with the acquire of newest and levels in the readers: a level is seen zeroed or not at all. */
 	if (!atomic_compare_exchange_strong_explicit(&index->levels[level + 1], &none, slots, memory_order_release,
 						     memory_order_relaxed))
-		munmap(slots, level_bytes(level + 1));
-	errno = saved;
+		csink_rawcall(SYS_munmap, slots, level_bytes(level + 1));
 	atomic_compare_exchange_strong_explicit(&index->newest, &level, level + 1, memory_order_release,
 						memory_order_acquire);
 	return atomic_load_explicit(&index->newest, memory_order_acquire);

@@ -80,8 +80,8 @@ static int create_file(struct csink_recording *rec, const char *run_dir, uint32_
 					O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 		if (fd >= 0)
 			return fd;
-		if (errno != EEXIST)
-			return -errno;
+		if (fd != -EEXIST)
+			return fd;
 		/* Another process of the same number, in another namespace, may be as fast. */
 		*seq = *seq ? *seq + 1 : first_free(rec, run_dir);
 	}

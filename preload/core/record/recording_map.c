@@ -60,24 +60,27 @@ static uint64_t place_at(uint64_t base, uint32_t i)
 /*
  * Map the first blocks in one of the places; where none is free, all blocks, since such a mapping could hardly grow.
  * @mapped  how many were mapped.
+ * Returns the address or -errno (csink_raw_failed).
  */
-static void *map_file(int fd, uint32_t first, uint32_t blocks, uint32_t *mapped)
+static long map_file(int fd, uint32_t first, uint32_t blocks, uint32_t *mapped)
 {
 	static const char anchor; /* in this library, and so near the other mappings */
 	size_t bytes = (size_t)first * CSINK_REC_BLOCK;
 
 	*mapped = first;
 	for (uint32_t i = 0; i < NR_PLACES; i++) {
-		void *place = (void *)place_at((uintptr_t)&anchor, places_used++);
+		long place = (long)place_at((uintptr_t)&anchor, places_used++);
 		/* An address that is taken already is no error: the kernel chooses another. */
-		void *map = mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+		long map = csink_rawcall(SYS_mmap, place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
+					 0);
 
-		if (map == place || map == MAP_FAILED)
+		if (map == place || csink_raw_failed(map))
 			return map;
-		munmap(map, bytes);
+		csink_rawcall(SYS_munmap, map, bytes);
 	}
 	*mapped = blocks;
-	return mmap(NULL, (size_t)blocks * CSINK_REC_BLOCK, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	return csink_rawcall(SYS_mmap, NULL, (size_t)blocks * CSINK_REC_BLOCK, PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_NORESERVE, fd, 0);
 }
 
 static void take_guard(struct csink_recording *rec)
@@ -112,8 +115,8 @@ bool csink_recording_replace(uintptr_t address)
 			continue;
 		/* First, so that nothing is added to the file's mapping behind the new one. */
 		atomic_store(&guards[i].is_replaced, 1);
-		if (csink_rawcall(SYS_mmap, start, bytes, PROT_READ | PROT_WRITE,
-				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == -1)
+		if (csink_raw_failed(csink_rawcall(SYS_mmap, start, bytes, PROT_READ | PROT_WRITE,
+						   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0)))
 			return false;
 		csink_rawcall(SYS_madvise, start, bytes, MADV_DONTDUMP);
 		return true;
@@ -129,8 +132,8 @@ static uint32_t next_size(const struct csink_recording *rec, uint32_t blocks)
 
 static bool resize(struct csink_recording *rec, uint32_t from, uint32_t to)
 {
-	return csink_rawcall(SYS_mremap, rec->header, (size_t)from * CSINK_REC_BLOCK, (size_t)to * CSINK_REC_BLOCK,
-			     0) != -1;
+	return !csink_raw_failed(csink_rawcall(SYS_mremap, rec->header, (size_t)from * CSINK_REC_BLOCK,
+					       (size_t)to * CSINK_REC_BLOCK, 0));
 }
 
 /* Never backwards: another thread may have got further meanwhile. */
@@ -168,16 +171,16 @@ static bool grow(struct csink_recording *rec)
 	return atomic_load_explicit(&rec->mapped_blocks, memory_order_relaxed) > known;
 }
 
-static bool populate(struct csink_recording *rec, uint32_t from, uint32_t to)
+/* Returns 0 or -errno. */
+static long populate(struct csink_recording *rec, uint32_t from, uint32_t to)
 {
-	return madvise((char *)rec->header + (size_t)from * CSINK_REC_BLOCK, (size_t)(to - from) * CSINK_REC_BLOCK,
-		       MADV_POPULATE_WRITE) == 0;
+	return csink_rawcall(SYS_madvise, (char *)rec->header + (size_t)from * CSINK_REC_BLOCK,
+			     (size_t)(to - from) * CSINK_REC_BLOCK, MADV_POPULATE_WRITE);
 }
 
 bool csink_recording_make_ready(struct csink_recording *rec, uint32_t from, uint32_t n)
 {
 	uint32_t ready = atomic_load_explicit(&rec->ready_blocks, memory_order_relaxed), upto;
-	int saved = errno;
 	bool done = true;
 
 	if (from + n <= ready)
@@ -187,10 +190,9 @@ bool csink_recording_make_ready(struct csink_recording *rec, uint32_t from, uint
 	while (done && upto > atomic_load_explicit(&rec->mapped_blocks, memory_order_relaxed))
 		done = grow(rec);
 	upto = CSINK_MIN(upto, atomic_load_explicit(&rec->mapped_blocks, memory_order_relaxed));
-	done = from + n <= upto && populate(rec, ready & ~(PAGE_BLOCKS - 1u), upto);
+	done = from + n <= upto && !populate(rec, ready & ~(PAGE_BLOCKS - 1u), upto);
 	if (done)
 		raise_to(&rec->ready_blocks, upto);
-	errno = saved;
 	return done;
 }
 
@@ -214,29 +216,30 @@ int csink_recording_map(struct csink_recording *rec, int fd, uint64_t bytes)
 {
 	uint32_t blocks = (uint32_t)(bytes / CSINK_REC_BLOCK), first = CSINK_MIN(blocks, (uint32_t)PAGE_BLOCKS);
 	uint32_t mapped;
-	int err = 0;
-	void *map;
+	long err, map;
 
 	blocks = CSINK_MAX(first, blocks & ~(PAGE_BLOCKS - 1u)); /* mremap takes whole pages */
-	if (csink_rawcall(SYS_ftruncate, fd, (uint64_t)blocks * CSINK_REC_BLOCK) < 0)
-		return -errno;
+	err = csink_rawcall(SYS_ftruncate, fd, (uint64_t)blocks * CSINK_REC_BLOCK);
+	if (err)
+		return (int)err;
 	map = map_file(fd, first, blocks, &mapped);
-	if (map == MAP_FAILED)
-		return -errno;
-	rec->header = map;
+	if (csink_raw_failed(map))
+		return (int)map;
+	rec->header = (struct csink_rec_header *)map;
 	rec->max_blocks = blocks;
 	atomic_init(&rec->mapped_blocks, mapped);
 	take_guard(rec);
-	if (populate(rec, 0, FIRST_BLOCKS))
+	err = populate(rec, 0, FIRST_BLOCKS);
+	if (!err)
 		atomic_init(&rec->ready_blocks, FIRST_BLOCKS);
 	else
-		err = errno == EINVAL ? allocate_all(rec, fd) : -ENOSPC;
+		err = err == -EINVAL ? allocate_all(rec, fd) : -ENOSPC;
 	if (err) {
 		csink_recording_close(rec);
-		return err;
+		return (int)err;
 	}
 	/* A core is of the program. What the mapping grows by is left out with it. */
-	madvise(map, (size_t)rec->mapped_blocks * CSINK_REC_BLOCK, MADV_DONTDUMP);
+	csink_rawcall(SYS_madvise, rec->header, (size_t)rec->mapped_blocks * CSINK_REC_BLOCK, MADV_DONTDUMP);
 	atomic_init(&rec->limit_blocks, rec->max_blocks);
 	return 0;
 }
@@ -244,7 +247,7 @@ int csink_recording_map(struct csink_recording *rec, int fd, uint64_t bytes)
 void csink_recording_close(struct csink_recording *rec)
 {
 	if (rec->header)
-		munmap(rec->header, (size_t)atomic_load(&rec->mapped_blocks) * CSINK_REC_BLOCK);
+		csink_rawcall(SYS_munmap, rec->header, (size_t)atomic_load(&rec->mapped_blocks) * CSINK_REC_BLOCK);
 	release_guard(rec);
 	rec->header = NULL;
 }
