@@ -114,11 +114,14 @@ MAN_PAGES := $(wildcard launcher/man/*.[1357])
 man_place = man$(patsubst .%,%,$(suffix $(1)))/$(notdir $(1))
 
 # ---- how -------------------------------------------------------------------------------------------------------------
-WARN     := -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Wpointer-arith -Wvla -Wundef
+WARN     := -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Wpointer-arith -Wvla -Wundef -Wformat=2
 OPT      ?= -O2 -g
 BASE_CFLAGS := -std=gnu11 $(OPT) $(WARN) -fno-strict-aliasing -D_GNU_SOURCE -Iinclude -I.
 SAN_CFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 PIC_CFLAGS  := -fPIC -fvisibility=hidden -ftls-model=initial-exec
+# The launcher reads files and memory of others: what compiler and linker can check there, they do.
+HARDEN_CFLAGS := -fPIE -fstack-protector-strong -fstack-clash-protection $(if $(SAN),,-D_FORTIFY_SOURCE=2)
+HARDEN_LDFLAGS := -pie -Wl,-z,now -Wl,-z,relro
 LAUNCHER_PKGS := libdw libelf zlib
 # Asked for only when something is compiled with them, so that `make help` works on a bare machine.
 LAUNCHER_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(LAUNCHER_PKGS))
@@ -170,7 +173,7 @@ FORCE:
 
 $(B)/obj/launcher/%.o: launcher/%.c $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(LAUNCHER_CFLAGS) -MMD -MP $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(CC) $(BASE_CFLAGS) $(HARDEN_CFLAGS) $(SAN_CFLAGS) $(LAUNCHER_CFLAGS) -MMD -MP $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 $(B)/page/html_head.html: $(PAGE_PARTS)
 	@mkdir -p $(@D)
@@ -202,7 +205,7 @@ $(foreach machine,$(STUBS),$(eval $(call stub_rules,$(machine))))
 
 $(B)/bin/countersink: $(LAUNCHER_OBJS) $(CORE_OBJS)
 	@mkdir -p $(@D)
-	$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(LAUNCHER_OBJS) $(CORE_OBJS) $(LAUNCHER_LIBS) $(LIB_LIBS)
+	$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(CFLAGS) $(HARDEN_LDFLAGS) $(LDFLAGS) -o $@ $(LAUNCHER_OBJS) $(CORE_OBJS) $(LAUNCHER_LIBS) $(LIB_LIBS)
 
 -include $(SO_OBJS:.o=.d) $(CORE_OBJS:.o=.d) $(AGENT_OBJS:.o=.d) $(LAUNCHER_OBJS:.o=.d) $(UNIT_BINS:=.d) \
 	$(TARGET_BINS:=.d) $(BENCH_BINS:=.d) $(STUBS:%=$(B)/obj/preload/stub/%.d)
@@ -218,21 +221,25 @@ demo: all ## profile a pipeline of real programs, print the report and make a pa
 		'print its report again: $(B)/bin/countersink report $(B)/demo.html.pb.gz'
 
 .PHONY: lint
-lint: ## check the format of the sources, which rooms include which, and the scripts
+lint: compile_commands.json ## check the format of the sources, which rooms include which, the scripts, and what clang-tidy finds
 	@status=0; clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h' '*.cc') || status=1; \
 	scripts/check-arrows || status=1; \
-	shellcheck -S warning $$(git grep -lE '^#!(/usr)?/bin/(env )?(ba)?sh' -- scripts .ci tests) || status=1; exit $$status
+	shellcheck -S warning $$(git grep -lE '^#!(/usr)?/bin/(env )?(ba)?sh' -- scripts .ci tests) || status=1; \
+	printf '%s\n' $(filter-out preload/stub/%,$(PRELOAD_SRCS) $(LAUNCHER_SRCS)) | \
+		xargs -P "$$(getconf _NPROCESSORS_ONLN)" -n 8 clang-tidy --quiet -p . 2>$(B)/tidy.log || { status=1; cat $(B)/tidy.log; }; \
+	exit $$status
 
 # One line a source, for editors; the flags are those that the rules above use.
 define command_json
 {"directory": "$(CURDIR)", "file": "$(1)", "command": "$(CC) $(BASE_CFLAGS) $(2) $(CPPFLAGS) $(CFLAGS) -c $(1)"}
 endef
-compile_commands.json: Makefile ## write the compilation database for editors
-	@{ sep='['; \
-	$(foreach src,$(CORE_SRCS) $(AGENT_SRCS),printf '%s\n%s' "$$sep" '$(call command_json,$(src),$(PIC_CFLAGS))'; sep=,;) \
-	$(foreach src,$(LAUNCHER_SRCS) $(UNIT_TESTS:%=tests/unit/test_%.c),printf '%s\n%s' "$$sep" \
-		'$(call command_json,$(src),$(LAUNCHER_CFLAGS))'; sep=,;) \
-	printf '\n]\n'; } > $@
+commands = $(foreach src,$(CORE_SRCS) $(AGENT_SRCS),$(call command_json,$(src),$(PIC_CFLAGS))$(newline)) \
+	$(foreach src,$(LAUNCHER_SRCS) $(UNIT_TESTS:%=tests/unit/test_%.c),$(call command_json,$(src),$(LAUNCHER_CFLAGS))$(newline))
+# By make's own writing: the text is longer than a shell takes.
+compile_commands.json: Makefile $(PRELOAD_SRCS) $(LAUNCHER_SRCS) ## write the compilation database for editors
+	$(file >$@.new,$(commands))
+	@{ echo '['; sed '/^ *$$/d; s/^ *//' $@.new | sed '$$!s/$$/,/'; echo ']'; } >$@
+	@rm -f $@.new
 
 .PHONY: install uninstall
 DATADIR ?= $(PREFIX)/share

@@ -160,7 +160,10 @@ static int open_debug_at(const char *path, Elf *main, uint32_t crc, struct file 
 /* dir/NAME, dir/.debug/NAME and DEBUG_DIR/dir/NAME, as debuggers look for it. */
 static int open_debug_by_link(const char *debug_dir, const char *path, Elf *main, struct file *file)
 {
-	const char *patterns[] = {"%s%.*s/%s", "%s%.*s/.debug/%s", "%s%.*s/%s"}, *name, *slash = strrchr(path, '/');
+	const struct {
+		const char *above, *below;
+	} places[] = {{"", ""}, {"", ".debug/"}, {debug_dir, ""}};
+	const char *name, *slash = strrchr(path, '/');
 	char at[4096];
 	GElf_Word crc;
 	uint32_t i;
@@ -169,8 +172,9 @@ static int open_debug_by_link(const char *debug_dir, const char *path, Elf *main
 	name = dwelf_elf_gnu_debuglink(main, &crc);
 	if (!name || !slash || strchr(name, '/'))
 		return -ENOENT;
-	for (i = 0; i < CSINK_ARRAY_SIZE(patterns); i++) {
-		used = snprintf(at, sizeof(at), patterns[i], i == 2 ? debug_dir : "", (int)(slash - path), path, name);
+	for (i = 0; i < CSINK_ARRAY_SIZE(places); i++) {
+		used = snprintf(at, sizeof(at), "%s%.*s/%s%s", places[i].above, (int)(slash - path), path,
+				places[i].below, name);
 		if (used > 0 && (size_t)used < sizeof(at) && strcmp(at, path) && !open_debug_at(at, main, crc, file))
 			return 0;
 	}
