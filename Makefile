@@ -67,9 +67,13 @@ PAGE_PARTS := launcher/output/html/assemble launcher/output/html/page.html launc
 UNIT_TESTS := $(patsubst tests/unit/test_%.c,%,$(call sources,tests/unit))
 
 # tests/cli/NAME.t, each a TAP script; they see BUILD (the tree) in the environment. While one of LONE_CLI_TESTS runs,
-# nothing else may: they use up what all processes of a user share, or measure time.
-LONE_CLI_TESTS := exhausted gate gate_baseline
-CLI_TESTS := $(filter-out $(LONE_CLI_TESTS),$(patsubst tests/cli/%.t,%,$(sort $(wildcard tests/cli/*.t))))
+# nothing else may: they use up what all processes of a user share, or measure time. The slow ones (over ten seconds, or
+# over thirty of CPU time) make a tier of their own, so that `make check` takes less than three minutes on two processors.
+LONE_CLI_TESTS := exhausted
+SLOW_LONE_CLI_TESTS := gate gate_baseline
+SLOW_CLI_TESTS := attach caged damaged foreign_text gate_ci own_events programs_denied programs_unprivileged reserve
+SLOW_UNIT_TESTS := persist_hostile recording_damaged
+CLI_TESTS := $(filter-out $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TESTS),$(patsubst tests/cli/%.t,%,$(sort $(wildcard tests/cli/*.t))))
 
 # tests/targets/NAME.c, .cc or .rs: programs that are profiled, but for objects that are loaded. guest_plug is built under
 # other names (tests/rules.mk).
@@ -147,6 +151,7 @@ SO_OBJS := $(SO_SRCS:%.c=$(PLAIN)/obj/%.o)
 TESTED_OBJS := $(filter-out $(B)/obj/launcher/main.o $(filter $(B)/obj/preload/agent/interpose/% $(B)/obj/preload/agent/lifecycle/%,$(AGENT_OBJS)), \
 	$(CORE_OBJS) $(AGENT_OBJS) $(LAUNCHER_OBJS))
 UNIT_BINS := $(UNIT_TESTS:%=$(B)/tests/unit/test_%)
+SLOW_UNIT_BINS := $(SLOW_UNIT_TESTS:%=$(B)/tests/unit/test_%)
 TARGET_BINS := $(addprefix $(B)/tests/targets/,$(TARGETS))
 BENCH_BINS := $(addprefix $(B)/tests/bench/,$(BENCHES))
 

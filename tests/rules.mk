@@ -109,9 +109,14 @@ PROVE = BUILD=$(CURDIR)/$(B) prove -j$(or $(JOBS),2) --timer --failures
 .PHONY: tests check check-unit check-guests check-pmu check-san bench demo
 tests: all $(UNIT_BINS) $(TARGET_BINS) ## build what the tests need
 
-check: tests ## build and run every test
-	$(PROVE) $(UNIT_BINS) $(CLI_TESTS:%=tests/cli/%.t)
+check: tests ## build, and run every test but the slow ones: under three minutes on two processors
+	$(PROVE) $(filter-out $(SLOW_UNIT_BINS),$(UNIT_BINS)) $(CLI_TESTS:%=tests/cli/%.t)
 	$(PROVE) -j1 $(LONE_CLI_TESTS:%=tests/cli/%.t)
+
+.PHONY: check-slow
+check-slow: tests ## build, and run the slow tests: about five minutes on two processors
+	$(PROVE) $(SLOW_CLI_TESTS:%=tests/cli/%.t) $(SLOW_UNIT_BINS)
+	$(PROVE) -j1 $(SLOW_LONE_CLI_TESTS:%=tests/cli/%.t)
 
 check-unit: tests ## build and run the unit tests alone
 	$(PROVE) $(UNIT_BINS)
@@ -342,7 +347,7 @@ fuzz-objects: $(B)/tests/fuzz/objects ## feed broken objects to what attach read
 .PHONY: show-sources
 show-sources:
 	@printf '%s\n' $(PRELOAD_SRCS) preload/stub/stub.c $(LAUNCHER_SRCS) launcher/output/html_page.S $(UNIT_TESTS:%=tests/unit/test_%.c) \
-		$(patsubst %,tests/cli/%.t,$(CLI_TESTS) $(LONE_CLI_TESTS)) \
+		$(patsubst %,tests/cli/%.t,$(CLI_TESTS) $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TESTS)) \
 		$(foreach target,$(basename $(TARGETS)),$(firstword $(wildcard tests/targets/$(target).c*) tests/targets/$(target).rs)) \
 		$(patsubst %,tests/bench/%.c,$(basename $(BENCHES))) $(PMU_TESTS:%=tests/pmu/test_%.c) \
 		$(PMU_OWN_TARGETS:%=tests/pmu/%.c) $(FUZZ_READERS:%=tests/fuzz/fuzz_%.c) $(wildcard tests/reserve/*.t)
