@@ -51,7 +51,7 @@ CORE_SRCS := $(filter-out $(AGENT_SRCS),$(PRELOAD_SRCS))
 # entered there, also through pointers (OBJECT:FUNCTION for static ones). tests/cli/symbols.t holds both to their word.
 HANDLER_OBJS := $(patsubst %.c,$(PLAIN)/obj/%.o,$(filter-out preload/core/timer/create.c,$(filter preload/core/timer/%,$(PRELOAD_SRCS))))
 HANDLER_ROOTS := \
-	csink_signal_entry bus_guard:on_bus csink_walk_dwarf csink_walk_fp csink_walk_libunwind \
+	csink_signal_entry bus_guard:on_bus csink_walk_dwarf csink_walk_fp \
 	housekeeping:drain housekeeping:refresh_modules \
 	alarm:on_timer csink_timerq_run csink_timerq_next csink_timerq_setup csink_timerq_register csink_timerq_unregister \
 	csink_timerq_block csink_timerq_unblock csink_timerq_isempty csink_timerq_misses csink_timerq_signal
@@ -144,7 +144,7 @@ LAUNCHER_OBJS := $(call obj,$(LAUNCHER_SRCS)) $(B)/obj/launcher/output/html_page
 SO_LAST := $(call sources,preload/api/*) $(addprefix preload/,$(addsuffix .c, \
 	core/libc_version core/nearest core/preload_entry core/program_file core/sysfs core/text_char \
 	agent/interpose/shell agent/interpose/waits agent/lifecycle/pending_signals agent/lifecycle/seccomp_filter \
-	agent/lifecycle/started agent/unwind/unwind_libunwind))
+	agent/lifecycle/started))
 SO_SRCS := $(filter-out $(SO_LAST),$(CORE_SRCS) $(AGENT_SRCS)) $(filter $(SO_LAST),$(CORE_SRCS) $(AGENT_SRCS))
 SO_OBJS := $(SO_SRCS:%.c=$(PLAIN)/obj/%.o)
 # Unit tests link everything but the launcher's main and what interposes.

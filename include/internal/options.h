@@ -32,7 +32,7 @@ enum csink_opt_flags {
 	X(OUTPUT, 'o', "FILE", "countersink.pb.gz", CSINK_OPT_LIB,                                                     \
 	  "profile to write; %p pid, %h host, %c command, %r rank, %% a percent sign; an older file becomes FILE.old") \
 	X(ENGINE, 0, "auto|sigtrap|signal|timer|none", "auto", CSINK_OPT_LIB, "how samples are taken")                 \
-	X(UNWIND, 0, "auto|dwarf|libunwind|fp|none", "auto", CSINK_OPT_LIB, "how stacks are walked")                   \
+	X(UNWIND, 0, "auto|dwarf|fp|none", "auto", CSINK_OPT_LIB, "how stacks are walked")                             \
 	X(OFF_CPU, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB,                                                         \
 	  "also sample where threads block: wall time less CPU time, with full stacks")                                \
 	X(TIMELINE, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB,                                                        \

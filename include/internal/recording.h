@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define CSINK_REC_MAGIC 0x31636572736b6e63ULL /* "cnksrec1" */
-#define CSINK_REC_VERSION 5
+#define CSINK_REC_VERSION 6
 #define CSINK_REC_SUFFIX ".rec"
 #define CSINK_REC_COLLECTED 0x746c6c63 /* no value that a file has which was overwritten by chance */
 #define CSINK_REC_COLLECTED_WHOLE 0x6c6c6177
@@ -49,8 +49,8 @@ enum csink_engine {
 enum csink_unwind {
 	CSINK_UNWIND_NONE, /* leaf only */
 	CSINK_UNWIND_FP,
-	CSINK_UNWIND_LIBUNWIND,
-	CSINK_UNWIND_DWARF, /* our own walker */
+	CSINK_UNWIND_LIBUNWIND, /* from outside only */
+	CSINK_UNWIND_DWARF,     /* our own walker */
 	CSINK_NR_UNWINDS
 };
 
@@ -84,7 +84,6 @@ enum csink_loss {
 	CSINK_LOSS_NO_CFI,    /* in code that no table covers, and whose frame pointer is none */
 	CSINK_LOSS_BAD_STACK, /* at memory that cannot be read, or a frame that does not lie above the last */
 	CSINK_LOSS_RULES,     /* at rules that the walker does not follow */
-	CSINK_LOSS_BUSY,      /* libunwind was busy in another thread */
 	CSINK_LOSS_THREADS,   /* threads that could not be sampled (see their flags) */
 	CSINK_LOSS_MOMENTS,   /* samples that the timeline has no room for */
 	CSINK_LOSS_STUCK,     /* threads that were not sampled on, since nothing else was done in them */

@@ -30,7 +30,7 @@ refused 125 "option --period: '0' is not" "-c 0" -c 0 touch was_run
 refused 125 'options --frequency and --period exclude each other' "both rates" -F 5 -c 5 touch was_run
 refused 125 "option --engine: 'sigtarp' is unknown; did you mean 'sigtrap'.*one of: auto, sigtrap, signal, timer, none" \
 	"unknown engine" --engine sigtarp touch was_run
-refused 125 "option --unwind: 'libunwnd' is unknown; did you mean 'libunwind'" "unknown unwinder" --unwind=libunwnd touch was_run
+refused 125 "option --unwind: 'dwraf' is unknown; did you mean 'dwarf'" "unknown unwinder" --unwind=dwraf touch was_run
 refused 125 "option --events: .*'cylces'.*did you mean 'cycles'" "unknown event" -e cylces touch was_run
 refused 125 "option --quiet: 'maybe' is neither yes nor no" "bad flag" --quiet=maybe touch was_run
 refused 125 "option --output: '%q' means nothing" "bad output template" -o %q touch was_run
@@ -158,7 +158,7 @@ is "$(complete_bash countersink --fre)" "--frequency" "bash: completion of an op
 is "$(complete_bash countersink run --fre)" "--frequency" "bash: completion of an option after run"
 is "$(complete_bash countersink report --q)" "--quiet" "bash: completion of an option of report"
 is "$(complete_bash countersink --engine = sig | sort | tr '\n' ' ')" "signal sigtrap " "bash: completion of values after ="
-is "$(complete_bash countersink --unwind lib)" "libunwind" "bash: completion of values in the next word"
+is "$(complete_bash countersink --unwind dw)" "dwarf" "bash: completion of values in the next word"
 is "$(complete_bash countersink -e page)" "page-faults" "bash: completion of events"
 like "$(complete_bash countersink -F 50 prov)" '^prove$' "bash: completion of the command itself"
 : >some_file

@@ -59,8 +59,6 @@ for engine in sigtrap signal timer; do
 		esac
 	done
 done
-undisturbed garbage --unwind=libunwind -c 100000 -- "$locks" 0
-undisturbed truncate --unwind=libunwind -c 100000 -- "$locks" 0
 
 # Many processes, one after the other and at once; their ends and their starts meet the damage.
 spawns() {

@@ -13,7 +13,6 @@ watched() { # NAME OPTIONS... -- COMMAND...: one run with a library that stands 
 }
 
 watched "frames without frame pointers" -- "$TARGETS/deep" 100 1
-watched "the same by libunwind" --unwind=libunwind -- "$TARGETS/deep" 30 1
 watched "threads" -- "$TARGETS/threads8"
 watched "C++ exceptions" -- "$TARGETS/throwcc"
 watched "an interpreter" -- python3 -c 'sum(i * i for i in range(3000000))'

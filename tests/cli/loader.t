@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 seconds=${DLSTORM_SECONDS:-2}
 
-for walker in dwarf libunwind fp; do
+for walker in dwarf fp; do
 	timeout -s KILL $((seconds + 60)) countersink -F 10000 --unwind=$walker -o s.pb.gz -- \
 		"$TARGETS/dlstorm" "$seconds" 2>err >out
 	is "$? $(cat out)" "0 opened some: yes, called some: yes" "$walker: two threads open and close objects at 10 kHz"

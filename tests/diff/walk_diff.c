@@ -8,6 +8,7 @@
  */
 #include "preload/agent/unwind/cfi_row.h"
 #include "tests/diff/judge.h"
+#include "tests/unit/walk_libunwind.h"
 #include "tests/unit/walk_setup.h"
 
 #include <errno.h>
@@ -113,9 +114,9 @@ static enum walk_diff_class look_again(enum walk_diff_class class, const struct 
 	bool news = csink_modules_refresh(&setup_rec, &setup_writer, ++ticks) > 0;
 	uint32_t at;
 
-	csink_libunwind_use_cache(false);
-	csink_walk_libunwind(again, uc);
-	csink_libunwind_use_cache(true);
+	libunwind_use_cache(false);
+	libunwind_walk(again, uc);
+	libunwind_use_cache(true);
 	class = without_cache(class, classify((struct csink_walk[]){*ours, *again}, &at));
 	if (class == DIFF_FRAMES && is_astray(ours, again, at))
 		class = DIFF_ASTRAY;
@@ -143,7 +144,7 @@ static void compare(const ucontext_t *uc, bool reached)
 		diff->counts[DIFF_KEPT]++;
 		record(DIFF_KEPT, pc, (struct csink_walk[]){walks[0], kept}, 0);
 	}
-	csink_walk_libunwind(&walks[1], uc);
+	libunwind_walk(&walks[1], uc);
 	class = classify(walks, &at);
 	if (class != DIFF_SAME && class != DIFF_SAME_SHORT)
 		class = look_again(class, &walks[0], uc, &again);
@@ -286,7 +287,7 @@ __attribute__((constructor)) static void start(void)
 		return;
 	close(fd);
 	stack = setup_stack();
-	if (setup_modules() || csink_walk_dwarf_init() || csink_libunwind_init(reason))
+	if (setup_modules() || csink_walk_dwarf_init() || libunwind_init(reason))
 		return;
 	burst = (int)setting("WALK_DIFF_BURST", 40);
 	sigfillset(&action.sa_mask);

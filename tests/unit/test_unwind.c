@@ -2,6 +2,7 @@
 #include "preload/agent/unwind/cfi_row.h"
 #include "preload/agent/unwind/unwind.h"
 #include "tests/unit/tap.h"
+#include "tests/unit/walk_libunwind.h"
 #include "tests/unit/walk_setup.h"
 #include "tests/unit/walk_truth.h"
 
@@ -84,7 +85,7 @@ static void on_tick(int sig, siginfo_t *info, void *context)
 		run.exact++;
 	} else if (verdict == -1) {
 		run.elsewhere++;
-	} else if (run.walker == csink_walk_libunwind && table_misleads(uc)) {
+	} else if (run.walker == libunwind_walk && table_misleads(uc)) {
 		run.misled++;
 	} else if (!run.wrong++) {
 		run.first_wrong = walk;
@@ -169,7 +170,7 @@ int main(void)
 	run.stack = setup_stack();
 	is_num(setup_modules(), 0, "a module snapshot is there");
 	truth_init();
-	err = csink_libunwind_init(reason);
+	err = libunwind_init(reason);
 	if (err == -ENOENT)
 		skip("libunwind is ready", "it is not installed");
 	else if (!is_num(err, 0, "libunwind is ready"))
@@ -179,7 +180,7 @@ int main(void)
 	for (int w = 0; w < 2; w++)
 		for (int d = 0; d < 3; d++) {
 			if (!err)
-				check_walker(csink_walk_libunwind, "libunwind", depths[d], works[w]);
+				check_walker(libunwind_walk, "libunwind", depths[d], works[w]);
 			check_walker(csink_walk_dwarf, "dwarf", depths[d], works[w]);
 			check_walker(walk_kept, "dwarf, kept", depths[d], works[w]);
 		}

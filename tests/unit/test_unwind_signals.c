@@ -2,6 +2,7 @@
  * Walks through signal frames, from handlers on their own stacks, from threads' and coroutines' stacks, from where a
  * call of nothing led. Each must end with the truth.
  */
+#include "tests/unit/walk_libunwind.h"
 #include "tests/unit/walk_seen.h"
 
 #include <pthread.h>
@@ -51,7 +52,7 @@ static void check_signals(void)
 	stack_t stack = {.ss_sp = room, .ss_size = sizeof(room)};
 
 	char reason[160];
-	int err = csink_libunwind_init(reason);
+	int err = libunwind_init(reason);
 
 	handle(SIGUSR1, on_outer, 0);
 	check_signal_frames(csink_walk_dwarf, "on the same stack");
@@ -61,7 +62,7 @@ static void check_signals(void)
 	if (err)
 		skip("libunwind's walk inside a handler on its own stack", reason);
 	else
-		check_signal_frames(csink_walk_libunwind, "on its own stack, by libunwind");
+		check_signal_frames(libunwind_walk, "on its own stack, by libunwind");
 	stack.ss_flags = SS_DISABLE;
 	sigaltstack(&stack, NULL);
 }

@@ -89,12 +89,8 @@ static void make_ready(struct csink_thread *thread, uint32_t calls)
 
 	csink_thread_pause(thread);
 	csink_modules_refresh(&process->rec, &thread->writer, csink_now_ns());
-	if (calls & CSINK_CALLS_MEMORY) {
-		/* Nor can libunwind be trusted to make no calls. */
-		if (process->walk == csink_unwind_walker(CSINK_UNWIND_LIBUNWIND))
-			process->walk = csink_walk_dwarf_init() ? NULL : csink_unwind_walker(CSINK_UNWIND_DWARF);
+	if (calls & CSINK_CALLS_MEMORY)
 		csink_recording_freeze(&process->rec, SPARE_BYTES);
-	}
 	if (calls & (CSINK_CALLS_LIFE | CSINK_CALLS_MEMORY | CSINK_CALLS_RETURN))
 		csink_bus_guard_end();
 	if (calls & CSINK_CALLS_LIFE)

@@ -77,18 +77,13 @@ static void describe_process(struct csink_rec_header *header, uint64_t cpu_start
 static void choose_unwind(struct csink_rec_header *header)
 {
 	int method = csink_config.unwind == CSINK_NR_UNWINDS ? CSINK_UNWIND_DWARF : csink_config.unwind;
-	int err = 0;
+	int err = method == CSINK_UNWIND_DWARF ? csink_walk_dwarf_init() : 0;
 
 	csink_process.timeline = csink_config.timeline;
 	csink_process.max_depth = csink_config.max_depth;
-	if (method == CSINK_UNWIND_DWARF)
-		err = csink_walk_dwarf_init();
-	else if (method == CSINK_UNWIND_LIBUNWIND)
-		err = csink_libunwind_init(header->unwind_reason);
 	if (err) {
-		if (method == CSINK_UNWIND_DWARF)
-			snprintf(header->unwind_reason, sizeof(header->unwind_reason), "no memory for rows: %s",
-				 strerror(-err));
+		snprintf(header->unwind_reason, sizeof(header->unwind_reason), "no memory for rows: %s",
+			 strerror(-err));
 		method = CSINK_UNWIND_FP;
 	}
 	csink_process.walk = csink_unwind_walker((enum csink_unwind)method);
@@ -273,7 +268,6 @@ void csink_image_begin_child(void)
 	csink_writer_forget();
 	csink_threads_forget();
 	csink_stacks_reset();
-	csink_libunwind_forked();
 	csink_signals_forked();
 	if (!thread) {
 		thread = csink_thread_get();

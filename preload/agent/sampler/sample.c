@@ -41,9 +41,10 @@ static void credit(struct csink_thread *thread, struct csink_row row, const uint
 
 /* What a walk that did not come to the thread's first frame is counted as. */
 static const uint8_t loss_of_end[CSINK_WALK_NR_ENDS] = {
-	[CSINK_WALK_DEPTH] = CSINK_LOSS_DEPTH,         [CSINK_WALK_NO_CFI] = CSINK_LOSS_NO_CFI,
-	[CSINK_WALK_BAD_STACK] = CSINK_LOSS_BAD_STACK, [CSINK_WALK_RULES] = CSINK_LOSS_RULES,
-	[CSINK_WALK_BUSY] = CSINK_LOSS_BUSY,
+	[CSINK_WALK_DEPTH] = CSINK_LOSS_DEPTH,
+	[CSINK_WALK_NO_CFI] = CSINK_LOSS_NO_CFI,
+	[CSINK_WALK_BAD_STACK] = CSINK_LOSS_BAD_STACK,
+	[CSINK_WALK_RULES] = CSINK_LOSS_RULES,
 };
 
 /* Add weights to the row of the stack that was interrupted, @nr_kept to its number of samples. */

@@ -18,8 +18,6 @@ enum { RELOC_JUMP_SLOT = R_X86_64_JUMP_SLOT, RELOC_GLOB_DAT = R_X86_64_GLOB_DAT,
 enum { RELOC_JUMP_SLOT = R_AARCH64_JUMP_SLOT, RELOC_GLOB_DAT = R_AARCH64_GLOB_DAT, RELOC_WORD = R_AARCH64_ABS64 };
 #endif
 
-#define MAX_ROUTES 64
-
 struct image {
 	uintptr_t base;
 	const Elf64_Sym *symbols;
@@ -96,56 +94,6 @@ static int protect_relro(const struct image *image, int prot)
 	if (image->relro >= image->relro_end)
 		return 0;
 	return mprotect((void *)image->relro, image->relro_end - image->relro, prot) ? -errno : 0;
-}
-
-/* Where a reference to the symbol should lead, or 0 to leave it. */
-static uintptr_t route_of(const struct image *image, const Elf64_Sym *symbol, const struct csink_got_route *routes,
-			  size_t nr_routes, bool *used)
-{
-	const char *name = image->strings + symbol->st_name;
-
-	for (size_t i = 0; i < nr_routes; i++)
-		if (!strcmp(routes[i].symbol, name)) {
-			used[i] = true;
-			return (uintptr_t)routes[i].target;
-		}
-	if (symbol->st_shndx != SHN_UNDEF && symbol->st_shndx != SHN_ABS &&
-	    (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC || ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT))
-		return image->base + symbol->st_value;
-	return 0;
-}
-
-int csink_got_patch(const struct link_map *map, const struct csink_got_route *routes, size_t nr_routes)
-{
-	bool used[MAX_ROUTES] = {false};
-	int err, nr_used = 0;
-	struct image image;
-
-	if (nr_routes > MAX_ROUTES)
-		return -EINVAL;
-	err = read_image(&image, map);
-	if (err)
-		return err;
-	err = protect_relro(&image, PROT_READ | PROT_WRITE);
-	if (err)
-		return err;
-	for (int table = 0; table < 2; table++)
-		for (size_t i = 0; i < image.nr_relocs[table]; i++) {
-			const Elf64_Rela *rela = &image.relocs[table][i];
-			unsigned int type = ELF64_R_TYPE(rela->r_info);
-			uintptr_t target;
-
-			if (type != RELOC_JUMP_SLOT && type != RELOC_GLOB_DAT && type != RELOC_WORD)
-				continue;
-			target = route_of(&image, &image.symbols[ELF64_R_SYM(rela->r_info)], routes, nr_routes, used);
-			if (target)
-				*(uintptr_t *)(image.base + rela->r_offset) =
-					target + (type == RELOC_WORD ? (uintptr_t)rela->r_addend : 0);
-		}
-	for (size_t i = 0; i < nr_routes; i++)
-		nr_used += used[i];
-	err = protect_relro(&image, PROT_READ);
-	return err ? err : nr_used;
 }
 
 int csink_got_route_all(const struct link_map *map, void *(*route)(const char *symbol, void *now))

@@ -88,21 +88,6 @@ uint64_t csink_modules_epoch_ns(void)
 	return atomic_load_explicit(&epoch_ns, memory_order_relaxed);
 }
 
-/* Does the loader still have an object with these tables? True where it cannot be asked. */
-static bool still_loaded(const struct csink_module *module)
-{
-#ifdef DLFO_STRUCT_HAS_EH_DBASE
-	struct dl_find_object found;
-
-	if (csink_find_object && module->eh_frame)
-		return csink_find_object((void *)module->start, &found) == 0 &&
-		       module->eh_frame == (uintptr_t)found.dlfo_eh_frame;
-#else
-	(void)module;
-#endif
-	return true;
-}
-
 bool csink_modules_current(uint64_t pc, struct csink_module_memo *memo)
 {
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
@@ -121,50 +106,6 @@ bool csink_modules_current(uint64_t pc, struct csink_module_memo *memo)
 	(void)memo;
 #endif
 	return true;
-}
-
-/*
- * What a walker may read of an object without touching it: its own program headers may be unmapped at any moment, by a
- * dlclose in another thread. Those of objects that are on the caller's stack stay.
- */
-static uint32_t make_headers(const struct csink_module *module, ElfW(Phdr) phdrs[3])
-{
-	uint32_t nr = 0;
-
-	phdrs[nr++] = (ElfW(Phdr)){.p_type = PT_LOAD,
-				   .p_flags = PF_R | PF_X,
-				   .p_vaddr = module->start - module->bias,
-				   .p_memsz = module->end - module->start};
-	phdrs[nr++] = (ElfW(Phdr)){.p_type = PT_DYNAMIC, .p_vaddr = (uintptr_t)module->dynamic - module->bias};
-	if (module->eh_frame)
-		phdrs[nr++] = (ElfW(Phdr)){.p_type = PT_GNU_EH_FRAME,
-					   .p_vaddr = module->eh_frame - module->bias,
-					   .p_memsz = module->eh_frame_bytes};
-	return nr;
-}
-
-int csink_modules_iterate(int (*callback)(struct dl_phdr_info *info, size_t size, void *data), void *data)
-{
-	struct snapshot *snap = snapshot_get();
-	int result = 0;
-
-	for (uint32_t i = 0; i < snap->nr && !result; i++) {
-		const struct csink_module *module = &snap->modules[i];
-		ElfW(Phdr) phdrs[3];
-		struct dl_phdr_info info = {.dlpi_addr = module->bias,
-					    /* It lies in the file, which may have been overwritten. */
-					    .dlpi_name = module->name[module->name_len] ? "" : module->name,
-					    .dlpi_phdr = phdrs,
-					    .dlpi_phnum = (ElfW(Half))make_headers(module, phdrs),
-					    .dlpi_adds = csink_modules_generation()};
-
-		/* Gone since, or another one is there now. */
-		if (!still_loaded(module))
-			continue;
-		result = callback(&info, sizeof(info), data);
-	}
-	snapshot_put(snap);
-	return result;
 }
 
 /* ---- refreshing -------------------------------------------------------------------------------------------------- */
@@ -234,8 +175,6 @@ static bool record(struct refresh *r, struct csink_module_info *info)
 	memcpy(entry->path, info->path, path_len + 1);
 	csink_recording_commit(entry, bytes, CSINK_ENTRY_MODULE, 0);
 	info->module.entry = csink_recording_ref(r->rec, entry);
-	info->module.name = entry->path;
-	info->module.name_len = path_len;
 	return true;
 }
 

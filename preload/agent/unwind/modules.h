@@ -21,12 +21,9 @@ struct csink_module {
 	const ElfW(Phdr) * phdr;
 	uint32_t nr_phdr;
 	uint64_t eh_frame; /* where its PT_GNU_EH_FRAME lies: tells objects that were at one address apart; 0: none */
-	uint32_t eh_frame_bytes;
 	const void *link_map;
 	const void *dynamic;
 	csink_ref_t entry;  /* its csink_rec_module */
-	const char *name;   /* as in the entry: stays readable as long as the recording is mapped */
-	uint32_t name_len;  /* of it, as it was written */
 	uint32_t name_hash; /* of the loader's own name for it */
 };
 
@@ -49,12 +46,6 @@ int csink_modules_refresh_last(struct csink_recording *rec, struct csink_writer 
 
 /** Copy out the module that covers an address. Context: signal. */
 bool csink_modules_find(uint64_t pc, struct csink_module *out);
-
-/**
- * As dl_iterate_phdr(3), over the snapshot; objects that are gone since are left out. The program headers are made up:
- * the executable segment, PT_DYNAMIC and PT_GNU_EH_FRAME, valid during the callback. Context: signal, if @callback is.
- */
-int csink_modules_iterate(int (*callback)(struct dl_phdr_info *info, size_t size, void *data), void *data);
 
 /* The object that a thread was in last; all zero at first. */
 struct csink_module_memo {

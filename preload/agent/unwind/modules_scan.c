@@ -108,10 +108,8 @@ static bool read_segments(struct csink_module_info *info)
 	if (!copy_in(phdrs, module->phdr, nr * sizeof(phdrs[0])))
 		return false;
 	for (const ElfW(Phdr) *phdr = phdrs; phdr < phdrs + nr; phdr++) {
-		if (phdr->p_type == PT_GNU_EH_FRAME) {
+		if (phdr->p_type == PT_GNU_EH_FRAME)
 			module->eh_frame = module->bias + phdr->p_vaddr;
-			module->eh_frame_bytes = (uint32_t)phdr->p_memsz;
-		}
 		if (phdr->p_type == PT_NOTE)
 			find_build_id(info, phdr);
 		if (phdr->p_type != PT_LOAD || !(phdr->p_flags & PF_X))

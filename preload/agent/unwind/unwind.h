@@ -24,7 +24,6 @@ enum csink_walk_end {
 	CSINK_WALK_NO_CFI,    /* an address that no table covers, and no fallback helped */
 	CSINK_WALK_BAD_STACK, /* unreadable memory, or a frame that does not lie above the last */
 	CSINK_WALK_RULES,     /* a table covers it, but its rules cannot be followed */
-	CSINK_WALK_BUSY,      /* libunwind serves one thread at a time, and another one did not finish */
 	CSINK_WALK_NR_ENDS
 };
 
@@ -93,10 +92,7 @@ static inline uint64_t csink_context_sp(const ucontext_t *uc)
 #endif
 }
 
-/** "none", "fp", "libunwind", "dwarf". Context: any. */
-const char *csink_unwind_name(enum csink_unwind unwind);
-
-/** The method of a name, -EINVAL if there is none; "auto" is CSINK_NR_UNWINDS. Context: any. */
+/** The method of a name ("none", "fp", "dwarf"), -EINVAL if there is none; "auto" is CSINK_NR_UNWINDS. Context: any. */
 int csink_unwind_parse(const char *name);
 
 /** The walker of a method, NULL for "none". Each needs its own init first. Context: any. */
@@ -110,41 +106,15 @@ int csink_walk_dwarf_init(void);
 
 /**
  * Walk by our own rows of .eh_frame, by frame pointers where no table covers the code. csink_walk_dwarf_init must have
- * returned 0. What rules cannot be followed goes to libunwind, if that is ready. Context: signal.
+ * returned 0. Where rules cannot be followed, the walk ends and says so. Context: signal.
  */
 void csink_walk_dwarf(struct csink_walk *walk, const ucontext_t *uc);
 
 /* What walks met that was not in plain tables; since the start, in all threads. */
 struct csink_walk_dwarf_counts {
-	uint64_t untabled_steps;  /* frames of code without tables, walked by frame pointer */
-	uint64_t complex_steps;   /* frames whose rules need more than a row */
-	uint64_t libunwind_walks; /* walks done again by libunwind */
+	uint64_t untabled_steps; /* frames of code without tables, walked by frame pointer */
+	uint64_t complex_steps;  /* frames whose rules need more than a row */
 };
 void csink_walk_dwarf_counts(struct csink_walk_dwarf_counts *out);
-
-/**
- * Make libunwind ready: load a private copy, route its libc calls (dl_iterate_phdr, pipe, sigprocmask, locks and the
- * like) to handler-safe ones by its own GOT, take one warm walk. Nothing of it becomes visible to the program.
- * @reason  on failure, why, for people; at least 160 bytes.
- * Returns 0 or -ENOENT (not installed), -ELIBBAD (loaded, but not usable).  Context: init.
- */
-int csink_libunwind_init(char *reason);
-
-/** True once csink_libunwind_init has returned 0. */
-bool csink_libunwind_ready(void);
-
-/** Walk by libunwind; csink_libunwind_init must have returned 0. Context: signal. */
-void csink_walk_libunwind(struct csink_walk *walk, const ucontext_t *uc);
-
-/**
- * Let libunwind keep the rules that it has read, as it does by default, or read them anew at every frame. It knows what
- * it keeps by address alone, and so takes for the first instruction of a landing pad the rules of the instruction
- * before, if it has met that address as one to return to. Either way it forgets what it had. Context: signal, while no
- * other thread walks.
- */
-void csink_libunwind_use_cache(bool use);
-
-/** In the child of a fork: free what a walk in another thread of the parent may have held. Context: signal. */
-void csink_libunwind_forked(void);
 
 #endif

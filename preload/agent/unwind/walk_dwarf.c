@@ -239,7 +239,6 @@ void csink_walk_dwarf(struct csink_walk *walk, const ucontext_t *uc)
 	walk->nr_frames = 0;
 	w.walk = walk;
 	w.mix = csink_row_mix(csink_modules_unloads());
-	w.beyond_rows = false;
 	csink_walker_start(&w, &uc->uc_mcontext);
 	look_back(&w, &p);
 	walk_all(&w, &p);
@@ -249,8 +248,6 @@ void csink_walk_dwarf(struct csink_walk *walk, const ucontext_t *uc)
 		csink_walk_memo_keep(&w, p.joined, p.fp_until);
 	else
 		forget(walk);
-	if (w.beyond_rows)
-		csink_walker_give_up(&w, uc);
 }
 
 int csink_walk_dwarf_init(void)

@@ -18,7 +18,6 @@ void csink_walk_dwarf_counts(struct csink_walk_dwarf_counts *out)
 {
 	out->untabled_steps = __atomic_load_n(&counts.untabled_steps, __ATOMIC_RELAXED);
 	out->complex_steps = __atomic_load_n(&counts.complex_steps, __ATOMIC_RELAXED);
-	out->libunwind_walks = __atomic_load_n(&counts.libunwind_walks, __ATOMIC_RELAXED);
 }
 
 /* ---- one frame --------------------------------------------------------------------------------------------------- */
@@ -138,12 +137,10 @@ __attribute__((noinline)) static bool step_complex(struct csink_walker *w)
 		}
 		if (step == CSINK_STEP_END)
 			return csink_walker_end(w, CSINK_WALK_COMPLETE);
-		if (step != CSINK_STEP_CALLER) {
-			w->beyond_rows = true;
+		if (step != CSINK_STEP_CALLER)
 			return csink_walker_end(w, step == CSINK_STEP_BAD     ? CSINK_WALK_BAD_STACK
 						   : step == CSINK_STEP_RULES ? CSINK_WALK_RULES
 									      : CSINK_WALK_NO_CFI);
-		}
 		pc = STRIP_SIGNATURE(pc);
 	}
 	w->sp = regs.value[CSINK_REG_SP];
@@ -232,12 +229,4 @@ bool csink_walker_step(struct csink_walker *w, csink_row_t row)
 		cfa = (kind & CSINK_ROW_BASE_FP ? w->fp : w->sp) + (uintptr_t)csink_row_cfa_offset(row);
 		return step_saved(w, row, cfa, kind & CSINK_ROW_SAVED ? cfa + (uintptr_t)FP_BYTES(row) : 0);
 	}
-}
-
-void csink_walker_give_up(struct csink_walker *w, const ucontext_t *uc)
-{
-	if (!csink_libunwind_ready())
-		return;
-	count(&counts.libunwind_walks);
-	csink_walk_libunwind(w->walk, uc);
 }

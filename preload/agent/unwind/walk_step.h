@@ -23,7 +23,6 @@ struct csink_walker {
 	/* The innermost frame, or the one that the last signal frame on the way interrupted. */
 	const mcontext_t *context;
 	uint32_t nr_before; /* frames that were there then */
-	bool beyond_rows;   /* a frame's rules could not be followed at all */
 	/* Where the last walk may be joined (walk_memo.h): the innermost of its frames that may be, and its CFA. */
 	uint32_t join;
 	uintptr_t join_sp;
@@ -43,9 +42,6 @@ bool csink_walker_step_to(struct csink_walker *w, uintptr_t cfa, uint64_t fp, ui
 
 /** The walk ends here. Returns false. */
 bool csink_walker_end(struct csink_walker *w, enum csink_walk_end end);
-
-/** A frame's rules could not be followed: walk again by libunwind, if that is ready. */
-void csink_walker_give_up(struct csink_walker *w, const ucontext_t *uc);
 
 /** Only such addresses can be returned to: not 0, and no more bits than user addresses have. */
 static inline bool csink_address_plausible(uintptr_t pc)
