@@ -44,8 +44,9 @@ PRELOAD_SRCS := $(call sources,$(addprefix preload/,agent/* api/* core core/*))
 # What lives in the program only: interposed calls, sampling, unwinding.
 AGENT_SRCS := $(filter preload/agent/%,$(PRELOAD_SRCS))
 
-# What agent, API and launcher share, and the API, which the launcher uses, too: no constructor, nothing interposed.
-CORE_SRCS := $(filter-out $(AGENT_SRCS),$(PRELOAD_SRCS))
+# The C API, which the launcher uses, too; and what API, agent and launcher share. No constructor, nothing interposed.
+API_SRCS := $(filter preload/api/%,$(PRELOAD_SRCS))
+CORE_SRCS := $(filter preload/core/%,$(PRELOAD_SRCS))
 
 # What runs in signal handlers: objects that hold nothing else but requests of the same kind, and the functions that are
 # entered there, also through pointers (OBJECT:FUNCTION for static ones). tests/cli/symbols.t holds both to their word.
@@ -131,22 +132,30 @@ LAUNCHER_PKGS := libdw libelf zlib
 LAUNCHER_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(LAUNCHER_PKGS))
 LAUNCHER_LIBS   = $(shell $(PKG_CONFIG) --libs $(LAUNCHER_PKGS)) -liberty -lm
 LIB_LIBS := -ldl -lpthread
-LIB_LDFLAGS := -shared -Wl,-soname,libcountersink.so -Wl,--version-script,preload/agent/libcountersink.map \
-	-Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,--sort-section=name
+# Of the core, what a library does not use is left out.
+LIB_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections
+AGENT_LDFLAGS := $(LIB_LDFLAGS) -Wl,-soname,libcountersink.so -Wl,--version-script,preload/agent/libcountersink.map \
+	-Wl,--sort-section=name
+API_LIB := libcountersink-api.so.$(VERSION)
+API_SONAME := libcountersink-api.so.$(firstword $(subst ., ,$(VERSION)))
+API_LINKS := $(API_SONAME) libcountersink-api.so
+API_LDFLAGS := $(LIB_LDFLAGS) -Wl,-soname,$(API_SONAME) -Wl,--version-script,preload/api/libcountersink-api.map
 
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
-CORE_OBJS := $(call obj,$(CORE_SRCS))
+CORE_OBJS := $(call obj,$(CORE_SRCS) $(API_SRCS))
 AGENT_OBJS := $(call obj,$(AGENT_SRCS))
 LAUNCHER_OBJS := $(call obj,$(LAUNCHER_SRCS)) $(B)/obj/launcher/output/html_page.o
-# The library is injected into foreign programs, which cannot take a sanitizer's runtime in the middle of their lives:
-# it is always made of plain objects. A sanitized tree has sanitized ones beside them, for the launcher and unit tests.
+# The agent is injected into foreign programs, which cannot take a sanitizer's runtime in the middle of their lives: the
+# libraries are always made of plain objects. A sanitized tree has sanitized ones beside them, for the launcher and unit tests.
 # What few programs ever call comes last in it, so that a program's start touches fewer pages of code.
-SO_LAST := $(call sources,preload/api/*) $(addprefix preload/,$(addsuffix .c, \
-	core/libc_version core/nearest core/preload_entry core/program_file core/sysfs core/text_char \
+SO_LAST := $(addprefix preload/,$(addsuffix .c, \
+	core/libc_version core/nearest core/perf_system core/preload_entry core/program_file core/sysfs core/text_char \
+	core/event/event_rate core/event/event_read core/event/event_spec agent/lifecycle/event_choice \
 	agent/interpose/shell agent/interpose/waits agent/lifecycle/pending_signals agent/lifecycle/seccomp_filter \
 	agent/lifecycle/started))
 SO_SRCS := $(filter-out $(SO_LAST),$(CORE_SRCS) $(AGENT_SRCS)) $(filter $(SO_LAST),$(CORE_SRCS) $(AGENT_SRCS))
 SO_OBJS := $(SO_SRCS:%.c=$(PLAIN)/obj/%.o)
+API_OBJS := $(patsubst %.c,$(PLAIN)/obj/%.o,$(API_SRCS) $(CORE_SRCS))
 # Unit tests link everything but the launcher's main and what interposes.
 TESTED_OBJS := $(filter-out $(B)/obj/launcher/main.o $(filter $(B)/obj/preload/agent/interpose/% $(B)/obj/preload/agent/lifecycle/%,$(AGENT_OBJS)), \
 	$(CORE_OBJS) $(AGENT_OBJS) $(LAUNCHER_OBJS))
@@ -156,7 +165,8 @@ TARGET_BINS := $(addprefix $(B)/tests/targets/,$(TARGETS))
 BENCH_BINS := $(addprefix $(B)/tests/bench/,$(BENCHES))
 
 .PHONY: all
-all: $(B)/bin/countersink $(B)/lib/libcountersink.so $(addprefix $(B)/lib/,$(ENTRY_LINKS) $(ENTRY_STUBS)) ## build the launcher and the library (the default)
+all: $(B)/bin/countersink $(addprefix $(B)/lib/,libcountersink.so $(ENTRY_LINKS) $(ENTRY_STUBS) $(API_LIB) $(API_LINKS) \
+		libcountersink-api.a) ## build the launcher and the libraries (the default)
 
 # $(call preload_rules,TREE,FLAGS): the tree's flags stamp, whose change rebuilds, and its preload objects.
 define preload_rules
@@ -190,7 +200,20 @@ $(B)/obj/launcher/output/html_page.o: launcher/output/html_page.S $(B)/page/html
 
 $(B)/lib/libcountersink.so: $(SO_OBJS) preload/agent/libcountersink.map
 	@mkdir -p $(@D)
-	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LIB_LDFLAGS) $(LDFLAGS) -o $@ $(SO_OBJS) $(LIB_LIBS)
+	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(AGENT_LDFLAGS) $(LDFLAGS) -o $@ $(SO_OBJS) $(LIB_LIBS)
+
+$(B)/lib/$(API_LIB): $(API_OBJS) preload/api/libcountersink-api.map
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(API_LDFLAGS) $(LDFLAGS) -o $@ $(API_OBJS) $(LIB_LIBS)
+
+$(addprefix $(B)/lib/,$(API_LINKS)): | $(B)/lib/$(API_LIB)
+	@mkdir -p $(@D)
+	ln -sf $(API_LIB) $@
+
+$(B)/lib/libcountersink-api.a: $(API_OBJS)
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(AR) rcs $@ $(API_OBJS)
 
 $(addprefix $(B)/lib/,$(ENTRY_LINKS)): | $(B)/lib/libcountersink.so
 	@mkdir -p $(@D)
@@ -212,7 +235,7 @@ $(B)/bin/countersink: $(LAUNCHER_OBJS) $(CORE_OBJS)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(SAN_CFLAGS) $(CFLAGS) $(HARDEN_LDFLAGS) $(LDFLAGS) -o $@ $(LAUNCHER_OBJS) $(CORE_OBJS) $(LAUNCHER_LIBS) $(LIB_LIBS)
 
--include $(SO_OBJS:.o=.d) $(CORE_OBJS:.o=.d) $(AGENT_OBJS:.o=.d) $(LAUNCHER_OBJS:.o=.d) $(UNIT_BINS:=.d) \
+-include $(SO_OBJS:.o=.d) $(API_OBJS:.o=.d) $(CORE_OBJS:.o=.d) $(AGENT_OBJS:.o=.d) $(LAUNCHER_OBJS:.o=.d) $(UNIT_BINS:=.d) \
 	$(TARGET_BINS:=.d) $(BENCH_BINS:=.d) $(STUBS:%=$(B)/obj/preload/stub/%.d)
 
 # ---- what people call ------------------------------------------------------------------------------------------------
@@ -238,7 +261,7 @@ lint: compile_commands.json ## check the format of the sources, which rooms incl
 define command_json
 {"directory": "$(CURDIR)", "file": "$(1)", "command": "$(CC) $(BASE_CFLAGS) $(2) $(CPPFLAGS) $(CFLAGS) -c $(1)"}
 endef
-commands = $(foreach src,$(CORE_SRCS) $(AGENT_SRCS),$(call command_json,$(src),$(PIC_CFLAGS))$(newline)) \
+commands = $(foreach src,$(PRELOAD_SRCS),$(call command_json,$(src),$(PIC_CFLAGS))$(newline)) \
 	$(foreach src,$(LAUNCHER_SRCS) $(UNIT_TESTS:%=tests/unit/test_%.c),$(call command_json,$(src),$(LAUNCHER_CFLAGS))$(newline))
 # By make's own writing: the text is longer than a shell takes.
 compile_commands.json: Makefile $(PRELOAD_SRCS) $(LAUNCHER_SRCS) ## write the compilation database for editors
@@ -253,16 +276,33 @@ COMPLETIONS = bash:bash-completion/completions/countersink zsh:zsh/site-function
 	fish:fish/vendor_completions.d/countersink.fish
 completion_file = $(DATADIR)/$(lastword $(subst :, ,$(1)))
 INSTALLED = $(foreach c,$(COMPLETIONS),$(call completion_file,$(c))) \
-	$(BINDIR)/countersink $(addprefix $(LIBDIR)/,libcountersink.so $(ENTRY_LINKS) $(ENTRY_STUBS)) $(PUBLIC_HEADERS:include/%=$(INCLUDEDIR)/%) \
+	$(BINDIR)/countersink $(addprefix $(LIBDIR)/,$(LIB_FILES) $(ENTRY_LINKS) $(API_LINKS) pkgconfig/countersink-api.pc) $(PUBLIC_HEADERS:include/%=$(INCLUDEDIR)/%) \
 	$(foreach page,$(MAN_PAGES),$(MANDIR)/$(call man_place,$(page)))
-# The two find each other by their places: ../lib or ../lib64 from the launcher, ../bin from the library.
+LIB_FILES := libcountersink.so $(ENTRY_STUBS) $(API_LIB) libcountersink-api.a
+define API_PC
+prefix=$(PREFIX)
+libdir=$(LIBDIR)
+includedir=$(INCLUDEDIR)
+
+Name: countersink-api
+Description: Performance counters for programs: attached, persistent, reserved, explained; and a timer queue
+Version: $(VERSION)
+Libs: -L$${libdir} -lcountersink-api
+Libs.private: $(LIB_LIBS)
+Cflags: -I$${includedir}
+endef
+# Launcher and libraries find each other by their places: ../lib or ../lib64 from the launcher, ../bin from the library.
 LIBDIRS = $(addprefix $(patsubst %/,%,$(dir $(BINDIR))),/lib /lib64)
+install: export API_PC := $(API_PC)
 install: all ## install under PREFIX (/usr/local), LIBDIR and the like; DESTDIR is put in front
 	@$(if $(filter $(LIBDIR),$(LIBDIRS)),:,echo 'LIBDIR must be one of $(LIBDIRS), beside BINDIR, not $(LIBDIR)' >&2; exit 1)
 	$(INSTALL) -D -m 755 $(B)/bin/countersink $(DESTDIR)$(BINDIR)/countersink
-	$(foreach file,libcountersink.so $(ENTRY_STUBS),$(INSTALL) -D -m 644 $(B)/lib/$(file) $(DESTDIR)$(LIBDIR)/$(file)$(newline))
+	$(foreach file,$(LIB_FILES),$(INSTALL) -D -m 644 $(B)/lib/$(file) $(DESTDIR)$(LIBDIR)/$(file)$(newline))
 	$(foreach file,$(ENTRY_LINKS),@mkdir -p $(DESTDIR)$(LIBDIR)/$(dir $(file)) && \
 		ln -sf $(call entry_target,$(file)) $(DESTDIR)$(LIBDIR)/$(file)$(newline))
+	$(foreach file,$(API_LINKS),ln -sf $(API_LIB) $(DESTDIR)$(LIBDIR)/$(file)$(newline))
+	@mkdir -p $(DESTDIR)$(LIBDIR)/pkgconfig
+	@echo "$$API_PC" >$(DESTDIR)$(LIBDIR)/pkgconfig/countersink-api.pc
 	$(foreach header,$(PUBLIC_HEADERS),$(INSTALL) -D -m 644 $(header) \
 		$(DESTDIR)$(header:include/%=$(INCLUDEDIR)/%)$(newline))
 	$(foreach page,$(MAN_PAGES),$(INSTALL) -D -m 644 $(page) $(DESTDIR)$(MANDIR)/$(call man_place,$(page))$(newline))
@@ -271,7 +311,7 @@ install: all ## install under PREFIX (/usr/local), LIBDIR and the like; DESTDIR 
 
 uninstall: ## remove what install put there
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
-	-rmdir $(DESTDIR)$(INCLUDEDIR)/countersink $(addprefix $(DESTDIR)$(LIBDIR)/,$(dir $(ENTRY_LINKS) $(ENTRY_STUBS)) countersink) \
+	-rmdir $(DESTDIR)$(INCLUDEDIR)/countersink $(DESTDIR)$(LIBDIR)/pkgconfig $(addprefix $(DESTDIR)$(LIBDIR)/,$(dir $(ENTRY_LINKS) $(ENTRY_STUBS)) countersink) \
 		2>/dev/null
 
 .PHONY: clean

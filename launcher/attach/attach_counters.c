@@ -13,7 +13,7 @@
 #include "include/internal/base.h"
 #include "launcher/attach/walk_copied.h"
 #include "launcher/session/outside.h"
-#include "preload/api/explain/explain_system.h"
+#include "preload/core/perf_system.h"
 
 /* A record with a copy of the stack has to fit twice, at least. */
 #define RING_BYTES_FOR_COPIES (2 * CSINK_ATTACH_STACK_BYTES)

@@ -120,7 +120,7 @@ fi
 export COUNTERSINK_PERSIST_DIR=$TMP
 for bytes in 64 96 112 120 128 136 144 256; do
 	if ! cc -std=gnu11 -Wall -Wextra -DATTR_BYTES=$bytes -Ifake -I"$SRC/include" -o "client$bytes" client.c -L"$BUILD/lib" \
-		-lcountersink -Wl,-rpath,"$BUILD/lib" 2>err; then
+		-lcountersink-api -Wl,-rpath,"$BUILD/lib" 2>err; then
 		is "$(cat err)" "" "a client whose attr has $bytes bytes is compiled"
 		continue
 	fi

@@ -16,7 +16,7 @@
 #include "include/countersink/explain.h"
 #include "include/internal/base.h"
 #include "include/internal/event.h"
-#include "preload/api/explain/explain_system.h"
+#include "preload/core/perf_system.h"
 #include "tests/unit/tap.h"
 
 #define NOBODY 65534

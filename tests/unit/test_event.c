@@ -13,6 +13,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/event.h"
+#include "preload/core/event/event_spec.h"
 #include "tests/unit/tap.h"
 
 #define MAX 8
@@ -284,6 +285,13 @@ static void test_bind(void)
 	ok(!!strstr(err.line, "2 kinds of CPU"), "and the line says why");
 }
 
+static bool is_same(const struct csink_event_spec *a, const struct csink_event_spec *b)
+{
+	return !memcmp(&a->attr, &b->attr, sizeof(a->attr)) && !memcmp(&a->rec, &b->rec, sizeof(a->rec)) &&
+	       a->group == b->group && a->scale == b->scale && a->cpu_wide == b->cpu_wide &&
+	       !strcmp(a->cpus, b->cpus) && !strcmp(a->pmu, b->pmu);
+}
+
 static void test_print(void)
 {
 	static const char *const lists[] = {
@@ -305,13 +313,14 @@ static void test_print(void)
 		   lists[i]);
 		same = same && csink_events_parse_at(&nothing, text, again, MAX, &err) == nr;
 		for (int k = 0; same && k < nr; k++)
-			same = !memcmp(&again[k].attr, &specs[k].attr, sizeof(specs[k].attr)) &&
-			       !memcmp(&again[k].rec, &specs[k].rec, sizeof(specs[k].rec)) &&
-			       again[k].group == specs[k].group && again[k].scale == specs[k].scale &&
-			       again[k].cpu_wide == specs[k].cpu_wide && !strcmp(again[k].cpus, specs[k].cpus) &&
-			       !strcmp(again[k].pmu, specs[k].pmu);
-		if (!ok(same, "and read back without a file"))
+			same = is_same(&again[k], &specs[k]);
+		if (!ok(same, "'%s', printed, is parsed without a file", lists[i]))
 			printf("#   %s: %s\n", text, err.line);
+		same = csink_events_read(text, again, MAX) == nr;
+		for (int k = 0; same && k < nr; k++)
+			same = is_same(&again[k], &specs[k]) && again[k].offset < strlen(text);
+		if (!ok(same, "'%s', printed, is read without the parser", lists[i]))
+			printf("#   %s\n", text);
 	}
 	parse("cycles");
 	csink_event_set_user_only(&specs[0]);
@@ -319,6 +328,46 @@ static void test_print(void)
 	is_num(csink_events_parse(text, again, MAX, &err), 1, "an event that was forced to user space is read back");
 	ok(again[0].attr.exclude_kernel && !strcmp(again[0].rec.name, "cycles"), "with its name as it was");
 	is_num(csink_events_print(specs, 1, text, 4), -ENOSPC, "no room to print");
+}
+
+/* What is not of the printed form is left to the parser. */
+static void test_read(void)
+{
+	static const char *const others[] = {
+		"",
+		"cycles,",
+		"nonsense",
+		"cycles:x",
+		"cycles:pppp",
+		"{cycles",
+		"cycles}",
+		"{cycles}}",
+		"{{cycles}}",
+		"cycles,{cycles",
+		"r1c2",
+		"cpu/event=1/",
+		"sched:sched_switch",
+		"L1-dcache-loads",
+		"cycles:u:",
+		"#4/config=1/",
+		"#4/name=x",
+		"#4/name='x/",
+		"#4/config=x,name=y/",
+		"#4/name=y,field=1/",
+		"#x/name=y/",
+		"#4",
+		"cycles:period=x",
+		"cycles:skid=1",
+		"{cycles}:u",
+	};
+	struct csink_event_spec two[2];
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(others); i++)
+		ok(csink_events_read(others[i], two, 2) == -EINVAL, "'%s' is not in the printed form", others[i]);
+	is_num(csink_events_read("cycles,{instructions}", two, 2), 2, "two events are read into room for two");
+	is_num(csink_events_read("cycles,instructions,cs", two, 2), -EINVAL, "three events do not fit there");
+	csink_event_named("task-clock", two);
+	ok(parse("task-clock") == 1 && is_same(two, specs), "a generic name gives what the parser gives");
 }
 
 /* ---- libpfm4's names ----------------------------------------------------------------------------------------------
@@ -420,6 +469,7 @@ int main(void)
 	test_closed_tracefs();
 	test_bind();
 	test_print();
+	test_read();
 	handle = dlopen("libpfm.so.4", RTLD_NOW);
 	if (handle)
 		test_libpfm4_names();

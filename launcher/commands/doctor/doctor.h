@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "include/internal/event.h"
-#include "preload/api/explain/explain_system.h"
+#include "preload/core/perf_system.h"
 
 enum csink_level {
 	CSINK_LEVEL_OK,

@@ -18,7 +18,7 @@
 #include "launcher/commands/persist/persist_samples.h"
 #include "launcher/commands/persist/persist_target.h"
 #include "launcher/commands/registry.h"
-#include "preload/api/explain/explain_system.h"
+#include "preload/core/perf_system.h"
 
 struct persist {
 	struct csink_options options;

@@ -8,9 +8,11 @@
 #include "include/internal/base.h"
 #include "include/internal/options.h"
 #include "preload/agent/lifecycle/config.h"
+#include "preload/agent/lifecycle/event_choice.h"
 #include "preload/agent/lifecycle/image.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/switches.h"
+#include "preload/core/event/event_spec.h"
 #include "preload/core/sysfs.h"
 
 #define SHORTEST_NS (CSINK_NS_PER_S / CSINK_MAX_CLOCK_FREQUENCY)
@@ -120,47 +122,18 @@ static void form_groups(struct csink_process *process, uint32_t nr)
 		process->kin_of[g] = find_kin(process, g);
 }
 
-/* What the list says; a launcher has planned it already, for all processes alike. Returns how many, or -errno. */
-static int list_events(struct csink_event_spec *events, uint32_t max, struct csink_event_error *err)
-{
-	static const struct csink_event_roots roots; /* the system's own */
-	int nr = csink_events_parse(csink_config.events, events, max, err);
-
-	if (nr > 0 && csink_config.standalone)
-		nr = csink_events_bind(&roots, events, (uint32_t)nr, max, err);
-	if (nr > 0 && csink_config.standalone && csink_events_check(events, (uint32_t)nr, err))
-		nr = err->err;
-	if (nr > 1 && !events[0].braced) {
-		int ret = csink_events_plan(events, (uint32_t)nr, err);
-
-		nr = ret ? ret : nr;
-	}
-	return nr;
-}
-
 void csink_image_choose_events(char *problem, size_t size)
 {
 	struct csink_process *process = &csink_process;
-	struct csink_event_error err;
-	char reason[160];
-	int nr = 0;
+	/* One place is for CPU time, one for time off the CPU. */
+	int nr = csink_event_choice_make(process->events, CSINK_MAX_EVENTS - 1 - csink_config.off_cpu, problem, size);
 
-	if (strcmp(csink_config.events, "auto") != 0) {
-		/* One place is for CPU time, one for time off the CPU. */
-		nr = list_events(process->events, CSINK_MAX_EVENTS - 1 - csink_config.off_cpu, &err);
-		if (nr < 0)
-			snprintf(problem, size, "%s; sampling CPU time instead", err.line);
-	}
-	if (nr <= 0) {
-		csink_events_auto(&process->events[0], reason, sizeof(reason));
-		nr = 1;
-	}
 	process->cpu_event = CSINK_MAX_EVENTS;
 	for (int i = 0; i < nr && process->cpu_event == CSINK_MAX_EVENTS; i++)
 		if (process->events[i].rec.flags & CSINK_EVENT_CPU_NS)
 			process->cpu_event = (uint32_t)i;
 	if (process->cpu_event == CSINK_MAX_EVENTS) { /* time is what totals are checked against */
-		csink_events_parse("task-clock", &process->events[nr], 1, &err);
+		csink_event_named("task-clock", &process->events[nr]);
 		process->events[nr].rec.flags |= CSINK_EVENT_IMPLIED;
 		process->cpu_event = (uint32_t)nr++;
 	}

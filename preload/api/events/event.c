@@ -7,69 +7,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "include/internal/rawcall.h"
 #include "preload/api/events/event_parse.h"
 #include "preload/api/events/pfm.h"
-#include "preload/core/seccomp_probe.h"
-
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-bool csink_text_is(struct csink_text text, const char *word)
-{
-	return !strncmp(text.at, word, text.length) && !word[text.length];
-}
-
-bool csink_text_is_nocase(struct csink_text text, const char *word)
-{
-	for (size_t i = 0; i < text.length; i++)
-		if (!word[i] || lower(text.at[i]) != lower(word[i]))
-			return false;
-	return !word[text.length];
-}
-
-void csink_text_copy(struct csink_text text, char *buf, size_t size)
-{
-	size_t length = CSINK_MIN(text.length, size - 1);
-
-	memcpy(buf, text.at, length);
-	buf[length] = '\0';
-}
-
-static int digit(char c)
-{
-	c = lower(c);
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
-}
-
-bool csink_text_number(struct csink_text text, uint64_t *value)
-{
-	unsigned base = 10;
-	uint64_t number = 0;
-
-	if (text.length > 2 && text.at[0] == '0' && lower(text.at[1]) == 'x') {
-		base = 16;
-		text.at += 2;
-		text.length -= 2;
-	}
-	if (!text.length)
-		return false;
-	for (size_t i = 0; i < text.length; i++) {
-		unsigned d = (unsigned)digit(text.at[i]);
-
-		if (d >= base || __builtin_mul_overflow(number, (uint64_t)base, &number) ||
-		    __builtin_add_overflow(number, (uint64_t)d, &number))
-			return false;
-	}
-	*value = number;
-	return true;
-}
 
 int csink_event_fail(struct csink_event_parser *parser, int err, struct csink_text where, const char *fmt, ...)
 {
@@ -204,13 +144,10 @@ static int add_event(struct csink_event_parser *parser, struct csink_text text, 
 		return csink_event_fail(parser, -E2BIG, text, "too many events: '%.*s' would be number %u, and %u fit",
 					(int)text.length, text.at, parser->max + 1, parser->max);
 	spec = &parser->specs[parser->nr];
-	memset(spec, 0, sizeof(*spec));
-	spec->attr.size = sizeof(spec->attr);
-	spec->scale = 1;
+	csink_event_init(spec);
 	spec->group = parser->nr_groups;
 	spec->offset = (uint32_t)(text.at - parser->list);
 	spec->length = (uint32_t)text.length;
-	strcpy(spec->rec.unit, "count");
 	ret = parse_event(parser, text, spec, &mods);
 	if (!ret && group_mods.length)
 		ret = csink_event_modifiers_parse(parser, group_mods, &mods);
@@ -347,23 +284,4 @@ int csink_events_parse(const char *list, struct csink_event_spec *out, uint32_t 
 	static const struct csink_event_roots machine;
 
 	return csink_events_parse_at(&machine, list, out, max, err);
-}
-
-bool csink_event_is_kernels_own(const struct csink_event_spec *spec)
-{
-	static const uint64_t configs[] = {PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_COUNT_SW_CPU_MIGRATIONS,
-					   PERF_COUNT_SW_CGROUP_SWITCHES};
-
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(configs); i++) {
-		if (spec->attr.type == PERF_TYPE_SOFTWARE && spec->attr.config == configs[i])
-			return true;
-	}
-	return spec->attr.type == PERF_TYPE_TRACEPOINT || (spec->attr.exclude_user && !spec->attr.exclude_kernel);
-}
-
-int csink_perf_open(const struct perf_event_attr *attr, int32_t pid, int32_t cpu, int32_t group_fd, uint64_t flags)
-{
-	if (CSINK_UNLIKELY(csink_deadly_calls & CSINK_DEADLY_PERF))
-		return -EPERM;
-	return (int)csink_rawcall(SYS_perf_event_open, attr, pid, cpu, group_fd, (unsigned long)flags);
 }

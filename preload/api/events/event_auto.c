@@ -4,39 +4,11 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "include/countersink/explain.h"
 #include "preload/api/events/event_parse.h"
 
-/* Enough to be counted anywhere; a few microseconds. */
-#define PROBE_LOOPS 2000
-
 #define MAX_KINDS 8 /* of CPU in one machine */
-
-static void spend_cycles(void)
-{
-	for (int i = 0; i < PROBE_LOOPS; i++)
-		__asm__ volatile("" ::: "memory");
-}
-
-/* True if the event counts while we work; closes fd. */
-static bool does_count(int fd)
-{
-	struct {
-		uint64_t value, enabled, running;
-	} count = {0};
-	bool counts;
-
-	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
-	spend_cycles();
-	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
-	counts = read(fd, &count, sizeof(count)) == sizeof(count) && count.value && count.running;
-	close(fd);
-	return counts;
-}
 
 /* Of the same event on each kind of CPU, the one that is run on counts, if any. Returns 1, 0 (none counts) or -errno.
  */
@@ -45,17 +17,10 @@ static int try_all(const struct csink_event_spec *specs, int nr)
 	int counts = -ENOENT;
 
 	for (int i = 0; i < nr && counts != 1; i++) {
-		struct perf_event_attr attr = specs[i].attr;
-		int fd;
+		int ret = csink_event_does_count(&specs[i]);
 
-		attr.disabled = 1;
-		attr.exclude_kernel = attr.exclude_hv = 1; /* so that every user may try */
-		attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-		fd = csink_perf_open(&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-		if (fd >= 0)
-			counts = does_count(fd);
-		else if (counts)
-			counts = fd;
+		if (ret >= 0 || counts)
+			counts = ret;
 	}
 	return counts;
 }
@@ -68,7 +33,7 @@ void csink_events_auto(struct csink_event_spec *out, char *reason, size_t size)
 	int saved = errno, nr, counts;
 	char why[128];
 
-	csink_events_parse("cycles", out, 1, &err);
+	csink_event_named("cycles", out);
 	bound[0] = *out;
 	nr = csink_events_bind(&machine, bound, 1, MAX_KINDS, &err);
 	counts = try_all(bound, nr);
@@ -77,7 +42,7 @@ void csink_events_auto(struct csink_event_spec *out, char *reason, size_t size)
 		errno = saved;
 		return;
 	}
-	csink_events_parse("task-clock", out, 1, &err);
+	csink_event_named("task-clock", out);
 	if (counts == -ENOENT)
 		snprintf(reason, size, "this machine exposes no PMU; using task-clock");
 	else if (!counts)

@@ -232,29 +232,9 @@ bool csink_event_is_on(const struct csink_event_spec *spec, uint32_t cpu)
 
 /* ---- how long they could run ---- */
 
-/* A long name was cut, at another place for each PMU. */
-static bool is_cut(const char *name, size_t length)
-{
-	return length && name[length - 1] == '~';
-}
-
 bool csink_event_takes_counter(const struct csink_event_spec *spec)
 {
 	return spec->attr.type != PERF_TYPE_SOFTWARE && spec->attr.type != PERF_TYPE_TRACEPOINT && !spec->cpu_wide;
-}
-
-bool csink_event_is_kin(const struct csink_event_spec *a, const struct csink_event_spec *b)
-{
-	const char *of_a = strchr(a->rec.name, '/'), *of_b = strchr(b->rec.name, '/');
-	size_t length_a, length_b;
-
-	if (!a->cpus[0] || !b->cpus[0] || !of_a || !of_b || !strcmp(a->cpus, b->cpus))
-		return false;
-	length_a = strlen(of_a);
-	length_b = strlen(of_b);
-	if (!is_cut(of_a, length_a) && !is_cut(of_b, length_b))
-		return !strcmp(of_a, of_b);
-	return !strncmp(of_a, of_b, CSINK_MIN(length_a, length_b) - 1);
 }
 
 /* They are not read at the very same moment: so small a part is no turn that was waited for. */

@@ -35,39 +35,13 @@ static int fail_unknown(struct csink_event_parser *parser, struct csink_text tex
 		letter, (int)text.length, text.at);
 }
 
-static bool set_letter(struct csink_event_modifiers *mods, char letter)
-{
-	switch (letter) {
-	case 'u':
-		return mods->user = true;
-	case 'k':
-		return mods->kernel = true;
-	case 'h':
-		return mods->hv = true;
-	case 'G':
-		return mods->guest = true;
-	case 'H':
-		return mods->host = true;
-	case 'I':
-		return mods->no_idle = true;
-	case 'D':
-		return mods->pinned = true;
-	case 'e':
-		return mods->exclusive = true;
-	case 'p':
-		mods->precise++;
-		return true;
-	}
-	return false;
-}
-
 static int parse_letters(struct csink_event_parser *parser, struct csink_text text, struct csink_event_modifiers *mods)
 {
 	for (size_t i = 0; i < text.length; i++)
 		if (!strchr(LETTERS, text.at[i]))
 			return fail_unknown(parser, text, text.at[i]);
 	for (size_t i = 0; i < text.length; i++)
-		set_letter(mods, text.at[i]);
+		csink_event_modifiers_letter(mods, text.at[i]);
 	if (mods->precise > 3)
 		return csink_event_fail(parser, -EINVAL, text, "':%.*s': at most three p", (int)text.length, text.at);
 	return 0;
@@ -168,69 +142,6 @@ bool csink_event_is_modifier(struct csink_text text)
 
 /* ---- applying ---------------------------------------------------------------------------------------------------- */
 
-/* What the name says of the kernel's part is true no more: ":uk" is ":u". */
-static void forget_kernel(char *name)
-{
-	char *suffix = strrchr(name, ':'), *to;
-
-	if (!suffix || suffix[1 + strspn(suffix + 1, "ukhGHIp")])
-		return;
-	to = ++suffix;
-	for (; *suffix; suffix++)
-		if (*suffix != 'k' && *suffix != 'h')
-			*to++ = *suffix;
-	*to = '\0';
-}
-
-void csink_event_set_user_only(struct csink_event_spec *spec)
-{
-	forget_kernel(spec->rec.name);
-	spec->attr.exclude_kernel = 1;
-	spec->attr.exclude_hv = 1;
-	/* Without it an unprivileged sample with a call chain is refused (or its chain shows kernel addresses). */
-	spec->attr.exclude_callchain_kernel = 1;
-	spec->rec.flags |= CSINK_EVENT_USER_ONLY;
-}
-
-static void apply_where(const struct csink_event_modifiers *mods, struct csink_event_spec *spec)
-{
-	if (mods->user || mods->kernel || mods->hv) {
-		spec->attr.exclude_user = !mods->user;
-		spec->attr.exclude_kernel = !mods->kernel;
-		spec->attr.exclude_hv = !mods->hv;
-	}
-	if (mods->guest != mods->host) {
-		spec->attr.exclude_host = mods->guest;
-		spec->attr.exclude_guest = mods->host;
-	}
-	spec->attr.exclude_idle |= mods->no_idle;
-	if (spec->attr.exclude_kernel)
-		spec->attr.exclude_callchain_kernel = 1;
-	if (spec->attr.exclude_kernel && !spec->attr.exclude_user)
-		spec->rec.flags |= CSINK_EVENT_USER_ONLY | CSINK_EVENT_USER_ASKED;
-}
-
-/* Append to the name what tells this event from its brothers, in one order: :ukhGHIp. */
-static void apply_name(const struct csink_event_modifiers *mods, struct csink_event_spec *spec)
-{
-	const struct {
-		uint32_t times;
-		char letter;
-	} letters[] = {
-		{mods->user, 'u'}, {mods->kernel, 'k'},  {mods->hv, 'h'},      {mods->guest, 'G'},
-		{mods->host, 'H'}, {mods->no_idle, 'I'}, {mods->precise, 'p'},
-	};
-	char suffix[16] = ":";
-	size_t used = 1, length = strlen(spec->rec.name);
-
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(letters); i++)
-		for (uint32_t n = 0; n < letters[i].times; n++)
-			suffix[used++] = letters[i].letter;
-	suffix[used] = '\0';
-	if (used > 1 && length + used < sizeof(spec->rec.name))
-		memcpy(spec->rec.name + length, suffix, used + 1);
-}
-
 static int check_rate(struct csink_event_parser *parser, struct csink_text where, const struct csink_event_spec *spec)
 {
 	if (!(spec->rec.flags & CSINK_EVENT_CPU_NS) || spec->attr.freq || !spec->attr.sample_period ||
@@ -262,23 +173,7 @@ int csink_event_modifiers_apply(struct csink_event_parser *parser, struct csink_
 {
 	int ret;
 
-	apply_where(mods, spec);
-	if (!mods->exact_name)
-		apply_name(mods, spec);
-	spec->attr.pinned |= mods->pinned;
-	spec->attr.exclusive |= mods->exclusive;
-	if (mods->precise)
-		spec->attr.precise_ip = mods->precise & 3;
-	if (mods->period)
-		spec->attr.sample_period = mods->period;
-	if (mods->freq) {
-		spec->attr.freq = 1;
-		spec->attr.sample_freq = mods->freq;
-	}
-	spec->rec.type = spec->attr.type;
-	spec->rec.config = spec->attr.config;
-	spec->rec.period = spec->attr.freq ? 0 : spec->attr.sample_period;
-	csink_event_mark_clock(spec);
+	csink_event_modifiers_set(mods, spec);
 	ret = check_rate(parser, where, spec);
 	return ret ? ret : check_precise(parser, where, spec);
 }

@@ -1,75 +1,10 @@
 /*
- * perf's generic names: one table each for plain events and for the parts of a cache event, and raw codes. Written by
- * nobody at run time; read by the parser, by `countersink events` and by the printer.
+ * Names of cache events, from a table of their parts, and raw codes; and what is offered where a name is not known.
+ * Context of everything here: init, thread.
  */
 #include <string.h>
 
 #include "preload/api/events/event_parse.h"
-
-#define HW(name, alias, id, help)                                                                                      \
-	{                                                                                                              \
-		name, alias, PERF_TYPE_HARDWARE, PERF_COUNT_HW_##id, help                                              \
-	}
-#define SW(name, alias, id, help)                                                                                      \
-	{                                                                                                              \
-		name, alias, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##id, help                                              \
-	}
-
-static const struct csink_event_generic generics[] = {
-	HW("cycles", "cpu-cycles", CPU_CYCLES, "CPU cycles, at whatever frequency the CPU ran"),
-	HW("instructions", NULL, INSTRUCTIONS, "instructions that completed"),
-	HW("cache-references", NULL, CACHE_REFERENCES, "accesses that reached the last-level cache"),
-	HW("cache-misses", NULL, CACHE_MISSES, "accesses that the last-level cache missed"),
-	HW("branches", "branch-instructions", BRANCH_INSTRUCTIONS, "branches that completed"),
-	HW("branch-misses", NULL, BRANCH_MISSES, "branches that were predicted wrongly"),
-	HW("bus-cycles", NULL, BUS_CYCLES, "bus cycles"),
-	HW("stalled-cycles-frontend", "idle-cycles-frontend", STALLED_CYCLES_FRONTEND, "cycles with nothing to issue"),
-	HW("stalled-cycles-backend", "idle-cycles-backend", STALLED_CYCLES_BACKEND, "cycles waiting to complete"),
-	HW("ref-cycles", NULL, REF_CPU_CYCLES, "cycles at a constant frequency"),
-	SW("task-clock", NULL, TASK_CLOCK, "CPU time of the task, ns"),
-	SW("cpu-clock", NULL, CPU_CLOCK, "CPU time by the CPU's own timer, ns"),
-	SW("page-faults", "faults", PAGE_FAULTS, "page faults"),
-	SW("minor-faults", NULL, PAGE_FAULTS_MIN, "page faults served without reading a disk"),
-	SW("major-faults", NULL, PAGE_FAULTS_MAJ, "page faults that read a disk"),
-	SW("context-switches", "cs", CONTEXT_SWITCHES, "times the task left a CPU"),
-	SW("cpu-migrations", "migrations", CPU_MIGRATIONS, "times the task changed CPU"),
-	SW("alignment-faults", NULL, ALIGNMENT_FAULTS, "unaligned accesses that the kernel mended"),
-	SW("emulation-faults", NULL, EMULATION_FAULTS, "instructions that the kernel emulated"),
-	SW("dummy", NULL, DUMMY, "nothing; carries records of threads and mappings"),
-	SW("bpf-output", NULL, BPF_OUTPUT, "what a BPF program writes"),
-	SW("cgroup-switches", NULL, CGROUP_SWITCHES, "switches to a task of another control group"),
-};
-
-const struct csink_event_generic *csink_events_generic(uint32_t *nr)
-{
-	*nr = CSINK_ARRAY_SIZE(generics);
-	return generics;
-}
-
-void csink_event_mark_clock(struct csink_event_spec *spec)
-{
-	if (spec->attr.type != PERF_TYPE_SOFTWARE)
-		return;
-	if (spec->attr.config != PERF_COUNT_SW_TASK_CLOCK && spec->attr.config != PERF_COUNT_SW_CPU_CLOCK)
-		return;
-	spec->rec.flags |= CSINK_EVENT_CPU_NS;
-	strcpy(spec->rec.unit, "nanoseconds");
-}
-
-int csink_event_from_generic(struct csink_text name, struct csink_event_spec *spec)
-{
-	const struct csink_event_generic *row;
-
-	for (row = generics; row < generics + CSINK_ARRAY_SIZE(generics); row++)
-		if (csink_text_is(name, row->name) || (row->alias && csink_text_is(name, row->alias)))
-			break;
-	if (row == generics + CSINK_ARRAY_SIZE(generics))
-		return 0;
-	spec->attr.type = row->type;
-	spec->attr.config = row->config;
-	strcpy(spec->rec.name, row->name);
-	return 1;
-}
 
 /* ---- cache events ------------------------------------------------------------------------------------------------ */
 
@@ -108,6 +43,19 @@ static const struct word {
 	  {{"refs", "reference", "ops", "access"}, PERF_COUNT_HW_CACHE_RESULT_ACCESS},
 };
 
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool is_nocase(struct csink_text text, const char *word)
+{
+	for (size_t i = 0; i < text.length; i++)
+		if (!word[i] || lower(text.at[i]) != lower(word[i]))
+			return false;
+	return !word[text.length];
+}
+
 /* Take one of the words from the text's beginning, if it ends there or at a '-'. */
 static bool take(struct csink_text *text, const char *const words[4])
 {
@@ -116,7 +64,7 @@ static bool take(struct csink_text *text, const char *const words[4])
 
 		if (length > text->length || (length < text->length && text->at[length] != '-'))
 			continue;
-		if (!csink_text_is_nocase((struct csink_text){text->at, length}, words[i]))
+		if (!is_nocase((struct csink_text){text->at, length}, words[i]))
 			continue;
 		length += length < text->length;
 		text->at += length;
@@ -212,12 +160,14 @@ uint32_t csink_event_cache_name(uint32_t index, char *name)
 
 void csink_event_offer_generic(struct csink_nearest *near)
 {
+	const struct csink_event_generic *row;
 	char name[CSINK_NEAREST_NAME];
+	uint32_t nr;
 
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(generics); i++) {
-		csink_nearest_offer(near, generics[i].name);
-		if (generics[i].alias)
-			csink_nearest_offer(near, generics[i].alias);
+	for (row = csink_events_generic(&nr); nr; row++, nr--) {
+		csink_nearest_offer(near, row->name);
+		if (row->alias)
+			csink_nearest_offer(near, row->alias);
 	}
 	for (uint32_t i = 0; i < csink_event_cache_name(i, name); i++)
 		csink_nearest_offer(near, name);

@@ -10,15 +10,10 @@
 
 #include "include/internal/base.h"
 #include "include/internal/event.h"
+#include "preload/core/event/event_spec.h"
 
 /* The kernel's clocks tick no oftener than this, whatever is asked (and round a shorter period up in silence). */
 #define CSINK_CLOCK_PERIOD_MIN_NS 10000
-
-/* A piece of the list; not NUL-ended. */
-struct csink_text {
-	const char *at;
-	size_t length;
-};
 
 struct csink_event_parser {
 	const struct csink_event_roots *roots; /* never NULL, devices never NULL */
@@ -29,39 +24,12 @@ struct csink_event_parser {
 	struct csink_event_error *err;
 };
 
-/* What modifiers and terms said, before it is applied to an attr. */
-struct csink_event_modifiers {
-	bool user, kernel, hv, guest, host, no_idle;
-	bool pinned, exclusive;
-	uint32_t precise;
-	uint64_t period, freq; /* 0: not given */
-	bool exact_name;       /* a name= was given: modifiers are not appended to it */
-};
-
-static inline struct csink_text csink_text(const char *at, const char *end)
-{
-	return (struct csink_text){at, (size_t)(end - at)};
-}
-
-/** True if the text is exactly this word. */
-bool csink_text_is(struct csink_text text, const char *word);
-
-/** The same; case does not matter. */
-bool csink_text_is_nocase(struct csink_text text, const char *word);
-
-/** Copy to buf, cut to size, always NUL-ended. */
-void csink_text_copy(struct csink_text text, char *buf, size_t size);
-
-/** Read a whole decimal or 0x number; false if it is none or does not fit. */
-bool csink_text_number(struct csink_text text, uint64_t *value);
-
 /** Describe the failure in parser->err, at this place of the list. Returns err (negative). */
 __attribute__((format(printf, 4, 5))) int csink_event_fail(struct csink_event_parser *parser, int err,
 							   struct csink_text where, const char *fmt, ...);
 
 /* One source of names each: 1 if the name is known (spec filled), 0 if it is not theirs, -errno and err on a mistake.
  */
-int csink_event_from_generic(struct csink_text name, struct csink_event_spec *spec);
 int csink_event_from_cache(struct csink_text name, struct csink_event_spec *spec);
 int csink_event_from_raw(struct csink_text name, struct csink_event_spec *spec);
 
@@ -95,9 +63,6 @@ int csink_event_modifiers_rate(struct csink_event_parser *parser, struct csink_t
 /** Apply to the attr and the name; refuse what means nothing for this event. Returns 0 or -errno and err. */
 int csink_event_modifiers_apply(struct csink_event_parser *parser, struct csink_text where,
 				const struct csink_event_modifiers *mods, struct csink_event_spec *spec);
-
-/** If the attr counts CPU time in ns, say so in the recording's flags and unit. */
-void csink_event_mark_clock(struct csink_event_spec *spec);
 
 /** The name of the index-th cache event; room for CSINK_NEAREST_NAME. Returns how many there are. */
 uint32_t csink_event_cache_name(uint32_t index, char *name);

@@ -42,20 +42,6 @@ static const struct csink_text no_name = {"", 0};
 
 /* ---- fields ------------------------------------------------------------------------------------------------------ */
 
-static uint64_t *config_word(struct perf_event_attr *attr, struct csink_text word)
-{
-	static const char *const words[] = {"config", "config1", "config2", "config3"};
-	__u64 *values[CSINK_ARRAY_SIZE(words)] = {&attr->config, &attr->config1, &attr->config2, NULL};
-
-#ifdef PERF_ATTR_SIZE_VER8
-	values[3] = &attr->config3;
-#endif
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(words); i++)
-		if (csink_text_is(word, words[i]))
-			return (uint64_t *)values[i];
-	return NULL;
-}
-
 /* Take "low-high" or "bit" from *at. False at the end or on nonsense. */
 static bool next_range(const char **at, unsigned *low, unsigned *high)
 {
@@ -98,7 +84,7 @@ static int set_field(struct pmu *pmu, const char *format, struct csink_text key,
 	const char *colon = strchr(format, ':');
 	uint64_t *word, most;
 
-	word = colon ? config_word(&pmu->spec->attr, csink_text(format, colon)) : NULL;
+	word = colon ? csink_event_config_word(&pmu->spec->attr, csink_text(format, colon)) : NULL;
 	if (!word)
 		return csink_event_fail(
 			pmu->parser, -EINVAL, pmu->term,
@@ -197,7 +183,7 @@ static bool read_generic(struct pmu *pmu, struct csink_text key)
 static int read_known_term(struct pmu *pmu, struct csink_text key, struct csink_text value)
 {
 	struct csink_event_spec *spec = pmu->spec;
-	uint64_t *word = config_word(&spec->attr, key);
+	uint64_t *word = csink_event_config_word(&spec->attr, key);
 	int ret;
 
 	if (word) {
@@ -220,28 +206,6 @@ static int read_known_term(struct pmu *pmu, struct csink_text key, struct csink_
 	return 0;
 }
 
-/* What csink_events_print writes for #TYPE, so that nothing need be read again. */
-static bool read_printed_term(struct pmu *pmu, struct csink_text key, struct csink_text value)
-{
-	struct csink_event_spec *spec = pmu->spec;
-	char number[32];
-
-	if (csink_text_is(key, "unit"))
-		csink_text_copy(value, spec->rec.unit, sizeof(spec->rec.unit));
-	else if (csink_text_is(key, "pmu"))
-		csink_text_copy(value, spec->pmu, sizeof(spec->pmu));
-	else if (csink_text_is(key, "cpus"))
-		csink_text_copy(value, spec->cpus, sizeof(spec->cpus));
-	else if (csink_text_is(key, "wide"))
-		spec->cpu_wide = 1;
-	else if (csink_text_is(key, "scale")) {
-		csink_text_copy(value, number, sizeof(number));
-		spec->scale = strtod(number, NULL);
-	} else
-		return false;
-	return true;
-}
-
 static int read_term(struct pmu *pmu, struct csink_text key, struct csink_text value, bool has_value)
 {
 	uint64_t number = 1;
@@ -251,7 +215,7 @@ static int read_term(struct pmu *pmu, struct csink_text key, struct csink_text v
 	if (ret)
 		return ret < 0 ? ret : 0;
 	if (pmu->by_number)
-		return read_printed_term(pmu, key, value) ? 0 : fail_term(pmu, key);
+		return csink_event_printed_term(pmu->spec, key, value) ? 0 : fail_term(pmu, key);
 	if (read_pmu_file(pmu, "format/", key, "", text, sizeof(text)) > 0) {
 		if (has_value && !csink_text_number(value, &number))
 			return csink_event_fail(pmu->parser, -EINVAL, pmu->term, "'%.*s': a number is needed",

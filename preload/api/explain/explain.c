@@ -1,49 +1,11 @@
 /*
- * Explanations in words: names of errors, the one-line form, and the brief answer for those who only want to know why
- * perf_event_open is closed to them. The search for the culprit is in explain_open.c.
+ * Explanations in words: the one-line form, and permissions that are missing. The search for the culprit is in
+ * explain_open.c. Context of everything here: any, but for signal.
  */
-#include "include/countersink/explain.h"
-
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "include/internal/base.h"
-#include "preload/api/explain/explain_system.h"
-
-/* Every errno of the manual page, and the few more that were seen; what each usually means, where nothing is probed. */
-static const struct {
-	int err;
-	const char *name, *usual;
-} errors[] = {
-	{E2BIG, "E2BIG", "attr.size does not suit this kernel, or the group is too large to be read"},
-	{EACCES, "EACCES", "not allowed by kernel.perf_event_paranoid without CAP_PERFMON"},
-	{EAGAIN, "EAGAIN", "no memory may be locked now"},
-	{EBADF, "EBADF", "group_fd, or the control group's fd, is not open or not of that kind"},
-	{EBUSY, "EBUSY", "another event has the PMU to itself"},
-	{EFAULT, "EFAULT", "a pointer that was passed cannot be read"},
-	{EINTR, "EINTR", "interrupted, or the uprobe is in use by ftrace"},
-	{EINVAL, "EINVAL", "a value that the kernel or the PMU does not take"},
-	{EMFILE, "EMFILE", "no file descriptor is left in this process: raise ulimit -n"},
-	{ENFILE, "ENFILE", "no file is left in this system"},
-	{ENODEV, "ENODEV", "the group's leader or the CPU is gone"},
-	{ENOENT, "ENOENT", "no such event on this machine"},
-	{ENOMEM, "ENOMEM", "no memory for the event"},
-	{ENOSPC, "ENOSPC", "no breakpoint register is left"},
-	{ENOSYS, "ENOSYS", "not in this kernel"},
-	{EOPNOTSUPP, "EOPNOTSUPP", "the event's PMU cannot do that"},
-	{EOVERFLOW, "EOVERFLOW", "a deeper stack than kernel.perf_event_max_stack"},
-	{EPERM, "EPERM", "not permitted"},
-	{ESRCH, "ESRCH", "no such process"},
-};
-
-CSINK_EXPORT const char *csink_errno_name(int err)
-{
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(errors); i++)
-		if (errors[i].err == err)
-			return errors[i].name;
-	return "errno";
-}
+#include "preload/api/explain/explain_probe.h"
 
 CSINK_EXPORT char *csink_explain_print(const struct csink_explanation *explanation, char *buf, size_t size)
 {
@@ -54,27 +16,40 @@ CSINK_EXPORT char *csink_explain_print(const struct csink_explanation *explanati
 	return buf;
 }
 
-CSINK_EXPORT char *csink_explain_brief(int err, char *buf, size_t size)
+void csink_explain_permission(const struct csink_perf_system *system, int level, const char *what, const char *avoid,
+			      struct csink_explanation *out)
 {
-	struct csink_explanation refusal;
-	struct csink_perf_system system;
-	int saved = errno;
+	char sysctl[64] = "";
 
-	if (err == ENOBUFS) {
-		snprintf(buf, size, "%s", CSINK_NO_LOCKED_MEMORY);
-		return buf;
-	}
-	csink_perf_system_read(&system);
-	if (csink_explain_refusal(NULL, &system, &refusal)) {
-		snprintf(buf, size, "%s", refusal.text);
+	if (level >= -1)
+		snprintf(sysctl, sizeof(sysctl), "sysctl kernel.perf_event_paranoid=%d, or ", level);
+	if (system->has_perfmon && system->in_user_ns) {
+		out->cause = CSINK_CAUSE_USER_NS;
+		snprintf(out->text, sizeof(out->text),
+			 "%s needs CAP_PERFMON in the initial user namespace; what uid %u holds in this one does not "
+			 "count",
+			 what, (unsigned)system->euid);
+		snprintf(out->remedy, sizeof(out->remedy), "%s%srun outside the namespace with CAP_PERFMON", avoid,
+			 sysctl);
+	} else if (csink_perf_system_allows(system, level)) {
+		out->cause = CSINK_CAUSE_LSM;
+		snprintf(out->text, sizeof(out->text),
+			 "%s is refused by a security module, for perf_event_paranoid and capabilities would allow it",
+			 what);
+		snprintf(out->remedy, sizeof(out->remedy), "%slook in the audit log", avoid);
 	} else {
-		const char *usual = "not expected of perf_event_open";
-
-		for (size_t i = 0; i < CSINK_ARRAY_SIZE(errors); i++)
-			if (errors[i].err == err)
-				usual = errors[i].usual;
-		snprintf(buf, size, "perf_event_open says %s: %s", csink_errno_name(err), usual);
+		out->cause = CSINK_CAUSE_PARANOID;
+		if (level >= -1 && !system->has_paranoid)
+			snprintf(out->text, sizeof(out->text),
+				 "%s is not allowed: kernel.perf_event_paranoid, which cannot be read here, "
+				 "forbids it, and CAP_PERFMON is missing",
+				 what);
+		else if (level >= -1)
+			snprintf(out->text, sizeof(out->text),
+				 "%s is not allowed: kernel.perf_event_paranoid is %lld, and CAP_PERFMON is missing",
+				 what, (long long)system->paranoid);
+		else
+			snprintf(out->text, sizeof(out->text), "%s needs CAP_PERFMON, which is missing", what);
+		snprintf(out->remedy, sizeof(out->remedy), "%s%sgrant CAP_PERFMON", avoid, sysctl);
 	}
-	errno = saved;
-	return buf;
 }

@@ -13,7 +13,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/event.h"
-#include "preload/api/explain/explain_system.h"
+#include "preload/core/perf_system.h"
 
 #define CSINK_PROBE_MAX_FAULTS 16
 #define CSINK_ATTR_MAX_SIZE 4096 /* the kernel takes at most a page */
@@ -65,5 +65,10 @@ void csink_probe_rows_after(struct csink_probe *probe);
 void csink_probe_target(struct csink_probe *probe);
 /** group_fd, and what only matters in a group. */
 void csink_probe_group(struct csink_probe *probe);
+
+/** A permission that needs perf_event_paranoid <= level is missing (level -2: a capability only). what: the thing
+ * asked. */
+void csink_explain_permission(const struct csink_perf_system *system, int level, const char *what, const char *avoid,
+			      struct csink_explanation *out);
 
 #endif

@@ -1,5 +1,8 @@
-/* What the system lets this process do, and the answers that need no look at the attributes: see explain_system.h. */
-#include "preload/api/explain/explain_system.h"
+/*
+ * perf_event_open(2) itself, what the system lets this process do with it, and the explanations that need no look at
+ * the attributes: see perf_system.h.
+ */
+#include "preload/core/perf_system.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,6 +11,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "include/internal/base.h"
+#include "include/internal/event.h"
+#include "include/internal/rawcall.h"
+#include "preload/core/seccomp_probe.h"
 #include "preload/core/status.h"
 #include "preload/core/sysfs.h"
 
@@ -49,6 +56,49 @@ void csink_perf_system_read(struct csink_perf_system *system)
 	system->seccomp = status.seccomp;
 	system->has_perfmon = status.effective >> CAP_PERFMON_BIT & 1 || status.effective >> CAP_SYS_ADMIN_BIT & 1;
 	system->has_ipc_lock = status.effective >> CAP_IPC_LOCK_BIT & 1;
+}
+
+/* ---- the call ---------------------------------------------------------------------------------------------------- */
+
+int csink_perf_open(const struct perf_event_attr *attr, int32_t pid, int32_t cpu, int32_t group_fd, uint64_t flags)
+{
+	if (CSINK_UNLIKELY(csink_deadly_calls & CSINK_DEADLY_PERF))
+		return -EPERM;
+	return (int)csink_rawcall(SYS_perf_event_open, attr, pid, cpu, group_fd, (unsigned long)flags);
+}
+
+/* Every errno of the manual page, and the few more that were seen; what each usually means, where nothing is probed. */
+static const struct {
+	int err;
+	const char *name, *usual;
+} errors[] = {
+	{E2BIG, "E2BIG", "attr.size does not suit this kernel, or the group is too large to be read"},
+	{EACCES, "EACCES", "not allowed by kernel.perf_event_paranoid without CAP_PERFMON"},
+	{EAGAIN, "EAGAIN", "no memory may be locked now"},
+	{EBADF, "EBADF", "group_fd, or the control group's fd, is not open or not of that kind"},
+	{EBUSY, "EBUSY", "another event has the PMU to itself"},
+	{EFAULT, "EFAULT", "a pointer that was passed cannot be read"},
+	{EINTR, "EINTR", "interrupted, or the uprobe is in use by ftrace"},
+	{EINVAL, "EINVAL", "a value that the kernel or the PMU does not take"},
+	{EMFILE, "EMFILE", "no file descriptor is left in this process: raise ulimit -n"},
+	{ENFILE, "ENFILE", "no file is left in this system"},
+	{ENODEV, "ENODEV", "the group's leader or the CPU is gone"},
+	{ENOENT, "ENOENT", "no such event on this machine"},
+	{ENOMEM, "ENOMEM", "no memory for the event"},
+	{ENOSPC, "ENOSPC", "no breakpoint register is left"},
+	{ENOSYS, "ENOSYS", "not in this kernel"},
+	{EOPNOTSUPP, "EOPNOTSUPP", "the event's PMU cannot do that"},
+	{EOVERFLOW, "EOVERFLOW", "a deeper stack than kernel.perf_event_max_stack"},
+	{EPERM, "EPERM", "not permitted"},
+	{ESRCH, "ESRCH", "no such process"},
+};
+
+CSINK_EXPORT const char *csink_errno_name(int err)
+{
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(errors); i++)
+		if (errors[i].err == err)
+			return errors[i].name;
+	return "errno";
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
@@ -160,40 +210,27 @@ void csink_explain_fd_limit(int err, struct csink_explanation *out)
 			 "events");
 }
 
-void csink_explain_permission(const struct csink_perf_system *system, int level, const char *what, const char *avoid,
-			      struct csink_explanation *out)
+CSINK_EXPORT char *csink_explain_brief(int err, char *buf, size_t size)
 {
-	char sysctl[64] = "";
+	struct csink_explanation refusal;
+	struct csink_perf_system system;
+	int saved = errno;
 
-	if (level >= -1)
-		snprintf(sysctl, sizeof(sysctl), "sysctl kernel.perf_event_paranoid=%d, or ", level);
-	if (system->has_perfmon && system->in_user_ns) {
-		out->cause = CSINK_CAUSE_USER_NS;
-		snprintf(out->text, sizeof(out->text),
-			 "%s needs CAP_PERFMON in the initial user namespace; what uid %u holds in this one does not "
-			 "count",
-			 what, (unsigned)system->euid);
-		snprintf(out->remedy, sizeof(out->remedy), "%s%srun outside the namespace with CAP_PERFMON", avoid,
-			 sysctl);
-	} else if (csink_perf_system_allows(system, level)) {
-		out->cause = CSINK_CAUSE_LSM;
-		snprintf(out->text, sizeof(out->text),
-			 "%s is refused by a security module, for perf_event_paranoid and capabilities would allow it",
-			 what);
-		snprintf(out->remedy, sizeof(out->remedy), "%slook in the audit log", avoid);
-	} else {
-		out->cause = CSINK_CAUSE_PARANOID;
-		if (level >= -1 && !system->has_paranoid)
-			snprintf(out->text, sizeof(out->text),
-				 "%s is not allowed: kernel.perf_event_paranoid, which cannot be read here, "
-				 "forbids it, and CAP_PERFMON is missing",
-				 what);
-		else if (level >= -1)
-			snprintf(out->text, sizeof(out->text),
-				 "%s is not allowed: kernel.perf_event_paranoid is %lld, and CAP_PERFMON is missing",
-				 what, (long long)system->paranoid);
-		else
-			snprintf(out->text, sizeof(out->text), "%s needs CAP_PERFMON, which is missing", what);
-		snprintf(out->remedy, sizeof(out->remedy), "%s%sgrant CAP_PERFMON", avoid, sysctl);
+	if (err == ENOBUFS) {
+		snprintf(buf, size, "%s", CSINK_NO_LOCKED_MEMORY);
+		return buf;
 	}
+	csink_perf_system_read(&system);
+	if (csink_explain_refusal(NULL, &system, &refusal)) {
+		snprintf(buf, size, "%s", refusal.text);
+	} else {
+		const char *usual = "not expected of perf_event_open";
+
+		for (size_t i = 0; i < CSINK_ARRAY_SIZE(errors); i++)
+			if (errors[i].err == err)
+				usual = errors[i].usual;
+		snprintf(buf, size, "perf_event_open says %s: %s", csink_errno_name(err), usual);
+	}
+	errno = saved;
+	return buf;
 }

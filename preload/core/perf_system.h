@@ -2,8 +2,8 @@
  * What this process may do with perf events, read from /proc: for explanations and for `countersink doctor`.
  * Context of everything here: any, but for signal.
  */
-#ifndef CSINK_EXPLAIN_SYSTEM_H
-#define CSINK_EXPLAIN_SYSTEM_H
+#ifndef CSINK_PERF_SYSTEM_H
+#define CSINK_PERF_SYSTEM_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,10 +47,5 @@ bool csink_explain_refusal(const struct csink_perf_call *call, const struct csin
 
 /** EMFILE, ENFILE: which limit, and where it stands. */
 void csink_explain_fd_limit(int err, struct csink_explanation *out);
-
-/** A permission that needs perf_event_paranoid <= level is missing (level -2: a capability only). what: the thing
- * asked. */
-void csink_explain_permission(const struct csink_perf_system *system, int level, const char *what, const char *avoid,
-			      struct csink_explanation *out);
 
 #endif

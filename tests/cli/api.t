@@ -1,0 +1,61 @@
+#!/bin/bash
+# The two libraries: what each exports, and when the one that is injected loads the other.
+. "$(dirname "$0")/lib.sh"
+
+API=$BUILD/lib/libcountersink-api.so
+exports() {
+	nm -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u
+}
+
+# declared HEADER...: the functions that headers declare, without those that they define themselves.
+declared() {
+	sed 's,/\*[^*]*\*/,,g' "$@" | awk '
+		/^\/\*/ { comment = 1 } comment { if (/\*\//) comment = 0; next }
+		/^(static|typedef|#)/ { next }
+		match($0, /^[a-z].*csink_[a-z_0-9]+\(/) { name = substr($0, 1, RLENGTH - 1); sub(/.*[ *]/, "", name); print name }' |
+		sort -u
+}
+
+is "$(exports "$API")" "$( (declared "$SRC"/include/countersink/*.h; echo csink_private_names) | sort)" \
+	"the API library exports what its headers declare"
+is "$(exports "$LIB" | grep csink)" "$(declared "$SRC/include/countersink.h")" \
+	"the injected library exports the functions of countersink.h, and no others of ours"
+is "$(readelf -d "$API" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')" libcountersink-api.so.0 "the API library has a soname"
+is "$(nm -D --defined-only "$API" | awk '$2 != "A" { sub(/.*@+/, "", $3); print $3 }' | sort | uniq -c | awk '{ print $2 }' | xargs)" \
+	"COUNTERSINK_0.1 CSINK_PRIVATE" "each of its functions has a version"
+is "$(nm -D --undefined-only "$API" "$LIB" | grep csink)" "" "neither library needs a function of the other"
+
+# loaded COMMAND...: how often processes below it loaded the API library.
+loaded() {
+	rm -f debug.*
+	LD_DEBUG=files LD_DEBUG_OUTPUT=$TMP/debug "$@" >out 2>err
+	cat debug.* | grep -c 'file=.*libcountersink-api\.so.*generating link map'
+}
+is "$(loaded countersink -q -o l.pb.gz -e page-faults:u,minor-faults:u -- true)" 0 \
+	"the programs of a launcher do not load the API library"
+alone() {
+	env LD_PRELOAD="$LIB" COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT="$TMP/a.pb.gz" "$@"
+}
+is "$(loaded alone true)" 0 "nor does a program with the default event, by the environment alone"
+is "$(loaded alone COUNTERSINK_EVENTS=task-clock true)" 0 "nor with task-clock"
+is "$(loaded alone COUNTERSINK_EVENTS=page-faults:u,minor-faults:u true)" 1 "with names that have to be looked up it does"
+is "$(alone COUNTERSINK_EVENTS=page-faults:u,minor-faults:u cat /proc/self/maps | grep -c libcountersink-api)" 0 \
+	"and closes it again"
+
+# Names that need it, and it is not there, or of another build.
+mkdir copy
+cp -r "$BUILD/bin" "$BUILD/lib" copy
+rm copy/lib/libcountersink-api.so*
+unfound() {
+	COUNTERSINK_EVENTS=page-faults:u,minor-faults:u COUNTERSINK_REPORT=1 COUNTERSINK_OUTPUT=$TMP/m.pb.gz \
+		LD_PRELOAD=$TMP/copy/lib/libcountersink.so "$TARGETS/burn" 30 >out 2>err
+	echo "$? $(grep -c '^burn ' out)"
+}
+is "$(unfound)" "0 1" "without it the program runs"
+like "$(cat err)" 'page-faults:u,minor-faults:u: names of events are looked up by libcountersink-api\.so\.0, which is not beside libcountersink\.so: install it there; sampling CPU time instead' \
+	"a line says what is missing"
+like "$(cat err)" ' burn_60' "and the default event is sampled"
+cp "$TARGETS/old_names.so" copy/lib/libcountersink-api.so.0
+is "$(unfound)" "0 1" "with another library in its place the program runs"
+like "$(cat err)" 'libcountersink-api\.so\.0, which is of another version' "which is said in a line"
+done_testing
