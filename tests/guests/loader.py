@@ -143,7 +143,7 @@ echo "status $?"
 cat out
 '''
 
-# As README advises: it runs on under the debugger, which stops at its own breakpoints alone.
+# As countersink(7) advises: it runs on under the debugger, which stops at its own breakpoints alone.
 ATTACH_AND_STAY = r'''
 {T}/guest_memory work_until sign >out & pid=$!
 timeout -s KILL 100 gdb -nx -batch -p $pid -ex 'set confirm off' -ex 'handle SIG62 nostop noprint pass' \
