@@ -112,7 +112,7 @@ if is_root && have setpriv; then
 	wait $pid
 	like "$(cat err)" "spin_suid \([0-9]+\) got other rights by its exec" "a set-user-id program: the end of its counting is reported"
 else
-	skip "a set-user-id program: the end of its counting is reported" "it takes root to make one"
+	skip "a set-user-id program: the end of its counting is reported" "needs root"
 fi
 
 

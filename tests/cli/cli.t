@@ -36,7 +36,7 @@ refused 125 "option --quiet: 'maybe' is neither yes nor no" "bad flag" --quiet=m
 refused 125 "option --output: '%q' means nothing" "bad output template" -o %q touch was_run
 refused 125 'option --output: the value is empty' "empty output" -o '' touch was_run
 refused 125 'no command given' "no command" run
-refused 125 'no command given' "nothing at all"
+refused 125 'no command given' "no arguments"
 COUNTERSINK_FREQUENCY=abc refused 125 "COUNTERSINK_FREQUENCY in the environment: 'abc' is not" "bad environment" touch was_run
 COUNTERSINK_ENGINE=x refused 125 "COUNTERSINK_ENGINE in the environment: 'x' is unknown" "bad engine there" touch was_run
 COUNTERSINK_EVENTS=nonsense refused 125 "COUNTERSINK_EVENTS in the environment: .*'nonsense'" "bad event there" touch was_run
@@ -56,7 +56,7 @@ mkdir bin
 printf '#!/bin/sh\necho mine "$@"\n' >bin/report
 chmod +x bin/report
 is "$(PATH=$TMP/bin:$PATH countersink run -q report x)" "mine x" "run REPORT runs a program of that name"
-is "$(PATH=$TMP/bin:$PATH countersink -q -- report x)" "mine x" "so does -- REPORT"
+is "$(PATH=$TMP/bin:$PATH countersink -q -- report x)" "mine x" "-- REPORT runs a program of that name"
 
 # ---- where values come from
 config() {
@@ -66,12 +66,12 @@ want=frequency
 is "$(config)" "997 default" "a default"
 is "$(COUNTERSINK_FREQUENCY=50 config)" "50 environment COUNTERSINK_FREQUENCY" "the environment"
 is "$(COUNTERSINK_FREQUENCY=50 config -F 60)" "60 option --frequency" "an option comes before the environment"
-is "$(COUNTERSINK_FREQUENCY=abc config -F 60)" "60 option --frequency" "and saves from a bad value there"
+is "$(COUNTERSINK_FREQUENCY=abc config -F 60)" "60 option --frequency" "an option overrides an invalid environment variable"
 is "$(COUNTERSINK_FREQUENCY='' config)" "997 default" "an empty variable counts as unset"
 is "$(config -F 60 -F 70)" "70 option --frequency" "the last of two counts"
 want=quiet
 is "$(COUNTERSINK_QUIET=on config)" "yes environment COUNTERSINK_QUIET" "a flag from the environment"
-is "$(COUNTERSINK_QUIET=on config --quiet=no)" "no option --quiet" "and taken back"
+is "$(COUNTERSINK_QUIET=on config --quiet=no)" "no option --quiet" "an option overrides a flag of the environment"
 countersink --print-config -- touch was_run >/dev/null
 ok "--print-config runs nothing" test ! -e was_run
 is "$(countersink --version)" "countersink $(sed -n 's/^#define CSINK_VERSION "\(.*\)"/\1/p' "$SRC/include/internal/base.h")" \

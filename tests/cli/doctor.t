@@ -122,7 +122,7 @@ if [ "$(id -u)" = 0 ] && [ "$paranoid" = 2 ] && ! grep -q '^Seccomp:.*[12]' /pro
 	like "$(cat user)" 'do not open: samples come from user space only$' "an unprivileged user in a chroot: the kernel's side is tried"
 	unlike "$(cat user)" 'paranoid is' "an unprivileged user in a chroot: no paranoid value is invented"
 else
-	skip "a chroot without /proc" "it takes root at perf_event_paranoid 2"
+	skip "a chroot without /proc" "needs root at perf_event_paranoid 2"
 fi
 
 "$COUNTERSINK" doctor who 2>err

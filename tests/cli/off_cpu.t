@@ -35,7 +35,7 @@ check_blocked aggregated
 
 countersink -q --off-cpu --timeline -o t.pb.gz -- "$TARGETS/blocked" 400 >out 2>err
 "$SRC/tests/cli/profile_facts" t.pb.gz off-cpu >facts
-check_blocked "with a timeline"
+check_blocked "blocked with --timeline"
 ok "--timeline gives samples their time" awk '/timestamp=1[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]/ { n++ } END { exit !(n > 300) }' facts
 
 like "$(countersink report o.pb.gz)" 'Off the CPU, ' "the report has a table of time off the CPU"

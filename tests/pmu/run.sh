@@ -33,10 +33,10 @@ self() {
 # A slice of the work is 4 M cycles, of which share_10 has 400,000: the period must be nothing near a fraction of that.
 "$COUNTERSINK" -a -c 370003 -e cycles:u:pinned,instructions:u -- "$SHARES" 2>report
 is $? 0 "cycles and instructions are profiled" || diag "$(cat report)"
-like "$(cat report)" '^  event +cycles:u every 370003$' "by every 370,003rd cycle"
-like "$(cat report)" '^  engine +sigtrap$' "by the sigtrap engine, the best one"
-like "$(cat report)" '^  stacks +dwarf$' "with whole stacks"
-unlike "$(cat report)" '^  lost' "and nothing is lost"
+like "$(cat report)" '^  event +cycles:u every 370003$' "the event is every 370,003rd cycle"
+like "$(cat report)" '^  engine +sigtrap$' "the engine is sigtrap"
+like "$(cat report)" '^  stacks +dwarf$' "stacks are walked by DWARF tables"
+unlike "$(cat report)" '^  lost' "no sample is lost"
 samples=$(sed -n '1s/.*; \([0-9,]*\) samples by cycles:u.*/\1/p' report | tr -d ,)
 ok "1,081 samples of 400 M cycles ($samples)" near "$samples" 1081 3
 # One sample is 1 % of the smallest share: there a few samples at the slices' ends are allowed, elsewhere 2 %.
@@ -45,10 +45,10 @@ for share in 60 30 10; do
 	cycles=$(self share_$share 'self  total')
 	instructions=$(self share_$share instruc)
 	ok "share_$share has $share % of the cycles ($cycles)" near "$cycles" $((share * 4000000)) $within
-	ok "and of the instructions ($instructions)" near "$instructions" $((share * 2000000)) $within
+	ok "share_$share has $share % of the instructions ($instructions)" near "$instructions" $((share * 2000000)) $within
 done
-like "$(cat report)" '(100\.00|99\.[0-9]+) .* main$' "all of it is below main"
-like "$(cat report)" '^  counted +cycles:uD? 40[0-9]\.[0-9]+ M in the whole tree' "as much as was counted from outside"
+like "$(cat report)" '(100\.00|99\.[0-9]+) .* main$' "all samples are below main"
+like "$(cat report)" '^  counted +cycles:uD? 40[0-9]\.[0-9]+ M in the whole tree' "the cycles in samples are those counted from outside"
 
 # Without a launcher nothing else counts, and a frequency is steered well.
 COUNTERSINK_EVENTS=cycles:u,instructions:u COUNTERSINK_REPORT=1 LD_PRELOAD=$LIB "$SHARES" 2>report
@@ -56,28 +56,28 @@ samples=$(sed -n '1s/.*; \([0-9,]*\) samples by cycles:u.*/\1/p' report | tr -d 
 ok "by frequency: 997 samples a second ($samples in 0.4 s)" near "$samples" 400 10
 
 "$COUNTERSINK" -a -c 400009 --engine=signal -e cycles:u:pinned,instructions:u -- "$SHARES" 2>report
-like "$(cat report)" '^  engine +signal: as asked' "the signal engine samples cycles as well"
+like "$(cat report)" '^  engine +signal: as asked' "the signal engine samples cycles"
 instructions=$(self share_60 instruc)
-ok "and gives a function its instructions ($instructions)" near "$instructions" 120000000 2
+ok "the signal engine attributes instructions to their function ($instructions)" near "$instructions" 120000000 2
 
 "$COUNTERSINK" -a -c 400009 -e cycles:u:pinned,instructions:u -- "$SHARES" 2 3 2>report
-like "$(cat report)" '2 processes, 6 threads' "processes and threads"
+like "$(cat report)" '2 processes, 6 threads' "processes and threads are counted"
 instructions=$(self share_60 instruc)
-ok "have their instructions, too ($instructions)" near "$instructions" 720000000 2
+ok "processes and threads have their instructions ($instructions)" near "$instructions" 720000000 2
 
 # Two groups, each with a ring of its own; the second one samples where the faults are.
 "$COUNTERSINK" -a -c 400009 -e '{cycles:u,instructions:u}:D,page-faults:period=1' -- "$TARGETS/faulty" 400 20 2>report
-like "$(cat report)" ' samples by cycles:u, page-faults$' "cycles and faults sample side by side"
+like "$(cat report)" ' samples by cycles:u, page-faults$' "cycles and page faults are sampled together"
 faults=$(awk '/^By page-faults,/ { inside = 1; next } inside && $NF == "touch_pages" { print $2; exit }' report)
-ok "each fault where it was ($faults of 400)" near "$faults" 400 2
+ok "each fault is attributed to its function ($faults of 400)" near "$faults" 400 2
 
 # Seven events here and as many outside: they take turns, and what is shown is scaled.
 "$COUNTERSINK" -a -e cycles:u,r8:u:freq=997,instructions:u,r11:u,r8:u,r8:u,r8:u -- "$SHARES" 3 2>report
-is $? 0 "more events than counters"
-like "$(cat report)" '^  note +shared a counter, so the counts are estimates: .*instructions:u' "are scaled, which is said"
-like "$(cat report)" '^  counted +instructions:u .* \(scaled: it had a counter [0-9.]+ % of the time\)' "outside as well"
+is $? 0 "more events than counters: the program runs"
+like "$(cat report)" '^  note +shared a counter, so the counts are estimates: .*instructions:u' "more events than counters: the report notes scaled counts"
+like "$(cat report)" '^  counted +instructions:u .* \(scaled: it had a counter [0-9.]+ % of the time\)' "more events than counters: counts from outside are scaled"
 instructions=$(awk '/^  counted +instructions:u/ { print $3 * ($4 == "G" ? 1e9 : 1e6); exit }' report)
-ok "and right within 10 % ($instructions of 600 M)" near "$instructions" 600000000 10
+ok "more events than counters: scaled counts are right within 10 % ($instructions of 600 M)" near "$instructions" 600000000 10
 
 # Periods that are shorter than a sample takes: the program comes to its end, the period gets longer, and what was counted
 # is in the samples, but for some tens of milliseconds in which the kernel stopped the event again and again.
@@ -86,7 +86,7 @@ short() { # WANTED-WARNING OPTION...
 	shift
 	"$COUNTERSINK" -a "$@" -- "$TARGETS/burn" "$length" >out 2>report
 	is "$?:$(grep -c '^burn ' out)" "0:1" "$*: the program runs to its end"
-	like "$(cat report)" "$want" "and the period that it takes is said"
+	like "$(cat report)" "$want" "$*: the report gives the raised period"
 	counted=$(awk '/^  counted / { print $3 * ($4 == "G" ? 1e9 : 1e6); exit }' report)
 	sampled=$(awk '
 		$NF == "main" { # % self, % total: a number may have a unit
@@ -94,7 +94,7 @@ short() { # WANTED-WARNING OPTION...
 			print $at * ($(at + 1) == "G" ? 1e9 : $(at + 1) == "M" ? 1e6 : $(at + 1) == "k" ? 1e3 : 1)
 			exit
 		}' report)
-	ok "its samples have what was counted ($sampled of $counted)" near "$sampled" "$counted" 10
+	ok "samples agree with the count ($sampled of $counted)" near "$sampled" "$counted" 10
 }
 length=80
 raised='^  warning +[^ ]+: period raised from [0-9]+ to [0-9]+: '
@@ -110,10 +110,10 @@ length=80
 # What comes in the kernel alone shows only once the program runs.
 "$COUNTERSINK" -a -e r11:k:D:period=1000 -- "$TARGETS/burn" 20 >out 2>report
 is "$?:$(grep -c '^burn ' out)" "0:1" "cycles of the kernel, one in a thousand: the program runs to its end"
-like "$(cat report)" '^  warning +r11:k: period raised from 1000 to [0-9]+: (samples took|the kernel allows)' "the guard raised that"
+like "$(cat report)" '^  warning +r11:k: period raised from 1000 to [0-9]+: (samples took|the kernel allows)' "the stuck guard raised the period of kernel cycles"
 "$COUNTERSINK" -e r40:u:period=1 -- "$TARGETS/burn" 20 >out 2>report
 like "$(cat report)" '^  event +r40:u every 1$' "an event that hardly ever happens keeps its period"
-unlike "$(cat report)" 'period raised' "and nothing is said of it"
+unlike "$(cat report)" 'period raised' "an event that hardly ever happens gives no warning"
 short "$raised" -e r11:u:D:period=100
 short "$raised" --engine=signal -e r11:u:D:period=100
 short 'cycles:u: a sample every 100 is more than a program can bear: using 50000' -c 100 -e cycles:u:pinned
@@ -123,13 +123,13 @@ eight='{r8:u,instructions:u,r8:u,r8:u,r8:u,r8:u,armv8_pmuv3/inst_retired/u,r11:u
 room='the group of 8 events cannot be counted at once; what fits is .r8:u,instructions:u,(r8:u,){4}r11:u., '
 room="${room}and what does not is .armv8_pmuv3/inst_retired/:u.: split it"
 "$COUNTERSINK" -e "$eight" -- touch ran 2>err
-is "$?:$(test -e ran && echo ran)" "125:" "a group that cannot fit is refused before anything runs"
-like "$(cat err)" "option --events: $room" "with what fits, and what does not"
+is "$?:$(test -e ran && echo ran)" "125:" "a group that cannot fit is refused before the command starts"
+like "$(cat err)" "option --events: $room" "the refused group is reported with what fits"
 "$COUNTERSINK" attach -e "$eight" -p $$ 2>err
-like "$?:$(cat err)" "^125:.*option --events: $room" "so it is to attach"
+like "$?:$(cat err)" "^125:.*option --events: $room" "attach refuses the group, too"
 "$COUNTERSINK" stat -e "$eight" -- touch ran 2>err
-is "$?:$(test -e ran && echo ran)" "125:" "and to stat"
-like "$(cat err)" "option --events: $room" "in the same words"
+is "$?:$(test -e ran && echo ran)" "125:" "stat refuses the group, too"
+like "$(cat err)" "option --events: $room" "stat reports the refused group with what fits"
 "$COUNTERSINK" -e r8:u,r8:u,r8:u,r8:u,r8:u,r8:u,r11:u,r40:u -- touch ran 2>err
 like "$?:$(cat err)" "^125:.*too many events: 'r40:u' would be number 8, and 7 fit: (r8:u,){6}r11:u; what does not is r40:u" \
 	"more events than a sample has room for are named as well"
@@ -137,41 +137,41 @@ like "$?:$(cat err)" "^125:.*too many events: 'r40:u' would be number 8, and 7 f
 # What the kernel would open, and count as something else.
 refused() { # EVENT REGEX
 	"$COUNTERSINK" -e "$1" -- touch ran 2>err
-	is "$?:$(test -e ran && echo ran)" "125:" "$1 is refused before anything runs"
-	like "$(cat err)" "option --events: '$1': $2" "and why"
+	is "$?:$(test -e ran && echo ran)" "125:" "$1 is refused before the command starts"
+	like "$(cat err)" "option --events: '$1': $2" "$1: the reason is reported"
 	"$COUNTERSINK" attach -e "$1" -p $$ 2>err
-	like "$?:$(cat err)" "^125:.*option --events: '$1': $2" "so it is to attach"
+	like "$?:$(cat err)" "^125:.*option --events: '$1': $2" "attach refuses $1, too"
 	"$COUNTERSINK" events "$1" >listed
-	like "$(cat listed)" "^  no \[1\] +$1" "the list of events says no"
-	like "$(cat listed)" "^\[1\] EOPNOTSUPP: $2" "and why"
+	like "$(cat listed)" "^  no \[1\] +$1" "events lists $1 as not usable"
+	like "$(cat listed)" "^\[1\] EOPNOTSUPP: $2" "events gives the reason for $1"
 }
 refused cycles:ppp "ARM's PMUs cannot sample with less skid.*leave out p"
 refused instructions:h "':h' leaves only what a hypervisor does.*leave out h"
 refused cycles:G "':G' counts in virtual machines .*leave out G"
 refused r3:u "this CPU does not have that one of ARM's events"
 "$COUNTERSINK" events L1D_CACHE_REFILL >events
-like "$(cat events)" '^  no \[[0-9]\] +arm_[a-z0-9]+::L1D_CACHE_REFILL' "neither is one that libpfm4 names"
+like "$(cat events)" '^  no \[[0-9]\] +arm_[a-z0-9]+::L1D_CACHE_REFILL' "an event of libpfm4 that the CPU lacks does not open"
 
 # What the kernel stops for a while it does not count: the whole tree's count, from outside, is right all the same, and how
 # much of it the samples have is what the table says.
 rate=$(cat /proc/sys/kernel/perf_event_max_sample_rate)
 echo 2000 >/proc/sys/kernel/perf_event_max_sample_rate
 "$COUNTERSINK" -a -c 60000 -e cycles:u:D,instructions:u -- "$SHARES" 2>report
-like "$(cat report)" '^  lost +[0-9]+ times throttled by the kernel' "a rate that the kernel does not allow is throttled"
-like "$(cat report)" '^  warning +cycles:u: period raised from 60000 to [0-9]+: the kernel allows no more samples' "which is said"
+like "$(cat report)" '^  lost +[0-9]+ times throttled by the kernel' "throttling by the kernel is reported as lost"
+like "$(cat report)" '^  warning +cycles:u: period raised from 60000 to [0-9]+: the kernel allows no more samples' "the period raised after throttling is reported"
 told=$(sed -n 's/^  counted  *cycles:u .*; samples have \([0-9.]*\) M, \([0-9.]*\) % of it$/\1 \2/p' report)
 counted=$(awk '/^  counted +cycles:u/ { print $3 * ($4 == "G" ? 1e9 : 1e6); exit }' report)
-ok "what was counted from outside is whole ($counted of 400 M)" near "$counted" 401000000 2
+ok "the count from outside is complete ($counted of 400 M)" near "$counted" 401000000 2
 sampled=$(awk '$NF ~ /^share_/ { sum += $2 } END { print sum }' report)
-ok "what samples have is said ($told)" near "${told% *}" "$sampled" 1
-ok "and what part of it that is" near "${told#* }" "$(awk -v s="$sampled" -v c="$counted" 'BEGIN { print 1e8 * s / c }')" 1
+ok "the cycles in samples are reported ($told)" near "${told% *}" "$sampled" 1
+ok "the share of cycles in samples is reported" near "${told#* }" "$(awk -v s="$sampled" -v c="$counted" 'BEGIN { print 1e8 * s / c }')" 1
 "$COUNTERSINK" attach -o x.pb.gz -c 60000 -e cycles:u:D -- "$SHARES" 2>report
-like "$(cat report)" '^  note +the kernel stopped events [0-9]+ times,.* their counts are too small' "attach says so of its counts"
+like "$(cat report)" '^  note +the kernel stopped events [0-9]+ times,.* their counts are too small' "attach notes that throttled counts are too small"
 echo "$rate" >/proc/sys/kernel/perf_event_max_sample_rate
 "$COUNTERSINK" attach -o x.pb.gz -c 100 -e cycles:u:D -- "$SHARES" 2>report
-like "$(cat report)" '^  note +cycles:u: a sample every 100 is more than a program can bear: using 50000' "to be sure, it raises a period"
-like "$(cat report)" '^  counted +cycles:u 40[0-9]\.[0-9]+ M in the whole tree' "so that nothing was stopped"
+like "$(cat report)" '^  note +cycles:u: a sample every 100 is more than a program can bear: using 50000' "attach raises a period that is too short"
+like "$(cat report)" '^  counted +cycles:u 40[0-9]\.[0-9]+ M in the whole tree' "with the raised period no event is throttled"
 
 "$COUNTERSINK" -- "$SHARES" 2>report
-like "$(cat report)" '^  event +cycles: cycles: the PMU of this machine counts' "auto finds cycles"
+like "$(cat report)" '^  event +cycles: cycles: the PMU of this machine counts' "auto chooses cycles"
 done_testing

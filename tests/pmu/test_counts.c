@@ -117,9 +117,9 @@ static void test_group(void)
 	work_rounds(ROUNDS);
 	ioctl(fds[0], PERF_EVENT_IOC_DISABLE, PERF_IOC_FLAG_GROUP);
 	is_num(read(fds[0], &got, sizeof(got)), sizeof(got), "a group is read at once");
-	ok(got.nr == 2 && got.of[0].id == ids[0] && got.of[1].id == ids[1], "its values have their ids");
-	ok(got.enabled_ns == got.running_ns, "it counted all the time");
-	ok(is_near(got.of[0].value, 2 * got.of[1].value, 1e-4), "two cycles for each instruction");
+	ok(got.nr == 2 && got.of[0].id == ids[0] && got.of[1].id == ids[1], "the group's values have their ids");
+	ok(got.enabled_ns == got.running_ns, "the group counted all the time");
+	ok(is_near(got.of[0].value, 2 * got.of[1].value, 1e-4), "the group has two cycles for each instruction");
 	close(fds[0]);
 	close(fds[1]);
 }
@@ -171,10 +171,11 @@ static void test_fit(void)
 	char line[200];
 
 	is_num(csink_reserve_probe(attrs, fill(attrs, NR_COUNTERS), &probe), 0, "seven events fit on seven counters");
-	is_num(csink_reserve_probe(attrs, fill(attrs, NR_COUNTERS + 1), &probe), -EBUSY, "an eighth does not");
-	is_num(probe.nr_fit, NR_COUNTERS, "and it is known how many would");
+	is_num(csink_reserve_probe(attrs, fill(attrs, NR_COUNTERS + 1), &probe), -EBUSY,
+	       "an eighth event does not fit");
+	is_num(probe.nr_fit, NR_COUNTERS, "the number of events that fit is reported");
 	csink_reserve_probe_print(&probe, line, sizeof(line));
-	ok(strstr(line, "7 of 8") != NULL, "it is said: %s", line);
+	ok(strstr(line, "7 of 8") != NULL, "the text has the number that fits: %s", line);
 }
 
 /* Events that are left to us to group: as many together as the counters take. */
@@ -189,12 +190,13 @@ static void test_plan(void)
 	is_num(csink_events_plan(specs, (uint32_t)nr, &err), 0, "nine events are planned");
 	for (int i = 0; i < nr; i++)
 		first += specs[i].group == 0;
-	is_num(first, NR_COUNTERS, "as many in the first group as there are counters");
-	is_num(specs[8].group, 1, "the rest in a second one");
+	is_num(first, NR_COUNTERS, "the first group has as many events as there are counters");
+	is_num(specs[8].group, 1, "the other events are in a second group");
 	nr = csink_events_parse("{r8:u,r8:u,r8:u,r8:u,r8:u,r8:u,r8:u}", specs, 9, &err);
 	is_num(csink_events_plan(specs, (uint32_t)nr, &err), -E2BIG,
 	       "seven that cannot use the counter of cycles do not fit");
-	ok(strstr(err.line, "what fits is {r8:u,r8:u,r8:u,r8:u,r8:u,r8:u}") != NULL, "six of them would: %s", err.line);
+	ok(strstr(err.line, "what fits is {r8:u,r8:u,r8:u,r8:u,r8:u,r8:u}") != NULL,
+	   "the error names the six that fit: %s", err.line);
 }
 
 /* Somebody else's pinned events on the whole CPU leave nothing to a task. */
@@ -215,13 +217,13 @@ static void test_held(void)
 	ok(counted.enabled_ns && !counted.running_ns && !counted.value, "an event without a counter never runs");
 	pinned.pinned = 1;
 	held = csink_perf_open(&pinned, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-	ok(held >= 0, "a pinned one opens all the same");
+	ok(held >= 0, "a pinned event without a counter opens");
 	ioctl(held, PERF_EVENT_IOC_ENABLE, 0);
 	work_rounds(1000);
-	is_num(read(held, &counted, sizeof(counted)), 0, "and reads as end of file");
+	is_num(read(held, &counted, sizeof(counted)), 0, "a pinned event without a counter reads as end of file");
 	close(held);
-	is_num(csink_reserve_probe(&attr, 1, &probe), -EBUSY, "the probe sees it");
-	is_num(probe.fit, CSINK_RESERVE_HELD, "as held by somebody");
+	is_num(csink_reserve_probe(&attr, 1, &probe), -EBUSY, "the probe finds held counters: EBUSY");
+	is_num(probe.fit, CSINK_RESERVE_HELD, "the verdict on held counters is HELD");
 	{
 		struct csink_event_spec best;
 		char reason[200];
@@ -232,7 +234,7 @@ static void test_held(void)
 	}
 	for (int i = 0; i < NR_COUNTERS; i++)
 		close(fds[i]);
-	is_num(csink_reserve_probe(&attr, 1, &probe), 0, "once they are gone, there is room");
+	is_num(csink_reserve_probe(&attr, 1, &probe), 0, "the probe finds free counters afterwards");
 }
 
 int main(void)

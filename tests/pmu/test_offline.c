@@ -15,7 +15,8 @@ int main(void)
 	close(fd);
 	call.pid = -1;
 	call.cpu = atoi(text);
-	blames("whole of a CPU that is offline", ENODEV, "cpu", CSINK_CAUSE_TARGET);
-	ok(strstr(found[0].text, "is offline; online are 0") != NULL, "which is said: %s", found[0].text);
+	blames("all of an offline CPU", ENODEV, "cpu", CSINK_CAUSE_TARGET);
+	ok(strstr(found[0].text, "is offline; online are 0") != NULL, "the text reports the offline CPU: %s",
+	   found[0].text);
 	return done();
 }

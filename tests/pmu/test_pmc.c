@@ -68,13 +68,15 @@ static void measure(const char *event, uint64_t want, enum csink_pmc_how how)
 	int backward = 0;
 
 	is_num(csink_pmc_start(pmc), 0, "a PMC of this thread is started");
-	is_num(csink_pmc_read(pmc, &before), 0, "and read");
+	is_num(csink_pmc_read(pmc, &before), 0, "the PMC is read");
 	work_rounds(ROUNDS);
 	csink_pmc_read(pmc, &after);
 	spent = after.value - before.value;
-	is_num(after.how, how, how == CSINK_PMC_BY_RDPMC ? "in user space" : "by read(2), as value.how says");
+	is_num(after.how, how,
+	       how == CSINK_PMC_BY_RDPMC ? "the value is read in user space" : "the value is read by read(2)");
 	ok(is_near(spent, want, 0.001), "%s of 20 M instructions: %llu", event, (unsigned long long)spent);
-	ok(after.enabled_ns > before.enabled_ns && after.running_ns == after.enabled_ns, "it counted all of the time");
+	ok(after.enabled_ns > before.enabled_ns && after.running_ns == after.enabled_ns,
+	   "the PMC counted all of the time");
 	for (int i = 0; i < 1000; i++) {
 		csink_pmc_read(pmc, &after);
 		backward += after.value < last;
@@ -84,12 +86,12 @@ static void measure(const char *event, uint64_t want, enum csink_pmc_how how)
 	pthread_create(&thread, NULL, read_elsewhere, &other);
 	pthread_join(thread, NULL);
 	is_num(other.how, CSINK_PMC_BY_READ, "another thread reads it by read(2)");
-	ok(other.value >= last && other.value < last + 1000000, "and finds the same count");
+	ok(other.value >= last && other.value < last + 1000000, "another thread reads the same count");
 	csink_pmc_stop(pmc);
 	csink_pmc_read(pmc, &stopped);
-	is_num(stopped.how, CSINK_PMC_BY_READ, "so is a stopped one");
-	ok(stopped.value >= other.value && stopped.value < other.value + 1000000, "with the same count, too");
-	ok(stopped.enabled_ns >= after.enabled_ns, "and times that go on");
+	is_num(stopped.how, CSINK_PMC_BY_READ, "a stopped PMC is read by read(2)");
+	ok(stopped.value >= other.value && stopped.value < other.value + 1000000, "a stopped PMC keeps its count");
+	ok(stopped.enabled_ns >= after.enabled_ns, "a stopped PMC's times do not go back");
 	csink_pmc_release(pmc);
 }
 
@@ -143,13 +145,13 @@ static void test_busy(void)
 	work_rounds(1000);
 	is_said(csink_pmc_read(running, &value), -EBUSY, "EBUSY: ", "read: EBUSY, it lost its counter");
 	is_said(csink_pmc_attach(pmc, pid), -EBUSY, "EBUSY: ", "attach: EBUSY, another event has the counters");
-	is_said(csink_pmc_attach(pmc, 0), -EBUSY, "EBUSY: ", "to the process itself: the same");
-	is_said(csink_pmc_start(self), -EBUSY, "EBUSY: ", "start, of a thread that measures itself: the same");
-	is_num(csink_pmc_state(self), CSINK_PMC_ALLOCATED, "which is not running then");
+	is_said(csink_pmc_attach(pmc, 0), -EBUSY, "EBUSY: ", "attach to the process itself: EBUSY");
+	is_said(csink_pmc_start(self), -EBUSY, "EBUSY: ", "start of a PMC without a target: EBUSY");
+	is_num(csink_pmc_state(self), CSINK_PMC_ALLOCATED, "a PMC that was not started is ALLOCATED");
 	free_counters();
-	is_num(csink_pmc_attach(pmc, pid), 0, "once they are free, it is attached");
-	is_num(csink_pmc_start(self), 0, "and started");
-	is_num(csink_pmc_attach(pmc, 0), 0, "to the process as well");
+	is_num(csink_pmc_attach(pmc, pid), 0, "attach succeeds when the counters are free");
+	is_num(csink_pmc_start(self), 0, "start succeeds when the counters are free");
+	is_num(csink_pmc_attach(pmc, 0), 0, "attach to the process itself succeeds when the counters are free");
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	csink_pmc_release(pmc);

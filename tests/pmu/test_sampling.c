@@ -86,7 +86,7 @@ static void test_engine(enum csink_group_signal how, const char *name)
 	ok(run.nr_signals >= 199 && run.nr_signals <= 201, "%s: a signal for each", name);
 	is_num((long long)(run.lost + run.throttled), 0, "no record is lost");
 	ok(is_near(run.last[0], 4 * ROUNDS, 0.01), "the last record has the cycles");
-	ok(is_near(run.last[1], 2 * ROUNDS, 0.01), "and the instructions that ran meanwhile");
+	ok(is_near(run.last[1], 2 * ROUNDS, 0.01), "the last record has the instructions");
 	/* The handler's own instructions are in it. */
 	ok(csink_group_page_count(&run.group, 1) > run.last[1] &&
 		   is_near(csink_group_page_count(&run.group, 1), 2 * ROUNDS, 1e-3),
@@ -101,7 +101,7 @@ static void test_frequency(void)
 	is_num(sample("cycles:u,instructions:u", CSINK_GROUP_SIGTRAP, 0, 1000), 0, "a frequency instead of a period");
 	printf("# 1000 Hz over 0.2 s: %llu overflows, %llu cycles\n", (unsigned long long)run.nr_overflows,
 	       (unsigned long long)run.last[0]);
-	ok(run.nr_overflows > 50 && run.nr_overflows < 800, "it is sampled at about that frequency");
+	ok(run.nr_overflows > 50 && run.nr_overflows < 800, "the event is sampled at about its frequency");
 	ok(is_near(run.last[0], 4 * ROUNDS, 0.05), "whatever the periods were, the counts are whole");
 	csink_group_close(&run.group);
 }
@@ -119,8 +119,8 @@ static void test_turns(void)
 	is_num(sample("cycles:u,instructions:u", CSINK_GROUP_SIGTRAP, PERIOD, 0), 0, "beside twelve others it opens");
 	printf("# beside twelve others: %llu overflows, %llu of the records with shared counters\n",
 	       (unsigned long long)run.nr_overflows, (unsigned long long)run.shared);
-	ok(run.nr_overflows > 20 && run.nr_overflows < 190, "it is sampled in its turns");
-	ok(run.shared > 0, "and its records say that it shares");
+	ok(run.nr_overflows > 20 && run.nr_overflows < 190, "a multiplexed event is sampled");
+	ok(run.shared > 0, "a multiplexed event's records show less running time");
 	csink_group_close(&run.group);
 	for (int i = 0; i < 12; i++)
 		close(fds[i]);
@@ -143,13 +143,14 @@ static void test_shortest(void)
 
 	is_num((long long)shortest("r11:u", 1, &measured), 65536,
 	       "a raw code that comes as fast as cycles is found out");
-	ok(measured, "by counting it");
-	is_num((long long)shortest("r8:u", 5000, &measured), 5000 << 4, "one that comes half as often");
-	is_num((long long)shortest("r40:u", 1, &measured), 1, "one that never comes may be sampled each time");
-	is_num((long long)shortest("r11:u", 50000, &measured), 0, "a long period is not looked at");
-	ok(!measured, "and not counted");
-	is_num((long long)shortest("cycles", 1, &measured), 50000, "of cycles it is known");
-	is_num((long long)shortest("page-faults", 1, &measured), 0, "what the kernel counts may be sampled each time");
+	ok(measured, "the raw code was counted");
+	is_num((long long)shortest("r8:u", 5000, &measured), 5000 << 4,
+	       "a raw code half as frequent gets half the period");
+	is_num((long long)shortest("r40:u", 1, &measured), 1, "a raw code that never happens may have period 1");
+	is_num((long long)shortest("r11:u", 50000, &measured), 0, "a long period is not checked");
+	ok(!measured, "an event with a long period is not counted");
+	is_num((long long)shortest("cycles", 1, &measured), 50000, "the shortest period of cycles is known");
+	is_num((long long)shortest("page-faults", 1, &measured), 0, "a software event may have period 1");
 }
 
 int main(void)

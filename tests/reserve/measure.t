@@ -1,5 +1,5 @@
 #!/bin/bash
-# How long a confirmation takes, and how often it is false, held against what the agent really does with its events.
+# How long a confirmation takes, and how often it is false, compared with what the agent does with its events.
 . "$(dirname "$0")/lib.sh"
 
 measure=$BUILD/tests/reserve/measure
@@ -7,8 +7,8 @@ export IOCTL_LOG=$TMP/ioctl.log PERFALLOC=$PCP/usr/lib/pcp/pmdas/perfevent/perfa
 export AGENT_PRELOAD=$BUILD/tests/reserve/ioctl_log.so AGENT_ENV="IOCTL_LOG=$IOCTL_LOG"
 start_agent "$STATE"
 
-is "$(od -An -td4 "$IOCTL_LOG" | tr -d ' ')" "$(active)" "the agent has enabled as many events as it says"
-is "$(countersink reserve -q --require od -An -td4 "$IOCTL_LOG" | tr -d ' ')" 0 "and none while they are reserved"
+is "$(od -An -td4 "$IOCTL_LOG" | tr -d ' ')" "$(active)" "the agent has enabled as many events as it reports"
+is "$(countersink reserve -q --require od -An -td4 "$IOCTL_LOG" | tr -d ' ')" 0 "the agent has enabled no event while they are reserved"
 latency=$(timeout -s KILL 300 "$measure" latency 25)
 like "$latency" '^25 runs: ' "25 reservations are confirmed"
 diag "$latency"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Side by side with PCP's own perfalloc(1): what must be the same is, what is wrong there is not.
+# Comparison with PCP's own perfalloc(1): the same behaviour, without its defects.
 . "$(dirname "$0")/lib.sh"
 
 set -m
@@ -40,7 +40,7 @@ same() {
 "
 	is $ours $theirs "$name: status $theirs of both"
 }
-# better NAME THEIRS OURS ARGUMENT...: a defect there, which is not to be here.
+# better NAME THEIRS OURS ARGUMENT...: a defect of perfalloc that reserve must not have.
 better() {
 	local name=$1 want_theirs=$2 want_ours=$3 theirs ours
 	shift 3
@@ -50,7 +50,7 @@ better() {
 	ours=$?
 	tap_tested="$tap_tested$(printf '%-36s %6s %6s' "$name" $theirs $ours)
 "
-	is "$theirs $ours" "$want_theirs $want_ours" "$name: $want_theirs there, $want_ours here"
+	is "$theirs $ours" "$want_theirs $want_ours" "$name: $want_theirs of perfalloc, $want_ours of reserve"
 }
 
 same "help" -h
@@ -58,11 +58,11 @@ same "version" -v
 same "a wrong option" -x
 same "-f without a file" -f
 same "a missing lock file" -f "$TMP/missing"
-same "a folder on the way is a file" -f "$LOCK/missing"
+same "a path through a file" -f "$LOCK/missing"
 same "a command that succeeds" true
 same "a command that fails" false
 same "a command by its path" /bin/true
-same "a command that is not there" ./nothing
+same "a missing command" ./nothing
 same "a command that cannot be executed" "$LOCK"
 same "a command after --" -- sh -c 'exit 5'
 same "-D with a command" -D true
@@ -82,10 +82,10 @@ if [ "$(id -u)" = 0 ] && have setpriv; then
 	chmod 700 "$LOCK"
 	theirs=$(unprivileged "$perfalloc" >/dev/null 2>&1 || echo $?)
 	ours=$(unprivileged countersink reserve >/dev/null 2>&1 || echo $?)
-	is "$ours" "$theirs" "a lock file that is not for this user: status $theirs of both"
+	is "$ours" "$theirs" "an unreadable lock file: status $theirs of both"
 	chmod 744 "$LOCK"
 else
-	skip "a lock file that is not for this user" "needs root to make one"
+	skip "an unreadable lock file" "needs root to make one"
 fi
 
 is_held() {
@@ -122,7 +122,7 @@ ignoring() { # in a process of its own
 	trap '' INT HUP
 	exec "$@"
 }
-is "$(signalled HUP ignoring countersink reserve)" "$(signalled HUP ignoring "$perfalloc")" "HUP, ignored before: the same"
+is "$(signalled HUP ignoring countersink reserve)" "$(signalled HUP ignoring "$perfalloc")" "HUP ignored before: the same status"
 
 # Both in the background, both ended by a signal.
 for program in "$perfalloc" "countersink reserve"; do
@@ -133,21 +133,21 @@ for program in "$perfalloc" "countersink reserve"; do
 	countersink reserve -s >status
 	pid=$(sed -n 's/^holders *[a-z]* (\([0-9]*\))$/\1/p' status)
 	[ -n "$pid" ] || diag "$(cat status)"
-	is "$(readlink "/proc/$pid/cwd") $(readlink "/proc/$pid/fd/0")" "/ /dev/null" "${program##*/} -d: holds nothing else"
+	is "$(readlink "/proc/$pid/cwd") $(readlink "/proc/$pid/fd/0")" "/ /dev/null" "${program##*/} -d: works in / with stdin on /dev/null"
 	kill -INT "$pid"
-	ok "${program##*/} -d: until INT" wait_until 20 is_free
+	ok "${program##*/} -d: INT releases the lock" wait_until 20 is_free
 done
 
-# ---- what is wrong there
+# ---- defects of perfalloc
 better "options of the command" 1 7 sh -c 'exit 7'
 better "-d, a missing lock file" 0 1 -d -f "$TMP/missing"
 run_theirs -f "$TMP/missing" true
 run_ours -f "$TMP/missing" true
-is "$(wc -c <theirs.err)" 0 "a command without a reservation: not said there"
-like "$(cat ours.err)" "not reserved: there is no lock file" "but here"
+is "$(wc -c <theirs.err)" 0 "perfalloc does not report a command without a reservation"
+like "$(cat ours.err)" "not reserved: there is no lock file" "reserve reports a command without a reservation"
 children='read -r children </proc/$$/task/$$/children; echo "[$children]"'
-like "$("$perfalloc" -- sh -c "$children")" '^\[[0-9]+ ?\]$' "a child that the command did not start: there"
-is "$(countersink reserve -q -- sh -c "$children")" "[]" "not here"
+like "$("$perfalloc" -- sh -c "$children")" '^\[[0-9]+ ?\]$' "perfalloc gives the command a child that it did not start"
+is "$(countersink reserve -q -- sh -c "$children")" "[]" "reserve gives the command no child"
 clear_theirs
 
 diag "$nr_left of its lockers outlived their command"

@@ -73,7 +73,7 @@ static void test_true(void)
 	const struct csink_attach_object *object = csink_attach_objects_get(&objects, "", "/proc/self/exe");
 
 	ok(object && object->table.hdr && object->nr_code && !object->is_other, "this program has tables and code");
-	ok(csink_attach_objects_get(&objects, "", "/proc/self/exe") == object, "it is read once");
+	ok(csink_attach_objects_get(&objects, "", "/proc/self/exe") == object, "an object is read once");
 	csink_attach_objects_free(&objects);
 }
 
@@ -83,9 +83,9 @@ static void test_made(void)
 
 	ok(has_table(&f), "an object whose tables lie in two segments has them");
 	f.phdr[2].p_filesz = 0x10000;
-	ok(!has_table(&f), "not where the file has less than a segment says");
+	ok(!has_table(&f), "a file shorter than its segment has no tables");
 	f = make(0x9000);
-	ok(!has_table(&f), "nor where they lie in no segment");
+	ok(!has_table(&f), "an object whose tables lie in no segment has none");
 }
 
 /* Its end wraps around: the copy would be too small for it, and lie before what was allocated. */
@@ -95,10 +95,10 @@ static void test_wraps(void)
 
 	f.phdr[2].p_vaddr = -0x1000ULL;
 	f.phdr[2].p_filesz = 0x1100;
-	ok(!has_table(&f), "nor where their segment goes on behind the last address");
+	ok(!has_table(&f), "an object whose segment of tables wraps has none");
 	f = make(0x2000);
 	f.phdr[2].p_filesz = UINT64_MAX - 0x1000;
-	ok(!has_table(&f), "nor where it is as long as all memory");
+	ok(!has_table(&f), "an object whose segment of tables spans all memory has none");
 }
 
 /* A process among other mounts. Returns its pid, or -1: this user cannot have one. */
@@ -146,9 +146,9 @@ static void test_elsewhere(void)
 		return;
 	}
 	csink_attach_images_prepare(&images, pid);
-	is_num(next_fd(), fd, "to prepare for a process among other mounts keeps nothing open");
-	ok(csink_attach_images_take(&images, pid, 1), "it is taken");
-	is_num(next_fd(), fd + 1, "and its root is held by one fd");
+	is_num(next_fd(), fd, "preparation for a process in another mount namespace keeps no descriptor open");
+	ok(csink_attach_images_take(&images, pid, 1), "images of a process in another mount namespace are taken");
+	is_num(next_fd(), fd + 1, "one descriptor holds that process's root");
 	csink_attach_images_free(&images);
 	close(fd);
 	kill(pid, SIGKILL);

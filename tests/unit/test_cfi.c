@@ -71,9 +71,9 @@ static void check_rows(void)
 {
 	is_row(cfi_plain, SP, 0, 8, -8, 0, "at the first instruction");
 	is_row(cfi_pushed, SP_SAVED, 0, 16, -16, 0, "after a push of the frame pointer");
-	is_row(cfi_big, SP_SAVED, 0, 8388608, -16, 0, "in a frame of 8 MiB");
-	is_row(cfi_fp, FP_SAVED, 0, 16, -16, 0, "with a frame pointer");
-	is_row(cfi_restored, SP, 0, 8, -8, 0, "in the epilogue, a register restored to the CIE's rule");
+	is_row(cfi_big, SP_SAVED, 0, 8388608, -16, 0, "a frame of 8 MiB");
+	is_row(cfi_fp, FP_SAVED, 0, 16, -16, 0, "a frame with a frame pointer");
+	is_row(cfi_restored, SP, 0, 8, -8, 0, "the epilogue restores a register to the CIE's rule");
 	is_row(cfi_remembered, FP_SAVED, 0, 16, -16, 0, "after it, the state as remembered");
 	is_row(cfi_after, FP_SAVED, 0, 32, -16, 0, "after a long advance");
 	is_num((long)csink_row_compile((uintptr_t)cfi_after + 1, false),
@@ -85,7 +85,7 @@ static void check_rows(void)
 	is_row(cfi_far, CSINK_ROW_COMPLEX, 0, 0, 0, 0, "a frame pointer saved too far away for a row");
 	is_row(cfi_plt, SP, 0, 8, -8, 0, "a PLT stub before its push");
 	is_row(cfi_plt + 10, SP, 0, 8, -8, 0, "up to the push");
-	is_row(cfi_plt_pushed, SP, 0, 16, -8, 0, "and after it");
+	is_row(cfi_plt_pushed, SP, 0, 16, -8, 0, "a PLT entry after the push");
 	is_row(cfi_drap, CSINK_ROW_DEREF_FPX, CSINK_REG_FP, -24, 0, 0, "a realigned stack");
 	is_row(cfi_deref, CSINK_ROW_DEREF, CSINK_REG_SP, 56, -8, 1, "a CFA that was saved");
 	is_row(cfi_odd, CSINK_ROW_COMPLEX, 0, 0, 0, 0, "an expression without closed form");
@@ -107,9 +107,10 @@ static void check_eval(void)
 		   csink_cfi_rules_at(&fde, (uintptr_t)cfi_odd, &rules),
 	   "rules with an expression are found");
 	ok(csink_cfi_eval(&fde, rules.cfa_expr, &regs, NULL, &load, &value) && value == 2 * (uintptr_t)slot,
-	   "and it is evaluated");
+	   "an expression is evaluated");
 	regs.known = 0;
-	ok(!csink_cfi_eval(&fde, rules.cfa_expr, &regs, NULL, &load, &value), "not from an unknown register");
+	ok(!csink_cfi_eval(&fde, rules.cfa_expr, &regs, NULL, &load, &value),
+	   "an expression with an unknown register is refused");
 	regs.known = 1ULL << CSINK_REG_SP;
 	csink_cfi_locate((uintptr_t)cfi_deref, &table);
 	csink_cfi_find(&table, (uintptr_t)cfi_deref, &fde);
@@ -158,10 +159,10 @@ static void check_good(void)
 	ok(rules_of(&table, 0, &rules) && rules.cfa_reg == 7 && rules.cfa_offset == 8 &&
 		   rules.rule[CSINK_SLOT_RA].kind == CSINK_CFI_AT_CFA && rules.rule[CSINK_SLOT_RA].value == -8,
 	   "a table made by hand is read");
-	ok(rules_of(&table, 4, &rules) && rules.cfa_offset == 16, "from its advance on, the next rule holds");
-	ok(rules_of(&table, 3, &rules) && rules.cfa_offset == 8, "and not before");
+	ok(rules_of(&table, 4, &rules) && rules.cfa_offset == 16, "a rule holds from its advance on");
+	ok(rules_of(&table, 3, &rules) && rules.cfa_offset == 8, "a rule does not hold before its advance");
 	ok(!rules_of(&table, 0x100, &rules) && !rules_of(&table, (uintptr_t)-1, &rules),
-	   "it covers no more than it says");
+	   "a table covers only its range");
 }
 
 static void check_one_change(int at, unsigned char value, const char *what)
@@ -184,7 +185,7 @@ static void check_lies(void)
 	check_one_change(3, 0x1b, "a table that is not data-relative");
 	check_one_change(8, 3, "more entries than there are bytes");
 	check_one_change(19, 0x80, "an entry that points out of the segment");
-	check_one_change(18, 1, "or beyond its end");
+	check_one_change(18, 1, "an entry that points beyond the end");
 	check_one_change(40, 0, "an FDE without length");
 	check_one_change(40, 200, "an FDE longer than its segment");
 	check_one_change(44, 0, "an FDE that is a CIE");
@@ -225,7 +226,7 @@ static void check_two_segments(void)
 		   rules.cfa_offset == 16,
 	   "a header in one segment, its tables in another");
 	phdr[1].p_flags = 0;
-	ok(!csink_cfi_table_of((uintptr_t)base, phdr, 3, &table), "which must be readable");
+	ok(!csink_cfi_table_of((uintptr_t)base, phdr, 3, &table), "tables in an unreadable segment are refused");
 	munmap(base, 3 * 4096);
 }
 

@@ -62,12 +62,12 @@ int main(void)
 	struct link_map *program = dlopen(NULL, RTLD_LAZY);
 
 	test_object(LIBC_SO, interposed, CSINK_ARRAY_SIZE(interposed), "libc's functions that we interpose");
-	test_object(LIBC_SO, others, CSINK_ARRAY_SIZE(others), "others of libc's");
+	test_object(LIBC_SO, others, CSINK_ARRAY_SIZE(others), "other functions of libc");
 	test_linker();
 	ok(program && !csink_elf_function(program, "main") && !csink_elf_function(program, "malloc"),
-	   "what an object imports, or keeps to itself, it does not define");
+	   "imported and local symbols are not defined by the object");
 	ok(!csink_elf_function(program, "stdout") &&
 		   !csink_elf_function(dlopen(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD), "stdout"),
-	   "nor is a variable a function");
+	   "a variable is no function");
 	return done();
 }

@@ -111,10 +111,10 @@ static void test_names(void)
 	is_event("cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, "cycles");
 	is_event("cpu-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, "cycles");
 	is_event("task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, "task-clock");
-	is_str(specs[0].rec.unit, "nanoseconds", "clocks count nanoseconds");
-	is_num(specs[0].rec.flags, CSINK_EVENT_CPU_NS, "clocks are CPU time");
+	is_str(specs[0].rec.unit, "nanoseconds", "clocks have the unit nanoseconds");
+	is_num(specs[0].rec.flags, CSINK_EVENT_CPU_NS, "clocks are flagged as CPU time");
 	is_event("faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, "page-faults");
-	is_str(specs[0].rec.unit, "count", "others are counted");
+	is_str(specs[0].rec.unit, "count", "other events have the unit count");
 	is_event("cs", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES, "context-switches");
 	is_event("L1-dcache-load-misses", PERF_TYPE_HW_CACHE, 0x10000, "L1-dcache-load-misses");
 	is_event("LLC-stores", PERF_TYPE_HW_CACHE, 0x102, "LLC-stores");
@@ -133,22 +133,23 @@ static void test_modifiers(void)
 	const struct perf_event_attr *attr = &specs[0].attr;
 
 	is_event("cycles:u", PERF_TYPE_HARDWARE, 0, "cycles:u");
-	ok(attr->exclude_kernel && attr->exclude_hv && !attr->exclude_user,
-	   "u leaves out the kernel and the hypervisor");
-	ok(attr->exclude_callchain_kernel, "and its call chains");
-	is_num(specs[0].rec.flags, CSINK_EVENT_USER_ONLY | CSINK_EVENT_USER_ASKED, "and the recording says so");
+	ok(attr->exclude_kernel && attr->exclude_hv && !attr->exclude_user, "u excludes the kernel and the hypervisor");
+	ok(attr->exclude_callchain_kernel, "u excludes the kernel's call chains");
+	is_num(specs[0].rec.flags, CSINK_EVENT_USER_ONLY | CSINK_EVENT_USER_ASKED, "u sets the recording's flags");
 	is_event("cycles:ku", PERF_TYPE_HARDWARE, 0, "cycles:uk");
-	ok(!attr->exclude_kernel && attr->exclude_hv && !attr->exclude_user, "uk leaves out the hypervisor alone");
+	ok(!attr->exclude_kernel && attr->exclude_hv && !attr->exclude_user, "uk excludes the hypervisor only");
 	is_event("cycles:ppp:G", PERF_TYPE_HARDWARE, 0, "cycles:Gppp");
-	ok(attr->precise_ip == 3 && attr->exclude_host && !attr->exclude_guest, "ppp and G");
+	ok(attr->precise_ip == 3 && attr->exclude_host && !attr->exclude_guest,
+	   "ppp sets precise_ip, G excludes the host");
 	is_event("cycles:u:D:e", PERF_TYPE_HARDWARE, 0, "cycles:u");
-	ok(attr->pinned && attr->exclusive, "D is pinned, e is exclusive");
+	ok(attr->pinned && attr->exclusive, "D sets pinned, e sets exclusive");
 	is_event("cycles:pinned:excl:precise=1", PERF_TYPE_HARDWARE, 0, "cycles:p");
-	ok(attr->pinned && attr->exclusive && attr->precise_ip == 1, "and so are the long forms");
+	ok(attr->pinned && attr->exclusive && attr->precise_ip == 1,
+	   "the long modifiers set pinned, exclusive and precise_ip");
 	is_event("instructions:period=100000", PERF_TYPE_HARDWARE, 1, "instructions");
-	ok(attr->sample_period == 100000 && !attr->freq && specs[0].rec.period == 100000, "a period");
+	ok(attr->sample_period == 100000 && !attr->freq && specs[0].rec.period == 100000, "period= sets the period");
 	is_event("instructions:freq=0x64", PERF_TYPE_HARDWARE, 1, "instructions");
-	ok(attr->sample_freq == 100 && attr->freq && !specs[0].rec.period, "a frequency");
+	ok(attr->sample_freq == 100 && attr->freq && !specs[0].rec.period, "freq= sets the frequency");
 }
 
 static void test_refusals(void)
@@ -183,14 +184,15 @@ static void test_refusals(void)
 
 static void test_groups(void)
 {
-	is_num(parse(" task-clock , {cycles, instructions:u}:pinned,cs"), 4, "two events and a group");
+	is_num(parse(" task-clock , {cycles, instructions:u}:pinned,cs"), 4,
+	       "a list of two events and a group is parsed");
 	ok(specs[0].group == 0 && specs[1].group == 1 && specs[2].group == 1 && specs[3].group == 2,
 	   "groups are numbered");
 	ok(specs[1].attr.pinned && !specs[2].attr.pinned && !specs[3].attr.pinned, "a group is pinned by its leader");
-	is_num(specs[2].offset, 23, "where an event stands in the list");
-	is_num(specs[2].length, 14, "and how long it is there");
-	is_num(parse("{cycles,instructions}:u"), 2, "modifiers of a group");
-	ok(specs[0].attr.exclude_kernel && specs[1].attr.exclude_kernel, "go to every member");
+	is_num(specs[2].offset, 23, "offset is the event's place in the list");
+	is_num(specs[2].length, 14, "length is the event's length in the list");
+	is_num(parse("{cycles,instructions}:u"), 2, "a group with modifiers is parsed");
+	ok(specs[0].attr.exclude_kernel && specs[1].attr.exclude_kernel, "a group's modifiers apply to every member");
 }
 
 static void test_pmus(void)
@@ -199,17 +201,17 @@ static void test_pmus(void)
 
 	is_event("cpu_core/event=0x3c,umask=0xfa5/", 4, 0xf0000a53c, "cpu_core/event=0x3c,umask=0xfa5/");
 	is_event("cpu_core/event=0xff,edge/u", 4, 0x400ff, "cpu_core/event=0xff,edge/:u");
-	ok(attr->exclude_kernel, "a modifier after the slash");
+	ok(attr->exclude_kernel, "a modifier after the slash applies");
 	is_event("cpu_core/loads/:pp", 4, 0x1cd, "cpu_core/loads/:pp");
-	is_num(attr->config1, 3, "an alias sets config1 too");
+	is_num(attr->config1, 3, "an alias sets config1");
 	is_event("cpu_core/loads,ldlat=30,name=slow loads/", 4, 0x1cd, "slow loads");
-	is_num(attr->config1, 30, "later terms win");
+	is_num(attr->config1, 30, "later terms override earlier ones");
 	is_event("cpu_core/config=0x1234,config2=7/", 4, 0x1234, "cpu_core/config=0x1234,config2=7/");
-	is_num(attr->config2, 7, "config2 by name");
+	is_num(attr->config2, 7, "config2= sets config2");
 	is_event("cpu_atom/cycles/", PERF_TYPE_HARDWARE, 10ULL << 32, "cpu_atom/cycles/");
-	is_str(specs[0].cpus, "8-15", "an event of a core PMU knows its CPUs");
+	is_str(specs[0].cpus, "8-15", "an event of a core PMU has its CPUs");
 	is_event("cpu_core/cpu-cycles,period=50000/", 4, 0x3c, "cpu_core/cpu-cycles,period=50000/");
-	is_num(attr->sample_period, 50000, "a period between the slashes");
+	is_num(attr->sample_period, 50000, "period= between the slashes sets the period");
 	is_event("power/energy-pkg/", 20, 2, "power/energy-pkg/");
 	ok(specs[0].cpu_wide && !strcmp(specs[0].rec.unit, "Joules") && specs[0].scale > 2.3e-10 &&
 		   specs[0].scale < 2.4e-10,
@@ -261,28 +263,30 @@ static void test_bind(void)
 {
 	struct csink_event_roots plain = {"/nowhere", NULL};
 
-	is_num(parse("cycles:u,task-clock,{instructions,cs}"), 4, "four events on a hybrid machine");
-	is_num(csink_events_bind(&plain, specs, 4, MAX, &err), 4, "stay four where there is one kind of CPU");
-	is_str(specs[0].rec.name, "cycles:u", "and keep their names");
-	is_num(csink_events_bind(&roots, specs, 4, MAX, &err), 7, "and become seven where there are two");
-	is_str(specs[0].rec.name, "cpu_atom/cycles/:u", "kinds of CPU come in the order of their names");
-	is_str(specs[1].rec.name, "cpu_core/cycles/:u", "each has the event");
+	is_num(parse("cycles:u,task-clock,{instructions,cs}"), 4, "four events are parsed for a hybrid machine");
+	is_num(csink_events_bind(&plain, specs, 4, MAX, &err), 4, "bind keeps four events where there is one CPU kind");
+	is_str(specs[0].rec.name, "cycles:u", "bind keeps the names where there is one CPU kind");
+	is_num(csink_events_bind(&roots, specs, 4, MAX, &err), 7,
+	       "bind makes seven events of four where there are two CPU kinds");
+	is_str(specs[0].rec.name, "cpu_atom/cycles/:u", "CPU kinds come in the order of their names");
+	is_str(specs[1].rec.name, "cpu_core/cycles/:u", "each CPU kind has the event");
 	ok(specs[0].attr.config == 10ULL << 32 && specs[1].attr.config == 4ULL << 32,
-	   "with its PMU's type above config");
-	ok(specs[0].attr.exclude_kernel && specs[1].attr.exclude_kernel, "and the modifiers");
-	is_str(specs[2].rec.name, "task-clock", "software events stay alone");
-	is_str(specs[3].rec.name, "cpu_atom/instructions/", "a group goes as a whole");
-	is_str(specs[4].rec.name, "context-switches", "with its software events");
+	   "each event has its PMU's type in config's upper half");
+	ok(specs[0].attr.exclude_kernel && specs[1].attr.exclude_kernel, "each event keeps its modifiers");
+	is_str(specs[2].rec.name, "task-clock", "software events are not duplicated");
+	is_str(specs[3].rec.name, "cpu_atom/instructions/", "a group is duplicated as a whole");
+	is_str(specs[4].rec.name, "context-switches", "a duplicated group keeps its software events");
 	ok(specs[0].group == 0 && specs[1].group == 1 && specs[2].group == 2 && specs[3].group == 3 &&
 		   specs[4].group == 3 && specs[5].group == 4 && specs[6].group == 4,
-	   "groups are numbered anew");
-	is_num(csink_events_bind(&roots, specs, 7, MAX, &err), 7, "binding again changes nothing");
+	   "groups are renumbered");
+	is_num(csink_events_bind(&roots, specs, 7, MAX, &err), 7, "bind of bound events changes nothing");
 	parse("r3c");
-	is_num(csink_events_bind(&roots, specs, 1, MAX, &err), 2, "raw codes are bound too");
-	ok(specs[0].attr.type == 10 && specs[1].attr.type == 4, "by the PMU's own type");
-	is_num(parse("cycles,cycles:u,cycles:k,instructions,branches"), 5, "five generic events");
-	is_num(csink_events_bind(&roots, specs, 5, MAX, &err), -E2BIG, "are too many when doubled");
-	ok(!!strstr(err.line, "2 kinds of CPU"), "and the line says why");
+	is_num(csink_events_bind(&roots, specs, 1, MAX, &err), 2, "raw codes are bound to CPU kinds");
+	ok(specs[0].attr.type == 10 && specs[1].attr.type == 4, "raw codes get the PMU's type");
+	is_num(parse("cycles,cycles:u,cycles:k,instructions,branches"), 5, "five generic events are parsed");
+	is_num(csink_events_bind(&roots, specs, 5, MAX, &err), -E2BIG,
+	       "five generic events are too many when doubled: E2BIG");
+	ok(!!strstr(err.line, "2 kinds of CPU"), "the error names the two CPU kinds");
 }
 
 static bool is_same(const struct csink_event_spec *a, const struct csink_event_spec *b)
@@ -325,9 +329,10 @@ static void test_print(void)
 	parse("cycles");
 	csink_event_set_user_only(&specs[0]);
 	csink_events_print(specs, 1, text, sizeof(text));
-	is_num(csink_events_parse(text, again, MAX, &err), 1, "an event that was forced to user space is read back");
-	ok(again[0].attr.exclude_kernel && !strcmp(again[0].rec.name, "cycles"), "with its name as it was");
-	is_num(csink_events_print(specs, 1, text, 4), -ENOSPC, "no room to print");
+	is_num(csink_events_parse(text, again, MAX, &err), 1, "an event forced to user space is parsed from print");
+	ok(again[0].attr.exclude_kernel && !strcmp(again[0].rec.name, "cycles"),
+	   "an event forced to user space keeps its name");
+	is_num(csink_events_print(specs, 1, text, 4), -ENOSPC, "print into a short buffer: ENOSPC");
 }
 
 /* What is not of the printed form is left to the parser. */
@@ -381,15 +386,15 @@ static void test_libpfm4_names(void)
 	is_event("skl::MEM_LOAD_RETIRED:L3_MISS:u", PERF_TYPE_RAW, 0x20d1, "skl::MEM_LOAD_RETIRED:L3_MISS:u");
 	ok(attr->exclude_kernel && attr->exclude_hv &&
 		   specs[0].rec.flags == (CSINK_EVENT_USER_ONLY | CSINK_EVENT_USER_ASKED),
-	   "u by libpfm4");
+	   "libpfm4 parses :u");
 	is_event("OFFCORE_RESPONSE_0:DMND_DATA_RD:L3_MISS", PERF_TYPE_RAW, 0x1b7,
 		 "OFFCORE_RESPONSE_0:DMND_DATA_RD:L3_MISS");
-	is_num((long long)attr->config1, 0x3f84000001, "with config1");
+	is_num((long long)attr->config1, 0x3f84000001, "libpfm4 sets config1");
 	is_event("INST_RETIRED:ANY_P:upp:D", PERF_TYPE_RAW, 0xc0, "INST_RETIRED:ANY_P:upp");
 	ok(attr->pinned && attr->precise_ip == 2 && attr->exclude_kernel,
-	   "perf's modifiers after libpfm4's attributes");
+	   "perf's modifiers apply after libpfm4's attributes");
 	is_event("INST_RETIRED:period=5000", PERF_TYPE_RAW, 0xc0, "INST_RETIRED:period=5000");
-	is_num((long long)specs[0].rec.period, 5000, "a period by libpfm4");
+	is_num((long long)specs[0].rec.period, 5000, "libpfm4 parses period=");
 	is_refused("INST_RETIRD", -ENOENT, "INST_RETIRD", "'INST_RETIRED'");
 	is_refused("INST_RETIRED:ANY_Q", -EINVAL, "INST_RETIRED:ANY_Q", "did you mean 'ANY_P'");
 	is_refused("MEM_LOAD_RETIRED", -EINVAL, "MEM_LOAD_RETIRED", "it has L1_HIT");
@@ -427,7 +432,7 @@ static void test_cost(void)
 	is_num(nr_opens, 0, "common events are parsed without opening a file");
 	printf("# six events in %llu ns\n", (unsigned long long)best);
 	csink_events_parse("power/energy-pkg/", specs, MAX, &err);
-	ok(nr_opens > 0, "(and the count can tell)");
+	ok(nr_opens > 0, "the check counts the files that a PMU event opens");
 }
 
 static void test_auto(void)
@@ -439,10 +444,10 @@ static void test_auto(void)
 	close(fd);
 	csink_events_auto(&spec, reason, sizeof(reason));
 	next = dup(0);
-	is_num(next, fd, "auto leaves no fd open");
+	is_num(next, fd, "auto leaves no descriptor open");
 	close(next);
 	ok(!strcmp(spec.rec.name, "cycles") || !strcmp(spec.rec.name, "task-clock"), "auto is %s", spec.rec.name);
-	ok(!!strstr(reason, spec.rec.name), "its reason names it: %s", reason);
+	ok(!!strstr(reason, spec.rec.name), "auto's reason names the event: %s", reason);
 }
 
 static void remove_roots(void)

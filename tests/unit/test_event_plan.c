@@ -26,24 +26,24 @@ static void test_groups(void)
 {
 	is_str(plan("task-clock"), "task-clock", "a single event needs no group");
 	is_str(plan("task-clock,page-faults,cs"), "{task-clock,page-faults,context-switches}",
-	       "all join the first one");
+	       "events without a rate join the first one");
 	is_str(plan("cycles,instructions"), "{cycles,instructions}",
-	       "so do hardware events, if they fit or cannot be had");
+	       "hardware events join the first one if they fit or do not open");
 	is_str(plan("{task-clock},page-faults"), "{task-clock},{page-faults}", "a single one in braces stays alone");
 	is_str(plan("{task-clock,cs},{page-faults,dummy}"), "{task-clock,context-switches},{page-faults,dummy}",
 	       "groups are as the user wrote them");
 	is_str(plan("task-clock,{page-faults,dummy},cs"), "{task-clock,context-switches},{page-faults,dummy}",
-	       "others join each other around them, and become neighbours");
+	       "events without a rate around a group join each other");
 }
 
 static void test_rates(void)
 {
 	is_str(plan("task-clock,page-faults:period=1,cs"), "{task-clock,context-switches},{page-faults:period=1}",
-	       "one that says how often it is sampled leads a group of its own");
+	       "an event with a rate leads a group of its own");
 	is_str(plan("task-clock:period=1000000,page-faults"), "{task-clock:period=1000000,page-faults}",
-	       "but the first one, which others join");
+	       "the first event with a rate is joined by others");
 	is_str(plan("page-faults:period=1,cs:period=1"), "{page-faults:period=1},{context-switches:period=1}",
-	       "two of them are two groups");
+	       "two events with rates are two groups");
 }
 
 static void test_again(void)
@@ -56,7 +56,7 @@ static void test_again(void)
 
 		strcpy(first, plan(lists[i]));
 		is_str(plan(first), first, "a plan is read back, and planned again, as it is");
-		ok(specs[0].braced, "and known to be one");
+		ok(specs[0].braced, "a printed plan's group is known to be one");
 	}
 }
 
@@ -86,9 +86,9 @@ static void test_room(void)
 	ret = csink_events_fit(specs, 20, &err);
 	printf("# %s\n", err.line);
 	is_num(ret, -E2BIG, "twenty breakpoints are more than any CPU has");
-	ok(strstr(err.line, "what fits is {watch-0,watch-1,") != NULL, "those that fit are named");
+	ok(strstr(err.line, "what fits is {watch-0,watch-1,") != NULL, "the events that fit are named");
 	rest = strstr(err.line, "}, and what does not is {watch-");
-	ok(rest && strstr(rest, "watch-19}"), "so are those that do not");
+	ok(rest && strstr(rest, "watch-19}"), "the events that do not fit are named");
 	ok(rest && !strstr(rest, "watch-0,"), "none is both");
 }
 

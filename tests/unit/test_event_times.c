@@ -75,19 +75,26 @@ static void test_both_kernels(void)
 {
 	for (int forgets = 0; forgets < 2; forgets++) {
 		for (int has_clocks = 0; has_clocks < 2; has_clocks++) {
-			check((struct stay){100, 1}, (struct stay){100, 1}, forgets, has_clocks, "even, no turns");
-			check((struct stay){1000, 1}, (struct stay){1, 1}, forgets, has_clocks, "uneven, no turns");
-			check((struct stay){100, 0.6}, (struct stay){100, 0.6}, forgets, has_clocks, "even, turns");
+			check((struct stay){100, 1}, (struct stay){100, 1}, forgets, has_clocks,
+			      "CPU kinds used evenly, no multiplexing");
+			check((struct stay){1000, 1}, (struct stay){1, 1}, forgets, has_clocks,
+			      "CPU kinds used unevenly, no multiplexing");
+			check((struct stay){100, 0.6}, (struct stay){100, 0.6}, forgets, has_clocks,
+			      "CPU kinds used evenly, multiplexing");
 			check((struct stay){100, 0.1}, (struct stay){100, 0.1}, forgets, has_clocks,
-			      "even, so many turns that the two would not make up one kind's time");
+			      "CPU kinds used evenly, so much multiplexing that both do not add up to one kind's time");
 			check((struct stay){1000, 0.4}, (struct stay){10, 0.4}, forgets, has_clocks, "uneven, turns");
 			check((struct stay){10, 0.7}, (struct stay){1000, 0.7}, forgets, has_clocks,
 			      "uneven the other way, turns");
-			check((struct stay){200, 1}, (struct stay){0, 1}, forgets, has_clocks, "one kind, no turns");
-			check((struct stay){0, 0.5}, (struct stay){200, 0.5}, forgets, has_clocks, "one kind, turns");
+			check((struct stay){200, 1}, (struct stay){0, 1}, forgets, has_clocks,
+			      "one CPU kind used, no multiplexing");
+			check((struct stay){0, 0.5}, (struct stay){200, 0.5}, forgets, has_clocks,
+			      "one CPU kind used, multiplexing");
 		}
-		check((struct stay){300, 1}, (struct stay){500, 0.3}, forgets, true, "turns on one kind only");
-		check((struct stay){300, 0.2}, (struct stay){5, 0.9}, forgets, true, "more turns on one kind");
+		check((struct stay){300, 1}, (struct stay){500, 0.3}, forgets, true,
+		      "multiplexing on one CPU kind only");
+		check((struct stay){300, 0.2}, (struct stay){5, 0.9}, forgets, true,
+		      "more multiplexing on one CPU kind");
 	}
 }
 
@@ -100,9 +107,11 @@ static void test_chance(void)
 		add("little", kinds[LITTLE], 1000, 10 + 20 * i, false);
 	}
 	add("dummy", "", 1000, 1000, true);
-	is_near(csink_event_could_run_ns(times, nr, 1), 100, "what one event got is no measure of its kind's time");
-	is_near(csink_event_could_run_ns(times, nr, 9), 100, "nor what another one got");
-	is_near(csink_event_could_run_ns(times, nr, 0), 900, "or of the other kind's");
+	is_near(csink_event_could_run_ns(times, nr, 1), 100,
+		"an event's own running time does not determine its kind's time");
+	is_near(csink_event_could_run_ns(times, nr, 9), 100,
+		"another event's running time does not determine its kind's time");
+	is_near(csink_event_could_run_ns(times, nr, 0), 900, "the other kind's time is determined the same way");
 }
 
 static void test_alone(void)
@@ -110,17 +119,21 @@ static void test_alone(void)
 	nr = 0;
 	add("cpu_core/a/", kinds[BIG], 1000, 300, false);
 	add("cpu_core/b/", kinds[BIG], 1000, 400, false);
-	is_num((long long)csink_event_could_run_ns(times, nr, 1), 400000000, "one kind's alone does not tell");
-	is_num((long long)csink_event_could_run_ns(times, nr, 0), 400000000, "but one tells the least of another");
+	is_num((long long)csink_event_could_run_ns(times, nr, 1), 400000000,
+	       "an event without a counterpart of the other kind: the time enabled");
+	is_num((long long)csink_event_could_run_ns(times, nr, 0), 400000000,
+	       "an event's running time is a lower bound for its counterpart");
 	add("dummy", kinds[BIG], 600, 600, true);
-	is_num((long long)csink_event_could_run_ns(times, nr, 1), 600000000, "and a clock tells of both");
+	is_num((long long)csink_event_could_run_ns(times, nr, 1), 600000000, "a clock gives both kinds' time");
 	times[0].running_ns = 0;
-	is_num((long long)csink_event_could_run_ns(times, nr, 0), 600000000, "and of one that only waited");
+	is_num((long long)csink_event_could_run_ns(times, nr, 0), 600000000,
+	       "a clock gives the time of an event that only waited");
 	nr = 0;
 	add("cpu_core/a/", kinds[BIG], 1000, 0, false);
 	add("cpu_atom/a/", kinds[LITTLE], 1000, 1000, false);
-	is_num((long long)csink_event_could_run_ns(times, nr, 0), 0, "where nothing ran there is nothing to wait for");
-	is_num((long long)csink_event_could_run_ns(times, nr, 1), 1000000000, "and leaves the time to the other");
+	is_num((long long)csink_event_could_run_ns(times, nr, 0), 0, "an event that never ran has no time to wait for");
+	is_num((long long)csink_event_could_run_ns(times, nr, 1), 1000000000,
+	       "a kind that never ran leaves the time to the other kind");
 }
 
 static void test_one_kind_of_cpu(void)
@@ -128,14 +141,16 @@ static void test_one_kind_of_cpu(void)
 	nr = 0;
 	add("cycles", "", 1000, 500, false);
 	add("instructions", "", 1000, 1000, false);
-	is_num((long long)csink_event_could_run_ns(times, nr, 0), 1000000000, "elsewhere it is the time enabled");
-	is_num((long long)csink_event_could_run_ns(times, nr, 1), 1000000000, "to the last nanosecond");
+	is_num((long long)csink_event_could_run_ns(times, nr, 0), 1000000000,
+	       "without CPU kinds the time is the time enabled");
+	is_num((long long)csink_event_could_run_ns(times, nr, 1), 1000000000, "without CPU kinds the time is exact");
 	times[0].enabled_ns = 500000000;
 	add("dummy", "", 1000, 1000, true);
-	is_num((long long)csink_event_could_run_ns(times, nr, 0), 1000000000, "or a clock's, if that was forgotten");
+	is_num((long long)csink_event_could_run_ns(times, nr, 0), 1000000000,
+	       "a forgotten time enabled is replaced by a clock's");
 	times[0].running_ns = times[0].enabled_ns = 999999000;
 	is_num((long long)csink_event_could_run_ns(times, nr, 0), 999999000,
-	       "but not a moment more for reading it first");
+	       "an event read before the clock gets no more time than its own");
 }
 
 static void name(struct csink_event_spec *spec, const char *text, const char *cpus)
@@ -150,17 +165,19 @@ static void test_kin(void)
 
 	name(&a, "cpu_core/cycles/:u", "0-3");
 	name(&b, "cpu_atom/cycles/:u", "4-7");
-	ok(csink_event_is_kin(&a, &b) && csink_event_is_kin(&b, &a), "the same event of two kinds are kin");
-	ok(!csink_event_is_kin(&a, &a), "of one kind, they are not");
+	ok(csink_event_is_kin(&a, &b) && csink_event_is_kin(&b, &a),
+	   "the same event of two CPU kinds are counterparts");
+	ok(!csink_event_is_kin(&a, &a), "an event is not its own counterpart");
 	name(&b, "cpu_atom/cycles/", "4-7");
-	ok(!csink_event_is_kin(&a, &b), "nor with other modifiers");
+	ok(!csink_event_is_kin(&a, &b), "events with different modifiers are not counterparts");
 	name(&b, "cycles:u", "");
-	ok(!csink_event_is_kin(&a, &b) && !csink_event_is_kin(&b, &b), "nor what counts everywhere");
+	ok(!csink_event_is_kin(&a, &b) && !csink_event_is_kin(&b, &b),
+	   "an event that counts on all CPUs has no counterpart");
 	name(&a, "big/a_name_of_some_length/", "0-3");
 	name(&b, "very_little/a_name_of_some_l~", "4-7");
-	ok(csink_event_is_kin(&a, &b), "a name that was cut is still the same");
+	ok(csink_event_is_kin(&a, &b), "a truncated name still matches its counterpart");
 	name(&b, "very_little/another_name_of~", "4-7");
-	ok(!csink_event_is_kin(&a, &b), "and another one is not");
+	ok(!csink_event_is_kin(&a, &b), "another truncated name does not match");
 }
 
 int main(void)

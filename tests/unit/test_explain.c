@@ -39,7 +39,7 @@ static void test_tail(void)
 	call.attr = &big.attr;
 	fd = csink_perf_open(&big.attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	is_num(fd, -E2BIG, "a tail that no kernel knows gives E2BIG");
-	ok(big.attr.size != 400, "and the kernel's own size");
+	ok(big.attr.size != 400, "an unknown tail gives the kernel's own size");
 	told("the same after the fact", E2BIG, "size", CSINK_CAUSE_NEW_FIELD);
 	big.attr.size = 400;
 	told("a tail that this kernel does not know", E2BIG, "size", CSINK_CAUSE_NEW_FIELD);
@@ -51,7 +51,7 @@ static void test_tail(void)
 static void test_busy(void)
 {
 	told("a call that was refused, and works now", EBUSY, "", CSINK_CAUSE_RESOURCE);
-	is_str(found[0].remedy, "call again", "for what was used up is free again");
+	is_str(found[0].remedy, "call again", "a resource that is free again has the remedy to call again");
 }
 
 static void test_values(void)

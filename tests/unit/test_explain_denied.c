@@ -32,7 +32,7 @@ static void test_refused_user(void)
 	blames_two("the kernel on a whole CPU", EACCES, "exclude_kernel", CSINK_CAUSE_PARANOID, "pid");
 	call.pid = 1;
 	blames("another user's process", EACCES, "pid", CSINK_CAUSE_TARGET);
-	ok(!!strstr(found[0].text, "uid 0"), "whose user is named");
+	ok(!!strstr(found[0].text, "uid 0"), "the text names the other process's user");
 	attr.namespaces = 1;
 	blames("records of namespaces", EACCES, "namespaces", CSINK_CAUSE_PARANOID);
 	attr.sample_type = PERF_SAMPLE_PHYS_ADDR;
@@ -53,7 +53,7 @@ static void test_refused_user(void)
 	if (read(ends[0], &byte, 1) == 1) {
 		call.pid = pid;
 		blames("a process that cannot be dumped", EACCES, "pid", CSINK_CAUSE_TARGET);
-		ok(!!strstr(found[0].text, "setuid"), "for reasons that are named");
+		ok(!!strstr(found[0].text, "setuid"), "the text names setuid as a reason");
 	}
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
@@ -210,7 +210,8 @@ static void under_filter(int err)
 	plain();
 	snprintf(want, sizeof(want), "a filter that says %s", csink_errno_name(err));
 	blames(want, err, "", CSINK_CAUSE_SECCOMP);
-	is_str(csink_explain_brief(err, text, sizeof(text)), "a seccomp filter refuses perf_event_open", "in brief");
+	is_str(csink_explain_brief(err, text, sizeof(text)), "a seccomp filter refuses perf_event_open",
+	       "the brief text names the filter");
 	attr.sample_type = 1ULL << 40;
 	blames("whatever is asked", err, "", CSINK_CAUSE_SECCOMP);
 }
@@ -240,8 +241,9 @@ static void without_fds(void)
 	/* lowest_fd() is -1 now, before and after. */
 	blames("no fd left", EMFILE, "RLIMIT_NOFILE", CSINK_CAUSE_LIMIT);
 	attr.sample_type = 1ULL << 40;
-	blames("what is checked before an fd is needed", EINVAL, "sample_type: bit 40", CSINK_CAUSE_NEW_FIELD);
-	ok(!!strstr(csink_explain_brief(EMFILE, text, sizeof(text)), "file descriptors"), "in brief: %s", text);
+	blames("an error found before a descriptor is needed", EINVAL, "sample_type: bit 40", CSINK_CAUSE_NEW_FIELD);
+	ok(!!strstr(csink_explain_brief(EMFILE, text, sizeof(text)), "file descriptors"),
+	   "the brief text names file descriptors: %s", text);
 }
 
 static void without_locked_memory(void)

@@ -54,7 +54,7 @@ static void test_gone(void)
 	if (wait_for_zombie(pid)) {
 		call.pid = pid;
 		blames("a zombie", ESRCH, "pid", CSINK_CAUSE_TARGET);
-		ok(!!strstr(found[0].text, "zombie"), "which is called one");
+		ok(!!strstr(found[0].text, "zombie"), "the text names the zombie");
 	}
 	waitpid(pid, NULL, 0);
 	call.pid = pid;
@@ -76,7 +76,7 @@ static void test_gone(void)
 	if (wait_for_zombie(pid)) {
 		call.pid = pid;
 		blames("a process without its main thread", ESRCH, "pid", CSINK_CAUSE_TARGET);
-		ok(!!strstr(found[0].text, "main thread"), "which is told from a zombie");
+		ok(!!strstr(found[0].text, "main thread"), "the text names the ended main thread");
 	}
 	close(down[1]);
 	waitpid(pid, NULL, 0);

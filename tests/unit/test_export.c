@@ -121,7 +121,7 @@ static void test_tree(void)
 	int in_order = 1, sorted = 1;
 
 	is_num(csink_calltree_build(&tree, p, nodes), 0, "a call tree is built");
-	is_num(csink_calltree_depth(tree), 600, "as deep as the deepest stack");
+	is_num(csink_calltree_depth(tree), 600, "the call tree is as deep as the deepest stack");
 	is_num(nodes[0], 0, "no stack is the root");
 	for (uint32_t i = 1; i < tree->nr_nodes; i++) {
 		in_order &= tree->nodes[i].parent < i;
@@ -150,8 +150,8 @@ static void test_threads(void)
 
 	is_num(csink_threads_build(&threads, p), 0, "samples are sorted by thread");
 	is_num(threads.nr_threads, 3, "three threads");
-	is_num(threads.nr_rows, p->nr_samples, "with every sample");
-	is_num(threads.threads[2].nr_rows, 3, "as many as are its own");
+	is_num(threads.nr_rows, p->nr_samples, "the threads have every sample");
+	is_num(threads.threads[2].nr_rows, 3, "each thread has its own samples");
 	ok(threads.rows[threads.threads[2].first_row].time_ns == CSINK_NO_TIME, "those without a time come first");
 	is_num(threads.first_ns, 5000000, "the first time");
 	is_num(threads.last_ns, 9000000, "the last");
@@ -207,7 +207,7 @@ static void test_nothing(void)
 		ok(text != NULL, "%s: a profile without samples", csink_export_formats[i].name);
 		free(text);
 		text = written(csink_export_formats[i].write, none, &bytes);
-		ok(text != NULL || !strcmp(csink_export_formats[i].name, "firefox"), "%s: one without types",
+		ok(text != NULL || !strcmp(csink_export_formats[i].name, "firefox"), "%s: a profile without types",
 		   csink_export_formats[i].name);
 		free(text);
 	}
@@ -229,7 +229,7 @@ static void test_diff(void)
 	is_num(csink_html_write_diff(f, &base, &now, NULL), 0, "two profiles are compared");
 	fflush(f);
 	has(text, "{\"name\":\"old\",\"runs\":12,", "the runs that a profile has merged");
-	has(text, "{\"name\":\"new\",\"runs\":3,", "or those that are told");
+	has(text, "{\"name\":\"new\",\"runs\":3,", "the page has the given number of runs");
 	ok(strstr(text, "/old/made") && !strstr(text, "/new/made"),
 	   "modules are matched by the last part of their path");
 	is_num(csink_html_write_diff(f, &base, &nothing, NULL), -ENOENT, "no event in common");

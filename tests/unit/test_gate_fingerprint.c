@@ -40,7 +40,7 @@ static void test_governors(void)
 {
 	mkdir("cpufreq", 0700);
 	is_text(csink_gate_governors("."), "", "no CPU has a governor");
-	is_text(csink_gate_governors("/nowhere"), "", "nor where there is no such folder");
+	is_text(csink_gate_governors("/nowhere"), "", "a missing directory has no governor");
 	put_governor(0, "performance\n");
 	put_governor(1, "performance\n");
 	is_text(csink_gate_governors("."), "performance", "all CPUs have the same one");
@@ -48,9 +48,9 @@ static void test_governors(void)
 	put_governor(2, "performance\n");
 	put_governor(3, "power\n");
 	is_text(csink_gate_governors("."), "performance, powersave, power",
-		"each is told once, and is not mistaken for a part of another");
+		"each governor is named once, as a whole word");
 	put_governor(0, "");
-	is_text(csink_gate_governors("."), "powersave, performance, power", "one that cannot be read is left out");
+	is_text(csink_gate_governors("."), "powersave, performance, power", "an unreadable governor is left out");
 }
 
 static void test_cpu(void)
@@ -58,28 +58,28 @@ static void test_cpu(void)
 	put("cpuinfo", "processor\t: 0\nvendor_id\t: AuthenticAMD\nmodel name\t: AMD EPYC\nmodel name\t: other\n");
 	is_text(csink_gate_cpu_name("cpuinfo"), "AMD EPYC", "a CPU with a name");
 	put("cpuinfo", "processor\t: 0\nBogoMIPS\t: 50\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n");
-	is_text(csink_gate_cpu_name("cpuinfo"), "implementer 0x41 part 0xd0c", "one with numbers only, as ARM's");
+	is_text(csink_gate_cpu_name("cpuinfo"), "implementer 0x41 part 0xd0c", "an ARM CPU is named by its numbers");
 	put("cpuinfo", "");
-	is_text(csink_gate_cpu_name("cpuinfo"), "", "one of which nothing is known");
+	is_text(csink_gate_cpu_name("cpuinfo"), "", "an unknown CPU has no name");
 }
 
 static void test_library(void)
 {
 	char *one, *other, *self = csink_gate_library_id("/proc/self/exe");
 
-	ok(self && strlen(self) >= 16 && !strchr(self, ' '), "what a program is known by is one word: %s",
+	ok(self && strlen(self) >= 16 && !strchr(self, ' '), "a program's identity is one word: %s",
 	   self ? self : "none");
 	put("one.so", "some bytes");
 	put("other.so", "more bytes");
 	one = csink_gate_library_id("one.so");
 	other = csink_gate_library_id("other.so");
 	ok(one && !strncmp(one, "crc32-", 6), "a file without a build-id is known by its contents");
-	ok(one && other && strcmp(one, other) != 0, "which another one has not");
+	ok(one && other && strcmp(one, other) != 0, "another file has another identity");
 	put("other.so", "some bytes");
 	free(other);
 	other = csink_gate_library_id("other.so");
-	is_str(other, one, "but a copy has");
-	is_text(csink_gate_library_id("none.so"), "", "of a file that is gone nothing is known");
+	is_str(other, one, "a copy has the same identity");
+	is_text(csink_gate_library_id("none.so"), "", "a missing file has no identity");
 	free(one);
 	free(other);
 	free(self);

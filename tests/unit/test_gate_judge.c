@@ -151,11 +151,11 @@ static void test_power(void)
 	program.now[3] *= 1.1;
 	outcome = judge_many(&program, 40, 13, 0.01, "f3");
 	ok(outcome.named >= 38, "10 %% slower, 12 %% of the time: named in %u of 40", outcome.named);
-	ok(outcome.others <= 1, "another one in %u", outcome.others);
+	ok(outcome.others <= 1, "10 %% slower: another function is blamed in %u", outcome.others);
 	program.unpaired = true;
 	outcome = judge_many(&program, 10, 13, 0.01, "f3");
-	ok(outcome.named >= 9 && outcome.others <= 1, "without pairs in %u of 10, another one in %u", outcome.named,
-	   outcome.others);
+	ok(outcome.named >= 9 && outcome.others <= 1, "without pairs: named in %u of 10, another function in %u",
+	   outcome.named, outcome.others);
 	/* Three fifths of the time are one function: the others must not look as if they had got faster. */
 	program = plain();
 	program.old[1] = 150e6;
@@ -163,13 +163,14 @@ static void test_power(void)
 	outcome = judge_many(&program, 40, 13, 0.01, "f1");
 	ok(outcome.named >= 38 && outcome.others <= 1, "most of the time in the slower one: named in %u of 40",
 	   outcome.named);
-	ok(outcome.improved <= 1, "and nothing improved, but in %u", outcome.improved);
+	ok(outcome.improved <= 1, "most of the time in the slower one: another function improves in %u",
+	   outcome.improved);
 	/* A function that got much faster makes no others slower. */
 	program = plain();
 	program.now[1] /= 3;
 	outcome = judge_many(&program, 40, 13, 0.01, "none");
-	ok(outcome.others < 4 && outcome.improved >= 39, "one much faster: %u blame others, %u say it", outcome.others,
-	   outcome.improved);
+	ok(outcome.others < 4 && outcome.improved >= 39, "one function much faster: %u blame others, %u name it",
+	   outcome.others, outcome.improved);
 }
 
 static void test_all_slower(void)
@@ -184,9 +185,9 @@ static void test_all_slower(void)
 	add_runs(&data, &program, 14);
 	csink_gate_judge(&data, &rules, 0, &v);
 	is_num(row_of(&data, &v, "cpu")->verdict, CSINK_GATE_REGRESSED, "all slower: the command is a regression");
-	ok(fabs(v.speed - 1.5) < 0.1, "and the speed of what did not change beside each other is known");
+	ok(fabs(v.speed - 1.5) < 0.1, "all slower: the speed of unchanged functions is known");
 	is_num(row_of(&data, &v, "f1")->verdict, CSINK_GATE_REGRESSED, "functions are judged by their cost then");
-	ok(row_of(&data, &v, "f1")->by_cost, "which is said");
+	ok(row_of(&data, &v, "f1")->by_cost, "all slower: the row is judged by cost");
 	csink_gate_verdicts_release(&v);
 	csink_gate_data_release(&data);
 }
@@ -204,9 +205,10 @@ static void test_moved(void)
 	add_runs(&data, &program, 20);
 	csink_gate_judge(&data, &rules, 0, &v);
 	is_num(row_of(&data, &v, "f11")->verdict, CSINK_GATE_UNCHANGED, "half of a split function is no regression");
-	is_num(row_of(&data, &v, "f2")->verdict, CSINK_GATE_UNCHANGED, "nor is the other half an improvement");
+	is_num(row_of(&data, &v, "f2")->verdict, CSINK_GATE_UNCHANGED,
+	       "the other half of a split function is no improvement");
 	ok(row_of(&data, &v, "f11")->note && strstr(row_of(&data, &v, "f11")->note, "f11 got dearer, f2 cheaper"),
-	   "it is said what moved where");
+	   "a split function's note names what moved");
 	csink_gate_verdicts_release(&v);
 	csink_gate_data_release(&data);
 	/* The halves cost half as much again. */
@@ -230,7 +232,7 @@ static void test_moved(void)
 	csink_gate_judge(&data, &rules, 0, &v);
 	is_num(row_of(&data, &v, "f11")->verdict, CSINK_GATE_REGRESSED,
 	       "work that was not there before is a regression");
-	ok(isinf(row_of(&data, &v, "f11")->ratio), "of which there is no ratio");
+	ok(isinf(row_of(&data, &v, "f11")->ratio), "new work has an infinite ratio");
 	csink_gate_verdicts_release(&v);
 	csink_gate_data_release(&data);
 }
@@ -247,19 +249,19 @@ static void test_open(void)
 	program.noise = 0.001;
 	add_runs(&data, &program, 2);
 	csink_gate_judge(&data, &rules, 0, &v);
-	is_num(row_of(&data, &v, "f1")->verdict, CSINK_GATE_INCONCLUSIVE, "two pairs prove nothing, however clear");
-	ok(row_of(&data, &v, "f1")->runs_needed >= 6, "and how many would is said: %u",
+	is_num(row_of(&data, &v, "f1")->verdict, CSINK_GATE_INCONCLUSIVE, "two pairs are inconclusive, however clear");
+	ok(row_of(&data, &v, "f1")->runs_needed >= 6, "the number of runs needed is given: %u",
 	   row_of(&data, &v, "f1")->runs_needed);
-	ok(row_of(&data, &v, "f1")->can_regress && v.nr_open > 0, "it may be a regression");
+	ok(row_of(&data, &v, "f1")->can_regress && v.nr_open > 0, "an inconclusive function may be a regression");
 	ok(v.smallest_q > v.alpha && v.least_runs > 2 && v.steady_runs > v.least_runs,
-	   "that q is %g at the least is known, and that %u pairs are needed, %u where one may fail", v.smallest_q,
-	   v.least_runs, v.steady_runs);
+	   "the smallest q is %g, and %u pairs are needed, %u where one may fail", v.smallest_q, v.least_runs,
+	   v.steady_runs);
 	csink_gate_verdicts_release(&v);
 	add_runs(&data, &program, 10);
 	csink_gate_judge(&data, &rules, 0, &v);
-	is_num(row_of(&data, &v, "f1")->verdict, CSINK_GATE_REGRESSED, "twelve do");
-	is_num(row_of(&data, &v, "f5")->verdict, CSINK_GATE_UNCHANGED, "and settle the others");
-	is_num(v.nr_open, 0, "so that nothing is open");
+	is_num(row_of(&data, &v, "f1")->verdict, CSINK_GATE_REGRESSED, "twelve pairs show the regression");
+	is_num(row_of(&data, &v, "f5")->verdict, CSINK_GATE_UNCHANGED, "twelve pairs settle the other functions");
+	is_num(v.nr_open, 0, "twelve pairs leave no question open");
 	ok(v.smallest_q < v.alpha && v.least_runs <= 12, "q can be small enough");
 	csink_gate_verdicts_release(&v);
 	csink_gate_data_release(&data);
@@ -306,10 +308,11 @@ static void test_exact(void)
 	add_runs(&data, &program, 2);
 	csink_gate_judge(&data, &rules, 0, &v);
 	is_num(row_of(&data, &v, "f4")->verdict, CSINK_GATE_REGRESSED, "exact counts: 2 % more, found with two runs");
-	ok(fabs(row_of(&data, &v, "f4")->ratio - 1.02) < 1e-9, "by its exact ratio");
+	ok(fabs(row_of(&data, &v, "f4")->ratio - 1.02) < 1e-9, "exact counts: the ratio is exact");
 	is_num(row_of(&data, &v, "f5")->verdict, CSINK_GATE_UNCHANGED, "half a percent is below the threshold");
 	is_num(row_of(&data, &v, "f6")->verdict, CSINK_GATE_IMPROVED, "a tenth less is an improvement");
-	is_num(row_of(&data, &v, "f7")->verdict, CSINK_GATE_UNCHANGED, "nothing is nothing");
+	is_num(row_of(&data, &v, "f7")->verdict, CSINK_GATE_UNCHANGED,
+	       "exact counts: a function without counts is unchanged");
 	csink_gate_verdicts_release(&v);
 	csink_gate_data_release(&data);
 }
@@ -354,7 +357,7 @@ static void test_seed(bool unpaired)
 	other = told(&data, 8);
 	ok(strlen(first) > 3000 && strstr(first, "f3"), "%s: verdicts are told", what);
 	is_str(again, first, "the same runs and seed: the same to the byte");
-	ok(strcmp(strstr(other, "\nok 1"), strstr(first, "\nok 1")) != 0, "another seed draws otherwise");
+	ok(strcmp(strstr(other, "\nok 1"), strstr(first, "\nok 1")) != 0, "another seed gives other draws");
 	free(first);
 	free(again);
 	free(other);

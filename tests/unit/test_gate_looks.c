@@ -26,13 +26,13 @@ static void test_spending(void)
 	ok(first > 0.002 && first < 0.005, "an early look may spend a quarter: %g of 0.01", first);
 	last = csink_gate_looks_level(&looks, 0.01, 1);
 	ok(last > 0.005, "the last one most of it: %g", last);
-	ok(first + last <= 0.01, "together no more than there is");
-	ok(spend_all(0.01, 0.01, 0.001) <= 0.01, "nor do a thousand looks");
-	ok(spend_all(0.01, 1, 1) > 0.007, "one look at the end has nearly all");
+	ok(first + last <= 0.01, "two looks spend no more than the budget");
+	ok(spend_all(0.01, 0.01, 0.001) <= 0.01, "a thousand looks spend no more than the budget");
+	ok(spend_all(0.01, 1, 1) > 0.007, "one look at the end has nearly the whole budget");
 	ok(csink_gate_looks_level(&looks, 0.01, 0.5) >= 0, "a fraction that goes back spends nothing of its own");
 	is_num(csink_gate_looks_next(0), CSINK_GATE_FIRST_LOOK, "the first look");
 	is_num(csink_gate_looks_next(CSINK_GATE_FIRST_LOOK), 21, "the second");
-	is_num(csink_gate_looks_next(900), CSINK_GATE_MAX_RUNS, "the last");
+	is_num(csink_gate_looks_next(900), CSINK_GATE_MAX_RUNS, "the last look is at the maximum number of runs");
 }
 
 static struct csink_random dice;
@@ -96,24 +96,26 @@ static void test_chance(void)
 				     .can_regress = true};
 
 	v.rows = &row;
-	ok(csink_gate_chance(&row, 0.05, 32, 1) < 0.01, "one pair more settles nothing");
-	ok(csink_gate_chance(&row, 0.05, 32, 3200) > 0.5, "a hundred times as many likely do");
-	is_num(csink_gate_looks_decide(&v, &rules, 32, 1), CSINK_GATE_HOPELESS, "so time for one is not spent");
-	is_num(csink_gate_looks_decide(&v, &rules, 32, 600), CSINK_GATE_GO_ON, "time for many is");
+	ok(csink_gate_chance(&row, 0.05, 32, 1) < 0.01, "one more pair is unlikely to settle the question");
+	ok(csink_gate_chance(&row, 0.05, 32, 3200) > 0.5, "a hundred times as many pairs are likely to settle it");
+	is_num(csink_gate_looks_decide(&v, &rules, 32, 1), CSINK_GATE_HOPELESS, "time for one more pair is not spent");
+	is_num(csink_gate_looks_decide(&v, &rules, 32, 600), CSINK_GATE_GO_ON, "time for many more pairs is spent");
 	row.middle = row.error = NAN;
 	row.interval.high = INFINITY;
-	is_num(csink_gate_looks_decide(&v, &rules, 32, 1), CSINK_GATE_GO_ON, "where nothing can be estimated: on");
+	is_num(csink_gate_looks_decide(&v, &rules, 32, 1), CSINK_GATE_GO_ON, "without an estimate: more runs");
 }
 
 static void test_decisions(void)
 {
 	uint32_t needed;
 
-	is_num(decide(1, 0.005, 0, 100, &needed), CSINK_GATE_SETTLED, "nothing changed, beyond doubt: settled");
-	is_num(decide(1.15, 0.1, 31, 100, &needed), CSINK_GATE_GO_ON, "slower, with one disturbed pair: on");
-	ok(needed && needed < 100, "that pair does not decide the forecast: %u more", needed);
-	is_num(decide(1.1, 0.1, 8, 100, &needed), CSINK_GATE_GO_ON, "with four of 32: on");
-	is_num(decide(1.05, 0.2, 0, 0, &needed), CSINK_GATE_NO_TIME, "without time: no time");
+	is_num(decide(1, 0.005, 0, 100, &needed), CSINK_GATE_SETTLED, "a clearly unchanged function: settled");
+	is_num(decide(1.15, 0.1, 31, 100, &needed), CSINK_GATE_GO_ON,
+	       "a slower function with one disturbed pair: more runs");
+	ok(needed && needed < 100, "one disturbed pair does not decide the forecast: %u more", needed);
+	is_num(decide(1.1, 0.1, 8, 100, &needed), CSINK_GATE_GO_ON,
+	       "a slower function with eight disturbed pairs: more runs");
+	is_num(decide(1.05, 0.2, 0, 0, &needed), CSINK_GATE_NO_TIME, "without time: NO_TIME");
 	is_num(decide(1.05, 0.2, 0, 100, &needed), CSINK_GATE_GO_ON, "at the threshold, much time left: on");
 }
 

@@ -118,7 +118,7 @@ static void test(uint32_t nr, bool paired, const char *what)
 				csink_gate_verdicts_release(&v);
 		}
 		ok(nr_errors > 0, "%s: allocations that fail%s are met", what, rest ? ", and all later ones," : "");
-		is_num(nr_other, 0, "each is an error, or changes nothing");
+		is_num(nr_other, 0, "each failed allocation is an error, or changes no result");
 	}
 	err = csink_gate_judge(&data, &rules, 0, &v);
 	ok(!err && is_same(&right, &v), "%s: a failure leaves nothing behind", what);

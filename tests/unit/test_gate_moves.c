@@ -92,25 +92,26 @@ static void test_spread(void)
 	struct csink_gate_verdicts v;
 
 	judge(&data, spent, CSINK_ARRAY_SIZE(spent), &v);
-	is_num(v.moves.nr, CSINK_GATE_MAX_MOVES, "as many as are told moved");
+	is_num(v.moves.nr, CSINK_GATE_MAX_MOVES, "the maximum number of functions is named");
 	is_str(name_of(&data, &v.moves.all[0]), "i", "the interpreter itself has most of it");
 	ok(fabs(v.moves.all[0].delta - 10e6) < 1e6 && v.moves.all[0].interval.low > 8e6 &&
 		   v.moves.all[0].interval.high < 12e6,
-	   "with its interval: %g (%g to %g)", v.moves.all[0].delta, v.moves.all[0].interval.low,
+	   "the largest function has its interval: %g (%g to %g)", v.moves.all[0].delta, v.moves.all[0].interval.low,
 	   v.moves.all[0].interval.high);
 	for (uint32_t i = 1; i < v.moves.nr; i++)
 		ok(strchr("abcd", *name_of(&data, &v.moves.all[i])) && v.moves.all[i].delta > 0 &&
 			   v.moves.all[i].delta <= v.moves.all[i - 1].delta,
-		   "then its helpers, the largest first: %s", name_of(&data, &v.moves.all[i]));
-	ok(fabs(v.moves.sum - 16.5e6) < 1e6, "all of it is the sum");
+		   "other functions follow, the largest first: %s", name_of(&data, &v.moves.all[i]));
+	ok(fabs(v.moves.sum - 16.5e6) < 1e6, "the sum is the command's whole change");
 	ok(v.moves.has_within, "something holds most of it, with what it calls");
 	is_str(name_of(&data, &v.moves.within), "s", "the program's function, which has no time of its own");
-	ok(fabs(v.moves.within.delta - 17.5e6) < 1e6 && v.moves.within.interval.low > 15e6, "all of its change: %g",
-	   v.moves.within.delta);
-	ok(strstr(told(&data, &v, NULL), " ms in all functions: i +10.") != NULL, "it is told: %s",
-	   told(&data, &v, NULL));
-	ok(strstr(told(&data, &v, NULL), "; most of it, with what it calls, in s +17.") != NULL, "with what holds it");
-	is_str(told(&data, &v, &v.rows[v.nr_rows - 1]), "nothing", "of the command's time, not beside a function");
+	ok(fabs(v.moves.within.delta - 17.5e6) < 1e6 && v.moves.within.interval.low > 15e6,
+	   "the enclosing function has the whole change: %g", v.moves.within.delta);
+	ok(strstr(told(&data, &v, NULL), " ms in all functions: i +10.") != NULL,
+	   "the sentence has the sum and the functions: %s", told(&data, &v, NULL));
+	ok(strstr(told(&data, &v, NULL), "; most of it, with what it calls, in s +17.") != NULL,
+	   "the sentence has the enclosing function");
+	is_str(told(&data, &v, &v.rows[v.nr_rows - 1]), "nothing", "a function's row has no sentence");
 	end(&data, &v);
 }
 
@@ -123,10 +124,10 @@ static void test_one(void)
 	struct csink_gate_verdicts v;
 
 	judge(&data, spent, CSINK_ARRAY_SIZE(spent), &v);
-	is_str(v.moves.nr ? name_of(&data, &v.moves.all[0]) : "none", "a", "one function got slower");
+	is_str(v.moves.nr ? name_of(&data, &v.moves.all[0]) : "none", "a", "one function got slower: it is named");
 	for (uint32_t i = 0; i < v.moves.nr; i++)
-		ok(strcmp(name_of(&data, &v.moves.all[i]), "c") != 0, "a change of no account is not told");
-	ok(!v.moves.has_within, "which holds its time itself");
+		ok(strcmp(name_of(&data, &v.moves.all[i]), "c") != 0, "a negligible change is not named");
+	ok(!v.moves.has_within, "a function that has the time itself has no enclosing one");
 	end(&data, &v);
 }
 
@@ -141,7 +142,7 @@ static void test_faster(void)
 	ok(v.moves.nr == 1 && v.moves.all[0].interval.high < 0 && !strcmp(name_of(&data, &v.moves.all[0]), "a"),
 	   "a function got faster, and what got slower is not among what that went to");
 	ok(strstr(told(&data, &v, &v.rows[0]), "a -30.") || strstr(told(&data, &v, &v.rows[0]), "a -29."),
-	   "which is told: %s", told(&data, &v, &v.rows[0]));
+	   "a command that got faster has its functions named: %s", told(&data, &v, &v.rows[0]));
 	end(&data, &v);
 }
 
@@ -154,13 +155,14 @@ static void test_recursion(void)
 	int64_t m, a, b;
 
 	judge(&data, spent, CSINK_ARRAY_SIZE(spent), &v);
-	is_num(v.moves.nr, 0, "nothing changed: nothing is told");
-	is_str(told(&data, &v, NULL), "nothing", "not a word");
+	is_num(v.moves.nr, 0, "without changes no function is named");
+	is_str(told(&data, &v, NULL), "nothing", "without changes there is no sentence");
 	m = csink_gate_function_find(&data.functions, "m", "");
 	a = csink_gate_function_find(&data.functions, "a", "");
 	b = csink_gate_function_find(&data.functions, "b", "");
 	ok(fabs(data.runs[0].weights.total[a] - data.runs[0].weights.sum) < 1, "a function that calls itself");
-	ok(fabs(data.runs[0].weights.total[m] - data.runs[0].weights.sum) < 1, "and the one that calls it have all");
+	ok(fabs(data.runs[0].weights.total[m] - data.runs[0].weights.sum) < 1,
+	   "the caller of a recursive function has the whole time, too");
 	ok(fabs(data.runs[0].weights.total[b] - data.runs[0].weights.self[b]) < 1, "a leaf has its own");
 	end(&data, &v);
 }

@@ -106,21 +106,21 @@ static void test_moved(const char *path)
 	uint32_t at = 0;
 
 	is_num(csink_gate_placement_add(&placement, 1, path), 0, "a program is remembered");
-	is_num(csink_gate_placement_add(&placement, 1, path), 0, "once more");
-	is_num(placement.nr, 1, "it is one file");
+	is_num(csink_gate_placement_add(&placement, 1, path), 0, "the same program is remembered again");
+	is_num(placement.nr, 1, "the same program is one file");
 	nr = find_places(path, before);
 	csink_gate_placement_move(&placement, 1, &dice);
 	in_memory = count_in_memory(path);
 	find_places(path, after);
-	is_str(csink_gate_placement_kept(&placement, &at), NULL, "it was moved, nothing is said");
-	ok(in_memory > 0, "it is in memory when it is run");
+	is_str(csink_gate_placement_kept(&placement, &at), NULL, "a program that was moved is not reported");
+	ok(in_memory > 0, "a moved program is in memory when it is run");
 	ok(sum_of(path) == sum, "its bytes are the same");
 	for (size_t i = 0; i < nr; i++)
 		moved += before[i] != after[i];
 	if (nr)
 		ok(moved > nr / 2, "most of its pages lie elsewhere (%zu of %zu)", moved, nr);
 	else
-		skip("its pages lie elsewhere", "only root sees where");
+		skip("the program's pages are moved", "only root sees where");
 	csink_gate_placement_release(&placement);
 }
 
@@ -134,11 +134,12 @@ static void test_held(const char *path)
 		(void)((volatile unsigned char *)m.at)[i];
 	csink_gate_placement_add_program(&placement, 0, path);
 	csink_gate_placement_move(&placement, 0, &dice);
-	is_str(csink_gate_placement_kept(&placement, &at), path, "what somebody has mapped stays, and is named");
+	is_str(csink_gate_placement_kept(&placement, &at), path,
+	       "a program that another process has mapped stays, and is named");
 	is_str(csink_gate_placement_kept(&placement, &at), NULL, "once");
 	placement.two_sides = false;
 	at = 0;
-	is_str(csink_gate_placement_kept(&placement, &at), NULL, "not where there is one side");
+	is_str(csink_gate_placement_kept(&placement, &at), NULL, "a program of one side alone is not reported");
 	munmap(m.at, m.size);
 	placement.two_sides = true;
 	csink_gate_placement_move(&placement, 0, &dice);
@@ -165,9 +166,10 @@ static void test_shared(const char *path, const char *other)
 	csink_gate_placement_add(&placement, 0, path);
 	csink_gate_placement_add(&placement, 1, path);
 	csink_gate_placement_add(&placement, 1, other);
-	ok(!is_touched(&placement, path, 0) && !is_touched(&placement, path, 1), "what both sides use is left alone");
-	ok(is_touched(&placement, other, 1), "what one side uses is read");
-	ok(!is_touched(&placement, other, 0), "for its own runs");
+	ok(!is_touched(&placement, path, 0) && !is_touched(&placement, path, 1),
+	   "a file that both sides use is left alone");
+	ok(is_touched(&placement, other, 1), "a file that one side uses is read");
+	ok(!is_touched(&placement, other, 0), "a file that one side uses is not read for the other");
 	placement.two_sides = false;
 	ok(is_touched(&placement, path, 0), "compared with itself, all is read");
 	csink_gate_placement_release(&placement);
@@ -196,7 +198,7 @@ static void test_counterparts(const char *path, const char *other)
 	is_str(csink_gate_placement_kept(&placement, &at), NULL, "a library that one side alone has has no equal");
 	csink_gate_placement_add(&placement, 0, moved[0]);
 	at = 0;
-	is_str(csink_gate_placement_kept(&placement, &at), moved[1], "two versions of it are compared: named");
+	is_str(csink_gate_placement_kept(&placement, &at), moved[1], "two versions of a library are compared: named");
 	munmap(held.at, held.size);
 	csink_gate_placement_release(&placement);
 	for (int i = 0; i < 2; i++) {
@@ -216,15 +218,15 @@ static void test_others(const char *path)
 	fclose(f);
 	is_num(csink_gate_placement_add(&placement, 0, "/no/such/file"), 0, "no file: ignored");
 	is_num(csink_gate_placement_add(&placement, 0, "[vdso]"), 0, "no name of a file: ignored");
-	is_num(csink_gate_placement_add(&placement, 0, folder), 0, "a folder: ignored");
-	is_num(placement.nr, 0, "all of them");
+	is_num(csink_gate_placement_add(&placement, 0, folder), 0, "a directory is ignored");
+	is_num(placement.nr, 0, "scripts, devices and directories are no files to move");
 	csink_gate_placement_add_program(&placement, 0, path);
 	csink_gate_placement_move(&placement, 0, &dice);
 	is_str(csink_gate_placement_kept(&placement, &at), NULL, "a script is no code that could be moved");
 	unlink(path);
 	csink_gate_placement_move(&placement, 0, &dice);
 	at = 0;
-	is_str(csink_gate_placement_kept(&placement, &at), path, "what is gone is named");
+	is_str(csink_gate_placement_kept(&placement, &at), path, "a missing program is named");
 	csink_gate_placement_release(&placement);
 }
 

@@ -65,7 +65,8 @@ static void test_same(void)
 	for (uint32_t run = 0; run < 2; run++) {
 		ok(weight(&data, run, "[x.so.1+0x10]") == 2000 && weight(&data, run, "[x.so.1+0x20]") == 3000,
 		   "the same build on both sides: places are functions");
-		ok(weight(&data, run, CSINK_GATE_NO_NAME) <= 0, "and nothing is without a name");
+		ok(weight(&data, run, CSINK_GATE_NO_NAME) <= 0,
+		   "the same build on both sides: no place is without a name");
 	}
 	csink_gate_data_release(&data);
 }

@@ -51,7 +51,7 @@ static void test_random(void)
 		same &= csink_random_next(&a) == csink_random_next(&b);
 	ok(same, "equal seeds give equal numbers");
 	csink_random_init(&b, 2);
-	ok(csink_random_next(&a) != csink_random_next(&b), "others do not");
+	ok(csink_random_next(&a) != csink_random_next(&b), "different seeds give different numbers");
 	for (int i = 0; i < 70000; i++)
 		counts[csink_random_below(&a, 7)]++;
 	for (int i = 0; i < 7; i++) {
@@ -107,9 +107,10 @@ static void test_permutation(void)
 	csink_random_init(&random, 3);
 	near_to(csink_permute_paired(maize, n, CSINK_TAIL_GREATER, &random), 863 / 32768.0, 1e-12,
 		"Fisher's count of Darwin's maize");
-	near_to(csink_permute_paired(maize, n, CSINK_TAIL_BOTH, &random), 1726 / 32768.0, 1e-12, "of both sides");
+	near_to(csink_permute_paired(maize, n, CSINK_TAIL_BOTH, &random), 1726 / 32768.0, 1e-12,
+		"Fisher's count of Darwin's maize, both tails");
 	near_to(csink_permute_paired(maize, n, CSINK_TAIL_LESS, &random), (32768 - 835) / 32768.0, 1e-12,
-		"of the other side");
+		"Fisher's count of Darwin's maize, the other tail");
 	near_to(csink_permute_paired(same, 3, CSINK_TAIL_GREATER, &random), 1, 0, "no difference: p is 1");
 	ok(isnan(csink_permute_paired(same, 0, CSINK_TAIL_BOTH, &random)), "no pairs: no p-value");
 	/* Twice the maize and more: 400,000 draws of scipy's permutation_test give 0.0027 for 30. */
@@ -118,31 +119,36 @@ static void test_permutation(void)
 	near_to(csink_permute_paired(many, 30, CSINK_TAIL_GREATER, &random), 0.0027, 0.0006, "30 pairs as scipy draws");
 	for (uint32_t pairs = 16; pairs <= CSINK_PERMUTE_EXACT; pairs += 4) {
 		near_to(csink_permute_paired(many, pairs, CSINK_TAIL_GREATER, &random), count_signs(many, pairs), 1e-12,
-			"as many ways as counting sums one by one finds");
+			"the number of ways agrees with counting sums one by one");
 		near_to(csink_permute_paired(many, pairs, CSINK_TAIL_LESS, &random) +
 				csink_permute_paired(many, pairs, CSINK_TAIL_GREATER, &random),
-			1 + count_equal(many, pairs), 1e-12, "both tails are all, and what is equal twice");
+			1 + count_equal(many, pairs), 1e-12, "the two tails add up to 1 plus the ties");
 	}
 	near_to(csink_permute_paired(many, 45, CSINK_TAIL_GREATER, &random), count_signs(many, 45),
-		5 * sqrt(count_signs(many, 45) / CSINK_PERMUTE_DRAWS), "more pairs than that are drawn, as likely");
+		5 * sqrt(count_signs(many, 45) / CSINK_PERMUTE_DRAWS),
+		"more than 44 pairs are drawn at random, with the expected p");
 	for (uint32_t i = 0; i < 60; i++)
 		many[i] = i % 3 ? 1 : -1;
-	near_to(csink_permute_paired(many, 60, CSINK_TAIL_LESS, &random), 1, 0.01, "in the other direction, too");
+	near_to(csink_permute_paired(many, 60, CSINK_TAIL_LESS, &random), 1, 0.01,
+		"drawn pairs: the other tail is about 1");
 	for (uint32_t i = 0; i < 60; i++)
 		many[i] = 1;
-	near_to(csink_permute_paired(many, 30, CSINK_TAIL_GREATER, &random), exp2(-30), 0, "one way of 2^30");
+	near_to(csink_permute_paired(many, 30, CSINK_TAIL_GREATER, &random), exp2(-30), 0,
+		"30 equal signs: one way of 2^30");
 	near_to(csink_permute_paired(many, 60, CSINK_TAIL_GREATER, &random), 1.0 / (CSINK_PERMUTE_MORE + 1), 1e-12,
 		"no draw as large: p is not 0, but smaller than the first draws could say");
 	/* 11440 ways; the value is scipy's permutation_test over all of them (make check-stats). */
 	exact = csink_permute_two(mice_control, 9, mice, 7, CSINK_TAIL_GREATER, &random);
-	near_to(exact, 0.1409965035, 1e-9, "all ways to divide the mice");
+	near_to(exact, 0.1409965035, 1e-9, "all divisions of the mice");
 	near_to(csink_permute_two(mice, 7, mice_control, 9, CSINK_TAIL_LESS, &random), exact, 1e-12,
 		"the same from the other side");
-	ok(csink_permute_two(mice_control, 9, mice, 7, CSINK_TAIL_BOTH, &random) > exact, "both sides are more");
+	ok(csink_permute_two(mice_control, 9, mice, 7, CSINK_TAIL_BOTH, &random) > exact,
+	   "both tails are more than one");
 	near_to(csink_smallest_p(true, 10, 0), 1 / 1024.0, 0, "ten pairs say 1/1024 at the least");
 	near_to(csink_smallest_p(false, 9, 7), 1 / 11440.0, 1e-15, "nine mice and seven say 1/11440");
 	near_to(csink_smallest_p(true, 30, 0), exp2(-30), 0, "30 pairs one of 2^30");
-	near_to(csink_smallest_p(true, 60, 0), 1.0 / (CSINK_PERMUTE_MORE + 1), 1e-12, "and 60 pairs what is drawn");
+	near_to(csink_smallest_p(true, 60, 0), 1.0 / (CSINK_PERMUTE_MORE + 1), 1e-12,
+		"the smallest p of 60 pairs is that of the draws");
 }
 
 static void test_ranks(void)
@@ -153,10 +159,11 @@ static void test_ranks(void)
 	for (int i = 0; i < 9; i++)
 		d[i] = depressed[i] - treated[i];
 	near_to(csink_wilcoxon_paired(d, 9, CSINK_TAIL_GREATER), 0.01953125, 1e-12, "Wilcoxon: the depression scale");
-	near_to(csink_wilcoxon_paired(d, 9, CSINK_TAIL_BOTH), 0.0390625, 1e-12, "of both sides");
+	near_to(csink_wilcoxon_paired(d, 9, CSINK_TAIL_BOTH), 0.0390625, 1e-12,
+		"Wilcoxon: the depression scale, both tails");
 	/* Ranks 2.5 x 4 and 5, of 32 ways: sums of 12.5 (observed) and 15 come in 4 and 1 ways. */
 	near_to(csink_wilcoxon_paired(tied, 7, CSINK_TAIL_GREATER), 5 / 32.0, 1e-12, "zeros are left out, ties share");
-	near_to(csink_wilcoxon_paired(tied + 5, 2, CSINK_TAIL_GREATER), 1, 0, "nothing but zeros: p is 1");
+	near_to(csink_wilcoxon_paired(tied + 5, 2, CSINK_TAIL_GREATER), 1, 0, "Wilcoxon: zeros only give p = 1");
 	near_to(csink_wilcoxon_two(early, 5, at_term, 10, CSINK_TAIL_GREATER), 0.1272, 5e-5, "Wilcoxon: the membranes");
 	csink_random_init(&random, 4);
 	for (int i = 0; i < 60; i++) {
@@ -230,7 +237,8 @@ static void test_estimates(void)
 
 	csink_random_init(&random, 6);
 	near_to(csink_hodges_lehmann(few, 4), 3.5, 1e-12, "Hodges-Lehmann of four values, of ten means");
-	near_to(csink_hodges_lehmann_two(mice_control, 9, mice, 7), 28, 1e-12, "of two samples: the mice");
+	near_to(csink_hodges_lehmann_two(mice_control, 9, mice, 7), 28, 1e-12,
+		"Hodges-Lehmann of two samples: the mice");
 	near_to(csink_statistic_ratio(patch_z, 8, patch_y, 8), -0.0713, 5e-5, "the ratio of the hormone patch");
 	/* scipy.stats.bootstrap(method='BCa') with 200,000 draws gives -0.2224 to 0.1881. */
 	is_num(csink_bootstrap(csink_statistic_ratio, true, patch_z, 8, patch_y, 8, 0.95, &random, &interval), 0,
@@ -256,7 +264,7 @@ static void test_estimates(void)
 static void test_power(void)
 {
 	near_to(csink_normal_quantile(0.975), 1.9599639845, 1e-9, "the normal quantile everybody knows");
-	near_to(csink_normal_quantile(1e-10), -6.3613409024, 1e-9, "one far out");
+	near_to(csink_normal_quantile(1e-10), -6.3613409024, 1e-9, "a normal quantile far out");
 	near_to(csink_normal_quantile(0.5), 0, 1e-15, "the middle");
 	near_to(csink_normal_cdf(1.96), 0.9750021049, 1e-9, "the distribution");
 	/* (1.6449 + 0.8416)^2 * 4 = 24.7 */

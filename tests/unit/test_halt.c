@@ -238,9 +238,9 @@ static void keeps_calls(void)
 
 	while (!csink_task_read(pid, &task) && task.state != 'S')
 		usleep(1000);
-	is_num(halt_once(pid, &halt), 0, "one that sleeps in epoll_wait is halted");
-	is_num(halt.nr_asleep, 1, "without being woken");
-	is_num(halt.err, 0, "which is no failure");
+	is_num(halt_once(pid, &halt), 0, "a target that sleeps in epoll_wait is stopped");
+	is_num(halt.nr_asleep, 1, "a sleeping target is not woken");
+	is_num(halt.err, 0, "a sleeping target is no error");
 	if (write(tell[1], "x", 1) != 1 || read(hear[0], &err, sizeof(err)) != sizeof(err))
 		err = -1;
 	is_num(err, 0, "its call comes to its end as ever");
@@ -349,14 +349,14 @@ static void in_child(int (*part)(pid_t pid), const char *what)
 	}
 	waitpid(pid, &status, 0);
 	is_num(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0, what);
-	ok(wait_until_going(target), "and the target goes on");
+	ok(wait_until_going(target), "the target runs on");
 	end(target);
 }
 
 int main(void)
 {
-	keeps_signals(serve_signals_running, "one that runs gets each signal");
-	keeps_signals(serve_signals_asleep, "one that sleeps gets each signal");
+	keeps_signals(serve_signals_running, "a running target gets each signal");
+	keeps_signals(serve_signals_asleep, "a sleeping target gets each signal");
 	keeps_calls();
 	is_killed();
 	in_child(refused_by_kernel, "EPERM where ptrace is refused; what is to be done is done");

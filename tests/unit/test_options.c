@@ -76,7 +76,7 @@ static void test_refusals(void)
 	ok(strstr(value("run --zzzzzz x", CSINK_OPT_ALL), "did you mean") == NULL, "none where none is near");
 	is_str(value("run -zq x", CSINK_OPT_ALL), "!unknown option '-z' in '-zq'", "unknown in a bundle");
 	is_str(value("run --report=1 x", CSINK_OPT_ALL), "!unknown option '--report'; did you mean '--no-report'?",
-	       "what has a twin only is no option");
+	       "a name that is only an environment variable is no option");
 	is_str(value("run -c 0 x", CSINK_OPT_PERIOD), "!option --period: '0' is not a whole number above 0", "0");
 	is_str(value("run -c +5 x", CSINK_OPT_PERIOD), "!option --period: '+5' is not a whole number above 0", "+5");
 	is_str(value("run -c 0x10 x", CSINK_OPT_PERIOD), "!option --period: '0x10' is not a whole number above 0",
@@ -88,7 +88,7 @@ static void test_refusals(void)
 	       "half a choice");
 	is_str(value("run --engine= x", CSINK_OPT_ENGINE),
 	       "!option --engine: '' is unknown (one of: auto, sigtrap, signal, timer, none)", "an empty choice");
-	is_num(operand("run --help --engine=x"), 3, "nothing is judged once help was asked for");
+	is_num(operand("run --help --engine=x"), 3, "options after --help are not checked");
 }
 
 static void test_environment(void)
@@ -102,7 +102,7 @@ static void test_environment(void)
 	is_str(value("run x", CSINK_OPT_FREQUENCY), "50", "the twin");
 	parse(&o, line);
 	is_num(o.values[CSINK_OPT_FREQUENCY].source, CSINK_FROM_OPTION, "the option comes first");
-	is_num(o.values[CSINK_OPT_ALL].source, CSINK_FROM_ENVIRONMENT, "from the environment");
+	is_num(o.values[CSINK_OPT_ALL].source, CSINK_FROM_ENVIRONMENT, "a flag's value comes from the environment");
 	ok(csink_options_bool(&o, CSINK_OPT_ALL), "a flag in capitals");
 	is_num(o.values[CSINK_OPT_PERIOD].source, CSINK_FROM_DEFAULT, "an empty twin counts as unset");
 	is_num((long long)csink_options_number(&o, CSINK_OPT_PERIOD), 0, "no number");
@@ -121,8 +121,8 @@ static void test_numbers(void)
 	uint64_t n;
 
 	is_num(csink_number_parse("9223372036854775807", &n), 0, "the largest number");
-	ok(n == INT64_MAX, "as it is");
-	is_num(csink_number_parse("9223372036854775808", &n), -ERANGE, "one more");
+	ok(n == INT64_MAX, "the largest number has its value");
+	is_num(csink_number_parse("9223372036854775808", &n), -ERANGE, "one more than the largest number: ERANGE");
 	is_num(csink_number_parse("99999999999999999999999", &n), -ERANGE, "much more");
 	is_num(csink_number_parse("", &n), -EINVAL, "nothing");
 	is_num(csink_number_parse(" 5", &n), -EINVAL, "a blank");
@@ -158,7 +158,7 @@ static void test_tables(void)
 			defaults_bad += command->options[i].flags & CSINK_OPT_BOOL &&
 					csink_bool_parse(csink_options_text(&o, i)) < 0;
 		is_num(defaults_bad, 0, "defaults of flags are flags");
-		ok(csink_command_find(command->name) == command, "is found by its name");
+		ok(csink_command_find(command->name) == command, "each command is found by its name");
 	}
 	ok(csink_command_find("no such command") == NULL, "no other is found");
 }
@@ -214,19 +214,19 @@ static void test_child_environment(void)
 	is_str(variable(env, "COUNTERSINK_FREQUENCY"), "997", "a twin");
 	ok(!variable(env, "COUNTERSINK_PERIOD"), "an empty value leaves no twin");
 	ok(!variable(env, "COUNTERSINK_RUN_OWNER"), "no outer run is left");
-	is_str(variable(env, "COUNTERSINK_ALL"), "1", "what is not the library's stays");
-	is_str(variable(env, "A"), "1", "others stay");
-	is_str(variable(env, "Z"), "2", "all of them");
+	is_str(variable(env, "COUNTERSINK_ALL"), "1", "a variable that is not the library's stays");
+	is_str(variable(env, "A"), "1", "other variables stay");
+	is_str(variable(env, "Z"), "2", "the last variable stays");
 	free(env);
 	env = csink_env_build(plain, "/l/lib.so", "/r", texts);
 	is_str(variable(env, "LD_PRELOAD"), "/l/lib.so", "alone");
 	free(env);
 	env = csink_env_build(twice, "/l/lib.so", "/r", texts);
-	is_str(variable(env, "LD_PRELOAD"), "/a.so:/l/lib.so", "not twice");
+	is_str(variable(env, "LD_PRELOAD"), "/a.so:/l/lib.so", "LD_PRELOAD has the library once");
 	free(env);
 	env = csink_env_build(before, NULL, NULL, texts);
-	is_str(variable(env, "LD_PRELOAD"), "/x.so /y.so", "without library nothing changes");
-	is_str(variable(env, "COUNTERSINK_PERIOD"), "9", "nothing at all");
+	is_str(variable(env, "LD_PRELOAD"), "/x.so /y.so", "without a library LD_PRELOAD is unchanged");
+	is_str(variable(env, "COUNTERSINK_PERIOD"), "9", "without a library no variable is changed");
 	free(env);
 }
 

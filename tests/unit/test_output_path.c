@@ -27,19 +27,21 @@ static void test_templates(void)
 	char out[8], why[128];
 	const struct csink_output_names names = {.pid = 1, .host = "h", .command = "c", .rank = "0"};
 
-	is_str(expanded("x.pb.gz"), "x.pb.gz", "nothing to expand");
+	is_str(expanded("x.pb.gz"), "x.pb.gz", "a template without percent signs is unchanged");
 	is_str(expanded("%p"), "1234", "the pid");
 	is_str(expanded("%c-%r"), "prog-7", "the last component of the command, and the rank");
 	is_str(expanded("d/%h"), "d/a_b", "a slash in a name is none");
-	is_str(expanded("%%p"), "%p", "two percent signs are one, and no more");
+	is_str(expanded("%%p"), "%p", "two percent signs are one");
 	is_str(expanded("%p%p"), "12341234", "twice");
 	ok(strstr(expanded("a%"), "means nothing") != NULL, "a percent sign at the end is refused");
-	ok(strstr(expanded("%d"), "%p pid") != NULL, "another letter is refused, with those there are");
+	ok(strstr(expanded("%d"), "%p pid") != NULL, "an unknown letter is refused with the list of letters");
 	ok(strstr(expanded(""), "empty") != NULL, "an empty path is refused");
-	is_num(csink_output_expand("1234567", &names, out, sizeof(out), why, sizeof(why)), 0, "just fits");
-	is_num(csink_output_expand("12345678", &names, out, sizeof(out), why, sizeof(why)), -ENAMETOOLONG, "too long");
+	is_num(csink_output_expand("1234567", &names, out, sizeof(out), why, sizeof(why)), 0,
+	       "a name that just fits is expanded");
+	is_num(csink_output_expand("12345678", &names, out, sizeof(out), why, sizeof(why)), -ENAMETOOLONG,
+	       "a name that is too long: ENAMETOOLONG");
 	is_num(csink_output_expand("1234%%%%", &names, out, sizeof(out), why, sizeof(why)), 0,
-	       "as long as it comes to");
+	       "a long host name is expanded as a whole");
 }
 
 static const char *of_rank(const char *template, const char *rank)
@@ -56,13 +58,13 @@ static void test_values(void)
 	char many[5000];
 
 	is_str(of_rank("d/%r", ".."), "d/__", "a rank of two dots");
-	is_str(of_rank("d/%r/x", ".."), "d/__/x", "in the middle");
-	is_str(of_rank("%r/x", "."), "_/x", "of one, at the beginning");
-	is_str(of_rank("d/%r%r", "."), "d/__", "put together");
-	is_str(of_rank("d/.%r", "."), "d/__", "with the template's");
+	is_str(of_rank("d/%r/x", ".."), "d/__/x", "a rank of two dots in the middle is replaced");
+	is_str(of_rank("%r/x", "."), "_/x", "a rank of one dot at the start is replaced");
+	is_str(of_rank("d/%r%r", "."), "d/__", "two ranks of one dot are replaced together");
+	is_str(of_rank("d/.%r", "."), "d/__", "a rank of one dot after a dot is replaced");
 	is_str(of_rank("d/%h/%c", ""), "d/__/_", "a host's name; a command that has none");
 	is_str(of_rank("d/%r", "..."), "d/...", "three dots are a name");
-	is_str(of_rank("../%r", "1"), "../1", "what the template says stays");
+	is_str(of_rank("../%r", "1"), "../1", "dots of the template stay");
 	is_str(of_rank("d/%r", "../../x"), "d/.._.._x", "slashes");
 	is_str(of_rank("d/%r", "a\nb\033c\177"), "d/a_b_c_", "control characters");
 	memset(many, '7', sizeof(many));
@@ -97,7 +99,7 @@ static int check(const char *path)
 static void test_places(void)
 {
 	is_num(check("new.pb.gz"), 0, "a new file here");
-	is_num(access("new.pb.gz", F_OK), -1, "nothing is created");
+	is_num(access("new.pb.gz", F_OK), -1, "the check creates no file");
 	is_num(check("/nowhere/x"), -ENOENT, "no folder");
 	is_num(check("."), -EISDIR, "a folder");
 	is_num(check("x/"), -EISDIR, "a folder that is not there");
@@ -125,7 +127,7 @@ static void test_fallback(void)
 	snprintf(want, sizeof(want), "%s/countersink.pb.gz", home);
 	is_str(out, want, "the home directory, and a name where there is none");
 	csink_output_fallback("/x/..", 2, out, sizeof(out));
-	is_str(out, want, "nor is .. a name");
+	is_str(out, want, ".. is replaced by the default name");
 	is_num(csink_output_fallback("/x/y.gz", 3, out, sizeof(out)), 0, "fourth");
 	ok(!strncmp(out, "/tmp/y.gz.", 10) && strlen(out) == 18, "a name in /tmp that cannot be guessed");
 	is_num(csink_output_fallback("/x/y.gz", 4, out, sizeof(out)), -ENOENT, "no more");
@@ -142,7 +144,7 @@ static void test_fallback(void)
 	}
 	unsetenv("TMPDIR");
 	csink_output_fallback("y.gz", 0, out, sizeof(out));
-	is_str(out, "/tmp/y.gz", "without $TMPDIR");
+	is_str(out, "/tmp/y.gz", "without TMPDIR the fallback is /tmp");
 }
 
 int main(void)

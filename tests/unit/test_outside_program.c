@@ -72,21 +72,21 @@ static void test_kinds(void)
 	write_elf("dynamic", ELFCLASS64, own, glibc, 0755);
 	is_num(reason("dynamic"), 0, "a program with glibc's loader");
 	write_elf("static", ELFCLASS64, own, NULL, 0755);
-	is_num(reason("static"), CSINK_SPAWN_STATIC, "one with no loader");
+	is_num(reason("static"), CSINK_SPAWN_STATIC, "a program without a loader is static");
 	write_elf("ld-linux-x86-64.so.2", ELFCLASS64, own, NULL, 0755);
 	is_num(reason("ld-linux-x86-64.so.2"), 0, "the loader itself");
 	write_elf("ld-2.31.so", ELFCLASS64, own, NULL, 0755);
-	is_num(reason("ld-2.31.so"), 0, "an older one, named by its version");
+	is_num(reason("ld-2.31.so"), 0, "an older glibc loader, named by its version");
 	write_elf("musl", ELFCLASS64, own, "/lib/ld-musl-x86_64.so.1", 0755);
 	is_num(reason("musl"), CSINK_SPAWN_OTHER_ABI, "another C library's loader");
 	write_elf("android", ELFCLASS64, own, "/system/bin/linker64", 0755);
-	is_num(reason("android"), CSINK_SPAWN_OTHER_ABI, "and another's");
+	is_num(reason("android"), CSINK_SPAWN_OTHER_ABI, "the loader of Android is of another C library");
 	write_elf("nix", ELFCLASS64, own, "/nix/store/abc-glibc-2.37/lib/ld-linux-x86-64.so.2", 0755);
 	is_num(reason("nix"), 0, "glibc's loader in another place");
 	write_elf("small", ELFCLASS32, EM_386, "/lib/ld-linux.so.2", 0755);
 	is_num(reason("small"), CSINK_SPAWN_OTHER_ABI, "a 32-bit program");
 	write_elf("foreign", ELFCLASS64, EM_S390, glibc, 0755);
-	is_num(reason("foreign"), CSINK_SPAWN_OTHER_ABI, "another machine's");
+	is_num(reason("foreign"), CSINK_SPAWN_OTHER_ABI, "a program of another machine is of another ABI");
 	write_elf("setgid", ELFCLASS64, own, glibc, 0755);
 	if (getegid() != 1 && !chown("setgid", (uid_t)-1, 1) && !chmod("setgid", 02755))
 		is_num(reason("setgid"), CSINK_SPAWN_SETUID, "setgid to another group");
@@ -104,18 +104,18 @@ static void test_scripts(void)
 	write_file("script1", to_static, strlen(to_static), 0755);
 	is_num(reason("script1"), CSINK_SPAWN_STATIC, "a script is what its interpreter is");
 	write_file("script2", to_script, strlen(to_script), 0755);
-	is_num(reason("script2"), CSINK_SPAWN_STATIC, "and its interpreter's interpreter");
+	is_num(reason("script2"), CSINK_SPAWN_STATIC, "a script's interpreter may be a script");
 	write_file("loop", to_itself, strlen(to_itself), 0755);
 	is_num(reason("loop"), 0, "a script that interprets itself comes to an end");
 	write_file("plain", "exit 1\n", 7, 0755);
 	csink_program_inspect("/bin/sh", &program);
 	is_num(reason("plain"), program.reason, "text without #! is the shell's");
 	write_file("empty", "", 0, 0755);
-	is_num(reason("empty"), program.reason, "so is an empty file");
+	is_num(reason("empty"), program.reason, "an empty file is run by the shell");
 	write_file("cut", ELFMAG "\2\1\1", 7, 0755);
-	is_num(reason("cut"), program.reason, "a cut ELF header is text");
-	is_num(reason("/nowhere"), 0, "what cannot be read gives no reason");
-	is_num(reason("/tmp"), 0, "nor does a folder");
+	is_num(reason("cut"), program.reason, "a truncated ELF header is text");
+	is_num(reason("/nowhere"), 0, "an unreadable program gives no reason");
+	is_num(reason("/tmp"), 0, "a directory gives no reason");
 }
 
 static void test_find(void)
@@ -129,12 +129,12 @@ static void test_find(void)
 	write_file("first/only", "x", 1, 0644);
 	setenv("PATH", "first:second", 1);
 	is_num(csink_program_find("prog", &program), 0, "the first that can be executed");
-	is_str(program.path, "second/prog", "although it is the second");
-	is_num(csink_program_find("only", &program), -EACCES, "one that cannot be executed");
+	is_str(program.path, "second/prog", "a program that is second on PATH is found");
+	is_num(csink_program_find("only", &program), -EACCES, "a program that cannot be executed: EACCES");
 	is_num(csink_program_find("none", &program), -ENOENT, "none");
 	is_num(csink_program_find("", &program), -ENOENT, "no name");
 	is_num(csink_program_find("first/prog", &program), -EACCES, "a path is not searched for");
-	is_num(csink_program_find("./second/prog", &program), 0, "and found where it is");
+	is_num(csink_program_find("./second/prog", &program), 0, "a path is found without PATH");
 	is_num(csink_program_find("./first", &program), -EACCES, "a folder cannot be executed");
 	setenv("PATH", "first::second", 1);
 	write_file("here", "#!/bin/sh\n", 10, 0755);

@@ -231,15 +231,15 @@ int main(void)
 	nr_fds_without = nr_open_fds();
 	start_all();
 	in_child(child_with_files, 0, "fork, closefrom, 12 files: csink_pmc_state in the child closes none of them");
-	in_child(child_with_events, 0, "nor events of the child's own");
+	in_child(child_with_events, 0, "csink_pmc_state in a forked child closes no event of its own");
 	in_child(child_closes_its_copies, 0, "copies of ours that are still there are closed");
-	in_child(child_with_threads, 0, "also where eight threads of the child come at once");
-	in_child(same_process_with_files, 0, "nor does the process itself, when it releases");
+	in_child(child_with_threads, 0, "inherited copies are closed once by eight threads of the child");
+	in_child(same_process_with_files, 0, "csink_pmc_release closes no file of the process itself");
 	in_child(closed_by_the_program, 0, "EBADF of read and start, where the program closed them");
 	in_child(parent_of_sharing_child, 0,
 		 "a child that shares the table (CLONE_FILES) closes nothing of its parent's");
 	if (geteuid())
-		skip("a child that has its parent's pid, in another namespace", "it takes root to make one");
+		skip("a child that has its parent's pid, in another namespace", "needs root");
 	else
 		in_child(namespace_init, 0, "a child that has its parent's pid, in another namespace");
 	is_num(csink_pmc_stop(ours[0]), 0, "the parent's go on");

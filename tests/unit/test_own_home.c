@@ -20,14 +20,14 @@ static void test_own(void)
 	unsetenv("XDG_CACHE_HOME");
 	is_str(csink_own_home(), home, "HOME is this user's");
 	snprintf(want, sizeof(want), "%s/.cache", home);
-	ok(csink_own_cache(path, sizeof(path)), "it has a directory for caches");
-	is_str(path, want, "in it");
+	ok(csink_own_cache(path, sizeof(path)), "the home directory has a cache directory");
+	is_str(path, want, "the cache directory is below the home directory");
 	snprintf(want, sizeof(want), "%s/cache", home);
 	setenv("XDG_CACHE_HOME", want, 1);
 	ok(csink_own_cache(path, sizeof(path)), "XDG_CACHE_HOME that is to be made in it");
-	is_str(path, want, "is taken");
-	ok(access(want, F_OK), "nothing is made");
-	ok(!csink_own_cache(path, 4), "it may not fit");
+	is_str(path, want, "the missing XDG_CACHE_HOME directory is named");
+	ok(access(want, F_OK), "the name alone creates no directory");
+	ok(!csink_own_cache(path, 4), "a buffer that is too short is refused");
 }
 
 /* sudo leaves the caller's HOME if it is configured to keep the environment. */
@@ -50,14 +50,15 @@ static void test_other(void)
 	else
 		is_str(csink_own_home(), NULL, "HOME is another user's, and this one has none");
 	if (csink_own_cache(path, sizeof(path)))
-		ok(strncmp(path, home, strlen(home)) || !strcmp(home, "/"), "nor are there caches");
+		ok(strncmp(path, home, strlen(home)) || !strcmp(home, "/"),
+		   "without a home directory there is no cache in it");
 	else
-		ok(1, "nor are there caches");
+		ok(1, "without a home directory there is no cache in it");
 	snprintf(cache, sizeof(cache), "%s/cache", home);
 	setenv("XDG_CACHE_HOME", cache, 1);
 	path[0] = '\0';
 	csink_own_cache(path, sizeof(path));
-	ok(strcmp(path, cache), "nor where XDG_CACHE_HOME is to be made in it");
+	ok(strcmp(path, cache), "XDG_CACHE_HOME below another user's HOME is not used");
 }
 
 int main(void)

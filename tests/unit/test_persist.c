@@ -20,13 +20,14 @@ static void test_cycle(void)
 	int fd, more;
 
 	is_num(made.err, 0, "A makes an event persistent, and is gone");
-	ok(made.value >= 100 && made.value < 200, "having counted %llu faults", (unsigned long long)made.value);
-	is_num(nr_listed(), 1, "one is listed");
-	is_num(nr_files(), 1, "in the folder, too");
+	ok(made.value >= 100 && made.value < 200, "the event has counted %llu faults", (unsigned long long)made.value);
+	is_num(nr_listed(), 1, "one event is listed");
+	is_num(nr_files(), 1, "one event file is in the directory");
 	target_faults(500);
-	is_num(csink_persist_read(made.id, &value, base), 0, "it can be read by its id");
+	is_num(csink_persist_read(made.id, &value, base), 0, "the event can be read by its id");
 	before = value.value;
-	ok(before >= made.value + 500, "and has counted on: %llu", (unsigned long long)before);
+	ok(before >= made.value + 500, "the event counts on after its maker has ended: %llu",
+	   (unsigned long long)before);
 	ok(value.enabled_ns && value.enabled_ns == value.running_ns, "time_enabled == time_running: without a gap");
 	fd = csink_persist_open(made.id, -1, &event, base);
 	ok(fd >= 0, "B opens it again");
@@ -34,21 +35,21 @@ static void test_cycle(void)
 	ok(event.id == made.id && event.pid == target.pid && event.cpu == -1 && event.uid == geteuid() &&
 		   event.attr.config == PERF_COUNT_SW_PAGE_FAULTS && !strcmp(event.name, "faults") &&
 		   event.mode == 0600,
-	   "and is told what it is");
+	   "open tells the event's target and name");
 	target_faults(500);
 	value = value_of(fd);
-	ok(value.value >= before + 500 && value.enabled_ns == value.running_ns, "it counts on without a gap: %llu",
+	ok(value.value >= before + 500 && value.enabled_ns == value.running_ns, "the event counts without a gap: %llu",
 	   (unsigned long long)value.value);
 	more = csink_persist_open(made.id, -1, NULL, base);
 	ok(more >= 0, "C opens it beside");
-	is_num(csink_persist_attach(fd, base), 0, "B attaches it");
-	is_num(csink_persist_open(made.id, -1, NULL, base), -ENOENT, "it cannot be opened any more: ENOENT");
+	is_num(csink_persist_attach(fd, base), 0, "B attaches the event");
+	is_num(csink_persist_open(made.id, -1, NULL, base), -ENOENT, "an attached event cannot be opened: ENOENT");
 	close(fd);
 	target_faults(10);
-	ok(value_of(more).value >= value.value + 10, "it lives while C has it open");
+	ok(value_of(more).value >= value.value + 10, "the event lives while C has it open");
 	close(more);
-	is_num(nr_listed(), 0, "none is listed");
-	is_num(nr_files(), 0, "nor a file left");
+	is_num(nr_listed(), 0, "no event is listed");
+	is_num(nr_files(), 0, "no event file is left");
 	ok(wait_until(has_no_keeper), "the keeper has ended with its last event");
 }
 
@@ -69,8 +70,8 @@ static void test_cpu(void)
 	is_num(csink_persist_open(event.id, 1, NULL, base), -EINVAL, "opened on another CPU: EINVAL");
 	is_num(csink_persist_open(event.id, -1, NULL, base), -EINVAL, "on any: EINVAL");
 	fd = csink_persist_open(event.id, 0, NULL, base);
-	ok(fd >= 0, "on the same CPU");
-	is_num(csink_persist_attach(fd, base), 0, "and attached");
+	ok(fd >= 0, "an event of a CPU is opened on the same CPU");
+	is_num(csink_persist_attach(fd, base), 0, "an event of a CPU is attached");
 	close(fd);
 }
 
@@ -83,9 +84,9 @@ static void test_after_target(void)
 	made = in_process(make, 0);
 	csink_persist_read(made.id, &before, base);
 	target_end();
-	is_num(csink_persist_read(made.id, &after, base), 0, "the count of a task that has ended can still be read");
-	ok(after.value >= before.value && after.value >= made.value, "and is what it was or more");
-	is_num(attach_all(), 0, "it is attached");
+	is_num(csink_persist_read(made.id, &after, base), 0, "the count of an ended task can be read");
+	ok(after.value >= before.value && after.value >= made.value, "the count of an ended task is not smaller");
+	is_num(attach_all(), 0, "an event of an ended task is attached");
 }
 
 /* ---- the ring goes on -------------------------------------------------------------------------------------------- */
@@ -124,7 +125,7 @@ static void test_ring(void)
 	ok(mmap(NULL, ring_bytes(4), PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED && errno == EINVAL,
 	   "a mapping of another size: EINVAL, by the kernel");
 	ring = mmap(NULL, ring_bytes(event.pages), PROT_READ, MAP_SHARED, fd, 0);
-	ok(ring != MAP_FAILED, "one of its size maps");
+	ok(ring != MAP_FAILED, "a mapping of the ring's size succeeds");
 	value = value_of(fd);
 	nr = ring == MAP_FAILED ? 0 : count_records(ring);
 	ok(nr >= 600 && (uint64_t)nr == value.value, "a record for each fault, before and after A: %d of %llu", nr,
@@ -132,7 +133,7 @@ static void test_ring(void)
 	ok(value.enabled_ns == value.running_ns, "time_enabled == time_running");
 	is_num(csink_persist_attach(fd, base), 0, "attached");
 	target_faults(50);
-	ok(count_records(ring) >= nr + 50, "it goes on for B");
+	ok(count_records(ring) >= nr + 50, "the ring continues for B");
 	munmap((void *)ring, ring_bytes(event.pages));
 	close(fd);
 	made = in_process(make_ring, 0);
@@ -145,7 +146,7 @@ static void test_ring(void)
 	munmap((void *)ring, ring_bytes(event.pages));
 	made = in_process(make_ring, 4);
 	is_num(made.err, -EINVAL, "a ring that is mapped at another size: EINVAL");
-	is_num(attach_all(), 0, "all are attached");
+	is_num(attach_all(), 0, "all events with rings are attached");
 }
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
@@ -192,8 +193,8 @@ static void test_errors(void)
 	is_num(csink_persist_open(1, -1, NULL, base), -ENOENT, "open without a keeper: ENOENT");
 	is_num(csink_persist_read(1, &value, base), -ENOENT, "read: ENOENT");
 	is_num(csink_persist_attach(fd, base), -ENOENT, "attach of an event that is not persistent: ENOENT");
-	is_num(nr_listed(), 0, "an empty list");
-	ok(wait_until(has_no_keeper), "and no keeper is started for these");
+	is_num(nr_listed(), 0, "the list is empty after errors");
+	ok(wait_until(has_no_keeper), "refused events start no keeper");
 	is_num(csink_persist_detach(fd, &event, base), 0, "an event");
 	is_num(csink_persist_detach(fd, &event, base), -EEXIST, "made persistent twice: EEXIST");
 	is_num(csink_persist_open(event.id + 1, -1, NULL, base), -ENOENT, "an unknown id: ENOENT");
@@ -214,23 +215,23 @@ static void test_errors(void)
 	is_num(detach_with(spoil_mode), -EINVAL, "a mode with other bits: EINVAL");
 	is_num(detach_with(spoil_pages), -EINVAL, "three pages: EINVAL");
 	is_num(detach_with(spoil_cpu), -EINVAL, "no CPU: EINVAL");
-	ok(wait_until(has_no_keeper), "a keeper that got nothing ends");
-	is_num(nr_files(), 0, "and leaves nothing in the list");
+	ok(wait_until(has_no_keeper), "a keeper that got no event ends");
+	is_num(nr_files(), 0, "a keeper that got no event leaves no event file");
 }
 
 static void test_folder(void)
 {
 	char elsewhere[192];
 
-	is_num(chmod(folder, 0777), 0, "a folder that others may write");
-	is_num(in_process(make, 0).err, -EPERM, "is not trusted: EPERM");
-	is_num(csink_persist_open(1, -1, NULL, base), -EPERM, "by nobody");
-	is_num(csink_persist_lost(base), -EPERM, "for nothing");
+	is_num(chmod(folder, 0777), 0, "the directory is writable for others");
+	is_num(in_process(make, 0).err, -EPERM, "a directory writable for others is not trusted: EPERM");
+	is_num(csink_persist_open(1, -1, NULL, base), -EPERM, "open in a directory writable for others: EPERM");
+	is_num(csink_persist_lost(base), -EPERM, "lost in a directory writable for others: EPERM");
 	chmod(folder, 0700);
 	snprintf(elsewhere, sizeof(elsewhere), "%s.moved", folder);
 	if (rename(folder, elsewhere) || symlink(elsewhere, folder))
-		ok(0, "the folder is moved");
-	is_num(in_process(make, 0).err, -EPERM, "nor is a link: EPERM");
+		ok(0, "the directory is moved");
+	is_num(in_process(make, 0).err, -EPERM, "a link to a directory is not trusted: EPERM");
 	unlink(folder);
 	is_num(rename(elsewhere, folder), 0, "the folder is back");
 	is_num(csink_persist_open(1, -1, NULL, "/nonexistent"), -ENOENT, "a base that is not there: ENOENT");
@@ -266,10 +267,10 @@ static void test_limits(void)
 
 	is_num(in_process(make_without_program, 0).err, -ENOEXEC, "no countersink to be the keeper: ENOEXEC");
 	word = in_process(make_too_many, 0);
-	is_num(word.err, -EMFILE, "more events than the keeper has fds: EMFILE");
-	is_num((long long)word.value, 50, "half of them are for events, where they are so few");
-	is_num(nr_listed(), 50, "and these are all there");
-	is_num(attach_all(), 0, "and can be attached");
+	is_num(word.err, -EMFILE, "more events than the keeper has descriptors: EMFILE");
+	is_num((long long)word.value, 50, "half of few descriptors are for events");
+	is_num(nr_listed(), 50, "all accepted events are listed");
+	is_num(attach_all(), 0, "all accepted events can be attached");
 	ok(wait_until(has_no_keeper), "the keeper ends");
 }
 
@@ -285,16 +286,17 @@ static void test_killed(void)
 	is_num(csink_persist_lost(base), 0, "none is lost");
 	kill(pid, SIGKILL);
 	ok(wait_until(has_no_keeper), "the keeper is killed");
-	is_num(csink_persist_lost(base), 2, "two are lost, which can be asked");
-	is_num(csink_persist_read(one.id, &value, base), -ENOENT, "they cannot be read: ENOENT");
+	is_num(csink_persist_lost(base), 2, "lost reports the two events of the killed keeper");
+	is_num(csink_persist_read(one.id, &value, base), -ENOENT,
+	       "an event of the killed keeper cannot be read: ENOENT");
 	one = in_process(make, 0);
-	is_num(one.err, 0, "another keeper starts");
-	is_num(csink_persist_lost(base), 0, "and knows nothing of them");
-	is_num(nr_files(), 1, "nor has the list");
+	is_num(one.err, 0, "another keeper starts after the kill");
+	is_num(csink_persist_lost(base), 0, "lost reports no event after another keeper has started");
+	is_num(nr_files(), 1, "the list has no event of the killed keeper");
 	kill(keeper_pid(), SIGTERM);
 	ok(wait_until(has_no_keeper), "SIGTERM ends a keeper");
-	is_num(nr_files(), 0, "which leaves nothing");
-	is_num(csink_persist_lost(base), 0, "as it was meant to");
+	is_num(nr_files(), 0, "a keeper ended by SIGTERM leaves no event file");
+	is_num(csink_persist_lost(base), 0, "lost reports no event of a keeper ended by SIGTERM");
 }
 
 int main(void)

@@ -128,22 +128,22 @@ static void test_fds(void)
 
 	fds_wanted = nr_keepers_fds();
 	flood_with_fds(CSINK_PERSIST_READ, 2, whole, 100);
-	ok(wait_until(has_wanted_fds), "two descriptors in a message, 100 times: the keeper has none of them");
+	ok(wait_until(has_wanted_fds), "two descriptors in a message, 100 times: the keeper keeps none");
 	flood_with_fds(CSINK_PERSIST_DETACH, MAX_FDS, whole, 20);
 	ok(wait_until(has_wanted_fds), "%d in a message", MAX_FDS);
 	flood_with_fds(CSINK_PERSIST_LIST, 1, whole, 20);
-	ok(wait_until(has_wanted_fds), "one with a request that has none");
+	ok(wait_until(has_wanted_fds), "a descriptor with a request that takes none: the keeper keeps none");
 	flood_with_fds(CSINK_PERSIST_DETACH, 3, 5, 20);
 	ok(wait_until(has_wanted_fds), "some with half a message");
 	flood_with_fds(CSINK_PERSIST_DETACH, 2, 0, 20);
-	ok(wait_until(has_wanted_fds), "with an empty one");
+	ok(wait_until(has_wanted_fds), "descriptors with an empty message: the keeper keeps none");
 	if (geteuid()) {
-		skip("descriptors of another user", "it takes root to become one");
+		skip("descriptors of another user", "needs root, to become another user");
 	} else {
-		is_num(in_process(nobody_floods, 0).err, 0, "another user sends them");
+		is_num(in_process(nobody_floods, 0).err, 0, "another user sends descriptors");
 		ok(wait_until(has_wanted_fds), "the keeper has none of them");
 	}
-	is_num(csink_persist_read(event_id, &value, base), 0, "and is at work");
+	is_num(csink_persist_read(event_id, &value, base), 0, "the keeper answers after foreign descriptors");
 }
 
 /* ---- a descriptor whose close waits ---- */
@@ -189,7 +189,7 @@ static void test_linger(void)
 	struct word word;
 
 	if (geteuid()) {
-		skip("a descriptor whose close waits, of another user", "it takes root to become one");
+		skip("a descriptor whose close waits, of another user", "needs root, to become another user");
 		return;
 	}
 	lingering_ends[0] = lingering_socket(&lingering_ends[1]);
@@ -204,7 +204,7 @@ static void test_linger(void)
 	kill(keeper, SIGCONT);
 	is_num((long)word.value, 1, "another user sends a descriptor whose close waits");
 	is_num(csink_persist_read(event_id, &value, base), 0, "the owner is served all the same");
-	is_num(csink_persist_read(event_id, &value, base), 0, "also when it has been taken");
+	is_num(csink_persist_read(event_id, &value, base), 0, "the owner is served after that descriptor was accepted");
 	close(lingering_ends[1]);
 }
 
@@ -222,12 +222,12 @@ static void test_messages(void)
 	close(fd);
 	fd = connect_to_keeper();
 	send(fd, large, sizeof(large), MSG_NOSIGNAL);
-	ok(is_ended(fd), "so does one that is too large");
+	ok(is_ended(fd), "a message that is too large ends the connection");
 	close(fd);
 	fd = connect_to_keeper();
 	request.bytes++;
 	send(fd, &request, sizeof(request), MSG_NOSIGNAL);
-	ok(is_ended(fd), "and one of another version");
+	ok(is_ended(fd), "a message of another version ends the connection");
 	close(fd);
 	fd = connect_to_keeper();
 	request = request_of(99);
@@ -256,7 +256,7 @@ static void test_deaf(void)
 	is_num(csink_persist_read(event_id, &value, base), 0,
 	       "16 clients do not read their answers: another is served");
 	fds_wanted = nr_keepers_fds() - DEAF;
-	ok(wait_until(has_wanted_fds), "they are let go after a time");
+	ok(wait_until(has_wanted_fds), "clients that do not read are disconnected after a time");
 	for (int i = 0; i < DEAF; i++)
 		close(fds[i]);
 }
@@ -293,7 +293,7 @@ static void test_idle(void)
 	char byte;
 
 	if (geteuid()) {
-		skip("idle connections of another user", "it takes root to become one");
+		skip("idle connections of another user", "needs root, to become another user");
 		return;
 	}
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
@@ -309,7 +309,7 @@ static void test_idle(void)
 	ok(wait_until(has_wanted_fds), "none, after a time");
 	shutdown(pair[0], SHUT_RDWR);
 	pthread_join(thread, NULL);
-	ok(idler.value >= MANY, "they had been accepted (%llu)", (unsigned long long)idler.value);
+	ok(idler.value >= MANY, "idle connections had been accepted (%llu)", (unsigned long long)idler.value);
 	close(pair[0]);
 	close(pair[1]);
 }
@@ -323,7 +323,7 @@ static void test_own_idle(void)
 	is_num(csink_persist_read(event_id, &value, base), 0,
 	       "520 idle connections of the owner's own: one more is served");
 	fds_wanted = nr;
-	ok(wait_until(has_wanted_fds), "they are let go");
+	ok(wait_until(has_wanted_fds), "idle connections of the owner are closed");
 	for (int i = 0; i < MANY + 8; i++)
 		close(fds[i]);
 }
@@ -400,22 +400,22 @@ static void test_hostile_keeper(void)
 	folder_fd = csink_persist_folder(base, true, path);
 	csink_persist_address(folder_fd, &address);
 	if (bind(hostile.listen_fd, (struct sockaddr *)&address, sizeof(address)) || listen(hostile.listen_fd, 8))
-		ok(0, "it listens");
+		ok(0, "the hostile keeper listens");
 	pthread_create(&thread, NULL, be_hostile, NULL);
 	answer_with(0, null, 2);
 	opens(-EPROTO, "a keeper that sends two descriptors: EPROTO");
 	answer_with(0, null, MAX_FDS);
-	opens(-EPROTO, "253 of them");
+	opens(-EPROTO, "an answer with 253 descriptors");
 	answer_with(0, null, 1);
-	opens(-EPROTO, "one that is no event");
+	opens(-EPROTO, "an answer with a descriptor that is no event");
 	answer_with(0, event, 1);
-	opens(-EPROTO, "another event than the one asked for");
+	opens(-EPROTO, "an answer with another event than the requested one");
 	answer_with(-EACCES, event, 1);
 	opens(-EACCES, "an error and a descriptor");
 	answer_with(5, null, 0);
 	opens(-EPROTO, "an error that would look like a descriptor");
 	answer_with(-5000, null, 0);
-	opens(-EPROTO, "one that is no errno");
+	opens(-EPROTO, "an answer with an error that is no errno");
 	answer_with(0, null, MAX_FDS);
 	is_num(csink_persist_read(1, &value, base), -EPROTO, "descriptors where none is expected");
 	ok(wait_until(has_target_fds), "... and no descriptor stays open");

@@ -110,16 +110,16 @@ static void test_race(void)
 	close(start[1]);
 	while (wait(NULL) > 0)
 		;
-	is_num(shared->nr_made, RACERS, "all make an event persistent");
-	is_num(shared->first_error, 0, "without an error");
+	is_num(shared->nr_made, RACERS, "all clients make an event persistent");
+	is_num(shared->first_error, 0, "no client reports an error");
 	for (unsigned i = 0; i < shared->nr; i++)
 		other += shared->of[i].id != shared->of[0].id || !shared->of[i].id;
-	is_num(other, 0, "in one keeper");
-	is_num(nr_keepers(), 1, "no other process is one");
-	is_num(nr_listed(), RACERS, "all are listed");
-	is_num(attach_all(), 0, "and can be attached");
-	ok(wait_until(has_no_keeper), "then the keeper ends");
-	ok(wait_until(keepers_are_gone), "and is gone");
+	is_num(other, 0, "all clients have the same keeper");
+	is_num(nr_keepers(), 1, "there is one keeper process");
+	is_num(nr_listed(), RACERS, "all events are listed");
+	is_num(attach_all(), 0, "all events can be attached");
+	ok(wait_until(has_no_keeper), "the keeper ends after the last event");
+	ok(wait_until(keepers_are_gone), "the keeper process has ended");
 }
 
 /* The same at its end: whoever comes as it goes finds another. */
@@ -263,13 +263,14 @@ static void judge(void)
 	}
 	printf("# %d made, %d attached, %d opened, %d read; %d are persistent\n", made, attached, shared->nr_opened,
 	       shared->nr_read, listed.nr);
-	ok(made > CLIENTS / 20 && attached > 5 && shared->nr_opened > 20, "they got something done before they died");
+	ok(made > CLIENTS / 20 && attached > 5 && shared->nr_opened > 20,
+	   "clients did some work before they were killed");
 	is_num(lost, 0, "no event is lost");
 	is_num(left, 0, "none is left over that was attached");
 	is_num(nr_files(), listed.nr, "the folder lists the same");
 	count_fds(keeper_pid(), &events, &all);
 	is_num(events, listed.nr, "the keeper has an fd for each, and no more");
-	ok(all - events <= 10, "and none of a dead client's (%d others)", all - events);
+	ok(all - events <= 10, "the keeper has no descriptor of a killed client (%d others)", all - events);
 }
 
 static bool has_few_clients(void)
@@ -306,9 +307,9 @@ static void test_deaths(void)
 	judge();
 	keepers = nr_keepers();
 	is_num(keepers, 1, "there is one keeper");
-	is_num(attach_all(), 0, "what is left can be attached");
-	ok(wait_until(has_no_keeper), "then the keeper ends");
-	is_num(nr_files(), 0, "and leaves nothing");
+	is_num(attach_all(), 0, "the remaining events can be attached");
+	ok(wait_until(has_no_keeper), "the keeper ends after the remaining events");
+	is_num(nr_files(), 0, "the ended keeper leaves no event file");
 }
 
 /* ---- a keeper that does not answer ------------------------------------------------------------------------------- */
@@ -322,9 +323,9 @@ static void test_stopped(void)
 	ok(make_one(&id), "a keeper");
 	pid = keeper_pid();
 	kill(pid, SIGSTOP);
-	is_num(csink_persist_read(id, &value, base), -ETIMEDOUT, "that is stopped: ETIMEDOUT");
+	is_num(csink_persist_read(id, &value, base), -ETIMEDOUT, "a stopped keeper: ETIMEDOUT");
 	kill(pid, SIGCONT);
-	is_num(csink_persist_read(id, &value, base), 0, "and goes on");
+	is_num(csink_persist_read(id, &value, base), 0, "a continued keeper answers");
 }
 
 int main(void)

@@ -102,7 +102,8 @@ static void test_impostor(void)
 	csink_persist_address(folder_fd, &address);
 	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 1) || chown(folder, NOBODY, NOBODY))
 		ok(0, "an impostor listens");
-	is_num(csink_persist_open(1, -1, NULL, base), -EPERM, "who listens in another's folder is not trusted: EPERM");
+	is_num(csink_persist_open(1, -1, NULL, base), -EPERM,
+	       "an impostor in another user's directory is not trusted: EPERM");
 	close(fd);
 	unlinkat(folder_fd, CSINK_PERSIST_SOCKET, 0);
 	close(folder_fd);
@@ -115,31 +116,35 @@ static void test_others(void)
 	struct stat st;
 
 	if (geteuid()) {
-		skip("other users", "it takes root to become one");
+		skip("other users", "needs root, to become another user");
 		return;
 	}
 	secret = in_process(make, 0);
 	is_num(secret.err, 0, "an event of mode 0600");
 	is_num(stat(folder, &st) ? 0 : st.st_mode & 0777, 0700, "its folder is private");
-	is_num(in_process(nobody_reads, secret.id).err, -EACCES, "another user may not read it: EACCES");
-	is_num(in_process(nobody_lists, 0).err, -EACCES, "nor list it: EACCES");
+	is_num(in_process(nobody_reads, secret.id).err, -EACCES, "another user cannot read a private event: EACCES");
+	is_num(in_process(nobody_lists, 0).err, -EACCES, "another user cannot list private events: EACCES");
 	shared = in_process(make, 0644);
 	is_num(shared.err, 0, "an event of mode 0644 beside it");
 	is_num(stat(folder, &st) ? 0 : st.st_mode & 0777, 0711, "lets others through the folder");
 	word = in_process(nobody_reads, shared.id);
-	is_num(word.err, 0, "another user may read its value");
-	ok(word.value >= shared.value, "which is right");
-	is_num(in_process(nobody_opens, shared.id).err, -EACCES, "but not have its fd: EACCES");
-	is_num(in_process(nobody_reads, secret.id).err, -EACCES, "nor read the other one: EACCES");
-	is_num(in_process(nobody_opens, secret.id).err, -EACCES, "nor open it: EACCES");
+	is_num(word.err, 0, "another user can read a shared event");
+	ok(word.value >= shared.value, "another user reads a shared event's value");
+	is_num(in_process(nobody_opens, shared.id).err, -EACCES,
+	       "another user gets no descriptor of a shared event: EACCES");
+	is_num(in_process(nobody_reads, secret.id).err, -EACCES,
+	       "another user cannot read the private event beside it: EACCES");
+	is_num(in_process(nobody_opens, secret.id).err, -EACCES,
+	       "another user cannot open the private event beside it: EACCES");
 	is_num(in_process(nobody_lists, 0).err, 1, "he sees the one that he may read");
 	inherited_fd = csink_persist_open(shared.id, -1, NULL, base);
-	is_num(in_process(nobody_attaches, 0).err, -EACCES, "nor may he attach it, though he has an fd: EACCES");
-	is_num(csink_persist_attach(inherited_fd, base), 0, "its owner may");
+	is_num(in_process(nobody_attaches, 0).err, -EACCES,
+	       "another user cannot attach an event, though it has a descriptor: EACCES");
+	is_num(csink_persist_attach(inherited_fd, base), 0, "the owner attaches the event");
 	close(inherited_fd);
-	is_num(stat(folder, &st) ? 0 : st.st_mode & 0777, 0700, "then the folder is private again");
+	is_num(stat(folder, &st) ? 0 : st.st_mode & 0777, 0700, "without shared events the directory is private again");
 	is_num(in_process(nobody_detaches, 0).err, -EACCES, "nobody can put events into another's folder: EACCES");
-	is_num(attach_all(), 0, "all are attached");
+	is_num(attach_all(), 0, "all events are attached");
 	ok(wait_until(has_no_keeper), "the keeper has ended");
 	is_num(in_process(nobody_has_no_memory, 0).err, -ENOBUFS, "a ring over the limit of locked memory: ENOBUFS");
 	test_impostor();

@@ -13,38 +13,38 @@ static void counts_threads(void)
 	struct csink_pmc_value value;
 	long long last;
 
-	is_num(csink_pmc_state(pmc), CSINK_PMC_ALLOCATED, "a new one is ALLOCATED");
+	is_num(csink_pmc_state(pmc), CSINK_PMC_ALLOCATED, "a new PMC is ALLOCATED");
 	is_num(csink_pmc_attach(pmc, target.pid), 0, "attach to a process of two threads and a child");
 	tell(&target, 't');
-	is_num(value_of(pmc), 0, "nothing is counted before the start");
+	is_num(value_of(pmc), 0, "no fault is counted before the start");
 	is_num(csink_pmc_start(pmc), 0, "start");
-	is_num(csink_pmc_state(pmc), CSINK_PMC_RUNNING, "it is RUNNING");
-	is_num(csink_pmc_start(pmc), 0, "once more changes nothing");
+	is_num(csink_pmc_state(pmc), CSINK_PMC_RUNNING, "a started PMC is RUNNING");
+	is_num(csink_pmc_start(pmc), 0, "a second start changes nothing");
 	tell(&target, 't');
-	is_about(last = value_of(pmc), PAGES, "its main thread is counted");
+	is_about(last = value_of(pmc), PAGES, "the main thread is counted");
 	tell(&target, 'o');
-	is_about(value_of(pmc) - last, PAGES, "so is one that it had");
+	is_about(value_of(pmc) - last, PAGES, "an existing thread is counted");
 	last = value_of(pmc);
 	tell(&target, 'T');
-	is_about(value_of(pmc) - last, PAGES, "and one that it starts");
+	is_about(value_of(pmc) - last, PAGES, "a thread started later is counted");
 	last = value_of(pmc);
 	tell(&target, 'c');
 	tell(&target, 'P');
-	is_about(value_of(pmc) - last, 0, "but no child, old or new");
+	is_about(value_of(pmc) - last, 0, "children, old or new, are not counted");
 	is_num(csink_pmc_read(pmc, &value), 0, "read");
-	is_num(value.nr_targets * 10 + value.nr_ended, 10, "one target, none ended");
-	ok(value.enabled_ns && value.running_ns == value.enabled_ns, "it counted all of the time");
+	is_num(value.nr_targets * 10 + value.nr_ended, 10, "the PMC has one target, none ended");
+	ok(value.enabled_ns && value.running_ns == value.enabled_ns, "the PMC counted all of the time");
 	csink_pmc_stop(pmc);
-	is_num(csink_pmc_state(pmc), CSINK_PMC_STOPPED, "it is STOPPED");
+	is_num(csink_pmc_state(pmc), CSINK_PMC_STOPPED, "a stopped PMC is STOPPED");
 	last = value_of(pmc);
 	tell(&target, 't');
-	is_num(value_of(pmc), last, "and counts no more");
+	is_num(value_of(pmc), last, "a stopped PMC counts nothing");
 	csink_pmc_start(pmc);
-	is_num(csink_pmc_detach(pmc, target.pid), 0, "a running one can be detached");
+	is_num(csink_pmc_detach(pmc, target.pid), 0, "a running PMC can be detached");
 	tell(&target, 't');
 	is_about(value_of(pmc), last, "the value stays, the target is counted no more");
 	is_num(csink_pmc_release(pmc), 0, "release");
-	is_num(csink_pmc_state(pmc), -ESRCH, "it is gone");
+	is_num(csink_pmc_state(pmc), -ESRCH, "a released PMC does not exist: ESRCH");
 	end_target(&target);
 }
 
@@ -55,8 +55,8 @@ static void counts_descendants(void)
 	long long last = 0;
 
 	is_num(csink_pmc_attach(pmc, target.pid), 0, "attach with descendants");
-	is_num(csink_pmc_attach(pmc, other.pid), 0, "to a second process, too");
-	is_num(csink_pmc_attach(second, target.pid), 0, "two PMCs to one process");
+	is_num(csink_pmc_attach(pmc, other.pid), 0, "attach with descendants to a second process");
+	is_num(csink_pmc_attach(second, target.pid), 0, "a second PMC attaches to the same process");
 	csink_pmc_start(pmc);
 	csink_pmc_start(second);
 	for (const char *what = "tTocP"; *what; what++) {
@@ -69,7 +69,7 @@ static void counts_descendants(void)
 	}
 	is_about(value_of(second), 3 * PAGES, "the second one, without descendants, has three of the five");
 	tell(&other, 'P');
-	is_about(value_of(pmc) - last, PAGES, "what the other target's child does is in it");
+	is_about(value_of(pmc) - last, PAGES, "a child of the second target is counted");
 	csink_pmc_release(pmc);
 	csink_pmc_release(second);
 	end_target(&target);
@@ -83,8 +83,8 @@ static void counts_itself(void)
 
 	is_num(csink_pmc_start(pmc), 0, "a PMC without a target is started");
 	touch_pages();
-	is_about(value_of(pmc), PAGES, "and counts the calling process");
-	is_num(csink_pmc_detach(pmc, 0), 0, "which can be detached as 0");
+	is_about(value_of(pmc), PAGES, "a PMC without a target counts the calling process");
+	is_num(csink_pmc_detach(pmc, 0), 0, "the calling process is detached as 0");
 	csink_pmc_release(pmc);
 	is_num(nr_open_fds(), before, "no file stays open");
 }

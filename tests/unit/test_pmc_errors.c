@@ -131,7 +131,7 @@ static void attach_errors(void)
 	is_err(csink_pmc_attach(pmc + 4096, target.pid), -EINVAL, "EINVAL", "attach: EINVAL, handle not owned");
 	is_err(csink_pmc_attach(-1, target.pid), -EINVAL, "EINVAL", "attach: EINVAL, no handle at all");
 	is_err(csink_pmc_attach(self, target.pid), -EPERM, "EPERM", "attach: EPERM, set up for RDPMC by itself");
-	is_num(csink_pmc_attach(self, 0), 0, "to the process itself it can be attached");
+	is_num(csink_pmc_attach(self, 0), 0, "a PMC set up for RDPMC attaches to the process itself");
 	is_err(csink_pmc_attach(pmc, dead), -ESRCH, "ESRCH", "attach: ESRCH, no such process");
 	is_num(csink_pmc_attach(pmc, target.pid), 0, "attach");
 	is_err(csink_pmc_attach(pmc, target.pid), -EEXIST, "EEXIST", "attach: EEXIST, tracked already");
@@ -145,7 +145,7 @@ static void attach_errors(void)
 		is_err(csink_pmc_detach(system, target.pid), -EINVAL, "EINVAL", "detach: EINVAL, system scope");
 		is_num(csink_pmc_start(system), 0, "a CPU can be counted");
 		touch_pages();
-		ok(value_of(system) > 0, "and is");
+		ok(value_of(system) > 0, "a started CPU PMC counts");
 		csink_pmc_release(system);
 	} else {
 		is_err(system, -EPERM, "EPERM", "a CPU may not be counted by this user");
@@ -165,18 +165,18 @@ static void detach_errors(void)
 	is_err(csink_pmc_detach(pmc, -5), -EINVAL, "EINVAL", "detach: EINVAL, illegal process id");
 	is_err(csink_pmc_detach(pmc + 4096, target.pid), -EINVAL, "EINVAL", "detach: EINVAL, handle not owned");
 	is_err(csink_pmc_detach(pmc, target.pid), -ESRCH, "ESRCH", "detach: ESRCH, not monitored by anyone");
-	is_num(csink_pmc_attach(other, target.pid), 0, "another PMC is attached");
+	is_num(csink_pmc_attach(other, target.pid), 0, "a second PMC attaches to the target");
 	is_err(csink_pmc_detach(pmc, target.pid), -EINVAL, "EINVAL", "detach: EINVAL, not attached to this one");
-	is_num(csink_pmc_detach(other, target.pid), 0, "that one can be detached");
+	is_num(csink_pmc_detach(other, target.pid), 0, "the second PMC can be detached");
 	is_num(csink_pmc_attach(pmc, mortal.pid), 0, "attached to one that will end");
 	csink_pmc_start(pmc);
 	tell(&mortal, 't');
 	before = value_of(pmc);
 	end_target(&mortal);
-	is_about(before, PAGES, "it counts");
+	is_about(before, PAGES, "the PMC counts a target that will end");
 	is_about(value_of(pmc), before, "after its end, too");
 	is_err(csink_pmc_detach(pmc, mortal.pid), -ESRCH, "ESRCH", "detach: ESRCH, no such process any more");
-	is_about(value_of(pmc), before, "what it counted stays");
+	is_about(value_of(pmc), before, "the count of the ended target stays");
 	csink_pmc_release(pmc);
 	csink_pmc_release(other);
 	end_target(&target);

@@ -67,10 +67,10 @@ static void test_values(void)
 		{48, 42, 5000, 5042, "the counter is added to what was counted before"},
 		{48, 0xffffffffffff, 5000, 4999, "a counter of 48 bits that is negative"},
 		{48, 0x800000000000, 1LL << 47, 0, "the lowest one"},
-		{40, 0xffffffffff, 10, 9, "one of 40 bits"},
-		{32, 0xffffffff, 10, 9, "one of 32 bits"},
+		{40, 0xffffffffff, 10, 9, "a counter of 40 bits"},
+		{32, 0xffffffff, 10, 9, "a counter of 32 bits"},
 		{32, 0x1ffffffff, 10, 9, "bits above its width are ignored"},
-		{64, UINT64_MAX, 10, 9, "one of 64 bits"},
+		{64, UINT64_MAX, 10, 9, "a counter of 64 bits"},
 		{64, 1ULL << 40, 10, (1LL << 40) + 10, "a large one"},
 		{48, 42, -40, 2, "a negative offset"},
 	};
@@ -87,7 +87,7 @@ static void test_values(void)
 	read_page(&value);
 	is_num(counter_index, 2, "index counts from 1");
 	is_num((long long)value.enabled_ns, 107, "the time since the last switch is in enabled_ns");
-	is_num((long long)value.running_ns, 97, "and in running_ns");
+	is_num((long long)value.running_ns, 97, "the time since the last switch is in running_ns");
 	fill();
 	page.time_shift = 4;
 	page.time_mult = 32; /* 2 ns a tick */
@@ -110,11 +110,11 @@ static void test_refusals(void)
 	fill();
 	page.index = 0;
 	is_num(read_page(&value), -1, "no counter: index 0");
-	is_num(nr_reads, 0, "it is not read");
+	is_num(nr_reads, 0, "no counter: no counter instruction is executed");
 	fill();
 	page.cap_user_rdpmc = 0;
-	is_num(read_page(&value), -1, "not allowed");
-	is_num(nr_reads, 0, "it is not read");
+	is_num(read_page(&value), -1, "a counter that user space may not read");
+	is_num(nr_reads, 0, "not allowed: no counter instruction is executed");
 	fill();
 	page.cap_user_time = 0;
 	is_num(read_page(&value), -1, "times unknown");
@@ -133,13 +133,13 @@ static void test_switches(void)
 	fill();
 	nr_switches = 3;
 	is_num(read_page(&value), 8042, "a page that changed meanwhile is read again");
-	is_num(nr_reads, 4, "as often as it did");
+	is_num(nr_reads, 4, "a page that changed is read as often as necessary");
 	fill();
 	page.lock = 1; /* the kernel is at it */
-	is_num(read_page(&value), -1, "one that stays locked is not read for ever");
+	is_num(read_page(&value), -1, "a page that stays locked: no endless loop");
 	fill();
 	nr_switches = 1 << 30;
-	is_num(read_page(&value), -1, "nor one that always changes");
+	is_num(read_page(&value), -1, "a page that always changes: no endless loop");
 }
 
 /* ---- on this machine ---- */
@@ -161,19 +161,19 @@ static void test_software(void)
 
 	is_num(csink_pmc_start(pmc), 0, "a software event");
 	touch_pages();
-	is_num(csink_pmc_read(pmc, &value), 0, "is read");
-	is_about((long long)value.value, PAGES, "and counts this thread");
-	is_num(value.how, CSINK_PMC_BY_READ, "by read(2), as value.how says");
-	is_num(value.nr_targets, 1, "one target");
+	is_num(csink_pmc_read(pmc, &value), 0, "a software event is read");
+	is_about((long long)value.value, PAGES, "a software event counts this thread");
+	is_num(value.how, CSINK_PMC_BY_READ, "a software event's value comes from read(2)");
+	is_num(value.nr_targets, 1, "a software event has one target");
 	pthread_create(&thread, NULL, touching_thread, NULL);
 	pthread_join(thread, NULL);
 	is_about(value_of(pmc), PAGES, "other threads are not counted");
 	pthread_create(&thread, NULL, read_elsewhere, &other);
 	pthread_join(thread, NULL);
 	is_about((long long)other.value, PAGES, "another thread can read it");
-	is_num(csink_pmc_detach(pmc, 0), 0, "it is detached");
-	is_about(value_of(pmc), PAGES, "with its count");
-	is_num(nr_open_fds(), before, "and its file is closed");
+	is_num(csink_pmc_detach(pmc, 0), 0, "a software event is detached");
+	is_about(value_of(pmc), PAGES, "a detached event keeps its count");
+	is_num(nr_open_fds(), before, "a detached event's file is closed");
 	csink_pmc_release(pmc);
 	is_err(csink_pmc_allocate(EVENT, CSINK_PMC_SELF | CSINK_PMC_DESCENDANTS, -1), -EINVAL, "EINVAL",
 	       "allocate: EINVAL, oneself with descendants");

@@ -73,12 +73,12 @@ static void same_profile(const struct csink_profile *a, const struct csink_profi
 	is_num(b->lines[location->first_line].line, 7, "lines");
 	is_str(csink_profile_text(b, b->mappings[1].build_id), "abcdef0123", "build-ids");
 	is_num(b->mappings[1].offset, 0x40, "offsets");
-	is_num(b->mappings[1].has_functions, 1, "what a mapping has");
+	is_num(b->mappings[1].has_functions, 1, "a mapping's flags are equal");
 	is_num(b->label_sets[b->samples[0].labels].nr, 2, "labels");
 	is_num(b->labels[b->label_sets[b->samples[0].labels].first].num, 42, "numbers in labels");
 	is_str(csink_profile_fact(b, "command", 0), "prog --evil [31m", "comments, on one line");
 	is_str(csink_profile_fact(b, "note", 1), "two", "several of a key");
-	is_str(csink_profile_fact(b, "note", 2), NULL, "and no more");
+	is_str(csink_profile_fact(b, "note", 2), NULL, "the number of notes is equal");
 	is_num(b->time_ns, a->time_ns, "time");
 	is_num(b->period, a->period, "period");
 }
@@ -94,11 +94,11 @@ static void test_round_trip(const char *folder)
 	snprintf(path, sizeof(path), "%s/x.pb.gz", folder);
 	snprintf(old, sizeof(old), "%s.old", path);
 	is_num(csink_pprof_write(p, path), 0, "a profile is written");
-	is_num(csink_pprof_read(path, &back, why, sizeof(why)), 0, "and read");
+	is_num(csink_pprof_read(path, &back, why, sizeof(why)), 0, "a profile is read");
 	same_profile(p, back);
 	csink_profile_destroy(back);
-	is_num(csink_pprof_encode(p, &buf, &len), 0, "it is encoded without gzip, too");
-	is_num(csink_pprof_parse(buf, len, &back, why, sizeof(why)), 0, "and read so");
+	is_num(csink_pprof_encode(p, &buf, &len), 0, "a profile is encoded without gzip");
+	is_num(csink_pprof_parse(buf, len, &back, why, sizeof(why)), 0, "a profile without gzip is parsed");
 	csink_profile_destroy(back);
 	free(buf);
 
@@ -106,16 +106,16 @@ static void test_round_trip(const char *folder)
 	is_num(csink_pprof_write(p, path), 0, "written again");
 	ok(!stat(old, &st), "the older one is kept");
 	ok(!stat(path, &st) && (st.st_mode & 0777) == 0644, "the new one has the usual mode");
-	is_num(csink_pprof_write(p, path), 0, "and again, over a file.old");
-	is_num(csink_pprof_write(p, folder), -EISDIR, "a folder is no place");
+	is_num(csink_pprof_write(p, path), 0, "a profile is written over an existing .old file");
+	is_num(csink_pprof_write(p, folder), -EISDIR, "a directory cannot be written: EISDIR");
 	snprintf(path, sizeof(path), "%s/no/x.pb.gz", folder);
-	is_num(csink_pprof_write(p, path), -ENOENT, "nor is one in a folder that is not there");
+	is_num(csink_pprof_write(p, path), -ENOENT, "a file in a missing directory cannot be written: ENOENT");
 	is_num(csink_pprof_write(p, "/dev/full"), -ENOSPC, "a full device is an error");
 	snprintf(path, sizeof(path), "%s/link", folder);
 	if (symlink("x.pb.gz", path))
 		abort();
 	is_num(csink_pprof_write(p, path), 0, "a link is written through");
-	ok(!lstat(path, &st) && S_ISLNK(st.st_mode), "and stays a link");
+	ok(!lstat(path, &st) && S_ISLNK(st.st_mode), "a link that was written through stays a link");
 	csink_profile_destroy(p);
 }
 

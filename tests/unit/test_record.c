@@ -103,11 +103,11 @@ static void test_threads(void)
 		}
 	}
 	is_num((long long)nr, (long long)NR_THREADS * NR_STACKS * NR_ROUNDS, "no sample is lost");
-	is_num((long long)w0, (long long)nr * 3, "nor any weight of the first event");
-	is_num((long long)w1, (long long)nr * 5, "nor of the second");
+	is_num((long long)w0, (long long)nr * 3, "no weight of the first event is lost");
+	is_num((long long)w1, (long long)nr * 5, "no weight of the second event is lost");
 	is_num((long long)bad, 0, "every row has the leaf and the chain that were stored together");
-	is_num(read.nr_threads, NR_THREADS, "every thread is there");
-	is_num(read.nr_damaged, 0, "nothing is damaged");
+	is_num(read.nr_threads, NR_THREADS, "all threads are in the recording");
+	is_num(read.nr_damaged, 0, "the recording is undamaged");
 	/*
 	 * A root, and 3 + i % 5 callers of stack i's own. A twin is stored only where the index grew at that moment, or
 	 * its first writer was stopped between two stores; some hundred nodes then lie below twins.
@@ -131,7 +131,7 @@ static void test_reuse(void)
 	csink_writer_adopt(&second);
 	is_num(second.pos, pos, "a new thread goes on where an ended one stopped");
 	csink_writer_adopt(&first);
-	is_num(first.pos, first.end, "and nobody else does");
+	is_num(first.pos, first.end, "the ended thread's writer has no room left");
 	csink_recording_close(&rec);
 }
 
@@ -161,9 +161,9 @@ static void test_full(void)
 	make_sample(&sample, frames, 0, thread, &memo);
 	ok(csink_stacks_add(&rec, &writer, &sample, weights, 1).ref == first.ref,
 	   "stacks that it knows can still be added to");
-	is_num(csink_recorded_read(rec.path, &read, NULL, 0), 0, "and it can be read");
-	is_num(read.nr_rows, stored, "with all that was stored");
-	is_num(read.nr_damaged, 0, "and no damage");
+	is_num(csink_recorded_read(rec.path, &read, NULL, 0), 0, "a full recording can be read");
+	is_num(read.nr_rows, stored, "a full recording has all stored rows");
+	is_num(read.nr_damaged, 0, "a full recording is undamaged");
 	csink_recorded_release(&read);
 	csink_recording_close(&rec);
 }
@@ -202,7 +202,7 @@ static void test_timeline(void)
 		}
 	}
 	is_num(nr, 500, "a timeline keeps every moment");
-	ok(in_order, "with its time, event, weight and row");
+	ok(in_order, "each moment has its time, event, weight and row");
 	csink_recorded_release(&read);
 	csink_recording_close(&rec);
 }
@@ -217,7 +217,7 @@ static void test_refusals(void)
 	setrlimit(RLIMIT_FSIZE, &small);
 	is_num(csink_recording_create(&rec, dir, 1 << 20), 0, "a small RLIMIT_FSIZE raises no SIGXFSZ");
 	is_num(stat(rec.path, &st) ? -1 : st.st_size, 64 * 1024, "the recording stays below it");
-	is_num(st.st_mode & 0777, 0600, "and is its owner's alone");
+	is_num(st.st_mode & 0777, 0600, "the recording has mode 0600");
 	setrlimit(RLIMIT_FSIZE, &lim);
 	csink_recording_close(&rec);
 }

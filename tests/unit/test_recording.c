@@ -49,18 +49,18 @@ static void test_whole(void)
 	is_num(rec.nr_rows, 3, "its rows");
 	is_num(rec.nr_notes, 1, "its note");
 	is_num(rec.nr_spawns, 1, "its spawn");
-	is_num(rec.nr_damaged, 0, "nothing damaged");
-	is_num(rec.rows[0].thread, 0, "a row that comes first finds its thread");
-	is_num(rec.rows[0].node, 2, "and its callers");
-	is_num(rec.nodes[2].pc, 0x1010, "innermost first");
-	is_num(rec.nodes[rec.nodes[2].parent].pc, 0x1020, "then its caller");
-	is_num(rec.nodes[rec.nodes[2].root].pc, 1500, "and their time at last");
+	is_num(rec.nr_damaged, 0, "no entry is damaged");
+	is_num(rec.rows[0].thread, 0, "a row before its thread's entry finds its thread");
+	is_num(rec.rows[0].node, 2, "a row before its callers' entry finds its callers");
+	is_num(rec.nodes[2].pc, 0x1010, "callers are innermost first");
+	is_num(rec.nodes[rec.nodes[2].parent].pc, 0x1020, "the next caller is the parent");
+	is_num(rec.nodes[rec.nodes[2].root].pc, 1500, "the root has the time of its address space");
 	is_num(rec.weights[1], 5000, "weights are there");
-	is_num(rec.weights[2], 70, "small ones, too");
-	is_num(rec.rows[2].leaf, 0x712345678008, "with their leaf");
+	is_num(rec.weights[2], 70, "the third row has its weight");
+	is_num(rec.rows[2].leaf, 0x712345678008, "the third row has its leaf");
 	is_num(rec.rows[2].nr_samples, 2, "number");
 	is_num(rec.rows[2].thread, 0, "thread");
-	is_num(rec.rows[2].node, 1, "and callers");
+	is_num(rec.rows[2].node, 1, "the third row has its callers");
 	is_str(rec.modules[0]->path, "/lib/one.so", "paths are there");
 	csink_recorded_release(&rec);
 	free(r.bytes);
@@ -78,13 +78,13 @@ static void test_file(void)
 	snprintf(path, sizeof(path), "%s/1.0.rec", folder);
 	record_write(&r, folder, "1.0.rec");
 	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), 0, "a recording is read from a file");
-	is_num(rec.nr_rows, 3, "with its rows");
+	is_num(rec.nr_rows, 3, "a recording from a file has its rows");
 	csink_recorded_release(&rec);
 
 	if (truncate(path, CSINK_REC_HEADER_BYTES + 64))
 		abort();
-	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), 0, "so is one that was cut");
-	ok(rec.is_cut, "which is known");
+	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), 0, "a truncated recording is read");
+	ok(rec.is_cut, "a truncated recording is known to be truncated");
 	csink_recorded_release(&rec);
 
 	/* A sparse file that claims to be full: 1 GiB of nothing. */
@@ -94,22 +94,22 @@ static void test_file(void)
 		abort();
 	getrusage(RUSAGE_SELF, &before);
 	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), 0, "a gigabyte of holes is read");
-	is_num(rec.nr_rows, 3, "and what is between them");
+	is_num(rec.nr_rows, 3, "the rows between the holes are read");
 	csink_recorded_release(&rec);
 	getrusage(RUSAGE_SELF, &after);
-	ok(after.ru_maxrss - before.ru_maxrss < 64 * 1024, "in less than 64 MiB of memory");
+	ok(after.ru_maxrss - before.ru_maxrss < 64 * 1024, "a gigabyte of holes takes less than 64 MiB of memory");
 
 	if (truncate(path, 0))
 		abort();
 	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), -EBADMSG, "an empty file is refused");
-	is_str(why, "too short for a recording (0 bytes)", "with the reason");
+	is_str(why, "too short for a recording (0 bytes)", "an empty file is refused with the reason");
 	unlink(path);
 	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), -ENOENT, "a file that is not there is said");
 	if (mkfifo(path, 0600))
 		abort();
 	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), -EBADMSG, "a pipe is refused, and not waited for");
 	unlink(path);
-	is_num(csink_recorded_read(folder, &rec, why, sizeof(why)), -EBADMSG, "so is a folder");
+	is_num(csink_recorded_read(folder, &rec, why, sizeof(why)), -EBADMSG, "a directory is refused");
 	rmdir(folder);
 	free(r.bytes);
 }
@@ -121,12 +121,12 @@ static void test_header(void)
 	char why[160] = "";
 
 	r.header->magic++;
-	is_num(parse(&r, &rec, why), -EBADMSG, "another magic is refused");
-	is_str(why, "not a recording", "as no recording");
+	is_num(parse(&r, &rec, why), -EBADMSG, "another magic number is refused");
+	is_str(why, "not a recording", "another magic number is reported as no recording");
 	r.header->magic--;
 	r.header->version = 9;
 	is_num(parse(&r, &rec, why), -EPROTO, "another version is refused");
-	ok(strstr(why, "version 9") != NULL, "by its number");
+	ok(strstr(why, "version 9") != NULL, "another version is reported with its number");
 	r.header->version = CSINK_REC_VERSION;
 	r.header->nr_events = CSINK_MAX_EVENTS + 1;
 	is_num(parse(&r, &rec, why), -EBADMSG, "too many events are refused");
@@ -135,14 +135,14 @@ static void test_header(void)
 	memset(r.header->cmdline, 'x', sizeof(r.header->cmdline));
 	memset(r.header->events[0].name, 'x', sizeof(r.header->events[0].name));
 	r.header->engine = 77;
-	is_num(parse(&r, &rec, why), 0, "texts without end are read");
-	is_num(strlen(rec.header.comm), 15, "and ended");
+	is_num(parse(&r, &rec, why), 0, "unterminated texts are read");
+	is_num(strlen(rec.header.comm), 15, "unterminated texts are terminated");
 	is_num(strlen(rec.header.events[0].name), 63, "each");
 	is_num(rec.header.engine, CSINK_ENGINE_NONE, "an engine that does not exist is none");
 	csink_recorded_release(&rec);
 	r.header->nr_blocks = UINT32_MAX;
-	is_num(parse(&r, &rec, why), 0, "more blocks than bytes are read as far as they go");
-	ok(rec.is_cut && rec.nr_rows == 3, "and said to be cut");
+	is_num(parse(&r, &rec, why), 0, "more blocks than bytes are read as far as possible");
+	ok(rec.is_cut && rec.nr_rows == 3, "more blocks than bytes are reported as truncated");
 	csink_recorded_release(&rec);
 	free(r.bytes);
 }
@@ -174,11 +174,11 @@ static void test_entries(void)
 	test_entry(CSINK_ENTRY_NODES, 0, 20, 2, "an entry of a size that is no multiple of 8, too");
 	test_entry(CSINK_ENTRY_NODES, 0, 0xfffffff8, 2, "an entry longer than the extent, too");
 	test_entry(CSINK_ENTRY_NODES, offsetof(struct csink_rec_nodes, nr), 0xffffffff, 4,
-		   "more nodes than bytes are left out");
+		   "a count of more nodes than bytes is refused");
 	test_entry(CSINK_ENTRY_NODES, parent, 0xffffffff, 4, "a node with a caller behind the end has none");
 	test_entry(CSINK_ENTRY_NODES, parent, 1, 4, "a node with a header for a caller, too");
 	test_entry(CSINK_ENTRY_CELLS, offsetof(struct csink_rec_cells, nr), 0x10000000, 1,
-		   "more cells than bytes are left out");
+		   "a count of more cells than bytes is refused");
 	test_entry(CSINK_ENTRY_ROW, offsetof(struct csink_rec_row, node), 0xffffffff, 1,
 		   "a row with callers behind the end is kept without them");
 	test_entry(CSINK_ENTRY_ROW, offsetof(struct csink_rec_row, node), 1, 1, "a row with a header for callers, too");
@@ -211,10 +211,10 @@ static void test_rings(void)
 	record_row(&r, NULL, deep, 0x1000, 1, &weight);
 	is_num(parse(&r, &rec, why), 0, "callers in a ring are survived");
 	ok(rec.rows[0].node != CSINK_RECORDED_NONE, "the deepest stack is taken");
-	is_num(rec.nodes[rec.rows[0].node].depth, CSINK_MAX_DEPTH, "with its depth");
-	is_num(rec.rows[1].node, CSINK_RECORDED_NONE, "a ring is not");
-	is_num(rec.rows[2].node, CSINK_RECORDED_NONE, "nor a deeper stack");
-	is_num(rec.nr_damaged, 2, "both are counted");
+	is_num(rec.nodes[rec.rows[0].node].depth, CSINK_MAX_DEPTH, "the deepest stack has its depth");
+	is_num(rec.rows[1].node, CSINK_RECORDED_NONE, "a cycle of callers is refused");
+	is_num(rec.rows[2].node, CSINK_RECORDED_NONE, "a deeper stack is refused");
+	is_num(rec.nr_damaged, 2, "a cycle and a deeper stack count as damage");
 	csink_recorded_release(&rec);
 	free(r.bytes);
 }

@@ -1,4 +1,4 @@
-/* From run folders to profiles: what several processes, images, threads and epochs come to; and that nothing is lost.
+/* From run directories to profiles: several processes, images, threads and epochs are added up; no time is lost.
  */
 #include "launcher/collect/collect.h"
 
@@ -75,7 +75,7 @@ static struct csink_profile *collect(const struct csink_outside *outside)
 {
 	struct csink_profile *p = NULL;
 
-	is_num(csink_collect(folder, outside, &p), 0, "the folder is collected");
+	is_num(csink_collect(folder, outside, &p), 0, "the run directory is collected");
 	return p ? p : csink_profile_create();
 }
 
@@ -107,37 +107,37 @@ static void test_one(void)
 	record_write(&r, folder, "100.0.rec");
 	p = collect(NULL);
 
-	is_num(p->nr_types, 2, "samples and the event are the columns");
-	is_num(p->default_type, 1, "the leader is the default");
-	is_num(p->period, 1000000, "its period is known");
+	is_num(p->nr_types, 2, "the columns are samples and the event");
+	is_num(p->default_type, 1, "the leader is the default column");
+	is_num(p->period, 1000000, "the leader's period is known");
 	is_num(sum(p, "samples", NULL, NULL), 40, "samples add up");
-	is_num(sum(p, "task-clock", NULL, NULL), 50 * MS, "time is all CPU time of the process");
-	is_num(sum(p, "task-clock", "pseudo", "start-up"), 5 * MS, "what came before us");
+	is_num(sum(p, "task-clock", NULL, NULL), 50 * MS, "time is the CPU time of the process");
+	is_num(sum(p, "task-clock", "pseudo", "start-up"), 5 * MS, "time before our start is [start-up]");
 	is_num(sum(p, "task-clock", "pseudo", "not sampled"), 5 * MS,
-	       "what no sample covers: 2 ms of a thread, 3 of nobody");
-	is_num(sum(p, "task-clock", "thread", "worker"), 12 * MS, "by thread");
-	is_num(sum(p, "task-clock", "tid", "100"), 30 * MS, "by tid");
-	is_num(sum(p, "task-clock", "pid", "100"), 50 * MS, "by pid");
-	is_num(sum(p, "task-clock", "process", "prog"), 50 * MS, "by process");
-	is_num(self(p, "task-clock", "[start-up: exec and loader]"), 5 * MS, "start-up has a name");
+	       "time without samples: 2 ms of a thread, 3 ms of no thread");
+	is_num(sum(p, "task-clock", "thread", "worker"), 12 * MS, "time by thread name");
+	is_num(sum(p, "task-clock", "tid", "100"), 30 * MS, "time by TID");
+	is_num(sum(p, "task-clock", "pid", "100"), 50 * MS, "time by PID");
+	is_num(sum(p, "task-clock", "process", "prog"), 50 * MS, "time by process name");
+	is_num(self(p, "task-clock", "[start-up: exec and loader]"), 5 * MS, "the start-up pseudo-function is named");
 
 	stack = &p->stacks[p->samples[0].stack];
 	is_num(stack->nr, 3, "a stack has its leaf and its callers");
-	is_num(p->locations[p->stack_ids[stack->first]].address, 0x401008, "the leaf exact");
-	is_num(p->locations[p->stack_ids[stack->first + 1]].address, 0x40100f, "a caller inside its call");
+	is_num(p->locations[p->stack_ids[stack->first]].address, 0x401008, "the leaf has its exact address");
+	is_num(p->locations[p->stack_ids[stack->first + 1]].address, 0x40100f, "a caller's address is inside its call");
 	is_str(csink_profile_text(p, p->mappings[1].file), "/bin/prog", "the program is the first mapping");
-	is_str(csink_profile_fact(p, CSINK_FACT_COMMAND, 0), "prog --fast", "the command");
-	is_str(csink_profile_fact(p, CSINK_FACT_LOSS, 0), "3 samples dropped by the kernel", "losses");
+	is_str(csink_profile_fact(p, CSINK_FACT_COMMAND, 0), "prog --fast", "the command is a comment");
+	is_str(csink_profile_fact(p, CSINK_FACT_LOSS, 0), "3 samples dropped by the kernel", "losses are a comment");
 	is_str(csink_profile_fact(p, CSINK_FACT_UNPROFILED, 0), "busybox (static, cannot be preloaded into)",
-	       "programs that are not profiled");
-	is_str(csink_profile_fact(p, CSINK_FACT_WARNING, 0), "be careful", "warnings");
+	       "unprofiled programs are a comment");
+	is_str(csink_profile_fact(p, CSINK_FACT_WARNING, 0), "be careful", "warnings are a comment");
 	ok(csink_profile_fact(p, CSINK_FACT_WARNING, 1) &&
 		   strstr(csink_profile_fact(p, CSINK_FACT_WARNING, 1), "is gone"),
-	   "and objects that are not there any more");
-	is_str(csink_profile_fact(p, CSINK_FACT_PROCESSES, 0), "1", "one process");
-	is_str(csink_profile_fact(p, CSINK_FACT_THREADS, 0), "2", "two threads");
-	is_str(csink_profile_fact(p, CSINK_FACT_ENGINE, 0), "sigtrap", "the engine");
-	is_str(csink_profile_fact(p, CSINK_FACT_WALL, 0), NULL, "what was not measured is not there");
+	   "missing objects are a comment");
+	is_str(csink_profile_fact(p, CSINK_FACT_PROCESSES, 0), "1", "the number of processes is 1");
+	is_str(csink_profile_fact(p, CSINK_FACT_THREADS, 0), "2", "the number of threads is 2");
+	is_str(csink_profile_fact(p, CSINK_FACT_ENGINE, 0), "sigtrap", "the engine is a comment");
+	is_str(csink_profile_fact(p, CSINK_FACT_WALL, 0), NULL, "the unmeasured wall time has no comment");
 	csink_profile_destroy(p);
 	free(r.bytes);
 	end_folder();
@@ -195,37 +195,41 @@ static void test_tree(void)
 	is_num(sum(p, "task-clock", NULL, NULL), 160 * MS, "the profile's sum is the kernel's");
 	is_num(sum(p, "task-clock", "pseudo", "start-up"), (1 + 9 + 2) * MS,
 	       "start-up after exec leaves out what the image before used");
-	is_num(sum(p, "task-clock", "pseudo", "not sampled"), 5 * MS, "what its samples leave open");
+	is_num(sum(p, "task-clock", "pseudo", "not sampled"), 5 * MS, "time without samples is [not sampled]");
 	is_num(sum(p, "task-clock", "pseudo", "exit"), 160 * MS - (80 + 12 + 5 + 40) * MS,
-	       "what came after the last flush");
-	is_num(sum(p, "task-clock", "pseudo", "not injected"), 40 * MS, "all of a program that was not injected");
-	is_num(self(p, "task-clock", "[not injected: static]"), 40 * MS, "by name");
+	       "time after the last flush is [exit]");
+	is_num(sum(p, "task-clock", "pseudo", "time of a program that was not injected is [not injected]"), 40 * MS,
+	       "all of a program that was not injected");
+	is_num(self(p, "task-clock", "[not injected: static]"), 40 * MS, "[not injected] has the program's name");
 	is_str(csink_profile_fact(p, CSINK_FACT_UNPROFILED, 0), "static (static, cannot be preloaded into)",
-	       "and reason");
-	is_str(csink_profile_fact(p, CSINK_FACT_UNPROFILED, 1), NULL, "a child that ran nothing is no program");
-	is_str(csink_profile_fact(p, CSINK_FACT_PROCESSES, 0), "3", "images of a pid are one process");
-	is_str(csink_profile_fact(p, CSINK_FACT_THREADS, 0), "3", "and main threads go on through exec");
-	is_str(csink_profile_fact(p, CSINK_FACT_EXIT, 0), "status 7", "the exit status");
-	is_str(csink_profile_fact(p, CSINK_FACT_COMMAND, 0), "sh -c things", "the launcher's command");
-	is_num(p->duration_ns, 500 * MS, "wall time");
+	       "the program that was not injected is a comment with its reason");
+	is_str(csink_profile_fact(p, CSINK_FACT_UNPROFILED, 1), NULL,
+	       "a vfork child that executed nothing is not named");
+	is_str(csink_profile_fact(p, CSINK_FACT_PROCESSES, 0), "3", "images of one PID are one process");
+	is_str(csink_profile_fact(p, CSINK_FACT_THREADS, 0), "3", "main threads continue through exec");
+	is_str(csink_profile_fact(p, CSINK_FACT_EXIT, 0), "status 7", "the exit status is a comment");
+	is_str(csink_profile_fact(p, CSINK_FACT_COMMAND, 0), "sh -c things", "the launcher's command is a comment");
+	is_num(p->duration_ns, 500 * MS, "the wall time is known");
 	csink_profile_destroy(p);
 
 	outside.user_ns += 10 * MS;
 	p = collect(&outside);
-	is_num(sum(p, "task-clock", "pseudo", "other"), 10 * MS, "what the kernel gave to no process is named, too");
+	is_num(sum(p, "task-clock", "pseudo", "other"), 10 * MS,
+	       "time that the kernel accounted to no process is [other]");
 	csink_profile_destroy(p);
 	outside.user_ns -= 10 * MS;
 
 	outside.processes = NULL;
 	outside.nr_processes = 0;
 	p = collect(&outside);
-	is_num(sum(p, "task-clock", NULL, NULL), 160 * MS, "so it is where processes are not known");
-	is_num(self(p, "task-clock", "[exit, or not injected]"), 160 * MS - 97 * MS, "and the rest is nobody's");
+	is_num(sum(p, "task-clock", NULL, NULL), 160 * MS, "the sum is the kernel's although processes are unknown");
+	is_num(self(p, "task-clock", "[exit, or not injected]"), 160 * MS - 97 * MS,
+	       "the rest without processes is [exit, or not injected]");
 	csink_profile_destroy(p);
 
 	outside.user_ns = 50 * MS;
 	p = collect(&outside);
-	is_num(sum(p, "task-clock", NULL, NULL), 97 * MS, "a kernel that accounted less takes nothing away");
+	is_num(sum(p, "task-clock", NULL, NULL), 97 * MS, "smaller totals from the kernel remove no time");
 	csink_profile_destroy(p);
 	free(r.bytes);
 	end_folder();
@@ -237,17 +241,18 @@ static void test_nothing_injected(void)
 	struct csink_profile *p = NULL;
 
 	new_folder();
-	is_num(csink_collect(folder, NULL, &p), -ENOENT, "an empty folder is no run");
+	is_num(csink_collect(folder, NULL, &p), -ENOENT, "an empty directory is no run: ENOENT");
 	p = collect(&outside);
-	is_num(sum(p, "task-clock", NULL, NULL), 3 * MS, "but totals from outside are");
-	is_num(self(p, "task-clock", "[not injected]"), 3 * MS, "under an honest name");
-	is_str(csink_profile_fact(p, CSINK_FACT_EXIT, 0), "signal 9 (Killed)", "with the signal that ended it");
+	is_num(sum(p, "task-clock", NULL, NULL), 3 * MS, "an empty directory with totals from outside has their time");
+	is_num(self(p, "task-clock", "[not injected]"), 3 * MS, "that time is [not injected]");
+	is_str(csink_profile_fact(p, CSINK_FACT_EXIT, 0), "signal 9 (Killed)",
+	       "the signal that ended the run is a comment");
 	csink_profile_destroy(p);
 	end_folder();
-	is_num(csink_collect("/nowhere/at/all", NULL, &p), -ENOENT, "nor is a folder that is not there");
+	is_num(csink_collect("/nowhere/at/all", NULL, &p), -ENOENT, "a missing directory: ENOENT");
 }
 
-/* Events differ by process: columns are those that anybody had. */
+/* Events differ by process: there is a column for each event of any process. */
 static void test_events(void)
 {
 	struct record r = record_new(8);
@@ -270,12 +275,12 @@ static void test_events(void)
 	r.header->losses[CSINK_LOSS_RECORDING_FULL] = 4;
 	record_write(&r, folder, "3.0.rec");
 	p = collect(NULL);
-	is_num(p->nr_types, 3, "columns of all processes together");
-	is_num(sum(p, "cycles", NULL, NULL), 100, "a refused event's weights mean nothing");
-	is_num(sum(p, "task-clock", NULL, NULL), 24 * MS, "time is counted in each");
+	is_num(p->nr_types, 3, "the columns are those of all processes");
+	is_num(sum(p, "cycles", NULL, NULL), 100, "a refused event's weights are ignored");
+	is_num(sum(p, "task-clock", NULL, NULL), 24 * MS, "time is counted in each process");
 	is_num(self(p, "task-clock", "[lost: recording full]"), 500, "lost samples keep their weight");
-	is_num(self(p, "samples", "[lost: recording full]"), 4, "and number");
-	is_str(csink_profile_fact(p, CSINK_FACT_REFUSED, 0), "cycles (2 times)", "refusals are said");
+	is_num(self(p, "samples", "[lost: recording full]"), 4, "lost samples keep their number");
+	is_str(csink_profile_fact(p, CSINK_FACT_REFUSED, 0), "cycles (2 times)", "refused events are a comment");
 	csink_profile_destroy(p);
 	free(r.bytes);
 	end_folder();
@@ -308,13 +313,13 @@ static void test_epochs(void)
 		file = csink_profile_text(p, p->mappings[p->locations[p->stack_ids[stack->first + 1]].mapping].file);
 		got[i] = !strcmp(file, "/nowhere/first.so") ? 1 : !strcmp(file, "/nowhere/second.so") ? 2 : 0;
 	}
-	is_num(got[0], 1, "an address means the library of its time");
-	is_num(got[1], 2, "or the one that was sighted next, when the first had gone");
-	is_num(got[2], 2, "or the second in its own time");
-	is_num(got[3], 1, "or the first, when nothing had been sighted yet");
+	is_num(got[0], 1, "an address belongs to the library mapped at that time");
+	is_num(got[1], 2, "an address after the first library was unmapped belongs to the next one");
+	is_num(got[2], 2, "an address belongs to the second library in its time");
+	is_num(got[3], 1, "an address before the first sighting belongs to the first library");
 	stack = &p->stacks[p->samples[0].stack];
 	file = csink_profile_text(p, p->mappings[p->locations[p->stack_ids[stack->first]].mapping].file);
-	is_str(file, "[anon]", "code in no object says so");
+	is_str(file, "[anon]", "code in no object is in [anon]");
 	csink_profile_destroy(p);
 	free(r.bytes);
 	end_folder();
@@ -337,24 +342,24 @@ static void test_damaged(void)
 	record_row(&r, record_thread(&r, 1, "a"), NULL, 0x5000, 1, &weight);
 	for (i = 0; i < 3; i++) {
 		snprintf(path, sizeof(path), "%u.0.rec", i + 1);
-		record_note(&r, 0, "said by each");
+		record_note(&r, 0, "noted by each");
 		record_write(&r, folder, path);
 	}
 	p = collect(NULL);
-	is_num(sum(p, "task-clock", NULL, NULL), 3 * MS, "a file that is no recording costs the others nothing");
+	is_num(sum(p, "task-clock", NULL, NULL), 3 * MS, "a file that is no recording costs no other recording");
 	ok(csink_profile_fact(p, CSINK_FACT_WARNING, 0) &&
 		   strstr(csink_profile_fact(p, CSINK_FACT_WARNING, 0), "9.0.rec"),
-	   "and is named");
-	is_str(csink_profile_fact(p, CSINK_FACT_NOTE, 1), NULL, "what many say is said once");
+	   "a file that is no recording is named");
+	is_str(csink_profile_fact(p, CSINK_FACT_NOTE, 1), NULL, "a note of several recordings is one comment");
 	csink_profile_destroy(p);
 
-	/* Numbers that no process has. */
+	/* Impossible numbers. */
 	r.header->cpu_start_ns = UINT64_MAX;
 	r.header->cpu_end_ns = 1ULL << 63;
 	r.header->pid = INT32_MIN;
 	record_write(&r, folder, "1.0.rec");
 	p = collect(NULL);
-	is_num(sum(p, "task-clock", NULL, NULL), 3 * MS, "mad CPU times are not believed");
+	is_num(sum(p, "task-clock", NULL, NULL), 3 * MS, "impossible CPU times are ignored");
 	csink_profile_destroy(p);
 	free(r.bytes);
 	end_folder();
@@ -398,13 +403,13 @@ static uint32_t columns_or_words(const struct csink_profile *p, uint32_t nr, con
 		snprintf(warning, sizeof(warning), "%s has no column: other processes count other events", name);
 		has_column = csink_profile_type_find(p, name) >= 0;
 		is_told = warns_of(p, warning);
-		ok(has_column != is_told, "%s has a column, or it is told that it has none", name);
+		ok(has_column != is_told, "%s has a column, or a warning that it has none", name);
 		nr_told += is_told;
 	}
 	return nr_told;
 }
 
-/* Processes that count other events than those before: what has no room is told. */
+/* Processes with other events than the earlier ones: events without room are reported. */
 static void test_columns(void)
 {
 	struct collector *c;
@@ -415,22 +420,22 @@ static void test_columns(void)
 	write_with_events("100.0.rec", CSINK_MAX_EVENTS, "first");
 	write_with_events("101.0.rec", 3, "second");
 	p = collect(NULL);
-	is_num(p->nr_types, 1 + CSINK_MAX_EVENTS, "there are as many columns as there can be");
+	is_num(p->nr_types, 1 + CSINK_MAX_EVENTS, "there is the maximum number of columns");
 	/* Whose recording is found first is the file system's to say. */
 	nr_told = columns_or_words(p, CSINK_MAX_EVENTS, "first") + columns_or_words(p, 3, "second");
-	is_num(nr_told, 2, "and it is told what has none");
+	is_num(nr_told, 2, "events without a column are reported");
 	csink_profile_destroy(p);
 	end_folder();
 
 	new_folder();
 	write_with_events("2147483646.0.rec", 1, "none");
 	c = csink_collect_begin(NULL);
-	is_num(csink_collect_take(c, folder, 1), 1, "the recording of a process that is gone is taken");
+	is_num(csink_collect_take(c, folder, 1), 1, "the recording of an ended process is taken");
 	write_with_events("101.0.rec", 2, "late");
 	p = NULL;
-	is_num(csink_collect_finish(c, folder, &p), 0, "others are collected later");
+	is_num(csink_collect_finish(c, folder, &p), 0, "the other recordings are collected later");
 	ok(p && warns_of(p, "late-1 has no column: processes that ended before did not count it"),
-	   "and it is told what they count besides");
+	   "additional events of later recordings are reported");
 	csink_profile_destroy(p);
 	end_folder();
 }

@@ -126,7 +126,8 @@ static void test_references(void)
 	ready = rec.ready_blocks * (CSINK_REC_BLOCK / 8);
 	end = csink_recording_end(&rec, 16);
 	is_num(end - 1, ready - 2, "the last good reference leads to the last 16 bytes that there are");
-	is_num(csink_recording_end(&rec, 8) - 1, ready - 1, "or to the last 8");
+	is_num(csink_recording_end(&rec, 8) - 1, ready - 1,
+	       "the last good reference of 8 bytes leads to the last 8 bytes");
 	csink_recording_close(&rec);
 }
 
@@ -140,20 +141,20 @@ static void test_truncated(void)
 	begin();
 	inside = (uintptr_t)rec.header + 12345;
 	ok(!csink_recording_replace((uintptr_t)&rec), "an address that is not the recording's is left alone");
-	ok(!csink_recording_replace((uintptr_t)rec.header - 1), "the one before it, too");
+	ok(!csink_recording_replace((uintptr_t)rec.header - 1), "an address before the mapping is not replaced");
 	ok(!csink_recording_replace((uintptr_t)rec.header + (uintptr_t)rec.mapped_blocks * CSINK_REC_BLOCK),
-	   "and the one behind it");
+	   "an address behind the mapping is not replaced");
 	is_num(truncate(rec.path, 0), 0, "a file that is truncated");
-	ok(csink_recording_replace(inside), "has its mapping replaced");
-	is_num(rec.header->magic, 0, "by zeroes");
+	ok(csink_recording_replace(inside), "a truncated file's mapping is replaced");
+	is_num(rec.header->magic, 0, "the replaced mapping is zeros");
 	rec.header->nr_events = 3;
-	is_num(rec.header->nr_events, 3, "which can be written");
+	is_num(rec.header->nr_events, 3, "the replaced mapping can be written");
 	while ((entry = csink_recording_reserve(&rec, &writer, 1000))) {
 		memset(entry, 1, 1000);
 		nr++;
 	}
-	ok(nr && nr <= 4 * rec.mapped_blocks, "and do not grow (%u entries)", nr);
-	is_num(rec.mapped_blocks, 16, "not by a page");
+	ok(nr && nr <= 4 * rec.mapped_blocks, "a replaced recording does not grow (%u entries)", nr);
+	is_num(rec.mapped_blocks, 16, "no page more is mapped after the replacement");
 	inside = (uintptr_t)rec.header;
 	csink_recording_close(&rec);
 	ok(!csink_recording_replace(inside), "an unmapped address is in no recording");

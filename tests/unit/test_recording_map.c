@@ -18,7 +18,7 @@ static struct csink_recording rec;
 static void begin(void)
 {
 	is_num(csink_recording_create(&rec, dir, MAX_BYTES), 0, "a recording can be made");
-	is_num(rec.mapped_blocks, FIRST, "of which 64 KiB are mapped");
+	is_num(rec.mapped_blocks, FIRST, "the first 64 KiB of a new recording are mapped");
 }
 
 /* A figure of /proc/self/status in KiB. */
@@ -66,7 +66,8 @@ static void test_growth(void)
 	}
 	/* Four entries fit a block, behind its head; threads that are refused at the same time leave a little. */
 	is_num(rec.mapped_blocks, MAX_BYTES / CSINK_REC_BLOCK, "eight threads that fill it get it mapped whole");
-	ok(nr >= 4 * (MAX_BYTES / CSINK_REC_BLOCK - 64), "and have all its room (%ld entries)", (long)nr);
+	ok(nr >= 4 * (MAX_BYTES / CSINK_REC_BLOCK - 64), "eight threads can use the whole recording (%ld entries)",
+	   (long)nr);
 	is_num(rec.header->nr_blocks, rec.next_block, "the header has the number of blocks for readers");
 	csink_recording_close(&rec);
 }
@@ -88,7 +89,7 @@ static void test_neighbour(void)
 	is_num(errno, 77, "errno stays as it was");
 	is_num(nr, 4 * (FIRST - 1), "a mapping that cannot grow is a recording that is full");
 	is_num(rec.mapped_blocks, FIRST, "no block more is mapped");
-	is_num(now[0] + now[CSINK_REC_BLOCK - 1], 2 * 0x5a, "what lies there is untouched");
+	is_num(now[0] + now[CSINK_REC_BLOCK - 1], 2 * 0x5a, "memory at the next address is untouched");
 	munmap(now, CSINK_REC_BLOCK);
 	csink_recording_close(&rec);
 }
@@ -104,7 +105,7 @@ static void test_second(void)
 	begin();
 	ok(rec.header != parents.header, "a second recording has a place of its own");
 	nr = (intptr_t)fill((void *)1);
-	ok(nr >= 4 * (MAX_BYTES / CSINK_REC_BLOCK - 64), "with room to grow (%ld entries)", (long)nr);
+	ok(nr >= 4 * (MAX_BYTES / CSINK_REC_BLOCK - 64), "a second recording has room to grow (%ld entries)", (long)nr);
 	csink_recording_close(&rec);
 	csink_recording_close(&parents);
 }
@@ -123,9 +124,10 @@ static void test_restricted(void)
 	begin();
 	csink_recording_freeze(&rec, 1 << 20);
 	nr = rec.mapped_blocks;
-	ok(nr >= 256, "one that is about to be frozen is mapped and has pages before");
+	ok(nr >= 256, "a recording that will be frozen is mapped in advance");
 	fill((void *)1);
-	ok(rec.mapped_blocks == nr && !csink_recording_reserve(&rec, &writer, ENTRY_BYTES), "and never grows");
+	ok(rec.mapped_blocks == nr && !csink_recording_reserve(&rec, &writer, ENTRY_BYTES),
+	   "a frozen recording does not grow");
 	csink_recording_close(&rec);
 }
 

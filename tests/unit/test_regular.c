@@ -37,16 +37,16 @@ static void test_open(void)
 	write_file("file", "text", 0);
 	fd = csink_regular_open("file", 0, 4);
 	ok(fd >= 0, "a file of as many bytes as are allowed is opened");
-	ok(fcntl(fd, F_GETFD) & FD_CLOEXEC, "for us alone");
+	ok(fcntl(fd, F_GETFD) & FD_CLOEXEC, "the opened file is closed on exec");
 	close(fd);
-	is_num(csink_regular_open("file", 0, 3), -EFBIG, "one that is larger is not");
+	is_num(csink_regular_open("file", 0, 3), -EFBIG, "a larger file: EFBIG");
 	is_num(csink_regular_open("fifo", 0, 4), -ENOEXEC, "a FIFO is not waited for");
 	is_num(csink_regular_open("/dev/zero", 0, 4), -ENOEXEC, "a device is not read");
-	is_num(csink_regular_open(".", 0, 4), -ENOEXEC, "nor a directory");
-	is_num(csink_regular_open("none", 0, 4), -ENOENT, "what is not there has open's error");
-	is_num(csink_regular_open("link", O_NOFOLLOW, 4), -ELOOP, "links are followed only where that is wanted");
-	is_str(csink_regular_why(-ENOEXEC), "not a regular file", "why, for people");
-	is_str(csink_regular_why(EFBIG), "larger than is read", "of the other one, too");
+	is_num(csink_regular_open(".", 0, 4), -ENOEXEC, "a directory is not read: ENOEXEC");
+	is_num(csink_regular_open("none", 0, 4), -ENOENT, "a missing file has open's error");
+	is_num(csink_regular_open("link", O_NOFOLLOW, 4), -ELOOP, "links are followed only where requested");
+	is_str(csink_regular_why(-ENOEXEC), "the text for ENOEXEC", "why, for people");
+	is_str(csink_regular_why(EFBIG), "larger than is read", "the text for EFBIG");
 }
 
 static void test_growing(void)
@@ -84,9 +84,9 @@ static void test_maps(void)
 
 	write_file("map", "1000 20 old\n1000 20 new\n2000 20 other\n", 0);
 	is_num(name_from("map", &name), 1, "a map of code made at run time");
-	is_str(name, "new", "is read");
+	is_str(name, "new", "a perf map gives a name");
 	write_file("map", "1000 20 old\n", 2LL << 40);
-	is_num(name_from("map", &name), -EFBIG, "one that says it has 2 TB is not");
+	is_num(name_from("map", &name), -EFBIG, "a perf map of 2 TB is refused: EFBIG");
 	is_num(name_from("fifo", &name), -ENOEXEC, "a FIFO in its place is not waited for");
 }
 
@@ -104,7 +104,7 @@ static void test_memory(void)
 	setrlimit(RLIMIT_DATA, &small);
 	is_num((long long)csink_memory_bytes(), 64 << 20, "memory is what RLIMIT_DATA allows");
 	setrlimit(RLIMIT_DATA, &before);
-	ok(all > (64 << 20), "and more without it");
+	ok(all > (64 << 20), "without RLIMIT_DATA there is more memory");
 
 	csink_profile_limit(p, 16 << 20);
 	for (uint32_t i = 0; i < 2000000 && !csink_profile_error(p); i++) {
@@ -112,7 +112,7 @@ static void test_memory(void)
 		csink_profile_str(p, text);
 	}
 	ok(csink_profile_error(p) == -ENOMEM && csink_profile_is_over(p), "a profile ends where its limit is");
-	ok(p->bytes <= 16 << 20 && p->nr_strings > 100000, "not before, and not behind it");
+	ok(p->bytes <= 16 << 20 && p->nr_strings > 100000, "the limit is neither undershot nor exceeded");
 	csink_profile_destroy(p);
 }
 
@@ -133,8 +133,8 @@ static void test_facts(void)
 		right &= i % 3 || (text && atoi(text) == 2 * i + 1);
 	}
 	ok(right, "facts are found one after the other, whatever is asked between");
-	ok(!csink_profile_fact(p, "even", 1000) && !csink_profile_fact(p, "ev", 0), "up to the last");
-	is_str(csink_profile_fact(p, "even", 0), "0", "and from the first again");
+	ok(!csink_profile_fact(p, "even", 1000) && !csink_profile_fact(p, "ev", 0), "facts are found up to the last");
+	is_str(csink_profile_fact(p, "even", 0), "0", "facts are found from the first again");
 	csink_profile_destroy(p);
 }
 

@@ -131,31 +131,31 @@ static void test_usual(void)
 
 	ok(!strncmp(text, "1.000 s of CPU time in 2.500 s, 2 processes, 8 threads; 950 samples by task-clock\n", 80),
 	   "the verdict comes first, in one line");
-	has(text, "samples cover 95.0 % of 1.000 s (0.900 s user + 0.100 s sys)", "what samples cover is said");
+	has(text, "samples cover 95.0 % of 1.000 s (0.900 s user + 0.100 s sys)", "the covered share is reported");
 	has(text, "prog a b (exit: status 7)", "the command and how it ended");
 	has(text, "timer: perf_event_open is refused", "the engine and why");
-	has(text, "12 stacks cut at the depth limit", "what was lost");
-	has(text, "busybox (static)", "what was not profiled");
+	has(text, "12 stacks cut at the depth limit", "lost samples are reported");
+	has(text, "busybox (static)", "programs that were not profiled are reported");
 	has(text, "mind the gap", "warnings");
 	is_str(line_of(text, "tiny (inlined)"), "40.00      0.400 s    40.00      0.400 s  prog    tiny (inlined)",
 	       "inlined functions are rows");
 	is_str(line_of(text, " leaf"), "20.00      0.200 s    60.00      0.600 s  prog    leaf",
-	       "and count for the function around them");
+	       "inlined functions count for the function around them");
 	is_str(line_of(text, "recurse"), "30.00      0.300 s    30.00      0.300 s  prog    recurse",
 	       "recursion counts once in total");
 	is_str(line_of(text, "main"), "0.00      0.000 s    95.00      0.950 s  prog    main", "callers have totals");
 	is_str(line_of(text, "[not sampled]"), "5.00      0.050 s     5.00      0.050 s          [not sampled]",
 	       "time without samples is a row");
 	is_str(line_of(text, "[no symbol]"), "5.00      0.050 s     5.00      0.050 s  prog    [no symbol]",
-	       "so is code without symbols");
+	       "code without symbols has a row");
 	has(text, "next: go tool pprof -http : 'a file.pb.gz'\n", "the next command can be pasted");
 	hasnt(text, "\033", "there is no colour");
 	free(text);
 
 	o.limit = 2;
 	text = report(p, &o);
-	is_str(line_of(text, "--all"), "30.00  in 4 more functions: --all", "what is left out is counted");
-	hasnt(text, "main\n", "and left out");
+	is_str(line_of(text, "--all"), "30.00  in 4 more functions: --all", "the number of rows left out is reported");
+	hasnt(text, "main\n", "rows below the limit are left out");
 	free(text);
 
 	o = (struct csink_report_options){.limit = 25, .width = 80, .color = true, .bars = true, .utf8 = true};
@@ -209,7 +209,7 @@ static void test_hostile(void)
 	csink_profile_fact_add(p, CSINK_FACT_CPU_TYPE, "no such type");
 	text = report(p, &o);
 	hasnt(text, "\033", "a name cannot steer the terminal");
-	has(text, "evil\\x1b[2J\\x0aname\\x9b\n", "it is shown harmless");
+	has(text, "evil\\x1b[2J\\x0aname\\x9b\n", "a hostile name is escaped");
 	free(text);
 	o.width = 80;
 	text = report(p, &o);
@@ -245,7 +245,7 @@ static void test_columns(void)
 	text = report(p, &o);
 	is_str(line_of(text, "busy"), "100.00      3.000 G   100.00      3.000 G      1.500 ms          busy",
 	       "other events are further columns");
-	has(text, "task-clock  module", "with their names");
+	has(text, "task-clock  module", "further columns have their names");
 	free(text);
 	csink_profile_destroy(p);
 }
@@ -264,7 +264,7 @@ static void test_off_cpu(void)
 	text = report(p, &o);
 	second = strstr(text, "Off the CPU, 10.000 ms of all threads together:\n");
 	ok(second && strstr(second, "waits"), "those who wait have a table of their own");
-	ok(second && !strstr(second, "works"), "of a third of the rows");
+	ok(second && !strstr(second, "works"), "the table of waiting has only the waiting functions");
 	ok(second && strstr(text, "works") && strstr(text, "works") < second, "those who work come first");
 	has(text, "90.00     9.000 ms", "shares are of that time");
 	free(text);
@@ -309,17 +309,17 @@ static void test_format(void)
 	csink_format_count(text, sizeof(text), 999);
 	is_str(text, "999", "less");
 	is_num(csink_format_text(text, sizeof(text), "abcdef", 5), 5, "texts are cut to columns");
-	is_str(text, "ab...", "and say so");
+	is_str(text, "ab...", "truncated texts end with dots");
 	is_num(csink_format_text(text, sizeof(text), "äöü", 3), 3, "columns are characters");
-	is_str(text, "äöü", "not bytes");
+	is_str(text, "äöü", "columns count characters, not bytes");
 	csink_format_function(text, sizeof(text), "std::sort<int, X<int> >::operator<< <y>", 30);
 	is_str(text, "std::sort<...>::operator<< <y>", "template arguments give way first");
 	csink_format_function(text, sizeof(text), "std::sort<int>::operator-><x>", 30);
 	is_str(text, "std::sort<int>::operator-><x>", "where they must");
 	csink_format_function(text, sizeof(text), "std::sort<int, X<int>, Y<double> >::operator-><xyz>", 31);
-	is_str(text, "std::sort<...>::operator-><...>", "not operators");
+	is_str(text, "std::sort<...>::operator-><...>", "operators keep their name");
 	csink_format_function(text, sizeof(text), "<f64 as core::Sum<f64>>::sum::<core::Map<f64>>::{closure#0}", 50);
-	is_str(text, "<f64 as core::Sum<...>>::sum::{closure#0}", "nor what begins a path");
+	is_str(text, "<f64 as core::Sum<...>>::sum::{closure#0}", "the beginning of a path is kept");
 	csink_format_text(text, 12, "a text that has no room", 0);
 	is_str(text, "a text t...", "buffers are not overrun");
 }

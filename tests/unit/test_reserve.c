@@ -34,8 +34,8 @@ static void write_file(const char *name, mode_t mode, const char *text)
 		abort();
 }
 
-/* Each call of pmprobe takes the first line; the last one stays. "active N" is an answer; other lines are said as they
- * are; "names" answers the question for names and is kept apart. */
+/* Each call of pmprobe takes the first line; the last one stays. "active N" is an answer; other lines are printed as
+ * they are; "names" answers the question for names and is kept apart. */
 static const char program[] =
 	"#!/bin/sh\n"
 	"cd \"${0%/*}\" || exit 1\n"
@@ -73,7 +73,7 @@ static void set_up(void)
 	if (bind(listener, (void *)&address, sizeof(address)) || listen(listener, 5))
 		abort();
 	setenv("PMCD_SOCKET", address.sun_path, 1);
-	setenv("PMCD_PORT", "1", 1); /* nobody there */
+	setenv("PMCD_PORT", "1", 1); /* no process listens there */
 	setenv("PCP_PMDAS_DIR", folder, 1);
 	snprintf(text, sizeof(text), "%s:/usr/bin:/bin", folder);
 	setenv("PATH", text, 1);
@@ -143,56 +143,57 @@ static void test_answers(void)
 	struct csink_reserve r;
 
 	is_num(reserve(&r, "1 6\n1 0\n", LONG), 0, "6, then zeros: confirmed");
-	is_num(r.state, CSINK_RESERVE_CONFIRMED, "and the state says so");
-	is_num(r.active_before, 6, "6 before");
-	is_num(r.nr_asked, 4, "asked once before the lock, three times after it");
-	ok(r.confirmed_from_ns >= r.locked_ns && r.confirmed_to_ns >= r.confirmed_from_ns, "confirmed after the lock");
-	ok(!r.shared, "nobody shares it");
-	ok(is_locked(), "the lock is there");
-	is_num(csink_reserve_verify(&r), 0, "verified");
+	is_num(r.state, CSINK_RESERVE_CONFIRMED, "the state is CONFIRMED");
+	is_num(r.active_before, 6, "active_before is 6");
+	is_num(r.nr_asked, 4, "the agent is asked once before the lock, three times after it");
+	ok(r.confirmed_from_ns >= r.locked_ns && r.confirmed_to_ns >= r.confirmed_from_ns,
+	   "the confirmation comes after the lock");
+	ok(!r.shared, "a single holder does not share");
+	ok(is_locked(), "the lock is held after a confirmation");
+	is_num(csink_reserve_verify(&r), 0, "a confirmed reservation verifies");
 	write_file("answers", 0644, "1 6\n");
-	is_num(csink_reserve_verify(&r), -EBUSY, "an agent that counts again is seen");
-	is_num(r.state, CSINK_RESERVE_LOCKED, "and the confirmation is over");
-	is_num(csink_reserve_verify(&r), -EBADF, "so there is nothing left to verify");
+	is_num(csink_reserve_verify(&r), -EBUSY, "verify finds an agent that counts again: EBUSY");
+	is_num(r.state, CSINK_RESERVE_LOCKED, "a failed verification ends the confirmation");
+	is_num(csink_reserve_verify(&r), -EBADF, "verify without a confirmation: EBADF");
 	csink_reserve_release(&r);
-	ok(!is_locked(), "released");
+	ok(!is_locked(), "release frees the lock");
 	csink_reserve_release(&r);
-	is_num(csink_reserve_confirm(&r), -EBADF, "nothing to confirm after that");
+	is_num(csink_reserve_confirm(&r), -EBADF, "confirm after release: EBADF");
 
-	is_num(reserve(&r, "1 6\n1 6\n1 6\n1 0\n", LONG), 0, "it takes its time");
-	is_num(r.nr_asked, 6, "asked until three zeros came");
+	is_num(reserve(&r, "1 6\n1 6\n1 6\n1 0\n", LONG), 0, "an agent that stops late is confirmed");
+	is_num(r.nr_asked, 6, "the agent is asked until three zeros came");
 	csink_reserve_release(&r);
 
-	is_num(reserve(&r, "1 6\n1 0\n1 0\n1 6\n1 0\n1 0\n1 0\n", LONG), 0, "two zeros are a lie");
-	is_num(r.nr_asked, 7, "and do not count towards the three");
+	is_num(reserve(&r, "1 6\n1 0\n1 0\n1 6\n1 0\n1 0\n1 0\n", LONG), 0, "two zeros before a 6 do not confirm");
+	is_num(r.nr_asked, 7, "two zeros before a 6 do not count towards the three");
 	csink_reserve_release(&r);
 
 	is_num(reserve(&r, "1 0\n1 0\n1 4\n1 0\n", LONG), 0, "zeros before the lock are waited out");
-	is_num(r.active_before, 4, "until it counts");
+	is_num(r.active_before, 4, "active_before is the count after those zeros");
 	csink_reserve_release(&r);
 
-	is_num(reserve(&r, "1 6\n", 100), -ETIMEDOUT, "an agent that goes on is no success");
-	is_num(r.cause, CSINK_RESERVE_STILL_ACTIVE, "and this is the cause");
-	is_num(r.active, 6, "with what it counts");
-	ok(is_locked(), "the lock stays");
+	is_num(reserve(&r, "1 6\n", 100), -ETIMEDOUT, "an agent that never stops: ETIMEDOUT");
+	is_num(r.cause, CSINK_RESERVE_STILL_ACTIVE, "the cause of the timeout is STILL_ACTIVE");
+	is_num(r.active, 6, "active is the agent's last count");
+	ok(is_locked(), "the lock stays after the timeout");
 	write_file("answers", 0644, "1 0\n");
 	r.config.timeout_ns = LONG * 1000000ULL;
-	is_num(csink_reserve_confirm(&r), 0, "and it can be tried again");
+	is_num(csink_reserve_confirm(&r), 0, "confirm can be tried again after the timeout");
 	csink_reserve_release(&r);
 
-	is_num(reserve(&r, "1 0\n", LONG), -ENODATA, "zeros alone prove nothing");
-	is_num(r.cause, CSINK_RESERVE_NEVER_ACTIVE, "since it never was active");
+	is_num(reserve(&r, "1 0\n", LONG), -ENODATA, "zeros alone confirm nothing: ENODATA");
+	is_num(r.cause, CSINK_RESERVE_NEVER_ACTIVE, "the cause of zeros alone is NEVER_ACTIVE");
 	csink_reserve_release(&r);
 
 	write_file("names", 0644, "perfevent.hwcounters -12357 Unknown metric name\n");
-	is_num(reserve(&r, "1 0\n", LONG), -ENODATA, "an agent without events");
-	is_num(r.cause, CSINK_RESERVE_NO_EVENTS, "is known as one");
-	is_num(nr_calls("active"), 1, "after one zero");
+	is_num(reserve(&r, "1 0\n", LONG), -ENODATA, "an agent without events: ENODATA");
+	is_num(r.cause, CSINK_RESERVE_NO_EVENTS, "the cause without events is NO_EVENTS");
+	is_num(nr_calls("active"), 1, "an agent without events is asked once");
 	csink_reserve_release(&r);
 	write_file("names", 0644, "perfevent.hwcounters.x.value 2\n");
 	is_num(reserve(&r, "-12358 Unknown or illegal metric identifier (pmLookupDesc)\n", LONG), -ENODATA,
-	       "so is one that could set up none");
-	is_num(r.cause, CSINK_RESERVE_NO_EVENTS, "by its own words");
+	       "an agent that could set up no event: ENODATA");
+	is_num(r.cause, CSINK_RESERVE_NO_EVENTS, "the cause without any event set up is NO_EVENTS");
 	csink_reserve_release(&r);
 }
 
@@ -203,23 +204,24 @@ static void test_no_answer(void)
 	char path[PATH_MAX];
 	int pipe_fds[2], fd;
 
-	is_num(reserve(&r, "-12386 No PMCD agent for domain of request\n", LONG), -ENOTCONN, "no agent behind pmcd");
-	is_num(r.cause, CSINK_RESERVE_NO_AGENT, "is the cause");
-	ok(strstr(r.text, "No PMCD agent") != NULL, "in pmcd's own words");
-	ok(is_locked(), "and the lock is held all the same");
+	is_num(reserve(&r, "-12386 No PMCD agent for domain of request\n", LONG), -ENOTCONN,
+	       "no agent behind pmcd: ENOTCONN");
+	is_num(r.cause, CSINK_RESERVE_NO_AGENT, "the cause without an agent is NO_AGENT");
+	ok(strstr(r.text, "No PMCD agent") != NULL, "text has pmcd's message");
+	ok(is_locked(), "the lock is held without an agent");
 	csink_reserve_release(&r);
-	is_num(reserve(&r, "shout\n", LONG), -ENOTCONN, "a pmprobe that cannot connect");
-	is_num(r.cause, CSINK_RESERVE_NO_PMCD, "is no pmcd");
-	ok(strstr(r.text, "No route") != NULL, "in its own words");
+	is_num(reserve(&r, "shout\n", LONG), -ENOTCONN, "a pmprobe that cannot connect: ENOTCONN");
+	is_num(r.cause, CSINK_RESERVE_NO_PMCD, "the cause without a connection is NO_PMCD");
+	ok(strstr(r.text, "No route") != NULL, "text has pmprobe's message");
 	csink_reserve_release(&r);
-	is_num(reserve(&r, "die\n", LONG), -ENOTCONN, "a pmprobe that dies is no answer");
+	is_num(reserve(&r, "die\n", LONG), -ENOTCONN, "a pmprobe that dies: ENOTCONN");
 	csink_reserve_release(&r);
-	is_num(reserve(&r, "hang\n", 100), -ETIMEDOUT, "one that hangs is ended");
-	is_num(r.cause, CSINK_RESERVE_SILENT, "as silence");
+	is_num(reserve(&r, "hang\n", 100), -ETIMEDOUT, "a pmprobe that hangs is killed: ETIMEDOUT");
+	is_num(r.cause, CSINK_RESERVE_SILENT, "the cause of a pmprobe that hangs is SILENT");
 	csink_reserve_release(&r);
-	is_num(reserve(&r, "babble\n", 100), -ETIMEDOUT, "so is one that writes without end");
+	is_num(reserve(&r, "babble\n", 100), -ETIMEDOUT, "a pmprobe that writes without end: ETIMEDOUT");
 	csink_reserve_release(&r);
-	is_num(reserve(&r, "1 6\n1 6\nhang\n", 400), -ETIMEDOUT, "silence after an answer");
+	is_num(reserve(&r, "1 6\n1 6\nhang\n", 400), -ETIMEDOUT, "silence after an answer: ETIMEDOUT");
 	csink_reserve_release(&r);
 
 	/* Cancelled while it waits. */
@@ -229,32 +231,32 @@ static void test_no_answer(void)
 	config.cancel_fd = pipe_fds[0];
 	config.timeout_ns = UINT64_MAX;
 	write_file("answers", 0644, "hang\n");
-	is_num(csink_reserve_acquire(&r, &config), -ECANCELED, "cancel_fd ends it");
-	is_num(r.fd, -1, "with nothing held");
-	ok(!is_locked(), "nor locked");
+	is_num(csink_reserve_acquire(&r, &config), -ECANCELED, "cancel_fd ends acquire: ECANCELED");
+	is_num(r.fd, -1, "a cancelled acquire holds no file");
+	ok(!is_locked(), "a cancelled acquire holds no lock");
 	fd = hold(F_WRLCK);
 	write_file("answers", 0644, "1 0\n");
 	config.wait_for_lock = 1;
-	is_num(csink_reserve_acquire(&r, &config), -ECANCELED, "also while it waits for a lock");
+	is_num(csink_reserve_acquire(&r, &config), -ECANCELED, "cancel_fd ends the wait for a lock: ECANCELED");
 	close(fd);
 	close(pipe_fds[0]);
 	close(pipe_fds[1]);
 
 	snprintf(path, sizeof(path), "%s/pmprobe", folder);
 	if (!access("/usr/bin/pmprobe", X_OK)) {
-		skip("no pmprobe at all", "PCP is installed");
+		skip("no pmprobe installed", "PCP is installed");
 	} else {
 		chmod(path, 0644);
-		is_num(reserve(&r, "1 6\n", LONG), -ENOTCONN, "no pmprobe at all");
-		is_num(r.cause, CSINK_RESERVE_NO_PMPROBE, "is the cause");
+		is_num(reserve(&r, "1 6\n", LONG), -ENOTCONN, "no pmprobe installed: ENOTCONN");
+		is_num(r.cause, CSINK_RESERVE_NO_PMPROBE, "the cause without pmprobe is NO_PMPROBE");
 		csink_reserve_release(&r);
 		chmod(path, 0755);
 	}
 	close(listener);
-	is_num(reserve(&r, "1 6\n", LONG), -ENOTCONN, "nobody listens");
-	is_num(r.cause, CSINK_RESERVE_NO_PMCD, "is no pmcd");
-	is_num(nr_calls(""), 0, "and no pmprobe was started to find out");
-	ok(is_locked(), "the lock is held");
+	is_num(reserve(&r, "1 6\n", LONG), -ENOTCONN, "no process listens: ENOTCONN");
+	is_num(r.cause, CSINK_RESERVE_NO_PMCD, "the cause without a listener is NO_PMCD");
+	is_num(nr_calls(""), 0, "pmprobe is not started without a listener");
+	ok(is_locked(), "the lock is held without a listener");
 	csink_reserve_release(&r);
 }
 
@@ -276,28 +278,28 @@ static void test_locks(void)
 	pid_t pid;
 	int fd, status;
 
-	is_num(reserve(&r, "1 6\n1 0\n", LONG), 0, "one holder");
-	is_num(reserve(&other, "1 0\n", LONG), 0, "and another, at an agent that backed off before");
-	ok(other.shared, "who is told so");
+	is_num(reserve(&r, "1 6\n1 0\n", LONG), 0, "the first holder is confirmed");
+	is_num(reserve(&other, "1 0\n", LONG), 0, "a second holder is confirmed although the agent stopped before");
+	ok(other.shared, "the second holder is reported as sharing");
 	csink_reserve_release(&r);
-	ok(is_locked(), "the lock stays for the one who is left");
+	ok(is_locked(), "the lock stays for the remaining holder");
 	csink_reserve_release(&other);
-	ok(!is_locked(), "and goes with him");
+	ok(!is_locked(), "the lock is freed with the last holder");
 
 	write_file("names", 0644, "perfevent.hwcounters -12357 Unknown metric name\n");
 	fd = hold(F_RDLCK);
-	is_num(reserve(&r, "1 0\n", LONG), -ENODATA, "another holder does not make an agent without events confirm");
+	is_num(reserve(&r, "1 0\n", LONG), -ENODATA, "another holder does not confirm an agent without events");
 	csink_reserve_release(&r);
 	close(fd);
 	write_file("names", 0644, "perfevent.hwcounters.x.value 2\n");
 
 	fd = hold(F_WRLCK);
-	is_num(reserve(&r, "1 0\n", LONG), -EAGAIN, "a write lock shuts out");
-	is_num(r.cause, CSINK_RESERVE_WRITE_LOCKED, "at once");
+	is_num(reserve(&r, "1 0\n", LONG), -EAGAIN, "a write lock: EAGAIN");
+	is_num(r.cause, CSINK_RESERVE_WRITE_LOCKED, "the cause of a write lock is WRITE_LOCKED");
 	csink_reserve_config_init(&config);
 	config.timeout_ns = 50000000;
 	config.wait_for_lock = 1;
-	is_num(csink_reserve_acquire(&r, &config), -EAGAIN, "also after a wait");
+	is_num(csink_reserve_acquire(&r, &config), -EAGAIN, "a write lock after a wait: EAGAIN");
 	/* Until it goes: this child has the lock, too, and lets go when it is told that we wait. */
 	pid = fork();
 	if (!pid) {
@@ -308,25 +310,25 @@ static void test_locks(void)
 	close(fd);
 	config.timeout_ns = LONG * 1000000ULL;
 	unlink(calls);
-	is_num(csink_reserve_acquire(&r, &config), 0, "and it ends when the write lock does");
+	is_num(csink_reserve_acquire(&r, &config), 0, "acquire succeeds when the write lock ends");
 	csink_reserve_release(&r);
 	waitpid(pid, &status, 0);
 
 	unlink(lock_file);
-	is_num(reserve(&r, "1 6\n", LONG), -ENOENT, "no lock file");
-	is_num(r.cause, CSINK_RESERVE_NO_LOCK_FILE, "is the cause");
-	is_num(nr_calls(""), 0, "nobody was asked");
-	is_num(r.fd, -1, "nothing is held");
+	is_num(reserve(&r, "1 6\n", LONG), -ENOENT, "no lock file: ENOENT");
+	is_num(r.cause, CSINK_RESERVE_NO_LOCK_FILE, "the cause without a lock file is NO_LOCK_FILE");
+	is_num(nr_calls(""), 0, "pmprobe is not started without a lock file");
+	is_num(r.fd, -1, "no file is open without a lock file");
 	write_file("perfevent/perflock", 0000, "");
 	if (geteuid()) {
-		is_num(reserve(&r, "1 6\n", LONG), -EACCES, "a lock file that may not be read");
-		is_num(r.cause, CSINK_RESERVE_DENIED, "is the cause");
+		is_num(reserve(&r, "1 6\n", LONG), -EACCES, "a lock file that cannot be read: EACCES");
+		is_num(r.cause, CSINK_RESERVE_DENIED, "the cause of an unreadable lock file is DENIED");
 	} else {
-		skip("a lock file that may not be read", "root reads everything; tests/cli/reserve.t does it");
+		skip("a lock file that cannot be read: EACCES", "root reads everything; tests/cli/reserve.t does it");
 	}
 	chmod(lock_file, 0444);
 	config.lock_file = "/proc/self/mem/x";
-	is_num(csink_reserve_acquire(&r, &config), -ENOENT, "a path through a file");
+	is_num(csink_reserve_acquire(&r, &config), -ENOENT, "a path through a file: ENOENT");
 	is_num(reserve(&r, "1 6\n1 0\n", LONG), 0, "a read-only lock file is enough");
 	csink_reserve_release(&r);
 }
@@ -357,34 +359,35 @@ static void test_guest(void)
 	setenv("LD_PRELOAD", "", 1);
 	setenv("COUNTERSINK_EVENTS", "cycles", 1);
 	errno = 4711;
-	is_num(reserve(&r, "1 6\nenvironment\n1 0\n", LONG), 0, "reserved, in a process that watches");
-	is_num(errno, 4711, "errno is kept");
-	is_num(nr_sigchld, 0, "no SIGCHLD came");
-	is_num(waitpid(-1, NULL, WNOHANG), -1, "and wait(2) sees no child");
+	is_num(reserve(&r, "1 6\nenvironment\n1 0\n", LONG), 0,
+	       "a reservation succeeds in a process that watches for side effects");
+	is_num(errno, 4711, "acquire keeps errno");
+	is_num(nr_sigchld, 0, "acquire causes no SIGCHLD");
+	is_num(waitpid(-1, NULL, WNOHANG), -1, "wait(2) sees no child of acquire");
 	sigprocmask(SIG_SETMASK, NULL, &after);
-	ok(sigismember(&after, SIGUSR1) && !sigismember(&after, SIGUSR2), "the signal mask is as it was");
+	ok(sigismember(&after, SIGUSR1) && !sigismember(&after, SIGUSR2), "the signal mask is unchanged");
 	ok(fcntl(r.fd, F_GETFD) & FD_CLOEXEC, "the lock file is closed on exec");
 	csink_reserve_release(&r);
 	fd = dup(0);
-	is_num(fd, lowest, "no descriptor is left open");
+	is_num(fd, lowest, "no descriptor is left open by acquire");
 	close(fd);
 	snprintf(path, sizeof(path), "%s/environment", folder);
 	f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f))
 		profiled |= !strncmp(line, "COUNTERSINK_", 12) || !strncmp(line, "LD_PRELOAD", 10);
-	ok(f && !profiled, "pmprobe runs without what is meant for the host");
+	ok(f && !profiled, "pmprobe's environment has no variables for the profiled process");
 	if (f)
 		fclose(f);
 	unsetenv("COUNTERSINK_EVENTS");
 	unsetenv("LD_PRELOAD");
 
 	signal(SIGCHLD, SIG_IGN);
-	is_num(reserve(&r, "1 6\n1 0\n", LONG), 0, "with SIGCHLD ignored, too");
+	is_num(reserve(&r, "1 6\n1 0\n", LONG), 0, "acquire works with SIGCHLD ignored");
 	csink_reserve_release(&r);
 	/* Standard streams that are closed are no excuse to write into something else. */
 	fd = dup(0);
 	close(0);
-	is_num(reserve(&r, "1 6\n1 0\n", LONG), 0, "and with standard input closed");
+	is_num(reserve(&r, "1 6\n1 0\n", LONG), 0, "acquire works with standard input closed");
 	csink_reserve_release(&r);
 	dup2(fd, 0);
 	close(fd);
@@ -413,8 +416,8 @@ static void test_probe(void)
 	close(lowest);
 	for (int i = 0; i < 33; i++)
 		attrs[i] = attr_of(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
-	is_num(csink_reserve_probe(attrs, 0, &probe), -EINVAL, "no event is no group");
-	is_num(csink_reserve_probe(attrs, 33, &probe), -EINVAL, "nor are 33");
+	is_num(csink_reserve_probe(attrs, 0, &probe), -EINVAL, "probe of no event: EINVAL");
+	is_num(csink_reserve_probe(attrs, 33, &probe), -EINVAL, "probe of 33 events: EINVAL");
 	if (csink_reserve_probe(attrs, 1, &probe) == -EACCES || probe.err == -ENOSYS || probe.err == -EPERM) {
 		skip("a group of software events", "perf_event_open is refused here");
 		return;
@@ -422,23 +425,26 @@ static void test_probe(void)
 	attrs[1].sample_period = 1000;
 	attrs[1].sample_type = PERF_SAMPLE_IP;
 	is_num(csink_reserve_probe(attrs, 3, &probe), 0, "software events always fit");
-	is_num(probe.fit, CSINK_RESERVE_FITS, "is the verdict");
-	is_num(probe.nr_fit, 3, "all three");
-	ok(probe.running_ns > 0 && probe.running_ns == probe.enabled_ns, "counted all the time");
-	ok(probe.to_ns - probe.from_ns >= 2000000, "for two intervals");
-	is_str(csink_reserve_probe_print(&probe, line, sizeof(line)), "3 events counted together all the time", "said");
+	is_num(probe.fit, CSINK_RESERVE_FITS, "the verdict on software events is FITS");
+	is_num(probe.nr_fit, 3, "all three software events fit");
+	ok(probe.running_ns > 0 && probe.running_ns == probe.enabled_ns, "the software events counted all the time");
+	ok(probe.to_ns - probe.from_ns >= 2000000, "probe lasts two intervals");
+	is_str(csink_reserve_probe_print(&probe, line, sizeof(line)), "3 events counted together all the time",
+	       "probe's text reports the group");
 	attrs[1] = attr_of(PERF_TYPE_SOFTWARE, 9999);
-	ok(csink_reserve_probe(attrs, 3, &probe) < 0, "an event that does not open");
-	is_num(probe.fit, CSINK_RESERVE_REFUSED, "is refused");
-	is_num(probe.refused, 1, "by its number");
-	is_num(probe.nr_fit, 1, "and the group shrinks to what is before it");
+	ok(csink_reserve_probe(attrs, 3, &probe) < 0, "an event that does not open: an error");
+	is_num(probe.fit, CSINK_RESERVE_REFUSED, "the verdict on an event that does not open is REFUSED");
+	is_num(probe.refused, 1, "the refused event is named by its index");
+	is_num(probe.nr_fit, 1, "the events before the refused one fit");
 	csink_reserve_probe_print(&probe, line, sizeof(line));
-	ok(strstr(line, "event 2 of 3 does not open") && strstr(line, "(1 of 3 fit)"), "said: %s", line);
+	ok(strstr(line, "event 2 of 3 does not open") && strstr(line, "(1 of 3 fit)"),
+	   "the text names the refused event: %s", line);
 	probe = (struct csink_reserve_probe){.fit = CSINK_RESERVE_HELD, .nr = 5, .nr_fit = 4};
 	csink_reserve_probe_print(&probe, line, sizeof(line));
-	ok(strstr(line, "do not fit") && strstr(line, "(4 of 5 fit)"), "held: %s", line);
+	ok(strstr(line, "do not fit") && strstr(line, "(4 of 5 fit)"), "the text reports counters that do not fit: %s",
+	   line);
 	fd = dup(0);
-	is_num(fd, lowest, "no descriptor is left open");
+	is_num(fd, lowest, "no descriptor is left open by probe");
 	close(fd);
 }
 
@@ -453,18 +459,18 @@ static void test_configuration(void)
 	write_file("pcp.conf", 0644, text);
 	setenv("PCP_CONF", path, 1);
 	unsetenv("PCP_PMDAS_DIR");
-	is_num(reserve(&r, "1 6\n", LONG), -ENOENT, "the lock file that pcp.conf leads to");
+	is_num(reserve(&r, "1 6\n", LONG), -ENOENT, "the lock file of pcp.conf is missing: ENOENT");
 	snprintf(text, sizeof(text), "%s/elsewhere/perfevent/perflock", folder);
-	is_str(r.lock_file, text, "is named");
+	is_str(r.lock_file, text, "the lock file of pcp.conf is named");
 	setenv("PCP_CONF", "/nonexistent", 1);
 	reserve(&r, "1 6\n1 0\n", LONG);
 	csink_reserve_release(&r);
-	is_str(r.lock_file, "/var/lib/pcp/pmdas/perfevent/perflock", "and without it, the usual one");
+	is_str(r.lock_file, "/var/lib/pcp/pmdas/perfevent/perflock", "without pcp.conf the default lock file is named");
 	unsetenv("PCP_CONF");
 	setenv("PCP_PMDAS_DIR", folder, 1);
 	is_str(csink_reserve_cause_name(CSINK_RESERVE_WRITE_LOCKED), "write-locked", "causes have names");
-	is_str(csink_reserve_cause_name(CSINK_RESERVE_NR_CAUSES), "unknown", "unless there is no such cause");
-	is_str(csink_reserve_state_name(CSINK_RESERVE_CONFIRMED), "confirmed", "and states");
+	is_str(csink_reserve_cause_name(CSINK_RESERVE_NR_CAUSES), "unknown", "an unknown cause is named unknown");
+	is_str(csink_reserve_state_name(CSINK_RESERVE_CONFIRMED), "confirmed", "states have names");
 }
 
 int main(void)

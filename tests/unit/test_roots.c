@@ -110,8 +110,8 @@ static void test_open(const char *by, int follows)
 	leads("/lib64/true.so", 0, follows ? "inside" : number(ENOTDIR), "through a folder's link");
 	leads("/lib/absolute.so", 0, follows ? "inside" : number(ENOEXEC), "an absolute link is meant from there");
 	leads("/folder/secret", 0, follows ? "inside" : number(ENOTDIR), "a folder's, too");
-	leads("/lib/up.so", 0, follows ? number(ENOENT) : number(ENOEXEC), "none leads above it");
-	leads("/../secret", 0, follows ? number(ENOENT) : number(EXDEV), "nor does a path");
+	leads("/lib/up.so", 0, follows ? number(ENOENT) : number(ENOEXEC), "no link leads above the root");
+	leads("/../secret", 0, follows ? number(ENOENT) : number(EXDEV), "no path leads above the root");
 	ok(!strncmp(text_of("/lib/magic.so", 0), "errno", 5), "%s: nor what only proc has", how);
 	leads("/lib/near.so", O_NOFOLLOW, number(ENOEXEC), "no link, where none is wanted");
 	leads("/lib/fifo", 0, number(ENOEXEC), "a pipe is not waited for");

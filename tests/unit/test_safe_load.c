@@ -22,15 +22,15 @@ static void check_readable(char *map)
 	uintptr_t base = (uintptr_t)map;
 
 	ok(csink_readable(base, 1) && csink_readable(base, 4096), "a mapped page is readable");
-	ok(csink_readable(base + 2 * 4096, 4096), "so is one that was never touched");
-	ok(!csink_readable(base + 4096, 1), "a PROT_NONE page is not");
-	ok(!csink_readable(base + 4095, 2), "nor a range that runs into it");
-	ok(!csink_readable(base + 1, 3 * 4096 - 2), "nor one that passes over it");
+	ok(csink_readable(base + 2 * 4096, 4096), "a page that was never touched is readable");
+	ok(!csink_readable(base + 4096, 1), "a PROT_NONE page is not readable");
+	ok(!csink_readable(base + 4095, 2), "a range that ends in a PROT_NONE page is not readable");
+	ok(!csink_readable(base + 1, 3 * 4096 - 2), "a range across a PROT_NONE page is not readable");
 	ok(csink_readable(base + 4095, 1), "the last byte before it is");
 	ok(!csink_readable(0, 8) && !csink_readable(8, 8), "null is not readable");
-	ok(!csink_readable(UINTPTR_MAX - 3, 8), "nor a range that wraps");
-	ok(!csink_readable(0xffff800000000000UL, 8), "nor kernel memory");
-	ok(!csink_readable(0x8000000000000000UL, 8), "nor a non-canonical address");
+	ok(!csink_readable(UINTPTR_MAX - 3, 8), "a range that wraps is not readable");
+	ok(!csink_readable(0xffff800000000000UL, 8), "kernel memory is not readable");
+	ok(!csink_readable(0x8000000000000000UL, 8), "a non-canonical address is not readable");
 	munmap(map + 2 * 4096, 4096);
 	ok(!csink_readable(base + 2 * 4096, 1), "an unmapped page is not");
 	ok(csink_readable((uintptr_t)check_readable, 16), "code is readable");
@@ -62,19 +62,20 @@ static void check_loader(char *map)
 
 	csink_loader_init(&loader, &unknown, (uintptr_t)map);
 	ok(csink_load_word(&loader, (uintptr_t)map + 8, &value) && value == 0x5a5a5a5a5a5a5a5aULL, "a word is loaded");
-	ok(csink_load_word(&loader, (uintptr_t)map + 803, &value), "unaligned too");
-	is_num(loader.nr_checks, 1, "one check a page");
+	ok(csink_load_word(&loader, (uintptr_t)map + 803, &value), "an unaligned word is loaded");
+	is_num(loader.nr_checks, 1, "a page is checked once");
 	ok(!csink_load_word(&loader, (uintptr_t)map + 4092, &value), "a word half in an unreadable page is refused");
 	ok(!csink_load_word(&loader, 0, &value) && !csink_load_word(&loader, UINTPTR_MAX - 2, &value),
-	   "so are null and the end of memory");
+	   "words at null and at the end of memory are refused");
 
 	csink_loader_init(&loader, &stack, (uintptr_t)map + 512);
 	ok(csink_load_word(&loader, (uintptr_t)map + 512, &value) &&
 		   csink_load_word(&loader, (uintptr_t)map + 4088, &value),
 	   "words of the known stack are loaded");
-	is_num(loader.nr_checks, 0, "without asking the kernel");
+	is_num(loader.nr_checks, 0, "words of the known stack are loaded without a check");
 	ok(!csink_load_word(&loader, (uintptr_t)map + 4089, &value), "a word over the stack's end is checked");
-	ok(csink_load_word(&loader, (uintptr_t)map + 504, &value) && loader.nr_checks > 0, "one below sp too");
+	ok(csink_load_word(&loader, (uintptr_t)map + 504, &value) && loader.nr_checks > 0,
+	   "a word below sp is checked");
 }
 
 int main(void)

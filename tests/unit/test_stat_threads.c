@@ -56,14 +56,15 @@ int main(void)
 	is_num(csink_stat_threads_finish(&threads, &result), 0, "finish");
 	is_num(result.nr, 5, "five threads");
 	is_num(result.has_counts, 1, "some have counts");
-	ok(result.threads[1].ended && result.threads[1].has_counts, "one left all that it had counted");
-	is_num((long long)result.threads[1].values[0].value, 7, "on both CPUs");
-	is_str(result.threads[1].comm, "main", "and is called what started it");
-	ok(result.threads[2].ended && !result.threads[2].has_counts, "of which a part is missing has no counts");
-	ok(!result.threads[3].ended && !result.threads[3].has_counts, "what has not ended has none either");
-	ok(result.threads[4].ended && !result.threads[4].has_counts, "nor has a later bearer of a number");
+	ok(result.threads[1].ended && result.threads[1].has_counts, "an ended thread has all its counts");
+	is_num((long long)result.threads[1].values[0].value, 7, "an ended thread's counts of both CPUs are added up");
+	is_str(result.threads[1].comm, "main", "an ended thread is named by the thread that started it");
+	ok(result.threads[2].ended && !result.threads[2].has_counts,
+	   "a thread with an incomplete record has no counts");
+	ok(!result.threads[3].ended && !result.threads[3].has_counts, "a running thread has no counts");
+	ok(result.threads[4].ended && !result.threads[4].has_counts, "a later thread with the same TID has no counts");
 	ok(!result.threads[0].ended, "the command runs");
-	is_num(result.nr_incomplete, 2, "two are missed");
+	is_num(result.nr_incomplete, 2, "two threads are incomplete");
 	free(result.threads);
 	return done();
 }

@@ -96,7 +96,7 @@ static void test_older_kernels(void)
 	   "filters that are not counted are one");
 	ok(read_pieces("Name:\tx\nPPid:\t4\n", 16, 4096, &status) == 0 && status.parent == 4 && status.tracer == 0 &&
 		   status.nr_filters == 0 && status.seccomp == -1 && status.caught == UINT64_MAX,
-	   "what is not there is said to be unknown");
+	   "missing fields are unknown");
 }
 
 static void on_signal(int signo)
@@ -110,15 +110,16 @@ static void test_own(void)
 
 	signal(SIGUSR2, on_signal);
 	is_num(csink_status_read(CSINK_STATUS_PROCESS, &status), 0, "this process can be read");
-	ok(status.tgid == getpid() && status.parent == getppid() && status.uid == getuid(), "and is this one");
+	ok(status.tgid == getpid() && status.parent == getppid() && status.uid == getuid(),
+	   "the process's own status has its ids");
 	ok(status.caught & 1ULL << (SIGUSR2 - 1) && !(status.caught & 1ULL << (SIGUSR1 - 1)),
-	   "with the handlers that it has");
+	   "the process's own status has its handlers");
 	ok(csink_status_read(CSINK_STATUS_THREAD, &thread) == 0 && thread.tgid == getpid() &&
 		   csink_status_read(getpid(), &thread) == 0 && thread.parent == getppid(),
-	   "by its thread and by its number as well");
+	   "the status by TID and by PID agree");
 	errno = 0;
-	is_num(csink_status_read(0x3fffffff, &status), -ENOENT, "a process that is not there is an error");
-	is_num(errno, 0, "that leaves errno alone");
+	is_num(csink_status_read(0x3fffffff, &status), -ENOENT, "a missing process: ENOENT");
+	is_num(errno, 0, "a missing process leaves errno alone");
 }
 
 /* Runs in a child; its status is the answer. */
@@ -173,8 +174,8 @@ int main(void)
 	is_num(child_says(filtered), 2, "two filters are counted");
 	nr = child_says(filtered_with_groups);
 	if (nr == 102)
-		skip("and behind thousands of groups", "it takes CAP_SETGID to have them");
+		skip("two filters are counted with thousands of groups", "setting groups needs CAP_SETGID");
 	else
-		is_num(nr, 2, "and behind thousands of groups");
+		is_num(nr, 2, "two filters are counted with thousands of groups");
 	return done();
 }

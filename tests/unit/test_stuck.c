@@ -42,9 +42,10 @@ static void test_time(void)
 {
 	int after;
 
-	is_num(stuck_after(1000000000, 0), 0, "who has a second between samples is never stuck");
+	is_num(stuck_after(1000000000, 0), 0, "a thread with a second between samples is never stuck");
 	after = stuck_after(1000000000, 100);
-	ok(after > 10 && after < 100, "who has none is, after some tens of samples (%d)", after);
+	ok(after > 10 && after < 100, "a thread without time between samples is stuck after some tens of samples (%d)",
+	   after);
 	is_num(stuck_after(1000000000, 50), 0, "half of the samples may leave it none");
 	memset(&stuck, 0, sizeof(stuck));
 	for (int i = 0; i < 10; i++)
@@ -65,11 +66,12 @@ static void test_place(void)
 			after = i;
 		overflow_ns = stuck.left_ns;
 	}
-	ok(after >= 100 && after <= 10000, "who stays where it is, with the next sample at once, is stuck (%d)", after);
+	ok(after >= 100 && after <= 10000,
+	   "a thread that stays at one place without time between samples is stuck (%d)", after);
 	memset(&stuck, 0, sizeof(stuck));
 	for (after = 0; after < SAMPLES && !csink_stuck_same_place(&stuck, &place, stuck.left_ns + 1000000); after++)
 		;
-	is_num(after, SAMPLES, "who waits somewhere, with time between samples, is not");
+	is_num(after, SAMPLES, "a thread that waits at one place, with time between samples, is not stuck");
 }
 
 static void test_throttled(void)
@@ -77,11 +79,11 @@ static void test_throttled(void)
 	int nr = 0;
 
 	memset(&stuck, 0, sizeof(stuck));
-	ok(!csink_stuck_throttled(&stuck, 1), "that the kernel stops an event once is no reason for fewer samples");
+	ok(!csink_stuck_throttled(&stuck, 1), "one throttling by the kernel does not reduce the rate");
 	while (nr < 1000 && !csink_stuck_throttled(&stuck, 1))
 		nr++;
-	ok(nr < 10, "that it does so again and again is");
-	ok(!csink_stuck_throttled(&stuck, 1), "and then it is counted anew");
+	ok(nr < 10, "repeated throttling reduces the rate");
+	ok(!csink_stuck_throttled(&stuck, 1), "the count of throttlings starts again after that");
 }
 
 int main(void)

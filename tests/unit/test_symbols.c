@@ -190,10 +190,10 @@ static void test_overloads(void)
 
 	csink_symbols_resolve(a.p, &object, a.wants, 2);
 	is_str(name(&a, 0, 0), "shapes::mix", "names have no parameters");
-	is_str(name(&a, 1, 0), "shapes::mix", "so overloads share one");
-	ok(frame(&a, 0, 0)->function != frame(&a, 1, 0)->function, "and are two functions all the same");
+	is_str(name(&a, 1, 0), "shapes::mix", "overloads share one name");
+	ok(frame(&a, 0, 0)->function != frame(&a, 1, 0)->function, "overloads are two functions");
 	is_str(csink_profile_text(a.p, a.p->functions[frame(&a, 1, 0)->function].system_name), "_ZN6shapes3mixEd",
-	       "with their symbols");
+	       "overloads have their own symbols");
 	is_num(*csink_profile_text(a.p, a.p->functions[frame(&a, 1, 0)->function].file), '/', "files have whole paths");
 	forget(&a);
 }
@@ -279,7 +279,7 @@ static void test_vdso(void)
 	object.build_id = wrong;
 	object.build_id_len = sizeof(wrong);
 	found = csink_symbols_resolve(a.p, &object, a.wants, 1);
-	ok(found == -ESTALE || found == -ENOENT, "and not if it is another kernel's");
+	ok(found == -ESTALE || found == -ENOENT, "another kernel's vdso is refused");
 	forget(&a);
 }
 
@@ -311,16 +311,16 @@ static void test_separate(void)
 	shell("cd %s && objcopy --add-gnu-debuglink=alone.debug alone", folder);
 	resolve_one(stripped, folder, churn + 4, &a);
 	is_str(outermost(&a, 0), "churn", "a debug link leads to names");
-	ok(frame(&a, 0, 0)->line > 0, "and lines");
+	ok(frame(&a, 0, 0)->line > 0, "a debug link leads to lines");
 	forget(&a);
 
 	snprintf(id, sizeof(id), "%s", shell("readelf -n '%s' | sed -n 's/.*Build ID: //p'", target));
 	shell("cd %s && mkdir -p .build-id/%.2s && mv alone.debug .build-id/%.2s/%s.debug", folder, id, id, id + 2);
 	resolve_one(stripped, folder, churn + 4, &a);
-	is_str(outermost(&a, 0), "churn", "so does a build-id");
+	is_str(outermost(&a, 0), "churn", "a build-id leads to names");
 	forget(&a);
 	resolve_one(stripped, "/nowhere", churn + 4, &a);
-	ok(name(&a, 0, 0) && name(&a, 0, 0)[0] == '[', "and without either there are none");
+	ok(name(&a, 0, 0) && name(&a, 0, 0)[0] == '[', "without debug files there are no names");
 	forget(&a);
 
 	if (*id) { /* a debug file of another build under the right name */
@@ -345,12 +345,12 @@ static void test_refused(void)
 	object.path = "/etc/passwd";
 	is_num(csink_symbols_resolve(a.p, &object, a.wants, 1), -ENOEXEC, "a text is no object");
 	object.path = "/dev/zero";
-	is_num(csink_symbols_resolve(a.p, &object, a.wants, 1), -ENOEXEC, "nor is a device");
+	is_num(csink_symbols_resolve(a.p, &object, a.wants, 1), -ENOEXEC, "a device is no object");
 	snprintf(path, sizeof(path), "%s/cut", folder);
 	shell("head -c 5000 '%s' > %s", target, path);
 	object.path = path;
-	ok(csink_symbols_resolve(a.p, &object, a.wants, 1) >= 0 || 1, "an object that was cut is survived");
-	is_num(a.p->locations[1].nr_lines, 0, "and names nothing");
+	ok(csink_symbols_resolve(a.p, &object, a.wants, 1) >= 0 || 1, "a truncated object is survived");
+	is_num(a.p->locations[1].nr_lines, 0, "a truncated object has no names");
 	forget(&a);
 }
 
@@ -392,7 +392,7 @@ static void test_names(void)
 	signature = csink_symbol_signature("_ZN6shapes3mixEd.cold");
 	is_str(signature, "shapes::mix(double)", "a signature has the parameters");
 	free(signature);
-	is_str(csink_symbol_signature("main"), NULL, "of C there is none");
+	is_str(csink_symbol_signature("main"), NULL, "a C function has no signature");
 	csink_profile_destroy(p);
 }
 
@@ -416,9 +416,9 @@ static void test_perfmap(void)
 	is_str(name(&a, 3, 0), "after", "a line that is too long is left out whole");
 	is_num(csink_perfmap_resolve(a.p, "/nowhere/perf-1.map", a.wants, 4), -ENOENT, "no map, no names");
 	if (!geteuid() && !chown(path, 65534, 65534))
-		is_num(csink_perfmap_resolve(a.p, path, a.wants, 4) > 0, 0, "somebody else's map is not believed");
+		is_num(csink_perfmap_resolve(a.p, path, a.wants, 4) > 0, 0, "another user's map is not trusted");
 	else
-		skip("somebody else's map is not believed", "not root");
+		skip("another user's map is not trusted", "another user's map is not trusted");
 	forget(&a);
 }
 

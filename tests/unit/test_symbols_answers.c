@@ -119,7 +119,7 @@ static void compare(uint64_t seed, const char *what)
 	char *want = expect(seed, &want_flags), *got = name_all(seed, &flags);
 
 	ok(strlen(want) > 20 * NR && !strcmp(got, want), "%s: the same as without a cache", what);
-	is_num(flags, want_flags, "so is what kinds of names they are");
+	is_num(flags, want_flags, "the kinds of names are the same");
 	free(want);
 	free(got);
 }
@@ -186,7 +186,7 @@ static void test_object(const char *what)
 	remove_cache();
 	snprintf(line, sizeof(line), "%s, an empty cache", what);
 	compare(1, line);
-	is_num(nr_kept(&first_ns), 1, "one file is kept");
+	is_num(nr_kept(&first_ns), 1, "one cache file is kept");
 	for (uint64_t seed = 1; seed <= 4; seed++) {
 		snprintf(line, sizeof(line), "%s, a full one, addresses %d", what, (int)seed);
 		compare(seed, line);
@@ -208,11 +208,11 @@ static void test_changes(void)
 	remove_cache();
 	compare(1, "before a change");
 	shell(word, sizeof(word), "touch -d '2001-01-01 01:01' '%s'", object_path);
-	compare(1, "another time");
-	is_num(nr_kept(&ns), 2, "what was kept for the other file stays");
+	compare(1, "a file with another time");
+	is_num(nr_kept(&ns), 2, "the cache file of the other time is kept");
 	shell(word, sizeof(word), "strip --strip-debug '%s' && echo stripped", object_path);
 	is_str(word, "stripped", "the debug information goes");
-	compare(1, "without debug information");
+	compare(1, "a file without debug information");
 	is_num(unlink(object_path), 0, "the object goes");
 }
 

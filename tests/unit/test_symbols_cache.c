@@ -61,7 +61,7 @@ static const char *get(const char *source, uint64_t address)
 		const struct csink_profile_location *at = &p->locations[2];
 
 		ok(wants[0].address != address && wants[1].address != address, "the others come first");
-		is_num(flags, CSINK_FOUND_NAMES | CSINK_FOUND_LINES, "what was found of it is known, too");
+		is_num(flags, CSINK_FOUND_NAMES | CSINK_FOUND_LINES, "the kinds of names found are cached");
 		snprintf(name, sizeof(name), "%s:%d",
 			 csink_profile_text(p, p->functions[p->lines[at->first_line].function].name),
 			 (int)p->lines[at->first_line].line);
@@ -103,10 +103,10 @@ static void test_irregular(void)
 	snprintf(path, sizeof(path), "%s", file_path());
 	snprintf(kept, sizeof(kept), "%s.kept", base);
 	ok(!rename(path, kept) && !mkfifo(path, 0600), "a FIFO in the place of a file");
-	is_str(get("a", 0x300), "?", "is not waited for");
+	is_str(get("a", 0x300), "?", "a FIFO in the cache is not waited for");
 	ok(!unlink(path) && !close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)) && !truncate(path, 1LL << 40),
 	   "a file of a terabyte");
-	is_str(get("a", 0x300), "?", "is not read");
+	is_str(get("a", 0x300), "?", "a file of a terabyte in the cache is not read");
 	is_num(rename(kept, path), 0, "the file is put back");
 }
 
@@ -117,27 +117,27 @@ int main(void)
 	if (!mkdtemp(base))
 		return 1;
 	setenv("XDG_CACHE_HOME", base, 1);
-	is_str(get("a", 0x100), "?", "nothing is known at first");
+	is_str(get("a", 0x100), "?", "an empty cache has no answer");
 	put("a", 0x100, "first");
 	is_num(access(file_path(), R_OK), 0, "a file for each build-id");
-	is_str(get("a", 0x100), "first:12", "what was found is known");
-	is_str(get("a", 0x10f), "first:12", "of all addresses that share the answer");
+	is_str(get("a", 0x100), "first:12", "a stored answer is found");
+	is_str(get("a", 0x10f), "first:12", "a stored answer is found for all addresses that share it");
 	is_str(get("a", 0x110), "?", "the next one does not");
-	is_str(get("a", 0x200), "?", "nothing else is known");
+	is_str(get("a", 0x200), "?", "an address without an answer has none");
 	put("a", 0x200, "second");
-	is_str(get("a", 0x100), "first:12", "it stays known");
-	is_str(get("a", 0x200), "second:12", "with what came later");
-	is_str(get("b", 0x100), "?", "another source, another name perhaps");
-	is_str(get(NULL, 0x100), "first:12", "where there is none, the last one's");
+	is_str(get("a", 0x100), "first:12", "a stored answer is kept");
+	is_str(get("a", 0x200), "second:12", "a later answer is added");
+	is_str(get("b", 0x100), "?", "another source of names has no answer");
+	is_str(get(NULL, 0x100), "first:12", "without a source the last source's answer is found");
 	damage(0);
-	is_str(get("a", 0x100), "?", "what is damaged is ignored");
+	is_str(get("a", 0x100), "?", "a damaged file is ignored");
 	put("a", 0x100, "again");
-	is_str(get("a", 0x100), "again:12", "and written anew");
+	is_str(get("a", 0x100), "again:12", "a damaged file is replaced");
 	damage(-20);
 	is_str(get("a", 0x100), "?", "whatever part of it is damaged");
 	put("a", 0x300, "third");
-	is_str(get("a", 0x300), "third:12", "what is found then is kept");
-	is_str(get("a", 0x100), "?", "without what was damaged");
+	is_str(get("a", 0x300), "third:12", "answers stored after damage are kept");
+	is_str(get("a", 0x100), "?", "damaged answers stay unknown");
 	test_irregular();
 	snprintf(folder, sizeof(folder), "%s/countersink/symbols-2", base);
 	chmod(folder, 0777);
@@ -145,9 +145,9 @@ int main(void)
 	chmod(folder, 0700);
 	is_str(get("a", 0x300), "third:12", "the user's own is");
 	setenv("XDG_CACHE_HOME", "/nowhere/at/all", 1);
-	is_str(get("a", 0x300), "?", "without a folder nothing is known");
+	is_str(get("a", 0x300), "?", "without a directory the cache is empty");
 	put("a", 0x300, "nowhere");
-	is_num(access("/nowhere", F_OK), -1, "and nothing is written");
+	is_num(access("/nowhere", F_OK), -1, "without a directory the cache writes nothing");
 	snprintf(command, sizeof(command), "rm -rf %s", base);
 	is_num(system(command), 0, "the folder may go at any time");
 	return done();

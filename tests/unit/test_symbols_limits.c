@@ -62,9 +62,9 @@ static void test_cut(void)
 		exit(1);
 	is_num(map[5 * page + 7], 0, "behind the end of one that was cut there are zeros");
 	is_num(map[page + 9], 'x', "before its end it is unchanged");
-	is_num(map[2 * page], 0, "and the next page behind it is zeros, too");
+	is_num(map[2 * page], 0, "pages behind the cut are zeros");
 	ok(csink_cut_guard_end(), "the inner reader is informed");
-	ok(csink_cut_guard_end(), "and the outer one");
+	ok(csink_cut_guard_end(), "the outer reader is informed of the cut");
 	sigaction(SIGBUS, NULL, &after);
 	ok(before.sa_handler == after.sa_handler, "SIGBUS has its former disposition");
 	is_num(dies_of(map + 6 * page), SIGBUS, "outside it the fault is one");
@@ -79,21 +79,21 @@ static void test_names(void)
 	char *text = csink_demangle("_ZN3foo3barEi", 1, &refused);
 
 	csink_demangle_begin();
-	is_str(text, "foo::bar(int)", "a name of C++");
+	is_str(text, "foo::bar(int)", "a C++ name is demangled");
 	free(text);
 	text = csink_demangle("_RNvC5crate4main", 0, &refused);
-	is_str(text, "crate::main", "of Rust");
+	is_str(text, "crate::main", "a Rust name is demangled");
 	free(text);
 	text = csink_demangle("_D3foo3barFiZv", 0, &refused);
-	is_str(text, "foo.bar(int)", "of D");
+	is_str(text, "foo.bar(int)", "a D name is demangled");
 	free(text);
-	ok(!csink_demangle("main", 0, &refused) && !refused, "of C: not mangled");
+	ok(!csink_demangle("main", 0, &refused) && !refused, "a C name is not mangled");
 	is_num(csink_demangle_refused(), 0, "none of them is refused");
 	text = csink_demangle(
 		"_D3foo3barFAQbQdQfQhQjQlQnQpQrQtQvQxQzQbQdQfQhQjQlQnQpQrQtQvQxQzQbQdQfQhQjQlQnQpQrQtQvQxQzZv", 0,
 		&refused);
 	ok(!text && refused, "D's, which can repeat itself so often, is");
-	is_num(csink_demangle_refused(), 1, "and is counted");
+	is_num(csink_demangle_refused(), 1, "refused names are counted");
 }
 
 int main(void)

@@ -153,9 +153,9 @@ static void test_plain(void)
 	a = ask(&t, (struct csink_bytes){0});
 	is_num(a.err, 0, "a table is read");
 	is_place(&a, 0, 5, "/home/me/src/a.c", "the first address of a sequence");
-	is_place(&a, 1, 5, "/home/me/src/a.c", "one inside it");
-	is_place(&a, 2, 7, "/home/me/src/a.c", "one of a sequence that comes first in the table");
-	is_place(&a, 3, 0, "", "one behind all sequences");
+	is_place(&a, 1, 5, "/home/me/src/a.c", "an address inside a sequence");
+	is_place(&a, 2, 7, "/home/me/src/a.c", "an address of a sequence that comes first in the table");
+	is_place(&a, 3, 0, "", "an address behind all sequences");
 	csink_profile_destroy(a.p);
 }
 
@@ -170,7 +170,7 @@ static void test_thrown_away(uint64_t address)
 	end(&t);
 	a = ask(&t, (struct csink_bytes){0});
 	is_place(&a, 0, 0, "", "no line of a function that was thrown away");
-	is_place(&a, 1, 5, "/src/a.c", "but its own, where the other one would reach to");
+	is_place(&a, 1, 5, "/src/a.c", "the function's own line wins over the discarded function's");
 	csink_profile_destroy(a.p);
 }
 
@@ -190,7 +190,7 @@ static void test_texts(void)
 	is_num(a.err, -ENOTSUP, "a name behind that section is left to libdw");
 	csink_profile_destroy(a.p);
 	a = ask(&t, (struct csink_bytes){0});
-	is_num(a.err, -ENOTSUP, "as is one where there is no such section");
+	is_num(a.err, -ENOTSUP, "a name without its section is left to libdw");
 	csink_profile_destroy(a.p);
 }
 
@@ -221,7 +221,7 @@ static void test_blocks(void)
 	put_sequence(&t, FIRST, 5, 16);
 	end(&t);
 	a = ask(&t, (struct csink_bytes){0});
-	is_place(&a, 0, 5, "/src/a.c", "what we do not know is stepped over");
+	is_place(&a, 0, 5, "/src/a.c", "unknown opcodes are skipped");
 	csink_profile_destroy(a.p);
 }
 

@@ -70,9 +70,9 @@ static void test_characters(void)
 	is_str(put(CSINK_TEXT_LINE, "\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x92\xbb"),
 	       "\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x92\xbb", "a joiner between pictures is shown");
 	is_str(put(CSINK_TEXT_LINE, "\xf0\x9f\x91\xa9\xe2\x80\x8d"), "\xf0\x9f\x91\xa9\\xe2\\x80\\x8d",
-	       "and not at the end of a text");
+	       "a joiner at the end of a text is escaped");
 	snprintf(once, sizeof(once), "%s", put(CSINK_TEXT_LINE, "a\x1b\xff\\"));
-	is_str(once, "a\\x1b\\xff\\", "what is not shown is \\xNN, a backslash is itself");
+	is_str(once, "a\\x1b\\xff\\", "unprintable bytes become \\xNN, a backslash stays");
 	is_str(put(CSINK_TEXT_LINE, once), once, "a second pass changes nothing");
 }
 
@@ -91,7 +91,7 @@ static void test_forms(void)
 	is_str(put(CSINK_TEXT_MARKDOWN, "- 1. x"), "&#45; 1. x", "Markdown: no list");
 	is_str(put(CSINK_TEXT_MARKDOWN, "http://www.a.b"), "http&#58;//www&#46;a.b", "Markdown: no link");
 	is_str(put(CSINK_TEXT_GITHUB, "50%\n"), "50%25\\x0a", "a workflow command's message");
-	is_str(put(CSINK_TEXT_GITHUB_PROPERTY, "a:b,c%"), "a%3Ab%2Cc%25", "and its properties");
+	is_str(put(CSINK_TEXT_GITHUB_PROPERTY, "a:b,c%"), "a%3Ab%2Cc%25", "a workflow command's property is escaped");
 	is_str(put(CSINK_NR_TEXT_FORMS, "operator+"), "operator+", "CSV: a name is itself");
 	is_str(put(CSINK_NR_TEXT_FORMS, "=A1"), "'=A1", "CSV: no formula");
 	is_str(put(CSINK_NR_TEXT_FORMS, " -1,2\""), "\"' -1,2\"\"\"", "CSV: quoted, and no formula");
@@ -126,9 +126,9 @@ static void test_printf(void)
 	csink_text_format(buf, sizeof(buf), "%.2s|%.1s", "a\xc3\xa9", "\xff");
 	is_str(buf, "a|\\xff", "a precision ends before half a character");
 	csink_text_format(buf, sizeof(buf), "%c%c", 27, 'x');
-	is_str(buf, "\\x1bx", "a character is foreign, too");
-	is_num(csink_text_format(buf, 8, "%s", "abcdefgh"), 7, "what does not fit is cut");
-	is_str(buf, "abcd...", "and says so");
+	is_str(buf, "\\x1bx", "a single character is escaped as foreign text");
+	is_num(csink_text_format(buf, 8, "%s", "abcdefgh"), 7, "text longer than the buffer is cut");
+	is_str(buf, "abcd...", "cut text ends with dots");
 	csink_text_format(buf, 8, "%s", "abc\x1bz");
 	is_str(buf, "abc...", "an escape is whole or not there");
 	csink_text_format(buf, 8, "%s", "abcdefg");

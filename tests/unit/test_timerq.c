@@ -17,7 +17,7 @@ static uint64_t test_clock(void)
 	return now;
 }
 
-/* What was called, in order. */
+/* The calls made, in order. */
 #define LOG_MAX 4096
 static struct {
 	int id;
@@ -25,7 +25,7 @@ static struct {
 	uint64_t when;
 } calls[LOG_MAX];
 static int nr_calls;
-static uint64_t cost; /* what each logged call costs in time */
+static uint64_t cost; /* the duration of each logged call */
 
 static void log_call(int id, void *data)
 {
@@ -87,9 +87,9 @@ static void test_lattice(void)
 	run_until(t0 + 1000 * MS);
 	for (i = 0; i < nr_calls; i++)
 		exact &= calls[i].id == id && calls[i].when == t0 + (uint64_t)(3 * MS + i * 10 * MS);
-	is_num(nr_calls, 100, "one firing for each lattice point");
-	ok(exact, "the n-th is at t0 + start + n * delta, though each costs 4 of 10 ms");
-	is_num(csink_timerq_misses(queue, id), 0, "none is missed");
+	is_num(nr_calls, 100, "one call for each scheduled time");
+	ok(exact, "the n-th call is at t0 + start + n * delta, though each takes 4 of 10 ms");
+	is_num(csink_timerq_misses(queue, id), 0, "no scheduled time is missed");
 
 	fresh(0);
 	t0 = now;
@@ -104,14 +104,14 @@ static void test_start_and_one_trip(void)
 	fresh(0);
 	id = csink_timerq_setup(queue, 0, 0, &tag_a, log_call);
 	is_num((long long)csink_timerq_next(queue), (long long)now, "start 0 is due at once");
-	is_num(nr_calls, 0, "but not inside the registration");
+	is_num(nr_calls, 0, "an event due at once is not called inside the registration");
 	is_num(csink_timerq_run(queue, now), 1, "the next run calls it");
 	is_num(csink_timerq_isempty(queue), 1, "delta 0 is a one-trip event: gone after its call");
-	is_num(csink_timerq_unregister(queue, id), -ENOENT, "its id has expired");
-	is_num(csink_timerq_misses(queue, id), -ENOENT, "for misses too");
+	is_num(csink_timerq_unregister(queue, id), -ENOENT, "the id of a one-trip event has expired: ENOENT");
+	is_num(csink_timerq_misses(queue, id), -ENOENT, "the misses of an expired id: ENOENT");
 	ok(csink_timerq_next(queue) == CSINK_TIMERQ_NEVER, "an empty queue is never due");
 	csink_timerq_setup(queue, 7 * MS, 0, &tag_a, log_call);
-	is_num(csink_timerq_run(queue, now + 7 * MS - 1), 0, "nothing fires early");
+	is_num(csink_timerq_run(queue, now + 7 * MS - 1), 0, "no event fires early");
 	is_num(csink_timerq_run(queue, now + 7 * MS), 1, "a one-trip event waits for its start");
 }
 
@@ -127,7 +127,7 @@ static void test_fifo(void)
 	nr_calls = 0;
 	run_until(now + 6 * MS);
 	/* Due: a at 8, b at 9, a at 10, and both at 12, for which b was queued at 9 and a at 10. */
-	is_str(order(), "ababa", "and later in the order in which they were queued");
+	is_str(order(), "ababa", "later calls come in the order in which they were queued");
 	fresh(0);
 	csink_timerq_setup(queue, 5 * MS, 0, &tag_d, log_call);
 	csink_timerq_setup(queue, 4 * MS, 0, &tag_c, log_call);
@@ -148,16 +148,16 @@ static void test_coalescing(void)
 	other = csink_timerq_setup(queue, 75 * MS, 0, &tag_b, log_call);
 	csink_timerq_block(queue);
 	now = t0 + 430 * MS;
-	ok(csink_timerq_next(queue) == CSINK_TIMERQ_NEVER, "while blocked nothing is due");
+	ok(csink_timerq_next(queue) == CSINK_TIMERQ_NEVER, "while blocked no event is due");
 	csink_timerq_run(queue, now);
-	is_num(nr_calls, 0, "and run calls nothing");
+	is_num(nr_calls, 0, "run while blocked calls nothing");
 	csink_timerq_unblock(queue);
 	run_until(t0 + 500 * MS);
-	is_str(order(), "abaa", "after 430 ms of blocking: one late call, then the lattice");
+	is_str(order(), "abaa", "after 430 ms of blocking: one late call, then the fixed schedule");
 	ok(calls[0].when == t0 + 430 * MS && calls[2].when == t0 + 450 * MS && calls[3].when == t0 + 500 * MS,
-	   "at 430, 450 and 500 ms");
+	   "the calls are at 430, 450 and 500 ms");
 	is_num(csink_timerq_misses(queue, id), 7, "the points from 100 to 400 ms are counted as misses");
-	is_num(csink_timerq_misses(queue, 0), 7, "in the total too");
+	is_num(csink_timerq_misses(queue, 0), 7, "the total of misses includes them");
 	is_num(csink_timerq_unregister(queue, other), -ENOENT, "the late one-trip event is gone, and missed nothing");
 
 	fresh(0);
@@ -166,8 +166,8 @@ static void test_coalescing(void)
 	cost = 15 * MS;
 	run_until(t0 + 100 * MS);
 	ok(nr_calls == 6 && calls[1].when == t0 + 20 * MS && calls[5].when == t0 + 100 * MS,
-	   "a callback longer than delta: every second point, on the lattice");
-	is_num(csink_timerq_misses(queue, id), 6, "and the others are misses");
+	   "a callback longer than delta: every second scheduled time");
+	is_num(csink_timerq_misses(queue, id), 6, "the skipped scheduled times count as misses");
 }
 
 static int64_t seen_misses;
@@ -186,11 +186,11 @@ static void test_misses(void)
 	a = csink_timerq_register(queue, 10 * MS, &tag_a, read_misses);
 	b = csink_timerq_register(queue, 30 * MS, &tag_b, log_call);
 	csink_timerq_run(queue, now += 35 * MS);
-	is_num(seen_misses, 2, "a late callback can read what it stands for");
-	is_num(csink_timerq_misses(queue, b), 0, "each event has its own count");
+	is_num(seen_misses, 2, "a late callback can read its number of misses");
+	is_num(csink_timerq_misses(queue, b), 0, "each event has its own count of misses");
 	csink_timerq_unregister(queue, a);
-	is_num(csink_timerq_misses(queue, a), -ENOENT, "which goes with it");
-	is_num(csink_timerq_misses(queue, 0), 2, "while the total stays");
+	is_num(csink_timerq_misses(queue, a), -ENOENT, "unregister removes the event's count of misses");
+	is_num(csink_timerq_misses(queue, 0), 2, "the total of misses stays after unregister");
 	is_num(csink_timerq_misses(queue, -1), -EINVAL, "a negative id is invalid");
 }
 
@@ -245,17 +245,17 @@ static void test_inside_callbacks(void)
 	id = csink_timerq_register(queue, MS, &tag_a, unregister_self);
 	run_until(now + 10 * MS);
 	is_num(nr_calls, 1, "an event that unregisters itself is not called again");
-	is_num(inner_result, 0, "and is told that it succeeded");
-	is_num(csink_timerq_isempty(queue), 1, "and the queue is empty");
-	is_num(csink_timerq_unregister(queue, id), -ENOENT, "and the id unknown");
+	is_num(inner_result, 0, "unregister inside a callback returns 0");
+	is_num(csink_timerq_isempty(queue), 1, "the queue is empty after its last event unregistered itself");
+	is_num(csink_timerq_unregister(queue, id), -ENOENT, "the id of an event that unregistered itself is unknown");
 
 	fresh(0);
 	csink_timerq_register(queue, MS, &tag_a, register_more);
 	now += MS;
 	is_num(csink_timerq_run(queue, now), 1, "an event registered in a callback waits for the next run");
-	is_num(inner_result, -EBUSY, "and run inside a callback does nothing");
+	is_num(inner_result, -EBUSY, "run inside a callback: EBUSY");
 	is_num(csink_timerq_run(queue, now), 1, "the next run calls it");
-	is_str(order(), "ab", "in turn");
+	is_str(order(), "ab", "events registered in callbacks are called in order");
 	is_num(worst_nesting, 1, "callbacks do not nest");
 
 	fresh(0);
@@ -272,7 +272,7 @@ static void test_inside_callbacks(void)
 	is_str(order(), "a", "a block in a callback holds back what is due with it");
 	csink_timerq_unblock(queue);
 	csink_timerq_run(queue, now);
-	is_str(order(), "ab", "until unblocked");
+	is_str(order(), "ab", "an event blocked by a callback is called after the unblock");
 
 	fresh(0);
 	csink_timerq_setup(queue, 0, 0, &tag_a, chain);
@@ -294,12 +294,12 @@ static void test_block(void)
 	is_num(csink_timerq_unblock(queue), 0, "unblock once of two");
 	is_num(csink_timerq_run(queue, now), 0, "two blocks need two unblocks");
 	is_num(csink_timerq_unblock(queue), 0, "unblock twice");
-	is_num(csink_timerq_run(queue, now), 1, "then callbacks run");
+	is_num(csink_timerq_run(queue, now), 1, "callbacks run after two unblocks");
 	is_num(csink_timerq_unblock(queue), -EPERM, "unblock without block is refused");
 	csink_timerq_setup(queue, 0, 0, &tag_a, log_call);
-	is_num(csink_timerq_run(queue, now), 1, "and changes nothing");
+	is_num(csink_timerq_run(queue, now), 1, "a refused unblock changes nothing");
 	csink_timerq_block(queue);
-	is_num(csink_timerq_run(queue, now), 0, "nor does it let the next block through");
+	is_num(csink_timerq_run(queue, now), 0, "a refused unblock does not cancel the next block");
 	csink_timerq_unblock(queue);
 }
 
@@ -316,7 +316,7 @@ static void test_errors(void)
 	is_num(csink_timerq_register(queue, CSINK_TIMERQ_MAX_NS + 1, NULL, log_call), -ERANGE,
 	       "delta too long: ERANGE");
 	is_num(csink_timerq_setup(queue, INT64_MAX, 0, NULL, log_call), -ERANGE, "start too long: ERANGE");
-	is_num(csink_timerq_isempty(queue), 1, "what was refused is not registered");
+	is_num(csink_timerq_isempty(queue), 1, "a refused event is not registered");
 	is_num(csink_timerq_unregister(queue, 0), -EINVAL, "id 0: EINVAL");
 	is_num(csink_timerq_unregister(queue, -7), -EINVAL, "negative id: EINVAL");
 	is_num(csink_timerq_unregister(queue, 1), -ENOENT, "an id never given: ENOENT");
@@ -324,10 +324,10 @@ static void test_errors(void)
 	ok(csink_timerq_register(queue, CSINK_TIMERQ_MAX_NS, NULL, log_call) > 0, "the longest delta is taken");
 	id = csink_timerq_register(queue, MS, NULL, log_call);
 	csink_timerq_register(queue, MS, NULL, log_call);
-	is_num(csink_timerq_register(queue, MS, NULL, log_call), -ENOSPC, "one more than the capacity: ENOSPC");
+	is_num(csink_timerq_register(queue, MS, NULL, log_call), -ENOSPC, "an event beyond the capacity: ENOSPC");
 	is_num(csink_timerq_unregister(queue, id), 0, "unregister");
 	is_num(csink_timerq_unregister(queue, id), -ENOENT, "unregister twice: ENOENT");
-	ok(csink_timerq_register(queue, MS, NULL, log_call) > 0, "what was unregistered makes room at once");
+	ok(csink_timerq_register(queue, MS, NULL, log_call) > 0, "an unregistered event makes room at once");
 
 	is_num(csink_timerq_ns(&t), 1000000500, "a timespec in ns");
 	is_num(csink_timerq_register(queue, csink_timerq_ns(NULL), NULL, log_call), -EINVAL, "no timespec: EINVAL");
@@ -365,10 +365,10 @@ static void test_config(void)
 	nr_calls = 0;
 	for (i = 0; i < 4; i++)
 		csink_timerq_setup(q, i, 0, &tag_a, log_call);
-	is_num(csink_timerq_setup(q, 0, 0, &tag_a, log_call), -ENOSPC, "holds what it was made for");
-	is_num(csink_timerq_run(q, now + 4), 4, "and calls it");
+	is_num(csink_timerq_setup(q, 0, 0, &tag_a, log_call), -ENOSPC, "a full queue refuses another event: ENOSPC");
+	is_num(csink_timerq_run(q, now + 4), 4, "a queue calls all events of its capacity");
 	is_num(csink_timerq_signal(q), 0, "a polled queue has no signal");
-	ok(memory[0] == 0xa5, "and leaves what lies before it alone");
+	ok(memory[0] == 0xa5, "init does not write before its memory");
 	is_num(csink_timerq_fini(q), 0, "fini");
 	is_num(csink_timerq_destroy(NULL), 0, "destroy of nothing");
 }
@@ -393,7 +393,7 @@ static void test_ids(void)
 	for (i = 1; i < ROUNDS; i++)
 		distinct &= seen[i] != seen[i - 1] && seen[i] != seen[0];
 	ok(distinct, "20,000 ids of one place are positive and differ from each other and from those alive");
-	ok(stale, "and an old one never unregisters a new event");
+	ok(stale, "an expired id never unregisters a new event");
 }
 
 /* The heap against a list that is searched: 200,000 operations with many equal times. */
@@ -452,13 +452,13 @@ static void test_model(void)
 		}
 	}
 	ok(nr_calls > 50000, "a random run of 200,000 operations makes calls (%d)", nr_calls);
-	is_num(model_wrong, 0, "each call is the one that a plain list puts first, and due");
-	is_num(refused, 0, "and no request is refused");
+	is_num(model_wrong, 0, "each call is the first due event of a plain list");
+	is_num(refused, 0, "no request is refused");
 	now += 1000;
 	csink_timerq_run(queue, now);
 	for (i = 0, missing = 0; i < MODEL_EVENTS; i++)
 		missing += model[i].id && model[i].due <= now;
-	is_num(missing, 0, "nothing that was due has been left out");
+	is_num(missing, 0, "no due event is left out");
 }
 
 /* What a long callback leaves to others. */

@@ -187,7 +187,7 @@ static void test_errno(void)
 	csink_timerq_setup(queue, 0, 0, NULL, spoil_errno);
 	*seen = EDOM;
 	csink_timerq_run(queue, monotonic_ns());
-	ok(nr_calls == 1 && *seen == EDOM, "and over a run");
+	ok(nr_calls == 1 && *seen == EDOM, "errno is kept over a run");
 }
 
 static int pipe_fds[2];
@@ -245,10 +245,12 @@ static void test_surroundings(void)
 	csink_timerq_destroy(queue);
 	queue = NULL;
 	sigaltstack(&none, NULL);
-	is_num(worst_depth, 1, "is never nested");
-	ok(sigismember(&mask_inside, SIGINT) && sigismember(&mask_inside, SIGALRM), "signals wait meanwhile");
-	ok(!sigismember(&mask_inside, SIGSEGV) && !sigismember(&mask_inside, SIGTRAP), "but faults do not");
-	ok(stack_inside >= stack && stack_inside < stack + sizeof(stack), "it runs on the alternate stack");
+	is_num(worst_depth, 1, "callbacks are never nested");
+	ok(sigismember(&mask_inside, SIGINT) && sigismember(&mask_inside, SIGALRM),
+	   "signals are blocked in a callback");
+	ok(!sigismember(&mask_inside, SIGSEGV) && !sigismember(&mask_inside, SIGTRAP),
+	   "faults are not blocked in a callback");
+	ok(stack_inside >= stack && stack_inside < stack + sizeof(stack), "a callback runs on the alternate stack");
 }
 
 static void note_tid(int id, void *data)
@@ -278,7 +280,7 @@ static void test_threads(void)
 	sigset_t ours;
 
 	pthread_create(&peer, NULL, spin, NULL);
-	ok(wait_for(peer_tid), "another thread is there");
+	ok(wait_for(peer_tid), "another thread has started");
 	make(0, peer_tid);
 	csink_timerq_block(queue);
 	csink_timerq_setup(queue, 0, MS, NULL, note_tid);
@@ -293,7 +295,7 @@ static void test_threads(void)
 	pthread_sigmask(SIG_BLOCK, &ours, NULL);
 	csink_timerq_setup(queue, 0, MS, NULL, note_tid);
 	ok(wait_for(nr_calls >= 50), "directed to the process, a thread that lets the signal through is found");
-	ok(first_tid == peer_tid && !other_tid, "and one that blocks it is left alone");
+	ok(first_tid == peer_tid && !other_tid, "a thread that blocks the signal gets no calls");
 	csink_timerq_destroy(queue);
 	queue = NULL;
 	pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
@@ -328,26 +330,26 @@ static void test_disposition(void)
 	   "a queue without events installs and arms nothing");
 	id = csink_timerq_setup(queue, 0, MS, NULL, count);
 	ok(handler_of(sig) != (void *)own_handler, "the first event installs the handler");
-	ok(wait_for(nr_calls >= 3) && wait_for(timer_is_armed()), "and arms the timer");
+	ok(wait_for(nr_calls >= 3) && wait_for(timer_is_armed()), "the first event arms the timer");
 	raise(sig);
 	is_num(nr_own_signals, 1, "a signal that somebody else sends goes to the program's handler");
 	csink_timerq_block(queue);
-	is_num(timer_is_armed(), 0, "while blocked the timer is disarmed");
+	is_num(timer_is_armed(), 0, "the timer is disarmed while blocked");
 	csink_timerq_unblock(queue);
-	ok(wait_for(timer_is_armed()), "and armed again after");
+	ok(wait_for(timer_is_armed()), "the timer is armed again after the unblock");
 	csink_timerq_unregister(queue, id);
 	is_num(timer_is_armed(), 0, "the last event's removal disarms the timer");
-	ok(handler_of(sig) == (void *)own_handler, "and restores the handler");
+	ok(handler_of(sig) == (void *)own_handler, "the last event's removal restores the handler");
 	sigaction(sig, NULL, &now);
-	ok(!(now.sa_flags & (SA_SIGINFO | SA_ONSTACK)), "with its flags");
+	ok(!(now.sa_flags & (SA_SIGINFO | SA_ONSTACK)), "the last event's removal restores the handler's flags");
 	nr_calls = 0;
 	csink_timerq_setup(queue, 0, MS, NULL, unregister_self);
 	ok(wait_for(csink_timerq_isempty(queue)) && nr_calls == 1, "an event that unregisters itself fires once");
 	ok(handler_of(sig) == (void *)own_handler && !timer_is_armed(),
-	   "and is cleaned up after from the handler itself");
+	   "the handler itself cleans up after that event");
 	csink_timerq_setup(queue, 0, 0, NULL, count);
 	ok(wait_for(csink_timerq_isempty(queue)) && nr_calls == 2 && handler_of(sig) == (void *)own_handler,
-	   "so is a one-trip event");
+	   "a one-trip event is cleaned up by the handler");
 	is_num(nr_own_signals, 1, "no stray signal of ours has reached the program");
 
 	csink_timerq_register(queue, 1000 * MS, NULL, count);
@@ -439,7 +441,7 @@ static void test_alarm(void)
 	csink_timerq_destroy(queue);
 	queue = NULL;
 	ok(alarm(0) > 900, "its alarm() too");
-	ok(handler_of(SIGALRM) == (void *)own_handler, "and its SIGALRM handler");
+	ok(handler_of(SIGALRM) == (void *)own_handler, "the program's SIGALRM handler is kept");
 	signal(SIGALRM, SIG_DFL);
 }
 
@@ -470,14 +472,14 @@ static void test_errors(void)
 	config.tid = -1;
 	is_num(csink_timerq_create(&a, &config), -EINVAL, "negative tid: EINVAL");
 	config.tid = 1;
-	is_num(csink_timerq_create(&a, &config), getpid() == 1 ? 0 : -ESRCH, "another process's tid: ESRCH");
+	is_num(csink_timerq_create(&a, &config), getpid() == 1 ? 0 : -ESRCH, "a TID of another process: ESRCH");
 	config.tid = 0;
 	config.clock = monotonic_ns;
 	is_num(csink_timerq_create(&a, &config), -EINVAL, "a clock of one's own: EINVAL");
 	config.clock = NULL;
 	is_num(create_without_timers(), -EAGAIN, "no timers left: EAGAIN");
 	is_num(csink_timerq_create(&a, &config), 0, "a queue may choose its signal");
-	is_num(csink_timerq_create(&b, &config), 0, "and a second one");
+	is_num(csink_timerq_create(&b, &config), 0, "a second queue may choose its signal");
 	ok(csink_timerq_signal(a) != csink_timerq_signal(b), "chooses another");
 	csink_timerq_destroy(b);
 	config.signal = csink_timerq_signal(a);

@@ -201,8 +201,8 @@ static void judge(const char *how)
 {
 	ok(nr_calls >= 5000 && nr_watched >= 1000, "%s: %d calls in %d dispatches", how, (int)nr_calls,
 	   (int)nr_watched);
-	is_num(nr_failed, 0, "all that they asked for was done");
-	is_num(nr_forbidden, 0, "without allocating, locking or printing");
+	is_num(nr_failed, 0, "every request of the callbacks succeeded");
+	is_num(nr_forbidden, 0, "no allocation, lock or print in a callback's handler");
 	if (nr_forbidden)
 		printf("#   the last was %s\n", last_forbidden);
 }
@@ -255,7 +255,7 @@ static void test_child(void)
 		_exit(nr_forbidden || run_watched(queue, monotonic_ns()) != 1 || nr_forbidden);
 	}
 	waitpid(child, &status, 0);
-	is_num(status, 0, "nor when a forked child takes its queue over");
+	is_num(status, 0, "no allocation, lock or print when a forked child takes over its queue");
 }
 
 /* The traps themselves. */
@@ -275,7 +275,8 @@ static void test_traps(void)
 	is_num(nr_forbidden, 3, "a callback that allocates, frees and locks in a run is caught");
 	make(CSINK_TIMERQ_ARMED);
 	csink_timerq_setup(queue, 0, 0, NULL, forbidden);
-	ok(wait_for(csink_timerq_isempty(queue)) && nr_forbidden == 3, "and in the handler");
+	ok(wait_for(csink_timerq_isempty(queue)) && nr_forbidden == 3,
+	   "a callback that allocates, frees and locks in the handler is caught");
 }
 
 /* ---- no system call --------------------------------------------------------------------------------------------- */

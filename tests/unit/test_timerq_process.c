@@ -114,7 +114,7 @@ static void test_empty_child(uint32_t flags, const char *how)
 	child = clone_without_hooks();
 	if (!child)
 		check_empty_child(id);
-	is_num(status_of(child), 0, "in a child of a raw clone as well");
+	is_num(status_of(child), 0, "in a child of a raw clone the queue is empty, unblocked and usable");
 	csink_timerq_unblock(queue);
 	ok(!csink_timerq_isempty(queue) && csink_timerq_misses(queue, id) >= 0, "the parent's queue keeps its event");
 	is_num(csink_timerq_unregister(queue, id), 0, "under its id");
@@ -135,7 +135,7 @@ static void test_silent_child(void)
 	}
 	is_num(status_of(child), 0, "fork restores the disposition in the child");
 	nr_calls = 0;
-	ok(wait_for(nr_calls >= 3), "and the parent's timer goes on");
+	ok(wait_for(nr_calls >= 3), "the parent's timer continues after fork");
 }
 
 static void test_kept(void)
@@ -171,7 +171,7 @@ static void test_kept(void)
 	csink_timerq_unblock(queue);
 	is_num(status_of(child), 0, "kept events go on in the child, under their ids, on the same lattice");
 	nr_calls = 0;
-	ok(wait_for(nr_calls >= 3), "and in the parent");
+	ok(wait_for(nr_calls >= 3), "kept events continue in the parent");
 
 	make(KEEP);
 	id = csink_timerq_register(queue, MS, NULL, count);
@@ -184,7 +184,7 @@ static void test_kept(void)
 		must(3, csink_timerq_unregister(queue, id) == 0);
 		_exit(0);
 	}
-	is_num(status_of(child), 0, "also in a polled queue, when the child runs it");
+	is_num(status_of(child), 0, "kept events of a polled queue continue in the child");
 }
 
 /* ---- fork at bad moments ---------------------------------------------------------------------------------------- */
@@ -224,7 +224,7 @@ static void test_fork_in_callback(uint32_t flags)
 	is_num(status_of(forked), 0, "fork in a callback: the child's queue works after it");
 	if (!(flags & ARMED))
 		csink_timerq_run(queue, monotonic_ns() + 10 * MS);
-	ok(wait_for(nr_calls >= 2), "and the parent's too");
+	ok(wait_for(nr_calls >= 2), "after fork in a callback the parent's queue works");
 }
 
 static _Atomic int is_inside, may_return;
@@ -262,7 +262,7 @@ static void test_fork_during_callback(void)
 	is_num(status_of(child), 0, "a child forked at that moment has a queue that works");
 	may_return = 1;
 	pthread_join(runner, NULL);
-	is_num(csink_timerq_unregister(queue, id), 0, "and the parent has its event");
+	is_num(csink_timerq_unregister(queue, id), 0, "the parent keeps its event after fork during a callback");
 }
 
 static void test_vfork(void)
@@ -276,7 +276,7 @@ static void test_vfork(void)
 	if (!child)
 		_exit(csink_timerq_isempty(queue));
 	is_num(status_of(child), 0, "a vfork child sees the parent's queue");
-	is_num(csink_timerq_unregister(queue, id), 0, "and leaves it as it is");
+	is_num(csink_timerq_unregister(queue, id), 0, "a vfork child leaves the parent's queue unchanged");
 }
 
 /* ---- exec ------------------------------------------------------------------------------------------------------- */

@@ -67,17 +67,17 @@ static void test_one_dispatcher(void)
 	for (i = 0; i < NR_THREADS; i++)
 		pthread_create(&threads[i], NULL, run_once, NULL);
 	/* The others come back while the first is held in the callback: nobody waits for anybody. */
-	ok(wait_for(nr_busy == NR_THREADS - 1), "of %d threads that run the queue, %d are sent away", NR_THREADS,
+	ok(wait_for(nr_busy == NR_THREADS - 1), "of %d threads that run the queue, %d return at once", NR_THREADS,
 	   NR_THREADS - 1);
 	is_num(csink_timerq_unregister(queue, id), 0, "its event is unregistered during its call");
 	is_num(csink_timerq_isempty(queue), 1, "the queue is empty then");
 	id = csink_timerq_setup(queue, 0, 0, NULL, count);
-	ok(id > 0, "and takes another event while the callback goes on");
+	ok(id > 0, "the queue takes another event while the callback runs");
 	may_return = 1;
 	for (i = 0; i < NR_THREADS; i++)
 		pthread_join(threads[i], NULL);
 	is_num(nr_ran, 1, "one thread made the call");
-	is_num(csink_timerq_run(queue, monotonic_ns()), 1, "what came in meanwhile is called next");
+	is_num(csink_timerq_run(queue, monotonic_ns()), 1, "the new event is called next");
 }
 
 /* ---- flush ------------------------------------------------------------------------------------------------------ */
@@ -264,13 +264,13 @@ static void test_everything(uint32_t flags, const char *how)
 	is_num(unexpected, 0, "every answer was one that the header names");
 	ok(wait_for(csink_timerq_run(queue, monotonic_ns()) >= 0 && csink_timerq_isempty(queue)),
 	   "when all have taken theirs back, the queue is empty");
-	is_num(csink_timerq_unblock(queue), -EPERM, "and not blocked");
+	is_num(csink_timerq_unblock(queue), -EPERM, "the queue is not blocked afterwards");
 	while (last_id >= 0) {
 		last_id = csink_timerq_setup(queue, 1000 * MS, 0, NULL, count);
 		taken += last_id > 0;
 	}
-	is_num(taken, CAPACITY, "and its whole capacity is free");
-	is_num(last_id, -ENOSPC, "to the last place");
+	is_num(taken, CAPACITY, "the queue's whole capacity is free afterwards");
+	is_num(last_id, -ENOSPC, "the queue is full at its capacity: ENOSPC");
 }
 
 /* Queues come and go while their signals are on the way. */

@@ -172,7 +172,7 @@ int main(void)
 	truth_init();
 	err = libunwind_init(reason);
 	if (err == -ENOENT)
-		skip("libunwind is ready", "it is not installed");
+		skip("libunwind is ready", "libunwind is not installed");
 	else if (!is_num(err, 0, "libunwind is ready"))
 		printf("# %s\n", reason);
 	is_num(csink_walk_dwarf_init(), 0, "our own walker is ready");

@@ -29,10 +29,10 @@ static void check_lies(void)
 
 	mprotect(page + 512, 4096, PROT_NONE);
 	check_context(pc, unmapped, unmapped, "a stack pointer to unmapped memory");
-	check_context(pc, unmapped - 8, unmapped - 8, "one just before it");
-	check_context(pc, 16, 16, "one near 0");
-	check_context(pc, UINT64_MAX - 63, UINT64_MAX - 63, "one near the end of memory");
-	check_context(pc, 0xffff888000000000, 0xffff888000000000, "one in the kernel");
+	check_context(pc, unmapped - 8, unmapped - 8, "a stack pointer just before unmapped memory");
+	check_context(pc, 16, 16, "a stack pointer near 0");
+	check_context(pc, UINT64_MAX - 63, UINT64_MAX - 63, "a stack pointer near the end of memory");
+	check_context(pc, 0xffff888000000000, 0xffff888000000000, "a stack pointer in the kernel");
 	check_context(0x123456789abcdef0, unmapped, (uintptr_t)page, "a program counter that is no address");
 	check_context(made_pc, (uintptr_t)page, unmapped, "code without tables and a bad frame pointer");
 	check_context(made_pc, (uintptr_t)page, 3, "an unaligned one");
@@ -64,11 +64,11 @@ static void check_overwritten(void)
 	overwrite_caller(0xdeadbeefdeadbeef);
 	ok(frame_in(overwrite_caller) == (int)seen.walk.nr_frames - 1,
 	   "an overwritten return address ends the walk there");
-	is_end(CSINK_WALK_BAD_STACK, "with a reason");
+	is_end(CSINK_WALK_BAD_STACK, "the walk at an overwritten return address ends with a reason");
 	expect(&main_stack, CSINK_MAX_DEPTH);
 	overwrite_caller((uintptr_t)&main_stack);
-	ok(frame_in(overwrite_caller) == (int)seen.walk.nr_frames - 1, "one that is no code's is no caller");
-	is_end(CSINK_WALK_BAD_STACK, "and ends the walk with a reason");
+	ok(frame_in(overwrite_caller) == (int)seen.walk.nr_frames - 1, "a return address outside code is no caller");
+	is_end(CSINK_WALK_BAD_STACK, "the walk at a return address outside code ends with a reason");
 }
 
 #if defined(__x86_64__)
@@ -113,7 +113,7 @@ static void check_handler(void)
 			seen.frames[1] == (uintptr_t)outermost_called,
 		"where a return leads to a handler, the handler's own rules hold"))
 		print_walk();
-	is_end(CSINK_WALK_COMPLETE, "to the end");
+	is_end(CSINK_WALK_COMPLETE, "the walk through a handler is complete");
 }
 #else
 static void check_handler(void)

@@ -116,9 +116,9 @@ static void check_reload(void)
 	}
 	printf("# %d rows, %d times where another object was\n", nr, nr_overlaps);
 	if (nr_overlaps)
-		is_num(nr_same, nr, "what is loaded where something was has rows of its own");
+		is_num(nr_same, nr, "an object loaded at an earlier object's address has its own rows");
 	else
-		skip("what is loaded where something was has rows of its own",
+		skip("an object loaded at an earlier object's address has its own rows",
 		     "the loader never used an address again");
 }
 

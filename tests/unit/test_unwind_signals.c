@@ -39,10 +39,10 @@ static void check_signal_frames(void (*walker)(struct csink_walk *walk, const uc
 	ok(frame_in(inner) >= 0 && handler > frame_in(inner), "a walk inside a handler %s meets the handler", where);
 	if (!ok(exact == 2 && seen.frames[handler + 1] & CSINK_FRAME_EXACT &&
 			seen.frames[handler + 2] & CSINK_FRAME_EXACT,
-		"then the trampoline and what was interrupted, both exact"))
+		"the trampoline and the interrupted function follow, both exact"))
 		print_walk();
 	ok(frame_in(interrupted) > handler && frame_in(check_signal_frames) > frame_in(interrupted),
-	   "then the interrupted function and its caller");
+	   "the interrupted function and its caller follow");
 	is_end(CSINK_WALK_COMPLETE, "up to the outermost frame");
 }
 
@@ -93,7 +93,7 @@ static void check_call_of_nothing(void)
 		call_nothing(NULL);
 	if (!ok(seen.pc == 0 && frame_in(call_nothing) == 0, "a call of address 0: its caller is found"))
 		print_walk();
-	is_end(CSINK_WALK_COMPLETE, "and all of its callers");
+	is_end(CSINK_WALK_COMPLETE, "a call of address 0: all callers are found");
 	expect(&main_stack, CSINK_MAX_DEPTH);
 	if (!sigsetjmp(back, 1))
 		call_nothing((void (*)(void))unmapped);
@@ -122,7 +122,7 @@ static void check_thread(void)
 	pthread_join(thread, NULL);
 	ok(frame_in(inner) >= 0 && frame_in(thread_start) > frame_in(inner),
 	   "a thread on a small stack of unknown bounds");
-	is_end(CSINK_WALK_COMPLETE, "is walked to its start");
+	is_end(CSINK_WALK_COMPLETE, "a thread on a small stack of unknown bounds is walked to its start");
 }
 
 static ucontext_t from_coroutine, coroutine;
@@ -145,7 +145,7 @@ static void check_coroutine(void)
 	makecontext(&coroutine, coroutine_start, 0);
 	swapcontext(&from_coroutine, &coroutine);
 	ok(frame_in(coroutine_start) > frame_in(inner), "a coroutine's stack, which is not the thread's");
-	is_end(CSINK_WALK_COMPLETE, "is walked to its start");
+	is_end(CSINK_WALK_COMPLETE, "a coroutine is walked to its start");
 }
 
 int main(void)

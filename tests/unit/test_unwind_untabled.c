@@ -21,8 +21,8 @@ static void check_made_code(void)
 	call_made((void (*)(void (*)(void)))(void *)made);
 	at = frame_in(inner);
 	ok(at >= 0 && is_in(seen.frames[at + 1], made), "code made at run time is walked by its frame pointer");
-	ok(frame_in(call_made) == at + 2, "and its callers by their tables again");
-	is_end(CSINK_WALK_COMPLETE, "to the end");
+	ok(frame_in(call_made) == at + 2, "callers of generated code are walked by their tables");
+	is_end(CSINK_WALK_COMPLETE, "the walk through generated code is complete");
 }
 
 #if defined(__x86_64__)
@@ -65,7 +65,7 @@ static void check_objects_end(void)
 	is_num((long)caller_there(fini, from, old, 0), (long)from,
 	       "an object's end: its caller, before its first instruction");
 	is_num((long)caller_there(fini + 4, old, from, 0), (long)from, "after it");
-	is_num((long)caller_there(fini + 8, from, old, 0), (long)from, "and before its last one");
+	is_num((long)caller_there(fini + 8, from, old, 0), (long)from, "the frame before the last instruction");
 	is_num((long)caller_there(fini + 8, 0x7ffe0010, from, 0x7ffe0010), (long)from,
 	       "beside a frame pointer just saved");
 }
@@ -99,7 +99,7 @@ static void check_made_edges(void)
 	is_num((long)caller_there(made + 1, (uintptr_t)frame, from, (uintptr_t)frame), (long)from,
 	       "where it has pushed the caller's frame pointer");
 	is_num((long)caller_there(made + sizeof(made_code) - 1, from, 0, (uintptr_t)frame), (long)from,
-	       "and where it returns");
+	       "the frame at the return is found");
 }
 
 static void check_assembly(void)
@@ -113,7 +113,7 @@ static void check_assembly(void)
 	is_num((long)caller_there(framed, elsewhere, 0, frame), (long)from,
 	       "assembly: an old return address on top of the stack does not hide the frame");
 	is_num((long)caller_there((uintptr_t)bare_end, elsewhere, 0, frame), (long)elsewhere,
-	       "but where it returns, that is where");
+	       "a return address at the return instruction is used");
 	is_num((long)caller_there(framed, (uintptr_t)bare_called, 0, 0), (long)bare_called,
 	       "a call of this very code is one of it");
 	is_end(CSINK_WALK_NO_CFI, "an empty register, of which no frame was made, is no end of the stack");

@@ -53,7 +53,7 @@ static void test_folded(void)
 
 	ok(p && p->nr_samples == 3, "equal stacks are one, empty ones too");
 	stack = &p->stacks[p->samples[0].stack];
-	is_num(stack->nr, 2, "two functions");
+	is_num(stack->nr, 2, "the stack has two functions");
 	is_str(csink_profile_text(
 		       p, p->functions[p->lines[p->locations[p->stack_ids[stack->first]].first_line].function].name),
 	       "std::pair<int, int>::f(int)", "the last one is the innermost; blanks are its own");
@@ -92,9 +92,9 @@ static void test_tree(void)
 	is_num(tree.nodes[0].total, 12, "the root has everything");
 	node = tree.nodes[0].first;
 	is_str(name_of(&rows, &tree, node), "main", "the largest comes first");
-	is_num(tree.nodes[node].total, 11, "main's total");
-	is_num(tree.nodes[node].self, 0, "main's self");
-	is_str(name_of(&rows, &tree, tree.nodes[node].next), "other", "then the others");
+	is_num(tree.nodes[node].total, 11, "main's total is 11");
+	is_num(tree.nodes[node].self, 0, "main's own samples are 0");
+	is_str(name_of(&rows, &tree, tree.nodes[node].next), "other", "other functions follow the largest");
 	node = tree.nodes[node].first;
 	is_str(name_of(&rows, &tree, node), "a", "main called a");
 	is_num(tree.nodes[node].total, 8, "a's total there");
@@ -103,14 +103,14 @@ static void test_tree(void)
 
 	is_num(csink_pick_functions(&rows, "b", &picked, why, sizeof(why)), 0, "a function is picked");
 	is_num(csink_tree_build(&tree, p, &rows, 0, picked), 0, "a tree of callers is made");
-	is_num(tree.nodes[0].total, 10, "of the stacks that have it");
+	is_num(tree.nodes[0].total, 10, "the tree of callers has the stacks with the function");
 	node = tree.nodes[0].first;
-	is_str(name_of(&rows, &tree, node), "b", "it begins with the function");
-	is_num(tree.nodes[node].total, 10, "each stack once, recursion too");
+	is_str(name_of(&rows, &tree, node), "b", "the tree of callers begins with the function");
+	is_num(tree.nodes[node].total, 10, "a recursive stack counts once");
 	node = tree.nodes[node].first;
-	is_str(name_of(&rows, &tree, node), "a", "then who called it");
+	is_str(name_of(&rows, &tree, node), "a", "the next level is the function's caller");
 	node = tree.nodes[node].first;
-	is_str(name_of(&rows, &tree, node), "main", "and who called that, the largest first");
+	is_str(name_of(&rows, &tree, node), "main", "the caller's callers follow, the largest first");
 	is_num(tree.nodes[node].total, 5, "directly");
 	is_num(tree.nodes[node].self, 5, "where stacks begin");
 	free(picked);
@@ -134,7 +134,7 @@ static void test_deep_tree(void)
 	p = folded(text);
 	free(text);
 	ok(p && !csink_rows_build(&rows, p, CSINK_BY_FUNCTION), "a very deep stack is read");
-	is_num(csink_report_tree_print(out, p, &o, &rows, NULL), 0, "and printed");
+	is_num(csink_report_tree_print(out, p, &o, &rows, NULL), 0, "a very deep stack is printed");
 	csink_rows_release(&rows);
 	csink_profile_destroy(p);
 	fclose(out);
@@ -172,10 +172,12 @@ static void test_pick(void)
 	is_num(picks(&rows, "sort"), 2, "the last part of several");
 	is_num(picks(&rows, "std::sort"), 1, "a name without template arguments");
 	is_num(picks(&rows, "^pars"), 2, "a regular expression");
-	is_num(picks(&rows, "nothing"), 0, "a name that is not there");
-	is_num(csink_pick_functions(&rows, "pasre", &picked, why, sizeof(why)), -ENODATA, "a misspelt one");
-	is_str(why, "no function of the profile matches 'pasre'; did you mean 'parse'?", "is pointed to the right one");
-	is_num(csink_pick_functions(&rows, "(", &picked, why, sizeof(why)), -EINVAL, "a broken expression");
+	is_num(picks(&rows, "nothing"), 0, "no function matches");
+	is_num(csink_pick_functions(&rows, "pasre", &picked, why, sizeof(why)), -ENODATA,
+	       "a misspelt function: ENODATA");
+	is_str(why, "no function of the profile matches 'pasre'; did you mean 'parse'?",
+	       "a misspelt function gets a suggestion");
+	is_num(csink_pick_functions(&rows, "(", &picked, why, sizeof(why)), -EINVAL, "a broken expression: EINVAL");
 	csink_rows_release(&rows);
 	csink_profile_destroy(p);
 }
@@ -230,10 +232,10 @@ static void filters(const char *name, struct csink_filter filter, int64_t want)
 
 	is_num(err, want < 0 ? want : 0, about(name, why));
 	if (!err) {
-		is_num(sum_of(p), want, about(name, "what is left"));
-		ok(csink_profile_fact(p, CSINK_FACT_FILTER, 0) != NULL, "%s: is written down", name);
+		is_num(sum_of(p), want, about(name, "the sum of the remaining samples"));
+		ok(csink_profile_fact(p, CSINK_FACT_FILTER, 0) != NULL, "%s: the filter is written down", name);
 		csink_profile_sample_add(p, p->samples[0].stack, p->samples[0].labels, &(int64_t){1000});
-		is_num(sum_of(p), want + 1000, about(name, "samples are found again afterwards"));
+		is_num(sum_of(p), want + 1000, about(name, "all samples are back after the filter"));
 	}
 	csink_profile_destroy(p);
 }
@@ -247,8 +249,8 @@ static void test_filters(void)
 	filters("by function", (struct csink_filter){.focus = "parse|hash"}, 50);
 	filters("without a function", (struct csink_filter){.ignore = "parse"}, 60);
 	filters("by several", (struct csink_filter){.comm = "child", .ignore = "hash"}, 20);
-	filters("by what is not there", (struct csink_filter){.focus = "nothing"}, -ENODATA);
-	filters("by no expression", (struct csink_filter){.focus = "("}, -EINVAL);
+	filters("by a missing function", (struct csink_filter){.focus = "nothing"}, -ENODATA);
+	filters("by an invalid expression", (struct csink_filter){.focus = "("}, -EINVAL);
 }
 
 static void adds_up(enum csink_by by, const char *first, int64_t self, uint32_t nr)
@@ -256,7 +258,7 @@ static void adds_up(enum csink_by by, const char *first, int64_t self, uint32_t 
 	struct csink_profile *p = labelled();
 	struct csink_report_table table;
 
-	is_num(csink_report_table_build_by(&table, p, 0, by), 0, about(csink_by_words[by], "is added up by"));
+	is_num(csink_report_table_build_by(&table, p, 0, by), 0, about(csink_by_words[by], "the table is built by"));
 	is_num(table.nr_rows, nr, about(csink_by_words[by], "rows"));
 	is_str(table.rows[0].name, first, about(csink_by_words[by], "the first"));
 	is_num(table.rows[0].self, self, about(csink_by_words[by], "its self"));
@@ -285,14 +287,14 @@ static void test_derived(void)
 	csink_profile_type_add(p, "cpu/instructions/u", "count");
 	csink_profile_type_add(p, "branch-misses", "count");
 	csink_profile_type_add(p, "task-clock", "nanoseconds");
-	is_num(csink_derived_find(p, d, 8), 2, "two figures follow");
-	is_str(d[0].title, "IPC", "instructions a cycle");
+	is_num(csink_derived_find(p, d, 8), 2, "two derived figures are found");
+	is_str(d[0].title, "IPC", "instructions a cycle are titled IPC");
 	csink_derived_format(&d[0], (int64_t[]){1000, 1850, 5, 0}, text, sizeof(text));
-	is_str(text, "1.85", "which is a quotient");
+	is_str(text, "1.85", "IPC is a quotient");
 	csink_derived_format(&d[1], (int64_t[]){1000, 2000, 5, 0}, text, sizeof(text));
-	is_str(text, "2.50", "misses in a thousand instructions");
+	is_str(text, "2.50", "misses are shown for a thousand instructions");
 	csink_derived_format(&d[0], (int64_t[]){0, 2000, 5, 0}, text, sizeof(text));
-	is_str(text, "-", "nothing to divide by is no zero");
+	is_str(text, "-", "a figure with divisor 0 is a dash, not 0");
 	is_num(csink_derived_find(p, d, 1), 1, "no more than there is room for");
 	csink_profile_destroy(p);
 }
