@@ -74,16 +74,6 @@ pid=$(sed -n 's/.*still runs ([a-z]* \([0-9]*\)).*/\1/p' err)
 : >hold
 ok "a process that outlives the command writes its own profile at its end" wait_until 20 test -s "d.pb.gz.$pid"
 
-# A child forked after the profile was made leaves a profile of its own.
-mkfifo hold3
-countersink -q -o f.pb.gz -- sh -c '(echo up >up; read -r line <hold3
-	(i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; echo "$i" >counted); :) & read -r line <up'
-: >hold3
-ok "a child forked after the profile was made runs to its end" wait_until 30 test -s counted
-ok "a child forked after the profile was made and its parent leave a profile each" wait_until 20 sh -c '[ "$(ls f.pb.gz.* | wc -l)" = 2 ]'
-countersink merge -q -o both.pb.gz f.pb.gz.*
-is "$(countersink report both.pb.gz | grep -c ', 2 processes, .* samples by')" 1 "both late profiles have samples"
-
 # Refused.
 for error in 1 13 38; do # EPERM, EACCES, ENOSYS
 	"$TARGETS/deny_perf" -e $error countersink -o r.pb.gz -- sh -c 'echo out; exit 3' >out 2>err

@@ -42,13 +42,16 @@ CSINK_EXPORT long csink_clone(long a, long b, long c, long d, long e, long f, lo
 		return other(a, b, c, d, e, f, g);
 	if (c & CLONE_VM || !a || !b)
 		return real(start.fn, (void *)b, (int)c, start.arg, (pid_t *)e, (void *)f, (pid_t *)g);
+	csink_image_before_fork();
 	return real(run_clone, (void *)b, (int)c, &start, (pid_t *)e, (void *)f, (pid_t *)g);
 }
 
 CSINK_EXPORT pid_t _Fork(void)
 {
-	pid_t pid = REAL(_Fork)();
+	pid_t pid;
 
+	csink_image_before_fork();
+	pid = REAL(_Fork)();
 	if (pid == 0)
 		csink_image_begin_child();
 	return pid;

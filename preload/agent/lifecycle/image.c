@@ -232,16 +232,31 @@ static bool is_collected(const struct csink_recording *rec)
 	return word == CSINK_REC_COLLECTED || word == CSINK_REC_COLLECTED_WHOLE;
 }
 
+void csink_image_before_fork(void)
+{
+	int saved = errno;
+
+	if (CSINK_LIKELY(!atomic_load_explicit(&csink_process.active, memory_order_relaxed)) ||
+	    CSINK_LIKELY(!is_collected(&csink_process.rec)) || csink_config.outlives || !csink_config_follows_forks() ||
+	    csink_calls_are_off(CSINK_CALLS_LIFE))
+		return;
+	csink_own_run_outlive();
+	if (csink_run_dir_create(csink_config.run_dir, sizeof(csink_config.run_dir)))
+		csink_config.run_dir[0] = '\0';
+	errno = saved;
+}
+
 /*
- * Where the run was collected before the child came to run (a daemon forks), the child has a run of its own. The
- * launcher marks the parent's recording before it takes the directory away, so that one more look at the mark is enough
- * for a child that has looked for the directory meanwhile.
+ * The parent may have ended, or have forked, just when its run was collected: then it has made no directory for the
+ * child, which has a run of its own. The launcher marks the parent's recording before it takes the directory away, so
+ * that one more look at the mark is enough for a child that has looked for the directory meanwhile.
  */
 static bool open_child_recording(const struct csink_recording *parent)
 {
-	int err = is_collected(parent) ? -ENOENT : try_recording();
+	bool outlives = csink_config.outlives;
+	int err = !outlives && is_collected(parent) ? -ENOENT : try_recording();
 
-	if (err == -ENOENT && is_collected(parent)) {
+	if (err == -ENOENT && !outlives && is_collected(parent)) {
 		csink_own_run_outlive();
 		err = try_recording();
 	}
@@ -292,6 +307,12 @@ void csink_image_begin_child(void)
 	errno = saved;
 }
 
+static void before_fork(void)
+{
+	csink_image_before_fork();
+	csink_fd_guard_before_fork();
+}
+
 /* What is not begun stays silent where a launcher names the process; else it is told. */
 static bool may_begin(const struct csink_status *status, const char **why)
 {
@@ -339,7 +360,7 @@ static void begin_asked(int argc, char **argv, const struct csink_status *status
 		csink_env_init();
 		begin_image(argc, argv, cpu_start_ns);
 		say_filtered(why);
-		pthread_atfork(csink_fd_guard_before_fork, csink_fd_guard_after_fork, csink_image_begin_child);
+		pthread_atfork(before_fork, csink_fd_guard_after_fork, csink_image_begin_child);
 	}
 	csink_signals_begun();
 }

@@ -104,7 +104,9 @@ void csink_own_run_take_over(pid_t owner)
 	if (csink_config.standalone && csink_config.owner == owner) {
 		csink_config.owner = getpid();
 		snprintf(text, sizeof(texts[0]), CSINK_ENV_RUN_OWNER "=%d", (int)csink_config.owner);
-		csink_env_set(text);
+		/* What it starts after its run was collected is not profiled. */
+		if (!csink_config.outlives)
+			csink_env_set(text);
 	}
 	errno = saved;
 }
