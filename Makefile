@@ -123,6 +123,8 @@ WARN     := -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Wpo
 OPT      ?= -O2 -g
 BASE_CFLAGS := -std=gnu11 $(OPT) $(WARN) -fno-strict-aliasing -D_GNU_SOURCE -Iinclude -I.
 SAN_CFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+# Calls that code in a guest must not make: the compiler refuses them.
+agent_cflags = $(if $(filter preload/agent/%,$(1)),-include preload/agent/poison.h)
 PIC_CFLAGS  := -fPIC -fvisibility=hidden -ftls-model=initial-exec
 # The launcher reads files and memory of others: what compiler and linker can check there, they do.
 HARDEN_CFLAGS := -fPIE -fstack-protector-strong -fstack-clash-protection $(if $(SAN),,-D_FORTIFY_SOURCE=2)
@@ -177,7 +179,7 @@ $(1)/flags: FORCE
 
 $(1)/obj/preload/%.o: preload/%.c $(1)/flags
 	@mkdir -p $$(@D)
-	$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $(2) -MMD -MP $$(CPPFLAGS) $$(CFLAGS) -c -o $$@ $$<
+	$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $(2) $$(call agent_cflags,$$<) -MMD -MP $$(CPPFLAGS) $$(CFLAGS) -c -o $$@ $$<
 endef
 $(eval $(call preload_rules,$(PLAIN),))
 ifneq ($(SAN),)
@@ -261,7 +263,7 @@ lint: compile_commands.json ## check the format of the sources, which rooms incl
 define command_json
 {"directory": "$(CURDIR)", "file": "$(1)", "command": "$(CC) $(BASE_CFLAGS) $(2) $(CPPFLAGS) $(CFLAGS) -c $(1)"}
 endef
-commands = $(foreach src,$(PRELOAD_SRCS),$(call command_json,$(src),$(PIC_CFLAGS))$(newline)) \
+commands = $(foreach src,$(PRELOAD_SRCS),$(call command_json,$(src),$(PIC_CFLAGS) $(call agent_cflags,$(src)))$(newline)) \
 	$(foreach src,$(LAUNCHER_SRCS) $(UNIT_TESTS:%=tests/unit/test_%.c),$(call command_json,$(src),$(LAUNCHER_CFLAGS))$(newline))
 # By make's own writing: the text is longer than a shell takes.
 compile_commands.json: Makefile $(PRELOAD_SRCS) $(LAUNCHER_SRCS) ## write the compilation database for editors

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
 #include "preload/agent/lifecycle/config.h"
 #include "preload/agent/lifecycle/handover.h"
 #include "preload/agent/lifecycle/real.h"
@@ -22,11 +23,11 @@ static bool is_first_namespace(void)
 {
 	char text[128];
 	unsigned int inside, outside, nr;
-	int fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	int fd = (int)csink_rawcall(SYS_openat, AT_FDCWD, "/proc/self/uid_map", O_RDONLY | O_CLOEXEC, 0);
+	long n = fd < 0 ? -1 : csink_rawcall(SYS_read, fd, text, sizeof(text) - 1);
 
 	if (fd >= 0)
-		close(fd);
+		csink_rawcall(SYS_close, fd);
 	text[n > 0 ? n : 0] = 0;
 	return sscanf(text, "%u %u %u", &inside, &outside, &nr) == 3 && !inside && !outside && nr == UINT32_MAX;
 }

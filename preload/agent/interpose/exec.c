@@ -161,14 +161,15 @@ long csink_exec_by_number(long number, long a, long b, long c, long d, long e)
 	return failed(&started, prepared, (int)csink_raw_to_libc(csink_rawcall(number, a, b, env)));
 }
 
+/* execv(3) and its kin end in the calls above, by their names: another preloaded library may interpose those, too. */
 CSINK_EXPORT int execv(const char *path, char *const argv[])
 {
-	return execve(path, argv, environ);
+	return CSINK_ALLOW(execve)(path, argv, environ);
 }
 
 CSINK_EXPORT int execvp(const char *file, char *const argv[])
 {
-	return execvpe(file, argv, environ);
+	return CSINK_ALLOW(execvpe)(file, argv, environ);
 }
 
 /* execl and its kin: the arguments as an array on the stack, ended by the null pointer that ends the list. */
@@ -194,7 +195,7 @@ CSINK_EXPORT int execl(const char *path, const char *arg, ...)
 	va_start(ap, arg);
 	LIST_TO_ARGV(argv, ap, arg);
 	va_end(ap);
-	return execve(path, argv, environ);
+	return CSINK_ALLOW(execve)(path, argv, environ);
 }
 
 CSINK_EXPORT int execlp(const char *file, const char *arg, ...)
@@ -205,7 +206,7 @@ CSINK_EXPORT int execlp(const char *file, const char *arg, ...)
 	va_start(ap, arg);
 	LIST_TO_ARGV(argv, ap, arg);
 	va_end(ap);
-	return execvpe(file, argv, environ);
+	return CSINK_ALLOW(execvpe)(file, argv, environ);
 }
 
 CSINK_EXPORT int execle(const char *path, const char *arg, ...)
@@ -217,7 +218,7 @@ CSINK_EXPORT int execle(const char *path, const char *arg, ...)
 	LIST_TO_ARGV(argv, ap, arg);
 	envp = va_arg(ap, char **);
 	va_end(ap);
-	return execve(path, argv, envp);
+	return CSINK_ALLOW(execve)(path, argv, envp);
 }
 
 /* Samples are dropped meanwhile: the handler uses the same writer. */

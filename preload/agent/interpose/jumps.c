@@ -11,6 +11,7 @@
 #include <signal.h>
 
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
 #include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/real.h"
 #include "preload/agent/sampler/call_on_stack.h"
@@ -76,8 +77,8 @@ static bool must_let_through(const struct csink_thread *thread, const struct __j
 	    csink_calls_are_off(CSINK_CALLS_LIFE) || csink_signals_borrowed())
 		return false;
 	csink_raw_mask(SIG_BLOCK, 0, &kernel);
-	return kernel & thread->hidden.signals && sigaltstack(NULL, &stack) == 0 && stack.ss_flags & SS_ONSTACK &&
-	       leaves(env, &stack);
+	return kernel & thread->hidden.signals && !csink_rawcall(SYS_sigaltstack, NULL, &stack) &&
+	       stack.ss_flags & SS_ONSTACK && leaves(env, &stack);
 }
 
 static void jump(jump_fn real, struct __jmp_buf_tag *env, int value)

@@ -93,13 +93,14 @@ static const char *const others[] = {"execl", "execle", "execlp", "execv", "exec
 
 enum { MAX_CHANGES = CSINK_NR_REALS + CSINK_ARRAY_SIZE(others) };
 
+/* The functions from here on run inside the program's own dlopen(3): they may enter the loader (CSINK_ALLOW). */
 static pthread_mutex_t rerouting = PTHREAD_MUTEX_INITIALIZER;
 static CSINK_SELDOM struct csink_got_change changes[MAX_CHANGES];
 static uint32_t nr_changes;
 
 static void add_change(void *libc, const char *name)
 {
-	struct csink_got_change change = {name, dlsym(libc, name), dlsym(RTLD_DEFAULT, name)};
+	struct csink_got_change change = {name, CSINK_ALLOW(dlsym)(libc, name), CSINK_ALLOW(dlsym)(RTLD_DEFAULT, name)};
 
 	if (change.from && change.to && change.from != change.to)
 		changes[nr_changes++] = change;
@@ -107,7 +108,7 @@ static void add_change(void *libc, const char *name)
 
 static void find_changes(void)
 {
-	void *libc = dlopen(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
+	void *libc = CSINK_ALLOW(dlopen)(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
 
 	if (!libc)
 		return;
@@ -115,7 +116,7 @@ static void find_changes(void)
 		add_change(libc, csink_real_name((enum csink_real)which));
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(others); i++)
 		add_change(libc, others[i]);
-	dlclose(libc);
+	CSINK_ALLOW(dlclose)(libc);
 	dlerror(); /* of names that this libc lacks */
 }
 
@@ -145,7 +146,7 @@ static void *open_and_reroute(const char *file, int mode)
 	pthread_mutex_lock(&rerouting);
 	if (!nr_changes)
 		find_changes();
-	dl_iterate_phdr(reroute_one, NULL);
+	CSINK_ALLOW(dl_iterate_phdr)(reroute_one, NULL);
 	pthread_mutex_unlock(&rerouting);
 	return object;
 }
@@ -185,7 +186,7 @@ static bool is_callers_own(const char *file, const void *caller)
 		return true;
 	if (strchr(file, '/'))
 		return false;
-	if (!dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
+	if (!CSINK_ALLOW(dladdr1)(caller, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
 		return true;
 	for (dyn = map->l_ld; dyn->d_tag != DT_NULL; dyn++)
 		if (dyn->d_tag == DT_RPATH || dyn->d_tag == DT_RUNPATH)

@@ -3,6 +3,7 @@
  * (hidden_masks.c), and the kernel gets the rest. Any thread, also in signal handlers: async-signal-safe.
  */
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
 #include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/real.h"
 #include "preload/agent/sampler/thread.h"
@@ -21,7 +22,7 @@ static void mend_kernel(const struct csink_thread *thread, uint64_t before, uint
 	uint64_t ours = thread->hidden.signals;
 	stack_t stack;
 
-	if (sigaltstack(NULL, &stack) < 0)
+	if (csink_rawcall(SYS_sigaltstack, NULL, &stack))
 		return;
 	if (stack.ss_flags & SS_ONSTACK)
 		csink_raw_mask(SIG_BLOCK, before & ours, NULL);
@@ -137,7 +138,7 @@ static int set_word(int how, int mask)
 
 	sigemptyset(&set);
 	*csink_set_word(&set) = (unsigned int)mask;
-	return sigprocmask(how, &set, &old) < 0 ? -1 : (int)csink_set_bits(&old);
+	return set_mask(REAL(sigprocmask), how, &set, &old) < 0 ? -1 : (int)csink_set_bits(&old);
 }
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

@@ -3,6 +3,9 @@
  * kernel has them. A program that has cleared its environment (a service manager, a daemon that trusts nobody) would
  * lose its children there, and one that ignores or blocks a signal that is ours by now would have it neither ignored
  * nor blocked in them. So then they are started in another way; else libc does it.
+ *
+ * Neither call is async-signal-safe: malloc(3) may be called here, and the interposed calls, as libc would
+ * (CSINK_ALLOW).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -37,7 +40,7 @@ static char *const *completed(uint64_t ignored, void **room)
 	*room = NULL;
 	if (csink_env_is_complete(env) && !ignored)
 		return env;
-	*room = malloc(2 * bytes + CSINK_IGNORED_BYTES);
+	*room = CSINK_ALLOW(malloc)(2 * bytes + CSINK_IGNORED_BYTES);
 	if (!*room)
 		return env;
 	env = csink_env_for_exec(env, true, *room, bytes);
@@ -61,8 +64,8 @@ static void shell_starts(sigset_t *defaults)
 
 	pthread_mutex_lock(&shells_lock);
 	if (nr_shells++ == 0) {
-		sigaction(SIGINT, &ignore, &before_int);
-		sigaction(SIGQUIT, &ignore, &before_quit);
+		CSINK_ALLOW(sigaction)(SIGINT, &ignore, &before_int);
+		CSINK_ALLOW(sigaction)(SIGQUIT, &ignore, &before_quit);
 	}
 	sigemptyset(defaults);
 	if (before_int.sa_handler != SIG_IGN)
@@ -76,8 +79,8 @@ static void shell_ended(void)
 {
 	pthread_mutex_lock(&shells_lock);
 	if (--nr_shells == 0) {
-		sigaction(SIGINT, &before_int, NULL);
-		sigaction(SIGQUIT, &before_quit, NULL);
+		CSINK_ALLOW(sigaction)(SIGINT, &before_int, NULL);
+		CSINK_ALLOW(sigaction)(SIGQUIT, &before_quit, NULL);
 	}
 	pthread_mutex_unlock(&shells_lock);
 }
@@ -117,19 +120,19 @@ static int run_shell(const char *command, char *const *env)
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	shell_starts(&defaults);
-	pthread_sigmask(SIG_BLOCK, &child, &before);
+	CSINK_ALLOW(pthread_sigmask)(SIG_BLOCK, &child, &before);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setsigmask(&attr, &before);
 	posix_spawnattr_setsigdefault(&attr, &defaults);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-	err = posix_spawn(&pid, "/bin/sh", NULL, &attr, argv, env);
+	err = CSINK_ALLOW(posix_spawn)(&pid, "/bin/sh", NULL, &attr, argv, env);
 	posix_spawnattr_destroy(&attr);
 	if (!err)
 		status = wait_for(pid);
 	else
 		status = W_EXITCODE(127, 0);
 	shell_ended();
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	CSINK_ALLOW(pthread_sigmask)(SIG_SETMASK, &before, NULL);
 	if (err)
 		errno = err;
 	return status;
@@ -149,7 +152,7 @@ CSINK_EXPORT int system(const char *command)
 	env = completed(0, &room);
 	status = run_shell(command, env);
 	saved = errno;
-	free(room);
+	CSINK_ALLOW(free)(room);
 	errno = saved;
 	return status;
 }
@@ -178,7 +181,7 @@ static FILE *open_with(const char *command, const char *mode, uint64_t ignored, 
 		csink_raw_mask(SIG_UNBLOCK, blocked, NULL);
 	if (environ == (char **)env) {
 		environ = was;
-		free(room);
+		CSINK_ALLOW(free)(room);
 	}
 	errno = saved;
 	return stream;

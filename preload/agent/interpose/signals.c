@@ -19,7 +19,7 @@ CSINK_EXPORT int sigaltstack(const stack_t *stack, stack_t *old)
 	return REAL(sigaltstack)(stack, old);
 }
 
-CSINK_EXPORT int sigaction(int signo, const struct sigaction *act, struct sigaction *old)
+static int set_action(int signo, const struct sigaction *act, struct sigaction *old)
 {
 	if (signo == SIGBUS && (csink_bus_guard_is_on() || atomic_load(&csink_process.active)))
 		return csink_bus_guard_sigaction(act, old);
@@ -27,6 +27,11 @@ CSINK_EXPORT int sigaction(int signo, const struct sigaction *act, struct sigact
 		return csink_signal_set_other(signo, act, old);
 	/* A vfork child's handlers are its own: the kernel keeps them apart from ours. */
 	return csink_signals_borrowed() ? REAL(sigaction)(signo, act, old) : csink_signal_set_hidden(signo, act, old);
+}
+
+CSINK_EXPORT int sigaction(int signo, const struct sigaction *act, struct sigaction *old)
+{
+	return set_action(signo, act, old);
 }
 
 /* Our sigaction() says other things of it than the kernel. */
@@ -42,7 +47,7 @@ static sighandler_t set_handler(int signo, sighandler_t handler, int flags)
 	act.sa_handler = handler;
 	if (!(flags & SA_NODEFER))
 		sigaddset(&act.sa_mask, signo);
-	return sigaction(signo, &act, &old) < 0 ? SIG_ERR : old.sa_handler;
+	return set_action(signo, &act, &old) < 0 ? SIG_ERR : old.sa_handler;
 }
 
 CSINK_EXPORT sighandler_t signal(int signo, sighandler_t handler)
@@ -56,13 +61,14 @@ CSINK_EXPORT sighandler_t sysv_signal(int signo, sighandler_t handler)
 				 : REAL(sysv_signal)(signo, handler);
 }
 
+/* By the interposed call (masks.c), as if the program had made it. */
 static bool block_one(int how, int signo)
 {
 	sigset_t one, old;
 
 	sigemptyset(&one);
 	sigaddset(&one, signo);
-	return sigprocmask(how, &one, &old) == 0 && sigismember(&old, signo) == 1;
+	return CSINK_ALLOW(sigprocmask)(how, &one, &old) == 0 && sigismember(&old, signo) == 1;
 }
 
 CSINK_EXPORT sighandler_t sigset(int signo, sighandler_t handler)
@@ -74,7 +80,7 @@ CSINK_EXPORT sighandler_t sigset(int signo, sighandler_t handler)
 		return REAL(sigset)(signo, handler);
 	was_blocked = block_one(handler == SIG_HOLD ? SIG_BLOCK : SIG_UNBLOCK, signo);
 	act.sa_handler = handler;
-	if (sigaction(signo, handler == SIG_HOLD ? NULL : &act, &old) < 0)
+	if (set_action(signo, handler == SIG_HOLD ? NULL : &act, &old) < 0)
 		return SIG_ERR;
 	return was_blocked ? SIG_HOLD : old.sa_handler;
 }
@@ -99,7 +105,7 @@ CSINK_EXPORT int sigignore(int signo)
 {
 	struct sigaction act = {.sa_handler = SIG_IGN};
 
-	return is_watched(signo) ? sigaction(signo, &act, NULL) : REAL(sigignore)(signo);
+	return is_watched(signo) ? set_action(signo, &act, NULL) : REAL(sigignore)(signo);
 }
 
 CSINK_EXPORT int siginterrupt(int signo, int interrupt)
@@ -108,10 +114,10 @@ CSINK_EXPORT int siginterrupt(int signo, int interrupt)
 
 	if (!csink_signal_is_taken(signo))
 		return REAL(siginterrupt)(signo, interrupt);
-	sigaction(signo, NULL, &act);
+	set_action(signo, NULL, &act);
 	if (interrupt)
 		act.sa_flags &= ~SA_RESTART;
 	else
 		act.sa_flags |= SA_RESTART;
-	return sigaction(signo, &act, NULL);
+	return set_action(signo, &act, NULL);
 }

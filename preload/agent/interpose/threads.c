@@ -123,7 +123,7 @@ CSINK_EXPORT int thrd_create(thrd_t *id, thrd_start_t start, void *arg)
 
 	if (!atomic_load_explicit(&csink_process.active, memory_order_relaxed))
 		return REAL(thrd_create)(id, start, arg);
-	err = pthread_create(id, NULL, run_c11, &pass);
+	err = CSINK_ALLOW(pthread_create)(id, NULL, run_c11, &pass);
 	/* Its few words are on our stack: wait until the thread has taken them. */
 	while (!err && __atomic_load_n(&pass.start, __ATOMIC_ACQUIRE))
 		sched_yield();

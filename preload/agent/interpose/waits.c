@@ -116,9 +116,10 @@ CSINK_EXPORT int __xpg_sigpause(int signo)
 {
 	sigset_t mask;
 
-	if (sigprocmask(SIG_BLOCK, NULL, &mask) < 0 || sigdelset(&mask, signo) < 0)
+	/* As the program would: its own view of the mask. */
+	if (CSINK_ALLOW(sigprocmask)(SIG_BLOCK, NULL, &mask) < 0 || sigdelset(&mask, signo) < 0)
 		return -1;
-	return sigsuspend(&mask);
+	return WITH_MASK(&mask, REAL(sigsuspend)(&mask));
 }
 
 /* ---- taking what is blocked ---------------------------------------------------------------------------------------

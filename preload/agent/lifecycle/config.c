@@ -10,6 +10,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/options.h"
+#include "include/internal/rawcall.h"
 #include "preload/agent/sampler/engine.h"
 #include "preload/agent/unwind/unwind.h"
 
@@ -146,7 +147,7 @@ bool csink_config_follows(const char *name)
 	if (!strcmp(follow, "none"))
 		return csink_config.standalone ? csink_config.owner == getpid() : csink_config.parent == getppid();
 	/* The kernel's name is cut to 15 characters; the one that it was called by is what it says of itself. */
-	prctl(PR_GET_NAME, comm, 0, 0, 0);
+	csink_rawcall(SYS_prctl, PR_GET_NAME, comm);
 	return matches(follow, comm) || (name && matches(follow, slash ? slash + 1 : name));
 }
 

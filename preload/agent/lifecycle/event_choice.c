@@ -2,7 +2,7 @@
  * From COUNTERSINK_EVENTS to events. A launcher hands them over so that they can be read back without a file, and
  * the default takes no more than to try it. Event names that somebody else has put there need sysfs, tracefs or
  * libpfm4: the API library knows how. It is closed afterwards: it has no thread, no handler and no destructor then.
- * Runs in the constructor alone.
+ * Runs in the constructor alone, where the loader may be entered (CSINK_ALLOW).
  */
 #include "preload/agent/lifecycle/event_choice.h"
 
@@ -29,7 +29,7 @@ static bool find_library(char path[PATH_MAX])
 	char *slash;
 	Dl_info info;
 
-	if (!dladdr((void *)csink_event_choice_make, &info) || !realpath(info.dli_fname, path))
+	if (!CSINK_ALLOW(dladdr)((void *)csink_event_choice_make, &info) || !realpath(info.dli_fname, path))
 		return false;
 	for (int up = 1; up <= 3 && (slash = strrchr(path, '/')); up++) {
 		*slash = '\0';
@@ -64,13 +64,13 @@ static int ask_library(struct csink_event_spec *events, uint32_t max, struct csi
 
 	if (!find_library(path))
 		return fail(err, "is not beside libcountersink.so: install it there");
-	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	library = CSINK_ALLOW(dlopen)(path, RTLD_NOW | RTLD_LOCAL);
 	if (!library)
 		return fail(err, "cannot be loaded: see LD_DEBUG=libs");
-	*(void **)&entry = dlsym(library, CSINK_NAMES_ENTRY);
+	*(void **)&entry = CSINK_ALLOW(dlsym)(library, CSINK_NAMES_ENTRY);
 	if (entry)
 		nr = entry(&ask, events, err);
-	dlclose(library);
+	CSINK_ALLOW(dlclose)(library);
 	return nr == -ENOEXEC ? fail(err, "is of another version than libcountersink.so: install both together") : nr;
 }
 

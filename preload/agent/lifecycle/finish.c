@@ -24,6 +24,7 @@
 #include "preload/agent/lifecycle/libc.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/core/calls_off.h"
+#include "preload/core/private_memory.h"
 #include "preload/core/record/output_path.h"
 #include "preload/core/record/run_dir.h"
 
@@ -59,7 +60,7 @@ static void find_program(void)
 	char lib[PATH_MAX], *slash;
 	Dl_info info;
 
-	if (!dladdr((void *)csink_finish_init, &info) || !realpath(info.dli_fname, lib))
+	if (!CSINK_ALLOW(dladdr)((void *)csink_finish_init, &info) || !realpath(info.dli_fname, lib))
 		return;
 	for (int up = 1; up <= 4; up++) {
 		slash = strrchr(lib, '/');
@@ -80,7 +81,7 @@ static void fix_output(void)
 	struct csink_output_names names = {getpid(), host, comm, csink_output_rank()};
 
 	gethostname(host, sizeof(host) - 1);
-	prctl(PR_GET_NAME, comm, 0, 0, 0);
+	csink_rawcall(SYS_prctl, PR_GET_NAME, comm);
 	if (csink_output_expand(csink_config.output, &names, path, sizeof(path), why, sizeof(why)) < 0) {
 		csink_finish_complain(CSINK_ENV_PREFIX "OUTPUT=%s: %s; using %s", csink_config.output, why,
 				      CSINK_LIB_DEFAULT_OUTPUT);
@@ -157,23 +158,25 @@ static int run_parent(void *arg)
 }
 
 /* Our environment without what would profile the helper, too, and with the word that this run has ended. */
-static char **clean_environment(void)
+static void clean_environment(char **envp)
 {
 	static char ended[] = CSINK_ENV_RUN_ENDED "=1";
-	size_t nr = 0;
-	char **envp;
+
+	for (char **entry = environ; entry && *entry; entry++)
+		if (strncmp(*entry, "LD_PRELOAD=", 11) &&
+		    strncmp(*entry, CSINK_ENV_PREFIX, sizeof(CSINK_ENV_PREFIX) - 1))
+			*envp++ = *entry;
+	*envp++ = ended;
+	*envp = NULL;
+}
+
+static size_t environment_bytes(void)
+{
+	size_t nr = 2;
 
 	for (char **entry = environ; entry && *entry; entry++)
 		nr++;
-	envp = calloc(nr + 2, sizeof(*envp));
-	nr = 0;
-	for (char **entry = environ; envp && entry && *entry; entry++)
-		if (strncmp(*entry, "LD_PRELOAD=", 11) &&
-		    strncmp(*entry, CSINK_ENV_PREFIX, sizeof(CSINK_ENV_PREFIX) - 1))
-			envp[nr++] = *entry;
-	if (envp)
-		envp[nr] = ended;
-	return envp;
+	return nr * sizeof(char *);
 }
 
 /* Is the run directory root's, while the program, which may become root again, is another user at its end? */
@@ -189,19 +192,22 @@ static void make_profile(const char *run_dir, const char *to)
 {
 	char *argv[] = {program,         "report", "-o", (char *)to, csink_config.report ? "--" : "--quiet",
 			(char *)run_dir, NULL};
-	char *stack = malloc(2 * HELPER_STACK), **envp = clean_environment();
+	/* Two stacks and the environment. Not malloc'ed: the process may be ending in a signal handler. */
+	size_t bytes = 2 * HELPER_STACK + environment_bytes();
+	char *stack = csink_private_map(bytes), **envp = (char **)(stack + 2 * HELPER_STACK);
 	struct helper helper = {argv, envp, stack + HELPER_STACK, needs_root(run_dir), 0};
 	uint64_t all = ~0ULL, saved;
 	int status = 0;
 	pid_t pid;
 
 	find_program();
-	if (!program[0] || !stack || !envp) {
+	if (!program[0] || !stack) {
 		csink_finish_complain("no countersink beside the library: the recordings stay in %s; "
 				      "`countersink report -o %s %s` makes the profile",
 				      run_dir, to, run_dir);
 		goto out;
 	}
+	clean_environment(envp);
 	/* No signal may run a handler of the program's in the child, which shares our memory. */
 	csink_rawcall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &saved, sizeof(all));
 	/* No exit signal: neither SIGCHLD nor a wait() without __WALL learns of this child. */
@@ -217,8 +223,8 @@ static void make_profile(const char *run_dir, const char *to)
 				      run_dir);
 	/* Any other failure it has told itself. */
 out:
-	free(envp);
-	free(stack);
+	if (stack)
+		csink_rawcall(SYS_munmap, stack, bytes);
 }
 
 /* Writing past RLIMIT_FSIZE would raise SIGXFSZ in the program. */
@@ -281,7 +287,7 @@ static void rescue_recording(void)
 		rmdir(dir);
 	}
 	if (fd >= 0)
-		close(fd);
+		csink_rawcall(SYS_close, fd);
 }
 
 /* A file that cannot be found may be out of reach only, after a chroot: then there is no more to be done than before.

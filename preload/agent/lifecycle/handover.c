@@ -11,6 +11,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/options.h"
+#include "include/internal/rawcall.h"
 #include "preload/agent/lifecycle/config.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/core/record/run_dir.h"
@@ -43,7 +44,7 @@ static bool give(int dir_fd, const char *name, uid_t uid)
 	bool given = fd >= 0 && !fchown(fd, uid, (gid_t)-1);
 
 	if (fd >= 0)
-		close(fd);
+		csink_rawcall(SYS_close, fd);
 	return given;
 }
 
@@ -56,7 +57,7 @@ static int move_recordings(int from_fd, int to_fd, uid_t uid)
 
 	if (!dir) {
 		if (fd >= 0)
-			close(fd);
+			csink_rawcall(SYS_close, fd);
 		return -errno;
 	}
 	while ((entry = readdir(dir))) {
@@ -115,7 +116,7 @@ int csink_handover_begin(uid_t uid)
 		return -errno;
 	to = open_beside(dir, sizeof(dir));
 	if (to < 0) {
-		close(from);
+		csink_rawcall(SYS_close, from);
 		return to;
 	}
 	nr_left = move_recordings(from, to, uid);
@@ -128,8 +129,8 @@ int csink_handover_begin(uid_t uid)
 		move_recordings(to, from, geteuid());
 		rmdir(dir);
 	}
-	close(from);
-	close(to);
+	csink_rawcall(SYS_close, from);
+	csink_rawcall(SYS_close, to);
 	return CSINK_MIN(nr_left, 0);
 }
 
@@ -147,6 +148,6 @@ void csink_handover_undo(void)
 	if (dir)
 		closedir(dir);
 	else if (fd >= 0)
-		close(fd);
+		csink_rawcall(SYS_close, fd);
 	errno = saved;
 }

@@ -17,7 +17,7 @@ static void *look_up(enum csink_real which)
 	void *real, *libcs;
 
 	if (!csink_libc_next(names[which], &real))
-		real = dlsym(RTLD_NEXT, names[which]);
+		real = CSINK_ALLOW(dlsym)(RTLD_NEXT, names[which]);
 	/* Whoever else has the others' names stands before libc as we do; copies of things are called clones, too. */
 	if (which == CSINK_REAL_clone && real && !csink_libc_has(real) && (libcs = csink_libc_find("clone"))) {
 		other_clone = real;

@@ -114,7 +114,7 @@ void csink_started_say_child(struct csink_recording *parents, enum csink_spawn_r
 	char name[16] = "";
 	uint32_t bytes;
 
-	prctl(PR_GET_NAME, name, 0, 0, 0);
+	csink_rawcall(SYS_prctl, PR_GET_NAME, name);
 	bytes = (uint32_t)(sizeof(*spawn) + strlen(name) + 1);
 	spawn = parents->header ? csink_recording_reserve(parents, &writer, bytes) : NULL;
 	if (!spawn)

@@ -64,9 +64,10 @@ static bool is_go(void)
  * waits for it. */
 static bool is_unused(int signo, uint64_t wanted)
 {
-	struct sigaction now;
+	void *action[4] = {NULL}; /* the kernel's struct sigaction: the handler first, NULL is SIG_DFL */
 
-	return !(wanted >> (signo - 1) & 1) && sigaction(signo, NULL, &now) == 0 && now.sa_handler == SIG_DFL;
+	return !(wanted >> (signo - 1) & 1) && !csink_rawcall(SYS_rt_sigaction, signo, NULL, action, sizeof(wanted)) &&
+	       !action[0];
 }
 
 static uint64_t pending_signals(void)
