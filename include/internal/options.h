@@ -30,28 +30,30 @@ enum csink_opt_flags {
 	X(PERIOD, 'c', "N", "", CSINK_OPT_LIB | CSINK_OPT_NUMBER,                                                      \
 	  "sample every N events (ns for clocks) instead of --frequency")                                              \
 	X(OUTPUT, 'o', "FILE", "countersink.pb.gz", CSINK_OPT_LIB,                                                     \
-	  "profile to write; %p pid, %h host, %c command, %r rank, %% a percent sign; an older file becomes FILE.old") \
+	  "profile to write; %p PID, %h host, %c command, %r rank, %% a percent sign; an older file becomes FILE.old") \
 	X(ENGINE, 0, "auto|sigtrap|signal|timer|none", "auto", CSINK_OPT_LIB, "how samples are taken")                 \
 	X(UNWIND, 0, "auto|dwarf|fp|none", "auto", CSINK_OPT_LIB, "how stacks are walked")                             \
 	X(OFF_CPU, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB,                                                         \
 	  "also sample where threads block: wall time less CPU time, with full stacks")                                \
 	X(TIMELINE, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB,                                                        \
-	  "keep the time of each sample, too (16 bytes a sample)")                                                     \
+	  "also record the time of each sample (16 bytes per sample)")                                                 \
 	X(MAX_MEMORY, 0, "MIB", "256", CSINK_OPT_LIB | CSINK_OPT_NUMBER,                                               \
-	  "the largest recording of a process; what does not fit is counted and said")                                 \
-	X(MAX_DEPTH, 0, "N", "512", CSINK_OPT_LIB | CSINK_OPT_NUMBER, "frames kept of a stack, at most 512")           \
+	  "largest recording of a process; excess samples are dropped and reported")                                   \
+	X(MAX_DEPTH, 0, "N", "512", CSINK_OPT_LIB | CSINK_OPT_NUMBER,                                                  \
+	  "largest number of frames in a stack, at most 512")                                                          \
 	X(FOLLOW, 0, "NAMES", "all", CSINK_OPT_LIB,                                                                    \
-	  "profile all programs that the command starts, none of them, or those of these names, comma-separated; * "   \
-	  "and ? stand for any text and character")                                                                    \
+	  "child programs to profile: all, none, or comma-separated names, in which * matches any text and ? any "     \
+	  "character")                                                                                                 \
 	X(RESERVE, 0, "auto|require|no", "auto", 0,                                                                    \
-	  "ask PCP's agent and the hooks to leave hardware counters to us; require: or do not run the command")        \
-	X(RESERVE_TIMEOUT, 0, "SECONDS", "1", CSINK_OPT_SECONDS, "how long that may take")                             \
-	X(RESERVE_HOOKS, 0, "FOLDER", CSINK_RESERVE_HOOKS, 0,                                                          \
-	  "programs to run with 'reserve' before, 'release' after")                                                    \
+	  "ask PCP's agent and the hooks to free the hardware counters; require: without a confirmation the command "  \
+	  "is not run")                                                                                                \
+	X(RESERVE_TIMEOUT, 0, "SECONDS", "1", CSINK_OPT_SECONDS, "how long the reservation may take")                  \
+	X(RESERVE_HOOKS, 0, "DIR", CSINK_RESERVE_HOOKS, 0,                                                             \
+	  "directory of programs to run with 'reserve' before and 'release' after")                                    \
 	X(DEBUGINFOD, 0, "", "0", CSINK_OPT_BOOL, "fetch missing debug information from DEBUGINFOD_URLS")              \
 	X(ALL, 'a', "", "0", CSINK_OPT_BOOL, "report every function, not the first 25")                                \
-	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB, "say nothing but errors; implies --no-report")          \
-	X(NO_REPORT, 0, "", "0", CSINK_OPT_BOOL, "write the profile, print no report")                                 \
+	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB, "print only errors; implies --no-report")               \
+	X(NO_REPORT, 0, "", "0", CSINK_OPT_BOOL, "write the profile without printing the report")                      \
 	X(REPORT, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB | CSINK_OPT_ENV_ONLY,                                     \
 	  "library without launcher: print the report to stderr at exit")
 

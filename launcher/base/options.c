@@ -13,7 +13,7 @@
 const struct csink_request_option csink_request_options[CSINK_NR_REQUESTS] = {
 	[CSINK_REQUEST_HELP] = {"help", 'h', "print this help"},
 	[CSINK_REQUEST_VERSION] = {"version", 'V', "print the version"},
-	[CSINK_REQUEST_CONFIG] = {"print-config", 0, "print each value and where it comes from"},
+	[CSINK_REQUEST_CONFIG] = {"print-config", 0, "print each value and its source"},
 };
 
 void csink_option_name(const struct csink_option *opt, char *out)

@@ -9,31 +9,33 @@
 
 #define CSINK_ATTACH_OPTIONS(X)                                                                                        \
 	X(PID, 'p', "PID[,PID]...", "", CSINK_OPT_NO_TWIN,                                                             \
-	  "attach to these processes: all their threads, their descendants, and what they start from now on")          \
-	X(TID, 't', "TID", "", CSINK_OPT_NUMBER | CSINK_OPT_NO_TWIN, "attach to this one thread and nothing else")     \
-	X(CGROUP, 0, "PATH", "", CSINK_OPT_NO_TWIN, "attach to a control group, whoever is in it")                     \
+	  "attach to these processes: all threads, descendants, and processes started from now on")                    \
+	X(TID, 't', "TID", "", CSINK_OPT_NUMBER | CSINK_OPT_NO_TWIN, "attach to this thread only")                     \
+	X(CGROUP, 0, "PATH", "", CSINK_OPT_NO_TWIN, "attach to all processes in a control group")                      \
 	X(DURATION, 'd', "SECONDS", "", CSINK_OPT_SECONDS | CSINK_OPT_NO_TWIN,                                         \
-	  "stop after that time (else by Ctrl-C, or when the last of them ends)")                                      \
+	  "stop after this time (default: on Ctrl-C, or when the last target ends)")                                   \
 	X(EVENTS, 'e', "LIST", "auto", 0,                                                                              \
-	  "events, comma-separated; each one samples (auto: cycles, else task-clock); in {a,b} the first one does")    \
+	  "events, comma-separated; each one samples (auto: cycles, else task-clock); in a group {a,b} only the "      \
+	  "first one")                                                                                                 \
 	X(FREQUENCY, 'F', "HZ", "997", CSINK_OPT_NUMBER, "samples a second of each thread's CPU time")                 \
 	X(PERIOD, 'c', "N", "", CSINK_OPT_NUMBER, "sample every N events (ns for clocks) instead of --frequency")      \
 	X(OUTPUT, 'o', "FILE", "countersink.pb.gz", 0,                                                                 \
-	  "profile to write; %p pid, %h host, %c command, %r rank, %% a percent sign; an older file becomes FILE.old") \
+	  "profile to write; %p PID, %h host, %c command, %r rank, %% a percent sign; an older file becomes FILE.old") \
 	X(UNWIND, 0, "auto|dwarf|fp|none", "auto", CSINK_OPT_NO_TWIN,                                                  \
 	  "how stacks are walked (auto: dwarf, over a copy of the stack)")                                             \
-	X(MAX_DEPTH, 0, "N", "512", CSINK_OPT_NUMBER, "frames kept of a stack, at most 512")                           \
+	X(MAX_DEPTH, 0, "N", "512", CSINK_OPT_NUMBER, "largest number of frames in a stack, at most 512")              \
 	X(NO_STOP, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                                     \
-	  "do not stop them for the moment of attaching: what they start in it may be missing")                        \
+	  "do not stop the targets while attaching; threads and processes started meanwhile may be missing")           \
 	X(RESERVE, 0, "auto|require|no", "auto", 0,                                                                    \
-	  "ask PCP's agent and the hooks to leave hardware counters to us; require: or do not attach")                 \
-	X(RESERVE_TIMEOUT, 0, "SECONDS", "1", CSINK_OPT_SECONDS, "how long that may take")                             \
-	X(RESERVE_HOOKS, 0, "FOLDER", CSINK_RESERVE_HOOKS, 0,                                                          \
-	  "programs to run with 'reserve' before, 'release' after")                                                    \
+	  "ask PCP's agent and the hooks to free the hardware counters; require: without a confirmation do not "       \
+	  "attach")                                                                                                    \
+	X(RESERVE_TIMEOUT, 0, "SECONDS", "1", CSINK_OPT_SECONDS, "how long the reservation may take")                  \
+	X(RESERVE_HOOKS, 0, "DIR", CSINK_RESERVE_HOOKS, 0,                                                             \
+	  "directory of programs to run with 'reserve' before and 'release' after")                                    \
 	X(ALL, 'a', "", "0", CSINK_OPT_BOOL, "report every function, not the first 25")                                \
-	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL, "say nothing but errors; implies --no-report")                          \
-	X(NO_REPORT, 0, "", "0", CSINK_OPT_BOOL, "write the profile, print no report")                                 \
-	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print what was counted as JSON on standard output")
+	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL, "print only errors; implies --no-report")                               \
+	X(NO_REPORT, 0, "", "0", CSINK_OPT_BOOL, "write the profile without printing the report")                      \
+	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print the counts as JSON on standard output")
 
 enum csink_attach_opt {
 #define X(id, sh, arg, def, flags, help) CSINK_ATTACH_OPT_##id,

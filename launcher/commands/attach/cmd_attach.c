@@ -446,7 +446,7 @@ static CSINK_OPTION_TABLE(attach_options, CSINK_ATTACH_OPTIONS);
 const struct csink_command csink_command_attach = {
 	.name = "attach",
 	.synopsis = "attach [OPTION]... [-p PID | PATTERN | -- COMMAND...]",
-	.help = "say which functions of a process that runs already cost what",
+	.help = "profile processes that are already running",
 	.main = main_attach,
 	.options = attach_options,
 	.nr_options = CSINK_NR_ATTACH_OPTS,

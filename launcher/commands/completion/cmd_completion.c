@@ -25,9 +25,12 @@ bool csink_completion_is_option(const struct csink_option *opt)
 const char *csink_completion_name(const struct csink_completed *completed)
 {
 	static const char *const names[] = {
-		[CSINK_COMPLETE_NOTHING] = "",          [CSINK_COMPLETE_FILE] = "<file>",
-		[CSINK_COMPLETE_FOLDER] = "<folder>",   [CSINK_COMPLETE_PROFILE] = "<profile>",
-		[CSINK_COMPLETE_PID] = "<pid>",         [CSINK_COMPLETE_PROCESS] = "<process>",
+		[CSINK_COMPLETE_NOTHING] = "",
+		[CSINK_COMPLETE_FILE] = "<file>",
+		[CSINK_COMPLETE_DIRECTORY] = "<directory>",
+		[CSINK_COMPLETE_PROFILE] = "<profile>",
+		[CSINK_COMPLETE_PID] = "<pid>",
+		[CSINK_COMPLETE_PROCESS] = "<process>",
 		[CSINK_COMPLETE_PROGRAM] = "<program>",
 	};
 
@@ -69,7 +72,7 @@ void csink_completion_of_option(const struct csink_option *opt, struct csink_com
 		enum csink_completion what;
 	} kinds[] = {
 		{"FILE", CSINK_COMPLETE_FILE},       {"PATH", CSINK_COMPLETE_FILE},
-		{"FOLDER", CSINK_COMPLETE_FOLDER},   {"PID", CSINK_COMPLETE_PID},
+		{"DIR", CSINK_COMPLETE_DIRECTORY},   {"PID", CSINK_COMPLETE_PID},
 		{"TID", CSINK_COMPLETE_PID},         {"PID[,PID]...", CSINK_COMPLETE_PID},
 		{"COMMAND", CSINK_COMPLETE_PROGRAM},
 	};

@@ -14,7 +14,7 @@ enum csink_completion {
 	CSINK_COMPLETE_NOTHING,
 	CSINK_COMPLETE_WORDS, /* csink_completion's words */
 	CSINK_COMPLETE_FILE,
-	CSINK_COMPLETE_FOLDER,
+	CSINK_COMPLETE_DIRECTORY,
 	CSINK_COMPLETE_PROFILE, /* a file or directory with a profile or recordings */
 	CSINK_COMPLETE_PID,
 	CSINK_COMPLETE_PROCESS, /* a process by its name; a program behind "--" */

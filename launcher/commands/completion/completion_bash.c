@@ -22,7 +22,7 @@ static const char text[] =
 	"_countersink_offer() {\n"
 	"\tcase $1 in\n"
 	"\t'<file>') _countersink_files -f ;;\n"
-	"\t'<folder>') _countersink_files -d ;;\n"
+	"\t'<directory>') _countersink_files -d ;;\n"
 	"\t'<profile>')\n"
 	"\t\tlocal ending\n"
 	"\t\tfor ending in pb.gz pb pprof folded; do _countersink_files -f -X \"!*.$ending\"; done\n"

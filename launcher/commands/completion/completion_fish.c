@@ -68,7 +68,7 @@ static void print_completed(const struct csink_completed *completed)
 	static const char *const actions[] = {
 		[CSINK_COMPLETE_NOTHING] = " -x",
 		[CSINK_COMPLETE_FILE] = " -r -F",
-		[CSINK_COMPLETE_FOLDER] = " -x -a '(__fish_complete_directories)'",
+		[CSINK_COMPLETE_DIRECTORY] = " -x -a '(__fish_complete_directories)'",
 		[CSINK_COMPLETE_PROFILE] = " -k -x -a '(__countersink_profiles)'",
 		[CSINK_COMPLETE_PID] = " -x -a '(__countersink_pids)'",
 		[CSINK_COMPLETE_PROCESS] = " -x -a '(__countersink_processes) (__countersink_program)'",

@@ -13,7 +13,7 @@ static void print_action(const struct csink_completed *completed)
 	static const char *const actions[] = {
 		[CSINK_COMPLETE_NOTHING] = "",
 		[CSINK_COMPLETE_FILE] = "_files",
-		[CSINK_COMPLETE_FOLDER] = "_files -/",
+		[CSINK_COMPLETE_DIRECTORY] = "_files -/",
 		[CSINK_COMPLETE_PROFILE] = PROFILES,
 		[CSINK_COMPLETE_PID] = "_countersink_pids",
 		[CSINK_COMPLETE_PROCESS] = "_countersink_processes",

@@ -178,7 +178,7 @@ static CSINK_OPTION_TABLE(diff_options, CSINK_DIFF_OPTIONS);
 const struct csink_command csink_command_diff = {
 	.name = "diff",
 	.synopsis = "diff [OPTION]... A B",
-	.help = "print what changed between two profiles",
+	.help = "print the differences between two profiles",
 	.main = main_diff,
 	.options = diff_options,
 	.nr_options = CSINK_NR_DIFF_OPTS,

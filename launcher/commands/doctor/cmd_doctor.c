@@ -100,7 +100,8 @@ static CSINK_OPTION_TABLE(doctor_options, CSINK_DOCTOR_OPTIONS);
 const struct csink_command csink_command_doctor = {
 	.name = "doctor",
 	.synopsis = "doctor [OPTION]...",
-	.help = "say what works here and what does not (0 all, 1 something is missing, 3 refused, 4 user space only)",
+	.help = "report what works here and what does not (0 all, 1 something is missing, 3 refused, 4 user space "
+		"only)",
 	.main = main_doctor,
 	.options = doctor_options,
 	.nr_options = CSINK_NR_DOCTOR_OPTS,

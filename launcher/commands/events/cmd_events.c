@@ -163,7 +163,7 @@ static CSINK_OPTION_TABLE(events_options, CSINK_EVENTS_OPTIONS);
 const struct csink_command csink_command_events = {
 	.name = "events",
 	.synopsis = "events [OPTION]... [PATTERN]",
-	.help = "list the events that have a name here, and which of them open",
+	.help = "list the named events of this machine, and which of them can be opened",
 	.main = main_events,
 	.options = events_options,
 	.nr_options = CSINK_NR_EVENTS_OPTS,

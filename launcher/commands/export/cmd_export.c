@@ -139,7 +139,7 @@ static CSINK_OPTION_TABLE(export_options, CSINK_EXPORT_OPTIONS);
 const struct csink_command csink_command_export = {
 	.name = "export",
 	.synopsis = "export [OPTION]... [FILE]",
-	.help = "write a profile in a format that other programs open, or as a page",
+	.help = "write a profile in another program's format, or as an HTML page",
 	.main = main_export,
 	.options = export_options,
 	.nr_options = CSINK_NR_EXPORT_OPTS,

@@ -7,11 +7,11 @@
 
 #define CSINK_EXPORT_OPTIONS(X)                                                                                        \
 	X(FORMAT, 'f', CSINK_EXPORT_CHOICES, "", CSINK_OPT_NO_TWIN,                                                    \
-	  "the format; else what the ending of FILE's name stands for")                                                \
-	X(OUTPUT, 'o', "FILE", "", CSINK_OPT_NO_TWIN, "write to FILE, not to standard output (-)")                     \
+	  "the format (default: from the extension of FILE)")                                                          \
+	X(OUTPUT, 'o', "FILE", "", CSINK_OPT_NO_TWIN, "write to FILE instead of standard output (-)")                  \
 	X(EVENT, 'e', "NAME", "", CSINK_OPT_NO_TWIN,                                                                   \
-	  "the event whose values count, for formats that hold one (else the profile's own choice)")                   \
-	X(BASE, 'b', "FILE", "", CSINK_OPT_NO_TWIN, "html: show what changed since the profile FILE")
+	  "the event to export, for formats that hold one (default: the event that sampled)")                          \
+	X(BASE, 'b', "FILE", "", CSINK_OPT_NO_TWIN, "html: show the changes since the profile FILE")
 
 enum csink_export_opt {
 #define X(id, sh, arg, def, flags, help) CSINK_EXPORT_OPT_##id,

@@ -13,8 +13,8 @@ static int print_overview(void)
 
 	printf("Usage: countersink %s\n"
 	       "       countersink COMMAND ...\n\n"
-	       "Run a command, unchanged, and say which functions cost what.\n\n"
-	       "Commands (where the first word names none, it is run):\n",
+	       "Run a command, unchanged, and report the cost of its functions.\n\n"
+	       "Commands (if the first word names none, the command is run):\n",
 	       run->synopsis);
 	for (uint32_t i = 0; i < csink_nr_commands; i++)
 		csink_print_wrapped(stdout, printf("  %-10s", csink_commands[i]->name), 14, csink_commands[i]->help);

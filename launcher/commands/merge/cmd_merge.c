@@ -94,7 +94,7 @@ static CSINK_OPTION_TABLE(merge_options, CSINK_MERGE_OPTIONS);
 const struct csink_command csink_command_merge = {
 	.name = "merge",
 	.synopsis = "merge [OPTION]... FILE...",
-	.help = "make one profile of many",
+	.help = "merge profiles into one",
 	.main = main_merge,
 	.options = merge_options,
 	.nr_options = CSINK_NR_MERGE_OPTS,

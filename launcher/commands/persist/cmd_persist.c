@@ -411,7 +411,7 @@ static CSINK_OPTION_TABLE(persist_options, CSINK_PERSIST_OPTIONS);
 const struct csink_command csink_command_persist = {
 	.name = "persist",
 	.synopsis = "persist detach|attach|list|read|samples [OPTION]... [ID]...",
-	.help = "keep events that outlive whoever opened them, and open them again",
+	.help = "keep events open after the process that opened them ends",
 	.main = main_persist,
 	.options = persist_options,
 	.nr_options = CSINK_NR_PERSIST_OPTS,

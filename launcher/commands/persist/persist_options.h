@@ -7,14 +7,14 @@
 #define CSINK_PERSIST_OPTIONS(X)                                                                                       \
 	X(EVENT, 'e', "NAME", "task-clock", CSINK_OPT_NO_TWIN, "detach: the event to open")                            \
 	X(PID, 'p', "PID", "", CSINK_OPT_NUMBER | CSINK_OPT_NO_TWIN,                                                   \
-	  "detach: of this process, all its threads, or of this one thread")                                           \
-	X(CPU, 'C', "CPU", "", CSINK_OPT_NO_TWIN, "detach: on this CPU, of every process unless --pid is given")       \
+	  "detach: count all threads of this process, or this one thread")                                             \
+	X(CPU, 'C', "CPU", "", CSINK_OPT_NO_TWIN, "detach: count on this CPU, every process unless --pid is given")    \
 	X(PAGES, 'm', "N", "", CSINK_OPT_NUMBER | CSINK_OPT_NO_TWIN,                                                   \
-	  "detach: keep a ring of N pages, a power of two, of the latest samples; of a process one for each CPU")      \
-	X(MODE, 0, "OCTAL", "0600", CSINK_OPT_NO_TWIN, "detach: who may read its values; 0644: everybody")             \
+	  "detach: keep the latest samples in a ring of N pages, a power of two; for a process one ring per CPU")      \
+	X(MODE, 0, "OCTAL", "0600", CSINK_OPT_NO_TWIN, "detach: permission to read the values; 0644: all users")       \
 	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print JSON")                                        \
-	X(PERSIST_DIR, 0, "FOLDER", "", 0,                                                                             \
-	  "where the keeper's folder is (else $XDG_RUNTIME_DIR, else /tmp/countersink-persist-UID)")
+	X(PERSIST_DIR, 0, "DIR", "", 0,                                                                                \
+	  "parent of the keeper's directory (default: $XDG_RUNTIME_DIR, else /tmp/countersink-persist-UID)")
 
 enum csink_persist_opt {
 #define X(id, sh, arg, def, flags, help) CSINK_PERSIST_OPT_##id,

@@ -339,7 +339,7 @@ static CSINK_OPTION_TABLE(reserve_options, CSINK_RESERVE_OPTIONS);
 const struct csink_command csink_command_reserve = {
 	.name = "reserve",
 	.synopsis = "reserve [OPTION]... [COMMAND [ARGUMENT]...]",
-	.help = "have the hardware counters left to you: until a signal, or while a command runs",
+	.help = "reserve the hardware counters until a signal arrives, or while a command runs",
 	.main = main_reserve,
 	.options = reserve_options,
 	.nr_options = CSINK_NR_RESERVE_OPTS,

@@ -405,7 +405,7 @@ static int main_run(int argc, char **argv)
 const struct csink_command csink_command_run = {
 	.name = "run",
 	.synopsis = "[run] [OPTION]... [--] COMMAND [ARGUMENT]...",
-	.help = "run a command and say which functions cost what",
+	.help = "run a command and report the cost of its functions",
 	.main = main_run,
 	.options = csink_run_options,
 	.nr_options = CSINK_NR_RUN_OPTS,

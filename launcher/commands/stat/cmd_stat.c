@@ -474,7 +474,7 @@ static CSINK_OPTION_TABLE(stat_options, CSINK_STAT_OPTIONS);
 const struct csink_command csink_command_stat = {
 	.name = "stat",
 	.synopsis = "stat [OPTION]... [--] COMMAND [ARGUMENT]...",
-	.help = "run a command and say what its processes counted together",
+	.help = "run a command and count events in all its processes",
 	.main = main_stat,
 	.options = stat_options,
 	.nr_options = CSINK_NR_STAT_OPTS,

@@ -6,20 +6,21 @@
 
 #define CSINK_STAT_OPTIONS(X)                                                                                          \
 	X(EVENTS, 'e', "LIST", "", CSINK_OPT_NO_TWIN,                                                                  \
-	  "events to count, comma-separated, at most 32 (else time, scheduling, faults, cycles, instructions, "        \
-	  "branches); {a,b} are counted together")                                                                     \
+	  "events to count, comma-separated, at most 32 (default: time, scheduling, faults, cycles, instructions, "    \
+	  "branches); a group {a,b} is counted together")                                                              \
 	X(REPEAT, 'r', "N", "1", CSINK_OPT_NUMBER | CSINK_OPT_NO_TWIN,                                                 \
 	  "run the command N times; print the mean and its 95 % confidence interval")                                  \
-	X(INTERVAL, 'I', "MS", "", CSINK_OPT_NUMBER | CSINK_OPT_NO_TWIN,                                               \
-	  "print every MS milliseconds what was counted meanwhile")                                                    \
-	X(PER_THREAD, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print what each thread counted, too")           \
+	X(INTERVAL, 'I', "MS", "", CSINK_OPT_NUMBER | CSINK_OPT_NO_TWIN, "print the counts of every MS milliseconds")  \
+	X(PER_THREAD, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "also print the counts of each thread")          \
 	X(OUTPUT, 'o', "FILE", "", CSINK_OPT_NO_TWIN, "write to FILE instead of standard error")                       \
 	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print JSON")                                        \
 	X(CSV, 'x', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print comma-separated values")                       \
 	X(RESERVE, 0, "auto|require|no", "auto", 0,                                                                    \
-	  "ask PCP's agent and the hooks to leave hardware counters to us; require: or do not run the command")        \
-	X(RESERVE_TIMEOUT, 0, "SECONDS", "1", CSINK_OPT_SECONDS, "how long that may take")                             \
-	X(RESERVE_HOOKS, 0, "FOLDER", CSINK_RESERVE_HOOKS, 0, "programs to run with 'reserve' before, 'release' after")
+	  "ask PCP's agent and the hooks to free the hardware counters; require: without a confirmation the command "  \
+	  "is not run")                                                                                                \
+	X(RESERVE_TIMEOUT, 0, "SECONDS", "1", CSINK_OPT_SECONDS, "how long the reservation may take")                  \
+	X(RESERVE_HOOKS, 0, "DIR", CSINK_RESERVE_HOOKS, 0,                                                             \
+	  "directory of programs to run with 'reserve' before and 'release' after")
 
 enum csink_stat_opt {
 #define X(id, sh, arg, def, flags, help) CSINK_STAT_OPT_##id,
