@@ -175,6 +175,18 @@ static void settle_running(struct csink_tree_process *process)
 	info->has_cpu = !process_cpu_ns(info->pid, &info->cpu_ns);
 }
 
+bool csink_tree_table_is_behind(struct csink_tree_table *table)
+{
+	for (uint32_t i = 0; i < table->nr; i++) {
+		const struct csink_tree_process *process = &table->processes[i];
+
+		if (process->nr_live && find(table, (uint32_t)process->info.pid) == process &&
+		    !csink_proc_is_running(process->info.pid, process->start_ns))
+			return true;
+	}
+	return false;
+}
+
 int csink_tree_table_finish(struct csink_tree_table *table, struct csink_tree_result *result)
 {
 	memset(result, 0, sizeof(*result));

@@ -6,6 +6,7 @@
 #define CSINK_PROCESS_TABLE_H
 
 #include <linux/perf_event.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "launcher/collect/collect.h"
@@ -60,6 +61,10 @@ void csink_tree_table_fini(struct csink_tree_table *table);
 
 /** Take in one record; its last eight bytes are its time (sample_id_all). */
 void csink_tree_table_feed(struct csink_tree_table *table, const union csink_tree_record *record);
+
+/** True if a process has ended of whose exit no record was fed: records are waiting, of its children's start as well.
+ */
+bool csink_tree_table_is_behind(struct csink_tree_table *table);
 
 /** Settle what is complete and what still runs (asks the kernel about those only). Returns 0 or -ENOMEM. */
 int csink_tree_table_finish(struct csink_tree_table *table, struct csink_tree_result *result);

@@ -269,7 +269,15 @@ void csink_tree_drain(struct csink_tree *tree)
 
 int csink_tree_finish(struct csink_tree *tree, struct csink_tree_result *result)
 {
-	drain(tree, UINT64_MAX);
+	enum { ROUNDS = 8 };
+
+	/* A process may fork and end between a look at the rings and one at the processes: its child is found by
+	 * another look. Not for ever: of some programs (setuid) the kernel tells no exit. */
+	for (int i = 0; i < ROUNDS; i++) {
+		drain(tree, UINT64_MAX);
+		if (!csink_tree_table_is_behind(&tree->table))
+			break;
+	}
 	return csink_tree_table_finish(&tree->table, result);
 }
 

@@ -35,6 +35,8 @@ def daemon_profile(profile, folder):
     def there():
         """Processes on the way to the daemon may leave theirs, too."""
         for path in glob.glob(pattern):
+            if not path.rpartition('.')[2].isdigit():
+                continue # one that is being written
             own = pprof.Profile(path)
             if own.samples and own.in_function('child_work') > 0.6 * own.total():
                 found.append(path)
