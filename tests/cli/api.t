@@ -25,6 +25,16 @@ is "$(nm -D --defined-only "$API" | awk '$2 != "A" { sub(/.*@+/, "", $3); print 
 	"COUNTERSINK_0.1 CSINK_PRIVATE" "each of its functions has a version"
 is "$(nm -D --undefined-only "$API" "$LIB" | grep csink)" "" "neither library needs a function of the other"
 
+# What every program of a run has mapped.
+if [ "$(uname -m)" = x86_64 ]; then
+	size "$LIB" | awk 'NR == 2 { print $1, $3 }' >sizes
+	read -r text bss <sizes
+	ok "the injected library has at most 200 KiB of text (${text:-unknown} bytes)" test "${text:-999999}" -le 204800
+	ok "and at most 64 KiB of zeroes (${bss:-unknown} bytes)" test "${bss:-999999}" -le 65536
+else
+	skip "the injected library's size" "the bounds are those of x86-64"
+fi
+
 # loaded COMMAND...: how often processes below it loaded the API library.
 loaded() {
 	rm -f debug.*

@@ -30,9 +30,8 @@
 
 enum { HELPER_STACK = 64 * 1024 };
 
-static CSINK_SELDOM char program[PATH_MAX]; /* the countersink beside us; "" if there is none */
-static CSINK_SELDOM char output[PATH_MAX];  /* absolute */
-static pid_t finished_pid;                  /* who has had its profile made */
+static CSINK_SELDOM char output[PATH_MAX]; /* absolute */
+static pid_t finished_pid;                 /* who has had its profile made */
 static int kept_stderr = -1;
 
 void csink_finish_complain(const char *fmt, ...)
@@ -55,24 +54,23 @@ void csink_finish_complain(const char *fmt, ...)
 
 /* PREFIX/bin/countersink, of PREFIX/lib/libcountersink.so, or of PREFIX/lib/countersink/PLATFORM/libcountersink.so
  * where an installation was copied without its links. */
-static void find_program(void)
+static bool find_program(char program[PATH_MAX])
 {
 	char lib[PATH_MAX], *slash;
 	Dl_info info;
 
 	if (!CSINK_ALLOW(dladdr)((void *)csink_finish_init, &info) || !realpath(info.dli_fname, lib))
-		return;
+		return false;
 	for (int up = 1; up <= 4; up++) {
 		slash = strrchr(lib, '/');
 		if (!slash)
 			break;
 		*slash = 0;
-		if (up % 2 == 0 &&
-		    snprintf(program, sizeof(program), "%s/bin/countersink", lib) < (int)sizeof(program) &&
+		if (up % 2 == 0 && snprintf(program, PATH_MAX, "%s/bin/countersink", lib) < PATH_MAX &&
 		    access(program, X_OK) == 0)
-			return;
+			return true;
 	}
-	program[0] = 0;
+	return false;
 }
 
 static void fix_output(void)
@@ -134,7 +132,7 @@ static int run_helper(void *arg)
 	/* The child's own: without libc, which would ask all threads to do the same. */
 	if (helper->is_root)
 		csink_rawcall(SYS_setresuid, 0, 0, 0);
-	helper->err = (int)-csink_rawcall(SYS_execve, program, helper->argv, helper->envp);
+	helper->err = (int)-csink_rawcall(SYS_execve, helper->argv[0], helper->argv, helper->envp);
 	csink_rawcall(SYS_exit_group, 127);
 	return 0;
 }
@@ -190,6 +188,7 @@ static bool needs_root(const char *run_dir)
 
 static void make_profile(const char *run_dir, const char *to)
 {
+	char program[PATH_MAX];
 	char *argv[] = {program,         "report", "-o", (char *)to, csink_config.report ? "--" : "--quiet",
 			(char *)run_dir, NULL};
 	/* Two stacks and the environment. Not malloc'ed: the process may be ending in a signal handler. */
@@ -200,8 +199,7 @@ static void make_profile(const char *run_dir, const char *to)
 	int status = 0;
 	pid_t pid;
 
-	find_program();
-	if (!program[0] || !stack) {
+	if (!find_program(program) || !stack) {
 		csink_finish_complain("no countersink beside the library: the recordings stay in %s; "
 				      "`countersink report -o %s %s` makes the profile",
 				      run_dir, to, run_dir);

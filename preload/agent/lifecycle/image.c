@@ -194,6 +194,7 @@ static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 	csink_modules_init(&process->rec, &thread->writer);
 	choose_unwind(process->rec.header);
 	csink_housekeeping_init();
+	csink_phases_init();
 	process->install_signal = csink_signal_install;
 	process->wanted_engine = csink_config.engine;
 	main_stack(&thread->stack);

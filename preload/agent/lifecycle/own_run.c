@@ -2,7 +2,6 @@
 #include "preload/agent/lifecycle/own_run.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "include/internal/base.h"
 #include "include/internal/options.h"
 #include "preload/agent/lifecycle/config.h"
+#include "preload/core/private_memory.h"
 #include "preload/core/record/run_dir.h"
 
 static const char *set(const char *name)
@@ -59,16 +59,15 @@ bool csink_own_run_is_launchers(void)
 /* If the launcher has fixed one profile's path, or the run's own profile exists already, do not overwrite it. */
 static const char *own_output(const char *output)
 {
-	static CSINK_SELDOM char room[PATH_MAX];
 	const char *more = NULL;
+	char *both;
 
 	if (is_of_launcher())
 		more = ".%h.%p";
 	else if (!strchr(output, '%') && !access(output, F_OK))
 		more = ".%p";
-	if (!more || strlen(output) + strlen(more) >= sizeof(room))
-		return output;
-	return strcat(strcpy(room, output), more);
+	both = more ? csink_private_get(strlen(output) + strlen(more) + 1) : NULL;
+	return both ? strcat(strcpy(both, output), more) : output;
 }
 
 void csink_own_run_begin(const char *why)

@@ -7,6 +7,7 @@
 #include "include/internal/base.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
+#include "preload/core/private_memory.h"
 #include "preload/core/record/recording.h"
 
 #define NR_PHASES 256 /* with 0, none, and CSINK_PHASE_OFF */
@@ -27,9 +28,14 @@ void csink_sampling_start(void);
 static struct phase {
 	_Atomic uint8_t state;
 	char name[NAME_BYTES];
-} phases[NR_PHASES] CSINK_SELDOM;
+} * phases; /* NR_PHASES of them; NULL: there is no memory. Set by the constructor. */
 
 static _Atomic bool is_stopped;
+
+void csink_phases_init(void)
+{
+	phases = csink_private_get(NR_PHASES * sizeof(*phases));
+}
 
 static void write_name(uint16_t id)
 {
@@ -95,7 +101,7 @@ uint16_t csink_phase_now(const struct csink_thread *thread)
 
 void csink_phases_rewrite(void)
 {
-	for (uint16_t id = CSINK_PHASE_FIRST; id < NR_PHASES; id++)
+	for (uint16_t id = CSINK_PHASE_FIRST; phases && id < NR_PHASES; id++)
 		if (atomic_load_explicit(&phases[id].state, memory_order_acquire) == 2)
 			write_name(id);
 }
@@ -106,7 +112,7 @@ CSINK_EXPORT void csink_phase_begin(const char *name)
 {
 	struct csink_thread *thread = csink_self;
 
-	if (!thread || !name)
+	if (!thread || !name || !phases)
 		return;
 	if (thread->nr_phases < CSINK_ARRAY_SIZE(thread->phases)) {
 		thread->phases[thread->nr_phases] = thread->phase;

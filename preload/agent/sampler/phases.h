@@ -15,6 +15,9 @@ struct csink_thread;
 /** The phase of a sample that the thread takes now: CSINK_PHASE_OFF where it is not to be profiled. Context: signal. */
 uint16_t csink_phase_now(const struct csink_thread *thread);
 
+/** Make room for names, which is touched only where there are some. Context: init. */
+void csink_phases_init(void);
+
 /** Write the names into a new recording, of a forked child. Context: init. */
 void csink_phases_rewrite(void);
 
