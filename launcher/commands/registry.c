@@ -13,6 +13,7 @@
 #include "launcher/base/outfile.h"
 #include "launcher/base/text.h"
 #include "launcher/output/report.h"
+#include "launcher/session/reservation.h"
 
 #define X(name) &csink_command_##name,
 const struct csink_command *const csink_commands[] = {CSINK_COMMANDS(X)};
@@ -58,6 +59,13 @@ int csink_say_exec_failed(const char *command, int err)
 	csink_say("%s: %s%s", command, err == ENOENT && !strchr(command, '/') ? "command not found" : strerror(err),
 		  hint);
 	return err == ENOENT ? CSINK_EXIT_NOT_FOUND : CSINK_EXIT_NOT_EXECUTABLE;
+}
+
+void csink_say_not_reserved(const struct csink_reservation *reservation, const char *undone)
+{
+	for (uint32_t i = 0; i < csink_hooks_nr_lines(&reservation->hooks); i++)
+		csink_say("%s", reservation->hooks.errors[i]);
+	csink_say("%s; %s (--reserve=auto would)", reservation->line, undone);
 }
 
 void csink_command_print_help(const struct csink_command *command)

@@ -9,6 +9,8 @@
 #include "launcher/base/message.h"
 #include "launcher/base/options.h"
 
+struct csink_reservation;
+
 struct csink_command {
 	const char *name;
 	const char *synopsis; /* after "countersink ": operands and all */
@@ -65,6 +67,9 @@ int csink_end_output(const char *command, int status);
 
 /** What the launcher exits with for the command's waitpid(2) status. */
 int csink_exit_status(int status);
+
+/** Say why a reservation that is required could not be made. @undone  what is therefore not done, as a clause. */
+void csink_say_not_reserved(const struct csink_reservation *reservation, const char *undone);
 
 /** Say why a command could not be executed. Returns what to exit with. */
 int csink_say_exec_failed(const char *command, int err);

@@ -142,7 +142,7 @@ int csink_gate_fingerprint_take(struct csink_gate_fingerprint *print, char *cons
 	memset(print, 0, sizeof(*print));
 	print->program = strdup(slash && slash[1] ? slash + 1 : argv[0]);
 	print->command = strdup(csink_gate_command_print(argv, line, sizeof(line)));
-	print->events = strdup(simulate ? "instructions" : runner->events_text);
+	print->events = strdup(simulate ? "instructions" : runner->texts[CSINK_OPT_EVENTS]);
 	print->frequency = strdup(simulate ? "" : runner->frequency_text);
 	print->cpu = simulate ? strdup("") : csink_gate_cpu_name("/proc/cpuinfo");
 	print->governor = simulate ? strdup("") : csink_gate_governors("/sys/devices/system/cpu");

@@ -8,16 +8,15 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
 #include "launcher/collect/run_directory.h"
 #include "launcher/profile/profile.h"
-#include "launcher/session/alone.h"
+#include "launcher/session/counted_command.h"
 #include "launcher/session/find_program.h"
-#include "launcher/session/outside.h"
 #include "launcher/session/rate.h"
+#include "launcher/session/reserve_command.h"
 #include "launcher/session/spawn.h"
 #include "preload/core/program_file.h"
 
@@ -25,37 +24,20 @@
 
 static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 /* ---- what all runs share ---- */
 
 static int resolve_events(struct csink_gate_runner *runner, char *why, size_t why_size)
 {
-	static const struct csink_event_roots roots; /* the system's own */
-	const char *list = runner->texts[CSINK_OPT_EVENTS];
 	struct csink_event_error err;
-	uint32_t max = CSINK_MAX_EVENTS - 1; /* one place is for CPU time */
-	int nr;
 
-	if (!strcmp(list, "auto")) {
-		csink_events_auto(&runner->specs[0], runner->event_reason, sizeof(runner->event_reason));
-		nr = csink_events_bind(&roots, runner->specs, 1, max, &err);
-	} else {
-		nr = csink_events_take(list, runner->specs, max, &err);
-	}
-	if (nr < 0 || csink_events_plan(runner->specs, (uint32_t)nr, &err)) {
+	/* One place is for CPU time. */
+	if (csink_choose_planned(runner->texts[CSINK_OPT_EVENTS], CSINK_MAX_EVENTS - 1, &runner->events,
+				 runner->event_reason, sizeof(runner->event_reason), &err)) {
 		snprintf(why, why_size, "option --events: %s", err.line);
 		return -EINVAL;
 	}
-	runner->nr_specs = (uint32_t)nr;
-	if (csink_events_print(runner->specs, runner->nr_specs, runner->events_text, sizeof(runner->events_text)) > 0)
-		runner->texts[CSINK_OPT_EVENTS] = runner->events_text;
+	if (*runner->events.text)
+		runner->texts[CSINK_OPT_EVENTS] = runner->events.text;
 	return 0;
 }
 
@@ -65,27 +47,22 @@ static void resolve_rate(struct csink_gate_runner *runner)
 	uint64_t asked = strtoull(runner->texts[CSINK_OPT_FREQUENCY], NULL, 10);
 	char why[160];
 
-	asked = csink_rate_allowed(asked, runner->specs[0].rec.flags & CSINK_EVENT_CPU_NS, why, sizeof(why));
+	asked = csink_rate_allowed(asked, runner->events.specs[0].rec.flags & CSINK_EVENT_CPU_NS, why, sizeof(why));
 	snprintf(runner->frequency_text, sizeof(runner->frequency_text), "%llu", (unsigned long long)asked);
 	runner->texts[CSINK_OPT_FREQUENCY] = runner->frequency_text;
 }
 
 static int reserve(struct csink_gate_runner *runner)
 {
-	struct csink_reservation_wish wish = {
+	struct csink_reservation_command command = {
+		.mode = "auto",
 		.timeout_ns = CSINK_NS_PER_S,
 		.hooks = CSINK_RESERVE_HOOKS,
-		.specs = runner->specs,
-		.nr_specs = runner->nr_specs,
+		.specs = runner->events.specs,
+		.nr_specs = runner->events.nr,
 	};
-	int err;
 
-	if (!csink_reservation_is_wanted(runner->specs, runner->nr_specs) || !csink_reservation_has_pmu())
-		return 0;
-	wish.cancel_fd = csink_reservation_cancel_fd();
-	err = csink_reservation_make(&runner->reservation, &wish);
-	close(wish.cancel_fd);
-	return err == -ECANCELED ? err : 0;
+	return csink_reservation_has_pmu() ? csink_reservation_begin(&runner->reservation, &command) : 0;
 }
 
 int csink_gate_runner_init(struct csink_gate_runner *runner, char *why, size_t why_size)
@@ -104,10 +81,10 @@ int csink_gate_runner_init(struct csink_gate_runner *runner, char *why, size_t w
 	if (csink_library_find(runner->library, sizeof(runner->library), runner->why_no_library,
 			       sizeof(runner->why_no_library)))
 		runner->library[0] = '\0';
-	err = reserve(runner);
-	if (err)
-		snprintf(why, why_size, "interrupted");
-	return err;
+	if (reserve(runner) != -ECANCELED)
+		return 0;
+	snprintf(why, why_size, "interrupted");
+	return -ECANCELED;
 }
 
 void csink_gate_runner_fini(struct csink_gate_runner *runner)
@@ -188,45 +165,35 @@ static void drain(void *watch)
 	csink_outside_drain(watch);
 }
 
-static void open_outside(struct making *making)
-{
-	struct csink_event_spec specs[CSINK_MAX_EVENTS];
-
-	memcpy(specs, making->runner->specs, sizeof(specs));
-	for (uint32_t i = 0; i < making->runner->nr_specs; i++)
-		specs[i].attr.pinned = specs[i].attr.exclusive = 0;
-	csink_outside_open(&making->watch, specs, making->runner->nr_specs);
-}
-
-static int spawn_and_wait(struct making *making, char **argv, char **env)
+static int run_and_wait(struct making *making, char **argv, char **env)
 {
 	struct csink_gate_outcome *outcome = making->outcome;
-	struct csink_spare_fds spare;
-	struct csink_relay_end end;
-	struct csink_child child;
-	uint64_t start_ns;
-	int err;
+	struct csink_counted_command command = {
+		.argv = argv,
+		.env = env,
+		.fds = making->fds,
+		.specs = making->runner->events.specs,
+		.nr_specs = making->runner->events.nr,
+		.program = &making->program,
+		.inherited = &making->runner->inherited,
+		.relay = &making->runner->relay,
+		.on_watch = drain,
+		.arg = &making->watch,
+	};
+	struct csink_relay_end end = {0};
+	bool started;
+	int err = csink_counted_command_run(&command, &making->watch, &outcome->outside, &end, &started);
 
-	csink_spare_fds_take(&spare);
-	open_outside(making);
-	csink_spare_fds_release(&spare);
-	start_ns = now_ns();
-	err = csink_spawn_with(argv, env, &making->runner->inherited, making->fds, &child);
-	if (!err)
-		err = csink_relay_wait(&making->runner->relay, &child, csink_outside_fd(&making->watch), drain,
-				       &making->watch, &end);
-	outcome->wall_ns = outcome->outside.wall_ns = now_ns() - start_ns;
+	csink_outside_close(&making->watch);
 	if (err) {
-		csink_outside_close(&making->watch);
 		snprintf(outcome->why, sizeof(outcome->why), "it cannot be started or waited for: %s%s", strerror(-err),
 			 err == -EMFILE ? "; raise ulimit -n: about 16 more will do" : "");
 		return err;
 	}
-	outcome->status = outcome->outside.command_status = end.status;
+	outcome->wall_ns = outcome->outside.wall_ns;
+	outcome->status = end.status;
 	outcome->exec_errno = end.exec_errno;
 	outcome->usage = end.usage;
-	csink_outside_finish(&making->watch, &end.usage, child.pid, making->program.reason, &outcome->outside);
-	csink_outside_close(&making->watch);
 	return 0;
 }
 
@@ -258,7 +225,7 @@ static int make(struct making *making, char **argv, uint32_t padding, bool injec
 	struct csink_gate_runner *runner = making->runner;
 	char **base = csink_env_build(environ, inject ? runner->library : NULL, making->folder.path, runner->texts);
 	char **env = base, *text = base ? pad(&env, padding) : NULL;
-	int err = text ? spawn_and_wait(making, argv, env) : -ENOMEM;
+	int err = text ? run_and_wait(making, argv, env) : -ENOMEM;
 
 	if (text)
 		free(env);

@@ -13,6 +13,7 @@
 
 #include "include/internal/event.h"
 #include "launcher/collect/collect.h"
+#include "launcher/session/choose_events.h"
 #include "launcher/session/inherited.h"
 #include "launcher/session/relay.h"
 #include "launcher/session/reservation.h"
@@ -23,9 +24,8 @@ struct csink_profile;
 struct csink_gate_runner {
 	const char *texts[CSINK_NR_RUN_OPTS]; /* what the library is told: as csink_env_build takes it */
 	const char *input;                    /* a file that every run gets as its stdin; NULL: /dev/null */
-	struct csink_event_spec specs[CSINK_MAX_EVENTS];
-	uint32_t nr_specs;
-	char events_text[2048], frequency_text[24];
+	struct csink_chosen_events events;
+	char frequency_text[24];
 	char event_reason[160];
 	char library[PATH_MAX]; /* "": none, functions will not be known */
 	char why_no_library[PATH_MAX + 128];

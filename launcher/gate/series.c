@@ -13,17 +13,10 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "launcher/base/text.h"
 #include "launcher/profile/profile.h"
 #include "launcher/session/find_program.h"
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 void csink_gate_note(struct csink_gate_series *series, const char *fmt, ...)
 {
@@ -52,7 +45,7 @@ void csink_gate_note(struct csink_gate_series *series, const char *fmt, ...)
 
 static void show_progress(const struct csink_gate_series *series, uint32_t made, uint32_t planned)
 {
-	double spent = (double)(now_ns() - series->start_ns) / 1e9;
+	double spent = (double)(csink_monotonic_ns() - series->start_ns) / 1e9;
 	double left = made ? spent / made * (planned - made) : 0;
 
 	if (!series->plan->progress)
@@ -101,7 +94,7 @@ static int make_pair(struct csink_gate_series *series, uint32_t n, bool *new_fir
 
 static bool is_out_of_time(const struct csink_gate_series *series, uint32_t made)
 {
-	uint64_t spent = now_ns() - series->start_ns;
+	uint64_t spent = csink_monotonic_ns() - series->start_ns;
 
 	return made >= 2 && spent + spent / made > series->plan->max_time_ns;
 }
@@ -109,7 +102,7 @@ static bool is_out_of_time(const struct csink_gate_series *series, uint32_t made
 /* How much of the time is spent; all of it, where no pair will follow. */
 static double spent_fraction(const struct csink_gate_series *series, uint32_t made)
 {
-	double spent = (double)(now_ns() - series->start_ns) / (double)series->plan->max_time_ns;
+	double spent = (double)(csink_monotonic_ns() - series->start_ns) / (double)series->plan->max_time_ns;
 
 	return is_out_of_time(series, made) ? 1 : fmax(spent, (double)made / CSINK_GATE_MAX_RUNS);
 }
@@ -126,9 +119,9 @@ static int look(struct csink_gate_series *series, uint32_t made)
 	if (err)
 		return err;
 	/* Looking takes time, too. */
-	left_ns = (double)series->plan->max_time_ns - (double)(now_ns() - series->start_ns);
+	left_ns = (double)series->plan->max_time_ns - (double)(csink_monotonic_ns() - series->start_ns);
 	if (!is_out_of_time(series, made))
-		more = left_ns / ((double)(now_ns() - series->start_ns) / made);
+		more = left_ns / ((double)(csink_monotonic_ns() - series->start_ns) / made);
 	err = (int)csink_gate_looks_decide(&verdicts, series->rules, made, more);
 	if (err == CSINK_GATE_NO_TIME)
 		csink_gate_note(series, "the time (--max-time) was spent before every question was settled");
@@ -231,7 +224,7 @@ int csink_gate_series_make(struct csink_gate_series *series)
 		return err;
 	show_progress(series, 0, 1);
 	err = warm_up(series);
-	series->start_ns = now_ns();
+	series->start_ns = csink_monotonic_ns();
 	if (!err)
 		err = series->plan->runs ? make_planned(series) : make_as_needed(series);
 	end_progress(series);

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "launcher/base/progress.h"
 #include "launcher/base/text.h"
 
@@ -20,17 +20,9 @@ void (*csink_progress_hook)(const char *what, uint64_t done, uint64_t total);
 static uint64_t next_ns;
 static bool is_shown;
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * CSINK_NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 static void show(const char *what, uint64_t done, uint64_t total)
 {
-	uint64_t now = now_ns();
+	uint64_t now = csink_monotonic_ns();
 
 	if (now < next_ns)
 		return;
@@ -50,7 +42,7 @@ void csink_progress_start(void)
 
 	if (!isatty(STDERR_FILENO) || !term || !strcmp(term, "dumb"))
 		return;
-	next_ns = now_ns() + FIRST_NS;
+	next_ns = csink_monotonic_ns() + FIRST_NS;
 	csink_progress_hook = show;
 }
 

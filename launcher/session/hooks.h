@@ -17,6 +17,8 @@
 #include <limits.h>
 #include <stdint.h>
 
+#include "include/internal/base.h"
+
 #define CSINK_MAX_HOOKS 32
 #define CSINK_HOOK_NAME 64
 #define CSINK_MAX_HOOK_ERRORS 8
@@ -28,6 +30,12 @@ struct csink_hooks {
 	uint32_t nr_errors; /* what went wrong since the last call; lines beyond the maximum are counted only */
 	char errors[CSINK_MAX_HOOK_ERRORS][320];
 };
+
+/** How many of the errors are there as lines. */
+static inline uint32_t csink_hooks_nr_lines(const struct csink_hooks *hooks)
+{
+	return CSINK_MIN(hooks->nr_errors, (uint32_t)CSINK_MAX_HOOK_ERRORS);
+}
 
 /**
  * Run them all with "reserve".

@@ -96,13 +96,18 @@ static void counts_open(struct csink_outside_watch *watch, const struct csink_ev
 
 void csink_outside_open(struct csink_outside_watch *watch, const struct csink_event_spec *specs, uint32_t nr)
 {
+	struct csink_event_spec shared[CSINK_MAX_EVENTS];
 	int err;
 
+	nr = CSINK_MIN(nr, (uint32_t)CSINK_MAX_EVENTS);
+	memcpy(shared, specs, nr * sizeof(*specs));
+	for (uint32_t i = 0; i < nr; i++)
+		shared[i].attr.pinned = shared[i].attr.exclusive = 0;
 	memset(watch, 0, sizeof(*watch));
 	err = csink_tree_open(&watch->tree);
 	if (err)
 		csink_explain_brief(-err, watch->tree_reason, sizeof(watch->tree_reason));
-	counts_open(watch, specs, nr);
+	counts_open(watch, shared, nr);
 }
 
 int csink_outside_fd(const struct csink_outside_watch *watch)

@@ -29,7 +29,10 @@ struct csink_outside_watch {
 	char tree_reason[160]; /* why there is no tree */
 };
 
-/** Open what the kernel lets us open; what it refuses is remembered with its reason. Never fails as a whole. */
+/**
+ * Open what the kernel lets us open; what it refuses is remembered with its reason. Never fails as a whole.
+ * Events that are pinned or exclusive are so for the samples: these totals must not keep counters from them.
+ */
 void csink_outside_open(struct csink_outside_watch *watch, const struct csink_event_spec *specs, uint32_t nr);
 
 /** An fd that becomes readable when csink_outside_drain should be called; -1: there is none. */

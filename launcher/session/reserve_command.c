@@ -6,16 +6,10 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/message.h"
-
-static uint32_t nr_errors(const struct csink_reservation *reservation)
-{
-	return CSINK_MIN(reservation->hooks.nr_errors, (uint32_t)CSINK_MAX_HOOK_ERRORS);
-}
 
 static void note_errors(const struct csink_reservation *reservation, const struct csink_reservation_command *command)
 {
-	for (uint32_t i = 0; i < nr_errors(reservation); i++)
+	for (uint32_t i = 0; command->note && i < csink_hooks_nr_lines(&reservation->hooks); i++)
 		command->note(command->arg, reservation->hooks.errors[i], true);
 }
 
@@ -29,9 +23,9 @@ static bool wants_counters(const struct csink_reservation_command *command)
 static int make(struct csink_reservation *reservation, const struct csink_reservation_command *command)
 {
 	struct csink_reservation_wish wish = {
-		.require = !strcmp(csink_options_text(command->options, command->mode), "require"),
-		.timeout_ns = csink_options_seconds(command->options, command->timeout),
-		.hooks = csink_options_text(command->options, command->hooks),
+		.require = !strcmp(command->mode, "require"),
+		.timeout_ns = command->timeout_ns,
+		.hooks = command->hooks,
 		.specs = command->specs,
 		.nr_specs = command->nr_specs,
 		.cancel_fd = csink_reservation_cancel_fd(),
@@ -46,20 +40,18 @@ int csink_reservation_begin(struct csink_reservation *reservation, const struct 
 {
 	int err;
 
-	if (!strcmp(csink_options_text(command->options, command->mode), "no") || !wants_counters(command))
+	if (!strcmp(command->mode, "no") || !wants_counters(command))
 		return 0;
 	err = make(reservation, command);
 	if (err == -ECANCELED) {
-		csink_inherited_restore(command->inherited);
+		if (command->inherited)
+			csink_inherited_restore(command->inherited);
 		return err;
 	}
 	if (!err) {
 		note_errors(reservation, command);
 		return 1;
 	}
-	for (uint32_t i = 0; i < nr_errors(reservation); i++)
-		csink_say("%s", reservation->hooks.errors[i]);
-	csink_say("%s; %s (--reserve=auto would)", reservation->line, command->undone);
 	return err;
 }
 

@@ -21,6 +21,7 @@
 #include "launcher/commands/registry.h"
 #include "launcher/profile/profile.h"
 #include "launcher/session/alone.h"
+#include "launcher/session/choose_events.h"
 #include "launcher/session/outside.h"
 #include "launcher/session/rate.h"
 #include "launcher/session/relay.h"
@@ -50,19 +51,13 @@ struct attach {
 
 static int resolve_events(struct attach *a)
 {
-	static const struct csink_event_roots roots; /* the system's own */
 	const char *list = csink_options_text(&a->options, CSINK_ATTACH_OPT_EVENTS);
 	struct csink_event_spec specs[CSINK_MAX_EVENTS];
 	struct csink_event_error err;
 	char where[64];
-	int nr;
+	int nr = csink_choose_sampling(list, specs, CSINK_MAX_EVENTS, a->outside.event_reason,
+				       sizeof(a->outside.event_reason), &err);
 
-	if (!strcmp(list, "auto")) {
-		csink_events_auto(&specs[0], a->outside.event_reason, sizeof(a->outside.event_reason));
-		nr = csink_events_bind(&roots, specs, 1, CSINK_MAX_EVENTS, &err);
-	} else {
-		nr = csink_events_take(list, specs, CSINK_MAX_EVENTS, &err);
-	}
 	if (nr < 0) {
 		csink_options_where(&a->options, CSINK_ATTACH_OPT_EVENTS, where, sizeof(where));
 		csink_say("%s: %s", where, err.line);
@@ -163,15 +158,13 @@ static struct csink_reservation_command reservation_of(struct attach *a, struct 
 	for (uint32_t i = 0; i < a->follow.counters.nr_events; i++)
 		specs[i] = a->follow.counters.events[i].spec;
 	return (struct csink_reservation_command){
-		.options = &a->options,
-		.mode = CSINK_ATTACH_OPT_RESERVE,
-		.timeout = CSINK_ATTACH_OPT_RESERVE_TIMEOUT,
-		.hooks = CSINK_ATTACH_OPT_RESERVE_HOOKS,
+		.mode = csink_options_text(&a->options, CSINK_ATTACH_OPT_RESERVE),
+		.timeout_ns = csink_options_seconds(&a->options, CSINK_ATTACH_OPT_RESERVE_TIMEOUT),
+		.hooks = csink_options_text(&a->options, CSINK_ATTACH_OPT_RESERVE_HOOKS),
 		.specs = specs,
 		.nr_specs = a->follow.counters.nr_events,
 		.own_choice = !strcmp(csink_options_text(&a->options, CSINK_ATTACH_OPT_EVENTS), "auto"),
 		.inherited = &a->inherited,
-		.undone = a->argv ? "the command was not run" : "nothing was attached to",
 		.note = note_reservation,
 		.arg = a,
 	};
@@ -184,6 +177,9 @@ static int reserve(struct attach *a)
 	struct csink_reservation_command command = reservation_of(a, specs);
 	int err = csink_reservation_begin(&a->reservation, &command);
 
+	if (err == -EBUSY)
+		csink_say_not_reserved(&a->reservation,
+				       a->argv ? "the command was not run" : "nothing was attached to");
 	if (err <= 0 || csink_reservation_is_wanted(specs, command.nr_specs))
 		return err < 0 ? err : 0;
 	/* Now that counters are left to us, auto may find that they count. */

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "launcher/base/outfile.h"
 #include "launcher/commands/gate/cmd_gate_print.h"
 #include "launcher/commands/gate/gate_options.h"
@@ -42,14 +42,6 @@ static const char *text_of(const struct gate *gate, enum csink_gate_opt option)
 static bool flag_of(const struct gate *gate, enum csink_gate_opt option)
 {
 	return csink_options_bool(&gate->set.options, option);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
 /* ---- the baseline ---- */
@@ -118,7 +110,7 @@ static int tell(struct gate *gate)
 
 static void describe_event(struct gate *gate)
 {
-	const struct csink_rec_event *event = &gate->set.runner.specs[0].rec;
+	const struct csink_rec_event *event = &gate->set.runner.events.specs[0].rec;
 
 	if (gate->set.plan.simulate) {
 		strcpy(gate->result.event, "instructions, counted by valgrind's callgrind");
@@ -207,12 +199,12 @@ static void note_few(struct gate *gate)
 static int run_and_judge(struct gate *gate)
 {
 	struct csink_gate_series *series = &gate->series;
-	uint64_t start_ns = now_ns();
+	uint64_t start_ns = csink_monotonic_ns();
 	int err;
 
 	warn_of_few(gate);
 	err = csink_gate_series_make(series);
-	gate->result.seconds = (double)(now_ns() - start_ns) / 1e9;
+	gate->result.seconds = (double)(csink_monotonic_ns() - start_ns) / 1e9;
 	if (err == -EINTR) {
 		csink_say("interrupted by %s: no verdict", strsignal(series->signal));
 		return CSINK_EXIT_SIGNAL + series->signal;

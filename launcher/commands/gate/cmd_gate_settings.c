@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "launcher/commands/gate/gate_options.h"
 #include "launcher/commands/gate/gate_settings.h"
 #include "launcher/commands/registry.h"
@@ -23,14 +23,6 @@ static const char *text_of(const struct csink_gate_settings *s, enum csink_gate_
 static bool flag_of(const struct csink_gate_settings *s, enum csink_gate_opt option)
 {
 	return csink_options_bool(&s->options, option);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
 static int refuse(const struct csink_gate_settings *s, enum csink_gate_opt option, const char *what)
@@ -111,7 +103,7 @@ static int resolve_numbers(struct csink_gate_settings *s)
 	s->plan.max_time_ns = csink_options_seconds(&s->options, CSINK_GATE_OPT_MAX_TIME);
 	s->rules.seed = csink_options_number(&s->options, CSINK_GATE_OPT_SEED);
 	if (!s->rules.seed)
-		s->rules.seed = (now_ns() ^ (uint64_t)getpid() << 32) % 1000000000 + 1;
+		s->rules.seed = (csink_monotonic_ns() ^ (uint64_t)getpid() << 32) % 1000000000 + 1;
 	s->rules.strict = flag_of(s, CSINK_GATE_OPT_STRICT);
 	return 0;
 }

@@ -17,6 +17,7 @@
 #include "launcher/commands/registry.h"
 #include "launcher/commands/reserve/reserve_options.h"
 #include "launcher/commands/reserve/reserve_print.h"
+#include "launcher/session/choose_events.h"
 #include "launcher/session/relay.h"
 #include "launcher/session/reservation.h"
 
@@ -30,22 +31,19 @@ struct reserve {
 
 static void say_hook_errors(const struct csink_hooks *hooks)
 {
-	for (uint32_t i = 0; i < CSINK_MIN(hooks->nr_errors, (uint32_t)CSINK_MAX_HOOK_ERRORS); i++)
+	for (uint32_t i = 0; i < csink_hooks_nr_lines(hooks); i++)
 		csink_say("%s", hooks->errors[i]);
 }
 
 static int resolve_events(struct reserve *reserve)
 {
-	static const struct csink_event_roots roots; /* the system's own */
 	const char *list = csink_options_text(&reserve->options, CSINK_RESERVE_OPT_EVENTS);
 	struct csink_event_error err;
 	int nr;
 
 	if (!*list)
 		return 0;
-	nr = csink_events_parse(list, reserve->specs, CSINK_MAX_EVENTS, &err);
-	if (nr > 0)
-		nr = csink_events_bind(&roots, reserve->specs, (uint32_t)nr, CSINK_MAX_EVENTS, &err);
+	nr = csink_choose_listed(list, reserve->specs, CSINK_MAX_EVENTS, &err);
 	if (nr < 0) {
 		csink_say("option --events: %s", err.line);
 		return -EINVAL;

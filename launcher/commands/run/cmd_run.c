@@ -15,8 +15,9 @@
 #include "launcher/commands/registry.h"
 #include "launcher/profile/profile.h"
 #include "launcher/session/alone.h"
+#include "launcher/session/choose_events.h"
+#include "launcher/session/counted_command.h"
 #include "launcher/session/find_program.h"
-#include "launcher/session/outside.h"
 #include "launcher/session/rate.h"
 #include "launcher/session/relay.h"
 #include "launcher/session/reserve_command.h"
@@ -33,11 +34,10 @@ struct run {
 	char **argv; /* the command */
 	bool quiet, report;
 	const char *texts[CSINK_NR_RUN_OPTS]; /* resolved: what the library is told */
-	char events_text[2048], frequency_text[24], output_text[2 * PATH_MAX];
+	char frequency_text[24], output_text[2 * PATH_MAX];
 	struct csink_save save;
 
-	struct csink_event_spec specs[CSINK_MAX_EVENTS];
-	uint32_t nr_specs;
+	struct csink_chosen_events events;
 	struct csink_program program;
 	char library[PATH_MAX];
 	bool inject;
@@ -54,40 +54,25 @@ struct run {
 
 static int resolve_events(struct run *run)
 {
-	static const struct csink_event_roots roots; /* the system's own */
-	const char *list = csink_options_text(&run->options, CSINK_OPT_EVENTS);
 	struct csink_event_error err;
 	char where[64];
 	/* One place is for CPU time, one for time off the CPU. */
 	uint32_t max = CSINK_MAX_EVENTS - 1 - (uint32_t)csink_options_bool(&run->options, CSINK_OPT_OFF_CPU);
-	int nr;
 
-	if (!strcmp(list, "auto")) {
-		csink_events_auto(&run->specs[0], run->outside.event_reason, sizeof(run->outside.event_reason));
-		nr = csink_events_bind(&roots, run->specs, 1, max, &err);
-	} else {
-		nr = csink_events_take(list, run->specs, max, &err);
-	}
-	if (nr < 0) {
+	if (csink_choose_planned(csink_options_text(&run->options, CSINK_OPT_EVENTS), max, &run->events,
+				 run->outside.event_reason, sizeof(run->outside.event_reason), &err)) {
 		csink_options_where(&run->options, CSINK_OPT_EVENTS, where, sizeof(where));
 		csink_say("%s: %s", where, err.line);
 		return -EINVAL;
 	}
-	run->nr_specs = (uint32_t)nr;
-	if (csink_events_plan(run->specs, run->nr_specs, &err)) {
-		csink_options_where(&run->options, CSINK_OPT_EVENTS, where, sizeof(where));
-		csink_say("%s: %s", where, err.line);
-		return -EINVAL;
-	}
-	/* What is told to the library needs no file to be read again, in each process. */
-	if (csink_events_print(run->specs, run->nr_specs, run->events_text, sizeof(run->events_text)) > 0)
-		run->texts[CSINK_OPT_EVENTS] = run->events_text;
+	if (*run->events.text)
+		run->texts[CSINK_OPT_EVENTS] = run->events.text;
 	return 0;
 }
 
 static int resolve_rate(struct run *run)
 {
-	bool is_clock = run->specs[0].rec.flags & CSINK_EVENT_CPU_NS;
+	bool is_clock = run->events.specs[0].rec.flags & CSINK_EVENT_CPU_NS;
 	struct csink_rate rate;
 	char why[160];
 	uint64_t allowed;
@@ -170,15 +155,13 @@ static void note_reservation(void *arg, const char *line, bool is_error)
 static struct csink_reservation_command reservation_of(struct run *run, const struct csink_inherited *inherited)
 {
 	return (struct csink_reservation_command){
-		.options = &run->options,
-		.mode = CSINK_OPT_RESERVE,
-		.timeout = CSINK_OPT_RESERVE_TIMEOUT,
-		.hooks = CSINK_OPT_RESERVE_HOOKS,
-		.specs = run->specs,
-		.nr_specs = run->nr_specs,
+		.mode = csink_options_text(&run->options, CSINK_OPT_RESERVE),
+		.timeout_ns = csink_options_seconds(&run->options, CSINK_OPT_RESERVE_TIMEOUT),
+		.hooks = csink_options_text(&run->options, CSINK_OPT_RESERVE_HOOKS),
+		.specs = run->events.specs,
+		.nr_specs = run->events.nr,
 		.own_choice = !strcmp(csink_options_text(&run->options, CSINK_OPT_EVENTS), "auto"),
 		.inherited = inherited,
-		.undone = "the command was not run",
 		.note = note_reservation,
 		.arg = run,
 	};
@@ -290,54 +273,41 @@ static void make_profile(struct run *run)
 
 /* ---- the run ---- */
 
-/* What is asked for is meant for the samples: the totals from outside must not keep counters from them. */
-static void open_outside(struct run *run)
-{
-	struct csink_event_spec specs[CSINK_MAX_EVENTS];
-
-	memcpy(specs, run->specs, sizeof(specs));
-	for (uint32_t i = 0; i < run->nr_specs; i++)
-		specs[i].attr.pinned = specs[i].attr.exclusive = 0;
-	csink_outside_open(&run->watch, specs, run->nr_specs);
-}
-
 /* From the fork to the last count. Returns 0, or what to exit with where the command did not run. */
 static int run_command(struct run *run, struct csink_relay *relay, const struct csink_reservation_command *reservation)
 {
-	char **env = csink_env_build(environ, run->inject ? run->library : NULL, run->folder.path, run->texts);
-	struct csink_spare_fds spare;
-	uint64_t start_ns;
-	const struct csink_inherited *inherited = reservation->inherited;
+	struct csink_counted_command command = {
+		.argv = run->argv,
+		.env = csink_env_build(environ, run->inject ? run->library : NULL, run->folder.path, run->texts),
+		.specs = run->events.specs,
+		.nr_specs = run->events.nr,
+		.program = &run->program,
+		.inherited = reservation->inherited,
+		.relay = relay,
+		.on_watch = drain_outside,
+		.arg = run,
+	};
 	struct csink_relay_end end;
-	struct csink_child child;
+	bool started;
 	int err;
 
-	if (!env) {
+	if (!command.env) {
 		csink_say("cannot start %s: no memory", run->argv[0]);
 		return CSINK_EXIT_RUN_FAILED;
 	}
-	csink_spare_fds_take(&spare);
-	open_outside(run);
-	csink_spare_fds_release(&spare);
-	start_ns = csink_monotonic_ns();
-	err = csink_spawn(run->argv, env, inherited, &child);
-	free(env);
-	if (err) {
+	err = csink_counted_command_run(&command, &run->watch, &run->outside, &end, &started);
+	free(command.env);
+	if (!started) {
 		csink_reservation_finish(&run->reservation, reservation);
 		csink_folder_remove(&run->folder);
-		return csink_say_exec_failed(run->argv[0], -csink_run_alone_after(err, run->argv, inherited));
+		return csink_say_exec_failed(run->argv[0],
+					     -csink_run_alone_after(err, run->argv, reservation->inherited));
 	}
-	err = csink_relay_wait(relay, &child, csink_outside_fd(&run->watch), drain_outside, run, &end);
-	run->outside.wall_ns = csink_monotonic_ns() - start_ns;
 	if (err) {
 		csink_say("cannot wait for %s: %s", run->argv[0], strerror(-err));
 		return CSINK_EXIT_RUN_FAILED;
 	}
-	if (end.exec_errno)
-		return csink_say_exec_failed(run->argv[0], end.exec_errno);
-	run->outside.command_status = end.status;
-	csink_outside_finish(&run->watch, &end.usage, child.pid, run->program.reason, &run->outside);
-	return 0;
+	return end.exec_errno ? csink_say_exec_failed(run->argv[0], end.exec_errno) : 0;
 }
 
 static int run_and_report(struct run *run)
@@ -355,8 +325,11 @@ static int run_and_report(struct run *run)
 	}
 	reservation = reservation_of(run, &inherited);
 	err = csink_reservation_begin(&run->reservation, &reservation);
+	if (err == -EBUSY)
+		csink_say_not_reserved(&run->reservation, "the command was not run");
 	/* Now that counters are left to us, auto may find that they count. */
-	if (err < 0 || (err && !csink_reservation_is_wanted(run->specs, run->nr_specs) && resolve_events(run))) {
+	if (err < 0 ||
+	    (err && !csink_reservation_is_wanted(run->events.specs, run->events.nr) && resolve_events(run))) {
 		csink_outside_free(&run->outside);
 		return CSINK_EXIT_RUN_FAILED;
 	}

@@ -19,6 +19,7 @@
 #include "launcher/commands/stat/stat_options.h"
 #include "launcher/commands/stat/stat_result.h"
 #include "launcher/session/alone.h"
+#include "launcher/session/choose_events.h"
 #include "launcher/session/find_program.h"
 #include "launcher/session/relay.h"
 #include "launcher/session/reserve_command.h"
@@ -65,13 +66,10 @@ __attribute__((format(printf, 2, 3))) static void note(struct stat_run *run, con
 
 static int resolve_events(struct stat_run *run)
 {
-	static const struct csink_event_roots roots; /* the system's own */
 	const char *list = csink_options_text(&run->options, CSINK_STAT_OPT_EVENTS);
 	struct csink_event_error err;
-	int nr = csink_events_parse(*list ? list : DEFAULT_EVENTS, run->specs, CSINK_STAT_MAX_EVENTS, &err);
+	int nr = csink_choose_listed(*list ? list : DEFAULT_EVENTS, run->specs, CSINK_STAT_MAX_EVENTS, &err);
 
-	if (nr > 0)
-		nr = csink_events_bind(&roots, run->specs, (uint32_t)nr, CSINK_STAT_MAX_EVENTS, &err);
 	if (nr < 0) {
 		csink_say("option --events: %s", err.line);
 		return -EINVAL;
@@ -170,16 +168,14 @@ static void note_reservation(void *arg, const char *line, bool is_error)
 static struct csink_reservation_command reservation_of(struct stat_run *run)
 {
 	return (struct csink_reservation_command){
-		.options = &run->options,
-		.mode = CSINK_STAT_OPT_RESERVE,
-		.timeout = CSINK_STAT_OPT_RESERVE_TIMEOUT,
-		.hooks = CSINK_STAT_OPT_RESERVE_HOOKS,
+		.mode = csink_options_text(&run->options, CSINK_STAT_OPT_RESERVE),
+		.timeout_ns = csink_options_seconds(&run->options, CSINK_STAT_OPT_RESERVE_TIMEOUT),
+		.hooks = csink_options_text(&run->options, CSINK_STAT_OPT_RESERVE_HOOKS),
 		.specs = run->specs,
 		.nr_specs = run->nr_specs,
 		/* The events of the default are tried on every machine. */
 		.own_choice = !*csink_options_text(&run->options, CSINK_STAT_OPT_EVENTS),
 		.inherited = &run->inherited,
-		.undone = "the command was not run",
 		.note = note_reservation,
 		.arg = run,
 	};
@@ -424,7 +420,10 @@ static int run_and_write(struct stat_run *run)
 		csink_say("cannot take signals: %s", strerror(-err));
 		return CSINK_EXIT_RUN_FAILED;
 	}
-	if (csink_reservation_begin(&run->reservation, &reservation) < 0)
+	err = csink_reservation_begin(&run->reservation, &reservation);
+	if (err == -EBUSY)
+		csink_say_not_reserved(&run->reservation, "the command was not run");
+	if (err < 0)
 		return CSINK_EXIT_RUN_FAILED;
 	note_program(run);
 	note_clocks(run);

@@ -1,0 +1,39 @@
+/* The events that a command's option --events asks for, on this machine. Used by the command's one thread. */
+#ifndef CSINK_CHOOSE_EVENTS_H
+#define CSINK_CHOOSE_EVENTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "include/internal/event.h"
+
+/* Events that sample, and those that are counted with them. */
+struct csink_chosen_events {
+	struct csink_event_spec specs[CSINK_MAX_EVENTS];
+	uint32_t nr;
+	char text[2048]; /* the same as a list that the library reads without opening a file; "": too long for it */
+};
+
+/**
+ * Parse a list and bind it to this machine's PMUs; of "auto" nothing is known here.
+ * @specs  room for max.
+ * Returns the number of events, or -errno and *err. Context: init.
+ */
+int csink_choose_listed(const char *list, struct csink_event_spec *specs, uint32_t max, struct csink_event_error *err);
+
+/**
+ * The same for events that sample: "auto" is cycles, else task-clock, and groups have to fit on the counters.
+ * @reason  in words, why auto chose its event; at least 160 bytes, unchanged for other lists.
+ */
+int csink_choose_sampling(const char *list, struct csink_event_spec *specs, uint32_t max, char *reason, size_t size,
+			  struct csink_event_error *err);
+
+/**
+ * The same, with the decision which events are sampled together, for the library.
+ * @max  at most CSINK_MAX_EVENTS: places that the library needs for events of its own are left out by the caller.
+ * Returns 0, or -errno and *err.
+ */
+int csink_choose_planned(const char *list, uint32_t max, struct csink_chosen_events *chosen, char *reason, size_t size,
+			 struct csink_event_error *err);
+
+#endif

@@ -1,0 +1,39 @@
+/* Running a command while it is counted from outside: see counted_command.h. */
+#include "launcher/session/counted_command.h"
+
+#include "include/internal/clock.h"
+#include "launcher/session/alone.h"
+#include "launcher/session/spawn.h"
+
+static int start(const struct csink_counted_command *command, struct csink_child *child)
+{
+	if (command->fds)
+		return csink_spawn_with(command->argv, command->env, command->inherited, command->fds, child);
+	return csink_spawn(command->argv, command->env, command->inherited, child);
+}
+
+int csink_counted_command_run(const struct csink_counted_command *command, struct csink_outside_watch *watch,
+			      struct csink_outside *out, struct csink_relay_end *end, bool *started)
+{
+	struct csink_spare_fds spare;
+	struct csink_child child;
+	uint64_t start_ns;
+	int err;
+
+	/* The counters must not take the last descriptors, without which the command could not be started. */
+	csink_spare_fds_take(&spare);
+	csink_outside_open(watch, command->specs, command->nr_specs);
+	csink_spare_fds_release(&spare);
+	start_ns = csink_monotonic_ns();
+	err = start(command, &child);
+	*started = !err;
+	if (err)
+		return err;
+	err = csink_relay_wait(command->relay, &child, csink_outside_fd(watch), command->on_watch, command->arg, end);
+	out->wall_ns = csink_monotonic_ns() - start_ns;
+	if (err || end->exec_errno)
+		return err;
+	out->command_status = end->status;
+	csink_outside_finish(watch, &end->usage, child.pid, command->program->reason, out);
+	return 0;
+}
