@@ -12,6 +12,7 @@
 #include "include/countersink/explain.h"
 #include "include/internal/base.h"
 #include "launcher/attach/walk_copied.h"
+#include "launcher/base/grow.h"
 #include "launcher/session/outside.h"
 #include "preload/core/perf_system.h"
 
@@ -217,15 +218,8 @@ int csink_attach_counters_init(struct csink_attach_counters *c, char *less, size
 
 static int add_fd(struct csink_attach_counters *c, int fd, uint32_t event)
 {
-	if (c->nr_fds == c->cap_fds) {
-		uint32_t cap = c->cap_fds ? 2 * c->cap_fds : 256;
-		struct csink_attach_fd *fds = reallocarray(c->fds, cap, sizeof(*fds));
-
-		if (!fds)
-			return -ENOMEM;
-		c->fds = fds;
-		c->cap_fds = cap;
-	}
+	if (CSINK_GROW(c->fds, c->nr_fds, c->cap_fds))
+		return -ENOMEM;
 	c->fds[c->nr_fds] = (struct csink_attach_fd){.fd = fd, .event = event};
 	if (ioctl(fd, PERF_EVENT_IOC_ID, &c->fds[c->nr_fds].id) < 0)
 		return -errno;
@@ -235,15 +229,8 @@ static int add_fd(struct csink_attach_counters *c, int fd, uint32_t event)
 
 static int add_lineage(struct csink_attach_counters *c, int32_t pid, int32_t tid, int fd)
 {
-	if (c->nr_lineages == c->cap_lineages) {
-		uint32_t cap = c->cap_lineages ? 2 * c->cap_lineages : 64;
-		struct csink_attach_lineage *lineages = reallocarray(c->lineages, cap, sizeof(*lineages));
-
-		if (!lineages)
-			return -ENOMEM;
-		c->lineages = lineages;
-		c->cap_lineages = cap;
-	}
+	if (CSINK_GROW(c->lineages, c->nr_lineages, c->cap_lineages))
+		return -ENOMEM;
 	c->lineages[c->nr_lineages++] = (struct csink_attach_lineage){pid, tid, fd, false};
 	return 0;
 }

@@ -6,6 +6,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/attach/images.h"
+#include "launcher/base/grow.h"
 #include "launcher/base/hash.h"
 #include "preload/core/record/recording.h"
 #include "preload/core/record/stacks.h"
@@ -59,15 +60,8 @@ static uint64_t hash_chain(const struct csink_attach_images *images, uint32_t i)
 
 static bool chain_room(struct csink_attach_images *images, uint32_t nr_frames)
 {
-	if (images->nr_chains == images->cap_chains) {
-		uint32_t cap = images->cap_chains ? 2 * images->cap_chains : 1024;
-		void *chains = reallocarray(images->chains, cap, sizeof(*images->chains));
-
-		if (!chains)
-			return false;
-		images->chains = chains;
-		images->cap_chains = cap;
-	}
+	if (CSINK_GROW(images->chains, images->nr_chains, images->cap_chains))
+		return false;
 	if (images->cap_frames - images->nr_frames < nr_frames) {
 		uint64_t cap = 2 * images->cap_frames + 65536;
 		void *frames = reallocarray(images->frames, cap, sizeof(*images->frames));
@@ -133,16 +127,9 @@ static struct csink_attach_row *row_get(struct csink_attach_images *images, cons
 	struct csink_attach_index *index = &images->row_index;
 	uint64_t at;
 
-	if (images->nr_rows == images->cap_rows) {
-		uint32_t cap = images->cap_rows ? 2 * images->cap_rows : 4096;
-		void *rows = reallocarray(images->rows, cap, sizeof(*images->rows));
-
-		if (!rows) {
-			images->no_memory = true;
-			return NULL;
-		}
-		images->rows = rows;
-		images->cap_rows = cap;
+	if (CSINK_GROW(images->rows, images->nr_rows, images->cap_rows)) {
+		images->no_memory = true;
+		return NULL;
 	}
 	if (!index_room(images, index, hash_row))
 		return NULL;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/base/hash.h"
 
 #define NOBODY UINT32_MAX
@@ -13,19 +14,10 @@
 /* Make room for one more. False: no memory, which is remembered. */
 static bool room(struct csink_attach_images *images, void *array, uint32_t nr, uint32_t *cap, size_t size)
 {
-	uint32_t more = *cap ? 2 * *cap : 16;
-	void *grown;
-
-	if (nr < *cap)
+	if (!csink_grow_room(array, cap, (uint64_t)nr + 1, size))
 		return true;
-	grown = reallocarray(*(void **)array, more, size);
-	if (!grown) {
-		images->no_memory = true;
-		return false;
-	}
-	*(void **)array = grown;
-	*cap = more;
-	return true;
+	images->no_memory = true;
+	return false;
 }
 
 /* ---- who bears a number ---- */

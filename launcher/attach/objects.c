@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/base/regular.h"
 #include "preload/core/cfi/cfi_read.h"
 
@@ -183,16 +184,9 @@ struct csink_attach_object *csink_attach_objects_get(struct csink_attach_objects
 			return objects->at[i];
 		}
 	}
-	if (objects->nr == objects->cap) {
-		uint32_t cap = objects->cap ? 2 * objects->cap : 64;
-		struct csink_attach_object **at = reallocarray(objects->at, cap, sizeof(*at));
-
-		if (!at) {
-			free(whole);
-			return NULL;
-		}
-		objects->at = at;
-		objects->cap = cap;
+	if (CSINK_GROW(objects->at, objects->nr, objects->cap)) {
+		free(whole);
+		return NULL;
 	}
 	object = calloc(1, sizeof(*object));
 	if (!object) {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "include/countersink/explain.h"
+#include "launcher/base/grow.h"
 #include "preload/api/pmc/targets.h"
 
 static int add(struct csink_attach_choice *choice, int32_t pid)
@@ -21,15 +22,8 @@ static int add(struct csink_attach_choice *choice, int32_t pid)
 	for (uint32_t i = 0; i < choice->nr; i++)
 		if (choice->pids[i] == pid)
 			return 0;
-	if (choice->nr == choice->cap) {
-		uint32_t cap = choice->cap ? 2 * choice->cap : 16;
-		int32_t *pids = reallocarray(choice->pids, cap, sizeof(*pids));
-
-		if (!pids)
-			return -ENOMEM;
-		choice->pids = pids;
-		choice->cap = cap;
-	}
+	if (CSINK_GROW(choice->pids, choice->nr, choice->cap))
+		return -ENOMEM;
 	choice->pids[choice->nr++] = pid;
 	return 0;
 }

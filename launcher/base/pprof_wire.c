@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/base/pprof_fields.h"
 
 bool csink_wire_varint(const unsigned char **at, const unsigned char *end, uint64_t *value)
@@ -79,16 +80,8 @@ int64_t csink_wire_numbers(const struct csink_field *f, uint64_t *to, uint64_t r
 
 int csink_ids_add(struct csink_ids *ids, uint64_t theirs, uint32_t ours)
 {
-	uint32_t cap = CSINK_MAX(ids->cap * 2, 256);
-	struct id *grown;
-
-	if (ids->nr == ids->cap) {
-		grown = reallocarray(ids->all, cap, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		ids->all = grown;
-		ids->cap = cap;
-	}
+	if (CSINK_GROW(ids->all, ids->nr, ids->cap))
+		return -ENOMEM;
 	ids->all[ids->nr++] = (struct id){theirs, ours};
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/collect/recording_impl.h"
 
 /* The smallest sizes, by type: what follows is checked where the entry is taken. */
@@ -19,22 +20,7 @@ static const uint32_t least_bytes[] = {
 	[CSINK_ENTRY_TIMELINE] = sizeof(struct csink_rec_timeline),
 };
 
-/* Room for one more element, by doubling: how much there is follows from nr, for ten arrays without a number each. */
-static int grow(void **array, uint32_t nr, size_t size)
-{
-	void *grown;
-
-	if (nr & (nr - 1) || nr == 1) /* not 0 and not a power of two: there is room (one element has room for two) */
-		return 0;
-	grown = realloc(*array, (nr ? (size_t)nr * 2 : 2) * size);
-	if (!grown)
-		return -ENOMEM;
-	*array = grown;
-	return 0;
-}
-
-#define APPEND(array, nr, value)                                                                                       \
-	(grow((void **)&(array), nr, sizeof(*(array))) ? -ENOMEM : ((array)[(nr)++] = (value), 0))
+#define APPEND(array, nr, value) (CSINK_GROW_UNCAPPED(array, nr) ? -ENOMEM : ((array)[(nr)++] = (value), 0))
 
 static bool has_end(const char *text, const struct csink_entry *head)
 {
@@ -52,7 +38,8 @@ static int append_row(struct csink_recorded *rec, const struct csink_recorded_ro
 	uint32_t nr = rec->nr_rows;
 
 	/* Weights grow in step: APPEND's rule, for nr_events at a time. */
-	if (grow((void **)&rec->weights, nr, sizeof(*rec->weights) * CSINK_MAX(rec->header.nr_events, 1)))
+	if (csink_grow_uncapped((void **)&rec->weights, nr,
+				sizeof(*rec->weights) * CSINK_MAX(rec->header.nr_events, 1)))
 		return -ENOMEM;
 	return APPEND(rec->rows, rec->nr_rows, *row);
 }

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/base/regular.h"
 
 #define MAX_BYTES (1ULL << 30) /* of one process's output, which has a line for each line of its code */
@@ -39,16 +40,8 @@ struct reader {
 
 static int set_name(struct names *names, uint32_t number, const char *text)
 {
-	if (number >= names->nr) {
-		uint32_t nr = CSINK_MAX(number + 1, names->nr * 2);
-		char **all = reallocarray(names->all, nr, sizeof(*all));
-
-		if (!all)
-			return -ENOMEM;
-		memset(all + names->nr, 0, (nr - names->nr) * sizeof(*all));
-		names->all = all;
-		names->nr = nr;
-	}
+	if (CSINK_GROW_INDEX(names->all, names->nr, number))
+		return -ENOMEM;
 	free(names->all[number]);
 	names->all[number] = strdup(text);
 	return names->all[number] ? 0 : -ENOMEM;

@@ -14,6 +14,7 @@
 #include <elfutils/libdwelf.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/base/regular.h"
 #include "launcher/gate/gate_command.h"
 #include "launcher/gate/series.h"
@@ -213,17 +214,12 @@ char *csink_gate_library_id(const char *path)
 
 static int add_library(struct csink_gate_fingerprint *print, char *path, char *id)
 {
-	struct csink_gate_library *grown =
-		reallocarray(print->libraries, print->nr_libraries + 1, sizeof(*print->libraries));
-
-	if (grown)
-		print->libraries = grown;
-	if (!grown || !path || !id) {
+	if (CSINK_GROW_UNCAPPED(print->libraries, print->nr_libraries) || !path || !id) {
 		free(path);
 		free(id);
 		return -ENOMEM;
 	}
-	grown[print->nr_libraries++] = (struct csink_gate_library){path, id};
+	print->libraries[print->nr_libraries++] = (struct csink_gate_library){path, id};
 	return 0;
 }
 

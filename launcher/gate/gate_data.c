@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/gate/gate.h"
 
 const char *const csink_gate_verdict_words[CSINK_GATE_NR_VERDICTS] = {
@@ -19,15 +20,8 @@ struct csink_gate_run *csink_gate_run_add(struct csink_gate_data *data, enum csi
 {
 	struct csink_gate_run *run;
 
-	if (data->nr_runs == data->cap_runs) {
-		uint32_t cap = CSINK_MAX(data->cap_runs * 2, 32);
-		struct csink_gate_run *runs = reallocarray(data->runs, cap, sizeof(*runs));
-
-		if (!runs)
-			return NULL;
-		data->runs = runs;
-		data->cap_runs = cap;
-	}
+	if (CSINK_GROW(data->runs, data->nr_runs, data->cap_runs))
+		return NULL;
 	run = &data->runs[data->nr_runs++];
 	memset(run, 0, sizeof(*run));
 	run->side = side;

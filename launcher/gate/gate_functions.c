@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/base/hash.h"
 
 void csink_gate_functions_release(struct csink_gate_functions *functions)
@@ -89,17 +90,11 @@ bool csink_gate_is_program(const struct csink_gate_functions *functions, const c
 
 static int add_function(struct csink_gate_functions *functions, const char *name, const char *module)
 {
-	struct csink_gate_function *all = functions->all;
+	struct csink_gate_function *all;
 
-	if (functions->nr == functions->cap) {
-		uint32_t cap = CSINK_MAX(functions->cap * 2, 256);
-
-		all = reallocarray(all, cap, sizeof(*all));
-		if (!all)
-			return -ENOMEM;
-		functions->all = all;
-		functions->cap = cap;
-	}
+	if (CSINK_GROW(functions->all, functions->nr, functions->cap))
+		return -ENOMEM;
+	all = functions->all;
 	/* The name that the program has now, not the one that it is compared with. */
 	if (csink_gate_is_program(functions, module) && functions->programs[1])
 		module = functions->programs[1];
@@ -165,15 +160,8 @@ int csink_gate_call_add(struct csink_gate_functions *functions, uint32_t caller,
 			return 0;
 		}
 	}
-	if (functions->nr_edges == functions->cap_edges) {
-		uint32_t cap = CSINK_MAX(functions->cap_edges * 2, 256);
-		struct csink_gate_edge *edges = reallocarray(functions->edges, cap, sizeof(*edges));
-
-		if (!edges)
-			return -ENOMEM;
-		functions->edges = edges;
-		functions->cap_edges = cap;
-	}
+	if (CSINK_GROW(functions->edges, functions->nr_edges, functions->cap_edges))
+		return -ENOMEM;
 	functions->edges[functions->nr_edges] = (struct csink_gate_edge){caller, callee, {0, 0}};
 	functions->edges[functions->nr_edges].weights[side] = weight;
 	functions->calls[at] = (struct csink_gate_slot){hash, ++functions->nr_edges};
@@ -203,12 +191,9 @@ void csink_gate_function_learn(struct csink_gate_functions *functions, uint32_t 
 
 static int grow_array(double **array, uint32_t from, uint32_t to)
 {
-	double *grown = reallocarray(*array, (size_t)to + 1, sizeof(*grown));
-
-	if (!grown)
+	if (csink_grow((void **)array, (uint64_t)to + 1, sizeof(**array)))
 		return -ENOMEM;
-	memset(grown + from, 0, ((size_t)to + 1 - from) * sizeof(*grown));
-	*array = grown;
+	memset(*array + from, 0, ((size_t)to + 1 - from) * sizeof(**array));
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/merge.h"
 
@@ -159,15 +160,9 @@ static int map_stacks(struct keep *k)
 	for (uint32_t i = 1; i < k->from->nr_stacks; i++) {
 		const struct csink_profile_range *stack = &k->from->stacks[i];
 
-		if (stack->nr > cap) {
-			uint32_t *grown = reallocarray(ids, stack->nr, sizeof(*ids));
-
-			if (!grown) {
-				free(ids);
-				return -ENOMEM;
-			}
-			ids = grown;
-			cap = stack->nr;
+		if (CSINK_GROW_TO(ids, cap, stack->nr)) {
+			free(ids);
+			return -ENOMEM;
 		}
 		for (uint32_t n = 0; n < stack->nr; n++)
 			ids[n] = k->locations[k->from->stack_ids[stack->first + n]];

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/base/regular.h"
 #include "launcher/profile/profile.h"
 
@@ -23,7 +24,7 @@
 
 int csink_gate_placement_add(struct csink_gate_placement *placement, int side, const char *path)
 {
-	struct csink_gate_file *grown;
+	struct csink_gate_file *file;
 	struct stat st;
 
 	if (stat(path, &st) || !S_ISREG(st.st_mode))
@@ -34,20 +35,13 @@ int csink_gate_placement_add(struct csink_gate_placement *placement, int side, c
 			return 0;
 		}
 	}
-	if (placement->nr == placement->cap) {
-		uint32_t cap = CSINK_MAX(placement->cap * 2, 16U);
-
-		grown = reallocarray(placement->files, cap, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		placement->files = grown;
-		placement->cap = cap;
-	}
-	grown = &placement->files[placement->nr];
-	*grown = (struct csink_gate_file){.path = strdup(path), .dev = st.st_dev, .ino = st.st_ino};
-	if (!grown->path)
+	if (CSINK_GROW(placement->files, placement->nr, placement->cap))
 		return -ENOMEM;
-	grown->sides[side] = true;
+	file = &placement->files[placement->nr];
+	*file = (struct csink_gate_file){.path = strdup(path), .dev = st.st_dev, .ino = st.st_ino};
+	if (!file->path)
+		return -ENOMEM;
+	file->sides[side] = true;
 	placement->nr++;
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/gate/gate.h"
 
 static struct csink_gate_module *find_module(const struct csink_gate_functions *functions, const char *name)
@@ -22,7 +23,7 @@ static struct csink_gate_module *find_module(const struct csink_gate_functions *
 
 int csink_gate_module_learn(struct csink_gate_functions *functions, const char *name, const char *id)
 {
-	struct csink_gate_module *module = find_module(functions, name), *grown;
+	struct csink_gate_module *module = find_module(functions, name);
 
 	if (module) {
 		bool differs = !*id || strcmp(module->name, name) || strcmp(module->id, id);
@@ -31,11 +32,9 @@ int csink_gate_module_learn(struct csink_gate_functions *functions, const char *
 		module->differs |= differs;
 		return 0;
 	}
-	grown = reallocarray(functions->modules, functions->nr_modules + 1, sizeof(*grown));
-	if (!grown)
+	if (CSINK_GROW_UNCAPPED(functions->modules, functions->nr_modules))
 		return -ENOMEM;
-	functions->modules = grown;
-	module = &grown[functions->nr_modules];
+	module = &functions->modules[functions->nr_modules];
 	/* Places have their program's name in them: by two names they are two. */
 	if (csink_gate_is_program(functions, name) && functions->programs[0] && functions->programs[1] &&
 	    strcmp(functions->programs[0], functions->programs[1]))

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/base/text.h"
 #include "launcher/output/calltree.h"
 #include "launcher/output/export.h"
@@ -67,15 +68,8 @@ static int64_t unfold(struct callgrind *c, const struct csink_profile_range *sta
 		const struct csink_frame_span *span = &c->map.spans[id];
 		const struct csink_profile_location *location = &p->locations[id];
 
-		if (nr + span->nr > c->cap_steps) {
-			uint32_t cap = (nr + span->nr) * 2;
-			struct step *grown = reallocarray(c->steps, cap, sizeof(*grown));
-
-			if (!grown)
-				return -ENOMEM;
-			c->steps = grown;
-			c->cap_steps = cap;
-		}
+		if (CSINK_GROW_TO(c->steps, c->cap_steps, (uint64_t)nr + span->nr))
+			return -ENOMEM;
 		for (uint32_t k = 0; k < span->nr; k++) {
 			int64_t line = location->nr_lines ? p->lines[location->first_line + k].line : 0;
 

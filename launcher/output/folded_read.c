@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/base/memory.h"
 #include "launcher/output/folded.h"
 #include "launcher/profile/profile.h"
@@ -46,18 +47,11 @@ static uint32_t location_of(struct reader *r, const char *name, size_t len)
 	csink_str_t id = csink_profile_strn(r->p, name, len);
 	struct csink_profile_function function = {.name = id, .system_name = id};
 	struct csink_profile_line line = {0};
-	uint32_t more = CSINK_MAX(id + 1, r->nr_locations * 2), *grown;
 
 	if (!id)
 		return 0;
-	if (id >= r->nr_locations) {
-		grown = reallocarray(r->locations, more, sizeof(*grown));
-		if (!grown)
-			return 0;
-		memset(grown + r->nr_locations, 0, (more - r->nr_locations) * sizeof(*grown));
-		r->locations = grown;
-		r->nr_locations = more;
-	}
+	if (CSINK_GROW_INDEX(r->locations, r->nr_locations, id))
+		return 0;
 	if (!r->locations[id]) {
 		line.function = csink_profile_function_add(r->p, &function);
 		r->locations[id] = csink_profile_location_add(r->p, 0, 0, &line, 1);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/output/report_impl.h"
 #include "launcher/profile/tree.h"
 
@@ -122,16 +123,8 @@ static void print_folded(const struct tree_printer *t, uint32_t nr, int64_t rest
 
 static int push_guide(struct guides *g, bool more)
 {
-	uint32_t cap = CSINK_MAX(g->cap * 2, 256);
-	bool *grown;
-
-	if (g->depth == g->cap) {
-		grown = realloc(g->more, cap);
-		if (!grown)
-			return -ENOMEM;
-		g->more = grown;
-		g->cap = cap;
-	}
+	if (CSINK_GROW(g->more, g->depth, g->cap))
+		return -ENOMEM;
 	g->more[g->depth++] = more;
 	return 0;
 }
@@ -152,16 +145,10 @@ struct levels {
 
 static int enter(struct tree_printer *t, struct levels *l, uint32_t node)
 {
-	uint32_t cap = CSINK_MAX(l->cap * 2, 64);
-	struct level *grown, *level;
+	struct level *level;
 
-	if (l->nr == l->cap) {
-		grown = reallocarray(l->all, cap, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		l->all = grown;
-		l->cap = cap;
-	}
+	if (CSINK_GROW(l->all, l->nr, l->cap))
+		return -ENOMEM;
 	level = &l->all[l->nr++];
 	*level = (struct level){.node = node, .next = t->tree->nodes[node].first};
 	level->left = count_shown(t, node, &level->nr_rest, &level->rest);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
 
@@ -61,17 +62,11 @@ static uint32_t find_thread(struct csink_threads *t, const struct csink_profile 
 {
 	/* Equal ones are equal stacks in a profile of their own. */
 	uint32_t id = csink_profile_stack_add(known, key, 4);
-	struct csink_thread *grown;
 
 	if (!id || id <= t->nr_threads)
 		return id - 1;
-	if (t->nr_threads == t->cap_threads) {
-		grown = reallocarray(t->threads, (size_t)t->cap_threads * 2 + 64, sizeof(*grown));
-		if (!grown)
-			return UINT32_MAX;
-		t->threads = grown;
-		t->cap_threads = t->cap_threads * 2 + 64;
-	}
+	if (CSINK_GROW(t->threads, t->nr_threads, t->cap_threads))
+		return UINT32_MAX;
 	t->threads[t->nr_threads++] = (struct csink_thread){
 		.pid = key[0],
 		.tid = key[1],

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/profile/facts.h"
 
 const char *const csink_per_words[CSINK_NR_PERS] = {"run", "second", "total"};
@@ -26,16 +27,8 @@ struct comparing {
 
 static int add_row(struct csink_diff *diff, csink_str_t name, csink_str_t module)
 {
-	uint32_t cap = CSINK_MAX(diff->cap_rows * 2, 1024);
-	struct csink_diff_row *grown;
-
-	if (diff->nr_rows == diff->cap_rows) {
-		grown = reallocarray(diff->rows, cap, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		diff->rows = grown;
-		diff->cap_rows = cap;
-	}
+	if (CSINK_GROW(diff->rows, diff->nr_rows, diff->cap_rows))
+		return -ENOMEM;
 	diff->rows[diff->nr_rows++] = (struct csink_diff_row){.name = csink_profile_text(diff->names, name),
 							      .module = csink_profile_text(diff->names, module)};
 	return 0;

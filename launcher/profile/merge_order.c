@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/profile/merge_impl.h"
 
 #define FIRST_ADDRESS 0x100000000ULL
@@ -105,7 +106,7 @@ static void lay_out_functions(struct ordering *o)
 
 static int lay_out_locations(struct ordering *o)
 {
-	struct csink_profile_line *lines = NULL, *grown;
+	struct csink_profile_line *lines = NULL;
 	uint32_t i, k, id, added, room = 0;
 
 	for (i = 0; i < o->ranks.locations.nr; i++) {
@@ -116,14 +117,9 @@ static int lay_out_locations(struct ordering *o)
 		from = &o->sum->locations[id];
 		if (!o->out_locations[id])
 			continue;
-		if (from->nr_lines > room) {
-			room = from->nr_lines * 2;
-			grown = reallocarray(lines, room, sizeof(*lines));
-			if (!grown) {
-				free(lines);
-				return -ENOMEM;
-			}
-			lines = grown;
+		if (CSINK_GROW_TO(lines, room, from->nr_lines)) {
+			free(lines);
+			return -ENOMEM;
 		}
 		for (k = 0; k < from->nr_lines; k++) {
 			lines[k] = o->sum->lines[from->first_line + k];

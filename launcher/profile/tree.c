@@ -6,7 +6,15 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/base/hash.h"
+
+/*
+ * While the tree is built, the first children of a node are a list (first, next) in the order of their coming, and only
+ * further ones are in the hash: nearly all nodes have few children, and a slot of the hash is a cache miss in a large
+ * tree.
+ */
+#define MAX_LISTED 8
 
 static uint32_t *find_slot(const struct csink_tree *t, uint32_t parent, uint32_t row)
 {
@@ -17,41 +25,50 @@ static uint32_t *find_slot(const struct csink_tree *t, uint32_t parent, uint32_t
 	return &t->slots[at];
 }
 
-static int grow(struct csink_tree *t)
+static int grow_slots(struct csink_tree *t)
 {
-	uint32_t cap = CSINK_MAX(t->cap_nodes * 2, 1024), i;
-	struct csink_tree_node *nodes;
+	uint64_t nr = t->slots ? ((uint64_t)t->slot_mask + 1) * 2 : 1024;
+	uint32_t *old = t->slots, *slots;
 
-	if (t->nr_nodes < t->cap_nodes)
+	if (old && t->nr_slots <= t->slot_mask / 2)
 		return 0;
-	nodes = t->cap_nodes <= UINT32_MAX / 4 ? reallocarray(t->nodes, cap, sizeof(*nodes)) : NULL;
-	if (!nodes)
+	slots = nr <= UINT32_MAX ? calloc(nr, sizeof(*slots)) : NULL;
+	if (!slots)
 		return -ENOMEM;
-	t->nodes = nodes;
-	t->cap_nodes = cap;
-	free(t->slots);
-	t->slots = calloc(cap * 2ULL, sizeof(*t->slots));
-	if (!t->slots)
-		return -ENOMEM;
-	t->slot_mask = cap * 2 - 1;
-	for (i = 1; i < t->nr_nodes; i++)
-		*find_slot(t, nodes[i].parent, nodes[i].row) = i + 1;
+	t->slots = slots;
+	t->slot_mask = (uint32_t)(nr - 1);
+	for (uint64_t i = 0; old && i < nr / 2; i++) {
+		if (old[i])
+			*find_slot(t, t->nodes[old[i] - 1].parent, t->nodes[old[i] - 1].row) = old[i];
+	}
+	free(old);
 	return 0;
 }
 
 /* Go down to the child of that row; made if there is none. 0 without memory. */
 static uint32_t child(struct csink_tree *t, uint32_t parent, uint32_t row)
 {
-	uint32_t *slot;
+	uint32_t *link, *slot = NULL, listed = 0;
 
-	if (grow(t))
+	if (CSINK_GROW(t->nodes, t->nr_nodes, t->cap_nodes))
 		return 0;
-	slot = find_slot(t, parent, row);
-	if (!*slot) {
-		t->nodes[t->nr_nodes] = (struct csink_tree_node){.row = row, .parent = parent};
-		*slot = ++t->nr_nodes;
+	for (link = &t->nodes[parent].first; *link && listed < MAX_LISTED; link = &t->nodes[*link].next, listed++) {
+		if (t->nodes[*link].row == row)
+			return *link;
 	}
-	return *slot - 1;
+	if (listed == MAX_LISTED) {
+		if (grow_slots(t))
+			return 0;
+		slot = find_slot(t, parent, row);
+		if (*slot)
+			return *slot - 1;
+		*slot = t->nr_nodes + 1;
+		t->nr_slots++;
+	} else {
+		*link = t->nr_nodes;
+	}
+	t->nodes[t->nr_nodes] = (struct csink_tree_node){.row = row, .parent = parent};
+	return t->nr_nodes++;
 }
 
 static void add(int64_t *to, int64_t value)
@@ -69,17 +86,12 @@ struct walk {
 static int unroll(struct walk *w, const struct csink_profile *p, uint32_t stack)
 {
 	const struct csink_profile_range *range = &p->stacks[stack], *span;
-	uint32_t i, k, *grown;
+	uint32_t i, k;
 
 	for (i = w->nr = 0; i < range->nr; i++) {
 		span = &w->rows->spans[p->stack_ids[range->first + i]];
-		if (w->cap - w->nr < span->nr) {
-			w->cap = CSINK_MAX(w->cap * 2, w->nr + span->nr + 1024);
-			grown = reallocarray(w->ids, w->cap, sizeof(*grown));
-			if (!grown)
-				return -ENOMEM;
-			w->ids = grown;
-		}
+		if (CSINK_GROW_TO(w->ids, w->cap, (uint64_t)w->nr + span->nr))
+			return -ENOMEM;
 		for (k = 0; k < span->nr; k++)
 			w->ids[w->nr++] = w->rows->ids[span->first + k];
 	}
@@ -137,8 +149,10 @@ static int link_children(struct csink_tree *t, const struct csink_rows *rows)
 
 	if (!order)
 		return -ENOMEM;
-	for (i = 1; i < t->nr_nodes; i++)
+	for (i = 0; i < t->nr_nodes; i++) {
 		order[i] = i;
+		t->nodes[i].first = t->nodes[i].next = 0;
+	}
 	qsort_r(order + 1, t->nr_nodes - 1, sizeof(*order), compare_nodes, &context);
 	for (i = 1; i < t->nr_nodes; i++) {
 		struct csink_tree_node *node = &t->nodes[order[i]], *parent = &t->nodes[node->parent];
@@ -158,7 +172,7 @@ int csink_tree_build(struct csink_tree *t, const struct csink_profile *p, const 
 	int err;
 
 	*t = (struct csink_tree){0};
-	err = grow(t);
+	err = CSINK_GROW(t->nodes, 0, t->cap_nodes);
 	if (!err)
 		t->nodes[t->nr_nodes++] = (struct csink_tree_node){0};
 	for (i = 0; i < p->nr_samples && !err; i++) {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/base/grow.h"
 #include "preload/api/reserve/reserve_impl.h"
 #include "preload/core/sysfs.h"
 
@@ -94,15 +95,8 @@ static bool is_kernel_thread(int pid)
 
 static int add(struct csink_scan *scan, const struct csink_scan_process *process)
 {
-	struct csink_scan_process *grown;
-
-	/* Grows by doubling: at 0 and at each power of two there is no room left. */
-	if (!(scan->nr & (scan->nr - 1))) {
-		grown = realloc(scan->processes, (scan->nr ? 2 * scan->nr : 1) * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		scan->processes = grown;
-	}
+	if (CSINK_GROW_UNCAPPED(scan->processes, scan->nr))
+		return -ENOMEM;
 	scan->processes[scan->nr++] = *process;
 	return 0;
 }

@@ -12,6 +12,7 @@
 
 #include "include/countersink/explain.h"
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/session/process_tree.h"
 
 int csink_outside_open_event(struct csink_event_spec *spec, const struct csink_outside_how *how,
@@ -274,15 +275,13 @@ void csink_outside_close(struct csink_outside_watch *watch)
 
 void csink_outside_note(struct csink_outside *out, const char *fmt, ...)
 {
-	char **notes = realloc(out->notes, (out->nr_notes + 1) * sizeof(*notes));
 	va_list ap;
 	int len;
 
-	if (!notes)
+	if (CSINK_GROW_UNCAPPED(out->notes, out->nr_notes))
 		return;
-	out->notes = notes;
 	va_start(ap, fmt);
-	len = vasprintf(&notes[out->nr_notes], fmt, ap);
+	len = vasprintf(&out->notes[out->nr_notes], fmt, ap);
 	va_end(ap);
 	if (len >= 0)
 		out->nr_notes++;

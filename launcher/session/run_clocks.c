@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 
 /*
  * So many events of one PMU hardly ever have to wait: every core PMU has six counters or more. Where others hold these,
@@ -75,16 +76,9 @@ static void open_one(struct csink_clocks *clocks, uint32_t clock, int cpu, const
 	struct perf_event_attr attr = clocks->specs[clock].attr;
 	int fd;
 
-	if (clocks->nr_fds == clocks->cap_fds) {
-		uint32_t cap = clocks->cap_fds ? 2 * clocks->cap_fds : 32;
-		struct csink_clocks_fd *fds = reallocarray(clocks->fds, cap, sizeof(*fds));
-
-		if (!fds) {
-			clocks->broken |= 1U << clock;
-			return;
-		}
-		clocks->fds = fds;
-		clocks->cap_fds = cap;
+	if (CSINK_GROW(clocks->fds, clocks->nr_fds, clocks->cap_fds)) {
+		clocks->broken |= 1U << clock;
+		return;
 	}
 	attr.size = sizeof(attr);
 	attr.inherit = how->inherit;

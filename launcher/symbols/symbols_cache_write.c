@@ -33,7 +33,7 @@ static int compare_entries(const void *a, const void *b)
 /* Remove the oldest files if all together are larger than MAX_BYTES. */
 static void prune(const char *file)
 {
-	struct entry *all = NULL, *grown;
+	struct entry *all = NULL;
 	uint32_t nr = 0, cap = 0, i;
 	struct dirent *found;
 	int64_t bytes = 0;
@@ -48,13 +48,8 @@ static void prune(const char *file)
 		if (fstatat(dirfd(dir), found->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode) ||
 		    strlen(found->d_name) >= sizeof(all->name))
 			continue;
-		if (nr == cap) {
-			cap = CSINK_MAX(cap * 2, 64);
-			grown = reallocarray(all, cap, sizeof(*all));
-			if (!grown)
-				break;
-			all = grown;
-		}
+		if (CSINK_GROW(all, nr, cap))
+			break;
 		strcpy(all[nr].name, found->d_name);
 		all[nr].bytes = st.st_size;
 		all[nr++].time_ns = st.st_mtim.tv_sec * (int64_t)CSINK_NS_PER_S + st.st_mtim.tv_nsec;

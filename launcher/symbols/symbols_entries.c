@@ -101,22 +101,15 @@ static int add_attribute(struct csink_entries *s, struct csink_abbrev *abbrev, u
 
 static int add_abbrev(struct csink_entries *s, Dwarf_Abbrev *from)
 {
-	uint32_t code = dwarf_getabbrevcode(from), cap;
-	struct csink_abbrev *grown, *abbrev;
+	uint32_t code = dwarf_getabbrevcode(from);
+	struct csink_abbrev *abbrev;
 	unsigned int name, form;
 	size_t i;
 
 	if (code >= MAX_ABBREVS)
 		return 0;
-	if (code >= s->nr_abbrevs) {
-		cap = CSINK_MAX(code + 1, s->nr_abbrevs * 2);
-		grown = reallocarray(s->abbrevs, cap, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		memset(grown + s->nr_abbrevs, 0, (cap - s->nr_abbrevs) * sizeof(*grown));
-		s->abbrevs = grown;
-		s->nr_abbrevs = cap;
-	}
+	if (CSINK_GROW_INDEX(s->abbrevs, s->nr_abbrevs, code))
+		return -ENOMEM;
 	abbrev = &s->abbrevs[code];
 	*abbrev = (struct csink_abbrev){.tag = dwarf_getabbrevtag(from),
 					.has_children = dwarf_abbrevhaschildren(from) == DW_CHILDREN_yes,

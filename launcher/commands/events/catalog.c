@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "include/internal/event.h"
+#include "launcher/base/grow.h"
 #include "preload/api/events/event_parse.h"
 #include "preload/api/events/pfm.h"
 #include "preload/core/sysfs.h"
@@ -167,15 +168,13 @@ static int read_names(struct names *names, const char *path)
 	if (err)
 		return err;
 	while ((name = csink_sysfs_dir_next(&dir))) {
-		char **longer = realloc(names->list, (names->nr + 1) * sizeof(*longer));
+		char *copy = strdup(name);
 
-		if (!longer)
+		if (!copy || CSINK_GROW_UNCAPPED(names->list, names->nr)) {
+			free(copy);
 			break;
-		names->list = longer;
-		longer[names->nr] = strdup(name);
-		if (!longer[names->nr])
-			break;
-		names->nr++;
+		}
+		names->list[names->nr++] = copy;
 	}
 	csink_sysfs_dir_close(&dir);
 	if (names->nr)

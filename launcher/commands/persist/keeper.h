@@ -23,7 +23,7 @@ struct csink_kept_member {
 
 struct csink_kept_members {
 	struct csink_kept_member *at;
-	uint32_t nr, room;
+	uint32_t nr;
 };
 
 struct csink_kept {

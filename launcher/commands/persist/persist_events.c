@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/commands/persist/keeper.h"
 
 uint32_t csink_keeper_place(const struct csink_keeper_events *events, uint64_t id)
@@ -147,21 +148,6 @@ static int map_rings(struct csink_kept *kept)
 	return err;
 }
 
-static int make_room(struct csink_keeper_events *events)
-{
-	uint32_t room = events->room ? 2 * events->room : 64;
-	struct csink_kept *more;
-
-	if (events->nr < events->room)
-		return 0;
-	more = realloc(events->kept, room * sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	events->kept = more;
-	events->room = room;
-	return 0;
-}
-
 static void share(struct csink_keeper_events *events)
 {
 	uint32_t shared = 0;
@@ -185,19 +171,9 @@ void csink_keeper_close(struct csink_keeper_events *events, struct csink_kept_me
 
 static int grow_members(struct csink_keeper_events *events, struct csink_kept_members *members)
 {
-	uint32_t room = members->room ? 2 * members->room : 1;
-	struct csink_kept_member *more;
-
 	if (events->nr_fds >= events->limit)
 		return -EMFILE;
-	if (members->nr < members->room)
-		return 0;
-	more = realloc(members->at, room * sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	members->at = more;
-	members->room = room;
-	return 0;
+	return CSINK_GROW_UNCAPPED(members->at, members->nr);
 }
 
 int csink_keeper_add(struct csink_keeper_events *events, struct csink_kept_members *members, int fd,
@@ -238,7 +214,7 @@ int csink_keeper_take(struct csink_keeper_events *events, struct csink_kept_memb
 	if (!err && csink_keeper_find(events, event->id))
 		err = -EEXIST;
 	if (!err)
-		err = make_room(events);
+		err = CSINK_GROW(events->kept, events->nr, events->room);
 	if (!err)
 		err = map_rings(&kept);
 	if (!err)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/base/text.h"
 #include "launcher/commands/registry.h"
 
@@ -28,7 +29,7 @@ struct sample {
 struct samples {
 	const struct csink_persist_event *event;
 	struct sample *at;
-	size_t nr, room;
+	uint32_t nr, room;
 	uint64_t nr_lost, nr_throttled; /* as records of the ring say */
 	uint64_t read_bytes, overwritten_bytes;
 	uint32_t nr_rings;
@@ -64,15 +65,8 @@ static void parse_sample(const struct samples *samples, const uint64_t *words, s
 
 static int add_sample(struct samples *samples, const uint64_t *words, size_t nr)
 {
-	if (samples->nr == samples->room) {
-		size_t room = samples->room ? 2 * samples->room : 1024;
-		struct sample *more = realloc(samples->at, room * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		samples->at = more;
-		samples->room = room;
-	}
+	if (CSINK_GROW(samples->at, samples->nr, samples->room))
+		return -ENOMEM;
 	parse_sample(samples, words, nr, &samples->at[samples->nr]);
 	samples->nr++;
 	return 0;

@@ -13,6 +13,7 @@
 
 #include "include/countersink/explain.h"
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "preload/api/pmc/stop_targets.h"
 
 struct opening {
@@ -52,16 +53,9 @@ static int add(struct opening *o, int fd, int cpu)
 	struct csink_persist_member *member;
 	int err;
 
-	if (set->nr == set->room) {
-		uint32_t room = set->room ? 2 * set->room : 16;
-
-		member = realloc(set->at, room * sizeof(*member));
-		if (!member) {
-			close(fd);
-			return -ENOMEM;
-		}
-		set->at = member;
-		set->room = room;
+	if (CSINK_GROW(set->at, set->nr, set->room)) {
+		close(fd);
+		return -ENOMEM;
 	}
 	member = &set->at[set->nr++];
 	*member = (struct csink_persist_member){fd, cpu, 0};

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/session/outside.h"
 
 /* How much memory the rings of a CPU may have together; each has a page more, for its head. */
@@ -202,16 +203,9 @@ int csink_stat_threads_fd(const struct csink_stat_threads *threads)
 
 static struct csink_stat_thread_note *new_note(struct csink_stat_threads *threads)
 {
-	if (threads->nr_notes == threads->cap_notes) {
-		uint32_t cap = threads->cap_notes ? 2 * threads->cap_notes : 256;
-		struct csink_stat_thread_note *notes = reallocarray(threads->notes, cap, sizeof(*notes));
-
-		if (!notes) {
-			threads->no_memory = true;
-			return NULL;
-		}
-		threads->notes = notes;
-		threads->cap_notes = cap;
+	if (CSINK_GROW(threads->notes, threads->nr_notes, threads->cap_notes)) {
+		threads->no_memory = true;
+		return NULL;
 	}
 	return &threads->notes[threads->nr_notes++];
 }
