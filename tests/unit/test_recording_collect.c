@@ -198,8 +198,8 @@ static void test_tree(void)
 	is_num(sum(p, "task-clock", "pseudo", "not sampled"), 5 * MS, "time without samples is [not sampled]");
 	is_num(sum(p, "task-clock", "pseudo", "exit"), 160 * MS - (80 + 12 + 5 + 40) * MS,
 	       "time after the last flush is [exit]");
-	is_num(sum(p, "task-clock", "pseudo", "time of a program that was not injected is [not injected]"), 40 * MS,
-	       "all of a program that was not injected");
+	is_num(sum(p, "task-clock", "pseudo", "not injected"), 40 * MS,
+	       "time of a program that was not injected is [not injected]");
 	is_num(self(p, "task-clock", "[not injected: static]"), 40 * MS, "[not injected] has the program's name");
 	is_str(csink_profile_fact(p, CSINK_FACT_UNPROFILED, 0), "static (static, cannot be preloaded into)",
 	       "the program that was not injected is a comment with its reason");
