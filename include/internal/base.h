@@ -35,7 +35,7 @@ static inline char *csink_digits(char *end, uint32_t number)
 }
 
 /* For large variables that most programs never touch: the others, which all do, then share a few pages. */
-#define CSINK_SELDOM __attribute__((section(".bss.seldom")))
+#define CSINK_COLD __attribute__((section(".bss.cold")))
 
 #define CSINK_NS_PER_S 1000000000ULL
 

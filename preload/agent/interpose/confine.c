@@ -36,7 +36,7 @@ enum {
 };
 
 /* Of what few programs do: the rest is profiled as ever. */
-#define SELDOM_CALLS ((uint32_t)(CSINK_CALLS_LOCK | CSINK_CALLS_RIGHTS))
+#define RARE_CALLS ((uint32_t)(CSINK_CALLS_LOCK | CSINK_CALLS_RIGHTS))
 
 /* What the kernel does then is no plain error that our code knows how to take. */
 static bool punishes(uint32_t verdict)
@@ -68,7 +68,7 @@ static uint32_t judge(const struct sock_fprog *prog, struct findings *found)
 		for (int k = 0; k < 6; k++)
 			data.args[k] = call->args[k];
 		verdict = csink_seccomp_run(prog, &data);
-		if ((verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO && call->calls & ~SELDOM_CALLS &&
+		if ((verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO && call->calls & ~RARE_CALLS &&
 		    !found->refused)
 			found->refused = call->name;
 		if (!punishes(verdict))
@@ -115,7 +115,7 @@ static void say(const char *what, const char *name, uint32_t calls)
 	struct csink_writer writer = {0, 0};
 	const char *rest = "what is loaded after that has no name";
 
-	if (!(calls & ~SELDOM_CALLS))
+	if (!(calls & ~RARE_CALLS))
 		rest = calls & CSINK_CALLS_RIGHTS ? "what it starts as another user after that is not in the profile"
 						  : "mlockall(2) locks our memory, too, after that";
 	if (calls & CSINK_CALLS_LIFE)
@@ -144,7 +144,7 @@ static long confine(const struct sock_fprog *prog, bool strict, long number, lon
 	long result;
 	int saved;
 
-	if (!thread || !atomic_load(&csink_process.active) || csink_signals_borrowed())
+	if (!thread || !atomic_load(&csink_process.active) || csink_in_vfork_child())
 		return csink_raw_to_libc(csink_rawcall(number, a, b, c, d, e));
 	if (!strict)
 		calls = judge(prog, &found);

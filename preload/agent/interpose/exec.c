@@ -38,10 +38,10 @@ enum { LARGEST_ENVIRONMENT = 512 * 1024 };
 #define ENV_FOR(started, envp)                                                                                         \
 	({                                                                                                             \
 		size_t room_bytes = csink_env_is_known() ? csink_env_room(envp) : 0;                                   \
-		bool bears_us = csink_program_supports_preload(csink_program_reason((started)->kind)) &&               \
-				(started)->reason != CSINK_SPAWN_NO_REACH && !csink_calls_are_off(CSINK_CALLS_LIFE);   \
+		bool preload_us = csink_program_supports_preload(csink_program_reason((started)->kind)) &&             \
+				  (started)->reason != CSINK_SPAWN_NO_REACH && !csink_calls_are_off(CSINK_CALLS_LIFE); \
 		room_bytes &&room_bytes < LARGEST_ENVIRONMENT                                                          \
-			? csink_env_for_exec(envp, bears_us, alloca(room_bytes), room_bytes)                           \
+			? csink_env_for_exec(envp, preload_us, alloca(room_bytes), room_bytes)                         \
 			: (envp);                                                                                      \
 	})
 
@@ -55,7 +55,7 @@ enum prepared {
 /* The image is about to be replaced by @started. */
 static enum prepared prepare(struct csink_started *started)
 {
-	bool borrowed;
+	bool in_vfork_child;
 
 	if (!atomic_load(&csink_process.active))
 		return NOTHING;
@@ -65,13 +65,13 @@ static enum prepared prepare(struct csink_started *started)
 		csink_thread_pause(csink_self); /* that much, lest a sample kills the new program */
 		return PAUSED;
 	}
-	borrowed = csink_signals_borrowed();
-	if (borrowed)
+	in_vfork_child = csink_in_vfork_child();
+	if (in_vfork_child)
 		csink_signals_before_exec(); /* touches the child's own dispositions and mask alone */
 	else
 		csink_image_before_exec();
 	csink_started_say(started, (pid_t)csink_rawcall(SYS_getpid));
-	return borrowed ? NOTHING : FLUSHED;
+	return in_vfork_child ? NOTHING : FLUSHED;
 }
 
 static int failed(struct csink_started *started, enum prepared prepared, int result)

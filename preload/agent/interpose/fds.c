@@ -18,7 +18,7 @@ static void alarm_guard(void)
 {
 	/* A vfork child's table is its own. */
 	if (atomic_load_explicit(&csink_process.active, memory_order_relaxed) &&
-	    !csink_calls_are_off(CSINK_CALLS_LIFE) && !csink_fd_guard_is_alarmed() && !csink_signals_borrowed())
+	    !csink_calls_are_off(CSINK_CALLS_LIFE) && !csink_fd_guard_is_alarmed() && !csink_in_vfork_child())
 		csink_fd_guard_alarm();
 }
 
@@ -42,7 +42,7 @@ CSINK_EXPORT int close(int fd)
 
 CSINK_EXPORT int fclose(FILE *stream)
 {
-	if (CSINK_UNLIKELY(stream == stderr) && atomic_load(&csink_process.active) && !csink_signals_borrowed())
+	if (CSINK_UNLIKELY(stream == stderr) && atomic_load(&csink_process.active) && !csink_in_vfork_child())
 		csink_finish_keep_stderr();
 	return REAL(fclose)(stream);
 }

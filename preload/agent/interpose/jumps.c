@@ -74,7 +74,7 @@ static bool must_let_through(const struct csink_thread *thread, const struct __j
 	stack_t stack;
 
 	if (!csink_signals_small_stacks() || !thread || !thread->hidden.signals || !env ||
-	    csink_calls_are_off(CSINK_CALLS_LIFE) || csink_signals_borrowed())
+	    csink_calls_are_off(CSINK_CALLS_LIFE) || csink_in_vfork_child())
 		return false;
 	csink_raw_mask(SIG_BLOCK, 0, &kernel);
 	return kernel & thread->hidden.signals && !csink_rawcall(SYS_sigaltstack, NULL, &stack) &&

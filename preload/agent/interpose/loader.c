@@ -95,7 +95,7 @@ enum { MAX_CHANGES = CSINK_NR_REALS + CSINK_ARRAY_SIZE(others) };
 
 /* The functions from here on run inside the program's own dlopen(3): they may enter the loader (CSINK_ALLOW). */
 static pthread_mutex_t rerouting = PTHREAD_MUTEX_INITIALIZER;
-static CSINK_SELDOM struct csink_got_change changes[MAX_CHANGES];
+static CSINK_COLD struct csink_got_change changes[MAX_CHANGES];
 static uint32_t nr_changes;
 
 static void add_change(void *libc, const char *name)
@@ -156,7 +156,7 @@ static void *open_and_reroute(const char *file, int mode)
 
 static bool is_active(void)
 {
-	return atomic_load_explicit(&csink_process.active, memory_order_relaxed) && !csink_signals_borrowed();
+	return atomic_load_explicit(&csink_process.active, memory_order_relaxed) && !csink_in_vfork_child();
 }
 
 /* What it sets up and starts, it does past us. */

@@ -36,14 +36,14 @@ static bool make_pending(struct csink_thread *thread, int how, uint64_t asked, u
 {
 	uint64_t ours = thread->hidden.signals, kernel, after;
 
-	if (CSINK_LIKELY(!csink_held_signals(thread)) || csink_signals_borrowed())
+	if (CSINK_LIKELY(!csink_pending_signals(thread)) || csink_in_vfork_child())
 		return false;
 	csink_raw_mask(SIG_BLOCK, ours, &kernel);
 	*before = csink_masks_blocked(thread, kernel);
 	after = changed(how, *before, asked & ours);
-	/* If they are let through before the mask is in place, they must not be held again. */
+	/* If they are let through before the mask is in place, they must not be kept again. */
 	csink_masks_set_blocked(thread, after, kernel);
-	csink_held_release(thread, after);
+	csink_pending_release(thread, after);
 	return true;
 }
 
@@ -100,12 +100,12 @@ static int set_mask(int (*real)(int, const sigset_t *, sigset_t *), int how, con
 		mend_kernel(thread, kernel, after);
 	csink_masks_set_blocked(thread, changed(how, before, asked & ours), after);
 	/* What was kept while a handler blocked it, which the call has let in; all of it before the first arrives. */
-	if (CSINK_UNLIKELY(csink_held_signals(thread) & ~thread->hidden.blocked) && !csink_signals_borrowed()) {
+	if (CSINK_UNLIKELY(csink_pending_signals(thread) & ~thread->hidden.blocked) && !csink_in_vfork_child()) {
 		csink_raw_mask(SIG_BLOCK, ours, NULL);
-		csink_held_release(thread, thread->hidden.blocked);
+		csink_pending_release(thread, thread->hidden.blocked);
 		csink_raw_mask(SIG_UNBLOCK, csink_masks_open(thread), NULL);
 	}
-	csink_held_settle(thread, thread->hidden.blocked);
+	csink_pending_settle(thread, thread->hidden.blocked);
 	return 0;
 }
 
@@ -125,7 +125,8 @@ CSINK_EXPORT int sigpending(sigset_t *set)
 	int err = REAL(sigpending)(set);
 
 	if (!err && thread && thread->hidden.signals && !csink_masks_are_kernels())
-		*csink_set_word(set) = (csink_set_bits(set) & ~csink_masks_open(thread)) | csink_held_signals(thread);
+		*csink_set_word(set) =
+			(csink_set_bits(set) & ~csink_masks_open(thread)) | csink_pending_signals(thread);
 	return err;
 }
 

@@ -37,7 +37,7 @@ static void unlock_ours(int flags)
 static bool has_memory(void)
 {
 	return csink_process.rec.header && !csink_calls_are_off(CSINK_CALLS_LOCK | CSINK_CALLS_LIFE) &&
-	       !csink_signals_borrowed();
+	       !csink_in_vfork_child();
 }
 
 long csink_memory_lock(int flags)

@@ -26,7 +26,7 @@ static int set_action(int signo, const struct sigaction *act, struct sigaction *
 	if (!csink_signal_is_taken(signo))
 		return csink_signal_set_other(signo, act, old);
 	/* A vfork child's handlers are its own: the kernel keeps them apart from ours. */
-	return csink_signals_borrowed() ? REAL(sigaction)(signo, act, old) : csink_signal_set_hidden(signo, act, old);
+	return csink_in_vfork_child() ? REAL(sigaction)(signo, act, old) : csink_signal_set_hidden(signo, act, old);
 }
 
 CSINK_EXPORT int sigaction(int signo, const struct sigaction *act, struct sigaction *old)

@@ -144,7 +144,7 @@ static long forked(long result)
 /* Two events that raise SIGTRAP at the same moment raise one. */
 static void before_perf_open(const struct perf_event_attr *attr)
 {
-	if (!csink_self || csink_signals_borrowed())
+	if (!csink_self || csink_in_vfork_child())
 		return;
 	csink_self->program_has_events = true;
 	if (csink_readable((uintptr_t)attr, sizeof(*attr)) && attr->sigtrap)

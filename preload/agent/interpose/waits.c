@@ -37,11 +37,11 @@ static void swap_in(struct swap *swap, const sigset_t *mask)
 		return;
 	*swap = (struct swap){thread, thread->hidden.blocked, thread->hidden.anchor, false};
 	asked = csink_set_bits(mask) & ours;
-	if (csink_held_signals(thread) & ~asked && !csink_signals_borrowed()) {
+	if (csink_pending_signals(thread) & ~asked && !csink_in_vfork_child()) {
 		/* Pending in the kernel, they come as soon as it has the mask in place. */
 		swap->raised = true;
 		csink_raw_mask(SIG_BLOCK, ours, NULL);
-		csink_held_release(thread, asked);
+		csink_pending_release(thread, asked);
 	}
 	if (asked != thread->hidden.blocked) {
 		thread->hidden.blocked = asked;
@@ -61,7 +61,7 @@ static void swap_out(const struct swap *swap)
 	swap->thread->hidden.anchor = swap->anchor;
 	if (swap->raised)
 		csink_raw_mask(SIG_UNBLOCK, csink_masks_open(swap->thread), NULL);
-	csink_held_settle(swap->thread, swap->blocked);
+	csink_pending_settle(swap->thread, swap->blocked);
 }
 
 #define WITH_MASK(mask, call)                                                                                          \
@@ -157,7 +157,7 @@ static int take(const sigset_t *set, siginfo_t *out, const struct timespec *time
 	int signo;
 	int32_t tid;
 
-	if (!ours || csink_signals_borrowed())
+	if (!ours || csink_in_vfork_child())
 		return REAL(sigtimedwait)(set, out, timeout);
 	if (timeout) {
 		if (timeout->tv_nsec < 0 || timeout->tv_nsec >= (long)CSINK_NS_PER_S || timeout->tv_sec < 0)
@@ -169,14 +169,14 @@ static int take(const sigset_t *set, siginfo_t *out, const struct timespec *time
 	}
 	csink_raw_mask(SIG_BLOCK, ours, NULL);
 	__atomic_store_n(&thread->hidden.waiting, ours, __ATOMIC_RELAXED);
-	if (csink_held_take(thread, ours, &info, &tid))
+	if (csink_pending_take(thread, ours, &info, &tid))
 		signo = info.si_signo;
 	else
 		signo = wait_over_samples(set, &info, end_ns);
 	__atomic_store_n(&thread->hidden.waiting, 0, __ATOMIC_RELAXED);
 	csink_raw_mask(SIG_UNBLOCK, csink_masks_open(thread), NULL);
 	if (CSINK_UNLIKELY(thread->hidden.queued))
-		csink_held_settle(thread, csink_masks_own_blocked());
+		csink_pending_settle(thread, csink_masks_own_blocked());
 	if (signo > 0 && out)
 		*out = info;
 	return signo;
@@ -215,7 +215,7 @@ CSINK_EXPORT int signalfd(int fd, const sigset_t *mask, int flags)
 {
 	sigset_t room;
 
-	if (!(csink_set_bits(mask) & csink_signals_taken()) || csink_signals_borrowed())
+	if (!(csink_set_bits(mask) & csink_signals_taken()) || csink_in_vfork_child())
 		return REAL(signalfd)(fd, mask, flags);
 	room = *mask;
 	*csink_set_word(&room) &= ~csink_signals_taken();

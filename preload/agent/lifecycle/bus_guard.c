@@ -84,7 +84,7 @@ void csink_bus_guard_end(void)
 int csink_bus_guard_sigaction(const struct sigaction *act, struct sigaction *old)
 {
 	/* A vfork child's actions are its own; it shares is_on with us. */
-	bool changes = act && !csink_signals_borrowed();
+	bool changes = act && !csink_in_vfork_child();
 	int result;
 
 	if (changes && is_on && act->sa_handler != SIG_DFL)

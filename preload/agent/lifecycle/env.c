@@ -21,7 +21,7 @@
 enum { MAX_OURS = 24, OURS_BYTES = 8192 };
 
 /* Copies: programs overwrite the memory that the environment came in (setproctitle). */
-static CSINK_SELDOM char ours_text[OURS_BYTES];
+static CSINK_COLD char ours_text[OURS_BYTES];
 static const char *ours[MAX_OURS];
 static uint32_t nr_ours;
 static const char *library;      /* the entry of LD_PRELOAD that is us */

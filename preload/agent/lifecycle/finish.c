@@ -30,7 +30,7 @@
 
 enum { HELPER_STACK = 64 * 1024 };
 
-static CSINK_SELDOM char output[PATH_MAX]; /* absolute */
+static CSINK_COLD char output[PATH_MAX]; /* absolute */
 static pid_t finished_pid;                 /* who has had its profile made */
 static int kept_stderr = -1;
 

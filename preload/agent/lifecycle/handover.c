@@ -16,8 +16,8 @@
 #include "preload/agent/sampler/process.h"
 #include "preload/core/record/run_dir.h"
 
-static CSINK_SELDOM char left_dir[sizeof(csink_config.run_dir)]; /* "": nothing stayed behind */
-static CSINK_SELDOM char run_dir_text[2][sizeof(CSINK_ENV_RUN_DIR) + sizeof(csink_config.run_dir)];
+static CSINK_COLD char left_dir[sizeof(csink_config.run_dir)]; /* "": nothing stayed behind */
+static CSINK_COLD char run_dir_text[2][sizeof(CSINK_ENV_RUN_DIR) + sizeof(csink_config.run_dir)];
 static unsigned int nr_texts;
 
 bool csink_handover_is_owner(void)

@@ -17,9 +17,10 @@
 
 #define ANCHOR SIGSTKFLT
 
-/* A vfork child whose mask the kernel knows, because it set it after it was born; in the memory that it shares with us.
+/* A vfork child that has set its mask since its start, so that the kernel has all of it. The child shares this
+ * variable.
  */
-static _Atomic pid_t borrower;
+static _Atomic pid_t masked_child;
 
 static int8_t anchor_of(uint64_t kernel)
 {
@@ -28,7 +29,7 @@ static int8_t anchor_of(uint64_t kernel)
 
 bool csink_masks_are_kernels(void)
 {
-	pid_t pid = atomic_load_explicit(&borrower, memory_order_relaxed);
+	pid_t pid = atomic_load_explicit(&masked_child, memory_order_relaxed);
 
 	return CSINK_UNLIKELY(pid) && pid == (pid_t)csink_rawcall(SYS_getpid);
 }
@@ -76,9 +77,9 @@ void csink_masks_set_blocked(struct csink_thread *thread, uint64_t blocked, uint
 
 	if (blocked == hidden->blocked && anchor_of(kernel) == hidden->anchor)
 		return;
-	if (csink_signals_borrowed()) {
+	if (csink_in_vfork_child()) {
 		/* No counter of ours is here: the child's mask can say it all. */
-		atomic_store_explicit(&borrower, (pid_t)csink_rawcall(SYS_getpid), memory_order_relaxed);
+		atomic_store_explicit(&masked_child, (pid_t)csink_rawcall(SYS_getpid), memory_order_relaxed);
 		csink_raw_mask(SIG_UNBLOCK, hidden->signals, NULL);
 		csink_raw_mask(SIG_BLOCK, blocked, NULL);
 		return;

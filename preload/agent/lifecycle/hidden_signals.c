@@ -23,8 +23,8 @@
 #define AT_MINSIGSTKSZ 51
 #endif
 
-static _Atomic uint64_t taken;                      /* bit signo - 1: a signal of ours */
-static CSINK_SELDOM struct sigaction wanted[_NSIG]; /* what the program set for them */
+static _Atomic uint64_t taken;                    /* bit signo - 1: a signal of ours */
+static CSINK_COLD struct sigaction wanted[_NSIG]; /* what the program set for them */
 static uint64_t masked[_NSIG]; /* of the other handlers' sa_mask: the bits that are ours, as the program set them */
 static _Atomic uint32_t lock;
 static uint64_t may_have_handler = UINT64_MAX; /* what is not in it has none; the constructor knows */
@@ -40,7 +40,7 @@ bool csink_signals_small_stacks(void)
 	return small_stacks;
 }
 
-bool csink_signals_borrowed(void)
+bool csink_in_vfork_child(void)
 {
 	return (pid_t)csink_rawcall(SYS_getpid) != csink_process.pid;
 }
@@ -61,7 +61,7 @@ void csink_signals_unlock(const uint64_t *saved)
 void csink_signals_forked(void)
 {
 	atomic_store(&lock, 0);
-	csink_held_forget();
+	csink_pending_forget();
 	if (csink_self && csink_self->hidden.queued) {
 		csink_raw_mask(SIG_UNBLOCK, csink_self->hidden.queued, NULL);
 		csink_self->hidden.queued = 0;
@@ -198,7 +198,7 @@ static size_t roomy(void)
 void csink_signals_add_stack(const stack_t *stack)
 {
 	if (!(stack->ss_flags & SS_DISABLE) && !small_stacks && stack->ss_size < roomy() && csink_signals_taken() &&
-	    !csink_signals_borrowed()) {
+	    !csink_in_vfork_child()) {
 		small_stacks = true;
 		adapt_handlers(0);
 	}
@@ -236,7 +236,7 @@ int csink_signal_set_other(int signo, const struct sigaction *act, struct sigact
 		return -1;
 	if (old)
 		*csink_set_word(&old->sa_mask) = (csink_set_bits(&old->sa_mask) & ~ours) | before;
-	if (act && bits != before && !csink_signals_borrowed())
+	if (act && bits != before && !csink_in_vfork_child())
 		masked[signo] = bits;
 	return 0;
 }
@@ -279,7 +279,7 @@ void csink_signal_uninstall(int signo)
 	atomic_fetch_and(&taken, ~bit);
 	thread->hidden.signals &= ~bit;
 	thread->hidden.blocked &= ~bit;
-	csink_held_release(thread, ~bit);
+	csink_pending_release(thread, ~bit);
 }
 
 uint64_t csink_signals_ignored(void)
@@ -326,8 +326,8 @@ void csink_signals_before_exec(void)
 	if (blocked)
 		csink_raw_mask(SIG_BLOCK, blocked, NULL);
 	/* What is pending stays so across an exec. */
-	if (csink_self && !csink_signals_borrowed())
-		csink_held_release(csink_self, 0);
+	if (csink_self && !csink_in_vfork_child())
+		csink_pending_release(csink_self, 0);
 }
 
 void csink_signals_exec_failed(void)

@@ -10,7 +10,7 @@
  * The calls that programs make are in preload/agent/interpose: signals.c, masks.c, waits.c, jumps.c.
  *
  * All of it holds for tasks of this process alone. A vfork child shares our memory but has signals of its own: there
- * everything goes to the kernel, and nothing is stored (csink_signals_borrowed).
+ * everything goes to the kernel, and nothing is stored (csink_in_vfork_child).
  */
 #ifndef CSINK_HIDDEN_SIGNALS_H
 #define CSINK_HIDDEN_SIGNALS_H
@@ -66,7 +66,7 @@ static inline bool csink_signal_is_taken(int signo)
 }
 
 /** True in a task that runs in our memory but is another process: a vfork child. Context: any (a syscall). */
-bool csink_signals_borrowed(void);
+bool csink_in_vfork_child(void);
 
 /** True once some thread has had an alternate stack with room for little. Context: any. */
 bool csink_signals_small_stacks(void);
@@ -153,13 +153,13 @@ void csink_masks_reveal(struct csink_thread *thread);
  * in @context makes the kernel keep those that follow.
  * Context: signal.
  */
-void csink_held_add(struct csink_thread *thread, int signo, const siginfo_t *info, ucontext_t *context);
+void csink_pending_add(struct csink_thread *thread, int signo, const siginfo_t *info, ucontext_t *context);
 
 /**
  * The program has @blocked in this thread now, or has taken signals. Where it has no more of its own waiting in the
  * kernel, the kernel lets that number through again and the thread is sampled on. Context: thread.
  */
-void csink_held_settle(struct csink_thread *thread, uint64_t blocked);
+void csink_pending_settle(struct csink_thread *thread, uint64_t blocked);
 
 /** The signals that are not to be blocked by the kernel in this thread. Context: any. */
 static inline uint64_t csink_masks_open(const struct csink_thread *thread)
@@ -168,16 +168,16 @@ static inline uint64_t csink_masks_open(const struct csink_thread *thread)
 }
 
 /** Take one of @set that is kept for this thread or (*tid is 0 then) for all. Context: thread. */
-bool csink_held_take(struct csink_thread *thread, uint64_t set, siginfo_t *info, int32_t *tid);
+bool csink_pending_take(struct csink_thread *thread, uint64_t set, siginfo_t *info, int32_t *tid);
 
 /** Bits of what is kept for this thread or for all. Context: any. A load where nothing is. */
-uint64_t csink_held_signals(const struct csink_thread *thread);
+uint64_t csink_pending_signals(const struct csink_thread *thread);
 
 /** Raise again what is kept and not in @blocked, to whom it was sent; where the kernel has more of that number, for the
  * calling thread: the kernel gives it before what was sent to the process and came later. Context: thread. */
-void csink_held_release(struct csink_thread *thread, uint64_t blocked);
+void csink_pending_release(struct csink_thread *thread, uint64_t blocked);
 
 /** Nothing is kept: a forked child begins so. Context: init. */
-void csink_held_forget(void);
+void csink_pending_forget(void);
 
 #endif

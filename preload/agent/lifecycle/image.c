@@ -200,7 +200,7 @@ static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 	main_stack(&thread->stack);
 	atomic_store_explicit(&process->active, 1, memory_order_release);
 	csink_thread_start(thread, CSINK_THREAD_MAIN);
-	csink_strangers_at_start();
+	csink_untracked_threads_at_start();
 	if (*problem)
 		csink_recording_note(&process->rec, &thread->writer, 1, "%s", problem);
 	if (*csink_config.own_run)
@@ -400,7 +400,7 @@ static void last_flush(enum csink_rec_state state)
 	csink_threads_flush_others();
 	if (thread && thread->entry) {
 		csink_housekeeping_last(thread);
-		csink_strangers_at_end(header->cpu_end_ns - header->cpu_start_ns);
+		csink_untracked_threads_at_end(header->cpu_end_ns - header->cpu_start_ns);
 	}
 	__atomic_store_n(&header->state, state, __ATOMIC_RELEASE);
 }

@@ -19,18 +19,18 @@
 #include "preload/core/calls_off.h"
 
 enum {
-	MAX_HELD = 128,
+	MAX_PENDING = 128,
 	MAX_DRAINED = 16, /* more samples than can be pending when they are stopped */
 };
 
-static struct held {
+static struct pending {
 	siginfo_t info;
 	int32_t tid; /* 0: for the process */
-} held[MAX_HELD] CSINK_SELDOM;
-static uint32_t nr_held;
+} table[MAX_PENDING] CSINK_COLD;
+static uint32_t nr_pending;
 static _Atomic uint64_t any; /* bits of what is in there */
 
-static bool is_for(const struct held *entry, const struct csink_thread *thread)
+static bool is_for(const struct pending *entry, const struct csink_thread *thread)
 {
 	return !entry->tid || entry->tid == thread->tid;
 }
@@ -39,15 +39,15 @@ static void recount(void)
 {
 	uint64_t bits = 0;
 
-	for (uint32_t i = 0; i < nr_held; i++)
-		bits |= CSINK_SIGNAL_BIT(held[i].info.si_signo);
+	for (uint32_t i = 0; i < nr_pending; i++)
+		bits |= CSINK_SIGNAL_BIT(table[i].info.si_signo);
 	atomic_store_explicit(&any, bits, memory_order_relaxed);
 }
 
 static bool is_there(int signo, int32_t tid)
 {
-	for (uint32_t i = 0; i < nr_held; i++)
-		if (held[i].info.si_signo == signo && held[i].tid == tid)
+	for (uint32_t i = 0; i < nr_pending; i++)
+		if (table[i].info.si_signo == signo && table[i].tid == tid)
 			return true;
 	return false;
 }
@@ -83,11 +83,11 @@ static bool keep(const struct csink_thread *thread, int signo, const siginfo_t *
 
 	csink_signals_lock(&saved);
 	if (signo >= SIGRTMIN || !is_there(signo, tid)) {
-		is_kept = nr_held < MAX_HELD;
+		is_kept = nr_pending < MAX_PENDING;
 		if (is_kept) {
-			held[nr_held].info = *info;
-			held[nr_held].info.si_signo = signo;
-			held[nr_held++].tid = tid;
+			table[nr_pending].info = *info;
+			table[nr_pending].info.si_signo = signo;
+			table[nr_pending++].tid = tid;
 			recount();
 		}
 	}
@@ -135,16 +135,16 @@ static void queue_in_kernel(struct csink_thread *thread, int signo, ucontext_t *
 	*csink_set_word(&context->uc_sigmask) |= CSINK_SIGNAL_BIT(signo);
 }
 
-void csink_held_settle(struct csink_thread *thread, uint64_t blocked)
+void csink_pending_settle(struct csink_thread *thread, uint64_t blocked)
 {
 	uint64_t pending = 0, done;
 
-	if (CSINK_LIKELY(!thread->hidden.queued) || csink_signals_borrowed())
+	if (CSINK_LIKELY(!thread->hidden.queued) || csink_in_vfork_child())
 		return;
 	/* Where it cannot be asked, the kernel hands on all that is left there, to be kept here. */
 	if (!csink_calls_are_off(CSINK_CALLS_PAUSE))
 		csink_rawcall(SYS_rt_sigpending, &pending, CSINK_SET_BYTES);
-	done = thread->hidden.queued & ~(blocked & (pending | csink_held_signals(thread)));
+	done = thread->hidden.queued & ~(blocked & (pending | csink_pending_signals(thread)));
 	thread->hidden.queued &= ~done;
 	for (int signo = SIGRTMIN; signo <= SIGRTMAX; signo++)
 		if (done & CSINK_SIGNAL_BIT(signo) && csink_thread_samples_by(thread, signo))
@@ -170,7 +170,7 @@ static void return_to_kernel(struct csink_thread *thread, int signo, const sigin
 	csink_signal_raise(directed_to(thread, info), signo, info);
 }
 
-void csink_held_add(struct csink_thread *thread, int signo, const siginfo_t *info, ucontext_t *context)
+void csink_pending_add(struct csink_thread *thread, int signo, const siginfo_t *info, ucontext_t *context)
 {
 	struct csink_thread *taker = directed_to(thread, info) ? NULL : find_taker(thread, CSINK_SIGNAL_BIT(signo));
 	bool is_kept;
@@ -185,7 +185,7 @@ void csink_held_add(struct csink_thread *thread, int signo, const siginfo_t *inf
 		return_to_kernel(thread, signo, info, context);
 }
 
-bool csink_held_take(struct csink_thread *thread, uint64_t set, siginfo_t *info, int32_t *tid)
+bool csink_pending_take(struct csink_thread *thread, uint64_t set, siginfo_t *info, int32_t *tid)
 {
 	uint64_t saved;
 	bool found = false;
@@ -193,12 +193,12 @@ bool csink_held_take(struct csink_thread *thread, uint64_t set, siginfo_t *info,
 	if (!(atomic_load_explicit(&any, memory_order_relaxed) & set))
 		return false;
 	csink_signals_lock(&saved);
-	for (uint32_t i = 0; i < nr_held && !found; i++) {
-		if (!(CSINK_SIGNAL_BIT(held[i].info.si_signo) & set) || !is_for(&held[i], thread))
+	for (uint32_t i = 0; i < nr_pending && !found; i++) {
+		if (!(CSINK_SIGNAL_BIT(table[i].info.si_signo) & set) || !is_for(&table[i], thread))
 			continue;
-		*info = held[i].info;
-		*tid = held[i].tid;
-		memmove(&held[i], &held[i + 1], (--nr_held - i) * sizeof(*held));
+		*info = table[i].info;
+		*tid = table[i].tid;
+		memmove(&table[i], &table[i + 1], (--nr_pending - i) * sizeof(*table));
 		found = true;
 	}
 	recount();
@@ -206,21 +206,21 @@ bool csink_held_take(struct csink_thread *thread, uint64_t set, siginfo_t *info,
 	return found;
 }
 
-uint64_t csink_held_signals(const struct csink_thread *thread)
+uint64_t csink_pending_signals(const struct csink_thread *thread)
 {
 	uint64_t bits = 0, saved;
 
 	if (!atomic_load_explicit(&any, memory_order_relaxed))
 		return 0;
 	csink_signals_lock(&saved);
-	for (uint32_t i = 0; i < nr_held; i++)
-		if (is_for(&held[i], thread))
-			bits |= CSINK_SIGNAL_BIT(held[i].info.si_signo);
+	for (uint32_t i = 0; i < nr_pending; i++)
+		if (is_for(&table[i], thread))
+			bits |= CSINK_SIGNAL_BIT(table[i].info.si_signo);
 	csink_signals_unlock(&saved);
 	return bits;
 }
 
-void csink_held_release(struct csink_thread *thread, uint64_t blocked)
+void csink_pending_release(struct csink_thread *thread, uint64_t blocked)
 {
 	uint64_t behind = 0;
 	siginfo_t info;
@@ -229,12 +229,12 @@ void csink_held_release(struct csink_thread *thread, uint64_t blocked)
 	if (CSINK_UNLIKELY(thread->hidden.queued) && !csink_calls_are_off(CSINK_CALLS_PAUSE))
 		csink_rawcall(SYS_rt_sigpending, &behind, CSINK_SET_BYTES);
 	behind &= thread->hidden.queued;
-	while (csink_held_take(thread, ~blocked, &info, &tid))
+	while (csink_pending_take(thread, ~blocked, &info, &tid))
 		csink_signal_raise(behind & CSINK_SIGNAL_BIT(info.si_signo) ? thread->tid : tid, info.si_signo, &info);
 }
 
-void csink_held_forget(void)
+void csink_pending_forget(void)
 {
-	nr_held = 0;
+	nr_pending = 0;
 	atomic_store(&any, 0);
 }

@@ -86,11 +86,11 @@ static void pass_on(int signo, siginfo_t *info, ucontext_t *uc)
 	int32_t tid;
 
 	if (thread && csink_masks_blocked(thread, csink_set_bits(&uc->uc_sigmask)) & CSINK_SIGNAL_BIT(signo)) {
-		csink_held_add(thread, signo, info, uc);
+		csink_pending_add(thread, signo, info, uc);
 		return;
 	}
 	/* Kept while a handler of the program's blocked the number: these came before. */
-	while (thread && signo >= SIGRTMIN && csink_held_take(thread, CSINK_SIGNAL_BIT(signo), &kept, &tid))
+	while (thread && signo >= SIGRTMIN && csink_pending_take(thread, CSINK_SIGNAL_BIT(signo), &kept, &tid))
 		give(signo, &kept, uc);
 	give(signo, info, uc);
 }

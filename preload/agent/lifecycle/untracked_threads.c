@@ -83,7 +83,7 @@ static const char *plural(uint32_t nr)
 	return nr == 1 ? "" : "s";
 }
 
-void csink_strangers_at_start(void)
+void csink_untracked_threads_at_start(void)
 {
 	struct csink_writer writer = {0, 0};
 	struct found found;
@@ -99,7 +99,7 @@ void csink_strangers_at_start(void)
 			     found.nr, found.nr == 1 ? " is" : "s are", found.names);
 }
 
-void csink_strangers_at_end(uint64_t cpu_ns)
+void csink_untracked_threads_at_end(uint64_t cpu_ns)
 {
 	uint32_t nr_threads;
 	uint64_t known_ns = csink_threads_cpu_ns(&nr_threads), rest = cpu_ns - known_ns;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /** Look whether there are any as the library begins, and leave word of them. Context: init. */
-void csink_strangers_at_start(void);
+void csink_untracked_threads_at_start(void);
 
 /**
  * At the end of an image, when all threads that are known have been flushed: leave word of CPU time that was spent by
@@ -16,6 +16,6 @@ void csink_strangers_at_start(void);
  * @cpu_ns  what the process has used since the library began.
  * Context: thread; allocates nothing.
  */
-void csink_strangers_at_end(uint64_t cpu_ns);
+void csink_untracked_threads_at_end(uint64_t cpu_ns);
 
 #endif

@@ -18,7 +18,7 @@ enum { FORKED, OWNED, TAKING_OVER }; /* in the word of mark */
 
 /* All of them, by slot; a handle is a generation and a slot. lock serves everything here. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static CSINK_SELDOM struct csink_pmc *pmcs[MAX_PMCS];
+static CSINK_COLD struct csink_pmc *pmcs[MAX_PMCS];
 static uint32_t nr_owned, next_generation;
 static pid_t owner;    /* of those in pmcs */
 static uint32_t *mark; /* FORKED there: this is a child of the owner's; see is_forked */

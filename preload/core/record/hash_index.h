@@ -31,7 +31,7 @@ struct csink_index {
 
 /* An index with its first level, which is a page: small programs touch no more. */
 #define CSINK_INDEX(name)                                                                                              \
-	static CSINK_SELDOM struct csink_index_slot name##_first[1u << CSINK_INDEX_FIRST_BITS];                        \
+	static CSINK_COLD struct csink_index_slot name##_first[1u << CSINK_INDEX_FIRST_BITS];                        \
 	static struct csink_index name = {.levels = {name##_first}}
 
 static inline uint32_t csink_index_slots(uint32_t level)
