@@ -129,7 +129,7 @@ PIC_CFLAGS  := -fPIC -fvisibility=hidden -ftls-model=initial-exec
 # The launcher reads files and memory of others: what compiler and linker can check there, they do.
 HARDEN_CFLAGS := -fPIE -fstack-protector-strong -fstack-clash-protection $(if $(SAN),,-D_FORTIFY_SOURCE=2)
 HARDEN_LDFLAGS := -pie -Wl,-z,now -Wl,-z,relro
-LAUNCHER_PKGS := libdw libelf zlib
+LAUNCHER_PKGS := libdw libelf zlib libunwind-generic
 # Asked for only when something is compiled with them, so that `make help` works on a bare machine.
 LAUNCHER_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(LAUNCHER_PKGS))
 LAUNCHER_LIBS   = $(shell $(PKG_CONFIG) --libs $(LAUNCHER_PKGS)) -liberty -lm

@@ -7,7 +7,6 @@
 
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
-#include "launcher/attach/walk_copied.h"
 #include "launcher/base/hash.h"
 #include "launcher/session/outside.h"
 
@@ -162,8 +161,10 @@ static uint32_t walk_copy(struct csink_attach_follow *f, struct csink_attach_ima
 	struct place place = {image};
 	struct csink_walk_copy copy = {s->regs, s->stack, s->stack_bytes, locate, &place};
 	enum csink_walk_copy_end end;
-	uint32_t nr = csink_walk_copy(&copy, frames, f->max_depth, &end);
+	bool helped;
+	uint32_t nr = csink_walk_chosen(f->walk_by, &copy, frames, f->max_depth, &end, &helped);
 
+	f->nr_helped += helped;
 	if (end == CSINK_COPY_DEPTH || end == CSINK_COPY_CUT) {
 		*flags = CSINK_CHAIN_TRUNCATED;
 		image->losses[CSINK_LOSS_DEPTH] += end == CSINK_COPY_DEPTH;
@@ -313,9 +314,10 @@ static void make_head(const struct csink_attach_follow *f, struct csink_rec_head
 {
 	memset(head, 0, sizeof(*head));
 	head->engine = CSINK_ENGINE_OUTSIDE;
-	head->unwind = f->counters.stacks == CSINK_ATTACH_COPY ? CSINK_UNWIND_DWARF
-		       : f->counters.stacks == CSINK_ATTACH_FP ? CSINK_UNWIND_FP
-							       : CSINK_UNWIND_NONE;
+	if (f->counters.stacks == CSINK_ATTACH_COPY)
+		head->unwind = f->walk_by == CSINK_WALK_BY_LIBUNWIND ? CSINK_UNWIND_LIBUNWIND : CSINK_UNWIND_DWARF;
+	else
+		head->unwind = f->counters.stacks == CSINK_ATTACH_FP ? CSINK_UNWIND_FP : CSINK_UNWIND_NONE;
 	if (f->counters.stacks == CSINK_ATTACH_COPY)
 		snprintf(head->unwind_reason, sizeof(head->unwind_reason),
 			 "over the %u KiB of stack that the kernel copies", CSINK_ATTACH_STACK_BYTES / 1024);
@@ -345,6 +347,11 @@ static void note_losses(struct csink_attach_follow *f)
 			"%llu stacks are deeper than the %u KiB of them that the kernel copies: their outermost "
 			"functions are missing (--unwind=fp has no such limit)",
 			(unsigned long long)f->nr_deep, CSINK_ATTACH_STACK_BYTES / 1024);
+	if (f->nr_helped)
+		csink_outside_note(f->outside,
+				   "%llu stacks were walked by libunwind, beyond unwind rules that countersink's own "
+				   "walker does not follow (--unwind=dwarf ends them there)",
+				   (unsigned long long)f->nr_helped);
 	if (f->nr_throttled)
 		csink_outside_note(f->outside,
 				   "the kernel stopped events %llu times, for they overflow more often than it allows "

@@ -7,14 +7,17 @@
 
 #include "launcher/attach/attach_counters.h"
 #include "launcher/attach/images.h"
+#include "launcher/attach/walk_libunwind.h"
 
 struct csink_attach_follow {
 	struct csink_attach_counters counters;
 	struct csink_attach_images images;
 	uint32_t max_depth;
-	int32_t leave_out; /* records of this process are not taken: the launcher, before its child's exec */
+	enum csink_walk_by walk_by; /* over copies of stacks */
+	int32_t leave_out;          /* records of this process are not taken: the launcher, before its child's exec */
 	struct csink_outside *outside;
 	uint64_t nr_samples, nr_deep, nr_throttled; /* nr_deep: stacks of which the copy has the top only */
+	uint64_t nr_helped;                         /* stacks that libunwind took over */
 	/* What each thread's event had counted at its last sample. */
 	struct csink_attach_last {
 		uint64_t id, value;

@@ -12,15 +12,11 @@
 static const uint8_t kernel_regs[CSINK_NR_REGS] = {0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 8};
 const uint64_t csink_walk_regs_mask = 0xff01ff, csink_walk_pc_mask = 1 << 8;
 #define PC_REG 8
-#define CALL_PUSHES 1
-#define STRIP_SIGNATURE(address) (address)
 #elif defined(__aarch64__)
 static const uint8_t kernel_regs[CSINK_NR_REGS] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
 						   16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
 const uint64_t csink_walk_regs_mask = 0x1ffffffff, csink_walk_pc_mask = 1ULL << 32;
 #define PC_REG 32
-#define CALL_PUSHES 0
-#define STRIP_SIGNATURE(address) ((address)&0xffffffffffffULL) /* pointer authentication signs the bits above */
 #endif
 
 #define NR_CACHED 8192
@@ -38,7 +34,7 @@ static struct cached *cache; /* NR_CACHED, made for the first stack */
 struct walker {
 	const struct csink_walk_copy *copy;
 	struct csink_cfi_regs regs;
-	uint64_t pc, stack_low, stack_high;
+	uint64_t pc, rules_pc; /* rules_pc: where the frame's rules are looked up */
 	bool exact, innermost, is_cut;
 };
 
@@ -53,15 +49,27 @@ uint64_t csink_walk_copy_pc(const uint64_t *regs)
 	return sampled_reg(regs, PC_REG);
 }
 
-static bool load(struct walker *w, uint64_t address, uint64_t *value)
+uint64_t csink_walk_copy_reg(const uint64_t *regs, uint32_t dwarf_reg)
 {
-	if (address < w->stack_low || address > w->stack_high || w->stack_high - address < 8) {
+	return sampled_reg(regs, kernel_regs[dwarf_reg]);
+}
+
+bool csink_walk_copy_load(const struct csink_walk_copy *copy, uint64_t address, uint64_t *value, bool *is_cut)
+{
+	uint64_t low = csink_walk_copy_reg(copy->regs, CSINK_REG_SP), high = low + copy->stack_bytes;
+
+	if (address < low || address > high || high - address < 8) {
 		/* Above the copy, and not too far to be of the same stack. */
-		w->is_cut |= address + 8 > w->stack_high && address - w->stack_high < (8ULL << 20);
+		*is_cut |= address + 8 > high && address - high < (8ULL << 20);
 		return false;
 	}
-	memcpy(value, w->copy->stack + (address - w->stack_low), sizeof(*value));
+	memcpy(value, copy->stack + (address - low), sizeof(*value));
 	return true;
+}
+
+static bool load(struct walker *w, uint64_t address, uint64_t *value)
+{
+	return csink_walk_copy_load(w->copy, address, value, &w->is_cut);
 }
 
 /* ---- by tables ---- */
@@ -106,7 +114,7 @@ static bool find_cfa(struct walker *w, const struct cached *at, uint64_t *cfa)
 {
 	struct csink_cfi_closed closed = {.reg = at->rules.cfa_reg, .offset = at->rules.cfa_offset};
 
-	if (at->rules.cfa_expr && !csink_cfi_expr_close(&at->fde, at->rules.cfa_expr, at->pc, &closed))
+	if (at->rules.cfa_expr && !csink_cfi_expr_close(&at->fde, at->rules.cfa_expr, w->rules_pc, &closed))
 		return false;
 	return evaluate(w, &closed, cfa);
 }
@@ -126,7 +134,7 @@ static bool recover(struct walker *w, const struct cached *at, uint64_t cfa, uin
 		return true;
 	case CSINK_CFI_AT_EXPR:
 	case CSINK_CFI_IS_EXPR:
-		if (!csink_cfi_expr_close(&at->fde, (const uint8_t *)(intptr_t)rule.value, at->pc, &closed) ||
+		if (!csink_cfi_expr_close(&at->fde, (const uint8_t *)(intptr_t)rule.value, w->rules_pc, &closed) ||
 		    !evaluate(w, &closed, value))
 			return false;
 		return rule.kind == CSINK_CFI_IS_EXPR || load(w, *value, value);
@@ -172,7 +180,7 @@ static enum step step_by_rules(struct walker *w, const struct cached *at)
 	if (caller.value[CSINK_REG_SP] < w->regs.value[CSINK_REG_SP] && !at->fde.signal_frame)
 		return BAD;
 	w->regs = caller;
-	w->pc = STRIP_SIGNATURE(caller.value[CSINK_REG_RA]);
+	w->pc = CSINK_STRIP_SIGNATURE(caller.value[CSINK_REG_RA]);
 	w->exact = at->fde.signal_frame;
 	return CALLER;
 }
@@ -192,7 +200,7 @@ static enum step step_by_fp(struct walker *w)
 	w->regs.value[CSINK_REG_FP] = caller_fp;
 	w->regs.value[CSINK_REG_SP] = fp + 16;
 	w->regs.known = 1ULL << CSINK_REG_FP | 1ULL << CSINK_REG_SP;
-	w->pc = STRIP_SIGNATURE(ra);
+	w->pc = CSINK_STRIP_SIGNATURE(ra);
 	w->exact = false;
 	return CALLER;
 }
@@ -201,11 +209,13 @@ static enum step step_by_fp(struct walker *w)
 static enum step step(struct walker *w)
 {
 	const struct csink_attach_object *object;
-	uint64_t bias, at = w->exact ? w->pc : w->pc - 1;
+	uint64_t bias;
 	const struct cached *cached = NULL;
 
-	if (w->copy->locate(w->copy->arg, at, &object, &bias) && object->table.hdr)
-		cached = rules_at(object, (uintptr_t)(at - bias) + object->table_bias);
+	/* Where it runs, not where it is in the copy of the tables: PLT stubs' rules ask for the address's low bits. */
+	w->rules_pc = w->exact ? w->pc : w->pc - 1;
+	if (w->copy->locate(w->copy->arg, w->rules_pc, &object, &bias) && object->table.hdr)
+		cached = rules_at(object, (uintptr_t)(w->rules_pc - bias) + object->table_bias);
 	if (cached)
 		return step_by_rules(w, cached);
 	return step_by_fp(w);
@@ -216,11 +226,9 @@ static void start(struct walker *w, const struct csink_walk_copy *copy)
 	memset(w, 0, sizeof(*w));
 	w->copy = copy;
 	for (uint32_t i = 0; i < CSINK_NR_REGS; i++)
-		w->regs.value[i] = sampled_reg(copy->regs, kernel_regs[i]);
+		w->regs.value[i] = csink_walk_copy_reg(copy->regs, i);
 	w->regs.known = (1ULL << CSINK_NR_REGS) - 1;
 	w->pc = csink_walk_copy_pc(copy->regs);
-	w->stack_low = w->regs.value[CSINK_REG_SP];
-	w->stack_high = w->stack_low + copy->stack_bytes;
 	w->exact = w->innermost = true;
 }
 
@@ -243,7 +251,7 @@ uint32_t csink_walk_copy(const struct csink_walk_copy *copy, uint64_t *frames, u
 		}
 		/* Each caller's frame lies above; the innermost may have none where calls do not push. */
 		if (stepped == CALLER && !w.exact && w.regs.value[CSINK_REG_SP] <= last_sp &&
-		    !(w.innermost && !CALL_PUSHES))
+		    !(w.innermost && !CSINK_CALL_PUSHES))
 			stepped = BAD;
 		if (stepped == CALLER && (w.pc - 1) >> 48)
 			stepped = BAD;

@@ -36,6 +36,21 @@ enum csink_walk_copy_end {
 /** The interrupted instruction. */
 uint64_t csink_walk_copy_pc(const uint64_t *regs);
 
+/** The value that a register had there, by DWARF's number, below CSINK_NR_REGS. */
+uint64_t csink_walk_copy_reg(const uint64_t *regs, uint32_t dwarf_reg);
+
+/** A word of the copied stack. False: it was not copied; *is_cut is set where it lies above, on the same stack. */
+bool csink_walk_copy_load(const struct csink_walk_copy *copy, uint64_t address, uint64_t *value, bool *is_cut);
+
+/* Whether a call pushes the return address, and what is an address in a signed one. */
+#if defined(__x86_64__)
+#define CSINK_CALL_PUSHES 1
+#define CSINK_STRIP_SIGNATURE(address) (address)
+#elif defined(__aarch64__)
+#define CSINK_CALL_PUSHES 0
+#define CSINK_STRIP_SIGNATURE(address) ((address)&0xffffffffffffULL) /* the signature is in the bits above */
+#endif
+
 /**
  * Give the callers, innermost first, as recordings have them (CSINK_FRAME_EXACT marked).
  * Returns how many; *end says why it ended. Context: thread; keeps a cache of rules: one thread only.

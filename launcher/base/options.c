@@ -108,6 +108,13 @@ static bool is_choice(const char *choices, const char *text, struct csink_neares
 	return false;
 }
 
+bool csink_option_takes(const struct csink_option *opt, const char *id, const char *text)
+{
+	struct csink_nearest near;
+
+	return !strcmp(opt->id, id) && strchr(opt->arg, '|') && is_choice(opt->arg, text, &near);
+}
+
 /* Write the values "a|b|c" as "a, b, c". */
 static void print_choices(const char *choices, char *out, size_t size)
 {
@@ -164,6 +171,8 @@ static int check_value(struct csink_options *o, uint32_t index)
 	} else if (strchr(opt->arg, '|')) {
 		if (is_choice(opt->arg, text, &near))
 			return 0;
+		o->unknown = &o->values[index];
+		o->unknown_id = opt->id;
 		csink_nearest_print(&near, hint, sizeof(hint));
 		print_choices(opt->arg, list, sizeof(list));
 		snprintf(o->error, sizeof(o->error), "%s: '%.64s' is unknown%s (one of: %s)", where, text, hint, list);

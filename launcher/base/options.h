@@ -65,12 +65,18 @@ struct csink_options {
 		enum csink_option_source source;
 		uint32_t rank; /* from an option: the later it was given, the higher */
 	} values[CSINK_MAX_OPTIONS];
-	char error[640]; /* on failure: one line: what, why, what to do */
+	/* On failure: the value that is none of its option's, or NULL, and that option's id; */
+	const struct csink_option_value *unknown;
+	const char *unknown_id;
+	char error[640]; /* one line: what, why, what to do */
 };
 
 /** The long name, "no-report", and the twin, "COUNTERSINK_NO_REPORT"; out has room for CSINK_OPTION_NAME. */
 void csink_option_name(const struct csink_option *opt, char *out);
 void csink_option_twin(const struct csink_option *opt, char *out);
+
+/** Whether it is the option of that id, with a list of values, of which text is one. */
+bool csink_option_takes(const struct csink_option *opt, const char *id, const char *text);
 
 /**
  * Parse a command line and the environment.

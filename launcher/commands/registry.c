@@ -81,6 +81,16 @@ void csink_command_print_help(const struct csink_command *command)
 	       command->nr_options ? command->name : "");
 }
 
+/* Another command whose option of the same name takes the value that was refused, or NULL. */
+static const char *command_that_takes(const struct csink_options *o)
+{
+	for (uint32_t c = 0; o->unknown && c < csink_nr_commands; c++)
+		for (uint32_t i = 0; i < csink_commands[c]->nr_options; i++)
+			if (csink_option_takes(&csink_commands[c]->options[i], o->unknown_id, o->unknown->text))
+				return csink_commands[c]->name;
+	return NULL;
+}
+
 int csink_command_parse(struct csink_options *o, int argc, char **argv, int *status)
 {
 	const struct csink_command *command = csink_command_find(argv[0]);
@@ -89,7 +99,10 @@ int csink_command_parse(struct csink_options *o, int argc, char **argv, int *sta
 									  argc, argv);
 
 	if (at < 0) {
-		csink_say("%s (see countersink help %s)", o->error, command->name);
+		const char *other = command_that_takes(o);
+
+		csink_say("%s%s%s%s (see countersink help %s)", o->error, other ? "; it is for countersink " : "",
+			  other ? other : "", other ? " alone" : "", command->name);
 		*status = command->usage_status;
 		return -1;
 	}

@@ -21,10 +21,22 @@ unlike "$(cat err)" 'stacks that end' "no stack is reported as cut"
 total=$(sed -n 's/^ *[0-9.]* *[0-9.]* *[num]*s *\([0-9.]*\).* main$/\1/p' err)
 ok "main is below all of it: $total %" awk "BEGIN { exit !($total > 95) }"
 ok "the target runs on, not stopped" sh -c 'kill -0 "$1" && ! grep -qE "^State:.[tT]" /proc/"$1"/status' sh "$burn"
-for way in fp none; do
+for way in libunwind fp none; do
 	attach -p "$burn" --unwind=$way -d 0.5 2>err
 	like "$(cat err)" 'burn_60$' "--unwind=$way names functions"
 done
+attach -p "$burn" --unwind=libunwind -d 0.5 2>err
+like "$(cat err)" '^  stacks +libunwind: over the 16 KiB' "--unwind=libunwind: the report names the unwinder"
+unlike "$(cat err)" 'stacks that end' "--unwind=libunwind: all stacks are whole"
+if [ "$(uname -m)" = x86_64 ]; then
+	attach --unwind=dwarf -o sum.pb.gz -- "$TARGETS/walk_ends" 200 sum >out 2>err
+	like "$(cat err)" 'lost .*stacks that end at unwind rules that are not followed' "--unwind=dwarf: rules that need an evaluation end stacks"
+	attach -o sum.pb.gz -- "$TARGETS/walk_ends" 200 sum >out 2>err
+	like "$(cat err)" '[0-9]+ stacks were walked by libunwind' "--unwind=auto: a note counts the stacks that libunwind walked"
+	unlike "$(cat err)" 'stacks that end at unwind rules' "--unwind=auto: libunwind follows the rules that need an evaluation"
+else
+	skip "stacks that libunwind takes over" "the program is written for x86-64"
+fi
 attach -p "$burn" --no-stop -d 0.3 2>err
 like "$(cat err)" 'they were not stopped for it' "--no-stop reports its effect"
 attach -t "$burn" -d 0.5 2>err

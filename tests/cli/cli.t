@@ -31,6 +31,10 @@ refused 125 'options --frequency and --period exclude each other' "both rates" -
 refused 125 "option --engine: 'sigtarp' is unknown; did you mean 'sigtrap'.*one of: auto, sigtrap, signal, timer, none" \
 	"unknown engine" --engine sigtarp touch was_run
 refused 125 "option --unwind: 'dwraf' is unknown; did you mean 'dwarf'" "unknown unwinder" --unwind=dwraf touch was_run
+refused 125 "option --unwind: 'libunwind' is unknown .one of: auto, dwarf, fp, none.; it is for countersink attach alone" \
+	"run: attach's unwinder" --unwind=libunwind touch was_run
+COUNTERSINK_UNWIND=libunwind refused 125 "COUNTERSINK_UNWIND in the environment: 'libunwind' is unknown" \
+	"run: attach's unwinder in the environment" touch was_run
 refused 125 "option --events: .*'cylces'.*did you mean 'cycles'" "unknown event" -e cylces touch was_run
 refused 125 "option --quiet: 'maybe' is neither yes nor no" "bad flag" --quiet=maybe touch was_run
 refused 125 "option --output: '%q' means nothing" "bad output template" -o %q touch was_run

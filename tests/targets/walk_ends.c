@@ -6,6 +6,7 @@
  *   code   in code made at run time that has no frame, called with a frame pointer that is none
  *   frame  while the frame pointer, by which the function's frame is found, points to where no memory is
  *   rules  in a function whose rules hold an operation that does not exist
+ *   sum    in a function whose rules add registers, which only an evaluation can follow
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 void spin_in(void (*code)(uint64_t rounds), uint64_t rounds);
 void spin_frame(uint64_t rounds);
 void spin_rules(uint64_t rounds);
+void spin_sum(uint64_t rounds);
 
 __asm__(".text\n"
 	".type spin_in, @function\nspin_in: .cfi_startproc\n"
@@ -40,7 +42,12 @@ __asm__(".text\n"
 	"	.cfi_escape 0x0f, 1, 0xe0\n" /* DW_OP_lo_user: nobody's */
 	"1:	dec %rdi\n	jnz 1b\n"
 	"	.cfi_def_cfa rsp, 8\n	ret\n"
-	"	.cfi_endproc\n.size spin_rules, .-spin_rules\n");
+	"	.cfi_endproc\n.size spin_rules, .-spin_rules\n"
+
+	".type spin_sum, @function\nspin_sum: .cfi_startproc\n"
+	"	.cfi_escape 0x0f, 8, 0x77, 4, 0x77, 4, 0x22, 0x77, 0, 0x1c\n" /* CFA: rsp + 4 + rsp + 4 - rsp */
+	"1:	dec %rdi\n	jnz 1b\n	ret\n"
+	"	.cfi_endproc\n.size spin_sum, .-spin_sum\n");
 
 /* dec %rdi; jnz .-3; ret */
 static const unsigned char made[] = {0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3};
@@ -61,7 +68,7 @@ static void spin_code(uint64_t rounds)
 static const struct way {
 	const char *name;
 	void (*spin)(uint64_t rounds);
-} ways[] = {{"code", spin_code}, {"frame", spin_frame}, {"rules", spin_rules}};
+} ways[] = {{"code", spin_code}, {"frame", spin_frame}, {"rules", spin_rules}, {"sum", spin_sum}};
 
 int main(int argc, char **argv)
 {

@@ -21,8 +21,8 @@
 	X(PERIOD, 'c', "N", "", CSINK_OPT_NUMBER, "sample every N events (ns for clocks) instead of --frequency")      \
 	X(OUTPUT, 'o', "FILE", "countersink.pb.gz", 0,                                                                 \
 	  "profile to write; %p PID, %h host, %c command, %r rank, %% a percent sign; an older file becomes FILE.old") \
-	X(UNWIND, 0, "auto|dwarf|fp|none", "auto", CSINK_OPT_NO_TWIN,                                                  \
-	  "how stacks are walked (auto: dwarf, over a copy of the stack)")                                             \
+	X(UNWIND, 0, "auto|dwarf|libunwind|fp|none", "auto", CSINK_OPT_NO_TWIN,                                        \
+	  "how stacks are walked (auto: dwarf, over a copy of the stack; libunwind where dwarf gives up)")             \
 	X(MAX_DEPTH, 0, "N", "512", CSINK_OPT_NUMBER, "largest number of frames in a stack, at most 512")              \
 	X(NO_STOP, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                                     \
 	  "do not stop the targets while attaching; threads and processes started meanwhile may be missing")           \

@@ -128,13 +128,23 @@ static int resolve_output(struct attach *a)
 
 static void resolve_rest(struct attach *a)
 {
-	static const char *const ways[] = {
-		[CSINK_ATTACH_COPY] = "dwarf", [CSINK_ATTACH_FP] = "fp", [CSINK_ATTACH_LEAF] = "none"};
+	static const struct {
+		const char *name;
+		enum csink_attach_stacks stacks;
+		enum csink_walk_by walk_by;
+	} ways[] = {{"auto", CSINK_ATTACH_COPY, CSINK_WALK_BY_EITHER},
+		    {"dwarf", CSINK_ATTACH_COPY, CSINK_WALK_BY_OURS},
+		    {"libunwind", CSINK_ATTACH_COPY, CSINK_WALK_BY_LIBUNWIND},
+		    {"fp", CSINK_ATTACH_FP, 0},
+		    {"none", CSINK_ATTACH_LEAF, 0}};
 	const char *unwind = csink_options_text(&a->options, CSINK_ATTACH_OPT_UNWIND);
 
-	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(ways); i++)
-		if (!strcmp(unwind, ways[i]))
-			a->follow.counters.stacks = i;
+	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(ways); i++) {
+		if (strcmp(unwind, ways[i].name))
+			continue;
+		a->follow.counters.stacks = ways[i].stacks;
+		a->follow.walk_by = ways[i].walk_by;
+	}
 	a->follow.max_depth = (uint32_t)CSINK_MIN(csink_options_number(&a->options, CSINK_ATTACH_OPT_MAX_DEPTH),
 						  (uint64_t)CSINK_MAX_DEPTH);
 	a->quiet = csink_options_bool(&a->options, CSINK_ATTACH_OPT_QUIET);

@@ -1,0 +1,341 @@
+/*
+ * Walks of copied stacks, by our own rules and by libunwind: the same copies of real programs' stacks, which a ptrace
+ * stop gives; functions of this program whose rules are hard or made to do harm; tables with random bytes changed.
+ */
+#include "launcher/attach/images.h"
+#include "launcher/attach/walk_libunwind.h"
+#include "tests/unit/tap.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/clock.h"
+
+#define NR_STOPS 400
+#define NR_MUTATIONS 20000
+#define STACK_BYTES 16384
+
+static struct csink_attach_images images;
+static char stack[STACK_BYTES];
+static uint64_t frames[2][CSINK_MAX_DEPTH];
+
+static bool locate(void *arg, uint64_t pc, const struct csink_attach_object **object, uint64_t *bias)
+{
+	const struct csink_attach_mapping *mapping = csink_attach_image_find(arg, pc);
+
+	if (!mapping)
+		return false;
+	*object = mapping->object;
+	*bias = mapping->bias;
+	return true;
+}
+
+static void print_walk(const char *who, uint32_t nr, const uint64_t *at, enum csink_walk_copy_end end)
+{
+	printf("# %s: %u frames, end %d\n", who, nr, end);
+	for (uint32_t i = 0; i < nr; i++)
+		printf("#   0x%lx\n", (long)at[i]);
+}
+
+/* ---- real programs ---- */
+
+/* As the kernel's samples have them. */
+static uint32_t sampled_regs(pid_t pid, uint64_t *regs)
+{
+	struct user_regs_struct now;
+	struct iovec io = {&now, sizeof(now)};
+
+	if (ptrace(PTRACE_GETREGSET, pid, NT_PRSTATUS, &io))
+		return 0;
+#if defined(__x86_64__)
+	memcpy(regs,
+	       (uint64_t[]){now.rax, now.rbx, now.rcx, now.rdx, now.rsi, now.rdi, now.rbp, now.rsp, now.rip, now.r8,
+			    now.r9, now.r10, now.r11, now.r12, now.r13, now.r14, now.r15},
+	       17 * sizeof(*regs));
+	return 17;
+#else
+	memcpy(regs, now.regs, 31 * sizeof(*regs));
+	regs[31] = now.sp;
+	regs[32] = now.pc;
+	return 33;
+#endif
+}
+
+static pid_t start_program(char **argv)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		int null = open("/dev/null", O_RDWR);
+
+		dup2(null, 1);
+		dup2(null, 2);
+		execvp(argv[0], argv);
+		_exit(127);
+	}
+	return pid;
+}
+
+static struct {
+	uint32_t stops, same, shorter, differ, incomplete;
+} seen;
+
+static void compare(const struct csink_walk_copy *copy)
+{
+	enum csink_walk_copy_end end[2];
+	uint32_t nr[2], common;
+
+	nr[0] = csink_walk_copy(copy, frames[0], CSINK_MAX_DEPTH, &end[0]);
+	nr[1] = csink_walk_libunwind(copy, frames[1], CSINK_MAX_DEPTH, &end[1]);
+	common = CSINK_MIN(nr[0], nr[1]);
+	seen.stops++;
+	seen.incomplete += end[0] != CSINK_COPY_COMPLETE && end[0] != CSINK_COPY_CUT;
+	if (!memcmp(frames[0], frames[1], common * sizeof(**frames)) && nr[0] == nr[1] &&
+	    (end[0] == end[1] || (end[0] != CSINK_COPY_COMPLETE && end[1] != CSINK_COPY_COMPLETE))) {
+		seen.same++;
+	} else if (!memcmp(frames[0], frames[1], common * sizeof(**frames)) && nr[1] <= nr[0] &&
+		   end[1] == CSINK_COPY_NO_CFI) {
+		seen.shorter++; /* code without tables, which ours passes by the frame pointer */
+	} else if (!seen.differ++) {
+		printf("# pc 0x%lx\n", (long)csink_walk_copy_pc(copy->regs));
+		print_walk("ours", nr[0], frames[0], end[0]);
+		print_walk("libunwind", nr[1], frames[1], end[1]);
+	}
+}
+
+static void look_at(pid_t pid, struct csink_attach_image *image)
+{
+	uint64_t regs[64];
+	struct csink_walk_copy copy = {.regs = regs, .stack = stack, .locate = locate, .arg = image};
+	struct iovec local = {stack, sizeof(stack)}, remote;
+	ssize_t n;
+
+	if (!sampled_regs(pid, regs))
+		return;
+	remote = (struct iovec){(void *)(uintptr_t)csink_walk_copy_reg(regs, CSINK_REG_SP), sizeof(stack)};
+	for (n = -1; n < 0 && remote.iov_len >= 512; remote.iov_len /= 2) /* the stack may end before */
+		n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+	if (n <= 0)
+		return;
+	copy.stack_bytes = (uint64_t)n;
+	compare(&copy);
+}
+
+/* Until it has used so much CPU time that it has loaded what it needs. */
+static void wait_until_it_works(pid_t pid)
+{
+	for (int i = 0; i < 1000; i++) {
+		unsigned long ticks = 0;
+		char path[64];
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+		file = fopen(path, "r");
+		if (file && fscanf(file, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu", &ticks) != 1)
+			ticks = 0;
+		if (file)
+			fclose(file);
+		if (ticks >= (unsigned long)sysconf(_SC_CLK_TCK) / 2)
+			return;
+		usleep(20000);
+	}
+}
+
+static void check_program(const char *name, char **argv)
+{
+	pid_t pid = start_program(argv);
+	int status = 0;
+
+	memset(&seen, 0, sizeof(seen));
+	wait_until_it_works(pid);
+	/* Objects are freed at the end of the test only: our walker's cache knows them by their addresses. */
+	if (ptrace(PTRACE_SEIZE, pid, 0, 0) || !csink_attach_images_take(&images, pid, csink_monotonic_ns())) {
+		skip(name, "it cannot be traced");
+		kill(pid, SIGKILL);
+		waitpid(pid, &status, 0);
+		return;
+	}
+	for (int i = 0; i < NR_STOPS; i++) {
+		usleep((useconds_t)(500 + i * 7 % 1000));
+		if (ptrace(PTRACE_INTERRUPT, pid, 0, 0) || waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
+			break;
+		look_at(pid, images.at[images.nr - 1]);
+		ptrace(PTRACE_CONT, pid, 0, 0);
+	}
+	kill(pid, SIGKILL);
+	if (!WIFEXITED(status) && !WIFSIGNALED(status))
+		waitpid(pid, &status, 0);
+	printf("# %u stacks: %u the same, %u libunwind's shorter, %u differ; %u of ours incomplete\n", seen.stops,
+	       seen.same, seen.shorter, seen.differ, seen.incomplete);
+	ok(seen.stops > NR_STOPS / 2, "%s: its stacks were copied", name);
+	ok(seen.differ <= seen.stops / 100, "%s: libunwind's stacks are ours, or end in code without tables", name);
+	ok(seen.same >= seen.stops * 9 / 10, "%s: nine of ten are the same to the end", name);
+}
+
+static void check_programs(void)
+{
+	char *python[] = {"python3", "-c",
+			  "import json, re\nwhile True:\n json.loads(json.dumps({str(i): [i, 'x' * i] for i"
+			  " in range(99)}))\n re.findall('(a+)+b', 'aaaaaaaab' * 9)\n sorted(map(str, range(999)))",
+			  NULL};
+	char mix[4096], *cxx[] = {mix, "2000000", NULL};
+
+	snprintf(mix, sizeof(mix), "%s/tests/targets/unwind_mix", getenv("BUILD") ? getenv("BUILD") : "build");
+	check_program("a C++ program that throws", cxx);
+	if (access("/usr/bin/python3", X_OK))
+		skip("python3", "it is not installed");
+	else
+		check_program("python3", python);
+}
+
+/* ---- rules that are hard, or made to do harm ---- */
+
+#if defined(__x86_64__)
+/* Each is called by nothing; a stack that is made up for it has the return address where its rules say. */
+void rule_sum(void);
+void rule_register(void);
+void rule_division(void);
+void rule_branch(void);
+void rule_end(void);
+__asm__(".text\n"
+	".type rule_sum, @function\nrule_sum: .cfi_startproc\n"
+	"	.cfi_escape 0x0f, 8, 0x77, 4, 0x77, 4, 0x22, 0x77, 0, 0x1c\n" /* rsp + 4 + rsp + 4 - rsp */
+	"	nop\n	nop\n	.cfi_endproc\n.size rule_sum, .-rule_sum\n"
+
+	".type rule_register, @function\nrule_register: .cfi_startproc\n"
+	"	.cfi_escape 0x09, 0, 0xff, 0xff, 0xff, 0xff, 0x0f\n" /* rax is in register 2^32 - 1 */
+	"	.cfi_escape 0x0f, 8, 0x77, 4, 0x77, 4, 0x22, 0x77, 0, 0x1c\n"
+	"	nop\n	nop\n	.cfi_endproc\n.size rule_register, .-rule_register\n"
+
+	".type rule_division, @function\nrule_division: .cfi_startproc\n" /* INT64_MIN / -1 */
+	"	.cfi_escape 0x0f, 14, 0x77, 8, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x09, 0xff, 0x1b\n"
+	"	nop\n	nop\n	.cfi_endproc\n.size rule_division, .-rule_division\n"
+
+	".type rule_branch, @function\nrule_branch: .cfi_startproc\n" /* it branches back for ever */
+	"	.cfi_escape 0x0f, 5, 0x77, 8, 0x2f, 0xfd, 0xff\n"
+	"	nop\n	nop\n	.cfi_endproc\n.size rule_branch, .-rule_branch\n"
+
+	".type rule_end, @function\nrule_end: .cfi_startproc\n"
+	"	.cfi_undefined rip\n	nop\n	nop\n	.cfi_endproc\n.size rule_end, .-rule_end\n");
+
+static struct csink_walk_copy copy_in(void (*function)(void), uint64_t *regs)
+{
+	static uint64_t words[64];
+
+	memset(regs, 0, 17 * sizeof(*regs));
+	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(words); i++)
+		words[i] = (uintptr_t)rule_end + 1;
+	regs[7] = (uintptr_t)words;
+	regs[8] = (uintptr_t)function + 1;
+	return (struct csink_walk_copy){regs, (const char *)words, sizeof(words), locate, images.at[images.nr - 1]};
+}
+
+static void check_refused(void (*function)(void), const char *what)
+{
+	uint64_t regs[17];
+	struct csink_walk_copy copy = copy_in(function, regs);
+	enum csink_walk_copy_end end;
+	bool helped;
+
+	ok(csink_walk_libunwind(&copy, frames[0], CSINK_MAX_DEPTH, &end) == 0 && end == CSINK_COPY_RULES,
+	   "%s: libunwind does not see it", what);
+	csink_walk_chosen(CSINK_WALK_BY_EITHER, &copy, frames[0], CSINK_MAX_DEPTH, &end, &helped);
+	ok(!helped && end != CSINK_COPY_COMPLETE, "%s: nor does libunwind help our walk", what);
+}
+
+static void check_rules(void)
+{
+	uint64_t regs[17];
+	struct csink_walk_copy copy = copy_in(rule_sum, regs);
+	enum csink_walk_copy_end end;
+	bool helped;
+
+	is_num(csink_walk_chosen(CSINK_WALK_BY_OURS, &copy, frames[0], CSINK_MAX_DEPTH, &end, &helped), 0,
+	       "an expression that ours does not follow: no caller");
+	ok(end == CSINK_COPY_RULES && !helped, "an expression that ours does not follow: reported as such");
+	is_num(csink_walk_chosen(CSINK_WALK_BY_EITHER, &copy, frames[0], CSINK_MAX_DEPTH, &end, &helped), 1,
+	       "libunwind takes over and finds the caller");
+	ok(end == CSINK_COPY_COMPLETE && helped && frames[0][0] == (uintptr_t)rule_end + 1,
+	   "libunwind takes over to the stack's end");
+	check_refused(rule_register, "a register that does not exist");
+	check_refused(rule_division, "a division that would trap");
+	check_refused(rule_branch, "an expression without end");
+}
+#endif
+
+/* ---- damaged tables ---- */
+
+/* Walk this program's own stack again and again, while bytes of its copied tables change. */
+static void check_damaged(void)
+{
+	static uint64_t regs[64];
+	struct csink_attach_image *image = images.at[images.nr - 1];
+	struct csink_walk_copy copy = {regs, stack, sizeof(stack), locate, image};
+	enum csink_walk_copy_end end;
+	uint64_t from = csink_monotonic_ns(), nr_frames = 0;
+	bool helped;
+
+	srandom(17);
+	for (uint32_t i = 0; i < NR_MUTATIONS; i++) {
+		const struct csink_attach_mapping *mapping = &image->mappings[(size_t)random() % image->nr_mappings];
+		const struct csink_cfi_table *table = &mapping->object->table;
+		struct csink_cfi_fde fde;
+		uint64_t pc = mapping->start + (uint64_t)random() % (mapping->end - mapping->start);
+		uint8_t *byte, old;
+
+		if (!table->hdr ||
+		    !csink_cfi_find(table, (uintptr_t)(pc - mapping->bias) + mapping->object->table_bias, &fde))
+			continue;
+		for (uint32_t k = 0; k < sizeof(stack) / 8; k++) {
+			uint64_t word =
+				random() % 3 ? pc : (uint64_t)(uintptr_t)stack + (uint64_t)random() % sizeof(stack);
+
+			memcpy(stack + 8 * k, &word, sizeof(word));
+		}
+		for (uint32_t k = 0; k < CSINK_ARRAY_SIZE(regs); k++)
+			regs[k] = (uint64_t)(uintptr_t)stack + (uint64_t)random() % 64 * 8;
+#if defined(__x86_64__)
+		regs[7] = (uintptr_t)stack;
+		regs[8] = pc;
+#else
+		regs[31] = (uintptr_t)stack;
+		regs[32] = pc;
+#endif
+		byte = (uint8_t *)(uintptr_t)(random() % 4 ? fde.code : fde.initial) +
+		       random() % CSINK_MAX(fde.code_end - fde.code, 1L);
+		old = *byte;
+		*byte = (uint8_t)random();
+		nr_frames += csink_walk_libunwind(&copy, frames[0], CSINK_MAX_DEPTH, &end);
+		csink_walk_chosen(CSINK_WALK_BY_EITHER, &copy, frames[0], CSINK_MAX_DEPTH, &end, &helped);
+		if (i % 2) /* half of the damage stays */
+			*byte = old;
+	}
+	ok(nr_frames > 0, "damaged tables: %llu frames in %u walks, and no crash", (unsigned long long)nr_frames,
+	   NR_MUTATIONS);
+	printf("# %.2f s\n", (double)(csink_monotonic_ns() - from) / 1e9);
+}
+
+int main(void)
+{
+	check_programs();
+	if (!ok(csink_attach_images_take(&images, getpid(), csink_monotonic_ns()), "this program is looked at"))
+		return done();
+#if defined(__x86_64__)
+	check_rules();
+#endif
+	check_damaged();
+	csink_attach_images_free(&images);
+	return done();
+}
