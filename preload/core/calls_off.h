@@ -1,7 +1,6 @@
 /*
- * System calls of ours that would harm the program: it has put itself under seccomp, whose filter kills for them.
- * Written by preload/agent/interpose/confine.c, before the filter is in place; read by whoever is about to make such a
- * call.
+ * System calls of ours that would harm the program: it runs under a seccomp filter that kills for them. Written by
+ * preload/agent/interpose/confine.c before the filter is in place; read, on any thread, before each such call.
  */
 #ifndef CSINK_CALLS_OFF_H
 #define CSINK_CALLS_OFF_H
@@ -15,7 +14,7 @@ enum csink_calls {
 	CSINK_CALLS_CLOCK = 1 << 2,  /* CPU clocks */
 	CSINK_CALLS_SCAN = 1 << 3,   /* looking for objects that were loaded */
 	CSINK_CALLS_PAUSE = 1 << 4,  /* stopping and resuming counters */
-	CSINK_CALLS_LIFE = 1 << 5,   /* what beginnings and ends of threads and processes take */
+	CSINK_CALLS_LIFE = 1 << 5,   /* what start and end of threads and processes take */
 	CSINK_CALLS_LOCK = 1 << 8,   /* unlocking our memory after mlockall(2) */
 	CSINK_CALLS_RIGHTS = 1 << 9, /* giving the run to the user that the program becomes */
 	CSINK_CALLS_TASK = 1 << 10,  /* stopping and resuming all events of a task */

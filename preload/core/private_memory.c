@@ -1,4 +1,5 @@
-/* Private memory: see private_memory.h. What the first mapping has room for is handed out from below, by whoever comes.
+/* Private memory: see private_memory.h. What the first mapping has room for is handed out from its start, to any
+ * thread. No lock; async-signal-safe.
  */
 #include "preload/core/private_memory.h"
 

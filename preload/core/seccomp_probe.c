@@ -141,7 +141,7 @@ static void return_from_handler(void)
 	csink_rawcall(SYS_tgkill, csink_rawcall(SYS_getpid), csink_rawcall(SYS_gettid), SIGUSR1);
 }
 
-/* In the child: from *at on. Who dies leaves the number of what killed it there. */
+/* In the child: from *at on. If a call kills the child, *at is the index of that call. */
 static void try_from(volatile uint32_t *at)
 {
 	/* No core of those that die; one byte is too little for a file, and a pipe's reader is spared by it alone. */
@@ -213,6 +213,6 @@ void csink_filters_begin(void)
 		return;
 	csink_nr_filters = status.nr_filters;
 	deadly = csink_filters_try(&csink_deadly_name);
-	/* Who cannot even start a child has no program to profile. */
+	/* Where no child can be started, nothing can be profiled. */
 	csink_deadly_calls = deadly < 0 ? CSINK_DEADLY_OTHER : (uint32_t)deadly;
 }

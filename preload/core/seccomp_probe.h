@@ -63,8 +63,8 @@ extern const char *csink_deadly_name;
 extern uint32_t csink_deadly_calls;
 
 /**
- * Try every call, those that kill too, in children that nobody else learns of: no SIGCHLD, no core, nothing for wait(2)
- * without __WALL. @first is told the name of the first deadly one; it is left alone where there is none.
+ * Try every call, those that kill too, in children that the program cannot see: no SIGCHLD, no core, nothing for
+ * wait(2) without __WALL. @first is set to the name of the first deadly one; it is left alone where there is none.
  * Returns bits of enum csink_deadly, or -errno where there can be no child. Context: init; takes a millisecond.
  */
 int csink_filters_try(const char **first);

@@ -1,4 +1,4 @@
-/* Small files and folders without malloc or stdio streams; see sysfs.h. */
+/* Small files and directories without malloc or stdio streams; see sysfs.h. Any thread; no lock. */
 #include "preload/core/sysfs.h"
 #include "include/internal/rawcall.h"
 

@@ -1,7 +1,7 @@
 /*
- * Reading the small one-line files of /proc, sysfs and tracefs, and listing their folders, without malloc or stdio, so
- * that it may be done at the start of somebody else's process. fds are CLOEXEC and closed before return.
- * Context of everything here: init, thread.
+ * Reading the small one-line files of /proc, sysfs and tracefs, and listing their directories, without malloc or stdio,
+ * so that it may be done at the start of somebody else's process. fds are CLOEXEC and closed before return. Context of
+ * everything here: init, thread.
  */
 #ifndef CSINK_SYSFS_H
 #define CSINK_SYSFS_H
@@ -13,7 +13,7 @@
 
 #define CSINK_SYSFS_NAME 200 /* longest name looked up */
 
-/** The folder of PMUs. */
+/** The directory of PMUs. */
 static inline const char *csink_event_devices(const struct csink_event_roots *roots)
 {
 	return roots->devices ? roots->devices : "/sys/bus/event_source/devices";
@@ -34,7 +34,7 @@ struct csink_sysfs_dir {
 	uint64_t buf[256]; /* struct linux_dirent64 records */
 };
 
-/** Open a folder for listing. Returns 0 or -errno. */
+/** Open a directory for listing. Returns 0 or -errno. */
 __attribute__((format(printf, 2, 3))) int csink_sysfs_dir_open(struct csink_sysfs_dir *dir, const char *fmt, ...);
 
 /** The next name, or NULL; names that begin with '.' are left out. Valid until the next call. */

@@ -1,3 +1,6 @@
+/*
+ * seccomp(2) and prctl(2): see confine.h. Any thread of the program, in its own call; not in signal handlers of ours.
+ */
 #include "preload/agent/interpose/confine.h"
 
 #include <errno.h>

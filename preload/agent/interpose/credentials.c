@@ -18,7 +18,8 @@
 #include "preload/core/calls_off.h"
 #include "preload/core/record/run_dir.h"
 
-/* In a user namespace a folder would be of a user that the launcher has no rights over: it could not remove it. */
+/* In a user namespace the directory would belong to a user whom the launcher has no rights over: it could not be
+ * removed. */
 static bool is_first_namespace(void)
 {
 	char text[128];

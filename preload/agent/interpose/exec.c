@@ -1,7 +1,7 @@
 /*
  * Every way to start another program. Two things are done on the way: our variables are put into an environment that
- * lacks them, or taken out of it where the program could not bear them; and a process that is about to replace itself
- * stops its counters first: an overflow that is pending at exec would kill the new image, which has no handler.
+ * lacks them, or taken out of it where the program cannot be preloaded into; and a process that is about to replace
+ * itself stops its counters first: an overflow that is pending at exec would kill the new image, which has no handler.
  */
 #include "preload/agent/interpose/exec.h"
 

@@ -1,7 +1,7 @@
 /*
  * Objects that the program loads past us. With RTLD_DEEPBIND an object's own dependencies come before what was
  * preloaded, so that it calls libc's execve and not ours: its calls are rerouted once it is loaded. With dlmopen(3) it
- * has a C library of its own, of another state, which cannot be exchanged: that is said.
+ * has a C library of its own, of another state, which cannot be exchanged: the recording gets a warning.
  *
  * The loader takes $ORIGIN, RUNPATH and the namespace from the object that calls it, by the return address. So dlopen
  * is passed on by a jump, with its caller's address in place, and called only where nothing depends on the caller.
@@ -151,7 +151,8 @@ static void *open_and_reroute(const char *file, int mode)
 	return object;
 }
 
-/* ---- who is asked --------------------------------------------------------------------------------------------------
+/* ---- which function is called
+ * --------------------------------------------------------------------------------------------------
  */
 
 static bool is_active(void)

@@ -29,7 +29,7 @@ static void end_thread(void *arg)
 	if (csink_self != thread)
 		return;
 	if (csink_calls_are_off(CSINK_CALLS_LIFE)) {
-		csink_self = NULL; /* its last samples find nobody */
+		csink_self = NULL; /* its last samples find no thread */
 		return;
 	}
 	csink_thread_stop(thread);

@@ -1,3 +1,4 @@
+/* Reads COUNTERSINK_... variables into csink_config: see config.h. Runs in the constructor, before any sample. */
 #include "preload/agent/lifecycle/config.h"
 
 #include <fnmatch.h>

@@ -29,8 +29,8 @@ struct csink_config {
 extern struct csink_config csink_config;
 
 /**
- * Is the library to profile? Not if it was linked for its functions and nobody asked by environment, nor if the program
- * has more privilege than its caller (AT_SECURE). Makes no system call. Context: init.
+ * Is the library to profile? Not if it was linked for its functions and the environment does not ask for it, nor if the
+ * program has more privilege than its caller (AT_SECURE). Makes no system call. Context: init.
  */
 bool csink_config_is_asked(void);
 
@@ -54,7 +54,7 @@ bool csink_config_follows_forks(void);
 
 /**
  * Remember our variables, for programs that are started with another environment; and see to it that what they start
- * finds the run folder. Context: init.
+ * finds the run directory. Context: init.
  */
 void csink_env_init(void);
 
@@ -80,7 +80,7 @@ bool csink_env_is_complete(char *const *envp);
  * The environment for a program to be started: @envp itself if it has what we need, else a copy with our variables put
  * in. The copy is made in @room, of @room_bytes; when that is too small @envp is returned as it is (the program then
  * runs unprofiled).
- * @preload_us  false for a program that cannot bear our library (csink_program_bears_preload): then the copy has no
+ * @preload_us  false for a program that cannot be preloaded into (csink_program_supports_preload): then the copy has no
  * mention of it in LD_PRELOAD.
  * Context: thread; also in a vfork child (allocates nothing).
  */

@@ -108,7 +108,8 @@ void csink_env_init(void)
 {
 	char *at = ours_text;
 
-	/* Without a folder this process is not profiled (--follow): the first one that is will own the run. */
+	/* Without a directory this process is not profiled (--follow): the first process that is profiled owns the run.
+	 */
 	if (csink_config.standalone && csink_config.run_dir[0] &&
 	    (!getenv(CSINK_ENV_RUN_OWNER) || *csink_config.own_run))
 		tell_run();

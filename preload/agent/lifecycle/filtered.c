@@ -37,7 +37,7 @@ static bool read_known(int *nr, uint32_t *deadly)
 	return (value && sscanf(value, CSINK_RUN_FILTERS_FORMAT, nr, deadly) == 2) || (run_dir && *run_dir);
 }
 
-/* Filters come by inheritance: where there are as many, they are the same, and whoever has them has forked. */
+/* Filters come by inheritance: where parent and child have as many, they have the same. */
 static bool are_parents_own(pid_t parent)
 {
 	struct csink_status status;

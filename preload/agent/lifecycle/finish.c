@@ -1,3 +1,7 @@
+/*
+ * The end of a recording without a launcher: see finish.h. Runs in the constructor and on the thread that ends the
+ * process, which may be in a signal handler of the program: no malloc. Not called from handlers of ours.
+ */
 #include "preload/agent/lifecycle/finish.h"
 
 #include <dlfcn.h>
@@ -31,7 +35,7 @@
 enum { HELPER_STACK = 64 * 1024 };
 
 static CSINK_COLD char output[PATH_MAX]; /* absolute */
-static pid_t finished_pid;                 /* who has had its profile made */
+static pid_t finished_pid;               /* the process whose profile was made */
 static int kept_stderr = -1;
 
 void csink_finish_complain(const char *fmt, ...)
@@ -140,7 +144,7 @@ static int run_helper(void *arg)
 /*
  * The kernel gives whatever executes a program SIGCHLD as the signal of its end, however it was made. So the helper has
  * a parent in between, which executes nothing and ends without a signal: no handler of the program's runs, no wait()
- * finds a stranger.
+ * finds an unknown child.
  */
 static int run_parent(void *arg)
 {

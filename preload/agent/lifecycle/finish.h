@@ -2,14 +2,14 @@
 #ifndef CSINK_FINISH_H
 #define CSINK_FINISH_H
 
-/** Find the countersink beside this library and fix the output's place, before the program changes folders. Context:
- * init. */
+/** Find the countersink beside this library and fix the output's place, before the program changes directories.
+ * Context: init. */
 void csink_finish_init(void);
 
 /**
  * At the end of an image. Without a launcher, the first process of the run has the profile made of every recording in
- * the run folder, and waits for it; a process whose recording was collected while it still ran has one made of its own.
- * The helper is no child that the program's wait() or SIGCHLD could see. Once. Context: thread.
+ * the run directory, and waits for it; a process whose recording was collected while it still ran has one made of its
+ * own. The helper is no child that the program's wait() or SIGCHLD could see. Once. Context: thread.
  */
 void csink_finish_image(void);
 

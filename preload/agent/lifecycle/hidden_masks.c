@@ -1,11 +1,13 @@
 /*
  * What the program has blocked, of the signals that are ours.
  *
- * The kernel is never told to block them, so what the program wishes is written down at each call. But a mask also
- * changes where nobody calls: siglongjmp, swapcontext, a handler's sa_mask and its end. What gives such a change away
- * is an anchor, a signal that no program has a use for: those who block "all" block it too, and those who restore a
- * mask restore it. While the kernel has it as it was at the program's last call, what was written down holds; else the
- * mask was replaced as a whole, and our signals went the anchor's way.
+ * The kernel is never asked to block them: each call of the program stores what the program wants. But a mask also
+ * changes without a call: by siglongjmp, swapcontext, a handler's sa_mask and a handler's return. An anchor shows such
+ * a change: a signal that no program uses. A program that blocks all signals blocks the anchor, too, and one that
+ * restores a mask restores it. While the anchor is in the kernel's mask as it was at the program's last call, the
+ * stored bits are valid; else the whole mask was replaced, and our signals are blocked if the anchor is.
+ *
+ * Each thread writes its own bits; any thread may read them. Async-signal-safe.
  */
 #include <string.h>
 

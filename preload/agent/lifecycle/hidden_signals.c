@@ -130,7 +130,7 @@ void csink_signals_renew(void)
 
 /*
  * A sanitizer's sigaction() puts a handler of its own in front, which makes ours wait until it thinks the moment right:
- * the samples would all be where it does. The kernel is told to call ours.
+ * all samples would be found there. So the kernel is made to call ours.
  */
 static void stand_first(int signo)
 {

@@ -96,7 +96,7 @@ uint64_t csink_signals_ignored(void);
 
 /**
  * Ignore what CSINK_ENV_IGNORED says, and take it out of the environment.
- * @caught  bit signo - 1: it has a handler now; until csink_signals_begun() nobody else sets one, so that the others
+ * @caught  bit signo - 1: it has a handler now; until csink_signals_begun() no other code sets one, so that the others
  * need not be looked at when a signal is taken.
  * Context: init, before any signal is taken.
  */

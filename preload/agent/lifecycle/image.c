@@ -1,3 +1,8 @@
+/*
+ * The life of a process image: see image.h. begin_process() is the library's constructor; csink_image_begin_child()
+ * runs in forked children, csink_image_before_exec() and csink_image_end() on the thread that calls exec or ends the
+ * process. Nothing here runs in a handler of ours.
+ */
 #include "preload/agent/lifecycle/image.h"
 
 #include <errno.h>
@@ -101,7 +106,7 @@ static void main_stack(struct csink_stack_bounds *stack)
 	stack->low = stack->high - bytes;
 }
 
-/* ---- beginnings ----------------------------------------------------------------------------------------------------
+/* ---- start ----------------------------------------------------------------------------------------------------
  */
 
 /* Where a process that had more rights has made room for what it starts with fewer. */
@@ -314,7 +319,7 @@ static void before_fork(void)
 	csink_fd_guard_before_fork();
 }
 
-/* What is not begun stays silent where a launcher names the process; else it is told. */
+/* A process that is not profiled says so itself, unless a launcher reports it. */
 static bool may_begin(const struct csink_status *status, const char **why)
 {
 	const char *quiet = getenv(CSINK_ENV_PREFIX "QUIET"), *run_dir = getenv(CSINK_ENV_RUN_DIR);
@@ -385,7 +390,7 @@ __attribute__((constructor)) static void begin_process(int argc, char **argv)
 	errno = saved;
 }
 
-/* ---- ends ----------------------------------------------------------------------------------------------------------
+/* ---- end ----------------------------------------------------------------------------------------------------------
  */
 
 static void last_flush(enum csink_rec_state state)

@@ -17,7 +17,8 @@
 
 #define SHORTEST_NS (CSINK_NS_PER_S / CSINK_MAX_CLOCK_FREQUENCY)
 
-/* What a program cannot bear, or the kernel refuses, is not tried. rate: where to say so of one that samples, or NULL.
+/* A rate that a program cannot take, or that the kernel refuses, is not tried. rate: where to say so of one that
+ * samples, or NULL.
  */
 static void limit_rate(struct csink_event_spec *event, struct csink_rec_rate *rate)
 {

@@ -1,3 +1,7 @@
+/*
+ * Finding libc and its functions without the loader: see libc.h. Initialised by the constructor; then read-only, on any
+ * thread, async-signal-safe.
+ */
 #include "preload/agent/lifecycle/libc.h"
 
 #include <dlfcn.h>
@@ -61,7 +65,7 @@ void *csink_libc_find(const char *name)
 	return libc.map ? csink_elf_function(libc.map, name) : NULL;
 }
 
-/* It is in the list, but nobody is linked to it. */
+/* It is in the list, but no object is linked to it. */
 static bool is_vdso(const struct link_map *map)
 {
 	return map->l_addr == getauxval(AT_SYSINFO_EHDR);
@@ -103,7 +107,7 @@ void csink_libc_init(void)
 {
 	struct object us;
 
-	/* Nobody stands before these. */
+	/* These symbols are never interposed. */
 	if (!find_object(gnu_get_libc_version, &libc) || !find_object(__tls_get_addr, &loader) ||
 	    !find_object(&libc, &us)) {
 		libc.map = NULL;

@@ -1,6 +1,6 @@
 /*
- * The C library itself, whoever stands before it by its functions' names. A shell has a putenv() of its own, a graph
- * library a clone() that copies nodes: what this library calls by such a name must be libc's.
+ * The C library itself, also where other objects define functions by the same names. A shell has a putenv() of its own,
+ * a graph library a clone() that copies nodes: what this library calls by such a name must be libc's.
  */
 #ifndef CSINK_LIBC_H
 #define CSINK_LIBC_H

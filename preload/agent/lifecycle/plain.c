@@ -1,6 +1,7 @@
 /*
- * What the handler calls of libc's, once more and for this library alone: nobody who stands before libc (a sanitizer's
- * runtime, a checker of memory) is entered from the handler by these names, in the middle of whatever it was doing.
+ * The libc functions that the handler calls, once more and for this library alone: no library that interposes libc (a
+ * sanitizer's runtime, a checker of memory) is entered from the handler by these names, in the middle of whatever it
+ * was doing.
  */
 #include "preload/agent/lifecycle/plain.h"
 

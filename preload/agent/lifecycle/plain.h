@@ -1,4 +1,4 @@
-/* This library's own memcpy(3), mmap(2), clock_gettime(3) and so on: see plain.c. Nobody else sees them. */
+/* This library's own memcpy(3), mmap(2), clock_gettime(3) and so on: see plain.c. No other object sees them. */
 #ifndef CSINK_PLAIN_H
 #define CSINK_PLAIN_H
 

@@ -1,3 +1,7 @@
+/*
+ * The next definitions of interposed functions: see real.h. Any thread, async-signal-safe once csink_reals_init() has
+ * run.
+ */
 #include "preload/agent/lifecycle/real.h"
 
 #include <dlfcn.h>
@@ -18,7 +22,8 @@ static void *look_up(enum csink_real which)
 
 	if (!csink_libc_next(names[which], &real))
 		real = CSINK_ALLOW(dlsym)(RTLD_NEXT, names[which]);
-	/* Whoever else has the others' names stands before libc as we do; copies of things are called clones, too. */
+	/* Another definition of the other names interposes libc as ours does; a function called clone may copy
+	 * anything. */
 	if (which == CSINK_REAL_clone && real && !csink_libc_has(real) && (libcs = csink_libc_find("clone"))) {
 		other_clone = real;
 		real = libcs;

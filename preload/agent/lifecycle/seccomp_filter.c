@@ -1,3 +1,7 @@
+/*
+ * Runs classic BPF programs of seccomp(2) on calls of ours: see seccomp_filter.h. Any thread; no state, no call of
+ * libc.
+ */
 #include "preload/agent/lifecycle/seccomp_filter.h"
 
 #include <stdbool.h>

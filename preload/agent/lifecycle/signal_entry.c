@@ -19,7 +19,7 @@ static void default_action(int signo)
 	/* The kernel's struct sigaction, whose zeroes are SIG_DFL, no flags and an empty mask. */
 	uint64_t plain[4] = {0};
 
-	/* Raised again with nobody in the way; the context that we return to has it unblocked, so it takes effect
+	/* Raised again, without a handler; the context that we return to has it unblocked, so it takes effect
 	 * there. */
 	csink_rawcall(SYS_rt_sigaction, signo, plain, NULL, CSINK_SET_BYTES);
 	csink_rawcall(SYS_tgkill, csink_process.pid, gettid(), signo);

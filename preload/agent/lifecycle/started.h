@@ -1,6 +1,6 @@
 /*
  * A program that this one is about to start. What it is decides about its environment (env.c); one that cannot be
- * injected leaves a word in the recording, so that the report can name it where nobody watches from outside.
+ * injected is noted in the recording, so that the report can name it where no launcher watches from outside.
  */
 #ifndef CSINK_STARTED_H
 #define CSINK_STARTED_H
@@ -33,7 +33,7 @@ void csink_started_search(struct csink_started *started, const char *name);
 void csink_started_say(struct csink_started *started, pid_t pid);
 
 /**
- * In a forked child that has no recording of its own: leave word of that in its parent's. Context: init.
+ * In a forked child that has no recording of its own: note that in its parent's. Context: init.
  */
 void csink_started_say_child(struct csink_recording *parents, enum csink_spawn_reason reason);
 

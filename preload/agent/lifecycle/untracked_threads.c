@@ -1,3 +1,7 @@
+/*
+ * Counts threads that are not sampled: see untracked_threads.h. Runs in the constructor and on the thread that ends the
+ * process, without malloc.
+ */
 #include "preload/agent/lifecycle/untracked_threads.h"
 
 #include <dirent.h>

@@ -7,11 +7,11 @@
 
 #include <stdint.h>
 
-/** Look whether there are any as the library begins, and leave word of them. Context: init. */
+/** Look whether there are any as the library starts, and note them in the recording. Context: init. */
 void csink_untracked_threads_at_start(void);
 
 /**
- * At the end of an image, when all threads that are known have been flushed: leave word of CPU time that was spent by
+ * At the end of an image, when all threads that are known have been flushed: note CPU time that was spent by
  * others, if it is more than our own doings.
  * @cpu_ns  what the process has used since the library began.
  * Context: thread; allocates nothing.

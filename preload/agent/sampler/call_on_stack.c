@@ -1,3 +1,6 @@
+/*
+ * csink_call_on_stack(), in assembly: see call_on_stack.h. Runs in signal handlers; uses no memory but the two stacks.
+ */
 #include "preload/agent/sampler/call_on_stack.h"
 
 /* The frame is described by its frame pointer, so that debuggers and our own walker pass through it. */

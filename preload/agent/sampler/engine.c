@@ -1,3 +1,7 @@
+/*
+ * A thread's engine: opened, paused, resumed and closed (see engine.h). Each thread does this for itself. The functions
+ * that engine.h marks "signal" also run in its handler: they take no lock and call no libc.
+ */
 #include "preload/agent/sampler/engine.h"
 
 #include <errno.h>

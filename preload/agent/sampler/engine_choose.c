@@ -87,7 +87,7 @@ static uint64_t blocked_signals(void)
 }
 
 /*
- * A real-time signal that nobody uses yet, from the top: programs and libraries take them from the bottom. A debugger
+ * A real-time signal that is not in use yet, from the top: programs and libraries take them from the bottom. A debugger
  * stops at each of those, but lets pass, unless told otherwise, what has always been profilers'.
  */
 int csink_engine_free_signal(void)
@@ -249,7 +249,7 @@ static const char *explain(int engine, int err, char *words, size_t size)
 	return csink_explain_brief(-err, words, size);
 }
 
-/* The engines to try, from the first to the last one, as far as nobody else forbids them; *why is told who does. */
+/* The engines to try, from the first to the last one, unless something forbids them; *why is then set to the reason. */
 static void choose_range(int *first, int *last, char *why, size_t size)
 {
 	int wanted = csink_process.wanted_engine;

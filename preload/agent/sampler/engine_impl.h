@@ -10,19 +10,20 @@
 /** Choose the process's engine and open it for the calling thread. As csink_engine_open. Context: init. */
 int csink_engine_choose(struct csink_thread *thread);
 
-/** A real-time signal that nobody uses yet, or a profilers' one under a debugger; -EBUSY. Context: thread. */
+/** A real-time signal that is not in use yet, or a profilers' one under a debugger; -EBUSY. Context: thread. */
 int csink_engine_free_signal(void);
 
 /** Sample the calling thread by its CPU clock. Returns 0 or -errno. Context: thread. */
 int csink_engine_open_timer(struct csink_thread *thread);
 
-/** Open the thread's switches, where time off the CPU is asked for and can be had; else that is said. Context: thread.
+/** Open the thread's switches, where time off the CPU is asked for and can be had; else note it in the recording.
+ * Context: thread.
  */
 void csink_engine_open_switches(struct csink_thread *thread);
 
 /**
  * Who leads a group: its first event; where that was refused, CPU time does in the first group, so that time is sampled
- * all the same, and the next event in the others. CSINK_MAX_EVENTS: nobody is left. Context: any.
+ * all the same, and the next event in the others. CSINK_MAX_EVENTS: none is left. Context: any.
  */
 uint32_t csink_engine_leader(uint32_t g);
 
@@ -37,7 +38,7 @@ void csink_engine_close_groups(struct csink_thread *thread);
  * Context: as the former. */
 void csink_engine_count_on(struct csink_thread *thread);
 
-/** What csink_engine_slow_down does, with nobody else at the groups. Context: as csink_engine_open_groups. */
+/** What csink_engine_slow_down does, where no other code changes the groups. Context: as csink_engine_open_groups. */
 int csink_engine_reopen_rarer(struct csink_thread *thread, uint32_t g, bool throttled);
 
 #endif

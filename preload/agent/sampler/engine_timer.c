@@ -1,3 +1,4 @@
+/* The timer engine: see engine_timer.h. Each thread for itself; raw calls only, async-signal-safe. */
 #include "preload/agent/sampler/engine_timer.h"
 
 #include <errno.h>

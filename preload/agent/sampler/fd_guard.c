@@ -1,3 +1,7 @@
+/*
+ * Opening counters where the program may close any descriptor: see fd_guard.h. Any thread; async-signal-safe but for
+ * the wait of at most 5 ms.
+ */
 #include "preload/agent/sampler/fd_guard.h"
 
 #include <errno.h>
@@ -11,7 +15,7 @@
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 
-/* Nobody waits longer: whoever holds descriptors may be the code that this signal handler interrupted. */
+/* The longest wait: the code that holds descriptors may be what this signal handler interrupted. */
 #define DEADLINE_NS (5 * 1000 * 1000)
 
 static _Atomic uint32_t alarmed;
@@ -103,7 +107,7 @@ static int run_elsewhere(void *arg)
 	return 0;
 }
 
-/* libc's clone(2), by the name that nobody stands before: also where the library's own calls are not linked. */
+/* libc's clone(2), by the name that is never interposed: also where the library's own calls are not linked. */
 int __clone(int (*run)(void *arg), void *stack, int flags, void *arg, ...);
 
 int csink_run_elsewhere(void (*run)(void *arg), void *arg, void *stack, size_t bytes)

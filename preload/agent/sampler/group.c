@@ -1,3 +1,7 @@
+/*
+ * A thread's group of counters: see group.h. Opened and closed by the thread itself; the ring is read in its handler.
+ * Raw calls only: errno stays what it is.
+ */
 #include "preload/agent/sampler/group.h"
 
 #include <errno.h>
@@ -39,7 +43,7 @@ static void leader_attr(struct perf_event_attr *attr, const struct csink_group_o
 		    (attr->config == PERF_COUNT_SW_TASK_CLOCK || attr->config == PERF_COUNT_SW_CPU_CLOCK))
 			attr->exclude_kernel = 1;
 	} else {
-		/* Nobody polls the ring. A wake-up would cost an interrupt of its own, more than all the rest. */
+		/* No code polls the ring. A wake-up would cost an interrupt of its own, more than all the rest. */
 		attr->watermark = 1;
 		attr->wakeup_watermark = UINT32_MAX;
 		attr->sigtrap = 1;

@@ -1,3 +1,7 @@
+/*
+ * Periodic work: see housekeeping.h. Set up by the constructor and in forked children; drain() and refresh_modules()
+ * run in the handler of the thread whose sample is due first.
+ */
 #include "preload/agent/sampler/housekeeping.h"
 
 #include "countersink/timerq.h"

@@ -1,3 +1,4 @@
+/* csink_process and its clocks: see process.h. Any thread, async-signal-safe. */
 #include "preload/agent/sampler/process.h"
 
 #include <time.h>

@@ -1,3 +1,6 @@
+/*
+ * Detects threads that their own samples keep from running: see stuck.h. Runs in the handler of the thread concerned.
+ */
 #include "preload/agent/sampler/stuck.h"
 
 #include <stddef.h>

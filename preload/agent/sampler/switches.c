@@ -1,3 +1,4 @@
+/* Time off the CPU: see switches.h. Each thread for itself, at its start, in its handler and at its end. */
 #include "preload/agent/sampler/switches.h"
 
 #include <linux/perf_event.h>

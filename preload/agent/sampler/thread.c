@@ -1,3 +1,7 @@
+/*
+ * States of threads: see thread.h. Handed out by the creating thread, used by the thread itself and its handler; the
+ * list of all of them is walked by any thread and never shrinks. No lock.
+ */
 #include "preload/agent/sampler/thread.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Times of samples: see timeline.h. Written in the handler of the thread concerned, and nowhere else. */
 #include "preload/agent/sampler/timeline.h"
 
 #include "include/internal/base.h"

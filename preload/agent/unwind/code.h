@@ -11,7 +11,7 @@
 /** True if pc is in the kernel's way back from a signal handler. */
 bool csink_code_is_sigreturn(uintptr_t pc);
 
-/** True if pc is where glibc makes a makecontext function return to: nobody called that. */
+/** True if pc is where glibc makes a makecontext function return to: no call led there. */
 bool csink_code_is_start_context(uintptr_t pc);
 
 /**

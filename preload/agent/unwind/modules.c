@@ -1,3 +1,7 @@
+/*
+ * The snapshot of loaded objects: see modules.h. Refreshed by one thread at a time, usually in its handler; read by the
+ * handlers of all threads. No lock, no loader call.
+ */
 #include "preload/agent/unwind/modules.h"
 
 #include <errno.h>
@@ -257,7 +261,7 @@ int csink_modules_refresh_last(struct csink_recording *rec, struct csink_writer 
 {
 	if (csink_calls_are_off(CSINK_CALLS_SCAN))
 		return -EAGAIN;
-	/* Alone, and not inside dlopen or dlclose (a scan gives up there): nobody takes an object away from under us.
+	/* Alone, and not inside dlopen or dlclose (a scan gives up there): no other thread unloads an object meanwhile.
 	 */
 	return refresh(rec, writer, now_ns, __libc_single_threaded);
 }
@@ -275,6 +279,6 @@ void csink_modules_init(struct csink_recording *rec, struct csink_writer *writer
 	atomic_store(&buffers[1].readers, 0);
 	atomic_store(&refreshing, 0);
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	/* In a constructor the loader waits for us; in a forked child there is nobody else. */
+	/* In a constructor the loader waits for us; a forked child has no other thread. */
 	refresh(rec, writer, (uint64_t)now.tv_sec * CSINK_NS_PER_S + (uint64_t)now.tv_nsec, true);
 }

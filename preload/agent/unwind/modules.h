@@ -1,8 +1,8 @@
 /*
  * Which objects are mapped where: a snapshot that the handler reads without the loader's lock.
  *
- * Written by whoever refreshes (one at a time, others give up at once), read by handlers of any thread. A refresh walks
- * the loader's link-map list itself, with loads that survive a list that changes under it: never through
+ * Written by the thread that refreshes (one at a time, others give up at once), read by handlers of any thread. A
+ * refresh walks the loader's link-map list itself, with loads that survive a list that changes under it: never through
  * dl_iterate_phdr, whose lock the interrupted code may hold. Each module is also an entry of the recording, with the
  * times between which it was seen.
  */

@@ -29,7 +29,7 @@ struct debug_extended {
 
 static pid_t self;
 
-/* Nobody can change the lists now: they can be read as they lie. */
+/* No other thread can change the lists now: they can be read in place. */
 static bool is_quiet;
 
 static bool copy_in(void *to, const void *from, size_t bytes)

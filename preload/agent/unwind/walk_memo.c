@@ -1,3 +1,4 @@
+/* Reuse of a thread's last walk: see walk_memo.h. Runs in the handler of that thread. */
 #include "preload/agent/unwind/walk_memo.h"
 
 /* Of ten walks without much in common, two are kept, to see whether that has changed. */

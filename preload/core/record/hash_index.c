@@ -1,3 +1,4 @@
+/* The lock-free index of a recording: see hash_index.h. Handlers of any thread; grows by mmap(2), never blocks. */
 #include "preload/core/record/hash_index.h"
 
 #include <string.h>

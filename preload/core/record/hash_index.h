@@ -1,7 +1,7 @@
 /*
  * A table from 64-bit hashes to places in the recording, filled by many threads' handlers at once: levels of
  * open-addressed tables, each four times the last, added when the newest is half full. Nothing is ever moved or
- * removed, so lookups take no lock and growth stops nobody. Private memory of the process.
+ * removed, so lookups take no lock and growth stops no thread. Private memory of the process.
  */
 #ifndef CSINK_HASH_INDEX_H
 #define CSINK_HASH_INDEX_H
@@ -31,7 +31,7 @@ struct csink_index {
 
 /* An index with its first level, which is a page: small programs touch no more. */
 #define CSINK_INDEX(name)                                                                                              \
-	static CSINK_COLD struct csink_index_slot name##_first[1u << CSINK_INDEX_FIRST_BITS];                        \
+	static CSINK_COLD struct csink_index_slot name##_first[1u << CSINK_INDEX_FIRST_BITS];                          \
 	static struct csink_index name = {.levels = {name##_first}}
 
 static inline uint32_t csink_index_slots(uint32_t level)
@@ -39,7 +39,7 @@ static inline uint32_t csink_index_slots(uint32_t level)
 	return 1u << (CSINK_INDEX_FIRST_BITS + 2 * level);
 }
 
-/** Empty it. levels[0] stays. Context: init; nobody else may be using it. */
+/** Empty it. levels[0] stays. Context: init; no other thread may be using it. */
 void csink_index_reset(struct csink_index *index);
 
 /** The program has locked its memory (mlockall(2)): unlock what the index has mapped. Context: thread. */

@@ -1,3 +1,4 @@
+/* Expands the template of the profile's path: see output_path.h. Launcher and library; in no signal handler. */
 #include "preload/core/record/output_path.h"
 
 #include <errno.h>

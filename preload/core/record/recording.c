@@ -1,3 +1,7 @@
+/*
+ * Extents and entries of a recording: see recording.h. csink_recording_create() runs at a process's start; reserving
+ * and committing entries runs in handlers of any thread, without locks.
+ */
 #include "preload/core/record/recording.h"
 
 #include <errno.h>
@@ -159,7 +163,7 @@ void csink_recording_prepare(struct csink_recording *rec, uint32_t spare_bytes)
 void csink_recording_freeze(struct csink_recording *rec, uint32_t spare_bytes)
 {
 	csink_recording_prepare(rec, spare_bytes);
-	/* Who is about to make more ready still may: the filter is not in place yet. */
+	/* A thread that is just making more ready still may: the filter is not in place yet. */
 	atomic_store(&rec->limit_blocks, atomic_load(&rec->ready_blocks));
 }
 

@@ -138,7 +138,7 @@ static inline void csink_recording_lose(struct csink_recording *rec, enum csink_
 void csink_recording_note(struct csink_recording *rec, struct csink_writer *writer, int warning, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/** Hand a writer's unfinished extent to whoever starts next. Context: thread. */
+/** Hand a writer's unfinished extent to the thread that starts next. Context: thread. */
 void csink_writer_retire(struct csink_writer *writer);
 
 /** Take over an unfinished extent, if there is one. Context: thread. */

@@ -1,3 +1,4 @@
+/* A run's directory: see run_dir.h. Launcher, constructor and forked children; calls libc, in no signal handler. */
 #include "preload/core/record/run_dir.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@ static int try_place(const char *place, char *dir, size_t size)
 	return csink_run_dir_create_in(place, strlen(place), dir, size);
 }
 
-/* Root's programs may give up their rights, and must find a folder of their own beside (csink_run_dir_share). */
+/* Root's programs may give up their rights, and must find a directory of their own beside (csink_run_dir_share). */
 static bool suits(const char *place)
 {
 	struct stat st;
@@ -103,7 +104,7 @@ bool csink_run_dir_is_of(const char *dir, uid_t uid)
 	return lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == uid && !(st.st_mode & 077);
 }
 
-/* The place is everybody's: what is there under that name already, is not ours, whoever made it. */
+/* Any user may write there: what exists under that name already is not ours. */
 static int make_beside(const char *beside, uid_t uid)
 {
 	int fd, err = 0;

@@ -1,4 +1,4 @@
-/* The private folder that the recordings of one run go to. Used by the launcher, and by the library without one. */
+/* The private directory that the recordings of one run go to. Used by the launcher, and by the library without one. */
 #ifndef CSINK_RUN_DIR_H
 #define CSINK_RUN_DIR_H
 
@@ -9,12 +9,12 @@
 #define CSINK_RUN_DIR_PREFIX "countersink-"
 #define CSINK_RUN_DIR_PLACES 4
 
-/** Where run folders are made, in order of preference; NULL for a place that the environment does not name. Context:
- * any. */
+/** Where run directories are made, in order of preference; NULL for a place that the environment does not name.
+ * Context: any. */
 void csink_run_dir_places(const char *places[CSINK_RUN_DIR_PLACES]);
 
 /**
- * Make a folder, mode 0700, with a name that cannot be guessed: in $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp, the
+ * Make a directory, mode 0700, with a name that cannot be guessed: in $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp, the
  * first that takes it (of root's, that others may pass through). Memory-backed places come first: recordings are
  * written by page faults in other people's programs. Returns 0, or -errno of the last place tried; @dir is set.
  * Context: init.
@@ -34,13 +34,13 @@ bool csink_run_dir_is_recording(const char *name);
 int csink_run_dir_is_written(int dir_fd, const char *name);
 
 /*
- * A process that gives up its rights and starts others cannot enter the run folder any more. Before it does, it makes
- * another folder beside it, for that user alone (0700, his), and leaves word of that in the run folder: a file
- * UID.user. Without such word a folder beside is nobody's that we know.
+ * A process that changes its user ID and starts others cannot enter the run directory any more. Before it does, it
+ * makes another directory beside it, which that user owns (0700), and creates a file UID.user in the run directory. A
+ * directory beside it without such a file is not ours.
  */
 #define CSINK_RUN_DIR_USER ".user"
 
-/** The folder beside @dir for another user. Returns 0 or -ENAMETOOLONG. Context: any. */
+/** The directory beside @dir for another user. Returns 0 or -ENAMETOOLONG. Context: any. */
 int csink_run_dir_beside(const char *dir, uid_t uid, char *out, size_t size);
 
 /** Make it. Returns 0 (also if it is there) or -errno. Context: thread. */
@@ -68,7 +68,7 @@ bool csink_run_dir_is_here(const char *place);
  */
 const char *csink_run_dir_refuse(const char *dir, const char *place);
 
-/** True if @dir is a folder (no link to one) of @uid's, which nobody else may enter. Context: any. */
+/** True if @dir is a directory (no link to one) of @uid's that no other user may enter. Context: any. */
 bool csink_run_dir_is_of(const char *dir, uid_t uid);
 
 #endif

@@ -1,3 +1,6 @@
+/*
+ * The table of stacks: see stacks.h. Runs in handlers of any thread, without locks; makes a system call only to grow.
+ */
 #include "preload/core/record/stacks.h"
 
 #include <stddef.h>
@@ -148,7 +151,7 @@ static csink_ref_t new_node(struct csink_recording *rec, struct csink_writer *wr
 	return csink_recording_ref(rec, at);
 }
 
-/* Take back the node that new_node gave last; nobody knows of it. */
+/* Take back the node that new_node gave last; no other thread has seen it. */
 static void drop_newest_node(struct csink_stack_memo *memo)
 {
 	__atomic_store_n(&memo->nodes->nr, --memo->nodes_nr, __ATOMIC_RELEASE);

@@ -18,7 +18,7 @@ int __sigaction(int sig, const struct sigaction *restrict action, struct sigacti
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-/* Who has which signal, and how many threads are in our handler for it. */
+/* Which queue has which signal, and how many threads are in our handler for it. */
 static struct {
 	_Atomic(struct csink_timerq *) queue;
 	_Atomic uint32_t nr_inside;
@@ -137,7 +137,7 @@ void csink_timerq_alarm_set(struct csink_timerq *q)
 	bool has_fired = q->signal && atomic_exchange(&q->fired, 0);
 	uint64_t next = CSINK_TIMERQ_NEVER;
 
-	/* Whoever was interrupted gets on for a while, also when the dispatch was refused because another was the
+	/* The interrupted code gets on for a while, also when the dispatch was refused because another was the
 	 * owner. */
 	if (has_fired)
 		q->not_before_ns = CSINK_MAX(q->not_before_ns, csink_timerq_now(q) + CSINK_TIMERQ_GAP_NS);

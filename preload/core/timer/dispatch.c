@@ -1,6 +1,7 @@
 /*
- * The owner of a queue: whoever got `busy`. Applies what was asked for, calls what is due, sets the alarm, lets go.
- * Everything here but flush and seize may run in a signal handler: no lock, no allocation, no system call of its own.
+ * The owner of a queue: the thread that got `busy`. Applies what was asked for, calls what is due, sets the alarm, lets
+ * go. Everything here but flush and seize may run in a signal handler: no lock, no allocation, no system call of its
+ * own.
  */
 #include <errno.h>
 

@@ -3,16 +3,17 @@
  *
  * How it is made safe. Requests (register, unregister) are pushed on two lock-free lists and never wait; one owner at a
  * time, who got `busy` by a trylock, applies them to the heap, calls what is due and sets the alarm. Who does not get
- * `busy` leaves `again` set, and the owner looks at it after it has let go: so no request is lost and nobody waits for
- * a thread that may be the very one he interrupted. A spin lock would have done between threads, but a handler over a
- * low priority owner could spin for ever, and a request would wait for callbacks.
+ * `busy` leaves `again` set, and the owner looks at it after it has let go: so no request is lost and no thread waits
+ * for a thread that may be the very one he interrupted. A spin lock would have done between threads, but a handler over
+ * a low priority owner could spin for ever, and a request would wait for callbacks.
  *
  * Requests block all signals for their few instructions (enter, in queue.c): not for the lists' sake, but so that no
  * handler can longjmp or fork out of the middle of one.
  *
  * An event's life, in `state`: FREE -> LIVE (register) -> RUNNING (its call) -> LIVE ... -> FREE (one-trip's end), or
- * LIVE or RUNNING -> DEAD (unregister) -> FREE. Whoever changes LIVE to DEAD puts it on `gone`; when RUNNING became
- * DEAD the owner finds out after the call. Only the owner makes an event FREE again, which changes its generation.
+ * LIVE or RUNNING -> DEAD (unregister) -> FREE. The thread that changes LIVE to DEAD puts it on `gone`; when RUNNING
+ * became DEAD the owner finds out after the call. Only the owner makes an event FREE again, which changes its
+ * generation.
  */
 #ifndef CSINK_QUEUE_H
 #define CSINK_QUEUE_H
@@ -63,7 +64,7 @@ struct csink_timerq {
 	_Atomic uint32_t again;   /* work came in while somebody else was the owner */
 	_Atomic uint32_t fired;   /* the timer has expired since it was last set */
 	_Atomic uint32_t nr_blocks;
-	_Atomic uint32_t calls; /* counts beginnings and ends of calls: odd while one is under way */
+	_Atomic uint32_t calls; /* counts starts and ends of calls: odd while one is under way */
 	_Atomic uint32_t nr_alive;
 	_Atomic uint32_t high;  /* events 1 to high have been used at some time */
 	_Atomic uint32_t inbox; /* stack of events to be put in the heap */
@@ -136,7 +137,7 @@ void csink_timerq_release(struct csink_timerq *q, uint32_t index);
 
 /* dispatch.c. Context: signal, unless it says otherwise. */
 
-/* Have the requests applied and the alarm set, by us or by whoever is the owner now. */
+/* Have the requests applied and the alarm set, by us or by the owner. */
 void csink_timerq_serve(struct csink_timerq *q);
 /* Become the owner, apply, call what is due at now_ns, set the alarm. Returns as csink_timerq_run. */
 int csink_timerq_dispatch(struct csink_timerq *q, uint64_t now_ns);
