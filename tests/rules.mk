@@ -334,10 +334,11 @@ fuzz-lines: $(B)/tests/fuzz/line_tables $(B)/tests/fuzz/lines_corpus tests ## fe
 	@BUILD=$(CURDIR)/$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_LIMITS='$(FUZZ_LIMITS)' tests/fuzz/lines
 
 # Hostile objects, which others have mapped.
-FUZZ_OBJECTS_SRCS := tests/fuzz/fuzz_objects.c launcher/attach/objects.c launcher/base/roots.c launcher/base/regular.c \
+FUZZ_OBJECTS_SRCS := tests/fuzz/fuzz_objects.c launcher/base/roots.c launcher/base/regular.c \
+	$(addprefix launcher/attach/,objects.c walk_copied.c walk_libunwind.c) \
 	$(filter-out tests/%,$(FUZZ_SRCS))
 $(B)/tests/fuzz/objects: $(FUZZ_OBJECTS_SRCS) tests/fuzz/no_modules.h
-	$(call make_fuzzer,$(FUZZ_OBJECTS_SRCS))
+	$(call make_fuzzer,$(FUZZ_OBJECTS_SRCS) $(shell $(PKG_CONFIG) --libs libunwind-generic))
 
 .PHONY: fuzz-objects
 fuzz-objects: $(B)/tests/fuzz/objects ## feed broken objects to what attach reads them with

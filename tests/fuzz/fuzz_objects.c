@@ -1,6 +1,7 @@
 /*
  * libFuzzer target: bytes as an object that somebody else has mapped, as attach reads it: its build-id, its segments,
- * its unwind tables, of which every entry is looked up. Sanitizers judge.
+ * its unwind tables, of which every entry is looked up, and walked from by libunwind. Sanitizers judge. (Our own
+ * walker of copied stacks keeps rules by the object's address, and would find those of the last input.)
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,14 +11,39 @@
 #include <unistd.h>
 
 #include "launcher/attach/objects.h"
+#include "launcher/attach/walk_libunwind.h"
 #include "tests/fuzz/no_modules.h"
 
 #define MAX_LOOKUPS 16
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* At its own addresses. */
+static bool locate(void *arg, uint64_t pc, const struct csink_attach_object **object, uint64_t *bias)
+{
+	(void)pc;
+	*object = arg;
+	*bias = 0;
+	return true;
+}
+
+/* A stack that is full of return addresses into the entry. */
+static void walk(struct csink_attach_object *object, uint64_t pc)
+{
+	static uint64_t words[512], frames[CSINK_MAX_DEPTH];
+	uint64_t regs[64];
+	struct csink_walk_copy copy = {regs, (const char *)words, sizeof(words), locate, object};
+	enum csink_walk_copy_end end;
+
+	for (size_t i = 0; i < 512; i++)
+		words[i] = i % 3 ? pc + 1 : (uint64_t)(uintptr_t)&words[i];
+	for (size_t i = 0; i < 64; i++)
+		regs[i] = i == (size_t)__builtin_ctzll(csink_walk_pc_mask) ? pc : (uint64_t)(uintptr_t)words;
+	csink_walk_libunwind(&copy, frames, CSINK_MAX_DEPTH, &end);
+}
+
 /* .eh_frame_hdr's table begins behind its head: pairs of where code and its entry are. */
-static void look_up(const struct csink_attach_object *object)
+static void look_up(struct csink_attach_object *object)
 {
 	const struct csink_cfi_table *table = &object->table;
 	struct csink_cfi_rules rules;
@@ -27,8 +53,10 @@ static void look_up(const struct csink_attach_object *object)
 		int32_t start;
 
 		memcpy(&start, table->hdr + 12 + 8 * i, sizeof(start));
-		if (csink_cfi_find(table, (uintptr_t)table->hdr + (uintptr_t)(intptr_t)start, &fde))
-			csink_cfi_rules_at(&fde, fde.end - 1, &rules);
+		if (!csink_cfi_find(table, (uintptr_t)table->hdr + (uintptr_t)(intptr_t)start, &fde))
+			continue;
+		csink_cfi_rules_at(&fde, fde.end - 1, &rules);
+		walk(object, fde.end - 1 - object->table_bias);
 	}
 }
 
