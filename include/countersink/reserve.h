@@ -55,7 +55,7 @@ enum csink_reserve_cause {
 	CSINK_RESERVE_DENIED,       /* this user may not read the lock file */
 	CSINK_RESERVE_WRITE_LOCKED, /* somebody holds it for himself alone */
 	CSINK_RESERVE_LOCK_FAILED,  /* the lock file could not be opened or locked, for another reason */
-	CSINK_RESERVE_NO_PMCD,      /* nobody listens where pmcd should */
+	CSINK_RESERVE_NO_PMCD,      /* no process listens where pmcd should */
 	CSINK_RESERVE_NO_PMPROBE,   /* there is no pmprobe to ask it with */
 	CSINK_RESERVE_NO_AGENT,     /* pmcd answers, and has no agent that does */
 	CSINK_RESERVE_SILENT,       /* no answer in time */

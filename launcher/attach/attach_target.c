@@ -120,8 +120,8 @@ static void note_stop(const struct csink_attach_target *target, struct csink_out
 
 	if (!halt->err && halt->stopped_ns)
 		snprintf(how, sizeof(how),
-			 halt->nr_asleep ? "all of them stood still for %.1f ms, %u asleep as they were"
-					 : "all of them stood still for %.1f ms",
+			 halt->nr_asleep ? "all of them were stopped for %.1f ms, %u left asleep"
+					 : "all of them were stopped for %.1f ms",
 			 (double)halt->stopped_ns / 1e6, halt->nr_asleep);
 	else if (halt->err == -ECANCELED)
 		snprintf(how, sizeof(how),
@@ -162,8 +162,8 @@ static int begin_processes(struct beginning *b)
 		return err;
 	if (target->tid)
 		csink_outside_note(b->follow->outside,
-				   "attached to thread %d of %s alone: neither its other threads nor what it starts "
-				   "are in this",
+				   "attached to thread %d of %s alone: its other threads, and threads and processes "
+				   "that it starts, are not included",
 				   target->tid, describe(target, text, sizeof(text)));
 	else
 		note_stop(target, b->follow->outside);

@@ -256,10 +256,10 @@ static void note_taken_away(struct csink_attach_follow *f, int32_t pid, int32_t 
 
 	if (csink_task_read(tid, &task) || task.is_ending || task.tgid != pid)
 		return;
-	csink_outside_note(f->outside,
-			   "%s (%d) got other rights by its exec (set-user-id or capabilities): the kernel ended its "
-			   "counting there",
-			   task.comm, pid);
+	csink_outside_note(
+		f->outside,
+		"%s (%d) changed its credentials by exec (set-user-id or capabilities): the kernel ended its events",
+		task.comm, pid);
 }
 
 static void take_record(void *arg, const struct perf_event_header *record, uint64_t time_ns)

@@ -238,7 +238,7 @@ int csink_attach_open_cgroup(const char *path, char *why, size_t why_size)
 		err = -EINVAL;
 	}
 	if (err == -EINVAL)
-		snprintf(why, why_size, "EINVAL: %s is a folder, but no control group", path);
+		snprintf(why, why_size, "EINVAL: %s is a directory, but no control group", path);
 	else if (err)
 		snprintf(why, why_size, "%s: %s: no such control group%s%s%s", csink_errno_name(-err), path,
 			 *mount ? ", nor below " : "", mount,

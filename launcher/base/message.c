@@ -28,12 +28,12 @@ void csink_say(const char *fmt, ...)
 
 void csink_say_unwritten(const char *what, int err, const char *kept)
 {
-	const char *remedy = "have it written elsewhere";
+	const char *remedy = "choose another output file";
 
 	if (kept)
 		remedy = kept;
 	else if (err == ENOSPC || err == EDQUOT)
-		remedy = "make room, or have it written elsewhere";
+		remedy = "make room, or choose another output file";
 	/* main() put something unwritable where a stream was closed. */
 	csink_say("%s: %s%s%s", what, err == EBADF ? "it is closed" : csink_outfile_error(err ? err : EIO),
 		  err == ENOMEM && !kept ? "" : "; ", err == ENOMEM && !kept ? "" : remedy);

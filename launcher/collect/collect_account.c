@@ -148,7 +148,7 @@ void csink_collect_unprofiled(struct collector *c, const char *name, enum csink_
 		[CSINK_SPAWN_STATIC] = "static, cannot be preloaded into",
 		[CSINK_SPAWN_SETUID] = "set-user-id or with capabilities",
 		[CSINK_SPAWN_OTHER_ABI] = "of another architecture or C library",
-		[CSINK_SPAWN_NO_REACH] = "out of our reach: chroot, seccomp, or rights given up",
+		[CSINK_SPAWN_NO_REACH] = "not injected: chroot, seccomp, or dropped privileges",
 		[CSINK_SPAWN_NOT_FOLLOWED] = "not followed",
 		[CSINK_SPAWN_OLDER_LIBC] = "not injected: older C library",
 	};

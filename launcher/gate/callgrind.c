@@ -318,7 +318,8 @@ int csink_gate_callgrind_run(struct csink_gate_series *series, struct csink_gate
 	int err = csink_folder_create(&folder);
 
 	if (err) {
-		snprintf(series->error, sizeof(series->error), "no folder for callgrind's output: %s", strerror(-err));
+		snprintf(series->error, sizeof(series->error), "no directory for callgrind's output: %s",
+			 strerror(-err));
 		return err;
 	}
 	err = run_wrapped(series, run, folder.path);

@@ -156,7 +156,7 @@ static bool can_inject(struct making *making, char **argv)
 	}
 	err = csink_folder_create(&making->folder);
 	if (err)
-		snprintf(outcome->why, sizeof(outcome->why), "no folder for recordings: %s", strerror(-err));
+		snprintf(outcome->why, sizeof(outcome->why), "no directory for recordings: %s", strerror(-err));
 	return !err;
 }
 

@@ -205,12 +205,10 @@ static void note_kept(struct csink_gate_series *series)
 		first = first ? first : path;
 	if (!first)
 		return;
-	csink_gate_note(
-		series,
-		"%s%s kept a place in memory for all runs, since somebody else has it mapped or its file system "
-		"is in memory: code is some percent faster in one place than in another, which no number of "
-		"runs takes out",
-		first, nr > 1 ? " (and others)" : "");
+	csink_gate_note(series,
+			"%s%s kept a place in memory for all runs, since another process has it mapped or its file "
+			"system is in memory: code speed depends on its place by some percent, in every run",
+			first, nr > 1 ? " (and others)" : "");
 }
 
 int csink_gate_series_make(struct csink_gate_series *series)

@@ -134,8 +134,9 @@ int csink_gate_check(struct csink_gate_series *series, const struct csink_gate_o
 	if (!outcome->status)
 		return 0;
 	describe_status(outcome->status, ended, sizeof(ended));
-	snprintf(series->error, sizeof(series->error), "%s failed: %s%s%.*s", who, ended, len ? "; it said: " : "",
-		 (int)(len && outcome->said[len - 1] == '\n' ? len - 1 : len), outcome->said);
+	snprintf(series->error, sizeof(series->error), "%s failed: %s%s%.*s", who, ended,
+		 len ? "; its standard error: " : "", (int)(len && outcome->said[len - 1] == '\n' ? len - 1 : len),
+		 outcome->said);
 	return -ECHILD;
 }
 

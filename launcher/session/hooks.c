@@ -186,7 +186,7 @@ static uint32_t list(struct csink_hooks *hooks, char (*names)[CSINK_HOOK_NAME])
 		return 0;
 	}
 	if (fstat(dir.fd, &st) || !is_trusted(&st)) {
-		complain(hooks, "hooks in %.150s are not run: others may write that folder", hooks->folder);
+		complain(hooks, "hooks in %.150s are not run: others may write that directory", hooks->folder);
 		csink_sysfs_dir_close(&dir);
 		return 0;
 	}

@@ -41,9 +41,10 @@ static int open_folder(const char *path, struct csink_profile **out, char *why, 
 
 	if (err == -ENOENT && has_recordings(path))
 		snprintf(why, why_len,
-			 "%s: the recordings in this folder are damaged, or of another version of countersink", path);
+			 "%s: the recordings in this directory are damaged, or of another version of countersink",
+			 path);
 	else if (err == -ENOENT)
-		snprintf(why, why_len, "%s: no recording (PID.N" CSINK_REC_SUFFIX ") in this folder", path);
+		snprintf(why, why_len, "%s: no recording (PID.N" CSINK_REC_SUFFIX ") in this directory", path);
 	else if (err)
 		snprintf(why, why_len, "%s: %s", path, strerror(-err));
 	return err;
@@ -60,7 +61,7 @@ static const char *foreign_kind(const char *path)
 		 "a perf.data file: `perf report -i FILE` prints it; of profiles, pprof and folded stacks are "
 		 "read"},
 		{"<!doctype html", "a page: a browser opens it"},
-		{"cnksrec", "a recording: give the folder that it is in"},
+		{"cnksrec", "a recording: give its directory"},
 	};
 	FILE *file = csink_regular_fopen(path, 0, CSINK_REGULAR_ANY);
 	char head[16] = "";

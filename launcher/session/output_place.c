@@ -27,7 +27,7 @@ static const char *last_component(const char *path)
 static int say_errno(const char *path, int err, char *why, size_t why_size)
 {
 	if (err == ENOENT)
-		snprintf(why, why_size, "no such folder: %s", path);
+		snprintf(why, why_size, "no such directory: %s", path);
 	else
 		snprintf(why, why_size, "%s: %s", path, err == EACCES ? "not writable for this user" : strerror(err));
 	return -err;
@@ -60,7 +60,7 @@ int csink_output_check(const char *path, char *why, size_t why_size)
 	}
 	if (!stat(path, &st)) {
 		if (S_ISDIR(st.st_mode)) {
-			snprintf(why, why_size, "%s is a folder: name a file in it", path);
+			snprintf(why, why_size, "%s is a directory: name a file in it", path);
 			return -EISDIR;
 		}
 		if (!S_ISREG(st.st_mode)) { /* a device, a pipe: written to as it is */
@@ -70,7 +70,7 @@ int csink_output_check(const char *path, char *why, size_t why_size)
 		}
 	}
 	if (!*name) {
-		snprintf(why, why_size, "%s names a folder: name a file in it", path);
+		snprintf(why, why_size, "%s names a directory: name a file in it", path);
 		return -EISDIR;
 	}
 	/* Through a link, the folder is the one that it leads to. */

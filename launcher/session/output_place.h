@@ -9,7 +9,7 @@
 
 /**
  * Can a profile be written there? Nothing is created. A full disk and a missing, foreign or read-only folder are found.
- * @why  on failure, a phrase for people: "no such folder: /x/y".
+ * @why  on failure, a phrase for people: "no such directory: /x/y".
  * Returns 0, -errno or a negative csink_outfile_errno.
  */
 int csink_output_check(const char *path, char *why, size_t why_size);

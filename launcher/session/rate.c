@@ -28,7 +28,7 @@ int csink_rate_resolve(const struct csink_options *options, uint32_t period, uin
 uint64_t csink_rate_allowed(uint64_t asked, bool is_clock, char *why, size_t why_size)
 {
 	unsigned long long limit = is_clock ? CSINK_MAX_CLOCK_FREQUENCY : UINT64_MAX, max;
-	const char *reason = "more than a program can bear", *where = "";
+	const char *reason = "more than a program can tolerate", *where = "";
 	FILE *file = fopen(MAX_RATE_FILE, "re");
 
 	if (file && fscanf(file, "%llu", &max) == 1 && max && max < limit) {

@@ -26,7 +26,8 @@ int csink_save_resolve(struct csink_save *save, const struct csink_options *opti
 	}
 	save->format = csink_export_beside(save->path, sizeof(save->path), save->exported);
 	if (csink_output_check(save->path, why, sizeof(why)))
-		csink_say("the profile cannot be written to %s: %s; the work goes on, and it will be saved elsewhere",
+		csink_say("the profile cannot be written to %s: %s; the run continues, and the profile will be saved "
+			  "elsewhere",
 			  save->path, why);
 	return 0;
 }

@@ -78,7 +78,8 @@ int csink_library_find(char *path, size_t size, char *why, size_t why_size)
 	}
 	if (strpbrk(path, ": \t\n")) {
 		snprintf(why, why_size,
-			 "LD_PRELOAD cannot name '%s': install countersink in a folder without blanks and colons",
+			 "LD_PRELOAD cannot name '%s': install countersink in a directory whose path has no blanks or "
+			 "colons",
 			 path);
 		return -EINVAL;
 	}

@@ -12,7 +12,7 @@ wait_until 30 has_run "$burn" 50
 attach -p "$burn" -d 1 >out 2>err
 is $? 0 "a process, for a time: status 0"
 is "$(cat out)" "" "attach prints nothing on stdout"
-like "$(cat err)" 'attached to 1 thread of 1 process; all of them stood still for [0-9.]+ ms' "attach reports how long the threads were stopped"
+like "$(cat err)" 'attached to 1 thread of 1 process; all of them were stopped for [0-9.]+ ms' "attach reports how long the threads were stopped"
 like "$(cat err)" 'burn_60$' "the report names its functions"
 like "$(cat err)" 'engine +from outside' "the report names the engine"
 like "$(cat err)" "command +burn \($burn\)" "the report names the target"
@@ -40,7 +40,7 @@ fi
 attach -p "$burn" --no-stop -d 0.3 2>err
 like "$(cat err)" 'they were not stopped for it' "--no-stop reports its effect"
 attach -t "$burn" -d 0.5 2>err
-like "$(cat err)" "attached to thread $burn of process $burn \(burn\) alone: neither its other threads nor" "-t reports that only one thread is profiled"
+like "$(cat err)" "attached to thread $burn of process $burn \(burn\) alone: its other threads, and threads and processes that it starts" "-t reports that only one thread is profiled"
 like "$(cat err)" 'burn_30$' "-t samples the thread"
 attach -e '{page-faults:period=1,task-clock}' -o group.pb.gz -- "$TARGETS/faulty" 400 20 >out 2>err
 is $? 0 "a group of events"

@@ -16,11 +16,11 @@ refuse 125 "ESRCH: there is no process $dead" "no such process" -p $dead
 refuse 125 "EINVAL: 'x1' is no process number" "an invalid PID" -p x1
 refuse 125 "ESRCH: no process has a name that matches 'no_such_name'.*put -- before" "an unknown name" no_such_name
 refuse 125 "EINVAL: '\(' is no extended regular expression" "an invalid regular expression" '('
-refuse 125 'say what to attach to, in one way' "no target" -d 1
-refuse 125 'say what to attach to, in one way' "two kinds of target" -p $$ -t $$
+refuse 125 'give exactly one target' "no target" -d 1
+refuse 125 'give exactly one target' "two kinds of target" -p $$ -t $$
 refuse 125 'options --frequency and --period exclude each other' "both rates" -p $$ -F 5 -c 5
 refuse 125 "no such control group" "a missing control group" --cgroup /not/there
-refuse 125 "EINVAL: $TMP is a folder, but no control group" "a directory that is no control group" --cgroup "$TMP"
+refuse 125 "EINVAL: $TMP is a directory, but no control group" "a directory that is no control group" --cgroup "$TMP"
 start "$TARGETS/threads8" 100000
 wait_until 30 sh -c 'test "$(ls /proc/$1/task | wc -l)" -gt 1' sh "$target"
 thread=$(ls "/proc/$target/task" | tail -1)
@@ -110,7 +110,7 @@ if is_root && have setpriv; then
 	wait_until 30 grep -q 'Ctrl-C ends it' err
 	echo x >go
 	wait $pid
-	like "$(cat err)" "spin_suid \([0-9]+\) got other rights by its exec" "a set-user-id program: the end of its counting is reported"
+	like "$(cat err)" "spin_suid \([0-9]+\) changed its credentials by exec" "a set-user-id program: the end of its counting is reported"
 else
 	skip "a set-user-id program: the end of its counting is reported" "needs root"
 fi

@@ -59,7 +59,7 @@ like "$(cat page.html)" '"sides":\[\{"name":"one/x.folded".*,\{"name":"two/x.fol
 diff --html page.html twice.pb.gz a.folded >out
 like "$(cat page.html)" '"name":"twice.pb.gz","runs":2,' 'the page has the number of runs'
 diff --html /nowhere/x.html a.folded b.folded >out
-is "$? $(grep countersink: out)" '1 countersink: /nowhere/x.html: No such file or directory; have it written elsewhere' \
+is "$? $(grep countersink: out)" '1 countersink: /nowhere/x.html: No such file or directory; choose another output file' \
 	'a page that cannot be written is reported'
 
 # ---- errors

@@ -114,7 +114,7 @@ if [ "$(id -u)" = 0 ] && [ "$paranoid" = 2 ] && ! grep -q '^Seccomp:.*[12]' /pro
 	like "$(cat root)" '^note +paranoid +kernel.perf_event_paranoid cannot be read: /proc is not mounted; events of the kernel.s side open$' \
 		"in a chroot the paranoid value is unknown; the kernel's side is tried"
 	like "$(cat root)" '^ok +capabilities +uid 0, with CAP_PERFMON' "in a chroot the capabilities are known"
-	like "$(cat root)" '^note +holders +who else has events open is not known' "in a chroot the other processes are unknown"
+	like "$(cat root)" '^note +holders +other processes with open events are not known' "in a chroot the other processes are unknown"
 	like "$(cat root)" '^ok +seccomp +not known' "in a chroot seccomp filters are unknown"
 	like "$(cat root)" '^Here commands are counted, and not profiled: .*/proc' "in a chroot the verdict is counting without profiling"
 	in_chroot --userspec=65534:65534 bare >user

@@ -72,7 +72,7 @@ ok "CPU time is counted once ($(time_of) of $whole ms)" awk -v got="$(time_of)" 
 
 # Rates at which no program makes progress, or that the kernel refuses.
 countersink -e task-clock:freq=60000 -- "$TARGETS/burn" 20 >out 2>report
-like "$(cat report)" 'task-clock: 60000 samples a second are more than a program can bear: using 50000' "a clock's frequency has a limit"
+like "$(cat report)" 'task-clock: 60000 samples a second are more than a program can tolerate: using 50000' "a clock's frequency has a limit"
 countersink -e page-faults:freq=99999999 -- "$TARGETS/burn" 20 >out 2>report
 like "$(cat report)" 'page-faults: 99999999 samples a second are more than kernel.perf_event_max_sample_rate allows: using [0-9]+$' \
 	"the frequency of an event other than a clock has a limit"

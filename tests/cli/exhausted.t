@@ -68,7 +68,7 @@ is "$?:$(grep -c '^burn ' out)" "0:1" "stat without lockable memory runs the com
 like "$(cat err)" '^ +[0-9]+ +page-faults:u' "stat without lockable memory counts"
 exhausted "$COUNTERSINK" stat --per-thread -e task-clock -- "$TARGETS/burn" 50 >out 2>err
 is "$?:$(grep -c '^burn ' out)" "0:1" "stat --per-thread without lockable memory runs the command"
-like "$(cat err)" "^note: threads are not told apart: $remedy\$" "stat --per-thread without lockable memory reports why threads are not separate"
+like "$(cat err)" "^note: threads are not counted separately: $remedy\$" "stat --per-thread without lockable memory reports why threads are not separate"
 like "$(cat err)" '^ +[0-9.]+ ms  task-clock' "stat --per-thread without lockable memory counts the whole"
 exhausted -k 32 "$COUNTERSINK" stat --per-thread -e task-clock -- "$TARGETS/burn" 50 >out 2>err
 unlike "$(cat err)" 'no memory' "stat --per-thread with a few lockable pages counts by thread"

@@ -35,7 +35,7 @@ refused() { # status name pattern argument...
 	is "$? $(wc -l <err) $(cat out1)" "$status 1 " "$name is refused in one line"
 	like "$(cat err)" "^countersink: .*$pattern" "$name: the reason is reported"
 }
-refused 2 'no format' 'which format' x.pb.gz
+refused 2 'no format' 'no format given' x.pb.gz
 refused 2 'an unknown ending' 'x.svg: no format has this ending' -o x.svg x.pb.gz
 refused 2 'an unknown format' "'svg' is unknown" -f svg x.pb.gz
 refused 2 'two profiles' 'takes one profile' -f folded a b

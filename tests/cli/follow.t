@@ -23,7 +23,7 @@ is $? 4 "--follow=none: the status is the command's"
 unlike "$(cat err)" ' burn_60' "--follow=none: no child is sampled"
 like "$(cat err)" 'unprofiled.*burn \(not followed\)' "--follow=none: the report names the programs not followed"
 like "$(cat err)" '\[not followed: burnt\]' "--follow=none: the report has their time"
-like "$(cat err)" 'note +profiled is the command alone: --follow=none' "--follow=none: a note gives the reason"
+like "$(cat err)" 'note +only the command is profiled: --follow=none' "--follow=none: a note gives the reason"
 countersink -o f.pb.gz --follow=none -- sh -c 'exec "$0" 60' "$TARGETS/burn" >out 2>err
 like "$(cat err)" ' burn_60' "--follow=none: a program that the command execs is profiled"
 countersink -o f.pb.gz --follow=none -- perl -e 'if (!fork) { $i++ while $i < 3e6; exit } wait' 2>err
@@ -34,7 +34,7 @@ is $? 4 "--follow=PATTERNS: the status is the command's"
 like "$(cat err)" ' burn_60' "--follow=PATTERNS: a matching program is sampled"
 like "$(cat err)" 'unprofiled +sh \(not followed\); burn \(not followed\)|unprofiled +burn.*; sh' "--follow=PATTERNS: other programs are named"
 unlike "$(cat err)" 'unprofiled.*burnt \(' "--follow=PATTERNS: a matching program is not named as unprofiled"
-like "$(cat err)" 'note +profiled is what has these names: --follow=x\*,burn\?' "--follow=PATTERNS: a note gives the patterns"
+like "$(cat err)" 'note +only programs with these names are profiled: --follow=x\*,burn\?' "--follow=PATTERNS: a note gives the patterns"
 countersink -o f.pb.gz --follow=burn -- env -i "$TARGETS/burn" 60 >out 2>err
 like "$(cat err)" ' burn_60' "--follow=burn: below a program that is not followed and clears the environment, burn is sampled"
 

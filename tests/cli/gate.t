@@ -124,11 +124,11 @@ refused 2 "option --runs: '0' is neither a number of runs" "no runs" -r 0 --self
 refused 2 "option --runs: '1' is too few" "one run" -r 1 --self-check -- true
 refused 2 "option --runs: 'many' is neither" "runs that are no number" -r many --self-check -- true
 refused 2 "option --warmup: 'x' is not a number" "a warm-up that is no number" -w x --self-check -- true
-refused 2 "compare with what" "no comparison asked for" -- true
+refused 2 "no comparison given" "no comparison asked for" -- true
 refused 2 "exclude each other" "two comparisons asked for" --self-check -b x -- true
 refused 2 "option --vs: .* its quotes do not match" "a command with an open quote" --vs "echo 'x" -- true
 refused 2 "no command given" "no command" --self-check
-refused 2 "option --update-baseline: --baseline=FILE says" "--update-baseline without --baseline" --self-check --update-baseline -- true
+refused 2 "option --update-baseline: name its file with --baseline=FILE" "--update-baseline without --baseline" --self-check --update-baseline -- true
 refused 2 "option --events: .*'cylces'" "an unknown event" -e cylces --self-check -- true
 refused 1 "a warm-up of the command .*\(./no_such_program\) cannot be executed: No such file" "a missing program" --self-check -- ./no_such_program
 refused 1 '^countersink: /nowhere/x.json cannot be written: No such file' "a result file that cannot be created" --self-check -j /nowhere/x.json -- true
@@ -145,7 +145,7 @@ END
 chmod +x flaky
 gate --runs 10 --warmup 0 --junit failed.xml --self-check -- ./flaky
 is $? 1 "a run fails: status 1, no verdict"
-like "$(cat err)" 'run 2 of the command.* failed: status 7; it said: run 3' "the failed run's exit status is reported"
+like "$(cat err)" 'run 2 of the command.* failed: status 7; its standard error: run 3' "the failed run's exit status is reported"
 like "$(cat err)" 'the disk is full' "the failed run's stderr is reported"
 like "$(cat out.tap)" '^Bail out!' "a failed run: TAP bails out"
 prove -e cat out.tap >/dev/null 2>&1

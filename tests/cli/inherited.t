@@ -20,7 +20,7 @@ owns() {
 	is "$status $(cat err)" "7 " "$2: the status is the program's, nothing is printed"
 	is "$(echo p.pb.gz*)" "${3:-p.pb.gz}" "$2: one profile is left"
 	countersink report --all p.pb.gz* >report 2>&1
-	like "$(cat report)" "note +COUNTERSINK_RUN_DIR=.* $1: this process and what it starts are a run of their own" "$2: the profile's note gives the reason"
+	like "$(cat report)" "note +COUNTERSINK_RUN_DIR=.* $1: this process and its descendants are a run of their own" "$2: the profile's note gives the reason"
 	like "$(cat report)" ' 3 processes' "$2: the profile has all processes"
 }
 
@@ -83,7 +83,7 @@ if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
 	unshare -m sh -c 'for at in /dev/shm /tmp; do mount --bind $at $at && mount -o remount,ro,bind $at || exit; done
 		unset XDG_RUNTIME_DIR TMPDIR; COUNTERSINK_RUN_DIR=/nowhere LD_PRELOAD=$1 exec "$0"' /bin/true "$ENTRY" >out 2>err
 	is $? 0 "no place for a run directory: the program runs"
-	like "$(cat err)" '^countersink: cannot record in any temporary folder: .*; the program runs without being profiled$' "no place for a run directory: one line reports it"
+	like "$(cat err)" '^countersink: cannot record in any temporary directory: .*; the program runs without being profiled$' "no place for a run directory: one line reports it"
 	is "$(wc -l <err)" 1 "no place for a run directory: only one line is printed"
 	# A container below a launcher: its pids are others, and its /dev/shm is its own.
 	if unshare -mpf --mount-proc true 2>/dev/null; then
@@ -110,7 +110,7 @@ fi
 # shellcheck disable=SC2016
 countersink -o late.pb.gz -- sh -c '(i=0; until test -e over || test $((i += 1)) = 3000; do sleep 0.02; done
 	"$0" 20 >late.out 2>late.err; echo $? >late) >/dev/null 2>&1 &' "$TARGETS/burn" >out 2>err
-like "$(cat err)" 'programs that start from now on are not profiled' "the report notes that later programs are not profiled"
+like "$(cat err)" 'programs started from now on are not profiled' "the report notes that later programs are not profiled"
 : >over
 wait_until 60 test -s late
 is "$(cat late late.err)" 0 "a process that starts after the run is unchanged"

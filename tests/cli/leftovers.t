@@ -18,7 +18,7 @@ like "$(countersink report 2>&1)" 'countersink.pb.gz: ' "the missing profile is 
 LD_PRELOAD=$LIB COUNTERSINK_QUIET=1 bash -c '"$0" 60; kill -KILL $$' "$TARGETS/burn" >out 2>&1
 is "$(find shm -mindepth 1 -maxdepth 1 | wc -l)" 1 "a program without launcher is killed"
 like "$(listed)" "/shm/countersink-[^ ]+  bash, 20[0-9-]+ [0-9:]+, 2 processes, [0-9.]+ [KM]iB" "the recordings of a killed program are named"
-is "$(countersink report 2>&1 >/dev/null | grep -c 'recordings are left')" 1 "found recordings are reported with what to do"
+is "$(countersink report 2>&1 >/dev/null | grep -c 'found recordings of killed runs')" 1 "found recordings are reported with what to do"
 countersink report 2>/dev/null
 is $? 1 "a missing profile: status 1"
 

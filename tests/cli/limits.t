@@ -126,11 +126,11 @@ like "$(cat err)" "^countersink: cannot record in .*: $said; the program runs wi
 rm -f out.html
 limited 1 countersink export -o out.html a.pb.gz 2>err
 is $? 1 "ulimit -f 1: export fails"
-like "$(cat err)" "^countersink: out.html: $said; have it written elsewhere" "ulimit -f 1: export reports the limit"
+like "$(cat err)" "^countersink: out.html: $said; choose another output file" "ulimit -f 1: export reports the limit"
 ok "ulimit -f 1: export leaves no partial file" sh -c 'set -- out.html*; [ ! -e "$1" ]'
 limited 1 countersink stat -j -o stat.json -- sh -c 'exit 7' 2>err
 is $? 7 "ulimit -f 1: stat's status is the command's"
-like "$(cat err)" "stat.json: $said; what is not there is on standard error" "ulimit -f 1: stat reports the limit"
+like "$(cat err)" "stat.json: $said; the missing output is on standard error" "ulimit -f 1: stat reports the limit"
 limited 1 countersink report --json a.pb.gz >out 2>err
 is $? 1 "ulimit -f 1: standard output is a file: status 1"
 like "$(cat err)" "^countersink: standard output: $said" "ulimit -f 1: standard output: the limit is reported"

@@ -47,20 +47,20 @@ elsewhere() {
 	ok "$name: the saved profile exists" test -s "$saved"
 	ok "$name: the saved profile is readable" countersink report "$saved"
 }
-elsewhere 'no such folder: /nowhere/at/all;' "a missing directory" countersink -q -o /nowhere/at/all/x.gz
-elsewhere 'is a folder: name a file in it' "a directory" countersink -q -o "$TMP/work"
-elsewhere 'is a folder: name a file in it' "this directory" countersink -q -o .
+elsewhere 'no such directory: /nowhere/at/all;' "a missing directory" countersink -q -o /nowhere/at/all/x.gz
+elsewhere 'is a directory: name a file in it' "a directory" countersink -q -o "$TMP/work"
+elsewhere 'is a directory: name a file in it' "this directory" countersink -q -o .
 ok "a directory as output: the saved profile has the default name" test -s "$TMP/spare/countersink.pb.gz"
-elsewhere 'is a folder: name a file in it' "the parent directory" countersink -q -o ..
-elsewhere 'is a folder: name a file in it' "a directory and a slash" countersink -q -o "$TMP/work/"
+elsewhere 'is a directory: name a file in it' "the parent directory" countersink -q -o ..
+elsewhere 'is a directory: name a file in it' "a directory and a slash" countersink -q -o "$TMP/work/"
 countersink -q -o '' -- sh -c ': >ran' 2>err
 is $? 125 "an empty output name: status 125"
 like "$(cat err)" '^countersink: option --output: the value is empty' "an empty output name is reported before the command runs"
 ok "an empty output name: the command does not run" test ! -e ran
 PMI_RANK=.. countersink -q -o "$TMP/work/%r/x.gz" -- true 2>err
-like "$(cat err)" "no such folder: $TMP/work/__;" "a rank of .. does not leave the directory"
+like "$(cat err)" "no such directory: $TMP/work/__;" "a rank of .. does not leave the directory"
 rm -f "$(sed -n 's/.*the profile is in //p' err)"
-elsewhere 'names a folder' "a slash at the end" countersink -q -o nothing/
+elsewhere 'names a directory' "a slash at the end" countersink -q -o nothing/
 mkdir closed
 mkdir -m 777 beyond
 ln -s ../beyond/x.gz closed/link

@@ -142,9 +142,9 @@ refused() {
 	is "$? $(wc -c <out) $(wc -l <err | tr -d ' ')" "2 0 1" "$name: status 2, one line"
 	like "$(cat err)" "$regex" "$name: the reason is reported"
 }
-refused 'say what to do' "no action"
-refused "persist does not know 'keep'" "an unknown action" keep
-refused 'what is to be counted' "no target" detach
+refused 'no action given' "no action"
+refused "unknown action 'keep'" "an unknown action" keep
+refused 'no target given' "no target" detach
 refused "option --cpu: 'x' is no number" "an invalid CPU" detach -C x
 refused "option --mode: '0888'" "an invalid mode" detach -p 1 --mode 0888
 refused 'option --pages: 3 is no power of two' "three pages" detach -p 1 -m 3

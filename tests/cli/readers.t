@@ -108,6 +108,6 @@ foreign /bin/sh 'a program'
 mkdir run
 COUNTERSINK_RUN_DIR=$PWD/run LD_PRELOAD=$LIB /bin/true
 cp run/*.rec one.rec
-foreign one.rec 'a recording: give the folder'
+foreign one.rec 'a recording: give its directory'
 
 done_testing

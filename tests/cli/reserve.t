@@ -101,7 +101,7 @@ ok "KILL releases the lock" is_free
 # ---- in the background
 countersink reserve -d 2>err
 is $? 0 "-d returns 0"
-pid=$(sed -n 's/.*process \([0-9]*\) holds it.*/\1/p' err)
+pid=$(sed -n 's/.*process \([0-9]*\) holds the reservation.*/\1/p' err)
 ok "-d prints the PID of the background process" test -n "$pid"
 ok "-d: the background process holds the lock" is_locked
 is "$(readlink "/proc/$pid/cwd")" / "-d: the background process works in /"
@@ -113,7 +113,7 @@ ok "TERM of the background process releases the lock" is_free
 (cd "${lock%/*}" && countersink reserve -d -f perflock 2>"$TMP/err")
 is $? 0 "-d accepts a relative lock file"
 ok "-d locks a relative lock file" is_locked
-kill -INT "$(sed -n 's/.*process \([0-9]*\) holds it.*/\1/p' err)"
+kill -INT "$(sed -n 's/.*process \([0-9]*\) holds the reservation.*/\1/p' err)"
 ok "INT of the background process releases the lock" wait_until 20 is_free
 countersink reserve -d -D 2>err &
 pid=$!
@@ -131,7 +131,7 @@ ok "--status prints the PID of the background process" wait_until 20 is_free
 # ---- with a command
 is "$(countersink reserve -q sh -c '"$1" "$2" test; echo $?' sh "$hold" "$lock" 2>err)" 0 "the lock is held while the command runs"
 ok "the lock is released after the command" is_free
-like "$(countersink reserve true 2>&1)" 'reserved, without confirmation: nobody listens' "a reservation without confirmation is reported"
+like "$(countersink reserve true 2>&1)" 'reserved, without confirmation: no process listens' "a reservation without confirmation is reported"
 for status in 0 1 7 125; do
 	countersink reserve -q sh -c "exit $status" 2>err
 	is $? $status "the command's exit status $status is returned"
@@ -296,7 +296,7 @@ countersink reserve -q --reserve-hooks=way true 2>err
 is "$(cat err; grep -c 50-hidden log)" 2 "hooks in a sticky directory are run: others cannot replace them"
 rm -r open way log plain
 chmod 777 hooks
-like "$(countersink reserve true 2>&1)" 'hooks in .*/hooks are not run: others may write that folder' "hooks in a directory that others may write are not run"
+like "$(countersink reserve true 2>&1)" 'hooks in .*/hooks are not run: others may write that directory' "hooks in a directory that others may write are not run"
 ok "no hook of a directory that others may write ran" test ! -e log
 chmod 755 hooks
 is "$(countersink reserve -q --reserve-hooks="$TMP/none" true 2>&1)" "" "a missing hook directory means no hooks"
@@ -357,7 +357,7 @@ printf '#!/bin/sh\necho "$1" >>"$HOOK_LOG"\n' >hooks/only
 countersink stat -e cycles sh -c '"$1" "$2" test; echo "locked $?" >>"$HOOK_LOG"' sh "$hold" "$lock" 2>err
 is "$(tr '\n' ' ' <log)" "reserve locked 0 release " "stat: the lock is held while the command runs, between the hooks"
 ok "stat: the lock is released after the command" is_free
-like "$(cat err)" 'hardware counters are (free|reserved): .*nobody listens where' "stat: what the free counters are concluded from is reported"
+like "$(cat err)" 'hardware counters are (free|reserved): .*no process listens where' "stat: what the free counters are concluded from is reported"
 unlike "$(cat err)" 'free: .*does not open' "stat: an event that cannot be opened is not reported as a free counter"
 rm log
 countersink stat -r 3 -e cycles true 2>err
@@ -410,11 +410,11 @@ wait $reader $waiter
 # A real agent may run on this machine; it uses another lock file.
 agent=$(pgrep -x pmdaperfevent | head -n 1)
 if [ -z "$agent" ]; then
-	like "$(countersink reserve -s)" '^agent +no process of it is to be seen' "--status reports that no agent runs"
+	like "$(countersink reserve -s)" '^agent +no process found' "--status reports that no agent runs"
 else
 	like "$(countersink reserve -s)" "^agent .*$agent" "--status names an agent that runs on this machine"
 fi
-like "$(countersink reserve -s)" '^counting +not known: nobody listens' "--status reports an unknown counting state, not 0"
+like "$(countersink reserve -s)" '^counting +not known: no process listens' "--status reports an unknown counting state, not 0"
 like "$(countersink reserve -s)" '^unseen +[0-9]+ of [0-9]+ other processes could not be inspected' "--status reports the number of processes not inspected"
 if have python3; then
 	start_holder read
@@ -436,7 +436,7 @@ assert d["locked"] is None and d["lock_file_error"] == "Permission denied", d
 assert d["nr_not_inspected"] > 0, d'
 		chmod 744 "$lock"
 		start_holder read
-		like "$(unprivileged countersink reserve -s)" '^holders +somebody, for reading; not to be seen' \
+		like "$(unprivileged countersink reserve -s)" '^holders +another process, for reading; not visible' \
 			"--status does not name a holder that this user cannot see"
 		end_holder
 	else

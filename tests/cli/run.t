@@ -105,11 +105,11 @@ like "$(cat err)" "^countersink: $((max + 1)) samples a second are over the kern
 like "$(env_of --engine none -e page-faults -F $((max + 1)))" "^COUNTERSINK_FREQUENCY=$max\$" "a rate over the kernel's limit is reduced"
 if [ "$max" -gt 50000 ]; then
 	countersink -o r.pb.gz --engine none -F 60000 -- true 2>err
-	like "$(cat err)" "^countersink: 60000 samples a second are more than a program can bear: using 50000" \
+	like "$(cat err)" "^countersink: 60000 samples a second are more than a program can tolerate: using 50000" \
 		"a rate at which the program would make no progress is reported"
 fi
 LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=short.pb.gz COUNTERSINK_PERIOD=1000 "$TARGETS/burn" 50 >out
-like "$(countersink report short.pb.gz)" "every 1000 ns is more than a program can bear: using 20000 ns" \
+like "$(countersink report short.pb.gz)" "every 1000 ns is more than a program can tolerate: using 20000 ns" \
 	"without a launcher a period too short for progress is reported"
 
 # ---- without a launcher: nothing is printed unless requested; also for programs that close their streams at exit

@@ -10,7 +10,7 @@ export TMPDIR XDG_RUNTIME_DIR
 countersink -q -o a.pb.gz -- "$TARGETS/burn" 50 >/dev/null || exit 1
 cp a.pb.gz b.pb.gz
 : >lock
-last='(make room, or )?have it written elsewhere'
+last='(make room, or )?choose another output file'
 
 # reported NAME STATUS WHAT LAST: by the last command, whose status is $got.
 reported() {
@@ -81,9 +81,9 @@ while read -r status what kept command; do
 	reported "$command" "$status" "$what" "$([ "$kept" = - ] && echo "$last" || echo "${kept//_/ }")"
 done <<-ROWS
 	7 /dev/full the_profile_is_in_$TMP/spare/full run -q -o /dev/full -- sh -c exit\${IFS}7
-	7 option.--output:./dev/full what_is_not_there_is_on_standard_error stat -o /dev/full -- sh -c exit\${IFS}7
-	7 option.--output:./dev/full what_is_not_there_is_on_standard_error stat -j -o /dev/full -- sh -c exit\${IFS}7
-	7 option.--output:./dev/full what_is_not_there_is_on_standard_error stat -x -r 2 -o /dev/full -- sh -c exit\${IFS}7
+	7 option.--output:./dev/full the_missing_output_is_on_standard_error stat -o /dev/full -- sh -c exit\${IFS}7
+	7 option.--output:./dev/full the_missing_output_is_on_standard_error stat -j -o /dev/full -- sh -c exit\${IFS}7
+	7 option.--output:./dev/full the_missing_output_is_on_standard_error stat -x -r 2 -o /dev/full -- sh -c exit\${IFS}7
 	7 /dev/full the_profile_is_in_$TMP/spare/full attach -q -o /dev/full -- sh -c exit\${IFS}7
 	0 /dev/full the_profile_is_in_$TMP/spare/full attach -q -o /dev/full -d 0.1 -p $$
 	1 /dev/full - report -o /dev/full a.pb.gz
@@ -122,7 +122,7 @@ else
 fi
 countersink stat -x -e task-clock -o /not/there/x.csv -- sh -c 'exit 8' 2>err
 is $? 8 "stat: a missing directory does not stop the command"
-like "$(cat err)" '^countersink: option --output: /not/there/x.csv: No such file or directory; what is not there' "stat: a missing directory is reported"
+like "$(cat err)" '^countersink: option --output: /not/there/x.csv: No such file or directory; the missing output is on standard error' "stat: a missing directory is reported"
 like "$(cat err)" '^task-clock,nanoseconds,' "stat: a missing directory: the results are on stderr"
 countersink diff --html /dev/full a.pb.gz b.pb.gz >out 2>err
 like "$(cat out)" 'burn +spin' "diff: the table is printed although the page cannot be written"

@@ -116,7 +116,7 @@ like "$(cat report)" '^  event +r40:u every 1$' "an event that hardly ever happe
 unlike "$(cat report)" 'period raised' "an event that hardly ever happens gives no warning"
 short "$raised" -e r11:u:D:period=100
 short "$raised" --engine=signal -e r11:u:D:period=100
-short 'cycles:u: a sample every 100 is more than a program can bear: using 50000' -c 100 -e cycles:u:pinned
+short 'cycles:u: a sample every 100 is more than a program can tolerate: using 50000' -c 100 -e cycles:u:pinned
 
 # A group that its counters cannot hold names what they can, and what not: before anything runs.
 eight='{r8:u,instructions:u,r8:u,r8:u,r8:u,r8:u,armv8_pmuv3/inst_retired/u,r11:u}'
@@ -169,7 +169,7 @@ ok "the share of cycles in samples is reported" near "${told#* }" "$(awk -v s="$
 like "$(cat report)" '^  note +the kernel stopped events [0-9]+ times,.* their counts are too small' "attach notes that throttled counts are too small"
 echo "$rate" >/proc/sys/kernel/perf_event_max_sample_rate
 "$COUNTERSINK" attach -o x.pb.gz -c 100 -e cycles:u:D -- "$SHARES" 2>report
-like "$(cat report)" '^  note +cycles:u: a sample every 100 is more than a program can bear: using 50000' "attach raises a period that is too short"
+like "$(cat report)" '^  note +cycles:u: a sample every 100 is more than a program can tolerate: using 50000' "attach raises a period that is too short"
 like "$(cat report)" '^  counted +cycles:u 40[0-9]\.[0-9]+ M in the whole tree' "with the raised period no event is throttled"
 
 "$COUNTERSINK" -- "$SHARES" 2>report

@@ -57,7 +57,7 @@ ok "intervals add up to the total" awk -F, '
 # Somebody else's pinned events: none is left, and that is no zero.
 "$TARGETS/hog" countersink stat -o held -e instructions:u,task-clock true
 like "$(cat held)" '^ +<not counted> +instructions:u +\[1\]$' "an event that never had a counter is not counted"
-like "$(cat held)" '^\[1\] it never had a counter: somebody holds them' "an event that never had a counter is reported with the cause"
+like "$(cat held)" '^\[1\] it never had a counter: other processes hold them' "an event that never had a counter is reported with the cause"
 
 # What the kernel opens and then counts as 0, or as something else.
 countersink stat -o odd -e cycles:h,cycles:G,cycles:ppp,r3,cycles:I,instructions:H,task-clock:u -- true
@@ -104,12 +104,12 @@ ok "at paranoid 2 a user counts in user space ($got)" near "$got" 200150000 0.1
 countersink stat -o zero -e r40:u,re77:u,instructions:u -- true
 is "$(grep -cE '^ +0 +re?[47][07]' zero)" 2 "an event that the CPU may lack is 0"
 like "$(cat zero)" '^note: r40:u is 0, which is right if none happened: CPUs of this model have it \(arm_ac57::[A-Z0-9_]+\)' "a 0 of an event that the CPU has is noted"
-like "$(cat zero)" '^note: re77:u is 0, and may mean nothing: libpfm4 knows no event 0xe77 of this CPU \(arm_ac57\)' "a 0 of an unknown event is noted"
+like "$(cat zero)" '^note: re77:u is 0, which may be meaningless: libpfm4 knows no event 0xe77 of this CPU \(arm_ac57\)' "a 0 of an unknown event is noted"
 is "$(grep -c '^note: ' zero)" 2 "only zeros are noted"
 countersink stat --json -o zero -e r40:u,instructions:u -- true
 like "$(cat zero)" '"r40:u is 0, which is right if none happened' "JSON has the notes"
 countersink -a -e r8:u,r40:u -- "$TARGETS/shares" 2>report
 like "$(cat report)" '^  note +r40:u is 0, which is right if none happened' "run notes a 0 of an event that the CPU has"
 countersink attach -o x.pb.gz -e r8:u,re77:u -- "$TARGETS/shares" 2>report
-like "$(cat report)" '^  note +re77:u is 0, and may mean nothing' "attach notes a 0 of an unknown event"
+like "$(cat report)" '^  note +re77:u is 0, which may be meaningless' "attach notes a 0 of an unknown event"
 done_testing

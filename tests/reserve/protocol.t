@@ -115,7 +115,7 @@ if [ "$(id -u)" != 0 ] || have setpriv; then
 	comes_back "after an unprivileged user"
 	if [ "$(id -u)" = 0 ]; then
 		like "$(unprivileged countersink reserve -s)" \
-			"^agent +process [0-9]+, running; which of its files are open is not to be seen by this user" \
+			"^agent +process [0-9]+, running; its open files are not visible to this user" \
 			"status reports that an unprivileged user cannot see the agent's files"
 		like "$(unprivileged countersink reserve -s)" "^unseen +[1-9][0-9]* of" "status reports the number of processes not inspected"
 	fi
@@ -159,7 +159,7 @@ ok "KILL of the launcher leaves the command running" kill -0 "$(cat killed.up)"
 echo go >killed.gate
 countersink reserve -t 20 -d --require 2>err
 is "$? $(active)" "0 0" "-d: the reservation is confirmed in the background"
-kill -TERM "$(sed -n 's/.*process \([0-9]*\) holds it.*/\1/p' err)"
+kill -TERM "$(sed -n 's/.*process \([0-9]*\) holds the reservation.*/\1/p' err)"
 comes_back "TERM in the background"
 
 # ---- the agent does not react
@@ -233,7 +233,7 @@ countersink -q -o run.pb.gz -e cycles true 2>err
 is "$? $(cat err)" "0 " "run with a dead agent prints nothing"
 "$AGENT" stop "$STATE"
 countersink reserve -t 20 true 2>err
-like "$(cat err)" "nobody listens where PCP's pmcd should" "a missing pmcd is reported"
+like "$(cat err)" "no process listens where PCP's pmcd should" "a missing pmcd is reported"
 countersink -o run.pb.gz -e cycles true 2>err
 unlike "$(cat err)" "reserve" "run without pmcd reports nothing about reservation"
 

@@ -21,9 +21,8 @@ int csink_attach_choose(const struct csink_options *options, int nr_operands, ch
 	int err = 0;
 
 	if (!!*pids + !!tid + !!*cgroup + (nr_operands > 0) != 1 || (nr_operands > 1 && !is_command)) {
-		csink_say(
-			"say what to attach to, in one way: -p PID, -t TID, --cgroup PATH, a PATTERN for names, or -- "
-			"COMMAND (see countersink help attach)");
+		csink_say("give exactly one target: -p PID, -t TID, --cgroup PATH, a PATTERN for names, or -- "
+			  "COMMAND (see countersink help attach)");
 		return -EINVAL;
 	}
 	counters->inherit = true;

@@ -81,7 +81,7 @@ static void lengthen_period(struct attach *a, struct csink_event_spec *spec)
 	if (asked >= shortest)
 		return;
 	spec->attr.sample_period = spec->rec.period = shortest;
-	csink_outside_note(&a->outside, "%s: a sample every %llu is more than a program can bear: using %llu%s",
+	csink_outside_note(&a->outside, "%s: a sample every %llu is more than a program can tolerate: using %llu%s",
 			   spec->rec.name, (unsigned long long)asked, (unsigned long long)shortest,
 			   measured ? " (by how often it happened here in some microseconds)" : "");
 }

@@ -197,5 +197,5 @@ void csink_doctor_check_group(struct csink_doctor *doctor)
 	}
 	finding = csink_doctor_add(doctor, "group", CSINK_LEVEL_WARN);
 	csink_finding_text(finding, "not even one hardware event of a pinned group is counted now");
-	csink_finding_remedy(finding, "see who holds counters, above");
+	csink_finding_remedy(finding, "see the holders of counters, above");
 }

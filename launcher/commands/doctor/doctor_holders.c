@@ -41,7 +41,7 @@ void csink_doctor_check_holders(struct csink_doctor *doctor)
 
 	if (!doctor->system.has_proc) {
 		finding = csink_doctor_add(doctor, "holders", CSINK_LEVEL_NOTE);
-		csink_finding_text(finding, "who else has events open is not known: /proc is not mounted");
+		csink_finding_text(finding, "other processes with open events are not known: /proc is not mounted");
 		return;
 	}
 	if (csink_scan_run(&scan, NULL)) {
@@ -50,7 +50,7 @@ void csink_doctor_check_holders(struct csink_doctor *doctor)
 	}
 	add_up(&holders, &scan);
 	if (scan.nr_unseen)
-		snprintf(unseen, sizeof(unseen), " (%u processes of other users could not be looked into)",
+		snprintf(unseen, sizeof(unseen), " (%u processes of other users could not be inspected)",
 			 scan.nr_unseen);
 	csink_scan_free(&scan);
 	matters = holders.nr_processes && doctor->has_pmu;

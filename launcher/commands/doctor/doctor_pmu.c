@@ -70,7 +70,7 @@ static void check_pmu(struct csink_doctor *doctor)
 	} else if (nr) {
 		finding = csink_doctor_add(doctor, "pmu", CSINK_LEVEL_WARN);
 		csink_finding_text(finding, "%s is there, but: %s", names, reason);
-		csink_finding_remedy(finding, "see who holds counters, below, and the watchdog");
+		csink_finding_remedy(finding, "see the holders of counters, below, and the watchdog");
 	} else {
 		finding = csink_doctor_add(doctor, "pmu", CSINK_LEVEL_WARN);
 		csink_finding_text(finding, "%s exposes no hardware counters%s", virtual ? virtual : "this machine",

@@ -37,7 +37,7 @@ static void check_unreadable(struct csink_doctor *doctor)
 			   doctor->user_only ? "do not open: samples come from user space only" : "open");
 	if (!doctor->system.has_proc)
 		csink_finding_remedy(finding,
-				     "mount -t proc proc /proc, without which nothing can be profiled, only counted");
+				     "mount -t proc proc /proc; without it commands can be counted, but not profiled");
 }
 
 static void check_paranoid(struct csink_doctor *doctor)
@@ -83,9 +83,9 @@ static void check_capabilities(struct csink_doctor *doctor)
 		csink_doctor_add(doctor, "capabilities", worthless ? CSINK_LEVEL_WARN : CSINK_LEVEL_OK);
 
 	if (worthless) {
-		csink_finding_text(
-			finding, "uid %u holds CAP_PERFMON in a user namespace only, where it is worth nothing to perf",
-			(unsigned)system->euid);
+		csink_finding_text(finding,
+				   "uid %u holds CAP_PERFMON in a user namespace only, which perf does not accept",
+				   (unsigned)system->euid);
 		csink_finding_remedy(finding, "run outside the namespace, or see paranoid, above");
 		return;
 	}

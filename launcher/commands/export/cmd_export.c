@@ -45,7 +45,7 @@ static int choose_format(const struct csink_options *o, struct export *e)
 	if (!e->format && *e->output && strcmp(e->output, "-"))
 		csink_say("%s: no format has this ending; name one with --format", e->output);
 	else if (!e->format)
-		csink_say("which format? Name one with --format, or a file with --output");
+		csink_say("no format given: name one with --format, or a file with --output");
 	if (!*e->output)
 		e->output = "-";
 	return e->format ? 0 : -EINVAL;

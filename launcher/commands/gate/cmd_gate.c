@@ -154,7 +154,7 @@ static bool say_if_same(struct gate *gate)
 	if (same == CSINK_GATE_SAME_CONTENTS)
 		csink_gate_note(&gate->series,
 				"both commands are the same program with the same input, by other names: "
-				"differences can only come from what else they read, or from chance");
+				"differences can only come from other input, or from chance");
 	gate->verdicts.speed = 1;
 	if (same == CSINK_GATE_SAME_RUN)
 		csink_gate_note(&gate->series, "both commands are the same program with the same input: nothing can "
@@ -169,9 +169,8 @@ static void warn_of_few(const struct gate *gate)
 	double smallest = csink_smallest_p(gate->data.paired, old, runs);
 
 	if (runs && !gate->set.update && !gate->data.exact && smallest > gate->set.rules.alpha)
-		csink_say("so few runs (%u and %u) cannot show a regression, however large: p is %.2g at the least, "
-			  "and has "
-			  "to be %.2g (--runs, --alpha)",
+		csink_say("so few runs (%u and %u) cannot show a regression, however large: the smallest possible p is "
+			  "%.2g, and %.2g is required (--runs, --alpha)",
 			  old, runs, smallest, gate->set.rules.alpha);
 }
 
@@ -191,8 +190,8 @@ static void note_few(struct gate *gate)
 				gate->data.paired ? " of each side" : ", or a baseline of more runs");
 	else if (v->runs[CSINK_GATE_NEW] < v->steady_runs)
 		csink_gate_note(&gate->series,
-				"%u pairs are few here (q is %.2g at the least, and has to be %.2g): a single one that "
-				"something else disturbs may leave a large change open; %u bear that",
+				"%u pairs are few here (q is %.2g at the least, and has to be %.2g): one disturbed "
+				"pair can hide a large change; %u pairs tolerate one",
 				v->runs[CSINK_GATE_NEW], v->smallest_q, v->alpha, v->steady_runs);
 }
 

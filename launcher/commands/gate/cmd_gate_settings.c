@@ -118,12 +118,12 @@ static int resolve_sides(struct csink_gate_settings *s)
 	if (vs + baseline + self != 1) {
 		csink_say(vs + baseline + self
 				  ? "options --vs, --baseline and --self-check exclude each other: give one"
-				  : "compare with what? --vs='COMMAND', --baseline=FILE or --self-check "
+				  : "no comparison given: use --vs='COMMAND', --baseline=FILE or --self-check "
 				    "(see countersink help gate)");
 		return -EINVAL;
 	}
 	if (s->update && !baseline) {
-		csink_say("option --update-baseline: --baseline=FILE says where it goes");
+		csink_say("option --update-baseline: name its file with --baseline=FILE");
 		return -EINVAL;
 	}
 	s->plan.argv[CSINK_GATE_NEW] = s->argv;

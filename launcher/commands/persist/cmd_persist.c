@@ -37,9 +37,10 @@ static const char *why(int err)
 	case -EACCES:
 		return "it is another user's";
 	case -EPERM:
-		return "the run folder cannot be trusted: it must be its owner's alone to write (see --persist-dir)";
+		return "the run directory cannot be trusted: only its owner may be able to write it (see "
+		       "--persist-dir)";
 	case -ENOBUFS:
-		return CSINK_NO_LOCKED_MEMORY " (or leave out --pages: its count alone takes none)";
+		return CSINK_NO_LOCKED_MEMORY " (or leave out --pages: a count needs no locked memory)";
 	case -EEXIST:
 		return "it is persistent already";
 	case -EMFILE:
@@ -116,7 +117,7 @@ static int resolve(struct persist *persist, struct csink_event_spec *spec, struc
 		return CSINK_EXIT_USAGE;
 	}
 	if (!pid && event->cpu < 0) {
-		csink_say("what is to be counted? give --pid=PID, --cpu=CPU or both");
+		csink_say("no target given: use --pid=PID, --cpu=CPU or both");
 		return CSINK_EXIT_USAGE;
 	}
 	event->pid = pid ? (int32_t)CSINK_MIN(pid, (uint64_t)INT32_MAX) : -1;
@@ -370,7 +371,7 @@ static int act(struct persist *persist, const char *verb)
 		return each_id(persist, verb, print_samples);
 	if (!strcmp(verb, "attach"))
 		return each_id(persist, verb, attach_event);
-	csink_say("persist does not know '%s': it is detach, attach, list, read or samples (see countersink help "
+	csink_say("unknown action '%s': persist takes detach, attach, list, read or samples (see countersink help "
 		  "persist)",
 		  verb);
 	return CSINK_EXIT_USAGE;
@@ -394,7 +395,7 @@ static int main_persist(int argc, char **argv)
 	if (at < 0)
 		return status;
 	if (!verb) {
-		csink_say("say what to do: countersink persist detach, attach, list, read or samples");
+		csink_say("no action given: use countersink persist detach, attach, list, read or samples");
 		return CSINK_EXIT_USAGE;
 	}
 	if (*csink_options_text(&persist.options, CSINK_PERSIST_OPT_PERSIST_DIR))

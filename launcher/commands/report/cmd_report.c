@@ -326,8 +326,8 @@ static void offer_leftovers(void)
 
 	if (!nr)
 		return;
-	csink_say("of runs that were killed recordings are left; `countersink report -o FILE FOLDER` makes a profile "
-		  "of a folder, and removes it:");
+	csink_say("found recordings of killed runs; `countersink report -o FILE DIRECTORY` makes a profile of one and "
+		  "removes it:");
 	for (uint32_t i = 0; i < CSINK_MIN(nr, (uint32_t)MAX_LEFTOVERS); i++) {
 		start = (time_t)(left[i].start_realtime_ns / CSINK_NS_PER_S);
 		localtime_r(&start, &tm);
@@ -369,7 +369,7 @@ static int main_report(int argc, char **argv)
 	if (at < 0)
 		return status;
 	if (argc - at > 1) {
-		csink_say("report takes one profile or run folder, not %d (see countersink help report)", argc - at);
+		csink_say("report takes one profile or run directory, not %d (see countersink help report)", argc - at);
 		return CSINK_EXIT_USAGE;
 	}
 	if (check(&o))

@@ -190,7 +190,7 @@ static void tell_status(int status, void *arg)
 	int null;
 
 	if (!status && !background->quiet)
-		csink_say("process %d holds it, until it gets INT, HUP or TERM", getpid());
+		csink_say("process %d holds the reservation until INT, HUP or TERM", getpid());
 	/* The one who waits may be gone; then the reservation goes on as asked. */
 	if (write(background->fd, &byte, 1) < 0)
 		errno = 0;

@@ -65,8 +65,8 @@ static void print_holders(FILE *out, const struct csink_reserve_status *status)
 	if (nr)
 		csink_text_print(out, "holders    %s\n", names);
 	else if (status->is_locked)
-		csink_text_print(out, "holders    somebody, for %s; not to be seen by this user\n",
-				 status->is_write_locked ? "writing, which shuts all others out" : "reading");
+		csink_text_print(out, "holders    another process, for %s; not visible to this user\n",
+				 status->is_write_locked ? "writing, which excludes all others" : "reading");
 	else
 		csink_text_print(out, "holders    none\n");
 }
@@ -81,10 +81,10 @@ static void print_waiters(FILE *out, const struct csink_reserve_status *status)
 		if (status->waiters[i])
 			csink_text_print(out, "%sprocess %d", i ? "; " : "", status->waiters[i]);
 		else
-			csink_text_print(out, "%ssomebody that the kernel does not name", i ? "; " : "");
+			csink_text_print(out, "%sa process that the kernel does not name", i ? "; " : "");
 	}
 	if (nr_openers)
-		csink_text_print(out, "%s%s (have it open, hold nothing)", status->nr_waiters ? "; " : "", names);
+		csink_text_print(out, "%s%s (have it open without a lock)", status->nr_waiters ? "; " : "", names);
 	csink_text_print(out, "%s\n", status->nr_waiters || nr_openers ? "" : "none");
 }
 
@@ -95,12 +95,12 @@ static const char *agent_state(const struct csink_agent *agent)
 
 static void print_agent(FILE *out, const struct csink_reserve_status *status)
 {
-	static const char *const files[] = {"which of its files are open is not to be seen by this user",
+	static const char *const files[] = {"its open files are not visible to this user",
 					    "has another file open than this one: restart it",
 					    "has this lock file open"};
 
 	if (!status->agent.pid)
-		csink_text_print(out, "agent      no process of it is to be seen\n");
+		csink_text_print(out, "agent      no process found\n");
 	else if (status->lock_err)
 		csink_text_print(out, "agent      process %d, %s\n", status->agent.pid, agent_state(&status->agent));
 	else
@@ -142,8 +142,7 @@ static void print_users(FILE *out, const struct csink_reserve_status *status)
 		out, "events     %s\n",
 		list(&status->scan, USERS, names, sizeof(names)) ? names : "no other process has any that can be seen");
 	if (list(&status->scan, HOSTS, names, sizeof(names)))
-		csink_text_print(out, "guests     %s: virtual machines, whose counters are not to be seen here\n",
-				 names);
+		csink_text_print(out, "guests     %s: virtual machines, whose counters are not visible here\n", names);
 	csink_text_print(
 		out,
 		"unseen     %u of %u other processes could not be inspected; the kernel's own counters never can\n",

@@ -89,7 +89,7 @@ void csink_reserve_status_read(struct csink_reserve_status *status, const char *
 	csink_agent_find(status->lock_err ? NULL : &file, &status->agent);
 	if (!csink_pcp_is_reachable()) {
 		status->active = -ENOTCONN;
-		snprintf(status->active_words, sizeof(status->active_words), "nobody listens where pmcd should");
+		snprintf(status->active_words, sizeof(status->active_words), "no process listens where pmcd should");
 	} else {
 		status->active = csink_pcp_active(csink_monotonic_ns() + timeout_ns, -1, status->active_words,
 						  sizeof(status->active_words));

@@ -134,9 +134,10 @@ static int resolve(struct run *run)
 		run->report = false;
 	run->outside.is_filtered = strcmp(run->texts[CSINK_OPT_FOLLOW], "all") != 0;
 	if (run->outside.is_filtered)
-		csink_outside_note(&run->outside, "profiled is %s: --follow=%s",
-				   strcmp(run->texts[CSINK_OPT_FOLLOW], "none") ? "what has these names"
-										: "the command alone",
+		csink_outside_note(&run->outside, "%s: --follow=%s",
+				   strcmp(run->texts[CSINK_OPT_FOLLOW], "none")
+					   ? "only programs with these names are profiled"
+					   : "only the command is profiled",
 				   run->texts[CSINK_OPT_FOLLOW]);
 	return resolve_events(run) || resolve_rate(run) || resolve_output(run) ? -EINVAL : 0;
 }
@@ -185,10 +186,11 @@ static void prepare_injection(struct run *run)
 	}
 	err = csink_folder_create(&run->folder);
 	if (err) {
-		csink_say("no folder for recordings in $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp: %s; the command is "
+		csink_say("no directory for recordings in $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp: %s; the command "
+			  "is "
 			  "counted only",
 			  strerror(-err));
-		csink_outside_note(&run->outside, "no functions: no folder for recordings (%s)", strerror(-err));
+		csink_outside_note(&run->outside, "no functions: no directory for recordings (%s)", strerror(-err));
 		return;
 	}
 	run->inject = true;
@@ -241,11 +243,11 @@ static void note_running(struct run *run)
 		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%d", n ? ", " : "", pids[i]);
 	if (!nr)
 		return;
-	csink_outside_note(
-		&run->outside,
-		"%u process%s still run%s (%s%s): what came until now is here; what is profiled leaves %s.PID "
-		"at its end, programs that start from now on are not profiled",
-		nr, nr == 1 ? "" : "es", nr == 1 ? "s" : "", names, nr > MAX_NAMED ? ", ..." : "", run->save.path);
+	csink_outside_note(&run->outside,
+			   "%u process%s still run%s (%s%s): data so far is included; processes still running will "
+			   "write %s.PID; programs started from now on are not profiled",
+			   nr, nr == 1 ? "" : "es", nr == 1 ? "s" : "", names, nr > MAX_NAMED ? ", ..." : "",
+			   run->save.path);
 }
 
 /* ---- the profile ---- */

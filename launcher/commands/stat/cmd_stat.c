@@ -95,7 +95,7 @@ void csink_stat_writer_fall_back(struct csink_stat_writer *writer, int err)
 	char what[PATH_MAX + 32];
 
 	snprintf(what, sizeof(what), "option --output: %s", writer->path);
-	csink_say_unwritten(what, err, "what is not there is on standard error");
+	csink_say_unwritten(what, err, "the missing output is on standard error");
 	if (writer->out)
 		fclose(writer->out);
 	writer->out = stderr;
@@ -207,7 +207,7 @@ static void open_counters(struct stat_run *run)
 	err = csink_stat_threads_open(&run->threads, &run->counters);
 	if (!err)
 		return;
-	note(run, "threads are not told apart: %s",
+	note(run, "threads are not counted separately: %s",
 	     err == -ENOBUFS ? csink_explain_brief(ENOBUFS, why, sizeof(why)) : strerror(-err));
 	csink_stat_counters_close(&run->counters);
 	csink_stat_counters_init(&run->counters, run->specs, run->nr_specs);
@@ -227,16 +227,15 @@ static void take_threads(struct stat_run *run)
 	struct csink_stat_threads_result *threads = &run->threads_result;
 
 	if (csink_stat_threads_finish(run->threads, threads)) {
-		note(run, "threads are not told apart: no memory for them");
+		note(run, "threads are not counted separately: no memory for them");
 		return;
 	}
 	run->result.threads = threads;
 	if (!threads->has_counts && threads->nr_incomplete && counts_any(run))
-		note(run,
-		     "threads are not told apart: this kernel keeps their counts to itself when they end (Linux 5.13 "
-		     "and some after it); `countersink run` samples each of them");
+		note(run, "threads are not counted separately: this kernel does not report their counts when they exit "
+			  "(Linux 5.13 and some later ones); `countersink run` samples each of them");
 	else if (threads->nr_incomplete && counts_any(run))
-		note(run, "the kernel lost what %u threads had counted: it is in the whole alone",
+		note(run, "the kernel lost the counts of %u threads: only the total includes them",
 		     threads->nr_incomplete);
 	if (threads->nr_lost)
 		note(run, "%llu of the kernel's records of threads were lost: some are missing, or have too little",

@@ -66,8 +66,8 @@ const char *csink_stat_reason(const struct csink_stat_result *result, uint32_t e
 		return counter->reason;
 	if (counter->spec.cpus[0] && !result->rows[event].waited)
 		return "it counts on one kind of CPU only, and nothing ran there";
-	return "it never had a counter: somebody holds them, or its group needs more than there are "
-	       "(countersink doctor says which)";
+	return "it never had a counter: other processes hold them, or its group needs more than there are (see "
+	       "countersink doctor)";
 }
 
 /* ---- JSON ---- */

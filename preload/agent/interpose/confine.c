@@ -119,10 +119,11 @@ static void say(const char *what, const char *name, uint32_t calls)
 	const char *rest = "what is loaded after that has no name";
 
 	if (!(calls & ~RARE_CALLS))
-		rest = calls & CSINK_CALLS_RIGHTS ? "what it starts as another user after that is not in the profile"
-						  : "mlockall(2) locks our memory, too, after that";
+		rest = calls & CSINK_CALLS_RIGHTS
+			       ? "programs that it starts as another user after that are not in the profile"
+			       : "mlockall(2) locks our memory, too, after that";
 	if (calls & CSINK_CALLS_LIFE)
-		rest = "threads, children and ends of threads after that are not in the profile";
+		rest = "threads, children and exits of threads after that are not in the profile";
 	if (calls & CSINK_CALLS_RETURN)
 		rest = "the thread is not sampled after that";
 	csink_recording_note(&csink_process.rec, &writer, 1, "%s%s%s: %s", what, name ? " that punishes " : "",

@@ -167,7 +167,8 @@ static void yield_to(const char *file, const char *how)
 	char why[128];
 
 	csink_recording_note(&csink_process.rec, &writer, 1,
-			     "%.200s is loaded %s, past us: threads and children that it starts may go without samples",
+			     "%.200s is loaded %s, and its calls bypass the library: threads and children that it "
+			     "starts may have no samples",
 			     file, how);
 	snprintf(why, sizeof(why), "not beside what is loaded %s", how);
 	if (csink_self) {

@@ -60,7 +60,7 @@ static bool leave_out(uint32_t deadly, const char *name)
 		return false;
 	}
 	if (deadly)
-		snprintf(reason, sizeof(reason), "a seccomp filter that was there before us kills for %s: not called",
+		snprintf(reason, sizeof(reason), "an earlier seccomp filter kills for %s: not called",
 			 csink_filters_words(deadly));
 	return true;
 }

@@ -276,7 +276,7 @@ static void rescue_recording(void)
 	else
 		err = csink_run_dir_create(dir, sizeof(dir));
 	if (err < 0) {
-		csink_finish_complain("what came after the profile was made is lost: %s", strerror(-err));
+		csink_finish_complain("samples taken after the profile was made are lost: %s", strerror(-err));
 		return;
 	}
 	snprintf(file, sizeof(file), "%s/%d.0" CSINK_REC_SUFFIX, dir, (int)csink_process.pid);
@@ -284,7 +284,8 @@ static void rescue_recording(void)
 	if (fd >= 0 && write_all(fd, (const char *)header, bytes)) {
 		make_profile(dir, to);
 	} else {
-		csink_finish_complain("what came after the profile was made is lost: %s: %s", file, strerror(errno));
+		csink_finish_complain("samples taken after the profile was made are lost: %s: %s", file,
+				      strerror(errno));
 		unlink(file);
 		rmdir(dir);
 	}
@@ -311,10 +312,9 @@ static void make_own_profile(void)
 		later_output(to, sizeof(to));
 	make_profile(csink_config.run_dir, csink_config.outlives ? to : output);
 	if (csink_handover_left(&left))
-		csink_finish_complain(
-			"recordings of processes that kept more rights are in %s, and not in the profile: "
-			"`countersink report -o FILE %s`, as root, makes one of them",
-			left, left);
+		csink_finish_complain("recordings of processes with more privileges are in %s, and not in the profile: "
+				      "`countersink report -o FILE %s`, as root, makes one of them",
+				      left, left);
 }
 
 void csink_finish_image(void)

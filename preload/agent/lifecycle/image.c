@@ -162,7 +162,7 @@ static bool has_recording(int err)
 
 	if (err && !(is_out_of_reach(err) && csink_config.owner != getpid()))
 		csink_finish_complain("cannot record in %s: %s; the program runs without being profiled",
-				      csink_config.run_dir[0] ? csink_config.run_dir : "any temporary folder",
+				      csink_config.run_dir[0] ? csink_config.run_dir : "any temporary directory",
 				      explain_unrecorded(err, text, sizeof(text)));
 	return err == 0;
 }

@@ -37,7 +37,7 @@ static void limit_rate(struct csink_event_spec *event, struct csink_rec_rate *ra
 		snprintf(csink_config.bad, sizeof(csink_config.bad),
 			 "%s: %llu samples a second are more than %s: using %llu", event->rec.name,
 			 (unsigned long long)event->attr.sample_freq,
-			 highest == CSINK_MAX_CLOCK_FREQUENCY ? "a program can bear"
+			 highest == CSINK_MAX_CLOCK_FREQUENCY ? "a program can tolerate"
 							      : "kernel.perf_event_max_sample_rate allows",
 			 (unsigned long long)highest);
 		event->attr.sample_freq = highest;
@@ -47,7 +47,7 @@ static void limit_rate(struct csink_event_spec *event, struct csink_rec_rate *ra
 		event->attr.sample_period = shortest;
 	} else if (asked < shortest) {
 		snprintf(csink_config.bad, sizeof(csink_config.bad),
-			 "%s: a sample every %llu%s is more than a program can bear: using %llu%s", event->rec.name,
+			 "%s: a sample every %llu%s is more than a program can tolerate: using %llu%s", event->rec.name,
 			 (unsigned long long)asked, is_clock ? " ns" : "", (unsigned long long)shortest,
 			 is_clock ? " ns" : "");
 		event->attr.sample_period = shortest;

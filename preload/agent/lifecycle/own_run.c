@@ -75,7 +75,7 @@ void csink_own_run_begin(const char *why)
 	struct csink_config *config = &csink_config;
 
 	snprintf(config->own_run, sizeof(config->own_run),
-		 CSINK_ENV_RUN_DIR "=%.120s %s: this process and what it starts are a run of their own",
+		 CSINK_ENV_RUN_DIR "=%.120s %s: this process and its descendants are a run of their own",
 		 set(CSINK_ENV_RUN_DIR), why);
 	config->output = set(CSINK_ENV_PREFIX "OUTPUT");
 	config->output = own_output(config->output ? config->output : CSINK_LIB_DEFAULT_OUTPUT);

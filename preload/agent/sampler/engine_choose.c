@@ -226,7 +226,7 @@ void csink_engine_open_switches(struct csink_thread *thread)
 	if (event == CSINK_MAX_EVENTS || csink_process.events[event].rec.flags & CSINK_EVENT_REFUSED)
 		return;
 	if (thread->engine != CSINK_ENGINE_SIGTRAP) {
-		refuse_event(thread, event, "only the sigtrap engine leaves blocking calls alone");
+		refuse_event(thread, event, "only the sigtrap engine does not interrupt blocking calls");
 		return;
 	}
 	err = csink_switches_open(thread);
@@ -265,7 +265,7 @@ static void choose_range(int *first, int *last, char *why, size_t size)
 	} else if ((wanted == CSINK_NR_ENGINES || wanted == CSINK_ENGINE_SIGTRAP) && is_go()) {
 		*first = CSINK_ENGINE_SIGNAL;
 		*last = CSINK_ENGINE_TIMER;
-		snprintf(why, size, "sigtrap: would kill what Go executes past us");
+		snprintf(why, size, "sigtrap: would kill programs that Go executes without our hooks");
 	} else if (wanted == CSINK_NR_ENGINES) {
 		*first = CSINK_ENGINE_SIGTRAP;
 		*last = CSINK_ENGINE_TIMER;

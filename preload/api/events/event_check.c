@@ -142,13 +142,15 @@ bool csink_event_doubt_zero(const struct csink_event_spec *spec, char *why, size
 		break;
 	case CSINK_PFM_ABSENT:
 		snprintf(why, size,
-			 "is 0, and may mean nothing: libpfm4 knows no event 0x%llx of this CPU (%s), and the CPU does "
+			 "is 0, which may be meaningless: libpfm4 knows no event 0x%llx of this CPU (%s), and the CPU "
+			 "does "
 			 "not say whether it has it",
 			 (unsigned long long)code, name);
 		break;
 	case CSINK_PFM_NO_TABLE:
 		snprintf(why, size,
-			 "is 0, and may mean nothing: this CPU does not say whether it has event 0x%llx, and libpfm4 "
+			 "is 0, which may be meaningless: this CPU does not say whether it has event 0x%llx, and "
+			 "libpfm4 "
 			 "does not know it",
 			 (unsigned long long)code);
 		break;

@@ -181,10 +181,10 @@ static void check_cgroup(struct csink_probe *probe)
 		fault->cause = CSINK_CAUSE_BAD_VALUE;
 		strcpy(fault->field, call->cpu == -1 ? "cpu" : "pid");
 		csink_explain_text(fault, "a control group (PERF_FLAG_PID_CGROUP) is counted on one CPU at a time");
-		csink_explain_remedy(fault, "give its folder's fd as pid, and a cpu; repeat for each CPU");
+		csink_explain_remedy(fault, "give its directory's fd as pid, and a cpu; repeat for each CPU");
 	} else if (err == EBADF) {
-		csink_explain_text(fault, "fd %d is no folder of the perf_event control group", (int)call->pid);
-		csink_explain_remedy(fault, "open a folder of cgroup2, or of the perf_event hierarchy of cgroup v1");
+		csink_explain_text(fault, "fd %d is no directory of the perf_event control group", (int)call->pid);
+		csink_explain_remedy(fault, "open a directory of cgroup2, or of the perf_event hierarchy of cgroup v1");
 	} else if (err == EACCES || err == EPERM) {
 		csink_explain_permission(&probe->system, 0, "counting a control group", "", fault);
 	} else {

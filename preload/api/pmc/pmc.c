@@ -311,7 +311,8 @@ static int attach(struct csink_pmc *pmc, pid_t pid)
 	if (err)
 		return err;
 	if (pmc->flags & CSINK_PMC_SELF && pid && pid != getpid())
-		return fail(-EPERM, "PMC %d is for measuring oneself (CSINK_PMC_SELF): it cannot be attached to others",
+		return fail(-EPERM,
+			    "PMC %d is for self-measurement (CSINK_PMC_SELF): it cannot be attached to other processes",
 			    pmc->id);
 	if (pmc->state == CSINK_PMC_RUNNING)
 		return fail(-EBUSY, "PMC %d runs: stop it first", pmc->id);
@@ -454,7 +455,8 @@ static int read_all(const struct csink_pmc *pmc, struct csink_pmc_value *value)
 		if (got == -EBADF)
 			err = fail_closed(pmc);
 		else if (got && !err)
-			err = fail(-EBUSY, "PMC %d lost its counter to somebody: what it has is not all", pmc->id);
+			err = fail(-EBUSY, "PMC %d lost its counter to another event: its value is incomplete",
+				   pmc->id);
 		if (csink_pmc_target_lives(target))
 			value->nr_targets++;
 		else

@@ -154,7 +154,8 @@ static int probe(const struct csink_pmc *pmc, char *reason)
 	attr.inherit = attr.inherit_thread = 0;
 	if (!csink_reserve_probe(&attr, 1, &found) || found.fit == CSINK_RESERVE_REFUSED)
 		return 0; /* a refusal comes again where it is opened, and is explained there */
-	snprintf(reason, CSINK_PMC_REASON, "EBUSY: %s; countersink reserve --status says who has the counters",
+	snprintf(reason, CSINK_PMC_REASON,
+		 "EBUSY: %s; countersink reserve --status reports the holders of the counters",
 		 csink_reserve_probe_print(&found, text, sizeof(text)));
 	return -EBUSY;
 }

@@ -69,7 +69,7 @@ static int ask_before(struct csink_reserve *r, uint64_t deadline_ns)
 
 	if (!csink_pcp_is_reachable())
 		return csink_reserve_because(r, CSINK_RESERVE_NO_PMCD,
-					     "nobody listens where PCP's pmcd should: no agent to ask");
+					     "no process listens where PCP's pmcd should: no agent to ask");
 	for (;;) {
 		err = ask(r, answer_ns);
 		if (err)
@@ -125,7 +125,7 @@ static int open_lock_file(struct csink_reserve *r)
 	if (errno == EACCES)
 		return csink_reserve_because(
 			r, CSINK_RESERVE_DENIED,
-			"this user may not read the lock file %.150s: chmod a+r it, and a+x the folders above",
+			"this user may not read the lock file %.150s: chmod a+r it, and a+x the directories above",
 			r->lock_file);
 	csink_reserve_because(r, CSINK_RESERVE_LOCK_FAILED, "cannot open the lock file %.150s: %s", r->lock_file,
 			      strerror(errno));
@@ -149,7 +149,7 @@ static int lock(struct csink_reserve *r, uint64_t deadline_ns)
 		if (!r->config.wait_for_lock || csink_monotonic_ns() >= deadline_ns)
 			return csink_reserve_because(
 				r, CSINK_RESERVE_WRITE_LOCKED,
-				"another process holds a write lock on %.150s, which shuts all others out",
+				"another process holds a write lock on %.150s, which excludes all others",
 				r->lock_file);
 		err = csink_reserve_sleep(CSINK_MIN(add_ns(csink_monotonic_ns(), LOCK_POLL_NS), deadline_ns),
 					  r->config.cancel_fd);

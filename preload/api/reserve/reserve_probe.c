@@ -176,10 +176,11 @@ CSINK_EXPORT char *csink_reserve_probe_print(const struct csink_reserve_probe *p
 		const char *one, *many;
 	} phrases[] = {
 		[CSINK_RESERVE_FITS] = {"counted all the time", "counted together all the time"},
-		[CSINK_RESERVE_HELD] = {"does not fit on the counters now: somebody holds them",
-					"do not fit on the counters now: somebody holds them, or there are too few"},
-		[CSINK_RESERVE_NEVER_RAN] = {"never came on the counters: somebody holds them",
-					     "never came on the counters: somebody holds them"},
+		[CSINK_RESERVE_HELD] =
+			{"does not fit on the counters now: other processes hold them",
+			 "do not fit on the counters now: other processes hold them, or there are too few"},
+		[CSINK_RESERVE_NEVER_RAN] = {"never came on the counters: other processes hold them",
+					     "never came on the counters: other processes hold them"},
 		[CSINK_RESERVE_MULTIPLEXED] = {"has to share a counter, and counts only part of the time",
 					       "have to share the counters, and count only part of the time"},
 	};

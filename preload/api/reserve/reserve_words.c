@@ -61,16 +61,15 @@ int csink_reserve_no_events(struct csink_reserve *r)
 	return csink_reserve_because(
 		r, CSINK_RESERVE_NO_EVENTS,
 		"PCP's perfevent agent has no events to count (see its perfevent.conf): it holds no counter, and "
-		"its silence proves nothing");
+		"its silence is no confirmation");
 }
 
 int csink_reserve_cannot_ask(struct csink_reserve *r, int err, const char *words)
 {
 	switch (err) {
 	case -ENOENT:
-		return csink_reserve_because(
-			r, CSINK_RESERVE_NO_PMPROBE,
-			"nobody can be asked whether it worked: pmprobe(1) of PCP is not in $PATH");
+		return csink_reserve_because(r, CSINK_RESERVE_NO_PMPROBE,
+					     "the result cannot be confirmed: pmprobe(1) of PCP is not in $PATH");
 	case -ENOTCONN:
 		return csink_reserve_because(r, CSINK_RESERVE_NO_PMCD, "PCP's pmcd does not answer: %.200s", words);
 	case -ESRCH:
@@ -106,8 +105,8 @@ int csink_reserve_explain_failure(struct csink_reserve *r, int err)
 	snprintf(who, sizeof(who), "PCP's perfevent agent (process %d)", agent.pid);
 	if (agent.state == 'T' || agent.state == 't')
 		return csink_reserve_because(r, CSINK_RESERVE_SILENT,
-					     "%s is stopped, and holds what it holds: kill -CONT %d makes it go on",
-					     who, agent.pid);
+					     "%s is stopped, and keeps its counters: kill -CONT %d continues it", who,
+					     agent.pid);
 	if (r->cause == CSINK_RESERVE_STILL_ACTIVE && agent.has_lock == 0)
 		return csink_reserve_because(
 			r, CSINK_RESERVE_REPLACED,
@@ -115,7 +114,7 @@ int csink_reserve_explain_failure(struct csink_reserve *r, int err)
 			"again; restart it",
 			who, r->active, r->active == 1 ? "" : "s", r->lock_file);
 	len = strlen(r->text);
-	snprintf(r->text + len, sizeof(r->text) - len, "; there is a process of it, %d", agent.pid);
+	snprintf(r->text + len, sizeof(r->text) - len, "; its process is %d", agent.pid);
 	return err;
 }
 
