@@ -18,8 +18,8 @@ void csink_gate_functions_release(struct csink_gate_functions *functions)
 	}
 	free(functions->all);
 	free(functions->edges);
-	free(functions->names);
-	free(functions->calls);
+	csink_table_release(&functions->names);
+	csink_table_release(&functions->calls);
 	for (uint32_t i = 0; i < functions->nr_modules; i++) {
 		free(functions->modules[i].name);
 		free(functions->modules[i].id);
@@ -40,33 +40,6 @@ void csink_gate_weights_release(struct csink_gate_weights *weights)
 double csink_gate_weight(const struct csink_gate_weights *weights, uint32_t function)
 {
 	return function < weights->nr ? weights->self[function] : 0;
-}
-
-/* ---- the hash tables: open addressing, at most half full ---- */
-
-static int grow_slots(struct csink_gate_slot **slots, uint32_t *mask, uint32_t nr)
-{
-	uint32_t size = *slots ? (*mask + 1) * 2 : 1024;
-	struct csink_gate_slot *grown;
-
-	if (*slots && nr < *mask / 2)
-		return 0;
-	grown = calloc(size, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	for (uint32_t i = 0; *slots && i <= *mask; i++) {
-		uint32_t at = (*slots)[i].hash & (size - 1);
-
-		if (!(*slots)[i].index)
-			continue;
-		while (grown[at].index)
-			at = (at + 1) & (size - 1);
-		grown[at] = (*slots)[i];
-	}
-	free(*slots);
-	*slots = grown;
-	*mask = size - 1;
-	return 0;
 }
 
 /* ---- names ---- */
@@ -121,25 +94,25 @@ bool csink_gate_same_module(const struct csink_gate_functions *functions, const 
 int64_t csink_gate_function_find(struct csink_gate_functions *functions, const char *name, const char *module)
 {
 	bool program = csink_gate_is_program(functions, module);
-	uint64_t hash;
-	uint32_t at;
+	const struct csink_gate_function *all;
+	struct csink_slot *slot;
+	uint32_t hash;
 
 	name = csink_gate_comparable_name(functions, name, module);
-	hash = csink_hash_pair(csink_hash_bytes(name, strlen(name)),
-			       csink_hash_bytes(module, program ? 0 : module_length(module)));
-	if (grow_slots(&functions->names, &functions->name_mask, functions->nr))
+	hash = (uint32_t)csink_hash_pair(csink_hash_bytes(name, strlen(name)),
+					 csink_hash_bytes(module, program ? 0 : module_length(module)));
+	if (csink_table_room(&functions->names))
 		return -ENOMEM;
-	for (at = hash & functions->name_mask; functions->names[at].index; at = (at + 1) & functions->name_mask) {
-		struct csink_gate_function *known = &functions->all[functions->names[at].index - 1];
-
-		if (functions->names[at].hash == hash && !strcmp(known->name, name) &&
-		    csink_gate_same_module(functions, known->module, module))
-			return functions->names[at].index - 1;
+	all = functions->all;
+	CSINK_TABLE_PROBE(functions->names, hash, slot,
+			  !strcmp(all[id - 1].name, name) &&
+				  csink_gate_same_module(functions, all[id - 1].module, module));
+	if (!slot->id) {
+		if (add_function(functions, name, module))
+			return -ENOMEM;
+		csink_table_set(&functions->names, slot, hash, functions->nr);
 	}
-	if (add_function(functions, name, module))
-		return -ENOMEM;
-	functions->names[at] = (struct csink_gate_slot){hash, functions->nr};
-	return functions->nr - 1;
+	return slot->id - 1;
 }
 
 /* ---- calls ---- */
@@ -147,24 +120,19 @@ int64_t csink_gate_function_find(struct csink_gate_functions *functions, const c
 int csink_gate_call_add(struct csink_gate_functions *functions, uint32_t caller, uint32_t callee, int side,
 			double weight)
 {
-	uint64_t hash = csink_hash_pair(caller, callee);
-	uint32_t at;
+	uint32_t hash = (uint32_t)csink_hash_pair(caller, callee);
+	struct csink_slot *slot;
 
-	if (grow_slots(&functions->calls, &functions->call_mask, functions->nr_edges))
+	if (csink_table_room(&functions->calls) ||
+	    CSINK_GROW(functions->edges, functions->nr_edges, functions->cap_edges))
 		return -ENOMEM;
-	for (at = hash & functions->call_mask; functions->calls[at].index; at = (at + 1) & functions->call_mask) {
-		struct csink_gate_edge *edge = &functions->edges[functions->calls[at].index - 1];
-
-		if (edge->caller == caller && edge->callee == callee) {
-			edge->weights[side] += weight;
-			return 0;
-		}
+	CSINK_TABLE_PROBE(functions->calls, hash, slot,
+			  functions->edges[id - 1].caller == caller && functions->edges[id - 1].callee == callee);
+	if (!slot->id) {
+		functions->edges[functions->nr_edges] = (struct csink_gate_edge){caller, callee, {0, 0}};
+		csink_table_set(&functions->calls, slot, hash, ++functions->nr_edges);
 	}
-	if (CSINK_GROW(functions->edges, functions->nr_edges, functions->cap_edges))
-		return -ENOMEM;
-	functions->edges[functions->nr_edges] = (struct csink_gate_edge){caller, callee, {0, 0}};
-	functions->edges[functions->nr_edges].weights[side] = weight;
-	functions->calls[at] = (struct csink_gate_slot){hash, ++functions->nr_edges};
+	functions->edges[slot->id - 1].weights[side] += weight;
 	return 0;
 }
 

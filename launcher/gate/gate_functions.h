@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "launcher/base/table.h"
+
 struct csink_profile;
 
 struct csink_gate_function {
@@ -40,11 +42,7 @@ struct csink_gate_functions {
 	uint32_t nr_modules;
 	bool has_news; /* a module of which functions may be known by their places differs: csink_gate_merge_places */
 	char *programs[2]; /* base names of the two sides' programs: the same module in both. NULL: unknown */
-	struct csink_gate_slot {
-		uint64_t hash;
-		uint32_t index; /* + 1; 0: empty */
-	} * names, *calls;
-	uint32_t name_mask, call_mask;
+	struct csink_table names, calls; /* of functions and of edges: index + 1 */
 };
 
 /* What one run spent where: self and total are arrays of nr, of the functions that were known when it was taken; total

@@ -42,8 +42,8 @@ void csink_calltree_destroy(struct csink_calltree *tree)
 	if (tree->build) {
 		csink_profile_destroy(tree->build->strings);
 		free(tree->build->keys);
-		free(tree->build->frame_table.slots);
-		free(tree->build->node_table.slots);
+		csink_table_release(&tree->build->frame_table);
+		csink_table_release(&tree->build->node_table);
 	}
 	free(tree->build);
 	free(tree->frames);
@@ -53,92 +53,44 @@ void csink_calltree_destroy(struct csink_calltree *tree)
 
 /* ---- look-up ---- */
 
-static uint64_t frame_hash(const struct frame_key *key)
-{
-	return csink_hash_pair((uint64_t)key->name << 32 | key->module, key->signature);
-}
-
-static uint64_t node_hash(const struct csink_tree_node *node)
-{
-	return csink_hash_pair(node->parent, node->frame);
-}
-
-/* Room for one more than nr. The hash of entry i is hash(tree, i). */
-static int table_prepare(struct csink_calltree *tree, struct index_table *table, uint32_t nr,
-			 uint64_t (*hash)(const struct csink_calltree *, uint32_t))
-{
-	uint64_t slots = table->slots ? ((uint64_t)table->mask + 1) * 2 : 1024;
-	uint32_t *grown;
-
-	if (table->slots && nr < table->mask / 2)
-		return 0;
-	grown = slots <= UINT32_MAX ? calloc(slots, sizeof(*grown)) : NULL;
-	if (!grown)
-		return -ENOMEM;
-	free(table->slots);
-	table->slots = grown;
-	table->mask = slots - 1;
-	for (uint32_t i = 0; i < nr; i++) {
-		uint32_t at = hash(tree, i) & table->mask;
-
-		while (grown[at])
-			at = (at + 1) & table->mask;
-		grown[at] = i + 1;
-	}
-	return 0;
-}
-
-static uint64_t hash_frame_at(const struct csink_calltree *tree, uint32_t i)
-{
-	return frame_hash(&tree->build->keys[i]);
-}
-
-static uint64_t hash_node_at(const struct csink_calltree *tree, uint32_t i)
-{
-	return node_hash(&tree->nodes[i]);
-}
-
 /* Returns the frame's index + 1, or 0 without memory. */
 static uint32_t find_frame(struct csink_calltree *tree, const struct frame_key *wanted)
 {
 	struct csink_calltree_private *b = tree->build;
-	const struct frame_key *key;
-	uint32_t at;
+	uint32_t hash = (uint32_t)csink_hash_pair((uint64_t)wanted->name << 32 | wanted->module, wanted->signature);
+	const struct frame_key *keys;
+	struct csink_slot *slot;
 
-	if (table_prepare(tree, &b->frame_table, tree->nr_frames, hash_frame_at) ||
-	    CSINK_GROW(b->keys, tree->nr_frames, b->cap_frames))
+	if (csink_table_room(&b->frame_table) || CSINK_GROW(b->keys, tree->nr_frames, b->cap_frames))
 		return 0;
-	for (at = frame_hash(wanted) & b->frame_table.mask; b->frame_table.slots[at];
-	     at = (at + 1) & b->frame_table.mask) {
-		key = &b->keys[b->frame_table.slots[at] - 1];
-		if (key->name == wanted->name && key->module == wanted->module && key->signature == wanted->signature)
-			return b->frame_table.slots[at];
+	keys = b->keys;
+	CSINK_TABLE_PROBE(b->frame_table, hash, slot,
+			  keys[id - 1].name == wanted->name && keys[id - 1].module == wanted->module &&
+				  keys[id - 1].signature == wanted->signature);
+	if (!slot->id) {
+		b->keys[tree->nr_frames] = *wanted;
+		csink_table_set(&b->frame_table, slot, hash, ++tree->nr_frames);
 	}
-	b->keys[tree->nr_frames] = *wanted;
-	return b->frame_table.slots[at] = ++tree->nr_frames;
+	return slot->id;
 }
 
 /* Returns the node, or 0 without memory. */
 static uint32_t find_node(struct csink_calltree *tree, uint32_t parent, uint32_t frame)
 {
 	struct csink_calltree_private *b = tree->build;
-	struct csink_tree_node wanted = {.parent = parent, .frame = frame, .depth = tree->nodes[parent].depth + 1};
-	const struct csink_tree_node *node;
-	uint32_t at;
+	uint32_t hash = (uint32_t)csink_hash_pair(parent, frame);
+	struct csink_slot *slot;
 
-	if (table_prepare(tree, &b->node_table, tree->nr_nodes, hash_node_at))
+	if (csink_table_room(&b->node_table) || CSINK_GROW(tree->nodes, tree->nr_nodes, b->cap_nodes))
 		return 0;
-	for (at = node_hash(&wanted) & b->node_table.mask; b->node_table.slots[at];
-	     at = (at + 1) & b->node_table.mask) {
-		node = &tree->nodes[b->node_table.slots[at] - 1];
-		if (b->node_table.slots[at] > 1 && node->parent == parent && node->frame == frame)
-			return b->node_table.slots[at] - 1;
+	CSINK_TABLE_PROBE(b->node_table, hash, slot,
+			  tree->nodes[id].parent == parent && tree->nodes[id].frame == frame);
+	if (!slot->id) {
+		tree->nodes[tree->nr_nodes] = (struct csink_tree_node){
+			.parent = parent, .frame = frame, .depth = tree->nodes[parent].depth + 1};
+		csink_table_set(&b->node_table, slot, hash, tree->nr_nodes++);
 	}
-	if (CSINK_GROW(tree->nodes, tree->nr_nodes, b->cap_nodes))
-		return 0;
-	tree->nodes[tree->nr_nodes] = wanted;
-	b->node_table.slots[at] = ++tree->nr_nodes;
-	return tree->nr_nodes - 1;
+	return slot->id;
 }
 
 /* ---- from a profile ---- */

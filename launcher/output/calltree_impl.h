@@ -5,12 +5,6 @@
 #include "launcher/output/calltree.h"
 #include "launcher/profile/profile.h"
 
-/* Open addressing, at most half full. Entries are index + 1 of what is looked for; 0 is empty. */
-struct index_table {
-	uint32_t *slots;
-	uint32_t mask;
-};
-
 /* What a frame is known by while the tree grows; strings are ids in build->strings. */
 struct frame_key {
 	csink_str_t name;
@@ -26,7 +20,7 @@ struct csink_calltree_private {
 	struct csink_profile *strings; /* a pool of strings, nothing else */
 	struct frame_key *keys;
 	uint32_t cap_frames, cap_nodes;
-	struct index_table frame_table, node_table;
+	struct csink_table frame_table, node_table; /* ids: index + 1; node, but for the root */
 };
 
 #endif

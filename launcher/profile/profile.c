@@ -53,26 +53,12 @@ int csink_profile_reserve(struct csink_profile *p, void **array, uint32_t nr, ui
 	return 0;
 }
 
-int csink_table_grow(struct csink_profile *p, struct csink_table *table, uint64_t nr_slots)
+int csink_profile_table_grow(struct csink_profile *p, struct csink_table *table, uint64_t nr_slots)
 {
 	uint64_t more = nr_slots - (table->slots ? (uint64_t)table->mask + 1 : 0);
-	struct csink_slot *slots = nr_slots <= UINT32_MAX && csink_profile_may_have(p, more * sizeof(*slots))
-					   ? calloc(nr_slots, sizeof(*slots))
-					   : NULL;
-	uint32_t i, at, mask = nr_slots - 1;
 
-	if (!slots)
+	if (!csink_profile_may_have(p, more * sizeof(*table->slots)) || csink_table_resize(table, nr_slots))
 		return p->error = -ENOMEM;
-	for (i = 0; table->slots && i <= table->mask; i++) {
-		if (!table->slots[i].id)
-			continue;
-		for (at = table->slots[i].hash & mask; slots[at].id; at = (at + 1) & mask)
-			;
-		slots[at] = table->slots[i];
-	}
-	free(table->slots);
-	table->slots = slots;
-	table->mask = mask;
 	return 0;
 }
 
@@ -163,7 +149,8 @@ csink_str_t csink_profile_strn(struct csink_profile *p, const char *s, size_t le
 
 	if (!len || len > UINT32_MAX || table_prepare(p, &p->string_table) || RESERVE(p, strings, 1))
 		return 0;
-	TABLE_PROBE(p->string_table, hash, slot, p->strings[id].len == len && !memcmp(p->strings[id].text, s, len));
+	CSINK_TABLE_PROBE(p->string_table, hash, slot,
+			  p->strings[id].len == len && !memcmp(p->strings[id].text, s, len));
 	if (slot->id)
 		return slot->id;
 	text = text_room(p, len + 1);
@@ -172,7 +159,7 @@ csink_str_t csink_profile_strn(struct csink_profile *p, const char *s, size_t le
 	memcpy(text, s, len);
 	text[len] = 0;
 	p->strings[p->nr_strings] = (struct csink_profile_string){text, len};
-	table_set(&p->string_table, slot, hash, p->nr_strings);
+	csink_table_set(&p->string_table, slot, hash, p->nr_strings);
 	return p->nr_strings++;
 }
 
@@ -201,11 +188,11 @@ uint32_t csink_profile_function_add(struct csink_profile *p, const struct csink_
 
 	if (table_prepare(p, &p->function_table) || RESERVE(p, functions, 1))
 		return 0;
-	TABLE_PROBE(p->function_table, hash, slot, !memcmp(&p->functions[id], f, sizeof(*f)));
+	CSINK_TABLE_PROBE(p->function_table, hash, slot, !memcmp(&p->functions[id], f, sizeof(*f)));
 	if (slot->id)
 		return slot->id;
 	p->functions[p->nr_functions] = *f;
-	table_set(&p->function_table, slot, hash, p->nr_functions);
+	csink_table_set(&p->function_table, slot, hash, p->nr_functions);
 	return p->nr_functions++;
 }
 
@@ -238,14 +225,14 @@ uint32_t csink_profile_stack_add(struct csink_profile *p, const uint32_t *locati
 
 	if (!nr || table_prepare(p, &p->stack_table) || RESERVE(p, stacks, 1) || RESERVE(p, stack_ids, nr))
 		return 0;
-	TABLE_PROBE(p->stack_table, hash, slot,
-		    p->stacks[id].nr == nr && !memcmp(p->stack_ids + p->stacks[id].first, locations, bytes));
+	CSINK_TABLE_PROBE(p->stack_table, hash, slot,
+			  p->stacks[id].nr == nr && !memcmp(p->stack_ids + p->stacks[id].first, locations, bytes));
 	if (slot->id)
 		return slot->id;
 	memcpy(p->stack_ids + p->nr_stack_ids, locations, bytes);
 	p->stacks[p->nr_stacks] = (struct csink_profile_range){p->nr_stack_ids, nr};
 	p->nr_stack_ids += nr;
-	table_set(&p->stack_table, slot, hash, p->nr_stacks);
+	csink_table_set(&p->stack_table, slot, hash, p->nr_stacks);
 	return p->nr_stacks++;
 }
 
@@ -257,13 +244,13 @@ uint32_t csink_profile_labels_add(struct csink_profile *p, const struct csink_pr
 
 	if (!nr || table_prepare(p, &p->label_table) || RESERVE(p, label_sets, 1) || RESERVE(p, labels, nr))
 		return 0;
-	TABLE_PROBE(p->label_table, hash, slot,
-		    p->label_sets[id].nr == nr && !memcmp(p->labels + p->label_sets[id].first, labels, bytes));
+	CSINK_TABLE_PROBE(p->label_table, hash, slot,
+			  p->label_sets[id].nr == nr && !memcmp(p->labels + p->label_sets[id].first, labels, bytes));
 	if (slot->id)
 		return slot->id;
 	memcpy(p->labels + p->nr_labels, labels, bytes);
 	p->label_sets[p->nr_label_sets] = (struct csink_profile_range){p->nr_labels, nr};
 	p->nr_labels += nr;
-	table_set(&p->label_table, slot, hash, p->nr_label_sets);
+	csink_table_set(&p->label_table, slot, hash, p->nr_label_sets);
 	return p->nr_label_sets++;
 }

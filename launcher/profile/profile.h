@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "launcher/base/table.h"
+
 typedef uint32_t csink_str_t;
 
 /* A column of values: what each sample counts. */
@@ -75,16 +77,6 @@ struct csink_profile_range {
 struct csink_profile_sample {
 	uint32_t stack;  /* id; 0: no frames */
 	uint32_t labels; /* id of a label set; 0: none */
-};
-
-/* A hash table of ids: open addressing, at most half full. */
-struct csink_table {
-	struct csink_slot {
-		uint32_t hash;
-		uint32_t id; /* 0: empty */
-	} * slots;
-	uint32_t mask; /* slots less one; 0 before the first addition */
-	uint32_t nr;
 };
 
 /*

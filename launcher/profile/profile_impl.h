@@ -23,33 +23,14 @@ int csink_profile_reserve(struct csink_profile *p, void **array, uint32_t nr, ui
 
 /** Grow to nr_slots, a power of two that is more than there are. Returns 0, or marks the profile and returns -ENOMEM.
  */
-int csink_table_grow(struct csink_profile *p, struct csink_table *table, uint64_t nr_slots);
+int csink_profile_table_grow(struct csink_profile *p, struct csink_table *table, uint64_t nr_slots);
 
 /* Room for one more id. Called before a look-up, so that its slot can be used. */
 static inline int table_prepare(struct csink_profile *p, struct csink_table *table)
 {
-	if (table->slots && table->nr < table->mask / 2)
-		return 0;
-	return csink_table_grow(p, table, table->slots ? ((uint64_t)table->mask + 1) * 2 : 256);
-}
+	uint64_t want = csink_table_want(table);
 
-static inline void table_set(struct csink_table *table, struct csink_slot *slot, uint32_t hash, uint32_t id)
-{
-	*slot = (struct csink_slot){hash, id};
-	table->nr++;
+	return want ? csink_profile_table_grow(p, table, want) : 0;
 }
-
-/* Walk the slots of a hash until `same` (an expression of `id`) holds or an empty one is met; slot is where it stopped.
- */
-#define TABLE_PROBE(table, key, slot, same)                                                                            \
-	do {                                                                                                           \
-		uint32_t at_ = (key) & (table).mask, id;                                                               \
-		for (;; at_ = (at_ + 1) & (table).mask) {                                                              \
-			(slot) = &(table).slots[at_];                                                                  \
-			id = (slot)->id;                                                                               \
-			if (!id || ((slot)->hash == (key) && (same)))                                                  \
-				break;                                                                                 \
-		}                                                                                                      \
-	} while (0)
 
 #endif

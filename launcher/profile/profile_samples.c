@@ -64,7 +64,7 @@ static void table_expect(struct csink_profile *p, struct csink_table *table, uin
 	while (nr_slots / 2 <= (uint64_t)table->nr + more + 1)
 		nr_slots *= 2;
 	if (nr_slots <= UINT32_MAX && (!table->slots || nr_slots > (uint64_t)table->mask + 1))
-		csink_table_grow(p, table, nr_slots);
+		csink_profile_table_grow(p, table, nr_slots);
 }
 
 void csink_profile_expect(struct csink_profile *p, uint32_t nr_samples)
@@ -106,8 +106,8 @@ void csink_profile_sample_add(struct csink_profile *p, uint32_t stack, uint32_t 
 
 	if (p->error || table_prepare(p, &p->sample_table) || reserve_samples(p))
 		return;
-	TABLE_PROBE(p->sample_table, hash, slot,
-		    p->samples[id - 1].stack == stack && p->samples[id - 1].labels == labels);
+	CSINK_TABLE_PROBE(p->sample_table, hash, slot,
+			  p->samples[id - 1].stack == stack && p->samples[id - 1].labels == labels);
 	if (slot->id) {
 		sample = slot->id - 1;
 		for (i = 0; i < p->nr_types; i++) /* may wrap with a hostile file's values; never undefined */
@@ -119,7 +119,7 @@ void csink_profile_sample_add(struct csink_profile *p, uint32_t stack, uint32_t 
 	if (p->nr_types)
 		memcpy(p->values + (size_t)p->nr_samples * p->nr_types, values, p->nr_types * sizeof(*values));
 	p->nr_samples++;
-	table_set(&p->sample_table, slot, hash, p->nr_samples);
+	csink_table_set(&p->sample_table, slot, hash, p->nr_samples);
 }
 
 void csink_profile_keep(struct csink_profile *p, const bool *keep)
@@ -137,7 +137,7 @@ void csink_profile_keep(struct csink_profile *p, const bool *keep)
 		memmove(p->values + (size_t)kept * p->nr_types, p->values + (size_t)i * p->nr_types,
 			p->nr_types * sizeof(*p->values));
 		hash = sample_hash(p->samples[kept].stack, p->samples[kept].labels);
-		TABLE_PROBE(table, hash, slot, false);
+		CSINK_TABLE_PROBE(table, hash, slot, false);
 		*slot = (struct csink_slot){hash, ++kept};
 	}
 	p->nr_samples = p->sample_table.nr = kept;

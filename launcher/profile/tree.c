@@ -16,39 +16,11 @@
  */
 #define MAX_LISTED 8
 
-static uint32_t *find_slot(const struct csink_tree *t, uint32_t parent, uint32_t row)
-{
-	uint32_t at = csink_hash_pair(parent, row) & t->slot_mask;
-
-	while (t->slots[at] && (t->nodes[t->slots[at] - 1].parent != parent || t->nodes[t->slots[at] - 1].row != row))
-		at = (at + 1) & t->slot_mask;
-	return &t->slots[at];
-}
-
-static int grow_slots(struct csink_tree *t)
-{
-	uint64_t nr = t->slots ? ((uint64_t)t->slot_mask + 1) * 2 : 1024;
-	uint32_t *old = t->slots, *slots;
-
-	if (old && t->nr_slots <= t->slot_mask / 2)
-		return 0;
-	slots = nr <= UINT32_MAX ? calloc(nr, sizeof(*slots)) : NULL;
-	if (!slots)
-		return -ENOMEM;
-	t->slots = slots;
-	t->slot_mask = (uint32_t)(nr - 1);
-	for (uint64_t i = 0; old && i < nr / 2; i++) {
-		if (old[i])
-			*find_slot(t, t->nodes[old[i] - 1].parent, t->nodes[old[i] - 1].row) = old[i];
-	}
-	free(old);
-	return 0;
-}
-
 /* Go down to the child of that row; made if there is none. 0 without memory. */
 static uint32_t child(struct csink_tree *t, uint32_t parent, uint32_t row)
 {
-	uint32_t *link, *slot = NULL, listed = 0;
+	uint32_t *link, hash, listed = 0;
+	struct csink_slot *slot;
 
 	if (CSINK_GROW(t->nodes, t->nr_nodes, t->cap_nodes))
 		return 0;
@@ -57,13 +29,13 @@ static uint32_t child(struct csink_tree *t, uint32_t parent, uint32_t row)
 			return *link;
 	}
 	if (listed == MAX_LISTED) {
-		if (grow_slots(t))
+		hash = (uint32_t)csink_hash_pair(parent, row);
+		if (csink_table_room(&t->table))
 			return 0;
-		slot = find_slot(t, parent, row);
-		if (*slot)
-			return *slot - 1;
-		*slot = t->nr_nodes + 1;
-		t->nr_slots++;
+		CSINK_TABLE_PROBE(t->table, hash, slot, t->nodes[id].parent == parent && t->nodes[id].row == row);
+		if (slot->id)
+			return slot->id;
+		csink_table_set(&t->table, slot, hash, t->nr_nodes);
 	} else {
 		*link = t->nr_nodes;
 	}
@@ -183,8 +155,7 @@ int csink_tree_build(struct csink_tree *t, const struct csink_profile *p, const 
 	if (!err)
 		err = link_children(t, rows);
 	free(w.ids);
-	free(t->slots);
-	t->slots = NULL;
+	csink_table_release(&t->table);
 	if (err)
 		csink_tree_release(t);
 	return err;
@@ -193,6 +164,6 @@ int csink_tree_build(struct csink_tree *t, const struct csink_profile *p, const 
 void csink_tree_release(struct csink_tree *t)
 {
 	free(t->nodes);
-	free(t->slots);
+	csink_table_release(&t->table);
 	*t = (struct csink_tree){0};
 }

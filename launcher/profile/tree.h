@@ -23,8 +23,7 @@ struct csink_tree_node {
 struct csink_tree {
 	struct csink_tree_node *nodes;
 	uint32_t nr_nodes, cap_nodes;
-	uint32_t *slots;              /* open addressing: node + 1 by parent and row; half full at most */
-	uint32_t nr_slots, slot_mask; /* those in use; how many there are - 1 */
+	struct csink_table table; /* while it is built: nodes by parent and row */
 };
 
 /**

@@ -22,53 +22,23 @@ struct place {
 	uint32_t line, address; /* index + 1 in the annotation; 0: the function is not there */
 };
 
-/* Lines by file and number: index + 1. Half full at most. */
-struct line_table {
-	uint32_t *slots, nr_slots;
-};
-
-static uint32_t *line_slot(const struct line_table *table, const struct csink_annotation *a, csink_str_t file,
-			   int64_t line)
+/* Returns the line's index, or -ENOMEM. In the table lines are index + 1. */
+static int find_line(struct csink_annotation *a, struct csink_table *table, csink_str_t file, int64_t line)
 {
-	uint32_t mask = table->nr_slots - 1, at = csink_hash_pair(file, (uint64_t)line) & mask;
+	uint32_t hash = (uint32_t)csink_hash_pair(file, (uint64_t)line);
+	struct csink_slot *slot;
 
-	while (table->slots[at] &&
-	       (a->lines[table->slots[at] - 1].file != file || a->lines[table->slots[at] - 1].line != line))
-		at = (at + 1) & mask;
-	return &table->slots[at];
+	if (csink_table_room(table) || CSINK_GROW(a->lines, a->nr_lines, a->cap_lines))
+		return -ENOMEM;
+	CSINK_TABLE_PROBE(*table, hash, slot, a->lines[id - 1].file == file && a->lines[id - 1].line == line);
+	if (!slot->id) {
+		a->lines[a->nr_lines] = (struct csink_annotated_line){.file = file, .line = line};
+		csink_table_set(table, slot, hash, ++a->nr_lines);
+	}
+	return (int)slot->id - 1;
 }
 
-static int grow_lines(struct line_table *table, const struct csink_annotation *a)
-{
-	uint32_t nr = table->nr_slots ? 2 * table->nr_slots : 256;
-	uint32_t *slots = calloc(nr, sizeof(*slots));
-
-	if (!slots)
-		return -ENOMEM;
-	free(table->slots);
-	*table = (struct line_table){slots, nr};
-	for (uint32_t i = 0; i < a->nr_lines; i++)
-		*line_slot(table, a, a->lines[i].file, a->lines[i].line) = i + 1;
-	return 0;
-}
-
-static int find_line(struct csink_annotation *a, struct line_table *table, csink_str_t file, int64_t line)
-{
-	uint32_t *slot;
-
-	if (a->nr_lines >= table->nr_slots / 2 && grow_lines(table, a))
-		return -ENOMEM;
-	slot = line_slot(table, a, file, line);
-	if (*slot)
-		return (int)*slot - 1;
-	if (CSINK_GROW(a->lines, a->nr_lines, a->cap_lines))
-		return -ENOMEM;
-	a->lines[a->nr_lines] = (struct csink_annotated_line){.file = file, .line = line};
-	*slot = ++a->nr_lines;
-	return (int)*slot - 1;
-}
-
-static int add_place(struct csink_annotation *a, struct line_table *table, const struct csink_profile *p, uint32_t id,
+static int add_place(struct csink_annotation *a, struct csink_table *table, const struct csink_profile *p, uint32_t id,
 		     uint32_t k, struct place *place)
 {
 	const struct csink_profile_location *location = &p->locations[id];
@@ -92,7 +62,7 @@ static struct place *find_places(struct csink_annotation *a, const struct csink_
 				 const struct csink_rows *rows, const bool *picked)
 {
 	struct place *places = calloc(p->nr_locations, sizeof(*places));
-	struct line_table table = {0};
+	struct csink_table table = {0};
 	uint32_t id, k;
 
 	for (id = 1; places && id < p->nr_locations; id++) {
@@ -105,7 +75,7 @@ static struct place *find_places(struct csink_annotation *a, const struct csink_
 			places = NULL;
 		}
 	}
-	free(table.slots);
+	csink_table_release(&table);
 	return places;
 }
 
