@@ -39,7 +39,7 @@ B       := $(PLAIN)$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 # Sources and tests are taken by wildcard; what is named here is an exception. tests/cli/files.t fails on a file that no
 # list and no rule takes.
 sources = $(sort $(foreach at,$(1),$(wildcard $(at)/*.c)))
-PRELOAD_SRCS := $(call sources,$(addprefix preload/,agent/* api/* core core/*))
+PRELOAD_SRCS := $(call sources,$(addprefix preload/,agent/* api api/* core core/*))
 
 # What lives in the program only: interposed calls, sampling, unwinding.
 AGENT_SRCS := $(filter preload/agent/%,$(PRELOAD_SRCS))

@@ -6,20 +6,15 @@
  *	...
  *	countersink_phase_end();
  *
- * There is nothing to link with. Where the program is not run under countersink, each call is a test of an address that
- * is 0. (A program that is linked with -no-pie has no such address to find: there, calls never do anything.)
+ * There is nothing to link with; the C API, which has a library, is in <countersink/NAME.h>. Where the program does not
+ * run under countersink, each call is a test of an address that is 0. (A program that is linked with -no-pie has no
+ * such address to find: there, calls never do anything.)
  *
  * Samples of a phase have its name as the label "phase" in the profile: countersink report --by phase, go tool pprof
  * -tagfocus. Every function here takes no lock, allocates nothing, keeps errno, and may be called in signal handlers.
  */
 #ifndef COUNTERSINK_H
 #define COUNTERSINK_H
-
-#include <countersink/explain.h>
-#include <countersink/persist.h>
-#include <countersink/pmc.h>
-#include <countersink/reserve.h>
-#include <countersink/timerq.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -351,7 +351,7 @@ show-sources:
 		$(patsubst %,tests/cli/%.t,$(CLI_TESTS) $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TESTS)) \
 		$(foreach target,$(basename $(TARGETS)),$(firstword $(wildcard tests/targets/$(target).c*) tests/targets/$(target).rs)) \
 		$(patsubst %,tests/bench/%.c,$(basename $(BENCHES))) $(PMU_TESTS:%=tests/pmu/test_%.c) \
-		$(PMU_OWN_TARGETS:%=tests/pmu/%.c) $(FUZZ_READERS:%=tests/fuzz/fuzz_%.c) $(wildcard tests/reserve/*.t)
+		$(PMU_OWN_TARGETS:%=tests/pmu/%.c) $(FUZZ_READERS:%=tests/fuzz/fuzz_%.c) $(wildcard tests/reserve/*.t tests/examples/*.c)
 
 # For tests/cli/symbols.t.
 .PHONY: show-handler-objs show-handler-roots show-library-objs

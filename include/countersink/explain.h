@@ -10,6 +10,7 @@
 #ifndef COUNTERSINK_EXPLAIN_H
 #define COUNTERSINK_EXPLAIN_H
 
+#include <countersink/version.h>
 #include <linux/perf_event.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -36,6 +36,7 @@
 #ifndef COUNTERSINK_PERSIST_H
 #define COUNTERSINK_PERSIST_H
 
+#include <countersink/version.h>
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stddef.h>

@@ -32,6 +32,7 @@
 #ifndef COUNTERSINK_PMC_H
 #define COUNTERSINK_PMC_H
 
+#include <countersink/version.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -30,6 +30,7 @@
 #ifndef COUNTERSINK_RESERVE_H
 #define COUNTERSINK_RESERVE_H
 
+#include <countersink/version.h>
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stddef.h>

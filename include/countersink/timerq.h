@@ -51,6 +51,7 @@
 #ifndef COUNTERSINK_TIMERQ_H
 #define COUNTERSINK_TIMERQ_H
 
+#include <countersink/version.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -23,6 +23,10 @@ is "$(exports "$LIB" | grep csink)" "$(declared "$SRC/include/countersink.h")" \
 is "$(readelf -d "$API" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')" libcountersink-api.so.0 "the API library has a soname"
 is "$(nm -D --defined-only "$API" | awk '$2 != "A" { sub(/.*@+/, "", $3); print $3 }' | sort | uniq -c | awk '{ print $2 }' | xargs)" \
 	"COUNTERSINK_0.1 CSINK_PRIVATE" "each of its functions has a version"
+version() {
+	sed -n "s/^#define CSINK_API_$1 //p" "$SRC/include/countersink/version.h"
+}
+is "COUNTERSINK_$(version MAJOR).$(version MINOR)" COUNTERSINK_0.1 "the version of the functions is that of version.h"
 is "$(nm -D --undefined-only "$API" "$LIB" | grep csink)" "" "neither library needs a function of the other"
 
 # What every program of a run has mapped.

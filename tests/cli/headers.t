@@ -34,7 +34,8 @@ struct perf_event_attr {
 };
 END
 cat >client.c <<'END'
-#include <countersink.h>
+#include <countersink/persist.h>
+#include <countersink/reserve.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>

@@ -31,7 +31,7 @@ is "$(grep -vc '^burn ' alone.out)" 0 "the installed library alone prints nothin
 ok "the installed library alone leaves a profile" "$TMP/prefix/bin/countersink" report alone.pb.gz
 # A program linked with the library, without a launcher: it finds the keeper of its events beside the library.
 cat >keeps.c <<'END'
-#include <countersink.h>
+#include <countersink/persist.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
