@@ -12,15 +12,15 @@
  *
  * csink_persist_detach_set and csink_persist_open_member do so with several events under one id.
  *
- * The keeper starts with the first event and ends with the last one. There is one for each user and run folder.
+ * The keeper starts with the first event and ends with the last one. There is one for each user and run directory.
  * Whatever kills it (SIGKILL, out of memory, a reboot) ends all of its events: csink_persist_lost tells of them. It is
  * in a session of its own, but has the limits, the priority and the control group of the process that started it: where
  * a service manager ends whatever is in a service's control group, the keeper should be started elsewhere.
  *
- * Run folder: "countersink-persist" in @base, else in $COUNTERSINK_PERSIST_DIR, else in $XDG_RUNTIME_DIR; else
+ * Run directory: "countersink-persist" in @base, else in $COUNTERSINK_PERSIST_DIR, else in $XDG_RUNTIME_DIR; else
  * /tmp/countersink-persist-UID. It is 0700, with the keeper's socket (0600) and "events", in which each persistent
- * event is a file that is named by its id and describes it. Event and folder are private unless an event's mode lets
- * others read: then they may pass through the folder (0711), list that event and have its values; never its fd, with
+ * event is a file that is named by its id and describes it. Event and directory are private unless an event's mode lets
+ * others read: then they may pass through the directory (0711), list that event and have its values; never its fd, with
  * which the event could be reset, disabled and sampled. Note that others cannot reach below $XDG_RUNTIME_DIR in any
  * case.
  *
@@ -96,8 +96,8 @@ int csink_persist_list_sized(int (*each)(const struct csink_persist_event *event
  *   -EINVAL  fd is no perf event; attr.read_format is not what reading the event gives; mode has other bits than 0666;
  *            pages is no power of two, or not the size at which the ring is mapped already; cpu or pid below -1;
  *   -EEXIST  it is persistent already;
- *   -EACCES  the run folder is another user's;
- *   -EPERM   the run folder cannot be trusted (not its owner's own, or others may write it);
+ *   -EACCES  the run directory is another user's;
+ *   -EPERM   the run directory cannot be trusted (not its owner's own, or others may write it);
  *   -ENOBUFS the ring is over what this user may lock (RLIMIT_MEMLOCK, kernel.perf_event_mlock_kb);
  *   -EMFILE  the keeper has no more fds (RLIMIT_NOFILE);
  *   -ENOEXEC there is no countersink program to be the keeper;

@@ -70,8 +70,8 @@ enum csink_reserve_cause {
 
 /* csink_reserve_config_init gives the defaults. */
 struct csink_reserve_config {
-	const char
-		*lock_file;  /* NULL: $PCP_PMDAS_DIR/perfevent/perflock, the folder from the environment or pcp.conf */
+	const char *
+		lock_file; /* NULL: $PCP_PMDAS_DIR/perfevent/perflock, the directory from the environment or pcp.conf */
 	uint64_t timeout_ns; /* acquire and the first confirm together, or a later call; 0: 1 s; UINT64_MAX: none */
 	int wait_for_lock;   /* wait that long for a write lock to go, too; else it is an error at once */
 	int cancel_fd;       /* when it becomes readable the call gives up (-ECANCELED); -1: none */

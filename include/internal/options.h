@@ -65,7 +65,7 @@ enum csink_opt {
 };
 
 #define CSINK_ENV_PREFIX "COUNTERSINK_"
-/* Set by the launcher for the library, never by people: the run folder that recordings go to. */
+/* Set by the launcher for the library, never by people: the run directory that recordings go to. */
 #define CSINK_ENV_RUN_DIR CSINK_ENV_PREFIX "RUN_DIR"
 /* Set by the launcher for the library: its own pid. Its child is the command, whatever that becomes by exec. */
 #define CSINK_ENV_RUN_PARENT CSINK_ENV_PREFIX "RUN_PARENT"

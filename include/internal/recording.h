@@ -2,7 +2,7 @@
  * The recording: what a profiled process leaves behind, and the contract between the library (the only writer) and the
  * launcher (the only reader).
  *
- * One file for each process image, PID.SEQ.rec in the run folder (SEQ counts the images a pid went through by exec),
+ * One file for each process image, PID.SEQ.rec in the run directory (SEQ counts the images a pid went through by exec),
  * only as blocks are handed out.
  *
  * Layout: the header fills the first CSINK_REC_HEADER_BYTES; after it come blocks of CSINK_REC_BLOCK bytes, handed out
@@ -324,7 +324,7 @@ enum csink_spawn_reason {
 	CSINK_SPAWN_STATIC = 1,
 	CSINK_SPAWN_SETUID,
 	CSINK_SPAWN_OTHER_ABI,
-	CSINK_SPAWN_NO_REACH,     /* our library or the run folder is out of its reach: chroot, other rights */
+	CSINK_SPAWN_NO_REACH,     /* our library or the run directory is out of its reach: chroot, other rights */
 	CSINK_SPAWN_NOT_FOLLOWED, /* --follow */
 	CSINK_SPAWN_OWN,          /* a child of ours, not the program's */
 	CSINK_SPAWN_OLDER_LIBC    /* its glibc lacks versions that our library needs */

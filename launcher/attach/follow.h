@@ -30,7 +30,7 @@ struct csink_attach_follow {
 void csink_attach_follow_drain(struct csink_attach_follow *follow, bool all);
 
 /**
- * At the end: notes and losses, and the recordings in a folder.
+ * At the end: notes and losses, and the recordings in a directory.
  * Returns 0 or -errno.
  */
 int csink_attach_follow_save(struct csink_attach_follow *follow, const char *folder);

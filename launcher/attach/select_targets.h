@@ -28,7 +28,7 @@ int csink_attach_choose_pattern(const char *pattern, struct csink_attach_choice 
 int32_t csink_attach_process_of(int32_t tid, char *why, size_t why_size);
 
 /**
- * Open a control group: a folder, or a path below where control groups are mounted (perf_event's, or version 2's).
+ * Open a control group: a directory, or a path below where control groups are mounted (perf_event's, or version 2's).
  * Returns the fd, or -errno and why.
  */
 int csink_attach_open_cgroup(const char *path, char *why, size_t why_size);

@@ -37,7 +37,8 @@ size_t csink_root_len(const char *path)
 	return 0;
 }
 
-/* Folder by folder, where openat2(2) is not to be had. What the kernel names as mapped is free of links anyway. */
+/* Directory by directory, where openat2(2) is not to be had. What the kernel names as mapped is free of links anyway.
+ */
 static int walk(int root_fd, const char *path, int flags)
 {
 	int fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 0), next;

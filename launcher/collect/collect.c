@@ -1,4 +1,4 @@
-/* From a run folder to a profile (collect.h): the order of things; the parts are in collect_*.c. */
+/* From a run directory to a profile (collect.h): the order of things; the parts are in collect_*.c. */
 #include "launcher/collect/collect.h"
 
 #include <errno.h>

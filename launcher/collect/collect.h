@@ -1,6 +1,6 @@
 /*
- * From a run folder to a profile: reads every recording (as untrusted input), adds what was counted from outside, and
- * gives the symbolised profile that report, export, diff and gate work on.
+ * From a run directory to a profile: reads every recording (as untrusted input), adds what was counted from outside,
+ * and gives the symbolised profile that report, export, diff and gate work on.
  */
 #ifndef CSINK_COLLECT_H
 #define CSINK_COLLECT_H
@@ -52,8 +52,8 @@ struct csink_outside {
 };
 
 /**
- * Make a profile from the recordings in a run folder. Symbols, inlined frames and lines are resolved here.
- * @run_dir  the folder, NULL if there is none; recordings in it that are damaged are skipped and said so in the
+ * Make a profile from the recordings in a run directory. Symbols, inlined frames and lines are resolved here.
+ * @run_dir  the directory, NULL if there is none; recordings in it that are damaged are skipped and said so in the
  * profile's notes.
  * @outside  may be NULL: environment-only runs have no totals from outside.
  * Returns 0 and *out (csink_profile_destroy it), -ENOENT (no recording there and no outside totals), -ENOMEM or what
@@ -62,7 +62,7 @@ struct csink_outside {
 int csink_collect(const char *run_dir, const struct csink_outside *outside, struct csink_profile **out);
 
 /*
- * The same in two steps, for a command that starts more processes than a folder in memory should hold recordings of:
+ * The same in two steps, for a command that starts more processes than a directory in memory should hold recordings of:
  * begin, take now and then, finish.
  */
 struct collector;

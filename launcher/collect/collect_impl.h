@@ -48,7 +48,7 @@ struct collector {
 	const struct csink_outside *outside; /* may be NULL */
 	struct image *images;                /* by start */
 	uint32_t nr_images, cap_images;
-	int beside[64]; /* folders of other users (preload/core/record/run_dir.h) */
+	int beside[64]; /* directories of other users (preload/core/record/run_dir.h) */
 	uint32_t nr_beside;
 	struct module *modules;
 	uint32_t nr_modules, cap_modules;
@@ -83,14 +83,15 @@ struct collector {
 	uint32_t nr_spawned, cap_spawned;
 };
 
-/** Add what is in a folder to c->images: while c->is_early, what is finished. Returns 0, -ENOMEM or what opening gave.
+/** Add what is in a directory to c->images: while c->is_early, what is finished. Returns 0, -ENOMEM or what opening
+ * gave.
  */
 int csink_collect_list(struct collector *c, const char *folder);
 
-/** The same for the folders beside a run folder, of processes that had given up their rights. */
+/** The same for the directories beside a run directory, of processes that had given up their rights. */
 int csink_collect_list_beside(struct collector *c, const char *run_dir);
 
-/** Whether there are so many recordings in a folder. */
+/** Whether there are so many recordings in a directory. */
 bool csink_collect_has_many(const char *folder, uint32_t least);
 
 /**

@@ -42,7 +42,7 @@ static void add_events(struct collector *c, const struct csink_rec_header *heade
 /* Has this pid run another program since? Then nobody writes there any more. */
 static bool has_next(const char *path, const struct csink_rec_header *header)
 {
-	char next[CSINK_FOLDER_PATH + 64];
+	char next[CSINK_RUN_DIRECTORY_PATH + 64];
 	int folder = (int)(strrchr(path, '/') - path);
 
 	snprintf(next, sizeof(next), "%.*s/%d.%u" CSINK_REC_SUFFIX, folder, path, (int)header->pid, header->seq + 1);
@@ -101,13 +101,13 @@ static int add_image(struct collector *c, char *path)
 	return 0;
 }
 
-/* ---- folders ---- */
+/* ---- directories ---- */
 
 static int add_named(struct collector *c, const char *folder, const char *name)
 {
 	char *path;
 
-	if (!csink_folder_is_recording(name))
+	if (!csink_run_directory_is_recording(name))
 		return 0;
 	return asprintf(&path, "%s/%s", folder, name) < 0 ? -ENOMEM : add_image(c, path);
 }
@@ -127,13 +127,13 @@ int csink_collect_list(struct collector *c, const char *folder)
 }
 
 /*
- * Of processes that had given up their rights. The folder is another user's: it is held by its fd, whatever its name
+ * Of processes that had given up their rights. The directory is another user's: it is held by its fd, whatever its name
  * comes to mean.
  */
 static int list_one_beside(struct collector *c, const char *run_dir, const char *word)
 {
-	char path[CSINK_FOLDER_PATH + 16];
-	int fd = csink_folder_beside(run_dir, word, path, sizeof(path));
+	char path[CSINK_RUN_DIRECTORY_PATH + 16];
+	int fd = csink_run_directory_beside(run_dir, word, path, sizeof(path));
 
 	if (fd >= 0 && c->nr_beside == CSINK_ARRAY_SIZE(c->beside)) {
 		close(fd);
@@ -175,7 +175,7 @@ bool csink_collect_has_many(const char *folder, uint32_t least)
 	if (!dir)
 		return false;
 	while (nr < least && (entry = readdir(dir)))
-		nr += csink_folder_is_recording(entry->d_name);
+		nr += csink_run_directory_is_recording(entry->d_name);
 	closedir(dir);
 	return nr >= least;
 }

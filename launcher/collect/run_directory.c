@@ -1,4 +1,4 @@
-/* The run folder: see run_directory.h. */
+/* The run directory: see run_directory.h. */
 #include "launcher/collect/run_directory.h"
 
 #include <dirent.h>
@@ -18,7 +18,7 @@
 
 #define MAX_LEVELS 4
 
-int csink_folder_create(struct csink_folder *folder)
+int csink_run_directory_create(struct csink_run_directory *folder)
 {
 	int err = csink_run_dir_create(folder->path, sizeof(folder->path));
 
@@ -56,7 +56,7 @@ static int32_t living_writer(int dir_fd, const char *name)
 	return csink_proc_is_running(head.pid, 0) ? head.pid : 0;
 }
 
-int csink_folder_beside(const char *folder, const char *word, char *path, size_t size)
+int csink_run_directory_beside(const char *folder, const char *word, char *path, size_t size)
 {
 	unsigned int uid;
 	struct stat st;
@@ -75,7 +75,7 @@ int csink_folder_beside(const char *folder, const char *word, char *path, size_t
 	return -EPERM;
 }
 
-bool csink_folder_is_recording(const char *name)
+bool csink_run_directory_is_recording(const char *name)
 {
 	return csink_run_dir_is_recording(name);
 }
@@ -84,7 +84,7 @@ static uint32_t count_writers(int dir_fd, const char *folder, int32_t *pids, uin
 {
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), beside;
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	char path[CSINK_FOLDER_PATH + 16];
+	char path[CSINK_RUN_DIRECTORY_PATH + 16];
 	struct dirent *entry;
 	uint32_t nr = 0;
 
@@ -94,14 +94,15 @@ static uint32_t count_writers(int dir_fd, const char *folder, int32_t *pids, uin
 		return 0;
 	}
 	while ((entry = readdir(dir))) {
-		int32_t pid = csink_folder_is_recording(entry->d_name) ? living_writer(dir_fd, entry->d_name) : 0;
+		int32_t pid =
+			csink_run_directory_is_recording(entry->d_name) ? living_writer(dir_fd, entry->d_name) : 0;
 
 		if (pid && nr < max)
 			pids[nr] = pid;
 		nr += pid != 0;
 		if (!folder)
 			continue;
-		beside = csink_folder_beside(folder, entry->d_name, path, sizeof(path));
+		beside = csink_run_directory_beside(folder, entry->d_name, path, sizeof(path));
 		if (beside < 0)
 			continue;
 		nr += count_writers(beside, NULL, pids + CSINK_MIN(nr, max), max - CSINK_MIN(nr, max));
@@ -111,7 +112,7 @@ static uint32_t count_writers(int dir_fd, const char *folder, int32_t *pids, uin
 	return nr;
 }
 
-uint32_t csink_folder_writers(const struct csink_folder *folder, int32_t *pids, uint32_t max)
+uint32_t csink_run_directory_writers(const struct csink_run_directory *folder, int32_t *pids, uint32_t max)
 {
 	return count_writers(folder->fd, folder->path, pids, max);
 }
@@ -144,7 +145,7 @@ static void tell_writers(int dir_fd)
 	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir)))
-		if (csink_folder_is_recording(entry->d_name))
+		if (csink_run_directory_is_recording(entry->d_name))
 			tell_writer(dir_fd, entry->d_name);
 	if (dir)
 		closedir(dir);
@@ -156,8 +157,8 @@ static void empty(int dir_fd, int level);
 
 static void remove_beside(const char *folder, const char *word)
 {
-	char path[CSINK_FOLDER_PATH + 16];
-	int fd = csink_folder_beside(folder, word, path, sizeof(path));
+	char path[CSINK_RUN_DIRECTORY_PATH + 16];
+	int fd = csink_run_directory_beside(folder, word, path, sizeof(path));
 
 	if (fd < 0)
 		return;
@@ -173,7 +174,7 @@ static void empty_of_recordings(int dir_fd, const char *folder)
 	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir))) {
-		if (csink_folder_is_recording(entry->d_name)) {
+		if (csink_run_directory_is_recording(entry->d_name)) {
 			tell_writer(dir_fd, entry->d_name);
 			unlinkat(dir_fd, entry->d_name, 0);
 		} else if (strstr(entry->d_name, CSINK_RUN_DIR_USER)) {
@@ -187,7 +188,7 @@ static void empty_of_recordings(int dir_fd, const char *folder)
 		close(fd);
 }
 
-void csink_folder_clear(const char *path)
+void csink_run_directory_clear(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -214,7 +215,7 @@ static void empty(int dir_fd, int level)
 
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
-		if (csink_folder_is_recording(entry->d_name))
+		if (csink_run_directory_is_recording(entry->d_name))
 			tell_writer(dir_fd, entry->d_name);
 		if (!unlinkat(dir_fd, entry->d_name, 0) || level == MAX_LEVELS)
 			continue;
@@ -233,7 +234,7 @@ static void empty(int dir_fd, int level)
  * with it, untold. So all are told first; then the directory has another name, under which no child finds it; then what
  * came in between is told, and goes.
  */
-void csink_folder_remove(struct csink_folder *folder)
+void csink_run_directory_remove(struct csink_run_directory *folder)
 {
 	enum { ROUNDS = 100 };
 	char gone[sizeof(folder->path) + 8];

@@ -20,7 +20,7 @@ enum { PATIENCE_MS = 5000, POLL_MS = 5 };
 
 static int is_recording(const struct dirent *entry)
 {
-	return csink_folder_is_recording(entry->d_name);
+	return csink_run_directory_is_recording(entry->d_name);
 }
 
 static void release(struct dirent **entries, int nr)
@@ -102,17 +102,18 @@ static bool is_written(int dir_fd, const char *name)
 /* @path: of a run directory; NULL: of the one beside it that belongs to another user. */
 static bool has_writers(int dir_fd, const char *path)
 {
-	char beside_path[CSINK_FOLDER_PATH + 16];
+	char beside_path[CSINK_RUN_DIRECTORY_PATH + 16];
 	struct dirent **entries;
 	bool found = false;
 	int nr = scandirat(dir_fd, ".", &entries, NULL, NULL), beside;
 
 	for (int i = 0; i < nr && !found; i++) {
-		if (csink_folder_is_recording(entries[i]->d_name)) {
+		if (csink_run_directory_is_recording(entries[i]->d_name)) {
 			found = is_written(dir_fd, entries[i]->d_name);
 			continue;
 		}
-		beside = path ? csink_folder_beside(path, entries[i]->d_name, beside_path, sizeof(beside_path)) : -1;
+		beside = path ? csink_run_directory_beside(path, entries[i]->d_name, beside_path, sizeof(beside_path))
+			      : -1;
 		if (beside < 0)
 			continue;
 		found = has_writers(beside, NULL);
@@ -134,7 +135,7 @@ int csink_reading_remove(struct csink_reading *reading, const char *path)
 		return -EWOULDBLOCK;
 	if (!is_ended && has_writers(reading->fd, path))
 		return -EBUSY;
-	csink_folder_clear(path);
+	csink_run_directory_clear(path);
 	return 0;
 }
 

@@ -291,7 +291,7 @@ static char **wrap(char **argv, const char *folder, char *out_file, size_t size)
 static int run_wrapped(struct csink_gate_series *series, struct csink_gate_run *run, const char *folder)
 {
 	struct csink_gate_outcome outcome;
-	char out_file[CSINK_FOLDER_PATH + 64], **argv;
+	char out_file[CSINK_RUN_DIRECTORY_PATH + 64], **argv;
 	int err, index;
 
 	argv = wrap(series->plan->argv[run->side], folder, out_file, sizeof(out_file));
@@ -314,8 +314,8 @@ static int run_wrapped(struct csink_gate_series *series, struct csink_gate_run *
 
 int csink_gate_callgrind_run(struct csink_gate_series *series, struct csink_gate_run *run)
 {
-	struct csink_folder folder = {.fd = -1};
-	int err = csink_folder_create(&folder);
+	struct csink_run_directory folder = {.fd = -1};
+	int err = csink_run_directory_create(&folder);
 
 	if (err) {
 		snprintf(series->error, sizeof(series->error), "no directory for callgrind's output: %s",
@@ -323,6 +323,6 @@ int csink_gate_callgrind_run(struct csink_gate_series *series, struct csink_gate
 		return err;
 	}
 	err = run_wrapped(series, run, folder.path);
-	csink_folder_remove(&folder);
+	csink_run_directory_remove(&folder);
 	return err;
 }

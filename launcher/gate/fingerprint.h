@@ -59,7 +59,7 @@ char *csink_gate_cpu_name(const char *path);
 
 /**
  * The CPU frequency governors in use, each once: "performance", "performance, powersave".
- * @folder  with cpu0, cpu1 ...: /sys/devices/system/cpu
+ * @directory  with cpu0, cpu1 ...: /sys/devices/system/cpu
  * Returns a malloc'ed text, "" where there are none (virtual machines); NULL without memory.
  */
 char *csink_gate_governors(const char *folder);

@@ -98,7 +98,7 @@ void csink_gate_runner_fini(struct csink_gate_runner *runner)
 struct making {
 	struct csink_gate_runner *runner;
 	struct csink_gate_outcome *outcome;
-	struct csink_folder folder;
+	struct csink_run_directory folder;
 	struct csink_outside_watch watch;
 	struct csink_program program;
 	int fds[3];
@@ -154,7 +154,7 @@ static bool can_inject(struct making *making, char **argv)
 		if (!csink_program_supports_preload(making->program.reason))
 			return false;
 	}
-	err = csink_folder_create(&making->folder);
+	err = csink_run_directory_create(&making->folder);
 	if (err)
 		snprintf(outcome->why, sizeof(outcome->why), "no directory for recordings: %s", strerror(-err));
 	return !err;
@@ -264,7 +264,7 @@ int csink_gate_run(struct csink_gate_runner *runner, char **argv, uint32_t paddi
 	close_streams(&making);
 	if (!err && inject && !outcome->exec_errno)
 		err = collect(&making, argv);
-	csink_folder_remove(&making.folder);
+	csink_run_directory_remove(&making.folder);
 	return err;
 }
 

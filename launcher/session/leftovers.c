@@ -1,4 +1,4 @@
-/* Run folders that nobody collects any more: see leftovers.h. */
+/* Run directories that nobody collects any more: see leftovers.h. */
 #include "launcher/session/leftovers.h"
 
 #include <dirent.h>
@@ -42,7 +42,7 @@ static bool take_recordings(int dir_fd, struct csink_leftover *out)
 	struct stat st;
 
 	while (dir && !written && (entry = readdir(dir))) {
-		if (!csink_folder_is_recording(entry->d_name) ||
+		if (!csink_run_directory_is_recording(entry->d_name) ||
 		    fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", out->path, entry->d_name);

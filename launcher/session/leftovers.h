@@ -1,6 +1,6 @@
 /*
- * Run folders that nobody collects any more: of programs without launcher that were killed, or of a launcher that was.
- * What they recorded is all there.
+ * Run directories that nobody collects any more: of programs without launcher that were killed, or of a launcher that
+ * was. What they recorded is all there.
  */
 #ifndef CSINK_LEFTOVERS_H
 #define CSINK_LEFTOVERS_H
@@ -16,9 +16,9 @@ struct csink_leftover {
 };
 
 /**
- * Find the caller's own, newest first: folders that the library or a launcher made, in the places where they make them,
- * whose owner is dead, with no process that still writes there. Nothing is changed.
- * Returns how many there are; the first max of them are in out.
+ * Find the caller's own, newest first: directories that the library or a launcher made, in the places where they make
+ * them, whose owner is dead, with no process that still writes there. Nothing is changed. Returns how many there are;
+ * the first max of them are in out.
  */
 uint32_t csink_leftovers_find(struct csink_leftover *out, uint32_t max);
 

@@ -29,7 +29,7 @@ static bool has_recordings(const char *path)
 	bool found = false;
 
 	while (dir && !found && (entry = readdir(dir)))
-		found = csink_folder_is_recording(entry->d_name);
+		found = csink_run_directory_is_recording(entry->d_name);
 	if (dir)
 		closedir(dir);
 	return found;

@@ -73,7 +73,7 @@ int csink_output_check(const char *path, char *why, size_t why_size)
 		snprintf(why, why_size, "%s names a directory: name a file in it", path);
 		return -EISDIR;
 	}
-	/* Through a link, the folder is the one that it leads to. */
+	/* Through a link, the directory is the one that it leads to. */
 	if (!lstat(path, &st) && S_ISLNK(st.st_mode)) {
 		if (!realpath(path, target))
 			return 0; /* nothing is there yet: the end of the run will tell */

@@ -8,7 +8,8 @@
 #include "preload/core/record/output_path.h"
 
 /**
- * Can a profile be written there? Nothing is created. A full disk and a missing, foreign or read-only folder are found.
+ * Can a profile be written there? Nothing is created. A full disk and a missing, foreign or read-only directory are
+ * found.
  * @why  on failure, a phrase for people: "no such directory: /x/y".
  * Returns 0, -errno or a negative csink_outfile_errno.
  */

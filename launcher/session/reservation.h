@@ -19,7 +19,7 @@ struct csink_reservation_wish {
 	bool wait;             /* for a write lock to go */
 	uint64_t timeout_ns;   /* UINT64_MAX: none */
 	const char *lock_file; /* NULL: the usual one */
-	const char *hooks;     /* folder */
+	const char *hooks;     /* directory */
 	int cancel_fd;         /* -1: none */
 	/* What must fit on the counters. */
 	const struct csink_event_spec *specs;

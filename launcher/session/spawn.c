@@ -65,7 +65,7 @@ int csink_library_find(char *path, size_t size, char *why, size_t why_size)
 		return -ENOENT;
 	}
 	self[len] = '\0';
-	/* The folder above bin: its name is in self, since the link is absolute. */
+	/* The directory above bin: its name is in self, since the link is absolute. */
 	for (int up = 0; up < 2 && (slash = strrchr(self, '/')); up++)
 		*slash = '\0';
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(folders) && !found; i++) {

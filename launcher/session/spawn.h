@@ -27,7 +27,7 @@ int csink_library_file(const char *entry, size_t length, char path[PATH_MAX]);
 
 /**
  * The environment of the command: the launcher's own with LD_PRELOAD appended to, the resolved options in their twins,
- * and the run folder.
+ * and the run directory.
  * @library  NULL: nothing is injected, and the environment stays as it is.
  * @texts    of each run option: what its twin gets; "" removes it.
  * Returns an array to be freed as a whole (it points into env, too), or NULL without memory.

@@ -19,7 +19,7 @@
 
 #define FORMAT "2" /* of the files: another format has another directory */
 
-/* ---- the folder ---- */
+/* ---- the directory ---- */
 
 static bool is_private(const char *path)
 {
@@ -28,7 +28,7 @@ static bool is_private(const char *path)
 	return !lstat(path, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 022);
 }
 
-/* The folder, made if it is not there. False: there is none that could be trusted. */
+/* The directory, made if it is not there. False: there is none that could be trusted. */
 static bool find_folder(char *path, size_t size)
 {
 	if (!csink_own_cache(path, size - 64))

@@ -121,7 +121,7 @@ void csink_units_release(struct csink_units *units);
  */
 bool csink_unit_place(struct csink_unit *unit, const Elf_Data **last);
 
-/** A file as libdw has it: a relative one is counted from the folder that the unit was compiled in. */
+/** A file as libdw has it: a relative one is counted from the directory that the unit was compiled in. */
 csink_str_t csink_unit_path(struct csink_batch *batch, Dwarf_Die *unit, const char *file);
 
 /* A function around an address: one more in the list of the want. */

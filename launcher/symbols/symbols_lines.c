@@ -72,7 +72,7 @@ static int add_file(struct csink_lines *l, const char *name, uint64_t folder)
 	return 0;
 }
 
-/* Up to version 4: texts up to an empty one. Folder 0 is the unit's, file 0 none. */
+/* Up to version 4: texts up to an empty one. Directory 0 is the unit's, file 0 none. */
 static int read_names(struct csink_lines *l, const uint8_t *at)
 {
 	const char *name;
@@ -137,7 +137,7 @@ static int read_value(const struct csink_lines *l, const struct csink_line_secti
 	return -ENOTSUP;
 }
 
-/* Version 5: a list of folders or files that says itself how it is written. */
+/* Version 5: a list of directories or files that says itself how it is written. */
 static int read_list(struct csink_lines *l, const struct csink_line_sections *sections, const uint8_t **at, bool files)
 {
 	uint32_t nr = (uint32_t)take(at, l->end, 1), i;
@@ -249,7 +249,7 @@ static csink_str_t make_path(const struct csink_lines *l, struct csink_profile *
 	folder = file->folder < l->nr_folders ? l->folders[file->folder] : NULL;
 	if (!folder)
 		return csink_profile_str(p, file->name);
-	/* A relative folder is counted from the one that the unit was compiled in. */
+	/* A relative directory is counted from the one that the unit was compiled in. */
 	above = *folder != '/' && l->own_folder && folder != l->own_folder ? l->own_folder : NULL;
 	len = snprintf(path, sizeof(path), "%s%s%s/%s", above ? above : "", above ? "/" : "", folder, file->name);
 	return csink_profile_str(p, len > 0 && (size_t)len < sizeof(path) ? path : file->name);

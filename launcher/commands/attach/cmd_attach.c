@@ -42,7 +42,7 @@ struct attach {
 	struct csink_outside outside;
 	struct csink_reservation reservation;
 	struct csink_inherited inherited;
-	struct csink_folder folder;
+	struct csink_run_directory folder;
 	int signo; /* that ended it */
 	int command_status;
 };
@@ -358,12 +358,12 @@ static int finish(struct attach *a)
 	csink_attach_counters_read(&a->follow.counters, &a->outside);
 	release(a);
 	name_command(a);
-	err = csink_folder_create(&a->folder);
+	err = csink_run_directory_create(&a->folder);
 	if (!err)
 		err = csink_attach_follow_save(&a->follow, a->folder.path);
 	if (!err)
 		err = csink_collect(a->folder.path, &a->outside, &profile);
-	csink_folder_remove(&a->folder);
+	csink_run_directory_remove(&a->folder);
 	if (err) {
 		csink_say("no profile: %s", strerror(-err));
 		return err;

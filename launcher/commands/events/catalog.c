@@ -142,7 +142,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The names in a folder, sorted; free_names() them. */
+/* The names in a directory, sorted; free_names() them. */
 struct names {
 	char **list;
 	size_t nr;

@@ -66,7 +66,7 @@ int csink_gate_where(const struct csink_gate_result *r, const struct csink_gate_
  */
 int csink_gate_fact(const struct csink_gate_result *r, uint32_t nr, char *out, size_t size);
 
-/** The source file of a function's row as CI knows it: below the current folder, without it. NULL: unknown. */
+/** The source file of a function's row as CI knows it: below the current directory, without it. NULL: unknown. */
 const char *csink_gate_row_file(const struct csink_gate_result *r, const struct csink_gate_row *row, int64_t *line);
 
 /* ---- the formats ---- */

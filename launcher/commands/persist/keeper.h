@@ -1,5 +1,5 @@
 /*
- * The keeper of persistent events: a process that holds their fds and rings, for one user and run folder. It starts
+ * The keeper of persistent events: a process that holds their fds and rings, for one user and run directory. It starts
  * with a client's connection as fd 0, and ends when it has neither events nor clients, or by a signal. Prints nothing.
  */
 #ifndef CSINK_KEEPER_H
@@ -10,7 +10,7 @@
 
 #include "preload/api/persist/persist_wire.h"
 
-/** Be the keeper of that run folder. Returns what to exit with. */
+/** Be the keeper of that run directory. Returns what to exit with. */
 int csink_keeper_run(const char *folder);
 
 struct csink_kept_member {
@@ -79,9 +79,9 @@ int csink_keeper_read(const struct csink_kept *kept, struct csink_persist_value 
 /** May this user see and read it? The owner may do everything. */
 bool csink_keeper_lets_read(const struct csink_kept *kept, uid_t uid, gid_t gid);
 
-/* The folder's files. */
+/* The directory's files. */
 
-/** Make the folder of the listing, empty. Returns 0 or -errno. */
+/** Make the directory of the listing, empty. Returns 0 or -errno. */
 int csink_keeper_listing_init(int folder_fd);
 
 /** Describe an event in the listing. Returns 0 or -errno. */

@@ -1,6 +1,6 @@
 /*
- * `countersink report`: print a profile's report again, in one of its forms, or make the profile of a run folder. The
- * library that runs without launcher calls it at exit, as `countersink report --quiet -o PROFILE FOLDER`.
+ * `countersink report`: print a profile's report again, in one of its forms, or make the profile of a run directory.
+ * The library that runs without launcher calls it at exit, as `countersink report --quiet -o PROFILE FOLDER`.
  */
 #include <errno.h>
 #include <limits.h>

@@ -228,7 +228,8 @@ static int hold_in_background(struct reserve *reserve)
 	close(fds[0]);
 	background.fd = fds[1];
 	setsid();
-	/* Once: a folder that somebody wants to unmount is not kept; a lock file named by a path from here is found. */
+	/* Once: a directory that somebody wants to unmount is not kept; a lock file named by a path from here is found.
+	 */
 	if (reserve->wish.lock_file && reserve->wish.lock_file[0] != '/')
 		reserve->wish.lock_file = realpath(reserve->wish.lock_file, NULL) ?: reserve->wish.lock_file;
 	if (reserve->wish.hooks[0] != '/')

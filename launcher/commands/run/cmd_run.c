@@ -43,7 +43,7 @@ struct run {
 	bool inject;
 
 	struct csink_reservation reservation;
-	struct csink_folder folder;
+	struct csink_run_directory folder;
 	struct csink_outside_watch watch;
 	struct csink_outside outside;
 	struct collector *collector; /* of a command with very many processes; NULL: none yet */
@@ -184,7 +184,7 @@ static void prepare_injection(struct run *run)
 		csink_outside_note(&run->outside, "no functions: %s", why);
 		return;
 	}
-	err = csink_folder_create(&run->folder);
+	err = csink_run_directory_create(&run->folder);
 	if (err) {
 		csink_say("no directory for recordings in $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp: %s; the command "
 			  "is "
@@ -219,7 +219,7 @@ static void drain_outside(void *arg)
 
 static void remove_folder(void *arg)
 {
-	csink_folder_remove(arg);
+	csink_run_directory_remove(arg);
 }
 
 /* Name what goes on after the command has ended; from the recordings, where the kernel did not tell of processes. */
@@ -238,7 +238,7 @@ static void note_running(struct run *run)
 				      processes[i].pid);
 	}
 	if (!processes && run->inject)
-		nr = csink_folder_writers(&run->folder, pids, MAX_NAMED);
+		nr = csink_run_directory_writers(&run->folder, pids, MAX_NAMED);
 	for (uint32_t i = 0; !processes && i < CSINK_MIN(nr, (uint32_t)MAX_NAMED); i++)
 		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%d", n ? ", " : "", pids[i]);
 	if (!nr)
@@ -301,7 +301,7 @@ static int run_command(struct run *run, struct csink_relay *relay, const struct 
 	free(command.env);
 	if (!started) {
 		csink_reservation_finish(&run->reservation, reservation);
-		csink_folder_remove(&run->folder);
+		csink_run_directory_remove(&run->folder);
 		return csink_say_exec_failed(run->argv[0],
 					     -csink_run_alone_after(err, run->argv, reservation->inherited));
 	}
@@ -347,7 +347,7 @@ static int run_and_report(struct run *run)
 		note_running(run);
 		make_profile(run);
 	}
-	csink_folder_remove(&run->folder);
+	csink_run_directory_remove(&run->folder);
 	csink_outside_free(&run->outside);
 	return status;
 }
