@@ -157,7 +157,7 @@ SO_SELDOM := $(addprefix preload/,$(addsuffix .c, \
 	core/event/event_rate core/event/event_read core/event/event_spec core/record/output_path core/record/run_dir \
 	agent/interpose/confine agent/interpose/credentials agent/interpose/exec agent/interpose/limit_calls \
 	agent/interpose/loader \
-	agent/interpose/memory_lock agent/interpose/shell agent/interpose/signals_old agent/interpose/waits \
+	agent/interpose/memory_lock agent/interpose/shell agent/interpose/waits \
 	agent/lifecycle/event_choice agent/lifecycle/filtered agent/lifecycle/finish agent/lifecycle/handover \
 	agent/lifecycle/image_events \
 	agent/lifecycle/own_run agent/lifecycle/pending_signals agent/lifecycle/seccomp_filter agent/lifecycle/started \

@@ -3,7 +3,7 @@
  * launcher (the only reader).
  *
  * One file for each process image, PID.SEQ.rec in the run directory (SEQ counts the images a pid went through by exec),
- * only as blocks are handed out.
+ * mapped MAP_SHARED, so that it outlives _exit and SIGKILL. It grows only as blocks are handed out.
  *
  * Layout: the header fills the first CSINK_REC_HEADER_BYTES; after it come blocks of CSINK_REC_BLOCK bytes, handed out
  * in order (nr_blocks says how many, the header's own included). An extent is one or more blocks and begins with a

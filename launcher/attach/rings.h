@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What each event asks for, so that each record says when it was: see record_time() in rings.c. */
+/* What each event asks for, so that each record says when it was: see peek() in rings.c. */
 #define CSINK_RINGS_SAMPLE_TYPE (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME)
 
 struct csink_rings {

@@ -1,7 +1,7 @@
 /*
  * What a gate works on and what it finds. cmd_gate.c fills the settings in from the options; series.c makes the runs;
- * judge.c and rollup.c come to verdicts; print_*.c write them, a format each, and read nothing but struct
- * csink_gate_result.
+ * judge.c and rollup.c come to verdicts; launcher/commands/gate writes them, a file for each format, and read nothing
+ * but struct csink_gate_result.
  *
  * Side 0 is what is compared with: --vs, or the baseline. Side 1 is the command.
  */

@@ -38,7 +38,7 @@ static double mean_of(const double *values, uint32_t nr)
 	return sum / nr;
 }
 
-/* Where there is no chance: all runs of one side against all of the other. */
+/* Exact counts need no test: all runs of one side against all of the other. */
 static void compare_exactly(struct judge *judge, struct csink_gate_row *row)
 {
 	double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
@@ -111,7 +111,8 @@ void csink_judge_weights(struct judge *judge, struct csink_gate_row *row)
 	}
 }
 
-/* Figures of the whole command have outliers, such as a disk that was busy: ranks, of logarithms where there are. */
+/* Figures of the whole command have outliers, such as a busy disk: compared by ranks, of logarithms if all are
+ * positive. */
 static void test_metric(struct judge *judge, struct csink_gate_row *row)
 {
 	csink_statistic_fn shift = judge->data->paired ? csink_statistic_shift_paired : csink_statistic_shift_two;
@@ -171,7 +172,7 @@ void csink_judge_conclude(const struct judge *judge, struct csink_gate_row *row,
 {
 	double most = 1 + judge->rules->threshold, least = 1 / most;
 	double alpha = row->metric >= 0 ? judge->out->alpha : judge->out->alpha * (1 - CSINK_COST_ALPHA);
-	/* That few cannot show a change, so their being alike by luck shows no sameness. */
+	/* Too few runs to show a change cannot show that there is none, either. */
 	bool too_few = !judge->data->exact && judge->nr[1] < csink_judge_least_runs(judge, 1, false);
 
 	row->q = row->ratio >= 1 ? q_greater : q_less;

@@ -179,7 +179,7 @@ like "$(cat err)" 'the shell command of --prepare failed: status 9' "a failing -
 # ---- too few runs to find anything
 gate --runs 5 --warmup 0 --vs "$WORK alpha 5" -- "$WORK" alpha 10
 is $? 0 "five pairs cannot fail: status 0"
-like "$(cat err)" '^countersink: so few runs \(5 and 5\) cannot show a regression.*0\.031 at the least' "too few runs are reported beforehand"
+like "$(cat err)" '^countersink: so few runs \(5 and 5\) cannot show a regression.*the smallest possible p is 0\.031, ' "too few runs are reported beforehand"
 like "$(cat out.tap)" '^# note: so few runs cannot show a regression here, .*; it takes (9|1[0-9]) of each side' "the number of runs needed is noted"
 gate --runs 10 --warmup 0 --vs "$WORK alpha 1" -- "$WORK" alpha 1 beta 1
 is "$(cat err)" "" "ten pairs: no warning about too few runs"

@@ -341,7 +341,7 @@ static int run_and_report(struct run *run)
 	csink_reservation_finish(&run->reservation, &reservation);
 	if (!status) {
 		status = csink_exit_status(run->outside.command_status);
-		/* Without the thread, INT and TERM wait until the report is printed. */
+		/* If it cannot start its thread, INT and TERM wait until the report is printed. */
 		csink_relay_release(&relay, remove_folder, &run->folder);
 		snprintf(run->outside.command, sizeof(run->outside.command), "%s", run->argv[0]);
 		note_running(run);

@@ -1,5 +1,5 @@
 /*
- * Forks that need a look of ours. Those that run no pthread_atfork(3) handlers: clone(2) as libc offers it, and
+ * Forks that are interposed because they run no pthread_atfork(3) handlers: clone(2) as libc offers it, and
  * _Fork(3). A clone that shares memory makes a thread or a vfork child and goes by unseen; a fork by number is in
  * syscalls.c.
  */

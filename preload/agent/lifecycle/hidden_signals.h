@@ -47,8 +47,8 @@ static inline void csink_raw_mask(int how, uint64_t set, uint64_t *old)
 /* ---- hidden_signals.c ---- */
 
 /**
- * Make csink_sample_handler the handler of a signal, and hide the signal in the calling thread; what the program had
- * set is kept as its wish. Returns 0 or -errno. Idempotent. Context: init, thread.
+ * Make csink_signal_entry the kernel's handler of a signal, and hide the signal in the calling thread; what the program
+ * had set is kept as its wish. Returns 0 or -errno. Idempotent. Context: init, thread.
  */
 int csink_signal_install(int signo);
 

@@ -269,7 +269,7 @@ static bool open_child_recording(const struct csink_recording *parent)
 	return has_recording(err);
 }
 
-/* With what its parent had found out about events, engine and unwinding. */
+/* The child takes over what its parent found out about events, engine and unwinding. */
 void csink_image_begin_child(void)
 {
 	struct csink_process *process = &csink_process;

@@ -22,7 +22,7 @@ static void default_action(int signo)
 	/* Raised again, without a handler; the context that we return to has it unblocked, so it takes effect
 	 * there. */
 	csink_rawcall(SYS_rt_sigaction, signo, plain, NULL, CSINK_SET_BYTES);
-	csink_rawcall(SYS_tgkill, csink_process.pid, gettid(), signo);
+	csink_rawcall(SYS_tgkill, csink_process.pid, csink_rawcall(SYS_gettid), signo);
 }
 
 /*

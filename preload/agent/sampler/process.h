@@ -26,8 +26,8 @@ struct csink_process {
 	/* Constant once the engine is chosen, but for the leaders' rates (csink_engine_slow_down). */
 	struct csink_event_spec events[CSINK_MAX_EVENTS];
 	/*
-	 * What is counted together: bit i is event i. One of them leads, which is: it samples (leader_of in engine.c).
-	 * Each group has a ring of its own in every thread.
+	 * The groups of events that are counted together: bit i is event i; the lowest one leads and samples. Each
+	 * group has a ring of its own in every thread.
 	 */
 	uint8_t groups[CSINK_MAX_EVENTS];
 	uint32_t nr_groups;
@@ -46,8 +46,8 @@ struct csink_process {
 	int signo;                        /* the engine's signal, 0: none */
 	int timer_signo;                  /* of the timer engine, 0: not installed */
 	uint64_t period_ns;               /* of the timer engine */
-	bool stay_on_stack;               /* the handler runs on the stack that is interrupted: valgrind wonders else */
-	int (*install_signal)(int signo); /* makes csink_sample_handler the handler, behind the program's back */
+	bool stay_on_stack;               /* the handler runs on the interrupted stack: valgrind mistrusts a change */
+	int (*install_signal)(int signo); /* makes csink_signal_entry the kernel's handler, unseen by the program */
 
 	void (*walk)(struct csink_walk *walk, const ucontext_t *uc); /* NULL: leaf only */
 	uint32_t max_depth;

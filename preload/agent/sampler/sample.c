@@ -162,8 +162,8 @@ static __attribute__((noinline, cold)) void relieve(struct csink_thread *thread,
 }
 
 /*
- * The kernel had no room for samples, or stopped the event. True if that happens too often, and is not for the kernel
- * itself to settle, as it does a frequency.
+ * The kernel had no room for samples, or stopped the event. Returns true if that happens too often at a fixed period;
+ * with a frequency, the kernel adapts by itself.
  */
 static __attribute__((noinline, cold)) bool note_losses(struct csink_thread *thread, uint32_t g,
 							const struct csink_group_read *read)
@@ -172,12 +172,12 @@ static __attribute__((noinline, cold)) bool note_losses(struct csink_thread *thr
 		csink_recording_lose(&csink_process.rec, CSINK_LOSS_RING, read->lost);
 	if (read->throttled)
 		csink_recording_lose(&csink_process.rec, CSINK_LOSS_THROTTLED, read->throttled);
-	/* What was lost may have been the word of a stop. */
+	/* A lost record may have been a PERF_RECORD_THROTTLE. */
 	return !csink_process.events[thread->groups[g].leader].attr.freq &&
 	       csink_stuck_throttled(&thread->stuck, read->throttled + !!read->lost);
 }
 
-/* When it overflowed; 0: it did not. */
+/* Returns when the group overflowed, in ns; 0 if it did not. */
 static uint64_t on_overflow(struct csink_thread *thread, uint32_t g, const ucontext_t *uc, bool *throttled)
 {
 	struct csink_group_read read;
@@ -274,7 +274,7 @@ bool csink_sample_is_ours(int signo, const siginfo_t *info)
 		return info->si_code == TRAP_PERF && trap_data(info) == CSINK_GROUP_SIG_DATA;
 	if (info->si_code == SI_TIMER)
 		return signo == csink_process.timer_signo && info->si_value.sival_ptr == &csink_process;
-	if (signo == SIGIO && info->si_code == SI_KERNEL) /* in place of the engine's own, which found no room */
+	if (signo == SIGIO && info->si_code == SI_KERNEL) /* sent where the queue of real-time signals is full */
 		return csink_process.signo > 0 && csink_process.signo != SIGTRAP;
 	/* F_SETSIG: the kernel fills in POLL_ codes; a program's kill, tgkill or sigqueue is never positive, and its
 	 * setitimer's are SI_KERNEL. */

@@ -1,7 +1,6 @@
 /*
  * One thread's state: its counters, where it writes, its stack. Made by the thread that creates it (or the
- * constructor), then used by the thread itself and its handler only; the list of them all is read by flushes and
- * intervals.
+ * constructor), then used by the thread itself and its handler only; the list of them all is read by flushes.
  *
  * States live in slabs of private memory, never in TLS: TLS is carved out of small stacks. One TLS pointer leads there.
  */

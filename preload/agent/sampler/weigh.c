@@ -21,9 +21,9 @@ static void mark_scaled(uint32_t event)
 #define SHORTEST_WAIT_NS 100000
 
 /*
- * How long a group of one kind of CPU had to wait for counters since the last sample of it or its kin. It is enabled on
- * the other kinds as well, where its kin ran meanwhile: what is neither's time was waited. Who waited is not known
- * where both were there since; then it is taken for the one that samples now. Alone it does not tell.
+ * How long a group of one kind of CPU had to wait for counters since the last sample of it or of the groups of the
+ * other kinds, which are enabled all the time as well. Time in which none of them ran counts as waiting; where several
+ * were there since, it is charged to the group that samples now. A single group tells nothing of waiting.
  */
 static __attribute__((noinline)) uint64_t has_waited(struct csink_thread *thread, uint32_t g,
 						     const struct csink_group_read *read)
