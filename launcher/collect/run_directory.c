@@ -243,7 +243,7 @@ void csink_run_directory_remove(struct csink_run_directory *folder)
 	if (folder->fd < 0)
 		return;
 	tell_writers(folder->fd);
-	snprintf(gone, sizeof(gone), "%s.gone", folder->path);
+	snprintf(gone, sizeof(gone), "%s-gone", folder->path);
 	if (!rename(folder->path, gone))
 		path = gone;
 	for (int i = 0; i < ROUNDS; i++) {

@@ -115,21 +115,19 @@ like "$(cat err)" 'programs started from now on are not profiled' "the report no
 wait_until 60 test -s late
 is "$(cat late late.err)" 0 "a process that starts after the run is unchanged"
 
-# A process that outlives the launcher forks children, which work, and others, which become other programs.
+# A process that outlives the launcher forks children, which work, and others, which become other programs: neither is
+# profiled, and nothing of them is left.
 rm -rf shm/*
 mkfifo hold up
 # shellcheck disable=SC2016
 countersink -q -o f.pb.gz -- sh -c '(echo up >up; read -r line <hold
-	for name in a b c; do (i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; echo "$i" >counted.$name); done
+	for name in a b c; do (i=0; while [ $i -lt 1000 ]; do i=$((i + 1)); done; echo "$i" >counted.$name); done
 	for i in 1 2 3; do /bin/true; done; :) & read -r line <up'
 : >hold
 ok "children of a process that outlives the launcher do their work" wait_until 30 test -s counted.c
 ok "a process that outlives the launcher leaves a profile" wait_until 20 sh -c 'test -s f.pb.gz.[0-9]*'
 ok "no run directory is left of children after the launcher" wait_until 20 sh -c '! ls shm | grep -q .'
-is "$(echo f.pb.gz.* | wc -w)" 1 "children after the launcher share the profile of their parent"
-countersink report f.pb.gz.* >out
-ok "the profile after the launcher has the children" \
-	test "$(sed -n 's/.*, \([0-9]*\) processes, .* samples by .*/\1/p' out)" -ge 4
+is "$(echo f.pb.gz.* | wc -w)" 1 "children after the launcher leave no profiles"
 
 # daemon(3) ends the first process inside libc, where no call of ours can make the profile: the daemon makes it.
 rm -rf shm/*

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "preload/agent/lifecycle/config.h"
 #include "preload/agent/lifecycle/image.h"
 #include "preload/agent/lifecycle/own_run.h"
 #include "preload/agent/lifecycle/real.h"
@@ -42,27 +43,35 @@ CSINK_EXPORT long csink_clone(long a, long b, long c, long d, long e, long f, lo
 		return other(a, b, c, d, e, f, g);
 	if (c & CLONE_VM || !a || !b)
 		return real(start.fn, (void *)b, (int)c, start.arg, (pid_t *)e, (void *)f, (pid_t *)g);
-	csink_image_before_fork();
 	return real(run_clone, (void *)b, (int)c, &start, (pid_t *)e, (void *)f, (pid_t *)g);
 }
 
 CSINK_EXPORT pid_t _Fork(void)
 {
-	pid_t pid;
+	pid_t pid = REAL(_Fork)();
 
-	csink_image_before_fork();
-	pid = REAL(_Fork)();
 	if (pid == 0)
 		csink_image_begin_child();
 	return pid;
 }
 
-/* Its parent ends inside libc, by a call that is not interposed: the child makes the profile that the parent owed. */
-CSINK_EXPORT int daemon(int nochdir, int noclose)
-{
-	pid_t parent = getpid();
-	int ret = REAL(daemon)(nochdir, noclose);
+/*
+ * daemon(3), or whatever another library calls so (as clone above). Libc's ends the parent by a call that is not
+ * interposed: the child makes the profile that the parent owed.
+ */
+CSINK_EXPORT long csink_daemon(long a, long b, long c, long d, long e, long f) __asm__("daemon");
 
+CSINK_EXPORT long csink_daemon(long a, long b, long c, long d, long e, long f)
+{
+	long (*other)(long, long, long, long, long, long) = csink_real_other_daemon();
+	pid_t parent = getpid();
+	int ret;
+
+	if (other)
+		return other(a, b, c, d, e, f);
+	csink_config.becomes_daemon = true;
+	ret = REAL(daemon)((int)a, (int)b);
+	csink_config.becomes_daemon = false;
 	if (getpid() != parent)
 		csink_own_run_take_over(parent);
 	return ret;

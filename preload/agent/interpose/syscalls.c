@@ -173,7 +173,6 @@ long csink_syscall_watched(long number, long a, long b, long c, long d, long e, 
 #endif
 	case SYS_clone:
 	case SYS_clone3:
-		csink_image_before_fork();
 		return forked(csink_raw_to_libc(csink_rawcall(number, a, b, c, d, e, f)));
 	}
 	return csink_raw_to_libc(csink_rawcall(number, a, b, c, d, e, f));

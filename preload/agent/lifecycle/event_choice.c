@@ -18,6 +18,7 @@
 #include "include/internal/names_entry.h"
 #include "include/internal/options.h"
 #include "preload/agent/lifecycle/config.h"
+#include "preload/agent/lifecycle/real.h"
 #include "preload/core/calls_off.h"
 #include "preload/core/event/event_spec.h"
 #include "preload/core/seccomp_probe.h"
@@ -35,6 +36,9 @@ static bool find_library(char path[PATH_MAX])
 		*slash = '\0';
 		if (up == 2 || strlen(path) + sizeof("/" CSINK_API_LIBRARY) > PATH_MAX)
 			continue;
+		/* Two directories up is another user's place for all we know, unless it is that of the copy. */
+		if (up == 3 && strcmp(slash + 1, "countersink"))
+			return false;
 		strcpy(slash, "/" CSINK_API_LIBRARY);
 		if (!access(path, R_OK))
 			return true;
@@ -64,7 +68,7 @@ static int ask_library(struct csink_event_spec *events, uint32_t max, struct csi
 
 	if (!find_library(path))
 		return fail(err, "is not beside libcountersink.so: install it there");
-	library = CSINK_ALLOW(dlopen)(path, RTLD_NOW | RTLD_LOCAL);
+	library = REAL(dlopen)(path, RTLD_NOW | RTLD_LOCAL);
 	if (!library)
 		return fail(err, "cannot be loaded: see LD_DEBUG=libs");
 	*(void **)&entry = CSINK_ALLOW(dlsym)(library, CSINK_NAMES_ENTRY);

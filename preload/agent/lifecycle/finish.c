@@ -271,8 +271,6 @@ static void rescue_recording(void)
 	later_output(to, sizeof(to));
 	if (!is_within_limit(bytes))
 		err = -EFBIG;
-	else if (csink_config.outlives && csink_config.owner == csink_process.pid && csink_config.run_dir[0])
-		snprintf(dir, sizeof(dir), "%s", csink_config.run_dir); /* its children's recordings are there */
 	else
 		err = csink_run_dir_create(dir, sizeof(dir));
 	if (err < 0) {

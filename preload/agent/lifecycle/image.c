@@ -238,31 +238,22 @@ static bool is_collected(const struct csink_recording *rec)
 	return word == CSINK_REC_COLLECTED || word == CSINK_REC_COLLECTED_WHOLE;
 }
 
-void csink_image_before_fork(void)
-{
-	int saved = errno;
-
-	if (CSINK_LIKELY(!atomic_load_explicit(&csink_process.active, memory_order_relaxed)) ||
-	    CSINK_LIKELY(!is_collected(&csink_process.rec)) || csink_config.outlives || !csink_config_follows_forks() ||
-	    csink_calls_are_off(CSINK_CALLS_LIFE))
-		return;
-	csink_own_run_outlive();
-	if (csink_run_dir_create(csink_config.run_dir, sizeof(csink_config.run_dir)))
-		csink_config.run_dir[0] = '\0';
-	errno = saved;
-}
-
 /*
- * The parent may have ended, or have forked, just when its run was collected: then it has made no directory for the
- * child, which has a run of its own. The launcher marks the parent's recording before it takes the directory away, so
- * that one more look at the mark is enough for a child that has looked for the directory meanwhile.
+ * What is forked after the run was collected is not profiled: the launcher's report says so of what starts then. But a
+ * child may come to run just as the run is collected: its parent may have ended before (COLLECTED_WHOLE), or the
+ * directory may go while the child looks for it (the launcher marks the parent's recording first, so that one more look
+ * at the mark is enough). Such a child has a run of its own, and so has the one that daemon(3) forks: it is the process
+ * that goes on.
  */
 static bool open_child_recording(const struct csink_recording *parent)
 {
-	bool outlives = csink_config.outlives;
-	int err = !outlives && is_collected(parent) ? -ENOENT : try_recording();
+	uint32_t mark = __atomic_load_n(&parent->header->collected, __ATOMIC_ACQUIRE);
+	int err;
 
-	if (err == -ENOENT && !outlives && is_collected(parent)) {
+	if (mark == CSINK_REC_COLLECTED && !csink_config.becomes_daemon)
+		return false;
+	err = is_collected(parent) ? -ENOENT : try_recording();
+	if (err == -ENOENT && is_collected(parent)) {
 		csink_own_run_outlive();
 		err = try_recording();
 	}
@@ -313,12 +304,6 @@ void csink_image_begin_child(void)
 	errno = saved;
 }
 
-static void before_fork(void)
-{
-	csink_image_before_fork();
-	csink_fd_guard_before_fork();
-}
-
 /* A process that is not profiled says so itself, unless a launcher reports it. */
 static bool may_begin(const struct csink_status *status, const char **why)
 {
@@ -366,7 +351,7 @@ static void begin_asked(int argc, char **argv, const struct csink_status *status
 		csink_env_init();
 		begin_image(argc, argv, cpu_start_ns);
 		say_filtered(why);
-		pthread_atfork(before_fork, csink_fd_guard_after_fork, csink_image_begin_child);
+		pthread_atfork(csink_fd_guard_before_fork, csink_fd_guard_after_fork, csink_image_begin_child);
 	}
 	csink_signals_begun();
 }

@@ -15,13 +15,6 @@
 void csink_image_choose_events(char *problem, size_t size);
 
 /**
- * Before a fork: a process that goes on after its run was collected makes the directory that its children record in,
- * and has a profile made of theirs and its own at its end. A load and a comparison in all others. Registered with
- * pthread_atfork(3); ways to fork that do not run its handlers call it themselves. Keeps errno. Context: thread.
- */
-void csink_image_before_fork(void);
-
-/**
  * In a forked child: a recording of its own. Registered with pthread_atfork(3); ways to fork that do not run its
  * handlers call it themselves. Does nothing where it was called already. Context: thread, the only one.
  */

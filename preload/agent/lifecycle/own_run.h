@@ -29,9 +29,9 @@ bool csink_own_run_may_replace(void);
 void csink_own_run_begin(const char *why);
 
 /**
- * Change csink_config so that a process that goes on after its run, or its parent's, was collected owns a run, without
- * a directory yet. Its profile's name has the pid appended, as that of every process that goes on after the profile was
- * made. Context: thread, before a fork or in the child.
+ * Change csink_config so that a child that came to run as the run of its parent was collected owns a run, without a
+ * directory yet. Its profile's name has the pid appended, as that of every process that goes on after the profile was
+ * made. Context: init, in the child.
  */
 void csink_own_run_outlive(void);
 

@@ -14,7 +14,7 @@ static const char *const names[CSINK_NR_REALS] = {
 #undef X
 };
 
-static void *reals[CSINK_NR_REALS], *other_clone;
+static void *reals[CSINK_NR_REALS], *other_clone, *other_daemon;
 
 static void *look_up(enum csink_real which)
 {
@@ -22,10 +22,11 @@ static void *look_up(enum csink_real which)
 
 	if (!csink_libc_next(names[which], &real))
 		real = CSINK_ALLOW(dlsym)(RTLD_NEXT, names[which]);
-	/* Another definition of the other names interposes libc as ours does; a function called clone may copy
+	/* Another definition of the other names interposes libc as ours does; a function called clone or daemon may be
 	 * anything. */
-	if (which == CSINK_REAL_clone && real && !csink_libc_has(real) && (libcs = csink_libc_find("clone"))) {
-		other_clone = real;
+	if ((which == CSINK_REAL_clone || which == CSINK_REAL_daemon) && real && !csink_libc_has(real) &&
+	    (libcs = csink_libc_find(names[which]))) {
+		*(which == CSINK_REAL_clone ? &other_clone : &other_daemon) = real;
 		real = libcs;
 	}
 	__atomic_store_n(&reals[which], real, __ATOMIC_RELAXED);
@@ -53,6 +54,12 @@ void *csink_real_other_clone(void)
 {
 	csink_real(CSINK_REAL_clone);
 	return other_clone;
+}
+
+void *csink_real_other_daemon(void)
+{
+	csink_real(CSINK_REAL_daemon);
+	return other_daemon;
 }
 
 const char *csink_real_name(enum csink_real which)

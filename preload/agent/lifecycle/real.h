@@ -27,6 +27,9 @@ void *csink_real(enum csink_real which);
  */
 void *csink_real_other_clone(void);
 
+/** The same for daemon. Context: any. */
+void *csink_real_other_daemon(void);
+
 /** Its name. Context: any. */
 const char *csink_real_name(enum csink_real which);
 
