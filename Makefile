@@ -126,8 +126,9 @@ SAN_CFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-
 # Calls that code in a guest must not make: the compiler refuses them.
 agent_cflags = $(if $(filter preload/agent/%,$(1)),-include preload/agent/poison.h)
 PIC_CFLAGS  := -fPIC -fvisibility=hidden -ftls-model=initial-exec
-# The launcher reads files and memory of others: what compiler and linker can check there, they do.
-HARDEN_CFLAGS := -fPIE -fstack-protector-strong -fstack-clash-protection $(if $(SAN),,-D_FORTIFY_SOURCE=2)
+# The launcher reads files and memory of others: what compiler and linker can check there, they do. Not _FORTIFY_SOURCE:
+# valgrind takes its memmove for a memcpy, and complains of each that overlaps.
+HARDEN_CFLAGS := -fPIE -fstack-protector-strong -fstack-clash-protection
 HARDEN_LDFLAGS := -pie -Wl,-z,now -Wl,-z,relro
 LAUNCHER_PKGS := libdw libelf zlib libunwind-generic
 # Asked for only when something is compiled with them, so that `make help` works on a bare machine.
@@ -182,8 +183,8 @@ all: $(B)/bin/countersink $(addprefix $(B)/lib/,libcountersink.so $(ENTRY_LINKS)
 define preload_rules
 $(1)/flags: FORCE
 	@mkdir -p $$(@D)
-	@echo '$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $(2) $$(CPPFLAGS) $$(CFLAGS) $$(LDFLAGS)' | cmp -s - $$@ || \
-		echo '$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $(2) $$(CPPFLAGS) $$(CFLAGS) $$(LDFLAGS)' > $$@
+	@echo '$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $$(HARDEN_CFLAGS) $(2) $$(CPPFLAGS) $$(CFLAGS) $$(LDFLAGS)' | cmp -s - $$@ || \
+		echo '$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $$(HARDEN_CFLAGS) $(2) $$(CPPFLAGS) $$(CFLAGS) $$(LDFLAGS)' > $$@
 
 $(1)/obj/preload/%.o: preload/%.c $(1)/flags
 	@mkdir -p $$(@D)

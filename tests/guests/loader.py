@@ -165,8 +165,8 @@ GUESTS = [
     loader('RTLD_DEEPBIND', 'deepbind', INNER),
     loader('RTLD_DEEPBIND, lazily', 'lazily', INNER),
     loader('RTLD_DEEPBIND by a RUNPATH', 'runpath', 'deepbind', hot={'plug_work': 25, 'guest_burn': 5},
-           facts={'warning': 'DEEPBIND.*past us'}),
-    loader('dlmopen', 'namespace', INNER, hot={'plug_work': 20, 'guest_burn': 5}, facts={'warning': 'dlmopen.*past us'}),
+           facts={'warning': 'DEEPBIND.*bypass the library'}),
+    loader('dlmopen', 'namespace', INNER, hot={'plug_work': 20, 'guest_burn': 5}, facts={'warning': 'dlmopen.*bypass the library'}),
     Guest('loader: objects come and go', ['{T}/dlstorm', '1', '3'], hz=10000, hot={'crc32_z': 5}),
 
     *allocator('jemalloc', 'libjemalloc.so.2'),

@@ -51,7 +51,7 @@ def daemon_profile(profile, folder):
         os.unlink(path)
 
 
-OUT_OF_REACH = {'unprofiled': 'out of our reach'}
+OUT_OF_REACH = {'unprofiled': 'not injected: chroot'}
 
 GUESTS = [
     guest('rights that are given up for good', 'drop', root=True, hot={'child_work': 75, 'guest_work': 10}),
