@@ -131,11 +131,11 @@ is "$(echo f.pb.gz.* | wc -w)" 1 "children after the launcher leave no profiles"
 
 # daemon(3) ends the first process inside libc, where no call of ours can make the profile: the daemon makes it.
 rm -rf shm/*
-LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=$TMP/work/s.pb.gz COUNTERSINK_QUIET=1 "$TARGETS/daemonizes" 60 "$TMP/work/ended" >out 2>&1
+LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=$TMP/s.pb.gz COUNTERSINK_QUIET=1 "$TARGETS/daemonizes" 60 "$TMP/ended" >out 2>&1
 is "$? $(cat out)" "0 " "the environment alone, daemon(3): status"
-ok "the environment alone, daemon(3): the daemon ends" wait_until 30 test -e "$TMP/work/ended"
-ok "the environment alone, daemon(3): it leaves a profile" wait_until 20 test -s "$TMP/work/s.pb.gz"
-countersink report --all "$TMP/work/s.pb.gz" >out
+ok "the environment alone, daemon(3): the daemon ends" wait_until 30 test -e "$TMP/ended"
+ok "the environment alone, daemon(3): it leaves a profile" wait_until 20 test -s "$TMP/s.pb.gz"
+countersink report --all "$TMP/s.pb.gz" >out
 like "$(cat out)" ' before_daemon' "the environment alone, daemon(3): the profile has the first process"
 like "$(cat out)" ' in_daemon' "the environment alone, daemon(3): the profile has the daemon"
 ok "the environment alone, daemon(3): no run directory is left" wait_until 20 sh -c '! ls shm | grep -q .'
