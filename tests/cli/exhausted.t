@@ -61,6 +61,12 @@ is "$?:$(grep -c '^worker' out)" "0:8" "threads run on with little memory to loc
 like "$(cat err)" '^  engine      sigtrap$' "with little lockable memory the first threads are sampled by sigtrap"
 like "$(cat err)" "^  warning     some threads are sampled by the timer engine, on $tick: $remedy\$" "with little lockable memory the warning reports threads sampled by timers"
 
+# The threads that have no ring begin at the same time: they agree on one signal for their timers.
+for _ in $(seq 10); do
+	exhausted -k 32 "$COUNTERSINK" -- "$TARGETS/threads8" 20 2>err || echo "status $?"
+done >out
+is "$(grep -c '^worker' out):$(grep '^status' out)" "80:" "no process ends of the timers' signal where several threads have no ring"
+
 # ---- locked memory: stat, attach, persist
 
 exhausted "$COUNTERSINK" stat -e task-clock,page-faults:u -- "$TARGETS/burn" 50 >out 2>err

@@ -243,16 +243,21 @@ int csink_signal_set_other(int signo, const struct sigaction *act, struct sigact
 
 int csink_signal_install(int signo)
 {
-	uint64_t bit = CSINK_SIGNAL_BIT(signo);
-	int err;
+	uint64_t bit = CSINK_SIGNAL_BIT(signo), saved;
+	int err = 0;
 
+	/* Two threads may choose the same one: the second would find our handler, and take it for the program's. */
+	csink_signals_lock(&saved);
 	if (!csink_signal_is_taken(signo)) {
 		err = set_entry(signo, &wanted[signo]);
-		if (err)
-			return err;
-		atomic_fetch_or_explicit(&taken, bit, memory_order_release);
-		adapt_handlers(bit);
+		if (!err) {
+			atomic_fetch_or_explicit(&taken, bit, memory_order_release);
+			adapt_handlers(bit);
+		}
 	}
+	csink_signals_unlock(&saved);
+	if (err)
+		return err;
 	if (csink_self)
 		csink_masks_hide(csink_self, bit, 0);
 	return 0;

@@ -45,19 +45,33 @@ int csink_engine_parse(const char *name)
 	return -EINVAL;
 }
 
+/*
+ * Install a free signal, and make it the one of the process, *signo, in place of `before`. Several threads may get here
+ * at once: the first decides for all, since what is not sent by *signo is taken for the program's, which would end of
+ * it. What another one has installed meanwhile stays ours, and unused. Returns the signal, or a negative errno.
+ */
+static int change_signal(_Atomic int *signo, int before)
+{
+	int found = csink_engine_free_signal();
+	int err = found < 0 ? found : csink_process.install_signal(found);
+
+	if (err)
+		return err;
+	return atomic_compare_exchange_strong(signo, &before, found) ? found : before;
+}
+
 int csink_engine_open_timer(struct csink_thread *thread)
 {
-	int err;
+	int signo = csink_process.timer_signo, err;
 
-	if (!csink_process.timer_signo) {
-		int signo = csink_engine_free_signal();
-
-		err = signo < 0 ? signo : csink_process.install_signal(signo);
-		if (err)
-			return err;
-		csink_process.timer_signo = signo;
-	}
-	err = csink_cputimer_open(&thread->timer, csink_process.timer_signo, csink_process.period_ns, &csink_process);
+	if (!signo)
+		signo = change_signal(&csink_process.timer_signo, 0);
+	if (signo < 0)
+		return signo;
+	/* Another thread may have installed it after this one began: here it may be blocked yet. */
+	if (!(thread->hidden.signals >> (signo - 1) & 1))
+		csink_process.install_signal(signo);
+	err = csink_cputimer_open(&thread->timer, signo, csink_process.period_ns, &csink_process);
 	if (!err)
 		thread->engine = CSINK_ENGINE_TIMER;
 	return err;
@@ -281,15 +295,12 @@ void csink_engine_resume(struct csink_thread *thread)
 void csink_engine_leave_sigtrap(struct csink_thread *thread, const char *why)
 {
 	struct csink_rec_header *header = csink_process.rec.header;
-	int signo;
 
 	if (thread->engine != CSINK_ENGINE_SIGTRAP)
 		return;
 	if (csink_process.engine == CSINK_ENGINE_SIGTRAP) {
-		signo = csink_engine_free_signal();
-		if (signo < 0 || csink_process.install_signal(signo))
+		if (change_signal(&csink_process.signo, SIGTRAP) < 0)
 			return;
-		csink_process.signo = signo;
 		csink_process.engine = CSINK_ENGINE_SIGNAL;
 		header->engine = CSINK_ENGINE_SIGNAL;
 		snprintf(header->engine_reason, sizeof(header->engine_reason), "sigtrap: %s", why);

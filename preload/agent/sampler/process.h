@@ -43,8 +43,8 @@ struct csink_process {
 	int wanted_engine; /* enum csink_engine; CSINK_NR_ENGINES: the best that works */
 	bool engine_decided;
 	enum csink_engine engine;         /* of the main thread; another one may have to make do with less */
-	int signo;                        /* the engine's signal, 0: none */
-	int timer_signo;                  /* of the timer engine, 0: not installed */
+	_Atomic int signo;                /* the engine's signal, 0: none */
+	_Atomic int timer_signo;          /* of the timer engine, 0: not installed */
 	uint64_t period_ns;               /* of the timer engine */
 	bool stay_on_stack;               /* the handler runs on the interrupted stack: valgrind mistrusts a change */
 	int (*install_signal)(int signo); /* makes csink_signal_entry the kernel's handler, unseen by the program */
