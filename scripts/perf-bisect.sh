@@ -25,7 +25,7 @@ shift
 [ "$1" != -- ] || shift
 top=$(git rev-parse --show-toplevel)
 . "$(dirname "$0")/lib/perf-gate.sh"
-folder=$(git rev-parse --absolute-git-dir)/perf-bisect
+directory=$(git rev-parse --absolute-git-dir)/perf-bisect
 
 say()
 {
@@ -38,12 +38,12 @@ stop()
 	exit 128
 }
 
-# build_commit ID FOLDER: builds a commit outside the working tree.
+# build_commit ID DIRECTORY: builds a commit outside the working tree.
 build_commit()
 {
 	mkdir -p "$2"
 	git -C "$top" archive "$1" | tar -x -C "$2"
-	build_in "$2" "$folder/log"
+	build_in "$2" "$directory/log"
 }
 
 # answer QUESTIONS: reads what a gate wrote; 0 nothing that is asked for is slower, 1 something is, 2 it is open. QUESTIONS:
@@ -66,7 +66,7 @@ answer()
 				open = 1
 		}
 		END { exit regressed ? 1 : open ? 2 : 0 }
-	' "$folder/gate.tap"
+	' "$directory/gate.tap"
 }
 
 # ask TREE QUESTIONS COMMAND [ARGUMENT]...: compares until there is an answer: 0, 1 or 2 as of answer, 3 an error.
@@ -76,8 +76,8 @@ ask()
 	shift 2
 	while :; do
 		status=0
-		rm -f "$folder/gate.tap"
-		compare "$folder/good" "$tree" "--quiet --strict --tap $(quoted "$folder/gate.tap") $more" "$@" || status=$?
+		rm -f "$directory/gate.tap"
+		compare "$directory/good" "$tree" "--quiet --strict --tap $(quoted "$directory/gate.tap") $more" "$@" || status=$?
 		case $status in
 		0 | 3) ;;
 		1) return 3 ;;
@@ -86,7 +86,7 @@ ask()
 		found=0
 		answer "$questions" || found=$?
 		[ "$found" = 2 ] || return "$found"
-		runs=$(sed -n 's/^# runs: \([0-9]*\) .*/\1/p' "$folder/gate.tap")
+		runs=$(sed -n 's/^# runs: \([0-9]*\) .*/\1/p' "$directory/gate.tap")
 		[ "$try" -lt "${PERF_GATE_TRIES:-3}" ] || return 2
 		try=$((try + 1))
 		more="--runs $((2 * runs))"
@@ -100,26 +100,26 @@ begin_questions()
 	[ -z "${PERF_GATE_FUNCTION:-}" ] || printf ' - %s in \n' "$PERF_GATE_FUNCTION" | sed 's/[#\\]/\\&/g'
 }
 
-# What is asked of each commit is found once a bisection; it is in $folder/questions, for what $folder/asked says.
+# What is asked of each commit is found once a bisection; it is in $directory/questions, for what $directory/asked says.
 find_questions()
 {
 	terms=$(git bisect terms --term-bad 2>/dev/null) || terms=bad
 	bad=$(git rev-parse --quiet --verify "refs/bisect/$terms^{commit}") || {
 		# By hand, not by git bisect.
-		begin_questions >"$folder/questions"
+		begin_questions >"$directory/questions"
 		return 0
 	}
 	asked=$(printf '%s\n' "${PERF_GATE_OPTIONS:-}" "${PERF_GATE_FUNCTION:-}" "$@" | git hash-object --stdin)
 	# What was bad at the first commit is in the log to the last one.
-	if [ -e "$folder/asked" ] && read -r key before <"$folder/asked" && [ "$key" = "$asked" ] &&
+	if [ -e "$directory/asked" ] && read -r key before <"$directory/asked" && [ "$key" = "$asked" ] &&
 		git bisect log | grep -qF "[$before]"; then
 		return 0
 	fi
-	begin_questions >"$folder/questions"
-	rm -rf "$folder/bad" "$folder/asked"
-	build_commit "$bad" "$folder/bad" || stop "the bad commit $bad does not build"
+	begin_questions >"$directory/questions"
+	rm -rf "$directory/bad" "$directory/asked"
+	build_commit "$bad" "$directory/bad" || stop "the bad commit $bad does not build"
 	found=0
-	ask "$folder/bad" "$folder/questions" "$@" || found=$?
+	ask "$directory/bad" "$directory/questions" "$@" || found=$?
 	case $found in
 	1) ;;
 	2) stop "it is open whether ${PERF_GATE_FUNCTION:-anything} got slower from $good to the bad commit ($runs pairs of runs)" ;;
@@ -127,28 +127,28 @@ find_questions()
 	*) stop "from $good to the bad commit, ${PERF_GATE_FUNCTION:-nothing} got ${PERF_GATE_FUNCTION:+no }slower" ;;
 	esac
 	if [ -z "${PERF_GATE_FUNCTION:-}" ]; then
-		sed -n 's/^not ok [0-9]*\( - .* in .* \)regressed: .*/\1/p' "$folder/gate.tap" >"$folder/questions"
-		[ -s "$folder/questions" ] ||
-			sed -n 's/^not ok [0-9]*\( - .* \)regressed: .*/\1/p' "$folder/gate.tap" >"$folder/questions"
+		sed -n 's/^not ok [0-9]*\( - .* in .* \)regressed: .*/\1/p' "$directory/gate.tap" >"$directory/questions"
+		[ -s "$directory/questions" ] ||
+			sed -n 's/^not ok [0-9]*\( - .* \)regressed: .*/\1/p' "$directory/gate.tap" >"$directory/questions"
 	fi
-	rm -rf "$folder/bad"
-	printf '%s %s\n' "$asked" "$bad" >"$folder/asked"
+	rm -rf "$directory/bad"
+	printf '%s %s\n' "$asked" "$bad" >"$directory/asked"
 }
 
 id=$(git rev-parse --verify "$good^{commit}") || exit 128
-if [ "$(cat "$folder/built" 2>/dev/null)" != "$id ${PERF_GATE_BUILD:-}" ]; then
-	rm -rf "$folder"
-	build_commit "$id" "$folder/good" || stop "$good does not build"
-	printf '%s %s\n' "$id" "${PERF_GATE_BUILD:-}" >"$folder/built"
+if [ "$(cat "$directory/built" 2>/dev/null)" != "$id ${PERF_GATE_BUILD:-}" ]; then
+	rm -rf "$directory"
+	build_commit "$id" "$directory/good" || stop "$good does not build"
+	printf '%s %s\n' "$id" "${PERF_GATE_BUILD:-}" >"$directory/built"
 fi
 here=$(git rev-parse --short HEAD)
-build_in "$top" "$folder/log" || {
+build_in "$top" "$directory/log" || {
 	say "$here does not build: skipped"
 	exit 125
 }
 find_questions "$@"
 found=0
-ask "$top" "$folder/questions" "$@" || found=$?
+ask "$top" "$directory/questions" "$@" || found=$?
 case $found in
 2) say "$here: still open after $runs pairs of runs: skipped (PERF_GATE_TRIES and --max-time allow more)" ;;
 3) say "$here cannot be compared with $good: skipped" ;;

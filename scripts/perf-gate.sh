@@ -8,11 +8,11 @@ usage()
 	cat <<-END
 	usage: perf-gate.sh COMMIT [--] COMMAND [ARGUMENT]...
 
-	COMMAND is run in the working tree's top folder, and in that of COMMIT.
+	COMMAND is run in the working tree's top directory, and in that of COMMIT.
 
 	PERF_GATE_BUILD    how each of the two is built, a shell command (make)
 	PERF_GATE_OPTIONS  more options of countersink gate (--max-time=120)
-	PERF_GATE_RESULTS  a folder for gate.tap, gate.xml, gate.json, gate.md and gate.html (perf-gate)
+	PERF_GATE_RESULTS  a directory for gate.tap, gate.xml, gate.json, gate.md and gate.html (perf-gate)
 	COUNTERSINK        the program (countersink)
 	END
 }

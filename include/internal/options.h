@@ -1,26 +1,26 @@
 /*
  * The one table of options that the run command and the injected library share.
  *
- * From a row derive: the long option (the identifier in lower case, '_' as '-'), its environment twin (COUNTERSINK_ and
- * the identifier), --help, --print-config, completion and the man page check. The launcher writes what it resolved back
- * into the twins of the command it starts; the library reads those that are marked CSINK_OPT_LIB.
+ * From a row derive: the long option (the identifier in lower case, '_' as '-'), its environment variable (COUNTERSINK_
+ * and the identifier), --help, --print-config, completion and the man page check. The launcher writes what it resolved
+ * back into the environment of the command it starts; the library reads those that are marked CSINK_OPT_LIB.
  */
 #ifndef CSINK_INTERNAL_OPTIONS_H
 #define CSINK_INTERNAL_OPTIONS_H
 
 enum csink_opt_flags {
-	CSINK_OPT_LIB = 1 << 0,      /* the injected library reads its twin */
-	CSINK_OPT_BOOL = 1 << 1,     /* takes no argument; twin: 1/0, yes/no, true/false, on/off */
-	CSINK_OPT_ENV_ONLY = 1 << 2, /* has a twin and no option */
+	CSINK_OPT_LIB = 1 << 0,      /* the injected library reads its variable */
+	CSINK_OPT_BOOL = 1 << 1,     /* takes no argument; variable: 1/0, yes/no, true/false, on/off */
+	CSINK_OPT_ENV_ONLY = 1 << 2, /* has a variable and no option */
 	CSINK_OPT_NUMBER = 1 << 3,   /* a whole number, 1 or more */
-	CSINK_OPT_NO_TWIN = 1 << 4,  /* has no twin */
+	CSINK_OPT_NO_ENV = 1 << 4,   /* has no variable */
 	CSINK_OPT_SECONDS = 1 << 5,  /* a time above 0, in seconds; decimals allowed */
 };
 
 #define CSINK_RESERVE_HOOKS "/etc/countersink/reserve.d"
 
 /*
- * identifier, short, argument, default, flags, help (one line; shown with the default and the twin).
+ * identifier, short, argument, default, flags, help (one line; shown with the default and the variable).
  * An argument of the form a|b|c lists the values that are allowed.
  */
 #define CSINK_RUN_OPTIONS(X)                                                                                           \

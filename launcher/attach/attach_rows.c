@@ -299,10 +299,10 @@ static void save_head(const struct saving *s, const struct csink_rec_header *hea
 }
 
 /* rows: those of the image, in order of their epochs. */
-static int save_image(struct saving *s, const char *folder, const struct csink_rec_header *head,
+static int save_image(struct saving *s, const char *directory, const struct csink_rec_header *head,
 		      const struct csink_attach_row *const *rows, uint64_t nr_rows)
 {
-	int err = csink_recording_create(&s->rec, folder, RECORDING_BYTES);
+	int err = csink_recording_create(&s->rec, directory, RECORDING_BYTES);
 
 	if (err)
 		return err;
@@ -334,7 +334,7 @@ static int by_image(const void *a, const void *b)
 	return x->first_ns < y->first_ns ? -1 : x->first_ns > y->first_ns;
 }
 
-int csink_attach_images_save(const struct csink_attach_images *images, const char *folder,
+int csink_attach_images_save(const struct csink_attach_images *images, const char *directory,
 			     const struct csink_rec_header *head)
 {
 	const struct csink_attach_row **rows = malloc((images->nr_rows + 1) * sizeof(*rows));
@@ -349,7 +349,7 @@ int csink_attach_images_save(const struct csink_attach_images *images, const cha
 	while (!err && first < images->nr_rows) {
 		s.number = rows[first]->image;
 		s.image = images->at[s.number];
-		err = save_image(&s, folder, head, rows + first, s.image->nr_rows);
+		err = save_image(&s, directory, head, rows + first, s.image->nr_rows);
 		first += (uint32_t)s.image->nr_rows;
 	}
 	free(rows);

@@ -366,7 +366,7 @@ static void note_losses(struct csink_attach_follow *f)
 	first->losses[CSINK_LOSS_THROTTLED] += f->nr_throttled;
 }
 
-int csink_attach_follow_save(struct csink_attach_follow *follow, const char *folder)
+int csink_attach_follow_save(struct csink_attach_follow *follow, const char *directory)
 {
 	struct csink_rec_header head;
 
@@ -374,7 +374,7 @@ int csink_attach_follow_save(struct csink_attach_follow *follow, const char *fol
 	follow->outside->attached_processes = (uint32_t)follow->images.nr_processes;
 	follow->outside->attached_threads = (uint32_t)follow->images.nr_threads;
 	make_head(follow, &head);
-	return csink_attach_images_save(&follow->images, folder, &head);
+	return csink_attach_images_save(&follow->images, directory, &head);
 }
 
 void csink_attach_follow_free(struct csink_attach_follow *follow)

@@ -33,7 +33,7 @@ void csink_attach_follow_drain(struct csink_attach_follow *follow, bool all);
  * At the end: notes and losses, and the recordings in a directory.
  * Returns 0 or -errno.
  */
-int csink_attach_follow_save(struct csink_attach_follow *follow, const char *folder);
+int csink_attach_follow_save(struct csink_attach_follow *follow, const char *directory);
 
 void csink_attach_follow_free(struct csink_attach_follow *follow);
 

@@ -113,7 +113,7 @@ void csink_attach_images_add(struct csink_attach_images *images, const struct cs
  * @head  what they have in common: events, engine, unwind.
  * Returns 0 or -errno.
  */
-int csink_attach_images_save(const struct csink_attach_images *images, const char *folder,
+int csink_attach_images_save(const struct csink_attach_images *images, const char *directory,
 			     const struct csink_rec_header *head);
 
 void csink_attach_images_free(struct csink_attach_images *images);

@@ -25,7 +25,7 @@ void csink_option_name(const struct csink_option *opt, char *out)
 	*out = '\0';
 }
 
-void csink_option_twin(const struct csink_option *opt, char *out)
+void csink_option_variable(const struct csink_option *opt, char *out)
 {
 	snprintf(out, CSINK_OPTION_NAME, "%s%s", CSINK_ENV_PREFIX, opt->id);
 }
@@ -133,7 +133,7 @@ void csink_options_where(const struct csink_options *o, uint32_t index, char *ou
 	char name[CSINK_OPTION_NAME];
 
 	if (o->values[index].source == CSINK_FROM_ENVIRONMENT) {
-		csink_option_twin(&o->table[index], name);
+		csink_option_variable(&o->table[index], name);
 		snprintf(out, size, "%s in the environment", name);
 	} else {
 		csink_option_name(&o->table[index], name);
@@ -201,15 +201,15 @@ static void request(struct csink_options *o, enum csink_request what)
 /* Nothing on the command line said it: the environment, else the default. */
 static int set_rest(struct csink_options *o)
 {
-	char twin[CSINK_OPTION_NAME];
+	char variable[CSINK_OPTION_NAME];
 
 	for (uint32_t i = 0; i < o->nr; i++) {
 		const char *text;
 
 		if (o->values[i].source == CSINK_FROM_OPTION)
 			continue;
-		csink_option_twin(&o->table[i], twin);
-		text = o->table[i].flags & CSINK_OPT_NO_TWIN ? NULL : getenv(twin);
+		csink_option_variable(&o->table[i], variable);
+		text = o->table[i].flags & CSINK_OPT_NO_ENV ? NULL : getenv(variable);
 		if (!text || !*text) {
 			o->values[i].text = o->table[i].def;
 			continue;

@@ -1,9 +1,9 @@
 /*
  * Options of the launcher's commands: tables, parsing, and the texts that derive from the tables.
  *
- * A value comes from the command line, else from the environment twin (COUNTERSINK_ and the identifier), else from the
- * default. An empty value in the environment counts as unset. Nothing here prints or exits; texts go into buffers or to
- * the stream that the caller gives.
+ * A value comes from the command line, else from the environment variable (COUNTERSINK_ and the identifier), else from
+ * the default. An empty value in the environment counts as unset. Nothing here prints or exits; texts go into buffers
+ * or to the stream that the caller gives.
  */
 #ifndef CSINK_OPTIONS_H
 #define CSINK_OPTIONS_H
@@ -16,7 +16,7 @@
 #include "include/internal/options.h"
 
 struct csink_option {
-	const char *id; /* "NO_REPORT": the long name and the twin derive from it */
+	const char *id; /* "NO_REPORT": the long name and the variable derive from it */
 	int short_name; /* 0: none */
 	const char *arg;
 	const char *def;
@@ -35,7 +35,7 @@ struct csink_option {
 	_Static_assert(sizeof(name) / sizeof(name[0]) <= CSINK_MAX_OPTIONS, "struct csink_options has room "           \
 									    "for " #LIST)
 
-/* What every command takes, without a twin. */
+/* What every command takes, without an environment variable. */
 enum csink_request {
 	CSINK_REQUEST_NONE,
 	CSINK_REQUEST_HELP,    /* -h, --help */
@@ -53,7 +53,7 @@ extern const struct csink_request_option csink_request_options[CSINK_NR_REQUESTS
 
 enum csink_option_source { CSINK_FROM_DEFAULT, CSINK_FROM_ENVIRONMENT, CSINK_FROM_OPTION };
 
-#define CSINK_OPTION_NAME 32 /* room for a long name, and for a twin's */
+#define CSINK_OPTION_NAME 32 /* room for a long name, and for a variable's */
 
 struct csink_options {
 	const struct csink_option *table;
@@ -71,9 +71,9 @@ struct csink_options {
 	char error[640]; /* one line: what, why, what to do */
 };
 
-/** The long name, "no-report", and the twin, "COUNTERSINK_NO_REPORT"; out has room for CSINK_OPTION_NAME. */
+/** The long name, "no-report", and the variable, "COUNTERSINK_NO_REPORT"; out has room for CSINK_OPTION_NAME. */
 void csink_option_name(const struct csink_option *opt, char *out);
-void csink_option_twin(const struct csink_option *opt, char *out);
+void csink_option_variable(const struct csink_option *opt, char *out);
 
 /** Whether it is the option of that id, with a list of values, of which text is one. */
 bool csink_option_takes(const struct csink_option *opt, const char *id, const char *text);

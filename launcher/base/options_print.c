@@ -55,15 +55,15 @@ static int print_value(FILE *out, int at, const char *value)
 
 static void print_option(FILE *out, const struct csink_option *opt)
 {
-	char name[CSINK_OPTION_NAME], twin[CSINK_OPTION_NAME], text[512];
+	char name[CSINK_OPTION_NAME], variable[CSINK_OPTION_NAME], text[512];
 	bool takes_value = !(opt->flags & CSINK_OPT_BOOL);
 	const char *def = opt->def;
 	int at;
 
 	csink_option_name(opt, name);
-	csink_option_twin(opt, twin);
+	csink_option_variable(opt, variable);
 	if (opt->flags & CSINK_OPT_ENV_ONLY)
-		at = fprintf(out, "      %s", twin);
+		at = fprintf(out, "      %s", variable);
 	else if (opt->short_name)
 		at = fprintf(out, "  -%c, --%s", opt->short_name, name);
 	else
@@ -74,10 +74,10 @@ static void print_option(FILE *out, const struct csink_option *opt)
 		def = csink_bool_parse(def) == 1 ? "yes" : "no";
 	if (opt->flags & CSINK_OPT_ENV_ONLY)
 		snprintf(text, sizeof(text), "%s [%s]", opt->help, def);
-	else if (opt->flags & CSINK_OPT_NO_TWIN)
+	else if (opt->flags & CSINK_OPT_NO_ENV)
 		snprintf(text, sizeof(text), "%s%s%s%s", opt->help, *def ? " [" : "", def, *def ? "]" : "");
 	else
-		snprintf(text, sizeof(text), "%s [%s%s%s]", opt->help, def, *def ? "; " : "", twin);
+		snprintf(text, sizeof(text), "%s [%s%s%s]", opt->help, def, *def ? "; " : "", variable);
 	csink_print_wrapped(out, at, HELP_COLUMN, text);
 }
 
@@ -110,21 +110,21 @@ void csink_options_print_help(FILE *out, const struct csink_option *table, uint3
 
 void csink_options_print_config(FILE *out, const struct csink_options *o)
 {
-	char name[CSINK_OPTION_NAME], twin[CSINK_OPTION_NAME];
+	char name[CSINK_OPTION_NAME], variable[CSINK_OPTION_NAME];
 
 	for (uint32_t i = 0; i < o->nr; i++) {
 		const struct csink_option *opt = &o->table[i];
 		const char *text = o->values[i].text;
 
 		csink_option_name(opt, name);
-		csink_option_twin(opt, twin);
+		csink_option_variable(opt, variable);
 		if (opt->flags & CSINK_OPT_BOOL)
 			text = csink_bool_parse(text) == 1 ? "yes" : "no";
 		csink_text_print(out, "%-12s %-24s ", name, *text ? text : "-");
 		if (o->values[i].source == CSINK_FROM_OPTION)
 			fprintf(out, "option --%s\n", name);
 		else if (o->values[i].source == CSINK_FROM_ENVIRONMENT)
-			fprintf(out, "environment %s\n", twin);
+			fprintf(out, "environment %s\n", variable);
 		else
 			fputs("default\n", out);
 	}

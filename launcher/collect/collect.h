@@ -53,7 +53,7 @@ struct csink_outside {
 
 /**
  * Make a profile from the recordings in a run directory. Symbols, inlined frames and lines are resolved here.
- * @run_dir  the directory, NULL if there is none; recordings in it that are damaged are skipped and said so in the
+ * @run_dir  the directory, NULL if there is none; recordings in it that are damaged are skipped, and named in the
  * profile's notes.
  * @outside  may be NULL: environment-only runs have no totals from outside.
  * Returns 0 and *out (csink_profile_destroy it), -ENOENT (no recording there and no outside totals), -ENOMEM or what

@@ -86,13 +86,13 @@ struct collector {
 /** Add what is in a directory to c->images: while c->is_early, what is finished. Returns 0, -ENOMEM or what opening
  * gave.
  */
-int csink_collect_list(struct collector *c, const char *folder);
+int csink_collect_list(struct collector *c, const char *directory);
 
 /** The same for the directories beside a run directory, of processes that had given up their rights. */
 int csink_collect_list_beside(struct collector *c, const char *run_dir);
 
 /** Whether there are so many recordings in a directory. */
-bool csink_collect_has_many(const char *folder, uint32_t least);
+bool csink_collect_has_many(const char *directory, uint32_t least);
 
 /**
  * Sort the images by start, and link those of each pid: they follow each other by exec, but not after an exit, when the

@@ -43,9 +43,9 @@ static void add_events(struct collector *c, const struct csink_rec_header *heade
 static bool has_next(const char *path, const struct csink_rec_header *header)
 {
 	char next[CSINK_RUN_DIRECTORY_PATH + 64];
-	int folder = (int)(strrchr(path, '/') - path);
+	int directory = (int)(strrchr(path, '/') - path);
 
-	snprintf(next, sizeof(next), "%.*s/%d.%u" CSINK_REC_SUFFIX, folder, path, (int)header->pid, header->seq + 1);
+	snprintf(next, sizeof(next), "%.*s/%d.%u" CSINK_REC_SUFFIX, directory, path, (int)header->pid, header->seq + 1);
 	return access(next, F_OK) == 0;
 }
 
@@ -103,25 +103,25 @@ static int add_image(struct collector *c, char *path)
 
 /* ---- directories ---- */
 
-static int add_named(struct collector *c, const char *folder, const char *name)
+static int add_named(struct collector *c, const char *directory, const char *name)
 {
 	char *path;
 
 	if (!csink_run_directory_is_recording(name))
 		return 0;
-	return asprintf(&path, "%s/%s", folder, name) < 0 ? -ENOMEM : add_image(c, path);
+	return asprintf(&path, "%s/%s", directory, name) < 0 ? -ENOMEM : add_image(c, path);
 }
 
-int csink_collect_list(struct collector *c, const char *folder)
+int csink_collect_list(struct collector *c, const char *directory)
 {
-	DIR *dir = opendir(folder);
+	DIR *dir = opendir(directory);
 	struct dirent *entry;
 	int err = 0;
 
 	if (!dir)
 		return -errno;
 	while (!err && (entry = readdir(dir)))
-		err = add_named(c, folder, entry->d_name);
+		err = add_named(c, directory, entry->d_name);
 	closedir(dir);
 	return err;
 }
@@ -166,9 +166,9 @@ int csink_collect_list_beside(struct collector *c, const char *run_dir)
 	return err;
 }
 
-bool csink_collect_has_many(const char *folder, uint32_t least)
+bool csink_collect_has_many(const char *directory, uint32_t least)
 {
-	DIR *dir = opendir(folder);
+	DIR *dir = opendir(directory);
 	struct dirent *entry;
 	uint32_t nr = 0;
 

@@ -18,24 +18,24 @@
 
 #define MAX_LEVELS 4
 
-int csink_run_directory_create(struct csink_run_directory *folder)
+int csink_run_directory_create(struct csink_run_directory *directory)
 {
-	int err = csink_run_dir_create(folder->path, sizeof(folder->path));
+	int err = csink_run_dir_create(directory->path, sizeof(directory->path));
 
-	folder->fd = -1;
+	directory->fd = -1;
 	if (err)
 		return err;
 	/* A umask may have taken our own rights away. */
-	if (!chmod(folder->path, 0700))
-		folder->fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (!chmod(directory->path, 0700))
+		directory->fd = open(directory->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	/* As long as this is held, it is no leftover (leftovers.c). */
-	if (folder->fd >= 0 && !flock(folder->fd, LOCK_SH))
+	if (directory->fd >= 0 && !flock(directory->fd, LOCK_SH))
 		return 0;
 	err = -errno;
-	if (folder->fd >= 0)
-		close(folder->fd);
-	folder->fd = -1;
-	rmdir(folder->path);
+	if (directory->fd >= 0)
+		close(directory->fd);
+	directory->fd = -1;
+	rmdir(directory->path);
 	return err;
 }
 
@@ -56,7 +56,7 @@ static int32_t living_writer(int dir_fd, const char *name)
 	return csink_proc_is_running(head.pid, 0) ? head.pid : 0;
 }
 
-int csink_run_directory_beside(const char *folder, const char *word, char *path, size_t size)
+int csink_run_directory_beside(const char *directory, const char *word, char *path, size_t size)
 {
 	unsigned int uid;
 	struct stat st;
@@ -64,7 +64,7 @@ int csink_run_directory_beside(const char *folder, const char *word, char *path,
 
 	if (sscanf(word, "%u" CSINK_RUN_DIR_USER "%n", &uid, &end) != 1 || !end || word[end])
 		return -ENOENT;
-	if (csink_run_dir_beside(folder, uid, path, size))
+	if (csink_run_dir_beside(directory, uid, path, size))
 		return -ENAMETOOLONG;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
@@ -80,7 +80,7 @@ bool csink_run_directory_is_recording(const char *name)
 	return csink_run_dir_is_recording(name);
 }
 
-static uint32_t count_writers(int dir_fd, const char *folder, int32_t *pids, uint32_t max)
+static uint32_t count_writers(int dir_fd, const char *directory, int32_t *pids, uint32_t max)
 {
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), beside;
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -100,9 +100,9 @@ static uint32_t count_writers(int dir_fd, const char *folder, int32_t *pids, uin
 		if (pid && nr < max)
 			pids[nr] = pid;
 		nr += pid != 0;
-		if (!folder)
+		if (!directory)
 			continue;
-		beside = csink_run_directory_beside(folder, entry->d_name, path, sizeof(path));
+		beside = csink_run_directory_beside(directory, entry->d_name, path, sizeof(path));
 		if (beside < 0)
 			continue;
 		nr += count_writers(beside, NULL, pids + CSINK_MIN(nr, max), max - CSINK_MIN(nr, max));
@@ -112,9 +112,9 @@ static uint32_t count_writers(int dir_fd, const char *folder, int32_t *pids, uin
 	return nr;
 }
 
-uint32_t csink_run_directory_writers(const struct csink_run_directory *folder, int32_t *pids, uint32_t max)
+uint32_t csink_run_directory_writers(const struct csink_run_directory *directory, int32_t *pids, uint32_t max)
 {
-	return count_writers(folder->fd, folder->path, pids, max);
+	return count_writers(directory->fd, directory->path, pids, max);
 }
 
 /*
@@ -155,10 +155,10 @@ static void tell_writers(int dir_fd)
 
 static void empty(int dir_fd, int level);
 
-static void remove_beside(const char *folder, const char *word)
+static void remove_beside(const char *directory, const char *word)
 {
 	char path[CSINK_RUN_DIRECTORY_PATH + 16];
-	int fd = csink_run_directory_beside(folder, word, path, sizeof(path));
+	int fd = csink_run_directory_beside(directory, word, path, sizeof(path));
 
 	if (fd < 0)
 		return;
@@ -167,7 +167,7 @@ static void remove_beside(const char *folder, const char *word)
 	rmdir(path);
 }
 
-static void empty_of_recordings(int dir_fd, const char *folder)
+static void empty_of_recordings(int dir_fd, const char *directory)
 {
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -178,7 +178,7 @@ static void empty_of_recordings(int dir_fd, const char *folder)
 			tell_writer(dir_fd, entry->d_name);
 			unlinkat(dir_fd, entry->d_name, 0);
 		} else if (strstr(entry->d_name, CSINK_RUN_DIR_USER)) {
-			remove_beside(folder, entry->d_name);
+			remove_beside(directory, entry->d_name);
 			unlinkat(dir_fd, entry->d_name, 0);
 		}
 	}
@@ -234,24 +234,24 @@ static void empty(int dir_fd, int level)
  * with it, untold. So all are told first; then the directory has another name, under which no child finds it; then what
  * came in between is told, and goes.
  */
-void csink_run_directory_remove(struct csink_run_directory *folder)
+void csink_run_directory_remove(struct csink_run_directory *directory)
 {
 	enum { ROUNDS = 100 };
-	char gone[sizeof(folder->path) + 8];
-	const char *path = folder->path;
+	char gone[sizeof(directory->path) + 8];
+	const char *path = directory->path;
 
-	if (folder->fd < 0)
+	if (directory->fd < 0)
 		return;
-	tell_writers(folder->fd);
-	snprintf(gone, sizeof(gone), "%s-gone", folder->path);
-	if (!rename(folder->path, gone))
+	tell_writers(directory->fd);
+	snprintf(gone, sizeof(gone), "%s-gone", directory->path);
+	if (!rename(directory->path, gone))
 		path = gone;
 	for (int i = 0; i < ROUNDS; i++) {
-		empty_of_recordings(folder->fd, folder->path);
-		empty(folder->fd, 0);
+		empty_of_recordings(directory->fd, directory->path);
+		empty(directory->fd, 0);
 		if (!rmdir(path) || (errno != ENOTEMPTY && errno != EEXIST))
 			break;
 	}
-	close(folder->fd);
-	folder->fd = -1;
+	close(directory->fd);
+	directory->fd = -1;
 }

@@ -17,13 +17,13 @@ struct csink_run_directory {
 };
 
 /** Make the run directory where csink_run_dir_create finds a place. Returns 0 or its -errno. */
-int csink_run_directory_create(struct csink_run_directory *folder);
+int csink_run_directory_create(struct csink_run_directory *directory);
 
 /**
  * How many processes still write recordings there.
  * @pids  the first max of them.
  */
-uint32_t csink_run_directory_writers(const struct csink_run_directory *folder, int32_t *pids, uint32_t max);
+uint32_t csink_run_directory_writers(const struct csink_run_directory *directory, int32_t *pids, uint32_t max);
 
 /** Whether a name in a run directory is a recording's. Context: any. */
 bool csink_run_directory_is_recording(const char *name);
@@ -34,7 +34,7 @@ bool csink_run_directory_is_recording(const char *name);
  * @path  its path, of CSINK_RUN_DIRECTORY_PATH + 16.
  * Returns an fd of it, proved to be that user's alone; -ENOENT if @word is no such word, or -errno. Context: any.
  */
-int csink_run_directory_beside(const char *folder, const char *word, char *path, size_t size);
+int csink_run_directory_beside(const char *directory, const char *word, char *path, size_t size);
 
 /**
  * Remove the recordings of a run directory that have been collected, and the directory if nothing else is in it.
@@ -46,6 +46,6 @@ void csink_run_directory_clear(const char *path);
  * Remove it and all that is in it. Processes that still write there keep what they have mapped, and make a profile of
  * their own of it at their end. Safe against anything put there meanwhile: follows no link. Context: any thread.
  */
-void csink_run_directory_remove(struct csink_run_directory *folder);
+void csink_run_directory_remove(struct csink_run_directory *directory);
 
 #endif

@@ -240,9 +240,9 @@ int csink_gate_callgrind_read(const char *path, struct csink_gate_functions *fun
 
 /* ---- a run ---- */
 
-static int read_folder(struct csink_gate_series *series, const char *folder, struct csink_gate_run *run)
+static int read_directory(struct csink_gate_series *series, const char *directory, struct csink_gate_run *run)
 {
-	DIR *dir = opendir(folder);
+	DIR *dir = opendir(directory);
 	struct dirent *entry;
 	char path[512], why[160];
 	uint32_t nr = 0;
@@ -251,7 +251,7 @@ static int read_folder(struct csink_gate_series *series, const char *folder, str
 	while (!err && dir && (entry = readdir(dir))) {
 		if (strncmp(entry->d_name, "callgrind.", 10))
 			continue;
-		snprintf(path, sizeof(path), "%s/%.200s", folder, entry->d_name);
+		snprintf(path, sizeof(path), "%s/%.200s", directory, entry->d_name);
 		err = csink_gate_callgrind_read(path, &series->data->functions, &series->placement, run, why,
 						sizeof(why));
 		if (err)
@@ -268,7 +268,7 @@ static int read_folder(struct csink_gate_series *series, const char *folder, str
 	return err;
 }
 
-static char **wrap(char **argv, const char *folder, char *out_file, size_t size)
+static char **wrap(char **argv, const char *directory, char *out_file, size_t size)
 {
 	static const char *const before[] = {"valgrind", "-q", "--tool=callgrind", "--trace-children=yes",
 					     "--error-exitcode=0"};
@@ -280,7 +280,7 @@ static char **wrap(char **argv, const char *folder, char *out_file, size_t size)
 	wrapped = calloc(nr + n + 2, sizeof(*wrapped));
 	if (!wrapped)
 		return NULL;
-	snprintf(out_file, size, "--callgrind-out-file=%s/callgrind.%%p", folder);
+	snprintf(out_file, size, "--callgrind-out-file=%s/callgrind.%%p", directory);
 	for (size_t i = 0; i < n; i++)
 		wrapped[i] = (char *)before[i];
 	wrapped[n++] = out_file;
@@ -288,13 +288,13 @@ static char **wrap(char **argv, const char *folder, char *out_file, size_t size)
 	return wrapped;
 }
 
-static int run_wrapped(struct csink_gate_series *series, struct csink_gate_run *run, const char *folder)
+static int run_wrapped(struct csink_gate_series *series, struct csink_gate_run *run, const char *directory)
 {
 	struct csink_gate_outcome outcome;
 	char out_file[CSINK_RUN_DIRECTORY_PATH + 64], **argv;
 	int err, index;
 
-	argv = wrap(series->plan->argv[run->side], folder, out_file, sizeof(out_file));
+	argv = wrap(series->plan->argv[run->side], directory, out_file, sizeof(out_file));
 	if (!argv)
 		return -ENOMEM;
 	err = csink_gate_run(series->runner, argv, 0, false, &outcome);
@@ -305,7 +305,7 @@ static int run_wrapped(struct csink_gate_series *series, struct csink_gate_run *
 		err = csink_gate_check(series, &outcome, "a run under valgrind");
 	csink_gate_outcome_release(&outcome);
 	if (!err)
-		err = read_folder(series, folder, run);
+		err = read_directory(series, directory, run);
 	index = csink_gate_metric_find(series->data, "instructions", "instructions", "count");
 	if (!err && index >= 0)
 		run->metrics[index] = run->weights.sum;
@@ -314,15 +314,15 @@ static int run_wrapped(struct csink_gate_series *series, struct csink_gate_run *
 
 int csink_gate_callgrind_run(struct csink_gate_series *series, struct csink_gate_run *run)
 {
-	struct csink_run_directory folder = {.fd = -1};
-	int err = csink_run_directory_create(&folder);
+	struct csink_run_directory directory = {.fd = -1};
+	int err = csink_run_directory_create(&directory);
 
 	if (err) {
 		snprintf(series->error, sizeof(series->error), "no directory for callgrind's output: %s",
 			 strerror(-err));
 		return err;
 	}
-	err = run_wrapped(series, run, folder.path);
-	csink_run_directory_remove(&folder);
+	err = run_wrapped(series, run, directory.path);
+	csink_run_directory_remove(&directory);
 	return err;
 }

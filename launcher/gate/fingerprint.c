@@ -110,12 +110,12 @@ static bool is_listed(const char *list, const char *word)
 }
 
 /* glob() sorts by name, so that the same CPUs give the same text, whichever of them says it first. */
-char *csink_gate_governors(const char *folder)
+char *csink_gate_governors(const char *directory)
 {
 	char pattern[512], *list = strdup("");
 	glob_t found;
 
-	snprintf(pattern, sizeof(pattern), "%s/cpu[0-9]*/cpufreq/scaling_governor", folder);
+	snprintf(pattern, sizeof(pattern), "%s/cpu[0-9]*/cpufreq/scaling_governor", directory);
 	if (glob(pattern, 0, NULL, &found))
 		return list;
 	for (size_t i = 0; list && i < found.gl_pathc; i++) {

@@ -62,7 +62,7 @@ char *csink_gate_cpu_name(const char *path);
  * @directory  with cpu0, cpu1 ...: /sys/devices/system/cpu
  * Returns a malloc'ed text, "" where there are none (virtual machines); NULL without memory.
  */
-char *csink_gate_governors(const char *folder);
+char *csink_gate_governors(const char *directory);
 
 /**
  * What tells two builds of a library apart: its build-id, or a checksum of a file that has none.

@@ -98,7 +98,7 @@ void csink_gate_runner_fini(struct csink_gate_runner *runner)
 struct making {
 	struct csink_gate_runner *runner;
 	struct csink_gate_outcome *outcome;
-	struct csink_run_directory folder;
+	struct csink_run_directory directory;
 	struct csink_outside_watch watch;
 	struct csink_program program;
 	int fds[3];
@@ -154,7 +154,7 @@ static bool can_inject(struct making *making, char **argv)
 		if (!csink_program_supports_preload(making->program.reason))
 			return false;
 	}
-	err = csink_run_directory_create(&making->folder);
+	err = csink_run_directory_create(&making->directory);
 	if (err)
 		snprintf(outcome->why, sizeof(outcome->why), "no directory for recordings: %s", strerror(-err));
 	return !err;
@@ -223,7 +223,7 @@ static char *pad(char ***env, uint32_t padding)
 static int make(struct making *making, char **argv, uint32_t padding, bool inject)
 {
 	struct csink_gate_runner *runner = making->runner;
-	char **base = csink_env_build(environ, inject ? runner->library : NULL, making->folder.path, runner->texts);
+	char **base = csink_env_build(environ, inject ? runner->library : NULL, making->directory.path, runner->texts);
 	char **env = base, *text = base ? pad(&env, padding) : NULL;
 	int err = text ? run_and_wait(making, argv, env) : -ENOMEM;
 
@@ -242,7 +242,7 @@ static int collect(struct making *making, char **argv)
 	snprintf(outcome->outside.command, sizeof(outcome->outside.command), "%s", argv[0]);
 	snprintf(outcome->outside.event_reason, sizeof(outcome->outside.event_reason), "%s",
 		 making->runner->event_reason);
-	err = csink_collect(making->folder.path, &outcome->outside, &outcome->profile);
+	err = csink_collect(making->directory.path, &outcome->outside, &outcome->profile);
 	if (err)
 		snprintf(outcome->why, sizeof(outcome->why), "no profile: %s", strerror(-err));
 	return err == -ENOMEM ? err : 0;
@@ -251,7 +251,7 @@ static int collect(struct making *making, char **argv)
 int csink_gate_run(struct csink_gate_runner *runner, char **argv, uint32_t padding, bool profile,
 		   struct csink_gate_outcome *outcome)
 {
-	struct making making = {.runner = runner, .outcome = outcome, .folder.fd = -1};
+	struct making making = {.runner = runner, .outcome = outcome, .directory.fd = -1};
 	bool inject;
 	int err;
 
@@ -264,7 +264,7 @@ int csink_gate_run(struct csink_gate_runner *runner, char **argv, uint32_t paddi
 	close_streams(&making);
 	if (!err && inject && !outcome->exec_errno)
 		err = collect(&making, argv);
-	csink_run_directory_remove(&making.folder);
+	csink_run_directory_remove(&making.directory);
 	return err;
 }
 

@@ -175,18 +175,18 @@ static uint32_t list(struct csink_hooks *hooks, char (*names)[CSINK_HOOK_NAME])
 	struct stat st;
 	uint32_t nr = 0;
 	/* Check the path first: a file that is then opened by it is the one that was checked. */
-	int err = check_path(hooks->folder, where, sizeof(where));
+	int err = check_path(hooks->directory, where, sizeof(where));
 
-	if (csink_sysfs_dir_open(&dir, "%.500s", hooks->folder))
+	if (csink_sysfs_dir_open(&dir, "%.500s", hooks->directory))
 		return 0;
 	if (err) {
-		complain(hooks, "hooks in %.120s are not run: others may write %.120s, or own it", hooks->folder,
+		complain(hooks, "hooks in %.120s are not run: others may write %.120s, or own it", hooks->directory,
 			 where);
 		csink_sysfs_dir_close(&dir);
 		return 0;
 	}
 	if (fstat(dir.fd, &st) || !is_trusted(&st)) {
-		complain(hooks, "hooks in %.150s are not run: others may write that directory", hooks->folder);
+		complain(hooks, "hooks in %.150s are not run: others may write that directory", hooks->directory);
 		csink_sysfs_dir_close(&dir);
 		return 0;
 	}
@@ -196,7 +196,7 @@ static uint32_t list(struct csink_hooks *hooks, char (*names)[CSINK_HOOK_NAME])
 			continue;
 		if (!is_trusted(&st))
 			complain(hooks, "hook %s is not run: others may write it, or own it", name);
-		else if (snprintf(path, sizeof(path), "%s/%s", hooks->folder, name) < 0 ||
+		else if (snprintf(path, sizeof(path), "%s/%s", hooks->directory, name) < 0 ||
 			 check_path(path, where, sizeof(where)))
 			complain(hooks, "hook %s is not run: others may write %.120s, or own it", name, where);
 		else if (nr == CSINK_MAX_HOOKS)
@@ -305,7 +305,7 @@ static int run(struct csink_hooks *hooks, char *name, char *word, uint64_t deadl
 	char path[PATH_MAX + CSINK_HOOK_NAME];
 	int out[2], status = 0, err;
 
-	snprintf(path, sizeof(path), "%s/%s", hooks->folder, name);
+	snprintf(path, sizeof(path), "%s/%s", hooks->directory, name);
 	if (pipe2(out, O_CLOEXEC)) {
 		complain(hooks, "hook %s cannot be run: %s", name, strerror(errno));
 		return 0;
@@ -329,7 +329,7 @@ static int run(struct csink_hooks *hooks, char *name, char *word, uint64_t deadl
 	return err == -ECANCELED ? err : 0;
 }
 
-int csink_hooks_reserve(struct csink_hooks *hooks, const char *folder, uint64_t timeout_ns, int cancel_fd)
+int csink_hooks_reserve(struct csink_hooks *hooks, const char *directory, uint64_t timeout_ns, int cancel_fd)
 {
 	static char word[] = "reserve";
 	char names[CSINK_MAX_HOOKS][CSINK_HOOK_NAME], pid[16];
@@ -338,7 +338,7 @@ int csink_hooks_reserve(struct csink_hooks *hooks, const char *folder, uint64_t 
 	int err = 0;
 
 	hooks->nr = hooks->nr_errors = 0;
-	snprintf(hooks->folder, sizeof(hooks->folder), "%s", folder);
+	snprintf(hooks->directory, sizeof(hooks->directory), "%s", directory);
 	/* A hook may use countersink itself: then it is its own daemon's business, and no reason to start over. */
 	if (getenv(HOLDER_VARIABLE))
 		return 0;

@@ -24,7 +24,7 @@
 #define CSINK_MAX_HOOK_ERRORS 8
 
 struct csink_hooks {
-	char folder[PATH_MAX];
+	char directory[PATH_MAX];
 	uint32_t nr; /* hooks that were started with "reserve", and get "release" */
 	char names[CSINK_MAX_HOOKS][CSINK_HOOK_NAME];
 	uint32_t nr_errors; /* what went wrong since the last call; lines beyond the maximum are counted only */
@@ -44,7 +44,7 @@ static inline uint32_t csink_hooks_nr_lines(const struct csink_hooks *hooks)
  * @cancel_fd   when it becomes readable the running one is killed, and the rest is not started; -1: none.
  * Returns the number of errors, which are said in hooks->errors, or -ECANCELED.
  */
-int csink_hooks_reserve(struct csink_hooks *hooks, const char *folder, uint64_t timeout_ns, int cancel_fd);
+int csink_hooks_reserve(struct csink_hooks *hooks, const char *directory, uint64_t timeout_ns, int cancel_fd);
 
 /** Run those that were started with "release". Returns the number of errors. */
 int csink_hooks_release(struct csink_hooks *hooks, uint64_t timeout_ns);

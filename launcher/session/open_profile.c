@@ -15,7 +15,7 @@
 #include "launcher/collect/run_directory.h"
 #include "launcher/output/pprof.h"
 
-bool csink_is_folder(const char *path)
+bool csink_is_directory(const char *path)
 {
 	struct stat st;
 
@@ -35,7 +35,7 @@ static bool has_recordings(const char *path)
 	return found;
 }
 
-static int open_folder(const char *path, struct csink_profile **out, char *why, size_t why_len)
+static int open_directory(const char *path, struct csink_profile **out, char *why, size_t why_len)
 {
 	int err = csink_collect(path, NULL, out);
 
@@ -84,8 +84,8 @@ int csink_profile_open(const char *path, struct csink_profile **out, char *why, 
 	char reason[256];
 	int err;
 
-	if (csink_is_folder(path))
-		return open_folder(path, out, why, why_len);
+	if (csink_is_directory(path))
+		return open_directory(path, out, why, why_len);
 	err = csink_pprof_read(strcmp(path, "-") ? path : "/dev/stdin", out, reason, sizeof(reason));
 	foreign = err == -EBADMSG && strcmp(path, "-") ? foreign_kind(path) : NULL;
 	if (foreign)

@@ -15,6 +15,6 @@ struct csink_profile;
 int csink_profile_open(const char *path, struct csink_profile **out, char *why, size_t why_len);
 
 /** Whether a path is a directory, and so can hold recordings. */
-bool csink_is_folder(const char *path);
+bool csink_is_directory(const char *path);
 
 #endif

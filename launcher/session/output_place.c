@@ -33,23 +33,23 @@ static int say_errno(const char *path, int err, char *why, size_t why_size)
 	return -err;
 }
 
-static int check_folder(const char *folder, char *why, size_t why_size)
+static int check_directory(const char *directory, char *why, size_t why_size)
 {
 	struct statvfs fs;
 	struct stat st;
 
-	if (!stat(folder, &st) && !S_ISDIR(st.st_mode))
-		return say_errno(folder, ENOTDIR, why, why_size);
-	if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS))
-		return say_errno(folder, errno, why, why_size);
-	if (!statvfs(folder, &fs) && fs.f_blocks && !fs.f_bavail)
-		return say_errno(folder, ENOSPC, why, why_size);
+	if (!stat(directory, &st) && !S_ISDIR(st.st_mode))
+		return say_errno(directory, ENOTDIR, why, why_size);
+	if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS))
+		return say_errno(directory, errno, why, why_size);
+	if (!statvfs(directory, &fs) && fs.f_blocks && !fs.f_bavail)
+		return say_errno(directory, ENOSPC, why, why_size);
 	return 0;
 }
 
 int csink_output_check(const char *path, char *why, size_t why_size)
 {
-	char folder[PATH_MAX], target[PATH_MAX];
+	char directory[PATH_MAX], target[PATH_MAX];
 	const char *name = last_component(path);
 	struct stat st;
 	int err = csink_outfile_check(path, 0);
@@ -81,8 +81,8 @@ int csink_output_check(const char *path, char *why, size_t why_size)
 		name = last_component(path);
 	}
 	/* Without the slash, but for the root. */
-	snprintf(folder, sizeof(folder), "%.*s", (int)(name - path > 1 ? name - path - 1 : name - path), path);
-	return check_folder(*folder ? folder : ".", why, why_size);
+	snprintf(directory, sizeof(directory), "%.*s", (int)(name - path > 1 ? name - path - 1 : name - path), path);
+	return check_directory(*directory ? directory : ".", why, why_size);
 }
 
 int csink_output_fallback(const char *path, uint32_t index, char *out, size_t size)

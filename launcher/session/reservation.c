@@ -152,7 +152,7 @@ static void describe(struct csink_reservation *reservation, bool has_agent)
 	else if (reservation->is_confirmed)
 		snprintf(reservation->line, sizeof(reservation->line),
 			 "the hardware counters are reserved: the hooks in %.200s succeeded (%s)",
-			 reservation->hooks.folder, reserve->text);
+			 reservation->hooks.directory, reserve->text);
 	else
 		snprintf(reservation->line, sizeof(reservation->line), "the hardware counters are %s: %s%s%s",
 			 reserve->state == CSINK_RESERVE_NONE ? "not reserved" : "reserved, without confirmation",

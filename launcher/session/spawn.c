@@ -53,7 +53,7 @@ int csink_library_file(const char *entry, size_t length, char path[PATH_MAX])
 
 int csink_library_find(char *path, size_t size, char *why, size_t why_size)
 {
-	static const char *const folders[] = {"lib", "lib64"};
+	static const char *const directories[] = {"lib", "lib64"};
 	char self[PATH_MAX];
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	bool found = false;
@@ -68,8 +68,8 @@ int csink_library_find(char *path, size_t size, char *why, size_t why_size)
 	/* The directory above bin: its name is in self, since the link is absolute. */
 	for (int up = 0; up < 2 && (slash = strrchr(self, '/')); up++)
 		*slash = '\0';
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(folders) && !found; i++) {
-		snprintf(path, size, "%s/%s/" CSINK_LIBRARY, self, folders[i]);
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(directories) && !found; i++) {
+		snprintf(path, size, "%s/%s/" CSINK_LIBRARY, self, directories[i]);
 		found = !access(path, R_OK);
 	}
 	if (!found) {
@@ -145,15 +145,15 @@ static const char *preloaded(char *const *env)
 /* Variables that are ours to set: none of the old ones is kept. */
 static bool is_replaced(const char *entry)
 {
-	char twin[CSINK_OPTION_NAME];
+	char variable[CSINK_OPTION_NAME];
 
 	if (names(entry, PRELOAD) || names(entry, CSINK_ENV_RUN_DIR) || names(entry, CSINK_ENV_RUN_OWNER) ||
 	    names(entry, CSINK_ENV_RUN_PARENT) || names(entry, CSINK_ENV_RUN_PLACE) ||
 	    names(entry, CSINK_ENV_RUN_FILTERS))
 		return true;
 	for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++) {
-		csink_option_twin(&csink_run_options[i], twin);
-		if (csink_run_options[i].flags & CSINK_OPT_LIB && names(entry, twin))
+		csink_option_variable(&csink_run_options[i], variable);
+		if (csink_run_options[i].flags & CSINK_OPT_LIB && names(entry, variable))
 			return true;
 	}
 	return false;
@@ -187,7 +187,7 @@ char **csink_env_build(char *const *env, const char *library, const char *run_di
 {
 	size_t nr = 0, bytes, max = CSINK_NR_RUN_OPTS + 6;
 	const char *was = preloaded(env);
-	char twin[CSINK_OPTION_NAME], place[CSINK_RUN_DIR_PLACE];
+	char variable[CSINK_OPTION_NAME], place[CSINK_RUN_DIR_PLACE];
 	struct env_builder b = {0};
 
 	while (env[nr])
@@ -201,7 +201,7 @@ char **csink_env_build(char *const *env, const char *library, const char *run_di
 		bytes += sizeof(CSINK_ENV_RUN_PLACE) + sizeof(place);
 		bytes += sizeof(CSINK_ENV_RUN_FILTERS) + 24;
 		for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++)
-			bytes += sizeof(twin) + 1 + strlen(texts[i]) + 1;
+			bytes += sizeof(variable) + 1 + strlen(texts[i]) + 1;
 	}
 	b.entries = calloc(1, bytes);
 	if (!b.entries)
@@ -223,8 +223,8 @@ char **csink_env_build(char *const *env, const char *library, const char *run_di
 	for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++) {
 		if (!(csink_run_options[i].flags & CSINK_OPT_LIB) || !*texts[i])
 			continue;
-		csink_option_twin(&csink_run_options[i], twin);
-		add(&b, "%s=%s", twin, texts[i]);
+		csink_option_variable(&csink_run_options[i], variable);
+		add(&b, "%s=%s", variable, texts[i]);
 	}
 	return b.entries;
 }

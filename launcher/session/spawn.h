@@ -26,10 +26,10 @@ int csink_library_find(char *path, size_t size, char *why, size_t why_size);
 int csink_library_file(const char *entry, size_t length, char path[PATH_MAX]);
 
 /**
- * The environment of the command: the launcher's own with LD_PRELOAD appended to, the resolved options in their twins,
- * and the run directory.
+ * The environment of the command: the launcher's own with LD_PRELOAD appended to, the resolved options in their
+ * variables, and the run directory.
  * @library  NULL: nothing is injected, and the environment stays as it is.
- * @texts    of each run option: what its twin gets; "" removes it.
+ * @texts    of each run option: what its variable gets; "" removes it.
  * Returns an array to be freed as a whole (it points into env, too), or NULL without memory.
  */
 char **csink_env_build(char *const *env, const char *library, const char *run_dir, const char *const *texts);

@@ -29,7 +29,7 @@ static bool is_private(const char *path)
 }
 
 /* The directory, made if it is not there. False: there is none that could be trusted. */
-static bool find_folder(char *path, size_t size)
+static bool find_directory(char *path, size_t size)
 {
 	if (!csink_own_cache(path, size - 64))
 		return false;
@@ -169,7 +169,7 @@ void csink_symbols_cache_open(struct csink_symbols_cache *cache, const struct cs
 	*cache->path = *cache->source = 0;
 	cache->known = NULL;
 	if (object->build_id_len < 8 || object->is_vdso || (source && strlen(source) >= sizeof(cache->source)) ||
-	    !find_folder(cache->path, sizeof(cache->path) - 96)) {
+	    !find_directory(cache->path, sizeof(cache->path) - 96)) {
 		*cache->path = 0;
 		return;
 	}

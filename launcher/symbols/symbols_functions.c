@@ -70,14 +70,14 @@ static void *origin_of(Dwarf_Die *die)
 csink_str_t csink_unit_path(struct csink_batch *batch, Dwarf_Die *unit, const char *file)
 {
 	Dwarf_Attribute attr;
-	const char *folder;
+	const char *directory;
 	char path[4096];
 	int len;
 
 	if (!file || *file == '/' || *file == '<') /* <built-in>, <artificial> */
 		return csink_profile_str(batch->p, file);
-	folder = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attr));
-	len = folder ? snprintf(path, sizeof(path), "%s/%s", folder, file) : -1;
+	directory = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attr));
+	len = directory ? snprintf(path, sizeof(path), "%s/%s", directory, file) : -1;
 	return csink_profile_str(batch->p, len > 0 && (size_t)len < sizeof(path) ? path : file);
 }
 

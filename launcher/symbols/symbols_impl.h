@@ -163,10 +163,10 @@ void csink_scan_qualify(struct csink_scan *s, const Dwarf_Die *die, char *buf, s
 
 /**
  * Open the line table at an offset of sections->line.
- * @own_folder  that its unit was compiled in, or NULL. It and the sections stay until the table is closed.
+ * @own_directory  that its unit was compiled in, or NULL. It and the sections stay until the table is closed.
  * Returns 0 and *out (csink_lines_close it), -ENOTSUP (libdw may know better) or -ENOMEM.
  */
-int csink_lines_open(const struct csink_line_sections *sections, uint64_t offset, const char *own_folder,
+int csink_lines_open(const struct csink_line_sections *sections, uint64_t offset, const char *own_directory,
 		     struct csink_lines **out);
 void csink_lines_close(struct csink_lines *l);
 

@@ -18,7 +18,7 @@
 
 struct file {
 	const char *name;
-	uint64_t folder;
+	uint64_t directory;
 	csink_str_t path; /* 0: not made yet */
 };
 
@@ -27,9 +27,9 @@ struct csink_lines {
 	uint16_t version;
 	uint8_t offset_size, least_bytes, nr_ops, range, first_special;
 	int8_t base;
-	const char *own_folder, **folders;
+	const char *own_directory, **directories;
 	struct file *files;
-	uint32_t nr_folders, cap_folders, nr_files, cap_files;
+	uint32_t nr_directories, cap_directories, nr_files, cap_files;
 };
 
 /* ---- the header ---- */
@@ -56,19 +56,19 @@ static const char *take_text(const uint8_t **at, const uint8_t *end)
 	return zero ? text : NULL;
 }
 
-static int add_folder(struct csink_lines *l, const char *name)
+static int add_directory(struct csink_lines *l, const char *name)
 {
-	if (CSINK_GROW(l->folders, l->nr_folders, l->cap_folders))
+	if (CSINK_GROW(l->directories, l->nr_directories, l->cap_directories))
 		return -ENOMEM;
-	l->folders[l->nr_folders++] = name;
+	l->directories[l->nr_directories++] = name;
 	return 0;
 }
 
-static int add_file(struct csink_lines *l, const char *name, uint64_t folder)
+static int add_file(struct csink_lines *l, const char *name, uint64_t directory)
 {
 	if (CSINK_GROW(l->files, l->nr_files, l->cap_files))
 		return -ENOMEM;
-	l->files[l->nr_files++] = (struct file){name, folder, 0};
+	l->files[l->nr_files++] = (struct file){name, directory, 0};
 	return 0;
 }
 
@@ -76,17 +76,17 @@ static int add_file(struct csink_lines *l, const char *name, uint64_t folder)
 static int read_names(struct csink_lines *l, const uint8_t *at)
 {
 	const char *name;
-	uint64_t folder;
-	int err = add_folder(l, l->own_folder);
+	uint64_t directory;
+	int err = add_directory(l, l->own_directory);
 
 	while (!err && (name = take_text(&at, l->end)) && *name)
-		err = add_folder(l, name);
+		err = add_directory(l, name);
 	err = err ? err : add_file(l, NULL, 0);
 	while (!err && (name = take_text(&at, l->end)) && *name) {
-		folder = csink_read_leb(&at, l->end);
+		directory = csink_read_leb(&at, l->end);
 		csink_read_leb(&at, l->end); /* time */
 		csink_read_leb(&at, l->end); /* length */
-		err = add_file(l, name, folder);
+		err = add_file(l, name, directory);
 	}
 	return err;
 }
@@ -153,7 +153,7 @@ static int read_list(struct csink_lines *l, const struct csink_line_sections *se
 	}
 	for (count = csink_read_leb(at, l->end); count && !err; count--) {
 		const char *name = NULL, *text = NULL;
-		uint64_t folder = 0, number = 0;
+		uint64_t directory = 0, number = 0;
 
 		if (*at >= l->end)
 			return -ENOTSUP;
@@ -162,10 +162,10 @@ static int read_list(struct csink_lines *l, const struct csink_line_sections *se
 			if (formats[i].content == DW_LNCT_path)
 				name = text;
 			else if (formats[i].content == DW_LNCT_directory_index)
-				folder = number;
+				directory = number;
 		}
 		if (!err)
-			err = files ? add_file(l, name, folder) : add_folder(l, name);
+			err = files ? add_file(l, name, directory) : add_directory(l, name);
 	}
 	return err;
 }
@@ -208,7 +208,7 @@ static int read_header(struct csink_lines *l, const struct csink_line_sections *
 	return err ? err : read_list(l, sections, &at, true);
 }
 
-int csink_lines_open(const struct csink_line_sections *sections, uint64_t offset, const char *own_folder,
+int csink_lines_open(const struct csink_line_sections *sections, uint64_t offset, const char *own_directory,
 		     struct csink_lines **out)
 {
 	struct csink_lines *l;
@@ -219,7 +219,7 @@ int csink_lines_open(const struct csink_line_sections *sections, uint64_t offset
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return -ENOMEM;
-	l->own_folder = own_folder;
+	l->own_directory = own_directory;
 	err = read_header(l, sections, offset);
 	if (err) {
 		csink_lines_close(l);
@@ -233,25 +233,25 @@ void csink_lines_close(struct csink_lines *l)
 {
 	if (!l)
 		return;
-	free(l->folders);
+	free(l->directories);
 	free(l->files);
 	free(l);
 }
 
 static csink_str_t make_path(const struct csink_lines *l, struct csink_profile *p, const struct file *file)
 {
-	const char *folder, *above;
+	const char *directory, *above;
 	char path[4096];
 	int len;
 
 	if (!file->name || *file->name == '/' || *file->name == '<') /* <built-in>, <artificial> */
 		return csink_profile_str(p, file->name);
-	folder = file->folder < l->nr_folders ? l->folders[file->folder] : NULL;
-	if (!folder)
+	directory = file->directory < l->nr_directories ? l->directories[file->directory] : NULL;
+	if (!directory)
 		return csink_profile_str(p, file->name);
 	/* A relative directory is counted from the one that the unit was compiled in. */
-	above = *folder != '/' && l->own_folder && folder != l->own_folder ? l->own_folder : NULL;
-	len = snprintf(path, sizeof(path), "%s%s%s/%s", above ? above : "", above ? "/" : "", folder, file->name);
+	above = *directory != '/' && l->own_directory && directory != l->own_directory ? l->own_directory : NULL;
+	len = snprintf(path, sizeof(path), "%s%s%s/%s", above ? above : "", above ? "/" : "", directory, file->name);
 	return csink_profile_str(p, len > 0 && (size_t)len < sizeof(path) ? path : file->name);
 }
 

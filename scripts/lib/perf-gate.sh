@@ -1,7 +1,7 @@
 # shellcheck shell=sh
-# What scripts/perf-gate.sh and scripts/perf-bisect.sh share; they source it, and set top: the working tree's folder.
+# What scripts/perf-gate.sh and scripts/perf-bisect.sh share; they source it, and set top: the working tree's directory.
 
-# build_in FOLDER LOG: builds what is there as PERF_GATE_BUILD says; on failure the log is shown.
+# build_in DIRECTORY LOG: builds what is there as PERF_GATE_BUILD says; on failure the log is shown.
 build_in()
 {
 	(cd "$1" && sh -c "${PERF_GATE_BUILD:-make}") >"$2" 2>&1 || {
@@ -16,7 +16,7 @@ quoted()
 	printf "'%s'" "$(printf %s "$1" | sed "s/'/'\\\\''/g")"
 }
 
-# compare OLD NEW OPTIONS COMMAND [ARGUMENT]...: COMMAND in the folder NEW, against itself in the folder OLD. OPTIONS are
+# compare OLD NEW OPTIONS COMMAND [ARGUMENT]...: COMMAND in the directory NEW, against itself in the directory OLD. OPTIONS are
 # one word, of which a shell makes several, as of PERF_GATE_OPTIONS, and override these.
 compare()
 {

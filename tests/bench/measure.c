@@ -2,10 +2,10 @@
  * Runs several commands in turn, round after round, each round starting with another one, so that a machine whose
  * speed drifts treats them alike; writes what each run cost.
  *
- *   measure ROUNDS FOLDER NAME [VAR=VALUE...] COMMAND... [--- NAME ...]...
+ *   measure ROUNDS DIRECTORY NAME [VAR=VALUE...] COMMAND... [--- NAME ...]...
  *
  * One line a run: name, round, user+system CPU in ns of the command and the children it waited for, wall ns, status.
- * What a command prints to stderr is kept in FOLDER/NAME.ROUND.err; its stdout is dropped.
+ * What a command prints to stderr is kept in DIRECTORY/NAME.ROUND.err; its stdout is dropped.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -74,7 +74,7 @@ static void child(const struct command *command, int err_fd)
 	_exit(127);
 }
 
-static int run(const struct command *command, int round, const char *folder)
+static int run(const struct command *command, int round, const char *directory)
 {
 	unsigned long long start;
 	struct rusage use;
@@ -82,7 +82,7 @@ static int run(const struct command *command, int round, const char *folder)
 	int status, err_fd;
 	pid_t pid;
 
-	snprintf(path, sizeof(path), "%s/%s.%d.err", folder, command->name, round);
+	snprintf(path, sizeof(path), "%s/%s.%d.err", directory, command->name, round);
 	err_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (err_fd < 0) {
 		perror(path);
@@ -108,7 +108,7 @@ int main(int argc, char **argv)
 	int rounds, nr = 0;
 
 	if (argc < 5) {
-		fputs("usage: measure ROUNDS FOLDER NAME [VAR=VALUE...] COMMAND... [--- NAME ...]...\n", stderr);
+		fputs("usage: measure ROUNDS DIRECTORY NAME [VAR=VALUE...] COMMAND... [--- NAME ...]...\n", stderr);
 		return 2;
 	}
 	rounds = atoi(argv[1]);

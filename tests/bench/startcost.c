@@ -6,7 +6,7 @@
  *   name       and which file the program is
  *   record     and a file is made and mapped, two pages of which are made real: what survives the program
  *   event      and an event is opened and mapped, so that it needs no descriptor
- * START_COST_FOLDER is where the files go.
+ * START_COST_DIRECTORY is where the files go.
  */
 #include "tests/bench/sigtrap_event.h"
 
@@ -40,14 +40,14 @@ static void read_name(void)
 		_exit(3);
 }
 
-static void record(const char *folder)
+static void record(const char *directory)
 {
 	char path[512], digits[16] = "", *at = digits + sizeof(digits) - 1, *map;
 	int fd;
 
 	for (pid_t left = getpid(); left; left /= 10)
 		*--at = (char)('0' + left % 10);
-	strcpy(path, folder);
+	strcpy(path, directory);
 	strcat(path, "/");
 	strcat(path, at);
 	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -75,19 +75,19 @@ static void open_event(void)
 __attribute__((constructor)) static void begin(void)
 {
 	static const char names[NR_STEPS][8] = {"nothing", "status", "name", "record", "event"};
-	const char *last = getenv("START_COST"), *folder = getenv("START_COST_FOLDER");
+	const char *last = getenv("START_COST"), *directory = getenv("START_COST_DIRECTORY");
 	int step = NOTHING;
 
 	while (step < NR_STEPS && last && strcmp(names[step], last))
 		step++;
-	if (step == NR_STEPS || !last || !folder)
+	if (step == NR_STEPS || !last || !directory)
 		_exit(2);
 	if (step >= STATUS)
 		read_status();
 	if (step >= NAME)
 		read_name();
 	if (step >= RECORD)
-		record(folder);
+		record(directory);
 	if (step >= EVENT)
 		open_event();
 }

@@ -47,14 +47,14 @@ class Browser:
         program = next(filter(None, map(shutil.which, ('chromium', 'chromium-browser', 'chrome-headless-shell', 'google-chrome'))), None)
         if not program:
             raise SystemExit('no chromium: scripts/install-deps export')
-        self.folder = tempfile.mkdtemp(prefix='countersink-browser.')
+        self.directory = tempfile.mkdtemp(prefix='countersink-browser.')
         ours, theirs = os.pipe(), os.pipe()
         words = [program, '--headless', '--disable-gpu', '--hide-scrollbars', '--no-first-run', '--disable-extensions',
                  '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-sandbox',
-                 '--disable-dev-shm-usage', '--user-data-dir=' + self.folder, '--remote-debugging-pipe', 'about:blank']
+                 '--disable-dev-shm-usage', '--user-data-dir=' + self.directory, '--remote-debugging-pipe', 'about:blank']
         # The browser reads commands from descriptor 3 and answers on 4, whatever numbers the pipes have here.
         shell = 'exec "$@" 3<&%d 4>&%d' % (ours[0], theirs[1])
-        self.log = open(os.path.join(self.folder, 'log'), 'w')
+        self.log = open(os.path.join(self.directory, 'log'), 'w')
         self.process = subprocess.Popen(['bash', '-c', shell, 'bash'] + words, stdout=self.log, stderr=self.log,
                                         pass_fds=(ours[0], theirs[1]), start_new_session=True)
         os.close(ours[0])
@@ -76,7 +76,7 @@ class Browser:
             os.killpg(self.process.pid, 9)
             self.process.wait()
         self.log.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
     def read(self, timeout):
         ready, _, _ = select.select([self.from_], [], [], timeout)

@@ -17,14 +17,14 @@ SHOTS = BUILD + '/browser'
 COUNTERSINK = BUILD + '/bin/countersink'
 READY = 'window.countersink && countersink.app.readyMs > 0'
 tap = Tap()
-folder = tempfile.TemporaryDirectory(prefix='countersink-page.')
+directory = tempfile.TemporaryDirectory(prefix='countersink-page.')
 os.makedirs(SHOTS, exist_ok=True)
 for name in [name for name in os.environ if name.startswith('COUNTERSINK_')]:
     del os.environ[name]
 
 
 def path(name):
-    return os.path.join(folder.name, name)
+    return os.path.join(directory.name, name)
 
 
 def export(profile, page, *options):

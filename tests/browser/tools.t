@@ -20,11 +20,11 @@ COUNTERSINK = BUILD + '/bin/countersink'
 TIMEOUT = 120
 UNITS = {'s': 1e9, 'ms': 1e6, 'µs': 1e3, 'ns': 1, '': 1}
 tap = Tap()
-folder = tempfile.TemporaryDirectory(prefix='countersink-tools.')
-os.chdir(folder.name)
+directory = tempfile.TemporaryDirectory(prefix='countersink-tools.')
+os.chdir(directory.name)
 for name in [name for name in os.environ if name.startswith('COUNTERSINK_')]:
     del os.environ[name]
-os.environ['HOME'] = folder.name
+os.environ['HOME'] = directory.name
 
 
 def run(*words, **options):

@@ -6,7 +6,7 @@
 for shell in bash zsh fish; do
 	countersink completion $shell >script.$shell
 done
-mkdir -p bin a_folder
+mkdir -p bin a_directory
 printf '#!/bin/sh\n' >bin/sample_program
 chmod +x bin/sample_program
 PATH=$TMP/bin:$PATH

@@ -2,10 +2,10 @@
 # Sources of function names when the program's own file has none, or is gone.
 . "$(dirname "$0")/lib.sh"
 
-record() { # folder program: record a run of it
+record() { # directory program: record a run of it
 	rm -rf "$1" && mkdir -m 700 "$1" && COUNTERSINK_FREQUENCY=1000 COUNTERSINK_RUN_DIR=$PWD/$1 LD_PRELOAD=$LIB "$2" 600 >/dev/null
 }
-functions() { # folder [options]: the report's lines of functions
+functions() { # directory [options]: the report's lines of functions
 	"$COUNTERSINK" report --all "$@" 2>&1
 }
 have objcopy || skip_all 'no objcopy here'

@@ -56,14 +56,14 @@ if [ "$(id -u)" = 0 ]; then
 	chown 65534 theirs
 	start COUNTERSINK_RUN_DIR="$TMP/theirs"
 	owns "is another user's" "another user's directory"
-	mkdir -m 777 work
-	chmod 777 work
+	mkdir -m 777 place
+	chmod 777 place
 	mkdir -m 700 roots
 	# shellcheck disable=SC2016
-	unprivileged env XDG_RUNTIME_DIR="$TMP/work" COUNTERSINK_RUN_DIR="$TMP/roots" LD_PRELOAD="$ENTRY" \
-		COUNTERSINK_OUTPUT="$TMP/work/p.pb.gz" "$TARGETS/burn" 30 >out 2>err
+	unprivileged env XDG_RUNTIME_DIR="$TMP/place" COUNTERSINK_RUN_DIR="$TMP/roots" LD_PRELOAD="$ENTRY" \
+		COUNTERSINK_OUTPUT="$TMP/place/p.pb.gz" "$TARGETS/burn" 30 >out 2>err
 	is "$? $(cat err)" "0 " "root's run directory, for another user: status 0"
-	like "$(countersink report work/p.pb.gz 2>&1)" "is another user's" "root's run directory, for another user: the note gives the reason"
+	like "$(countersink report place/p.pb.gz 2>&1)" "is another user's" "root's run directory, for another user: the note gives the reason"
 	# shellcheck disable=SC2016
 	countersink -o l.pb.gz -- sh -c 'chown 65534 "$COUNTERSINK_RUN_DIR"; "$0" 30; exit' "$TARGETS/burn" >out 2>err
 	like "$(cat err)" 'unprofiled.* burn' "a run directory whose owner changes is reported by its launcher"

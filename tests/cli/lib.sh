@@ -1,6 +1,6 @@
 # What every tests/cli/*.t begins with:  . "$(dirname "$0")/lib.sh"
 #
-# A test runs in a private folder ($TMP, removed at the end) with a clean countersink environment. Points are printed by
+# A test runs in a private directory ($TMP, removed at the end) with a clean countersink environment. Points are printed by
 # ok, is, isnt, like, unlike; skip says why a point cannot be judged here; done_testing prints the plan last, so that a test
 # which dies on its way fails. POSIX sh; BUILD names the build tree (default: build beside this source tree).
 

@@ -3,8 +3,8 @@
 # the limit that stopped them, and no kernel signal ends a process because of us.
 . "$(dirname "$0")/lib.sh"
 
-mkdir work && chmod 777 work && cd work || exit 1
-TMPDIR=$TMP/work
+mkdir place && chmod 777 place && cd place || exit 1
+TMPDIR=$TMP/place
 export TMPDIR
 BURN=$TARGETS/burn
 countersink -q -o a.pb.gz -- "$BURN" 50 >/dev/null || exit 1
@@ -120,7 +120,7 @@ said='files are limited to 1024 bytes \(RLIMIT_FSIZE, ulimit -f\)'
 limited 1 countersink --no-report -o f.pb.gz -- sh -c 'exit 7' 2>err
 is $? 7 "ulimit -f 1: run's status is the command's"
 like "$(cat err)" "^countersink: cannot record in .*: $said; the program runs without being profiled" "ulimit -f 1: the library reports the limit"
-limited 1 env LD_PRELOAD="$LIB" COUNTERSINK_OUTPUT="$TMP/work/g.pb.gz" sh -c 'exit 7' 2>err
+limited 1 env LD_PRELOAD="$LIB" COUNTERSINK_OUTPUT="$TMP/place/g.pb.gz" sh -c 'exit 7' 2>err
 is $? 7 "ulimit -f 1 with LD_PRELOAD alone: the status is the program's"
 like "$(cat err)" "^countersink: cannot record in .*: $said; the program runs without being profiled" "ulimit -f 1 with LD_PRELOAD alone: the limit is reported"
 rm -f out.html

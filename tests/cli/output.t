@@ -2,9 +2,9 @@
 # The profile's path: templates, the .old file, and paths that cannot be written.
 . "$(dirname "$0")/lib.sh"
 
-mkdir work
-chmod 777 work
-cd work || exit 1
+mkdir place
+chmod 777 place
+cd place || exit 1
 
 countersink -q -- true
 ok "the default is countersink.pb.gz" test -s countersink.pb.gz
@@ -48,17 +48,17 @@ elsewhere() {
 	ok "$name: the saved profile is readable" countersink report "$saved"
 }
 elsewhere 'no such directory: /nowhere/at/all;' "a missing directory" countersink -q -o /nowhere/at/all/x.gz
-elsewhere 'is a directory: name a file in it' "a directory" countersink -q -o "$TMP/work"
+elsewhere 'is a directory: name a file in it' "a directory" countersink -q -o "$TMP/place"
 elsewhere 'is a directory: name a file in it' "this directory" countersink -q -o .
 ok "a directory as output: the saved profile has the default name" test -s "$TMP/spare/countersink.pb.gz"
 elsewhere 'is a directory: name a file in it' "the parent directory" countersink -q -o ..
-elsewhere 'is a directory: name a file in it' "a directory and a slash" countersink -q -o "$TMP/work/"
+elsewhere 'is a directory: name a file in it' "a directory and a slash" countersink -q -o "$TMP/place/"
 countersink -q -o '' -- sh -c ': >ran' 2>err
 is $? 125 "an empty output name: status 125"
 like "$(cat err)" '^countersink: option --output: the value is empty' "an empty output name is reported before the command runs"
 ok "an empty output name: the command does not run" test ! -e ran
-PMI_RANK=.. countersink -q -o "$TMP/work/%r/x.gz" -- true 2>err
-like "$(cat err)" "no such directory: $TMP/work/__;" "a rank of .. does not leave the directory"
+PMI_RANK=.. countersink -q -o "$TMP/place/%r/x.gz" -- true 2>err
+like "$(cat err)" "no such directory: $TMP/place/__;" "a rank of .. does not leave the directory"
 rm -f "$(sed -n 's/.*the profile is in //p' err)"
 elsewhere 'names a directory' "a slash at the end" countersink -q -o nothing/
 mkdir closed

@@ -4,11 +4,11 @@
 . "$(dirname "$0")/lib.sh"
 
 umask 022
-mkdir work sticky secret spare
-chmod 777 work spare
+mkdir place sticky secret spare
+chmod 777 place spare
 chmod 1777 sticky
 chmod 700 secret
-cd work || exit 1
+cd place || exit 1
 countersink -q -o a.pb.gz -- "$TARGETS/burn" 20 || exit 1
 cp a.pb.gz b.pb.gz
 mode() {

@@ -6,11 +6,11 @@ if ! countersink stat -x -e page-faults:u true 2>&1 | grep -q ',counted,'; then
 	skip_all "perf_event_open is refused here"
 fi
 export COUNTERSINK_PERSIST_DIR=$TMP/base
-folder=$COUNTERSINK_PERSIST_DIR/countersink-persist
+directory=$COUNTERSINK_PERSIST_DIR/countersink-persist
 mkdir "$COUNTERSINK_PERSIST_DIR"
 
-keeper() { # the keeper of our folder
-	pgrep -f "^countersink persist keep $folder\$"
+keeper() { # the keeper of our directory
+	pgrep -f "^countersink persist keep $directory\$"
 }
 no_keeper() {
 	! keeper
@@ -39,9 +39,9 @@ is $? 0 "detach makes an event of a process persistent"
 like "$id" '^[0-9]+$' "detach prints the id and nothing else"
 ok "detach starts a keeper" keeper
 like "$(countersink persist list)" "^ *$id  page-faults(:u)? +pid $target +ring +0  0600  uid $(id -u) " "list shows the event"
-is "$(ls "$folder/events")" "$id" "the event has a file named by its id"
-like "$(cat "$folder/events/$id")" "^pid $target\$" "the event's file has the PID"
-is "$(stat -c %a "$folder" "$folder/socket" "$folder/events" "$folder/events/$id" | tr '\n' ' ')" "700 600 700 600 " "the directory, socket and event file are private"
+is "$(ls "$directory/events")" "$id" "the event has a file named by its id"
+like "$(cat "$directory/events/$id")" "^pid $target\$" "the event's file has the PID"
+is "$(stat -c %a "$directory" "$directory/socket" "$directory/events" "$directory/events/$id" | tr '\n' ' ')" "700 600 700 600 " "the directory, socket and event file are private"
 before=$(value "$id")
 work 100
 after=$(value "$id")
@@ -80,7 +80,7 @@ like "$(cat err)" "^countersink: event $id: there is no such persistent event\$"
 countersink persist attach "$id" "$ring" 2>err
 is $? 1 "attach of two events of which one is missing: status 1"
 ok "attach of the last event ends the keeper" wait_until 20 no_keeper
-is "$(ls "$folder/events")" "" "the last attach leaves no event files"
+is "$(ls "$directory/events")" "" "the last attach leaves no event files"
 
 # An event of a whole CPU needs privileges.
 if countersink persist detach -C 0 -e page-faults >cpu 2>err; then
@@ -102,7 +102,7 @@ countersink persist list 2>err
 like "$(cat err)" '^countersink: 1 event ended with a keeper that was killed$' "list reports the events of a killed keeper"
 id=$(countersink persist detach -p $$ 2>err)
 like "$(cat err)" '^countersink: 1 earlier event ended with a keeper that was killed$' "detach reports the events of a killed keeper"
-is "$(ls "$folder/events")" "$id" "the list is correct after a killed keeper"
+is "$(ls "$directory/events")" "$id" "the list is correct after a killed keeper"
 countersink persist attach "$id"
 
 # As another user.

@@ -18,9 +18,9 @@ for engine in sigtrap signal timer; do
 done
 timeout 100 countersink -q -o fast.pb.gz --engine=signal -c 50000 -- "$TARGETS/queued" $OURS >with 2>err
 is "$(cat with)" "$(cat alone)" "queued signals arrive as without us with a sample each 50 us"
-mkdir work
-chmod 777 work
-(cd work && unprivileged timeout 100 countersink -q -o x.pb.gz --engine=signal -- "$TARGETS/queued" $OURS) >with 2>err
+mkdir place
+chmod 777 place
+(cd place && unprivileged timeout 100 countersink -q -o x.pb.gz --engine=signal -- "$TARGETS/queued" $OURS) >with 2>err
 is "$(cat with)" "$(cat alone)" "queued signals arrive as without us, unprivileged"
 
 # Pending signals that we store do not count, a timer's sample does; and so do signals of the same user's other processes.

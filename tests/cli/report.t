@@ -2,7 +2,7 @@
 # `countersink report`, and go tool pprof on the same files.
 . "$(dirname "$0")/lib.sh"
 
-record() { # folder: record a run of the target there, as a launcher's library does
+record() { # directory: record a run of the target there, as a launcher's library does
 	mkdir -m 700 "$1" && COUNTERSINK_RUN_DIR=$PWD/$1 LD_PRELOAD=$LIB "$TARGETS/inlines" 2000 >/dev/null
 }
 

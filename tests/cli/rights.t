@@ -5,17 +5,17 @@
 [ "$(id -u)" = 0 ] || skip_all "needs root, to drop privileges"
 setpriv --reuid=65534 --regid=65534 --clear-groups true 2>/dev/null || skip_all "setpriv cannot become another user"
 
-mkdir work shm spare
+mkdir place shm spare
 chmod 1777 shm spare
-chmod 777 work
-cd work || exit 1
+chmod 777 place
+cd place || exit 1
 XDG_RUNTIME_DIR=$TMP/shm TMPDIR=$TMP/spare
 export XDG_RUNTIME_DIR TMPDIR
 
 # dropped HOW END [DIRECTORY]: the profile goes to p.pb.gz.
 dropped() {
 	rm -rf p.pb.gz* stop ready
-	LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=$TMP/work/p.pb.gz "$TARGETS/drops_rights" "$@" >out 2>err
+	LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=$TMP/place/p.pb.gz "$TARGETS/drops_rights" "$@" >out 2>err
 }
 functions() {
 	countersink report --all "$1" 2>&1 | grep -Eo '(before_drop|after_drop|worker)$' | sort -u | tr '\n' ' '
@@ -52,20 +52,20 @@ is "$(ls "$TMP/shm")" "" "killed: nothing else is left"
 
 # An output that the new user cannot write.
 mkdir -m 700 closed
-LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=$TMP/work/closed/p.pb.gz "$TARGETS/drops_rights" setuid exit >out 2>err
+LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=$TMP/place/closed/p.pb.gz "$TARGETS/drops_rights" setuid exit >out 2>err
 is $? 3 "an output of root's: the program keeps its status"
-is "$(cat err)" "countersink: $TMP/work/closed/p.pb.gz: Permission denied; the profile is in $TMP/spare/p.pb.gz" "an output of root's: the profile's place is reported"
+is "$(cat err)" "countersink: $TMP/place/closed/p.pb.gz: Permission denied; the profile is in $TMP/spare/p.pb.gz" "an output of root's: the profile's place is reported"
 is "$(stat -c '%u %a' "$TMP/spare/p.pb.gz")" "65534 600" "an output of root's: the saved profile has mode 600"
 is "$(functions "$TMP/spare/p.pb.gz")" "after_drop before_drop " "an output of root's: the saved profile is complete"
 is "$(find "$TMP/shm" closed -mindepth 1)" "" "an output of root's: nothing else is left"
 rm -f "$TMP"/spare/*
 
 # exec of another program.
-LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=$TMP/work/e.pb.gz setpriv --reuid=65534 --regid=65534 --clear-groups \
+LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=$TMP/place/e.pb.gz setpriv --reuid=65534 --regid=65534 --clear-groups \
 	"$TARGETS/burn" 50 >out 2>err
 is "$? $(cat err)" "0 " "exec after dropping privileges: the status is the program's"
 like "$(countersink report --all e.pb.gz)" ' burn_60' "exec after dropping privileges: the program is in the profile"
-LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=$TMP/work/f.pb.gz setpriv --reuid=65534 --regid=65534 --clear-groups \
+LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=$TMP/place/f.pb.gz setpriv --reuid=65534 --regid=65534 --clear-groups \
 	sh -c '"$0" 50; "$0" 50; exit 4' "$TARGETS/burn" >out 2>err
 is "$? $(cat err)" "4 " "a shell after dropping privileges: the status is the shell's"
 like "$(countersink report f.pb.gz)" ', 3 processes,' "a shell after dropping privileges: all processes are in the profile"
@@ -87,9 +87,9 @@ is "$(ls "$TMP/shm")" "" "a child with more privileges: nothing is left after th
 
 # A process in a chroot reaches neither countersink nor the recordings: a line reports where they are.
 mkdir -m 755 cage
-dropped chroot exit "$TMP/work/cage"
+dropped chroot exit "$TMP/place/cage"
 is $? 3 "chroot: the program keeps its status"
-like "$(cat err)" "^countersink: no countersink beside the library: the recordings stay in $TMP/shm/[^ ]*; .countersink report -o $TMP/work/p.pb.gz " \
+like "$(cat err)" "^countersink: no countersink beside the library: the recordings stay in $TMP/shm/[^ ]*; .countersink report -o $TMP/place/p.pb.gz " \
 	"chroot: the recordings' place and the remedy are reported"
 countersink report -q -o p.pb.gz "$TMP"/shm/*
 is "$(functions p.pb.gz)" "after_drop before_drop " "chroot: report makes the profile"

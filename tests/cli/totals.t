@@ -2,9 +2,9 @@
 # Exact totals from outside: for every process of the tree, and the report where the kernel refuses.
 . "$(dirname "$0")/lib.sh"
 
-mkdir work
-chmod 777 work
-cd work || exit 1
+mkdir place
+chmod 777 place
+cd place || exit 1
 
 # counted EVENT: the number in the line of what was counted from outside, in nanoseconds where it is a time.
 counted() {

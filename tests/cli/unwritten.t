@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 [ -c /dev/full ] || skip_all "there is no /dev/full here"
 
-mkdir work spare runtime && chmod 777 work spare && chmod 700 runtime && cd work || exit 1
+mkdir place spare runtime && chmod 777 place spare && chmod 700 runtime && cd place || exit 1
 TMPDIR=$TMP/spare XDG_RUNTIME_DIR=$TMP/runtime
 export TMPDIR XDG_RUNTIME_DIR
 countersink -q -o a.pb.gz -- "$TARGETS/burn" 50 >/dev/null || exit 1

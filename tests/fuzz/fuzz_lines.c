@@ -69,7 +69,7 @@ static void try(struct csink_profile *p, const struct csink_line_sections *secti
 	int err;
 
 	want(t, head);
-	err = csink_lines_open(sections, 0, head->flags & 1 ? NULL : "/home/folder", &lines);
+	err = csink_lines_open(sections, 0, head->flags & 1 ? NULL : "/home/directory", &lines);
 	if (err == -ENOTSUP)
 		return;
 	if (err)

@@ -21,24 +21,24 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static char folder[] = "/tmp/countersink-fuzz.XXXXXX";
+static char directory[] = "/tmp/countersink-fuzz.XXXXXX";
 static FILE *nowhere;
 
-static void remove_folder(void)
+static void remove_directory(void)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "%s/100.0.rec", folder);
+	snprintf(path, sizeof(path), "%s/100.0.rec", directory);
 	unlink(path);
-	rmdir(folder);
+	rmdir(directory);
 }
 
 static void set_up(void)
 {
 	nowhere = fopen("/dev/null", "we");
-	if (!nowhere || !mkdtemp(folder))
+	if (!nowhere || !mkdtemp(directory))
 		abort();
-	atexit(remove_folder);
+	atexit(remove_directory);
 }
 
 /* As the library lays it out. Returns the number of bytes. */
@@ -109,12 +109,12 @@ static void make_profile(const uint8_t *bytes, size_t size)
 	char path[64];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/100.0.rec", folder);
+	snprintf(path, sizeof(path), "%s/100.0.rec", directory);
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0 || write(fd, bytes, size) != (ssize_t)size)
 		abort();
 	close(fd);
-	if (csink_collect(folder, NULL, &profile))
+	if (csink_collect(directory, NULL, &profile))
 		return;
 	csink_report_options_init(&options, nowhere);
 	csink_report_print(nowhere, profile, &options);

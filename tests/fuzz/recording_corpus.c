@@ -5,7 +5,7 @@
 
 #define HEAD_BYTES offsetof(struct csink_rec_header, exe)
 
-static const char *folder;
+static const char *directory;
 
 static void save(const struct record *r, const char *name)
 {
@@ -13,7 +13,7 @@ static void save(const struct record *r, const char *name)
 	size_t rest = r->at - CSINK_REC_HEADER_BYTES;
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0 || write(fd, r->bytes, HEAD_BYTES) != (ssize_t)HEAD_BYTES ||
 	    write(fd, r->bytes + CSINK_REC_HEADER_BYTES, rest) != (ssize_t)rest) {
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 
 	if (argc != 2)
 		return 2;
-	folder = argv[1];
+	directory = argv[1];
 	r = record_new(4);
 	save(&r, "empty");
 	r = record_new(4);

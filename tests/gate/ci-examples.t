@@ -1,7 +1,7 @@
 #!/bin/bash
 # The examples for CI, as they are: each step of both jobs, in a clone of a small project; this repository, as it is
 # committed, is what they clone, install the dependencies of, build and use. Their schemas and the formats that come out are
-# held against readers from npm. NPM: a folder with these (tests/gate/package.json).
+# held against readers from npm. NPM: a directory with these (tests/gate/package.json).
 . "$(dirname "$0")/../cli/lib.sh"
 unset GITHUB_ACTIONS GITHUB_STEP_SUMMARY
 git -C "$SRC" rev-parse -q --verify HEAD >/dev/null 2>&1 || skip_all "this is no git repository"

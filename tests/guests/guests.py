@@ -38,12 +38,12 @@ def fds(name, way, more=(), **rest):
     return Guest('files: ' + name, ['{T}/guest_fds', way, *more], hz=10000, **rest)
 
 
-def core_of(folder):
-    """(size, number of threads) of the one core in a folder, which must be whole."""
-    names = [name for name in os.listdir(folder) if name.startswith('core')]
+def core_of(directory):
+    """(size, number of threads) of the one core in a directory, which must be whole."""
+    names = [name for name in os.listdir(directory) if name.startswith('core')]
     if len(names) != 1:
         raise Failure('cores: %s' % names)
-    with open(os.path.join(folder, names[0]), 'rb') as f:
+    with open(os.path.join(directory, names[0]), 'rb') as f:
         data = f.read()
     at, each, nr = struct.unpack_from('<Q', data, 32)[0], *struct.unpack_from('<HH', data, 54)
     threads = 0
@@ -59,7 +59,7 @@ def core_of(folder):
     return len(data), threads
 
 
-def lost_little(profile, folder, beyond_ms=0):
+def lost_little(profile, directory, beyond_ms=0):
     """Of all that the kernel counted until the end, no more is without a function than each thread's last sample."""
     lost = sum(ns for ns, stack, _ in profile.samples if stack and stack[0] in (
         '[not sampled]', '[not injected]', '[exit: after the last flush]'))
@@ -71,20 +71,20 @@ def lost_little(profile, folder, beyond_ms=0):
 
 
 def and_at_the_end(ms):
-    return lambda profile, folder: lost_little(profile, folder, ms)
+    return lambda profile, directory: lost_little(profile, directory, ms)
 
 
-def left_core(profile, folder):
+def left_core(profile, directory):
     """A core as it is without us, and nothing of ours in it but the library's own variables."""
-    lost_little(profile, folder, 10)  # it takes time to write
+    lost_little(profile, directory, 10)  # it takes time to write
     with open('/proc/sys/kernel/core_pattern') as f:
         if f.read().startswith(('|', '/')):
             return  # it goes elsewhere: the status told that there was one
-    with tempfile.TemporaryDirectory(dir=folder) as plain:
+    with tempfile.TemporaryDirectory(dir=directory) as plain:
         os.chmod(plain, 0o777)
         subprocess.run([os.path.join(harness.TARGETS, 'guest_ends'), 'core'], cwd=plain, stdout=subprocess.DEVNULL)
         size, threads = core_of(plain)
-    ours, ours_threads = core_of(os.path.join(folder, 'work'))
+    ours, ours_threads = core_of(os.path.join(directory, 'work'))
     if ours_threads != threads or ours > size + (512 << 10):
         raise Failure('a core of %d bytes and %d threads, not %d and %d' % (ours, ours_threads, size, threads))
 

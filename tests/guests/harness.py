@@ -33,12 +33,12 @@ class Shortfall(Failure):
 class Guest:
     """A class of guests.
 
-    argv      the command; {T} is the folder of targets, {D} a private folder that is empty at the start of each run
+    argv      the command; {T} is the directory of targets, {D} a private directory that is empty at the start of each run
     engines   those to try; runs: how often each
     hz        samples a second
     hot       {function: least share of all CPU time, in percent}
     facts     {key of the profile's comments: regular expression that one of them must match}
-    check     function(profile, run folder): raises Failure, or returns nothing
+    check     function(profile, run directory): raises Failure, or returns nothing
     watch     under guest_watch, which reports strangers
     unused    a reason why nothing of the command can be in the profile but its totals
     env       more environment; None as a value takes a variable away
@@ -66,14 +66,14 @@ class Guest:
     def expected(self, engine, what):
         return self.by_engine.get(engine, {}).get(what, getattr(self, what))
 
-    def command(self, engine, path, command, folder):
+    def command(self, engine, path, command, directory):
         """The command under countersink, and what that adds to the environment."""
         if self.alone:
-            return expand(self.wrap, folder) + command, {
+            return expand(self.wrap, directory) + command, {
                 'LD_PRELOAD': None if self.late else LIBRARY, 'COUNTERSINK_ENGINE': engine, 'COUNTERSINK_FREQUENCY': str(self.hz),
                 'COUNTERSINK_OUTPUT': path, 'COUNTERSINK_QUIET': '1'}
-        options = ['-q', '-F', str(self.hz), '--engine=' + engine, '-o', path] + expand(self.options, folder)
-        return expand(self.wrap, folder) + [COUNTERSINK] + options + ['--'] + command, {}
+        options = ['-q', '-F', str(self.hz), '--engine=' + engine, '-o', path] + expand(self.options, directory)
+        return expand(self.wrap, directory) + [COUNTERSINK] + options + ['--'] + command, {}
 
 
 def environment(more, runtime):
@@ -87,8 +87,8 @@ def environment(more, runtime):
     return env
 
 
-def expand(words, folder):
-    return [word.replace('{T}', TARGETS).replace('{D}', folder).replace('{LIB}', LIBRARY) for word in words]
+def expand(words, directory):
+    return [word.replace('{T}', TARGETS).replace('{D}', directory).replace('{LIB}', LIBRARY) for word in words]
 
 
 def stolen_ns():
@@ -101,12 +101,12 @@ def stolen_ns():
 class Run:
     """One run of a command, to its end or to the deadline."""
 
-    def __init__(self, command, env, folder, before=None, deadline=DEADLINE):
-        work = os.path.join(folder, 'work')
+    def __init__(self, command, env, directory, before=None, deadline=DEADLINE):
+        work = os.path.join(directory, 'work')
         shutil.rmtree(work, ignore_errors=True)
         os.makedirs(work)
         # What a test of unprivileged users needs to enter.
-        os.chmod(folder, 0o755)
+        os.chmod(directory, 0o755)
         os.chmod(work, 0o777)
         stolen = stolen_ns()
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -137,7 +137,7 @@ def shell_status(status):
     return 128 - status if isinstance(status, int) and status < 0 else status
 
 
-def check_profile(guest, engine, path, folder, runtime, stolen):
+def check_profile(guest, engine, path, directory, runtime, stolen):
     try:
         profile = pprof.Profile(path)
         profile.runtime = runtime
@@ -165,7 +165,7 @@ def check_profile(guest, engine, path, folder, runtime, stolen):
     if not guest.unused and not any('[' not in stack[0] for _, stack, _ in profile.samples if stack):
         raise Failure('not one sample of a function')
     if guest.check:
-        guest.check(profile, folder)
+        guest.check(profile, directory)
 
 
 def compare(guest, plain, ours):
@@ -191,32 +191,32 @@ def try_guest(guest):
         return False, ['needs %s: scripts/install-deps guests brings it' % ', '.join(missing)], 0
     nr, problems = 0, []
     shm = '/dev/shm' if os.access('/dev/shm', os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix='guest.') as folder, \
+    with tempfile.TemporaryDirectory(prefix='guest.') as directory, \
             tempfile.TemporaryDirectory(prefix='guest.', dir=shm) as runtime:
         os.chmod(runtime, 0o711)  # root's programs may become others'
-        command = expand(guest.argv, folder)
+        command = expand(guest.argv, directory)
         if guest.watch:
             command = [os.path.join(TARGETS, 'guest_watch')] + command
         env = environment(guest.env, runtime)
-        plain = Run(expand(guest.plain, folder) if guest.plain else expand(guest.wrap, folder) + command, env, folder,
+        plain = Run(expand(guest.plain, directory) if guest.plain else expand(guest.wrap, directory) + command, env, directory,
                     deadline=guest.deadline)
         if plain.status == 'hung':
             return False, ['hangs without us'], 1
         for engine in guest.engines:
             left, chances = guest.runs, 2
             while left:
-                path = os.path.join(folder, 'profile.pb.gz')
+                path = os.path.join(directory, 'profile.pb.gz')
                 for old in (path, path + '.old'):
                     if os.path.exists(old):
                         os.unlink(old)
-                words, more = guest.command(engine, path, command, folder)
-                ours = Run(words, {k: v for k, v in dict(env, **more).items() if v is not None}, folder,
+                words, more = guest.command(engine, path, command, directory)
+                ours = Run(words, {k: v for k, v in dict(env, **more).items() if v is not None}, directory,
                            deadline=guest.deadline)
                 nr += 1
                 left -= 1
                 try:
                     compare(guest, plain, ours)
-                    check_profile(guest, engine, path, folder, runtime, ours.stolen_ns)
+                    check_profile(guest, engine, path, directory, runtime, ours.stolen_ns)
                     if left_behind(runtime):
                         raise Failure('left behind: %s' % left_behind(runtime))
                 except (Failure, OSError, ValueError, LookupError) as e:

@@ -88,13 +88,13 @@ def gdb(*commands, argv=WORK):
 class Alone(Guest):
     """Without countersink's command: what loads the library says so itself."""
 
-    def command(self, engine, path, command, folder):
+    def command(self, engine, path, command, directory):
         return [word.replace('{PROFILE}', path) for word in command], {}
 
 
-def interrupts(folder, name='prof'):
+def interrupts(directory, name='prof'):
     """Samples that gperftools took. Source: its documentation of the file's format."""
-    with open(os.path.join(folder, name), 'rb') as f:
+    with open(os.path.join(directory, name), 'rb') as f:
         words = memoryview(f.read(8 << 20))
     words = words[:len(words) // 8 * 8].cast('Q')
     at, total = 5, 0
@@ -104,14 +104,14 @@ def interrupts(folder, name='prof'):
     return total
 
 
-def gperftools_has_its_own(profile, folder):
+def gperftools_has_its_own(profile, directory):
     # 300 ms of work and more, at 100 Hz, whoever else samples.
-    if interrupts(folder) < 15:
-        raise Failure('gperftools took %d samples' % interrupts(folder))
+    if interrupts(directory) < 15:
+        raise Failure('gperftools took %d samples' % interrupts(directory))
 
 
-def perf_has_its_own(profile, folder):
-    text = subprocess.run(['perf', 'report', '-i', os.path.join(folder, 'perf.data'), '--stdio', '-F', 'overhead,sym'],
+def perf_has_its_own(profile, directory):
+    text = subprocess.run(['perf', 'report', '-i', os.path.join(directory, 'perf.data'), '--stdio', '-F', 'overhead,sym'],
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
     shares = [float(share) for share in re.findall(r'(\d+\.\d+)% +\[\.\] guest_work', text)]
     if sum(shares) < 30:
@@ -126,8 +126,8 @@ def without_interrupts(text):
     return re.sub(r'(?m)^PROFILE: interrupts.*\n', '', text)
 
 
-def strace_saw_all(profile, folder):
-    with open(os.path.join(folder, 'trace'), errors='replace') as f:
+def strace_saw_all(profile, directory):
+    with open(os.path.join(directory, 'trace'), errors='replace') as f:
         text = f.read()
     if '+++ exited with 5 +++' not in text or text.count('clone') < 4:
         raise Failure('strace lost something: %r' % text[-300:])

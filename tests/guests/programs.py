@@ -49,14 +49,14 @@ def digest(path):
 # ---- servers -----------------------------------------------------------------------------------------------------------
 
 def redis(way):
-    where = os.path.join(way.folder, 'redis.sock')
+    where = os.path.join(way.directory, 'redis.sock')
 
     def cli(*words, text=None):
         return subprocess.run(['redis-cli', '-s', where, *words], input=text, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=PATIENCE).stdout
 
-    with open(os.path.join(way.folder, 'log'), 'w') as log:
-        server = way.start(['redis-server', '--port', '0', '--unixsocket', where, '--save', '', '--dir', way.folder,
+    with open(os.path.join(way.directory, 'log'), 'w') as log:
+        server = way.start(['redis-server', '--port', '0', '--unixsocket', where, '--save', '', '--dir', way.directory,
                             '--enable-debug-command', 'yes'], stdout=log, stderr=log)
     results = {}
     try:
@@ -106,25 +106,25 @@ def number_in(path):
 
 
 NGINX = '''
-daemon off; worker_processes 2; error_log %(folder)s/error.log warn; pid %(folder)s/nginx.pid;
+daemon off; worker_processes 2; error_log %(directory)s/error.log warn; pid %(directory)s/nginx.pid;
 events { worker_connections 256; }
-http { access_log off; client_body_temp_path %(folder)s/t1; proxy_temp_path %(folder)s/t2; fastcgi_temp_path %(folder)s/t3;
-uwsgi_temp_path %(folder)s/t4; scgi_temp_path %(folder)s/t5;
-server { listen 127.0.0.1:%(port)d; root %(folder)s/html; gzip on; gzip_min_length 1; gzip_types *; } }
+http { access_log off; client_body_temp_path %(directory)s/t1; proxy_temp_path %(directory)s/t2; fastcgi_temp_path %(directory)s/t3;
+uwsgi_temp_path %(directory)s/t4; scgi_temp_path %(directory)s/t5;
+server { listen 127.0.0.1:%(port)d; root %(directory)s/html; gzip on; gzip_min_length 1; gzip_types *; } }
 '''
 
 
 def nginx(way):
-    port, html = free_port(), os.path.join(way.folder, 'html')
+    port, html = free_port(), os.path.join(way.directory, 'html')
     os.mkdir(html)
-    os.chmod(way.folder, 0o755)
+    os.chmod(way.directory, 0o755)
     for n in range(10):
         with open(os.path.join(html, '%d.txt' % n), 'w') as f:
             f.write(('line %d of a file\n' % n) * (500 * n + 1))
-    config = os.path.join(way.folder, 'nginx.conf')
+    config = os.path.join(way.directory, 'nginx.conf')
     with open(config, 'w') as f:
-        f.write(NGINX % {'folder': way.folder, 'port': port})
-    server = way.start(['nginx', '-c', config, '-p', way.folder], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        f.write(NGINX % {'directory': way.directory, 'port': port})
+    server = way.start(['nginx', '-c', config, '-p', way.directory], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     answers, lock = {}, threading.Lock()
 
     def answering():
@@ -149,7 +149,7 @@ def nginx(way):
                 answers[seen] = answers.get(seen, 0) + 1
 
     until(answering, 'nginx does not answer')
-    master = number_in(os.path.join(way.folder, 'nginx.pid'))
+    master = number_in(os.path.join(way.directory, 'nginx.pid'))
     for round in range(2):
         threads = [threading.Thread(target=ask, args=(who,)) for who in range(4)]
         for thread in threads:
@@ -159,7 +159,7 @@ def nginx(way):
         os.kill(master, signal.SIGHUP if round == 0 else signal.SIGQUIT)
     results = {'%s: %s %s' % seen: count for seen, count in answers.items()}
     results['status'] = end_of(server)
-    with open(os.path.join(way.folder, 'error.log')) as f:
+    with open(os.path.join(way.directory, 'error.log')) as f:
         results['errors'] = re.sub(r'\d+', 'N', f.read())
     return results
 
@@ -180,8 +180,8 @@ PRAGMA integrity_check; VACUUM; PRAGMA wal_checkpoint(TRUNCATE); SELECT 1/0, not
 
 
 def sqlite(way):
-    database = os.path.join(way.folder, 'base')
-    script = os.path.join(way.folder, 'script')
+    database = os.path.join(way.directory, 'base')
+    script = os.path.join(way.directory, 'script')
     with open(script, 'w') as f:
         f.write(SQL)
     with open(script) as f:
@@ -190,7 +190,7 @@ def sqlite(way):
 
 
 def make(way):
-    copy = os.path.join(way.folder, 'copy')
+    copy = os.path.join(way.directory, 'copy')
     files = subprocess.run(['git', 'ls-files', '-z'], cwd=SRC, stdout=subprocess.PIPE, check=True).stdout.split(b'\0')
     for name in filter(None, files):
         to = os.path.join(copy.encode(), name)
@@ -200,9 +200,9 @@ def make(way):
     env = {k: v for k, v in way.env.items() if not k.startswith(('MAKE', 'MFLAGS'))}
     status, out = way.run(['make', '-j2', '--output-sync=line', 'all'], cwd=copy, env=env)
     results = {'status': status, 'said': sorted(out.splitlines())}
-    for folder, _, names in os.walk(os.path.join(copy, 'build')):
+    for directory, _, names in os.walk(os.path.join(copy, 'build')):
         for name in names:
-            path = os.path.join(folder, name)
+            path = os.path.join(directory, name)
             results[os.path.relpath(path, copy)] = digest(path)
     if not way.engine and (status or len(results) < 50):
         raise RuntimeError('make does not work by itself: ' + out[-500:])
@@ -211,7 +211,7 @@ def make(way):
 
 def lines_of(command, needs_file):
     def collect(way):
-        shutil.copy(os.path.join(SOURCES, needs_file), way.folder)
+        shutil.copy(os.path.join(SOURCES, needs_file), way.directory)
         status, out = way.run(command, deadline=300)
         return dict({'line %d' % n: line for n, line in enumerate(out.splitlines())}, status=status)
     return collect
@@ -220,9 +220,9 @@ def lines_of(command, needs_file):
 def compiled(compile_words, command, sources, env=()):
     def collect(way):
         for name in sources:
-            shutil.copy(os.path.join(SOURCES, name), way.folder)
-        subprocess.run(compile_words, cwd=way.folder, check=True, stdout=subprocess.DEVNULL,
-                       env=dict(os.environ, GOCACHE=os.path.join(os.path.dirname(way.folder), 'suite-go-cache'),
+            shutil.copy(os.path.join(SOURCES, name), way.directory)
+        subprocess.run(compile_words, cwd=way.directory, check=True, stdout=subprocess.DEVNULL,
+                       env=dict(os.environ, GOCACHE=os.path.join(os.path.dirname(way.directory), 'suite-go-cache'),
                                 GOFLAGS='-mod=mod', **dict(env)))
         status, out = way.run(command, deadline=300)
         return dict({'line %d' % n: line for n, line in enumerate(out.splitlines())}, status=status)
@@ -250,10 +250,10 @@ TYPED = [
 def terminal(way):
     """Types to an interactive bash, and returns what each thing typed was answered."""
     shell = ['bash', '--norc', '--noprofile', '-i']
-    env = dict(way.env, PS1='ready> ', HOME=way.folder, TERM='dumb', HISTFILE='', INPUTRC='/dev/null')
+    env = dict(way.env, PS1='ready> ', HOME=way.directory, TERM='dumb', HISTFILE='', INPUTRC='/dev/null')
     pid, fd = pty.fork()
     if pid == 0:
-        os.chdir(way.folder)
+        os.chdir(way.directory)
         os.execvpe(way.words(shell)[0], way.words(shell), env)
     seen = ''
 

@@ -13,7 +13,7 @@ def guest(name, way, more=(), **rest):
     return Guest('processes: ' + name, ['{T}/guest_rights', way, *more], **rest)
 
 
-def all_known(profile, folder):
+def all_known(profile, directory):
     """No process is called unprofiled, and little time is nobody's."""
     if 'unprofiled' in profile.facts:
         raise Failure('unprofiled: %s' % profile.facts['unprofiled'])
@@ -27,9 +27,9 @@ def wait_for(what, condition, deadline=60):
         time.sleep(0.02)
 
 
-def daemon_profile(profile, folder):
+def daemon_profile(profile, directory):
     """The launcher says that the daemon runs, and the daemon leaves a profile of all that it did."""
-    pattern = os.path.join(folder, 'profile.pb.gz.[0-9]*')
+    pattern = os.path.join(directory, 'profile.pb.gz.[0-9]*')
     found = []
 
     def there():
@@ -44,9 +44,9 @@ def daemon_profile(profile, folder):
 
     if not any('still run' in note for note in profile.facts.get('note', [])):
         raise Failure('nothing is said of the daemon: %s' % profile.facts.get('note'))
-    open(os.path.join(folder, 'work', 'sign'), 'w').close()
+    open(os.path.join(directory, 'work', 'sign'), 'w').close()
     wait_for("the daemon's profile", there)
-    wait_for('its folder to go', lambda: not glob.glob(os.path.join(profile.runtime, 'countersink*')))
+    wait_for('its directory to go', lambda: not glob.glob(os.path.join(profile.runtime, 'countersink*')))
     for path in glob.glob(pattern):
         os.unlink(path)
 
@@ -58,7 +58,7 @@ GUESTS = [
     guest('rights that are given up for a while', 'effective', root=True, hot={'child_work': 45, 'guest_work': 15},
           facts={'unprofiled': 'set-user-id'}, check=None),
     guest('another root', 'other_root', root=True, hot={'guest_work': 45}, facts=OUT_OF_REACH, check=None),
-    guest('another folder, and an output relative to the first', 'other_folder', options=['-o', '../profile.pb.gz']),
+    guest('another directory, and an output relative to the first', 'other_directory', options=['-o', '../profile.pb.gz']),
     guest('a user namespace', 'user_namespace', hot={'child_work': 60}),
     guest('a pid namespace', 'pid_namespace', hot={'child_work': 60}),
     Guest('processes: no /proc', ['unshare', '-m', 'sh', '-c', 'mount -t tmpfs none /proc && exec {T}/guest_memory work'],

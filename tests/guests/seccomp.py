@@ -22,7 +22,7 @@ def caged(name, how, calls, argv=WORK, inside=True, **rest):
     return Guest('seccomp: inherited, ' + name, cage + argv, **rest)
 
 
-def shell_alone(profile, folder):
+def shell_alone(profile, directory):
     """What the shell started is profiled, and the children that tried its filter are nobody's."""
     named = profile.facts.get('unprofiled', [])
     if any('guest_memory' in text for text in named) or not any('sh' in text for text in named):

@@ -77,14 +77,14 @@ class Tap:
         sys.stdout.flush()
 
 
-def churn(seconds, leak, folder, runtime):
+def churn(seconds, leak, directory, runtime):
     """(exit status, what the target said, its looks, the launcher's sizes, the profile, what is left behind)."""
-    path, scratch = os.path.join(folder, 'profile.pb.gz'), os.path.join(folder, 'tmp')
+    path, scratch = os.path.join(directory, 'profile.pb.gz'), os.path.join(directory, 'tmp')
     os.mkdir(scratch)
-    with open(os.path.join(folder, 'out'), 'w+') as out:
+    with open(os.path.join(directory, 'out'), 'w+') as out:
         process = subprocess.Popen([COUNTERSINK, '-q', '-F', str(HZ), '-o', path, '--', os.path.join(TARGETS, 'soak'),
                                     str(seconds)] + leak, stdout=out, stderr=subprocess.STDOUT,
-                                   stdin=subprocess.DEVNULL, env=environment({'TMPDIR': scratch}, runtime), cwd=folder)
+                                   stdin=subprocess.DEVNULL, env=environment({'TMPDIR': scratch}, runtime), cwd=directory)
         launcher = watch(process)
         out.seek(0)
         text = out.read()
@@ -106,9 +106,9 @@ def main():
     seconds, leak = float(sys.argv[1]) if len(sys.argv) > 1 else 600, sys.argv[2:]
     shm = '/dev/shm' if os.access('/dev/shm', os.W_OK) else None
     tap = Tap()
-    with tempfile.TemporaryDirectory(prefix='soak.') as folder, \
+    with tempfile.TemporaryDirectory(prefix='soak.') as directory, \
             tempfile.TemporaryDirectory(prefix='soak.', dir=shm) as runtime:
-        status, text, looks, launcher, path, left = churn(seconds, leak, folder, runtime)
+        status, text, looks, launcher, path, left = churn(seconds, leak, directory, runtime)
         for line in text.splitlines():
             print('# ' + line)
         half, last = looks[len(looks) // 2 - 1], looks[-1]
@@ -133,7 +133,7 @@ def main():
                  growth['rec_bytes'] / max(growth['rec_threads'], 1)))
         rate = last['processes'] / seconds
         tap.say(max(look['files'] for look in looks) < FILES + 2 * 10 * rate + 1000,
-                'recordings in the run folder: %d at most, %d KiB' %
+                'recordings in the run directory: %d at most, %d KiB' %
                 (max(look['files'] for look in looks), max(look['files_kb'] for look in looks)))
         # It has to account for each process, under its pid; what it needs to make the profile at the end is another thing.
         running = [rss for at, rss, _ in launcher if seconds / 2 <= at <= seconds]

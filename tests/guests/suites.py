@@ -28,10 +28,10 @@ PLAIN_TRIES = 12   # further runs without us, of the results that differ
 class Way:
     """How a suite runs its commands: '' as they are, else under an engine of countersink."""
 
-    def __init__(self, folder, engine, hz):
-        self.folder, self.engine, self.hz = folder, engine, hz
-        self.profile = os.path.join(folder, 'profile.pb.gz')
-        self.runtime = os.path.join(folder, 'runtime')
+    def __init__(self, directory, engine, hz):
+        self.directory, self.engine, self.hz = directory, engine, hz
+        self.profile = os.path.join(directory, 'profile.pb.gz')
+        self.runtime = os.path.join(directory, 'runtime')
         os.makedirs(self.runtime, 0o700, exist_ok=True)
         self.env = environment({}, self.runtime)
 
@@ -41,7 +41,7 @@ class Way:
         return [COUNTERSINK, '-q', '-F', str(self.hz), '--engine=' + self.engine, '-o', self.profile, '--'] + list(command)
 
     def start(self, command, **more):
-        more.setdefault('cwd', self.folder)
+        more.setdefault('cwd', self.directory)
         more.setdefault('env', self.env)
         more.setdefault('stdin', subprocess.DEVNULL)
         return subprocess.Popen(self.words(command), start_new_session=True, **more)
@@ -81,7 +81,7 @@ def outcome(case):
 
 def cpython(name):
     def collect(way, only=()):
-        report = os.path.join(way.folder, 'report.xml')
+        report = os.path.join(way.directory, 'report.xml')
         some = [word for case in only if case.startswith('test.') for word in ('-m', case)]
         # Where there is no host behind the virtual socket, those tests hang by themselves.
         status, out = way.run([find_python(), '-m', 'test', '--ignore', '*VSOCK*', '--junit-xml', report] + some + [name])
@@ -128,19 +128,19 @@ def profile_problems(suite, way):
 
 
 def once(suite, engine):
-    with tempfile.TemporaryDirectory(prefix='suite.') as folder:
+    with tempfile.TemporaryDirectory(prefix='suite.') as directory:
         # The same place for both, which some programs write into what they make.
-        plain = suite.collect(Way(folder, '', 0))
-        shutil.rmtree(folder)
-        os.mkdir(folder)
-        way = Way(folder, engine, suite.hz)
+        plain = suite.collect(Way(directory, '', 0))
+        shutil.rmtree(directory)
+        os.mkdir(directory)
+        way = Way(directory, engine, suite.hz)
         ours = suite.collect(way)
         return plain, ours, profile_problems(suite, way)
 
 
 def plain_again(suite, names):
-    with tempfile.TemporaryDirectory(prefix='suite.') as folder:
-        way = Way(folder, '', 0)
+    with tempfile.TemporaryDirectory(prefix='suite.') as directory:
+        way = Way(directory, '', 0)
         return suite.collect(way, only=names) if suite.partly else suite.collect(way)
 
 

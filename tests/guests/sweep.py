@@ -23,7 +23,7 @@ import time
 import harness
 import workloads
 
-FOLDERS = ('/usr/bin', '/usr/sbin', '/usr/games')
+DIRECTORIES = ('/usr/bin', '/usr/sbin', '/usr/games')
 OPTIONS = ('--version', '--help')
 HZ = 10000
 PLAIN_TRIES = 8
@@ -45,7 +45,7 @@ class Result:
 
 
 class Place:
-    """A worker's folders: the same paths for each run, with us and without, since programs print them."""
+    """A worker's directories: the same paths for each run, with us and without, since programs print them."""
 
     def __init__(self):
         self.root = tempfile.mkdtemp(prefix='sweep.')
@@ -59,12 +59,12 @@ class Place:
                     'LOGNAME': 'nobody', 'SHELL': '/bin/sh', 'SWEEP': self.root, 'DATA': os.environ.get('SWEEP_DATA', '/')}
 
     def clean(self):
-        for folder in (self.work, self.home, self.tmp, self.runtime, self.kept):
-            shutil.rmtree(folder, ignore_errors=True)
-            if os.path.exists(folder):  # some make folders that nobody may write to
-                subprocess.run(['chmod', '-R', 'u+rwx', folder], stderr=subprocess.DEVNULL)
-                shutil.rmtree(folder, ignore_errors=True)
-            os.makedirs(folder, 0o700, exist_ok=True)
+        for directory in (self.work, self.home, self.tmp, self.runtime, self.kept):
+            shutil.rmtree(directory, ignore_errors=True)
+            if os.path.exists(directory):  # some make directories that nobody may write to
+                subprocess.run(['chmod', '-R', 'u+rwx', directory], stderr=subprocess.DEVNULL)
+                shutil.rmtree(directory, ignore_errors=True)
+            os.makedirs(directory, 0o700, exist_ok=True)
 
     def command(self, way, words):
         if way == 'launcher':
@@ -97,11 +97,11 @@ class Place:
         return Result(status, *texts, self.files() if way or status != 'hung' else {})
 
     def files(self):
-        """What the command made in its folder."""
+        """What the command made in its directory."""
         found = {}
-        for folder, _, names in os.walk(self.work):
+        for directory, _, names in os.walk(self.work):
             for name in names:
-                path = os.path.join(folder, name)
+                path = os.path.join(directory, name)
                 if stat.S_ISREG(os.lstat(path).st_mode):
                     with open(path, 'rb') as f:
                         found[os.path.relpath(path, self.work)] = hashlib.sha256(f.read()).hexdigest()[:16]
@@ -159,12 +159,12 @@ def compare(place, words, deadline):
 def programs():
     """Each program once, whatever its names."""
     seen = {}
-    for folder in FOLDERS:
-        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
-            path = os.path.join(folder, name)
+    for directory in DIRECTORIES:
+        for name in sorted(os.listdir(directory)) if os.path.isdir(directory) else []:
+            path = os.path.join(directory, name)
             if os.path.isfile(path) and os.access(path, os.X_OK):
                 # Many programs do other things by another name: two links to one file are two programs, /bin's are not.
-                seen.setdefault((os.path.realpath(folder), name), path)
+                seen.setdefault((os.path.realpath(directory), name), path)
     return sorted(seen.values())
 
 

@@ -1,28 +1,28 @@
 """What sweep.py runs beside every program's --version and --help: (name, what must be installed, text for bash). $DATA
-has lines (200,000 numbered lines of words), big (1,000,000 lines), tree (a folder of sources), pic.ppm."""
+has lines (200,000 numbered lines of words), big (1,000,000 lines), tree (a directory of sources), pic.ppm."""
 import os
 import random
 
 
-def prepare(folder):
+def prepare(directory):
     """Make $DATA: the same on every machine."""
     words = random.Random(7)
     stems = ['sink', 'counter', 'drill', 'bore', 'cone', 'flush', 'screw', 'depth', 'angle', 'chamfer']
-    with open(os.path.join(folder, 'lines'), 'w') as f:
+    with open(os.path.join(directory, 'lines'), 'w') as f:
         for n in range(200000):
             f.write('%d %s %d\n' % (n, ' '.join(words.choices(stems, k=4)), words.randrange(10 ** 6)))
-    with open(os.path.join(folder, 'big'), 'w') as f:
+    with open(os.path.join(directory, 'big'), 'w') as f:
         f.writelines('%d %s\n' % (words.randrange(10 ** 7), words.choice(stems)) for _ in range(1000000))
     for n in range(200):
-        where = os.path.join(folder, 'tree', 'd%d' % (n % 10))
+        where = os.path.join(directory, 'tree', 'd%d' % (n % 10))
         os.makedirs(where, exist_ok=True)
         with open(os.path.join(where, 'f%d.c' % n), 'w') as f:
             f.write('int f%d(int n) { int s = 0; for (int i = 0; i < n; i++) s += i ^ %d; return s; }\n' % (n, n) * 1)
-    with open(os.path.join(folder, 'pic.ppm'), 'wb') as f:
+    with open(os.path.join(directory, 'pic.ppm'), 'wb') as f:
         f.write(b'P6\n320 240\n255\n' + bytes((x * y ^ x + y) & 255 for y in range(240) for x in range(960)))
-    with open(os.path.join(folder, 'templates.cc'), 'w') as f:
+    with open(os.path.join(directory, 'templates.cc'), 'w') as f:
         f.write(TEMPLATES)
-    with open(os.path.join(folder, 'Work.java'), 'w') as f:
+    with open(os.path.join(directory, 'Work.java'), 'w') as f:
         f.write(JAVA)
 
 

@@ -163,7 +163,7 @@ static uint32_t fill(struct perf_event_attr *attrs, uint32_t nr)
 	return nr;
 }
 
-/* Pinned groups: all or nothing, and said so. */
+/* Pinned groups: all or nothing; a group that is not counted is reported. */
 static void test_fit(void)
 {
 	struct perf_event_attr attrs[MAX_MEMBERS];

@@ -1,4 +1,4 @@
-# What every tests/reserve/*.t begins with: tests/cli/lib.sh, and PCP's own daemons in private folders.
+# What every tests/reserve/*.t begins with: tests/cli/lib.sh, and PCP's own daemons in private directories.
 # shellcheck shell=bash
 . "$(dirname "$0")/../cli/lib.sh"
 

@@ -76,13 +76,13 @@ static void out_of_memory(void)
 		memset(at, 1, bytes);
 }
 
-static int put(const char *folder, const char *file, const char *text)
+static int put(const char *directory, const char *file, const char *text)
 {
 	char path[200];
 	ssize_t n = -1;
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/%s", folder, file);
+	snprintf(path, sizeof(path), "%s/%s", directory, file);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd >= 0) {
 		n = write(fd, text, strlen(text));
@@ -95,24 +95,24 @@ static int put(const char *folder, const char *file, const char *text)
 static int killed_for_memory(void)
 {
 	static const char *const roots[] = {"/sys/fs/cgroup/memory", "/sys/fs/cgroup"};
-	char folder[100], number[16];
+	char directory[100], number[16];
 	int status = -1;
 	size_t i = 0;
 	pid_t pid;
 
 	for (; i < 2; i++) {
-		snprintf(folder, sizeof(folder), "%s/guest-ends-%d", roots[i], (int)getpid());
-		if (!mkdir(folder, 0755) &&
-		    (!put(folder, "memory.limit_in_bytes", "33554432") || !put(folder, "memory.max", "33554432")))
+		snprintf(directory, sizeof(directory), "%s/guest-ends-%d", roots[i], (int)getpid());
+		if (!mkdir(directory, 0755) &&
+		    (!put(directory, "memory.limit_in_bytes", "33554432") || !put(directory, "memory.max", "33554432")))
 			break;
-		rmdir(folder);
+		rmdir(directory);
 	}
 	pid = i < 2 ? fork() : -1;
 	if (pid == 0) {
 		char *at = mmap(NULL, 256 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		snprintf(number, sizeof(number), "%d", (int)getpid());
-		if (put(folder, "cgroup.procs", number))
+		if (put(directory, "cgroup.procs", number))
 			_exit(3);
 		guest_burn(40);
 		memset(at, 1, 256 << 20);
@@ -120,7 +120,7 @@ static int killed_for_memory(void)
 	}
 	if (pid > 0)
 		status = guest_wait(pid);
-	while (i < 2 && rmdir(folder) && errno == EBUSY)
+	while (i < 2 && rmdir(directory) && errno == EBUSY)
 		usleep(1000);
 	guest_print_status("the child", status);
 	return 7;

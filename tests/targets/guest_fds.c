@@ -89,13 +89,13 @@ static void *make_threads(void *arg)
 enum { NR_FILES = 24, ROUNDS = 60, LINE = 64 };
 
 /* Writes its own line to each of many files, at numbers that were free a moment ago. */
-static int check_round(const char *folder, int round)
+static int check_round(const char *directory, int round)
 {
 	int fds[NR_FILES], wrong = 0;
 	char line[LINE], back[LINE + 1], path[256];
 
 	for (int i = 0; i < NR_FILES; i++) {
-		snprintf(path, sizeof(path), "%s/%d", folder, i);
+		snprintf(path, sizeof(path), "%s/%d", directory, i);
 		fds[i] = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 		memset(line, 'a' + (i + round) % 26, LINE);
 		wrong += fds[i] < 0 || write(fds[i], line, LINE) != LINE;
@@ -116,11 +116,11 @@ static int check_round(const char *folder, int round)
 static int storm(int argc, char **argv)
 {
 	const char *way = argc > 1 ? argv[1] : "closefrom";
-	char folder[] = "storm-XXXXXX", path[256];
+	char directory[] = "storm-XXXXXX", path[256];
 	pthread_t makers[2];
 	int wrong = 0;
 
-	if (!mkdtemp(folder))
+	if (!mkdtemp(directory))
 		return 1;
 	for (int i = 0; i < 2; i++)
 		pthread_create(&makers[i], NULL, make_threads, NULL);
@@ -135,16 +135,16 @@ static int storm(int argc, char **argv)
 				dup2(2, fd);
 		if (!strcmp(way, "dup2"))
 			closefrom(3);
-		wrong += check_round(folder, round);
+		wrong += check_round(directory, round);
 	}
 	stop = true;
 	for (int i = 0; i < 2; i++)
 		pthread_join(makers[i], NULL);
 	for (int i = 0; i < NR_FILES; i++) {
-		snprintf(path, sizeof(path), "%s/%d", folder, i);
+		snprintf(path, sizeof(path), "%s/%d", directory, i);
 		unlink(path);
 	}
-	rmdir(folder);
+	rmdir(directory);
 	printf("threads were made: %d, wrong: %d\n", nr_made > 0, wrong);
 	return 0;
 }

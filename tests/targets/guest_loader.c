@@ -1,6 +1,6 @@
 /*
  * Loads libguest_plug.so in the ways that profilers stumble over:
- *   guest_loader WAY [FOLDER]   the folder, where a path is to be given
+ *   guest_loader WAY [DIRECTORY]   the directory, where a path is to be given
  * Its own RUNPATH is $ORIGIN/plugs, where libguest_outer.so is; that one's is $ORIGIN/inner.
  */
 #include <dlfcn.h>

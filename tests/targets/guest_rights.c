@@ -1,7 +1,7 @@
 /*
  * Programs that leave where they came from: another root, other namespaces, fewer rights, no parent. What they burn
  * there is child_work().
- *   guest_rights WAY [FOLDER]
+ *   guest_rights WAY [DIRECTORY]
  */
 #include <fcntl.h>
 #include <grp.h>
@@ -101,12 +101,12 @@ static int effective(int argc, char **argv)
 
 static int other_root(int argc, char **argv)
 {
-	char folder[] = "root-XXXXXX";
+	char directory[] = "root-XXXXXX";
 
 	(void)argc;
 	(void)argv;
 	guest_burn(20);
-	if (!mkdtemp(folder) || chroot(folder) || chdir("/"))
+	if (!mkdtemp(directory) || chroot(directory) || chdir("/"))
 		return 1;
 	guest_burn(60);
 	burn_in_fork("fork");
@@ -115,7 +115,7 @@ static int other_root(int argc, char **argv)
 	return 0;
 }
 
-static int other_folder(int argc, char **argv)
+static int other_directory(int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
@@ -207,11 +207,11 @@ static int not_dumpable(int argc, char **argv)
 static int daemon_stays(int argc, char **argv)
 {
 	const char *sign = argc > 1 ? argv[1] : "sign";
-	char path[4096], folder[4096];
+	char path[4096], directory[4096];
 
-	if (!getcwd(folder, sizeof(folder)))
+	if (!getcwd(directory, sizeof(directory)))
 		return 1;
-	snprintf(path, sizeof(path), "%.4000s/%.90s", folder, sign);
+	snprintf(path, sizeof(path), "%.4000s/%.90s", directory, sign);
 	guest_burn(30);
 	if (fork())
 		_exit(9);
@@ -257,7 +257,7 @@ int main(int argc, char **argv)
 						{"drop", drop},
 						{"effective", effective},
 						{"other_root", other_root},
-						{"other_folder", other_folder},
+						{"other_directory", other_directory},
 						{"user_namespace", user_namespace},
 						{"pid_namespace", pid_namespace},
 						{"not_dumpable", not_dumpable},

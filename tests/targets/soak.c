@@ -1,7 +1,7 @@
 /*
  * soak SECONDS [LEAK BYTES]: threads, forks, execs, spawns and objects that come and go as fast as they can, by one
  * process that looks at itself every twentieth of the time: memory, file descriptors, threads, mappings, what lies in
- * the run folder, and in its own recording.
+ * the run directory, and in its own recording.
  * Prints a line for each look, and the counts of what was done at the end.
  *
  * LEAK is thread, fork or object: that many BYTES are lost with each, by malloc (thread, fork, object) or as a profiler
@@ -117,9 +117,9 @@ static void objects(void)
 	}
 }
 
-static unsigned long entries(const char *folder, unsigned long *kb)
+static unsigned long entries(const char *directory, unsigned long *kb)
 {
-	DIR *dir = opendir(folder);
+	DIR *dir = opendir(directory);
 	struct dirent *entry;
 	unsigned long nr = 0;
 	struct stat st;
@@ -156,7 +156,7 @@ struct recorded {
 };
 
 /* What this process's own recording has: rows and nodes are what the library's index is about. */
-static struct recorded recorded(const char *folder)
+static struct recorded recorded(const char *directory)
 {
 	struct recorded sum = {0};
 	char path[4096];
@@ -164,7 +164,7 @@ static struct recorded recorded(const char *folder)
 	char *map;
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/%d.0" CSINK_REC_SUFFIX, folder, (int)getpid());
+	snprintf(path, sizeof(path), "%s/%d.0" CSINK_REC_SUFFIX, directory, (int)getpid());
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return sum;
@@ -202,9 +202,9 @@ static struct recorded recorded(const char *folder)
 
 static void look(double since)
 {
-	const char *folder = getenv("COUNTERSINK_RUN_DIR");
-	unsigned long kb = 0, files = folder ? entries(folder, &kb) : 0;
-	struct recorded rec = folder ? recorded(folder) : (struct recorded){0};
+	const char *directory = getenv("COUNTERSINK_RUN_DIR");
+	unsigned long kb = 0, files = directory ? entries(directory, &kb) : 0;
+	struct recorded rec = directory ? recorded(directory) : (struct recorded){0};
 	struct mallinfo2 heap = mallinfo2();
 
 	printf("at %.0f s: rss_kb %lu data_kb %lu heap_bytes %zu fds %lu threads %lu maps %lu files %lu files_kb %lu "

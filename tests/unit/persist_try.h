@@ -1,6 +1,6 @@
 /*
- * What the tests of persistent events share: a run folder of their own, a program to be the keeper, events that every
- * user may open, and a look at the keeper itself.
+ * What the tests of persistent events share: a run directory of their own, a program to be the keeper, events that
+ * every user may open, and a look at the keeper itself.
  */
 #ifndef CSINK_TESTS_PERSIST_TRY_H
 #define CSINK_TESTS_PERSIST_TRY_H
@@ -26,7 +26,7 @@
 
 #define FORMAT (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
 
-static char base[64], folder[128];
+static char base[64], directory[128];
 
 /* Page faults of the user's side, which need no privilege. */
 static struct perf_event_attr faults(void)
@@ -58,7 +58,7 @@ static bool can_open(void)
 }
 
 /*
- * The countersink of this build is found by PATH: a copy, since other users may not enter the folder of the build.
+ * The countersink of this build is found by PATH: a copy, since other users may not enter the directory of the build.
  * False where there are no events to try: then all is skipped.
  */
 static bool begin(void)
@@ -76,7 +76,7 @@ static bool begin(void)
 	unsetenv("COUNTERSINK_PERSIST_DIR");
 	strcpy(base, "/tmp/csink-persist-XXXXXX");
 	if (!mkdtemp(base)) {
-		printf("Bail out! no folder\n");
+		printf("Bail out! no directory\n");
 		exit(1);
 	}
 	chmod(base, 0755);
@@ -87,7 +87,7 @@ static bool begin(void)
 	}
 	strcat(strcpy(path, base), "/bin");
 	setenv("PATH", path, 1);
-	snprintf(folder, sizeof(folder), "%s/countersink-persist", base);
+	snprintf(directory, sizeof(directory), "%s/countersink-persist", base);
 	return true;
 }
 
@@ -107,15 +107,15 @@ static pid_t keeper_pid(void)
 	struct ucred peer = {0};
 	socklen_t len = sizeof(peer);
 	char path[PATH_MAX];
-	int folder_fd = csink_persist_folder(base, false, path);
-	int fd = folder_fd < 0 ? -1 : csink_persist_connect(folder_fd);
+	int directory_fd = csink_persist_directory(base, false, path);
+	int fd = directory_fd < 0 ? -1 : csink_persist_connect(directory_fd);
 
 	if (fd >= 0) {
 		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
 		close(fd);
 	}
-	if (folder_fd >= 0)
-		close(folder_fd);
+	if (directory_fd >= 0)
+		close(directory_fd);
 	return peer.pid;
 }
 
@@ -124,7 +124,7 @@ __attribute__((unused)) static bool has_no_keeper(void)
 	char path[PATH_MAX];
 	int fd, held;
 
-	snprintf(path, sizeof(path), "%s/" CSINK_PERSIST_LOCK, folder);
+	snprintf(path, sizeof(path), "%s/" CSINK_PERSIST_LOCK, directory);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	held = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB);
 	if (fd >= 0)
@@ -157,7 +157,7 @@ __attribute__((unused)) static int nr_files(void)
 	int nr = 0;
 	DIR *dir;
 
-	snprintf(path, sizeof(path), "%s/" CSINK_PERSIST_EVENTS, folder);
+	snprintf(path, sizeof(path), "%s/" CSINK_PERSIST_EVENTS, directory);
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir)))
 		nr += entry->d_name[0] != '.';

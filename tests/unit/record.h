@@ -158,13 +158,13 @@ __attribute__((unused)) static void record_spawn(struct record *r, uint16_t reas
 	strcpy(spawn->path, path);
 }
 
-/* Write folder/NAME; the record can go on being used. */
-__attribute__((unused)) static void record_write(const struct record *r, const char *folder, const char *name)
+/* Write directory/NAME; the record can go on being used. */
+__attribute__((unused)) static void record_write(const struct record *r, const char *directory, const char *name)
 {
 	char path[4096];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0 || write(fd, r->bytes, r->size) != (ssize_t)r->size)
 		abort();

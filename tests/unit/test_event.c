@@ -1,6 +1,6 @@
 /*
- * Events: names to attributes. sysfs and tracefs are made in a private folder; libpfm4 is told to speak of one certain
- * CPU, so that the test runs anywhere. test_event_generic.c holds our generic names against libpfm4's.
+ * Events: names to attributes. sysfs and tracefs are made in a private directory; libpfm4 is told to speak of one
+ * certain CPU, so that the test runs anywhere. test_event_generic.c holds our generic names against libpfm4's.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include "launcher/gate/fingerprint.h"
 #include "tests/unit/tap.h"
 
-static char folder[] = "/tmp/countersink-fingerprint.XXXXXX";
+static char directory[] = "/tmp/countersink-fingerprint.XXXXXX";
 
 static void put(const char *path, const char *text)
 {
@@ -89,14 +89,14 @@ int main(void)
 {
 	char command[96];
 
-	if (!mkdtemp(folder) || chdir(folder)) {
-		ok(false, "a folder to work in");
+	if (!mkdtemp(directory) || chdir(directory)) {
+		ok(false, "a directory to work in");
 		return done();
 	}
 	test_governors();
 	test_cpu();
 	test_library();
-	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	snprintf(command, sizeof(command), "rm -rf %s", directory);
 	ok(!chdir("/") && !system(command), "cleaned up");
 	return done();
 }

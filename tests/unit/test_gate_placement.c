@@ -13,7 +13,7 @@
 
 #define MAX_PAGES 16384
 
-static char folder[] = "/var/tmp/countersink-placement.XXXXXX";
+static char directory[] = "/var/tmp/countersink-placement.XXXXXX";
 static struct csink_random dice;
 
 /* A file with the bytes of this program, and one more: bytes beyond the end are no harm to it. */
@@ -179,12 +179,12 @@ static void test_shared(const char *path, const char *other)
 static void test_counterparts(const char *path, const char *other)
 {
 	struct csink_gate_placement placement = {.two_sides = true};
-	char moved[2][sizeof(folder) + 32], *slash;
+	char moved[2][sizeof(directory) + 32], *slash;
 	struct mapped held;
 	uint32_t at = 0;
 
 	for (int i = 0; i < 2; i++) {
-		snprintf(moved[i], sizeof(moved[i]), "%s/side%d", folder, i);
+		snprintf(moved[i], sizeof(moved[i]), "%s/side%d", directory, i);
 		mkdir(moved[i], 0700);
 		slash = moved[i] + strlen(moved[i]);
 		strcpy(slash, i ? "/libwork.so.2" : "/libwork.so.1");
@@ -218,7 +218,7 @@ static void test_others(const char *path)
 	fclose(f);
 	is_num(csink_gate_placement_add(&placement, 0, "/no/such/file"), 0, "no file: ignored");
 	is_num(csink_gate_placement_add(&placement, 0, "[vdso]"), 0, "no name of a file: ignored");
-	is_num(csink_gate_placement_add(&placement, 0, folder), 0, "a directory is ignored");
+	is_num(csink_gate_placement_add(&placement, 0, directory), 0, "a directory is ignored");
 	is_num(placement.nr, 0, "scripts, devices and directories are no files to move");
 	csink_gate_placement_add_program(&placement, 0, path);
 	csink_gate_placement_move(&placement, 0, &dice);
@@ -232,17 +232,17 @@ static void test_others(const char *path)
 
 int main(void)
 {
-	char paths[3][sizeof(folder) + 16];
+	char paths[3][sizeof(directory) + 16];
 	struct statfs fs;
 
-	if (!mkdtemp(folder))
+	if (!mkdtemp(directory))
 		return 1;
 	for (int i = 0; i < 3; i++)
-		snprintf(paths[i], sizeof(paths[i]), "%s/program%d", folder, i);
+		snprintf(paths[i], sizeof(paths[i]), "%s/program%d", directory, i);
 	csink_random_init(&dice, 7);
 	copy_self(paths[0], 'a');
 	copy_self(paths[1], 'b');
-	if (!statfs(folder, &fs) && fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC) {
+	if (!statfs(directory, &fs) && fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC) {
 		test_moved(paths[0]);
 		test_held(paths[0]);
 		test_shared(paths[0], paths[1]);
@@ -253,6 +253,6 @@ int main(void)
 	test_others(paths[2]);
 	for (int i = 0; i < 3; i++)
 		unlink(paths[i]);
-	rmdir(folder);
+	rmdir(directory);
 	return done();
 }

@@ -99,17 +99,17 @@ static void test_environment(void)
 	setenv("COUNTERSINK_FREQUENCY", "50", 1);
 	setenv("COUNTERSINK_ALL", "TRUE", 1);
 	setenv("COUNTERSINK_PERIOD", "", 1);
-	is_str(value("run x", CSINK_OPT_FREQUENCY), "50", "the twin");
+	is_str(value("run x", CSINK_OPT_FREQUENCY), "50", "a value comes from the environment variable");
 	parse(&o, line);
 	is_num(o.values[CSINK_OPT_FREQUENCY].source, CSINK_FROM_OPTION, "the option comes first");
 	is_num(o.values[CSINK_OPT_ALL].source, CSINK_FROM_ENVIRONMENT, "a flag's value comes from the environment");
 	ok(csink_options_bool(&o, CSINK_OPT_ALL), "a flag in capitals");
-	is_num(o.values[CSINK_OPT_PERIOD].source, CSINK_FROM_DEFAULT, "an empty twin counts as unset");
+	is_num(o.values[CSINK_OPT_PERIOD].source, CSINK_FROM_DEFAULT, "an empty environment variable counts as unset");
 	is_num((long long)csink_options_number(&o, CSINK_OPT_PERIOD), 0, "no number");
 	setenv("COUNTERSINK_FREQUENCY", "many", 1);
 	is_str(value("run x", CSINK_OPT_ALL),
 	       "!COUNTERSINK_FREQUENCY in the environment: 'many' is not a whole number above 0",
-	       "a bad twin is named");
+	       "a bad value of an environment variable is named");
 	is_str(value("run -F 8 x", CSINK_OPT_FREQUENCY), "8", "unless an option overrules it");
 	unsetenv("COUNTERSINK_FREQUENCY");
 	unsetenv("COUNTERSINK_ALL");
@@ -167,7 +167,7 @@ static void test_help_width(void)
 {
 	static const struct csink_option table[] = {
 		{"FORMAT", 'f', "first_value|second_value|third_value|fourth_value|fifth_and_last_value", "",
-		 CSINK_OPT_NO_TWIN, "text"},
+		 CSINK_OPT_NO_ENV, "text"},
 	};
 	char *text = NULL;
 	size_t bytes;
@@ -210,9 +210,9 @@ static void test_child_environment(void)
 		texts[i] = csink_run_options[i].def;
 	env = csink_env_build(before, "/l/lib.so", "/run/dir", texts);
 	is_str(variable(env, "LD_PRELOAD"), "/x.so /y.so:/l/lib.so", "appended to what is preloaded");
-	is_str(variable(env, "COUNTERSINK_RUN_DIR"), "/run/dir", "the run folder");
-	is_str(variable(env, "COUNTERSINK_FREQUENCY"), "997", "a twin");
-	ok(!variable(env, "COUNTERSINK_PERIOD"), "an empty value leaves no twin");
+	is_str(variable(env, "COUNTERSINK_RUN_DIR"), "/run/dir", "the run directory");
+	is_str(variable(env, "COUNTERSINK_FREQUENCY"), "997", "a value is handed on in its environment variable");
+	ok(!variable(env, "COUNTERSINK_PERIOD"), "an empty value leaves no environment variable");
 	ok(!variable(env, "COUNTERSINK_RUN_OWNER"), "no outer run is left");
 	is_str(variable(env, "COUNTERSINK_ALL"), "1", "a variable that is not the library's stays");
 	is_str(variable(env, "A"), "1", "other variables stay");

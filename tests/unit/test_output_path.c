@@ -11,7 +11,7 @@
 #include "launcher/session/output_place.h"
 #include "tests/unit/tap.h"
 
-static char folder[] = "/tmp/countersink-test.XXXXXX";
+static char directory[] = "/tmp/countersink-test.XXXXXX";
 
 static const char *expanded(const char *template)
 {
@@ -100,14 +100,14 @@ static void test_places(void)
 {
 	is_num(check("new.pb.gz"), 0, "a new file here");
 	is_num(access("new.pb.gz", F_OK), -1, "the check creates no file");
-	is_num(check("/nowhere/x"), -ENOENT, "no folder");
-	is_num(check("."), -EISDIR, "a folder");
-	is_num(check("x/"), -EISDIR, "a folder that is not there");
-	is_num(check("/x_in_root"), geteuid() ? -EACCES : 0, "the root folder is a folder");
+	is_num(check("/nowhere/x"), -ENOENT, "no directory");
+	is_num(check("."), -EISDIR, "a directory");
+	is_num(check("x/"), -EISDIR, "a directory that is not there");
+	is_num(check("/x_in_root"), geteuid() ? -EACCES : 0, "the root directory is a directory");
 	is_num(check("/dev/null"), 0, "a device");
 	is_num(check("/dev/null/x"), -ENOTDIR, "below a device");
 	mkdir("closed", 0500);
-	is_num(check("closed/x"), geteuid() ? -EACCES : 0, "a folder that is not ours to write");
+	is_num(check("closed/x"), geteuid() ? -EACCES : 0, "a directory that is not ours to write");
 }
 
 static void test_fallback(void)
@@ -151,8 +151,8 @@ int main(void)
 {
 	char command[128];
 
-	if (!mkdtemp(folder) || chdir(folder)) {
-		perror(folder);
+	if (!mkdtemp(directory) || chdir(directory)) {
+		perror(directory);
 		return 1;
 	}
 	test_templates();
@@ -160,7 +160,7 @@ int main(void)
 	test_rank();
 	test_places();
 	test_fallback();
-	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	snprintf(command, sizeof(command), "rm -rf %s", directory);
 	ok(!chdir("/") && !system(command), "tidied up");
 	return done();
 }

@@ -9,7 +9,7 @@
 #include "launcher/session/find_program.h"
 #include "tests/unit/tap.h"
 
-static char folder[] = "/tmp/countersink-test.XXXXXX";
+static char directory[] = "/tmp/countersink-test.XXXXXX";
 
 static void write_file(const char *name, const void *bytes, size_t size, mode_t mode)
 {
@@ -135,10 +135,10 @@ static void test_find(void)
 	is_num(csink_program_find("", &program), -ENOENT, "no name");
 	is_num(csink_program_find("first/prog", &program), -EACCES, "a path is not searched for");
 	is_num(csink_program_find("./second/prog", &program), 0, "a path is found without PATH");
-	is_num(csink_program_find("./first", &program), -EACCES, "a folder cannot be executed");
+	is_num(csink_program_find("./first", &program), -EACCES, "a directory cannot be executed");
 	setenv("PATH", "first::second", 1);
 	write_file("here", "#!/bin/sh\n", 10, 0755);
-	is_num(csink_program_find("here", &program), 0, "an empty element of PATH is this folder");
+	is_num(csink_program_find("here", &program), 0, "an empty element of PATH is this directory");
 	unsetenv("PATH");
 	is_num(csink_program_find("sh", &program), 0, "without PATH the system's default is searched");
 }
@@ -147,15 +147,15 @@ int main(void)
 {
 	char command[128];
 
-	if (!mkdtemp(folder) || chdir(folder)) {
-		perror(folder);
+	if (!mkdtemp(directory) || chdir(directory)) {
+		perror(directory);
 		return 1;
 	}
 	test_kinds();
 	test_scripts();
 	test_find();
 	setenv("PATH", "/usr/bin:/bin", 1);
-	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	snprintf(command, sizeof(command), "rm -rf %s", directory);
 	ok(!chdir("/") && !system(command), "tidied up");
 	return done();
 }

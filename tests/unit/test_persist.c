@@ -219,21 +219,21 @@ static void test_errors(void)
 	is_num(nr_files(), 0, "a keeper that got no event leaves no event file");
 }
 
-static void test_folder(void)
+static void test_directory(void)
 {
 	char elsewhere[192];
 
-	is_num(chmod(folder, 0777), 0, "the directory is writable for others");
+	is_num(chmod(directory, 0777), 0, "the directory is writable for others");
 	is_num(in_process(make, 0).err, -EPERM, "a directory writable for others is not trusted: EPERM");
 	is_num(csink_persist_open(1, -1, NULL, base), -EPERM, "open in a directory writable for others: EPERM");
 	is_num(csink_persist_lost(base), -EPERM, "lost in a directory writable for others: EPERM");
-	chmod(folder, 0700);
-	snprintf(elsewhere, sizeof(elsewhere), "%s.moved", folder);
-	if (rename(folder, elsewhere) || symlink(elsewhere, folder))
+	chmod(directory, 0700);
+	snprintf(elsewhere, sizeof(elsewhere), "%s.moved", directory);
+	if (rename(directory, elsewhere) || symlink(elsewhere, directory))
 		ok(0, "the directory is moved");
 	is_num(in_process(make, 0).err, -EPERM, "a link to a directory is not trusted: EPERM");
-	unlink(folder);
-	is_num(rename(elsewhere, folder), 0, "the folder is back");
+	unlink(directory);
+	is_num(rename(elsewhere, directory), 0, "the directory is back");
 	is_num(csink_persist_open(1, -1, NULL, "/nonexistent"), -ENOENT, "a base that is not there: ENOENT");
 }
 
@@ -308,7 +308,7 @@ int main(void)
 	test_cpu();
 	test_ring();
 	test_errors();
-	test_folder();
+	test_directory();
 	test_limits();
 	test_killed();
 	target_end();

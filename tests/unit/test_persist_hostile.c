@@ -20,11 +20,11 @@ static uint64_t event_id;
 static int connect_to_keeper(void)
 {
 	char path[PATH_MAX];
-	int folder_fd = csink_persist_folder(base, false, path);
-	int fd = folder_fd < 0 ? folder_fd : csink_persist_connect(folder_fd);
+	int directory_fd = csink_persist_directory(base, false, path);
+	int fd = directory_fd < 0 ? directory_fd : csink_persist_connect(directory_fd);
 
-	if (folder_fd >= 0)
-		close(folder_fd);
+	if (directory_fd >= 0)
+		close(directory_fd);
 	return fd;
 }
 
@@ -391,14 +391,14 @@ static void answer_with(int err, int fd, uint32_t nr_fds)
 static void test_hostile_keeper(void)
 {
 	struct perf_event_attr attr = faults();
-	int null = open("/dev/null", O_RDONLY | O_CLOEXEC), event = open_event(&attr, 0), folder_fd;
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC), event = open_event(&attr, 0), directory_fd;
 	struct sockaddr_un address;
 	pthread_t thread;
 	char path[PATH_MAX];
 
 	hostile.listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	folder_fd = csink_persist_folder(base, true, path);
-	csink_persist_address(folder_fd, &address);
+	directory_fd = csink_persist_directory(base, true, path);
+	csink_persist_address(directory_fd, &address);
 	if (bind(hostile.listen_fd, (struct sockaddr *)&address, sizeof(address)) || listen(hostile.listen_fd, 8))
 		ok(0, "the hostile keeper listens");
 	pthread_create(&thread, NULL, be_hostile, NULL);
@@ -427,8 +427,8 @@ static void test_hostile_keeper(void)
 	shutdown(hostile.listen_fd, SHUT_RDWR);
 	pthread_join(thread, NULL);
 	close(hostile.listen_fd);
-	unlinkat(folder_fd, CSINK_PERSIST_SOCKET, 0);
-	close(folder_fd);
+	unlinkat(directory_fd, CSINK_PERSIST_SOCKET, 0);
+	close(directory_fd);
 	close(null);
 	close(event);
 }

@@ -62,7 +62,7 @@ static void race(int start_fd)
 	_exit(0);
 }
 
-/* Processes that keep events in our folder. */
+/* Processes that keep events in our directory. */
 static int nr_keepers(void)
 {
 	struct dirent *entry;
@@ -267,7 +267,7 @@ static void judge(void)
 	   "clients did some work before they were killed");
 	is_num(lost, 0, "no event is lost");
 	is_num(left, 0, "none is left over that was attached");
-	is_num(nr_files(), listed.nr, "the folder lists the same");
+	is_num(nr_files(), listed.nr, "the directory lists the same");
 	count_fds(keeper_pid(), &events, &all);
 	is_num(events, listed.nr, "the keeper has an fd for each, and no more");
 	ok(all - events <= 10, "the keeper has no descriptor of a killed client (%d others)", all - events);

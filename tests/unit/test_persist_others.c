@@ -81,33 +81,33 @@ static struct word nobody_has_no_memory(uint64_t id)
 	event.pages = 1 << 15;
 	word.err = fd < 0 ? fd : csink_persist_detach(fd, &event, own);
 	strcpy(base, own);
-	snprintf(folder, sizeof(folder), "%s/countersink-persist", own);
+	snprintf(directory, sizeof(directory), "%s/countersink-persist", own);
 	wait_until(has_no_keeper);
 	for (const char *const *name = (const char *const[]){"lock", "start", "events", NULL}; *name; name++) {
-		snprintf(inside, sizeof(inside), "%s/%s", folder, *name);
+		snprintf(inside, sizeof(inside), "%s/%s", directory, *name);
 		remove(inside);
 	}
-	rmdir(folder);
+	rmdir(directory);
 	rmdir(own);
 	return word;
 }
 
 static void test_impostor(void)
 {
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), folder_fd;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), directory_fd;
 	struct sockaddr_un address;
 	char path[PATH_MAX];
 
-	folder_fd = csink_persist_folder(base, false, path);
-	csink_persist_address(folder_fd, &address);
-	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 1) || chown(folder, NOBODY, NOBODY))
+	directory_fd = csink_persist_directory(base, false, path);
+	csink_persist_address(directory_fd, &address);
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 1) || chown(directory, NOBODY, NOBODY))
 		ok(0, "an impostor listens");
 	is_num(csink_persist_open(1, -1, NULL, base), -EPERM,
 	       "an impostor in another user's directory is not trusted: EPERM");
 	close(fd);
-	unlinkat(folder_fd, CSINK_PERSIST_SOCKET, 0);
-	close(folder_fd);
-	is_num(chown(folder, 0, 0), 0, "the folder is ours again");
+	unlinkat(directory_fd, CSINK_PERSIST_SOCKET, 0);
+	close(directory_fd);
+	is_num(chown(directory, 0, 0), 0, "the directory is ours again");
 }
 
 static void test_others(void)
@@ -121,12 +121,12 @@ static void test_others(void)
 	}
 	secret = in_process(make, 0);
 	is_num(secret.err, 0, "an event of mode 0600");
-	is_num(stat(folder, &st) ? 0 : st.st_mode & 0777, 0700, "its folder is private");
+	is_num(stat(directory, &st) ? 0 : st.st_mode & 0777, 0700, "its directory is private");
 	is_num(in_process(nobody_reads, secret.id).err, -EACCES, "another user cannot read a private event: EACCES");
 	is_num(in_process(nobody_lists, 0).err, -EACCES, "another user cannot list private events: EACCES");
 	shared = in_process(make, 0644);
 	is_num(shared.err, 0, "an event of mode 0644 beside it");
-	is_num(stat(folder, &st) ? 0 : st.st_mode & 0777, 0711, "lets others through the folder");
+	is_num(stat(directory, &st) ? 0 : st.st_mode & 0777, 0711, "lets others through the directory");
 	word = in_process(nobody_reads, shared.id);
 	is_num(word.err, 0, "another user can read a shared event");
 	ok(word.value >= shared.value, "another user reads a shared event's value");
@@ -142,8 +142,9 @@ static void test_others(void)
 	       "another user cannot attach an event, though it has a descriptor: EACCES");
 	is_num(csink_persist_attach(inherited_fd, base), 0, "the owner attaches the event");
 	close(inherited_fd);
-	is_num(stat(folder, &st) ? 0 : st.st_mode & 0777, 0700, "without shared events the directory is private again");
-	is_num(in_process(nobody_detaches, 0).err, -EACCES, "nobody can put events into another's folder: EACCES");
+	is_num(stat(directory, &st) ? 0 : st.st_mode & 0777, 0700,
+	       "without shared events the directory is private again");
+	is_num(in_process(nobody_detaches, 0).err, -EACCES, "nobody can put events into another's directory: EACCES");
 	is_num(attach_all(), 0, "all events are attached");
 	ok(wait_until(has_no_keeper), "the keeper has ended");
 	is_num(in_process(nobody_has_no_memory, 0).err, -ENOBUFS, "a ring over the limit of locked memory: ENOBUFS");

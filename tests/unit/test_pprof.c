@@ -83,7 +83,7 @@ static void same_profile(const struct csink_profile *a, const struct csink_profi
 	is_num(b->period, a->period, "period");
 }
 
-static void test_round_trip(const char *folder)
+static void test_round_trip(const char *directory)
 {
 	struct csink_profile *p = sample_profile(), *back = NULL;
 	char path[256], old[270], why[160];
@@ -91,7 +91,7 @@ static void test_round_trip(const char *folder)
 	void *buf;
 	size_t len;
 
-	snprintf(path, sizeof(path), "%s/x.pb.gz", folder);
+	snprintf(path, sizeof(path), "%s/x.pb.gz", directory);
 	snprintf(old, sizeof(old), "%s.old", path);
 	is_num(csink_pprof_write(p, path), 0, "a profile is written");
 	is_num(csink_pprof_read(path, &back, why, sizeof(why)), 0, "a profile is read");
@@ -107,11 +107,11 @@ static void test_round_trip(const char *folder)
 	ok(!stat(old, &st), "the older one is kept");
 	ok(!stat(path, &st) && (st.st_mode & 0777) == 0644, "the new one has the usual mode");
 	is_num(csink_pprof_write(p, path), 0, "a profile is written over an existing .old file");
-	is_num(csink_pprof_write(p, folder), -EISDIR, "a directory cannot be written: EISDIR");
-	snprintf(path, sizeof(path), "%s/no/x.pb.gz", folder);
+	is_num(csink_pprof_write(p, directory), -EISDIR, "a directory cannot be written: EISDIR");
+	snprintf(path, sizeof(path), "%s/no/x.pb.gz", directory);
 	is_num(csink_pprof_write(p, path), -ENOENT, "a file in a missing directory cannot be written: ENOENT");
 	is_num(csink_pprof_write(p, "/dev/full"), -ENOSPC, "a full device is an error");
-	snprintf(path, sizeof(path), "%s/link", folder);
+	snprintf(path, sizeof(path), "%s/link", directory);
 	if (symlink("x.pb.gz", path))
 		abort();
 	is_num(csink_pprof_write(p, path), 0, "a link is written through");
@@ -259,16 +259,16 @@ static void test_others(void)
 
 int main(void)
 {
-	char folder[] = "/tmp/csink-pprof.XXXXXX", command[64];
+	char directory[] = "/tmp/csink-pprof.XXXXXX", command[64];
 
-	if (!mkdtemp(folder))
+	if (!mkdtemp(directory))
 		abort();
-	test_round_trip(folder);
+	test_round_trip(directory);
 	test_refused();
 	test_bomb();
 	test_fuzz();
 	test_others();
-	snprintf(command, sizeof(command), "rm -r %s", folder);
+	snprintf(command, sizeof(command), "rm -r %s", directory);
 	if (system(command))
 		return 1;
 	return done();

@@ -109,8 +109,8 @@ static void test_threads(void)
 	is_num(read.nr_threads, NR_THREADS, "all threads are in the recording");
 	is_num(read.nr_damaged, 0, "the recording is undamaged");
 	/*
-	 * A root, and 3 + i % 5 callers of stack i's own. A twin is stored only where the index grew at that moment, or
-	 * its first writer was stopped between two stores; some hundred nodes then lie below twins.
+	 * A root, and 3 + i % 5 callers of stack i's own. A duplicate is stored only where the index grew at that
+	 * moment, or its first writer was stopped between two stores; some hundred nodes then lie below duplicates.
 	 */
 	ok(read.nr_nodes > NR_STACKS * 5 && read.nr_nodes < NR_STACKS * 5 + NR_STACKS / 4,
 	   "four threads that store equal callers at the same moment store each of them once (%u nodes of %u)",
@@ -212,7 +212,8 @@ static void test_refusals(void)
 	struct rlimit lim, small = {64 * 1024, RLIM_INFINITY};
 	struct stat st;
 
-	is_num(csink_recording_create(&rec, "/nowhere/at/all", 1 << 20), -ENOENT, "a folder that is not there is told");
+	is_num(csink_recording_create(&rec, "/nowhere/at/all", 1 << 20), -ENOENT,
+	       "a directory that is not there is told");
 	getrlimit(RLIMIT_FSIZE, &lim);
 	setrlimit(RLIMIT_FSIZE, &small);
 	is_num(csink_recording_create(&rec, dir, 1 << 20), 0, "a small RLIMIT_FSIZE raises no SIGXFSZ");

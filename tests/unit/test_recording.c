@@ -68,15 +68,15 @@ static void test_whole(void)
 
 static void test_file(void)
 {
-	char folder[] = "/tmp/csink-rec.XXXXXX", path[64], why[160] = "";
+	char directory[] = "/tmp/csink-rec.XXXXXX", path[64], why[160] = "";
 	struct record r = sample_record();
 	struct csink_recorded rec;
 	struct rusage before, after;
 
-	if (!mkdtemp(folder))
+	if (!mkdtemp(directory))
 		abort();
-	snprintf(path, sizeof(path), "%s/1.0.rec", folder);
-	record_write(&r, folder, "1.0.rec");
+	snprintf(path, sizeof(path), "%s/1.0.rec", directory);
+	record_write(&r, directory, "1.0.rec");
 	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), 0, "a recording is read from a file");
 	is_num(rec.nr_rows, 3, "a recording from a file has its rows");
 	csink_recorded_release(&rec);
@@ -89,7 +89,7 @@ static void test_file(void)
 
 	/* A sparse file that claims to be full: 1 GiB of nothing. */
 	r.header->nr_blocks = CSINK_REC_MAX_BYTES / CSINK_REC_BLOCK;
-	record_write(&r, folder, "1.0.rec");
+	record_write(&r, directory, "1.0.rec");
 	if (truncate(path, CSINK_REC_MAX_BYTES))
 		abort();
 	getrusage(RUSAGE_SELF, &before);
@@ -109,8 +109,8 @@ static void test_file(void)
 		abort();
 	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), -EBADMSG, "a pipe is refused, and not waited for");
 	unlink(path);
-	is_num(csink_recorded_read(folder, &rec, why, sizeof(why)), -EBADMSG, "a directory is refused");
-	rmdir(folder);
+	is_num(csink_recorded_read(directory, &rec, why, sizeof(why)), -EBADMSG, "a directory is refused");
+	rmdir(directory);
 	free(r.bytes);
 }
 

@@ -13,20 +13,20 @@
 
 #define MS 1000000ULL
 
-static char folder[64];
+static char directory[64];
 
-static void new_folder(void)
+static void new_directory(void)
 {
-	strcpy(folder, "/tmp/csink-collect.XXXXXX");
-	if (!mkdtemp(folder))
+	strcpy(directory, "/tmp/csink-collect.XXXXXX");
+	if (!mkdtemp(directory))
 		abort();
 }
 
-static void end_folder(void)
+static void end_directory(void)
 {
 	char command[128];
 
-	snprintf(command, sizeof(command), "rm -r %s", folder);
+	snprintf(command, sizeof(command), "rm -r %s", directory);
 	if (system(command))
 		abort();
 }
@@ -75,7 +75,7 @@ static struct csink_profile *collect(const struct csink_outside *outside)
 {
 	struct csink_profile *p = NULL;
 
-	is_num(csink_collect(folder, outside, &p), 0, "the run directory is collected");
+	is_num(csink_collect(directory, outside, &p), 0, "the run directory is collected");
 	return p ? p : csink_profile_create();
 }
 
@@ -90,7 +90,7 @@ static void test_one(void)
 	struct csink_rec_node *chain;
 	struct csink_profile *p;
 
-	new_folder();
+	new_directory();
 	r.header->cpu_start_ns = 5 * MS;
 	r.header->cpu_end_ns = 50 * MS;
 	r.header->losses[CSINK_LOSS_RING] = 3;
@@ -104,7 +104,7 @@ static void test_one(void)
 	record_row(&r, worker, NULL, 0, 0, &rest);
 	record_note(&r, 1, "be careful");
 	record_spawn(&r, CSINK_SPAWN_STATIC, "/usr/bin/busybox");
-	record_write(&r, folder, "100.0.rec");
+	record_write(&r, directory, "100.0.rec");
 	p = collect(NULL);
 
 	is_num(p->nr_types, 2, "the columns are samples and the event");
@@ -140,7 +140,7 @@ static void test_one(void)
 	is_str(csink_profile_fact(p, CSINK_FACT_WALL, 0), NULL, "the unmeasured wall time has no comment");
 	csink_profile_destroy(p);
 	free(r.bytes);
-	end_folder();
+	end_directory();
 }
 
 /* A shell that runs a program by exec, a child by fork, a static program, and one that used the pid again. */
@@ -165,31 +165,31 @@ static void test_tree(void)
 	uint64_t weight = 20 * MS;
 	struct csink_profile *p;
 
-	new_folder();
+	new_directory();
 	record_module(&r, "/bin/prog", 0x400000, 0x401000, 0x402000);
 	record_row(&r, record_thread(&r, 100, "sh"), NULL, 0x401008, 20, &weight);
 	r.header->state = CSINK_REC_EXECED;
 	r.header->cpu_start_ns = 1 * MS;
 	r.header->cpu_end_ns = 21 * MS;
-	record_write(&r, folder, "100.0.rec");
+	record_write(&r, directory, "100.0.rec");
 	r.header->state = CSINK_REC_EXITED;
 	r.header->seq = 1; /* the program after exec: 30 ms up to our constructor, of which 21 were the shell's */
 	r.header->start_monotonic_ns = 2000;
 	r.header->cpu_start_ns = 30 * MS;
 	r.header->cpu_end_ns = 55 * MS;
-	record_write(&r, folder, "100.1.rec");
+	record_write(&r, directory, "100.1.rec");
 	r.header->pid = 200; /* a child by fork: nothing came before */
 	r.header->seq = 0;
 	r.header->cpu_start_ns = 0;
 	r.header->cpu_end_ns = 20 * MS;
 	strcpy(r.header->comm, "child");
-	record_write(&r, folder, "200.0.rec");
+	record_write(&r, directory, "200.0.rec");
 	r.header->pid = 100; /* the pid again, in another process */
 	r.header->seq = 2;
 	r.header->start_monotonic_ns = 3000;
 	r.header->cpu_start_ns = 2 * MS;
 	r.header->cpu_end_ns = 22 * MS;
-	record_write(&r, folder, "100.2.rec");
+	record_write(&r, directory, "100.2.rec");
 	p = collect(&outside);
 
 	is_num(sum(p, "task-clock", NULL, NULL), 160 * MS, "the profile's sum is the kernel's");
@@ -232,7 +232,7 @@ static void test_tree(void)
 	is_num(sum(p, "task-clock", NULL, NULL), 97 * MS, "smaller totals from the kernel remove no time");
 	csink_profile_destroy(p);
 	free(r.bytes);
-	end_folder();
+	end_directory();
 }
 
 static void test_nothing_injected(void)
@@ -240,15 +240,15 @@ static void test_nothing_injected(void)
 	struct csink_outside outside = {.user_ns = 3 * MS, .has_rusage = 1, .command_status = 9};
 	struct csink_profile *p = NULL;
 
-	new_folder();
-	is_num(csink_collect(folder, NULL, &p), -ENOENT, "an empty directory is no run: ENOENT");
+	new_directory();
+	is_num(csink_collect(directory, NULL, &p), -ENOENT, "an empty directory is no run: ENOENT");
 	p = collect(&outside);
 	is_num(sum(p, "task-clock", NULL, NULL), 3 * MS, "an empty directory with totals from outside has their time");
 	is_num(self(p, "task-clock", "[not injected]"), 3 * MS, "that time is [not injected]");
 	is_str(csink_profile_fact(p, CSINK_FACT_EXIT, 0), "signal 9 (Killed)",
 	       "the signal that ended the run is a comment");
 	csink_profile_destroy(p);
-	end_folder();
+	end_directory();
 	is_num(csink_collect("/nowhere/at/all", NULL, &p), -ENOENT, "a missing directory: ENOENT");
 }
 
@@ -259,21 +259,21 @@ static void test_events(void)
 	uint64_t weights[2] = {100, 7 * MS};
 	struct csink_profile *p;
 
-	new_folder();
+	new_directory();
 	r.header->nr_events = 2;
 	r.header->events[1] = r.header->events[0];
 	r.header->events[1].flags = CSINK_EVENT_CPU_NS | CSINK_EVENT_IMPLIED;
 	r.header->events[0] = (struct csink_rec_event){.name = "cycles", .unit = "count", .flags = CSINK_EVENT_LEADER};
 	record_row(&r, record_thread(&r, 1, "a"), NULL, 0x5000, 1, weights);
 	r.header->cpu_end_ns = 8 * MS;
-	record_write(&r, folder, "1.0.rec");
+	record_write(&r, directory, "1.0.rec");
 	r.header->pid = 2;
 	r.header->events[0].flags |= CSINK_EVENT_REFUSED;
-	record_write(&r, folder, "2.0.rec");
+	record_write(&r, directory, "2.0.rec");
 	r.header->pid = 3;
 	r.header->unstored[1] = 500;
 	r.header->losses[CSINK_LOSS_RECORDING_FULL] = 4;
-	record_write(&r, folder, "3.0.rec");
+	record_write(&r, directory, "3.0.rec");
 	p = collect(NULL);
 	is_num(p->nr_types, 3, "the columns are those of all processes");
 	is_num(sum(p, "cycles", NULL, NULL), 100, "a refused event's weights are ignored");
@@ -283,7 +283,7 @@ static void test_events(void)
 	is_str(csink_profile_fact(p, CSINK_FACT_REFUSED, 0), "cycles (2 times)", "refused events are a comment");
 	csink_profile_destroy(p);
 	free(r.bytes);
-	end_folder();
+	end_directory();
 }
 
 /* Two libraries at one address, one after the other; and code in no object. */
@@ -298,7 +298,7 @@ static void test_epochs(void)
 	uint32_t i, got[4] = {0};
 	const char *file;
 
-	new_folder();
+	new_directory();
 	first = record_module(&r, "/nowhere/first.so", 0x10000000, 0x10001000, 0x10002000);
 	first->load_ns = 1000;
 	first->unload_ns = 2000;
@@ -306,7 +306,7 @@ static void test_epochs(void)
 	second->load_ns = 3000; /* sighted a while after it was mapped */
 	for (i = 0; i < 4; i++)
 		record_row(&r, thread, record_chain(&r, times[i], 1, frames[0]), 0x77770000 + i, 1, &weight);
-	record_write(&r, folder, "100.0.rec");
+	record_write(&r, directory, "100.0.rec");
 	p = collect(NULL);
 	for (i = 0; i < 4 && i < p->nr_samples; i++) {
 		stack = &p->stacks[p->samples[i].stack];
@@ -322,7 +322,7 @@ static void test_epochs(void)
 	is_str(file, "[anon]", "code in no object is in [anon]");
 	csink_profile_destroy(p);
 	free(r.bytes);
-	end_folder();
+	end_directory();
 }
 
 static void test_damaged(void)
@@ -334,8 +334,8 @@ static void test_damaged(void)
 	uint32_t i;
 	FILE *junk;
 
-	new_folder();
-	snprintf(path, sizeof(path), "%s/9.0.rec", folder);
+	new_directory();
+	snprintf(path, sizeof(path), "%s/9.0.rec", directory);
 	junk = fopen(path, "w");
 	fputs("this is no recording", junk);
 	fclose(junk);
@@ -343,7 +343,7 @@ static void test_damaged(void)
 	for (i = 0; i < 3; i++) {
 		snprintf(path, sizeof(path), "%u.0.rec", i + 1);
 		record_note(&r, 0, "noted by each");
-		record_write(&r, folder, path);
+		record_write(&r, directory, path);
 	}
 	p = collect(NULL);
 	is_num(sum(p, "task-clock", NULL, NULL), 3 * MS, "a file that is no recording costs no other recording");
@@ -357,12 +357,12 @@ static void test_damaged(void)
 	r.header->cpu_start_ns = UINT64_MAX;
 	r.header->cpu_end_ns = 1ULL << 63;
 	r.header->pid = INT32_MIN;
-	record_write(&r, folder, "1.0.rec");
+	record_write(&r, directory, "1.0.rec");
 	p = collect(NULL);
 	is_num(sum(p, "task-clock", NULL, NULL), 3 * MS, "impossible CPU times are ignored");
 	csink_profile_destroy(p);
 	free(r.bytes);
-	end_folder();
+	end_directory();
 }
 
 static bool warns_of(const struct csink_profile *p, const char *text)
@@ -386,7 +386,7 @@ static void write_with_events(const char *name, uint32_t nr, const char *words)
 	for (uint32_t i = 1; i < nr; i++)
 		snprintf(r.header->events[i].name, sizeof(r.header->events[i].name), "%s-%u", words, i);
 	record_row(&r, record_thread(&r, 100, "prog"), NULL, 0x1000, 5, weights);
-	record_write(&r, folder, name);
+	record_write(&r, directory, name);
 	free(r.bytes);
 }
 
@@ -416,7 +416,7 @@ static void test_columns(void)
 	struct csink_profile *p;
 	uint32_t nr_told;
 
-	new_folder();
+	new_directory();
 	write_with_events("100.0.rec", CSINK_MAX_EVENTS, "first");
 	write_with_events("101.0.rec", 3, "second");
 	p = collect(NULL);
@@ -425,19 +425,19 @@ static void test_columns(void)
 	nr_told = columns_or_words(p, CSINK_MAX_EVENTS, "first") + columns_or_words(p, 3, "second");
 	is_num(nr_told, 2, "events without a column are reported");
 	csink_profile_destroy(p);
-	end_folder();
+	end_directory();
 
-	new_folder();
+	new_directory();
 	write_with_events("2147483646.0.rec", 1, "none");
 	c = csink_collect_begin(NULL);
-	is_num(csink_collect_take(c, folder, 1), 1, "the recording of an ended process is taken");
+	is_num(csink_collect_take(c, directory, 1), 1, "the recording of an ended process is taken");
 	write_with_events("101.0.rec", 2, "late");
 	p = NULL;
-	is_num(csink_collect_finish(c, folder, &p), 0, "the other recordings are collected later");
+	is_num(csink_collect_finish(c, directory, &p), 0, "the other recordings are collected later");
 	ok(p && warns_of(p, "late-1 has no column: processes that ended before did not count it"),
 	   "additional events of later recordings are reported");
 	csink_profile_destroy(p);
-	end_folder();
+	end_directory();
 }
 
 int main(void)

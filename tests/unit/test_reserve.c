@@ -20,7 +20,7 @@
 #include "include/countersink/reserve.h"
 #include "tests/unit/tap.h"
 
-static char folder[PATH_MAX / 2], lock_file[PATH_MAX], answers[PATH_MAX], calls[PATH_MAX];
+static char directory[PATH_MAX / 2], lock_file[PATH_MAX], answers[PATH_MAX], calls[PATH_MAX];
 static int listener = -1;
 
 static void write_file(const char *name, mode_t mode, const char *text)
@@ -28,7 +28,7 @@ static void write_file(const char *name, mode_t mode, const char *text)
 	char path[PATH_MAX];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, mode);
 	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || close(fd))
 		abort();
@@ -57,25 +57,25 @@ static void set_up(void)
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	char text[PATH_MAX];
 
-	snprintf(folder, sizeof(folder), "/tmp/countersink-test.XXXXXX");
-	if (!mkdtemp(folder))
+	snprintf(directory, sizeof(directory), "/tmp/countersink-test.XXXXXX");
+	if (!mkdtemp(directory))
 		abort();
-	snprintf(lock_file, sizeof(lock_file), "%s/perfevent/perflock", folder);
-	snprintf(answers, sizeof(answers), "%s/answers", folder);
-	snprintf(calls, sizeof(calls), "%s/calls", folder);
-	snprintf(text, sizeof(text), "%s/perfevent", folder);
+	snprintf(lock_file, sizeof(lock_file), "%s/perfevent/perflock", directory);
+	snprintf(answers, sizeof(answers), "%s/answers", directory);
+	snprintf(calls, sizeof(calls), "%s/calls", directory);
+	snprintf(text, sizeof(text), "%s/perfevent", directory);
 	mkdir(text, 0755);
 	write_file("pmprobe", 0755, program);
 	write_file("names", 0644, "perfevent.hwcounters.x.value 2\n");
 	write_file("perfevent/perflock", 0644, "");
-	snprintf(address.sun_path, sizeof(address.sun_path), "%.80s/socket", folder);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%.80s/socket", directory);
 	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (bind(listener, (void *)&address, sizeof(address)) || listen(listener, 5))
 		abort();
 	setenv("PMCD_SOCKET", address.sun_path, 1);
 	setenv("PMCD_PORT", "1", 1); /* no process listens there */
-	setenv("PCP_PMDAS_DIR", folder, 1);
-	snprintf(text, sizeof(text), "%s:/usr/bin:/bin", folder);
+	setenv("PCP_PMDAS_DIR", directory, 1);
+	snprintf(text, sizeof(text), "%s:/usr/bin:/bin", directory);
 	setenv("PATH", text, 1);
 }
 
@@ -83,9 +83,9 @@ static void clean_up(void)
 {
 	char command[PATH_MAX + 16];
 
-	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+	snprintf(command, sizeof(command), "rm -rf '%s'", directory);
 	if (system(command))
-		printf("# %s is left\n", folder);
+		printf("# %s is left\n", directory);
 }
 
 static int nr_calls(const char *what)
@@ -242,7 +242,7 @@ static void test_no_answer(void)
 	close(pipe_fds[0]);
 	close(pipe_fds[1]);
 
-	snprintf(path, sizeof(path), "%s/pmprobe", folder);
+	snprintf(path, sizeof(path), "%s/pmprobe", directory);
 	if (!access("/usr/bin/pmprobe", X_OK)) {
 		skip("no pmprobe installed", "PCP is installed");
 	} else {
@@ -371,7 +371,7 @@ static void test_guest(void)
 	fd = dup(0);
 	is_num(fd, lowest, "no descriptor is left open by acquire");
 	close(fd);
-	snprintf(path, sizeof(path), "%s/environment", folder);
+	snprintf(path, sizeof(path), "%s/environment", directory);
 	f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f))
 		profiled |= !strncmp(line, "COUNTERSINK_", 12) || !strncmp(line, "LD_PRELOAD", 10);
@@ -453,21 +453,21 @@ static void test_configuration(void)
 	struct csink_reserve r;
 	char path[PATH_MAX], text[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s/pcp.conf", folder);
+	snprintf(path, sizeof(path), "%s/pcp.conf", directory);
 	snprintf(text, sizeof(text), "# comment\nPCP_PMDAS_DIRX=/wrong\nPCP_PMDAS_DIR=%s/elsewhere\nPCP_RUN_DIR=/x\n",
-		 folder);
+		 directory);
 	write_file("pcp.conf", 0644, text);
 	setenv("PCP_CONF", path, 1);
 	unsetenv("PCP_PMDAS_DIR");
 	is_num(reserve(&r, "1 6\n", LONG), -ENOENT, "the lock file of pcp.conf is missing: ENOENT");
-	snprintf(text, sizeof(text), "%s/elsewhere/perfevent/perflock", folder);
+	snprintf(text, sizeof(text), "%s/elsewhere/perfevent/perflock", directory);
 	is_str(r.lock_file, text, "the lock file of pcp.conf is named");
 	setenv("PCP_CONF", "/nonexistent", 1);
 	reserve(&r, "1 6\n1 0\n", LONG);
 	csink_reserve_release(&r);
 	is_str(r.lock_file, "/var/lib/pcp/pmdas/perfevent/perflock", "without pcp.conf the default lock file is named");
 	unsetenv("PCP_CONF");
-	setenv("PCP_PMDAS_DIR", folder, 1);
+	setenv("PCP_PMDAS_DIR", directory, 1);
 	is_str(csink_reserve_cause_name(CSINK_RESERVE_WRITE_LOCKED), "write-locked", "causes have names");
 	is_str(csink_reserve_cause_name(CSINK_RESERVE_NR_CAUSES), "unknown", "an unknown cause is named unknown");
 	is_str(csink_reserve_state_name(CSINK_RESERVE_CONFIRMED), "confirmed", "states have names");

@@ -73,7 +73,7 @@ static void make_files(void)
 	snprintf(target, sizeof(target), "%s/secret", top);
 	if (symlink(target, "jail/lib/absolute.so") || symlink("../../../secret", "jail/lib/up.so") ||
 	    symlink("true.so", "jail/lib/near.so") || symlink("/proc/self/exe", "jail/lib/magic.so") ||
-	    symlink("lib", "jail/lib64") || symlink(top, "jail/folder") || mkfifo("jail/lib/fifo", 0644))
+	    symlink("lib", "jail/lib64") || symlink(top, "jail/directory") || mkfifo("jail/lib/fifo", 0644))
 		exit(1);
 }
 
@@ -107,15 +107,15 @@ static void test_open(const char *by, int follows)
 	leads("/lib/true.so", 0, "inside", "a file");
 	leads("//lib/./true.so", 0, "inside", "however it is written");
 	leads("/lib/near.so", 0, follows ? "inside" : number(ENOEXEC), "a link beside it");
-	leads("/lib64/true.so", 0, follows ? "inside" : number(ENOTDIR), "through a folder's link");
+	leads("/lib64/true.so", 0, follows ? "inside" : number(ENOTDIR), "through a directory's link");
 	leads("/lib/absolute.so", 0, follows ? "inside" : number(ENOEXEC), "an absolute link is meant from there");
-	leads("/folder/secret", 0, follows ? "inside" : number(ENOTDIR), "a folder's, too");
+	leads("/directory/secret", 0, follows ? "inside" : number(ENOTDIR), "a directory's, too");
 	leads("/lib/up.so", 0, follows ? number(ENOENT) : number(ENOEXEC), "no link leads above the root");
 	leads("/../secret", 0, follows ? number(ENOENT) : number(EXDEV), "no path leads above the root");
 	ok(!strncmp(text_of("/lib/magic.so", 0), "errno", 5), "%s: nor what only proc has", how);
 	leads("/lib/near.so", O_NOFOLLOW, number(ENOEXEC), "no link, where none is wanted");
 	leads("/lib/fifo", 0, number(ENOEXEC), "a pipe is not waited for");
-	leads("/lib", 0, number(ENOEXEC), "a folder");
+	leads("/lib", 0, number(ENOEXEC), "a directory");
 	leads("/lib/none.so", 0, number(ENOENT), "nothing");
 }
 
@@ -151,9 +151,9 @@ int main(void)
 	is_str(text_of(command, 0), "outside", "our own root: as ever");
 	snprintf(root, sizeof(root), "/proc/self/fd/%d", fd);
 	if (refuse(EPERM)) {
-		skip("folder by folder", "this kernel has no filters");
+		skip("directory by directory", "this kernel has no filters");
 	} else {
-		test_open("folder by folder", 0);
+		test_open("directory by directory", 0);
 	}
 	snprintf(root, sizeof(root), "/proc/%d/root", getpid());
 	snprintf(command, sizeof(command), "%s/secret", top);

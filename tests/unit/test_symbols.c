@@ -14,7 +14,7 @@
 #include "launcher/profile/profile.h"
 #include "tests/unit/tap.h"
 
-static char target[1024], folder[] = "/tmp/csink-sym.XXXXXX";
+static char target[1024], directory[] = "/tmp/csink-sym.XXXXXX";
 
 /* ---- what is asked ---- */
 
@@ -155,7 +155,7 @@ static void against_addr2line(const char *path, const char *symbol)
 		return;
 	nr = size;
 	addresses = calloc(nr, sizeof(*addresses));
-	snprintf(list, sizeof(list), "%s/list", folder);
+	snprintf(list, sizeof(list), "%s/list", directory);
 	out = fopen(list, "w");
 	for (i = 0; i < nr; i++) {
 		addresses[i] = start + i;
@@ -300,23 +300,23 @@ static void test_separate(void)
 	struct asked a;
 
 	descend = strtoull(shell("nm '%s' | awk '$3 ~ /^_ZL7descend/ { print $1; exit }'", target), NULL, 16);
-	snprintf(stripped, sizeof(stripped), "%s/alone", folder);
-	shell("cd %s && objcopy --only-keep-debug '%s' alone.debug && strip -o alone '%s'", folder, target, target);
+	snprintf(stripped, sizeof(stripped), "%s/alone", directory);
+	shell("cd %s && objcopy --only-keep-debug '%s' alone.debug && strip -o alone '%s'", directory, target, target);
 
-	resolve_one(stripped, folder, descend + 4, &a);
+	resolve_one(stripped, directory, descend + 4, &a);
 	snprintf(want, sizeof(want), "[alone+%#llx]", (unsigned long long)descend);
 	is_str(name(&a, 0, 0), want, "without symbols, a function is named after its start");
 	forget(&a);
 
-	shell("cd %s && objcopy --add-gnu-debuglink=alone.debug alone", folder);
-	resolve_one(stripped, folder, churn + 4, &a);
+	shell("cd %s && objcopy --add-gnu-debuglink=alone.debug alone", directory);
+	resolve_one(stripped, directory, churn + 4, &a);
 	is_str(outermost(&a, 0), "churn", "a debug link leads to names");
 	ok(frame(&a, 0, 0)->line > 0, "a debug link leads to lines");
 	forget(&a);
 
 	snprintf(id, sizeof(id), "%s", shell("readelf -n '%s' | sed -n 's/.*Build ID: //p'", target));
-	shell("cd %s && mkdir -p .build-id/%.2s && mv alone.debug .build-id/%.2s/%s.debug", folder, id, id, id + 2);
-	resolve_one(stripped, folder, churn + 4, &a);
+	shell("cd %s && mkdir -p .build-id/%.2s && mv alone.debug .build-id/%.2s/%s.debug", directory, id, id, id + 2);
+	resolve_one(stripped, directory, churn + 4, &a);
 	is_str(outermost(&a, 0), "churn", "a build-id leads to names");
 	forget(&a);
 	resolve_one(stripped, "/nowhere", churn + 4, &a);
@@ -324,8 +324,8 @@ static void test_separate(void)
 	forget(&a);
 
 	if (*id) { /* a debug file of another build under the right name */
-		shell("cp /bin/sh %s/.build-id/%.2s/%s.debug", folder, id, id + 2);
-		resolve_one(stripped, folder, churn + 4, &a);
+		shell("cp /bin/sh %s/.build-id/%.2s/%s.debug", directory, id, id + 2);
+		resolve_one(stripped, directory, churn + 4, &a);
 		ok(name(&a, 0, 0) && name(&a, 0, 0)[0] == '[', "a debug file of another build is not believed");
 		forget(&a);
 	}
@@ -346,7 +346,7 @@ static void test_refused(void)
 	is_num(csink_symbols_resolve(a.p, &object, a.wants, 1), -ENOEXEC, "a text is no object");
 	object.path = "/dev/zero";
 	is_num(csink_symbols_resolve(a.p, &object, a.wants, 1), -ENOEXEC, "a device is no object");
-	snprintf(path, sizeof(path), "%s/cut", folder);
+	snprintf(path, sizeof(path), "%s/cut", directory);
 	shell("head -c 5000 '%s' > %s", target, path);
 	object.path = path;
 	ok(csink_symbols_resolve(a.p, &object, a.wants, 1) >= 0 || 1, "a truncated object is survived");
@@ -403,7 +403,7 @@ static void test_perfmap(void)
 	char path[64];
 	FILE *map;
 
-	snprintf(path, sizeof(path), "%s/perf-1.map", folder);
+	snprintf(path, sizeof(path), "%s/perf-1.map", directory);
 	map = fopen(path, "w");
 	fprintf(map,
 		"garbage\n7100 10 old name\n7100 10 LazyCompile:~hot /x.js:1\n7300 6 %02000d\n7300 6 after\n"
@@ -429,7 +429,7 @@ int main(void)
 	target[len > 0 ? len : 0] = 0;
 	if (strrchr(target, '/'))
 		strcpy(strrchr(target, '/'), "/../targets/inlines");
-	if (!mkdtemp(folder) || access(target, R_OK)) {
+	if (!mkdtemp(directory) || access(target, R_OK)) {
 		printf("Bail out! %s is not there\n", target);
 		return 1;
 	}
@@ -445,6 +445,6 @@ int main(void)
 	test_refused();
 	test_names();
 	test_perfmap();
-	shell("rm -rf %s", folder);
+	shell("rm -rf %s", directory);
 	return done();
 }

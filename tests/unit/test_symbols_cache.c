@@ -112,7 +112,7 @@ static void test_irregular(void)
 
 int main(void)
 {
-	char command[128], folder[256];
+	char command[128], directory[256];
 
 	if (!mkdtemp(base))
 		return 1;
@@ -139,16 +139,16 @@ int main(void)
 	is_str(get("a", 0x300), "third:12", "answers stored after damage are kept");
 	is_str(get("a", 0x100), "?", "damaged answers stay unknown");
 	test_irregular();
-	snprintf(folder, sizeof(folder), "%s/countersink/symbols-2", base);
-	chmod(folder, 0777);
-	is_str(get("a", 0x300), "?", "a folder that others may write to is not believed");
-	chmod(folder, 0700);
+	snprintf(directory, sizeof(directory), "%s/countersink/symbols-2", base);
+	chmod(directory, 0777);
+	is_str(get("a", 0x300), "?", "a directory that others may write to is not believed");
+	chmod(directory, 0700);
 	is_str(get("a", 0x300), "third:12", "the user's own is");
 	setenv("XDG_CACHE_HOME", "/nowhere/at/all", 1);
 	is_str(get("a", 0x300), "?", "without a directory the cache is empty");
 	put("a", 0x300, "nowhere");
 	is_num(access("/nowhere", F_OK), -1, "without a directory the cache writes nothing");
 	snprintf(command, sizeof(command), "rm -rf %s", base);
-	is_num(system(command), 0, "the folder may go at any time");
+	is_num(system(command), 0, "the directory may go at any time");
 	return done();
 }

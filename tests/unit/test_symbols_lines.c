@@ -27,7 +27,7 @@ static void put_text(struct table *t, const char *text)
 	t->nr += strlen(text) + 1;
 }
 
-/* A list of one name, of a folder or file: a text, or the place of one in .debug_line_str. */
+/* A list of one name, of a directory or file: a text, or the place of one in .debug_line_str. */
 static void put_list(struct table *t, const char *text, uint32_t place)
 {
 	put(t, 1, 1);
@@ -40,7 +40,7 @@ static void put_list(struct table *t, const char *text, uint32_t place)
 		put(t, place, 4);
 }
 
-/* Version 5, up to the lists of folders and files. Opcodes from 10 on are special. */
+/* Version 5, up to the lists of directories and files. Opcodes from 10 on are special. */
 static struct table begin_header(void)
 {
 	static const uint8_t lengths[] = {0, 1, 1, 1, 1, 0, 0, 0, 1};
@@ -65,12 +65,12 @@ static void end_header(struct table *t)
 	memcpy(t->bytes + 8, &(uint32_t){(uint32_t)t->nr - 12}, 4);
 }
 
-/* The folder and the file with number 0. */
-static struct table begin(const char *folder, const char *file, uint32_t place)
+/* The directory and the file with number 0. */
+static struct table begin(const char *directory, const char *file, uint32_t place)
 {
 	struct table t = begin_header();
 
-	put_list(&t, folder, 0);
+	put_list(&t, directory, 0);
 	put_list(&t, file, place);
 	end_header(&t);
 	return t;

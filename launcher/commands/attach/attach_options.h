@@ -8,11 +8,11 @@
 #include "launcher/base/options.h"
 
 #define CSINK_ATTACH_OPTIONS(X)                                                                                        \
-	X(PID, 'p', "PID[,PID]...", "", CSINK_OPT_NO_TWIN,                                                             \
+	X(PID, 'p', "PID[,PID]...", "", CSINK_OPT_NO_ENV,                                                              \
 	  "attach to these processes: all threads, descendants, and processes started from now on")                    \
-	X(TID, 't', "TID", "", CSINK_OPT_NUMBER | CSINK_OPT_NO_TWIN, "attach to this thread only")                     \
-	X(CGROUP, 0, "PATH", "", CSINK_OPT_NO_TWIN, "attach to all processes in a control group")                      \
-	X(DURATION, 'd', "SECONDS", "", CSINK_OPT_SECONDS | CSINK_OPT_NO_TWIN,                                         \
+	X(TID, 't', "TID", "", CSINK_OPT_NUMBER | CSINK_OPT_NO_ENV, "attach to this thread only")                      \
+	X(CGROUP, 0, "PATH", "", CSINK_OPT_NO_ENV, "attach to all processes in a control group")                       \
+	X(DURATION, 'd', "SECONDS", "", CSINK_OPT_SECONDS | CSINK_OPT_NO_ENV,                                          \
 	  "stop after this time (default: on Ctrl-C, or when the last target ends)")                                   \
 	X(EVENTS, 'e', "LIST", "auto", 0,                                                                              \
 	  "events, comma-separated; each one samples (auto: cycles, else task-clock); in a group {a,b} only the "      \
@@ -21,10 +21,10 @@
 	X(PERIOD, 'c', "N", "", CSINK_OPT_NUMBER, "sample every N events (ns for clocks) instead of --frequency")      \
 	X(OUTPUT, 'o', "FILE", "countersink.pb.gz", 0,                                                                 \
 	  "profile to write; %p PID, %h host, %c command, %r rank, %% a percent sign; an older file becomes FILE.old") \
-	X(UNWIND, 0, "auto|dwarf|libunwind|fp|none", "auto", CSINK_OPT_NO_TWIN,                                        \
+	X(UNWIND, 0, "auto|dwarf|libunwind|fp|none", "auto", CSINK_OPT_NO_ENV,                                         \
 	  "how stacks are walked (auto: dwarf, over a copy of the stack; libunwind where dwarf gives up)")             \
 	X(MAX_DEPTH, 0, "N", "512", CSINK_OPT_NUMBER, "largest number of frames in a stack, at most 512")              \
-	X(NO_STOP, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                                     \
+	X(NO_STOP, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                      \
 	  "do not stop the targets while attaching; threads and processes started meanwhile may be missing")           \
 	X(RESERVE, 0, "auto|require|no", "auto", 0,                                                                    \
 	  "ask PCP's agent and the hooks to free the hardware counters; require: without a confirmation do not "       \
@@ -35,7 +35,7 @@
 	X(ALL, 'a', "", "0", CSINK_OPT_BOOL, "report every function, not the first 25")                                \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL, "print only errors; implies --no-report")                               \
 	X(NO_REPORT, 0, "", "0", CSINK_OPT_BOOL, "write the profile without printing the report")                      \
-	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print the counts as JSON on standard output")
+	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print the counts as JSON on standard output")
 
 enum csink_attach_opt {
 #define X(id, sh, arg, def, flags, help) CSINK_ATTACH_OPT_##id,

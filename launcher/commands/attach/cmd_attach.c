@@ -42,7 +42,7 @@ struct attach {
 	struct csink_outside outside;
 	struct csink_reservation reservation;
 	struct csink_inherited inherited;
-	struct csink_run_directory folder;
+	struct csink_run_directory directory;
 	int signo; /* that ended it */
 	int command_status;
 };
@@ -358,12 +358,12 @@ static int finish(struct attach *a)
 	csink_attach_counters_read(&a->follow.counters, &a->outside);
 	release(a);
 	name_command(a);
-	err = csink_run_directory_create(&a->folder);
+	err = csink_run_directory_create(&a->directory);
 	if (!err)
-		err = csink_attach_follow_save(&a->follow, a->folder.path);
+		err = csink_attach_follow_save(&a->follow, a->directory.path);
 	if (!err)
-		err = csink_collect(a->folder.path, &a->outside, &profile);
-	csink_run_directory_remove(&a->folder);
+		err = csink_collect(a->directory.path, &a->outside, &profile);
+	csink_run_directory_remove(&a->directory);
 	if (err) {
 		csink_say("no profile: %s", strerror(-err));
 		return err;
@@ -418,7 +418,7 @@ static int attach_and_report(struct attach *a)
 
 static int main_attach(int argc, char **argv)
 {
-	static struct attach a = {.reservation.reserve.fd = -1, .folder.fd = -1, .target.cgroup_fd = -1};
+	static struct attach a = {.reservation.reserve.fd = -1, .directory.fd = -1, .target.cgroup_fd = -1};
 	int status, at = csink_command_parse(&a.options, argc, argv, &status);
 	bool is_command;
 

@@ -4,7 +4,7 @@
 
 #include "launcher/base/options.h"
 
-#define CSINK_DOCTOR_OPTIONS(X) X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print JSON")
+#define CSINK_DOCTOR_OPTIONS(X) X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print JSON")
 
 enum csink_doctor_opt {
 #define X(id, sh, arg, def, flags, help) CSINK_DOCTOR_OPT_##id,

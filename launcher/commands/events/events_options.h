@@ -5,8 +5,8 @@
 #include "launcher/base/options.h"
 
 #define CSINK_EVENTS_OPTIONS(X)                                                                                        \
-	X(USABLE, 'u', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "list only events that can be opened here")        \
-	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print JSON, with the reason of each refusal")
+	X(USABLE, 'u', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "list only events that can be opened here")         \
+	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print JSON, with the reason of each refusal")
 
 enum csink_events_opt {
 #define X(id, sh, arg, def, flags, help) CSINK_EVENTS_OPT_##id,

@@ -6,12 +6,11 @@
 #include "launcher/output/export.h"
 
 #define CSINK_EXPORT_OPTIONS(X)                                                                                        \
-	X(FORMAT, 'f', CSINK_EXPORT_CHOICES, "", CSINK_OPT_NO_TWIN,                                                    \
-	  "the format (default: from the extension of FILE)")                                                          \
-	X(OUTPUT, 'o', "FILE", "", CSINK_OPT_NO_TWIN, "write to FILE instead of standard output (-)")                  \
-	X(EVENT, 'e', "NAME", "", CSINK_OPT_NO_TWIN,                                                                   \
+	X(FORMAT, 'f', CSINK_EXPORT_CHOICES, "", CSINK_OPT_NO_ENV, "the format (default: from the extension of FILE)") \
+	X(OUTPUT, 'o', "FILE", "", CSINK_OPT_NO_ENV, "write to FILE instead of standard output (-)")                   \
+	X(EVENT, 'e', "NAME", "", CSINK_OPT_NO_ENV,                                                                    \
 	  "the event to export, for formats that hold one (default: the event that sampled)")                          \
-	X(BASE, 'b', "FILE", "", CSINK_OPT_NO_TWIN, "html: show the changes since the profile FILE")
+	X(BASE, 'b', "FILE", "", CSINK_OPT_NO_ENV, "html: show the changes since the profile FILE")
 
 enum csink_export_opt {
 #define X(id, sh, arg, def, flags, help) CSINK_EXPORT_OPT_##id,

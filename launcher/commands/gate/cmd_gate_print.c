@@ -90,13 +90,13 @@ static bool write_html(const char *path, struct csink_gate_series *series, const
 /* Returns 0, errno or a csink_outfile_errno. */
 static int check_writable(const char *path)
 {
-	char folder[PATH_MAX];
+	char directory[PATH_MAX];
 	const char *slash = strrchr(path, '/');
 	int err;
 
 	if (!*path || !strcmp(path, "-"))
 		return 0;
-	if (csink_is_folder(path))
+	if (csink_is_directory(path))
 		return EISDIR;
 	err = csink_outfile_check(path, CSINK_OUTFILE_IN_PLACE);
 	if (err < -CSINK_OUTFILE_ERRORS)
@@ -105,8 +105,8 @@ static int check_writable(const char *path)
 		return 0;
 	if (errno != ENOENT)
 		return errno;
-	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
-	return access(folder, W_OK | X_OK) ? errno : 0;
+	snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+	return access(directory, W_OK | X_OK) ? errno : 0;
 }
 
 /* The file that GitHub gives a step to write its summary to; NULL elsewhere. */

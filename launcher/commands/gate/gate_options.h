@@ -5,12 +5,12 @@
 #include "launcher/base/options.h"
 
 #define CSINK_GATE_OPTIONS(X)                                                                                          \
-	X(VS, 0, "COMMAND", "", CSINK_OPT_NO_TWIN,                                                                     \
+	X(VS, 0, "COMMAND", "", CSINK_OPT_NO_ENV,                                                                      \
 	  "compare with this command (quoted as for a shell); the runs alternate")                                     \
-	X(BASELINE, 'b', "FILE", "", CSINK_OPT_NO_TWIN, "compare with the runs in FILE, written by --update-baseline") \
-	X(UPDATE_BASELINE, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                             \
+	X(BASELINE, 'b', "FILE", "", CSINK_OPT_NO_ENV, "compare with the runs in FILE, written by --update-baseline")  \
+	X(UPDATE_BASELINE, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                              \
 	  "make the runs and write them to the baseline, without comparing")                                           \
-	X(SELF_CHECK, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                                  \
+	X(SELF_CHECK, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                   \
 	  "compare the command with itself: any regression reported is a false positive")                              \
 	X(RUNS, 'r', "N", "auto", 0, "runs per side; auto: until every question is settled or --max-time is used up")  \
 	X(MAX_TIME, 't', "SECONDS", "300", CSINK_OPT_SECONDS, "time limit of --runs=auto")                             \
@@ -22,23 +22,23 @@
 	X(STRICT, 0, "", "0", CSINK_OPT_BOOL, "also fail on inconclusive results")                                     \
 	X(PIN, 0, "CPU", "", 0, "pin all runs to this CPU (0 is the first)")                                           \
 	X(PLACEMENT, 0, "random|kept", "random", 0, "randomize page placement per run, or keep it")                    \
-	X(PREPARE, 0, "COMMAND", "", CSINK_OPT_NO_TWIN, "shell command before each run, not measured")                 \
-	X(CLEANUP, 0, "COMMAND", "", CSINK_OPT_NO_TWIN, "shell command after each run, even a failed one")             \
-	X(INPUT, 'i', "FILE", "", CSINK_OPT_NO_TWIN, "standard input of each run (default: /dev/null)")                \
+	X(PREPARE, 0, "COMMAND", "", CSINK_OPT_NO_ENV, "shell command before each run, not measured")                  \
+	X(CLEANUP, 0, "COMMAND", "", CSINK_OPT_NO_ENV, "shell command after each run, even a failed one")              \
+	X(INPUT, 'i', "FILE", "", CSINK_OPT_NO_ENV, "standard input of each run (default: /dev/null)")                 \
 	X(EVENTS, 'e', "LIST", "auto", 0, "events, as for run: the first one samples, all are counted and judged")     \
 	X(FREQUENCY, 'F', "HZ", "4999", CSINK_OPT_NUMBER, "samples a second of each thread's CPU time")                \
 	X(ENGINE, 0, "auto|sigtrap|signal|timer|none", "auto", 0, "how samples are taken")                             \
-	X(DETERMINISTIC, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                               \
+	X(DETERMINISTIC, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                \
 	  "count instructions exactly, under valgrind, instead of measuring time")                                     \
-	X(ANY_ENVIRONMENT, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                             \
+	X(ANY_ENVIRONMENT, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                              \
 	  "accept a baseline from another machine, event or program")                                                  \
-	X(TAP, 'o', "FILE", "-", CSINK_OPT_NO_TWIN, "write TAP 13 to FILE (-: standard output)")                       \
-	X(JUNIT, 0, "FILE", "", CSINK_OPT_NO_TWIN, "also write JUnit XML to FILE")                                     \
-	X(JSON, 'j', "FILE", "", CSINK_OPT_NO_TWIN, "also write JSON to FILE")                                         \
-	X(MARKDOWN, 0, "FILE", "", CSINK_OPT_NO_TWIN,                                                                  \
+	X(TAP, 'o', "FILE", "-", CSINK_OPT_NO_ENV, "write TAP 13 to FILE (-: standard output)")                        \
+	X(JUNIT, 0, "FILE", "", CSINK_OPT_NO_ENV, "also write JUnit XML to FILE")                                      \
+	X(JSON, 'j', "FILE", "", CSINK_OPT_NO_ENV, "also write JSON to FILE")                                          \
+	X(MARKDOWN, 0, "FILE", "", CSINK_OPT_NO_ENV,                                                                   \
 	  "also append Markdown to FILE (in GitHub Actions also to $GITHUB_STEP_SUMMARY)")                             \
-	X(HTML, 0, "FILE", "", CSINK_OPT_NO_TWIN, "also write a page with a differential flame graph to FILE")         \
-	X(GITHUB, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                                      \
+	X(HTML, 0, "FILE", "", CSINK_OPT_NO_ENV, "also write a page with a differential flame graph to FILE")          \
+	X(GITHUB, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                       \
 	  "print GitHub Actions annotations on standard error (default in GitHub Actions)")                            \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL, "do not show progress")
 

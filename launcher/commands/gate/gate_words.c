@@ -242,7 +242,7 @@ int csink_gate_fact(const struct csink_gate_result *r, uint32_t nr, char *out, s
 const char *csink_gate_row_file(const struct csink_gate_result *r, const struct csink_gate_row *row, int64_t *line)
 {
 	const struct csink_gate_function *function;
-	char folder[4096];
+	char directory[4096];
 	size_t len;
 
 	if (row->function < 0)
@@ -251,10 +251,10 @@ const char *csink_gate_row_file(const struct csink_gate_result *r, const struct 
 	*line = function->line;
 	if (!*function->file)
 		return NULL;
-	if (!getcwd(folder, sizeof(folder)))
+	if (!getcwd(directory, sizeof(directory)))
 		return function->file;
-	len = strlen(folder);
-	if (!strncmp(function->file, folder, len) && function->file[len] == '/')
+	len = strlen(directory);
+	if (!strncmp(function->file, directory, len) && function->file[len] == '/')
 		return function->file + len + 1;
 	return !strncmp(function->file, "./", 2) ? function->file + 2 : function->file;
 }

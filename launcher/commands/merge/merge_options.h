@@ -5,9 +5,9 @@
 #include "launcher/base/options.h"
 
 #define CSINK_MERGE_OPTIONS(X)                                                                                         \
-	X(OUTPUT, 'o', "FILE", "merged.pb.gz", CSINK_OPT_NO_TWIN, "profile to write; an older file becomes FILE.old")  \
-	X(KEEP_IDS, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "keep PIDs, TIDs and the times of samples")        \
-	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print only errors")
+	X(OUTPUT, 'o', "FILE", "merged.pb.gz", CSINK_OPT_NO_ENV, "profile to write; an older file becomes FILE.old")   \
+	X(KEEP_IDS, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "keep PIDs, TIDs and the times of samples")         \
+	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print only errors")
 
 enum csink_merge_opt {
 #define X(id, sh, arg, def, flags, help) CSINK_MERGE_OPT_##id,

@@ -357,14 +357,14 @@ static uint64_t next_idle_ns(const struct keeper *keeper)
 
 static int open_socket(struct keeper *keeper)
 {
-	int folder_fd = keeper->events.folder_fd;
+	int directory_fd = keeper->events.directory_fd;
 	struct sockaddr_un address;
 
 	keeper->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (keeper->listen_fd < 0)
 		return -errno;
-	unlinkat(folder_fd, CSINK_PERSIST_SOCKET, 0);
-	csink_persist_address(folder_fd, &address);
+	unlinkat(directory_fd, CSINK_PERSIST_SOCKET, 0);
+	csink_persist_address(directory_fd, &address);
 	umask(0177);
 	if (bind(keeper->listen_fd, (struct sockaddr *)&address, sizeof(address)) || listen(keeper->listen_fd, BACKLOG))
 		return -errno;
@@ -388,21 +388,21 @@ static int take_lock(int fd)
 	return -EBUSY;
 }
 
-static int open_lock(int folder_fd, const char *name)
+static int open_lock(int directory_fd, const char *name)
 {
-	int fd = openat(folder_fd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = openat(directory_fd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
 	return fd < 0 ? -errno : fd;
 }
 
-static int begin(struct keeper *keeper, const char *folder)
+static int begin(struct keeper *keeper, const char *directory)
 {
 	struct rlimit limit;
-	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), err;
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), err;
 
 	if (fd < 0)
 		return -errno;
-	keeper->events.folder_fd = fd;
+	keeper->events.directory_fd = fd;
 	keeper->events.uid = geteuid();
 	keeper->lock_fd = open_lock(fd, CSINK_PERSIST_LOCK);
 	keeper->start_fd = open_lock(fd, CSINK_PERSIST_START);
@@ -462,7 +462,7 @@ static bool may_end(struct keeper *keeper)
 
 static void end(struct keeper *keeper)
 {
-	unlinkat(keeper->events.folder_fd, CSINK_PERSIST_SOCKET, 0);
+	unlinkat(keeper->events.directory_fd, CSINK_PERSIST_SOCKET, 0);
 	while (keeper->events.nr)
 		csink_keeper_drop(&keeper->events, &keeper->events.kept[keeper->events.nr - 1]);
 	flock(keeper->lock_fd, LOCK_UN);
@@ -495,7 +495,7 @@ static void keep(struct keeper *keeper)
 	}
 }
 
-int csink_keeper_run(const char *folder)
+int csink_keeper_run(const char *directory)
 {
 	static struct keeper keeper;
 	struct csink_persist_reply hello = {.bytes = sizeof(hello)};
@@ -503,7 +503,7 @@ int csink_keeper_run(const char *folder)
 	take_signals();
 	prctl(PR_SET_NAME, "csink-keeper", 0, 0, 0);
 	umask(077);
-	hello.err = begin(&keeper, folder);
+	hello.err = begin(&keeper, directory);
 	if (csink_persist_send(0, &hello, sizeof(hello), -1) || hello.err)
 		return 1;
 	keeper.now_ns = csink_monotonic_ns();

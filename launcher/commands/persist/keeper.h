@@ -11,7 +11,7 @@
 #include "preload/api/persist/persist_wire.h"
 
 /** Be the keeper of that run directory. Returns what to exit with. */
-int csink_keeper_run(const char *folder);
+int csink_keeper_run(const char *directory);
 
 struct csink_kept_member {
 	int fd;
@@ -37,7 +37,7 @@ struct csink_keeper_events {
 	struct csink_kept *kept;
 	uint32_t nr, room;
 	uint32_t nr_fds, limit; /* of all members, those that clients have just added included */
-	int folder_fd;
+	int directory_fd;
 	uid_t uid; /* the keeper's own */
 };
 
@@ -82,13 +82,13 @@ bool csink_keeper_lets_read(const struct csink_kept *kept, uid_t uid, gid_t gid)
 /* The directory's files. */
 
 /** Make the directory of the listing, empty. Returns 0 or -errno. */
-int csink_keeper_listing_init(int folder_fd);
+int csink_keeper_listing_init(int directory_fd);
 
 /** Describe an event in the listing. Returns 0 or -errno. */
-int csink_keeper_listing_add(int folder_fd, const struct csink_persist_event *event);
-void csink_keeper_listing_remove(int folder_fd, uint64_t id);
+int csink_keeper_listing_add(int directory_fd, const struct csink_persist_event *event);
+void csink_keeper_listing_remove(int directory_fd, uint64_t id);
 
 /** Let others in, or only the owner. */
-void csink_keeper_listing_share(int folder_fd, bool shared);
+void csink_keeper_listing_share(int directory_fd, bool shared);
 
 #endif

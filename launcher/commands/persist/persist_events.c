@@ -154,7 +154,7 @@ static void share(struct csink_keeper_events *events)
 
 	for (uint32_t i = 0; i < events->nr; i++)
 		shared |= events->kept[i].event.mode & 066;
-	csink_keeper_listing_share(events->folder_fd, shared);
+	csink_keeper_listing_share(events->directory_fd, shared);
 }
 
 void csink_keeper_close(struct csink_keeper_events *events, struct csink_kept_members *members)
@@ -218,7 +218,7 @@ int csink_keeper_take(struct csink_keeper_events *events, struct csink_kept_memb
 	if (!err)
 		err = map_rings(&kept);
 	if (!err)
-		err = csink_keeper_listing_add(events->folder_fd, &kept.event);
+		err = csink_keeper_listing_add(events->directory_fd, &kept.event);
 	if (err) {
 		csink_keeper_close(events, &kept.members);
 		return err;
@@ -236,7 +236,7 @@ void csink_keeper_drop(struct csink_keeper_events *events, struct csink_kept *ke
 {
 	uint32_t at = (uint32_t)(kept - events->kept);
 
-	csink_keeper_listing_remove(events->folder_fd, kept->event.id);
+	csink_keeper_listing_remove(events->directory_fd, kept->event.id);
 	csink_keeper_close(events, &kept->members);
 	memmove(kept, kept + 1, (events->nr - at - 1) * sizeof(*kept));
 	events->nr--;

@@ -15,15 +15,15 @@ static void name_file(char *path, size_t size, uint64_t id)
 	snprintf(path, size, CSINK_PERSIST_EVENTS "/%" PRIu64, id);
 }
 
-int csink_keeper_listing_init(int folder_fd)
+int csink_keeper_listing_init(int directory_fd)
 {
 	struct dirent *entry;
 	DIR *dir;
 	int fd;
 
-	if (mkdirat(folder_fd, CSINK_PERSIST_EVENTS, 0700) && errno != EEXIST)
+	if (mkdirat(directory_fd, CSINK_PERSIST_EVENTS, 0700) && errno != EEXIST)
 		return -errno;
-	fd = openat(folder_fd, CSINK_PERSIST_EVENTS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = openat(directory_fd, CSINK_PERSIST_EVENTS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	dir = fd < 0 ? NULL : fdopendir(fd);
 	if (!dir)
 		return -errno;
@@ -49,14 +49,14 @@ static void describe(FILE *out, const struct csink_persist_event *event)
 		attr->write_backward, event->mode, event->uid, event->opener, event->since_ns);
 }
 
-int csink_keeper_listing_add(int folder_fd, const struct csink_persist_event *event)
+int csink_keeper_listing_add(int directory_fd, const struct csink_persist_event *event)
 {
 	char path[64];
 	FILE *out;
 	int fd, err;
 
 	name_file(path, sizeof(path), event->id);
-	fd = openat(folder_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = openat(directory_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	fchmod(fd, event->mode & 0644);
@@ -69,23 +69,23 @@ int csink_keeper_listing_add(int folder_fd, const struct csink_persist_event *ev
 		err = fclose(out) ? -errno : 0;
 	}
 	if (err)
-		unlinkat(folder_fd, path, 0);
+		unlinkat(directory_fd, path, 0);
 	return err;
 }
 
-void csink_keeper_listing_remove(int folder_fd, uint64_t id)
+void csink_keeper_listing_remove(int directory_fd, uint64_t id)
 {
 	char path[64];
 
 	name_file(path, sizeof(path), id);
-	unlinkat(folder_fd, path, 0);
+	unlinkat(directory_fd, path, 0);
 }
 
-void csink_keeper_listing_share(int folder_fd, bool shared)
+void csink_keeper_listing_share(int directory_fd, bool shared)
 {
-	int err = fchmod(folder_fd, shared ? 0711 : 0700);
+	int err = fchmod(directory_fd, shared ? 0711 : 0700);
 
-	err |= fchmodat(folder_fd, CSINK_PERSIST_EVENTS, shared ? 0755 : 0700, 0);
-	err |= fchmodat(folder_fd, CSINK_PERSIST_SOCKET, shared ? 0666 : 0600, 0);
+	err |= fchmodat(directory_fd, CSINK_PERSIST_EVENTS, shared ? 0755 : 0700, 0);
+	err |= fchmodat(directory_fd, CSINK_PERSIST_SOCKET, shared ? 0666 : 0600, 0);
 	(void)err; /* The modes decide who can ask; what is answered, the keeper decides by the client's user id. */
 }

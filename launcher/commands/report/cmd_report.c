@@ -1,6 +1,6 @@
 /*
  * `countersink report`: print a profile's report again, in one of its forms, or make the profile of a run directory.
- * The library that runs without launcher calls it at exit, as `countersink report --quiet -o PROFILE FOLDER`.
+ * The library that runs without launcher calls it at exit, as `countersink report --quiet -o PROFILE DIRECTORY`.
  */
 #include <errno.h>
 #include <limits.h>
@@ -257,7 +257,7 @@ static int read_input(const struct csink_options *o, const char *path, struct cs
 		      struct csink_profile **profile)
 {
 	char why[1024];
-	int err = csink_is_folder(path) ? csink_reading_begin(reading, path) : 0;
+	int err = csink_is_directory(path) ? csink_reading_begin(reading, path) : 0;
 
 	if (err) {
 		csink_say("%s: %s", path, err == -EBUSY ? "another process has locked it" : strerror(-err));

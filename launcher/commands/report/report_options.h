@@ -9,27 +9,27 @@
 
 #define CSINK_REPORT_OPTIONS(X)                                                                                        \
 	X(ALL, 'a', "", "0", CSINK_OPT_BOOL, "report every function, not the first 25")                                \
-	X(LIMIT, 'n', "N", "25", CSINK_OPT_NUMBER | CSINK_OPT_NO_TWIN, "report the first N functions")                 \
-	X(TREE, 't', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print the call tree, from the outermost function")  \
-	X(CALLERS, 'c', "FUNCTION", "", CSINK_OPT_NO_TWIN,                                                             \
+	X(LIMIT, 'n', "N", "25", CSINK_OPT_NUMBER | CSINK_OPT_NO_ENV, "report the first N functions")                  \
+	X(TREE, 't', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print the call tree, from the outermost function")   \
+	X(CALLERS, 'c', "FUNCTION", "", CSINK_OPT_NO_ENV,                                                              \
 	  "print the callers of FUNCTION (a name or regular expression)")                                              \
-	X(ANNOTATE, 0, "FUNCTION", "", CSINK_OPT_NO_TWIN, "print the cost of each line and instruction of FUNCTION")   \
-	X(FOLD, 0, "PERCENT", "1", CSINK_OPT_NO_TWIN, "collapse subtrees below PERCENT")                               \
-	X(BY, 0, "function|module|line|thread|process|phase", "function", CSINK_OPT_NO_TWIN,                           \
+	X(ANNOTATE, 0, "FUNCTION", "", CSINK_OPT_NO_ENV, "print the cost of each line and instruction of FUNCTION")    \
+	X(FOLD, 0, "PERCENT", "1", CSINK_OPT_NO_ENV, "collapse subtrees below PERCENT")                                \
+	X(BY, 0, "function|module|line|thread|process|phase", "function", CSINK_OPT_NO_ENV,                            \
 	  "what each row stands for")                                                                                  \
-	X(EVENT, 'e', "NAME", "", CSINK_OPT_NO_TWIN, "event of the profile to report")                                 \
-	X(THREAD, 0, "REGEX", "", CSINK_OPT_NO_TWIN, "only threads whose name or id matches")                          \
-	X(COMM, 0, "REGEX", "", CSINK_OPT_NO_TWIN, "only processes whose name or id matches")                          \
-	X(MODULE, 0, "REGEX", "", CSINK_OPT_NO_TWIN, "only samples in code of matching files")                         \
-	X(FOCUS, 0, "REGEX", "", CSINK_OPT_NO_TWIN, "only stacks with a matching function")                            \
-	X(IGNORE, 0, "REGEX", "", CSINK_OPT_NO_TWIN, "only stacks without a matching function")                        \
-	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print JSON")                                        \
-	X(CSV, 'x', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print comma-separated values")                       \
+	X(EVENT, 'e', "NAME", "", CSINK_OPT_NO_ENV, "event of the profile to report")                                  \
+	X(THREAD, 0, "REGEX", "", CSINK_OPT_NO_ENV, "only threads whose name or id matches")                           \
+	X(COMM, 0, "REGEX", "", CSINK_OPT_NO_ENV, "only processes whose name or id matches")                           \
+	X(MODULE, 0, "REGEX", "", CSINK_OPT_NO_ENV, "only samples in code of matching files")                          \
+	X(FOCUS, 0, "REGEX", "", CSINK_OPT_NO_ENV, "only stacks with a matching function")                             \
+	X(IGNORE, 0, "REGEX", "", CSINK_OPT_NO_ENV, "only stacks without a matching function")                         \
+	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print JSON")                                         \
+	X(CSV, 'x', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print comma-separated values")                        \
 	X(DEBUGINFOD, 0, "", "0", CSINK_OPT_BOOL,                                                                      \
 	  "for recordings: fetch missing debug information from DEBUGINFOD_URLS")                                      \
 	X(NO_PAGER, 0, "", "0", CSINK_OPT_BOOL, "use no pager on a terminal")                                          \
-	X(OUTPUT, 'o', "FILE", "", CSINK_OPT_NO_TWIN, "also write the profile to FILE")                                \
-	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "do not print the report")
+	X(OUTPUT, 'o', "FILE", "", CSINK_OPT_NO_ENV, "also write the profile to FILE")                                 \
+	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "do not print the report")
 
 enum csink_report_opt {
 #define X(id, sh, arg, def, flags, help) CSINK_REPORT_OPT_##id,

@@ -8,25 +8,25 @@
 #include "launcher/base/options.h"
 
 #define CSINK_RESERVE_OPTIONS(X)                                                                                       \
-	X(FOREGROUND, 'D', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                                \
+	X(FOREGROUND, 'D', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                 \
 	  "hold the reservation in the foreground until a signal arrives (the default)")                               \
-	X(BACKGROUND, 'd', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                                \
+	X(BACKGROUND, 'd', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                 \
 	  "hold the reservation in the background; return when it is made")                                            \
-	X(LOCK_FILE, 'f', "FILE", "", CSINK_OPT_NO_TWIN,                                                               \
+	X(LOCK_FILE, 'f', "FILE", "", CSINK_OPT_NO_ENV,                                                                \
 	  "the agent's lock file (default: $PCP_PMDAS_DIR/perfevent/perflock)")                                        \
-	X(SHOW_VERSION, 'v', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print the version")                         \
-	X(EVENTS, 'e', "LIST", "", CSINK_OPT_NO_TWIN, "also check that these events fit on the counters")              \
-	X(REQUIRE, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "fail unless the reservation is confirmed")         \
-	X(WAIT, 'w', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                                      \
+	X(SHOW_VERSION, 'v', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print the version")                          \
+	X(EVENTS, 'e', "LIST", "", CSINK_OPT_NO_ENV, "also check that these events fit on the counters")               \
+	X(REQUIRE, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "fail unless the reservation is confirmed")          \
+	X(WAIT, 'w', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                       \
 	  "wait until other holders release the counters, without limit or for --timeout")                             \
-	X(TIMEOUT, 't', "SECONDS", "1", CSINK_OPT_SECONDS | CSINK_OPT_NO_TWIN,                                         \
+	X(TIMEOUT, 't', "SECONDS", "1", CSINK_OPT_SECONDS | CSINK_OPT_NO_ENV,                                          \
 	  "time limit for the agent's confirmation")                                                                   \
 	X(RESERVE_HOOKS, 0, "DIR", CSINK_RESERVE_HOOKS, 0,                                                             \
 	  "directory of programs to run with 'reserve' before and 'release' after")                                    \
-	X(STATUS, 's', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN,                                                    \
+	X(STATUS, 's', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                     \
 	  "report the holders and users of the counters, and the agent's state; reserve nothing")                      \
-	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "with --status: print JSON")                         \
-	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print only errors")
+	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "with --status: print JSON")                          \
+	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print only errors")
 
 enum csink_reserve_opt {
 #define X(id, sh, arg, def, flags, help) CSINK_RESERVE_OPT_##id,

@@ -43,7 +43,7 @@ struct run {
 	bool inject;
 
 	struct csink_reservation reservation;
-	struct csink_run_directory folder;
+	struct csink_run_directory directory;
 	struct csink_outside_watch watch;
 	struct csink_outside outside;
 	struct collector *collector; /* of a command with very many processes; NULL: none yet */
@@ -97,10 +97,10 @@ static int resolve_rate(struct run *run)
 static void tell_output(struct run *run)
 {
 	size_t n = 0;
-	char folder[PATH_MAX];
+	char directory[PATH_MAX];
 
-	if (run->save.path[0] != '/' && getcwd(folder, sizeof(folder)))
-		n = (size_t)snprintf(run->output_text, PATH_MAX, "%s/", folder);
+	if (run->save.path[0] != '/' && getcwd(directory, sizeof(directory)))
+		n = (size_t)snprintf(run->output_text, PATH_MAX, "%s/", directory);
 	for (const char *c = run->save.path; *c && n + 2 < sizeof(run->output_text); c++) {
 		run->output_text[n++] = *c;
 		if (*c == '%')
@@ -184,7 +184,7 @@ static void prepare_injection(struct run *run)
 		csink_outside_note(&run->outside, "no functions: %s", why);
 		return;
 	}
-	err = csink_run_directory_create(&run->folder);
+	err = csink_run_directory_create(&run->directory);
 	if (err) {
 		csink_say("no directory for recordings in $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp: %s; the command "
 			  "is "
@@ -214,10 +214,10 @@ static void drain_outside(void *arg)
 		run->collector = csink_collect_begin(&run->outside);
 	/* What goes wrong here goes wrong again at the end, and is said there. */
 	if (run->collector)
-		csink_collect_take(run->collector, run->folder.path, TAKE_LEAST);
+		csink_collect_take(run->collector, run->directory.path, TAKE_LEAST);
 }
 
-static void remove_folder(void *arg)
+static void remove_directory(void *arg)
 {
 	csink_run_directory_remove(arg);
 }
@@ -238,7 +238,7 @@ static void note_running(struct run *run)
 				      processes[i].pid);
 	}
 	if (!processes && run->inject)
-		nr = csink_run_directory_writers(&run->folder, pids, MAX_NAMED);
+		nr = csink_run_directory_writers(&run->directory, pids, MAX_NAMED);
 	for (uint32_t i = 0; !processes && i < CSINK_MIN(nr, (uint32_t)MAX_NAMED); i++)
 		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%d", n ? ", " : "", pids[i]);
 	if (!nr)
@@ -255,12 +255,12 @@ static void note_running(struct run *run)
 static void make_profile(struct run *run)
 {
 	struct csink_profile *profile;
-	const char *folder = run->inject ? run->folder.path : NULL;
+	const char *directory = run->inject ? run->directory.path : NULL;
 	int err;
 
 	csink_debuginfod_wanted = csink_options_bool(&run->options, CSINK_OPT_DEBUGINFOD);
-	err = run->collector ? csink_collect_finish(run->collector, folder, &profile)
-			     : csink_collect(folder, &run->outside, &profile);
+	err = run->collector ? csink_collect_finish(run->collector, directory, &profile)
+			     : csink_collect(directory, &run->outside, &profile);
 
 	if (err) {
 		csink_say("no profile: %s", strerror(-err));
@@ -280,7 +280,7 @@ static int run_command(struct run *run, struct csink_relay *relay, const struct 
 {
 	struct csink_counted_command command = {
 		.argv = run->argv,
-		.env = csink_env_build(environ, run->inject ? run->library : NULL, run->folder.path, run->texts),
+		.env = csink_env_build(environ, run->inject ? run->library : NULL, run->directory.path, run->texts),
 		.specs = run->events.specs,
 		.nr_specs = run->events.nr,
 		.program = &run->program,
@@ -301,7 +301,7 @@ static int run_command(struct run *run, struct csink_relay *relay, const struct 
 	free(command.env);
 	if (!started) {
 		csink_reservation_finish(&run->reservation, reservation);
-		csink_run_directory_remove(&run->folder);
+		csink_run_directory_remove(&run->directory);
 		return csink_say_exec_failed(run->argv[0],
 					     -csink_run_alone_after(err, run->argv, reservation->inherited));
 	}
@@ -342,19 +342,19 @@ static int run_and_report(struct run *run)
 	if (!status) {
 		status = csink_exit_status(run->outside.command_status);
 		/* If it cannot start its thread, INT and TERM wait until the report is printed. */
-		csink_relay_release(&relay, remove_folder, &run->folder);
+		csink_relay_release(&relay, remove_directory, &run->directory);
 		snprintf(run->outside.command, sizeof(run->outside.command), "%s", run->argv[0]);
 		note_running(run);
 		make_profile(run);
 	}
-	csink_run_directory_remove(&run->folder);
+	csink_run_directory_remove(&run->directory);
 	csink_outside_free(&run->outside);
 	return status;
 }
 
 static int main_run(int argc, char **argv)
 {
-	static struct run run = {.folder.fd = -1, .reservation.reserve.fd = -1};
+	static struct run run = {.directory.fd = -1, .reservation.reserve.fd = -1};
 	int at, status;
 
 	at = csink_command_parse(&run.options, argc, argv, &status);

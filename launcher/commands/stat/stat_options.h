@@ -5,16 +5,16 @@
 #include "launcher/base/options.h"
 
 #define CSINK_STAT_OPTIONS(X)                                                                                          \
-	X(EVENTS, 'e', "LIST", "", CSINK_OPT_NO_TWIN,                                                                  \
+	X(EVENTS, 'e', "LIST", "", CSINK_OPT_NO_ENV,                                                                   \
 	  "events to count, comma-separated, at most 32 (default: time, scheduling, faults, cycles, instructions, "    \
 	  "branches); a group {a,b} is counted together")                                                              \
-	X(REPEAT, 'r', "N", "1", CSINK_OPT_NUMBER | CSINK_OPT_NO_TWIN,                                                 \
+	X(REPEAT, 'r', "N", "1", CSINK_OPT_NUMBER | CSINK_OPT_NO_ENV,                                                  \
 	  "run the command N times; print the mean and its 95 % confidence interval")                                  \
-	X(INTERVAL, 'I', "MS", "", CSINK_OPT_NUMBER | CSINK_OPT_NO_TWIN, "print the counts of every MS milliseconds")  \
-	X(PER_THREAD, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "also print the counts of each thread")          \
-	X(OUTPUT, 'o', "FILE", "", CSINK_OPT_NO_TWIN, "write to FILE instead of standard error")                       \
-	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print JSON")                                        \
-	X(CSV, 'x', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_TWIN, "print comma-separated values")                       \
+	X(INTERVAL, 'I', "MS", "", CSINK_OPT_NUMBER | CSINK_OPT_NO_ENV, "print the counts of every MS milliseconds")   \
+	X(PER_THREAD, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "also print the counts of each thread")           \
+	X(OUTPUT, 'o', "FILE", "", CSINK_OPT_NO_ENV, "write to FILE instead of standard error")                        \
+	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print JSON")                                         \
+	X(CSV, 'x', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print comma-separated values")                        \
 	X(RESERVE, 0, "auto|require|no", "auto", 0,                                                                    \
 	  "ask PCP's agent and the hooks to free the hardware counters; require: without a confirmation the command "  \
 	  "is not run")                                                                                                \

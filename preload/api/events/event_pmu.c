@@ -1,5 +1,5 @@
 /*
- * PMU/terms/: what sysfs says of a PMU, turned into attr.type and the bits of attr.config*. A PMU is a folder with
+ * PMU/terms/: what sysfs says of a PMU, turned into attr.type and the bits of attr.config*. A PMU is a directory with
  *	type			the number for attr.type
  *	format/FIELD		where a field's bits go, "config:0-7,32-35"
  *	events/NAME		terms that NAME stands for, with NAME.unit and NAME.scale beside it
@@ -22,20 +22,20 @@ struct pmu {
 	struct csink_event_spec *spec;
 	struct csink_event_modifiers *mods;
 	char name[64];
-	bool by_number;         /* #TYPE: no folder */
+	bool by_number;         /* #TYPE: no directory */
 	bool is_core;           /* a CPU's own, whether of all CPUs or of some */
 	bool in_alias;          /* reading the text of events/NAME: not the user's words */
 	struct csink_text term; /* the user's term being worked on, for messages */
 };
 
-static int read_pmu_file(const struct pmu *pmu, const char *folder, struct csink_text name, const char *suffix,
+static int read_pmu_file(const struct pmu *pmu, const char *directory, struct csink_text name, const char *suffix,
 			 char *buf, size_t size)
 {
 	if (name.length > CSINK_SYSFS_NAME || memchr(name.at, '/', name.length) || csink_text_is(name, "..") ||
 	    csink_text_is(name, "."))
 		return -ENOENT;
-	return csink_sysfs_read(buf, size, "%s/%s/%s%.*s%s", csink_event_devices(pmu->parser->roots), pmu->name, folder,
-				(int)name.length, name.at, suffix);
+	return csink_sysfs_read(buf, size, "%s/%s/%s%.*s%s", csink_event_devices(pmu->parser->roots), pmu->name,
+				directory, (int)name.length, name.at, suffix);
 }
 
 static const struct csink_text no_name = {"", 0};
@@ -101,13 +101,13 @@ static int set_field(struct pmu *pmu, const char *format, struct csink_text key,
 
 static int read_terms(struct pmu *pmu, struct csink_text terms);
 
-/* Offer the names in PMU/folder that are events or fields. */
-static void offer_folder(const struct pmu *pmu, const char *folder, struct csink_nearest *near)
+/* Offer the names in PMU/directory that are events or fields. */
+static void offer_directory(const struct pmu *pmu, const char *directory, struct csink_nearest *near)
 {
 	struct csink_sysfs_dir dir;
 	const char *name;
 
-	if (csink_sysfs_dir_open(&dir, "%s/%s/%s", csink_event_devices(pmu->parser->roots), pmu->name, folder))
+	if (csink_sysfs_dir_open(&dir, "%s/%s/%s", csink_event_devices(pmu->parser->roots), pmu->name, directory))
 		return;
 	while ((name = csink_sysfs_dir_next(&dir)))
 		if (!strchr(name, '.'))
@@ -126,8 +126,8 @@ static int fail_term(struct pmu *pmu, struct csink_text key)
 			pmu->parser, -EINVAL, pmu->term,
 			"%s/%.*s/: a PMU given by number takes config=, config1=, config2= and name= only", pmu->name,
 			(int)key.length, key.at);
-	offer_folder(pmu, "format", &near);
-	offer_folder(pmu, "events", &near);
+	offer_directory(pmu, "format", &near);
+	offer_directory(pmu, "events", &near);
 	csink_nearest_print(&near, hint, sizeof(hint));
 	return csink_event_fail(pmu->parser, -ENOENT, pmu->term, "PMU '%s' has no field or event '%.*s'%s", pmu->name,
 				(int)key.length, key.at, hint);

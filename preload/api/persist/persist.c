@@ -29,13 +29,13 @@ static int check_reply(struct csink_persist_reply *reply)
 
 /* Send a request and receive its (first) reply, which may bring an fd. Returns the
  * socket, or -errno: -ECONNREFUSED if there is no keeper. */
-static int converse(int folder_fd, const struct csink_persist_request *request, struct csink_persist_reply *reply,
+static int converse(int directory_fd, const struct csink_persist_request *request, struct csink_persist_reply *reply,
 		    int *got_fd)
 {
 	int fd = -ECONNREFUSED, err = -EPIPE;
 
 	for (int i = 0; i < TRIES && err == -EPIPE; i++) {
-		fd = csink_persist_connect(folder_fd);
+		fd = csink_persist_connect(directory_fd);
 		if (fd < 0)
 			return fd;
 		err = csink_persist_send(fd, request, sizeof(*request), -1);
@@ -58,17 +58,17 @@ static int converse(int folder_fd, const struct csink_persist_request *request, 
 /* One question, one answer. Returns reply.err, or why there was none. */
 static int ask(const char *base, struct csink_persist_request *request, struct csink_persist_reply *reply, int *got_fd)
 {
-	int saved = errno, fd, folder_fd;
+	int saved = errno, fd, directory_fd;
 	char path[PATH_MAX];
 
 	request->bytes = sizeof(*request);
-	folder_fd = csink_persist_folder(base, false, path);
-	if (folder_fd < 0) {
+	directory_fd = csink_persist_directory(base, false, path);
+	if (directory_fd < 0) {
 		errno = saved;
-		return folder_fd;
+		return directory_fd;
 	}
-	fd = converse(folder_fd, request, reply, got_fd);
-	close(folder_fd);
+	fd = converse(directory_fd, request, reply, got_fd);
+	close(directory_fd);
 	if (fd >= 0)
 		close(fd);
 	errno = saved;
@@ -99,14 +99,14 @@ static int export_event(void *to, size_t bytes, const struct csink_persist_event
 
 /* On one connection: all but the first, then the first with what they all are. Returns 0, -EPIPE (the keeper went
  * away: another one may do it) or -errno. */
-static int send_set(int folder_fd, const struct csink_persist_member *members, uint32_t nr,
+static int send_set(int directory_fd, const struct csink_persist_member *members, uint32_t nr,
 		    struct csink_persist_request *request, struct csink_persist_reply *reply)
 {
 	struct csink_persist_request add = {.bytes = sizeof(add), .op = CSINK_PERSIST_ADD};
-	int err = 0, fd = csink_persist_connect(folder_fd);
+	int err = 0, fd = csink_persist_connect(directory_fd);
 
 	if (fd == -ECONNREFUSED)
-		fd = csink_persist_start(folder_fd);
+		fd = csink_persist_start(directory_fd);
 	if (fd < 0)
 		return fd;
 	for (uint32_t i = nr; i-- > 0 && !err;) {
@@ -132,14 +132,14 @@ static int detach_set(const struct csink_persist_member *members, uint32_t nr, s
 		      struct csink_persist_reply *reply, const char *base)
 {
 	char path[PATH_MAX];
-	int err, folder_fd = csink_persist_folder(base, true, path);
+	int err, directory_fd = csink_persist_directory(base, true, path);
 
-	if (folder_fd < 0)
-		return folder_fd;
+	if (directory_fd < 0)
+		return directory_fd;
 	err = -EPIPE;
 	for (int i = 0; i < TRIES && err == -EPIPE; i++)
-		err = send_set(folder_fd, members, nr, request, reply);
-	close(folder_fd);
+		err = send_set(directory_fd, members, nr, request, reply);
+	close(directory_fd);
 	return err;
 }
 
@@ -262,15 +262,15 @@ CSINK_EXPORT int csink_persist_list_sized(int (*each)(const struct csink_persist
 	struct csink_persist_reply reply;
 	union callers_event view;
 	uint64_t waited_ns = 0;
-	int saved = errno, nr = 0, fd, folder_fd, err = 0;
+	int saved = errno, nr = 0, fd, directory_fd, err = 0;
 	char path[PATH_MAX];
 
 	if (event_bytes > sizeof(view) || event_bytes < HEAD + PERF_ATTR_SIZE_VER0)
 		return -EINVAL;
-	folder_fd = csink_persist_folder(base, false, path);
-	fd = folder_fd < 0 ? folder_fd : converse(folder_fd, &request, &reply, NULL);
-	if (folder_fd >= 0)
-		close(folder_fd);
+	directory_fd = csink_persist_directory(base, false, path);
+	fd = directory_fd < 0 ? directory_fd : converse(directory_fd, &request, &reply, NULL);
+	if (directory_fd >= 0)
+		close(directory_fd);
 	if (fd >= 0) {
 		while (!err && !reply.err && reply.event.id) {
 			export_event(&view, event_bytes, &reply.event); /* attr.size shows what does not fit */
@@ -288,9 +288,9 @@ CSINK_EXPORT int csink_persist_list_sized(int (*each)(const struct csink_persist
 }
 
 /* Does a keeper live there? Its lock tells, also of one that is about to listen. */
-static bool is_kept(int folder_fd)
+static bool is_kept(int directory_fd)
 {
-	int fd = openat(folder_fd, CSINK_PERSIST_LOCK, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	int fd = openat(directory_fd, CSINK_PERSIST_LOCK, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	bool kept;
 
 	if (fd < 0)
@@ -300,9 +300,9 @@ static bool is_kept(int folder_fd)
 	return kept;
 }
 
-static int count_files(int folder_fd)
+static int count_files(int directory_fd)
 {
-	int fd = openat(folder_fd, CSINK_PERSIST_EVENTS, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), nr = 0;
+	int fd = openat(directory_fd, CSINK_PERSIST_EVENTS, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), nr = 0;
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 
@@ -319,15 +319,15 @@ static int count_files(int folder_fd)
 
 CSINK_EXPORT int csink_persist_lost(const char *base)
 {
-	int saved = errno, nr = 0, folder_fd;
+	int saved = errno, nr = 0, directory_fd;
 	char path[PATH_MAX];
 
-	folder_fd = csink_persist_folder(base, false, path);
-	if (folder_fd >= 0) {
-		nr = is_kept(folder_fd) ? 0 : count_files(folder_fd);
-		close(folder_fd);
-	} else if (folder_fd != -ENOENT) {
-		nr = folder_fd;
+	directory_fd = csink_persist_directory(base, false, path);
+	if (directory_fd >= 0) {
+		nr = is_kept(directory_fd) ? 0 : count_files(directory_fd);
+		close(directory_fd);
+	} else if (directory_fd != -ENOENT) {
+		nr = directory_fd;
 	}
 	errno = saved;
 	return nr;

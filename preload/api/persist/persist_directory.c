@@ -1,4 +1,4 @@
-/* Persistent events: the run folder, and messages to and from the keeper that lives there. See persist_wire.h. */
+/* Persistent events: the run directory, and messages to and from the keeper that lives there. See persist_wire.h. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #define PATIENCE_S 10
 #define MAX_SENT_FDS 253 /* SCM_MAX_FD of the kernel, for a message */
 
-static int name_folder(const char *base, char path[PATH_MAX])
+static int name_directory(const char *base, char path[PATH_MAX])
 {
 	int n;
 
@@ -32,10 +32,10 @@ static int name_folder(const char *base, char path[PATH_MAX])
 	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-int csink_persist_folder(const char *base, bool create, char path[PATH_MAX])
+int csink_persist_directory(const char *base, bool create, char path[PATH_MAX])
 {
 	struct stat st;
-	int fd, err = name_folder(base, path);
+	int fd, err = name_directory(base, path);
 
 	if (err)
 		return err;
@@ -50,18 +50,18 @@ int csink_persist_folder(const char *base, bool create, char path[PATH_MAX])
 	if (!fstat(fd, &st) && !(st.st_mode & 022) && (st.st_uid == geteuid() || !create))
 		return fd;
 	close(fd);
-	/* In a folder that all may write, whose name can be guessed, it may be anybody's trap. */
+	/* In a directory that all may write, whose name can be guessed, it may be anybody's trap. */
 	return !(st.st_mode & 022) && base && *base ? -EACCES : -EPERM;
 }
 
-void csink_persist_address(int folder_fd, struct sockaddr_un *address)
+void csink_persist_address(int directory_fd, struct sockaddr_un *address)
 {
 	memset(address, 0, sizeof(*address));
 	address->sun_family = AF_UNIX;
-	snprintf(address->sun_path, sizeof(address->sun_path), "/proc/self/fd/%d/" CSINK_PERSIST_SOCKET, folder_fd);
+	snprintf(address->sun_path, sizeof(address->sun_path), "/proc/self/fd/%d/" CSINK_PERSIST_SOCKET, directory_fd);
 }
 
-int csink_persist_connect(int folder_fd)
+int csink_persist_connect(int directory_fd)
 {
 	struct timeval patience = {PATIENCE_S, 0};
 	struct sockaddr_un address;
@@ -74,11 +74,11 @@ int csink_persist_connect(int folder_fd)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	csink_persist_address(folder_fd, &address);
+	csink_persist_address(directory_fd, &address);
 	do
 		err = connect(fd, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
 	while (err == -EINTR);
-	if (!err && (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) || fstat(folder_fd, &st)))
+	if (!err && (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) || fstat(directory_fd, &st)))
 		err = -errno;
 	if (!err && peer.uid != st.st_uid)
 		err = -EPERM;

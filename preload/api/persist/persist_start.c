@@ -29,7 +29,7 @@ extern char **environ;
 /* This program, the one beside our library, or else the one that a shell would find. */
 static bool find_program(char path[PATH_MAX])
 {
-	const char *folders = getenv("PATH"), *slash;
+	const char *directories = getenv("PATH"), *slash;
 	ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - 1);
 	Dl_info info;
 
@@ -47,15 +47,15 @@ static bool find_program(char path[PATH_MAX])
 				return true;
 		}
 	}
-	while (folders && *folders) {
-		size_t n = strcspn(folders, ":");
+	while (directories && *directories) {
+		size_t n = strcspn(directories, ":");
 
 		if (n && n + sizeof("/" PROGRAM) <= PATH_MAX) {
-			snprintf(path, PATH_MAX, "%.*s/" PROGRAM, (int)n, folders);
+			snprintf(path, PATH_MAX, "%.*s/" PROGRAM, (int)n, directories);
 			if (!access(path, X_OK))
 				return true;
 		}
-		folders += n + (folders[n] == ':');
+		directories += n + (directories[n] == ':');
 	}
 	return false;
 }
@@ -112,11 +112,11 @@ static int give_birth(const struct birth *birth)
 }
 
 /* Returns the socket or -errno. */
-static int start(int folder_fd)
+static int start(int directory_fd)
 {
 	struct timeval patience = {PATIENCE_S, 0};
-	char program[PATH_MAX], folder[PATH_MAX], link[64], name[] = PROGRAM, persist[] = "persist", keep[] = "keep";
-	char *argv[] = {name, persist, keep, folder, NULL}, *env[] = {NULL};
+	char program[PATH_MAX], directory[PATH_MAX], link[64], name[] = PROGRAM, persist[] = "persist", keep[] = "keep";
+	char *argv[] = {name, persist, keep, directory, NULL}, *env[] = {NULL};
 	struct birth birth = {program, argv, env, -1};
 	struct csink_persist_reply hello;
 	int pair[2], err;
@@ -126,11 +126,11 @@ static int start(int folder_fd)
 		return -EPERM;
 	if (!find_program(program))
 		return -ENOEXEC;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", folder_fd);
-	len = readlink(link, folder, sizeof(folder) - 1);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", directory_fd);
+	len = readlink(link, directory, sizeof(directory) - 1);
 	if (len <= 0)
 		return -errno;
-	folder[len] = '\0';
+	directory[len] = '\0';
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
@@ -148,9 +148,9 @@ static int start(int folder_fd)
 	return err == -EPIPE ? -ENOEXEC : err; /* it ended without a word */
 }
 
-int csink_persist_start(int folder_fd)
+int csink_persist_start(int directory_fd)
 {
-	int lock = openat(folder_fd, CSINK_PERSIST_START, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), fd;
+	int lock = openat(directory_fd, CSINK_PERSIST_START, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), fd;
 
 	if (lock < 0)
 		return -errno;
@@ -162,9 +162,9 @@ int csink_persist_start(int folder_fd)
 			return fd;
 		}
 	}
-	fd = csink_persist_connect(folder_fd);
+	fd = csink_persist_connect(directory_fd);
 	if (fd == -ECONNREFUSED)
-		fd = start(folder_fd);
+		fd = start(directory_fd);
 	close(lock);
 	return fd;
 }

@@ -47,25 +47,25 @@ struct csink_persist_reply {
 };
 
 /**
- * Open the run folder.
+ * Open the run directory.
  * @create  make it where it is not there.
  * @path    set to where it is, or would be.
  * Returns its fd, or -errno as in persist.h; -ENOENT: not there. Context: thread.
  */
-int csink_persist_folder(const char *base, bool create, char path[PATH_MAX]);
+int csink_persist_directory(const char *base, bool create, char path[PATH_MAX]);
 
 /**
- * Connect to the keeper of a run folder.
- * Returns the socket; -ECONNREFUSED: there is none; -EPERM: who listens there is not the folder's owner. Context:
+ * Connect to the keeper of a run directory.
+ * Returns the socket; -ECONNREFUSED: there is none; -EPERM: who listens there is not the directory's owner. Context:
  * thread.
  */
-int csink_persist_connect(int folder_fd);
+int csink_persist_connect(int directory_fd);
 
 /**
  * Start a keeper, unless there is one by now, and connect to it.
  * Returns the socket, or -errno. Context: thread.
  */
-int csink_persist_start(int folder_fd);
+int csink_persist_start(int directory_fd);
 
 /** Send a message and at most one fd (-1: none). Returns 0 or -errno. Context: thread. */
 int csink_persist_send(int socket_fd, const void *message, size_t bytes, int fd);
@@ -82,8 +82,8 @@ int csink_persist_receive(int socket_fd, void *message, size_t bytes, int *fd);
 /** The kernel's id of an event. Returns 0, -EBADF, or -EINVAL: it is none. Context: any. */
 int csink_persist_id(int fd, uint64_t *id);
 
-/** "address" of the socket in the folder, however long its path. Context: thread. */
+/** "address" of the socket in the directory, however long its path. Context: thread. */
 struct sockaddr_un;
-void csink_persist_address(int folder_fd, struct sockaddr_un *address);
+void csink_persist_address(int directory_fd, struct sockaddr_un *address);
 
 #endif

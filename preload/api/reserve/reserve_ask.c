@@ -38,17 +38,17 @@ extern char **environ;
 /* Find it as a shell would, else where distributions have it. */
 static bool find_program(char *path, size_t size)
 {
-	const char *folders = getenv("PATH");
+	const char *directories = getenv("PATH");
 
-	while (folders && *folders) {
-		size_t len = strcspn(folders, ":");
+	while (directories && *directories) {
+		size_t len = strcspn(directories, ":");
 
 		if (len && len + sizeof("/" PROGRAM) <= size) {
-			snprintf(path, size, "%.*s/" PROGRAM, (int)len, folders);
+			snprintf(path, size, "%.*s/" PROGRAM, (int)len, directories);
 			if (!access(path, X_OK))
 				return true;
 		}
-		folders += len + (folders[len] == ':');
+		directories += len + (directories[len] == ':');
 	}
 	snprintf(path, size, "/usr/bin/" PROGRAM);
 	return !access(path, X_OK);

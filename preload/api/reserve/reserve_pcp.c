@@ -111,13 +111,13 @@ static bool listens_at_path(void)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	const char *path = getenv("PMCD_SOCKET");
-	char folder[sizeof(address.sun_path) - sizeof("/pmcd.socket")];
+	char directory[sizeof(address.sun_path) - sizeof("/pmcd.socket")];
 
 	if (path && *path)
 		snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
 	else
 		snprintf(address.sun_path, sizeof(address.sun_path), "%s/pmcd.socket",
-			 csink_pcp_path("PCP_RUN_DIR", "/run/pcp", folder, sizeof(folder)));
+			 csink_pcp_path("PCP_RUN_DIR", "/run/pcp", directory, sizeof(directory)));
 	return connects(AF_UNIX, &address, sizeof(address));
 }
 
