@@ -123,6 +123,32 @@ cp -rL "$BUILD/bin" "$BUILD/lib" plain
 LD_PRELOAD=$TMP'/plain/lib/countersink/$PLATFORM/libcountersink.so' COUNTERSINK_OUTPUT=b.pb.gz "$TARGETS/burn" 60 >out 2>err
 is "$?:$(cat err):$(ls b.pb.gz)" "0::b.pb.gz" "the library of a copy without links finds its countersink"
 
+# ---- programs that other users put above the library
+# run_planted DIRECTORY: profile with a library that lies there, below directories with a countersink and an API library
+# of somebody else's, and print what of these ran.
+run_planted() {
+	rm -rf planted ran
+	mkdir -p "planted/$1"
+	cp -L "$LIB" "planted/$1/libcountersink.so"
+	for dir in planted planted/a planted/a/countersink planted/a/countersink/other; do
+		mkdir -p $dir/bin
+		printf '#!/bin/sh\necho "$0" >>%s/ran\n' "$TMP" >$dir/bin/countersink
+		chmod +x $dir/bin/countersink
+		test "$dir" = "planted/$1" || cp "$TARGETS/old_names.so" $dir/libcountersink-api.so.0
+	done
+	LD_PRELOAD=$TMP/planted/$1/libcountersink.so COUNTERSINK_EVENTS=page-faults:u,minor-faults:u COUNTERSINK_OUTPUT=n.pb.gz \
+		"$TARGETS/burn" 30 >out 2>err
+	echo "$?:$(cat ran 2>&1)"
+	left=$(sed -n 's/.*the recordings stay in \([^;]*\);.*/\1/p' err)
+	test -z "$left" || countersink report -o n.pb.gz "$left" >report 2>&1
+	rm -rf "$left"
+}
+for dir in a/b/c a/countersink/other a/countersink; do
+	is "$(run_planted $dir)" "0:cat: ran: No such file or directory" "a library in $dir does not run a countersink of a directory above"
+	like "$(cat err)" 'no countersink beside the library: the recordings stay in' "a library in $dir: the missing countersink is reported"
+	like "$(cat report)" 'which is not beside libcountersink' "a library in $dir does not load an API library of a directory above"
+done
+
 # ---- a C library older than our library requires
 newest=$(readelf -V "$LIB" 2>/dev/null | sed -n 's/.*Name: GLIBC_2\.\([0-9]*\) .*/\1/p' | sort -n | tail -n 1)
 loader=$(readelf -l ./glibc 2>/dev/null | sed -n 's/.*interpreter: \(.*\)\]/\1/p')

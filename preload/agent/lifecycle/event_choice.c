@@ -10,42 +10,17 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "include/internal/base.h"
 #include "include/internal/names_entry.h"
 #include "include/internal/options.h"
 #include "preload/agent/lifecycle/config.h"
+#include "preload/agent/lifecycle/installed.h"
 #include "preload/agent/lifecycle/real.h"
 #include "preload/core/calls_off.h"
 #include "preload/core/event/event_spec.h"
 #include "preload/core/seccomp_probe.h"
-
-/* Beside LIBDIR/libcountersink.so, or LIBDIR/countersink/PLATFORM/libcountersink.so where an installation was copied
- * without its links. */
-static bool find_library(char path[PATH_MAX])
-{
-	char *slash;
-	Dl_info info;
-
-	if (!CSINK_ALLOW(dladdr)((void *)csink_event_choice_make, &info) || !realpath(info.dli_fname, path))
-		return false;
-	for (int up = 1; up <= 3 && (slash = strrchr(path, '/')); up++) {
-		*slash = '\0';
-		if (up == 2 || strlen(path) + sizeof("/" CSINK_API_LIBRARY) > PATH_MAX)
-			continue;
-		/* Two directories up is another user's place for all we know, unless it is that of the copy. */
-		if (up == 3 && strcmp(slash + 1, "countersink"))
-			return false;
-		strcpy(slash, "/" CSINK_API_LIBRARY);
-		if (!access(path, R_OK))
-			return true;
-		*slash = '\0';
-	}
-	return false;
-}
 
 static int fail(struct csink_event_error *err, const char *why)
 {
@@ -66,7 +41,7 @@ static int ask_library(struct csink_event_spec *events, uint32_t max, struct csi
 	void *library;
 	int nr = -ENOEXEC;
 
-	if (!find_library(path))
+	if (!csink_installed_find(CSINK_INSTALLED_API, path))
 		return fail(err, "is not beside libcountersink.so: install it there");
 	library = REAL(dlopen)(path, RTLD_NOW | RTLD_LOCAL);
 	if (!library)

@@ -4,7 +4,6 @@
  */
 #include "preload/agent/lifecycle/finish.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,7 +11,6 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -25,6 +23,7 @@
 #include "include/internal/text_char.h"
 #include "preload/agent/lifecycle/config.h"
 #include "preload/agent/lifecycle/handover.h"
+#include "preload/agent/lifecycle/installed.h"
 #include "preload/agent/lifecycle/libc.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/core/calls_off.h"
@@ -54,27 +53,6 @@ void csink_finish_complain(const char *fmt, ...)
 	/* One write, straight to the fd: the program's stdio buffers are its own. */
 	if (dprintf(kept_stderr < 0 ? STDERR_FILENO : kept_stderr, "countersink: %.*s", (int)n + 1, line) < 0)
 		return;
-}
-
-/* PREFIX/bin/countersink, of PREFIX/lib/libcountersink.so, or of PREFIX/lib/countersink/PLATFORM/libcountersink.so
- * where an installation was copied without its links. */
-static bool find_program(char program[PATH_MAX])
-{
-	char lib[PATH_MAX], *slash;
-	Dl_info info;
-
-	if (!CSINK_ALLOW(dladdr)((void *)csink_finish_init, &info) || !realpath(info.dli_fname, lib))
-		return false;
-	for (int up = 1; up <= 4; up++) {
-		slash = strrchr(lib, '/');
-		if (!slash)
-			break;
-		*slash = 0;
-		if (up % 2 == 0 && snprintf(program, PATH_MAX, "%s/bin/countersink", lib) < PATH_MAX &&
-		    access(program, X_OK) == 0)
-			return true;
-	}
-	return false;
 }
 
 static void fix_output(void)
@@ -203,7 +181,7 @@ static void make_profile(const char *run_dir, const char *to)
 	int status = 0;
 	pid_t pid;
 
-	if (!find_program(program) || !stack) {
+	if (!csink_installed_find(CSINK_INSTALLED_PROGRAM, program) || !stack) {
 		csink_finish_complain("no countersink beside the library: the recordings stay in %s; "
 				      "`countersink report -o %s %s` makes the profile",
 				      run_dir, to, run_dir);
