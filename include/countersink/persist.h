@@ -135,7 +135,7 @@ int csink_persist_open_member(uint64_t id, uint32_t nth, struct csink_persist_me
  * Returns an fd, or
  *   -ENOENT  there is no such persistent event (and perhaps no keeper);
  *   -EINVAL  it is on another CPU;
- *   -EACCES  it is another user's: see csink_persist_read;
+ *   -EACCES  it belongs to another user: see csink_persist_read;
  *   -E2BIG   its attr has a field set that this program's struct does not have: open it without @event;
  *   -EPERM, -EMFILE, -ETIMEDOUT.
  */

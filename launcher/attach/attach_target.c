@@ -120,24 +120,25 @@ static void note_stop(const struct csink_attach_target *target, struct csink_out
 
 	if (!halt->err && halt->stopped_ns)
 		snprintf(how, sizeof(how),
-			 halt->nr_asleep ? "all of them were stopped for %.1f ms, %u left asleep"
+			 halt->nr_asleep ? "all of them were stopped for %.1f ms, %u without being woken"
 					 : "all of them were stopped for %.1f ms",
 			 (double)halt->stopped_ns / 1e6, halt->nr_asleep);
 	else if (halt->err == -ECANCELED)
 		snprintf(how, sizeof(how),
-			 "they were not stopped for it: what they started in that moment may be missing");
+			 "they were not stopped: threads and processes that they started meanwhile may be missing");
 	else if (halt->err == -EBUSY)
 		snprintf(how, sizeof(how),
-			 "they could not be stopped for it, since process %d traces them: what they started in that "
-			 "moment may be missing",
+			 "they could not be stopped, since process %d traces them: threads and processes that they "
+			 "started meanwhile may be missing",
 			 halt->tracer);
 	else
 		snprintf(how, sizeof(how),
-			 "they could not all be stopped for it (%s): what they started in that moment may be missing",
+			 "they could not all be stopped (%s): threads and processes that they started meanwhile may be "
+			 "missing",
 			 halt->err == -EPERM
 				 ? "EPERM: no right to trace them; Yama's kernel.yama.ptrace_scope, or seccomp"
-			 : halt->err == -ETIMEDOUT ? "ETIMEDOUT: one did not stop in a second"
-			 : halt->err == -EAGAIN    ? "EAGAIN: one that slept woke, and started a thread or process"
+			 : halt->err == -ETIMEDOUT ? "ETIMEDOUT: a thread did not stop in a second"
+			 : halt->err == -EAGAIN    ? "EAGAIN: a sleeping thread woke, and started a thread or process"
 						   : strerror(-halt->err));
 	csink_outside_note(outside, "attached to %u thread%s of %u process%s; %s", target->nr_threads,
 			   target->nr_threads == 1 ? "" : "s", target->nr_processes,

@@ -141,7 +141,8 @@ static int list_one_beside(struct collector *c, const char *run_dir, const char 
 	}
 	if (fd < 0) {
 		if (fd != -ENOENT)
-			csink_collect_tally(c, CSINK_FACT_WARNING, "what processes recorded as user %d is left out: %s",
+			csink_collect_tally(c, CSINK_FACT_WARNING,
+					    "recordings of processes that ran as user ID %d are left out: %s",
 					    atoi(word), strerror(-fd));
 		return 0;
 	}

@@ -32,7 +32,7 @@ static void take_texts(struct collector *c, const struct csink_recorded *rec)
 	}
 	if (rec->is_cut)
 		csink_collect_tally(c, CSINK_FACT_WARNING,
-				    "a recording was cut short: the end of what its process did is missing");
+				    "a recording was cut short: the last samples of its process are missing");
 	if (rec->nr_damaged)
 		csink_collect_tally(c, CSINK_FACT_WARNING, "a recording is damaged: parts of it could not be read");
 }
@@ -47,7 +47,7 @@ static void take_rate(struct collector *c, const struct csink_rec_event *event, 
 	if (rate->why == CSINK_RATE_MEASURED)
 		csink_collect_tally(c, CSINK_FACT_WARNING,
 				    "%s: %s from %" PRIu64 " to %" PRIu64 ": it happens so often (counted for some "
-				    "microseconds before the program) that samples would leave no time to it",
+				    "microseconds before the program) that sampling would leave the program no time",
 				    event->name, what, rate->asked, rate->now);
 	else if (rate->why == CSINK_RATE_THROTTLED)
 		csink_collect_tally(c, CSINK_FACT_WARNING,
@@ -69,7 +69,8 @@ static void take_event(struct collector *c, const struct csink_rec_event *event,
 	/* A clock goes on in the kernel; only its samples cannot be taken there. */
 	if (event->flags & CSINK_EVENT_USER_ONLY && event->flags & CSINK_EVENT_CPU_NS)
 		csink_collect_tally(c, CSINK_FACT_NOTE,
-				    "time in the kernel is given to what runs after it: %s takes no samples there (%s)",
+				    "time in the kernel is attributed to the user code that runs next: %s takes no "
+				    "samples in the kernel (%s)",
 				    event->name, is_asked ? "as asked" : "perf_event_paranoid");
 	else if (event->flags & CSINK_EVENT_USER_ONLY && !is_asked)
 		csink_collect_tally(c, CSINK_FACT_USER_ONLY, "%s", event->name);

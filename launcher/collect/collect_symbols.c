@@ -23,9 +23,9 @@ static void say_failure(struct collector *c, const struct module *module, int er
 	const char *name = object_name(c, module);
 
 	if (err == -ESTALE)
-		csink_collect_tally(
-			c, CSINK_FACT_WARNING,
-			"%s was replaced since it ran (its build-id is another): its functions have no names", name);
+		csink_collect_tally(c, CSINK_FACT_WARNING,
+				    "%s was replaced since it ran (its build-id differs): its functions have no names",
+				    name);
 	else if (err == -ENOENT)
 		csink_collect_tally(c, CSINK_FACT_WARNING, "%s is gone: its functions have no names", name);
 	else
@@ -40,13 +40,11 @@ static void say_left(struct collector *c, const struct module *module, int left)
 		int flag;
 		const char *text;
 	} texts[] = {
-		{CSINK_LEFT_MANGLED,
-		 "names that take more than 64 KiB or 0.2 s to demangle stay as the linker has them"},
-		{CSINK_LEFT_PACKED,
-		 "its compressed debug information unpacks to more than 32 times its size and was left "
-		 "alone: no lines and no inlined calls"},
+		{CSINK_LEFT_MANGLED, "names that take more than 64 KiB or 0.2 s to demangle are shown mangled"},
+		{CSINK_LEFT_PACKED, "its compressed debug information unpacks to more than 32 times its size and was "
+				    "not read: no lines and no inlined calls"},
 		{CSINK_LEFT_SYMBOLS,
-		 "its symbols overlap so much that the rest of them was left alone: some functions may "
+		 "its symbols overlap so much that only a part of them was read: some functions may "
 		 "have no names"},
 		{CSINK_LEFT_DWARF,
 		 "its debug information takes more time or memory than its size allows and was read in part: some "

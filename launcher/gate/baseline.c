@@ -120,15 +120,15 @@ int csink_gate_baseline_read(const char *path, struct csink_gate_data *data, str
 	version = csink_profile_fact(out->profile, FACT_VERSION, 0);
 	if (!version || strcmp(version, VERSION)) {
 		snprintf(why, why_size, "%s: it is a profile, but %s; make a baseline with --update-baseline", path,
-			 version ? "its runs are kept as another version of countersink keeps them"
-				 : "holds no single runs, as a baseline does");
+			 version ? "its runs have the format of another version of countersink"
+				 : "has no single runs, which a baseline needs");
 		return -EBADMSG;
 	}
 	err = csink_gate_fingerprint_read(&out->print, out->profile);
 	if (!err)
 		err = read_runs(out->profile, data);
 	if (err)
-		snprintf(why, why_size, "%s: %s; make it anew with --update-baseline", path,
+		snprintf(why, why_size, "%s: %s; make it again with --update-baseline", path,
 			 err == -ENOMEM ? "no memory for it" : "the figures of its runs are damaged");
 	when = (time_t)(out->profile->time_ns / (int64_t)CSINK_NS_PER_S);
 	if (gmtime_r(&when, &tm))

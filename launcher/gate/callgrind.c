@@ -226,7 +226,8 @@ int csink_gate_callgrind_read(const char *path, struct csink_gate_functions *fun
 			err = csink_gate_placement_add(placement, run->side, r.names[NAME_OBJECT].all[i]);
 	}
 	if (err)
-		snprintf(why, why_size, "%s", err == -EBADMSG ? "no output of callgrind's" : csink_regular_why(err));
+		snprintf(why, why_size, "%s",
+			 err == -EBADMSG ? "not an output file of callgrind" : csink_regular_why(err));
 	for (int kind = 0; kind < NR_NAME_KINDS; kind++) {
 		for (uint32_t i = 0; i < r.names[kind].nr; i++)
 			free(r.names[kind].all[i]);
@@ -255,7 +256,7 @@ static int read_directory(struct csink_gate_series *series, const char *director
 		err = csink_gate_callgrind_read(path, &series->data->functions, &series->placement, run, why,
 						sizeof(why));
 		if (err)
-			snprintf(series->error, sizeof(series->error), "what callgrind wrote cannot be read: %s", why);
+			snprintf(series->error, sizeof(series->error), "callgrind's output cannot be read: %s", why);
 		nr++;
 	}
 	if (dir)

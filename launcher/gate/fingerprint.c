@@ -313,7 +313,7 @@ bool csink_gate_fingerprint_fits(const struct csink_gate_fingerprint *old, const
 		if (!parts[i].refused || !strcmp(then, here))
 			continue;
 		snprintf(why, why_size,
-			 "the baseline was made with another %s: '%s', not '%s'; make it anew with --update-baseline, "
+			 "the baseline was made with another %s: '%s', not '%s'; make it again with --update-baseline, "
 			 "or compare all the same with --any-environment",
 			 parts[i].title, then, here);
 		return false;

@@ -194,7 +194,7 @@ static int take_back(struct rollup *r, const bool *is_in, const struct csink_gat
 		free(row->note);
 		row->note = NULL;
 		if (asprintf(&row->note,
-			     "cost moved between functions: %s got dearer, %s cheaper; together %+.1f %% (95 %% CI "
+			     "cost moved between functions: %s got slower, %s faster; together %+.1f %% (95 %% CI "
 			     "%+.1f to %+.1f)",
 			     dearer, cheaper, (sum->ratio - 1) * 100, (sum->interval.low - 1) * 100,
 			     (sum->interval.high - 1) * 100) < 0)

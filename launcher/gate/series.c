@@ -206,8 +206,8 @@ static void note_kept(struct csink_gate_series *series)
 	if (!first)
 		return;
 	csink_gate_note(series,
-			"%s%s kept a place in memory for all runs, since another process has it mapped or its file "
-			"system is in memory: code speed depends on its place by some percent, in every run",
+			"%s%s had the same place in memory in all runs, since another process has it mapped or its "
+			"file system is in memory: the place changes the speed of code by some percent",
 			first, nr > 1 ? " (and others)" : "");
 }
 

@@ -207,7 +207,7 @@ static int run_measured(struct csink_gate_series *series, enum csink_gate_side s
 	if (!err)
 		err = take(series, side, number, &outcome, own_rss_bytes);
 	if (err == -ENOMEM)
-		snprintf(series->error, sizeof(series->error), "%s: no memory for what it measured", who);
+		snprintf(series->error, sizeof(series->error), "%s: not enough memory for its figures", who);
 	csink_gate_outcome_release(&outcome);
 	return err;
 }

@@ -290,7 +290,7 @@ static void print_counters(const struct printer *r)
 		format_sampled(r, name, n, unit, sampled, sizeof(sampled));
 		line(r, "counted", "%s %s in the whole tree%s%s", name, value, share, sampled);
 	}
-	print_joined(r, "counted", CSINK_FACT_UNCOUNTED, "nothing from outside: ", "");
+	print_joined(r, "counted", CSINK_FACT_UNCOUNTED, "no events from outside: ", "");
 }
 
 void csink_report_head(const struct printer *r)

@@ -180,7 +180,7 @@ static int normalise(struct csink_diff *diff, const struct csink_profile *const 
 		if (per == CSINK_PER_RUN)
 			diff->factors[i] = 1.0 / (double)runs_of(p[i]);
 		if (per == CSINK_PER_SECOND && p[i]->duration_ns <= 0) {
-			snprintf(why, why_len, "profile %c does not say how long it took: use --per total or --per run",
+			snprintf(why, why_len, "profile %c has no duration: use --per total or --per run",
 				 'A' + (char)i);
 			return -ENODATA;
 		}

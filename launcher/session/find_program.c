@@ -64,7 +64,7 @@ void csink_program_inspect(const char *path, struct csink_program *out)
 		return;
 	if (csink_program_supports_preload(out->reason) && !fstat(fd, &st) &&
 	    csink_program_raises_rights(fd, &st, true))
-		set_reason(out, CSINK_SPAWN_SETUID, "gets other rights (setuid, setgid or file capabilities)");
+		set_reason(out, CSINK_SPAWN_SETUID, "changes its credentials (setuid, setgid or file capabilities)");
 	close(fd);
 }
 

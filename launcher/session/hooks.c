@@ -180,13 +180,13 @@ static uint32_t list(struct csink_hooks *hooks, char (*names)[CSINK_HOOK_NAME])
 	if (csink_sysfs_dir_open(&dir, "%.500s", hooks->directory))
 		return 0;
 	if (err) {
-		complain(hooks, "hooks in %.120s are not run: others may write %.120s, or own it", hooks->directory,
-			 where);
+		complain(hooks, "hooks in %.120s are not run: other users can write %.120s, or own it",
+			 hooks->directory, where);
 		csink_sysfs_dir_close(&dir);
 		return 0;
 	}
 	if (fstat(dir.fd, &st) || !is_trusted(&st)) {
-		complain(hooks, "hooks in %.150s are not run: others may write that directory", hooks->directory);
+		complain(hooks, "hooks in %.150s are not run: other users can write that directory", hooks->directory);
 		csink_sysfs_dir_close(&dir);
 		return 0;
 	}
@@ -195,10 +195,10 @@ static uint32_t list(struct csink_hooks *hooks, char (*names)[CSINK_HOOK_NAME])
 		    !(st.st_mode & 0111))
 			continue;
 		if (!is_trusted(&st))
-			complain(hooks, "hook %s is not run: others may write it, or own it", name);
+			complain(hooks, "hook %s is not run: other users can write it, or own it", name);
 		else if (snprintf(path, sizeof(path), "%s/%s", hooks->directory, name) < 0 ||
 			 check_path(path, where, sizeof(where)))
-			complain(hooks, "hook %s is not run: others may write %.120s, or own it", name, where);
+			complain(hooks, "hook %s is not run: other users can write %.120s, or own it", name, where);
 		else if (nr == CSINK_MAX_HOOKS)
 			complain(hooks, "hook %s is not run: there are more than %d", name, CSINK_MAX_HOOKS);
 		else

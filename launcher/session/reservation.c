@@ -227,7 +227,7 @@ int csink_reservation_end(struct csink_reservation *reservation)
 			snprintf(reservation->line + len, sizeof(reservation->line) - len, "; and still at the end");
 		else
 			snprintf(reservation->line + len, sizeof(reservation->line) - len,
-				 "; not known for the end: %s", reserve->text);
+				 "; the end could not be checked: %s", reserve->text);
 		err = err == -EBUSY ? err : 0;
 	}
 	csink_reserve_release(reserve);

@@ -38,7 +38,7 @@ else
 	skip "stacks that libunwind takes over" "the program is written for x86-64"
 fi
 attach -p "$burn" --no-stop -d 0.3 2>err
-like "$(cat err)" 'they were not stopped for it' "--no-stop reports its effect"
+like "$(cat err)" 'they were not stopped: threads and processes that they started meanwhile' "--no-stop reports its effect"
 attach -t "$burn" -d 0.5 2>err
 like "$(cat err)" "attached to thread $burn of process $burn \(burn\) alone: its other threads, and threads and processes that it starts" "-t reports that only one thread is profiled"
 like "$(cat err)" 'burn_30$' "-t samples the thread"

@@ -119,7 +119,7 @@ fi
 # ---- tracing refused, as Yama's ptrace_scope or a container does
 "$TARGETS/deny_perf" -t countersink attach -o /dev/null -d 0.3 -p "$burn" 2>err
 is $? 0 "ptrace refused: attach succeeds"
-like "$(cat err)" 'could not all be stopped for it \(EPERM: no right to trace them; Yama.*\): what they started in that moment' "ptrace refused: the missing stop is reported"
+like "$(cat err)" 'could not all be stopped \(EPERM: no right to trace them; Yama.*\): threads and processes that they started meanwhile may be missing' "ptrace refused: the missing stop is reported"
 like "$(cat err)" 'burn_60$' "ptrace refused: the report has the functions"
 
 # ---- another mount namespace, where paths mean other files

@@ -11,12 +11,12 @@ for call in prctl fcntl ftruncate getdents64 perf_event_open,timer_create; do
 	caged $call countersink -o p.pb.gz -- "$TARGETS/guest_memory" work >out 2>err
 	is $? 5 "a filter that kills for $call: the command keeps its status"
 	is "$(cat out)" "$(cat plain)" "a filter that kills for $call: the command does its work"
-	like "$(cat err)" '^countersink: a seccomp filter kills for '"${call%%,*}"', which profiling takes: .* runs without being profiled' \
+	like "$(cat err)" '^countersink: a seccomp filter kills processes that call '"${call%%,*}"', which profiling needs: .* runs without being profiled' \
 		"a filter that kills for $call: the reason for not profiling is reported"
 	LD_PRELOAD=$LIB COUNTERSINK_OUTPUT=p2.pb.gz caged $call "$TARGETS/guest_memory" work >out 2>err
 	is $? 5 "a filter that kills for $call, without a launcher: the program keeps its status"
 	is "$(cat out)" "$(cat plain)" "a filter that kills for $call, without a launcher: the program does its work"
-	is "$(cat err)" "countersink: the program runs without being profiled: it runs under a seccomp filter that kills for ${call%%,*}" \
+	is "$(cat err)" "countersink: the program runs without being profiled: a seccomp filter kills processes that call ${call%%,*}" \
 		"a filter that kills for $call, without a launcher: the reason for not profiling is reported"
 done
 is "$(find . -name '*.pb.gz*')" "" "filters that kill for needed calls: no profile is made"
@@ -40,8 +40,8 @@ like "$(cat err)" './nothing: No such file' "a missing command under a filter th
 
 caged perf_event_open countersink -o p.pb.gz -- "$TARGETS/guest_memory" work >out 2>err
 is $? 5 "a filter that kills for perf_event_open: the command keeps its status"
-like "$(cat err)" 'engine +timer.*kills for perf_event_open' "a filter that kills for perf_event_open: samples come by timers"
-like "$(cat err)" 'warning +an? .*seccomp filter .*kills for perf_event_open: not called' "a filter that kills for perf_event_open: the call left out is reported"
+like "$(cat err)" 'engine +timer.*kills processes that call perf_event_open' "a filter that kills for perf_event_open: samples come by timers"
+like "$(cat err)" 'warning +an? .*seccomp filter kills processes that call perf_event_open: not called' "a filter that kills for perf_event_open: the call left out is reported"
 like "$(countersink report p.pb.gz)" ' spin' "a filter that kills for perf_event_open: the profile has samples"
 
 # The program must not see the child processes that try a call.

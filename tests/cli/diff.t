@@ -25,7 +25,7 @@ is "$(diff a.folded a.folded | grep -cE ' \+0 ')" 3 'equal profiles have no chan
 like "$(diff a.folded twice.pb.gz)" '^100 of samples, then 100: \+0.00 %' 'two merged runs count as one'
 diff --per second a.folded b.folded >out
 is "$? $(wc -l <out)" '1 1' '--per second without a duration: status 1'
-like "$(cat out)" 'profile A does not say how long it took: use --per total' '--per second without a duration is explained'
+like "$(cat out)" 'profile A has no duration: use --per total' '--per second without a duration is explained'
 ok 'a short run is profiled' "$COUNTERSINK" -q -F 1000 -o short.pb.gz -- "$TARGETS/inlines" 500
 ok 'a long run is profiled' "$COUNTERSINK" -q -F 1000 -o long.pb.gz -- "$TARGETS/inlines" 2500
 like "$(diff --per second short.pb.gz long.pb.gz)" 'inlines +(churn|scramble|rotate)' '--per second compares real profiles'

@@ -38,7 +38,7 @@ if [ "$(id -u)" != 0 ] || have setpriv; then
 		unprivileged unshare -Ur "$COUNTERSINK" doctor >inside
 		is $? 4 "root of a user namespace does not see the kernel"
 		like "$(cat inside)" '^warn +capabilities .*user namespace only' "root of a user namespace: the capabilities line warns"
-		like "$(cat inside)" '^warn +paranoid .*CAP_PERFMON of a user namespace does not overrule it' "root of a user namespace: the paranoid line warns"
+		like "$(cat inside)" '^warn +paranoid .*CAP_PERFMON of a user namespace does not override it' "root of a user namespace: the paranoid line warns"
 	else
 		skip "root of a user namespace" "user namespaces are refused here"
 	fi

@@ -72,8 +72,8 @@ says() {
 }
 [ -e /sys/bus/event_source/devices/cpu ] ||
 	says "stat -e cycles" "cycles without a PMU" "$COUNTERSINK" stat -e cycles true
-says "stat under a filter" "a filter that says EPERM" "$TARGETS/deny_perf" "$COUNTERSINK" stat -e task-clock true
-says "attach under a filter" "a filter that says ENOSYS" "$TARGETS/deny_perf" -e 38 "$COUNTERSINK" attach -- true
+says "stat under a filter" "a filter that returns EPERM" "$TARGETS/deny_perf" "$COUNTERSINK" stat -e task-clock true
+says "attach under a filter" "a filter that returns ENOSYS" "$TARGETS/deny_perf" -e 38 "$COUNTERSINK" attach -- true
 says "attach to another user's process" "another user's process" unprivileged "$COUNTERSINK" attach --no-stop -d 0.1 -p $$
 says "persist of a whole CPU" "a whole CPU" unprivileged "$COUNTERSINK" persist detach --persist-dir=. -C 0 -e page-faults:u
 done_testing

@@ -20,7 +20,7 @@ refused task-clock,page-faults,cs,migrations,minor-faults,major-faults,cpu-clock
 	"'dummy' would be number 8, and 7 fit: task-clock,.*,cpu-clock; what does not is dummy" "too many events"
 
 # Modifiers that the kernel accepts and ignores: the event would count 0, or everything.
-refused page-faults:h "':h' leaves only what a hypervisor does.*leave out h" "a hypervisor's part"
+refused page-faults:h "':h' counts the hypervisor alone.*leave out h" "a hypervisor's part"
 refused page-faults:G "it would ignore ':G'; leave out G" "guests' part of what the kernel counts"
 refused context-switches:u "it happens in the kernel only.*leave out u" "user space's part of what the kernel does"
 refused task-clock:k "clocks count all of the CPU time.*leave out k" "the kernel's part of a clock"

@@ -56,7 +56,7 @@ like "$(cat out.html)" 'gate_work' "the HTML page shows these profiles"
 gate --runs 16 --seed 1 --vs "$WORK alpha 40 beta 20" -- "$WORK" alpha 40 halves 20
 is $? 0 "a function split in two: status 0"
 unlike "$(cat out.tap)" '^not ok' "a function split in two: no point fails"
-like "$(cat out.tap)" 'note: "cost moved between functions: .*first_half.*beta cheaper; together' "a function split in two: a note reports that cost moved"
+like "$(cat out.tap)" 'note: "cost moved between functions: .*first_half.*beta faster; together' "a function split in two: a note reports that cost moved"
 ok "a function split in two: prove passes" prove -e cat out.tap
 
 # ---- nothing to find
@@ -76,10 +76,10 @@ unlike "$(cat out.tap)" 'nothing can have changed' "a program with other bytes i
 echo x >>copy
 if [ "$(stat -f -c %T .)" != tmpfs ]; then
 	gate --runs 2 --warmup 0 --vs "./slower_copy alpha 1" -- ./copy alpha 1
-	unlike "$(cat out.tap)" 'kept a place in memory' "both programs are moved in memory between runs"
+	unlike "$(cat out.tap)" 'had the same place in memory' "both programs are moved in memory between runs"
 	./copy alpha 1000000 >/dev/null &
 	gate --runs 2 --warmup 0 --vs "./slower_copy alpha 1" -- ./copy alpha 1
-	like "$(cat out.tap)" 'note: ./copy kept a place in memory for all runs' "a program that is running cannot be moved: noted"
+	like "$(cat out.tap)" 'note: ./copy had the same place in memory in all runs' "a program that is running cannot be moved: noted"
 	gate --runs 2 --warmup 0 --placement=kept --vs "./slower_copy alpha 1" -- ./copy alpha 1
 	unlike "$(cat out.tap)" 'a place in memory' "--placement=kept: no note about placement"
 	kill $!
@@ -114,7 +114,7 @@ cp "$WORK" other_program
 refused 1 'none.pb.gz: .*--update-baseline makes it' "a missing baseline" -b none.pb.gz -- "$WORK" alpha 1
 refused 1 'cut.pb.gz: .*(truncated|unexpected end|gzip).*--update-baseline' "a truncated baseline" -b cut.pb.gz -- "$WORK" alpha 1
 refused 1 'nonsense.pb.gz: .*--update-baseline' "a file that is no baseline" -b nonsense.pb.gz -- "$WORK" alpha 1
-refused 1 'foreign.pb.gz: it is a profile, but holds no single runs' "a profile of one run" -b foreign.pb.gz -- "$WORK" alpha 1
+refused 1 'foreign.pb.gz: it is a profile, but has no single runs' "a profile of one run" -b foreign.pb.gz -- "$WORK" alpha 1
 refused 1 "another event: 'task-clock.*', not 'page-faults" "a baseline of another event" -b base.pb.gz -e page-faults -- "$WORK" alpha 1
 refused 1 "another program: 'gate_work', not 'other_program'" "a baseline of another program" -b base.pb.gz -- ./other_program alpha 1
 refused 2 "option --threshold: 'fast' is no percentage" "a threshold that is no number" -T fast --self-check -- true
@@ -180,7 +180,7 @@ like "$(cat err)" 'the shell command of --prepare failed: status 9' "a failing -
 gate --runs 5 --warmup 0 --vs "$WORK alpha 5" -- "$WORK" alpha 10
 is $? 0 "five pairs cannot fail: status 0"
 like "$(cat err)" '^countersink: so few runs \(5 and 5\) cannot show a regression.*the smallest possible p is 0\.031, ' "too few runs are reported beforehand"
-like "$(cat out.tap)" '^# note: so few runs cannot show a regression here, .*; it takes (9|1[0-9]) of each side' "the number of runs needed is noted"
+like "$(cat out.tap)" '^# note: so few runs cannot show a regression here, .*; that takes (9|1[0-9]) runs of each side' "the number of runs needed is noted"
 gate --runs 10 --warmup 0 --vs "$WORK alpha 1" -- "$WORK" alpha 1 beta 1
 is "$(cat err)" "" "ten pairs: no warning about too few runs"
 

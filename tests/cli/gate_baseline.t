@@ -74,7 +74,7 @@ if elsewhere 'mount --bind cpus /sys/devices/system/cpu' 2>/dev/null; then
 	elsewhere 'mount --bind cpuinfo /proc/cpuinfo && exec "$COUNTERSINK" gate --warmup 0 --runs 2 \
 		-b base.pb.gz -- "$WORK" alpha 5' >out.tap 2>err
 	is $? 1 "another CPU is refused"
-	like "$(cat err)" "another CPU: '.*', not 'Another CPU at 1 GHz'; make it anew .* or compare all the same" "another CPU is reported with its remedy"
+	like "$(cat err)" "another CPU: '.*', not 'Another CPU at 1 GHz'; make it again .* or compare all the same" "another CPU is reported with its remedy"
 	is "$(wc -l <err)" 1 "another CPU is reported in one line"
 	elsewhere 'mount --bind cpuinfo /proc/cpuinfo && exec "$COUNTERSINK" gate --warmup 0 --runs 2 --any-environment \
 		-b base.pb.gz -- "$WORK" alpha 5' >out.tap 2>err
@@ -173,7 +173,7 @@ is "$(cat out.tap)" "" "a summary file that cannot be created: no runs are made"
 GITHUB_STEP_SUMMARY=/dev/full gate --self-check -- "$WORK" alpha 1
 is $? 1 "a summary on a full disk: status 1"
 like "$(cat err)" '^countersink: /dev/full: No space left on device' "a summary on a full disk is reported"
-like "$(cat err)" '^countersink: not all of it could be written; the verdict: no regression' "a summary on a full disk: stderr has the verdict"
+like "$(cat err)" '^countersink: the output is incomplete; the verdict: no regression' "a summary on a full disk: stderr has the verdict"
 like "$(tail -1 out.tap)" '^1\.\.[1-9]' "a summary on a full disk: TAP is complete"
 unset GITHUB_ACTIONS
 

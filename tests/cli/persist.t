@@ -113,10 +113,10 @@ if [ "$(id -u)" = 0 ] && have setpriv; then
 	like "$(unprivileged countersink persist read "$id")" "^ *$id +[0-9]+ " "others read an event with mode 0644"
 	unprivileged countersink persist read "$secret" 2>err
 	is $? 1 "others cannot read an event with mode 0600"
-	like "$(cat err)" "it is another user's" "reading another user's event is reported"
+	like "$(cat err)" "it belongs to another user" "reading another user's event is reported"
 	unprivileged countersink persist attach "$id" 2>err
 	is $? 1 "others cannot attach another user's event"
-	like "$(cat err)" "it is another user's" "attaching another user's event is reported"
+	like "$(cat err)" "it belongs to another user" "attaching another user's event is reported"
 	mkdir -m 777 theirs
 	theirs=$(cd theirs && COUNTERSINK_PERSIST_DIR=$TMP/theirs unprivileged sh -c 'countersink persist detach -e page-faults -p $$')
 	like "$theirs" '^[0-9]+$' "another user has a keeper of its own"

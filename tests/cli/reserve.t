@@ -274,11 +274,11 @@ is "$(grep -c . log)" 4 "countersink inside a hook runs no hooks"
 rm hooks/15-bad
 cp hook hooks/50-open
 chmod 777 hooks/50-open
-like "$(countersink reserve true 2>&1)" 'hook 50-open is not run: others may write it' "a hook that others may write is not run"
+like "$(countersink reserve true 2>&1)" 'hook 50-open is not run: other users can write it' "a hook that others may write is not run"
 rm hooks/50-open log
 mkdir open && chmod 777 open && cp hook open/hook && cp hook plain
 ln -s ../open/hook hooks/50-way
-like "$(countersink reserve true 2>&1)" "hook 50-way is not run: others may write $TMP/open, or own it" "a hook linked through a directory that others may write is not run"
+like "$(countersink reserve true 2>&1)" "hook 50-way is not run: other users can write $TMP/open, or own it" "a hook linked through a directory that others may write is not run"
 rm hooks/50-way log
 ln -s "$TMP/hooks/../plain" hooks/50-way
 countersink reserve -q true 2>err
@@ -287,16 +287,16 @@ rm hooks/50-way
 mkdir open/hooks && cp hook open/hooks/50-hidden
 rm log
 like "$(countersink reserve --reserve-hooks="$TMP/open/hooks" true 2>&1)" \
-	"hooks in $TMP/open/hooks are not run: others may write $TMP/open, or own it" "hooks below a directory that others may write are not run"
+	"hooks in $TMP/open/hooks are not run: other users can write $TMP/open, or own it" "hooks below a directory that others may write are not run"
 ln -s open/hooks way
-like "$(countersink reserve --reserve-hooks=way true 2>&1)" "hooks in way are not run: others may write $TMP/open," "hooks reached by a link through such a directory are not run"
+like "$(countersink reserve --reserve-hooks=way true 2>&1)" "hooks in way are not run: other users can write $TMP/open," "hooks reached by a link through such a directory are not run"
 ok "none of the refused hooks ran" test ! -e log
 chmod 1777 open
 countersink reserve -q --reserve-hooks=way true 2>err
 is "$(cat err; grep -c 50-hidden log)" 2 "hooks in a sticky directory are run: others cannot replace them"
 rm -r open way log plain
 chmod 777 hooks
-like "$(countersink reserve true 2>&1)" 'hooks in .*/hooks are not run: others may write that directory' "hooks in a directory that others may write are not run"
+like "$(countersink reserve true 2>&1)" 'hooks in .*/hooks are not run: other users can write that directory' "hooks in a directory that others may write are not run"
 ok "no hook of a directory that others may write ran" test ! -e log
 chmod 755 hooks
 is "$(countersink reserve -q --reserve-hooks="$TMP/none" true 2>&1)" "" "a missing hook directory means no hooks"

@@ -58,7 +58,7 @@ like "$(cat err)" '3 of 3 runs failed' "the number of failed runs is reported"
 
 # Clocks count user space and the kernel; a modifier that asks for one of them gives a note.
 countersink stat -e task-clock:u,task-clock,page-faults:u -- true 2>err
-like "$(cat err)" '^note: task-clock:u is all of the CPU time, of user space and the kernel: a clock leaves neither out$' "task-clock:u gives a note that it is all CPU time"
+like "$(cat err)" '^note: task-clock:u counts all CPU time, of user space and the kernel: a clock leaves neither out$' "task-clock:u gives a note that it is all CPU time"
 is "$(grep -c '^note: ' err)" 1 "only the clock with a modifier gives a note"
 
 # An event that was not counted has no value, not 0.

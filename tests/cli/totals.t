@@ -46,7 +46,7 @@ else
 	mkdir theirs
 	chmod 777 theirs
 	(cd theirs && unprivileged countersink -e context-switches -o c.pb.gz -- true 2>&1) >err
-	like "$(cat err)" '(counted +nothing.*paranoid|context-switches +[1-9][0-9]* in)' "an unprivileged user's uncounted context switches are reported"
+	like "$(cat err)" '(counted +no events.*paranoid|context-switches +[1-9][0-9]* in)' "an unprivileged user's uncounted context switches are reported"
 fi
 countersink -e page-faults -c 1000 -o e.pb.gz -- true 2>err
 few=$(counted page-faults)
@@ -78,7 +78,7 @@ ok "a process that outlives the command writes its own profile at its end" wait_
 for error in 1 13 38; do # EPERM, EACCES, ENOSYS
 	"$TARGETS/deny_perf" -e $error countersink -o r.pb.gz -- sh -c 'echo out; exit 3' >out 2>err
 	is "$? $(cat out)" "3 out" "perf_event_open refused with errno $error: the command runs"
-	like "$(cat err)" 'nothing from outside: a seccomp filter refuses perf_event_open' "perf_event_open refused with errno $error: the reason is reported"
+	like "$(cat err)" 'no events from outside: a seccomp filter refuses perf_event_open' "perf_event_open refused with errno $error: the reason is reported"
 	unlike "$(cat err)" 'task-clock 0' "perf_event_open refused with errno $error: no 0 is reported"
 	like "$(cat err)" 'user \+ .* sys' "perf_event_open refused with errno $error: wait4's times are reported"
 done

@@ -129,7 +129,7 @@ like "$(cat out)" 'burn +spin' "diff: the table is printed although the page can
 countersink report -o /dev/full a.pb.gz >out 2>err
 like "$(cat out)" 'burn +spin' "report: the table is printed although the file cannot be written"
 countersink gate -q --runs 2 --warmup 0 --vs true -- true >/dev/full 2>err
-like "$(cat err)" 'not all of it could be written; the verdict:' "gate: the verdict is on stderr"
+like "$(cat err)" 'the output is incomplete; the verdict:' "gate: the verdict is on stderr"
 ln -s /dev/full page.html
 countersink -q -o page.html -- sh -c 'exit 9' 2>err
 is $? 9 "run: a page that cannot be written: the status is the command's"

@@ -29,7 +29,7 @@ def shell_alone(profile, directory):
         raise Failure('unprofiled: %s' % named)
 
 
-NO_PERF = {'engine': 'timer.*a seccomp filter kills for perf_event_open'}
+NO_PERF = {'engine': 'timer.*a seccomp filter kills processes that call perf_event_open'}
 UNKNOWN = {'unprofiled': 'guest_memory'}
 # What the service manager's usual set of calls leaves out, and more.
 SERVICE = 'perf_event_open,process_vm_readv,memfd_create,socket'
@@ -53,16 +53,16 @@ GUESTS = [
           facts=NO_PERF, check=shell_alone),
     guest('strict mode', 'strict', STRICT),
     guest('strict mode, and no way to end', 'strict_return', STRICT),
-    guest('a filter that kills for all but a few calls', 'kill', 'filter that punishes'),
+    guest('a filter that kills for all but a few calls', 'kill', 'filter that kills for'),
     guest('a filter that refuses all but a few calls', 'refuse', None, facts={'note': 'filter that refuses'}),
-    guest('a filter that kills for what profilers do, then threads and children', 'live_on', 'filter that punishes',
+    guest('a filter that kills for what profilers do, then threads and children', 'live_on', 'filter that kills for',
           hot={'guest_work': 10, 'confined_work': 25}),
-    guest('a filter that kills for coming back from a handler', 'no_handlers', 'punishes rt_sigreturn.*not sampled',
+    guest('a filter that kills for coming back from a handler', 'no_handlers', 'kills for rt_sigreturn.*not sampled',
           hot={'guest_work': 15}),
     guest('a filter that refuses what profilers do', 'mild', None, hot={'guest_work': 10, 'confined_work': 30},
           facts={'note': 'filter that refuses perf_event_open'}),
     guest('filters that the kernel does not take', 'fails', None, hot={'guest_work': 15, 'confined_work': 50}),
-    guest('execs that fail under a filter', 'fail_to_exec', 'filter that punishes perf_event_open',
+    guest('execs that fail under a filter', 'fail_to_exec', 'filter that kills for perf_event_open',
           hot={'guest_work': 8, 'confined_work': 20, 'work_after_exec': 40}),
     guest('no time stamp counter', 'no_tsc', None, hot={'guest_work': 15, 'confined_work': 50}),
 ]

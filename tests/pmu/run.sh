@@ -146,7 +146,7 @@ refused() { # EVENT REGEX
 	like "$(cat listed)" "^\[1\] EOPNOTSUPP: $2" "events gives the reason for $1"
 }
 refused cycles:ppp "ARM's PMUs cannot sample with less skid.*leave out p"
-refused instructions:h "':h' leaves only what a hypervisor does.*leave out h"
+refused instructions:h "':h' counts the hypervisor alone.*leave out h"
 refused cycles:G "':G' counts in virtual machines .*leave out G"
 refused r3:u "this CPU does not have that one of ARM's events"
 "$COUNTERSINK" events L1D_CACHE_REFILL >events

@@ -64,7 +64,7 @@ countersink stat -o odd -e cycles:h,cycles:G,cycles:ppp,r3,cycles:I,instructions
 is $? 0 "modifiers that the kernel would ignore do not keep the rest from counting"
 is "$(grep -c '<not supported>' odd)" 6 "refused modifiers are shown as not supported, not 0"
 like "$(cat odd)" '^ +[0-9,]+ +instructions:H' "a modifier without effect is counted"
-like "$(cat odd)" "^\\[1\\] EOPNOTSUPP: ':h' leaves only what a hypervisor does" ":h is not supported"
+like "$(cat odd)" "^\\[1\\] EOPNOTSUPP: ':h' counts the hypervisor alone" ":h is not supported"
 like "$(cat odd)" "^\\[2\\] EOPNOTSUPP: ':G' counts in virtual machines" ":G is not supported"
 like "$(cat odd)" "^\\[3\\] EOPNOTSUPP: ARM's PMUs cannot sample with less skid" "precision is not supported"
 like "$(cat odd)" "^\\[4\\] EOPNOTSUPP: this CPU does not have that one of ARM's events" "an event that the CPU lacks is not supported"

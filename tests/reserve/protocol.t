@@ -185,8 +185,8 @@ chmod 744 "$LOCK"
 countersink reserve -t 0.5 true 2>err
 is $? 0 "a lock file created again: the command runs"
 if [ "$(id -u)" = 0 ]; then
-	like "$(cat err)" "still counts [1-9][0-9]* events: it has another file open than .*; restart it" "a lock file created again is reported with its remedy"
-	like "$(countersink reserve -s)" "^agent .*has another file open than this one: restart it" "status reports that the agent has another file open"
+	like "$(cat err)" "still counts [1-9][0-9]* events: it has a different file open than .*; restart it" "a lock file created again is reported with its remedy"
+	like "$(countersink reserve -s)" "^agent .*has a different file open: restart it" "status reports that the agent has a different file open"
 else
 	like "$(cat err)" "still counts [1-9][0-9]* events" "a lock file created again: that the agent counts on is reported"
 fi

@@ -208,7 +208,7 @@ static void under_filter(int err)
 		return;
 	}
 	plain();
-	snprintf(want, sizeof(want), "a filter that says %s", csink_errno_name(err));
+	snprintf(want, sizeof(want), "a filter that returns %s", csink_errno_name(err));
 	blames(want, err, "", CSINK_CAUSE_SECCOMP);
 	is_str(csink_explain_brief(err, text, sizeof(text)), "a seccomp filter refuses perf_event_open",
 	       "the brief text names the filter");

@@ -207,7 +207,7 @@ static void test_moved(void)
 	is_num(row_of(&data, &v, "f11")->verdict, CSINK_GATE_UNCHANGED, "half of a split function is no regression");
 	is_num(row_of(&data, &v, "f2")->verdict, CSINK_GATE_UNCHANGED,
 	       "the other half of a split function is no improvement");
-	ok(row_of(&data, &v, "f11")->note && strstr(row_of(&data, &v, "f11")->note, "f11 got dearer, f2 cheaper"),
+	ok(row_of(&data, &v, "f11")->note && strstr(row_of(&data, &v, "f11")->note, "f11 got slower, f2 faster"),
 	   "a split function's note names what moved");
 	csink_gate_verdicts_release(&v);
 	csink_gate_data_release(&data);

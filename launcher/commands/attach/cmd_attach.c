@@ -255,7 +255,7 @@ static int prepare_counters(struct attach *a, char *why, size_t size)
 			return err;
 		}
 	}
-	snprintf(why, size, "cannot make ready to attach: %s", csink_explain_brief(-err, less, sizeof(less)));
+	snprintf(why, size, "cannot prepare to attach: %s", csink_explain_brief(-err, less, sizeof(less)));
 	return err;
 }
 
@@ -389,7 +389,7 @@ static int attach_and_report(struct attach *a)
 		signal_fd = take_signals();
 		/* Without it, nothing could end the attachment. */
 		if (signal_fd < 0) {
-			csink_say("cannot make ready to attach: %s", csink_explain_brief(errno, why, sizeof(why)));
+			csink_say("cannot prepare to attach: %s", csink_explain_brief(errno, why, sizeof(why)));
 			return CSINK_EXIT_RUN_FAILED;
 		}
 	}

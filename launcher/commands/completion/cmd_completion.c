@@ -152,7 +152,7 @@ static int main_completion(int argc, char **argv)
 		shells[i].print();
 		return csink_end_output("completion", CSINK_EXIT_OK);
 	}
-	csink_say("no completion for '%.64s': there is bash, zsh and fish", argv[at]);
+	csink_say("no completion for '%.64s': name bash, zsh or fish", argv[at]);
 	return CSINK_EXIT_USAGE;
 }
 

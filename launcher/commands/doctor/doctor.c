@@ -51,7 +51,7 @@ static void draw_verdict(struct csink_doctor *doctor)
 	size_t size = sizeof(doctor->verdict);
 
 	if (!doctor->system.has_proc)
-		snprintf(out, size, "%s: the library is not found without /proc; %s",
+		snprintf(out, size, "%s: the library cannot be found without /proc; %s",
 			 doctor->refused ? "nothing is profiled or counted" : "commands are counted, and not profiled",
 			 doctor->refused ? "perf_event_open is refused" : "mount it for more");
 	else if (doctor->refused)

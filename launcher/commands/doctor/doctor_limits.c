@@ -71,7 +71,7 @@ static void check_rate(struct csink_doctor *doctor)
 	csink_format_count(rate, sizeof(rate), (uint64_t)system->max_sample_rate);
 	finding = csink_doctor_add(doctor, "rate", system->max_sample_rate < 10000 ? CSINK_LEVEL_WARN : CSINK_LEVEL_OK);
 	csink_finding_text(finding, "at most %s samples a second (kernel.perf_event_max_sample_rate%s)", rate,
-			   system->max_sample_rate < 10000 ? ", which the kernel lowers when samples take it too long"
+			   system->max_sample_rate < 10000 ? ", which the kernel lowers when samples take too long"
 							   : "");
 	if (system->max_sample_rate < 10000)
 		csink_finding_remedy(finding, "sysctl kernel.perf_event_max_sample_rate=100000");

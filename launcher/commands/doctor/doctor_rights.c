@@ -61,7 +61,7 @@ static void check_paranoid(struct csink_doctor *doctor)
 		finding = csink_doctor_add(doctor, "paranoid", CSINK_LEVEL_OK);
 		csink_finding_text(finding, "kernel.perf_event_paranoid is %lld%s; the kernel's side%s may be observed",
 				   (long long)system->paranoid,
-				   system->paranoid > 1 ? ", which CAP_PERFMON overrules" : "",
+				   system->paranoid > 1 ? ", which CAP_PERFMON overrides" : "",
 				   all ? " and whole CPUs" : " of own processes");
 		return;
 	}
@@ -70,7 +70,7 @@ static void check_paranoid(struct csink_doctor *doctor)
 			   "kernel.perf_event_paranoid is %lld, and CAP_PERFMON %s: samples come from user space only, "
 			   "and blocked time is not seen",
 			   (long long)system->paranoid,
-			   system->has_perfmon ? "of a user namespace does not overrule it" : "is missing");
+			   system->has_perfmon ? "of a user namespace does not override it" : "is missing");
 	csink_finding_remedy(finding, system->in_user_ns ? "sysctl kernel.perf_event_paranoid=1 outside the namespace"
 							 : "sysctl kernel.perf_event_paranoid=1, or grant CAP_PERFMON");
 }

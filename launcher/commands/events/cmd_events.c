@@ -109,11 +109,13 @@ static void print_summary(const struct listing *listing, const struct csink_cata
 		csink_text_print(stdout, "[%u] %s\n", i + 1, listing->reasons[i]);
 	csink_text_print(stdout, "\n%u of %u events open here.", summary->nr_usable, summary->nr_events);
 	if (summary->nr_untried)
-		csink_text_print(stdout, " %u were not tried, for it takes long: name fewer.", summary->nr_untried);
+		csink_text_print(stdout, " %u were not tried, because it takes long: give a narrower pattern.",
+				 summary->nr_untried);
 	if (summary->nr_tracepoints || summary->nr_unit_masks)
-		csink_text_print(stdout,
-				 " Not listed without a pattern: %u tracepoints (say 'sched:*') and %u unit masks.",
-				 summary->nr_tracepoints, summary->nr_unit_masks);
+		csink_text_print(
+			stdout,
+			" Not listed without a pattern: %u tracepoints (list them by 'sched:*') and %u unit masks.",
+			summary->nr_tracepoints, summary->nr_unit_masks);
 	putchar('\n');
 	if (summary->tracepoints_why[0])
 		csink_text_print(stdout, "Tracepoints are not listed: %s\n", summary->tracepoints_why);

@@ -153,8 +153,8 @@ static bool say_if_same(struct gate *gate)
 	same = csink_gate_command_compare(gate->set.vs, gate->set.argv);
 	if (same == CSINK_GATE_SAME_CONTENTS)
 		csink_gate_note(&gate->series,
-				"both commands are the same program with the same input, by other names: "
-				"differences can only come from other input, or from chance");
+				"both commands are files of the same contents, with the same input under other names: "
+				"differences can only come from input that is not compared, or from chance");
 	gate->verdicts.speed = 1;
 	if (same == CSINK_GATE_SAME_RUN)
 		csink_gate_note(&gate->series, "both commands are the same program with the same input: nothing can "
@@ -184,15 +184,16 @@ static void note_few(struct gate *gate)
 		return;
 	if (v->runs[CSINK_GATE_NEW] < v->least_runs)
 		csink_gate_note(&gate->series,
-				"so few runs cannot show a regression here, however large: q is %.2g at the least, and "
-				"has to be %.2g; it takes %u%s",
+				"so few runs cannot show a regression here, however large: the smallest possible q is "
+				"%.2g, and %.2g is required; that takes %u runs%s",
 				v->smallest_q, v->alpha, v->least_runs,
 				gate->data.paired ? " of each side" : ", or a baseline of more runs");
 	else if (v->runs[CSINK_GATE_NEW] < v->steady_runs)
-		csink_gate_note(&gate->series,
-				"%u pairs are few here (q is %.2g at the least, and has to be %.2g): one disturbed "
-				"pair can hide a large change; %u pairs tolerate one",
-				v->runs[CSINK_GATE_NEW], v->smallest_q, v->alpha, v->steady_runs);
+		csink_gate_note(
+			&gate->series,
+			"%u pairs are few here (the smallest possible q is %.2g, and %.2g is required): one disturbed "
+			"pair can hide a large change; %u pairs tolerate one",
+			v->runs[CSINK_GATE_NEW], v->smallest_q, v->alpha, v->steady_runs);
 }
 
 static int run_and_judge(struct gate *gate)
@@ -275,9 +276,8 @@ static void take_settings(struct gate *gate)
 	gate->data.exact = plan->simulate;
 	gate->data.paired = plan->argv[CSINK_GATE_OLD];
 	if (gate->set.shell_on_one_side)
-		csink_gate_note(&gate->series,
-				"the command of --vs takes a shell, which the other one has not: give both the same "
-				"(sh -c '...')");
+		csink_gate_note(&gate->series, "the command of --vs needs a shell, and the other command has none: run "
+					       "both by a shell (sh -c '...')");
 	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++) {
 		if (plan->argv[side])
 			csink_gate_command_print(plan->argv[side], gate->lines[side], MAX_LINE);

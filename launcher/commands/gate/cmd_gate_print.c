@@ -178,7 +178,7 @@ int csink_gate_tell(const struct csink_gate_settings *s, struct csink_gate_serie
 	/* What the runs have shown is not lost with a file. */
 	if (!r->error) {
 		csink_gate_headline(r, headline, sizeof(headline));
-		csink_say("not all of it could be written; the verdict: %s", headline);
+		csink_say("the output is incomplete; the verdict: %s", headline);
 	}
 	return CSINK_EXIT_FAILED;
 }

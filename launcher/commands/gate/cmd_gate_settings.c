@@ -77,8 +77,7 @@ static int resolve_runs(struct csink_gate_settings *s)
 		return refuse(s, CSINK_GATE_OPT_RUNS, "neither a number of runs (2 or more) nor auto");
 	if (runs < 2 || runs > 100000)
 		return refuse(s, CSINK_GATE_OPT_RUNS,
-			      runs < 2 ? "too few: one run says nothing about chance (2 or more, or auto)"
-				       : "too many");
+			      runs < 2 ? "too few: one run shows no variation (2 or more, or auto)" : "too many");
 	s->plan.runs = (uint32_t)runs;
 	return 0;
 }

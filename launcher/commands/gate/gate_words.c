@@ -88,10 +88,10 @@ int csink_gate_row_line(const struct csink_gate_result *r, const struct csink_ga
 	for (int side = 0; side < 2; side++)
 		csink_gate_mean(r, row, side, means[side], sizeof(means[side]));
 	if (row->verdict == CSINK_GATE_INCONCLUSIVE && row->runs_needed)
-		snprintf(needed, sizeof(needed), "; about %u more run%s would tell", row->runs_needed,
+		snprintf(needed, sizeof(needed), "; about %u more run%s would decide it", row->runs_needed,
 			 row->runs_needed > 1 ? "s" : "");
 	else if (row->verdict == CSINK_GATE_INCONCLUSIVE && !r->data->exact)
-		snprintf(needed, sizeof(needed), "; no reasonable number of runs would tell");
+		snprintf(needed, sizeof(needed), "; no reasonable number of runs would decide it");
 	if (r->data->exact && isinf(row->ratio))
 		snprintf(how, sizeof(how), "(in all runs)");
 	else if (r->data->exact)
@@ -202,7 +202,7 @@ static int floor_fact(const struct csink_gate_result *r, char *out, size_t size)
 		return snprintf(out, size, "detection floor: no functions were sampled%s", command);
 	return snprintf(out, size,
 			"detection floor: of a function with 10 %% of the time, a change of %.1f %% (%.0f samples of "
-			"each side)%s; below it, slower is likely not found",
+			"each side)%s; smaller regressions will probably be missed",
 			v->floor_function * 100, fmin(v->samples[0], v->samples[1]), command);
 }
 
@@ -225,11 +225,11 @@ int csink_gate_fact(const struct csink_gate_result *r, uint32_t nr, char *out, s
 				v->runs[1], r->data->paired ? ", in pairs" : "", r->seconds, r->warmup, r->rules->seed);
 	case 3:
 		csink_gate_change(v->speed, speed, sizeof(speed));
-		return snprintf(out, size, "event: %s%s%s; what did not change took %s of what it took before",
-				r->event, *r->engine ? ", engine " : "", r->engine, speed);
+		return snprintf(out, size, "event: %s%s%s; machine drift (from unchanged functions): %s", r->event,
+				*r->engine ? ", engine " : "", r->engine, speed);
 	case 4:
 		return snprintf(out, size,
-				"rules: threshold %.3g %%, functions from %.3g %% of the time, false alarms at most "
+				"rules: threshold %.3g %%, functions from %.3g %% of the time, false positives at most "
 				"%.3g %%%s",
 				r->rules->threshold * 100, r->rules->min_share * 100, r->rules->alpha * 100,
 				r->rules->strict ? ", strict" : "");

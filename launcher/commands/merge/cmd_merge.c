@@ -32,7 +32,7 @@ static int add_files(struct csink_merge *m, char **files, int nr)
 		csink_profile_destroy(p);
 	}
 	if (err)
-		csink_say("no memory to merge them in");
+		csink_say("not enough memory to merge them");
 	return err;
 }
 
@@ -54,7 +54,7 @@ static int merge(const struct csink_options *o, char **files, int nr)
 	int err = -ENOMEM;
 
 	if (!m) {
-		csink_say("no memory to merge in");
+		csink_say("not enough memory to merge");
 		return err;
 	}
 	csink_progress_start();

@@ -35,7 +35,7 @@ static const char *why(int err)
 	case -ENOENT:
 		return "there is no such persistent event";
 	case -EACCES:
-		return "it is another user's";
+		return "it belongs to another user";
 	case -EPERM:
 		return "the run directory cannot be trusted: only its owner may be able to write it (see "
 		       "--persist-dir)";

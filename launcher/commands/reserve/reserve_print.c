@@ -96,8 +96,7 @@ static const char *agent_state(const struct csink_agent *agent)
 static void print_agent(FILE *out, const struct csink_reserve_status *status)
 {
 	static const char *const files[] = {"its open files are not visible to this user",
-					    "has another file open than this one: restart it",
-					    "has this lock file open"};
+					    "has a different file open: restart it", "has this lock file open"};
 
 	if (!status->agent.pid)
 		csink_text_print(out, "agent      no process found\n");

@@ -368,7 +368,8 @@ static int main_run(int argc, char **argv)
 	run.argv = argv + at;
 	/* Where a filter kills for what neither launcher nor library can do without, the command runs without them. */
 	if (csink_filters_forbid_all(csink_deadly_calls)) {
-		csink_say("a seccomp filter kills for %s, which profiling takes: %s runs without being profiled",
+		csink_say("a seccomp filter kills processes that call %s, which profiling needs: %s runs without being "
+			  "profiled",
 			  csink_deadly_name, run.argv[0]);
 		return csink_say_exec_failed(run.argv[0], -csink_run_alone(run.argv, NULL));
 	}

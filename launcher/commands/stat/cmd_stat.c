@@ -372,7 +372,7 @@ static void note_clocks(struct stat_run *run)
 
 		if (spec->rec.flags & CSINK_EVENT_CPU_NS && strchr(spec->rec.name, ':') &&
 		    (spec->attr.exclude_user || spec->attr.exclude_kernel))
-			note(run, "%s is all of the CPU time, of user space and the kernel: a clock leaves neither out",
+			note(run, "%s counts all CPU time, of user space and the kernel: a clock leaves neither out",
 			     spec->rec.name);
 	}
 }
@@ -397,7 +397,7 @@ static void note_program(struct stat_run *run)
 
 	csink_program_find(run->argv[0], &program);
 	if (program.reason == CSINK_SPAWN_SETUID)
-		note(run, "%s %s: the kernel takes the counters off it as it starts", run->argv[0], program.why);
+		note(run, "%s %s: the kernel removes its events at exec", run->argv[0], program.why);
 }
 
 static void write_late(struct stat_run *run, int err)

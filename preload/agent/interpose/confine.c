@@ -116,17 +116,17 @@ static void take_back(struct csink_thread *thread, uint32_t calls, uint32_t befo
 static void say(const char *what, const char *name, uint32_t calls)
 {
 	struct csink_writer writer = {0, 0};
-	const char *rest = "what is loaded after that has no name";
+	const char *rest = "modules that are loaded after that have no names";
 
 	if (!(calls & ~RARE_CALLS))
 		rest = calls & CSINK_CALLS_RIGHTS
 			       ? "programs that it starts as another user after that are not in the profile"
-			       : "mlockall(2) locks our memory, too, after that";
+			       : "mlockall(2) also locks the memory of this library after that";
 	if (calls & CSINK_CALLS_LIFE)
 		rest = "threads, children and exits of threads after that are not in the profile";
 	if (calls & CSINK_CALLS_RETURN)
 		rest = "the thread is not sampled after that";
-	csink_recording_note(&csink_process.rec, &writer, 1, "%s%s%s: %s", what, name ? " that punishes " : "",
+	csink_recording_note(&csink_process.rec, &writer, 1, "%s%s%s: %s", what, name ? " that kills for " : "",
 			     name ? name : "", rest);
 }
 

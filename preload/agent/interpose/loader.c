@@ -170,7 +170,7 @@ static void yield_to(const char *file, const char *how)
 			     "%.200s is loaded %s, and its calls bypass the library: threads and children that it "
 			     "starts may have no samples",
 			     file, how);
-	snprintf(why, sizeof(why), "not beside what is loaded %s", how);
+	snprintf(why, sizeof(why), "not with a module that is loaded %s", how);
 	if (csink_self) {
 		csink_engine_leave_sigtrap(csink_self, why);
 		csink_signal_uninstall(SIGTRAP);

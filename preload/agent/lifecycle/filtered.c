@@ -56,11 +56,11 @@ static bool leave_out(uint32_t deadly, const char *name)
 	if (deadly & CSINK_DEADLY_RIGHTS)
 		csink_calls_off |= CSINK_CALLS_RIGHTS;
 	if (csink_filters_forbid_all(deadly)) {
-		snprintf(reason, sizeof(reason), "it runs under a seccomp filter that kills for %s", name);
+		snprintf(reason, sizeof(reason), "a seccomp filter kills processes that call %s", name);
 		return false;
 	}
 	if (deadly)
-		snprintf(reason, sizeof(reason), "an earlier seccomp filter kills for %s: not called",
+		snprintf(reason, sizeof(reason), "an earlier seccomp filter kills processes that call %s: not called",
 			 csink_filters_words(deadly));
 	return true;
 }
@@ -81,9 +81,10 @@ bool csink_filtered_may_begin(const struct csink_status *status, const char **wh
 	if (!nr_filters)
 		return true;
 	if (is_told && known == nr_filters)
-		return leave_out(deadly, "calls of ours");
+		return leave_out(deadly, "a system call that profiling needs");
 	if (is_told && !are_parents_own(status ? status->parent : 0)) {
-		snprintf(reason, sizeof(reason), "it runs under a seccomp filter that may kill for calls of ours");
+		snprintf(reason, sizeof(reason),
+			 "it runs under a seccomp filter that may kill it for system calls of this library");
 		return false;
 	}
 	err = csink_filters_try(&name);

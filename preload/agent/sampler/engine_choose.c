@@ -241,11 +241,11 @@ void csink_engine_open_switches(struct csink_thread *thread)
 static const char *explain(int engine, int err, char *words, size_t size)
 {
 	if (engine == CSINK_ENGINE_TIMER && err == -EAGAIN)
-		return "timer_create says EAGAIN: no room in the queue of signals (RLIMIT_SIGPENDING)";
+		return "timer_create fails with EAGAIN: no room in the queue of signals (RLIMIT_SIGPENDING)";
 	if (csink_deadly_calls & (engine == CSINK_ENGINE_TIMER ? CSINK_DEADLY_TIMER : CSINK_DEADLY_PERF) &&
 	    err == -EPERM)
-		return engine == CSINK_ENGINE_TIMER ? "a seccomp filter kills for timer_create"
-						    : "a seccomp filter kills for perf_event_open";
+		return engine == CSINK_ENGINE_TIMER ? "a seccomp filter kills processes that call timer_create"
+						    : "a seccomp filter kills processes that call perf_event_open";
 	return csink_explain_brief(-err, words, size);
 }
 
@@ -265,7 +265,7 @@ static void choose_range(int *first, int *last, char *why, size_t size)
 	} else if ((wanted == CSINK_NR_ENGINES || wanted == CSINK_ENGINE_SIGTRAP) && is_go()) {
 		*first = CSINK_ENGINE_SIGNAL;
 		*last = CSINK_ENGINE_TIMER;
-		snprintf(why, size, "sigtrap: would kill programs that Go executes without our hooks");
+		snprintf(why, size, "sigtrap: would kill programs that Go executes without this library");
 	} else if (wanted == CSINK_NR_ENGINES) {
 		*first = CSINK_ENGINE_SIGTRAP;
 		*last = CSINK_ENGINE_TIMER;

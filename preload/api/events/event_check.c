@@ -43,8 +43,8 @@ static const char *check_hypervisor(const struct csink_event_spec *spec)
 {
 	if (!spec->attr.exclude_user || !spec->attr.exclude_kernel)
 		return NULL;
-	return "':h' leaves only what a hypervisor does, which nothing counts for those below it on this kind of "
-	       "machine: it would be 0; leave out h";
+	return "':h' counts the hypervisor alone, and this kind of machine does not show its guests such counts: it "
+	       "would be 0; leave out h";
 }
 
 static const char *check_guests(const struct csink_event_spec *spec)

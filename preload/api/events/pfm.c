@@ -163,7 +163,7 @@ static int fail_attribute(struct csink_event_parser *parser, struct csink_text t
 		snprintf(attribute, sizeof(attribute), "%.*s", (int)strcspn(wrong, "="), wrong);
 	cut_attributes(copy);
 	describe_attributes(pfm.find_event(copy), attribute, hint, sizeof(hint));
-	return csink_event_fail(parser, -EINVAL, text, "'%.*s': libpfm4 says: %s%s", (int)text.length, text.at,
+	return csink_event_fail(parser, -EINVAL, text, "'%.*s': libpfm4: %s%s", (int)text.length, text.at,
 				pfm.strerror(ret), hint);
 }
 

@@ -180,7 +180,7 @@ static void describe_event(struct csink_probe *probe, int err, struct csink_expl
 	case EBUSY:
 		fault->cause = CSINK_CAUSE_RESOURCE;
 		csink_explain_text(fault, "another event has this PMU to itself");
-		csink_explain_remedy(fault, "'countersink doctor' names who holds counters");
+		csink_explain_remedy(fault, "'countersink doctor' names the holders of the counters");
 		break;
 	case EINTR:
 		fault->cause = CSINK_CAUSE_RESOURCE;

@@ -108,11 +108,11 @@ int csink_reserve_explain_failure(struct csink_reserve *r, int err)
 					     "%s is stopped, and keeps its counters: kill -CONT %d continues it", who,
 					     agent.pid);
 	if (r->cause == CSINK_RESERVE_STILL_ACTIVE && agent.has_lock == 0)
-		return csink_reserve_because(
-			r, CSINK_RESERVE_REPLACED,
-			"%s still counts %d event%s: it has another file open than %.80s, which was deleted and made "
-			"again; restart it",
-			who, r->active, r->active == 1 ? "" : "s", r->lock_file);
+		return csink_reserve_because(r, CSINK_RESERVE_REPLACED,
+					     "%s still counts %d event%s: it has a different file open than %.80s, "
+					     "which was deleted and made "
+					     "again; restart it",
+					     who, r->active, r->active == 1 ? "" : "s", r->lock_file);
 	len = strlen(r->text);
 	snprintf(r->text + len, sizeof(r->text) - len, "; its process is %d", agent.pid);
 	return err;
