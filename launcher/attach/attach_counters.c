@@ -1,3 +1,7 @@
+/*
+ * Opening, enabling and reading the counters of an attach, one event for each thread and CPU: see attach_counters.h.
+ * Runs in the attach command's one thread; opening, while the targets are stopped, in the thread that stops them.
+ */
 #include "launcher/attach/attach_counters.h"
 
 #include <errno.h>

@@ -1,3 +1,8 @@
+/*
+ * Opening the counters on all threads of the targets while these are stopped, or on a control group; notes for the
+ * report on what could not be attached to: see attach_target.h. Runs in the attach command's one thread and, as long
+ * as the targets are stopped, in the thread that stops them.
+ */
 #include "launcher/attach/attach_target.h"
 
 #include <errno.h>

@@ -1,3 +1,7 @@
+/*
+ * Reading the rings: records of forks, execs, exits and mappings update the images, samples are walked and added up:
+ * see follow.h. Runs in the attach command's one thread.
+ */
 #include "launcher/attach/follow.h"
 
 #include <errno.h>

@@ -1,3 +1,7 @@
+/*
+ * The list of processes that an attach follows, from fork to exec to exit, and their samples by thread and stack;
+ * images_proc.c reads /proc for it. See images.h. Runs in the attach command's one thread.
+ */
 #include "launcher/attach/images_impl.h"
 
 #include <errno.h>

@@ -1,3 +1,7 @@
+/*
+ * Opening the files of mapped objects, each once, for their build-ids and unwind tables: see objects.h. Runs in the
+ * attach command's one thread.
+ */
 #include "launcher/attach/objects.h"
 
 #include <elf.h>

@@ -1,3 +1,7 @@
+/*
+ * Mapping a ring for each CPU, and reading all of them in the order of their records' times: see rings.h. Runs in
+ * the attach command's one thread; the kernel writes.
+ */
 #include "launcher/attach/rings.h"
 
 #include <errno.h>

@@ -1,3 +1,7 @@
+/*
+ * From -p, -t, --cgroup and a pattern to a list of PIDs, read from /proc and the control group's files: see
+ * select_targets.h. Runs in the attach command's one thread.
+ */
 #include "launcher/attach/select_targets.h"
 
 #include <ctype.h>

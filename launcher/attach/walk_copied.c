@@ -1,3 +1,7 @@
+/*
+ * Walking a copied stack by the objects' unwind tables, else by frame pointers: see walk_copied.h. Runs in the
+ * attach command's one thread.
+ */
 #include "launcher/attach/walk_copied.h"
 
 #include <stdlib.h>

@@ -1,3 +1,7 @@
+/*
+ * Choosing a period or a frequency from the options, within what the kernel and a program tolerate: see rate.h. Runs
+ * in the launcher's one thread.
+ */
 #include "launcher/session/rate.h"
 
 #include <errno.h>

@@ -1,3 +1,7 @@
+/*
+ * Writing the profile to its file or, if that fails, to another place; then the export and the report: see save.h.
+ * Runs in the launcher's one thread.
+ */
 #include "launcher/session/save.h"
 
 #include <errno.h>

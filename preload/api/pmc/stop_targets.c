@@ -1,3 +1,7 @@
+/*
+ * Stopping the threads of processes by ptrace(2) from a thread of its own, which the caller waits for: see
+ * stop_targets.h. Any thread of the caller; not async-signal-safe.
+ */
 #include "preload/api/pmc/stop_targets.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,7 @@
+/*
+ * Listing the threads of processes, and their descendants, from /proc: see targets.h. Any thread, one at a time for
+ * a list; not async-signal-safe.
+ */
 #include "preload/api/pmc/targets.h"
 
 #include <dirent.h>
