@@ -56,7 +56,8 @@ if have node; then
 		>out 2>err
 	is "$?:$(cat out)" "0:number" "node runs to its end"
 	rm -f "/tmp/perf-$(cat pid).map"
-	made node js.pb.gz 'JS:.leafWork' 'JS:.middleStep' 'JS:.outerLoop' '_start'
+	# V8 before 11 names such functions LazyCompile:*leafWork, later ones JS:*leafWork.
+	made node js.pb.gz ':.leafWork' ':.middleStep' ':.outerLoop' '_start'
 else
 	skip "JIT-compiled code of node" "node is not installed"
 fi
