@@ -312,7 +312,8 @@ static clockid_t thread_clock(int32_t tid)
 	return (clockid_t)(~(uint32_t)tid << 3 | 6);
 }
 
-static void flush_other(struct csink_thread *thread, struct csink_writer *writer)
+/* The thread may end meanwhile: its entry stays in the recording, but thread->entry does not stay what it was. */
+static void flush_other(struct csink_thread *thread, struct csink_rec_thread *entry, struct csink_writer *writer)
 {
 	uint64_t cpu_ns = csink_cpu_ns(thread_clock(thread->tid));
 	uint64_t counts[CSINK_MAX_EVENTS], weights[CSINK_MAX_EVENTS], any = 0;
@@ -344,7 +345,15 @@ static void flush_other(struct csink_thread *thread, struct csink_writer *writer
 	memcpy(row->weights, weights, csink_process.nr_events * sizeof(*weights));
 	csink_recording_commit(row, bytes, CSINK_ENTRY_ROW, 0);
 	atomic_store_explicit(&thread->remainder, row, memory_order_release);
-	thread->entry->cpu_ns = cpu_ns - thread->cpu_base_ns;
+	entry->cpu_ns = cpu_ns - thread->cpu_base_ns;
+}
+
+/* What another thread may look at: it is NULL from the thread's end on. */
+static struct csink_rec_thread *entry_of(struct csink_thread *thread)
+{
+	return atomic_load_explicit(&thread->state, memory_order_acquire) == CSINK_THREAD_LIVE
+		       ? __atomic_load_n(&thread->entry, __ATOMIC_RELAXED)
+		       : NULL;
 }
 
 void csink_threads_flush_others(void)
@@ -352,10 +361,12 @@ void csink_threads_flush_others(void)
 	struct csink_thread *thread = atomic_load_explicit(&all_states, memory_order_acquire);
 	struct csink_writer writer = {0, 0};
 
-	for (; thread; thread = thread->next)
-		if (atomic_load_explicit(&thread->state, memory_order_acquire) == CSINK_THREAD_LIVE &&
-		    thread != csink_self && thread->entry)
-			flush_other(thread, &writer);
+	for (; thread; thread = thread->next) {
+		struct csink_rec_thread *entry = thread == csink_self ? NULL : entry_of(thread);
+
+		if (entry)
+			flush_other(thread, entry, &writer);
+	}
 }
 
 void csink_thread_unflush(struct csink_thread *thread)
@@ -395,9 +406,9 @@ uint64_t csink_threads_cpu_ns(uint32_t *nr_threads)
 
 	*nr_threads = atomic_load_explicit(&nr_ended, memory_order_relaxed);
 	for (struct csink_thread *thread = csink_threads_first(); thread; thread = thread->next) {
-		const struct csink_rec_thread *entry = thread->entry;
+		const struct csink_rec_thread *entry = entry_of(thread);
 
-		if (atomic_load_explicit(&thread->state, memory_order_acquire) != CSINK_THREAD_LIVE || !entry)
+		if (!entry)
 			continue;
 		sum += entry->cpu_ns;
 		++*nr_threads;

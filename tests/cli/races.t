@@ -1,0 +1,15 @@
+#!/bin/sh
+# Threads that start, end, change signals and load objects at the same moment: a program ends as it does without the library.
+. "$(dirname "$0")/lib.sh"
+
+# run_races NAME WHAT TIMES [OPTION...]: nothing differs from the program alone.
+run_races() {
+	races_name=$1 races_what=$2 races_times=$3
+	shift 3
+	timeout 100 "$COUNTERSINK" --quiet -o p.pb.gz "$@" -- "$TARGETS/races" "$races_what" "$races_times" >out 2>err
+	is "$?:$(cat out)" "0:done" "$races_name" || diag "$(cat err)"
+}
+
+run_races "a process exits while its threads end" ends 200
+
+done_testing
