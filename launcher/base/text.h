@@ -48,7 +48,6 @@ __attribute__((format(printf, 2, 3))) size_t csink_text_print(FILE *out, const c
  * The same into a buffer: what does not fit is cut between characters and ends in "...".
  * Returns the length of what is there, less than size. Context: thread.
  */
-__attribute__((format(printf, 3, 4))) size_t csink_text_format(char *buf, size_t size, const char *fmt, ...);
 size_t csink_text_vformat(char *buf, size_t size, const char *fmt, va_list ap) __attribute__((format(printf, 3, 0)));
 
 #endif

@@ -262,14 +262,3 @@ size_t csink_text_vformat(char *buf, size_t size, const char *fmt, va_list ap)
 	buf[s.used] = 0;
 	return s.used;
 }
-
-size_t csink_text_format(char *buf, size_t size, const char *fmt, ...)
-{
-	va_list ap;
-	size_t len;
-
-	va_start(ap, fmt);
-	len = csink_text_vformat(buf, size, fmt, ap);
-	va_end(ap);
-	return len;
-}

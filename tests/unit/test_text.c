@@ -1,6 +1,7 @@
 /* The printers for foreign text: what is shown, what is escaped, and the printf that does it (launcher/base/text.h).
  */
 #include <locale.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,11 +99,22 @@ static void test_forms(void)
 	is_str(put(CSINK_NR_TEXT_FORMS, ""), "", "CSV: nothing is nothing");
 }
 
+__attribute__((format(printf, 3, 4))) static size_t format(char *buf, size_t size, const char *fmt, ...)
+{
+	va_list ap;
+	size_t length;
+
+	va_start(ap, fmt);
+	length = csink_text_vformat(buf, size, fmt, ap);
+	va_end(ap);
+	return length;
+}
+
 /* Compares with libc's printf, for texts of ASCII. */
 #define SAME(...)                                                                                                      \
 	do {                                                                                                           \
 		char want[256], got[256];                                                                              \
-		size_t len = csink_text_format(got, sizeof(got), __VA_ARGS__);                                         \
+		size_t len = format(got, sizeof(got), __VA_ARGS__);                                                    \
 		snprintf(want, sizeof(want), __VA_ARGS__);                                                             \
 		is_str(got, want, "as printf: " #__VA_ARGS__);                                                         \
 		if (len != strlen(want))                                                                               \
@@ -121,21 +133,21 @@ static void test_printf(void)
 	SAME("%*d|%.3d|%*.*f", -4, 5, 6, 9, 2, 7.0);
 	SAME("%.3s", unterminated);
 	SAME("\xe2\x94\x9c\033[K\r\n%s", "");
-	csink_text_format(buf, sizeof(buf), "%4s|%-4s|", "\xc3\xa9", "\xff");
+	format(buf, sizeof(buf), "%4s|%-4s|", "\xc3\xa9", "\xff");
 	is_str(buf, "   \xc3\xa9|\\xff|", "a width counts characters of what is printed");
-	csink_text_format(buf, sizeof(buf), "%.2s|%.1s", "a\xc3\xa9", "\xff");
+	format(buf, sizeof(buf), "%.2s|%.1s", "a\xc3\xa9", "\xff");
 	is_str(buf, "a|\\xff", "a precision ends before half a character");
-	csink_text_format(buf, sizeof(buf), "%c%c", 27, 'x');
+	format(buf, sizeof(buf), "%c%c", 27, 'x');
 	is_str(buf, "\\x1bx", "a single character is escaped as foreign text");
-	is_num(csink_text_format(buf, 8, "%s", "abcdefgh"), 7, "text longer than the buffer is cut");
+	is_num(format(buf, 8, "%s", "abcdefgh"), 7, "text longer than the buffer is cut");
 	is_str(buf, "abcd...", "cut text ends with dots");
-	csink_text_format(buf, 8, "%s", "abc\x1bz");
+	format(buf, 8, "%s", "abc\x1bz");
 	is_str(buf, "abc...", "an escape is whole or not there");
-	csink_text_format(buf, 8, "%s", "abcdefg");
+	format(buf, 8, "%s", "abcdefg");
 	is_str(buf, "abcd...", "");
-	is_num(csink_text_format(buf, 1, "%s", "a"), 0, "a buffer of one byte is empty");
+	is_num(format(buf, 1, "%s", "a"), 0, "a buffer of one byte is empty");
 	setlocale(LC_ALL, "C");
-	csink_text_format(buf, sizeof(buf), "%s", "\xc3\xa9");
+	format(buf, sizeof(buf), "%s", "\xc3\xa9");
 	is_str(buf, "\xc3\xa9", "whatever the locale");
 }
 
