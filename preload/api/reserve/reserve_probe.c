@@ -16,16 +16,12 @@
 #include "include/internal/event.h"
 #include "preload/api/reserve/reserve_impl.h"
 #include "preload/core/attr_size.h"
+#include "preload/core/event/event_spec.h"
 #include "preload/core/sysfs.h"
 
 #define MAX_EVENTS 32
 #define DEFAULT_MUX_MS 4 /* the kernel's own default */
 #define MAX_MUX_MS 100   /* somebody set it to minutes: we do not spin for that */
-#define NEVER_SAMPLE (1ULL << 62)
-
-struct counted {
-	uint64_t value, enabled_ns, running_ns;
-};
 
 /* The interval of the PMU that has this type; the generic types are the core PMU's. */
 static uint64_t mux_interval_ns(const struct perf_event_attr *attr)
@@ -50,26 +46,7 @@ static uint64_t mux_interval_ns(const struct perf_event_attr *attr)
 	return (uint64_t)CSINK_MIN(CSINK_MAX(ms, 1), MAX_MUX_MS) * 1000000ULL;
 }
 
-static int open_member(const struct perf_event_attr *asked, int leader)
-{
-	struct perf_event_attr attr = *asked;
-
-	attr.freq = 0;
-	/* A precise event must sample, and has fewer counters to choose from: keep that, and never overflow. */
-	attr.sample_period = attr.precise_ip ? NEVER_SAMPLE : 0;
-	attr.sample_type = 0;
-	attr.sigtrap = 0;
-	attr.remove_on_exec = 0;
-	attr.sig_data = 0;
-	attr.enable_on_exec = 0;
-	attr.inherit = 0;
-	attr.disabled = leader < 0;
-	attr.pinned = leader < 0;
-	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-	return csink_perf_open(&attr, 0, -1, leader, PERF_FLAG_FD_CLOEXEC);
-}
-
-static enum csink_reserve_fit judge(ssize_t got, const struct counted *counted)
+static enum csink_reserve_fit judge(ssize_t got, const struct csink_event_count *counted)
 {
 	if (got != sizeof(*counted))
 		return CSINK_RESERVE_HELD;
@@ -80,7 +57,7 @@ static enum csink_reserve_fit judge(ssize_t got, const struct counted *counted)
 
 static enum csink_reserve_fit count(int leader, uint64_t spin_ns, struct csink_reserve_probe *out)
 {
-	struct counted counted = {0, 0, 0};
+	struct csink_event_count counted = {0, 0, 0};
 	ssize_t got;
 
 	out->from_ns = csink_monotonic_ns();
@@ -98,7 +75,7 @@ static enum csink_reserve_fit count(int leader, uint64_t spin_ns, struct csink_r
 /* The kernel refuses a member that can never be counted beside the others as it refuses one that makes no sense. */
 static bool opens_alone(const struct perf_event_attr *attr)
 {
-	int fd = open_member(attr, -1);
+	int fd = csink_event_open_count(attr, -1);
 
 	if (fd >= 0)
 		close(fd);
@@ -114,7 +91,7 @@ static enum csink_reserve_fit try_group(const struct perf_event_attr *attrs, uin
 	uint32_t opened = 0;
 
 	while (opened < nr) {
-		int fd = open_member(&attrs[opened], opened ? fds[0] : -1);
+		int fd = csink_event_open_count(&attrs[opened], opened ? fds[0] : -1);
 
 		if (fd < 0) {
 			out->err = fd;

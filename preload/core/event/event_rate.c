@@ -11,6 +11,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/event.h"
+#include "preload/core/event/event_spec.h"
 
 /* Of instructions or cycles: at some GHz as many samples a second as of a clock. */
 #define SHORTEST_FAST 50000
@@ -70,22 +71,14 @@ static void spin(void)
  * all. */
 static uint64_t measure(const struct csink_event_spec *spec)
 {
-	struct {
-		uint64_t value, enabled_ns, running_ns;
-	} count = {0, 0, 0};
+	struct csink_event_count count = {0, 0, 0};
 	struct perf_event_attr attr = spec->attr;
 	int fd;
 
-	attr.size = sizeof(attr);
-	attr.freq = 0;
-	attr.sample_period = 0;
 	attr.precise_ip = 0;
 	attr.exclusive = 0;
-	attr.pinned = 1;
-	attr.disabled = 1;
 	attr.exclude_kernel = attr.exclude_hv = 1; /* so that every user may try */
-	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-	fd = spec->attr.exclude_user ? -1 : csink_perf_open(&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	fd = spec->attr.exclude_user ? -1 : csink_event_open_count(&attr, -1);
 	if (fd < 0)
 		return 0;
 	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);

@@ -11,6 +11,11 @@
 
 #include "include/internal/base.h"
 
+#define NEVER_SAMPLE (1ULL << 62)
+
+/* Reading gives a csink_event_count. */
+#define COUNT_FORMAT (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
+
 /* ---- pieces of text ---------------------------------------------------------------------------------------------- */
 
 bool csink_text_is(struct csink_text text, const char *word)
@@ -323,6 +328,26 @@ bool csink_event_is_kin(const struct csink_event_spec *a, const struct csink_eve
 	return !strncmp(of_a, of_b, CSINK_MIN(length_a, length_b) - 1);
 }
 
+int csink_event_open_count(const struct perf_event_attr *asked, int leader)
+{
+	struct perf_event_attr attr = *asked;
+
+	attr.size = sizeof(attr);
+	attr.freq = 0;
+	/* A precise event must sample, and has fewer counters to choose from: keep that, and never overflow. */
+	attr.sample_period = attr.precise_ip ? NEVER_SAMPLE : 0;
+	attr.sample_type = 0;
+	attr.sigtrap = 0;
+	attr.remove_on_exec = 0;
+	attr.sig_data = 0;
+	attr.enable_on_exec = 0;
+	attr.inherit = 0;
+	attr.disabled = leader < 0;
+	attr.pinned = leader < 0;
+	attr.read_format = COUNT_FORMAT;
+	return csink_perf_open(&attr, 0, -1, leader, PERF_FLAG_FD_CLOEXEC);
+}
+
 /* Enough to be counted anywhere; a few microseconds. */
 #define PROBE_LOOPS 2000
 
@@ -335,15 +360,13 @@ static void spend_cycles(void)
 /* True if the event counts while we work; closes fd. */
 static bool does_count(int fd)
 {
-	struct {
-		uint64_t value, enabled, running;
-	} count = {0};
+	struct csink_event_count count = {0, 0, 0};
 	bool counts;
 
 	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
 	spend_cycles();
 	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
-	counts = read(fd, &count, sizeof(count)) == sizeof(count) && count.value && count.running;
+	counts = read(fd, &count, sizeof(count)) == sizeof(count) && count.value && count.running_ns;
 	close(fd);
 	return counts;
 }
@@ -355,7 +378,7 @@ int csink_event_does_count(const struct csink_event_spec *spec)
 
 	attr.disabled = 1;
 	attr.exclude_kernel = attr.exclude_hv = 1; /* so that every user may try */
-	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	attr.read_format = COUNT_FORMAT;
 	fd = csink_perf_open(&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	return fd < 0 ? fd : does_count(fd);
 }

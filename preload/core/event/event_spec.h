@@ -71,6 +71,19 @@ bool csink_event_printed_term(struct csink_event_spec *spec, struct csink_text k
  */
 int csink_events_read(const char *list, struct csink_event_spec *out, uint32_t max);
 
+/* What reading an fd of csink_event_open_count gives. */
+struct csink_event_count {
+	uint64_t value, enabled_ns, running_ns;
+};
+
+/**
+ * Open an event on the calling thread, to be counted and never sampled. A leader is disabled and pinned: it counts all
+ * the time, or loses its counter and reads as end of file.
+ * @leader  the fd of the group's leader, or -1.
+ * Returns an fd or -errno. Context: init, thread.
+ */
+int csink_event_open_count(const struct perf_event_attr *asked, int leader);
+
 /**
  * Open the event on the calling thread, in user space, and see whether it counts what the thread does then.
  * Returns 1, 0 (it opens and does not count) or -errno of perf_event_open(2). errno may change. A few microseconds.
