@@ -269,14 +269,15 @@ static void rescue_recording(void)
 		csink_rawcall(SYS_close, fd);
 }
 
-/* A file that cannot be found may be out of reach only, after a chroot: then there is no more to be done than before.
- */
-static bool is_collected(void)
+/* Was the recording collected before the last samples were in it? A file that cannot be found may be out of reach only,
+ * after a chroot: then there is no more to be done than before. */
+static bool is_collected_early(void)
 {
-	struct csink_rec_header *header = csink_process.rec.header;
+	uint32_t mark = csink_recording_mark(&csink_process.rec);
 
-	return __atomic_load_n(&header->collected, __ATOMIC_RELAXED) == CSINK_REC_COLLECTED ||
-	       (access(csink_process.rec.path, F_OK) < 0 && errno == ENOENT && access(csink_config.run_dir, F_OK) == 0);
+	if (mark)
+		return mark == CSINK_REC_COLLECTED;
+	return access(csink_process.rec.path, F_OK) < 0 && errno == ENOENT && access(csink_config.run_dir, F_OK) == 0;
 }
 
 static void make_own_profile(void)
@@ -298,7 +299,7 @@ void csink_finish_image(void)
 	if (finished_pid == csink_process.pid)
 		return;
 	finished_pid = csink_process.pid;
-	if (is_collected())
+	if (is_collected_early())
 		rescue_recording();
 	else if (csink_config.standalone && csink_config.owner == csink_process.pid)
 		make_own_profile();

@@ -231,13 +231,6 @@ static void copy_findings(struct csink_rec_header *to, const struct csink_rec_he
 	to->unwind = from->unwind;
 }
 
-static bool is_collected(const struct csink_recording *rec)
-{
-	uint32_t word = __atomic_load_n(&rec->header->collected, __ATOMIC_ACQUIRE);
-
-	return word == CSINK_REC_COLLECTED || word == CSINK_REC_COLLECTED_WHOLE;
-}
-
 /*
  * What is forked after the run was collected is not profiled: the launcher's report says so of what starts then. But a
  * child may come to run just as the run is collected: its parent may have ended before (COLLECTED_WHOLE), or the
@@ -247,13 +240,13 @@ static bool is_collected(const struct csink_recording *rec)
  */
 static bool open_child_recording(const struct csink_recording *parent)
 {
-	uint32_t mark = __atomic_load_n(&parent->header->collected, __ATOMIC_ACQUIRE);
+	uint32_t mark = csink_recording_mark(parent);
 	int err;
 
 	if (mark == CSINK_REC_COLLECTED && !csink_config.becomes_daemon)
 		return false;
-	err = is_collected(parent) ? -ENOENT : try_recording();
-	if (err == -ENOENT && is_collected(parent)) {
+	err = mark ? -ENOENT : try_recording();
+	if (err == -ENOENT && csink_recording_mark(parent)) {
 		csink_own_run_outlive();
 		err = try_recording();
 	}

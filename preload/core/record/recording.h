@@ -56,6 +56,15 @@ void csink_recording_prepare(struct csink_recording *rec, uint32_t spare_bytes);
 /** Grow no more: @spare_bytes from what is used now are made real at once. Context: thread; others may be writing. */
 void csink_recording_freeze(struct csink_recording *rec, uint32_t spare_bytes);
 
+/** The mark of a process that has collected the recording, and removes its file: CSINK_REC_COLLECTED,
+ * CSINK_REC_COLLECTED_WHOLE, or 0. Context: any. */
+static inline uint32_t csink_recording_mark(const struct csink_recording *rec)
+{
+	uint32_t mark = __atomic_load_n(&rec->header->collected, __ATOMIC_ACQUIRE);
+
+	return mark == CSINK_REC_COLLECTED || mark == CSINK_REC_COLLECTED_WHOLE ? mark : 0;
+}
+
 /** Unmap; the file stays. Context: init. */
 void csink_recording_close(struct csink_recording *rec);
 
