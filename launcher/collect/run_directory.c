@@ -155,37 +155,45 @@ static void tell_writers(int dir_fd)
 
 static void empty(int dir_fd, int level);
 
-static void remove_beside(const char *directory, const char *word)
+/* Returns 0 if the directory that a word speaks of is gone, or -errno. */
+static int remove_beside(const char *directory, const char *word)
 {
 	char path[CSINK_RUN_DIRECTORY_PATH + 16];
 	int fd = csink_run_directory_beside(directory, word, path, sizeof(path));
 
 	if (fd < 0)
-		return;
+		return fd == -ENOENT ? 0 : fd;
 	empty(fd, 0);
 	close(fd);
-	rmdir(path);
+	return rmdir(path) ? -errno : 0;
 }
 
-static void empty_of_recordings(int dir_fd, const char *directory)
+/* A word whose directory could not be removed stays, so that the next try finds the directory. Returns 0, or the
+ * -errno of such a directory. */
+static int empty_of_recordings(int dir_fd, const char *directory)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir))) {
-		if (csink_run_directory_is_recording(entry->d_name)) {
+		int kept = 0;
+
+		if (csink_run_directory_is_recording(entry->d_name))
 			tell_writer(dir_fd, entry->d_name);
+		else if (strstr(entry->d_name, CSINK_RUN_DIR_USER))
+			kept = remove_beside(directory, entry->d_name);
+		else
+			continue;
+		err = kept ? kept : err;
+		if (!kept)
 			unlinkat(dir_fd, entry->d_name, 0);
-		} else if (strstr(entry->d_name, CSINK_RUN_DIR_USER)) {
-			remove_beside(directory, entry->d_name);
-			unlinkat(dir_fd, entry->d_name, 0);
-		}
 	}
 	if (dir)
 		closedir(dir);
 	else if (fd >= 0)
 		close(fd);
+	return err;
 }
 
 void csink_run_directory_clear(const char *path)
@@ -247,7 +255,9 @@ void csink_run_directory_remove(struct csink_run_directory *directory)
 	if (!rename(directory->path, gone))
 		path = gone;
 	for (int i = 0; i < ROUNDS; i++) {
-		empty_of_recordings(directory->fd, directory->path);
+		/* A process of the other user may just have added a recording: the next round removes it. */
+		if (empty_of_recordings(directory->fd, directory->path) == -ENOTEMPTY && i < ROUNDS - 1)
+			continue;
 		empty(directory->fd, 0);
 		if (!rmdir(path) || (errno != ENOTEMPTY && errno != EEXIST))
 			break;
