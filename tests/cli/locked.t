@@ -25,6 +25,9 @@ for flags in 1 2 3 7; do
 done
 like "$(cat alone)" 'after a thread: VmLck:.* [1-9]' "the target locked memory"
 same "mlockall by its number" "$locks" 3 number
+for flags in 1 2 3; do
+	same "mlockall($flags) in a vfork child" "$locks" $flags vfork
+done
 same "mlockall with flags that are none" "$locks" 64
 
 for engine in signal timer; do

@@ -1,7 +1,8 @@
 /*
- * locks_memory FLAGS [number] [file PATH]: locks its memory by mlockall(FLAGS), or by syscall(2) and the number of that
- * call; then meets new stacks for a while, starts a thread and forks a child that does the same. At each step it prints
- * what the kernel has locked of it. With "file" it also writes 48 MiB to PATH.
+ * locks_memory FLAGS [number | vfork] [file PATH]: locks its memory by mlockall(FLAGS), or by syscall(2) and the number
+ * of that call, or in a vfork child, which shares the memory; then meets new stacks for a while, starts a thread and
+ * forks a child that does the same. At each step it prints what the kernel has locked of it. With "file" it also writes
+ * 48 MiB to PATH.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@
 #include "work.h"
 
 static volatile uint64_t sum;
-static bool by_number;
+static bool by_number, by_child;
 
 static void print_locked(const char *when)
 {
@@ -35,12 +36,25 @@ static void print_locked(const char *when)
 	printf("%s: %.*s\n", when, line ? (int)strcspn(line, "\n") : 0, line ? line : "");
 }
 
+static int lock_in_child(int flags)
+{
+	volatile int result = -1;
+	pid_t pid = vfork();
+
+	if (pid == 0) {
+		result = mlockall(flags);
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+	return result;
+}
+
 static void lock(int flags)
 {
 	long result;
 
 	errno = 0;
-	result = by_number ? syscall(SYS_mlockall, flags) : mlockall(flags);
+	result = by_child ? lock_in_child(flags) : by_number ? syscall(SYS_mlockall, flags) : mlockall(flags);
 	printf("mlockall: %ld, %s\n", result, strerror(errno));
 }
 
@@ -117,6 +131,7 @@ int main(int argc, char **argv)
 	/* No memory that is taken as it goes on. */
 	setvbuf(stdout, out, _IOFBF, sizeof(out));
 	by_number = argc > 2 && !strcmp(argv[2], "number");
+	by_child = argc > 2 && !strcmp(argv[2], "vfork");
 	all(flags);
 	fflush(stdout);
 	if (argc > 3 && !strcmp(argv[2], "file"))

@@ -12,7 +12,6 @@
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
-#include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/real.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/core/calls_off.h"
@@ -34,10 +33,10 @@ static void unlock_ours(int flags)
 	csink_rawcall(SYS_munlock, from, CSINK_ALIGN_UP((uintptr_t)_end, page) - from);
 }
 
+/* A vfork child shares our memory, and with it what is locked: its call is as the parent's own. */
 static bool has_memory(void)
 {
-	return csink_process.rec.header && !csink_calls_are_off(CSINK_CALLS_LOCK | CSINK_CALLS_LIFE) &&
-	       !csink_in_vfork_child();
+	return csink_process.rec.header && !csink_calls_are_off(CSINK_CALLS_LOCK | CSINK_CALLS_LIFE);
 }
 
 long csink_memory_lock(int flags)
