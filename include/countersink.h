@@ -1,17 +1,18 @@
 /*
- * What a program can tell countersink about itself: which phase it is in, and what is not to be in the profile.
+ * countersink.h - phases of a program, and parts that are left out of its profile.
  *
  *	#include <countersink.h>
  *	countersink_phase_begin("parse");
  *	...
  *	countersink_phase_end();
  *
- * There is nothing to link with; the C API, which has a library, is in <countersink/NAME.h>. Where the program does not
- * run under countersink, each call is a test of an address that is 0. (A program that is linked with -no-pie has no
- * such address to find: there, calls never do anything.)
+ * There is no library to link; the C API, which has one, is in <countersink/NAME.h>. If the program does not run under
+ * countersink, each call tests an address that is 0. (In a program that is linked with -no-pie the address is always 0:
+ * there the calls never have an effect.)
  *
  * Samples of a phase have its name as the label "phase" in the profile: countersink report --by phase, go tool pprof
- * -tagfocus. Every function here takes no lock, allocates nothing, keeps errno, and may be called in signal handlers.
+ * -tagfocus. All functions take no lock, allocate nothing, preserve errno and cannot fail. Context: any thread;
+ * async-signal-safe.
  */
 #ifndef COUNTERSINK_H
 #define COUNTERSINK_H
@@ -20,7 +21,7 @@
 extern "C" {
 #endif
 
-/* The library's own; call what is below them. */
+/* Internal: call the functions below instead. */
 extern void csink_phase_begin(const char *name) __attribute__((weak));
 extern void csink_phase_end(void) __attribute__((weak));
 extern void csink_sampling_pause(void) __attribute__((weak));
@@ -28,15 +29,16 @@ extern void csink_sampling_resume(void) __attribute__((weak));
 extern void csink_sampling_stop(void) __attribute__((weak));
 extern void csink_sampling_start(void) __attribute__((weak));
 
-/** Whether the program runs under countersink. */
+/** Returns 1 if the program runs under countersink, else 0. */
 static inline int countersink_is_here(void)
 {
 	return csink_phase_begin != 0;
 }
 
 /**
- * The calling thread begins a phase: what is sampled of it from here on has that name. Phases nest, 15 deep; deeper
- * ones are those they are in. A process has 254 names at most, of up to 63 bytes; further ones are "[other phases]".
+ * Begin a phase in the calling thread: its samples have that name from now on. Phases nest 15 deep; deeper phases count
+ * as the 15th. A process has at most 254 names, of up to 63 bytes; further names become "[other phases]".
+ * @name  copied.
  */
 static inline void countersink_phase_begin(const char *name)
 {
@@ -44,36 +46,35 @@ static inline void countersink_phase_begin(const char *name)
 		csink_phase_begin(name);
 }
 
-/** The phase that the calling thread began last is over. */
+/** End the phase that the calling thread began last. */
 static inline void countersink_phase_end(void)
 {
 	if (csink_phase_end)
 		csink_phase_end();
 }
 
-/** What the calling thread does from here on is not profiled. Its time stays accounted for, as [paused by the program].
- */
+/** Stop profiling the calling thread. Its CPU time is shown as [paused by the program]. */
 static inline void countersink_pause(void)
 {
 	if (csink_sampling_pause)
 		csink_sampling_pause();
 }
 
-/** It is again. Pauses do not nest. */
+/** Profile the calling thread again. Pauses do not nest. */
 static inline void countersink_resume(void)
 {
 	if (csink_sampling_resume)
 		csink_sampling_resume();
 }
 
-/** The same for all threads of the process, those to come included. */
+/** Stop profiling all threads of the process, future threads included; their CPU time is shown likewise. */
 static inline void countersink_stop(void)
 {
 	if (csink_sampling_stop)
 		csink_sampling_stop();
 }
 
-/** All threads that did not pause themselves are profiled again. */
+/** Profile all threads again, except those that paused themselves. */
 static inline void countersink_start(void)
 {
 	if (csink_sampling_start)

@@ -1,37 +1,37 @@
 /*
  * countersink/persist.h - perf events that outlive the process that opened them, and are opened again by their id.
  *
- * Linux was once to have this as an ioctl (PERF_EVENT_IOC_DETACH and _ATTACH, 2013); it has not. Here a keeper does it,
- * a process of the same user that holds the events' fds, maps their rings and hands them out again:
+ * ioctls for this were proposed for Linux in 2013 (PERF_EVENT_IOC_DETACH and _ATTACH), but never merged. Here a keeper
+ * process of the same user holds the events' fds, maps their rings, and passes the fds to other processes:
  *
- *     csink_persist_detach   the event goes on when its fds are closed, whoever dies
- *     csink_persist_open     a new fd of it, by id, on the same CPU
- *     csink_persist_read     its count, for those who may not have the fd
- *     csink_persist_list     which there are
- *     csink_persist_attach   the event ends again with its last fd, as events do
+ *     csink_persist_detach   the event continues when its fds are closed and its opener has ended
+ *     csink_persist_open     a new fd of the event, by its id, on the same CPU
+ *     csink_persist_read     its count, also for users who may not have the fd
+ *     csink_persist_list     all persistent events
+ *     csink_persist_attach   the event ends again with its last fd
  *
- * csink_persist_detach_set and csink_persist_open_member do so with several events under one id.
+ * csink_persist_detach_set and csink_persist_open_member do the same with several events under one id.
  *
- * The keeper starts with the first event and ends with the last one. There is one for each user and run directory.
- * Whatever kills it (SIGKILL, out of memory, a reboot) ends all of its events: csink_persist_lost tells of them. It is
- * in a session of its own, but has the limits, the priority and the control group of the process that started it: where
- * a service manager ends whatever is in a service's control group, the keeper should be started elsewhere.
+ * The keeper starts with the first event and ends with the last one. Each user has one for each run directory. If it is
+ * killed (SIGKILL, out of memory, a reboot), all its events end: csink_persist_lost counts them. The keeper has a
+ * session of its own, but the limits, the priority and the control group of the process that started it: if a service
+ * manager kills all processes of a service's control group, start the keeper elsewhere.
  *
  * Run directory: "countersink-persist" in @base, else in $COUNTERSINK_PERSIST_DIR, else in $XDG_RUNTIME_DIR; else
- * /tmp/countersink-persist-UID. It is 0700, with the keeper's socket (0600) and "events", in which each persistent
- * event is a file that is named by its id and describes it. Event and directory are private unless an event's mode lets
- * others read: then they may pass through the directory (0711), list that event and have its values; never its fd, with
- * which the event could be reset, disabled and sampled. Note that others cannot reach below $XDG_RUNTIME_DIR in any
- * case.
+ * /tmp/countersink-persist-UID. Its mode is 0700. It has the keeper's socket (0600) and the directory "events" with a
+ * file for each persistent event, named by its id, that describes it. All are private unless an event's mode lets other
+ * users read: then they may search the directory (0711), list that event and read its values, but never get its fd,
+ * with which the event could be reset, disabled and sampled. Other users can never reach a directory below
+ * $XDG_RUNTIME_DIR.
  *
  * Ids are the kernel's own (PERF_EVENT_IOC_ID): unique on the machine until it reboots.
  *
- * A ring collects on only while it is mapped, so the keeper maps it: say how many pages. A ring that is written
- * backward (attr.write_backward, mapped without PROT_WRITE) always has the latest records; another one is full at some
- * time.
+ * The kernel writes to a ring only while it is mapped, so the keeper maps it, with the number of pages in the
+ * description. A ring that is written backward (attr.write_backward, mapped without PROT_WRITE) always has the latest
+ * records; any other ring fills up.
  *
- * Every function waits for the keeper, 10 s at most (-ETIMEDOUT). Nothing is printed. errno is kept; fds are CLOEXEC.
- * No child of the caller's appears in its wait(2). Context of everything here: thread.
+ * Every function waits for the keeper, at most 10 s (-ETIMEDOUT). Nothing is printed. errno is preserved; fds are
+ * CLOEXEC. The caller's wait(2) sees no additional child. Context of all functions: thread; not async-signal-safe.
  */
 #ifndef COUNTERSINK_PERSIST_H
 #define COUNTERSINK_PERSIST_H
@@ -53,16 +53,16 @@ extern "C" {
  * or the library does not know must be 0.
  */
 struct csink_persist_event {
-	uint64_t id;         /* out */
-	int64_t since_ns;    /* out: when, on CLOCK_REALTIME */
-	int32_t pid, cpu;    /* as they were given to perf_event_open */
-	uint32_t pages;      /* of data in its ring, a power of two; 0: no ring is kept */
-	uint32_t mode;       /* who may read values: 0600 the owner, 0640 his group, 0644 everybody; 0 is 0600 */
-	uint32_t uid;        /* out: the owner */
-	int32_t opener;      /* out: the process that detached it */
-	uint32_t nr_members; /* out: how many events are counted under this id; 1, but for a set */
-	uint32_t reserved;   /* 0 */
-	char name[64];       /* for people; may be empty */
+	uint64_t id;                 /* out */
+	int64_t since_ns;            /* out: when it was detached, CLOCK_REALTIME */
+	int32_t pid, cpu;            /* as they were given to perf_event_open */
+	uint32_t pages;              /* of data in its ring, a power of two; 0: no ring is kept */
+	uint32_t mode;               /* of the values: 0600 the owner, 0640 and the group, 0644 and others; 0 is 0600 */
+	uint32_t uid;                /* out: the owner */
+	int32_t opener;              /* out: the process that detached it */
+	uint32_t nr_members;         /* out: how many events are counted under this id; 1, but for a set */
+	uint32_t reserved;           /* 0 */
+	char name[64];               /* for people; may be empty */
 	struct perf_event_attr attr; /* as it was opened; in: size says how much of it is set */
 };
 
@@ -74,7 +74,7 @@ struct csink_persist_member {
 
 struct csink_persist_value {
 	uint64_t value;
-	uint64_t enabled_ns, running_ns; /* 0 if attr.read_format has them not */
+	uint64_t enabled_ns, running_ns; /* ns; 0 if attr.read_format does not include them */
 };
 
 /* Internal: call the functions below instead. @event_bytes: sizeof(struct csink_persist_event) of the caller. */
@@ -88,20 +88,18 @@ int csink_persist_list_sized(int (*each)(const struct csink_persist_event *event
 
 /**
  * Make an event persistent.
- * @fd     of the event; it may be closed after.
+ * @fd     of the event; may be closed afterwards.
  * @event  in: attr, pid, cpu, pages, mode, name; the rest is set.
  * Returns 0, or
  *   -EBADF   fd is not open;
  *   -E2BIG   attr has a field set that this library does not know;
- *   -EINVAL  fd is no perf event; attr.read_format is not what reading the event gives; mode has other bits than 0666;
- *            pages is no power of two, or not the size at which the ring is mapped already; cpu or pid below -1;
- *   -EEXIST  it is persistent already;
- *   -EACCES  the run directory is another user's;
- *   -EPERM   the run directory cannot be trusted (not its owner's own, or others may write it);
- *   -ENOBUFS the ring is over what this user may lock (RLIMIT_MEMLOCK, kernel.perf_event_mlock_kb);
- *   -EMFILE  the keeper has no more fds (RLIMIT_NOFILE);
- *   -ENOEXEC there is no countersink program to be the keeper;
- *   -ETIMEDOUT, or -errno of mkdir, mmap, socket.
+ *   -EINVAL  fd is not a perf event; attr.read_format does not match a read of the event; mode has bits other than
+ * 0666; pages is not a power of two, or not the size of the ring that is mapped; cpu or pid is below -1; -EEXIST  the
+ * event is persistent already; -EACCES  the run directory belongs to another user; -EPERM   the run directory is not
+ * safe: a directory of another user, or one that other users can write; -ENOBUFS the ring exceeds the memory that this
+ * user may lock (RLIMIT_MEMLOCK, kernel.perf_event_mlock_kb); -EMFILE  the keeper has no file descriptor left
+ * (RLIMIT_NOFILE); -ENOEXEC the program countersink, which runs as the keeper, was not found; -ETIMEDOUT, or an error
+ * of mkdir(2), mmap(2) or socket(2).
  */
 static inline int csink_persist_detach(int fd, struct csink_persist_event *event, const char *base)
 {
@@ -123,20 +121,20 @@ static inline int csink_persist_detach_set(const struct csink_persist_member *me
 /**
  * Open one event of a set again.
  * @nth     from 0 to nr_members - 1, in the order of csink_persist_detach_set; of a single event: 0.
- * @member  set: fd and what it is.
+ * @member  receives the fd, the CPU and the pages.
  * Returns 0, -ENOENT (no such event), or as csink_persist_open.
  */
 int csink_persist_open_member(uint64_t id, uint32_t nth, struct csink_persist_member *member, const char *base);
 
 /**
  * Open a persistent event again; for a set, its first event.
- * @cpu    as it was opened: the event stays on its CPU (-1: a task's, on any).
- * @event  what it is, or NULL.
+ * @cpu    the CPU with which the event was opened (-1: any, for a task's event).
+ * @event  receives its description; may be NULL.
  * Returns an fd, or
  *   -ENOENT  there is no such persistent event (and perhaps no keeper);
- *   -EINVAL  it is on another CPU;
- *   -EACCES  it belongs to another user: see csink_persist_read;
- *   -E2BIG   its attr has a field set that this program's struct does not have: open it without @event;
+ *   -EINVAL  the event is on another CPU;
+ *   -EACCES  the event belongs to another user: see csink_persist_read;
+ *   -E2BIG   its attr has a field set that this program's struct does not have: pass NULL for @event;
  *   -EPERM, -EMFILE, -ETIMEDOUT.
  */
 static inline int csink_persist_open(uint64_t id, int cpu, struct csink_persist_event *event, const char *base)
@@ -147,23 +145,24 @@ static inline int csink_persist_open(uint64_t id, int cpu, struct csink_persist_
 /**
  * Read a persistent event's count; for a set, the sums. Exception: if the set has events of the same tasks on several
  * CPUs, enabled_ns is the mean over these CPUs.
- * Returns 0, -ENOENT, -EACCES (its mode does not allow it), -ENODATA (a pinned event that lost its counter), -EPERM or
- * -ETIMEDOUT.
+ * Returns 0, -ENOENT (no such event), -EACCES (its mode does not allow it), -ENODATA (a pinned event that lost its
+ * counter), -EPERM (the run directory is not safe) or -ETIMEDOUT.
  */
 int csink_persist_read(uint64_t id, struct csink_persist_value *value, const char *base);
 
 /**
  * End the persistence of an event: the keeper closes it, and it ends with its last fd. An fd of any event of a set
  * releases the entire set.
- * Returns 0, or -EBADF, -EINVAL (no perf event), -ENOENT (not persistent), -EACCES (another user's), -EPERM,
- * -ETIMEDOUT.
+ * Returns 0, or -EBADF (not open), -EINVAL (not a perf event), -ENOENT (not persistent), -EACCES (of another user),
+ * -EPERM (the run directory is not safe) or -ETIMEDOUT.
  */
 int csink_persist_attach(int fd, const char *base);
 
 /**
- * Call each() for the persistent events that this user may see, by ascending ids, until it returns other than 0.
- * If attr.size is larger than sizeof(attr), the event has fields set that this program's struct does not have.
- * Returns how many there were, what each() returned, or -EPERM, -ETIMEDOUT. Without a keeper there are none.
+ * Call each() for the persistent events that this user may see, by ascending ids, until it returns a value other than
+ * 0. If attr.size is larger than sizeof(attr), the event has fields set that this program's struct does not have.
+ * Returns the number of events, or the value that each() returned, or -EPERM (the run directory is not safe) or
+ * -ETIMEDOUT. Without a keeper the number is 0.
  */
 static inline int csink_persist_list(int (*each)(const struct csink_persist_event *event, void *data), void *data,
 				     const char *base)
@@ -171,7 +170,10 @@ static inline int csink_persist_list(int (*each)(const struct csink_persist_even
 	return csink_persist_list_sized(each, data, sizeof(struct csink_persist_event), base);
 }
 
-/** How many events ended with a keeper that was killed; forgotten when the next one starts. 0 or more, or -EPERM. */
+/**
+ * Count the events that ended because their keeper was killed; the next keeper starts from 0.
+ * Returns the number, or -EPERM (the run directory is not safe).
+ */
 int csink_persist_lost(const char *base);
 
 #ifdef __cplusplus

@@ -2,32 +2,32 @@
  * countersink/pmc.h - counters that are attached to processes, with the states and the errors of FreeBSD's
  * pmc_attach(3).
  *
- * A PMC is allocated for one event. One of process scope is then attached to processes, while it does not run; started
- * it counts what all of its targets do, in all their threads, those that begin later as well, and with
- * CSINK_PMC_DESCENDANTS in all that they start and have started. One with CSINK_PMC_SELF counts a thread of this
- * process alone. One of system scope counts a CPU.
+ * A PMC is allocated for one event. A PMC of process scope is attached to processes (its targets) while it is not
+ * running. Once started it counts in all threads of all targets, later threads included; with CSINK_PMC_DESCENDANTS
+ * also in all current and future descendants. A PMC with CSINK_PMC_SELF counts one thread of this process. A PMC of
+ * system scope counts one CPU.
  *
  *     csink_pmc_allocate   ALLOCATED
- *     csink_pmc_attach     ALLOCATED, STOPPED (targets may be added and taken away any time that it does not run)
+ *     csink_pmc_attach     ALLOCATED, STOPPED (targets may be added and removed whenever the PMC is not running)
  *     csink_pmc_start      RUNNING; a PMC without any target is attached to the calling process first
  *     csink_pmc_stop       STOPPED
- *     csink_pmc_read       in every state; what targets counted that have ended or were detached stays in it
- *     csink_pmc_release    gone
+ *     csink_pmc_read       in every state; includes the counts of targets that have ended or were detached
+ *     csink_pmc_release    the handle is invalid
  *
- * So that no thread is missed, targets (but never the calling process) stand still for the moment of attaching: some
- * ms. They are traced for it by a thread that ends at once, and go on by themselves if we are killed. Where that is
- * refused (Yama's ptrace_scope, a debugger), they are attached to as one look at /proc finds them, and
- * csink_pmc_attach returns 1: a thread that was born in that very moment may be missing. Calls of theirs that wait may
- * return EINTR, as they do where a debugger attaches. SIGCHLD may come to the calling process.
+ * To miss no thread, csink_pmc_attach stops the targets (never the calling process) for some milliseconds, by a helper
+ * thread that traces them with ptrace(2) and then exits. If the calling process is killed meanwhile, the targets
+ * continue. Where tracing is refused (Yama's ptrace_scope, a debugger), the threads are those of one pass over /proc,
+ * and csink_pmc_attach returns 1: a thread that was created at that moment may be missing. Blocking calls of targets
+ * may return EINTR, as when a debugger attaches. The calling process may get a SIGCHLD.
  *
- * A PMC belongs to the process that allocated it: in a child made by fork its handle is unknown. Its events are file
- * descriptors (CLOEXEC). A program that closes descriptors which it did not open (closefrom) ends them: a number that
- * has become another file's by then is left alone, and -EBADF says that the PMC is not whole. Hardware events are
- * opened pinned: they count all of the time, or csink_pmc_read says -EBUSY.
+ * A PMC belongs to the process that allocated it: in a child of fork(2) its handle is unknown. Its events are file
+ * descriptors (CLOEXEC). A program that closes descriptors which it did not open (closefrom) closes these events: the
+ * functions below never touch a descriptor number that has been reused, and report the loss as -EBADF. Hardware events
+ * are opened pinned: they count all the time, or csink_pmc_read returns -EBUSY.
  *
- * Every function that can fail returns -errno; each value means one thing for one function, but for those that
- * pmc_attach(3) itself gives several meanings: csink_pmc_reason tells them apart. errno is kept. Context of everything
- * here: thread (any; one lock serves all), not from a signal handler. Uses malloc.
+ * Functions that can fail return -errno. Each value has one meaning for one function, except where pmc_attach(3) itself
+ * gives it several: csink_pmc_reason distinguishes these. errno is preserved. Context of all functions: thread (any
+ * thread; one lock serializes them); not async-signal-safe, they use malloc.
  */
 #ifndef COUNTERSINK_PMC_H
 #define COUNTERSINK_PMC_H
@@ -42,16 +42,16 @@
 extern "C" {
 #endif
 
-typedef int32_t csink_pmc_id_t; /* > 0; not given again before 2^20 others */
+typedef int32_t csink_pmc_id_t; /* > 0; reused after 2^20 others at the earliest */
 
 enum csink_pmc_flags {
-	CSINK_PMC_DESCENDANTS = 1 << 0, /* targets: with current and future descendants */
-	CSINK_PMC_SYSTEM = 1 << 1,      /* system scope: a CPU, whatever runs there */
+	CSINK_PMC_DESCENDANTS = 1 << 0, /* targets include current and future descendants */
+	CSINK_PMC_SYSTEM = 1 << 1,      /* system scope: all processes of one CPU */
 	/*
 	 * Counts only the thread that attaches (or starts) the PMC. In that thread csink_pmc_read makes no system call
 	 * if the kernel lets user space read the counter (x86: RDPMC, see /sys/bus/event_source/devices/cpu/rdpmc;
-	 * arm64: sysctl kernel.perf_user_access=1). value.how says which way it was read. Software events (they have no
-	 * counter), a stopped PMC and reads in other threads always use read(2).
+	 * arm64: sysctl kernel.perf_user_access=1); value.how has the method. Software events (they have no counter), a
+	 * stopped PMC and reads in other threads always use read(2).
 	 */
 	CSINK_PMC_SELF = 1 << 2,
 };
@@ -69,80 +69,86 @@ enum csink_pmc_how {
 
 struct csink_pmc_value {
 	uint64_t value;
-	uint64_t enabled_ns, running_ns; /* how long it was to count, and did; all threads together */
-	uint32_t nr_targets;             /* attached, and there */
-	uint32_t nr_ended;               /* attached, and ended since: their counts are in value */
+	uint64_t enabled_ns, running_ns; /* ns: time enabled, and time on a counter; sums over all threads */
+	uint32_t nr_targets;             /* attached and alive */
+	uint32_t nr_ended;               /* ended while attached: their counts are in value */
 	uint32_t how;                    /* enum csink_pmc_how */
 	uint32_t reserved;               /* 0 */
 };
 
 /**
  * Allocate a PMC.
- * @event  one event, as `countersink -e` takes it: "task-clock", "cycles:u", "L1-dcache-load-misses",
+ * @event  one event in the syntax of `countersink -e`: "task-clock", "cycles:u", "L1-dcache-load-misses",
  * "sched:sched_switch".
- * @cpu    with CSINK_PMC_SYSTEM; else -1.
- * Returns its handle, or
- *   -EINVAL      not an event (syntax), more than one, a period, or flags or cpu that contradict each other;
- *   -ENOENT      no event of that name here;
- *   -EOPNOTSUPP  this machine or kernel cannot count it, or not so;
- *   -EPERM       this user may not (perf_event_paranoid; seccomp);
- *   -ENOSPC      4096 are allocated;
- *   -ENOMEM, -EMFILE, or what perf_event_open(2) gives otherwise.
+ * @flags  of enum csink_pmc_flags.
+ * @cpu    the CPU with CSINK_PMC_SYSTEM; else -1.
+ * Returns the handle, or
+ *   -EINVAL      a syntax error, several events, an event with a period, or flags or a cpu that contradict each other;
+ *   -ENOENT      this machine has no event of that name;
+ *   -EOPNOTSUPP  this machine or kernel cannot count the event, or not with these modifiers;
+ *   -EPERM       this user may not count it (perf_event_paranoid, seccomp);
+ *   -ENOSPC      4096 PMCs are allocated;
+ *   -ENOMEM, -EMFILE, or another error of perf_event_open(2).
  */
 csink_pmc_id_t csink_pmc_allocate(const char *event, unsigned flags, int cpu);
 
 /**
  * Attach a PMC of process scope to a process.
- * @pid  0: the calling one.
- * Returns 0; 1 (attached, but see above); or nothing is attached that was not before, and
- *   -EBUSY   the PMC runs;
- *   -EBUSY   its counter is in use: by another PMC on the process, or by somebody else;
- *   -EEXIST  the process is tracked by this PMC already;
- *   -EINVAL  the PMC is of system scope; pid is negative; or the process owns no PMC of that handle;
- *   -EPERM   no right to watch that process; or the PMC was allocated with CSINK_PMC_SELF;
- *   -ESRCH   the calling process owns no PMC at all; or there is no process of that number;
- *   -EMFILE, -ENOMEM, -EAGAIN  files (two for each thread, at most), memory or threads have run out.
- * With descendants a refusal of one of them undoes all of it.
+ * @pid  the process; 0: the calling process.
+ * Returns 0; 1 (attached, but a thread created meanwhile may be missing); or nothing was attached, and
+ *   -EBUSY   the PMC is running; or the counter is in use, by another PMC on the process or by another program;
+ *   -EEXIST  the process is a target of this PMC already;
+ *   -EINVAL  the PMC is of system scope; pid is negative; or the calling process has PMCs, but not this one;
+ *   -EPERM   the caller may not observe that process; or the PMC was allocated with CSINK_PMC_SELF;
+ *   -ESRCH   the calling process has no PMC at all; or there is no such process;
+ *   -EMFILE, -ENOMEM, -EAGAIN  no file descriptors (at most two for each thread), memory or threads are left.
+ * With CSINK_PMC_DESCENDANTS, an error on one descendant undoes the whole call.
  */
 int csink_pmc_attach(csink_pmc_id_t pmc, pid_t pid);
 
 /**
- * Detach it, running or not; what was counted there stays in its value. With CSINK_PMC_DESCENDANTS descendants that
- * cannot be detached any more are passed over.
- * @pid  0: the calling process.
- * Returns 0 or
- *   -EINVAL  the PMC is of system scope; pid is negative; the calling process owns no PMC of that handle; or the
- *            process is another PMC's target and not this one's;
- *   -ESRCH   the calling process owns no PMC at all; the process is no target of any; or there is no such process (any
- *            more: what it counted is in the value).
+ * Detach a PMC, running or not, from a process. The value keeps the counts of that process. With
+ * CSINK_PMC_DESCENDANTS, descendants that cannot be detached are skipped.
+ * @pid  the process; 0: the calling process.
+ * Returns 0, or
+ *   -EINVAL  the PMC is of system scope; pid is negative; the calling process has PMCs, but not this one; or the
+ *            process is a target of another PMC and not of this one;
+ *   -ESRCH   the calling process has no PMC at all; the process is not a target of any PMC; or it does not exist (if
+ *            it has ended, the value keeps its counts).
  */
 int csink_pmc_detach(csink_pmc_id_t pmc, pid_t pid);
 
 /**
- * Let it count. Returns 0 (also where it runs already), 1 as csink_pmc_attach, where it attached; -EINVAL, -ESRCH (the
- * handle, as above); -EBADF: the program has closed some of its file descriptors, and nothing is started; or what
- * csink_pmc_attach gives.
+ * Start counting. A PMC of process scope without targets is attached to the calling process first.
+ * Returns 0 (also if the PMC is running already), 1 as csink_pmc_attach, or
+ *   -EINVAL, -ESRCH  the handle is not of this process;
+ *   -EBADF           the program has closed some of the PMC's file descriptors: nothing was started;
+ * or an error of csink_pmc_attach.
  */
 int csink_pmc_start(csink_pmc_id_t pmc);
 
-/** Let it rest. Returns 0 (also where it does), or -EINVAL, -ESRCH as above. */
+/** Stop counting. Returns 0 (also if the PMC is stopped already), or -EINVAL or -ESRCH: the handle is not of this
+ * process. */
 int csink_pmc_stop(csink_pmc_id_t pmc);
 
 /**
- * What it has counted since its allocation.
- * Returns 0, or -EINVAL or -ESRCH as above. The value is incomplete with -EBUSY (the PMC lost its counter to another
- * event) and with -EBADF (the program has closed some of its file descriptors).
+ * Read the count since the allocation of the PMC, in any state.
+ * Returns 0, or
+ *   -EINVAL, -ESRCH  the handle is not of this process;
+ *   -EBUSY           the PMC lost its counter to another event: the value is incomplete;
+ *   -EBADF           the program has closed some of the PMC's file descriptors: the value is incomplete.
  */
 int csink_pmc_read(csink_pmc_id_t pmc, struct csink_pmc_value *value);
 
-/** Give it back, from whatever state. Returns 0, or -EINVAL, -ESRCH as above. */
+/** Release a PMC, in any state. Returns 0, or -EINVAL or -ESRCH: the handle is not of this process. */
 int csink_pmc_release(csink_pmc_id_t pmc);
 
-/** Its enum csink_pmc_state, or -EINVAL, -ESRCH as above. */
+/** Returns the PMC's enum csink_pmc_state, or -EINVAL or -ESRCH: the handle is not of this process. */
 int csink_pmc_state(csink_pmc_id_t pmc);
 
 /**
- * Why the last call of this process that failed did, in words: "ERRNO: cause (field); remedy". "" if none did.
+ * Write the reason of the last failed call of this process as "ERRNO: cause (field); remedy", or "" if no call failed.
+ * @size  of buf, bytes; a longer text is cut.
  * Returns buf.
  */
 char *csink_pmc_reason(char *buf, size_t size);

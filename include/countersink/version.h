@@ -14,7 +14,7 @@ extern "C" {
 #define CSINK_API_MINOR 1
 #define CSINK_API_VERSION (CSINK_API_MAJOR * 1000 + CSINK_API_MINOR)
 
-/** CSINK_API_VERSION of the library that the program runs with. Context: any, signal handlers too. */
+/** Returns CSINK_API_VERSION of the library that the program runs with. Context: any; async-signal-safe. */
 unsigned csink_api_version(void);
 
 #ifdef __cplusplus
