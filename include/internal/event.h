@@ -143,10 +143,10 @@ bool csink_event_doubt_zero(const struct csink_event_spec *spec, char *why, size
 int csink_events_check(const struct csink_event_spec *specs, uint32_t nr, struct csink_event_error *err);
 
 /**
- * The shortest period at which sampling leaves a program time of its own. A hardware event of which nobody knows how
+ * The shortest period at which sampling leaves a program time of its own. A hardware event of which it is unknown how
  * fast it comes is counted for some microseconds on the caller, if the period that is asked for is short.
  * @asked     the period, in events.
- * @measured  set to whether the answer is what was counted, not what everybody knows.
+ * @measured  set to whether the answer was measured, not assumed.
  * Returns a number of events; 0: any will do. Clocks are not its business. Context: init, thread.
  */
 uint64_t csink_event_shortest_period(const struct csink_event_spec *spec, uint64_t asked, bool *measured);
@@ -160,10 +160,9 @@ void csink_event_explain(const struct csink_event_spec *spec, const struct csink
 			 struct csink_explanation *why);
 
 /**
- * See that each {group} can be counted at once on this machine's counters, whoever holds them now: each is opened,
- * disabled, and closed again.
- * Returns 0, also where an event cannot be opened for another reason; or -E2BIG and *err, which names what fits and
- * what does not. Context: init, thread.
+ * See that each {group} can be counted at once on this machine's counters, even if other events hold them now: each is
+ * opened, disabled, and closed again. Returns 0, also where an event cannot be opened for another reason; or -E2BIG and
+ * *err, which names what fits and what does not. Context: init, thread.
  */
 int csink_events_fit(const struct csink_event_spec *specs, uint32_t nr, struct csink_event_error *err);
 

@@ -43,8 +43,8 @@ struct csink_attach_counters {
 	bool has_read; /* samples carry the counts of their group in their thread; else their period */
 	bool inherit;  /* what the threads start is counted, too */
 	bool at_exec;  /* off until the exec of a child of ours */
-	bool no_rings; /* no memory for any: events are counted, nothing is sampled, and nobody tells who starts and
-			  ends */
+	bool no_rings; /* no memory for any: events are counted, nothing is sampled, and no records tell which tasks
+			  start and end */
 	int cgroup_fd; /* >= 0: a control group instead of threads */
 	struct csink_rings rings;
 	struct csink_attach_fd {

@@ -61,7 +61,7 @@ static int open_threads(struct beginning *b, const struct csink_targets *threads
 		err = csink_attach_counters_open(&b->follow->counters, thread->pid, thread->tid, &refusals->last);
 		if (err == -ESRCH)
 			continue;
-		/* Of several, and of descendants, some may be somebody else's. */
+		/* Some of several targets, or of descendants, may belong to another user. */
 		if ((err == -EACCES || err == -EPERM) &&
 		    (target->choice.nr > 1 || thread->pid != target->choice.pids[0])) {
 			if (!refusals->nr_denied++)

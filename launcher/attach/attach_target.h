@@ -13,7 +13,7 @@ struct csink_attach_target {
 	/* Asked for. */
 	struct csink_attach_choice choice; /* with tid: its process; with cgroup_fd: who is in it */
 	int32_t tid;                       /* this thread only; 0: processes */
-	int cgroup_fd;                     /* >= 0: whoever is in it */
+	int cgroup_fd;                     /* >= 0: all processes in it */
 	const char *cgroup;                /* then its path, for people */
 	bool may_stop;                     /* they may be stopped for the moment of attaching */
 	/* Found. */

@@ -235,7 +235,7 @@ static void take_sample(struct csink_attach_follow *f, const struct perf_event_h
 	thread = event && event->column >= 0 ? csink_attach_images_thread(&f->images, s.pid, s.tid, time_ns) : NULL;
 	if (!thread)
 		return;
-	/* What nobody inherits is one thread's, whatever number it has after an exec. */
+	/* An event without inherit counts one thread, whatever its TID after an exec. */
 	weigh(f, &s, event, c->inherit || c->cgroup_fd >= 0 ? thread->birth : 1, weights);
 	if (s.regs) {
 		leaf = f->counters.stacks == CSINK_ATTACH_COPY ? csink_walk_copy_pc(s.regs) : s.regs[0];
@@ -252,7 +252,7 @@ static void take_sample(struct csink_attach_follow *f, const struct perf_event_h
 
 /*
  * The kernel says that a thread's counters ended. Where the thread itself did not, it has just got other rights by an
- * exec, and nobody without them may watch it any more.
+ * exec, and a process without them may not observe it any more.
  */
 static void note_taken_away(struct csink_attach_follow *f, int32_t pid, int32_t tid)
 {

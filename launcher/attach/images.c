@@ -137,9 +137,9 @@ bool csink_attach_is_object(const char *path)
 }
 
 /*
- * In an exec the other threads end, and the one that is left takes the first one's number, from before the record of
- * the exec on. Its counters go on. Is it that, where the number's bearer has ended? Then its birth; nobody has the
- * number that it had any more. 0: there is not one thread left.
+ * At exec the other threads end, and the remaining thread takes the main thread's TID, before the record of the exec;
+ * its counters continue. If the owner of this TID has ended, returns the birth of that remaining thread, whose old TID
+ * has no owner any more; 0: no thread is left.
  */
 static uint32_t take_over(struct csink_attach_images *images, uint32_t number)
 {

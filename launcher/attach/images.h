@@ -62,7 +62,7 @@ struct csink_attach_images {
 	/* Who bears a number now. */
 	struct csink_attach_living {
 		int32_t tid;
-		uint32_t image, thread; /* image == UINT32_MAX: nobody */
+		uint32_t image, thread; /* image == UINT32_MAX: none */
 		uint32_t birth;         /* differs between bearers of one number */
 	} * living;
 	uint32_t nr_living, cap_living, nr_births;

@@ -1,4 +1,4 @@
-/* What the images*.c files share; nobody else includes this. */
+/* What the images*.c files share; no other file includes this. */
 #ifndef CSINK_IMAGES_IMPL_H
 #define CSINK_IMAGES_IMPL_H
 

@@ -78,7 +78,7 @@ static uint64_t eh_frame_of(const struct source *source, const ElfW(Phdr) * hdr)
 							       : 0;
 }
 
-/* One that goes on behind the last address is nobody's: the file was made to harm us. */
+/* A range that ends behind the last address is invalid: the file is hostile. */
 static const ElfW(Phdr) * segment_of(const ElfW(Phdr) * phdr, uint32_t nr, uint64_t vaddr)
 {
 	for (uint32_t i = 0; i < nr; i++) {

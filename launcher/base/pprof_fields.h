@@ -1,4 +1,5 @@
-/* What the pprof*.c files share: field numbers of profile.proto and how protobuf encodes. Nobody else includes this. */
+/* What the pprof*.c files share: field numbers of profile.proto and how protobuf encodes. No other file includes this.
+ */
 #ifndef CSINK_PPROF_FIELDS_H
 #define CSINK_PPROF_FIELDS_H
 

@@ -1,7 +1,7 @@
 /*
  * Files of processes that have another root than ours: containers, chroots. A path through such a root begins with
  * "/proc/4711/root", or with "/proc/self/fd/7" where a handle of it is kept; what follows is the path as they see it.
- * The files are somebody else's, and may be changed between two looks: a link in there leads nowhere else.
+ * The files belong to another process and may change between two reads: a symbolic link is resolved within its root.
  */
 #ifndef CSINK_ROOTS_H
 #define CSINK_ROOTS_H

@@ -1,6 +1,6 @@
 /*
  * CPU time that no sample took, so that a profile's sum is what the kernel accounted: each part under a name of its
- * own, in brackets and with a label, so that nobody takes it for a function and everybody can filter it.
+ * own, in brackets and with a label, so that it is not mistaken for a function and can be filtered.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -275,7 +275,7 @@ static int64_t account_processes(struct collector *c, int64_t budget, char *unkn
 	return given;
 }
 
-/* What is left belongs to nobody that is known. */
+/* The rest belongs to no known process. */
 static void account_rest(struct collector *c, const char *unknown, int64_t rest)
 {
 	char frame[160];
@@ -283,8 +283,7 @@ static void account_rest(struct collector *c, const char *unknown, int64_t rest)
 	if (*unknown) {
 		snprintf(frame, sizeof(frame), "[not injected: %.100s]", unknown);
 		give(c, "not injected", frame, 0, "", rest);
-	} else if (c->outside->processes) { /* of the fork before the command's exec; of children that nobody waited for
-					     */
+	} else if (c->outside->processes) { /* the fork before the command's exec; children without a wait(2) */
 		give(c, "other", "[of no known process]", 0, "", rest);
 	} else { /* the kernel did not say which processes there were */
 		give(c, "other", c->nr_images ? "[exit, or not injected]" : "[not injected]", 0, "", rest);

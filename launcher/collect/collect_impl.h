@@ -1,4 +1,4 @@
-/* What the collect*.c files share; nobody else includes this. */
+/* What the collect*.c files share; no other file includes this. */
 #ifndef CSINK_COLLECT_IMPL_H
 #define CSINK_COLLECT_IMPL_H
 
@@ -104,7 +104,7 @@ int csink_collect_link(struct collector *c);
 __attribute__((format(printf, 3, 4))) void csink_collect_tally(struct collector *c, const char *key, const char *fmt,
 							       ...);
 
-/** Count a program that could not be profiled. @reason 0: nobody knows why. */
+/** Count a program that could not be profiled. @reason 0: unknown. */
 void csink_collect_unprofiled(struct collector *c, const char *name, enum csink_spawn_reason reason);
 
 /** Read one recording's stacks, threads, losses and notes into the profile. Returns 0 or -ENOMEM. */

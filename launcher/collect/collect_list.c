@@ -39,7 +39,7 @@ static void add_events(struct collector *c, const struct csink_rec_header *heade
 	}
 }
 
-/* Has this pid run another program since? Then nobody writes there any more. */
+/* Has this PID run another program since? Then no process writes there any more. */
 static bool has_next(const char *path, const struct csink_rec_header *header)
 {
 	char next[CSINK_RUN_DIRECTORY_PATH + 64];
@@ -49,7 +49,7 @@ static bool has_next(const char *path, const struct csink_rec_header *header)
 	return access(next, F_OK) == 0;
 }
 
-/* One whose columns are all there, and that nobody will ever add to. */
+/* A recording with all columns, to which no process will add. */
 static bool is_finished(const struct collector *c, const char *path, const struct csink_rec_header *header)
 {
 	for (uint32_t i = 0; i < header->nr_events; i++) {

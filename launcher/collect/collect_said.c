@@ -37,7 +37,7 @@ static void take_texts(struct collector *c, const struct csink_recorded *rec)
 		csink_collect_tally(c, CSINK_FACT_WARNING, "a recording is damaged: parts of it could not be read");
 }
 
-/* A rate that nobody could bear, and what became of it. */
+/* A rate that no program tolerates, and the rate that was used. */
 static void take_rate(struct collector *c, const struct csink_rec_event *event, const struct csink_rec_rate *rate)
 {
 	const char *what = event->period ? "period raised" : "frequency lowered";

@@ -69,7 +69,7 @@ static int64_t claimed(uint64_t value)
 }
 
 /*
- * The kernel's task-clock event goes on while the hypervisor runs somebody else; a thread's CPU clock, and with it all
+ * The kernel's task-clock event goes on while the hypervisor runs another guest; a thread's CPU clock, and with it all
  * accounting, does not. Where they differ, the clock is right.
  */
 static int64_t without_stolen(const struct reading *r, uint32_t index, uint32_t event, uint64_t weight)

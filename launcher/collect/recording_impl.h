@@ -1,4 +1,4 @@
-/* What the recording_*.c files share; nobody else includes this. */
+/* What the recording_*.c files share; no other file includes this. */
 #ifndef CSINK_RECORDING_IMPL_H
 #define CSINK_RECORDING_IMPL_H
 

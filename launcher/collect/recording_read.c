@@ -1,7 +1,7 @@
 /*
  * The recording's reader (recording_read.h): from the file to its bytes. Written by the injected library, possibly
  * still being written, possibly by an enemy: the file is copied into memory of ours first, so that nothing can change
- * between a check and a use, and nobody can shorten it under a mapping.
+ * between a check and a use, and no process can shorten it under a mapping.
  */
 #include "launcher/collect/recording_read.h"
 

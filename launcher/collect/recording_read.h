@@ -1,6 +1,6 @@
 /*
  * Reads recordings (include/internal/recording.h) as untrusted input: what is handed out here has been checked, so that
- * whoever works on it need not look at a size, a count or a reference again. Strings are ended, but may hold any byte.
+ * its users need not check a size, a count or a reference again. Strings are ended, but may hold any byte.
  */
 #ifndef CSINK_RECORDING_READ_H
 #define CSINK_RECORDING_READ_H
@@ -28,7 +28,7 @@ struct csink_recorded_node {
 	uint64_t pc; /* of a root: its time */
 	csink_ref_t ref;
 	uint32_t parent; /* index; CSINK_RECORDED_NONE: a root */
-	uint32_t root;   /* index, its own if it is one; CSINK_RECORDED_NONE: it has none, and is nobody's node */
+	uint32_t root;   /* index, its own if it is one; CSINK_RECORDED_NONE: it has none, and no stack refers to it */
 	uint32_t depth;  /* of a root 0 */
 };
 

@@ -38,7 +38,7 @@ uint32_t csink_recorded_row_at(const struct csink_recorded *rec, csink_ref_t ref
 
 /*
  * Climb from a node until one is met whose root is known, or a root; then what was passed is known, too. What leads
- * nowhere, or to more callers than there are in any stack, as in a ring of nodes, is cut off, so that nobody climbs
+ * nowhere, or to more callers than there are in any stack, as in a ring of nodes, is cut off, so that no reader climbs
  * there again.
  */
 static void find_root(struct csink_recorded *rec, uint32_t index)

@@ -30,7 +30,7 @@ struct csink_gate_edge {
 /* A program or library, by its base name, and the build of it that was seen first. */
 struct csink_gate_module {
 	char *name, *id;
-	bool differs; /* another build was seen, too, or nobody knows */
+	bool differs; /* another build was seen, too, or the build is unknown */
 };
 
 struct csink_gate_functions {

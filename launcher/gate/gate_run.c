@@ -150,7 +150,7 @@ static bool can_inject(struct making *making, char **argv)
 	}
 	if (making->program.reason) {
 		snprintf(outcome->why, sizeof(outcome->why), "it %s", making->program.why);
-		/* What it starts may be injected all the same, unless our library is a stranger to its loader. */
+		/* Its children may be injected nevertheless, unless its loader cannot load the library. */
 		if (!csink_program_supports_preload(making->program.reason))
 			return false;
 	}

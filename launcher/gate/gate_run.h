@@ -65,8 +65,8 @@ int csink_gate_run(struct csink_gate_runner *runner, char **argv, uint32_t paddi
 		   struct csink_gate_outcome *outcome);
 void csink_gate_outcome_release(struct csink_gate_outcome *outcome);
 
-/** The signal that somebody sent us to end; 0: none. Once there was one, it stays. @outcome of the command that ran
- * meanwhile; may be NULL. */
+/** The signal that was sent to end this gate; 0: none. Once set, it stays. @outcome of the command that ran meanwhile;
+ * may be NULL. */
 int csink_gate_interrupted(struct csink_gate_runner *runner, const struct csink_gate_outcome *outcome);
 
 #endif

@@ -1,4 +1,4 @@
-/* What judge.c, judge_functions.c and rollup.c share; nobody else includes this. */
+/* What judge.c, judge_functions.c and rollup.c share; no other file includes this. */
 #ifndef CSINK_JUDGE_IMPL_H
 #define CSINK_JUDGE_IMPL_H
 
@@ -16,7 +16,7 @@ struct judge {
 	struct csink_random random;
 	const struct csink_gate_run **runs[CSINK_GATE_NR_SIDES]; /* in order; of a pair at the same index */
 	uint32_t nr[CSINK_GATE_NR_SIDES];
-	double *values[CSINK_GATE_NR_SIDES]; /* room for a value a run, for whoever tests something */
+	double *values[CSINK_GATE_NR_SIDES]; /* scratch of the tests: a value for each run */
 	double *sums[CSINK_GATE_NR_SIDES];   /* of each function: its weight in all runs of the side */
 	double all[CSINK_GATE_NR_SIDES];     /* of all functions, pseudo ones apart */
 	bool *is_reference;                  /* of each function: it did not change beside the others */

@@ -137,7 +137,8 @@ static void advise(int fd, const struct range *range)
 		      POSIX_FADV_DONTNEED);
 }
 
-/* Let go of its pages, which costs nobody but us: they are clean, and whoever has them mapped keeps them. */
+/* Drop its pages from the cache. Only this process pays: they are clean, and other processes keep the pages that they
+ * have mapped. */
 static bool drop(int fd, const struct range *range)
 {
 	advise(fd, range);
@@ -158,7 +159,7 @@ static void read_in(int fd, const struct range *range)
 		got = pread(fd, bytes, sizeof(bytes), at);
 }
 
-/* The kernel gives the pages that it got back last: somebody has to have these while a file is read. Small pages: large
+/* The kernel allocates the pages that were freed last: this process holds them while a file is read. Small pages: large
  * ones come from elsewhere. */
 static void *take_block(size_t size)
 {

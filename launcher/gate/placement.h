@@ -48,7 +48,7 @@ int csink_gate_placement_learn(struct csink_gate_placement *placement, int side,
 void csink_gate_placement_move(struct csink_gate_placement *placement, int side, struct csink_random *random);
 
 /** Of two sides, the next program or library from *at on that both have in files of their own, and that stayed where it
- * was: somebody else has it mapped, or its file system is memory. NULL: none, or none that we may know of. */
+ * was: another process has it mapped, or it is on a tmpfs. NULL: none, or unknown. */
 const char *csink_gate_placement_kept(const struct csink_gate_placement *placement, uint32_t *at);
 
 /** Have two files the same name, versions of a library apart (libz.so.1.2 and libz.so.1.3)? */

@@ -1,4 +1,4 @@
-/* What the calltree*.c files share; nobody else includes this. */
+/* What the calltree*.c files share; no other file includes this. */
 #ifndef CSINK_CALLTREE_IMPL_H
 #define CSINK_CALLTREE_IMPL_H
 

@@ -1,4 +1,4 @@
-/* What the export_perf*.c files share; nobody else includes this. */
+/* What the export_perf*.c files share; no other file includes this. */
 #ifndef CSINK_EXPORT_PERF_H
 #define CSINK_EXPORT_PERF_H
 

@@ -1,4 +1,4 @@
-/* What the html*.c files share; nobody else includes this. */
+/* What the html*.c files share; no other file includes this. */
 #ifndef CSINK_HTML_IMPL_H
 #define CSINK_HTML_IMPL_H
 

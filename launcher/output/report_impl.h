@@ -1,4 +1,4 @@
-/* What the report*.c files share; nobody else includes this. */
+/* What the report*.c files share; no other file includes this. */
 #ifndef CSINK_REPORT_IMPL_H
 #define CSINK_REPORT_IMPL_H
 

@@ -82,7 +82,7 @@ static bool has_module(const struct printer *r)
 	return r->o->by != CSINK_BY_MODULE && r->o->by != CSINK_BY_PROCESS && r->o->by != CSINK_BY_PHASE;
 }
 
-/* What stands before the function's name. */
+/* The columns before the function's name. */
 static uint32_t before_width(const struct printer *r, uint32_t module_width)
 {
 	return bar_width(r) + 8 + 9 + 2 * value_width(r) + 14 * (r->nr_columns - 1) + 9 * r->nr_derived +
@@ -238,7 +238,7 @@ static int print_by(struct printer *r, int type, const char *before, const char 
 	return 0;
 }
 
-/* Whoever else sampled: what is hot there may not show among the first's functions at all. */
+/* The other events that sampled: their hot functions may be missing from the first event's table. */
 static int print_other_leaders(struct printer *r)
 {
 	const char *leader;

@@ -51,7 +51,7 @@ static void read_labels(const struct csink_profile *p, const struct keys *keys, 
 			thread_key[2] = label->str;
 		else if (label->key == keys->thread)
 			thread_key[3] = label->str;
-		else if (label->key == keys->time && label->num >= 0) /* others are nobody's */
+		else if (label->key == keys->time && label->num >= 0) /* others have no thread */
 			*time_ns = label->num;
 	}
 }

@@ -40,7 +40,7 @@ static enum how how_of(const char *line, size_t key_len)
 	return HOW_KEEP;
 }
 
-/* The length of a line's key; 0: somebody else's comment. */
+/* The length of a line's key; 0: a comment of another program. */
 static size_t key_of(const char *line)
 {
 	size_t len = 0;

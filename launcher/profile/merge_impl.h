@@ -1,4 +1,4 @@
-/* What the merge*.c files share; nobody else includes this. */
+/* What the merge*.c files share; no other file includes this. */
 #ifndef CSINK_MERGE_IMPL_H
 #define CSINK_MERGE_IMPL_H
 

@@ -1,5 +1,5 @@
 /*
- * What the profile*.c files share; nobody else includes this: growing arrays of a profile, and the tables in which
+ * What the profile*.c files share; no other file includes this: growing arrays of a profile, and the tables in which
  * equal things have equal ids. The functions here are inline because each frame, stack and sample goes through them.
  */
 #ifndef CSINK_PROFILE_IMPL_H

@@ -10,7 +10,7 @@
 #include "launcher/base/hash.h"
 
 /*
- * While the tree is built, the first children of a node are a list (first, next) in the order of their coming, and only
+ * While the tree is built, the first children of a node are a list (first, next) in the order of insertion, and only
  * further ones are in the hash: nearly all nodes have few children, and a slot of the hash is a cache miss in a large
  * tree.
  */

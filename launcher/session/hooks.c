@@ -53,7 +53,7 @@ static bool is_hook_name(const char *name)
 	return true;
 }
 
-/* May somebody else have put it there? Then it is not run with our rights. */
+/* Can another user have put it there? Then it is not run with this user's permissions. */
 static bool is_trusted(const struct stat *st)
 {
 	return (!st->st_uid || st->st_uid == geteuid()) && !(st->st_mode & (S_IWGRP | S_IWOTH));

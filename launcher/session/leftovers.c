@@ -1,4 +1,4 @@
-/* Run directories that nobody collects any more: see leftovers.h. */
+/* Run directories without a collector: see leftovers.h. */
 #include "launcher/session/leftovers.h"
 
 #include <dirent.h>

@@ -1,6 +1,6 @@
 /*
- * Run directories that nobody collects any more: of programs without launcher that were killed, or of a launcher that
- * was. What they recorded is all there.
+ * Run directories without a collector: of programs without launcher that were killed, or of a launcher that
+ * was killed. Their recordings are complete.
  */
 #ifndef CSINK_LEFTOVERS_H
 #define CSINK_LEFTOVERS_H

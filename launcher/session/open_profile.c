@@ -50,7 +50,7 @@ static int open_directory(const char *path, struct csink_profile **out, char *wh
 	return err;
 }
 
-/* What a file is that is no profile, by how it begins; NULL if nobody knows. */
+/* What kind of file it is, if it is not a profile, by its first bytes; NULL: unknown. */
 static const char *foreign_kind(const char *path)
 {
 	static const struct {

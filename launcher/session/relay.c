@@ -66,7 +66,7 @@ int csink_relay_init(struct csink_relay *relay, const struct csink_inherited *in
 	return 0;
 }
 
-/* Is there a terminal, so that somebody can bring a stopped job back? */
+/* Is there a terminal, from which a stopped job can be continued? */
 static bool has_terminal(void)
 {
 	int fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
@@ -78,7 +78,7 @@ static bool has_terminal(void)
 }
 
 /*
- * Stop as the command did, until somebody continues us. Whoever continued the whole job continued the command with it;
+ * Stop as the command did, until this process is continued. A SIGCONT to the whole job continued the command, too;
  * where only the launcher was continued the command is still stopped and is woken here. The CONT that woke us is spent.
  */
 static void stop_along(const struct csink_child *child, int signo)

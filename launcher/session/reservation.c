@@ -106,7 +106,7 @@ static void probe(struct csink_reservation *reservation, const struct csink_rese
 
 /* ---- the verdict ---- */
 
-/* Nobody is there who could hold counters and be asked about it. */
+/* There is no agent that could hold counters and be asked. */
 static bool is_without_agent(const struct csink_reserve *reserve)
 {
 	switch (reserve->cause) {
@@ -193,7 +193,7 @@ int csink_reservation_make(struct csink_reservation *reservation, const struct c
 	if (!err && (reservation->matters || wish->require))
 		probe(reservation, wish);
 	reservation->is_confirmed = !err && judge(reservation, has_agent);
-	/* That nobody holds the counters is only worth a word where somebody does. */
+	/* Reported unasked if the probe found the counters held. */
 	reservation->matters |= reservation->has_probe && reservation->probe.fit != CSINK_RESERVE_FITS &&
 				reservation->probe.fit != CSINK_RESERVE_REFUSED;
 	describe(reservation, has_agent);

@@ -33,14 +33,14 @@ struct csink_reservation {
 	struct csink_reserve_probe probe;
 	uint64_t timeout_ns;
 	bool is_confirmed;
-	bool matters;   /* somebody was there to back off, or should have been: the line is worth saying unasked */
+	bool matters;   /* an agent was found, or was required: the line is printed unasked */
 	char line[800]; /* how it stands, for people */
 };
 
 /** Do these events use hardware counters, so that a reservation serves them? Context: any. */
 bool csink_reservation_is_wanted(const struct csink_event_spec *specs, uint32_t nr);
 
-/** Is there a PMU, counting or not (somebody may hold all of it)? Opens and closes an event. */
+/** Is there a PMU, counting or not (other processes may hold all its counters)? Opens and closes an event. */
 bool csink_reservation_has_pmu(void);
 
 /**

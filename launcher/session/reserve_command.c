@@ -13,7 +13,7 @@ static void note_errors(const struct csink_reservation *reservation, const struc
 		command->note(command->arg, reservation->hooks.errors[i], true);
 }
 
-/* Somebody may hold all of the counters, so that our own choice fell on other events. */
+/* Also true if other processes hold all counters, so that the default events need none. */
 static bool wants_counters(const struct csink_reservation_command *command)
 {
 	return command->own_choice ? csink_reservation_has_pmu()

@@ -51,7 +51,7 @@ static bool is_of_process(const char *path, uid_t uid)
 }
 
 /*
- * The map lies in a directory that everybody may write to: only our own user's word, root's, or that of whoever the
+ * The map is in a directory that all users can write: only a map of this user, of root, or of the user whom the
  * process belongs to (attach watches other users' processes), is taken.
  */
 static FILE *open_map(const char *path)

@@ -116,7 +116,7 @@ static void find_declaration(Dwarf_Die *die)
 	}
 }
 
-/* A function that has no linkage name: of C, or one of C++ that nobody could link to. */
+/* A function without a linkage name: of C, or one of C++ with internal linkage. */
 static void plain_name(struct csink_functions *f, const Dwarf_Die *die, struct csink_profile_function *function)
 {
 	Dwarf_Die declaration = *die;

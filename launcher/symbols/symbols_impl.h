@@ -1,4 +1,4 @@
-/* What the symbols*.c files share; nobody else includes this. */
+/* What the symbols*.c files share; no other file includes this. */
 #ifndef CSINK_SYMBOLS_IMPL_H
 #define CSINK_SYMBOLS_IMPL_H
 

@@ -19,7 +19,7 @@ enum csink_calls {
 	CSINK_CALLS_RIGHTS = 1 << 9, /* giving the run to the user that the program becomes */
 	CSINK_CALLS_TASK = 1 << 10,  /* stopping and resuming all events of a task */
 	CSINK_CALLS_TIME = 1 << 7,   /* not a call: reading the time stamp counter, as the vdso does, is a SIGSEGV */
-	CSINK_CALLS_RETURN = 1 << 6, /* coming back from a signal handler: no sample can be taken at all */
+	CSINK_CALLS_RETURN = 1 << 6, /* rt_sigreturn, the return from a signal handler: no sample can be taken at all */
 };
 
 extern volatile uint32_t csink_calls_off; /* enum csink_calls; defined in safe_load.c */

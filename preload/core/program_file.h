@@ -39,7 +39,7 @@ int csink_program_search(const char *path, const char *name, enum csink_program_
 /**
  * Does the kernel raise the caller's rights when it runs this file? Then the loader ignores LD_PRELOAD (AT_SECURE).
  * @ask_capabilities  look at the file's capabilities, too: that takes a call that few programs make, and which a
- * seccomp filter may punish.
+ * seccomp filter may kill for.
  * Context: thread; also in a vfork child.
  */
 bool csink_program_raises_rights(int fd, const struct stat *st, bool ask_capabilities);

@@ -1,4 +1,4 @@
-/* Which of our calls a filter punishes that was there before us: see seccomp_probe.h. Source: seccomp(2), clone(2). */
+/* For which of the agent's calls an earlier filter kills: see seccomp_probe.h. Source: seccomp(2), clone(2). */
 #include "preload/core/seccomp_probe.h"
 
 #include <errno.h>

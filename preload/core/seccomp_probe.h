@@ -1,6 +1,7 @@
 /*
  * Seccomp filters that were there before us: a sandbox, a container or a service manager has put them onto the process,
- * and nobody can read them. Calls of ours that such a filter punishes are found by making each in a child first.
+ * and a process cannot read them. The agent's calls for which such a filter kills are found by making each in a child
+ * first.
  *
  * Asked by the launcher, at its start, and by the library, at its own; both then leave out what is deadly. What the
  * library finds in a filter that it sees come is in preload/agent/interpose/confine.c.
@@ -11,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a filter punishes, as bits. */
+/* The system calls for which a filter kills, as bits. */
 enum csink_deadly {
 	CSINK_DEADLY_PERF = 1 << 0,   /* perf_event_open, and what its events need */
 	CSINK_DEADLY_TIMER = 1 << 1,  /* timers of a thread's CPU time */

@@ -1,6 +1,6 @@
 /*
  * Reading the small one-line files of /proc, sysfs and tracefs, and listing their directories, without malloc or stdio,
- * so that it may be done at the start of somebody else's process. fds are CLOEXEC and closed before return. Context of
+ * so that it may be done at the start of a profiled process. fds are CLOEXEC and closed before return. Context of
  * everything here: init, thread.
  */
 #ifndef CSINK_SYSFS_H

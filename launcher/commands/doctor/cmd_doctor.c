@@ -19,7 +19,7 @@ static int exit_status(const struct csink_doctor *doctor)
 
 	if (level == CSINK_LEVEL_FAIL)
 		return CSINK_EXIT_REFUSED;
-	/* What this user lacks and another one may have, before what the machine lacks for everybody. */
+	/* First what only this user lacks, then what the machine lacks. */
 	if (doctor->user_only)
 		return CSINK_EXIT_USER_ONLY;
 	return level == CSINK_LEVEL_WARN ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;

@@ -1,4 +1,4 @@
-/* `countersink persist`: events that outlive whoever opened them. What does it is <countersink/persist.h>. */
+/* `countersink persist`: events that outlive their openers, by <countersink/persist.h>. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

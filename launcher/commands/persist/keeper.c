@@ -374,7 +374,8 @@ static int open_socket(struct keeper *keeper)
 	return 0;
 }
 
-/* The lock of the one before us may be there a moment longer than its socket, and whoever asks for it has it shortly.
+/* The lock of the previous keeper may exist a moment longer than its socket, and a client that tests it holds it
+ * briefly.
  */
 static int take_lock(int fd)
 {
@@ -444,8 +445,8 @@ static void take_signals(void)
 }
 
 /*
- * With no event and no client: end, unless somebody is about to start a keeper, who will find us, or has connected by
- * now. Who connects after that is told by the closed socket, and starts another.
+ * With no event and no client: end, unless a process is about to start a keeper and will find this one, or has
+ * connected by now. Who connects after that is told by the closed socket, and starts another.
  */
 static bool may_end(struct keeper *keeper)
 {

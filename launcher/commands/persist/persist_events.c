@@ -123,7 +123,7 @@ static int check(struct csink_kept *kept)
 
 static int map_ring(struct csink_kept_member *member, bool backward)
 {
-	/* Backward, the latest records stay only where nobody promises to read them. */
+	/* Backward, the kernel keeps the latest records only if the ring is mapped without PROT_WRITE. */
 	int prot = backward ? PROT_READ : PROT_READ | PROT_WRITE;
 	void *ring;
 

@@ -45,7 +45,7 @@ struct ring {
 
 /* ---- records ---- */
 
-/* The parts of a sample that we want stand before all those that have no fixed size. */
+/* The parts of a sample that are read come before those of variable size. */
 static void parse_sample(const struct samples *samples, const uint64_t *words, size_t nr, struct sample *out)
 {
 	static const uint64_t parts[] = {PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP,   PERF_SAMPLE_TID,

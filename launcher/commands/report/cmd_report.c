@@ -60,7 +60,7 @@ static uint32_t limit_of(const struct csink_options *o, bool is_machine)
 	if (csink_options_bool(o, CSINK_REPORT_OPT_ALL) &&
 	    o->values[CSINK_REPORT_OPT_ALL].source >= o->values[CSINK_REPORT_OPT_LIMIT].source)
 		return 0;
-	/* Programs want all, unless somebody says otherwise. */
+	/* Programs want all rows, unless an option limits them. */
 	if (is_machine && o->values[CSINK_REPORT_OPT_LIMIT].source == CSINK_FROM_DEFAULT)
 		return 0;
 	return CSINK_MIN(limit, UINT32_MAX);

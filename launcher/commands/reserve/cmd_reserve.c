@@ -119,7 +119,7 @@ static int block_signals(sigset_t *set)
 		if (!sigaction(bad_signals[i], NULL, &was) && was.sa_handler != SIG_IGN)
 			sigaddset(set, bad_signals[i]);
 	}
-	/* Ignored by whoever started us, it would hide how hooks end. */
+	/* If the parent process ignores it, the exit statuses of hooks would be lost. */
 	sigaction(SIGCHLD, &action, NULL);
 	sigprocmask(SIG_BLOCK, set, NULL);
 	return signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -151,7 +151,7 @@ static int wait_for_signal(const sigset_t *set)
 	return signo;
 }
 
-/* @made  told the status when it is made, or has failed; NULL: nobody waits for it. */
+/* @made  receives the status when it is made, or has failed; NULL: no caller waits. */
 static int hold(struct reserve *reserve, void (*made)(int status, void *arg), void *arg)
 {
 	sigset_t set;
@@ -228,7 +228,8 @@ static int hold_in_background(struct reserve *reserve)
 	close(fds[0]);
 	background.fd = fds[1];
 	setsid();
-	/* Once: a directory that somebody wants to unmount is not kept; a lock file named by a path from here is found.
+	/* Once: this process keeps no directory in use that may be unmounted; a lock file named by a path from here is
+	 * found.
 	 */
 	if (reserve->wish.lock_file && reserve->wish.lock_file[0] != '/')
 		reserve->wish.lock_file = realpath(reserve->wish.lock_file, NULL) ?: reserve->wish.lock_file;

@@ -19,7 +19,7 @@ static bool has_role(const struct csink_scan_process *process, enum role role)
 	switch (role) {
 	case HOLDERS:
 		return process->reads || process->writes;
-	case OPENERS: /* neither the agent, which looks, nor a holder: somebody who tries */
+	case OPENERS: /* neither the agent, which tests the lock, nor a holder: a process that waits for it */
 		return process->has_file && !process->is_agent && !process->reads && !process->writes;
 	case USERS:
 		return process->nr_events > 0;

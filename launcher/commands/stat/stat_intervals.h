@@ -1,5 +1,5 @@
 /*
- * What a command counts in each interval of its run: read on the lattice of a timer queue, from the event loop that
+ * What a command counts in each interval of its run: read on the schedule of a timer queue, from the event loop that
  * waits for the command, and written at once.
  */
 #ifndef CSINK_STAT_INTERVALS_H

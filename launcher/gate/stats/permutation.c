@@ -42,7 +42,7 @@ static void judge(struct hits *hits, double sum)
 
 /* How many random draws it takes, as far as is known. Where so many questions are asked at once that only very small
  * p-values count, CSINK_PERMUTE_DRAWS would set a limit that no number of runs overcomes; and what has had
- * CSINK_PERMUTE_HITS has a p-value above 0.05, which nobody asks about more closely. To stop at a number of hits leaves
+ * CSINK_PERMUTE_HITS has a p-value above 0.05, which needs no more precision. To stop at a number of hits leaves
  * (hits + 1) / (draws + 1) a p-value (Besag and Clifford, 1991). */
 static uint64_t enough(const struct hits *hits)
 {

@@ -1,6 +1,6 @@
 /*
  * A program that puts itself under seccomp in the middle of its life. Before the kernel has the filter, it is asked
- * what it would do to the calls that we make. Those that it would punish are not made any more: sampling goes on with
+ * its verdict on the calls of the agent. The agent no longer makes those for which it would kill: sampling goes on with
  * what is there, or stops; the report says which, and why.
  */
 #ifndef CSINK_CONFINE_H

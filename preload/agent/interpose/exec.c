@@ -47,7 +47,7 @@ enum { LARGEST_ENVIRONMENT = 512 * 1024 };
 
 /* What an exec that fails must take back. */
 enum prepared {
-	NOTHING, /* in a vfork child, too, which borrows our memory */
+	NOTHING, /* in a vfork child, too, which shares its parent's memory */
 	PAUSED,  /* the calling thread's samples alone: no other call may be made */
 	FLUSHED
 };

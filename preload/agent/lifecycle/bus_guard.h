@@ -8,7 +8,8 @@
 /** Catch SIGBUS, if its action is the default one. Context: init, thread. */
 void csink_bus_guard_enter(void);
 
-/** Catch it no more: what the handler takes is about to be punished (confine.c). Context: thread. */
+/** Stop catching it: the program is about to install a filter that kills for the handler's system calls (confine.c).
+ * Context: thread. */
 void csink_bus_guard_end(void);
 
 /** True while SIGBUS is caught: then the handlers of our own signals do not block it. Context: any. */

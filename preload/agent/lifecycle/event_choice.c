@@ -1,6 +1,6 @@
 /*
  * From COUNTERSINK_EVENTS to events. A launcher hands them over so that they can be read back without a file, and
- * the default takes no more than to try it. Event names that somebody else has put there need sysfs, tracefs or
+ * the default takes no more than to try it. Event names that the environment alone gives need sysfs, tracefs or
  * libpfm4: the API library knows how. It is closed afterwards: it has no thread, no handler and no destructor then.
  * Runs in the constructor alone, where the loader may be entered (CSINK_ALLOW).
  */

@@ -1,6 +1,6 @@
 /*
  * The engines: how a thread's samples are raised. Chosen once for the process, in the main thread, best first; a thread
- * that cannot have it (fds, locked memory) makes do with the timer engine.
+ * that cannot have it (fds, locked memory) uses the timer engine.
  */
 #ifndef CSINK_ENGINE_H
 #define CSINK_ENGINE_H

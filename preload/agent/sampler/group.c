@@ -192,7 +192,7 @@ int csink_group_open(struct csink_group *group, const struct csink_group_open *o
 		open_all(&at);
 		if (open->stack)
 			csink_fd_guard_leave();
-		if (at.err == -EBADF && open->stack) { /* somebody was faster than the first sign of it */
+		if (at.err == -EBADF && open->stack) { /* the program closed the fd in between */
 			unmap(group);
 			at.err = 0;
 			group->elsewhere = true;

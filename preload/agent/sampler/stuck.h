@@ -58,7 +58,7 @@ bool csink_stuck_same_place(struct csink_stuck *stuck, const ucontext_t *uc, uin
 bool csink_stuck_no_time(struct csink_stuck *stuck, uint64_t overflow_ns);
 
 /**
- * At the end of a handler that took samples: is the thread stuck? If so, the next answer is long in coming.
+ * At the end of a handler that took samples: is the thread stuck? If so, the next answer takes long.
  * @overflow_ns  when the event overflowed, on CLOCK_MONOTONIC.
  * Where the interrupted place changes from sample to sample, as it nearly always does, this is three comparisons.
  * Context: signal.

@@ -142,8 +142,8 @@ csink_row_t csink_row_compile(uintptr_t pc, bool exact)
 
 	/*
 	 * Nothing before it could have called and come back, unless the last function there ended in a call that it
-	 * took not to return. So it may be where somebody made a stack return to: a signal's trampoline, or the end of
-	 * a coroutine.
+	 * took not to return. So it may be an address that a stack was made to return to: a signal's trampoline, or the
+	 * end of a coroutine.
 	 */
 	if (!covered || (!exact && pc >= fde.end) || fde.signal_frame) {
 		if (csink_code_is_sigreturn(pc))

@@ -64,7 +64,7 @@ struct csink_walk {
 			     it */
 	uint32_t max_frames;
 	struct csink_walk_memo
-		*memo;           /* of walks into this room, which nobody else writes; or NULL. The dwarf walker's */
+		*memo;           /* of walks into this buffer, with no other writer; or NULL. Of the dwarf walker */
 	uint32_t nr_frames;      /* out */
 	enum csink_walk_end end; /* out */
 	uint64_t same;           /* out, with a memo: equal for walks of equal frames; 0: not known */

@@ -134,7 +134,7 @@ void csink_walk_memo_keep(struct csink_walker *w, bool joined, uint32_t fp_until
 	bool had = memo->nr > 0;
 	uint32_t nr = walk->nr_frames;
 
-	/* One frame, and the same place: that it was joined at. Of more, whoever stores them may compare. */
+	/* One frame, and the same place: that it was joined at. Several frames are compared when they are stored. */
 	if (!joined || walk->nr_frames != 1 || w->join != memo->first)
 		memo->nr_kept++;
 	if (joined)

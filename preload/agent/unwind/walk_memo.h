@@ -1,5 +1,5 @@
 /*
- * The last walk of a thread, used for the next one. Nobody but walk_dwarf.c includes this. Context: signal.
+ * The last walk of a thread, used for the next one. Only walk_dwarf.c includes this. Context: signal.
  *
  * A frame's caller follows from the frame's registers (address, stack pointer, frame pointer), the row of its address,
  * and the words that the row says to load. So where a walk comes to a frame with the registers that the last walk had

@@ -87,7 +87,7 @@ static bool step_signal(struct csink_walker *w)
 	if (at % 8 || !csink_load_word(&w->load, at, &word) ||
 	    !csink_load_word(&w->load, at + CONTEXT_BYTES - 8, &word))
 		return csink_walker_end(w, CSINK_WALK_BAD_STACK);
-	if (w->walk->nr_frames && !w->innermost) /* the trampoline itself: nobody called it */
+	if (w->walk->nr_frames && !w->innermost) /* the trampoline itself: it has no caller */
 		frames[w->walk->nr_frames - 1] |= CSINK_FRAME_EXACT;
 	csink_walker_start(w, (const mcontext_t *)at);
 	if (!add_frame(w, w->pc))

@@ -1,6 +1,6 @@
 /*
  * Inside of our own walker (walk_dwarf.c walks, walk_step.c takes the frames that are not plain, walk_untabled.c those
- * of code without tables). Nobody else includes this. Context of everything here: signal.
+ * of code without tables). No other file includes this. Context of everything here: signal.
  */
 #ifndef CSINK_WALK_STEP_H
 #define CSINK_WALK_STEP_H

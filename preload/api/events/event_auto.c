@@ -1,5 +1,5 @@
 /*
- * The event to sample when nobody named one. That cycles opens proves little: some virtual machines offer a PMU that
+ * The event to sample if none was named. That cycles opens proves little: some virtual machines offer a PMU that
  * never counts, and someone else may hold every counter, so it is made to count once.
  */
 #include <errno.h>

@@ -1,6 +1,7 @@
 /*
  * Modifiers that the kernel takes and does not heed, as the kernel's and the PMUs' sources have them: the event would
- * read as 0, or as what it counts without the modifier. Such events are refused here, where nobody else does.
+ * read as 0, or as what it counts without the modifier. Such events are refused here, since the kernel does not refuse
+ * them.
  */
 #include <errno.h>
 #include <stdio.h>

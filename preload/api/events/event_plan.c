@@ -19,7 +19,7 @@ static int open_member(const struct csink_event_spec *spec, int group_fd)
 	attr.sample_period = 0;
 	attr.precise_ip = 0;
 	attr.disabled = group_fd < 0;
-	/* Nobody execs meanwhile; but some PMUs do not think of a leader that is off for good. */
+	/* No exec happens meanwhile; but some PMUs skip a permanently disabled leader. */
 	attr.enable_on_exec = group_fd < 0;
 	attr.exclude_kernel = attr.exclude_hv = 1; /* so that every user may try */
 	return csink_perf_open(&attr, 0, -1, group_fd, PERF_FLAG_FD_CLOEXEC);

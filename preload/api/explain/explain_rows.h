@@ -1,7 +1,7 @@
 /*
  * The table of attributes that explanations go through. A row names the bytes and bits that are taken over from the
  * caller's attr together; those that are sets of flags are taken over bit by bit when the whole set fails. What a
- * refusal means is in the row's verdicts, by errno. Written by nobody at run time; read by explain_take.c.
+ * refusal means is in the row's verdicts, by errno. Constant at run time; read by explain_take.c.
  */
 #ifndef CSINK_EXPLAIN_ROWS_H
 #define CSINK_EXPLAIN_ROWS_H

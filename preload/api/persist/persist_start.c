@@ -1,8 +1,8 @@
 /*
  * Persistent events: starting the keeper. It is the countersink program itself (`persist keep`), since what a process
- * would be without an exec is a copy of somebody else's. It becomes init's child: in between is a child that ends at
- * once and was made without a signal to send then, so that neither SIGCHLD nor a wait(2) for any sees it. Between clone
- * and exec nothing of libc is called that has state: other threads may have been anywhere.
+ * would be without an exec is a copy of the calling program. It becomes init's child: in between is a child that ends
+ * at once and was made without a signal to send then, so that neither SIGCHLD nor a wait(2) for any sees it. Between
+ * clone and exec nothing of libc is called that has state: other threads may have been anywhere.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

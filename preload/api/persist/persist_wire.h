@@ -17,7 +17,7 @@
 #define CSINK_PERSIST_EVENTS "events"
 /* The keeper has this one locked while it lives. */
 #define CSINK_PERSIST_LOCK "lock"
-/* Whoever starts a keeper locks this one, and a keeper that ends: never both at a time. */
+/* A client that starts a keeper locks this file, and so does a keeper that ends: never both at a time. */
 #define CSINK_PERSIST_START "start"
 
 enum csink_persist_op {

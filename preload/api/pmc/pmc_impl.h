@@ -1,4 +1,4 @@
-/* What pmc.c (handles, states, errors) and pmc_target.c (events on a process) share; nobody else includes this. */
+/* What pmc.c (handles, states, errors) and pmc_target.c (events on a process) share; no other file includes this. */
 #ifndef CSINK_PMC_IMPL_H
 #define CSINK_PMC_IMPL_H
 

@@ -106,7 +106,7 @@ static const int unharmed[] = {
 
 /*
  * A stop wakes the thread, upon which calls like epoll_wait, semop, sigtimedwait, or a recv with a time limit fail with
- * EINTR, without any signal (signal(7)). Whoever sleeps in a call that may be one of these is left asleep: it starts
+ * EINTR, without any signal (signal(7)). A thread that sleeps in such a call is not woken: it starts
  * nothing; and should it wake and start a task, that one is traced from its first instruction on, which stops them
  * both.
  */
@@ -171,7 +171,7 @@ static int add_born(struct halting *h, int32_t tid)
 }
 
 /*
- * How it stands with a traced task; ended ones are reaped, so that nobody waits for them. A stop is looked at only: to
+ * The state of a traced task; ended ones are reaped, so that no loop waits for them. A stop is looked at only: to
  * take the news of a signal would be to take the signal, which the thread is to get when we let it go.
  */
 static int poll_target(struct halting *h, uint32_t i)
@@ -281,7 +281,7 @@ static int stop_all(struct halting *h)
 	}
 }
 
-/* Of what they started while act was at work nobody can say whether it has their counters: that it was so, is said. */
+/* Whether tasks that they started while act() ran have their counters is unknown: this is reported. */
 static void count_sleepers(struct halting *h)
 {
 	uint32_t nr_known = h->out->targets.nr;
@@ -317,7 +317,7 @@ static void *run(void *arg)
 	return NULL; /* and all go on */
 }
 
-/* The library stands before the program's pthread_create: this thread is none of the program's. */
+/* The agent interposes pthread_create: this thread must not count as one of the program's. */
 static int create_thread(pthread_t *thread, void *(*start)(void *), void *arg)
 {
 	int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);

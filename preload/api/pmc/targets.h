@@ -1,6 +1,6 @@
 /*
- * Which threads a process has, or a whole tree of processes, as /proc shows them. Written and read by whoever attaches
- * (pmc, the attach command); one thread at a time for a list. Context of all functions here: thread.
+ * Which threads a process has, or a whole tree of processes, as /proc shows them. Written and read by the code that
+ * attaches (pmc, the attach command); one thread at a time for a list. Context of all functions here: thread.
  */
 #ifndef CSINK_TARGETS_H
 #define CSINK_TARGETS_H
@@ -33,7 +33,7 @@ void csink_targets_free(struct csink_targets *list);
 
 /* What the kernel says of a task. */
 struct csink_task {
-	int32_t tgid, ppid, tracer; /* tracer: a tid, 0: nobody traces it */
+	int32_t tgid, ppid, tracer; /* tracer: a TID; 0: it is not traced */
 	char state;                 /* 'R', 'S', 'D', 'Z' ... */
 	bool is_ending;             /* on its way through exit */
 	uint64_t start_ticks;       /* since boot: tells bearers of one number apart */

@@ -56,7 +56,7 @@ static bool has_other_holder(const struct csink_reserve *r)
 
 /*
  * What does the agent count, before the lock? Zero can be a lie, so ask for as long as it takes the agent to come back
- * from somebody else's reservation; unless that one still lasts.
+ * from another process's reservation; unless that one still lasts.
  */
 static int ask_before(struct csink_reserve *r, uint64_t deadline_ns)
 {
@@ -172,7 +172,7 @@ static bool is_current(const struct csink_reserve *r)
 static void close_lock_file(struct csink_reserve *r)
 {
 	if (holds(r))
-		close(r->fd); /* nobody else has this open file: the lock goes with it */
+		close(r->fd); /* no other process has this open file: the lock goes with it */
 	r->fd = -1;
 }
 
@@ -331,8 +331,8 @@ static int confirm(struct csink_reserve *r, uint64_t deadline_ns)
 	}
 }
 
-/* What acquire could not ask cannot be asked now. But somebody who listens may be too busy for one more: with an agent
- * that is stopped, for instance. */
+/* What acquire could not ask cannot be asked now. But a pmcd that listens may be too busy for one more query: with an
+ * agent that is stopped, for instance. */
 static bool is_hopeless(const struct csink_reserve *r)
 {
 	return (r->cause == CSINK_RESERVE_NO_PMCD && !r->nr_asked) || r->cause == CSINK_RESERVE_NO_PMPROBE ||

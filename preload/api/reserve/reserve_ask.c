@@ -7,7 +7,7 @@
  * back), it complains on stderr by itself, and the layout of its results is a matter of the version. pmprobe's output
  * is documented and old, and a process can be killed when its time is over.
  *
- * In somebody else's process a child would show: as SIGCHLD, and in its wait(2) for any. So pmprobe is a grandchild.
+ * In the calling process a child would be visible: as SIGCHLD, and in its wait(2) for any. So pmprobe is a grandchild.
  * The child in between is made with no signal to send at its end, and the kernel leaves such children out of wait(2)
  * unless asked for them; it never execs, which would undo that. It owns pmprobe, and ends it when the pipe `alive`
  * ends: when we close it, or die. Between clone and exec nothing of libc is called that has state: other threads may

@@ -96,7 +96,7 @@ static bool connects(int family, const void *address, socklen_t len)
 		return false;
 	if (connect(fd.fd, address, len)) {
 		err = errno;
-		/* A full queue of a UNIX socket is somebody who listens, too. */
+		/* A full queue of a UNIX socket also means that a process listens. */
 		if (err == EAGAIN)
 			err = 0;
 		else if (err == EINPROGRESS &&

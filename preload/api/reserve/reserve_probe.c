@@ -1,6 +1,6 @@
 /*
- * Do these events fit on the counters now? The kernel's answer, whoever holds them: a pinned group is counted all the
- * time, or put into an error state, in which it reads as end of file. Opening alone tells nothing.
+ * Do these events fit on the counters now? The kernel's answer, independent of the holders: a pinned group is counted
+ * all the time, or put into an error state, in which it reads as end of file. Opening alone tells nothing.
  *
  * The group is opened on the calling thread, which spins for it to be on a CPU: two intervals of the kernel's
  * multiplexing, so that a group which has to take turns has lost one.
@@ -21,7 +21,7 @@
 
 #define MAX_EVENTS 32
 #define DEFAULT_MUX_MS 4 /* the kernel's own default */
-#define MAX_MUX_MS 100   /* somebody set it to minutes: we do not spin for that */
+#define MAX_MUX_MS 100   /* it may be set to minutes: too long to spin */
 
 /* The interval of the PMU that has this type; the generic types are the core PMU's. */
 static uint64_t mux_interval_ns(const struct perf_event_attr *attr)

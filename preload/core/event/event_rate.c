@@ -1,9 +1,10 @@
 /*
  * How often an event may be sampled. Of cycles and instructions it is known how fast they come, and what the kernel
- * counts itself it counts one by one; of the hardware's other events nobody knows, for a raw code may be cycles under
- * another name, or happen twice in a run. At a period that leaves the program no time, it can be too late to learn
- * that: some machines take overflows one after another and nothing else. So an event that is to be sampled often counts
- * for some microseconds first. One that is rare then and comes often later is left to preload/agent/sampler/stuck.h.
+ * counts itself it counts one by one; the rates of other hardware events are unknown, for a raw code may be cycles
+ * under another name, or happen twice in a run. At a period that leaves the program no time, it can be too late to
+ * learn that: some machines take overflows one after another and nothing else. So an event that is to be sampled often
+ * counts for some microseconds first. One that is rare then and comes often later is left to
+ * preload/agent/sampler/stuck.h.
  */
 #include <string.h>
 #include <sys/ioctl.h>
@@ -51,7 +52,7 @@ static bool is_hardwares(const struct csink_event_spec *spec)
 	return strcmp(spec->pmu, "uprobe") != 0 && strcmp(spec->pmu, "kprobe") != 0;
 }
 
-/* Something of all that programs do: loads and stores, branches that nobody can predict, arithmetic of both kinds. */
+/* Something of all that programs do: loads and stores, unpredictable branches, arithmetic of both kinds. */
 static void spin(void)
 {
 	volatile uint64_t words[256] = {0};
@@ -67,7 +68,7 @@ static void spin(void)
 	}
 }
 
-/* How often the event happens in a second of that; 0: hardly ever, or nobody knows. Pinned, it counts now or not at
+/* How often the event happens in a second of that; 0: hardly ever, or unknown. Pinned, it counts now or not at
  * all. */
 static uint64_t measure(const struct csink_event_spec *spec)
 {

@@ -170,7 +170,7 @@ static unsigned long long pid_namespace(void)
 
 bool csink_run_dir_describe(const char *dir, bool only_shared, char text[CSINK_RUN_DIR_PLACE])
 {
-	/* By name: no other machine has them, and a call more could be one that a seccomp filter punishes. */
+	/* By name: no other machine has them, and one more call could be one that a seccomp filter kills for. */
 	bool in_memory = !strncmp(dir, "/dev/shm/", 9) || !strncmp(dir, "/run/", 5);
 	char boot[BOOT_ID + 1];
 

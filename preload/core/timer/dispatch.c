@@ -81,7 +81,7 @@ void csink_timerq_serve(struct csink_timerq *q)
 		let_go(q);
 }
 
-/* Lattice points after due_ns, up to and including now. */
+/* Scheduled times after due_ns, up to and including now. */
 static uint64_t points_passed(const struct csink_timerq_event *event, uint64_t now_ns)
 {
 	return event->delta_ns && now_ns > event->due_ns ? (now_ns - event->due_ns) / event->delta_ns : 0;
@@ -95,7 +95,7 @@ static void count_misses(struct csink_timerq *q, struct csink_timerq_event *even
 	atomic_fetch_add_explicit(&q->misses, nr, memory_order_relaxed);
 }
 
-/* After its call: back into the heap at the first lattice point in the future, or free. */
+/* After its call: back into the heap at the first scheduled time in the future, or free. */
 static void requeue(struct csink_timerq *q, uint32_t index, uint64_t now_ns, uint64_t counted)
 {
 	struct csink_timerq_event *event = csink_timerq_event(q, index);
@@ -103,7 +103,7 @@ static void requeue(struct csink_timerq *q, uint32_t index, uint64_t now_ns, uin
 	uint32_t state = csink_timerq_with_phase(atomic_load(&event->state), EVENT_RUNNING);
 
 	if (!event->delta_ns) {
-		/* Unless somebody unregistered it meanwhile, and has counted it out already. */
+		/* Unless it was unregistered meanwhile, and is not counted any more. */
 		if (atomic_compare_exchange_strong(&event->state, &state, csink_timerq_with_phase(state, EVENT_DEAD)))
 			atomic_fetch_sub(&q->nr_alive, 1);
 		csink_timerq_release(q, index);

@@ -60,8 +60,8 @@ struct csink_timerq_node {
 struct csink_timerq {
 	_Atomic uint64_t next_ns; /* owner writes, pollers read; says nothing about other fields: relaxed */
 	_Atomic uint32_t epoch;   /* the process (timer_fork.c) that this state belongs to */
-	_Atomic uint32_t busy;    /* 1: somebody is the owner */
-	_Atomic uint32_t again;   /* work came in while somebody else was the owner */
+	_Atomic uint32_t busy;    /* 1: a thread is the owner */
+	_Atomic uint32_t again;   /* work was added while another thread was the owner */
 	_Atomic uint32_t fired;   /* the timer has expired since it was last set */
 	_Atomic uint32_t nr_blocks;
 	_Atomic uint32_t calls; /* counts starts and ends of calls: odd while one is under way */

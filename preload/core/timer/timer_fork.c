@@ -11,7 +11,7 @@
 #include "include/internal/rawcall.h"
 #include "preload/core/timer/queue.h"
 
-/* In q->epoch: somebody in this process is at it. */
+/* In q->epoch: a thread of this process is changing it. */
 #define ADOPTING UINT32_C(0x80000000)
 
 static _Atomic(_Atomic uint32_t *) fork_word;
@@ -41,7 +41,7 @@ uint32_t csink_timerq_process_epoch(void)
 	return atomic_compare_exchange_strong(word, &epoch, new) ? new : epoch;
 }
 
-/* The event goes on in the child: at the first lattice point that is not past. */
+/* The event continues in the child: at the first scheduled time that has not passed. */
 static void carry_over(struct csink_timerq_event *event, uint64_t now_ns, uint64_t back_ns)
 {
 	uint64_t due = event->due_ns > back_ns ? event->due_ns - back_ns : 0;
@@ -59,7 +59,7 @@ static void carry_over(struct csink_timerq_event *event, uint64_t now_ns, uint64
  */
 static void rebuild(struct csink_timerq *q)
 {
-	/* A clock behind what the parent read: the child is in a new time namespace, and the lattice moves with it. */
+	/* A clock behind what the parent read: the child is in a new time namespace, and the schedule moves with it. */
 	uint64_t last = atomic_load(&q->last_ns), now = csink_timerq_now(q), back = last > now ? last - now : 0;
 	uint32_t index, nr_alive = 0, high = atomic_load(&q->high);
 
