@@ -11,14 +11,11 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/collect/run_directory.h"
 #include "launcher/profile/profile.h"
 #include "launcher/session/counted_command.h"
-#include "launcher/session/find_program.h"
 #include "launcher/session/rate.h"
 #include "launcher/session/reserve_command.h"
 #include "launcher/session/spawn.h"
-#include "preload/core/program_file.h"
 
 #define PADDING_VARIABLE "COUNTERSINK_PADDING="
 
@@ -78,9 +75,6 @@ int csink_gate_runner_init(struct csink_gate_runner *runner, char *why, size_t w
 		snprintf(why, why_size, "cannot take signals: %s", strerror(-err));
 		return err;
 	}
-	if (csink_library_find(runner->library, sizeof(runner->library), runner->why_no_library,
-			       sizeof(runner->why_no_library)))
-		runner->library[0] = '\0';
 	if (reserve(runner) != -ECANCELED)
 		return 0;
 	snprintf(why, why_size, "interrupted");
@@ -98,9 +92,8 @@ void csink_gate_runner_fini(struct csink_gate_runner *runner)
 struct making {
 	struct csink_gate_runner *runner;
 	struct csink_gate_outcome *outcome;
-	struct csink_run_directory directory;
 	struct csink_outside_watch watch;
-	struct csink_program program;
+	struct csink_injection injection;
 	int fds[3];
 };
 
@@ -137,29 +130,6 @@ static void close_streams(struct making *making)
 		close(making->fds[i]);
 }
 
-/* Returns whether the library goes in; if not, why says what is in the way. */
-static bool can_inject(struct making *making, char **argv)
-{
-	struct csink_gate_outcome *outcome = making->outcome;
-	int err;
-
-	csink_program_find(argv[0], &making->program);
-	if (!making->runner->library[0]) {
-		snprintf(outcome->why, sizeof(outcome->why), "%.150s", making->runner->why_no_library);
-		return false;
-	}
-	if (making->program.reason) {
-		snprintf(outcome->why, sizeof(outcome->why), "it %s", making->program.why);
-		/* Its children may be injected nevertheless, unless its loader cannot load the library. */
-		if (!csink_program_supports_preload(making->program.reason))
-			return false;
-	}
-	err = csink_run_directory_create(&making->directory);
-	if (err)
-		snprintf(outcome->why, sizeof(outcome->why), "no directory for recordings: %s", strerror(-err));
-	return !err;
-}
-
 static void drain(void *watch)
 {
 	csink_outside_drain(watch);
@@ -174,7 +144,7 @@ static int run_and_wait(struct making *making, char **argv, char **env)
 		.fds = making->fds,
 		.specs = making->runner->events.specs,
 		.nr_specs = making->runner->events.nr,
-		.program = &making->program,
+		.program = &making->injection.program,
 		.inherited = &making->runner->inherited,
 		.relay = &making->runner->relay,
 		.on_watch = drain,
@@ -223,7 +193,8 @@ static char *pad(char ***env, uint32_t padding)
 static int make(struct making *making, char **argv, uint32_t padding, bool inject)
 {
 	struct csink_gate_runner *runner = making->runner;
-	char **base = csink_env_build(environ, inject ? runner->library : NULL, making->directory.path, runner->texts);
+	char **base = csink_env_build(environ, inject ? making->injection.library : NULL,
+				      making->injection.directory.path, runner->texts);
 	char **env = base, *text = base ? pad(&env, padding) : NULL;
 	int err = text ? run_and_wait(making, argv, env) : -ENOMEM;
 
@@ -242,7 +213,7 @@ static int collect(struct making *making, char **argv)
 	snprintf(outcome->outside.command, sizeof(outcome->outside.command), "%s", argv[0]);
 	snprintf(outcome->outside.event_reason, sizeof(outcome->outside.event_reason), "%s",
 		 making->runner->event_reason);
-	err = csink_collect(making->directory.path, &outcome->outside, &outcome->profile);
+	err = csink_collect(making->injection.directory.path, &outcome->outside, &outcome->profile);
 	if (err)
 		snprintf(outcome->why, sizeof(outcome->why), "no profile: %s", strerror(-err));
 	return err == -ENOMEM ? err : 0;
@@ -251,7 +222,7 @@ static int collect(struct making *making, char **argv)
 int csink_gate_run(struct csink_gate_runner *runner, char **argv, uint32_t padding, bool profile,
 		   struct csink_gate_outcome *outcome)
 {
-	struct making making = {.runner = runner, .outcome = outcome, .directory.fd = -1};
+	struct making making = {.runner = runner, .outcome = outcome, .injection.directory.fd = -1};
 	bool inject;
 	int err;
 
@@ -259,12 +230,12 @@ int csink_gate_run(struct csink_gate_runner *runner, char **argv, uint32_t paddi
 	err = open_streams(&making);
 	if (err)
 		return err;
-	inject = profile && can_inject(&making, argv);
+	inject = profile && !csink_injection_prepare(&making.injection, argv[0], outcome->why, sizeof(outcome->why));
 	err = make(&making, argv, padding, inject);
 	close_streams(&making);
 	if (!err && inject && !outcome->exec_errno)
 		err = collect(&making, argv);
-	csink_run_directory_remove(&making.directory);
+	csink_run_directory_remove(&making.injection.directory);
 	return err;
 }
 

@@ -27,8 +27,6 @@ struct csink_gate_runner {
 	struct csink_chosen_events events;
 	char frequency_text[24];
 	char event_reason[160];
-	char library[PATH_MAX]; /* "": none, functions will not be known */
-	char why_no_library[PATH_MAX + 128];
 	struct csink_reservation reservation;
 	struct csink_inherited inherited;
 	struct csink_relay relay;
@@ -47,7 +45,7 @@ struct csink_gate_outcome {
 };
 
 /**
- * Resolve events and rate, find the library, take signals over. The texts are set by the caller, to their defaults at
+ * Resolve events and rate, take signals over. The texts are set by the caller, to their defaults at
  * least; events and frequency are replaced here by what is to be used.
  * @why  on failure: one line for people.
  * Returns 0 or -errno.

@@ -1,9 +1,30 @@
 /* Running a command while it is counted from outside: see counted_command.h. */
 #include "launcher/session/counted_command.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "include/internal/clock.h"
 #include "launcher/session/alone.h"
 #include "launcher/session/spawn.h"
+#include "preload/core/program_file.h"
+
+int csink_injection_prepare(struct csink_injection *injection, const char *command, char *why, size_t size)
+{
+	int err;
+
+	csink_program_find(command, &injection->program);
+	snprintf(why, size, "%s%s", injection->program.reason ? "it " : "", injection->program.why);
+	if (!csink_program_supports_preload(injection->program.reason))
+		return -ENOEXEC;
+	if (csink_library_find(injection->library, sizeof(injection->library), why, size))
+		return -ELIBACC;
+	err = csink_run_directory_create(&injection->directory);
+	if (err)
+		snprintf(why, size, "no directory for recordings: %s", strerror(-err));
+	return err;
+}
 
 static int start(const struct csink_counted_command *command, struct csink_child *child)
 {

@@ -7,9 +7,25 @@
 
 #include <stdbool.h>
 
+#include "launcher/collect/run_directory.h"
 #include "launcher/session/find_program.h"
 #include "launcher/session/outside.h"
 #include "launcher/session/relay.h"
+
+/* What it takes to inject the library into a command. */
+struct csink_injection {
+	struct csink_program program; /* the file behind argv[0] */
+	char library[PATH_MAX];       /* its entry for LD_PRELOAD */
+	struct csink_run_directory directory;
+};
+
+/**
+ * Find the program and the library, and make the run directory.
+ * @why  "", or one line: the first obstacle. A program that cannot be injected may still start others that can be.
+ * Returns 0: the library is to be injected; -ENOEXEC: the program's loader would complain about it, or fail on it;
+ * -ELIBACC: it was not found; else what csink_run_directory_create() returned.
+ */
+int csink_injection_prepare(struct csink_injection *injection, const char *command, char *why, size_t size);
 
 struct csink_counted_command {
 	char **argv, **env;

@@ -11,20 +11,17 @@
 #include "include/internal/clock.h"
 #include "include/internal/event.h"
 #include "launcher/collect/collect.h"
-#include "launcher/collect/run_directory.h"
 #include "launcher/commands/registry.h"
 #include "launcher/profile/profile.h"
 #include "launcher/session/alone.h"
 #include "launcher/session/choose_events.h"
 #include "launcher/session/counted_command.h"
-#include "launcher/session/find_program.h"
 #include "launcher/session/rate.h"
 #include "launcher/session/relay.h"
 #include "launcher/session/reserve_command.h"
 #include "launcher/session/save.h"
 #include "launcher/session/spawn.h"
 #include "launcher/symbols/symbols_fetch.h"
-#include "preload/core/program_file.h"
 #include "preload/core/seccomp_probe.h"
 
 #define MAX_NAMED 4 /* processes that are listed by name in a line */
@@ -38,12 +35,10 @@ struct run {
 	struct csink_save save;
 
 	struct csink_chosen_events events;
-	struct csink_program program;
-	char library[PATH_MAX];
+	struct csink_injection injection;
 	bool inject;
 
 	struct csink_reservation reservation;
-	struct csink_run_directory directory;
 	struct csink_outside_watch watch;
 	struct csink_outside outside;
 	struct collector *collector; /* of a command with very many processes; NULL: none yet */
@@ -173,27 +168,18 @@ static struct csink_reservation_command reservation_of(struct run *run, const st
 static void prepare_injection(struct run *run)
 {
 	char why[PATH_MAX + 128];
-	int err;
+	int err = csink_injection_prepare(&run->injection, run->argv[0], why, sizeof(why));
 
-	csink_program_find(run->argv[0], &run->program);
-	/* Its loader would print an error about our library, or fail on it. */
-	if (!csink_program_supports_preload(run->program.reason))
-		return;
-	if (csink_library_find(run->library, sizeof(run->library), why, sizeof(why))) {
+	if (err == -ELIBACC) {
 		csink_say("%s: no functions will be known, the command is counted only", why);
 		csink_outside_note(&run->outside, "no functions: %s", why);
-		return;
-	}
-	err = csink_run_directory_create(&run->directory);
-	if (err) {
+	} else if (err && err != -ENOEXEC) {
 		csink_say("no directory for recordings in $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp: %s; the command "
-			  "is "
-			  "counted only",
+			  "is counted only",
 			  strerror(-err));
 		csink_outside_note(&run->outside, "no functions: no directory for recordings (%s)", strerror(-err));
-		return;
 	}
-	run->inject = true;
+	run->inject = !err;
 }
 
 /* How often finished recordings are looked for, and from how many on they are read before the end. */
@@ -214,7 +200,7 @@ static void drain_outside(void *arg)
 		run->collector = csink_collect_begin(&run->outside);
 	/* What goes wrong here goes wrong again at the end, and is said there. */
 	if (run->collector)
-		csink_collect_take(run->collector, run->directory.path, TAKE_LEAST);
+		csink_collect_take(run->collector, run->injection.directory.path, TAKE_LEAST);
 }
 
 static void remove_directory(void *arg)
@@ -238,7 +224,7 @@ static void note_running(struct run *run)
 				      processes[i].pid);
 	}
 	if (!processes && run->inject)
-		nr = csink_run_directory_writers(&run->directory, pids, MAX_NAMED);
+		nr = csink_run_directory_writers(&run->injection.directory, pids, MAX_NAMED);
 	for (uint32_t i = 0; !processes && i < CSINK_MIN(nr, (uint32_t)MAX_NAMED); i++)
 		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%d", n ? ", " : "", pids[i]);
 	if (!nr)
@@ -255,7 +241,7 @@ static void note_running(struct run *run)
 static void make_profile(struct run *run)
 {
 	struct csink_profile *profile;
-	const char *directory = run->inject ? run->directory.path : NULL;
+	const char *directory = run->inject ? run->injection.directory.path : NULL;
 	int err;
 
 	csink_debuginfod_wanted = csink_options_bool(&run->options, CSINK_OPT_DEBUGINFOD);
@@ -280,10 +266,11 @@ static int run_command(struct run *run, struct csink_relay *relay, const struct 
 {
 	struct csink_counted_command command = {
 		.argv = run->argv,
-		.env = csink_env_build(environ, run->inject ? run->library : NULL, run->directory.path, run->texts),
+		.env = csink_env_build(environ, run->inject ? run->injection.library : NULL,
+				       run->injection.directory.path, run->texts),
 		.specs = run->events.specs,
 		.nr_specs = run->events.nr,
-		.program = &run->program,
+		.program = &run->injection.program,
 		.inherited = reservation->inherited,
 		.relay = relay,
 		.on_watch = drain_outside,
@@ -301,7 +288,7 @@ static int run_command(struct run *run, struct csink_relay *relay, const struct 
 	free(command.env);
 	if (!started) {
 		csink_reservation_finish(&run->reservation, reservation);
-		csink_run_directory_remove(&run->directory);
+		csink_run_directory_remove(&run->injection.directory);
 		return csink_say_exec_failed(run->argv[0],
 					     -csink_run_alone_after(err, run->argv, reservation->inherited));
 	}
@@ -342,19 +329,19 @@ static int run_and_report(struct run *run)
 	if (!status) {
 		status = csink_exit_status(run->outside.command_status);
 		/* If it cannot start its thread, INT and TERM wait until the report is printed. */
-		csink_relay_release(&relay, remove_directory, &run->directory);
+		csink_relay_release(&relay, remove_directory, &run->injection.directory);
 		snprintf(run->outside.command, sizeof(run->outside.command), "%s", run->argv[0]);
 		note_running(run);
 		make_profile(run);
 	}
-	csink_run_directory_remove(&run->directory);
+	csink_run_directory_remove(&run->injection.directory);
 	csink_outside_free(&run->outside);
 	return status;
 }
 
 static int main_run(int argc, char **argv)
 {
-	static struct run run = {.directory.fd = -1, .reservation.reserve.fd = -1};
+	static struct run run = {.injection.directory.fd = -1, .reservation.reserve.fd = -1};
 	int at, status;
 
 	at = csink_command_parse(&run.options, argc, argv, &status);
