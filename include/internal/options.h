@@ -17,12 +17,22 @@ enum csink_opt_flags {
 	CSINK_OPT_SECONDS = 1 << 5,  /* a time above 0, in seconds; decimals allowed */
 };
 
-#define CSINK_RESERVE_HOOKS "/etc/countersink/reserve.d"
-
 /*
  * identifier, short, argument, default, flags, help (one line; shown with the default and the variable).
  * An argument of the form a|b|c lists the values that are allowed.
  */
+
+/* Rows of the commands that reserve counters; otherwise: the effect of "require" without a confirmation. */
+#define CSINK_RESERVE_HOOKS "/etc/countersink/reserve.d"
+#define CSINK_RESERVE_HOOKS_OPTION(X)                                                                                  \
+	X(RESERVE_HOOKS, 0, "DIR", CSINK_RESERVE_HOOKS, 0,                                                             \
+	  "directory of programs to run with 'reserve' before and 'release' after")
+#define CSINK_RESERVATION_OPTIONS(X, otherwise)                                                                        \
+	X(RESERVE, 0, "auto|require|no", "auto", 0,                                                                    \
+	  "ask PCP's agent and the hooks to free the hardware counters; require: without a confirmation " otherwise)   \
+	X(RESERVE_TIMEOUT, 0, "SECONDS", "1", CSINK_OPT_SECONDS, "how long the reservation may take")                  \
+	CSINK_RESERVE_HOOKS_OPTION(X)
+
 #define CSINK_RUN_OPTIONS(X)                                                                                           \
 	X(EVENTS, 'e', "LIST", "auto", CSINK_OPT_LIB,                                                                  \
 	  "events, comma-separated; the first one samples, all are counted (auto: cycles, else task-clock)")           \
@@ -44,12 +54,7 @@ enum csink_opt_flags {
 	X(FOLLOW, 0, "NAMES", "all", CSINK_OPT_LIB,                                                                    \
 	  "child programs to profile: all, none, or comma-separated names, in which * matches any text and ? any "     \
 	  "character")                                                                                                 \
-	X(RESERVE, 0, "auto|require|no", "auto", 0,                                                                    \
-	  "ask PCP's agent and the hooks to free the hardware counters; require: without a confirmation the command "  \
-	  "is not run")                                                                                                \
-	X(RESERVE_TIMEOUT, 0, "SECONDS", "1", CSINK_OPT_SECONDS, "how long the reservation may take")                  \
-	X(RESERVE_HOOKS, 0, "DIR", CSINK_RESERVE_HOOKS, 0,                                                             \
-	  "directory of programs to run with 'reserve' before and 'release' after")                                    \
+	CSINK_RESERVATION_OPTIONS(X, "the command is not run")                                                         \
 	X(DEBUGINFOD, 0, "", "0", CSINK_OPT_BOOL, "fetch missing debug information from DEBUGINFOD_URLS")              \
 	X(ALL, 'a', "", "0", CSINK_OPT_BOOL, "report every function, not the first 25")                                \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB, "print only errors; implies --no-report")               \

@@ -26,12 +26,7 @@
 	X(MAX_DEPTH, 0, "N", "512", CSINK_OPT_NUMBER, "largest number of frames in a stack, at most 512")              \
 	X(NO_STOP, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                      \
 	  "do not stop the targets while attaching; threads and processes started meanwhile may be missing")           \
-	X(RESERVE, 0, "auto|require|no", "auto", 0,                                                                    \
-	  "ask PCP's agent and the hooks to free the hardware counters; require: without a confirmation do not "       \
-	  "attach")                                                                                                    \
-	X(RESERVE_TIMEOUT, 0, "SECONDS", "1", CSINK_OPT_SECONDS, "how long the reservation may take")                  \
-	X(RESERVE_HOOKS, 0, "DIR", CSINK_RESERVE_HOOKS, 0,                                                             \
-	  "directory of programs to run with 'reserve' before and 'release' after")                                    \
+	CSINK_RESERVATION_OPTIONS(X, "do not attach")                                                                  \
 	X(ALL, 'a', "", "0", CSINK_OPT_BOOL, "report every function, not the first 25")                                \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL, "print only errors; implies --no-report")                               \
 	X(NO_REPORT, 0, "", "0", CSINK_OPT_BOOL, "write the profile without printing the report")                      \

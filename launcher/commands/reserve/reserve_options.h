@@ -21,8 +21,7 @@
 	  "wait until other holders release the counters, without limit or for --timeout")                             \
 	X(TIMEOUT, 't', "SECONDS", "1", CSINK_OPT_SECONDS | CSINK_OPT_NO_ENV,                                          \
 	  "time limit for the agent's confirmation")                                                                   \
-	X(RESERVE_HOOKS, 0, "DIR", CSINK_RESERVE_HOOKS, 0,                                                             \
-	  "directory of programs to run with 'reserve' before and 'release' after")                                    \
+	CSINK_RESERVE_HOOKS_OPTION(X)                                                                                  \
 	X(STATUS, 's', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                     \
 	  "report the holders and users of the counters, and the agent's state; reserve nothing")                      \
 	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "with --status: print JSON")                          \

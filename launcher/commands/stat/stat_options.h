@@ -15,12 +15,7 @@
 	X(OUTPUT, 'o', "FILE", "", CSINK_OPT_NO_ENV, "write to FILE instead of standard error")                        \
 	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print JSON")                                         \
 	X(CSV, 'x', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print comma-separated values")                        \
-	X(RESERVE, 0, "auto|require|no", "auto", 0,                                                                    \
-	  "ask PCP's agent and the hooks to free the hardware counters; require: without a confirmation the command "  \
-	  "is not run")                                                                                                \
-	X(RESERVE_TIMEOUT, 0, "SECONDS", "1", CSINK_OPT_SECONDS, "how long the reservation may take")                  \
-	X(RESERVE_HOOKS, 0, "DIR", CSINK_RESERVE_HOOKS, 0,                                                             \
-	  "directory of programs to run with 'reserve' before and 'release' after")
+	CSINK_RESERVATION_OPTIONS(X, "the command is not run")
 
 enum csink_stat_opt {
 #define X(id, sh, arg, def, flags, help) CSINK_STAT_OPT_##id,
