@@ -13,84 +13,42 @@
 
 #define RECORDING_BYTES CSINK_REC_MAX_BYTES
 
-/* Keep the table half full at most. @again hashes element i. False: no memory. */
-static bool index_room(struct csink_attach_images *images, struct csink_attach_index *index,
-		       uint64_t (*again)(const struct csink_attach_images *images, uint32_t i))
-{
-	uint32_t nr = index->nr_slots ? 2 * index->nr_slots : 4096, *slots;
-
-	if (index->nr < index->nr_slots / 2)
-		return true;
-	slots = calloc(nr, sizeof(*slots));
-	if (!slots) {
-		images->no_memory = true;
-		return false;
-	}
-	for (uint32_t i = 0; i < index->nr; i++) {
-		uint64_t at = again(images, i) & (nr - 1);
-
-		while (slots[at])
-			at = (at + 1) & (nr - 1);
-		slots[at] = i + 1;
-	}
-	free(index->slots);
-	index->slots = slots;
-	index->nr_slots = nr;
-	return true;
-}
-
 /* ---- chains ---- */
 
-static uint64_t hash_frames(const uint64_t *frames, uint32_t nr, uint16_t flags)
+static uint32_t hash_frames(const uint64_t *frames, uint32_t nr, uint16_t flags)
 {
 	struct csink_hash h = csink_hash_begin();
 
 	csink_hash_word(&h, (uint64_t)nr << 16 | flags);
 	for (uint32_t i = 0; i < nr; i++)
 		csink_hash_word(&h, frames[i]);
-	return csink_hash_end(&h);
+	return (uint32_t)csink_hash_end(&h);
 }
 
-static uint64_t hash_chain(const struct csink_attach_images *images, uint32_t i)
+static bool same_chain(const struct csink_attach_images *images, uint32_t id, const uint64_t *frames, uint32_t nr,
+		       uint16_t flags)
 {
-	const struct csink_attach_chain *chain = &images->chains[i];
+	const struct csink_attach_chain *chain = &images->chains[id - 1];
 
-	return hash_frames(images->frames + chain->first, chain->nr, chain->flags);
-}
-
-static bool chain_room(struct csink_attach_images *images, uint32_t nr_frames)
-{
-	if (CSINK_GROW(images->chains, images->nr_chains, images->cap_chains))
-		return false;
-	if (images->cap_frames - images->nr_frames < nr_frames) {
-		uint64_t cap = 2 * images->cap_frames + 65536;
-		void *frames = reallocarray(images->frames, cap, sizeof(*images->frames));
-
-		if (!frames)
-			return false;
-		images->frames = frames;
-		images->cap_frames = cap;
-	}
-	return true;
+	return chain->nr == nr && chain->flags == flags &&
+	       (!nr || !memcmp(images->frames + chain->first, frames, nr * sizeof(*frames)));
 }
 
 /* Returns the chain's number, or -ENOMEM. */
 static int64_t chain_get(struct csink_attach_images *images, const uint64_t *frames, uint32_t nr, uint16_t flags)
 {
-	struct csink_attach_index *index = &images->chain_index;
-	uint64_t at;
+	uint32_t hash = hash_frames(frames, nr, flags);
+	struct csink_slot *slot;
 
-	if (!index_room(images, index, hash_chain))
+	if (csink_table_room(&images->chain_index)) {
+		images->no_memory = true;
 		return -ENOMEM;
-	for (at = hash_frames(frames, nr, flags) & (index->nr_slots - 1); index->slots[at];
-	     at = (at + 1) & (index->nr_slots - 1)) {
-		const struct csink_attach_chain *chain = &images->chains[index->slots[at] - 1];
-
-		if (chain->nr == nr && chain->flags == flags &&
-		    (!nr || !memcmp(images->frames + chain->first, frames, nr * sizeof(*frames))))
-			return index->slots[at] - 1;
 	}
-	if (!chain_room(images, nr)) {
+	CSINK_TABLE_PROBE(images->chain_index, hash, slot, same_chain(images, id, frames, nr, flags));
+	if (slot->id)
+		return slot->id - 1;
+	if (CSINK_GROW(images->chains, images->nr_chains, images->cap_chains) ||
+	    CSINK_GROW_TO(images->frames, images->cap_frames, (uint64_t)images->nr_frames + nr)) {
 		images->no_memory = true;
 		return -ENOMEM;
 	}
@@ -98,21 +56,20 @@ static int64_t chain_get(struct csink_attach_images *images, const uint64_t *fra
 		memcpy(images->frames + images->nr_frames, frames, nr * sizeof(*frames));
 	images->chains[images->nr_chains++] = (struct csink_attach_chain){images->nr_frames, nr, flags};
 	images->nr_frames += nr;
-	index->slots[at] = ++index->nr;
-	return index->nr - 1;
+	csink_table_set(&images->chain_index, slot, hash, images->nr_chains);
+	return slot->id - 1;
 }
 
 /* ---- rows ---- */
 
-static uint64_t hash_row(const struct csink_attach_images *images, uint32_t i)
+static uint32_t hash_row(const struct csink_attach_row *row)
 {
-	const struct csink_attach_row *row = &images->rows[i];
 	struct csink_hash h = csink_hash_begin();
 
 	csink_hash_word(&h, row->leaf);
 	csink_hash_word(&h, (uint64_t)row->image << 32 | row->chain);
 	csink_hash_word(&h, (uint64_t)row->thread << 32 | row->epoch);
-	return csink_hash_end(&h);
+	return (uint32_t)csink_hash_end(&h);
 }
 
 static bool same_row(const struct csink_attach_row *a, const struct csink_attach_row *b)
@@ -121,27 +78,23 @@ static bool same_row(const struct csink_attach_row *a, const struct csink_attach
 	       a->epoch == b->epoch;
 }
 
-/* The row like the one that lies behind the last. NULL: no memory. */
+/* The row like that one; added where there is none. NULL: no memory. */
 static struct csink_attach_row *row_get(struct csink_attach_images *images, const struct csink_attach_row *like)
 {
-	struct csink_attach_index *index = &images->row_index;
-	uint64_t at;
+	uint32_t hash = hash_row(like);
+	struct csink_slot *slot;
 
-	if (CSINK_GROW(images->rows, images->nr_rows, images->cap_rows)) {
+	if (CSINK_GROW(images->rows, images->nr_rows, images->cap_rows) || csink_table_room(&images->row_index)) {
 		images->no_memory = true;
 		return NULL;
 	}
-	if (!index_room(images, index, hash_row))
-		return NULL;
-	images->rows[images->nr_rows] = *like;
-	for (at = hash_row(images, images->nr_rows) & (index->nr_slots - 1); index->slots[at];
-	     at = (at + 1) & (index->nr_slots - 1)) {
-		if (same_row(&images->rows[index->slots[at] - 1], like))
-			return &images->rows[index->slots[at] - 1];
+	CSINK_TABLE_PROBE(images->row_index, hash, slot, same_row(&images->rows[id - 1], like));
+	if (!slot->id) {
+		images->rows[images->nr_rows] = *like;
+		csink_table_set(&images->row_index, slot, hash, ++images->nr_rows);
+		images->at[like->image]->nr_rows++;
 	}
-	index->slots[at] = ++index->nr;
-	images->at[like->image]->nr_rows++;
-	return &images->rows[images->nr_rows++];
+	return &images->rows[slot->id - 1];
 }
 
 void csink_attach_images_add(struct csink_attach_images *images, const struct csink_attach_living *thread,

@@ -11,6 +11,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
+#include "launcher/base/grow.h"
 #include "launcher/base/hash.h"
 #include "launcher/session/outside.h"
 
@@ -19,48 +20,23 @@
 
 /* ---- what a sample weighs ---- */
 
-static struct csink_attach_last *last_slot(struct csink_attach_follow *f, uint64_t id, uint32_t birth)
-{
-	uint32_t mask = f->nr_last_slots - 1, at = csink_hash_pair(id, birth) & mask;
-
-	while (f->last[at].birth && (f->last[at].birth != birth || f->last[at].id != id))
-		at = (at + 1) & mask;
-	return &f->last[at];
-}
-
-static bool grow_last(struct csink_attach_follow *f)
-{
-	uint32_t nr = f->nr_last_slots, more = nr ? 2 * nr : 1024;
-	struct csink_attach_last *old = f->last;
-
-	f->last = calloc(more, sizeof(*f->last));
-	if (!f->last) {
-		f->last = old;
-		return false;
-	}
-	f->nr_last_slots = more;
-	for (uint32_t i = 0; i < nr; i++) {
-		if (old[i].birth)
-			*last_slot(f, old[i].id, old[i].birth) = old[i];
-	}
-	free(old);
-	return true;
-}
-
 /* What the thread's event counted since its last sample; unless there is memory for it: otherwise. */
-static uint64_t count_since_last(struct csink_attach_follow *f, uint64_t id, uint32_t birth, uint64_t value,
+static uint64_t count_since_last(struct csink_attach_follow *f, uint64_t event, uint32_t birth, uint64_t value,
 				 uint64_t otherwise)
 {
+	uint32_t hash = (uint32_t)csink_hash_pair(event, birth);
 	struct csink_attach_last *last;
+	struct csink_slot *slot;
 	uint64_t since;
 
-	if (f->nr_last >= f->nr_last_slots / 2 && !grow_last(f))
+	if (CSINK_GROW(f->last, f->nr_last, f->cap_last) || csink_table_room(&f->last_index))
 		return otherwise;
-	last = last_slot(f, id, birth);
-	if (!last->birth) {
-		*last = (struct csink_attach_last){id, 0, birth};
-		f->nr_last++;
+	CSINK_TABLE_PROBE(f->last_index, hash, slot, f->last[id - 1].birth == birth && f->last[id - 1].id == event);
+	if (!slot->id) {
+		f->last[f->nr_last] = (struct csink_attach_last){event, 0, birth};
+		csink_table_set(&f->last_index, slot, hash, ++f->nr_last);
 	}
+	last = &f->last[slot->id - 1];
 	since = value >= last->value ? value - last->value : value;
 	last->value = value;
 	return since;
@@ -386,5 +362,6 @@ void csink_attach_follow_free(struct csink_attach_follow *follow)
 	csink_attach_images_free(&follow->images);
 	csink_attach_counters_fini(&follow->counters);
 	free(follow->last);
+	csink_table_release(&follow->last_index);
 	memset(follow, 0, sizeof(*follow));
 }

@@ -21,9 +21,10 @@ struct csink_attach_follow {
 	/* What each thread's event had counted at its last sample. */
 	struct csink_attach_last {
 		uint64_t id, value;
-		uint32_t birth; /* 0: empty */
+		uint32_t birth;
 	} * last;
-	uint32_t nr_last, nr_last_slots;
+	uint32_t nr_last, cap_last;
+	struct csink_table last_index;
 };
 
 /** Take the records that there are; all: also those of the last moment, whose order may still change. */

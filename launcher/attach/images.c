@@ -26,59 +26,41 @@ static bool room(struct csink_attach_images *images, void *array, uint32_t nr, u
 
 /* ---- who bears a number ---- */
 
-static uint32_t *living_slot(const struct csink_attach_images *images, int32_t tid)
+static struct csink_slot *living_slot(const struct csink_attach_images *images, int32_t tid)
 {
-	const struct csink_attach_index *index = &images->living_index;
-	uint32_t mask = index->nr_slots - 1, at = csink_hash_pair((uint32_t)tid, 0) & mask;
+	uint32_t hash = csink_hash_number((uint32_t)tid);
+	struct csink_slot *slot;
 
-	while (index->slots[at] && images->living[index->slots[at] - 1].tid != tid)
-		at = (at + 1) & mask;
-	return &index->slots[at];
-}
-
-static bool grow_living_index(struct csink_attach_images *images)
-{
-	struct csink_attach_index *index = &images->living_index;
-	uint32_t nr = index->nr_slots ? 2 * index->nr_slots : 256;
-	uint32_t *slots = calloc(nr, sizeof(*slots));
-
-	if (!slots) {
-		images->no_memory = true;
-		return false;
-	}
-	free(index->slots);
-	index->slots = slots;
-	index->nr_slots = nr;
-	for (uint32_t i = 0; i < images->nr_living; i++)
-		*living_slot(images, images->living[i].tid) = i + 1;
-	return true;
+	CSINK_TABLE_PROBE(images->living_index, hash, slot, images->living[id - 1].tid == tid);
+	return slot;
 }
 
 /* The place of a number; made where there is none. Valid until the next one is made. */
 static struct csink_attach_living *living_get(struct csink_attach_images *images, int32_t tid)
 {
-	uint32_t *slot;
+	struct csink_slot *slot;
 
-	if (images->nr_living >= images->living_index.nr_slots / 2 && !grow_living_index(images))
+	if (csink_table_room(&images->living_index)) {
+		images->no_memory = true;
 		return NULL;
+	}
 	slot = living_slot(images, tid);
-	if (*slot)
-		return &images->living[*slot - 1];
+	if (slot->id)
+		return &images->living[slot->id - 1];
 	if (!room(images, &images->living, images->nr_living, &images->cap_living, sizeof(*images->living)))
 		return NULL;
 	images->living[images->nr_living] = (struct csink_attach_living){.tid = tid, .image = NOBODY};
-	*slot = ++images->nr_living;
-	return &images->living[*slot - 1];
+	csink_table_set(&images->living_index, slot, csink_hash_number((uint32_t)tid), ++images->nr_living);
+	return &images->living[slot->id - 1];
 }
 
 static struct csink_attach_image *image_of(const struct csink_attach_images *images, int32_t pid, uint32_t *number)
 {
-	uint32_t slot = images->living_index.nr_slots ? *living_slot(images, pid) : 0;
+	uint32_t id = images->nr_living ? living_slot(images, pid)->id : 0;
 
 	/* Its first thread mostly lives. */
-	if (slot && images->living[slot - 1].image != NOBODY &&
-	    images->at[images->living[slot - 1].image]->pid == pid) {
-		*number = images->living[slot - 1].image;
+	if (id && images->living[id - 1].image != NOBODY && images->at[images->living[id - 1].image]->pid == pid) {
+		*number = images->living[id - 1].image;
 		return images->at[*number];
 	}
 	/* The latest: an exec or a new bearer of the pid comes later. */
@@ -350,11 +332,11 @@ void csink_attach_images_free(struct csink_attach_images *images)
 	csink_attach_objects_free(&images->objects);
 	free(images->at);
 	free(images->living);
-	free(images->living_index.slots);
+	csink_table_release(&images->living_index);
 	free(images->rows);
-	free(images->row_index.slots);
+	csink_table_release(&images->row_index);
 	free(images->chains);
-	free(images->chain_index.slots);
+	csink_table_release(&images->chain_index);
 	free(images->frames);
 	memset(images, 0, sizeof(*images));
 }

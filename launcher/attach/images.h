@@ -8,6 +8,7 @@
 
 #include "include/internal/recording.h"
 #include "launcher/attach/objects.h"
+#include "launcher/base/table.h"
 
 struct csink_attach_mapping {
 	uint64_t start, end, offset, bias;
@@ -45,14 +46,8 @@ struct csink_attach_row {
 };
 
 struct csink_attach_chain {
-	uint64_t first; /* in frames */
-	uint32_t nr;
-	uint16_t flags; /* enum csink_chain_flags */
-};
-
-/* A hash table of indices + 1: open addressing, half full at most. */
-struct csink_attach_index {
-	uint32_t *slots, nr_slots, nr;
+	uint32_t first, nr; /* in frames */
+	uint16_t flags;     /* enum csink_chain_flags */
 };
 
 struct csink_attach_images {
@@ -66,15 +61,16 @@ struct csink_attach_images {
 		uint32_t birth;         /* differs between bearers of one number */
 	} * living;
 	uint32_t nr_living, cap_living, nr_births;
-	struct csink_attach_index living_index;
+	struct csink_table living_index; /* by TID; in each of these tables an id is an index + 1 */
 
 	struct csink_attach_row *rows;
 	uint32_t nr_rows, cap_rows;
-	struct csink_attach_index row_index;
+	struct csink_table row_index;
 	struct csink_attach_chain *chains;
 	uint32_t nr_chains, cap_chains;
-	struct csink_attach_index chain_index;
-	uint64_t *frames, nr_frames, cap_frames;
+	struct csink_table chain_index;
+	uint64_t *frames;
+	uint32_t nr_frames, cap_frames;
 
 	uint64_t nr_threads, nr_processes; /* ever seen */
 	bool no_memory;                    /* something is missing */

@@ -90,4 +90,10 @@ static inline uint64_t csink_hash_pair(uint64_t a, uint64_t b)
 	return csink_hash_end(&h);
 }
 
+/** The hash of one number, as a table (table.h) takes it. Context: any. */
+static inline uint32_t csink_hash_number(uint64_t number)
+{
+	return (uint32_t)csink_hash_pair(number, 0);
+}
+
 #endif

@@ -41,11 +41,11 @@ static inline int csink_table_room(struct csink_table *table)
 	return want ? csink_table_resize(table, want) : 0;
 }
 
-/** Put an id into the empty slot that a probe with the same hash ended at. */
+/** Put an id into the slot that a probe with the same hash ended at, in place of its former one if any. */
 static inline void csink_table_set(struct csink_table *table, struct csink_slot *slot, uint32_t hash, uint32_t id)
 {
+	table->nr += !slot->id;
 	*slot = (struct csink_slot){hash, id};
-	table->nr++;
 }
 
 /* Walk the slots of a 32-bit hash until `same` (an expression of `id`) holds or an empty one is met; slot is where it

@@ -170,8 +170,8 @@ static void release(struct collector *c)
 		free(c->modules[i].wants);
 	free(c->images);
 	free(c->modules);
-	free(c->module_slots);
-	free(c->slots);
+	csink_table_release(&c->module_table);
+	csink_table_release(&c->location_table);
 	free(c->pseudo);
 	free(c->tallies);
 	free(c->spawned);

@@ -51,35 +51,11 @@ static bool is_same_module(const struct module *a, const struct module *b)
 	       a->build_id_len == b->build_id_len && !memcmp(a->build_id, b->build_id, sizeof(a->build_id));
 }
 
-static uint32_t *module_slot(const struct collector *c, const struct module *module)
+static uint32_t hash_module(const struct module *module)
 {
-	uint32_t mask = c->nr_module_slots - 1;
 	uint64_t hash = csink_hash_pair(module->path, csink_hash_bytes(module->build_id, sizeof(module->build_id)));
-	uint32_t at = csink_hash_pair(hash, csink_hash_bytes(module->root, strlen(module->root))) & mask;
 
-	while (c->module_slots[at] && !is_same_module(&c->modules[c->module_slots[at] - 1], module))
-		at = (at + 1) & mask;
-	return &c->module_slots[at];
-}
-
-/* Half full at most, with one more. */
-static int grow_module_slots(struct collector *c)
-{
-	uint32_t nr = c->nr_module_slots ? 2 * c->nr_module_slots : 64, *slots;
-
-	if (c->nr_modules < c->nr_module_slots / 2)
-		return 0;
-	slots = calloc(nr, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	free(c->module_slots);
-	c->module_slots = slots;
-	c->nr_module_slots = nr;
-	for (uint32_t i = 0; i < c->nr_modules; i++) {
-		if (!c->modules[i].anon_pid)
-			*module_slot(c, &c->modules[i]) = i + 1;
-	}
-	return 0;
+	return (uint32_t)csink_hash_pair(hash, csink_hash_bytes(module->root, strlen(module->root)));
 }
 
 /* Returns the index + 1 of our module for the recording's; 0 without memory. */
@@ -88,23 +64,28 @@ static uint32_t find_module(struct collector *c, const struct csink_rec_module *
 	struct csink_profile_mapping mapping = {.start = from->start, .limit = from->end, .offset = from->file_offset};
 	struct module module = {.bias = from->bias, .is_vdso = from->is_vdso, .build_id_len = from->build_id_len};
 	size_t root_len = csink_root_len(from->path);
-	uint32_t *slot;
+	struct csink_slot *slot;
+	uint32_t hash, ours;
 
 	memcpy(module.root, from->path, root_len);
 	module.path = csink_profile_str(c->p, from->is_vdso ? "[vdso]" : from->path + root_len);
 	memcpy(module.build_id, from->build_id, from->build_id_len);
-	if (grow_module_slots(c))
+	if (csink_table_room(&c->module_table))
 		return 0;
-	slot = module_slot(c, &module);
-	if (*slot) {
-		c->modules[*slot - 1].pid = pid; /* the latest: the likeliest to be there still */
-		return *slot;
+	hash = hash_module(&module);
+	CSINK_TABLE_PROBE(c->module_table, hash, slot, is_same_module(&c->modules[id - 1], &module));
+	if (slot->id) {
+		c->modules[slot->id - 1].pid = pid; /* the latest: the likeliest to be there still */
+		return slot->id;
 	}
 	module.pid = pid;
 	module.is_library = !strncmp(csink_base_name(csink_profile_text(c->p, module.path)), "libcountersink.so", 17);
 	mapping.file = module.path;
 	mapping.build_id = hex_id(c->p, module.build_id, module.build_id_len);
-	return *slot = add_module(c, &module, &mapping);
+	ours = add_module(c, &module, &mapping);
+	if (ours)
+		csink_table_set(&c->module_table, slot, hash, ours);
+	return ours;
 }
 
 /* Code in no object: made at run time, or of an object that was never sighted. It is this process's alone. */
@@ -120,54 +101,31 @@ static uint32_t anon_module(struct csink_frames *f)
 
 /* ---- locations ---- */
 
-static struct location_slot *find_slot(const struct collector *c, uint32_t mapping, uint64_t address)
+static bool is_at(const struct csink_profile_location *location, uint32_t mapping, uint64_t address)
 {
-	uint32_t at = csink_hash_pair(address, mapping) & c->slot_mask;
-
-	while (c->slots[at].location && (c->slots[at].address != address || c->slots[at].mapping != mapping))
-		at = (at + 1) & c->slot_mask;
-	return &c->slots[at];
-}
-
-static int grow_slots(struct collector *c)
-{
-	uint64_t i, nr = c->slots ? ((uint64_t)c->slot_mask + 1) * 2 : 4096;
-	struct location_slot *old = c->slots;
-
-	if (old && c->nr_slots < c->slot_mask / 2)
-		return 0;
-	c->slots = nr <= UINT32_MAX ? calloc(nr, sizeof(*c->slots)) : NULL;
-	if (!c->slots) {
-		c->slots = old;
-		return -ENOMEM;
-	}
-	c->slot_mask = nr - 1;
-	for (i = 0; old && i < nr / 2; i++) {
-		if (old[i].location)
-			*find_slot(c, old[i].mapping, old[i].address) = old[i];
-	}
-	free(old);
-	return 0;
+	return location->address == address && location->mapping == mapping;
 }
 
 /* The location at an address as the module's headers count it; a new one is put on the list to be named. */
 static uint32_t module_location(struct collector *c, struct module *module, uint64_t address)
 {
-	struct location_slot *slot;
+	uint64_t biased = address + module->bias;
+	uint32_t hash = (uint32_t)csink_hash_pair(biased, module->mapping), location;
+	struct csink_slot *slot;
 
-	if (grow_slots(c))
+	if (csink_table_room(&c->location_table))
 		return 0;
-	slot = find_slot(c, module->mapping, address + module->bias);
-	if (slot->location)
-		return slot->location;
+	CSINK_TABLE_PROBE(c->location_table, hash, slot, is_at(&c->p->locations[id], module->mapping, biased));
+	if (slot->id)
+		return slot->id;
 	if (CSINK_GROW(module->wants, module->nr_wants, module->cap_wants))
 		return 0;
-	slot->address = address + module->bias;
-	slot->mapping = module->mapping;
-	slot->location = csink_profile_location_add(c->p, module->mapping, slot->address, NULL, 0);
-	c->nr_slots++;
-	module->wants[module->nr_wants++] = (struct csink_want){address, slot->location};
-	return slot->location;
+	location = csink_profile_location_add(c->p, module->mapping, biased, NULL, 0);
+	if (!location)
+		return 0;
+	csink_table_set(&c->location_table, slot, hash, location);
+	module->wants[module->nr_wants++] = (struct csink_want){address, location};
+	return location;
 }
 
 /* Our module for the recording's: index + 1. 0 without memory. */

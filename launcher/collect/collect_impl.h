@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "launcher/base/roots.h"
+#include "launcher/base/table.h"
 #include "launcher/collect/collect.h"
 #include "launcher/collect/recording_read.h"
 #include "launcher/profile/facts.h"
@@ -52,13 +53,8 @@ struct collector {
 	uint32_t nr_beside;
 	struct module *modules;
 	uint32_t nr_modules, cap_modules;
-	uint32_t *module_slots, nr_module_slots; /* open addressing: index + 1, by path, root and build-id */
-	struct location_slot {
-		uint64_t address; /* in the profile */
-		uint32_t mapping;
-		uint32_t location; /* 0: empty */
-	} * slots;                 /* open addressing; half full at most */
-	uint32_t slot_mask, nr_slots;
+	struct csink_table module_table;                 /* index + 1 by path, root and build-id */
+	struct csink_table location_table;               /* of the profile, by mapping and address */
 	struct csink_rec_event events[CSINK_MAX_EVENTS]; /* of all recordings together: type i + 1 */
 	uint32_t nr_events;
 	int cpu_event; /* index in events of the one that is CPU time, or -1 */

@@ -12,6 +12,7 @@
 #include "include/internal/base.h"
 #include "launcher/base/hash.h"
 #include "launcher/base/json.h"
+#include "launcher/base/table.h"
 #include "launcher/output/calltree.h"
 #include "launcher/output/export.h"
 #include "launcher/output/thread_names.h"
@@ -38,7 +39,8 @@ struct firefox {
 	uint32_t *resources;         /* of each function: index of the resource */
 	csink_str_t *modules;        /* of each resource */
 	uint32_t nr_modules;
-	uint32_t *module_slots, module_mask; /* open addressing: index + 1, by name; half full at most */
+	struct csink_table module_table; /* index + 1 by name */
+	int err;
 };
 
 #define PUT_LIST(f, key, nr, ...)                                                                                      \
@@ -63,16 +65,19 @@ static void put_text(struct firefox *f, const char *key, const char *text)
 static uint32_t module_index(struct firefox *f, const char *module)
 {
 	csink_str_t name = csink_profile_str(f->texts, csink_base_name(module));
+	uint32_t hash = csink_hash_number(name);
+	struct csink_slot *slot;
 
-	uint32_t at = csink_hash_pair(name, 0) & f->module_mask;
-
-	for (; f->module_slots[at]; at = (at + 1) & f->module_mask) {
-		if (f->modules[f->module_slots[at] - 1] == name)
-			return f->module_slots[at] - 1;
+	if (csink_table_room(&f->module_table)) {
+		f->err = -ENOMEM;
+		return NO_INDEX;
 	}
-	f->modules[f->nr_modules] = name;
-	f->module_slots[at] = ++f->nr_modules;
-	return f->nr_modules - 1;
+	CSINK_TABLE_PROBE(f->module_table, hash, slot, f->modules[id - 1] == name);
+	if (!slot->id) {
+		f->modules[f->nr_modules] = name;
+		csink_table_set(&f->module_table, slot, hash, ++f->nr_modules);
+	}
+	return slot->id - 1;
 }
 
 static void take_node(struct firefox *f, uint32_t node)
@@ -107,7 +112,7 @@ static void take_thread(struct firefox *f, const struct csink_thread *thread)
 
 	memset(f->stack_of_node, 0xff, f->tree->nr_nodes * sizeof(*f->stack_of_node));
 	memset(f->func_of_frame, 0xff, f->tree->nr_frames * sizeof(*f->func_of_frame));
-	memset(f->module_slots, 0, ((size_t)f->module_mask + 1) * sizeof(*f->module_slots));
+	csink_table_release(&f->module_table);
 	f->nr_stacks = f->nr_funcs = f->nr_modules = 0;
 	for (uint32_t i = 0; i < thread->nr_rows; i++)
 		take_node(f, f->nodes[f->p->samples[row[i].sample].stack]);
@@ -291,7 +296,6 @@ static void put_meta(struct firefox *f)
 static int export(struct firefox *f)
 {
 	int err = csink_threads_build(&f->threads, f->p);
-	size_t nr_slots;
 
 	if (err)
 		return err;
@@ -308,12 +312,7 @@ static int export(struct firefox *f)
 	f->funcs = calloc((size_t)f->tree->nr_frames + 1, sizeof(*f->funcs));
 	f->resources = calloc((size_t)f->tree->nr_frames + 1, sizeof(*f->resources));
 	f->modules = calloc((size_t)f->tree->nr_frames + 1, sizeof(*f->modules));
-	for (nr_slots = 64; nr_slots / 2 <= f->tree->nr_frames;)
-		nr_slots *= 2;
-	f->module_slots = calloc(nr_slots, sizeof(*f->module_slots));
-	f->module_mask = (uint32_t)(nr_slots - 1);
-	if (!f->stack_of_node || !f->stacks || !f->func_of_frame || !f->funcs || !f->resources || !f->modules ||
-	    !f->module_slots)
+	if (!f->stack_of_node || !f->stacks || !f->func_of_frame || !f->funcs || !f->resources || !f->modules)
 		return -ENOMEM;
 	put_meta(f);
 	for (uint32_t i = 0; i < f->threads.nr_threads; i++) {
@@ -326,7 +325,7 @@ static int export(struct firefox *f)
 		csink_json_quote(f->out, f->texts->strings[i].text, false);
 	}
 	fputs("]}}\n", f->out);
-	return csink_profile_error(f->texts);
+	return f->err ? f->err : csink_profile_error(f->texts);
 }
 
 int csink_export_firefox(FILE *out, const struct csink_profile *p, uint32_t type)
@@ -344,6 +343,6 @@ int csink_export_firefox(FILE *out, const struct csink_profile *p, uint32_t type
 	free(f.funcs);
 	free(f.resources);
 	free(f.modules);
-	free(f.module_slots);
+	csink_table_release(&f.module_table);
 	return err;
 }

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/base/hash.h"
+#include "launcher/base/table.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/function_name.h"
 
@@ -21,18 +23,18 @@ struct key {
 	csink_str_t name;      /* 0: the module's code that has no name */
 	csink_str_t signature; /* of a function whose name others have, too; else 0 */
 	csink_str_t module;
-	uint32_t row; /* + 1; 0: empty */
 };
 
 struct build {
 	struct csink_rows *rows;
 	const struct csink_profile *p;
 	struct csink_profile *names; /* strings made here; its ids are the keys' */
-	struct key *keys;            /* open addressing; half full at most */
-	uint32_t key_mask;
-	csink_str_t *signatures; /* by function */
-	csink_str_t *functions;  /* their names; 0: not looked up yet */
-	csink_str_t *modules;    /* by mapping */
+	struct key *keys;            /* by row */
+	uint32_t cap_keys;
+	struct csink_table row_table; /* row + 1 by key */
+	csink_str_t *signatures;      /* by function */
+	csink_str_t *functions;       /* their names; 0: not looked up yet */
+	csink_str_t *modules;         /* by mapping */
 };
 
 const char *csink_base_name(const char *path)
@@ -56,55 +58,29 @@ const struct csink_profile_label *csink_label_find(const struct csink_profile *p
 
 /* ---- rows ---- */
 
-static struct key *find_key(const struct build *b, csink_str_t name, csink_str_t signature, csink_str_t module)
+static bool same_key(const struct key *a, const struct key *b)
 {
-	uint32_t at = csink_hash_pair((uint64_t)name << 32 | module, signature) & b->key_mask;
-
-	while (b->keys[at].row &&
-	       (b->keys[at].name != name || b->keys[at].signature != signature || b->keys[at].module != module))
-		at = (at + 1) & b->key_mask;
-	return &b->keys[at];
-}
-
-static int grow(struct build *b)
-{
-	uint32_t i, nr = b->keys ? (b->key_mask + 1) * 2 : 2048;
-	struct key *old = b->keys;
-	struct csink_row_key *rows;
-
-	if (old && b->rows->nr_keys < b->key_mask / 2)
-		return 0;
-	b->keys = calloc(nr, sizeof(*b->keys));
-	rows = reallocarray(b->rows->keys, nr, sizeof(*rows));
-	b->rows->keys = rows ? rows : b->rows->keys;
-	if (!b->keys || !rows) {
-		free(b->keys);
-		b->keys = old;
-		return -ENOMEM;
-	}
-	b->key_mask = nr - 1;
-	for (i = 0; old && i < nr / 2; i++) {
-		if (old[i].row)
-			*find_key(b, old[i].name, old[i].signature, old[i].module) = old[i];
-	}
-	free(old);
-	return 0;
+	return a->name == b->name && a->signature == b->signature && a->module == b->module;
 }
 
 /* Returns the row + 1, or 0 without memory. */
 static uint32_t find_row(struct build *b, csink_str_t name, csink_str_t signature, csink_str_t module)
 {
-	struct key *key;
+	const struct key key = {name, signature, module};
+	uint32_t hash = (uint32_t)csink_hash_pair((uint64_t)name << 32 | module, signature), nr = b->rows->nr_keys;
+	struct csink_slot *slot;
 
-	if (grow(b))
+	if (csink_table_room(&b->row_table) || CSINK_GROW(b->keys, nr, b->cap_keys) ||
+	    CSINK_GROW(b->rows->keys, nr, b->rows->cap_keys))
 		return 0;
-	key = find_key(b, name, signature, module);
-	if (!key->row) {
-		b->rows->keys[b->rows->nr_keys] =
+	CSINK_TABLE_PROBE(b->row_table, hash, slot, same_key(&b->keys[id - 1], &key));
+	if (!slot->id) {
+		b->rows->keys[nr] =
 			(struct csink_row_key){.name_id = signature ? signature : name, .module_id = module};
-		*key = (struct key){name, signature, module, ++b->rows->nr_keys};
+		b->keys[nr] = key;
+		csink_table_set(&b->row_table, slot, hash, ++b->rows->nr_keys);
 	}
-	return key->row;
+	return slot->id;
 }
 
 /* ---- overloads ---- */
@@ -336,6 +312,7 @@ int csink_rows_build(struct csink_rows *rows, const struct csink_profile *p, enu
 	if (!err)
 		name_rows(rows);
 	free(b.keys);
+	csink_table_release(&b.row_table);
 	free(b.signatures);
 	free(b.functions);
 	free(b.modules);

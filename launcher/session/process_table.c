@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/base/hash.h"
 #include "launcher/base/proc.h"
 #include "launcher/session/find_program.h"
@@ -21,50 +22,25 @@ void csink_tree_table_init(struct csink_tree_table *table, uint32_t nr_events)
 void csink_tree_table_fini(struct csink_tree_table *table)
 {
 	free(table->processes);
-	free(table->slots);
+	csink_table_release(&table->pids);
 	memset(table, 0, sizeof(*table));
 }
 
 /* The slot of a pid: its own, or the empty one where it belongs. */
-static uint32_t *slot_of(struct csink_tree_table *table, uint32_t pid)
+static struct csink_slot *slot_of(const struct csink_tree_table *table, uint32_t pid)
 {
-	uint32_t mask = table->nr_slots - 1, i = csink_hash_pair(pid, 0) & mask;
+	uint32_t hash = csink_hash_number(pid);
+	struct csink_slot *slot;
 
-	while (table->slots[i] && (uint32_t)table->processes[table->slots[i] - 1].info.pid != pid)
-		i = (i + 1) & mask;
-	return &table->slots[i];
+	CSINK_TABLE_PROBE(table->pids, hash, slot, (uint32_t)table->processes[id - 1].info.pid == pid);
+	return slot;
 }
 
-/* Room for one more process; the hash is kept at most half full. */
-static int reserve(struct csink_tree_table *table)
+static struct csink_tree_process *find(const struct csink_tree_table *table, uint32_t pid)
 {
-	uint32_t cap = table->cap ? table->cap * 2 : 64;
-	struct csink_tree_process *processes;
-	uint32_t *slots;
+	uint32_t id = table->nr ? slot_of(table, pid)->id : 0;
 
-	if (table->nr < table->cap)
-		return 0;
-	processes = realloc(table->processes, cap * sizeof(*processes));
-	if (!processes)
-		return -ENOMEM;
-	table->processes = processes;
-	slots = calloc(2 * (size_t)cap, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	free(table->slots);
-	table->slots = slots;
-	table->nr_slots = 2 * cap;
-	table->cap = cap;
-	for (uint32_t i = 0; i < table->nr; i++)
-		*slot_of(table, (uint32_t)table->processes[i].info.pid) = i + 1;
-	return 0;
-}
-
-static struct csink_tree_process *find(struct csink_tree_table *table, uint32_t pid)
-{
-	uint32_t *slot = table->nr_slots ? slot_of(table, pid) : NULL;
-
-	return slot && *slot ? &table->processes[*slot - 1] : NULL;
+	return id ? &table->processes[id - 1] : NULL;
 }
 
 /* A process is born, or was there before we looked (the command itself: its exec is the first that is seen). */
@@ -72,7 +48,7 @@ static struct csink_tree_process *add(struct csink_tree_table *table, uint32_t p
 {
 	struct csink_tree_process *process, *parent;
 
-	if (reserve(table)) {
+	if (CSINK_GROW(table->processes, table->nr, table->cap) || csink_table_room(&table->pids)) {
 		table->error = -ENOMEM;
 		return NULL;
 	}
@@ -85,7 +61,7 @@ static struct csink_tree_process *add(struct csink_tree_table *table, uint32_t p
 	parent = find(table, ppid);
 	if (parent)
 		memcpy(process->info.comm, parent->info.comm, sizeof(process->info.comm));
-	*slot_of(table, pid) = ++table->nr;
+	csink_table_set(&table->pids, slot_of(table, pid), csink_hash_number(pid), ++table->nr);
 	return process;
 }
 

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "launcher/base/table.h"
 #include "launcher/collect/collect.h"
 #include "launcher/session/process_tree.h"
 
@@ -48,9 +49,8 @@ struct csink_tree_process {
 struct csink_tree_table {
 	struct csink_tree_process *processes; /* in order of start */
 	uint32_t nr, cap;
-	uint32_t *slots; /* hash of pid -> index + 1 of its latest bearer; 0: empty */
-	uint32_t nr_slots;
-	uint32_t nr_events; /* how many reads a task leaves */
+	struct csink_table pids; /* index + 1 of the latest process of a pid */
+	uint32_t nr_events;      /* how many reads a task leaves */
 	uint64_t nr_lost;
 	uint64_t now_ns; /* time of the record that is being fed */
 	int error;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/base/hash.h"
 #include "launcher/profile/function_name.h"
 #include "launcher/symbols/symbols_impl.h"
@@ -15,36 +16,6 @@ struct csink_known {
 	const void *entry;
 	uint32_t symbol, function;
 };
-
-static struct csink_known *find_known(struct csink_functions *f, const void *entry, uint32_t symbol)
-{
-	uint32_t at = csink_hash_pair((uintptr_t)entry, symbol) & f->known_mask;
-
-	while (f->known[at].entry && (f->known[at].entry != entry || f->known[at].symbol != symbol))
-		at = (at + 1) & f->known_mask;
-	return &f->known[at];
-}
-
-static int grow_known(struct csink_functions *f)
-{
-	uint32_t i, size = f->known ? (f->known_mask + 1) * 2 : 1024;
-	struct csink_known *old = f->known;
-
-	if (f->known && f->nr_known < f->known_mask / 2)
-		return 0;
-	f->known = calloc(size, sizeof(*f->known));
-	if (!f->known) {
-		f->known = old;
-		return f->err = -ENOMEM;
-	}
-	f->known_mask = size - 1;
-	for (i = 0; old && i < size / 2; i++) {
-		if (old[i].entry)
-			*find_known(f, old[i].entry, old[i].symbol) = old[i];
-	}
-	free(old);
-	return 0;
-}
 
 static const char *linkage_name(Dwarf_Die *die)
 {
@@ -156,19 +127,24 @@ static uint32_t make_function(struct csink_functions *f, Dwarf_Die *die, uint32_
 uint32_t csink_functions_get(struct csink_functions *f, Dwarf_Die *die, uint32_t symbol)
 {
 	const void *entry = symbol ? die->addr : origin_of(die);
-	struct csink_known *known;
+	uint32_t hash = (uint32_t)csink_hash_pair((uintptr_t)entry, symbol);
+	struct csink_slot *slot;
 
-	if (grow_known(f))
+	if (csink_table_room(&f->known_table) || CSINK_GROW(f->known, f->nr_known, f->cap_known)) {
+		f->err = -ENOMEM;
 		return 0;
-	known = find_known(f, entry, symbol);
-	if (!known->entry) {
-		*known = (struct csink_known){entry, symbol, make_function(f, die, symbol)};
-		f->nr_known++;
 	}
-	return known->function;
+	CSINK_TABLE_PROBE(f->known_table, hash, slot,
+			  f->known[id - 1].entry == entry && f->known[id - 1].symbol == symbol);
+	if (!slot->id) {
+		f->known[f->nr_known] = (struct csink_known){entry, symbol, make_function(f, die, symbol)};
+		csink_table_set(&f->known_table, slot, hash, ++f->nr_known);
+	}
+	return f->known[slot->id - 1].function;
 }
 
 void csink_functions_release(struct csink_functions *f)
 {
 	free(f->known);
+	csink_table_release(&f->known_table);
 }

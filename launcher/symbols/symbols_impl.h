@@ -8,6 +8,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/base/search.h"
+#include "launcher/base/table.h"
 #include "launcher/profile/profile.h"
 #include "launcher/symbols/symbols.h"
 
@@ -185,9 +186,10 @@ struct csink_functions {
 	const struct csink_unit *unit; /* at work */
 	struct csink_lines *lines;     /* its; NULL: libdw reads them */
 	struct csink_scan *scan;       /* of it; NULL: C++ names that cannot be linked to stay without their scope */
-	struct csink_known *known;     /* open addressing; half full at most */
-	uint32_t known_mask, nr_known;
-	int err; /* -ENOMEM from the first failure on */
+	struct csink_known *known;
+	uint32_t nr_known, cap_known;
+	struct csink_table known_table; /* index + 1 by entry and symbol */
+	int err;                        /* -ENOMEM from the first failure on */
 };
 
 /**

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "launcher/base/hash.h"
+#include "launcher/base/table.h"
 #include "tests/unit/tap.h"
 
 enum { NR = 4096, SLOTS = 4 * NR };
@@ -100,6 +101,32 @@ static void test_prepared(void)
 	is_spread(hashes, "process numbers that are");
 }
 
+/* Each number is put in twice: its second id replaces the first. */
+static void test_table(void)
+{
+	struct csink_table table = {0};
+	struct csink_slot *slot = NULL;
+	uint32_t numbers[NR], nr_found = 0;
+	int err = 0;
+
+	for (uint32_t i = 0; i < NR && !err; i++) {
+		uint32_t number = numbers[i] = i / 2 * 4096, hash = csink_hash_number(number);
+
+		err = csink_table_room(&table);
+		CSINK_TABLE_PROBE(table, hash, slot, numbers[id - 1] == number);
+		csink_table_set(&table, slot, hash, i + 1);
+	}
+	ok(!err && table.nr == NR / 2 && table.nr <= table.mask / 2,
+	   "a table counts an id that replaces another once, and is at most half full");
+	for (uint32_t i = 1; i < NR; i += 2) {
+		CSINK_TABLE_PROBE(table, csink_hash_number(numbers[i]), slot, numbers[id - 1] == numbers[i]);
+		nr_found += slot->id == i + 1;
+	}
+	ok(nr_found == NR / 2, "a look-up finds the last id of each number: %u of %u", nr_found, NR / 2);
+	csink_table_release(&table);
+	ok(!table.slots && !table.nr, "a released table is empty");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1)
@@ -107,5 +134,6 @@ int main(int argc, char **argv)
 	test_published();
 	test_own_key(argv[0]);
 	test_prepared();
+	test_table();
 	return done();
 }

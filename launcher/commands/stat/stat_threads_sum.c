@@ -5,21 +5,22 @@
 
 #include "include/internal/base.h"
 #include "launcher/base/hash.h"
+#include "launcher/base/table.h"
 #include "launcher/commands/stat/stat_threads_impl.h"
 
 struct table {
 	struct csink_stat_thread *threads;
 	uint32_t nr, cap;
-	uint32_t *slots, nr_slots; /* hash of tid -> index + 1 of its latest bearer */
+	struct csink_table tids; /* index + 1 of the latest thread of a TID */
 };
 
-static uint32_t *slot_of(const struct table *table, uint32_t tid)
+static struct csink_slot *slot_of(const struct table *table, uint32_t tid)
 {
-	uint32_t mask = table->nr_slots - 1, at = csink_hash_pair(tid, 0) & mask;
+	uint32_t hash = csink_hash_number(tid);
+	struct csink_slot *slot;
 
-	while (table->slots[at] && (uint32_t)table->threads[table->slots[at] - 1].tid != tid)
-		at = (at + 1) & mask;
-	return &table->slots[at];
+	CSINK_TABLE_PROBE(table->tids, hash, slot, (uint32_t)table->threads[id - 1].tid == tid);
+	return slot;
 }
 
 /* NULL: no record can have told of so many. */
@@ -33,15 +34,15 @@ static struct csink_stat_thread *add_thread(struct table *table, const struct cs
 	thread->pid = (int32_t)note->pid;
 	thread->tid = (int32_t)note->tid;
 	thread->start_ns = note->time_ns;
-	*slot_of(table, note->tid) = ++table->nr;
+	csink_table_set(&table->tids, slot_of(table, note->tid), csink_hash_number(note->tid), ++table->nr);
 	return thread;
 }
 
 static struct csink_stat_thread *find_thread(struct table *table, const struct csink_stat_thread_note *note)
 {
-	uint32_t *slot = slot_of(table, note->tid);
+	uint32_t id = slot_of(table, note->tid)->id;
 
-	return *slot ? &table->threads[*slot - 1] : add_thread(table, note);
+	return id ? &table->threads[id - 1] : add_thread(table, note);
 }
 
 static uint32_t counter_of(const struct csink_stat_threads *threads, uint64_t id)
@@ -61,7 +62,7 @@ static void apply(const struct csink_stat_threads *threads, struct table *table,
 
 	switch (note->type) {
 	case PERF_RECORD_FORK:
-		at = *slot_of(table, note->parent);
+		at = slot_of(table, note->parent)->id;
 		thread = add_thread(table, note);
 		if (at && thread)
 			memcpy(thread->comm, table->threads[at - 1].comm, sizeof(thread->comm));
@@ -72,7 +73,7 @@ static void apply(const struct csink_stat_threads *threads, struct table *table,
 			memcpy(thread->comm, note->comm, sizeof(note->comm));
 		break;
 	case PERF_RECORD_EXIT:
-		at = *slot_of(table, note->tid);
+		at = slot_of(table, note->tid)->id;
 		if (at)
 			table->threads[at - 1].ended = true;
 		break;
@@ -146,7 +147,8 @@ static void settle(const struct csink_stat_counters *counters, struct table *tab
 
 int csink_stat_threads_finish(struct csink_stat_threads *threads, struct csink_stat_threads_result *result)
 {
-	struct table table = {.nr_slots = 64};
+	struct table table = {0};
+	uint64_t nr_slots = 64;
 
 	memset(result, 0, sizeof(*result));
 	csink_stat_threads_drain(threads);
@@ -155,13 +157,12 @@ int csink_stat_threads_finish(struct csink_stat_threads *threads, struct csink_s
 	for (uint32_t i = 0; i < threads->nr_notes; i++)
 		table.cap += threads->notes[i].type == PERF_RECORD_FORK || threads->notes[i].type == PERF_RECORD_COMM;
 	table.cap += 16 + (uint32_t)CSINK_MIN(threads->nr_lost, (uint64_t)4096);
-	while (table.nr_slots < 2 * table.cap)
-		table.nr_slots *= 2;
+	while (nr_slots < 2 * (uint64_t)table.cap)
+		nr_slots *= 2;
 	table.threads = calloc(table.cap, sizeof(*table.threads));
-	table.slots = calloc(table.nr_slots, sizeof(*table.slots));
-	if (!table.threads || !table.slots || threads->no_memory) {
+	if (!table.threads || csink_table_resize(&table.tids, nr_slots) || threads->no_memory) {
 		free(table.threads);
-		free(table.slots);
+		csink_table_release(&table.tids);
 		return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < threads->nr_notes; i++)
@@ -174,7 +175,7 @@ int csink_stat_threads_finish(struct csink_stat_threads *threads, struct csink_s
 		result->has_counts |= thread->has_counts;
 		result->nr_incomplete += thread->ended && !thread->has_counts;
 	}
-	free(table.slots);
+	csink_table_release(&table.tids);
 	result->threads = table.threads;
 	result->nr = table.nr;
 	result->nr_lost = threads->nr_lost;
