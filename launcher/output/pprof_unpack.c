@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/base/pprof_fields.h"
 #include "launcher/base/regular.h"
 #include "launcher/output/folded.h"
@@ -108,40 +109,26 @@ int csink_pprof_parse(const void *buf, size_t len, struct csink_profile **out, c
 	return err;
 }
 
-/* Pipes have no size: read until the end. Returns 0 and a malloc'ed copy. */
+/* Pipes have no size: read until the end. *out is to be freed, also on failure. */
 static int read_all(int fd, unsigned char **out, size_t *len)
 {
-	size_t size = 65536, used = 0;
-	unsigned char *bytes = malloc(size), *grown;
+	uint32_t size = 0, used = 0;
+	unsigned char *bytes = NULL;
 	struct stat st;
 	ssize_t got = 1;
-	int err;
+	int err = !fstat(fd, &st) && S_ISDIR(st.st_mode) ? -EISDIR : 0;
 
-	if (!fstat(fd, &st) && S_ISDIR(st.st_mode)) {
-		free(bytes);
-		return -EISDIR;
-	}
-	while (bytes && got && used <= MAX_BYTES) {
-		got = read(fd, bytes + used, size - used);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0) {
+	while (!err && got && used <= MAX_BYTES) {
+		if (used == size)
+			err = CSINK_GROW_TO(bytes, size, CSINK_MAX(2 * (uint64_t)size, 65536));
+		got = err ? 0 : read(fd, bytes + used, size - used);
+		if (got < 0 && errno != EINTR)
 			err = -errno;
-			free(bytes);
-			return err;
-		}
-		used += got;
-		if (used < size)
-			continue;
-		grown = realloc(bytes, size * 2);
-		if (!grown)
-			free(bytes);
-		bytes = grown;
-		size *= 2;
+		used += got > 0 ? (uint32_t)got : 0;
 	}
 	*out = bytes;
 	*len = used;
-	return bytes ? 0 : -ENOMEM;
+	return err;
 }
 
 int csink_pprof_read(const char *path, struct csink_profile **out, char *why, size_t why_len)
@@ -154,11 +141,10 @@ int csink_pprof_read(const char *path, struct csink_profile **out, char *why, si
 		err = read_all(fd, &bytes, &len);
 		close(fd);
 	}
-	if (err) {
+	if (err)
 		snprintf(why, why_len, "%s", csink_regular_why(err));
-		return err;
-	}
-	err = csink_pprof_parse(bytes, len, out, why, why_len);
+	else
+		err = csink_pprof_parse(bytes, len, out, why, why_len);
 	free(bytes);
 	return err;
 }

@@ -22,7 +22,7 @@ struct comparing {
 	uint32_t *ours;   /* of each of its rows: row of the diff + 1 */
 	uint32_t *stamps; /* of each row of the diff: the last sample that was counted, + 1 */
 	char *text;       /* a stack */
-	size_t text_size;
+	uint32_t text_size;
 };
 
 static int add_row(struct csink_diff *diff, csink_str_t name, csink_str_t module)
@@ -98,16 +98,10 @@ static int count_rows(struct comparing *c)
 
 static int append(struct comparing *c, size_t *used, const char *text)
 {
-	size_t len = strlen(text), size = CSINK_MAX(c->text_size * 2, *used + len + 4096);
-	char *grown;
+	size_t len = strlen(text);
 
-	if (c->text_size - *used < len + 2) {
-		grown = realloc(c->text, size);
-		if (!grown)
-			return -ENOMEM;
-		c->text = grown;
-		c->text_size = size;
-	}
+	if (CSINK_GROW_TO(c->text, c->text_size, *used + len + 2))
+		return -ENOMEM;
 	if (*used)
 		c->text[(*used)++] = ';';
 	memcpy(c->text + *used, text, len + 1);

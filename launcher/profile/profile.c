@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/profile/profile_impl.h"
 
 /* Strings live in chunks that never move, so that a text stays where it is while others are added. */
@@ -38,17 +39,12 @@ bool csink_profile_is_over(const struct csink_profile *p)
 int csink_profile_reserve(struct csink_profile *p, void **array, uint32_t nr, uint32_t *cap, uint32_t more, size_t size)
 {
 	uint64_t want = (uint64_t)nr + more, next = CSINK_MAX((uint64_t)*cap * 2, 64);
-	void *grown;
 
 	if (want <= *cap)
 		return 0;
 	next = CSINK_MIN(CSINK_MAX(next, want), UINT32_MAX);
-	grown = want <= UINT32_MAX && size && next <= SIZE_MAX / size && csink_profile_may_have(p, (next - *cap) * size)
-			? realloc(*array, next * size)
-			: NULL;
-	if (!grown)
+	if (want > UINT32_MAX || !csink_profile_may_have(p, (next - *cap) * size) || csink_grow(array, next, size))
 		return p->error = -ENOMEM;
-	*array = grown;
 	*cap = next;
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/profile/profile_impl.h"
 
 /* ---- columns ---- */
@@ -76,22 +77,17 @@ void csink_profile_expect(struct csink_profile *p, uint32_t nr_samples)
 /* Values grow with the samples: both have room for cap_samples. */
 static int reserve_samples(struct csink_profile *p)
 {
-	uint32_t cap = p->cap_samples;
-	int64_t *values;
+	uint32_t cap = p->cap_samples, nr_types = CSINK_MAX(p->nr_types, 1);
 
 	if (RESERVE(p, samples, 1))
 		return -ENOMEM;
 	if (cap == p->cap_samples)
 		return 0;
-	values = csink_profile_may_have(p, (uint64_t)(p->cap_samples - cap) * p->nr_types * sizeof(*values))
-			 ? reallocarray(p->values, (size_t)p->cap_samples * CSINK_MAX(p->nr_types, 1), sizeof(*values))
-			 : NULL;
-	if (!values) {
-		p->cap_samples = cap;
-		return p->error = -ENOMEM;
-	}
-	p->values = values;
-	return 0;
+	if (csink_profile_may_have(p, (uint64_t)(p->cap_samples - cap) * p->nr_types * sizeof(*p->values)) &&
+	    !csink_grow((void **)&p->values, p->cap_samples, nr_types * sizeof(*p->values)))
+		return 0;
+	p->cap_samples = cap;
+	return p->error = -ENOMEM;
 }
 
 static uint32_t sample_hash(uint32_t stack, uint32_t labels)
