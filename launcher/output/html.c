@@ -1,14 +1,370 @@
-/* Pages (html.h): the fixed parts, and between them the title and the data. */
+/*
+ * Pages: the fixed parts, and between them the title and the data: tables in JSON, each a list of numbers or texts for
+ * each field, read by html/model.js.
+ *
+ * Samples are added up by function, thread and side; those with a time (--timeline) stay single, in order of time.
+ */
 #include "launcher/output/html.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/json.h"
 #include "launcher/base/text.h"
-#include "launcher/output/html_impl.h"
+#include "launcher/output/calltree.h"
+#include "launcher/output/thread_names.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
+
+#define MAX_TYPES 16
+
+/* What the data of a page is made from: one side, or base and now. */
+struct page {
+	const struct csink_html_side *sides;
+	uint32_t nr_sides;
+	const char *title;
+	struct type {
+		const char *name, *unit;
+		uint32_t of_side[2]; /* index in the profile of each side */
+	} types[MAX_TYPES];
+	uint32_t nr_types, type; /* type: shown first */
+};
+
+/* html_page.S: the page before and after its data, which the build makes of html/. */
+extern const char csink_html_head[], csink_html_head_end[], csink_html_tail[], csink_html_tail_end[];
+
+struct row {
+	uint32_t group, node; /* group: a thread of a side; numbered over both */
+	int64_t time_ns;
+	int64_t values[MAX_TYPES];
+};
+
+struct data {
+	FILE *out;
+	const struct page *page;
+	struct csink_calltree *tree;
+	uint32_t *nodes[2]; /* of each side's stacks */
+	struct csink_threads threads[2];
+	struct row *rows;
+	size_t nr_rows;
+};
+
+/* ---- samples ---- */
+
+static void add_samples(struct data *d, uint32_t side)
+{
+	const struct csink_profile *p = d->page->sides[side].profile;
+	const struct csink_thread_row *from;
+	const int64_t *values;
+	struct row *row;
+
+	for (uint32_t i = 0; i < d->threads[side].nr_rows; i++) {
+		from = &d->threads[side].rows[i];
+		row = &d->rows[d->nr_rows++];
+		row->time_ns = d->page->nr_sides > 1 ? CSINK_NO_TIME : from->time_ns; /* two runs share no time */
+		row->group = from->thread + (side ? d->threads[0].nr_threads : 0);
+		row->node = d->nodes[side][p->samples[from->sample].stack];
+		values = csink_profile_values(p, from->sample);
+		for (uint32_t t = 0; t < d->page->nr_types; t++)
+			row->values[t] = values[d->page->types[t].of_side[side]];
+	}
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+	const struct row *a = left, *b = right;
+
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns ? -1 : 1;
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
+	return a->node < b->node ? -1 : a->node > b->node;
+}
+
+static void merge_rows(struct data *d)
+{
+	struct row *to = d->rows;
+
+	if (!d->nr_rows)
+		return;
+	qsort(d->rows, d->nr_rows, sizeof(*d->rows), compare_rows);
+	for (struct row *from = d->rows + 1; from < d->rows + d->nr_rows; from++) {
+		if (from->time_ns == CSINK_NO_TIME && !compare_rows(to, from)) {
+			for (uint32_t t = 0; t < d->page->nr_types; t++)
+				to->values[t] = csink_add(to->values[t], from->values[t]);
+		} else {
+			*++to = *from;
+		}
+	}
+	d->nr_rows = to + 1 - d->rows;
+}
+
+static int gather(struct data *d)
+{
+	uint32_t *order = NULL;
+	size_t nr = 0;
+	int err = 0;
+
+	for (uint32_t s = 0; s < d->page->nr_sides; s++) {
+		nr += d->page->sides[s].profile->nr_samples;
+		d->nodes[s] = calloc(CSINK_MAX(d->page->sides[s].profile->nr_stacks, 1), sizeof(*d->nodes[s]));
+		if (!d->nodes[s])
+			return -ENOMEM;
+	}
+	d->rows = calloc(CSINK_MAX(nr, 1), sizeof(*d->rows));
+	d->tree = csink_calltree_create();
+	if (!d->rows || !d->tree)
+		return -ENOMEM;
+	d->tree->by_base_name = d->page->nr_sides > 1;
+	for (uint32_t s = 0; s < d->page->nr_sides && !err; s++) {
+		err = csink_calltree_add(d->tree, d->page->sides[s].profile, d->nodes[s]);
+		if (!err)
+			err = csink_threads_build(&d->threads[s], d->page->sides[s].profile);
+	}
+	if (!err)
+		err = csink_calltree_finish(d->tree, &order);
+	for (uint32_t s = 0; s < d->page->nr_sides && !err; s++) {
+		for (uint32_t i = 0; i < d->page->sides[s].profile->nr_stacks; i++)
+			d->nodes[s][i] = order[d->nodes[s][i]];
+		add_samples(d, s);
+	}
+	free(order);
+	if (!err)
+		merge_rows(d);
+	return err;
+}
+
+/* ---- writing ---- */
+
+/* Millions of numbers: printf would take most of the time. */
+static void put_number(FILE *out, int64_t value, bool is_first)
+{
+	uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+	char text[24], *at = text + sizeof(text);
+
+	do {
+		*--at = '0' + rest % 10;
+		rest /= 10;
+	} while (rest);
+	if (value < 0)
+		*--at = '-';
+	if (!is_first)
+		*--at = ',';
+	fwrite_unlocked(at, 1, text + sizeof(text) - at, out);
+}
+
+/* A list of numbers: "key":[expression, ...], the expression being of i. */
+#define PUT_LIST(d, key, first, end, expression)                                                                       \
+	do {                                                                                                           \
+		fprintf((d)->out, "\"%s\":[", key);                                                                    \
+		for (size_t i = (first); i < (end); i++)                                                               \
+			put_number((d)->out, expression, i == (first));                                                \
+		fputs("]", (d)->out);                                                                                  \
+	} while (0)
+
+static void put_text(struct data *d, const char *key, const char *text)
+{
+	if (key)
+		fprintf(d->out, "\"%s\":", key);
+	csink_json_quote(d->out, text, true);
+}
+
+static void put_facts(struct data *d, const struct csink_profile *p)
+{
+	const char *text, *colon;
+	char key[64];
+
+	fputs(",\"facts\":[", d->out);
+	for (uint32_t i = 0; i < p->nr_comments; i++) {
+		text = csink_profile_text(p, p->comments[i]);
+		colon = strstr(text, ": ");
+		if (colon && (size_t)(colon - text) >= sizeof(key))
+			colon = NULL;
+		snprintf(key, sizeof(key), "%.*s", colon ? (int)(colon - text) : 0, text);
+		fputs(i ? ",[" : "[", d->out);
+		put_text(d, NULL, key);
+		putc(',', d->out);
+		put_text(d, NULL, colon ? colon + 2 : text);
+		putc(']', d->out);
+	}
+	putc(']', d->out);
+}
+
+static uint32_t runs_of(const struct csink_html_side *side)
+{
+	const char *runs = csink_profile_fact(side->profile, CSINK_FACT_RUNS, 0);
+	unsigned long nr = side->nr_runs || !runs ? side->nr_runs : strtoul(runs, NULL, 10);
+
+	return (uint32_t)CSINK_MIN(CSINK_MAX(nr, 1UL), (unsigned long)UINT32_MAX);
+}
+
+static void put_sides(struct data *d)
+{
+	const struct csink_html_side *side;
+
+	fputs("\"sides\":[", d->out);
+	for (uint32_t s = 0; s < d->page->nr_sides; s++) {
+		side = &d->page->sides[s];
+		fputs(s ? ",{" : "{", d->out);
+		put_text(d, "name", side->name);
+		fprintf(d->out, ",\"runs\":%u,\"time_ns\":\"%" PRId64 "\",\"duration_ns\":%" PRId64, runs_of(side),
+			side->profile->time_ns, side->profile->duration_ns);
+		put_facts(d, side->profile);
+		putc('}', d->out);
+	}
+	fputs("],\n\"types\":[", d->out);
+	for (uint32_t t = 0; t < d->page->nr_types; t++) {
+		fputs(t ? ",{" : "{", d->out);
+		put_text(d, "name", d->page->types[t].name);
+		putc(',', d->out);
+		put_text(d, "unit", d->page->types[t].unit);
+		putc('}', d->out);
+	}
+	fprintf(d->out, "],\"type\":%u,\n", d->page->type);
+}
+
+/* Modules and files are few: frames have their numbers in a list of texts. */
+static int put_frames(struct data *d)
+{
+	const struct csink_frame *frame = d->tree->frames;
+	struct csink_profile *texts = csink_profile_create();
+	uint32_t nr = d->tree->nr_frames;
+
+	if (!texts)
+		return -ENOMEM;
+	fputs("\"frames\":{\"name\":[", d->out);
+	for (uint32_t i = 0; i < nr; i++) {
+		if (i)
+			putc(',', d->out);
+		put_text(d, NULL, frame[i].name);
+	}
+	fputs("],", d->out);
+	PUT_LIST(d, "module", 0, nr, csink_profile_str(texts, frame[i].module));
+	putc(',', d->out);
+	PUT_LIST(d, "file", 0, nr, csink_profile_str(texts, frame[i].file));
+	putc(',', d->out);
+	PUT_LIST(d, "line", 0, nr, frame[i].start_line);
+	putc(',', d->out);
+	PUT_LIST(d, "flags", 0, nr, frame[i].is_pseudo | frame[i].is_inlined << 1);
+	fputs("},\n\"texts\":[", d->out);
+	for (uint32_t i = 0; i < texts->nr_strings; i++) {
+		if (i)
+			putc(',', d->out);
+		put_text(d, NULL, texts->strings[i].text);
+	}
+	fputs("],\n", d->out);
+	csink_profile_destroy(texts);
+	return 0;
+}
+
+static void put_nodes(struct data *d)
+{
+	const struct csink_tree_node *nodes = d->tree->nodes;
+
+	fputs("\"nodes\":{", d->out);
+	PUT_LIST(d, "depth", 1, d->tree->nr_nodes, nodes[i].depth);
+	putc(',', d->out);
+	PUT_LIST(d, "frame", 1, d->tree->nr_nodes, nodes[i].frame);
+	fputs("},\n", d->out);
+}
+
+static void put_groups(struct data *d)
+{
+	const struct csink_thread *thread;
+	const char *between = "";
+
+	fputs("\"groups\":[", d->out);
+	for (uint32_t s = 0; s < d->page->nr_sides; s++) {
+		for (uint32_t i = 0; i < d->threads[s].nr_threads; i++) {
+			thread = &d->threads[s].threads[i];
+			fprintf(d->out, "%s{\"side\":%u,\"pid\":%d,\"tid\":%d,", between, s, thread->pid, thread->tid);
+			put_text(d, "process", thread->process);
+			putc(',', d->out);
+			put_text(d, "thread", thread->thread);
+			putc('}', d->out);
+			between = ",";
+		}
+	}
+	fputs("],\n", d->out);
+}
+
+static void put_rows(struct data *d, const char *key, size_t first, size_t end)
+{
+	fprintf(d->out, "\"%s\":{", key);
+	PUT_LIST(d, "group", first, end, d->rows[i].group);
+	putc(',', d->out);
+	PUT_LIST(d, "node", first, end, d->rows[i].node);
+	fputs(",\"values\":{", d->out);
+	for (uint32_t t = 0; t < d->page->nr_types; t++) {
+		char index[16];
+
+		snprintf(index, sizeof(index), "%u", t);
+		if (t)
+			putc(',', d->out);
+		PUT_LIST(d, index, first, end, d->rows[i].values[t]);
+	}
+	putc('}', d->out);
+}
+
+/* Times are microseconds, each from the one before it, the first from the start of the run. */
+static void put_samples(struct data *d)
+{
+	size_t timed = 0;
+	int64_t start, time_ns;
+
+	while (timed < d->nr_rows && d->rows[timed].time_ns == CSINK_NO_TIME)
+		timed++;
+	put_rows(d, "samples", 0, timed);
+	fputs("},\n", d->out);
+	put_rows(d, "moments", timed, d->nr_rows);
+	time_ns = timed < d->nr_rows ? d->rows[timed].time_ns : 0;
+	start = d->page->sides[0].profile->time_ns;
+	if (!start || start > time_ns)
+		start = time_ns;
+	putc(',', d->out);
+	PUT_LIST(d, "time_us", timed, d->nr_rows,
+		 (d->rows[i].time_ns - start) / 1000 - (i == timed ? 0 : (d->rows[i - 1].time_ns - start) / 1000));
+	putc('}', d->out);
+}
+
+static int put_all(struct data *d)
+{
+	int err;
+
+	fputs("{\"format\":1,", d->out);
+	put_text(d, "title", d->page->title);
+	fputs(",\n", d->out);
+	put_sides(d);
+	err = put_frames(d);
+	put_nodes(d);
+	put_groups(d);
+	put_samples(d);
+	fputs("}\n", d->out);
+	return err;
+}
+
+static int write_data(FILE *out, const struct page *page)
+{
+	struct data d = {.out = out, .page = page};
+	int err = gather(&d);
+
+	if (!err)
+		err = put_all(&d);
+	csink_calltree_destroy(d.tree);
+	free(d.nodes[0]);
+	free(d.nodes[1]);
+	csink_threads_release(&d.threads[0]);
+	csink_threads_release(&d.threads[1]);
+	free(d.rows);
+	return err;
+}
+
+/* ---- pages ---- */
 
 static const char *type_name(const struct csink_profile *p, uint32_t type)
 {
@@ -16,13 +372,13 @@ static const char *type_name(const struct csink_profile *p, uint32_t type)
 }
 
 /* The types that all sides have. A profile has one type of a name. */
-static void find_types(struct csink_html_page *page, const char *first)
+static void find_types(struct page *page, const char *first)
 {
 	const struct csink_profile *p = page->sides[0].profile;
-	struct csink_html_type *type;
+	struct type *type;
 	int other = 0;
 
-	for (uint32_t i = 0; i < p->nr_types && page->nr_types < CSINK_HTML_MAX_TYPES; i++) {
+	for (uint32_t i = 0; i < p->nr_types && page->nr_types < MAX_TYPES; i++) {
 		if (page->nr_sides > 1)
 			other = csink_profile_type_find(page->sides[1].profile, type_name(p, i));
 		if (other < 0)
@@ -38,7 +394,7 @@ static void find_types(struct csink_html_page *page, const char *first)
 }
 
 /* The title goes between "<title>" and "</title>", which end and begin the head's two parts: see html/assemble. */
-static int write_page(FILE *out, const struct csink_html_page *page)
+static int write_page(FILE *out, const struct page *page)
 {
 	const char *mark = "@TITLE@", *at = strstr(csink_html_head, mark);
 	int err;
@@ -47,7 +403,7 @@ static int write_page(FILE *out, const struct csink_html_page *page)
 	csink_text_put(out, CSINK_TEXT_XML, page->title);
 	at += strlen(mark);
 	fwrite(at, 1, csink_html_head_end - at, out);
-	err = csink_html_write_data(out, page);
+	err = write_data(out, page);
 	fwrite(csink_html_tail, 1, csink_html_tail_end - csink_html_tail, out);
 	if (!err && (fflush(out) || ferror(out)))
 		err = errno ? -errno : -EIO;
@@ -66,7 +422,7 @@ static const char *title_of(const struct csink_profile *p, const struct csink_ht
 int csink_html_write(FILE *out, const struct csink_profile *p, const struct csink_html_options *options)
 {
 	const struct csink_html_side side = {.profile = p, .name = ""};
-	struct csink_html_page page = {.sides = &side, .nr_sides = 1, .title = title_of(p, options)};
+	struct page page = {.sides = &side, .nr_sides = 1, .title = title_of(p, options)};
 
 	find_types(&page, options ? options->type : NULL);
 	return write_page(out, &page);
@@ -76,7 +432,7 @@ int csink_html_write_diff(FILE *out, const struct csink_html_side *base, const s
 			  const struct csink_html_options *options)
 {
 	const struct csink_html_side sides[2] = {*base, *now};
-	struct csink_html_page page = {.sides = sides, .nr_sides = 2, .title = title_of(now->profile, options)};
+	struct page page = {.sides = sides, .nr_sides = 2, .title = title_of(now->profile, options)};
 
 	find_types(&page, options ? options->type : NULL);
 	return page.nr_types ? write_page(out, &page) : -ENOENT;

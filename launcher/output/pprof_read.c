@@ -5,43 +5,356 @@
  * to each other: strings; types, mappings and functions; locations; samples. Writers put them in any order.
  */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "include/internal/base.h"
+#include "launcher/base/grow.h"
 #include "launcher/base/memory.h"
 #include "launcher/base/pprof_fields.h"
+#include "launcher/base/pprof_wire.h"
 #include "launcher/output/pprof.h"
-#include "launcher/output/pprof_parts.h"
 #include "launcher/profile/profile.h"
 
-static int read_string(struct csink_pprof_reader *r, const struct csink_field *f)
+#define MAX_LOCATIONS 65536 /* of one sample */
+#define MAX_LABELS 256
+#define MAX_LINES 1024
+#define MAX_TYPES 256
+#define MAX_COMMENTS 65536
+
+struct reader {
+	struct csink_profile *p;
+	const unsigned char *bytes;
+	size_t len;
+	csink_str_t *strings; /* by their index */
+	uint32_t nr_strings, cap_strings;
+	struct csink_ids mappings, functions, locations;
+	uint64_t default_type; /* their string */
+	uint32_t *stack;       /* room for MAX_LOCATIONS */
+	char *why;
+	size_t why_len;
+};
+
+/*
+ * ---- parts: one message each; everything in them is checked ----
+ *
+ * What a part refers to has been added before it: strings come first, and the ids of mappings, functions and locations
+ * are sorted before they are found.
+ */
+
+/* Says what is wrong with the file. Returns err. */
+__attribute__((format(printf, 3, 4))) static int fail(struct reader *r, int err, const char *fmt, ...)
 {
-	return f->number == PROFILE_STRING ? csink_pprof_add_string(r, f) : 0;
+	va_list ap;
+
+	if (r->why_len) {
+		va_start(ap, fmt);
+		vsnprintf(r->why, r->why_len, fmt, ap);
+		va_end(ap);
+	}
+	return err;
 }
 
-static int read_simple(struct csink_pprof_reader *r, const struct csink_field *f)
+static bool take_string(const struct reader *r, uint64_t index, csink_str_t *to)
+{
+	if (index >= r->nr_strings)
+		return false;
+	*to = r->strings[index];
+	return true;
+}
+
+static int add_string(struct reader *r, const struct csink_field *f)
+{
+	if (CSINK_GROW(r->strings, r->nr_strings, r->cap_strings))
+		return -ENOMEM;
+	/* Texts end at a NUL here. */
+	r->strings[r->nr_strings++] =
+		csink_profile_strn(r->p, (const char *)f->bytes, strnlen((const char *)f->bytes, f->len));
+	return 0;
+}
+
+static int read_type(struct reader *r, const struct csink_field *message, struct csink_profile_type *type)
+{
+	struct csink_field f;
+	int err;
+
+	*type = (struct csink_profile_type){0};
+	EACH_FIELD(f, message, err)
+	{
+		if ((f.number == VALUE_TYPE_NAME && !take_string(r, f.value, &type->name)) ||
+		    (f.number == VALUE_TYPE_UNIT && !take_string(r, f.value, &type->unit)))
+			return -EBADMSG;
+	}
+	return err;
+}
+
+static int add_type(struct reader *r, const struct csink_field *message)
+{
+	struct csink_profile_type type;
+	int err = read_type(r, message, &type);
+
+	if (err)
+		return fail(r, err, "a damaged sample type");
+	if (r->p->nr_types == MAX_TYPES)
+		return fail(r, -EBADMSG, "more than %d sample types", MAX_TYPES);
+	err = csink_profile_type_add(r->p, csink_profile_text(r->p, type.name), csink_profile_text(r->p, type.unit));
+	return err < 0 ? err : 0;
+}
+
+static int add_mapping(struct reader *r, const struct csink_field *message)
+{
+	struct csink_profile_mapping m = {0};
+	uint64_t id = 0, file = 0, build_id = 0;
+	struct csink_field f;
+	int err;
+
+	EACH_FIELD(f, message, err)
+	{
+		switch (f.number) {
+		case MAPPING_ID:
+			id = f.value;
+			break;
+		case MAPPING_START:
+			m.start = f.value;
+			break;
+		case MAPPING_LIMIT:
+			m.limit = f.value;
+			break;
+		case MAPPING_OFFSET:
+			m.offset = f.value;
+			break;
+		case MAPPING_FILE:
+			file = f.value;
+			break;
+		case MAPPING_BUILD_ID:
+			build_id = f.value;
+			break;
+		case MAPPING_HAS_FUNCTIONS:
+			m.has_functions = f.value != 0;
+			break;
+		case MAPPING_HAS_FILENAMES:
+			m.has_filenames = f.value != 0;
+			break;
+		case MAPPING_HAS_LINES:
+			m.has_lines = f.value != 0;
+			break;
+		case MAPPING_HAS_INLINES:
+			m.has_inlines = f.value != 0;
+			break;
+		}
+	}
+	if (err || !id || !take_string(r, file, &m.file) || !take_string(r, build_id, &m.build_id))
+		return fail(r, -EBADMSG, "a damaged mapping");
+	return csink_ids_add(&r->mappings, id, csink_profile_mapping_add(r->p, &m));
+}
+
+static int add_function(struct reader *r, const struct csink_field *message)
+{
+	uint64_t id = 0, name = 0, system_name = 0, file = 0;
+	struct csink_profile_function function = {0};
+	struct csink_field f;
+	int err;
+
+	EACH_FIELD(f, message, err)
+	{
+		switch (f.number) {
+		case FUNCTION_ID:
+			id = f.value;
+			break;
+		case FUNCTION_NAME:
+			name = f.value;
+			break;
+		case FUNCTION_SYSTEM_NAME:
+			system_name = f.value;
+			break;
+		case FUNCTION_FILE:
+			file = f.value;
+			break;
+		case FUNCTION_START_LINE:
+			function.start_line = (int64_t)f.value;
+			break;
+		}
+	}
+	if (err || !id || !take_string(r, name, &function.name) ||
+	    !take_string(r, system_name, &function.system_name) || !take_string(r, file, &function.file))
+		return fail(r, -EBADMSG, "a damaged function");
+	return csink_ids_add(&r->functions, id, csink_profile_function_add(r->p, &function));
+}
+
+static int read_line(struct reader *r, const struct csink_field *message, struct csink_profile_line *line)
+{
+	uint64_t function = 0;
+	struct csink_field f;
+	int err;
+
+	*line = (struct csink_profile_line){0};
+	EACH_FIELD(f, message, err)
+	{
+		if (f.number == LINE_FUNCTION)
+			function = f.value;
+		else if (f.number == LINE_LINE)
+			line->line = (int64_t)f.value;
+	}
+	line->function = csink_ids_find(&r->functions, function);
+	return err || !line->function ? -EBADMSG : 0;
+}
+
+static int add_location(struct reader *r, const struct csink_field *message)
+{
+	struct csink_profile_line lines[MAX_LINES];
+	uint64_t id = 0, mapping = 0, address = 0, folded = 0;
+	uint32_t nr_lines = 0, ours;
+	struct csink_field f;
+	int err;
+
+	EACH_FIELD(f, message, err)
+	{
+		switch (f.number) {
+		case LOCATION_ID:
+			id = f.value;
+			break;
+		case LOCATION_MAPPING:
+			mapping = f.value;
+			break;
+		case LOCATION_ADDRESS:
+			address = f.value;
+			break;
+		case LOCATION_FOLDED:
+			folded = f.value;
+			break;
+		case LOCATION_LINE:
+			if (nr_lines == MAX_LINES || read_line(r, &f, &lines[nr_lines]))
+				return fail(r, -EBADMSG, "a location with damaged lines");
+			nr_lines++;
+		}
+	}
+	if (err || !id || (mapping && !csink_ids_find(&r->mappings, mapping)))
+		return fail(r, -EBADMSG, "a damaged location");
+	ours = csink_profile_location_add(r->p, csink_ids_find(&r->mappings, mapping), address, lines, nr_lines);
+	if (ours)
+		r->p->locations[ours].is_folded = folded != 0;
+	return csink_ids_add(&r->locations, id, ours);
+}
+
+static int read_label(struct reader *r, const struct csink_field *message, struct csink_profile_label *label)
+{
+	struct csink_field f;
+	int err;
+
+	*label = (struct csink_profile_label){0};
+	EACH_FIELD(f, message, err)
+	{
+		if ((f.number == LABEL_KEY && !take_string(r, f.value, &label->key)) ||
+		    (f.number == LABEL_STR && !take_string(r, f.value, &label->str)) ||
+		    (f.number == LABEL_NUM_UNIT && !take_string(r, f.value, &label->num_unit)))
+			return -EBADMSG;
+		if (f.number == LABEL_NUM)
+			label->num = (int64_t)f.value;
+	}
+	return err;
+}
+
+/* Add the location ids of one field to the stack. Returns the new depth, or an error. */
+static int64_t add_frames(struct reader *r, const struct csink_field *f, uint32_t depth)
+{
+	const unsigned char *at = f->bytes, *end = at + f->len;
+	uint64_t id = f->value;
+
+	if (f->wire != WIRE_VARINT && f->wire != WIRE_BYTES)
+		return -EBADMSG;
+	while (f->wire == WIRE_VARINT || at < end) {
+		if (f->wire == WIRE_BYTES && !csink_wire_varint(&at, end, &id))
+			return -EBADMSG;
+		if (depth == MAX_LOCATIONS)
+			return -E2BIG;
+		r->stack[depth] = csink_ids_find(&r->locations, id);
+		if (!r->stack[depth++])
+			return -EBADMSG;
+		if (f->wire == WIRE_VARINT)
+			break;
+	}
+	return depth;
+}
+
+static int add_sample(struct reader *r, const struct csink_field *message)
+{
+	struct csink_profile_label labels[MAX_LABELS];
+	uint64_t values[MAX_TYPES];
+	uint32_t depth = 0, nr_labels = 0, nr_values = 0;
+	struct csink_field f;
+	int64_t got;
+	int err;
+
+	EACH_FIELD(f, message, err)
+	{
+		got = 0;
+		if (f.number == SAMPLE_LOCATION) {
+			got = add_frames(r, &f, depth);
+			if (got == -E2BIG)
+				return fail(r, -EBADMSG, "a sample of more than %d frames", MAX_LOCATIONS);
+			depth = CSINK_MAX(got, 0);
+		} else if (f.number == SAMPLE_VALUE) {
+			got = csink_wire_numbers(&f, values + nr_values, r->p->nr_types - nr_values);
+			nr_values += CSINK_MAX(got, 0);
+		} else if (f.number == SAMPLE_LABEL) {
+			got = nr_labels == MAX_LABELS ? -E2BIG : read_label(r, &f, &labels[nr_labels]);
+			nr_labels += !got;
+		}
+		if (got < 0)
+			return fail(r, -EBADMSG, "a damaged sample");
+	}
+	if (err || nr_values != r->p->nr_types)
+		return fail(r, -EBADMSG, "a damaged sample");
+	csink_profile_sample_add(r->p, csink_profile_stack_add(r->p, r->stack, depth),
+				 csink_profile_labels_add(r->p, labels, nr_labels), (const int64_t *)values);
+	return 0;
+}
+
+static int add_comments(struct reader *r, const struct csink_field *f)
+{
+	const unsigned char *at = f->bytes, *end = at + f->len;
+	uint64_t index = f->value;
+	csink_str_t text;
+
+	while (f->wire == WIRE_VARINT || at < end) {
+		if ((f->wire != WIRE_VARINT && !csink_wire_varint(&at, end, &index)) || !take_string(r, index, &text))
+			return fail(r, -EBADMSG, "a damaged comment");
+		if (r->p->nr_comments == MAX_COMMENTS)
+			return fail(r, -EBADMSG, "more than %d comments", MAX_COMMENTS);
+		csink_profile_comment_add(r->p, text);
+		if (f->wire == WIRE_VARINT)
+			break;
+	}
+	return 0;
+}
+
+/* ---- the file ---- */
+
+static int read_string(struct reader *r, const struct csink_field *f)
+{
+	return f->number == PROFILE_STRING ? add_string(r, f) : 0;
+}
+
+static int read_simple(struct reader *r, const struct csink_field *f)
 {
 	switch (f->number) {
 	case PROFILE_SAMPLE_TYPE:
-		return csink_pprof_add_type(r, f);
+		return add_type(r, f);
 	case PROFILE_MAPPING:
-		return csink_pprof_add_mapping(r, f);
+		return add_mapping(r, f);
 	case PROFILE_FUNCTION:
-		return csink_pprof_add_function(r, f);
+		return add_function(r, f);
 	case PROFILE_COMMENT:
-		return csink_pprof_add_comments(r, f);
+		return add_comments(r, f);
 	case PROFILE_PERIOD_TYPE:
-		return csink_pprof_read_type(r, f, &r->p->period_type)
-			       ? csink_pprof_fail(r, -EBADMSG, "a damaged period type")
-			       : 0;
+		return read_type(r, f, &r->p->period_type) ? fail(r, -EBADMSG, "a damaged period type") : 0;
 	case PROFILE_DROP_FRAMES:
-		return csink_pprof_take_string(r, f->value, &r->p->drop_frames)
-			       ? 0
-			       : csink_pprof_fail(r, -EBADMSG, "damaged drop_frames");
+		return take_string(r, f->value, &r->p->drop_frames) ? 0 : fail(r, -EBADMSG, "damaged drop_frames");
 	case PROFILE_KEEP_FRAMES:
-		return csink_pprof_take_string(r, f->value, &r->p->keep_frames)
-			       ? 0
-			       : csink_pprof_fail(r, -EBADMSG, "damaged keep_frames");
+		return take_string(r, f->value, &r->p->keep_frames) ? 0 : fail(r, -EBADMSG, "damaged keep_frames");
 	case PROFILE_TIME:
 		r->p->time_ns = (int64_t)f->value;
 		return 0;
@@ -58,14 +371,14 @@ static int read_simple(struct csink_pprof_reader *r, const struct csink_field *f
 	return 0;
 }
 
-static int read_location(struct csink_pprof_reader *r, const struct csink_field *f)
+static int read_location(struct reader *r, const struct csink_field *f)
 {
-	return f->number == PROFILE_LOCATION ? csink_pprof_add_location(r, f) : 0;
+	return f->number == PROFILE_LOCATION ? add_location(r, f) : 0;
 }
 
-static int read_sample(struct csink_pprof_reader *r, const struct csink_field *f)
+static int read_sample(struct reader *r, const struct csink_field *f)
 {
-	return f->number == PROFILE_SAMPLE ? csink_pprof_add_sample(r, f) : 0;
+	return f->number == PROFILE_SAMPLE ? add_sample(r, f) : 0;
 }
 
 static bool is_message(uint32_t number)
@@ -73,7 +386,7 @@ static bool is_message(uint32_t number)
 	return (number >= PROFILE_SAMPLE_TYPE && number <= PROFILE_STRING) || number == PROFILE_PERIOD_TYPE;
 }
 
-static int pass(struct csink_pprof_reader *r, int (*read)(struct csink_pprof_reader *r, const struct csink_field *f))
+static int pass(struct reader *r, int (*read)(struct reader *r, const struct csink_field *f))
 {
 	const unsigned char *at = r->bytes, *end = at + r->len;
 	struct csink_field f;
@@ -81,17 +394,17 @@ static int pass(struct csink_pprof_reader *r, int (*read)(struct csink_pprof_rea
 
 	while ((more = csink_wire_next(&at, end, &f)) > 0) {
 		if (is_message(f.number) && f.wire != WIRE_BYTES)
-			return csink_pprof_fail(r, -EBADMSG, "not a pprof profile");
+			return fail(r, -EBADMSG, "not a pprof profile");
 		err = read(r, &f);
 		if (!err)
 			err = csink_profile_error(r->p);
 		if (err)
-			return err == -ENOMEM ? csink_pprof_fail(r, err, "no memory") : err;
+			return err == -ENOMEM ? fail(r, err, "no memory") : err;
 	}
-	return more ? csink_pprof_fail(r, -EBADMSG, "not a pprof profile, or one that was cut or damaged") : 0;
+	return more ? fail(r, -EBADMSG, "not a pprof profile, or one that was cut or damaged") : 0;
 }
 
-static void set_default_type(struct csink_pprof_reader *r)
+static void set_default_type(struct reader *r)
 {
 	csink_str_t name = r->default_type < r->nr_strings ? r->strings[r->default_type] : 0;
 	uint32_t i;
@@ -103,20 +416,20 @@ static void set_default_type(struct csink_pprof_reader *r)
 	}
 }
 
-static int parse(struct csink_pprof_reader *r)
+static int parse(struct reader *r)
 {
 	int err = pass(r, read_string);
 
 	if (!err)
 		err = pass(r, read_simple);
 	if (!err && (!r->p->nr_types || !r->nr_strings))
-		err = csink_pprof_fail(r, -EBADMSG, "not a pprof profile");
+		err = fail(r, -EBADMSG, "not a pprof profile");
 	if (!err && (!csink_ids_sort(&r->mappings) || !csink_ids_sort(&r->functions)))
-		err = csink_pprof_fail(r, -EBADMSG, "an id that is used twice");
+		err = fail(r, -EBADMSG, "an id that is used twice");
 	if (!err)
 		err = pass(r, read_location);
 	if (!err && !csink_ids_sort(&r->locations))
-		err = csink_pprof_fail(r, -EBADMSG, "an id that is used twice");
+		err = fail(r, -EBADMSG, "an id that is used twice");
 	if (!err)
 		err = pass(r, read_sample);
 	if (!err)
@@ -126,19 +439,18 @@ static int parse(struct csink_pprof_reader *r)
 
 int csink_pprof_parse_plain(const void *buf, size_t len, struct csink_profile **out, char *why, size_t why_len)
 {
-	struct csink_pprof_reader r = {
-		.p = csink_profile_create(), .bytes = buf, .len = len, .why = why, .why_len = why_len};
+	struct reader r = {.p = csink_profile_create(), .bytes = buf, .len = len, .why = why, .why_len = why_len};
 	int err = -ENOMEM;
 
-	r.stack = malloc(CSINK_PPROF_MAX_LOCATIONS * sizeof(*r.stack));
+	r.stack = malloc(MAX_LOCATIONS * sizeof(*r.stack));
 	if (r.p && r.stack) {
 		csink_profile_limit(r.p, csink_memory_bytes() / 2);
 		err = parse(&r);
 	} else {
-		csink_pprof_fail(&r, err, "no memory");
+		fail(&r, err, "no memory");
 	}
 	if (r.p && csink_profile_is_over(r.p))
-		err = csink_pprof_fail(&r, -EBADMSG, "it would take more than half of the memory there is");
+		err = fail(&r, -EBADMSG, "it would take more than half of the memory there is");
 	free(r.stack);
 	free(r.strings);
 	free(r.mappings.all);
