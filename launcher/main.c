@@ -1,4 +1,4 @@
-/* The entry: which command is it? The first word says; where it names none, it is the command line of `run`. */
+/* The entry: the first word names the command; if it names none, it is the command line of `run`. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

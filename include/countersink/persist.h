@@ -62,7 +62,7 @@ struct csink_persist_event {
 	int32_t opener;              /* out: the process that detached it */
 	uint32_t nr_members;         /* out: how many events are counted under this id; 1, but for a set */
 	uint32_t reserved;           /* 0 */
-	char name[64];               /* for people; may be empty */
+	char name[64];               /* for users; may be empty */
 	struct perf_event_attr attr; /* as it was opened; in: size says how much of it is set */
 };
 

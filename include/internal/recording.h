@@ -138,7 +138,7 @@ struct csink_rec_header {
 	uint32_t reserved;
 
 	/*
-	 * Of each event, how often it was to be sampled, where that was more than a thread or the kernel can bear, so
+	 * Of each event, how often it was to be sampled, where that was more than a thread or the kernel tolerates, so
 	 * that it came to be sampled less often: a period, or (event.period is 0) a frequency; and what it is now.
 	 * asked 0: as asked.
 	 */
@@ -324,7 +324,7 @@ enum csink_spawn_reason {
 	CSINK_SPAWN_STATIC = 1,
 	CSINK_SPAWN_SETUID,
 	CSINK_SPAWN_OTHER_ABI,
-	CSINK_SPAWN_NO_REACH,     /* our library or the run directory is out of its reach: chroot, other rights */
+	CSINK_SPAWN_NO_REACH,     /* our library or the run directory is out of its reach: chroot, other credentials */
 	CSINK_SPAWN_NOT_FOLLOWED, /* --follow */
 	CSINK_SPAWN_OWN,          /* a child of ours, not the program's */
 	CSINK_SPAWN_OLDER_LIBC    /* its glibc lacks versions that our library needs */

@@ -52,7 +52,7 @@ static void make_attr(const struct csink_attach_counters *c, struct csink_attach
 	attr->sample_id_all = 1;
 	attr->use_clockid = 1;
 	attr->clockid = 1; /* CLOCK_MONOTONIC */
-	/* One event tells of forks, execs and mappings; the rest would only tell it again. */
+	/* One event reports forks, execs and mappings; others would only report them again. */
 	attr->task = attr->comm = attr->comm_exec = attr->mmap = attr->mmap2 = first;
 	if (!event->samples) {
 		attr->precise_ip = 0;

@@ -87,7 +87,7 @@ void csink_attach_counters_stop(struct csink_attach_counters *c);
  */
 uint32_t csink_attach_counters_living(struct csink_attach_counters *c);
 
-/** Put what was counted into out->counts; what could not be is said there. */
+/** Put what was counted into out->counts; what could not be counted is noted there. */
 void csink_attach_counters_read(struct csink_attach_counters *c, struct csink_outside *out);
 
 /** The event of a sample's id, or NULL. The others of its group follow it in c->events. */

@@ -1,4 +1,4 @@
-/* What an attach counted: read, scaled, and told. See attach_counters.h. */
+/* The counts of an attach: read, scaled and noted for the report. See attach_counters.h. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -172,7 +172,7 @@ static uint32_t take_callchain(const struct csink_attach_follow *f, const struct
 	return nr;
 }
 
-/* The counts of others of its group are told apart by their place in it. */
+/* The counts of the other events of the group are identified by their position. */
 #define MEMBER_SHIFT 48
 
 static void weigh(struct csink_attach_follow *f, const struct sample *s, const struct csink_attach_event *event,
@@ -227,7 +227,7 @@ static void take_sample(struct csink_attach_follow *f, const struct perf_event_h
 /* ---- other records ---- */
 
 /*
- * The kernel says that a thread's counters ended. Where the thread itself did not, it has just got other rights by an
+ * The kernel reports that a thread's counters ended. If the thread did not end, it has just changed its credentials by
  * exec, and a process without them may not observe it any more.
  */
 static void note_taken_away(struct csink_attach_follow *f, int32_t pid, int32_t tid)

@@ -24,7 +24,7 @@ static bool room(struct csink_attach_images *images, void *array, uint32_t nr, u
 	return false;
 }
 
-/* ---- who bears a number ---- */
+/* ---- the owner of a TID ---- */
 
 static struct csink_slot *living_slot(const struct csink_attach_images *images, int32_t tid)
 {
@@ -63,7 +63,7 @@ static struct csink_attach_image *image_of(const struct csink_attach_images *ima
 		*number = images->living[id - 1].image;
 		return images->at[*number];
 	}
-	/* The latest: an exec or a new bearer of the pid comes later. */
+	/* The latest: an exec or a new owner of the PID comes later. */
 	for (uint32_t i = images->nr; i-- > 0;) {
 		if (images->at[i]->pid == pid) {
 			*number = i;
@@ -142,7 +142,7 @@ static uint32_t take_over(struct csink_attach_images *images, uint32_t number)
 	return left->birth;
 }
 
-/* ---- what the kernel tells ---- */
+/* ---- records of the kernel ---- */
 
 struct csink_attach_living *csink_attach_images_thread(struct csink_attach_images *images, int32_t pid, int32_t tid,
 						       uint64_t time_ns)

@@ -54,11 +54,11 @@ struct csink_attach_images {
 	struct csink_attach_objects objects;
 	struct csink_attach_image **at;
 	uint32_t nr, cap;
-	/* Who bears a number now. */
+	/* The current owner of a TID. */
 	struct csink_attach_living {
 		int32_t tid;
 		uint32_t image, thread; /* image == UINT32_MAX: none */
-		uint32_t birth;         /* differs between bearers of one number */
+		uint32_t birth;         /* differs between owners of one TID */
 	} * living;
 	uint32_t nr_living, cap_living, nr_births;
 	struct csink_table living_index; /* by TID; in each of these tables an id is an index + 1 */
@@ -86,7 +86,7 @@ bool csink_attach_images_take(struct csink_attach_images *images, int32_t pid, u
 struct csink_attach_living *csink_attach_images_thread(struct csink_attach_images *images, int32_t pid, int32_t tid,
 						       uint64_t time_ns);
 
-/* What the kernel tells. */
+/* Records of the kernel. */
 void csink_attach_images_fork(struct csink_attach_images *images, int32_t pid, int32_t ppid, int32_t tid,
 			      uint64_t time_ns);
 void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, const char *comm, uint64_t time_ns);

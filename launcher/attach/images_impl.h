@@ -10,7 +10,7 @@
 struct csink_attach_image *csink_attach_image_new(struct csink_attach_images *images, int32_t pid, uint64_t time_ns,
 						  uint32_t *number);
 
-/** Add a thread of an image; the former bearer of its number, if any, has ended. NULL: no memory. */
+/** Add a thread of an image; the former owner of its TID, if any, has ended. NULL: no memory. */
 struct csink_attach_living *csink_attach_thread_new(struct csink_attach_images *images, uint32_t number, int32_t tid,
 						    const char *name, uint64_t time_ns);
 

@@ -198,7 +198,7 @@ static void request(struct csink_options *o, enum csink_request what)
 		o->request = what;
 }
 
-/* Nothing on the command line said it: the environment, else the default. */
+/* It is not on the command line: the environment, else the default. */
 static int set_rest(struct csink_options *o)
 {
 	char variable[CSINK_OPTION_NAME];

@@ -15,7 +15,7 @@ struct csink_proc_stat {
  */
 int csink_proc_stat(int32_t pid, struct csink_proc_stat *out);
 
-/** Is it there and no zombie, and (start_monotonic_ns != 0) the one that started about then, not a later bearer of its
+/** Is it there and no zombie, and (start_monotonic_ns != 0) the one that started about then, not a later owner of its
  * pid? */
 bool csink_proc_is_running(int32_t pid, uint64_t start_monotonic_ns);
 

@@ -68,7 +68,7 @@ static int add_types(struct collector *c)
 
 /* ---- all together ---- */
 
-/* The arguments of the first process, for runs that have no launcher to tell them. */
+/* The arguments of the first process, for runs without a launcher. */
 static void take_command(struct collector *c, const struct csink_rec_header *header)
 {
 	char text[sizeof(header->cmdline)];

@@ -45,7 +45,7 @@ struct csink_outside {
 	uint32_t nr_processes;
 	uint8_t is_filtered;    /* not every process was to be profiled (--follow) */
 	int command_status;     /* waitpid(2)'s */
-	char event_reason[160]; /* what csink_events_auto said of the event it chose; "": the user chose */
+	char event_reason[160]; /* the reason of csink_events_auto for its choice; "": the user chose */
 	char command[256];      /* what was run, for the header */
 	char **notes; /* nr_notes lines for the report's header (say: frequency clamped); owned by the caller */
 	uint32_t nr_notes;

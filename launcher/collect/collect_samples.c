@@ -1,4 +1,4 @@
-/* One recording's rows become samples, and what its timeline tells of them, samples with a time. */
+/* The rows of a recording become samples; with its timeline, samples with a time. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

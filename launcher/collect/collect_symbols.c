@@ -1,4 +1,4 @@
-/* Names for what the recordings brought, object by object; what cannot be named is said, with the reason. */
+/* Names for the addresses of recordings, object by object; an object without names is reported with the reason. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -120,7 +120,7 @@ static void name_anon(struct collector *c, struct module *module)
 		c->p->mappings[module->mapping].has_functions = 1;
 }
 
-/* Said once, where it could not be done as asked. */
+/* Reported once, if the fetch that was asked for is not possible. */
 static void say_servers(struct collector *c)
 {
 	int err = csink_debuginfod_wanted ? csink_debuginfod_open() : 0;

@@ -75,7 +75,7 @@ static int parse(struct csink_recorded *rec, size_t file_bytes)
 
 	rec->is_cut = (uint64_t)rec->header.nr_blocks * CSINK_REC_BLOCK > file_bytes;
 	if (rec->bytes < CSINK_REC_HEADER_BYTES)
-		return 0; /* nothing was recorded before it was cut: the header says who and when */
+		return 0; /* nothing was recorded before it was cut: the header has the process and the time */
 	err = csink_recorded_walk(rec);
 	if (!err)
 		csink_recorded_resolve(rec);

@@ -32,7 +32,7 @@ static void release(struct dirent **entries, int nr)
 
 /*
  * Pairs with csink_reading_remove() of another reader: wait until it has removed what it had begun to. Not for ever:
- * the directory may be another user's, who can hold a lock as long as he likes.
+ * the directory may be another user's, who can hold a lock for any time.
  */
 static bool share(int fd)
 {

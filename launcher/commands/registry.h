@@ -61,7 +61,7 @@ void csink_command_print_help(const struct csink_command *command);
 
 /**
  * The end of what the command named so has on standard output. Returns @status; or, where not all of it could be
- * written, which is said, what that command fails with.
+ * written, which is reported, the exit status for that failure.
  */
 int csink_end_output(const char *command, int status);
 

@@ -36,7 +36,7 @@ struct csink_gate_fingerprint {
 int csink_gate_fingerprint_take(struct csink_gate_fingerprint *print, char *const *argv,
 				const struct csink_gate_runner *runner, bool simulate);
 
-/** What the runs have told: the engine, and the libraries among the files that the new side used. Returns 0 or -ENOMEM.
+/** Facts from the runs: the engine, and the libraries among the files that the new side used. Returns 0 or -ENOMEM.
  */
 int csink_gate_fingerprint_learn(struct csink_gate_fingerprint *print, const char *engine,
 				 const struct csink_gate_placement *placement);
@@ -65,7 +65,7 @@ char *csink_gate_cpu_name(const char *path);
 char *csink_gate_governors(const char *directory);
 
 /**
- * What tells two builds of a library apart: its build-id, or a checksum of a file that has none.
+ * What distinguishes two builds of a library: its build-id, or a checksum of a file that has none.
  * Returns a malloc'ed text, "" where the file cannot be read; NULL without memory.
  */
 char *csink_gate_library_id(const char *path);

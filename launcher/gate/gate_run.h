@@ -22,7 +22,7 @@ struct csink_profile;
 
 /* What is the same for all runs. */
 struct csink_gate_runner {
-	const char *texts[CSINK_NR_RUN_OPTS]; /* what the library is told: as csink_env_build takes it */
+	const char *texts[CSINK_NR_RUN_OPTS]; /* the values for the library: as csink_env_build takes them */
 	const char *input;                    /* a file that every run gets as its stdin; NULL: /dev/null */
 	struct csink_chosen_events events;
 	char frequency_text[24];

@@ -226,7 +226,7 @@ static int judge_metrics(struct judge *judge)
 			}
 			row->means[side] = mean_of(judge->values[side], judge->nr[side]);
 		}
-		/* Of a figure that some run has not, nothing is said. */
+		/* A figure that is missing in some run is not judged. */
 		if (!measured)
 			continue;
 		row->cost_ratio = row->means[1] / row->means[0];

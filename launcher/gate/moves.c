@@ -2,7 +2,7 @@
  * Where a change of the whole command's time went: the functions whose own time moved most, and the smallest function
  * that holds most of it together with what it calls. A command may be slower beyond doubt while of none of its
  * functions that can be shown: then this is what there is to go on. Costs are as measured, in differences, not ratios:
- * what matters is who has the time, not who changed beside the others.
+ * what matters is which function has the time, not which changed beside the others.
  */
 #include <errno.h>
 #include <math.h>
@@ -13,8 +13,8 @@
 #include "launcher/gate/judge_impl.h"
 
 #define LEVEL 0.95
-#define LEAST_SHARE 0.02 /* of the change: less is not told */
-#define WITHIN_SHARE 0.8 /* of the change that a function holds with what it calls, to be told */
+#define LEAST_SHARE 0.02 /* of the change: less is not reported */
+#define WITHIN_SHARE 0.8 /* of the change that a function holds with its callees, to be reported */
 #define WITHIN_MOST 0.9  /* of the time: "it is in main" is no news */
 
 static double difference(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b)

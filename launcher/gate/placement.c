@@ -111,7 +111,7 @@ static bool find_range(int fd, struct range *out)
 	return out->end > 0;
 }
 
-/* Is any page of it in memory? Who may not know is told that all are: then it is not said. */
+/* Is any page of it in memory? Without permission mincore() reports all pages resident: then there is no note. */
 static bool is_in_memory(int fd, const struct range *range)
 {
 	size_t len = (size_t)(range->end - range->start), page = (size_t)sysconf(_SC_PAGESIZE);
@@ -202,7 +202,7 @@ void csink_gate_placement_move(struct csink_gate_placement *placement, int side,
 	}
 }
 
-/* Without what tells versions of a library apart. */
+/* Without the version of a library. */
 static size_t name_of(const char *path, const char **name)
 {
 	const char *slash = strrchr(path, '/'), *end;

@@ -180,8 +180,8 @@ static int pin(struct csink_gate_series *series)
 	return -EINVAL;
 }
 
-/* The programs themselves; what else a side runs, its profiles will tell. A self-check moves what both sides run: it is
- * to meet the same chance as a gate of two builds. */
+/* The programs themselves; the other programs of a side are in its profiles. A self-check moves what both sides run: it
+ * is to meet the same chance as a gate of two builds. */
 static int place(struct csink_gate_series *series)
 {
 	char **const *argv = series->plan->argv;

@@ -234,8 +234,8 @@ int csink_gate_turn(struct csink_gate_series *series, enum csink_gate_side side,
 		csink_gate_placement_move(&series->placement, side, &series->random);
 	if (!err)
 		err = series->plan->simulate ? run_simulated(series, side) : run_measured(series, side, number);
-	/* What prepare made is cleaned up after a failure, too, and if we are told to end; the first reason is the one
-	 * to tell. */
+	/* What prepare made is cleaned up after a failure, too, and if a signal ends the gate; the first reason is
+	 * the one to report. */
 	memcpy(error, series->error, sizeof(error));
 	cleaned = run_hook(series, series->plan->cleanup, "--cleanup", side);
 	if (err)

@@ -171,7 +171,7 @@ int csink_export_diff(const char *path, const struct csink_profile *const profil
 	struct comparing c = {.options.type = type};
 	bool same = !strcmp(csink_base_name(files[0]), csink_base_name(files[1]));
 
-	/* Without the directories, where that tells them apart. */
+	/* Without the directories, if the names are still different. */
 	for (int i = 0; i < 2; i++)
 		c.sides[i] = (struct csink_html_side){profiles[i], same ? files[i] : csink_base_name(files[i]), 0};
 	return csink_export_file(path, write_diff, &c);

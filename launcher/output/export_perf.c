@@ -22,7 +22,8 @@
 
 #define OBJECTS_AT 0x100000000ULL
 #define OBJECT_ALIGN 0x10000ULL
-/* The kernel's, but below its text: who knows no KSYMBOL (hotspot) takes the symbol of the kernel that lies below. */
+/* The kernel's, but below its text: a reader without KSYMBOL (hotspot) takes the symbol of the kernel that lies below.
+ */
 #define SYMBOLS_AT 0xffff800000000000ULL
 #define SYMBOL_BYTES 16
 #define MAX_NAME 4000             /* a record has 65535 bytes */

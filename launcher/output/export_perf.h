@@ -18,7 +18,7 @@ struct csink_perf {
 	struct csink_threads threads;
 	struct csink_perf_process {
 		int32_t pid, tid;
-	} * processes; /* of each thread: as perf is told */
+	} * processes; /* of each thread: as perf's records have it */
 	struct csink_perf_object {
 		uint64_t start, bytes, offset; /* of the mapping in the profile */
 		uint64_t base;                 /* where it is in the file */

@@ -28,7 +28,7 @@
 #define SETTLE_NS 1000000
 
 /*
- * A ring takes writers on one CPU at a time: two lose records, and may leave it so that it tells nothing any more.
+ * A ring takes writers on one CPU at a time: two lose records, and may leave it in a state in which it reports nothing.
  * Births, names and ends are written on the CPU where they happen, into the ring of that CPU. What a task leaves of an
  * event is written on whichever CPU it ends on, under a lock of the event: so its counts have an event and a ring of
  * their own.

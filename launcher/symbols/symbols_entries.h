@@ -30,7 +30,7 @@ struct csink_entries {
 struct csink_dwarf_entry {
 	const uint8_t *start;
 	const struct csink_abbrev *abbrev; /* NULL: the end of a list of children */
-	const uint8_t *sibling;            /* NULL: not said */
+	const uint8_t *sibling;            /* NULL: unknown */
 };
 
 /** Read a unit's abbreviations. Returns 0 (csink_entries_close it) or -ENOMEM. */

@@ -21,7 +21,7 @@ struct ranges {
 	uint32_t nr, cap;
 };
 
-/* ---- who holds what ---- */
+/* ---- ownership ---- */
 
 static int add_unit(struct csink_units *u, const Dwarf_Die *die, bool is_split)
 {

@@ -13,7 +13,7 @@ struct tables {
 	const uint16_t *versions; /* NULL: none */
 };
 
-#define VERSION_HIDDEN 0x8000 /* of an older version: only those who ask for it get it */
+#define VERSION_HIDDEN 0x8000 /* of an older version: only callers that ask for it get it */
 
 static bool read_tables(struct tables *tables, const struct link_map *map)
 {

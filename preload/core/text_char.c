@@ -108,7 +108,7 @@ size_t csink_text_plain(const char *text, const char *special)
 
 	for (; *special; special++)
 		stops[(*special & 0x7f) / 64] |= 1ULL << *special % 64;
-	/* No further than that: who asks again behind each stop goes over the text once. */
+	/* No further than that: a caller that continues behind each stop goes over the text once. */
 	while (text[nr] >= ' ' && text[nr] < 0x7f && !(stops[text[nr] / 64] >> text[nr] % 64 & 1))
 		nr++;
 	return nr;

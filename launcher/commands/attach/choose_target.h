@@ -12,7 +12,7 @@
  * Find the targets by --pid, --tid, --cgroup, a pattern for names or a command to start (counters->at_exec then): in
  * one way, and one only.
  * @is_command  the operands came after "--".
- * Returns 0 or -errno, which has been said.
+ * Returns 0 or -errno, which has been reported.
  */
 int csink_attach_choose(const struct csink_options *options, int nr_operands, char **operands, bool is_command,
 			struct csink_attach_target *target, struct csink_attach_counters *counters);

@@ -180,7 +180,7 @@ static struct csink_reservation_command reservation_of(struct attach *a, struct 
 	};
 }
 
-/* Returns 0 or -errno, which has been said. */
+/* Returns 0 or -errno, which has been reported. */
 static int reserve(struct attach *a)
 {
 	struct csink_event_spec specs[CSINK_MAX_EVENTS];
@@ -346,7 +346,7 @@ static void name_command(struct attach *a)
 				      n ? ", " : "", images->at[i]->comm, images->at[i]->pid);
 }
 
-/* Returns 0 or -errno, which has been said. */
+/* Returns 0 or -errno, which has been reported. */
 static int finish(struct attach *a)
 {
 	struct csink_profile *profile = NULL;

@@ -57,7 +57,7 @@ enum csink_level csink_doctor_level(const struct csink_doctor *doctor);
 void csink_doctor_check_rights(
 	struct csink_doctor *doctor);                     /* doctor_rights.c: kernel, paranoid, capabilities, filters */
 void csink_doctor_check_pmu(struct csink_doctor *doctor); /* doctor_pmu.c: PMU, watchdog */
-void csink_doctor_check_holders(struct csink_doctor *doctor); /* doctor_holders.c: who else has counters open */
+void csink_doctor_check_holders(struct csink_doctor *doctor); /* doctor_holders.c: other processes with open counters */
 void csink_doctor_check_limits(struct csink_doctor *doctor);  /* doctor_limits.c: fds, locked memory, rates */
 void csink_doctor_check_engine(struct csink_doctor *doctor);  /* doctor_engine.c: event and engine that will be used */
 void csink_doctor_check_group(

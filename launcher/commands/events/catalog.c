@@ -85,7 +85,7 @@ static void try_open(const struct csink_event_spec *parsed, struct csink_catalog
 		close(fd);
 }
 
-/* List one event: parse it as --events would, try it, tell the visitor. */
+/* List one event: parse it as --events would, try it, call the visitor. */
 static int list_event(struct catalog *catalog, const char *source, const char *name, const char *help)
 {
 	struct csink_catalog_event event = {.source = source, .name = name, .help = help ? help : ""};

@@ -122,7 +122,7 @@ static void describe_event(struct gate *gate)
 	snprintf(gate->result.unit, sizeof(gate->result.unit), "%s", *event->unit ? event->unit : "count");
 }
 
-/* What took the samples is known when they are there. Who asked for the timer knows what that costs. */
+/* The engine is known once there are samples. No note if the user chose the timer. */
 static int learn_from_runs(struct gate *gate)
 {
 	const char *engine = gate->series.engine, *asked = text_of(gate, CSINK_GATE_OPT_ENGINE);
@@ -133,7 +133,7 @@ static int learn_from_runs(struct gate *gate)
 				"hundred a second instead of %s, so that only larger changes are found (see the "
 				"detection floor); --deterministic counts instructions without it",
 				gate->set.runner.frequency_text);
-	/* Only who has a baseline has a fingerprint. */
+	/* Only a gate with a baseline has a fingerprint. */
 	if (!gate->print.program)
 		return 0;
 	if (csink_gate_fingerprint_learn(&gate->print, engine, &gate->series.placement))
@@ -162,7 +162,7 @@ static bool say_if_same(struct gate *gate)
 	return same == CSINK_GATE_SAME_RUN;
 }
 
-/* A gate that cannot fail is not to look like one that passed: said before the runs are made. */
+/* A gate that cannot fail must not look like one that passed: warned of before the runs are made. */
 static void warn_of_few(const struct gate *gate)
 {
 	uint32_t runs = gate->set.plan.runs, old = gate->data.paired ? runs : gate->data.nr_runs;
@@ -253,7 +253,7 @@ static void name_programs(struct gate *gate)
 	}
 }
 
-/* Who reads from whom. */
+/* The parts of the gate that refer to each other. */
 static void link_parts(struct gate *gate)
 {
 	gate->series = (struct csink_gate_series){
@@ -266,7 +266,7 @@ static void link_parts(struct gate *gate)
 		gate->result.commands[side] = gate->lines[side];
 }
 
-/* What the settings say of the runs and of how they are told. */
+/* The settings of the runs and of their report. */
 static void take_settings(struct gate *gate)
 {
 	const struct csink_gate_plan *plan = &gate->set.plan;

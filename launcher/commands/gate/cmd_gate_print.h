@@ -7,12 +7,13 @@
 
 struct csink_html_side;
 
-/** Before minutes are spent on what could not be kept: can all of it be written? If not, a line on stderr has said
+/** Before minutes are spent on what could not be kept: can all of it be written? If not, a line on stderr has reported
  * what. */
 bool csink_gate_can_tell(const struct csink_gate_settings *s);
 
 /**
- * Write the result in all its formats. What cannot be written is said on stderr, and then the verdict is, too.
+ * Write the result in all its formats. An output that cannot be written is reported on stderr, together with the
+ * verdict.
  * @series  gives its notes, and takes some.
  * @sides   of the differential flame graph; those without a profile give none.
  * Returns what to exit with.

@@ -1,6 +1,6 @@
 /*
- * A gate as it is told: what was compared, how, and the verdicts. cmd_gate.c fills it in; print_*.c write it, each in a
- * format of its own, with the words of gate_words.c.
+ * The result of a gate for printing: what was compared, how, and the verdicts. cmd_gate.c fills it in; print_*.c write
+ * it, each in a format of its own, with the words of gate_words.c.
  */
 #ifndef CSINK_GATE_RESULT_H
 #define CSINK_GATE_RESULT_H

@@ -20,7 +20,7 @@ struct csink_gate_settings {
 	bool shell_on_one_side; /* vs goes through a shell, and the command does not */
 };
 
-/** Settings from options and argv. Returns 0; -errno, and one line on stderr has said why. */
+/** Settings from options and argv. Returns 0; -errno, and one line on stderr has the reason. */
 int csink_gate_settings_resolve(struct csink_gate_settings *settings);
 void csink_gate_settings_release(struct csink_gate_settings *settings);
 

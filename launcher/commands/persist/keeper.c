@@ -106,7 +106,7 @@ static int detach(struct keeper *keeper, struct client *client, uint32_t op, str
 	return csink_keeper_take(&keeper->events, added, event);
 }
 
-/* Reading for those who may; everything else for owners (and root). */
+/* Reading for users whom the mode allows; all else for the owner (and root). */
 static int find(struct keeper *keeper, const struct client *client, uint32_t op, uint64_t id, struct csink_kept **kept)
 {
 	*kept = op == CSINK_PERSIST_ATTACH ? csink_keeper_find_member(&keeper->events, id)
@@ -446,7 +446,7 @@ static void take_signals(void)
 
 /*
  * With no event and no client: end, unless a process is about to start a keeper and will find this one, or has
- * connected by now. Who connects after that is told by the closed socket, and starts another.
+ * connected by now. A client that connects later finds the socket closed, and starts another keeper.
  */
 static bool may_end(struct keeper *keeper)
 {

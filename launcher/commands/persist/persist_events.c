@@ -105,7 +105,7 @@ bool csink_keeper_lets_read(const struct csink_kept *kept, uid_t uid, gid_t gid)
 	return kept->event.mode & 04 || (kept->event.mode & 040 && gid == getegid());
 }
 
-/* What was said of the event must be so, as far as can be seen. */
+/* Check the description of the event, as far as possible. */
 static int check(struct csink_kept *kept)
 {
 	const struct csink_persist_event *event = &kept->event;

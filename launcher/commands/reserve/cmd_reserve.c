@@ -179,7 +179,7 @@ static int hold(struct reserve *reserve, void (*made)(int status, void *arg), vo
 /* ---- in the background ---- */
 
 struct background {
-	int fd; /* the one who waits reads the status from it */
+	int fd; /* the waiting process reads the status from it */
 	bool quiet;
 };
 
@@ -191,7 +191,7 @@ static void tell_status(int status, void *arg)
 
 	if (!status && !background->quiet)
 		csink_say("process %d holds the reservation until INT, HUP or TERM", getpid());
-	/* The one who waits may be gone; then the reservation goes on as asked. */
+	/* The waiting process may have ended; then the reservation goes on as asked. */
 	if (write(background->fd, &byte, 1) < 0)
 		errno = 0;
 	close(background->fd);
@@ -202,7 +202,7 @@ static void tell_status(int status, void *arg)
 		dup2(null, fd);
 }
 
-/* The child is the one who reserves, from the start: its pid is the holder's. */
+/* The child makes the reservation: its PID is the holder's. */
 static int hold_in_background(struct reserve *reserve)
 {
 	struct background background = {.quiet = reserve->quiet};

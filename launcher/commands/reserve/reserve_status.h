@@ -1,6 +1,6 @@
 /*
- * How it stands with the counters, without reserving them: who holds the agent's lock, who waits for it, what the agent
- * does, the watchdog, and who else has perf events. For `countersink reserve --status`.
+ * The state of the counters, without reserving them: the holders of the agent's lock, the waiting processes, what the
+ * agent does, the watchdog, and other processes with perf events. For `countersink reserve --status`.
  */
 #ifndef CSINK_RESERVE_STATUS_H
 #define CSINK_RESERVE_STATUS_H
@@ -21,7 +21,7 @@ struct csink_reserve_status {
 	int32_t waiters[CSINK_MAX_WAITERS];
 	struct csink_agent agent;
 	int active;             /* perfevent.active, or -errno as of csink_pcp_active */
-	char active_words[200]; /* then what was said */
+	char active_words[200]; /* then the text */
 	int64_t watchdog;       /* kernel.nmi_watchdog; -1: not known */
 	struct csink_scan scan;
 	int scan_err;

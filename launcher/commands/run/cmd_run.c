@@ -30,7 +30,7 @@ struct run {
 	struct csink_options options;
 	char **argv; /* the command */
 	bool quiet, report;
-	const char *texts[CSINK_NR_RUN_OPTS]; /* resolved: what the library is told */
+	const char *texts[CSINK_NR_RUN_OPTS]; /* resolved: the values for the library */
 	char frequency_text[24], output_text[2 * PATH_MAX];
 	struct csink_save save;
 
@@ -88,7 +88,7 @@ static int resolve_rate(struct run *run)
 	return 0;
 }
 
-/* The library is told an absolute path, in which nothing is left to be expanded. */
+/* The library gets an absolute path without patterns. */
 static void tell_output(struct run *run)
 {
 	size_t n = 0;
@@ -163,7 +163,7 @@ static struct csink_reservation_command reservation_of(struct run *run, const st
 	};
 }
 
-/* Find out whether the command can be injected, and make ready for it. What fails is said; the command runs all the
+/* Find out whether the command can be injected, and prepare it. A failure is reported; the command runs all the
  * same. */
 static void prepare_injection(struct run *run)
 {
@@ -198,7 +198,7 @@ static void drain_outside(void *arg)
 	run->next_take_ns = now + TAKE_NS;
 	if (!run->collector)
 		run->collector = csink_collect_begin(&run->outside);
-	/* What goes wrong here goes wrong again at the end, and is said there. */
+	/* An error here occurs again at the end, and is reported there. */
 	if (run->collector)
 		csink_collect_take(run->collector, run->injection.directory.path, TAKE_LEAST);
 }
@@ -208,7 +208,7 @@ static void remove_directory(void *arg)
 	csink_run_directory_remove(arg);
 }
 
-/* Name what goes on after the command has ended; from the recordings, where the kernel did not tell of processes. */
+/* Name the processes that outlive the command; from the recordings, if the kernel did not report processes. */
 static void note_running(struct run *run)
 {
 	const struct csink_outside_process *processes = run->outside.processes;

@@ -193,7 +193,7 @@ static void on_watch(void *arg)
 		csink_stat_intervals_run(run->intervals);
 }
 
-/* Counters for the next child. What cannot be had is said in the result. */
+/* Counters for the next child. A counter that cannot be had is noted in the result. */
 static void open_counters(struct stat_run *run)
 {
 	char why[160];
@@ -438,7 +438,7 @@ static int run_and_write(struct stat_run *run)
 		if (!status)
 			status = csink_exit_status(run->result.status);
 	}
-	/* Some file systems tell of a full disk as late as that. */
+	/* Some file systems report a full disk only at close(2). */
 	if (run->writer.path && fclose(run->writer.out))
 		write_late(run, errno);
 	csink_stat_threads_close(run->threads);

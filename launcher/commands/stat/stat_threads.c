@@ -61,7 +61,7 @@ static int map_ring(struct csink_stat_threads *threads, int fd)
 	return epoll_ctl(threads->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-/* What tells of births, names and ends on one CPU. Returns 0, -ENODEV (no such CPU) or -errno. */
+/* The event that reports births, names and exits on one CPU. Returns 0, -ENODEV (no such CPU) or -errno. */
 static int open_lives(struct csink_stat_threads *threads, int cpu)
 {
 	const struct csink_outside_how how = {cpu, -1, add_lives, threads};

@@ -1,7 +1,7 @@
 /*
  * Counts of single threads, from outside: as a thread exits, the kernel leaves a PERF_RECORD_READ with what each event
  * inherited by it had counted. For that each event is opened on each CPU, with a ring of its own, and so is one that
- * tells of births and names; the launcher's event loop reads them.
+ * reports births and names; the launcher's event loop reads them.
  *
  * Linux 5.13 to about 6.15 leaves no such record where the task has ended already (the record was lost in a rewrite of
  * the kernel's exit path): then no thread has counts, and has_counts says so.

@@ -21,7 +21,7 @@ struct csink_stat_thread_note {
 /*
  * A ring takes writers on one CPU only. Births, names and ends are written where they happen; but what a thread leaves
  * of an event on CPU 0 is written on the CPU that it ends on, under a lock of that event. So each event has a ring of
- * its own: two CPUs that write to one at a time lose records, and may leave it so that it tells nothing any more.
+ * its own: two CPUs that write to one at a time lose records, and may leave it in a state in which it reports nothing.
  */
 struct csink_stat_ring {
 	struct perf_event_mmap_page *page;
@@ -34,7 +34,7 @@ struct csink_stat_threads {
 	struct csink_stat_counters *counters;
 	uint64_t *ids;     /* of counter i on a CPU: ids[i * nr_cpus + cpu]; 0: none there */
 	uint32_t nr_reads; /* how many records a thread leaves of its counts: one for each id */
-	int *lives_fds;    /* what tells of births, names and ends, on each CPU that is there */
+	int *lives_fds;    /* the event that reports births, names and exits, on each CPU */
 	uint32_t nr_lives;
 	struct csink_stat_thread_note *notes;
 	uint32_t nr_notes, cap_notes;

@@ -23,7 +23,7 @@ static struct csink_slot *slot_of(const struct table *table, uint32_t tid)
 	return slot;
 }
 
-/* NULL: no record can have told of so many. */
+/* NULL: more than any number of records can have reported. */
 static struct csink_stat_thread *add_thread(struct table *table, const struct csink_stat_thread_note *note)
 {
 	struct csink_stat_thread *thread = &table->threads[table->nr];

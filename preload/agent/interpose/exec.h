@@ -13,8 +13,8 @@ long csink_exec_by_number(long number, long a, long b, long c, long d, long e);
 enum { CSINK_IGNORED_BYTES = 40 };
 
 /**
- * An environment that tells a program which of our signals it is to find ignored (csink_signals_ignored): what libc
- * itself forks, nothing of ours runs in.
+ * An environment that names the signals of the agent that a program is to find ignored (csink_signals_ignored): our
+ * fork hooks do not run in children that libc forks internally.
  * @room  for two pointers more than @envp has
  * @text  CSINK_IGNORED_BYTES
  * Context: thread.

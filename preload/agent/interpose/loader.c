@@ -177,7 +177,7 @@ static void yield_to(const char *file, const char *how)
 	}
 }
 
-/* Does what the loader finds depend on who calls it? */
+/* Does the loader's result depend on the caller? */
 static bool is_callers_own(const char *file, const void *caller)
 {
 	const ElfW(Dyn) * dyn;

@@ -1,6 +1,6 @@
 /*
  * ThreadSanitizer keeps the stack of each thread itself, from calls that the compiler puts into the program's
- * functions. Ours have none: without a word to it, who called us would be missing in its reports.
+ * functions. Ours have none: without an annotation the callers of ours would be missing in its reports.
  */
 #ifndef CSINK_SANITIZER_H
 #define CSINK_SANITIZER_H

@@ -76,7 +76,7 @@ bool csink_filtered_may_begin(const struct csink_status *status, const char **wh
 	if (status && !status->nr_filters)
 		return true;
 	is_told = read_known(&known, &deadly);
-	/* Without /proc there is no telling: the beginner's word is taken for what was there then. */
+	/* Without /proc the number is unknown: the number that the first process of the run found is taken. */
 	nr_filters = status ? status->nr_filters : known;
 	if (!nr_filters)
 		return true;

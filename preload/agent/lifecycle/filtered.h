@@ -3,8 +3,9 @@
  * profiler makes, and the program is not to die of us: what is deadly is left out, or all is.
  *
  * The process that begins a run (the launcher, or the first process where there is none) tries the calls in a child and
- * tells the others by CSINK_ENV_RUN_FILTERS. Who finds itself under more filters than those, put there by somebody that
- * we did not see do it, tries them only where its own parent lives under the same ones: then children are no novelty.
+ * tells the others by CSINK_ENV_RUN_FILTERS. A process that finds itself under more filters than those, from a program
+ * that we did not see do it, tries them only where its own parent lives under the same ones: then children are no
+ * novelty.
  */
 #ifndef CSINK_FILTERED_H
 #define CSINK_FILTERED_H

@@ -201,7 +201,7 @@ static void make_profile(const char *run_dir, const char *to)
 	if (helper.err)
 		csink_finish_complain("cannot run %s: %s; the recordings stay in %s", program, strerror(helper.err),
 				      run_dir);
-	/* Any other failure it has told itself. */
+	/* It has reported any other failure itself. */
 out:
 	if (stack)
 		csink_rawcall(SYS_munmap, stack, bytes);

@@ -72,7 +72,7 @@ void csink_signal_raise(int32_t tid, int signo, const siginfo_t *info)
 {
 	pid_t pid = csink_process.pid;
 
-	/* To itself a process may say who sent it. */
+	/* A process may send itself a signal with any si_code and sender. */
 	if (tid ? csink_rawcall(SYS_rt_tgsigqueueinfo, pid, tid, signo, info)
 		: csink_rawcall(SYS_rt_sigqueueinfo, pid, signo, info))
 		tid ? csink_rawcall(SYS_tgkill, pid, tid, signo) : csink_rawcall(SYS_kill, pid, signo);

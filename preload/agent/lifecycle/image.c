@@ -121,8 +121,8 @@ static int record_beside(int err)
 	return csink_recording_create(&csink_process.rec, beside, csink_config.max_bytes);
 }
 
-/* Is this no more than what comes of chroot, of other rights, or of a launcher that had its profile made? What cannot
- * be recorded then is named by others: who started it, and the kernel's list of processes. */
+/* Expected after chroot, a change of credentials, or at the end of a launcher's run: not an error. A process that
+ * cannot record then is named by the process that started it, and by the kernel's list of processes. */
 static bool is_out_of_reach(int err)
 {
 	return err == -EACCES || err == -EPERM || err == -ENOENT || err == -EROFS;

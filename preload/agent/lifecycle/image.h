@@ -1,6 +1,6 @@
 /*
  * The life of one process image: it begins in the constructor or in a forked child, and ends at exit, before exec, or
- * with no word at all.
+ * without a message.
  */
 #ifndef CSINK_IMAGE_H
 #define CSINK_IMAGE_H

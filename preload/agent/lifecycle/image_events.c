@@ -73,7 +73,7 @@ static void set_rate(struct csink_process *process, uint32_t i)
 		event->attr.sample_freq = csink_config.frequency;
 	}
 	limit_rate(event, leads ? &process->rates[i] : NULL);
-	event->rec.period = 0; /* said of those that lead, once that is known */
+	event->rec.period = 0; /* set for leaders, once they are known */
 }
 
 static const struct csink_event_spec *first_of(const struct csink_process *process, uint32_t g)

@@ -20,7 +20,7 @@ static const char *set(const char *name)
 	return value && *value ? value : NULL;
 }
 
-/* The library's own word of an owner comes later than the launcher's of itself. */
+/* An owner that the library names comes after the launcher's own entry. */
 static bool is_of_launcher(void)
 {
 	return set(CSINK_ENV_RUN_PARENT) && !set(CSINK_ENV_RUN_OWNER);

@@ -4,7 +4,8 @@
  * where there is no launcher, and what it starts shares that.
  *
  * Not so where a launcher of this boot and pid namespace gave the directory: it names in its report what could not
- * record (after chroot, or with other rights), or has ended, and nothing that starts afterwards belongs to its run.
+ * record (after chroot, or with other credentials), or has ended, and nothing that starts afterwards belongs to its
+ * run.
  */
 #ifndef CSINK_OWN_RUN_H
 #define CSINK_OWN_RUN_H

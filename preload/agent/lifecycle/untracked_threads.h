@@ -1,6 +1,7 @@
 /*
- * Threads that we do not sample because nothing told us of them: made by clone(2) itself, as some languages' runtimes
- * do, or older than the library, which was opened late. They are counted, and the report names them.
+ * Threads that are not sampled because the agent did not see their creation: made by clone(2) itself, as some
+ * languages' runtimes do, or older than the library, which was opened late. They are counted, and the report names
+ * them.
  */
 #ifndef CSINK_UNTRACKED_THREADS_H
 #define CSINK_UNTRACKED_THREADS_H

@@ -88,7 +88,7 @@ static uint64_t blocked_signals(void)
 
 /*
  * A real-time signal that is not in use yet, from the top: programs and libraries take them from the bottom. A debugger
- * stops at each of those, but lets pass, unless told otherwise, what has always been profilers'.
+ * stops at each of those, but by default passes the signals that profilers have always used.
  */
 int csink_engine_free_signal(void)
 {
@@ -170,7 +170,7 @@ static int try_perf(struct csink_thread *thread, enum csink_engine engine)
 	return err;
 }
 
-/* Say in the recording who samples, now that it is known. */
+/* Note in the recording which engine samples, now that it is known. */
 static void name_leaders(void)
 {
 	struct csink_rec_header *header = csink_process.rec.header;

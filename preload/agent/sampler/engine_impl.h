@@ -22,8 +22,8 @@ int csink_engine_open_timer(struct csink_thread *thread);
 void csink_engine_open_switches(struct csink_thread *thread);
 
 /**
- * Who leads a group: its first event; where that was refused, CPU time does in the first group, so that time is sampled
- * all the same, and the next event in the others. CSINK_MAX_EVENTS: none is left. Context: any.
+ * The leader of a group: its first event; where that was refused, CPU time does in the first group, so that time is
+ * sampled all the same, and the next event in the others. CSINK_MAX_EVENTS: none is left. Context: any.
  */
 uint32_t csink_engine_leader(uint32_t g);
 

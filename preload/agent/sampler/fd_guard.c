@@ -25,7 +25,7 @@ static _Atomic uint32_t nr_forking;
 bool csink_fd_guard_enter(void)
 {
 	atomic_fetch_add_explicit(&nr_opening, 1, memory_order_seq_cst);
-	/* Either we see the flag, or who sets it sees us and waits. */
+	/* Either this thread sees the flag, or the thread that sets it sees this one and waits. */
 	if (!atomic_load_explicit(&alarmed, memory_order_seq_cst) &&
 	    !atomic_load_explicit(&nr_forking, memory_order_seq_cst))
 		return true;

@@ -32,7 +32,7 @@ enum csink_group_signal {
 	CSINK_GROUP_SETSIG,  /* F_SETSIG to the opening thread */
 };
 
-/* What the ring said since it was last read. */
+/* The records of the ring since it was last read. */
 struct csink_group_read {
 	uint64_t nr_overflows;
 	uint64_t lost;      /* records the kernel dropped */
@@ -42,7 +42,7 @@ struct csink_group_read {
 	uint64_t counts[CSINK_MAX_EVENTS]; /* at the latest overflow, as counted (not scaled) */
 };
 
-/** sig_data of our events, to tell our SIGTRAP from another's. */
+/** sig_data of the agent's events, to distinguish their SIGTRAP from others. */
 #define CSINK_GROUP_SIG_DATA 0x636e6b73696e6bULL
 
 /* What opening is given. */

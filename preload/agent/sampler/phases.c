@@ -21,9 +21,9 @@ void csink_sampling_stop(void);
 void csink_sampling_start(void);
 
 /*
- * Names by phase, from CSINK_PHASE_FIRST on. A slot is taken (1), then its name is there (2): who looks for a name
- * passes over one that another thread is still writing, and may then take a slot for the same name, which a reader adds
- * up.
+ * Names by phase, from CSINK_PHASE_FIRST on. A slot is taken (1), then its name is there (2): a thread that looks for a
+ * name passes over one that another thread is still writing, and may then take a slot for the same name, which a reader
+ * adds up.
  */
 static struct phase {
 	_Atomic uint8_t state;

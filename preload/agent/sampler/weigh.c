@@ -23,7 +23,7 @@ static void mark_scaled(uint32_t event)
 /*
  * How long a group of one kind of CPU had to wait for counters since the last sample of it or of the groups of the
  * other kinds, which are enabled all the time as well. Time in which none of them ran counts as waiting; where several
- * were there since, it is charged to the group that samples now. A single group tells nothing of waiting.
+ * were there since, it is charged to the group that samples now. A single group gives no measure of waiting.
  */
 static __attribute__((noinline)) uint64_t has_waited(struct csink_thread *thread, uint32_t g,
 						     const struct csink_group_read *read)

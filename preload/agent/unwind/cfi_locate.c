@@ -54,7 +54,7 @@ bool csink_cfi_table_of(uintptr_t bias, const ElfW(Phdr) * phdr, uint32_t nr, st
 }
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
-/* 1: found; 0: no object there; -1: the loader cannot tell. */
+/* 1: found; 0: no object there; -1: unknown to the loader. */
 static int locate_by_loader(uintptr_t pc, struct csink_cfi_table *table)
 {
 	struct dl_find_object object;

@@ -125,7 +125,7 @@ static inline uint64_t csink_row_mix(uint32_t nr_unloads)
 
 /*
  * Multiplied, any bit of the row changes many of the check: halves of two entries do not fit by chance of similar rows.
- * No order is needed between the two words: the check tells.
+ * No order is needed between the two words: the checksum rejects torn entries.
  */
 static inline bool csink_row_get(const char *slot, uintptr_t pc, uint64_t mix, csink_row_t *row)
 {

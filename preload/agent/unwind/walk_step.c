@@ -182,8 +182,9 @@ static bool step_reg(struct csink_walker *w, csink_row_t row)
 	if (kind == CSINK_ROW_REG_SAVED || kind == CSINK_ROW_DEREF_SAVED)
 		fp_at = cfa + (uint64_t)FP_BYTES(row);
 	/*
-	 * Where a realigned frame saved the frame pointer is said from the frame pointer itself. GCC says so even after
-	 * the epilogue's pop has given it back to the caller: then it lies outside of the frame, and is right as it is.
+	 * The rule for the frame pointer that a realigned frame saved is relative to the frame pointer itself. GCC says
+	 * so even after the epilogue's pop has given it back to the caller: then it lies outside of the frame, and is
+	 * right as it is.
 	 */
 	if ((kind == CSINK_ROW_REG_FPX || kind == CSINK_ROW_DEREF_FPX) && w->fp >= w->sp && w->fp < cfa)
 		fp_at = w->fp + (uint64_t)csink_row_far(row);

@@ -42,7 +42,7 @@ static bool step_fp(struct csink_walker *w, bool in_object)
 	return csink_walker_step_to(w, w->fp + 16, fp, ra);
 }
 
-/* What the word at an address says, taken for a return address. */
+/* The word at an address, taken for a return address. */
 static enum csink_code_call call_at(struct csink_walker *w, uintptr_t at, uint64_t *ra)
 {
 	if (!csink_load_word(&w->load, at, ra) || !csink_address_plausible(*ra))

@@ -158,7 +158,7 @@ static int add_event(struct csink_event_parser *parser, struct csink_text text, 
 			return csink_event_fail(parser, -EINVAL, text,
 						"'%.*s': only a group's first event can be pinned or exclusive",
 						(int)text.length, text.at);
-		mods.pinned = mods.exclusive = false; /* said of the whole group: its leader has it */
+		mods.pinned = mods.exclusive = false; /* of the whole group: its leader has it */
 	}
 	ret = csink_event_modifiers_apply(parser, text, &mods, spec);
 	if (!ret)

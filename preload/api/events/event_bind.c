@@ -134,7 +134,7 @@ static void bind_one(const struct csink_event_roots *roots, struct csink_event_s
 	colon = strchr(name, ':');
 	if (colon)
 		*colon++ = '\0';
-	/* A long name is cut: it is for people, and the attr says the rest. */
+	/* A long name is cut: it is for users; the attr is complete. */
 	if (snprintf(spec->rec.name, sizeof(spec->rec.name), "%s/%s/%s%s", core->name, name, colon ? ":" : "",
 		     colon ? colon : "") >= (int)sizeof(spec->rec.name))
 		spec->rec.name[sizeof(spec->rec.name) - 2] = '~';
@@ -262,7 +262,8 @@ static struct kind kind_of(const struct csink_event_times *times, uint32_t nr, c
 		if (!is_of(&times[k], cpus))
 			continue;
 		if (times[k].is_clock) {
-			/* One that never ran, or that failed, tells nothing that the events' own times do not. */
+			/* A clock that never ran, or that failed, has no more information than the events' own times.
+			 */
 			kind.clock = times[k].running_ns ? &times[k] : NULL;
 			continue;
 		}
@@ -294,7 +295,7 @@ static double mean_of_all(const struct csink_event_times *times, uint32_t nr)
 	return nr_kinds > 1 ? all_ns : 0;
 }
 
-/* How long it was there, of all the time that the tasks ran; 0: who knows. */
+/* How long it was there, of all the time that the tasks ran; 0: unknown. */
 static uint64_t time_there_ns(const struct csink_event_times *times, uint32_t nr, const struct csink_event_times *own,
 			      const struct kind *kind)
 {

@@ -44,7 +44,8 @@ int csink_event_from_pmu(struct csink_event_parser *parser, struct csink_text pm
 int csink_event_from_tracepoint(struct csink_event_parser *parser, struct csink_text subsystem, struct csink_text name,
 				struct csink_event_spec *spec);
 
-/** Explain in err why subsystem:name is no tracepoint. found is what csink_event_from_tracepoint said. Returns -errno.
+/** Explain in err why subsystem:name is no tracepoint. found is the result of csink_event_from_tracepoint. Returns
+ * -errno.
  */
 int csink_event_fail_tracepoint(struct csink_event_parser *parser, struct csink_text where, struct csink_text subsystem,
 				struct csink_text name, int found);

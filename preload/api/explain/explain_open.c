@@ -1,6 +1,6 @@
 /*
  * Explaining a failed perf_event_open: the steps, in the kernel's order of checks, and the choice of the fault to
- * report. The kernel tells of its first fault only, and one errno hides many; so the call is built up again from an
+ * report. The kernel reports its first fault only, and one errno hides many; so the call is built up again from an
  * event that opens, until each value that it cannot have is known.
  */
 #include <errno.h>
@@ -102,7 +102,7 @@ static uint32_t kernel_size(void)
 }
 
 /*
- * Take a copy of the caller's attr, as long as it says it is. After E2BIG its size may be the kernel's word and not the
+ * Take a copy of the caller's attr, of the size in attr.size. After E2BIG its size may be the kernel's word and not the
  * caller's; then no more is read than any build of today has.
  */
 static void copy_passed(const struct csink_perf_call *call, int err, union csink_attr_copy *passed)
@@ -219,7 +219,7 @@ static int explain(const struct csink_perf_call *call, int err, struct csink_exp
 	if (csink_explain_refusal(call, &probe.system, out)) {
 		bool is_fd_limit = out->err == EMFILE || out->err == ENFILE;
 
-		/* Without an fd left, what the kernel checks before it needs one can still be told apart. */
+		/* Without an fd left, faults that the kernel checks before it needs one can still be distinguished. */
 		if (!is_fd_limit || err == out->err)
 			return 1;
 		probe_init(&probe, call, &passed);

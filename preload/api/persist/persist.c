@@ -1,4 +1,4 @@
-/* Persistent events, for those who have them: each call is a conversation with the keeper. See countersink/persist.h.
+/* Persistent events, the client's side: each call is a dialogue with the keeper. See countersink/persist.h.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -287,7 +287,7 @@ CSINK_EXPORT int csink_persist_list_sized(int (*each)(const struct csink_persist
 	return err ? err : nr;
 }
 
-/* Does a keeper live there? Its lock tells, also of one that is about to listen. */
+/* Does a keeper run there? It holds the lock, also before it listens. */
 static bool is_kept(int directory_fd)
 {
 	int fd = openat(directory_fd, CSINK_PERSIST_LOCK, O_RDWR | O_CLOEXEC | O_NOFOLLOW);

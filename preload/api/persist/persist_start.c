@@ -92,7 +92,7 @@ static __attribute__((noreturn)) void become_keeper(const struct birth *birth)
 	leave(127);
 }
 
-/* Returns 0 or -errno. Whether the keeper lives its word on the socket tells. */
+/* Returns 0 or -errno. The keeper confirms its start on the socket. */
 static int give_birth(const struct birth *birth)
 {
 	uint64_t all = ~0ULL, old;
@@ -145,7 +145,7 @@ static int start(int directory_fd)
 	if (!err)
 		return pair[0];
 	close(pair[0]);
-	return err == -EPIPE ? -ENOEXEC : err; /* it ended without a word */
+	return err == -EPIPE ? -ENOEXEC : err; /* it ended without a confirmation */
 }
 
 int csink_persist_start(int directory_fd)
@@ -154,7 +154,7 @@ int csink_persist_start(int directory_fd)
 
 	if (lock < 0)
 		return -errno;
-	/* Held by those who start one, a moment long; the kernel lets go for those who die meanwhile. */
+	/* Held by a process that starts one, for a moment; the kernel releases it if that process dies meanwhile. */
 	while (flock(lock, LOCK_EX)) {
 		if (errno != EINTR) {
 			fd = -errno;

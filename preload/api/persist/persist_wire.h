@@ -56,7 +56,7 @@ int csink_persist_directory(const char *base, bool create, char path[PATH_MAX]);
 
 /**
  * Connect to the keeper of a run directory.
- * Returns the socket; -ECONNREFUSED: there is none; -EPERM: who listens there is not the directory's owner. Context:
+ * Returns the socket; -ECONNREFUSED: there is none; -EPERM: the listener is not of the directory's owner. Context:
  * thread.
  */
 int csink_persist_connect(int directory_fd);

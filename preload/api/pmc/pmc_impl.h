@@ -14,7 +14,7 @@
 
 struct csink_pmc_target {
 	int32_t pid;
-	uint64_t start_ticks;     /* tells it from a later process of that number */
+	uint64_t start_ticks;     /* distinguishes it from a later process with that PID */
 	struct csink_own_fd *fds; /* an event for each thread that it and its descendants had */
 	uint32_t nr_fds, cap_fds;
 	struct perf_event_mmap_page *page; /* with CSINK_PMC_SELF, where it can be mapped: of the only event */

@@ -21,7 +21,7 @@
 
 #define STOP_NS (1 * CSINK_NS_PER_S) /* a loaded machine may need that long; then we go on without those that ran */
 #define BUSY_NS (CSINK_NS_PER_S / 2) /* another attach holds its target for some ms only */
-#define DEEP_NS 3000000 /* who has not stopped by then, and is in an uninterruptible wait, is as good as stopped */
+#define DEEP_NS 3000000 /* a thread in an uninterruptible wait that has not stopped by then counts as stopped */
 #define POLL_NS 50000
 #define OPTIONS (PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK)
 
@@ -172,7 +172,7 @@ static int add_born(struct halting *h, int32_t tid)
 
 /*
  * The state of a traced task; ended ones are reaped, so that no loop waits for them. A stop is looked at only: to
- * take the news of a signal would be to take the signal, which the thread is to get when we let it go.
+ * consume the stop of a signal would be to consume the signal, which the thread must get when it continues.
  */
 static int poll_target(struct halting *h, uint32_t i)
 {
@@ -191,7 +191,7 @@ static int poll_target(struct halting *h, uint32_t i)
 	}
 	event = info.si_status >> 8;
 	if (!info.si_pid) {
-		/* A waitpid of the program's own may have taken the news from us. */
+		/* A waitpid of the program may have consumed the stop. */
 		if (ptrace(PTRACE_GETSIGINFO, target->tid, NULL, &info))
 			return 0;
 		event = info.si_code >> 8;

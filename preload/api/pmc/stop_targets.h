@@ -14,7 +14,7 @@
 struct csink_halt {
 	struct csink_targets targets; /* what was found; the caller frees it */
 	int err;                      /* 0: they all stood still; else -errno: why act was called while some ran */
-	int32_t tracer;               /* with -EBUSY: who traces one of them already */
+	int32_t tracer;               /* with -EBUSY: the process that traces one of them already */
 	uint32_t nr_asleep;           /* threads that slept on, since a stop would have made their call fail */
 	uint64_t stopped_ns;          /* from the first stop to the last one's going on; 0: none was stopped */
 };
@@ -23,7 +23,7 @@ struct csink_halt {
 typedef int (*csink_halt_act)(struct csink_targets *targets, void *arg);
 
 /**
- * Halt processes, call act in the tracing thread, let them go on.
+ * Stop processes, call act in the tracing thread, let them continue.
  * @descendants  with all that they started, and what these did.
  * @may_stop     false: act is called at once, on what one look at /proc finds; out->err is -ECANCELED.
  * Where halting is refused (-EPERM: rights, Yama; -EBUSY: a debugger has them; -ETIMEDOUT: one did not stop in time)

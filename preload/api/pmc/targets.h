@@ -36,7 +36,7 @@ struct csink_task {
 	int32_t tgid, ppid, tracer; /* tracer: a TID; 0: it is not traced */
 	char state;                 /* 'R', 'S', 'D', 'Z' ... */
 	bool is_ending;             /* on its way through exit */
-	uint64_t start_ticks;       /* since boot: tells bearers of one number apart */
+	uint64_t start_ticks;       /* since boot: distinguishes owners of one PID */
 	char comm[16];
 };
 

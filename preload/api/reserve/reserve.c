@@ -18,7 +18,7 @@
 #define NS_PER_MS 1000000ULL
 #define DEFAULT_TIMEOUT_NS CSINK_NS_PER_S
 #define ZEROS 3
-/* The agent looks every 100 ms and its first answer after that is a false 0: by then it has told. */
+/* The agent tests every 100 ms and its first answer after that is a false 0: by then it has answered. */
 #define SETTLE_NS (300 * NS_PER_MS)
 #define LOCK_POLL_NS (10 * NS_PER_MS)
 #define ASK_POLL_NS (5 * NS_PER_MS) /* between two answers: about what pmprobe itself takes */
@@ -307,7 +307,7 @@ static int confirm(struct csink_reserve *r, uint64_t deadline_ns)
 			zeros = 0;
 			continue;
 		}
-		/* That it did not answer once more in time is less than what it said before. */
+		/* A missing last answer matters less than the earlier answers. */
 		if (err == -ETIMEDOUT && r->peak) {
 			r->active = r->peak;
 			return csink_reserve_still_active(r);

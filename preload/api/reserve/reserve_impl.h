@@ -1,6 +1,6 @@
 /*
  * What the parts of the reservation share: where PCP keeps its things (reserve_pcp.c), how its daemon is asked
- * (reserve_ask.c), which processes are its agent (reserve_agent.c), and how it is said (reserve_words.c). Used by
+ * (reserve_ask.c), which processes are its agent (reserve_agent.c), and its wording (reserve_words.c). Used by
  * reserve.c and by the launcher's --status.
  */
 #ifndef CSINK_RESERVE_IMPL_H
@@ -31,7 +31,7 @@ __attribute__((format(printf, 3, 4))) int csink_reserve_because(struct csink_res
 /** The agent has nothing to count. */
 int csink_reserve_no_events(struct csink_reserve *r);
 
-/** The agent cannot be asked: err of csink_pcp_active, what no repetition mends; words: what was said. */
+/** The agent cannot be asked: err of csink_pcp_active, an error that no repetition mends; words: its text. */
 int csink_reserve_cannot_ask(struct csink_reserve *r, int err, const char *words);
 
 /** It counts in spite of the lock, or too few zeros came. */
@@ -75,7 +75,7 @@ int csink_pcp_probe(const char *option, const char *name, uint64_t deadline_ns, 
 
 /**
  * The value of perfevent.active.
- * @words  on error what was said, one line; at least 160 bytes.
+ * @words on error its text, one line; at least 160 bytes.
  * Returns it, or -ENOENT (no pmprobe), -ENOTCONN (no pmcd), -ESRCH (pmcd has no agent that answers), -ENODATA
  * (it has one, which found no event to count), -ETIMEDOUT, -ECANCELED, or -errno of pipe or clone.
  */

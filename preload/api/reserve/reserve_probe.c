@@ -1,6 +1,6 @@
 /*
  * Do these events fit on the counters now? The kernel's answer, independent of the holders: a pinned group is counted
- * all the time, or put into an error state, in which it reads as end of file. Opening alone tells nothing.
+ * all the time, or put into an error state, in which it reads as end of file. Opening alone proves nothing.
  *
  * The group is opened on the calling thread, which spins for it to be on a CPU: two intervals of the kernel's
  * multiplexing, so that a group which has to take turns has lost one.

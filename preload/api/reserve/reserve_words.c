@@ -1,4 +1,4 @@
-/* How it stands with a reservation, in words: causes, their errnos, and what is said of them. See reserve_impl.h. */
+/* The state of a reservation in words: causes, their errnos and texts. See reserve_impl.h. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>

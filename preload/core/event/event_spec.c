@@ -241,7 +241,7 @@ static void apply_where(const struct csink_event_modifiers *mods, struct csink_e
 		spec->rec.flags |= CSINK_EVENT_USER_ONLY | CSINK_EVENT_USER_ASKED;
 }
 
-/* Append to the name what tells this event from its brothers, in one order: :ukhGHIp. */
+/* Append the modifiers to the name, in one order: :ukhGHIp. */
 static void apply_name(const struct csink_event_modifiers *mods, struct csink_event_spec *spec)
 {
 	const struct {

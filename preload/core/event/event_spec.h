@@ -34,7 +34,7 @@ void csink_text_copy(struct csink_text text, char *buf, size_t size);
 /** Read a whole decimal or 0x number; false if it is none or does not fit. */
 bool csink_text_number(struct csink_text text, uint64_t *value);
 
-/* What modifiers and terms said, before it is applied to an attr. */
+/* The values of modifiers and terms, before they are applied to an attr. */
 struct csink_event_modifiers {
 	bool user, kernel, hv, guest, host, no_idle;
 	bool pinned, exclusive;

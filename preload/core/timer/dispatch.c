@@ -10,7 +10,7 @@
 /* The queue whose callback this thread is in; a copy of it survives fork, as the callback does. */
 static __thread const struct csink_timerq *dispatching;
 
-/* How long those who wait for a callback's end look away. */
+/* The interval at which threads that wait for a callback's end look again. */
 static const struct timespec nap = {0, 100000};
 
 static bool become_owner(struct csink_timerq *q)
@@ -69,7 +69,8 @@ static void let_go(struct csink_timerq *q)
 		atomic_store(&q->again, 0);
 		apply(q);
 		csink_timerq_alarm_set(q);
-		/* Then `again` is read; who fails to become the owner has set it before. Both in one total order. */
+		/* Then `again` is read; a thread that fails to become the owner has set it before. Both in one total
+		 * order. */
 		atomic_store(&q->busy, 0);
 	} while (atomic_load(&q->again) && become_owner(q));
 }
@@ -160,7 +161,8 @@ static int call_due(struct csink_timerq *q, uint64_t until_ns)
 	while (q->nr_heap && q->heap[0].due_ns <= until_ns) {
 		uint32_t index = q->heap[0].event;
 
-		/* Odd before blocks and state are read: who changes them and then finds it even sees no call any more.
+		/* Odd before blocks and state are read: a thread that changes them and then finds it even sees no call
+		 * any more.
 		 */
 		atomic_fetch_add(&q->calls, 1);
 		if (atomic_load(&q->nr_blocks)) {

@@ -2,10 +2,10 @@
  * Inside the timer queue; the contract for its users is <countersink/timerq.h>.
  *
  * How it is made safe. Requests (register, unregister) are pushed on two lock-free lists and never wait; one owner at a
- * time, who got `busy` by a trylock, applies them to the heap, calls what is due and sets the alarm. Who does not get
- * `busy` leaves `again` set, and the owner looks at it after it has let go: so no request is lost and no thread waits
- * for a thread that may be the very one he interrupted. A spin lock would have done between threads, but a handler over
- * a low priority owner could spin for ever, and a request would wait for callbacks.
+ * time, the thread that got `busy` by a trylock, applies them to the heap, calls what is due and sets the alarm. A
+ * thread that does not get `busy` leaves `again` set, and the owner tests it after it has released `busy`: so no
+ * request is lost, and no handler waits for the thread that it interrupted. A spin lock would suffice between threads,
+ * but a handler that interrupts a low priority owner could spin for ever, and a request would wait for callbacks.
  *
  * Requests block all signals for their few instructions (enter, in queue.c): not for the lists' sake, but so that no
  * handler can longjmp or fork out of the middle of one.
@@ -164,7 +164,7 @@ void csink_timerq_alarm_release(struct csink_timerq *q);
 struct csink_timerq *csink_timerq_alarm_owner(int sig);
 
 /*
- * create.c: as csink_timerq_init, for a queue that needs not be told of forks, since its user makes it anew in every
+ * create.c: as csink_timerq_init, for a queue that needs no notice of forks, since its user makes it anew in every
  * child that goes on with it: saves a page and a hook in each process. Context: init.
  */
 int csink_timerq_init_unwatched(void *mem, size_t bytes, const struct csink_timerq_config *config,
@@ -172,7 +172,8 @@ int csink_timerq_init_unwatched(void *mem, size_t bytes, const struct csink_time
 
 /* timer_fork.c: which process are we in. Context: signal. */
 
-/* From now on *word tells processes apart: it is zeroed in a forked child, by the kernel or by process_forked below. */
+/* From now on *word distinguishes processes: it is zeroed in a forked child, by the kernel or by process_forked below.
+ */
 void csink_timerq_process_watch(_Atomic uint32_t *word);
 bool csink_timerq_process_watched(void);
 /* A number that no watched queue of an ancestor process has; always the same as long as nothing is watched. */
