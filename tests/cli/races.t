@@ -11,5 +11,14 @@ run_races() {
 }
 
 run_races "a process exits while its threads end" ends 200
+run_races "threads that block all signals have none of the library's pending" traps 8
+
+# Where no signal can be queued the kernel sends SIGIO instead.
+if have prlimit; then
+	timeout 100 prlimit --sigpending=0 "$COUNTERSINK" --quiet -o p.pb.gz -- "$TARGETS/races" traps >out 2>err
+	is "$?:$(cat out)" "0:done" "threads whose signals cannot be queued run on"
+else
+	skip "threads whose signals cannot be queued run on" "there is no prlimit"
+fi
 
 done_testing

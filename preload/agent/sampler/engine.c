@@ -60,6 +60,20 @@ static int change_signal(_Atomic int *signo, int before)
 	return atomic_compare_exchange_strong(signo, &before, found) ? found : before;
 }
 
+/* A signal that another thread has installed after this one began may still be blocked here. */
+static void hide_here(const struct csink_thread *thread, int signo)
+{
+	if (!(thread->hidden.signals >> (signo - 1) & 1))
+		csink_process.install_signal(signo);
+}
+
+/* For the signal engine; SIGIO is what the kernel sends where the user's queue of signals is full. */
+static void hide_both(const struct csink_thread *thread)
+{
+	hide_here(thread, csink_process.signo);
+	hide_here(thread, SIGIO);
+}
+
 int csink_engine_open_timer(struct csink_thread *thread)
 {
 	int signo = csink_process.timer_signo, err;
@@ -68,9 +82,7 @@ int csink_engine_open_timer(struct csink_thread *thread)
 		signo = change_signal(&csink_process.timer_signo, 0);
 	if (signo < 0)
 		return signo;
-	/* Another thread may have installed it after this one began: here it may be blocked yet. */
-	if (!(thread->hidden.signals >> (signo - 1) & 1))
-		csink_process.install_signal(signo);
+	hide_here(thread, signo);
 	err = csink_cputimer_open(&thread->timer, signo, csink_process.period_ns, &csink_process);
 	if (!err)
 		thread->engine = CSINK_ENGINE_TIMER;
@@ -92,29 +104,16 @@ static bool end_change(struct csink_thread *thread)
 	return atomic_exchange_explicit(&thread->is_held, 0, memory_order_relaxed);
 }
 
-static uint64_t own_signals(void)
-{
-	uint64_t bits = 0;
-
-	if (csink_process.signo > 0)
-		bits |= 1ULL << (csink_process.signo - 1);
-	if (csink_process.signo > 0 && csink_process.signo != SIGTRAP)
-		bits |= 1ULL << (SIGIO - 1); /* see try_engine() */
-	if (csink_process.timer_signo > 0)
-		bits |= 1ULL << (csink_process.timer_signo - 1);
-	return bits;
-}
-
 static void unblock_own_signals(const struct csink_thread *thread)
 {
-	uint64_t bits = own_signals() & ~thread->hidden.queued;
+	uint64_t bits = thread->hidden.signals & ~thread->hidden.queued;
 
 	csink_rawcall(SYS_rt_sigprocmask, SIG_UNBLOCK, &bits, NULL, sizeof(bits));
 }
 
 void csink_engine_block_in(void *context)
 {
-	*(uint64_t *)&((ucontext_t *)context)->uc_sigmask |= own_signals();
+	*(uint64_t *)&((ucontext_t *)context)->uc_sigmask |= csink_self->hidden.signals;
 }
 
 /*
@@ -153,18 +152,21 @@ static void note_lesser(struct csink_thread *thread, int err)
 
 static int open_as_chosen(struct csink_thread *thread)
 {
+	enum csink_engine engine = csink_process.engine; /* another thread may change it: csink_engine_leave_sigtrap */
 	uint32_t failed;
 	int err;
 
-	switch (csink_process.engine) {
-	case CSINK_ENGINE_SIGTRAP:
+	switch (engine) {
 	case CSINK_ENGINE_SIGNAL:
-		err = csink_engine_open_groups(thread, csink_process.engine, &failed);
+		hide_both(thread);
+		/* fall through */
+	case CSINK_ENGINE_SIGTRAP:
+		err = csink_engine_open_groups(thread, engine, &failed);
 		if (err) {
 			note_lesser(thread, err);
 			return csink_engine_open_timer(thread);
 		}
-		thread->engine = csink_process.engine;
+		thread->engine = engine;
 		csink_engine_open_switches(thread);
 		return 0;
 	case CSINK_ENGINE_TIMER:
@@ -307,7 +309,8 @@ void csink_engine_leave_sigtrap(struct csink_thread *thread, const char *why)
 	}
 	csink_engine_pause(thread);
 	csink_thread_flush(thread);
-	thread->engine = csink_process.engine;
+	hide_both(thread);
+	thread->engine = CSINK_ENGINE_SIGNAL;
 	reopen(thread);
 }
 

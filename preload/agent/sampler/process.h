@@ -42,7 +42,7 @@ struct csink_process {
 	bool is_traced;    /* it has begun under a debugger */
 	int wanted_engine; /* enum csink_engine; CSINK_NR_ENGINES: the best that works */
 	bool engine_decided;
-	enum csink_engine engine;         /* of the main thread; another one may have to make do with less */
+	_Atomic enum csink_engine engine; /* of the main thread; another one may have to make do with less */
 	_Atomic int signo;                /* the engine's signal, 0: none */
 	_Atomic int timer_signo;          /* of the timer engine, 0: not installed */
 	uint64_t period_ns;               /* of the timer engine */
