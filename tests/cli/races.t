@@ -11,6 +11,11 @@ run_races() {
 }
 
 run_races "a process exits while its threads end" ends 200
+for races_engine in auto signal timer; do
+	run_races "a process that blocks all signals gets them while its threads start (--engine=$races_engine)" \
+		starts 20000 --engine=$races_engine -F 5000
+done
+run_races "a forked child gets a signal that is sent to it at once" children 200 --engine=signal -F 5000
 run_races "threads that block all signals have none of the library's pending" traps 8
 
 # Where no signal can be queued the kernel sends SIGIO instead.

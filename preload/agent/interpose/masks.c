@@ -99,6 +99,7 @@ static int set_mask(int (*real)(int, const sigset_t *, sigset_t *), int how, con
 	if (CSINK_UNLIKELY(kernel & ours && !raised))
 		mend_kernel(thread, kernel, after);
 	csink_masks_set_blocked(thread, changed(how, before, asked & ours), after);
+	atomic_thread_fence(memory_order_seq_cst); /* pairs with hand_on()'s in pending_signals.c */
 	/* What was kept while a handler blocked it, which the call has let in; all of it before the first arrives. */
 	if (CSINK_UNLIKELY(csink_pending_signals(thread) & ~thread->hidden.blocked) && !csink_in_vfork_child()) {
 		csink_raw_mask(SIG_BLOCK, ours, NULL);

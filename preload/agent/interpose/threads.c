@@ -47,6 +47,7 @@ static void *run_thread(void *arg)
 
 	thread->stack.high = here + ABOVE_FIRST_FRAME;
 	thread->stack.low = here - thread->stack_bytes;
+	csink_thread_enter(thread);
 	csink_masks_hide(thread, csink_signals_taken(), thread->inherited_mask);
 	csink_thread_start(thread, 0);
 	pthread_cleanup_push(end_thread, thread);
@@ -61,6 +62,21 @@ static uint64_t inherited_mask(const pthread_attr_t *attr)
 	sigset_t set;
 
 	return attr && pthread_attr_getsigmask_np(attr, &set) == 0 ? 0 : csink_masks_own_blocked();
+}
+
+/*
+ * Start the thread with @blocked blocked by the kernel, too, until it has hidden them: a signal that came before would
+ * be delivered although the program blocks it.
+ */
+static int start_blocked(pthread_t *id, const pthread_attr_t *attr, struct csink_thread *thread, uint64_t blocked)
+{
+	uint64_t before;
+	int err;
+
+	csink_raw_mask(SIG_BLOCK, blocked, &before);
+	err = REAL(pthread_create)(id, attr, run_thread, thread);
+	csink_raw_mask(SIG_UNBLOCK, blocked & ~before, NULL);
+	return err;
 }
 
 /* What is left of a stack below the first frame, to be on the safe side of its guard. */
@@ -81,6 +97,7 @@ static size_t usable_stack(const pthread_attr_t *attr)
 CSINK_EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
 {
 	struct csink_thread *thread = NULL;
+	uint64_t blocked;
 	int err;
 
 	if (csink_calls_are_off(CSINK_CALLS_LIFE))
@@ -92,10 +109,11 @@ CSINK_EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attr, void 
 	thread->start = start;
 	thread->arg = arg;
 	memset(&thread->hidden, 0, sizeof(thread->hidden));
-	thread->inherited_mask = inherited_mask(attr);
+	thread->inherited_mask = blocked = inherited_mask(attr);
 	thread->stack_bytes = usable_stack(attr);
 	csink_tsan_enter(__builtin_return_address(0));
-	err = REAL(pthread_create)(id, attr, run_thread, thread);
+	err = CSINK_UNLIKELY(blocked) ? start_blocked(id, attr, thread, blocked)
+				      : REAL(pthread_create)(id, attr, run_thread, thread);
 	csink_tsan_leave();
 	if (err)
 		csink_thread_put(thread);

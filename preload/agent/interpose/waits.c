@@ -27,6 +27,16 @@ struct swap {
 	bool raised;
 };
 
+/* What is kept and let through by the call: pending in the kernel, it comes as soon as that has the mask in place. */
+static void raise_kept(struct swap *swap, uint64_t ours, uint64_t asked)
+{
+	if (!(csink_pending_signals(swap->thread) & ~asked) || csink_in_vfork_child())
+		return;
+	swap->raised = true;
+	csink_raw_mask(SIG_BLOCK, ours, NULL);
+	csink_pending_release(swap->thread, asked);
+}
+
 static void swap_in(struct swap *swap, const sigset_t *mask)
 {
 	struct csink_thread *thread = csink_self;
@@ -37,12 +47,7 @@ static void swap_in(struct swap *swap, const sigset_t *mask)
 		return;
 	*swap = (struct swap){thread, thread->hidden.blocked, thread->hidden.anchor, false};
 	asked = csink_set_bits(mask) & ours;
-	if (csink_pending_signals(thread) & ~asked && !csink_in_vfork_child()) {
-		/* Pending in the kernel, they come as soon as it has the mask in place. */
-		swap->raised = true;
-		csink_raw_mask(SIG_BLOCK, ours, NULL);
-		csink_pending_release(thread, asked);
-	}
+	raise_kept(swap, ours, asked);
 	if (asked != thread->hidden.blocked) {
 		thread->hidden.blocked = asked;
 		thread->hidden.anchor = CSINK_ANCHOR_ANY;
@@ -50,6 +55,8 @@ static void swap_in(struct swap *swap, const sigset_t *mask)
 	thread->hidden.swap = csink_set_bits(mask);
 	atomic_signal_fence(memory_order_release);
 	thread->hidden.swapped = true;
+	atomic_thread_fence(memory_order_seq_cst); /* pairs with hand_on()'s in pending_signals.c */
+	raise_kept(swap, ours, asked);
 }
 
 static void swap_out(const struct swap *swap)
@@ -169,6 +176,7 @@ static int take(const sigset_t *set, siginfo_t *out, const struct timespec *time
 	}
 	csink_raw_mask(SIG_BLOCK, ours, NULL);
 	__atomic_store_n(&thread->hidden.waiting, ours, __ATOMIC_RELAXED);
+	atomic_thread_fence(memory_order_seq_cst); /* pairs with hand_on()'s in pending_signals.c */
 	if (csink_pending_take(thread, ours, &info, &tid))
 		signo = info.si_signo;
 	else

@@ -62,15 +62,16 @@ void csink_signals_forked(void)
 {
 	atomic_store(&lock, 0);
 	csink_pending_forget();
-	if (csink_self && csink_self->hidden.queued) {
-		csink_raw_mask(SIG_UNBLOCK, csink_self->hidden.queued, NULL);
+	if (csink_self && (csink_self->hidden.queued || csink_self->hidden.deferred)) {
 		csink_self->hidden.queued = 0;
+		csink_self->hidden.deferred = false;
+		csink_raw_mask(SIG_UNBLOCK, csink_self->hidden.signals, NULL);
 	}
 }
 
 void csink_signal_raise(int32_t tid, int signo, const siginfo_t *info)
 {
-	pid_t pid = csink_process.pid;
+	pid_t pid = (pid_t)csink_rawcall(SYS_getpid); /* a forked child's own, before it has begun */
 
 	/* A process may send itself a signal with any si_code and sender. */
 	if (tid ? csink_rawcall(SYS_rt_tgsigqueueinfo, pid, tid, signo, info)

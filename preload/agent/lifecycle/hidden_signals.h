@@ -65,7 +65,8 @@ static inline bool csink_signal_is_taken(int signo)
 	return signo > 0 && signo < _NSIG && csink_signals_taken() & CSINK_SIGNAL_BIT(signo);
 }
 
-/** True in a task that runs in our memory but is another process: a vfork child. Context: any (a syscall). */
+/** True in a task that runs in our memory but is another process: a vfork child; also in a forked child until
+ * csink_image_begin_child(). Context: any (a syscall). */
 bool csink_in_vfork_child(void);
 
 /** True once some thread has had an alternate stack with room for little. Context: any. */
@@ -154,6 +155,10 @@ void csink_masks_reveal(struct csink_thread *thread);
  * Context: signal.
  */
 void csink_pending_add(struct csink_thread *thread, int signo, const siginfo_t *info, ucontext_t *context);
+
+/** For one that arrived in a forked child before csink_image_begin_child(), or in a vfork child: have it pending in the
+ * kernel, as it would be, and blocked there until csink_signals_forked(). Context: signal. */
+void csink_pending_defer(struct csink_thread *thread, int signo, const siginfo_t *info, ucontext_t *context);
 
 /**
  * The program has @blocked in this thread now, or has taken signals. Where it has no more of its own waiting in the

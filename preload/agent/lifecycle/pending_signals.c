@@ -170,9 +170,25 @@ static void return_to_kernel(struct csink_thread *thread, int signo, const sigin
 	csink_signal_raise(directed_to(thread, info), signo, info);
 }
 
+/* A thread that has begun to wait for it, or let it through, since find_taker() may have looked for it before it was
+ * kept. */
+static void hand_on(const struct csink_thread *thread, uint64_t bit)
+{
+	struct csink_thread *taker;
+	siginfo_t info;
+	int32_t tid;
+
+	/* Pairs with the fences of the calls that wait or change the mask: they see it kept, or we see them. */
+	atomic_thread_fence(memory_order_seq_cst);
+	taker = find_taker(thread, bit);
+	if (CSINK_UNLIKELY(taker) && csink_pending_take(taker, bit, &info, &tid))
+		csink_signal_raise(taker->tid, info.si_signo, &info);
+}
+
 void csink_pending_add(struct csink_thread *thread, int signo, const siginfo_t *info, ucontext_t *context)
 {
-	struct csink_thread *taker = directed_to(thread, info) ? NULL : find_taker(thread, CSINK_SIGNAL_BIT(signo));
+	bool is_directed = directed_to(thread, info);
+	struct csink_thread *taker = is_directed ? NULL : find_taker(thread, CSINK_SIGNAL_BIT(signo));
 	bool is_kept;
 
 	if (taker) {
@@ -180,9 +196,19 @@ void csink_pending_add(struct csink_thread *thread, int signo, const siginfo_t *
 		return;
 	}
 	is_kept = keep(thread, signo, info);
+	if (is_kept && !is_directed)
+		hand_on(thread, CSINK_SIGNAL_BIT(signo));
 	queue_in_kernel(thread, signo, context);
 	if (!is_kept)
 		return_to_kernel(thread, signo, info, context);
+}
+
+void csink_pending_defer(struct csink_thread *thread, int signo, const siginfo_t *info, ucontext_t *context)
+{
+	*csink_set_word(&context->uc_sigmask) |= CSINK_SIGNAL_BIT(signo);
+	thread->hidden.deferred = true;
+	/* In a forked child thread->tid may be the parent's yet. */
+	csink_signal_raise(directed_to(thread, info) ? (int32_t)csink_rawcall(SYS_gettid) : 0, signo, info);
 }
 
 bool csink_pending_take(struct csink_thread *thread, uint64_t set, siginfo_t *info, int32_t *tid)

@@ -22,7 +22,7 @@ static void default_action(int signo)
 	/* Raised again, without a handler; the context that we return to has it unblocked, so it takes effect
 	 * there. */
 	csink_rawcall(SYS_rt_sigaction, signo, plain, NULL, CSINK_SET_BYTES);
-	csink_rawcall(SYS_tgkill, csink_process.pid, csink_rawcall(SYS_gettid), signo);
+	csink_rawcall(SYS_tgkill, csink_rawcall(SYS_getpid), csink_rawcall(SYS_gettid), signo);
 }
 
 /*
@@ -86,7 +86,11 @@ static void pass_on(int signo, siginfo_t *info, ucontext_t *uc)
 	int32_t tid;
 
 	if (thread && csink_masks_blocked(thread, csink_set_bits(&uc->uc_sigmask)) & CSINK_SIGNAL_BIT(signo)) {
-		csink_pending_add(thread, signo, info, uc);
+		/* A forked child that has not begun, or a vfork child: what is in our memory is the parent's. */
+		if (csink_in_vfork_child())
+			csink_pending_defer(thread, signo, info, uc);
+		else
+			csink_pending_add(thread, signo, info, uc);
 		return;
 	}
 	/* Kept while a handler of the program's blocked the number: these came before. */

@@ -94,8 +94,14 @@ struct csink_thread *csink_thread_checked(void)
 {
 	for (struct csink_thread *at = csink_threads_first(); at; at = at->next)
 		if (at == csink_self)
-			return atomic_load_explicit(&at->state, memory_order_relaxed) == CSINK_THREAD_LIVE ? at : NULL;
+			return atomic_load_explicit(&at->state, memory_order_relaxed) != CSINK_THREAD_FREE ? at : NULL;
 	return NULL;
+}
+
+void csink_thread_enter(struct csink_thread *thread)
+{
+	thread->tid = (int32_t)csink_rawcall(SYS_gettid);
+	csink_self = thread;
 }
 
 void csink_thread_lend_stack(struct csink_thread *thread, struct csink_group_open *open)
@@ -117,6 +123,7 @@ struct csink_thread *csink_thread_get(void)
 		thread->phase = 0;
 		thread->is_paused = thread->is_stopped_open = thread->program_has_events = false;
 		thread->nr_phases = 0;
+		thread->engine = CSINK_ENGINE_NONE;
 		atomic_store_explicit(&thread->state, CSINK_THREAD_NEW, memory_order_relaxed);
 	}
 	return thread;
@@ -148,6 +155,19 @@ static bool make_entry(struct csink_thread *thread, uint32_t flags)
 	return true;
 }
 
+bool csink_thread_samples_by(const struct csink_thread *thread, int signo)
+{
+	return (thread->engine == CSINK_ENGINE_TIMER && signo == csink_process.timer_signo) ||
+	       (thread->engine == CSINK_ENGINE_SIGNAL && signo == csink_process.signo);
+}
+
+static bool is_queued(const struct csink_thread *thread)
+{
+	int signo = thread->engine == CSINK_ENGINE_TIMER ? csink_process.timer_signo : csink_process.signo;
+
+	return signo > 0 && thread->hidden.queued >> (signo - 1) & 1 && csink_thread_samples_by(thread, signo);
+}
+
 void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 {
 	int saved = errno, err;
@@ -174,6 +194,9 @@ void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 	atomic_store_explicit(&thread->state, CSINK_THREAD_LIVE, memory_order_release);
 	thread->cpu_base_ns = flags & CSINK_THREAD_MAIN ? csink_cpu_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
 	err = csink_calls_are_off(CSINK_CALLS_RETURN) ? -EPERM : csink_engine_open(thread);
+	/* Signals of the program's have come before: see csink_pending_add(). */
+	if (CSINK_UNLIKELY(is_queued(thread)))
+		csink_engine_pause(thread);
 	if (err) {
 		thread->engine = CSINK_ENGINE_NONE;
 		thread->entry->flags |= CSINK_THREAD_NOT_SAMPLED;
@@ -228,19 +251,6 @@ void csink_thread_end(struct csink_thread *thread)
 void csink_thread_pause(struct csink_thread *thread)
 {
 	csink_engine_pause(thread);
-}
-
-bool csink_thread_samples_by(const struct csink_thread *thread, int signo)
-{
-	return (thread->engine == CSINK_ENGINE_TIMER && signo == csink_process.timer_signo) ||
-	       (thread->engine == CSINK_ENGINE_SIGNAL && signo == csink_process.signo);
-}
-
-static bool is_queued(const struct csink_thread *thread)
-{
-	int signo = thread->engine == CSINK_ENGINE_TIMER ? csink_process.timer_signo : csink_process.signo;
-
-	return signo > 0 && thread->hidden.queued >> (signo - 1) & 1 && csink_thread_samples_by(thread, signo);
 }
 
 void csink_thread_resume(struct csink_thread *thread)

@@ -38,6 +38,7 @@ struct csink_hidden {
 	uint64_t waiting; /* those that it waits for with sigwait(3) and the like */
 	uint64_t swap;    /* the mask of the sigsuspend(2), ppoll(2) or the like that it is in */
 	bool swapped;     /* it is in one */
+	bool deferred;    /* one is pending in a forked child that has not begun, and blocked by the kernel */
 	int8_t anchor;    /* whether the anchor signal was blocked at that call; CSINK_ANCHOR_ANY: of no interest */
 };
 #define CSINK_ANCHOR_ANY 2
@@ -117,6 +118,10 @@ struct csink_thread *csink_thread_get(void);
 
 /** Give a state back. Context: thread. */
 void csink_thread_put(struct csink_thread *thread);
+
+/** Make @thread, NEW, the calling thread's state: signals of the program that arrive in it before csink_thread_start()
+ * are treated by its masks. Context: thread. */
+void csink_thread_enter(struct csink_thread *thread);
 
 /**
  * Begin with the calling thread: entry in the recording, counters opened, csink_self set.
