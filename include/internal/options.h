@@ -62,12 +62,8 @@ enum csink_opt_flags {
 	X(REPORT, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB | CSINK_OPT_ENV_ONLY,                                     \
 	  "library without launcher: print the report to stderr at exit")
 
-enum csink_opt {
-#define X(id, sh, arg, def, flags, help) CSINK_OPT_##id,
-	CSINK_RUN_OPTIONS(X)
-#undef X
-		CSINK_NR_RUN_OPTS
-};
+#define CSINK_RUN_OPTION_ID(id, ...) CSINK_OPT_##id,
+enum csink_opt { CSINK_RUN_OPTIONS(CSINK_RUN_OPTION_ID) CSINK_NR_RUN_OPTS };
 
 #define CSINK_ENV_PREFIX "COUNTERSINK_"
 /* Set by the launcher for the library, never by people: the run directory that recordings go to. */

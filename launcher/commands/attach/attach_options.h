@@ -32,11 +32,7 @@
 	X(NO_REPORT, 0, "", "0", CSINK_OPT_BOOL, "write the profile without printing the report")                      \
 	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print the counts as JSON on standard output")
 
-enum csink_attach_opt {
-#define X(id, sh, arg, def, flags, help) CSINK_ATTACH_OPT_##id,
-	CSINK_ATTACH_OPTIONS(X)
-#undef X
-		CSINK_NR_ATTACH_OPTS
-};
+#define CSINK_ATTACH_OPTION_ID(id, ...) CSINK_ATTACH_OPT_##id,
+enum csink_attach_opt { CSINK_ATTACH_OPTIONS(CSINK_ATTACH_OPTION_ID) CSINK_NR_ATTACH_OPTS };
 
 #endif

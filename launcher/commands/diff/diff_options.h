@@ -16,11 +16,7 @@
 	X(HTML, 0, "FILE", "", CSINK_OPT_NO_ENV, "also write a page with a differential flame graph to FILE")          \
 	X(NO_PAGER, 0, "", "0", CSINK_OPT_BOOL, "use no pager on a terminal")
 
-enum csink_diff_opt {
-#define X(id, sh, arg, def, flags, help) CSINK_DIFF_OPT_##id,
-	CSINK_DIFF_OPTIONS(X)
-#undef X
-		CSINK_NR_DIFF_OPTS
-};
+#define CSINK_DIFF_OPTION_ID(id, ...) CSINK_DIFF_OPT_##id,
+enum csink_diff_opt { CSINK_DIFF_OPTIONS(CSINK_DIFF_OPTION_ID) CSINK_NR_DIFF_OPTS };
 
 #endif

@@ -6,11 +6,7 @@
 
 #define CSINK_DOCTOR_OPTIONS(X) X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print JSON")
 
-enum csink_doctor_opt {
-#define X(id, sh, arg, def, flags, help) CSINK_DOCTOR_OPT_##id,
-	CSINK_DOCTOR_OPTIONS(X)
-#undef X
-		CSINK_NR_DOCTOR_OPTS
-};
+#define CSINK_DOCTOR_OPTION_ID(id, ...) CSINK_DOCTOR_OPT_##id,
+enum csink_doctor_opt { CSINK_DOCTOR_OPTIONS(CSINK_DOCTOR_OPTION_ID) CSINK_NR_DOCTOR_OPTS };
 
 #endif

@@ -8,11 +8,7 @@
 	X(USABLE, 'u', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "list only events that can be opened here")         \
 	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print JSON, with the reason of each refusal")
 
-enum csink_events_opt {
-#define X(id, sh, arg, def, flags, help) CSINK_EVENTS_OPT_##id,
-	CSINK_EVENTS_OPTIONS(X)
-#undef X
-		CSINK_NR_EVENTS_OPTS
-};
+#define CSINK_EVENTS_OPTION_ID(id, ...) CSINK_EVENTS_OPT_##id,
+enum csink_events_opt { CSINK_EVENTS_OPTIONS(CSINK_EVENTS_OPTION_ID) CSINK_NR_EVENTS_OPTS };
 
 #endif

@@ -12,11 +12,7 @@
 	  "the event to export, for formats that hold one (default: the event that sampled)")                          \
 	X(BASE, 'b', "FILE", "", CSINK_OPT_NO_ENV, "html: show the changes since the profile FILE")
 
-enum csink_export_opt {
-#define X(id, sh, arg, def, flags, help) CSINK_EXPORT_OPT_##id,
-	CSINK_EXPORT_OPTIONS(X)
-#undef X
-		CSINK_NR_EXPORT_OPTS
-};
+#define CSINK_EXPORT_OPTION_ID(id, ...) CSINK_EXPORT_OPT_##id,
+enum csink_export_opt { CSINK_EXPORT_OPTIONS(CSINK_EXPORT_OPTION_ID) CSINK_NR_EXPORT_OPTS };
 
 #endif

@@ -42,11 +42,7 @@
 	  "print GitHub Actions annotations on standard error (default in GitHub Actions)")                            \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL, "do not show progress")
 
-enum csink_gate_opt {
-#define X(id, sh, arg, def, flags, help) CSINK_GATE_OPT_##id,
-	CSINK_GATE_OPTIONS(X)
-#undef X
-		CSINK_NR_GATE_OPTS
-};
+#define CSINK_GATE_OPTION_ID(id, ...) CSINK_GATE_OPT_##id,
+enum csink_gate_opt { CSINK_GATE_OPTIONS(CSINK_GATE_OPTION_ID) CSINK_NR_GATE_OPTS };
 
 #endif

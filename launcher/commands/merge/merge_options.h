@@ -9,11 +9,7 @@
 	X(KEEP_IDS, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "keep PIDs, TIDs and the times of samples")         \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print only errors")
 
-enum csink_merge_opt {
-#define X(id, sh, arg, def, flags, help) CSINK_MERGE_OPT_##id,
-	CSINK_MERGE_OPTIONS(X)
-#undef X
-		CSINK_NR_MERGE_OPTS
-};
+#define CSINK_MERGE_OPTION_ID(id, ...) CSINK_MERGE_OPT_##id,
+enum csink_merge_opt { CSINK_MERGE_OPTIONS(CSINK_MERGE_OPTION_ID) CSINK_NR_MERGE_OPTS };
 
 #endif

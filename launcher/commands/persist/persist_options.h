@@ -16,11 +16,7 @@
 	X(PERSIST_DIR, 0, "DIR", "", 0,                                                                                \
 	  "parent of the keeper's directory (default: $XDG_RUNTIME_DIR, else /tmp/countersink-persist-UID)")
 
-enum csink_persist_opt {
-#define X(id, sh, arg, def, flags, help) CSINK_PERSIST_OPT_##id,
-	CSINK_PERSIST_OPTIONS(X)
-#undef X
-		CSINK_NR_PERSIST_OPTS
-};
+#define CSINK_PERSIST_OPTION_ID(id, ...) CSINK_PERSIST_OPT_##id,
+enum csink_persist_opt { CSINK_PERSIST_OPTIONS(CSINK_PERSIST_OPTION_ID) CSINK_NR_PERSIST_OPTS };
 
 #endif

@@ -31,11 +31,7 @@
 	X(OUTPUT, 'o', "FILE", "", CSINK_OPT_NO_ENV, "also write the profile to FILE")                                 \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "do not print the report")
 
-enum csink_report_opt {
-#define X(id, sh, arg, def, flags, help) CSINK_REPORT_OPT_##id,
-	CSINK_REPORT_OPTIONS(X)
-#undef X
-		CSINK_NR_REPORT_OPTS
-};
+#define CSINK_REPORT_OPTION_ID(id, ...) CSINK_REPORT_OPT_##id,
+enum csink_report_opt { CSINK_REPORT_OPTIONS(CSINK_REPORT_OPTION_ID) CSINK_NR_REPORT_OPTS };
 
 #endif

@@ -27,11 +27,7 @@
 	X(JSON, 'j', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "with --status: print JSON")                          \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print only errors")
 
-enum csink_reserve_opt {
-#define X(id, sh, arg, def, flags, help) CSINK_RESERVE_OPT_##id,
-	CSINK_RESERVE_OPTIONS(X)
-#undef X
-		CSINK_NR_RESERVE_OPTS
-};
+#define CSINK_RESERVE_OPTION_ID(id, ...) CSINK_RESERVE_OPT_##id,
+enum csink_reserve_opt { CSINK_RESERVE_OPTIONS(CSINK_RESERVE_OPTION_ID) CSINK_NR_RESERVE_OPTS };
 
 #endif

@@ -17,11 +17,7 @@
 	X(CSV, 'x', "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV, "print comma-separated values")                        \
 	CSINK_RESERVATION_OPTIONS(X, "the command is not run")
 
-enum csink_stat_opt {
-#define X(id, sh, arg, def, flags, help) CSINK_STAT_OPT_##id,
-	CSINK_STAT_OPTIONS(X)
-#undef X
-		CSINK_NR_STAT_OPTS
-};
+#define CSINK_STAT_OPTION_ID(id, ...) CSINK_STAT_OPT_##id,
+enum csink_stat_opt { CSINK_STAT_OPTIONS(CSINK_STAT_OPTION_ID) CSINK_NR_STAT_OPTS };
 
 #endif
