@@ -1,4 +1,8 @@
-/* `countersink gate COMMAND`: compare a command with another one, or with its own baseline, and name what got slower.
+/*
+ * `countersink gate COMMAND`: compare a command with another one, or with its own baseline, and name what got slower.
+ * The flow, in the launcher's one thread: settings from the options (cmd_gate_settings.c), the baseline's runs, the
+ * runs in random pairs (gate/series.c, turn.c, gate_run.c), their figures and functions (gate/take_figures.c,
+ * gate_functions.c), the verdicts (gate/judge.c), all outputs (cmd_gate_print.c), the exit status.
  */
 #include <errno.h>
 #include <limits.h>

@@ -32,16 +32,16 @@
 #endif
 
 enum {
-	SPARE_BYTES = 4 << 20, /* what a recording that cannot grow any more is given */
+	SPARE_BYTES = 4 << 20, /* reserve of a recording that cannot grow any more */
 	ALL_CALLS = CSINK_CALLS_PROBE | CSINK_CALLS_MEMORY | CSINK_CALLS_CLOCK | CSINK_CALLS_SCAN | CSINK_CALLS_PAUSE |
 		    CSINK_CALLS_LIFE | CSINK_CALLS_LOCK | CSINK_CALLS_RIGHTS |
 		    CSINK_CALLS_TIME, /* strict mode forbids the counter, too */
 };
 
-/* Of what few programs do: the rest is profiled as ever. */
+/* Needed only for calls that few programs make: without them the rest is profiled as before. */
 #define RARE_CALLS ((uint32_t)(CSINK_CALLS_LOCK | CSINK_CALLS_RIGHTS))
 
-/* What the kernel does then is no plain error that our code knows how to take. */
+/* Does the verdict do more than fail the call with an errno, which the agent could handle? */
 static bool punishes(uint32_t verdict)
 {
 	uint32_t action = verdict & SECCOMP_RET_ACTION_FULL;
@@ -50,12 +50,12 @@ static bool punishes(uint32_t verdict)
 }
 
 struct findings {
-	const char *deadly;  /* the first call that is to blame */
-	const char *refused; /* the first that merely fails */
-	bool any_deadly;     /* be it one that a program's start alone takes */
+	const char *deadly;  /* the first call for which the filter kills */
+	const char *refused; /* the first call that fails with an errno */
+	bool any_deadly;     /* also true for a call of a program's start alone */
 };
 
-/* Bits of what cannot be done under the filter. */
+/* The calls that cannot be made under the filter, as bits of enum csink_calls. */
 static uint32_t judge(const struct sock_fprog *prog, struct findings *found)
 {
 	uint32_t calls = 0;
@@ -85,7 +85,7 @@ static uint32_t judge(const struct sock_fprog *prog, struct findings *found)
 	return calls;
 }
 
-/* The last moment at which all may be called. */
+/* Before the filter is installed all calls are still allowed: refresh modules, grow the recording, flush. */
 static void make_ready(struct csink_thread *thread, uint32_t calls)
 {
 	struct csink_process *process = &csink_process;
@@ -184,7 +184,7 @@ long csink_confine_call(long number, long a, long b, long c, long d, long e)
 	return csink_raw_to_libc(csink_rawcall(number, a, b, c, d, e));
 }
 
-/* Of the calling thread and those that it makes; for us, of all. */
+/* PR_SET_TSC holds for the calling thread and the threads that it creates; the agent treats it as of all threads. */
 static int set_tsc(int how)
 {
 	int result;
