@@ -55,7 +55,7 @@ const struct csink_own_call csink_own_calls[] = {
 	{"ioctl", SYS_ioctl, LIFE, {NO_FILE, PERF_EVENT_IOC_ENABLE, 1}},
 	{"fcntl", SYS_fcntl, LIFE, {NO_FILE, 10, 62}}, /* F_SETSIG */
 	{"close", SYS_close, LIFE, {NO_FILE}},
-	{"getpid", SYS_getpid, LIFE, {0}},
+	{"getpid", SYS_getpid, CSINK_CALLS_SELF | CSINK_CALLS_SCAN | LIFE, {0}},
 	{"gettid", SYS_gettid, LIFE, {0}},
 	{"openat", SYS_openat, LIFE, {(uint64_t)HERE, NOWHERE, 02000002 /* O_RDWR | O_CLOEXEC */, 0600}},
 	{"faccessat", SYS_faccessat, LIFE, {(uint64_t)HERE, NOWHERE, 0}},
@@ -81,7 +81,7 @@ const struct csink_own_call csink_own_calls[] = {
 	{"getrandom", SYS_getrandom, 0, {NOWHERE, 1, 0}},
 	{"prlimit64", SYS_prlimit64, LIFE, {0, RLIMIT_STACK, 0, NOWHERE}},
 	{"futex", SYS_futex, 0, {NOWHERE, 129 /* FUTEX_WAKE_PRIVATE */, 1}},
-	{"rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo, LIFE, {INT32_MAX, INT32_MAX, 0, NOWHERE}},
+	{"rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo, CSINK_CALLS_QUEUE | LIFE, {INT32_MAX, INT32_MAX, 0, NOWHERE}},
 	{"fstatfs", SYS_fstatfs, 0, {NO_FILE, NOWHERE}},
 	{"fgetxattr", SYS_fgetxattr, 0, {NO_FILE, NOWHERE, NOWHERE, 0}},
 	{"unlinkat", SYS_unlinkat, 0, {(uint64_t)HERE, NOWHERE, 0}},

@@ -32,6 +32,14 @@ LD_PRELOAD=$LIB COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT=c2.pb.gz "$TARGETS/confin
 is "$(diff plain out)" "" "without a launcher filters of the program kill no more calls than without us"
 countersink -q -o c.pb.gz -- "$TARGETS/confined_calls" bus >out 2>err
 is "$(diff plain_bus out)" "" "under countersink SIGBUS ends the confined program as without us"
+"$TARGETS/confined_calls" masks >plain
+countersink -q -o c.pb.gz -- "$TARGETS/confined_calls" masks >out 2>err
+is "$(diff plain out)" "" "a filter installed before signals are masked kills no more calls than without us"
+"$TARGETS/confined_calls" signals >plain
+for engine in sigtrap signal timer; do
+	countersink --engine=$engine -q -o c.pb.gz -- "$TARGETS/confined_calls" signals >out 2>err
+	is "$(diff plain out)" "" "engine $engine: a filter installed before pending signals arrive kills no more calls than without us"
+done
 rm -f c.pb.gz* c2.pb.gz*
 
 caged prctl countersink -- ./nothing 2>err

@@ -16,6 +16,7 @@
 #include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
+#include "preload/core/calls_off.h"
 
 #define ANCHOR SIGSTKFLT
 
@@ -33,7 +34,7 @@ bool csink_masks_are_kernels(void)
 {
 	pid_t pid = atomic_load_explicit(&masked_child, memory_order_relaxed);
 
-	return CSINK_UNLIKELY(pid) && pid == (pid_t)csink_rawcall(SYS_getpid);
+	return CSINK_UNLIKELY(pid) && !csink_calls_are_off(CSINK_CALLS_SELF) && pid == (pid_t)csink_rawcall(SYS_getpid);
 }
 
 uint64_t csink_masks_blocked(const struct csink_thread *thread, uint64_t kernel)

@@ -18,6 +18,7 @@
 #include "preload/agent/lifecycle/real.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
+#include "preload/core/calls_off.h"
 
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ 51
@@ -42,7 +43,8 @@ bool csink_signals_small_stacks(void)
 
 bool csink_in_vfork_child(void)
 {
-	return (pid_t)csink_rawcall(SYS_getpid) != csink_process.pid;
+	/* A vfork child that may not be told apart is taken for its parent, whose calls must do what they always do. */
+	return !csink_calls_are_off(CSINK_CALLS_SELF) && (pid_t)csink_rawcall(SYS_getpid) != csink_process.pid;
 }
 
 void csink_signals_lock(uint64_t *saved)
@@ -71,11 +73,12 @@ void csink_signals_forked(void)
 
 void csink_signal_raise(int32_t tid, int signo, const siginfo_t *info)
 {
-	pid_t pid = (pid_t)csink_rawcall(SYS_getpid); /* a forked child's own, before it has begun */
+	/* A forked child's own, before it has begun. */
+	pid_t pid = csink_calls_are_off(CSINK_CALLS_SELF) ? csink_process.pid : (pid_t)csink_rawcall(SYS_getpid);
 
 	/* A process may send itself a signal with any si_code and sender. */
-	if (tid ? csink_rawcall(SYS_rt_tgsigqueueinfo, pid, tid, signo, info)
-		: csink_rawcall(SYS_rt_sigqueueinfo, pid, signo, info))
+	if (csink_calls_are_off(CSINK_CALLS_QUEUE) || (tid ? csink_rawcall(SYS_rt_tgsigqueueinfo, pid, tid, signo, info)
+							   : csink_rawcall(SYS_rt_sigqueueinfo, pid, signo, info)))
 		tid ? csink_rawcall(SYS_tgkill, pid, tid, signo) : csink_rawcall(SYS_kill, pid, signo);
 }
 

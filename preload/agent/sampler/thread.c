@@ -253,15 +253,21 @@ void csink_thread_pause(struct csink_thread *thread)
 	csink_engine_pause(thread);
 }
 
+/* Does no filter kill for opening the groups again, or setting the timer? */
+static bool may_resume(const struct csink_thread *thread)
+{
+	if (!csink_calls_are_off(CSINK_CALLS_LIFE))
+		return true;
+	return thread->engine == CSINK_ENGINE_TIMER ? !csink_calls_are_off(CSINK_CALLS_PAUSE) : thread->is_stopped_open;
+}
+
 void csink_thread_resume(struct csink_thread *thread)
 {
 	if (CSINK_UNLIKELY(is_queued(thread)))
 		return;
 	if (csink_calls_are_off(CSINK_CALLS_RETURN))
 		return;
-	if (csink_calls_are_off(CSINK_CALLS_LIFE) && !thread->is_stopped_open && thread->engine != CSINK_ENGINE_TIMER &&
-	    thread->engine != CSINK_ENGINE_NONE) {
-		/* A filter kills for opening the groups again. */
+	if (thread->engine != CSINK_ENGINE_NONE && !may_resume(thread)) {
 		thread->engine = CSINK_ENGINE_NONE;
 		csink_recording_lose(&csink_process.rec, CSINK_LOSS_STUCK, 1);
 		return;
