@@ -135,7 +135,9 @@ struct csink_rec_header {
 	/* CSINK_REC_COLLECTED (_WHOLE: the process had ended before), set by the process that collects and removes the
 	 * file while the writer goes on, which then keeps what it adds (finish.c). */
 	uint32_t collected;
-	uint32_t reserved;
+	/* Of the header's rest, how much forked children without a recording asked for; atomic. Blocks are handed out
+	 * by one process alone: what its children add is here, as SPAWN entries, up to the header's end. */
+	uint32_t children_bytes;
 
 	/*
 	 * Of each event, how often it was to be sampled, where that was more than a thread or the kernel tolerates, so
@@ -331,6 +333,7 @@ enum csink_spawn_reason {
 };
 
 _Static_assert(sizeof(struct csink_rec_header) <= CSINK_REC_HEADER_BYTES, "the header must fit its blocks");
+_Static_assert(sizeof(struct csink_rec_header) % 8 == 0, "entries follow the header");
 _Static_assert(sizeof(struct csink_entry) == 8, "an entry's head is committed with one store");
 
 #endif

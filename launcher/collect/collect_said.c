@@ -30,6 +30,9 @@ static void take_texts(struct collector *c, const struct csink_recorded *rec)
 
 		csink_collect_tally(c, note->head.aux ? CSINK_FACT_WARNING : CSINK_FACT_NOTE, "%s", note->text);
 	}
+	if (rec->header.children_bytes > CSINK_REC_HEADER_BYTES - sizeof(rec->header))
+		csink_collect_tally(c, CSINK_FACT_NOTE,
+				    "more children were not profiled than a recording has room to name");
 	if (rec->is_cut)
 		csink_collect_tally(c, CSINK_FACT_WARNING,
 				    "a recording was cut short: the last samples of its process are missing");

@@ -178,6 +178,9 @@ int csink_recorded_walk(struct csink_recorded *rec)
 	const struct csink_rec_extent *extent;
 	int err;
 
+	err = walk_extent(rec, sizeof(rec->header), CSINK_REC_HEADER_BYTES);
+	if (err)
+		return err;
 	while (rec->bytes - at >= CSINK_REC_BLOCK) {
 		extent = (const void *)((char *)rec->data + at);
 		if (!extent->kind) { /* handed out, never used; its length is not known either */

@@ -60,4 +60,34 @@ XDG_RUNTIME_DIR=$TMP/shm LD_PRELOAD=$LIB COUNTERSINK_FOLLOW=none COUNTERSINK_OUT
 unlike "$(countersink report f.pb.gz)" ' burn_60' "without a launcher COUNTERSINK_FOLLOW=none profiles the first process alone"
 is "$(ls shm)" "" "without a launcher COUNTERSINK_FOLLOW=none leaves no run directory"
 
+
+# Children that no launcher sees are named by their notes in the recording of their parent.
+cat >children.pl <<'END'
+my ($nr, $until) = @ARGV;
+if ($until) {
+	exit if fork;
+	select undef, undef, undef, 0.02 until -e $until;
+}
+for (1 .. $nr) {
+	fork or exit;
+	wait;
+}
+$i++ while $i < 3e6;
+END
+alone() {
+	LD_PRELOAD=$LIB COUNTERSINK_FOLLOW=none COUNTERSINK_OUTPUT=c.pb.gz perl children.pl "$@" >out 2>err
+	echo "$?"
+	countersink report c.pb.gz >report 2>err
+}
+is "$(alone 12)" 0 "without a launcher, 12 children are not followed: the status is the program's"
+like "$(cat report)" 'unprofiled +perl \(not followed\) \(12 times\)' "without a launcher, each of 12 children not followed is named"
+unlike "$(cat report)" 'has room to name' "without a launcher, there is room to name 12 children"
+is "$(alone 60)" 0 "without a launcher, 60 children are not followed: the status is the program's"
+like "$(cat report)" 'unprofiled +perl \(not followed\) \([0-9]+ times\)' "without a launcher, children are named as far as there is room"
+like "$(cat report)" 'note +more children were not profiled than a recording has room to name' \
+	"without a launcher, a note reports that further children are not named"
+countersink -q -o o.pb.gz -- perl children.pl 3 "$TMP/go" >out 2>err
+: >go
+ok "a process that outlives the run leaves a profile" wait_until 60 sh -c 'ls o.pb.gz.[0-9]* >/dev/null 2>&1'
+like "$(countersink report o.pb.gz.[0-9]*)" 'unprofiled +perl \(not injected.*\) \(3 times\)' "its profile names all children that it forked after the run"
 done_testing

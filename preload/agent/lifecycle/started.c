@@ -109,14 +109,13 @@ void csink_started_say(struct csink_started *started, pid_t pid)
 
 void csink_started_say_child(struct csink_recording *parents, enum csink_spawn_reason reason)
 {
-	struct csink_writer writer = {0, 0}; /* an extent of our own: the parent goes on with its */
 	struct csink_rec_spawn *spawn;
 	char name[16] = "";
 	uint32_t bytes;
 
 	csink_rawcall(SYS_prctl, PR_GET_NAME, name);
 	bytes = (uint32_t)(sizeof(*spawn) + strlen(name) + 1);
-	spawn = parents->header ? csink_recording_reserve(parents, &writer, bytes) : NULL;
+	spawn = parents->header ? csink_recording_reserve_child(parents, bytes) : NULL;
 	if (!spawn)
 		return;
 	spawn->pid = csink_process.pid;

@@ -204,6 +204,15 @@ void *csink_recording_reserve(struct csink_recording *rec, struct csink_writer *
 	return entry;
 }
 
+void *csink_recording_reserve_child(struct csink_recording *rec, uint32_t bytes)
+{
+	uint32_t room = CSINK_REC_HEADER_BYTES - (uint32_t)sizeof(*rec->header), at;
+
+	bytes = CSINK_ALIGN_UP(bytes, 8u);
+	at = __atomic_fetch_add(&rec->header->children_bytes, bytes, __ATOMIC_RELAXED);
+	return at <= room && bytes <= room - at ? (char *)(rec->header + 1) + at : NULL;
+}
+
 void csink_recording_note(struct csink_recording *rec, struct csink_writer *writer, int warning, const char *fmt, ...)
 {
 	struct csink_rec_note *note;

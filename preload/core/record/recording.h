@@ -102,6 +102,12 @@ void csink_recording_unlock(struct csink_recording *rec);
  */
 void *csink_recording_reserve(struct csink_recording *rec, struct csink_writer *writer, uint32_t bytes);
 
+/**
+ * The same for a forked child that shares the recording with its parent, which hands out all blocks: in the header's
+ * rest. Returns NULL if there is no room; readers see that from the bytes asked for. Context: any.
+ */
+void *csink_recording_reserve_child(struct csink_recording *rec, uint32_t bytes);
+
 /** Make a reserved entry visible to readers. @bytes as reserved. Context: signal. */
 static inline void csink_recording_commit(void *entry, uint32_t bytes, uint16_t type, uint16_t aux)
 {
