@@ -41,7 +41,7 @@ is $? 0 "a sandbox that kills for munlock does not stop mlockall"
 like "$(cat out)" '^mlockall: 0' "mlockall succeeds below a sandbox that kills for munlock"
 "$TARGETS/static_cage" kill munlock countersink -o p.pb.gz -c 100000 -- "$locks" 3 >out 2>err
 is $? 0 "a sandbox installed before countersink does not stop mlockall"
-like "$(cat err)" 'warning +an? .*seccomp filter .*kills for munlock: not called' "the munlock left out below such a sandbox is reported"
+like "$(cat err)" 'warning +an? .*seccomp filter .*kills processes that call munlock: not called' "the munlock left out below such a sandbox is reported"
 like "$(countersink report p.pb.gz)" ' spin' "a program below such a sandbox has a profile"
 
 # The limit of a user other than root: the kernel compares it with all mapped memory.
