@@ -5,18 +5,24 @@
  *   starts    threads start and end, with all signals blocked, while TIMES signals are sent to the process
  *   children  each of TIMES children is sent a signal that it blocks as soon as there is a child
  *   traps     TIMES threads that block all signals, and begin before they do, open events that raise SIGTRAP
+ *   actions   each of TIMES children sets handlers while another thread opens such an event
+ *   filters   each of TIMES children has threads that install different seccomp filters at once
  *
  * Prints what went otherwise than in a program that runs alone, and "done".
  */
 #include <errno.h>
+#include <linux/filter.h>
 #include <linux/perf_event.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -209,15 +215,107 @@ static void traps(int times)
 		pthread_join(ids[i], NULL);
 }
 
+/* ---- actions ----------------------------------------------------------------------------------------------------- */
+
+static void on_usr1(int signo)
+{
+	(void)signo;
+}
+
+static void on_usr1_too(int signo)
+{
+	(void)signo;
+}
+
+static void *change_actions(void *arg)
+{
+	struct sigaction act = {.sa_flags = SA_RESTART}, now;
+	int *ready = arg;
+
+	for (int i = 0; i < 2000; i++) {
+		act.sa_handler = i % 2 ? on_usr1 : on_usr1_too;
+		sigaction(SIGUSR1, &act, NULL);
+		sigaction(SIGUSR1, NULL, &now);
+		if (now.sa_handler != act.sa_handler)
+			_exit(3);
+		*(volatile int *)ready = 1;
+	}
+	return arg;
+}
+
+static void actions(int times)
+{
+	for (int i = 0; i < times; i++) {
+		int status, ready = 0;
+		pid_t pid = fork();
+		pthread_t id;
+
+		if (pid == 0) {
+			start(&id, change_actions, &ready);
+			while (!*(volatile int *)&ready)
+				sched_yield();
+			open_trap();
+			pthread_join(id, NULL);
+			_exit(0);
+		}
+		status = wait_for(pid);
+		if (status)
+			printf("a handler that was set is not there: status %#x\n", (unsigned int)status);
+	}
+}
+
+/* ---- filters ----------------------------------------------------------------------------------------------------- */
+
+/* Install a filter that kills for a system call which the program itself does not make. */
+static void *confine(void *arg)
+{
+	struct sock_filter rules[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned int)(long)arg, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = {.len = sizeof(rules) / sizeof(rules[0]), .filter = rules};
+
+	while (!atomic_load(&go))
+		;
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+	for (volatile int i = 0; i < 1000000; i++)
+		;
+	return NULL;
+}
+
+static void filters(int times)
+{
+	static const long numbers[] = {SYS_clock_gettime, SYS_process_vm_readv, SYS_mremap, SYS_munlock};
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	for (int i = 0; i < times; i++) {
+		pid_t pid = fork();
+		pthread_t ids[4];
+		int status;
+
+		if (pid == 0) {
+			for (int k = 0; k < 4; k++)
+				start(&ids[k], confine, (void *)numbers[k]);
+			atomic_store(&go, 1);
+			for (int k = 0; k < 4; k++)
+				pthread_join(ids[k], NULL);
+			_exit(0);
+		}
+		status = wait_for(pid);
+		if (status)
+			printf("threads that install filters: status %#x\n", (unsigned int)status);
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*run)(int times);
 	int times;
 } races[] = {
-	{"ends", ends, 200},
-	{"starts", starts, 20000},
-	{"children", children, 200},
-	{"traps", traps, 8},
+	{"ends", ends, 200}, {"starts", starts, 20000}, {"children", children, 200},
+	{"traps", traps, 8}, {"actions", actions, 100}, {"filters", filters, 100},
 };
 
 int main(int argc, char **argv)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/single_threaded.h>
 
 #include "include/internal/base.h"
 #include "include/internal/options.h"
@@ -203,8 +204,12 @@ void csink_signals_add_stack(const stack_t *stack)
 {
 	if (!(stack->ss_flags & SS_DISABLE) && !small_stacks && stack->ss_size < roomy() && csink_signals_taken() &&
 	    !csink_in_vfork_child()) {
+		uint64_t saved;
+
+		csink_signals_lock(&saved);
 		small_stacks = true;
 		adapt_handlers(0);
+		csink_signals_unlock(&saved);
 	}
 }
 
@@ -223,13 +228,11 @@ int csink_signal_set_hidden(int signo, const struct sigaction *act, struct sigac
 	return 0;
 }
 
-int csink_signal_set_other(int signo, const struct sigaction *act, struct sigaction *old)
+static int set_other(int signo, const struct sigaction *act, struct sigaction *old)
 {
 	uint64_t ours = csink_signals_taken(), bits = 0, before;
 	struct sigaction adapted;
 
-	if (!ours || signo <= 0 || signo >= _NSIG)
-		return REAL(sigaction)(signo, act, old);
 	if (act) {
 		adapted = *act;
 		bits = csink_set_bits(&act->sa_mask) & ours;
@@ -243,6 +246,22 @@ int csink_signal_set_other(int signo, const struct sigaction *act, struct sigact
 	if (act && bits != before && !csink_in_vfork_child())
 		masked[signo] = bits;
 	return 0;
+}
+
+int csink_signal_set_other(int signo, const struct sigaction *act, struct sigaction *old)
+{
+	uint64_t saved;
+	int result;
+
+	if (!csink_signals_taken() || signo <= 0 || signo >= _NSIG)
+		return REAL(sigaction)(signo, act, old);
+	if (__libc_single_threaded || csink_in_vfork_child())
+		return set_other(signo, act, old);
+	/* Another thread may be making it ours, or be adapting the handler that this call replaces. */
+	csink_signals_lock(&saved);
+	result = csink_signal_is_taken(signo) ? 1 : set_other(signo, act, old);
+	csink_signals_unlock(&saved);
+	return result > 0 ? csink_signal_set_hidden(signo, act, old) : result;
 }
 
 int csink_signal_install(int signo)
