@@ -104,9 +104,11 @@ static void make_ready(struct csink_thread *thread, uint32_t calls)
 		csink_thread_resume(thread);
 }
 
-static void take_back(struct csink_thread *thread, uint32_t calls, uint32_t before)
+static void take_back(struct csink_thread *thread, uint32_t calls, bool is_last)
 {
-	csink_calls_off = before;
+	/* A filter that another thread has installed meanwhile may kill for them as well. */
+	if (is_last)
+		__atomic_fetch_and(&csink_calls_off, ~calls, __ATOMIC_SEQ_CST);
 	csink_bus_guard_enter();
 	if (calls & CSINK_CALLS_RETURN)
 		csink_thread_resume(thread);
@@ -142,8 +144,9 @@ static void say_refused(const char *name)
 
 static long confine(const struct sock_fprog *prog, bool strict, long number, long a, long b, long c, long d, long e)
 {
+	static _Atomic uint32_t nr_confined; /* calls that have come this far, of all threads */
 	struct csink_thread *thread = csink_self;
-	uint32_t before = csink_calls_off, calls = strict ? ALL_CALLS : 0;
+	uint32_t calls = strict ? ALL_CALLS : 0, turn;
 	struct findings found = {0};
 	long result;
 	int saved;
@@ -152,16 +155,17 @@ static long confine(const struct sock_fprog *prog, bool strict, long number, lon
 		return csink_raw_to_libc(csink_rawcall(number, a, b, c, d, e));
 	if (!strict)
 		calls = judge(prog, &found);
-	calls &= ~before;
+	turn = atomic_fetch_add(&nr_confined, 1) + 1;
+	calls &= ~csink_calls_off;
 	if (calls)
 		make_ready(thread, calls);
 	else if (found.refused) /* what is refused later may be more room */
 		csink_recording_prepare(&csink_process.rec, SPARE_BYTES);
-	csink_calls_off = before | calls;
+	__atomic_fetch_or(&csink_calls_off, calls, __ATOMIC_SEQ_CST);
 	result = csink_rawcall(number, a, b, c, d, e);
 	saved = errno;
 	if (calls && result < 0)
-		take_back(thread, calls, before);
+		take_back(thread, calls, turn == atomic_load(&nr_confined));
 	else if (!calls && found.refused && result >= 0)
 		say_refused(found.refused);
 	else if (calls)
@@ -190,10 +194,10 @@ static int set_tsc(int how)
 	int result;
 
 	if (how == PR_TSC_SIGSEGV)
-		csink_calls_off |= CSINK_CALLS_TIME;
+		__atomic_fetch_or(&csink_calls_off, CSINK_CALLS_TIME, __ATOMIC_SEQ_CST);
 	result = REAL(prctl)(PR_SET_TSC, how, 0, 0, 0);
 	if (how == PR_TSC_ENABLE && result == 0)
-		csink_calls_off &= ~(uint32_t)CSINK_CALLS_TIME;
+		__atomic_fetch_and(&csink_calls_off, ~(uint32_t)CSINK_CALLS_TIME, __ATOMIC_SEQ_CST);
 	return result;
 }
 
