@@ -228,12 +228,16 @@ static void mark_unloaded(struct refresh *r)
 
 static int refresh(struct csink_recording *rec, struct csink_writer *writer, uint64_t now_ns, bool quiet)
 {
-	uint32_t now = atomic_load_explicit(&current, memory_order_relaxed);
-	struct refresh r = {rec, writer, now_ns, &buffers[now], &buffers[!now], false, false};
+	struct refresh r = {.rec = rec, .writer = writer, .now_ns = now_ns};
 	int result = -EAGAIN;
+	uint32_t now;
 
 	if (atomic_exchange_explicit(&refreshing, 1, memory_order_acquire))
 		return -EAGAIN;
+	/* Not before: another thread's refresh may just have ended, and what it filled is in use. */
+	now = atomic_load_explicit(&current, memory_order_relaxed);
+	r.old = &buffers[now];
+	r.new = &buffers[!now];
 	if (atomic_load_explicit(&r.new->readers, memory_order_seq_cst) == 0) {
 		r.new->nr = 0;
 		result = csink_module_scan(quiet, add_module, &r);
