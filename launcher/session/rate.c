@@ -8,12 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "launcher/base/message.h"
-
 #define MAX_RATE_FILE "/proc/sys/kernel/perf_event_max_sample_rate"
 
 int csink_rate_resolve(const struct csink_options *options, uint32_t period, uint32_t frequency,
-		       struct csink_rate *rate)
+		       struct csink_rate *rate, const char **why)
 {
 	enum csink_option_source period_from = options->values[period].source,
 				 frequency_from = options->values[frequency].source;
@@ -21,7 +19,7 @@ int csink_rate_resolve(const struct csink_options *options, uint32_t period, uin
 	rate->period = csink_options_number(options, period);
 	rate->frequency = csink_options_number(options, frequency);
 	if (rate->period && period_from == CSINK_FROM_OPTION && frequency_from == CSINK_FROM_OPTION) {
-		csink_say("options --frequency and --period exclude each other: give one of them");
+		*why = "options --frequency and --period exclude each other: give one of them";
 		return -EINVAL;
 	}
 	if (frequency_from > period_from)

@@ -16,10 +16,11 @@ struct csink_rate {
 /**
  * Read both: a period replaces the frequency, unless the latter was asked for more explicitly.
  * @period, @frequency  their rows in the command's table.
- * Returns 0; -EINVAL: both were given as options, which has been said. Context: init.
+ * @why  set to a message for an error.
+ * Returns 0; -EINVAL: both were given as options. Context: init.
  */
 int csink_rate_resolve(const struct csink_options *options, uint32_t period, uint32_t frequency,
-		       struct csink_rate *rate);
+		       struct csink_rate *rate, const char **why);
 
 /**
  * The frequency that may be used.

@@ -91,9 +91,12 @@ static void lengthen_period(struct attach *a, struct csink_event_spec *spec)
 static int resolve_rate(struct attach *a)
 {
 	struct csink_rate rate;
+	const char *wrong;
 
-	if (csink_rate_resolve(&a->options, CSINK_ATTACH_OPT_PERIOD, CSINK_ATTACH_OPT_FREQUENCY, &rate))
+	if (csink_rate_resolve(&a->options, CSINK_ATTACH_OPT_PERIOD, CSINK_ATTACH_OPT_FREQUENCY, &rate, &wrong)) {
+		csink_say("%s", wrong);
 		return -EINVAL;
+	}
 	for (uint32_t i = 0; i < a->follow.counters.nr_events; i++) {
 		struct csink_event_spec *spec = &a->follow.counters.events[i].spec;
 		bool is_clock = spec->rec.flags & CSINK_EVENT_CPU_NS;

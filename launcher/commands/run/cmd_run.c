@@ -69,11 +69,14 @@ static int resolve_rate(struct run *run)
 {
 	bool is_clock = run->events.specs[0].rec.flags & CSINK_EVENT_CPU_NS;
 	struct csink_rate rate;
+	const char *wrong;
 	char why[160];
 	uint64_t allowed;
 
-	if (csink_rate_resolve(&run->options, CSINK_OPT_PERIOD, CSINK_OPT_FREQUENCY, &rate))
+	if (csink_rate_resolve(&run->options, CSINK_OPT_PERIOD, CSINK_OPT_FREQUENCY, &rate, &wrong)) {
+		csink_say("%s", wrong);
 		return -EINVAL;
+	}
 	if (rate.period)
 		return 0;
 	run->texts[CSINK_OPT_PERIOD] = "";
