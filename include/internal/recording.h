@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define CSINK_REC_MAGIC 0x31636572736b6e63ULL /* "cnksrec1" */
-#define CSINK_REC_VERSION 6
+#define CSINK_REC_VERSION 7
 #define CSINK_REC_SUFFIX ".rec"
 #define CSINK_REC_COLLECTED 0x746c6c63 /* no value that a file has which was overwritten by chance */
 #define CSINK_REC_COLLECTED_WHOLE 0x6c6c6177
@@ -173,6 +173,7 @@ enum csink_entry_type {
 	CSINK_ENTRY_TIMELINE,
 	CSINK_ENTRY_PHASE,
 	CSINK_ENTRY_CELLS,
+	CSINK_ENTRY_CODE,
 };
 
 struct csink_entry {
@@ -226,6 +227,13 @@ struct csink_rec_thread {
  */
 #define CSINK_FRAME_EXACT                                                                                              \
 	(1ULL << 63) /* the address is of the instruction itself (a frame that a signal interrupted) */
+/*
+ * A frame of an interpreter: bits 32 to 61 are the reference of its CSINK_ENTRY_CODE, bits 0 to 31 the position in it
+ * (all ones: it has not begun). EVALUATED: the frame that it called, or the leaf, is of the native code that ran it.
+ */
+#define CSINK_FRAME_CODE (1ULL << 62)
+#define CSINK_FRAME_EVALUATED CSINK_FRAME_EXACT
+#define CSINK_CODE_NOT_BEGUN UINT32_MAX
 enum csink_chain_flags {
 	CSINK_CHAIN_TRUNCATED = 1 << 0, /* cut at the depth limit */
 	CSINK_CHAIN_BROKEN = 1 << 1,    /* the unwinder gave up before the first frame */
@@ -299,6 +307,24 @@ struct csink_rec_timeline {
 	uint32_t nr;      /* moments written so far; atomic; there is room for more */
 	uint64_t base_ns; /* CLOCK_MONOTONIC */
 	struct csink_rec_moment moments[];
+};
+
+/* A function of an interpreter, as it was at first sight. aux: enum csink_code_kind. */
+struct csink_rec_code {
+	struct csink_entry head;
+	uint32_t first_line;
+	uint32_t nr_table; /* bytes of the line table; 0: there is none, or it was too long */
+	uint16_t nr_names; /* bytes before it */
+	uint16_t reserved;
+	char text[]; /* its name, NUL, its file, NUL; the line table */
+};
+
+/* The language, and how it counts positions and writes its line table. */
+enum csink_code_kind {
+	CSINK_CODE_PYTHON_LNOTAB,    /* to 3.9: pairs of bytes: how many more of code, and of lines */
+	CSINK_CODE_PYTHON_LINES,     /* 3.10: the same, where -128 means that the code is of no line */
+	CSINK_CODE_PYTHON_LOCATIONS, /* 3.11 on: entries of one or more bytes */
+	CSINK_NR_CODE_KINDS
 };
 
 /* Something the user must know, once. aux: 0 information, 1 warning. */

@@ -178,6 +178,8 @@ static void release(struct collector *c)
 	free(c->modules);
 	csink_table_release(&c->module_table);
 	csink_table_release(&c->location_table);
+	csink_table_release(&c->source_table);
+	csink_table_release(&c->line_table);
 	free(c->pseudo);
 	free(c->tallies);
 	free(c->spawned);

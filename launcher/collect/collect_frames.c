@@ -12,6 +12,7 @@
 #include "include/internal/base.h"
 #include "launcher/base/grow.h"
 #include "launcher/base/hash.h"
+#include "launcher/collect/code_lines.h"
 #include "launcher/profile/rows.h"
 
 #define CACHE_SLOTS 8192
@@ -128,6 +129,69 @@ static uint32_t module_location(struct collector *c, struct module *module, uint
 	return location;
 }
 
+/* ---- functions of interpreters ---- */
+
+/* The mapping that stands for a source file: it is the module of the functions in it. 0 without memory. */
+static uint32_t source_mapping(struct collector *c, csink_str_t file)
+{
+	struct csink_profile_mapping mapping = {.file = file, .has_functions = 1, .has_filenames = 1, .has_lines = 1};
+	uint32_t hash = (uint32_t)csink_hash_pair(file, 0), added;
+	struct csink_slot *slot;
+
+	if (csink_table_room(&c->source_table))
+		return 0;
+	CSINK_TABLE_PROBE(c->source_table, hash, slot, c->p->mappings[id].file == file);
+	if (slot->id)
+		return slot->id;
+	added = csink_profile_mapping_add(c->p, &mapping);
+	if (added)
+		csink_table_set(&c->source_table, slot, hash, added);
+	return added;
+}
+
+static bool is_line(const struct csink_profile *p, uint32_t location, const struct csink_profile_line *line)
+{
+	const struct csink_profile_line *has = &p->lines[p->locations[location].first_line];
+
+	return has->function == line->function && has->line == line->line;
+}
+
+/* The location of a line of an interpreted function; processes share it. 0 without memory. */
+static uint32_t line_location(struct collector *c, uint32_t mapping, const struct csink_profile_line *line)
+{
+	uint32_t hash = (uint32_t)csink_hash_pair(line->function, (uint64_t)line->line), added;
+	struct csink_slot *slot;
+
+	if (!mapping || !line->function || csink_table_room(&c->line_table))
+		return 0;
+	CSINK_TABLE_PROBE(c->line_table, hash, slot, is_line(c->p, id, line));
+	if (slot->id)
+		return slot->id;
+	added = csink_profile_location_add(c->p, mapping, 0, line, 1);
+	if (added)
+		csink_table_set(&c->line_table, slot, hash, added);
+	return added;
+}
+
+/* 0 without memory; a function that the recording does not have is shown as such. */
+static uint32_t code_location(struct csink_frames *f, uint64_t frame)
+{
+	const struct csink_rec_code *code =
+		csink_recorded_code_at(f->rec, (csink_ref_t)(frame >> 32 & ((CSINK_FRAME_CODE >> 32) - 1)));
+	struct csink_profile *p = f->c->p;
+	struct csink_profile_function function = {0};
+	struct csink_profile_line line = {0};
+
+	if (!code)
+		return anon_module(f) ? module_location(f->c, &f->c->modules[anon_module(f) - 1], 0) : 0;
+	function.name = function.system_name = csink_profile_str(p, code->text);
+	function.file = csink_profile_str(p, code->text + strlen(code->text) + 1);
+	function.start_line = code->first_line;
+	line.function = csink_profile_function_add(p, &function);
+	line.line = csink_code_line(code, (uint32_t)frame);
+	return line_location(f->c, source_mapping(f->c, function.file), &line);
+}
+
 /* Our module for the recording's: index + 1. 0 without memory. */
 static uint32_t module_at(struct csink_frames *f, uint32_t index)
 {
@@ -149,6 +213,12 @@ static uint32_t frame_location(struct csink_frames *f, uint64_t frame, uint64_t 
 
 	if (cached->frame == frame && cached->location)
 		return cached->location;
+	if (frame & CSINK_FRAME_CODE) {
+		location = code_location(f, frame);
+		f->err = location ? f->err : -ENOMEM;
+		*cached = (struct csink_frame_place){frame, location};
+		return location;
+	}
 	/* A return address may be that of the next function or line: the call itself is what is meant. */
 	if (!(frame & CSINK_FRAME_EXACT))
 		address--;
@@ -190,11 +260,21 @@ uint32_t csink_frames_callers(struct csink_frames *f, uint32_t node, uint32_t *c
 {
 	const struct csink_recorded_node *nodes = f->rec->nodes;
 	uint32_t nr = 0, location;
+	bool is_shown = true; /* the frame before; at first the leaf */
 
+	f->leaf_is_evaluator = false;
 	for (; node != CSINK_RECORDED_NONE && nodes[node].parent != CSINK_RECORDED_NONE && !f->err;
 	     node = nodes[node].parent) {
 		location = node_location(f, node);
-		if (location != NOT_SHOWN)
+		/* In place of the native code that ran it. */
+		if ((nodes[node].pc & (CSINK_FRAME_CODE | CSINK_FRAME_EVALUATED)) ==
+			    (CSINK_FRAME_CODE | CSINK_FRAME_EVALUATED) &&
+		    is_shown) {
+			f->leaf_is_evaluator |= !nr;
+			nr -= nr > 0;
+		}
+		is_shown = location != NOT_SHOWN;
+		if (is_shown)
 			callers[nr++] = location;
 	}
 	return nr;

@@ -145,8 +145,11 @@ static void add_stack(struct reading *r, const struct csink_recorded_row *from, 
 		return;
 	}
 	stack[0] = csink_frames_leaf(&r->frames, from->leaf, time_ns);
-	if (!r->frames.err)
-		csink_profile_sample_add(r->c->p, csink_profile_stack_add(r->c->p, stack, nr + 1), labels, values);
+	if (r->frames.err)
+		return;
+	if (r->frames.leaf_is_evaluator)
+		memmove(stack, stack + 1, nr-- * sizeof(*stack));
+	csink_profile_sample_add(r->c->p, csink_profile_stack_add(r->c->p, stack, nr + 1), labels, values);
 }
 
 static void add_row(struct reading *r, const struct csink_recorded_row *from)

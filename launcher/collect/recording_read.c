@@ -92,6 +92,7 @@ void csink_recorded_release(struct csink_recorded *rec)
 	free(rec->notes);
 	free(rec->spawns);
 	free(rec->phases);
+	free(rec->codes);
 	free(rec->timelines);
 	if (rec->data)
 		munmap(rec->data, rec->bytes);

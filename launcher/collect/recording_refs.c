@@ -36,6 +36,14 @@ uint32_t csink_recorded_row_at(const struct csink_recorded *rec, csink_ref_t ref
 	return low < rec->nr_rows && rec->rows[low].ref == ref ? low : CSINK_RECORDED_NONE;
 }
 
+const struct csink_rec_code *csink_recorded_code_at(const struct csink_recorded *rec, csink_ref_t ref)
+{
+	const struct csink_rec_code *code = (const void *)((char *)rec->data + (uint64_t)ref * 8);
+	uint32_t low = CSINK_LOWER(rec->nr_codes, i, rec->codes[i] < code);
+
+	return low < rec->nr_codes && rec->codes[low] == code ? code : NULL;
+}
+
 /*
  * Climb from a node until one is met whose root is known, or a root; then what was passed is known, too. What leads
  * nowhere, or to more callers than there are in any stack, as in a ring of nodes, is cut off, so that no reader climbs

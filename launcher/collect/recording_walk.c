@@ -18,6 +18,7 @@ static const uint32_t least_bytes[] = {
 	[CSINK_ENTRY_NOTE] = sizeof(struct csink_rec_note) + 1,
 	[CSINK_ENTRY_SPAWN] = sizeof(struct csink_rec_spawn) + 1,
 	[CSINK_ENTRY_TIMELINE] = sizeof(struct csink_rec_timeline),
+	[CSINK_ENTRY_CODE] = sizeof(struct csink_rec_code) + 2,
 };
 
 #define APPEND(array, nr, value) (CSINK_GROW_UNCAPPED(array, nr) ? -ENOMEM : ((array)[(nr)++] = (value), 0))
@@ -102,6 +103,17 @@ static int take_nodes(struct csink_recorded *rec, struct csink_rec_nodes *nodes)
 	return 0;
 }
 
+static int take_code(struct csink_recorded *rec, const struct csink_rec_code *code)
+{
+	uint32_t room = code->head.bytes - (uint32_t)sizeof(*code);
+	const char *end = memchr(code->text, 0, CSINK_MIN((uint32_t)code->nr_names, room));
+
+	if (code->nr_names > room || code->nr_table > room - code->nr_names || !end ||
+	    !memchr(end + 1, 0, (size_t)(code->text + code->nr_names - end - 1)))
+		return -EBADMSG;
+	return APPEND(rec->codes, rec->nr_codes, code);
+}
+
 /* Take one entry. Returns 0, -EBADMSG (the entry is damaged) or -ENOMEM. */
 static int take(struct csink_recorded *rec, struct csink_entry *head)
 {
@@ -116,6 +128,7 @@ static int take(struct csink_recorded *rec, struct csink_entry *head)
 		struct csink_rec_spawn *spawn;
 		struct csink_rec_phase *phase;
 		struct csink_rec_timeline *timeline;
+		struct csink_rec_code *code;
 	} at = {head};
 
 	switch (head->type) {
@@ -137,6 +150,8 @@ static int take(struct csink_recorded *rec, struct csink_entry *head)
 		if (at.timeline->nr > (head->bytes - sizeof(*at.timeline)) / sizeof(at.timeline->moments[0]))
 			return -EBADMSG;
 		return APPEND(rec->timelines, rec->nr_timelines, at.timeline);
+	case CSINK_ENTRY_CODE:
+		return take_code(rec, at.code);
 	case CSINK_ENTRY_NOTE:
 		return has_end(at.note->text, head) ? APPEND(rec->notes, rec->nr_notes, at.note) : -EBADMSG;
 	case CSINK_ENTRY_PHASE:

@@ -99,10 +99,13 @@ static void put_symbol(FILE *out, uint64_t address, const char *name)
 
 /* ---- objects and symbols ---- */
 
+/* A source file, the module of interpreted functions, has no addresses. */
 static bool is_object(const struct csink_profile *p, uint32_t mapping)
 {
 	const char *file = mapping < p->nr_mappings ? csink_profile_text(p, p->mappings[mapping].file) : "";
 
+	if (mapping < p->nr_mappings && !p->mappings[mapping].start && !p->mappings[mapping].limit)
+		return false;
 	return *file == '/' || !strcmp(file, "[vdso]");
 }
 

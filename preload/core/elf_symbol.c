@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "include/internal/base.h"
+
 struct tables {
 	uintptr_t base;
 	const ElfW(Sym) * symbols;
@@ -12,6 +14,8 @@ struct tables {
 	const uint32_t *hash;
 	const uint16_t *versions; /* NULL: none */
 };
+
+enum { MAX_DYNAMIC = 256, WORD_BITS = 8 * sizeof(ElfW(Addr)) };
 
 #define VERSION_HIDDEN 0x8000 /* of an older version: only callers that ask for it get it */
 
@@ -92,4 +96,71 @@ void *csink_elf_function(const struct link_map *map, const char *name)
 			break;
 	}
 	return NULL;
+}
+
+/* ---- an object that may go ----------------------------------------------------------------------------------------
+ */
+
+static bool look_for_tables(const struct csink_elf_view *view, struct tables *tables)
+{
+	const ElfW(Dyn) *at = view->dynamic;
+	ElfW(Dyn) dyn;
+
+	memset(tables, 0, sizeof(*tables));
+	tables->base = view->base;
+	for (int i = 0; i < MAX_DYNAMIC; i++) {
+		uintptr_t address;
+
+		if (!view->copy(&dyn, at + i, sizeof(dyn)))
+			return false;
+		address = csink_dynamic_address(view->base, &dyn);
+		if (dyn.d_tag == DT_NULL)
+			break;
+		if (dyn.d_tag == DT_SYMTAB)
+			tables->symbols = (const ElfW(Sym) *)address;
+		else if (dyn.d_tag == DT_STRTAB)
+			tables->strings = (const char *)address;
+		else if (dyn.d_tag == DT_GNU_HASH)
+			tables->hash = (const uint32_t *)address;
+	}
+	return tables->symbols && tables->strings && tables->hash;
+}
+
+static bool has_name(const struct csink_elf_view *view, const char *at, const char *name)
+{
+	size_t length = strlen(name) + 1;
+	char copy[64];
+
+	return length <= sizeof(copy) && view->copy(copy, at, length) && !memcmp(copy, name, length);
+}
+
+uintptr_t csink_elf_look(const struct csink_elf_view *view, const char *name, int type, uint64_t *bytes)
+{
+	uint32_t hash = hash_of(name), head[4], first, i, here; /* head: buckets, first symbol, words, shift */
+	const ElfW(Addr) * filter;
+	const uint32_t *buckets;
+	struct tables tables;
+	ElfW(Addr) word, both;
+	ElfW(Sym) symbol;
+
+	if (!look_for_tables(view, &tables) || !view->copy(head, tables.hash, sizeof(head)) || !head[0] || !head[2])
+		return 0;
+	filter = (const ElfW(Addr) *)(tables.hash + 4);
+	buckets = (const uint32_t *)(filter + head[2]);
+	both = (ElfW(Addr))1 << hash % WORD_BITS | (ElfW(Addr))1 << (hash >> head[3]) % WORD_BITS;
+	if (!view->copy(&word, filter + hash / WORD_BITS % head[2], sizeof(word)) || (word & both) != both ||
+	    !view->copy(&first, buckets + hash % head[0], sizeof(first)) || first < head[1])
+		return 0;
+	for (i = first; view->copy(&here, buckets + head[0] + (i - head[1]), sizeof(here)); i++) {
+		if ((here | 1) == (hash | 1) && view->copy(&symbol, tables.symbols + i, sizeof(symbol)) &&
+		    symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == type &&
+		    has_name(view, tables.strings + symbol.st_name, name)) {
+			if (bytes)
+				*bytes = symbol.st_size;
+			return tables.base + symbol.st_value;
+		}
+		if (here & 1)
+			break;
+	}
+	return 0;
 }

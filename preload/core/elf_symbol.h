@@ -7,6 +7,7 @@
 
 #include <link.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /** An address in a dynamic section. The dynamic linker has added the base to it already on most machines, and not on
@@ -24,5 +25,21 @@ bool csink_elf_has_names(const struct link_map *map);
  * that is chosen as it is linked (STT_GNU_IFUNC), or the object has no DT_GNU_HASH. Context: signal.
  */
 void *csink_elf_function(const struct link_map *map, const char *name);
+
+/* An object that another thread may be unloading. */
+struct csink_elf_view {
+	uintptr_t base;
+	const void *dynamic;
+	/* Copies, or returns false where nothing is any more. */
+	bool (*copy)(void *to, const void *from, size_t bytes);
+};
+
+/**
+ * The address of what the object defines by that name, or 0.
+ * @type   STT_FUNC, STT_OBJECT
+ * @bytes  receives its size; may be NULL.
+ * Context: signal.
+ */
+uintptr_t csink_elf_look(const struct csink_elf_view *view, const char *name, int type, uint64_t *bytes);
 
 #endif

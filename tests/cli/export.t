@@ -122,7 +122,7 @@ fi
 same_shares() { # NAME PREFIX COMMAND...
 	name=$1 prefix=$2
 	shift 2
-	"$COUNTERSINK" -q -o real.pb.gz -- "$@" >/dev/null 2>&1
+	"$COUNTERSINK" -q --frames=native -o real.pb.gz -- "$@" >/dev/null 2>&1
 	"$COUNTERSINK" export -o perf.data real.pb.gz
 	"$COUNTERSINK" report --by module --csv real.pb.gz | awk -F, '/^\// && $3 > 0 { n = split($1, part, "/"); sum[part[n]] += $3 }
 		END { for (name in sum) print name, sum[name] }' | sort >ours

@@ -31,6 +31,7 @@ memset                       posix
 mmap                         syscall
 munmap                       syscall
 nanosleep                    syscall
+pthread_self                 posix
 readlink                     posix
 sigaction                    posix
 sigaddset                    posix

@@ -41,7 +41,8 @@ def _packed(value):
 
 
 class Profile:
-    """samples: (CPU ns, [functions, innermost first], {label: text or number}); facts: {key: [texts]}."""
+    """samples: (CPU ns, [functions, innermost first], {label: text or number}); facts: {key: [texts]}.
+    lines: of each sample, [(function, file, line), innermost first]."""
 
     def __init__(self, path):
         with gzip.open(path) as f:
@@ -50,23 +51,29 @@ class Profile:
         for number, value in _fields(data):
             raw.setdefault(number, []).append(value)
         self.strings = [s.decode('utf-8', 'replace') for s in raw[6]]
-        functions = {}
+        functions, files = {}, {}
         for message in raw[5]:
             fields = dict(_fields(message))
             functions[fields.get(1, 0)] = self.strings[fields.get(2, 0)]
-        locations = {}
+            files[fields.get(1, 0)] = self.strings[fields.get(4, 0)]
+        locations, lines = {}, {}
         for message in raw[4]:
-            number, names = 0, []
+            number, names, places = 0, [], []
             for field, value in _fields(message):
                 if field == 1:
                     number = value
                 elif field == 4:
-                    names.append(functions.get(dict(_fields(value)).get(1, 0), '?'))
+                    line = dict(_fields(value))
+                    names.append(functions.get(line.get(1, 0), '?'))
+                    places.append((names[-1], files.get(line.get(1, 0), ''), line.get(2, 0)))
             locations[number] = names or ['?']
+            lines[number] = places or [('?', '', 0)]
         types = [dict(_fields(message)) for message in raw[1]]
         units = [self.strings[t.get(2, 0)] for t in types]
         column = units.index('nanoseconds') if 'nanoseconds' in units else 0
         self.samples = [self._sample(message, column, locations) for message in raw[2]]
+        self.lines = [sum((lines.get(n, []) for field, value in _fields(message) if field == 1 for n in _packed(value)), [])
+                      for message in raw[2]]
         self.facts = {}
         for message in raw[13]:
             for number in _packed(message):

@@ -12,6 +12,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
+#include "preload/agent/interp/interp.h"
 #include "preload/agent/lifecycle/real.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/core/calls_off.h"
@@ -30,6 +31,7 @@ static void unlock_ours(int flags)
 	csink_private_unlock(flags & MCL_FUTURE);
 	csink_recording_unlock(&csink_process.rec);
 	csink_stacks_unlock();
+	csink_code_ids_unlock();
 	csink_rawcall(SYS_munlock, from, CSINK_ALIGN_UP((uintptr_t)_end, page) - from);
 }
 

@@ -12,6 +12,7 @@
 #include "include/internal/base.h"
 #include "include/internal/options.h"
 #include "include/internal/rawcall.h"
+#include "preload/agent/interp/interp.h"
 #include "preload/agent/sampler/engine.h"
 #include "preload/agent/unwind/unwind.h"
 
@@ -104,6 +105,7 @@ void csink_config_read(void)
 	config->period = number_of(CSINK_OPT_PERIOD, 0);
 	config->engine = name_of(CSINK_OPT_ENGINE, csink_engine_parse);
 	config->unwind = name_of(CSINK_OPT_UNWIND, csink_unwind_parse);
+	config->frames = name_of(CSINK_OPT_FRAMES, csink_interp_parse);
 	config->max_depth = (uint32_t)CSINK_MIN(number_of(CSINK_OPT_MAX_DEPTH, CSINK_MAX_DEPTH), CSINK_MAX_DEPTH);
 	config->max_bytes = CSINK_MIN(number_of(CSINK_OPT_MAX_MEMORY, DEFAULT_MIB), CSINK_REC_MAX_BYTES >> 20) << 20;
 	config->off_cpu = flag_of(CSINK_OPT_OFF_CPU);

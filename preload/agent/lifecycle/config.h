@@ -13,6 +13,7 @@ struct csink_config {
 	const char *output; /* a template */
 	int engine;         /* csink_engine_parse's */
 	int unwind;         /* csink_unwind_parse's */
+	int frames;         /* csink_interp_parse's */
 	uint32_t max_depth;
 	uint64_t max_bytes; /* of the recording */
 	bool quiet, report, off_cpu, timeline;

@@ -95,6 +95,13 @@ static void choose_unwind(struct csink_rec_header *header)
 	header->unwind = (uint32_t)method;
 }
 
+/* To merge frames of interpreters takes the places of native ones, which our own walker knows. */
+static enum csink_interp_mode frames_mode(void)
+{
+	return csink_process.walk == csink_walk_dwarf ? (enum csink_interp_mode)csink_config.frames
+						      : CSINK_INTERP_NATIVE;
+}
+
 static void main_stack(struct csink_stack_bounds *stack)
 {
 	struct rlimit lim;
@@ -196,8 +203,9 @@ static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 	describe_process(process->rec.header, cpu_start_ns);
 	describe_program(process->rec.header, argc, argv);
 	csink_bus_guard_enter();
-	csink_modules_init(&process->rec, &thread->writer);
 	choose_unwind(process->rec.header);
+	csink_interp_begin(frames_mode());
+	csink_modules_init(&process->rec, &thread->writer);
 	csink_housekeeping_init();
 	csink_phases_init();
 	process->install_signal = csink_signal_install;
@@ -282,6 +290,7 @@ void csink_image_begin_child(void)
 	if (thread && csink_config_follows_forks() && open_child_recording(&before)) {
 		describe_process(process->rec.header, 0);
 		copy_findings(process->rec.header, before.header);
+		csink_interp_begin(frames_mode());
 		csink_modules_init(&process->rec, &thread->writer);
 		csink_phases_rewrite();
 		csink_housekeeping_init();

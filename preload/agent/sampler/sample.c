@@ -55,7 +55,8 @@ static struct csink_row add_stack(struct csink_thread *thread, const ucontext_t 
 				  .frames = thread->frames,
 				  .max_frames = csink_process.max_depth,
 				  .memo = &thread->walk_memo,
-				  .end = CSINK_WALK_COMPLETE};
+				  .end = CSINK_WALK_COMPLETE,
+				  .keep_cfas = csink_interp_nr != 0};
 	struct csink_sample sample = {.thread = thread->ref,
 				      .phase = csink_phase_now(thread),
 				      .leaf = csink_context_pc(uc),
@@ -67,6 +68,8 @@ static struct csink_row add_stack(struct csink_thread *thread, const ucontext_t 
 	sample.epoch_ns = csink_modules_epoch_ns();
 	if (csink_process.walk && CSINK_LIKELY(sample.phase != CSINK_PHASE_OFF))
 		csink_process.walk(&walk, uc);
+	if (CSINK_UNLIKELY(walk.keep_cfas) && walk.nr_frames)
+		csink_interp_merge(&walk, uc, &thread->interp, &csink_process.rec, &thread->writer);
 	sample.frames = walk.frames;
 	sample.nr_frames = walk.nr_frames;
 	sample.same = walk.same;

@@ -28,6 +28,16 @@ struct csink_module {
 };
 
 /**
+ * Called for each object that is seen to come, and to go, by the thread that refreshes. Another thread may be unloading
+ * it: what is in it is read by csink_module_copy().
+ */
+typedef void (*csink_modules_told)(const struct csink_module *module, bool is_there, struct csink_recording *rec,
+				   struct csink_writer *writer);
+
+/** Have @told called from now on. Context: init. */
+void csink_modules_tell(csink_modules_told told);
+
+/**
  * Take the first snapshot for a new recording. Context: init.
  * @writer  the entries go there.
  */
@@ -79,6 +89,9 @@ struct csink_module_info {
 	uint8_t is_vdso, is_program;
 	char path[512]; /* before csink_module_describe: the loader's name, "" for the program */
 };
+
+/** Copy from an object that a scan is at; false where nothing is any more. Context: signal. */
+bool csink_module_copy(void *to, const void *from, size_t bytes);
 
 /** The program's own file; where there is no /proc, as exec was given it, if that was a whole path; else "". */
 void csink_module_program(char *path, size_t size);

@@ -51,6 +51,11 @@ static bool copy_in(void *to, const void *from, size_t bytes)
 	return true;
 }
 
+bool csink_module_copy(void *to, const void *from, size_t bytes)
+{
+	return copy_in(to, from, bytes);
+}
+
 static bool copy_string(char *to, size_t size, const char *from)
 {
 	size_t done = 0;

@@ -68,6 +68,7 @@ struct csink_walk {
 	uint32_t nr_frames;      /* out */
 	enum csink_walk_end end; /* out */
 	uint64_t same;           /* out, with a memo: equal for walks of equal frames; 0: not known */
+	bool keep_cfas;          /* csink_walk_cfas() will be asked */
 };
 
 /* The interrupted program counter of a context. */
@@ -109,6 +110,13 @@ int csink_walk_dwarf_init(void);
  * returned 0. Where rules cannot be followed, the walk ends and says so. Context: signal.
  */
 void csink_walk_dwarf(struct csink_walk *walk, const ucontext_t *uc);
+
+/**
+ * Where the native frames of a walk that has just ended lie: cfas[i] is the lowest address of frames[i]'s own frame,
+ * where that of the function it called ends. UINTPTR_MAX: not known.
+ * @scratch  room for walk->max_frames. Context: signal.
+ */
+void csink_walk_cfas(const struct csink_walk *walk, const ucontext_t *uc, uintptr_t *cfas, uint64_t *scratch);
 
 /* What walks met that was not in plain tables; since the start, in all threads. */
 struct csink_walk_dwarf_counts {

@@ -122,7 +122,7 @@ static void look_back(struct csink_walker *w, struct plain *p)
 	uint32_t changed = walk->max_frames;
 
 	*p = (struct plain){.ahead = walk->frames};
-	if (walk->memo && walk->memo->rest) {
+	if (walk->memo && walk->memo->rest && !walk->keep_cfas) {
 		walk->memo->rest--;
 	} else if (walk->memo && is_on_stack(w) && w->load.high - w->load.low <= UINT32_MAX) {
 		changed = csink_walk_memo_compare(w);
@@ -170,7 +170,8 @@ static inline __attribute__((always_inline)) void walk_all(struct csink_walker *
 		if (w->context != context) /* over a signal's frame, and perhaps to another stack */
 			p->trail = NULL;
 		else if (walk->nr_frames)
-			p->trail[walk->nr_frames - 1].row = CSINK_TRAIL_NONE;
+			p->trail[walk->nr_frames - 1] = (struct csink_walk_trail){
+				.row = CSINK_TRAIL_NONE, .cfa_down = (uint32_t)(w->load.high - w->sp)};
 	}
 	p->trail = NULL;
 }
@@ -248,6 +249,35 @@ void csink_walk_dwarf(struct csink_walk *walk, const ucontext_t *uc)
 		csink_walk_memo_keep(&w, p.joined, p.fp_until);
 	else
 		forget(walk);
+}
+
+/* Once more, one frame after the other: over signal frames, on other stacks. */
+static void walk_for_cfas(const struct csink_walk *walk, const ucontext_t *uc, uintptr_t *cfas, uint64_t *scratch)
+{
+	struct csink_walk again = {.stack = walk->stack, .frames = scratch, .max_frames = walk->max_frames};
+	struct csink_walker w = {.walk = &again, .mix = csink_row_mix(csink_modules_unloads())};
+	uint32_t i;
+
+	csink_walker_start(&w, &uc->uc_mcontext);
+	for (i = 0;
+	     i < walk->nr_frames && csink_walker_step(&w, csink_row_find(w.pc, w.exact, w.mix)) &&
+	     again.nr_frames == i + 1 && (scratch[i] | CSINK_FRAME_EXACT) == (walk->frames[i] | CSINK_FRAME_EXACT);
+	     i++)
+		cfas[i] = w.sp;
+	for (; i < walk->nr_frames; i++)
+		cfas[i] = UINTPTR_MAX;
+}
+
+void csink_walk_cfas(const struct csink_walk *walk, const ucontext_t *uc, uintptr_t *cfas, uint64_t *scratch)
+{
+	const struct csink_walk_memo *memo = walk->memo;
+
+	if (!memo || memo->nr != walk->nr_frames) {
+		walk_for_cfas(walk, uc, cfas, scratch);
+		return;
+	}
+	for (uint32_t i = 0; i < walk->nr_frames; i++)
+		cfas[i] = memo->high - memo->trail[memo->first + i].cfa_down;
 }
 
 int csink_walk_dwarf_init(void)

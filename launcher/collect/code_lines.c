@@ -1,0 +1,114 @@
+/*
+ * See code_lines.h. Source: CPython's Objects/lnotab_notes.txt of 3.9 and 3.10, and Objects/locations.md of 3.11.
+ * Tables come from a profiled process: any bytes may be in them.
+ */
+#include "launcher/collect/code_lines.h"
+
+#include <stdbool.h>
+
+struct reader {
+	const uint8_t *at, *end;
+};
+
+static bool next_pair(struct reader *r, uint8_t *bytes, int8_t *lines)
+{
+	if (r->end - r->at < 2)
+		return false;
+	*bytes = r->at[0];
+	*lines = (int8_t)r->at[1];
+	r->at += 2;
+	return true;
+}
+
+/* To 3.9: a line holds from the sum of the bytes so far up to the next. */
+static int64_t line_by_lnotab(struct reader r, int64_t line, uint32_t position)
+{
+	uint64_t start = 0;
+	uint8_t bytes;
+	int8_t lines;
+
+	while (next_pair(&r, &bytes, &lines)) {
+		start += bytes;
+		if (start > position)
+			break;
+		line += lines;
+	}
+	return line;
+}
+
+/* 3.10: each pair is a range of its own. */
+static int64_t line_by_ranges(struct reader r, int64_t line, uint32_t position)
+{
+	uint64_t end = 0;
+	uint8_t bytes;
+	int8_t lines;
+
+	while (next_pair(&r, &bytes, &lines)) {
+		end += bytes;
+		line += lines == -128 ? 0 : lines;
+		if (position < end)
+			return lines == -128 ? 0 : line;
+	}
+	return 0;
+}
+
+/* Six bits a byte, the lowest first; bit 6: more follow. */
+static uint64_t varint(struct reader *r)
+{
+	uint64_t value = 0;
+	unsigned int shift = 0;
+	uint8_t byte = 1 << 6;
+
+	while (byte & 1 << 6 && r->at < r->end && shift < 60) {
+		byte = *r->at++;
+		value |= (uint64_t)(byte & 63) << shift;
+		shift += 6;
+	}
+	return value;
+}
+
+static int64_t signed_varint(struct reader *r)
+{
+	uint64_t value = varint(r);
+
+	return value & 1 ? -(int64_t)(value >> 1) : (int64_t)(value >> 1);
+}
+
+/* 3.11 on: bit 7 begins an entry; bits 3 to 6 are its form, bits 0 to 2 its code units (of two bytes), less one. */
+static int64_t line_by_locations(struct reader r, int64_t line, uint32_t position)
+{
+	enum { ONE_LINE_0 = 10, ONE_LINE_2 = 12, NO_COLUMNS = 13, LONG = 14, NO_LINE = 15 };
+	uint64_t end = 0;
+
+	while (r.at < r.end) {
+		uint8_t head = *r.at++, form = head >> 3 & 15;
+
+		end += 2 * ((head & 7) + 1u);
+		if (form == LONG || form == NO_COLUMNS)
+			line += signed_varint(&r);
+		else if (form >= ONE_LINE_0 && form <= ONE_LINE_2)
+			line += form - ONE_LINE_0;
+		if (position < end)
+			return form == NO_LINE ? 0 : line;
+		while (r.at < r.end && !(*r.at & 1 << 7)) /* the columns */
+			r.at++;
+	}
+	return 0;
+}
+
+int64_t csink_code_line(const struct csink_rec_code *code, uint32_t position)
+{
+	const uint8_t *table = (const uint8_t *)code->text + code->nr_names;
+	struct reader r = {table, table + code->nr_table};
+	int64_t line = code->first_line;
+
+	if (position == CSINK_CODE_NOT_BEGUN || !code->nr_table)
+		return line;
+	if (code->head.aux == CSINK_CODE_PYTHON_LNOTAB)
+		line = line_by_lnotab(r, line, position);
+	else if (code->head.aux == CSINK_CODE_PYTHON_LINES)
+		line = line_by_ranges(r, line, position);
+	else
+		line = line_by_locations(r, line, position);
+	return line > 0 ? line : 0;
+}

@@ -1,0 +1,93 @@
+/*
+ * Functions of interpreters in the recording: found by identity, written at first sight, since the function may be gone
+ * when the process ends. Runs in handlers of any thread, without locks; makes a system call only to grow.
+ */
+#include <string.h>
+
+#include "preload/agent/interp/interp.h"
+#include "preload/core/private_memory.h"
+#include "preload/core/record/hash_index.h"
+
+enum {
+	MAX_NAMES = 2048,      /* bytes of a function's name and file together */
+	MAX_TABLE = 64 * 1024, /* bytes of a line table; of a longer one nothing is kept: there is the first line */
+};
+
+/* Its first level is taken when the first interpreter is found. */
+static struct csink_index codes;
+
+bool csink_code_ids_begin(void)
+{
+	if (!atomic_load(&codes.levels[0]))
+		atomic_store(&codes.levels[0],
+			     csink_private_get(csink_index_slots(0) * sizeof(struct csink_index_slot)));
+	return atomic_load(&codes.levels[0]) != NULL;
+}
+
+void csink_code_ids_reset(void)
+{
+	csink_index_reset(&codes);
+}
+
+void csink_code_ids_unlock(void)
+{
+	csink_index_unlock(&codes);
+}
+
+/* The hash is the identity. */
+static bool match_any(csink_ref_t ref, uint32_t aux, const void *key)
+{
+	(void)ref;
+	(void)aux;
+	(void)key;
+	return true;
+}
+
+static bool copy_table(struct csink_interp_walk *walk, char *to, const struct csink_code_source *source, uint32_t bytes)
+{
+	uint64_t word;
+
+	for (uint32_t at = 0; at < bytes; at += 8) {
+		uint32_t piece = bytes - at < 8 ? bytes - at : 8, back = 8 - piece;
+
+		/* Not beyond its end: the words that hold the last bytes begin before it. */
+		if (!csink_interp_load(walk, source->table + at - back, &word))
+			return false;
+		word >>= 8 * back;
+		memcpy(to + at, &word, piece);
+	}
+	return true;
+}
+
+static csink_ref_t new_code(struct csink_interp_walk *walk, const struct csink_code_source *source)
+{
+	char names[MAX_NAMES];
+	uint32_t nr_names = source->names(walk, source, names, sizeof(names));
+	uint32_t nr_table = source->table_bytes <= MAX_TABLE ? source->table_bytes : 0;
+	uint32_t bytes = (uint32_t)sizeof(struct csink_rec_code) + nr_names + nr_table;
+	struct csink_rec_code *code;
+
+	if (!nr_names)
+		return 0;
+	code = csink_recording_reserve(walk->rec, walk->writer, bytes);
+	if (!code)
+		return 0;
+	code->first_line = source->first_line;
+	code->nr_names = (uint16_t)nr_names;
+	memcpy(code->text, names, nr_names);
+	code->nr_table = copy_table(walk, code->text + nr_names, source, nr_table) ? nr_table : 0;
+	csink_recording_commit(code, bytes, CSINK_ENTRY_CODE, source->kind);
+	return csink_recording_ref(walk->rec, code);
+}
+
+csink_ref_t csink_code_id(struct csink_interp_walk *walk, const struct csink_code_source *source)
+{
+	uint64_t hash = source->identity ? source->identity : 1;
+	const struct csink_index_slot *slot = csink_index_find(&codes, hash, match_any, NULL);
+	csink_ref_t ref;
+
+	if (slot)
+		return atomic_load_explicit(&slot->ref, memory_order_relaxed);
+	ref = new_code(walk, source);
+	return ref ? csink_index_insert(&codes, hash, ref, 0, match_any, NULL) : 0;
+}

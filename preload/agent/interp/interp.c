@@ -1,0 +1,247 @@
+/*
+ * The interpreters of a process, and the merging of their frames into native stacks: see interp.h. Interpreters are
+ * found by the constructor or by the thread that notices a new object; all else runs in handlers.
+ */
+#include "preload/agent/interp/interp.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "preload/core/private_memory.h"
+
+static const struct csink_language *const languages[] = {&csink_python};
+
+enum { MAX_INTERPRETERS = 4 };
+
+/* Slots are filled by one thread at a time (modules are refreshed by one), and read by handlers below csink_interp_nr.
+ */
+static struct csink_interpreter interpreters[MAX_INTERPRETERS];
+_Atomic uint32_t csink_interp_nr;
+
+static enum csink_interp_mode mode;
+
+int csink_interp_parse(const char *name)
+{
+	static const char *const names[] = {"auto", "native", "both"};
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(names); i++)
+		if (!strcmp(name, names[i]))
+			return (int)i;
+	return -EINVAL;
+}
+
+/* ---- finding ----------------------------------------------------------------------------------------------------- */
+
+static void note(struct csink_recording *rec, struct csink_writer *writer, const char *text)
+{
+	uint32_t bytes = (uint32_t)(sizeof(struct csink_rec_note) + strlen(text) + 1);
+	struct csink_rec_note *to = csink_recording_reserve(rec, writer, bytes);
+
+	if (!to)
+		return;
+	memcpy(to->text, text, strlen(text) + 1);
+	csink_recording_commit(to, bytes, CSINK_ENTRY_NOTE, 0);
+}
+
+static void leave(csink_ref_t module)
+{
+	uint32_t nr = atomic_load(&csink_interp_nr);
+
+	/* Handlers of other threads may be reading: a language without a walk is passed over. */
+	for (uint32_t i = 0; i < nr; i++) {
+		if (interpreters[i].module == module)
+			__atomic_store_n(&interpreters[i].language, NULL, __ATOMIC_RELEASE);
+	}
+}
+
+/* An object was loaded, or is gone: see csink_modules_tell(). */
+static void on_module(const struct csink_module *module, bool is_there, struct csink_recording *rec,
+		      struct csink_writer *writer)
+{
+	uint32_t nr = atomic_load(&csink_interp_nr);
+	const struct csink_elf_view object = {module->bias, module->dynamic, csink_module_copy};
+	const char *why = NULL;
+
+	if (!is_there) {
+		leave(module->entry);
+		return;
+	}
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(languages) && nr < MAX_INTERPRETERS; i++) {
+		struct csink_interpreter *to = &interpreters[nr];
+		int found = languages[i]->find(&object, to, &why);
+
+		if (found < 0)
+			note(rec, writer, why);
+		if (found <= 0 || !csink_code_ids_begin())
+			continue;
+		to->language = languages[i];
+		to->module = module->entry;
+		atomic_store_explicit(&csink_interp_nr, ++nr, memory_order_release);
+	}
+}
+
+void csink_interp_begin(enum csink_interp_mode wanted)
+{
+	mode = wanted;
+	atomic_store(&csink_interp_nr, 0);
+	csink_code_ids_reset();
+	csink_modules_tell(mode == CSINK_INTERP_NATIVE ? NULL : on_module);
+}
+
+/* ---- what languages add ------------------------------------------------------------------------------------------ */
+
+/* Not inlined: it is called from some fifty places. */
+bool csink_interp_load(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value)
+{
+	if (CSINK_LIKELY(walk->is_settled && at >> 12)) {
+		*value = csink_load_known(at);
+		return true;
+	}
+	return csink_load_word(&walk->load, at, value);
+}
+
+bool csink_interp_frame(struct csink_interp_walk *walk, const struct csink_code_source *source, uint32_t position)
+{
+	csink_ref_t ref;
+
+	if (walk->nr_frames == CSINK_MAX_DEPTH) {
+		walk->is_full = true;
+		return false;
+	}
+	ref = csink_code_id(walk, source);
+	if (!ref) {
+		walk->is_broken = true;
+		return false;
+	}
+	walk->room->frames[walk->nr_frames++] = CSINK_FRAME_CODE | (uint64_t)ref << 32 | position;
+	return true;
+}
+
+void csink_interp_group(struct csink_interp_walk *walk, uintptr_t record)
+{
+	struct csink_interp_group *last = walk->nr_groups ? &walk->room->groups[walk->nr_groups - 1] : NULL;
+	uint32_t first = last ? last->first + last->nr : 0;
+
+	if (walk->nr_frames == first || walk->nr_groups == CSINK_MAX_DEPTH)
+		return;
+	walk->room->groups[walk->nr_groups++] = (struct csink_interp_group){record, first, walk->nr_frames - first};
+}
+
+/* ---- merging ----------------------------------------------------------------------------------------------------- */
+
+struct merge {
+	const struct csink_interp_walk *from;
+	uintptr_t low;  /* of the thread's stack in use: a record below is none */
+	uint32_t group; /* the next one */
+	uint64_t *to;
+	uint32_t nr, max;
+	bool is_cut;
+};
+
+static void put(struct merge *m, uint64_t frame)
+{
+	if (m->nr < m->max)
+		m->to[m->nr++] = frame;
+	else
+		m->is_cut = true;
+}
+
+/* @flag  for the innermost one: the native frame before it is its evaluator's. */
+static void put_group(struct merge *m, uint64_t flag)
+{
+	const struct csink_interp_group *group = &m->from->room->groups[m->group++];
+
+	for (uint32_t i = 0; i < group->nr; i++) {
+		put(m, m->from->room->frames[group->first + i] | flag);
+		flag = 0;
+	}
+}
+
+/* The groups whose records lie below @end, which is where the native frame that was put last ends. */
+static void put_groups_below(struct merge *m, uintptr_t end)
+{
+	const struct csink_interp_group *groups = m->from->room->groups;
+	uint64_t flag = mode == CSINK_INTERP_AUTO ? CSINK_FRAME_EVALUATED : 0;
+
+	for (; m->group < m->from->nr_groups && groups[m->group].record < end; flag = 0)
+		put_group(m, groups[m->group].record >= m->low ? flag : 0);
+}
+
+/* Merge in order of address. Native frame i lies between cfas[i] and cfas[i + 1], the leaf below cfas[0]. */
+static void merge(const struct csink_interp_walk *from, struct csink_walk *walk, uintptr_t sp)
+{
+	struct merge m = {.from = from, .low = sp, .to = from->room->merged, .max = walk->max_frames};
+	const uintptr_t *cfas = from->room->cfas;
+
+	for (uint32_t i = 0; i < walk->nr_frames; i++) {
+		put_groups_below(&m, cfas[i]);
+		put(&m, walk->frames[i]);
+	}
+	/* Where the native walk broke off, what is above is still in order. */
+	while (m.group < from->nr_groups)
+		put_group(&m, 0);
+	walk->frames = m.to;
+	walk->nr_frames = m.nr;
+	if (m.is_cut || from->is_full)
+		walk->end = CSINK_WALK_DEPTH;
+}
+
+static bool is_in(const struct csink_interpreter *interpreter, uint64_t address)
+{
+	return address - interpreter->evaluator < interpreter->evaluator_end - interpreter->evaluator;
+}
+
+/*
+ * Groups without records: the outermost one was run by the outermost call of the evaluator, and so on inwards. There
+ * may be one call more: it has not begun its frame yet, or has ended it.
+ */
+static void pair_by_count(struct csink_interp_walk *from, const struct csink_walk *walk, const ucontext_t *uc)
+{
+	uint32_t group = from->nr_groups;
+
+	for (uint32_t i = walk->nr_frames; i-- > 0 && group;) {
+		if (is_in(from->interpreter, (walk->frames[i] & ~CSINK_FRAME_EXACT) - 1))
+			from->room->groups[--group].record = from->room->cfas[i];
+	}
+	if (group && is_in(from->interpreter, csink_context_pc(uc)))
+		from->room->groups[--group].record = csink_context_sp(uc);
+	/* More than there are calls: C code links frames itself. They are put where the innermost call is. */
+	while (group--)
+		from->room->groups[group].record =
+			group + 1 < from->nr_groups ? from->room->groups[group + 1].record : UINTPTR_MAX;
+}
+
+static bool has_room(struct csink_interp_room **room)
+{
+	if (!*room)
+		*room = csink_private_get(sizeof(**room));
+	return *room != NULL;
+}
+
+void csink_interp_merge(struct csink_walk *walk, const ucontext_t *uc, struct csink_interp_room **room,
+			struct csink_recording *rec, struct csink_writer *writer)
+{
+	uint32_t nr = atomic_load_explicit(&csink_interp_nr, memory_order_acquire);
+
+	if (!has_room(room))
+		return;
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct csink_language *language = __atomic_load_n(&interpreters[i].language, __ATOMIC_ACQUIRE);
+		struct csink_interp_walk from = {
+			.interpreter = &interpreters[i], .rec = rec, .writer = writer, .room = *room};
+
+		if (!language)
+			continue;
+		csink_loader_init(&from.load, walk->stack, csink_context_sp(uc));
+		language->walk(&from);
+		if (!from.nr_groups)
+			continue;
+		csink_walk_cfas(walk, uc, (*room)->cfas, (*room)->merged);
+		if (interpreters[i].evaluator)
+			pair_by_count(&from, walk, uc);
+		merge(&from, walk, csink_context_sp(uc));
+		walk->same = 0;
+		return;
+	}
+}

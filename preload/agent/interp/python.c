@@ -1,0 +1,515 @@
+/*
+ * CPython's frames: 3.6 to 3.13, release builds with a GIL. Runs in the handler of the thread whose frames they are: so
+ * only what this thread itself was in the middle of storing can be in motion, and that is the newest group.
+ *
+ * Sources: CPython's Include/cpython, Include/internal and Python/ceval.c of each minor version. Offsets are equal in
+ * all patch releases of one, and were compared with sys._getframe() in each.
+ */
+#include <elf.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "preload/agent/interp/interp.h"
+
+/* ---- layouts ----------------------------------------------------------------------------------------------------- */
+
+/* How the calls of the evaluator are told from each other. */
+enum chain {
+	CHAIN_COUNT,  /* one frame each, and nothing of theirs lies in the native frame: to 3.9 */
+	CHAIN_CFRAME, /* one frame each, and a CFrame lies in the native frame: 3.10 */
+	CHAIN_ENTRY,  /* a CFrame; its group ends at the frame that is an entry: 3.11 */
+	CHAIN_SHIM,   /* the group ends at a frame without code that lies in the native frame: 3.12 on */
+};
+
+struct layout {
+	uint8_t minor, chain, kind; /* kind: enum csink_code_kind */
+	/* of the thread's state */
+	uint16_t thread_id, newest; /* newest: the frame, or the CFrame */
+	/* of a CFrame */
+	uint16_t cframe_frame, cframe_previous;
+	/* of a frame */
+	uint16_t previous, code, position, owner;
+	/* of a code object */
+	uint16_t first_line, file, name, table, bytecode, version;
+	/* of a str */
+	uint16_t ascii, compact;
+};
+
+/* clang-format off */
+static const struct layout layouts[] = {
+	{6, CHAIN_COUNT, CSINK_CODE_PYTHON_LNOTAB, 152, 24, 0, 0, 24, 32, 120, 0, 36, 96, 104, 112, 48, 0, 48, 72},
+	{7, CHAIN_COUNT, CSINK_CODE_PYTHON_LNOTAB, 176, 24, 0, 0, 24, 32, 104, 0, 36, 96, 104, 112, 48, 0, 48, 72},
+	{8, CHAIN_COUNT, CSINK_CODE_PYTHON_LNOTAB, 176, 24, 0, 0, 24, 32, 104, 0, 40, 104, 112, 120, 48, 0, 48, 72},
+	{9, CHAIN_COUNT, CSINK_CODE_PYTHON_LNOTAB, 176, 24, 0, 0, 24, 32, 104, 0, 40, 104, 112, 120, 48, 0, 48, 72},
+	{10, CHAIN_CFRAME, CSINK_CODE_PYTHON_LINES, 176, 48, 0, 8, 24, 32, 96, 0, 40, 104, 112, 120, 48, 0, 48, 72},
+	{11, CHAIN_ENTRY, CSINK_CODE_PYTHON_LOCATIONS, 152, 56, 8, 16, 48, 32, 56, 68, 72, 112, 128, 136, 184, 0, 48, 72},
+	{12, CHAIN_SHIM, CSINK_CODE_PYTHON_LOCATIONS, 136, 56, 0, 8, 8, 0, 56, 70, 68, 112, 128, 136, 192, 92, 40, 56},
+	{13, CHAIN_SHIM, CSINK_CODE_PYTHON_LOCATIONS, 152, 72, 0, 0, 8, 0, 56, 70, 68, 112, 128, 136, 200, 92, 40, 56},
+};
+/* clang-format on */
+
+enum {
+	PYTHON_FRAME = 24,    /* of the thread's state up to 3.10: its newest frame */
+	OBJECT_TYPE = 8,      /* of an object: its type */
+	VAR_SIZE = 16,        /* of a bytes or str: its length */
+	BYTES_TEXT = 32,      /* of a bytes: its content */
+	STR_HASH = 24,        /* of a str */
+	STR_STATE = 32,       /* of a str: flags */
+	STATE_BYTES = 512,    /* of a thread's state: more than it has before what is looked for */
+	OWNED_BY_C_STACK = 3, /* from this owner on a frame is a shim */
+	OWNER_MAX = 4,
+	MAX_CHECKS = 64,  /* pages asked of the kernel in one walk: a wrong link leads all over the memory */
+	MAX_CHAIN = 2048, /* frames of a group that are looked at, to find its end */
+	MAX_TEXT = 1000,  /* of a name or a file, in bytes: the rest is cut */
+};
+
+#define UNKNOWN UINTPTR_MAX
+
+/* What find() keeps in csink_interpreter.data. */
+enum { DATA_LAYOUT, DATA_STATE, DATA_CURRENT, DATA_CODE_TYPE };
+
+typedef uintptr_t (*state_fn)(void);
+
+static const struct layout *layout_of(const struct csink_interp_walk *walk)
+{
+	return (const struct layout *)walk->interpreter->data[DATA_LAYOUT];
+}
+
+/* ---- finding ----------------------------------------------------------------------------------------------------- */
+
+/* The minor version of CPython 3; older than 3.6 or unknown: 0. */
+static int minor_of(const struct csink_elf_view *object)
+{
+	/* Each is of the version's first release, and in all later ones. */
+	static const struct {
+		const char *name;
+		int minor;
+	} firsts[] = {{"PyModule_AddObjectRef", 10},
+		      {"PyModule_AddType", 9},
+		      {"PyConfig_InitPythonConfig", 8},
+		      {"PyImport_GetModule", 7},
+		      {"PyOS_FSPath", 6}};
+	uintptr_t at = csink_elf_look(object, "Py_Version", STT_OBJECT, NULL); /* 3.11 on */
+	unsigned long version;
+
+	if (at)
+		return object->copy(&version, (void *)at, sizeof(version)) && version >> 24 == 3
+			       ? (int)(version >> 16 & 0xff)
+			       : 0;
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(firsts); i++) {
+		if (csink_elf_look(object, firsts[i].name, STT_FUNC, NULL))
+			return firsts[i].minor;
+	}
+	return 0;
+}
+
+static bool is_free_threaded(const struct csink_elf_view *object)
+{
+	uintptr_t at = csink_elf_look(object, "_PyRuntime", STT_OBJECT, NULL);
+	uint64_t head[3];
+
+	/* 3.13 on: a cookie, the version, and whether there is no GIL. */
+	return at && object->copy(head, (void *)at, sizeof(head)) && !memcmp(head, "xdebugpy", 8) && head[2];
+}
+
+static int find(const struct csink_elf_view *object, struct csink_interpreter *to, const char **why)
+{
+	uintptr_t state = csink_elf_look(object, "PyGILState_GetThisThreadState", STT_FUNC, NULL), current;
+	const struct layout *layout = NULL;
+	uint64_t bytes = 0;
+	int minor;
+
+	if (!state) {
+		if (!csink_elf_look(object, "rpython_startup_code", STT_FUNC, NULL))
+			return 0;
+		*why = "the frames of PyPy are not read: its stacks are native ones";
+		return -1;
+	}
+	minor = minor_of(object);
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(layouts); i++)
+		layout = layouts[i].minor == minor ? &layouts[i] : layout;
+	current = csink_elf_look(object, minor >= 13 ? "PyThreadState_GetUnchecked" : "_PyThreadState_UncheckedGet",
+				 STT_FUNC, NULL);
+	to->data[DATA_CODE_TYPE] = csink_elf_look(object, "PyCode_Type", STT_OBJECT, NULL);
+	if (!layout || !current || !to->data[DATA_CODE_TYPE]) {
+		*why = minor ? "Python frames are not read: of CPython, versions 3.6 to 3.13 are known"
+			     : "Python frames are not read: the interpreter is older than CPython 3.6";
+		return -1;
+	}
+	if (minor >= 13 && is_free_threaded(object)) {
+		*why = "Python frames are not read: a free-threaded build";
+		return -1;
+	}
+	to->data[DATA_LAYOUT] = (uintptr_t)layout;
+	to->data[DATA_STATE] = state;
+	to->data[DATA_CURRENT] = current;
+	to->evaluator = 0;
+	if (layout->chain == CHAIN_COUNT)
+		to->evaluator = csink_elf_look(object, "_PyEval_EvalFrameDefault", STT_FUNC, &bytes);
+	to->evaluator_end = to->evaluator + bytes;
+	return 1;
+}
+
+/* ---- functions --------------------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t h, uint64_t word)
+{
+	h = (h ^ word) * 0x9fb21c651e98df25ULL;
+	return h ^ h >> 29;
+}
+
+/* A str as UTF-8, cut at MAX_TEXT, and a NUL. Returns how many bytes; 0: it cannot be read. */
+static uint32_t copy_str(struct csink_interp_walk *walk, uintptr_t str, char *to)
+{
+	const struct layout *layout = layout_of(walk);
+	uint64_t length, state, word = 0;
+	uint32_t nr = 0, width, have = 0;
+	uintptr_t at;
+
+	if (!csink_interp_load(walk, str + VAR_SIZE, &length) || !csink_interp_load(walk, str + STR_STATE, &state))
+		return 0;
+	width = (uint32_t)state >> 2 & 7;
+	if (width != 1 && width != 2 && width != 4)
+		return 0;
+	at = str + (state & 1 << 6 ? layout->ascii : layout->compact);
+	for (uint64_t i = 0; i < length && nr + 4 < MAX_TEXT; i++) {
+		uint32_t c;
+
+		if (!have) {
+			if (!csink_interp_load(walk, at, &word))
+				return 0;
+			at += 8;
+			have = 8 / width;
+		}
+		c = width == 1 ? (uint8_t)word : width == 2 ? (uint16_t)word : (uint32_t)word;
+		word = width == 4 ? word >> 32 : word >> 8 * width;
+		have--;
+		if (c < 0x80) {
+			to[nr++] = (char)(c ? c : '?');
+		} else if (c < 0x800) {
+			to[nr++] = (char)(0xc0 | c >> 6);
+			to[nr++] = (char)(0x80 | (c & 0x3f));
+		} else if (c < 0x10000) {
+			to[nr++] = (char)(0xe0 | c >> 12);
+			to[nr++] = (char)(0x80 | (c >> 6 & 0x3f));
+			to[nr++] = (char)(0x80 | (c & 0x3f));
+		} else {
+			to[nr++] = (char)(0xf0 | (c >> 18 & 7));
+			to[nr++] = (char)(0x80 | (c >> 12 & 0x3f));
+			to[nr++] = (char)(0x80 | (c >> 6 & 0x3f));
+			to[nr++] = (char)(0x80 | (c & 0x3f));
+		}
+	}
+	to[nr++] = 0;
+	return nr;
+}
+
+static uint32_t names(struct csink_interp_walk *walk, const struct csink_code_source *source, char *to, uint32_t room)
+{
+	uint32_t name, file;
+
+	if (room < 2 * MAX_TEXT)
+		return 0;
+	name = copy_str(walk, source->name, to);
+	file = name ? copy_str(walk, source->file, to + name) : 0;
+	return file ? name + file : 0;
+}
+
+/* Before 3.12 nothing numbers code objects, and addresses are used again at once: by content. */
+static bool mix_content(struct csink_interp_walk *walk, const struct csink_code_source *source, uint64_t *identity)
+{
+	uint64_t h = *identity, word, hash;
+
+	if (!csink_interp_load(walk, source->name + STR_HASH, &hash))
+		return false;
+	h = mix(h, hash);
+	if (!csink_interp_load(walk, source->file + STR_HASH, &hash))
+		return false;
+	h = mix(h, hash ^ (uint64_t)source->table_bytes << 32);
+	for (uint32_t at = 0; at + 8 <= source->table_bytes && at < 64; at += 8) {
+		if (!csink_interp_load(walk, source->table + at, &word))
+			return false;
+		h = mix(h, word);
+	}
+	/* The last bytes; of fewer than eight, with what lies before them, which is the object's own head. */
+	if (!csink_interp_load(walk, source->table + source->table_bytes - 8, &word))
+		return false;
+	*identity = mix(h, source->table_bytes < 8 ? word >> 8 * (8 - source->table_bytes % 8) % 64 : word);
+	return true;
+}
+
+static bool read_code(struct csink_interp_walk *walk, uintptr_t code, struct csink_code_source *source)
+{
+	const struct layout *layout = layout_of(walk);
+	uint64_t type, name, file, table, bytes, first_line, version = 0;
+
+	if (!csink_interp_load(walk, code + OBJECT_TYPE, &type) || type != walk->interpreter->data[DATA_CODE_TYPE] ||
+	    !csink_interp_load(walk, code + layout->name, &name) ||
+	    !csink_interp_load(walk, code + layout->file, &file) ||
+	    !csink_interp_load(walk, code + layout->table, &table) ||
+	    !csink_interp_load(walk, code + layout->first_line, &first_line) ||
+	    (layout->version && !csink_interp_load(walk, code + layout->version, &version)) ||
+	    !csink_interp_load(walk, table + VAR_SIZE, &bytes))
+		return false;
+	*source = (struct csink_code_source){.kind = layout->kind,
+					     .first_line = (uint32_t)first_line,
+					     .names = names,
+					     .name = name,
+					     .file = file,
+					     .table = table + BYTES_TEXT,
+					     .table_bytes = (uint32_t)CSINK_MIN(bytes, (uint64_t)UINT32_MAX)};
+	source->identity = mix(mix(mix(mix(code, name), file), table), (uint32_t)first_line);
+	version = (uint32_t)version;
+	if (version)
+		source->identity = mix(source->identity, version);
+	else if (!mix_content(walk, source, &source->identity))
+		return false;
+	return true;
+}
+
+/* Byte offset in the function's code; UINT32_MAX: it has not begun. */
+static uint32_t position_of(const struct layout *layout, uintptr_t code, uint64_t position)
+{
+	int64_t at = layout->minor >= 11 ? (int64_t)(position - code - layout->bytecode) : (int32_t)position;
+
+	if (layout->minor == 10)
+		at *= 2;
+	return at < 0 || at >= UINT32_MAX ? UINT32_MAX : (uint32_t)at;
+}
+
+/* One frame. False: it is none, or there is no room. */
+static bool take_frame(struct csink_interp_walk *walk, uintptr_t frame, uint64_t code)
+{
+	const struct layout *layout = layout_of(walk);
+	struct csink_code_source source;
+	uint64_t position;
+
+	if (!read_code(walk, code, &source) || !csink_interp_load(walk, frame + layout->position, &position)) {
+		walk->is_broken = true;
+		return false;
+	}
+	return csink_interp_frame(walk, &source, position_of(layout, code, position));
+}
+
+/* ---- groups of several frames: 3.11 on ----------------------------------------------------------------------------
+ */
+
+static bool is_last(const struct layout *layout, uint64_t owner)
+{
+	return layout->chain == CHAIN_ENTRY ? (uint8_t)owner : (uint8_t)owner >= OWNED_BY_C_STACK;
+}
+
+/*
+ * Where a group ends: at its entry, or at the shim after it, *last; *outer is the newest frame of the group before.
+ * Only the links are loaded. False: the links lead nowhere.
+ */
+static bool find_end(struct csink_interp_walk *walk, uintptr_t frame, uintptr_t *last, uintptr_t *outer)
+{
+	const struct layout *layout = layout_of(walk);
+	uint64_t previous, owner;
+
+	for (uint32_t nr = 0; frame && nr < MAX_CHAIN; nr++, frame = previous) {
+		if (frame % sizeof(void *) || walk->load.nr_checks > MAX_CHECKS ||
+		    !csink_interp_load(walk, frame + layout->previous, &previous) ||
+		    !csink_interp_load(walk, frame + layout->owner, &owner) || (uint8_t)owner > OWNER_MAX)
+			return false;
+		*last = frame;
+		*outer = previous;
+		if (is_last(layout, owner))
+			return true;
+	}
+	/* More frames than a stack has room for: what is before them will not be asked. */
+	*outer = UNKNOWN;
+	return frame != 0;
+}
+
+/*
+ * The frames of a group, whose links have been followed to @last. What the thread was in the middle of is its newest
+ * frame at most.
+ */
+static void take_group(struct csink_interp_walk *walk, uintptr_t frame, uintptr_t last, uintptr_t record)
+{
+	const struct layout *layout = layout_of(walk);
+	bool has_last = layout->chain == CHAIN_ENTRY;
+	uint64_t code;
+
+	for (bool more = true; more && (has_last || frame != last);) {
+		more = frame != last && !walk->is_full;
+		if (!csink_interp_load(walk, frame + layout->code, &code) || !take_frame(walk, frame, code))
+			break;
+		walk->is_settled = true;
+		csink_interp_load(walk, frame + layout->previous, &frame);
+	}
+	csink_interp_group(walk, record);
+}
+
+static bool is_root(uintptr_t cframe, uintptr_t state)
+{
+	return cframe - state < STATE_BYTES;
+}
+
+/* A CFrame's newest frame, and the CFrame before it. */
+static bool load_cframe(struct csink_interp_walk *walk, uintptr_t cframe, uintptr_t *frame, uintptr_t *previous)
+{
+	const struct layout *layout = layout_of(walk);
+
+	return csink_interp_load(walk, cframe + layout->cframe_frame, frame) &&
+	       csink_interp_load(walk, cframe + layout->cframe_previous, previous);
+}
+
+/*
+ * 3.11 and 3.12 link a CFrame before its frame is stored in it. A group is whole if its end leads to what the CFrame
+ * before it has. Else that one's is the newest.
+ */
+static bool leads_on(struct csink_interp_walk *walk, uintptr_t state, uintptr_t previous, uintptr_t outer)
+{
+	uintptr_t frame, above;
+
+	return outer == UNKNOWN || is_root(previous, state) ||
+	       (load_cframe(walk, previous, &frame, &above) && frame == outer);
+}
+
+/* 3.11: a group for each CFrame, which is its record. */
+static void walk_entries(struct csink_interp_walk *walk, uintptr_t state)
+{
+	uintptr_t cframe, previous, frame, last, outer;
+	bool is_newest = true;
+
+	if (!csink_interp_load(walk, state + layout_of(walk)->newest, &cframe))
+		return;
+	for (; !is_root(cframe, state) && !walk->is_full; cframe = previous) {
+		if (!load_cframe(walk, cframe, &frame, &previous) || (previous <= cframe && !is_root(previous, state)))
+			return;
+		if (find_end(walk, frame, &last, &outer) && (!is_newest || leads_on(walk, state, previous, outer)))
+			take_group(walk, frame, last, cframe);
+		is_newest = false;
+	}
+}
+
+/* 3.12 on: the shim at the end of a group is its record. */
+static void walk_shims(struct csink_interp_walk *walk, uintptr_t state)
+{
+	const struct layout *layout = layout_of(walk);
+	uintptr_t frame, cframe, previous = 0, last, outer;
+
+	if (!csink_interp_load(walk, state + layout->newest, &frame))
+		return;
+	if (layout->minor == 12) {
+		cframe = frame;
+		if (!load_cframe(walk, cframe, &frame, &previous))
+			return;
+		if (!find_end(walk, frame, &last, &outer) || !leads_on(walk, state, previous, outer)) {
+			if (is_root(previous, state) || previous <= cframe ||
+			    !load_cframe(walk, previous, &frame, &previous))
+				return;
+		}
+	}
+	for (; frame && !walk->is_full && find_end(walk, frame, &last, &outer); frame = outer)
+		take_group(walk, frame, last, last);
+}
+
+/* ---- 3.10 -------------------------------------------------------------------------------------------------------- */
+
+/* The CFrames and the frames are two lists of equal length, or the newest CFrame's frame is still to come. */
+static uint32_t count_links(struct csink_interp_walk *walk, uintptr_t from, uint16_t link, uintptr_t state)
+{
+	uint32_t nr = 0;
+
+	while (from && !is_root(from, state) && nr < MAX_CHAIN && csink_interp_load(walk, from + link, &from))
+		nr++;
+	return nr;
+}
+
+static void walk_cframes(struct csink_interp_walk *walk, uintptr_t state)
+{
+	const struct layout *layout = layout_of(walk);
+	uint32_t nr_frames, nr_cframes;
+	uintptr_t frame, cframe, code;
+
+	if (!csink_interp_load(walk, state + PYTHON_FRAME, &frame) ||
+	    !csink_interp_load(walk, state + layout->newest, &cframe))
+		return;
+	nr_frames = count_links(walk, frame, layout->previous, state);
+	nr_cframes = count_links(walk, cframe, layout->cframe_previous, state);
+	for (; nr_cframes > nr_frames; nr_cframes--)
+		csink_interp_load(walk, cframe + layout->cframe_previous, &cframe);
+	while (frame && csink_interp_load(walk, frame + layout->code, &code) && take_frame(walk, frame, code)) {
+		csink_interp_group(walk, nr_frames > nr_cframes ? 0 : cframe);
+		if (nr_frames-- == nr_cframes && nr_cframes) {
+			nr_cframes--;
+			csink_interp_load(walk, cframe + layout->cframe_previous, &cframe);
+		}
+		csink_interp_load(walk, frame + layout->previous, &frame);
+		walk->is_settled = true;
+	}
+}
+
+/* ---- to 3.9 ------------------------------------------------------------------------------------------------------ */
+
+static void walk_frames(struct csink_interp_walk *walk, uintptr_t state)
+{
+	const struct layout *layout = layout_of(walk);
+	uintptr_t frame, code;
+
+	if (!csink_interp_load(walk, state + PYTHON_FRAME, &frame))
+		return;
+	while (frame && csink_interp_load(walk, frame + layout->code, &code) && take_frame(walk, frame, code) &&
+	       csink_interp_load(walk, frame + layout->previous, &frame)) {
+		csink_interp_group(walk, 0);
+		walk->is_settled = true;
+	}
+}
+
+/* ---- all ----------------------------------------------------------------------------------------------------------
+ */
+
+/* The state of the thread whose frames run here: with a subinterpreter it is not the one of PyGILState. 0: none. */
+static uintptr_t state_of(struct csink_interp_walk *walk)
+{
+	const struct layout *layout = layout_of(walk);
+	state_fn own = (state_fn)walk->interpreter->data[DATA_STATE];
+	state_fn current = (state_fn)walk->interpreter->data[DATA_CURRENT];
+	uintptr_t state, now;
+	uint64_t thread;
+
+	/* It may have been unloaded since the last look. */
+	if (!csink_modules_current((uintptr_t)own, &walk->room->module))
+		return 0;
+	state = own();
+	/* Not to be asked before: in a thread without a state its variable may have to be allocated. */
+	now = state ? current() : 0;
+	if (!now)
+		return state;
+	if (layout->minor >= 12)
+		return now;
+	/* Up to 3.11 it is that of whoever has the GIL, and may just have been freed. */
+	if (csink_interp_load(walk, now + layout->thread_id, &thread) && thread == (uintptr_t)pthread_self())
+		return now;
+	return state;
+}
+
+static void walk_python(struct csink_interp_walk *walk)
+{
+	uintptr_t state = state_of(walk);
+
+	if (!state)
+		return;
+	switch (layout_of(walk)->chain) {
+	case CHAIN_CFRAME:
+		walk_cframes(walk, state);
+		break;
+	case CHAIN_ENTRY:
+		walk_entries(walk, state);
+		break;
+	case CHAIN_SHIM:
+		walk_shims(walk, state);
+		break;
+	default:
+		walk_frames(walk, state);
+		break;
+	}
+}
+
+const struct csink_language csink_python = {"python", find, walk_python};

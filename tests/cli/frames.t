@@ -1,0 +1,92 @@
+#!/bin/sh
+# Frames of Python in stacks: every function, file and line as the interpreter itself reports them, in the place of its
+# evaluator, in each version that is installed; what --frames does; forked children; environment alone.
+. "$(dirname "$0")/lib.sh"
+
+FRAMES=$SRC/tests/frames
+have python3 || skip_all "there is no python3"
+PYTHON=$(python3 -c 'import sys; print(sys.executable)') # python3 itself may be a script that chooses one
+
+# The interpreters that can be found, each once.
+pythons() {
+	for python in $(command -v python3) /usr/bin/python3.[0-9]* /usr/local/bin/python3.[0-9]* "$HOME"/.pyenv/versions/3.*/bin/python3; do
+		[ -x "$python" ] && "$python" -c 'import sys; print(sys.executable, "%d.%d" % sys.version_info[:2])' 2>/dev/null
+	done | sort -u
+}
+pythons | grep -v config >pythons
+
+for version in 3.6 3.7 3.8 3.9 3.10 3.11 3.12 3.13; do
+	grep -q " $version\$" pythons || skip "every frame of CPython $version is right" "CPython $version is not installed"
+done
+while read -r python version; do
+	countersink -q -e page-faults:u -c 1 -o truth.pb.gz -- "$python" "$FRAMES/truth.py" truth.json >out 2>err </dev/null
+	is "$?:$(cat out err)" "0:" "CPython $version ($python) runs as without countersink"
+	like "$(python3 -B "$FRAMES/compare.py" truth.json truth.pb.gz)" '^[5-9][0-9][0-9] stacks, [0-9]+ frames, 0 missing, 0 false$' \
+		"CPython $version ($python): every function, file and line of every frame is right"
+done <pythons
+
+# ---- reports
+
+plain=$("$PYTHON" "$FRAMES/slow.py")
+countersink -o slow.pb.gz -- "$PYTHON" "$FRAMES/slow.py" >out 2>err
+is "$?:$(cat out)" "0:$plain" "a Python program has its output and status"
+like "$(cat err)" '^ +[0-9.]+ +[0-9.]+ m?s +[0-9.]+ +[0-9.]+ m?s +slow\.py +score$' \
+	"the report has a row for a Python function, with its file as the module"
+countersink report --all slow.pb.gz >out 2>&1
+like "$(cat out)" ' slow\.py +(Parser\.)?parse$' "the report names a method"
+like "$(cat out)" ' slow\.py +(main\.<locals>\.)?<lambda>$' "the report names a lambda expression"
+like "$(cat out)" ' slow\.py +in_child$' "the report names a function that only a forked child runs"
+countersink report --all --by line slow.pb.gz >out 2>&1
+like "$(cat out)" ' slow\.py:1[345] score$' "report --by line has lines of Python"
+countersink report --tree slow.pb.gz >out 2>&1
+like "$(grep -A1 'parse *slow.py' out)" 'score +slow\.py' "the tree has callee below caller, without the evaluator between"
+like "$(countersink export -f folded slow.pb.gz)" '<module>;.*main;.*parse;.*score' "an export has the Python functions in order"
+
+like "$(countersink export -f callgrind slow.pb.gz | grep -E '^(c?f[ile]|c?fn)=' )" '^fn=.*score' "callgrind has a function of Python"
+like "$(countersink export -f callgrind slow.pb.gz)" '^f[ile]=.*/slow\.py$|^f[ile]=\([0-9]+\) .*/slow\.py$' "callgrind has its source file"
+like "$(countersink export -f speedscope slow.pb.gz)" '"name":"score","file":"[^"]*/slow\.py"' "speedscope has the function with its file"
+like "$(countersink export -f firefox slow.pb.gz | tr , '\n')" '"score"' "the Firefox Profiler's format has the function"
+countersink export -f perf.data -o slow.perf.data slow.pb.gz
+if have perf; then
+	like "$(perf report --stdio --no-children -g none -s sym -i slow.perf.data 2>/dev/null)" ' score$' "perf names the function in our perf.data"
+else
+	skip "perf names the function in our perf.data" "perf is not installed"
+fi
+
+# ---- --frames
+
+countersink --frames=native -o native.pb.gz -- "$PYTHON" "$FRAMES/slow.py" >out 2>err
+is "$?:$(cat out)" "0:$plain" "--frames=native: the program has its output and status"
+unlike "$(countersink report --all native.pb.gz 2>&1)" ' slow\.py +[a-z]+$' "--frames=native: no frames of Python"
+countersink --frames=both -o both.pb.gz -- "$PYTHON" "$FRAMES/slow.py" >out 2>err
+countersink export -f folded both.pb.gz >both
+countersink export -f folded slow.pb.gz >auto
+like "$(cat both)" 'main;.*score' "--frames=both has the Python functions"
+deeper() { # whether stacks through score() have more frames in $1 than in $2
+	[ "$(grep ';score' "$1" | tr -cd ';\n' | awk '{ n += length($0) } END { print int(100 * n / NR) }')" -gt \
+		"$(grep ';score' "$2" | tr -cd ';\n' | awk '{ n += length($0) } END { print int(100 * n / NR) }')" ]
+}
+ok "--frames=both keeps the evaluator's native frames beside them" deeper both auto
+countersink --frames=some -- true >out 2>err
+is $? 125 "--frames with an unknown word: status 125"
+like "$(cat err)" "option --frames: 'some' is unknown" "--frames with an unknown word: the error names it"
+
+# ---- environment alone, phases, time off the CPU
+
+LD_PRELOAD=$ENTRY COUNTERSINK_OUTPUT=$TMP/alone.pb.gz "$PYTHON" "$FRAMES/slow.py" >out 2>err
+is "$?:$(cat out)" "0:$plain" "environment alone: the program has its output and status"
+like "$(countersink report --all alone.pb.gz 2>&1)" ' slow\.py +score$' "environment alone: functions of Python are named"
+LD_PRELOAD=$ENTRY COUNTERSINK_OUTPUT=$TMP/alone2.pb.gz COUNTERSINK_FRAMES=native "$PYTHON" "$FRAMES/slow.py" >out 2>err
+unlike "$(countersink report --all alone2.pb.gz 2>&1)" ' slow\.py +[a-z]+$' "environment alone: COUNTERSINK_FRAMES=native"
+cat >sleeps.py <<'END'
+import time
+def waits():
+    time.sleep(0.2)
+waits()
+END
+if countersink --off-cpu -o off.pb.gz -- "$PYTHON" sleeps.py 2>err && grep -q 'off-cpu' err && ! grep -q 'off-cpu.* is not counted' err; then
+	like "$(countersink report --all --by line -e off-cpu off.pb.gz 2>&1)" 'sleeps\.py:3 waits' "--off-cpu names the Python line that blocks"
+else
+	skip "--off-cpu names the Python line that blocks" "switches cannot be sampled here"
+fi
+done_testing

@@ -1,0 +1,35 @@
+"""Compares the profile of truth.py with the stacks that it wrote down.
+
+usage: compare.py STACKS PROFILE      prints: N stacks, N frames, N missing, N false
+A stack is missing if the profile does not have it, and false if the profile has it, its innermost frame is here(), and
+the program never was there. Exit status 1: some are.
+"""
+import collections
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'guests'))
+import pprof  # noqa: E402
+
+
+def is_python(file):
+    return file.endswith('.py') or file.startswith('<')
+
+
+def main():
+    with open(sys.argv[1]) as f:
+        want = collections.Counter(tuple(map(tuple, stack)) for stack in json.load(f))
+    got = {tuple(place for place in lines if is_python(place[1])) for lines in pprof.Profile(sys.argv[2]).lines}
+    missing = [stack for stack in want if stack not in got]
+    # The line of here() runs note() first: what faults there is not ours.
+    false = [stack for stack in got if stack and stack[0][0] == 'here' and stack not in want]
+    print('%d stacks, %d frames, %d missing, %d false' %
+          (sum(want.values()), sum(len(stack) * n for stack, n in want.items()), len(missing), len(false)))
+    for word, stacks in (('missing', missing), ('false', false)):
+        for stack in stacks[:3]:
+            print('%s: %s' % (word, ' < '.join('%s:%d' % (place[0], place[2]) for place in stack)))
+    return 1 if missing or false else 0
+
+
+sys.exit(main())
