@@ -77,7 +77,7 @@ fi
 cp "$TARGETS/inlines" later
 ok 'a program that will be replaced is recorded' record later.run ./later
 cp "$TARGETS/burn" later
-like "$(functions later.run)" 'warning +later was replaced since it ran \(its build-id is another\): its functions have no names' 'a replaced program is reported'
+like "$(functions later.run)" 'warning +later was replaced since it ran \(its build-id differs\): its functions have no names' 'a replaced program is reported'
 unlike "$(functions later.run)" ' churn$' 'a replaced program has no names'
 rm later
 like "$(functions later.run)" 'warning +later is gone' 'a deleted program is reported'
