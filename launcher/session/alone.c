@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/message.h"
 #include "launcher/session/witness.h"
 
 bool csink_spare_fds_take(struct csink_spare_fds *spare)
@@ -38,14 +37,4 @@ int csink_run_alone(char **argv, const struct csink_inherited *inherited)
 		csink_inherited_end();
 	execvp(argv[0], argv);
 	return -errno;
-}
-
-int csink_run_alone_after(int err, char **argv, const struct csink_inherited *inherited)
-{
-	const char *remedy = err == -EMFILE   ? "; raise ulimit -n: about 16 more will do"
-			     : err == -EAGAIN ? "; raise ulimit -u, or end some processes of this user's"
-					      : "";
-
-	csink_say("%s: %s runs without being measured%s", strerror(-err), argv[0], remedy);
-	return csink_run_alone(argv, inherited);
 }

@@ -27,7 +27,4 @@ void csink_spare_fds_release(const struct csink_spare_fds *spare);
  */
 int csink_run_alone(char **argv, const struct csink_inherited *inherited);
 
-/** The same after csink_spawn failed with err, which is said, with what to do about it. */
-int csink_run_alone_after(int err, char **argv, const struct csink_inherited *inherited);
-
 #endif

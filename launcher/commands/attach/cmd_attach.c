@@ -19,6 +19,8 @@
 #include "launcher/commands/attach/attach_options.h"
 #include "launcher/commands/attach/choose_target.h"
 #include "launcher/commands/registry.h"
+#include "launcher/commands/save.h"
+#include "launcher/commands/start_failed.h"
 #include "launcher/profile/profile.h"
 #include "launcher/session/alone.h"
 #include "launcher/session/choose_events.h"
@@ -26,7 +28,6 @@
 #include "launcher/session/rate.h"
 #include "launcher/session/relay.h"
 #include "launcher/session/reserve_command.h"
-#include "launcher/session/save.h"
 #include "launcher/session/spawn.h"
 
 #define TICK_MS 50 /* how often we look whether the targets live, and at what lies below the rings' marks */
@@ -319,7 +320,7 @@ static int run_command(struct attach *a)
 	err = csink_spawn(a->argv, environ, &a->inherited, &child);
 	if (err) {
 		release(a);
-		return csink_say_exec_failed(a->argv[0], -csink_run_alone_after(err, a->argv, &a->inherited));
+		return csink_say_exec_failed(a->argv[0], -csink_start_failed(err, a->argv, &a->inherited));
 	}
 	err = csink_relay_wait(&relay, &child, a->follow.counters.rings.epoll_fd, drain, &a->follow, &end);
 	if (err) {

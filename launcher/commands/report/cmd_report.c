@@ -19,6 +19,7 @@
 #include "launcher/collect/run_reading.h"
 #include "launcher/commands/registry.h"
 #include "launcher/commands/report/report_options.h"
+#include "launcher/commands/save.h"
 #include "launcher/output/export.h"
 #include "launcher/output/pager.h"
 #include "launcher/output/pprof.h"
@@ -30,7 +31,6 @@
 #include "launcher/profile/rows.h"
 #include "launcher/session/leftovers.h"
 #include "launcher/session/open_profile.h"
-#include "launcher/session/save.h"
 #include "launcher/symbols/symbols_fetch.h"
 
 #define DEFAULT_FILE "countersink.pb.gz"

@@ -12,6 +12,8 @@
 #include "include/internal/event.h"
 #include "launcher/collect/collect.h"
 #include "launcher/commands/registry.h"
+#include "launcher/commands/save.h"
+#include "launcher/commands/start_failed.h"
 #include "launcher/profile/profile.h"
 #include "launcher/session/alone.h"
 #include "launcher/session/choose_events.h"
@@ -19,7 +21,6 @@
 #include "launcher/session/rate.h"
 #include "launcher/session/relay.h"
 #include "launcher/session/reserve_command.h"
-#include "launcher/session/save.h"
 #include "launcher/session/spawn.h"
 #include "launcher/symbols/symbols_fetch.h"
 #include "preload/core/seccomp_probe.h"
@@ -292,8 +293,7 @@ static int run_command(struct run *run, struct csink_relay *relay, const struct 
 	if (!started) {
 		csink_reservation_finish(&run->reservation, reservation);
 		csink_run_directory_remove(&run->injection.directory);
-		return csink_say_exec_failed(run->argv[0],
-					     -csink_run_alone_after(err, run->argv, reservation->inherited));
+		return csink_say_exec_failed(run->argv[0], -csink_start_failed(err, run->argv, reservation->inherited));
 	}
 	if (err) {
 		csink_say("cannot wait for %s: %s", run->argv[0], strerror(-err));

@@ -15,10 +15,10 @@
 #include "include/internal/clock.h"
 #include "launcher/base/outfile.h"
 #include "launcher/commands/registry.h"
+#include "launcher/commands/start_failed.h"
 #include "launcher/commands/stat/stat_intervals.h"
 #include "launcher/commands/stat/stat_options.h"
 #include "launcher/commands/stat/stat_result.h"
-#include "launcher/session/alone.h"
 #include "launcher/session/choose_events.h"
 #include "launcher/session/find_program.h"
 #include "launcher/session/relay.h"
@@ -290,7 +290,7 @@ static int run_alone(struct stat_run *run, int err)
 	struct csink_reservation_command reservation = reservation_of(run);
 
 	csink_reservation_finish(&run->reservation, &reservation);
-	return csink_say_exec_failed(run->argv[0], -csink_run_alone_after(err, run->argv, &run->inherited));
+	return csink_say_exec_failed(run->argv[0], -csink_start_failed(err, run->argv, &run->inherited));
 }
 
 /* Returns 0, or what to exit with where the command did not run. */

@@ -2,7 +2,7 @@
  * Writing the profile to its file or, if that fails, to another place; then the export and the report: see save.h.
  * Runs in the launcher's one thread.
  */
-#include "launcher/session/save.h"
+#include "launcher/commands/save.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
  * Where a command's profile goes, and what is made of it at the end: the file, a page or another export where its name
- * asks for one, the report. Shared by the commands that record (run, attach), which say nothing of it themselves.
+ * asks for one, the report. Shared by the commands that record (run, attach).
  */
 #ifndef CSINK_SAVE_H
 #define CSINK_SAVE_H
@@ -17,7 +17,7 @@ struct csink_save {
 	char exported[PATH_MAX];                  /* that name */
 };
 
-/* What is told at the end. */
+/* What is printed at the end. */
 enum csink_save_words {
 	CSINK_SAVE_ERRORS,     /* errors only */
 	CSINK_SAVE_WHERE,      /* and where the profile is */
@@ -26,7 +26,7 @@ enum csink_save_words {
 };
 
 /**
- * Find out the name that an option gives, and whether it can be written; says what is wrong.
+ * Find out the name that an option gives, and whether it can be written; prints what is wrong.
  * @row      of the option in its table.
  * @command  and @pid: what %c and %p stand for.
  * Returns 0, or -EINVAL: the name has an unknown %. Context: init.
@@ -35,7 +35,7 @@ int csink_save_resolve(struct csink_save *save, const struct csink_options *opti
 		       int32_t pid);
 
 /**
- * Write a profile; where it cannot be written, in the place that csink_output_fallback() gives, and say so.
+ * Write a profile; where it cannot be written, in the place that csink_output_fallback() gives, and print that.
  * @path  of PATH_MAX bytes: becomes where it is, or empty.
  * Returns 0, or -errno where it could not be written anywhere. Context: thread.
  */
