@@ -175,10 +175,12 @@ static void merge(const struct csink_interp_walk *from, struct csink_walk *walk,
 	const uintptr_t *cfas = from->room->cfas;
 
 	for (uint32_t i = 0; i < walk->nr_frames; i++) {
-		put_groups_below(&m, cfas[i]);
+		if (cfas[i] != UINTPTR_MAX)
+			put_groups_below(&m, cfas[i]);
 		put(&m, walk->frames[i]);
 	}
-	/* Where the native walk broke off, what is above is still in order. */
+	/* Where the native walk broke off, or its frames are not known from there on, what is above is still in order.
+	 */
 	while (m.group < from->nr_groups)
 		put_group(&m, 0);
 	walk->frames = m.to;
@@ -228,16 +230,19 @@ void csink_interp_merge(struct csink_walk *walk, const ucontext_t *uc, struct cs
 		return;
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct csink_language *language = __atomic_load_n(&interpreters[i].language, __ATOMIC_ACQUIRE);
-		struct csink_interp_walk from = {
-			.interpreter = &interpreters[i], .rec = rec, .writer = writer, .room = *room};
+		struct csink_interp_walk from = {.interpreter = &interpreters[i],
+						 .rec = rec,
+						 .writer = writer,
+						 .room = *room,
+						 .nr_native = walk->nr_frames};
 
 		if (!language)
 			continue;
 		csink_loader_init(&from.load, walk->stack, csink_context_sp(uc));
+		csink_walk_cfas(walk, uc, (*room)->cfas, (*room)->merged);
 		language->walk(&from);
 		if (!from.nr_groups)
 			continue;
-		csink_walk_cfas(walk, uc, (*room)->cfas, (*room)->merged);
 		if (interpreters[i].evaluator)
 			pair_by_count(&from, walk, uc);
 		merge(&from, walk, csink_context_sp(uc));

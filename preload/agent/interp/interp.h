@@ -69,6 +69,7 @@ struct csink_interp_walk {
 	struct csink_writer *writer;
 	struct csink_interp_room *room;
 	struct csink_loader load;
+	uint32_t nr_native; /* native frames, whose CFAs room->cfas has */
 	uint32_t nr_frames, nr_groups;
 	bool is_settled; /* what is read now cannot be in motion: no load needs a check */
 	bool is_full;

@@ -68,7 +68,7 @@ enum {
 #define UNKNOWN UINTPTR_MAX
 
 /* What find() keeps in csink_interpreter.data. */
-enum { DATA_LAYOUT, DATA_STATE, DATA_CURRENT, DATA_CODE_TYPE };
+enum { DATA_LAYOUT, DATA_STATE, DATA_CURRENT, DATA_CODE_TYPE, DATA_DISTANCE };
 
 typedef uintptr_t (*state_fn)(void);
 
@@ -144,6 +144,7 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 	}
 	to->data[DATA_LAYOUT] = (uintptr_t)layout;
 	to->data[DATA_STATE] = state;
+	to->data[DATA_DISTANCE] = 0;
 	to->data[DATA_CURRENT] = current;
 	to->evaluator = 0;
 	if (layout->chain == CHAIN_COUNT)
@@ -388,6 +389,43 @@ static void walk_entries(struct csink_interp_walk *walk, uintptr_t state)
 	}
 }
 
+/*
+ * 3.12, where the newest CFrame is not whole yet: even its link to the one before may still be to come. But in one
+ * build each CFrame lies at one distance below the CFA of its evaluator's call, which was learnt from those that are
+ * whole.
+ */
+static void learn_distance(struct csink_interp_walk *walk, uintptr_t cframe)
+{
+	uint64_t *distance = (uint64_t *)&walk->interpreter->data[DATA_DISTANCE];
+
+	if (__atomic_load_n(distance, __ATOMIC_RELAXED))
+		return;
+	for (uint32_t i = 0; i < walk->nr_native; i++) {
+		if (walk->room->cfas[i] > cframe && walk->room->cfas[i] != UINTPTR_MAX) {
+			__atomic_store_n(distance, walk->room->cfas[i] - cframe, __ATOMIC_RELAXED);
+			return;
+		}
+	}
+}
+
+/* The newest frame of the call outside the one with @cframe; 0: it is not known. */
+static uintptr_t outer_frame(struct csink_interp_walk *walk, uintptr_t cframe)
+{
+	uint64_t distance = __atomic_load_n(&walk->interpreter->data[DATA_DISTANCE], __ATOMIC_RELAXED);
+	const uintptr_t *cfas = walk->room->cfas;
+	uintptr_t frame, previous, last, outer;
+
+	for (uint32_t i = 1; i < walk->nr_native && distance; i++) {
+		uintptr_t at = cfas[i] - distance;
+
+		if (cfas[i] != UINTPTR_MAX && at > cframe && at >= cfas[i - 1] &&
+		    load_cframe(walk, at, &frame, &previous) && find_end(walk, frame, &last, &outer) &&
+		    last >= cfas[i - 1] && last < cfas[i])
+			return frame;
+	}
+	return 0;
+}
+
 /* 3.12 on: the shim at the end of a group is its record. */
 static void walk_shims(struct csink_interp_walk *walk, uintptr_t state)
 {
@@ -400,11 +438,10 @@ static void walk_shims(struct csink_interp_walk *walk, uintptr_t state)
 		cframe = frame;
 		if (!load_cframe(walk, cframe, &frame, &previous))
 			return;
-		if (!find_end(walk, frame, &last, &outer) || !leads_on(walk, state, previous, outer)) {
-			if (is_root(previous, state) || previous <= cframe ||
-			    !load_cframe(walk, previous, &frame, &previous))
-				return;
-		}
+		if (find_end(walk, frame, &last, &outer) && leads_on(walk, state, previous, outer))
+			learn_distance(walk, cframe);
+		else
+			frame = outer_frame(walk, cframe);
 	}
 	for (; frame && !walk->is_full && find_end(walk, frame, &last, &outer); frame = outer)
 		take_group(walk, frame, last, last);
