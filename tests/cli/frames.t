@@ -71,6 +71,20 @@ countersink --frames=some -- true >out 2>err
 is $? 125 "--frames with an unknown word: status 125"
 like "$(cat err)" "option --frames: 'some' is unknown" "--frames with an unknown word: the error names it"
 
+# ---- whose frames they are
+
+countersink -q -F 5000 -o keep.pb.gz -- "$TARGETS/reloads" "$TARGETS/like_python.so" keep >out 2>&1
+is "$?:$(cat out)" "3:unloaded, calls: 0" "3.12: what a thread may have to allocate memory for is not asked"
+while read -r python version; do
+	case $version in 3.[6-9] | 3.1[01]) ;; *) continue ;; esac
+	library=$("$python" -c 'import sysconfig as s; print("/".join(map(s.get_config_var, ["LIBDIR", "INSTSONAME"])))')
+	[ "${library%.a}" = "$library" ] && [ -e "$library" ] || continue
+	countersink -q -F 2000 -o lent.pb.gz -- "$TARGETS/lent_state" "$library" >out 2>&1
+	is "$?:$(cat out)" "3:" "CPython $version ($library): a thread makes a state for another one"
+	countersink export -f folded lent.pb.gz >lent 2>err
+	is "$(grep -c 'only_native.*;lent' lent)" 0 "CPython $version: the frames of the other are not shown as its own"
+done <pythons
+
 # ---- environment alone, phases, time off the CPU
 
 LD_PRELOAD=$ENTRY COUNTERSINK_OUTPUT=$TMP/alone.pb.gz "$PYTHON" "$FRAMES/slow.py" >out 2>err

@@ -71,6 +71,7 @@ struct csink_interp_walk {
 	struct csink_loader load;
 	uint32_t nr_native; /* native frames, whose CFAs room->cfas has */
 	uint32_t nr_frames, nr_groups;
+	bool is_unsure;  /* another thread may be running them: every load needs a check */
 	bool is_settled; /* what is read now cannot be in motion: no load needs a check */
 	bool is_full;
 	bool is_broken; /* frames are missing at the outer end */

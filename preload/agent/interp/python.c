@@ -51,14 +51,15 @@ static const struct layout layouts[] = {
 /* clang-format on */
 
 enum {
-	PYTHON_FRAME = 24,    /* of the thread's state up to 3.10: its newest frame */
-	OBJECT_TYPE = 8,      /* of an object: its type */
-	VAR_SIZE = 16,        /* of a bytes or str: its length */
-	BYTES_TEXT = 32,      /* of a bytes: its content */
-	STR_HASH = 24,        /* of a str */
-	STR_STATE = 32,       /* of a str: flags */
-	STATE_BYTES = 512,    /* of a thread's state: more than it has before what is looked for */
-	OWNED_BY_C_STACK = 3, /* from this owner on a frame is a shim */
+	STATE_INTERPRETER = 16, /* of the thread's state up to 3.11 */
+	PYTHON_FRAME = 24,      /* of the thread's state up to 3.10: its newest frame */
+	OBJECT_TYPE = 8,        /* of an object: its type */
+	VAR_SIZE = 16,          /* of a bytes or str: its length */
+	BYTES_TEXT = 32,        /* of a bytes: its content */
+	STR_HASH = 24,          /* of a str */
+	STR_STATE = 32,         /* of a str: flags */
+	STATE_BYTES = 512,      /* of a thread's state: more than it has before what is looked for */
+	OWNED_BY_C_STACK = 3,   /* from this owner on a frame is a shim */
 	OWNER_MAX = 4,
 	MAX_CHECKS = 64,  /* pages asked of the kernel in one walk: a wrong link leads all over the memory */
 	MAX_CHAIN = 2048, /* frames of a group that are looked at, to find its end */
@@ -118,6 +119,7 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 {
 	uintptr_t state = csink_elf_look(object, "PyGILState_GetThisThreadState", STT_FUNC, NULL), current;
 	const struct layout *layout = NULL;
+	uintptr_t evaluator;
 	uint64_t bytes = 0;
 	int minor;
 
@@ -130,10 +132,12 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 	minor = minor_of(object);
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(layouts); i++)
 		layout = layouts[i].minor == minor ? &layouts[i] : layout;
-	current = csink_elf_look(object, minor >= 13 ? "PyThreadState_GetUnchecked" : "_PyThreadState_UncheckedGet",
-				 STT_FUNC, NULL);
+	current = minor >= 12 ? state : csink_elf_look(object, "_PyThreadState_UncheckedGet", STT_FUNC, NULL);
+	evaluator = csink_elf_look(object, "_PyEval_EvalFrameDefault", STT_FUNC, &bytes);
 	to->data[DATA_CODE_TYPE] = csink_elf_look(object, "PyCode_Type", STT_OBJECT, NULL);
-	if (!layout || !current || !to->data[DATA_CODE_TYPE]) {
+	/* The names of functions alone may be those of another implementation, whose functions do other things. */
+	if (!layout || !current || !evaluator || !to->data[DATA_CODE_TYPE] ||
+	    (minor >= 7 && !csink_elf_look(object, "_PyRuntime", STT_OBJECT, NULL))) {
 		*why = minor ? "Python frames are not read: of CPython, versions 3.6 to 3.13 are known"
 			     : "Python frames are not read: the interpreter is older than CPython 3.6";
 		return -1;
@@ -144,12 +148,10 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 	}
 	to->data[DATA_LAYOUT] = (uintptr_t)layout;
 	to->data[DATA_STATE] = state;
-	to->data[DATA_DISTANCE] = 0;
 	to->data[DATA_CURRENT] = current;
-	to->evaluator = 0;
-	if (layout->chain == CHAIN_COUNT)
-		to->evaluator = csink_elf_look(object, "_PyEval_EvalFrameDefault", STT_FUNC, &bytes);
-	to->evaluator_end = to->evaluator + bytes;
+	to->data[DATA_DISTANCE] = 0;
+	to->evaluator = layout->chain == CHAIN_COUNT ? evaluator : 0;
+	to->evaluator_end = layout->chain == CHAIN_COUNT ? evaluator + bytes : 0;
 	return 1;
 }
 
@@ -340,7 +342,7 @@ static void take_group(struct csink_interp_walk *walk, uintptr_t frame, uintptr_
 		more = frame != last && !walk->is_full;
 		if (!csink_interp_load(walk, frame + layout->code, &code) || !take_frame(walk, frame, code))
 			break;
-		walk->is_settled = true;
+		walk->is_settled = !walk->is_unsure;
 		csink_interp_load(walk, frame + layout->previous, &frame);
 	}
 	csink_interp_group(walk, record);
@@ -479,7 +481,7 @@ static void walk_cframes(struct csink_interp_walk *walk, uintptr_t state)
 			csink_interp_load(walk, cframe + layout->cframe_previous, &cframe);
 		}
 		csink_interp_load(walk, frame + layout->previous, &frame);
-		walk->is_settled = true;
+		walk->is_settled = !walk->is_unsure;
 	}
 }
 
@@ -495,36 +497,43 @@ static void walk_frames(struct csink_interp_walk *walk, uintptr_t state)
 	while (frame && csink_interp_load(walk, frame + layout->code, &code) && take_frame(walk, frame, code) &&
 	       csink_interp_load(walk, frame + layout->previous, &frame)) {
 		csink_interp_group(walk, 0);
-		walk->is_settled = true;
+		walk->is_settled = !walk->is_unsure;
 	}
 }
 
 /* ---- all ----------------------------------------------------------------------------------------------------------
  */
 
-/* The state of the thread whose frames run here: with a subinterpreter it is not the one of PyGILState. 0: none. */
+/*
+ * To 3.11: the state of whoever has the GIL, if that is this thread: with a subinterpreter it is not PyGILState's one.
+ * It may just have been freed. Its thread is the one that made it, until another takes it: in the same interpreter a
+ * thread has one state, which is @own.
+ */
+static uintptr_t current_of(struct csink_interp_walk *walk, uintptr_t own)
+{
+	uintptr_t now = ((state_fn)walk->interpreter->data[DATA_CURRENT])();
+	uint64_t thread, interpreter, its;
+
+	if (now && now != own && csink_interp_load(walk, now + layout_of(walk)->thread_id, &thread) &&
+	    thread == (uintptr_t)pthread_self() && csink_interp_load(walk, own + STATE_INTERPRETER, &interpreter) &&
+	    csink_interp_load(walk, now + STATE_INTERPRETER, &its) && its != interpreter) {
+		walk->is_unsure = true;
+		return now;
+	}
+	return own;
+}
+
+/* The state of the thread whose frames run here. 0: none. */
 static uintptr_t state_of(struct csink_interp_walk *walk)
 {
-	const struct layout *layout = layout_of(walk);
 	state_fn own = (state_fn)walk->interpreter->data[DATA_STATE];
-	state_fn current = (state_fn)walk->interpreter->data[DATA_CURRENT];
-	uintptr_t state, now;
-	uint64_t thread;
+	uintptr_t state = own();
 
-	/* It may have been unloaded since the last look. */
-	if (!csink_modules_current((uintptr_t)own, &walk->room->module))
-		return 0;
-	state = own();
-	/* Not to be asked before: in a thread without a state its variable may have to be allocated. */
-	now = state ? current() : 0;
-	if (!now)
-		return state;
-	if (layout->minor >= 12)
-		return now;
-	/* Up to 3.11 it is that of whoever has the GIL, and may just have been freed. */
-	if (csink_interp_load(walk, now + layout->thread_id, &thread) && thread == (uintptr_t)pthread_self())
-		return now;
-	return state;
+	/*
+	 * From 3.12 on it is the one that the thread activated last, of whichever interpreter. The current one is in a
+	 * variable of the thread's own, for which the loader may have to allocate memory here.
+	 */
+	return state && layout_of(walk)->minor < 12 ? current_of(walk, state) : state;
 }
 
 static void walk_python(struct csink_interp_walk *walk)
