@@ -85,6 +85,13 @@ while read -r python version; do
 	is "$(grep -c 'only_native.*;lent' lent)" 0 "CPython $version: the frames of the other are not shown as its own"
 done <pythons
 
+# ---- interpreters that come and go
+
+"$TARGETS/reloads" "$TARGETS/like_python.so" >plain 2>&1
+is "$?" 3 "a program loads and unloads an interpreter"
+countersink -q -F 5000 -o reloads.pb.gz -- "$TARGETS/reloads" "$TARGETS/like_python.so" >out 2>&1
+is "$?:$(cat out)" "3:$(cat plain)" "an interpreter that is being unloaded, or was, is not called any more"
+
 # ---- environment alone, phases, time off the CPU
 
 LD_PRELOAD=$ENTRY COUNTERSINK_OUTPUT=$TMP/alone.pb.gz "$PYTHON" "$FRAMES/slow.py" >out 2>err

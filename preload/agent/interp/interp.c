@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "preload/agent/unwind/find_object.h"
 #include "preload/core/private_memory.h"
 
 static const struct csink_language *const languages[] = {&csink_python};
@@ -18,6 +19,11 @@ enum { MAX_INTERPRETERS = 4 };
  */
 static struct csink_interpreter interpreters[MAX_INTERPRETERS];
 _Atomic uint32_t csink_interp_nr;
+
+/* Of interpreters that the program starts with. Kept in forked children. */
+static const void *first_maps[MAX_INTERPRETERS];
+static uint32_t nr_first;
+static bool has_started;
 
 static enum csink_interp_mode mode;
 
@@ -55,11 +61,42 @@ static void leave(csink_ref_t module)
 	}
 }
 
+static bool is_for_good(const void *link_map)
+{
+	for (uint32_t i = 0; i < nr_first; i++) {
+		if (first_maps[i] == link_map)
+			return true;
+	}
+	if (has_started || nr_first == MAX_INTERPRETERS)
+		return false;
+	first_maps[nr_first++] = link_map;
+	return true;
+}
+
+/* In the slot that has it already (a scan that failed is made again, an object comes again to where it was), or a new
+ * one. */
+static void keep(const struct csink_interpreter *found)
+{
+	uint32_t nr = atomic_load(&csink_interp_nr), i = 0;
+
+	while (i < nr && (memcmp(interpreters[i].data, found->data, sizeof(found->data)) != 0 ||
+			  interpreters[i].eh_frame != found->eh_frame))
+		i++;
+	if (i == MAX_INTERPRETERS)
+		return;
+	if (i < nr) {
+		interpreters[i].module = found->module;
+		__atomic_store_n(&interpreters[i].language, found->language, __ATOMIC_RELEASE);
+		return;
+	}
+	interpreters[i] = *found;
+	atomic_store_explicit(&csink_interp_nr, i + 1, memory_order_release);
+}
+
 /* An object was loaded, or is gone: see csink_modules_tell(). */
 static void on_module(const struct csink_module *module, bool is_there, struct csink_recording *rec,
 		      struct csink_writer *writer)
 {
-	uint32_t nr = atomic_load(&csink_interp_nr);
 	const struct csink_elf_view object = {module->bias, module->dynamic, csink_module_copy};
 	const char *why = NULL;
 
@@ -67,17 +104,17 @@ static void on_module(const struct csink_module *module, bool is_there, struct c
 		leave(module->entry);
 		return;
 	}
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(languages) && nr < MAX_INTERPRETERS; i++) {
-		struct csink_interpreter *to = &interpreters[nr];
-		int found = languages[i]->find(&object, to, &why);
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(languages); i++) {
+		struct csink_interpreter to = {
+			.language = languages[i], .module = module->entry, .eh_frame = module->eh_frame};
+		int found = languages[i]->find(&object, &to, &why);
 
 		if (found < 0)
 			note(rec, writer, why);
 		if (found <= 0 || !csink_code_ids_begin())
 			continue;
-		to->language = languages[i];
-		to->module = module->entry;
-		atomic_store_explicit(&csink_interp_nr, ++nr, memory_order_release);
+		to.is_for_good = is_for_good(module->link_map);
+		keep(&to);
 	}
 }
 
@@ -87,6 +124,11 @@ void csink_interp_begin(enum csink_interp_mode wanted)
 	atomic_store(&csink_interp_nr, 0);
 	csink_code_ids_reset();
 	csink_modules_tell(mode == CSINK_INTERP_NATIVE ? NULL : on_module);
+}
+
+void csink_interp_started(void)
+{
+	has_started = true;
 }
 
 /* ---- what languages add ------------------------------------------------------------------------------------------ */
@@ -214,6 +256,23 @@ static void pair_by_count(struct csink_interp_walk *from, const struct csink_wal
 			group + 1 < from->nr_groups ? from->room->groups[group + 1].record : UINTPTR_MAX;
 }
 
+/*
+ * Its functions can be called: it has been relocated, which dlopen(3) does when the object is in its list already, and
+ * is not unloaded, of which the next refresh will tell. dlclose(3) takes it out of what _dl_find_object(3) knows after
+ * it has unmapped it.
+ */
+static bool is_loaded(const struct csink_interpreter *interpreter)
+{
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+	struct dl_find_object found;
+
+	if (csink_find_object && !interpreter->is_for_good)
+		return !csink_modules_unloading() && csink_find_object((void *)interpreter->code, &found) == 0 &&
+		       (uintptr_t)found.dlfo_eh_frame == interpreter->eh_frame;
+#endif
+	return interpreter->is_for_good;
+}
+
 static bool has_room(struct csink_interp_room **room)
 {
 	if (!*room)
@@ -236,7 +295,7 @@ void csink_interp_merge(struct csink_walk *walk, const ucontext_t *uc, struct cs
 						 .room = *room,
 						 .nr_native = walk->nr_frames};
 
-		if (!language)
+		if (!language || !is_loaded(&interpreters[i]))
 			continue;
 		csink_loader_init(&from.load, walk->stack, csink_context_sp(uc));
 		csink_walk_cfas(walk, uc, (*room)->cfas, (*room)->merged);

@@ -43,9 +43,13 @@ struct csink_language {
 struct csink_interpreter {
 	const struct csink_language *language;
 	csink_ref_t module;
+	uintptr_t code;     /* an address in it, set by find: of a function that walk calls */
+	uintptr_t eh_frame; /* of its object, as csink_module has it */
+	bool is_for_good;   /* loaded with the program: it is never unloaded */
 	uintptr_t evaluator,
 		evaluator_end; /* where groups have no record of their own: each call of it has one group */
-	uint64_t data[6];      /* the language's */
+	uint64_t data[6];      /* the language's, constant */
+	uint64_t learnt;       /* the language's, by any thread */
 };
 
 /* Frames that one call of the evaluator runs. */
@@ -60,7 +64,6 @@ struct csink_interp_room {
 	uint64_t merged[CSINK_MAX_DEPTH];
 	uintptr_t cfas[CSINK_MAX_DEPTH]; /* of the native frames: see csink_walk_cfas() */
 	struct csink_interp_group groups[CSINK_MAX_DEPTH];
-	struct csink_module_memo module; /* the interpreter's object */
 };
 
 struct csink_interp_walk {
@@ -89,6 +92,9 @@ int csink_interp_parse(const char *name);
 
 /** Begin with a process, or with a forked child: no interpreter is known. Context: init. */
 void csink_interp_begin(enum csink_interp_mode mode);
+
+/** The objects that the program starts with have been looked at. Context: init. */
+void csink_interp_started(void);
 
 /** How many interpreters there are. */
 extern _Atomic uint32_t csink_interp_nr;

@@ -69,7 +69,7 @@ enum {
 #define UNKNOWN UINTPTR_MAX
 
 /* What find() keeps in csink_interpreter.data. */
-enum { DATA_LAYOUT, DATA_STATE, DATA_CURRENT, DATA_CODE_TYPE, DATA_DISTANCE };
+enum { DATA_LAYOUT, DATA_STATE, DATA_CURRENT, DATA_CODE_TYPE };
 
 typedef uintptr_t (*state_fn)(void);
 
@@ -147,9 +147,8 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 		return -1;
 	}
 	to->data[DATA_LAYOUT] = (uintptr_t)layout;
-	to->data[DATA_STATE] = state;
+	to->data[DATA_STATE] = to->code = state;
 	to->data[DATA_CURRENT] = current;
-	to->data[DATA_DISTANCE] = 0;
 	to->evaluator = layout->chain == CHAIN_COUNT ? evaluator : 0;
 	to->evaluator_end = layout->chain == CHAIN_COUNT ? evaluator + bytes : 0;
 	return 1;
@@ -398,7 +397,7 @@ static void walk_entries(struct csink_interp_walk *walk, uintptr_t state)
  */
 static void learn_distance(struct csink_interp_walk *walk, uintptr_t cframe)
 {
-	uint64_t *distance = (uint64_t *)&walk->interpreter->data[DATA_DISTANCE];
+	uint64_t *distance = (uint64_t *)&walk->interpreter->learnt;
 
 	if (__atomic_load_n(distance, __ATOMIC_RELAXED))
 		return;
@@ -413,7 +412,7 @@ static void learn_distance(struct csink_interp_walk *walk, uintptr_t cframe)
 /* The newest frame of the call outside the one with @cframe; 0: it is not known. */
 static uintptr_t outer_frame(struct csink_interp_walk *walk, uintptr_t cframe)
 {
-	uint64_t distance = __atomic_load_n(&walk->interpreter->data[DATA_DISTANCE], __ATOMIC_RELAXED);
+	uint64_t distance = __atomic_load_n(&walk->interpreter->learnt, __ATOMIC_RELAXED);
 	const uintptr_t *cfas = walk->room->cfas;
 	uintptr_t frame, previous, last, outer;
 

@@ -206,6 +206,7 @@ static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 	choose_unwind(process->rec.header);
 	csink_interp_begin(frames_mode());
 	csink_modules_init(&process->rec, &thread->writer);
+	csink_interp_started();
 	csink_housekeeping_init();
 	csink_phases_init();
 	process->install_signal = csink_signal_install;

@@ -27,6 +27,11 @@ struct csink_module {
 	uint32_t name_hash; /* of the loader's own name for it */
 };
 
+/** An object is being unloaded, by this thread or another: it may be gone before anything else says so. Context:
+ * signal.
+ */
+bool csink_modules_unloading(void);
+
 /**
  * Called for each object that is seen to come, and to go, by the thread that refreshes. Another thread may be unloading
  * it: what is in it is read by csink_module_copy().

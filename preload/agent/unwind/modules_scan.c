@@ -232,6 +232,19 @@ static struct debug_extended *loaders_list(void)
 	return (struct debug_extended *)&_r_debug;
 }
 
+/* The lists themselves are never freed. */
+bool csink_modules_unloading(void)
+{
+	struct debug_extended *at = loaders_list();
+
+	for (int i = 0; at && i < MAX_NAMESPACES; i++) {
+		if (__atomic_load_n(&at->base.r_state, __ATOMIC_ACQUIRE) == RT_DELETE)
+			return true;
+		at = at->base.r_version < 2 ? NULL : at->next;
+	}
+	return false;
+}
+
 int csink_module_scan(bool quiet, bool (*each)(struct csink_module_info *info, void *data), void *data)
 {
 	struct debug_extended *at = loaders_list();
