@@ -91,15 +91,18 @@ int csink_persist_list_sized(int (*each)(const struct csink_persist_event *event
  * @fd     of the event; may be closed afterwards.
  * @event  in: attr, pid, cpu, pages, mode, name; the rest is set.
  * Returns 0, or
- *   -EBADF   fd is not open;
- *   -E2BIG   attr has a field set that this library does not know;
- *   -EINVAL  fd is not a perf event; attr.read_format does not match a read of the event; mode has bits other than
- * 0666; pages is not a power of two, or not the size of the ring that is mapped; cpu or pid is below -1; -EEXIST  the
- * event is persistent already; -EACCES  the run directory belongs to another user; -EPERM   the run directory is not
- * safe: a directory of another user, or one that other users can write; -ENOBUFS the ring exceeds the memory that this
- * user may lock (RLIMIT_MEMLOCK, kernel.perf_event_mlock_kb); -EMFILE  the keeper has no file descriptor left
- * (RLIMIT_NOFILE); -ENOEXEC the program countersink, which runs as the keeper, was not found; -ETIMEDOUT, or an error
- * of mkdir(2), mmap(2) or socket(2).
+ *   -EBADF      fd is not open;
+ *   -E2BIG      attr has a field set that this library does not know;
+ *   -EINVAL     fd is not a perf event; attr.read_format does not match a read of the event; mode has bits other than
+ *               0666; pages is not a power of two, or not the size of the ring that is mapped; cpu or pid is below -1;
+ *   -EEXIST     the event is persistent already;
+ *   -EACCES     the run directory belongs to another user;
+ *   -EPERM      the run directory is not safe: a directory of another user, or one that other users can write;
+ *   -ENOBUFS    the ring exceeds the memory that this user may lock (RLIMIT_MEMLOCK, kernel.perf_event_mlock_kb);
+ *   -EMFILE     the keeper has no file descriptor left (RLIMIT_NOFILE);
+ *   -ENOEXEC    the program countersink, which runs as the keeper, was not found;
+ *   -ETIMEDOUT  the keeper did not answer in 10 s;
+ * or an error of mkdir(2), mmap(2) or socket(2).
  */
 static inline int csink_persist_detach(int fd, struct csink_persist_event *event, const char *base)
 {

@@ -79,7 +79,7 @@ struct csink_pmc_value {
 /**
  * Allocate a PMC.
  * @event  one event in the syntax of `countersink -e`: "task-clock", "cycles:u", "L1-dcache-load-misses",
- * "sched:sched_switch".
+ *         "sched:sched_switch".
  * @flags  of enum csink_pmc_flags.
  * @cpu    the CPU with CSINK_PMC_SYSTEM; else -1.
  * Returns the handle, or

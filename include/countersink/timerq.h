@@ -16,8 +16,8 @@
  * One queue can be driven in two ways:
  *
  * - Polled (the default). The program calls csink_timerq_run() when the time csink_timerq_next() has come; the
- * callbacks run in that call. No signal, no timer, no EINTR. If several threads call, one dispatches and the others
- * return at once.
+ *   callbacks run in that call. No signal, no timer, no EINTR. If several threads call, one dispatches and the others
+ *   return at once.
  *
  * - Armed (CSINK_TIMERQ_ARMED). The queue owns a POSIX timer and a real-time signal, and callbacks run in the handler
  *   of that signal.
