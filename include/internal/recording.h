@@ -228,8 +228,9 @@ struct csink_rec_thread {
 #define CSINK_FRAME_EXACT                                                                                              \
 	(1ULL << 63) /* the address is of the instruction itself (a frame that a signal interrupted) */
 /*
- * A frame of an interpreter: bits 32 to 61 are the reference of its CSINK_ENTRY_CODE, bits 0 to 31 the position in it
- * (all ones: it has not begun). EVALUATED: the frame that it called, or the leaf, is of the native code that ran it.
+ * A frame of an interpreter: bits 32 to 61 are the reference of its function's CSINK_ENTRY_CODE, bits 0 to 31 the
+ * position in the function, or CSINK_CODE_NOT_BEGUN. With EVALUATED the next frame inwards (or the leaf) is the native
+ * code that ran it, and is not shown.
  */
 #define CSINK_FRAME_CODE (1ULL << 62)
 #define CSINK_FRAME_EVALUATED CSINK_FRAME_EXACT
@@ -309,21 +310,21 @@ struct csink_rec_timeline {
 	struct csink_rec_moment moments[];
 };
 
-/* A function of an interpreter, as it was at first sight. aux: enum csink_code_kind. */
+/* A function of an interpreter, as it was at its first sample. aux: enum csink_code_kind. */
 struct csink_rec_code {
 	struct csink_entry head;
 	uint32_t first_line;
-	uint32_t nr_table; /* bytes of the line table; 0: there is none, or it was too long */
-	uint16_t nr_names; /* bytes before it */
+	uint32_t nr_table; /* bytes of the line table; 0: there is none, it was too long, or it could not be read */
+	uint16_t nr_names; /* bytes of text before the line table */
 	uint16_t reserved;
-	char text[]; /* its name, NUL, its file, NUL; the line table */
+	char text[]; /* the function's name, NUL, its file, NUL; then the line table */
 };
 
 /* The language, and how it counts positions and writes its line table. */
 enum csink_code_kind {
-	CSINK_CODE_PYTHON_LNOTAB,    /* to 3.9: pairs of bytes: how many more of code, and of lines */
-	CSINK_CODE_PYTHON_LINES,     /* 3.10: the same, where -128 means that the code is of no line */
-	CSINK_CODE_PYTHON_LOCATIONS, /* 3.11 on: entries of one or more bytes */
+	CSINK_CODE_PYTHON_LNOTAB,    /* to 3.9: pairs of bytes: increments of the position and of the line */
+	CSINK_CODE_PYTHON_LINES,     /* 3.10: pairs of bytes; a line increment of -128 means code without a line */
+	CSINK_CODE_PYTHON_LOCATIONS, /* from 3.11: entries of one or more bytes */
 	CSINK_NR_CODE_KINDS
 };
 

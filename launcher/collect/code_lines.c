@@ -1,6 +1,7 @@
 /*
- * See code_lines.h. Source: CPython's Objects/lnotab_notes.txt of 3.9 and 3.10, and Objects/locations.md of 3.11.
- * Tables come from a profiled process: any bytes may be in them.
+ * The line tables of CPython: see code_lines.h. Runs in the launcher, on the thread that collects. Sources: CPython's
+ * Objects/lnotab_notes.txt of 3.9 and 3.10, and Objects/locations.md of 3.11. Tables come from a profiled process: they
+ * may have any content.
  */
 #include "launcher/collect/code_lines.h"
 
@@ -20,7 +21,7 @@ static bool next_pair(struct reader *r, uint8_t *bytes, int8_t *lines)
 	return true;
 }
 
-/* To 3.9: a line holds from the sum of the bytes so far up to the next. */
+/* To 3.9: a line is valid from the sum of the increments up to the next pair's sum. */
 static int64_t line_by_lnotab(struct reader r, int64_t line, uint32_t position)
 {
 	uint64_t start = 0;
@@ -36,7 +37,7 @@ static int64_t line_by_lnotab(struct reader r, int64_t line, uint32_t position)
 	return line;
 }
 
-/* 3.10: each pair is a range of its own. */
+/* 3.10: each pair is a range of positions with its line. */
 static int64_t line_by_ranges(struct reader r, int64_t line, uint32_t position)
 {
 	uint64_t end = 0;
@@ -52,7 +53,7 @@ static int64_t line_by_ranges(struct reader r, int64_t line, uint32_t position)
 	return 0;
 }
 
-/* Six bits a byte, the lowest first; bit 6: more follow. */
+/* Six bits a byte, the lowest first; bit 6 set: another byte follows. */
 static uint64_t varint(struct reader *r)
 {
 	uint64_t value = 0;
@@ -74,7 +75,10 @@ static int64_t signed_varint(struct reader *r)
 	return value & 1 ? -(int64_t)(value >> 1) : (int64_t)(value >> 1);
 }
 
-/* 3.11 on: bit 7 begins an entry; bits 3 to 6 are its form, bits 0 to 2 its code units (of two bytes), less one. */
+/*
+ * From 3.11: bit 7 is set in the first byte of an entry only; bits 3 to 6 of that byte are its form, bits 0 to 2 the
+ * number of code units (two bytes each) less one.
+ */
 static int64_t line_by_locations(struct reader r, int64_t line, uint32_t position)
 {
 	enum { ONE_LINE_0 = 10, ONE_LINE_2 = 12, NO_COLUMNS = 13, LONG = 14, NO_LINE = 15 };

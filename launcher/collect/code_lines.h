@@ -1,4 +1,4 @@
-/* Lines of interpreted functions, from the tables that their compilers left. */
+/* Lines of interpreted functions, from the line tables that their compilers wrote. */
 #ifndef CSINK_CODE_LINES_H
 #define CSINK_CODE_LINES_H
 
@@ -6,7 +6,12 @@
 
 #include "include/internal/recording.h"
 
-/** The line of a position in a function: 0: its compiler gave none, or the table is damaged. Context: any. */
+/**
+ * Returns the line of a position in a function; 0 if its compiler gave none, or the table is damaged. Without a table,
+ * and at CSINK_CODE_NOT_BEGUN, it is the function's first line.
+ * @code  checked by csink_recorded_read().
+ * Context: any.
+ */
 int64_t csink_code_line(const struct csink_rec_code *code, uint32_t position);
 
 #endif

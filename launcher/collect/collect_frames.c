@@ -131,7 +131,7 @@ static uint32_t module_location(struct collector *c, struct module *module, uint
 
 /* ---- functions of interpreters ---- */
 
-/* The mapping that stands for a source file: it is the module of the functions in it. 0 without memory. */
+/* The mapping that stands for a source file: the module of the file's functions. 0 without memory. */
 static uint32_t source_mapping(struct collector *c, csink_str_t file)
 {
 	struct csink_profile_mapping mapping = {.file = file, .has_functions = 1, .has_filenames = 1, .has_lines = 1};
@@ -173,7 +173,7 @@ static uint32_t line_location(struct collector *c, uint32_t mapping, const struc
 	return added;
 }
 
-/* 0 without memory; a function that the recording does not have is shown as such. */
+/* The location of an interpreter's frame; [anon] if the recording lacks its function. 0 without memory. */
 static uint32_t code_location(struct csink_frames *f, uint64_t frame)
 {
 	const struct csink_rec_code *code =
@@ -260,13 +260,13 @@ uint32_t csink_frames_callers(struct csink_frames *f, uint32_t node, uint32_t *c
 {
 	const struct csink_recorded_node *nodes = f->rec->nodes;
 	uint32_t nr = 0, location;
-	bool is_shown = true; /* the frame before; at first the leaf */
+	bool is_shown = true; /* whether the next frame inwards is shown; at first: the leaf */
 
 	f->leaf_is_evaluator = false;
 	for (; node != CSINK_RECORDED_NONE && nodes[node].parent != CSINK_RECORDED_NONE && !f->err;
 	     node = nodes[node].parent) {
 		location = node_location(f, node);
-		/* In place of the native code that ran it. */
+		/* This frame replaces the native frame that ran it. */
 		if ((nodes[node].pc & (CSINK_FRAME_CODE | CSINK_FRAME_EVALUATED)) ==
 			    (CSINK_FRAME_CODE | CSINK_FRAME_EVALUATED) &&
 		    is_shown) {

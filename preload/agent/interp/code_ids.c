@@ -1,6 +1,6 @@
 /*
- * Functions of interpreters in the recording: found by identity, written at first sight, since the function may be gone
- * when the process ends. Runs in handlers of any thread, without locks; makes a system call only to grow.
+ * Functions of interpreters in the recording: found by identity, and written at their first sample, since the program
+ * may free a function before it ends. Runs in handlers of any thread, without locks; makes a system call only to grow.
  */
 #include <string.h>
 
@@ -10,10 +10,10 @@
 
 enum {
 	MAX_NAMES = 2048,      /* bytes of a function's name and file together */
-	MAX_TABLE = 64 * 1024, /* bytes of a line table; of a longer one nothing is kept: there is the first line */
+	MAX_TABLE = 64 * 1024, /* bytes of a line table; without a longer one, the function has its first line only */
 };
 
-/* Its first level is taken when the first interpreter is found. */
+/* Its first level is allocated when the first interpreter is found. */
 static struct csink_index codes;
 
 bool csink_code_ids_begin(void)
@@ -34,7 +34,7 @@ void csink_code_ids_unlock(void)
 	csink_index_unlock(&codes);
 }
 
-/* The hash is the identity. */
+/* The hash is the identity, so equal hashes match. */
 static bool match_any(csink_ref_t ref, uint32_t aux, const void *key)
 {
 	(void)ref;
@@ -50,7 +50,7 @@ static bool copy_table(struct csink_interp_walk *walk, char *to, const struct cs
 	for (uint32_t at = 0; at < bytes; at += 8) {
 		uint32_t piece = bytes - at < 8 ? bytes - at : 8, back = 8 - piece;
 
-		/* Not beyond its end: the words that hold the last bytes begin before it. */
+		/* Do not read beyond the end: the last word begins earlier, and its first bytes are dropped. */
 		if (!csink_interp_load(walk, source->table + at - back, &word))
 			return false;
 		word >>= 8 * back;

@@ -50,11 +50,12 @@ static void note(struct csink_recording *rec, struct csink_writer *writer, const
 	csink_recording_commit(to, bytes, CSINK_ENTRY_NOTE, 0);
 }
 
+/* Forget the interpreter in an object that was unloaded. */
 static void leave(csink_ref_t module)
 {
 	uint32_t nr = atomic_load(&csink_interp_nr);
 
-	/* Handlers of other threads may be reading: a language without a walk is passed over. */
+	/* Handlers of other threads may be reading the slot: it stays, and csink_interp_merge() skips it. */
 	for (uint32_t i = 0; i < nr; i++) {
 		if (interpreters[i].module == module)
 			__atomic_store_n(&interpreters[i].language, NULL, __ATOMIC_RELEASE);
@@ -93,7 +94,7 @@ static void keep(const struct csink_interpreter *found)
 	atomic_store_explicit(&csink_interp_nr, i + 1, memory_order_release);
 }
 
-/* An object was loaded, or is gone: see csink_modules_tell(). */
+/* An object was loaded or unloaded: see csink_modules_tell(). */
 static void on_module(const struct csink_module *module, bool is_there, struct csink_recording *rec,
 		      struct csink_writer *writer)
 {
@@ -133,7 +134,7 @@ void csink_interp_started(void)
 
 /* ---- what languages add ------------------------------------------------------------------------------------------ */
 
-/* Not inlined: it is called from some fifty places. */
+/* Not inlined: it has some fifty callers. Addresses in the first page are checked, since a link may be NULL. */
 bool csink_interp_load(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value)
 {
 	if (CSINK_LIKELY(walk->is_settled && at >> 12)) {
@@ -174,8 +175,8 @@ void csink_interp_group(struct csink_interp_walk *walk, uintptr_t record)
 
 struct merge {
 	const struct csink_interp_walk *from;
-	uintptr_t low;  /* of the thread's stack in use: a record below is none */
-	uint32_t group; /* the next one */
+	uintptr_t low;  /* the stack pointer: a record below it is in no native frame */
+	uint32_t group; /* the next one to put */
 	uint64_t *to;
 	uint32_t nr, max;
 	bool is_cut;
@@ -189,7 +190,7 @@ static void put(struct merge *m, uint64_t frame)
 		m->is_cut = true;
 }
 
-/* @flag  for the innermost one: the native frame before it is its evaluator's. */
+/* Put the next group. @flag  CSINK_FRAME_EVALUATED if the native frame that was put last is its evaluator's, else 0. */
 static void put_group(struct merge *m, uint64_t flag)
 {
 	const struct csink_interp_group *group = &m->from->room->groups[m->group++];
@@ -200,7 +201,7 @@ static void put_group(struct merge *m, uint64_t flag)
 	}
 }
 
-/* The groups whose records lie below @end, which is where the native frame that was put last ends. */
+/* Put the groups whose records lie below @end, the upper end of the native frame that was put last. */
 static void put_groups_below(struct merge *m, uintptr_t end)
 {
 	const struct csink_interp_group *groups = m->from->room->groups;
@@ -221,8 +222,7 @@ static void merge(const struct csink_interp_walk *from, struct csink_walk *walk,
 			put_groups_below(&m, cfas[i]);
 		put(&m, walk->frames[i]);
 	}
-	/* Where the native walk broke off, or its frames are not known from there on, what is above is still in order.
-	 */
+	/* Groups above the point where the native walk broke off, or where its frames are not known. */
 	while (m.group < from->nr_groups)
 		put_group(&m, 0);
 	walk->frames = m.to;
@@ -237,8 +237,8 @@ static bool is_in(const struct csink_interpreter *interpreter, uint64_t address)
 }
 
 /*
- * Groups without records: the outermost one was run by the outermost call of the evaluator, and so on inwards. There
- * may be one call more: it has not begun its frame yet, or has ended it.
+ * Groups without records: the outermost one was run by the outermost call of the evaluator, and so on inwards. The
+ * innermost call may have no group: its frame is not linked yet, or not any more.
  */
 static void pair_by_count(struct csink_interp_walk *from, const struct csink_walk *walk, const ucontext_t *uc)
 {
@@ -250,7 +250,7 @@ static void pair_by_count(struct csink_interp_walk *from, const struct csink_wal
 	}
 	if (group && is_in(from->interpreter, csink_context_pc(uc)))
 		from->room->groups[--group].record = csink_context_sp(uc);
-	/* More than there are calls: C code links frames itself. They are put where the innermost call is. */
+	/* More groups than calls: C code links frames itself. These groups join the innermost call. */
 	while (group--)
 		from->room->groups[group].record =
 			group + 1 < from->nr_groups ? from->room->groups[group + 1].record : UINTPTR_MAX;

@@ -2,13 +2,20 @@
  * Frames of interpreted languages: found in the interpreter's own records by the handler of the thread that runs them,
  * and merged into the native stack by address.
  *
- * The way: as objects are loaded, each is asked whether it is an interpreter (find). A sample's walk then gives groups
- * of frames, innermost first; a group was run by one call of the evaluator, and a record in that call's native frame
- * says by which (walk). A frame is one word: a function of the recording (CSINK_ENTRY_CODE, written at first sight by
- * code_ids.c) and a position in it, which the launcher turns into a name, a file and a line. Where the native frame of
- * a record is known, the group is put beside it; so no symbols are needed, and calls of native code keep their place.
+ * The way: each object that is loaded is tested for being an interpreter (find). At a sample, the language lists the
+ * thread's frames in groups, innermost first (walk). A group is the frames that one call of the evaluator runs; it is
+ * identified by a record, which is an address in the native frame of that call. A frame is one word: a function of the
+ * recording (CSINK_ENTRY_CODE, written by code_ids.c at its first sample) and a position in it, which the launcher
+ * turns into a name, a file and a line. A group is merged beside the native frame that its record lies in: this needs
+ * no symbols, and calls of native code keep their place.
  *
- * A language is one file with a struct csink_language, and a row in interp.c.
+ * To add a language:
+ * 1. Its file NAME.c in this directory defines a struct csink_language, which is declared at the end of this header.
+ * 2. A row of languages[] in interp.c.
+ * 3. Its functions that run in handlers are entries of HANDLER_ROOTS in the Makefile (calls by pointer are not seen).
+ * 4. If its line tables have a format of their own: an enum csink_code_kind in include/internal/recording.h, decoded in
+ *    launcher/collect/code_lines.c, with points in tests/unit/test_code_lines.c.
+ * 5. A program in tests/frames/ that writes down its own stacks, compared with its profile in tests/cli/frames.t.
  */
 #ifndef CSINK_INTERP_H
 #define CSINK_INTERP_H
@@ -30,11 +37,14 @@ struct csink_interp_walk;
 struct csink_language {
 	const char *name;
 	/**
-	 * Is the object this language's interpreter? Sets @to->data. Returns 1: yes; 0: no; -1: one whose frames cannot
-	 * be read, and *why is set. Context: init, signal (the object is loaded and stays while it is looked at).
+	 * Is the object this language's interpreter? If so, sets data, evaluator and evaluator_end of @to, which may
+	 * have values of an earlier object. Returns 1: yes; 0: no; -1: an interpreter whose frames cannot be read, and
+	 * *why is the reason, a constant. Context: init, signal (the object stays loaded during the call).
 	 */
 	int (*find)(const struct csink_elf_view *object, struct csink_interpreter *to, const char **why);
-	/** The calling thread's frames, all of them, by csink_interp_frame() and csink_interp_group(). Context: signal.
+	/**
+	 * List all frames of the calling thread, innermost first: csink_interp_frame() for each,
+	 * csink_interp_group() after the last one of each group. Context: signal.
 	 */
 	void (*walk)(struct csink_interp_walk *walk);
 };
@@ -46,10 +56,13 @@ struct csink_interpreter {
 	uintptr_t code;     /* an address in it, set by find: of a function that walk calls */
 	uintptr_t eh_frame; /* of its object, as csink_module has it */
 	bool is_for_good;   /* loaded with the program: it is never unloaded */
-	uintptr_t evaluator,
-		evaluator_end; /* where groups have no record of their own: each call of it has one group */
-	uint64_t data[6];      /* the language's, constant */
-	uint64_t learnt;       /* the language's, by any thread */
+	/*
+	 * The evaluator's code if groups have no records: then each of its calls has one group, and they are paired by
+	 * count. 0, 0: groups have records.
+	 */
+	uintptr_t evaluator, evaluator_end;
+	uint64_t data[6]; /* the language's own, constant */
+	uint64_t learnt;  /* the language's own, stored by any thread */
 };
 
 /* Frames that one call of the evaluator runs. */
@@ -58,11 +71,11 @@ struct csink_interp_group {
 	uint32_t first, nr;
 };
 
-/* One thread's room for it; private memory, taken when its first sample meets an interpreter. */
+/* A thread's buffers for merging: private memory, allocated at its first sample in a process with an interpreter. */
 struct csink_interp_room {
-	uint64_t frames[CSINK_MAX_DEPTH]; /* of the interpreter */
-	uint64_t merged[CSINK_MAX_DEPTH];
-	uintptr_t cfas[CSINK_MAX_DEPTH]; /* of the native frames: see csink_walk_cfas() */
+	uint64_t frames[CSINK_MAX_DEPTH]; /* of the interpreter, innermost first */
+	uint64_t merged[CSINK_MAX_DEPTH]; /* both kinds; also the scratch of csink_walk_cfas() */
+	uintptr_t cfas[CSINK_MAX_DEPTH];  /* of the native frames: see csink_walk_cfas() */
 	struct csink_interp_group groups[CSINK_MAX_DEPTH];
 };
 
@@ -75,76 +88,87 @@ struct csink_interp_walk {
 	uint32_t nr_native; /* native frames, whose CFAs room->cfas has */
 	uint32_t nr_frames, nr_groups;
 	bool is_unsure;  /* another thread may be running them: every load needs a check */
-	bool is_settled; /* what is read now cannot be in motion: no load needs a check */
-	bool is_full;
-	bool is_broken; /* frames are missing at the outer end */
+	bool is_settled; /* set by the language: what is read from now on is whole, so loads are not checked */
+	bool is_full;    /* there were more frames than CSINK_MAX_DEPTH */
+	bool is_broken;  /* frames are missing at the outer end */
 };
 
 /* What is done with frames of interpreters: --frames. */
 enum csink_interp_mode {
-	CSINK_INTERP_AUTO,   /* each takes the place of the evaluator's call that ran it */
-	CSINK_INTERP_NATIVE, /* they are not read */
-	CSINK_INTERP_BOTH,   /* each stands beside it */
+	CSINK_INTERP_AUTO,   /* a group replaces the native frame of the evaluator's call that runs it */
+	CSINK_INTERP_NATIVE, /* frames of interpreters are not read */
+	CSINK_INTERP_BOTH,   /* a group is added, and the native frame stays */
 };
 
 /** The mode of a name, -EINVAL if there is none. Context: any. */
 int csink_interp_parse(const char *name);
 
-/** Begin with a process, or with a forked child: no interpreter is known. Context: init. */
+/** Start in a process or a forked child, before csink_modules_init(): no interpreter is known. Context: init. */
 void csink_interp_begin(enum csink_interp_mode mode);
 
 /** The objects that the program starts with have been looked at. Context: init. */
 void csink_interp_started(void);
 
-/** How many interpreters there are. */
+/** How many interpreters were found. Stored by the thread that refreshes modules (interp.c), loaded by handlers. */
 extern _Atomic uint32_t csink_interp_nr;
 
 /**
- * Merge the frames of interpreters into a walk of the calling thread that has ended: its frames are then others, and
- * `same` is not known.
- * @room  the thread's; taken here at first. Context: signal.
+ * Merge the frames of interpreters into a finished walk of the calling thread. If there are any, walk->frames points
+ * into *room afterwards, and walk->same is 0.
+ * @room  the thread's buffers; NULL at first, then allocated here.
+ * Context: signal.
  */
 void csink_interp_merge(struct csink_walk *walk, const ucontext_t *uc, struct csink_interp_room **room,
 			struct csink_recording *rec, struct csink_writer *writer);
 
 /* ---- for the languages ---- */
 
-/** The word at an address; false if it cannot be read. Context: signal. */
+/** Load the word at an address. Returns false if it cannot be read. Context: signal. */
 bool csink_interp_load(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value);
 
-/* A function as its interpreter has it, for code_ids.c. Texts are read only when it is new. */
+/* A function in the interpreter's memory, for code_ids.c. Its texts are read at its first sample only. */
 struct csink_code_source {
 	uint16_t kind;     /* enum csink_code_kind */
-	uint64_t identity; /* equal for equal functions, and in a process for no others */
+	uint64_t identity; /* a hash; within a process different functions have different ones */
 	uint32_t first_line;
-	/** Append name, NUL, file, NUL to @to, of which @room bytes are left. Returns how many, or 0. */
+	/** Write name, NUL, file, NUL to @to, of @room bytes. Returns how many, or 0: they cannot be read. */
 	uint32_t (*names)(struct csink_interp_walk *walk, const struct csink_code_source *source, char *to,
 			  uint32_t room);
-	uintptr_t name, file, table; /* where they are */
+	uintptr_t name, file; /* addresses, in the form that names() reads */
+	uintptr_t table;      /* address of the line table's bytes */
 	uint32_t table_bytes;
 };
 
-/** A frame of the current group: a function and the position in it. False: there is no room for more. */
+/**
+ * Add a frame to the current group: a function and the position in it.
+ * Returns false if it was not added, and no frame may follow. Context: signal.
+ */
 bool csink_interp_frame(struct csink_interp_walk *walk, const struct csink_code_source *source, uint32_t position);
 
-/** The current group ends here: what was added since the last one was run by the call whose frame holds @record. */
+/**
+ * End the current group: the frames that were added since the last group ended.
+ * @record  an address in the native frame of the call that runs them; any value where they are paired by count.
+ * Context: signal.
+ */
 void csink_interp_group(struct csink_interp_walk *walk, uintptr_t record);
 
 /* code_ids.c */
 
-/** The function's entry in the recording, made at first sight; 0: the recording is full, or its names could not be
- * read. Context: signal. */
+/**
+ * Returns the function's entry in the recording, written by the first call; 0: the recording is full, or the function's
+ * names cannot be read. Context: signal.
+ */
 csink_ref_t csink_code_id(struct csink_interp_walk *walk, const struct csink_code_source *source);
 
-/** Have room for ids. Returns false without memory. Context: signal; one thread at a time. */
+/** Allocate the table of functions, once. Returns false without memory. Context: signal; one thread at a time. */
 bool csink_code_ids_begin(void);
 
-/** A new recording begins. Context: init. */
+/** Forget all functions: a new recording starts. Context: init. */
 void csink_code_ids_reset(void);
 
-/** The program has locked its memory (mlockall(2)). Context: thread. */
+/** Unlock the table's memory after the program called mlockall(2). Context: thread. */
 void csink_code_ids_unlock(void);
 
-extern const struct csink_language csink_python;
+extern const struct csink_language csink_python; /* python.c */
 
 #endif

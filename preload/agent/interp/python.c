@@ -1,9 +1,9 @@
 /*
- * CPython's frames: 3.6 to 3.13, release builds with a GIL. Runs in the handler of the thread whose frames they are: so
- * only what this thread itself was in the middle of storing can be in motion, and that is the newest group.
+ * CPython's frames: 3.6 to 3.13, release builds with a GIL. Runs in the handler of the thread whose frames are read, so
+ * only a store of this thread can be unfinished: the newest group is checked, all others are whole.
  *
- * Sources: CPython's Include/cpython, Include/internal and Python/ceval.c of each minor version. Offsets are equal in
- * all patch releases of one, and were compared with sys._getframe() in each.
+ * Sources: CPython's Include/cpython, Include/internal and Python/ceval.c of each minor version, whose patch releases
+ * have equal offsets. tests/cli/frames.t compares frames with sys._getframe() in each version that is installed.
  */
 #include <elf.h>
 #include <pthread.h>
@@ -15,25 +15,25 @@
 
 /* ---- layouts ----------------------------------------------------------------------------------------------------- */
 
-/* How the calls of the evaluator are told from each other. */
+/* Which frames one call of the evaluator runs, and what lies in its native frame. */
 enum chain {
-	CHAIN_COUNT,  /* one frame each, and nothing of theirs lies in the native frame: to 3.9 */
-	CHAIN_CFRAME, /* one frame each, and a CFrame lies in the native frame: 3.10 */
-	CHAIN_ENTRY,  /* a CFrame; its group ends at the frame that is an entry: 3.11 */
-	CHAIN_SHIM,   /* the group ends at a frame without code that lies in the native frame: 3.12 on */
+	CHAIN_COUNT,  /* to 3.9: one frame; no record */
+	CHAIN_CFRAME, /* 3.10: one frame; the record is a CFrame */
+	CHAIN_ENTRY,  /* 3.11: frames up to one that is marked as an entry; the record is a CFrame */
+	CHAIN_SHIM,   /* from 3.12: frames up to a shim, which is a frame without code; the shim is the record */
 };
 
 struct layout {
 	uint8_t minor, chain, kind; /* kind: enum csink_code_kind */
-	/* of the thread's state */
-	uint16_t thread_id, newest; /* newest: the frame, or the CFrame */
-	/* of a CFrame */
+	/* Offsets, bytes. Of the thread's state: */
+	uint16_t thread_id, newest; /* newest: of the newest frame or CFrame, as the chain has it */
+	/* Of a CFrame: */
 	uint16_t cframe_frame, cframe_previous;
-	/* of a frame */
+	/* Of a frame: */
 	uint16_t previous, code, position, owner;
-	/* of a code object */
+	/* Of a code object: */
 	uint16_t first_line, file, name, table, bytecode, version;
-	/* of a str */
+	/* Of a str: its text, if it is ASCII, or another compact one. */
 	uint16_t ascii, compact;
 };
 
@@ -58,12 +58,12 @@ enum {
 	BYTES_TEXT = 32,        /* of a bytes: its content */
 	STR_HASH = 24,          /* of a str */
 	STR_STATE = 32,         /* of a str: flags */
-	STATE_BYTES = 512,      /* of a thread's state: more than it has before what is looked for */
+	STATE_BYTES = 512,      /* of a thread's state: the root CFrame is at an offset below this */
 	OWNED_BY_C_STACK = 3,   /* from this owner on a frame is a shim */
 	OWNER_MAX = 4,
-	MAX_CHECKS = 64,  /* pages asked of the kernel in one walk: a wrong link leads all over the memory */
-	MAX_CHAIN = 2048, /* frames of a group that are looked at, to find its end */
-	MAX_TEXT = 1000,  /* of a name or a file, in bytes: the rest is cut */
+	MAX_CHECKS = 64,  /* system calls for one walk, after which links are taken as wrong */
+	MAX_CHAIN = 2048, /* frames of a group that are followed to find its end */
+	MAX_TEXT = 1000,  /* bytes of a name or a file that are kept */
 };
 
 #define UNKNOWN UINTPTR_MAX
@@ -83,7 +83,7 @@ static const struct layout *layout_of(const struct csink_interp_walk *walk)
 /* The minor version of CPython 3; older than 3.6 or unknown: 0. */
 static int minor_of(const struct csink_elf_view *object)
 {
-	/* Each is of the version's first release, and in all later ones. */
+	/* Functions that are new in a version, and in all later ones. */
 	static const struct {
 		const char *name;
 		int minor;
@@ -111,7 +111,7 @@ static bool is_free_threaded(const struct csink_elf_view *object)
 	uintptr_t at = csink_elf_look(object, "_PyRuntime", STT_OBJECT, NULL);
 	uint64_t head[3];
 
-	/* 3.13 on: a cookie, the version, and whether there is no GIL. */
+	/* From 3.13: a cookie, the version, and a word that is not 0 if there is no GIL. */
 	return at && object->copy(head, (void *)at, sizeof(head)) && !memcmp(head, "xdebugpy", 8) && head[2];
 }
 
@@ -219,7 +219,7 @@ static uint32_t names(struct csink_interp_walk *walk, const struct csink_code_so
 	return file ? name + file : 0;
 }
 
-/* Before 3.12 nothing numbers code objects, and addresses are used again at once: by content. */
+/* Before 3.12 code objects have no number, and their addresses are reused at once: the content identifies them. */
 static bool mix_content(struct csink_interp_walk *walk, const struct csink_code_source *source, uint64_t *identity)
 {
 	uint64_t h = *identity, word, hash;
@@ -235,7 +235,7 @@ static bool mix_content(struct csink_interp_walk *walk, const struct csink_code_
 			return false;
 		h = mix(h, word);
 	}
-	/* The last bytes; of fewer than eight, with what lies before them, which is the object's own head. */
+	/* The last eight bytes; in a shorter table some of them belong to its object's head, and are shifted out. */
 	if (!csink_interp_load(walk, source->table + source->table_bytes - 8, &word))
 		return false;
 	*identity = mix(h, source->table_bytes < 8 ? word >> 8 * (8 - source->table_bytes % 8) % 64 : word);
@@ -271,7 +271,7 @@ static bool read_code(struct csink_interp_walk *walk, uintptr_t code, struct csi
 	return true;
 }
 
-/* Byte offset in the function's code; UINT32_MAX: it has not begun. */
+/* Byte offset in the function's code; CSINK_CODE_NOT_BEGUN before its first instruction. */
 static uint32_t position_of(const struct layout *layout, uintptr_t code, uint64_t position)
 {
 	int64_t at = layout->minor >= 11 ? (int64_t)(position - code - layout->bytecode) : (int32_t)position;
@@ -281,7 +281,7 @@ static uint32_t position_of(const struct layout *layout, uintptr_t code, uint64_
 	return at < 0 || at >= UINT32_MAX ? UINT32_MAX : (uint32_t)at;
 }
 
-/* One frame. False: it is none, or there is no room. */
+/* Add one frame. False: the code object cannot be read or is none, or there is no room. */
 static bool take_frame(struct csink_interp_walk *walk, uintptr_t frame, uint64_t code)
 {
 	const struct layout *layout = layout_of(walk);
@@ -295,8 +295,7 @@ static bool take_frame(struct csink_interp_walk *walk, uintptr_t frame, uint64_t
 	return csink_interp_frame(walk, &source, position_of(layout, code, position));
 }
 
-/* ---- groups of several frames: 3.11 on ----------------------------------------------------------------------------
- */
+/* ---- groups of several frames: from 3.11 ---- */
 
 static bool is_last(const struct layout *layout, uint64_t owner)
 {
@@ -304,8 +303,8 @@ static bool is_last(const struct layout *layout, uint64_t owner)
 }
 
 /*
- * Where a group ends: at its entry, or at the shim after it, *last; *outer is the newest frame of the group before.
- * Only the links are loaded. False: the links lead nowhere.
+ * Find where a group ends: *last is its entry, or the shim after it; *outer is the newest frame of the next group
+ * outwards. Only the links are loaded. False: the links are wrong.
  */
 static bool find_end(struct csink_interp_walk *walk, uintptr_t frame, uintptr_t *last, uintptr_t *outer)
 {
@@ -322,14 +321,13 @@ static bool find_end(struct csink_interp_walk *walk, uintptr_t frame, uintptr_t 
 		if (is_last(layout, owner))
 			return true;
 	}
-	/* More frames than a stack has room for: what is before them will not be asked. */
+	/* The group has more frames than a stack has room for: its end is not needed. */
 	*outer = UNKNOWN;
 	return frame != 0;
 }
 
 /*
- * The frames of a group, whose links have been followed to @last. What the thread was in the middle of is its newest
- * frame at most.
+ * Add the frames of a group, whose links have been followed to @last. Only the first of them can be unfinished.
  */
 static void take_group(struct csink_interp_walk *walk, uintptr_t frame, uintptr_t last, uintptr_t record)
 {
@@ -347,12 +345,13 @@ static void take_group(struct csink_interp_walk *walk, uintptr_t frame, uintptr_
 	csink_interp_group(walk, record);
 }
 
+/* The state has a CFrame of its own, the root of the list, which belongs to no call of the evaluator. */
 static bool is_root(uintptr_t cframe, uintptr_t state)
 {
 	return cframe - state < STATE_BYTES;
 }
 
-/* A CFrame's newest frame, and the CFrame before it. */
+/* Load a CFrame's newest frame, and the CFrame of the next call outwards. */
 static bool load_cframe(struct csink_interp_walk *walk, uintptr_t cframe, uintptr_t *frame, uintptr_t *previous)
 {
 	const struct layout *layout = layout_of(walk);
@@ -362,8 +361,8 @@ static bool load_cframe(struct csink_interp_walk *walk, uintptr_t cframe, uintpt
 }
 
 /*
- * 3.11 and 3.12 link a CFrame before its frame is stored in it. A group is whole if its end leads to what the CFrame
- * before it has. Else that one's is the newest.
+ * 3.11 and 3.12 link a CFrame before they store its frame in it. The newest CFrame's frame is valid if the frame beyond
+ * the group's end is the one in @previous, the next CFrame outwards; if not, the newest group is that of @previous.
  */
 static bool leads_on(struct csink_interp_walk *walk, uintptr_t state, uintptr_t previous, uintptr_t outer)
 {
@@ -373,7 +372,7 @@ static bool leads_on(struct csink_interp_walk *walk, uintptr_t state, uintptr_t 
 	       (load_cframe(walk, previous, &frame, &above) && frame == outer);
 }
 
-/* 3.11: a group for each CFrame, which is its record. */
+/* 3.11: each CFrame has a group, and is its record. */
 static void walk_entries(struct csink_interp_walk *walk, uintptr_t state)
 {
 	uintptr_t cframe, previous, frame, last, outer;
@@ -427,7 +426,7 @@ static uintptr_t outer_frame(struct csink_interp_walk *walk, uintptr_t cframe)
 	return 0;
 }
 
-/* 3.12 on: the shim at the end of a group is its record. */
+/* From 3.12: the shim at the end of a group is its record. */
 static void walk_shims(struct csink_interp_walk *walk, uintptr_t state)
 {
 	const struct layout *layout = layout_of(walk);
@@ -450,7 +449,7 @@ static void walk_shims(struct csink_interp_walk *walk, uintptr_t state)
 
 /* ---- 3.10 -------------------------------------------------------------------------------------------------------- */
 
-/* The CFrames and the frames are two lists of equal length, or the newest CFrame's frame is still to come. */
+/* CFrames and frames are two lists of equal length, except while the newest CFrame's frame is not linked. */
 static uint32_t count_links(struct csink_interp_walk *walk, uintptr_t from, uint16_t link, uintptr_t state)
 {
 	uint32_t nr = 0;
@@ -500,8 +499,7 @@ static void walk_frames(struct csink_interp_walk *walk, uintptr_t state)
 	}
 }
 
-/* ---- all ----------------------------------------------------------------------------------------------------------
- */
+/* ---- all versions ---- */
 
 /*
  * To 3.11: the state of whoever has the GIL, if that is this thread: with a subinterpreter it is not PyGILState's one.

@@ -95,7 +95,7 @@ static void choose_unwind(struct csink_rec_header *header)
 	header->unwind = (uint32_t)method;
 }
 
-/* To merge frames of interpreters takes the places of native ones, which our own walker knows. */
+/* Merging needs the addresses of native frames, which csink_walk_cfas() has of csink_walk_dwarf() only. */
 static enum csink_interp_mode frames_mode(void)
 {
 	return csink_process.walk == csink_walk_dwarf ? (enum csink_interp_mode)csink_config.frames

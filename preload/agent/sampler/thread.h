@@ -90,7 +90,7 @@ struct csink_thread {
 	/* Short stacks touch the ends of these: in this order, few pages. */
 	struct csink_walk_memo walk_memo; /* of walks into frames */
 	uint64_t frames[CSINK_MAX_DEPTH];
-	struct csink_interp_room *interp; /* of the frames of interpreters; NULL: none was met */
+	struct csink_interp_room *interp; /* buffers of csink_interp_merge(); NULL before its first use */
 	struct csink_stack_memo memo;
 	_Alignas(64) char handler_stack[CSINK_HANDLER_STACK]; /* only what is touched is ever real memory */
 };

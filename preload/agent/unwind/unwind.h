@@ -68,7 +68,7 @@ struct csink_walk {
 	uint32_t nr_frames;      /* out */
 	enum csink_walk_end end; /* out */
 	uint64_t same;           /* out, with a memo: equal for walks of equal frames; 0: not known */
-	bool keep_cfas;          /* csink_walk_cfas() will be asked */
+	bool keep_cfas;          /* csink_walk_cfas() will be called afterwards */
 };
 
 /* The interrupted program counter of a context. */
@@ -112,9 +112,10 @@ int csink_walk_dwarf_init(void);
 void csink_walk_dwarf(struct csink_walk *walk, const ucontext_t *uc);
 
 /**
- * Where the native frames of a walk that has just ended lie: cfas[i] is the lowest address of frames[i]'s own frame,
- * where that of the function it called ends. UINTPTR_MAX: not known.
- * @scratch  room for walk->max_frames. Context: signal.
+ * Write where the native frames of a finished walk with keep_cfas lie: cfas[i] is the lowest address of the frame of
+ * frames[i], which is the upper end of the frame that it called; UINTPTR_MAX if not known.
+ * @cfas, @scratch  arrays of walk->max_frames elements.
+ * Context: signal.
  */
 void csink_walk_cfas(const struct csink_walk *walk, const ucontext_t *uc, uintptr_t *cfas, uint64_t *scratch);
 

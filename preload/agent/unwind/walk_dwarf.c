@@ -251,7 +251,7 @@ void csink_walk_dwarf(struct csink_walk *walk, const ucontext_t *uc)
 		forget(walk);
 }
 
-/* Once more, one frame after the other: over signal frames, on other stacks. */
+/* Without a trail (over signal frames, on other stacks): walk once more, step by step. */
 static void walk_for_cfas(const struct csink_walk *walk, const ucontext_t *uc, uintptr_t *cfas, uint64_t *scratch)
 {
 	struct csink_walk again = {.stack = walk->stack, .frames = scratch, .max_frames = walk->max_frames};
