@@ -142,12 +142,12 @@ $(B)/tests/targets/runtimes/%.class: tests/guests/sources/%.java
 
 # Each class of guests that breaks profilers, with and without us: GUESTS='regex...' chooses, GUEST_RUNS=N multiplies,
 # GUEST_USER=65534 tries them as that user.
-check-guests: tests $(SANITIZED) $(RUNTIMES) ## hold guests of every kind to looking the same with and without us
+check-guests: tests $(SANITIZED) $(RUNTIMES) ## compare programs that break profilers with and without countersink
 	BUILD=$(CURDIR)/$(B) JOBS=$(or $(JOBS),2) tests/guests/guests.py $(GUESTS)
 
 # Programs of the world and their own tests: SUITES='regex...' chooses.
 .PHONY: check-guests-suites
-check-guests-suites: all ## hold CPython's tests, redis, nginx, node, java, Go and others to the same results
+check-guests-suites: all ## compare the test suites of CPython, redis, nginx, node, java, Go and others with and without countersink
 	@scripts/install-deps guests
 	BUILD=$(CURDIR)/$(B) JOBS=$(or $(JOBS),2) tests/guests/suites.py $(SUITES)
 # ATTACH_RUNS to deepen.
@@ -157,14 +157,14 @@ $(B)/tests/attach/truth: tests/attach/truth.c
 	$(make_program)
 
 .PHONY: check-attach
-check-attach: all $(B)/tests/attach/truth \
-		$(B)/tests/targets/lineages ## hold attach's counts to a control group's events, and to a control (root)
+check-attach: $(B)/tests/attach/truth $(B)/tests/targets/lineages
+check-attach: all ## compare attach's counts with those of a control group's events (root)
 	$(B)/tests/attach/truth $(B)/bin/countersink $(ATTACH_EVENTS) $(ATTACH_RUNS) 0.995 1.005 \
 		$(B)/tests/targets/lineages 32 4 1
 
 # Whatever is installed here: SWEEP='regex...' chooses programs and workloads, SWEEP_KEEP=FILE keeps what differed.
 .PHONY: check-guests-sweep soak-leaks
-check-guests-sweep: tests ## run every installed program, and sixty jobs, with and without us: the same output
+check-guests-sweep: tests ## compare the output of every installed program, and of sixty jobs, with and without countersink
 	BUILD=$(CURDIR)/$(B) JOBS=$(or $(JOBS),2) /usr/bin/python3 -B tests/guests/sweep.py $(SWEEP)
 
 # A hundred bytes lost with each: soak's bounds must be broken.
@@ -249,8 +249,8 @@ $(B)/tests/diff/cfi_scan: tests/diff/cfi_scan.c $(B)/libtested.a
 	$(link_tested)
 
 .PHONY: check-walkers fuzz fuzz-recording
-check-walkers: $(B)/tests/diff/walk_diff.so $(B)/tests/diff/walk_diff_print $(B)/tests/targets/deep \
-		$(B)/tests/targets/unwind_mix ## compare stack walks with libunwind's inside real programs
+check-walkers: $(B)/tests/diff/walk_diff_print $(B)/tests/targets/deep $(B)/tests/targets/unwind_mix
+check-walkers: $(B)/tests/diff/walk_diff.so ## compare stack walks with libunwind's inside real programs
 	@BUILD=$(CURDIR)/$(B) tests/diff/run $(DIFF_SECONDS) $(DIFF_NAMES)
 
 # What frame rules this system's programs have, and how the walker takes them.
