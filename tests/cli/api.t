@@ -22,7 +22,7 @@ is "$(exports "$LIB" | grep csink)" "$(declared "$SRC/include/countersink.h")" \
 	"the injected library exports the functions of countersink.h, and no others of ours"
 is "$(readelf -d "$API" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')" libcountersink-api.so.0 "the API library has a soname"
 is "$(nm -D --defined-only "$API" | awk '$2 != "A" { sub(/.*@+/, "", $3); print $3 }' | sort | uniq -c | awk '{ print $2 }' | xargs)" \
-	"COUNTERSINK_0.1 CSINK_PRIVATE" "each of its functions has a version"
+	"COUNTERSINK_0.1 CSINK_PRIVATE" "each function of the API library has a version"
 version() {
 	sed -n "s/^#define CSINK_API_$1 //p" "$SRC/include/countersink/version.h"
 }
@@ -34,7 +34,7 @@ if [ "$(uname -m)" = x86_64 ]; then
 	size "$LIB" | awk 'NR == 2 { print $1, $3 }' >sizes
 	read -r text bss <sizes
 	ok "the injected library has at most 220 KiB of text (${text:-unknown} bytes)" test "${text:-999999}" -le 225280
-	ok "and at most 64 KiB of zeroes (${bss:-unknown} bytes)" test "${bss:-999999}" -le 65536
+	ok "the injected library has at most 64 KiB of zeroes (${bss:-unknown} bytes)" test "${bss:-999999}" -le 65536
 else
 	skip "the injected library's size" "the bounds are those of x86-64"
 fi
@@ -50,11 +50,11 @@ is "$(loaded countersink -q -o l.pb.gz -e page-faults:u,minor-faults:u -- true)"
 alone() {
 	env LD_PRELOAD="$LIB" COUNTERSINK_QUIET=1 COUNTERSINK_OUTPUT="$TMP/a.pb.gz" "$@"
 }
-is "$(loaded alone true)" 0 "nor does a program with the default event, by the environment alone"
-is "$(loaded alone COUNTERSINK_EVENTS=task-clock true)" 0 "nor with task-clock"
-is "$(loaded alone COUNTERSINK_EVENTS=page-faults:u,minor-faults:u true)" 1 "with names that have to be looked up it does"
+is "$(loaded alone true)" 0 "by the environment alone, a program with the default event does not load the API library"
+is "$(loaded alone COUNTERSINK_EVENTS=task-clock true)" 0 "by the environment alone, a program with task-clock does not load the API library"
+is "$(loaded alone COUNTERSINK_EVENTS=page-faults:u,minor-faults:u true)" 1 "by the environment alone, event names that have to be looked up load the API library"
 is "$(alone COUNTERSINK_EVENTS=page-faults:u,minor-faults:u cat /proc/self/maps | grep -c libcountersink-api)" 0 \
-	"and closes it again"
+	"the API library is closed after the look-up of event names"
 
 # Names that need it, and it is not there, or of another build.
 mkdir copy
@@ -65,11 +65,11 @@ unfound() {
 		LD_PRELOAD=$TMP/copy/lib/libcountersink.so "$TARGETS/burn" 30 >out 2>err
 	echo "$? $(grep -c '^burn ' out)"
 }
-is "$(unfound)" "0 1" "without it the program runs"
+is "$(unfound)" "0 1" "without the API library the program runs"
 like "$(cat err)" 'page-faults:u,minor-faults:u: names of events are looked up by libcountersink-api\.so\.0, which is not beside libcountersink\.so: install it there; sampling CPU time instead' \
-	"a line says what is missing"
-like "$(cat err)" ' burn_60' "and the default event is sampled"
+	"without the API library a line reports what is missing"
+like "$(cat err)" ' burn_60' "without the API library the default event is sampled"
 cp "$TARGETS/old_names.so" copy/lib/libcountersink-api.so.0
-is "$(unfound)" "0 1" "with another library in its place the program runs"
-like "$(cat err)" 'libcountersink-api\.so\.0, which is of another version' "which is said in a line"
+is "$(unfound)" "0 1" "with another library in place of the API library the program runs"
+like "$(cat err)" 'libcountersink-api\.so\.0, which is of another version' "with another library in place of the API library a line reports it"
 done_testing

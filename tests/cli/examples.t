@@ -35,7 +35,7 @@ ok "phases is compiled with nothing to link" build phases
 like "$(./phases)" '^profiled: no$' "phases runs alone"
 countersink -q -o phases.pb.gz -- ./phases >out 2>err
 is "$(cat out)" "profiled: yes" "phases runs under countersink"
-like "$(countersink report --by phase phases.pb.gz)" 'compute' "and its phases are in the profile"
+like "$(countersink report --by phase phases.pb.gz)" 'compute' "the phases of the example are in its profile"
 
 # pkg-config's words on purpose.
 for way in shared static; do

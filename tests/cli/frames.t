@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 
 FRAMES=$SRC/tests/frames
-have python3 || skip_all "there is no python3"
+have python3 || skip_all "python3 is not installed"
 PYTHON=$(python3 -c 'import sys; print(sys.executable)') # python3 itself may be a script that chooses one
 
 # The interpreters that can be found, each once.

@@ -150,7 +150,7 @@ print(sum(inner(2000) for _ in range(9000)))'
 
 	profile sleepy "$TARGETS/sleepy" 600
 	like "$(cat sleepy.out)" 'interrupted 0' "sleepy: no wait was interrupted"
-	hot cum '^awake$' 50 "its work is profiled"
+	hot cum '^awake$' 50 "sleepy: the work between its waits is profiled"
 	ok "sleepy: CPU time agrees with the kernel's accounting" sums_up sleepy
 
 	profile syscalls "$TARGETS/syscalls" 1000

@@ -58,11 +58,11 @@ fi
 
 # ---- other rows, of real programs
 threads=$("$COUNTERSINK" report --by thread --all t.pb.gz)
-like "$threads" 'process +thread$' 'by thread: the title'
-is "$(echo "$threads" | grep -cE 'threads8 [0-9]+ +worker-[0-7] [0-9]+$')" 8 'by thread: all eight threads'
-like "$("$COUNTERSINK" report --by process t.pb.gz)" 'threads8 [0-9]+$' 'by process'
-like "$("$COUNTERSINK" report --by module i.pb.gz)" '/inlines$' 'by module: whole paths'
-like "$("$COUNTERSINK" report --by line i.pb.gz)" 'inlines +inlines.cc:[0-9]+ [a-z]' 'by line'
+like "$threads" 'process +thread$' '--by thread: the table has its title'
+is "$(echo "$threads" | grep -cE 'threads8 [0-9]+ +worker-[0-7] [0-9]+$')" 8 '--by thread: all eight threads have a row'
+like "$("$COUNTERSINK" report --by process t.pb.gz)" 'threads8 [0-9]+$' '--by process: a row has the name and the PID'
+like "$("$COUNTERSINK" report --by module i.pb.gz)" '/inlines$' '--by module: a row has the whole path'
+like "$("$COUNTERSINK" report --by line i.pb.gz)" 'inlines +inlines.cc:[0-9]+ [a-z]' '--by line: a row has the file, the line and the function'
 tid=$(echo "$threads" | sed -nE 's/.*threads8 [0-9]+ +worker-3 ([0-9]+)$/\1/p' | head -1)
 like "$("$COUNTERSINK" report --thread " $tid\$" --by thread t.pb.gz)" "^ +100.00.* $tid\$" '--thread selects a thread by its id'
 like "$("$COUNTERSINK" report --tree i.pb.gz)" 'churn.*  inlines$' 'a tree of a real program'
@@ -90,7 +90,7 @@ for tool in sh sed grep; do
 	ln -sf "$(command -v $tool)" bin/$tool
 done
 like "$(PATH=$PWD/bin "$COUNTERSINK" report --annotate churn i.pb.gz)" 'objdump cannot be started .*no disassembly; it is in the package binutils' \
-	'without objdump that is said'
+	'without objdump the report says that there is no disassembly, and why'
 cp "$TARGETS/inlines" moved
 ok 'the moved program is profiled' "$COUNTERSINK" -q -o moved.pb.gz -- ./moved 300
 cp "$TARGETS/burn" moved

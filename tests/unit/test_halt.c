@@ -243,7 +243,7 @@ static void keeps_calls(void)
 	is_num(halt.err, 0, "a sleeping target is no error");
 	if (write(tell[1], "x", 1) != 1 || read(hear[0], &err, sizeof(err)) != sizeof(err))
 		err = -1;
-	is_num(err, 0, "its call comes to its end as ever");
+	is_num(err, 0, "a sleeping target's epoll_wait ends without an error");
 	end(pid);
 }
 

@@ -62,10 +62,10 @@ static void test_forms(void)
 
 static void test_operands(void)
 {
-	is_num(operand("run"), 1, "no operand: argc");
+	is_num(operand("run"), 1, "without an operand the index is argc");
 	is_num(operand("run x -F 5"), 1, "options end at the first word");
-	is_num(operand("run -F 5 x"), 3, "after options");
-	is_num(operand("run -F 5 -- -x"), 4, "after --");
+	is_num(operand("run -F 5 x"), 3, "an operand after options is found");
+	is_num(operand("run -F 5 -- -x"), 4, "an operand after -- is found");
 	is_num(operand("run -- --"), 2, "the second -- is an operand");
 	is_num(operand("run - x"), 1, "a lone - is an operand");
 }

@@ -98,16 +98,18 @@ static int check(const char *path)
 
 static void test_places(void)
 {
-	is_num(check("new.pb.gz"), 0, "a new file here");
+	is_num(check("new.pb.gz"), 0, "a new file in the working directory is accepted");
 	is_num(access("new.pb.gz", F_OK), -1, "the check creates no file");
-	is_num(check("/nowhere/x"), -ENOENT, "no directory");
-	is_num(check("."), -EISDIR, "a directory");
-	is_num(check("x/"), -EISDIR, "a directory that is not there");
-	is_num(check("/x_in_root"), geteuid() ? -EACCES : 0, "the root directory is a directory");
-	is_num(check("/dev/null"), 0, "a device");
-	is_num(check("/dev/null/x"), -ENOTDIR, "below a device");
+	is_num(check("/nowhere/x"), -ENOENT, "a missing directory: ENOENT");
+	is_num(check("."), -EISDIR, "a directory as the file: EISDIR");
+	is_num(check("x/"), -EISDIR, "a missing directory with a slash at its end: EISDIR");
+	is_num(check("/x_in_root"), geteuid() ? -EACCES : 0,
+	       "a file in the root directory is checked by its directory");
+	is_num(check("/dev/null"), 0, "a device is accepted");
+	is_num(check("/dev/null/x"), -ENOTDIR, "a file below a device: ENOTDIR");
 	mkdir("closed", 0500);
-	is_num(check("closed/x"), geteuid() ? -EACCES : 0, "a directory that is not ours to write");
+	is_num(check("closed/x"), geteuid() ? -EACCES : 0,
+	       "a directory without write permission: EACCES, but for root");
 }
 
 static void test_fallback(void)
@@ -119,18 +121,19 @@ static void test_fallback(void)
 	setenv("TMPDIR", "/t", 1);
 	mkdir("home", 0755);
 	setenv("HOME", home, 1);
-	is_num(csink_output_fallback("/x/y.gz", 0, out, sizeof(out)), 0, "first");
-	is_str(out, "/t/y.gz", "$TMPDIR");
+	is_num(csink_output_fallback("/x/y.gz", 0, out, sizeof(out)), 0, "the first fallback exists");
+	is_str(out, "/t/y.gz", "the first fallback is in $TMPDIR");
 	csink_output_fallback("/x/y.gz", 1, out, sizeof(out));
-	is_str(out, "/tmp/y.gz", "/tmp");
+	is_str(out, "/tmp/y.gz", "the second fallback is in /tmp");
 	csink_output_fallback("/x/", 2, out, sizeof(out));
 	snprintf(want, sizeof(want), "%s/countersink.pb.gz", home);
-	is_str(out, want, "the home directory, and a name where there is none");
+	is_str(out, want, "the third fallback is in the home directory, with the default name for an empty one");
 	csink_output_fallback("/x/..", 2, out, sizeof(out));
 	is_str(out, want, ".. is replaced by the default name");
-	is_num(csink_output_fallback("/x/y.gz", 3, out, sizeof(out)), 0, "fourth");
-	ok(!strncmp(out, "/tmp/y.gz.", 10) && strlen(out) == 18, "a name in /tmp that cannot be guessed");
-	is_num(csink_output_fallback("/x/y.gz", 4, out, sizeof(out)), -ENOENT, "no more");
+	is_num(csink_output_fallback("/x/y.gz", 3, out, sizeof(out)), 0, "the fourth fallback exists");
+	ok(!strncmp(out, "/tmp/y.gz.", 10) && strlen(out) == 18,
+	   "the fourth fallback is a name in /tmp that cannot be guessed");
+	is_num(csink_output_fallback("/x/y.gz", 4, out, sizeof(out)), -ENOENT, "there is no fifth fallback: ENOENT");
 	if (geteuid()) {
 		setenv("HOME", "/", 1);
 		csink_output_fallback("/x/y.gz", 2, out, sizeof(out));

@@ -109,21 +109,21 @@ static void test_refusals(void)
 
 	fill();
 	page.index = 0;
-	is_num(read_page(&value), -1, "no counter: index 0");
-	is_num(nr_reads, 0, "no counter: no counter instruction is executed");
+	is_num(read_page(&value), -1, "index 0: the counter is not read");
+	is_num(nr_reads, 0, "index 0: no counter instruction is executed");
 	fill();
 	page.cap_user_rdpmc = 0;
-	is_num(read_page(&value), -1, "a counter that user space may not read");
-	is_num(nr_reads, 0, "not allowed: no counter instruction is executed");
+	is_num(read_page(&value), -1, "cap_user_rdpmc is 0: the counter is not read");
+	is_num(nr_reads, 0, "cap_user_rdpmc is 0: no counter instruction is executed");
 	fill();
 	page.cap_user_time = 0;
-	is_num(read_page(&value), -1, "times unknown");
+	is_num(read_page(&value), -1, "a page without times: the counter is not read");
 	fill();
 	page.pmc_width = 0;
-	is_num(read_page(&value), -1, "no width");
+	is_num(read_page(&value), -1, "a counter width of 0: the counter is not read");
 	fill();
 	page.pmc_width = 65;
-	is_num(read_page(&value), -1, "no width that could be");
+	is_num(read_page(&value), -1, "a counter width of 65: the counter is not read");
 }
 
 static void test_switches(void)

@@ -249,10 +249,10 @@ static void test_others(void)
 		printf("# %s\n", why);
 		return;
 	}
-	is_num(p->nr_samples, 1, "its sample");
-	is_num(p->values[1], 6, "its values");
+	is_num(p->nr_samples, 1, "a profile in another order has its sample");
+	is_num(p->values[1], 6, "a profile in another order has its values");
 	is_str(csink_profile_text(p, p->functions[p->lines[p->locations[p->stack_ids[0]].first_line].function].name),
-	       "b", "its leaf");
+	       "b", "a profile in another order has its leaf");
 	is_num(p->default_type, 1, "the last type is the default");
 	csink_profile_destroy(p);
 }

@@ -43,12 +43,12 @@ static void test_whole(void)
 	char why[160];
 
 	is_num(parse(&r, &rec, why), 0, "a whole recording is read");
-	is_num(rec.nr_modules, 1, "its module");
-	is_num(rec.nr_threads, 1, "its thread");
-	is_num(rec.nr_nodes, 3, "its callers");
-	is_num(rec.nr_rows, 3, "its rows");
-	is_num(rec.nr_notes, 1, "its note");
-	is_num(rec.nr_spawns, 1, "its spawn");
+	is_num(rec.nr_modules, 1, "a whole recording has its module");
+	is_num(rec.nr_threads, 1, "a whole recording has its thread");
+	is_num(rec.nr_nodes, 3, "a whole recording has its callers");
+	is_num(rec.nr_rows, 3, "a whole recording has its rows");
+	is_num(rec.nr_notes, 1, "a whole recording has its note");
+	is_num(rec.nr_spawns, 1, "a whole recording has its spawn");
 	is_num(rec.nr_damaged, 0, "no entry is damaged");
 	is_num(rec.rows[0].thread, 0, "a row before its thread's entry finds its thread");
 	is_num(rec.rows[0].node, 2, "a row before its callers' entry finds its callers");

@@ -412,9 +412,9 @@ static void test_perfmap(void)
 	fclose(map);
 	is_num(csink_perfmap_resolve(a.p, path, a.wants, 4), 2, "a perf map names what is in it");
 	is_str(name(&a, 1, 0), "LazyCompile:~hot /x.js:1", "the latest name holds");
-	is_str(name(&a, 2, 0), NULL, "behind its end there is none");
+	is_str(name(&a, 2, 0), NULL, "an address behind a map entry has no name");
 	is_str(name(&a, 3, 0), "after", "a line that is too long is left out whole");
-	is_num(csink_perfmap_resolve(a.p, "/nowhere/perf-1.map", a.wants, 4), -ENOENT, "no map, no names");
+	is_num(csink_perfmap_resolve(a.p, "/nowhere/perf-1.map", a.wants, 4), -ENOENT, "a missing perf map: ENOENT");
 	if (!geteuid() && !chown(path, 65534, 65534))
 		is_num(csink_perfmap_resolve(a.p, path, a.wants, 4) > 0, 0, "another user's map is not trusted");
 	else

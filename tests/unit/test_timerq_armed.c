@@ -435,12 +435,12 @@ static void test_alarm(void)
 	csink_timerq_setup(queue, 0, MS, NULL, count);
 	ok(wait_for(nr_calls >= 50 && nr_own_signals >= 20), "the program's own setitimer and the queue both run");
 	getitimer(ITIMER_REAL, &left);
-	is_num(left.it_interval.tv_usec, 3000, "its interval is untouched");
+	is_num(left.it_interval.tv_usec, 3000, "the interval of the program's setitimer is kept");
 	setitimer(ITIMER_REAL, &stop, NULL);
 	alarm(1000);
 	csink_timerq_destroy(queue);
 	queue = NULL;
-	ok(alarm(0) > 900, "its alarm() too");
+	ok(alarm(0) > 900, "the program's alarm() is kept");
 	ok(handler_of(SIGALRM) == (void *)own_handler, "the program's SIGALRM handler is kept");
 	signal(SIGALRM, SIG_DFL);
 }

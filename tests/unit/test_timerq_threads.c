@@ -260,7 +260,7 @@ static void test_everything(uint32_t flags, const char *how)
 		pthread_join(threads[i], NULL);
 	setitimer(ITIMER_REAL, &never, NULL);
 	ok(nr_calls >= ENOUGH_CALLS, "%s, %d threads and an alarm handler: %d calls", how, NR_THREADS, (int)nr_calls);
-	is_num(overlaps, 0, "no two at a time");
+	is_num(overlaps, 0, "no two callbacks of a queue run at the same time");
 	is_num(unexpected, 0, "every answer was one that the header names");
 	ok(wait_for(csink_timerq_run(queue, monotonic_ns()) >= 0 && csink_timerq_isempty(queue)),
 	   "when all have taken theirs back, the queue is empty");

@@ -185,7 +185,7 @@ static void check_depth(void)
 	is_end(CSINK_WALK_COMPLETE, "a walk that just fits is complete");
 	seen.max_frames--;
 	recurse(0);
-	is_end(CSINK_WALK_DEPTH, "one that does not is not");
+	is_end(CSINK_WALK_DEPTH, "a walk with one frame more than fits ends at the depth limit");
 }
 
 int main(void)

@@ -97,7 +97,7 @@ static void check_call_of_nothing(void)
 	expect(&main_stack, CSINK_MAX_DEPTH);
 	if (!sigsetjmp(back, 1))
 		call_nothing((void (*)(void))unmapped);
-	ok(frame_in(call_nothing) == 0, "likewise of memory that is not there");
+	ok(frame_in(call_nothing) == 0, "a call of unmapped memory: its caller is found");
 	munmap(unmapped, 4096);
 	signal(SIGSEGV, SIG_DFL);
 }

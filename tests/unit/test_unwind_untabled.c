@@ -64,10 +64,12 @@ static void check_objects_end(void)
 		fini++;
 	is_num((long)caller_there(fini, from, old, 0), (long)from,
 	       "an object's end: its caller, before its first instruction");
-	is_num((long)caller_there(fini + 4, old, from, 0), (long)from, "after it");
-	is_num((long)caller_there(fini + 8, from, old, 0), (long)from, "the frame before the last instruction");
+	is_num((long)caller_there(fini + 4, old, from, 0), (long)from,
+	       "an object's end: its caller, after its first instruction");
+	is_num((long)caller_there(fini + 8, from, old, 0), (long)from,
+	       "an object's end: its caller, before its last instruction");
 	is_num((long)caller_there(fini + 8, 0x7ffe0010, from, 0x7ffe0010), (long)from,
-	       "beside a frame pointer just saved");
+	       "an object's end: its caller, where a frame pointer was just saved");
 }
 
 /* Assembly without tables, as compilers' and libraries' own is, far from all else. */

@@ -295,7 +295,7 @@ static void test_derived(void)
 	is_str(text, "2.50", "misses are shown for a thousand instructions");
 	csink_derived_format(&d[0], (int64_t[]){0, 2000, 5, 0}, text, sizeof(text));
 	is_str(text, "-", "a figure with divisor 0 is a dash, not 0");
-	is_num(csink_derived_find(p, d, 1), 1, "no more than there is room for");
+	is_num(csink_derived_find(p, d, 1), 1, "derived figures are limited to the room in the array");
 	csink_profile_destroy(p);
 }
 
