@@ -109,7 +109,7 @@ def test_firefox():
         while profiler('status').returncode and time.monotonic() < until:
             time.sleep(0.1)
         tap.same(profiler('status').returncode, 0, 'the Firefox Profiler loads its format')
-        tap.ok('burn' in profiler('thread', 'list').stdout, 'it has the thread')
+        tap.ok('burn' in profiler('thread', 'list').stdout, 'the Firefox Profiler lists the thread')
         functions = profiler('thread', 'functions', '--thread', 't-0').stdout
         sums = {m[1]: float(m[2]) for m in re.finditer(r'burn!(burn_\d+) - self: .*total: ([0-9.]+)ms', functions)}
         agree({f: 100 * v * 1e6 / WHOLE for f, v in sums.items()}, 'the Firefox Profiler: the shares of the report')
@@ -122,7 +122,7 @@ def test_firefox():
 run(COUNTERSINK, '-q', '--timeline', '-o', 'x.pb.gz', '--', BUILD + '/tests/targets/burn', '1500')
 WANTED = shares_of_report('x.pb.gz')
 WHOLE = sum(int(line.rsplit(' ', 1)[1]) for line in run(COUNTERSINK, 'export', '-f', 'folded', 'x.pb.gz').stdout.splitlines())
-tap.same(sorted(WANTED), ['burn_10', 'burn_30', 'burn_60'], 'there is something to compare')
+tap.same(sorted(WANTED), ['burn_10', 'burn_30', 'burn_60'], 'the report has the three functions to compare')
 test_callgrind()
 test_folded()
 test_firefox()
