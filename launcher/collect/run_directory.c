@@ -238,9 +238,9 @@ static void empty(int dir_fd, int level)
 }
 
 /*
- * Children of processes that go on look for the directory: none may find it half removed, record there and be removed
- * with it, untold. So all are told first; then the directory has another name, under which no child finds it; then what
- * came in between is told, and goes.
+ * Children of processes that still run look for the directory: none may find it half removed, record there, and lose
+ * its recording without notice. So all recordings are marked first; then the directory is renamed, so that no child
+ * finds it; then recordings that were added in between are marked and removed.
  */
 void csink_run_directory_remove(struct csink_run_directory *directory)
 {

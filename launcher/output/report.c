@@ -1,6 +1,7 @@
 /*
  * Prints the report (report.h): the verdict in one line, what must be known to believe it, the table of functions, and
- * what to do next. Facts come from the profile's comments; a profile of others has none, and then fewer lines are said.
+ * what to do next. Facts come from the profile's comments; another program's profile has none, and its report has fewer
+ * lines.
  */
 #include "launcher/output/report.h"
 

@@ -246,8 +246,8 @@ static void format_share(const char *times, char *buf, size_t size)
 }
 
 /*
- * "; samples have 390.248 M, 96.9 % of it": what happened where nothing was sampled, and what the kernel did not count
- * for it had stopped a sampling event, is in what was counted from outside alone. Of CPU time, "accounted" says so.
+ * "; samples have 390.248 M, 96.9 % of it": events without a sample, and events that the kernel did not count
+ * while it had stopped a sampling event, are in the outside count alone. For CPU time the line "accounted" has that.
  */
 static void format_sampled(const struct printer *r, char *name, int64_t counted, const char *unit, char *buf,
 			   size_t size)

@@ -21,7 +21,7 @@ bool csink_spare_fds_take(struct csink_spare_fds *spare);
 void csink_spare_fds_release(const struct csink_spare_fds *spare);
 
 /**
- * Run the command in place of the launcher, as if it had been started without it; why was said before.
+ * Run the command in place of the launcher, as if it had been started without it. The caller has printed the reason.
  * @inherited  put back; NULL: nothing has been changed.
  * Returns only if that fails: -errno of execvp(3).
  */

@@ -1,4 +1,4 @@
-/* The programs that are told of a reservation: see hooks.h. */
+/* The programs that are run for each reservation: see hooks.h. */
 #include "launcher/session/hooks.h"
 
 #include <ctype.h>

@@ -1,7 +1,7 @@
 /*
- * Programs that are told of a reservation: a directory of hooks, each run with the word "reserve" before the counters
- * are used and with "release" after, so that any daemon can be asked to back off. Bounded in time: one that does not
- * end is killed, with its process group. Used by launcher/session/reservation.c.
+ * Programs that are run for each reservation: a directory of hooks, each run with the word "reserve" before the
+ * counters are used and with "release" after, so that any daemon can be asked to back off. Bounded in time: one that
+ * does not end is killed, with its process group. Used by launcher/session/reservation.c.
  *
  * A hook is an executable file whose name has letters, digits, '-' and '_' only (as run-parts(8) has it), which belongs
  * to root or to this user and which no other user may write. The same holds for its directory and for every directory
@@ -42,7 +42,7 @@ static inline uint32_t csink_hooks_nr_lines(const struct csink_hooks *hooks)
  * @directory      where they are; one that is not there has none, in a few microseconds.
  * @timeout_ns  for all of them together.
  * @cancel_fd   when it becomes readable the running one is killed, and the rest is not started; -1: none.
- * Returns the number of errors, which are said in hooks->errors, or -ECANCELED.
+ * Returns the number of errors, whose messages are in hooks->errors, or -ECANCELED.
  */
 int csink_hooks_reserve(struct csink_hooks *hooks, const char *directory, uint64_t timeout_ns, int cancel_fd);
 

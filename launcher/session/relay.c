@@ -212,7 +212,7 @@ static void take_signals(struct wait_state *state)
 		else
 			hand_on(state, &info);
 	}
-	/* Now that all is read: the command's stop is told before the TSTP that it may come from. */
+	/* Only after all signals are read: the SIGCHLD of a stop arrives before the SIGTSTP that may have caused it. */
 	if (state->ended || !state->stopped_by || !(state->stop_asked || has_terminal()))
 		return;
 	stop_along(state->child, state->stopped_by);

@@ -45,14 +45,15 @@ bool csink_reservation_has_pmu(void);
 
 /**
  * Make it.
- * Returns 0: go on (reserve.state says how well it went, line in words; hooks.errors are to be said).
+ * Returns 0: go on (reserve.state has the outcome, line the same in words; the caller prints hooks.errors).
  * -EBUSY: it was required and is not confirmed; -ECANCELED: by cancel_fd. Then everything has been released already.
  */
 int csink_reservation_make(struct csink_reservation *reservation, const struct csink_reservation_wish *wish);
 
 /**
- * Release it all, after a last look at the agent. hooks.errors are to be said.
- * Returns 0, or -EBUSY: the agent counted again before the end (line says so). Does nothing if nothing is held.
+ * Release it all, after a last query of the agent. The caller prints hooks.errors.
+ * Returns 0, or -EBUSY: the agent counted again before the end (line has the message). Does nothing without a
+ * reservation.
  */
 int csink_reservation_end(struct csink_reservation *reservation);
 

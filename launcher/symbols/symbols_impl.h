@@ -117,8 +117,8 @@ int csink_units_find(struct csink_batch *batch, Dwarf *dwarf, struct csink_units
 void csink_units_release(struct csink_units *units);
 
 /**
- * Find where a unit's entries lie in memory. @last is the section that the last one was in, or NULL. False if it cannot
- * be told: then the unit is left to the symbol table.
+ * Find where a unit's entries lie in memory. @last is the section that the last one was in, or NULL. Returns false if
+ * that is not known: then the symbol table names the unit's functions.
  */
 bool csink_unit_place(struct csink_unit *unit, const Elf_Data **last);
 

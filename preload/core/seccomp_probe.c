@@ -20,7 +20,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* No address, and no file's number, that anybody has. */
+/* An address that is never mapped, and a file descriptor that is never open. */
 enum { NOWHERE = 4096, NO_FILE = 0x7ffffff0, HERE = -100 /* AT_FDCWD */ };
 
 #define LIFE CSINK_CALLS_LIFE

@@ -1,4 +1,4 @@
-"""Guests with threads that nobody tells us of: they are counted, and the report names them."""
+"""Guests with untracked threads: they are counted, and the report names them."""
 from harness import Guest
 
 

@@ -1,5 +1,5 @@
 /*
- * Threads that a profiler is not told of: made by clone(2) itself, or there before it came.
+ * Untracked threads: created by clone(2) itself, or before the library was loaded.
  *   guest_strangers raw | ended | late LIBRARY
  */
 #include <dlfcn.h>

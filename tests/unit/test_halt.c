@@ -221,7 +221,7 @@ static void keeps_signals(void (*serve)(void), const char *what)
 		failed += halt_once(pid, &halt) != 0;
 	is_over = 1;
 	pthread_join(sender, NULL);
-	is_num(failed, 0, "halted many times");
+	is_num(failed, 0, "a target that is stopped many times is stopped each time");
 	if (write(tell[1], "x", 1) != 1 || read(hear[0], &got, sizeof(got)) != sizeof(got))
 		got = -1;
 	is_num(got, nr_sent, what);
@@ -359,9 +359,9 @@ int main(void)
 	keeps_signals(serve_signals_asleep, "a sleeping target gets each signal");
 	keeps_calls();
 	is_killed();
-	in_child(refused_by_kernel, "EPERM where ptrace is refused; what is to be done is done");
-	in_child(asked_not_to, "ECANCELED where nobody is to be stopped; what is to be done is done");
-	in_child(traced_by_another, "EBUSY where somebody traces one, and who; what is to be done is done");
+	in_child(refused_by_kernel, "EPERM where ptrace is refused; the callback is called");
+	in_child(asked_not_to, "ECANCELED where no process may be stopped; the callback is called");
+	in_child(traced_by_another, "EBUSY and the tracer's PID where a target is traced; the callback is called");
 	in_child(gone, "ESRCH where there is no such process; nothing is done");
 	return done();
 }

@@ -89,7 +89,7 @@ static void test_table(void)
 	is_num((long long)result.processes[1].cpu_ns, 111, "table: CPU time of all threads");
 	is_str(result.processes[2].comm, "make", "table: a child that execs nothing has its parent's name");
 	ok(!result.processes[2].has_cpu, "table: a count that is missing is not taken for 0");
-	is_num(result.nr_running, 0, "table: nobody runs");
+	is_num(result.nr_running, 0, "table: no process is still running");
 	free(result.processes);
 	csink_tree_table_fini(&table);
 }
@@ -115,7 +115,7 @@ static void test_many(void)
 	}
 	is_num(result.nr_processes, 20000, "many: all are there");
 	is_num(complete, 20000, "many: all complete");
-	is_num((long long)sum, 19999LL * 20000 / 2, "many: nobody's count went to another");
+	is_num((long long)sum, 19999LL * 20000 / 2, "many: each count belongs to its own process");
 	free(result.processes);
 	csink_tree_table_fini(&table);
 }

@@ -121,7 +121,7 @@ static void test_ring(void)
 	is_num(made.err, 0, "A maps a ring, makes it persistent, and is gone");
 	target_faults(500);
 	fd = csink_persist_open(made.id, -1, &event, base);
-	ok(fd >= 0 && event.pages == RING_PAGES, "B opens it again, and is told its size");
+	ok(fd >= 0 && event.pages == RING_PAGES, "B opens the event again, and gets the size of its ring");
 	ok(mmap(NULL, ring_bytes(4), PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED && errno == EINVAL,
 	   "a mapping of another size: EINVAL, by the kernel");
 	ring = mmap(NULL, ring_bytes(event.pages), PROT_READ, MAP_SHARED, fd, 0);
@@ -137,7 +137,7 @@ static void test_ring(void)
 	munmap((void *)ring, ring_bytes(event.pages));
 	close(fd);
 	made = in_process(make_ring, 0);
-	is_num(made.err, 0, "a ring that nobody has mapped before the keeper");
+	is_num(made.err, 0, "a ring that no process mapped before the keeper");
 	target_faults(50);
 	fd = csink_persist_open(made.id, -1, &event, base);
 	ring = mmap(NULL, ring_bytes(event.pages), PROT_READ, MAP_SHARED, fd, 0);

@@ -144,7 +144,8 @@ static void test_others(void)
 	close(inherited_fd);
 	is_num(stat(directory, &st) ? 0 : st.st_mode & 0777, 0700,
 	       "without shared events the directory is private again");
-	is_num(in_process(nobody_detaches, 0).err, -EACCES, "nobody can put events into another's directory: EACCES");
+	is_num(in_process(nobody_detaches, 0).err, -EACCES,
+	       "no user can put events into another user's directory: EACCES");
 	is_num(attach_all(), 0, "all events are attached");
 	ok(wait_until(has_no_keeper), "the keeper has ended");
 	is_num(in_process(nobody_has_no_memory, 0).err, -ENOBUFS, "a ring over the limit of locked memory: ENOBUFS");

@@ -212,8 +212,7 @@ static void test_refusals(void)
 	struct rlimit lim, small = {64 * 1024, RLIM_INFINITY};
 	struct stat st;
 
-	is_num(csink_recording_create(&rec, "/nowhere/at/all", 1 << 20), -ENOENT,
-	       "a directory that is not there is told");
+	is_num(csink_recording_create(&rec, "/nowhere/at/all", 1 << 20), -ENOENT, "a missing directory is reported");
 	getrlimit(RLIMIT_FSIZE, &lim);
 	setrlimit(RLIMIT_FSIZE, &small);
 	is_num(csink_recording_create(&rec, dir, 1 << 20), 0, "a small RLIMIT_FSIZE raises no SIGXFSZ");

@@ -104,7 +104,7 @@ static void test_file(void)
 	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), -EBADMSG, "an empty file is refused");
 	is_str(why, "too short for a recording (0 bytes)", "an empty file is refused with the reason");
 	unlink(path);
-	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), -ENOENT, "a file that is not there is said");
+	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), -ENOENT, "a missing file: ENOENT");
 	if (mkfifo(path, 0600))
 		abort();
 	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), -EBADMSG, "a pipe is refused, and not waited for");

@@ -1,4 +1,4 @@
-/* Loads that survive: what is readable is read, what is not is said, and neither the mask nor errno changes. */
+/* Loads that survive: readable memory is read, other memory is reported, and neither the mask nor errno changes. */
 #include "preload/core/safe_load.h"
 #include "tests/unit/tap.h"
 

@@ -341,7 +341,7 @@ static void test_refused(void)
 
 	is_num(csink_symbols_resolve(a.p, &object, a.wants, 1), -ESTALE, "a file of another build is not used");
 	object = (struct csink_object){.path = "/nowhere/x"};
-	is_num(csink_symbols_resolve(a.p, &object, a.wants, 1), -ENOENT, "a file that is gone is said");
+	is_num(csink_symbols_resolve(a.p, &object, a.wants, 1), -ENOENT, "a missing file: ENOENT");
 	object.path = "/etc/passwd";
 	is_num(csink_symbols_resolve(a.p, &object, a.wants, 1), -ENOEXEC, "a text is no object");
 	object.path = "/dev/zero";

@@ -91,7 +91,7 @@ void csink_stat_intervals_run(struct csink_stat_intervals *intervals)
 	uint64_t expirations;
 
 	if (read(intervals->timer_fd, &expirations, sizeof(expirations)) < 0)
-		errno = 0; /* somebody set the clock of the timer; the queue knows what is due */
+		errno = 0; /* the timer's clock was set; the queue decides what is due */
 	csink_timerq_run(intervals->queue, csink_monotonic_ns());
 	arm(intervals);
 }

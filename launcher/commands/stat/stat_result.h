@@ -59,7 +59,7 @@ struct csink_stat_writer {
 void csink_stat_write_interval(struct csink_stat_writer *writer, const struct csink_stat_result *result,
 			       uint64_t at_ns);
 
-/** The whole. What a file does not take goes to stderr, from its beginning on, after a line that says so. */
+/** Write the whole result. If a file cannot be written, all of it goes to stderr, after a line with the reason. */
 void csink_stat_write(struct csink_stat_writer *writer, const struct csink_stat_result *result);
 
 /** The file cannot be written, for err (an errno): say so, and go on with stderr. */

@@ -1,6 +1,6 @@
 /*
- * Rerouting what one loaded library calls, by its own global offset table. Nothing is interposed on anybody else, and
- * nothing in the library's file changes.
+ * Rerouting what one loaded library calls, by its own global offset table. Calls of other objects and the
+ * library's file stay as they are.
  */
 #ifndef CSINK_GOT_PATCH_H
 #define CSINK_GOT_PATCH_H

@@ -218,8 +218,8 @@ static int scan_namespace(const struct r_debug *debug, bool base, bool (*each)(s
 
 /*
  * The loader's own list. A program that refers to _r_debug has a copy of it (R_*_COPY), and the symbol means that one
- * for us, too; it was copied while the loader was at work, and says so for ever. Its first object is the right one, and
- * there the loader has left for debuggers where the list is.
+ * for us, too. It was copied while the loader was working, and its r_state keeps that value. Its first object is the
+ * right one, whose DT_DEBUG, meant for debuggers, has the address of the list.
  */
 static struct debug_extended *loaders_list(void)
 {

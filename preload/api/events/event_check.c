@@ -37,8 +37,8 @@ static bool is_of_this_kernel(const struct csink_event_spec *spec)
 }
 
 /*
- * Where user and kernel are left out, the hypervisor's part is all that is left. x86 has no such thing; ARM's kernels
- * are told by the hypervisor above them nothing of it, and count their own part of one as the kernel's.
+ * An event that excludes user and kernel counts the hypervisor alone. x86 cannot count a hypervisor; on ARM the part of
+ * a hypervisor above the kernel is not visible to it, and its own part as a hypervisor counts as the kernel's.
  */
 static const char *check_hypervisor(const struct csink_event_spec *spec)
 {

@@ -50,7 +50,7 @@ int csink_persist_directory(const char *base, bool create, char path[PATH_MAX])
 	if (!fstat(fd, &st) && !(st.st_mode & 022) && (st.st_uid == geteuid() || !create))
 		return fd;
 	close(fd);
-	/* In a directory that all may write, whose name can be guessed, it may be anybody's trap. */
+	/* In a directory that all may write, with a name that can be guessed, another user may have made it. */
 	return !(st.st_mode & 022) && base && *base ? -EACCES : -EPERM;
 }
 

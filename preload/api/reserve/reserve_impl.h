@@ -59,7 +59,7 @@ char *csink_pcp_path(const char *name, const char *fallback, char *out, size_t s
 /** The agent's lock file. Returns 0 or -ENAMETOOLONG. */
 int csink_pcp_lock_file(char *out, size_t size);
 
-/** Does anybody listen where pmcd does? Connects and closes; some 100 us. Context: thread. */
+/** Does a process listen on pmcd's address? Connects and closes; some 100 us. Context: thread. */
 bool csink_pcp_is_reachable(void);
 
 struct csink_pcp_answer {
