@@ -89,5 +89,5 @@ like "$(cat report)" 'note +more children were not profiled than a recording has
 countersink -q -o o.pb.gz -- perl children.pl 3 "$TMP/go" >out 2>err
 : >go
 ok "a process that outlives the run leaves a profile" wait_until 60 sh -c 'ls o.pb.gz.[0-9]* >/dev/null 2>&1'
-like "$(countersink report o.pb.gz.[0-9]*)" 'unprofiled +perl \(not injected.*\) \(3 times\)' "its profile names all children that it forked after the run"
+like "$(countersink report o.pb.gz.[0-9]*)" 'unprofiled +perl \(not injected.*\) \(3 times\)' "the profile of a process that outlives the run names all children that it forked after the run"
 done_testing

@@ -1,8 +1,9 @@
 """Compares the profile of truth.py with the stacks that it wrote down.
 
 usage: compare.py STACKS PROFILE      prints: N stacks, N frames, N missing, N false
-A stack is missing if the profile does not have it, and false if the profile has it, its innermost frame is here(), and
-the program never was there. Exit status 1: some are.
+A stack is missing if the program wrote it down and the profile does not have it; it is false if the profile has it with
+here() as its innermost frame, and the program did not write it down. Distinct stacks are compared, not how often each
+was sampled. Exit status 1: some are missing or false.
 """
 import collections
 import json
@@ -22,7 +23,7 @@ def main():
         want = collections.Counter(tuple(map(tuple, stack)) for stack in json.load(f))
     got = {tuple(place for place in lines if is_python(place[1])) for lines in pprof.Profile(sys.argv[2]).lines}
     missing = [stack for stack in want if stack not in got]
-    # The line of here() runs note() first: what faults there is not ours.
+    # here() calls note() in the same line: page faults in note() are left out.
     false = [stack for stack in got if stack and stack[0][0] == 'here' and stack not in want]
     print('%d stacks, %d frames, %d missing, %d false' %
           (sum(want.values()), sum(len(stack) * n for stack, n in want.items()), len(missing), len(false)))

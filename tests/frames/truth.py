@@ -1,4 +1,4 @@
-"""A program whose samples can be foretold: before each page fault that it makes on purpose it writes down the stack that
+"""A program whose samples are known: before each page fault that it causes on purpose, it writes down the stack that
 the interpreter itself reports. Run under `countersink -e page-faults -c 1`, each of these stacks must be in the profile.
 
 usage: truth.py FILE      writes the stacks, JSON: [[function, file, line], innermost first]

@@ -46,7 +46,7 @@ static void is_said(int got, int want, const char *name, const char *what)
 
 	csink_pmc_reason(reason, sizeof(reason));
 	is_num(got, want, what);
-	ok(!strncmp(reason, name, strlen(name)), "... and says so: %s", reason);
+	ok(!strncmp(reason, name, strlen(name)), "%s: the reason begins with %s: %s", what, name, reason);
 }
 
 /* ---- a thread that measures itself ---- */

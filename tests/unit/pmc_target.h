@@ -161,7 +161,8 @@ __attribute__((unused)) static void is_err(int got, int want, const char *name, 
 	if (got >= 0)
 		return;
 	csink_pmc_reason(reason, sizeof(reason));
-	if (!ok(!strncmp(reason, name, strlen(name)) && reason[strlen(name)] == ':', "... and says %s", name))
+	if (!ok(!strncmp(reason, name, strlen(name)) && reason[strlen(name)] == ':', "%s: the reason begins with %s",
+		what, name))
 		fprintf(stderr, "#   reason: %s\n", reason);
 }
 

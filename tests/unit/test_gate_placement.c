@@ -114,7 +114,7 @@ static void test_moved(const char *path)
 	find_places(path, after);
 	is_str(csink_gate_placement_kept(&placement, &at), NULL, "a program that was moved is not reported");
 	ok(in_memory > 0, "a moved program is in memory when it is run");
-	ok(sum_of(path) == sum, "its bytes are the same");
+	ok(sum_of(path) == sum, "the bytes of the moved program are the same");
 	for (size_t i = 0; i < nr; i++)
 		moved += before[i] != after[i];
 	if (nr)

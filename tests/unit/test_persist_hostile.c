@@ -376,7 +376,7 @@ static void opens(int want, const char *what)
 
 	fds_target = nr_fds_of_process();
 	is_num(csink_persist_open(1, -1, &event, base), want, what);
-	ok(wait_until(has_target_fds), "... and no descriptor stays open");
+	ok(wait_until(has_target_fds), "%s: no descriptor stays open", what);
 }
 
 static void answer_with(int err, int fd, uint32_t nr_fds)
@@ -418,7 +418,7 @@ static void test_hostile_keeper(void)
 	opens(-EPROTO, "an answer with an error that is no errno");
 	answer_with(0, null, MAX_FDS);
 	is_num(csink_persist_read(1, &value, base), -EPROTO, "descriptors where none is expected");
-	ok(wait_until(has_target_fds), "... and no descriptor stays open");
+	ok(wait_until(has_target_fds), "descriptors where none is expected: no descriptor stays open");
 	answer_with(0, -1, 0);
 	hostile.reply.event.id = 7;
 	memset(hostile.reply.event.name, 'x', sizeof(hostile.reply.event.name));

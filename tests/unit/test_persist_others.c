@@ -121,7 +121,7 @@ static void test_others(void)
 	}
 	secret = in_process(make, 0);
 	is_num(secret.err, 0, "an event of mode 0600");
-	is_num(stat(directory, &st) ? 0 : st.st_mode & 0777, 0700, "its directory is private");
+	is_num(stat(directory, &st) ? 0 : st.st_mode & 0777, 0700, "the keeper's directory is private");
 	is_num(in_process(nobody_reads, secret.id).err, -EACCES, "another user cannot read a private event: EACCES");
 	is_num(in_process(nobody_lists, 0).err, -EACCES, "another user cannot list private events: EACCES");
 	shared = in_process(make, 0644);

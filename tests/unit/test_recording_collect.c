@@ -244,7 +244,8 @@ static void test_nothing_injected(void)
 	is_num(csink_collect(directory, NULL, &p), -ENOENT, "an empty directory is no run: ENOENT");
 	p = collect(&outside);
 	is_num(sum(p, "task-clock", NULL, NULL), 3 * MS, "an empty directory with totals from outside has their time");
-	is_num(self(p, "task-clock", "[not injected]"), 3 * MS, "that time is [not injected]");
+	is_num(self(p, "task-clock", "[not injected]"), 3 * MS,
+	       "the time of a program that was not injected is [not injected]");
 	is_str(csink_profile_fact(p, CSINK_FACT_EXIT, 0), "signal 9 (Killed)",
 	       "the signal that ended the run is a comment");
 	csink_profile_destroy(p);

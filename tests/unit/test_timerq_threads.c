@@ -69,7 +69,7 @@ static void test_one_dispatcher(void)
 	/* The others come back while the first is held in the callback: nobody waits for anybody. */
 	ok(wait_for(nr_busy == NR_THREADS - 1), "of %d threads that run the queue, %d return at once", NR_THREADS,
 	   NR_THREADS - 1);
-	is_num(csink_timerq_unregister(queue, id), 0, "its event is unregistered during its call");
+	is_num(csink_timerq_unregister(queue, id), 0, "an event is unregistered during its own call");
 	is_num(csink_timerq_isempty(queue), 1, "the queue is empty then");
 	id = csink_timerq_setup(queue, 0, 0, NULL, count);
 	ok(id > 0, "the queue takes another event while the callback runs");
