@@ -463,13 +463,18 @@ static void walk_cframes(struct csink_interp_walk *walk, uintptr_t state)
 {
 	const struct layout *layout = layout_of(walk);
 	uint32_t nr_frames, nr_cframes;
-	uintptr_t frame, cframe, code;
+	uintptr_t frame, cframe, code, type;
 
 	if (!csink_interp_load(walk, state + PYTHON_FRAME, &frame) ||
-	    !csink_interp_load(walk, state + layout->newest, &cframe))
+	    !csink_interp_load(walk, state + layout->newest, &cframe) ||
+	    !csink_interp_load(walk, frame + layout->code, &code) ||
+	    !csink_interp_load(walk, code + OBJECT_TYPE, &type) || type != walk->interpreter->data[DATA_CODE_TYPE])
 		return;
-	nr_frames = count_links(walk, frame, layout->previous, state);
 	nr_cframes = count_links(walk, cframe, layout->cframe_previous, state);
+	/* On the heap, hundreds of pages in a deep recursion: not to be asked for one by one. The newest is a frame. */
+	walk->is_settled = !walk->is_unsure;
+	nr_frames = count_links(walk, frame, layout->previous, state);
+	walk->is_settled = false;
 	for (; nr_cframes > nr_frames; nr_cframes--)
 		csink_interp_load(walk, cframe + layout->cframe_previous, &cframe);
 	while (frame && csink_interp_load(walk, frame + layout->code, &code) && take_frame(walk, frame, code)) {
