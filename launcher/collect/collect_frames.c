@@ -173,6 +173,15 @@ static uint32_t line_location(struct collector *c, uint32_t mapping, const struc
 	return added;
 }
 
+/* 3.13 has such a frame below each inlined call of a class, to check what __init__() returned. */
+static bool is_cleanup(const struct csink_rec_code *code)
+{
+	static const char names[] = "__init__\0__init__";
+
+	return code->head.aux == CSINK_CODE_PYTHON_LOCATIONS && code->nr_names == sizeof(names) &&
+	       !memcmp(code->text, names, sizeof(names));
+}
+
 /* The location of an interpreter's frame; [anon] if the recording lacks its function. 0 without memory. */
 static uint32_t code_location(struct csink_frames *f, uint64_t frame)
 {
@@ -184,6 +193,8 @@ static uint32_t code_location(struct csink_frames *f, uint64_t frame)
 
 	if (!code)
 		return anon_module(f) ? module_location(f->c, &f->c->modules[anon_module(f) - 1], 0) : 0;
+	if (is_cleanup(code))
+		return NOT_SHOWN;
 	function.name = function.system_name = csink_profile_str(p, code->text);
 	function.file = csink_profile_str(p, code->text + strlen(code->text) + 1);
 	function.start_line = code->first_line;

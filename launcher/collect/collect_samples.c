@@ -147,7 +147,7 @@ static void add_stack(struct reading *r, const struct csink_recorded_row *from, 
 	stack[0] = csink_frames_leaf(&r->frames, from->leaf, time_ns);
 	if (r->frames.err)
 		return;
-	if (r->frames.leaf_is_evaluator)
+	if (r->frames.leaf_is_evaluator && nr)
 		memmove(stack, stack + 1, nr-- * sizeof(*stack));
 	csink_profile_sample_add(r->c->p, csink_profile_stack_add(r->c->p, stack, nr + 1), labels, values);
 }

@@ -73,6 +73,27 @@ countersink --frames=some -- true >out 2>err
 is $? 125 "--frames with an unknown word: status 125"
 like "$(cat err)" "option --frames: 'some' is unknown" "--frames with an unknown word: the error names it"
 
+# ---- frames that stand for no function
+
+cat >class.py <<'END'
+class Made:
+    def __init__(self, x):
+        self.x = x
+
+def makes():
+    for i in range(1500000):
+        Made(i)
+
+makes()
+END
+while read -r python version; do
+	[ "$version" = 3.13 ] || continue
+	countersink -q -o class.pb.gz -- "$python" class.py >out 2>&1
+	countersink export -f folded class.pb.gz >class 2>err
+	like "$(cat class)" ';makes;(Made\.)?__init__ ' "CPython $version: a class's __init__() is below the call"
+	unlike "$(cat class)" ';makes;__init__' "CPython $version: without the frame that looks at its result"
+done <pythons
+
 # ---- whose frames they are
 
 countersink -q -F 5000 -o keep.pb.gz -- "$TARGETS/reloads" "$TARGETS/like_python.so" keep >out 2>&1
