@@ -229,6 +229,8 @@ static void merge(const struct csink_interp_walk *from, struct csink_walk *walk,
 	walk->nr_frames = m.nr;
 	if (m.is_cut || from->is_full)
 		walk->end = CSINK_WALK_DEPTH;
+	else if (from->is_broken && walk->end == CSINK_WALK_COMPLETE)
+		walk->end = CSINK_WALK_BAD_STACK;
 }
 
 static bool is_in(const struct csink_interpreter *interpreter, uint64_t address)

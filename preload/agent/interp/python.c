@@ -188,6 +188,8 @@ static uint32_t copy_str(struct csink_interp_walk *walk, uintptr_t str, char *to
 		c = width == 1 ? (uint8_t)word : width == 2 ? (uint16_t)word : (uint32_t)word;
 		word = width == 4 ? word >> 32 : word >> 8 * width;
 		have--;
+		if (c >= 0xd800 && c < 0xe000) /* half of a pair, as Python has for bytes that are no UTF-8 */
+			c = 0xfffd;
 		if (c < 0x80) {
 			to[nr++] = (char)(c ? c : '?');
 		} else if (c < 0x800) {
@@ -262,7 +264,8 @@ static bool read_code(struct csink_interp_walk *walk, uintptr_t code, struct csi
 					     .file = file,
 					     .table = table + BYTES_TEXT,
 					     .table_bytes = (uint32_t)CSINK_MIN(bytes, (uint64_t)UINT32_MAX)};
-	source->identity = mix(mix(mix(mix(code, name), file), table), (uint32_t)first_line);
+	source->identity =
+		mix(mix(mix(mix(mix(walk->interpreter->module, code), name), file), table), (uint32_t)first_line);
 	version = (uint32_t)version;
 	if (version)
 		source->identity = mix(source->identity, version);
