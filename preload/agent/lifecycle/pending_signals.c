@@ -246,8 +246,22 @@ uint64_t csink_pending_signals(const struct csink_thread *thread)
 	return bits;
 }
 
+/*
+ * Of a standard signal the kernel keeps one: raised beside a sample of ours that is pending, since the caller blocks
+ * both, the program's would be lost. So the thread's samples are stopped, and those that are pending dropped.
+ */
+static bool stop_samples(struct csink_thread *thread, int signo)
+{
+	if (signo != SIGTRAP || thread->engine != CSINK_ENGINE_SIGTRAP || csink_calls_are_off(CSINK_CALLS_PAUSE))
+		return false;
+	csink_thread_pause(thread);
+	drop_samples(thread, signo);
+	return true;
+}
+
 void csink_pending_release(struct csink_thread *thread, uint64_t blocked)
 {
+	bool is_stopped = false;
 	uint64_t behind = 0;
 	siginfo_t info;
 	int32_t tid;
@@ -255,8 +269,12 @@ void csink_pending_release(struct csink_thread *thread, uint64_t blocked)
 	if (CSINK_UNLIKELY(thread->hidden.queued) && !csink_calls_are_off(CSINK_CALLS_PAUSE))
 		csink_rawcall(SYS_rt_sigpending, &behind, CSINK_SET_BYTES);
 	behind &= thread->hidden.queued;
-	while (csink_pending_take(thread, ~blocked, &info, &tid))
+	while (csink_pending_take(thread, ~blocked, &info, &tid)) {
+		is_stopped = is_stopped || stop_samples(thread, info.si_signo);
 		csink_signal_raise(behind & CSINK_SIGNAL_BIT(info.si_signo) ? thread->tid : tid, info.si_signo, &info);
+	}
+	if (CSINK_UNLIKELY(is_stopped))
+		csink_thread_resume(thread);
 }
 
 void csink_pending_forget(void)
