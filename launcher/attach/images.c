@@ -13,7 +13,7 @@
 #include "launcher/base/grow.h"
 #include "launcher/base/hash.h"
 
-#define NOBODY UINT32_MAX
+#define NO_IMAGE UINT32_MAX
 
 /* Make room for one more. False: no memory, which is remembered. */
 static bool room(struct csink_attach_images *images, void *array, uint32_t nr, uint32_t *cap, size_t size)
@@ -49,7 +49,7 @@ static struct csink_attach_living *living_get(struct csink_attach_images *images
 		return &images->living[slot->id - 1];
 	if (!room(images, &images->living, images->nr_living, &images->cap_living, sizeof(*images->living)))
 		return NULL;
-	images->living[images->nr_living] = (struct csink_attach_living){.tid = tid, .image = NOBODY};
+	images->living[images->nr_living] = (struct csink_attach_living){.tid = tid, .image = NO_IMAGE};
 	csink_table_set(&images->living_index, slot, csink_hash_number((uint32_t)tid), ++images->nr_living);
 	return &images->living[slot->id - 1];
 }
@@ -59,7 +59,7 @@ static struct csink_attach_image *image_of(const struct csink_attach_images *ima
 	uint32_t id = images->nr_living ? living_slot(images, pid)->id : 0;
 
 	/* Its first thread mostly lives. */
-	if (id && images->living[id - 1].image != NOBODY && images->at[images->living[id - 1].image]->pid == pid) {
+	if (id && images->living[id - 1].image != NO_IMAGE && images->at[images->living[id - 1].image]->pid == pid) {
 		*number = images->living[id - 1].image;
 		return images->at[*number];
 	}
@@ -138,7 +138,7 @@ static uint32_t take_over(struct csink_attach_images *images, uint32_t number)
 	}
 	if (nr_left != 1)
 		return 0;
-	left->image = NOBODY;
+	left->image = NO_IMAGE;
 	return left->birth;
 }
 
@@ -151,12 +151,12 @@ struct csink_attach_living *csink_attach_images_thread(struct csink_attach_image
 	struct csink_attach_image *image;
 	uint32_t number, birth;
 
-	if (!living || (living->image != NOBODY && images->at[living->image]->pid == pid))
+	if (!living || (living->image != NO_IMAGE && images->at[living->image]->pid == pid))
 		return living;
 	image = image_of(images, pid, &number);
 	if (!image && csink_attach_images_take(images, pid, time_ns)) {
 		living = living_get(images, tid);
-		if (!living || living->image != NOBODY)
+		if (!living || living->image != NO_IMAGE)
 			return living;
 		image = image_of(images, pid, &number);
 	}
@@ -267,11 +267,11 @@ void csink_attach_images_exit(struct csink_attach_images *images, int32_t pid, i
 	struct csink_attach_living *living = living_get(images, tid);
 	struct csink_attach_image *image;
 
-	if (!living || living->image == NOBODY || images->at[living->image]->pid != pid)
+	if (!living || living->image == NO_IMAGE || images->at[living->image]->pid != pid)
 		return;
 	image = images->at[living->image];
 	image->threads[living->thread].end_ns = time_ns;
-	living->image = NOBODY;
+	living->image = NO_IMAGE;
 	image->end_ns = time_ns;
 	if (image->nr_living && !--image->nr_living)
 		image->state = CSINK_REC_EXITED;

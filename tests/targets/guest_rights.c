@@ -13,7 +13,7 @@
 
 #include "guest.h"
 
-enum { NOBODY = 65534 };
+enum { UNPRIVILEGED_ID = 65534 };
 
 static char self[4096];
 
@@ -69,7 +69,8 @@ static int drop(int argc, char **argv)
 	fflush(stdout);
 	pid = fork();
 	if (pid == 0) {
-		if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY))
+		if (setgroups(0, NULL) || setresgid(UNPRIVILEGED_ID, UNPRIVILEGED_ID, UNPRIVILEGED_ID) ||
+		    setresuid(UNPRIVILEGED_ID, UNPRIVILEGED_ID, UNPRIVILEGED_ID))
 			_exit(1);
 		printf("root again: %d\n", setuid(0) == 0);
 		guest_sink = child_work(30);
@@ -88,7 +89,7 @@ static int effective(int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	if (seteuid(NOBODY))
+	if (seteuid(UNPRIVILEGED_ID))
 		return 1;
 	burn_in_fork("fork");
 	burn_in_exec("exec");

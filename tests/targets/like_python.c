@@ -1,6 +1,6 @@
 /*
- * What an object has by which CPython 3.12 is told; loaded and unloaded by reloads. A call of what is not to be called
- * in a handler is told as it is unloaded.
+ * An object with the symbols by which CPython 3.12 is recognised; reloads loads and unloads it. When it is unloaded, it
+ * prints how often the function was called that must not be called in a handler.
  */
 #include <stdio.h>
 

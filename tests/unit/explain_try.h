@@ -19,7 +19,7 @@
 #include "preload/core/perf_system.h"
 #include "tests/unit/tap.h"
 
-#define NOBODY 65534
+#define UNPRIVILEGED_ID 65534
 
 /* The calls are plain task-clock events of our own, which open, with what the test changes in them. */
 static struct perf_event_attr attr;
@@ -157,7 +157,7 @@ __attribute__((unused)) static bool become_nobody(void)
 
 	/* A change of uid makes a process one that cannot be dumped, and so one that its own children cannot look at.
 	 */
-	if (geteuid() == 0 && (setgid(NOBODY) || setuid(NOBODY) || prctl(PR_SET_DUMPABLE, 1))) {
+	if (geteuid() == 0 && (setgid(UNPRIVILEGED_ID) || setuid(UNPRIVILEGED_ID) || prctl(PR_SET_DUMPABLE, 1))) {
 		skip("an unprivileged user", "setuid is refused");
 		return false;
 	}

@@ -18,7 +18,7 @@
 #include "tests/unit/refuse.h"
 #include "tests/unit/tap.h"
 
-#define NOBODY 65534
+#define UNPRIVILEGED_ID 65534
 #define PAGES 1000
 /* faults of starting a thread or a process, and of libc; a sanitizer's own memory comes on top */
 #ifdef __SANITIZE_ADDRESS__
@@ -209,7 +209,7 @@ __attribute__((unused)) static void in_child(int (*part)(void), int drop, const 
 
 	if (!pid) {
 		tap_nr = tap_failed = 0;
-		if (drop && !geteuid() && (setgid(NOBODY) || setuid(NOBODY)))
+		if (drop && !geteuid() && (setgid(UNPRIVILEGED_ID) || setuid(UNPRIVILEGED_ID)))
 			_exit(99);
 		prctl(PR_SET_DUMPABLE, 1);
 		_exit(part());

@@ -1,5 +1,5 @@
 /*
- * Events: names to attributes. sysfs and tracefs are made in a private directory; libpfm4 is told to speak of one
+ * Events: names to attributes. sysfs and tracefs are made in a private directory; libpfm4 is set to describe one
  * certain CPU, so that the test runs anywhere. test_event_generic.c holds our generic names against libpfm4's.
  */
 #include <dlfcn.h>

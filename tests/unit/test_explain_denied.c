@@ -145,7 +145,7 @@ static void with_tracefs(void)
 	id = tracepoint_id(tracefs, "sched:sched_switch");
 	umount2(tracefs, MNT_DETACH);
 	rmdir(tracefs);
-	if (setgid(NOBODY) || setuid(NOBODY))
+	if (setgid(UNPRIVILEGED_ID) || setuid(UNPRIVILEGED_ID))
 		return;
 	may_kernel = false;
 	plain();
@@ -178,14 +178,14 @@ static void in_user_namespace(void)
 	struct csink_perf_system system;
 	int fd;
 
-	if (geteuid() == 0 && (setgid(NOBODY) || setuid(NOBODY) || prctl(PR_SET_DUMPABLE, 1)))
+	if (geteuid() == 0 && (setgid(UNPRIVILEGED_ID) || setuid(UNPRIVILEGED_ID) || prctl(PR_SET_DUMPABLE, 1)))
 		return;
 	if (unshare(CLONE_NEWUSER)) {
 		skip("root of a user namespace", "user namespaces are not for unprivileged users here");
 		return;
 	}
 	fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || dprintf(fd, "0 %d 1\n", NOBODY) < 0) {
+	if (fd < 0 || dprintf(fd, "0 %d 1\n", UNPRIVILEGED_ID) < 0) {
 		skip("root of a user namespace", "its uid map cannot be written");
 		return;
 	}
@@ -254,7 +254,7 @@ static void without_locked_memory(void)
 	int fd, nr = 0;
 
 	setrlimit(RLIMIT_MEMLOCK, &none);
-	if (geteuid() == 0 && (setgid(NOBODY) || setuid(NOBODY)))
+	if (geteuid() == 0 && (setgid(UNPRIVILEGED_ID) || setuid(UNPRIVILEGED_ID)))
 		return;
 	may_kernel = false;
 	plain();

@@ -9,7 +9,7 @@
 
 #include "tests/unit/persist_target.h"
 
-#define NOBODY 65534
+#define UNPRIVILEGED_ID 65534
 #define MAX_FDS 253 /* of a message; the kernel's limit */
 #define MANY 512
 
@@ -114,7 +114,7 @@ static bool has_wanted_fds(void)
 
 static struct word nobody_floods(uint64_t id)
 {
-	struct word word = {.err = setgid(NOBODY) || setuid(NOBODY) ? -errno : 0};
+	struct word word = {.err = setgid(UNPRIVILEGED_ID) || setuid(UNPRIVILEGED_ID) ? -errno : 0};
 
 	(void)id;
 	flood_with_fds(CSINK_PERSIST_READ, 2, sizeof(struct csink_persist_request), 100);
@@ -175,7 +175,7 @@ static int lingering_ends[2];
 
 static struct word nobody_lingers(uint64_t id)
 {
-	struct word word = {.err = setgid(NOBODY) || setuid(NOBODY) ? -errno : 0};
+	struct word word = {.err = setgid(UNPRIVILEGED_ID) || setuid(UNPRIVILEGED_ID) ? -errno : 0};
 	struct csink_persist_request request = request_of(CSINK_PERSIST_READ);
 	int fd = connect_to_keeper();
 
@@ -265,7 +265,7 @@ static void test_deaf(void)
 
 static struct word nobody_idles(uint64_t ready_fd)
 {
-	struct word word = {.err = setgid(NOBODY) || setuid(NOBODY) ? -errno : 0};
+	struct word word = {.err = setgid(UNPRIVILEGED_ID) || setuid(UNPRIVILEGED_ID) ? -errno : 0};
 	int fds[2 * MANY], nr = 0;
 	char byte = 0;
 

@@ -4,7 +4,7 @@
 
 #include "tests/unit/persist_target.h"
 
-#define NOBODY 65534
+#define UNPRIVILEGED_ID 65534
 
 /* ---- others, for whom one must be root to become them ------------------------------------------------------------ */
 
@@ -12,7 +12,7 @@ static int inherited_fd;
 
 static struct word become(void)
 {
-	struct word word = {.err = setgid(NOBODY) || setuid(NOBODY) ? -errno : 0};
+	struct word word = {.err = setgid(UNPRIVILEGED_ID) || setuid(UNPRIVILEGED_ID) ? -errno : 0};
 
 	return word;
 }
@@ -100,7 +100,8 @@ static void test_impostor(void)
 
 	directory_fd = csink_persist_directory(base, false, path);
 	csink_persist_address(directory_fd, &address);
-	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 1) || chown(directory, NOBODY, NOBODY))
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 1) ||
+	    chown(directory, UNPRIVILEGED_ID, UNPRIVILEGED_ID))
 		ok(0, "an impostor listens");
 	is_num(csink_persist_open(1, -1, NULL, base), -EPERM,
 	       "an impostor in another user's directory is not trusted: EPERM");

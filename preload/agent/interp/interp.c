@@ -94,7 +94,7 @@ static void keep(const struct csink_interpreter *found)
 	atomic_store_explicit(&csink_interp_nr, i + 1, memory_order_release);
 }
 
-/* An object was loaded or unloaded: see csink_modules_tell(). */
+/* An object was loaded or unloaded: see csink_modules_set_callback(). */
 static void on_module(const struct csink_module *module, bool is_there, struct csink_recording *rec,
 		      struct csink_writer *writer)
 {
@@ -124,7 +124,7 @@ void csink_interp_begin(enum csink_interp_mode wanted)
 	mode = wanted;
 	atomic_store(&csink_interp_nr, 0);
 	csink_code_ids_reset();
-	csink_modules_tell(mode == CSINK_INTERP_NATIVE ? NULL : on_module);
+	csink_modules_set_callback(mode == CSINK_INTERP_NATIVE ? NULL : on_module);
 }
 
 void csink_interp_started(void)
@@ -169,6 +169,13 @@ void csink_interp_group(struct csink_interp_walk *walk, uintptr_t record)
 	if (walk->nr_frames == first || walk->nr_groups == CSINK_MAX_DEPTH)
 		return;
 	walk->room->groups[walk->nr_groups++] = (struct csink_interp_group){record, first, walk->nr_frames - first};
+}
+
+void csink_interp_find_cfas(struct csink_interp_walk *walk)
+{
+	if (!walk->has_cfas)
+		csink_walk_cfas(walk->native, walk->context, walk->room->cfas, walk->room->merged);
+	walk->has_cfas = true;
 }
 
 /* ---- merging ----------------------------------------------------------------------------------------------------- */
@@ -295,15 +302,16 @@ void csink_interp_merge(struct csink_walk *walk, const ucontext_t *uc, struct cs
 						 .rec = rec,
 						 .writer = writer,
 						 .room = *room,
-						 .nr_native = walk->nr_frames};
+						 .native = walk,
+						 .context = uc};
 
 		if (!language || !is_loaded(&interpreters[i]))
 			continue;
 		csink_loader_init(&from.load, walk->stack, csink_context_sp(uc));
-		csink_walk_cfas(walk, uc, (*room)->cfas, (*room)->merged);
 		language->walk(&from);
 		if (!from.nr_groups)
 			continue;
+		csink_interp_find_cfas(&from);
 		if (interpreters[i].evaluator)
 			pair_by_count(&from, walk, uc);
 		merge(&from, walk, csink_context_sp(uc));

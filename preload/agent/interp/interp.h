@@ -85,7 +85,9 @@ struct csink_interp_walk {
 	struct csink_writer *writer;
 	struct csink_interp_room *room;
 	struct csink_loader load;
-	uint32_t nr_native; /* native frames, whose CFAs room->cfas has */
+	const struct csink_walk *native; /* the native walk, from this context */
+	const ucontext_t *context;
+	bool has_cfas; /* room->cfas has those of the native frames: csink_interp_find_cfas() */
 	uint32_t nr_frames, nr_groups;
 	bool is_unsure;  /* another thread may be running them: every load needs a check */
 	bool is_settled; /* set by the language: what is read from now on is whole, so loads are not checked */
@@ -151,6 +153,9 @@ bool csink_interp_frame(struct csink_interp_walk *walk, const struct csink_code_
  * Context: signal.
  */
 void csink_interp_group(struct csink_interp_walk *walk, uintptr_t record);
+
+/** Set room->cfas, if it is not set yet. Context: signal. */
+void csink_interp_find_cfas(struct csink_interp_walk *walk);
 
 /* code_ids.c */
 

@@ -403,7 +403,8 @@ static void learn_distance(struct csink_interp_walk *walk, uintptr_t cframe)
 
 	if (__atomic_load_n(distance, __ATOMIC_RELAXED))
 		return;
-	for (uint32_t i = 0; i < walk->nr_native; i++) {
+	csink_interp_find_cfas(walk);
+	for (uint32_t i = 0; i < walk->native->nr_frames; i++) {
 		if (walk->room->cfas[i] > cframe && walk->room->cfas[i] != UINTPTR_MAX) {
 			__atomic_store_n(distance, walk->room->cfas[i] - cframe, __ATOMIC_RELAXED);
 			return;
@@ -418,7 +419,8 @@ static uintptr_t outer_frame(struct csink_interp_walk *walk, uintptr_t cframe)
 	const uintptr_t *cfas = walk->room->cfas;
 	uintptr_t frame, previous, last, outer;
 
-	for (uint32_t i = 1; i < walk->nr_native && distance; i++) {
+	csink_interp_find_cfas(walk);
+	for (uint32_t i = 1; i < walk->native->nr_frames && distance; i++) {
 		uintptr_t at = cfas[i] - distance;
 
 		if (cfas[i] != UINTPTR_MAX && at > cframe && at >= cfas[i - 1] &&
@@ -510,7 +512,7 @@ static void walk_frames(struct csink_interp_walk *walk, uintptr_t state)
 /* ---- all versions ---- */
 
 /*
- * To 3.11: the state of whoever has the GIL, if that is this thread: with a subinterpreter it is not PyGILState's one.
+ * To 3.11: the state that holds the GIL, if it is of this thread: with a subinterpreter it is not PyGILState's one.
  * It may just have been freed. Its thread is the one that made it, until another takes it: in the same interpreter a
  * thread has one state, which is @own.
  */

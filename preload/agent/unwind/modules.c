@@ -30,7 +30,7 @@ static _Atomic uint32_t generation;
 static _Atomic uint32_t unloads;
 static _Atomic uint64_t epoch_ns; /* just after the latest unload that was seen */
 static _Atomic uint32_t refreshing;
-static csink_modules_told told;
+static csink_modules_callback callback;
 
 static struct snapshot *snapshot_get(void)
 {
@@ -50,9 +50,9 @@ static void snapshot_put(struct snapshot *snap)
 	atomic_fetch_sub_explicit(&snap->readers, 1, memory_order_release);
 }
 
-void csink_modules_tell(csink_modules_told to)
+void csink_modules_set_callback(csink_modules_callback to)
 {
-	told = to;
+	callback = to;
 }
 
 uint32_t csink_modules_generation(void)
@@ -206,8 +206,8 @@ static bool add_module(struct csink_module_info *info, void *data)
 			r->failed = true;
 			return false;
 		}
-		if (told)
-			told(&info->module, true, r->rec, r->writer);
+		if (callback)
+			callback(&info->module, true, r->rec, r->writer);
 	}
 	if (r->new->nr == r->new->room && !grow(r->new)) {
 		r->failed = true;
@@ -228,8 +228,8 @@ static void mark_unloaded(struct refresh *r)
 		if (now && now->entry == module->entry)
 			continue;
 		atomic_fetch_add_explicit(&unloads, 1, memory_order_release);
-		if (told)
-			told(module, false, r->rec, r->writer);
+		if (callback)
+			callback(module, false, r->rec, r->writer);
 		((struct csink_rec_module *)csink_recording_at(r->rec, module->entry))->unload_ns = r->now_ns;
 		atomic_store_explicit(&epoch_ns, r->now_ns + 1, memory_order_relaxed);
 		r->changed = true;

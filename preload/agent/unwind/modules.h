@@ -36,11 +36,11 @@ bool csink_modules_unloading(void);
  * Called for each object that is seen to come, and to go, by the thread that refreshes. Another thread may be unloading
  * it: what is in it is read by csink_module_copy().
  */
-typedef void (*csink_modules_told)(const struct csink_module *module, bool is_there, struct csink_recording *rec,
-				   struct csink_writer *writer);
+typedef void (*csink_modules_callback)(const struct csink_module *module, bool is_there, struct csink_recording *rec,
+				       struct csink_writer *writer);
 
-/** Have @told called from now on. Context: init. */
-void csink_modules_tell(csink_modules_told told);
+/** Call @callback from now on; NULL: none. Context: init. */
+void csink_modules_set_callback(csink_modules_callback callback);
 
 /**
  * Take the first snapshot for a new recording. Context: init.
