@@ -53,7 +53,7 @@ CORE_SRCS := $(filter preload/core/%,$(PRELOAD_SRCS))
 HANDLER_OBJS := $(patsubst %.c,$(PLAIN)/obj/%.o,$(filter-out preload/core/timer/create.c,$(filter preload/core/timer/%,$(PRELOAD_SRCS))))
 HANDLER_ROOTS := \
 	csink_signal_entry bus_guard:on_bus csink_walk_dwarf csink_walk_fp \
-	interp:on_module python:find python:walk_python python:names \
+	interp:on_module python:find python:walk_python python:describe python:names \
 	housekeeping:drain housekeeping:refresh_modules \
 	alarm:on_timer csink_timerq_run csink_timerq_next csink_timerq_setup csink_timerq_register csink_timerq_unregister \
 	csink_timerq_block csink_timerq_unblock csink_timerq_isempty csink_timerq_misses csink_timerq_signal

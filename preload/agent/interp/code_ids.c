@@ -59,35 +59,38 @@ static bool copy_table(struct csink_interp_walk *walk, char *to, const struct cs
 	return true;
 }
 
-static csink_ref_t new_code(struct csink_interp_walk *walk, const struct csink_code_source *source)
+static __attribute__((noinline)) csink_ref_t new_code(struct csink_interp_walk *walk, uintptr_t address)
 {
+	struct csink_code_source source;
 	char names[MAX_NAMES];
-	uint32_t nr_names = source->names(walk, source, names, sizeof(names));
-	uint32_t nr_table = source->table_bytes <= MAX_TABLE ? source->table_bytes : 0;
-	uint32_t bytes = (uint32_t)sizeof(struct csink_rec_code) + nr_names + nr_table;
+	uint32_t nr_names = 0, nr_table, bytes;
 	struct csink_rec_code *code;
 
+	if (walk->interpreter->language->describe(walk, address, &source))
+		nr_names = source.names(walk, &source, names, sizeof(names));
 	if (!nr_names)
 		return 0;
+	nr_table = source.table_bytes <= MAX_TABLE ? source.table_bytes : 0;
+	bytes = (uint32_t)sizeof(struct csink_rec_code) + nr_names + nr_table;
 	code = csink_recording_reserve(walk->rec, walk->writer, bytes);
 	if (!code)
 		return 0;
-	code->first_line = source->first_line;
+	code->first_line = source.first_line;
 	code->nr_names = (uint16_t)nr_names;
 	memcpy(code->text, names, nr_names);
-	code->nr_table = copy_table(walk, code->text + nr_names, source, nr_table) ? nr_table : 0;
-	csink_recording_commit(code, bytes, CSINK_ENTRY_CODE, source->kind);
+	code->nr_table = copy_table(walk, code->text + nr_names, &source, nr_table) ? nr_table : 0;
+	csink_recording_commit(code, bytes, CSINK_ENTRY_CODE, source.kind);
 	return csink_recording_ref(walk->rec, code);
 }
 
-csink_ref_t csink_code_id(struct csink_interp_walk *walk, const struct csink_code_source *source)
+csink_ref_t csink_code_id(struct csink_interp_walk *walk, uint64_t identity, uintptr_t code)
 {
-	uint64_t hash = source->identity ? source->identity : 1;
+	uint64_t hash = identity ? identity : 1;
 	const struct csink_index_slot *slot = csink_index_find(&codes, hash, match_any, NULL);
 	csink_ref_t ref;
 
-	if (slot)
+	if (CSINK_LIKELY(slot))
 		return atomic_load_explicit(&slot->ref, memory_order_relaxed);
-	ref = new_code(walk, source);
+	ref = new_code(walk, code);
 	return ref ? csink_index_insert(&codes, hash, ref, 0, match_any, NULL) : 0;
 }

@@ -137,14 +137,14 @@ void csink_interp_started(void)
 /* Not inlined: it has some fifty callers. Addresses in the first page are checked, since a link may be NULL. */
 bool csink_interp_load(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value)
 {
-	if (CSINK_LIKELY(walk->is_settled && at >> 12)) {
+	if (CSINK_LIKELY((walk->is_settled && at >> 12) || at - walk->known < walk->known_bytes)) {
 		*value = csink_load_known(at);
 		return true;
 	}
 	return csink_load_word(&walk->load, at, value);
 }
 
-bool csink_interp_frame(struct csink_interp_walk *walk, const struct csink_code_source *source, uint32_t position)
+bool csink_interp_frame(struct csink_interp_walk *walk, uint64_t identity, uintptr_t code, uint32_t position)
 {
 	csink_ref_t ref;
 
@@ -152,7 +152,7 @@ bool csink_interp_frame(struct csink_interp_walk *walk, const struct csink_code_
 		walk->is_full = true;
 		return false;
 	}
-	ref = csink_code_id(walk, source);
+	ref = csink_code_id(walk, identity, code);
 	if (!ref) {
 		walk->is_broken = true;
 		return false;

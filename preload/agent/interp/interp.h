@@ -24,12 +24,14 @@
 #include <stdint.h>
 #include <ucontext.h>
 
+#include "include/internal/base.h"
 #include "preload/agent/unwind/modules.h"
 #include "preload/agent/unwind/unwind.h"
 #include "preload/core/elf_symbol.h"
 #include "preload/core/record/recording.h"
 #include "preload/core/safe_load.h"
 
+struct csink_code_source;
 struct csink_interpreter;
 struct csink_interp_walk;
 
@@ -47,6 +49,11 @@ struct csink_language {
 	 * csink_interp_group() after the last one of each group. Context: signal.
 	 */
 	void (*walk)(struct csink_interp_walk *walk);
+	/**
+	 * Describe a function whose frame walk has just added for the first time. Returns false if it cannot be read.
+	 * Context: signal.
+	 */
+	bool (*describe)(struct csink_interp_walk *walk, uintptr_t code, struct csink_code_source *to);
 };
 
 /* An interpreter that was found in this process. */
@@ -89,6 +96,8 @@ struct csink_interp_walk {
 	const ucontext_t *context;
 	bool has_cfas; /* room->cfas has those of the native frames: csink_interp_find_cfas() */
 	uint32_t nr_frames, nr_groups;
+	/* Addresses of readable words, as the language knows: csink_interp_load() does not check them. */
+	uintptr_t known, known_bytes;
 	bool is_unsure;  /* another thread may be running them: every load needs a check */
 	bool is_settled; /* set by the language: what is read from now on is whole, so loads are not checked */
 	bool is_full;    /* there were more frames than CSINK_MAX_DEPTH */
@@ -128,10 +137,18 @@ void csink_interp_merge(struct csink_walk *walk, const ucontext_t *uc, struct cs
 /** Load the word at an address. Returns false if it cannot be read. Context: signal. */
 bool csink_interp_load(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value);
 
-/* A function in the interpreter's memory, for code_ids.c. Its texts are read at its first sample only. */
+/** The same, faster where it lies in the known memory. Context: signal. */
+static inline bool csink_interp_load_known(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value)
+{
+	if (CSINK_UNLIKELY(at - walk->known >= walk->known_bytes))
+		return csink_interp_load(walk, at, value);
+	*value = csink_load_known(at);
+	return true;
+}
+
+/* A function in the interpreter's memory, for code_ids.c: read at its first sample only. */
 struct csink_code_source {
-	uint16_t kind;     /* enum csink_code_kind */
-	uint64_t identity; /* a hash; within a process different functions have different ones */
+	uint16_t kind; /* enum csink_code_kind */
 	uint32_t first_line;
 	/** Write name, NUL, file, NUL to @to, of @room bytes. Returns how many, or 0: they cannot be read. */
 	uint32_t (*names)(struct csink_interp_walk *walk, const struct csink_code_source *source, char *to,
@@ -143,9 +160,11 @@ struct csink_code_source {
 
 /**
  * Add a frame to the current group: a function and the position in it.
+ * @identity  a hash; within a process different functions have different ones.
+ * @code      the function, as describe() of the language takes it.
  * Returns false if it was not added, and no frame may follow. Context: signal.
  */
-bool csink_interp_frame(struct csink_interp_walk *walk, const struct csink_code_source *source, uint32_t position);
+bool csink_interp_frame(struct csink_interp_walk *walk, uint64_t identity, uintptr_t code, uint32_t position);
 
 /**
  * End the current group: the frames that were added since the last group ended.
@@ -163,7 +182,7 @@ void csink_interp_find_cfas(struct csink_interp_walk *walk);
  * Returns the function's entry in the recording, written by the first call; 0: the recording is full, or the function's
  * names cannot be read. Context: signal.
  */
-csink_ref_t csink_code_id(struct csink_interp_walk *walk, const struct csink_code_source *source);
+csink_ref_t csink_code_id(struct csink_interp_walk *walk, uint64_t identity, uintptr_t code);
 
 /** Allocate the table of functions, once. Returns false without memory. Context: signal; one thread at a time. */
 bool csink_code_ids_begin(void);

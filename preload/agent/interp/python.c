@@ -26,7 +26,7 @@ enum chain {
 struct layout {
 	uint8_t minor, chain, kind; /* kind: enum csink_code_kind */
 	/* Offsets, bytes. Of the thread's state: */
-	uint16_t thread_id, newest; /* newest: of the newest frame or CFrame, as the chain has it */
+	uint16_t thread_id, newest, chunk; /* newest: of the newest frame or CFrame, as the chain has it */
 	/* Of a CFrame: */
 	uint16_t cframe_frame, cframe_previous;
 	/* Of a frame: */
@@ -39,14 +39,14 @@ struct layout {
 
 /* clang-format off */
 static const struct layout layouts[] = {
-	{6, CHAIN_COUNT, CSINK_CODE_PYTHON_LNOTAB, 152, 24, 0, 0, 24, 32, 120, 0, 36, 96, 104, 112, 48, 0, 48, 72},
-	{7, CHAIN_COUNT, CSINK_CODE_PYTHON_LNOTAB, 176, 24, 0, 0, 24, 32, 104, 0, 36, 96, 104, 112, 48, 0, 48, 72},
-	{8, CHAIN_COUNT, CSINK_CODE_PYTHON_LNOTAB, 176, 24, 0, 0, 24, 32, 104, 0, 40, 104, 112, 120, 48, 0, 48, 72},
-	{9, CHAIN_COUNT, CSINK_CODE_PYTHON_LNOTAB, 176, 24, 0, 0, 24, 32, 104, 0, 40, 104, 112, 120, 48, 0, 48, 72},
-	{10, CHAIN_CFRAME, CSINK_CODE_PYTHON_LINES, 176, 48, 0, 8, 24, 32, 96, 0, 40, 104, 112, 120, 48, 0, 48, 72},
-	{11, CHAIN_ENTRY, CSINK_CODE_PYTHON_LOCATIONS, 152, 56, 8, 16, 48, 32, 56, 68, 72, 112, 128, 136, 184, 0, 48, 72},
-	{12, CHAIN_SHIM, CSINK_CODE_PYTHON_LOCATIONS, 136, 56, 0, 8, 8, 0, 56, 70, 68, 112, 128, 136, 192, 92, 40, 56},
-	{13, CHAIN_SHIM, CSINK_CODE_PYTHON_LOCATIONS, 152, 72, 0, 0, 8, 0, 56, 70, 68, 112, 128, 136, 200, 92, 40, 56},
+	{6, CHAIN_COUNT, CSINK_CODE_PYTHON_LNOTAB, 152, 24, 0, 0, 0, 24, 32, 120, 0, 36, 96, 104, 112, 48, 0, 48, 72},
+	{7, CHAIN_COUNT, CSINK_CODE_PYTHON_LNOTAB, 176, 24, 0, 0, 0, 24, 32, 104, 0, 36, 96, 104, 112, 48, 0, 48, 72},
+	{8, CHAIN_COUNT, CSINK_CODE_PYTHON_LNOTAB, 176, 24, 0, 0, 0, 24, 32, 104, 0, 40, 104, 112, 120, 48, 0, 48, 72},
+	{9, CHAIN_COUNT, CSINK_CODE_PYTHON_LNOTAB, 176, 24, 0, 0, 0, 24, 32, 104, 0, 40, 104, 112, 120, 48, 0, 48, 72},
+	{10, CHAIN_CFRAME, CSINK_CODE_PYTHON_LINES, 176, 48, 0, 0, 8, 24, 32, 96, 0, 40, 104, 112, 120, 48, 0, 48, 72},
+	{11, CHAIN_ENTRY, CSINK_CODE_PYTHON_LOCATIONS, 152, 56, 296, 8, 16, 48, 32, 56, 68, 72, 112, 128, 136, 184, 0, 48, 72},
+	{12, CHAIN_SHIM, CSINK_CODE_PYTHON_LOCATIONS, 136, 56, 232, 0, 8, 8, 0, 56, 70, 68, 112, 128, 136, 192, 92, 40, 56},
+	{13, CHAIN_SHIM, CSINK_CODE_PYTHON_LOCATIONS, 152, 72, 232, 0, 0, 8, 0, 56, 70, 68, 112, 128, 136, 200, 92, 40, 56},
 };
 /* clang-format on */
 
@@ -61,6 +61,8 @@ enum {
 	STATE_BYTES = 512,      /* of a thread's state: the root CFrame is at an offset below this */
 	OWNED_BY_C_STACK = 3,   /* from this owner on a frame is a shim */
 	OWNER_MAX = 4,
+	CHUNK_SIZE = 8, /* of a chunk of frames: its bytes */
+	CHUNK_MAX = 1 << 30,
 	MAX_CHECKS = 64,  /* system calls for one walk, after which links are taken as wrong */
 	MAX_CHAIN = 2048, /* frames of a group that are followed to find its end */
 	MAX_TEXT = 1000,  /* bytes of a name or a file that are kept */
@@ -156,12 +158,6 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 
 /* ---- functions --------------------------------------------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t h, uint64_t word)
-{
-	h = (h ^ word) * 0x9fb21c651e98df25ULL;
-	return h ^ h >> 29;
-}
-
 /* A str as UTF-8, cut at MAX_TEXT, and a NUL. Returns how many bytes; 0: it cannot be read. */
 static uint32_t copy_str(struct csink_interp_walk *walk, uintptr_t str, char *to)
 {
@@ -221,61 +217,103 @@ static uint32_t names(struct csink_interp_walk *walk, const struct csink_code_so
 	return file ? name + file : 0;
 }
 
-/* Before 3.12 code objects have no number, and their addresses are reused at once: the content identifies them. */
-static bool mix_content(struct csink_interp_walk *walk, const struct csink_code_source *source, uint64_t *identity)
-{
-	uint64_t h = *identity, word, hash;
-
-	if (!csink_interp_load(walk, source->name + STR_HASH, &hash))
-		return false;
-	h = mix(h, hash);
-	if (!csink_interp_load(walk, source->file + STR_HASH, &hash))
-		return false;
-	h = mix(h, hash ^ (uint64_t)source->table_bytes << 32);
-	for (uint32_t at = 0; at + 8 <= source->table_bytes && at < 64; at += 8) {
-		if (!csink_interp_load(walk, source->table + at, &word))
-			return false;
-		h = mix(h, word);
-	}
-	/* The last eight bytes; in a shorter table some of them belong to its object's head, and are shifted out. */
-	if (!csink_interp_load(walk, source->table + source->table_bytes - 8, &word))
-		return false;
-	*identity = mix(h, source->table_bytes < 8 ? word >> 8 * (8 - source->table_bytes % 8) % 64 : word);
-	return true;
-}
-
-static bool read_code(struct csink_interp_walk *walk, uintptr_t code, struct csink_code_source *source)
+static bool describe(struct csink_interp_walk *walk, uintptr_t code, struct csink_code_source *to)
 {
 	const struct layout *layout = layout_of(walk);
-	uint64_t type, name, file, table, bytes, first_line, version = 0;
+	uint64_t name, file, table, bytes, first_line;
 
-	if (!csink_interp_load(walk, code + OBJECT_TYPE, &type) || type != walk->interpreter->data[DATA_CODE_TYPE] ||
-	    !csink_interp_load(walk, code + layout->name, &name) ||
+	if (!csink_interp_load(walk, code + layout->name, &name) ||
 	    !csink_interp_load(walk, code + layout->file, &file) ||
 	    !csink_interp_load(walk, code + layout->table, &table) ||
 	    !csink_interp_load(walk, code + layout->first_line, &first_line) ||
-	    (layout->version && !csink_interp_load(walk, code + layout->version, &version)) ||
 	    !csink_interp_load(walk, table + VAR_SIZE, &bytes))
 		return false;
-	*source = (struct csink_code_source){.kind = layout->kind,
-					     .first_line = (uint32_t)first_line,
-					     .names = names,
-					     .name = name,
-					     .file = file,
-					     .table = table + BYTES_TEXT,
-					     .table_bytes = (uint32_t)CSINK_MIN(bytes, (uint64_t)UINT32_MAX)};
-	source->identity =
-		mix(mix(mix(mix(mix(walk->interpreter->module, code), name), file), table), (uint32_t)first_line);
-	version = (uint32_t)version;
-	if (version)
-		source->identity = mix(source->identity, version);
-	else if (!mix_content(walk, source, &source->identity))
-		return false;
+	*to = (struct csink_code_source){.kind = layout->kind,
+					 .first_line = (uint32_t)first_line,
+					 .names = names,
+					 .name = name,
+					 .file = file,
+					 .table = table + BYTES_TEXT,
+					 .table_bytes = (uint32_t)CSINK_MIN(bytes, (uint64_t)UINT32_MAX)};
 	return true;
 }
 
+/* ---- identity: of whole code objects, with plain loads ---- */
+
+/* The two halves of the product of two words: independent of other pairs, so that the processor overlaps them. */
+static inline uint64_t mix(uint64_t a, uint64_t b)
+{
+	unsigned __int128 product = (unsigned __int128)(a ^ 0x9fb21c651e98df25ULL) * (b ^ 0xc2b2ae3d27d4eb4fULL);
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* How much of a line table identifies its function: the beginning, and the last word. */
+enum { TABLE_SEEN = 64 };
+
+/* Before 3.12 code objects have no number, and their addresses are reused at once: the content identifies them. */
+static uint64_t mix_content(uintptr_t name, uintptr_t file, uintptr_t table)
+{
+	uint64_t bytes = csink_load_known(table + VAR_SIZE);
+	uintptr_t text = table + BYTES_TEXT;
+	uint64_t h = mix(csink_load_known(name + STR_HASH), csink_load_known(file + STR_HASH)), last;
+	uint32_t at = 0, end = (uint32_t)CSINK_MIN(bytes, (uint64_t)TABLE_SEEN);
+
+	for (; at + 16 <= end; at += 16)
+		h += mix(csink_load_known(text + at) + at, csink_load_known(text + at + 8));
+	if (at + 8 <= end)
+		h += mix(csink_load_known(text + at) + at, at);
+	/* In a shorter table some of the last eight bytes belong to its object's head, and are shifted out. */
+	last = csink_load_known(text + bytes - 8);
+	return h + mix(bytes < 8 ? last >> 8 * (8 - bytes) % 64 : last, bytes << 32);
+}
+
+/* A hash by which functions differ within a process. The code object is whole, and so are the objects it refers to. */
+static inline uint64_t identity_of(const struct csink_interp_walk *walk, const struct layout *layout, uintptr_t code)
+{
+	uintptr_t name = csink_load_known(code + layout->name), file = csink_load_known(code + layout->file);
+	uintptr_t table = csink_load_known(code + layout->table);
+	uint64_t first_line = (uint32_t)csink_load_known(code + layout->first_line);
+	uint32_t version = layout->version ? (uint32_t)csink_load_known(code + layout->version) : 0;
+	uint64_t h =
+		mix(code, name) + mix(file + 1, table) + mix(first_line << 32 | version, walk->interpreter->module);
+
+	return version ? h : h + mix_content(name, file, table);
+}
+
+static bool can_read(struct csink_interp_walk *walk, uintptr_t at, uintptr_t bytes)
+{
+	uint64_t word;
+
+	return csink_interp_load(walk, at, &word) && csink_interp_load(walk, at + bytes - 8, &word);
+}
+
+/*
+ * A code object that may be none: the newest frame may be on its way in or out. A live one keeps what it refers to. A
+ * freed one has no count of references: 0, or a link of its allocator, which is an address.
+ */
+static bool is_code(struct csink_interp_walk *walk, uintptr_t code)
+{
+	const struct layout *layout = layout_of(walk);
+	uint64_t references, type;
+	uintptr_t table, bytes;
+
+	if (!csink_interp_load(walk, code, &references) || !references || references > UINT32_MAX ||
+	    !csink_interp_load(walk, code + OBJECT_TYPE, &type) || type != walk->interpreter->data[DATA_CODE_TYPE] ||
+	    !can_read(walk, code, layout->bytecode))
+		return false;
+	if (!walk->is_unsure)
+		return true;
+	table = csink_load_known(code + layout->table);
+	return can_read(walk, csink_load_known(code + layout->name), STR_STATE) &&
+	       can_read(walk, csink_load_known(code + layout->file), STR_STATE) &&
+	       csink_interp_load(walk, table + VAR_SIZE, &bytes) &&
+	       can_read(walk, table, BYTES_TEXT + CSINK_MIN(bytes, (uintptr_t)TABLE_SEEN)) &&
+	       can_read(walk, table + BYTES_TEXT, bytes);
+}
+
 /* Byte offset in the function's code; CSINK_CODE_NOT_BEGUN before its first instruction. */
-static uint32_t position_of(const struct layout *layout, uintptr_t code, uint64_t position)
+static inline uint32_t position_of(const struct layout *layout, uintptr_t code, uint64_t position)
 {
 	int64_t at = layout->minor >= 11 ? (int64_t)(position - code - layout->bytecode) : (int32_t)position;
 
@@ -285,17 +323,20 @@ static uint32_t position_of(const struct layout *layout, uintptr_t code, uint64_
 }
 
 /* Add one frame. False: the code object cannot be read or is none, or there is no room. */
-static bool take_frame(struct csink_interp_walk *walk, uintptr_t frame, uint64_t code)
+static bool take_frame(struct csink_interp_walk *walk, uintptr_t frame, uintptr_t code)
 {
 	const struct layout *layout = layout_of(walk);
-	struct csink_code_source source;
 	uint64_t position;
 
-	if (!read_code(walk, code, &source) || !csink_interp_load(walk, frame + layout->position, &position)) {
+	if (walk->is_settled && code >> 12 && frame >> 12 &&
+	    csink_load_known(code + OBJECT_TYPE) == walk->interpreter->data[DATA_CODE_TYPE]) {
+		position = csink_load_known(frame + layout->position);
+	} else if (walk->is_settled || !is_code(walk, code) ||
+		   !csink_interp_load(walk, frame + layout->position, &position)) {
 		walk->is_broken = true;
 		return false;
 	}
-	return csink_interp_frame(walk, &source, position_of(layout, code, position));
+	return csink_interp_frame(walk, identity_of(walk, layout, code), code, position_of(layout, code, position));
 }
 
 /* ---- groups of several frames: from 3.11 ---- */
@@ -316,8 +357,8 @@ static bool find_end(struct csink_interp_walk *walk, uintptr_t frame, uintptr_t 
 
 	for (uint32_t nr = 0; frame && nr < MAX_CHAIN; nr++, frame = previous) {
 		if (frame % sizeof(void *) || walk->load.nr_checks > MAX_CHECKS ||
-		    !csink_interp_load(walk, frame + layout->previous, &previous) ||
-		    !csink_interp_load(walk, frame + layout->owner, &owner) || (uint8_t)owner > OWNER_MAX)
+		    !csink_interp_load_known(walk, frame + layout->previous, &previous) ||
+		    !csink_interp_load_known(walk, frame + layout->owner, &owner) || (uint8_t)owner > OWNER_MAX)
 			return false;
 		*last = frame;
 		*outer = previous;
@@ -375,12 +416,30 @@ static bool leads_on(struct csink_interp_walk *walk, uintptr_t state, uintptr_t 
 	       (load_cframe(walk, previous, &frame, &above) && frame == outer);
 }
 
+/*
+ * The newest of the chunks that frames are pushed to. A state refers to a chunk only while it is mapped. In a new one,
+ * the size may still be 0.
+ */
+static void know_chunk(struct csink_interp_walk *walk, uintptr_t state)
+{
+	uintptr_t chunk, bytes;
+
+	if (walk->is_unsure || !csink_interp_load(walk, state + layout_of(walk)->chunk, &chunk) || !(chunk >> 12))
+		return;
+	bytes = csink_load_known(chunk + CHUNK_SIZE);
+	if (bytes < 8 || bytes > CHUNK_MAX)
+		return;
+	walk->known = chunk;
+	walk->known_bytes = bytes - 7; /* addresses of words */
+}
+
 /* 3.11: each CFrame has a group, and is its record. */
 static void walk_entries(struct csink_interp_walk *walk, uintptr_t state)
 {
 	uintptr_t cframe, previous, frame, last, outer;
 	bool is_newest = true;
 
+	know_chunk(walk, state);
 	if (!csink_interp_load(walk, state + layout_of(walk)->newest, &cframe))
 		return;
 	for (; !is_root(cframe, state) && !walk->is_full; cframe = previous) {
@@ -437,6 +496,7 @@ static void walk_shims(struct csink_interp_walk *walk, uintptr_t state)
 	const struct layout *layout = layout_of(walk);
 	uintptr_t frame, cframe, previous = 0, last, outer;
 
+	know_chunk(walk, state);
 	if (!csink_interp_load(walk, state + layout->newest, &frame))
 		return;
 	if (layout->minor == 12) {
@@ -565,4 +625,4 @@ static void walk_python(struct csink_interp_walk *walk)
 	}
 }
 
-const struct csink_language csink_python = {"python", find, walk_python};
+const struct csink_language csink_python = {"python", find, walk_python, describe};
