@@ -71,8 +71,9 @@ is "$("$COUNTERSINK" report --tree i.pb.gz | grep -c "$(printf '\033')")" 0 'a t
 # ---- lines and instructions
 annotated=$("$COUNTERSINK" report --annotate churn i.pb.gz)
 like "$annotated" '^[0-9.]+ % of task-clock in it, [0-9.]+ % with what it called$' 'annotated: the verdict'
-like "$annotated" '^ +[0-9.]+ +[0-9.]+ +[0-9]+  .*scramble\(hash \^ bytes\[i\]\);$' 'annotated: a source line with its cost'
-like "$annotated" '^ +[0-9]+  \{$' 'annotated: the surrounding source lines'
+# A quarter of all samples is in this line, nearly all of it in what is inlined there; the loop's own lines may have none.
+like "$annotated" '^ +([0-9.]+ +)?[0-9.]+ +[0-9]+  .*scramble\(hash \^ bytes\[i\]\);$' 'annotated: a source line with its cost'
+like "$annotated" '^ +[0-9]+  +return hash;$' 'annotated: the surrounding source lines'
 if have objdump; then
 	like "$annotated" '^ +[0-9.]+ +[0-9.]+ +[0-9a-f]+:	? +(rol|xor|add|eor|ror|mov)' 'annotated: an instruction with its cost'
 	like "$annotated" '^  self %  total %  /.*/inlines: [A-Za-z_].*$' 'annotated: the function of the code'
@@ -92,7 +93,7 @@ done
 like "$(PATH=$PWD/bin "$COUNTERSINK" report --annotate churn i.pb.gz)" 'objdump cannot be started .*no disassembly; it is in the package binutils' \
 	'without objdump the report says that there is no disassembly, and why'
 cp "$TARGETS/inlines" moved
-ok 'the moved program is profiled' "$COUNTERSINK" -q -o moved.pb.gz -- ./moved 300
+ok 'the moved program is profiled' "$COUNTERSINK" -q -F 2000 -o moved.pb.gz -- ./moved 1500
 cp "$TARGETS/burn" moved
 like "$("$COUNTERSINK" report --annotate churn moved.pb.gz)" 'moved is another build than the one that ran: no disassembly' 'annotated: a replaced program has no disassembly'
 if have python3; then
