@@ -42,6 +42,49 @@ countersink report --tree slow.pb.gz >out 2>&1
 like "$(grep -A1 'parse *slow.py' out)" 'score +slow\.py' "the tree has callee below caller, without the evaluator between"
 like "$(countersink export -f folded slow.pb.gz)" '<module>;.*main;.*parse;.*score' "an export has the Python functions in order"
 
+
+# ---- functions of one name, source, versions
+
+mkdir -p old new
+cat >old/names.py <<'END'
+class Board:
+    def score(self, n):
+        total = 0
+        for i in range(n):
+            total += i * i % 7
+        return total
+
+first = lambda x: x * 3 % 11
+second = lambda x: -x % 11
+
+def main():
+    for _ in range(40):
+        Board().score(10000)
+        sorted(range(8000), key=first)
+        sorted(range(8000), key=second)
+
+main()
+END
+sed '1i # a line more\n' old/names.py >new/names.py
+cp new/names.py renamed.py
+for side in old/names.py new/names.py renamed.py; do
+	countersink -q -F 5000 -o "$(dirname $side)-$(basename $side .py).pb.gz" -- "$PYTHON" $side >out 2>&1
+done
+countersink report --all old-names.pb.gz >out 2>&1
+is "$(grep -cE ' names\.py +<lambda>:[89]$' out)" 2 "the report tells functions of one name in one file apart by their lines"
+like "$(countersink export -f folded old-names.pb.gz)" ';<lambda>:8 ' "an export tells functions of one name in one file apart"
+countersink report --annotate score old-names.pb.gz >out 2>&1
+like "$(cat out)" '^ +[0-9.]+ +[0-9.]+ +5  +total \+= i \* i % 7$' "--annotate shows the line of Python that costs, with its weight"
+unlike "$(cat out)" 'disassembly|ELF' "--annotate looks for no instructions of a Python function"
+countersink report --annotate '<lambda>:9' old-names.pb.gz >out 2>&1
+like "$(cat out)" '^ +[0-9.]+ +[0-9.]+ +9  second = lambda' "--annotate takes one of several functions of a name by its line"
+unlike "$(cat out)" '^ +[0-9.]+ +[0-9.]+ +8  first' "--annotate leaves the other functions of the name out"
+for side in new-names .-renamed; do
+	countersink diff --all old-names.pb.gz $side.pb.gz >out 2>&1
+	is "$(grep -cE ' (<lambda>:1[01]|(Board\.)?score)$' out):$(grep -cE ' (<lambda>:[89])$' out)" "3:0" \
+		"diff finds functions again whose directory, line or script's name changed ($side)"
+done
+
 like "$(countersink export -f callgrind slow.pb.gz | grep -E '^(c?f[ile]|c?fn)=' )" '^fn=.*score' "callgrind has a function of Python"
 like "$(countersink export -f callgrind slow.pb.gz)" '^f[ile]=.*/slow\.py$|^f[ile]=\([0-9]+\) .*/slow\.py$' "callgrind has its source file"
 like "$(countersink export -f speedscope slow.pb.gz)" '"name":"score","file":"[^"]*/slow\.py"' "speedscope has the function with its file"
