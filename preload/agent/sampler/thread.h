@@ -36,11 +36,12 @@ struct csink_hidden {
 	/* Real-time ones that the kernel does block, since it keeps some for the program; the thread takes no samples.
 	 */
 	uint64_t queued;
-	uint64_t waiting; /* those that it waits for with sigwait(3) and the like */
-	uint64_t swap;    /* the mask of the sigsuspend(2), ppoll(2) or the like that it is in */
-	bool swapped;     /* it is in one */
-	bool deferred;    /* one is pending in a forked child that has not begun, and blocked by the kernel */
-	int8_t anchor;    /* whether the anchor signal was blocked at that call; CSINK_ANCHOR_ANY: of no interest */
+	uint64_t waiting;     /* those that it waits for with sigwait(3) and the like */
+	uint64_t swap;        /* the mask of the sigsuspend(2), ppoll(2) or the like that it is in */
+	bool swapped;         /* it is in one */
+	bool ended_by_sample; /* that call was, and is repeated */
+	bool deferred;        /* one is pending in a forked child that has not begun, and blocked by the kernel */
+	int8_t anchor;        /* whether the anchor signal was blocked at that call; CSINK_ANCHOR_ANY: of no interest */
 };
 #define CSINK_ANCHOR_ANY 2
 
