@@ -17,7 +17,7 @@ static void before_limit(int resource, bool is_limited)
 {
 	if (!csink_calls_are_off(CSINK_CALLS_LIFE) && resource == RLIMIT_AS && is_limited &&
 	    atomic_load(&csink_process.active) && getpid() == csink_process.pid)
-		csink_recording_restrict(&csink_process.rec);
+		csink_recording_restrict(&csink_own_recording);
 }
 
 CSINK_EXPORT int setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)

@@ -166,7 +166,7 @@ static void yield_to(const char *file, const char *how)
 	struct csink_writer writer = {0, 0};
 	char why[128];
 
-	csink_recording_note(&csink_process.rec, &writer, 1,
+	csink_recording_note(&csink_own_recording, &writer, 1,
 			     "%.200s is loaded %s, and its calls bypass the library: threads and children that it "
 			     "starts may have no samples",
 			     file, how);

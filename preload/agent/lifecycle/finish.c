@@ -241,8 +241,8 @@ static void later_output(char *to, size_t size)
 /* Our file was collected and removed while we ran on (a daemon): its pages are still ours. */
 static void rescue_recording(void)
 {
-	const struct csink_rec_header *header = csink_process.rec.header;
-	size_t bytes = (size_t)atomic_load(&csink_process.rec.next_block) * CSINK_REC_BLOCK;
+	const struct csink_rec_header *header = csink_own_recording.header;
+	size_t bytes = (size_t)atomic_load(&csink_own_recording.next_block) * CSINK_REC_BLOCK;
 	char dir[256], file[300], to[PATH_MAX];
 	int fd, err = 0;
 
@@ -273,11 +273,11 @@ static void rescue_recording(void)
  * after a chroot: then there is no more to be done than before. */
 static bool is_collected_early(void)
 {
-	uint32_t mark = csink_recording_mark(&csink_process.rec);
+	uint32_t mark = csink_recording_mark(&csink_own_recording);
 
 	if (mark)
 		return mark == CSINK_REC_COLLECTED;
-	return access(csink_process.rec.path, F_OK) < 0 && errno == ENOENT && access(csink_config.run_dir, F_OK) == 0;
+	return access(csink_own_recording.path, F_OK) < 0 && errno == ENOENT && access(csink_config.run_dir, F_OK) == 0;
 }
 
 static void make_own_profile(void)

@@ -10,7 +10,7 @@
 #include "include/internal/rawcall.h"
 #include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/sampler/call_on_stack.h"
-#include "preload/agent/sampler/process.h"
+#include "preload/agent/sampler/engine.h"
 #include "preload/agent/sampler/thread.h"
 #include "preload/core/safe_load.h"
 
@@ -146,7 +146,7 @@ void csink_signal_entry(int signo, siginfo_t *info, void *context)
 		pass_on(signo, info, context);
 		thread = csink_thread_checked();
 		served = CSINK_SIGNAL_BIT(signo);
-	} else if (CSINK_UNLIKELY(csink_process.stay_on_stack)) {
+	} else if (CSINK_UNLIKELY(csink_engine_state.stay_on_stack)) {
 		csink_sample_handler(signo, info, context);
 	} else if (CSINK_LIKELY(thread != NULL && !is_in_handler(thread, context))) {
 		csink_call_on_stack(csink_sample_handler, signo, info, context,

@@ -96,9 +96,9 @@ void csink_started_say(struct csink_started *started, pid_t pid)
 	struct csink_thread *thread = csink_self;
 	struct csink_rec_spawn *spawn;
 
-	if (!started->reason || !thread || !csink_process.rec.header)
+	if (!started->reason || !thread || !csink_own_recording.header)
 		return;
-	spawn = csink_recording_reserve(&csink_process.rec, &thread->writer, bytes);
+	spawn = csink_recording_reserve(&csink_own_recording, &thread->writer, bytes);
 	if (!spawn)
 		return;
 	spawn->pid = pid;

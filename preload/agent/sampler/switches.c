@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "include/internal/event.h"
+#include "preload/agent/sampler/plan.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
 
@@ -24,7 +25,7 @@ void csink_switches_event(struct csink_event_spec *out)
 
 int csink_switches_open(struct csink_thread *thread)
 {
-	struct csink_group_open open = {.events = &csink_process.events[csink_process.off_cpu_event],
+	struct csink_group_open open = {.events = &csink_plan.events[csink_plan.off_cpu_event],
 					.members = 1,
 					.leader = 0,
 					.how = CSINK_GROUP_SIGTRAP,

@@ -47,7 +47,7 @@ struct csink_hidden {
 
 struct csink_thread {
 	/* what each sample touches */
-	struct csink_group groups[CSINK_MAX_EVENTS]; /* csink_process.groups */
+	struct csink_group groups[CSINK_MAX_EVENTS]; /* csink_plan.groups */
 	uint64_t last[CSINK_MAX_EVENTS];             /* counts at the last sample, as counted */
 	uint64_t last_enabled_ns[CSINK_MAX_EVENTS], last_running_ns[CSINK_MAX_EVENTS]; /* of each group */
 	uint64_t last_waited_ns[CSINK_MAX_EVENTS]; /* by a group of one kind of CPU and its kin: at the first of them */
