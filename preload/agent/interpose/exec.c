@@ -76,14 +76,13 @@ static enum prepared prepare(struct csink_started *started)
 
 static int failed(struct csink_started *started, enum prepared prepared, int result)
 {
-	int saved = errno;
+	CSINK_KEEP_ERRNO;
 
 	csink_started_withdraw(started);
 	if (prepared == PAUSED)
 		csink_thread_resume(csink_self);
 	else if (prepared == FLUSHED)
 		csink_image_exec_failed();
-	errno = saved;
 	return result;
 }
 

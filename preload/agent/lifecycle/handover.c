@@ -136,12 +136,13 @@ int csink_handover_begin(uid_t uid)
 
 void csink_handover_undo(void)
 {
-	int fd = open(csink_config.run_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), saved = errno;
+	CSINK_KEEP_ERRNO;
+	int fd = open(csink_config.run_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 
-	if (fd >= 0 && fchown(fd, geteuid(), (gid_t)-1))
-		errno = saved;
+	if (fd >= 0)
+		csink_rawcall(SYS_fchown, fd, geteuid(), (gid_t)-1);
 	while (dir && (entry = readdir(dir)))
 		if (csink_run_dir_is_recording(entry->d_name))
 			give(fd, entry->d_name, geteuid());
@@ -149,5 +150,4 @@ void csink_handover_undo(void)
 		closedir(dir);
 	else if (fd >= 0)
 		csink_rawcall(SYS_close, fd);
-	errno = saved;
 }

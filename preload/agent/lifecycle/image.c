@@ -264,9 +264,9 @@ static bool open_child_recording(const struct csink_recording *parent)
 /* The child takes over what its parent found out about events, engine and unwinding. */
 void csink_image_begin_child(void)
 {
+	CSINK_KEEP_ERRNO;
 	struct csink_recording before = csink_own_recording;
 	struct csink_thread *thread = csink_self;
-	int saved = errno;
 
 	if (!atomic_load(&csink_process.active))
 		return;
@@ -302,7 +302,6 @@ void csink_image_begin_child(void)
 		csink_recording_close(&before);
 		leave_alone(thread);
 	}
-	errno = saved;
 }
 
 /* A process that is not profiled says so itself, unless a launcher reports it. */
@@ -359,9 +358,9 @@ static void begin_asked(int argc, char **argv, const struct csink_status *status
 
 __attribute__((constructor)) static void begin_process(int argc, char **argv)
 {
+	CSINK_KEEP_ERRNO;
 	const struct csink_status *known = NULL;
 	struct csink_status status;
-	int saved = errno;
 	const char *why;
 
 	csink_libc_init();
@@ -373,7 +372,6 @@ __attribute__((constructor)) static void begin_process(int argc, char **argv)
 		if (may_begin(known, &why))
 			begin_asked(argc, argv, known, why);
 	}
-	errno = saved;
 }
 
 /* ---- end ----------------------------------------------------------------------------------------------------------
@@ -415,7 +413,7 @@ void csink_image_exec_failed(void)
 
 void csink_image_end(void)
 {
-	int saved = errno;
+	CSINK_KEEP_ERRNO;
 
 	if (csink_calls_are_off(CSINK_CALLS_LIFE))
 		return; /* what was committed counts, as after a kill */
@@ -429,5 +427,4 @@ void csink_image_end(void)
 		if (csink_self)
 			csink_thread_mute(csink_self, false);
 	}
-	errno = saved;
 }

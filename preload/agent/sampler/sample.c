@@ -296,8 +296,8 @@ static inline void prefetch_memo(const struct csink_thread *thread)
 
 void csink_sample_handler(int signo, siginfo_t *info, void *context)
 {
+	CSINK_KEEP_ERRNO;
 	struct csink_thread *thread = csink_self;
-	int saved = errno;
 	bool heeded = false;
 
 	(void)signo;
@@ -309,7 +309,6 @@ void csink_sample_handler(int signo, siginfo_t *info, void *context)
 			   atomic_load_explicit(&thread->is_mute, memory_order_relaxed))) {
 		if (info->si_code != SI_TIMER)
 			on_early_overflows(thread, context);
-		errno = saved;
 		return;
 	}
 	prefetch_memo(thread);
@@ -323,5 +322,4 @@ void csink_sample_handler(int signo, siginfo_t *info, void *context)
 	} else if (CSINK_UNLIKELY(!heeded && info->si_code != SI_TIMER) && csink_stuck_unheeded(&thread->stuck)) {
 		relieve(thread, CSINK_MAX_EVENTS, false, context);
 	}
-	errno = saved;
 }

@@ -171,7 +171,8 @@ static bool is_queued(const struct csink_thread *thread)
 
 void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 {
-	int saved = errno, err;
+	CSINK_KEEP_ERRNO;
+	int err;
 
 	thread->tid = (int32_t)csink_rawcall(SYS_gettid);
 	memset(thread->last, 0, sizeof(thread->last));
@@ -187,7 +188,6 @@ void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 	memset(&thread->stuck, 0, sizeof(thread->stuck));
 	if (!make_entry(thread, flags)) {
 		thread->engine = CSINK_ENGINE_NONE;
-		errno = saved;
 		return;
 	}
 	/* From here on a signal may come. */
@@ -204,7 +204,6 @@ void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 		csink_recording_lose(&csink_own_recording, CSINK_LOSS_THREADS, 1);
 	}
 	thread->entry->engine = thread->engine;
-	errno = saved;
 }
 
 static void finish_entry(struct csink_thread *thread)

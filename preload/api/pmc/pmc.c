@@ -263,12 +263,10 @@ static csink_pmc_id_t allocate(const char *event, unsigned flags, int cpu)
 
 CSINK_EXPORT csink_pmc_id_t csink_pmc_allocate(const char *event, unsigned flags, int cpu)
 {
-	int saved = errno, result;
+	CSINK_KEEP_ERRNO;
 
 	enter();
-	result = leave(allocate(event, flags, cpu));
-	errno = saved;
-	return result;
+	return leave(allocate(event, flags, cpu));
 }
 
 /* ---- targets ---- */
@@ -332,14 +330,13 @@ static int attach(struct csink_pmc *pmc, pid_t pid)
 
 CSINK_EXPORT int csink_pmc_attach(csink_pmc_id_t id, pid_t pid)
 {
-	int saved = errno, err;
+	CSINK_KEEP_ERRNO;
+	int err;
 	struct csink_pmc *pmc;
 
 	enter();
 	pmc = find(id, &err);
-	err = leave(pmc ? attach(pmc, pid) : err);
-	errno = saved;
-	return err;
+	return leave(pmc ? attach(pmc, pid) : err);
 }
 
 static bool is_anyones(int32_t pid)
@@ -376,14 +373,13 @@ static int detach(struct csink_pmc *pmc, pid_t pid)
 
 CSINK_EXPORT int csink_pmc_detach(csink_pmc_id_t id, pid_t pid)
 {
-	int saved = errno, err;
+	CSINK_KEEP_ERRNO;
+	int err;
 	struct csink_pmc *pmc;
 
 	enter();
 	pmc = find(id, &err);
-	err = leave(pmc ? detach(pmc, pid) : err);
-	errno = saved;
-	return err;
+	return leave(pmc ? detach(pmc, pid) : err);
 }
 
 /* ---- states ---- */
@@ -419,19 +415,19 @@ static int start(struct csink_pmc *pmc)
 
 CSINK_EXPORT int csink_pmc_start(csink_pmc_id_t id)
 {
-	int saved = errno, err;
+	CSINK_KEEP_ERRNO;
+	int err;
 	struct csink_pmc *pmc;
 
 	enter();
 	pmc = find(id, &err);
-	err = leave(pmc ? start(pmc) : err);
-	errno = saved;
-	return err;
+	return leave(pmc ? start(pmc) : err);
 }
 
 CSINK_EXPORT int csink_pmc_stop(csink_pmc_id_t id)
 {
-	int saved = errno, err;
+	CSINK_KEEP_ERRNO;
+	int err;
 	struct csink_pmc *pmc;
 
 	enter();
@@ -441,7 +437,6 @@ CSINK_EXPORT int csink_pmc_stop(csink_pmc_id_t id)
 		pmc->state = CSINK_PMC_STOPPED;
 	}
 	leave(err);
-	errno = saved;
 	return err;
 }
 
@@ -469,19 +464,19 @@ static int read_all(const struct csink_pmc *pmc, struct csink_pmc_value *value)
 
 CSINK_EXPORT int csink_pmc_read(csink_pmc_id_t id, struct csink_pmc_value *value)
 {
-	int saved = errno, err;
+	CSINK_KEEP_ERRNO;
+	int err;
 	struct csink_pmc *pmc;
 
 	enter();
 	pmc = find(id, &err);
-	err = leave(pmc ? read_all(pmc, value) : err);
-	errno = saved;
-	return err;
+	return leave(pmc ? read_all(pmc, value) : err);
 }
 
 CSINK_EXPORT int csink_pmc_release(csink_pmc_id_t id)
 {
-	int saved = errno, err;
+	CSINK_KEEP_ERRNO;
+	int err;
 	struct csink_pmc *pmc;
 
 	enter();
@@ -494,7 +489,6 @@ CSINK_EXPORT int csink_pmc_release(csink_pmc_id_t id)
 		free(pmc);
 	}
 	leave(err);
-	errno = saved;
 	return err;
 }
 

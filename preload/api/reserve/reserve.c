@@ -5,6 +5,7 @@
  * deadline, and gives up when cancel_fd is readable.
  */
 #include "include/countersink/reserve.h"
+#include "include/internal/base.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -248,19 +249,17 @@ static int acquire(struct csink_reserve *r, const struct csink_reserve_config *c
 
 CSINK_EXPORT int csink_reserve_acquire(struct csink_reserve *r, const struct csink_reserve_config *config)
 {
-	int saved = errno, err = acquire(r, config);
+	CSINK_KEEP_ERRNO;
 
-	errno = saved;
-	return err;
+	return acquire(r, config);
 }
 
 CSINK_EXPORT void csink_reserve_release(struct csink_reserve *r)
 {
-	int saved = errno;
+	CSINK_KEEP_ERRNO;
 
 	close_lock_file(r);
 	r->state = CSINK_RESERVE_NONE;
-	errno = saved;
 }
 
 /* ---- confirmation ---- */
@@ -341,8 +340,9 @@ static bool is_hopeless(const struct csink_reserve *r)
 
 CSINK_EXPORT int csink_reserve_confirm(struct csink_reserve *r)
 {
+	CSINK_KEEP_ERRNO;
 	uint64_t deadline_ns = r->deadline_ns ? r->deadline_ns : deadline_of(r);
-	int saved = errno, err;
+	int err;
 
 	if (!holds(r))
 		return -EBADF;
@@ -355,13 +355,13 @@ CSINK_EXPORT int csink_reserve_confirm(struct csink_reserve *r)
 			err = csink_reserve_explain_failure(r, err);
 	}
 	r->deadline_ns = 0; /* the next call has its own time */
-	errno = saved;
 	return err;
 }
 
 CSINK_EXPORT int csink_reserve_verify(struct csink_reserve *r)
 {
-	int saved = errno, err;
+	CSINK_KEEP_ERRNO;
+	int err;
 
 	if (!holds(r) || r->state != CSINK_RESERVE_CONFIRMED)
 		return -EBADF;
@@ -374,6 +374,5 @@ CSINK_EXPORT int csink_reserve_verify(struct csink_reserve *r)
 		csink_reserve_explain_failure(r, -EBUSY);
 		err = -EBUSY;
 	}
-	errno = saved;
 	return err;
 }
