@@ -96,7 +96,7 @@ bool csink_event_is_on(const struct csink_event_spec *spec, uint32_t cpu);
 bool csink_event_takes_counter(const struct csink_event_spec *spec);
 
 /** Are they the same event of two kinds of CPU: cpu_core/cycles/ and cpu_atom/cycles/? Context: any. */
-bool csink_event_is_kin(const struct csink_event_spec *a, const struct csink_event_spec *b);
+bool csink_event_is_counterpart(const struct csink_event_spec *a, const struct csink_event_spec *b);
 
 /* How long an event was enabled for some tasks, and how much of that it counted. Of several fds of the same tasks, one
  * for each CPU, enabled_ns is their mean, running_ns their sum. */

@@ -54,7 +54,7 @@ static uint32_t hash_of(const char *name)
 	return hash;
 }
 
-static bool is_meant(const struct tables *tables, uint32_t i, const char *name)
+static bool is_symbol(const struct tables *tables, uint32_t i, const char *name)
 {
 	const ElfW(Sym) *symbol = &tables->symbols[i];
 
@@ -90,7 +90,7 @@ void *csink_elf_function(const struct link_map *map, const char *name)
 	for (; i >= first; i++) {
 		uint32_t here = chains[i - first];
 
-		if ((here | 1) == (hash | 1) && is_meant(&tables, i, name))
+		if ((here | 1) == (hash | 1) && is_symbol(&tables, i, name))
 			return (void *)(tables.base + tables.symbols[i].st_value);
 		if (here & 1)
 			break;

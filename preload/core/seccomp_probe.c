@@ -125,7 +125,7 @@ static uint32_t deadly_bit(const struct csink_own_call *call)
 	return CSINK_DEADLY_OTHER;
 }
 
-static void come_back(int signo)
+static void on_sigsys(int signo)
 {
 	(void)signo;
 }
@@ -133,7 +133,7 @@ static void come_back(int signo)
 /* The only way to make that call without harm. */
 static void return_from_handler(void)
 {
-	struct sigaction act = {.sa_handler = come_back};
+	struct sigaction act = {.sa_handler = on_sigsys};
 	uint64_t none = 0;
 
 	sigaction(SIGUSR1, &act, NULL);

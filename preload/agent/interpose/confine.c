@@ -42,7 +42,7 @@ enum {
 #define RARE_CALLS ((uint32_t)(CSINK_CALLS_LOCK | CSINK_CALLS_RIGHTS))
 
 /* Does the verdict do more than fail the call with an errno, which the agent could handle? */
-static bool punishes(uint32_t verdict)
+static bool is_deadly(uint32_t verdict)
 {
 	uint32_t action = verdict & SECCOMP_RET_ACTION_FULL;
 
@@ -74,7 +74,7 @@ static uint32_t judge(const struct sock_fprog *prog, struct findings *found)
 		if ((verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO && call->calls & ~RARE_CALLS &&
 		    !found->refused)
 			found->refused = call->name;
-		if (!punishes(verdict))
+		if (!is_deadly(verdict))
 			continue;
 		found->any_deadly = true;
 		if (!call->calls)
@@ -130,7 +130,7 @@ static void say(const char *what, const char *name, uint32_t calls)
 			     name ? name : "", rest);
 }
 
-static void say_refused(const char *name)
+static void note_refused(const char *name)
 {
 	struct csink_writer writer = {0, 0};
 
@@ -165,7 +165,7 @@ static long confine(const struct sock_fprog *prog, bool strict, long number, lon
 	if (calls && result < 0)
 		take_back(thread, calls, turn == atomic_load(&nr_confined));
 	else if (!calls && found.refused && result >= 0)
-		say_refused(found.refused);
+		note_refused(found.refused);
 	else if (calls)
 		say(strict ? "the program entered seccomp's strict mode" : "the program installed a seccomp filter",
 		    found.deadly, calls);

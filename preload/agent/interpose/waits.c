@@ -1,11 +1,11 @@
 /*
  * Calls that wait for signals.
  *
- * sigsuspend and its kin put a mask in place for as long as they wait; with ours in it, the kernel may block ours that
+ * sigsuspend and similar calls put a mask in place for as long as they wait; with ours in it, the kernel may block ours that
  * long: a thread that waits takes no samples. What the program had blocked and lets through for the wait must still
  * reach it.
  *
- * sigwait and its kin take signals that are blocked. If ours are among those that are waited for, the kernel blocks
+ * sigwait and similar calls take signals that are blocked. If ours are among those that are waited for, the kernel blocks
  * them during the call, and what turns out to be a sample is dropped: the next one carries its weight.
  */
 #include <errno.h>
@@ -44,7 +44,7 @@ static void block_until_call(struct swap *swap, uint64_t let_in, uint64_t asked)
 		thread->hidden.blocked = asked;
 		thread->hidden.anchor = CSINK_ANCHOR_ANY;
 	}
-	atomic_thread_fence(memory_order_seq_cst); /* pairs with hand_on()'s in pending_signals.c */
+	atomic_thread_fence(memory_order_seq_cst); /* pairs with send_to_receiver()'s in pending_signals.c */
 	if (!(csink_pending_signals(thread) & ~asked) || csink_in_vfork_child())
 		return;
 	swap->let_in = ours;
@@ -203,7 +203,7 @@ static int take(const sigset_t *set, siginfo_t *out, const struct timespec *time
 	}
 	csink_raw_mask(SIG_BLOCK, ours, NULL);
 	__atomic_store_n(&thread->hidden.waiting, ours, __ATOMIC_RELAXED);
-	atomic_thread_fence(memory_order_seq_cst); /* pairs with hand_on()'s in pending_signals.c */
+	atomic_thread_fence(memory_order_seq_cst); /* pairs with send_to_receiver()'s in pending_signals.c */
 	if (csink_pending_take(thread, ours, &info, &tid))
 		signo = info.si_signo;
 	else

@@ -239,7 +239,7 @@ static void later_output(char *to, size_t size)
 }
 
 /* Our file was collected and removed while we ran on (a daemon): its pages are still ours. */
-static void rescue_recording(void)
+static void copy_recording(void)
 {
 	const struct csink_rec_header *header = csink_own_recording.header;
 	size_t bytes = (size_t)atomic_load(&csink_own_recording.next_block) * CSINK_REC_BLOCK;
@@ -300,7 +300,7 @@ void csink_finish_image(void)
 		return;
 	finished_pid = csink_process.pid;
 	if (is_collected_early())
-		rescue_recording();
+		copy_recording();
 	else if (csink_config.standalone && csink_config.owner == csink_process.pid)
 		make_own_profile();
 }

@@ -183,6 +183,6 @@ uint64_t csink_pending_signals(const struct csink_thread *thread);
 void csink_pending_release(struct csink_thread *thread, uint64_t blocked);
 
 /** Nothing is kept: a forked child begins so. Context: init. */
-void csink_pending_forget(void);
+void csink_pending_reset(void);
 
 #endif

@@ -222,8 +222,8 @@ static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 		csink_recording_note(&csink_own_recording, &thread->writer, 1, "%s", csink_config.bad);
 }
 
-/* A child that cannot have a recording: it goes on as if we were not there. */
-static void leave_alone(struct csink_thread *thread)
+/* A child that cannot have a recording runs without being profiled. */
+static void run_unprofiled(struct csink_thread *thread)
 {
 	if (thread && csink_self == thread)
 		csink_masks_reveal(thread);
@@ -240,7 +240,7 @@ static void copy_findings(struct csink_rec_header *to, const struct csink_rec_he
 }
 
 /*
- * What is forked after the run was collected is not profiled: the launcher's report says so of what starts then. But a
+ * What is forked after the run was collected is not profiled: the launcher's report names what starts then. But a
  * child may come to run just as the run is collected: its parent may have ended before (COLLECTED_WHOLE), or the
  * directory may go while the child looks for it (the launcher marks the parent's recording first, so that one more look
  * at the mark is enough). Such a child has a run of its own, and so has the one that daemon(3) forks: it is the process
@@ -255,7 +255,7 @@ static bool open_child_recording(const struct csink_recording *parent)
 		return false;
 	err = mark ? -ENOENT : try_recording();
 	if (err == -ENOENT && csink_recording_mark(parent)) {
-		csink_own_run_outlive();
+		csink_own_run_of_child();
 		err = try_recording();
 	}
 	return has_recording(err);
@@ -277,8 +277,8 @@ void csink_image_begin_child(void)
 	}
 	csink_process.pid = getpid();
 	csink_fd_guard_forked();
-	csink_writer_forget();
-	csink_threads_forget();
+	csink_writer_reset();
+	csink_threads_reset();
 	csink_stacks_reset();
 	csink_signals_forked();
 	if (!thread) {
@@ -297,14 +297,14 @@ void csink_image_begin_child(void)
 		atomic_store_explicit(&csink_process.active, 1, memory_order_release);
 		csink_thread_start(thread, CSINK_THREAD_MAIN);
 	} else {
-		csink_started_say_child(&before,
-					csink_config_follows_forks() ? CSINK_SPAWN_NO_REACH : CSINK_SPAWN_NOT_FOLLOWED);
+		csink_started_record_child(&before, csink_config_follows_forks() ? CSINK_SPAWN_NO_REACH
+										 : CSINK_SPAWN_NOT_FOLLOWED);
 		csink_recording_close(&before);
-		leave_alone(thread);
+		run_unprofiled(thread);
 	}
 }
 
-/* A process that is not profiled says so itself, unless a launcher reports it. */
+/* A process that is not profiled reports that on stderr, unless a launcher reports it. */
 static bool may_begin(const struct csink_status *status, const char **why)
 {
 	const char *quiet = getenv(CSINK_ENV_PREFIX "QUIET"), *run_dir = getenv(CSINK_ENV_RUN_DIR);
@@ -316,7 +316,7 @@ static bool may_begin(const struct csink_status *status, const char **why)
 	return false;
 }
 
-static void say_filtered(const char *why)
+static void note_filter(const char *why)
 {
 	struct csink_started own = {.reason = CSINK_SPAWN_OWN};
 
@@ -326,7 +326,7 @@ static void say_filtered(const char *why)
 	csink_recording_note(&csink_own_recording, &csink_self->writer, 1, "%s", why);
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(csink_filters_children); i++)
 		if (csink_filters_children[i])
-			csink_started_say(&own, csink_filters_children[i]);
+			csink_started_record(&own, csink_filters_children[i]);
 	csink_thread_mute(csink_self, false);
 }
 
@@ -350,7 +350,7 @@ static void begin_asked(int argc, char **argv, const struct csink_status *status
 	if (open_first_recording()) {
 		csink_env_init();
 		begin_image(argc, argv, cpu_start_ns);
-		say_filtered(why);
+		note_filter(why);
 		pthread_atfork(csink_fd_guard_before_fork, csink_fd_guard_after_fork, csink_image_begin_child);
 	}
 	csink_signals_begun();

@@ -93,14 +93,15 @@ static uint32_t place_of(const struct csink_plan *plan, uint32_t g)
 }
 
 /* The groups that count the same on other kinds of CPU: one of each kind. */
-static uint8_t find_kin(const struct csink_plan *plan, uint32_t g)
+static uint8_t find_counterparts(const struct csink_plan *plan, uint32_t g)
 {
-	uint8_t kin = 0;
+	uint8_t found = 0;
 
 	for (uint32_t k = 0; k < plan->nr_groups; k++)
-		if (csink_event_is_kin(first_of(plan, g), first_of(plan, k)) && place_of(plan, g) == place_of(plan, k))
-			kin |= (uint8_t)(1u << k);
-	return kin;
+		if (csink_event_is_counterpart(first_of(plan, g), first_of(plan, k)) &&
+		    place_of(plan, g) == place_of(plan, k))
+			found |= (uint8_t)(1u << k);
+	return found;
 }
 
 /* From the groups of the list to those of the process. CPU time is in the first one; time off the CPU is in none. */
@@ -116,11 +117,11 @@ static void form_groups(struct csink_plan *plan, uint32_t nr)
 			plan->groups[plan->nr_groups++] = 0;
 		plan->group_of[i] = (uint8_t)(event->rec.flags & CSINK_EVENT_IMPLIED ? 0 : plan->nr_groups - 1);
 		plan->groups[plan->group_of[i]] |= (uint8_t)(1u << i);
-		if (first && csink_event_is_kin(event, &plan->events[0]))
+		if (first && csink_event_is_counterpart(event, &plan->events[0]))
 			plan->time_groups |= (uint8_t)(1u << (plan->nr_groups - 1));
 	}
 	for (uint32_t g = 0; g < plan->nr_groups; g++)
-		plan->kin_of[g] = find_kin(plan, g);
+		plan->counterparts_of[g] = find_counterparts(plan, g);
 }
 
 void csink_image_choose_events(char *problem, size_t size)

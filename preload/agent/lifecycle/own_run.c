@@ -84,7 +84,7 @@ void csink_own_run_begin(const char *why)
 	config->run_dir[0] = '\0';
 }
 
-void csink_own_run_outlive(void)
+void csink_own_run_of_child(void)
 {
 	csink_config.standalone = true;
 	csink_config.outlives = true;

@@ -139,14 +139,14 @@ static void end_opening(struct csink_thread *thread)
 		unblock_own_signals(thread);
 }
 
-/* Once in a process: its later threads make do with less than its engine. */
+/* Once in a process: a thread could not have the process's engine. */
 static void note_lesser(struct csink_thread *thread, int err)
 {
-	static _Atomic int32_t said_by; /* a child of fork says it anew */
+	static _Atomic int32_t noted_by; /* the PID: a forked child notes it again */
 	int32_t pid = csink_process.pid;
 	char words[120];
 
-	if (atomic_exchange_explicit(&said_by, pid, memory_order_relaxed) == pid)
+	if (atomic_exchange_explicit(&noted_by, pid, memory_order_relaxed) == pid)
 		return;
 	csink_recording_note(&csink_own_recording, &thread->writer, 1,
 			     "some threads are sampled by the timer engine, on the kernel's tick only: %s",

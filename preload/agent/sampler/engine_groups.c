@@ -59,7 +59,7 @@ int csink_engine_open_groups(struct csink_thread *thread, enum csink_engine engi
 	};
 	int err = 0;
 
-	csink_thread_lend_stack(thread, &open);
+	csink_thread_opener_stack(thread, &open);
 	for (uint32_t g = 0; g < csink_plan.nr_groups && !err; g++) {
 		open.members = members_of(g);
 		open.leader = (uint8_t)csink_engine_leader(g);

@@ -28,8 +28,8 @@ struct csink_plan {
 	uint32_t nr_groups;
 	uint8_t groups[CSINK_MAX_EVENTS];
 	uint8_t group_of[CSINK_MAX_EVENTS];
-	uint8_t kin_of[CSINK_MAX_EVENTS]; /* bit g: group g counts the same on another kind of CPU */
-	uint8_t time_groups;              /* bit g: the samples of group g are given the CPU time that passed */
+	uint8_t counterparts_of[CSINK_MAX_EVENTS]; /* bit g: group g counts the same on another kind of CPU */
+	uint8_t time_groups; /* bit g: the samples of group g are given the CPU time that passed */
 	struct csink_event_spec events[CSINK_MAX_EVENTS];
 	struct csink_rec_rate rates[CSINK_MAX_EVENTS]; /* as in the header */
 };

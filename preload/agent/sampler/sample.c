@@ -153,8 +153,8 @@ static void on_switch(struct csink_thread *thread, const ucontext_t *uc)
  * The thread gets nowhere for samples: fewer of them. If that cannot be, none; its time goes on being accounted, by the
  * kernel.
  */
-static __attribute__((noinline, cold)) void relieve(struct csink_thread *thread, uint32_t g, bool throttled,
-						    void *context)
+static __attribute__((noinline, cold)) void sample_less(struct csink_thread *thread, uint32_t g, bool throttled,
+							void *context)
 {
 	memset(&thread->stuck, 0, sizeof(thread->stuck));
 	if (csink_engine_slow_down(thread, g, throttled, context) == 0)
@@ -217,7 +217,7 @@ static bool on_overflows(struct csink_thread *thread, ucontext_t *uc)
 	if (first_ns == UINT64_MAX)
 		return false;
 	if (CSINK_UNLIKELY(csink_stuck_watch(&thread->stuck, uc, first_ns) | throttled))
-		relieve(thread, last, throttled, uc);
+		sample_less(thread, last, throttled, uc);
 	return true;
 }
 
@@ -240,16 +240,17 @@ static __attribute__((noinline, cold)) void on_early_overflows(struct csink_thre
 			throttled |= note_losses(thread, g, &read);
 	}
 	if (!heeded)
-		is_stuck |= csink_stuck_unheeded(&thread->stuck);
+		is_stuck |= csink_stuck_spurious(&thread->stuck);
 	if (!is_stuck && !throttled)
 		return;
 	if (is_live)
-		relieve(thread, CSINK_MAX_EVENTS, throttled, uc);
+		sample_less(thread, CSINK_MAX_EVENTS, throttled, uc);
 	else
 		csink_engine_block_in(uc); /* its end, or the exec, unblocks them */
 }
 
-/* The kernel's timers on CPU clocks fire on the tick: one signal may stand for many periods, and says so. */
+/* The kernel's timers on CPU clocks fire on the tick: one signal may stand for many periods; si_overrun has their
+ * number. */
 static void on_timer(struct csink_thread *thread, const siginfo_t *info, const ucontext_t *uc)
 {
 	uint64_t nr = 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0);
@@ -319,7 +320,7 @@ void csink_sample_handler(int signo, siginfo_t *info, void *context)
 	if (CSINK_UNLIKELY(csink_group_is_open(&thread->switches))) {
 		if (!csink_calls_are_off(CSINK_CALLS_CLOCK))
 			on_switch(thread, context);
-	} else if (CSINK_UNLIKELY(!heeded && info->si_code != SI_TIMER) && csink_stuck_unheeded(&thread->stuck)) {
-		relieve(thread, CSINK_MAX_EVENTS, false, context);
+	} else if (CSINK_UNLIKELY(!heeded && info->si_code != SI_TIMER) && csink_stuck_spurious(&thread->stuck)) {
+		sample_less(thread, CSINK_MAX_EVENTS, false, context);
 	}
 }

@@ -30,8 +30,8 @@ struct csink_stuck {
 	uint64_t pc, sp; /* of the last sample */
 	uint64_t sum;    /* of all of its registers */
 	uint64_t left_ns;
-	uint32_t nr;       /* samples in a row that found the same, at once */
-	uint32_t unheeded; /* signals for nothing */
+	uint32_t nr;          /* samples in a row that found the same, at once */
+	uint32_t nr_spurious; /* signals for nothing */
 
 	uint32_t left_out;   /* samples until one is looked at */
 	uint32_t nr_looks;   /* of the current window */
@@ -45,7 +45,7 @@ struct csink_stuck {
  * After a signal that could not be made a sample of, as the thread's counters are only being opened: is it stuck?
  * Context: signal.
  */
-bool csink_stuck_unheeded(struct csink_stuck *stuck);
+bool csink_stuck_spurious(struct csink_stuck *stuck);
 
 /**
  * The kernel has stopped an event until the next tick, since it overflows too often. What happens meanwhile it does not

@@ -32,7 +32,7 @@ int csink_switches_open(struct csink_thread *thread)
 					.tid = thread->tid};
 	uint32_t failed;
 
-	csink_thread_lend_stack(thread, &open);
+	csink_thread_opener_stack(thread, &open);
 	thread->off_row = (struct csink_row){0};
 	thread->off_wall_ns = csink_now_ns();
 	thread->off_cpu_ns = csink_cpu_ns(CLOCK_THREAD_CPUTIME_ID);

@@ -105,7 +105,7 @@ void csink_thread_enter(struct csink_thread *thread)
 	csink_self = thread;
 }
 
-void csink_thread_lend_stack(struct csink_thread *thread, struct csink_group_open *open)
+void csink_thread_opener_stack(struct csink_thread *thread, struct csink_group_open *open)
 {
 	if (!thread->start)
 		return; /* the first thread of an image, or of a forked child */
@@ -400,7 +400,7 @@ void csink_threads_unflush_others(void)
 			csink_thread_unflush(thread);
 }
 
-void csink_threads_forget(void)
+void csink_threads_reset(void)
 {
 	struct csink_thread *thread = atomic_load_explicit(&all_states, memory_order_acquire);
 

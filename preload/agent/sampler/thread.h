@@ -50,7 +50,8 @@ struct csink_thread {
 	struct csink_group groups[CSINK_MAX_EVENTS]; /* csink_plan.groups */
 	uint64_t last[CSINK_MAX_EVENTS];             /* counts at the last sample, as counted */
 	uint64_t last_enabled_ns[CSINK_MAX_EVENTS], last_running_ns[CSINK_MAX_EVENTS]; /* of each group */
-	uint64_t last_waited_ns[CSINK_MAX_EVENTS]; /* by a group of one kind of CPU and its kin: at the first of them */
+	uint64_t last_waited_ns[CSINK_MAX_EVENTS]; /* by a group and its counterparts for other kinds of CPU: at the
+						      first of them */
 	struct csink_rec_thread *entry;
 	struct csink_row last_row;
 	struct csink_rec_row
@@ -114,7 +115,7 @@ struct csink_thread *csink_threads_first(void);
 
 /** A stack for opening the calling thread's counters elsewhere, unless there is no other thread yet. Context: thread,
  * signal. */
-void csink_thread_lend_stack(struct csink_thread *thread, struct csink_group_open *open);
+void csink_thread_opener_stack(struct csink_thread *thread, struct csink_group_open *open);
 
 /** Take a state, NEW. NULL when no memory is left. Context: thread. */
 struct csink_thread *csink_thread_get(void);
@@ -170,7 +171,7 @@ void csink_thread_unflush(struct csink_thread *thread);
 void csink_threads_unflush_others(void);
 
 /** In a forked child: every state but the caller's is free again. Context: init. */
-void csink_threads_forget(void);
+void csink_threads_reset(void);
 
 /** CPU time of all threads that are known, up to their last flush, and how many there were. Context: thread. */
 uint64_t csink_threads_cpu_ns(uint32_t *nr_threads);

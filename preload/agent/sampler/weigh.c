@@ -29,7 +29,7 @@ static void mark_scaled(uint32_t event)
 static __attribute__((noinline)) uint64_t has_waited(struct csink_thread *thread, uint32_t g,
 						     const struct csink_group_read *read)
 {
-	uint32_t kin = csink_plan.kin_of[g], left = kin;
+	uint32_t all = csink_plan.counterparts_of[g], left = all;
 	uint64_t ran_ns = read->running_ns, waited_ns, *last_ns;
 
 	for (; left; left &= left - 1) {
@@ -39,8 +39,8 @@ static __attribute__((noinline)) uint64_t has_waited(struct csink_thread *thread
 			return 0;
 		ran_ns += csink_group_page_running_ns(other);
 	}
-	last_ns = &thread->last_waited_ns[__builtin_ctz(kin | 1u << g)]; /* one for them all */
-	if (!kin || read->enabled_ns <= ran_ns + *last_ns)
+	last_ns = &thread->last_waited_ns[__builtin_ctz(all | 1u << g)]; /* one for them all */
+	if (!all || read->enabled_ns <= ran_ns + *last_ns)
 		return 0;
 	waited_ns = read->enabled_ns - ran_ns - *last_ns;
 	*last_ns += waited_ns;

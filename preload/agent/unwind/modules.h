@@ -27,7 +27,7 @@ struct csink_module {
 	uint32_t name_hash; /* of the loader's own name for it */
 };
 
-/** An object is being unloaded, by this thread or another: it may be gone before anything else says so. Context:
+/** An object is being unloaded, by this thread or another: it may be gone before the list of objects shows it. Context:
  * signal.
  */
 bool csink_modules_unloading(void);
@@ -103,7 +103,7 @@ void csink_module_program(char *path, size_t size);
 
 /**
  * Fill path, segments and build id of an object that a scan found. False if it has no executable segment.
- * @program  what csink_module_program said, or "": it has not been asked.
+ * @program  what csink_module_program wrote, or "": it has not been called.
  */
 bool csink_module_describe(struct csink_module_info *info, const char *program);
 

@@ -137,7 +137,7 @@ static void describe_cpu(struct csink_probe *probe, int err, struct csink_explan
 	}
 }
 
-static void describe_nobody(struct csink_probe *probe, struct csink_explanation *fault)
+static void describe_no_target(struct csink_probe *probe, struct csink_explanation *fault)
 {
 	(void)probe;
 	fault->cause = CSINK_CAUSE_BAD_VALUE;
@@ -233,7 +233,7 @@ static void check_whole_cpu(struct csink_probe *probe)
 		return;
 	fault = csink_probe_fault(probe, err, CSINK_CAUSE_TARGET, "cpu");
 	if (probe->call->cpu == -1)
-		describe_nobody(probe, fault);
+		describe_no_target(probe, fault);
 	else
 		describe_cpu(probe, err, fault);
 	probe->pid = 0;

@@ -29,8 +29,8 @@ static int check_reply(struct csink_persist_reply *reply)
 
 /* Send a request and receive its (first) reply, which may bring an fd. Returns the
  * socket, or -errno: -ECONNREFUSED if there is no keeper. */
-static int converse(int directory_fd, const struct csink_persist_request *request, struct csink_persist_reply *reply,
-		    int *got_fd)
+static int request_reply(int directory_fd, const struct csink_persist_request *request,
+			 struct csink_persist_reply *reply, int *got_fd)
 {
 	int fd = -ECONNREFUSED, err = -EPIPE;
 
@@ -66,7 +66,7 @@ static int ask(const char *base, struct csink_persist_request *request, struct c
 	directory_fd = csink_persist_directory(base, false, path);
 	if (directory_fd < 0)
 		return directory_fd;
-	fd = converse(directory_fd, request, reply, got_fd);
+	fd = request_reply(directory_fd, request, reply, got_fd);
 	close(directory_fd);
 	if (fd >= 0)
 		close(fd);
@@ -267,7 +267,7 @@ CSINK_EXPORT int csink_persist_list_sized(int (*each)(const struct csink_persist
 	if (event_bytes > sizeof(view) || event_bytes < HEAD + PERF_ATTR_SIZE_VER0)
 		return -EINVAL;
 	directory_fd = csink_persist_directory(base, false, path);
-	fd = directory_fd < 0 ? directory_fd : converse(directory_fd, &request, &reply, NULL);
+	fd = directory_fd < 0 ? directory_fd : request_reply(directory_fd, &request, &reply, NULL);
 	if (directory_fd >= 0)
 		close(directory_fd);
 	if (fd >= 0) {

@@ -332,7 +332,7 @@ static int confirm(struct csink_reserve *r, uint64_t deadline_ns)
 
 /* What acquire could not ask cannot be asked now. But a pmcd that listens may be too busy for one more query: with an
  * agent that is stopped, for instance. */
-static bool is_hopeless(const struct csink_reserve *r)
+static bool cannot_be_asked(const struct csink_reserve *r)
 {
 	return (r->cause == CSINK_RESERVE_NO_PMCD && !r->nr_asked) || r->cause == CSINK_RESERVE_NO_PMPROBE ||
 	       r->cause == CSINK_RESERVE_NO_EVENTS;
@@ -347,7 +347,7 @@ CSINK_EXPORT int csink_reserve_confirm(struct csink_reserve *r)
 	if (!holds(r))
 		return -EBADF;
 	r->state = CSINK_RESERVE_LOCKED; /* what was confirmed before may be over */
-	if (r->deadline_ns && is_hopeless(r)) {
+	if (r->deadline_ns && cannot_be_asked(r)) {
 		err = csink_reserve_errno(r->cause);
 	} else {
 		err = confirm(r, deadline_ns);

@@ -160,6 +160,6 @@ void csink_writer_retire(struct csink_writer *writer);
 void csink_writer_adopt(struct csink_writer *writer);
 
 /** Forget retired extents: they belong to another recording. Context: init, after fork. */
-void csink_writer_forget(void);
+void csink_writer_reset(void);
 
 #endif

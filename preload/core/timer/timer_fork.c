@@ -42,7 +42,7 @@ uint32_t csink_timerq_process_epoch(void)
 }
 
 /* The event continues in the child: at the first scheduled time that has not passed. */
-static void carry_over(struct csink_timerq_event *event, uint64_t now_ns, uint64_t back_ns)
+static void continue_in_child(struct csink_timerq_event *event, uint64_t now_ns, uint64_t back_ns)
 {
 	uint64_t due = event->due_ns > back_ns ? event->due_ns - back_ns : 0;
 
@@ -69,7 +69,7 @@ static void rebuild(struct csink_timerq *q)
 
 		if ((q->flags & CSINK_TIMERQ_KEEP_IN_CHILD) &&
 		    (phase == EVENT_LIVE || (phase == EVENT_RUNNING && event->delta_ns))) {
-			carry_over(event, now, back);
+			continue_in_child(event, now, back);
 			atomic_store(&event->state, csink_timerq_with_phase(state, EVENT_LIVE));
 			csink_timerq_heap_push(q, index);
 			nr_alive++;
