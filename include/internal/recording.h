@@ -12,7 +12,7 @@
  * entry whose head is zero, then goes on to the next extent.
  *
  * References between entries are offsets from the file's start in units of 8 bytes (csink_ref_t); 0 is "none".
- * All integers are the machine's own byte order. The reader trusts nothing: it checks every size, count and reference.
+ * All integers are the machine's own byte order. The reader checks every size, count and reference.
  */
 #ifndef CSINK_INTERNAL_RECORDING_H
 #define CSINK_INTERNAL_RECORDING_H

@@ -1,6 +1,6 @@
 /*
  * The interpreters of a process, and the merging of their frames into native stacks: see interp.h. Interpreters are
- * found by the constructor or by the thread that notices a new object; all else runs in handlers.
+ * found by the constructor or by the thread that finds a new object; all else runs in handlers.
  */
 #include "preload/agent/interp/interp.h"
 
@@ -50,7 +50,7 @@ static void note(struct csink_recording *rec, struct csink_writer *writer, const
 	csink_recording_commit(to, bytes, CSINK_ENTRY_NOTE, 0);
 }
 
-/* Forget the interpreter in an object that was unloaded. */
+/* Remove the interpreter whose object was unloaded. */
 static void leave(csink_ref_t module)
 {
 	uint32_t nr = atomic_load(&csink_interp_nr);

@@ -187,7 +187,7 @@ csink_ref_t csink_code_id(struct csink_interp_walk *walk, uint64_t identity, uin
 /** Allocate the table of functions, once. Returns false without memory. Context: signal; one thread at a time. */
 bool csink_code_ids_begin(void);
 
-/** Forget all functions: a new recording starts. Context: init. */
+/** Remove all functions: a new recording starts. Context: init. */
 void csink_code_ids_reset(void);
 
 /** Unlock the table's memory after the program called mlockall(2). Context: thread. */

@@ -62,7 +62,7 @@ static enum prepared prepare(struct csink_started *started)
 	if (csink_calls_are_off(CSINK_CALLS_LIFE)) {
 		if (csink_calls_are_off(CSINK_CALLS_PAUSE) || !csink_self)
 			return NOTHING;
-		csink_thread_pause(csink_self); /* that much, lest a sample kills the new program */
+		csink_thread_pause(csink_self); /* a pending sample would kill the new program */
 		return PAUSED;
 	}
 	in_vfork_child = csink_in_vfork_child();

@@ -4,7 +4,7 @@
  * masks. They are let through on the way: from a stack of ours, for the one that is left has no room for a signal, and
  * only if the jump does leave it.
  *
- * Where a jump leads is in the jmp_buf, in glibc's disguise; it is looked through with a jmp_buf of our own first.
+ * The target of a jump is in the jmp_buf, mangled by glibc (PTR_MANGLE); a jmp_buf of our own shows the key first.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -61,7 +61,7 @@ static bool leaves(const struct __jmp_buf_tag *env, const stack_t *stack)
 }
 #endif
 
-/* On a stack of ours: the alternate one is free for the next signal. */
+/* Runs on a stack of the agent's, so that the alternate one is free for the next signal. */
 static void unblock_and_jump(int value, siginfo_t *env, void *real)
 {
 	csink_raw_mask(SIG_UNBLOCK, csink_self->hidden.signals, NULL);
@@ -85,7 +85,7 @@ static void jump(jump_fn real, struct __jmp_buf_tag *env, int value)
 {
 	struct csink_thread *thread = csink_self;
 
-	/* The sample handler stands on the upper part of the same stack. */
+	/* The sample handler runs on the upper part of the same stack. */
 	if (CSINK_UNLIKELY(must_unblock(thread, env)))
 		csink_call_on_stack(unblock_and_jump, value, (siginfo_t *)env, (void *)real,
 				    thread->handler_stack + CSINK_JUMP_STACK);

@@ -10,7 +10,7 @@
 #include "preload/agent/sampler/process.h"
 #include "preload/core/calls_off.h"
 
-/* The header promises what the kernel only hopes for. */
+/* The headers declare the pointers nonnull, but programs pass NULL, and the kernel then fails with EFAULT. */
 #pragma GCC diagnostic ignored "-Wnonnull-compare"
 
 static void before_limit(int resource, bool is_limited)

@@ -1,5 +1,5 @@
 /*
- * Calls that set or read the calling thread's signal mask: the program's wishes about our signals are stored
+ * Calls that set or read the calling thread's signal mask: the program's mask of our signals is stored
  * (hidden_masks.c), and the kernel gets the rest. Any thread, also in signal handlers: async-signal-safe.
  */
 #include "include/internal/base.h"

@@ -99,7 +99,7 @@ struct helper {
 	int err;
 };
 
-/* Runs on a stack of its own in our memory while we stand still (as after vfork): nothing but syscalls. */
+/* Runs on a stack of its own in our memory while we are stopped (as after vfork): nothing but syscalls. */
 static int run_helper(void *arg)
 {
 	struct helper *helper = arg;
@@ -190,7 +190,7 @@ static void make_profile(const char *run_dir, const char *to)
 	clean_environment(envp);
 	/* No signal may run a handler of the program's in the child, which shares our memory. */
 	csink_rawcall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &saved, sizeof(all));
-	/* No exit signal: neither SIGCHLD nor a wait() without __WALL learns of this child. */
+	/* No exit signal: neither SIGCHLD nor a wait() without __WALL reports this child. */
 	pid = csink_libc_clone(run_parent, stack + 2 * HELPER_STACK, CLONE_VM | CLONE_VFORK, &helper);
 	if (pid > 0)
 		while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR)

@@ -344,7 +344,7 @@ void csink_signals_before_exec(void)
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, now;
 	uint64_t blocked = csink_masks_own_blocked(), ours = csink_signals_taken();
 
-	/* exec resets handlers to the default but keeps "ignored" and the mask: give the program's wishes back. */
+	/* exec resets handlers to the default but keeps "ignored" and the mask: set both as the program did. */
 	for (int signo = 1; signo < _NSIG && ours >> (signo - 1); signo++)
 		if (csink_signal_is_taken(signo) && wanted[signo].sa_handler == SIG_IGN &&
 		    REAL(sigaction)(signo, NULL, &now) == 0 && now.sa_sigaction == csink_signal_entry)

@@ -104,7 +104,7 @@ uint64_t csink_signals_ignored(void);
 void csink_signals_begin(uint64_t caught);
 void csink_signals_begun(void);
 
-/** Give the kernel the program's own wishes about our signals, as exec passes them on; and take that back. The calling
+/** Set what the program itself set for our signals, which the kernel passes on at exec; and undo that. The calling
  * thread is paused (csink_thread_pause) or stopped, or it is a vfork child. Context: thread. */
 void csink_signals_before_exec(void);
 void csink_signals_exec_failed(void);

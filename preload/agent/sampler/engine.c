@@ -92,7 +92,7 @@ int csink_engine_open_timer(struct csink_thread *thread)
 	return err;
 }
 
-/* The handler may open a thread's groups anew (csink_engine_slow_down), but not under the hands of the thread itself.
+/* The handler may reopen a thread's groups (csink_engine_slow_down), but not while the thread itself changes them.
  */
 static void begin_change(struct csink_thread *thread)
 {

@@ -23,7 +23,7 @@ struct csink_engine_state {
 	uint64_t period_ns;               /* of the timer engine */
 	int wanted;                       /* enum csink_engine; CSINK_NR_ENGINES: the best that works */
 	bool is_decided;
-	bool stay_on_stack;               /* the handler runs on the interrupted stack: valgrind mistrusts a change */
+	bool stay_on_stack; /* the handler runs on the interrupted stack: valgrind takes a change for an error */
 	int (*install_signal)(int signo); /* makes csink_signal_entry the kernel's handler, unseen by the program */
 };
 

@@ -5,7 +5,7 @@
  *   executed anything (every cycle that is a sample; every system call, for the handler's return is one). Such a thread
  *   cannot even be ended but by SIGKILL. It is seen by the interrupted registers, which stay the same, and by overflows
  *   that come as soon as the handler has left.
- * - The period is so short, or a sample so dear (a slow machine, a tracer), that hardly any time is left between two.
+ * - The period is so short, or a sample so slow (a slow machine, a tracer), that hardly any time is left between two.
  *   That is seen by looking now and then at the time from an overflow to the end of its handler, and from there to the
  *   next overflow; where the first is nearly all of it, the next samples are looked at one after another. A single look
  *   may meet a thread that was switched away; that nearly all of them do, no busy machine brings about.

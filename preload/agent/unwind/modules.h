@@ -20,7 +20,7 @@ struct csink_module {
 	uint64_t start, end; /* executable addresses */
 	const ElfW(Phdr) * phdr;
 	uint32_t nr_phdr;
-	uint64_t eh_frame; /* where its PT_GNU_EH_FRAME lies: tells objects that were at one address apart; 0: none */
+	uint64_t eh_frame; /* where its PT_GNU_EH_FRAME is: distinguishes objects that were at one address; 0: none */
 	const void *link_map;
 	const void *dynamic;
 	csink_ref_t entry;  /* its csink_rec_module */

@@ -210,14 +210,14 @@ static void walk_from_handler(struct csink_walker *w, struct plain *p, const uco
 }
 
 /* Rules were followed where they did not hold (libgcc overwrites what those of its own frames refer to, on its way into
- * a handler), or the stack lies. */
+ * a handler), or the stack is damaged. */
 static void drop_bad_stack(struct csink_walk *walk)
 {
 	for (; walk->nr_frames && is_no_caller(walk->frames[walk->nr_frames - 1]); walk->end = CSINK_WALK_BAD_STACK)
 		walk->nr_frames--;
 }
 
-static __attribute__((noinline)) void mend(struct csink_walker *w, struct plain *p, const ucontext_t *uc)
+static __attribute__((noinline)) void walk_again(struct csink_walker *w, struct plain *p, const ucontext_t *uc)
 {
 	walk_from_handler(w, p, uc);
 	if (has_failed(w->walk))
@@ -225,7 +225,7 @@ static __attribute__((noinline)) void mend(struct csink_walker *w, struct plain 
 }
 
 /* The room has been written over, from the other end. */
-static void forget(struct csink_walk *walk)
+static void reset_memo(struct csink_walk *walk)
 {
 	if (walk->memo)
 		walk->memo->first = walk->memo->nr = 0;
@@ -244,11 +244,11 @@ void csink_walk_dwarf(struct csink_walk *walk, const ucontext_t *uc)
 	reuse_last_walk(&w, &p);
 	walk_all(&w, &p);
 	if (CSINK_UNLIKELY(has_failed(walk)))
-		mend(&w, &p, uc);
+		walk_again(&w, &p, uc);
 	if (p.trail)
 		csink_walk_memo_keep(&w, p.joined, p.fp_until);
 	else
-		forget(walk);
+		reset_memo(walk);
 }
 
 /* Without a trail (over signal frames, on other stacks): walk once more, step by step. */

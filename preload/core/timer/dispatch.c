@@ -205,12 +205,10 @@ CSINK_EXPORT uint64_t csink_timerq_next(const struct csink_timerq *q)
 
 CSINK_EXPORT int csink_timerq_run(struct csink_timerq *q, uint64_t now_ns)
 {
-	int nr, saved_errno = errno;
+	CSINK_KEEP_ERRNO;
 
 	csink_timerq_ensure(q);
-	nr = csink_timerq_dispatch(q, now_ns);
-	errno = saved_errno;
-	return nr;
+	return csink_timerq_dispatch(q, now_ns);
 }
 
 CSINK_EXPORT int csink_timerq_flush(struct csink_timerq *q)

@@ -54,7 +54,7 @@ static void continue_in_child(struct csink_timerq_event *event, uint64_t now_ns,
 }
 
 /*
- * Make the queue anew from its events alone: lists, heap and ownership are as some thread of the parent had left them.
+ * Rebuild the queue from its events alone: lists, heap and ownership are as some thread of the parent had left them.
  * A one-trip event that the parent was calling is the parent's.
  */
 static void rebuild(struct csink_timerq *q)
@@ -106,7 +106,7 @@ void csink_timerq_adopt(struct csink_timerq *q)
 	uint32_t epoch = csink_timerq_process_epoch(), seen = atomic_load(&q->epoch);
 	uint64_t mask;
 
-	/* No handler of this thread may find the queue half made; other threads, which a child seldom has by now, wait.
+	/* No handler of this thread may find the queue half made; other threads, which a child rarely has by now, wait.
 	 */
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal, &mask, sizeof(mask));
 	while (seen != epoch) {
