@@ -1,12 +1,12 @@
 /*
  * Calls that wait for signals.
  *
- * sigsuspend and similar calls put a mask in place for as long as they wait; with ours in it, the kernel may block ours that
- * long: a thread that waits takes no samples. What the program had blocked and lets through for the wait must still
- * reach it.
+ * sigsuspend and similar calls put a mask in place for as long as they wait; with ours in it, the kernel may block ours
+ * that long: a thread that waits takes no samples. What the program had blocked and lets through for the wait must
+ * still reach it.
  *
- * sigwait and similar calls take signals that are blocked. If ours are among those that are waited for, the kernel blocks
- * them during the call, and what turns out to be a sample is dropped: the next one carries its weight.
+ * sigwait and similar calls take signals that are blocked. If ours are among those that are waited for, the kernel
+ * blocks them during the call, and what turns out to be a sample is dropped: the next one carries its weight.
  */
 #include <errno.h>
 #include <time.h>
