@@ -139,7 +139,7 @@ done <pythons
 
 # ---- whose frames they are
 
-countersink -q -F 5000 -o keep.pb.gz -- "$TARGETS/reloads" "$TARGETS/like_python.so" keep >out 2>&1
+countersink -q -F 5000 -o keep.pb.gz -- "$TARGETS/reloads" keep "$TARGETS/like_python.so" >out 2>&1
 is "$?:$(cat out)" "3:unloaded, calls: 0" "3.12: what a thread may have to allocate memory for is not asked"
 while read -r python version; do
 	case $version in 3.[6-9] | 3.1[01]) ;; *) continue ;; esac
@@ -157,6 +157,30 @@ done <pythons
 is "$?" 3 "a program loads and unloads an interpreter"
 countersink -q -F 5000 -o reloads.pb.gz -- "$TARGETS/reloads" "$TARGETS/like_python.so" >out 2>&1
 is "$?:$(cat out)" "3:$(cat plain)" "an interpreter that is being unloaded, or was, is not called any more"
+
+# ---- interpreters whose frames are not read
+
+not_read() { # OBJECT REASON TITLE
+	countersink -o not.pb.gz -- "$TARGETS/reloads" keep "$TARGETS/plugs/like_python_$1.so" >out 2>err
+	is "$?:$(cat out)" "3:unloaded, calls: 0" "$3: the program runs as without countersink"
+	is "$(grep -c "$2" err)" 1 "$3: the report has one line with the reason"
+}
+not_read next "Python frames are not read: of CPython, versions 3\.6 to 3\.13 are known" "a version of CPython that is not known"
+not_read free "Python frames are not read: a free-threaded build" "a free-threaded CPython"
+not_read pypy "the frames of PyPy are not read" "PyPy"
+for i in 1 2 3 4 5; do cp "$TARGETS/like_python.so" "like$i.so"; done
+countersink -o many.pb.gz -- "$TARGETS/reloads" keep "$TMP/like1.so" "$TMP/like2.so" "$TMP/like3.so" "$TMP/like4.so" >out 2>err
+is "$(grep -c 'a further interpreter' err)" 0 "four interpreters in a process: none is left out"
+countersink -o many.pb.gz -- "$TARGETS/reloads" keep "$TMP/like1.so" "$TMP/like2.so" "$TMP/like3.so" "$TMP/like4.so" "$TMP/like5.so" >out 2>err
+is "$?:$(sort -u out)" "3:unloaded, calls: 0" "five interpreters in a process: the program runs as without countersink"
+is "$(grep -c 'frames of a further interpreter are not read: only of the first 4' err)" 1 "five interpreters in a process: the report has a line"
+
+# ---- lazy binding
+
+countersink -q -F 5000 -o lazy.pb.gz -- "$TARGETS/reloads" keep "$TARGETS/plugs/like_python_lazy.so" >out 2>&1
+is "$?:$(cat out)" "3:unloaded, calls: 0" "an interpreter's function is not called in a handler while that would enter the dynamic linker"
+LIKE_PYTHON_BINDS=1 countersink -q -F 5000 -o lazy.pb.gz -- "$TARGETS/reloads" keep "$TARGETS/plugs/like_python_lazy.so" >out 2>&1
+like "$?:$(cat out)" "^3:unloaded, calls: [1-9]" "it is called once the interpreter itself has called what it calls"
 
 # ---- environment alone, phases, time off the CPU
 
