@@ -54,6 +54,7 @@ HANDLER_OBJS := $(patsubst %.c,$(PLAIN)/obj/%.o,$(filter-out preload/core/timer/
 HANDLER_ROOTS := \
 	csink_signal_entry bus_guard:on_bus csink_walk_dwarf csink_walk_fp \
 	interp:on_module python:find python:walk_python python:describe python:names \
+	php:find php:walk_php php:describe php:names perl:find perl:walk_perl perl:describe perl:names \
 	housekeeping:drain housekeeping:refresh_modules \
 	alarm:on_timer csink_timerq_run csink_timerq_next csink_timerq_setup csink_timerq_register csink_timerq_unregister \
 	csink_timerq_block csink_timerq_unblock csink_timerq_isempty csink_timerq_misses csink_timerq_signal
@@ -79,7 +80,7 @@ CLI_TESTS := $(filter-out $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TE
 
 # tests/targets/NAME.c, .cc or .rs: programs that are profiled, but for objects that are loaded. guest_plug is built under
 # other names (tests/rules.mk).
-TARGET_OBJECTS := handler_shim like_python old_names slow_start
+TARGET_OBJECTS := handler_shim like_python old_names other_versions slow_start
 TARGETS := $(addsuffix .so,$(TARGET_OBJECTS)) $(filter-out $(TARGET_OBJECTS) guest_plug, \
 	$(basename $(notdir $(sort $(wildcard tests/targets/*.c tests/targets/*.cc tests/targets/*.rs)))))
 

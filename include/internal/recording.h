@@ -12,7 +12,7 @@
  * entry whose head is zero, then goes on to the next extent.
  *
  * References between entries are offsets from the file's start in units of 8 bytes (csink_ref_t); 0 is "none".
- * All integers are the machine's own byte order. The reader checks every size, count and reference.
+ * All integers are the machine's own byte order. The reader trusts nothing: it checks every size, count and reference.
  */
 #ifndef CSINK_INTERNAL_RECORDING_H
 #define CSINK_INTERNAL_RECORDING_H
@@ -61,7 +61,7 @@ enum csink_event_flags {
 	CSINK_EVENT_SCALED = 1 << 3,     /* was multiplexed at least once; counts are scaled */
 	CSINK_EVENT_IMPLIED = 1 << 4,    /* added by us (CPU time beside a hardware leader), not asked for */
 	CSINK_EVENT_OFF_CPU = 1 << 6,    /* ns in which a thread was not on a CPU: sampled by its own switches */
-	CSINK_EVENT_USER_ASKED = 1 << 7, /* USER_ONLY, by the event's own modifier */
+	CSINK_EVENT_USER_ASKED = 1 << 7, /* USER_ONLY, because the event itself says so */
 	CSINK_EVENT_REFUSED = 1 << 5,    /* asked for, could not be opened: its weights mean nothing; see the NOTE */
 };
 
@@ -325,6 +325,8 @@ enum csink_code_kind {
 	CSINK_CODE_PYTHON_LNOTAB,    /* to 3.9: pairs of bytes: increments of the position and of the line */
 	CSINK_CODE_PYTHON_LINES,     /* 3.10: pairs of bytes; a line increment of -128 means code without a line */
 	CSINK_CODE_PYTHON_LOCATIONS, /* from 3.11: entries of one or more bytes */
+	CSINK_CODE_PHP,              /* the position is the line, 0 if it is not known; there is no table */
+	CSINK_CODE_PERL,             /* likewise */
 	CSINK_NR_CODE_KINDS
 };
 

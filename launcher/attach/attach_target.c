@@ -120,31 +120,31 @@ static int open_all(struct csink_targets *threads, void *arg)
 
 static void note_stop(const struct csink_attach_target *target, struct csink_outside *outside)
 {
-	const struct csink_stop *stop = &target->stop;
+	const struct csink_halt *halt = &target->halt;
 	char how[256];
 
-	if (!stop->err && stop->stopped_ns)
+	if (!halt->err && halt->stopped_ns)
 		snprintf(how, sizeof(how),
-			 stop->nr_asleep ? "all of them were stopped for %.1f ms, %u without being woken"
+			 halt->nr_asleep ? "all of them were stopped for %.1f ms, %u without being woken"
 					 : "all of them were stopped for %.1f ms",
-			 (double)stop->stopped_ns / 1e6, stop->nr_asleep);
-	else if (stop->err == -ECANCELED)
+			 (double)halt->stopped_ns / 1e6, halt->nr_asleep);
+	else if (halt->err == -ECANCELED)
 		snprintf(how, sizeof(how),
 			 "they were not stopped: threads and processes that they started meanwhile may be missing");
-	else if (stop->err == -EBUSY)
+	else if (halt->err == -EBUSY)
 		snprintf(how, sizeof(how),
 			 "they could not be stopped, since process %d traces them: threads and processes that they "
 			 "started meanwhile may be missing",
-			 stop->tracer);
+			 halt->tracer);
 	else
 		snprintf(how, sizeof(how),
 			 "they could not all be stopped (%s): threads and processes that they started meanwhile may be "
 			 "missing",
-			 stop->err == -EPERM
+			 halt->err == -EPERM
 				 ? "EPERM: no right to trace them; Yama's kernel.yama.ptrace_scope, or seccomp"
-			 : stop->err == -ETIMEDOUT ? "ETIMEDOUT: a thread did not stop in a second"
-			 : stop->err == -EAGAIN    ? "EAGAIN: a sleeping thread woke, and started a thread or process"
-						   : strerror(-stop->err));
+			 : halt->err == -ETIMEDOUT ? "ETIMEDOUT: a thread did not stop in a second"
+			 : halt->err == -EAGAIN    ? "EAGAIN: a sleeping thread woke, and started a thread or process"
+						   : strerror(-halt->err));
 	csink_outside_note(outside, "attached to %u thread%s of %u process%s; %s", target->nr_threads,
 			   target->nr_threads == 1 ? "" : "s", target->nr_processes,
 			   target->nr_processes == 1 ? "" : "es", how);
@@ -159,8 +159,8 @@ static int begin_processes(struct beginning *b)
 	/* What takes long is done before they stand. */
 	for (uint32_t i = 0; i < target->choice.nr; i++)
 		csink_attach_images_prepare(&b->follow->images, target->choice.pids[i]);
-	err = csink_stop_targets(target->choice.pids, target->choice.nr, !target->tid, target->may_stop && !target->tid,
-				 open_all, b, &target->stop);
+	err = csink_halt(target->choice.pids, target->choice.nr, !target->tid, target->may_stop && !target->tid,
+			 open_all, b, &target->halt);
 	if (err && !*b->why)
 		snprintf(b->why, b->why_size, err == -ESRCH ? "ESRCH: %s has ended" : "cannot attach to %s: %s",
 			 describe(target, text, sizeof(text)), strerror(-err));

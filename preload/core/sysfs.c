@@ -1,6 +1,5 @@
 /* Small files and directories without malloc or stdio streams; see sysfs.h. Any thread; no lock. */
 #include "preload/core/sysfs.h"
-#include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 
 #include <dirent.h>
@@ -12,14 +11,17 @@
 
 static int open_at(int flags, const char *fmt, va_list ap)
 {
-	CSINK_KEEP_ERRNO;
+	int saved = errno, fd;
 	char path[512];
-	int fd;
 
 	if (vsnprintf(path, sizeof(path), fmt, ap) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
 	fd = open(path, flags | O_RDONLY | O_CLOEXEC); /* libc's: a unit test counts these calls */
-	return fd < 0 ? -errno : fd;
+	if (fd < 0) {
+		fd = -errno;
+		errno = saved;
+	}
+	return fd;
 }
 
 static int read_all(int fd, char *buf, size_t size)

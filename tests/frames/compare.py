@@ -1,4 +1,4 @@
-"""Compares the profile of truth.py with the stacks that it wrote down.
+"""Compares the profile of truth.py, truth.php or truth.pl with the stacks that it wrote down.
 
 usage: compare.py STACKS PROFILE      prints: N stacks, N frames, N missing, N false
 A stack is missing if the program wrote it down and the profile does not have it; it is false if the profile has it with
@@ -14,17 +14,17 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 import pprof  # noqa: E402
 
 
-def is_python(file):
-    return file.endswith('.py') or file.startswith('<')
+def is_source(file):
+    return file.endswith(('.py', '.php', '.pl', "eval()'d code")) or file.startswith(('<', '(eval', '[internal'))
 
 
 def main():
     with open(sys.argv[1]) as f:
         want = collections.Counter(tuple(map(tuple, stack)) for stack in json.load(f))
-    got = {tuple(place for place in lines if is_python(place[1])) for lines in pprof.Profile(sys.argv[2]).lines}
+    got = {tuple(place for place in lines if is_source(place[1])) for lines in pprof.Profile(sys.argv[2]).lines}
     missing = [stack for stack in want if stack not in got]
     # here() calls note() in the same line: page faults in note() are left out.
-    false = [stack for stack in got if stack and stack[0][0] == 'here' and stack not in want]
+    false = [stack for stack in got if stack and stack[0][0] in ('here', 'main::here') and stack not in want]
     print('%d stacks, %d frames, %d missing, %d false' %
           (sum(want.values()), sum(len(stack) * n for stack, n in want.items()), len(missing), len(false)))
     for word, stacks in (('missing', missing), ('false', false)):

@@ -1,6 +1,6 @@
 /*
  * The interpreters of a process, and the merging of their frames into native stacks: see interp.h. Interpreters are
- * found by the constructor or by the thread that finds a new object; all else runs in handlers.
+ * found by the constructor or by the thread that notices a new object; all else runs in handlers.
  */
 #include "preload/agent/interp/interp.h"
 
@@ -11,7 +11,7 @@
 #include "preload/agent/unwind/find_object.h"
 #include "preload/core/private_memory.h"
 
-static const struct csink_language *const languages[] = {&csink_python};
+static const struct csink_language *const languages[] = {&csink_python, &csink_php, &csink_perl};
 
 enum { MAX_INTERPRETERS = 4 };
 
@@ -50,7 +50,7 @@ static void note(struct csink_recording *rec, struct csink_writer *writer, const
 	csink_recording_commit(to, bytes, CSINK_ENTRY_NOTE, 0);
 }
 
-/* Remove the interpreter whose object was unloaded. */
+/* Forget the interpreter in an object that was unloaded. */
 static void leave(csink_ref_t module)
 {
 	uint32_t nr = atomic_load(&csink_interp_nr);
@@ -75,8 +75,8 @@ static bool is_for_good(const void *link_map)
 }
 
 /* In the slot that has it already (a scan that failed is made again, an object comes again to where it was), or a new
- * one. False: there are too many. */
-static bool keep(const struct csink_interpreter *found)
+ * one. */
+static void keep(const struct csink_interpreter *found)
 {
 	uint32_t nr = atomic_load(&csink_interp_nr), i = 0;
 
@@ -84,16 +84,14 @@ static bool keep(const struct csink_interpreter *found)
 			  interpreters[i].eh_frame != found->eh_frame))
 		i++;
 	if (i == MAX_INTERPRETERS)
-		return false;
+		return;
 	if (i < nr) {
 		interpreters[i].module = found->module;
-		__atomic_store_n(&interpreters[i].is_bound, false, __ATOMIC_RELAXED);
 		__atomic_store_n(&interpreters[i].language, found->language, __ATOMIC_RELEASE);
-		return true;
+		return;
 	}
 	interpreters[i] = *found;
 	atomic_store_explicit(&csink_interp_nr, i + 1, memory_order_release);
-	return true;
 }
 
 /* An object was loaded or unloaded: see csink_modules_set_callback(). */
@@ -108,11 +106,8 @@ static void on_module(const struct csink_module *module, bool is_there, struct c
 		return;
 	}
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(languages); i++) {
-		struct csink_interpreter to = {.language = languages[i],
-					       .module = module->entry,
-					       .eh_frame = module->eh_frame,
-					       .start = module->start,
-					       .end = module->end};
+		struct csink_interpreter to = {
+			.language = languages[i], .module = module->entry, .eh_frame = module->eh_frame};
 		int found = languages[i]->find(&object, &to, &why);
 
 		if (found < 0)
@@ -120,9 +115,7 @@ static void on_module(const struct csink_module *module, bool is_there, struct c
 		if (found <= 0 || !csink_code_ids_begin())
 			continue;
 		to.is_for_good = is_for_good(module->link_map);
-		if (!keep(&to))
-			note(rec, writer,
-			     "frames of a further interpreter are not read: only of the first 4 in a process");
+		keep(&to);
 	}
 }
 
@@ -141,6 +134,23 @@ void csink_interp_started(void)
 
 /* ---- what languages add ------------------------------------------------------------------------------------------ */
 
+/* A page that was found readable in this walk is not asked for again. No page has the number 0, which is in unused
+ * slots. */
+static bool load_checked(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value)
+{
+	uintptr_t page = at >> 12, *slot = &walk->pages[page % CSINK_INTERP_PAGES];
+	bool is_within = (at & 4095) <= 4096 - sizeof(*value);
+
+	if (is_within && page && *slot == page) {
+		*value = csink_load_known(at);
+		return true;
+	}
+	if (!csink_load_word(&walk->load, at, value))
+		return false;
+	*slot = page;
+	return true;
+}
+
 /* Not inlined: it has some fifty callers. Addresses in the first page are checked, since a link may be NULL. */
 bool csink_interp_load(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value)
 {
@@ -148,7 +158,28 @@ bool csink_interp_load(struct csink_interp_walk *walk, uintptr_t at, uint64_t *v
 		*value = csink_load_known(at);
 		return true;
 	}
-	return csink_load_word(&walk->load, at, value);
+	return load_checked(walk, at, value);
+}
+
+uint32_t csink_interp_text(struct csink_interp_walk *walk, uintptr_t at, uint64_t bytes, char *to, uint32_t room)
+{
+	/* Whole words, which lie in the pages that the text lies in. */
+	uintptr_t word_at = at & ~(uintptr_t)7;
+	uint32_t nr = 0, skip = (uint32_t)(at - word_at);
+	uint64_t word;
+
+	for (; nr < bytes && nr < room; word_at += 8, skip = 0) {
+		if (!csink_interp_load(walk, word_at, &word))
+			return 0;
+		for (uint32_t i = skip; i < 8 && nr < bytes && nr < room; i++) {
+			char c = (char)(word >> 8 * i);
+
+			if (!c)
+				return nr;
+			to[nr++] = c;
+		}
+	}
+	return nr;
 }
 
 bool csink_interp_frame(struct csink_interp_walk *walk, uint64_t identity, uintptr_t code, uint32_t position)
@@ -289,30 +320,6 @@ static bool is_loaded(const struct csink_interpreter *interpreter)
 	return interpreter->is_for_good;
 }
 
-/*
- * Its functions can be called without entering the dynamic linker, which binds a call when it is made first. A slot
- * that is not bound leads into the object's procedure linkage table. A function of the object's own is bound here as
- * the linker would do it: should another object define it, too, that getter does the same. For others the interpreter
- * has to come first, which calls them when it makes its first thread state.
- */
-static bool is_bound(struct csink_interpreter *interpreter)
-{
-	if (CSINK_LIKELY(__atomic_load_n(&interpreter->is_bound, __ATOMIC_RELAXED)))
-		return true;
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(interpreter->calls); i++) {
-		const struct csink_interp_call *call = &interpreter->calls[i];
-		uintptr_t *slot = (uintptr_t *)call->slot, now = slot ? __atomic_load_n(slot, __ATOMIC_RELAXED) : 0;
-
-		if (now == call->own || now - interpreter->start >= interpreter->end - interpreter->start)
-			continue;
-		if (!call->own)
-			return false;
-		__atomic_compare_exchange_n(slot, &now, call->own, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-	}
-	__atomic_store_n(&interpreter->is_bound, true, __ATOMIC_RELAXED);
-	return true;
-}
-
 static bool has_room(struct csink_interp_room **room)
 {
 	if (!*room)
@@ -336,12 +343,15 @@ void csink_interp_merge(struct csink_walk *walk, const ucontext_t *uc, struct cs
 						 .native = walk,
 						 .context = uc};
 
-		if (!language || !is_loaded(&interpreters[i]) || !is_bound(&interpreters[i]))
+		if (!language || !is_loaded(&interpreters[i]))
 			continue;
 		csink_loader_init(&from.load, walk->stack, csink_context_sp(uc));
 		language->walk(&from);
-		if (!from.nr_groups && !from.is_broken)
+		if (!from.nr_groups) {
+			if (from.is_broken && walk->end == CSINK_WALK_COMPLETE)
+				walk->end = CSINK_WALK_BAD_STACK;
 			continue;
+		}
 		csink_interp_find_cfas(&from);
 		if (interpreters[i].evaluator)
 			pair_by_count(&from, walk, uc);

@@ -56,23 +56,13 @@ struct csink_language {
 	bool (*describe)(struct csink_interp_walk *walk, uintptr_t code, struct csink_code_source *to);
 };
 
-/* A function that the interpreter's object calls through its procedure linkage table. */
-struct csink_interp_call {
-	uintptr_t slot; /* where its address is; 0: it is not called so */
-	uintptr_t own;  /* the object's own definition; 0: it is another's */
-};
-
 /* An interpreter that was found in this process. */
 struct csink_interpreter {
 	const struct csink_language *language;
 	csink_ref_t module;
-	uintptr_t code;       /* an address in it, set by find: of a function that walk calls */
-	uintptr_t eh_frame;   /* of its object, as csink_module has it */
-	uintptr_t start, end; /* of its object's code */
-	/* Set by find: what the functions that walk calls call, getters without effects. See is_bound() in interp.c. */
-	struct csink_interp_call calls[3];
-	bool is_bound;
-	bool is_for_good; /* loaded with the program: it is never unloaded */
+	uintptr_t code;     /* an address in it, set by find: of a function that walk calls */
+	uintptr_t eh_frame; /* of its object, as csink_module has it */
+	bool is_for_good;   /* loaded with the program: it is never unloaded */
 	/*
 	 * The evaluator's code if groups have no records: then each of its calls has one group, and they are paired by
 	 * count. 0, 0: groups have records.
@@ -96,6 +86,8 @@ struct csink_interp_room {
 	struct csink_interp_group groups[CSINK_MAX_DEPTH];
 };
 
+#define CSINK_INTERP_PAGES 32
+
 struct csink_interp_walk {
 	const struct csink_interpreter *interpreter;
 	struct csink_recording *rec;
@@ -108,7 +100,8 @@ struct csink_interp_walk {
 	uint32_t nr_frames, nr_groups;
 	/* Addresses of readable words, as the language knows: csink_interp_load() does not check them. */
 	uintptr_t known, known_bytes;
-	bool is_unsure;  /* another thread may be running them: every load needs a check */
+	uintptr_t pages[CSINK_INTERP_PAGES]; /* pages that were found readable, each at its number's remainder */
+	bool is_unsure;                      /* another thread may be running them: every load needs a check */
 	bool is_settled; /* set by the language: what is read from now on is whole, so loads are not checked */
 	bool is_full;    /* there were more frames than CSINK_MAX_DEPTH */
 	bool is_broken;  /* frames are missing at the outer end */
@@ -183,6 +176,19 @@ bool csink_interp_frame(struct csink_interp_walk *walk, uint64_t identity, uintp
  */
 void csink_interp_group(struct csink_interp_walk *walk, uintptr_t record);
 
+/** Mix a word into an identity. */
+static inline uint64_t csink_interp_mix(uint64_t identity, uint64_t word)
+{
+	identity = (identity ^ word) * 0x9fb21c651e98df25ULL;
+	return identity ^ identity >> 29;
+}
+
+/**
+ * Copy text: @bytes, or up to a NUL if one comes earlier, at most @room of them. Returns how many bytes were copied,
+ * without a NUL at their end; 0: they cannot be read, or there are none. Context: signal.
+ */
+uint32_t csink_interp_text(struct csink_interp_walk *walk, uintptr_t at, uint64_t bytes, char *to, uint32_t room);
+
 /** Set room->cfas, if it is not set yet. Context: signal. */
 void csink_interp_find_cfas(struct csink_interp_walk *walk);
 
@@ -197,12 +203,14 @@ csink_ref_t csink_code_id(struct csink_interp_walk *walk, uint64_t identity, uin
 /** Allocate the table of functions, once. Returns false without memory. Context: signal; one thread at a time. */
 bool csink_code_ids_begin(void);
 
-/** Remove all functions: a new recording starts. Context: init. */
+/** Forget all functions: a new recording starts. Context: init. */
 void csink_code_ids_reset(void);
 
 /** Unlock the table's memory after the program called mlockall(2). Context: thread. */
 void csink_code_ids_unlock(void);
 
+extern const struct csink_language csink_perl;   /* perl.c */
+extern const struct csink_language csink_php;    /* php.c */
 extern const struct csink_language csink_python; /* python.c */
 
 #endif

@@ -5,7 +5,6 @@
  * deadline, and gives up when cancel_fd is readable.
  */
 #include "include/countersink/reserve.h"
-#include "include/internal/base.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -249,17 +248,19 @@ static int acquire(struct csink_reserve *r, const struct csink_reserve_config *c
 
 CSINK_EXPORT int csink_reserve_acquire(struct csink_reserve *r, const struct csink_reserve_config *config)
 {
-	CSINK_KEEP_ERRNO;
+	int saved = errno, err = acquire(r, config);
 
-	return acquire(r, config);
+	errno = saved;
+	return err;
 }
 
 CSINK_EXPORT void csink_reserve_release(struct csink_reserve *r)
 {
-	CSINK_KEEP_ERRNO;
+	int saved = errno;
 
 	close_lock_file(r);
 	r->state = CSINK_RESERVE_NONE;
+	errno = saved;
 }
 
 /* ---- confirmation ---- */
@@ -332,7 +333,7 @@ static int confirm(struct csink_reserve *r, uint64_t deadline_ns)
 
 /* What acquire could not ask cannot be asked now. But a pmcd that listens may be too busy for one more query: with an
  * agent that is stopped, for instance. */
-static bool cannot_be_asked(const struct csink_reserve *r)
+static bool is_hopeless(const struct csink_reserve *r)
 {
 	return (r->cause == CSINK_RESERVE_NO_PMCD && !r->nr_asked) || r->cause == CSINK_RESERVE_NO_PMPROBE ||
 	       r->cause == CSINK_RESERVE_NO_EVENTS;
@@ -340,14 +341,13 @@ static bool cannot_be_asked(const struct csink_reserve *r)
 
 CSINK_EXPORT int csink_reserve_confirm(struct csink_reserve *r)
 {
-	CSINK_KEEP_ERRNO;
 	uint64_t deadline_ns = r->deadline_ns ? r->deadline_ns : deadline_of(r);
-	int err;
+	int saved = errno, err;
 
 	if (!holds(r))
 		return -EBADF;
 	r->state = CSINK_RESERVE_LOCKED; /* what was confirmed before may be over */
-	if (r->deadline_ns && cannot_be_asked(r)) {
+	if (r->deadline_ns && is_hopeless(r)) {
 		err = csink_reserve_errno(r->cause);
 	} else {
 		err = confirm(r, deadline_ns);
@@ -355,13 +355,13 @@ CSINK_EXPORT int csink_reserve_confirm(struct csink_reserve *r)
 			err = csink_reserve_explain_failure(r, err);
 	}
 	r->deadline_ns = 0; /* the next call has its own time */
+	errno = saved;
 	return err;
 }
 
 CSINK_EXPORT int csink_reserve_verify(struct csink_reserve *r)
 {
-	CSINK_KEEP_ERRNO;
-	int err;
+	int saved = errno, err;
 
 	if (!holds(r) || r->state != CSINK_RESERVE_CONFIRMED)
 		return -EBADF;
@@ -374,5 +374,6 @@ CSINK_EXPORT int csink_reserve_verify(struct csink_reserve *r)
 		csink_reserve_explain_failure(r, -EBUSY);
 		err = -EBUSY;
 	}
+	errno = saved;
 	return err;
 }
