@@ -278,24 +278,21 @@ static void merge(const struct csink_interp_walk *from, struct csink_walk *walk,
 		walk->end = CSINK_WALK_BAD_STACK;
 }
 
-static bool is_in(const struct csink_interpreter *interpreter, uint64_t address)
-{
-	return address - interpreter->evaluator < interpreter->evaluator_end - interpreter->evaluator;
-}
-
 /*
  * Groups without records: the outermost one was run by the outermost call of the evaluator, and so on inwards. The
  * innermost call may have no group: its frame is not linked yet, or not any more.
  */
 static void pair_by_count(struct csink_interp_walk *from, const struct csink_walk *walk, const ucontext_t *uc)
 {
+	uintptr_t evaluator = from->interpreter->evaluator, bytes = from->interpreter->evaluator_end - evaluator;
+	const uint64_t *frames = walk->frames;
 	uint32_t group = from->nr_groups;
 
 	for (uint32_t i = walk->nr_frames; i-- > 0 && group;) {
-		if (is_in(from->interpreter, (walk->frames[i] & ~CSINK_FRAME_EXACT) - 1))
+		if ((frames[i] & ~CSINK_FRAME_EXACT) - 1 - evaluator < bytes)
 			from->room->groups[--group].record = from->room->cfas[i];
 	}
-	if (group && is_in(from->interpreter, csink_context_pc(uc)))
+	if (group && csink_context_pc(uc) - evaluator < bytes)
 		from->room->groups[--group].record = csink_context_sp(uc);
 	/* More groups than calls: C code links frames itself. These groups join the innermost call. */
 	while (group--)
