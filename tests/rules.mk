@@ -46,6 +46,16 @@ $(B)/tests/targets/%: tests/targets/%.c
 $(B)/tests/targets/%.so: tests/targets/%.c
 	$(make_object)
 
+# Other interpreters than the one that like_python.so is alike.
+LIKE_PYTHONS := $(addprefix $(B)/tests/targets/plugs/like_python_,next.so free.so pypy.so lazy.so)
+$(B)/tests/targets/plugs/like_python_next.so: TARGET_LDFLAGS := -DVERSION=0x03ff00f0
+$(B)/tests/targets/plugs/like_python_free.so: TARGET_LDFLAGS := -DVERSION=0x030d00f0 -DNO_GIL
+$(B)/tests/targets/plugs/like_python_pypy.so: TARGET_LDFLAGS := -DPYPY
+$(B)/tests/targets/plugs/like_python_lazy.so: TARGET_LDFLAGS := -DLAZY -Wl,-z,lazy
+$(B)/tests/targets/like_python.so: | $(LIKE_PYTHONS)
+$(LIKE_PYTHONS): tests/targets/like_python.c
+	$(make_object)
+
 $(B)/tests/targets/old_names.so: TARGET_LDFLAGS := -Wl,--hash-style=sysv
 
 $(PMU_OWN_TARGETS:%=$(B)/tests/targets/%): $(B)/tests/targets/%: tests/pmu/%.c

@@ -1,7 +1,8 @@
-/* Small macros and types that both sides use. Nothing here allocates, locks or calls libc. */
+/* Small macros and types that both sides use. Nothing here allocates, locks or calls libc but for errno. */
 #ifndef CSINK_INTERNAL_BASE_H
 #define CSINK_INTERNAL_BASE_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,6 +34,15 @@ static inline char *csink_digits(char *end, uint32_t number)
 	while (number /= 10);
 	return end;
 }
+
+static inline void csink_errno_restore(const int *saved)
+{
+	errno = *saved;
+}
+
+/* Declared first in a scope: errno stays as it is now, whatever the scope calls and wherever it is left. What the scope
+ * returns is computed before errno is restored. */
+#define CSINK_KEEP_ERRNO __attribute__((cleanup(csink_errno_restore))) const int csink_saved_errno = errno
 
 /* For large variables that most programs never touch: the others, which all do, then share a few pages. */
 #define CSINK_COLD __attribute__((section(".bss.cold")))

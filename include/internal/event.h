@@ -96,7 +96,7 @@ bool csink_event_is_on(const struct csink_event_spec *spec, uint32_t cpu);
 bool csink_event_takes_counter(const struct csink_event_spec *spec);
 
 /** Are they the same event of two kinds of CPU: cpu_core/cycles/ and cpu_atom/cycles/? Context: any. */
-bool csink_event_is_kin(const struct csink_event_spec *a, const struct csink_event_spec *b);
+bool csink_event_is_counterpart(const struct csink_event_spec *a, const struct csink_event_spec *b);
 
 /* How long an event was enabled for some tasks, and how much of that it counted. Of several fds of the same tasks, one
  * for each CPU, enabled_ns is their mean, running_ns their sum. */
@@ -120,7 +120,7 @@ struct csink_event_times {
 uint64_t csink_event_could_run_ns(const struct csink_event_times *times, uint32_t nr, uint32_t i);
 
 /**
- * Does a modifier ask for what the kernel would ignore in silence, so that the event counted 0 or something else?
+ * Does a modifier ask for what the kernel would ignore without an error, so that the event counted 0 or something else?
  * Returns 0, or -EOPNOTSUPP and *why, a text that names no event. May look at sysfs. Context: init, thread.
  */
 int csink_event_check(const struct csink_event_spec *spec, const char **why);
@@ -147,7 +147,7 @@ int csink_events_check(const struct csink_event_spec *specs, uint32_t nr, struct
  * fast it comes is counted for some microseconds on the caller, if the period that is asked for is short.
  * @asked     the period, in events.
  * @measured  set to whether the answer was measured, not assumed.
- * Returns a number of events; 0: any will do. Clocks are not its business. Context: init, thread.
+ * Returns a number of events; 0: any will do. Clocks are not counted. Context: init, thread.
  */
 uint64_t csink_event_shortest_period(const struct csink_event_spec *spec, uint64_t asked, bool *measured);
 

@@ -12,7 +12,7 @@
  * entry whose head is zero, then goes on to the next extent.
  *
  * References between entries are offsets from the file's start in units of 8 bytes (csink_ref_t); 0 is "none".
- * All integers are the machine's own byte order. The reader trusts nothing: it checks every size, count and reference.
+ * All integers are the machine's own byte order. The reader checks every size, count and reference.
  */
 #ifndef CSINK_INTERNAL_RECORDING_H
 #define CSINK_INTERNAL_RECORDING_H
@@ -61,7 +61,7 @@ enum csink_event_flags {
 	CSINK_EVENT_SCALED = 1 << 3,     /* was multiplexed at least once; counts are scaled */
 	CSINK_EVENT_IMPLIED = 1 << 4,    /* added by us (CPU time beside a hardware leader), not asked for */
 	CSINK_EVENT_OFF_CPU = 1 << 6,    /* ns in which a thread was not on a CPU: sampled by its own switches */
-	CSINK_EVENT_USER_ASKED = 1 << 7, /* USER_ONLY, because the event itself says so */
+	CSINK_EVENT_USER_ASKED = 1 << 7, /* USER_ONLY, by the event's own modifier */
 	CSINK_EVENT_REFUSED = 1 << 5,    /* asked for, could not be opened: its weights mean nothing; see the NOTE */
 };
 

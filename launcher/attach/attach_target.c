@@ -120,31 +120,31 @@ static int open_all(struct csink_targets *threads, void *arg)
 
 static void note_stop(const struct csink_attach_target *target, struct csink_outside *outside)
 {
-	const struct csink_halt *halt = &target->halt;
+	const struct csink_stop *stop = &target->stop;
 	char how[256];
 
-	if (!halt->err && halt->stopped_ns)
+	if (!stop->err && stop->stopped_ns)
 		snprintf(how, sizeof(how),
-			 halt->nr_asleep ? "all of them were stopped for %.1f ms, %u without being woken"
+			 stop->nr_asleep ? "all of them were stopped for %.1f ms, %u without being woken"
 					 : "all of them were stopped for %.1f ms",
-			 (double)halt->stopped_ns / 1e6, halt->nr_asleep);
-	else if (halt->err == -ECANCELED)
+			 (double)stop->stopped_ns / 1e6, stop->nr_asleep);
+	else if (stop->err == -ECANCELED)
 		snprintf(how, sizeof(how),
 			 "they were not stopped: threads and processes that they started meanwhile may be missing");
-	else if (halt->err == -EBUSY)
+	else if (stop->err == -EBUSY)
 		snprintf(how, sizeof(how),
 			 "they could not be stopped, since process %d traces them: threads and processes that they "
 			 "started meanwhile may be missing",
-			 halt->tracer);
+			 stop->tracer);
 	else
 		snprintf(how, sizeof(how),
 			 "they could not all be stopped (%s): threads and processes that they started meanwhile may be "
 			 "missing",
-			 halt->err == -EPERM
+			 stop->err == -EPERM
 				 ? "EPERM: no right to trace them; Yama's kernel.yama.ptrace_scope, or seccomp"
-			 : halt->err == -ETIMEDOUT ? "ETIMEDOUT: a thread did not stop in a second"
-			 : halt->err == -EAGAIN    ? "EAGAIN: a sleeping thread woke, and started a thread or process"
-						   : strerror(-halt->err));
+			 : stop->err == -ETIMEDOUT ? "ETIMEDOUT: a thread did not stop in a second"
+			 : stop->err == -EAGAIN    ? "EAGAIN: a sleeping thread woke, and started a thread or process"
+						   : strerror(-stop->err));
 	csink_outside_note(outside, "attached to %u thread%s of %u process%s; %s", target->nr_threads,
 			   target->nr_threads == 1 ? "" : "s", target->nr_processes,
 			   target->nr_processes == 1 ? "" : "es", how);
@@ -159,8 +159,8 @@ static int begin_processes(struct beginning *b)
 	/* What takes long is done before they stand. */
 	for (uint32_t i = 0; i < target->choice.nr; i++)
 		csink_attach_images_prepare(&b->follow->images, target->choice.pids[i]);
-	err = csink_halt(target->choice.pids, target->choice.nr, !target->tid, target->may_stop && !target->tid,
-			 open_all, b, &target->halt);
+	err = csink_stop_targets(target->choice.pids, target->choice.nr, !target->tid, target->may_stop && !target->tid,
+				 open_all, b, &target->stop);
 	if (err && !*b->why)
 		snprintf(b->why, b->why_size, err == -ESRCH ? "ESRCH: %s has ended" : "cannot attach to %s: %s",
 			 describe(target, text, sizeof(text)), strerror(-err));

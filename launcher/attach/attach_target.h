@@ -18,7 +18,7 @@ struct csink_attach_target {
 	bool may_stop;                     /* they may be stopped for the moment of attaching */
 	/* Found. */
 	char name[16]; /* of the first process */
-	struct csink_halt halt;
+	struct csink_stop stop;
 	uint64_t from_ns;                  /* CLOCK_MONOTONIC: from here on everything was counted */
 	uint32_t nr_threads, nr_processes; /* attached to */
 };

@@ -13,6 +13,7 @@
 #include "launcher/base/hash.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/function_name.h"
+#include "launcher/profile/interpreted.h"
 #include "launcher/profile/profile.h"
 #include "launcher/profile/rows.h"
 #include "launcher/symbols/symbols.h"
@@ -25,13 +26,13 @@ struct frame_key {
 	csink_str_t path;      /* of the module */
 	csink_str_t file;
 	int64_t start_line;
-	bool is_pseudo, seen_inlined, seen_plain;
+	bool is_pseudo, seen_inlined, seen_plain, is_interpreted;
 };
 
 struct csink_calltree_private {
 	struct csink_profile *strings; /* a pool of strings, nothing else */
 	struct frame_key *keys;
-	uint32_t cap_frames, cap_nodes;
+	uint32_t cap_frames, cap_nodes, nr_profiles;
 	struct csink_table frame_table, node_table; /* ids: index + 1; node, but for the root */
 };
 
@@ -121,6 +122,8 @@ struct adding {
 	csink_str_t *signatures; /* of its functions, in the tree's strings */
 	struct csink_frame_map *map;
 	uint32_t nr_ids;
+	const struct csink_interpreted *interpreted;
+	uint32_t side; /* of the profile in it */
 };
 
 static csink_str_t copy_string(struct adding *a, csink_str_t id)
@@ -142,14 +145,29 @@ static void sign(struct adding *a)
 	}
 }
 
-static int add_frame(struct adding *a, uint32_t function, const struct frame_key *module, bool is_inlined)
+static void set_interpreted(struct adding *a, uint32_t index, struct frame_key *key)
+{
+	const struct csink_interpreted_function *function = &a->interpreted->all[index];
+	const struct csink_profile *names = a->interpreted->names;
+	struct csink_profile *strings = a->tree->build->strings;
+
+	key->name = csink_profile_str(strings, csink_profile_text(names, function->name));
+	key->module = key->path = key->file = csink_profile_str(strings, csink_profile_text(names, function->path));
+	key->start_line = function->line;
+	key->is_interpreted = true;
+}
+
+static int add_frame(struct adding *a, uint32_t function, const struct csink_profile_location *location,
+		     const struct frame_key *module, bool is_inlined)
 {
 	const struct csink_profile_function *f = &a->p->functions[function];
 	struct frame_key wanted = *module, *key;
-	uint32_t frame;
+	uint32_t frame, interpreted = a->interpreted->of[a->side][function];
 
 	wanted.signature = a->signatures[function];
 	wanted.name = copy_string(a, f->name);
+	if (interpreted && csink_is_interpreted(a->p, location->mapping, function))
+		set_interpreted(a, interpreted - 1, &wanted);
 	frame = find_frame(a->tree, &wanted);
 	if (!frame)
 		return -ENOMEM;
@@ -187,10 +205,10 @@ static int add_locations(struct adding *a)
 		a->map->spans[id].first = a->nr_ids;
 		for (uint32_t k = 0; k < location->nr_lines && !err; k++) {
 			function = a->p->lines[location->first_line + k].function;
-			err = add_frame(a, function, &module, k + 1 < location->nr_lines);
+			err = add_frame(a, function, location, &module, k + 1 < location->nr_lines);
 		}
 		if (!location->nr_lines)
-			err = add_frame(a, 0, &module, false);
+			err = add_frame(a, 0, location, &module, false);
 		a->map->spans[id].nr = a->nr_ids - a->map->spans[id].first;
 	}
 	return err ? err : csink_profile_error(a->tree->build->strings);
@@ -242,9 +260,17 @@ static void mark_pseudo(struct adding *a)
 
 int csink_calltree_map(struct csink_calltree *tree, const struct csink_profile *p, struct csink_frame_map *map)
 {
-	struct adding a = {.tree = tree, .p = p, .map = map};
-	int err;
+	struct adding a = {.tree = tree, .p = p, .map = map, .interpreted = tree->interpreted};
+	struct csink_interpreted own = {0};
+	int err = 0;
 
+	if (a.interpreted)
+		a.side = tree->build->nr_profiles++;
+	else
+		err = csink_interpreted_build(&own, &p, 1);
+	if (err)
+		return err;
+	a.interpreted = a.interpreted ? a.interpreted : &own;
 	a.signatures = calloc(CSINK_MAX(p->nr_functions, 1), sizeof(*a.signatures));
 	map->spans = calloc(CSINK_MAX(p->nr_locations, 1), sizeof(*map->spans));
 	map->ids = calloc((size_t)p->nr_lines + p->nr_locations + 1, sizeof(*map->ids));
@@ -255,6 +281,7 @@ int csink_calltree_map(struct csink_calltree *tree, const struct csink_profile *
 	}
 	if (!err)
 		mark_pseudo(&a);
+	csink_interpreted_release(&own);
 	free(a.signatures);
 	if (err)
 		csink_frame_map_release(map);
@@ -352,6 +379,7 @@ static void fill_frame(struct csink_calltree *tree, uint32_t i, bool is_overload
 	frame->start_line = key->start_line;
 	frame->is_pseudo = key->is_pseudo;
 	frame->is_inlined = key->seen_inlined && !key->seen_plain;
+	frame->is_interpreted = key->is_interpreted;
 }
 
 /* Parameters tell overloads apart; where a name is alone it needs none. */

@@ -2,7 +2,8 @@
  * The call tree of one or more profiles: stacks of functions merged from their outermost caller down. Written by the
  * exporters (html, folded, speedscope, firefox), which read frames and nodes from it.
  *
- * A frame is a function in a module, told apart from its overloads, as in the report's table; a node is a frame under
+ * A frame is a function in a module, told apart from its overloads, and from interpreted functions of the same name in
+ * the same file, as in the report's table; a node is a frame under
  * its callers. Inlined functions are frames of their own. Context of all functions here: thread.
  */
 #ifndef CSINK_CALLTREE_H
@@ -11,15 +12,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct csink_interpreted;
 struct csink_profile;
 
 struct csink_frame {
-	const char *name;   /* with parameters, if there are overloads of the name; "[no symbol]" */
-	const char *module; /* path; "": none */
-	const char *file;   /* of the source; "": not known */
-	int64_t start_line; /* 0: not known */
-	bool is_pseudo;     /* no function: CPU time that was accounted and not sampled */
-	bool is_inlined;    /* seen only inlined into others */
+	const char *name;    /* with parameters, if there are overloads of the name; with its line; "[no symbol]" */
+	const char *module;  /* path; "": none */
+	const char *file;    /* of the source; "": not known */
+	int64_t start_line;  /* 0: not known */
+	bool is_pseudo;      /* no function: CPU time that was accounted and not sampled */
+	bool is_inlined;     /* seen only inlined into others */
+	bool is_interpreted; /* the module is its source file */
 };
 
 struct csink_tree_node {
@@ -36,6 +39,9 @@ struct csink_calltree {
 	/* Set before the first addition: modules are the same where the last parts of their paths are, as for builds
 	 * that are compared. Else the whole path counts. */
 	bool by_base_name;
+	/* Set before the first addition where profiles are compared, and owned by the caller: the interpreted functions
+	 * of all that are added, in order. Else each profile's are looked for alone. */
+	const struct csink_interpreted *interpreted;
 	struct csink_calltree_private *build; /* its own */
 };
 

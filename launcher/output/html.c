@@ -19,6 +19,7 @@
 #include "launcher/output/calltree.h"
 #include "launcher/output/thread_names.h"
 #include "launcher/profile/facts.h"
+#include "launcher/profile/interpreted.h"
 #include "launcher/profile/profile.h"
 
 #define MAX_TYPES 16
@@ -50,6 +51,7 @@ struct data {
 	struct csink_calltree *tree;
 	uint32_t *nodes[2]; /* of each side's stacks */
 	struct csink_threads threads[2];
+	struct csink_interpreted interpreted; /* of both sides, where there are two */
 	struct row *rows;
 	size_t nr_rows;
 };
@@ -120,7 +122,13 @@ static int gather(struct data *d)
 	d->tree = csink_calltree_create();
 	if (!d->rows || !d->tree)
 		return -ENOMEM;
-	d->tree->by_base_name = d->page->nr_sides > 1;
+	if (d->page->nr_sides > 1) {
+		const struct csink_profile *both[] = {d->page->sides[0].profile, d->page->sides[1].profile};
+
+		d->tree->by_base_name = true;
+		d->tree->interpreted = &d->interpreted;
+		err = csink_interpreted_build(&d->interpreted, both, 2);
+	}
 	for (uint32_t s = 0; s < d->page->nr_sides && !err; s++) {
 		err = csink_calltree_add(d->tree, d->page->sides[s].profile, d->nodes[s]);
 		if (!err)
@@ -250,7 +258,7 @@ static int put_frames(struct data *d)
 	putc(',', d->out);
 	PUT_LIST(d, "line", 0, nr, frame[i].start_line);
 	putc(',', d->out);
-	PUT_LIST(d, "flags", 0, nr, frame[i].is_pseudo | frame[i].is_inlined << 1);
+	PUT_LIST(d, "flags", 0, nr, frame[i].is_pseudo | frame[i].is_inlined << 1 | frame[i].is_interpreted << 2);
 	fputs("},\n\"texts\":[", d->out);
 	for (uint32_t i = 0; i < texts->nr_strings; i++) {
 		if (i)
@@ -356,6 +364,7 @@ static int write_data(FILE *out, const struct page *page)
 	if (!err)
 		err = put_all(&d);
 	csink_calltree_destroy(d.tree);
+	csink_interpreted_release(&d.interpreted);
 	free(d.nodes[0]);
 	free(d.nodes[1]);
 	csink_threads_release(&d.threads[0]);

@@ -29,8 +29,9 @@ static int add_row(struct csink_diff *diff, csink_str_t name, csink_str_t module
 {
 	if (CSINK_GROW(diff->rows, diff->nr_rows, diff->cap_rows))
 		return -ENOMEM;
-	diff->rows[diff->nr_rows++] = (struct csink_diff_row){.name = csink_profile_text(diff->names, name),
-							      .module = csink_profile_text(diff->names, module)};
+	diff->rows[diff->nr_rows++] =
+		(struct csink_diff_row){.name = csink_profile_text(diff->names, name),
+					.module = csink_base_name(csink_profile_text(diff->names, module))};
 	return 0;
 }
 
@@ -56,7 +57,7 @@ static int map_rows(struct comparing *c)
 		const struct csink_row_key *key = &c->rows.keys[i];
 		const char *name = c->rows.by == CSINK_BY_MODULE ? csink_base_name(key->name) : key->name;
 
-		c->ours[i] = row_of(c, name, csink_base_name(key->module));
+		c->ours[i] = row_of(c, name, key->is_interpreted ? key->module : csink_base_name(key->module));
 		if (!c->ours[i])
 			return -ENOMEM;
 	}
@@ -136,12 +137,13 @@ static int count_stacks(struct comparing *c)
 	return 0;
 }
 
-static int count_side(struct csink_diff *diff, struct csink_profile *keys, const struct csink_profile *p, uint32_t side,
-		      uint32_t type, enum csink_by by, bool of_stacks)
+static int count_side(struct csink_diff *diff, struct csink_profile *keys, const struct csink_profile *p,
+		      const struct csink_interpreted *found, uint32_t side, uint32_t type, enum csink_by by,
+		      bool of_stacks)
 {
 	struct comparing c = {.diff = diff, .keys = keys, .p = p, .side = side, .type = type};
 	uint32_t i;
-	int err = csink_rows_build(&c.rows, p, by);
+	int err = csink_rows_build_found(&c.rows, p, by, found, side);
 
 	for (i = 0; !err && i < p->nr_samples; i++)
 		add(diff->sums, side, csink_profile_values(p, i)[type]);
@@ -208,13 +210,17 @@ int csink_diff_build(struct csink_diff *diff, const struct csink_profile *const 
 		     enum csink_by by, bool of_stacks, enum csink_diff_per per, char *why, size_t why_len)
 {
 	struct csink_profile *keys = csink_profile_create();
+	struct csink_interpreted found;
 	uint32_t i;
 	int err;
 
 	*diff = (struct csink_diff){.names = csink_profile_create()};
-	err = keys && diff->names ? 0 : -ENOMEM;
+	err = csink_interpreted_build(&found, p, 2);
+	if (!keys || !diff->names)
+		err = -ENOMEM;
 	for (i = 0; i < 2 && !err; i++)
-		err = count_side(diff, keys, p[i], i, types[i], by, of_stacks);
+		err = count_side(diff, keys, p[i], &found, i, types[i], by, of_stacks);
+	csink_interpreted_release(&found);
 	if (!err)
 		err = normalise(diff, p, per, why, why_len);
 	else

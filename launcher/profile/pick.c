@@ -1,6 +1,7 @@
 /* See pick.h. */
 #include "launcher/profile/pick.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <regex.h>
 #include <stdio.h>
@@ -10,21 +11,23 @@
 #include "include/internal/base.h"
 #include "include/internal/nearest.h"
 
-/* Whether a name is the pattern, or goes on behind it with parameters or template arguments. */
+/* Whether a name is the pattern, or goes on behind it with parameters, template arguments or the line of one of
+ * several. */
 static bool is_name(const char *name, const char *pattern)
 {
 	size_t len = strlen(pattern);
 
-	return !strncmp(name, pattern, len) && (!name[len] || name[len] == '(' || name[len] == '<');
+	return !strncmp(name, pattern, len) && (!name[len] || name[len] == '(' || name[len] == '<' ||
+						(name[len] == ':' && isdigit((unsigned char)name[len + 1])));
 }
 
-/* People say "parse" of what is "ns::Reader::parse". */
+/* People say "parse" of what is "ns::Reader::parse" or "Reader.parse". */
 static bool is_last_part(const char *name, const char *pattern)
 {
 	const char *at = name;
 
 	while ((at = strstr(at, pattern))) {
-		if (at > name + 1 && at[-1] == ':' && at[-2] == ':' && is_name(at, pattern))
+		if (at > name + 1 && (at[-1] == '.' || (at[-1] == ':' && at[-2] == ':')) && is_name(at, pattern))
 			return true;
 		at++;
 	}

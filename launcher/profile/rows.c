@@ -28,6 +28,8 @@ struct key {
 struct build {
 	struct csink_rows *rows;
 	const struct csink_profile *p;
+	const struct csink_interpreted *found;
+	uint32_t side;               /* of the profile in found */
 	struct csink_profile *names; /* strings made here; its ids are the keys' */
 	struct key *keys;            /* by row */
 	uint32_t cap_keys;
@@ -169,6 +171,19 @@ static csink_str_t line_name(struct build *b, const struct csink_profile_line *l
 	return csink_profile_str(b->names, text);
 }
 
+/* The row + 1 of an interpreted function. */
+static uint32_t interpreted_row(struct build *b, uint32_t index)
+{
+	const struct csink_interpreted *found = b->found;
+	const struct csink_interpreted_function *function = &found->all[index];
+	uint32_t row = find_row(b, csink_profile_str(b->names, csink_profile_text(found->names, function->name)), 0,
+				csink_profile_str(b->names, csink_profile_text(found->names, function->path)));
+
+	if (row)
+		b->rows->keys[row - 1].is_interpreted = true;
+	return row;
+}
+
 /* The row + 1 of the k-th line of a location, or of one that has none. */
 static uint32_t line_row(struct build *b, const struct csink_profile_location *location, uint32_t k)
 {
@@ -179,6 +194,9 @@ static uint32_t line_row(struct build *b, const struct csink_profile_location *l
 		return find_row(b, module, 0, module);
 	if (line && b->rows->by == CSINK_BY_LINE)
 		return find_row(b, line_name(b, line), 0, module);
+	if (line && b->found->of[b->side][line->function] &&
+	    csink_is_interpreted(b->p, location->mapping, line->function))
+		return interpreted_row(b, b->found->of[b->side][line->function] - 1);
 	if (line) {
 		if (!b->functions[line->function])
 			b->functions[line->function] = csink_profile_str(
@@ -299,9 +317,10 @@ static void name_rows(struct csink_rows *rows)
 	}
 }
 
-int csink_rows_build(struct csink_rows *rows, const struct csink_profile *p, enum csink_by by)
+int csink_rows_build_found(struct csink_rows *rows, const struct csink_profile *p, enum csink_by by,
+			   const struct csink_interpreted *found, uint32_t side)
 {
-	struct build b = {.rows = rows, .p = p};
+	struct build b = {.rows = rows, .p = p, .found = found, .side = side};
 	int err;
 
 	*rows = (struct csink_rows){.by = by, .names = csink_profile_create()};
@@ -318,6 +337,20 @@ int csink_rows_build(struct csink_rows *rows, const struct csink_profile *p, enu
 	free(b.modules);
 	if (err)
 		csink_rows_release(rows);
+	return err;
+}
+
+int csink_rows_build(struct csink_rows *rows, const struct csink_profile *p, enum csink_by by)
+{
+	struct csink_interpreted found;
+	int err;
+
+	*rows = (struct csink_rows){0};
+	err = csink_interpreted_build(&found, &p, 1);
+	if (err)
+		return err;
+	err = csink_rows_build_found(rows, p, by, &found, 0);
+	csink_interpreted_release(&found);
 	return err;
 }
 

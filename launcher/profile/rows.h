@@ -1,7 +1,8 @@
 /*
- * What samples are added up by: functions (a name in a module, overloads told apart), modules, lines, threads,
- * processes, phases. Each is a row; every location, or every label set, leads to those it stands for, so that a sample
- * costs a look-up for each of its frames. Report, tree and diff are built on this.
+ * What samples are added up by: functions (a name in a module; overloads, and interpreted functions of one name in one
+ * file, are told apart), modules, lines, threads, processes, phases. Each is a row; every location, or every label set,
+ * leads to those it stands for, so that a sample costs a look-up for each of its frames. Report, tree and diff are
+ * built on this.
  */
 #ifndef CSINK_ROWS_H
 #define CSINK_ROWS_H
@@ -9,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "launcher/profile/interpreted.h"
 #include "launcher/profile/profile.h"
 
 enum csink_by {
@@ -26,6 +28,7 @@ struct csink_row_key {
 	const char *module;             /* path of the object; of a thread its process; "": none */
 	bool seen_inlined;              /* at some location inlined into another function */
 	bool seen_plain;                /* at some location not */
+	bool is_interpreted;            /* the module is a source file */
 	csink_str_t name_id, module_id; /* equal texts have equal ids */
 };
 
@@ -45,6 +48,10 @@ extern const char *const csink_by_words[CSINK_NR_BYS];
 
 /** Make the rows of a profile. Returns 0 (csink_rows_release it) or -ENOMEM. Context: thread. */
 int csink_rows_build(struct csink_rows *rows, const struct csink_profile *p, enum csink_by by);
+
+/** The same of a profile whose interpreted functions were found together with another's: @side is its number there. */
+int csink_rows_build_found(struct csink_rows *rows, const struct csink_profile *p, enum csink_by by,
+			   const struct csink_interpreted *found, uint32_t side);
 void csink_rows_release(struct csink_rows *rows);
 
 /** The number of a label set's label of that key (a text's id in the profile, or a number), or NULL. */

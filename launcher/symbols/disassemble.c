@@ -49,7 +49,7 @@ static int add_place(struct csink_annotation *a, struct csink_table *table, cons
 	if (at < 0 || CSINK_GROW(a->addresses, a->nr_addresses, a->cap_addresses))
 		return -ENOMEM;
 	place->line = (uint32_t)at + 1;
-	if (!location->mapping)
+	if (!location->mapping || (line && csink_is_interpreted(p, location->mapping, line->function)))
 		return 0;
 	a->addresses[a->nr_addresses++] = (struct csink_annotated_address){
 		.mapping = location->mapping, .offset = location->address - m->start + m->offset};

@@ -20,16 +20,16 @@ static bool is_zero(const void *bytes, size_t nr)
 
 int csink_attr_import(struct perf_event_attr *to, const void *from, size_t room)
 {
-	size_t said, both;
+	size_t their_size, both;
 	__u32 size;
 
 	memset(to, 0, sizeof(*to));
 	if (room < PERF_ATTR_SIZE_VER0)
 		return -EINVAL;
 	memcpy(&size, (const char *)from + offsetof(struct perf_event_attr, size), sizeof(size));
-	said = CSINK_MIN(size ? size : PERF_ATTR_SIZE_VER0, room);
-	both = CSINK_MIN(said, sizeof(*to));
-	if (!is_zero((const char *)from + both, said - both))
+	their_size = CSINK_MIN(size ? size : PERF_ATTR_SIZE_VER0, room);
+	both = CSINK_MIN(their_size, sizeof(*to));
+	if (!is_zero((const char *)from + both, their_size - both))
 		return -E2BIG;
 	memcpy(to, from, both);
 	to->size = (__u32)both;

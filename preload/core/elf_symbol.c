@@ -13,7 +13,15 @@ struct tables {
 	const char *strings;
 	const uint32_t *hash;
 	const uint16_t *versions; /* NULL: none */
+	const ElfW(Rela) * calls; /* relocations of the procedure linkage table */
+	size_t nr_calls;
 };
+
+#if defined(__x86_64__)
+enum { CALL_RELOCATION = R_X86_64_JUMP_SLOT };
+#elif defined(__aarch64__)
+enum { CALL_RELOCATION = R_AARCH64_JUMP_SLOT };
+#endif
 
 enum { MAX_DYNAMIC = 256, WORD_BITS = 8 * sizeof(ElfW(Addr)) };
 
@@ -54,7 +62,7 @@ static uint32_t hash_of(const char *name)
 	return hash;
 }
 
-static bool is_meant(const struct tables *tables, uint32_t i, const char *name)
+static bool is_symbol(const struct tables *tables, uint32_t i, const char *name)
 {
 	const ElfW(Sym) *symbol = &tables->symbols[i];
 
@@ -90,7 +98,7 @@ void *csink_elf_function(const struct link_map *map, const char *name)
 	for (; i >= first; i++) {
 		uint32_t here = chains[i - first];
 
-		if ((here | 1) == (hash | 1) && is_meant(&tables, i, name))
+		if ((here | 1) == (hash | 1) && is_symbol(&tables, i, name))
 			return (void *)(tables.base + tables.symbols[i].st_value);
 		if (here & 1)
 			break;
@@ -122,6 +130,10 @@ static bool look_for_tables(const struct csink_elf_view *view, struct tables *ta
 			tables->strings = (const char *)address;
 		else if (dyn.d_tag == DT_GNU_HASH)
 			tables->hash = (const uint32_t *)address;
+		else if (dyn.d_tag == DT_JMPREL)
+			tables->calls = (const ElfW(Rela) *)address;
+		else if (dyn.d_tag == DT_PLTRELSZ)
+			tables->nr_calls = dyn.d_un.d_val / sizeof(ElfW(Rela));
 	}
 	return tables->symbols && tables->strings && tables->hash;
 }
@@ -134,33 +146,81 @@ static bool has_name(const struct csink_elf_view *view, const char *at, const ch
 	return length <= sizeof(copy) && view->copy(copy, at, length) && !memcmp(copy, name, length);
 }
 
-uintptr_t csink_elf_look(const struct csink_elf_view *view, const char *name, int type, uint64_t *bytes)
+/* The number of what the object defines by that name, and its symbol; 0: nothing. */
+static uint32_t look(const struct csink_elf_view *view, const struct tables *tables, const char *name, int type,
+		     ElfW(Sym) * symbol)
 {
 	uint32_t hash = hash_of(name), head[4], first, i, here; /* head: buckets, first symbol, words, shift */
 	const ElfW(Addr) * filter;
 	const uint32_t *buckets;
-	struct tables tables;
 	ElfW(Addr) word, both;
-	ElfW(Sym) symbol;
 
-	if (!look_for_tables(view, &tables) || !view->copy(head, tables.hash, sizeof(head)) || !head[0] || !head[2])
+	if (!view->copy(head, tables->hash, sizeof(head)) || !head[0] || !head[2])
 		return 0;
-	filter = (const ElfW(Addr) *)(tables.hash + 4);
+	filter = (const ElfW(Addr) *)(tables->hash + 4);
 	buckets = (const uint32_t *)(filter + head[2]);
 	both = (ElfW(Addr))1 << hash % WORD_BITS | (ElfW(Addr))1 << (hash >> head[3]) % WORD_BITS;
 	if (!view->copy(&word, filter + hash / WORD_BITS % head[2], sizeof(word)) || (word & both) != both ||
 	    !view->copy(&first, buckets + hash % head[0], sizeof(first)) || first < head[1])
 		return 0;
 	for (i = first; view->copy(&here, buckets + head[0] + (i - head[1]), sizeof(here)); i++) {
-		if ((here | 1) == (hash | 1) && view->copy(&symbol, tables.symbols + i, sizeof(symbol)) &&
-		    symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == type &&
-		    has_name(view, tables.strings + symbol.st_name, name)) {
-			if (bytes)
-				*bytes = symbol.st_size;
-			return tables.base + symbol.st_value;
-		}
+		if ((here | 1) == (hash | 1) && view->copy(symbol, tables->symbols + i, sizeof(*symbol)) &&
+		    symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) == type &&
+		    has_name(view, tables->strings + symbol->st_name, name))
+			return i;
 		if (here & 1)
 			break;
+	}
+	return 0;
+}
+
+uintptr_t csink_elf_look(const struct csink_elf_view *view, const char *name, int type, uint64_t *bytes)
+{
+	struct tables tables;
+	ElfW(Sym) symbol;
+
+	if (!look_for_tables(view, &tables) || !look(view, &tables, name, type, &symbol))
+		return 0;
+	if (bytes)
+		*bytes = symbol.st_size;
+	return tables.base + symbol.st_value;
+}
+
+/* The number of what the object needs from others by that name: these come before those that the hash is of. */
+static uint32_t look_for_import(const struct csink_elf_view *view, const struct tables *tables, const char *name)
+{
+	ElfW(Sym) symbol;
+	uint32_t head[2];
+
+	if (!view->copy(head, tables->hash, sizeof(head)))
+		return 0;
+	for (uint32_t i = 1; i < head[1] && view->copy(&symbol, tables->symbols + i, sizeof(symbol)); i++) {
+		if (symbol.st_shndx == SHN_UNDEF && has_name(view, tables->strings + symbol.st_name, name))
+			return i;
+	}
+	return 0;
+}
+
+uintptr_t csink_elf_slot(const struct csink_elf_view *view, const char *name)
+{
+	ElfW(Rela) some[32];
+	struct tables tables;
+	ElfW(Sym) symbol;
+	uint32_t number;
+
+	if (!look_for_tables(view, &tables) || !tables.calls)
+		return 0;
+	number = look(view, &tables, name, STT_FUNC, &symbol);
+	number = number ? number : look_for_import(view, &tables, name);
+	for (size_t at = 0; number && at < tables.nr_calls; at += CSINK_ARRAY_SIZE(some)) {
+		size_t nr = CSINK_MIN(CSINK_ARRAY_SIZE(some), tables.nr_calls - at);
+
+		if (!view->copy(some, tables.calls + at, nr * sizeof(some[0])))
+			break;
+		for (size_t i = 0; i < nr; i++) {
+			if (ELF64_R_SYM(some[i].r_info) == number && ELF64_R_TYPE(some[i].r_info) == CALL_RELOCATION)
+				return tables.base + some[i].r_offset;
+		}
 	}
 	return 0;
 }

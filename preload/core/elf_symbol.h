@@ -42,4 +42,10 @@ struct csink_elf_view {
  */
 uintptr_t csink_elf_look(const struct csink_elf_view *view, const char *name, int type, uint64_t *bytes);
 
+/**
+ * Where the object has the address of a function that it calls through its procedure linkage table: the address of that
+ * word, or 0. With lazy binding the word leads to the dynamic linker until the first call. Context: signal.
+ */
+uintptr_t csink_elf_slot(const struct csink_elf_view *view, const char *name);
+
 #endif

@@ -247,7 +247,7 @@ static uint64_t identity_of(const struct stat *st)
 }
 
 /* -1: nothing is remembered. */
-static int recall(uint64_t identity)
+static int read_cache(uint64_t identity)
 {
 	uint64_t found = atomic_load_explicit(&remembered[identity >> 8 & (NR_REMEMBERED - 1)], memory_order_relaxed);
 
@@ -268,7 +268,7 @@ bool csink_libc_suits_fd(int fd)
 	if (!library || csink_raw_fstat(fd, &st) || is_own(&st))
 		return true;
 	identity = identity_of(&st);
-	known = recall(identity);
+	known = read_cache(identity);
 	if (known < 0) {
 		known = judge(fd);
 		atomic_store_explicit(&remembered[identity >> 8 & (NR_REMEMBERED - 1)],

@@ -212,9 +212,9 @@ void csink_explain_fd_limit(int err, struct csink_explanation *out)
 
 CSINK_EXPORT char *csink_explain_brief(int err, char *buf, size_t size)
 {
+	CSINK_KEEP_ERRNO;
 	struct csink_explanation refusal;
 	struct csink_perf_system system;
-	int saved = errno;
 
 	if (err == ENOBUFS) {
 		snprintf(buf, size, "%s", CSINK_NO_LOCKED_MEMORY);
@@ -231,6 +231,5 @@ CSINK_EXPORT char *csink_explain_brief(int err, char *buf, size_t size)
 				usual = errors[i].usual;
 		snprintf(buf, size, "perf_event_open says %s: %s", csink_errno_name(err), usual);
 	}
-	errno = saved;
 	return buf;
 }

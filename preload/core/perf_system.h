@@ -45,7 +45,7 @@ static inline bool csink_perf_system_allows(const struct csink_perf_system *syst
 bool csink_explain_refusal(const struct csink_perf_call *call, const struct csink_perf_system *system,
 			   struct csink_explanation *out);
 
-/** EMFILE, ENFILE: which limit, and where it stands. */
+/** EMFILE, ENFILE: which limit, and its value. */
 void csink_explain_fd_limit(int err, struct csink_explanation *out);
 
 #endif

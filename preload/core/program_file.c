@@ -179,7 +179,7 @@ int csink_program_open(int dirfd, const char *path, enum csink_program_kind *kin
 			return head.fd;
 		}
 		csink_rawcall(SYS_close, head.fd);
-		/* Text without "#!" is the shell's: execvp(3) says so. */
+		/* execvp(3) runs text without "#!" by the shell. */
 		if (!read_interpreter(head.bytes, interpreter, sizeof(interpreter)))
 			strcpy(interpreter, "/bin/sh");
 		path = interpreter;

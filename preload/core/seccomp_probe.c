@@ -125,7 +125,7 @@ static uint32_t deadly_bit(const struct csink_own_call *call)
 	return CSINK_DEADLY_OTHER;
 }
 
-static void come_back(int signo)
+static void on_sigsys(int signo)
 {
 	(void)signo;
 }
@@ -133,7 +133,7 @@ static void come_back(int signo)
 /* The only way to make that call without harm. */
 static void return_from_handler(void)
 {
-	struct sigaction act = {.sa_handler = come_back};
+	struct sigaction act = {.sa_handler = on_sigsys};
 	uint64_t none = 0;
 
 	sigaction(SIGUSR1, &act, NULL);
@@ -161,7 +161,7 @@ static void try_from(volatile uint32_t *at)
 
 /*
  * A child with memory of its own: older kernels end all who share the memory of one that dumps core. It has no exit
- * signal, so that neither SIGCHLD nor a wait(2) of the program's learns of it.
+ * signal, so that neither SIGCHLD nor a wait(2) of the program's reports it.
  */
 static int run_child(volatile uint32_t *at)
 {

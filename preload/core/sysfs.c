@@ -1,5 +1,6 @@
 /* Small files and directories without malloc or stdio streams; see sysfs.h. Any thread; no lock. */
 #include "preload/core/sysfs.h"
+#include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 
 #include <dirent.h>
@@ -11,17 +12,14 @@
 
 static int open_at(int flags, const char *fmt, va_list ap)
 {
-	int saved = errno, fd;
+	CSINK_KEEP_ERRNO;
 	char path[512];
+	int fd;
 
 	if (vsnprintf(path, sizeof(path), fmt, ap) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
 	fd = open(path, flags | O_RDONLY | O_CLOEXEC); /* libc's: a unit test counts these calls */
-	if (fd < 0) {
-		fd = -errno;
-		errno = saved;
-	}
-	return fd;
+	return fd < 0 ? -errno : fd;
 }
 
 static int read_all(int fd, char *buf, size_t size)

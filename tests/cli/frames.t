@@ -67,6 +67,49 @@ countersink report --tree slow.pb.gz >out 2>&1
 like "$(grep -A1 'parse *slow.py' out)" 'score +slow\.py' "the tree has callee below caller, without the evaluator between"
 like "$(countersink export -f folded slow.pb.gz)" '<module>;.*main;.*parse;.*score' "an export has the Python functions in order"
 
+
+# ---- functions of one name, source, versions
+
+mkdir -p old new
+cat >old/names.py <<'END'
+class Board:
+    def score(self, n):
+        total = 0
+        for i in range(n):
+            total += i * i % 7
+        return total
+
+first = lambda x: x * 3 % 11
+second = lambda x: -x % 11
+
+def main():
+    for _ in range(40):
+        Board().score(10000)
+        sorted(range(8000), key=first)
+        sorted(range(8000), key=second)
+
+main()
+END
+sed '1i # a line more\n' old/names.py >new/names.py
+cp new/names.py renamed.py
+for side in old/names.py new/names.py renamed.py; do
+	countersink -q -F 5000 -o "$(dirname $side)-$(basename $side .py).pb.gz" -- "$PYTHON" $side >out 2>&1
+done
+countersink report --all old-names.pb.gz >out 2>&1
+is "$(grep -cE ' names\.py +<lambda>:[89]$' out)" 2 "the report tells functions of one name in one file apart by their lines"
+like "$(countersink export -f folded old-names.pb.gz)" ';<lambda>:8 ' "an export tells functions of one name in one file apart"
+countersink report --annotate score old-names.pb.gz >out 2>&1
+like "$(cat out)" '^ +[0-9.]+ +[0-9.]+ +5  +total \+= i \* i % 7$' "--annotate shows the line of Python that costs, with its weight"
+unlike "$(cat out)" 'disassembly|ELF' "--annotate looks for no instructions of a Python function"
+countersink report --annotate '<lambda>:9' old-names.pb.gz >out 2>&1
+like "$(cat out)" '^ +[0-9.]+ +[0-9.]+ +9  second = lambda' "--annotate takes one of several functions of a name by its line"
+unlike "$(cat out)" '^ +[0-9.]+ +[0-9.]+ +8  first' "--annotate leaves the other functions of the name out"
+for side in new-names .-renamed; do
+	countersink diff --all old-names.pb.gz $side.pb.gz >out 2>&1
+	is "$(grep -cE ' (<lambda>:1[01]|(Board\.)?score)$' out):$(grep -cE ' (<lambda>:[89])$' out)" "3:0" \
+		"diff finds functions again whose directory, line or script's name changed ($side)"
+done
+
 like "$(countersink export -f callgrind slow.pb.gz | grep -E '^(c?f[ile]|c?fn)=' )" '^fn=.*score' "callgrind has a function of Python"
 like "$(countersink export -f callgrind slow.pb.gz)" '^f[ile]=.*/slow\.py$|^f[ile]=\([0-9]+\) .*/slow\.py$' "callgrind has its source file"
 like "$(countersink export -f speedscope slow.pb.gz)" '"name":"score","file":"[^"]*/slow\.py"' "speedscope has the function with its file"
@@ -121,7 +164,7 @@ done <pythons
 
 # ---- whose frames they are
 
-countersink -q -F 5000 -o keep.pb.gz -- "$TARGETS/reloads" "$TARGETS/like_python.so" keep >out 2>&1
+countersink -q -F 5000 -o keep.pb.gz -- "$TARGETS/reloads" keep "$TARGETS/like_python.so" >out 2>&1
 is "$?:$(cat out)" "3:unloaded, calls: 0" "3.12: what a thread may have to allocate memory for is not asked"
 while read -r python version; do
 	case $version in 3.[6-9] | 3.1[01]) ;; *) continue ;; esac
@@ -139,6 +182,30 @@ done <pythons
 is "$?" 3 "a program loads and unloads an interpreter"
 countersink -q -F 5000 -o reloads.pb.gz -- "$TARGETS/reloads" "$TARGETS/like_python.so" >out 2>&1
 is "$?:$(cat out)" "3:$(cat plain)" "an interpreter that is being unloaded, or was, is not called any more"
+
+# ---- interpreters whose frames are not read
+
+not_read() { # OBJECT REASON TITLE
+	countersink -o not.pb.gz -- "$TARGETS/reloads" keep "$TARGETS/plugs/like_python_$1.so" >out 2>err
+	is "$?:$(cat out)" "3:unloaded, calls: 0" "$3: the program runs as without countersink"
+	is "$(grep -c "$2" err)" 1 "$3: the report has one line with the reason"
+}
+not_read next "Python frames are not read: of CPython, versions 3\.6 to 3\.13 are known" "a version of CPython that is not known"
+not_read free "Python frames are not read: a free-threaded build" "a free-threaded CPython"
+not_read pypy "the frames of PyPy are not read" "PyPy"
+for i in 1 2 3 4 5; do cp "$TARGETS/like_python.so" "like$i.so"; done
+countersink -o many.pb.gz -- "$TARGETS/reloads" keep "$TMP/like1.so" "$TMP/like2.so" "$TMP/like3.so" "$TMP/like4.so" >out 2>err
+is "$(grep -c 'a further interpreter' err)" 0 "four interpreters in a process: none is left out"
+countersink -o many.pb.gz -- "$TARGETS/reloads" keep "$TMP/like1.so" "$TMP/like2.so" "$TMP/like3.so" "$TMP/like4.so" "$TMP/like5.so" >out 2>err
+is "$?:$(sort -u out)" "3:unloaded, calls: 0" "five interpreters in a process: the program runs as without countersink"
+is "$(grep -c 'frames of a further interpreter are not read: only of the first 4' err)" 1 "five interpreters in a process: the report has a line"
+
+# ---- lazy binding
+
+countersink -q -F 5000 -o lazy.pb.gz -- "$TARGETS/reloads" keep "$TARGETS/plugs/like_python_lazy.so" >out 2>&1
+is "$?:$(cat out)" "3:unloaded, calls: 0" "an interpreter's function is not called in a handler while that would enter the dynamic linker"
+LIKE_PYTHON_BINDS=1 countersink -q -F 5000 -o lazy.pb.gz -- "$TARGETS/reloads" keep "$TARGETS/plugs/like_python_lazy.so" >out 2>&1
+like "$?:$(cat out)" "^3:unloaded, calls: [1-9]" "it is called once the interpreter itself has called what it calls"
 
 # ---- environment alone, phases, time off the CPU
 

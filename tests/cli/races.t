@@ -18,6 +18,10 @@ done
 run_races "a forked child gets a signal that is sent to it at once" children 200 --engine=signal -F 5000
 run_races "threads that block all signals have none of the library's pending" traps 8
 run_races "handlers stay as they are set while a thread changes its engine" actions 100
+for races_engine in auto signal timer; do
+	run_races "a signal that is let in by sigsuspend or the like ends that call (--engine=$races_engine)" \
+		waits 20000 --engine=$races_engine -F 10000
+done
 run_races "threads that install seccomp filters at once are not killed" filters 200
 
 # Where no signal can be queued the kernel sends SIGIO instead.

@@ -7,6 +7,7 @@
  *   traps     TIMES threads that block all signals, and begin before they do, open events that raise SIGTRAP
  *   actions   each of TIMES children sets handlers while another thread opens such an event
  *   filters   each of TIMES children has threads that install different seccomp filters at once
+ *   waits     two threads wake each other TIMES times by a signal that they let in only as they wait
  *
  * Prints what went otherwise than in a program that runs alone, and "done".
  */
@@ -14,6 +15,7 @@
 #include <linux/filter.h>
 #include <linux/perf_event.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -22,7 +24,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -309,13 +313,88 @@ static void filters(int times)
 	}
 }
 
+/* ---- waits ------------------------------------------------------------------------------------------------------- */
+
+static pthread_t waiting[2];
+static int wait_times, wait_signal;
+static __thread volatile int nr_woken;
+
+static void on_wake(int signo)
+{
+	(void)signo;
+	nr_woken++;
+}
+
+static int wait_by(int way, const sigset_t *mask, int epfd)
+{
+	struct epoll_event event;
+
+	switch (way) {
+	case 0:
+		return sigsuspend(mask);
+	case 1:
+		return ppoll(NULL, 0, NULL, mask);
+	case 2:
+		return pselect(0, NULL, NULL, NULL, NULL, mask);
+	default:
+		return epoll_pwait(epfd, &event, 1, -1, mask);
+	}
+}
+
+static void *wait_and_wake(void *other)
+{
+	int epfd = epoll_create1(EPOLL_CLOEXEC);
+	sigset_t none;
+
+	sigemptyset(&none);
+	for (int i = 0; i < wait_times; i++) {
+		if (wait_by(i % 4, &none, epfd) != -1 || errno != EINTR || nr_woken != i + 1) {
+			printf("wait %d ended after %d signals: %s\n", i + 1, nr_woken, strerror(errno));
+			fflush(stdout);
+			_exit(1);
+		}
+		pthread_kill(*(pthread_t *)other, wait_signal);
+	}
+	close(epfd);
+	return NULL;
+}
+
+static void wait_for_each_other(int signo, int times)
+{
+	sigset_t set, before;
+
+	wait_signal = signo;
+	wait_times = times;
+	nr_woken = 0;
+	signal(signo, on_wake);
+	sigemptyset(&set);
+	sigaddset(&set, signo);
+	sigprocmask(SIG_BLOCK, &set, &before);
+	waiting[0] = pthread_self();
+	start(&waiting[1], wait_and_wake, &waiting[0]);
+	pthread_kill(waiting[0], signo);
+	alarm(40);
+	wait_and_wake(&waiting[1]);
+	alarm(0);
+	pthread_join(waiting[1], NULL);
+	pthread_kill(waiting[0], signo);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+static void waits(int times)
+{
+	wait_for_each_other(SIGTRAP, times);
+	for (int signo = SIGRTMAX; signo > SIGRTMAX - 3; signo--)
+		wait_for_each_other(signo, times / 4);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(int times);
 	int times;
 } races[] = {
-	{"ends", ends, 200}, {"starts", starts, 20000}, {"children", children, 200},
-	{"traps", traps, 8}, {"actions", actions, 100}, {"filters", filters, 100},
+	{"ends", ends, 200},       {"starts", starts, 20000}, {"children", children, 200}, {"traps", traps, 8},
+	{"actions", actions, 100}, {"filters", filters, 100}, {"waits", waits, 20000},
 };
 
 int main(int argc, char **argv)

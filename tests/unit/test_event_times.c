@@ -165,19 +165,19 @@ static void test_kin(void)
 
 	name(&a, "cpu_core/cycles/:u", "0-3");
 	name(&b, "cpu_atom/cycles/:u", "4-7");
-	ok(csink_event_is_kin(&a, &b) && csink_event_is_kin(&b, &a),
+	ok(csink_event_is_counterpart(&a, &b) && csink_event_is_counterpart(&b, &a),
 	   "the same event of two CPU kinds are counterparts");
-	ok(!csink_event_is_kin(&a, &a), "an event is not its own counterpart");
+	ok(!csink_event_is_counterpart(&a, &a), "an event is not its own counterpart");
 	name(&b, "cpu_atom/cycles/", "4-7");
-	ok(!csink_event_is_kin(&a, &b), "events with different modifiers are not counterparts");
+	ok(!csink_event_is_counterpart(&a, &b), "events with different modifiers are not counterparts");
 	name(&b, "cycles:u", "");
-	ok(!csink_event_is_kin(&a, &b) && !csink_event_is_kin(&b, &b),
+	ok(!csink_event_is_counterpart(&a, &b) && !csink_event_is_counterpart(&b, &b),
 	   "an event that counts on all CPUs has no counterpart");
 	name(&a, "big/a_name_of_some_length/", "0-3");
 	name(&b, "very_little/a_name_of_some_l~", "4-7");
-	ok(csink_event_is_kin(&a, &b), "a truncated name still matches its counterpart");
+	ok(csink_event_is_counterpart(&a, &b), "a truncated name still matches its counterpart");
 	name(&b, "very_little/another_name_of~", "4-7");
-	ok(!csink_event_is_kin(&a, &b), "another truncated name does not match");
+	ok(!csink_event_is_counterpart(&a, &b), "another truncated name does not match");
 }
 
 int main(void)

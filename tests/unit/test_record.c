@@ -25,7 +25,7 @@ static void begin(uint64_t max_bytes)
 	is_num(csink_recording_create(&rec, dir, max_bytes), 0, "a recording can be made");
 	rec.header->nr_events = rec.nr_events = 2;
 	csink_stacks_reset();
-	csink_writer_forget();
+	csink_writer_reset();
 }
 
 static csink_ref_t make_thread(struct csink_writer *writer, int32_t tid)

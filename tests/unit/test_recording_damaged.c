@@ -24,7 +24,7 @@ static void begin(void)
 	is_num(csink_recording_create(&rec, dir, MAX_BYTES), 0, "a recording can be made");
 	rec.header->nr_events = rec.nr_events = 2;
 	csink_stacks_reset();
-	csink_writer_forget();
+	csink_writer_reset();
 }
 
 static uint64_t next_random(uint64_t *state)

@@ -15,8 +15,8 @@ void csink_attach_print_json(const struct csink_attach_target *target, const str
 	csink_json_open(&json, NULL, '{');
 	csink_json_text(&json, "countersink", CSINK_VERSION);
 	csink_json_text(&json, "target", outside->command);
-	csink_json_bool(&json, "stopped", !target->halt.err && target->halt.stopped_ns);
-	csink_json_real(&json, "stop_ms", (double)target->halt.stopped_ns / 1e6);
+	csink_json_bool(&json, "stopped", !target->stop.err && target->stop.stopped_ns);
+	csink_json_real(&json, "stop_ms", (double)target->stop.stopped_ns / 1e6);
 	csink_json_number(&json, "attached_threads", target->nr_threads);
 	csink_json_number(&json, "attached_processes", target->nr_processes);
 	csink_json_number(&json, "from_monotonic_ns", (int64_t)target->from_ns);

@@ -445,7 +445,7 @@ static int main_attach(int argc, char **argv)
 	at = csink_end_output("attach", status);
 	status = a.argv ? status : at;
 	csink_attach_follow_free(&a.follow);
-	csink_targets_free(&a.target.halt.targets);
+	csink_targets_free(&a.target.stop.targets);
 	csink_outside_free(&a.outside);
 	free(a.target.choice.pids);
 	return status;

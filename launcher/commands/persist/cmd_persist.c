@@ -153,7 +153,7 @@ static void complete_attr(struct csink_event_spec *spec, const struct csink_pers
 }
 
 /* Report if the process could not be stopped while its threads were listed. */
-static void tell_halt(const struct csink_persist_event *event, int err)
+static void warn_not_stopped(const struct csink_persist_event *event, int err)
 {
 	if (err && err != -ESRCH)
 		csink_say("note: process %d could not be stopped while its threads were listed (%s): a thread that it "
@@ -180,7 +180,7 @@ static int detach(struct persist *persist)
 	err = csink_persist_set_open(&set, &spec, &event);
 	snprintf(event.name, sizeof(event.name), "%s", spec.rec.name);
 	if (!err) {
-		tell_halt(&event, set.halt_err);
+		warn_not_stopped(&event, set.stop_err);
 		err = csink_persist_detach_set(set.at, set.nr, &event, persist->base);
 	}
 	csink_persist_set_close(&set);

@@ -111,13 +111,13 @@ static int open_threads(struct csink_targets *threads, void *arg)
 /* The process is stopped, so that no thread is missed or counted twice. Threads that it starts later inherit. */
 static int open_process(struct opening *o)
 {
-	struct csink_halt halt;
+	struct csink_stop stop;
 	int err;
 
 	o->spec->attr.inherit = o->spec->attr.inherit_thread = 1;
-	err = csink_halt(&o->event->pid, 1, false, true, open_threads, o, &halt);
-	o->set->halt_err = halt.err;
-	csink_targets_free(&halt.targets);
+	err = csink_stop_targets(&o->event->pid, 1, false, true, open_threads, o, &stop);
+	o->set->stop_err = stop.err;
+	csink_targets_free(&stop.targets);
 	return err;
 }
 

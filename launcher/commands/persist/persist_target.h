@@ -12,7 +12,7 @@ struct csink_persist_set {
 	struct csink_persist_member *at;
 	uint32_t nr, room;
 	int *ring_fds;  /* by CPU + 1: the event that has the ring there; -1: none yet */
-	int halt_err;   /* why the process could not be stopped (a thread may be missing); 0: it was stopped */
+	int stop_err;   /* why the process could not be stopped (a thread may be missing); 0: it was stopped */
 	char text[640]; /* a message: what failed */
 };
 

@@ -1,6 +1,6 @@
 /*
  * The interpreters of a process, and the merging of their frames into native stacks: see interp.h. Interpreters are
- * found by the constructor or by the thread that notices a new object; all else runs in handlers.
+ * found by the constructor or by the thread that finds a new object; all else runs in handlers.
  */
 #include "preload/agent/interp/interp.h"
 
@@ -50,7 +50,7 @@ static void note(struct csink_recording *rec, struct csink_writer *writer, const
 	csink_recording_commit(to, bytes, CSINK_ENTRY_NOTE, 0);
 }
 
-/* Forget the interpreter in an object that was unloaded. */
+/* Remove the interpreter whose object was unloaded. */
 static void leave(csink_ref_t module)
 {
 	uint32_t nr = atomic_load(&csink_interp_nr);
@@ -75,8 +75,8 @@ static bool is_for_good(const void *link_map)
 }
 
 /* In the slot that has it already (a scan that failed is made again, an object comes again to where it was), or a new
- * one. */
-static void keep(const struct csink_interpreter *found)
+ * one. False: there are too many. */
+static bool keep(const struct csink_interpreter *found)
 {
 	uint32_t nr = atomic_load(&csink_interp_nr), i = 0;
 
@@ -84,14 +84,16 @@ static void keep(const struct csink_interpreter *found)
 			  interpreters[i].eh_frame != found->eh_frame))
 		i++;
 	if (i == MAX_INTERPRETERS)
-		return;
+		return false;
 	if (i < nr) {
 		interpreters[i].module = found->module;
+		__atomic_store_n(&interpreters[i].is_bound, false, __ATOMIC_RELAXED);
 		__atomic_store_n(&interpreters[i].language, found->language, __ATOMIC_RELEASE);
-		return;
+		return true;
 	}
 	interpreters[i] = *found;
 	atomic_store_explicit(&csink_interp_nr, i + 1, memory_order_release);
+	return true;
 }
 
 /* An object was loaded or unloaded: see csink_modules_set_callback(). */
@@ -106,8 +108,11 @@ static void on_module(const struct csink_module *module, bool is_there, struct c
 		return;
 	}
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(languages); i++) {
-		struct csink_interpreter to = {
-			.language = languages[i], .module = module->entry, .eh_frame = module->eh_frame};
+		struct csink_interpreter to = {.language = languages[i],
+					       .module = module->entry,
+					       .eh_frame = module->eh_frame,
+					       .start = module->start,
+					       .end = module->end};
 		int found = languages[i]->find(&object, &to, &why);
 
 		if (found < 0)
@@ -115,7 +120,9 @@ static void on_module(const struct csink_module *module, bool is_there, struct c
 		if (found <= 0 || !csink_code_ids_begin())
 			continue;
 		to.is_for_good = is_for_good(module->link_map);
-		keep(&to);
+		if (!keep(&to))
+			note(rec, writer,
+			     "frames of a further interpreter are not read: only of the first 4 in a process");
 	}
 }
 
@@ -317,6 +324,30 @@ static bool is_loaded(const struct csink_interpreter *interpreter)
 	return interpreter->is_for_good;
 }
 
+/*
+ * Its functions can be called without entering the dynamic linker, which binds a call when it is made first. A slot
+ * that is not bound leads into the object's procedure linkage table. A function of the object's own is bound here as
+ * the linker would do it: should another object define it, too, that getter does the same. For others the interpreter
+ * has to come first, which calls them when it makes its first thread state.
+ */
+static bool is_bound(struct csink_interpreter *interpreter)
+{
+	if (CSINK_LIKELY(__atomic_load_n(&interpreter->is_bound, __ATOMIC_RELAXED)))
+		return true;
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(interpreter->calls); i++) {
+		const struct csink_interp_call *call = &interpreter->calls[i];
+		uintptr_t *slot = (uintptr_t *)call->slot, now = slot ? __atomic_load_n(slot, __ATOMIC_RELAXED) : 0;
+
+		if (now == call->own || now - interpreter->start >= interpreter->end - interpreter->start)
+			continue;
+		if (!call->own)
+			return false;
+		__atomic_compare_exchange_n(slot, &now, call->own, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(&interpreter->is_bound, true, __ATOMIC_RELAXED);
+	return true;
+}
+
 static bool has_room(struct csink_interp_room **room)
 {
 	if (!*room)
@@ -340,7 +371,7 @@ void csink_interp_merge(struct csink_walk *walk, const ucontext_t *uc, struct cs
 						 .native = walk,
 						 .context = uc};
 
-		if (!language || !is_loaded(&interpreters[i]))
+		if (!language || !is_loaded(&interpreters[i]) || !is_bound(&interpreters[i]))
 			continue;
 		csink_loader_init(&from.load, walk->stack, csink_context_sp(uc));
 		language->walk(&from);

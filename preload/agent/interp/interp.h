@@ -56,13 +56,23 @@ struct csink_language {
 	bool (*describe)(struct csink_interp_walk *walk, uintptr_t code, struct csink_code_source *to);
 };
 
+/* A function that the interpreter's object calls through its procedure linkage table. */
+struct csink_interp_call {
+	uintptr_t slot; /* where its address is; 0: it is not called so */
+	uintptr_t own;  /* the object's own definition; 0: it is another's */
+};
+
 /* An interpreter that was found in this process. */
 struct csink_interpreter {
 	const struct csink_language *language;
 	csink_ref_t module;
-	uintptr_t code;     /* an address in it, set by find: of a function that walk calls */
-	uintptr_t eh_frame; /* of its object, as csink_module has it */
-	bool is_for_good;   /* loaded with the program: it is never unloaded */
+	uintptr_t code;       /* an address in it, set by find: of a function that walk calls */
+	uintptr_t eh_frame;   /* of its object, as csink_module has it */
+	uintptr_t start, end; /* of its object's code */
+	/* Set by find: what the functions that walk calls call, getters without effects. See is_bound() in interp.c. */
+	struct csink_interp_call calls[3];
+	bool is_bound;
+	bool is_for_good; /* loaded with the program: it is never unloaded */
 	/*
 	 * The evaluator's code if groups have no records: then each of its calls has one group, and they are paired by
 	 * count. 0, 0: groups have records.
@@ -203,7 +213,7 @@ csink_ref_t csink_code_id(struct csink_interp_walk *walk, uint64_t identity, uin
 /** Allocate the table of functions, once. Returns false without memory. Context: signal; one thread at a time. */
 bool csink_code_ids_begin(void);
 
-/** Forget all functions: a new recording starts. Context: init. */
+/** Remove all functions: a new recording starts. Context: init. */
 void csink_code_ids_reset(void);
 
 /** Unlock the table's memory after the program called mlockall(2). Context: thread. */

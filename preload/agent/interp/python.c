@@ -117,6 +117,17 @@ static bool is_free_threaded(const struct csink_elf_view *object)
 	return at && object->copy(head, (void *)at, sizeof(head)) && !memcmp(head, "xdebugpy", 8) && head[2];
 }
 
+/* What PyGILState_GetThisThreadState() calls, in one version or another. */
+static void find_calls(const struct csink_elf_view *object, int minor, struct csink_interpreter *to)
+{
+	const char *const names[] = {"pthread_getspecific", minor < 7 ? "PyThread_get_key_value" : "PyThread_tss_get",
+				     "PyThread_tss_is_created"};
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(names); i++)
+		to->calls[i] = (struct csink_interp_call){csink_elf_slot(object, names[i]),
+							  csink_elf_look(object, names[i], STT_FUNC, NULL)};
+}
+
 static int find(const struct csink_elf_view *object, struct csink_interpreter *to, const char **why)
 {
 	uintptr_t state = csink_elf_look(object, "PyGILState_GetThisThreadState", STT_FUNC, NULL), current;
@@ -151,6 +162,7 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 	to->data[DATA_LAYOUT] = (uintptr_t)layout;
 	to->data[DATA_STATE] = to->code = state;
 	to->data[DATA_CURRENT] = current;
+	find_calls(object, minor, to);
 	to->evaluator = layout->chain == CHAIN_COUNT ? evaluator : 0;
 	to->evaluator_end = layout->chain == CHAIN_COUNT ? evaluator + bytes : 0;
 	return 1;
@@ -433,28 +445,9 @@ static void know_chunk(struct csink_interp_walk *walk, uintptr_t state)
 	walk->known_bytes = bytes - 7; /* addresses of words */
 }
 
-/* 3.11: each CFrame has a group, and is its record. */
-static void walk_entries(struct csink_interp_walk *walk, uintptr_t state)
-{
-	uintptr_t cframe, previous, frame, last, outer;
-	bool is_newest = true;
-
-	know_chunk(walk, state);
-	if (!csink_interp_load(walk, state + layout_of(walk)->newest, &cframe))
-		return;
-	for (; !is_root(cframe, state) && !walk->is_full; cframe = previous) {
-		if (!load_cframe(walk, cframe, &frame, &previous) || (previous <= cframe && !is_root(previous, state)))
-			return;
-		if (find_end(walk, frame, &last, &outer) && (!is_newest || leads_on(walk, state, previous, outer)))
-			take_group(walk, frame, last, cframe);
-		is_newest = false;
-	}
-}
-
 /*
- * 3.12, where the newest CFrame is not whole yet: even its link to the one before may still be to come. But in one
- * build each CFrame lies at one distance below the CFA of its evaluator's call, which was learnt from those that are
- * whole.
+ * Where the newest CFrame is not whole yet, even its link to the one before may still be to come. But in one build each
+ * CFrame lies at one distance below the CFA of its evaluator's call, which was learnt from those that are whole.
  */
 static void learn_distance(struct csink_interp_walk *walk, uintptr_t cframe)
 {
@@ -471,23 +464,55 @@ static void learn_distance(struct csink_interp_walk *walk, uintptr_t cframe)
 	}
 }
 
-/* The newest frame of the call outside the one with @cframe; 0: it is not known. */
-static uintptr_t outer_frame(struct csink_interp_walk *walk, uintptr_t cframe)
+/* The CFrame at @at, in a native frame that begins at @low and ends at @high, is whole. */
+static bool is_whole(struct csink_interp_walk *walk, uintptr_t state, uintptr_t at, uintptr_t low, uintptr_t high)
+{
+	uintptr_t frame, previous, last, outer;
+
+	if (!load_cframe(walk, at, &frame, &previous) || !find_end(walk, frame, &last, &outer))
+		return false;
+	if (layout_of(walk)->chain == CHAIN_SHIM)
+		return last >= low && last < high;
+	return leads_on(walk, state, previous, outer) && (previous >= high || is_root(previous, state));
+}
+
+/* The CFrame of the call outside the one with @cframe, which is not whole; 0: it is not known. */
+static uintptr_t outer_cframe(struct csink_interp_walk *walk, uintptr_t state, uintptr_t cframe)
 {
 	uint64_t distance = __atomic_load_n(&walk->interpreter->learnt, __ATOMIC_RELAXED);
 	const uintptr_t *cfas = walk->room->cfas;
-	uintptr_t frame, previous, last, outer;
 
 	csink_interp_find_cfas(walk);
 	for (uint32_t i = 1; i < walk->native->nr_frames && distance; i++) {
 		uintptr_t at = cfas[i] - distance;
 
 		if (cfas[i] != UINTPTR_MAX && at > cframe && at >= cfas[i - 1] &&
-		    load_cframe(walk, at, &frame, &previous) && find_end(walk, frame, &last, &outer) &&
-		    last >= cfas[i - 1] && last < cfas[i])
-			return frame;
+		    is_whole(walk, state, at, cfas[i - 1], cfas[i]))
+			return at;
 	}
+	walk->is_broken = true;
 	return 0;
+}
+
+/* 3.11: each CFrame has a group, and is its record. */
+static void walk_entries(struct csink_interp_walk *walk, uintptr_t state)
+{
+	uintptr_t cframe, previous, frame, last, outer;
+
+	know_chunk(walk, state);
+	if (!csink_interp_load(walk, state + layout_of(walk)->newest, &cframe) || is_root(cframe, state))
+		return;
+	if (load_cframe(walk, cframe, &frame, &previous) && (previous > cframe || is_root(previous, state)) &&
+	    find_end(walk, frame, &last, &outer) && leads_on(walk, state, previous, outer))
+		learn_distance(walk, cframe);
+	else
+		cframe = outer_cframe(walk, state, cframe);
+	for (; cframe && !is_root(cframe, state) && !walk->is_full; cframe = previous) {
+		if (!load_cframe(walk, cframe, &frame, &previous) || (previous <= cframe && !is_root(previous, state)))
+			return;
+		if (find_end(walk, frame, &last, &outer))
+			take_group(walk, frame, last, cframe);
+	}
 }
 
 /* From 3.12: the shim at the end of a group is its record. */
@@ -505,8 +530,8 @@ static void walk_shims(struct csink_interp_walk *walk, uintptr_t state)
 			return;
 		if (find_end(walk, frame, &last, &outer) && leads_on(walk, state, previous, outer))
 			learn_distance(walk, cframe);
-		else
-			frame = outer_frame(walk, cframe);
+		else if (!(cframe = outer_cframe(walk, state, cframe)) || !load_cframe(walk, cframe, &frame, &previous))
+			return;
 	}
 	for (; frame && !walk->is_full && find_end(walk, frame, &last, &outer); frame = outer)
 		take_group(walk, frame, last, last);

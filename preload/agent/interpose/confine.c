@@ -42,7 +42,7 @@ enum {
 #define RARE_CALLS ((uint32_t)(CSINK_CALLS_LOCK | CSINK_CALLS_RIGHTS))
 
 /* Does the verdict do more than fail the call with an errno, which the agent could handle? */
-static bool punishes(uint32_t verdict)
+static bool is_deadly(uint32_t verdict)
 {
 	uint32_t action = verdict & SECCOMP_RET_ACTION_FULL;
 
@@ -74,7 +74,7 @@ static uint32_t judge(const struct sock_fprog *prog, struct findings *found)
 		if ((verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO && call->calls & ~RARE_CALLS &&
 		    !found->refused)
 			found->refused = call->name;
-		if (!punishes(verdict))
+		if (!is_deadly(verdict))
 			continue;
 		found->any_deadly = true;
 		if (!call->calls)
@@ -88,12 +88,10 @@ static uint32_t judge(const struct sock_fprog *prog, struct findings *found)
 /* Before the filter is installed all calls are still allowed: refresh modules, grow the recording, flush. */
 static void make_ready(struct csink_thread *thread, uint32_t calls)
 {
-	struct csink_process *process = &csink_process;
-
 	csink_thread_pause(thread);
-	csink_modules_refresh(&process->rec, &thread->writer, csink_now_ns());
+	csink_modules_refresh(&csink_own_recording, &thread->writer, csink_now_ns());
 	if (calls & CSINK_CALLS_MEMORY)
-		csink_recording_freeze(&process->rec, SPARE_BYTES);
+		csink_recording_freeze(&csink_own_recording, SPARE_BYTES);
 	if (calls & (CSINK_CALLS_LIFE | CSINK_CALLS_MEMORY | CSINK_CALLS_RETURN))
 		csink_bus_guard_end();
 	if (calls & CSINK_CALLS_LIFE)
@@ -128,15 +126,15 @@ static void say(const char *what, const char *name, uint32_t calls)
 		rest = "threads, children and exits of threads after that are not in the profile";
 	if (calls & CSINK_CALLS_RETURN)
 		rest = "the thread is not sampled after that";
-	csink_recording_note(&csink_process.rec, &writer, 1, "%s%s%s: %s", what, name ? " that kills for " : "",
+	csink_recording_note(&csink_own_recording, &writer, 1, "%s%s%s: %s", what, name ? " that kills for " : "",
 			     name ? name : "", rest);
 }
 
-static void say_refused(const char *name)
+static void note_refused(const char *name)
 {
 	struct csink_writer writer = {0, 0};
 
-	csink_recording_note(&csink_process.rec, &writer, 0,
+	csink_recording_note(&csink_own_recording, &writer, 0,
 			     "the program installed a seccomp filter that refuses %s: threads and children after that "
 			     "may be missing",
 			     name);
@@ -160,14 +158,14 @@ static long confine(const struct sock_fprog *prog, bool strict, long number, lon
 	if (calls)
 		make_ready(thread, calls);
 	else if (found.refused) /* what is refused later may be more room */
-		csink_recording_prepare(&csink_process.rec, SPARE_BYTES);
+		csink_recording_prepare(&csink_own_recording, SPARE_BYTES);
 	__atomic_fetch_or(&csink_calls_off, calls, __ATOMIC_SEQ_CST);
 	result = csink_rawcall(number, a, b, c, d, e);
 	saved = errno;
 	if (calls && result < 0)
 		take_back(thread, calls, turn == atomic_load(&nr_confined));
 	else if (!calls && found.refused && result >= 0)
-		say_refused(found.refused);
+		note_refused(found.refused);
 	else if (calls)
 		say(strict ? "the program entered seccomp's strict mode" : "the program installed a seccomp filter",
 		    found.deadly, calls);

@@ -46,8 +46,8 @@ static bool is_root(const struct ids *ids)
 /* Returns true if the run was handed over: to be taken back if the call fails. @next: -1 leaves an ID as it is. */
 static bool before_change(struct ids next)
 {
+	CSINK_KEEP_ERRNO;
 	struct ids now;
-	int saved = errno;
 	bool done = false;
 
 	if (csink_calls_are_off(CSINK_CALLS_LIFE | CSINK_CALLS_RIGHTS) ||
@@ -65,7 +65,6 @@ static bool before_change(struct ids next)
 		done = !csink_handover_begin(next.effective);
 	else if (is_first_namespace())
 		csink_run_dir_share(csink_config.run_dir, next.effective);
-	errno = saved;
 	return done;
 }
 

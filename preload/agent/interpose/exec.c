@@ -62,7 +62,7 @@ static enum prepared prepare(struct csink_started *started)
 	if (csink_calls_are_off(CSINK_CALLS_LIFE)) {
 		if (csink_calls_are_off(CSINK_CALLS_PAUSE) || !csink_self)
 			return NOTHING;
-		csink_thread_pause(csink_self); /* that much, lest a sample kills the new program */
+		csink_thread_pause(csink_self); /* a pending sample would kill the new program */
 		return PAUSED;
 	}
 	in_vfork_child = csink_in_vfork_child();
@@ -70,20 +70,19 @@ static enum prepared prepare(struct csink_started *started)
 		csink_signals_before_exec(); /* touches the child's own dispositions and mask alone */
 	else
 		csink_image_before_exec();
-	csink_started_say(started, (pid_t)csink_rawcall(SYS_getpid));
+	csink_started_record(started, (pid_t)csink_rawcall(SYS_getpid));
 	return in_vfork_child ? NOTHING : FLUSHED;
 }
 
 static int failed(struct csink_started *started, enum prepared prepared, int result)
 {
-	int saved = errno;
+	CSINK_KEEP_ERRNO;
 
 	csink_started_withdraw(started);
 	if (prepared == PAUSED)
 		csink_thread_resume(csink_self);
 	else if (prepared == FLUSHED)
 		csink_image_exec_failed();
-	errno = saved;
 	return result;
 }
 
@@ -161,7 +160,8 @@ long csink_exec_by_number(long number, long a, long b, long c, long d, long e)
 	return failed(&started, prepared, (int)csink_raw_to_libc(csink_rawcall(number, a, b, env)));
 }
 
-/* execv(3) and its kin end in the calls above, by their names: another preloaded library may interpose those, too. */
+/* execv(3) and its variants end in the calls above, by their names: another preloaded library may interpose those, too.
+ */
 CSINK_EXPORT int execv(const char *path, char *const argv[])
 {
 	return CSINK_ALLOW(execve)(path, argv, environ);
@@ -172,7 +172,7 @@ CSINK_EXPORT int execvp(const char *file, char *const argv[])
 	return CSINK_ALLOW(execvpe)(file, argv, environ);
 }
 
-/* execl and its kin: the arguments as an array on the stack, ended by the null pointer that ends the list. */
+/* execl and its variants: the arguments as an array on the stack, ended by the null pointer that ends the list. */
 #define LIST_TO_ARGV(argv, ap, first)                                                                                  \
 	do {                                                                                                           \
 		va_list count;                                                                                         \
@@ -222,12 +222,12 @@ CSINK_EXPORT int execle(const char *path, const char *arg, ...)
 }
 
 /* Samples are dropped meanwhile: the handler uses the same writer. */
-static void say_spawned(struct csink_started *started, pid_t pid)
+static void record_spawned(struct csink_started *started, pid_t pid)
 {
 	if (!started->reason || !csink_self)
 		return;
 	csink_thread_mute(csink_self, true);
-	csink_started_say(started, pid);
+	csink_started_record(started, pid);
 	csink_thread_mute(csink_self, false);
 }
 
@@ -290,7 +290,7 @@ static int spawn(__typeof__(&posix_spawn) real, struct csink_started *started, p
 		return err;
 	if (pid)
 		*pid = child;
-	say_spawned(started, child);
+	record_spawned(started, child);
 	return 0;
 }
 

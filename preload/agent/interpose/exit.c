@@ -1,4 +1,4 @@
-/* The ways a process can end by its own will. What ends it from outside finds the recording committed as it stands. */
+/* The calls by which a process ends itself. Where a signal ends it, the recording holds what was committed by then. */
 #include <stdlib.h>
 #include <unistd.h>
 

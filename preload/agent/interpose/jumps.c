@@ -4,7 +4,7 @@
  * masks. They are let through on the way: from a stack of ours, for the one that is left has no room for a signal, and
  * only if the jump does leave it.
  *
- * Where a jump leads is in the jmp_buf, in glibc's disguise; it is looked through with a jmp_buf of our own first.
+ * The target of a jump is in the jmp_buf, mangled by glibc (PTR_MANGLE); a jmp_buf of our own shows the key first.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -24,7 +24,7 @@ typedef void (*jump_fn)(struct __jmp_buf_tag *env, int value);
 #if defined(__x86_64__)
 enum { STACK_WORD = 6 };
 
-static uintptr_t undisguise(uint64_t word)
+static uintptr_t demangle(uint64_t word)
 {
 	uint64_t guard;
 
@@ -42,13 +42,13 @@ static __attribute__((noinline)) bool can_read(void)
 
 	if (_setjmp(env))
 		return false;
-	there = undisguise((uint64_t)env[0].__jmpbuf[STACK_WORD]);
+	there = demangle((uint64_t)env[0].__jmpbuf[STACK_WORD]);
 	return there <= here && here - there < 4096;
 }
 
 static bool leaves(const struct __jmp_buf_tag *env, const stack_t *stack)
 {
-	uintptr_t to = undisguise((uint64_t)env->__jmpbuf[STACK_WORD]);
+	uintptr_t to = demangle((uint64_t)env->__jmpbuf[STACK_WORD]);
 
 	return can_read() && (to < (uintptr_t)stack->ss_sp || to > (uintptr_t)stack->ss_sp + stack->ss_size);
 }
@@ -61,14 +61,14 @@ static bool leaves(const struct __jmp_buf_tag *env, const stack_t *stack)
 }
 #endif
 
-/* On a stack of ours: the alternate one is free for the next signal. */
-static void let_through_and_jump(int value, siginfo_t *env, void *real)
+/* Runs on a stack of the agent's, so that the alternate one is free for the next signal. */
+static void unblock_and_jump(int value, siginfo_t *env, void *real)
 {
 	csink_raw_mask(SIG_UNBLOCK, csink_self->hidden.signals, NULL);
 	((jump_fn)real)((struct __jmp_buf_tag *)env, value);
 }
 
-static bool must_let_through(const struct csink_thread *thread, const struct __jmp_buf_tag *env)
+static bool must_unblock(const struct csink_thread *thread, const struct __jmp_buf_tag *env)
 {
 	uint64_t kernel = 0;
 	stack_t stack;
@@ -85,9 +85,9 @@ static void jump(jump_fn real, struct __jmp_buf_tag *env, int value)
 {
 	struct csink_thread *thread = csink_self;
 
-	/* The sample handler stands on the upper part of the same stack. */
-	if (CSINK_UNLIKELY(must_let_through(thread, env)))
-		csink_call_on_stack(let_through_and_jump, value, (siginfo_t *)env, (void *)real,
+	/* The sample handler runs on the upper part of the same stack. */
+	if (CSINK_UNLIKELY(must_unblock(thread, env)))
+		csink_call_on_stack(unblock_and_jump, value, (siginfo_t *)env, (void *)real,
 				    thread->handler_stack + CSINK_JUMP_STACK);
 	real(env, value);
 }
@@ -110,6 +110,6 @@ CSINK_EXPORT __attribute__((noreturn)) void __longjmp_chk(struct __jmp_buf_tag e
 {
 	struct csink_thread *thread = csink_self;
 
-	jump(must_let_through(thread, env) ? (jump_fn)REAL(longjmp) : (jump_fn)REAL(__longjmp_chk), env, value);
+	jump(must_unblock(thread, env) ? (jump_fn)REAL(longjmp) : (jump_fn)REAL(__longjmp_chk), env, value);
 	__builtin_unreachable();
 }

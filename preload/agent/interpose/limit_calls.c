@@ -10,14 +10,14 @@
 #include "preload/agent/sampler/process.h"
 #include "preload/core/calls_off.h"
 
-/* The header promises what the kernel only hopes for. */
+/* The headers declare the pointers nonnull, but programs pass NULL, and the kernel then fails with EFAULT. */
 #pragma GCC diagnostic ignored "-Wnonnull-compare"
 
 static void before_limit(int resource, bool is_limited)
 {
 	if (!csink_calls_are_off(CSINK_CALLS_LIFE) && resource == RLIMIT_AS && is_limited &&
 	    atomic_load(&csink_process.active) && getpid() == csink_process.pid)
-		csink_recording_restrict(&csink_process.rec);
+		csink_recording_restrict(&csink_own_recording);
 }
 
 CSINK_EXPORT int setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)

@@ -160,13 +160,13 @@ static bool is_active(void)
 	return atomic_load_explicit(&csink_process.active, memory_order_relaxed) && !csink_in_vfork_child();
 }
 
-/* What it sets up and starts, it does past us. */
-static void yield_to(const char *file, const char *how)
+/* The object calls another libc directly: its signal handlers and execs bypass our interposed calls. */
+static void note_bypass(const char *file, const char *how)
 {
 	struct csink_writer writer = {0, 0};
 	char why[128];
 
-	csink_recording_note(&csink_process.rec, &writer, 1,
+	csink_recording_note(&csink_own_recording, &writer, 1,
 			     "%.200s is loaded %s, and its calls bypass the library: threads and children that it "
 			     "starts may have no samples",
 			     file, how);
@@ -202,13 +202,13 @@ void *csink_loader_dlopen(const char *file, int mode, const void *caller)
 		return (void *)REAL(dlopen);
 	if (!is_callers_own(file, caller))
 		return (void *)open_and_reroute;
-	yield_to(file, "by RTLD_DEEPBIND and a RUNPATH");
+	note_bypass(file, "by RTLD_DEEPBIND and a RUNPATH");
 	return (void *)REAL(dlopen);
 }
 
 void *csink_loader_dlmopen(Lmid_t where, const char *file)
 {
 	if (where != LM_ID_BASE && file && is_active())
-		yield_to(file, "by dlmopen, with a C library of its own");
+		note_bypass(file, "by dlmopen, with a C library of its own");
 	return (void *)REAL(dlmopen);
 }

@@ -1,5 +1,5 @@
 /*
- * Calls that set or read the calling thread's signal mask: the program's wishes about our signals are stored
+ * Calls that set or read the calling thread's signal mask: the program's mask of our signals is stored
  * (hidden_masks.c), and the kernel gets the rest. Any thread, also in signal handlers: async-signal-safe.
  */
 #include "include/internal/base.h"
@@ -17,7 +17,7 @@ static uint64_t changed(int how, uint64_t mask, uint64_t set)
  * The kernel blocks ours all the same: a handler on an alternate stack runs so (adapt_mask in hidden_signals.c), and
  * one that was left by longjmp left it behind. Off that stack, they must not stay blocked; on it they must.
  */
-static void mend_kernel(const struct csink_thread *thread, uint64_t before, uint64_t after)
+static void unblock_in_kernel(const struct csink_thread *thread, uint64_t before, uint64_t after)
 {
 	uint64_t ours = thread->hidden.signals;
 	stack_t stack;
@@ -48,7 +48,7 @@ static bool make_pending(struct csink_thread *thread, int how, uint64_t asked, u
 }
 
 /* The mask for the kernel: signals that are queued there stay blocked, unless the program unblocks them. */
-static uint64_t let_queued(const struct csink_thread *thread, int how, uint64_t asked, uint64_t room)
+static uint64_t keep_queued_blocked(const struct csink_thread *thread, int how, uint64_t asked, uint64_t room)
 {
 	uint64_t queued = thread->hidden.queued;
 
@@ -82,7 +82,7 @@ static int set_mask(int (*real)(int, const sigset_t *, sigset_t *), int how, con
 		*csink_set_word(&room) |= csink_masks_open(thread);
 	/* Signals that are unblocked now are delivered to the program, oldest first; the others stay queued. */
 	if (CSINK_UNLIKELY(thread->hidden.queued))
-		*csink_set_word(&room) = let_queued(thread, how, asked, csink_set_bits(&room));
+		*csink_set_word(&room) = keep_queued_blocked(thread, how, asked, csink_set_bits(&room));
 	err = real(how, &room, &kernel_set);
 	if (CSINK_UNLIKELY(raised))
 		csink_raw_mask(SIG_UNBLOCK, csink_masks_open(thread), NULL);
@@ -97,9 +97,9 @@ static int set_mask(int (*real)(int, const sigset_t *, sigset_t *), int how, con
 		*csink_set_word(old) = (kernel & ~ours) | before;
 	}
 	if (CSINK_UNLIKELY(kernel & ours && !raised))
-		mend_kernel(thread, kernel, after);
+		unblock_in_kernel(thread, kernel, after);
 	csink_masks_set_blocked(thread, changed(how, before, asked & ours), after);
-	atomic_thread_fence(memory_order_seq_cst); /* pairs with hand_on()'s in pending_signals.c */
+	atomic_thread_fence(memory_order_seq_cst); /* pairs with send_to_receiver()'s in pending_signals.c */
 	/* What was kept while a handler blocked it, which the call has let in; all of it before the first arrives. */
 	if (CSINK_UNLIKELY(csink_pending_signals(thread) & ~thread->hidden.blocked) && !csink_in_vfork_child()) {
 		csink_raw_mask(SIG_BLOCK, ours, NULL);

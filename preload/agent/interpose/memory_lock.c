@@ -29,7 +29,7 @@ static void unlock_ours(int flags)
 
 	/* First the memory that will be mapped from now on. */
 	csink_private_unlock(flags & MCL_FUTURE);
-	csink_recording_unlock(&csink_process.rec);
+	csink_recording_unlock(&csink_own_recording);
 	csink_stacks_unlock();
 	csink_code_ids_unlock();
 	csink_rawcall(SYS_munlock, from, CSINK_ALIGN_UP((uintptr_t)_end, page) - from);
@@ -38,7 +38,7 @@ static void unlock_ours(int flags)
 /* A vfork child shares our memory, and with it what is locked: its call is as the parent's own. */
 static bool has_memory(void)
 {
-	return csink_process.rec.header && !csink_calls_are_off(CSINK_CALLS_LOCK | CSINK_CALLS_LIFE);
+	return csink_own_recording.header && !csink_calls_are_off(CSINK_CALLS_LOCK | CSINK_CALLS_LIFE);
 }
 
 long csink_memory_lock(int flags)

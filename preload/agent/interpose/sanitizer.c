@@ -1,8 +1,8 @@
 /*
  * AddressSanitizer's runtime as a shared library (gcc's default) refuses to start where another library comes before
- * it, as a preloaded one does. What it fears is that its own functions are not found; we define none of those, and what
- * we interpose calls the next one, which is the runtime's. It asks the program for options by this name, and the first
- * definition that the loader finds is ours, unless the program itself has one.
+ * it, as a preloaded one does. The check is there because its own functions might not be found; we define none of
+ * those, and our interposed calls call the next definition, which is the runtime's. It asks the program for options by
+ * this name, and the first definition that the loader finds is ours, unless the program itself has one.
  */
 #include <dlfcn.h>
 #include <stddef.h>

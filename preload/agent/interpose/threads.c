@@ -101,7 +101,7 @@ CSINK_EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attr, void 
 	int err;
 
 	if (csink_calls_are_off(CSINK_CALLS_LIFE))
-		csink_recording_lose(&csink_process.rec, CSINK_LOSS_THREADS, 1);
+		csink_recording_lose(&csink_own_recording, CSINK_LOSS_THREADS, 1);
 	else if (atomic_load_explicit(&csink_process.active, memory_order_relaxed))
 		thread = csink_thread_get();
 	if (!thread)

@@ -1,12 +1,12 @@
 /*
  * Calls that wait for signals.
  *
- * sigsuspend and its kin put a mask in place for as long as they wait; with ours in it, the kernel may block ours that
- * long: a thread that waits takes no samples. What the program had blocked and lets through for the wait must still
- * reach it.
+ * sigsuspend and similar calls put a mask in place for as long as they wait; with ours in it, the kernel may block ours
+ * that long: a thread that waits takes no samples. What the program had blocked and lets through for the wait must
+ * still reach it.
  *
- * sigwait and its kin take signals that are blocked. If ours are among those that are waited for, the kernel blocks
- * them during the call, and what turns out to be a sample is dropped: the next one carries its weight.
+ * sigwait and similar calls take signals that are blocked. If ours are among those that are waited for, the kernel
+ * blocks them during the call, and what turns out to be a sample is dropped: the next one carries its weight.
  */
 #include <errno.h>
 #include <time.h>
@@ -14,6 +14,7 @@
 #include "include/internal/base.h"
 #include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/real.h"
+#include "preload/agent/sampler/engine.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
 
@@ -24,39 +25,53 @@ struct swap {
 	struct csink_thread *thread; /* NULL: nothing of ours is in this thread */
 	uint64_t blocked;
 	int8_t anchor;
-	bool raised;
+	uint64_t let_in; /* blocked by the kernel outside of the call, as the program has it */
 };
 
-/* What is kept and let through by the call: pending in the kernel, it comes as soon as that has the mask in place. */
-static void raise_kept(struct swap *swap, uint64_t ours, uint64_t asked)
+/*
+ * What the program has blocked and the call lets in is blocked by the kernel, too, until the kernel has the mask in
+ * place: if a handler ran before, the call would wait for a signal that has come. What is kept of it becomes pending.
+ */
+static void block_until_call(struct swap *swap, uint64_t let_in, uint64_t asked)
 {
-	if (!(csink_pending_signals(swap->thread) & ~asked) || csink_in_vfork_child())
+	struct csink_thread *thread = swap->thread;
+	uint64_t ours = thread->hidden.signals;
+
+	swap->let_in = let_in;
+	if (let_in)
+		csink_raw_mask(SIG_BLOCK, let_in, NULL);
+	if (asked != thread->hidden.blocked) {
+		thread->hidden.blocked = asked;
+		thread->hidden.anchor = CSINK_ANCHOR_ANY;
+	}
+	atomic_thread_fence(memory_order_seq_cst); /* pairs with send_to_receiver()'s in pending_signals.c */
+	if (!(csink_pending_signals(thread) & ~asked) || csink_in_vfork_child())
 		return;
-	swap->raised = true;
+	swap->let_in = ours;
 	csink_raw_mask(SIG_BLOCK, ours, NULL);
-	csink_pending_release(swap->thread, asked);
+	csink_pending_release(thread, asked);
 }
 
 static void swap_in(struct swap *swap, const sigset_t *mask)
 {
 	struct csink_thread *thread = csink_self;
-	uint64_t ours = thread ? thread->hidden.signals : 0, asked;
+	uint64_t let_in;
 
 	swap->thread = NULL;
-	if (!ours || !mask)
+	if (!thread || !thread->hidden.signals || !mask)
 		return;
-	*swap = (struct swap){thread, thread->hidden.blocked, thread->hidden.anchor, false};
-	asked = csink_set_bits(mask) & ours;
-	raise_kept(swap, ours, asked);
-	if (asked != thread->hidden.blocked) {
-		thread->hidden.blocked = asked;
-		thread->hidden.anchor = CSINK_ANCHOR_ANY;
-	}
+	let_in = csink_masks_own_blocked() & ~csink_set_bits(mask);
+	/* Beside a sample's SIGTRAP that is pending the program's would be lost: the kernel keeps one of that number.
+	 */
+	if (CSINK_UNLIKELY(let_in & CSINK_SIGNAL_BIT(SIGTRAP)) && !csink_signal_is_default(SIGTRAP) &&
+	    !csink_in_vfork_child())
+		csink_engine_leave_sigtrap(thread, "the program waits for SIGTRAP");
+	*swap = (struct swap){thread, thread->hidden.blocked, thread->hidden.anchor, 0};
+	block_until_call(swap, let_in, csink_set_bits(mask) & thread->hidden.signals);
 	thread->hidden.swap = csink_set_bits(mask);
+	thread->hidden.ended_by_sample = false;
 	atomic_signal_fence(memory_order_release);
 	thread->hidden.swapped = true;
-	atomic_thread_fence(memory_order_seq_cst); /* pairs with hand_on()'s in pending_signals.c */
-	raise_kept(swap, ours, asked);
 }
 
 static void swap_out(const struct swap *swap)
@@ -66,9 +81,19 @@ static void swap_out(const struct swap *swap)
 	swap->thread->hidden.swapped = false;
 	swap->thread->hidden.blocked = swap->blocked;
 	swap->thread->hidden.anchor = swap->anchor;
-	if (swap->raised)
-		csink_raw_mask(SIG_UNBLOCK, csink_masks_open(swap->thread), NULL);
+	if (swap->let_in)
+		csink_raw_mask(SIG_UNBLOCK, swap->let_in & csink_masks_open(swap->thread), NULL);
 	csink_pending_settle(swap->thread, swap->blocked);
+}
+
+/* Was the call ended by a sample alone, that had become pending before the kernel had the mask in place? */
+static bool is_to_repeat(const struct swap *swap, bool has_failed)
+{
+	bool by_sample = swap->thread && swap->thread->hidden.ended_by_sample;
+
+	if (CSINK_UNLIKELY(by_sample))
+		swap->thread->hidden.ended_by_sample = false;
+	return by_sample && has_failed && errno == EINTR;
 }
 
 #define WITH_MASK(mask, call)                                                                                          \
@@ -76,7 +101,9 @@ static void swap_out(const struct swap *swap)
 		struct swap swap;                                                                                      \
 		__typeof__(call) result;                                                                               \
 		swap_in(&swap, mask);                                                                                  \
-		result = (call);                                                                                       \
+		do {                                                                                                   \
+			result = (call);                                                                               \
+		} while (CSINK_UNLIKELY(is_to_repeat(&swap, result < 0)));                                             \
 		swap_out(&swap);                                                                                       \
 		result;                                                                                                \
 	})
@@ -176,7 +203,7 @@ static int take(const sigset_t *set, siginfo_t *out, const struct timespec *time
 	}
 	csink_raw_mask(SIG_BLOCK, ours, NULL);
 	__atomic_store_n(&thread->hidden.waiting, ours, __ATOMIC_RELAXED);
-	atomic_thread_fence(memory_order_seq_cst); /* pairs with hand_on()'s in pending_signals.c */
+	atomic_thread_fence(memory_order_seq_cst); /* pairs with send_to_receiver()'s in pending_signals.c */
 	if (csink_pending_take(thread, ours, &info, &tid))
 		signo = info.si_signo;
 	else

@@ -60,7 +60,8 @@ bool csink_config_follows_forks(void);
  */
 void csink_env_init(void);
 
-/** Take us out of the program's own environment: what it starts from now on would suffer from us. Context: thread. */
+/** Take us out of the program's own environment: programs that it starts from now on would fail with our library.
+ * Context: thread. */
 void csink_env_leave(void);
 
 /** Put NAME=VALUE, which stays as it is, into the environment, and into those that are completed for other programs.

@@ -88,7 +88,7 @@ static void keep_library_file(char **at)
 }
 
 /* What this process starts belongs to its run. */
-static void tell_run(void)
+static void set_run_variables(void)
 {
 	char *place = run_place_text + sizeof(CSINK_ENV_RUN_PLACE);
 
@@ -112,7 +112,7 @@ void csink_env_init(void)
 	 */
 	if (csink_config.standalone && csink_config.run_dir[0] &&
 	    (!getenv(CSINK_ENV_RUN_OWNER) || *csink_config.own_run))
-		tell_run();
+		set_run_variables();
 	nr_ours = 0;
 	for (char **entry = environ; entry && *entry; entry++) {
 		if (is_ours(*entry) && nr_ours < MAX_OURS) {

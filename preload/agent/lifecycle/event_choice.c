@@ -82,8 +82,9 @@ static bool is_complete(const struct csink_event_spec *events, int nr)
 
 int csink_event_choice_make(struct csink_event_spec *events, uint32_t max, char *problem, size_t size)
 {
+	CSINK_KEEP_ERRNO;
 	struct csink_event_error err;
-	int saved = errno, nr = 0;
+	int nr = 0;
 
 	if (strcmp(csink_config.events, "auto") != 0) {
 		nr = csink_events_read(csink_config.events, events, max);
@@ -94,6 +95,5 @@ int csink_event_choice_make(struct csink_event_spec *events, uint32_t max, char 
 	}
 	if (nr <= 0)
 		nr = default_event(events, &err);
-	errno = saved;
 	return nr;
 }

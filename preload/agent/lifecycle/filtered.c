@@ -70,19 +70,19 @@ bool csink_filtered_may_begin(const struct csink_status *status, const char **wh
 	const char *name = NULL;
 	uint32_t deadly;
 	int known, err;
-	bool is_told;
+	bool is_known;
 
 	*why = reason;
 	if (status && !status->nr_filters)
 		return true;
-	is_told = read_known(&known, &deadly);
+	is_known = read_known(&known, &deadly);
 	/* Without /proc the number is unknown: the number that the first process of the run found is taken. */
 	nr_filters = status ? status->nr_filters : known;
 	if (!nr_filters)
 		return true;
-	if (is_told && known == nr_filters)
+	if (is_known && known == nr_filters)
 		return leave_out(deadly, "a system call that profiling needs");
-	if (is_told && !are_parents_own(status ? status->parent : 0)) {
+	if (is_known && !are_parents_own(status ? status->parent : 0)) {
 		snprintf(reason, sizeof(reason),
 			 "it runs under a seccomp filter that may kill it for system calls of this library");
 		return false;

@@ -1,11 +1,10 @@
 /*
  * A program that runs under a seccomp filter which was there before us. A filter may kill for calls that only a
- * profiler makes, and the program is not to die of us: what is deadly is left out, or all is.
+ * profiler makes: features that need a deadly call are off, or the program is not profiled.
  *
  * The process that begins a run (the launcher, or the first process where there is none) tries the calls in a child and
- * tells the others by CSINK_ENV_RUN_FILTERS. A process that finds itself under more filters than those, from a program
- * that we did not see do it, tries them only where its own parent lives under the same ones: then children are no
- * novelty.
+ * passes the result on in CSINK_ENV_RUN_FILTERS. A process under more filters than those, which an untracked program
+ * installed, tries the calls only if its own parent has the same filters: then the program starts children anyway.
  */
 #ifndef CSINK_FILTERED_H
 #define CSINK_FILTERED_H
@@ -23,8 +22,8 @@ struct csink_status;
  */
 bool csink_filtered_may_begin(const struct csink_status *status, const char **why);
 
-/** The program has put one more filter onto itself, under which all our calls are known to be harmless: programs that
- * it starts need not wonder. Context: thread. */
+/** The program has installed one more filter, which allows all our calls: programs that it starts need not try them
+ * again. Context: thread. */
 void csink_filtered_one_more(void);
 
 #endif

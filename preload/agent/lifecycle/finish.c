@@ -99,7 +99,7 @@ struct helper {
 	int err;
 };
 
-/* Runs on a stack of its own in our memory while we stand still (as after vfork): nothing but syscalls. */
+/* Runs on a stack of its own in our memory while we are stopped (as after vfork): nothing but syscalls. */
 static int run_helper(void *arg)
 {
 	struct helper *helper = arg;
@@ -190,7 +190,7 @@ static void make_profile(const char *run_dir, const char *to)
 	clean_environment(envp);
 	/* No signal may run a handler of the program's in the child, which shares our memory. */
 	csink_rawcall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &saved, sizeof(all));
-	/* No exit signal: neither SIGCHLD nor a wait() without __WALL learns of this child. */
+	/* No exit signal: neither SIGCHLD nor a wait() without __WALL reports this child. */
 	pid = csink_libc_clone(run_parent, stack + 2 * HELPER_STACK, CLONE_VM | CLONE_VFORK, &helper);
 	if (pid > 0)
 		while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
@@ -239,10 +239,10 @@ static void later_output(char *to, size_t size)
 }
 
 /* Our file was collected and removed while we ran on (a daemon): its pages are still ours. */
-static void rescue_recording(void)
+static void copy_recording(void)
 {
-	const struct csink_rec_header *header = csink_process.rec.header;
-	size_t bytes = (size_t)atomic_load(&csink_process.rec.next_block) * CSINK_REC_BLOCK;
+	const struct csink_rec_header *header = csink_own_recording.header;
+	size_t bytes = (size_t)atomic_load(&csink_own_recording.next_block) * CSINK_REC_BLOCK;
 	char dir[256], file[300], to[PATH_MAX];
 	int fd, err = 0;
 
@@ -273,11 +273,11 @@ static void rescue_recording(void)
  * after a chroot: then there is no more to be done than before. */
 static bool is_collected_early(void)
 {
-	uint32_t mark = csink_recording_mark(&csink_process.rec);
+	uint32_t mark = csink_recording_mark(&csink_own_recording);
 
 	if (mark)
 		return mark == CSINK_REC_COLLECTED;
-	return access(csink_process.rec.path, F_OK) < 0 && errno == ENOENT && access(csink_config.run_dir, F_OK) == 0;
+	return access(csink_own_recording.path, F_OK) < 0 && errno == ENOENT && access(csink_config.run_dir, F_OK) == 0;
 }
 
 static void make_own_profile(void)
@@ -300,7 +300,7 @@ void csink_finish_image(void)
 		return;
 	finished_pid = csink_process.pid;
 	if (is_collected_early())
-		rescue_recording();
+		copy_recording();
 	else if (csink_config.standalone && csink_config.owner == csink_process.pid)
 		make_own_profile();
 }

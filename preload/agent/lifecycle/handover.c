@@ -33,7 +33,7 @@ bool csink_handover_left(const char **dir)
 
 static const char *own_name(void)
 {
-	const char *slash = strrchr(csink_process.rec.path, '/');
+	const char *slash = strrchr(csink_own_recording.path, '/');
 
 	return slash ? slash + 1 : "";
 }
@@ -79,10 +79,10 @@ static int move_recordings(int from_fd, int to_fd, uid_t uid)
 static void use(const char *dir)
 {
 	/* The environment keeps the string that it was given: the one in use is not written. */
-	char *text = run_dir_text[nr_texts++ % CSINK_ARRAY_SIZE(run_dir_text)], path[sizeof(csink_process.rec.path)];
+	char *text = run_dir_text[nr_texts++ % CSINK_ARRAY_SIZE(run_dir_text)], path[sizeof(csink_own_recording.path)];
 
 	if (snprintf(path, sizeof(path), "%s/%s", dir, own_name()) < (int)sizeof(path))
-		strcpy(csink_process.rec.path, path);
+		strcpy(csink_own_recording.path, path);
 	strcpy(csink_config.run_dir, dir);
 	snprintf(text, sizeof(run_dir_text[0]), CSINK_ENV_RUN_DIR "=%s", dir);
 	csink_env_set(text);
@@ -136,12 +136,13 @@ int csink_handover_begin(uid_t uid)
 
 void csink_handover_undo(void)
 {
-	int fd = open(csink_config.run_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), saved = errno;
+	CSINK_KEEP_ERRNO;
+	int fd = open(csink_config.run_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 
-	if (fd >= 0 && fchown(fd, geteuid(), (gid_t)-1))
-		errno = saved;
+	if (fd >= 0)
+		csink_rawcall(SYS_fchown, fd, geteuid(), (gid_t)-1);
 	while (dir && (entry = readdir(dir)))
 		if (csink_run_dir_is_recording(entry->d_name))
 			give(fd, entry->d_name, geteuid());
@@ -149,5 +150,4 @@ void csink_handover_undo(void)
 		closedir(dir);
 	else if (fd >= 0)
 		csink_rawcall(SYS_close, fd);
-	errno = saved;
 }

@@ -44,7 +44,7 @@ bool csink_signals_small_stacks(void)
 
 bool csink_in_vfork_child(void)
 {
-	/* A vfork child that may not be told apart is taken for its parent, whose calls must do what they always do. */
+	/* A vfork child that cannot be recognized is treated as its parent, whose calls must behave as always. */
 	return !csink_calls_are_off(CSINK_CALLS_SELF) && (pid_t)csink_rawcall(SYS_getpid) != csink_process.pid;
 }
 
@@ -64,7 +64,7 @@ void csink_signals_unlock(const uint64_t *saved)
 void csink_signals_forked(void)
 {
 	atomic_store(&lock, 0);
-	csink_pending_forget();
+	csink_pending_reset();
 	if (csink_self && (csink_self->hidden.queued || csink_self->hidden.deferred)) {
 		csink_self->hidden.queued = 0;
 		csink_self->hidden.deferred = false;
@@ -134,10 +134,10 @@ void csink_signals_renew(void)
 }
 
 /*
- * A sanitizer's sigaction() puts a handler of its own in front, which makes ours wait until it thinks the moment right:
- * all samples would be found there. So the kernel is made to call ours.
+ * A sanitizer's sigaction() installs a handler of its own, which calls ours later, from its own code: all samples would
+ * be found there. So our handler is installed by the system call.
  */
-static void stand_first(int signo)
+static void set_kernel_handler(int signo)
 {
 	struct kernel_action act;
 
@@ -158,7 +158,7 @@ static int set_entry(int signo, struct sigaction *old)
 	*csink_set_word(&act.sa_mask) = entry_mask();
 	if (REAL(sigaction)(signo, &act, old) < 0)
 		return -errno;
-	stand_first(signo);
+	set_kernel_handler(signo);
 	return 0;
 }
 
@@ -193,7 +193,7 @@ static void adapt_handlers(uint64_t taken_now)
 }
 
 /* Room on an alternate stack for two frames of the kernel's, beside the program's own needs. */
-static size_t roomy(void)
+static size_t stack_bytes_wanted(void)
 {
 	size_t frame = getauxval(AT_MINSIGSTKSZ);
 
@@ -202,8 +202,8 @@ static size_t roomy(void)
 
 void csink_signals_add_stack(const stack_t *stack)
 {
-	if (!(stack->ss_flags & SS_DISABLE) && !small_stacks && stack->ss_size < roomy() && csink_signals_taken() &&
-	    !csink_in_vfork_child()) {
+	if (!(stack->ss_flags & SS_DISABLE) && !small_stacks && stack->ss_size < stack_bytes_wanted() &&
+	    csink_signals_taken() && !csink_in_vfork_child()) {
 		uint64_t saved;
 
 		csink_signals_lock(&saved);
@@ -344,7 +344,7 @@ void csink_signals_before_exec(void)
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, now;
 	uint64_t blocked = csink_masks_own_blocked(), ours = csink_signals_taken();
 
-	/* exec resets handlers to the default but keeps "ignored" and the mask: give the program's wishes back. */
+	/* exec resets handlers to the default but keeps "ignored" and the mask: set both as the program did. */
 	for (int signo = 1; signo < _NSIG && ours >> (signo - 1); signo++)
 		if (csink_signal_is_taken(signo) && wanted[signo].sa_handler == SIG_IGN &&
 		    REAL(sigaction)(signo, NULL, &now) == 0 && now.sa_sigaction == csink_signal_entry)

@@ -104,7 +104,7 @@ uint64_t csink_signals_ignored(void);
 void csink_signals_begin(uint64_t caught);
 void csink_signals_begun(void);
 
-/** Give the kernel the program's own wishes about our signals, as exec passes them on; and take that back. The calling
+/** Set what the program itself set for our signals, which the kernel passes on at exec; and undo that. The calling
  * thread is paused (csink_thread_pause) or stopped, or it is a vfork child. Context: thread. */
 void csink_signals_before_exec(void);
 void csink_signals_exec_failed(void);
@@ -183,6 +183,6 @@ uint64_t csink_pending_signals(const struct csink_thread *thread);
 void csink_pending_release(struct csink_thread *thread, uint64_t blocked);
 
 /** Nothing is kept: a forked child begins so. Context: init. */
-void csink_pending_forget(void);
+void csink_pending_reset(void);
 
 #endif

@@ -31,6 +31,7 @@
 #include "preload/agent/sampler/fd_guard.h"
 #include "preload/agent/sampler/housekeeping.h"
 #include "preload/agent/sampler/phases.h"
+#include "preload/agent/sampler/plan.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
 #include "preload/agent/unwind/modules.h"
@@ -70,11 +71,11 @@ static void describe_process(struct csink_rec_header *header, uint64_t cpu_start
 	header->start_monotonic_ns = csink_now_ns();
 	header->end_monotonic_ns = header->start_monotonic_ns;
 	csink_rawcall(SYS_prctl, PR_GET_NAME, header->comm);
-	header->nr_events = csink_process.rec.nr_events = csink_process.nr_events;
-	for (uint32_t i = 0; i < csink_process.nr_events; i++)
-		header->events[i] = csink_process.events[i].rec;
-	memcpy(header->rates, csink_process.rates, sizeof(header->rates));
-	header->engine = csink_process.engine;
+	header->nr_events = csink_own_recording.nr_events = csink_plan.nr_events;
+	for (uint32_t i = 0; i < csink_plan.nr_events; i++)
+		header->events[i] = csink_plan.events[i].rec;
+	memcpy(header->rates, csink_plan.rates, sizeof(header->rates));
+	header->engine = csink_engine_state.engine;
 	header->state = CSINK_REC_LIVE;
 }
 
@@ -84,22 +85,21 @@ static void choose_unwind(struct csink_rec_header *header)
 	int method = csink_config.unwind == CSINK_NR_UNWINDS ? CSINK_UNWIND_DWARF : csink_config.unwind;
 	int err = method == CSINK_UNWIND_DWARF ? csink_walk_dwarf_init() : 0;
 
-	csink_process.timeline = csink_config.timeline;
-	csink_process.max_depth = csink_config.max_depth;
+	csink_plan.timeline = csink_config.timeline;
+	csink_plan.max_depth = csink_config.max_depth;
 	if (err) {
 		snprintf(header->unwind_reason, sizeof(header->unwind_reason), "no memory for rows: %s",
 			 strerror(-err));
 		method = CSINK_UNWIND_FP;
 	}
-	csink_process.walk = csink_unwind_walker((enum csink_unwind)method);
+	csink_plan.walk = csink_unwind_walker((enum csink_unwind)method);
 	header->unwind = (uint32_t)method;
 }
 
 /* Merging needs the addresses of native frames, which csink_walk_cfas() has of csink_walk_dwarf() only. */
 static enum csink_interp_mode frames_mode(void)
 {
-	return csink_process.walk == csink_walk_dwarf ? (enum csink_interp_mode)csink_config.frames
-						      : CSINK_INTERP_NATIVE;
+	return csink_plan.walk == csink_walk_dwarf ? (enum csink_interp_mode)csink_config.frames : CSINK_INTERP_NATIVE;
 }
 
 static void main_stack(struct csink_stack_bounds *stack)
@@ -125,7 +125,7 @@ static int record_beside(int err)
 	if (csink_run_dir_beside(csink_config.run_dir, uid, beside, sizeof(beside)) < 0 ||
 	    !csink_run_dir_is_of(beside, uid))
 		return err;
-	return csink_recording_create(&csink_process.rec, beside, csink_config.max_bytes);
+	return csink_recording_create(&csink_own_recording, beside, csink_config.max_bytes);
 }
 
 /* Expected after chroot, a change of credentials, or at the end of a launcher's run: not an error. A process that
@@ -159,7 +159,7 @@ static int try_recording(void)
 	if (err)
 		csink_config.run_dir[0] = '\0'; /* not the last place that was tried */
 	else
-		err = csink_recording_create(&csink_process.rec, csink_config.run_dir, csink_config.max_bytes);
+		err = csink_recording_create(&csink_own_recording, csink_config.run_dir, csink_config.max_bytes);
 	return err == -EACCES ? record_beside(err) : err;
 }
 
@@ -193,38 +193,37 @@ static bool open_first_recording(void)
 
 static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 {
-	struct csink_process *process = &csink_process;
 	struct csink_thread *thread = csink_thread_get();
 	char problem[700] = "";
 
 	if (!thread)
 		return;
 	csink_image_choose_events(problem, sizeof(problem));
-	describe_process(process->rec.header, cpu_start_ns);
-	describe_program(process->rec.header, argc, argv);
+	describe_process(csink_own_recording.header, cpu_start_ns);
+	describe_program(csink_own_recording.header, argc, argv);
 	csink_bus_guard_enter();
-	choose_unwind(process->rec.header);
+	choose_unwind(csink_own_recording.header);
 	csink_interp_begin(frames_mode());
-	csink_modules_init(&process->rec, &thread->writer);
+	csink_modules_init(&csink_own_recording, &thread->writer);
 	csink_interp_started();
 	csink_housekeeping_init();
 	csink_phases_init();
-	process->install_signal = csink_signal_install;
-	process->wanted_engine = csink_config.engine;
+	csink_engine_state.install_signal = csink_signal_install;
+	csink_engine_state.wanted = csink_config.engine;
 	main_stack(&thread->stack);
-	atomic_store_explicit(&process->active, 1, memory_order_release);
+	atomic_store_explicit(&csink_process.active, 1, memory_order_release);
 	csink_thread_start(thread, CSINK_THREAD_MAIN);
 	csink_untracked_threads_at_start();
 	if (*problem)
-		csink_recording_note(&process->rec, &thread->writer, 1, "%s", problem);
+		csink_recording_note(&csink_own_recording, &thread->writer, 1, "%s", problem);
 	if (*csink_config.own_run)
-		csink_recording_note(&process->rec, &thread->writer, 0, "%s", csink_config.own_run);
+		csink_recording_note(&csink_own_recording, &thread->writer, 0, "%s", csink_config.own_run);
 	if (*csink_config.bad)
-		csink_recording_note(&process->rec, &thread->writer, 1, "%s", csink_config.bad);
+		csink_recording_note(&csink_own_recording, &thread->writer, 1, "%s", csink_config.bad);
 }
 
-/* A child that cannot have a recording: it goes on as if we were not there. */
-static void leave_alone(struct csink_thread *thread)
+/* A child that cannot have a recording runs without being profiled. */
+static void run_unprofiled(struct csink_thread *thread)
 {
 	if (thread && csink_self == thread)
 		csink_masks_reveal(thread);
@@ -241,7 +240,7 @@ static void copy_findings(struct csink_rec_header *to, const struct csink_rec_he
 }
 
 /*
- * What is forked after the run was collected is not profiled: the launcher's report says so of what starts then. But a
+ * What is forked after the run was collected is not profiled: the launcher's report names what starts then. But a
  * child may come to run just as the run is collected: its parent may have ended before (COLLECTED_WHOLE), or the
  * directory may go while the child looks for it (the launcher marks the parent's recording first, so that one more look
  * at the mark is enough). Such a child has a run of its own, and so has the one that daemon(3) forks: it is the process
@@ -256,7 +255,7 @@ static bool open_child_recording(const struct csink_recording *parent)
 		return false;
 	err = mark ? -ENOENT : try_recording();
 	if (err == -ENOENT && csink_recording_mark(parent)) {
-		csink_own_run_outlive();
+		csink_own_run_of_child();
 		err = try_recording();
 	}
 	return has_recording(err);
@@ -265,22 +264,21 @@ static bool open_child_recording(const struct csink_recording *parent)
 /* The child takes over what its parent found out about events, engine and unwinding. */
 void csink_image_begin_child(void)
 {
-	struct csink_process *process = &csink_process;
-	struct csink_recording before = process->rec;
+	CSINK_KEEP_ERRNO;
+	struct csink_recording before = csink_own_recording;
 	struct csink_thread *thread = csink_self;
-	int saved = errno;
 
-	if (!atomic_load(&process->active))
+	if (!atomic_load(&csink_process.active))
 		return;
-	atomic_store(&process->active, 0);
+	atomic_store(&csink_process.active, 0);
 	if (csink_calls_are_off(CSINK_CALLS_LIFE)) {
 		csink_self = NULL;
 		return;
 	}
-	process->pid = getpid();
+	csink_process.pid = getpid();
 	csink_fd_guard_forked();
-	csink_writer_forget();
-	csink_threads_forget();
+	csink_writer_reset();
+	csink_threads_reset();
 	csink_stacks_reset();
 	csink_signals_forked();
 	if (!thread) {
@@ -289,25 +287,24 @@ void csink_image_begin_child(void)
 			memset(&thread->hidden, 0, sizeof(thread->hidden));
 	}
 	if (thread && csink_config_follows_forks() && open_child_recording(&before)) {
-		describe_process(process->rec.header, 0);
-		copy_findings(process->rec.header, before.header);
+		describe_process(csink_own_recording.header, 0);
+		copy_findings(csink_own_recording.header, before.header);
 		csink_interp_begin(frames_mode());
-		csink_modules_init(&process->rec, &thread->writer);
+		csink_modules_init(&csink_own_recording, &thread->writer);
 		csink_phases_rewrite();
 		csink_housekeeping_init();
 		csink_recording_close(&before);
-		atomic_store_explicit(&process->active, 1, memory_order_release);
+		atomic_store_explicit(&csink_process.active, 1, memory_order_release);
 		csink_thread_start(thread, CSINK_THREAD_MAIN);
 	} else {
-		csink_started_say_child(&before,
-					csink_config_follows_forks() ? CSINK_SPAWN_NO_REACH : CSINK_SPAWN_NOT_FOLLOWED);
+		csink_started_record_child(&before, csink_config_follows_forks() ? CSINK_SPAWN_NO_REACH
+										 : CSINK_SPAWN_NOT_FOLLOWED);
 		csink_recording_close(&before);
-		leave_alone(thread);
+		run_unprofiled(thread);
 	}
-	errno = saved;
 }
 
-/* A process that is not profiled says so itself, unless a launcher reports it. */
+/* A process that is not profiled reports that on stderr, unless a launcher reports it. */
 static bool may_begin(const struct csink_status *status, const char **why)
 {
 	const char *quiet = getenv(CSINK_ENV_PREFIX "QUIET"), *run_dir = getenv(CSINK_ENV_RUN_DIR);
@@ -319,17 +316,17 @@ static bool may_begin(const struct csink_status *status, const char **why)
 	return false;
 }
 
-static void say_filtered(const char *why)
+static void note_filter(const char *why)
 {
 	struct csink_started own = {.reason = CSINK_SPAWN_OWN};
 
 	if (!*why || !csink_self)
 		return;
 	csink_thread_mute(csink_self, true); /* the handler uses the same writer */
-	csink_recording_note(&csink_process.rec, &csink_self->writer, 1, "%s", why);
+	csink_recording_note(&csink_own_recording, &csink_self->writer, 1, "%s", why);
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(csink_filters_children); i++)
 		if (csink_filters_children[i])
-			csink_started_say(&own, csink_filters_children[i]);
+			csink_started_record(&own, csink_filters_children[i]);
 	csink_thread_mute(csink_self, false);
 }
 
@@ -353,7 +350,7 @@ static void begin_asked(int argc, char **argv, const struct csink_status *status
 	if (open_first_recording()) {
 		csink_env_init();
 		begin_image(argc, argv, cpu_start_ns);
-		say_filtered(why);
+		note_filter(why);
 		pthread_atfork(csink_fd_guard_before_fork, csink_fd_guard_after_fork, csink_image_begin_child);
 	}
 	csink_signals_begun();
@@ -361,9 +358,9 @@ static void begin_asked(int argc, char **argv, const struct csink_status *status
 
 __attribute__((constructor)) static void begin_process(int argc, char **argv)
 {
+	CSINK_KEEP_ERRNO;
 	const struct csink_status *known = NULL;
 	struct csink_status status;
-	int saved = errno;
 	const char *why;
 
 	csink_libc_init();
@@ -375,7 +372,6 @@ __attribute__((constructor)) static void begin_process(int argc, char **argv)
 		if (may_begin(known, &why))
 			begin_asked(argc, argv, known, why);
 	}
-	errno = saved;
 }
 
 /* ---- end ----------------------------------------------------------------------------------------------------------
@@ -383,7 +379,7 @@ __attribute__((constructor)) static void begin_process(int argc, char **argv)
 
 static void last_flush(enum csink_rec_state state)
 {
-	struct csink_rec_header *header = csink_process.rec.header;
+	struct csink_rec_header *header = csink_own_recording.header;
 	struct csink_thread *thread = csink_self;
 
 	if (thread && thread->entry) {
@@ -408,7 +404,7 @@ void csink_image_before_exec(void)
 
 void csink_image_exec_failed(void)
 {
-	__atomic_store_n(&csink_process.rec.header->state, CSINK_REC_LIVE, __ATOMIC_RELEASE);
+	__atomic_store_n(&csink_own_recording.header->state, CSINK_REC_LIVE, __ATOMIC_RELEASE);
 	csink_signals_exec_failed();
 	csink_threads_unflush_others();
 	if (csink_self)
@@ -417,7 +413,7 @@ void csink_image_exec_failed(void)
 
 void csink_image_end(void)
 {
-	int saved = errno;
+	CSINK_KEEP_ERRNO;
 
 	if (csink_calls_are_off(CSINK_CALLS_LIFE))
 		return; /* what was committed counts, as after a kill */
@@ -431,5 +427,4 @@ void csink_image_end(void)
 		if (csink_self)
 			csink_thread_mute(csink_self, false);
 	}
-	errno = saved;
 }

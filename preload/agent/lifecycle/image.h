@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 /**
- * Decide what csink_process counts: its events, groups, rates. Where the list is no good, CPU time.
+ * Decide what csink_plan counts: events, groups, rates. Where the list is no good, CPU time.
  * @problem  set to why, for people; left alone if all is well.
  * Context: init.
  */

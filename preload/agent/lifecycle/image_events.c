@@ -10,7 +10,8 @@
 #include "preload/agent/lifecycle/config.h"
 #include "preload/agent/lifecycle/event_choice.h"
 #include "preload/agent/lifecycle/image.h"
-#include "preload/agent/sampler/process.h"
+#include "preload/agent/sampler/engine.h"
+#include "preload/agent/sampler/plan.h"
 #include "preload/agent/sampler/switches.h"
 #include "preload/core/event/event_spec.h"
 #include "preload/core/sysfs.h"
@@ -55,10 +56,10 @@ static void limit_rate(struct csink_event_spec *event, struct csink_rec_rate *ra
 }
 
 /* How often an event is sampled, if it comes to lead. */
-static void set_rate(struct csink_process *process, uint32_t i)
+static void set_rate(struct csink_plan *plan, uint32_t i)
 {
-	struct csink_event_spec *event = &process->events[i];
-	bool leads = (uint32_t)__builtin_ctz(process->groups[process->group_of[i]]) == i;
+	struct csink_event_spec *event = &plan->events[i];
+	bool leads = (uint32_t)__builtin_ctz(plan->groups[plan->group_of[i]]) == i;
 	uint64_t ns = CSINK_NS_PER_S / (csink_config.frequency ? csink_config.frequency : CSINK_DEFAULT_FREQUENCY);
 	bool is_clock = event->rec.flags & CSINK_EVENT_CPU_NS;
 
@@ -72,83 +73,83 @@ static void set_rate(struct csink_process *process, uint32_t i)
 		event->attr.freq = 1;
 		event->attr.sample_freq = csink_config.frequency;
 	}
-	limit_rate(event, leads ? &process->rates[i] : NULL);
+	limit_rate(event, leads ? &plan->rates[i] : NULL);
 	event->rec.period = 0; /* set for leaders, once they are known */
 }
 
-static const struct csink_event_spec *first_of(const struct csink_process *process, uint32_t g)
+static const struct csink_event_spec *first_of(const struct csink_plan *plan, uint32_t g)
 {
-	return &process->events[__builtin_ctz(process->groups[g])];
+	return &plan->events[__builtin_ctz(plan->groups[g])];
 }
 
 /* How many groups of the same name come before it. */
-static uint32_t place_of(const struct csink_process *process, uint32_t g)
+static uint32_t place_of(const struct csink_plan *plan, uint32_t g)
 {
 	uint32_t place = 0;
 
 	for (uint32_t before = 0; before < g; before++)
-		place += !strcmp(first_of(process, before)->rec.name, first_of(process, g)->rec.name);
+		place += !strcmp(first_of(plan, before)->rec.name, first_of(plan, g)->rec.name);
 	return place;
 }
 
 /* The groups that count the same on other kinds of CPU: one of each kind. */
-static uint8_t find_kin(const struct csink_process *process, uint32_t g)
+static uint8_t find_counterparts(const struct csink_plan *plan, uint32_t g)
 {
-	uint8_t kin = 0;
+	uint8_t found = 0;
 
-	for (uint32_t k = 0; k < process->nr_groups; k++)
-		if (csink_event_is_kin(first_of(process, g), first_of(process, k)) &&
-		    place_of(process, g) == place_of(process, k))
-			kin |= (uint8_t)(1u << k);
-	return kin;
+	for (uint32_t k = 0; k < plan->nr_groups; k++)
+		if (csink_event_is_counterpart(first_of(plan, g), first_of(plan, k)) &&
+		    place_of(plan, g) == place_of(plan, k))
+			found |= (uint8_t)(1u << k);
+	return found;
 }
 
 /* From the groups of the list to those of the process. CPU time is in the first one; time off the CPU is in none. */
-static void form_groups(struct csink_process *process, uint32_t nr)
+static void form_groups(struct csink_plan *plan, uint32_t nr)
 {
-	process->nr_groups = 0;
-	process->time_groups = 1;
+	plan->nr_groups = 0;
+	plan->time_groups = 1;
 	for (uint32_t i = 0; i < nr; i++) {
-		const struct csink_event_spec *event = &process->events[i];
+		const struct csink_event_spec *event = &plan->events[i];
 		bool first = !i || (event->group != event[-1].group && !(event->rec.flags & CSINK_EVENT_IMPLIED));
 
 		if (first)
-			process->groups[process->nr_groups++] = 0;
-		process->group_of[i] = (uint8_t)(event->rec.flags & CSINK_EVENT_IMPLIED ? 0 : process->nr_groups - 1);
-		process->groups[process->group_of[i]] |= (uint8_t)(1u << i);
-		if (first && csink_event_is_kin(event, &process->events[0]))
-			process->time_groups |= (uint8_t)(1u << (process->nr_groups - 1));
+			plan->groups[plan->nr_groups++] = 0;
+		plan->group_of[i] = (uint8_t)(event->rec.flags & CSINK_EVENT_IMPLIED ? 0 : plan->nr_groups - 1);
+		plan->groups[plan->group_of[i]] |= (uint8_t)(1u << i);
+		if (first && csink_event_is_counterpart(event, &plan->events[0]))
+			plan->time_groups |= (uint8_t)(1u << (plan->nr_groups - 1));
 	}
-	for (uint32_t g = 0; g < process->nr_groups; g++)
-		process->kin_of[g] = find_kin(process, g);
+	for (uint32_t g = 0; g < plan->nr_groups; g++)
+		plan->counterparts_of[g] = find_counterparts(plan, g);
 }
 
 void csink_image_choose_events(char *problem, size_t size)
 {
-	struct csink_process *process = &csink_process;
+	struct csink_plan *plan = &csink_plan;
 	/* One place is for CPU time, one for time off the CPU. */
-	int nr = csink_event_choice_make(process->events, CSINK_MAX_EVENTS - 1 - csink_config.off_cpu, problem, size);
+	int nr = csink_event_choice_make(plan->events, CSINK_MAX_EVENTS - 1 - csink_config.off_cpu, problem, size);
 
-	process->cpu_event = CSINK_MAX_EVENTS;
-	for (int i = 0; i < nr && process->cpu_event == CSINK_MAX_EVENTS; i++)
-		if (process->events[i].rec.flags & CSINK_EVENT_CPU_NS)
-			process->cpu_event = (uint32_t)i;
-	if (process->cpu_event == CSINK_MAX_EVENTS) { /* time is what totals are checked against */
-		csink_event_named("task-clock", &process->events[nr]);
-		process->events[nr].rec.flags |= CSINK_EVENT_IMPLIED;
-		process->cpu_event = (uint32_t)nr++;
+	plan->cpu_event = CSINK_MAX_EVENTS;
+	for (int i = 0; i < nr && plan->cpu_event == CSINK_MAX_EVENTS; i++)
+		if (plan->events[i].rec.flags & CSINK_EVENT_CPU_NS)
+			plan->cpu_event = (uint32_t)i;
+	if (plan->cpu_event == CSINK_MAX_EVENTS) { /* time is what totals are checked against */
+		csink_event_named("task-clock", &plan->events[nr]);
+		plan->events[nr].rec.flags |= CSINK_EVENT_IMPLIED;
+		plan->cpu_event = (uint32_t)nr++;
 	}
-	form_groups(process, (uint32_t)nr);
-	process->off_cpu_event = CSINK_MAX_EVENTS;
+	form_groups(plan, (uint32_t)nr);
+	plan->off_cpu_event = CSINK_MAX_EVENTS;
 	for (int i = 0; i < nr; i++)
-		set_rate(process, (uint32_t)i);
+		set_rate(plan, (uint32_t)i);
 	/* Of the timer engine, which has CPU time alone. */
-	process->period_ns = process->events[process->cpu_event].attr.freq
-				     ? CSINK_NS_PER_S / process->events[process->cpu_event].attr.sample_freq
-				     : process->events[process->cpu_event].attr.sample_period;
+	csink_engine_state.period_ns = plan->events[plan->cpu_event].attr.freq
+					       ? CSINK_NS_PER_S / plan->events[plan->cpu_event].attr.sample_freq
+					       : plan->events[plan->cpu_event].attr.sample_period;
 	if (csink_config.off_cpu) {
-		csink_switches_event(&process->events[nr]);
-		process->off_cpu_event = (uint32_t)nr++;
+		csink_switches_event(&plan->events[nr]);
+		plan->off_cpu_event = (uint32_t)nr++;
 	}
-	process->nr_events = (uint32_t)nr;
+	plan->nr_events = (uint32_t)nr;
 }

@@ -84,7 +84,7 @@ void csink_own_run_begin(const char *why)
 	config->run_dir[0] = '\0';
 }
 
-void csink_own_run_outlive(void)
+void csink_own_run_of_child(void)
 {
 	csink_config.standalone = true;
 	csink_config.outlives = true;
@@ -94,11 +94,11 @@ void csink_own_run_outlive(void)
 
 void csink_own_run_take_over(pid_t owner)
 {
+	CSINK_KEEP_ERRNO;
 	/* The environment keeps the string. Two, as a daemon may call daemon(3) once more. */
 	static char texts[2][sizeof(CSINK_ENV_RUN_OWNER) + 16];
 	static unsigned int nr;
 	char *text = texts[nr++ % CSINK_ARRAY_SIZE(texts)];
-	int saved = errno;
 
 	if (csink_config.standalone && csink_config.owner == owner) {
 		csink_config.owner = getpid();
@@ -107,5 +107,4 @@ void csink_own_run_take_over(pid_t owner)
 		if (!csink_config.outlives)
 			csink_env_set(text);
 	}
-	errno = saved;
 }

@@ -34,7 +34,7 @@ void csink_own_run_begin(const char *why);
  * directory yet. Its profile's name has the pid appended, as that of every process that goes on after the profile was
  * made. Context: init, in the child.
  */
-void csink_own_run_outlive(void);
+void csink_own_run_of_child(void);
 
 /** If the run's owner was @owner, which has ended without making the profile, this process owns it. Keeps errno.
  * Context: thread. */

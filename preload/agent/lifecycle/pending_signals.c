@@ -52,8 +52,8 @@ static bool is_there(int signo, int32_t tid)
 	return false;
 }
 
-/* A thread that would rather have it: one that waits for it, else one that lets it through. */
-static struct csink_thread *find_taker(const struct csink_thread *but, uint64_t bit)
+/* A thread that can take the signal: one that waits for it, else one that does not block it. */
+static struct csink_thread *find_receiver(const struct csink_thread *but, uint64_t bit)
 {
 	struct csink_thread *found = NULL;
 
@@ -170,34 +170,34 @@ static void return_to_kernel(struct csink_thread *thread, int signo, const sigin
 	csink_signal_raise(directed_to(thread, info), signo, info);
 }
 
-/* A thread that has begun to wait for it, or let it through, since find_taker() may have looked for it before it was
- * kept. */
-static void hand_on(const struct csink_thread *thread, uint64_t bit)
+/* Send the pending signal to a thread that began to wait for it, or unblocked it, after find_receiver() and before the
+ * signal was kept. */
+static void send_to_receiver(const struct csink_thread *thread, uint64_t bit)
 {
-	struct csink_thread *taker;
+	struct csink_thread *receiver;
 	siginfo_t info;
 	int32_t tid;
 
 	/* Pairs with the fences of the calls that wait or change the mask: they see it kept, or we see them. */
 	atomic_thread_fence(memory_order_seq_cst);
-	taker = find_taker(thread, bit);
-	if (CSINK_UNLIKELY(taker) && csink_pending_take(taker, bit, &info, &tid))
-		csink_signal_raise(taker->tid, info.si_signo, &info);
+	receiver = find_receiver(thread, bit);
+	if (CSINK_UNLIKELY(receiver) && csink_pending_take(receiver, bit, &info, &tid))
+		csink_signal_raise(receiver->tid, info.si_signo, &info);
 }
 
 void csink_pending_add(struct csink_thread *thread, int signo, const siginfo_t *info, ucontext_t *context)
 {
 	bool is_directed = directed_to(thread, info);
-	struct csink_thread *taker = is_directed ? NULL : find_taker(thread, CSINK_SIGNAL_BIT(signo));
+	struct csink_thread *receiver = is_directed ? NULL : find_receiver(thread, CSINK_SIGNAL_BIT(signo));
 	bool is_kept;
 
-	if (taker) {
-		csink_signal_raise(taker->tid, signo, info);
+	if (receiver) {
+		csink_signal_raise(receiver->tid, signo, info);
 		return;
 	}
 	is_kept = keep(thread, signo, info);
 	if (is_kept && !is_directed)
-		hand_on(thread, CSINK_SIGNAL_BIT(signo));
+		send_to_receiver(thread, CSINK_SIGNAL_BIT(signo));
 	queue_in_kernel(thread, signo, context);
 	if (!is_kept)
 		return_to_kernel(thread, signo, info, context);
@@ -277,7 +277,7 @@ void csink_pending_release(struct csink_thread *thread, uint64_t blocked)
 		csink_thread_resume(thread);
 }
 
-void csink_pending_forget(void)
+void csink_pending_reset(void)
 {
 	nr_pending = 0;
 	atomic_store(&any, 0);

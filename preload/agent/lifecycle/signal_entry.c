@@ -10,7 +10,7 @@
 #include "include/internal/rawcall.h"
 #include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/sampler/call_on_stack.h"
-#include "preload/agent/sampler/process.h"
+#include "preload/agent/sampler/engine.h"
 #include "preload/agent/sampler/thread.h"
 #include "preload/core/safe_load.h"
 
@@ -123,6 +123,20 @@ static inline bool is_in_handler(const struct csink_thread *thread, const uconte
 	return csink_context_sp(uc) - lowest < CSINK_HANDLER_STACK - CSINK_JUMP_STACK;
 }
 
+/*
+ * A sigsuspend or ppoll was ended. If that was by a sample that the program has blocked outside of the call, the call
+ * is repeated (waits.c), and the program's signals end it. Else they come now, under the mask of that call: the one
+ * that we return to is that from before the call, and would keep them back. Of one that the program has just got no
+ * second comes in the same call.
+ */
+static void end_wait(struct csink_thread *thread, int signo, uint64_t served, const ucontext_t *uc)
+{
+	if (!served && csink_set_bits(&uc->uc_sigmask) & CSINK_SIGNAL_BIT(signo))
+		thread->hidden.ended_by_sample = true;
+	else
+		csink_raw_mask(SIG_SETMASK, thread->hidden.swap | served, NULL);
+}
+
 void csink_signal_entry(int signo, siginfo_t *info, void *context)
 {
 	struct csink_thread *thread = csink_self;
@@ -132,17 +146,12 @@ void csink_signal_entry(int signo, siginfo_t *info, void *context)
 		pass_on(signo, info, context);
 		thread = csink_thread_checked();
 		served = CSINK_SIGNAL_BIT(signo);
-	} else if (CSINK_UNLIKELY(csink_process.stay_on_stack)) {
+	} else if (CSINK_UNLIKELY(csink_engine_state.stay_on_stack)) {
 		csink_sample_handler(signo, info, context);
 	} else if (CSINK_LIKELY(thread != NULL && !is_in_handler(thread, context))) {
 		csink_call_on_stack(csink_sample_handler, signo, info, context,
 				    thread->handler_stack + sizeof(thread->handler_stack));
 	}
-	/*
-	 * A sigsuspend or ppoll was ended by a signal of the program's, with ours coming first: its turn is now, under
-	 * the mask of that call. The one that we return to is that from before the call, and would keep it back. Of one
-	 * that the program has just got no second comes in the same call.
-	 */
 	if (CSINK_UNLIKELY(thread && thread->hidden.swapped) && is_after_eintr(context))
-		csink_raw_mask(SIG_SETMASK, thread->hidden.swap | served, NULL);
+		end_wait(thread, signo, served, context);
 }

@@ -57,7 +57,7 @@ static void begin(struct csink_started *started)
 	started->kind = CSINK_PROGRAM_OWN;
 	started->reason = 0;
 	started->path[0] = '\0';
-	started->said = NULL;
+	started->entry = NULL;
 }
 
 static bool may_look(void)
@@ -90,24 +90,24 @@ void csink_started_search(struct csink_started *started, const char *name)
 		conclude(started, csink_program_search(getenv("PATH"), name, &started->kind), name);
 }
 
-void csink_started_say(struct csink_started *started, pid_t pid)
+void csink_started_record(struct csink_started *started, pid_t pid)
 {
-	uint32_t bytes = (uint32_t)(sizeof(*started->said) + strlen(started->path) + 1);
+	uint32_t bytes = (uint32_t)(sizeof(*started->entry) + strlen(started->path) + 1);
 	struct csink_thread *thread = csink_self;
 	struct csink_rec_spawn *spawn;
 
-	if (!started->reason || !thread || !csink_process.rec.header)
+	if (!started->reason || !thread || !csink_own_recording.header)
 		return;
-	spawn = csink_recording_reserve(&csink_process.rec, &thread->writer, bytes);
+	spawn = csink_recording_reserve(&csink_own_recording, &thread->writer, bytes);
 	if (!spawn)
 		return;
 	spawn->pid = pid;
 	memcpy(spawn->path, started->path, strlen(started->path) + 1);
 	csink_recording_commit(spawn, bytes, CSINK_ENTRY_SPAWN, (uint16_t)started->reason);
-	started->said = spawn;
+	started->entry = spawn;
 }
 
-void csink_started_say_child(struct csink_recording *parents, enum csink_spawn_reason reason)
+void csink_started_record_child(struct csink_recording *parents, enum csink_spawn_reason reason)
 {
 	struct csink_rec_spawn *spawn;
 	char name[16] = "";
@@ -125,6 +125,6 @@ void csink_started_say_child(struct csink_recording *parents, enum csink_spawn_r
 
 void csink_started_withdraw(struct csink_started *started)
 {
-	if (started->said)
-		__atomic_store_n(&started->said->head.aux, 0, __ATOMIC_RELAXED);
+	if (started->entry)
+		__atomic_store_n(&started->entry->head.aux, 0, __ATOMIC_RELAXED);
 }

@@ -97,8 +97,8 @@ void csink_untracked_threads_at_start(void)
 	look(&found);
 	if (!found.nr)
 		return;
-	csink_recording_lose(&csink_process.rec, CSINK_LOSS_THREADS, found.nr);
-	csink_recording_note(&csink_process.rec, &writer, 1,
+	csink_recording_lose(&csink_own_recording, CSINK_LOSS_THREADS, found.nr);
+	csink_recording_note(&csink_own_recording, &writer, 1,
 			     "%u thread%s older than the library (%s): not sampled; preload it, or link it first",
 			     found.nr, found.nr == 1 ? " is" : "s are", found.names);
 }
@@ -114,13 +114,13 @@ void csink_untracked_threads_at_end(uint64_t cpu_ns)
 		return;
 	look(&found);
 	if (found.nr) {
-		csink_recording_lose(&csink_process.rec, CSINK_LOSS_THREADS, found.nr);
-		csink_recording_note(&csink_process.rec, &writer, 1,
+		csink_recording_lose(&csink_own_recording, CSINK_LOSS_THREADS, found.nr);
+		csink_recording_note(&csink_own_recording, &writer, 1,
 				     "%u thread%s (%s) that pthread_create did not make, or that are older than the "
 				     "library, were not sampled: %.3f s of CPU time",
 				     found.nr, plural(found.nr), found.names, (double)rest / CSINK_NS_PER_S);
 	} else if (rest > cpu_ns / 10) {
-		csink_recording_note(&csink_process.rec, &writer, 1,
+		csink_recording_note(&csink_own_recording, &writer, 1,
 				     "%.3f s of CPU time were spent by threads that pthread_create did not make: they "
 				     "were not sampled",
 				     (double)rest / CSINK_NS_PER_S);

@@ -13,7 +13,7 @@ void csink_untracked_threads_at_start(void);
 
 /**
  * At the end of an image, when all threads that are known have been flushed: note CPU time that was spent by
- * others, if it is more than our own doings.
+ * others, if it is more than the agent itself used.
  * @cpu_ns  what the process has used since the library began.
  * Context: thread; allocates nothing.
  */

@@ -18,10 +18,13 @@
 #include "include/internal/rawcall.h"
 #include "preload/agent/sampler/engine_impl.h"
 #include "preload/agent/sampler/engine_timer.h"
+#include "preload/agent/sampler/plan.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/switches.h"
 #include "preload/agent/sampler/thread.h"
 #include "preload/core/calls_off.h"
+
+struct csink_engine_state csink_engine_state;
 
 static const char *const names[CSINK_NR_ENGINES] = {
 	[CSINK_ENGINE_NONE] = "none",
@@ -53,7 +56,7 @@ int csink_engine_parse(const char *name)
 static int change_signal(_Atomic int *signo, int before)
 {
 	int found = csink_engine_free_signal();
-	int err = found < 0 ? found : csink_process.install_signal(found);
+	int err = found < 0 ? found : csink_engine_state.install_signal(found);
 
 	if (err)
 		return err;
@@ -64,32 +67,32 @@ static int change_signal(_Atomic int *signo, int before)
 static void hide_here(const struct csink_thread *thread, int signo)
 {
 	if (!(thread->hidden.signals >> (signo - 1) & 1))
-		csink_process.install_signal(signo);
+		csink_engine_state.install_signal(signo);
 }
 
 /* For the signal engine; SIGIO is what the kernel sends where the user's queue of signals is full. */
 static void hide_both(const struct csink_thread *thread)
 {
-	hide_here(thread, csink_process.signo);
+	hide_here(thread, csink_engine_state.signo);
 	hide_here(thread, SIGIO);
 }
 
 int csink_engine_open_timer(struct csink_thread *thread)
 {
-	int signo = csink_process.timer_signo, err;
+	int signo = csink_engine_state.timer_signo, err;
 
 	if (!signo)
-		signo = change_signal(&csink_process.timer_signo, 0);
+		signo = change_signal(&csink_engine_state.timer_signo, 0);
 	if (signo < 0)
 		return signo;
 	hide_here(thread, signo);
-	err = csink_cputimer_open(&thread->timer, signo, csink_process.period_ns, &csink_process);
+	err = csink_cputimer_open(&thread->timer, signo, csink_engine_state.period_ns, &csink_process);
 	if (!err)
 		thread->engine = CSINK_ENGINE_TIMER;
 	return err;
 }
 
-/* The handler may open a thread's groups anew (csink_engine_slow_down), but not under the hands of the thread itself.
+/* The handler may reopen a thread's groups (csink_engine_slow_down), but not while the thread itself changes them.
  */
 static void begin_change(struct csink_thread *thread)
 {
@@ -130,29 +133,30 @@ static void end_opening(struct csink_thread *thread)
 			break;
 		begin_change(thread);
 		if (csink_engine_reopen_rarer(thread, CSINK_MAX_EVENTS, false))
-			csink_recording_lose(&csink_process.rec, CSINK_LOSS_STUCK, 1);
+			csink_recording_lose(&csink_own_recording, CSINK_LOSS_STUCK, 1);
 	}
 	if (was_held)
 		unblock_own_signals(thread);
 }
 
-/* Once in a process: its later threads make do with less than its engine. */
+/* Once in a process: a thread could not have the process's engine. */
 static void note_lesser(struct csink_thread *thread, int err)
 {
-	static _Atomic int32_t said_by; /* a child of fork says it anew */
+	static _Atomic int32_t noted_by; /* the PID: a forked child notes it again */
 	int32_t pid = csink_process.pid;
 	char words[120];
 
-	if (atomic_exchange_explicit(&said_by, pid, memory_order_relaxed) == pid)
+	if (atomic_exchange_explicit(&noted_by, pid, memory_order_relaxed) == pid)
 		return;
-	csink_recording_note(&csink_process.rec, &thread->writer, 1,
+	csink_recording_note(&csink_own_recording, &thread->writer, 1,
 			     "some threads are sampled by the timer engine, on the kernel's tick only: %s",
 			     csink_explain_brief(-err, words, sizeof(words)));
 }
 
 static int open_as_chosen(struct csink_thread *thread)
 {
-	enum csink_engine engine = csink_process.engine; /* another thread may change it: csink_engine_leave_sigtrap */
+	enum csink_engine engine =
+		csink_engine_state.engine; /* another thread may change it: csink_engine_leave_sigtrap */
 	uint32_t failed;
 	int err;
 
@@ -178,11 +182,11 @@ static int open_as_chosen(struct csink_thread *thread)
 
 int csink_engine_open(struct csink_thread *thread)
 {
-	bool first = !csink_process.engine_decided;
+	bool first = !csink_engine_state.is_decided;
 	int err;
 
 	thread->engine = CSINK_ENGINE_NONE;
-	csink_process.engine_decided = true;
+	csink_engine_state.is_decided = true;
 	begin_change(thread);
 	err = first ? csink_engine_choose(thread) : open_as_chosen(thread);
 	end_opening(thread);
@@ -191,9 +195,9 @@ int csink_engine_open(struct csink_thread *thread)
 
 bool csink_engine_ends_at_once(const struct csink_thread *thread)
 {
-	return thread->engine == CSINK_ENGINE_SIGTRAP && csink_process.nr_groups == 1 &&
-	       thread->groups[0].members == 1u << csink_process.cpu_event &&
-	       csink_process.events[csink_process.cpu_event].rec.flags & CSINK_EVENT_CPU_NS &&
+	return thread->engine == CSINK_ENGINE_SIGTRAP && csink_plan.nr_groups == 1 &&
+	       thread->groups[0].members == 1u << csink_plan.cpu_event &&
+	       csink_plan.events[csink_plan.cpu_event].rec.flags & CSINK_EVENT_CPU_NS &&
 	       !csink_group_is_open(&thread->switches);
 }
 
@@ -213,12 +217,12 @@ void csink_engine_refresh(struct csink_thread *thread, bool software)
 	uint32_t of = 0;
 	bool behind = false;
 
-	for (uint32_t i = 0; i < csink_process.nr_events; i++)
-		if (!(csink_process.events[i].rec.flags & CSINK_EVENT_CPU_NS) &&
-		    (software || csink_process.events[i].attr.type != PERF_TYPE_SOFTWARE))
+	for (uint32_t i = 0; i < csink_plan.nr_events; i++)
+		if (!(csink_plan.events[i].rec.flags & CSINK_EVENT_CPU_NS) &&
+		    (software || csink_plan.events[i].attr.type != PERF_TYPE_SOFTWARE))
 			of |= 1u << i;
 
-	for (uint32_t g = 0; g < csink_process.nr_groups; g++)
+	for (uint32_t g = 0; g < csink_plan.nr_groups; g++)
 		behind |= csink_group_page_is_behind(&thread->groups[g], of);
 	if (behind && !csink_calls_are_off(CSINK_CALLS_LIFE))
 		csink_rawcall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &shortest, NULL);
@@ -232,7 +236,7 @@ static bool must_stay_open(const struct csink_thread *thread)
 {
 	bool elsewhere = thread->switches.elsewhere;
 
-	for (uint32_t g = 0; g < csink_process.nr_groups; g++)
+	for (uint32_t g = 0; g < csink_plan.nr_groups; g++)
 		elsewhere |= thread->groups[g].elsewhere;
 	return csink_calls_are_off(CSINK_CALLS_LIFE) && !csink_calls_are_off(CSINK_CALLS_TASK) && !elsewhere &&
 	       !thread->program_has_events;
@@ -286,7 +290,7 @@ static void reopen(struct csink_thread *thread)
 void csink_engine_resume(struct csink_thread *thread)
 {
 	if (thread->engine == CSINK_ENGINE_TIMER)
-		csink_cputimer_resume(thread->timer, csink_process.period_ns);
+		csink_cputimer_resume(thread->timer, csink_engine_state.period_ns);
 	else if (thread->is_stopped_open)
 		switch_task_events(PR_TASK_PERF_EVENTS_ENABLE);
 	else if (thread->engine != CSINK_ENGINE_NONE)
@@ -296,14 +300,14 @@ void csink_engine_resume(struct csink_thread *thread)
 
 void csink_engine_leave_sigtrap(struct csink_thread *thread, const char *why)
 {
-	struct csink_rec_header *header = csink_process.rec.header;
+	struct csink_rec_header *header = csink_own_recording.header;
 
 	if (thread->engine != CSINK_ENGINE_SIGTRAP)
 		return;
-	if (csink_process.engine == CSINK_ENGINE_SIGTRAP) {
-		if (change_signal(&csink_process.signo, SIGTRAP) < 0)
+	if (csink_engine_state.engine == CSINK_ENGINE_SIGTRAP) {
+		if (change_signal(&csink_engine_state.signo, SIGTRAP) < 0)
 			return;
-		csink_process.engine = CSINK_ENGINE_SIGNAL;
+		csink_engine_state.engine = CSINK_ENGINE_SIGNAL;
 		header->engine = CSINK_ENGINE_SIGNAL;
 		snprintf(header->engine_reason, sizeof(header->engine_reason), "sigtrap: %s", why);
 	}

@@ -5,12 +5,29 @@
 #ifndef CSINK_ENGINE_H
 #define CSINK_ENGINE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "include/internal/recording.h"
 
 struct csink_thread;
+
+/* How the samples of the process are raised. @wanted and @install_signal are set before the first csink_engine_open(),
+ * which sets the others in the main thread. Read by every thread and by the handler; what changes later is atomic. */
+struct csink_engine_state {
+	_Atomic enum csink_engine engine; /* of the main thread; another thread may have the timer engine instead */
+	_Atomic int signo;                /* the engine's signal, 0: none */
+	_Atomic int timer_signo;          /* of the timer engine, 0: not installed */
+	uint64_t period_ns;               /* of the timer engine */
+	int wanted;                       /* enum csink_engine; CSINK_NR_ENGINES: the best that works */
+	bool is_decided;
+	bool stay_on_stack; /* the handler runs on the interrupted stack: valgrind takes a change for an error */
+	int (*install_signal)(int signo); /* makes csink_signal_entry the kernel's handler, unseen by the program */
+};
+
+extern struct csink_engine_state csink_engine_state;
 
 /** "sigtrap", "signal", "timer", "none". */
 const char *csink_engine_name(enum csink_engine engine);
@@ -20,10 +37,10 @@ int csink_engine_parse(const char *name);
 
 /**
  * Open the process's engine for the calling thread, whose state is csink_self.
- * The first call, in the main thread, chooses it: csink_process.wanted_engine, or the best that opens here. It sets
- * csink_process's engine, signals and (where the kernel must be left out) event flags, and writes the choice with its
- * reason to the recording's header. A later thread that cannot have the process's engine gets the timer engine.
- * Returns 0 or -errno of the last engine tried; thread->engine says what it has. Context: thread.
+ * The first call, in the main thread, chooses it: csink_engine_state.wanted, or the best that opens here. It sets
+ * the rest of csink_engine_state and (where the kernel must be left out) flags of csink_plan.events, and writes the
+ * choice with its reason to the recording's header. A later thread that cannot have the process's engine gets the timer
+ * engine. Returns 0 or -errno of the last engine tried; thread->engine says what it has. Context: thread.
  */
 int csink_engine_open(struct csink_thread *thread);
 

@@ -16,6 +16,7 @@
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "preload/agent/sampler/engine_impl.h"
+#include "preload/agent/sampler/plan.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/switches.h"
 #include "preload/agent/sampler/thread.h"
@@ -109,26 +110,26 @@ int csink_engine_free_signal(void)
 
 static void refuse_event(struct csink_thread *thread, uint32_t i, const char *why)
 {
-	csink_process.events[i].rec.flags |= CSINK_EVENT_REFUSED;
-	csink_process.rec.header->events[i].flags |= CSINK_EVENT_REFUSED;
-	csink_recording_note(&csink_process.rec, &thread->writer, 1, "event %s is not counted: %s",
-			     csink_process.events[i].rec.name, why);
+	csink_plan.events[i].rec.flags |= CSINK_EVENT_REFUSED;
+	csink_own_recording.header->events[i].flags |= CSINK_EVENT_REFUSED;
+	csink_recording_note(&csink_own_recording, &thread->writer, 1, "event %s is not counted: %s",
+			     csink_plan.events[i].rec.name, why);
 }
 
 static void leave_kernel_out(struct csink_thread *thread)
 {
-	for (uint32_t i = 0; i < CSINK_MIN(csink_process.nr_events, csink_process.off_cpu_event); i++) {
-		if (csink_process.events[i].rec.flags & CSINK_EVENT_REFUSED)
+	for (uint32_t i = 0; i < CSINK_MIN(csink_plan.nr_events, csink_plan.off_cpu_event); i++) {
+		if (csink_plan.events[i].rec.flags & CSINK_EVENT_REFUSED)
 			continue;
 		/* It would count 0, whatever goes on. */
-		if (csink_event_is_kernels_own(&csink_process.events[i])) {
+		if (csink_event_is_kernels_own(&csink_plan.events[i])) {
 			refuse_event(thread, i,
 				     "it happens in the kernel, which perf_event_paranoid hides: it takes "
 				     "kernel.perf_event_paranoid <= 1 or CAP_PERFMON");
 			continue;
 		}
-		csink_event_set_user_only(&csink_process.events[i]);
-		csink_process.rec.header->events[i].flags |= CSINK_EVENT_USER_ONLY;
+		csink_event_set_user_only(&csink_plan.events[i]);
+		csink_own_recording.header->events[i].flags |= CSINK_EVENT_USER_ONLY;
 	}
 }
 
@@ -149,7 +150,8 @@ static bool is_events_own(uint32_t failed, int err)
 static int try_perf(struct csink_thread *thread, enum csink_engine engine)
 {
 	uint32_t failed = 0;
-	int err = csink_process.signo < 0 ? csink_process.signo : csink_process.install_signal(csink_process.signo);
+	int err = csink_engine_state.signo < 0 ? csink_engine_state.signo
+					       : csink_engine_state.install_signal(csink_engine_state.signo);
 	char words[120];
 
 	while (!err) {
@@ -159,9 +161,9 @@ static int try_perf(struct csink_thread *thread, enum csink_engine engine)
 			return 0;
 		}
 		memset(thread->groups, 0, sizeof(thread->groups));
-		if (err == -EACCES && !(csink_process.events[failed].rec.flags & CSINK_EVENT_USER_ONLY))
+		if (err == -EACCES && !(csink_plan.events[failed].rec.flags & CSINK_EVENT_USER_ONLY))
 			leave_kernel_out(thread);
-		else if (failed != csink_process.cpu_event && is_events_own(failed, err))
+		else if (failed != csink_plan.cpu_event && is_events_own(failed, err))
 			refuse_event(thread, failed, csink_explain_brief(-err, words, sizeof(words)));
 		else
 			return err;
@@ -173,15 +175,15 @@ static int try_perf(struct csink_thread *thread, enum csink_engine engine)
 /* Note in the recording which engine samples, now that it is known. */
 static void name_leaders(void)
 {
-	struct csink_rec_header *header = csink_process.rec.header;
+	struct csink_rec_header *header = csink_own_recording.header;
 
-	for (uint32_t g = 0; g < csink_process.nr_groups; g++) {
+	for (uint32_t g = 0; g < csink_plan.nr_groups; g++) {
 		uint32_t at = csink_engine_leader(g);
 		struct csink_event_spec *leader;
 
 		if (at == CSINK_MAX_EVENTS)
 			continue;
-		leader = &csink_process.events[at];
+		leader = &csink_plan.events[at];
 		leader->rec.flags |= CSINK_EVENT_LEADER;
 		leader->rec.period = leader->attr.freq ? 0 : leader->attr.sample_period;
 		header->events[at].flags |= CSINK_EVENT_LEADER;
@@ -193,21 +195,21 @@ static int try_engine(struct csink_thread *thread, enum csink_engine engine)
 {
 	switch (engine) {
 	case CSINK_ENGINE_SIGTRAP:
-		csink_process.signo = SIGTRAP;
+		csink_engine_state.signo = SIGTRAP;
 		return try_perf(thread, engine);
 	case CSINK_ENGINE_SIGNAL:
-		csink_process.signo = csink_engine_free_signal();
+		csink_engine_state.signo = csink_engine_free_signal();
 		/* Where the user's queue of signals is full, the kernel sends this one instead. */
-		csink_process.install_signal(SIGIO);
+		csink_engine_state.install_signal(SIGIO);
 		return try_perf(thread, engine);
 	case CSINK_ENGINE_TIMER:
 		/* CPU time is all it can weigh. */
-		for (uint32_t i = 0; i < csink_process.nr_events; i++)
-			if (i != csink_process.cpu_event && i != csink_process.off_cpu_event &&
-			    !(csink_process.events[i].rec.flags & CSINK_EVENT_REFUSED))
+		for (uint32_t i = 0; i < csink_plan.nr_events; i++)
+			if (i != csink_plan.cpu_event && i != csink_plan.off_cpu_event &&
+			    !(csink_plan.events[i].rec.flags & CSINK_EVENT_REFUSED))
 				refuse_event(thread, i, "the timer engine counts CPU time only");
-		if (csink_process.period_ns < TICK_NS)
-			csink_recording_note(&csink_process.rec, &thread->writer, 0,
+		if (csink_engine_state.period_ns < TICK_NS)
+			csink_recording_note(&csink_own_recording, &thread->writer, 0,
 					     "the timer engine samples on the kernel's tick only, some milliseconds "
 					     "apart; each sample weighs what passed");
 		return csink_engine_open_timer(thread);
@@ -219,11 +221,11 @@ static int try_engine(struct csink_thread *thread, enum csink_engine engine)
 /* Time off the CPU is taken with the sigtrap engine alone: any other signal would interrupt the calls that block. */
 void csink_engine_open_switches(struct csink_thread *thread)
 {
-	uint32_t event = csink_process.off_cpu_event;
+	uint32_t event = csink_plan.off_cpu_event;
 	char words[120];
 	int err;
 
-	if (event == CSINK_MAX_EVENTS || csink_process.events[event].rec.flags & CSINK_EVENT_REFUSED)
+	if (event == CSINK_MAX_EVENTS || csink_plan.events[event].rec.flags & CSINK_EVENT_REFUSED)
 		return;
 	if (thread->engine != CSINK_ENGINE_SIGTRAP) {
 		refuse_event(thread, event, "only the sigtrap engine does not interrupt blocking calls");
@@ -252,11 +254,11 @@ static const char *explain(int engine, int err, char *words, size_t size)
 /* The engines to try, from the first to the last one, unless something forbids them; *why is then set to the reason. */
 static void choose_range(int *first, int *last, char *why, size_t size)
 {
-	int wanted = csink_process.wanted_engine;
+	int wanted = csink_engine_state.wanted;
 
-	csink_process.stay_on_stack = is_in_valgrind();
+	csink_engine_state.stay_on_stack = is_in_valgrind();
 	*first = *last = wanted;
-	if (csink_process.stay_on_stack && wanted != CSINK_ENGINE_TIMER && wanted != CSINK_ENGINE_NONE) {
+	if (csink_engine_state.stay_on_stack && wanted != CSINK_ENGINE_TIMER && wanted != CSINK_ENGINE_NONE) {
 		/* A signal of the kernel's reaches valgrind itself, which dies of it. */
 		*first = *last = CSINK_ENGINE_NONE;
 		snprintf(why, size,
@@ -295,7 +297,7 @@ static void add_reason(char *why, size_t size, int engine, int err)
 
 int csink_engine_choose(struct csink_thread *thread)
 {
-	struct csink_rec_header *header = csink_process.rec.header;
+	struct csink_rec_header *header = csink_own_recording.header;
 	char *why = header->engine_reason;
 	int first, last, err = -ENOSYS;
 
@@ -303,13 +305,13 @@ int csink_engine_choose(struct csink_thread *thread)
 	for (int engine = first; engine <= last; engine++) {
 		err = try_engine(thread, (enum csink_engine)engine);
 		if (!err) {
-			csink_process.engine = (enum csink_engine)engine;
+			csink_engine_state.engine = (enum csink_engine)engine;
 			name_leaders();
 			csink_engine_open_switches(thread);
 			break;
 		}
 		add_reason(why, sizeof(header->engine_reason), engine, err);
 	}
-	header->engine = csink_process.engine;
+	header->engine = csink_engine_state.engine;
 	return err;
 }

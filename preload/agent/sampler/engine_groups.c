@@ -1,41 +1,42 @@
 /*
- * A thread's groups, all of them: opened as csink_process plans them, and opened again less often.
+ * A thread's groups, all of them: opened as csink_plan has them, and opened again less often.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "include/internal/base.h"
 #include "preload/agent/sampler/engine_impl.h"
+#include "preload/agent/sampler/plan.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
 #include "preload/core/calls_off.h"
 
 uint32_t csink_engine_leader(uint32_t g)
 {
-	uint32_t left = csink_process.groups[g], cpu = csink_process.cpu_event;
+	uint32_t left = csink_plan.groups[g], cpu = csink_plan.cpu_event;
 	bool is_first = true;
 
 	for (; left; left &= left - 1, is_first = false) {
 		uint32_t i = (uint32_t)__builtin_ctz(left);
 
-		if (csink_process.events[i].rec.flags & CSINK_EVENT_REFUSED)
+		if (csink_plan.events[i].rec.flags & CSINK_EVENT_REFUSED)
 			continue;
-		return !is_first && !g && csink_process.group_of[cpu] == 0 ? cpu : i;
+		return !is_first && !g && csink_plan.group_of[cpu] == 0 ? cpu : i;
 	}
 	return CSINK_MAX_EVENTS;
 }
 
-/* What of a group is to be opened: CPU time is counted by itself only where it leads (see csink_process.groups). */
+/* What of a group is to be opened: CPU time is counted by itself only where it leads (see csink_plan.groups). */
 static uint8_t members_of(uint32_t g)
 {
-	uint32_t left = csink_process.groups[g], leader = csink_engine_leader(g);
+	uint32_t left = csink_plan.groups[g], leader = csink_engine_leader(g);
 	uint8_t members = 0;
 
 	for (; left; left &= left - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(left);
 
-		if (!(csink_process.events[i].rec.flags & CSINK_EVENT_REFUSED) &&
-		    (i == leader || i != csink_process.cpu_event))
+		if (!(csink_plan.events[i].rec.flags & CSINK_EVENT_REFUSED) &&
+		    (i == leader || i != csink_plan.cpu_event))
 			members |= (uint8_t)(1u << i);
 	}
 	return members;
@@ -43,24 +44,23 @@ static uint8_t members_of(uint32_t g)
 
 void csink_engine_close_groups(struct csink_thread *thread)
 {
-	for (uint32_t g = csink_process.nr_groups; g-- > 0;)
+	for (uint32_t g = csink_plan.nr_groups; g-- > 0;)
 		csink_group_close(&thread->groups[g]);
 }
 
 /* All of them, or none; *failed is then the event that could not be had. */
 int csink_engine_open_groups(struct csink_thread *thread, enum csink_engine engine, uint32_t *failed)
 {
-	struct csink_process *process = &csink_process;
 	struct csink_group_open open = {
-		.events = process->events,
+		.events = csink_plan.events,
 		.how = engine == CSINK_ENGINE_SIGTRAP ? CSINK_GROUP_SIGTRAP : CSINK_GROUP_SETSIG,
-		.signo = process->signo,
+		.signo = csink_engine_state.signo,
 		.tid = thread->tid,
 	};
 	int err = 0;
 
-	csink_thread_lend_stack(thread, &open);
-	for (uint32_t g = 0; g < process->nr_groups && !err; g++) {
+	csink_thread_opener_stack(thread, &open);
+	for (uint32_t g = 0; g < csink_plan.nr_groups && !err; g++) {
 		open.members = members_of(g);
 		open.leader = (uint8_t)csink_engine_leader(g);
 		if (open.members)
@@ -73,7 +73,7 @@ int csink_engine_open_groups(struct csink_thread *thread, enum csink_engine engi
 
 void csink_engine_count_on(struct csink_thread *thread)
 {
-	for (uint32_t g = 0; g < csink_process.nr_groups; g++)
+	for (uint32_t g = 0; g < csink_plan.nr_groups; g++)
 		memcpy(thread->groups[g].base, thread->last, sizeof(thread->groups[g].base));
 	memset(thread->last_enabled_ns, 0, sizeof(thread->last_enabled_ns));
 	memset(thread->last_running_ns, 0, sizeof(thread->last_running_ns));
@@ -93,8 +93,8 @@ void csink_engine_count_on(struct csink_thread *thread)
  */
 static bool make_rarer(uint32_t event, uint64_t opened_at, bool throttled)
 {
-	struct csink_event_spec *spec = &csink_process.events[event];
-	struct csink_rec_header *header = csink_process.rec.header;
+	struct csink_event_spec *spec = &csink_plan.events[event];
+	struct csink_rec_header *header = csink_own_recording.header;
 	__u64 *to = spec->attr.freq ? &spec->attr.sample_freq : &spec->attr.sample_period;
 	uint64_t now = __atomic_load_n(to, __ATOMIC_RELAXED), none = 0;
 	uint64_t next = spec->attr.freq ? now / STEP : now * STEP;
@@ -105,14 +105,14 @@ static bool make_rarer(uint32_t event, uint64_t opened_at, bool throttled)
 		return false;
 	if (!__atomic_compare_exchange_n(to, &now, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return true;
-	__atomic_compare_exchange_n(&csink_process.rates[event].asked, &none, opened_at, false, __ATOMIC_RELAXED,
+	__atomic_compare_exchange_n(&csink_plan.rates[event].asked, &none, opened_at, false, __ATOMIC_RELAXED,
 				    __ATOMIC_RELAXED);
-	csink_process.rates[event].now = next;
+	csink_plan.rates[event].now = next;
 	if (throttled)
-		csink_process.rates[event].why = CSINK_RATE_THROTTLED;
-	else if (csink_process.rates[event].why == CSINK_RATE_MEASURED)
-		csink_process.rates[event].why = CSINK_RATE_NO_TIME;
-	header->rates[event] = csink_process.rates[event];
+		csink_plan.rates[event].why = CSINK_RATE_THROTTLED;
+	else if (csink_plan.rates[event].why == CSINK_RATE_MEASURED)
+		csink_plan.rates[event].why = CSINK_RATE_NO_TIME;
+	header->rates[event] = csink_plan.rates[event];
 	if (!spec->attr.freq)
 		spec->rec.period = header->events[event].period = next;
 	return true;
@@ -124,7 +124,7 @@ int csink_engine_reopen_rarer(struct csink_thread *thread, uint32_t g, bool thro
 	uint32_t failed;
 	int err;
 
-	for (uint32_t i = 0; i < csink_process.nr_groups; i++)
+	for (uint32_t i = 0; i < csink_plan.nr_groups; i++)
 		if (thread->groups[i].members && (i == g || g == CSINK_MAX_EVENTS))
 			any |= make_rarer(thread->groups[i].leader, thread->groups[i].rate, throttled);
 	if (!any)

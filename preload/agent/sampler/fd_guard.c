@@ -112,9 +112,10 @@ int __clone(int (*run)(void *arg), void *stack, int flags, void *arg, ...);
 
 int csink_run_elsewhere(void (*run)(void *arg), void *arg, void *stack, size_t bytes)
 {
+	CSINK_KEEP_ERRNO;
 	struct elsewhere it = {run, arg};
 	uint64_t all = ~0ULL, mask;
-	int saved = errno, err = 0;
+	int err = 0;
 
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof(all));
 	/* A thread, so that no wait() sees it, without CLONE_FILES; CLONE_VFORK makes us wait for its end. */
@@ -122,6 +123,5 @@ int csink_run_elsewhere(void (*run)(void *arg), void *arg, void *stack, size_t b
 		    CLONE_VM | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_VFORK, &it) < 0)
 		err = -errno;
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
-	errno = saved;
 	return err;
 }

@@ -25,7 +25,7 @@ static struct csink_timerq *queue;
 
 static void drain(int id, void *data)
 {
-	struct csink_rec_header *header = csink_process.rec.header;
+	struct csink_rec_header *header = csink_own_recording.header;
 	uint64_t cpu_ns = csink_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
 
 	(void)id;
@@ -39,7 +39,7 @@ static void refresh_modules(int id, void *data)
 {
 	(void)id;
 	(void)data;
-	csink_modules_refresh(&csink_process.rec, &csink_self->writer, csink_now_ns());
+	csink_modules_refresh(&csink_own_recording, &csink_self->writer, csink_now_ns());
 }
 
 void csink_housekeeping_init(void)
@@ -63,6 +63,6 @@ void csink_housekeeping_poll(struct csink_thread *thread, uint64_t now_ns)
 
 void csink_housekeeping_last(struct csink_thread *thread)
 {
-	csink_modules_refresh_last(&csink_process.rec, &thread->writer, csink_now_ns());
+	csink_modules_refresh_last(&csink_own_recording, &thread->writer, csink_now_ns());
 	drain(0, NULL);
 }

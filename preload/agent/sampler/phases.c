@@ -43,9 +43,9 @@ static void write_name(uint16_t id)
 	struct csink_writer writer = {0, 0}; /* of its own: a sample may come in the middle of it */
 	struct csink_rec_phase *entry;
 
-	if (!csink_process.rec.header)
+	if (!csink_own_recording.header)
 		return;
-	entry = csink_recording_reserve(&csink_process.rec, &writer, bytes);
+	entry = csink_recording_reserve(&csink_own_recording, &writer, bytes);
 	if (!entry)
 		return;
 	memcpy(entry->name, phases[id].name, len);

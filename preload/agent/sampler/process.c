@@ -1,4 +1,4 @@
-/* csink_process and its clocks: see process.h. Any thread, async-signal-safe. */
+/* The state of the process, and its clocks: see process.h and plan.h. Any thread, async-signal-safe. */
 #include "preload/agent/sampler/process.h"
 
 #include <time.h>
@@ -6,9 +6,12 @@
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
 #include "include/internal/rawcall.h"
+#include "preload/agent/sampler/plan.h"
 #include "preload/core/calls_off.h"
 
 struct csink_process csink_process;
+struct csink_recording csink_own_recording;
+struct csink_plan csink_plan;
 
 static uint64_t ask_kernel(clockid_t clock)
 {
@@ -22,7 +25,7 @@ static uint64_t ask_kernel(clockid_t clock)
 uint64_t csink_now_ns(void)
 {
 	if (csink_calls_are_off(CSINK_CALLS_TIME) && csink_calls_are_off(CSINK_CALLS_CLOCK))
-		return csink_process.rec.header ? csink_process.rec.header->end_monotonic_ns : 0;
+		return csink_own_recording.header ? csink_own_recording.header->end_monotonic_ns : 0;
 	/* The kernel's own reading of the clock does not fault. */
 	return csink_calls_are_off(CSINK_CALLS_TIME) ? ask_kernel(CLOCK_MONOTONIC) : csink_monotonic_ns();
 }

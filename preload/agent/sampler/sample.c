@@ -9,6 +9,7 @@
 #include "preload/agent/sampler/engine.h"
 #include "preload/agent/sampler/housekeeping.h"
 #include "preload/agent/sampler/phases.h"
+#include "preload/agent/sampler/plan.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/switches.h"
 #include "preload/agent/sampler/thread.h"
@@ -27,16 +28,16 @@ static inline void add_relaxed(uint64_t *to, uint64_t n)
 /* The thread's own counts; what no row has taken is counted as lost. */
 static void credit(struct csink_thread *thread, struct csink_row row, const uint64_t *weights, uint64_t nr)
 {
-	uint32_t nr_events = csink_process.nr_events;
+	uint32_t nr_events = csink_plan.nr_events;
 
 	add_relaxed(&thread->entry->nr_samples, nr);
 	for (uint32_t i = 0; i < nr_events; i++)
 		add_relaxed(&thread->entry->totals[i], weights[i]);
 	if (CSINK_LIKELY(row.ref))
 		return;
-	csink_recording_lose(&csink_process.rec, CSINK_LOSS_RECORDING_FULL, nr ? nr : 1);
+	csink_recording_lose(&csink_own_recording, CSINK_LOSS_RECORDING_FULL, nr ? nr : 1);
 	for (uint32_t i = 0; i < nr_events; i++)
-		__atomic_fetch_add(&csink_process.rec.header->unstored[i], weights[i], __ATOMIC_RELAXED);
+		__atomic_fetch_add(&csink_own_recording.header->unstored[i], weights[i], __ATOMIC_RELAXED);
 }
 
 /* What a walk that did not come to the thread's first frame is counted as. */
@@ -53,7 +54,7 @@ static struct csink_row add_stack(struct csink_thread *thread, const ucontext_t 
 {
 	struct csink_walk walk = {.stack = &thread->stack,
 				  .frames = thread->frames,
-				  .max_frames = csink_process.max_depth,
+				  .max_frames = csink_plan.max_depth,
 				  .memo = &thread->walk_memo,
 				  .end = CSINK_WALK_COMPLETE,
 				  .keep_cfas = csink_interp_nr != 0};
@@ -64,29 +65,29 @@ static struct csink_row add_stack(struct csink_thread *thread, const ucontext_t 
 
 	/* An object that came since the last look, perhaps to where another one was: look before its name is needed. */
 	if (CSINK_UNLIKELY(!csink_modules_current(sample.leaf, &thread->leaf_module)))
-		csink_modules_refresh(&csink_process.rec, &thread->writer, csink_now_ns());
+		csink_modules_refresh(&csink_own_recording, &thread->writer, csink_now_ns());
 	sample.epoch_ns = csink_modules_epoch_ns();
-	if (csink_process.walk && CSINK_LIKELY(sample.phase != CSINK_PHASE_OFF))
-		csink_process.walk(&walk, uc);
+	if (csink_plan.walk && CSINK_LIKELY(sample.phase != CSINK_PHASE_OFF))
+		csink_plan.walk(&walk, uc);
 	if (CSINK_UNLIKELY(walk.keep_cfas) && walk.nr_frames)
-		csink_interp_merge(&walk, uc, &thread->interp, &csink_process.rec, &thread->writer);
+		csink_interp_merge(&walk, uc, &thread->interp, &csink_own_recording, &thread->writer);
 	sample.frames = walk.frames;
 	sample.nr_frames = walk.nr_frames;
 	sample.same = walk.same;
 	if (CSINK_UNLIKELY(walk.end != CSINK_WALK_COMPLETE)) {
 		sample.chain_flags = walk.end == CSINK_WALK_DEPTH ? CSINK_CHAIN_TRUNCATED : CSINK_CHAIN_BROKEN;
-		csink_recording_lose(&csink_process.rec, loss_of_end[walk.end], nr);
+		csink_recording_lose(&csink_own_recording, loss_of_end[walk.end], nr);
 	}
-	return csink_stacks_add(&csink_process.rec, &thread->writer, &sample, weights, nr_kept);
+	return csink_stacks_add(&csink_own_recording, &thread->writer, &sample, weights, nr_kept);
 }
 
 static inline void keep_moment(struct csink_thread *thread, struct csink_row row, uint32_t event, uint64_t weight,
 			       uint64_t time_ns)
 {
-	if (CSINK_UNLIKELY(csink_process.timeline) && row.ref &&
-	    !csink_timeline_add(&thread->timeline, &csink_process.rec, &thread->writer, thread->ref, row.ref, event,
+	if (CSINK_UNLIKELY(csink_plan.timeline) && row.ref &&
+	    !csink_timeline_add(&thread->timeline, &csink_own_recording, &thread->writer, thread->ref, row.ref, event,
 				weight, time_ns))
-		csink_recording_lose(&csink_process.rec, CSINK_LOSS_MOMENTS, 1);
+		csink_recording_lose(&csink_own_recording, CSINK_LOSS_MOMENTS, 1);
 }
 
 static void store(struct csink_thread *thread, const ucontext_t *uc, const uint64_t *weights, uint64_t nr,
@@ -107,13 +108,13 @@ static void credit_remainder(struct csink_thread *thread, struct csink_row row, 
 				       .memo = &thread->memo};
 
 	if (row.ref) {
-		row = csink_row_add(&csink_process.rec, &thread->writer, row, thread->ref, weights, 0);
+		row = csink_row_add(&csink_own_recording, &thread->writer, row, thread->ref, weights, 0);
 	} else if (thread->start) {
 		/* Never sampled: all that is known is what the thread was started for. */
 		nowhere.nr_frames = 1;
-		row = csink_stacks_add(&csink_process.rec, &thread->writer, &nowhere, weights, 0);
+		row = csink_stacks_add(&csink_own_recording, &thread->writer, &nowhere, weights, 0);
 	} else {
-		row = csink_row_alone(&csink_process.rec, &thread->writer, thread->ref, nowhere.phase, weights);
+		row = csink_row_alone(&csink_own_recording, &thread->writer, thread->ref, nowhere.phase, weights);
 		thread->last_row = row; /* for the next one, should the program go on */
 	}
 	credit(thread, row, weights, 0);
@@ -123,14 +124,14 @@ void csink_sample_remainder(struct csink_thread *thread, const uint64_t *weights
 {
 	uint64_t off[CSINK_MAX_EVENTS] = {0}, on[CSINK_MAX_EVENTS], any = 0;
 
-	for (uint32_t i = 0; i < csink_process.nr_events; i++) {
-		on[i] = i == csink_process.off_cpu_event ? 0 : weights[i];
+	for (uint32_t i = 0; i < csink_plan.nr_events; i++) {
+		on[i] = i == csink_plan.off_cpu_event ? 0 : weights[i];
 		off[i] = weights[i] - on[i];
 		any |= on[i];
 	}
 	if (any)
 		credit_remainder(thread, thread->last_row, on);
-	if (csink_process.off_cpu_event < csink_process.nr_events && off[csink_process.off_cpu_event])
+	if (csink_plan.off_cpu_event < csink_plan.nr_events && off[csink_plan.off_cpu_event])
 		credit_remainder(thread, thread->off_row, off);
 }
 
@@ -142,26 +143,25 @@ static void on_switch(struct csink_thread *thread, const ucontext_t *uc)
 
 	if (!csink_group_drain(&thread->switches, &read))
 		return;
-	weights[csink_process.off_cpu_event] = csink_switches_take(thread);
+	weights[csink_plan.off_cpu_event] = csink_switches_take(thread);
 	thread->off_row = add_stack(thread, uc, weights, 1, 0);
 	credit(thread, thread->off_row, weights, 0);
-	keep_moment(thread, thread->off_row, csink_process.off_cpu_event, weights[csink_process.off_cpu_event],
-		    read.time_ns);
+	keep_moment(thread, thread->off_row, csink_plan.off_cpu_event, weights[csink_plan.off_cpu_event], read.time_ns);
 }
 
 /*
  * The thread gets nowhere for samples: fewer of them. If that cannot be, none; its time goes on being accounted, by the
  * kernel.
  */
-static __attribute__((noinline, cold)) void relieve(struct csink_thread *thread, uint32_t g, bool throttled,
-						    void *context)
+static __attribute__((noinline, cold)) void sample_less(struct csink_thread *thread, uint32_t g, bool throttled,
+							void *context)
 {
 	memset(&thread->stuck, 0, sizeof(thread->stuck));
 	if (csink_engine_slow_down(thread, g, throttled, context) == 0)
 		return;
 	if (!csink_calls_are_off(CSINK_CALLS_PAUSE))
 		csink_engine_pause(thread);
-	csink_recording_lose(&csink_process.rec, CSINK_LOSS_STUCK, 1);
+	csink_recording_lose(&csink_own_recording, CSINK_LOSS_STUCK, 1);
 }
 
 /*
@@ -172,11 +172,11 @@ static __attribute__((noinline, cold)) bool note_losses(struct csink_thread *thr
 							const struct csink_group_read *read)
 {
 	if (read->lost)
-		csink_recording_lose(&csink_process.rec, CSINK_LOSS_RING, read->lost);
+		csink_recording_lose(&csink_own_recording, CSINK_LOSS_RING, read->lost);
 	if (read->throttled)
-		csink_recording_lose(&csink_process.rec, CSINK_LOSS_THROTTLED, read->throttled);
+		csink_recording_lose(&csink_own_recording, CSINK_LOSS_THROTTLED, read->throttled);
 	/* A lost record may have been a PERF_RECORD_THROTTLE. */
-	return !csink_process.events[thread->groups[g].leader].attr.freq &&
+	return !csink_plan.events[thread->groups[g].leader].attr.freq &&
 	       csink_stuck_throttled(&thread->stuck, read->throttled + !!read->lost);
 }
 
@@ -206,7 +206,7 @@ static bool on_overflows(struct csink_thread *thread, ucontext_t *uc)
 	bool throttled = false;
 	uint32_t last = 0;
 
-	for (uint32_t g = 0; g < csink_process.nr_groups; g++) {
+	for (uint32_t g = 0; g < csink_plan.nr_groups; g++) {
 		uint64_t overflow_ns = on_overflow(thread, g, uc, &throttled);
 
 		if (!overflow_ns)
@@ -217,7 +217,7 @@ static bool on_overflows(struct csink_thread *thread, ucontext_t *uc)
 	if (first_ns == UINT64_MAX)
 		return false;
 	if (CSINK_UNLIKELY(csink_stuck_watch(&thread->stuck, uc, first_ns) | throttled))
-		relieve(thread, last, throttled, uc);
+		sample_less(thread, last, throttled, uc);
 	return true;
 }
 
@@ -228,11 +228,11 @@ static bool on_overflows(struct csink_thread *thread, ucontext_t *uc)
 static __attribute__((noinline, cold)) void on_early_overflows(struct csink_thread *thread, ucontext_t *uc)
 {
 	bool is_live = atomic_load_explicit(&thread->state, memory_order_relaxed) == CSINK_THREAD_LIVE &&
-		       csink_process.rec.header;
+		       csink_own_recording.header;
 	bool heeded = false, throttled = false, is_stuck = false;
 	struct csink_group_read read;
 
-	for (uint32_t g = 0; g < csink_process.nr_groups && is_live; g++) {
+	for (uint32_t g = 0; g < csink_plan.nr_groups && is_live; g++) {
 		heeded |= csink_group_drain(&thread->groups[g], &read);
 		if (read.nr_overflows)
 			is_stuck |= csink_stuck_watch(&thread->stuck, uc, read.time_ns);
@@ -240,27 +240,28 @@ static __attribute__((noinline, cold)) void on_early_overflows(struct csink_thre
 			throttled |= note_losses(thread, g, &read);
 	}
 	if (!heeded)
-		is_stuck |= csink_stuck_unheeded(&thread->stuck);
+		is_stuck |= csink_stuck_spurious(&thread->stuck);
 	if (!is_stuck && !throttled)
 		return;
 	if (is_live)
-		relieve(thread, CSINK_MAX_EVENTS, throttled, uc);
+		sample_less(thread, CSINK_MAX_EVENTS, throttled, uc);
 	else
 		csink_engine_block_in(uc); /* its end, or the exec, unblocks them */
 }
 
-/* The kernel's timers on CPU clocks fire on the tick: one signal may stand for many periods, and says so. */
+/* The kernel's timers on CPU clocks fire on the tick: one signal may stand for many periods; si_overrun has their
+ * number. */
 static void on_timer(struct csink_thread *thread, const siginfo_t *info, const ucontext_t *uc)
 {
 	uint64_t nr = 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0);
 	uint64_t weights[CSINK_MAX_EVENTS] = {0};
 	uint64_t now = csink_now_ns();
 
-	weights[csink_process.cpu_event] = nr * csink_process.period_ns;
-	thread->last[csink_process.cpu_event] += nr * csink_process.period_ns;
+	weights[csink_plan.cpu_event] = nr * csink_engine_state.period_ns;
+	thread->last[csink_plan.cpu_event] += nr * csink_engine_state.period_ns;
 	if (CSINK_UNLIKELY(atomic_load_explicit(&thread->remainder, memory_order_relaxed) != NULL))
 		csink_thread_unflush(thread);
-	store(thread, uc, weights, 1, csink_process.cpu_event, now);
+	store(thread, uc, weights, 1, csink_plan.cpu_event, now);
 	csink_housekeeping_poll(thread, now);
 }
 
@@ -276,9 +277,9 @@ bool csink_sample_is_ours(int signo, const siginfo_t *info)
 	if (signo == SIGTRAP)
 		return info->si_code == TRAP_PERF && trap_data(info) == CSINK_GROUP_SIG_DATA;
 	if (info->si_code == SI_TIMER)
-		return signo == csink_process.timer_signo && info->si_value.sival_ptr == &csink_process;
+		return signo == csink_engine_state.timer_signo && info->si_value.sival_ptr == &csink_process;
 	if (signo == SIGIO && info->si_code == SI_KERNEL) /* sent where the queue of real-time signals is full */
-		return csink_process.signo > 0 && csink_process.signo != SIGTRAP;
+		return csink_engine_state.signo > 0 && csink_engine_state.signo != SIGTRAP;
 	/* F_SETSIG: the kernel fills in POLL_ codes; a program's kill, tgkill or sigqueue is never positive, and its
 	 * setitimer's are SI_KERNEL. */
 	return info->si_code >= POLL_IN && info->si_code <= POLL_HUP;
@@ -291,13 +292,13 @@ static inline void prefetch_memo(const struct csink_thread *thread)
 
 	for (int line = 0; line < 6; line++)
 		__builtin_prefetch(at + 64 * line);
-	__builtin_prefetch(csink_recording_at(&csink_process.rec, thread->last_row.ref));
+	__builtin_prefetch(csink_recording_at(&csink_own_recording, thread->last_row.ref));
 }
 
 void csink_sample_handler(int signo, siginfo_t *info, void *context)
 {
+	CSINK_KEEP_ERRNO;
 	struct csink_thread *thread = csink_self;
-	int saved = errno;
 	bool heeded = false;
 
 	(void)signo;
@@ -309,7 +310,6 @@ void csink_sample_handler(int signo, siginfo_t *info, void *context)
 			   atomic_load_explicit(&thread->is_mute, memory_order_relaxed))) {
 		if (info->si_code != SI_TIMER)
 			on_early_overflows(thread, context);
-		errno = saved;
 		return;
 	}
 	prefetch_memo(thread);
@@ -320,8 +320,7 @@ void csink_sample_handler(int signo, siginfo_t *info, void *context)
 	if (CSINK_UNLIKELY(csink_group_is_open(&thread->switches))) {
 		if (!csink_calls_are_off(CSINK_CALLS_CLOCK))
 			on_switch(thread, context);
-	} else if (CSINK_UNLIKELY(!heeded && info->si_code != SI_TIMER) && csink_stuck_unheeded(&thread->stuck)) {
-		relieve(thread, CSINK_MAX_EVENTS, false, context);
+	} else if (CSINK_UNLIKELY(!heeded && info->si_code != SI_TIMER) && csink_stuck_spurious(&thread->stuck)) {
+		sample_less(thread, CSINK_MAX_EVENTS, false, context);
 	}
-	errno = saved;
 }

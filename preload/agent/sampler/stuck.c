@@ -91,9 +91,9 @@ bool csink_stuck_no_time(struct csink_stuck *stuck, uint64_t overflow_ns)
 	return is_stuck;
 }
 
-bool csink_stuck_unheeded(struct csink_stuck *stuck)
+bool csink_stuck_spurious(struct csink_stuck *stuck)
 {
-	return ++stuck->unheeded % SAMPLES == 0;
+	return ++stuck->nr_spurious % SAMPLES == 0;
 }
 
 bool csink_stuck_throttled(struct csink_stuck *stuck, uint64_t times)

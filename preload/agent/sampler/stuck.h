@@ -5,7 +5,7 @@
  *   executed anything (every cycle that is a sample; every system call, for the handler's return is one). Such a thread
  *   cannot even be ended but by SIGKILL. It is seen by the interrupted registers, which stay the same, and by overflows
  *   that come as soon as the handler has left.
- * - The period is so short, or a sample so dear (a slow machine, a tracer), that hardly any time is left between two.
+ * - The period is so short, or a sample so slow (a slow machine, a tracer), that hardly any time is left between two.
  *   That is seen by looking now and then at the time from an overflow to the end of its handler, and from there to the
  *   next overflow; where the first is nearly all of it, the next samples are looked at one after another. A single look
  *   may meet a thread that was switched away; that nearly all of them do, no busy machine brings about.
@@ -30,8 +30,8 @@ struct csink_stuck {
 	uint64_t pc, sp; /* of the last sample */
 	uint64_t sum;    /* of all of its registers */
 	uint64_t left_ns;
-	uint32_t nr;       /* samples in a row that found the same, at once */
-	uint32_t unheeded; /* signals for nothing */
+	uint32_t nr;          /* samples in a row that found the same, at once */
+	uint32_t nr_spurious; /* signals for nothing */
 
 	uint32_t left_out;   /* samples until one is looked at */
 	uint32_t nr_looks;   /* of the current window */
@@ -45,7 +45,7 @@ struct csink_stuck {
  * After a signal that could not be made a sample of, as the thread's counters are only being opened: is it stuck?
  * Context: signal.
  */
-bool csink_stuck_unheeded(struct csink_stuck *stuck);
+bool csink_stuck_spurious(struct csink_stuck *stuck);
 
 /**
  * The kernel has stopped an event until the next tick, since it overflows too often. What happens meanwhile it does not

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "include/internal/event.h"
+#include "preload/agent/sampler/plan.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
 
@@ -24,14 +25,14 @@ void csink_switches_event(struct csink_event_spec *out)
 
 int csink_switches_open(struct csink_thread *thread)
 {
-	struct csink_group_open open = {.events = &csink_process.events[csink_process.off_cpu_event],
+	struct csink_group_open open = {.events = &csink_plan.events[csink_plan.off_cpu_event],
 					.members = 1,
 					.leader = 0,
 					.how = CSINK_GROUP_SIGTRAP,
 					.tid = thread->tid};
 	uint32_t failed;
 
-	csink_thread_lend_stack(thread, &open);
+	csink_thread_opener_stack(thread, &open);
 	thread->off_row = (struct csink_row){0};
 	thread->off_wall_ns = csink_now_ns();
 	thread->off_cpu_ns = csink_cpu_ns(CLOCK_THREAD_CPUTIME_ID);

@@ -13,6 +13,7 @@
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "preload/agent/sampler/engine.h"
+#include "preload/agent/sampler/plan.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/switches.h"
 #include "preload/core/calls_off.h"
@@ -104,7 +105,7 @@ void csink_thread_enter(struct csink_thread *thread)
 	csink_self = thread;
 }
 
-void csink_thread_lend_stack(struct csink_thread *thread, struct csink_group_open *open)
+void csink_thread_opener_stack(struct csink_thread *thread, struct csink_group_open *open)
 {
 	if (!thread->start)
 		return; /* the first thread of an image, or of a forked child */
@@ -140,9 +141,9 @@ static bool make_entry(struct csink_thread *thread, uint32_t flags)
 	struct csink_rec_thread *entry;
 
 	csink_writer_adopt(&thread->writer);
-	entry = csink_recording_reserve(&csink_process.rec, &thread->writer, sizeof(*entry));
+	entry = csink_recording_reserve(&csink_own_recording, &thread->writer, sizeof(*entry));
 	if (!entry) {
-		csink_recording_lose(&csink_process.rec, CSINK_LOSS_THREADS, 1);
+		csink_recording_lose(&csink_own_recording, CSINK_LOSS_THREADS, 1);
 		return false;
 	}
 	entry->tid = thread->tid;
@@ -151,26 +152,27 @@ static bool make_entry(struct csink_thread *thread, uint32_t flags)
 	csink_rawcall(SYS_prctl, PR_GET_NAME, entry->name);
 	csink_recording_commit(entry, sizeof(*entry), CSINK_ENTRY_THREAD, 0);
 	thread->entry = entry;
-	thread->ref = csink_recording_ref(&csink_process.rec, entry);
+	thread->ref = csink_recording_ref(&csink_own_recording, entry);
 	return true;
 }
 
 bool csink_thread_samples_by(const struct csink_thread *thread, int signo)
 {
-	return (thread->engine == CSINK_ENGINE_TIMER && signo == csink_process.timer_signo) ||
-	       (thread->engine == CSINK_ENGINE_SIGNAL && signo == csink_process.signo);
+	return (thread->engine == CSINK_ENGINE_TIMER && signo == csink_engine_state.timer_signo) ||
+	       (thread->engine == CSINK_ENGINE_SIGNAL && signo == csink_engine_state.signo);
 }
 
 static bool is_queued(const struct csink_thread *thread)
 {
-	int signo = thread->engine == CSINK_ENGINE_TIMER ? csink_process.timer_signo : csink_process.signo;
+	int signo = thread->engine == CSINK_ENGINE_TIMER ? csink_engine_state.timer_signo : csink_engine_state.signo;
 
 	return signo > 0 && thread->hidden.queued >> (signo - 1) & 1 && csink_thread_samples_by(thread, signo);
 }
 
 void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 {
-	int saved = errno, err;
+	CSINK_KEEP_ERRNO;
+	int err;
 
 	thread->tid = (int32_t)csink_rawcall(SYS_gettid);
 	memset(thread->last, 0, sizeof(thread->last));
@@ -186,7 +188,6 @@ void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 	memset(&thread->stuck, 0, sizeof(thread->stuck));
 	if (!make_entry(thread, flags)) {
 		thread->engine = CSINK_ENGINE_NONE;
-		errno = saved;
 		return;
 	}
 	/* From here on a signal may come. */
@@ -200,10 +201,9 @@ void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 	if (err) {
 		thread->engine = CSINK_ENGINE_NONE;
 		thread->entry->flags |= CSINK_THREAD_NOT_SAMPLED;
-		csink_recording_lose(&csink_process.rec, CSINK_LOSS_THREADS, 1);
+		csink_recording_lose(&csink_own_recording, CSINK_LOSS_THREADS, 1);
 	}
 	thread->entry->engine = thread->engine;
-	errno = saved;
 }
 
 static void finish_entry(struct csink_thread *thread)
@@ -269,7 +269,7 @@ void csink_thread_resume(struct csink_thread *thread)
 		return;
 	if (thread->engine != CSINK_ENGINE_NONE && !may_resume(thread)) {
 		thread->engine = CSINK_ENGINE_NONE;
-		csink_recording_lose(&csink_process.rec, CSINK_LOSS_STUCK, 1);
+		csink_recording_lose(&csink_own_recording, CSINK_LOSS_STUCK, 1);
 		return;
 	}
 	csink_engine_resume(thread);
@@ -289,9 +289,9 @@ void csink_thread_mute(struct csink_thread *thread, bool mute)
 /* Counts now, of a thread other than the caller only the CPU clock is known. */
 static void counts_now(const struct csink_thread *thread, uint64_t cpu_ns, bool is_self, uint64_t *counts)
 {
-	for (uint32_t i = 0; i < csink_process.nr_events; i++) {
-		const struct csink_rec_event *event = &csink_process.events[i].rec;
-		const struct csink_group *group = &thread->groups[csink_process.group_of[i]];
+	for (uint32_t i = 0; i < csink_plan.nr_events; i++) {
+		const struct csink_rec_event *event = &csink_plan.events[i].rec;
+		const struct csink_group *group = &thread->groups[csink_plan.group_of[i]];
 
 		counts[i] = thread->last[i];
 		if (event->flags & CSINK_EVENT_CPU_NS)
@@ -310,10 +310,10 @@ void csink_thread_flush(struct csink_thread *thread)
 		return;
 	csink_engine_refresh(thread, false);
 	counts_now(thread, cpu_ns, true, counts);
-	for (uint32_t i = 0; i < csink_process.nr_events; i++) {
+	for (uint32_t i = 0; i < csink_plan.nr_events; i++) {
 		weights[i] = counts[i] - thread->last[i];
 		thread->last[i] = counts[i];
-		if (i == csink_process.off_cpu_event)
+		if (i == csink_plan.off_cpu_event)
 			weights[i] = csink_switches_take(thread);
 		any |= weights[i];
 	}
@@ -333,32 +333,32 @@ static void flush_other(struct csink_thread *thread, struct csink_rec_thread *en
 {
 	uint64_t cpu_ns = csink_cpu_ns(thread_clock(thread->tid));
 	uint64_t counts[CSINK_MAX_EVENTS], weights[CSINK_MAX_EVENTS], any = 0;
-	uint32_t bytes = (uint32_t)sizeof(struct csink_rec_row) + csink_process.nr_events * 8;
+	uint32_t bytes = (uint32_t)sizeof(struct csink_rec_row) + csink_plan.nr_events * 8;
 	struct csink_rec_row *row;
 
 	if (!cpu_ns)
 		return;
 	counts_now(thread, cpu_ns, false, counts);
-	for (uint32_t i = 0; i < csink_process.nr_events; i++) {
+	for (uint32_t i = 0; i < csink_plan.nr_events; i++) {
 		weights[i] = counts[i] - thread->last[i];
 		/* A sample that the thread takes meanwhile must not come out negative. */
 		if (weights[i] > CSINK_NS_PER_S)
 			weights[i] = 0;
-		if (i == csink_process.off_cpu_event)
+		if (i == csink_plan.off_cpu_event)
 			weights[i] = csink_switches_open_ns(thread, cpu_ns);
 		any |= weights[i];
 	}
 	/* Its rows are its own to write: the remainder gets a row of its own, that the index does not know. */
 	row = atomic_load_explicit(&thread->remainder, memory_order_relaxed);
 	if (row) { /* a second end of the same image */
-		memcpy(row->weights, weights, csink_process.nr_events * sizeof(*weights));
+		memcpy(row->weights, weights, csink_plan.nr_events * sizeof(*weights));
 		return;
 	}
-	row = any ? csink_recording_reserve(&csink_process.rec, writer, bytes) : NULL;
+	row = any ? csink_recording_reserve(&csink_own_recording, writer, bytes) : NULL;
 	if (!row)
 		return;
 	row->thread = thread->ref;
-	memcpy(row->weights, weights, csink_process.nr_events * sizeof(*weights));
+	memcpy(row->weights, weights, csink_plan.nr_events * sizeof(*weights));
 	csink_recording_commit(row, bytes, CSINK_ENTRY_ROW, 0);
 	atomic_store_explicit(&thread->remainder, row, memory_order_release);
 	entry->cpu_ns = cpu_ns - thread->cpu_base_ns;
@@ -390,7 +390,7 @@ void csink_thread_unflush(struct csink_thread *thread)
 	struct csink_rec_row *row = atomic_exchange_explicit(&thread->remainder, NULL, memory_order_acquire);
 
 	if (row)
-		memset(row->weights, 0, csink_process.nr_events * sizeof(*row->weights));
+		memset(row->weights, 0, csink_plan.nr_events * sizeof(*row->weights));
 }
 
 void csink_threads_unflush_others(void)
@@ -400,7 +400,7 @@ void csink_threads_unflush_others(void)
 			csink_thread_unflush(thread);
 }
 
-void csink_threads_forget(void)
+void csink_threads_reset(void)
 {
 	struct csink_thread *thread = atomic_load_explicit(&all_states, memory_order_acquire);
 

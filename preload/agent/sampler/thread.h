@@ -21,7 +21,7 @@
 #include "preload/core/record/recording.h"
 #include "preload/core/record/stacks.h"
 
-/* What the handler gets to stand on: the interrupted stack may be a small alternate one, a coroutine's, or nearly full.
+/* The stack of the handler: the interrupted one may be a small alternate one, a coroutine's, or nearly full.
  */
 enum { CSINK_HANDLER_STACK = 32 * 1024 };
 
@@ -36,20 +36,22 @@ struct csink_hidden {
 	/* Real-time ones that the kernel does block, since it keeps some for the program; the thread takes no samples.
 	 */
 	uint64_t queued;
-	uint64_t waiting; /* those that it waits for with sigwait(3) and the like */
-	uint64_t swap;    /* the mask of the sigsuspend(2), ppoll(2) or the like that it is in */
-	bool swapped;     /* it is in one */
-	bool deferred;    /* one is pending in a forked child that has not begun, and blocked by the kernel */
-	int8_t anchor;    /* whether the anchor signal was blocked at that call; CSINK_ANCHOR_ANY: of no interest */
+	uint64_t waiting;     /* those that it waits for with sigwait(3) and the like */
+	uint64_t swap;        /* the mask of the sigsuspend(2), ppoll(2) or the like that it is in */
+	bool swapped;         /* it is in one */
+	bool ended_by_sample; /* that call was, and is repeated */
+	bool deferred;        /* one is pending in a forked child that has not begun, and blocked by the kernel */
+	int8_t anchor;        /* whether the anchor signal was blocked at that call; CSINK_ANCHOR_ANY: of no interest */
 };
 #define CSINK_ANCHOR_ANY 2
 
 struct csink_thread {
 	/* what each sample touches */
-	struct csink_group groups[CSINK_MAX_EVENTS]; /* csink_process.groups */
+	struct csink_group groups[CSINK_MAX_EVENTS]; /* csink_plan.groups */
 	uint64_t last[CSINK_MAX_EVENTS];             /* counts at the last sample, as counted */
 	uint64_t last_enabled_ns[CSINK_MAX_EVENTS], last_running_ns[CSINK_MAX_EVENTS]; /* of each group */
-	uint64_t last_waited_ns[CSINK_MAX_EVENTS]; /* by a group of one kind of CPU and its kin: at the first of them */
+	uint64_t last_waited_ns[CSINK_MAX_EVENTS]; /* by a group and its counterparts for other kinds of CPU: at the
+						      first of them */
 	struct csink_rec_thread *entry;
 	struct csink_row last_row;
 	struct csink_rec_row
@@ -113,7 +115,7 @@ struct csink_thread *csink_threads_first(void);
 
 /** A stack for opening the calling thread's counters elsewhere, unless there is no other thread yet. Context: thread,
  * signal. */
-void csink_thread_lend_stack(struct csink_thread *thread, struct csink_group_open *open);
+void csink_thread_opener_stack(struct csink_thread *thread, struct csink_group_open *open);
 
 /** Take a state, NEW. NULL when no memory is left. Context: thread. */
 struct csink_thread *csink_thread_get(void);
@@ -169,7 +171,7 @@ void csink_thread_unflush(struct csink_thread *thread);
 void csink_threads_unflush_others(void);
 
 /** In a forked child: every state but the caller's is free again. Context: init. */
-void csink_threads_forget(void);
+void csink_threads_reset(void);
 
 /** CPU time of all threads that are known, up to their last flush, and how many there were. Context: thread. */
 uint64_t csink_threads_cpu_ns(uint32_t *nr_threads);

@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "preload/agent/sampler/plan.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
 
 /* Once for each event of the process; the flag is the report's to show. */
 static void mark_scaled(uint32_t event)
 {
-	struct csink_rec_event *rec = &csink_process.rec.header->events[event];
+	struct csink_rec_event *rec = &csink_own_recording.header->events[event];
 
 	if (!(__atomic_load_n(&rec->flags, __ATOMIC_RELAXED) & CSINK_EVENT_SCALED))
 		__atomic_fetch_or(&rec->flags, CSINK_EVENT_SCALED, __ATOMIC_RELAXED);
@@ -28,7 +29,7 @@ static void mark_scaled(uint32_t event)
 static __attribute__((noinline)) uint64_t has_waited(struct csink_thread *thread, uint32_t g,
 						     const struct csink_group_read *read)
 {
-	uint32_t kin = csink_process.kin_of[g], left = kin;
+	uint32_t all = csink_plan.counterparts_of[g], left = all;
 	uint64_t ran_ns = read->running_ns, waited_ns, *last_ns;
 
 	for (; left; left &= left - 1) {
@@ -38,8 +39,8 @@ static __attribute__((noinline)) uint64_t has_waited(struct csink_thread *thread
 			return 0;
 		ran_ns += csink_group_page_running_ns(other);
 	}
-	last_ns = &thread->last_waited_ns[__builtin_ctz(kin | 1u << g)]; /* one for them all */
-	if (!kin || read->enabled_ns <= ran_ns + *last_ns)
+	last_ns = &thread->last_waited_ns[__builtin_ctz(all | 1u << g)]; /* one for them all */
+	if (!all || read->enabled_ns <= ran_ns + *last_ns)
 		return 0;
 	waited_ns = read->enabled_ns - ran_ns - *last_ns;
 	*last_ns += waited_ns;
@@ -54,7 +55,7 @@ static void weigh_counts(struct csink_thread *thread, uint32_t g, const struct c
 	uint32_t left = thread->groups[g].members;
 	bool shared;
 
-	if (CSINK_UNLIKELY(csink_process.events[thread->groups[g].leader].cpus[0]))
+	if (CSINK_UNLIKELY(csink_plan.events[thread->groups[g].leader].cpus[0]))
 		enabled = running + has_waited(thread, g, read);
 	shared = running && running < enabled;
 	for (; left; left &= left - 1) {
@@ -77,11 +78,11 @@ static void weigh_counts(struct csink_thread *thread, uint32_t g, const struct c
 void csink_sample_weigh(struct csink_thread *thread, uint32_t g, const struct csink_group_read *read, uint64_t *weights)
 {
 	const struct csink_group *group = &thread->groups[g];
-	uint32_t cpu = csink_process.cpu_event;
+	uint32_t cpu = csink_plan.cpu_event;
 
-	memset(weights, 0, csink_process.nr_events * sizeof(*weights));
+	memset(weights, 0, csink_plan.nr_events * sizeof(*weights));
 	weigh_counts(thread, g, read, weights);
-	if (csink_process.time_groups >> g & 1 && !(thread->groups[csink_process.group_of[cpu]].members >> cpu & 1)) {
+	if (csink_plan.time_groups >> g & 1 && !(thread->groups[csink_plan.group_of[cpu]].members >> cpu & 1)) {
 		uint64_t now = group->base[cpu] + read->enabled_ns;
 
 		weights[cpu] = now > thread->last[cpu] ? now - thread->last[cpu] : 0;

@@ -182,16 +182,16 @@ csink_row_t csink_row_find(uintptr_t pc, bool exact, uint64_t mix)
 	char *table = exact ? csink_rows.leaves : csink_rows.callers;
 	struct csink_row_entry *entry = (struct csink_row_entry *)(table + slot);
 	struct csink_row_entry *neighbour = (struct csink_row_entry *)(table + (slot ^ CSINK_ROW_NEIGHBOUR));
-	csink_row_t row, driven_out;
+	csink_row_t row, evicted;
 
 	if ((csink_row_get((char *)entry, pc, mix, &row) || csink_row_get((char *)neighbour, pc, mix, &row)) &&
 	    csink_row_holds(row))
 		return row;
 	row = csink_row_compile(pc, exact);
-	driven_out = atomic_load_explicit(&entry->row, memory_order_relaxed);
+	evicted = atomic_load_explicit(&entry->row, memory_order_relaxed);
 	/* An empty one would drive out the neighbour's own row for nothing, and so would that one when it is back. */
-	if (driven_out) {
-		atomic_store_explicit(&neighbour->row, driven_out, memory_order_relaxed);
+	if (evicted) {
+		atomic_store_explicit(&neighbour->row, evicted, memory_order_relaxed);
 		atomic_store_explicit(&neighbour->check, atomic_load_explicit(&entry->check, memory_order_relaxed),
 				      memory_order_relaxed);
 	}

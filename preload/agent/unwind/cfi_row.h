@@ -92,7 +92,7 @@ struct csink_row_entry {
 
 /*
  * Two tables of 256 KiB each, whose pages are touched as rows are made: return addresses, of which a block of 16 bytes
- * of code has seldom two, so that code close together has rows close together; and interrupted instructions, any of
+ * of code rarely has two, so that code close together has rows close together; and interrupted instructions, any of
  * which may come. An entry's neighbour in the same 32 bytes takes what it drives out.
  */
 #define CSINK_ROW_TABLE_BYTES (256UL << 10)

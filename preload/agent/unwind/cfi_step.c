@@ -1,4 +1,4 @@
-/* One frame by all rules of its address, with every register that can be known. Slow (no rows), and seldom needed. */
+/* One frame by all rules of its address, with every register that can be known. Slow (no rows), and rarely needed. */
 #include "preload/core/cfi/cfi.h"
 
 struct frame {

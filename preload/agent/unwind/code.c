@@ -103,7 +103,7 @@ bool csink_code_is_edge(uintptr_t pc)
 }
 
 /* A stub, or a jump alone, as linkers put between code that is far apart. */
-static bool is_way_on(uintptr_t pc)
+static bool is_jump(uintptr_t pc)
 {
 	return csink_code_pushed(pc) == 0 || code_is(pc, "\xe9", 1);
 }
@@ -141,9 +141,7 @@ enum csink_code_call csink_code_call(uintptr_t ra, uintptr_t pc)
 	memcpy(&distance, code - 4, sizeof(distance));
 	target = ra + (uintptr_t)(intptr_t)distance;
 	if (code[-5] == 0xe8)
-		return leads_near(target, pc) ? CSINK_CALL_NEARBY
-		       : is_way_on(target)    ? CSINK_CALL
-					      : CSINK_CALL_ELSEWHERE;
+		return leads_near(target, pc) ? CSINK_CALL_NEARBY : is_jump(target) ? CSINK_CALL : CSINK_CALL_ELSEWHERE;
 	/* ff /2: through a register, or memory at one; plus 1 or 4 bytes of displacement, and with one more for SIB. */
 	for (int bytes = 2; bytes <= 7; bytes++)
 		if (bytes != 5 && code[-bytes] == 0xff && (code[1 - bytes] & 0x38) == 0x10)

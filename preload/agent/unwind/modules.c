@@ -16,7 +16,7 @@
 
 /*
  * Two buffers. One is current; a refresh fills the other, if no reader is left in it, and makes it current. Readers
- * announce themselves in the buffer that they use.
+ * mark the buffer that they use.
  */
 struct snapshot {
 	_Atomic uint32_t readers;
@@ -287,7 +287,7 @@ void csink_modules_init(struct csink_recording *rec, struct csink_writer *writer
 	/* Beside each other: the two share a page in most programs. */
 	for (int i = 0; i < 2 && !buffers[i].room; i++)
 		grow(&buffers[i]);
-	/* What a former recording (before a fork) knew is unknown to this one. */
+	/* What was written to the recording before a fork is not in this one. */
 	buffers[atomic_load(&current)].nr = 0;
 	atomic_store(&buffers[0].readers, 0);
 	atomic_store(&buffers[1].readers, 0);

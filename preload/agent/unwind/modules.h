@@ -20,14 +20,14 @@ struct csink_module {
 	uint64_t start, end; /* executable addresses */
 	const ElfW(Phdr) * phdr;
 	uint32_t nr_phdr;
-	uint64_t eh_frame; /* where its PT_GNU_EH_FRAME lies: tells objects that were at one address apart; 0: none */
+	uint64_t eh_frame; /* where its PT_GNU_EH_FRAME is: distinguishes objects that were at one address; 0: none */
 	const void *link_map;
 	const void *dynamic;
 	csink_ref_t entry;  /* its csink_rec_module */
 	uint32_t name_hash; /* of the loader's own name for it */
 };
 
-/** An object is being unloaded, by this thread or another: it may be gone before anything else says so. Context:
+/** An object is being unloaded, by this thread or another: it may be gone before the list of objects shows it. Context:
  * signal.
  */
 bool csink_modules_unloading(void);
@@ -103,7 +103,7 @@ void csink_module_program(char *path, size_t size);
 
 /**
  * Fill path, segments and build id of an object that a scan found. False if it has no executable segment.
- * @program  what csink_module_program said, or "": it has not been asked.
+ * @program  what csink_module_program wrote, or "": it has not been called.
  */
 bool csink_module_describe(struct csink_module_info *info, const char *program);
 

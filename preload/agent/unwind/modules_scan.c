@@ -2,7 +2,7 @@
  * The loader's link-map list, read from inside a signal handler.
  *
  * Another thread may be in dlopen or dlclose: nodes vanish while we walk. So every load goes through
- * process_vm_readv(2) on ourselves, which fails instead of faulting, and a walk counts only if r_state said
+ * process_vm_readv(2) on ourselves, which fails instead of faulting, and a walk counts only if r_state was
  * "consistent" before and after it.
  */
 #include <elf.h>

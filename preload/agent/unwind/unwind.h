@@ -18,7 +18,7 @@
 
 /* Why a walk ended. */
 enum csink_walk_end {
-	CSINK_WALK_COMPLETE,  /* reached the outermost frame: CFI says so (undefined return address), or
+	CSINK_WALK_COMPLETE,  /* reached the outermost frame: its CFI marks the return address as undefined, or
 				 main's/start_thread's */
 	CSINK_WALK_DEPTH,     /* the limit */
 	CSINK_WALK_NO_CFI,    /* an address that no table covers, and no fallback helped */
@@ -107,7 +107,7 @@ int csink_walk_dwarf_init(void);
 
 /**
  * Walk by our own rows of .eh_frame, by frame pointers where no table covers the code. csink_walk_dwarf_init must have
- * returned 0. Where rules cannot be followed, the walk ends and says so. Context: signal.
+ * returned 0. Where rules cannot be followed, the walk ends, and walk->end has the reason. Context: signal.
  */
 void csink_walk_dwarf(struct csink_walk *walk, const ucontext_t *uc);
 

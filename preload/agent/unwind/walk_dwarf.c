@@ -116,7 +116,7 @@ static bool is_on_stack(const struct csink_walker *w)
 }
 
 /* Before the walk: what of the last one helps. */
-static void look_back(struct csink_walker *w, struct plain *p)
+static void reuse_last_walk(struct csink_walker *w, struct plain *p)
 {
 	const struct csink_walk *walk = w->walk;
 	uint32_t changed = walk->max_frames;
@@ -210,22 +210,22 @@ static void walk_from_handler(struct csink_walker *w, struct plain *p, const uco
 }
 
 /* Rules were followed where they did not hold (libgcc overwrites what those of its own frames refer to, on its way into
- * a handler), or the stack lies. */
-static void drop_false_callers(struct csink_walk *walk)
+ * a handler), or the stack is damaged. */
+static void drop_bad_stack(struct csink_walk *walk)
 {
 	for (; walk->nr_frames && is_no_caller(walk->frames[walk->nr_frames - 1]); walk->end = CSINK_WALK_BAD_STACK)
 		walk->nr_frames--;
 }
 
-static __attribute__((noinline)) void mend(struct csink_walker *w, struct plain *p, const ucontext_t *uc)
+static __attribute__((noinline)) void walk_again(struct csink_walker *w, struct plain *p, const ucontext_t *uc)
 {
 	walk_from_handler(w, p, uc);
 	if (has_failed(w->walk))
-		drop_false_callers(w->walk);
+		drop_bad_stack(w->walk);
 }
 
 /* The room has been written over, from the other end. */
-static void forget(struct csink_walk *walk)
+static void reset_memo(struct csink_walk *walk)
 {
 	if (walk->memo)
 		walk->memo->first = walk->memo->nr = 0;
@@ -241,14 +241,14 @@ void csink_walk_dwarf(struct csink_walk *walk, const ucontext_t *uc)
 	w.walk = walk;
 	w.mix = csink_row_mix(csink_modules_unloads());
 	csink_walker_start(&w, &uc->uc_mcontext);
-	look_back(&w, &p);
+	reuse_last_walk(&w, &p);
 	walk_all(&w, &p);
 	if (CSINK_UNLIKELY(has_failed(walk)))
-		mend(&w, &p, uc);
+		walk_again(&w, &p, uc);
 	if (p.trail)
 		csink_walk_memo_keep(&w, p.joined, p.fp_until);
 	else
-		forget(walk);
+		reset_memo(walk);
 }
 
 /* Without a trail (over signal frames, on other stacks): walk once more, step by step. */

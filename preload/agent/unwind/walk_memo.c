@@ -143,7 +143,7 @@ void csink_walk_memo_keep(struct csink_walker *w, bool joined, uint32_t fp_until
 		keep_alone(walk, fp_until);
 	memo->mix = w->mix;
 	memo->high = w->load.high;
-	/* What is seldom of use is not worth its keeping: it takes an eighth of a walk's time. */
+	/* What is rarely of use is not worth keeping: it takes an eighth of a walk's time. */
 	if (had && nr > memo->nr - memo->nr / 4)
 		memo->rest = NR_RESTS;
 	walk->nr_frames = memo->nr;

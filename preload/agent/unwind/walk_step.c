@@ -4,7 +4,7 @@
  */
 #include "preload/agent/unwind/walk_step.h"
 
-/* Stands for a frame pointer that could not be had: no frame is there. */
+/* The value of a frame pointer that could not be read: no frame is there. */
 #define LOST_FP 1
 
 static struct csink_walk_dwarf_counts counts;

@@ -85,7 +85,7 @@ static bool is_fp_frame(struct csink_walker *w, enum csink_code_call call, uint6
 	       call_at(w, w->fp + 8, ra) == call;
 }
 
-/* Where code says so itself, a frame is not there yet, or no more: just called, about to return, or between a push of
+/* The code itself shows that a frame is not there yet, or no more: just called, about to return, or between a push of
  * the caller's frame pointer and its own. */
 static bool is_frame_half_made(struct csink_walker *w, uintptr_t *cfa, uint64_t *fp, uint64_t *ra)
 {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "include/countersink/explain.h"
+#include "include/internal/base.h"
 #include "preload/api/events/event_parse.h"
 
 #define MAX_KINDS 8 /* of CPU in one machine */
@@ -27,10 +28,11 @@ static int try_all(const struct csink_event_spec *specs, int nr)
 
 void csink_events_auto(struct csink_event_spec *out, char *reason, size_t size)
 {
+	CSINK_KEEP_ERRNO;
 	static const struct csink_event_roots machine;
 	struct csink_event_spec bound[MAX_KINDS];
 	struct csink_event_error err;
-	int saved = errno, nr, counts;
+	int nr, counts;
 	char why[128];
 
 	csink_event_named("cycles", out);
@@ -39,7 +41,6 @@ void csink_events_auto(struct csink_event_spec *out, char *reason, size_t size)
 	counts = try_all(bound, nr);
 	if (counts > 0) {
 		snprintf(reason, size, "cycles: the PMU of this machine counts");
-		errno = saved;
 		return;
 	}
 	csink_event_named("task-clock", out);
@@ -51,5 +52,4 @@ void csink_events_auto(struct csink_event_spec *out, char *reason, size_t size)
 			 "real); using task-clock");
 	else
 		snprintf(reason, size, "%s; using task-clock", csink_explain_brief(-counts, why, sizeof(why)));
-	errno = saved;
 }

@@ -200,7 +200,7 @@ static bool joins(const struct csink_event_spec *specs, const uint32_t *plan, ui
 }
 
 /* An event that says how often it is to be sampled leads a group of its own; so does each of the user's. */
-static bool stands_apart(const struct csink_event_spec *spec)
+static bool leads_own_group(const struct csink_event_spec *spec)
 {
 	return spec->attr.sample_period || spec->attr.freq;
 }
@@ -219,13 +219,13 @@ static uint32_t assign(const struct csink_event_spec *specs, uint32_t nr, uint32
 			continue;
 		}
 		for (group = 0; group < nr_groups; group++)
-			if (is_open[group] && !stands_apart(&specs[i]) && joins(specs, plan, i, group))
+			if (is_open[group] && !leads_own_group(&specs[i]) && joins(specs, plan, i, group))
 				break;
 		plan[i] = group;
 		if (group < nr_groups)
 			continue;
 		/* The first one of all may say how often for those that join it. */
-		is_open[nr_groups++] = !stands_apart(&specs[i]) || !i;
+		is_open[nr_groups++] = !leads_own_group(&specs[i]) || !i;
 	}
 	return nr_groups;
 }

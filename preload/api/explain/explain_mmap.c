@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "include/internal/base.h"
 #include "preload/api/explain/explain_probe.h"
 
 struct mapping {
@@ -83,8 +84,8 @@ static void explain_budget(size_t bytes, struct csink_explanation *out)
 CSINK_EXPORT void csink_explain_mmap(const struct perf_event_attr *attr, int fd, size_t bytes, int prot, int map_flags,
 				     int err, struct csink_explanation *out)
 {
+	CSINK_KEEP_ERRNO;
 	struct mapping map = {attr, bytes, (size_t)sysconf(_SC_PAGESIZE), fd, prot, map_flags};
-	int saved = errno;
 
 	memset(out, 0, sizeof(*out));
 	out->err = err;
@@ -109,5 +110,4 @@ CSINK_EXPORT void csink_explain_mmap(const struct perf_event_attr *attr, int fd,
 		out->cause = CSINK_CAUSE_UNKNOWN;
 		csink_explain_text(out, "none of the known rules for rings is broken");
 	}
-	errno = saved;
 }

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "preload/api/explain/explain_probe.h"
 
@@ -242,9 +243,7 @@ static int explain(const struct csink_perf_call *call, int err, struct csink_exp
 CSINK_EXPORT int csink_explain_open(const struct csink_perf_call *call, int err, struct csink_explanation *out,
 				    unsigned max)
 {
-	int saved = errno, nr;
+	CSINK_KEEP_ERRNO;
 
-	nr = max ? explain(call, err, out, max) : 0;
-	errno = saved;
-	return nr;
+	return max ? explain(call, err, out, max) : 0;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "include/internal/base.h"
 #include "preload/api/explain/explain_probe.h"
 #include "preload/core/status.h"
 #include "preload/core/sysfs.h"
@@ -136,7 +137,7 @@ static void describe_cpu(struct csink_probe *probe, int err, struct csink_explan
 	}
 }
 
-static void describe_nobody(struct csink_probe *probe, struct csink_explanation *fault)
+static void describe_no_target(struct csink_probe *probe, struct csink_explanation *fault)
 {
 	(void)probe;
 	fault->cause = CSINK_CAUSE_BAD_VALUE;
@@ -232,7 +233,7 @@ static void check_whole_cpu(struct csink_probe *probe)
 		return;
 	fault = csink_probe_fault(probe, err, CSINK_CAUSE_TARGET, "cpu");
 	if (probe->call->cpu == -1)
-		describe_nobody(probe, fault);
+		describe_no_target(probe, fault);
 	else
 		describe_cpu(probe, err, fault);
 	probe->pid = 0;
@@ -256,8 +257,8 @@ void csink_probe_target(struct csink_probe *probe)
 
 static void describe_group_fd(int fd, struct csink_explanation *fault)
 {
+	CSINK_KEEP_ERRNO;
 	char path[64], target[64] = "";
-	int saved = errno;
 	ssize_t length;
 
 	fault->cause = CSINK_CAUSE_CALLER;
@@ -270,7 +271,6 @@ static void describe_group_fd(int fd, struct csink_explanation *fault)
 		csink_explain_text(fault, "group_fd %d is not a perf event but %s", fd,
 				   target[0] ? target : "another file");
 	csink_explain_remedy(fault, "give the fd of the group's leader, or -1");
-	errno = saved;
 }
 
 /* What the member may not share with its leader: tried by taking it away. */

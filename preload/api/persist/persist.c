@@ -29,8 +29,8 @@ static int check_reply(struct csink_persist_reply *reply)
 
 /* Send a request and receive its (first) reply, which may bring an fd. Returns the
  * socket, or -errno: -ECONNREFUSED if there is no keeper. */
-static int converse(int directory_fd, const struct csink_persist_request *request, struct csink_persist_reply *reply,
-		    int *got_fd)
+static int request_reply(int directory_fd, const struct csink_persist_request *request,
+			 struct csink_persist_reply *reply, int *got_fd)
 {
 	int fd = -ECONNREFUSED, err = -EPIPE;
 
@@ -58,20 +58,18 @@ static int converse(int directory_fd, const struct csink_persist_request *reques
 /* One question, one answer. Returns reply.err, or why there was none. */
 static int ask(const char *base, struct csink_persist_request *request, struct csink_persist_reply *reply, int *got_fd)
 {
-	int saved = errno, fd, directory_fd;
+	CSINK_KEEP_ERRNO;
+	int fd, directory_fd;
 	char path[PATH_MAX];
 
 	request->bytes = sizeof(*request);
 	directory_fd = csink_persist_directory(base, false, path);
-	if (directory_fd < 0) {
-		errno = saved;
+	if (directory_fd < 0)
 		return directory_fd;
-	}
-	fd = converse(directory_fd, request, reply, got_fd);
+	fd = request_reply(directory_fd, request, reply, got_fd);
 	close(directory_fd);
 	if (fd >= 0)
 		close(fd);
-	errno = saved;
 	if (fd == -ECONNREFUSED)
 		return -ENOENT;
 	return fd < 0 ? fd : reply->err;
@@ -146,9 +144,10 @@ static int detach_set(const struct csink_persist_member *members, uint32_t nr, s
 CSINK_EXPORT int csink_persist_detach_set_sized(const struct csink_persist_member *members, uint32_t nr,
 						struct csink_persist_event *event, size_t event_bytes, const char *base)
 {
+	CSINK_KEEP_ERRNO;
 	struct csink_persist_request request = {.bytes = sizeof(request), .op = CSINK_PERSIST_DETACH};
 	struct csink_persist_reply reply;
-	int saved = errno, err = nr ? import_event(&request.event, event, event_bytes) : -EINVAL;
+	int err = nr ? import_event(&request.event, event, event_bytes) : -EINVAL;
 	uint64_t id;
 
 	for (uint32_t i = nr; i-- > 0 && !err;)
@@ -159,7 +158,6 @@ CSINK_EXPORT int csink_persist_detach_set_sized(const struct csink_persist_membe
 	}
 	if (!err) /* attr stays as it is */
 		memcpy(event, &reply.event, HEAD);
-	errno = saved;
 	return err;
 }
 
@@ -174,9 +172,10 @@ CSINK_EXPORT int csink_persist_detach_sized(int fd, struct csink_persist_event *
 CSINK_EXPORT int csink_persist_open_member(uint64_t id, uint32_t nth, struct csink_persist_member *member,
 					   const char *base)
 {
+	CSINK_KEEP_ERRNO;
 	struct csink_persist_request request = {.op = CSINK_PERSIST_OPEN, .member = nth, .event = {.id = id}};
 	struct csink_persist_reply reply;
-	int saved = errno, fd = -1, err;
+	int fd = -1, err;
 	uint64_t got;
 
 	/* The reply has its CPU: the request need not name it. */
@@ -186,7 +185,6 @@ CSINK_EXPORT int csink_persist_open_member(uint64_t id, uint32_t nth, struct csi
 		err = -EPROTO;
 	if (err && fd >= 0)
 		close(fd);
-	errno = saved;
 	if (err)
 		return err;
 	*member = reply.member;
@@ -197,9 +195,10 @@ CSINK_EXPORT int csink_persist_open_member(uint64_t id, uint32_t nth, struct csi
 CSINK_EXPORT int csink_persist_open_sized(uint64_t id, int cpu, struct csink_persist_event *event, size_t event_bytes,
 					  const char *base)
 {
+	CSINK_KEEP_ERRNO;
 	struct csink_persist_request request = {.op = CSINK_PERSIST_OPEN, .event = {.id = id, .cpu = cpu}};
 	struct csink_persist_reply reply;
-	int saved = errno, fd = -1, err = ask(base, &request, &reply, &fd);
+	int fd = -1, err = ask(base, &request, &reply, &fd);
 	uint64_t got;
 
 	if (!err && (fd < 0 || csink_persist_id(fd, &got) || got != id))
@@ -208,7 +207,6 @@ CSINK_EXPORT int csink_persist_open_sized(uint64_t id, int cpu, struct csink_per
 		err = export_event(event, event_bytes, &reply.event);
 	if (err && fd >= 0)
 		close(fd);
-	errno = saved;
 	return err ? err : fd;
 }
 
@@ -225,13 +223,13 @@ CSINK_EXPORT int csink_persist_read(uint64_t id, struct csink_persist_value *val
 
 CSINK_EXPORT int csink_persist_attach(int fd, const char *base)
 {
+	CSINK_KEEP_ERRNO;
 	struct csink_persist_request request = {.op = CSINK_PERSIST_ATTACH};
 	struct csink_persist_reply reply;
-	int saved = errno, err = csink_persist_id(fd, &request.event.id);
+	int err = csink_persist_id(fd, &request.event.id);
 
 	if (!err)
 		err = ask(base, &request, &reply, NULL);
-	errno = saved;
 	return err;
 }
 
@@ -258,17 +256,18 @@ union callers_event {
 CSINK_EXPORT int csink_persist_list_sized(int (*each)(const struct csink_persist_event *event, void *data), void *data,
 					  size_t event_bytes, const char *base)
 {
+	CSINK_KEEP_ERRNO;
 	struct csink_persist_request request = {.bytes = sizeof(request), .op = CSINK_PERSIST_LIST};
 	struct csink_persist_reply reply;
 	union callers_event view;
 	uint64_t waited_ns = 0;
-	int saved = errno, nr = 0, fd, directory_fd, err = 0;
+	int nr = 0, fd, directory_fd, err = 0;
 	char path[PATH_MAX];
 
 	if (event_bytes > sizeof(view) || event_bytes < HEAD + PERF_ATTR_SIZE_VER0)
 		return -EINVAL;
 	directory_fd = csink_persist_directory(base, false, path);
-	fd = directory_fd < 0 ? directory_fd : converse(directory_fd, &request, &reply, NULL);
+	fd = directory_fd < 0 ? directory_fd : request_reply(directory_fd, &request, &reply, NULL);
 	if (directory_fd >= 0)
 		close(directory_fd);
 	if (fd >= 0) {
@@ -283,7 +282,6 @@ CSINK_EXPORT int csink_persist_list_sized(int (*each)(const struct csink_persist
 	} else if (fd != -ENOENT && fd != -ECONNREFUSED) {
 		err = fd;
 	}
-	errno = saved;
 	return err ? err : nr;
 }
 
@@ -319,7 +317,8 @@ static int count_files(int directory_fd)
 
 CSINK_EXPORT int csink_persist_lost(const char *base)
 {
-	int saved = errno, nr = 0, directory_fd;
+	CSINK_KEEP_ERRNO;
+	int nr = 0, directory_fd;
 	char path[PATH_MAX];
 
 	directory_fd = csink_persist_directory(base, false, path);
@@ -329,6 +328,5 @@ CSINK_EXPORT int csink_persist_lost(const char *base)
 	} else if (directory_fd != -ENOENT) {
 		nr = directory_fd;
 	}
-	errno = saved;
 	return nr;
 }

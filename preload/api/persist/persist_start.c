@@ -60,7 +60,7 @@ static bool find_program(char path[PATH_MAX])
 	return false;
 }
 
-struct birth {
+struct keeper_exec {
 	const char *program;
 	char *const *argv, *const *env;
 	int socket;
@@ -72,7 +72,7 @@ static __attribute__((noreturn)) void leave(int status)
 		csink_rawcall(SYS_exit_group, status);
 }
 
-static __attribute__((noreturn)) void become_keeper(const struct birth *birth)
+static __attribute__((noreturn)) void exec_keeper(const struct keeper_exec *keeper)
 {
 	uint64_t none = 0;
 	int null = (int)csink_rawcall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR, 0);
@@ -80,20 +80,20 @@ static __attribute__((noreturn)) void become_keeper(const struct birth *birth)
 	csink_rawcall(SYS_setsid);
 	csink_rawcall(SYS_chdir, "/");
 	/* The keeper's fd 0 is the connection to us; duplicates are open after exec, but not one onto itself. */
-	if (birth->socket)
-		csink_rawcall(SYS_dup3, birth->socket, 0, 0);
+	if (keeper->socket)
+		csink_rawcall(SYS_dup3, keeper->socket, 0, 0);
 	else
 		csink_rawcall(SYS_fcntl, 0, F_SETFD, 0);
 	csink_rawcall(SYS_dup3, null, 1, 0);
 	csink_rawcall(SYS_dup3, null, 2, 0);
 	csink_rawcall(SYS_close_range, 3U, ~0U, 0);
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
-	csink_rawcall(SYS_execve, birth->program, birth->argv, birth->env);
+	csink_rawcall(SYS_execve, keeper->program, keeper->argv, keeper->env);
 	leave(127);
 }
 
 /* Returns 0 or -errno. The keeper confirms its start on the socket. */
-static int give_birth(const struct birth *birth)
+static int start_keeper(const struct keeper_exec *keeper)
 {
 	uint64_t all = ~0ULL, old;
 	long pid;
@@ -102,7 +102,7 @@ static int give_birth(const struct birth *birth)
 	pid = csink_rawcall(SYS_clone, 0UL, 0, NULL, NULL, 0);
 	if (!pid) {
 		if (!csink_rawcall(SYS_clone, 0UL, 0, NULL, NULL, 0))
-			become_keeper(birth);
+			exec_keeper(keeper);
 		leave(0);
 	}
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
@@ -117,7 +117,7 @@ static int start(int directory_fd)
 	struct timeval patience = {PATIENCE_S, 0};
 	char program[PATH_MAX], directory[PATH_MAX], link[64], name[] = PROGRAM, persist[] = "persist", keep[] = "keep";
 	char *argv[] = {name, persist, keep, directory, NULL}, *env[] = {NULL};
-	struct birth birth = {program, argv, env, -1};
+	struct keeper_exec keeper = {program, argv, env, -1};
 	struct csink_persist_reply hello;
 	int pair[2], err;
 	ssize_t len;
@@ -135,8 +135,8 @@ static int start(int directory_fd)
 		return -errno;
 	setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	birth.socket = pair[1];
-	err = give_birth(&birth);
+	keeper.socket = pair[1];
+	err = start_keeper(&keeper);
 	close(pair[1]);
 	if (!err)
 		err = csink_persist_receive(pair[0], &hello, sizeof(hello), NULL);

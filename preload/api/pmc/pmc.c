@@ -68,7 +68,7 @@ static void claim(void)
 }
 
 /* In a child of a fork the parent's are unknown: our copies of its events are closed, its own go on. */
-static void forget_parents(void)
+static void close_parents(void)
 {
 	bool shares = csink_own_fd_shares_table(owner); /* what we close would be closed there, too */
 
@@ -91,7 +91,7 @@ static void forget_parents(void)
 }
 
 /* One thread of a forked child takes over; the others wait for it, since it initializes the lock again. */
-static bool takes_over(void)
+static bool claims_child(void)
 {
 	uint32_t *word = __atomic_load_n(&mark, __ATOMIC_ACQUIRE), none = 0;
 
@@ -107,14 +107,14 @@ static bool takes_over(void)
 static void enter(void)
 {
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-	bool forked = takes_over();
+	bool forked = claims_child();
 
 	/* Another thread of the parent may have held the lock at the fork. */
 	if (forked)
 		lock = fresh;
 	pthread_mutex_lock(&lock);
 	if (forked && nr_owned)
-		forget_parents();
+		close_parents();
 	if (forked || !owner)
 		claim();
 }
@@ -263,12 +263,10 @@ static csink_pmc_id_t allocate(const char *event, unsigned flags, int cpu)
 
 CSINK_EXPORT csink_pmc_id_t csink_pmc_allocate(const char *event, unsigned flags, int cpu)
 {
-	int saved = errno, result;
+	CSINK_KEEP_ERRNO;
 
 	enter();
-	result = leave(allocate(event, flags, cpu));
-	errno = saved;
-	return result;
+	return leave(allocate(event, flags, cpu));
 }
 
 /* ---- targets ---- */
@@ -332,17 +330,16 @@ static int attach(struct csink_pmc *pmc, pid_t pid)
 
 CSINK_EXPORT int csink_pmc_attach(csink_pmc_id_t id, pid_t pid)
 {
-	int saved = errno, err;
+	CSINK_KEEP_ERRNO;
+	int err;
 	struct csink_pmc *pmc;
 
 	enter();
 	pmc = find(id, &err);
-	err = leave(pmc ? attach(pmc, pid) : err);
-	errno = saved;
-	return err;
+	return leave(pmc ? attach(pmc, pid) : err);
 }
 
-static bool is_anyones(int32_t pid)
+static bool is_attached(int32_t pid)
 {
 	for (uint32_t i = 0; i < MAX_PMCS; i++)
 		if (pmcs[i] && *find_target(pmcs[i], pid))
@@ -369,21 +366,20 @@ static int detach(struct csink_pmc *pmc, pid_t pid)
 	}
 	if (kill(pid, 0) && errno == ESRCH)
 		return fail(-ESRCH, "there is no process %d", (int)pid);
-	if (is_anyones(pid))
+	if (is_attached(pid))
 		return fail(-EINVAL, "process %d is another PMC's target, not PMC %d's", (int)pid, pmc->id);
 	return fail(-ESRCH, "process %d is not monitored by any PMC", (int)pid);
 }
 
 CSINK_EXPORT int csink_pmc_detach(csink_pmc_id_t id, pid_t pid)
 {
-	int saved = errno, err;
+	CSINK_KEEP_ERRNO;
+	int err;
 	struct csink_pmc *pmc;
 
 	enter();
 	pmc = find(id, &err);
-	err = leave(pmc ? detach(pmc, pid) : err);
-	errno = saved;
-	return err;
+	return leave(pmc ? detach(pmc, pid) : err);
 }
 
 /* ---- states ---- */
@@ -419,19 +415,19 @@ static int start(struct csink_pmc *pmc)
 
 CSINK_EXPORT int csink_pmc_start(csink_pmc_id_t id)
 {
-	int saved = errno, err;
+	CSINK_KEEP_ERRNO;
+	int err;
 	struct csink_pmc *pmc;
 
 	enter();
 	pmc = find(id, &err);
-	err = leave(pmc ? start(pmc) : err);
-	errno = saved;
-	return err;
+	return leave(pmc ? start(pmc) : err);
 }
 
 CSINK_EXPORT int csink_pmc_stop(csink_pmc_id_t id)
 {
-	int saved = errno, err;
+	CSINK_KEEP_ERRNO;
+	int err;
 	struct csink_pmc *pmc;
 
 	enter();
@@ -441,7 +437,6 @@ CSINK_EXPORT int csink_pmc_stop(csink_pmc_id_t id)
 		pmc->state = CSINK_PMC_STOPPED;
 	}
 	leave(err);
-	errno = saved;
 	return err;
 }
 
@@ -469,19 +464,19 @@ static int read_all(const struct csink_pmc *pmc, struct csink_pmc_value *value)
 
 CSINK_EXPORT int csink_pmc_read(csink_pmc_id_t id, struct csink_pmc_value *value)
 {
-	int saved = errno, err;
+	CSINK_KEEP_ERRNO;
+	int err;
 	struct csink_pmc *pmc;
 
 	enter();
 	pmc = find(id, &err);
-	err = leave(pmc ? read_all(pmc, value) : err);
-	errno = saved;
-	return err;
+	return leave(pmc ? read_all(pmc, value) : err);
 }
 
 CSINK_EXPORT int csink_pmc_release(csink_pmc_id_t id)
 {
-	int saved = errno, err;
+	CSINK_KEEP_ERRNO;
+	int err;
 	struct csink_pmc *pmc;
 
 	enter();
@@ -494,7 +489,6 @@ CSINK_EXPORT int csink_pmc_release(csink_pmc_id_t id)
 		free(pmc);
 	}
 	leave(err);
-	errno = saved;
 	return err;
 }
 

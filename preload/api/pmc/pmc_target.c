@@ -53,7 +53,7 @@ const char *csink_pmc_errno_name(int err)
 	}
 }
 
-/* perf_event_open(2) has more errors than pmc_attach(3), and says some of these otherwise. */
+/* perf_event_open(2) has more errors than pmc_attach(3), and uses other ones for some of these. */
 static int pmc_errno(int err, bool allocating)
 {
 	switch (err) {
@@ -215,7 +215,7 @@ static int open_process(const struct csink_pmc *pmc, struct csink_pmc_target *ta
 	bool descendants = pmc->flags & CSINK_PMC_DESCENDANTS;
 	struct opening o = {pmc, target, reason, 0};
 	struct csink_task task;
-	struct csink_halt halt;
+	struct csink_stop stop;
 	int err;
 
 	if (csink_task_read(target->pid, &task))
@@ -227,8 +227,9 @@ static int open_process(const struct csink_pmc *pmc, struct csink_pmc_target *ta
 	if (err)
 		return err;
 	/* We cannot stand still ourselves; our children can. */
-	err = csink_halt(&target->pid, 1, descendants, target->pid != getpid() || descendants, open_threads, &o, &halt);
-	csink_targets_free(&halt.targets);
+	err = csink_stop_targets(&target->pid, 1, descendants, target->pid != getpid() || descendants, open_threads, &o,
+				 &stop);
+	csink_targets_free(&stop.targets);
 	if (err == -ESRCH && csink_task_read(target->pid, &task))
 		err = judge_unseen(target->pid, reason);
 	else if (err == -ESRCH)
@@ -239,7 +240,7 @@ static int open_process(const struct csink_pmc *pmc, struct csink_pmc_target *ta
 			 err == -ENOMEM ? "memory" : "threads");
 	if (err)
 		return err;
-	return halt.err && target->pid != getpid();
+	return stop.err && target->pid != getpid();
 }
 
 int csink_pmc_target_open(const struct csink_pmc *pmc, int32_t pid, struct csink_pmc_target **out, char *reason)

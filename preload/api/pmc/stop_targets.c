@@ -29,19 +29,19 @@
 enum state {
 	FOUND,   /* by a look at /proc */
 	TRACED,  /* and asked to stop */
-	STANDS,  /* it cannot run before we let it */
-	SLEEPS,  /* traced, but not asked to stop: see must_sleep_on() */
+	STOPPED, /* it cannot run before we continue it */
+	ASLEEP,  /* traced, but not asked to stop: see must_not_wake() */
 	GONE,    /* it has ended */
 	FOREIGN, /* it cannot be traced: out->err says why */
 };
 
-struct halting {
+struct stopping {
 	const int32_t *pids;
 	uint32_t nr_pids;
 	bool descendants, may_stop;
-	csink_halt_act act;
+	csink_stop_act act;
 	void *arg;
-	struct csink_halt *out;
+	struct csink_stop *out;
 	uint64_t start_ns; /* of the first stop */
 	int result;
 };
@@ -60,7 +60,7 @@ static void pause_ns(long ns)
 }
 
 /* One more look at all the trees. Returns how many threads are new, or -ESRCH where none of them is there. */
-static int look(struct halting *h)
+static int look(struct stopping *h)
 {
 	int nr_new = 0, found = 0;
 
@@ -78,14 +78,14 @@ static int look(struct halting *h)
 /* ---- stopping ---- */
 
 /* Why it cannot be traced. FOUND: try again. */
-static enum state judge_refusal(struct halting *h, struct csink_target *target, int err)
+static enum state judge_refusal(struct stopping *h, struct csink_target *target, int err)
 {
 	struct csink_task task;
 
 	if (err == ESRCH || csink_task_read(target->tid, &task) || task.is_ending)
 		return GONE;
 	if (task.tracer == gettid())
-		return TRACED; /* its parent is traced, so that it is from birth on */
+		return TRACED; /* its parent is traced, so that it is traced from its creation on */
 	if (task.tracer && now_ns() - h->start_ns < BUSY_NS)
 		return FOUND;
 	h->out->err = task.tracer ? -EBUSY : -err;
@@ -106,11 +106,10 @@ static const int unharmed[] = {
 
 /*
  * A stop wakes the thread, upon which calls like epoll_wait, semop, sigtimedwait, or a recv with a time limit fail with
- * EINTR, without any signal (signal(7)). A thread that sleeps in such a call is not woken: it starts
- * nothing; and should it wake and start a task, that one is traced from its first instruction on, which stops them
- * both.
+ * EINTR, without any signal (signal(7)). A thread that sleeps in such a call is not woken: it creates no task. If it
+ * wakes and creates one, that task is traced from its first instruction on, and the trace stops both.
  */
-static bool must_sleep_on(int32_t tid)
+static bool must_not_wake(int32_t tid)
 {
 	struct csink_task task;
 	int number;
@@ -123,25 +122,26 @@ static bool must_sleep_on(int32_t tid)
 	return !csink_task_read(tid, &task) && task.state == 'S';
 }
 
-static enum state seize(struct halting *h, struct csink_target *target)
+static enum state seize(struct stopping *h, struct csink_target *target)
 {
 	if (target->pid == getpid())
 		return FOREIGN; /* ourselves: it is no failure */
 	if (ptrace(PTRACE_SEIZE, target->tid, NULL, OPTIONS)) {
 		enum state state = judge_refusal(h, target, errno);
 
-		if (state == TRACED) /* from birth, and about to stop; but not if it took its number over by an exec */
+		if (state ==
+		    TRACED) /* from its creation, and about to stop; but not if it took its number over by an exec */
 			ptrace(PTRACE_INTERRUPT, target->tid, NULL, NULL);
 		return state;
 	}
-	if (must_sleep_on(target->tid))
-		return SLEEPS;
+	if (must_not_wake(target->tid))
+		return ASLEEP;
 	ptrace(PTRACE_INTERRUPT, target->tid, NULL, NULL);
 	return TRACED;
 }
 
 /* Returns whether some have to be tried again. */
-static bool seize_found(struct halting *h)
+static bool seize_found(struct stopping *h)
 {
 	bool again = false;
 
@@ -155,16 +155,16 @@ static bool seize_found(struct halting *h)
 	return again;
 }
 
-/* It stopped where it had started a task, which the kernel traces for us: learn of it. */
-static int add_born(struct halting *h, int32_t tid)
+/* It stopped where it had created a task, which the kernel traces for us: add that one. */
+static int add_new_task(struct stopping *h, int32_t tid)
 {
 	struct csink_task task;
-	unsigned long born;
+	unsigned long new_tid;
 	int err;
 
-	if (ptrace(PTRACE_GETEVENTMSG, tid, NULL, &born) || csink_task_read((int32_t)born, &task))
+	if (ptrace(PTRACE_GETEVENTMSG, tid, NULL, &new_tid) || csink_task_read((int32_t)new_tid, &task))
 		return 0;
-	err = csink_targets_add(&h->out->targets, task.tgid, (int32_t)born);
+	err = csink_targets_add(&h->out->targets, task.tgid, (int32_t)new_tid);
 	if (err > 0)
 		h->out->targets.at[h->out->targets.nr - 1].state = TRACED;
 	return err < 0 ? err : 0;
@@ -174,7 +174,7 @@ static int add_born(struct halting *h, int32_t tid)
  * The state of a traced task; ended ones are reaped, so that no loop waits for them. A stop is looked at only: to
  * consume the stop of a signal would be to consume the signal, which the thread must get when it continues.
  */
-static int poll_target(struct halting *h, uint32_t i)
+static int poll_target(struct stopping *h, uint32_t i)
 {
 	struct csink_target *target = &h->out->targets.at[i];
 	siginfo_t info = {0};
@@ -196,9 +196,9 @@ static int poll_target(struct halting *h, uint32_t i)
 			return 0;
 		event = info.si_code >> 8;
 	}
-	target->state = STANDS;
+	target->state = STOPPED;
 	if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK || event == PTRACE_EVENT_CLONE)
-		return add_born(h, target->tid);
+		return add_new_task(h, target->tid);
 	return 0;
 }
 
@@ -210,7 +210,7 @@ static bool is_deep(const struct csink_target *target)
 	return !csink_task_read(target->tid, &task) && task.state == 'D';
 }
 
-static int wait_for_stops(struct halting *h)
+static int wait_for_stops(struct stopping *h)
 {
 	uint64_t start_ns = now_ns();
 
@@ -221,7 +221,7 @@ static int wait_for_stops(struct halting *h)
 		for (uint32_t i = 0; i < h->out->targets.nr; i++) {
 			struct csink_target *target = &h->out->targets.at[i];
 
-			if (target->state != TRACED && target->state != SLEEPS)
+			if (target->state != TRACED && target->state != ASLEEP)
 				continue;
 			if (poll_target(h, i))
 				return -ENOMEM;
@@ -239,7 +239,7 @@ static int wait_for_stops(struct halting *h)
 }
 
 /* By an exec a thread has taken over the number of its process's first one, which had ended, and lost its own. */
-static bool revive(struct halting *h)
+static bool find_renumbered(struct stopping *h)
 {
 	bool any = false;
 	struct csink_task task;
@@ -257,7 +257,7 @@ static bool revive(struct halting *h)
 }
 
 /* Until a look at everything finds nothing new while all that is known stands. */
-static int stop_all(struct halting *h)
+static int stop_all(struct stopping *h)
 {
 	h->start_ns = now_ns();
 	for (;;) {
@@ -270,7 +270,7 @@ static int stop_all(struct halting *h)
 		if (h->out->err)
 			return h->out->err;
 		err = wait_for_stops(h);
-		if (!err && revive(h))
+		if (!err && find_renumbered(h))
 			nr_new++;
 		if (err || (!nr_new && !again))
 			return err;
@@ -282,12 +282,12 @@ static int stop_all(struct halting *h)
 }
 
 /* Whether tasks that they started while act() ran have their counters is unknown: this is reported. */
-static void count_sleepers(struct halting *h)
+static void count_sleepers(struct stopping *h)
 {
 	uint32_t nr_known = h->out->targets.nr;
 
 	for (uint32_t i = 0; i < nr_known; i++) {
-		if (h->out->targets.at[i].state != SLEEPS)
+		if (h->out->targets.at[i].state != ASLEEP)
 			continue;
 		h->out->nr_asleep++;
 		if (!poll_target(h, i) && h->out->targets.nr > nr_known && !h->out->err)
@@ -299,7 +299,7 @@ static void count_sleepers(struct halting *h)
 
 static void *run(void *arg)
 {
-	struct halting *h = arg;
+	struct stopping *h = arg;
 	int err;
 
 	/* While others stand still, haste is due: on a busy machine it makes the stop many times shorter. */
@@ -329,15 +329,15 @@ static int create_thread(pthread_t *thread, void *(*start)(void *), void *arg)
 static bool any_traced(const struct csink_targets *targets)
 {
 	for (uint32_t i = 0; i < targets->nr; i++)
-		if (targets->at[i].state >= TRACED && targets->at[i].state <= SLEEPS)
+		if (targets->at[i].state >= TRACED && targets->at[i].state <= ASLEEP)
 			return true;
 	return false;
 }
 
-int csink_halt(const int32_t *pids, uint32_t nr_pids, bool descendants, bool may_stop, csink_halt_act act, void *arg,
-	       struct csink_halt *out)
+int csink_stop_targets(const int32_t *pids, uint32_t nr_pids, bool descendants, bool may_stop, csink_stop_act act,
+		       void *arg, struct csink_stop *out)
 {
-	struct halting h = {pids, nr_pids, descendants, may_stop, act, arg, out, 0, 0};
+	struct stopping h = {pids, nr_pids, descendants, may_stop, act, arg, out, 0, 0};
 	sigset_t all, saved;
 	pthread_t thread;
 	int err;

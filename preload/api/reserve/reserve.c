@@ -5,6 +5,7 @@
  * deadline, and gives up when cancel_fd is readable.
  */
 #include "include/countersink/reserve.h"
+#include "include/internal/base.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -248,19 +249,17 @@ static int acquire(struct csink_reserve *r, const struct csink_reserve_config *c
 
 CSINK_EXPORT int csink_reserve_acquire(struct csink_reserve *r, const struct csink_reserve_config *config)
 {
-	int saved = errno, err = acquire(r, config);
+	CSINK_KEEP_ERRNO;
 
-	errno = saved;
-	return err;
+	return acquire(r, config);
 }
 
 CSINK_EXPORT void csink_reserve_release(struct csink_reserve *r)
 {
-	int saved = errno;
+	CSINK_KEEP_ERRNO;
 
 	close_lock_file(r);
 	r->state = CSINK_RESERVE_NONE;
-	errno = saved;
 }
 
 /* ---- confirmation ---- */
@@ -333,7 +332,7 @@ static int confirm(struct csink_reserve *r, uint64_t deadline_ns)
 
 /* What acquire could not ask cannot be asked now. But a pmcd that listens may be too busy for one more query: with an
  * agent that is stopped, for instance. */
-static bool is_hopeless(const struct csink_reserve *r)
+static bool cannot_be_asked(const struct csink_reserve *r)
 {
 	return (r->cause == CSINK_RESERVE_NO_PMCD && !r->nr_asked) || r->cause == CSINK_RESERVE_NO_PMPROBE ||
 	       r->cause == CSINK_RESERVE_NO_EVENTS;
@@ -341,13 +340,14 @@ static bool is_hopeless(const struct csink_reserve *r)
 
 CSINK_EXPORT int csink_reserve_confirm(struct csink_reserve *r)
 {
+	CSINK_KEEP_ERRNO;
 	uint64_t deadline_ns = r->deadline_ns ? r->deadline_ns : deadline_of(r);
-	int saved = errno, err;
+	int err;
 
 	if (!holds(r))
 		return -EBADF;
 	r->state = CSINK_RESERVE_LOCKED; /* what was confirmed before may be over */
-	if (r->deadline_ns && is_hopeless(r)) {
+	if (r->deadline_ns && cannot_be_asked(r)) {
 		err = csink_reserve_errno(r->cause);
 	} else {
 		err = confirm(r, deadline_ns);
@@ -355,13 +355,13 @@ CSINK_EXPORT int csink_reserve_confirm(struct csink_reserve *r)
 			err = csink_reserve_explain_failure(r, err);
 	}
 	r->deadline_ns = 0; /* the next call has its own time */
-	errno = saved;
 	return err;
 }
 
 CSINK_EXPORT int csink_reserve_verify(struct csink_reserve *r)
 {
-	int saved = errno, err;
+	CSINK_KEEP_ERRNO;
+	int err;
 
 	if (!holds(r) || r->state != CSINK_RESERVE_CONFIRMED)
 		return -EBADF;
@@ -374,6 +374,5 @@ CSINK_EXPORT int csink_reserve_verify(struct csink_reserve *r)
 		csink_reserve_explain_failure(r, -EBUSY);
 		err = -EBUSY;
 	}
-	errno = saved;
 	return err;
 }

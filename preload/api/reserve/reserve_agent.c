@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "include/internal/base.h"
 #include "preload/api/reserve/reserve_impl.h"
 #include "preload/core/sysfs.h"
 
@@ -47,10 +48,10 @@ static bool is_better(const struct csink_agent *now, const struct csink_agent *b
 
 void csink_agent_find(const struct stat *lock, struct csink_agent *agent)
 {
+	CSINK_KEEP_ERRNO;
 	struct csink_sysfs_dir dir;
 	char comm[32];
 	const char *name;
-	int saved = errno;
 
 	memset(agent, 0, sizeof(*agent));
 	agent->has_lock = -1;
@@ -75,5 +76,4 @@ void csink_agent_find(const struct stat *lock, struct csink_agent *agent)
 			*agent = now;
 	}
 	csink_sysfs_dir_close(&dir);
-	errno = saved;
 }

@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "include/internal/base.h"
 #include "include/internal/options.h"
 #include "include/internal/rawcall.h"
 #include "preload/api/reserve/reserve_impl.h"
@@ -199,21 +200,19 @@ static int run(struct child *child, uint64_t deadline_ns, int cancel_fd, struct 
 int csink_pcp_probe(const char *option, const char *name, uint64_t deadline_ns, int cancel_fd,
 		    struct csink_pcp_answer *answer)
 {
+	CSINK_KEEP_ERRNO;
 	char path[PATH_MAX], program[] = PROGRAM;
 	char *argv[] = {program, (char *)(option ? option : name), (char *)(option ? name : NULL), NULL};
 	struct child child = {.path = path, .argv = argv};
-	int saved = errno, err = -ENOMEM;
+	int err = -ENOMEM;
 
 	answer->text[0] = '\0';
-	if (!find_program(path, sizeof(path))) {
-		errno = saved;
+	if (!find_program(path, sizeof(path)))
 		return -ENOENT;
-	}
 	child.env = make_environment();
 	if (child.env)
 		err = run(&child, deadline_ns, cancel_fd, answer);
 	free(child.env);
-	errno = saved;
 	return err;
 }
 

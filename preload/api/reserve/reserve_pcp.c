@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "include/internal/base.h"
 #include "preload/api/reserve/reserve_impl.h"
 #include "preload/core/sysfs.h"
 
@@ -132,8 +133,8 @@ static bool listens_at_port(uint16_t port)
 
 bool csink_pcp_is_reachable(void)
 {
+	CSINK_KEEP_ERRNO;
 	const char *ports = getenv("PMCD_PORT");
-	int saved = errno;
 	bool is = listens_at_path();
 
 	if (!ports || !*ports)
@@ -147,6 +148,5 @@ bool csink_pcp_is_reachable(void)
 		is = port && port <= UINT16_MAX && listens_at_port((uint16_t)port);
 		ports = *end ? end + 1 : end;
 	}
-	errno = saved;
 	return is;
 }

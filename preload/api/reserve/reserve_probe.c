@@ -13,6 +13,7 @@
 
 #include "include/countersink/explain.h"
 #include "include/countersink/reserve.h"
+#include "include/internal/base.h"
 #include "include/internal/event.h"
 #include "preload/api/reserve/reserve_impl.h"
 #include "preload/core/attr_size.h"
@@ -122,9 +123,10 @@ static int import(const void *attrs, size_t attr_bytes, uint32_t nr, struct perf
 CSINK_EXPORT int csink_reserve_probe_sized(const struct perf_event_attr *callers, size_t attr_bytes, uint32_t nr,
 					   struct csink_reserve_probe *out)
 {
+	CSINK_KEEP_ERRNO;
 	struct perf_event_attr attrs[MAX_EVENTS];
 	struct csink_reserve_probe smaller;
-	int saved = errno, err = import(callers, attr_bytes, nr, attrs);
+	int err = import(callers, attr_bytes, nr, attrs);
 	uint64_t spin_ns;
 
 	memset(out, 0, sizeof(*out));
@@ -141,7 +143,6 @@ CSINK_EXPORT int csink_reserve_probe_sized(const struct perf_event_attr *callers
 		if (try_group(attrs, n, spin_ns, &smaller) == CSINK_RESERVE_FITS)
 			out->nr_fit = n;
 	}
-	errno = saved;
 	if (out->fit == CSINK_RESERVE_FITS)
 		return 0;
 	return out->fit == CSINK_RESERVE_REFUSED ? out->err : -EBUSY;

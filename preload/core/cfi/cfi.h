@@ -56,7 +56,7 @@ struct csink_cfi_fde {
 	int64_t data_align;
 	uint64_t ra_reg;
 	uint8_t address_encoding; /* DW_EH_PE_*, of code addresses */
-	bool signal_frame;        /* the CIE says so */
+	bool signal_frame;        /* by the CIE's augmentation */
 	bool augmented;           /* it has an augmentation, and so has the FDE */
 };
 
@@ -76,7 +76,7 @@ bool csink_cfi_find(const struct csink_cfi_table *table, uintptr_t pc, struct cs
 
 enum csink_cfi_kind {
 	CSINK_CFI_UNSET,     /* no rule: the value is kept for a preserved register */
-	CSINK_CFI_SAME,      /* says so */
+	CSINK_CFI_SAME,      /* the value is kept (DW_CFA_same_value) */
 	CSINK_CFI_UNDEFINED, /* lost; for the return address: this is the outermost frame */
 	CSINK_CFI_AT_CFA,    /* saved at CFA + value */
 	CSINK_CFI_CFA_PLUS,  /* is CFA + value */

@@ -1,4 +1,4 @@
-/* DWARF expressions in frame rules, evaluated with registers and memory at hand. */
+/* DWARF expressions in frame rules, evaluated with registers and memory. */
 #include "preload/core/cfi/cfi.h"
 #include "preload/core/cfi/cfi_op.h"
 

@@ -90,7 +90,7 @@ static void set_cfa(struct program *p, uint64_t reg, int64_t offset)
 
 static bool run(struct program *p, const uint8_t *code, const uint8_t *end, uintptr_t pc);
 
-/* The rule that the CIE gave a register. Seldom asked for: its few instructions are run again, which spares stack. */
+/* The rule that the CIE gave a register. Rarely needed: its few instructions are run again, which spares stack. */
 __attribute__((noinline)) static bool restore_rule(struct program *p, uint64_t reg)
 {
 	int slot = csink_cfi_slot(reg);

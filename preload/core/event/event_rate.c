@@ -95,7 +95,7 @@ static uint64_t measure(const struct csink_event_spec *spec)
 
 uint64_t csink_event_shortest_period(const struct csink_event_spec *spec, uint64_t asked, bool *measured)
 {
-	uint64_t bearable;
+	uint64_t shortest;
 
 	*measured = false;
 	if (is_fast(spec))
@@ -103,9 +103,9 @@ uint64_t csink_event_shortest_period(const struct csink_event_spec *spec, uint64
 	if (asked >= SHORTEST_FAST || !is_hardwares(spec) || spec->cpu_wide)
 		return 0;
 	*measured = true;
-	bearable = CSINK_MIN(measure(spec) / SAMPLES_PER_S, (uint64_t)SHORTEST_FAST);
+	shortest = CSINK_MIN(measure(spec) / SAMPLES_PER_S, (uint64_t)SHORTEST_FAST);
 	/* No two measurements agree; in large steps, the processes of a run mostly do. */
-	while (asked < bearable)
+	while (asked < shortest)
 		asked *= STEP;
 	return asked;
 }

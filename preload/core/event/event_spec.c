@@ -200,7 +200,7 @@ bool csink_event_modifiers_letter(struct csink_event_modifiers *mods, char lette
 }
 
 /* What the name says of the kernel's part is true no more: ":uk" is ":u". */
-static void forget_kernel(char *name)
+static void drop_kernel_letter(char *name)
 {
 	char *suffix = strrchr(name, ':'), *to;
 
@@ -215,7 +215,7 @@ static void forget_kernel(char *name)
 
 void csink_event_set_user_only(struct csink_event_spec *spec)
 {
-	forget_kernel(spec->rec.name);
+	drop_kernel_letter(spec->rec.name);
 	spec->attr.exclude_kernel = 1;
 	spec->attr.exclude_hv = 1;
 	/* Without it an unprivileged sample with a call chain is refused (or its chain shows kernel addresses). */
@@ -314,7 +314,7 @@ static bool is_cut(const char *name, size_t length)
 	return length && name[length - 1] == '~';
 }
 
-bool csink_event_is_kin(const struct csink_event_spec *a, const struct csink_event_spec *b)
+bool csink_event_is_counterpart(const struct csink_event_spec *a, const struct csink_event_spec *b)
 {
 	const char *of_a = strchr(a->rec.name, '/'), *of_b = strchr(b->rec.name, '/');
 	size_t length_a, length_b;

@@ -29,7 +29,7 @@ static const char *last_component(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* What a letter stands for; NULL if for nothing. */
+/* The text that replaces a letter; NULL: no such letter. */
 static const char *value_of(char letter, const struct csink_output_names *names, char *number, size_t size)
 {
 	switch (letter) {

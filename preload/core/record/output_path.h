@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /*
- * What stands in for %p %h %c %r. Whatever the environment says, it is part of a file's name: '/' and control
+ * The values of %p %h %c %r. Whatever the environment says, it is part of a file's name: '/' and control
  * characters become '_', as do the dots of a component that would be "." or ".." by it; 100 bytes of it are taken.
  */
 struct csink_output_names {

@@ -263,7 +263,7 @@ void csink_writer_adopt(struct csink_writer *writer)
 	}
 }
 
-void csink_writer_forget(void)
+void csink_writer_reset(void)
 {
 	for (int i = 0; i < NR_RETIRED; i++)
 		atomic_store_explicit(&retired[i], 0, memory_order_relaxed);

@@ -159,7 +159,7 @@ void csink_writer_retire(struct csink_writer *writer);
 /** Take over an unfinished extent, if there is one. Context: thread. */
 void csink_writer_adopt(struct csink_writer *writer);
 
-/** Forget retired extents: they belong to another recording. Context: init, after fork. */
-void csink_writer_forget(void);
+/** Drop retired extents: they belong to another recording. Context: init, after fork. */
+void csink_writer_reset(void);
 
 #endif

@@ -53,13 +53,13 @@ struct csink_row {
 	uint16_t is_wide; /* a row, not a cell */
 };
 
-/** Begin a thread, or a new recording: what @memo knew is of another one. */
+/** Begin a thread, or a new recording: @memo is of another one. */
 static inline void csink_stack_memo_reset(struct csink_stack_memo *memo)
 {
 	memset(memo, 0, offsetof(struct csink_stack_memo, frames));
 }
 
-/** Forget everything: a new recording begins. Context: init; no other thread may be storing. */
+/** Drop everything: a new recording begins. Context: init; no other thread may be storing. */
 void csink_stacks_reset(void);
 
 /** The program has locked its memory (mlockall(2)): unlock the tables. Context: thread. */

@@ -37,7 +37,7 @@ static void pass_on(const struct csink_timerq *q, int sig, siginfo_t *info, void
 
 static void on_timer(int sig, siginfo_t *info, void *context)
 {
-	int saved_errno = errno;
+	CSINK_KEEP_ERRNO;
 	uint32_t epoch = csink_timerq_process_epoch();
 	struct csink_timerq *q;
 
@@ -46,17 +46,16 @@ static void on_timer(int sig, siginfo_t *info, void *context)
 	q = atomic_load(&signals[sig].queue);
 	if (q && info->si_code == SI_TIMER && info->si_value.sival_ptr == q) {
 		csink_timerq_ensure(q);
-		/* Should another be the owner, he sees these after letting go, and sets the alarm anew. */
+		/* If another thread is the owner, it sees these after its release, and sets the alarm again. */
 		atomic_store(&q->fired, 1);
 		atomic_store(&q->again, 1);
 		csink_timerq_dispatch(q, csink_timerq_now(q));
 	} else if (q) {
 		pass_on(q, sig, info, context);
 	}
-	/* A callback that forked comes back in the child as well, where the count has begun anew. */
+	/* A callback that forked returns in the child as well, where the count starts at 0 again. */
 	if (csink_timerq_process_epoch() == epoch)
 		atomic_fetch_sub(&signals[sig].nr_inside, 1);
-	errno = saved_errno;
 }
 
 static bool is_ours(const struct sigaction *action)

@@ -63,7 +63,7 @@ static void apply(struct csink_timerq *q)
 }
 
 /* Serve what came in, set the alarm and stop being the owner; and again, if more came in before we had let go. */
-static void let_go(struct csink_timerq *q)
+static void release_ownership(struct csink_timerq *q)
 {
 	do {
 		atomic_store(&q->again, 0);
@@ -79,7 +79,7 @@ void csink_timerq_serve(struct csink_timerq *q)
 {
 	atomic_store(&q->again, 1);
 	if (become_owner(q))
-		let_go(q);
+		release_ownership(q);
 }
 
 /* Scheduled times after due_ns, up to and including now. */
@@ -191,7 +191,7 @@ int csink_timerq_dispatch(struct csink_timerq *q, uint64_t now_ns)
 	nr = call_due(q, now_ns);
 	if (nr == -ECANCELED)
 		return 0;
-	let_go(q);
+	release_ownership(q);
 	return nr;
 }
 
@@ -205,12 +205,10 @@ CSINK_EXPORT uint64_t csink_timerq_next(const struct csink_timerq *q)
 
 CSINK_EXPORT int csink_timerq_run(struct csink_timerq *q, uint64_t now_ns)
 {
-	int nr, saved_errno = errno;
+	CSINK_KEEP_ERRNO;
 
 	csink_timerq_ensure(q);
-	nr = csink_timerq_dispatch(q, now_ns);
-	errno = saved_errno;
-	return nr;
+	return csink_timerq_dispatch(q, now_ns);
 }
 
 CSINK_EXPORT int csink_timerq_flush(struct csink_timerq *q)

@@ -2,7 +2,7 @@
  */
 #include "preload/core/timer/queue.h"
 
-static bool comes_first(const struct csink_timerq_node *a, const struct csink_timerq_node *b)
+static bool is_before(const struct csink_timerq_node *a, const struct csink_timerq_node *b)
 {
 	return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->seq < b->seq;
 }
@@ -16,7 +16,7 @@ static void place(struct csink_timerq *q, uint32_t pos, struct csink_timerq_node
 /* Move parents down from pos until node fits there. */
 static void sift_up(struct csink_timerq *q, uint32_t pos, struct csink_timerq_node node)
 {
-	while (pos && comes_first(&node, &q->heap[(pos - 1) / 2])) {
+	while (pos && is_before(&node, &q->heap[(pos - 1) / 2])) {
 		place(q, pos, q->heap[(pos - 1) / 2]);
 		pos = (pos - 1) / 2;
 	}
@@ -29,9 +29,9 @@ static void sift_down(struct csink_timerq *q, uint32_t pos, struct csink_timerq_
 	uint32_t child;
 
 	while ((child = 2 * pos + 1) < q->nr_heap) {
-		if (child + 1 < q->nr_heap && comes_first(&q->heap[child + 1], &q->heap[child]))
+		if (child + 1 < q->nr_heap && is_before(&q->heap[child + 1], &q->heap[child]))
 			child++;
-		if (comes_first(&node, &q->heap[child]))
+		if (is_before(&node, &q->heap[child]))
 			break;
 		place(q, pos, q->heap[child]);
 		pos = child;
@@ -60,7 +60,7 @@ void csink_timerq_heap_remove(struct csink_timerq *q, uint32_t index)
 	if (pos == q->nr_heap)
 		return;
 	/* The last one fills the hole; its place may lie above it or below. */
-	if (pos && comes_first(&last, &q->heap[(pos - 1) / 2]))
+	if (pos && is_before(&last, &q->heap[(pos - 1) / 2]))
 		sift_up(q, pos, last);
 	else
 		sift_down(q, pos, last);

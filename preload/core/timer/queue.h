@@ -156,7 +156,7 @@ int csink_timerq_alarm_claim(struct csink_timerq *q);
 int csink_timerq_alarm_ready(struct csink_timerq *q);
 /* The owner's: publish the time of the next event and arm the timer, or disarm it and take the handler away. */
 void csink_timerq_alarm_set(struct csink_timerq *q);
-/* Forked child: forget the parent's timer. The caller is alone with q. */
+/* Forked child: drop the parent's timer. No other thread uses q. */
 void csink_timerq_alarm_reset(struct csink_timerq *q);
 /* Delete the timer, put the disposition back, give the signal up, wait until no handler can see q. Context: thread. */
 void csink_timerq_alarm_release(struct csink_timerq *q);
@@ -164,7 +164,7 @@ void csink_timerq_alarm_release(struct csink_timerq *q);
 struct csink_timerq *csink_timerq_alarm_owner(int sig);
 
 /*
- * create.c: as csink_timerq_init, for a queue that needs no notice of forks, since its user makes it anew in every
+ * create.c: as csink_timerq_init, for a queue that does not watch for forks, since its user creates it again in every
  * child that goes on with it: saves a page and a hook in each process. Context: init.
  */
 int csink_timerq_init_unwatched(void *mem, size_t bytes, const struct csink_timerq_config *config,

@@ -42,7 +42,7 @@ uint32_t csink_timerq_process_epoch(void)
 }
 
 /* The event continues in the child: at the first scheduled time that has not passed. */
-static void carry_over(struct csink_timerq_event *event, uint64_t now_ns, uint64_t back_ns)
+static void continue_in_child(struct csink_timerq_event *event, uint64_t now_ns, uint64_t back_ns)
 {
 	uint64_t due = event->due_ns > back_ns ? event->due_ns - back_ns : 0;
 
@@ -54,7 +54,7 @@ static void carry_over(struct csink_timerq_event *event, uint64_t now_ns, uint64
 }
 
 /*
- * Make the queue anew from its events alone: lists, heap and ownership are as some thread of the parent had left them.
+ * Rebuild the queue from its events alone: lists, heap and ownership are as some thread of the parent had left them.
  * A one-trip event that the parent was calling is the parent's.
  */
 static void rebuild(struct csink_timerq *q)
@@ -69,7 +69,7 @@ static void rebuild(struct csink_timerq *q)
 
 		if ((q->flags & CSINK_TIMERQ_KEEP_IN_CHILD) &&
 		    (phase == EVENT_LIVE || (phase == EVENT_RUNNING && event->delta_ns))) {
-			carry_over(event, now, back);
+			continue_in_child(event, now, back);
 			atomic_store(&event->state, csink_timerq_with_phase(state, EVENT_LIVE));
 			csink_timerq_heap_push(q, index);
 			nr_alive++;
@@ -106,7 +106,7 @@ void csink_timerq_adopt(struct csink_timerq *q)
 	uint32_t epoch = csink_timerq_process_epoch(), seen = atomic_load(&q->epoch);
 	uint64_t mask;
 
-	/* No handler of this thread may find the queue half made; other threads, which a child seldom has by now, wait.
+	/* No handler of this thread may find the queue half made; other threads, which a child rarely has by now, wait.
 	 */
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal, &mask, sizeof(mask));
 	while (seen != epoch) {

@@ -1,6 +1,6 @@
 /*
  * Halting a tree leaves it as it was: no signal is lost, no call in which a thread waits fails, nothing is left stopped
- * when the halting process is killed; who cannot be halted is told by name, and acted on all the same.
+ * when the stopping process is killed; a process that cannot be stopped is named, and act is called all the same.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,9 +31,9 @@ static int count_call(struct csink_targets *targets, void *arg)
 	return 0;
 }
 
-static int halt_once(int32_t pid, struct csink_halt *out)
+static int stop_once(int32_t pid, struct csink_stop *out)
 {
-	int err = csink_halt(&pid, 1, true, true, count_call, NULL, out);
+	int err = csink_stop_targets(&pid, 1, true, true, count_call, NULL, out);
 
 	csink_targets_free(&out->targets);
 	return err;
@@ -208,7 +208,7 @@ static void *send_signals(void *arg)
 static void keeps_signals(void (*serve)(void), const char *what)
 {
 	pid_t pid = start(serve);
-	struct csink_halt halt;
+	struct csink_stop stop;
 	pthread_t sender;
 	time_t deadline = time(NULL) + 30;
 	long got = -1;
@@ -218,7 +218,7 @@ static void keeps_signals(void (*serve)(void), const char *what)
 	pthread_create(&sender, NULL, send_signals, &pid);
 	/* The sender gets a CPU when the machine has one for it: go on until more signals than stops were made. */
 	for (int i = 0; i < NR_HALTS || (nr_sent <= NR_HALTS && time(NULL) < deadline); i++)
-		failed += halt_once(pid, &halt) != 0;
+		failed += stop_once(pid, &stop) != 0;
 	is_over = 1;
 	pthread_join(sender, NULL);
 	is_num(failed, 0, "a target that is stopped many times is stopped each time");
@@ -232,15 +232,15 @@ static void keeps_signals(void (*serve)(void), const char *what)
 static void keeps_calls(void)
 {
 	pid_t pid = start(serve_epoll);
-	struct csink_halt halt;
+	struct csink_stop stop;
 	struct csink_task task;
 	int err = -1;
 
 	while (!csink_task_read(pid, &task) && task.state != 'S')
 		usleep(1000);
-	is_num(halt_once(pid, &halt), 0, "a target that sleeps in epoll_wait is stopped");
-	is_num(halt.nr_asleep, 1, "a sleeping target is not woken");
-	is_num(halt.err, 0, "a sleeping target is no error");
+	is_num(stop_once(pid, &stop), 0, "a target that sleeps in epoll_wait is stopped");
+	is_num(stop.nr_asleep, 1, "a sleeping target is not woken");
+	is_num(stop.err, 0, "a sleeping target is no error");
 	if (write(tell[1], "x", 1) != 1 || read(hear[0], &err, sizeof(err)) != sizeof(err))
 		err = -1;
 	is_num(err, 0, "a sleeping target's epoll_wait ends without an error");
@@ -254,11 +254,11 @@ static void is_killed(void)
 	pid_t pid = start(serve_work);
 	struct timespec before, after;
 	int left = 0, caught = 0;
-	struct csink_halt halt;
+	struct csink_stop stop;
 	long whole_us;
 
 	clock_gettime(CLOCK_MONOTONIC, &before);
-	halt_once(pid, &halt);
+	stop_once(pid, &stop);
 	clock_gettime(CLOCK_MONOTONIC, &after);
 	whole_us = (after.tv_sec - before.tv_sec) * 1000000 + (after.tv_nsec - before.tv_nsec) / 1000;
 	srand(1);
@@ -267,7 +267,7 @@ static void is_killed(void)
 
 		if (!killed) {
 			for (;;)
-				halt_once(pid, &halt);
+				stop_once(pid, &stop);
 		}
 		usleep((unsigned)(rand() % (2 * whole_us + 2000)));
 		caught += is_stopped(pid);
@@ -286,24 +286,24 @@ static void is_killed(void)
 /* Where ptrace is refused: Yama, seccomp. */
 static int refused_by_kernel(pid_t pid)
 {
-	struct csink_halt halt;
+	struct csink_stop stop;
 
 	refuse_syscall(SYS_ptrace, EPERM);
-	return halt_once(pid, &halt) || halt.err != -EPERM || act_calls != 1 || halt.stopped_ns;
+	return stop_once(pid, &stop) || stop.err != -EPERM || act_calls != 1 || stop.stopped_ns;
 }
 
 static int asked_not_to(pid_t pid)
 {
-	struct csink_halt halt;
-	int err = csink_halt(&pid, 1, true, false, count_call, NULL, &halt);
+	struct csink_stop stop;
+	int err = csink_stop_targets(&pid, 1, true, false, count_call, NULL, &stop);
 
-	csink_targets_free(&halt.targets);
-	return err || halt.err != -ECANCELED || act_calls != 1 || halt.stopped_ns;
+	csink_targets_free(&stop.targets);
+	return err || stop.err != -ECANCELED || act_calls != 1 || stop.stopped_ns;
 }
 
 static int traced_by_another(pid_t pid)
 {
-	struct csink_halt halt;
+	struct csink_stop stop;
 	int ready[2], status;
 	char byte;
 	pid_t tracer;
@@ -319,7 +319,7 @@ static int traced_by_another(pid_t pid)
 	}
 	if (read(ready[0], &byte, 1) != 1)
 		return 1;
-	status = halt_once(pid, &halt) || halt.err != -EBUSY || halt.tracer != tracer || act_calls != 1;
+	status = stop_once(pid, &stop) || stop.err != -EBUSY || stop.tracer != tracer || act_calls != 1;
 	kill(tracer, SIGKILL);
 	waitpid(tracer, NULL, 0);
 	return status;
@@ -327,14 +327,14 @@ static int traced_by_another(pid_t pid)
 
 static int gone(pid_t pid)
 {
-	struct csink_halt halt;
+	struct csink_stop stop;
 	pid_t dead = fork();
 
 	(void)pid;
 	if (!dead)
 		_exit(0);
 	waitpid(dead, NULL, 0);
-	return halt_once(dead, &halt) != -ESRCH || act_calls != 0;
+	return stop_once(dead, &stop) != -ESRCH || act_calls != 0;
 }
 
 static void in_child(int (*part)(pid_t pid), const char *what)

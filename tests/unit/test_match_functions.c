@@ -1,0 +1,114 @@
+/* Functions of source files in two versions of a program: which are the same one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/profile/match_functions.h"
+#include "tests/unit/tap.h"
+
+#define MAX_PLACES 32
+
+static const char *const none[2];
+
+/* Whether exactly the named pairs of places are the same function: "0=3 1=4". */
+static void is_match(const struct csink_place *places, uint32_t nr, const char *const scripts[2], const char *want,
+		     const char *what)
+{
+	uint32_t same[MAX_PLACES], file[MAX_PLACES];
+	char got[512] = "";
+	size_t len = 0;
+
+	if (csink_match_places(places, nr, scripts, same, file)) {
+		ok(0, "%s: no memory", what);
+		return;
+	}
+	for (uint32_t i = 0; i < nr; i++) {
+		for (uint32_t k = i + 1; k < nr; k++) {
+			if (same[i] == same[k])
+				len += (size_t)snprintf(got + len, sizeof(got) - len, "%s%u=%u", len ? " " : "", i, k);
+		}
+	}
+	is_str(got, want, what);
+}
+
+#define IS_MATCH(places, scripts, want, what) is_match(places, CSINK_ARRAY_SIZE(places), scripts, want, what)
+
+static void test_files(void)
+{
+	static const char *const scripts[2] = {"/x/a.py", "/y/b.py"};
+	const struct csink_place moved[] = {{"old/slow.py", "score", 3, 0}, {"new/slow.py", "score", 5, 1}};
+	const struct csink_place renamed[] = {{"/x/a.py", "score", 3, 0}, {"/y/b.py", "score", 3, 1}};
+	const struct csink_place apart[] = {{"/p/a.py", "get", 3, 0}, {"/p/b.py", "get", 3, 0}};
+	const struct csink_place both[] = {
+		{"/p/a.py", "get", 3, 0}, {"/p/b.py", "get", 3, 0}, {"/p/a.py", "get", 7, 1}, {"/p/b.py", "get", 3, 1}};
+	const struct csink_place checkouts[] = {
+		{"/base/pkg/a/__init__.py", "get", 3, 0},   {"/base/pkg/b/__init__.py", "get", 3, 0},
+		{"/base/pkg/b/__init__.py", "put", 9, 0},   {"/base/pkg/c/__init__.py", "get", 3, 0},
+		{"/me/top/pkg/a/__init__.py", "get", 4, 1}, {"/me/top/pkg/b/__init__.py", "get", 3, 1},
+		{"/me/top/pkg/b/__init__.py", "put", 9, 1}, {"/me/top/pkg/d/__init__.py", "get", 3, 1}};
+	const struct csink_place libraries[] = {{"/lib/json/__init__.py", "loads", 3, 0},
+						{"/lib/json/__init__.py", "<module>", 0, 0},
+						{"/lib/re/__init__.py", "compile", 3, 1},
+						{"/lib/re/__init__.py", "<module>", 0, 1}};
+	const struct csink_place text[] = {{"<string>", "f", 1, 0}, {"<string>", "f", 1, 1}};
+
+	IS_MATCH(moved, none, "0=1", "another directory and line");
+	IS_MATCH(renamed, none, "", "other names of the files");
+	IS_MATCH(renamed, scripts, "0=1", "other names of the scripts");
+	IS_MATCH(apart, none, "", "one name in two files of one version");
+	IS_MATCH(both, none, "0=2 1=3", "one name in two files of both versions");
+	IS_MATCH(checkouts, none, "0=4 1=5 2=6", "two checkouts: each file is that of the same place below the top");
+	IS_MATCH(libraries, none, "", "files of one name that share no function");
+	IS_MATCH(text, none, "0=1", "what is not a path is compared as it is");
+}
+
+static void test_lines(void)
+{
+	const struct csink_place ordinal[] = {{"a.py", "<lambda>", 3, 0},
+					      {"a.py", "<lambda>", 4, 0},
+					      {"a.py", "<lambda>", 5, 1},
+					      {"a.py", "<lambda>", 6, 1}};
+	const struct csink_place fewer[] = {{"a.py", "f", 1, 0},         {"a.py", "<lambda>", 10, 0},
+					    {"a.py", "<lambda>", 20, 0}, {"a.py", "<lambda>", 30, 0},
+					    {"a.py", "f", 11, 1},        {"a.py", "<lambda>", 30, 1},
+					    {"a.py", "<lambda>", 40, 1}};
+	const struct csink_place classes[] = {{"a.py", "__init__", 5, 0},   {"a.py", "run", 8, 0},
+					      {"a.py", "__init__", 105, 0}, {"a.py", "stop", 108, 0},
+					      {"a.py", "run", 8, 1},        {"a.py", "__init__", 205, 1},
+					      {"a.py", "stop", 208, 1},     {"a.py", "<module>", 0, 1}};
+	const struct csink_place more[] = {{"a.py", "f", 7, 1}, {"a.py", "f", 2, 0}, {"a.py", "f", 8, 1}};
+	const struct csink_place hostile[] = {
+		{"a.py", "f", INT64_MIN, 0}, {"a.py", "f", 4, 0}, {"a.py", "f", INT64_MAX, 1}, {"a.py", "f", -1, 1}};
+
+	IS_MATCH(ordinal, none, "0=2 1=3", "as many of one name: in order");
+	IS_MATCH(fewer, none, "0=4 2=5 3=6", "fewer of one name: by the lines, moved as the function before them");
+	IS_MATCH(classes, none, "1=4 2=5 3=6", "methods of one name: by the lines around them");
+	IS_MATCH(more, none, "0=1", "more of one name: the closest");
+	IS_MATCH(hostile, none, "0=3 1=2", "lines that no file has");
+}
+
+/* More of one name than are compared one by one. */
+static void test_many(void)
+{
+	enum { NR = 3000 };
+	struct csink_place *places = calloc(2 * NR, sizeof(*places));
+	uint32_t *same = calloc(2 * NR, sizeof(*same)), *file = calloc(2 * NR, sizeof(*file)), nr = 0;
+
+	for (int i = 0; i < 2 * NR; i++)
+		places[i] = (struct csink_place){"a.py", "f", i, i / NR};
+	ok(!csink_match_places(places, 2 * NR, none, same, file), "3,000 functions of one name are matched");
+	for (int i = 0; i < 2 * NR; i++)
+		nr += same[i] == 0;
+	is_num(nr, 2 * NR, "they are one function");
+	free(places);
+	free(same);
+	free(file);
+}
+
+int main(void)
+{
+	test_files();
+	test_lines();
+	test_many();
+	return done();
+}
