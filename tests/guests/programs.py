@@ -191,7 +191,9 @@ def sqlite(way):
 
 def make(way):
     copy = os.path.join(way.directory, 'copy')
-    files = subprocess.run(['git', 'ls-files', '-z'], cwd=SRC, stdout=subprocess.PIPE, check=True).stdout.split(b'\0')
+    # The directory may belong to another user than the one that the suites run as.
+    files = subprocess.run(['git', '-c', 'safe.directory=' + SRC, 'ls-files', '-z'], cwd=SRC, stdout=subprocess.PIPE,
+                           check=True).stdout.split(b'\0')
     for name in filter(None, files):
         to = os.path.join(copy.encode(), name)
         os.makedirs(os.path.dirname(to), exist_ok=True)
