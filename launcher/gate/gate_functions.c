@@ -2,12 +2,14 @@
 #include "launcher/gate/gate_functions.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "include/internal/base.h"
 #include "launcher/base/grow.h"
 #include "launcher/base/hash.h"
+#include "launcher/profile/rows.h"
 
 void csink_gate_functions_release(struct csink_gate_functions *functions)
 {
@@ -20,6 +22,7 @@ void csink_gate_functions_release(struct csink_gate_functions *functions)
 	free(functions->edges);
 	csink_table_release(&functions->names);
 	csink_table_release(&functions->calls);
+	csink_table_release(&functions->interpreted);
 	for (uint32_t i = 0; i < functions->nr_modules; i++) {
 		free(functions->modules[i].name);
 		free(functions->modules[i].id);
@@ -61,17 +64,15 @@ bool csink_gate_is_program(const struct csink_gate_functions *functions, const c
 	return false;
 }
 
-static int add_function(struct csink_gate_functions *functions, const char *name, const char *module)
+static int add_function(struct csink_gate_functions *functions, const char *name, const char *module, const char *file)
 {
 	struct csink_gate_function *all;
 
 	if (CSINK_GROW(functions->all, functions->nr, functions->cap))
 		return -ENOMEM;
 	all = functions->all;
-	/* The name that the program has now, not the one that it is compared with. */
-	if (csink_gate_is_program(functions, module) && functions->programs[1])
-		module = functions->programs[1];
-	all[functions->nr] = (struct csink_gate_function){strdup(name), strdup(module), strdup(""), 0, 0, false};
+	all[functions->nr] =
+		(struct csink_gate_function){.name = strdup(name), .module = strdup(module), .file = strdup(file)};
 	if (!all[functions->nr].name || !all[functions->nr].module || !all[functions->nr].file) {
 		free(all[functions->nr].name);
 		free(all[functions->nr].module);
@@ -108,9 +109,43 @@ int64_t csink_gate_function_find(struct csink_gate_functions *functions, const c
 			  !strcmp(all[id - 1].name, name) &&
 				  csink_gate_same_module(functions, all[id - 1].module, module));
 	if (!slot->id) {
-		if (add_function(functions, name, module))
+		/* The name that the program has now, not the one that it is compared with. */
+		if (program && functions->programs[1])
+			module = functions->programs[1];
+		if (add_function(functions, name, module, ""))
 			return -ENOMEM;
 		csink_table_set(&functions->names, slot, hash, functions->nr);
+	}
+	return slot->id - 1;
+}
+
+static bool is_interpreted(const struct csink_gate_function *function, int side, const char *name, const char *path,
+			   int64_t line)
+{
+	return function->side == side && function->line == line && !strcmp(function->name, name) &&
+	       !strcmp(function->file, path);
+}
+
+int64_t csink_gate_interpreted_find(struct csink_gate_functions *functions, int side, const char *name,
+				    const char *path, int64_t line)
+{
+	uint64_t text = csink_hash_pair(csink_hash_bytes(name, strlen(name)), csink_hash_bytes(path, strlen(path)));
+	uint32_t hash = (uint32_t)csink_hash_pair(text, (uint64_t)line * 2 + (uint64_t)side);
+	struct csink_gate_function *added;
+	struct csink_slot *slot;
+
+	if (csink_table_room(&functions->interpreted))
+		return -ENOMEM;
+	CSINK_TABLE_PROBE(functions->interpreted, hash, slot,
+			  is_interpreted(&functions->all[id - 1], side, name, path, line));
+	if (!slot->id) {
+		if (add_function(functions, name, csink_base_name(path), path))
+			return -ENOMEM;
+		added = &functions->all[functions->nr - 1];
+		added->is_interpreted = true;
+		added->side = side;
+		added->line = line;
+		csink_table_set(&functions->interpreted, slot, hash, functions->nr);
 	}
 	return slot->id - 1;
 }
@@ -171,5 +206,24 @@ int csink_gate_weights_grow(struct csink_gate_weights *weights, uint32_t nr)
 	    (weights->total && grow_array(&weights->total, weights->nr, nr)))
 		return -ENOMEM;
 	weights->nr = nr;
+	return 0;
+}
+
+int csink_gate_weights_move(struct csink_gate_weights *weights, const uint32_t *to, uint32_t nr)
+{
+	uint32_t had = weights->nr;
+
+	if (csink_gate_weights_grow(weights, CSINK_MAX(had, nr)))
+		return -ENOMEM;
+	for (uint32_t f = 0; f < had; f++) {
+		if (to[f] == f)
+			continue;
+		weights->self[to[f]] += weights->self[f];
+		weights->self[f] = 0;
+		if (!weights->total)
+			continue;
+		weights->total[to[f]] = fmin(weights->sum, weights->total[to[f]] + weights->total[f]);
+		weights->total[f] = 0;
+	}
 	return 0;
 }

@@ -1,6 +1,7 @@
 /*
  * The functions that a gate compares: one table for all runs of both sides, in which a function is the same in two
- * versions of a program if its name and its module are. Runs add to it as they are taken; the judge reads it.
+ * versions of a program if its name and its module are. Interpreted functions are entries of their own for each side;
+ * the judge finds out which are the same (versions.c). Runs add to the table as they are taken; the judge reads it.
  */
 #ifndef CSINK_GATE_FUNCTIONS_H
 #define CSINK_GATE_FUNCTIONS_H
@@ -19,6 +20,8 @@ struct csink_gate_function {
 	int64_t line; /* where it begins, else the first line of it that a sample hit; 0 unknown */
 	int side;     /* that file and line are of: the new one's, if it has them */
 	bool is_pseudo;
+	bool is_interpreted; /* the module is the source file */
+	double top_level;    /* of one that is the top level of a file of Python: what was spent below it */
 };
 
 /* A call that was seen in stacks, and the weight of the samples below it, in the runs of each side. */
@@ -43,6 +46,7 @@ struct csink_gate_functions {
 	bool has_news; /* a module of which functions may be known by their places differs: csink_gate_merge_places */
 	char *programs[2]; /* base names of the two sides' programs: the same module in both. NULL: unknown */
 	struct csink_table names, calls; /* of functions and of edges: index + 1 */
+	struct csink_table interpreted;  /* of those functions, which names has not */
 };
 
 /* What one run spent where: self and total are arrays of nr, of the functions that were known when it was taken; total
@@ -73,6 +77,10 @@ double csink_gate_weight(const struct csink_gate_weights *weights, uint32_t func
 /** The function of that name in that module, which is added if it is new. Returns its index or -ENOMEM. */
 int64_t csink_gate_function_find(struct csink_gate_functions *functions, const char *name, const char *module);
 
+/** The interpreted function that begins at a line of a source file on a side; the same. */
+int64_t csink_gate_interpreted_find(struct csink_gate_functions *functions, int side, const char *name,
+				    const char *path, int64_t line);
+
 /** Add to the weight of a call on a side. Returns 0 or -ENOMEM. */
 int csink_gate_call_add(struct csink_gate_functions *functions, uint32_t caller, uint32_t callee, int side,
 			double weight);
@@ -89,6 +97,10 @@ bool csink_gate_is_program(const struct csink_gate_functions *functions, const c
 
 /** Are two modules, by their base names, one? Versions of a library are, and the programs of both sides. */
 bool csink_gate_same_module(const struct csink_gate_functions *functions, const char *left, const char *right);
+
+/** Move the weights of functions to others: to[f] is where that of f goes. No total gets larger than the run. Returns 0
+ * or -ENOMEM. */
+int csink_gate_weights_move(struct csink_gate_weights *weights, const uint32_t *to, uint32_t nr);
 
 /* ---- places.c: functions without a name ---- */
 

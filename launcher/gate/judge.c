@@ -348,10 +348,14 @@ static int judge_all(struct judge *judge)
 int csink_gate_judge(const struct csink_gate_data *data, const struct csink_gate_rules *rules, double level,
 		     struct csink_gate_verdicts *out)
 {
-	struct judge judge = {.data = data, .rules = rules, .out = out};
+	struct csink_gate_data view;
+	struct judge judge = {.data = &view, .rules = rules, .out = out};
 	int err;
 
 	memset(out, 0, sizeof(*out));
+	err = csink_gate_versions_join(data, &view);
+	if (err)
+		return err;
 	out->alpha = level > 0 ? level : rules->alpha;
 	csink_random_init(&judge.random, rules->seed);
 	csink_stats_lacked_memory(); /* reset: earlier failures do not concern this verdict */
@@ -365,6 +369,7 @@ int csink_gate_judge(const struct csink_gate_data *data, const struct csink_gate
 		free(judge.sums[side]);
 	}
 	free(judge.is_reference);
+	csink_gate_versions_release(&view);
 	if (err)
 		csink_gate_verdicts_release(out);
 	return err;

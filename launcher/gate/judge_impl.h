@@ -1,4 +1,4 @@
-/* What judge.c, judge_functions.c and rollup.c share; no other file includes this. */
+/* What judge.c, judge_functions.c, rollup.c and versions.c share; no other file includes this. */
 #ifndef CSINK_JUDGE_IMPL_H
 #define CSINK_JUDGE_IMPL_H
 
@@ -39,6 +39,15 @@ void csink_judge_estimate(const struct judge *judge, struct csink_gate_row *row)
 
 /** How many more runs would likely settle an inconclusive row; 0: no reasonable number. forecast.c */
 uint32_t csink_judge_more_runs(const struct judge *judge, const struct csink_gate_row *row, uint32_t nr_tests);
+
+/**
+ * Figures in which interpreted functions that both sides have are one each, in the same table: the entry of the new
+ * side.
+ * @view  shares with data what is not changed. Release it with csink_gate_versions_release(), while data is there.
+ * Returns 0 or -ENOMEM. versions.c
+ */
+int csink_gate_versions_join(const struct csink_gate_data *data, struct csink_gate_data *view);
+void csink_gate_versions_release(struct csink_gate_data *view);
 
 /** Judge every function that has the minimum share, behind the rows that there are. Returns 0 or -ENOMEM. */
 int csink_judge_functions(struct judge *judge);

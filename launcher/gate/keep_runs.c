@@ -92,6 +92,7 @@ static void map_functions(struct keep *k)
 struct place {
 	uint64_t address;
 	uint32_t mapping, location, first_function;
+	int64_t first_line; /* what is interpreted has no address */
 };
 
 static int compare_places(const void *a, const void *b)
@@ -102,12 +103,15 @@ static int compare_places(const void *a, const void *b)
 		return left->address < right->address ? -1 : 1;
 	if (left->mapping != right->mapping)
 		return left->mapping < right->mapping ? -1 : 1;
-	return left->first_function < right->first_function ? -1 : left->first_function > right->first_function;
+	if (left->first_function != right->first_function)
+		return left->first_function < right->first_function ? -1 : 1;
+	return left->first_line < right->first_line ? -1 : left->first_line > right->first_line;
 }
 
-static uint32_t first_function(const struct csink_profile *p, const struct csink_profile_location *location)
+static struct csink_profile_line first_line(const struct csink_profile *p,
+					    const struct csink_profile_location *location)
 {
-	return location->nr_lines ? p->lines[location->first_line].function : 0;
+	return location->nr_lines ? p->lines[location->first_line] : (struct csink_profile_line){0};
 }
 
 static void map_location(struct keep *k, uint32_t id, const struct place *known, uint32_t nr_known)
@@ -116,11 +120,12 @@ static void map_location(struct keep *k, uint32_t id, const struct place *known,
 	uint32_t mapping = location->mapping < k->from->nr_mappings ? k->mappings[location->mapping] : 0;
 	struct csink_profile_line lines[256];
 	uint32_t nr = CSINK_MIN(location->nr_lines, (uint32_t)CSINK_ARRAY_SIZE(lines));
-	struct place place = {location->address, mapping, 0, 0}, *found;
+	struct place place = {.address = location->address, .mapping = mapping}, *found;
 
 	if (mapping)
 		place.address += k->to->mappings[mapping].start - k->from->mappings[location->mapping].start;
-	place.first_function = k->functions[first_function(k->from, location)];
+	place.first_function = k->functions[first_line(k->from, location).function];
+	place.first_line = first_line(k->from, location).line;
 	found = bsearch(&place, known, nr_known, sizeof(place), compare_places);
 	if (found) {
 		k->locations[id] = found->location;
@@ -143,7 +148,8 @@ static int map_locations(struct keep *k)
 	for (uint32_t i = 1; i < nr; i++) {
 		const struct csink_profile_location *location = &k->to->locations[i];
 
-		known[i - 1] = (struct place){location->address, location->mapping, i, first_function(k->to, location)};
+		known[i - 1] = (struct place){location->address, location->mapping, i,
+					      first_line(k->to, location).function, first_line(k->to, location).line};
 	}
 	nr = nr ? nr - 1 : 0;
 	qsort(known, nr, sizeof(*known), compare_places);

@@ -69,26 +69,6 @@ const char *csink_gate_comparable_name(const struct csink_gate_functions *functi
 
 /* ---- when a second build has come ---- */
 
-/* What was one function of many is now all of them; it has no more time than the run. */
-static int move_weights(struct csink_gate_weights *weights, const uint32_t *to, uint32_t nr)
-{
-	uint32_t had = weights->nr;
-
-	if (csink_gate_weights_grow(weights, CSINK_MAX(had, nr)))
-		return -ENOMEM;
-	for (uint32_t f = 0; f < had; f++) {
-		if (to[f] == f)
-			continue;
-		weights->self[to[f]] += weights->self[f];
-		weights->self[f] = 0;
-		if (!weights->total)
-			continue;
-		weights->total[to[f]] = fmin(weights->sum, weights->total[to[f]] + weights->total[f]);
-		weights->total[f] = 0;
-	}
-	return 0;
-}
-
 static int move_calls(struct csink_gate_functions *functions, const uint32_t *to)
 {
 	uint32_t nr = functions->nr_edges;
@@ -126,7 +106,7 @@ int csink_gate_merge_places(struct csink_gate_data *data)
 		err = now < 0 ? (int)now : 0;
 	}
 	for (uint32_t i = 0; i < data->nr_runs && !err; i++)
-		err = move_weights(&data->runs[i].weights, to, functions->nr);
+		err = csink_gate_weights_move(&data->runs[i].weights, to, functions->nr);
 	if (!err)
 		err = move_calls(functions, to);
 	free(to);

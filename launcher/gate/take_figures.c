@@ -6,7 +6,9 @@
 #include "include/internal/base.h"
 #include "launcher/gate/gate_functions.h"
 #include "launcher/profile/facts.h"
+#include "launcher/profile/interpreted.h"
 #include "launcher/profile/profile.h"
+#include "launcher/profile/rows.h"
 
 /* While a profile is taken. */
 struct take {
@@ -21,12 +23,26 @@ struct take {
 
 static const char *module_of(const struct take *take, uint32_t mapping)
 {
-	const char *file = "", *slash;
+	const struct csink_profile *p = take->p;
 
-	if (mapping < take->p->nr_mappings)
-		file = csink_profile_text(take->p, take->p->mappings[mapping].file);
-	slash = strrchr(file, '/');
-	return slash && slash[1] ? slash + 1 : file;
+	return mapping < p->nr_mappings ? csink_base_name(csink_profile_text(p, p->mappings[mapping].file)) : "";
+}
+
+static int64_t find_function(struct take *take, const struct csink_profile_location *location,
+			     const struct csink_profile_line *line)
+{
+	const struct csink_profile_function *function = &take->p->functions[line->function];
+	const char *name = csink_profile_text(take->p, function->name);
+	const char *file = csink_profile_text(take->p, function->file);
+	int64_t index;
+
+	if (csink_is_interpreted(take->p, location->mapping, line->function))
+		return csink_gate_interpreted_find(take->functions, take->side, name, file, function->start_line);
+	index = csink_gate_function_find(take->functions, name, module_of(take, location->mapping));
+	if (index >= 0)
+		csink_gate_function_learn(take->functions, (uint32_t)index, take->side, file,
+					  function->start_line > 0 ? function->start_line : line->line);
+	return index;
 }
 
 static int map_location(struct take *take, uint32_t id)
@@ -41,15 +57,10 @@ static int map_location(struct take *take, uint32_t id)
 		return index < 0 ? (int)index : 0;
 	}
 	for (uint32_t i = location->first_line; i < location->first_line + location->nr_lines; i++) {
-		const struct csink_profile_function *function = &take->p->functions[take->p->lines[i].function];
-
-		index = csink_gate_function_find(take->functions, csink_profile_text(take->p, function->name), module);
+		index = find_function(take, location, &take->p->lines[i]);
 		if (index < 0)
 			return (int)index;
 		take->of_line[i] = (uint32_t)index;
-		csink_gate_function_learn(take->functions, (uint32_t)index, take->side,
-					  csink_profile_text(take->p, function->file),
-					  function->start_line > 0 ? function->start_line : take->p->lines[i].line);
 	}
 	return 0;
 }
@@ -137,6 +148,7 @@ static int add_samples(struct take *take, int64_t run)
 {
 	const struct csink_profile *p = take->p;
 	int counts = csink_profile_type_find(p, "samples");
+	uint32_t top;
 
 	for (uint32_t i = 0; i < p->nr_samples; i++) {
 		const struct csink_profile_range *stack = &p->stacks[p->samples[i].stack];
@@ -153,6 +165,9 @@ static int add_samples(struct take *take, int64_t run)
 		take->weights->sum += value;
 		if (add_stack(take, stack, i, value))
 			return -ENOMEM;
+		top = csink_top_level(p, p->samples[i].stack);
+		if (top)
+			take->functions->all[take->of_line[p->locations[top].first_line]].top_level += value;
 	}
 	return 0;
 }

@@ -34,7 +34,7 @@ uint32_t csink_top_level(const struct csink_profile *p, uint32_t stack)
 
 		if (csink_is_interpreted(p, location->mapping, function) &&
 		    !strcmp(csink_profile_text(p, p->functions[function].name), "<module>"))
-			return function;
+			return p->stack_ids[range->first + i];
 	}
 	return 0;
 }
@@ -46,7 +46,8 @@ static const char *find_script(const struct csink_profile *p)
 	uint32_t best = 0;
 
 	for (uint32_t i = 0; weights && p->nr_types && i < p->nr_samples; i++) {
-		uint32_t function = csink_top_level(p, p->samples[i].stack);
+		uint32_t location = csink_top_level(p, p->samples[i].stack);
+		uint32_t function = location ? p->lines[p->locations[location].first_line].function : 0;
 
 		weights[function] += (double)csink_profile_values(p, i)[p->default_type];
 		best = function && (!best || weights[function] > weights[best]) ? function : best;

@@ -37,7 +37,7 @@ static inline bool csink_is_interpreted(const struct csink_profile *p, uint32_t 
 	       p->mappings[mapping].file == p->functions[function].file;
 }
 
-/** The outermost function of a stack that is the top level of a file of Python; 0: none. */
+/** The outermost location of a stack that is at the top level of a file of Python; 0: none. */
 uint32_t csink_top_level(const struct csink_profile *p, uint32_t stack);
 
 #endif

@@ -141,6 +141,21 @@ countersink --frames=some -- true >out 2>err
 is $? 125 "--frames with an unknown word: status 125"
 like "$(cat err)" "option --frames: 'some' is unknown" "--frames with an unknown word: the error names it"
 
+# ---- the gate
+
+sed 's/range(n):/range(2 * n):/' new/names.py >slower.py
+countersink gate -F 5000 --runs 12 --update-baseline -b base.pb.gz -- "$PYTHON" old/names.py >out 2>err
+is "$?:$(cat out)" "0:" "the gate: a baseline of a Python program is made"
+for other in "--vs=$PYTHON old/names.py" "--baseline=base.pb.gz"; do
+	countersink gate -F 5000 --runs 12 "$other" -- "$PYTHON" slower.py >out 2>err
+	is $? 3 "the gate, ${other%%=*}: a Python function that got slower fails it"
+	like "$(cat out)" '^not ok [0-9]+ - (Board\.)?score at slower\.py:4 regressed: ' \
+		"the gate, ${other%%=*}: the function is named, with file and line, by another name of the script"
+	is "$(grep -cE '^not ok .*(<lambda>|main) at ' out)" 0 "the gate, ${other%%=*}: no other Python function is blamed"
+	is "$(grep -cE ' - <lambda> at .* (new|gone) \(' out)" 0 \
+		"the gate, ${other%%=*}: functions of one name are found again, each by its line"
+done
+
 # ---- frames that stand for no function
 
 cat >class.py <<'END'

@@ -1,0 +1,167 @@
+/*
+ * Interpreted functions of both sides: an entry of the table for each place where a side has one becomes one function,
+ * as csink_match_places() finds them. The table keeps its entries: more runs may show better which are the same, so the
+ * judge works on a copy of the figures. Runs on the thread that judges.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/gate/judge_impl.h"
+#include "launcher/profile/match_functions.h"
+
+struct joining {
+	const struct csink_gate_functions *functions;
+	struct csink_place *places; /* of interpreted functions */
+	uint32_t *of_place;         /* their indices in the table */
+	uint32_t nr;
+	uint32_t *same, *file;
+	uint32_t *to; /* of each function of the table: the one that it becomes */
+};
+
+/* Of the top level below which a side spent most. */
+static const char *find_script(const struct joining *j, int side)
+{
+	const struct csink_gate_function *best = NULL;
+
+	for (uint32_t i = 0; i < j->nr; i++) {
+		const struct csink_gate_function *function = &j->functions->all[j->of_place[i]];
+
+		if (function->side == side && function->top_level > (best ? best->top_level : 0))
+			best = function;
+	}
+	return best ? best->file : NULL;
+}
+
+/* A function of both sides is where the new one has it. */
+static void fill_to(struct joining *j)
+{
+	for (uint32_t f = 0; f < j->functions->nr; f++)
+		j->to[f] = f;
+	for (int side = CSINK_GATE_OLD; side <= CSINK_GATE_NEW; side++) {
+		for (uint32_t i = 0; i < j->nr; i++) {
+			if (j->places[i].side == side)
+				j->to[j->of_place[j->same[i]]] = j->of_place[i];
+		}
+	}
+	for (uint32_t i = 0; i < j->nr; i++) {
+		if (j->same[i] != i)
+			j->to[j->of_place[i]] = j->to[j->of_place[j->same[i]]];
+	}
+}
+
+static int join(struct joining *j)
+{
+	uint32_t nr = j->functions->nr;
+	const char *scripts[2];
+	int err;
+
+	j->places = calloc((size_t)nr + 1, sizeof(*j->places));
+	j->of_place = calloc((size_t)nr + 1, sizeof(*j->of_place));
+	j->same = calloc((size_t)nr + 1, sizeof(*j->same));
+	j->file = calloc((size_t)nr + 1, sizeof(*j->file));
+	j->to = calloc((size_t)nr + 1, sizeof(*j->to));
+	if (!j->places || !j->of_place || !j->same || !j->file || !j->to)
+		return -ENOMEM;
+	for (uint32_t f = 0; f < nr; f++) {
+		const struct csink_gate_function *function = &j->functions->all[f];
+
+		if (!function->is_interpreted)
+			continue;
+		j->of_place[j->nr] = f;
+		j->places[j->nr++] =
+			(struct csink_place){function->file, function->name, function->line, function->side};
+	}
+	for (int side = 0; side < 2; side++)
+		scripts[side] = find_script(j, side);
+	err = csink_match_places(j->places, j->nr, scripts, j->same, j->file);
+	if (!err)
+		fill_to(j);
+	return err;
+}
+
+static int copy_weights(struct csink_gate_weights *to, const struct csink_gate_weights *from)
+{
+	size_t bytes = ((size_t)from->nr + 1) * sizeof(double);
+
+	if (from->self) {
+		to->self = malloc(bytes);
+		if (to->self)
+			memcpy(to->self, from->self, bytes);
+	}
+	if (from->total) {
+		to->total = malloc(bytes);
+		if (to->total)
+			memcpy(to->total, from->total, bytes);
+	}
+	return !from->self == !to->self && !from->total == !to->total ? 0 : -ENOMEM;
+}
+
+static int copy_runs(struct csink_gate_data *view, const struct csink_gate_data *data, const uint32_t *to)
+{
+	int err = 0;
+
+	view->runs = calloc((size_t)data->nr_runs + 1, sizeof(*view->runs));
+	if (!view->runs)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < data->nr_runs && !err; i++) {
+		view->runs[i] = data->runs[i];
+		view->runs[i].weights.self = view->runs[i].weights.total = NULL;
+		view->nr_runs = i + 1;
+		err = copy_weights(&view->runs[i].weights, &data->runs[i].weights);
+		if (!err)
+			err = csink_gate_weights_move(&view->runs[i].weights, to, data->functions.nr);
+	}
+	return err;
+}
+
+static int copy_calls(struct csink_gate_functions *view, const struct csink_gate_functions *functions,
+		      const uint32_t *to)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < functions->nr_edges; i++) {
+		const struct csink_gate_edge *edge = &functions->edges[i];
+		uint32_t caller = to[edge->caller], callee = to[edge->callee];
+
+		for (int side = 0; side < 2 && caller != callee && !err; side++)
+			err = csink_gate_call_add(view, caller, callee, side, edge->weights[side]);
+	}
+	return err;
+}
+
+int csink_gate_versions_join(const struct csink_gate_data *data, struct csink_gate_data *view)
+{
+	struct joining j = {.functions = &data->functions};
+	int err;
+
+	*view = *data;
+	view->runs = NULL;
+	view->nr_runs = 0;
+	view->functions.edges = NULL;
+	view->functions.nr_edges = view->functions.cap_edges = 0;
+	view->functions.calls = (struct csink_table){0};
+	err = join(&j);
+	if (!err)
+		err = copy_runs(view, data, j.to);
+	if (!err)
+		err = copy_calls(&view->functions, &data->functions, j.to);
+	free(j.places);
+	free(j.of_place);
+	free(j.same);
+	free(j.file);
+	free(j.to);
+	if (err)
+		csink_gate_versions_release(view);
+	return err;
+}
+
+void csink_gate_versions_release(struct csink_gate_data *view)
+{
+	for (uint32_t i = 0; i < view->nr_runs; i++)
+		csink_gate_weights_release(&view->runs[i].weights);
+	free(view->runs);
+	free(view->functions.edges);
+	csink_table_release(&view->functions.calls);
+}

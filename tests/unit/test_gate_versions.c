@@ -1,0 +1,121 @@
+/* Interpreted functions in a gate: which of the two sides' are one, in another directory, line, or script. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "launcher/gate/judge_impl.h"
+#include "launcher/profile/profile.h"
+#include "tests/unit/tap.h"
+
+struct function {
+	const char *file, *name;
+	int64_t line;
+};
+
+static uint32_t location(struct csink_profile *p, const struct function *f)
+{
+	struct csink_profile_function function = {.name = csink_profile_str(p, f->name),
+						  .system_name = csink_profile_str(p, f->name),
+						  .file = csink_profile_str(p, f->file),
+						  .start_line = f->line};
+	struct csink_profile_mapping mapping = {.file = function.file};
+	struct csink_profile_line line = {.function = csink_profile_function_add(p, &function), .line = f->line + 1};
+
+	return csink_profile_location_add(p, csink_profile_mapping_add(p, &mapping), 0, &line, 1);
+}
+
+/* A run in which the first function calls each of the others. The i-th has i milliseconds for itself. */
+static void take_run(struct csink_gate_data *data, enum csink_gate_side side, const struct function *functions)
+{
+	struct csink_gate_run *run = csink_gate_run_add(data, side);
+	struct csink_profile *p = csink_profile_create();
+	uint32_t ids[16];
+
+	csink_profile_type_add(p, "task-clock", "nanoseconds");
+	for (int i = 0; functions[i].name; i++) {
+		uint32_t stack[2];
+		int64_t value = 1000000LL * i;
+
+		ids[i] = location(p, &functions[i]);
+		stack[0] = ids[i];
+		stack[1] = ids[0];
+		if (i)
+			csink_profile_sample_add(p, csink_profile_stack_add(p, stack, 2), 0, &value);
+	}
+	ok(!csink_gate_take(&data->functions, p, -1, side, &run->weights), "a run of %s is taken", functions[0].file);
+	csink_profile_destroy(p);
+}
+
+/* What a function that begins at a line weighs in a run, in milliseconds; the weights of several are added. */
+static double weight(const struct csink_gate_data *data, uint32_t run, const char *name, int64_t line)
+{
+	double sum = 0;
+
+	for (uint32_t f = 0; f < data->functions.nr; f++) {
+		if (!strcmp(data->functions.all[f].name, name) && data->functions.all[f].line == line)
+			sum += csink_gate_weight(&data->runs[run].weights, f);
+	}
+	return sum / 1e6;
+}
+
+static double calls(const struct csink_gate_data *data, const char *name, int side)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < data->functions.nr_edges; i++) {
+		const struct csink_gate_edge *edge = &data->functions.edges[i];
+
+		if (!strcmp(data->functions.all[edge->callee].name, name))
+			sum += edge->weights[side];
+	}
+	return sum / 1e6;
+}
+
+static void test_versions(void)
+{
+	static const struct function old[] = {{"/x/a.py", "<module>", 0},
+					      {"/x/a.py", "score", 3},
+					      {"/x/u.py", "get", 5},
+					      {"/x/v.py", "get", 5},
+					      {"/x/a.py", "gone", 40},
+					      {"<string>", "f", 1},
+					      {0}},
+				     new[] = {{"/y/b.py", "<module>", 0},
+					      {"/y/b.py", "score", 4},
+					      {"/y/u.py", "get", 7},
+					      {"/y/v.py", "get", 5},
+					      {"/y/b.py", "made", 50},
+					      {"<string>", "f", 1},
+					      {0}};
+	struct csink_gate_data data = {0}, view;
+	uint32_t nr;
+
+	take_run(&data, CSINK_GATE_OLD, old);
+	take_run(&data, CSINK_GATE_NEW, new);
+	nr = data.functions.nr;
+	take_run(&data, CSINK_GATE_OLD, old);
+	is_num(data.functions.nr, nr, "a function is the same in all runs of a side");
+	if (!ok(!csink_gate_versions_join(&data, &view), "the sides are joined"))
+		return;
+	for (uint32_t run = 0; run < 3; run++) {
+		ok(fabs(weight(&view, run, "score", 4) - 1) < 1e-9 && weight(&view, run, "score", 3) == 0,
+		   "a function of the script is where the new side has it");
+		ok(fabs(weight(&view, run, "get", 7) - 2) < 1e-9 && fabs(weight(&view, run, "get", 5) - 3) < 1e-9,
+		   "functions of one name in two files stay apart");
+		ok(fabs(weight(&view, run, "f", 1) - 5) < 1e-9, "what has no file is compared by its text");
+		ok(fabs(weight(&view, run, "gone", 40) + weight(&view, run, "made", 50) - 4) < 1e-9,
+		   "functions of one side stay alone");
+	}
+	ok(fabs(calls(&view, "score", 0) - 2) < 1e-9 && fabs(calls(&view, "score", 1) - 1) < 1e-9,
+	   "calls are those of the joined function");
+	ok(fabs(weight(&data, 0, "score", 3) - 1) < 1e-9, "the figures that were taken stay as they are");
+	csink_gate_versions_release(&view);
+	csink_gate_data_release(&data);
+}
+
+int main(void)
+{
+	test_versions();
+	return done();
+}
