@@ -152,9 +152,9 @@ AGENT_OBJS := $(call obj,$(AGENT_SRCS))
 LAUNCHER_OBJS := $(call obj,$(LAUNCHER_SRCS)) $(B)/obj/launcher/output/html_page.o
 # The agent is injected into foreign programs, which cannot take a sanitizer's runtime in the middle of their lives: the
 # libraries are always made of plain objects. A sanitized tree has sanitized ones beside them, for the launcher and unit tests.
-# What programs never call, or seldom, is optimised for size, and comes last in it: so a program's start touches fewer
+# What programs never or rarely call is optimised for size, and comes last in it: so a program's start touches fewer
 # pages of code. (The linker sorts sections by name: .text.FUNCTION comes behind .text.)
-SO_SELDOM := $(addprefix preload/,$(addsuffix .c, \
+SO_COLD := $(addprefix preload/,$(addsuffix .c, \
 	core/attr_size core/elf_symbol core/libc_version core/nearest core/own_fd core/perf_system core/preload_entry \
 	core/program_file core/seccomp_probe core/status core/sysfs core/text_char core/timer/create core/timer/timer_fork \
 	core/event/event_rate core/event/event_read core/event/event_spec core/record/output_path core/record/run_dir \
@@ -165,7 +165,7 @@ SO_SELDOM := $(addprefix preload/,$(addsuffix .c, \
 	agent/lifecycle/image_events \
 	agent/lifecycle/own_run agent/lifecycle/pending_signals agent/lifecycle/seccomp_filter agent/lifecycle/started \
 	agent/lifecycle/untracked_threads agent/sampler/engine_choose agent/sampler/stuck agent/unwind/got_patch))
-$(SO_SELDOM:%.c=$(PLAIN)/obj/%.o) $(SO_SELDOM:%.c=$(B)/obj/%.o): SELDOM_CFLAGS := -Os -ffunction-sections
+$(SO_COLD:%.c=$(PLAIN)/obj/%.o) $(SO_COLD:%.c=$(B)/obj/%.o): COLD_CFLAGS := -Os -ffunction-sections
 SO_SRCS := $(CORE_SRCS) $(AGENT_SRCS)
 SO_OBJS := $(SO_SRCS:%.c=$(PLAIN)/obj/%.o)
 API_OBJS := $(patsubst %.c,$(PLAIN)/obj/%.o,$(API_SRCS) $(CORE_SRCS))
@@ -190,7 +190,7 @@ $(1)/flags: FORCE
 
 $(1)/obj/preload/%.o: preload/%.c $(1)/flags
 	@mkdir -p $$(@D)
-	$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $(2) $$(call agent_cflags,$$<) $$(SELDOM_CFLAGS) -MMD -MP $$(CPPFLAGS) $$(CFLAGS) -c -o $$@ $$<
+	$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $(2) $$(call agent_cflags,$$<) $$(COLD_CFLAGS) -MMD -MP $$(CPPFLAGS) $$(CFLAGS) -c -o $$@ $$<
 endef
 $(eval $(call preload_rules,$(PLAIN),))
 ifneq ($(SAN),)

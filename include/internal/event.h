@@ -29,7 +29,7 @@
 #include <stdint.h>
 
 #include "include/internal/nearest.h"
-#include "include/internal/recording.h"
+#include "include/internal/recording_format.h"
 
 struct csink_event_spec {
 	/*

@@ -6,7 +6,7 @@
 #ifndef CSINK_IMAGES_H
 #define CSINK_IMAGES_H
 
-#include "include/internal/recording.h"
+#include "include/internal/recording_format.h"
 #include "launcher/attach/objects.h"
 #include "launcher/base/table.h"
 

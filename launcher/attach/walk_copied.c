@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "include/internal/recording.h"
+#include "include/internal/recording_format.h"
 
 /* The kernel's numbers of registers (asm/perf_regs.h) that hold DWARF's 0 .. CSINK_NR_REGS - 1, the last one being pc.
  */

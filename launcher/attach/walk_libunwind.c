@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "include/internal/recording.h"
+#include "include/internal/recording_format.h"
 #include "preload/core/cfi/cfi_op.h"
 
 /* libunwind's search of a table by reads through the accessors. It is exported, but in none of its headers. */

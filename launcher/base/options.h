@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "include/internal/options.h"
+#include "include/internal/shared_options.h"
 
 struct csink_option {
 	const char *id; /* "NO_REPORT": the long name and the variable derive from it */

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "include/internal/recording.h"
+#include "include/internal/recording_format.h"
 
 /**
  * Returns the line of a position in a function; 0 if its compiler gave none, or the table is damaged. Without a table,

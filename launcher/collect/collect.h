@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "include/internal/recording.h"
+#include "include/internal/recording_format.h"
 
 struct csink_profile;
 

@@ -1,6 +1,6 @@
 /*
- * Reads recordings (include/internal/recording.h) as untrusted input: what is handed out here has been checked, so that
- * its users need not check a size, a count or a reference again. Strings are ended, but may hold any byte.
+ * Reads recordings (include/internal/recording_format.h) as untrusted input: what is handed out here has been checked,
+ * so that its users need not check a size, a count or a reference again. Strings are ended, but may hold any byte.
  */
 #ifndef CSINK_RECORDING_READ_H
 #define CSINK_RECORDING_READ_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "include/internal/recording.h"
+#include "include/internal/recording_format.h"
 
 #define CSINK_RECORDED_NONE UINT32_MAX
 

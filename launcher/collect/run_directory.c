@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "include/internal/recording.h"
+#include "include/internal/recording_format.h"
 #include "launcher/base/proc.h"
 #include "preload/core/record/run_dir.h"
 

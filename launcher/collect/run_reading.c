@@ -10,8 +10,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "include/internal/options.h"
-#include "include/internal/recording.h"
+#include "include/internal/recording_format.h"
+#include "include/internal/shared_options.h"
 #include "launcher/base/proc.h"
 #include "launcher/collect/run_directory.h"
 #include "preload/core/record/run_dir.h"

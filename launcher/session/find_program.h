@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "include/internal/recording.h"
+#include "include/internal/recording_format.h"
 
 struct csink_program {
 	char path[PATH_MAX];            /* as found; "" if it was not */

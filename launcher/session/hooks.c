@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "include/internal/options.h"
+#include "include/internal/shared_options.h"
 #include "launcher/base/format.h"
 #include "preload/api/reserve/reserve_impl.h"
 #include "preload/core/sysfs.h"

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "include/internal/base.h"
-#include "include/internal/recording.h"
+#include "include/internal/recording_format.h"
 #include "launcher/base/regular.h"
 #include "launcher/collect/collect.h"
 #include "launcher/collect/run_directory.h"

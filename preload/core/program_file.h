@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "include/internal/recording.h"
+#include "include/internal/recording_format.h"
 
 enum csink_program_kind {
 	CSINK_PROGRAM_OWN,     /* as we are, as far as one can see: a file that cannot be read is taken for one */

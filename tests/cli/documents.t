@@ -49,7 +49,7 @@ is "$(comm -13 "$TMP/entries" "$TMP/keys")" "" "countersink-profile(5) explains 
 entries countersink-environment.7 | grep '^COUNTERSINK_' | sort -u >"$TMP/entries"
 {
 	"$COUNTERSINK" help run | grep -oE 'COUNTERSINK_[A-Z_]+'
-	sed -n 's/^#define CSINK_ENV_[A-Z_]* CSINK_ENV_PREFIX "\(.*\)".*/COUNTERSINK_\1/p' include/internal/options.h
+	sed -n 's/^#define CSINK_ENV_[A-Z_]* CSINK_ENV_PREFIX "\(.*\)".*/COUNTERSINK_\1/p' include/internal/shared_options.h
 } | sort -u >"$TMP/variables"
 ok "there are variables" test "$(wc -l <"$TMP/variables")" -gt 20
 is "$(comm -13 "$TMP/entries" "$TMP/variables")" "" \

@@ -37,7 +37,7 @@ unread() {
 		grep -rqw --include='*.[ch]' -e "$member" "$SRC/launcher" || echo "$member"
 	done
 }
-LAYOUT=$SRC/include/internal/recording.h
+LAYOUT=$SRC/include/internal/recording_format.h
 is "$(unread "$LAYOUT")" "" "every member of the recording is read"
 sed 's/^	uint64_t magic;/&\n	uint64_t first_unread[CSINK_NR_LOSSES];\n	uint32_t second_unread, third_unread;/' "$LAYOUT" >layout.h
 is "$(unread layout.h)" "$(printf '%s\n' first_unread second_unread third_unread)" "a member that is never read is found"

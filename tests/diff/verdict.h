@@ -7,7 +7,7 @@
 #ifndef CSINK_TESTS_VERDICT_H
 #define CSINK_TESTS_VERDICT_H
 
-#include "include/internal/recording.h"
+#include "include/internal/recording_format.h"
 #include "tests/diff/walk_diff.h"
 
 #include <stdbool.h>

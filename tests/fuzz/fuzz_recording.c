@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "include/internal/recording.h"
+#include "include/internal/recording_format.h"
 #include "launcher/collect/collect.h"
 #include "launcher/collect/recording_read.h"
 #include "launcher/output/report.h"

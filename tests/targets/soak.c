@@ -17,7 +17,7 @@
 #include <time.h>
 
 #include "guest.h"
-#include "internal/recording.h"
+#include "internal/recording_format.h"
 
 enum { NR_THREADS = 8, NR_LOOKS = 20 };
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "include/internal/recording.h"
+#include "include/internal/recording_format.h"
 
 struct record {
 	unsigned char *bytes;

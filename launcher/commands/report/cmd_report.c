@@ -13,8 +13,8 @@
 
 #include "include/internal/base.h"
 #include "include/internal/nearest.h"
-#include "include/internal/options.h"
-#include "include/internal/recording.h"
+#include "include/internal/recording_format.h"
+#include "include/internal/shared_options.h"
 #include "launcher/base/format.h"
 #include "launcher/collect/run_reading.h"
 #include "launcher/commands/registry.h"

@@ -24,7 +24,6 @@
 
 #if defined(__x86_64__)
 #define PICK(number) "	cmpq $" #number ", %rdi\n	je 2f\n"
-#define PICKED(number) PICK(number)
 __asm__(".text\n"
 	".p2align 4\n"
 	".globl syscall\n"

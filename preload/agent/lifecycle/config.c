@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "include/internal/options.h"
 #include "include/internal/rawcall.h"
+#include "include/internal/shared_options.h"
 #include "preload/agent/interp/interp.h"
 #include "preload/agent/sampler/engine.h"
 #include "preload/agent/unwind/unwind.h"

@@ -14,7 +14,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/names_entry.h"
-#include "include/internal/options.h"
+#include "include/internal/shared_options.h"
 #include "preload/agent/lifecycle/config.h"
 #include "preload/agent/lifecycle/installed.h"
 #include "preload/agent/lifecycle/real.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "include/internal/base.h"
-#include "include/internal/options.h"
+#include "include/internal/shared_options.h"
 #include "preload/agent/lifecycle/config.h"
 #include "preload/agent/lifecycle/own_run.h"
 #include "preload/core/calls_off.h"

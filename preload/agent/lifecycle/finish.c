@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "include/internal/options.h"
 #include "include/internal/rawcall.h"
+#include "include/internal/shared_options.h"
 #include "include/internal/text_char.h"
 #include "preload/agent/lifecycle/config.h"
 #include "preload/agent/lifecycle/handover.h"

@@ -13,8 +13,8 @@
 #include <sys/single_threaded.h>
 
 #include "include/internal/base.h"
-#include "include/internal/options.h"
 #include "include/internal/rawcall.h"
+#include "include/internal/shared_options.h"
 #include "preload/agent/lifecycle/bus_guard.h"
 #include "preload/agent/lifecycle/real.h"
 #include "preload/agent/sampler/process.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "include/internal/options.h"
+#include "include/internal/shared_options.h"
 #include "preload/agent/lifecycle/config.h"
 #include "preload/agent/lifecycle/event_choice.h"
 #include "preload/agent/lifecycle/image.h"

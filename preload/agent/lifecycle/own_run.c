@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "include/internal/options.h"
+#include "include/internal/shared_options.h"
 #include "preload/agent/lifecycle/config.h"
 #include "preload/core/private_memory.h"
 #include "preload/core/record/run_dir.h"

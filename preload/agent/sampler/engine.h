@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "include/internal/recording.h"
+#include "include/internal/recording_format.h"
 
 struct csink_thread;
 

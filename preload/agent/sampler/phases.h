@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "include/internal/recording.h"
+#include "include/internal/recording_format.h"
 
 struct csink_thread;
 

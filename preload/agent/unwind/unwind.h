@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <ucontext.h>
 
-#include "include/internal/recording.h"
+#include "include/internal/recording_format.h"
 #include "preload/core/safe_load.h"
 
 /* Why a walk ended. */

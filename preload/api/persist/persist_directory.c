@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "include/internal/options.h"
+#include "include/internal/shared_options.h"
 #include "preload/api/persist/persist_wire.h"
 
 #define NAME "countersink-persist"

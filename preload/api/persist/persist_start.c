@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "include/internal/options.h"
 #include "include/internal/rawcall.h"
+#include "include/internal/shared_options.h"
 #include "preload/api/persist/persist_wire.h"
 
 extern char **environ;

@@ -25,8 +25,8 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "include/internal/options.h"
 #include "include/internal/rawcall.h"
+#include "include/internal/shared_options.h"
 #include "preload/api/reserve/reserve_impl.h"
 
 extern char **environ;

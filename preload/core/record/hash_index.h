@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "include/internal/base.h"
-#include "include/internal/recording.h"
+#include "include/internal/recording_format.h"
 
 enum { CSINK_INDEX_LEVELS = 12, CSINK_INDEX_FIRST_BITS = 8, CSINK_INDEX_PROBES = 24 };
 

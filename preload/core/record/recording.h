@@ -1,5 +1,5 @@
 /*
- * The mapped recording, as its writers see it (include/internal/recording.h has the layout).
+ * The mapped recording, as its writers see it (include/internal/recording_format.h has the layout).
  *
  * One for each process image. Threads hand themselves extents and fill them with entries; nothing here takes a lock.
  * The file is sparse. The mapping begins small and grows in place as blocks are handed out (recording_map.c), so that
@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "include/internal/recording.h"
+#include "include/internal/recording_format.h"
 
 struct csink_recording {
 	struct csink_rec_header *header; /* NULL: there is no recording */

@@ -13,7 +13,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
-#include "include/internal/recording.h"
+#include "include/internal/recording_format.h"
 
 int csink_run_dir_create_in(const char *place, size_t len, char *dir, size_t size)
 {

@@ -1,7 +1,7 @@
 /*
  * The stack table: callers are stored once a process, as a tree that shares what stacks have in common, and every
  * (thread, phase, leaf, callers) has one row of weights in the recording; most have small numbers and a cell's room
- * (include/internal/recording.h). Private indexes find both; lookups take no lock and growth stops no thread.
+ * (include/internal/recording_format.h). Private indexes find both; lookups take no lock and growth stops no thread.
  */
 #ifndef CSINK_STACKS_H
 #define CSINK_STACKS_H

@@ -14,8 +14,8 @@
  * References between entries are offsets from the file's start in units of 8 bytes (csink_ref_t); 0 is "none".
  * All integers are the machine's own byte order. The reader checks every size, count and reference.
  */
-#ifndef CSINK_INTERNAL_RECORDING_H
-#define CSINK_INTERNAL_RECORDING_H
+#ifndef CSINK_RECORDING_FORMAT_H
+#define CSINK_RECORDING_FORMAT_H
 
 #include <stdint.h>
 

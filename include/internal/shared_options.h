@@ -5,8 +5,8 @@
  * and the identifier), --help, --print-config, completion and the man page check. The launcher writes what it resolved
  * back into the environment of the command it starts; the library reads those that are marked CSINK_OPT_LIB.
  */
-#ifndef CSINK_INTERNAL_OPTIONS_H
-#define CSINK_INTERNAL_OPTIONS_H
+#ifndef CSINK_SHARED_OPTIONS_H
+#define CSINK_SHARED_OPTIONS_H
 
 enum csink_opt_flags {
 	CSINK_OPT_LIB = 1 << 0,      /* the injected library reads its variable */
