@@ -15,8 +15,8 @@
 
 #include "include/countersink/explain.h"
 #include "include/internal/base.h"
+#include "include/internal/grow.h"
 #include "launcher/attach/walk_copied.h"
-#include "launcher/base/grow.h"
 #include "launcher/session/outside.h"
 #include "preload/core/perf_system.h"
 

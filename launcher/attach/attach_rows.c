@@ -5,8 +5,8 @@
 #include <time.h>
 
 #include "include/internal/base.h"
+#include "include/internal/grow.h"
 #include "launcher/attach/images.h"
-#include "launcher/base/grow.h"
 #include "launcher/base/hash.h"
 #include "preload/core/record/recording.h"
 #include "preload/core/record/stacks.h"

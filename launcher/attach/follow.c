@@ -11,7 +11,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/base/hash.h"
 #include "launcher/session/outside.h"
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/base/regular.h"
 #include "preload/core/cfi/cfi_read.h"
 

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "include/countersink/explain.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "preload/api/pmc/targets.h"
 
 static int add(struct csink_attach_choice *choice, int32_t pid)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/base/pprof_fields.h"
 
 bool csink_wire_varint(const unsigned char **at, const unsigned char *end, uint64_t *value)

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/collect/collect_impl.h"
 
 #define MAX_TALLIES 256

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/collect/collect_impl.h"
 
 /* More than any process can have used: a damaged header. */

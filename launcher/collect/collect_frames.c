@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/base/hash.h"
 #include "launcher/collect/code_lines.h"
 #include "launcher/profile/rows.h"

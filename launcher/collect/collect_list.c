@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/collect/collect_impl.h"
 #include "launcher/collect/run_directory.h"
 #include "preload/core/record/run_dir.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/collect/collect_impl.h"
 #include "launcher/profile/rows.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/collect/recording_impl.h"
 
 /* The smallest sizes, by type: what follows is checked where the entry is taken. */

@@ -14,7 +14,7 @@
 #include <elfutils/libdwelf.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/base/regular.h"
 #include "launcher/gate/gate_command.h"
 #include "launcher/gate/series.h"

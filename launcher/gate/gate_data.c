@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/gate/gate.h"
 
 const char *const csink_gate_verdict_words[CSINK_GATE_NR_VERDICTS] = {

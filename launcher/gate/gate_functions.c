@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/base/hash.h"
 #include "launcher/profile/rows.h"
 

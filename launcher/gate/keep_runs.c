@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/merge.h"
 

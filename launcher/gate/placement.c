@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/base/regular.h"
 #include "launcher/profile/profile.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/gate/gate.h"
 
 static struct csink_gate_module *find_module(const struct csink_gate_functions *functions, const char *name)

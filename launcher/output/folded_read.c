@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/base/memory.h"
 #include "launcher/output/folded.h"
 #include "launcher/profile/profile.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/base/memory.h"
 #include "launcher/base/pprof_fields.h"
 #include "launcher/base/pprof_wire.h"

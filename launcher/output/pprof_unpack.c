@@ -9,7 +9,7 @@
 #include <zlib.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/base/pprof_fields.h"
 #include "launcher/base/regular.h"
 #include "launcher/output/folded.h"

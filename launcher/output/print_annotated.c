@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/base/json.h"
 #include "launcher/base/regular.h"
 #include "launcher/output/report_impl.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/profile/facts.h"
 
 const char *const csink_per_words[CSINK_NR_PERS] = {"run", "second", "total"};

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/profile/rows.h"
 
 #define TOP_LEVEL "<module>" /* every file of Python has this function: it is no evidence */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/profile/merge_impl.h"
 
 #define FIRST_ADDRESS 0x100000000ULL

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/profile/profile_impl.h"
 
 /* ---- columns ---- */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/base/hash.h"
 #include "launcher/base/table.h"
 #include "launcher/profile/facts.h"

@@ -12,7 +12,7 @@
 
 #include "include/countersink/explain.h"
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/session/process_tree.h"
 
 int csink_outside_open_event(struct csink_event_spec *spec, const struct csink_outside_how *how,

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/base/hash.h"
 #include "launcher/base/proc.h"
 #include "launcher/session/find_program.h"

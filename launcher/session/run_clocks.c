@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 
 /*
  * So many events of one PMU hardly ever have to wait: every core PMU has six counters or more. Where others hold these,

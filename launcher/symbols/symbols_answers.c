@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/symbols/symbols_impl.h"
 
 static bool has_same_lines(const struct csink_profile *p, uint32_t a, uint32_t b)

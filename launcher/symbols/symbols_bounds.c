@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/symbols/symbols_entries.h"
 #include "launcher/symbols/symbols_impl.h"
 

@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/base/outfile.h"
 #include "launcher/symbols/symbols_cache_impl.h"
 

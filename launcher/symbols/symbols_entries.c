@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 
 #define MAX_ABBREVS 65536
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/symbols/symbols_entries.h"
 #include "launcher/symbols/symbols_impl.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/symbols/symbols_impl.h"
 #include "launcher/symbols/symbols_limits.h"
 

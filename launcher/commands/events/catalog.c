@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "include/internal/event.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "preload/api/events/event_parse.h"
 #include "preload/api/events/pfm.h"
 #include "preload/core/sysfs.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/commands/persist/keeper.h"
 
 uint32_t csink_keeper_place(const struct csink_keeper_events *events, uint64_t id)

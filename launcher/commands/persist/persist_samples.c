@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/base/text.h"
 #include "launcher/commands/registry.h"
 

@@ -13,7 +13,7 @@
 
 #include "include/countersink/explain.h"
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "preload/api/pmc/stop_targets.h"
 
 struct opening {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/grow.h"
+#include "include/internal/grow.h"
 #include "launcher/session/outside.h"
 
 /* How much memory the rings of a CPU may have together; each has a page more, for its head. */

@@ -11,6 +11,7 @@
 
 #include "include/countersink/explain.h"
 #include "include/countersink/reserve.h"
+#include "include/internal/grow.h"
 #include "preload/api/pmc/pmc_impl.h"
 #include "preload/api/pmc/stop_targets.h"
 
@@ -97,20 +98,11 @@ struct opening {
 /* Returns 0 or -errno; then the fd is closed. */
 static int add_fd(struct csink_pmc_target *target, int fd)
 {
-	struct csink_own_fd own, *fds;
+	struct csink_own_fd own;
 	int err = csink_own_fd_note(fd, true, &own);
 
-	if (!err && target->nr_fds == target->cap_fds) {
-		uint32_t cap = target->cap_fds ? 2 * target->cap_fds : 16;
-
-		fds = realloc(target->fds, cap * sizeof(*fds));
-		if (fds) {
-			target->fds = fds;
-			target->cap_fds = cap;
-		} else {
-			err = -ENOMEM;
-		}
-	}
+	if (!err)
+		err = CSINK_GROW(target->fds, target->nr_fds, target->cap_fds);
 	if (err)
 		close(fd);
 	else

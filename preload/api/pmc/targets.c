@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/grow.h"
 #include "preload/core/status.h"
 
 #define PF_EXITING 4 /* of the flags in /proc/PID/stat */
@@ -30,13 +31,10 @@ static uint32_t *slot_of(const struct csink_targets *list, int32_t tid)
 
 static int grow(struct csink_targets *list)
 {
-	uint32_t cap = list->cap ? 2 * list->cap : 64;
-	struct csink_target *at = realloc(list->at, cap * sizeof(*at));
-	uint32_t *slots;
+	uint32_t cap = list->cap, *slots;
 
-	if (!at)
+	if (CSINK_GROW(list->at, list->nr, cap))
 		return -ENOMEM;
-	list->at = at;
 	slots = calloc(2 * (size_t)cap, sizeof(*slots));
 	if (!slots)
 		return -ENOMEM;
@@ -45,7 +43,7 @@ static int grow(struct csink_targets *list)
 	list->nr_slots = 2 * cap;
 	list->cap = cap;
 	for (uint32_t i = 0; i < list->nr; i++)
-		*slot_of(list, at[i].tid) = i + 1;
+		*slot_of(list, list->at[i].tid) = i + 1;
 	return 0;
 }
 
@@ -179,15 +177,8 @@ static int push(struct pids *pids, int32_t pid)
 	for (uint32_t i = 0; i < pids->nr; i++)
 		if (pids->at[i] == pid)
 			return 0;
-	if (pids->nr == pids->cap) {
-		uint32_t cap = pids->cap ? 2 * pids->cap : 16;
-		int32_t *at = realloc(pids->at, cap * sizeof(*at));
-
-		if (!at)
-			return -ENOMEM;
-		pids->at = at;
-		pids->cap = cap;
-	}
+	if (CSINK_GROW(pids->at, pids->nr, pids->cap))
+		return -ENOMEM;
 	pids->at[pids->nr++] = pid;
 	return 0;
 }

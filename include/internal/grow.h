@@ -1,7 +1,7 @@
 /*
- * Arrays that grow by doubling, wherever the launcher has one. Each function returns 0, or -ENOMEM with the array and
- * its capacity as they were. The macros take the array and its numbers by name: CSINK_GROW(p->things, p->nr_things,
- * p->cap_things). Context: any; allocates.
+ * Arrays that grow by doubling, in the API and the launcher (the agent does not allocate). Each function returns 0, or
+ * -ENOMEM with the array and its capacity as they were. The macros take the array and its numbers by name:
+ * CSINK_GROW(p->things, p->nr_things, p->cap_things). Context: any; allocates.
  */
 #ifndef CSINK_GROW_H
 #define CSINK_GROW_H
