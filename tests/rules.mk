@@ -392,6 +392,7 @@ check-ci: all ## run the examples for GitHub's and GitLab's CI, every step of th
 .PHONY: gate-power
 gate-power: all ## measure the gate's false alarms and its power on a real program
 	@BUILD=$(CURDIR)/$(B) tests/gate/power $(B)/gate-power
+	@BUILD=$(CURDIR)/$(B) tests/gate/python-power $(B)/gate-python-power
 
 # The reservation against PCP's own daemons, which are unpacked and run in private directories, not installed.
 $(B)/tests/reserve/measure: tests/reserve/measure.c tests/reserve/ioctl_log.h $(B)/libtested.a
