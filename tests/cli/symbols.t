@@ -31,6 +31,7 @@ memset                       posix
 mmap                         syscall
 munmap                       syscall
 nanosleep                    syscall
+pthread_getspecific          a table of the thread's own: glibc and musl neither lock nor allocate for it
 pthread_self                 posix
 readlink                     posix
 sigaction                    posix
