@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/grow.h"
 #include "launcher/base/hash.h"
 #include "launcher/base/json.h"
 #include "launcher/base/table.h"
@@ -37,7 +38,11 @@ struct firefox {
 	uint32_t *stacks, nr_stacks; /* nodes, in order of the thread's stack table */
 	uint32_t *funcs, nr_funcs;   /* frames, in order of its function table */
 	uint32_t *resources;         /* of each function: index of the resource */
-	csink_str_t *modules;        /* of each resource */
+	uint32_t *sources;           /* of each frame: index + 1 of its file in files; 0: not known or not used */
+	csink_str_t *files;          /* by source */
+	uint32_t nr_files;
+	uint32_t *source_of, cap_source_of; /* of each text: as in sources */
+	csink_str_t *modules;               /* of each resource */
 	uint32_t nr_modules;
 	struct csink_table module_table; /* index + 1 by name */
 	int err;
@@ -80,6 +85,26 @@ static uint32_t module_index(struct firefox *f, const char *module)
 	return slot->id - 1;
 }
 
+/* The file of a function in the list of sources, which all threads share. */
+static void take_source(struct firefox *f, uint32_t frame)
+{
+	const char *file = f->tree->frames[frame].file;
+	csink_str_t name;
+
+	if (!*file || f->sources[frame])
+		return;
+	name = csink_profile_str(f->texts, file);
+	if (CSINK_GROW_INDEX(f->source_of, f->cap_source_of, name)) {
+		f->err = -ENOMEM;
+		return;
+	}
+	if (!f->source_of[name]) {
+		f->files[f->nr_files++] = name;
+		f->source_of[name] = f->nr_files;
+	}
+	f->sources[frame] = f->source_of[name];
+}
+
 static void take_node(struct firefox *f, uint32_t node)
 {
 	uint32_t frame;
@@ -95,6 +120,7 @@ static void take_node(struct firefox *f, uint32_t node)
 			f->func_of_frame[frame] = f->nr_funcs;
 			f->resources[f->nr_funcs] = *module ? module_index(f, module) : NO_INDEX;
 			f->funcs[f->nr_funcs++] = frame;
+			take_source(f, frame);
 		}
 	}
 }
@@ -140,6 +166,28 @@ static void put_stacks(struct firefox *f)
 	fprintf(f->out, "],\"length\":%u},\n", f->nr_stacks);
 }
 
+/* Of the thread's functions; what has none is null. */
+static void put_sources(struct firefox *f)
+{
+	fputs("\"source\":[", f->out);
+	for (uint32_t i = 0; i < f->nr_funcs; i++) {
+		if (f->sources[f->funcs[i]])
+			fprintf(f->out, i ? ",%u" : "%u", f->sources[f->funcs[i]] - 1);
+		else
+			fputs(i ? ",null" : "null", f->out);
+	}
+	fputs("],\"lineNumber\":[", f->out);
+	for (uint32_t i = 0; i < f->nr_funcs; i++) {
+		int64_t line = f->tree->frames[f->funcs[i]].start_line;
+
+		if (line > 0)
+			fprintf(f->out, i ? ",%" PRId64 : "%" PRId64, line);
+		else
+			fputs(i ? ",null" : "null", f->out);
+	}
+	fputs("],", f->out);
+}
+
 /* A frame for each function: category 1 is code, 2 what was accounted and not sampled. */
 static void put_functions(struct firefox *f)
 {
@@ -161,8 +209,7 @@ static void put_functions(struct firefox *f)
 	PUT_LIST(f, "isJS", nr, "false");
 	PUT_LIST(f, "relevantForJS", nr, "false");
 	PUT_LIST(f, "resource", nr, "%d", (int)f->resources[i]);
-	PUT_LIST(f, "source", nr, "null");
-	PUT_LIST(f, "lineNumber", nr, "null");
+	put_sources(f);
 	PUT_LIST(f, "columnNumber", nr, "null");
 	fprintf(f->out, "\"length\":%u},\n\"resourceTable\":{", nr);
 	PUT_LIST(f, "lib", f->nr_modules, "null");
@@ -312,14 +359,20 @@ static int export(struct firefox *f)
 	f->funcs = calloc((size_t)f->tree->nr_frames + 1, sizeof(*f->funcs));
 	f->resources = calloc((size_t)f->tree->nr_frames + 1, sizeof(*f->resources));
 	f->modules = calloc((size_t)f->tree->nr_frames + 1, sizeof(*f->modules));
-	if (!f->stack_of_node || !f->stacks || !f->func_of_frame || !f->funcs || !f->resources || !f->modules)
+	f->sources = calloc((size_t)f->tree->nr_frames + 1, sizeof(*f->sources));
+	f->files = calloc((size_t)f->tree->nr_frames + 1, sizeof(*f->files));
+	if (!f->stack_of_node || !f->stacks || !f->func_of_frame || !f->funcs || !f->resources || !f->modules ||
+	    !f->sources || !f->files)
 		return -ENOMEM;
 	put_meta(f);
 	for (uint32_t i = 0; i < f->threads.nr_threads; i++) {
 		fputs(i ? ",\n" : "\n", f->out);
 		put_thread(f, i);
 	}
-	fputs("],\n\"shared\":{\"sources\":{\"uuid\":[],\"filename\":[],\"length\":0},\"stringArray\":[", f->out);
+	fputs("],\n\"shared\":{\"sources\":{", f->out);
+	PUT_LIST(f, "uuid", f->nr_files, "null");
+	PUT_LIST(f, "filename", f->nr_files, "%u", f->files[i]);
+	fprintf(f->out, "\"length\":%u},\"stringArray\":[", f->nr_files);
 	for (uint32_t i = 0; i < f->texts->nr_strings; i++) {
 		fputs(i ? ",\n" : "", f->out);
 		csink_json_quote(f->out, f->texts->strings[i].text, false);
@@ -343,6 +396,9 @@ int csink_export_firefox(FILE *out, const struct csink_profile *p, uint32_t type
 	free(f.funcs);
 	free(f.resources);
 	free(f.modules);
+	free(f.sources);
+	free(f.source_of);
+	free(f.files);
 	csink_table_release(&f.module_table);
 	return err;
 }

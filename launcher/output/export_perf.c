@@ -5,9 +5,12 @@
  *
  * Objects get addresses of their own, since those of a profile are of many processes and may overlap. What is in no
  * object, and so could not be named by perf (pseudo-functions, code made at run time), gets a KSYMBOL record each: the
- * one way to give an address a name in the file itself. perf shows these as the kernel's.
+ * one way to give an address a name in the file itself. perf shows these as the kernel's. An interpreted function's
+ * has its file and first line, "score at slow.py:12", and is so long that each of its lines has an address: what perf
+ * prints as score+0x3 is three lines below.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <linux/perf_event.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -18,7 +21,9 @@
 #include "launcher/output/export_perf.h"
 #include "launcher/output/thread_names.h"
 #include "launcher/profile/facts.h"
+#include "launcher/profile/interpreted.h"
 #include "launcher/profile/profile.h"
+#include "launcher/profile/rows.h"
 
 #define OBJECTS_AT 0x100000000ULL
 #define OBJECT_ALIGN 0x10000ULL
@@ -26,6 +31,8 @@
  */
 #define SYMBOLS_AT 0xffff800000000000ULL
 #define SYMBOL_BYTES 16
+#define MAX_SYMBOL 256
+#define MAX_LINES (1 << 20)
 #define MAX_NAME 4000             /* a record has 65535 bytes */
 #define FIRST_SPARE_PID (1 << 22) /* above the kernel's largest */
 
@@ -82,14 +89,14 @@ static void put_mapping(FILE *out, int32_t pid, const struct csink_perf_object *
 	put_name(out, object->file, padded(object->file));
 }
 
-static void put_symbol(FILE *out, uint64_t address, const char *name)
+static void put_symbol(FILE *out, uint64_t address, uint32_t bytes, const char *name)
 {
 	struct {
 		uint64_t address;
 		uint32_t bytes;
 		uint16_t type, flags;
-	} body = {address, SYMBOL_BYTES, PERF_RECORD_KSYMBOL_TYPE_OOL, 0};
-	char cut[256];
+	} body = {address, bytes, PERF_RECORD_KSYMBOL_TYPE_OOL, 0};
+	char cut[MAX_SYMBOL];
 
 	snprintf(cut, sizeof(cut), "%s", name);
 	put_header(out, PERF_RECORD_KSYMBOL, PERF_RECORD_MISC_KERNEL, sizeof(body) + padded(cut));
@@ -167,16 +174,52 @@ static int place_objects(struct csink_perf *e)
 	return 0;
 }
 
+/* How far below an interpreted function's first line a line is. */
+static uint32_t lines_below(const struct csink_profile *p, const struct csink_profile_line *line)
+{
+	int64_t first = p->functions[line->function].start_line;
+
+	return first > 0 && line->line > first && line->line - first < MAX_LINES ? (uint32_t)(line->line - first) : 0;
+}
+
+/* The addresses that each function needs beyond SYMBOL_BYTES: e->symbols[f].lines. */
+static void count_lines(struct csink_perf *e)
+{
+	const struct csink_profile *p = e->p;
+
+	for (uint32_t id = 1; id < p->nr_locations; id++) {
+		const struct csink_profile_location *location = &p->locations[id];
+		const struct csink_profile_line *line = &p->lines[location->first_line];
+		struct csink_perf_symbol *symbol;
+
+		if (!location->nr_lines || !csink_is_interpreted(p, location->mapping, line->function))
+			continue;
+		symbol = &e->symbols[line->function];
+		symbol->is_interpreted = true;
+		symbol->lines = CSINK_MAX(symbol->lines, lines_below(p, line));
+	}
+}
+
 /* The address that stands for a function in no object: a KSYMBOL is written at its first use. */
 static uint64_t symbol_address(struct csink_perf *e, uint32_t function)
 {
-	const char *name = csink_profile_text(e->p, e->p->functions[function].name);
+	const struct csink_profile_function *f = &e->p->functions[function];
+	const char *name = csink_profile_text(e->p, f->name);
+	struct csink_perf_symbol *symbol = &e->symbols[function];
+	uint32_t bytes = (symbol->lines + SYMBOL_BYTES) & ~(SYMBOL_BYTES - 1U);
+	char place[MAX_SYMBOL];
 
-	if (!e->symbols[function]) {
-		e->symbols[function] = ++e->nr_symbols;
-		put_symbol(e->names, SYMBOLS_AT + (uint64_t)e->nr_symbols * SYMBOL_BYTES, *name ? name : "[unknown]");
+	if (!symbol->address) {
+		symbol->address = SYMBOLS_AT + SYMBOL_BYTES + e->symbol_bytes;
+		e->symbol_bytes += bytes;
+		snprintf(place, sizeof(place), "%.160s at %.60s:%" PRId64, name,
+			 csink_base_name(csink_profile_text(e->p, f->file)), f->start_line);
+		put_symbol(e->names, symbol->address, bytes,
+			   symbol->is_interpreted ? place
+			   : *name                ? name
+						  : "[unknown]");
 	}
-	return SYMBOLS_AT + (uint64_t)e->symbols[function] * SYMBOL_BYTES;
+	return symbol->address;
 }
 
 /* ---- samples ---- */
@@ -209,8 +252,13 @@ static void make_chain(struct csink_perf *e, uint32_t stack)
 		/* Code made at run time that has no name keeps its time, which were its caller's otherwise. */
 		if (!location->nr_lines)
 			push(e, symbol_address(e, 0), PERF_CONTEXT_KERNEL);
-		for (uint32_t k = 0; k < location->nr_lines; k++)
-			push(e, symbol_address(e, p->lines[location->first_line + k].function), PERF_CONTEXT_KERNEL);
+		for (uint32_t k = 0; k < location->nr_lines; k++) {
+			const struct csink_profile_line *line = &p->lines[location->first_line + k];
+			uint64_t address = symbol_address(e, line->function);
+
+			address += e->symbols[line->function].is_interpreted ? lines_below(p, line) : 0;
+			push(e, address, PERF_CONTEXT_KERNEL);
+		}
 	}
 	if (!e->nr_ips)
 		push(e, 0, PERF_CONTEXT_USER);
@@ -322,6 +370,7 @@ static int export(struct csink_perf *e, FILE *out, uint32_t type)
 	e->data = open_memstream(&e->data_text, &e->data_bytes);
 	if (!e->processes || !e->symbols || !e->names || !e->data || place_objects(e))
 		return -ENOMEM;
+	count_lines(e);
 	choose_events(e, type);
 	put_processes(e);
 	put_samples(e);

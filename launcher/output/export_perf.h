@@ -24,9 +24,13 @@ struct csink_perf {
 		uint64_t base;                 /* where it is in the file */
 		const char *file;
 		uint8_t build_id[20], build_id_len;
-	} * objects;       /* of each mapping */
-	uint32_t *symbols; /* of each function in no object: its number; 0: none yet */
-	uint32_t nr_symbols;
+	} * objects; /* of each mapping */
+	struct csink_perf_symbol {
+		uint64_t address; /* 0: none yet */
+		uint32_t lines;   /* from its first to the last one that is in the profile */
+		bool is_interpreted;
+	} * symbols;           /* of each function in no object */
+	uint64_t symbol_bytes; /* of all that have an address */
 	struct csink_perf_type {
 		uint32_t type; /* of the profile */
 		const char *name;

@@ -112,14 +112,40 @@ done
 
 like "$(countersink export -f callgrind slow.pb.gz | grep -E '^(c?f[ile]|c?fn)=' )" '^fn=.*score' "callgrind has a function of Python"
 like "$(countersink export -f callgrind slow.pb.gz)" '^f[ile]=.*/slow\.py$|^f[ile]=\([0-9]+\) .*/slow\.py$' "callgrind has its source file"
-like "$(countersink export -f speedscope slow.pb.gz)" '"name":"score","file":"[^"]*/slow\.py"' "speedscope has the function with its file"
+like "$(countersink export -f speedscope slow.pb.gz)" '"name":"score","file":"[^"]*/slow\.py","line":11' "speedscope has the function with its file and line"
 like "$(countersink export -f firefox slow.pb.gz | tr , '\n')" '"score"' "the Firefox Profiler's format has the function"
 countersink export -f perf.data -o slow.perf.data slow.pb.gz
 if have perf; then
-	like "$(perf report --stdio --no-children -g none -s sym -i slow.perf.data 2>/dev/null)" ' score$' "perf names the function in our perf.data"
+	like "$(perf report --stdio --no-children -g none -s sym -i slow.perf.data 2>/dev/null)" ' score at slow\.py:11 *$' "perf names the function in our perf.data, with its file and first line"
+	like "$(perf script -i slow.perf.data 2>/dev/null)" ' score at slow\.py:11\+0x[23] ' "perf script prints which line of the function it is, from its first"
 else
-	skip "perf names the function in our perf.data" "perf is not installed"
+	skip "perf names the function in our perf.data, with its file and first line" "perf is not installed"
+	skip "perf script prints which line of the function it is, from its first" "perf is not installed"
 fi
+if have go; then
+	like "$(go tool pprof -list '^score$' slow.pb.gz 2>/dev/null)" ' [0-9.]+(ms|s) +[0-9.]+(ms|s) +14: +total \+= i \* i % 7$' "pprof lists the lines of the function with their weights"
+else
+	skip "pprof lists the lines of the function with their weights" "go is not installed"
+fi
+countersink export -f callgrind -o slow.callgrind slow.pb.gz
+if have callgrind_annotate; then
+	like "$(callgrind_annotate --auto=yes slow.callgrind 2>&1)" '^ *[0-9,]+ +\( *[0-9.]+%\).* +total \+= i \* i % 7$' "callgrind_annotate shows the source with weights per line"
+else
+	skip "callgrind_annotate shows the source with weights per line" "callgrind_annotate is not installed"
+fi
+countersink export -f firefox slow.pb.gz >firefox.json
+is "$("$PYTHON" - firefox.json <<'END'
+import json, sys
+p = json.load(open(sys.argv[1]))
+texts, sources = p["shared"]["stringArray"], p["shared"]["sources"]
+for thread in p["threads"]:
+    f = thread["funcTable"]
+    for name, source, line in zip(f["name"], f["source"], f["lineNumber"]):
+        if texts[name] == "score":
+            print(texts[sources["filename"][source]].split("/")[-1], line)
+    assert len(f["source"]) == len(f["lineNumber"]) == f["length"]
+END
+)" "$(printf 'slow.py 11\nslow.py 11')" "the Firefox Profiler's format has the function's file and line, in each process"
 
 # ---- --frames
 
