@@ -115,7 +115,8 @@ int main(void)
 	       "a function without a line table has its first line");
 	is_num(csink_code_line(make(CSINK_CODE_PHP, table_13, sizeof(table_13)), 77), 77,
 	       "the position in a function of PHP is its line");
-	is_num(csink_code_line(make(CSINK_CODE_PERL, table_13, 0), 78), 78, "the position in a sub of Perl is its line");
+	is_num(csink_code_line(make(CSINK_CODE_PERL, table_13, 0), 78), 78,
+	       "the position in a sub of Perl is its line");
 	is_num(csink_code_line(make(CSINK_CODE_PERL, table_13, 0), 0), 0,
 	       "a position of Perl's without a line has none, not the first one");
 	check_damaged();
