@@ -305,7 +305,7 @@ void csink_attach_counters_stop(struct csink_attach_counters *c)
 		ioctl(c->fds[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
-/* Of an event with a ring the kernel says so itself when all have ended that inherited it. */
+/* An event with a ring polls as hung up when all tasks that inherited it have ended. */
 static bool has_ended(const struct csink_attach_counters *c, const struct csink_attach_lineage *lineage)
 {
 	struct pollfd poll_fd = {.fd = lineage->fd};

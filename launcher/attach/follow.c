@@ -21,19 +21,19 @@
 /* ---- what a sample weighs ---- */
 
 /* What the thread's event counted since its last sample; unless there is memory for it: otherwise. */
-static uint64_t count_since_last(struct csink_attach_follow *f, uint64_t event, uint32_t birth, uint64_t value,
+static uint64_t count_since_last(struct csink_attach_follow *f, uint64_t event, uint32_t owner, uint64_t value,
 				 uint64_t otherwise)
 {
-	uint32_t hash = (uint32_t)csink_hash_pair(event, birth);
+	uint32_t hash = (uint32_t)csink_hash_pair(event, owner);
 	struct csink_attach_last *last;
 	struct csink_slot *slot;
 	uint64_t since;
 
 	if (CSINK_GROW(f->last, f->nr_last, f->cap_last) || csink_table_room(&f->last_index))
 		return otherwise;
-	CSINK_TABLE_PROBE(f->last_index, hash, slot, f->last[id - 1].birth == birth && f->last[id - 1].id == event);
+	CSINK_TABLE_PROBE(f->last_index, hash, slot, f->last[id - 1].owner == owner && f->last[id - 1].id == event);
 	if (!slot->id) {
-		f->last[f->nr_last] = (struct csink_attach_last){event, 0, birth};
+		f->last[f->nr_last] = (struct csink_attach_last){event, 0, owner};
 		csink_table_set(&f->last_index, slot, hash, ++f->nr_last);
 	}
 	last = &f->last[slot->id - 1];
@@ -176,7 +176,7 @@ static uint32_t take_callchain(const struct csink_attach_follow *f, const struct
 #define MEMBER_SHIFT 48
 
 static void weigh(struct csink_attach_follow *f, const struct sample *s, const struct csink_attach_event *event,
-		  uint32_t birth, uint64_t *weights)
+		  uint32_t owner, uint64_t *weights)
 {
 	const struct csink_attach_counters *c = &f->counters;
 	const struct csink_attach_event *end = c->events + c->nr_events;
@@ -190,7 +190,7 @@ static void weigh(struct csink_attach_follow *f, const struct sample *s, const s
 		if (member->err)
 			continue;
 		weights[member->column] =
-			count_since_last(f, s->id | k << MEMBER_SHIFT, birth, s->values[k], k ? 0 : s->period);
+			count_since_last(f, s->id | k << MEMBER_SHIFT, owner, s->values[k], k ? 0 : s->period);
 		k++;
 	}
 }
@@ -212,7 +212,7 @@ static void take_sample(struct csink_attach_follow *f, const struct perf_event_h
 	if (!thread)
 		return;
 	/* An event without inherit counts one thread, whatever its TID after an exec. */
-	weigh(f, &s, event, c->inherit || c->cgroup_fd >= 0 ? thread->birth : 1, weights);
+	weigh(f, &s, event, c->inherit || c->cgroup_fd >= 0 ? thread->owner : 1, weights);
 	if (s.regs) {
 		leaf = f->counters.stacks == CSINK_ATTACH_COPY ? csink_walk_copy_pc(s.regs) : s.regs[0];
 		if (f->counters.stacks == CSINK_ATTACH_COPY)

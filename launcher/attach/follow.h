@@ -21,7 +21,7 @@ struct csink_attach_follow {
 	/* What each thread's event had counted at its last sample. */
 	struct csink_attach_last {
 		uint64_t id, value;
-		uint32_t birth;
+		uint32_t owner;
 	} * last;
 	uint32_t nr_last, cap_last;
 	struct csink_table last_index;

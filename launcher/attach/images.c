@@ -106,7 +106,7 @@ struct csink_attach_living *csink_attach_thread_new(struct csink_attach_images *
 	snprintf(image->threads[image->nr_threads].name, sizeof(image->threads[0].name), "%.15s", name);
 	living->image = number;
 	living->thread = image->nr_threads++;
-	living->birth = ++images->nr_births;
+	living->owner = ++images->nr_owners;
 	image->nr_living++;
 	images->nr_threads++;
 	return living;
@@ -120,7 +120,7 @@ bool csink_attach_is_object(const char *path)
 
 /*
  * At exec the other threads end, and the remaining thread takes the main thread's TID, before the record of the exec;
- * its counters continue. If the owner of this TID has ended, returns the birth of that remaining thread, whose old TID
+ * its counters continue. If the owner of this TID has ended, returns the owner of that remaining thread, whose old TID
  * has no owner any more; 0: no thread is left.
  */
 static uint32_t take_over(struct csink_attach_images *images, uint32_t number)
@@ -139,7 +139,7 @@ static uint32_t take_over(struct csink_attach_images *images, uint32_t number)
 	if (nr_left != 1)
 		return 0;
 	left->image = NO_IMAGE;
-	return left->birth;
+	return left->owner;
 }
 
 /* ---- records of the kernel ---- */
@@ -149,7 +149,7 @@ struct csink_attach_living *csink_attach_images_thread(struct csink_attach_image
 {
 	struct csink_attach_living *living = living_get(images, tid);
 	struct csink_attach_image *image;
-	uint32_t number, birth;
+	uint32_t number, owner;
 
 	if (!living || (living->image != NO_IMAGE && images->at[living->image]->pid == pid))
 		return living;
@@ -160,16 +160,16 @@ struct csink_attach_living *csink_attach_images_thread(struct csink_attach_image
 			return living;
 		image = image_of(images, pid, &number);
 	}
-	if (!image) { /* it came and went, and the record of its birth was lost */
+	if (!image) { /* it came and went, and the record of its creation was lost */
 		image = csink_attach_image_new(images, pid, time_ns, &number);
 		images->nr_processes += image != NULL;
 	}
 	if (!image)
 		return NULL;
-	birth = tid == pid ? take_over(images, number) : 0;
+	owner = tid == pid ? take_over(images, number) : 0;
 	living = csink_attach_thread_new(images, number, tid, image->comm, time_ns);
-	if (living && birth) {
-		living->birth = birth;
+	if (living && owner) {
+		living->owner = owner;
 		images->nr_threads--; /* the same one */
 	}
 	return living;
@@ -224,13 +224,13 @@ void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, c
 {
 	struct csink_attach_living *living;
 	struct csink_attach_image *image, *former;
-	uint32_t number, birth;
+	uint32_t number, owner;
 
 	living = csink_attach_images_thread(images, pid, pid, time_ns);
 	former = image_of(images, pid, &number);
 	if (!living || !former)
 		return;
-	birth = living->birth; /* its counters go on */
+	owner = living->owner; /* its counters go on */
 	former->state = CSINK_REC_EXECED;
 	former->end_ns = time_ns;
 	for (uint32_t i = 0; i < former->nr_threads; i++) {
@@ -247,7 +247,7 @@ void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, c
 	images->nr_threads--; /* the same one */
 	living = csink_attach_thread_new(images, number, pid, comm, time_ns);
 	if (living)
-		living->birth = birth;
+		living->owner = owner;
 }
 
 void csink_attach_images_comm(struct csink_attach_images *images, int32_t pid, int32_t tid, const char *comm,
@@ -296,7 +296,7 @@ void csink_attach_images_map(struct csink_attach_images *images, int32_t pid, ui
 		if (old->unload_ns || old->end <= start || old->start >= mapping.end)
 			continue;
 		if (old->start == start && old->end == mapping.end && old->object == mapping.object)
-			return; /* told twice */
+			return; /* known from /proc and from a record */
 		old->unload_ns = time_ns;
 		image->epoch++;
 	}

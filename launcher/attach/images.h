@@ -58,9 +58,9 @@ struct csink_attach_images {
 	struct csink_attach_living {
 		int32_t tid;
 		uint32_t image, thread; /* image == UINT32_MAX: none */
-		uint32_t birth;         /* differs between owners of one TID */
+		uint32_t owner;         /* differs between owners of one TID */
 	} * living;
-	uint32_t nr_living, cap_living, nr_births;
+	uint32_t nr_living, cap_living, nr_owners;
 	struct csink_table living_index; /* by TID; in each of these tables an id is an index + 1 */
 
 	struct csink_attach_row *rows;

@@ -1,4 +1,4 @@
-/* What every command says in the same way: its exit status, and lines on standard error. */
+/* What all commands share: exit statuses, and lines on standard error. */
 #ifndef CSINK_MESSAGE_H
 #define CSINK_MESSAGE_H
 

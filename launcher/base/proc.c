@@ -1,4 +1,4 @@
-/* What /proc says about other processes: see proc.h. */
+/* Facts about other processes, from /proc: see proc.h. */
 #include "launcher/base/proc.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* What /proc says about other processes. */
+/* Facts about other processes, from /proc. */
 #ifndef CSINK_PROC_H
 #define CSINK_PROC_H
 

@@ -1,7 +1,7 @@
 /*
  * From a run directory to a profile: see collect.h. The flow, in the launcher's one thread: list the recordings
  * (collect_list.c), add their events as sample types, read each recording and add its modules, texts and samples
- * (recording_read.c, collect_said.c, collect_samples.c), add CPU time that no sample covers (collect_account.c), find
+ * (recording_read.c, collect_notes.c, collect_samples.c), add CPU time that no sample covers (collect_account.c), find
  * symbols (collect_symbols.c), write the facts (collect_facts.c). A run with many processes is read in parts:
  * csink_collect_take() reads finished recordings while the command still runs, csink_collect_finish() reads the rest.
  */

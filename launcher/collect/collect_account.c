@@ -73,7 +73,7 @@ static int64_t give(struct collector *c, const char *word, const char *frame, in
 }
 
 /* One that was replaced past us, by an exec that we did not see, has rows from after its header was last written. */
-static void mend_end(struct image *image)
+static void correct_end(struct image *image)
 {
 	image->cpu_end_ns = CSINK_MAX(image->cpu_end_ns, image->cpu_start_ns + image->covered_cpu_ns);
 }
@@ -207,8 +207,8 @@ static enum csink_spawn_reason inherited_reason(const struct collector *c, const
 }
 
 /* CPU time of a program that is not in the recordings. */
-static int64_t give_absent(struct collector *c, int32_t pid, const char *name, enum csink_spawn_reason reason,
-			   int64_t ns)
+static int64_t add_absent(struct collector *c, int32_t pid, const char *name, enum csink_spawn_reason reason,
+			  int64_t ns)
 {
 	const char *word = reason == CSINK_SPAWN_NOT_FOLLOWED ? "not followed" : "not injected";
 	char frame[64];
@@ -234,7 +234,7 @@ static int64_t give_end(struct collector *c, const struct covered *own, const st
 		return give(c, "exit", "[exit: after the last flush]", own->pid, own->comm, rest);
 	}
 	csink_collect_unprofiled(c, name, reason);
-	return give_absent(c, own->pid, name, reason, rest);
+	return add_absent(c, own->pid, name, reason, rest);
 }
 
 /* Processes whose CPU time the kernel reported: what is not covered is their exit, or all of them. */
@@ -263,7 +263,7 @@ static int64_t account_processes(struct collector *c, int64_t budget, char *unkn
 			continue;
 		}
 		reason = process->reason ? process->reason : inherited_reason(c, process);
-		given += give_absent(c, process->pid, process->comm, reason, rest);
+		given += add_absent(c, process->pid, process->comm, reason, rest);
 		if (reason == CSINK_SPAWN_OWN || (process->has_cpu && !process->cpu_ns && !process->reason))
 			continue; /* it came and went without running a program */
 		csink_collect_unprofiled(c, process->comm, reason);
@@ -300,7 +300,7 @@ void csink_collect_account(struct collector *c)
 	if (c->cpu_event < 0)
 		return;
 	for (i = 0; i < c->nr_images; i++)
-		mend_end(&c->images[i]);
+		correct_end(&c->images[i]);
 	for (i = 0; i < c->nr_images; i++) {
 		if (c->images[i].is_read)
 			account_image(c, &c->images[i]);

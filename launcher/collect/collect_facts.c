@@ -1,4 +1,4 @@
-/* The comments of a profile (facts.h): everything that report says beside its table. */
+/* The comments of a profile (facts.h): everything that report prints beside its table. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>

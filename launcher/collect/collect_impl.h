@@ -98,7 +98,7 @@ bool csink_collect_has_many(const char *directory, uint32_t least);
  */
 int csink_collect_link(struct collector *c);
 
-/** Count one more recording that says this. */
+/** Count one more recording with this fact. */
 __attribute__((format(printf, 3, 4))) void csink_collect_tally(struct collector *c, const char *key, const char *fmt,
 							       ...);
 
@@ -108,8 +108,8 @@ void csink_collect_unprofiled(struct collector *c, const char *name, enum csink_
 /** Read one recording's stacks, threads, losses and notes into the profile. Returns 0 or -ENOMEM. */
 int csink_collect_recording(struct collector *c, struct image *image, const struct csink_recorded *rec);
 
-/** Take what a recording says of itself: its engine, what it lost, notes, programs that could not be injected. */
-void csink_collect_said(struct collector *c, const struct image *image, const struct csink_recorded *rec);
+/** Take what a recording has about itself: its engine, its losses, notes, programs that could not be preloaded into. */
+void csink_collect_notes(struct collector *c, const struct image *image, const struct csink_recorded *rec);
 
 /** Name everything that the recordings brought. Returns 0 or -ENOMEM. */
 int csink_collect_symbols(struct collector *c);

@@ -276,7 +276,7 @@ int csink_collect_recording(struct collector *c, struct image *image, const stru
 		err = r.frames.err;
 	}
 	if (!err) {
-		csink_collect_said(c, image, rec);
+		csink_collect_notes(c, image, rec);
 		image->nr_threads += rec->nr_threads;
 	}
 	csink_frames_close(&r.frames);

@@ -121,7 +121,7 @@ uint32_t csink_run_directory_writers(const struct csink_run_directory *directory
  * A process that goes on keeps what it adds, once it knows that its file is gone. Of one that has ended, a child may
  * just begin to run. A file without a header was made just now.
  */
-static void tell_writer(int dir_fd, const char *name)
+static void mark_collected(int dir_fd, const char *name)
 {
 	struct csink_rec_header head = {0};
 	int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
@@ -138,7 +138,7 @@ static void tell_writer(int dir_fd, const char *name)
 	close(fd);
 }
 
-static void tell_writers(int dir_fd)
+static void mark_all_collected(int dir_fd)
 {
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -146,7 +146,7 @@ static void tell_writers(int dir_fd)
 
 	while (dir && (entry = readdir(dir)))
 		if (csink_run_directory_is_recording(entry->d_name))
-			tell_writer(dir_fd, entry->d_name);
+			mark_collected(dir_fd, entry->d_name);
 	if (dir)
 		closedir(dir);
 	else if (fd >= 0)
@@ -180,7 +180,7 @@ static int empty_of_recordings(int dir_fd, const char *directory)
 		int kept = 0;
 
 		if (csink_run_directory_is_recording(entry->d_name))
-			tell_writer(dir_fd, entry->d_name);
+			mark_collected(dir_fd, entry->d_name);
 		else if (strstr(entry->d_name, CSINK_RUN_DIR_USER))
 			kept = remove_beside(directory, entry->d_name);
 		else
@@ -224,7 +224,7 @@ static void empty(int dir_fd, int level)
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
 		if (csink_run_directory_is_recording(entry->d_name))
-			tell_writer(dir_fd, entry->d_name);
+			mark_collected(dir_fd, entry->d_name);
 		if (!unlinkat(dir_fd, entry->d_name, 0) || level == MAX_LEVELS)
 			continue;
 		sub = openat(dir_fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -250,7 +250,7 @@ void csink_run_directory_remove(struct csink_run_directory *directory)
 
 	if (directory->fd < 0)
 		return;
-	tell_writers(directory->fd);
+	mark_all_collected(directory->fd);
 	snprintf(gone, sizeof(gone), "%s-gone", directory->path);
 	if (!rename(directory->path, gone))
 		path = gone;

@@ -119,13 +119,13 @@ static int open_streams(struct making *making)
 
 static void close_streams(struct making *making)
 {
-	char *said = making->outcome->said;
+	char *text = making->outcome->stderr_end;
 	off_t end = lseek(making->fds[2], 0, SEEK_END);
-	size_t room = sizeof(making->outcome->said) - 1;
+	size_t room = sizeof(making->outcome->stderr_end) - 1;
 	ssize_t got;
 
-	got = pread(making->fds[2], said, room, end > (off_t)room ? end - (off_t)room : 0);
-	said[got > 0 ? got : 0] = '\0';
+	got = pread(making->fds[2], text, room, end > (off_t)room ? end - (off_t)room : 0);
+	text[got > 0 ? got : 0] = '\0';
 	for (int i = 0; i < 3; i++)
 		close(making->fds[i]);
 }

@@ -41,7 +41,7 @@ struct csink_gate_outcome {
 	struct csink_outside outside;
 	struct csink_profile *profile; /* NULL: not asked for, or it cannot be injected (why) */
 	char why[160];
-	char said[2048]; /* the end of its stderr */
+	char stderr_end[2048];
 };
 
 /**

@@ -133,7 +133,7 @@ static int find_reference(struct judge *judge)
 
 /* ---- rows ---- */
 
-/* Where all of it got slower, that is no weather of the machine, but what the functions cost now. */
+/* Where all of it got slower, the functions themselves cost more: it is no drift of the machine. */
 static void judge_speed(struct judge *judge)
 {
 	struct csink_gate_row row = {.metric = -1, .function = -1};

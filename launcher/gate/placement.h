@@ -1,8 +1,9 @@
 /*
  * Where the code of both sides lies in physical memory. The kernel keeps a file's pages where they are from run to run,
- * and by their addresses code is faster or slower (caches, prediction): of two copies of one program, each has a luck
- * of its own that no number of runs takes out. So the files that only one side uses are read anew before each of its
- * runs, into other pages: luck then is chance, and averaged out. Files are not changed; nothing needs a privilege.
+ * and by their addresses code is faster or slower (caches, prediction): of two copies of one program, each has an
+ * offset of its own that no number of runs averages out. So the files that only one side uses are read again before
+ * each of its runs, into other pages: the offset is random then, and averages out. Files are not changed; nothing needs
+ * a privilege.
  */
 #ifndef CSINK_PLACEMENT_H
 #define CSINK_PLACEMENT_H
@@ -29,7 +30,7 @@ struct csink_gate_file {
 struct csink_gate_placement {
 	struct csink_gate_file *files;
 	uint32_t nr, cap;
-	bool two_sides; /* that differ: what both use has the same luck in both, and is left alone */
+	bool two_sides; /* that differ: pages that both use have the same offset in both, and stay */
 };
 
 /** Remember a file that a side runs; one that is there already, or that is none, is ignored. Returns 0 or -ENOMEM. */

@@ -1,7 +1,7 @@
 /*
- * Cost that only moved: a function that is split in two, inlined or renamed makes others dearer by what it is cheaper
+ * Cost that only moved: a function that is split in two, inlined or renamed makes others costlier by what it is cheaper
  * itself. Functions that changed and stand together in the call tree (one calls the other, or the same function calls
- * both) are therefore judged together where some got dearer and some cheaper: if the sum did not get worse, none did.
+ * both) are therefore judged together where some got costlier and some cheaper: if the sum did not get worse, none did.
  */
 #include <errno.h>
 #include <math.h>
@@ -15,14 +15,14 @@
 #define CALL_SHARE 0.05 /* of what a function is called by: weaker calls connect nothing */
 #define NEW_RATIO 10    /* what grew as much was not there before, but for a stray sample */
 #define MOVER_P 0.05    /* what is as unlikely as that to be chance may have given the cost */
-#define GIVER_SHARE 0.5 /* of what the dearer ones gained: less is not where it came from */
+#define GIVER_SHARE 0.5 /* of what the costlier ones gained: less is not where it came from */
 
 /* Functions that moved, and those that stand between them; each with the group that it is in: union-find. */
 struct rollup {
 	struct judge *judge;
 	struct csink_gate_row *rows;
 	uint32_t nr;
-	bool *moved;      /* of each function: its row got dearer or cheaper */
+	bool *moved;      /* of each function: its row got costlier or cheaper */
 	bool *joins;      /* of each function: it moved, or is there on one side only, as what a split leaves behind */
 	uint32_t *parent; /* of each function */
 	double *called;   /* of each function: the weight of all calls to it */
@@ -35,7 +35,7 @@ static uint32_t root_of(struct rollup *r, uint32_t f)
 	return f;
 }
 
-static bool is_dearer(const struct csink_gate_row *row)
+static bool is_costlier(const struct csink_gate_row *row)
 {
 	return row->verdict == CSINK_GATE_REGRESSED ||
 	       (row->verdict == CSINK_GATE_INCONCLUSIVE && row->ratio > 1 && row->p_greater <= MOVER_P);
@@ -120,7 +120,7 @@ static int find_groups(struct rollup *r)
 	for (uint32_t f = 0; f < functions->nr; f++)
 		r->parent[f] = f;
 	for (uint32_t i = 0; i < r->nr; i++) {
-		bool moved = is_dearer(&r->rows[i]) || is_cheaper(&r->rows[i]);
+		bool moved = is_costlier(&r->rows[i]) || is_cheaper(&r->rows[i]);
 
 		r->moved[r->rows[i].function] = moved;
 		r->joins[r->rows[i].function] |= moved;
@@ -132,8 +132,8 @@ static int find_groups(struct rollup *r)
 
 /* ---- a group ---- */
 
-/* "f, g and 3 others", of the functions in the group that got dearer or cheaper. */
-static void name_some(const struct rollup *r, const bool *is_in, bool dearer, char *out, size_t size)
+/* "f, g and 3 others", of the functions in the group that got costlier or cheaper. */
+static void name_some(const struct rollup *r, const bool *is_in, bool costlier, char *out, size_t size)
 {
 	uint32_t nr = 0;
 	size_t n = 0;
@@ -142,7 +142,7 @@ static void name_some(const struct rollup *r, const bool *is_in, bool dearer, ch
 	for (uint32_t i = 0; i < r->nr; i++) {
 		const char *name = r->judge->data->functions.all[r->rows[i].function].name;
 
-		if (!is_in[r->rows[i].function] || is_dearer(&r->rows[i]) != dearer)
+		if (!is_in[r->rows[i].function] || is_costlier(&r->rows[i]) != costlier)
 			continue;
 		if (nr++ < 3 && n < size)
 			n += (size_t)snprintf(out + n, size - n, "%s%.60s", n ? ", " : "", name);
@@ -151,14 +151,14 @@ static void name_some(const struct rollup *r, const bool *is_in, bool dearer, ch
 		snprintf(out + n, size - n, " and %u others", nr - 3);
 }
 
-/* How much dearer a function got, the speed of the runs taken out. */
+/* How much costlier a function got, the speed of the runs taken out. */
 static double gain_of(const struct rollup *r, const struct csink_gate_row *row)
 {
 	return isfinite(row->ratio) ? row->means[0] * (row->ratio - 1) : row->means[1] / r->judge->out->speed;
 }
 
-/* Is what some lost what others have got? What was there before and got dearer is not explained by a function that got
- * cheaper by far more. */
+/* Is what some lost what others have got? What was there before and got costlier is not explained by a function that
+ * got cheaper by far more. */
 static bool is_exchange(const struct rollup *r, const bool *is_in)
 {
 	double gained = 0, given = 0;
@@ -170,7 +170,7 @@ static bool is_exchange(const struct rollup *r, const bool *is_in)
 
 		if (!is_in[row->function])
 			continue;
-		if (is_dearer(row)) {
+		if (is_costlier(row)) {
 			gained += gain;
 			all_new &= !(row->ratio < NEW_RATIO);
 		} else {
@@ -182,9 +182,9 @@ static bool is_exchange(const struct rollup *r, const bool *is_in)
 
 static int take_back(struct rollup *r, const bool *is_in, const struct csink_gate_row *sum)
 {
-	char dearer[256], cheaper[256];
+	char costlier[256], cheaper[256];
 
-	name_some(r, is_in, true, dearer, sizeof(dearer));
+	name_some(r, is_in, true, costlier, sizeof(costlier));
 	name_some(r, is_in, false, cheaper, sizeof(cheaper));
 	for (uint32_t i = 0; i < r->nr; i++) {
 		struct csink_gate_row *row = &r->rows[i];
@@ -196,7 +196,7 @@ static int take_back(struct rollup *r, const bool *is_in, const struct csink_gat
 		if (asprintf(&row->note,
 			     "cost moved between functions: %s got slower, %s faster; together %+.1f %% (95 %% CI "
 			     "%+.1f to %+.1f)",
-			     dearer, cheaper, (sum->ratio - 1) * 100, (sum->interval.low - 1) * 100,
+			     costlier, cheaper, (sum->ratio - 1) * 100, (sum->interval.low - 1) * 100,
 			     (sum->interval.high - 1) * 100) < 0)
 			return -ENOMEM;
 		row->verdict = sum->verdict;

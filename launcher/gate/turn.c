@@ -121,7 +121,7 @@ static void describe_status(int status, char *out, size_t size)
 int csink_gate_check(struct csink_gate_series *series, const struct csink_gate_outcome *outcome, const char *who)
 {
 	char ended[64];
-	size_t len = strlen(outcome->said);
+	size_t len = strlen(outcome->stderr_end);
 
 	series->signal = csink_gate_interrupted(series->runner, outcome);
 	if (series->signal)
@@ -135,8 +135,8 @@ int csink_gate_check(struct csink_gate_series *series, const struct csink_gate_o
 		return 0;
 	describe_status(outcome->status, ended, sizeof(ended));
 	snprintf(series->error, sizeof(series->error), "%s failed: %s%s%.*s", who, ended,
-		 len ? "; its standard error: " : "", (int)(len && outcome->said[len - 1] == '\n' ? len - 1 : len),
-		 outcome->said);
+		 len ? "; its standard error: " : "",
+		 (int)(len && outcome->stderr_end[len - 1] == '\n' ? len - 1 : len), outcome->stderr_end);
 	return -ECHILD;
 }
 

@@ -411,7 +411,7 @@ static int name_frames(struct csink_calltree *tree)
 
 /* ---- order ---- */
 
-/* Nodes as lists of brothers, by name: frames are taken from the last name to the first, and put in front. */
+/* Nodes as lists of siblings, by name: frames are taken from the last name to the first, and put in front. */
 struct families {
 	uint32_t *first_child, *next, *by_frame, *frame_next, *frames;
 };

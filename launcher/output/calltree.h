@@ -73,7 +73,7 @@ void csink_frame_map_release(struct csink_frame_map *map);
 int csink_calltree_add(struct csink_calltree *tree, const struct csink_profile *p, uint32_t *nodes);
 
 /**
- * Name the frames, and renumber the nodes so that each is followed by all below it, brothers sorted by name: the end of
+ * Name the frames, and renumber the nodes so that each is followed by all below it, siblings sorted by name: the end of
  * a subtree is the next node that is no deeper.
  * @order  *order is malloc'ed: the new number of each node by its old one, for what csink_calltree_add gave out.
  * Returns 0 or -ENOMEM.

@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "include/internal/base.h"
+#include "include/internal/grow.h"
 #include "launcher/base/outfile.h"
 #include "launcher/base/pprof_fields.h"
 #include "launcher/base/text.h"
@@ -20,7 +21,8 @@
 
 struct buffer {
 	unsigned char *bytes;
-	size_t used, size;
+	size_t used;
+	uint32_t cap;
 	int err;
 };
 
@@ -30,19 +32,9 @@ struct buffer {
 
 static bool room(struct buffer *b, size_t more)
 {
-	size_t size = CSINK_MAX(b->size * 2, b->used + more + 65536);
-	void *grown;
-
-	if (b->size - b->used >= more)
-		return true;
-	grown = b->err ? NULL : realloc(b->bytes, size);
-	if (!grown) {
-		b->err = -ENOMEM;
-		return false;
-	}
-	b->bytes = grown;
-	b->size = size;
-	return true;
+	if (!b->err)
+		b->err = CSINK_GROW_TO(b->bytes, b->cap, b->used + more);
+	return !b->err;
 }
 
 static size_t store_varint(unsigned char *to, uint64_t value)

@@ -231,7 +231,7 @@ static void print_sampling(const struct printer *r)
 	print_joined(r, "note", CSINK_FACT_SCALED, "shared a counter, so the counts are estimates: ", "");
 }
 
-/* " (scaled: it had a counter 41.0 % of the time)" where a fact of an event counted from outside says so. */
+/* " (scaled: it had a counter 41.0 % of the time)" where an event counted from outside has such a fact. */
 static void format_share(const char *times, char *buf, size_t size)
 {
 	int64_t enabled, running;

@@ -284,19 +284,19 @@ static int await(struct running *running, uint64_t deadline_ns, int cancel_fd, i
 
 static void judge(struct csink_hooks *hooks, const char *name, const char *word, int status, struct running *running)
 {
-	char said[128] = "";
+	char output[128] = "";
 	size_t len = strcspn(running->text, "\n");
 
 	running->text[len] = '\0';
 	if (len) {
-		said[0] = ':';
-		said[1] = ' ';
-		csink_format_text(said + 2, sizeof(said) - 2, running->text, 100);
+		output[0] = ':';
+		output[1] = ' ';
+		csink_format_text(output + 2, sizeof(output) - 2, running->text, 100);
 	}
 	if (WIFSIGNALED(status))
-		complain(hooks, "hook %s %s was ended by signal %d%s", name, word, WTERMSIG(status), said);
+		complain(hooks, "hook %s %s was ended by signal %d%s", name, word, WTERMSIG(status), output);
 	else if (WEXITSTATUS(status))
-		complain(hooks, "hook %s %s failed with status %d%s", name, word, WEXITSTATUS(status), said);
+		complain(hooks, "hook %s %s failed with status %d%s", name, word, WEXITSTATUS(status), output);
 }
 
 static int run(struct csink_hooks *hooks, char *name, char *word, uint64_t deadline_ns, int cancel_fd)

@@ -175,7 +175,7 @@ int csink_tree_table_finish(struct csink_tree_table *table, struct csink_tree_re
 	for (uint32_t i = 0; i < table->nr; i++) {
 		struct csink_tree_process *process = &table->processes[i];
 
-		/* A pid that was given out again is its latest bearer's. */
+		/* A PID that was used again belongs to its latest owner. */
 		if (find(table, (uint32_t)process->info.pid) == process &&
 		    csink_proc_is_running(process->info.pid, process->start_ns))
 			settle_running(process);

@@ -73,8 +73,8 @@ static void add_lives(struct perf_event_attr *attr, void *arg)
 	add_ring(attr, arg);
 }
 
-/* A task's count comes out at its exit, as a PERF_RECORD_READ. What is on all CPUs and inherited has no ring: it is
- * lent one. */
+/* A task's count comes out at its exit, as a PERF_RECORD_READ. An inherited event on all CPUs cannot have a ring: it
+ * writes to the ring of another event. */
 static void add_counts(struct perf_event_attr *attr, void *arg)
 {
 	attr->config = PERF_COUNT_SW_TASK_CLOCK;

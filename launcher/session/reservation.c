@@ -200,13 +200,13 @@ int csink_reservation_make(struct csink_reservation *reservation, const struct c
 	if (!err && wish->require && !reservation->is_confirmed)
 		err = -EBUSY;
 	if (err) {
-		struct csink_hooks said = reservation->hooks;
+		struct csink_hooks failed = reservation->hooks;
 
 		csink_reserve_release(&reservation->reserve);
 		csink_hooks_release(&reservation->hooks, wish->timeout_ns);
 		/* Why it failed matters more than what failed after. */
-		if (said.nr_errors)
-			reservation->hooks = said;
+		if (failed.nr_errors)
+			reservation->hooks = failed;
 		reservation->hooks.nr = 0;
 	}
 	return err;

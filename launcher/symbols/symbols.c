@@ -75,7 +75,7 @@ static int open_file(const char *path, struct file *file)
 
 static int open_vdso(struct file *file)
 {
-	/* The kernel's own page in our process: the same one as in the others, if the build-id says so. */
+	/* The kernel's own page in our process: the same one as in the others, if the build-ids are equal. */
 	char *image = (char *)getauxval(AT_SYSINFO_EHDR);
 	GElf_Ehdr header;
 	size_t size;
@@ -380,7 +380,7 @@ int csink_batch_flags(const struct csink_batch *batch, uint32_t want)
 	       (found->line || found->file ? CSINK_FOUND_LINES : 0) | (nr > 1 ? CSINK_FOUND_INLINES : 0);
 }
 
-void csink_batch_give_rest(struct csink_batch *batch)
+void csink_batch_fill_rest(struct csink_batch *batch)
 {
 	uint32_t i;
 
@@ -415,7 +415,7 @@ static int resolve(struct csink_batch *batch, const struct csink_object *object,
 		err = resolve_dwarf(batch, &elfs, &files->debug, keeping) == -ENOMEM ? -ENOMEM : 0;
 	if (!err && files->main.elf)
 		csink_elf_unwind_starts(batch, files->main.elf, object->path);
-	csink_batch_give_rest(batch);
+	csink_batch_fill_rest(batch);
 	if (csink_demangle_refused())
 		batch->flags |= CSINK_LEFT_MANGLED;
 	return err ? err : csink_profile_error(batch->p);

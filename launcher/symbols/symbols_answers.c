@@ -47,7 +47,7 @@ static int resolve(struct csink_batch *batch, const struct csink_elfs *elfs, Dwa
 	err = err ? err : csink_dwarf_resolve(batch, dwarf, NULL);
 	if (!err && elfs->main)
 		csink_elf_unwind_starts(batch, elfs->main, elfs->path);
-	csink_batch_give_rest(batch);
+	csink_batch_fill_rest(batch);
 	return err ? err : csink_profile_error(batch->p);
 }
 

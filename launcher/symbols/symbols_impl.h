@@ -45,7 +45,7 @@ struct csink_batch {
 int csink_batch_flags(const struct csink_batch *batch, uint32_t want);
 
 /** Give the wants that DWARF gave no lines the function that the symbol tables gave them. */
-void csink_batch_give_rest(struct csink_batch *batch);
+void csink_batch_fill_rest(struct csink_batch *batch);
 
 /** The first want at or after an address; batch->nr if none. */
 static inline uint32_t csink_batch_lower(const struct csink_batch *batch, uint64_t address)

@@ -1,4 +1,4 @@
-/* Whom an attach is for: see choose_target.h. */
+/* The targets of an attach: see choose_target.h. */
 #include "launcher/commands/attach/choose_target.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Whom an attach is for, as its command line says. */
+/* The targets of an attach, from its command line. */
 #ifndef CSINK_CHOOSE_TARGET_H
 #define CSINK_CHOOSE_TARGET_H
 

@@ -36,7 +36,7 @@ struct attach {
 	struct csink_options options;
 	char **argv; /* a command to start, or NULL */
 	struct csink_attach_target target;
-	bool quiet, json, rate_is_said, is_released;
+	bool quiet, json, rate_is_noted, is_released;
 	struct csink_save save;
 
 	struct csink_attach_follow follow;
@@ -111,9 +111,9 @@ static int resolve_rate(struct attach *a)
 			continue;
 		}
 		frequency = csink_rate_allowed(rate.frequency, is_clock, why, sizeof(why));
-		if (*why && !a->rate_is_said)
+		if (*why && !a->rate_is_noted)
 			csink_outside_note(&a->outside, "%s", why);
-		a->rate_is_said |= *why != 0;
+		a->rate_is_noted |= *why != 0;
 		if (is_clock)
 			spec->attr.sample_period = CSINK_NS_PER_S / frequency;
 		else
@@ -228,7 +228,7 @@ static int attach_to_running(struct attach *a)
  * Nothing can be counted, for this reason: that ends an attach to what runs already, but a command runs all the same,
  * in our place. Returns what to exit with.
  */
-static int do_without(struct attach *a, const char *why)
+static int attach_without_counters(struct attach *a, const char *why)
 {
 	release(a);
 	if (!a->argv) {
@@ -313,7 +313,7 @@ static int run_command(struct attach *a)
 		err = csink_attach_counters_open(&a->follow.counters, getpid(), 0, &refused);
 	csink_spare_fds_release(&spare);
 	if (err)
-		return do_without(a, refused ? refused->reason : strerror(-err));
+		return attach_without_counters(a, refused ? refused->reason : strerror(-err));
 	csink_attach_counters_opened(&a->follow.counters);
 	a->target.from_ns = csink_monotonic_ns();
 	a->follow.leave_out = getpid();
@@ -402,7 +402,7 @@ static int attach_and_report(struct attach *a)
 		return CSINK_EXIT_RUN_FAILED;
 	}
 	if (prepare_counters(a, why, sizeof(why)))
-		return do_without(a, why);
+		return attach_without_counters(a, why);
 	if (a->argv) {
 		status = run_command(a);
 	} else {

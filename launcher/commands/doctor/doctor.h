@@ -1,5 +1,5 @@
 /*
- * What works here and what does not: one finding a check, in the order in which a person mends things. Checks look,
+ * What works here and what does not: one finding a check, in the order in which a person would fix them. Checks look,
  * open and close events of this process, and change nothing. Filled by the checks, printed by cmd_doctor.c.
  */
 #ifndef CSINK_DOCTOR_H

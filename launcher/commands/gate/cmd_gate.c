@@ -145,7 +145,7 @@ static const char *summary_file(void)
 
 /* Before minutes are spent on runs whose result could not be written: can all of it be? If not, a line on stderr has
  * reported what. */
-static bool can_tell(const struct gate *gate)
+static bool can_report(const struct gate *gate)
 {
 	const struct {
 		const char *path, *what;
@@ -263,7 +263,7 @@ static int write_baseline(struct gate *gate)
 /* ---- telling ---- */
 
 /* Returns what to exit with. */
-static int tell(struct gate *gate)
+static int report_result(struct gate *gate)
 {
 	struct csink_html_side sides[CSINK_GATE_NR_SIDES];
 
@@ -393,7 +393,7 @@ static int run_and_judge(struct gate *gate)
 		gate->result.error = series->error;
 		csink_say("%s", series->error);
 	}
-	return tell(gate);
+	return report_result(gate);
 }
 
 static void fini(struct gate *gate)
@@ -465,10 +465,10 @@ static int gate_run(struct gate *gate)
 		return CSINK_EXIT_USAGE;
 	}
 	take_settings(gate);
-	if (!can_tell(gate) || (!gate->data.paired && open_baseline(gate)))
+	if (!can_report(gate) || (!gate->data.paired && open_baseline(gate)))
 		status = CSINK_EXIT_FAILED;
 	else if (say_if_same(gate))
-		status = tell(gate);
+		status = report_result(gate);
 	else
 		status = run_and_judge(gate);
 	fini(gate);

@@ -113,7 +113,7 @@ static int find(struct keeper *keeper, const struct client *client, uint32_t op,
 					   : csink_keeper_find(&keeper->events, id);
 	if (!*kept)
 		return -ENOENT;
-	if (op == CSINK_PERSIST_READ ? !csink_keeper_lets_read(*kept, client->uid, client->gid) : !client->is_owner)
+	if (op == CSINK_PERSIST_READ ? !csink_keeper_may_read(*kept, client->uid, client->gid) : !client->is_owner)
 		return -EACCES;
 	return 0;
 }
@@ -173,7 +173,7 @@ static int list(struct keeper *keeper, struct client *client, int socket_fd)
 	for (uint32_t i = csink_keeper_place(&keeper->events, client->next_id); i <= keeper->events.nr; i++) {
 		const struct csink_kept *kept = i < keeper->events.nr ? &keeper->events.kept[i] : NULL;
 
-		if (kept && !csink_keeper_lets_read(kept, client->uid, client->gid))
+		if (kept && !csink_keeper_may_read(kept, client->uid, client->gid))
 			continue;
 		if (sent == LISTED)
 			return 0;
@@ -241,7 +241,7 @@ static int serve(struct keeper *keeper, struct client *client, struct pollfd *at
 
 /* ---- clients ---- */
 
-static void forget_client(struct keeper *keeper, nfds_t at)
+static void drop_client(struct keeper *keeper, nfds_t at)
 {
 	close(keeper->fds[at].fd);
 	csink_keeper_close(&keeper->events, &keeper->clients[at].added);
@@ -271,9 +271,9 @@ static void make_place(struct keeper *keeper, uid_t uid)
 			oldest_of_user = i;
 	}
 	if (nr_users >= CSINK_MAX(keeper->max / USERS_SHARE, (nfds_t)1))
-		forget_client(keeper, oldest_of_user);
+		drop_client(keeper, oldest_of_user);
 	else if (nr_others >= CSINK_MAX(keeper->max / OTHERS_SHARE, (nfds_t)1))
-		forget_client(keeper, oldest);
+		drop_client(keeper, oldest);
 }
 
 static void add_client(struct keeper *keeper, int fd)
@@ -319,7 +319,7 @@ static void serve_clients(struct keeper *keeper, bool owners)
 
 		if (keeper->clients[i].is_owner == owners && at->revents) {
 			if (serve(keeper, &keeper->clients[i], at)) {
-				forget_client(keeper, i); /* another one is in its place now */
+				drop_client(keeper, i); /* another one is in its place now */
 				continue;
 			}
 			at->revents = 0;
@@ -329,12 +329,12 @@ static void serve_clients(struct keeper *keeper, bool owners)
 	}
 }
 
-static void forget_idle(struct keeper *keeper)
+static void drop_idle(struct keeper *keeper)
 {
 	keeper->now_ns = csink_monotonic_ns();
 	for (nfds_t i = 1; i < keeper->nr;) {
 		if (keeper->now_ns >= keeper->clients[i].since_ns + IDLE_NS)
-			forget_client(keeper, i);
+			drop_client(keeper, i);
 		else
 			i++;
 	}
@@ -491,7 +491,7 @@ static void keep(struct keeper *keeper)
 		limit_waits(true);
 		serve_clients(keeper, false);
 		accept_clients(keeper);
-		forget_idle(keeper);
+		drop_idle(keeper);
 		limit_waits(false);
 	}
 }

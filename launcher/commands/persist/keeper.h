@@ -77,7 +77,7 @@ void csink_keeper_drop(struct csink_keeper_events *events, struct csink_kept *ke
 int csink_keeper_read(const struct csink_kept *kept, struct csink_persist_value *value);
 
 /** May this user see and read it? The owner may do everything. */
-bool csink_keeper_lets_read(const struct csink_kept *kept, uid_t uid, gid_t gid);
+bool csink_keeper_may_read(const struct csink_kept *kept, uid_t uid, gid_t gid);
 
 /* The directory's files. */
 

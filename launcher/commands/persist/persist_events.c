@@ -98,7 +98,7 @@ static uint32_t count_cpus(const struct csink_kept_members *members)
 	return nr;
 }
 
-bool csink_keeper_lets_read(const struct csink_kept *kept, uid_t uid, gid_t gid)
+bool csink_keeper_may_read(const struct csink_kept *kept, uid_t uid, gid_t gid)
 {
 	if (uid == 0 || uid == kept->event.uid)
 		return true;

@@ -267,7 +267,7 @@ static void print_json(const struct samples *samples, struct csink_json *json)
 	csink_json_close(json, '}');
 }
 
-static void tell_missing(const struct samples *samples)
+static void warn_missing(const struct samples *samples)
 {
 	uint64_t nr = nr_overwritten(samples);
 
@@ -298,7 +298,7 @@ int csink_persist_samples(const struct csink_persist_event *event, const char *b
 			print_json(&samples, json);
 		else
 			print_text(&samples);
-		tell_missing(&samples);
+		warn_missing(&samples);
 	}
 	free(samples.at);
 	return err;

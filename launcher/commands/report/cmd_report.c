@@ -79,7 +79,7 @@ static int fold_of(const struct csink_options *o, double *fold)
 }
 
 static int print_functions(const struct csink_options *o, const struct csink_profile *p,
-			   const struct csink_report_options *how, bool *said)
+			   const struct csink_report_options *how, bool *is_reported)
 {
 	const char *callers = csink_options_text(o, CSINK_REPORT_OPT_CALLERS);
 	const char *annotate = csink_options_text(o, CSINK_REPORT_OPT_ANNOTATE);
@@ -94,7 +94,7 @@ static int print_functions(const struct csink_options *o, const struct csink_pro
 	if (err) {
 		csink_say("%s", why);
 		csink_rows_release(&rows);
-		*said = true;
+		*is_reported = true;
 		return err;
 	}
 	if (*annotate)
@@ -129,7 +129,7 @@ static int print(const struct csink_options *o, const struct csink_profile *p, c
 {
 	bool is_machine = csink_options_bool(o, CSINK_REPORT_OPT_JSON) || csink_options_bool(o, CSINK_REPORT_OPT_CSV);
 	struct csink_report_options how;
-	bool said = false;
+	bool is_reported = false;
 	int err;
 
 	csink_report_options_init(&how, stdout);
@@ -143,13 +143,13 @@ static int print(const struct csink_options *o, const struct csink_profile *p, c
 		csink_pager_start();
 	if (is_asked(o, CSINK_REPORT_OPT_CALLERS) || is_asked(o, CSINK_REPORT_OPT_ANNOTATE) ||
 	    csink_options_bool(o, CSINK_REPORT_OPT_TREE))
-		err = print_functions(o, p, &how, &said);
+		err = print_functions(o, p, &how, &is_reported);
 	else
 		err = print_table(o, p, &how);
 	err = csink_pager_end(err);
 	if (err && ferror(stdout))
 		csink_say_unwritten("standard output", -err, NULL);
-	else if (err && !said)
+	else if (err && !is_reported)
 		csink_say("the report cannot be printed: %s", strerror(-err));
 	return err;
 }

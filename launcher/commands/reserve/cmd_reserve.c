@@ -183,7 +183,7 @@ struct background {
 	bool quiet;
 };
 
-static void tell_status(int status, void *arg)
+static void report_status(int status, void *arg)
 {
 	struct background *background = arg;
 	char byte = (char)status;
@@ -237,7 +237,7 @@ static int hold_in_background(struct reserve *reserve)
 		reserve->wish.hooks = realpath(reserve->wish.hooks, NULL) ?: reserve->wish.hooks;
 	if (chdir("/"))
 		errno = 0;
-	return hold(reserve, tell_status, &background);
+	return hold(reserve, report_status, &background);
 }
 
 /* ---- while a command runs ---- */

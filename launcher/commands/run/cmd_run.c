@@ -93,7 +93,7 @@ static int resolve_rate(struct run *run)
 }
 
 /* The library gets an absolute path without patterns. */
-static void tell_output(struct run *run)
+static void report_output(struct run *run)
 {
 	size_t n = 0;
 	char directory[PATH_MAX];
@@ -113,7 +113,7 @@ static int resolve_output(struct run *run)
 {
 	if (csink_save_resolve(&run->save, &run->options, CSINK_OPT_OUTPUT, run->argv[0], getpid()))
 		return -EINVAL;
-	tell_output(run);
+	report_output(run);
 	return 0;
 }
 

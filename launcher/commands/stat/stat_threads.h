@@ -4,7 +4,7 @@
  * reports births and names; the launcher's event loop reads them.
  *
  * Linux 5.13 to about 6.15 leaves no such record where the task has ended already (the record was lost in a rewrite of
- * the kernel's exit path): then no thread has counts, and has_counts says so.
+ * the kernel's exit path): then no thread has counts, and has_counts is false.
  */
 #ifndef CSINK_STAT_THREADS_H
 #define CSINK_STAT_THREADS_H

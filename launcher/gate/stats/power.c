@@ -26,16 +26,6 @@ double csink_normal_quantile(double p)
 	return p < 0.5 ? x : -x;
 }
 
-uint32_t csink_pairs_needed(double effect, double deviation, double alpha, double power)
-{
-	double z = csink_normal_quantile(1 - alpha) + csink_normal_quantile(power);
-	double pairs = ceil(pow(z * deviation / effect, 2));
-
-	if (!(pairs < UINT32_MAX))
-		return UINT32_MAX;
-	return pairs < 2 ? 2 : (uint32_t)pairs;
-}
-
 double csink_detection_floor(double share, double samples)
 {
 	return (csink_normal_quantile(0.975) + csink_normal_quantile(0.8)) * sqrt(2 * (1 - share) / (share * samples));

@@ -121,14 +121,6 @@ double csink_normal_cdf(double x);
 double csink_normal_quantile(double p); /* -+INFINITY at 0 and 1 */
 
 /**
- * How many pairs it takes to find a difference.
- * @effect  the mean difference; @deviation: of the differences, in the same unit.
- * @alpha   one-sided; @power: 0.8.
- * By the normal distribution; at least 2; UINT32_MAX where there are not enough pairs in the world.
- */
-uint32_t csink_pairs_needed(double effect, double deviation, double alpha, double power);
-
-/**
  * The smallest relative change of a function that as many samples show, at 5 % two-sided and a power of 80 %:
  * (z(0.975) + z(0.8)) * sqrt(2 (1 - share) / (share * samples)).
  * @share    of the samples, that are in the function.

@@ -55,7 +55,7 @@ class Colors {
 		this.cache = new Map();
 	}
 
-	// Functions of a module differ a little, so that brothers can be told apart.
+	// Functions of a module differ a little, so that siblings can be told apart.
 	frame(frame) {
 		let color = this.cache.get(frame);
 		if (color)

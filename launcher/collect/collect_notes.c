@@ -1,4 +1,4 @@
-/* What a recording says of itself and its process: how it was made, what is missing, what people must know. */
+/* What a recording has about itself and its process: engine, losses, notes, programs without our library. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -97,7 +97,7 @@ static void take_header(struct collector *c, const struct csink_rec_header *head
 		c->losses[i] += header->losses[i];
 }
 
-void csink_collect_said(struct collector *c, const struct image *image, const struct csink_recorded *rec)
+void csink_collect_notes(struct collector *c, const struct image *image, const struct csink_recorded *rec)
 {
 	take_texts(c, rec);
 	for (uint32_t i = 0; i < rec->nr_spawns; i++)
