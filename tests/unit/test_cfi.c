@@ -69,13 +69,13 @@ static void is_row(const char *at, unsigned int kind, unsigned int reg, long cfa
 
 static void check_rows(void)
 {
-	is_row(cfi_plain, SP, 0, 8, -8, 0, "at the first instruction");
-	is_row(cfi_pushed, SP_SAVED, 0, 16, -16, 0, "after a push of the frame pointer");
+	is_row(cfi_plain, SP, 0, 8, -8, 0, "the CFA row at a function's first instruction");
+	is_row(cfi_pushed, SP_SAVED, 0, 16, -16, 0, "the CFA row after a push of the frame pointer");
 	is_row(cfi_big, SP_SAVED, 0, 8388608, -16, 0, "a frame of 8 MiB");
 	is_row(cfi_fp, FP_SAVED, 0, 16, -16, 0, "a frame with a frame pointer");
 	is_row(cfi_restored, SP, 0, 8, -8, 0, "the epilogue restores a register to the CIE's rule");
-	is_row(cfi_remembered, FP_SAVED, 0, 16, -16, 0, "after it, the state as remembered");
-	is_row(cfi_after, FP_SAVED, 0, 32, -16, 0, "after a long advance");
+	is_row(cfi_remembered, FP_SAVED, 0, 16, -16, 0, "DW_CFA_restore_state restores the remembered state");
+	is_row(cfi_after, FP_SAVED, 0, 32, -16, 0, "the CFA row after a long advance");
 	is_num((long)csink_row_compile((uintptr_t)cfi_after + 1, false),
 	       (long)csink_row_compile((uintptr_t)cfi_after, true), "a return address means the call before it");
 	is_row(cfi_end, CSINK_ROW_END, 0, 0, 0, 0, "an undefined return address is the end");
@@ -84,7 +84,7 @@ static void check_rows(void)
 	is_row(cfi_ra_elsewhere, CSINK_ROW_COMPLEX, 0, 0, 0, 0, "a return address in a register");
 	is_row(cfi_far, CSINK_ROW_COMPLEX, 0, 0, 0, 0, "a frame pointer saved too far away for a row");
 	is_row(cfi_plt, SP, 0, 8, -8, 0, "a PLT stub before its push");
-	is_row(cfi_plt + 10, SP, 0, 8, -8, 0, "up to the push");
+	is_row(cfi_plt + 10, SP, 0, 8, -8, 0, "the CFA row of a PLT stub up to its push");
 	is_row(cfi_plt_pushed, SP, 0, 16, -8, 0, "a PLT entry after the push");
 	is_row(cfi_drap, CSINK_ROW_DEREF_FPX, CSINK_REG_FP, -24, 0, 0, "a realigned stack");
 	is_row(cfi_deref, CSINK_ROW_DEREF, CSINK_REG_SP, 56, -8, 1, "a CFA that was saved");
@@ -115,9 +115,11 @@ static void check_eval(void)
 	csink_cfi_locate((uintptr_t)cfi_deref, &table);
 	csink_cfi_find(&table, (uintptr_t)cfi_deref, &fde);
 	csink_cfi_rules_at(&fde, (uintptr_t)cfi_deref, &rules);
-	ok(csink_cfi_eval(&fde, rules.cfa_expr, &regs, NULL, &load, &value) && value == 4719, "memory is read");
+	ok(csink_cfi_eval(&fde, rules.cfa_expr, &regs, NULL, &load, &value) && value == 4719,
+	   "an expression reads memory");
 	regs.value[CSINK_REG_SP] = 16;
-	ok(!csink_cfi_eval(&fde, rules.cfa_expr, &regs, NULL, &load, &value), "where it can be");
+	ok(!csink_cfi_eval(&fde, rules.cfa_expr, &regs, NULL, &load, &value),
+	   "an expression refuses memory that cannot be read");
 }
 
 /* ---- tables that lie --------------------------------------------------------------------------------------------- */

@@ -54,7 +54,7 @@ static void test_linker(void)
 
 	ok(got && dladdr(got, &info) && (uintptr_t)info.dli_fbase == linker->l_addr && info.dli_saddr == got &&
 		   !strcmp(info.dli_sname, "__tls_get_addr"),
-	   "the dynamic linker's");
+	   "the dynamic linker's __tls_get_addr is found in its symbol table");
 }
 
 int main(void)

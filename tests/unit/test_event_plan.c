@@ -89,7 +89,7 @@ static void test_room(void)
 	ok(strstr(err.line, "what fits is {watch-0,watch-1,") != NULL, "the events that fit are named");
 	rest = strstr(err.line, "}, and what does not is {watch-");
 	ok(rest && strstr(rest, "watch-19}"), "the events that do not fit are named");
-	ok(rest && !strstr(rest, "watch-0,"), "none is both");
+	ok(rest && !strstr(rest, "watch-0,"), "no event is listed both as fitting and as not fitting");
 }
 
 int main(void)

@@ -83,9 +83,10 @@ static void test_both_kernels(void)
 			      "CPU kinds used evenly, multiplexing");
 			check((struct stay){100, 0.1}, (struct stay){100, 0.1}, forgets, has_clocks,
 			      "CPU kinds used evenly, so much multiplexing that both do not add up to one kind's time");
-			check((struct stay){1000, 0.4}, (struct stay){10, 0.4}, forgets, has_clocks, "uneven, turns");
+			check((struct stay){1000, 0.4}, (struct stay){10, 0.4}, forgets, has_clocks,
+			      "CPU kinds used unevenly, multiplexing");
 			check((struct stay){10, 0.7}, (struct stay){1000, 0.7}, forgets, has_clocks,
-			      "uneven the other way, turns");
+			      "CPU kinds used unevenly the other way, multiplexing");
 			check((struct stay){200, 1}, (struct stay){0, 1}, forgets, has_clocks,
 			      "one CPU kind used, no multiplexing");
 			check((struct stay){0, 0.5}, (struct stay){200, 0.5}, forgets, has_clocks,

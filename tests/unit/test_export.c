@@ -136,7 +136,7 @@ static void test_tree(void)
 					  tree->frames[tree->nodes[i].frame].name) <= 0;
 		last = i;
 	}
-	ok(sorted, "brothers are sorted by name");
+	ok(sorted, "siblings are sorted by name");
 	csink_calltree_destroy(tree);
 	free(nodes);
 	csink_profile_destroy(p);
@@ -149,12 +149,12 @@ static void test_threads(void)
 	char name[64];
 
 	is_num(csink_threads_build(&threads, p), 0, "samples are sorted by thread");
-	is_num(threads.nr_threads, 3, "three threads");
+	is_num(threads.nr_threads, 3, "the samples are of three threads");
 	is_num(threads.nr_rows, p->nr_samples, "the threads have every sample");
 	is_num(threads.threads[2].nr_rows, 3, "each thread has its own samples");
-	ok(threads.rows[threads.threads[2].first_row].time_ns == CSINK_NO_TIME, "those without a time come first");
-	is_num(threads.first_ns, 5000000, "the first time");
-	is_num(threads.last_ns, 9000000, "the last");
+	ok(threads.rows[threads.threads[2].first_row].time_ns == CSINK_NO_TIME, "samples without a time come first");
+	is_num(threads.first_ns, 5000000, "the first sample's time is found");
+	is_num(threads.last_ns, 9000000, "the last sample's time is found");
 	csink_thread_describe(&threads.threads[1], name, sizeof(name));
 	is_str(name, "thread 11 of made 10", "a thread is described");
 	csink_threads_release(&threads);
@@ -185,7 +185,7 @@ static void test_formats(void)
 	has(text, "\"time\":[0.000000,4.000000]", "firefox: times are milliseconds from the first");
 	free(text);
 	text = written(csink_export_perf, p, &bytes);
-	ok(text && bytes > 104 && !memcmp(text, "PERFILE2", 8), "perf.data: its magic");
+	ok(text && bytes > 104 && !memcmp(text, "PERFILE2", 8), "perf.data begins with PERFILE2");
 	free(text);
 	text = written(csink_export_html, p, &bytes);
 	has(text, "<title>made &#34;&#60;/script&#62;&#34;</title>", "html: the title is no markup");
@@ -228,11 +228,11 @@ static void test_diff(void)
 	csink_profile_fact_add(p, CSINK_FACT_RUNS, "12");
 	is_num(csink_html_write_diff(f, &base, &now, NULL), 0, "two profiles are compared");
 	fflush(f);
-	has(text, "{\"name\":\"old\",\"runs\":12,", "the runs that a profile has merged");
+	has(text, "{\"name\":\"old\",\"runs\":12,", "the page has the number of runs that a profile merged");
 	has(text, "{\"name\":\"new\",\"runs\":3,", "the page has the given number of runs");
 	ok(strstr(text, "/old/made") && !strstr(text, "/new/made"),
 	   "modules are matched by the last part of their path");
-	is_num(csink_html_write_diff(f, &base, &nothing, NULL), -ENOENT, "no event in common");
+	is_num(csink_html_write_diff(f, &base, &nothing, NULL), -ENOENT, "two profiles without a common event: ENOENT");
 	fclose(f);
 	free(text);
 	csink_profile_destroy(p);
@@ -261,7 +261,7 @@ static void test_names(void)
 
 		is_str(format ? format->name : NULL, cases[i].format, cases[i].path);
 	}
-	ok(!csink_export_format_named("svg"), "an unknown format");
+	ok(!csink_export_format_named("svg"), "an unknown export format is not found");
 }
 
 int main(void)

@@ -43,7 +43,7 @@ static void test_governors(void)
 	is_text(csink_gate_governors("/nowhere"), "", "a missing directory has no governor");
 	put_governor(0, "performance\n");
 	put_governor(1, "performance\n");
-	is_text(csink_gate_governors("."), "performance", "all CPUs have the same one");
+	is_text(csink_gate_governors("."), "performance", "CPUs of one governor: it is named once");
 	put_governor(1, "powersave\n");
 	put_governor(2, "performance\n");
 	put_governor(3, "power\n");

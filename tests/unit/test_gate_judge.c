@@ -139,7 +139,8 @@ static void test_false_alarms(void)
 	   outcome.command);
 	program.unpaired = true;
 	outcome = judge_many(&program, 10, 12, 0.001, "none");
-	ok(outcome.others < 2 && outcome.command < 2, "the same without pairs, 10 gates: %u and %u", outcome.others,
+	ok(outcome.others < 2 && outcome.command < 2,
+	   "nothing changed, 10 gates without pairs: %u blame a function, %u the command", outcome.others,
 	   outcome.command);
 }
 
@@ -154,8 +155,8 @@ static void test_power(void)
 	ok(outcome.others <= 1, "10 %% slower: another function is blamed in %u", outcome.others);
 	program.unpaired = true;
 	outcome = judge_many(&program, 10, 13, 0.01, "f3");
-	ok(outcome.named >= 9 && outcome.others <= 1, "without pairs: named in %u of 10, another function in %u",
-	   outcome.named, outcome.others);
+	ok(outcome.named >= 9 && outcome.others <= 1,
+	   "10 %% slower without pairs: named in %u of 10, another function in %u", outcome.named, outcome.others);
 	/* Three fifths of the time are one function: the others must not look as if they had got faster. */
 	program = plain();
 	program.old[1] = 150e6;
@@ -355,8 +356,8 @@ static void test_seed(bool unpaired)
 	first = told(&data, 7);
 	again = told(&data, 7);
 	other = told(&data, 8);
-	ok(strlen(first) > 3000 && strstr(first, "f3"), "%s: verdicts are told", what);
-	is_str(again, first, "the same runs and seed: the same to the byte");
+	ok(strlen(first) > 3000 && strstr(first, "f3"), "%s: verdicts are printed", what);
+	is_str(again, first, "the same runs and seed give the same output to the byte");
 	ok(strcmp(strstr(other, "\nok 1"), strstr(first, "\nok 1")) != 0, "another seed gives other draws");
 	free(first);
 	free(again);

@@ -25,13 +25,13 @@ static void test_spending(void)
 
 	ok(first > 0.002 && first < 0.005, "an early look may spend a quarter: %g of 0.01", first);
 	last = csink_gate_looks_level(&looks, 0.01, 1);
-	ok(last > 0.005, "the last one most of it: %g", last);
+	ok(last > 0.005, "the last look spends most of the budget: %g", last);
 	ok(first + last <= 0.01, "two looks spend no more than the budget");
 	ok(spend_all(0.01, 0.01, 0.001) <= 0.01, "a thousand looks spend no more than the budget");
 	ok(spend_all(0.01, 1, 1) > 0.007, "one look at the end has nearly the whole budget");
 	ok(csink_gate_looks_level(&looks, 0.01, 0.5) >= 0, "a fraction that goes back spends nothing of its own");
-	is_num(csink_gate_looks_next(0), CSINK_GATE_FIRST_LOOK, "the first look");
-	is_num(csink_gate_looks_next(CSINK_GATE_FIRST_LOOK), 21, "the second");
+	is_num(csink_gate_looks_next(0), CSINK_GATE_FIRST_LOOK, "the number of runs at the first look");
+	is_num(csink_gate_looks_next(CSINK_GATE_FIRST_LOOK), 21, "the number of runs at the second look");
 	is_num(csink_gate_looks_next(900), CSINK_GATE_MAX_RUNS, "the last look is at the maximum number of runs");
 }
 

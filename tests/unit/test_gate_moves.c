@@ -160,10 +160,12 @@ static void test_recursion(void)
 	m = csink_gate_function_find(&data.functions, "m", "");
 	a = csink_gate_function_find(&data.functions, "a", "");
 	b = csink_gate_function_find(&data.functions, "b", "");
-	ok(fabs(data.runs[0].weights.total[a] - data.runs[0].weights.sum) < 1, "a function that calls itself");
+	ok(fabs(data.runs[0].weights.total[a] - data.runs[0].weights.sum) < 1,
+	   "a function that calls itself has the whole time once");
 	ok(fabs(data.runs[0].weights.total[m] - data.runs[0].weights.sum) < 1,
 	   "the caller of a recursive function has the whole time, too");
-	ok(fabs(data.runs[0].weights.total[b] - data.runs[0].weights.self[b]) < 1, "a leaf has its own");
+	ok(fabs(data.runs[0].weights.total[b] - data.runs[0].weights.self[b]) < 1,
+	   "a leaf function's total is its own samples");
 	end(&data, &v);
 }
 

@@ -136,7 +136,7 @@ static void test_held(const char *path)
 	csink_gate_placement_move(&placement, 0, &dice);
 	is_str(csink_gate_placement_kept(&placement, &at), path,
 	       "a program that another process has mapped stays, and is named");
-	is_str(csink_gate_placement_kept(&placement, &at), NULL, "once");
+	is_str(csink_gate_placement_kept(&placement, &at), NULL, "a mapped program is named once");
 	placement.two_sides = false;
 	at = 0;
 	is_str(csink_gate_placement_kept(&placement, &at), NULL, "a program of one side alone is not reported");

@@ -83,8 +83,8 @@ static void test_other(const char *library, const char *id, const char *why)
 		const struct csink_gate_weights *weights = &data.runs[run].weights;
 
 		ok(weight(&data, run, CSINK_GATE_NO_NAME) == 5000 && weight(&data, run, "[x.so.1+0x10]") <= 0,
-		   "%s: all are one function, in run %u, too", why, run + 1);
-		ok(weight(&data, run, "main") == 1000 && weights->sum == 6000, "what has a name keeps it");
+		   "%s: places without names are one function in run %u", why, run + 1);
+		ok(weight(&data, run, "main") == 1000 && weights->sum == 6000, "a named function keeps its name");
 		for (uint32_t f = 0; f < weights->nr; f++)
 			ok(weights->total[f] <= weights->sum && weights->total[f] >= weights->self[f],
 			   "no total is more than all, nor less than its own: %s", data.functions.all[f].name);

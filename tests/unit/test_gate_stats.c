@@ -139,11 +139,11 @@ static void test_permutation(void)
 		"no draw as large: p is not 0, but smaller than the first draws could say");
 	/* 11440 ways; the value is scipy's permutation_test over all of them (make check-stats). */
 	exact = csink_permute_two(mice_control, 9, mice, 7, CSINK_TAIL_GREATER, &random);
-	near_to(exact, 0.1409965035, 1e-9, "all divisions of the mice");
+	near_to(exact, 0.1409965035, 1e-9, "two samples: p over all divisions of the mice");
 	near_to(csink_permute_two(mice, 7, mice_control, 9, CSINK_TAIL_LESS, &random), exact, 1e-12,
-		"the same from the other side");
+		"two samples: the same p with the samples exchanged and the other tail");
 	ok(csink_permute_two(mice_control, 9, mice, 7, CSINK_TAIL_BOTH, &random) > exact,
-	   "both tails are more than one");
+	   "two samples: p of both tails is larger than of one");
 	near_to(csink_smallest_p(true, 10, 0), 1 / 1024.0, 0, "ten pairs say 1/1024 at the least");
 	near_to(csink_smallest_p(false, 9, 7), 1 / 11440.0, 1e-15, "nine mice and seven say 1/11440");
 	near_to(csink_smallest_p(true, 30, 0), exp2(-30), 0, "30 pairs one of 2^30");
@@ -162,7 +162,8 @@ static void test_ranks(void)
 	near_to(csink_wilcoxon_paired(d, 9, CSINK_TAIL_BOTH), 0.0390625, 1e-12,
 		"Wilcoxon: the depression scale, both tails");
 	/* Ranks 2.5 x 4 and 5, of 32 ways: sums of 12.5 (observed) and 15 come in 4 and 1 ways. */
-	near_to(csink_wilcoxon_paired(tied, 7, CSINK_TAIL_GREATER), 5 / 32.0, 1e-12, "zeros are left out, ties share");
+	near_to(csink_wilcoxon_paired(tied, 7, CSINK_TAIL_GREATER), 5 / 32.0, 1e-12,
+		"Wilcoxon: zeros are left out, ties share their ranks");
 	near_to(csink_wilcoxon_paired(tied + 5, 2, CSINK_TAIL_GREATER), 1, 0, "Wilcoxon: zeros only give p = 1");
 	near_to(csink_wilcoxon_two(early, 5, at_term, 10, CSINK_TAIL_GREATER), 0.1272, 5e-5, "Wilcoxon: the membranes");
 	csink_random_init(&random, 4);
@@ -184,9 +185,9 @@ static void test_adjust(void)
 	for (int i = 0; i < 15; i++)
 		found += q[i] <= 0.05;
 	is_num(found, 4, "Benjamini and Hochberg's own example: four discoveries");
-	near_to(q[0], 0.0015, 1e-12, "q of the smallest");
-	near_to(q[5], 0.0298 * 15 / 7, 1e-12, "q of a larger one is at most that of the next");
-	near_to(q[14], 1, 0, "q of the largest");
+	near_to(q[0], 0.0015, 1e-12, "Benjamini-Hochberg: q of the smallest p");
+	near_to(q[5], 0.0298 * 15 / 7, 1e-12, "Benjamini-Hochberg: q of a larger p is at most that of the next");
+	near_to(q[14], 1, 0, "Benjamini-Hochberg: q of the largest p");
 }
 
 static double mean_of(const double *values, uint32_t n)
@@ -242,16 +243,16 @@ static void test_estimates(void)
 	near_to(csink_statistic_ratio(patch_z, 8, patch_y, 8), -0.0713, 5e-5, "the ratio of the hormone patch");
 	/* scipy.stats.bootstrap(method='BCa') with 200,000 draws gives -0.2224 to 0.1881. */
 	is_num(csink_bootstrap(csink_statistic_ratio, true, patch_z, 8, patch_y, 8, 0.95, &random, &interval), 0,
-	       "an interval of it");
-	near_to(interval.low, -0.2224, 0.02, "its lower end is BCa's");
-	near_to(interval.high, 0.1881, 0.04, "its upper end, too");
+	       "the bootstrap gives an interval of the ratio");
+	near_to(interval.low, -0.2224, 0.02, "the ratio's interval: its lower end is BCa's");
+	near_to(interval.high, 0.1881, 0.04, "the ratio's interval: its upper end is BCa's");
 	csink_bootstrap(statistic_mean, false, maize, 15, maize, 15, 0.95, &random, &interval);
 	near_to(interval.low, -1.73, 2.5, "BCa of the mean of the maize: its lower end");
-	near_to(interval.high, 36.4, 2, "its upper end");
+	near_to(interval.high, 36.4, 2, "BCa of the mean of the maize: its upper end");
 	csink_bootstrap(csink_statistic_ratio, true, a, 3, b, 3, 0.95, &random, &interval);
 	ok(interval.low == 2 && interval.high == 2, "no noise: the interval is the value");
 	is_num(csink_bootstrap(csink_statistic_ratio, true, a, 1, b, 1, 0.95, &random, &interval), -22,
-	       "one pair has no interval");
+	       "the bootstrap of one pair gives no interval");
 	csink_random_init(&random, 7);
 	csink_bootstrap(csink_statistic_shift_paired, true, a, 3, few, 3, 0.95, &random, &interval);
 	csink_random_init(&random, 7);
@@ -263,14 +264,10 @@ static void test_estimates(void)
 
 static void test_power(void)
 {
-	near_to(csink_normal_quantile(0.975), 1.9599639845, 1e-9, "the normal quantile everybody knows");
-	near_to(csink_normal_quantile(1e-10), -6.3613409024, 1e-9, "a normal quantile far out");
-	near_to(csink_normal_quantile(0.5), 0, 1e-15, "the middle");
-	near_to(csink_normal_cdf(1.96), 0.9750021049, 1e-9, "the distribution");
-	/* (1.6449 + 0.8416)^2 * 4 = 24.7 */
-	is_num(csink_pairs_needed(1, 2, 0.05, 0.8), 25, "pairs for half a deviation");
-	is_num(csink_pairs_needed(10, 0.1, 0.05, 0.8), 2, "at least two");
-	is_num(csink_pairs_needed(0, 1, 0.05, 0.8), UINT32_MAX, "no effect is never found");
+	near_to(csink_normal_quantile(0.975), 1.9599639845, 1e-9, "the normal quantile of 0.975");
+	near_to(csink_normal_quantile(1e-10), -6.3613409024, 1e-9, "the normal quantile of 1e-10");
+	near_to(csink_normal_quantile(0.5), 0, 1e-15, "the normal quantile of 0.5");
+	near_to(csink_normal_cdf(1.96), 0.9750021049, 1e-9, "the normal distribution at 1.96");
 	near_to(csink_detection_floor(0.1, 100000), 0.0376, 1e-4, "10 % of 100,000 samples show 3.8 %");
 }
 

@@ -98,7 +98,7 @@ static void test_prepared(void)
 	is_spread(hashes, "addresses that are multiples of a table's size");
 	for (uint64_t i = 0; i < NR; i++)
 		hashes[i] = csink_hash_pair(i << 16, 0);
-	is_spread(hashes, "process numbers that are");
+	is_spread(hashes, "process numbers that are multiples of a table's size");
 }
 
 /* Each number is put in twice: its second id replaces the first. */

@@ -99,7 +99,7 @@ static void test_many(void)
 	ok(!csink_match_places(places, 2 * NR, none, same, file), "3,000 functions of one name are matched");
 	for (int i = 0; i < 2 * NR; i++)
 		nr += same[i] == 0;
-	is_num(nr, 2 * NR, "they are one function");
+	is_num(nr, 2 * NR, "3,000 functions of one name are one function");
 	free(places);
 	free(same);
 	free(file);

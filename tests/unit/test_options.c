@@ -46,18 +46,18 @@ static int operand(const char *line)
 
 static void test_forms(void)
 {
-	is_str(value("run x", CSINK_OPT_FREQUENCY), "997", "default");
-	is_str(value("run --frequency=5 x", CSINK_OPT_FREQUENCY), "5", "--long=value");
-	is_str(value("run --frequency 5 x", CSINK_OPT_FREQUENCY), "5", "--long value");
-	is_str(value("run -F5 x", CSINK_OPT_FREQUENCY), "5", "-ovalue");
-	is_str(value("run -F 5 x", CSINK_OPT_FREQUENCY), "5", "-o value");
-	is_str(value("run -aqF 5 x", CSINK_OPT_FREQUENCY), "5", "bundled, the last with a value");
-	is_str(value("run -aqF 5 x", CSINK_OPT_ALL), "1", "bundled flag");
-	is_str(value("run -F 5 -F 6 x", CSINK_OPT_FREQUENCY), "6", "the last of two");
+	is_str(value("run x", CSINK_OPT_FREQUENCY), "997", "an option that is not given has its default");
+	is_str(value("run --frequency=5 x", CSINK_OPT_FREQUENCY), "5", "--long=value is parsed");
+	is_str(value("run --frequency 5 x", CSINK_OPT_FREQUENCY), "5", "--long value is parsed");
+	is_str(value("run -F5 x", CSINK_OPT_FREQUENCY), "5", "-ovalue is parsed");
+	is_str(value("run -F 5 x", CSINK_OPT_FREQUENCY), "5", "-o value is parsed");
+	is_str(value("run -aqF 5 x", CSINK_OPT_FREQUENCY), "5", "bundled letters: the last one takes the value");
+	is_str(value("run -aqF 5 x", CSINK_OPT_ALL), "1", "bundled letters: a flag is set");
+	is_str(value("run -F 5 -F 6 x", CSINK_OPT_FREQUENCY), "6", "an option given twice has the last value");
 	is_str(value("run -o=x y", CSINK_OPT_OUTPUT), "=x", "a short option's value begins at once");
-	is_str(value("run --quiet=off x", CSINK_OPT_QUIET), "off", "a flag with a value");
+	is_str(value("run --quiet=off x", CSINK_OPT_QUIET), "off", "a flag takes =off");
 	is_str(value("run --events -x y", CSINK_OPT_EVENTS), "-x", "a value may begin with -");
-	is_str(value("run --output=a=b x", CSINK_OPT_OUTPUT), "a=b", "the first = divides");
+	is_str(value("run --output=a=b x", CSINK_OPT_OUTPUT), "a=b", "--long=a=b: the first = ends the name");
 }
 
 static void test_operands(void)
@@ -73,21 +73,26 @@ static void test_operands(void)
 static void test_refusals(void)
 {
 	ok(strstr(value("run --quit x", CSINK_OPT_ALL), "did you mean '--quiet'") != NULL, "a near name is suggested");
-	ok(strstr(value("run --zzzzzz x", CSINK_OPT_ALL), "did you mean") == NULL, "none where none is near");
-	is_str(value("run -zq x", CSINK_OPT_ALL), "!unknown option '-z' in '-zq'", "unknown in a bundle");
+	ok(strstr(value("run --zzzzzz x", CSINK_OPT_ALL), "did you mean") == NULL,
+	   "no name is suggested where none is near");
+	is_str(value("run -zq x", CSINK_OPT_ALL), "!unknown option '-z' in '-zq'",
+	       "an unknown letter in a bundle is named");
 	is_str(value("run --report=1 x", CSINK_OPT_ALL), "!unknown option '--report'; did you mean '--no-report'?",
 	       "a name that is only an environment variable is no option");
-	is_str(value("run -c 0 x", CSINK_OPT_PERIOD), "!option --period: '0' is not a whole number above 0", "0");
-	is_str(value("run -c +5 x", CSINK_OPT_PERIOD), "!option --period: '+5' is not a whole number above 0", "+5");
+	is_str(value("run -c 0 x", CSINK_OPT_PERIOD), "!option --period: '0' is not a whole number above 0",
+	       "--period=0 is refused");
+	is_str(value("run -c +5 x", CSINK_OPT_PERIOD), "!option --period: '+5' is not a whole number above 0",
+	       "--period=+5 is refused");
 	is_str(value("run -c 0x10 x", CSINK_OPT_PERIOD), "!option --period: '0x10' is not a whole number above 0",
-	       "0x10");
+	       "--period=0x10 is refused");
 	is_str(value("run --engine=sig x", CSINK_OPT_ENGINE),
 	       "!option --engine: 'sig' is unknown; did you mean 'signal' or 'sigtrap'? (one of: auto, sigtrap, "
 	       "signal, timer, "
 	       "none)",
-	       "half a choice");
+	       "a beginning of several choices: all are suggested");
 	is_str(value("run --engine= x", CSINK_OPT_ENGINE),
-	       "!option --engine: '' is unknown (one of: auto, sigtrap, signal, timer, none)", "an empty choice");
+	       "!option --engine: '' is unknown (one of: auto, sigtrap, signal, timer, none)",
+	       "an empty choice is refused");
 	is_num(operand("run --help --engine=x"), 3, "options after --help are not checked");
 }
 
@@ -101,16 +106,17 @@ static void test_environment(void)
 	setenv("COUNTERSINK_PERIOD", "", 1);
 	is_str(value("run x", CSINK_OPT_FREQUENCY), "50", "a value comes from the environment variable");
 	parse(&o, line);
-	is_num(o.values[CSINK_OPT_FREQUENCY].source, CSINK_FROM_OPTION, "the option comes first");
+	is_num(o.values[CSINK_OPT_FREQUENCY].source, CSINK_FROM_OPTION, "an option overrules its environment variable");
 	is_num(o.values[CSINK_OPT_ALL].source, CSINK_FROM_ENVIRONMENT, "a flag's value comes from the environment");
-	ok(csink_options_bool(&o, CSINK_OPT_ALL), "a flag in capitals");
+	ok(csink_options_bool(&o, CSINK_OPT_ALL), "a flag's environment variable may be in capitals");
 	is_num(o.values[CSINK_OPT_PERIOD].source, CSINK_FROM_DEFAULT, "an empty environment variable counts as unset");
-	is_num((long long)csink_options_number(&o, CSINK_OPT_PERIOD), 0, "no number");
+	is_num((long long)csink_options_number(&o, CSINK_OPT_PERIOD), 0, "an option without a value has the number 0");
 	setenv("COUNTERSINK_FREQUENCY", "many", 1);
 	is_str(value("run x", CSINK_OPT_ALL),
 	       "!COUNTERSINK_FREQUENCY in the environment: 'many' is not a whole number above 0",
 	       "a bad value of an environment variable is named");
-	is_str(value("run -F 8 x", CSINK_OPT_FREQUENCY), "8", "unless an option overrules it");
+	is_str(value("run -F 8 x", CSINK_OPT_FREQUENCY), "8",
+	       "a bad environment variable is ignored if the option is given");
 	unsetenv("COUNTERSINK_FREQUENCY");
 	unsetenv("COUNTERSINK_ALL");
 	unsetenv("COUNTERSINK_PERIOD");
@@ -120,15 +126,15 @@ static void test_numbers(void)
 {
 	uint64_t n;
 
-	is_num(csink_number_parse("9223372036854775807", &n), 0, "the largest number");
+	is_num(csink_number_parse("9223372036854775807", &n), 0, "the largest number is parsed");
 	ok(n == INT64_MAX, "the largest number has its value");
 	is_num(csink_number_parse("9223372036854775808", &n), -ERANGE, "one more than the largest number: ERANGE");
-	is_num(csink_number_parse("99999999999999999999999", &n), -ERANGE, "much more");
-	is_num(csink_number_parse("", &n), -EINVAL, "nothing");
-	is_num(csink_number_parse(" 5", &n), -EINVAL, "a blank");
-	is_num(csink_bool_parse("Yes"), 1, "Yes");
-	is_num(csink_bool_parse("oFF"), 0, "oFF");
-	is_num(csink_bool_parse("2"), -EINVAL, "2");
+	is_num(csink_number_parse("99999999999999999999999", &n), -ERANGE, "a number of 23 digits: ERANGE");
+	is_num(csink_number_parse("", &n), -EINVAL, "an empty number: EINVAL");
+	is_num(csink_number_parse(" 5", &n), -EINVAL, "a number after a blank: EINVAL");
+	is_num(csink_bool_parse("Yes"), 1, "'Yes' is true");
+	is_num(csink_bool_parse("oFF"), 0, "'oFF' is false");
+	is_num(csink_bool_parse("2"), -EINVAL, "'2' is no boolean: EINVAL");
 }
 
 /* Every table: names that fit, are found again, and do not clash. */
@@ -153,14 +159,15 @@ static void test_tables(void)
 		}
 		is_num(clashes, 0, command->name);
 		/* Defaults are values that would be taken (or empty: none). */
-		is_num(csink_options_parse(&o, command->options, command->nr_options, 1, argv), 1, "parses nothing");
+		is_num(csink_options_parse(&o, command->options, command->nr_options, 1, argv), 1,
+		       "a command's defaults are parsed without arguments");
 		for (uint32_t i = 0; i < command->nr_options; i++)
 			defaults_bad += command->options[i].flags & CSINK_OPT_BOOL &&
 					csink_bool_parse(csink_options_text(&o, i)) < 0;
 		is_num(defaults_bad, 0, "defaults of flags are flags");
 		ok(csink_command_find(command->name) == command, "each command is found by its name");
 	}
-	ok(csink_command_find("no such command") == NULL, "no other is found");
+	ok(csink_command_find("no such command") == NULL, "an unknown command is not found");
 }
 
 static void test_help_width(void)
@@ -209,17 +216,17 @@ static void test_child_environment(void)
 	for (int i = 0; i < CSINK_NR_RUN_OPTS; i++)
 		texts[i] = csink_run_options[i].def;
 	env = csink_env_build(before, "/l/lib.so", "/run/dir", texts);
-	is_str(variable(env, "LD_PRELOAD"), "/x.so /y.so:/l/lib.so", "appended to what is preloaded");
-	is_str(variable(env, "COUNTERSINK_RUN_DIR"), "/run/dir", "the run directory");
+	is_str(variable(env, "LD_PRELOAD"), "/x.so /y.so:/l/lib.so", "the library is appended to LD_PRELOAD");
+	is_str(variable(env, "COUNTERSINK_RUN_DIR"), "/run/dir", "the run directory is in its environment variable");
 	is_str(variable(env, "COUNTERSINK_FREQUENCY"), "997", "a value is handed on in its environment variable");
 	ok(!variable(env, "COUNTERSINK_PERIOD"), "an empty value leaves no environment variable");
 	ok(!variable(env, "COUNTERSINK_RUN_OWNER"), "no outer run is left");
 	is_str(variable(env, "COUNTERSINK_ALL"), "1", "a variable that is not the library's stays");
-	is_str(variable(env, "A"), "1", "other variables stay");
+	is_str(variable(env, "A"), "1", "variables of the program stay");
 	is_str(variable(env, "Z"), "2", "the last variable stays");
 	free(env);
 	env = csink_env_build(plain, "/l/lib.so", "/r", texts);
-	is_str(variable(env, "LD_PRELOAD"), "/l/lib.so", "alone");
+	is_str(variable(env, "LD_PRELOAD"), "/l/lib.so", "LD_PRELOAD is the library where nothing was preloaded");
 	free(env);
 	env = csink_env_build(twice, "/l/lib.so", "/r", texts);
 	is_str(variable(env, "LD_PRELOAD"), "/a.so:/l/lib.so", "LD_PRELOAD has the library once");

@@ -28,11 +28,11 @@ static void test_templates(void)
 	const struct csink_output_names names = {.pid = 1, .host = "h", .command = "c", .rank = "0"};
 
 	is_str(expanded("x.pb.gz"), "x.pb.gz", "a template without percent signs is unchanged");
-	is_str(expanded("%p"), "1234", "the pid");
+	is_str(expanded("%p"), "1234", "%p is the PID");
 	is_str(expanded("%c-%r"), "prog-7", "the last component of the command, and the rank");
-	is_str(expanded("d/%h"), "d/a_b", "a slash in a name is none");
+	is_str(expanded("d/%h"), "d/a_b", "a slash in a host's name is replaced");
 	is_str(expanded("%%p"), "%p", "two percent signs are one");
-	is_str(expanded("%p%p"), "12341234", "twice");
+	is_str(expanded("%p%p"), "12341234", "%p twice is the PID twice");
 	ok(strstr(expanded("a%"), "means nothing") != NULL, "a percent sign at the end is refused");
 	ok(strstr(expanded("%d"), "%p pid") != NULL, "an unknown letter is refused with the list of letters");
 	ok(strstr(expanded(""), "empty") != NULL, "an empty path is refused");
@@ -65,11 +65,11 @@ static void test_values(void)
 	is_str(of_rank("d/%h/%c", ""), "d/__/_", "a host's name; a command that has none");
 	is_str(of_rank("d/%r", "..."), "d/...", "three dots are a name");
 	is_str(of_rank("../%r", "1"), "../1", "dots of the template stay");
-	is_str(of_rank("d/%r", "../../x"), "d/.._.._x", "slashes");
-	is_str(of_rank("d/%r", "a\nb\033c\177"), "d/a_b_c_", "control characters");
+	is_str(of_rank("d/%r", "../../x"), "d/.._.._x", "slashes in a rank are replaced");
+	is_str(of_rank("d/%r", "a\nb\033c\177"), "d/a_b_c_", "control characters in a rank are replaced");
 	memset(many, '7', sizeof(many));
 	many[sizeof(many) - 1] = '\0';
-	is_num((long long)strlen(of_rank("%r", many)), 100, "a very long one is cut");
+	is_num((long long)strlen(of_rank("%r", many)), 100, "a very long rank is cut");
 }
 
 static void test_rank(void)
@@ -78,9 +78,9 @@ static void test_rank(void)
 	unsetenv("PMIX_RANK");
 	unsetenv("PMI_RANK");
 	unsetenv("SLURM_PROCID");
-	is_str(csink_output_rank(), "0", "no parallel job: 0");
+	is_str(csink_output_rank(), "0", "without a parallel job the rank is 0");
 	setenv("SLURM_PROCID", "3", 1);
-	is_str(csink_output_rank(), "3", "Slurm");
+	is_str(csink_output_rank(), "3", "the rank is Slurm's SLURM_PROCID");
 	setenv("PMI_RANK", "4", 1);
 	is_str(csink_output_rank(), "4", "MPI's own number comes before the batch system's");
 	setenv("OMPI_COMM_WORLD_RANK", "", 1);
@@ -164,6 +164,6 @@ int main(void)
 	test_places();
 	test_fallback();
 	snprintf(command, sizeof(command), "rm -rf %s", directory);
-	ok(!chdir("/") && !system(command), "tidied up");
+	ok(!chdir("/") && !system(command), "the test's files are removed");
 	return done();
 }

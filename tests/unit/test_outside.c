@@ -79,12 +79,12 @@ static void test_table(void)
 	task(&table, PERF_RECORD_EXIT, COMMAND, 4242, COMMAND, 4242);
 	count(&table, COMMAND, COMMAND, 40);
 	count(&table, COMMAND, COMMAND, 2);
-	is_num(csink_tree_table_finish(&table, &result), 0, "table: finished");
+	is_num(csink_tree_table_finish(&table, &result), 0, "table: the results are computed");
 	is_num(result.nr_processes, 3, "table: three processes, although two had one pid");
 	is_str(result.processes[0].comm, "make", "table: the command's name");
-	is_num(result.processes[0].ppid, 4242, "table: its parent, known at its end");
-	is_num((long long)result.processes[0].cpu_ns, 42, "table: its CPU time from all events");
-	ok(result.processes[0].has_cpu, "table: which is complete");
+	is_num(result.processes[0].ppid, 4242, "table: a process's parent, known at its end");
+	is_num((long long)result.processes[0].cpu_ns, 42, "table: a process's CPU time from all events");
+	ok(result.processes[0].has_cpu, "table: a process's CPU time is marked as complete");
 	is_str(result.processes[1].comm, "cc1", "table: a thread's name is not the process's");
 	is_num((long long)result.processes[1].cpu_ns, 111, "table: CPU time of all threads");
 	is_str(result.processes[2].comm, "make", "table: a child that execs nothing has its parent's name");
@@ -246,16 +246,16 @@ static void test_tree(void)
 	/* Some count in the kernel only, which is hidden from some users: then a note says so. */
 	is_num(out.nr_counts + out.nr_notes, 4, "tree: each event was counted, or its refusal noted");
 	is_str(out.counts[0].name, "task-clock", "tree: the clock's name");
-	is_str(out.counts[0].unit, "nanoseconds", "tree: its unit");
+	is_str(out.counts[0].unit, "nanoseconds", "tree: the clock's unit");
 	for (uint32_t i = 0; i < out.nr_processes; i++) {
 		sum += out.processes[i].cpu_ns;
 		complete += out.processes[i].has_cpu;
 	}
 	is_num(out.nr_processes, 7, "tree: seven processes");
-	is_num(complete, 7, "tree: all with their CPU time");
+	is_num(complete, 7, "tree: all processes have their CPU time");
 	is_num(out.processes[0].pid, pid, "tree: the command is the first");
-	is_num(out.processes[0].ppid, getpid(), "tree: our child");
-	is_num(out.processes[1].ppid, pid, "tree: and the parent of the next");
+	is_num(out.processes[0].ppid, getpid(), "tree: the command's parent is this process");
+	is_num(out.processes[1].ppid, pid, "tree: the command is the second process's parent");
 	/* Counters of the same tree, read in two ways. */
 	ok(sum <= out.counts[0].value && out.counts[0].value - sum < out.counts[0].value / 100,
 	   "tree: the processes' times (%llu) add up to the total (%llu)", (unsigned long long)sum,

@@ -217,7 +217,7 @@ static void reservations(void)
 	csink_reserve_config_init(&config);
 	config.lock_file = path;
 	config.timeout_ns = 1000000;
-	is_num(csink_reserve_acquire(&reservation, &config), 0, "a reservation");
+	is_num(csink_reserve_acquire(&reservation, &config), 0, "a reservation is acquired");
 	in_child(reservation_closed, 0, "a child that has other files under its number loses none by the release");
 	in_child(reservation_not_held, 0, "confirm and verify: EBADF, the lock file is not open any more");
 	ok(!fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type == F_RDLCK, "the parent's lock has stayed");
@@ -232,7 +232,7 @@ int main(void)
 	start_all();
 	in_child(child_with_files, 0, "fork, closefrom, 12 files: csink_pmc_state in the child closes none of them");
 	in_child(child_with_events, 0, "csink_pmc_state in a forked child closes no event of its own");
-	in_child(child_closes_its_copies, 0, "copies of ours that are still there are closed");
+	in_child(child_closes_its_copies, 0, "a child's inherited copies that are still open are closed");
 	in_child(child_with_threads, 0, "inherited copies are closed once by eight threads of the child");
 	in_child(same_process_with_files, 0, "csink_pmc_release closes no file of the process itself");
 	in_child(closed_by_the_program, 0, "EBADF of read and start, where the program closed them");
@@ -242,7 +242,7 @@ int main(void)
 		skip("a child that has its parent's pid, in another namespace", "needs root");
 	else
 		in_child(namespace_init, 0, "a child that has its parent's pid, in another namespace");
-	is_num(csink_pmc_stop(ours[0]), 0, "the parent's go on");
+	is_num(csink_pmc_stop(ours[0]), 0, "the parent's PMCs can be used after all children's calls");
 	release_all();
 	reservations();
 	return done();

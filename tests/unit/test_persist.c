@@ -21,7 +21,7 @@ static void test_cycle(void)
 
 	is_num(made.err, 0, "A makes an event persistent, and is gone");
 	ok(made.value >= 100 && made.value < 200, "the event has counted %llu faults", (unsigned long long)made.value);
-	is_num(nr_listed(), 1, "one event is listed");
+	is_num(nr_listed(), 1, "one persistent event is listed");
 	is_num(nr_files(), 1, "one event file is in the directory");
 	target_faults(500);
 	is_num(csink_persist_read(made.id, &value, base), 0, "the event can be read by its id");
@@ -30,8 +30,8 @@ static void test_cycle(void)
 	   (unsigned long long)before);
 	ok(value.enabled_ns && value.enabled_ns == value.running_ns, "time_enabled == time_running: without a gap");
 	fd = csink_persist_open(made.id, -1, &event, base);
-	ok(fd >= 0, "B opens it again");
-	ok(fcntl(fd, F_GETFD) & FD_CLOEXEC, "CLOEXEC");
+	ok(fd >= 0, "B opens the event by its id");
+	ok(fcntl(fd, F_GETFD) & FD_CLOEXEC, "an event opened by its id is CLOEXEC");
 	ok(event.id == made.id && event.pid == target.pid && event.cpu == -1 && event.uid == geteuid() &&
 		   event.attr.config == PERF_COUNT_SW_PAGE_FAULTS && !strcmp(event.name, "faults") &&
 		   event.mode == 0600,
@@ -41,14 +41,14 @@ static void test_cycle(void)
 	ok(value.value >= before + 500 && value.enabled_ns == value.running_ns, "the event counts without a gap: %llu",
 	   (unsigned long long)value.value);
 	more = csink_persist_open(made.id, -1, NULL, base);
-	ok(more >= 0, "C opens it beside");
+	ok(more >= 0, "C opens the event while B has it open");
 	is_num(csink_persist_attach(fd, base), 0, "B attaches the event");
 	is_num(csink_persist_open(made.id, -1, NULL, base), -ENOENT, "an attached event cannot be opened: ENOENT");
 	close(fd);
 	target_faults(10);
 	ok(value_of(more).value >= value.value + 10, "the event lives while C has it open");
 	close(more);
-	is_num(nr_listed(), 0, "no event is listed");
+	is_num(nr_listed(), 0, "after the last close no event is listed");
 	is_num(nr_files(), 0, "no event file is left");
 	ok(wait_until(has_no_keeper), "the keeper has ended with its last event");
 }
@@ -67,8 +67,8 @@ static void test_cpu(void)
 	event.cpu = 0;
 	is_num(csink_persist_detach(fd, &event, base), 0, "an event of a CPU");
 	close(fd);
-	is_num(csink_persist_open(event.id, 1, NULL, base), -EINVAL, "opened on another CPU: EINVAL");
-	is_num(csink_persist_open(event.id, -1, NULL, base), -EINVAL, "on any: EINVAL");
+	is_num(csink_persist_open(event.id, 1, NULL, base), -EINVAL, "an event of a CPU opened on another CPU: EINVAL");
+	is_num(csink_persist_open(event.id, -1, NULL, base), -EINVAL, "an event of a CPU opened on any CPU: EINVAL");
 	fd = csink_persist_open(event.id, 0, NULL, base);
 	ok(fd >= 0, "an event of a CPU is opened on the same CPU");
 	is_num(csink_persist_attach(fd, base), 0, "an event of a CPU is attached");
@@ -130,8 +130,8 @@ static void test_ring(void)
 	nr = ring == MAP_FAILED ? 0 : count_records(ring);
 	ok(nr >= 600 && (uint64_t)nr == value.value, "a record for each fault, before and after A: %d of %llu", nr,
 	   (unsigned long long)value.value);
-	ok(value.enabled_ns == value.running_ns, "time_enabled == time_running");
-	is_num(csink_persist_attach(fd, base), 0, "attached");
+	ok(value.enabled_ns == value.running_ns, "a ring's event: time_enabled == time_running");
+	is_num(csink_persist_attach(fd, base), 0, "an event with a ring is attached");
 	target_faults(50);
 	ok(count_records(ring) >= nr + 50, "the ring continues for B");
 	munmap((void *)ring, ring_bytes(event.pages));
@@ -141,7 +141,7 @@ static void test_ring(void)
 	target_faults(50);
 	fd = csink_persist_open(made.id, -1, &event, base);
 	ring = mmap(NULL, ring_bytes(event.pages), PROT_READ, MAP_SHARED, fd, 0);
-	ok(ring != MAP_FAILED && count_records(ring) >= 50, "collects from then on");
+	ok(ring != MAP_FAILED && count_records(ring) >= 50, "a ring mapped late collects from then on");
 	close(fd);
 	munmap((void *)ring, ring_bytes(event.pages));
 	made = in_process(make_ring, 4);
@@ -195,26 +195,26 @@ static void test_errors(void)
 	is_num(csink_persist_attach(fd, base), -ENOENT, "attach of an event that is not persistent: ENOENT");
 	is_num(nr_listed(), 0, "the list is empty after errors");
 	ok(wait_until(has_no_keeper), "refused events start no keeper");
-	is_num(csink_persist_detach(fd, &event, base), 0, "an event");
-	is_num(csink_persist_detach(fd, &event, base), -EEXIST, "made persistent twice: EEXIST");
-	is_num(csink_persist_open(event.id + 1, -1, NULL, base), -ENOENT, "an unknown id: ENOENT");
+	is_num(csink_persist_detach(fd, &event, base), 0, "an event is made persistent");
+	is_num(csink_persist_detach(fd, &event, base), -EEXIST, "an event made persistent twice: EEXIST");
+	is_num(csink_persist_open(event.id + 1, -1, NULL, base), -ENOENT, "open of an unknown id: ENOENT");
 	is_num(csink_persist_read(event.id + 1, &value, base), -ENOENT, "read: ENOENT");
 	is_num(csink_persist_open(event.id, 0, NULL, base), -EINVAL, "a task's event on a CPU: EINVAL");
-	is_num(csink_persist_attach(fd, base), 0, "attached by its opener");
-	is_num(csink_persist_attach(fd, base), -ENOENT, "attached twice: ENOENT");
+	is_num(csink_persist_attach(fd, base), 0, "an event is attached by its opener");
+	is_num(csink_persist_attach(fd, base), -ENOENT, "an event attached twice: ENOENT");
 	close(fd);
-	is_num(csink_persist_detach(fd, &event, base), -EBADF, "an fd that is not open: EBADF");
-	is_num(csink_persist_attach(fd, base), -EBADF, "attach: EBADF");
+	is_num(csink_persist_detach(fd, &event, base), -EBADF, "detach of an fd that is not open: EBADF");
+	is_num(csink_persist_attach(fd, base), -EBADF, "attach of an fd that is not open: EBADF");
 	if (!pipe2(ends, O_CLOEXEC)) {
-		is_num(csink_persist_detach(ends[0], &event, base), -EINVAL, "no perf event: EINVAL");
-		is_num(csink_persist_attach(ends[0], base), -EINVAL, "attach: EINVAL");
+		is_num(csink_persist_detach(ends[0], &event, base), -EINVAL, "detach of a pipe: EINVAL");
+		is_num(csink_persist_attach(ends[0], base), -EINVAL, "attach of a pipe: EINVAL");
 		close(ends[0]);
 		close(ends[1]);
 	}
 	is_num(detach_with(spoil_format), -EINVAL, "another read_format than the event's: EINVAL");
 	is_num(detach_with(spoil_mode), -EINVAL, "a mode with other bits: EINVAL");
-	is_num(detach_with(spoil_pages), -EINVAL, "three pages: EINVAL");
-	is_num(detach_with(spoil_cpu), -EINVAL, "no CPU: EINVAL");
+	is_num(detach_with(spoil_pages), -EINVAL, "a ring of three pages: EINVAL");
+	is_num(detach_with(spoil_cpu), -EINVAL, "an event of CPU -2: EINVAL");
 	ok(wait_until(has_no_keeper), "a keeper that got no event ends");
 	is_num(nr_files(), 0, "a keeper that got no event leaves no event file");
 }
@@ -233,7 +233,7 @@ static void test_directory(void)
 		ok(0, "the directory is moved");
 	is_num(in_process(make, 0).err, -EPERM, "a link to a directory is not trusted: EPERM");
 	unlink(directory);
-	is_num(rename(elsewhere, directory), 0, "the directory is back");
+	is_num(rename(elsewhere, directory), 0, "the run directory is moved back");
 	is_num(csink_persist_open(1, -1, NULL, "/nonexistent"), -ENOENT, "a base that is not there: ENOENT");
 }
 
@@ -282,8 +282,8 @@ static void test_killed(void)
 	pid_t pid = keeper_pid();
 	struct csink_persist_value value;
 
-	ok(!one.err && !two.err && pid > 0 && one.id != two.id, "two events, one keeper");
-	is_num(csink_persist_lost(base), 0, "none is lost");
+	ok(!one.err && !two.err && pid > 0 && one.id != two.id, "two events of one keeper are made");
+	is_num(csink_persist_lost(base), 0, "no event is lost while the keeper runs");
 	kill(pid, SIGKILL);
 	ok(wait_until(has_no_keeper), "the keeper is killed");
 	is_num(csink_persist_lost(base), 2, "lost reports the two events of the killed keeper");

@@ -130,18 +130,18 @@ static void test_fds(void)
 	flood_with_fds(CSINK_PERSIST_READ, 2, whole, 100);
 	ok(wait_until(has_wanted_fds), "two descriptors in a message, 100 times: the keeper keeps none");
 	flood_with_fds(CSINK_PERSIST_DETACH, MAX_FDS, whole, 20);
-	ok(wait_until(has_wanted_fds), "%d in a message", MAX_FDS);
+	ok(wait_until(has_wanted_fds), "%d descriptors in a message, 20 times: the keeper keeps none", MAX_FDS);
 	flood_with_fds(CSINK_PERSIST_LIST, 1, whole, 20);
 	ok(wait_until(has_wanted_fds), "a descriptor with a request that takes none: the keeper keeps none");
 	flood_with_fds(CSINK_PERSIST_DETACH, 3, 5, 20);
-	ok(wait_until(has_wanted_fds), "some with half a message");
+	ok(wait_until(has_wanted_fds), "descriptors with half a message: the keeper keeps none");
 	flood_with_fds(CSINK_PERSIST_DETACH, 2, 0, 20);
 	ok(wait_until(has_wanted_fds), "descriptors with an empty message: the keeper keeps none");
 	if (geteuid()) {
 		skip("descriptors of another user", "needs root, to become another user");
 	} else {
 		is_num(in_process(nobody_floods, 0).err, 0, "another user sends descriptors");
-		ok(wait_until(has_wanted_fds), "the keeper has none of them");
+		ok(wait_until(has_wanted_fds), "another user's descriptors: the keeper keeps none");
 	}
 	is_num(csink_persist_read(event_id, &value, base), 0, "the keeper answers after foreign descriptors");
 }
@@ -304,9 +304,10 @@ static void test_idle(void)
 		ok(0, "another user connects");
 	is_num(csink_persist_read(event_id, &value, base), 0, "1,024 connections of another user: the owner is served");
 	nr_now = nr_keepers_fds();
-	ok(nr_now - nr_before <= MANY / 16 + 1, "few of them are kept (%d)", nr_now - nr_before);
+	ok(nr_now - nr_before <= MANY / 16 + 1, "1,024 connections of another user: few are kept (%d)",
+	   nr_now - nr_before);
 	fds_wanted = nr_before;
-	ok(wait_until(has_wanted_fds), "none, after a time");
+	ok(wait_until(has_wanted_fds), "idle connections of another user are closed after a time");
 	shutdown(pair[0], SHUT_RDWR);
 	pthread_join(thread, NULL);
 	ok(idler.value >= MANY, "idle connections had been accepted (%llu)", (unsigned long long)idler.value);
@@ -443,7 +444,7 @@ int main(void)
 	files.rlim_cur = files.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &files);
 	test_hostile_keeper();
-	ok(start_keeper(0644), "a keeper");
+	ok(start_keeper(0644), "a keeper of a readable event starts");
 	test_fds();
 	test_linger();
 	test_messages();

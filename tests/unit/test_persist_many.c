@@ -144,7 +144,7 @@ static void test_comings_and_goings(void)
 		;
 	failed = shared->nr_failed;
 	is_num(failed, 0, "200 times made and attached, while keepers come and go");
-	ok(wait_until(has_no_keeper), "the last of them, too");
+	ok(wait_until(has_no_keeper), "the last keeper has ended");
 }
 
 /* ---- deaths ------------------------------------------------------------------------------------------------------ */
@@ -266,10 +266,10 @@ static void judge(void)
 	ok(made > CLIENTS / 20 && attached > 5 && shared->nr_opened > 20,
 	   "clients did some work before they were killed");
 	is_num(lost, 0, "no event is lost");
-	is_num(left, 0, "none is left over that was attached");
-	is_num(nr_files(), listed.nr, "the directory lists the same");
+	is_num(left, 0, "no attached event is left over");
+	is_num(nr_files(), listed.nr, "the directory has a file for each listed event");
 	count_fds(keeper_pid(), &events, &all);
-	is_num(events, listed.nr, "the keeper has an fd for each, and no more");
+	is_num(events, listed.nr, "the keeper has an fd for each listed event, and no more");
 	ok(all - events <= 10, "the keeper has no descriptor of a killed client (%d others)", all - events);
 }
 

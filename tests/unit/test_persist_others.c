@@ -108,7 +108,7 @@ static void test_impostor(void)
 	close(fd);
 	unlinkat(directory_fd, CSINK_PERSIST_SOCKET, 0);
 	close(directory_fd);
-	is_num(chown(directory, 0, 0), 0, "the directory is ours again");
+	is_num(chown(directory, 0, 0), 0, "the directory is given back to this user");
 }
 
 static void test_others(void)

@@ -17,7 +17,7 @@ static void counts_threads(void)
 	is_num(csink_pmc_attach(pmc, target.pid), 0, "attach to a process of two threads and a child");
 	tell(&target, 't');
 	is_num(value_of(pmc), 0, "no fault is counted before the start");
-	is_num(csink_pmc_start(pmc), 0, "start");
+	is_num(csink_pmc_start(pmc), 0, "a PMC starts");
 	is_num(csink_pmc_state(pmc), CSINK_PMC_RUNNING, "a started PMC is RUNNING");
 	is_num(csink_pmc_start(pmc), 0, "a second start changes nothing");
 	tell(&target, 't');
@@ -31,7 +31,7 @@ static void counts_threads(void)
 	tell(&target, 'c');
 	tell(&target, 'P');
 	is_about(value_of(pmc) - last, 0, "children, old or new, are not counted");
-	is_num(csink_pmc_read(pmc, &value), 0, "read");
+	is_num(csink_pmc_read(pmc, &value), 0, "a PMC is read");
 	is_num(value.nr_targets * 10 + value.nr_ended, 10, "the PMC has one target, none ended");
 	ok(value.enabled_ns && value.running_ns == value.enabled_ns, "the PMC counted all of the time");
 	csink_pmc_stop(pmc);
@@ -42,8 +42,8 @@ static void counts_threads(void)
 	csink_pmc_start(pmc);
 	is_num(csink_pmc_detach(pmc, target.pid), 0, "a running PMC can be detached");
 	tell(&target, 't');
-	is_about(value_of(pmc), last, "the value stays, the target is counted no more");
-	is_num(csink_pmc_release(pmc), 0, "release");
+	is_about(value_of(pmc), last, "after detach the value stays, and the target is not counted");
+	is_num(csink_pmc_release(pmc), 0, "a PMC is released");
 	is_num(csink_pmc_state(pmc), -ESRCH, "a released PMC does not exist: ESRCH");
 	end_target(&target);
 }

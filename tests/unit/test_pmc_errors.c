@@ -13,11 +13,11 @@ static void no_pmc(void)
 
 	is_err(csink_pmc_attach(1, 0), -ESRCH, "ESRCH", "attach: ESRCH, this process owns no PMC");
 	is_err(csink_pmc_detach(1, 0), -ESRCH, "ESRCH", "detach: ESRCH, this process owns no PMC");
-	is_err(csink_pmc_start(1), -ESRCH, "ESRCH", "start: the same");
-	is_err(csink_pmc_stop(1), -ESRCH, "ESRCH", "stop: the same");
-	is_err(csink_pmc_read(1, &value), -ESRCH, "ESRCH", "read: the same");
-	is_err(csink_pmc_release(1), -ESRCH, "ESRCH", "release: the same");
-	is_err(csink_pmc_state(1), -ESRCH, "ESRCH", "state: the same");
+	is_err(csink_pmc_start(1), -ESRCH, "ESRCH", "start: ESRCH, this process owns no PMC");
+	is_err(csink_pmc_stop(1), -ESRCH, "ESRCH", "stop: ESRCH, this process owns no PMC");
+	is_err(csink_pmc_read(1, &value), -ESRCH, "ESRCH", "read: ESRCH, this process owns no PMC");
+	is_err(csink_pmc_release(1), -ESRCH, "ESRCH", "release: ESRCH, this process owns no PMC");
+	is_err(csink_pmc_state(1), -ESRCH, "ESRCH", "state: ESRCH, this process owns no PMC");
 }
 
 static int owns_none_of_the_parents(void)
@@ -133,12 +133,12 @@ static void attach_errors(void)
 	is_err(csink_pmc_attach(self, target.pid), -EPERM, "EPERM", "attach: EPERM, set up for RDPMC by itself");
 	is_num(csink_pmc_attach(self, 0), 0, "a PMC set up for RDPMC attaches to the process itself");
 	is_err(csink_pmc_attach(pmc, dead), -ESRCH, "ESRCH", "attach: ESRCH, no such process");
-	is_num(csink_pmc_attach(pmc, target.pid), 0, "attach");
+	is_num(csink_pmc_attach(pmc, target.pid), 0, "a quiescent PMC attaches to a process");
 	is_err(csink_pmc_attach(pmc, target.pid), -EEXIST, "EEXIST", "attach: EEXIST, tracked already");
-	is_num(csink_pmc_start(pmc), 0, "start");
+	is_num(csink_pmc_start(pmc), 0, "an attached PMC starts");
 	is_err(csink_pmc_attach(pmc, 0), -EBUSY, "EBUSY", "attach: EBUSY, not quiescent");
-	is_num(csink_pmc_stop(pmc), 0, "stop");
-	is_num(csink_pmc_attach(pmc, 0), 0, "a stopped one can be attached to another process: the own one, as 0");
+	is_num(csink_pmc_stop(pmc), 0, "an attached PMC stops");
+	is_num(csink_pmc_attach(pmc, 0), 0, "a stopped PMC attaches to a further process: its own, as 0");
 	system = csink_pmc_allocate("cpu-clock", CSINK_PMC_SYSTEM, 0);
 	if (system > 0) {
 		is_err(csink_pmc_attach(system, target.pid), -EINVAL, "EINVAL", "attach: EINVAL, system scope");
@@ -168,13 +168,13 @@ static void detach_errors(void)
 	is_num(csink_pmc_attach(other, target.pid), 0, "a second PMC attaches to the target");
 	is_err(csink_pmc_detach(pmc, target.pid), -EINVAL, "EINVAL", "detach: EINVAL, not attached to this one");
 	is_num(csink_pmc_detach(other, target.pid), 0, "the second PMC can be detached");
-	is_num(csink_pmc_attach(pmc, mortal.pid), 0, "attached to one that will end");
+	is_num(csink_pmc_attach(pmc, mortal.pid), 0, "a PMC attaches to a process that will end");
 	csink_pmc_start(pmc);
 	tell(&mortal, 't');
 	before = value_of(pmc);
 	end_target(&mortal);
 	is_about(before, PAGES, "the PMC counts a target that will end");
-	is_about(value_of(pmc), before, "after its end, too");
+	is_about(value_of(pmc), before, "the count of the target is the same after its end");
 	is_err(csink_pmc_detach(pmc, mortal.pid), -ESRCH, "ESRCH", "detach: ESRCH, no such process any more");
 	is_about(value_of(pmc), before, "the count of the ended target stays");
 	csink_pmc_release(pmc);
@@ -291,7 +291,7 @@ int main(void)
 	in_child(owns_none_of_the_parents, 0, "a child owns none before any was allocated");
 	parents_pmc = allocate(0);
 	in_child(forked_child, 0, "attach, detach: ESRCH in a child of a fork, which can have its own");
-	is_num(csink_pmc_attach(parents_pmc, 0), 0, "the parent's is untouched");
+	is_num(csink_pmc_attach(parents_pmc, 0), 0, "the parent's PMC can be used after the child's calls");
 	csink_pmc_release(parents_pmc);
 	allocate_errors();
 	attach_errors();

@@ -159,7 +159,7 @@ static void test_software(void)
 	int before = nr_open_fds();
 	pthread_t thread;
 
-	is_num(csink_pmc_start(pmc), 0, "a software event");
+	is_num(csink_pmc_start(pmc), 0, "a PMC of a software event starts");
 	touch_pages();
 	is_num(csink_pmc_read(pmc, &value), 0, "a software event is read");
 	is_about((long long)value.value, PAGES, "a software event counts this thread");
@@ -199,6 +199,6 @@ int main(void)
 	test_software();
 	csink_pmc_start(pmc);
 	in_child(forked_child, 0, "a child of a fork can have its own");
-	is_num(csink_pmc_release(pmc), 0, "released");
+	is_num(csink_pmc_release(pmc), 0, "a PMC is released after a forked child's use");
 	return done();
 }

@@ -57,30 +57,30 @@ static void same_profile(const struct csink_profile *a, const struct csink_profi
 	const struct csink_profile_location *location = &b->locations[1];
 	const struct csink_profile_function *function = &b->functions[b->lines[location->first_line].function];
 
-	is_num(b->nr_types, a->nr_types, "types");
-	is_num(b->default_type, a->default_type, "the default type");
-	is_num(b->nr_samples, a->nr_samples, "samples");
-	is_num(b->values[1], 3000000, "values");
-	is_num(b->values[2], -1, "negative ones");
-	is_num(b->values[3], INT64_MAX, "large ones");
-	is_num(b->stacks[b->samples[0].stack].nr, 200, "stacks");
-	is_num(b->nr_locations, a->nr_locations, "locations");
-	is_num(location->nr_lines, 2, "inlined lines");
-	is_str(csink_profile_text(b, function->name), "ns::inner", "innermost first");
-	is_str(csink_profile_text(b, function->system_name), "_ZN2ns5innerEv", "mangled names");
-	is_str(csink_profile_text(b, function->file), "/src/inner.cc", "files");
-	is_num(function->start_line, 5, "start lines");
-	is_num(b->lines[location->first_line].line, 7, "lines");
-	is_str(csink_profile_text(b, b->mappings[1].build_id), "abcdef0123", "build-ids");
-	is_num(b->mappings[1].offset, 0x40, "offsets");
-	is_num(b->mappings[1].has_functions, 1, "a mapping's flags are equal");
-	is_num(b->label_sets[b->samples[0].labels].nr, 2, "labels");
-	is_num(b->labels[b->label_sets[b->samples[0].labels].first].num, 42, "numbers in labels");
-	is_str(csink_profile_fact(b, "command", 0), "prog --evil [31m", "comments, on one line");
-	is_str(csink_profile_fact(b, "note", 1), "two", "several of a key");
-	is_str(csink_profile_fact(b, "note", 2), NULL, "the number of notes is equal");
-	is_num(b->time_ns, a->time_ns, "time");
-	is_num(b->period, a->period, "period");
+	is_num(b->nr_types, a->nr_types, "pprof: the number of types is read back");
+	is_num(b->default_type, a->default_type, "pprof: the default type is read back");
+	is_num(b->nr_samples, a->nr_samples, "pprof: the number of samples is read back");
+	is_num(b->values[1], 3000000, "pprof: a value is read back");
+	is_num(b->values[2], -1, "pprof: a negative value is read back");
+	is_num(b->values[3], INT64_MAX, "pprof: the largest value is read back");
+	is_num(b->stacks[b->samples[0].stack].nr, 200, "pprof: a stack of 200 frames is read back");
+	is_num(b->nr_locations, a->nr_locations, "pprof: the number of locations is read back");
+	is_num(location->nr_lines, 2, "pprof: a location's inlined lines are read back");
+	is_str(csink_profile_text(b, function->name), "ns::inner", "pprof: the innermost inlined function comes first");
+	is_str(csink_profile_text(b, function->system_name), "_ZN2ns5innerEv", "pprof: a mangled name is read back");
+	is_str(csink_profile_text(b, function->file), "/src/inner.cc", "pprof: a function's file is read back");
+	is_num(function->start_line, 5, "pprof: a function's start line is read back");
+	is_num(b->lines[location->first_line].line, 7, "pprof: a line is read back");
+	is_str(csink_profile_text(b, b->mappings[1].build_id), "abcdef0123", "pprof: a build-id is read back");
+	is_num(b->mappings[1].offset, 0x40, "pprof: a mapping's offset is read back");
+	is_num(b->mappings[1].has_functions, 1, "pprof: a mapping's flag is read back");
+	is_num(b->label_sets[b->samples[0].labels].nr, 2, "pprof: a sample's labels are read back");
+	is_num(b->labels[b->label_sets[b->samples[0].labels].first].num, 42, "pprof: a label's number is read back");
+	is_str(csink_profile_fact(b, "command", 0), "prog --evil [31m", "pprof: a comment is read back, on one line");
+	is_str(csink_profile_fact(b, "note", 1), "two", "pprof: the second comment of a key is read back");
+	is_str(csink_profile_fact(b, "note", 2), NULL, "pprof: the number of comments of a key is read back");
+	is_num(b->time_ns, a->time_ns, "pprof: the time is read back");
+	is_num(b->period, a->period, "pprof: the period is read back");
 }
 
 static void test_round_trip(const char *directory)
@@ -103,9 +103,9 @@ static void test_round_trip(const char *directory)
 	free(buf);
 
 	umask(022);
-	is_num(csink_pprof_write(p, path), 0, "written again");
-	ok(!stat(old, &st), "the older one is kept");
-	ok(!stat(path, &st) && (st.st_mode & 0777) == 0644, "the new one has the usual mode");
+	is_num(csink_pprof_write(p, path), 0, "a profile is written over an older file");
+	ok(!stat(old, &st), "a replaced profile keeps its other link");
+	ok(!stat(path, &st) && (st.st_mode & 0777) == 0644, "a replaced profile has the mode of a new file");
 	is_num(csink_pprof_write(p, path), 0, "a profile is written over an existing .old file");
 	is_num(csink_pprof_write(p, directory), -EISDIR, "a directory cannot be written: EISDIR");
 	snprintf(path, sizeof(path), "%s/no/x.pb.gz", directory);
@@ -127,7 +127,7 @@ static void refuse(const void *buf, size_t len, const char *want, const char *wh
 
 	is_num(err, -EBADMSG, what);
 	if (want)
-		is_str(why, want, "  with the reason");
+		is_str(why, want, "a refused profile's reason is reported");
 	if (!err)
 		csink_profile_destroy(p);
 }

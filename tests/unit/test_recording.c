@@ -49,19 +49,19 @@ static void test_whole(void)
 	is_num(rec.nr_rows, 3, "a whole recording has its rows");
 	is_num(rec.nr_notes, 1, "a whole recording has its note");
 	is_num(rec.nr_spawns, 1, "a whole recording has its spawn");
-	is_num(rec.nr_damaged, 0, "no entry is damaged");
+	is_num(rec.nr_damaged, 0, "a whole recording has no damaged entry");
 	is_num(rec.rows[0].thread, 0, "a row before its thread's entry finds its thread");
 	is_num(rec.rows[0].node, 2, "a row before its callers' entry finds its callers");
-	is_num(rec.nodes[2].pc, 0x1010, "callers are innermost first");
+	is_num(rec.nodes[2].pc, 0x1010, "a recording's callers are innermost first");
 	is_num(rec.nodes[rec.nodes[2].parent].pc, 0x1020, "the next caller is the parent");
 	is_num(rec.nodes[rec.nodes[2].root].pc, 1500, "the root has the time of its address space");
-	is_num(rec.weights[1], 5000, "weights are there");
+	is_num(rec.weights[1], 5000, "the first row has its weight");
 	is_num(rec.weights[2], 70, "the third row has its weight");
 	is_num(rec.rows[2].leaf, 0x712345678008, "the third row has its leaf");
-	is_num(rec.rows[2].nr_samples, 2, "number");
-	is_num(rec.rows[2].thread, 0, "thread");
+	is_num(rec.rows[2].nr_samples, 2, "the third row has its number of samples");
+	is_num(rec.rows[2].thread, 0, "the third row has its thread");
 	is_num(rec.rows[2].node, 1, "the third row has its callers");
-	is_str(rec.modules[0]->path, "/lib/one.so", "paths are there");
+	is_str(rec.modules[0]->path, "/lib/one.so", "a module has its path");
 	csink_recorded_release(&rec);
 	free(r.bytes);
 }
@@ -137,7 +137,7 @@ static void test_header(void)
 	r.header->engine = 77;
 	is_num(parse(&r, &rec, why), 0, "unterminated texts are read");
 	is_num(strlen(rec.header.comm), 15, "unterminated texts are terminated");
-	is_num(strlen(rec.header.events[0].name), 63, "each");
+	is_num(strlen(rec.header.events[0].name), 63, "an unterminated event name is terminated");
 	is_num(rec.header.engine, CSINK_ENGINE_NONE, "an engine that does not exist is none");
 	csink_recorded_release(&rec);
 	r.header->nr_blocks = UINT32_MAX;

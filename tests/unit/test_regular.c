@@ -55,9 +55,9 @@ static void test_growing(void)
 	char line[64];
 
 	write_file("file", "one\ntwo\nthree\nfour\n", 0);
-	ok(file && fgets(line, sizeof(line), file) && !strcmp(line, "one\n"), "a stream of it");
+	ok(file && fgets(line, sizeof(line), file) && !strcmp(line, "one\n"), "a stream of a regular file is read");
 	ok(fgets(line, sizeof(line), file) && !strcmp(line, "two\n") && !fgets(line, sizeof(line), file),
-	   "ends where the limit is, although the file has grown");
+	   "a stream of a regular file ends at its limit, although the file has grown");
 	fclose(file);
 }
 

@@ -305,19 +305,19 @@ static void test_format(void)
 	is_format(-2000000000, "nanoseconds", "-2.000 s");
 	is_format(7, "widgets", "7 widgets");
 	csink_format_count(text, sizeof(text), 1234567);
-	is_str(text, "1,234,567", "thousands");
+	is_str(text, "1,234,567", "a count has separators for thousands");
 	csink_format_count(text, sizeof(text), 999);
-	is_str(text, "999", "less");
+	is_str(text, "999", "a count below 1,000 has no separator");
 	is_num(csink_format_text(text, sizeof(text), "abcdef", 5), 5, "texts are cut to columns");
 	is_str(text, "ab...", "truncated texts end with dots");
-	is_num(csink_format_text(text, sizeof(text), "äöü", 3), 3, "columns are characters");
+	is_num(csink_format_text(text, sizeof(text), "äöü", 3), 3, "text of three characters has three columns");
 	is_str(text, "äöü", "columns count characters, not bytes");
 	csink_format_function(text, sizeof(text), "std::sort<int, X<int> >::operator<< <y>", 30);
 	is_str(text, "std::sort<...>::operator<< <y>", "template arguments give way first");
 	csink_format_function(text, sizeof(text), "std::sort<int>::operator-><x>", 30);
-	is_str(text, "std::sort<int>::operator-><x>", "where they must");
+	is_str(text, "std::sort<int>::operator-><x>", "template arguments stay where the name has room");
 	csink_format_function(text, sizeof(text), "std::sort<int, X<int>, Y<double> >::operator-><xyz>", 31);
-	is_str(text, "std::sort<...>::operator-><...>", "operators keep their name");
+	is_str(text, "std::sort<...>::operator-><...>", "a cut operator keeps its name");
 	csink_format_function(text, sizeof(text), "<f64 as core::Sum<f64>>::sum::<core::Map<f64>>::{closure#0}", 50);
 	is_str(text, "<f64 as core::Sum<...>>::sum::{closure#0}", "the beginning of a path is kept");
 	csink_format_text(text, 12, "a text that has no room", 0);
@@ -335,10 +335,10 @@ static void test_streams(void)
 	ok(!o.color && !o.bars && !o.width && o.limit == 25, "a file gets a plain report");
 	setenv("CLICOLOR_FORCE", "1", 1);
 	csink_report_options_init(&o, file);
-	ok(o.color, "CLICOLOR_FORCE gives it colour");
+	ok(o.color, "CLICOLOR_FORCE gives a file's report colour");
 	setenv("NO_COLOR", "1", 1);
 	csink_report_options_init(&o, file);
-	ok(!o.color, "NO_COLOR takes it away again");
+	ok(!o.color, "NO_COLOR overrules CLICOLOR_FORCE");
 	fclose(file);
 }
 

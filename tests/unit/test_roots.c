@@ -79,14 +79,16 @@ static void make_files(void)
 
 static void test_len(void)
 {
-	is_num((long long)csink_root_len("/proc/self/fd/7/usr/lib/x.so"), 15, "len: a handle's");
-	is_num((long long)csink_root_len("/proc/4711/root/usr/lib/x.so"), 15, "len: a process's");
-	is_num((long long)csink_root_len("/usr/lib/x.so"), 0, "len: none");
-	is_num((long long)csink_root_len("/proc/self/fd/7"), 0, "len: a handle itself");
-	is_num((long long)csink_root_len("/proc/self/fd//x"), 0, "len: no number");
-	is_num((long long)csink_root_len("/proc/4711/rooted/x"), 0, "len: another file of a process");
-	is_num((long long)csink_root_len("/proc/1/fd/2/x"), 0, "len: a process's handle");
-	is_num((long long)csink_root_len(""), 0, "len: nothing");
+	is_num((long long)csink_root_len("/proc/self/fd/7/usr/lib/x.so"), 15,
+	       "length of the root in /proc/self/fd/N/PATH");
+	is_num((long long)csink_root_len("/proc/4711/root/usr/lib/x.so"), 15,
+	       "length of the root in /proc/PID/root/PATH");
+	is_num((long long)csink_root_len("/usr/lib/x.so"), 0, "a path without a root: length 0");
+	is_num((long long)csink_root_len("/proc/self/fd/7"), 0, "a handle without a path: length 0");
+	is_num((long long)csink_root_len("/proc/self/fd//x"), 0, "a handle without a number: length 0");
+	is_num((long long)csink_root_len("/proc/4711/rooted/x"), 0, "another file of /proc/PID: length 0");
+	is_num((long long)csink_root_len("/proc/1/fd/2/x"), 0, "another process's handle: length 0");
+	is_num((long long)csink_root_len(""), 0, "an empty path: length 0");
 }
 
 static const char *how;
@@ -157,7 +159,7 @@ int main(void)
 	}
 	snprintf(root, sizeof(root), "/proc/%d/root", getpid());
 	snprintf(command, sizeof(command), "%s/secret", top);
-	is_str(text_of(command, 0), "outside", "through a process's root");
+	is_str(text_of(command, 0), "outside", "a command opens a link through a process's root");
 	close(fd);
 	snprintf(command, sizeof(command), "rm -rf %s", top);
 	return system(command) ? 1 : done();

@@ -53,9 +53,9 @@ int main(void)
 	end(&threads, 11);
 	end(&threads, 99);
 
-	is_num(csink_stat_threads_finish(&threads, &result), 0, "finish");
-	is_num(result.nr, 5, "five threads");
-	is_num(result.has_counts, 1, "some have counts");
+	is_num(csink_stat_threads_finish(&threads, &result), 0, "the threads' results are computed");
+	is_num(result.nr, 5, "five threads have results");
+	is_num(result.has_counts, 1, "the result has counts");
 	ok(result.threads[1].ended && result.threads[1].has_counts, "an ended thread has all its counts");
 	is_num((long long)result.threads[1].values[0].value, 7, "an ended thread's counts of both CPUs are added up");
 	is_str(result.threads[1].comm, "main", "an ended thread is named by the thread that started it");

@@ -50,7 +50,8 @@ static void test_time(void)
 	memset(&stuck, 0, sizeof(stuck));
 	for (int i = 0; i < 10; i++)
 		csink_stuck_watch(&stuck, &place, 1);
-	is_num(csink_stuck_watch(&stuck, &place, 1), false, "a few in a row may as well");
+	is_num(csink_stuck_watch(&stuck, &place, 1), false,
+	       "ten samples in a row without time between them are not stuck");
 }
 
 static void test_place(void)

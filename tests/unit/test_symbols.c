@@ -221,7 +221,7 @@ static void test_lambda(void)
 	}
 	ok(nr_sort > 0, "a template over a lambda has its namespace");
 	ok(nr_lambda > 0 || nr_sort > 0, "a lambda has its function");
-	is_num(nr_bare, 0, "no name stands bare");
+	is_num(nr_bare, 0, "no lambda or template is named without its scope");
 	forget(&a);
 }
 

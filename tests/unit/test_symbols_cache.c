@@ -143,7 +143,7 @@ int main(void)
 	chmod(directory, 0777);
 	is_str(get("a", 0x300), "?", "a directory that others may write to is not believed");
 	chmod(directory, 0700);
-	is_str(get("a", 0x300), "third:12", "the user's own is");
+	is_str(get("a", 0x300), "third:12", "a directory that only its owner may write to is believed");
 	setenv("XDG_CACHE_HOME", "/nowhere/at/all", 1);
 	is_str(get("a", 0x300), "?", "without a directory the cache is empty");
 	put("a", 0x300, "nowhere");

@@ -61,7 +61,7 @@ static void test_cut(void)
 	if (ftruncate(fd, (off_t)page + 10))
 		exit(1);
 	is_num(map[5 * page + 7], 0, "behind the end of one that was cut there are zeros");
-	is_num(map[page + 9], 'x', "before its end it is unchanged");
+	is_num(map[page + 9], 'x', "before its end a file that was cut is unchanged");
 	is_num(map[2 * page], 0, "pages behind the cut are zeros");
 	ok(csink_cut_guard_end(), "the inner reader is informed");
 	ok(csink_cut_guard_end(), "the outer reader is informed of the cut");
@@ -88,7 +88,7 @@ static void test_names(void)
 	is_str(text, "foo.bar(int)", "a D name is demangled");
 	free(text);
 	ok(!csink_demangle("main", 0, &refused) && !refused, "a C name is not mangled");
-	is_num(csink_demangle_refused(), 0, "none of them is refused");
+	is_num(csink_demangle_refused(), 0, "no demangled name is counted as refused");
 	text = csink_demangle(
 		"_D3foo3barFAQbQdQfQhQjQlQnQpQrQtQvQxQzQbQdQfQhQjQlQnQpQrQtQvQxQzQbQdQfQhQjQlQnQpQrQtQvQxQzZv", 0,
 		&refused);

@@ -79,24 +79,26 @@ static void test_characters(void)
 
 static void test_forms(void)
 {
-	is_str(put(CSINK_TEXT_LINE, "#[inline] ##[error]"), "#[inline] ##\\x5berror]", "a runner's command is none");
-	is_str(put(CSINK_TEXT_FOLDED, "a;b\nc"), "a:b\\x0ac", "folded: a frame ends where it did");
-	is_str(put(CSINK_TEXT_FOLDED, "::error::x"), "\\x3a:error::x", "folded: a line is no command");
-	is_str(put(CSINK_TEXT_CALLGRIND, "(1) f(2)"), "\\x281) f(2)", "callgrind: a name is no number");
-	is_str(put(CSINK_TEXT_TAP, "a # SKIP \\ \x1b"), "a \\# SKIP \\\\ \\\\x1b", "TAP: no directive");
-	is_str(put(CSINK_TEXT_YAML, "\"\\\xff"), "\\\"\\\\\\\\xff", "YAML: what its reader has again is \\xNN");
+	is_str(put(CSINK_TEXT_LINE, "#[inline] ##[error]"), "#[inline] ##\\x5berror]",
+	       "a line: a CI runner's command is escaped");
+	is_str(put(CSINK_TEXT_FOLDED, "a;b\nc"), "a:b\\x0ac", "folded: a separator in a frame is replaced");
+	is_str(put(CSINK_TEXT_FOLDED, "::error::x"), "\\x3a:error::x", "folded: a CI runner's command is escaped");
+	is_str(put(CSINK_TEXT_CALLGRIND, "(1) f(2)"), "\\x281) f(2)", "callgrind: a name like a number is escaped");
+	is_str(put(CSINK_TEXT_TAP, "a # SKIP \\ \x1b"), "a \\# SKIP \\\\ \\\\x1b", "TAP: a directive is escaped");
+	is_str(put(CSINK_TEXT_YAML, "\"\\\xff"), "\\\"\\\\\\\\xff", "YAML: the reader gets \\xNN for a control byte");
 	is_str(put(CSINK_TEXT_XML, "<a b=\"'\">&\xef\xbf\xbf"), "&#60;a b=&#34;&#39;&#34;&#62;&#38;\\xef\\xbf\\xbf",
-	       "XML");
+	       "XML: characters of markup are escaped");
 	is_str(put(CSINK_TEXT_MARKDOWN, "a@b #1 operator+(A&)"),
-	       "a<span>&#64;</span>b <span>&#35;</span>1 operator+(A&#38;)", "Markdown");
-	is_str(put(CSINK_TEXT_MARKDOWN, "- 1. x"), "&#45; 1. x", "Markdown: no list");
-	is_str(put(CSINK_TEXT_MARKDOWN, "http://www.a.b"), "http&#58;//www&#46;a.b", "Markdown: no link");
-	is_str(put(CSINK_TEXT_GITHUB, "50%\n"), "50%25\\x0a", "a workflow command's message");
+	       "a<span>&#64;</span>b <span>&#35;</span>1 operator+(A&#38;)",
+	       "Markdown: characters of markup are escaped");
+	is_str(put(CSINK_TEXT_MARKDOWN, "- 1. x"), "&#45; 1. x", "Markdown: a list item is escaped");
+	is_str(put(CSINK_TEXT_MARKDOWN, "http://www.a.b"), "http&#58;//www&#46;a.b", "Markdown: a link is escaped");
+	is_str(put(CSINK_TEXT_GITHUB, "50%\n"), "50%25\\x0a", "a workflow command's message is escaped");
 	is_str(put(CSINK_TEXT_GITHUB_PROPERTY, "a:b,c%"), "a%3Ab%2Cc%25", "a workflow command's property is escaped");
-	is_str(put(CSINK_NR_TEXT_FORMS, "operator+"), "operator+", "CSV: a name is itself");
-	is_str(put(CSINK_NR_TEXT_FORMS, "=A1"), "'=A1", "CSV: no formula");
-	is_str(put(CSINK_NR_TEXT_FORMS, " -1,2\""), "\"' -1,2\"\"\"", "CSV: quoted, and no formula");
-	is_str(put(CSINK_NR_TEXT_FORMS, ""), "", "CSV: nothing is nothing");
+	is_str(put(CSINK_NR_TEXT_FORMS, "operator+"), "operator+", "CSV: a plain name is unchanged");
+	is_str(put(CSINK_NR_TEXT_FORMS, "=A1"), "'=A1", "CSV: a formula is escaped");
+	is_str(put(CSINK_NR_TEXT_FORMS, " -1,2\""), "\"' -1,2\"\"\"", "CSV: a formula in a quoted cell is escaped");
+	is_str(put(CSINK_NR_TEXT_FORMS, ""), "", "CSV: an empty text is unchanged");
 }
 
 __attribute__((format(printf, 3, 4))) static size_t format(char *buf, size_t size, const char *fmt, ...)
@@ -118,7 +120,7 @@ __attribute__((format(printf, 3, 4))) static size_t format(char *buf, size_t siz
 		snprintf(want, sizeof(want), __VA_ARGS__);                                                             \
 		is_str(got, want, "as printf: " #__VA_ARGS__);                                                         \
 		if (len != strlen(want))                                                                               \
-			ok(false, "its length");                                                                       \
+			ok(false, "the formatted length differs from printf's");                                       \
 	} while (0)
 
 static void test_printf(void)
@@ -142,13 +144,13 @@ static void test_printf(void)
 	is_num(format(buf, 8, "%s", "abcdefgh"), 7, "text longer than the buffer is cut");
 	is_str(buf, "abcd...", "cut text ends with dots");
 	format(buf, 8, "%s", "abc\x1bz");
-	is_str(buf, "abc...", "an escape is whole or not there");
+	is_str(buf, "abc...", "an escape that does not fit is left out");
 	format(buf, 8, "%s", "abcdefg");
-	is_str(buf, "abcd...", "");
+	is_str(buf, "abcd...", "a text longer than the buffer is cut");
 	is_num(format(buf, 1, "%s", "a"), 0, "a buffer of one byte is empty");
 	setlocale(LC_ALL, "C");
 	format(buf, sizeof(buf), "%s", "\xc3\xa9");
-	is_str(buf, "\xc3\xa9", "whatever the locale");
+	is_str(buf, "\xc3\xa9", "UTF-8 passes in the C locale");
 }
 
 int main(void)

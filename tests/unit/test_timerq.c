@@ -282,7 +282,7 @@ static void test_inside_callbacks(void)
 	csink_timerq_setup(queue, 0, 0, &tag_a, end_from_inside);
 	csink_timerq_run(queue, now);
 	is_num(inner_result, -EDEADLK, "destroy from a callback is refused");
-	is_num(inner_id, -EDEADLK, "flush as well");
+	is_num(inner_id, -EDEADLK, "flush from a callback is refused");
 }
 
 static void test_block(void)
@@ -291,9 +291,9 @@ static void test_block(void)
 	csink_timerq_block(queue);
 	csink_timerq_block(queue);
 	csink_timerq_setup(queue, 0, 0, &tag_a, log_call);
-	is_num(csink_timerq_unblock(queue), 0, "unblock once of two");
+	is_num(csink_timerq_unblock(queue), 0, "the first of two unblocks succeeds");
 	is_num(csink_timerq_run(queue, now), 0, "two blocks need two unblocks");
-	is_num(csink_timerq_unblock(queue), 0, "unblock twice");
+	is_num(csink_timerq_unblock(queue), 0, "the second of two unblocks succeeds");
 	is_num(csink_timerq_run(queue, now), 1, "callbacks run after two unblocks");
 	is_num(csink_timerq_unblock(queue), -EPERM, "unblock without block is refused");
 	csink_timerq_setup(queue, 0, 0, &tag_a, log_call);
@@ -309,37 +309,41 @@ static void test_errors(void)
 	int id;
 
 	fresh(3);
-	is_num(csink_timerq_setup(queue, -1, MS, NULL, log_call), -EINVAL, "negative start: EINVAL");
-	is_num(csink_timerq_setup(queue, 0, -1, NULL, log_call), -EINVAL, "negative delta: EINVAL");
-	is_num(csink_timerq_register(queue, INT64_MIN, NULL, log_call), -EINVAL, "most negative delta: EINVAL");
-	is_num(csink_timerq_register(queue, MS, NULL, NULL), -EINVAL, "no function: EINVAL");
+	is_num(csink_timerq_setup(queue, -1, MS, NULL, log_call), -EINVAL, "setup with a negative start: EINVAL");
+	is_num(csink_timerq_setup(queue, 0, -1, NULL, log_call), -EINVAL, "setup with a negative delta: EINVAL");
+	is_num(csink_timerq_register(queue, INT64_MIN, NULL, log_call), -EINVAL,
+	       "register with the most negative delta: EINVAL");
+	is_num(csink_timerq_register(queue, MS, NULL, NULL), -EINVAL, "register without a function: EINVAL");
 	is_num(csink_timerq_register(queue, CSINK_TIMERQ_MAX_NS + 1, NULL, log_call), -ERANGE,
-	       "delta too long: ERANGE");
-	is_num(csink_timerq_setup(queue, INT64_MAX, 0, NULL, log_call), -ERANGE, "start too long: ERANGE");
+	       "register with too long a delta: ERANGE");
+	is_num(csink_timerq_setup(queue, INT64_MAX, 0, NULL, log_call), -ERANGE, "setup with too late a start: ERANGE");
 	is_num(csink_timerq_isempty(queue), 1, "a refused event is not registered");
-	is_num(csink_timerq_unregister(queue, 0), -EINVAL, "id 0: EINVAL");
-	is_num(csink_timerq_unregister(queue, -7), -EINVAL, "negative id: EINVAL");
-	is_num(csink_timerq_unregister(queue, 1), -ENOENT, "an id never given: ENOENT");
-	is_num(csink_timerq_unregister(queue, 0x7fffffff), -ENOENT, "the largest id: ENOENT");
+	is_num(csink_timerq_unregister(queue, 0), -EINVAL, "unregister of id 0: EINVAL");
+	is_num(csink_timerq_unregister(queue, -7), -EINVAL, "unregister of a negative id: EINVAL");
+	is_num(csink_timerq_unregister(queue, 1), -ENOENT, "unregister of an id that was never given: ENOENT");
+	is_num(csink_timerq_unregister(queue, 0x7fffffff), -ENOENT, "unregister of the largest id: ENOENT");
 	ok(csink_timerq_register(queue, CSINK_TIMERQ_MAX_NS, NULL, log_call) > 0, "the longest delta is taken");
 	id = csink_timerq_register(queue, MS, NULL, log_call);
 	csink_timerq_register(queue, MS, NULL, log_call);
 	is_num(csink_timerq_register(queue, MS, NULL, log_call), -ENOSPC, "an event beyond the capacity: ENOSPC");
-	is_num(csink_timerq_unregister(queue, id), 0, "unregister");
-	is_num(csink_timerq_unregister(queue, id), -ENOENT, "unregister twice: ENOENT");
+	is_num(csink_timerq_unregister(queue, id), 0, "an event is unregistered");
+	is_num(csink_timerq_unregister(queue, id), -ENOENT, "an event unregistered twice: ENOENT");
 	ok(csink_timerq_register(queue, MS, NULL, log_call) > 0, "an unregistered event makes room at once");
 
-	is_num(csink_timerq_ns(&t), 1000000500, "a timespec in ns");
-	is_num(csink_timerq_register(queue, csink_timerq_ns(NULL), NULL, log_call), -EINVAL, "no timespec: EINVAL");
+	is_num(csink_timerq_ns(&t), 1000000500, "a timespec is converted to ns");
+	is_num(csink_timerq_register(queue, csink_timerq_ns(NULL), NULL, log_call), -EINVAL,
+	       "register without a timespec: EINVAL");
 	t.tv_nsec = 1000000000;
-	is_num(csink_timerq_register(queue, csink_timerq_ns(&t), NULL, log_call), -EINVAL, "garbage tv_nsec: EINVAL");
+	is_num(csink_timerq_register(queue, csink_timerq_ns(&t), NULL, log_call), -EINVAL,
+	       "a timespec with tv_nsec of a second: EINVAL");
 	t.tv_nsec = -1;
-	is_num(csink_timerq_ns(&t), -EINVAL, "negative tv_nsec: EINVAL");
+	is_num(csink_timerq_ns(&t), -EINVAL, "a timespec with a negative tv_nsec: EINVAL");
 	t.tv_sec = -1;
 	t.tv_nsec = 0;
-	is_num(csink_timerq_ns(&t), -EINVAL, "negative tv_sec: EINVAL");
+	is_num(csink_timerq_ns(&t), -EINVAL, "a timespec with a negative tv_sec: EINVAL");
 	t.tv_sec = INT64_MAX;
-	is_num(csink_timerq_register(queue, csink_timerq_ns(&t), NULL, log_call), -ERANGE, "endless tv_sec: ERANGE");
+	is_num(csink_timerq_register(queue, csink_timerq_ns(&t), NULL, log_call), -ERANGE,
+	       "a timespec with too large a tv_sec: ERANGE");
 }
 
 static void test_config(void)
@@ -350,7 +354,7 @@ static void test_config(void)
 	int i;
 
 	config.flags = 1U << 31;
-	is_num(csink_timerq_create(&q, &config), -EINVAL, "unknown flag: EINVAL");
+	is_num(csink_timerq_create(&q, &config), -EINVAL, "create with an unknown flag: EINVAL");
 	config.flags = 0;
 	config.signal = 40;
 	is_num(csink_timerq_create(&q, &config), -EINVAL, "a signal for a polled queue: EINVAL");
@@ -358,8 +362,10 @@ static void test_config(void)
 	config.capacity = CSINK_TIMERQ_MAX_EVENTS + 1;
 	is_num(csink_timerq_create(&q, &config), -EINVAL, "capacity over the maximum: EINVAL");
 	config.capacity = 4;
-	is_num(csink_timerq_init(memory, sizeof(memory) - 2, &config, &q), -ENOSPC, "too little memory: ENOSPC");
-	is_num((long long)csink_timerq_bytes(4), (long long)CSINK_TIMERQ_BYTES(4), "bytes and BYTES agree");
+	is_num(csink_timerq_init(memory, sizeof(memory) - 2, &config, &q), -ENOSPC,
+	       "init with too little memory: ENOSPC");
+	is_num((long long)csink_timerq_bytes(4), (long long)CSINK_TIMERQ_BYTES(4),
+	       "csink_timerq_bytes and CSINK_TIMERQ_BYTES agree");
 	memset(memory, 0xa5, sizeof(memory));
 	is_num(csink_timerq_init(memory + 1, sizeof(memory) - 1, &config, &q), 0, "a queue in odd, dirty memory");
 	nr_calls = 0;
@@ -369,8 +375,8 @@ static void test_config(void)
 	is_num(csink_timerq_run(q, now + 4), 4, "a queue calls all events of its capacity");
 	is_num(csink_timerq_signal(q), 0, "a polled queue has no signal");
 	ok(memory[0] == 0xa5, "init does not write before its memory");
-	is_num(csink_timerq_fini(q), 0, "fini");
-	is_num(csink_timerq_destroy(NULL), 0, "destroy of nothing");
+	is_num(csink_timerq_fini(q), 0, "a queue in odd memory is ended");
+	is_num(csink_timerq_destroy(NULL), 0, "destroy of NULL is no error");
 }
 
 /* Ids stay apart: of those alive, and of the same place reused. */

@@ -103,7 +103,7 @@ static void test_lattice(void)
 	csink_timerq_block(queue);
 	for (i = 0; i < 256; i++)
 		early += fired_at[i] < before + (uint64_t)(i + misses_then[i]) * MS;
-	is_num(early, 0, "none is early");
+	is_num(early, 0, "no call of 256 is early");
 	t0 = queue->heap[0].due_ns - (uint64_t)(nr_calls + csink_timerq_misses(queue, 0)) * MS;
 	ok(t0 >= before && t0 <= after, "the next is on the lattice, and every point before it was called or counted");
 	is_num(nr_wall_clock_reads, 0, "the wall clock, stepping all the time, is not looked at");
@@ -286,8 +286,8 @@ static void test_threads(void)
 	csink_timerq_setup(queue, 0, MS, NULL, note_tid);
 	is_num(timer_is_armed(), 0, "the first registration, under block and with another thread: no timer yet");
 	csink_timerq_unblock(queue);
-	ok(wait_for(nr_calls >= 50), "unblocked, it is called");
-	ok(first_tid == peer_tid && !other_tid, "always in the thread that was asked for");
+	ok(wait_for(nr_calls >= 50), "after unblock the event is called");
+	ok(first_tid == peer_tid && !other_tid, "all calls are in the thread that was asked for");
 
 	make(0, 0);
 	sigemptyset(&ours);
@@ -467,25 +467,25 @@ static void test_errors(void)
 
 	is_num(csink_timerq_create(&a, &config), -EINVAL, "SIGALRM as the signal: EINVAL");
 	config.signal = SIGRTMAX + 1;
-	is_num(csink_timerq_create(&a, &config), -EINVAL, "no signal at all: EINVAL");
+	is_num(csink_timerq_create(&a, &config), -EINVAL, "create with an invalid signal: EINVAL");
 	config.signal = 0;
 	config.tid = -1;
-	is_num(csink_timerq_create(&a, &config), -EINVAL, "negative tid: EINVAL");
+	is_num(csink_timerq_create(&a, &config), -EINVAL, "create with a negative TID: EINVAL");
 	config.tid = 1;
 	is_num(csink_timerq_create(&a, &config), getpid() == 1 ? 0 : -ESRCH, "a TID of another process: ESRCH");
 	config.tid = 0;
 	config.clock = monotonic_ns;
-	is_num(csink_timerq_create(&a, &config), -EINVAL, "a clock of one's own: EINVAL");
+	is_num(csink_timerq_create(&a, &config), -EINVAL, "an armed queue with its own clock: EINVAL");
 	config.clock = NULL;
-	is_num(create_without_timers(), -EAGAIN, "no timers left: EAGAIN");
+	is_num(create_without_timers(), -EAGAIN, "create without timers left: EAGAIN");
 	is_num(csink_timerq_create(&a, &config), 0, "a queue may choose its signal");
 	is_num(csink_timerq_create(&b, &config), 0, "a second queue may choose its signal");
-	ok(csink_timerq_signal(a) != csink_timerq_signal(b), "chooses another");
+	ok(csink_timerq_signal(a) != csink_timerq_signal(b), "two queues choose different signals");
 	csink_timerq_destroy(b);
 	config.signal = csink_timerq_signal(a);
 	is_num(csink_timerq_create(&b, &config), -EBUSY, "a signal that is another queue's: EBUSY");
 	csink_timerq_destroy(a);
-	is_num(csink_timerq_create(&b, &config), 0, "free again after destroy");
+	is_num(csink_timerq_create(&b, &config), 0, "a signal is free after its queue is destroyed");
 	csink_timerq_destroy(b);
 }
 

@@ -117,7 +117,7 @@ static void test_empty_child(uint32_t flags, const char *how)
 	is_num(status_of(child), 0, "in a child of a raw clone the queue is empty, unblocked and usable");
 	csink_timerq_unblock(queue);
 	ok(!csink_timerq_isempty(queue) && csink_timerq_misses(queue, id) >= 0, "the parent's queue keeps its event");
-	is_num(csink_timerq_unregister(queue, id), 0, "under its id");
+	is_num(csink_timerq_unregister(queue, id), 0, "the parent's event is unregistered by its id");
 	printf("# that was a queue that is %s\n", how);
 }
 

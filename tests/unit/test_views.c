@@ -67,7 +67,7 @@ static void test_folded(void)
 	refuses("a NUL", "a\0b 1\n", 6, "line 1 holds a NUL");
 	refuses("nothing", "\n\n# x", 5, "line 1 and all others are empty");
 	ok(!csink_folded_is_text("\x0a\x04\x08\x01", 4), "protobuf is no text");
-	ok(csink_folded_is_text("caf\xc3\xa9;b 1\n", 10), "UTF-8 is");
+	ok(csink_folded_is_text("caf\xc3\xa9;b 1\n", 10), "UTF-8 is text");
 }
 
 /* ---- trees ---- */
@@ -87,18 +87,18 @@ static void test_tree(void)
 	char why[256];
 
 	is_num(csink_rows_build(&rows, p, CSINK_BY_FUNCTION), 0, "rows are made");
-	is_num(rows.nr_keys, 5, "a row a function");
+	is_num(rows.nr_keys, 5, "each function is a row");
 	is_num(csink_tree_build(&tree, p, &rows, 0, NULL), 0, "a tree is made");
 	is_num(tree.nodes[0].total, 12, "the root has everything");
 	node = tree.nodes[0].first;
-	is_str(name_of(&rows, &tree, node), "main", "the largest comes first");
+	is_str(name_of(&rows, &tree, node), "main", "the tree's largest function comes first");
 	is_num(tree.nodes[node].total, 11, "main's total is 11");
 	is_num(tree.nodes[node].self, 0, "main's own samples are 0");
 	is_str(name_of(&rows, &tree, tree.nodes[node].next), "other", "other functions follow the largest");
 	node = tree.nodes[node].first;
 	is_str(name_of(&rows, &tree, node), "a", "main called a");
-	is_num(tree.nodes[node].total, 8, "a's total there");
-	is_num(tree.nodes[node].self, 1, "a's self there");
+	is_num(tree.nodes[node].total, 8, "a's total below main is 8");
+	is_num(tree.nodes[node].self, 1, "a's own samples below main are 1");
 	csink_tree_release(&tree);
 
 	is_num(csink_pick_functions(&rows, "b", &picked, why, sizeof(why)), 0, "a function is picked");
@@ -111,8 +111,8 @@ static void test_tree(void)
 	is_str(name_of(&rows, &tree, node), "a", "the next level is the function's caller");
 	node = tree.nodes[node].first;
 	is_str(name_of(&rows, &tree, node), "main", "the caller's callers follow, the largest first");
-	is_num(tree.nodes[node].total, 5, "directly");
-	is_num(tree.nodes[node].self, 5, "where stacks begin");
+	is_num(tree.nodes[node].total, 5, "main's total as the caller's caller is 5");
+	is_num(tree.nodes[node].self, 5, "main's own part in the tree of callers is 5");
 	free(picked);
 	csink_tree_release(&tree);
 	csink_rows_release(&rows);
@@ -166,13 +166,13 @@ static void test_pick(void)
 	bool *picked;
 
 	csink_rows_build(&rows, p, CSINK_BY_FUNCTION);
-	is_num(picks(&rows, "parse"), 1, "a whole name");
-	is_num(picks(&rows, "ns::Reader::parse"), 1, "a name without its parameters");
-	is_num(picks(&rows, "Reader::parse"), 1, "a name without its namespace");
-	is_num(picks(&rows, "sort"), 2, "the last part of several");
-	is_num(picks(&rows, "std::sort"), 1, "a name without template arguments");
-	is_num(picks(&rows, "^pars"), 2, "a regular expression");
-	is_num(picks(&rows, "nothing"), 0, "no function matches");
+	is_num(picks(&rows, "parse"), 1, "a function is picked by its whole name");
+	is_num(picks(&rows, "ns::Reader::parse"), 1, "a function is picked by its name without parameters");
+	is_num(picks(&rows, "Reader::parse"), 1, "a function is picked by its name without namespace");
+	is_num(picks(&rows, "sort"), 2, "functions are picked by the last part of their names");
+	is_num(picks(&rows, "std::sort"), 1, "a function is picked by its name without template arguments");
+	is_num(picks(&rows, "^pars"), 2, "functions are picked by a regular expression");
+	is_num(picks(&rows, "nothing"), 0, "a name that no function matches picks none");
 	is_num(csink_pick_functions(&rows, "pasre", &picked, why, sizeof(why)), -ENODATA,
 	       "a misspelt function: ENODATA");
 	is_str(why, "no function of the profile matches 'pasre'; did you mean 'parse'?",
