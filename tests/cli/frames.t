@@ -40,6 +40,12 @@ else
 fi
 if [ "$(perl -MConfig -e 'print "$Config{PERL_VERSION} $Config{useithreads}"')" = '36 define' ]; then
 	language 'Perl 5.36' perl truth.pl
+	countersink -q -F 2000 -o names.pb.gz -- perl "$FRAMES/names.pl" >out 2>&1
+	countersink report --all names.pb.gz >out 2>&1
+	is "$(grep -oE 'closure_[1-4]$' out | sort -u | wc -l)" 4 "Perl: closures of one sub have the names they were given"
+	is "$(grep -oE 'made_[1-8]$' out | sort -u | wc -l)" 8 "Perl: subs evaluated at one address, file and line have their own names"
+	is "$(countersink export -f folded names.pb.gz | grep -F 'main::bottom' | grep -cF '(main);')" 0 \
+		"Perl: a stack that is cut does not begin with (main)"
 else
 	skip "every frame of Perl 5.36 is right" "Perl 5.36 with threads is not installed"
 fi

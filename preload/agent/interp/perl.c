@@ -63,8 +63,9 @@ enum {
 	CODE_VALUE = 13,
 	NEXT_STATE = 195, /* ops that are statements */
 	DEBUG_STATE = 196,
-	MAX_STACKS = 256,
+	MAX_STACKS = 512,
 	MAX_CONTEXTS = 4096,
+	MAX_UNFINISHED = 16, /* newest contexts that may be left out: the frames of others can be read */
 	MAX_TEXT = 500,
 	HASHED_TEXT = 64, /* bytes of a file's name that identify it, beside its length */
 };
@@ -133,27 +134,32 @@ static uint32_t copy_package(struct csink_interp_walk *walk, uintptr_t package, 
 	return copy_key(walk, name, to);
 }
 
+/* The key and the package of a code value's name, from its body. The key is 0 if it has none. False: not readable. */
+static bool load_name(struct csink_interp_walk *walk, uintptr_t body, uintptr_t *name, uintptr_t *package)
+{
+	uint64_t glob;
+	uint32_t flags;
+
+	if (!load_upper(walk, body + CODE_FLAGS_WORD, &flags) || !csink_interp_load(walk, body + CODE_NAME, name))
+		return false;
+	if (flags & CODE_IS_NAMED || !*name)
+		return csink_interp_load(walk, body + CODE_PACKAGE, package);
+	return csink_interp_load(walk, *name + VALUE_BODY, &glob) && csink_interp_load(walk, glob + GLOB_NAME, name) &&
+	       csink_interp_load(walk, glob + GLOB_PACKAGE, package);
+}
+
 /* "Package::name" of a code value's body, as caller() has it. Returns how many bytes with the NUL; 0: not readable. */
 static uint32_t copy_sub(struct csink_interp_walk *walk, uintptr_t body, char *to)
 {
 	static const char nameless[] = "main::__ANON__";
-	uint64_t package, name;
-	uint32_t flags, nr, more;
+	uintptr_t package, name;
+	uint32_t nr, more;
 
-	if (!load_upper(walk, body + CODE_FLAGS_WORD, &flags) || !csink_interp_load(walk, body + CODE_NAME, &name) ||
-	    !csink_interp_load(walk, body + CODE_PACKAGE, &package))
+	if (!load_name(walk, body, &name, &package))
 		return 0;
 	if (!name) {
 		memcpy(to, nameless, sizeof(nameless));
 		return sizeof(nameless);
-	}
-	if (!(flags & CODE_IS_NAMED)) {
-		uint64_t glob;
-
-		if (!csink_interp_load(walk, name + VALUE_BODY, &glob) ||
-		    !csink_interp_load(walk, glob + GLOB_NAME, &name) ||
-		    !csink_interp_load(walk, glob + GLOB_PACKAGE, &package))
-			return 0;
 	}
 	nr = copy_package(walk, package, to);
 	if (!nr)
@@ -206,6 +212,21 @@ static uint32_t first_line_of(struct csink_interp_walk *walk, uintptr_t start)
 	return line;
 }
 
+/*
+ * The name: closures of one sub can be given different ones, and code can be evaluated under the file and line of freed
+ * code. The first word of a key is its text's hash and length.
+ */
+static bool mix_name(struct csink_interp_walk *walk, uintptr_t body, uint64_t *identity)
+{
+	uintptr_t name, package;
+	uint64_t head = 0;
+
+	if (!load_name(walk, body, &name, &package) || (name && !csink_interp_load(walk, name + KEY_BYTES_WORD, &head)))
+		return false;
+	*identity = csink_interp_mix(csink_interp_mix(*identity, head), package);
+	return true;
+}
+
 /* Evaluated code gets a number as its file, "(eval 12)", so the file's name identifies code at an address used again.
  */
 static bool mix_file(struct csink_interp_walk *walk, uintptr_t file, uint64_t *identity)
@@ -247,7 +268,7 @@ static bool take(struct csink_interp_walk *walk, uintptr_t code, uint64_t start,
 		return false;
 	}
 	identity = csink_interp_mix(identity, first_line_of(walk, start));
-	if (!mix_file(walk, function.file, &identity)) {
+	if ((code >= NR_FIXED && !mix_name(walk, code, &identity)) || !mix_file(walk, function.file, &identity)) {
 		walk->is_broken = true;
 		return false;
 	}
@@ -287,11 +308,13 @@ static bool walk_contexts(struct csink_interp_walk *walk, uintptr_t stack, uintp
 	if (!csink_interp_load(walk, stack + STACK_CONTEXTS, &contexts) ||
 	    !csink_interp_load(walk, stack + STACK_NEWEST, &newest))
 		return false;
-	for (int32_t i = (int32_t)newest; i >= 0 && *nr < MAX_CONTEXTS; i--, (*nr)++) {
+	for (int32_t i = (int32_t)newest; i >= 0; i--) {
 		uintptr_t context = contexts + (uintptr_t)i * CONTEXT_BYTES;
 		bool is_left_out = false, is_sub;
 
-		if (!csink_interp_load(walk, context + CONTEXT_TYPE, &type))
+		if (++*nr > MAX_CONTEXTS)
+			walk->is_full = true;
+		if (walk->is_full || !csink_interp_load(walk, context + CONTEXT_TYPE, &type))
 			return false;
 		is_sub = (type & TYPE_MASK) == SUB;
 		if ((!is_sub && (type & TYPE_MASK) != EVAL && (type & TYPE_MASK) != FORMAT) ||
@@ -302,7 +325,7 @@ static bool walk_contexts(struct csink_interp_walk *walk, uintptr_t stack, uintp
 			return false;
 		if (!(is_sub ? take_sub(walk, context, *statement, &is_left_out)
 			     : take(walk, (type & TYPE_MASK) == EVAL ? NAME_EVAL : NAME_FORMAT, 0, *statement)) &&
-		    walk->nr_frames)
+		    (walk->nr_frames || *nr > MAX_UNFINISHED))
 			return false;
 		*statement = caller;
 		if (is_sub && !returns && !is_left_out)
@@ -325,16 +348,19 @@ static void walk_perl(struct csink_interp_walk *walk)
 	if (!interpreter || !csink_interp_load(walk, interpreter + INTERPRETER_STATEMENT, &statement) ||
 	    !csink_interp_load(walk, interpreter + INTERPRETER_STACK, &stack))
 		return;
-	for (uint32_t nr_stacks = 0; stack && nr_stacks < MAX_STACKS; nr_stacks++) {
-		if (!walk_contexts(walk, stack, &statement, &nr) ||
-		    !csink_interp_load(walk, stack + STACK_TYPE_WORD, &type))
+	for (uint32_t nr_stacks = 0; stack; nr_stacks++) {
+		if (nr_stacks == MAX_STACKS)
+			walk->is_full = true;
+		if (walk->is_full || !walk_contexts(walk, stack, &statement, &nr) ||
+		    !csink_interp_load(walk, stack + STACK_TYPE_WORD, &type) ||
+		    !csink_interp_load(walk, stack + STACK_PREVIOUS, &stack)) {
+			walk->is_broken = true;
 			break;
+		}
 		if (type >> 32 == MAIN_STACK) {
 			take(walk, NAME_MAIN, 0, statement);
 			break;
 		}
-		if (!csink_interp_load(walk, stack + STACK_PREVIOUS, &stack))
-			break;
 	}
 	csink_interp_group(walk, 0);
 }
