@@ -52,7 +52,8 @@ enum {
 	CALL_TOP = 1 << 17, /* flag of a frame: a call of execute_ex() begins with it */
 	MAX_FRAMES = 4096,  /* links that are followed, and generators that delegate to each other: */
 	MAX_DELEGATES = 64,
-	MAX_TEXT = 500, /* bytes of a name, a class; twice that of a file */
+	HASHED_TEXT = 64, /* bytes of a name without a hash that identify it */
+	MAX_TEXT = 500,   /* bytes of a name, a class; twice that of a file */
 };
 
 enum { DATA_GLOBALS };
@@ -145,11 +146,32 @@ static bool describe(struct csink_interp_walk *walk, uintptr_t function, struct 
 	return true;
 }
 
+/* The hash of a string, or the beginning of its text where no hash was needed yet. */
+static bool mix_string(struct csink_interp_walk *walk, uintptr_t string, uint64_t *identity)
+{
+	uint64_t hash, bytes, word = 0;
+
+	if (!csink_interp_load(walk, string + STRING_HASH, &hash) ||
+	    !csink_interp_load(walk, string + STRING_BYTES, &bytes))
+		return false;
+	*identity = csink_interp_mix(csink_interp_mix(*identity, hash), bytes);
+	for (uint64_t at = 0; !hash && at < CSINK_MIN(bytes, (uint64_t)HASHED_TEXT); at += 8) {
+		if (!csink_interp_load(walk, string + STRING_TEXT + at, &word))
+			return false;
+		*identity = csink_interp_mix(*identity, word);
+	}
+	return true;
+}
+
+/* Identified by name: closures of a function in C are copies of it, and some calls have a function made for them. */
 static bool take_internal(struct csink_interp_walk *walk, uintptr_t function, uint64_t name, uint64_t class)
 {
-	uint64_t identity = csink_interp_mix(walk->interpreter->module, function);
+	uint64_t identity = csink_interp_mix(walk->interpreter->module, class);
 
-	identity = csink_interp_mix(csink_interp_mix(identity, name), class);
+	if (!mix_string(walk, name, &identity)) {
+		walk->is_broken = true;
+		return false;
+	}
 	return csink_interp_frame(walk, identity, function, 0);
 }
 
@@ -193,15 +215,13 @@ static uint32_t line_of(struct csink_interp_walk *walk, uintptr_t frame, uintptr
 static bool take_user(struct csink_interp_walk *walk, uintptr_t frame, uintptr_t function, uint64_t name,
 		      uint64_t class)
 {
-	uint64_t instructions, nr, file, first_line, file_hash, name_hash = 0, identity;
+	uint64_t instructions, nr, file, first_line, identity;
 	uint32_t line;
 
 	if (!csink_interp_load(walk, function + FUNCTION_INSTRUCTIONS, &instructions) ||
 	    !csink_interp_load(walk, function + FUNCTION_NR_INSTRUCTIONS, &nr) ||
 	    !csink_interp_load(walk, function + FUNCTION_FILE, &file) ||
-	    !csink_interp_load(walk, function + FUNCTION_FIRST_LINE, &first_line) ||
-	    !csink_interp_load(walk, file + STRING_HASH, &file_hash) ||
-	    (name && !csink_interp_load(walk, name + STRING_HASH, &name_hash))) {
+	    !csink_interp_load(walk, function + FUNCTION_FIRST_LINE, &first_line)) {
 		walk->is_broken = true;
 		return false;
 	}
@@ -210,8 +230,11 @@ static bool take_user(struct csink_interp_walk *walk, uintptr_t frame, uintptr_t
 	 * been freed: then its names have other hashes.
 	 */
 	identity = csink_interp_mix(csink_interp_mix(walk->interpreter->module, instructions), (uint32_t)first_line);
-	identity = csink_interp_mix(csink_interp_mix(identity, file), file_hash);
-	identity = csink_interp_mix(csink_interp_mix(csink_interp_mix(identity, name), name_hash), class);
+	identity = csink_interp_mix(identity, class);
+	if (!mix_string(walk, file, &identity) || (name && !mix_string(walk, name, &identity))) {
+		walk->is_broken = true;
+		return false;
+	}
 	line = line_of(walk, frame, instructions, (uint64_t)(uint32_t)nr * INSTRUCTION_BYTES);
 	return csink_interp_frame(walk, identity, function, line);
 }
@@ -262,11 +285,29 @@ static bool take_delegates(struct csink_interp_walk *walk, uintptr_t placeholder
 	return true;
 }
 
+/*
+ * Does this thread run PHP? The globals are the process's, which may have other threads. A native stack whose outer end
+ * is not known may be PHP's.
+ */
+static bool runs_here(const struct csink_interp_walk *walk)
+{
+	uintptr_t evaluator = walk->interpreter->evaluator, bytes = walk->interpreter->evaluator_end - evaluator;
+
+	if (walk->native->end != CSINK_WALK_COMPLETE || csink_context_pc(walk->context) - evaluator < bytes)
+		return true;
+	for (uint32_t i = 0; i < walk->native->nr_frames; i++) {
+		if ((walk->native->frames[i] & ~CSINK_FRAME_EXACT) - 1 - evaluator < bytes)
+			return true;
+	}
+	return false;
+}
+
 static void walk_php(struct csink_interp_walk *walk)
 {
 	uint64_t frame, function, flags, previous;
 
-	if (!csink_interp_load(walk, walk->interpreter->data[DATA_GLOBALS] + GLOBALS_NEWEST, &frame))
+	if (!runs_here(walk) ||
+	    !csink_interp_load(walk, walk->interpreter->data[DATA_GLOBALS] + GLOBALS_NEWEST, &frame))
 		return;
 	for (uint32_t nr = 0; frame && nr < MAX_FRAMES; nr++, frame = previous) {
 		bool is_user = false;
