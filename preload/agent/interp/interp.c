@@ -13,7 +13,10 @@
 
 static const struct csink_language *const languages[] = {&csink_python, &csink_php, &csink_perl};
 
-enum { MAX_INTERPRETERS = 4 };
+enum {
+	MAX_INTERPRETERS = 4,
+	MAX_CHECKS = 1024, /* system calls for one walk, after which it ends: some 100 us */
+};
 
 /* Slots are filled by one thread at a time (modules are refreshed by one), and read by handlers below csink_interp_nr.
  */
@@ -151,6 +154,10 @@ static bool load_checked(struct csink_interp_walk *walk, uintptr_t at, uint64_t 
 	if (is_within && page && *slot == page) {
 		*value = csink_load_known(at);
 		return true;
+	}
+	if (walk->load.nr_checks >= MAX_CHECKS) {
+		walk->is_broken = true;
+		return false;
 	}
 	if (!csink_load_word(&walk->load, at, value))
 		return false;
