@@ -359,6 +359,27 @@ def test_diff(browser):
     no_complaints(page, 'diff')
 
 
+def test_languages(browser):
+    profile = Profile([('samples', 'count'), ('task-clock', 'nanoseconds')])
+    stack = [profile.function(n, '/srv/' + n, '/srv/' + n) for n in ('a.py', 'b.py', 'c.pl', 'd.php', 'e.rb', 'f')]
+    profile.sample([profile.function('PyNumber_Add', '/usr/bin/python3.11', 'Objects/abstract.c')] + stack, [1, 1000000], pid=1)
+    profile.write(path('languages.pb.gz'))
+    page = Page(browser)
+    page.scheme('light')
+    page.open(export('languages.pb.gz', 'languages.html'), READY)
+    languages = page.run('''(() => { const {app} = countersink, out = {};
+        for (let i = 0; i < app.model.nrFrames; i++) out[app.model.frames.name[i]] = app.colors.language(i).name;
+        return out; })()''')
+    tap.same(languages, {'a.py': 'Python', 'b.py': 'Python', 'c.pl': 'Perl', 'd.php': 'PHP', 'e.rb': 'Ruby', 'f': 'other scripts',
+                         'PyNumber_Add': 'native code'}, 'a function has the language of its source file')
+    gaps = page.run('''(() => { const {app} = countersink, gap = (name) => {
+            const c = app.colors.frame(app.model.frames.name.indexOf(name)); return Math.max(...c) - Math.min(...c); };
+        return [gap('PyNumber_Add'), gap('a.py'), gap('c.pl')]; })()''')
+    tap.ok(gaps[0] < 30 < min(gaps[1:]), 'native code is nearly grey beside interpreted functions', gaps)
+    page.shot(SHOTS + '/languages.png')
+    no_complaints(page, 'languages')
+
+
 def test_hostile(browser):
     profile = Profile([('samples', 'count')])
     names = ['<img src=x onerror=alert(1)>', '</script><script>alert(2)</script>', '"><svg onload=alert(3)>', "';alert(4)//", '\u202eright to left',
@@ -422,6 +443,7 @@ try:
     page = test_made(browser)
     test_looks(page)
     test_diff(browser)
+    test_languages(browser)
     test_hostile(browser)
     test_large(browser)
 finally:

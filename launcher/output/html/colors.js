@@ -1,7 +1,15 @@
-// Colours. A frame's text is dark on light or light on dark, at 7:1 and more; a module has a hue, and what matters is also
-// said in another way: pseudo-frames are hatched, inlined ones dashed, matches outlined, changes carry arrows and signs.
+// Colours. A frame's text is dark on light or light on dark, at 7:1 and more; a module has a hue, or a language where a
+// profile has functions of interpreters: their own code is nearly grey then. What matters is also said in another way: pseudo-frames are hatched, inlined ones dashed, matches outlined, changes carry arrows and signs.
 
 const HUES = [24, 205, 140, 45, 265, 180, 330, 95, 225, 5, 160, 290];
+const NATIVE = {name: 'native code', hue: 24, saturation: 0.18};
+const LANGUAGES = [
+	{name: 'PHP', hue: 265, saturation: 1, files: /\.(php|phtml|inc)$/},
+	{name: 'Perl', hue: 180, saturation: 1, files: /\.(pl|pm|t)$/},
+	{name: 'Ruby', hue: 340, saturation: 1, files: /\.rb$/},
+	{name: 'Python', hue: 205, saturation: 1, files: /\.pyw?$|^<.*>$/},
+];
+const OTHER = {name: 'other scripts', hue: 95, saturation: 1};
 
 function hashText(text) {
 	let hash = 2166136261;
@@ -49,6 +57,15 @@ class Colors {
 		});
 	}
 
+	// The language of a frame, where the profile has several; a script without an ending has no known one.
+	language(frame) {
+		if (!this.model.hasInterpreted)
+			return null;
+		if (!this.model.isInterpreted(frame))
+			return NATIVE;
+		return LANGUAGES.find((language) => language.files.test(this.model.moduleOf(frame))) || OTHER;
+	}
+
 	setTheme(theme) {
 		this.isDark = theme === 'dark';
 		this.text = this.isDark ? [244, 245, 247] : [17, 20, 26];
@@ -63,9 +80,11 @@ class Colors {
 		if (frame < 0 || this.model.isPseudo(frame)) {
 			color = this.isDark ? [62, 66, 74] : [214, 217, 222];
 		} else {
-			const hue = this.hueOf.get(this.model.frames.module[frame]) ?? 24;
+			const language = this.language(frame);
+			const hue = language ? language.hue : this.hueOf.get(this.model.frames.module[frame]) ?? 24;
 			const shade = hashText(this.model.frames.name[frame]) % 5 / 4;
-			color = this.isDark ? hslToRgb(hue, 0.42, 0.25 + 0.07 * shade) : hslToRgb(hue, 0.72, 0.76 + 0.1 * shade);
+			const saturation = (this.isDark ? 0.42 : 0.72) * (language ? language.saturation : 1);
+			color = this.isDark ? hslToRgb(hue, saturation, 0.25 + 0.07 * shade) : hslToRgb(hue, saturation, 0.76 + 0.1 * shade);
 		}
 		this.cache.set(frame, color);
 		return color;

@@ -56,6 +56,8 @@ function readModel(text) {
 		fileOf: (frame) => data.texts[data.frames.file[frame]],
 		isPseudo: (frame) => (data.frames.flags[frame] & 1) !== 0,
 		isInlined: (frame) => (data.frames.flags[frame] & 2) !== 0,
+		isInterpreted: (frame) => (data.frames.flags[frame] & 4) !== 0,
+		hasInterpreted: data.frames.flags.some((flags) => flags & 4),
 	};
 }
 
