@@ -1,6 +1,7 @@
 /* Names for the addresses of recordings, object by object; an object without names is reported with the reason. */
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "launcher/symbols/symbols_fetch.h"
 
 #define MAX_ROOTS 8
+#define TRAMPOLINE "py::"
 
 static const char *object_name(struct collector *c, const struct module *module)
 {
@@ -133,6 +135,52 @@ static void say_servers(struct collector *c)
 				    "--debuginfod: libdebuginfod.so.1 is not installed, nothing was fetched");
 }
 
+/* ---- python -X perf ---- */
+
+/* The function at a location of one function; NULL: none or several. */
+static const struct csink_profile_function *sole_function(const struct csink_profile *p, uint32_t location)
+{
+	const struct csink_profile_location *at = &p->locations[location];
+
+	return at->nr_lines == 1 ? &p->functions[p->lines[at->first_line].function] : NULL;
+}
+
+/* Is it what the perf map of CPython calls the code that runs a function: "py::NAME:FILE"? */
+static bool is_trampoline_of(const struct csink_profile *p, uint32_t location, uint32_t inner)
+{
+	const struct csink_profile_function *code = sole_function(p, location), *function = sole_function(p, inner);
+	const char *name = code ? csink_profile_text(p, code->name) : "";
+	const char *want = function ? csink_profile_text(p, function->name) : "";
+	size_t len = strlen(want);
+
+	if (!len || strncmp(name, TRAMPOLINE, strlen(TRAMPOLINE)))
+		return false;
+	name += strlen(TRAMPOLINE);
+	return !strncmp(name, want, len) && name[len] == ':' &&
+	       !strcmp(name + len + 1, csink_profile_text(p, function->file));
+}
+
+/*
+ * With -X perf, Python 3.12 and later runs each function from code that is made for it, which perf can name. Here it
+ * would be the function a second time. Stacks that have it get shorter.
+ */
+static void fold_trampolines(struct csink_profile *p)
+{
+	bool any = false;
+
+	for (uint32_t i = 1; i < p->nr_functions && !any; i++)
+		any = !strncmp(csink_profile_text(p, p->functions[i].name), TRAMPOLINE, strlen(TRAMPOLINE));
+	for (uint32_t s = 1; any && s < p->nr_stacks; s++) {
+		uint32_t *ids = p->stack_ids + p->stacks[s].first, nr = 0;
+
+		for (uint32_t i = 0; i < p->stacks[s].nr; i++) {
+			if (!nr || !is_trampoline_of(p, ids[i], ids[nr - 1]))
+				ids[nr++] = ids[i];
+		}
+		p->stacks[s].nr = nr;
+	}
+}
+
 int csink_collect_symbols(struct collector *c)
 {
 	uint32_t i;
@@ -146,5 +194,7 @@ int csink_collect_symbols(struct collector *c)
 		else
 			err = name_object(c, &c->modules[i]);
 	}
+	if (!err)
+		fold_trampolines(c->p);
 	return err ? err : csink_profile_error(c->p);
 }

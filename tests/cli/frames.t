@@ -209,6 +209,14 @@ while read -r python version; do
 	unlike "$(cat class)" ';makes;__init__' "CPython $version: without the frame that looks at its result"
 done <pythons
 
+while read -r python version; do
+	case $version in 3.1[2-9]) ;; *) continue ;; esac
+	countersink -q -F 5000 -o perf.pb.gz -- "$python" -X perf "$FRAMES/slow.py" >out 2>&1
+	countersink export -f folded perf.pb.gz >perf 2>err
+	like "$(cat perf)" 'main;Parser\.parse;score' "CPython $version -X perf: callee below caller"
+	is "$(grep -cE 'py::([^;]*):[^;]*;\1[; ]' perf)" 0 "CPython $version -X perf: no function is in its stack twice"
+done <pythons
+
 # ---- whose frames they are
 
 countersink -q -F 5000 -o keep.pb.gz -- "$TARGETS/reloads" keep "$TARGETS/like_python.so" >out 2>&1
