@@ -64,8 +64,9 @@ def lost_little(profile, directory, beyond_ms=0):
     lost = sum(ns for ns, stack, _ in profile.samples if stack and stack[0] in (
         '[not sampled]', '[not injected]', '[exit: after the last flush]'))
     by_timer = profile.facts['engine'][0].startswith('timer')
-    # Two threads, by periods of 250 us, or by ticks of 4 ms; and what the kernel does to end them.
-    most = (16 if by_timer else 0.5) + 2.5 + beyond_ms
+    # Two threads, by periods of 250 us, or by ticks of 4 ms; and what the kernel does to start and to end them, and
+    # guest_watch: 0.5 to 3 ms without load. What is not flushed is tens of ms.
+    most = (16 if by_timer else 0.5) + 6 + beyond_ms
     if lost > most * 1e6:
         raise Shortfall('%.1f ms have no function, more than %g' % (lost / 1e6, most))
 
