@@ -48,7 +48,7 @@ static void read_link(int32_t pid, const char *name, char *text, size_t size)
 	text[CSINK_MAX(n, 0)] = 0;
 }
 
-/* How much of the paths that /proc tells of a process leads to its root, which those of the kernel's records begin at.
+/* How much of the paths in /proc of a process leads to its root, where those of the kernel's records begin.
  */
 static size_t root_prefix(const struct csink_attach_image *image, char *prefix, size_t size)
 {

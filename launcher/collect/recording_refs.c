@@ -72,7 +72,7 @@ static void find_root(struct csink_recorded *rec, uint32_t index)
 	}
 }
 
-/* Callers may come after whom they called, in another thread's extent: so this is a pass of its own. */
+/* Callers may come after their callees, in another thread's extent: so this is a pass of its own. */
 static void resolve_nodes(struct csink_recorded *rec)
 {
 	for (uint32_t i = 0; i < rec->nr_nodes; i++) {

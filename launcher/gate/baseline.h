@@ -1,5 +1,5 @@
 /*
- * The baseline: a pprof profile in which the runs are told apart by a label, and whose comments hold the figures of
+ * The baseline: a pprof profile in which the runs are distinguished by a label, and whose comments hold the figures of
  * each run and what they were made with (the fingerprint). Other readers see a profile of all the runs together.
  */
 #ifndef CSINK_BASELINE_H

@@ -1,5 +1,5 @@
 /*
- * Profiles of several runs in one, the runs told apart by a label: what a baseline file is made of, and what the
+ * Profiles of several runs in one, the runs distinguished by a label: what a baseline file is made of, and what the
  * differential flame graph shows.
  */
 #ifndef CSINK_KEEP_RUNS_H

@@ -2,9 +2,9 @@
  * The call tree of one or more profiles: stacks of functions merged from their outermost caller down. Written by the
  * exporters (html, folded, speedscope, firefox), which read frames and nodes from it.
  *
- * A frame is a function in a module, told apart from its overloads, and from interpreted functions of the same name in
- * the same file, as in the report's table; a node is a frame under
- * its callers. Inlined functions are frames of their own. Context of all functions here: thread.
+ * A frame is a function in a module, distinguished from its overloads, and from interpreted functions of the same name
+ * in the same file, as in the report's table; a node is a frame under its callers. Inlined functions are frames of
+ * their own. Context of all functions here: thread.
  */
 #ifndef CSINK_CALLTREE_H
 #define CSINK_CALLTREE_H

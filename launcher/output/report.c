@@ -1,5 +1,5 @@
 /*
- * Prints the report (report.h): the verdict in one line, what must be known to believe it, the table of functions, and
+ * Prints the report (report.h): the verdict in one line, what limits it, the table of functions, and
  * what to do next. Facts come from the profile's comments; another program's profile has none, and its report has fewer
  * lines.
  */

@@ -1,4 +1,4 @@
-/* The report's head: the verdict, and what must be known to believe it. */
+/* The report's head: the verdict, and the facts that limit it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>

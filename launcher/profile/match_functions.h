@@ -1,7 +1,7 @@
 /*
  * Which functions of source files are the same in two versions of a program, though its directory, its lines or the
  * name of its script changed. A function is its name in its file; functions of one name in one file (lambda
- * expressions, methods in versions of Python that record no qualified name) are told apart by their first lines.
+ * expressions, methods in versions of Python that record no qualified name) are distinguished by their first lines.
  */
 #ifndef CSINK_MATCH_FUNCTIONS_H
 #define CSINK_MATCH_FUNCTIONS_H

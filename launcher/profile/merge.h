@@ -17,7 +17,7 @@ struct csink_merge;
 /**
  * Begin a merge.
  * @keep_ids  keep the numbers of processes and threads and the times of samples, by which those of different runs are
- *            told apart; else names alone.
+ *            distinguished; else names alone.
  * Returns NULL without memory.
  */
 struct csink_merge *csink_merge_create(bool keep_ids);

@@ -18,7 +18,7 @@
 
 const char *const csink_by_words[CSINK_NR_BYS] = {"function", "module", "line", "thread", "process", "phase"};
 
-/* A row while the table is made. Overloads share a name and are told apart by their signatures. */
+/* A row while the table is made. Overloads share a name and are distinguished by their signatures. */
 struct key {
 	csink_str_t name;      /* 0: the module's code that has no name */
 	csink_str_t signature; /* of a function whose name others have, too; else 0 */

@@ -1,7 +1,7 @@
 /*
  * What samples are added up by: functions (a name in a module; overloads, and interpreted functions of one name in one
- * file, are told apart), modules, lines, threads, processes, phases. Each is a row; every location, or every label set,
- * leads to those it stands for, so that a sample costs a look-up for each of its frames. Report, tree and diff are
+ * file, are distinguished), modules, lines, threads, processes, phases. Each is a row; every location, or every label
+ * set, leads to those it stands for, so that a sample costs a look-up for each of its frames. Report, tree and diff are
  * built on this.
  */
 #ifndef CSINK_ROWS_H

@@ -2,7 +2,7 @@
  * Who was in the command's tree: every process by pid, parent, name and exact CPU time, from the kernel's own records.
  * It needs nothing inside the processes, so static, setuid and 32-bit programs are there like the others.
  *
- * A task-clock event, and for each CPU one that tells of births and ends, are opened on the launcher itself, off,
+ * A task-clock event, and for each CPU one that reports creations and exits, are opened on the launcher itself, off,
  * inherited and enabled on exec: the launcher counts nothing, and the command, being a child like those below it,
  * leaves a PERF_RECORD_READ with its exact count as it exits. The rings are read by the launcher's event loop.
  */

@@ -45,7 +45,7 @@ struct csink_code_range {
 
 /**
  * Find the function of the symbol table that is at an offset of a file, and the address that the offset has there.
- * @build_id  lower-case hexadecimal, "": the file is believed
+ * @build_id  lower-case hexadecimal, "": not checked
  * Returns 0, -ESTALE (another build), -ENOENT (no such symbol; *address is set), -ENOEXEC, or what opening gave.
  */
 int csink_code_find(const char *path, const char *build_id, uint64_t offset, uint64_t *address,

@@ -24,7 +24,7 @@ struct csink_want {
 
 struct csink_object {
 	const char *path;
-	const uint8_t *build_id; /* build_id_len bytes; 0: not known, and then the file is believed */
+	const uint8_t *build_id; /* build_id_len bytes; 0: not known, and not checked */
 	uint8_t build_id_len;
 	bool is_vdso;
 	const char *debug_dir; /* separate debug files; NULL: /usr/lib/debug */
@@ -57,7 +57,7 @@ int csink_symbols_resolve(struct csink_profile *p, const struct csink_object *ob
 
 /**
  * Name addresses of code made at run time from /tmp/perf-PID.map (or @path). Sorts wants by address.
- * Only a regular file of at most 1 GiB, of the current user, of root or of the process's user is believed.
+ * Only a regular file of at most 1 GiB, of the current user, of root or of the process's user is used.
  * Returns the number of addresses that were named, -EFBIG (the file is larger, or names the same addresses ten million
  * times; those that it reached have their names), -ENOEXEC (no regular file), or -errno of the file. Context: thread.
  */

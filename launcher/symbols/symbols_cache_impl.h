@@ -16,7 +16,7 @@
 /*
  * Of this machine's byte order and for it alone: the header, sums of blocks, and then what they are of: answers, sorted
  * and apart; lines; functions; texts, each ended by a zero, the first one empty. Of a large file only the blocks are
- * read that a search comes through; one whose sum is wrong, as of a machine that lost power, is not believed.
+ * read that a search comes through; one whose sum is wrong, as of a machine that lost power, is ignored.
  */
 struct csink_kept_header {
 	char magic[8];

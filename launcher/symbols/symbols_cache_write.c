@@ -164,7 +164,7 @@ static bool is_among(const struct csink_answers *answers, uint32_t nr, uint64_t 
 	return false;
 }
 
-/* What was known before, but for what is known anew. */
+/* The answers known before, except for those that are replaced. */
 static int make_known(struct making *m, struct csink_symbols_file *known, const struct csink_answers *answers,
 		      uint32_t nr)
 {

@@ -106,7 +106,7 @@ static int detach(struct keeper *keeper, struct client *client, uint32_t op, str
 	return csink_keeper_take(&keeper->events, added, event);
 }
 
-/* Reading for users whom the mode allows; all else for the owner (and root). */
+/* The mode decides which users may read; all else is for the owner (and root). */
 static int find(struct keeper *keeper, const struct client *client, uint32_t op, uint64_t id, struct csink_kept **kept)
 {
 	*kept = op == CSINK_PERSIST_ATTACH ? csink_keeper_find_member(&keeper->events, id)

@@ -1,5 +1,5 @@
 // Colours. A frame's text is dark on light or light on dark, at 7:1 and more; a module has a hue, or a language where a
-// profile has functions of interpreters: their own code is nearly grey then. What matters is also said in another way: pseudo-frames are hatched, inlined ones dashed, matches outlined, changes carry arrows and signs.
+// profile has functions of interpreters: their own code is nearly grey then. What matters is also shown in another way: pseudo-frames are hatched, inlined ones dashed, matches outlined, changes carry arrows and signs.
 
 const HUES = [24, 205, 140, 45, 265, 180, 330, 95, 225, 5, 160, 290];
 const NATIVE = {name: 'native code', hue: 24, saturation: 0.18};
@@ -72,7 +72,7 @@ class Colors {
 		this.cache = new Map();
 	}
 
-	// Functions of a module differ a little, so that siblings can be told apart.
+	// Functions of a module differ a little, so that siblings can be distinguished.
 	frame(frame) {
 		let color = this.cache.get(frame);
 		if (color)

@@ -1,4 +1,4 @@
-// What the page knows: the tables of the data, and what is computed from them for a choice of event, threads and time.
+// The data of the page: its tables, and what is computed from them for a choice of event, threads and time.
 //
 // A tree is arrays over nodes in the order that csink_calltree_finish gives: a node comes before all below it, and
 // end[i] is the first node after them. Node 0 is the root, which has no frame (-1).

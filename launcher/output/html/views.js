@@ -1,4 +1,4 @@
-// What a frame looks like and says, for one profile and for two that are compared.
+// How a frame looks, and its text, for one profile and for two that are compared.
 
 // look of flame graphs; app: the page's state. Values are those of the chosen event.
 function makeLook(app) {
