@@ -24,7 +24,7 @@ good=$1
 shift
 [ "$1" != -- ] || shift
 top=$(git rev-parse --show-toplevel)
-. "$(dirname "$0")/lib/perf-gate.sh"
+. "$(dirname "$0")/lib/gate_functions.sh"
 directory=$(git rev-parse --absolute-git-dir)/perf-bisect
 
 say()

@@ -28,7 +28,7 @@ commit=$1
 shift
 [ "$1" != -- ] || shift
 top=$(git rev-parse --show-toplevel)
-. "$(dirname "$0")/lib/perf-gate.sh"
+. "$(dirname "$0")/lib/gate_functions.sh"
 results=${PERF_GATE_RESULTS:-$top/perf-gate}
 git rev-parse --quiet --verify "$commit^{commit}" >/dev/null || {
 	echo "perf-gate: there is no commit $commit here (a shallow clone?)" >&2

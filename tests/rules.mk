@@ -107,7 +107,7 @@ $(B)/tests/bench/%: tests/bench/%.c
 	$(make_program)
 
 # The timer queue beside PCP's, which is loaded when it is there; -rdynamic steps the wall clock for both.
-TIMERQ_BENCH := $(addprefix tests/bench/,timerq.c timerq_behaviour.c timerq_cost.c timerq_lattice.c timerq_peer.c)
+TIMERQ_BENCH := $(addprefix tests/bench/,timerq.c timerq_behaviour.c timerq_cost.c timerq_schedule.c timerq_peer.c)
 TIMERQ_OBJS := $(filter $(PLAIN)/obj/preload/core/timer/%,$(SO_OBJS))
 $(PLAIN)/tests/bench/timerq: $(TIMERQ_BENCH) tests/bench/timerq_peer.h $(TIMERQ_OBJS)
 	@mkdir -p $(@D)
@@ -196,9 +196,9 @@ PMU_CROSS := aarch64-linux-gnu-
 PMU_GUEST := $(CURDIR)/build/pmu-guest
 check-pmu: ## test hardware counters on an emulated arm64 machine
 	@scripts/install-deps pmu
-	@tests/pmu/fetch $(PMU_GUEST)
+	@tests/pmu/fetch_guest $(PMU_GUEST)
 	@+$(MAKE) CROSS=$(PMU_CROSS) SYSROOT=$(PMU_GUEST)/tree pmu-guest
-	@BUILD=$(CURDIR)/build-aarch64 prove -j$(or $(JOBS),2) --timer --failures tests/pmu/with.t tests/pmu/run.t tests/pmu/without.t tests/pmu/hybrid.t
+	@BUILD=$(CURDIR)/build-aarch64 prove -j$(or $(JOBS),2) --timer --failures tests/pmu/with.t tests/pmu/profile.t tests/pmu/without.t tests/pmu/hybrid.t
 
 # What the guest runs, for a machine of its kind.
 .PHONY: pmu-guest
@@ -212,7 +212,7 @@ $(B)/pmu/leave: tests/pmu/leave.c
 
 bench: all $(BENCH_BINS) ## measure beside perf and gperftools (BENCH_RUNS=N to deepen)
 	@scripts/install-deps bench
-	@BUILD=$(CURDIR)/$(B) tests/bench/run
+	@BUILD=$(CURDIR)/$(B) tests/bench/run_bench
 
 # A C++ and a Rust program, named by us, llvm-symbolizer and addr2line.
 SYMBOLS_NUMBER ?= 100000
@@ -223,8 +223,8 @@ $(B)/tests/symbols/resolve: tests/symbols/resolve.c $(B)/libtested.a
 check-symbols: $(B)/tests/symbols/resolve $(B)/tests/targets/rusty ## compare names with llvm-symbolizer's and addr2line's (SYMBOLS_NUMBER addresses)
 	@scripts/install-deps symbols
 	@JOBS=$(or $(JOBS),2) tests/bench/report_program $(B)/symbols 4
-	tests/symbols/compare $(B)/tests/symbols/resolve $(B)/symbols/program $(SYMBOLS_NUMBER)
-	tests/symbols/compare $(B)/tests/symbols/resolve $(B)/tests/targets/rusty $(SYMBOLS_NUMBER)
+	tests/symbols/compare_symbols $(B)/tests/symbols/resolve $(B)/symbols/program $(SYMBOLS_NUMBER)
+	tests/symbols/compare_symbols $(B)/tests/symbols/resolve $(B)/tests/targets/rusty $(SYMBOLS_NUMBER)
 
 bench-report: all ## time reports of a million samples over a large binary, beside perf report and pprof
 	@scripts/install-deps symbols
@@ -261,7 +261,7 @@ $(B)/tests/diff/cfi_scan: tests/diff/cfi_scan.c $(B)/libtested.a
 .PHONY: check-walkers fuzz fuzz-recording
 check-walkers: $(B)/tests/diff/walk_diff_print $(B)/tests/targets/deep $(B)/tests/targets/unwind_mix
 check-walkers: $(B)/tests/diff/walk_diff.so ## compare stack walks with libunwind's inside real programs
-	@BUILD=$(CURDIR)/$(B) tests/diff/run $(DIFF_SECONDS) $(DIFF_NAMES)
+	@BUILD=$(CURDIR)/$(B) tests/diff/run_diff $(DIFF_SECONDS) $(DIFF_NAMES)
 
 # What frame rules this system's programs have, and how the walker takes them.
 CFI_FILES ?= $(wildcard /usr/bin/* /usr/sbin/* /usr/lib/*.so* /usr/lib/*-linux-gnu/*.so* /usr/lib64/*.so*)
@@ -379,13 +379,13 @@ $(B)/tests/stats/calc: tests/stats/calc.c $(B)/libtested.a
 .PHONY: check-stats
 check-stats: $(B)/tests/stats/calc ## compare the gate's statistics with those of R and scipy
 	@scripts/install-deps stats
-	@tests/stats/compare $<
+	@tests/stats/compare_stats $<
 
 # The examples for CI, run as they are: they clone and build what is committed here, twice each.
 .PHONY: check-ci
 check-ci: all ## run the examples for GitHub's and GitLab's CI, every step of them (apt and npm are asked)
 	@scripts/install-deps ci
-	@tests/browser/fetch $(B)/npm-ci tests/gate/package.json
+	@tests/browser/fetch_npm $(B)/npm-ci tests/gate/package.json
 	BUILD=$(CURDIR)/$(B) NPM=$(CURDIR)/$(B)/npm-ci prove --timer --failures --comments tests/gate/ci-examples.t
 
 # How often the gate is wrong, and what it finds; takes hours. KINDS=copies, GATES=20 POWER_GATES=5 for a glance.
@@ -395,14 +395,14 @@ gate-power: all ## measure the gate's false alarms and its power on a real progr
 	@BUILD=$(CURDIR)/$(B) tests/gate/python-power $(B)/gate-python-power
 
 # The reservation against PCP's own daemons, which are unpacked and run in private directories, not installed.
-$(B)/tests/reserve/measure: tests/reserve/measure.c tests/reserve/ioctl_log.h $(B)/libtested.a
+$(B)/tests/reserve/reserve_figures: tests/reserve/reserve_figures.c tests/reserve/ioctl_log.h $(B)/libtested.a
 	$(link_tested)
 
 $(B)/tests/reserve/ioctl_log.so: tests/reserve/ioctl_log.c tests/reserve/ioctl_log.h
 	$(make_object)
 
 .PHONY: check-reserve
-check-reserve: tests $(B)/tests/reserve/measure $(B)/tests/reserve/ioctl_log.so ## test the reservation against PCP's own agent
+check-reserve: tests $(B)/tests/reserve/reserve_figures $(B)/tests/reserve/ioctl_log.so ## test the reservation against PCP's own agent
 	@scripts/install-deps agent --unpack $(B)/pcp
 	$(PROVE) --comments $(wildcard tests/reserve/*.t)
 
@@ -416,5 +416,5 @@ bench-timerq: $(PLAIN)/tests/bench/timerq ## compare the timer queue with __pmAF
 .PHONY: check-html
 check-html: all $(B)/tests/targets/burn ## test the page in Chromium, and exports with the tools that they are for
 	@scripts/install-deps export
-	@tests/browser/fetch $(B)/npm
+	@tests/browser/fetch_npm $(B)/npm
 	BUILD=$(CURDIR)/$(B) NPM=$(CURDIR)/$(B)/npm prove --timer --failures --comments tests/browser/page.t tests/browser/tools.t

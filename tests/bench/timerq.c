@@ -1,6 +1,6 @@
 /*
  * The timer queue beside __pmAF of Performance Co-Pilot.
- * usage: timerq [behaviour|lattice|cost]...
+ * usage: timerq [behaviour|schedule|cost]...
  */
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static int survive(void)
 
 int main(int argc, char **argv)
 {
-	static char *all[] = {"behaviour", "lattice", "cost"};
+	static char *all[] = {"behaviour", "schedule", "cost"};
 	const char *missing;
 	int i;
 
@@ -37,12 +37,12 @@ int main(int argc, char **argv)
 		printf("%s", i > 1 ? "\n" : "");
 		if (!strcmp(argv[i], "behaviour")) {
 			behaviour_main("/proc/self/exe", !missing);
-		} else if (!strcmp(argv[i], "lattice")) {
-			lattice_main(!missing);
+		} else if (!strcmp(argv[i], "schedule")) {
+			schedule_main(!missing);
 		} else if (!strcmp(argv[i], "cost")) {
 			cost_main(!missing);
 		} else {
-			fprintf(stderr, "usage: timerq [behaviour|lattice|cost]...\n");
+			fprintf(stderr, "usage: timerq [behaviour|schedule|cost]...\n");
 			return 2;
 		}
 	}

@@ -68,7 +68,7 @@ static void slow_note(int id, void *data)
 static int kinds[3]; /* their ids */
 static int64_t next_delay = -3 * 20 * MS;
 
-/* All on the lattice? */
+/* All on the schedule? */
 __attribute__((noreturn)) static void judge_pcp_test(void)
 {
 	int i, j, twice = 0, once = 0;
@@ -81,7 +81,7 @@ __attribute__((noreturn)) static void judge_pcp_test(void)
 			twice += called_id[j] == called_id[i] &&
 				 (int64_t)(called_at[j] - t0) / period == (int64_t)(called_at[i] - t0) / period;
 	}
-	found(once == 1 && called_id[0] == kinds[2] && !twice, "one-trip %s; %d lattice points called twice",
+	found(once == 1 && called_id[0] == kinds[2] && !twice, "one-trip %s; %d schedule points called twice",
 	      once == 1 && called_id[0] == kinds[2] ? "first and once" : "out of turn", twice);
 }
 

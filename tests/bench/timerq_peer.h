@@ -34,9 +34,9 @@ uint64_t peer_now(void);
 /* Added to the wall clock as either queue sees it, in seconds. */
 extern volatile int peer_wall_step;
 
-/* timerq_behaviour.c, timerq_lattice.c, timerq_cost.c: each prints a table. */
+/* timerq_behaviour.c, timerq_schedule.c, timerq_cost.c: each prints a table. */
 int behaviour_main(const char *self, int has_pcp);
-int lattice_main(int has_pcp);
+int schedule_main(int has_pcp);
 int cost_main(int has_pcp);
 
 #endif

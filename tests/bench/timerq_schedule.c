@@ -1,6 +1,6 @@
 /*
- * How far from its lattice each queue fires: histograms of (time of call - time due), at 1 and 10 ms, idle and with a
- * busy process on every CPU. A call stands for the latest lattice point that has passed and was not called yet; if
+ * How far from its schedule each queue fires: histograms of (time of call - time due), at 1 and 10 ms, idle and with a
+ * busy process on every CPU. A call stands for the latest schedule point that has passed and was not called yet; if
  * there is none it is early, and stands for the next.
  */
 #include <signal.h>
@@ -111,7 +111,7 @@ static const struct peer peer_bare = {
 	.block = bare_block,
 };
 
-/* Returns the lattice's origin, to within 20 us: the queue read the clock somewhere between our two readings. */
+/* Returns the schedule's origin, to within 20 us: the queue read the clock somewhere between our two readings. */
 static uint64_t start(const struct peer *peer, int64_t delta_ns)
 {
 	uint64_t before;
@@ -177,10 +177,10 @@ static void print_head(void)
 	printf("%-28s%6s%6s%7s |", "load   period  queue", "calls", "early", "missed");
 	for (b = 0; b + 1 < NR_BOUNDS; b++)
 		printf(" <%4lld", (long long)bounds_us[b]);
-	printf("  more |%7s%8s%8s   (us from the lattice)\n", "p50", "p99", "max");
+	printf("  more |%7s%8s%8s   (us from the schedule)\n", "p50", "p99", "max");
 }
 
-int lattice_main(int has_pcp)
+int schedule_main(int has_pcp)
 {
 	static const struct peer *const peers[] = {&peer_pcp, &peer_ours, &peer_bare};
 	static const int64_t periods[] = {MS, 10 * MS};

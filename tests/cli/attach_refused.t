@@ -174,7 +174,7 @@ is $wrong 0 "a target that ends during attach: a profile, or ESRCH in one line"
 
 # ---- blocking calls continue
 mkfifo to_waits
-"$TARGETS/waits" <to_waits >waits_said &
+"$TARGETS/blocking_calls" <to_waits >waits_said &
 waits=$!
 targets="$targets $waits"
 exec 7>to_waits

@@ -2,8 +2,8 @@
 # Phases that a program names by <countersink.h>, and sections that it excludes from profiling.
 . "$(dirname "$0")/lib.sh"
 
-is "$("$TARGETS/phases" 1)" alone 'a program with phases runs without countersink'
-ok 'a program with phases is profiled' sh -c '"$0" -q -F 2000 -o p.pb.gz -- "$1" 100 >out' "$COUNTERSINK" "$TARGETS/phases"
+is "$("$TARGETS/named_phases" 1)" alone 'a program with phases runs without countersink'
+ok 'a program with phases is profiled' sh -c '"$0" -q -F 2000 -o p.pb.gz -- "$1" 100 >out' "$COUNTERSINK" "$TARGETS/named_phases"
 is "$(cat out)" profiled "countersink_is_here() is true under countersink"
 "$COUNTERSINK" report --csv --by phase p.pb.gz >phases
 ms() { # of a phase
@@ -27,7 +27,7 @@ if have go; then
 else
 	skip 'go tool pprof selects by the phase label' 'go is not installed'
 fi
-ok 'phases are profiled with --timeline' sh -c '"$0" -q --timeline -F 2000 -o t.pb.gz -- "$1" 50 >out' "$COUNTERSINK" "$TARGETS/phases"
+ok 'phases are profiled with --timeline' sh -c '"$0" -q --timeline -F 2000 -o t.pb.gz -- "$1" 50 >out' "$COUNTERSINK" "$TARGETS/named_phases"
 like "$("$COUNTERSINK" report --by phase t.pb.gz)" ' parse$' '--timeline keeps phases'
 
 # ---- the header alone, as it is installed

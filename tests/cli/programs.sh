@@ -114,7 +114,7 @@ print(sum(inner(2000) for _ in range(9000)))'
 
 	cp "$SRC"/tests/targets/*.c "$SRC"/tests/targets/*.h .
 	chmod 644 ./*.c ./*.h
-	profile gcc gcc -O2 -Wall -D_GNU_SOURCE -c forks.c signals.c fdcheck.c exits.c threads8.c sigmask.c
+	profile gcc gcc -O2 -Wall -D_GNU_SOURCE -c forks.c own_signals.c fdcheck.c exits.c threads8.c sigmask.c
 	ok "gcc: the object file is written" test -s forks.o
 	hot label '^process=.*cc1' 50 "the compiler proper, a child of gcc, is profiled"
 	ok "gcc: the assembler, another child, is profiled" grep -Eq '^label [0-9]+ process=as$' gcc.facts
@@ -154,7 +154,7 @@ print(sum(inner(2000) for _ in range(9000)))'
 	hot cum '^awake$' 50 "sleepy: the work between its waits is profiled"
 	ok "sleepy: CPU time agrees with the kernel's accounting" sums_up sleepy
 
-	profile syscalls "$TARGETS/syscalls" 1000
+	profile syscalls "$TARGETS/raw_syscalls" 1000
 	ok "syscalls: CPU time agrees with the kernel's accounting" sums_up syscalls
 
 	profile_options='-F 10000' # a thread that lives shorter than a period has no sample

@@ -16,7 +16,7 @@ same() {
 	ok "$same_name: same words on stderr" diff plain.err ours.err
 }
 
-same "signals of its own" "$TARGETS/signals"
+same "signals of its own" "$TARGETS/own_signals"
 same "file descriptors" "$TARGETS/fdcheck"
 same "signal masks" "$TARGETS/sigmask"
 same "signal masks under nohup" nohup "$TARGETS/sigmask"
@@ -24,7 +24,7 @@ same "processes" "$TARGETS/forks" 20
 same "exec chain" "$TARGETS/exec_chain" 50 500
 same "short threads" "$TARGETS/shortthreads" 400 50
 same "sleep" "$TARGETS/sleepy" 100
-same "system calls" "$TARGETS/syscalls" 50
+same "system calls" "$TARGETS/raw_syscalls" 50
 same "threads" "$TARGETS/threads8" 20
 same "C++" "$TARGETS/throwcc" 30
 same "Rust" "$TARGETS/rusty" 30

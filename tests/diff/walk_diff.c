@@ -8,7 +8,7 @@
  */
 #include "preload/agent/unwind/cfi_row.h"
 #include "tests/diff/judge.h"
-#include "tests/unit/walk_libunwind.h"
+#include "tests/unit/walk_by_libunwind.h"
 #include "tests/unit/walk_setup.h"
 
 #include <errno.h>

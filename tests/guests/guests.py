@@ -13,7 +13,7 @@ import loader
 import rights
 import runtimes
 import seccomp
-import strangers
+import untracked
 from harness import Failure, Guest, Shortfall, main
 
 WORK = {'guest_work': 50}
@@ -171,4 +171,4 @@ GUESTS = [
 ]
 
 if __name__ == '__main__':
-    sys.exit(main(GUESTS + rights.GUESTS + seccomp.GUESTS + strangers.GUESTS + loader.GUESTS + runtimes.GUESTS))
+    sys.exit(main(GUESTS + rights.GUESTS + seccomp.GUESTS + untracked.GUESTS + loader.GUESTS + runtimes.GUESTS))

@@ -39,7 +39,7 @@ class Guest:
     hot       {function: least share of all CPU time, in percent}
     facts     {key of the profile's comments: regular expression that one of them must match}
     check     function(profile, run directory): raises Failure, or returns nothing
-    watch     under guest_watch, which reports strangers
+    watch     under guest_watch, which reports children that the guest did not start
     unused    a reason why nothing of the command can be in the profile but its totals
     env       more environment; None as a value takes a variable away
     needs     commands, and files with a whole path, that must be there, or the class fails

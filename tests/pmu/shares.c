@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/pmu/work.h"
+#include "tests/pmu/pmu_work.h"
 
 #define SLICES 100
 #define PART 100000 /* rounds: SLICES of 10 parts are 100 million */

@@ -10,7 +10,7 @@
 
 #include "include/countersink/reserve.h"
 #include "include/internal/event.h"
-#include "tests/pmu/work.h"
+#include "tests/pmu/pmu_work.h"
 #include "tests/unit/tap.h"
 
 #define ROUNDS 10000000ULL /* 20 M instructions */

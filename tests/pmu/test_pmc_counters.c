@@ -14,7 +14,7 @@
 
 #include "include/countersink/pmc.h"
 #include "include/internal/event.h"
-#include "tests/pmu/work.h"
+#include "tests/pmu/pmu_work.h"
 #include "tests/unit/tap.h"
 
 #define ROUNDS 10000000ULL /* 20 M instructions */

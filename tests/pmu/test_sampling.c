@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "preload/agent/sampler/group.h"
-#include "tests/pmu/work.h"
+#include "tests/pmu/pmu_work.h"
 #include "tests/unit/tap.h"
 
 #define PERIOD 1000000ULL   /* cycles */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/pmu/work.h"
+#include "tests/pmu/pmu_work.h"
 
 static uint64_t first, second;
 static int times;

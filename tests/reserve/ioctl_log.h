@@ -1,4 +1,4 @@
-/* What tests/reserve/ioctl_log.c writes and measure.c reads. */
+/* What tests/reserve/ioctl_log.c writes and reserve_figures.c reads. */
 #ifndef CSINK_TESTS_IOCTL_LOG_H
 #define CSINK_TESTS_IOCTL_LOG_H
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Comparison with PCP's own perfalloc(1): the same behaviour, without its defects.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/reserve_lib.sh"
 
 set -m
 start_agent "$STATE"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # The reservation against PCP's own pmcd and pmdaperfevent: held, shared, lost, refused, and every case in which no agent
 # answers.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/reserve_lib.sh"
 
 export COUNTERSINK_RESERVE_HOOKS=$TMP/hooks COUNTERSINK_RESERVE_TIMEOUT=20
 hold=$TARGETS/hold_lock

@@ -1,5 +1,6 @@
 /*
- * measure latency|ours|perfalloc RUNS   against the agent that the environment leads to. Prints one line of figures.
+ * reserve_figures latency|ours|perfalloc RUNS   against the agent that the environment leads to. Prints one line of
+ * figures.
  *
  *   latency    how long a reservation takes to be confirmed, of an agent that counts
  *   ours       how often a confirmation is false: the agent has events enabled when it is given

@@ -1,5 +1,5 @@
 /*
- * For tests/stats/compare: reads lines "FUNCTION ARGUMENT... ; values of a ; values of b", prints what the gate's
+ * For tests/stats/compare_stats: reads lines "FUNCTION ARGUMENT... ; values of a ; values of b", prints what the gate's
  * statistics say of each, a line each.
  */
 #include <math.h>

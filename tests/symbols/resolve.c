@@ -1,6 +1,6 @@
 /*
- * Names addresses of an object as the launcher does: resolve OBJECT <addresses, for tests/symbols/compare. One line of
- * hexadecimal a want; for each "ADDRESS" and a line for each function around it, innermost first: symbol, name,
+ * Names addresses of an object as the launcher does: resolve OBJECT <addresses, for tests/symbols/compare_symbols. One
+ * line of hexadecimal a want; for each "ADDRESS" and a line for each function around it, innermost first: symbol, name,
  * file:line, with tabs between.
  */
 #include <inttypes.h>

@@ -1,6 +1,7 @@
 /*
- * A thread in each call that a program may wait in; says which of them failed with EINTR though no signal came.
- * usage: waits; it says "ready" when all wait, and ends with its standard input: "CALL: interrupted", status 1.
+ * A thread in each call that a program may wait in; prints which of them failed with EINTR though no signal came.
+ * usage: blocking_calls; it prints "ready" when all wait, and ends with its standard input: "CALL: interrupted",
+ * status 1.
  */
 #include <errno.h>
 #include <fcntl.h>

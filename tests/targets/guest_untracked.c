@@ -1,6 +1,6 @@
 /*
  * Untracked threads: created by clone(2) itself, or before the library was loaded.
- *   guest_strangers raw | ended | late LIBRARY
+ *   guest_untracked raw | ended | late LIBRARY
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@
 static _Atomic int nr_running;
 static volatile sig_atomic_t stop;
 
-static __attribute__((noinline)) uint64_t stranger_work(uint64_t ms)
+static __attribute__((noinline)) uint64_t untracked_work(uint64_t ms)
 {
 	__asm__ volatile("");
 	return spin(ms, ms * ROUNDS_MS);
@@ -26,7 +26,7 @@ static int raw_thread(void *arg)
 {
 	char name[] = "raw-thread";
 
-	guest_sink = stranger_work((uint64_t)(uintptr_t)arg);
+	guest_sink = untracked_work((uint64_t)(uintptr_t)arg);
 	__asm__ volatile("" ::"r"(name) : "memory");
 	nr_running--;
 	while (!stop)
@@ -77,7 +77,7 @@ static void *work_on(void *arg)
 	prctl(PR_SET_NAME, "older", 0, 0, 0);
 	nr_running++;
 	while (!stop)
-		guest_sink = stranger_work(1);
+		guest_sink = untracked_work(1);
 	return arg;
 }
 

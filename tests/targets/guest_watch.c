@@ -9,7 +9,7 @@
 
 int main(int argc, char **argv)
 {
-	int status, nr_others = 0, strangers = 0;
+	int status, nr_others = 0, foreign_children = 0;
 	pid_t pid, got;
 
 	if (argc < 2)
@@ -29,9 +29,9 @@ int main(int argc, char **argv)
 		else if (WIFEXITED(status) || WIFSIGNALED(status))
 			nr_others++;
 		else
-			strangers++;
+			foreign_children++;
 	}
-	printf("orphans: %d, strangers: %d, then %s\n", nr_others, strangers, strerror(errno));
+	printf("orphans: %d, foreign children: %d, then %s\n", nr_others, foreign_children, strerror(errno));
 	guest_print_signals("watch");
 	guest_print_fds("watch");
 	return 0;

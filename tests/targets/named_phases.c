@@ -1,6 +1,6 @@
 /*
- * A program that names its phases: phases MS works that long in each of load, parse (with inner in it, in a thread
- * too), and in a child's; and as long while it does not want to be profiled. Prints what it was told about the
+ * A program that names its phases: named_phases MS works that long in each of load, parse (with inner in it, in a
+ * thread too), and in a child's; and as long while it does not want to be profiled. Prints what it learns about the
  * profiler.
  */
 #include <countersink.h>

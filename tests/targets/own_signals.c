@@ -1,5 +1,5 @@
 /*
- * Owns the signals that profilers like to take, and says whether each of its own arrived, and whether anything else
+ * Owns the signals that profilers often use, and prints whether each of its own arrived, and whether anything else
  * did: SIGPROF and SIGALRM from interval timers, SIGTRAP by raise() and by a breakpoint instruction, real-time signals
  * with their values, a signal waited for with sigwait. Before that, every disposition must be the default.
  */
@@ -14,7 +14,7 @@
 #include "work.h"
 
 static volatile sig_atomic_t nr[65];
-static volatile sig_atomic_t strangers; /* came from nowhere that this program knows */
+static volatile sig_atomic_t unexpected; /* signals that this program neither sent nor asked for */
 static volatile int rt_sum;
 
 static void count(int sig, siginfo_t *info, void *context)
@@ -24,7 +24,7 @@ static void count(int sig, siginfo_t *info, void *context)
 	if (sig >= SIGRTMIN)
 		rt_sum += info->si_value.sival_int;
 	if (sig == SIGTRAP && info->si_code != SI_TKILL && info->si_code != SI_KERNEL && info->si_code != TRAP_BRKPT)
-		strangers++;
+		unexpected++;
 }
 
 static void print_dispositions(void)
@@ -79,7 +79,7 @@ static void by_sigwait(void)
 	if (sigwaitinfo(&set, &info) == SIGUSR2 && info.si_value.sival_int == 42)
 		puts("sigwaitinfo got what was sent");
 	else
-		printf("sigwaitinfo got a stranger: signal %d\n", info.si_signo);
+		printf("sigwaitinfo got an unexpected signal: %d\n", info.si_signo);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
@@ -124,7 +124,7 @@ int main(void)
 #else
 	raise(SIGTRAP);
 #endif
-	printf("SIGTRAP %d, strangers %d\n", (int)nr[SIGTRAP], (int)strangers);
+	printf("SIGTRAP %d, unexpected %d\n", (int)nr[SIGTRAP], (int)unexpected);
 	for (int sig = SIGRTMIN; sig <= SIGRTMAX; sig++)
 		sigqueue(getpid(), sig, value);
 	printf("real-time signals carried %d of %d\n", (int)rt_sum, 5 * (SIGRTMAX - SIGRTMIN + 1));

@@ -1,4 +1,5 @@
-/* Nearly all of its time in the kernel: reads of /dev/zero, writes to /dev/null, getppid.  syscalls [THOUSANDS] (200).
+/* Nearly all of its time in the kernel: reads of /dev/zero, writes to /dev/null, getppid.  raw_syscalls [THOUSANDS]
+ * (200).
  */
 #include <fcntl.h>
 #include <stdio.h>

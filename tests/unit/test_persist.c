@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "tests/unit/persist_target.h"
+#include "tests/unit/faulting_target.h"
 
 /* ---- the count goes on ------------------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <sys/un.h>
 
-#include "tests/unit/persist_target.h"
+#include "tests/unit/faulting_target.h"
 
 #define UNPRIVILEGED_ID 65534
 #define MAX_FDS 253 /* of a message; the kernel's limit */

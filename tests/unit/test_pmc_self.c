@@ -1,6 +1,6 @@
 /*
  * CSINK_PMC_SELF: reading a counter in user space, from pages as the kernel would fill them; and that on software
- * events, which have no counter, it is read(2), as value.how says. On real counters: tests/pmu/test_pmc.c.
+ * events, which have no counter, it is read(2), as value.how says. On real counters: tests/pmu/test_pmc_counters.c.
  */
 #include <string.h>
 

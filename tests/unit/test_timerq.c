@@ -74,7 +74,7 @@ static void run_until(uint64_t end)
 
 static char tag_a = 'a', tag_b = 'b', tag_c = 'c', tag_d = 'd';
 
-static void test_lattice(void)
+static void test_schedule(void)
 {
 	uint64_t t0;
 	int i, exact = 1, id;
@@ -479,7 +479,7 @@ static void test_rest(void)
 
 int main(void)
 {
-	test_lattice();
+	test_schedule();
 	test_start_and_one_trip();
 	test_fifo();
 	test_coalescing();

@@ -73,7 +73,7 @@ static void *handler_of(int sig)
 	return action.sa_flags & SA_SIGINFO ? (void *)action.sa_sigaction : (void *)action.sa_handler;
 }
 
-/* ---- the lattice ------------------------------------------------------------------------------------------------ */
+/* ---- the schedule ------------------------------------------------------------------------------------------------ */
 
 static uint64_t fired_at[256];
 static int64_t misses_then[256];
@@ -89,7 +89,7 @@ static void note_time(int id, void *data)
 }
 
 /* The n-th call is due at t0 + (n + misses) * delta; t0 lies between the two readings around setup. */
-static void test_lattice(void)
+static void test_schedule(void)
 {
 	uint64_t before, after, t0;
 	int i, early = 0;
@@ -105,7 +105,8 @@ static void test_lattice(void)
 		early += fired_at[i] < before + (uint64_t)(i + misses_then[i]) * MS;
 	is_num(early, 0, "no call of 256 is early");
 	t0 = queue->heap[0].due_ns - (uint64_t)(nr_calls + csink_timerq_misses(queue, 0)) * MS;
-	ok(t0 >= before && t0 <= after, "the next is on the lattice, and every point before it was called or counted");
+	ok(t0 >= before && t0 <= after,
+	   "the next call is on the schedule, and every point before it was called or counted as missed");
 	is_num(nr_wall_clock_reads, 0, "the wall clock, stepping all the time, is not looked at");
 	steps_wall_clock = 0;
 }
@@ -492,7 +493,7 @@ static void test_errors(void)
 int main(void)
 {
 	test_errors();
-	test_lattice();
+	test_schedule();
 	test_progress();
 	test_gap();
 	test_errno();

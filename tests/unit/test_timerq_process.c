@@ -169,7 +169,7 @@ static void test_kept(void)
 		_exit(0);
 	}
 	csink_timerq_unblock(queue);
-	is_num(status_of(child), 0, "kept events go on in the child, under their ids, on the same lattice");
+	is_num(status_of(child), 0, "kept events go on in the child, under their ids, on the same schedule");
 	nr_calls = 0;
 	ok(wait_for(nr_calls >= 3), "kept events continue in the parent");
 

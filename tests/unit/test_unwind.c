@@ -2,7 +2,7 @@
 #include "preload/agent/unwind/cfi_row.h"
 #include "preload/agent/unwind/unwind.h"
 #include "tests/unit/tap.h"
-#include "tests/unit/walk_libunwind.h"
+#include "tests/unit/walk_by_libunwind.h"
 #include "tests/unit/walk_setup.h"
 #include "tests/unit/walk_truth.h"
 

@@ -2,7 +2,7 @@
  * Walks through signal frames, from handlers on their own stacks, from threads' and coroutines' stacks, from where a
  * call of nothing led. Each must end with the truth.
  */
-#include "tests/unit/walk_libunwind.h"
+#include "tests/unit/walk_by_libunwind.h"
 #include "tests/unit/walk_seen.h"
 
 #include <pthread.h>
