@@ -71,8 +71,8 @@ static void check_rows(void)
 {
 	is_row(cfi_plain, SP, 0, 8, -8, 0, "the CFA row at a function's first instruction");
 	is_row(cfi_pushed, SP_SAVED, 0, 16, -16, 0, "the CFA row after a push of the frame pointer");
-	is_row(cfi_big, SP_SAVED, 0, 8388608, -16, 0, "a frame of 8 MiB");
-	is_row(cfi_fp, FP_SAVED, 0, 16, -16, 0, "a frame with a frame pointer");
+	is_row(cfi_big, SP_SAVED, 0, 8388608, -16, 0, "the CFA row of a frame of 8 MiB");
+	is_row(cfi_fp, FP_SAVED, 0, 16, -16, 0, "the CFA row of a frame with a frame pointer");
 	is_row(cfi_restored, SP, 0, 8, -8, 0, "the epilogue restores a register to the CIE's rule");
 	is_row(cfi_remembered, FP_SAVED, 0, 16, -16, 0, "DW_CFA_restore_state restores the remembered state");
 	is_row(cfi_after, FP_SAVED, 0, 32, -16, 0, "the CFA row after a long advance");
@@ -81,13 +81,14 @@ static void check_rows(void)
 	is_row(cfi_end, CSINK_ROW_END, 0, 0, 0, 0, "an undefined return address is the end");
 	is_row(cfi_rbx, CSINK_ROW_REG, 3, 24, -8, 0, "a CFA from another register");
 	is_row(cfi_signal, CSINK_ROW_COMPLEX, 0, 0, 0, 0, "a signal frame that is not the kernel's");
-	is_row(cfi_ra_elsewhere, CSINK_ROW_COMPLEX, 0, 0, 0, 0, "a return address in a register");
+	is_row(cfi_ra_elsewhere, CSINK_ROW_COMPLEX, 0, 0, 0, 0,
+	       "the CFA row of a return address in a register: complex");
 	is_row(cfi_far, CSINK_ROW_COMPLEX, 0, 0, 0, 0, "a frame pointer saved too far away for a row");
 	is_row(cfi_plt, SP, 0, 8, -8, 0, "a PLT stub before its push");
 	is_row(cfi_plt + 10, SP, 0, 8, -8, 0, "the CFA row of a PLT stub up to its push");
 	is_row(cfi_plt_pushed, SP, 0, 16, -8, 0, "a PLT entry after the push");
-	is_row(cfi_drap, CSINK_ROW_DEREF_FPX, CSINK_REG_FP, -24, 0, 0, "a realigned stack");
-	is_row(cfi_deref, CSINK_ROW_DEREF, CSINK_REG_SP, 56, -8, 1, "a CFA that was saved");
+	is_row(cfi_drap, CSINK_ROW_DEREF_FPX, CSINK_REG_FP, -24, 0, 0, "the CFA row of a realigned stack");
+	is_row(cfi_deref, CSINK_ROW_DEREF, CSINK_REG_SP, 56, -8, 1, "the CFA row of a saved CFA");
 	is_row(cfi_odd, CSINK_ROW_COMPLEX, 0, 0, 0, 0, "an expression without closed form");
 }
 

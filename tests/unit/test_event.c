@@ -114,7 +114,7 @@ static void test_names(void)
 	is_str(specs[0].rec.unit, "nanoseconds", "clocks have the unit nanoseconds");
 	is_num(specs[0].rec.flags, CSINK_EVENT_CPU_NS, "clocks are flagged as CPU time");
 	is_event("faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, "page-faults");
-	is_str(specs[0].rec.unit, "count", "other events have the unit count");
+	is_str(specs[0].rec.unit, "count", "events other than clocks have the unit count");
 	is_event("cs", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES, "context-switches");
 	is_event("L1-dcache-load-misses", PERF_TYPE_HW_CACHE, 0x10000, "L1-dcache-load-misses");
 	is_event("LLC-stores", PERF_TYPE_HW_CACHE, 0x102, "LLC-stores");

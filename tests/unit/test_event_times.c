@@ -112,7 +112,8 @@ static void test_chance(void)
 		"an event's own running time does not determine its kind's time");
 	is_near(csink_event_could_run_ns(times, nr, 9), 100,
 		"another event's running time does not determine its kind's time");
-	is_near(csink_event_could_run_ns(times, nr, 0), 900, "the other kind's time is determined the same way");
+	is_near(csink_event_could_run_ns(times, nr, 0), 900,
+		"event 0: its CPU kind's time is that of the kind's other events");
 }
 
 static void test_alone(void)

@@ -110,7 +110,7 @@ static int open_leader(void)
 	int fd = csink_perf_open(&attr, call.pid, call.cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	if (fd < 0)
-		ok(0, "a leader opens");
+		ok(0, "the group's leader opens");
 	return fd;
 }
 

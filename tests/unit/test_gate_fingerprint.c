@@ -97,6 +97,6 @@ int main(void)
 	test_cpu();
 	test_library();
 	snprintf(command, sizeof(command), "rm -rf %s", directory);
-	ok(!chdir("/") && !system(command), "cleaned up");
+	ok(!chdir("/") && !system(command), "the test's files are removed");
 	return done();
 }

@@ -216,7 +216,7 @@ static void test_others(const char *path)
 
 	fputs("#!/bin/sh\n", f);
 	fclose(f);
-	is_num(csink_gate_placement_add(&placement, 0, "/no/such/file"), 0, "no file: ignored");
+	is_num(csink_gate_placement_add(&placement, 0, "/no/such/file"), 0, "a file that does not exist is ignored");
 	is_num(csink_gate_placement_add(&placement, 0, "[vdso]"), 0, "no name of a file: ignored");
 	is_num(csink_gate_placement_add(&placement, 0, directory), 0, "a directory is ignored");
 	is_num(placement.nr, 0, "scripts, devices and directories are no files to move");

@@ -165,7 +165,8 @@ static void test_ranks(void)
 	near_to(csink_wilcoxon_paired(tied, 7, CSINK_TAIL_GREATER), 5 / 32.0, 1e-12,
 		"Wilcoxon: zeros are left out, ties share their ranks");
 	near_to(csink_wilcoxon_paired(tied + 5, 2, CSINK_TAIL_GREATER), 1, 0, "Wilcoxon: zeros only give p = 1");
-	near_to(csink_wilcoxon_two(early, 5, at_term, 10, CSINK_TAIL_GREATER), 0.1272, 5e-5, "Wilcoxon: the membranes");
+	near_to(csink_wilcoxon_two(early, 5, at_term, 10, CSINK_TAIL_GREATER), 0.1272, 5e-5,
+		"Wilcoxon: p of the two samples of membranes");
 	csink_random_init(&random, 4);
 	for (int i = 0; i < 60; i++) {
 		large_a[i] = csink_random_below(&random, 1000);

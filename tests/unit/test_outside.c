@@ -114,7 +114,7 @@ static void test_many(void)
 		complete += result.processes[i].has_cpu;
 	}
 	is_num(result.nr_processes, 20000, "many: all are there");
-	is_num(complete, 20000, "many: all complete");
+	is_num(complete, 20000, "many: all processes have their CPU time");
 	is_num((long long)sum, 19999LL * 20000 / 2, "many: each count belongs to its own process");
 	free(result.processes);
 	csink_tree_table_fini(&table);
@@ -251,7 +251,7 @@ static void test_tree(void)
 		sum += out.processes[i].cpu_ns;
 		complete += out.processes[i].has_cpu;
 	}
-	is_num(out.nr_processes, 7, "tree: seven processes");
+	is_num(out.nr_processes, 7, "tree: the run has seven processes");
 	is_num(complete, 7, "tree: all processes have their CPU time");
 	is_num(out.processes[0].pid, pid, "tree: the command is the first");
 	is_num(out.processes[0].ppid, getpid(), "tree: the command's parent is this process");

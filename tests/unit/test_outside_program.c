@@ -156,6 +156,6 @@ int main(void)
 	test_find();
 	setenv("PATH", "/usr/bin:/bin", 1);
 	snprintf(command, sizeof(command), "rm -rf %s", directory);
-	ok(!chdir("/") && !system(command), "tidied up");
+	ok(!chdir("/") && !system(command), "the test's files are removed");
 	return done();
 }

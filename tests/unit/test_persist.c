@@ -191,14 +191,14 @@ static void test_errors(void)
 	struct csink_persist_value value;
 
 	is_num(csink_persist_open(1, -1, NULL, base), -ENOENT, "open without a keeper: ENOENT");
-	is_num(csink_persist_read(1, &value, base), -ENOENT, "read: ENOENT");
+	is_num(csink_persist_read(1, &value, base), -ENOENT, "read without a keeper: ENOENT");
 	is_num(csink_persist_attach(fd, base), -ENOENT, "attach of an event that is not persistent: ENOENT");
 	is_num(nr_listed(), 0, "the list is empty after errors");
 	ok(wait_until(has_no_keeper), "refused events start no keeper");
 	is_num(csink_persist_detach(fd, &event, base), 0, "an event is made persistent");
 	is_num(csink_persist_detach(fd, &event, base), -EEXIST, "an event made persistent twice: EEXIST");
 	is_num(csink_persist_open(event.id + 1, -1, NULL, base), -ENOENT, "open of an unknown id: ENOENT");
-	is_num(csink_persist_read(event.id + 1, &value, base), -ENOENT, "read: ENOENT");
+	is_num(csink_persist_read(event.id + 1, &value, base), -ENOENT, "read of an unknown id: ENOENT");
 	is_num(csink_persist_open(event.id, 0, NULL, base), -EINVAL, "a task's event on a CPU: EINVAL");
 	is_num(csink_persist_attach(fd, base), 0, "an event is attached by its opener");
 	is_num(csink_persist_attach(fd, base), -ENOENT, "an event attached twice: ENOENT");
@@ -271,7 +271,7 @@ static void test_limits(void)
 	is_num((long long)word.value, 50, "half of few descriptors are for events");
 	is_num(nr_listed(), 50, "all accepted events are listed");
 	is_num(attach_all(), 0, "all accepted events can be attached");
-	ok(wait_until(has_no_keeper), "the keeper ends");
+	ok(wait_until(has_no_keeper), "the keeper ends after its last event");
 }
 
 /* ---- the keeper's own end ---------------------------------------------------------------------------------------- */

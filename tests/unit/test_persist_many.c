@@ -320,7 +320,7 @@ static void test_stopped(void)
 	uint64_t id;
 	pid_t pid;
 
-	ok(make_one(&id), "a keeper");
+	ok(make_one(&id), "a keeper starts with its first event");
 	pid = keeper_pid();
 	kill(pid, SIGSTOP);
 	is_num(csink_persist_read(id, &value, base), -ETIMEDOUT, "a stopped keeper: ETIMEDOUT");

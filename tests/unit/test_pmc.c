@@ -54,7 +54,7 @@ static void counts_descendants(void)
 	struct target target = start_target(), other = start_target();
 	long long last = 0;
 
-	is_num(csink_pmc_attach(pmc, target.pid), 0, "attach with descendants");
+	is_num(csink_pmc_attach(pmc, target.pid), 0, "a PMC attaches to a process with descendants");
 	is_num(csink_pmc_attach(pmc, other.pid), 0, "attach with descendants to a second process");
 	is_num(csink_pmc_attach(second, target.pid), 0, "a second PMC attaches to the same process");
 	csink_pmc_start(pmc);

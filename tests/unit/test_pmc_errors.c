@@ -186,7 +186,7 @@ static void allocate_errors(void)
 {
 	is_err(csink_pmc_allocate("task-clok", 0, -1), -ENOENT, "ENOENT", "allocate: ENOENT, no such event");
 	is_err(csink_pmc_allocate("task-clock,page-faults", 0, -1), -EINVAL, "EINVAL", "allocate: EINVAL, two events");
-	is_err(csink_pmc_allocate("task-clock/", 0, -1), -EINVAL, "EINVAL", "allocate: EINVAL, syntax");
+	is_err(csink_pmc_allocate("task-clock/", 0, -1), -EINVAL, "EINVAL", "allocate: EINVAL, the event's syntax");
 	is_err(csink_pmc_allocate("task-clock:period=5", 0, -1), -EINVAL, "EINVAL", "allocate: EINVAL, a period");
 	is_err(csink_pmc_allocate("task-clock", 1 << 7, -1), -EINVAL, "EINVAL", "allocate: EINVAL, unknown flag");
 	is_err(csink_pmc_allocate("task-clock", 0, 0), -EINVAL, "EINVAL",

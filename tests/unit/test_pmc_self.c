@@ -93,7 +93,7 @@ static void test_values(void)
 	page.time_mult = 32; /* 2 ns a tick */
 	tick_value = 1003;
 	read_page(&value);
-	is_num((long long)value.enabled_ns, 100 + 2006, "ticks are scaled");
+	is_num((long long)value.enabled_ns, 100 + 2006, "rdpmc: ticks of the TSC are scaled to ns");
 	fill();
 	page.cap_user_time_short = 1;
 	page.time_mask = 0xff;

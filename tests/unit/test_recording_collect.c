@@ -110,15 +110,15 @@ static void test_one(void)
 	is_num(p->nr_types, 2, "the columns are samples and the event");
 	is_num(p->default_type, 1, "the leader is the default column");
 	is_num(p->period, 1000000, "the leader's period is known");
-	is_num(sum(p, "samples", NULL, NULL), 40, "samples add up");
+	is_num(sum(p, "samples", NULL, NULL), 40, "the samples of all recordings are added up");
 	is_num(sum(p, "task-clock", NULL, NULL), 50 * MS, "time is the CPU time of the process");
 	is_num(sum(p, "task-clock", "pseudo", "start-up"), 5 * MS, "time before our start is [start-up]");
 	is_num(sum(p, "task-clock", "pseudo", "not sampled"), 5 * MS,
 	       "time without samples: 2 ms of a thread, 3 ms of no thread");
-	is_num(sum(p, "task-clock", "thread", "worker"), 12 * MS, "time by thread name");
-	is_num(sum(p, "task-clock", "tid", "100"), 30 * MS, "time by TID");
-	is_num(sum(p, "task-clock", "pid", "100"), 50 * MS, "time by PID");
-	is_num(sum(p, "task-clock", "process", "prog"), 50 * MS, "time by process name");
+	is_num(sum(p, "task-clock", "thread", "worker"), 12 * MS, "CPU time is labelled by thread name");
+	is_num(sum(p, "task-clock", "tid", "100"), 30 * MS, "CPU time is labelled by TID");
+	is_num(sum(p, "task-clock", "pid", "100"), 50 * MS, "CPU time is labelled by PID");
+	is_num(sum(p, "task-clock", "process", "prog"), 50 * MS, "CPU time is labelled by process name");
 	is_num(self(p, "task-clock", "[start-up: exec and loader]"), 5 * MS, "the start-up pseudo-function is named");
 
 	stack = &p->stacks[p->samples[0].stack];
@@ -434,7 +434,8 @@ static void test_columns(void)
 	is_num(csink_collect_take(c, directory, 1), 1, "the recording of an ended process is taken");
 	write_with_events("101.0.rec", 2, "late");
 	p = NULL;
-	is_num(csink_collect_finish(c, directory, &p), 0, "the other recordings are collected later");
+	is_num(csink_collect_finish(c, directory, &p), 0,
+	       "a recording written after the first take is collected at the end");
 	ok(p && warns_of(p, "late-1 has no column: processes that ended before did not count it"),
 	   "additional events of later recordings are reported");
 	csink_profile_destroy(p);

@@ -143,7 +143,8 @@ static void test_usual(void)
 	       "inlined functions count for the function around them");
 	is_str(line_of(text, "recurse"), "30.00      0.300 s    30.00      0.300 s  prog    recurse",
 	       "recursion counts once in total");
-	is_str(line_of(text, "main"), "0.00      0.000 s    95.00      0.950 s  prog    main", "callers have totals");
+	is_str(line_of(text, "main"), "0.00      0.000 s    95.00      0.950 s  prog    main",
+	       "a caller's total has its callees' samples");
 	is_str(line_of(text, "[not sampled]"), "5.00      0.050 s     5.00      0.050 s          [not sampled]",
 	       "time without samples is a row");
 	is_str(line_of(text, "[no symbol]"), "5.00      0.050 s     5.00      0.050 s  prog    [no symbol]",
@@ -244,7 +245,7 @@ static void test_columns(void)
 	csink_profile_sample_add(p, csink_profile_stack_add(p, &location, 1), 0, (int64_t[]){5, 3000000000, 1500000});
 	text = report(p, &o);
 	is_str(line_of(text, "busy"), "100.00      3.000 G   100.00      3.000 G      1.500 ms          busy",
-	       "other events are further columns");
+	       "further events are further columns");
 	has(text, "task-clock  module", "further columns have their names");
 	free(text);
 	csink_profile_destroy(p);
@@ -263,9 +264,9 @@ static void test_off_cpu(void)
 	csink_profile_sample_add(p, csink_profile_stack_add(p, &works, 1), 0, (int64_t[]){1, 5000000, 1000000});
 	text = report(p, &o);
 	second = strstr(text, "Off the CPU, 10.000 ms of all threads together:\n");
-	ok(second && strstr(second, "waits"), "those who wait have a table of their own");
+	ok(second && strstr(second, "waits"), "waiting threads have a table of their own");
 	ok(second && !strstr(second, "works"), "the table of waiting has only the waiting functions");
-	ok(second && strstr(text, "works") && strstr(text, "works") < second, "those who work come first");
+	ok(second && strstr(text, "works") && strstr(text, "works") < second, "working threads come first");
 	has(text, "90.00     9.000 ms", "shares are of that time");
 	free(text);
 	csink_profile_destroy(p);
@@ -285,10 +286,11 @@ static void test_full(void)
 static void is_format(int64_t value, const char *unit, const char *want)
 {
 	struct csink_scale scale = csink_scale_for(value, unit);
-	char text[64];
+	char text[64], what[128];
 
 	csink_format_value(text, sizeof(text), value, &scale);
-	is_str(text, want, want);
+	snprintf(what, sizeof(what), "%lld %s are printed as %s", (long long)value, unit, want);
+	is_str(text, want, what);
 }
 
 static void test_format(void)

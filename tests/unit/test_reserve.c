@@ -492,9 +492,11 @@ static void test_configuration(void)
 	is_str(r.lock_file, "/var/lib/pcp/pmdas/perfevent/perflock", "without pcp.conf the default lock file is named");
 	unsetenv("PCP_CONF");
 	setenv("PCP_PMDAS_DIR", directory, 1);
-	is_str(csink_reserve_cause_name(CSINK_RESERVE_WRITE_LOCKED), "write-locked", "causes have names");
+	is_str(csink_reserve_cause_name(CSINK_RESERVE_WRITE_LOCKED), "write-locked",
+	       "each cause of a failed reservation has a name");
 	is_str(csink_reserve_cause_name(CSINK_RESERVE_NR_CAUSES), "unknown", "an unknown cause is named unknown");
-	is_str(csink_reserve_state_name(CSINK_RESERVE_CONFIRMED), "confirmed", "states have names");
+	is_str(csink_reserve_state_name(CSINK_RESERVE_CONFIRMED), "confirmed",
+	       "each state of a reservation has a name");
 }
 
 int main(void)

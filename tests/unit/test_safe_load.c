@@ -33,7 +33,7 @@ static void check_readable(char *map)
 	ok(!csink_readable(0x8000000000000000UL, 8), "a non-canonical address is not readable");
 	munmap(map + 2 * 4096, 4096);
 	ok(!csink_readable(base + 2 * 4096, 1), "an unmapped page is not");
-	ok(csink_readable((uintptr_t)check_readable, 16), "code is readable");
+	ok(csink_readable((uintptr_t)check_readable, 16), "a page of code is readable");
 }
 
 static void check_mask_and_errno(char *map)
@@ -49,7 +49,7 @@ static void check_mask_and_errno(char *map)
 	errno = 4711;
 	(void)csink_readable((uintptr_t)map, 8);
 	(void)csink_readable((uintptr_t)map + 4096, 8);
-	is_num(errno, 4711, "errno is kept");
+	is_num(errno, 4711, "a refused load keeps errno");
 	pthread_sigmask(SIG_SETMASK, NULL, &after);
 	ok(!memcmp(&before, &after, sizeof(before)), "the signal mask is kept");
 }

@@ -63,7 +63,7 @@ int main(void)
 	   "a thread with an incomplete record has no counts");
 	ok(!result.threads[3].ended && !result.threads[3].has_counts, "a running thread has no counts");
 	ok(result.threads[4].ended && !result.threads[4].has_counts, "a later thread with the same TID has no counts");
-	ok(!result.threads[0].ended, "the command runs");
+	ok(!result.threads[0].ended, "a thread without an exit record has not ended");
 	is_num(result.nr_incomplete, 2, "two threads are incomplete");
 	free(result.threads);
 	return done();

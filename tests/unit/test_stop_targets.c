@@ -276,8 +276,8 @@ static void is_killed(void)
 		left += !wait_until_going(pid);
 	}
 	is_num(left, 0, "killed 200 times at odd moments: nothing is left stopped");
-	ok(caught > 0, "%d times while they stood still", caught);
-	is_num(kill(pid, 0), 0, "the target lives");
+	ok(caught > 0, "killed %d times while the targets were stopped", caught);
+	is_num(kill(pid, 0), 0, "the target survives 200 killed stops");
 	end(pid);
 }
 

@@ -211,9 +211,9 @@ static void test_changes(void)
 	compare(1, "a file with another time");
 	is_num(nr_kept(&ns), 2, "the cache file of the other time is kept");
 	shell(word, sizeof(word), "strip --strip-debug '%s' && echo stripped", object_path);
-	is_str(word, "stripped", "the debug information goes");
+	is_str(word, "stripped", "the debug file is removed");
 	compare(1, "a file without debug information");
-	is_num(unlink(object_path), 0, "the object goes");
+	is_num(unlink(object_path), 0, "the object is removed");
 }
 
 static void test_gone(void)

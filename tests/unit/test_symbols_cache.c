@@ -60,7 +60,7 @@ static const char *get(const char *source, uint64_t address)
 	if (left == 2) {
 		const struct csink_profile_location *at = &p->locations[2];
 
-		ok(wants[0].address != address && wants[1].address != address, "the others come first");
+		ok(wants[0].address != address && wants[1].address != address, "the unknown addresses come first");
 		is_num(flags, CSINK_FOUND_NAMES | CSINK_FOUND_LINES, "the kinds of names found are cached");
 		snprintf(name, sizeof(name), "%s:%d",
 			 csink_profile_text(p, p->functions[p->lines[at->first_line].function].name),

@@ -134,7 +134,7 @@ static void check_walker(walker_t *walker, const char *name, unsigned int depth,
 	       run.misled);
 	if (run.wrong)
 		print_wrong();
-	is_num(run.errno_changed, 0, "errno is kept");
+	is_num(run.errno_changed, 0, "a walk keeps errno");
 	if (walker == walk_kept && !is_num(run.differ, 0, "no stack is another one for what the last walk left"))
 		printf("# of %u\n", run.exact + run.wrong + run.elsewhere);
 	if (walker == walk_kept)

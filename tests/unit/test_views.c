@@ -86,22 +86,22 @@ static void test_tree(void)
 	bool *picked;
 	char why[256];
 
-	is_num(csink_rows_build(&rows, p, CSINK_BY_FUNCTION), 0, "rows are made");
+	is_num(csink_rows_build(&rows, p, CSINK_BY_FUNCTION), 0, "a profile's rows are built");
 	is_num(rows.nr_keys, 5, "each function is a row");
-	is_num(csink_tree_build(&tree, p, &rows, 0, NULL), 0, "a tree is made");
-	is_num(tree.nodes[0].total, 12, "the root has everything");
+	is_num(csink_tree_build(&tree, p, &rows, 0, NULL), 0, "a profile's tree is built");
+	is_num(tree.nodes[0].total, 12, "the tree's root has all samples");
 	node = tree.nodes[0].first;
 	is_str(name_of(&rows, &tree, node), "main", "the tree's largest function comes first");
 	is_num(tree.nodes[node].total, 11, "main's total is 11");
 	is_num(tree.nodes[node].self, 0, "main's own samples are 0");
-	is_str(name_of(&rows, &tree, tree.nodes[node].next), "other", "other functions follow the largest");
+	is_str(name_of(&rows, &tree, tree.nodes[node].next), "other", "a smaller function follows the largest");
 	node = tree.nodes[node].first;
-	is_str(name_of(&rows, &tree, node), "a", "main called a");
+	is_str(name_of(&rows, &tree, node), "a", "main's largest callee is a");
 	is_num(tree.nodes[node].total, 8, "a's total below main is 8");
 	is_num(tree.nodes[node].self, 1, "a's own samples below main are 1");
 	csink_tree_release(&tree);
 
-	is_num(csink_pick_functions(&rows, "b", &picked, why, sizeof(why)), 0, "a function is picked");
+	is_num(csink_pick_functions(&rows, "b", &picked, why, sizeof(why)), 0, "function b is picked");
 	is_num(csink_tree_build(&tree, p, &rows, 0, picked), 0, "a tree of callers is made");
 	is_num(tree.nodes[0].total, 10, "the tree of callers has the stacks with the function");
 	node = tree.nodes[0].first;
