@@ -195,7 +195,8 @@ wait $pid
 is $? 0 "HUP ends the waiting without a command: status 0"
 end_holder
 
-# ---- hooks
+# ---- hooks: without -t all of them together have one second, which is short for a busy machine
+export COUNTERSINK_RESERVE_TIMEOUT=20 # of run, stat and attach
 mkdir hooks
 cat >hook <<'END'
 #!/bin/sh
@@ -208,7 +209,7 @@ cp hook hooks/30-last.disabled
 cp hook hooks/40-plain
 chmod 644 hooks/40-plain
 export HOOK_LOG=$TMP/log
-countersink reserve -q sh -c 'echo "command $PPID" >>"$HOOK_LOG"' 2>err
+countersink reserve -t 20 -q sh -c 'echo "command $PPID" >>"$HOOK_LOG"' 2>err
 pid=$(sed -n 's/^command //p' log)
 is "$(cat log)" "10-first reserve $pid
 20-second reserve $pid
@@ -224,17 +225,17 @@ done
 is "$(grep -c ' reserve ' log) $(grep -c ' release ' log)" "4 4" "attach reserves for hardware events, and releases also when they cannot be opened"
 kill $target
 rm log
-countersink reserve -q 2>err &
+countersink reserve -t 20 -q 2>err &
 pid=$!
 wait_until 20 is_locked
 kill -TERM $pid
 wait $pid 2>/dev/null
 is "$(grep -c release log)" 2 "release hooks run when TERM ends reserve"
 rm log
-countersink reserve -q nothing-of-this-name 2>err
+countersink reserve -t 20 -q nothing-of-this-name 2>err
 is "$(grep -c release log)" 2 "release hooks run when the command cannot be executed"
 rm log
-countersink reserve --require touch was_run 2>err
+countersink reserve -t 20 --require touch was_run 2>err
 is "$?, $(grep -c release log)" "0, 2" "--require is met by hooks where there is no agent"
 rm -f was_run
 cat >hooks/15-bad <<'END'
@@ -244,12 +245,12 @@ exit 3
 END
 chmod 755 hooks/15-bad
 rm log
-countersink reserve true 2>err
+countersink reserve -t 20 true 2>err
 is $? 0 "a failing hook does not stop reserve"
 like "$(cat err)" 'hook 15-bad reserve failed with status 3: no \\x1b\[31mway$' "a failing hook is reported, with its first line of output"
 like "$(cat err)" 'hook 15-bad release failed with status 3' "a hook failing on release is reported"
 is "$(grep -c . log)" 4 "the other hooks run although one fails"
-countersink reserve --require touch was_run 2>err
+countersink reserve -t 20 --require touch was_run 2>err
 is "$?" 1 "with --require a failing hook is an error: status 1"
 ok "with --require and a failing hook the command does not run" test ! -e was_run
 cat >hooks/15-bad <<'END'
@@ -265,41 +266,41 @@ like "$(cat err)" 'hook 15-bad reserve did not end in time, and was killed' "a h
 ok "the children of a killed hook are killed" wait_until 20 has_ended "$(cat log.sleep)"
 printf '#!/bin/sh\nsleep 0.3 &\necho $! >>"$HOOK_LOG.sleep"\n' >hooks/15-bad
 rm log.sleep
-countersink reserve -q true 2>err
+countersink reserve -t 20 -q true 2>err
 is "$? $(cat err)" "0 " "a hook that leaves a daemon with its output open counts as ended"
-printf '#!/bin/sh\nexec countersink reserve -q true\n' >hooks/15-bad
+printf '#!/bin/sh\nexec countersink reserve -t 20 -q true\n' >hooks/15-bad
 rm log
-is "$(countersink reserve -q true 2>&1)" "" "a hook may run countersink"
+is "$(countersink reserve -t 20 -q true 2>&1)" "" "a hook may run countersink"
 is "$(grep -c . log)" 4 "countersink inside a hook runs no hooks"
 rm hooks/15-bad
 cp hook hooks/50-open
 chmod 777 hooks/50-open
-like "$(countersink reserve true 2>&1)" 'hook 50-open is not run: other users can write it' "a hook that others may write is not run"
+like "$(countersink reserve -t 20 true 2>&1)" 'hook 50-open is not run: other users can write it' "a hook that others may write is not run"
 rm hooks/50-open log
 mkdir open && chmod 777 open && cp hook open/hook && cp hook plain
 ln -s ../open/hook hooks/50-way
-like "$(countersink reserve true 2>&1)" "hook 50-way is not run: other users can write $TMP/open, or own it" "a hook linked through a directory that others may write is not run"
+like "$(countersink reserve -t 20 true 2>&1)" "hook 50-way is not run: other users can write $TMP/open, or own it" "a hook linked through a directory that others may write is not run"
 rm hooks/50-way log
 ln -s "$TMP/hooks/../plain" hooks/50-way
-countersink reserve -q true 2>err
+countersink reserve -t 20 -q true 2>err
 is "$(cat err; grep -c 50-way log)" 2 "a hook whose path no other user can change is run"
 rm hooks/50-way
 mkdir open/hooks && cp hook open/hooks/50-hidden
 rm log
-like "$(countersink reserve --reserve-hooks="$TMP/open/hooks" true 2>&1)" \
+like "$(countersink reserve -t 20 --reserve-hooks="$TMP/open/hooks" true 2>&1)" \
 	"hooks in $TMP/open/hooks are not run: other users can write $TMP/open, or own it" "hooks below a directory that others may write are not run"
 ln -s open/hooks way
-like "$(countersink reserve --reserve-hooks=way true 2>&1)" "hooks in way are not run: other users can write $TMP/open," "hooks reached by a link through such a directory are not run"
+like "$(countersink reserve -t 20 --reserve-hooks=way true 2>&1)" "hooks in way are not run: other users can write $TMP/open," "hooks reached by a link through such a directory are not run"
 ok "none of the refused hooks ran" test ! -e log
 chmod 1777 open
-countersink reserve -q --reserve-hooks=way true 2>err
+countersink reserve -t 20 -q --reserve-hooks=way true 2>err
 is "$(cat err; grep -c 50-hidden log)" 2 "hooks in a sticky directory are run: others cannot replace them"
 rm -r open way log plain
 chmod 777 hooks
-like "$(countersink reserve true 2>&1)" 'hooks in .*/hooks are not run: other users can write that directory' "hooks in a directory that others may write are not run"
+like "$(countersink reserve -t 20 true 2>&1)" 'hooks in .*/hooks are not run: other users can write that directory' "hooks in a directory that others may write are not run"
 ok "no hook of a directory that others may write ran" test ! -e log
 chmod 755 hooks
-is "$(countersink reserve -q --reserve-hooks="$TMP/none" true 2>&1)" "" "a missing hook directory means no hooks"
+is "$(countersink reserve -t 20 -q --reserve-hooks="$TMP/none" true 2>&1)" "" "a missing hook directory means no hooks"
 
 # ---- run
 rm -f log
