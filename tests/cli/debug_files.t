@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 
 record() { # directory program: record a run of it
-	rm -rf "$1" && mkdir -m 700 "$1" && COUNTERSINK_FREQUENCY=1000 COUNTERSINK_RUN_DIR=$PWD/$1 LD_PRELOAD=$LIB "$2" 600 >/dev/null
+	rm -rf "$1" && mkdir -m 700 "$1" && COUNTERSINK_FREQUENCY=1000 COUNTERSINK_RUN_DIR=$PWD/$1 LD_PRELOAD=$LIB "$2" 2000 >/dev/null
 }
 functions() { # directory [options]: the report's lines of functions
 	"$COUNTERSINK" report --all "$@" 2>&1
