@@ -7,13 +7,7 @@ FRAMES=$SRC/tests/frames
 have python3 || skip_all "python3 is not installed"
 PYTHON=$(python3 -c 'import sys; print(sys.executable)') # python3 itself may be a script that chooses one
 
-# The interpreters that can be found, each once.
-pythons() {
-	for python in $(command -v python3) /usr/bin/python3.[0-9]* /usr/local/bin/python3.[0-9]* "$HOME"/.pyenv/versions/3.*/bin/python3; do
-		[ -x "$python" ] && "$python" -c 'import sys; print(sys.executable, "%d.%d" % sys.version_info[:2])' 2>/dev/null
-	done | sort -u
-}
-pythons | grep -v config >pythons
+"$FRAMES/pythons" >pythons
 
 for version in 3.6 3.7 3.8 3.9 3.10 3.11 3.12 3.13; do
 	grep -q " $version\$" pythons || skip "every frame of CPython $version is right" "CPython $version is not installed"

@@ -42,7 +42,7 @@ def _packed(value):
 
 class Profile:
     """samples: (CPU ns, [functions, innermost first], {label: text or number}); facts: {key: [texts]}.
-    lines: of each sample, [(function, file, line), innermost first]."""
+    lines: of each sample, [(function, file, line), innermost first]; counts: its first value, how often it was taken."""
 
     def __init__(self, path):
         with gzip.open(path) as f:
@@ -74,6 +74,7 @@ class Profile:
         self.samples = [self._sample(message, column, locations) for message in raw[2]]
         self.lines = [sum((lines.get(n, []) for field, value in _fields(message) if field == 1 for n in _packed(value)), [])
                       for message in raw[2]]
+        self.counts = [next((_packed(value)[0] for field, value in _fields(message) if field == 2), 0) for message in raw[2]]
         self.facts = {}
         for message in raw[13]:
             for number in _packed(message):

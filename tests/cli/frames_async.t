@@ -1,0 +1,23 @@
+#!/bin/sh
+# Frames of Python in samples that are taken at any moment, in each version that is installed: every call is one that the
+# program makes, and every stack goes down to its beginning. See tests/frames/steps.py for what is allowed.
+. "$(dirname "$0")/lib.sh"
+
+FRAMES=$SRC/tests/frames
+"$FRAMES/pythons" >pythons
+[ -s pythons ] || skip_all "python3 is not installed"
+for version in 3.6 3.7 3.8 3.9 3.10 3.11 3.12 3.13; do
+	grep -q " $version\$" pythons || skip "calls in samples of CPython $version are legal" "CPython $version is not installed"
+done
+while read -r python version; do
+	"$python" "$FRAMES/work.py" trace steps.json >out 2>err </dev/null
+	is "$?:$(cat out err)" "0:done" "CPython $version ($python): the program writes down its calls"
+	for rate in 1000 10000; do
+		countersink -q -F $rate -o async.pb.gz -- "$python" "$FRAMES/work.py" run 1 2 >out 2>err </dev/null
+		is "$?:$(cat out err)" "0:done" "CPython $version ($python) at $rate Hz: output and status are as without countersink"
+		python3 -B "$FRAMES/steps.py" steps.json async.pb.gz >out 2>&1
+		is "$?:$(grep -c '^[0-9]* stacks judged' out)" 0:1 \
+			"CPython $version ($python) at $rate Hz: calls are legal and stacks are whole: $(head -n 1 out)"
+	done
+done <pythons
+done_testing
