@@ -265,15 +265,59 @@ LD_PRELOAD=$ENTRY COUNTERSINK_OUTPUT=$TMP/alone2.pb.gz COUNTERSINK_FRAMES=native
 countersink report --all alone2.pb.gz >native 2>&1
 like "$(cat native)" ' of CPU time in ' "environment alone, COUNTERSINK_FRAMES=native: a report is printed"
 unlike "$(cat native)" ' slow\.py +[a-z_]+$' "environment alone, COUNTERSINK_FRAMES=native: no frames of Python are reported"
-cat >sleeps.py <<'END'
+cat >blocks.py <<'END'
+import ctypes
+import os
+import subprocess
+import threading
 import time
-def waits():
+
+
+def locks(lock):
+    with lock:
+        pass
+
+
+def reads(fd):
+    return os.read(fd, 1)
+
+
+def main():
+    library = ctypes.CDLL(None)
+    library.csink_phase_begin(b"sleeping")
     time.sleep(0.2)
-waits()
+    library.csink_phase_end()
+    lock = threading.Lock()
+    lock.acquire()
+    thread = threading.Thread(target=locks, args=(lock,))
+    thread.start()
+    library.csink_phase_begin(b"waiting")
+    subprocess.run(["sleep", "0.2"])
+    library.csink_phase_end()
+    lock.release()
+    thread.join()
+    from_pipe, to_pipe = os.pipe()
+    threading.Timer(0.2, os.write, (to_pipe, b"x")).start()
+    reads(from_pipe)
+
+
+main()
 END
-if countersink --off-cpu -o off.pb.gz -- "$PYTHON" sleeps.py 2>err && grep -q 'off-cpu' err && ! grep -q 'off-cpu.* is not counted' err; then
-	like "$(countersink report --all --by line -e off-cpu off.pb.gz 2>&1)" 'sleeps\.py:3 waits' "--off-cpu names the Python line that blocks"
+countersink --off-cpu -o off.pb.gz -- "$PYTHON" blocks.py >out 2>err
+is "$?:$(cat out)" "0:" "--off-cpu: a Python program that blocks has its output and status"
+if ! grep -q 'off-cpu is not counted' err; then
+	countersink report --all --by line -e off-cpu off.pb.gz >lines 2>&1
+	at_least_100_ms() { # whether a line of the report has 0.1 s or more with what it calls
+		awk -v place=" blocks.py:$1" 'index($0 " ", place " ") { ms = $5 * ($6 == "s" ? 1000 : $6 == "ms"); if (ms > 100) found = 1 }
+			END { exit !found }' lines
+	}
+	ok "--off-cpu names the Python line that sleeps" at_least_100_ms "20 main"
+	ok "--off-cpu names the Python line that waits for a lock, in its thread" at_least_100_ms "9 locks"
+	ok "--off-cpu names the Python line that waits for a child" at_least_100_ms "27 main"
+	ok "--off-cpu names the Python line that waits for a pipe" at_least_100_ms "14 reads"
+	like "$(countersink report --by phase -e off-cpu off.pb.gz 2>&1)" ' sleeping$' "--off-cpu: a phase that Python begins has the time that it sleeps"
+	like "$(countersink report --by phase -e off-cpu off.pb.gz 2>&1)" ' waiting$' "--off-cpu: a phase that Python begins has the time that it waits for a child"
 else
-	skip "--off-cpu names the Python line that blocks" "switches cannot be sampled here"
+	skip "--off-cpu names the Python lines that block, phases their time" "switches cannot be sampled here"
 fi
 done_testing
