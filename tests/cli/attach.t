@@ -164,7 +164,7 @@ if is_root && mkdir groups && { mount -t cgroup -o perf_event none groups 2>/dev
 	like "$(cat err)" 'burn_60$' "a control group: its functions are sampled"
 	unlike "$(cat err)" 'spin_suid' "a control group: processes outside it are not sampled"
 	end $target
-	wait_until 10 rmdir $group
+	wait_until 30 rmdir $group
 	umount groups
 else
 	skip "a control group" "control groups of perf_event's cannot be mounted here"
@@ -187,7 +187,7 @@ while [ $nr -lt 6 ] || { [ $caught = 0 ] && [ "$(date +%s)" -lt $end ]; }; do
 	is_traced "$many" && caught=$((caught + 1))
 	kill -9 $pid
 	wait $pid 2>/dev/null
-	wait_until 10 sh -c '! grep -lE "^State:.[tT]" /proc/"$1"/task/*/status 2>/dev/null | grep -q .' sh "$many" || break
+	wait_until 30 sh -c '! grep -lE "^State:.[tT]" /proc/"$1"/task/*/status 2>/dev/null | grep -q .' sh "$many" || break
 done
 ok "killed $nr times: nothing is left stopped" sh -c '! grep -lE "^State:.[tT]" /proc/"$1"/task/*/status 2>/dev/null | grep -q .' sh "$many"
 ok "attach was killed $caught times while the target was stopped" test $caught -gt 0

@@ -59,7 +59,7 @@ if have perf && ! grep -q '^Seccomp:.*[12]' /proc/self/status && perf stat -e ta
 	mkfifo gate
 	perf stat -e task-clock:u -o /dev/null cat gate &
 	exec 3>gate
-	wait_until 10 sh -c '"$0" doctor | grep -q "holders.*perf ("' "$COUNTERSINK"
+	wait_until 30 sh -c '"$0" doctor | grep -q "holders.*perf ("' "$COUNTERSINK"
 	is $? 0 "perf is named while it has events open"
 	exec 3>&-
 	wait

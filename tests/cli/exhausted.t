@@ -91,7 +91,7 @@ like "$(cat err)" ' [1-9][0-9]* samples by task-clock$' "attach with a few locka
 mkfifo up
 as_user sh -c 'echo $$ >pid; exec cat' <up &
 exec 3>up
-wait_until 10 test -s pid
+wait_until 30 test -s pid
 target=$(cat pid)
 exhausted "$COUNTERSINK" attach -d 0.2 -p "$target" >out 2>err
 is $? 0 "attach -p without lockable memory: status 0"

@@ -44,9 +44,9 @@ hang_up() {
 	begin_on_terminal "$@"
 	echo close >&8
 	if [ "$SIGLOG_ARGUMENTS" = 1 ]; then
-		wait_until 10 is_gone "$(sed -n 's/^ready //p' "$log")"
+		wait_until 30 is_gone "$(sed -n 's/^ready //p' "$log")"
 	else
-		wait_until 10 grep -q CONT "$log"
+		wait_until 30 grep -q CONT "$log"
 	fi
 	end_on_terminal
 }
@@ -66,7 +66,7 @@ SIGLOG_ARGUMENTS=
 ok "the profile is written after a hang-up" test -s hup.pb.gz
 begin_on_terminal sh -c 'countersink -q -- "$@"; exit $?' sh
 echo close >&8
-wait_until 10 grep -q HUP "$log"
+wait_until 30 grep -q HUP "$log"
 end_on_terminal
 is "${seen#* }" "CONT HUP " "a launcher that does not lead the session forwards no second SIGHUP"
 
