@@ -88,6 +88,9 @@ like "$(cat report)" 'note +more children were not profiled than a recording has
 	"without a launcher, a note reports that further children are not named"
 countersink -q -o o.pb.gz -- perl children.pl 3 "$TMP/go" >out 2>err
 : >go
-ok "a process that outlives the run leaves a profile" wait_until 60 sh -c 'ls o.pb.gz.[0-9]* >/dev/null 2>&1'
-like "$(countersink report o.pb.gz.[0-9]*)" 'unprofiled +perl \(not injected.*\) \(3 times\)' "the profile of a process that outlives the run names all children that it forked after the run"
+own_profile() { # by its whole name: while it is written its file has a longer one
+	ls | grep -E '^o\.pb\.gz\.[0-9]+$'
+}
+ok "a process that outlives the run leaves a profile" wait_until 60 own_profile
+like "$(countersink report "$(own_profile)")" 'unprofiled +perl \(not injected.*\) \(3 times\)' "the profile of a process that outlives the run names all children that it forked after the run"
 done_testing
