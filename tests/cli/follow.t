@@ -89,7 +89,7 @@ like "$(cat report)" 'note +more children were not profiled than a recording has
 countersink -q -o o.pb.gz -- perl children.pl 3 "$TMP/go" >out 2>err
 : >go
 own_profile() { # by its whole name: while it is written its file has a longer one
-	ls | grep -E '^o\.pb\.gz\.[0-9]+$'
+	find . -maxdepth 1 | grep -E '/o\.pb\.gz\.[0-9]+$'
 }
 ok "a process that outlives the run leaves a profile" wait_until 60 own_profile
 like "$(countersink report "$(own_profile)")" 'unprofiled +perl \(not injected.*\) \(3 times\)' "the profile of a process that outlives the run names all children that it forked after the run"
