@@ -63,6 +63,7 @@ enum {
 	OWNER_MAX = 4,
 	CHUNK_SIZE = 8, /* of a chunk of frames: its bytes */
 	CHUNK_MAX = 1 << 30,
+	NEAR = 1024,      /* between local variables of the evaluator */
 	MAX_CHECKS = 64,  /* system calls for one walk, after which links are taken as wrong */
 	MAX_CHAIN = 2048, /* frames of a group that are followed to find its end */
 	MAX_TEXT = 1000,  /* bytes of a name or a file that are kept */
@@ -446,6 +447,31 @@ static void know_chunk(struct csink_interp_walk *walk, uintptr_t state)
 }
 
 /*
+ * What a CFrame has for its newest frame is one: garbage can have links that look right. 3.12: the shim at the end is a
+ * local variable of the same call.
+ */
+static bool is_frame_of(struct csink_interp_walk *walk, uintptr_t cframe, uintptr_t frame, uintptr_t last)
+{
+	const struct layout *layout = layout_of(walk);
+	uint64_t code;
+
+	if (layout->chain == CHAIN_SHIM && last - cframe + NEAR >= 2 * NEAR)
+		return false;
+	return (layout->chain == CHAIN_SHIM && frame == last) ||
+	       (csink_interp_load(walk, frame + layout->code, &code) && is_code(walk, code));
+}
+
+/* The newest CFrame is whole: its group can be followed, and what it says of the one before is right. */
+static bool is_newest_whole(struct csink_interp_walk *walk, uintptr_t state, uintptr_t cframe)
+{
+	uintptr_t frame, previous, last, outer;
+
+	return load_cframe(walk, cframe, &frame, &previous) && (previous > cframe || is_root(previous, state)) &&
+	       find_end(walk, frame, &last, &outer) && leads_on(walk, state, previous, outer) &&
+	       is_frame_of(walk, cframe, frame, last);
+}
+
+/*
  * Where the newest CFrame is not whole yet, even its link to the one before may still be to come. But in one build each
  * CFrame lies at one distance below the CFA of its evaluator's call, which was learnt from those that are whole.
  */
@@ -502,8 +528,7 @@ static void walk_entries(struct csink_interp_walk *walk, uintptr_t state)
 	know_chunk(walk, state);
 	if (!csink_interp_load(walk, state + layout_of(walk)->newest, &cframe) || is_root(cframe, state))
 		return;
-	if (load_cframe(walk, cframe, &frame, &previous) && (previous > cframe || is_root(previous, state)) &&
-	    find_end(walk, frame, &last, &outer) && leads_on(walk, state, previous, outer))
+	if (is_newest_whole(walk, state, cframe))
 		learn_distance(walk, cframe);
 	else
 		cframe = outer_cframe(walk, state, cframe);
@@ -519,18 +544,20 @@ static void walk_entries(struct csink_interp_walk *walk, uintptr_t state)
 static void walk_shims(struct csink_interp_walk *walk, uintptr_t state)
 {
 	const struct layout *layout = layout_of(walk);
-	uintptr_t frame, cframe, previous = 0, last, outer;
+	uintptr_t frame, cframe, previous, last, outer;
 
 	know_chunk(walk, state);
 	if (!csink_interp_load(walk, state + layout->newest, &frame))
 		return;
 	if (layout->minor == 12) {
 		cframe = frame;
-		if (!load_cframe(walk, cframe, &frame, &previous))
+		if (is_root(cframe, state))
 			return;
-		if (find_end(walk, frame, &last, &outer) && leads_on(walk, state, previous, outer))
+		if (is_newest_whole(walk, state, cframe))
 			learn_distance(walk, cframe);
-		else if (!(cframe = outer_cframe(walk, state, cframe)) || !load_cframe(walk, cframe, &frame, &previous))
+		else
+			cframe = outer_cframe(walk, state, cframe);
+		if (!cframe || !load_cframe(walk, cframe, &frame, &previous))
 			return;
 	}
 	for (; frame && !walk->is_full && find_end(walk, frame, &last, &outer); frame = outer)
