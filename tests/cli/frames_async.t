@@ -1,6 +1,7 @@
 #!/bin/sh
-# Frames of Python in samples that are taken at any moment, in each version that is installed: every call is one that the
-# program makes, and every stack goes down to its beginning. See tests/frames/steps.py for what is allowed.
+# Frames of Python, PHP and Perl in samples that are taken at any moment, in each version that is installed: every call is
+# one that the program makes, and every stack goes down to its beginning. See tests/frames/steps.py and calls.py for what is
+# allowed.
 . "$(dirname "$0")/lib.sh"
 
 FRAMES=$SRC/tests/frames
@@ -20,4 +21,23 @@ while read -r python version; do
 			"CPython $version ($python) at $rate Hz: calls are legal and stacks are whole: $(head -n 1 out)"
 	done
 done <pythons
+
+calls() { # NAME COMMAND PROGRAM
+	for rate in 1000 20000; do
+		countersink -q -F $rate -o async.pb.gz -- "$2" "$FRAMES/$3" 1 >out 2>err </dev/null
+		is "$?:$(cat out err)" "0:done" "$1 at $rate Hz: output and status are as without countersink"
+		python3 -B "$FRAMES/calls.py" "$FRAMES/$3.calls" async.pb.gz >out 2>&1
+		is "$?:$(grep -c '^[0-9]* stacks judged' out)" 0:1 "$1 at $rate Hz: calls are legal and stacks are whole: $(head -n 1 out)"
+	done
+}
+if [ "$(php -r 'echo PHP_MAJOR_VERSION . "." . PHP_MINOR_VERSION . PHP_ZTS;' 2>/dev/null)" = 8.20 ]; then
+	calls 'PHP 8.2' php work.php
+else
+	skip "calls in samples of PHP 8.2 are legal" "PHP 8.2 without ZTS is not installed"
+fi
+if [ "$(perl -MConfig -e 'print "$Config{PERL_VERSION} $Config{useithreads}"')" = '36 define' ]; then
+	calls 'Perl 5.36' perl work.pl
+else
+	skip "calls in samples of Perl 5.36 are legal" "Perl 5.36 with threads is not installed"
+fi
 done_testing
