@@ -362,6 +362,9 @@ static void walk_perl(struct csink_interp_walk *walk)
 			break;
 		}
 	}
+	/* An interpreter that starts has no statement yet. */
+	if (!walk->nr_frames && !nr)
+		walk->is_broken = false;
 	csink_interp_group(walk, 0);
 }
 
