@@ -116,13 +116,22 @@ static void drop_samples(struct csink_thread *thread, int signo)
 	}
 }
 
-/* Let the kernel queue the next ones. While the thread opens its groups that cannot be done: a few more are kept here.
- */
+/* The thread opens its groups: until that is done the kernel queues all signals of ours. */
+static void block_until_open(struct csink_thread *thread, ucontext_t *context)
+{
+	csink_engine_block_in(context);
+	atomic_fetch_or_explicit(&thread->is_held, CSINK_HELD_PENDING, memory_order_relaxed);
+}
+
+/* Let the kernel queue the next ones. */
 static void queue_in_kernel(struct csink_thread *thread, int signo, ucontext_t *context)
 {
-	if (signo < SIGRTMIN || csink_calls_are_off(CSINK_CALLS_LIFE | CSINK_CALLS_PAUSE) ||
-	    atomic_load_explicit(&thread->engine_busy, memory_order_relaxed))
+	if (signo < SIGRTMIN || csink_calls_are_off(CSINK_CALLS_LIFE | CSINK_CALLS_PAUSE))
 		return;
+	if (atomic_load_explicit(&thread->engine_busy, memory_order_relaxed)) {
+		block_until_open(thread, context);
+		return;
+	}
 	if (thread->hidden.queued & CSINK_SIGNAL_BIT(signo)) {
 		/* It is being let through, but a handler of the program's came first, and blocks it. */
 		*csink_set_word(&context->uc_sigmask) |= CSINK_SIGNAL_BIT(signo);
@@ -161,8 +170,7 @@ static void return_to_kernel(struct csink_thread *thread, int signo, const sigin
 		/* it is blocked */
 	} else if (atomic_load_explicit(&thread->engine_busy, memory_order_relaxed)) {
 		/* Once the groups are open it comes again. */
-		csink_engine_block_in(context);
-		atomic_store_explicit(&thread->is_held, 1, memory_order_relaxed);
+		block_until_open(thread, context);
 	} else {
 		thread->hidden.queued |= CSINK_SIGNAL_BIT(signo);
 		*csink_set_word(&context->uc_sigmask) |= CSINK_SIGNAL_BIT(signo);

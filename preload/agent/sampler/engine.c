@@ -100,7 +100,8 @@ static void begin_change(struct csink_thread *thread)
 	atomic_signal_fence(memory_order_seq_cst); /* before the groups change */
 }
 
-static bool end_change(struct csink_thread *thread)
+/* Returns why our signals had to be blocked meanwhile: enum csink_held; 0: they were not. */
+static uint32_t end_change(struct csink_thread *thread)
 {
 	atomic_signal_fence(memory_order_seq_cst); /* after the groups have changed */
 	atomic_store_explicit(&thread->engine_busy, 0, memory_order_relaxed);
@@ -120,15 +121,17 @@ void csink_engine_block_in(void *context)
 }
 
 /*
- * If our signals had to be blocked while the groups were being opened, open the groups again with a longer period,
- * until that is not needed any more.
+ * If our signals had to be blocked because of samples while the groups were being opened, open the groups again with a
+ * longer period, until that is not needed any more.
  */
 static void end_opening(struct csink_thread *thread)
 {
-	bool was_held = false;
+	uint32_t held, was_held = 0;
 
-	while (CSINK_UNLIKELY(end_change(thread))) {
-		was_held = true;
+	while (CSINK_UNLIKELY(held = end_change(thread))) {
+		was_held |= held;
+		if (!(held & CSINK_HELD_SAMPLES))
+			break;
 		if (thread->engine != CSINK_ENGINE_SIGTRAP && thread->engine != CSINK_ENGINE_SIGNAL)
 			break;
 		begin_change(thread);

@@ -143,7 +143,7 @@ int csink_engine_slow_down(struct csink_thread *thread, uint32_t g, bool throttl
 	if (csink_calls_are_off(CSINK_CALLS_LIFE | CSINK_CALLS_MEMORY | CSINK_CALLS_RETURN))
 		return -EPERM;
 	if (atomic_load_explicit(&thread->engine_busy, memory_order_relaxed)) {
-		atomic_store_explicit(&thread->is_held, 1, memory_order_relaxed);
+		atomic_fetch_or_explicit(&thread->is_held, CSINK_HELD_SAMPLES, memory_order_relaxed);
 		csink_engine_block_in(context);
 		return 0;
 	}

@@ -28,6 +28,12 @@ enum { CSINK_HANDLER_STACK = 32 * 1024 };
 /* Of it, from the bottom: what longjmp needs now and then, a thread that opens counters for this one, the handler. */
 enum { CSINK_JUMP_STACK = 4096, CSINK_OPENER_STACK = 12 * 1024 };
 
+/* Why our signals were blocked while a thread changed its groups. */
+enum csink_held {
+	CSINK_HELD_SAMPLES = 1, /* they let it do nothing else */
+	CSINK_HELD_PENDING = 2, /* the kernel queues the program's signals of our numbers */
+};
+
 /* Our signals in this thread, as the program sees them. preload/agent/lifecycle/hidden_masks.c has the rules. */
 struct csink_hidden {
 	uint64_t signals; /* kept out of its sight here (bit signo - 1); the kernel never blocks them for long, but for
@@ -68,7 +74,7 @@ struct csink_thread {
 	struct csink_stuck stuck;
 	/* The thread itself is opening or closing its groups: its handler must not. */
 	_Atomic uint8_t engine_busy;
-	_Atomic uint8_t is_held; /* meanwhile its events were stopped, since they let it do nothing else */
+	_Atomic uint8_t is_held; /* meanwhile our signals were blocked: enum csink_held */
 	bool program_has_events; /* the program called perf_event_open(2) in this thread */
 	bool is_stopped_open;    /* csink_engine_pause stopped its groups and left them open */
 	uint16_t phase;
