@@ -350,9 +350,9 @@ struct csink_attach_event *csink_attach_counters_find(struct csink_attach_counte
 	return fd ? &c->events[fd->event] : NULL;
 }
 
-void csink_attach_counters_fini(struct csink_attach_counters *c)
+void csink_attach_counters_free(struct csink_attach_counters *c)
 {
-	csink_rings_fini(&c->rings);
+	csink_rings_free(&c->rings);
 	csink_clocks_close(&c->clocks);
 	for (uint32_t i = 0; i < c->nr_fds; i++)
 		close(c->fds[i].fd);

@@ -93,6 +93,6 @@ void csink_attach_counters_read(struct csink_attach_counters *c, struct csink_ou
 /** The event of a sample's id, or NULL. The others of its group follow it in c->events. */
 struct csink_attach_event *csink_attach_counters_find(struct csink_attach_counters *c, uint64_t id);
 
-void csink_attach_counters_fini(struct csink_attach_counters *c);
+void csink_attach_counters_free(struct csink_attach_counters *c);
 
 #endif

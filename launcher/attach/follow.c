@@ -360,8 +360,8 @@ int csink_attach_follow_save(struct csink_attach_follow *follow, const char *dir
 void csink_attach_follow_free(struct csink_attach_follow *follow)
 {
 	csink_attach_images_free(&follow->images);
-	csink_attach_counters_fini(&follow->counters);
+	csink_attach_counters_free(&follow->counters);
 	free(follow->last);
-	csink_table_release(&follow->last_index);
+	csink_table_free(&follow->last_index);
 	memset(follow, 0, sizeof(*follow));
 }

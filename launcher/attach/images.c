@@ -332,11 +332,11 @@ void csink_attach_images_free(struct csink_attach_images *images)
 	csink_attach_objects_free(&images->objects);
 	free(images->at);
 	free(images->living);
-	csink_table_release(&images->living_index);
+	csink_table_free(&images->living_index);
 	free(images->rows);
-	csink_table_release(&images->row_index);
+	csink_table_free(&images->row_index);
 	free(images->chains);
-	csink_table_release(&images->chain_index);
+	csink_table_free(&images->chain_index);
 	free(images->frames);
 	memset(images, 0, sizeof(*images));
 }

@@ -214,7 +214,7 @@ void csink_rings_drain(struct csink_rings *rings, uint64_t before_ns,
 	}
 }
 
-void csink_rings_fini(struct csink_rings *rings)
+void csink_rings_free(struct csink_rings *rings)
 {
 	unmap_all(rings);
 	if (rings->epoll_fd >= 0)

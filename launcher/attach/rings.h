@@ -46,6 +46,6 @@ int csink_rings_add(struct csink_rings *rings, uint32_t cpu, int fd);
 void csink_rings_drain(struct csink_rings *rings, uint64_t before_ns,
 		       void (*take)(void *arg, const struct perf_event_header *record, uint64_t time_ns), void *arg);
 
-void csink_rings_fini(struct csink_rings *rings);
+void csink_rings_free(struct csink_rings *rings);
 
 #endif

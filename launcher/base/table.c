@@ -24,7 +24,7 @@ int csink_table_resize(struct csink_table *table, uint64_t nr_slots)
 	return 0;
 }
 
-void csink_table_release(struct csink_table *table)
+void csink_table_free(struct csink_table *table)
 {
 	free(table->slots);
 	*table = (struct csink_table){0};

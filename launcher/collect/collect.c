@@ -113,7 +113,7 @@ static int read_image(struct collector *c, struct image *image)
 		take_command(c, &rec.header);
 	err = csink_collect_recording(c, image, &rec);
 	image->is_read = !err;
-	csink_recorded_release(&rec);
+	csink_recorded_free(&rec);
 	return err;
 }
 
@@ -164,7 +164,7 @@ static int collect(struct collector *c, const char *run_dir)
 	return err ? err : csink_profile_error(c->p);
 }
 
-static void release(struct collector *c)
+static void free_collector(struct collector *c)
 {
 	uint32_t i;
 
@@ -176,10 +176,10 @@ static void release(struct collector *c)
 		free(c->modules[i].wants);
 	free(c->images);
 	free(c->modules);
-	csink_table_release(&c->module_table);
-	csink_table_release(&c->location_table);
-	csink_table_release(&c->source_table);
-	csink_table_release(&c->line_table);
+	csink_table_free(&c->module_table);
+	csink_table_free(&c->location_table);
+	csink_table_free(&c->source_table);
+	csink_table_free(&c->line_table);
 	free(c->pseudo);
 	free(c->tallies);
 	free(c->spawned);
@@ -246,10 +246,10 @@ int csink_collect_finish(struct collector *c, const char *run_dir, struct csink_
 	int err = collect(c, run_dir);
 
 	if (err)
-		csink_profile_destroy(c->p);
+		csink_profile_free(c->p);
 	else
 		*out = c->p;
-	release(c);
+	free_collector(c);
 	return err;
 }
 

@@ -56,7 +56,7 @@ struct csink_outside {
  * @run_dir  the directory, NULL if there is none; recordings in it that are damaged are skipped, and named in the
  * profile's notes.
  * @outside  may be NULL: environment-only runs have no totals from outside.
- * Returns 0 and *out (csink_profile_destroy it), -ENOENT (no recording there and no outside totals), -ENOMEM or what
+ * Returns 0 and *out (csink_profile_free it), -ENOENT (no recording there and no outside totals), -ENOMEM or what
  * opening gave.
  */
 int csink_collect(const char *run_dir, const struct csink_outside *outside, struct csink_profile **out);

@@ -330,7 +330,7 @@ int csink_frames_open(struct csink_frames *f, struct collector *c, const struct 
 
 void csink_frames_close(struct csink_frames *f)
 {
-	csink_epochs_release(&f->epochs);
+	csink_epochs_free(&f->epochs);
 	free(f->modules);
 	free(f->locations);
 	free(f->cache);

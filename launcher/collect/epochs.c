@@ -95,11 +95,11 @@ int csink_epochs_build(struct csink_epochs *epochs, const struct csink_recorded 
 	}
 	free(modules);
 	if (err)
-		csink_epochs_release(epochs);
+		csink_epochs_free(epochs);
 	return err;
 }
 
-void csink_epochs_release(struct csink_epochs *epochs)
+void csink_epochs_free(struct csink_epochs *epochs)
 {
 	free(epochs->bounds);
 	free(epochs->firsts);

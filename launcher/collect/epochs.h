@@ -19,10 +19,10 @@ struct csink_epochs {
 
 /**
  * Index the modules of a recording, which must outlive the index.
- * Returns 0 (csink_epochs_release it), -ENOMEM, or -E2BIG (more overlaps than any process has: a hostile file).
+ * Returns 0 (csink_epochs_free it), -ENOMEM, or -E2BIG (more overlaps than any process has: a hostile file).
  */
 int csink_epochs_build(struct csink_epochs *epochs, const struct csink_recorded *rec);
-void csink_epochs_release(struct csink_epochs *epochs);
+void csink_epochs_free(struct csink_epochs *epochs);
 
 /**
  * The module at an address: index in rec->modules, or CSINK_NO_MODULE.

@@ -82,7 +82,7 @@ static int parse(struct csink_recorded *rec, size_t file_bytes)
 	return err;
 }
 
-void csink_recorded_release(struct csink_recorded *rec)
+void csink_recorded_free(struct csink_recorded *rec)
 {
 	free(rec->modules);
 	free(rec->threads);
@@ -112,12 +112,12 @@ static int allocate(struct csink_recorded *rec, size_t bytes)
 	return 0;
 }
 
-static int parse_or_release(struct csink_recorded *rec, size_t file_bytes, char *why, size_t why_len)
+static int parse_or_free(struct csink_recorded *rec, size_t file_bytes, char *why, size_t why_len)
 {
 	int err = parse(rec, file_bytes);
 
 	if (err) {
-		csink_recorded_release(rec);
+		csink_recorded_free(rec);
 		return fail(err, why, why_len, "no memory");
 	}
 	return 0;
@@ -136,7 +136,7 @@ int csink_recorded_parse(const void *buf, size_t len, struct csink_recorded *rec
 	if (allocate(rec, bytes))
 		return fail(-ENOMEM, why, why_len, "no memory");
 	memcpy(rec->data, buf, bytes);
-	return parse_or_release(rec, len, why, why_len);
+	return parse_or_free(rec, len, why, why_len);
 }
 
 /* Copy what the file has between two offsets, leaving holes out. Stops quietly where the file ends. */
@@ -212,10 +212,10 @@ static int read_fd(int fd, struct csink_recorded *rec, char *why, size_t why_len
 		return fail(-ENOMEM, why, why_len, "no memory");
 	err = read_data(fd, rec->data, 0, rec->bytes);
 	if (err) {
-		csink_recorded_release(rec);
+		csink_recorded_free(rec);
 		return fail(err, why, why_len, "%s", strerror(-err));
 	}
-	return parse_or_release(rec, st.st_size, why, why_len);
+	return parse_or_free(rec, st.st_size, why, why_len);
 }
 
 int csink_recorded_read(const char *path, struct csink_recorded *rec, char *why, size_t why_len)

@@ -56,7 +56,7 @@ struct csink_recorded {
  * Read a recording. Memory is bounded by a small multiple of the file's data on disk; a damaged entry costs the rest of
  * its extent, which is counted in nr_damaged.
  * @why  receives a phrase for people on error ("not a recording"); may be NULL, then why_len is 0.
- * Returns 0 (csink_recorded_release it), -EBADMSG (no recording, or its header is damaged), -EPROTO (of another
+ * Returns 0 (csink_recorded_free it), -EBADMSG (no recording, or its header is damaged), -EPROTO (of another
  * version), -ENOMEM, or what opening and reading gave. Context: thread.
  */
 int csink_recorded_read(const char *path, struct csink_recorded *rec, char *why, size_t why_len);
@@ -74,6 +74,6 @@ uint32_t csink_recorded_row_at(const struct csink_recorded *rec, csink_ref_t ref
 const struct csink_rec_code *csink_recorded_code_at(const struct csink_recorded *rec, csink_ref_t ref);
 
 /** Free what a successful read or parse allocated. */
-void csink_recorded_release(struct csink_recorded *rec);
+void csink_recorded_free(struct csink_recorded *rec);
 
 #endif

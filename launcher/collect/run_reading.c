@@ -23,7 +23,7 @@ static int is_recording(const struct dirent *entry)
 	return csink_run_directory_is_recording(entry->d_name);
 }
 
-static void release(struct dirent **entries, int nr)
+static void free_entries(struct dirent **entries, int nr)
 {
 	while (nr > 0)
 		free(entries[--nr]);
@@ -46,7 +46,7 @@ static bool share(int fd)
 	return false;
 }
 
-int csink_reading_begin(struct csink_reading *reading, const char *path)
+int csink_reading_open(struct csink_reading *reading, const char *path)
 {
 	struct dirent **entries;
 	int nr, err;
@@ -65,7 +65,7 @@ int csink_reading_begin(struct csink_reading *reading, const char *path)
 		err = reading->names[i] ? 0 : -ENOMEM;
 		reading->nr_names += !err;
 	}
-	release(entries, nr);
+	free_entries(entries, nr);
 	return err;
 }
 
@@ -78,7 +78,7 @@ bool csink_reading_is_whole(const struct csink_reading *reading)
 	for (int i = 0; i < nr && found < reading->nr_names; i++)
 		found += !strcmp(entries[i]->d_name, reading->names[found]);
 	if (nr >= 0)
-		release(entries, nr);
+		free_entries(entries, nr);
 	return found == reading->nr_names;
 }
 
@@ -120,7 +120,7 @@ static bool has_writers(int dir_fd, const char *path)
 		close(beside);
 	}
 	if (nr >= 0)
-		release(entries, nr);
+		free_entries(entries, nr);
 	return found;
 }
 
@@ -130,7 +130,7 @@ int csink_reading_remove(struct csink_reading *reading, const char *path)
 	 * run that still live make profiles of their own when they end. */
 	bool is_ended = getenv(CSINK_ENV_RUN_ENDED);
 
-	/* Until the directory is gone, other readers wait in csink_reading_begin(). */
+	/* Until the directory is gone, other readers wait in csink_reading_open(). */
 	if (flock(reading->fd, LOCK_EX | LOCK_NB) && !is_ended && errno == EWOULDBLOCK)
 		return -EWOULDBLOCK;
 	if (!is_ended && has_writers(reading->fd, path))
@@ -139,7 +139,7 @@ int csink_reading_remove(struct csink_reading *reading, const char *path)
 	return 0;
 }
 
-void csink_reading_end(struct csink_reading *reading)
+void csink_reading_close(struct csink_reading *reading)
 {
 	if (reading->fd >= 0)
 		close(reading->fd);

@@ -18,21 +18,21 @@ struct csink_reading {
 
 /**
  * Begin to read @path. Returns 0, -ENOMEM, -EBUSY (another process has had it locked for 5 s) or -errno of opening it;
- * end it in either case. Context: thread.
+ * close it in either case. Context: thread.
  */
-int csink_reading_begin(struct csink_reading *reading, const char *path);
+int csink_reading_open(struct csink_reading *reading, const char *path);
 
 /** Are all recordings still there that were there at first? If not, what was read is not all. Context: thread. */
 bool csink_reading_is_whole(const struct csink_reading *reading);
 
 /**
  * Remove the recordings of a run that has ended, and the directory with them.
- * @path  what was given to csink_reading_begin().
+ * @path  what was given to csink_reading_open().
  * Returns 0, -EBUSY (a process of the run lives: everything is kept) or -EWOULDBLOCK (kept for its launcher, or for
  * another reader). Context: thread.
  */
 int csink_reading_remove(struct csink_reading *reading, const char *path);
 
-void csink_reading_end(struct csink_reading *reading);
+void csink_reading_close(struct csink_reading *reading);
 
 #endif

@@ -136,10 +136,10 @@ int csink_gate_baseline_read(const char *path, struct csink_gate_data *data, str
 	return err;
 }
 
-void csink_gate_baseline_release(struct csink_gate_baseline *baseline)
+void csink_gate_baseline_free(struct csink_gate_baseline *baseline)
 {
-	csink_profile_destroy(baseline->profile);
-	csink_gate_fingerprint_release(&baseline->print);
+	csink_profile_free(baseline->profile);
+	csink_gate_fingerprint_free(&baseline->print);
 }
 
 /* ---- writing ---- */

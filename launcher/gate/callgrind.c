@@ -304,7 +304,7 @@ static int run_wrapped(struct csink_gate_series *series, struct csink_gate_run *
 		snprintf(series->error, sizeof(series->error), "valgrind: %s", outcome.why);
 	else
 		err = csink_gate_check(series, &outcome, "a run under valgrind");
-	csink_gate_outcome_release(&outcome);
+	csink_gate_outcome_free(&outcome);
 	if (!err)
 		err = read_directory(series, directory, run);
 	index = csink_gate_metric_find(series->data, "instructions", "instructions", "count");

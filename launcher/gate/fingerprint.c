@@ -156,7 +156,7 @@ int csink_gate_fingerprint_take(struct csink_gate_fingerprint *print, char *cons
 	return is_complete(print) ? 0 : -ENOMEM;
 }
 
-void csink_gate_fingerprint_release(struct csink_gate_fingerprint *print)
+void csink_gate_fingerprint_free(struct csink_gate_fingerprint *print)
 {
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(parts); i++)
 		free(*part_of(print, &parts[i]));

@@ -32,7 +32,7 @@ struct csink_gate_fingerprint {
 	uint32_t nr_libraries;
 };
 
-/** Of this machine, and the command. Returns 0 or -ENOMEM; release it in either case. */
+/** Of this machine, and the command. Returns 0 or -ENOMEM; free it in either case. */
 int csink_gate_fingerprint_take(struct csink_gate_fingerprint *print, char *const *argv,
 				const struct csink_gate_runner *runner, bool simulate);
 
@@ -40,9 +40,9 @@ int csink_gate_fingerprint_take(struct csink_gate_fingerprint *print, char *cons
  */
 int csink_gate_fingerprint_learn(struct csink_gate_fingerprint *print, const char *engine,
 				 const struct csink_gate_placement *placement);
-void csink_gate_fingerprint_release(struct csink_gate_fingerprint *print);
+void csink_gate_fingerprint_free(struct csink_gate_fingerprint *print);
 
-/** From and to the comments of a profile. Reading returns 0 or -ENOMEM; release it in either case. */
+/** From and to the comments of a profile. Reading returns 0 or -ENOMEM; free it in either case. */
 int csink_gate_fingerprint_read(struct csink_gate_fingerprint *print, const struct csink_profile *profile);
 void csink_gate_fingerprint_write(const struct csink_gate_fingerprint *print, struct csink_profile *profile);
 

@@ -49,7 +49,7 @@ struct csink_gate_run *csink_gate_run_add(struct csink_gate_data *data, enum csi
 /** The index of a metric, which is made if there is none; -ENOSPC. */
 int csink_gate_metric_find(struct csink_gate_data *data, const char *name, const char *title, const char *unit);
 
-void csink_gate_data_release(struct csink_gate_data *data);
+void csink_gate_data_free(struct csink_gate_data *data);
 
 /** After runs were taken: what was known by its place in a module of which there is another build now becomes one
  * function, in all runs. Returns 0 or -ENOMEM. places.c */
@@ -134,10 +134,10 @@ struct csink_gate_verdicts {
  * Judge all that is there.
  * @level  what this look may spend of rules->alpha (csink_gate_looks_level), so that looking again and again does not
  *         find something by chance in the end; 0: all of it, since this is the only look.
- * Returns 0 (csink_gate_verdicts_release them), -ENOMEM, or -ENODATA (a side has no runs).
+ * Returns 0 (csink_gate_verdicts_free them), -ENOMEM, or -ENODATA (a side has no runs).
  */
 int csink_gate_judge(const struct csink_gate_data *data, const struct csink_gate_rules *rules, double level,
 		     struct csink_gate_verdicts *out);
-void csink_gate_verdicts_release(struct csink_gate_verdicts *verdicts);
+void csink_gate_verdicts_free(struct csink_gate_verdicts *verdicts);
 
 #endif

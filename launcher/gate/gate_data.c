@@ -47,11 +47,11 @@ int csink_gate_metric_find(struct csink_gate_data *data, const char *name, const
 	return (int)data->nr_metrics++;
 }
 
-void csink_gate_data_release(struct csink_gate_data *data)
+void csink_gate_data_free(struct csink_gate_data *data)
 {
 	for (uint32_t i = 0; i < data->nr_runs; i++)
-		csink_gate_weights_release(&data->runs[i].weights);
+		csink_gate_weights_free(&data->runs[i].weights);
 	free(data->runs);
-	csink_gate_functions_release(&data->functions);
+	csink_gate_functions_free(&data->functions);
 	memset(data, 0, sizeof(*data));
 }

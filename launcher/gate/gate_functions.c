@@ -11,7 +11,7 @@
 #include "launcher/base/hash.h"
 #include "launcher/profile/rows.h"
 
-void csink_gate_functions_release(struct csink_gate_functions *functions)
+void csink_gate_functions_free(struct csink_gate_functions *functions)
 {
 	for (uint32_t i = 0; i < functions->nr; i++) {
 		free(functions->all[i].name);
@@ -20,9 +20,9 @@ void csink_gate_functions_release(struct csink_gate_functions *functions)
 	}
 	free(functions->all);
 	free(functions->edges);
-	csink_table_release(&functions->names);
-	csink_table_release(&functions->calls);
-	csink_table_release(&functions->interpreted);
+	csink_table_free(&functions->names);
+	csink_table_free(&functions->calls);
+	csink_table_free(&functions->interpreted);
 	for (uint32_t i = 0; i < functions->nr_modules; i++) {
 		free(functions->modules[i].name);
 		free(functions->modules[i].id);
@@ -33,7 +33,7 @@ void csink_gate_functions_release(struct csink_gate_functions *functions)
 	memset(functions, 0, sizeof(*functions));
 }
 
-void csink_gate_weights_release(struct csink_gate_weights *weights)
+void csink_gate_weights_free(struct csink_gate_weights *weights)
 {
 	free(weights->self);
 	free(weights->total);

@@ -59,8 +59,8 @@ struct csink_gate_weights {
 };
 
 /** All zero is an empty table. */
-void csink_gate_functions_release(struct csink_gate_functions *functions);
-void csink_gate_weights_release(struct csink_gate_weights *weights);
+void csink_gate_functions_free(struct csink_gate_functions *functions);
+void csink_gate_weights_free(struct csink_gate_weights *weights);
 
 /**
  * Add up the samples of a profile by function.

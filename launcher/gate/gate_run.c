@@ -81,7 +81,7 @@ int csink_gate_runner_init(struct csink_gate_runner *runner, char *why, size_t w
 	return -ECANCELED;
 }
 
-void csink_gate_runner_fini(struct csink_gate_runner *runner)
+void csink_gate_runner_free(struct csink_gate_runner *runner)
 {
 	csink_reservation_end(&runner->reservation);
 }
@@ -239,10 +239,10 @@ int csink_gate_run(struct csink_gate_runner *runner, char **argv, uint32_t paddi
 	return err;
 }
 
-void csink_gate_outcome_release(struct csink_gate_outcome *outcome)
+void csink_gate_outcome_free(struct csink_gate_outcome *outcome)
 {
 	csink_outside_free(&outcome->outside);
-	csink_profile_destroy(outcome->profile);
+	csink_profile_free(outcome->profile);
 	outcome->profile = NULL;
 }
 

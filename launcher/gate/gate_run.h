@@ -51,7 +51,7 @@ struct csink_gate_outcome {
  * Returns 0 or -errno.
  */
 int csink_gate_runner_init(struct csink_gate_runner *runner, char *why, size_t why_size);
-void csink_gate_runner_fini(struct csink_gate_runner *runner);
+void csink_gate_runner_free(struct csink_gate_runner *runner);
 
 /**
  * Run a command once.
@@ -61,7 +61,7 @@ void csink_gate_runner_fini(struct csink_gate_runner *runner);
  */
 int csink_gate_run(struct csink_gate_runner *runner, char **argv, uint32_t padding, bool profile,
 		   struct csink_gate_outcome *outcome);
-void csink_gate_outcome_release(struct csink_gate_outcome *outcome);
+void csink_gate_outcome_free(struct csink_gate_outcome *outcome);
 
 /** The signal that was sent to end this gate; 0: none. Once set, it stays. @outcome of the command that ran meanwhile;
  * may be NULL. */

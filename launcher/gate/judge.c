@@ -369,13 +369,13 @@ int csink_gate_judge(const struct csink_gate_data *data, const struct csink_gate
 		free(judge.sums[side]);
 	}
 	free(judge.is_reference);
-	csink_gate_versions_release(&view);
+	csink_gate_versions_free(&view);
 	if (err)
-		csink_gate_verdicts_release(out);
+		csink_gate_verdicts_free(out);
 	return err;
 }
 
-void csink_gate_verdicts_release(struct csink_gate_verdicts *verdicts)
+void csink_gate_verdicts_free(struct csink_gate_verdicts *verdicts)
 {
 	for (uint32_t i = 0; i < verdicts->nr_rows; i++)
 		free(verdicts->rows[i].note);

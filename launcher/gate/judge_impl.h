@@ -43,11 +43,11 @@ uint32_t csink_judge_more_runs(const struct judge *judge, const struct csink_gat
 /**
  * Figures in which interpreted functions that both sides have are one each, in the same table: the entry of the new
  * side.
- * @view  shares with data what is not changed. Release it with csink_gate_versions_release(), while data is there.
+ * @view  shares with data what is not changed. Release it with csink_gate_versions_free(), while data is there.
  * Returns 0 or -ENOMEM. versions.c
  */
 int csink_gate_versions_join(const struct csink_gate_data *data, struct csink_gate_data *view);
-void csink_gate_versions_release(struct csink_gate_data *view);
+void csink_gate_versions_free(struct csink_gate_data *view);
 
 /** Judge every function that has the minimum share, behind the rows that there are. Returns 0 or -ENOMEM. */
 int csink_judge_functions(struct judge *judge);

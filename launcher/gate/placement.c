@@ -65,7 +65,7 @@ int csink_gate_placement_learn(struct csink_gate_placement *placement, int side,
 	return err;
 }
 
-void csink_gate_placement_release(struct csink_gate_placement *placement)
+void csink_gate_placement_free(struct csink_gate_placement *placement)
 {
 	for (uint32_t i = 0; i < placement->nr; i++)
 		free(placement->files[i].path);

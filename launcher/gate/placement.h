@@ -55,6 +55,6 @@ const char *csink_gate_placement_kept(const struct csink_gate_placement *placeme
 /** Have two files the same name, versions of a library apart (libz.so.1.2 and libz.so.1.3)? */
 bool csink_gate_same_library(const char *left, const char *right);
 
-void csink_gate_placement_release(struct csink_gate_placement *placement);
+void csink_gate_placement_free(struct csink_gate_placement *placement);
 
 #endif

@@ -130,7 +130,7 @@ static int look(struct csink_gate_series *series, uint32_t made)
 				"no open question would likely have been settled in the %.0f s that were left "
 				"(--max-time)",
 				fmax(left_ns, 0) / 1e9);
-	csink_gate_verdicts_release(&verdicts);
+	csink_gate_verdicts_free(&verdicts);
 	return err;
 }
 
@@ -233,11 +233,11 @@ int csink_gate_series_make(struct csink_gate_series *series)
 	return err;
 }
 
-void csink_gate_series_release(struct csink_gate_series *series)
+void csink_gate_series_free(struct csink_gate_series *series)
 {
 	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++)
-		csink_profile_destroy(series->kept[side]);
-	csink_gate_placement_release(&series->placement);
+		csink_profile_free(series->kept[side]);
+	csink_gate_placement_free(&series->placement);
 	for (uint32_t i = 0; i < series->nr_notes; i++)
 		free(series->notes[i]);
 }

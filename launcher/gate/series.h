@@ -50,7 +50,7 @@ struct csink_gate_series {
  * Returns 0, -EINTR (signal), -ECHILD (a command failed: error), or another -errno (error).
  */
 int csink_gate_series_make(struct csink_gate_series *series);
-void csink_gate_series_release(struct csink_gate_series *series);
+void csink_gate_series_free(struct csink_gate_series *series);
 
 /** One run of a side, with its hooks; its result is added to the data. number: counted from 0 on its side; < 0 is a
  * warm-up, which leaves nothing. Returns as csink_gate_series_make. turn.c, for series.c. */

@@ -186,6 +186,6 @@ int csink_gate_take(struct csink_gate_functions *functions, const struct csink_p
 	free(take.of_location);
 	free(take.seen);
 	if (err)
-		csink_gate_weights_release(weights);
+		csink_gate_weights_free(weights);
 	return err;
 }

@@ -155,7 +155,7 @@ static int run_hook(struct csink_gate_series *series, char *hook, const char *op
 		snprintf(series->error, sizeof(series->error), "%s: %s", who, outcome.why);
 	else
 		err = csink_gate_check(series, &outcome, who);
-	csink_gate_outcome_release(&outcome);
+	csink_gate_outcome_free(&outcome);
 	unsetenv("COUNTERSINK_SIDE");
 	return err;
 }
@@ -208,7 +208,7 @@ static int run_measured(struct csink_gate_series *series, enum csink_gate_side s
 		err = take(series, side, number, &outcome, own_rss_bytes);
 	if (err == -ENOMEM)
 		snprintf(series->error, sizeof(series->error), "%s: not enough memory for its figures", who);
-	csink_gate_outcome_release(&outcome);
+	csink_gate_outcome_free(&outcome);
 	return err;
 }
 

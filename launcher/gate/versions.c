@@ -153,15 +153,15 @@ int csink_gate_versions_join(const struct csink_gate_data *data, struct csink_ga
 	free(j.file);
 	free(j.to);
 	if (err)
-		csink_gate_versions_release(view);
+		csink_gate_versions_free(view);
 	return err;
 }
 
-void csink_gate_versions_release(struct csink_gate_data *view)
+void csink_gate_versions_free(struct csink_gate_data *view)
 {
 	for (uint32_t i = 0; i < view->nr_runs; i++)
-		csink_gate_weights_release(&view->runs[i].weights);
+		csink_gate_weights_free(&view->runs[i].weights);
 	free(view->runs);
 	free(view->functions.edges);
-	csink_table_release(&view->functions.calls);
+	csink_table_free(&view->functions.calls);
 }

@@ -47,7 +47,7 @@ struct csink_calltree *csink_calltree_create(void)
 	if (tree->build)
 		tree->build->strings = csink_profile_create();
 	if (!tree->build || !tree->nodes || !tree->build->strings) {
-		csink_calltree_destroy(tree);
+		csink_calltree_free(tree);
 		return NULL;
 	}
 	tree->build->cap_nodes = 64;
@@ -55,15 +55,15 @@ struct csink_calltree *csink_calltree_create(void)
 	return tree;
 }
 
-void csink_calltree_destroy(struct csink_calltree *tree)
+void csink_calltree_free(struct csink_calltree *tree)
 {
 	if (!tree)
 		return;
 	if (tree->build) {
-		csink_profile_destroy(tree->build->strings);
+		csink_profile_free(tree->build->strings);
 		free(tree->build->keys);
-		csink_table_release(&tree->build->frame_table);
-		csink_table_release(&tree->build->node_table);
+		csink_table_free(&tree->build->frame_table);
+		csink_table_free(&tree->build->node_table);
 	}
 	free(tree->build);
 	free(tree->frames);
@@ -281,14 +281,14 @@ int csink_calltree_map(struct csink_calltree *tree, const struct csink_profile *
 	}
 	if (!err)
 		mark_pseudo(&a);
-	csink_interpreted_release(&own);
+	csink_interpreted_free(&own);
 	free(a.signatures);
 	if (err)
-		csink_frame_map_release(map);
+		csink_frame_map_free(map);
 	return err;
 }
 
-void csink_frame_map_release(struct csink_frame_map *map)
+void csink_frame_map_free(struct csink_frame_map *map)
 {
 	free(map->spans);
 	free(map->ids);
@@ -305,7 +305,7 @@ int csink_calltree_add(struct csink_calltree *tree, const struct csink_profile *
 	if (err)
 		return err;
 	err = add_stacks(&a, nodes);
-	csink_frame_map_release(&map);
+	csink_frame_map_free(&map);
 	return err;
 }
 
@@ -321,7 +321,7 @@ int csink_calltree_build(struct csink_calltree **tree, const struct csink_profil
 	if (!err)
 		err = csink_calltree_finish(*tree, &order);
 	if (err) {
-		csink_calltree_destroy(*tree);
+		csink_calltree_free(*tree);
 		*tree = NULL;
 		return err;
 	}

@@ -45,9 +45,9 @@ struct csink_calltree {
 	struct csink_calltree_private *build; /* its own */
 };
 
-/** Returns an empty tree (csink_calltree_destroy it), or NULL without memory. */
+/** Returns an empty tree (csink_calltree_free it), or NULL without memory. */
 struct csink_calltree *csink_calltree_create(void);
-void csink_calltree_destroy(struct csink_calltree *tree);
+void csink_calltree_free(struct csink_calltree *tree);
 
 /* The frames of a profile's locations: ids[spans[location].first] is the innermost one. Where a location has lines,
  * there is a frame for each. */
@@ -60,10 +60,10 @@ struct csink_frame_map {
 
 /**
  * Add the functions of a profile alone, which must live until the map is there.
- * Returns 0 (csink_frame_map_release it) or -ENOMEM.
+ * Returns 0 (csink_frame_map_free it) or -ENOMEM.
  */
 int csink_calltree_map(struct csink_calltree *tree, const struct csink_profile *p, struct csink_frame_map *map);
-void csink_frame_map_release(struct csink_frame_map *map);
+void csink_frame_map_free(struct csink_frame_map *map);
 
 /**
  * Add the stacks of a profile, which must live as long as this call.
@@ -81,7 +81,7 @@ int csink_calltree_add(struct csink_calltree *tree, const struct csink_profile *
 int csink_calltree_finish(struct csink_calltree *tree, uint32_t **order);
 
 /**
- * The finished tree of one profile: *tree (csink_calltree_destroy it), and the node of each of its stacks in nodes.
+ * The finished tree of one profile: *tree (csink_calltree_free it), and the node of each of its stacks in nodes.
  * Returns 0 or -ENOMEM.
  */
 int csink_calltree_build(struct csink_calltree **tree, const struct csink_profile *p, uint32_t *nodes);

@@ -238,9 +238,9 @@ int csink_export_callgrind(FILE *out, const struct csink_profile *p, uint32_t ty
 	struct callgrind c = {.out = out, .p = p};
 	int err = export(&c, CSINK_MIN(type, CSINK_MAX(p->nr_types, 1) - 1));
 
-	csink_frame_map_release(&c.map);
-	csink_calltree_destroy(c.tree);
-	csink_profile_destroy(c.costs);
+	csink_frame_map_free(&c.map);
+	csink_calltree_free(c.tree);
+	csink_profile_free(c.costs);
 	free(c.stamps);
 	free(c.named);
 	free(c.steps);

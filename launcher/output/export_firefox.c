@@ -138,7 +138,7 @@ static void take_thread(struct firefox *f, const struct csink_thread *thread)
 
 	memset(f->stack_of_node, 0xff, f->tree->nr_nodes * sizeof(*f->stack_of_node));
 	memset(f->func_of_frame, 0xff, f->tree->nr_frames * sizeof(*f->func_of_frame));
-	csink_table_release(&f->module_table);
+	csink_table_free(&f->module_table);
 	f->nr_stacks = f->nr_funcs = f->nr_modules = 0;
 	for (uint32_t i = 0; i < thread->nr_rows; i++)
 		take_node(f, f->nodes[f->p->samples[row[i].sample].stack]);
@@ -386,9 +386,9 @@ int csink_export_firefox(FILE *out, const struct csink_profile *p, uint32_t type
 	struct firefox f = {.out = out, .p = p, .type = type};
 	int err = type < p->nr_types ? export(&f) : -ENOENT;
 
-	csink_threads_release(&f.threads);
-	csink_calltree_destroy(f.tree);
-	csink_profile_destroy(f.texts);
+	csink_threads_free(&f.threads);
+	csink_calltree_free(f.tree);
+	csink_profile_free(f.texts);
 	free(f.nodes);
 	free(f.stack_of_node);
 	free(f.func_of_frame);
@@ -399,6 +399,6 @@ int csink_export_firefox(FILE *out, const struct csink_profile *p, uint32_t type
 	free(f.sources);
 	free(f.source_of);
 	free(f.files);
-	csink_table_release(&f.module_table);
+	csink_table_free(&f.module_table);
 	return err;
 }

@@ -111,8 +111,8 @@ int csink_export_folded(FILE *out, const struct csink_profile *p, uint32_t type)
 	struct folding f = {.out = out, .p = p};
 	int err = type < p->nr_types ? fold(&f, type) : 0;
 
-	csink_threads_release(&f.threads);
-	csink_calltree_destroy(f.tree);
+	csink_threads_free(&f.threads);
+	csink_calltree_free(f.tree);
 	free(f.nodes);
 	free(f.lines);
 	free(f.path);

@@ -393,6 +393,6 @@ int csink_export_perf(FILE *out, const struct csink_profile *p, uint32_t type)
 	free(e.processes);
 	free(e.objects);
 	free(e.symbols);
-	csink_threads_release(&e.threads);
+	csink_threads_free(&e.threads);
 	return err;
 }

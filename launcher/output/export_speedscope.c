@@ -160,8 +160,8 @@ int csink_export_speedscope(FILE *out, const struct csink_profile *p, uint32_t t
 	struct speedscope s = {.out = out, .p = p};
 	int err = export(&s, CSINK_MIN(type, CSINK_MAX(p->nr_types, 1) - 1));
 
-	csink_threads_release(&s.threads);
-	csink_calltree_destroy(s.tree);
+	csink_threads_free(&s.threads);
+	csink_calltree_free(s.tree);
 	free(s.nodes);
 	free(s.path);
 	return err;

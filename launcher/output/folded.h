@@ -14,7 +14,7 @@ struct csink_profile;
  * Read folded stacks from memory. The one type is "samples"; functions have a name and nothing else. Lines that are
  * empty or begin with '#' say nothing.
  * @why  receives a phrase for people on error: "line 3 does not end in a number"; may be NULL, then why_len is 0.
- * Returns 0 and *out (csink_profile_destroy it), -EBADMSG or -ENOMEM. Context: thread.
+ * Returns 0 and *out (csink_profile_free it), -EBADMSG or -ENOMEM. Context: thread.
  */
 int csink_folded_parse(const void *buf, size_t len, struct csink_profile **out, char *why, size_t why_len);
 

@@ -149,7 +149,7 @@ int csink_folded_parse(const void *buf, size_t len, struct csink_profile **out, 
 	free(r.stack);
 	free(r.locations);
 	if (err)
-		csink_profile_destroy(r.p);
+		csink_profile_free(r.p);
 	else
 		*out = r.p;
 	return err;

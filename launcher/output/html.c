@@ -266,7 +266,7 @@ static int put_frames(struct data *d)
 		put_text(d, NULL, texts->strings[i].text);
 	}
 	fputs("],\n", d->out);
-	csink_profile_destroy(texts);
+	csink_profile_free(texts);
 	return 0;
 }
 
@@ -363,12 +363,12 @@ static int write_data(FILE *out, const struct page *page)
 
 	if (!err)
 		err = put_all(&d);
-	csink_calltree_destroy(d.tree);
-	csink_interpreted_release(&d.interpreted);
+	csink_calltree_free(d.tree);
+	csink_interpreted_free(&d.interpreted);
 	free(d.nodes[0]);
 	free(d.nodes[1]);
-	csink_threads_release(&d.threads[0]);
-	csink_threads_release(&d.threads[1]);
+	csink_threads_free(&d.threads[0]);
+	csink_threads_free(&d.threads[1]);
 	free(d.rows);
 	return err;
 }

@@ -24,7 +24,7 @@ int csink_pprof_write_fd(const struct csink_profile *p, int fd);
 
 /**
  * Read a profile, gzipped or plain; folded stacks (folded.h) too, which are text. why (may be NULL, then why_len is 0)
- * receives a phrase for people on error: "truncated gzip stream". Returns 0 and *out (csink_profile_destroy it),
+ * receives a phrase for people on error: "truncated gzip stream". Returns 0 and *out (csink_profile_free it),
  * -EBADMSG (no pprof profile, damaged, or unreasonably large when unpacked), -ENOMEM, or what opening gave.
  */
 int csink_pprof_read(const char *path, struct csink_profile **out, char *why, size_t why_len);

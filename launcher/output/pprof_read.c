@@ -457,7 +457,7 @@ int csink_pprof_parse_plain(const void *buf, size_t len, struct csink_profile **
 	free(r.functions.all);
 	free(r.locations.all);
 	if (err)
-		csink_profile_destroy(r.p);
+		csink_profile_free(r.p);
 	else
 		*out = r.p;
 	return err;

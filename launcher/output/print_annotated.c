@@ -431,6 +431,6 @@ int csink_report_annotate(FILE *out, const struct csink_profile *p, const struct
 		fflush(out);
 		print_code(&a);
 	}
-	csink_annotation_release(&a.data);
+	csink_annotation_free(&a.data);
 	return csink_report_flush(out);
 }

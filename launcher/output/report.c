@@ -110,6 +110,6 @@ int csink_report_print(FILE *out, const struct csink_profile *p, const struct cs
 		print_shell_word(out, o->file);
 		fputc('\n', out);
 	}
-	csink_report_table_release(&r.table);
+	csink_report_table_free(&r.table);
 	return err ? err : csink_report_flush(out);
 }

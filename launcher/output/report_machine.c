@@ -92,7 +92,7 @@ int csink_report_json(FILE *out, const struct csink_profile *p, const struct csi
 	}
 	csink_json_close(&json, ']');
 	csink_json_close(&json, '}');
-	csink_report_table_release(&table);
+	csink_report_table_free(&table);
 	return csink_report_flush(out);
 }
 
@@ -108,7 +108,7 @@ int csink_report_tree_json(FILE *out, const struct csink_profile *p, const struc
 		return err;
 	err = csink_tree_build(&tree, p, rows, p->default_type, callers);
 	if (err) {
-		csink_report_table_release(&table);
+		csink_report_table_free(&table);
 		return err;
 	}
 	errno = 0;
@@ -129,8 +129,8 @@ int csink_report_tree_json(FILE *out, const struct csink_profile *p, const struc
 	}
 	csink_json_close(&json, ']');
 	csink_json_close(&json, '}');
-	csink_tree_release(&tree);
-	csink_report_table_release(&table);
+	csink_tree_free(&tree);
+	csink_report_table_free(&table);
 	return csink_report_flush(out);
 }
 
@@ -174,7 +174,7 @@ int csink_report_csv(FILE *out, const struct csink_profile *p, const struct csin
 		}
 		fputc('\n', out);
 	}
-	csink_report_table_release(&table);
+	csink_report_table_free(&table);
 	return csink_report_flush(out);
 }
 
@@ -197,6 +197,6 @@ int csink_report_tree_csv(FILE *out, const struct csink_profile *p, const struct
 		csink_text_put_csv(out, csink_base_name(rows->keys[node->row].module));
 		fprintf(out, ",%" PRId64 ",%" PRId64 "\n", node->self, node->total);
 	}
-	csink_tree_release(&tree);
+	csink_tree_free(&tree);
 	return csink_report_flush(out);
 }

@@ -226,7 +226,7 @@ static int print_by(struct printer *r, int type, const char *before, const char 
 
 	if (type < 0 || type == (int)r->p->default_type || !r->table.sums[type])
 		return 0;
-	csink_report_table_release(&r->table);
+	csink_report_table_free(&r->table);
 	err = csink_report_table_build_by(&r->table, r->p, (uint32_t)type, r->o->by);
 	if (err)
 		return err;

@@ -178,11 +178,11 @@ int csink_report_table_build_by(struct csink_report_table *table, const struct c
 
 	memset(table, 0, sizeof(*table));
 	err = build(&b, by);
-	csink_rows_release(&b.rows);
+	csink_rows_free(&b.rows);
 	free(b.sums);
 	free(b.are_pseudo);
 	if (err)
-		csink_report_table_release(table);
+		csink_report_table_free(table);
 	return err;
 }
 
@@ -191,7 +191,7 @@ int csink_report_table_build(struct csink_report_table *table, const struct csin
 	return csink_report_table_build_by(table, p, type, CSINK_BY_FUNCTION);
 }
 
-void csink_report_table_release(struct csink_report_table *table)
+void csink_report_table_free(struct csink_report_table *table)
 {
 	uint32_t i;
 

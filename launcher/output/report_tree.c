@@ -223,8 +223,8 @@ int csink_report_tree_print(FILE *out, const struct csink_profile *p, const stru
 		t.scale = csink_scale_for(t.whole, csink_profile_text(p, p->types[p->default_type].unit));
 		fputc('\n', out);
 		err = print_tree(&t);
-		csink_tree_release(&tree);
+		csink_tree_free(&tree);
 	}
-	csink_report_table_release(&r.table);
+	csink_report_table_free(&r.table);
 	return err ? err : csink_report_flush(out);
 }

@@ -120,9 +120,9 @@ int csink_threads_build(struct csink_threads *t, const struct csink_profile *p)
 	*t = (struct csink_threads){.first_ns = CSINK_NO_TIME, .last_ns = CSINK_NO_TIME};
 	t->rows = calloc(CSINK_MAX(p->nr_samples, 1), sizeof(*t->rows));
 	err = known && t->rows ? read_samples(t, p, known) : -ENOMEM;
-	csink_profile_destroy(known);
+	csink_profile_free(known);
 	if (err) {
-		csink_threads_release(t);
+		csink_threads_free(t);
 		return err;
 	}
 	qsort(t->rows, t->nr_rows, sizeof(*t->rows), compare_rows);
@@ -134,7 +134,7 @@ int csink_threads_build(struct csink_threads *t, const struct csink_profile *p)
 	return 0;
 }
 
-void csink_threads_release(struct csink_threads *t)
+void csink_threads_free(struct csink_threads *t)
 {
 	free(t->threads);
 	free(t->rows);

@@ -27,9 +27,9 @@ struct csink_threads {
 	int64_t first_ns, last_ns; /* of those that are known; CSINK_NO_TIME if none is */
 };
 
-/** Returns 0 (csink_threads_release it) or -ENOMEM. */
+/** Returns 0 (csink_threads_free it) or -ENOMEM. */
 int csink_threads_build(struct csink_threads *t, const struct csink_profile *p);
-void csink_threads_release(struct csink_threads *t);
+void csink_threads_free(struct csink_threads *t);
 
 /** "worker 123 of redis-server 120", or what is known of it. */
 void csink_thread_describe(const struct csink_thread *thread, char *out, size_t size);

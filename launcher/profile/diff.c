@@ -149,7 +149,7 @@ static int count_side(struct csink_diff *diff, struct csink_profile *keys, const
 		add(diff->sums, side, csink_profile_values(p, i)[type]);
 	if (!err)
 		err = of_stacks ? count_stacks(&c) : count_rows(&c);
-	csink_rows_release(&c.rows);
+	csink_rows_free(&c.rows);
 	free(c.ours);
 	free(c.stamps);
 	free(c.text);
@@ -220,22 +220,22 @@ int csink_diff_build(struct csink_diff *diff, const struct csink_profile *const 
 		err = -ENOMEM;
 	for (i = 0; i < 2 && !err; i++)
 		err = count_side(diff, keys, p[i], &found, i, types[i], by, of_stacks);
-	csink_interpreted_release(&found);
+	csink_interpreted_free(&found);
 	if (!err)
 		err = normalise(diff, p, per, why, why_len);
 	else
 		snprintf(why, why_len, "no memory");
-	csink_profile_destroy(keys);
+	csink_profile_free(keys);
 	if (err)
-		csink_diff_release(diff);
+		csink_diff_free(diff);
 	else if (diff->nr_rows)
 		qsort_r(diff->rows, diff->nr_rows, sizeof(*diff->rows), compare_rows, diff);
 	return err;
 }
 
-void csink_diff_release(struct csink_diff *diff)
+void csink_diff_free(struct csink_diff *diff)
 {
 	free(diff->rows);
-	csink_profile_destroy(diff->names);
+	csink_profile_free(diff->names);
 	*diff = (struct csink_diff){0};
 }

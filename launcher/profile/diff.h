@@ -39,11 +39,11 @@ extern const char *const csink_per_words[CSINK_NR_PERS];
  *             of interpreted functions, those that csink_match_places() matches
  * @of_stacks  whole stacks of such rows instead
  * @why        receives a line for people on error.
- * Returns 0 (csink_diff_release it), -ENODATA (what to normalise by is not known), or -ENOMEM. Context: thread.
+ * Returns 0 (csink_diff_free it), -ENODATA (what to normalise by is not known), or -ENOMEM. Context: thread.
  */
 int csink_diff_build(struct csink_diff *diff, const struct csink_profile *const p[2], const uint32_t types[2],
 		     enum csink_by by, bool of_stacks, enum csink_diff_per per, char *why, size_t why_len);
-void csink_diff_release(struct csink_diff *diff);
+void csink_diff_free(struct csink_diff *diff);
 
 /** The normalised change of a row's self. */
 static inline double csink_diff_change(const struct csink_diff *diff, const struct csink_diff_row *row)

@@ -101,7 +101,7 @@ static int apply(struct work *w, const char *option, const char *pattern, enum c
 	}
 	if (!err)
 		judge(w, &rows, matches, wanted);
-	csink_rows_release(&rows);
+	csink_rows_free(&rows);
 	free(matches);
 	regfree(&regex);
 	return err;

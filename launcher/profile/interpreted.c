@@ -177,15 +177,15 @@ int csink_interpreted_build(struct csink_interpreted *found, const struct csink_
 	free(b.same);
 	free(b.file);
 	if (err)
-		csink_interpreted_release(found);
+		csink_interpreted_free(found);
 	return err;
 }
 
-void csink_interpreted_release(struct csink_interpreted *found)
+void csink_interpreted_free(struct csink_interpreted *found)
 {
 	free(found->of[0]);
 	free(found->of[1]);
 	free(found->all);
-	csink_profile_destroy(found->names);
+	csink_profile_free(found->names);
 	*found = (struct csink_interpreted){0};
 }

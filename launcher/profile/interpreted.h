@@ -25,10 +25,10 @@ struct csink_interpreted {
 
 /**
  * Find them in nr (1 or 2) profiles.
- * Returns 0 (csink_interpreted_release it) or -ENOMEM. Context: thread.
+ * Returns 0 (csink_interpreted_free it) or -ENOMEM. Context: thread.
  */
 int csink_interpreted_build(struct csink_interpreted *found, const struct csink_profile *const *profiles, uint32_t nr);
-void csink_interpreted_release(struct csink_interpreted *found);
+void csink_interpreted_free(struct csink_interpreted *found);
 
 /** Does a function, at a location of that mapping, have its source file as its module? */
 static inline bool csink_is_interpreted(const struct csink_profile *p, uint32_t mapping, uint32_t function)

@@ -33,18 +33,18 @@ struct csink_merge *csink_merge_create(bool keep_ids)
 	m->facts = csink_profile_create();
 	if (m->sum && m->mapping_keys && m->location_keys && m->facts)
 		return m;
-	csink_merge_destroy(m);
+	csink_merge_free(m);
 	return NULL;
 }
 
-void csink_merge_destroy(struct csink_merge *m)
+void csink_merge_free(struct csink_merge *m)
 {
 	if (!m)
 		return;
-	csink_profile_destroy(m->sum);
-	csink_profile_destroy(m->mapping_keys);
-	csink_profile_destroy(m->location_keys);
-	csink_profile_destroy(m->facts);
+	csink_profile_free(m->sum);
+	csink_profile_free(m->mapping_keys);
+	csink_profile_free(m->location_keys);
+	csink_profile_free(m->facts);
 	free(m);
 }
 

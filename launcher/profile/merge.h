@@ -21,12 +21,12 @@ struct csink_merge;
  * Returns NULL without memory.
  */
 struct csink_merge *csink_merge_create(bool keep_ids);
-void csink_merge_destroy(struct csink_merge *m);
+void csink_merge_free(struct csink_merge *m);
 
 /** Add a profile, which is not needed afterwards. Returns 0 or -ENOMEM. Context: thread. */
 int csink_merge_add(struct csink_merge *m, const struct csink_profile *p);
 
-/** Make the profile of all that were added. Returns 0 and *out (csink_profile_destroy it), or -ENOMEM. */
+/** Make the profile of all that were added. Returns 0 and *out (csink_profile_free it), or -ENOMEM. */
 int csink_merge_finish(struct csink_merge *m, struct csink_profile **out);
 
 /**

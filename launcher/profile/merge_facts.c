@@ -136,7 +136,7 @@ static int tidy(struct csink_merge *m)
 	}
 	m->facts = facts;
 	i = csink_profile_error(facts) ? 1 : 0;
-	csink_profile_destroy(old);
+	csink_profile_free(old);
 	return i ? -ENOMEM : 0;
 }
 

@@ -39,9 +39,9 @@ struct csink_merge_ranks {
 	struct csink_ranks strings, mappings, functions, locations, stacks, labels, samples, types;
 };
 
-/** Order the parts of a sum. Returns 0 or -ENOMEM; csink_merge_ranks_release it in any case. */
+/** Order the parts of a sum. Returns 0 or -ENOMEM; csink_merge_ranks_free it in any case. */
 int csink_merge_rank(const struct csink_merge *m, struct csink_merge_ranks *ranks);
-void csink_merge_ranks_release(struct csink_merge_ranks *ranks);
+void csink_merge_ranks_free(struct csink_merge_ranks *ranks);
 
 /** Lay the sum out by content. Returns 0 and *out, or -ENOMEM. */
 int csink_merge_order(const struct csink_merge *m, struct csink_profile **out);

@@ -254,12 +254,12 @@ int csink_merge_order(const struct csink_merge *m, struct csink_profile **out)
 
 	if (!err)
 		err = lay_out(&o);
-	csink_merge_ranks_release(&o.ranks);
+	csink_merge_ranks_free(&o.ranks);
 	free(o.out_mappings);
 	free(o.out_functions);
 	free(o.out_locations);
 	if (err)
-		csink_profile_destroy(o.out);
+		csink_profile_free(o.out);
 	else
 		*out = o.out;
 	return err;

@@ -165,7 +165,7 @@ int csink_merge_rank(const struct csink_merge *m, struct csink_merge_ranks *o)
 	return 0;
 }
 
-void csink_merge_ranks_release(struct csink_merge_ranks *o)
+void csink_merge_ranks_free(struct csink_merge_ranks *o)
 {
 	struct csink_ranks *all[] = {&o->strings, &o->mappings, &o->functions, &o->locations,
 				     &o->stacks,  &o->labels,   &o->samples,   &o->types};

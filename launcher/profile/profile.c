@@ -67,7 +67,7 @@ struct csink_profile *csink_profile_create(void)
 	if (RESERVE(p, strings, 1) || RESERVE(p, mappings, 1) || RESERVE(p, functions, 1) || RESERVE(p, locations, 1) ||
 	    RESERVE(p, stacks, 1) || RESERVE(p, label_sets, 1) || RESERVE(p, lines, 1) || RESERVE(p, stack_ids, 1) ||
 	    RESERVE(p, labels, 1)) { /* the pools too, so that an empty range begins somewhere */
-		csink_profile_destroy(p);
+		csink_profile_free(p);
 		return NULL;
 	}
 	p->strings[p->nr_strings++] = (struct csink_profile_string){.text = ""};
@@ -79,7 +79,7 @@ struct csink_profile *csink_profile_create(void)
 	return p;
 }
 
-void csink_profile_destroy(struct csink_profile *p)
+void csink_profile_free(struct csink_profile *p)
 {
 	struct csink_text_chunk *chunk;
 

@@ -4,7 +4,8 @@
  *
  * Strings, functions, stacks, label sets and samples are interned: equal ones have equal ids, and adding one again is a
  * look-up. Ids count from 1; 0 is "none" (for a string: the empty string). The arrays are open for reading; add to them
- * with the functions below only. Pointers into the arrays hold until the next addition, texts of strings until destroy.
+ * with the functions below only. Pointers into the arrays hold until the next addition, texts of strings until it is
+ * freed.
  *
  * Running out of memory is sticky: additions then return 0 and csink_profile_error() says -ENOMEM, so that a builder
  * need check once, at its end. Context of all functions here: thread; one thread at a time for a profile.
@@ -137,9 +138,9 @@ struct csink_profile {
 	struct csink_text_chunk *text; /* where the strings' bytes are */
 };
 
-/** Returns an empty profile (csink_profile_destroy it), or NULL without memory. */
+/** Returns an empty profile (csink_profile_free it), or NULL without memory. */
 struct csink_profile *csink_profile_create(void);
-void csink_profile_destroy(struct csink_profile *p);
+void csink_profile_free(struct csink_profile *p);
 
 /** Limit the profile's memory: what needs more bytes fails with -ENOMEM, and csink_profile_is_over() is true then. */
 void csink_profile_limit(struct csink_profile *p, uint64_t max_bytes);

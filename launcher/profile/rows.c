@@ -331,12 +331,12 @@ int csink_rows_build_found(struct csink_rows *rows, const struct csink_profile *
 	if (!err)
 		name_rows(rows);
 	free(b.keys);
-	csink_table_release(&b.row_table);
+	csink_table_free(&b.row_table);
 	free(b.signatures);
 	free(b.functions);
 	free(b.modules);
 	if (err)
-		csink_rows_release(rows);
+		csink_rows_free(rows);
 	return err;
 }
 
@@ -350,16 +350,16 @@ int csink_rows_build(struct csink_rows *rows, const struct csink_profile *p, enu
 	if (err)
 		return err;
 	err = csink_rows_build_found(rows, p, by, &found, 0);
-	csink_interpreted_release(&found);
+	csink_interpreted_free(&found);
 	return err;
 }
 
-void csink_rows_release(struct csink_rows *rows)
+void csink_rows_free(struct csink_rows *rows)
 {
 	free(rows->keys);
 	free(rows->spans);
 	free(rows->ids);
 	free(rows->of_labels);
-	csink_profile_destroy(rows->names);
+	csink_profile_free(rows->names);
 	*rows = (struct csink_rows){0};
 }

@@ -46,13 +46,13 @@ struct csink_rows {
 /** The words of --by, by enum csink_by. */
 extern const char *const csink_by_words[CSINK_NR_BYS];
 
-/** Make the rows of a profile. Returns 0 (csink_rows_release it) or -ENOMEM. Context: thread. */
+/** Make the rows of a profile. Returns 0 (csink_rows_free it) or -ENOMEM. Context: thread. */
 int csink_rows_build(struct csink_rows *rows, const struct csink_profile *p, enum csink_by by);
 
 /** The same of a profile whose interpreted functions were found together with another's: @side is its number there. */
 int csink_rows_build_found(struct csink_rows *rows, const struct csink_profile *p, enum csink_by by,
 			   const struct csink_interpreted *found, uint32_t side);
-void csink_rows_release(struct csink_rows *rows);
+void csink_rows_free(struct csink_rows *rows);
 
 /** The number of a label set's label of that key (a text's id in the profile, or a number), or NULL. */
 const struct csink_profile_label *csink_label_find(const struct csink_profile *p, uint32_t labels, const char *key);

@@ -155,15 +155,15 @@ int csink_tree_build(struct csink_tree *t, const struct csink_profile *p, const 
 	if (!err)
 		err = link_children(t, rows);
 	free(w.ids);
-	csink_table_release(&t->table);
+	csink_table_free(&t->table);
 	if (err)
-		csink_tree_release(t);
+		csink_tree_free(t);
 	return err;
 }
 
-void csink_tree_release(struct csink_tree *t)
+void csink_tree_free(struct csink_tree *t)
 {
 	free(t->nodes);
-	csink_table_release(&t->table);
+	csink_table_free(&t->table);
 	*t = (struct csink_tree){0};
 }

@@ -31,10 +31,10 @@ struct csink_tree {
  * @rows  of functions, of this profile
  * @from  NULL: top-down. Else by row: whether it is chosen; the tree begins at the innermost chosen function of each
  *        stack and leads to its callers, stacks that have none are left out.
- * Returns 0 (csink_tree_release it) or -ENOMEM. Context: thread.
+ * Returns 0 (csink_tree_free it) or -ENOMEM. Context: thread.
  */
 int csink_tree_build(struct csink_tree *tree, const struct csink_profile *p, const struct csink_rows *rows,
 		     uint32_t type, const bool *from);
-void csink_tree_release(struct csink_tree *tree);
+void csink_tree_free(struct csink_tree *tree);
 
 #endif

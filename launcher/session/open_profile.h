@@ -10,7 +10,7 @@ struct csink_profile;
 /**
  * Read a profile: pprof of any maker, folded stacks, a run directory; "-" is standard input.
  * @why  receives a line for people on error: "x.pb.gz: truncated gzip stream".
- * Returns 0 and *out (csink_profile_destroy it), or what reading gave. Context: thread.
+ * Returns 0 and *out (csink_profile_free it), or what reading gave. Context: thread.
  */
 int csink_profile_open(const char *path, struct csink_profile **out, char *why, size_t why_len);
 

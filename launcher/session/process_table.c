@@ -19,10 +19,10 @@ void csink_tree_table_init(struct csink_tree_table *table, uint32_t nr_events)
 	table->nr_events = nr_events;
 }
 
-void csink_tree_table_fini(struct csink_tree_table *table)
+void csink_tree_table_free(struct csink_tree_table *table)
 {
 	free(table->processes);
-	csink_table_release(&table->pids);
+	csink_table_free(&table->pids);
 	memset(table, 0, sizeof(*table));
 }
 

@@ -57,7 +57,7 @@ struct csink_tree_table {
 };
 
 void csink_tree_table_init(struct csink_tree_table *table, uint32_t nr_events);
-void csink_tree_table_fini(struct csink_tree_table *table);
+void csink_tree_table_free(struct csink_tree_table *table);
 
 /** Take in one record; its last eight bytes are its time (sample_id_all). */
 void csink_tree_table_feed(struct csink_tree_table *table, const union csink_tree_record *record);

@@ -286,7 +286,7 @@ void csink_tree_close(struct csink_tree *tree)
 	if (!tree)
 		return;
 	rings_close(tree);
-	csink_tree_table_fini(&tree->table);
+	csink_tree_table_free(&tree->table);
 	if (tree->epoll_fd >= 0)
 		close(tree->epoll_fd);
 	if (tree->anchor_fd >= 0)

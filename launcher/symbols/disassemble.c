@@ -75,7 +75,7 @@ static struct place *find_places(struct csink_annotation *a, const struct csink_
 			places = NULL;
 		}
 	}
-	csink_table_release(&table);
+	csink_table_free(&table);
 	return places;
 }
 
@@ -139,7 +139,7 @@ int csink_annotation_build(struct csink_annotation *a, const struct csink_profil
 	*a = (struct csink_annotation){0};
 	places = find_places(a, p, rows, picked);
 	if (!places) {
-		csink_annotation_release(a);
+		csink_annotation_free(a);
 		return -ENOMEM;
 	}
 	for (i = 0; i < p->nr_samples; i++)
@@ -152,7 +152,7 @@ int csink_annotation_build(struct csink_annotation *a, const struct csink_profil
 	return 0;
 }
 
-void csink_annotation_release(struct csink_annotation *a)
+void csink_annotation_free(struct csink_annotation *a)
 {
 	free(a->lines);
 	free(a->addresses);

@@ -32,11 +32,11 @@ struct csink_annotation {
 
 /**
  * Add up the samples of picked functions (by row of rows, which are functions of p) by line and by address.
- * Returns 0 (csink_annotation_release it) or -ENOMEM. Context: thread.
+ * Returns 0 (csink_annotation_free it) or -ENOMEM. Context: thread.
  */
 int csink_annotation_build(struct csink_annotation *a, const struct csink_profile *p, const struct csink_rows *rows,
 			   uint32_t type, const bool *picked);
-void csink_annotation_release(struct csink_annotation *a);
+void csink_annotation_free(struct csink_annotation *a);
 
 /* An instruction range of a file. */
 struct csink_code_range {

@@ -478,10 +478,10 @@ static int resolve_wants(struct csink_profile *p, const struct csink_object *obj
 	if (!err && cache && !keeping.is_refused && !(batch.flags & CSINK_LEFT) &&
 	    !csink_answers_add_wants(&keeping.answers[1], &batch, &keeping.answers[0]))
 		csink_symbols_cache_put(cache, keeping.answers, CSINK_ARRAY_SIZE(keeping.answers), keeping.is_whole);
-	csink_profile_destroy(keeping.answers[0].p);
+	csink_profile_free(keeping.answers[0].p);
 	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(keeping.answers); i++)
-		csink_answers_release(&keeping.answers[i]);
-	csink_bounds_release(&keeping.bounds);
+		csink_answers_free(&keeping.answers[i]);
+	csink_bounds_free(&keeping.bounds);
 	free(batch.found);
 	return err ? err : batch.flags;
 }

@@ -113,7 +113,7 @@ int csink_answers_add_wants(struct csink_answers *answers, const struct csink_ba
 	return err;
 }
 
-void csink_answers_release(struct csink_answers *answers)
+void csink_answers_free(struct csink_answers *answers)
 {
 	free(answers->all);
 	*answers = (struct csink_answers){0};

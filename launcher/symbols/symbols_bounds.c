@@ -204,8 +204,8 @@ int csink_bounds_add_all(struct csink_bounds *bounds, Dwarf *dwarf, const char *
 	bounds->is_partial |= spending->is_over;
 	free(batch.wants);
 	free(batch.found);
-	csink_profile_destroy(batch.p);
-	csink_bounds_release(&seeds);
+	csink_profile_free(batch.p);
+	csink_bounds_free(&seeds);
 	return err;
 }
 
@@ -289,7 +289,7 @@ int csink_bounds_add_symbols(struct csink_bounds *bounds, const struct csink_elf
 	return err;
 }
 
-void csink_bounds_release(struct csink_bounds *bounds)
+void csink_bounds_free(struct csink_bounds *bounds)
 {
 	free(bounds->all);
 	free(bounds->spans);

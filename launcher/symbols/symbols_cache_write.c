@@ -313,7 +313,7 @@ void csink_symbols_cache_put(const struct csink_symbols_cache *cache, const stru
 		err = make_known(&making, cache->known, answers, nr);
 	if (!err && !csink_profile_error(making.p))
 		write_made(&making, cache, is_whole);
-	csink_profile_destroy(making.p);
+	csink_profile_free(making.p);
 	free(making.answers);
 	free(making.nr_of);
 	free(making.lines);

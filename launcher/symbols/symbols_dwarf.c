@@ -244,8 +244,8 @@ int csink_dwarf_resolve(struct csink_batch *batch, Dwarf *dwarf, struct csink_bo
 	}
 	if (!err && bounds)
 		csink_bounds_check_spans(bounds, dwarf, &r.units);
-	csink_units_release(&r.units);
-	csink_functions_release(&r.functions);
+	csink_units_free(&r.units);
+	csink_functions_free(&r.functions);
 	free(r.links.all);
 	return err;
 }

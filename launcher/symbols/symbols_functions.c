@@ -143,8 +143,8 @@ uint32_t csink_functions_get(struct csink_functions *f, Dwarf_Die *die, uint32_t
 	return f->known[slot->id - 1].function;
 }
 
-void csink_functions_release(struct csink_functions *f)
+void csink_functions_free(struct csink_functions *f)
 {
 	free(f->known);
-	csink_table_release(&f->known_table);
+	csink_table_free(&f->known_table);
 }

@@ -111,10 +111,10 @@ struct csink_units {
 
 /**
  * Find them, and give every want its unit (batch->found[].unit). Where ranges overlap (folded functions), the first in
- * the file has it. Returns 0 (csink_units_release it) or -ENOMEM.
+ * the file has it. Returns 0 (csink_units_free it) or -ENOMEM.
  */
 int csink_units_find(struct csink_batch *batch, Dwarf *dwarf, struct csink_units *units);
-void csink_units_release(struct csink_units *units);
+void csink_units_free(struct csink_units *units);
 
 /**
  * Find where a unit's entries lie in memory. @last is the section that the last one was in, or NULL. Returns false if
@@ -201,7 +201,7 @@ uint32_t csink_functions_get(struct csink_functions *f, Dwarf_Die *die, uint32_t
 /** The file that an attribute of an entry names by its number in the table of the entry's unit; 0: none. */
 csink_str_t csink_functions_file(struct csink_functions *f, Dwarf_Die *die, uint32_t attribute);
 
-void csink_functions_release(struct csink_functions *f);
+void csink_functions_free(struct csink_functions *f);
 
 /* ---- where answers change: symbols_bounds.c ---- */
 
@@ -254,7 +254,7 @@ int csink_bounds_add_symbols(struct csink_bounds *bounds, const struct csink_elf
 
 /** Whether an address is in a span; from the second step on. */
 bool csink_bounds_hold(const struct csink_bounds *bounds, uint64_t address);
-void csink_bounds_release(struct csink_bounds *bounds);
+void csink_bounds_free(struct csink_bounds *bounds);
 
 /* ---- answers: symbols_answers.c ---- */
 
@@ -273,7 +273,7 @@ struct csink_answers {
 };
 
 /**
- * Find the answers to all addresses between bounds. p is made here: csink_answers_release and csink_profile_destroy
+ * Find the answers to all addresses between bounds. p is made here: csink_answers_free and csink_profile_free
  * them. Returns 0, bits of CSINK_LEFT (they are not complete) or -ENOMEM.
  */
 int csink_answers_find(struct csink_answers *answers, const struct csink_bounds *bounds, const struct csink_elfs *elfs,
@@ -283,7 +283,7 @@ int csink_answers_find(struct csink_answers *answers, const struct csink_bounds 
  * Returns 0 or -ENOMEM. */
 int csink_answers_add_wants(struct csink_answers *answers, const struct csink_batch *batch,
 			    const struct csink_answers *others);
-void csink_answers_release(struct csink_answers *answers);
+void csink_answers_free(struct csink_answers *answers);
 
 /* ---- bytes of DWARF, never read from behind their end; *at moves on ---- */
 

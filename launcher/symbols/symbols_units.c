@@ -121,12 +121,12 @@ int csink_units_find(struct csink_batch *batch, Dwarf *dwarf, struct csink_units
 	if (!err)
 		assign_units(batch, &ranges);
 	else
-		csink_units_release(units);
+		csink_units_free(units);
 	free(ranges.all);
 	return err;
 }
 
-void csink_units_release(struct csink_units *units)
+void csink_units_free(struct csink_units *units)
 {
 	free(units->all);
 }

@@ -113,11 +113,11 @@ static int run_gate(uint32_t pairs, double change, uint64_t seed, struct outcome
 			break;
 		outcome->why = csink_gate_looks_decide(&v, &rules, made, pairs - made);
 		note_rows(&data, &v, outcome);
-		csink_gate_verdicts_release(&v);
+		csink_gate_verdicts_free(&v);
 	}
 	outcome->pairs = made;
 	outcome->looks = looks.nr;
-	csink_gate_data_release(&data);
+	csink_gate_data_free(&data);
 	return err;
 }
 

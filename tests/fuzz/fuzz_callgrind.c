@@ -27,8 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	close(fd);
 	csink_gate_callgrind_read(path, &functions, &placement, &run, why, sizeof(why));
 	unlink(path);
-	csink_gate_weights_release(&run.weights);
-	csink_gate_functions_release(&functions);
-	csink_gate_placement_release(&placement);
+	csink_gate_weights_free(&run.weights);
+	csink_gate_functions_free(&functions);
+	csink_gate_placement_free(&placement);
 	return 0;
 }

@@ -21,8 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (csink_pprof_encode(p, &buf, &len) || csink_pprof_parse(buf, len, &again, why, sizeof(why)) ||
 	    again->nr_samples != p->nr_samples || again->nr_stacks != p->nr_stacks)
 		abort();
-	csink_profile_destroy(again);
-	csink_profile_destroy(p);
+	csink_profile_free(again);
+	csink_profile_free(p);
 	free(buf);
 	return 0;
 }

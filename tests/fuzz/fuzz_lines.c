@@ -108,7 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	try(p, &sections, &head, &twice);
 	if (memcmp(once.found, twice.found, sizeof(once.found)))
 		abort();
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 	free((void *)sections.line.at);
 	free((void *)sections.line_str.at);
 	return 0;

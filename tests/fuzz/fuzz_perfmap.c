@@ -32,6 +32,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	close(fd);
 	unlink(path);
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 	return 0;
 }

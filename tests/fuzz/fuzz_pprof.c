@@ -22,7 +22,7 @@ static struct csink_profile *merged(const struct csink_profile *p)
 
 	if (!m || csink_merge_add(m, p) || csink_merge_finish(m, &out))
 		abort();
-	csink_merge_destroy(m);
+	csink_merge_free(m);
 	return out;
 }
 
@@ -35,8 +35,8 @@ static void merge_twice(const struct csink_profile *p)
 	if (csink_pprof_encode(once, &first, &first_len) || csink_pprof_encode(twice, &second, &second_len) ||
 	    first_len != second_len || memcmp(first, second, first_len))
 		abort();
-	csink_profile_destroy(once);
-	csink_profile_destroy(twice);
+	csink_profile_free(once);
+	csink_profile_free(twice);
 	free(first);
 	free(second);
 }
@@ -54,14 +54,14 @@ static void show(const struct csink_profile *p)
 	for (int by = 0; by < CSINK_NR_BYS; by++) {
 		if (csink_report_table_build_by(&table, p, p->default_type, (enum csink_by)by))
 			abort();
-		csink_report_table_release(&table);
+		csink_report_table_free(&table);
 	}
 	if (csink_rows_build(&rows, p, CSINK_BY_FUNCTION) || csink_tree_build(&tree, p, &rows, p->default_type, NULL) ||
 	    csink_diff_build(&diff, both, types, CSINK_BY_FUNCTION, true, CSINK_PER_RUN, why, sizeof(why)))
 		abort();
-	csink_tree_release(&tree);
-	csink_rows_release(&rows);
-	csink_diff_release(&diff);
+	csink_tree_free(&tree);
+	csink_rows_free(&rows);
+	csink_diff_free(&diff);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -78,8 +78,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (csink_pprof_encode(p, &buf, &len) || csink_pprof_parse(buf, len, &again, why, sizeof(why)) ||
 	    again->nr_samples != p->nr_samples)
 		abort();
-	csink_profile_destroy(again);
-	csink_profile_destroy(p);
+	csink_profile_free(again);
+	csink_profile_free(p);
 	free(buf);
 	return 0;
 }

@@ -118,7 +118,7 @@ static void make_profile(const uint8_t *bytes, size_t size)
 		return;
 	csink_report_options_init(&options, nowhere);
 	csink_report_print(nowhere, profile, &options);
-	csink_profile_destroy(profile);
+	csink_profile_free(profile);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -133,7 +133,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	length = expand(data, size, bytes);
 	if (csink_recorded_parse(bytes, length, &rec, why, sizeof(why)) == 0) {
 		check_promises(&rec);
-		csink_recorded_release(&rec);
+		csink_recorded_free(&rec);
 	}
 	make_profile(bytes, length);
 	return 0;

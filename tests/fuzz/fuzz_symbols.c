@@ -33,6 +33,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	object.path = path;
 	csink_symbols_resolve(p, &object, wants, NR_WANTS);
 	unlink(path);
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 	return 0;
 }

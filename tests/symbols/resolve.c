@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 		}
 		putchar('\n');
 	}
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 	free(wants);
 	return 0;
 }

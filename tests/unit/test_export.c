@@ -137,9 +137,9 @@ static void test_tree(void)
 		last = i;
 	}
 	ok(sorted, "siblings are sorted by name");
-	csink_calltree_destroy(tree);
+	csink_calltree_free(tree);
 	free(nodes);
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 }
 
 static void test_threads(void)
@@ -157,8 +157,8 @@ static void test_threads(void)
 	is_num(threads.last_ns, 9000000, "the last sample's time is found");
 	csink_thread_describe(&threads.threads[1], name, sizeof(name));
 	is_str(name, "thread 11 of made 10", "a thread is described");
-	csink_threads_release(&threads);
-	csink_profile_destroy(p);
+	csink_threads_free(&threads);
+	csink_profile_free(p);
 }
 
 static void test_formats(void)
@@ -191,7 +191,7 @@ static void test_formats(void)
 	has(text, "<title>made &#34;&#60;/script&#62;&#34;</title>", "html: the title is no markup");
 	has(text, "\\u003cjit\\u003e;x", "html: nor is a name");
 	free(text);
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 }
 
 static void test_nothing(void)
@@ -211,8 +211,8 @@ static void test_nothing(void)
 		   csink_export_formats[i].name);
 		free(text);
 	}
-	csink_profile_destroy(p);
-	csink_profile_destroy(none);
+	csink_profile_free(p);
+	csink_profile_free(none);
 }
 
 static void test_diff(void)
@@ -235,9 +235,9 @@ static void test_diff(void)
 	is_num(csink_html_write_diff(f, &base, &nothing, NULL), -ENOENT, "two profiles without a common event: ENOENT");
 	fclose(f);
 	free(text);
-	csink_profile_destroy(p);
-	csink_profile_destroy(q);
-	csink_profile_destroy(none);
+	csink_profile_free(p);
+	csink_profile_free(q);
+	csink_profile_free(none);
 }
 
 static void test_names(void)

@@ -122,8 +122,8 @@ static struct outcome judge_many(const struct program *program, uint32_t gates, 
 		outcome.others += others;
 		outcome.command += command;
 		outcome.improved += improved;
-		csink_gate_verdicts_release(&v);
-		csink_gate_data_release(&data);
+		csink_gate_verdicts_free(&v);
+		csink_gate_data_free(&data);
 	}
 	return outcome;
 }
@@ -189,8 +189,8 @@ static void test_all_slower(void)
 	ok(fabs(v.speed - 1.5) < 0.1, "all slower: the speed of unchanged functions is known");
 	is_num(row_of(&data, &v, "f1")->verdict, CSINK_GATE_REGRESSED, "functions are judged by their cost then");
 	ok(row_of(&data, &v, "f1")->by_cost, "all slower: the row is judged by cost");
-	csink_gate_verdicts_release(&v);
-	csink_gate_data_release(&data);
+	csink_gate_verdicts_free(&v);
+	csink_gate_data_free(&data);
 }
 
 static void test_moved(void)
@@ -210,23 +210,23 @@ static void test_moved(void)
 	       "the other half of a split function is no improvement");
 	ok(row_of(&data, &v, "f11")->note && strstr(row_of(&data, &v, "f11")->note, "f11 got slower, f2 faster"),
 	   "a split function's note names what moved");
-	csink_gate_verdicts_release(&v);
-	csink_gate_data_release(&data);
+	csink_gate_verdicts_free(&v);
+	csink_gate_data_free(&data);
 	/* The halves cost half as much again. */
 	program.now[11] = program.now[2] = program.old[2] * 0.75;
 	add_runs(&data, &program, 20);
 	csink_gate_judge(&data, &rules, 0, &v);
 	is_num(row_of(&data, &v, "f11")->verdict, CSINK_GATE_REGRESSED, "a split that costs more is a regression");
-	csink_gate_verdicts_release(&v);
-	csink_gate_data_release(&data);
+	csink_gate_verdicts_free(&v);
+	csink_gate_data_free(&data);
 	/* All of it is somewhere else, under another name. */
 	program.now[2] = 0;
 	program.now[11] = program.old[2];
 	add_runs(&data, &program, 20);
 	csink_gate_judge(&data, &rules, 0, &v);
 	is_num(row_of(&data, &v, "f11")->verdict, CSINK_GATE_UNCHANGED, "a function with a new name is no regression");
-	csink_gate_verdicts_release(&v);
-	csink_gate_data_release(&data);
+	csink_gate_verdicts_free(&v);
+	csink_gate_data_free(&data);
 	/* What is simply new is one. */
 	program.now[2] = program.old[2];
 	add_runs(&data, &program, 20);
@@ -234,8 +234,8 @@ static void test_moved(void)
 	is_num(row_of(&data, &v, "f11")->verdict, CSINK_GATE_REGRESSED,
 	       "work that was not there before is a regression");
 	ok(isinf(row_of(&data, &v, "f11")->ratio), "new work has an infinite ratio");
-	csink_gate_verdicts_release(&v);
-	csink_gate_data_release(&data);
+	csink_gate_verdicts_free(&v);
+	csink_gate_data_free(&data);
 }
 
 static void test_open(void)
@@ -257,15 +257,15 @@ static void test_open(void)
 	ok(v.smallest_q > v.alpha && v.least_runs > 2 && v.steady_runs > v.least_runs,
 	   "the smallest q is %g, and %u pairs are needed, %u where one may fail", v.smallest_q, v.least_runs,
 	   v.steady_runs);
-	csink_gate_verdicts_release(&v);
+	csink_gate_verdicts_free(&v);
 	add_runs(&data, &program, 10);
 	csink_gate_judge(&data, &rules, 0, &v);
 	is_num(row_of(&data, &v, "f1")->verdict, CSINK_GATE_REGRESSED, "twelve pairs show the regression");
 	is_num(row_of(&data, &v, "f5")->verdict, CSINK_GATE_UNCHANGED, "twelve pairs settle the other functions");
 	is_num(v.nr_open, 0, "twelve pairs leave no question open");
 	ok(v.smallest_q < v.alpha && v.least_runs <= 12, "q can be small enough");
-	csink_gate_verdicts_release(&v);
-	csink_gate_data_release(&data);
+	csink_gate_verdicts_free(&v);
+	csink_gate_data_free(&data);
 }
 
 /* Looking again and again, and stopping as soon as something is found, must not find more than once would. */
@@ -287,10 +287,10 @@ static void test_looks(void)
 			add_runs(&data, &program, look == 1 ? 12 : 6);
 			csink_gate_judge(&data, &rules, csink_gate_looks_level(&looks, rules.alpha, look / 4.0), &v);
 			any |= v.counts[CSINK_GATE_REGRESSED] > 0;
-			csink_gate_verdicts_release(&v);
+			csink_gate_verdicts_free(&v);
 		}
 		found += any;
-		csink_gate_data_release(&data);
+		csink_gate_data_free(&data);
 	}
 	ok(found <= 1, "four looks at nothing, 20 times: %u find something", found);
 }
@@ -314,8 +314,8 @@ static void test_exact(void)
 	is_num(row_of(&data, &v, "f6")->verdict, CSINK_GATE_IMPROVED, "a tenth less is an improvement");
 	is_num(row_of(&data, &v, "f7")->verdict, CSINK_GATE_UNCHANGED,
 	       "exact counts: a function without counts is unchanged");
-	csink_gate_verdicts_release(&v);
-	csink_gate_data_release(&data);
+	csink_gate_verdicts_free(&v);
+	csink_gate_data_free(&data);
 }
 
 /* What a gate of these runs prints, in two formats. */
@@ -337,7 +337,7 @@ static char *told(const struct csink_gate_data *data, uint64_t seed)
 	csink_gate_print_json(out, &result);
 	csink_gate_print_markdown(out, &result);
 	fclose(out);
-	csink_gate_verdicts_release(&v);
+	csink_gate_verdicts_free(&v);
 	return text;
 }
 
@@ -362,7 +362,7 @@ static void test_seed(bool unpaired)
 	free(first);
 	free(again);
 	free(other);
-	csink_gate_data_release(&data);
+	csink_gate_data_free(&data);
 }
 
 int main(void)

@@ -78,8 +78,8 @@ static enum csink_gate_decision decide(double change, double noise, uint32_t eve
 		if (v.rows[i].function >= 0 && !strcmp(data.functions.all[v.rows[i].function].name, "beta"))
 			*needed = v.rows[i].runs_needed;
 	}
-	csink_gate_verdicts_release(&v);
-	csink_gate_data_release(&data);
+	csink_gate_verdicts_free(&v);
+	csink_gate_data_free(&data);
 	return decision;
 }
 

@@ -115,16 +115,16 @@ static void test(uint32_t nr, bool paired, const char *what)
 			if (!err && !is_same(&right, &v))
 				nr_other++;
 			if (!err)
-				csink_gate_verdicts_release(&v);
+				csink_gate_verdicts_free(&v);
 		}
 		ok(nr_errors > 0, "%s: allocations that fail%s are met", what, rest ? ", and all later ones," : "");
 		is_num(nr_other, 0, "each failed allocation is an error, or changes no result");
 	}
 	err = csink_gate_judge(&data, &rules, 0, &v);
 	ok(!err && is_same(&right, &v), "%s: a failure leaves nothing behind", what);
-	csink_gate_verdicts_release(&v);
-	csink_gate_verdicts_release(&right);
-	csink_gate_data_release(&data);
+	csink_gate_verdicts_free(&v);
+	csink_gate_verdicts_free(&right);
+	csink_gate_data_free(&data);
 }
 
 int main(void)

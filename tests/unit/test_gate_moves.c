@@ -45,7 +45,7 @@ static void add_run(struct csink_gate_data *data, const struct spent *spent, uin
 	}
 	csink_gate_take(&data->functions, p, -1, side, &run->weights);
 	run->metrics[csink_gate_metric_find(data, "cpu", "CPU time", "nanoseconds")] = (double)sum;
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 }
 
 static void judge(struct csink_gate_data *data, const struct spent *spent, uint32_t nr, struct csink_gate_verdicts *v)
@@ -77,8 +77,8 @@ static const char *told(const struct csink_gate_data *data, const struct csink_g
 
 static void end(struct csink_gate_data *data, struct csink_gate_verdicts *v)
 {
-	csink_gate_verdicts_release(v);
-	csink_gate_data_release(data);
+	csink_gate_verdicts_free(v);
+	csink_gate_data_free(data);
 }
 
 /* An interpreter, i, whose program's function s got slower: in many of i's helpers, each a bit. */

@@ -121,7 +121,7 @@ static void test_moved(const char *path)
 		ok(moved > nr / 2, "most of its pages lie elsewhere (%zu of %zu)", moved, nr);
 	else
 		skip("the program's pages are moved", "only root sees where");
-	csink_gate_placement_release(&placement);
+	csink_gate_placement_free(&placement);
 }
 
 static void test_held(const char *path)
@@ -144,7 +144,7 @@ static void test_held(const char *path)
 	placement.two_sides = true;
 	csink_gate_placement_move(&placement, 0, &dice);
 	is_str(csink_gate_placement_kept(&placement, &at), NULL, "let go of, it is moved");
-	csink_gate_placement_release(&placement);
+	csink_gate_placement_free(&placement);
 }
 
 /* Out of memory by hand: whether it is there again tells whether it was touched. */
@@ -172,7 +172,7 @@ static void test_shared(const char *path, const char *other)
 	ok(!is_touched(&placement, other, 0), "a file that one side uses is not read for the other");
 	placement.two_sides = false;
 	ok(is_touched(&placement, path, 0), "compared with itself, all is read");
-	csink_gate_placement_release(&placement);
+	csink_gate_placement_free(&placement);
 }
 
 /* Libraries of both sides, held by us: named if they are the same library in two files. */
@@ -200,7 +200,7 @@ static void test_counterparts(const char *path, const char *other)
 	at = 0;
 	is_str(csink_gate_placement_kept(&placement, &at), moved[1], "two versions of a library are compared: named");
 	munmap(held.at, held.size);
-	csink_gate_placement_release(&placement);
+	csink_gate_placement_free(&placement);
 	for (int i = 0; i < 2; i++) {
 		unlink(moved[i]);
 		*strrchr(moved[i], '/') = '\0';
@@ -227,7 +227,7 @@ static void test_others(const char *path)
 	csink_gate_placement_move(&placement, 0, &dice);
 	at = 0;
 	is_str(csink_gate_placement_kept(&placement, &at), path, "a missing program is named");
-	csink_gate_placement_release(&placement);
+	csink_gate_placement_free(&placement);
 }
 
 int main(void)

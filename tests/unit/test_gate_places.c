@@ -43,7 +43,7 @@ static void take_run(struct csink_gate_data *data, enum csink_gate_side side, co
 	}
 	ok(!csink_gate_take(&data->functions, p, -1, side, &run->weights) && !csink_gate_merge_places(data),
 	   "a run of %s with %s, build %s, is taken", program, library, id);
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 }
 
 /* What a function weighs in a run; -1: there is none of that name. */
@@ -68,7 +68,7 @@ static void test_same(void)
 		ok(weight(&data, run, CSINK_GATE_NO_NAME) <= 0,
 		   "the same build on both sides: no place is without a name");
 	}
-	csink_gate_data_release(&data);
+	csink_gate_data_free(&data);
 }
 
 static void test_other(const char *library, const char *id, const char *why)
@@ -96,7 +96,7 @@ static void test_other(const char *library, const char *id, const char *why)
 			calls += edge->weights[0] + edge->weights[1];
 	}
 	ok(calls == 15000, "calls are of that function: %g", calls);
-	csink_gate_data_release(&data);
+	csink_gate_data_free(&data);
 }
 
 /* Programs by two names are one module, whose places have two names. */
@@ -110,7 +110,7 @@ static void test_programs(void)
 	take_run(&data, CSINK_GATE_NEW, "/lib/y.so", "/a/two", "01");
 	ok(weight(&data, 0, CSINK_GATE_NO_NAME) == 5000 && weight(&data, 1, CSINK_GATE_NO_NAME) == 5000,
 	   "the same build by two names: all are one function");
-	csink_gate_data_release(&data);
+	csink_gate_data_free(&data);
 }
 
 int main(void)

@@ -44,7 +44,7 @@ static void take_run(struct csink_gate_data *data, enum csink_gate_side side, co
 			csink_profile_sample_add(p, csink_profile_stack_add(p, stack, 2), 0, &value);
 	}
 	ok(!csink_gate_take(&data->functions, p, -1, side, &run->weights), "a run of %s is taken", functions[0].file);
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 }
 
 /* What a function that begins at a line weighs in a run, in milliseconds; the weights of several are added. */
@@ -110,8 +110,8 @@ static void test_versions(void)
 	ok(fabs(calls(&view, "score", 0) - 2) < 1e-9 && fabs(calls(&view, "score", 1) - 1) < 1e-9,
 	   "calls are those of the joined function");
 	ok(fabs(weight(&data, 0, "score", 3) - 1) < 1e-9, "the figures that were taken stay as they are");
-	csink_gate_versions_release(&view);
-	csink_gate_data_release(&data);
+	csink_gate_versions_free(&view);
+	csink_gate_data_free(&data);
 }
 
 int main(void)

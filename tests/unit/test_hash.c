@@ -123,7 +123,7 @@ static void test_table(void)
 		nr_found += slot->id == i + 1;
 	}
 	ok(nr_found == NR / 2, "a look-up finds the last id of each number: %u of %u", nr_found, NR / 2);
-	csink_table_release(&table);
+	csink_table_free(&table);
 	ok(!table.slots && !table.nr, "a released table is empty");
 }
 

@@ -91,7 +91,7 @@ static void test_table(void)
 	ok(!result.processes[2].has_cpu, "table: a count that is missing is not taken for 0");
 	is_num(result.nr_running, 0, "table: no process is still running");
 	free(result.processes);
-	csink_tree_table_fini(&table);
+	csink_tree_table_free(&table);
 }
 
 static void test_many(void)
@@ -117,7 +117,7 @@ static void test_many(void)
 	is_num(complete, 20000, "many: all processes have their CPU time");
 	is_num((long long)sum, 19999LL * 20000 / 2, "many: each count belongs to its own process");
 	free(result.processes);
-	csink_tree_table_fini(&table);
+	csink_tree_table_free(&table);
 }
 
 /* ---- a real tree ---- */

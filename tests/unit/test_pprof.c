@@ -96,10 +96,10 @@ static void test_round_trip(const char *directory)
 	is_num(csink_pprof_write(p, path), 0, "a profile is written");
 	is_num(csink_pprof_read(path, &back, why, sizeof(why)), 0, "a profile is read");
 	same_profile(p, back);
-	csink_profile_destroy(back);
+	csink_profile_free(back);
 	is_num(csink_pprof_encode(p, &buf, &len), 0, "a profile is encoded without gzip");
 	is_num(csink_pprof_parse(buf, len, &back, why, sizeof(why)), 0, "a profile without gzip is parsed");
-	csink_profile_destroy(back);
+	csink_profile_free(back);
 	free(buf);
 
 	umask(022);
@@ -116,7 +116,7 @@ static void test_round_trip(const char *directory)
 		abort();
 	is_num(csink_pprof_write(p, path), 0, "a link is written through");
 	ok(!lstat(path, &st) && S_ISLNK(st.st_mode), "a link that was written through stays a link");
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 }
 
 static void refuse(const void *buf, size_t len, const char *want, const char *what)
@@ -129,7 +129,7 @@ static void refuse(const void *buf, size_t len, const char *want, const char *wh
 	if (want)
 		is_str(why, want, "a refused profile's reason is reported");
 	if (!err)
-		csink_profile_destroy(p);
+		csink_profile_free(p);
 }
 
 static size_t gzip(const void *in, size_t len, unsigned char *out, size_t size)
@@ -214,18 +214,18 @@ static void test_fuzz(void)
 			copy[(seed >> 8) % len] = seed >> 24;
 		}
 		if (!csink_pprof_parse(copy, len - i % 32, &back, why, sizeof(why))) {
-			csink_profile_destroy(back);
+			csink_profile_free(back);
 			read++;
 		}
 	}
 	for (i = 0; i < len; i++) {
 		if (!csink_pprof_parse(buf, i, &back, why, sizeof(why)))
-			csink_profile_destroy(back);
+			csink_profile_free(back);
 	}
 	ok(read < 20000, "20000 damaged profiles are survived (%u made sense)", read);
 	free(copy);
 	free(buf);
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 }
 
 /* Ids need not be dense or in order, lists need not be packed: others write so. */
@@ -254,7 +254,7 @@ static void test_others(void)
 	is_str(csink_profile_text(p, p->functions[p->lines[p->locations[p->stack_ids[0]].first_line].function].name),
 	       "b", "a profile in another order has its leaf");
 	is_num(p->default_type, 1, "the last type is the default");
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 }
 
 int main(void)

@@ -115,7 +115,7 @@ static void test_threads(void)
 	ok(read.nr_nodes > NR_STACKS * 5 && read.nr_nodes < NR_STACKS * 5 + NR_STACKS / 4,
 	   "four threads that store equal callers at the same moment store each of them once (%u nodes of %u)",
 	   read.nr_nodes, NR_STACKS * 5 + 1);
-	csink_recorded_release(&read);
+	csink_recorded_free(&read);
 	csink_recording_close(&rec);
 }
 
@@ -164,7 +164,7 @@ static void test_full(void)
 	is_num(csink_recorded_read(rec.path, &read, NULL, 0), 0, "a full recording can be read");
 	is_num(read.nr_rows, stored, "a full recording has all stored rows");
 	is_num(read.nr_damaged, 0, "a full recording is undamaged");
-	csink_recorded_release(&read);
+	csink_recorded_free(&read);
 	csink_recording_close(&rec);
 }
 
@@ -203,7 +203,7 @@ static void test_timeline(void)
 	}
 	is_num(nr, 500, "a timeline keeps every moment");
 	ok(in_order, "each moment has its time, event, weight and row");
-	csink_recorded_release(&read);
+	csink_recorded_free(&read);
 	csink_recording_close(&rec);
 }
 

@@ -62,7 +62,7 @@ static void test_whole(void)
 	is_num(rec.rows[2].thread, 0, "the third row has its thread");
 	is_num(rec.rows[2].node, 1, "the third row has its callers");
 	is_str(rec.modules[0]->path, "/lib/one.so", "a module has its path");
-	csink_recorded_release(&rec);
+	csink_recorded_free(&rec);
 	free(r.bytes);
 }
 
@@ -79,13 +79,13 @@ static void test_file(void)
 	record_write(&r, directory, "1.0.rec");
 	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), 0, "a recording is read from a file");
 	is_num(rec.nr_rows, 3, "a recording from a file has its rows");
-	csink_recorded_release(&rec);
+	csink_recorded_free(&rec);
 
 	if (truncate(path, CSINK_REC_HEADER_BYTES + 64))
 		abort();
 	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), 0, "a truncated recording is read");
 	ok(rec.is_cut, "a truncated recording is known to be truncated");
-	csink_recorded_release(&rec);
+	csink_recorded_free(&rec);
 
 	/* A sparse file that claims to be full: 1 GiB of nothing. */
 	r.header->nr_blocks = CSINK_REC_MAX_BYTES / CSINK_REC_BLOCK;
@@ -95,7 +95,7 @@ static void test_file(void)
 	getrusage(RUSAGE_SELF, &before);
 	is_num(csink_recorded_read(path, &rec, why, sizeof(why)), 0, "a gigabyte of holes is read");
 	is_num(rec.nr_rows, 3, "the rows between the holes are read");
-	csink_recorded_release(&rec);
+	csink_recorded_free(&rec);
 	getrusage(RUSAGE_SELF, &after);
 	ok(after.ru_maxrss - before.ru_maxrss < 64 * 1024, "a gigabyte of holes takes less than 64 MiB of memory");
 
@@ -139,11 +139,11 @@ static void test_header(void)
 	is_num(strlen(rec.header.comm), 15, "unterminated texts are terminated");
 	is_num(strlen(rec.header.events[0].name), 63, "an unterminated event name is terminated");
 	is_num(rec.header.engine, CSINK_ENGINE_NONE, "an engine that does not exist is none");
-	csink_recorded_release(&rec);
+	csink_recorded_free(&rec);
 	r.header->nr_blocks = UINT32_MAX;
 	is_num(parse(&r, &rec, why), 0, "more blocks than bytes are read as far as possible");
 	ok(rec.is_cut && rec.nr_rows == 3, "more blocks than bytes are reported as truncated");
-	csink_recorded_release(&rec);
+	csink_recorded_free(&rec);
 	free(r.bytes);
 }
 
@@ -160,7 +160,7 @@ static void test_entry(uint16_t type, size_t offset, uint32_t value, uint32_t da
 	memcpy((char *)entry + offset, &value, sizeof(value));
 	is_num(parse(&r, &rec, why), 0, what);
 	is_num(rec.nr_damaged, damaged, "  and its damage is counted");
-	csink_recorded_release(&rec);
+	csink_recorded_free(&rec);
 	free(r.bytes);
 }
 
@@ -215,7 +215,7 @@ static void test_rings(void)
 	is_num(rec.rows[1].node, CSINK_RECORDED_NONE, "a cycle of callers is refused");
 	is_num(rec.rows[2].node, CSINK_RECORDED_NONE, "a deeper stack is refused");
 	is_num(rec.nr_damaged, 2, "a cycle and a deeper stack count as damage");
-	csink_recorded_release(&rec);
+	csink_recorded_free(&rec);
 	free(r.bytes);
 }
 
@@ -236,12 +236,12 @@ static void test_fuzz(void)
 			copy[(seed >> 8) % used] = seed >> 24;
 		}
 		if (!csink_recorded_parse(copy, r.size - i % 64 * 8, &rec, why, sizeof(why)))
-			csink_recorded_release(&rec);
+			csink_recorded_free(&rec);
 		tries++;
 	}
 	for (i = 0; i < r.size; i++) { /* every length */
 		if (!csink_recorded_parse(r.bytes, i, &rec, why, sizeof(why)))
-			csink_recorded_release(&rec);
+			csink_recorded_free(&rec);
 	}
 	ok(tries == used * 4, "%zu damaged recordings and %zu cut ones are survived", tries, i);
 	free(copy);

@@ -138,7 +138,7 @@ static void test_one(void)
 	is_str(csink_profile_fact(p, CSINK_FACT_THREADS, 0), "2", "the number of threads is 2");
 	is_str(csink_profile_fact(p, CSINK_FACT_ENGINE, 0), "sigtrap", "the engine is a comment");
 	is_str(csink_profile_fact(p, CSINK_FACT_WALL, 0), NULL, "the unmeasured wall time has no comment");
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 	free(r.bytes);
 	end_directory();
 }
@@ -210,13 +210,13 @@ static void test_tree(void)
 	is_str(csink_profile_fact(p, CSINK_FACT_EXIT, 0), "status 7", "the exit status is a comment");
 	is_str(csink_profile_fact(p, CSINK_FACT_COMMAND, 0), "sh -c things", "the launcher's command is a comment");
 	is_num(p->duration_ns, 500 * MS, "the wall time is known");
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 
 	outside.user_ns += 10 * MS;
 	p = collect(&outside);
 	is_num(sum(p, "task-clock", "pseudo", "other"), 10 * MS,
 	       "time that the kernel accounted to no process is [other]");
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 	outside.user_ns -= 10 * MS;
 
 	outside.processes = NULL;
@@ -225,12 +225,12 @@ static void test_tree(void)
 	is_num(sum(p, "task-clock", NULL, NULL), 160 * MS, "the sum is the kernel's although processes are unknown");
 	is_num(self(p, "task-clock", "[exit, or not injected]"), 160 * MS - 97 * MS,
 	       "the rest without processes is [exit, or not injected]");
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 
 	outside.user_ns = 50 * MS;
 	p = collect(&outside);
 	is_num(sum(p, "task-clock", NULL, NULL), 97 * MS, "smaller totals from the kernel remove no time");
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 	free(r.bytes);
 	end_directory();
 }
@@ -248,7 +248,7 @@ static void test_nothing_injected(void)
 	       "the time of a program that was not injected is [not injected]");
 	is_str(csink_profile_fact(p, CSINK_FACT_EXIT, 0), "signal 9 (Killed)",
 	       "the signal that ended the run is a comment");
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 	end_directory();
 	is_num(csink_collect("/nowhere/at/all", NULL, &p), -ENOENT, "a missing directory: ENOENT");
 }
@@ -282,7 +282,7 @@ static void test_events(void)
 	is_num(self(p, "task-clock", "[lost: recording full]"), 500, "lost samples keep their weight");
 	is_num(self(p, "samples", "[lost: recording full]"), 4, "lost samples keep their number");
 	is_str(csink_profile_fact(p, CSINK_FACT_REFUSED, 0), "cycles (2 times)", "refused events are a comment");
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 	free(r.bytes);
 	end_directory();
 }
@@ -321,7 +321,7 @@ static void test_epochs(void)
 	stack = &p->stacks[p->samples[0].stack];
 	file = csink_profile_text(p, p->mappings[p->locations[p->stack_ids[stack->first]].mapping].file);
 	is_str(file, "[anon]", "code in no object is in [anon]");
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 	free(r.bytes);
 	end_directory();
 }
@@ -352,7 +352,7 @@ static void test_damaged(void)
 		   strstr(csink_profile_fact(p, CSINK_FACT_WARNING, 0), "9.0.rec"),
 	   "a file that is no recording is named");
 	is_str(csink_profile_fact(p, CSINK_FACT_NOTE, 1), NULL, "a note of several recordings is one comment");
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 
 	/* Impossible numbers. */
 	r.header->cpu_start_ns = UINT64_MAX;
@@ -361,7 +361,7 @@ static void test_damaged(void)
 	record_write(&r, directory, "1.0.rec");
 	p = collect(NULL);
 	is_num(sum(p, "task-clock", NULL, NULL), 3 * MS, "impossible CPU times are ignored");
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 	free(r.bytes);
 	end_directory();
 }
@@ -425,7 +425,7 @@ static void test_columns(void)
 	/* Whose recording is found first is the file system's to say. */
 	nr_told = columns_or_words(p, CSINK_MAX_EVENTS, "first") + columns_or_words(p, 3, "second");
 	is_num(nr_told, 2, "events without a column are reported");
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 	end_directory();
 
 	new_directory();
@@ -438,7 +438,7 @@ static void test_columns(void)
 	       "a recording written after the first take is collected at the end");
 	ok(p && warns_of(p, "late-1 has no column: processes that ended before did not count it"),
 	   "additional events of later recordings are reported");
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 	end_directory();
 }
 

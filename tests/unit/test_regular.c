@@ -68,7 +68,7 @@ static int name_from(const char *path, const char **name)
 	uint32_t location;
 	int named;
 
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 	p = csink_profile_create();
 	location = want.location = csink_profile_location_add(p, 0, 0, NULL, 0);
 	named = csink_perfmap_resolve(p, path, &want, 1);
@@ -113,7 +113,7 @@ static void test_memory(void)
 	}
 	ok(csink_profile_error(p) == -ENOMEM && csink_profile_is_over(p), "a profile ends where its limit is");
 	ok(p->bytes <= 16 << 20 && p->nr_strings > 100000, "the limit is neither undershot nor exceeded");
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 }
 
 static void test_facts(void)
@@ -135,7 +135,7 @@ static void test_facts(void)
 	ok(right, "facts are found one after the other, whatever is asked between");
 	ok(!csink_profile_fact(p, "even", 1000) && !csink_profile_fact(p, "ev", 0), "facts are found up to the last");
 	is_str(csink_profile_fact(p, "even", 0), "0", "facts are found from the first again");
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 }
 
 int main(void)

@@ -165,7 +165,7 @@ static void test_usual(void)
 	has(text, "████", "bars too");
 	hasnt(text, "next:", "no file, no next command");
 	free(text);
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 }
 
 static void test_overloads(void)
@@ -189,7 +189,7 @@ static void test_overloads(void)
 	    "parts of a function are one row");
 	has(text, "prog    ns::alone\n", "other names stay short");
 	free(text);
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 }
 
 static void test_hostile(void)
@@ -218,16 +218,16 @@ static void test_hostile(void)
 	hasnt(text, "xxx...", "at their front");
 	free(text);
 	free(longer);
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 
 	p = csink_profile_create();
 	is_num(csink_report_print(stdout, p, &o), -EINVAL, "a profile without types is refused");
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 	p = empty_profile();
 	text = report(p, &o);
 	has(text, "No samples", "an empty profile says so");
 	free(text);
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 }
 
 static void test_columns(void)
@@ -248,7 +248,7 @@ static void test_columns(void)
 	       "further events are further columns");
 	has(text, "task-clock  module", "further columns have their names");
 	free(text);
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 }
 
 static void test_off_cpu(void)
@@ -269,7 +269,7 @@ static void test_off_cpu(void)
 	ok(second && strstr(text, "works") && strstr(text, "works") < second, "working threads come first");
 	has(text, "90.00     9.000 ms", "shares are of that time");
 	free(text);
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 }
 
 static void test_full(void)
@@ -280,7 +280,7 @@ static void test_full(void)
 
 	is_num(csink_report_print(full, p, &o), -ENOSPC, "a full stream is an error");
 	fclose(full);
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 }
 
 static void is_format(int64_t value, const char *unit, const char *want)

@@ -37,7 +37,7 @@ static struct asked ask(const uint64_t *addresses, uint32_t nr)
 
 static void forget(struct asked *a)
 {
-	csink_profile_destroy(a->p);
+	csink_profile_free(a->p);
 	free(a->wants);
 }
 
@@ -393,7 +393,7 @@ static void test_names(void)
 	is_str(signature, "shapes::mix(double)", "a signature has the parameters");
 	free(signature);
 	is_str(csink_symbol_signature("main"), NULL, "a C function has no signature");
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 }
 
 static void test_perfmap(void)

@@ -91,7 +91,7 @@ static char *name_all(uint64_t seed, int *flags)
 		fputc('\n', out);
 	}
 	fclose(out);
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 	free(wants);
 	return text;
 }

@@ -39,7 +39,7 @@ static void put(const char *source, uint64_t address, const char *name)
 	csink_symbols_cache_open(&cache, &object, source);
 	csink_symbols_cache_put(&cache, &answers, 1, false);
 	csink_symbols_cache_close(&cache);
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 }
 
 /* The name that is known of an address; "?" if none is. */
@@ -67,7 +67,7 @@ static const char *get(const char *source, uint64_t address)
 			 (int)p->lines[at->first_line].line);
 	}
 	csink_symbols_cache_close(&cache);
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 	return name;
 }
 

@@ -156,7 +156,7 @@ static void test_plain(void)
 	is_place(&a, 1, 5, "/home/me/src/a.c", "an address inside a sequence");
 	is_place(&a, 2, 7, "/home/me/src/a.c", "an address of a sequence that comes first in the table");
 	is_place(&a, 3, 0, "", "an address behind all sequences");
-	csink_profile_destroy(a.p);
+	csink_profile_free(a.p);
 }
 
 /* Linkers leave the lines of functions that they threw away where no code is: at 0, or at one of the last addresses. */
@@ -171,7 +171,7 @@ static void test_thrown_away(uint64_t address)
 	a = ask(&t, (struct csink_bytes){0});
 	is_place(&a, 0, 0, "", "no line of a function that was thrown away");
 	is_place(&a, 1, 5, "/src/a.c", "the function's own line wins over the discarded function's");
-	csink_profile_destroy(a.p);
+	csink_profile_free(a.p);
 }
 
 static void test_texts(void)
@@ -185,13 +185,13 @@ static void test_texts(void)
 	end(&behind);
 	a = ask(&t, (struct csink_bytes){texts, sizeof(texts)});
 	is_place(&a, 0, 5, "/src/lib.c", "a name of the section of texts");
-	csink_profile_destroy(a.p);
+	csink_profile_free(a.p);
 	a = ask(&behind, (struct csink_bytes){texts, sizeof(texts)});
 	is_num(a.err, -ENOTSUP, "a name behind that section is left to libdw");
-	csink_profile_destroy(a.p);
+	csink_profile_free(a.p);
 	a = ask(&t, (struct csink_bytes){0});
 	is_num(a.err, -ENOTSUP, "a name without its section is left to libdw");
-	csink_profile_destroy(a.p);
+	csink_profile_free(a.p);
 }
 
 /* A list whose names have a block of so many bytes in front. */
@@ -222,7 +222,7 @@ static void test_blocks(void)
 	end(&t);
 	a = ask(&t, (struct csink_bytes){0});
 	is_place(&a, 0, 5, "/src/a.c", "unknown opcodes are skipped");
-	csink_profile_destroy(a.p);
+	csink_profile_free(a.p);
 }
 
 /* Nothing but blocks, which are empty, and more than there are bytes for. */
@@ -241,7 +241,7 @@ static void test_endless(void)
 	end(&t);
 	a = ask(&t, (struct csink_bytes){0});
 	is_num(a.err, -ENOTSUP, "more names than the table has room for are left to libdw");
-	csink_profile_destroy(a.p);
+	csink_profile_free(a.p);
 }
 
 /* Cut anywhere: either it cannot be read, or what it says is what the whole one says. */
@@ -261,7 +261,7 @@ static void test_cut(void)
 		a = ask(&cut, (struct csink_bytes){0});
 		nr_read += !a.err;
 		nr_wrong += (a.err && a.err != -ENOTSUP) || (a.found[0].line && a.found[0].line != 5);
-		csink_profile_destroy(a.p);
+		csink_profile_free(a.p);
 	}
 	ok(!nr_wrong && nr_read > 10, "a table that is cut anywhere gives no other line (%u of %zu were read)", nr_read,
 	   t.nr);

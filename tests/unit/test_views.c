@@ -59,7 +59,7 @@ static void test_folded(void)
 	       "std::pair<int, int>::f(int)", "the last one is the innermost; blanks are its own");
 	is_num(csink_profile_values(p, 1)[0], 3, "decimals are dropped, the rest is added up");
 	is_num(p->samples[2].stack, 0, "no function at all is an empty stack");
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 	refuses("a line without a number", "a;b 1\na;b\n", 10, "line 2 does not end in a number");
 	refuses("a number that is none", "a;b 1x\n", 7, "line 1 does not end in a number");
 	refuses("a number alone", "12\n", 3, "line 1 does not end in a number");
@@ -99,7 +99,7 @@ static void test_tree(void)
 	is_str(name_of(&rows, &tree, node), "a", "main's largest callee is a");
 	is_num(tree.nodes[node].total, 8, "a's total below main is 8");
 	is_num(tree.nodes[node].self, 1, "a's own samples below main are 1");
-	csink_tree_release(&tree);
+	csink_tree_free(&tree);
 
 	is_num(csink_pick_functions(&rows, "b", &picked, why, sizeof(why)), 0, "function b is picked");
 	is_num(csink_tree_build(&tree, p, &rows, 0, picked), 0, "a tree of callers is made");
@@ -114,9 +114,9 @@ static void test_tree(void)
 	is_num(tree.nodes[node].total, 5, "main's total as the caller's caller is 5");
 	is_num(tree.nodes[node].self, 5, "main's own part in the tree of callers is 5");
 	free(picked);
-	csink_tree_release(&tree);
-	csink_rows_release(&rows);
-	csink_profile_destroy(p);
+	csink_tree_free(&tree);
+	csink_rows_free(&rows);
+	csink_profile_free(p);
 }
 
 /* A stack deeper than any recursion of ours could follow. */
@@ -135,8 +135,8 @@ static void test_deep_tree(void)
 	free(text);
 	ok(p && !csink_rows_build(&rows, p, CSINK_BY_FUNCTION), "a very deep stack is read");
 	is_num(csink_report_tree_print(out, p, &o, &rows, NULL), 0, "a very deep stack is printed");
-	csink_rows_release(&rows);
-	csink_profile_destroy(p);
+	csink_rows_free(&rows);
+	csink_profile_free(p);
 	fclose(out);
 }
 
@@ -178,8 +178,8 @@ static void test_pick(void)
 	is_str(why, "no function of the profile matches 'pasre'; did you mean 'parse'?",
 	       "a misspelt function gets a suggestion");
 	is_num(csink_pick_functions(&rows, "(", &picked, why, sizeof(why)), -EINVAL, "a broken expression: EINVAL");
-	csink_rows_release(&rows);
-	csink_profile_destroy(p);
+	csink_rows_free(&rows);
+	csink_profile_free(p);
 }
 
 /* ---- labels and filters ---- */
@@ -237,7 +237,7 @@ static void filters(const char *name, struct csink_filter filter, int64_t want)
 		csink_profile_sample_add(p, p->samples[0].stack, p->samples[0].labels, &(int64_t){1000});
 		is_num(sum_of(p), want + 1000, about(name, "all samples are back after the filter"));
 	}
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 }
 
 static void test_filters(void)
@@ -262,8 +262,8 @@ static void adds_up(enum csink_by by, const char *first, int64_t self, uint32_t 
 	is_num(table.nr_rows, nr, about(csink_by_words[by], "rows"));
 	is_str(table.rows[0].name, first, about(csink_by_words[by], "the first"));
 	is_num(table.rows[0].self, self, about(csink_by_words[by], "its self"));
-	csink_report_table_release(&table);
-	csink_profile_destroy(p);
+	csink_report_table_free(&table);
+	csink_profile_free(p);
 }
 
 static void test_by(void)
@@ -296,7 +296,7 @@ static void test_derived(void)
 	csink_derived_format(&d[0], (int64_t[]){0, 2000, 5, 0}, text, sizeof(text));
 	is_str(text, "-", "a figure with divisor 0 is a dash, not 0");
 	is_num(csink_derived_find(p, d, 1), 1, "derived figures are limited to the room in the array");
-	csink_profile_destroy(p);
+	csink_profile_free(p);
 }
 
 int main(void)

@@ -379,7 +379,7 @@ static int finish(struct attach *a)
 											       : CSINK_SAVE_REPORT);
 	if (a->json)
 		csink_attach_print_json(&a->target, &a->follow, &a->outside, a->save.path);
-	csink_profile_destroy(profile);
+	csink_profile_free(profile);
 	return err;
 }
 

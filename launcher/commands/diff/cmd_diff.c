@@ -83,12 +83,12 @@ static int print_json(struct comparison *c)
 	csink_json_open(&json, NULL, '{');
 	csink_diff_json_head(&json, &diff, &c->how);
 	csink_diff_json(&json, csink_by_words[c->how.report.by], &diff, &c->how);
-	csink_diff_release(&diff);
+	csink_diff_free(&diff);
 	err = build(c, &diff, true);
 	if (err)
 		return err;
 	csink_diff_json(&json, "stack", &diff, &c->how);
-	csink_diff_release(&diff);
+	csink_diff_free(&diff);
 	csink_json_close(&json, '}');
 	return csink_report_flush(stdout);
 }
@@ -104,7 +104,7 @@ static int print_text(struct comparison *c)
 		csink_pager_start();
 	err = csink_diff_print(stdout, &diff, &c->how);
 	err = csink_pager_end(err);
-	csink_diff_release(&diff);
+	csink_diff_free(&diff);
 	return err;
 }
 
@@ -163,13 +163,13 @@ static int main_diff(int argc, char **argv)
 		c.how.files[i] = argv[at + (int)i];
 		if (csink_profile_open(c.how.files[i], &c.p[i], why, sizeof(why))) {
 			csink_say("%s", why);
-			csink_profile_destroy(c.p[0]);
+			csink_profile_free(c.p[0]);
 			return CSINK_EXIT_FAILED;
 		}
 	}
 	status = compare(&c);
-	csink_profile_destroy(c.p[0]);
-	csink_profile_destroy(c.p[1]);
+	csink_profile_free(c.p[0]);
+	csink_profile_free(c.p[1]);
 	return status;
 }
 

@@ -106,8 +106,8 @@ static int export(const struct csink_options *o, struct export *e)
 		err = read_profile(e->base_path, &e->base);
 	if (!err)
 		err = write_output(e);
-	csink_profile_destroy(e->profile);
-	csink_profile_destroy(e->base);
+	csink_profile_free(e->profile);
+	csink_profile_free(e->base);
 	return err ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;
 }
 

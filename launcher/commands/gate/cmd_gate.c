@@ -396,14 +396,14 @@ static int run_and_judge(struct gate *gate)
 	return report_result(gate);
 }
 
-static void fini(struct gate *gate)
+static void free_gate(struct gate *gate)
 {
-	csink_gate_verdicts_release(&gate->verdicts);
-	csink_gate_series_release(&gate->series);
-	csink_gate_data_release(&gate->data);
-	csink_gate_baseline_release(&gate->baseline);
-	csink_gate_fingerprint_release(&gate->print);
-	csink_gate_settings_release(&gate->set);
+	csink_gate_verdicts_free(&gate->verdicts);
+	csink_gate_series_free(&gate->series);
+	csink_gate_data_free(&gate->data);
+	csink_gate_baseline_free(&gate->baseline);
+	csink_gate_fingerprint_free(&gate->print);
+	csink_gate_settings_free(&gate->set);
 }
 
 /* The programs of both sides are one module, whatever their files are called. */
@@ -461,7 +461,7 @@ static int gate_run(struct gate *gate)
 
 	link_parts(gate);
 	if (csink_gate_settings_resolve(&gate->set)) {
-		fini(gate);
+		free_gate(gate);
 		return CSINK_EXIT_USAGE;
 	}
 	take_settings(gate);
@@ -471,7 +471,7 @@ static int gate_run(struct gate *gate)
 		status = report_result(gate);
 	else
 		status = run_and_judge(gate);
-	fini(gate);
+	free_gate(gate);
 	return status;
 }
 

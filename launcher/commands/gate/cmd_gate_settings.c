@@ -191,8 +191,8 @@ int csink_gate_settings_resolve(struct csink_gate_settings *s)
 	return 0;
 }
 
-void csink_gate_settings_release(struct csink_gate_settings *s)
+void csink_gate_settings_free(struct csink_gate_settings *s)
 {
-	csink_gate_runner_fini(&s->runner);
+	csink_gate_runner_free(&s->runner);
 	free(s->vs);
 }

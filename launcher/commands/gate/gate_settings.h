@@ -22,6 +22,6 @@ struct csink_gate_settings {
 
 /** Settings from options and argv. Returns 0; -errno, and one line on stderr has the reason. */
 int csink_gate_settings_resolve(struct csink_gate_settings *settings);
-void csink_gate_settings_release(struct csink_gate_settings *settings);
+void csink_gate_settings_free(struct csink_gate_settings *settings);
 
 #endif

@@ -29,7 +29,7 @@ static int add_files(struct csink_merge *m, char **files, int nr)
 			return err;
 		}
 		err = csink_merge_add(m, p);
-		csink_profile_destroy(p);
+		csink_profile_free(p);
 	}
 	if (err)
 		csink_say("not enough memory to merge them");
@@ -70,8 +70,8 @@ static int merge(const struct csink_options *o, char **files, int nr)
 	csink_progress_end();
 	if (!err && !csink_options_bool(o, CSINK_MERGE_OPT_QUIET))
 		say_done(p, nr, output);
-	csink_profile_destroy(p);
-	csink_merge_destroy(m);
+	csink_profile_free(p);
+	csink_merge_free(m);
 	return err;
 }
 

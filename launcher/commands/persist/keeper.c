@@ -244,7 +244,7 @@ static int serve(struct keeper *keeper, struct client *client, struct pollfd *at
 static void drop_client(struct keeper *keeper, nfds_t at)
 {
 	close(keeper->fds[at].fd);
-	csink_keeper_close(&keeper->events, &keeper->clients[at].added);
+	csink_kept_members_free(&keeper->events, &keeper->clients[at].added);
 	keeper->nr--;
 	keeper->fds[at] = keeper->fds[keeper->nr];
 	keeper->clients[at] = keeper->clients[keeper->nr];

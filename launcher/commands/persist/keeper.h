@@ -59,7 +59,7 @@ int csink_keeper_add(struct csink_keeper_events *events, struct csink_kept_membe
 		     const struct csink_persist_event *event);
 
 /** Close them all. */
-void csink_keeper_close(struct csink_keeper_events *events, struct csink_kept_members *members);
+void csink_kept_members_free(struct csink_keeper_events *events, struct csink_kept_members *members);
 
 /**
  * Take an event, or a set of them.

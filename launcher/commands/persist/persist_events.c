@@ -157,7 +157,7 @@ static void share(struct csink_keeper_events *events)
 	csink_keeper_listing_share(events->directory_fd, shared);
 }
 
-void csink_keeper_close(struct csink_keeper_events *events, struct csink_kept_members *members)
+void csink_kept_members_free(struct csink_keeper_events *events, struct csink_kept_members *members)
 {
 	for (uint32_t i = 0; i < members->nr; i++) {
 		if (members->at[i].ring)
@@ -220,7 +220,7 @@ int csink_keeper_take(struct csink_keeper_events *events, struct csink_kept_memb
 	if (!err)
 		err = csink_keeper_listing_add(events->directory_fd, &kept.event);
 	if (err) {
-		csink_keeper_close(events, &kept.members);
+		csink_kept_members_free(events, &kept.members);
 		return err;
 	}
 	at = csink_keeper_place(events, event->id);
@@ -237,7 +237,7 @@ void csink_keeper_drop(struct csink_keeper_events *events, struct csink_kept *ke
 	uint32_t at = (uint32_t)(kept - events->kept);
 
 	csink_keeper_listing_remove(events->directory_fd, kept->event.id);
-	csink_keeper_close(events, &kept->members);
+	csink_kept_members_free(events, &kept->members);
 	memmove(kept, kept + 1, (events->nr - at - 1) * sizeof(*kept));
 	events->nr--;
 	share(events);

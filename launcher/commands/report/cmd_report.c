@@ -93,7 +93,7 @@ static int print_functions(const struct csink_options *o, const struct csink_pro
 		err = csink_pick_functions(&rows, pattern, &picked, why, sizeof(why));
 	if (err) {
 		csink_say("%s", why);
-		csink_rows_release(&rows);
+		csink_rows_free(&rows);
 		*is_reported = true;
 		return err;
 	}
@@ -107,7 +107,7 @@ static int print_functions(const struct csink_options *o, const struct csink_pro
 	else
 		err = csink_report_tree_print(stdout, p, how, &rows, picked);
 	free(picked);
-	csink_rows_release(&rows);
+	csink_rows_free(&rows);
 	return err;
 }
 
@@ -257,7 +257,7 @@ static int read_input(const struct csink_options *o, const char *path, struct cs
 		      struct csink_profile **profile)
 {
 	char why[1024];
-	int err = csink_is_directory(path) ? csink_reading_begin(reading, path) : 0;
+	int err = csink_is_directory(path) ? csink_reading_open(reading, path) : 0;
 
 	if (err) {
 		csink_say("%s: %s", path, err == -EBUSY ? "another process has locked it" : strerror(-err));
@@ -272,7 +272,7 @@ static int read_input(const struct csink_options *o, const char *path, struct cs
 			  "made the profile; read that one",
 			  path);
 		if (!err)
-			csink_profile_destroy(*profile);
+			csink_profile_free(*profile);
 		return -ESTALE;
 	}
 	if (err)
@@ -293,14 +293,14 @@ static int report(const struct csink_options *o, const char *path)
 	err = read_input(o, path, &reading, &profile);
 	is_dir = reading.fd >= 0;
 	if (err) {
-		csink_reading_end(&reading);
+		csink_reading_close(&reading);
 		return CSINK_EXIT_FAILED;
 	}
 	if (*output) {
 		err = save(profile, output, is_dir ? path : NULL, &reading, quiet, saved);
 		output = saved;
 	}
-	csink_reading_end(&reading);
+	csink_reading_close(&reading);
 	if (!quiet) {
 		printed = narrow(o, profile);
 		if (!printed)
@@ -310,7 +310,7 @@ static int report(const struct csink_options *o, const char *path)
 								       : path);
 		err = err ? err : printed;
 	}
-	csink_profile_destroy(profile);
+	csink_profile_free(profile);
 	return !err ? CSINK_EXIT_OK : err == -EINVAL ? CSINK_EXIT_USAGE : CSINK_EXIT_FAILED;
 }
 

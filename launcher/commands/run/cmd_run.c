@@ -260,7 +260,7 @@ static void make_profile(struct run *run)
 			   !run->report ? run->quiet ? CSINK_SAVE_ERRORS : CSINK_SAVE_WHERE
 			   : csink_options_bool(&run->options, CSINK_OPT_ALL) ? CSINK_SAVE_REPORT_ALL
 									      : CSINK_SAVE_REPORT);
-	csink_profile_destroy(profile);
+	csink_profile_free(profile);
 }
 
 /* ---- the run ---- */

@@ -162,7 +162,7 @@ int csink_stat_threads_finish(struct csink_stat_threads *threads, struct csink_s
 	table.threads = calloc(table.cap, sizeof(*table.threads));
 	if (!table.threads || csink_table_resize(&table.tids, nr_slots) || threads->no_memory) {
 		free(table.threads);
-		csink_table_release(&table.tids);
+		csink_table_free(&table.tids);
 		return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < threads->nr_notes; i++)
@@ -175,7 +175,7 @@ int csink_stat_threads_finish(struct csink_stat_threads *threads, struct csink_s
 		result->has_counts |= thread->has_counts;
 		result->nr_incomplete += thread->ended && !thread->has_counts;
 	}
-	csink_table_release(&table.tids);
+	csink_table_free(&table.tids);
 	result->threads = table.threads;
 	result->nr = table.nr;
 	result->nr_lost = threads->nr_lost;
