@@ -1,6 +1,6 @@
 /*
- * Functions by name, in an object that is loaded and stays: read from its own tables, without the loader and its lock,
- * so that a signal handler or a forked child may ask; and for a tenth of what dlsym(3) costs a program that starts.
+ * What a loaded object defines and calls, by name: read from its own tables, without the loader and its lock, so that a
+ * signal handler or a forked child may ask; and for a tenth of what dlsym(3) costs a program that starts.
  */
 #ifndef CSINK_ELF_SYMBOL_H
 #define CSINK_ELF_SYMBOL_H
@@ -17,26 +17,31 @@ static inline uintptr_t csink_dynamic_address(uintptr_t base, const ElfW(Dyn) * 
 	return dyn->d_un.d_ptr < base ? base + dyn->d_un.d_ptr : dyn->d_un.d_ptr;
 }
 
-/** The object says by DT_GNU_HASH which names it has: csink_elf_function finds what is there. Context: signal. */
-bool csink_elf_has_names(const struct link_map *map);
-
-/**
- * The function of that name which the object defines, in the version that is linked to by default; NULL: none, or one
- * that is chosen as it is linked (STT_GNU_IFUNC), or the object has no DT_GNU_HASH. Context: signal.
- */
-void *csink_elf_function(const struct link_map *map, const char *name);
-
-/* An object that another thread may be unloading. */
+/* An object's tables of names, read once by csink_elf_open(). */
 struct csink_elf_view {
 	uintptr_t base;
-	const void *dynamic;
-	/* Copies, or returns false where nothing is any more. */
 	bool (*copy)(void *to, const void *from, size_t bytes);
+	const ElfW(Sym) * symbols;
+	const char *strings;
+	const uint16_t *versions; /* NULL: none */
+	const ElfW(Rela) * calls; /* relocations of the procedure linkage table; NULL: none */
+	size_t nr_calls;
+	const ElfW(Addr) * filter; /* of DT_GNU_HASH, as the four numbers at its start are: */
+	uint32_t nr_buckets, first_symbol, nr_words, shift;
 };
 
 /**
- * The address of what the object defines by that name, or 0.
- * @type   STT_FUNC, STT_OBJECT
+ * Read where an object's tables are. Returns false if it has no DT_GNU_HASH: then no name is found.
+ * @copy  for an object that another thread may be unloading: copies, or returns false where nothing is any more. NULL:
+ *        the object stays, and is read in place.
+ * Context: signal.
+ */
+bool csink_elf_open(struct csink_elf_view *view, uintptr_t base, const ElfW(Dyn) * dynamic,
+		    bool (*copy)(void *to, const void *from, size_t bytes));
+
+/**
+ * The address of what the object defines by that name, in the version that is linked to by default; 0: none.
+ * @type   STT_FUNC (without those that are chosen as they are linked: STT_GNU_IFUNC), STT_OBJECT
  * @bytes  receives its size; may be NULL.
  * Context: signal.
  */
@@ -47,5 +52,8 @@ uintptr_t csink_elf_look(const struct csink_elf_view *view, const char *name, in
  * word, or 0. With lazy binding the word leads to the dynamic linker until the first call. Context: signal.
  */
 uintptr_t csink_elf_slot(const struct csink_elf_view *view, const char *name);
+
+/** The function of that name in an object that stays, or NULL. Context: signal. */
+void *csink_elf_function(const struct link_map *map, const char *name);
 
 #endif

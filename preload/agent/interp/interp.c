@@ -103,13 +103,15 @@ static bool keep(const struct csink_interpreter *found)
 static void on_module(const struct csink_module *module, bool is_there, struct csink_recording *rec,
 		      struct csink_writer *writer)
 {
-	const struct csink_elf_view object = {module->bias, module->dynamic, csink_module_copy};
+	struct csink_elf_view object;
 	const char *why = NULL;
 
 	if (!is_there) {
 		leave(module->entry);
 		return;
 	}
+	if (!csink_elf_open(&object, module->bias, module->dynamic, csink_module_copy))
+		return;
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(languages); i++) {
 		struct csink_interpreter to = {.language = languages[i],
 					       .module = module->entry,

@@ -75,14 +75,14 @@ enum { DATA_CURRENT, DATA_KEY };
 static int find(const struct csink_elf_view *object, struct csink_interpreter *to, const char **why)
 {
 	uint64_t bytes = 0;
-	uintptr_t evaluator = csink_elf_look(object, "Perl_runops_standard", STT_FUNC, &bytes);
-	uintptr_t version = csink_elf_look(object, "PL_version", STT_OBJECT, NULL);
-	uintptr_t size = csink_elf_look(object, "PL_interp_size", STT_OBJECT, NULL);
+	uintptr_t evaluator = csink_elf_look(object, "Perl_runops_standard", STT_FUNC, &bytes), version, size;
 	uint16_t interpreter_bytes = 0;
 	uint8_t minor = 0;
 
 	if (!evaluator)
 		return 0;
+	version = csink_elf_look(object, "PL_version", STT_OBJECT, NULL);
+	size = csink_elf_look(object, "PL_interp_size", STT_OBJECT, NULL);
 	to->data[DATA_CURRENT] = csink_elf_look(object, "PL_curinterp", STT_OBJECT, NULL);
 	to->data[DATA_KEY] = csink_elf_look(object, "PL_thr_key", STT_OBJECT, NULL);
 	if (version)

@@ -61,11 +61,11 @@ enum { DATA_GLOBALS };
 static int find(const struct csink_elf_view *object, struct csink_interpreter *to, const char **why)
 {
 	uint64_t bytes = 0, evaluator_bytes = 0;
-	uintptr_t globals = csink_elf_look(object, "executor_globals", STT_OBJECT, &bytes);
-	uintptr_t evaluator = csink_elf_look(object, "execute_ex", STT_FUNC, &evaluator_bytes);
+	uintptr_t evaluator = csink_elf_look(object, "execute_ex", STT_FUNC, &evaluator_bytes), globals;
 
 	if (!evaluator || !csink_elf_look(object, "zend_execute_internal", STT_OBJECT, NULL))
 		return 0;
+	globals = csink_elf_look(object, "executor_globals", STT_OBJECT, &bytes);
 	if (!globals || bytes != GLOBALS_BYTES) {
 		*why = globals ? "PHP frames are not read: version 8.2 is known"
 			       : "PHP frames are not read: a build with thread safety (ZTS)";

@@ -103,6 +103,13 @@ static void *route(const char *name, void *now)
 	return csink_libc_find(name);
 }
 
+static bool has_names(const struct link_map *map)
+{
+	struct csink_elf_view view;
+
+	return csink_elf_open(&view, map->l_addr, map->l_ld, NULL);
+}
+
 void csink_libc_init(void)
 {
 	struct object us;
@@ -115,8 +122,7 @@ void csink_libc_init(void)
 	}
 	/* Loaded later, by dlopen, we would come behind libc; and an object without the newer table of names has to be
 	 * asked by the loader. */
-	for (const struct link_map *at = us.map; at && !ours && (is_vdso(at) || csink_elf_has_names(at));
-	     at = at->l_next)
+	for (const struct link_map *at = us.map; at && !ours && (is_vdso(at) || has_names(at)); at = at->l_next)
 		ours = at == libc.map ? us.map : NULL;
 	csink_got_route_all(us.map, route);
 }
