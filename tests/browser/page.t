@@ -71,10 +71,10 @@ def text(page, selector):
 
 
 def no_complaints(page, name):
-    tap.same([e for e in page.events('Runtime.exceptionThrown', 'Log.entryAdded')], [], name + ': no error, no breach of its policy')
+    tap.same([e for e in page.events('Runtime.exceptionThrown', 'Log.entryAdded')], [], name + ': no error, no violation of the content security policy')
     requests = [e['request']['url'] for e in page.events('Network.requestWillBeSent')]
-    tap.same([u for u in requests if not u.startswith('file://')], [], name + ': nothing is fetched from anywhere')
-    tap.same(len(requests), 1, name + ': it is one file')
+    tap.same([u for u in requests if not u.startswith('file://')], [], name + ': the page makes no request to the network')
+    tap.same(len(requests), 1, name + ': the page is one file')
 
 
 def test_made(browser):
@@ -191,7 +191,7 @@ def test_made(browser):
     tap.same(names()[0], 'main', 'a click on the total column orders the table by total time')
     page.key('/')
     page.type('libc')
-    tap.same(names(), ['memcpy'], 'the search is for modules, too, and limits the table')
+    tap.same(names(), ['memcpy'], 'a search for a module limits the table to its functions')
     page.shot(SHOTS + '/table.png')
     page.key('Escape')
     page.run("document.getElementById('table').focus()")
@@ -335,17 +335,17 @@ def test_diff(browser):
     tap.same(page.run('countersink.app.whole'), [2205e6, 1805e6], 'diff: the totals of both profiles')
     said = text(page, '#compare')
     for part in ('base.pb.gz', 'now.pb.gz', '▲ grew', '▼ shrank', 'what is gone has no width'):
-        tap.has(said, part, 'diff: says ' + part)
-    tap.same(place(page, 'again'), None, 'diff: what is gone has no width in what there is now')
+        tap.has(said, part, 'diff: the legend has the text: ' + part)
+    tap.same(place(page, 'again'), None, 'diff: with the new widths, a function that is gone has no frame')
     color = "(() => { const f = countersink.flames.flame, i = %s; return f.look.color(f.tree.frame[i], i); })()"
     mark = "(() => { const f = countersink.flames.flame, i = %s; return f.look.mark(f.tree.frame[i], i); })()"
     grew, same = (page.run(color % (NODE % json.dumps(n))) for n in ('alpha(int)', 'beta<char>'))
-    tap.ok(grew[0] > grew[2] + 40 and max(same) - min(same) < 8, 'diff: what grew is orange, what did not is grey', [grew, same])
+    tap.ok(grew[0] > grew[2] + 40 and max(same) - min(same) < 8, 'diff: a frame that grew is orange, an unchanged one grey', [grew, same])
     tap.same([page.run(mark % (NODE % json.dumps(n))) for n in ('alpha(int)', 'beta<char>', 'again')], ['▲ ', '', '▼ '], 'diff: frames that grew and shrank are marked')
     page.shot(SHOTS + '/diff-light.png')
     page.click_on('#compare .switch button:nth-child(2)')
-    tap.ok(place(page, 'again') is not None, 'diff: with the old widths, what is gone has a width')
-    tap.has(text(page, '#compare'), 'Widths are base.pb.gz', 'diff: the graph says what its widths are')
+    tap.ok(place(page, 'again') is not None, 'diff: with the old widths, a function that is gone has a frame')
+    tap.has(text(page, '#compare'), 'Widths are base.pb.gz', 'diff: the legend names the profile of the widths')
     page.click_on('#tab-table')
     row = page.run("Array.from(document.querySelectorAll('.body .tr')[0].querySelectorAll('.td'), (c) => c.textContent)")
     tap.same(row, ['again', 'made', '1.000 s', '0 ns', '▼ −1.000 s', 'gone', '▼ −1.000 s'], 'diff: the table has the largest change first')
@@ -392,15 +392,15 @@ def test_hostile(browser):
     page.open(export('hostile.pb.gz', 'hostile.html'), READY)
     shown = [name.replace('\u202e', '\\xe2\\x80\\xae') for name in names]
     tap.same(sorted(page.run('countersink.app.model.frames.name')), sorted(shown),
-             'hostile: names are as they were, but for the bytes of what turns text around')
-    tap.same(page.run('document.title'), '</title><script>alert(5)</script>', 'hostile: the title, too')
+             'hostile: names are unchanged, except for escaped bidirectional controls')
+    tap.same(page.run('document.title'), '</title><script>alert(5)</script>', 'hostile: the title of the page is unchanged')
     for view in '1234':
         page.key(view)
     page.click_on('#threads')
     page.key('Escape')
-    tap.same(page.run("document.querySelectorAll('img, svg, b, i, iframe, object').length"), 0, 'hostile: none became an element')
-    tap.same(page.run("document.querySelectorAll('script').length"), 2, 'hostile: none became a script')
-    tap.same(page.events('Page.javascriptDialogOpening'), [], 'hostile: none ran')
+    tap.same(page.run("document.querySelectorAll('img, svg, b, i, iframe, object').length"), 0, 'hostile: no name became an element')
+    tap.same(page.run("document.querySelectorAll('script').length"), 2, 'hostile: no name became a script')
+    tap.same(page.events('Page.javascriptDialogOpening'), [], 'hostile: no script of a name ran')
     blocked = page.run("""(async () => { let refused = false; document.addEventListener('securitypolicyviolation', () => refused = true);
         const s = document.createElement('script'); s.textContent = 'window.ran = 1'; document.body.append(s);
         await new Promise((done) => setTimeout(done)); return [window.ran === undefined, refused]; })()""")
@@ -416,7 +416,7 @@ def test_large(browser):
     tap.same(samples, 100000, 'large: 100,000 distinct stacks')
     paint = page.run("""new Promise((done) => new PerformanceObserver((list) => done(list.getEntries()[0].startTime))
         .observe({type: 'paint', buffered: true}))""")
-    tap.ok(paint > 0, 'large: it is painted')
+    tap.ok(paint > 0, 'large: the graph is painted')
     draw, zoom, find, pick = page.run('''(() => { const {flames, app} = countersink, out = [];
         const time = (what) => { const t = performance.now(); what(); out.push(performance.now() - t); };
         time(() => flames.flame.draw());
@@ -430,9 +430,9 @@ def test_large(browser):
              % (nodes, os.path.getsize(path('large.html')) / 1e6, paint, page.run('countersink.app.readyMs'), recount, draw, zoom, pick))
     page.key('1')
     page.settle()
-    tap.has(text(page, '#found'), 'functions', 'large: it is searched')
+    tap.has(text(page, '#found'), 'functions', 'large: a search finds functions')
     drawn = page.run('countersink.flames.flame.rows.reduce((n, row) => n + row.length, 0)')
-    tap.ok(10 < drawn < 50000, 'large: only what can be seen is drawn', drawn)
+    tap.ok(10 < drawn < 50000, 'large: only visible frames are drawn', drawn)
     page.shot(SHOTS + '/large.png')
     page.click_on('#tab-table')
     page.settle()

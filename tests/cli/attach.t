@@ -126,13 +126,13 @@ for _ in 1 2 3; do
 	attach -o exec.pb.gz -- "$TARGETS/exec_chain" 4 30000 thread >out 2>err
 	samples_are_the_whole || { wrong=$((wrong + 1)); diag "$(cat err)"; }
 done
-is $wrong 0 "an exec by a second thread: its samples are no more than what was counted"
+is $wrong 0 "an exec by a second thread: the samples have no more time than was counted"
 like "$(cat out)" '^end of the chain' "an exec by a second thread: the whole chain ran"
 start "$TARGETS/exec_chain" 4000 3000 thread
 wait_until 30 has_run "$target" 20
 attach -d 1 -o exec.pb.gz -p "$target" 2>err
 sed -i 1d err # what was attached to
-ok "an exec by a second thread of a running target: its samples are the counted time" samples_are_the_whole || diag "$(cat err)"
+ok "an exec by a second thread of a running target: the samples have the counted time" samples_are_the_whole || diag "$(cat err)"
 # While one of its threads takes over its TID, the process has not ended.
 refused=0
 for _ in 1 2 3 4 5 6; do
@@ -143,7 +143,7 @@ end "$target"
 start "$TARGETS/headless" 60000
 wait_until 30 grep -q '^State:.Z' "/proc/$target/status"
 attach -d 0.3 -o headless.pb.gz -p "$target" 2>err
-is $? 0 "a process whose first thread has ended, and whose second one works"
+is $? 0 "attach to a process whose first thread has ended: status 0"
 like "$(cat err)" ' left_to_it$' "a process whose first thread has ended is sampled"
 attach -d 0.02 -q -o headless.pb.gz '^headless$' 2>err
 is $? 0 "a process whose first thread has ended is found by its name"
@@ -189,7 +189,7 @@ while [ $nr -lt 6 ] || { [ $caught = 0 ] && [ "$(date +%s)" -lt $end ]; }; do
 	wait $pid 2>/dev/null
 	wait_until 30 sh -c '! grep -lE "^State:.[tT]" /proc/"$1"/task/*/status 2>/dev/null | grep -q .' sh "$many" || break
 done
-ok "killed $nr times: nothing is left stopped" sh -c '! grep -lE "^State:.[tT]" /proc/"$1"/task/*/status 2>/dev/null | grep -q .' sh "$many"
+ok "attach is killed $nr times: no thread of the target stays stopped" sh -c '! grep -lE "^State:.[tT]" /proc/"$1"/task/*/status 2>/dev/null | grep -q .' sh "$many"
 ok "attach was killed $caught times while the target was stopped" test $caught -gt 0
 end "$many"
 end "$burn"

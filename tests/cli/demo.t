@@ -16,7 +16,7 @@ unnamed=$("$COUNTERSINK" report --all --csv demo.html.pb.gz | awk -F, '
 	{ self = $column["self"]; all += self }
 	$column["function"] ~ /^\[(python[0-9.]*|countersink)\+0x/ { unnamed += self }
 	END { printf "%d\n", all ? 100 * unnamed / all : 100 }')
-ok "less than a third of the samples are in functions of theirs without a name ($unnamed %)" test "$unnamed" -lt 33
+ok "less than a third of the samples are in functions of python and countersink without a name ($unnamed %)" test "$unnamed" -lt 33
 is "$(wc -l <out)" 3 "stdout is the command's own: three lines"
 ok "install-deps has nothing to do here" "$SRC/scripts/install-deps" check --dry-run
 ok "install-deps knows its groups" sh -c '"$0" build --list | grep -q libdw' "$SRC/scripts/install-deps"

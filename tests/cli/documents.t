@@ -51,7 +51,7 @@ entries countersink-environment.7 | grep '^COUNTERSINK_' | sort -u >"$TMP/entrie
 	"$COUNTERSINK" help run | grep -oE 'COUNTERSINK_[A-Z_]+'
 	sed -n 's/^#define CSINK_ENV_[A-Z_]* CSINK_ENV_PREFIX "\(.*\)".*/COUNTERSINK_\1/p' include/internal/shared_options.h
 } | sort -u >"$TMP/variables"
-ok "there are variables" test "$(wc -l <"$TMP/variables")" -gt 20
+ok "the options and shared_options.h have variables" test "$(wc -l <"$TMP/variables")" -gt 20
 is "$(comm -13 "$TMP/entries" "$TMP/variables")" "" \
 	"countersink-environment(7) explains every variable of run's options and of the run directory"
 done_testing

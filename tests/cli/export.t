@@ -15,9 +15,9 @@ for name in x.pb.gz=pprof x.pprof=pprof x.folded=folded x.collapsed=folded x.htm
 	is "$? $(cat stdout err)" '0 ' "$file is written without a message"
 	"$COUNTERSINK" export --format "$format" x.pb.gz >by_name
 	if [ "$format" = pprof ]; then
-		is "$(gzip -dc <"$file" | cksum)" "$(gzip -dc <by_name | cksum)" "its format is $format"
+		is "$(gzip -dc <"$file" | cksum)" "$(gzip -dc <by_name | cksum)" "the name $file selects the format $format"
 	else
-		ok "its format is $format" cmp "$file" by_name
+		ok "the name $file selects the format $format" cmp "$file" by_name
 	fi
 done
 "$COUNTERSINK" export -f folded -o - x.pb.gz >by_dash

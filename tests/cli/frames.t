@@ -200,37 +200,37 @@ while read -r python version; do
 	countersink -q -o class.pb.gz -- "$python" class.py >out 2>&1
 	countersink export -f folded class.pb.gz >class 2>err
 	like "$(cat class)" ';makes;(Made\.)?__init__ ' "CPython $version: a class's __init__() is below the call"
-	unlike "$(cat class)" ';makes;__init__' "CPython $version: without the frame that looks at its result"
+	unlike "$(cat class)" ';makes;__init__' "CPython $version: the frame that checks the result of __init__() is not in the stack"
 done <pythons
 
 while read -r python version; do
 	case $version in 3.1[2-9]) ;; *) continue ;; esac
 	countersink -q -F 5000 -o perf.pb.gz -- "$python" -X perf "$FRAMES/slow.py" >out 2>&1
 	countersink export -f folded perf.pb.gz >perf 2>err
-	like "$(cat perf)" 'main;Parser\.parse;score' "CPython $version -X perf: callee below caller"
+	like "$(cat perf)" 'main;Parser\.parse;score' "CPython $version -X perf: a stack has callers above callees"
 	is "$(grep -cE 'py::([^;]*):[^;]*;\1[; ]' perf)" 0 "CPython $version -X perf: no function is in its stack twice"
 done <pythons
 
 # ---- whose frames they are
 
 countersink -q -F 5000 -o keep.pb.gz -- "$TARGETS/reloads" keep "$TARGETS/like_python.so" >out 2>&1
-is "$?:$(cat out)" "3:unloaded, calls: 0" "3.12: what a thread may have to allocate memory for is not asked"
+is "$?:$(cat out)" "3:unloaded, calls: 0" "CPython 3.12: no function that may allocate memory for the thread is called"
 while read -r python version; do
 	case $version in 3.[6-9] | 3.1[01]) ;; *) continue ;; esac
 	library=$("$python" -c 'import sysconfig as s; print("/".join(map(s.get_config_var, ["LIBDIR", "INSTSONAME"])))')
 	[ "${library%.a}" = "$library" ] && [ -e "$library" ] || continue
 	countersink -q -F 2000 -o lent.pb.gz -- "$TARGETS/lent_state" "$library" >out 2>&1
-	is "$?:$(cat out)" "3:" "CPython $version ($library): a thread makes a state for another one"
+	is "$?:$(cat out)" "3:" "CPython $version ($library): a program whose thread creates the state of another thread runs as without countersink"
 	countersink export -f folded lent.pb.gz >lent 2>err
-	is "$(grep -c 'only_native.*;lent' lent)" 0 "CPython $version: the frames of the other are not shown as its own"
+	is "$(grep -c 'only_native.*;lent' lent)" 0 "CPython $version: a thread that runs no Python has no frames of another thread's state"
 done <pythons
 
 # ---- interpreters that come and go
 
 "$TARGETS/reloads" "$TARGETS/like_python.so" >plain 2>&1
-is "$?" 3 "a program loads and unloads an interpreter"
+is "$?" 3 "without us: a program that loads and unloads an interpreter has its status"
 countersink -q -F 5000 -o reloads.pb.gz -- "$TARGETS/reloads" "$TARGETS/like_python.so" >out 2>&1
-is "$?:$(cat out)" "3:$(cat plain)" "an interpreter that is being unloaded, or was, is not called any more"
+is "$?:$(cat out)" "3:$(cat plain)" "no function of an interpreter is called during or after its unloading"
 
 # ---- interpreters whose frames are not read
 
@@ -247,14 +247,14 @@ countersink -o many.pb.gz -- "$TARGETS/reloads" keep "$TMP/like1.so" "$TMP/like2
 is "$(grep -c 'a further interpreter' err)" 0 "four interpreters in a process: none is left out"
 countersink -o many.pb.gz -- "$TARGETS/reloads" keep "$TMP/like1.so" "$TMP/like2.so" "$TMP/like3.so" "$TMP/like4.so" "$TMP/like5.so" >out 2>err
 is "$?:$(sort -u out)" "3:unloaded, calls: 0" "five interpreters in a process: the program runs as without countersink"
-is "$(grep -c 'frames of a further interpreter are not read: only of the first 4' err)" 1 "five interpreters in a process: the report has a line"
+is "$(grep -c 'frames of a further interpreter are not read: only of the first 4' err)" 1 "five interpreters in a process: the report says that only four are read"
 
 # ---- lazy binding
 
 countersink -q -F 5000 -o lazy.pb.gz -- "$TARGETS/reloads" keep "$TARGETS/plugs/like_python_lazy.so" >out 2>&1
-is "$?:$(cat out)" "3:unloaded, calls: 0" "an interpreter's function is not called in a handler while that would enter the dynamic linker"
+is "$?:$(cat out)" "3:unloaded, calls: 0" "lazy binding: a function of the interpreter whose calls are not bound yet is not called in the handler"
 LIKE_PYTHON_BINDS=1 countersink -q -F 5000 -o lazy.pb.gz -- "$TARGETS/reloads" keep "$TARGETS/plugs/like_python_lazy.so" >out 2>&1
-like "$?:$(cat out)" "^3:unloaded, calls: [1-9]" "it is called once the interpreter itself has called what it calls"
+like "$?:$(cat out)" "^3:unloaded, calls: [1-9]" "lazy binding: it is called after the interpreter has bound its calls"
 
 # ---- environment alone, phases, time off the CPU
 

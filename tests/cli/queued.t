@@ -20,7 +20,7 @@ timeout 100 countersink -q -o fast.pb.gz --engine=signal -c 50000 -- "$TARGETS/q
 is "$(cat with)" "$(cat alone)" "queued signals arrive as without us with a sample each 50 us"
 is "$("$TARGETS/kept_trap")" "0 of 400 wrong" "without us a SIGTRAP to the thread and one to the process are both caught"
 is "$(countersink -q -F 10000 -o trap.pb.gz --engine=sigtrap -- "$TARGETS/kept_trap")" "0 of 400 wrong" \
-	"a SIGTRAP that was kept is not lost beside a sample at 10 kHz"
+	"a pending SIGTRAP is not lost while samples come at 10 kHz"
 mkdir place
 chmod 777 place
 (cd place && unprivileged timeout 100 countersink -q -o x.pb.gz --engine=signal -- "$TARGETS/queued" $OURS) >with 2>err

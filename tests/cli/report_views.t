@@ -146,6 +146,6 @@ END
 	COUNTERSINK_PAGER='head -n 1' terminal 100 "$COUNTERSINK" report --all i.pb.gz >out
 	is "$? $(wc -l <out)" '0 1' 'a pager that ends early is no error'
 else
-	skip 'a terminal' 'no python3 here'
+	skip 'the report on a terminal' 'python3 is not installed'
 fi
 done_testing

@@ -184,7 +184,7 @@ static void check_lies(void)
 {
 	check_one_change(0, 2, "a header of another version");
 	check_one_change(1, 0x80 | 0x1b, "an indirect pointer to the frames");
-	check_one_change(2, 0xff, "no count");
+	check_one_change(2, 0xff, "a table without a count");
 	check_one_change(3, 0x1b, "a table that is not data-relative");
 	check_one_change(8, 3, "more entries than there are bytes");
 	check_one_change(19, 0x80, "an entry that points out of the segment");
@@ -262,7 +262,7 @@ static void check_all_changes(void)
 
 int main(void)
 {
-	is_num(setup_modules(), 0, "a module snapshot is there");
+	is_num(setup_modules(), 0, "the module snapshot is created");
 	area = mmap(NULL, 2 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	mprotect(area + 4096, 4096, PROT_NONE);
 	check_rows();

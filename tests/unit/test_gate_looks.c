@@ -29,7 +29,8 @@ static void test_spending(void)
 	ok(first + last <= 0.01, "two looks spend no more than the budget");
 	ok(spend_all(0.01, 0.01, 0.001) <= 0.01, "a thousand looks spend no more than the budget");
 	ok(spend_all(0.01, 1, 1) > 0.007, "one look at the end has nearly the whole budget");
-	ok(csink_gate_looks_level(&looks, 0.01, 0.5) >= 0, "a fraction that goes back spends nothing of its own");
+	ok(csink_gate_looks_level(&looks, 0.01, 0.5) >= 0,
+	   "a look at a smaller fraction than the last one spends nothing");
 	is_num(csink_gate_looks_next(0), CSINK_GATE_FIRST_LOOK, "the number of runs at the first look");
 	is_num(csink_gate_looks_next(CSINK_GATE_FIRST_LOOK), 21, "the number of runs at the second look");
 	is_num(csink_gate_looks_next(900), CSINK_GATE_MAX_RUNS, "the last look is at the maximum number of runs");
@@ -116,7 +117,8 @@ static void test_decisions(void)
 	is_num(decide(1.1, 0.1, 8, 100, &needed), CSINK_GATE_GO_ON,
 	       "a slower function with eight disturbed pairs: more runs");
 	is_num(decide(1.05, 0.2, 0, 0, &needed), CSINK_GATE_NO_TIME, "without time: NO_TIME");
-	is_num(decide(1.05, 0.2, 0, 100, &needed), CSINK_GATE_GO_ON, "at the threshold, much time left: on");
+	is_num(decide(1.05, 0.2, 0, 100, &needed), CSINK_GATE_GO_ON,
+	       "a function at the threshold, with time left: more runs");
 }
 
 int main(void)

@@ -93,7 +93,7 @@ static void test_spread(void)
 
 	judge(&data, spent, CSINK_ARRAY_SIZE(spent), &v);
 	is_num(v.moves.nr, CSINK_GATE_MAX_MOVES, "the maximum number of functions is named");
-	is_str(name_of(&data, &v.moves.all[0]), "i", "the interpreter itself has most of it");
+	is_str(name_of(&data, &v.moves.all[0]), "i", "the interpreter's function comes first, with most of the change");
 	ok(fabs(v.moves.all[0].delta - 10e6) < 1e6 && v.moves.all[0].interval.low > 8e6 &&
 		   v.moves.all[0].interval.high < 12e6,
 	   "the largest function has its interval: %g (%g to %g)", v.moves.all[0].delta, v.moves.all[0].interval.low,
@@ -103,8 +103,9 @@ static void test_spread(void)
 			   v.moves.all[i].delta <= v.moves.all[i - 1].delta,
 		   "other functions follow, the largest first: %s", name_of(&data, &v.moves.all[i]));
 	ok(fabs(v.moves.sum - 16.5e6) < 1e6, "the sum is the command's whole change");
-	ok(v.moves.has_within, "something holds most of it, with what it calls");
-	is_str(name_of(&data, &v.moves.within), "s", "the program's function, which has no time of its own");
+	ok(v.moves.has_within, "an enclosing function that has most of the change is found");
+	is_str(name_of(&data, &v.moves.within), "s",
+	       "the enclosing function is the program's, which has no time of its own");
 	ok(fabs(v.moves.within.delta - 17.5e6) < 1e6 && v.moves.within.interval.low > 15e6,
 	   "the enclosing function has the whole change: %g", v.moves.within.delta);
 	ok(strstr(told(&data, &v, NULL), " ms in all functions: i +10.") != NULL,
@@ -140,7 +141,7 @@ static void test_faster(void)
 
 	judge(&data, spent, CSINK_ARRAY_SIZE(spent), &v);
 	ok(v.moves.nr == 1 && v.moves.all[0].interval.high < 0 && !strcmp(name_of(&data, &v.moves.all[0]), "a"),
-	   "a function got faster, and what got slower is not among what that went to");
+	   "a function that got faster is named alone, without the one that got slower");
 	ok(strstr(told(&data, &v, &v.rows[0]), "a -30.") || strstr(told(&data, &v, &v.rows[0]), "a -29."),
 	   "a command that got faster has its functions named: %s", told(&data, &v, &v.rows[0]));
 	end(&data, &v);

@@ -135,7 +135,7 @@ static void test_held(const char *path)
 	csink_gate_placement_add_program(&placement, 0, path);
 	csink_gate_placement_move(&placement, 0, &dice);
 	is_str(csink_gate_placement_kept(&placement, &at), path,
-	       "a program that another process has mapped stays, and is named");
+	       "a program that another process has mapped is not moved, and is named");
 	is_str(csink_gate_placement_kept(&placement, &at), NULL, "a mapped program is named once");
 	placement.two_sides = false;
 	at = 0;
@@ -143,7 +143,7 @@ static void test_held(const char *path)
 	munmap(m.at, m.size);
 	placement.two_sides = true;
 	csink_gate_placement_move(&placement, 0, &dice);
-	is_str(csink_gate_placement_kept(&placement, &at), NULL, "let go of, it is moved");
+	is_str(csink_gate_placement_kept(&placement, &at), NULL, "a program that is no longer mapped is moved");
 	csink_gate_placement_free(&placement);
 }
 

@@ -95,17 +95,17 @@ static void test_versions(void)
 	take_run(&data, CSINK_GATE_NEW, new);
 	nr = data.functions.nr;
 	take_run(&data, CSINK_GATE_OLD, old);
-	is_num(data.functions.nr, nr, "a function is the same in all runs of a side");
+	is_num(data.functions.nr, nr, "another run of a side adds no function");
 	if (!ok(!csink_gate_versions_join(&data, &view), "the sides are joined"))
 		return;
 	for (uint32_t run = 0; run < 3; run++) {
 		ok(fabs(weight(&view, run, "score", 4) - 1) < 1e-9 && weight(&view, run, "score", 3) == 0,
-		   "a function of the script is where the new side has it");
+		   "a function that moved has its weight at the line of the new side");
 		ok(fabs(weight(&view, run, "get", 7) - 2) < 1e-9 && fabs(weight(&view, run, "get", 5) - 3) < 1e-9,
 		   "functions of one name in two files stay apart");
-		ok(fabs(weight(&view, run, "f", 1) - 5) < 1e-9, "what has no file is compared by its text");
+		ok(fabs(weight(&view, run, "f", 1) - 5) < 1e-9, "a function without a file is matched by its name");
 		ok(fabs(weight(&view, run, "gone", 40) + weight(&view, run, "made", 50) - 4) < 1e-9,
-		   "functions of one side stay alone");
+		   "functions of one side only are not matched");
 	}
 	ok(fabs(calls(&view, "score", 0) - 2) < 1e-9 && fabs(calls(&view, "score", 1) - 1) < 1e-9,
 	   "calls are those of the joined function");

@@ -113,7 +113,7 @@ static void test_many(void)
 		sum += result.processes[i].cpu_ns;
 		complete += result.processes[i].has_cpu;
 	}
-	is_num(result.nr_processes, 20000, "many: all are there");
+	is_num(result.nr_processes, 20000, "many: the number of processes");
 	is_num(complete, 20000, "many: all processes have their CPU time");
 	is_num((long long)sum, 19999LL * 20000 / 2, "many: each count belongs to its own process");
 	free(result.processes);
@@ -262,11 +262,11 @@ static void test_tree(void)
 	   (unsigned long long)out.counts[0].value);
 	rusage_ns = out.user_ns + out.sys_ns;
 	ok(out.counts[0].value > rusage_ns * 9 / 10 && out.counts[0].value < rusage_ns * 11 / 10,
-	   "tree: which is near what wait4 says (%llu)", (unsigned long long)rusage_ns);
+	   "tree: the total is within 10 %% of wait4's CPU time (%llu)", (unsigned long long)rusage_ns);
 	ok(out.counts[1].value > 100 && out.counts[1].value < (uint64_t)usage.ru_minflt + (uint64_t)usage.ru_majflt,
-	   "tree: page faults (%llu) are part of what wait4 says (%ld)", (unsigned long long)out.counts[1].value,
-	   usage.ru_minflt + usage.ru_majflt);
-	ok(out.nr_notes == 0 || geteuid() != 0, "tree: root has nothing else to say");
+	   "tree: page faults (%llu) are fewer than wait4's (%ld), which has those of the kernel",
+	   (unsigned long long)out.counts[1].value, usage.ru_minflt + usage.ru_majflt);
+	ok(out.nr_notes == 0 || geteuid() != 0, "tree: for root there are no notes");
 	csink_outside_free(&out);
 }
 
@@ -352,9 +352,9 @@ static void test_running(void)
 		for (uint32_t i = 0; i < out.nr_processes; i++)
 			running += out.processes[i].still_running && out.processes[i].pid != pid &&
 				   out.processes[i].has_cpu;
-		is_num(running, 1, "running: what outlives the command is known, with its CPU time so far");
-		ok(!out.processes[0].still_running, "running: the command does not run");
-		ok(!out.has_rusage, "running: without rusage none is claimed");
+		is_num(running, 1, "running: the process that outlives the command has its CPU time so far");
+		ok(!out.processes[0].still_running, "running: the command is not marked as running");
+		ok(!out.has_rusage, "running: without rusage, has_rusage is not set");
 	}
 	csink_outside_free(&out);
 	close(fds[0]);

@@ -93,7 +93,7 @@ static void test_kinds(void)
 	else
 		skip("setgid to another group", "only root can make one");
 	chmod("dynamic", 04755);
-	is_num(reason("dynamic"), 0, "setuid to who we are anyway");
+	is_num(reason("dynamic"), 0, "a program that is set-user-ID to our own user can be preloaded into");
 }
 
 static void test_scripts(void)
@@ -102,7 +102,7 @@ static void test_scripts(void)
 	struct csink_program program;
 
 	write_file("script1", to_static, strlen(to_static), 0755);
-	is_num(reason("script1"), CSINK_SPAWN_STATIC, "a script is what its interpreter is");
+	is_num(reason("script1"), CSINK_SPAWN_STATIC, "a script of a static interpreter cannot be preloaded into");
 	write_file("script2", to_script, strlen(to_script), 0755);
 	is_num(reason("script2"), CSINK_SPAWN_STATIC, "a script's interpreter may be a script");
 	write_file("loop", to_itself, strlen(to_itself), 0755);

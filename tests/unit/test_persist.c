@@ -19,7 +19,7 @@ static void test_cycle(void)
 	uint64_t before;
 	int fd, more;
 
-	is_num(made.err, 0, "A makes an event persistent, and is gone");
+	is_num(made.err, 0, "A makes an event persistent and ends");
 	ok(made.value >= 100 && made.value < 200, "the event has counted %llu faults", (unsigned long long)made.value);
 	is_num(nr_listed(), 1, "one persistent event is listed");
 	is_num(nr_files(), 1, "one event file is in the directory");
@@ -118,7 +118,7 @@ static void test_ring(void)
 	const char *ring;
 	int fd, nr;
 
-	is_num(made.err, 0, "A maps a ring, makes it persistent, and is gone");
+	is_num(made.err, 0, "A maps a ring, makes its event persistent and ends");
 	target_faults(500);
 	fd = csink_persist_open(made.id, -1, &event, base);
 	ok(fd >= 0 && event.pages == RING_PAGES, "B opens the event again, and gets the size of its ring");

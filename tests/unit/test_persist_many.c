@@ -288,7 +288,7 @@ static void test_deaths(void)
 	uint64_t first;
 
 	memset(shared, 0, sizeof(*shared));
-	ok(make_one(&first), "a keeper is there");
+	ok(make_one(&first), "a keeper starts with the first event");
 	longest_us = longest_life_us();
 	printf("# they live %ld us at most\n", longest_us);
 	fflush(stdout);
@@ -302,11 +302,11 @@ static void test_deaths(void)
 	while (wait(NULL) > 0)
 		;
 	printf("# the first error of those that lived to see one: %d\n", shared->first_error);
-	is_num(shared->first_error, 0, "1,000 clients, each killed at a moment of its own: none saw an error");
-	ok(wait_until(has_few_clients), "the keeper has let go of them");
+	is_num(shared->first_error, 0, "1,000 clients, each killed at a random moment: no client had an error");
+	ok(wait_until(has_few_clients), "the keeper has closed the connections of the killed clients");
 	judge();
 	keepers = nr_keepers();
-	is_num(keepers, 1, "there is one keeper");
+	is_num(keepers, 1, "there is one keeper after the killed clients");
 	is_num(attach_all(), 0, "the remaining events can be attached");
 	ok(wait_until(has_no_keeper), "the keeper ends after the remaining events");
 	is_num(nr_files(), 0, "the ended keeper leaves no event file");

@@ -138,7 +138,7 @@ static void attach_errors(void)
 	is_num(csink_pmc_start(pmc), 0, "an attached PMC starts");
 	is_err(csink_pmc_attach(pmc, 0), -EBUSY, "EBUSY", "attach: EBUSY, not quiescent");
 	is_num(csink_pmc_stop(pmc), 0, "an attached PMC stops");
-	is_num(csink_pmc_attach(pmc, 0), 0, "a stopped PMC attaches to a further process: its own, as 0");
+	is_num(csink_pmc_attach(pmc, 0), 0, "a stopped PMC attaches to a further process: its own (PID 0)");
 	system = csink_pmc_allocate("cpu-clock", CSINK_PMC_SYSTEM, 0);
 	if (system > 0) {
 		is_err(csink_pmc_attach(system, target.pid), -EINVAL, "EINVAL", "attach: EINVAL, system scope");

@@ -153,13 +153,14 @@ static void test_entry(uint16_t type, size_t offset, uint32_t value, uint32_t da
 	struct record r = sample_record();
 	struct csink_entry *entry = (struct csink_entry *)(r.bytes + CSINK_REC_HEADER_BYTES + 8);
 	struct csink_recorded rec;
-	char why[160];
+	char why[160], title[160];
 
 	while (entry->type != type)
 		entry = (struct csink_entry *)((char *)entry + entry->bytes);
 	memcpy((char *)entry + offset, &value, sizeof(value));
 	is_num(parse(&r, &rec, why), 0, what);
-	is_num(rec.nr_damaged, damaged, "  and its damage is counted");
+	snprintf(title, sizeof(title), "%s: the number of damaged entries", what);
+	is_num(rec.nr_damaged, damaged, title);
 	csink_recorded_free(&rec);
 	free(r.bytes);
 }

@@ -102,7 +102,7 @@ static void test_memory(void)
 	getrlimit(RLIMIT_DATA, &before);
 	small.rlim_max = before.rlim_max;
 	setrlimit(RLIMIT_DATA, &small);
-	is_num((long long)csink_memory_bytes(), 64 << 20, "memory is what RLIMIT_DATA allows");
+	is_num((long long)csink_memory_bytes(), 64 << 20, "csink_memory_bytes() is the limit of RLIMIT_DATA");
 	setrlimit(RLIMIT_DATA, &before);
 	ok(all > (64 << 20), "without RLIMIT_DATA there is more memory");
 

@@ -192,8 +192,7 @@ static void test_object(const char *what)
 		compare(seed, line);
 	}
 	nr_kept(&then_ns);
-	ok(then_ns == first_ns, "%s: nothing had to be written again for addresses that were not asked for before",
-	   what);
+	ok(then_ns == first_ns, "%s: the cache file is not rewritten for addresses that are new to it", what);
 	damage();
 	snprintf(line, sizeof(line), "%s, a damaged one", what);
 	compare(5, line);
@@ -221,7 +220,7 @@ static void test_gone(void)
 	int flags;
 	char *text = name_all(1, &flags);
 
-	ok(flags > 0 && strstr(text, ".c:"), "an object that is gone: what was known of it");
+	ok(flags > 0 && strstr(text, ".c:"), "addresses of a removed object are named from the cache");
 	free(text);
 }
 

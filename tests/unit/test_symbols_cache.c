@@ -102,10 +102,10 @@ static void test_irregular(void)
 
 	snprintf(path, sizeof(path), "%s", file_path());
 	snprintf(kept, sizeof(kept), "%s.kept", base);
-	ok(!rename(path, kept) && !mkfifo(path, 0600), "a FIFO in the place of a file");
+	ok(!rename(path, kept) && !mkfifo(path, 0600), "a FIFO replaces the cache file");
 	is_str(get("a", 0x300), "?", "a FIFO in the cache is not waited for");
 	ok(!unlink(path) && !close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)) && !truncate(path, 1LL << 40),
-	   "a file of a terabyte");
+	   "a file of a terabyte replaces the FIFO");
 	is_str(get("a", 0x300), "?", "a file of a terabyte in the cache is not read");
 	is_num(rename(kept, path), 0, "the file is put back");
 }
@@ -119,10 +119,10 @@ int main(void)
 	setenv("XDG_CACHE_HOME", base, 1);
 	is_str(get("a", 0x100), "?", "an empty cache has no answer");
 	put("a", 0x100, "first");
-	is_num(access(file_path(), R_OK), 0, "a file for each build-id");
+	is_num(access(file_path(), R_OK), 0, "a cache file is created for the build-id");
 	is_str(get("a", 0x100), "first:12", "a stored answer is found");
 	is_str(get("a", 0x10f), "first:12", "a stored answer is found for all addresses that share it");
-	is_str(get("a", 0x110), "?", "the next one does not");
+	is_str(get("a", 0x110), "?", "the address after that function has no answer");
 	is_str(get("a", 0x200), "?", "an address without an answer has none");
 	put("a", 0x200, "second");
 	is_str(get("a", 0x100), "first:12", "a stored answer is kept");
@@ -134,7 +134,7 @@ int main(void)
 	put("a", 0x100, "again");
 	is_str(get("a", 0x100), "again:12", "a damaged file is replaced");
 	damage(-20);
-	is_str(get("a", 0x100), "?", "whatever part of it is damaged");
+	is_str(get("a", 0x100), "?", "a file whose end is damaged is ignored");
 	put("a", 0x300, "third");
 	is_str(get("a", 0x300), "third:12", "answers stored after damage are kept");
 	is_str(get("a", 0x100), "?", "damaged answers stay unknown");

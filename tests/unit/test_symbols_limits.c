@@ -92,7 +92,7 @@ static void test_names(void)
 	text = csink_demangle(
 		"_D3foo3barFAQbQdQfQhQjQlQnQpQrQtQvQxQzQbQdQfQhQjQlQnQpQrQtQvQxQzQbQdQfQhQjQlQnQpQrQtQvQxQzZv", 0,
 		&refused);
-	ok(!text && refused, "D's, which can repeat itself so often, is");
+	ok(!text && refused, "a D name that repeats itself too often is refused");
 	is_num(csink_demangle_refused(), 1, "refused names are counted");
 }
 

@@ -74,7 +74,7 @@ static void test_characters(void)
 	       "a joiner at the end of a text is escaped");
 	snprintf(once, sizeof(once), "%s", put(CSINK_TEXT_LINE, "a\x1b\xff\\"));
 	is_str(once, "a\\x1b\\xff\\", "unprintable bytes become \\xNN, a backslash stays");
-	is_str(put(CSINK_TEXT_LINE, once), once, "a second pass changes nothing");
+	is_str(put(CSINK_TEXT_LINE, once), once, "escaping an escaped text changes nothing");
 }
 
 static void test_forms(void)
@@ -136,7 +136,7 @@ static void test_printf(void)
 	SAME("%.3s", unterminated);
 	SAME("\xe2\x94\x9c\033[K\r\n%s", "");
 	format(buf, sizeof(buf), "%4s|%-4s|", "\xc3\xa9", "\xff");
-	is_str(buf, "   \xc3\xa9|\\xff|", "a width counts characters of what is printed");
+	is_str(buf, "   \xc3\xa9|\\xff|", "a width counts the characters of the escaped text");
 	format(buf, sizeof(buf), "%.2s|%.1s", "a\xc3\xa9", "\xff");
 	is_str(buf, "a|\\xff", "a precision ends before half a character");
 	format(buf, sizeof(buf), "%c%c", 27, 'x');

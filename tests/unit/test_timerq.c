@@ -269,7 +269,7 @@ static void test_inside_callbacks(void)
 	csink_timerq_setup(queue, 0, 0, &tag_a, block_inside);
 	csink_timerq_setup(queue, 0, 0, &tag_b, log_call);
 	csink_timerq_run(queue, now);
-	is_str(order(), "a", "a block in a callback holds back what is due with it");
+	is_str(order(), "a", "a block in a callback defers the events that are due at the same time");
 	csink_timerq_unblock(queue);
 	csink_timerq_run(queue, now);
 	is_str(order(), "ab", "an event blocked by a callback is called after the unblock");

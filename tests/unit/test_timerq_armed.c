@@ -130,7 +130,7 @@ static void test_progress(void)
 	csink_timerq_setup(queue, 0, MS, NULL, too_long);
 	csink_timerq_setup(queue, 0, 1, NULL, count);
 	ok(wait_for(nr_calls > 20 && ++work > 100000),
-	   "callbacks of 3 ms every 1 ms, and one every 1 ns: the interrupted code gets on");
+	   "callbacks of 3 ms every 1 ms, and one every 1 ns: the interrupted code still runs");
 	csink_timerq_destroy(queue);
 	queue = NULL;
 }

@@ -177,7 +177,7 @@ static void test_no_request_lost(void)
 	pthread_create(&threads[1], NULL, register_together, NULL);
 	pthread_join(threads[0], NULL);
 	pthread_join(threads[1], NULL);
-	is_num(nr_calls, 2 * last_meeting, "whenever two threads register at once, both are called");
+	is_num(nr_calls, 2 * last_meeting, "of two events registered by two threads at once, both are called");
 	printf("# they met %d times\n", (int)last_meeting);
 }
 

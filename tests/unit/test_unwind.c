@@ -168,7 +168,7 @@ int main(void)
 	sigfillset(&action.sa_mask);
 	sigaction(SIGPROF, &action, NULL);
 	run.stack = setup_stack();
-	is_num(setup_modules(), 0, "a module snapshot is there");
+	is_num(setup_modules(), 0, "the module snapshot is created");
 	truth_init();
 	err = libunwind_init(reason);
 	if (err == -ENOENT)
@@ -182,7 +182,7 @@ int main(void)
 			if (!err)
 				check_walker(libunwind_walk, "libunwind", depths[d], works[w]);
 			check_walker(csink_walk_dwarf, "dwarf", depths[d], works[w]);
-			check_walker(walk_kept, "dwarf, kept", depths[d], works[w]);
+			check_walker(walk_kept, "dwarf with a stack memo", depths[d], works[w]);
 		}
 	return done();
 }

@@ -39,7 +39,7 @@ static void check_signal_frames(void (*walker)(struct csink_walk *walk, const uc
 	ok(frame_in(inner) >= 0 && handler > frame_in(inner), "a walk inside a handler %s meets the handler", where);
 	if (!ok(exact == 2 && seen.frames[handler + 1] & CSINK_FRAME_EXACT &&
 			seen.frames[handler + 2] & CSINK_FRAME_EXACT,
-		"the trampoline and the interrupted function follow, both exact"))
+		"a walk inside a handler %s: the trampoline and the interrupted function follow, both exact", where))
 		print_walk();
 	ok(frame_in(interrupted) > handler && frame_in(check_signal_frames) > frame_in(interrupted),
 	   "the interrupted function and its caller follow");
@@ -144,7 +144,7 @@ static void check_coroutine(void)
 	coroutine.uc_link = &from_coroutine;
 	makecontext(&coroutine, coroutine_start, 0);
 	swapcontext(&from_coroutine, &coroutine);
-	ok(frame_in(coroutine_start) > frame_in(inner), "a coroutine's stack, which is not the thread's");
+	ok(frame_in(coroutine_start) > frame_in(inner), "a walk finds the caller on a coroutine's stack");
 	is_end(CSINK_WALK_COMPLETE, "a coroutine is walked to its start");
 }
 

@@ -63,13 +63,13 @@ static void check_objects_end(void)
 	while (memcmp((void *)fini, "\x48\x83\xec\x08", 4)) /* after endbr64, where there is one */
 		fini++;
 	is_num((long)caller_there(fini, from, old, 0), (long)from,
-	       "an object's end: its caller, before its first instruction");
+	       "_fini without unwind rules: the caller, before the first instruction");
 	is_num((long)caller_there(fini + 4, old, from, 0), (long)from,
-	       "an object's end: its caller, after its first instruction");
+	       "_fini without unwind rules: the caller, after the first instruction");
 	is_num((long)caller_there(fini + 8, from, old, 0), (long)from,
-	       "an object's end: its caller, before its last instruction");
+	       "_fini without unwind rules: the caller, before the last instruction");
 	is_num((long)caller_there(fini + 8, 0x7ffe0010, from, 0x7ffe0010), (long)from,
-	       "an object's end: its caller, where a frame pointer was just saved");
+	       "_fini without unwind rules: the caller, where a frame pointer was just saved");
 }
 
 /* Assembly without tables, as compilers' and libraries' own is, far from all else. */
@@ -97,11 +97,11 @@ static void check_made_edges(void)
 	uintptr_t made = (uintptr_t)make_code();
 
 	is_num((long)caller_there(made, from, 0, (uintptr_t)frame), (long)from,
-	       "made code: its caller, where it was just called");
+	       "generated code: the caller, at the first instruction");
 	is_num((long)caller_there(made + 1, (uintptr_t)frame, from, (uintptr_t)frame), (long)from,
-	       "where it has pushed the caller's frame pointer");
+	       "generated code: the caller, after the push of the frame pointer");
 	is_num((long)caller_there(made + sizeof(made_code) - 1, from, 0, (uintptr_t)frame), (long)from,
-	       "the frame at the return is found");
+	       "generated code: the caller, at the return instruction");
 }
 
 static void check_assembly(void)
@@ -115,9 +115,9 @@ static void check_assembly(void)
 	is_num((long)caller_there(framed, elsewhere, 0, frame), (long)from,
 	       "assembly: an old return address on top of the stack does not hide the frame");
 	is_num((long)caller_there((uintptr_t)bare_end, elsewhere, 0, frame), (long)elsewhere,
-	       "a return address at the return instruction is used");
+	       "assembly: the return address on top of the stack is used at the return instruction");
 	is_num((long)caller_there(framed, (uintptr_t)bare_called, 0, 0), (long)bare_called,
-	       "a call of this very code is one of it");
+	       "assembly: a return address within the same function is accepted");
 	is_end(CSINK_WALK_NO_CFI, "an empty register, of which no frame was made, is no end of the stack");
 
 	getcontext(&uc);

@@ -42,7 +42,7 @@ static void refuses(const char *name, const void *text, size_t len, const char *
 	char why[128] = "";
 
 	is_num(csink_folded_parse(text, len, &p, why, sizeof(why)), -EBADMSG, name);
-	is_str(why, want, about(name, "said"));
+	is_str(why, want, about(name, "the reason"));
 }
 
 static void test_folded(void)
@@ -51,7 +51,7 @@ static void test_folded(void)
 		folded("# made by hand\n\nmain;std::pair<int, int>::f(int) 3\r\nmain;g 2.75\nmain;g 1\n;; 4\n");
 	const struct csink_profile_range *stack;
 
-	ok(p && p->nr_samples == 3, "equal stacks are one, empty ones too");
+	ok(p && p->nr_samples == 3, "equal stacks are one sample, and so are empty ones");
 	stack = &p->stacks[p->samples[0].stack];
 	is_num(stack->nr, 2, "the stack has two functions");
 	is_str(csink_profile_text(
@@ -259,9 +259,9 @@ static void adds_up(enum csink_by by, const char *first, int64_t self, uint32_t 
 	struct csink_report_table table;
 
 	is_num(csink_report_table_build_by(&table, p, 0, by), 0, about(csink_by_words[by], "the table is built by"));
-	is_num(table.nr_rows, nr, about(csink_by_words[by], "rows"));
-	is_str(table.rows[0].name, first, about(csink_by_words[by], "the first"));
-	is_num(table.rows[0].self, self, about(csink_by_words[by], "its self"));
+	is_num(table.nr_rows, nr, about(csink_by_words[by], "the number of rows"));
+	is_str(table.rows[0].name, first, about(csink_by_words[by], "the first row's name"));
+	is_num(table.rows[0].self, self, about(csink_by_words[by], "the first row's self value"));
 	csink_report_table_free(&table);
 	csink_profile_free(p);
 }
