@@ -21,8 +21,11 @@
 
 #define TOP_LEVEL "<module>" /* every file of Python has this function: it is no evidence */
 #define MAX_LINE (1LL << 32)
-#define MAX_CHOICES                                                                                                    \
-	(1U << 20) /* more pairs of functions of one name in one file are not compared: they are one function */
+/* Bounds on the work for profiles of any origin. */
+#define MAX_CHOICES (1U << 20) /* pairs of functions of one name in one file; of more, all are one function */
+#define MAX_STEPS (1U << 24)   /* names of functions that are compared to find evidence; the rest is not looked at */
+#define PAIR_STEPS 16          /* what a pair of files costs beside */
+#define MAX_ROOTS 1024         /* pairs of directories, those with the most evidence */
 
 /* A file of one version or of both. Its functions are order[first] and those after it, sorted by name and line. */
 struct file {
@@ -45,7 +48,7 @@ struct match {
 	struct file *files;
 	uint32_t nr_files;
 	struct root *roots;
-	uint32_t nr_roots, cap_roots;
+	uint32_t nr_roots, cap_roots, steps;
 	uint32_t *same, *file;
 };
 
@@ -66,13 +69,18 @@ static int compare_places(const void *a, const void *b, void *context)
 	return by ? by : compare_numbers(*(const uint32_t *)a, *(const uint32_t *)b);
 }
 
-static void join(struct match *m, uint32_t place, uint32_t other)
+static uint32_t class_of(struct match *m, uint32_t place)
 {
 	while (m->same[place] != place)
-		place = m->same[place];
-	while (m->same[other] != other)
-		other = m->same[other];
-	m->same[CSINK_MAX(place, other)] = CSINK_MIN(place, other);
+		place = m->same[place] = m->same[m->same[place]];
+	return place;
+}
+
+static void join(struct match *m, uint32_t place, uint32_t other)
+{
+	uint32_t a = class_of(m, place), b = class_of(m, other);
+
+	m->same[CSINK_MAX(a, b)] = CSINK_MIN(a, b);
 }
 
 /* ---- files ---- */
@@ -156,12 +164,13 @@ static struct root root_of_pair(const char *old, const char *new, uint32_t votes
 	return root;
 }
 
+/* Files of one name are neighbours, the old version's first. */
 static int compare_base_names(const void *a, const void *b, void *context)
 {
-	const struct file *files = context;
+	const struct file *files = context, *left = &files[*(const uint32_t *)a], *right = &files[*(const uint32_t *)b];
+	int by = strcmp(csink_base_name(left->path), csink_base_name(right->path));
 
-	return strcmp(csink_base_name(files[*(const uint32_t *)a].path),
-		      csink_base_name(files[*(const uint32_t *)b].path));
+	return by ? by : left->sides[1] - right->sides[1];
 }
 
 static int compare_roots(const void *a, const void *b)
@@ -197,13 +206,28 @@ static void add_votes(struct match *m)
 		else
 			m->roots[nr].votes += m->roots[i].votes;
 	}
-	m->nr_roots = nr + 1;
-	qsort(m->roots, m->nr_roots, sizeof(*m->roots), compare_votes);
+	qsort(m->roots, nr + 1, sizeof(*m->roots), compare_votes);
+	m->nr_roots = CSINK_MIN(nr + 1, (uint32_t)MAX_ROOTS);
+}
+
+static int vote(struct match *m, const struct file *old, const struct file *new)
+{
+	uint64_t steps = (uint64_t)PAIR_STEPS + old->nr + new->nr;
+	uint32_t votes;
+
+	m->steps = steps < m->steps ? m->steps - (uint32_t)steps : 0;
+	votes = count_shared(m, old, new);
+	if (!votes)
+		return 0;
+	if (CSINK_GROW(m->roots, m->nr_roots, m->cap_roots))
+		return -ENOMEM;
+	m->roots[m->nr_roots++] = root_of_pair(old->path, new->path, votes);
+	return 0;
 }
 
 static int find_roots(struct match *m)
 {
-	uint32_t *files = calloc((size_t)m->nr_files + 1, sizeof(*files)), nr = 0, votes;
+	uint32_t *files = calloc((size_t)m->nr_files + 1, sizeof(*files)), nr = 0, first_new = 0;
 	int err = files ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; !err && i < m->nr_files; i++) {
@@ -212,17 +236,17 @@ static int find_roots(struct match *m)
 	}
 	if (!err)
 		qsort_r(files, nr, sizeof(*files), compare_base_names, m->files);
-	for (uint32_t i = 0; i < nr; i++) {
-		for (uint32_t k = i + 1; k < nr && !compare_base_names(&files[i], &files[k], m->files) && !err; k++) {
-			const struct file *old = &m->files[files[i]], *new = &m->files[files[k]];
+	for (uint32_t i = 0; i < nr && m->steps && !err; i++) {
+		const struct file *old = &m->files[files[i]];
 
-			votes = old->sides[0] != new->sides[0] ? count_shared(m, old, new) : 0;
-			if (!votes)
-				continue;
-			err = CSINK_GROW(m->roots, m->nr_roots, m->cap_roots);
-			if (!err)
-				m->roots[m->nr_roots++] = old->sides[0] ? root_of_pair(old->path, new->path, votes)
-									: root_of_pair(new->path, old->path, votes);
+		while (first_new < nr && (first_new < i || is_of(&m->files[files[first_new]], 0)))
+			first_new++;
+		for (uint32_t k = first_new; is_of(old, 0) && k < nr && m->steps && !err; k++) {
+			const struct file *new = &m->files[files[k]];
+
+			if (strcmp(csink_base_name(old->path), csink_base_name(new->path)))
+				break;
+			err = vote(m, old, new);
 		}
 	}
 	free(files);
@@ -268,12 +292,15 @@ static int apply_roots(struct match *m)
 
 /* Functions of a file in one version, by name and line, each once. */
 struct list {
-	uint32_t *places, nr;
+	struct item {
+		uint32_t place;
+		int64_t line; /* in the new version, where it is known or expected; else in its own */
+	} * items;
+	uint32_t nr;
 };
 
 /* The two versions of a file; moves: lines of functions that alone have their name, by the old one. */
 struct versions {
-	const struct match *m;
 	struct list lists[2];
 	struct move {
 		int64_t from, to;
@@ -282,11 +309,9 @@ struct versions {
 };
 
 /* Profiles come from anywhere: a line that no file has is none. */
-static int64_t line_of(const struct match *m, uint32_t place)
+static int64_t line_of(const struct csink_place *place)
 {
-	int64_t line = m->places[place].line;
-
-	return line > 0 && line < MAX_LINE ? line : 0;
+	return place->line > 0 && place->line < MAX_LINE ? place->line : 0;
 }
 
 static void fill_list(struct match *m, const struct file *file, int side, struct list *list)
@@ -296,11 +321,11 @@ static void fill_list(struct match *m, const struct file *file, int side, struct
 
 		if (place->side != side)
 			continue;
-		last = list->nr ? &m->places[list->places[list->nr - 1]] : NULL;
+		last = list->nr ? &m->places[list->items[list->nr - 1].place] : NULL;
 		if (last && !strcmp(last->name, place->name) && last->line == place->line)
-			join(m, list->places[list->nr - 1], m->order[i]);
+			join(m, list->items[list->nr - 1].place, m->order[i]);
 		else
-			list->places[list->nr++] = m->order[i];
+			list->items[list->nr++] = (struct item){m->order[i], line_of(place)};
 	}
 }
 
@@ -309,29 +334,28 @@ static int compare_moves(const void *a, const void *b)
 	return compare_numbers(((const struct move *)a)->from, ((const struct move *)b)->from);
 }
 
-/* Where a line of the old version is expected in the new one. */
+/* Where a line of the old version is expected in the new one: moved as the last move before it, or else the first. */
 static int64_t moved(const struct versions *v, int64_t line)
 {
-	uint32_t i = 0;
+	uint32_t low = 0, high = v->nr_moves;
 
-	while (i + 1 < v->nr_moves && v->moves[i + 1].from <= line)
-		i++;
-	return v->nr_moves ? line + v->moves[i].to - v->moves[i].from : line;
-}
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
 
-static uint64_t distance(const struct versions *v, uint32_t old, uint32_t new)
-{
-	int64_t expected = moved(v, line_of(v->m, old)), line = line_of(v->m, new);
-
-	return (uint64_t)(expected > line ? expected - line : line - expected);
+		if (v->moves[middle].from <= line)
+			low = middle;
+		else
+			high = middle;
+	}
+	return v->nr_moves ? line + v->moves[low].to - v->moves[low].from : line;
 }
 
 /*
  * Match all of the fewer to some of the more, in order, so that the sum of distances is least. costs[i][k]: of the
  * first i of the fewer to some of the first k of the more.
  */
-static int match_in_order(struct match *m, const struct versions *v, const uint32_t *fewer, uint32_t nr_fewer,
-			  const uint32_t *more, uint32_t nr_more, bool fewer_is_old)
+static int match_in_order(struct match *m, const struct item *fewer, uint32_t nr_fewer, const struct item *more,
+			  uint32_t nr_more)
 {
 	size_t width = (size_t)nr_more + 1;
 	uint64_t *costs = calloc((nr_fewer + 1) * width, sizeof(*costs));
@@ -345,30 +369,28 @@ static int match_in_order(struct match *m, const struct versions *v, const uint3
 			*cost = k > i ? cost[-1] : UINT64_MAX;
 			if (k < i)
 				continue;
-			with = costs[(i - 1) * width + k - 1] + distance(v, fewer_is_old ? fewer[i - 1] : more[k - 1],
-									 fewer_is_old ? more[k - 1] : fewer[i - 1]);
+			with = costs[(i - 1) * width + k - 1] + (uint64_t)llabs(fewer[i - 1].line - more[k - 1].line);
 			*cost = CSINK_MIN(*cost, with);
 		}
 	}
 	for (uint32_t i = nr_fewer, k = nr_more; i; k--) {
 		if (k > i && costs[i * width + k] == costs[i * width + k - 1])
 			continue;
-		join(m, fewer[--i], more[k - 1]);
+		join(m, fewer[--i].place, more[k - 1].place);
 	}
 	free(costs);
 	return 0;
 }
 
-static int match_name(struct match *m, const struct versions *v, const uint32_t *old, uint32_t nr_old,
-		      const uint32_t *new, uint32_t nr_new)
+static int match_name(struct match *m, const struct item *old, uint32_t nr_old, const struct item *new, uint32_t nr_new)
 {
 	if ((uint64_t)nr_old * nr_new <= MAX_CHOICES)
-		return nr_old <= nr_new ? match_in_order(m, v, old, nr_old, new, nr_new, true)
-					: match_in_order(m, v, new, nr_new, old, nr_old, false);
+		return nr_old <= nr_new ? match_in_order(m, old, nr_old, new, nr_new)
+					: match_in_order(m, new, nr_new, old, nr_old);
 	for (uint32_t i = 1; i < nr_old; i++)
-		join(m, old[0], old[i]);
+		join(m, old[0].place, old[i].place);
 	for (uint32_t i = 0; i < nr_new; i++)
-		join(m, old[0], new[i]);
+		join(m, old[0].place, new[i].place);
 	return 0;
 }
 
@@ -377,7 +399,7 @@ static uint32_t same_names(const struct match *m, const struct list *list, uint3
 {
 	uint32_t k = i + 1;
 
-	while (k < list->nr && !strcmp(m->places[list->places[k]].name, m->places[list->places[i]].name))
+	while (k < list->nr && !strcmp(m->places[list->items[k].place].name, m->places[list->items[i].place].name))
 		k++;
 	return k - i;
 }
@@ -390,15 +412,15 @@ static int walk_names(struct match *m, struct versions *v, bool learn)
 	int err = 0;
 
 	while (i < old->nr && k < new->nr && !err) {
-		uint32_t nr_old = same_names(m, old, i), nr_new = same_names(m, new, k);
-		int by = strcmp(m->places[old->places[i]].name, m->places[new->places[k]].name);
+		int by = strcmp(m->places[old->items[i].place].name, m->places[new->items[k].place].name);
+		uint32_t nr_old = by <= 0 ? same_names(m, old, i) : 0, nr_new = by >= 0 ? same_names(m, new, k) : 0;
 
 		if (!by && learn && nr_old == 1 && nr_new == 1)
-			v->moves[v->nr_moves++] = (struct move){line_of(m, old->places[i]), line_of(m, new->places[k])};
+			v->moves[v->nr_moves++] = (struct move){old->items[i].line, new->items[k].line};
 		else if (!by && !learn)
-			err = match_name(m, v, old->places + i, nr_old, new->places + k, nr_new);
-		i += by <= 0 ? nr_old : 0;
-		k += by >= 0 ? nr_new : 0;
+			err = match_name(m, old->items + i, nr_old, new->items + k, nr_new);
+		i += nr_old;
+		k += nr_new;
 	}
 	return err;
 }
@@ -406,21 +428,22 @@ static int walk_names(struct match *m, struct versions *v, bool learn)
 /* Two files are one, or a file is in both versions. */
 static int match_file(struct match *m, const struct file *old, const struct file *new)
 {
-	struct versions v = {.m = m};
+	struct versions v = {.moves = calloc(old->nr, sizeof(*v.moves))};
 	int err = -ENOMEM;
 
-	v.lists[0].places = calloc(old->nr, sizeof(uint32_t));
-	v.lists[1].places = calloc(new->nr, sizeof(uint32_t));
-	v.moves = calloc(old->nr, sizeof(*v.moves));
-	if (v.lists[0].places && v.lists[1].places && v.moves) {
+	v.lists[0].items = calloc(old->nr, sizeof(struct item));
+	v.lists[1].items = calloc(new->nr, sizeof(struct item));
+	if (v.lists[0].items && v.lists[1].items && v.moves) {
 		fill_list(m, old, 0, &v.lists[0]);
 		fill_list(m, new, 1, &v.lists[1]);
 		err = walk_names(m, &v, true);
 		qsort(v.moves, v.nr_moves, sizeof(*v.moves), compare_moves);
+		for (uint32_t i = 0; i < v.lists[0].nr; i++)
+			v.lists[0].items[i].line = moved(&v, v.lists[0].items[i].line);
 		err = err ? err : walk_names(m, &v, false);
 	}
-	free(v.lists[0].places);
-	free(v.lists[1].places);
+	free(v.lists[0].items);
+	free(v.lists[1].items);
 	free(v.moves);
 	return err;
 }
@@ -439,7 +462,7 @@ static int match_files(struct match *m, const char *const scripts[2])
 int csink_match_places(const struct csink_place *places, uint32_t nr, const char *const scripts[2], uint32_t *same,
 		       uint32_t *file)
 {
-	struct match m = {.places = places, .nr = nr, .same = same, .file = file};
+	struct match m = {.places = places, .nr = nr, .steps = MAX_STEPS, .same = same, .file = file};
 	int err = make_files(&m);
 
 	if (!err)
@@ -452,10 +475,8 @@ int csink_match_places(const struct csink_place *places, uint32_t nr, const char
 		for (uint32_t k = 0; k < at->nr; k++)
 			file[m.order[at->first + k]] = m.order[is_of(at, 0) ? other->first : at->first];
 	}
-	for (uint32_t i = 0; !err && i < nr; i++) {
-		while (same[i] != same[same[i]])
-			same[i] = same[same[i]];
-	}
+	for (uint32_t i = 0; !err && i < nr; i++)
+		same[i] = class_of(&m, i);
 	free(m.order);
 	free(m.files);
 	free(m.roots);

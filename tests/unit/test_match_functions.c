@@ -1,12 +1,19 @@
 /* Functions of source files in two versions of a program: which are the same one. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "include/internal/base.h"
 #include "launcher/profile/match_functions.h"
 #include "tests/unit/tap.h"
 
 #define MAX_PLACES 32
+
+static double cpu_seconds(void)
+{
+	return (double)clock() / CLOCKS_PER_SEC;
+}
 
 static const char *const none[2];
 
@@ -105,10 +112,48 @@ static void test_many(void)
 	free(file);
 }
 
+/* Time and memory that grow with the square of such profiles would be minutes and gigabytes. */
+static void test_hostile(void)
+{
+	enum { NR = 30000, LEN = 32 };
+	struct csink_place *places = calloc(2 * NR, sizeof(*places));
+	uint32_t *same = calloc(2 * NR, sizeof(*same)), *file = calloc(2 * NR, sizeof(*file));
+	char(*texts)[LEN] = calloc(2 * NR, LEN);
+	double begun = cpu_seconds();
+
+	for (int i = 0; i < 2 * NR; i++) {
+		snprintf(texts[i], LEN, "/%s/%d/x.py", i < NR ? "old" : "new", i);
+		places[i] = (struct csink_place){texts[i], "f", i, i / NR};
+	}
+	ok(!csink_match_places(places, 2 * NR, none, same, file),
+	   "30,000 files of one name in each version are matched");
+	for (int i = 0; i < 2 * NR; i++)
+		places[i].side = 0;
+	ok(!csink_match_places(places, 2 * NR, none, same, file),
+	   "60,000 files of one name in one version are matched");
+	for (int i = 0; i < 2 * NR; i++) {
+		snprintf(texts[i], LEN, "f%d", i);
+		places[i] = (struct csink_place){"a.py", i < NR ? "z" : texts[i], 2 * NR - i, i / NR};
+	}
+	ok(!csink_match_places(places, 2 * NR, none, same, file),
+	   "30,000 functions of one name and 30,000 of another each are matched");
+	for (int i = 0; i < 2 * NR; i++)
+		places[i].name = i % NR < NR / 2 ? texts[i % NR] : i % NR % 2 ? "y" : "z";
+	ok(!csink_match_places(places, 2 * NR, none, same, file),
+	   "15,000 moved functions and two names of 7,500 are matched");
+	ok(same[NR] == 0 && same[NR - 2] == same[NR / 2], "those that are too many to compare are one function");
+	ok(cpu_seconds() - begun < 20, "profiles made to take long take %.1f s", cpu_seconds() - begun);
+	free(places);
+	free(same);
+	free(file);
+	free(texts);
+}
+
 int main(void)
 {
 	test_files();
 	test_lines();
 	test_many();
+	test_hostile();
 	return done();
 }
