@@ -348,12 +348,12 @@ static int judge_all(struct judge *judge)
 int csink_gate_judge(const struct csink_gate_data *data, const struct csink_gate_rules *rules, double level,
 		     struct csink_gate_verdicts *out)
 {
-	struct csink_gate_data view;
-	struct judge judge = {.data = &view, .rules = rules, .out = out};
-	int err;
+	bool has_interpreted = data->functions.interpreted.nr;
+	struct csink_gate_data view = {0};
+	struct judge judge = {.data = has_interpreted ? &view : data, .rules = rules, .out = out};
+	int err = has_interpreted ? csink_gate_versions_join(data, &view) : 0;
 
 	memset(out, 0, sizeof(*out));
-	err = csink_gate_versions_join(data, &view);
 	if (err)
 		return err;
 	out->alpha = level > 0 ? level : rules->alpha;

@@ -210,12 +210,11 @@ int csink_diff_build(struct csink_diff *diff, const struct csink_profile *const 
 		     enum csink_by by, bool of_stacks, enum csink_diff_per per, char *why, size_t why_len)
 {
 	struct csink_profile *keys = csink_profile_create();
-	struct csink_interpreted found;
+	struct csink_interpreted found = {0};
 	uint32_t i;
-	int err;
+	int err = by == CSINK_BY_FUNCTION ? csink_interpreted_build(&found, p, 2) : 0;
 
 	*diff = (struct csink_diff){.names = csink_profile_create()};
-	err = csink_interpreted_build(&found, p, 2);
 	if (!keys || !diff->names)
 		err = -ENOMEM;
 	for (i = 0; i < 2 && !err; i++)

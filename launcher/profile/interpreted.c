@@ -14,14 +14,22 @@
 
 /* ---- what a profile has ---- */
 
-static void mark(const struct csink_profile *p, uint32_t *of)
+/* Mark a profile's interpreted functions. Returns how many there are. */
+static uint32_t mark(const struct csink_profile *p, uint32_t *of)
 {
+	uint32_t nr = 0;
+
 	for (uint32_t id = 1; id < p->nr_locations; id++) {
 		const struct csink_profile_location *location = &p->locations[id];
 
-		for (uint32_t k = location->first_line; k < location->first_line + location->nr_lines; k++)
-			of[p->lines[k].function] |= csink_is_interpreted(p, location->mapping, p->lines[k].function);
+		for (uint32_t k = location->first_line; k < location->first_line + location->nr_lines; k++) {
+			uint32_t *function = &of[p->lines[k].function];
+
+			if (!*function && csink_is_interpreted(p, location->mapping, p->lines[k].function))
+				nr += *function = 1;
+		}
 	}
+	return nr;
 }
 
 uint32_t csink_top_level(const struct csink_profile *p, uint32_t stack)
@@ -132,15 +140,16 @@ static int make_functions(struct building *b)
 
 static int take_places(struct building *b)
 {
-	uint64_t nr = 1;
+	uint64_t nr = 0;
 
 	for (uint32_t s = 0; s < b->nr_profiles; s++) {
-		nr += b->profiles[s]->nr_functions;
 		b->found->of[s] = calloc(CSINK_MAX(b->profiles[s]->nr_functions, 1), sizeof(uint32_t));
 		if (!b->found->of[s])
 			return -ENOMEM;
-		mark(b->profiles[s], b->found->of[s]);
+		nr += mark(b->profiles[s], b->found->of[s]);
 	}
+	if (!nr)
+		return 0;
 	b->places = calloc(nr, sizeof(*b->places));
 	b->same = calloc(nr, sizeof(*b->same));
 	b->file = calloc(nr, sizeof(*b->file));
@@ -167,11 +176,11 @@ int csink_interpreted_build(struct csink_interpreted *found, const struct csink_
 
 	*found = (struct csink_interpreted){.names = csink_profile_create()};
 	err = found->names ? take_places(&b) : -ENOMEM;
-	for (uint32_t s = 0; !err && nr == 2 && s < nr; s++)
+	for (uint32_t s = 0; b.nr && nr == 2 && s < nr; s++)
 		scripts[s] = find_script(profiles[s]);
-	if (!err)
+	if (!err && b.nr)
 		err = csink_match_places(b.places, b.nr, scripts, b.same, b.file);
-	if (!err)
+	if (!err && b.nr)
 		err = make_functions(&b);
 	free(b.places);
 	free(b.same);

@@ -342,14 +342,12 @@ int csink_rows_build_found(struct csink_rows *rows, const struct csink_profile *
 
 int csink_rows_build(struct csink_rows *rows, const struct csink_profile *p, enum csink_by by)
 {
-	struct csink_interpreted found;
-	int err;
+	struct csink_interpreted found = {0};
+	int err = by == CSINK_BY_FUNCTION ? csink_interpreted_build(&found, &p, 1) : 0;
 
 	*rows = (struct csink_rows){0};
-	err = csink_interpreted_build(&found, &p, 1);
-	if (err)
-		return err;
-	err = csink_rows_build_found(rows, p, by, &found, 0);
+	if (!err)
+		err = csink_rows_build_found(rows, p, by, &found, 0);
 	csink_interpreted_free(&found);
 	return err;
 }

@@ -49,7 +49,8 @@ extern const char *const csink_by_words[CSINK_NR_BYS];
 /** Make the rows of a profile. Returns 0 (csink_rows_free it) or -ENOMEM. Context: thread. */
 int csink_rows_build(struct csink_rows *rows, const struct csink_profile *p, enum csink_by by);
 
-/** The same of a profile whose interpreted functions were found together with another's: @side is its number there. */
+/** The same of a profile whose interpreted functions were found together with another's: @side is its number there.
+ * @found is read for rows by function alone. */
 int csink_rows_build_found(struct csink_rows *rows, const struct csink_profile *p, enum csink_by by,
 			   const struct csink_interpreted *found, uint32_t side);
 void csink_rows_free(struct csink_rows *rows);
