@@ -21,6 +21,11 @@ done <pythons
 
 # ---- PHP and Perl
 
+share() { # INNER OUTER: of what folded stacks with INNER weigh, how many percent have OUTER, too; and the weights
+	awk -v inner="$1" -v outer="$2" '
+		index($0, inner) { all += $NF; if (index($0, outer)) with += $NF }
+		END { printf "%d of %d and %d\n", all ? 100 * with / all : 0, with, all }'
+}
 language() { # NAME COMMAND PROGRAM
 	countersink -q -e page-faults:u -c 1 -o truth.pb.gz -- "$2" "$FRAMES/$3" truth.json >out 2>err </dev/null
 	is "$?:$(cat out err)" "0:" "$1 runs as without countersink"
@@ -40,6 +45,11 @@ if [ "$(perl -MConfig -e 'print "$Config{PERL_VERSION} $Config{useithreads}"')" 
 	is "$(grep -oE 'made_[1-8]$' out | sort -u | wc -l)" 8 "Perl: subs evaluated at one address, file and line have their own names"
 	is "$(countersink export -f folded names.pb.gz | grep -F 'main::bottom' | grep -cF '(main);')" 0 \
 		"Perl: a stack that is cut does not begin with (main)"
+	countersink -q -F 10000 -o threads.pb.gz -- perl "$FRAMES/threads.pl" >out 2>&1
+	is "$?:$(cat out)" "0:80040000" "a Perl program with threads has its output and status"
+	countersink export -f folded threads.pb.gz >out
+	like "$(share perl_clone main::start <out)" '^(9[0-9]|100) ' "Perl: a thread that starts another one has its own frames meanwhile"
+	like "$(share shared.so main::work <out)" '^(9[0-9]|100) ' "Perl: a thread that uses a shared variable has its own frames meanwhile"
 else
 	skip "every frame of Perl 5.36 is right" "Perl 5.36 with threads is not installed"
 fi

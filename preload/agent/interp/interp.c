@@ -225,6 +225,24 @@ void csink_interp_group(struct csink_interp_walk *walk, uintptr_t record)
 	walk->room->groups[walk->nr_groups++] = (struct csink_interp_group){record, first, walk->nr_frames - first};
 }
 
+/* Frame @i of a native walk is the evaluator's. */
+static bool is_evaluators(const struct csink_interpreter *interpreter, const struct csink_walk *native, uint32_t i)
+{
+	return csink_interp_is_evaluator(interpreter, (native->frames[i] & ~CSINK_FRAME_EXACT) - 1);
+}
+
+bool csink_interp_may_run(const struct csink_interp_walk *walk)
+{
+	if (walk->native->end != CSINK_WALK_COMPLETE ||
+	    csink_interp_is_evaluator(walk->interpreter, csink_context_pc(walk->context)))
+		return true;
+	for (uint32_t i = 0; i < walk->native->nr_frames; i++) {
+		if (is_evaluators(walk->interpreter, walk->native, i))
+			return true;
+	}
+	return false;
+}
+
 void csink_interp_find_cfas(struct csink_interp_walk *walk)
 {
 	if (!walk->has_cfas)
@@ -300,15 +318,13 @@ static void merge(const struct csink_interp_walk *from, struct csink_walk *walk,
  */
 static void pair_by_count(struct csink_interp_walk *from, const struct csink_walk *walk, const ucontext_t *uc)
 {
-	uintptr_t evaluator = from->interpreter->evaluator, bytes = from->interpreter->evaluator_end - evaluator;
-	const uint64_t *frames = walk->frames;
 	uint32_t group = from->nr_groups;
 
 	for (uint32_t i = walk->nr_frames; i-- > 0 && group;) {
-		if ((frames[i] & ~CSINK_FRAME_EXACT) - 1 - evaluator < bytes)
+		if (is_evaluators(from->interpreter, walk, i))
 			from->room->groups[--group].record = from->room->cfas[i];
 	}
-	if (group && csink_context_pc(uc) - evaluator < bytes)
+	if (group && csink_interp_is_evaluator(from->interpreter, csink_context_pc(uc)))
 		from->room->groups[--group].record = csink_context_sp(uc);
 	/* More groups than calls: C code links frames itself. These groups join the innermost call. */
 	while (group--)

@@ -82,6 +82,12 @@ struct csink_interpreter {
 	uint64_t learnt;  /* the language's own, stored by any thread */
 };
 
+/** Is the address in the evaluator's code? Always false where groups have records. */
+static inline bool csink_interp_is_evaluator(const struct csink_interpreter *interpreter, uintptr_t pc)
+{
+	return pc - interpreter->evaluator < interpreter->evaluator_end - interpreter->evaluator;
+}
+
 /* Frames that one call of the evaluator runs. */
 struct csink_interp_group {
 	uintptr_t record; /* an address in that call's native frame */
@@ -94,6 +100,7 @@ struct csink_interp_room {
 	uint64_t merged[CSINK_MAX_DEPTH]; /* both kinds; also the scratch of csink_walk_cfas() */
 	uintptr_t cfas[CSINK_MAX_DEPTH];  /* of the native frames: see csink_walk_cfas() */
 	struct csink_interp_group groups[CSINK_MAX_DEPTH];
+	uintptr_t own; /* the language's own, 0 in a thread that starts */
 };
 
 #define CSINK_INTERP_PAGES 32
@@ -135,6 +142,13 @@ void csink_interp_started(void);
 
 /** How many interpreters were found. Stored by the thread that refreshes modules (interp.c), loaded by handlers. */
 extern _Atomic uint32_t csink_interp_nr;
+
+/** A thread starts with the buffers of one that has ended; NULL: there are none yet. Context: thread. */
+static inline void csink_interp_room_reset(struct csink_interp_room *room)
+{
+	if (room)
+		room->own = 0;
+}
 
 /**
  * Merge the frames of interpreters into a finished walk of the calling thread. If there are any, walk->frames points
@@ -198,6 +212,12 @@ static inline uint64_t csink_interp_mix(uint64_t identity, uint64_t word)
  * without a NUL at their end; 0: they cannot be read, or there are none. Context: signal.
  */
 uint32_t csink_interp_text(struct csink_interp_walk *walk, uintptr_t at, uint64_t bytes, char *to, uint32_t room);
+
+/**
+ * Does this thread run the evaluator? Its native stack shows it; where the outer end of that is not known, it may.
+ * Context: signal.
+ */
+bool csink_interp_may_run(const struct csink_interp_walk *walk);
 
 /** Set room->cfas, if it is not set yet. Context: signal. */
 void csink_interp_find_cfas(struct csink_interp_walk *walk);

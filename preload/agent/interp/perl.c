@@ -334,18 +334,13 @@ static bool walk_contexts(struct csink_interp_walk *walk, uintptr_t stack, uintp
 	return true;
 }
 
-static void walk_perl(struct csink_interp_walk *walk)
+/* The frames of one interpreter. An interpreter that starts has no statement yet: it has none. */
+static void walk_interpreter(struct csink_interp_walk *walk, uintptr_t interpreter)
 {
-	uint64_t first, key, stack, statement, type;
+	uint64_t stack, statement, type;
 	uint32_t nr = 0;
-	uintptr_t interpreter;
 
-	/* The key is made with the first interpreter. */
-	if (!csink_interp_load(walk, walk->interpreter->data[DATA_CURRENT], &first) || !first ||
-	    !csink_interp_load(walk, walk->interpreter->data[DATA_KEY], &key))
-		return;
-	interpreter = (uintptr_t)pthread_getspecific((pthread_key_t)key);
-	if (!interpreter || !csink_interp_load(walk, interpreter + INTERPRETER_STATEMENT, &statement) ||
+	if (!csink_interp_load(walk, interpreter + INTERPRETER_STATEMENT, &statement) ||
 	    !csink_interp_load(walk, interpreter + INTERPRETER_STACK, &stack))
 		return;
 	for (uint32_t nr_stacks = 0; stack; nr_stacks++) {
@@ -362,10 +357,38 @@ static void walk_perl(struct csink_interp_walk *walk)
 			break;
 		}
 	}
-	/* An interpreter that starts has no statement yet. */
 	if (!walk->nr_frames && !nr)
 		walk->is_broken = false;
 	csink_interp_group(walk, 0);
+}
+
+/*
+ * While a thread makes an interpreter for a new thread (perl_clone), ends one (join) or uses that of shared variables,
+ * that is its current one, and has no frames. The one that runs is then the one that had frames in this thread before.
+ */
+static void walk_perl(struct csink_interp_walk *walk)
+{
+	uint64_t first, key;
+	uintptr_t interpreter, *own = &walk->room->own;
+
+	/* The key is made with the first interpreter. */
+	if (!csink_interp_load(walk, walk->interpreter->data[DATA_CURRENT], &first) || !first ||
+	    !csink_interp_load(walk, walk->interpreter->data[DATA_KEY], &key))
+		return;
+	interpreter = (uintptr_t)pthread_getspecific((pthread_key_t)key);
+	if (!interpreter)
+		return;
+	walk_interpreter(walk, interpreter);
+	if ((walk->nr_frames && interpreter == *own) || !csink_interp_may_run(walk))
+		return;
+	if (walk->nr_frames) {
+		/* The thread of the first interpreter ends those of other threads, and runs their destructors. */
+		*own = *own == first || walk->native->end != CSINK_WALK_COMPLETE ? *own : interpreter;
+		return;
+	}
+	if (*own && interpreter != *own)
+		walk_interpreter(walk, *own);
+	walk->is_broken = !walk->nr_frames;
 }
 
 const struct csink_language csink_perl = {"perl", find, walk_perl, describe};

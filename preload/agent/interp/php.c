@@ -180,7 +180,7 @@ static bool instruction_in_register(const struct csink_interp_walk *walk, uintpt
 {
 	uintptr_t pc = csink_context_pc(walk->context);
 
-	if (pc - walk->interpreter->evaluator >= walk->interpreter->evaluator_end - walk->interpreter->evaluator)
+	if (!csink_interp_is_evaluator(walk->interpreter, pc))
 		return false;
 #if defined(__x86_64__)
 	*instruction = (uintptr_t)walk->context->uc_mcontext.gregs[REG_R15];
@@ -285,28 +285,12 @@ static bool take_delegates(struct csink_interp_walk *walk, uintptr_t placeholder
 	return true;
 }
 
-/*
- * Does this thread run PHP? The globals are the process's, which may have other threads. A native stack whose outer end
- * is not known may be PHP's.
- */
-static bool runs_here(const struct csink_interp_walk *walk)
-{
-	uintptr_t evaluator = walk->interpreter->evaluator, bytes = walk->interpreter->evaluator_end - evaluator;
-
-	if (walk->native->end != CSINK_WALK_COMPLETE || csink_context_pc(walk->context) - evaluator < bytes)
-		return true;
-	for (uint32_t i = 0; i < walk->native->nr_frames; i++) {
-		if ((walk->native->frames[i] & ~CSINK_FRAME_EXACT) - 1 - evaluator < bytes)
-			return true;
-	}
-	return false;
-}
-
 static void walk_php(struct csink_interp_walk *walk)
 {
 	uint64_t frame, function, flags, previous;
 
-	if (!runs_here(walk) ||
+	/* The globals are the process's, which may have other threads. */
+	if (!csink_interp_may_run(walk) ||
 	    !csink_interp_load(walk, walk->interpreter->data[DATA_GLOBALS] + GLOBALS_NEWEST, &frame))
 		return;
 	for (uint32_t nr = 0; frame && nr < MAX_FRAMES; nr++, frame = previous) {

@@ -12,6 +12,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
+#include "preload/agent/interp/interp.h"
 #include "preload/agent/sampler/engine.h"
 #include "preload/agent/sampler/plan.h"
 #include "preload/agent/sampler/process.h"
@@ -183,6 +184,7 @@ void csink_thread_start(struct csink_thread *thread, uint32_t flags)
 	memset(thread->last_waited_ns, 0, sizeof(thread->last_waited_ns));
 	thread->last_row = thread->off_row = (struct csink_row){0};
 	csink_stack_memo_reset(&thread->memo);
+	csink_interp_room_reset(thread->interp);
 	atomic_store_explicit(&thread->remainder, NULL, memory_order_relaxed);
 	memset(&thread->timeline, 0, sizeof(thread->timeline));
 	memset(&thread->stuck, 0, sizeof(thread->stuck));
