@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,6 +70,13 @@ int csink_gate_runner_init(struct csink_gate_runner *runner, char *why, size_t w
 	if (err)
 		return err;
 	resolve_rate(runner);
+	return 0;
+}
+
+int csink_gate_runner_start(struct csink_gate_runner *runner, char *why, size_t why_size)
+{
+	int err;
+
 	csink_inherited_take(&runner->inherited);
 	err = csink_relay_init(&runner->relay, &runner->inherited);
 	if (err) {
@@ -97,10 +105,23 @@ struct making {
 	int fds[3];
 };
 
+/* Each run reads the input from its beginning, which a pipe has only once; to open one could wait for ever. */
+static bool is_pipe(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+}
+
 static int open_streams(struct making *making)
 {
 	const char *input = making->runner->input;
 
+	if (input && is_pipe(input)) {
+		snprintf(making->outcome->why, sizeof(making->outcome->why),
+			 "%s: a pipe, and each run reads its input anew: give a regular file", input);
+		return -EINVAL;
+	}
 	making->fds[0] = open(input ? input : "/dev/null", O_RDONLY | O_CLOEXEC);
 	making->fds[1] = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	making->fds[2] = memfd_create("stderr", MFD_CLOEXEC);

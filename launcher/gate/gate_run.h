@@ -45,12 +45,20 @@ struct csink_gate_outcome {
 };
 
 /**
- * Resolve events and rate, take signals over. The texts are set by the caller, to their defaults at
+ * Resolve events and rate. The texts are set by the caller, to their defaults at
  * least; events and frequency are replaced here by what is to be used.
  * @why  on failure: one line for people.
  * Returns 0 or -errno.
  */
 int csink_gate_runner_init(struct csink_gate_runner *runner, char *why, size_t why_size);
+
+/**
+ * Take signals over, and reserve the counters. From here on only what waits for runs takes signals: what may block (a
+ * file that the command line names may be a pipe) is opened before.
+ * @why  on failure: one line for people.
+ * Returns 0 or -errno.
+ */
+int csink_gate_runner_start(struct csink_gate_runner *runner, char *why, size_t why_size);
 void csink_gate_runner_free(struct csink_gate_runner *runner);
 
 /**

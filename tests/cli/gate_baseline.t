@@ -190,6 +190,22 @@ is $? 1 "a run ended by a signal: status 1"
 like "$(cat err)" 'run 2 of the command.* failed: signal 15 \(Terminated\)' "the signal that ended the run is reported"
 like "$(cat out.tap)" '^Bail out!' "a run ended by a signal: no verdict"
 
+# ---- a baseline may be a pipe, such as <(zcat FILE.gz): the gate waits for it as cat would, and a signal ends that
+gate -b <(cat base.pb.gz) -- "$WORK" alpha 5 beta 5
+is $? 0 "a baseline that is a pipe is read" || diag "$(cat err)"
+mkfifo no_writer
+"$COUNTERSINK" gate -b no_writer -- true >out.tap 2>err &
+pid=$!
+wait_until 30 grep -q "wait_for_partner\|fifo_open" /proc/$pid/wchan || diag "it waits in $(cat /proc/$pid/wchan)"
+kill -TERM $pid
+wait_until 30 sh -c "! kill -0 $pid 2>/dev/null || grep -q '^State:.Z' /proc/$pid/status" || kill -KILL $pid
+wait $pid
+is $? 143 "SIGTERM ends a gate that waits for a writer of its baseline"
+gate --input no_writer --self-check -- "$WORK" alpha 1
+is $? 1 "an --input that is a pipe: status 1"
+like "$(cat err)" 'no_writer: a pipe, and each run reads its input anew: give a regular file' \
+	"an --input that is a pipe is refused, not waited for"
+
 # ---- memory: the launcher's own memory does not count as the command's
 if [ "$(getconf LONG_BIT)" = 64 ]; then
 	gate --json rss.json --self-check -- sh -c 'x=$(head -c 6000000 /dev/zero | tr "\0" x)'

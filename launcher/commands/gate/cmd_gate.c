@@ -368,10 +368,16 @@ static void note_few(struct gate *gate)
 static int run_and_judge(struct gate *gate)
 {
 	struct csink_gate_series *series = &gate->series;
-	uint64_t start_ns = csink_monotonic_ns();
+	uint64_t start_ns;
+	char why[256];
 	int err;
 
+	if (csink_gate_runner_start(&gate->set.runner, why, sizeof(why))) {
+		csink_say("%s", why);
+		return CSINK_EXIT_FAILED;
+	}
 	warn_of_few(gate);
+	start_ns = csink_monotonic_ns();
 	err = csink_gate_series_make(series);
 	gate->result.seconds = (double)(csink_monotonic_ns() - start_ns) / 1e9;
 	if (err == -EINTR) {
