@@ -44,7 +44,7 @@ enum csink_opt_flags {
 	X(ENGINE, 0, "auto|sigtrap|signal|timer|none", "auto", CSINK_OPT_LIB, "how samples are taken")                 \
 	X(UNWIND, 0, "auto|dwarf|fp|none", "auto", CSINK_OPT_LIB, "how stacks are walked")                             \
 	X(FRAMES, 0, "auto|native|both", "auto", CSINK_OPT_LIB,                                                        \
-	  "functions of Python programs: in place of the evaluator's calls, not shown, or beside them")                \
+	  "functions of Python, PHP, Perl: in place of the evaluator's calls, not shown, or beside them")              \
 	X(OFF_CPU, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB,                                                         \
 	  "also sample where threads block: wall time less CPU time, with full stacks")                                \
 	X(TIMELINE, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_LIB,                                                        \
