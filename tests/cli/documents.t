@@ -45,6 +45,12 @@ sed -n 's/^#define CSINK_\(FACT\|LABEL\)_[A-Z_]* "\([^"]*\)".*/\2/p' launcher/pr
 ok "facts.h has keys" test "$(wc -l <"$TMP/keys")" -gt 30
 is "$(comm -13 "$TMP/entries" "$TMP/keys")" "" "countersink-profile(5) explains every key and label of facts.h"
 
+# Every export format has an entry.
+entries countersink-export.1 | sort -u >"$TMP/entries"
+formats | sort >"$TMP/formats"
+ok "export has formats" test "$(wc -l <"$TMP/formats")" -ge 7
+is "$(comm -13 "$TMP/entries" "$TMP/formats")" "" "countersink-export(1) explains every format of export"
+
 # Every variable of the options, and every one that launcher and library pass to each other.
 entries countersink-environment.7 | grep '^COUNTERSINK_' | sort -u >"$TMP/entries"
 {

@@ -7,9 +7,10 @@ COUNTERSINK_TIMELINE=1 "$COUNTERSINK" -q -o x.pb.gz -- "$TARGETS/burn" >/dev/nul
 ok 'a profile is recorded' test -s x.pb.gz
 
 # ---- the choice of a format ----
+tried=
 for name in x.pb.gz=pprof x.pprof=pprof x.folded=folded x.collapsed=folded x.html=html perf.data=perf.data x.data=perf.data \
 	callgrind.out.1=callgrind x.callgrind=callgrind x.speedscope.json=speedscope x.json=firefox; do
-	file=out/${name%=*} format=${name#*=}
+	file=out/${name%=*} format=${name#*=} tried="$tried $format"
 	rm -rf out && mkdir out
 	"$COUNTERSINK" export -o "$file" x.pb.gz >stdout 2>err
 	is "$? $(cat stdout err)" '0 ' "$file is written without a message"
@@ -20,6 +21,8 @@ for name in x.pb.gz=pprof x.pprof=pprof x.folded=folded x.collapsed=folded x.htm
 		ok "the name $file selects the format $format" cmp "$file" by_name
 	fi
 done
+# shellcheck disable=SC2086 # a word each
+is "$(printf '%s\n' $tried | sort -u)" "$(formats | sort)" 'every format has a name that selects it'
 "$COUNTERSINK" export -f folded -o - x.pb.gz >by_dash
 "$COUNTERSINK" export -f folded - <x.pb.gz >by_stdin
 "$COUNTERSINK" export -f folded -o other.html x.pb.gz

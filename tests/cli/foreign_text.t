@@ -174,11 +174,17 @@ def check_tables(a, b):
               and b'\x1b[31mg' not in done.stdout, 'report with CLICOLOR_FORCE=%s: nothing hidden but its colours' % color)
 
 
+def text_formats():
+    done = subprocess.run([COUNTERSINK, b'export', b'--format='], capture_output=True)
+    names = re.search(r'\(one of: ([^)]*)\)', done.stderr.decode()).group(1).split(', ')
+    return [name for name in names if name not in ('pprof', 'perf.data')]
+
+
 def check_exports(a, b):
-    for format in 'folded', 'callgrind', 'speedscope', 'firefox', 'html':
+    for format in text_formats():
         done = run('export', '--format=' + format, a)
         text = done.stdout.decode('utf-8', 'replace')
-        if format in ('speedscope', 'firefox'):
+        if done.stdout[:1] in (b'[', b'{'):
             check_json(format, done.stdout)
         if format == 'callgrind':
             point(not [l for l in text.splitlines() if not re.match(r'(#|[\w]+[:=]|\d+( \d+)*$|$|calls=)', l)], 'callgrind: every line has the format')

@@ -22,7 +22,7 @@ ok "250,000 strings prepared to collide cost seconds at most" limited 20 2048 co
 # Each character of such a name is looked at by a format's rule: 4 MB took minutes when each look went on to the end.
 for name in "u'\\u00e9'" "'<&'"; do
 	python3 -c "import sys; sys.stdout.buffer.write(('main ' + $name * 2000000 + ' 5\n').encode())" >long.folded
-	for form in folded html callgrind speedscope; do
+	for form in $(formats); do
 		ok "a name of 2,000,000 times $name costs seconds at most as $form" \
 			limited 20 2048 countersink export -f "$form" -o out long.folded
 	done
@@ -31,7 +31,7 @@ rm -f out long.folded
 
 # The key of the hash is another one in each process: what is printed must not follow it.
 COUNTERSINK_FREQUENCY=500 countersink -q -o p.pb.gz -- "$TARGETS/inlines" 200 >out
-for form in folded pprof callgrind firefox speedscope html; do
+for form in $(formats); do
 	countersink export -f "$form" -o first p.pb.gz
 	same=1
 	for _ in 1 2 3; do

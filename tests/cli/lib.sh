@@ -41,6 +41,10 @@ if [ "$(id -u)" = 0 ] && [ -x "$COUNTERSINK" ] && command -v setpriv >/dev/null 
 	PATH=$BUILD/bin:$PATH
 fi
 
+formats() { # [line]: of each export format's name, in place of %s
+	"$COUNTERSINK" export --format= 2>&1 | sed -n 's/.*(one of: \([^)]*\)).*/\1/p' | tr -d , | xargs printf "${1:-%s}\n"
+}
+
 tap_nr=0
 tap_failed=0
 

@@ -94,12 +94,9 @@ if have python3; then
 			report --callers f0
 			report --annotate f0
 			report --json
-			export -f html -o s.html
-			export -f callgrind -o s.cg
-			export -f speedscope -o s.json
-			export -f folded -o s.folded
+			$(formats 'export -f %s -o s.out')
 			diff --stacks same.pb.gz
-			diff --html s.html same.pb.gz
+			diff --html s.out same.pb.gz
 			merge -q -o m.pb.gz same.pb.gz
 		ROWS
 	done

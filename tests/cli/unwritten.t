@@ -45,9 +45,7 @@ done <<-ROWS
 	1 report --csv --all a.pb.gz
 	1 report --tree a.pb.gz
 	1 report --callers . a.pb.gz
-	1 export -f folded -o - a.pb.gz
-	1 export -f pprof -o - a.pb.gz
-	1 export -f html -o - a.pb.gz
+	$(formats '1 export -f %s -o - a.pb.gz')
 	1 diff a.pb.gz b.pb.gz
 	1 diff --json a.pb.gz b.pb.gz
 	1 merge --help
@@ -87,13 +85,7 @@ done <<-ROWS
 	7 /dev/full the_profile_is_in_$TMP/spare/full attach -q -o /dev/full -- sh -c exit\${IFS}7
 	0 /dev/full the_profile_is_in_$TMP/spare/full attach -q -o /dev/full -d 0.1 -p $$
 	1 /dev/full - report -o /dev/full a.pb.gz
-	1 /dev/full - export -f html -o /dev/full a.pb.gz
-	1 /dev/full - export -f pprof -o /dev/full a.pb.gz
-	1 /dev/full - export -f perf.data -o /dev/full a.pb.gz
-	1 /dev/full - export -f callgrind -o /dev/full a.pb.gz
-	1 /dev/full - export -f speedscope -o /dev/full a.pb.gz
-	1 /dev/full - export -f firefox -o /dev/full a.pb.gz
-	1 /dev/full - export -f folded -o /dev/full a.pb.gz
+	$(formats '1 /dev/full - export -f %s -o /dev/full a.pb.gz')
 	1 /dev/full - diff --html /dev/full a.pb.gz b.pb.gz
 	1 /dev/full - merge -o /dev/full a.pb.gz b.pb.gz
 	1 /dev/full - gate -q --runs 2 --warmup 0 --tap /dev/full --vs true -- true
