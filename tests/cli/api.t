@@ -20,6 +20,9 @@ is "$(exports "$API")" "$( (declared "$SRC"/include/countersink/*.h; echo csink_
 	"the API library exports what its headers declare"
 is "$(exports "$LIB" | grep csink)" "$(declared "$SRC/include/countersink.h")" \
 	"the injected library exports the functions of countersink.h, and no others of ours"
+sed -n 's/^CSINK_EXPORT .*[ *]\([a-zA-Z_0-9]*\)(.*/\1/p' "$SRC"/preload/agent/interpose/*.c | grep -v '^csink_\|^__asm__$' | sort -u >interposed
+ok "preload/agent/interpose has interposed calls" test "$(wc -l <interposed)" -gt 50
+is "$(exports "$LIB" | comm -13 - interposed)" "" "the injected library exports every interposed call (libcountersink.map)"
 is "$(readelf -d "$API" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')" libcountersink-api.so.0 "the API library has a soname"
 is "$(nm -D --defined-only "$API" | awk '$2 != "A" { sub(/.*@+/, "", $3); print $3 }' | sort | uniq -c | awk '{ print $2 }' | xargs)" \
 	"COUNTERSINK_0.1 CSINK_PRIVATE" "each function of the API library has a version"
