@@ -152,7 +152,7 @@ AGENT_OBJS := $(call obj,$(AGENT_SRCS))
 LAUNCHER_OBJS := $(call obj,$(LAUNCHER_SRCS)) $(B)/obj/launcher/output/html_page.o
 # The agent is injected into foreign programs, which cannot take a sanitizer's runtime in the middle of their lives: the
 # libraries are always made of plain objects. A sanitized tree has sanitized ones beside them, for the launcher and unit tests.
-# What programs never or rarely call is optimised for size, and comes last in it: so a program's start touches fewer
+# Code that programs never or rarely call is optimised for size and placed last, so that a program's start touches fewer
 # pages of code. (The linker sorts sections by name: .text.FUNCTION comes behind .text.)
 SO_COLD := $(addprefix preload/,$(addsuffix .c, \
 	core/attr_size core/elf_symbol core/libc_version core/nearest core/own_fd core/perf_system core/preload_entry \

@@ -40,8 +40,8 @@ static inline void csink_errno_restore(const int *saved)
 	errno = *saved;
 }
 
-/* Declared first in a scope: errno stays as it is now, whatever the scope calls and wherever it is left. What the scope
- * returns is computed before errno is restored. */
+/* Declared first in a scope, it restores errno where the scope is left, by any way. The value that the scope returns is
+ * computed before that. */
 #define CSINK_KEEP_ERRNO __attribute__((cleanup(csink_errno_restore))) const int csink_saved_errno = errno
 
 /* For large variables that most programs never touch: the others, which all do, then share a few pages. */

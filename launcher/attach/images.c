@@ -160,7 +160,7 @@ struct csink_attach_living *csink_attach_images_thread(struct csink_attach_image
 			return living;
 		image = image_of(images, pid, &number);
 	}
-	if (!image) { /* it came and went, and the record of its creation was lost */
+	if (!image) { /* it has ended, and the record of its creation was lost */
 		image = csink_attach_image_new(images, pid, time_ns, &number);
 		images->nr_processes += image != NULL;
 	}
@@ -230,7 +230,7 @@ void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, c
 	former = image_of(images, pid, &number);
 	if (!living || !former)
 		return;
-	owner = living->owner; /* its counters go on */
+	owner = living->owner; /* its counters continue */
 	former->state = CSINK_REC_EXECED;
 	former->end_ns = time_ns;
 	for (uint32_t i = 0; i < former->nr_threads; i++) {

@@ -48,8 +48,8 @@ static void read_link(int32_t pid, const char *name, char *text, size_t size)
 	text[CSINK_MAX(n, 0)] = 0;
 }
 
-/* How much of the paths in /proc of a process leads to its root, where those of the kernel's records begin.
- */
+/* The length of the prefix that leads to a process's root in its paths of /proc. Paths of the kernel's records begin at
+ * that root. */
 static size_t root_prefix(const struct csink_attach_image *image, char *prefix, size_t size)
 {
 	prefix[0] = 0;

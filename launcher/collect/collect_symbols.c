@@ -145,7 +145,7 @@ static const struct csink_profile_function *sole_function(const struct csink_pro
 	return at->nr_lines == 1 ? &p->functions[p->lines[at->first_line].function] : NULL;
 }
 
-/* Is it what the perf map of CPython calls the code that runs a function: "py::NAME:FILE"? */
+/* Does the location have the name that CPython's perf map gives to the code that runs a function: "py::NAME:FILE"? */
 static bool is_trampoline_of(const struct csink_profile *p, uint32_t location, uint32_t inner)
 {
 	const struct csink_profile_function *code = sole_function(p, location), *function = sole_function(p, inner);
@@ -161,8 +161,8 @@ static bool is_trampoline_of(const struct csink_profile *p, uint32_t location, u
 }
 
 /*
- * With -X perf, Python 3.12 and later runs each function from code that is made for it, which perf can name. Here it
- * would be the function a second time. Stacks that have it get shorter.
+ * With -X perf, Python 3.12 and later runs each function from code that is generated for it, so that perf can name it.
+ * In our stacks that code would be the function a second time: it is removed.
  */
 static void fold_trampolines(struct csink_profile *p)
 {

@@ -238,9 +238,9 @@ static void empty(int dir_fd, int level)
 }
 
 /*
- * Children of processes that still run look for the directory: none may find it half removed, record there, and lose
- * its recording without notice. So all recordings are marked first; then the directory is renamed, so that no child
- * finds it; then recordings that were added in between are marked and removed.
+ * Children of processes that still run look for the directory. A child that found it half removed would lose its
+ * recording without notice. So all recordings are marked first; then the directory is renamed, so that no child finds
+ * it; then recordings that were added in between are marked and removed.
  */
 void csink_run_directory_remove(struct csink_run_directory *directory)
 {

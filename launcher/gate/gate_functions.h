@@ -21,7 +21,7 @@ struct csink_gate_function {
 	int side;     /* that file and line are of: the new one's, if it has them */
 	bool is_pseudo;
 	bool is_interpreted; /* the module is the source file */
-	double top_level;    /* of one that is the top level of a file of Python: what was spent below it */
+	double top_level;    /* of the top level of a Python file: the weight of the samples below it */
 };
 
 /* A call that was seen in stacks, and the weight of the samples below it, in the runs of each side. */
@@ -46,7 +46,7 @@ struct csink_gate_functions {
 	bool has_news; /* a module of which functions may be known by their places differs: csink_gate_merge_places */
 	char *programs[2]; /* base names of the two sides' programs: the same module in both. NULL: unknown */
 	struct csink_table names, calls; /* of functions and of edges: index + 1 */
-	struct csink_table interpreted;  /* of those functions, which names has not */
+	struct csink_table interpreted;  /* of interpreted functions, which are not in names */
 };
 
 /* What one run spent where: self and total are arrays of nr, of the functions that were known when it was taken; total
@@ -77,7 +77,7 @@ double csink_gate_weight(const struct csink_gate_weights *weights, uint32_t func
 /** The function of that name in that module, which is added if it is new. Returns its index or -ENOMEM. */
 int64_t csink_gate_function_find(struct csink_gate_functions *functions, const char *name, const char *module);
 
-/** The interpreted function that begins at a line of a source file on a side; the same. */
+/** The same for an interpreted function, which is identified by its side, source file, name and first line. */
 int64_t csink_gate_interpreted_find(struct csink_gate_functions *functions, int side, const char *name,
 				    const char *path, int64_t line);
 

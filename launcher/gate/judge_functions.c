@@ -133,7 +133,7 @@ static int find_reference(struct judge *judge)
 
 /* ---- rows ---- */
 
-/* Where all of it got slower, the functions themselves cost more: it is no drift of the machine. */
+/* Did the reference functions themselves get costlier? Then the lower speed is no drift of the machine. */
 static void judge_speed(struct judge *judge)
 {
 	struct csink_gate_row row = {.metric = -1, .function = -1};

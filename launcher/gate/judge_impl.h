@@ -41,9 +41,8 @@ void csink_judge_estimate(const struct judge *judge, struct csink_gate_row *row)
 uint32_t csink_judge_more_runs(const struct judge *judge, const struct csink_gate_row *row, uint32_t nr_tests);
 
 /**
- * Figures in which interpreted functions that both sides have are one each, in the same table: the entry of the new
- * side.
- * @view  shares with data what is not changed. Release it with csink_gate_versions_free(), while data is there.
+ * Make figures in which an interpreted function of both sides is one function: the table's entry of the new side.
+ * @view  shares with data what is not changed; csink_gate_versions_free it before data.
  * Returns 0 or -ENOMEM. versions.c
  */
 int csink_gate_versions_join(const struct csink_gate_data *data, struct csink_gate_data *view);

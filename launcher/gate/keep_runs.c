@@ -92,7 +92,7 @@ static void map_functions(struct keep *k)
 struct place {
 	uint64_t address;
 	uint32_t mapping, location, first_function;
-	int64_t first_line; /* what is interpreted has no address */
+	int64_t first_line; /* interpreted functions have no address */
 };
 
 static int compare_places(const void *a, const void *b)

@@ -30,7 +30,7 @@ struct csink_gate_file {
 struct csink_gate_placement {
 	struct csink_gate_file *files;
 	uint32_t nr, cap;
-	bool two_sides; /* that differ: pages that both use have the same offset in both, and stay */
+	bool two_sides; /* the two sides differ; files that both use have the same offset in both and are not moved */
 };
 
 /** Remember a file that a side runs; one that is there already, or that is none, is ignored. Returns 0 or -ENOMEM. */

@@ -99,7 +99,7 @@ int csink_gate_merge_places(struct csink_gate_data *data)
 	if (!to)
 		return -ENOMEM;
 	for (uint32_t f = 0; f < nr && !err; f++) {
-		/* Found again, by the name that it has now. */
+		/* Look it up by its current name. */
 		int64_t now = csink_gate_function_find(functions, functions->all[f].name, functions->all[f].module);
 
 		to[f] = now < 0 ? 0 : (uint32_t)now;

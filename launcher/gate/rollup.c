@@ -1,7 +1,7 @@
 /*
- * Cost that only moved: a function that is split in two, inlined or renamed makes others costlier by what it is cheaper
- * itself. Functions that changed and stand together in the call tree (one calls the other, or the same function calls
- * both) are therefore judged together where some got costlier and some cheaper: if the sum did not get worse, none did.
+ * Cost that only moved: where a function is split in two, inlined or renamed, others get costlier by as much as it gets
+ * cheaper. Functions that changed and are neighbours in the call tree (one calls the other, or the same function calls
+ * both) are therefore judged together if some got costlier and some cheaper: if their sum did not regress, none did.
  */
 #include <errno.h>
 #include <math.h>
@@ -151,14 +151,14 @@ static void name_some(const struct rollup *r, const bool *is_in, bool costlier, 
 		snprintf(out + n, size - n, " and %u others", nr - 3);
 }
 
-/* How much costlier a function got, the speed of the runs taken out. */
+/* How much costlier a function got, corrected by the speed of the runs. */
 static double gain_of(const struct rollup *r, const struct csink_gate_row *row)
 {
 	return isfinite(row->ratio) ? row->means[0] * (row->ratio - 1) : row->means[1] / r->judge->out->speed;
 }
 
-/* Is what some lost what others have got? What was there before and got costlier is not explained by a function that
- * got cheaper by far more. */
+/* Did cost move between the functions of a group? A function that was there before and got costlier is not explained by
+ * one that got cheaper by far more. */
 static bool is_exchange(const struct rollup *r, const bool *is_in)
 {
 	double gained = 0, given = 0;

@@ -1,7 +1,7 @@
 /*
- * Interpreted functions of both sides: an entry of the table for each place where a side has one becomes one function,
- * as csink_match_places() finds them. The table keeps its entries: more runs may show better which are the same, so the
- * judge works on a copy of the figures. Runs on the thread that judges.
+ * Joins interpreted functions of both sides: the table has an entry for each side's function, and entries that
+ * csink_match_places() matches become one function. The judge works on a copy of the figures; the table keeps its
+ * entries, since with more runs the match may be better. Runs on the thread that judges.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ struct joining {
 	uint32_t *to; /* of each function of the table: the one that it becomes */
 };
 
-/* Of the top level below which a side spent most. */
+/* The file whose top level has most of a side's weight below it: its script. */
 static const char *find_script(const struct joining *j, int side)
 {
 	const struct csink_gate_function *best = NULL;
@@ -34,7 +34,7 @@ static const char *find_script(const struct joining *j, int side)
 	return best ? best->file : NULL;
 }
 
-/* A function of both sides is where the new one has it. */
+/* A function of both sides becomes the entry of the new side. */
 static void fill_to(struct joining *j)
 {
 	for (uint32_t f = 0; f < j->functions->nr; f++)

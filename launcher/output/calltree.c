@@ -411,7 +411,7 @@ static int name_frames(struct csink_calltree *tree)
 
 /* ---- order ---- */
 
-/* Nodes as lists of siblings, by name: frames are taken from the last name to the first, and put in front. */
+/* Lists of siblings, sorted by name: frames are taken from the last name to the first, each put at its list's head. */
 struct families {
 	uint32_t *first_child, *next, *by_frame, *frame_next, *frames;
 };

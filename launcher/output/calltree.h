@@ -39,8 +39,8 @@ struct csink_calltree {
 	/* Set before the first addition: modules are the same where the last parts of their paths are, as for builds
 	 * that are compared. Else the whole path counts. */
 	bool by_base_name;
-	/* Set before the first addition where profiles are compared, and owned by the caller: the interpreted functions
-	 * of all that are added, in order. Else each profile's are looked for alone. */
+	/* Set before the first addition if profiles are compared, and owned by the caller: the interpreted functions of
+	 * all profiles, in the order in which they are added. NULL: those of each profile are found separately. */
 	const struct csink_interpreted *interpreted;
 	struct csink_calltree_private *build; /* its own */
 };

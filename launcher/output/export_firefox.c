@@ -166,7 +166,7 @@ static void put_stacks(struct firefox *f)
 	fprintf(f->out, "],\"length\":%u},\n", f->nr_stacks);
 }
 
-/* Of the thread's functions; what has none is null. */
+/* The sources of the thread's functions; a function without a source has null. */
 static void put_sources(struct firefox *f)
 {
 	fputs("\"source\":[", f->out);

@@ -5,9 +5,9 @@
  *
  * Objects get addresses of their own, since those of a profile are of many processes and may overlap. What is in no
  * object, and so could not be named by perf (pseudo-functions, code made at run time), gets a KSYMBOL record each: the
- * one way to give an address a name in the file itself. perf shows these as the kernel's. An interpreted function's
- * has its file and first line, "score at slow.py:12", and is so long that each of its lines has an address: what perf
- * prints as score+0x3 is three lines below.
+ * one way to give an address a name in the file itself. perf shows these as the kernel's. The symbol of an
+ * interpreted function has its file and first line, "score at slow.py:12", and is so long that each of its lines has an
+ * address: perf prints the third line below as score at slow.py:12+0x3.
  */
 #include <errno.h>
 #include <inttypes.h>

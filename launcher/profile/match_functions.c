@@ -2,11 +2,12 @@
  * Matches functions of source files between two versions: see match_functions.h. Runs on the caller's thread; all it
  * knows are paths, names and first lines.
  *
- * Files first. One path in both versions is one file. Of the others, two whose last parts are equal and that share
- * names of functions are evidence that the one directory is the other: the pair of directories with the most evidence
- * is applied to all files below, then the next. Then, in each file, functions of one name: one in each version is the
- * same one. Of several, the order of their lines is kept, and those are matched whose lines are closest after both were
- * moved as the last function before them that has its name for itself.
+ * Files are matched first. A path that both versions have is one file. Among the other files, two whose paths end alike
+ * and that share names of functions are evidence that a directory of one version is a directory of the other. The pair
+ * of directories with the most evidence is applied to all files below them, then the next pair.
+ * Then the functions of each file are matched by name. A name that occurs once in each version is one function. Of
+ * several functions of one name, the order of lines is kept, and those are matched whose lines are closest, after the
+ * shift of the nearest function before them whose name occurs once.
  */
 #include "launcher/profile/match_functions.h"
 
@@ -147,7 +148,7 @@ static uint32_t count_shared(const struct match *m, const struct file *a, const 
 	return shared;
 }
 
-/* Before the last parts that two paths share. */
+/* Where the last components that two paths share begin. */
 static struct root root_of_pair(const char *old, const char *new, uint32_t votes)
 {
 	size_t a = strlen(old), b = strlen(new);
@@ -185,7 +186,7 @@ static int compare_roots(const void *a, const void *b)
 	return by;
 }
 
-/* The most evidence first. */
+/* Sorts pairs of directories: the most evidence first. */
 static int compare_votes(const void *a, const void *b)
 {
 	const struct root *left = a, *right = b;
@@ -308,7 +309,7 @@ struct versions {
 	uint32_t nr_moves;
 };
 
-/* Profiles come from anywhere: a line that no file has is none. */
+/* Profiles are untrusted: a line beyond that of any file counts as unknown. */
 static int64_t line_of(const struct csink_place *place)
 {
 	return place->line > 0 && place->line < MAX_LINE ? place->line : 0;
@@ -394,7 +395,7 @@ static int match_name(struct match *m, const struct item *old, uint32_t nr_old, 
 	return 0;
 }
 
-/* How many places from the i-th on have its name. */
+/* The number of places from the i-th on that have the name of the i-th. */
 static uint32_t same_names(const struct match *m, const struct list *list, uint32_t i)
 {
 	uint32_t k = i + 1;

@@ -11,8 +11,8 @@
 #include "include/internal/base.h"
 #include "include/internal/nearest.h"
 
-/* Whether a name is the pattern, or goes on behind it with parameters, template arguments or the line of one of
- * several. */
+/* Is a name the pattern, alone or followed by parameters, template arguments, or the line that tells functions of one
+ * name apart? */
 static bool is_name(const char *name, const char *pattern)
 {
 	size_t len = strlen(pattern);
@@ -21,7 +21,7 @@ static bool is_name(const char *name, const char *pattern)
 						(name[len] == ':' && isdigit((unsigned char)name[len + 1])));
 }
 
-/* People say "parse" of what is "ns::Reader::parse" or "Reader.parse". */
+/* "parse" also picks "ns::Reader::parse" and "Reader.parse". */
 static bool is_last_part(const char *name, const char *pattern)
 {
 	const char *at = name;

@@ -24,7 +24,7 @@ int csink_rate_resolve(const struct csink_options *options, uint32_t period, uin
 
 /**
  * The frequency that may be used.
- * @is_clock  of the event that samples: a program tolerates less of them than the kernel allows.
+ * @is_clock  the event that samples is a clock: programs tolerate lower rates of clocks than the kernel allows.
  * @why       in words, where it is less than asked for; else empty.
  * Context: init.
  */

@@ -195,7 +195,7 @@ bool csink_entries_next(const struct csink_entries *s, const uint8_t **at, struc
 	}
 	attribute = s->attributes + entry->abbrev->first;
 	for (last = attribute + entry->abbrev->nr; attribute < last; attribute++) {
-		if (attribute->is_sibling) { /* counted from the unit's head; used only if it leads on */
+		if (attribute->is_sibling) { /* an offset in the unit; used only if it leads forwards */
 			sibling = csink_read_fixed(*at, end, attribute->bytes);
 			if (sibling < (uint64_t)(end - s->unit->head) && s->unit->head + sibling > *at)
 				entry->sibling = s->unit->head + sibling;

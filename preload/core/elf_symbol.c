@@ -100,7 +100,7 @@ static bool is_symbol(const struct csink_elf_view *view, uint32_t i, const char 
 	       !(version & VERSION_HIDDEN) && has_name(view, symbol, name);
 }
 
-/* The number of what the object defines by that name, and its symbol; 0: nothing. */
+/* The index of the symbol that the object defines by that name, and the symbol; 0: none. */
 static uint32_t look(const struct csink_elf_view *view, const char *name, int type, ElfW(Sym) * symbol)
 {
 	const uint32_t *buckets = (const uint32_t *)(view->filter + view->nr_words), *chains;
@@ -145,7 +145,7 @@ void *csink_elf_function(const struct link_map *map, const char *name)
 								   : NULL;
 }
 
-/* The number of what the object needs from others by that name: these come before those that the hash is of. */
+/* The index of the symbol that the object imports by that name; imports come before the symbols in the hash table. */
 static uint32_t look_for_import(const struct csink_elf_view *view, const char *name)
 {
 	ElfW(Sym) symbol;

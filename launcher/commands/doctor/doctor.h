@@ -1,6 +1,6 @@
 /*
- * What works here and what does not: one finding a check, in the order in which a person would fix them. Checks look,
- * open and close events of this process, and change nothing. Filled by the checks, printed by cmd_doctor.c.
+ * What works here and what does not: each check makes one finding, in the order in which a user would fix them. Checks
+ * read files, open and close events of this process, and change nothing. cmd_doctor.c prints the findings.
  */
 #ifndef CSINK_DOCTOR_H
 #define CSINK_DOCTOR_H

@@ -6,7 +6,7 @@
 
 #include "launcher/commands/stat/stat_threads.h"
 
-/* A record that is of use, cut to the fields that are. */
+/* The fields of a record that the sums need. */
 struct csink_stat_thread_note {
 	uint64_t time_ns;
 	uint32_t type, pid, tid, parent; /* parent: the thread that forked it */

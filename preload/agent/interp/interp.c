@@ -77,8 +77,8 @@ static bool is_for_good(const void *link_map)
 	return true;
 }
 
-/* In the slot that has it already (a scan that failed is made again, an object comes again to where it was), or a new
- * one. False: there are too many. */
+/* Store an interpreter: in the slot that has it already (a failed scan is repeated; an object may be loaded again at
+ * its old address), else in a new one. False: there are too many. */
 static bool keep(const struct csink_interpreter *found)
 {
 	uint32_t nr = atomic_load(&csink_interp_nr), i = 0;
@@ -333,9 +333,9 @@ static void pair_by_count(struct csink_interp_walk *from, const struct csink_wal
 }
 
 /*
- * Its functions can be called: it has been relocated, which dlopen(3) does when the object is in its list already, and
- * is not unloaded, of which the next refresh will tell. dlclose(3) takes it out of what _dl_find_object(3) knows after
- * it has unmapped it.
+ * Can functions of the object be called? It must be relocated: dlopen(3) does that after it has added the object to the
+ * loader's list. And it must not be unloaded: the next refresh of modules would notice that too late. dlclose(3)
+ * removes an object from the table of _dl_find_object(3) after it has unmapped the object.
  */
 static bool is_loaded(const struct csink_interpreter *interpreter)
 {
@@ -350,10 +350,10 @@ static bool is_loaded(const struct csink_interpreter *interpreter)
 }
 
 /*
- * Its functions can be called without entering the dynamic linker, which binds a call when it is made first. A slot
- * that is not bound leads into the object's procedure linkage table. A function of the object's own is bound here as
- * the linker would do it: should another object define it, too, that getter does the same. For others the interpreter
- * has to come first, which calls them when it makes its first thread state.
+ * Can functions of the object be called without entering the dynamic linker, which binds a lazy call when it is first
+ * made? A slot that is not bound leads into the object's procedure linkage table. A call of the object's own function
+ * is bound here, as the linker would do it; another object's definition of the name would be a getter of the same
+ * value. Other functions are bound when the interpreter calls them, as it does for its first thread state.
  */
 static bool is_bound(struct csink_interpreter *interpreter)
 {

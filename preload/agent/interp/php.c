@@ -1,5 +1,5 @@
 /*
- * PHP's frames: 8.2, builds without thread safety (NTS), which command line, FPM and CGI are. Runs in the handler of
+ * PHP's frames: 8.2, builds without thread safety (NTS): the command line, FPM and CGI. Runs in the handler of
  * the thread whose frames are read. PHP links a frame before all of it is stored, and frees functions before it unlinks
  * their last frame, so every load is checked.
  *

@@ -447,8 +447,8 @@ static void know_chunk(struct csink_interp_walk *walk, uintptr_t state)
 }
 
 /*
- * What a CFrame has for its newest frame is one: garbage can have links that look right. 3.12: the shim at the end is a
- * local variable of the same call.
+ * Does a CFrame refer to a frame? Links alone do not show that: garbage can have links that look right. In 3.12 the
+ * shim at the end is a local variable of the same call.
  */
 static bool is_frame_of(struct csink_interp_walk *walk, uintptr_t cframe, uintptr_t frame, uintptr_t last)
 {
@@ -461,7 +461,7 @@ static bool is_frame_of(struct csink_interp_walk *walk, uintptr_t cframe, uintpt
 	       (csink_interp_load(walk, frame + layout->code, &code) && is_code(walk, code));
 }
 
-/* The newest CFrame is whole: its group can be followed, and what it says of the one before is right. */
+/* Is the newest CFrame whole? Then its group can be followed, and its link to the previous CFrame is valid. */
 static bool is_newest_whole(struct csink_interp_walk *walk, uintptr_t state, uintptr_t cframe)
 {
 	uintptr_t frame, previous, last, outer;
@@ -588,7 +588,8 @@ static void walk_cframes(struct csink_interp_walk *walk, uintptr_t state)
 	    !csink_interp_load(walk, code + OBJECT_TYPE, &type) || type != walk->interpreter->data[DATA_CODE_TYPE])
 		return;
 	nr_cframes = count_links(walk, cframe, layout->cframe_previous, state);
-	/* On the heap, hundreds of pages in a deep recursion: not to be asked for one by one. The newest is a frame. */
+	/* These frames are on the heap, in hundreds of pages in a deep recursion: the pages are not checked one by one.
+	 * The newest frame has been checked. */
 	walk->is_settled = !walk->is_unsure;
 	nr_frames = count_links(walk, frame, layout->previous, state);
 	walk->is_settled = false;
@@ -624,9 +625,9 @@ static void walk_frames(struct csink_interp_walk *walk, uintptr_t state)
 /* ---- all versions ---- */
 
 /*
- * To 3.11: the state that holds the GIL, if it is of this thread: with a subinterpreter it is not PyGILState's one.
- * It may just have been freed. Its thread is the one that made it, until another takes it: in the same interpreter a
- * thread has one state, which is @own.
+ * To 3.11: the state that holds the GIL, if it belongs to this thread; in a subinterpreter it is not the state that
+ * PyGILState has. It may just have been freed. A state belongs to the thread that made it, until another thread takes
+ * it: a thread has one state in an interpreter, which is @own.
  */
 static uintptr_t current_of(struct csink_interp_walk *walk, uintptr_t own)
 {
@@ -649,8 +650,8 @@ static uintptr_t state_of(struct csink_interp_walk *walk)
 	uintptr_t state = own();
 
 	/*
-	 * From 3.12 on it is the one that the thread activated last, of whichever interpreter. The current one is in a
-	 * variable of the thread's own, for which the loader may have to allocate memory here.
+	 * From 3.12 on @own is the state that the thread activated last, in any interpreter. The current state is in a
+	 * thread-local variable, for which the loader might allocate memory here.
 	 */
 	return state && layout_of(walk)->minor < 12 ? current_of(walk, state) : state;
 }

@@ -1,8 +1,8 @@
 /*
  * system(3) and popen(3) start their shell from within libc, with `environ` as it is, and with the signals as the
- * kernel has them. A program that has cleared its environment (a service manager, a daemon with a clean environment)
- * would lose its children there, and one that ignores or blocks a signal that is ours by now would have it neither
- * ignored nor blocked in them. So then they are started in another way; else libc does it.
+ * kernel has them. If the program has cleared its environment (a service manager, a daemon), the children would not be
+ * profiled. If it ignores or blocks one of our signals, that signal would be neither ignored nor blocked in the
+ * children. In these cases the agent starts the shell itself; else libc does it.
  *
  * Neither call is async-signal-safe: malloc(3) may be called here, and the interposed calls, as libc would
  * (CSINK_ALLOW).

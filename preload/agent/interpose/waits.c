@@ -1,12 +1,12 @@
 /*
  * Calls that wait for signals.
  *
- * sigsuspend and similar calls put a mask in place for as long as they wait; with ours in it, the kernel may block ours
- * that long: a thread that waits takes no samples. What the program had blocked and lets through for the wait must
- * still reach it.
+ * sigsuspend and similar calls set a mask while they wait. If our signals are in it, the kernel may block them for that
+ * time: a thread that waits takes no samples. Signals that the program has blocked and that the mask of the call lets
+ * through must still reach the program.
  *
- * sigwait and similar calls take signals that are blocked. If ours are among those that are waited for, the kernel
- * blocks them during the call, and what turns out to be a sample is dropped: the next one carries its weight.
+ * sigwait and similar calls take signals that are blocked. If ours are among the signals that the program waits for,
+ * the kernel blocks them during the call, and a signal that was a sample is dropped: the next sample has its weight.
  */
 #include <errno.h>
 #include <time.h>
@@ -29,8 +29,9 @@ struct swap {
 };
 
 /*
- * What the program has blocked and the call lets in is blocked by the kernel, too, until the kernel has the mask in
- * place: if a handler ran before, the call would wait for a signal that has come. What is kept of it becomes pending.
+ * Let the kernel block the signals that the program has blocked and the call lets in, until the call has set its mask:
+ * if a handler ran before, the call would wait for a signal that was delivered already. Signals that we kept for the
+ * program become pending in the kernel.
  */
 static void block_until_call(struct swap *swap, uint64_t let_in, uint64_t asked)
 {
@@ -61,8 +62,7 @@ static void swap_in(struct swap *swap, const sigset_t *mask)
 	if (!thread || !thread->hidden.signals || !mask)
 		return;
 	let_in = csink_masks_own_blocked() & ~csink_set_bits(mask);
-	/* Beside a sample's SIGTRAP that is pending the program's would be lost: the kernel keeps one of that number.
-	 */
+	/* The kernel keeps one pending SIGTRAP: the program's would be lost while a sample's is pending. */
 	if (CSINK_UNLIKELY(let_in & CSINK_SIGNAL_BIT(SIGTRAP)) && !csink_signal_is_default(SIGTRAP) &&
 	    !csink_in_vfork_child())
 		csink_engine_leave_sigtrap(thread, "the program waits for SIGTRAP");
@@ -86,7 +86,7 @@ static void swap_out(const struct swap *swap)
 	csink_pending_settle(swap->thread, swap->blocked);
 }
 
-/* Was the call ended by a sample alone, that had become pending before the kernel had the mask in place? */
+/* Was the call ended only by a sample that became pending before the call had set its mask? */
 static bool is_to_repeat(const struct swap *swap, bool has_failed)
 {
 	bool by_sample = swap->thread && swap->thread->hidden.ended_by_sample;

@@ -60,7 +60,7 @@ bool csink_config_follows_forks(void);
  */
 void csink_env_init(void);
 
-/** Take us out of the program's own environment: programs that it starts from now on would fail with our library.
+/** Remove the library from the program's own environment: programs that it starts from now on would fail with it.
  * Context: thread. */
 void csink_env_leave(void);
 

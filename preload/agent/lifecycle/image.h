@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 /**
- * Decide what csink_plan counts: events, groups, rates. Where the list is no good, CPU time.
+ * Decide what csink_plan counts: events, groups, rates. If the list of events cannot be used, CPU time is counted.
  * @problem  set to why, for people; left alone if all is well.
  * Context: init.
  */

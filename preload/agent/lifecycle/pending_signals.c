@@ -255,8 +255,9 @@ uint64_t csink_pending_signals(const struct csink_thread *thread)
 }
 
 /*
- * Of a standard signal the kernel keeps one: raised beside a sample of ours that is pending, since the caller blocks
- * both, the program's would be lost. So the thread's samples are stopped, and those that are pending dropped.
+ * The kernel keeps one pending signal of each standard number. If the caller blocks the number while one of our samples
+ * is pending, a signal that the program raises would be lost. So the thread's samples are stopped, and pending ones are
+ * dropped.
  */
 static bool stop_samples(struct csink_thread *thread, int signo)
 {

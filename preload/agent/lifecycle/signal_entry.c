@@ -124,10 +124,10 @@ static inline bool is_in_handler(const struct csink_thread *thread, const uconte
 }
 
 /*
- * A sigsuspend or ppoll was ended. If that was by a sample that the program has blocked outside of the call, the call
- * is repeated (waits.c), and the program's signals end it. Else they come now, under the mask of that call: the one
- * that we return to is that from before the call, and would keep them back. Of one that the program has just got no
- * second comes in the same call.
+ * A signal has ended a sigsuspend or ppoll. If it was a sample whose number the program has blocked outside of the
+ * call, the call is repeated (waits.c), and the program's signals end it. Else the program's pending signals are
+ * delivered now, under the mask of the call: the handler returns to the mask from before the call, which would block
+ * them. A signal that was just delivered is not delivered a second time in the same call.
  */
 static void end_wait(struct csink_thread *thread, int signo, uint64_t served, const ucontext_t *uc)
 {

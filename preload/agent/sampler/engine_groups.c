@@ -1,5 +1,6 @@
 /*
- * A thread's groups, all of them: opened as csink_plan has them, and opened again less often.
+ * Opens all groups of a thread as csink_plan has them, and opens them again with a longer period. Runs on that thread
+ * and in its handler.
  */
 #include <errno.h>
 #include <string.h>

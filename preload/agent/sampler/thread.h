@@ -30,7 +30,7 @@ enum { CSINK_JUMP_STACK = 4096, CSINK_OPENER_STACK = 12 * 1024 };
 
 /* Why our signals were blocked while a thread changed its groups. */
 enum csink_held {
-	CSINK_HELD_SAMPLES = 1, /* they let it do nothing else */
+	CSINK_HELD_SAMPLES = 1, /* samples left the thread no time for anything else */
 	CSINK_HELD_PENDING = 2, /* the kernel queues the program's signals of our numbers */
 };
 
@@ -42,10 +42,10 @@ struct csink_hidden {
 	/* Real-time ones that the kernel does block, since it keeps some for the program; the thread takes no samples.
 	 */
 	uint64_t queued;
-	uint64_t waiting;     /* those that it waits for with sigwait(3) and the like */
-	uint64_t swap;        /* the mask of the sigsuspend(2), ppoll(2) or the like that it is in */
-	bool swapped;         /* it is in one */
-	bool ended_by_sample; /* that call was, and is repeated */
+	uint64_t waiting;     /* signals that it waits for in sigwait(3) or a similar call */
+	uint64_t swap;        /* the mask of the sigsuspend(2), ppoll(2) or similar call that it is in */
+	bool swapped;         /* it is in such a call */
+	bool ended_by_sample; /* a sample ended that call, which is repeated */
 	bool deferred;        /* one is pending in a forked child that has not begun, and blocked by the kernel */
 	int8_t anchor;        /* whether the anchor signal was blocked at that call; CSINK_ANCHOR_ANY: of no interest */
 };

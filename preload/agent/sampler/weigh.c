@@ -39,7 +39,7 @@ static __attribute__((noinline)) uint64_t has_waited(struct csink_thread *thread
 			return 0;
 		ran_ns += csink_group_page_running_ns(other);
 	}
-	last_ns = &thread->last_waited_ns[__builtin_ctz(all | 1u << g)]; /* one for them all */
+	last_ns = &thread->last_waited_ns[__builtin_ctz(all | 1u << g)]; /* shared by all counterparts */
 	if (!all || read->enabled_ns <= ran_ns + *last_ns)
 		return 0;
 	waited_ns = read->enabled_ns - ran_ns - *last_ns;

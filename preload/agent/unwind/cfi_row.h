@@ -91,9 +91,9 @@ struct csink_row_entry {
 };
 
 /*
- * Two tables of 256 KiB each, whose pages are touched as rows are made: return addresses, of which a block of 16 bytes
- * of code rarely has two, so that code close together has rows close together; and interrupted instructions, any of
- * which may come. An entry's neighbour in the same 32 bytes takes what it drives out.
+ * Two tables of 256 KiB each, whose pages are touched as rows are made. One is for return addresses: 16 bytes of code
+ * rarely have two, so nearby code has nearby rows. The other is for interrupted instructions, which may be any. A row
+ * that is replaced moves to its entry's neighbour in the same 32 bytes.
  */
 #define CSINK_ROW_TABLE_BYTES (256UL << 10)
 #define CSINK_ROW_NEIGHBOUR sizeof(struct csink_row_entry)

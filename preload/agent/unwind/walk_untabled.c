@@ -1,6 +1,6 @@
 /*
- * Frames of code without tables: some assembly in an object that has them, or what a just-in-time compiler made. What
- * is known of them is what code says by its bytes (code.h), and the frame pointer; all of it is a guess.
+ * Frames of code without unwind tables: assembly, or code of a just-in-time compiler. They are guessed from the bytes
+ * of the code (code.h) and the frame pointer.
  */
 #include "preload/agent/unwind/code.h"
 #include "preload/agent/unwind/modules.h"
@@ -85,8 +85,8 @@ static bool is_fp_frame(struct csink_walker *w, enum csink_code_call call, uint6
 	       call_at(w, w->fp + 8, ra) == call;
 }
 
-/* The code itself shows that a frame is not there yet, or no more: just called, about to return, or between a push of
- * the caller's frame pointer and its own. */
+/* Does the code show that the frame is not complete? The function was just called, is about to return, or has pushed
+ * the caller's frame pointer and not yet set its own. */
 static bool is_frame_half_made(struct csink_walker *w, uintptr_t *cfa, uint64_t *fp, uint64_t *ra)
 {
 	uint64_t top;
