@@ -6,9 +6,9 @@ use threads::shared;
 
 my $sum : shared = 0;
 
-sub work { $sum += $_ for 1 .. 2000 }
+sub work { $sum += $_ for 1 .. 10000 }
 
 sub start { return threads->create(\&work) }
 
-start()->join for 1 .. 40;
+start()->join for 1 .. 20;
 print "$sum\n";
