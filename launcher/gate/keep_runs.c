@@ -183,21 +183,13 @@ static int map_stacks(struct keep *k)
 /* The run, and whether it is a sample at all. */
 static uint32_t labels_of(struct keep *k, uint32_t set, uint32_t run)
 {
-	struct csink_profile_label labels[2];
-	uint32_t nr = 0;
+	csink_str_t key = csink_profile_str_find(k->from, CSINK_LABEL_PSEUDO);
+	const struct csink_profile_label *pseudo = csink_profile_label_find(k->from, set, key);
+	struct csink_profile_label labels[2] = {{.key = csink_profile_str(k->to, CSINK_LABEL_RUN), .num = run}};
 
-	memset(labels, 0, sizeof(labels));
-	labels[nr].key = csink_profile_str(k->to, CSINK_LABEL_RUN);
-	labels[nr++].num = run;
-	for (uint32_t i = 0; i < k->from->label_sets[set].nr; i++) {
-		const struct csink_profile_label *label = &k->from->labels[k->from->label_sets[set].first + i];
-
-		if (nr == 2 || strcmp(csink_profile_text(k->from, label->key), CSINK_LABEL_PSEUDO))
-			continue;
-		labels[nr].key = text(k, label->key);
-		labels[nr++].str = text(k, label->str);
-	}
-	return csink_profile_labels_add(k->to, labels, nr);
+	if (pseudo)
+		labels[1] = (struct csink_profile_label){.key = text(k, key), .str = text(k, pseudo->str)};
+	return csink_profile_labels_add(k->to, labels, pseudo ? 2 : 1);
 }
 
 static void add_samples(struct keep *k, uint32_t run)

@@ -113,26 +113,6 @@ static int add_stack(struct take *take, const struct csink_profile_range *stack,
 	return 0;
 }
 
-struct labels {
-	bool is_pseudo;
-	int64_t run; /* -1: none */
-};
-
-static struct labels labels_of(const struct csink_profile *p, uint32_t set)
-{
-	struct labels found = {false, -1};
-
-	for (uint32_t i = 0; i < p->label_sets[set].nr; i++) {
-		const struct csink_profile_label *label = &p->labels[p->label_sets[set].first + i];
-		const char *key = csink_profile_text(p, label->key);
-
-		found.is_pseudo |= !strcmp(key, CSINK_LABEL_PSEUDO);
-		if (!strcmp(key, CSINK_LABEL_RUN))
-			found.run = label->num;
-	}
-	return found;
-}
-
 static void mark_pseudo(struct take *take, const struct csink_profile_range *stack)
 {
 	const struct csink_profile_location *location;
@@ -147,18 +127,21 @@ static void mark_pseudo(struct take *take, const struct csink_profile_range *sta
 static int add_samples(struct take *take, int64_t run)
 {
 	const struct csink_profile *p = take->p;
+	csink_str_t pseudo_key = csink_profile_str_find(p, CSINK_LABEL_PSEUDO);
+	csink_str_t run_key = csink_profile_str_find(p, CSINK_LABEL_RUN);
 	int counts = csink_profile_type_find(p, "samples");
 	uint32_t top;
 
 	for (uint32_t i = 0; i < p->nr_samples; i++) {
 		const struct csink_profile_range *stack = &p->stacks[p->samples[i].stack];
-		struct labels labels = labels_of(p, p->samples[i].labels);
+		uint32_t labels = p->samples[i].labels;
+		const struct csink_profile_label *label = csink_profile_label_find(p, labels, run_key);
 		const int64_t *values = csink_profile_values(p, i);
 		double value = (double)values[p->default_type];
 
-		if (run >= 0 && labels.run != run)
+		if (run >= 0 && (!label || label->num != run))
 			continue;
-		if (labels.is_pseudo)
+		if (csink_profile_label_find(p, labels, pseudo_key))
 			mark_pseudo(take, stack);
 		else
 			take->weights->nr_samples += counts < 0 ? 1 : (uint64_t)values[counts];

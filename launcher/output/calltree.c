@@ -239,22 +239,16 @@ static int add_stacks(struct adding *a, uint32_t *nodes)
 static void mark_pseudo(struct adding *a)
 {
 	const struct csink_profile *p = a->p;
-	const struct csink_profile_range *set, *stack;
-	csink_str_t pseudo = 0;
+	csink_str_t pseudo = csink_profile_str_find(p, CSINK_LABEL_PSEUDO);
 
-	for (uint32_t i = 1; i < p->nr_strings && !pseudo; i++) {
-		if (!strcmp(p->strings[i].text, CSINK_LABEL_PSEUDO))
-			pseudo = i;
-	}
 	for (uint32_t i = 0; pseudo && i < p->nr_samples; i++) {
-		set = &p->label_sets[p->samples[i].labels];
-		stack = &p->stacks[p->samples[i].stack];
-		for (uint32_t k = 0; k < set->nr && stack->nr; k++) {
-			const struct csink_frame_span *span = &a->map->spans[p->stack_ids[stack->first]];
+		const struct csink_profile_range *stack = &p->stacks[p->samples[i].stack];
+		uint32_t first;
 
-			if (p->labels[set->first + k].key == pseudo)
-				a->tree->build->keys[a->map->ids[span->first]].is_pseudo = true;
-		}
+		if (!stack->nr || !csink_profile_label_find(p, p->samples[i].labels, pseudo))
+			continue;
+		first = a->map->spans[p->stack_ids[stack->first]].first;
+		a->tree->build->keys[a->map->ids[first]].is_pseudo = true;
 	}
 }
 

@@ -27,18 +27,6 @@ struct build {
 
 /* ---- adding up ---- */
 
-static bool is_pseudo_sample(const struct csink_profile *p, uint32_t labels, csink_str_t key)
-{
-	const struct csink_profile_range *set = &p->label_sets[labels];
-	uint32_t i;
-
-	for (i = 0; key && i < set->nr; i++) {
-		if (p->labels[set->first + i].key == key)
-			return true;
-	}
-	return false;
-}
-
 static void add_total(struct build *b, uint32_t row, uint32_t sample, int64_t value)
 {
 	if (b->sums[row].stamp == sample + 1)
@@ -93,15 +81,10 @@ static void add_sample(struct build *b, uint32_t sample, bool is_pseudo)
 
 static void add_samples(struct build *b)
 {
-	csink_str_t pseudo = 0;
-	uint32_t i;
+	csink_str_t pseudo = csink_profile_str_find(b->p, CSINK_LABEL_PSEUDO);
 
-	for (i = 1; i < b->p->nr_strings && !pseudo; i++) {
-		if (!strcmp(b->p->strings[i].text, CSINK_LABEL_PSEUDO))
-			pseudo = i;
-	}
-	for (i = 0; i < b->p->nr_samples; i++)
-		add_sample(b, i, is_pseudo_sample(b->p, b->p->samples[i].labels, pseudo));
+	for (uint32_t i = 0; i < b->p->nr_samples; i++)
+		add_sample(b, i, csink_profile_label_find(b->p, b->p->samples[i].labels, pseudo) != NULL);
 }
 
 /* ---- the table ---- */

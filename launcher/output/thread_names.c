@@ -18,22 +18,13 @@ struct keys {
 
 static void find_keys(const struct csink_profile *p, struct keys *keys)
 {
-	struct {
-		const char *name;
-		csink_str_t *id;
-	} known[] = {{CSINK_LABEL_PID, &keys->pid},
-		     {CSINK_LABEL_TID, &keys->tid},
-		     {CSINK_LABEL_PROCESS, &keys->process},
-		     {CSINK_LABEL_THREAD, &keys->thread},
-		     {CSINK_LABEL_TIME, &keys->time}};
-
-	memset(keys, 0, sizeof(*keys));
-	for (uint32_t i = 1; i < p->nr_strings; i++) {
-		for (uint32_t k = 0; k < CSINK_ARRAY_SIZE(known); k++) {
-			if (!*known[k].id && !strcmp(p->strings[i].text, known[k].name))
-				*known[k].id = i;
-		}
-	}
+	*keys = (struct keys){
+		.pid = csink_profile_str_find(p, CSINK_LABEL_PID),
+		.tid = csink_profile_str_find(p, CSINK_LABEL_TID),
+		.process = csink_profile_str_find(p, CSINK_LABEL_PROCESS),
+		.thread = csink_profile_str_find(p, CSINK_LABEL_THREAD),
+		.time = csink_profile_str_find(p, CSINK_LABEL_TIME),
+	};
 }
 
 static void read_labels(const struct csink_profile *p, const struct keys *keys, uint32_t set, uint32_t *thread_key,

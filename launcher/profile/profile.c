@@ -164,6 +164,19 @@ csink_str_t csink_profile_str(struct csink_profile *p, const char *s)
 	return s ? csink_profile_strn(p, s, strlen(s)) : 0;
 }
 
+csink_str_t csink_profile_str_find(const struct csink_profile *p, const char *s)
+{
+	size_t len = strlen(s);
+	uint32_t hash = (uint32_t)csink_hash_bytes(s, len);
+	struct csink_slot *slot;
+
+	if (!p->string_table.slots)
+		return 0;
+	CSINK_TABLE_PROBE(p->string_table, hash, slot,
+			  p->strings[id].len == len && !memcmp(p->strings[id].text, s, len));
+	return slot->id;
+}
+
 const char *csink_profile_text(const struct csink_profile *p, csink_str_t id)
 {
 	return id < p->nr_strings ? p->strings[id].text : "";
@@ -249,4 +262,15 @@ uint32_t csink_profile_labels_add(struct csink_profile *p, const struct csink_pr
 	p->nr_labels += nr;
 	csink_table_set(&p->label_table, slot, hash, p->nr_label_sets);
 	return p->nr_label_sets++;
+}
+
+const struct csink_profile_label *csink_profile_label_find(const struct csink_profile *p, uint32_t set, csink_str_t key)
+{
+	const struct csink_profile_label *label = p->labels + p->label_sets[set].first;
+
+	for (uint32_t i = 0; key && i < p->label_sets[set].nr; i++, label++) {
+		if (label->key == key)
+			return label;
+	}
+	return NULL;
 }

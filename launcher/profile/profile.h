@@ -153,6 +153,9 @@ int csink_profile_error(const struct csink_profile *p);
 csink_str_t csink_profile_strn(struct csink_profile *p, const char *s, size_t len);
 csink_str_t csink_profile_str(struct csink_profile *p, const char *s);
 
+/** The id of a text that the profile has, else 0. */
+csink_str_t csink_profile_str_find(const struct csink_profile *p, const char *s);
+
 /** The text of a string id; "" if there is no such id. Always ended by NUL, never NULL. */
 const char *csink_profile_text(const struct csink_profile *p, csink_str_t id);
 
@@ -164,6 +167,10 @@ int csink_profile_type_add(struct csink_profile *p, const char *name, const char
 
 /** The same at any time: samples that are there already have 0 of it. Returns its index, or -ENOMEM. */
 int csink_profile_type_append(struct csink_profile *p, const char *name, const char *unit);
+
+/** The label of that key in a set, or NULL; also NULL for key 0. */
+const struct csink_profile_label *csink_profile_label_find(const struct csink_profile *p, uint32_t set,
+							   csink_str_t key);
 
 /** The index of the type of that name, or -ENOENT. */
 int csink_profile_type_find(const struct csink_profile *p, const char *name);

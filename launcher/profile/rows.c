@@ -46,18 +46,6 @@ const char *csink_base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-const struct csink_profile_label *csink_label_find(const struct csink_profile *p, uint32_t labels, const char *key)
-{
-	const struct csink_profile_range *set = &p->label_sets[labels];
-	uint32_t i;
-
-	for (i = 0; i < set->nr; i++) {
-		if (!strcmp(csink_profile_text(p, p->labels[set->first + i].key), key))
-			return &p->labels[set->first + i];
-	}
-	return NULL;
-}
-
 /* ---- rows ---- */
 
 static bool same_key(const struct key *a, const struct key *b)
@@ -245,8 +233,10 @@ static int map_locations(struct build *b)
 
 static csink_str_t label_name(struct build *b, uint32_t labels, const char *name_key, const char *number_key)
 {
-	const struct csink_profile_label *name = csink_label_find(b->p, labels, name_key);
-	const struct csink_profile_label *number = csink_label_find(b->p, labels, number_key);
+	csink_str_t name_id = csink_profile_str_find(b->p, name_key);
+	csink_str_t number_id = csink_profile_str_find(b->p, number_key);
+	const struct csink_profile_label *name = csink_profile_label_find(b->p, labels, name_id);
+	const struct csink_profile_label *number = csink_profile_label_find(b->p, labels, number_id);
 	char text[MAX_NAME];
 
 	if (!name && !number)

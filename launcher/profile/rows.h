@@ -55,10 +55,6 @@ int csink_rows_build_found(struct csink_rows *rows, const struct csink_profile *
 			   const struct csink_interpreted *found, uint32_t side);
 void csink_rows_free(struct csink_rows *rows);
 
-/** The number of a label set's label of that key (a text's id in the profile, or a number), or NULL. */
-const struct csink_profile_label *csink_label_find(const struct csink_profile *p, uint32_t labels, const char *key);
-
-/** The last part of a path; a path that ends in '/' as it is. */
 const char *csink_base_name(const char *path);
 
 #endif
