@@ -54,11 +54,11 @@ else
 	skip "every frame of Perl 5.36 is right" "Perl 5.36 with threads is not installed"
 fi
 countersink -o other.pb.gz -- env LD_PRELOAD="$TARGETS/other_versions.so" "$TARGETS/burn" 50 >out 2>err
-is $? 0 "an interpreter of an unknown version: the program has its status"
-like "$(cat err)" 'PHP frames are not read: version 8\.2 is known' "PHP of an unknown version: the report has the reason"
-like "$(cat err)" 'Perl frames are not read: version 5\.36 with threads is known' \
-	"Perl of an unknown version: the report has the reason"
-like "$(cat err)" ' burn_60$' "an interpreter of an unknown version: stacks are native ones"
+is $? 0 "an interpreter of an unsupported version: the program has its status"
+like "$(cat err)" 'PHP frames are not read: only version 8\.2 is supported' "PHP of an unsupported version: the report has the reason"
+like "$(cat err)" 'Perl frames are not read: only version 5\.36 with threads is supported' \
+	"Perl of an unsupported version: the report has the reason"
+like "$(cat err)" ' burn_60$' "an interpreter of an unsupported version: stacks are native ones"
 
 # ---- reports
 
@@ -249,15 +249,15 @@ not_read() { # OBJECT REASON TITLE
 	is "$?:$(cat out)" "3:unloaded, calls: 0" "$3: the program runs as without countersink"
 	is "$(grep -c "$2" err)" 1 "$3: the report has one line with the reason"
 }
-not_read next "Python frames are not read: of CPython, versions 3\.6 to 3\.13 are known" "a version of CPython that is not known"
-not_read free "Python frames are not read: a free-threaded build" "a free-threaded CPython"
-not_read pypy "the frames of PyPy are not read" "PyPy"
+not_read next "Python frames are not read: only CPython 3\.6 to 3\.13 is supported" "an unsupported version of CPython"
+not_read free "Python frames are not read: free-threaded builds are not supported" "a free-threaded CPython"
+not_read pypy "Python frames are not read: PyPy is not supported" "PyPy"
 for i in 1 2 3 4 5; do cp "$TARGETS/like_python.so" "like$i.so"; done
 countersink -o many.pb.gz -- "$TARGETS/reloads" keep "$TMP/like1.so" "$TMP/like2.so" "$TMP/like3.so" "$TMP/like4.so" >out 2>err
 is "$(grep -c 'a further interpreter' err)" 0 "four interpreters in a process: none is left out"
 countersink -o many.pb.gz -- "$TARGETS/reloads" keep "$TMP/like1.so" "$TMP/like2.so" "$TMP/like3.so" "$TMP/like4.so" "$TMP/like5.so" >out 2>err
 is "$?:$(sort -u out)" "3:unloaded, calls: 0" "five interpreters in a process: the program runs as without countersink"
-is "$(grep -c 'frames of a further interpreter are not read: only of the first 4' err)" 1 "five interpreters in a process: the report says that only four are read"
+is "$(grep -c 'frames of a further interpreter are not read: only the first 4' err)" 1 "five interpreters in a process: the report says that only four are read"
 
 # ---- lazy binding
 

@@ -127,7 +127,7 @@ static void on_module(const struct csink_module *module, bool is_there, struct c
 		to.is_for_good = is_for_good(module->link_map);
 		if (!keep(&to))
 			note(rec, writer,
-			     "frames of a further interpreter are not read: only of the first 4 in a process");
+			     "frames of a further interpreter are not read: only the first 4 in a process");
 	}
 }
 

@@ -91,7 +91,7 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 		object->copy(&interpreter_bytes, (void *)size, sizeof(interpreter_bytes));
 	if (!to->data[DATA_CURRENT] || !to->data[DATA_KEY] || minor != VERSION ||
 	    interpreter_bytes != INTERPRETER_BYTES) {
-		*why = "Perl frames are not read: version 5.36 with threads is known";
+		*why = "Perl frames are not read: only version 5.36 with threads is supported";
 		return -1;
 	}
 	to->code = to->evaluator = evaluator;

@@ -67,8 +67,8 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 		return 0;
 	globals = csink_elf_look(object, "executor_globals", STT_OBJECT, &bytes);
 	if (!globals || bytes != GLOBALS_BYTES) {
-		*why = globals ? "PHP frames are not read: version 8.2 is known"
-			       : "PHP frames are not read: a build with thread safety (ZTS)";
+		*why = globals ? "PHP frames are not read: only version 8.2 is supported"
+			       : "PHP frames are not read: builds with thread safety (ZTS) are not supported";
 		return -1;
 	}
 	to->data[DATA_GLOBALS] = globals;

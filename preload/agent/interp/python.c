@@ -140,7 +140,7 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 	if (!state) {
 		if (!csink_elf_look(object, "rpython_startup_code", STT_FUNC, NULL))
 			return 0;
-		*why = "the frames of PyPy are not read: its stacks are native ones";
+		*why = "Python frames are not read: PyPy is not supported";
 		return -1;
 	}
 	minor = minor_of(object);
@@ -152,12 +152,12 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 	/* The names of functions alone may be those of another implementation, whose functions do other things. */
 	if (!layout || !current || !evaluator || !to->data[DATA_CODE_TYPE] ||
 	    (minor >= 7 && !csink_elf_look(object, "_PyRuntime", STT_OBJECT, NULL))) {
-		*why = minor ? "Python frames are not read: of CPython, versions 3.6 to 3.13 are known"
+		*why = minor ? "Python frames are not read: only CPython 3.6 to 3.13 is supported"
 			     : "Python frames are not read: the interpreter is older than CPython 3.6";
 		return -1;
 	}
 	if (minor >= 13 && is_free_threaded(object)) {
-		*why = "Python frames are not read: a free-threaded build";
+		*why = "Python frames are not read: free-threaded builds are not supported";
 		return -1;
 	}
 	to->data[DATA_LAYOUT] = (uintptr_t)layout;

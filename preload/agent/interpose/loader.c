@@ -202,13 +202,13 @@ void *csink_loader_dlopen(const char *file, int mode, const void *caller)
 		return (void *)REAL(dlopen);
 	if (!is_callers_own(file, caller))
 		return (void *)open_and_reroute;
-	note_bypass(file, "by RTLD_DEEPBIND and a RUNPATH");
+	note_bypass(file, "with RTLD_DEEPBIND and a RUNPATH");
 	return (void *)REAL(dlopen);
 }
 
 void *csink_loader_dlmopen(Lmid_t where, const char *file)
 {
 	if (where != LM_ID_BASE && file && is_active())
-		note_bypass(file, "by dlmopen, with a C library of its own");
+		note_bypass(file, "by dlmopen with a C library of its own");
 	return (void *)REAL(dlmopen);
 }

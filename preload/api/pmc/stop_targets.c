@@ -129,8 +129,8 @@ static enum state seize(struct stopping *h, struct csink_target *target)
 	if (ptrace(PTRACE_SEIZE, target->tid, NULL, OPTIONS)) {
 		enum state state = judge_refusal(h, target, errno);
 
-		if (state == TRACED) /* from its creation, so it will stop; but not if an exec gave it the TID of
-					another thread */
+		/* Traced from its creation, it will stop; but not if an exec gave it the TID of another thread. */
+		if (state == TRACED)
 			ptrace(PTRACE_INTERRUPT, target->tid, NULL, NULL);
 		return state;
 	}
