@@ -157,12 +157,15 @@ static double gain_of(const struct rollup *r, const struct csink_gate_row *row)
 	return isfinite(row->ratio) ? row->means[0] * (row->ratio - 1) : row->means[1] / r->judge->out->speed;
 }
 
-/* Did cost move between the functions of a group? A function that was there before and got costlier is not explained by
- * one that got cheaper by far more. */
+/*
+ * Did cost move between the functions of a group? A function that was there before and got costlier is not explained by
+ * one that got cheaper by far more. Its regression is not explained by functions that are cheaper at MOVER_P alone
+ * either: in up to that share of the gates, one of its neighbours is cheaper by chance.
+ */
 static bool is_exchange(const struct rollup *r, const bool *is_in)
 {
-	double gained = 0, given = 0;
-	bool all_new = true;
+	double gained = 0, given = 0, sure = 0;
+	bool all_new = true, blames_old = false;
 
 	for (uint32_t i = 0; i < r->nr; i++) {
 		const struct csink_gate_row *row = &r->rows[i];
@@ -173,11 +176,14 @@ static bool is_exchange(const struct rollup *r, const bool *is_in)
 		if (is_costlier(row)) {
 			gained += gain;
 			all_new &= !(row->ratio < NEW_RATIO);
+			blames_old |= row->ratio < NEW_RATIO && row->verdict == CSINK_GATE_REGRESSED;
 		} else {
 			given -= gain;
+			sure -= row->q <= r->judge->out->alpha ? gain : 0;
 		}
 	}
-	return gained > 0 && given > GIVER_SHARE * gained && (all_new || given < gained / GIVER_SHARE);
+	return gained > 0 && (blames_old ? sure : given) > GIVER_SHARE * gained &&
+	       (all_new || given < gained / GIVER_SHARE);
 }
 
 static int take_back(struct rollup *r, const bool *is_in, const struct csink_gate_row *sum)

@@ -238,6 +238,36 @@ static void test_moved(void)
 	csink_gate_data_free(&data);
 }
 
+/* The verdict on f3, which got 20 % slower, where f1 takes 10 % more in some of 20 pairs and 10 % less in the others.
+ */
+static enum csink_gate_verdict beside_neighbour(int nr_slower)
+{
+	struct csink_gate_rules rules = {.threshold = 0.05, .min_share = 0.01, .alpha = 0.01, .seed = 1};
+	struct program program = plain();
+	struct csink_gate_data data = {0};
+	struct csink_gate_verdicts v;
+	enum csink_gate_verdict verdict;
+
+	program.noise = program.speed_noise = 0;
+	program.now[3] *= 1.2;
+	for (int i = 0; i < 20; i++) {
+		program.now[1] = program.old[1] * (i < nr_slower ? 1.1 : 0.9);
+		add_runs(&data, &program, 1);
+	}
+	csink_gate_judge(&data, &rules, 0, &v);
+	verdict = row_of(&data, &v, "f3")->verdict;
+	csink_gate_verdicts_free(&v);
+	csink_gate_data_free(&data);
+	return verdict;
+}
+
+static void test_neighbour(void)
+{
+	is_num(beside_neighbour(0), CSINK_GATE_UNCHANGED, "cost that a neighbour lost in all pairs has moved");
+	is_num(beside_neighbour(3), CSINK_GATE_REGRESSED,
+	       "a neighbour that is cheaper in 17 of 20 pairs (q = 0.015) does not explain a regression");
+}
+
 static void test_open(void)
 {
 	struct csink_gate_rules rules = {.threshold = 0.05, .min_share = 0.01, .alpha = 0.01, .seed = 1};
@@ -372,6 +402,7 @@ int main(void)
 	test_power();
 	test_all_slower();
 	test_moved();
+	test_neighbour();
 	test_open();
 	test_looks();
 	test_exact();
