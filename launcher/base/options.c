@@ -64,7 +64,8 @@ int csink_number_parse(const char *text, uint64_t *out)
 	return 0;
 }
 
-int csink_seconds_parse(const char *text, uint64_t *out_ns)
+/* A time in seconds above 0, as "2" or "0.25", in ns. Returns 0 or -EINVAL, -ERANGE (over 100 days). */
+static int parse_seconds(const char *text, uint64_t *out_ns)
 {
 	const uint64_t max_s = 100 * 24 * 3600;
 	uint64_t s = 0, ns = 0, digit_ns = CSINK_NS_PER_S / 10;
@@ -163,7 +164,7 @@ static int check_value(struct csink_options *o, uint32_t index)
 		snprintf(o->error, sizeof(o->error), "%s: '%.64s' is %s", where, text,
 			 err == -ERANGE ? "too large" : "not a whole number above 0");
 	} else if (opt->flags & CSINK_OPT_SECONDS) {
-		err = csink_seconds_parse(text, &number);
+		err = parse_seconds(text, &number);
 		if (!err)
 			return 0;
 		snprintf(o->error, sizeof(o->error), "%s: '%.64s' is %s", where, text,
@@ -394,6 +395,6 @@ uint64_t csink_options_seconds(const struct csink_options *o, uint32_t index)
 {
 	uint64_t ns = 0;
 
-	csink_seconds_parse(o->values[index].text, &ns);
+	parse_seconds(o->values[index].text, &ns);
 	return ns;
 }

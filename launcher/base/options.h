@@ -108,9 +108,6 @@ int csink_bool_parse(const char *text);
 /** Read a whole number from 1 to 2^63 - 1, digits only. Returns 0 or -EINVAL, -ERANGE. */
 int csink_number_parse(const char *text, uint64_t *out);
 
-/** Read a time in seconds above 0, as "2" or "0.25", into ns. Returns 0 or -EINVAL, -ERANGE (over 100 days). */
-int csink_seconds_parse(const char *text, uint64_t *out_ns);
-
 /** Print text from column at on (blanks up to indent), broken between words at 80; later lines start at indent. */
 void csink_print_wrapped(FILE *out, int at, int indent, const char *text);
 

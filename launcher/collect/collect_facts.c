@@ -114,14 +114,28 @@ static void add_columns(struct collector *c)
 	}
 }
 
+/* What each loss is called in CSINK_FACT_LOSS. */
+static const char *const loss_words[CSINK_NR_LOSSES] = {
+	[CSINK_LOSS_RECORDING_FULL] = "samples with no room left in the recording",
+	[CSINK_LOSS_RING] = "samples dropped by the kernel",
+	[CSINK_LOSS_THROTTLED] = "times throttled by the kernel",
+	[CSINK_LOSS_DEPTH] = "stacks cut at the depth limit",
+	[CSINK_LOSS_NO_CFI] = "stacks that end in code without unwind tables or frame pointers",
+	[CSINK_LOSS_BAD_STACK] = "stacks that end where memory holds no frame",
+	[CSINK_LOSS_RULES] = "stacks that end at unwind rules that are not followed",
+	[CSINK_LOSS_THREADS] = "threads that could not be sampled",
+	[CSINK_LOSS_MOMENTS] = "samples with no room left in the timeline",
+	[CSINK_LOSS_STUCK] = ("times that a thread was sampled no further, as the event happens in each sample again "
+			      "(choose a longer period)"),
+};
+
 static void add_losses(struct collector *c)
 {
 	uint32_t i;
 
 	for (i = 0; i < CSINK_NR_LOSSES; i++) {
 		if (c->losses[i])
-			csink_profile_fact_add(c->p, CSINK_FACT_LOSS, "%" PRIu64 " %s", c->losses[i],
-					       csink_loss_words[i]);
+			csink_profile_fact_add(c->p, CSINK_FACT_LOSS, "%" PRIu64 " %s", c->losses[i], loss_words[i]);
 	}
 }
 
@@ -145,20 +159,6 @@ static void add_tallies(struct collector *c)
 			csink_profile_fact_add(c->p, tally->key, "%s (%u times)", text, tally->nr);
 	}
 }
-
-const char *const csink_loss_words[CSINK_NR_LOSSES] = {
-	[CSINK_LOSS_RECORDING_FULL] = "samples with no room left in the recording",
-	[CSINK_LOSS_RING] = "samples dropped by the kernel",
-	[CSINK_LOSS_THROTTLED] = "times throttled by the kernel",
-	[CSINK_LOSS_DEPTH] = "stacks cut at the depth limit",
-	[CSINK_LOSS_NO_CFI] = "stacks that end in code without unwind tables or frame pointers",
-	[CSINK_LOSS_BAD_STACK] = "stacks that end where memory holds no frame",
-	[CSINK_LOSS_RULES] = "stacks that end at unwind rules that are not followed",
-	[CSINK_LOSS_THREADS] = "threads that could not be sampled",
-	[CSINK_LOSS_MOMENTS] = "samples with no room left in the timeline",
-	[CSINK_LOSS_STUCK] = ("times that a thread was sampled no further, as the event happens in each sample again "
-			      "(choose a longer period)"),
-};
 
 void csink_collect_facts(struct collector *c)
 {

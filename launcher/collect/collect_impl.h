@@ -131,9 +131,6 @@ void csink_collect_pseudo(struct collector *c, const char *word, const char *fra
 uint32_t csink_collect_process_labels(struct collector *c, int32_t pid, const char *comm,
 				      struct csink_profile_label *labels);
 
-/* What each loss is called in CSINK_FACT_LOSS. */
-extern const char *const csink_loss_words[CSINK_NR_LOSSES];
-
 /** Write the comments. */
 void csink_collect_facts(struct collector *c);
 

@@ -140,8 +140,12 @@ static pid_t start(const struct child *child)
 	return (pid_t)pid;
 }
 
+struct answer {
+	char text[2048]; /* what pmprobe printed, on both its streams; what does not fit is left out */
+};
+
 /* Read until pmprobe ends its output. */
-static int collect(int fd, uint64_t deadline_ns, int cancel_fd, struct csink_pcp_answer *answer)
+static int collect(int fd, uint64_t deadline_ns, int cancel_fd, struct answer *answer)
 {
 	struct pollfd fds[] = {{.fd = fd, .events = POLLIN}, {.fd = cancel_fd, .events = POLLIN}};
 	size_t used = 0;
@@ -172,7 +176,7 @@ static int collect(int fd, uint64_t deadline_ns, int cancel_fd, struct csink_pcp
 	}
 }
 
-static int run(struct child *child, uint64_t deadline_ns, int cancel_fd, struct csink_pcp_answer *answer)
+static int run(struct child *child, uint64_t deadline_ns, int cancel_fd, struct answer *answer)
 {
 	int out[2], err;
 	pid_t pid;
@@ -197,8 +201,11 @@ static int run(struct child *child, uint64_t deadline_ns, int cancel_fd, struct 
 	return err;
 }
 
-int csink_pcp_probe(const char *option, const char *name, uint64_t deadline_ns, int cancel_fd,
-		    struct csink_pcp_answer *answer)
+/*
+ * Run pmprobe with one option (NULL: none) and one name of metrics.
+ * Returns 0, -ENOENT (no pmprobe), -ETIMEDOUT, -ECANCELED, or -errno of pipe or clone.
+ */
+static int probe(const char *option, const char *name, uint64_t deadline_ns, int cancel_fd, struct answer *answer)
 {
 	CSINK_KEEP_ERRNO;
 	char path[PATH_MAX], program[] = PROGRAM;
@@ -236,9 +243,9 @@ static void first_line(const char *text, char *out, size_t size)
 
 int csink_pcp_active(uint64_t deadline_ns, int cancel_fd, char *words, size_t size)
 {
-	struct csink_pcp_answer answer;
+	struct answer answer;
 	const char *line;
-	int err = csink_pcp_probe("-v", "perfevent.active", deadline_ns, cancel_fd, &answer);
+	int err = probe("-v", "perfevent.active", deadline_ns, cancel_fd, &answer);
 	int status, value;
 
 	words[0] = '\0';
@@ -266,8 +273,8 @@ int csink_pcp_active(uint64_t deadline_ns, int cancel_fd, char *words, size_t si
 
 int csink_pcp_has_events(uint64_t deadline_ns, int cancel_fd)
 {
-	struct csink_pcp_answer answer;
-	int err = csink_pcp_probe(NULL, "perfevent.hwcounters", deadline_ns, cancel_fd, &answer);
+	struct answer answer;
+	int err = probe(NULL, "perfevent.hwcounters", deadline_ns, cancel_fd, &answer);
 
 	/* Each event has a name of its own below; without any, pmprobe complains about the one asked for. */
 	return err ? err : strstr(answer.text, "perfevent.hwcounters.") != NULL;

@@ -50,28 +50,11 @@ int csink_reserve_poll_ms(uint64_t deadline_ns);
  */
 int csink_reserve_sleep(uint64_t until_ns, int cancel_fd);
 
-/**
- * A path that PCP is configured with: NAME in the environment, else in pcp.conf ($PCP_CONF, $PCP_DIR/etc/pcp.conf,
- * /etc/pcp.conf), else fallback. Returns out. Context: thread.
- */
-char *csink_pcp_path(const char *name, const char *fallback, char *out, size_t size);
-
 /** The agent's lock file. Returns 0 or -ENAMETOOLONG. */
 int csink_pcp_lock_file(char *out, size_t size);
 
 /** Does a process listen on pmcd's address? Connects and closes; some 100 us. Context: thread. */
 bool csink_pcp_is_reachable(void);
-
-struct csink_pcp_answer {
-	char text[2048]; /* what pmprobe printed, on both its streams; what does not fit is left out */
-};
-
-/**
- * Run pmprobe with one option (NULL: none) and one name of metrics.
- * Returns 0, -ENOENT (no pmprobe), -ETIMEDOUT, -ECANCELED, or -errno of pipe or clone. Context: thread.
- */
-int csink_pcp_probe(const char *option, const char *name, uint64_t deadline_ns, int cancel_fd,
-		    struct csink_pcp_answer *answer);
 
 /**
  * The value of perfevent.active.

@@ -58,7 +58,11 @@ static bool find_line(char *text, const char *name, char *out, size_t size)
 	return false;
 }
 
-char *csink_pcp_path(const char *name, const char *fallback, char *out, size_t size)
+/*
+ * A path that PCP is configured with: NAME in the environment, else in pcp.conf ($PCP_CONF, $PCP_DIR/etc/pcp.conf,
+ * /etc/pcp.conf), else fallback. Returns out.
+ */
+static char *configured_path(const char *name, const char *fallback, char *out, size_t size)
 {
 	const char *value = getenv(name), *conf = getenv("PCP_CONF"), *root = getenv("PCP_DIR");
 	char text[16384]; /* PCP's own is half as long */
@@ -80,7 +84,7 @@ int csink_pcp_lock_file(char *out, size_t size)
 {
 	static const char name[] = "/perfevent/perflock";
 
-	csink_pcp_path("PCP_PMDAS_DIR", "/var/lib/pcp/pmdas", out, size);
+	configured_path("PCP_PMDAS_DIR", "/var/lib/pcp/pmdas", out, size);
 	if (strlen(out) + sizeof(name) > size)
 		return -ENAMETOOLONG;
 	strcat(out, name);
@@ -118,7 +122,7 @@ static bool listens_at_path(void)
 		snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
 	else
 		snprintf(address.sun_path, sizeof(address.sun_path), "%s/pmcd.socket",
-			 csink_pcp_path("PCP_RUN_DIR", "/run/pcp", directory, sizeof(directory)));
+			 configured_path("PCP_RUN_DIR", "/run/pcp", directory, sizeof(directory)));
 	return connects(AF_UNIX, &address, sizeof(address));
 }
 
