@@ -5,6 +5,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/attach/attach_counters.h"
+#include "launcher/base/message.h"
 #include "launcher/session/outside.h"
 
 /* Returns the sum of what an event counted on all CPUs. */
@@ -34,7 +35,7 @@ static void add_count(const struct csink_event_spec *spec, uint64_t value, uint6
 		      struct csink_outside *out)
 {
 	double scaled = (double)value;
-	char why[240];
+	char why[CSINK_WHY_BYTES];
 
 	if (!running_ns && (could_ns || spec->cpus[0]) && !(spec->rec.flags & CSINK_EVENT_CPU_NS)) {
 		csink_outside_note(out, "%s was not counted: %s", spec->rec.name,

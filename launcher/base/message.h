@@ -2,6 +2,9 @@
 #ifndef CSINK_MESSAGE_H
 #define CSINK_MESSAGE_H
 
+/* Of the buffer in which a function that fails gives the reason, in one line; a message has no more room. */
+enum { CSINK_WHY_BYTES = 2048 };
+
 /* Exit statuses of our own, as env(1) and timeout(1) have them; the command's own otherwise. */
 enum csink_exit {
 	CSINK_EXIT_OK = 0,

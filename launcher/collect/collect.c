@@ -16,6 +16,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
+#include "launcher/base/message.h"
 #include "launcher/collect/collect_impl.h"
 
 #define MAX_TALLIES 256
@@ -94,7 +95,7 @@ static void take_command(struct collector *c, const struct csink_rec_header *hea
 static int read_image(struct collector *c, struct image *image)
 {
 	struct csink_recorded rec;
-	char why[160];
+	char why[CSINK_WHY_BYTES];
 	int err = csink_recorded_read(image->path, &rec, why, sizeof(why));
 
 	if (err == -ENOMEM)

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "include/internal/recording_format.h"
+#include "launcher/base/message.h"
 
 struct csink_profile;
 
@@ -33,7 +34,7 @@ struct csink_outside {
 	uint64_t attached_cpu_ns;
 	uint32_t attached_processes, attached_threads; /* 0: as many as there are recordings of */
 	uint8_t has_counts;                            /* counts[] hold; else counts_reason says why not */
-	char counts_reason[160];
+	char counts_reason[CSINK_WHY_BYTES];
 	uint32_t nr_counts;
 	struct {
 		char name[64];

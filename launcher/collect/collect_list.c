@@ -9,6 +9,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
+#include "launcher/base/message.h"
 #include "launcher/collect/collect_impl.h"
 #include "launcher/collect/run_directory.h"
 #include "preload/core/record/run_dir.h"
@@ -70,7 +71,7 @@ static bool is_finished(const struct collector *c, const char *path, const struc
 static int add_image(struct collector *c, char *path)
 {
 	struct csink_rec_header header;
-	char why[160];
+	char why[CSINK_WHY_BYTES];
 	int err = csink_recorded_read_header(path, &header, why, sizeof(why));
 
 	if (err && err != -ENOMEM && !c->is_early)

@@ -11,6 +11,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
+#include "launcher/base/message.h"
 #include "launcher/base/regular.h"
 
 #define MAX_BYTES (1ULL << 30) /* of one process's output, which has a line for each line of its code */
@@ -245,7 +246,7 @@ static int read_directory(struct csink_gate_series *series, const char *director
 {
 	DIR *dir = opendir(directory);
 	struct dirent *entry;
-	char path[512], why[160];
+	char path[512], why[CSINK_WHY_BYTES];
 	uint32_t nr = 0;
 	int err = dir ? 0 : -errno;
 

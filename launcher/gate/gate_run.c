@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/message.h"
 #include "launcher/profile/profile.h"
 #include "launcher/session/counted_command.h"
 #include "launcher/session/rate.h"
@@ -43,7 +44,7 @@ static int resolve_events(struct csink_gate_runner *runner, char *why, size_t wh
 static void resolve_rate(struct csink_gate_runner *runner)
 {
 	uint64_t asked = strtoull(runner->texts[CSINK_OPT_FREQUENCY], NULL, 10);
-	char why[160];
+	char why[CSINK_WHY_BYTES];
 
 	asked = csink_rate_allowed(asked, runner->events.specs[0].rec.flags & CSINK_EVENT_CPU_NS, why, sizeof(why));
 	snprintf(runner->frequency_text, sizeof(runner->frequency_text), "%llu", (unsigned long long)asked);

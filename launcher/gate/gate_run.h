@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 
 #include "include/internal/event.h"
+#include "launcher/base/message.h"
 #include "launcher/collect/collect.h"
 #include "launcher/session/choose_events.h"
 #include "launcher/session/inherited.h"
@@ -40,7 +41,7 @@ struct csink_gate_outcome {
 	struct rusage usage;
 	struct csink_outside outside;
 	struct csink_profile *profile; /* NULL: not asked for, or it cannot be injected (why) */
-	char why[160];
+	char why[CSINK_WHY_BYTES];
 	char stderr_end[2048];
 };
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/base/message.h"
 #include "launcher/session/spawn.h"
 #include "preload/core/libc_version.h"
 #include "preload/core/program_file.h"
@@ -35,7 +36,7 @@ static void name_library(void)
 {
 	static char library[PATH_MAX];
 	static bool is_named;
-	char entry[PATH_MAX], why[PATH_MAX + 128];
+	char entry[PATH_MAX], why[CSINK_WHY_BYTES];
 
 	if (!is_named && !csink_library_find(entry, sizeof(entry), why, sizeof(why)) &&
 	    !csink_library_file(entry, strlen(entry), library))

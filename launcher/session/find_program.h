@@ -7,11 +7,12 @@
 #include <stddef.h>
 
 #include "include/internal/recording_format.h"
+#include "launcher/base/message.h"
 
 struct csink_program {
 	char path[PATH_MAX];            /* as found; "" if it was not */
 	enum csink_spawn_reason reason; /* 0: it can be injected, as far as one can see */
-	char why[128];                  /* with a reason: a phrase, "is statically linked" */
+	char why[CSINK_WHY_BYTES];      /* with a reason: a phrase, "is statically linked" */
 };
 
 /**

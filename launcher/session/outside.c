@@ -13,6 +13,7 @@
 #include "include/countersink/explain.h"
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
+#include "launcher/base/message.h"
 #include "launcher/session/process_tree.h"
 
 int csink_outside_open_event(struct csink_event_spec *spec, const struct csink_outside_how *how,
@@ -152,7 +153,7 @@ void csink_outside_add_count(struct csink_outside *out, const struct csink_event
 static void add_count(const struct csink_event_spec *spec, uint64_t value, uint64_t could_ns, uint64_t running_ns,
 		      struct csink_outside *out)
 {
-	char why[240];
+	char why[CSINK_WHY_BYTES];
 
 	if (!running_ns && (could_ns || spec->cpus[0])) {
 		csink_outside_note(out, "%s was not counted from outside: %s", spec->rec.name,
@@ -192,7 +193,7 @@ static void counts_read(struct csink_outside_watch *watch, struct csink_outside 
 /* Why not, for those that were refused: once for all where nothing was counted, else a note for each. */
 static void explain_refused(struct csink_outside_watch *watch, struct csink_outside *out)
 {
-	char why[160];
+	char why[CSINK_WHY_BYTES];
 
 	for (uint32_t i = 0; i < watch->nr_events; i++) {
 		if (watch->events[i].fd >= 0)

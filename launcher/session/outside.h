@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "include/internal/event.h"
+#include "launcher/base/message.h"
 #include "launcher/collect/collect.h"
 #include "launcher/session/run_clocks.h"
 
@@ -26,7 +27,7 @@ struct csink_outside_watch {
 		int err; /* then -errno of it */
 	} events[CSINK_MAX_EVENTS];
 	struct csink_clocks clocks;
-	char tree_reason[160]; /* why there is no tree */
+	char tree_reason[CSINK_WHY_BYTES]; /* why there is no tree */
 };
 
 /**

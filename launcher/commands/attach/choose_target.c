@@ -8,6 +8,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/attach/select_targets.h"
+#include "launcher/base/message.h"
 #include "launcher/commands/attach/attach_options.h"
 #include "launcher/commands/registry.h"
 
@@ -17,7 +18,7 @@ int csink_attach_choose(const struct csink_options *options, int nr_operands, ch
 	const char *pids = csink_options_text(options, CSINK_ATTACH_OPT_PID);
 	const char *cgroup = csink_options_text(options, CSINK_ATTACH_OPT_CGROUP);
 	int32_t tid = (int32_t)csink_options_number(options, CSINK_ATTACH_OPT_TID), pid;
-	char why[PATH_MAX + 512] = "";
+	char why[CSINK_WHY_BYTES] = "";
 	int err = 0;
 
 	if (!!*pids + !!tid + !!*cgroup + (nr_operands > 0) != 1 || (nr_operands > 1 && !is_command)) {

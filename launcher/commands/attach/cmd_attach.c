@@ -14,6 +14,7 @@
 #include "include/internal/clock.h"
 #include "launcher/attach/attach_target.h"
 #include "launcher/attach/follow.h"
+#include "launcher/base/message.h"
 #include "launcher/collect/run_directory.h"
 #include "launcher/commands/attach/attach_json.h"
 #include "launcher/commands/attach/attach_options.h"
@@ -102,7 +103,7 @@ static int resolve_rate(struct attach *a)
 		struct csink_event_spec *spec = &a->follow.counters.events[i].spec;
 		bool is_clock = spec->rec.flags & CSINK_EVENT_CPU_NS;
 		uint64_t frequency;
-		char why[160];
+		char why[CSINK_WHY_BYTES];
 
 		if (rate.period && !spec->attr.sample_period && !spec->attr.freq)
 			spec->attr.sample_period = rate.period;
@@ -214,7 +215,7 @@ static void release(struct attach *a)
 
 static int attach_to_running(struct attach *a)
 {
-	char why[512];
+	char why[CSINK_WHY_BYTES];
 	int err = csink_attach_begin(&a->target, &a->follow, why, sizeof(why));
 
 	if (err)
@@ -386,7 +387,7 @@ static int finish(struct attach *a)
 static int attach_and_report(struct attach *a)
 {
 	int signal_fd = -1, status = 0, err;
-	char why[640];
+	char why[CSINK_WHY_BYTES];
 
 	csink_inherited_take(&a->inherited);
 	if (!a->argv) {

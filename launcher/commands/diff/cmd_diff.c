@@ -6,6 +6,7 @@
 #include "include/internal/base.h"
 #include "include/internal/nearest.h"
 #include "launcher/base/json.h"
+#include "launcher/base/message.h"
 #include "launcher/commands/diff/diff_options.h"
 #include "launcher/commands/registry.h"
 #include "launcher/output/diff_print.h"
@@ -63,7 +64,7 @@ static int choose_event(struct comparison *c)
 static int build(struct comparison *c, struct csink_diff *diff, bool of_stacks)
 {
 	const struct csink_profile *const p[2] = {c->p[0], c->p[1]};
-	char why[256];
+	char why[CSINK_WHY_BYTES];
 	int err = csink_diff_build(diff, p, c->types, c->how.report.by, of_stacks, c->how.per, why, sizeof(why));
 
 	if (err)
@@ -151,7 +152,7 @@ static int main_diff(int argc, char **argv)
 	struct csink_options o;
 	struct comparison c = {.options = &o};
 	int status, at = csink_command_parse(&o, argc, argv, &status);
-	char why[1024];
+	char why[CSINK_WHY_BYTES];
 
 	if (at < 0)
 		return status;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "include/countersink/explain.h"
+#include "launcher/base/message.h"
 
 enum csink_catalog_state {
 	CSINK_CATALOG_OPENS,
@@ -41,8 +42,8 @@ struct csink_catalog_summary {
 	uint32_t nr_events, nr_usable;          /* of those that match */
 	uint32_t nr_tracepoints, nr_unit_masks; /* left out where there is no pattern: they are too many */
 	uint32_t nr_untried;
-	char tracepoints_why[200]; /* why there are none, or "" */
-	char libpfm4_why[200];
+	char tracepoints_why[CSINK_WHY_BYTES]; /* why there are none, or "" */
+	char libpfm4_why[CSINK_WHY_BYTES];
 };
 
 /**

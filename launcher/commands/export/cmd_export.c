@@ -6,6 +6,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/nearest.h"
+#include "launcher/base/message.h"
 #include "launcher/commands/export/export_options.h"
 #include "launcher/commands/registry.h"
 #include "launcher/output/export.h"
@@ -24,7 +25,7 @@ struct export
 
 static int read_profile(const char *path, struct csink_profile **profile)
 {
-	char why[1024];
+	char why[CSINK_WHY_BYTES];
 	int err = csink_profile_open(path, profile, why, sizeof(why));
 
 	if (err)

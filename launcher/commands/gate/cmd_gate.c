@@ -13,6 +13,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
+#include "launcher/base/message.h"
 #include "launcher/base/outfile.h"
 #include "launcher/commands/gate/gate_options.h"
 #include "launcher/commands/gate/gate_result.h"
@@ -218,7 +219,7 @@ static int write_result(struct gate *gate, const struct csink_html_side *sides)
 static int open_baseline(struct gate *gate)
 {
 	const char *path = text_of(gate, CSINK_GATE_OPT_BASELINE);
-	char why[1024];
+	char why[CSINK_WHY_BYTES];
 
 	if (csink_gate_fingerprint_take(&gate->print, gate->set.argv, &gate->set.runner, gate->set.plan.simulate)) {
 		csink_say("no memory");
@@ -369,7 +370,7 @@ static int run_and_judge(struct gate *gate)
 {
 	struct csink_gate_series *series = &gate->series;
 	uint64_t start_ns;
-	char why[256];
+	char why[CSINK_WHY_BYTES];
 	int err;
 
 	if (csink_gate_runner_start(&gate->set.runner, why, sizeof(why))) {

@@ -9,6 +9,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
+#include "launcher/base/message.h"
 #include "launcher/commands/gate/gate_options.h"
 #include "launcher/commands/gate/gate_settings.h"
 #include "launcher/commands/registry.h"
@@ -160,7 +161,7 @@ int csink_gate_settings_resolve(struct csink_gate_settings *s)
 {
 	struct csink_gate_plan *plan = &s->plan;
 	struct csink_program valgrind;
-	char why[512];
+	char why[CSINK_WHY_BYTES];
 
 	if (resolve_numbers(s) || resolve_sides(s))
 		return -EINVAL;

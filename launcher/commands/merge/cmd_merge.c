@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "launcher/base/format.h"
+#include "launcher/base/message.h"
 #include "launcher/base/progress.h"
 #include "launcher/commands/merge/merge_options.h"
 #include "launcher/commands/registry.h"
@@ -17,7 +18,7 @@
 static int add_files(struct csink_merge *m, char **files, int nr)
 {
 	struct csink_profile *p;
-	char why[1024];
+	char why[CSINK_WHY_BYTES];
 	int err = 0;
 
 	for (int i = 0; i < nr && !err; i++) {

@@ -16,6 +16,7 @@
 #include "include/internal/recording_format.h"
 #include "include/internal/shared_options.h"
 #include "launcher/base/format.h"
+#include "launcher/base/message.h"
 #include "launcher/collect/run_reading.h"
 #include "launcher/commands/registry.h"
 #include "launcher/commands/report/report_options.h"
@@ -86,7 +87,7 @@ static int print_functions(const struct csink_options *o, const struct csink_pro
 	const char *pattern = *annotate ? annotate : callers;
 	struct csink_rows rows;
 	bool *picked = NULL;
-	char why[512] = "no memory";
+	char why[CSINK_WHY_BYTES] = "no memory";
 	int err = csink_rows_build(&rows, p, CSINK_BY_FUNCTION);
 
 	if (!err && *pattern)
@@ -185,7 +186,7 @@ static int narrow(const struct csink_options *o, struct csink_profile *p)
 					    .module = csink_options_text(o, CSINK_REPORT_OPT_MODULE),
 					    .focus = csink_options_text(o, CSINK_REPORT_OPT_FOCUS),
 					    .ignore = csink_options_text(o, CSINK_REPORT_OPT_IGNORE)};
-	char why[768];
+	char why[CSINK_WHY_BYTES];
 	int err = choose_event(o, p);
 
 	if (err)
@@ -256,7 +257,7 @@ static int save(const struct csink_profile *profile, const char *output, const c
 static int read_input(const struct csink_options *o, const char *path, struct csink_reading *reading,
 		      struct csink_profile **profile)
 {
-	char why[1024];
+	char why[CSINK_WHY_BYTES];
 	int err = csink_is_directory(path) ? csink_reading_open(reading, path) : 0;
 
 	if (err) {

@@ -10,6 +10,7 @@
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
 #include "include/internal/event.h"
+#include "launcher/base/message.h"
 #include "launcher/collect/collect.h"
 #include "launcher/commands/registry.h"
 #include "launcher/commands/save.h"
@@ -71,7 +72,7 @@ static int resolve_rate(struct run *run)
 	bool is_clock = run->events.specs[0].rec.flags & CSINK_EVENT_CPU_NS;
 	struct csink_rate rate;
 	const char *wrong;
-	char why[160];
+	char why[CSINK_WHY_BYTES];
 	uint64_t allowed;
 
 	if (csink_rate_resolve(&run->options, CSINK_OPT_PERIOD, CSINK_OPT_FREQUENCY, &rate, &wrong)) {
@@ -171,7 +172,7 @@ static struct csink_reservation_command reservation_of(struct run *run, const st
  * same. */
 static void prepare_injection(struct run *run)
 {
-	char why[PATH_MAX + 128];
+	char why[CSINK_WHY_BYTES];
 	int err = csink_injection_prepare(&run->injection, run->argv[0], why, sizeof(why));
 
 	if (err == -ELIBACC) {

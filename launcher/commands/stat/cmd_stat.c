@@ -13,6 +13,7 @@
 #include "include/countersink/timerq.h"
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
+#include "launcher/base/message.h"
 #include "launcher/base/outfile.h"
 #include "launcher/commands/registry.h"
 #include "launcher/commands/start_failed.h"
@@ -196,7 +197,7 @@ static void on_watch(void *arg)
 /* Counters for the next child. A counter that cannot be had is noted in the result. */
 static void open_counters(struct stat_run *run)
 {
-	char why[160];
+	char why[CSINK_WHY_BYTES];
 	int err;
 
 	csink_stat_counters_init(&run->counters, run->specs, run->nr_specs);
@@ -380,7 +381,7 @@ static void note_clocks(struct stat_run *run)
 /* A count of 0 that may mean that there is no such event. */
 static void note_zeros(struct stat_run *run)
 {
-	char why[240];
+	char why[CSINK_WHY_BYTES];
 
 	for (uint32_t i = 0; i < run->nr_specs; i++) {
 		const struct csink_stat_row *row = &run->result.rows[i];
