@@ -8,6 +8,7 @@
 #include "include/internal/base.h"
 #include "launcher/base/progress.h"
 #include "launcher/collect/collect_impl.h"
+#include "launcher/profile/rows.h"
 #include "launcher/symbols/symbols_fetch.h"
 
 #define MAX_ROOTS 8
@@ -15,9 +16,7 @@
 
 static const char *object_name(struct collector *c, const struct module *module)
 {
-	const char *path = csink_profile_text(c->p, module->path), *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
+	return csink_base_name(csink_profile_text(c->p, module->path));
 }
 
 static void say_failure(struct collector *c, const struct module *module, int err)

@@ -13,9 +13,10 @@
 #include "include/internal/grow.h"
 #include "launcher/base/message.h"
 #include "launcher/base/regular.h"
+#include "launcher/collect/run_directory.h"
+#include "launcher/profile/rows.h"
 
 #define MAX_BYTES (1ULL << 30) /* of one process's output, which has a line for each line of its code */
-#include "launcher/collect/run_directory.h"
 
 /* Names are given a number where they come first, "(3) main", and are the number alone later: "(3)". Files, functions
  * and objects have numbers of their own. */
@@ -75,7 +76,6 @@ static int read_name(struct reader *r, enum name_kind kind, char *text, const ch
 static int64_t find_function(struct reader *r, const char *name, const char *object)
 {
 	static const char *const appended[] = {".constprop.", ".isra.", ".part.", ".cold", ".lto_priv.", "'"};
-	const char *slash = strrchr(object, '/');
 	char plain[1024];
 
 	snprintf(plain, sizeof(plain), "%s", name);
@@ -88,7 +88,7 @@ static int64_t find_function(struct reader *r, const char *name, const char *obj
 	/* "0x0000000000001234": code without a symbol. */
 	if (!strncmp(plain, "0x", 2))
 		snprintf(plain, sizeof(plain), "%s", CSINK_GATE_NO_NAME);
-	return csink_gate_function_find(r->functions, plain, slash && slash[1] ? slash + 1 : object);
+	return csink_gate_function_find(r->functions, plain, csink_base_name(object));
 }
 
 static int enter_function(struct reader *r, char *text)
