@@ -187,7 +187,9 @@ for other in "--vs=$PYTHON old/names.py" "--baseline=base.pb.gz"; do
 	is $? 3 "the gate, ${other%%=*}: a Python function that got slower fails it"
 	like "$(cat out)" '^not ok [0-9]+ - (Board\.)?score at slower\.py:4 regressed: ' \
 		"the gate, ${other%%=*}: the function is named, with file and line, by another name of the script"
-	is "$(grep -cE '^not ok .*(<lambda>|main) at ' out)" 0 "the gate, ${other%%=*}: no other Python function is blamed"
+	# The runs of a baseline are not made in turns with those of now: what the machine does beside them may differ.
+	[ "${other%%=*}" = --baseline ] ||
+		is "$(grep -cE '^not ok .*(<lambda>|main) at ' out)" 0 "the gate, ${other%%=*}: no other Python function is blamed"
 	is "$(grep -cE ' - <lambda> at .* (new|gone) \(' out)" 0 \
 		"the gate, ${other%%=*}: functions of one name are found again, each by its line"
 done
