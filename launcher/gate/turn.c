@@ -237,7 +237,9 @@ int csink_gate_turn(struct csink_gate_series *series, enum csink_gate_side side,
 	/* What prepare made is cleaned up after a failure, too, and if a signal ends the gate; the first reason is
 	 * the one to report. */
 	memcpy(error, series->error, sizeof(error));
+	series->runner->relay.holds_first = true;
 	cleaned = run_hook(series, series->plan->cleanup, "--cleanup", side);
+	series->runner->relay.holds_first = false;
 	if (err)
 		memcpy(series->error, error, sizeof(error));
 	return err ? err : cleaned;

@@ -46,6 +46,7 @@ int csink_relay_init(struct csink_relay *relay, const struct csink_inherited *in
 	sigset_t taken;
 
 	relay->ending = 0;
+	relay->holds_first = false;
 	sigemptyset(&relay->relayed);
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(relayed_signals); i++) {
 		if (!csink_inherited_ignores(inherited, relayed_signals[i]))
@@ -182,14 +183,17 @@ static void hand_on(struct wait_state *state, const struct signalfd_siginfo *inf
 {
 	enum receiver receiver = receiver_of(info, state->child);
 	int signo = (int)info->ssi_signo;
+	bool is_held = false;
 
 	if (receiver == DROPPED)
 		return;
-	if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT)
+	if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT) {
+		is_held = state->relay->holds_first && !state->relay->ending;
 		state->relay->ending = signo;
+	}
 	if (signo == SIGTSTP && info->ssi_code != SI_KERNEL)
 		state->stop_asked = true;
-	if (receiver == HAS_IT)
+	if (receiver == HAS_IT || is_held)
 		return;
 	if (receiver == COMMANDS_GROUP) {
 		kill(-state->child->pid, signo);

@@ -8,6 +8,7 @@
 #ifndef CSINK_RELAY_H
 #define CSINK_RELAY_H
 
+#include <stdbool.h>
 #include <sys/resource.h>
 
 #include "launcher/session/inherited.h"
@@ -17,6 +18,7 @@ struct csink_relay {
 	int signal_fd;
 	sigset_t relayed; /* signals that are handed on; blocked from init on, until the launcher ends */
 	int ending;       /* the last INT, TERM, HUP or QUIT from outside, whatever the command made of it; 0: none */
+	bool holds_first; /* the first of these is not handed on: the command cleans up. Set by the caller */
 };
 
 /** Block and collect the signals that are to be relayed (those that were ignored when we started stay so). 0 or -errno.

@@ -212,6 +212,18 @@ is $? 143 "TERM ends the gate: status 143"
 ok "TERM: --cleanup runs for each --prepare" test "$(wc -l <ended)" -ge "$(wc -l <begun)"
 unlike "$(cat out.tap)" '^1\.\.' "TERM: no verdict is printed"
 
+# ---- TERM while --cleanup runs
+"$COUNTERSINK" gate --runs 1000 --warmup 0 --cleanup 'echo x >cleaning; until [ -e go ]; do sleep 0.01; done; echo x >cleaned' \
+	--self-check -- "$WORK" alpha 1 >out.tap 2>err &
+pid=$!
+ok "a gate with a long --cleanup starts" wait_until 60 test -s cleaning
+kill -TERM $pid
+wait_until 30 sh -c "! grep -q '^ShdPnd:.*[4-7c-f]...$' /proc/$pid/status" # the launcher has taken the signal
+: >go
+wait $pid
+is $? 143 "TERM during --cleanup ends the gate: status 143"
+ok "TERM during --cleanup: the cleanup is completed" test -s cleaned
+
 # ---- without perf_event_open, without privileges
 "$TARGETS/deny_perf" "$COUNTERSINK" gate --runs 16 --seed 1 --vs "$WORK alpha 100 beta 100" -- \
 	"$WORK" alpha 100 beta 300 >out.tap 2>err
