@@ -14,8 +14,10 @@
 
 /* Offsets, bytes. */
 enum {
-	/* Of executor_globals. Each minor version has another size of it, which identifies the layout. */
+	/* Of executor_globals. Each minor version has another size of it, which identifies the layout; its end grew
+	   once. */
 	GLOBALS_BYTES = 1800,
+	GLOBALS_BYTES_BEFORE = 1776, /* 8.2.32; 8.2.36 has the other */
 	GLOBALS_NEWEST = 488,
 	GLOBALS_BEFORE_EXCEPTION = 880, /* the instruction that threw, while the frame's is one of handling */
 	/* Of a frame: */
@@ -66,7 +68,7 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 	if (!evaluator || !csink_elf_look(object, "zend_execute_internal", STT_OBJECT, NULL))
 		return 0;
 	globals = csink_elf_look(object, "executor_globals", STT_OBJECT, &bytes);
-	if (!globals || bytes != GLOBALS_BYTES) {
+	if (!globals || (bytes != GLOBALS_BYTES && bytes != GLOBALS_BYTES_BEFORE)) {
 		*why = globals ? "PHP frames are not read: only version 8.2 is supported"
 			       : "PHP frames are not read: builds with thread safety (ZTS) are not supported";
 		return -1;
