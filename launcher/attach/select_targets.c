@@ -19,6 +19,7 @@
 
 #include "include/countersink/explain.h"
 #include "include/internal/grow.h"
+#include "launcher/base/path.h"
 #include "preload/api/pmc/targets.h"
 
 static int add(struct csink_attach_choice *choice, int32_t pid)
@@ -157,7 +158,8 @@ struct search {
 static int take_matching(int32_t pid, void *arg)
 {
 	struct search *search = arg;
-	char path[64], text[4096] = "", *name;
+	char path[64], text[4096] = "";
+	const char *name;
 	struct csink_task task;
 	ssize_t n;
 	int fd;
@@ -171,8 +173,7 @@ static int take_matching(int32_t pid, void *arg)
 		close(fd);
 	if (n <= 0) /* a thread of the kernel's */
 		return 0;
-	name = strrchr(text, '/');
-	name = name ? name + 1 : text;
+	name = csink_base_name(text);
 	if (!regexec(&search->regex, task.comm, 0, NULL, 0) || !regexec(&search->regex, name, 0, NULL, 0))
 		return add(search->choice, pid);
 	return 0;

@@ -12,8 +12,8 @@
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "launcher/base/hash.h"
+#include "launcher/base/path.h"
 #include "launcher/collect/code_lines.h"
-#include "launcher/profile/rows.h"
 
 #define CACHE_SLOTS 8192
 #define NOT_SHOWN UINT32_MAX /* in place of a location */

@@ -4,8 +4,8 @@
 
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
+#include "launcher/base/path.h"
 #include "launcher/collect/collect_impl.h"
-#include "launcher/profile/rows.h"
 
 /* Where the kernel lists the processes, they are named from that list, once each; before the end there is none yet. */
 static void take_spawn(struct collector *c, const struct image *image, const struct csink_rec_spawn *spawn)

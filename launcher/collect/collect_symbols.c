@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/path.h"
 #include "launcher/base/progress.h"
 #include "launcher/collect/collect_impl.h"
-#include "launcher/profile/rows.h"
 #include "launcher/symbols/symbols_fetch.h"
 
 #define MAX_ROOTS 8

@@ -12,9 +12,9 @@
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "launcher/base/message.h"
+#include "launcher/base/path.h"
 #include "launcher/base/regular.h"
 #include "launcher/collect/run_directory.h"
-#include "launcher/profile/rows.h"
 
 #define MAX_BYTES (1ULL << 30) /* of one process's output, which has a line for each line of its code */
 

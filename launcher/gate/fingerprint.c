@@ -15,6 +15,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
+#include "launcher/base/path.h"
 #include "launcher/base/regular.h"
 #include "launcher/gate/gate_command.h"
 #include "launcher/gate/series.h"
@@ -136,12 +137,11 @@ char *csink_gate_governors(const char *directory)
 int csink_gate_fingerprint_take(struct csink_gate_fingerprint *print, char *const *argv,
 				const struct csink_gate_runner *runner, bool simulate)
 {
-	const char *slash = strrchr(argv[0], '/');
 	struct utsname name;
 	char line[1900];
 
 	memset(print, 0, sizeof(*print));
-	print->program = strdup(slash && slash[1] ? slash + 1 : argv[0]);
+	print->program = strdup(csink_base_name(argv[0]));
 	print->command = strdup(csink_gate_command_print(argv, line, sizeof(line)));
 	print->events = strdup(simulate ? "instructions" : runner->texts[CSINK_OPT_EVENTS]);
 	print->frequency = strdup(simulate ? "" : runner->frequency_text);

@@ -9,7 +9,7 @@
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "launcher/base/hash.h"
-#include "launcher/profile/rows.h"
+#include "launcher/base/path.h"
 
 void csink_gate_functions_free(struct csink_gate_functions *functions)
 {

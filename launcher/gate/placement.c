@@ -12,6 +12,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
+#include "launcher/base/path.h"
 #include "launcher/base/regular.h"
 #include "launcher/profile/profile.h"
 
@@ -205,9 +206,9 @@ void csink_gate_placement_move(struct csink_gate_placement *placement, int side,
 /* Without the version of a library. */
 static size_t name_of(const char *path, const char **name)
 {
-	const char *slash = strrchr(path, '/'), *end;
+	const char *end;
 
-	*name = slash ? slash + 1 : path;
+	*name = csink_base_name(path);
 	end = strstr(*name, ".so");
 	return end ? (size_t)(end - *name) : strlen(*name);
 }

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/path.h"
 #include "launcher/gate/gate_functions.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/interpreted.h"
 #include "launcher/profile/profile.h"
-#include "launcher/profile/rows.h"
 
 /* While a profile is taken. */
 struct take {

@@ -11,6 +11,7 @@
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "launcher/base/hash.h"
+#include "launcher/base/path.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/function_name.h"
 #include "launcher/profile/interpreted.h"

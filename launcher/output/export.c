@@ -10,10 +10,10 @@
 
 #include "include/internal/base.h"
 #include "launcher/base/outfile.h"
+#include "launcher/base/path.h"
 #include "launcher/output/html.h"
 #include "launcher/output/pprof.h"
 #include "launcher/profile/profile.h"
-#include "launcher/profile/rows.h"
 
 #define X(name, endings, writer, flags) {name, endings, writer, flags},
 const struct csink_export_format csink_export_formats[] = {CSINK_EXPORT_FORMATS(X)};
@@ -51,11 +51,10 @@ static size_t match(const char *file, const char *endings)
 const struct csink_export_format *csink_export_format_of(const char *path)
 {
 	const struct csink_export_format *found = NULL;
-	const char *slash = strrchr(path, '/');
 	size_t best = 0, len;
 
 	for (uint32_t i = 0; i < csink_nr_export_formats; i++) {
-		len = match(slash ? slash + 1 : path, csink_export_formats[i].endings);
+		len = match(csink_base_name(path), csink_export_formats[i].endings);
 		if (len > best) {
 			best = len;
 			found = &csink_export_formats[i];

@@ -13,13 +13,13 @@
 #include "include/internal/grow.h"
 #include "launcher/base/hash.h"
 #include "launcher/base/json.h"
+#include "launcher/base/path.h"
 #include "launcher/base/table.h"
 #include "launcher/output/calltree.h"
 #include "launcher/output/export.h"
 #include "launcher/output/thread_names.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
-#include "launcher/profile/rows.h"
 
 #define FORMAT_VERSION 58
 #define MARKER_VERSION 27 /* of the browser's own format */

@@ -17,13 +17,13 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/path.h"
 #include "launcher/output/export.h"
 #include "launcher/output/export_perf.h"
 #include "launcher/output/thread_names.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/interpreted.h"
 #include "launcher/profile/profile.h"
-#include "launcher/profile/rows.h"
 
 #define OBJECTS_AT 0x100000000ULL
 #define OBJECT_ALIGN 0x10000ULL

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/path.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
 

@@ -9,6 +9,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
+#include "launcher/base/path.h"
 #include "launcher/profile/facts.h"
 
 const char *const csink_per_words[CSINK_NR_PERS] = {"run", "second", "total"};

@@ -18,7 +18,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
-#include "launcher/profile/rows.h"
+#include "launcher/base/path.h"
 
 #define TOP_LEVEL "<module>" /* every file of Python has this function: it is no evidence */
 #define MAX_LINE (1LL << 32)

@@ -10,6 +10,7 @@
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "launcher/base/hash.h"
+#include "launcher/base/path.h"
 #include "launcher/base/table.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/function_name.h"
@@ -38,13 +39,6 @@ struct build {
 	csink_str_t *functions;       /* their names; 0: not looked up yet */
 	csink_str_t *modules;         /* by mapping */
 };
-
-const char *csink_base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
 
 /* ---- rows ---- */
 

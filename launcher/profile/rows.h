@@ -55,6 +55,4 @@ int csink_rows_build_found(struct csink_rows *rows, const struct csink_profile *
 			   const struct csink_interpreted *found, uint32_t side);
 void csink_rows_free(struct csink_rows *rows);
 
-const char *csink_base_name(const char *path);
-
 #endif

@@ -17,6 +17,7 @@
 #include <zlib.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/path.h"
 #include "launcher/base/regular.h"
 #include "launcher/base/roots.h"
 #include "launcher/profile/demangle.h"
@@ -436,14 +437,13 @@ static size_t describe_file(int fd, char *text, size_t size)
  * otherwise. The object's own name: functions that only unwind tables know are named after it. */
 static void describe_source(const struct csink_object *object, const struct files *files, char *text, size_t size)
 {
-	const char *slash = strrchr(object->path, '/');
 	int self = open("/proc/self/exe", O_PATH | O_CLOEXEC);
 	size_t used = (size_t)snprintf(text, size, CSINK_VERSION);
 
 	used += describe_file(self, text + used, size - used);
 	used += describe_file(files->main.elf ? files->main.fd : -1, text + used, size - used);
 	used += describe_file(files->debug.elf ? files->debug.fd : -1, text + used, size - used);
-	snprintf(text + used, size - used, " %s", slash ? slash + 1 : object->path);
+	snprintf(text + used, size - used, " %s", csink_base_name(object->path));
 	if (self >= 0)
 		close(self);
 }

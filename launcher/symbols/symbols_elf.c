@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/path.h"
 #include "launcher/profile/function_name.h"
 #include "launcher/symbols/symbols_impl.h"
 
@@ -412,7 +413,6 @@ static uint64_t start_at(const struct starts *starts, uint32_t index)
 void csink_elf_unwind_starts(struct csink_batch *batch, Elf *elf, const char *path)
 {
 	struct starts starts = find_starts(elf);
-	const char *base = strrchr(path, '/');
 	struct csink_profile_function function = {0};
 	uint64_t start, last_start = 0;
 	uint32_t i, low;
@@ -427,7 +427,7 @@ void csink_elf_unwind_starts(struct csink_batch *batch, Elf *elf, const char *pa
 			continue;
 		start = start_at(&starts, low - 1);
 		if (start != last_start) {
-			snprintf(name, sizeof(name), "[%s+%#llx]", base ? base + 1 : path, (unsigned long long)start);
+			snprintf(name, sizeof(name), "[%s+%#llx]", csink_base_name(path), (unsigned long long)start);
 			function.name = function.system_name = csink_profile_str(batch->p, name);
 			last_start = start;
 		}
