@@ -14,10 +14,12 @@
 
 /* Offsets, bytes. */
 enum {
-	/* Of executor_globals. Each minor version has another size of it, which identifies the layout; its end grew
-	   once. */
+	/*
+	 * Of executor_globals. Each minor version has another size of it, which identifies the layout. Within 8.2 it
+	 * grew from 8.2.32 to 8.2.36; what is read here has the same offsets in both.
+	 */
 	GLOBALS_BYTES = 1800,
-	GLOBALS_BYTES_BEFORE = 1776, /* 8.2.32; 8.2.36 has the other */
+	GLOBALS_BYTES_BEFORE = 1776,
 	GLOBALS_NEWEST = 488,
 	GLOBALS_BEFORE_EXCEPTION = 880, /* the instruction that threw, while the frame's is one of handling */
 	/* Of a frame: */
@@ -69,7 +71,8 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 		return 0;
 	globals = csink_elf_look(object, "executor_globals", STT_OBJECT, &bytes);
 	if (!globals || (bytes != GLOBALS_BYTES && bytes != GLOBALS_BYTES_BEFORE)) {
-		*why = globals ? "PHP frames are not read: only version 8.2 is supported"
+		*why = globals ? "PHP frames are not read: only version 8.2 is supported, with 1776 or 1800 bytes of "
+				 "executor_globals"
 			       : "PHP frames are not read: builds with thread safety (ZTS) are not supported";
 		return -1;
 	}
