@@ -156,7 +156,7 @@ LAUNCHER_OBJS := $(call obj,$(LAUNCHER_SRCS)) $(B)/obj/launcher/output/html_page
 # pages of code. (The linker sorts sections by name: .text.FUNCTION comes behind .text.)
 SO_COLD := $(addprefix preload/,$(addsuffix .c, \
 	core/attr_size core/elf_symbol core/libc_version core/nearest core/own_fd core/perf_system core/preload_entry \
-	core/program_file core/seccomp_probe core/status core/sysfs core/text_char core/timer/create core/timer/timer_fork \
+	core/program_file core/python_layout core/seccomp_probe core/status core/sysfs core/text_char core/timer/create core/timer/timer_fork \
 	core/event/event_rate core/event/event_read core/event/event_spec core/record/output_path core/record/run_dir \
 	agent/interpose/confine agent/interpose/credentials agent/interpose/exec agent/interpose/limit_calls \
 	agent/interpose/loader \

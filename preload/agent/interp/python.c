@@ -1,9 +1,7 @@
 /*
  * CPython's frames: 3.6 to 3.13, release builds with a GIL. Runs in the handler of the thread whose frames are read, so
  * only a store of this thread can be unfinished: the newest group is checked, all others are whole.
- *
- * Sources: CPython's Include/cpython, Include/internal and Python/ceval.c of each minor version, whose patch releases
- * have equal offsets. tests/cli/frames.t compares frames with sys._getframe() in each version that is installed.
+ * Offsets by version: preload/core/python_layout.h.
  */
 #include <elf.h>
 #include <pthread.h>
@@ -12,61 +10,12 @@
 
 #include "include/internal/base.h"
 #include "preload/agent/interp/interp.h"
-
-/* ---- layouts ----------------------------------------------------------------------------------------------------- */
-
-/* Which frames one call of the evaluator runs, and what lies in its native frame. */
-enum chain {
-	CHAIN_COUNT,  /* to 3.9: one frame; no record */
-	CHAIN_CFRAME, /* 3.10: one frame; the record is a CFrame */
-	CHAIN_ENTRY,  /* 3.11: frames up to one that is marked as an entry; the record is a CFrame */
-	CHAIN_SHIM,   /* from 3.12: frames up to a shim, which is a frame without code; the shim is the record */
-};
-
-struct layout {
-	uint8_t minor, chain, kind; /* kind: enum csink_code_kind */
-	/* Offsets, bytes. Of the thread's state: */
-	uint16_t thread_id, newest, chunk; /* newest: of the newest frame or CFrame, as the chain has it */
-	/* Of a CFrame: */
-	uint16_t cframe_frame, cframe_previous;
-	/* Of a frame: */
-	uint16_t previous, code, position, owner;
-	/* Of a code object: */
-	uint16_t first_line, file, name, table, bytecode, version;
-	/* Of a str: its text, if it is ASCII, or another compact one. */
-	uint16_t ascii, compact;
-};
-
-/* clang-format off */
-static const struct layout layouts[] = {
-	{6, CHAIN_COUNT, CSINK_CODE_PYTHON_LNOTAB, 152, 24, 0, 0, 0, 24, 32, 120, 0, 36, 96, 104, 112, 48, 0, 48, 72},
-	{7, CHAIN_COUNT, CSINK_CODE_PYTHON_LNOTAB, 176, 24, 0, 0, 0, 24, 32, 104, 0, 36, 96, 104, 112, 48, 0, 48, 72},
-	{8, CHAIN_COUNT, CSINK_CODE_PYTHON_LNOTAB, 176, 24, 0, 0, 0, 24, 32, 104, 0, 40, 104, 112, 120, 48, 0, 48, 72},
-	{9, CHAIN_COUNT, CSINK_CODE_PYTHON_LNOTAB, 176, 24, 0, 0, 0, 24, 32, 104, 0, 40, 104, 112, 120, 48, 0, 48, 72},
-	{10, CHAIN_CFRAME, CSINK_CODE_PYTHON_LINES, 176, 48, 0, 0, 8, 24, 32, 96, 0, 40, 104, 112, 120, 48, 0, 48, 72},
-	{11, CHAIN_ENTRY, CSINK_CODE_PYTHON_LOCATIONS, 152, 56, 296, 8, 16, 48, 32, 56, 68, 72, 112, 128, 136, 184, 0, 48, 72},
-	{12, CHAIN_SHIM, CSINK_CODE_PYTHON_LOCATIONS, 136, 56, 232, 0, 8, 8, 0, 56, 70, 68, 112, 128, 136, 192, 92, 40, 56},
-	{13, CHAIN_SHIM, CSINK_CODE_PYTHON_LOCATIONS, 152, 72, 232, 0, 0, 8, 0, 56, 70, 68, 112, 128, 136, 200, 92, 40, 56},
-};
-/* clang-format on */
+#include "preload/core/python_layout.h"
 
 enum {
-	STATE_INTERPRETER = 16, /* of the thread's state up to 3.11 */
-	PYTHON_FRAME = 24,      /* of the thread's state up to 3.10: its newest frame */
-	OBJECT_TYPE = 8,        /* of an object: its type */
-	VAR_SIZE = 16,          /* of a bytes or str: its length */
-	BYTES_TEXT = 32,        /* of a bytes: its content */
-	STR_HASH = 24,          /* of a str */
-	STR_STATE = 32,         /* of a str: flags */
-	STATE_BYTES = 512,      /* of a thread's state: the root CFrame is at an offset below this */
-	OWNED_BY_C_STACK = 3,   /* from this owner on a frame is a shim */
-	OWNER_MAX = 4,
 	CHUNK_SIZE = 8, /* of a chunk of frames: its bytes */
 	CHUNK_MAX = 1 << 30,
-	NEAR = 1024,      /* between local variables of the evaluator */
-	MAX_CHECKS = 64,  /* system calls for one walk, after which links are taken as wrong */
-	MAX_CHAIN = 2048, /* frames of a group that are followed to find its end */
-	MAX_TEXT = 1000,  /* bytes of a name or a file that are kept */
+	MAX_CHECKS = 64, /* system calls for one walk, after which links are taken as wrong */
 };
 
 #define UNKNOWN UINTPTR_MAX
@@ -76,47 +25,12 @@ enum { DATA_LAYOUT, DATA_STATE, DATA_CURRENT, DATA_CODE_TYPE };
 
 typedef uintptr_t (*state_fn)(void);
 
-static const struct layout *layout_of(const struct csink_interp_walk *walk)
+static const struct csink_python_layout *layout_of(const struct csink_interp_walk *walk)
 {
-	return (const struct layout *)walk->interpreter->data[DATA_LAYOUT];
+	return (const struct csink_python_layout *)walk->interpreter->data[DATA_LAYOUT];
 }
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
-
-/* The minor version of CPython 3; older than 3.6 or unknown: 0. */
-static int minor_of(const struct csink_elf_view *object)
-{
-	/* Functions that are new in a version, and in all later ones. */
-	static const struct {
-		const char *name;
-		int minor;
-	} firsts[] = {{"PyModule_AddObjectRef", 10},
-		      {"PyModule_AddType", 9},
-		      {"PyConfig_InitPythonConfig", 8},
-		      {"PyImport_GetModule", 7},
-		      {"PyOS_FSPath", 6}};
-	uintptr_t at = csink_elf_look(object, "Py_Version", STT_OBJECT, NULL); /* 3.11 on */
-	unsigned long version;
-
-	if (at)
-		return object->copy(&version, (void *)at, sizeof(version)) && version >> 24 == 3
-			       ? (int)(version >> 16 & 0xff)
-			       : 0;
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(firsts); i++) {
-		if (csink_elf_look(object, firsts[i].name, STT_FUNC, NULL))
-			return firsts[i].minor;
-	}
-	return 0;
-}
-
-static bool is_free_threaded(const struct csink_elf_view *object)
-{
-	uintptr_t at = csink_elf_look(object, "_PyRuntime", STT_OBJECT, NULL);
-	uint64_t head[3];
-
-	/* From 3.13: a cookie, the version, and a word that is not 0 if there is no GIL. */
-	return at && object->copy(head, (void *)at, sizeof(head)) && !memcmp(head, "xdebugpy", 8) && head[2];
-}
 
 /* What PyGILState_GetThisThreadState() calls, in one version or another. */
 static void find_calls(const struct csink_elf_view *object, int minor, struct csink_interpreter *to)
@@ -131,61 +45,47 @@ static void find_calls(const struct csink_elf_view *object, int minor, struct cs
 
 static int find(const struct csink_elf_view *object, struct csink_interpreter *to, const char **why)
 {
-	uintptr_t state = csink_elf_look(object, "PyGILState_GetThisThreadState", STT_FUNC, NULL), current;
-	const struct layout *layout = NULL;
-	uintptr_t evaluator;
-	uint64_t bytes = 0;
-	int minor;
+	uintptr_t state, current;
+	struct csink_python python;
+	int is = csink_python_find(object, &python, why);
 
-	if (!state) {
-		if (!csink_elf_look(object, "rpython_startup_code", STT_FUNC, NULL))
-			return 0;
-		*why = "Python frames are not read: PyPy is not supported";
+	if (is <= 0)
+		return is;
+	state = csink_elf_look(object, "PyGILState_GetThisThreadState", STT_FUNC, NULL);
+	current = python.layout->minor >= 12 ? state
+					     : csink_elf_look(object, "_PyThreadState_UncheckedGet", STT_FUNC, NULL);
+	if (!current) {
+		*why = csink_python_unsupported;
 		return -1;
 	}
-	minor = minor_of(object);
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(layouts); i++)
-		layout = layouts[i].minor == minor ? &layouts[i] : layout;
-	current = minor >= 12 ? state : csink_elf_look(object, "_PyThreadState_UncheckedGet", STT_FUNC, NULL);
-	evaluator = csink_elf_look(object, "_PyEval_EvalFrameDefault", STT_FUNC, &bytes);
-	to->data[DATA_CODE_TYPE] = csink_elf_look(object, "PyCode_Type", STT_OBJECT, NULL);
-	/* The names of functions alone may be those of another implementation, whose functions do other things. */
-	if (!layout || !current || !evaluator || !to->data[DATA_CODE_TYPE] ||
-	    (minor >= 7 && !csink_elf_look(object, "_PyRuntime", STT_OBJECT, NULL))) {
-		*why = minor ? "Python frames are not read: only CPython 3.6 to 3.13 is supported"
-			     : "Python frames are not read: the interpreter is older than CPython 3.6";
-		return -1;
-	}
-	if (minor >= 13 && is_free_threaded(object)) {
-		*why = "Python frames are not read: free-threaded builds are not supported";
-		return -1;
-	}
-	to->data[DATA_LAYOUT] = (uintptr_t)layout;
+	to->data[DATA_LAYOUT] = (uintptr_t)python.layout;
 	to->data[DATA_STATE] = to->code = state;
 	to->data[DATA_CURRENT] = current;
-	find_calls(object, minor, to);
-	to->evaluator = layout->chain == CHAIN_COUNT ? evaluator : 0;
-	to->evaluator_end = layout->chain == CHAIN_COUNT ? evaluator + bytes : 0;
+	to->data[DATA_CODE_TYPE] = python.code_type;
+	find_calls(object, python.layout->minor, to);
+	to->evaluator = python.layout->chain == CSINK_PYTHON_COUNT ? python.evaluator : 0;
+	to->evaluator_end = python.layout->chain == CSINK_PYTHON_COUNT ? python.evaluator_end : 0;
 	return 1;
 }
 
 /* ---- functions --------------------------------------------------------------------------------------------------- */
 
-/* A str as UTF-8, cut at MAX_TEXT, and a NUL. Returns how many bytes; 0: it cannot be read. */
+/* A str as UTF-8, cut at CSINK_PYTHON_MAX_TEXT, and a NUL. Returns how many bytes; 0: it cannot be read. */
 static uint32_t copy_str(struct csink_interp_walk *walk, uintptr_t str, char *to)
 {
-	const struct layout *layout = layout_of(walk);
+	const struct csink_python_layout *layout = layout_of(walk);
 	uint64_t length, state, word = 0;
 	uint32_t nr = 0, width, have = 0;
 	uintptr_t at;
 
-	if (!csink_interp_load(walk, str + VAR_SIZE, &length) || !csink_interp_load(walk, str + STR_STATE, &state))
+	if (!csink_interp_load(walk, str + CSINK_PYTHON_VAR_SIZE, &length) ||
+	    !csink_interp_load(walk, str + CSINK_PYTHON_STR_STATE, &state))
 		return 0;
 	width = (uint32_t)state >> 2 & 7;
 	if (width != 1 && width != 2 && width != 4)
 		return 0;
-	at = str + (state & 1 << 6 ? layout->ascii : layout->compact);
-	for (uint64_t i = 0; i < length && nr + 4 < MAX_TEXT; i++) {
+	at = str + (state & CSINK_PYTHON_STR_ASCII ? layout->ascii : layout->compact);
+	for (uint64_t i = 0; i < length && nr + 4 < CSINK_PYTHON_MAX_TEXT; i++) {
 		uint32_t c;
 
 		if (!have) {
@@ -197,23 +97,7 @@ static uint32_t copy_str(struct csink_interp_walk *walk, uintptr_t str, char *to
 		c = width == 1 ? (uint8_t)word : width == 2 ? (uint16_t)word : (uint32_t)word;
 		word = width == 4 ? word >> 32 : word >> 8 * width;
 		have--;
-		if (c >= 0xd800 && c < 0xe000) /* half of a pair, as Python has for bytes that are no UTF-8 */
-			c = 0xfffd;
-		if (c < 0x80) {
-			to[nr++] = (char)(c ? c : '?');
-		} else if (c < 0x800) {
-			to[nr++] = (char)(0xc0 | c >> 6);
-			to[nr++] = (char)(0x80 | (c & 0x3f));
-		} else if (c < 0x10000) {
-			to[nr++] = (char)(0xe0 | c >> 12);
-			to[nr++] = (char)(0x80 | (c >> 6 & 0x3f));
-			to[nr++] = (char)(0x80 | (c & 0x3f));
-		} else {
-			to[nr++] = (char)(0xf0 | (c >> 18 & 7));
-			to[nr++] = (char)(0x80 | (c >> 12 & 0x3f));
-			to[nr++] = (char)(0x80 | (c >> 6 & 0x3f));
-			to[nr++] = (char)(0x80 | (c & 0x3f));
-		}
+		nr += csink_python_put_char(to + nr, c);
 	}
 	to[nr++] = 0;
 	return nr;
@@ -223,7 +107,7 @@ static uint32_t names(struct csink_interp_walk *walk, const struct csink_code_so
 {
 	uint32_t name, file;
 
-	if (room < 2 * MAX_TEXT)
+	if (room < 2 * CSINK_PYTHON_MAX_TEXT)
 		return 0;
 	name = copy_str(walk, source->name, to);
 	file = name ? copy_str(walk, source->file, to + name) : 0;
@@ -232,21 +116,21 @@ static uint32_t names(struct csink_interp_walk *walk, const struct csink_code_so
 
 static bool describe(struct csink_interp_walk *walk, uintptr_t code, struct csink_code_source *to)
 {
-	const struct layout *layout = layout_of(walk);
+	const struct csink_python_layout *layout = layout_of(walk);
 	uint64_t name, file, table, bytes, first_line;
 
 	if (!csink_interp_load(walk, code + layout->name, &name) ||
 	    !csink_interp_load(walk, code + layout->file, &file) ||
 	    !csink_interp_load(walk, code + layout->table, &table) ||
 	    !csink_interp_load(walk, code + layout->first_line, &first_line) ||
-	    !csink_interp_load(walk, table + VAR_SIZE, &bytes))
+	    !csink_interp_load(walk, table + CSINK_PYTHON_VAR_SIZE, &bytes))
 		return false;
 	*to = (struct csink_code_source){.kind = layout->kind,
 					 .first_line = (uint32_t)first_line,
 					 .names = names,
 					 .name = name,
 					 .file = file,
-					 .table = table + BYTES_TEXT,
+					 .table = table + CSINK_PYTHON_BYTES_TEXT,
 					 .table_bytes = (uint32_t)CSINK_MIN(bytes, (uint64_t)UINT32_MAX)};
 	return true;
 }
@@ -261,16 +145,15 @@ static inline uint64_t mix(uint64_t a, uint64_t b)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* How much of a line table identifies its function: the beginning, and the last word. */
-enum { TABLE_SEEN = 64 };
-
 /* Before 3.12 code objects have no number, and their addresses are reused at once: the content identifies them. */
 static uint64_t mix_content(uintptr_t name, uintptr_t file, uintptr_t table)
 {
-	uint64_t bytes = csink_load_known(table + VAR_SIZE);
-	uintptr_t text = table + BYTES_TEXT;
-	uint64_t h = mix(csink_load_known(name + STR_HASH), csink_load_known(file + STR_HASH)), last;
-	uint32_t at = 0, end = (uint32_t)CSINK_MIN(bytes, (uint64_t)TABLE_SEEN);
+	uint64_t bytes = csink_load_known(table + CSINK_PYTHON_VAR_SIZE);
+	uintptr_t text = table + CSINK_PYTHON_BYTES_TEXT;
+	uint64_t h = mix(csink_load_known(name + CSINK_PYTHON_STR_HASH),
+			 csink_load_known(file + CSINK_PYTHON_STR_HASH)),
+		 last;
+	uint32_t at = 0, end = (uint32_t)CSINK_MIN(bytes, (uint64_t)CSINK_PYTHON_TABLE_SEEN);
 
 	for (; at + 16 <= end; at += 16)
 		h += mix(csink_load_known(text + at) + at, csink_load_known(text + at + 8));
@@ -282,7 +165,8 @@ static uint64_t mix_content(uintptr_t name, uintptr_t file, uintptr_t table)
 }
 
 /* A hash by which functions differ within a process. The code object is whole, and so are the objects it refers to. */
-static inline uint64_t identity_of(const struct csink_interp_walk *walk, const struct layout *layout, uintptr_t code)
+static inline uint64_t identity_of(const struct csink_interp_walk *walk, const struct csink_python_layout *layout,
+				   uintptr_t code)
 {
 	uintptr_t name = csink_load_known(code + layout->name), file = csink_load_known(code + layout->file);
 	uintptr_t table = csink_load_known(code + layout->table);
@@ -307,57 +191,43 @@ static bool can_read(struct csink_interp_walk *walk, uintptr_t at, uintptr_t byt
  */
 static bool is_code(struct csink_interp_walk *walk, uintptr_t code)
 {
-	const struct layout *layout = layout_of(walk);
+	const struct csink_python_layout *layout = layout_of(walk);
 	uint64_t references, type;
 	uintptr_t table, bytes;
 
 	if (!csink_interp_load(walk, code, &references) || !references || references > UINT32_MAX ||
-	    !csink_interp_load(walk, code + OBJECT_TYPE, &type) || type != walk->interpreter->data[DATA_CODE_TYPE] ||
-	    !can_read(walk, code, layout->bytecode))
+	    !csink_interp_load(walk, code + CSINK_PYTHON_OBJECT_TYPE, &type) ||
+	    type != walk->interpreter->data[DATA_CODE_TYPE] || !can_read(walk, code, layout->bytecode))
 		return false;
 	if (!walk->is_unsure)
 		return true;
 	table = csink_load_known(code + layout->table);
-	return can_read(walk, csink_load_known(code + layout->name), STR_STATE) &&
-	       can_read(walk, csink_load_known(code + layout->file), STR_STATE) &&
-	       csink_interp_load(walk, table + VAR_SIZE, &bytes) &&
-	       can_read(walk, table, BYTES_TEXT + CSINK_MIN(bytes, (uintptr_t)TABLE_SEEN)) &&
-	       can_read(walk, table + BYTES_TEXT, bytes);
-}
-
-/* Byte offset in the function's code; CSINK_CODE_NOT_BEGUN before its first instruction. */
-static inline uint32_t position_of(const struct layout *layout, uintptr_t code, uint64_t position)
-{
-	int64_t at = layout->minor >= 11 ? (int64_t)(position - code - layout->bytecode) : (int32_t)position;
-
-	if (layout->minor == 10)
-		at *= 2;
-	return at < 0 || at >= UINT32_MAX ? UINT32_MAX : (uint32_t)at;
+	return can_read(walk, csink_load_known(code + layout->name), CSINK_PYTHON_STR_STATE) &&
+	       can_read(walk, csink_load_known(code + layout->file), CSINK_PYTHON_STR_STATE) &&
+	       csink_interp_load(walk, table + CSINK_PYTHON_VAR_SIZE, &bytes) &&
+	       can_read(walk, table, CSINK_PYTHON_BYTES_TEXT + CSINK_MIN(bytes, (uintptr_t)CSINK_PYTHON_TABLE_SEEN)) &&
+	       can_read(walk, table + CSINK_PYTHON_BYTES_TEXT, bytes);
 }
 
 /* Add one frame. False: the code object cannot be read or is none, or there is no room. */
 static bool take_frame(struct csink_interp_walk *walk, uintptr_t frame, uintptr_t code)
 {
-	const struct layout *layout = layout_of(walk);
+	const struct csink_python_layout *layout = layout_of(walk);
 	uint64_t position;
 
 	if (walk->is_settled && code >> 12 && frame >> 12 &&
-	    csink_load_known(code + OBJECT_TYPE) == walk->interpreter->data[DATA_CODE_TYPE]) {
+	    csink_load_known(code + CSINK_PYTHON_OBJECT_TYPE) == walk->interpreter->data[DATA_CODE_TYPE]) {
 		position = csink_load_known(frame + layout->position);
 	} else if (walk->is_settled || !is_code(walk, code) ||
 		   !csink_interp_load(walk, frame + layout->position, &position)) {
 		walk->is_broken = true;
 		return false;
 	}
-	return csink_interp_frame(walk, identity_of(walk, layout, code), code, position_of(layout, code, position));
+	return csink_interp_frame(walk, identity_of(walk, layout, code), code,
+				  csink_python_position(layout, code, position));
 }
 
 /* ---- groups of several frames: from 3.11 ---- */
-
-static bool is_last(const struct layout *layout, uint64_t owner)
-{
-	return layout->chain == CHAIN_ENTRY ? (uint8_t)owner : (uint8_t)owner >= OWNED_BY_C_STACK;
-}
 
 /*
  * Find where a group ends: *last is its entry, or the shim after it; *outer is the newest frame of the next group
@@ -365,17 +235,18 @@ static bool is_last(const struct layout *layout, uint64_t owner)
  */
 static bool find_end(struct csink_interp_walk *walk, uintptr_t frame, uintptr_t *last, uintptr_t *outer)
 {
-	const struct layout *layout = layout_of(walk);
+	const struct csink_python_layout *layout = layout_of(walk);
 	uint64_t previous, owner;
 
-	for (uint32_t nr = 0; frame && nr < MAX_CHAIN; nr++, frame = previous) {
+	for (uint32_t nr = 0; frame && nr < CSINK_PYTHON_MAX_CHAIN; nr++, frame = previous) {
 		if (frame % sizeof(void *) || walk->load.nr_checks > MAX_CHECKS ||
 		    !csink_interp_load_known(walk, frame + layout->previous, &previous) ||
-		    !csink_interp_load_known(walk, frame + layout->owner, &owner) || (uint8_t)owner > OWNER_MAX)
+		    !csink_interp_load_known(walk, frame + layout->owner, &owner) ||
+		    (uint8_t)owner > CSINK_PYTHON_OWNER_MAX)
 			return false;
 		*last = frame;
 		*outer = previous;
-		if (is_last(layout, owner))
+		if (csink_python_is_last(layout, owner))
 			return true;
 	}
 	/* The group has more frames than a stack has room for: its end is not needed. */
@@ -388,8 +259,8 @@ static bool find_end(struct csink_interp_walk *walk, uintptr_t frame, uintptr_t 
  */
 static void take_group(struct csink_interp_walk *walk, uintptr_t frame, uintptr_t last, uintptr_t record)
 {
-	const struct layout *layout = layout_of(walk);
-	bool has_last = layout->chain == CHAIN_ENTRY;
+	const struct csink_python_layout *layout = layout_of(walk);
+	bool has_last = layout->chain == CSINK_PYTHON_ENTRY;
 	uint64_t code;
 
 	for (bool more = true; more && (has_last || frame != last);) {
@@ -405,13 +276,13 @@ static void take_group(struct csink_interp_walk *walk, uintptr_t frame, uintptr_
 /* The state has a CFrame of its own, the root of the list, which belongs to no call of the evaluator. */
 static bool is_root(uintptr_t cframe, uintptr_t state)
 {
-	return cframe - state < STATE_BYTES;
+	return cframe - state < CSINK_PYTHON_STATE_BYTES;
 }
 
 /* Load a CFrame's newest frame, and the CFrame of the next call outwards. */
 static bool load_cframe(struct csink_interp_walk *walk, uintptr_t cframe, uintptr_t *frame, uintptr_t *previous)
 {
-	const struct layout *layout = layout_of(walk);
+	const struct csink_python_layout *layout = layout_of(walk);
 
 	return csink_interp_load(walk, cframe + layout->cframe_frame, frame) &&
 	       csink_interp_load(walk, cframe + layout->cframe_previous, previous);
@@ -452,12 +323,12 @@ static void know_chunk(struct csink_interp_walk *walk, uintptr_t state)
  */
 static bool is_frame_of(struct csink_interp_walk *walk, uintptr_t cframe, uintptr_t frame, uintptr_t last)
 {
-	const struct layout *layout = layout_of(walk);
+	const struct csink_python_layout *layout = layout_of(walk);
 	uint64_t code;
 
-	if (layout->chain == CHAIN_SHIM && last - cframe + NEAR >= 2 * NEAR)
+	if (layout->chain == CSINK_PYTHON_SHIM && last - cframe + CSINK_PYTHON_NEAR >= 2 * CSINK_PYTHON_NEAR)
 		return false;
-	return (layout->chain == CHAIN_SHIM && frame == last) ||
+	return (layout->chain == CSINK_PYTHON_SHIM && frame == last) ||
 	       (csink_interp_load(walk, frame + layout->code, &code) && is_code(walk, code));
 }
 
@@ -497,7 +368,7 @@ static bool is_whole(struct csink_interp_walk *walk, uintptr_t state, uintptr_t 
 
 	if (!load_cframe(walk, at, &frame, &previous) || !find_end(walk, frame, &last, &outer))
 		return false;
-	if (layout_of(walk)->chain == CHAIN_SHIM)
+	if (layout_of(walk)->chain == CSINK_PYTHON_SHIM)
 		return last >= low && last < high;
 	return leads_on(walk, state, previous, outer) && (previous >= high || is_root(previous, state));
 }
@@ -543,7 +414,7 @@ static void walk_entries(struct csink_interp_walk *walk, uintptr_t state)
 /* From 3.12: the shim at the end of a group is its record. */
 static void walk_shims(struct csink_interp_walk *walk, uintptr_t state)
 {
-	const struct layout *layout = layout_of(walk);
+	const struct csink_python_layout *layout = layout_of(walk);
 	uintptr_t frame, cframe, previous, last, outer;
 
 	know_chunk(walk, state);
@@ -571,21 +442,23 @@ static uint32_t count_links(struct csink_interp_walk *walk, uintptr_t from, uint
 {
 	uint32_t nr = 0;
 
-	while (from && !is_root(from, state) && nr < MAX_CHAIN && csink_interp_load(walk, from + link, &from))
+	while (from && !is_root(from, state) && nr < CSINK_PYTHON_MAX_CHAIN &&
+	       csink_interp_load(walk, from + link, &from))
 		nr++;
 	return nr;
 }
 
 static void walk_cframes(struct csink_interp_walk *walk, uintptr_t state)
 {
-	const struct layout *layout = layout_of(walk);
+	const struct csink_python_layout *layout = layout_of(walk);
 	uint32_t nr_frames, nr_cframes;
 	uintptr_t frame, cframe, code, type;
 
-	if (!csink_interp_load(walk, state + PYTHON_FRAME, &frame) ||
+	if (!csink_interp_load(walk, state + CSINK_PYTHON_STATE_FRAME, &frame) ||
 	    !csink_interp_load(walk, state + layout->newest, &cframe) ||
 	    !csink_interp_load(walk, frame + layout->code, &code) ||
-	    !csink_interp_load(walk, code + OBJECT_TYPE, &type) || type != walk->interpreter->data[DATA_CODE_TYPE])
+	    !csink_interp_load(walk, code + CSINK_PYTHON_OBJECT_TYPE, &type) ||
+	    type != walk->interpreter->data[DATA_CODE_TYPE])
 		return;
 	nr_cframes = count_links(walk, cframe, layout->cframe_previous, state);
 	/* These frames are on the heap, in hundreds of pages in a deep recursion: the pages are not checked one by one.
@@ -610,10 +483,10 @@ static void walk_cframes(struct csink_interp_walk *walk, uintptr_t state)
 
 static void walk_frames(struct csink_interp_walk *walk, uintptr_t state)
 {
-	const struct layout *layout = layout_of(walk);
+	const struct csink_python_layout *layout = layout_of(walk);
 	uintptr_t frame, code;
 
-	if (!csink_interp_load(walk, state + PYTHON_FRAME, &frame))
+	if (!csink_interp_load(walk, state + CSINK_PYTHON_STATE_FRAME, &frame))
 		return;
 	while (frame && csink_interp_load(walk, frame + layout->code, &code) && take_frame(walk, frame, code) &&
 	       csink_interp_load(walk, frame + layout->previous, &frame)) {
@@ -635,8 +508,9 @@ static uintptr_t current_of(struct csink_interp_walk *walk, uintptr_t own)
 	uint64_t thread, interpreter, its;
 
 	if (now && now != own && csink_interp_load(walk, now + layout_of(walk)->thread_id, &thread) &&
-	    thread == (uintptr_t)pthread_self() && csink_interp_load(walk, own + STATE_INTERPRETER, &interpreter) &&
-	    csink_interp_load(walk, now + STATE_INTERPRETER, &its) && its != interpreter) {
+	    thread == (uintptr_t)pthread_self() &&
+	    csink_interp_load(walk, own + CSINK_PYTHON_STATE_INTERPRETER, &interpreter) &&
+	    csink_interp_load(walk, now + CSINK_PYTHON_STATE_INTERPRETER, &its) && its != interpreter) {
 		walk->is_unsure = true;
 		return now;
 	}
@@ -663,13 +537,13 @@ static void walk_python(struct csink_interp_walk *walk)
 	if (!state)
 		return;
 	switch (layout_of(walk)->chain) {
-	case CHAIN_CFRAME:
+	case CSINK_PYTHON_CFRAME:
 		walk_cframes(walk, state);
 		break;
-	case CHAIN_ENTRY:
+	case CSINK_PYTHON_ENTRY:
 		walk_entries(walk, state);
 		break;
-	case CHAIN_SHIM:
+	case CSINK_PYTHON_SHIM:
 		walk_shims(walk, state);
 		break;
 	default:
