@@ -330,6 +330,12 @@ uint32_t csink_attach_counters_living(struct csink_attach_counters *c)
 	return nr;
 }
 
+void csink_attach_counters_wake(struct csink_attach_counters *c)
+{
+	for (uint32_t i = 0; i < c->nr_events; i++)
+		c->events[i].attr.wakeup_events = c->events[i].samples;
+}
+
 static int by_id(const void *a, const void *b)
 {
 	const struct csink_attach_fd *x = a, *y = b;

@@ -75,6 +75,9 @@ int csink_attach_counters_init(struct csink_attach_counters *c, char *less, size
 int csink_attach_counters_open(struct csink_attach_counters *c, int32_t pid, int32_t tid,
 			       struct csink_attach_event **refused);
 
+/** Before they are opened: wake those that poll a ring at each sample. */
+void csink_attach_counters_wake(struct csink_attach_counters *c);
+
 /** All are open: make ready to find events by id. */
 void csink_attach_counters_opened(struct csink_attach_counters *c);
 

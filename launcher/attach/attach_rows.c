@@ -134,7 +134,9 @@ struct saving {
 	struct csink_recording rec;
 	struct csink_writer writer;
 	csink_ref_t *threads;
-	csink_ref_t *chains; /* of the present epoch; 0: not written yet */
+	const struct csink_attach_codes *from_codes; /* NULL: none */
+	csink_ref_t *codes;                          /* by id; 0: not written yet */
+	csink_ref_t *chains;                         /* of the present epoch; 0: not written yet */
 	uint32_t epoch;
 	uint64_t epoch_ns; /* when its first sample was */
 	struct csink_stack_memo memo;
@@ -189,15 +191,46 @@ static int save_threads(struct saving *s)
 	return 0;
 }
 
+static csink_ref_t save_code(struct saving *s, uint32_t id)
+{
+	const struct csink_attach_code *from = &s->from_codes->at[id - 1];
+	uint32_t bytes = (uint32_t)sizeof(struct csink_rec_code) + from->nr_names + from->nr_table;
+	struct csink_rec_code *code = csink_recording_reserve(&s->rec, &s->writer, bytes);
+
+	if (!code)
+		return 0;
+	code->first_line = from->first_line;
+	code->nr_names = from->nr_names;
+	code->nr_table = from->nr_table;
+	memcpy(code->text, from->text, (size_t)from->nr_names + from->nr_table);
+	csink_recording_commit(code, bytes, CSINK_ENTRY_CODE, from->kind);
+	return csink_recording_ref(&s->rec, code);
+}
+
+/* A frame as the recording has it: with a reference for the id of its function. */
+static uint64_t recorded_frame(struct saving *s, uint64_t frame)
+{
+	uint32_t id = (uint32_t)(frame >> 32 & ((CSINK_FRAME_CODE >> 32) - 1));
+
+	if (!(frame & CSINK_FRAME_CODE) || !id || id > s->from_codes->nr)
+		return frame;
+	if (!s->codes[id])
+		s->codes[id] = save_code(s, id);
+	return (frame & ~((CSINK_FRAME_CODE - 1) & ~(uint64_t)UINT32_MAX)) | (uint64_t)s->codes[id] << 32;
+}
+
 static csink_ref_t save_chain(struct saving *s, const struct csink_attach_row *row)
 {
+	uint64_t frames[CSINK_MAX_DEPTH];
 	const struct csink_attach_chain *from = &s->images->chains[row->chain];
 	struct csink_sample sample = {.nr_frames = from->nr,
 				      .chain_flags = from->flags,
 				      .epoch_ns = s->epoch_ns,
-				      .frames = s->images->frames + from->first,
+				      .frames = frames,
 				      .memo = &s->memo};
 
+	for (uint32_t i = 0; i < from->nr; i++)
+		frames[i] = recorded_frame(s, s->images->frames[from->first + i]);
 	return csink_stacks_node(&s->rec, &s->writer, &sample);
 }
 
@@ -265,13 +298,15 @@ static int save_image(struct saving *s, const char *directory, const struct csin
 	csink_stacks_reset();
 	csink_stack_memo_reset(&s->memo);
 	save_head(s, head);
-	err = s->threads ? save_modules(s) : -ENOMEM;
+	s->codes = calloc((s->from_codes ? s->from_codes->nr : 0) + 1UL, sizeof(*s->codes));
+	err = s->threads && s->codes ? save_modules(s) : -ENOMEM;
 	if (!err)
 		err = save_threads(s);
 	for (uint64_t i = 0; !err && i < nr_rows; i++)
 		err = save_row(s, rows[i]);
 	csink_recording_close(&s->rec);
 	free(s->threads);
+	free(s->codes);
 	return err;
 }
 
@@ -288,10 +323,11 @@ static int by_image(const void *a, const void *b)
 }
 
 int csink_attach_images_save(const struct csink_attach_images *images, const char *directory,
-			     const struct csink_rec_header *head)
+			     const struct csink_rec_header *head, const struct csink_attach_codes *codes)
 {
 	const struct csink_attach_row **rows = malloc((images->nr_rows + 1) * sizeof(*rows));
-	struct saving s = {.images = images, .chains = malloc((images->nr_chains + 1) * sizeof(*s.chains))};
+	struct saving s = {
+		.images = images, .from_codes = codes, .chains = malloc((images->nr_chains + 1) * sizeof(*s.chains))};
 	uint32_t first = 0;
 	int err = rows && s.chains ? 0 : -ENOMEM;
 

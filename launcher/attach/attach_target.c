@@ -150,15 +150,30 @@ static void note_stop(const struct csink_attach_target *target, struct csink_out
 			   target->nr_processes == 1 ? "" : "es", how);
 }
 
+/* What takes long is done before they stand. */
+static void prepare(struct beginning *b)
+{
+	struct csink_attach_follow *follow = b->follow;
+	struct csink_targets threads = {0};
+
+	csink_attach_follow_begin(follow);
+	for (uint32_t i = 0; i < b->target->choice.nr; i++)
+		csink_targets_scan(&threads, b->target->choice.pids[i], !b->target->tid && b->target->cgroup_fd < 0);
+	for (uint32_t i = 0; i < threads.nr; i++) {
+		if (!i || threads.at[i].pid != threads.at[i - 1].pid)
+			csink_attach_images_prepare(&follow->images, threads.at[i].pid);
+	}
+	csink_targets_free(&threads);
+	csink_attach_pythons_start(&follow->pythons, &follow->counters, false);
+}
+
 static int begin_processes(struct beginning *b)
 {
 	struct csink_attach_target *target = b->target;
 	char text[64];
 	int err;
 
-	/* What takes long is done before they stand. */
-	for (uint32_t i = 0; i < target->choice.nr; i++)
-		csink_attach_images_prepare(&b->follow->images, target->choice.pids[i]);
+	prepare(b);
 	err = csink_stop_targets(target->choice.pids, target->choice.nr, !target->tid, target->may_stop && !target->tid,
 				 open_all, b, &target->stop);
 	if (err && !*b->why)
@@ -185,6 +200,7 @@ static int begin_cgroup(struct beginning *b)
 	struct csink_spare_fds spare;
 	int err;
 
+	prepare(b);
 	csink_spare_fds_take(&spare);
 	err = csink_attach_counters_open(&b->follow->counters, -1, -1, &refused);
 	csink_spare_fds_release(&spare);

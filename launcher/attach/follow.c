@@ -12,6 +12,7 @@
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
 #include "include/internal/grow.h"
+#include "launcher/attach/attach_sample.h"
 #include "launcher/base/hash.h"
 #include "launcher/session/outside.h"
 
@@ -44,81 +45,6 @@ static uint64_t count_since_last(struct csink_attach_follow *f, uint64_t event, 
 
 /* ---- samples ---- */
 
-/* A cursor over a sample's fields, which cannot leave it. */
-struct fields {
-	const uint64_t *at, *end;
-	bool failed;
-};
-
-static uint64_t next(struct fields *f)
-{
-	if (f->at >= f->end) {
-		f->failed = true;
-		return 0;
-	}
-	return *f->at++;
-}
-
-static const uint64_t *next_run(struct fields *f, uint64_t nr)
-{
-	const uint64_t *run = f->at;
-
-	if (f->failed || nr > (uint64_t)(f->end - f->at)) {
-		f->failed = true;
-		return NULL;
-	}
-	f->at += nr;
-	return run;
-}
-
-struct sample {
-	uint64_t id, ip, period;
-	const uint64_t *values; /* of the event, and of the others of its group that opened */
-	uint64_t nr_values;
-	int32_t pid, tid;
-	const uint64_t *callchain, *regs;
-	uint64_t nr_callchain, stack_bytes;
-	const char *stack;
-};
-
-/* The order is perf_event_open(2)'s. */
-static bool read_sample(const struct csink_attach_follow *f, const struct perf_event_header *record, struct sample *s)
-{
-	struct fields fields = {(const uint64_t *)(record + 1),
-				(const uint64_t *)record + record->size / sizeof(uint64_t), false};
-	const struct csink_attach_counters *c = &f->counters;
-	uint64_t ids, size;
-
-	memset(s, 0, sizeof(*s));
-	s->id = next(&fields);
-	s->ip = next(&fields);
-	ids = next(&fields);
-	memcpy(&s->pid, &ids, sizeof(s->pid));
-	memcpy(&s->tid, (char *)&ids + sizeof(s->pid), sizeof(s->tid));
-	next(&fields); /* time */
-	s->period = next(&fields);
-	if (c->has_read) {
-		s->nr_values = next(&fields);
-		next_run(&fields, 2); /* time enabled, running */
-		s->values = next_run(&fields, s->nr_values);
-	}
-	if (c->stacks == CSINK_ATTACH_FP) {
-		s->nr_callchain = next(&fields);
-		s->callchain = next_run(&fields, s->nr_callchain);
-	}
-	if (next(&fields) != 0) /* the ABI of the registers; 0: there are none */
-		s->regs = next_run(&fields,
-				   c->stacks == CSINK_ATTACH_COPY ? __builtin_popcountll(csink_walk_regs_mask) : 1);
-	if (c->stacks == CSINK_ATTACH_COPY) {
-		size = next(&fields);
-		s->stack = (const char *)next_run(&fields, size / sizeof(uint64_t));
-		s->stack_bytes = size ? next(&fields) : 0;
-		if (s->stack_bytes > size)
-			fields.failed = true;
-	}
-	return !fields.failed;
-}
-
 struct place {
 	struct csink_attach_image *image;
 };
@@ -135,11 +61,31 @@ static bool locate(void *arg, uint64_t pc, const struct csink_attach_object **ob
 	return true;
 }
 
-static uint32_t walk_copy(struct csink_attach_follow *f, struct csink_attach_image *image, const struct sample *s,
-			  uint64_t *frames, uint16_t *flags)
+/* Replaces a native stack by one with Python frames, where there are any. */
+static uint32_t merge_python(struct csink_attach_follow *f, struct csink_attach_image *image,
+			     const struct csink_attach_sample *s, const struct csink_native_stack *native,
+			     uint64_t *frames, uint16_t *flags)
 {
+	uint64_t merged[CSINK_MAX_DEPTH];
+	bool is_cut = false;
+	int32_t nr = csink_attach_pythons_merge(&f->pythons, s, native, merged, f->max_depth, &is_cut);
+
+	if (nr < 0)
+		return native->nr;
+	memcpy(frames, merged, (uint32_t)nr * sizeof(*frames));
+	if (is_cut && !(*flags & CSINK_CHAIN_TRUNCATED)) {
+		*flags |= CSINK_CHAIN_TRUNCATED;
+		image->losses[CSINK_LOSS_DEPTH]++;
+	}
+	return (uint32_t)nr;
+}
+
+static uint32_t walk_copy(struct csink_attach_follow *f, struct csink_attach_image *image,
+			  const struct csink_attach_sample *s, uint64_t *frames, uint16_t *flags)
+{
+	uint64_t cfas[CSINK_MAX_DEPTH];
 	struct place place = {image};
-	struct csink_walk_copy copy = {s->regs, s->stack, s->stack_bytes, locate, &place};
+	struct csink_walk_copy copy = {s->regs, s->stack, s->stack_bytes, locate, &place, cfas};
 	enum csink_walk_copy_end end;
 	bool helped;
 	uint32_t nr = csink_walk_chosen(f->walk_by, &copy, frames, f->max_depth, &end, &helped);
@@ -155,11 +101,16 @@ static uint32_t walk_copy(struct csink_attach_follow *f, struct csink_attach_ima
 			      : end == CSINK_COPY_RULES ? CSINK_LOSS_RULES
 							: CSINK_LOSS_BAD_STACK]++;
 	}
-	return nr;
+	return merge_python(f, image, s,
+			    &(struct csink_native_stack){csink_walk_copy_pc(s->regs),
+							 csink_walk_copy_reg(s->regs, CSINK_REG_SP), frames, cfas, nr,
+							 end == CSINK_COPY_COMPLETE},
+			    frames, flags);
 }
 
 /* The kernel's own walk: marks of contexts, the interrupted address, then return addresses. */
-static uint32_t take_callchain(const struct csink_attach_follow *f, const struct sample *s, uint64_t *frames)
+static uint32_t take_callchain(const struct csink_attach_follow *f, const struct csink_attach_sample *s,
+			       uint64_t *frames)
 {
 	uint32_t nr = 0, i = 0;
 
@@ -175,8 +126,8 @@ static uint32_t take_callchain(const struct csink_attach_follow *f, const struct
 /* The counts of the other events of the group are identified by their position. */
 #define MEMBER_SHIFT 48
 
-static void weigh(struct csink_attach_follow *f, const struct sample *s, const struct csink_attach_event *event,
-		  uint32_t owner, uint64_t *weights)
+static void weigh(struct csink_attach_follow *f, const struct csink_attach_sample *s,
+		  const struct csink_attach_event *event, uint32_t owner, uint64_t *weights)
 {
 	const struct csink_attach_counters *c = &f->counters;
 	const struct csink_attach_event *end = c->events + c->nr_events;
@@ -201,11 +152,11 @@ static void take_sample(struct csink_attach_follow *f, const struct perf_event_h
 	struct csink_attach_event *event;
 	const struct csink_attach_counters *c = &f->counters;
 	uint64_t frames[CSINK_MAX_DEPTH], weights[CSINK_MAX_EVENTS] = {0}, leaf = 0;
-	struct sample s;
+	struct csink_attach_sample s;
 	uint16_t flags = 0;
 	uint32_t nr = 0;
 
-	if (!read_sample(f, record, &s))
+	if (!csink_attach_sample_read(&f->counters, record, &s))
 		return;
 	event = csink_attach_counters_find(&f->counters, s.id);
 	thread = event && event->column >= 0 ? csink_attach_images_thread(&f->images, s.pid, s.tid, time_ns) : NULL;
@@ -259,6 +210,7 @@ static void take_record(void *arg, const struct perf_event_header *record, uint6
 	switch (record->type) {
 	case PERF_RECORD_FORK:
 		csink_attach_images_fork(&f->images, ids[0], ids[1], ids[2], time_ns);
+		csink_attach_pythons_fork(&f->pythons, ids[0], ids[1]);
 		break;
 	case PERF_RECORD_EXIT:
 		csink_attach_images_exit(&f->images, ids[0], ids[2], time_ns);
@@ -267,9 +219,10 @@ static void take_record(void *arg, const struct perf_event_header *record, uint6
 	case PERF_RECORD_COMM:
 		if (ids[0] == f->leave_out)
 			break;
-		if (record->misc & PERF_RECORD_MISC_COMM_EXEC)
+		if (record->misc & PERF_RECORD_MISC_COMM_EXEC) {
+			csink_attach_pythons_exec(&f->pythons, ids[0]);
 			csink_attach_images_exec(&f->images, ids[0], body + 8, time_ns);
-		else
+		} else
 			csink_attach_images_comm(&f->images, ids[0], ids[1], body + 8, time_ns);
 		break;
 	case PERF_RECORD_MMAP2:
@@ -282,9 +235,19 @@ static void take_record(void *arg, const struct perf_event_header *record, uint6
 	}
 }
 
+void csink_attach_follow_begin(struct csink_attach_follow *follow)
+{
+	follow->images.on_object = csink_attach_pythons_object;
+	follow->images.arg = &follow->pythons;
+}
+
 void csink_attach_follow_drain(struct csink_attach_follow *follow, bool all)
 {
-	csink_rings_drain(&follow->counters.rings, all ? UINT64_MAX : csink_monotonic_ns() - SETTLE_NS, take_record,
+	uint64_t settle_ns = follow->pythons.readers ? CSINK_READERS_LATE_NS : SETTLE_NS;
+
+	if (all && follow->pythons.readers)
+		csink_attach_readers_stop(follow->pythons.readers);
+	csink_rings_drain(&follow->counters.rings, all ? UINT64_MAX : csink_monotonic_ns() - settle_ns, take_record,
 			  follow);
 }
 
@@ -351,14 +314,17 @@ int csink_attach_follow_save(struct csink_attach_follow *follow, const char *dir
 	struct csink_rec_header head;
 
 	note_losses(follow);
+	csink_attach_pythons_note(&follow->pythons, follow->outside);
 	follow->outside->attached_processes = (uint32_t)follow->images.nr_processes;
 	follow->outside->attached_threads = (uint32_t)follow->images.nr_threads;
 	make_head(follow, &head);
-	return csink_attach_images_save(&follow->images, directory, &head);
+	return csink_attach_images_save(&follow->images, directory, &head,
+					follow->pythons.readers ? &follow->pythons.codes : NULL);
 }
 
 void csink_attach_follow_free(struct csink_attach_follow *follow)
 {
+	csink_attach_pythons_free(&follow->pythons);
 	csink_attach_images_free(&follow->images);
 	csink_attach_counters_free(&follow->counters);
 	free(follow->last);

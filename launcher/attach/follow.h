@@ -7,11 +7,13 @@
 
 #include "launcher/attach/attach_counters.h"
 #include "launcher/attach/images.h"
+#include "launcher/attach/pythons.h"
 #include "launcher/attach/walk_libunwind.h"
 
 struct csink_attach_follow {
 	struct csink_attach_counters counters;
 	struct csink_attach_images images;
+	struct csink_attach_pythons pythons;
 	uint32_t max_depth;
 	enum csink_walk_by walk_by; /* over copies of stacks */
 	int32_t leave_out;          /* records of this process are not taken: the launcher, before its child's exec */
@@ -26,6 +28,9 @@ struct csink_attach_follow {
 	uint32_t nr_last, cap_last;
 	struct csink_table last_index;
 };
+
+/** Before the targets are looked at. */
+void csink_attach_follow_begin(struct csink_attach_follow *follow);
 
 /** Take the records that there are; all: also those of the last moment, whose order may still change. */
 void csink_attach_follow_drain(struct csink_attach_follow *follow, bool all);

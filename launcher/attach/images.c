@@ -304,6 +304,8 @@ void csink_attach_images_map(struct csink_attach_images *images, int32_t pid, ui
 	if (!mapping.object || mapping.object->is_other)
 		return;
 	mapping.bias = csink_attach_object_bias(mapping.object, start, offset);
+	if (images->on_object)
+		images->on_object(images->arg, pid, mapping.object, mapping.bias);
 	if (room(images, &image->mappings, image->nr_mappings, &image->cap_mappings, sizeof(*image->mappings)))
 		image->mappings[image->nr_mappings++] = mapping;
 }

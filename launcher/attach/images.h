@@ -7,6 +7,7 @@
 #define CSINK_IMAGES_H
 
 #include "include/internal/recording_format.h"
+#include "launcher/attach/codes.h"
 #include "launcher/attach/objects.h"
 #include "launcher/base/table.h"
 
@@ -74,6 +75,10 @@ struct csink_attach_images {
 
 	uint64_t nr_threads, nr_processes; /* ever seen */
 	bool no_memory;                    /* something is missing */
+	const char *prepared_root;         /* while a process is prepared: its root, as in csink_attach_image */
+	/* Called for each object that a process is found to have, or maps. NULL: not called. */
+	void (*on_object)(void *arg, int32_t pid, struct csink_attach_object *object, uint64_t bias);
+	void *arg;
 };
 
 /** Read the objects that a process has mapped, so that taking it later is quick. */
@@ -106,11 +111,12 @@ void csink_attach_images_add(struct csink_attach_images *images, const struct cs
 
 /**
  * Write a recording for each image that has samples.
- * @head  what they have in common: events, engine, unwind.
+ * @head   what they have in common: events, engine, unwind.
+ * @codes  functions of interpreters, which frames refer to; NULL: none do.
  * Returns 0 or -errno.
  */
 int csink_attach_images_save(const struct csink_attach_images *images, const char *directory,
-			     const struct csink_rec_header *head);
+			     const struct csink_rec_header *head, const struct csink_attach_codes *codes);
 
 void csink_attach_images_free(struct csink_attach_images *images);
 

@@ -133,17 +133,30 @@ static void each_map(int32_t pid, const char *prefix, size_t prefix_len,
 static void read_object(struct csink_attach_images *images, int32_t pid, uint64_t start, uint64_t bytes,
 			uint64_t offset, const char *path, uint64_t now_ns)
 {
-	(void)pid, (void)start, (void)bytes, (void)offset, (void)now_ns;
+	struct csink_attach_object *object = NULL;
+
+	(void)bytes, (void)now_ns;
 	if (csink_attach_is_object(path))
-		csink_attach_objects_get(&images->objects, "", path);
+		object = csink_attach_objects_get(&images->objects, images->prepared_root, path);
+	if (object && images->on_object)
+		images->on_object(images->arg, pid, object, csink_attach_object_bias(object, start, offset));
 }
 
 void csink_attach_images_prepare(struct csink_attach_images *images, int32_t pid)
 {
-	char root[64];
+	struct csink_attach_image image = {.pid = pid};
+	char prefix[PATH_MAX];
+	size_t len;
 
-	if (!is_elsewhere(pid, root, sizeof(root)))
-		each_map(pid, "", 0, read_object, images, 0);
+	/* Elsewhere, what is read here is not what will be taken, which will be reached through a handle. */
+	if (!is_elsewhere(pid, image.root, sizeof(image.root)))
+		image.root[0] = 0;
+	else if (!images->on_object)
+		return;
+	images->prepared_root = image.root;
+	len = root_prefix(&image, prefix, sizeof(prefix));
+	each_map(pid, prefix, len, read_object, images, 0);
+	images->prepared_root = NULL;
 }
 
 static void read_threads(struct csink_attach_images *images, uint32_t number, uint64_t now_ns)

@@ -141,6 +141,8 @@ static void take_elf(struct csink_attach_objects *objects, struct csink_attach_o
 	for (uint32_t i = 0; i < nr; i++) {
 		if (phdr[i].p_type == PT_GNU_EH_FRAME)
 			tables = &phdr[i];
+		if (phdr[i].p_type == PT_DYNAMIC)
+			object->dynamic = phdr[i].p_vaddr;
 		if (phdr[i].p_type == PT_NOTE && !object->build_id_len)
 			find_build_id(object, source, &phdr[i]);
 		if (phdr[i].p_type != PT_LOAD || !(phdr[i].p_flags & PF_X) ||
@@ -222,6 +224,7 @@ void csink_attach_objects_free(struct csink_attach_objects *objects)
 	for (uint32_t i = 0; i < objects->nr; i++) {
 		free(objects->at[i]->path);
 		free(objects->at[i]->copy);
+		free(objects->at[i]->python);
 		free(objects->at[i]);
 	}
 	free(objects->at);

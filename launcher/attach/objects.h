@@ -9,12 +9,16 @@
 #include <stdint.h>
 
 #include "preload/core/cfi/cfi.h"
+#include "preload/core/python_layout.h"
 
 struct csink_attach_object {
 	char *path; /* where it can be opened from here; what reports say */
 	bool is_vdso;
 	bool is_other; /* a file, and no ELF file */
 	uint8_t build_id[20], build_id_len;
+	uint64_t dynamic;            /* the object's own address of its dynamic section; 0: none */
+	bool is_looked_into;         /* for an interpreter: see pythons.h */
+	struct csink_python *python; /* the CPython that it is, by the object's own addresses; NULL: none */
 	struct {
 		uint64_t vaddr, offset, filesz;
 	} code[8]; /* executable segments */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -25,18 +26,18 @@
 #define RINGS_BYTES (256U << 20)
 #define RING_BYTES_LEAST (32U << 10) /* however many CPUs there are */
 #define RING_WAKE_BYTES (256U << 10)
-#define MAX_RECORD 65536
 
 int csink_rings_init(struct csink_rings *rings)
 {
 	memset(rings, 0, sizeof(*rings));
+	rings->full_fd = -1;
 	rings->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
 	rings->nr_cpus = (uint32_t)CSINK_MAX(sysconf(_SC_NPROCESSORS_CONF), 1L);
 	rings->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (rings->epoll_fd < 0)
 		return -errno;
 	rings->at = calloc(rings->nr_cpus, sizeof(*rings->at));
-	rings->record = malloc(MAX_RECORD);
+	rings->record = malloc(CSINK_RINGS_MAX_RECORD);
 	if (!rings->at || !rings->record)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < rings->nr_cpus; i++)
@@ -190,6 +191,10 @@ static void take_one(struct csink_rings *rings, struct csink_ring *ring,
 void csink_rings_drain(struct csink_rings *rings, uint64_t before_ns,
 		       void (*take)(void *arg, const struct perf_event_header *record, uint64_t time_ns), void *arg)
 {
+	eventfd_t value;
+
+	if (rings->full_fd >= 0)
+		eventfd_read(rings->full_fd, &value);
 	for (uint32_t i = 0; i < rings->nr_cpus; i++) {
 		struct csink_ring *ring = &rings->at[i];
 
@@ -214,13 +219,55 @@ void csink_rings_drain(struct csink_rings *rings, uint64_t before_ns,
 	}
 }
 
+/* ---- looking on ---- */
+
+int csink_rings_share(struct csink_rings *rings)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	rings->full_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (rings->full_fd < 0 || epoll_ctl(rings->epoll_fd, EPOLL_CTL_ADD, rings->full_fd, &event) < 0)
+		return -errno;
+	for (uint32_t cpu = 0; cpu < rings->nr_cpus; cpu++) {
+		if (rings->at[cpu].fd >= 0 && epoll_ctl(rings->epoll_fd, EPOLL_CTL_DEL, rings->at[cpu].fd, NULL) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+bool csink_rings_look(const struct csink_rings *rings, uint32_t cpu, uint64_t *cursor, char *record)
+{
+	const struct csink_ring *ring = &rings->at[cpu];
+	struct perf_event_header *at = (struct perf_event_header *)record;
+	/* The first pairs with the kernel's barrier between a record and data_head, the second with take_one(). */
+	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+	uint64_t tail = __atomic_load_n(&ring->page->data_tail, __ATOMIC_ACQUIRE);
+
+	if (head - tail > CSINK_MIN(RING_WAKE_BYTES, rings->ring_bytes / 4))
+		eventfd_write(rings->full_fd, 1);
+	*cursor = CSINK_MAX(*cursor, tail);
+	if (*cursor >= head)
+		return false;
+	copy_out(rings, ring, *cursor, at, sizeof(*at));
+	if (at->size < sizeof(*at) || at->size > head - *cursor) {
+		*cursor = head; /* not a ring as we know it, or written over */
+		return false;
+	}
+	copy_out(rings, ring, *cursor, record, at->size);
+	*cursor += at->size;
+	/* If it was written over meanwhile, the next call begins where draining is. */
+	return __atomic_load_n(&ring->page->data_tail, __ATOMIC_ACQUIRE) < *cursor;
+}
+
 void csink_rings_free(struct csink_rings *rings)
 {
 	unmap_all(rings);
+	if (rings->full_fd >= 0)
+		close(rings->full_fd);
 	if (rings->epoll_fd >= 0)
 		close(rings->epoll_fd);
 	free(rings->at);
 	free(rings->record);
 	memset(rings, 0, sizeof(*rings));
-	rings->epoll_fd = -1;
+	rings->epoll_fd = rings->full_fd = -1;
 }

@@ -13,11 +13,14 @@
 /* What each event asks for, so that each record says when it was: see peek() in rings.c. */
 #define CSINK_RINGS_SAMPLE_TYPE (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME)
 
+#define CSINK_RINGS_MAX_RECORD 65536
+
 struct csink_rings {
 	int epoll_fd;
 	uint32_t page_bytes, ring_bytes; /* ring_bytes: of each; 0: there are none */
 	uint32_t nr_cpus;                /* configured */
 	uint64_t nr_lost;
+	int full_fd; /* >= 0: an eventfd that csink_rings_look() writes to, in place of the rings' own wake-ups */
 	struct csink_ring {
 		int fd; /* of the event that owns the ring; -1: none */
 		struct perf_event_mmap_page *page;
@@ -45,6 +48,19 @@ int csink_rings_add(struct csink_rings *rings, uint32_t cpu, int fd);
  */
 void csink_rings_drain(struct csink_rings *rings, uint64_t before_ns,
 		       void (*take)(void *arg, const struct perf_event_header *record, uint64_t time_ns), void *arg);
+
+/**
+ * The kernel is to wake other threads at each sample: epoll_fd becomes readable only where a ring fills.
+ * Returns 0 or -errno.
+ */
+int csink_rings_share(struct csink_rings *rings);
+
+/**
+ * For another thread than the one that drains: copy the record at a cursor, which then is at the next one. Records that
+ * have been drained are passed over. Returns false where there is none yet.
+ * @record  CSINK_RINGS_MAX_RECORD bytes.
+ */
+bool csink_rings_look(const struct csink_rings *rings, uint32_t cpu, uint64_t *cursor, char *record);
 
 void csink_rings_free(struct csink_rings *rings);
 

@@ -271,6 +271,8 @@ uint32_t csink_walk_copy(const struct csink_walk_copy *copy, uint64_t *frames, u
 			return nr;
 		}
 		w.innermost = false;
+		if (copy->cfas)
+			copy->cfas[nr] = w.regs.value[CSINK_REG_SP];
 		frames[nr++] = w.pc | (w.exact ? CSINK_FRAME_EXACT : 0);
 	}
 }

@@ -22,6 +22,7 @@ struct csink_walk_copy {
 	uint64_t stack_bytes;
 	csink_walk_locate locate;
 	void *arg;
+	uint64_t *cfas; /* set, for each frame, to the stack pointer on return to it; NULL: not wanted */
 };
 
 enum csink_walk_copy_end {

@@ -378,6 +378,8 @@ uint32_t csink_walk_libunwind(const struct csink_walk_copy *copy, uint64_t *fram
 			*end = CSINK_COPY_DEPTH;
 			break;
 		}
+		if (copy->cfas)
+			copy->cfas[nr] = sp;
 		frames[nr++] = ip | (remote.signal_frame ? CSINK_FRAME_EXACT : 0);
 	}
 	return nr;
@@ -397,7 +399,8 @@ static bool ended_in_table(const struct csink_walk_copy *copy, const uint64_t *f
 uint32_t csink_walk_chosen(enum csink_walk_by by, const struct csink_walk_copy *copy, uint64_t *frames,
 			   uint32_t max_frames, enum csink_walk_copy_end *end, bool *helped)
 {
-	static uint64_t other[CSINK_MAX_DEPTH];
+	static uint64_t other[CSINK_MAX_DEPTH], other_cfas[CSINK_MAX_DEPTH];
+	struct csink_walk_copy again = *copy;
 	enum csink_walk_copy_end other_end;
 	uint32_t nr, nr_other;
 
@@ -408,10 +411,13 @@ uint32_t csink_walk_chosen(enum csink_walk_by by, const struct csink_walk_copy *
 	if (by == CSINK_WALK_BY_OURS || (*end != CSINK_COPY_RULES && *end != CSINK_COPY_NO_CFI) ||
 	    !ended_in_table(copy, frames, nr))
 		return nr;
-	nr_other = csink_walk_libunwind(copy, other, CSINK_MIN(max_frames, (uint32_t)CSINK_MAX_DEPTH), &other_end);
+	again.cfas = copy->cfas ? other_cfas : NULL;
+	nr_other = csink_walk_libunwind(&again, other, CSINK_MIN(max_frames, (uint32_t)CSINK_MAX_DEPTH), &other_end);
 	if (nr_other <= nr || memcmp(other, frames, nr * sizeof(*frames)))
 		return nr;
 	memcpy(frames, other, nr_other * sizeof(*frames));
+	if (copy->cfas)
+		memcpy(copy->cfas, other_cfas, nr_other * sizeof(*other_cfas));
 	*end = other_end;
 	*helped = true;
 	return nr_other;

@@ -64,6 +64,15 @@ static bool is_free_threaded(const struct csink_elf_view *object, uintptr_t runt
 	return copy(object, head, runtime, sizeof(head)) && !memcmp(head, "xdebugpy", 8) && head[2];
 }
 
+const struct csink_python_layout *csink_python_layout_of(int minor)
+{
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(layouts); i++) {
+		if (layouts[i].minor == minor)
+			return &layouts[i];
+	}
+	return NULL;
+}
+
 int csink_python_find(const struct csink_elf_view *object, struct csink_python *to, const char **why)
 {
 	uint64_t bytes = 0, runtime_bytes = 0;
@@ -81,8 +90,7 @@ int csink_python_find(const struct csink_elf_view *object, struct csink_python *
 				    .runtime = csink_elf_look(object, "_PyRuntime", STT_OBJECT, &runtime_bytes)};
 	to->evaluator_end = to->evaluator + bytes;
 	to->runtime_bytes = runtime_bytes;
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(layouts); i++)
-		to->layout = layouts[i].minor == minor ? &layouts[i] : to->layout;
+	to->layout = csink_python_layout_of(minor);
 	/* The names of functions alone may be those of another implementation, whose functions do other things. */
 	if (!to->layout || !to->evaluator || !to->code_type || (minor >= 7 && !to->runtime)) {
 		*why = minor ? csink_python_unsupported

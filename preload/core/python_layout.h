@@ -74,6 +74,9 @@ extern const char csink_python_unsupported[];
  */
 int csink_python_find(const struct csink_elf_view *object, struct csink_python *to, const char **why);
 
+/** The layout of CPython 3.minor; NULL: not known. */
+const struct csink_python_layout *csink_python_layout_of(int minor);
+
 /** Byte offset in a function's code, of what a frame has as its position; CSINK_CODE_NOT_BEGUN before the first. */
 static inline uint32_t csink_python_position(const struct csink_python_layout *layout, uintptr_t code,
 					     uint64_t position)

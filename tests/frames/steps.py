@@ -5,7 +5,8 @@ usage: steps.py STEPS PROFILE      prints: N stacks judged, N wrong, N without a
 A stack is judged if it has a function of work.py below main(), or an evaluator without any Python frame.
 wrong: a function of work.py calls another from a line that does not. Without a root: the outermost Python frame begins
 neither the program nor a thread. Lost: no Python frame, but two evaluators; one alone may be on its way in or out.
-marked: how many stacks the profile itself reports as incomplete, of any kind.
+marked: how many stacks the profile itself reports as incomplete, of any kind. What attach reports as stacks without their
+functions may be lost, and is not counted.
 Exit status 1: more than 1 in 10,000 (or two) are not right, or more than 1 in 100,000 (or one) are neither right nor
 marked.
 """
@@ -50,6 +51,13 @@ def marked(profile):
                if re.match('[0-9]+ stacks? ', text))
 
 
+def unread(profile):
+    """Of an attach: stacks without Python frames, as its note says."""
+    notes = [re.match('Python functions were read for ([0-9]+) of ([0-9]+) stacks', text)
+             for text in profile.facts.get('note', [])]
+    return sum(int(note.group(2)) - int(note.group(1)) for note in notes if note)
+
+
 def main():
     with open(sys.argv[1]) as f:
         steps = set(map(tuple, json.load(f)))
@@ -61,6 +69,7 @@ def main():
         if verdict:
             bad[verdict] += count
     kinds = [sum(n for text, n in bad.items() if text.startswith(kind)) for kind in ('wrong', 'without', 'lost')]
+    kinds[2] -= min(kinds[2], unread(profile))
     nr_marked = marked(profile)
     print('%d stacks judged, %d wrong, %d without a root, %d lost, %d marked' % (judged, *kinds, nr_marked))
     for text, n in bad.most_common(5):

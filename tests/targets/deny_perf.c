@@ -1,6 +1,7 @@
 /*
  * deny_perf COMMAND...: run a command under a seccomp filter that refuses perf_event_open, as a container's does.
- * With -e ERRNO in front, by that number instead of EPERM (1); then with -t, ptrace is refused instead, as Yama does.
+ * With -e ERRNO in front, by that number instead of EPERM (1); then with -t, ptrace is refused instead, as Yama does,
+ * with -r, process_vm_readv.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -25,9 +26,12 @@ int main(int argc, char **argv)
 	if (argc > at && !strcmp(argv[at], "-t")) {
 		number = SYS_ptrace;
 		at++;
+	} else if (argc > at && !strcmp(argv[at], "-r")) {
+		number = SYS_process_vm_readv;
+		at++;
 	}
 	if (at >= argc) {
-		fprintf(stderr, "usage: deny_perf [-e ERRNO] [-t] COMMAND...\n");
+		fprintf(stderr, "usage: deny_perf [-e ERRNO] [-t|-r] COMMAND...\n");
 		return 2;
 	}
 

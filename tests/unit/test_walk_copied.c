@@ -239,7 +239,8 @@ static struct csink_walk_copy copy_in(void (*function)(void), uint64_t *regs)
 		words[i] = (uintptr_t)rule_end + 1;
 	regs[7] = (uintptr_t)words;
 	regs[8] = (uintptr_t)function + 1;
-	return (struct csink_walk_copy){regs, (const char *)words, sizeof(words), locate, images.at[images.nr - 1]};
+	return (struct csink_walk_copy){regs,   (const char *)words,      sizeof(words),
+					locate, images.at[images.nr - 1], NULL};
 }
 
 static void check_refused(void (*function)(void), const char *what)
@@ -282,7 +283,7 @@ static void check_damaged(void)
 {
 	static uint64_t regs[64];
 	struct csink_attach_image *image = images.at[images.nr - 1];
-	struct csink_walk_copy copy = {regs, stack, sizeof(stack), locate, image};
+	struct csink_walk_copy copy = {regs, stack, sizeof(stack), locate, image, NULL};
 	enum csink_walk_copy_end end;
 	uint64_t from = csink_monotonic_ns(), nr_frames = 0;
 	bool helped;

@@ -24,6 +24,8 @@
 	X(UNWIND, 0, "auto|dwarf|libunwind|fp|none", "auto", CSINK_OPT_NO_ENV,                                         \
 	  "how stacks are walked (auto: dwarf, over a copy of the stack; libunwind where dwarf gives up)")             \
 	X(MAX_DEPTH, 0, "N", "512", CSINK_OPT_NUMBER, "largest number of frames in a stack, at most 512")              \
+	X(FRAMES, 0, "auto|native|both", "auto", 0,                                                                    \
+	  "functions of Python programs: in place of the evaluator's calls, not shown, or beside them")                \
 	X(NO_STOP, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                      \
 	  "do not stop the targets while attaching; threads and processes started meanwhile may be missing")           \
 	CSINK_RESERVATION_OPTIONS(X, "do not attach")                                                                  \

@@ -1,5 +1,6 @@
 /* `countersink attach`: count and sample processes that run already, from outside; nothing is injected. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 #include "launcher/attach/attach_target.h"
 #include "launcher/attach/follow.h"
 #include "launcher/base/message.h"
+#include "launcher/base/path.h"
 #include "launcher/collect/run_directory.h"
 #include "launcher/commands/attach/attach_json.h"
 #include "launcher/commands/attach/attach_options.h"
@@ -25,6 +27,7 @@
 #include "launcher/profile/profile.h"
 #include "launcher/session/alone.h"
 #include "launcher/session/choose_events.h"
+#include "launcher/session/find_program.h"
 #include "launcher/session/outside.h"
 #include "launcher/session/rate.h"
 #include "launcher/session/relay.h"
@@ -143,6 +146,7 @@ static void resolve_rest(struct attach *a)
 		    {"fp", CSINK_ATTACH_FP, 0},
 		    {"none", CSINK_ATTACH_LEAF, 0}};
 	const char *unwind = csink_options_text(&a->options, CSINK_ATTACH_OPT_UNWIND);
+	const char *frames = csink_options_text(&a->options, CSINK_ATTACH_OPT_FRAMES);
 
 	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(ways); i++) {
 		if (strcmp(unwind, ways[i].name))
@@ -150,6 +154,9 @@ static void resolve_rest(struct attach *a)
 		a->follow.counters.stacks = ways[i].stacks;
 		a->follow.walk_by = ways[i].walk_by;
 	}
+	a->follow.pythons.frames = !strcmp(frames, "native") ? CSINK_ATTACH_FRAMES_NATIVE
+				   : !strcmp(frames, "both") ? CSINK_ATTACH_FRAMES_BOTH
+							     : CSINK_ATTACH_FRAMES_AUTO;
 	a->follow.max_depth = (uint32_t)CSINK_MIN(csink_options_number(&a->options, CSINK_ATTACH_OPT_MAX_DEPTH),
 						  (uint64_t)CSINK_MAX_DEPTH);
 	a->quiet = csink_options_bool(&a->options, CSINK_ATTACH_OPT_QUIET);
@@ -299,6 +306,26 @@ static void drain(void *arg)
 	csink_attach_follow_drain(arg, false);
 }
 
+/* Whether a command is Python, as far as its name or the first line of its script says. */
+static bool is_python(const char *command)
+{
+	struct csink_program program;
+	char line[128] = "";
+	int fd;
+
+	if (csink_program_find(command, &program))
+		return false;
+	if (!strncmp(csink_base_name(program.path), "python", 6))
+		return true;
+	fd = open(program.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0 && read(fd, line, sizeof(line) - 1) < 0)
+		line[0] = 0;
+	if (fd >= 0)
+		close(fd);
+	line[strcspn(line, "\n")] = 0;
+	return !strncmp(line, "#!", 2) && strstr(line, "python");
+}
+
 /* Start the command: its counters come on with its exec. Returns 0, or what to exit with. */
 static int run_command(struct attach *a)
 {
@@ -309,6 +336,9 @@ static int run_command(struct attach *a)
 	struct csink_relay relay;
 	int err = csink_relay_init(&relay, &a->inherited);
 
+	csink_attach_follow_begin(&a->follow);
+	if (!err)
+		csink_attach_pythons_start(&a->follow.pythons, &a->follow.counters, is_python(a->argv[0]));
 	csink_spare_fds_take(&spare);
 	if (!err)
 		err = csink_attach_counters_open(&a->follow.counters, getpid(), 0, &refused);

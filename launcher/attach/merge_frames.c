@@ -1,0 +1,129 @@
+/* See merge_frames.h. */
+#include "launcher/attach/merge_frames.h"
+
+static bool is_evaluator(const struct csink_python *python, uint64_t pc)
+{
+	return pc - python->evaluator < python->evaluator_end - python->evaluator;
+}
+
+/* A caller's address is the one after its call. */
+static bool is_evaluators(const struct csink_python *python, uint64_t frame)
+{
+	return is_evaluator(python, frame & CSINK_FRAME_EXACT ? frame & ~CSINK_FRAME_EXACT : frame - 1);
+}
+
+bool csink_has_evaluator(const struct csink_native_stack *native, const struct csink_python *python)
+{
+	bool has = is_evaluator(python, native->leaf);
+
+	for (uint32_t i = 0; i < native->nr && !has; i++)
+		has = is_evaluators(python, native->frames[i]);
+	return has;
+}
+
+/*
+ * Groups without records: the outermost one was run by the outermost call of the evaluator, and so on inwards. The
+ * innermost call may have no group: its frame is not linked yet, or not any more.
+ */
+static void pair_from_outermost(const struct csink_native_stack *native, const struct csink_python *python,
+				struct csink_attach_read *read)
+{
+	struct csink_python_group *groups = read->groups;
+	uint32_t group = read->nr_groups;
+
+	for (uint32_t i = native->nr; i-- > 0 && group;) {
+		if (is_evaluators(python, native->frames[i]))
+			groups[--group].record = native->cfas[i];
+	}
+	if (group && is_evaluator(python, native->leaf))
+		groups[--group].record = native->sp;
+	/* More groups than calls: C code links frames itself. These groups join the innermost call. */
+	while (group--)
+		groups[group].record = group + 1 < read->nr_groups ? groups[group + 1].record : UINT64_MAX;
+}
+
+/* The outer end of the native stack is missing: the groups of its calls come last. */
+static void pair_from_innermost(const struct csink_native_stack *native, const struct csink_python *python,
+				struct csink_attach_read *read)
+{
+	uint32_t group = 0;
+
+	if (is_evaluator(python, native->leaf))
+		read->groups[group++].record = native->sp;
+	for (uint32_t i = 0; i < native->nr && group < read->nr_groups; i++) {
+		if (is_evaluators(python, native->frames[i]))
+			read->groups[group++].record = native->cfas[i];
+	}
+	for (; group < read->nr_groups; group++)
+		read->groups[group].record = UINT64_MAX;
+}
+
+/* A group whose record is not known is that of the evaluator's next call outwards. */
+static void find_records(const struct csink_native_stack *native, const struct csink_python *python,
+			 struct csink_attach_read *read)
+{
+	uint64_t last = native->sp; /* the record of the group inwards */
+
+	for (uint32_t group = 0; group < read->nr_groups; last = read->groups[group++].record) {
+		uint64_t *record = &read->groups[group].record;
+
+		if (*record == CSINK_PYTHON_UNKNOWN && !group && is_evaluator(python, native->leaf))
+			*record = native->sp;
+		for (uint32_t i = 0; i < native->nr && *record == CSINK_PYTHON_UNKNOWN; i++) {
+			if (native->cfas[i] > last && is_evaluators(python, native->frames[i]))
+				*record = native->cfas[i];
+		}
+	}
+}
+
+struct merge {
+	const struct csink_attach_read *read;
+	uint32_t group; /* the next one to put */
+	uint64_t *to;
+	uint32_t nr, max;
+	bool is_cut;
+};
+
+static void put(struct merge *m, uint64_t frame)
+{
+	if (m->nr < m->max)
+		m->to[m->nr++] = frame;
+	else
+		m->is_cut = true;
+}
+
+/* @flag  CSINK_FRAME_EVALUATED if the native frame that was put last is its evaluator's, else 0. */
+static void put_group(struct merge *m, uint64_t flag)
+{
+	const struct csink_python_group *group = &m->read->groups[m->group++];
+
+	for (uint32_t i = 0; i < group->nr; i++, flag = 0)
+		put(m, m->read->frames[group->first + i] | flag);
+}
+
+uint32_t csink_merge_frames(const struct csink_native_stack *native, const struct csink_python *python,
+			    struct csink_attach_read *read, bool replaces, uint64_t *to, uint32_t max, bool *is_cut)
+{
+	struct merge m = {.read = read, .to = to, .max = max};
+	const struct csink_python_group *groups = read->groups;
+
+	if (python->layout->chain == CSINK_PYTHON_COUNT && native->is_whole)
+		pair_from_outermost(native, python, read);
+	else if (python->layout->chain == CSINK_PYTHON_COUNT)
+		pair_from_innermost(native, python, read);
+	else
+		find_records(native, python, read);
+	/* In order of address. Native frame i lies between cfas[i] and cfas[i + 1], the leaf below cfas[0]. */
+	for (uint32_t i = 0; i < native->nr; i++) {
+		uint64_t flag = replaces ? CSINK_FRAME_EVALUATED : 0;
+
+		for (; m.group < read->nr_groups && groups[m.group].record < native->cfas[i]; flag = 0)
+			put_group(&m, groups[m.group].record >= native->sp ? flag : 0);
+		put(&m, native->frames[i]);
+	}
+	/* Groups above the point where the native walk broke off. */
+	while (m.group < read->nr_groups)
+		put_group(&m, 0);
+	*is_cut = m.is_cut || read->is_full;
+	return m.nr;
+}

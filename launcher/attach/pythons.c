@@ -1,0 +1,309 @@
+/* See pythons.h. Runs in the attach command's one thread. */
+#include "launcher/attach/pythons.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/countersink/explain.h"
+#include "include/internal/base.h"
+#include "include/internal/clock.h"
+#include "include/internal/grow.h"
+#include "launcher/attach/walk_copied.h"
+#include "launcher/base/path.h"
+#include "launcher/session/outside.h"
+
+#define SEARCH_AGAIN_NS 50000000ULL /* after the first search that failed; each one more doubles it */
+#define MAX_TRIES 8
+
+/* ---- finding ----------------------------------------------------------------------------------------------------- */
+
+static const char no_right[] = "Python frames are not read: EPERM: the process's memory must not be read; Yama's "
+			       "kernel.yama.ptrace_scope, seccomp, or another user's process: run countersink as root";
+
+static struct {
+	int32_t pid;
+	int err;
+} looked_at; /* by copy() */
+
+static bool copy(void *to, const void *from, size_t bytes)
+{
+	int err = csink_remote_copy(looked_at.pid, to, (uint64_t)(uintptr_t)from, bytes);
+
+	looked_at.err = err ? err : looked_at.err;
+	return !err;
+}
+
+/* As far as its name says. */
+static bool is_called_python(const struct csink_attach_object *object)
+{
+	const char *name = csink_base_name(object->path);
+
+	return !strncmp(name, "python", 6) || !strncmp(name, "libpython", 9);
+}
+
+static void look_into(struct csink_attach_pythons *pythons, int32_t pid, struct csink_attach_object *object,
+		      uint64_t bias)
+{
+	struct csink_elf_view view;
+	const char *why = NULL;
+	struct csink_python found;
+	int is = 0;
+
+	object->is_looked_into = true;
+	looked_at.pid = pid;
+	looked_at.err = 0;
+	if (csink_elf_open(&view, bias, (const ElfW(Dyn) *)(uintptr_t)(bias + object->dynamic), copy))
+		is = csink_python_find(&view, &found, &why);
+	if (looked_at.err == -EPERM && is_called_python(object)) {
+		is = -1;
+		why = no_right;
+	}
+	if (is > 0 && !found.runtime) {
+		is = -1;
+		why = "Python frames are not read: from outside only CPython 3.7 to 3.13 is supported";
+	}
+	if (is < 0) {
+		pythons->refusal = why;
+		pythons->refused_pid = pid;
+	}
+	object->python = is > 0 ? malloc(sizeof(found)) : NULL;
+	if (!object->python)
+		return;
+	/* As the object counts addresses. */
+	found.code_type -= bias;
+	found.evaluator -= bias;
+	found.evaluator_end -= bias;
+	found.runtime -= bias;
+	*object->python = found;
+}
+
+/* What is known of all processes that run a build; NULL: no memory. */
+static struct csink_attach_python *build_of(struct csink_attach_pythons *pythons,
+					    const struct csink_attach_python *python)
+{
+	for (uint32_t i = 0; i < pythons->nr_builds; i++) {
+		const struct csink_attach_python *build = &pythons->builds[i];
+
+		if (build->object.layout == python->object.layout &&
+		    build->object.runtime == python->object.runtime - python->bias &&
+		    build->object.code_type == python->object.code_type - python->bias &&
+		    build->object.evaluator == python->object.evaluator - python->bias)
+			return &pythons->builds[i];
+	}
+	if (CSINK_GROW(pythons->builds, pythons->nr_builds, pythons->cap_builds))
+		return NULL;
+	pythons->builds[pythons->nr_builds] = *python;
+	pythons->builds[pythons->nr_builds].object.runtime -= python->bias;
+	pythons->builds[pythons->nr_builds].object.code_type -= python->bias;
+	pythons->builds[pythons->nr_builds].object.evaluator -= python->bias;
+	return &pythons->builds[pythons->nr_builds++];
+}
+
+/* When a process may be searched; NULL: not now. */
+static struct csink_attach_searched *may_search(struct csink_attach_pythons *pythons, int32_t pid)
+{
+	struct csink_attach_searched *searched = NULL;
+
+	for (uint32_t i = pythons->nr_searched; i-- > 0 && !searched;)
+		searched = pythons->searched[i].pid == pid ? &pythons->searched[i] : NULL;
+	if (!searched && !CSINK_GROW(pythons->searched, pythons->nr_searched, pythons->cap_searched)) {
+		searched = &pythons->searched[pythons->nr_searched++];
+		*searched = (struct csink_attach_searched){.pid = pid};
+	}
+	if (!searched || searched->nr_tries == MAX_TRIES || csink_monotonic_ns() < searched->again_ns)
+		return NULL;
+	return searched;
+}
+
+/* Learn where a build has its lists of thread states, from a process that runs it. */
+static void search(struct csink_attach_pythons *pythons, int32_t pid, struct csink_attach_python *python)
+{
+	struct csink_attach_python *build = build_of(pythons, python);
+	struct csink_attach_searched *searched = build && !build->nr_roots ? may_search(pythons, pid) : NULL;
+	int err;
+
+	if (searched) {
+		err = csink_python_find_roots(python, pid);
+		searched->again_ns = csink_monotonic_ns() + (SEARCH_AGAIN_NS << searched->nr_tries++);
+		if (err == -EPERM) {
+			pythons->refusal = no_right;
+			pythons->refused_pid = pid;
+		}
+		build->nr_roots = python->nr_roots;
+		memcpy(build->roots, python->roots, sizeof(build->roots));
+	} else if (build) {
+		python->nr_roots = build->nr_roots;
+		memcpy(python->roots, build->roots, sizeof(python->roots));
+	}
+	if (python->nr_roots && pythons->readers)
+		csink_attach_readers_add(pythons->readers, pid, python);
+}
+
+void csink_attach_pythons_object(void *arg, int32_t pid, struct csink_attach_object *object, uint64_t bias)
+{
+	struct csink_attach_pythons *pythons = arg;
+	struct csink_attach_python python = {.bias = bias};
+
+	if (pythons->frames == CSINK_ATTACH_FRAMES_NATIVE || !object->dynamic)
+		return;
+	if (!object->is_looked_into)
+		look_into(pythons, pid, object, bias);
+	if (!object->python)
+		return;
+	python.object = *object->python;
+	python.object.code_type += bias;
+	python.object.evaluator += bias;
+	python.object.evaluator_end += bias;
+	python.object.runtime += bias;
+	if (!pythons->is_started) {
+		search(pythons, pid, &python);
+	} else if (pythons->readers) {
+		const struct csink_attach_python *build = build_of(pythons, &python);
+
+		if (build) {
+			python.nr_roots = build->nr_roots;
+			memcpy(python.roots, build->roots, sizeof(python.roots));
+		}
+		csink_attach_readers_add(pythons->readers, pid, &python);
+	} else {
+		pythons->late_pid = pid;
+	}
+}
+
+void csink_attach_pythons_start(struct csink_attach_pythons *pythons, struct csink_attach_counters *counters,
+				bool is_expected)
+{
+	pythons->is_started = true;
+	pythons->has_no_copies = counters->stacks != CSINK_ATTACH_COPY || counters->no_rings;
+	if (pythons->frames == CSINK_ATTACH_FRAMES_NATIVE || (!pythons->nr_builds && !is_expected) ||
+	    pythons->has_no_copies)
+		return;
+	pythons->start_err = csink_attach_codes_init(&pythons->codes);
+	if (!pythons->start_err)
+		pythons->start_err = csink_attach_readers_start(&pythons->readers, counters, &pythons->codes);
+	if (!pythons->start_err) {
+		csink_attach_counters_wake(counters);
+		return;
+	}
+	csink_attach_readers_free(pythons->readers);
+	pythons->readers = NULL;
+}
+
+/* ---- records of the kernel ---- */
+
+void csink_attach_pythons_fork(struct csink_attach_pythons *pythons, int32_t pid, int32_t ppid)
+{
+	struct csink_attach_python python;
+
+	if (!pythons->readers || pid == ppid)
+		return;
+	/* The readers have done it already, if they saw the record. */
+	if (!csink_attach_readers_get(pythons->readers, ppid, &python))
+		csink_attach_readers_remove(pythons->readers, pid);
+	else if (!csink_attach_readers_get(pythons->readers, pid, &python))
+		csink_attach_readers_add(pythons->readers, pid, &python);
+}
+
+void csink_attach_pythons_exec(struct csink_attach_pythons *pythons, int32_t pid)
+{
+	if (pythons->readers)
+		csink_attach_readers_remove(pythons->readers, pid);
+}
+
+/* ---- samples ----------------------------------------------------------------------------------------------------- */
+
+int32_t csink_attach_pythons_merge(struct csink_attach_pythons *pythons, const struct csink_attach_sample *s,
+				   const struct csink_native_stack *native, uint64_t *to, uint32_t max, bool *is_cut)
+{
+	static struct csink_attach_read read;
+	struct csink_attach_python python;
+
+	if (!pythons->readers || !csink_attach_readers_get(pythons->readers, s->pid, &python))
+		return -1;
+	csink_attach_readers_take(pythons->readers, s->time_ns, s->tid, &read);
+	if (!read.nr_groups && !csink_has_evaluator(native, &python.object))
+		return -1;
+	/* A call of the evaluator that has just begun, or is about to end. */
+	if (read.state == CSINK_READ_DONE && !read.nr_groups)
+		read.state = CSINK_READ_UNFINISHED;
+	pythons->counts[read.state]++;
+	if (read.state == CSINK_READ_NO_STATES)
+		search(pythons, s->pid, &python);
+	if (!read.nr_groups)
+		return -1;
+	return (int32_t)csink_merge_frames(native, &python.object, &read, pythons->frames == CSINK_ATTACH_FRAMES_AUTO,
+					   to, max, is_cut);
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
+
+static void note_reads(const struct csink_attach_pythons *pythons, struct csink_outside *outside)
+{
+	static const char *const whys[CSINK_NR_READ_STATES] = {
+		[CSINK_READ_LATE] = "too late",
+		[CSINK_READ_UNFINISHED] = "with unfinished records",
+		[CSINK_READ_NO_STATES] = "before the interpreter's threads were found",
+		[CSINK_READ_NOT] = "not looked at in time",
+	};
+	const uint64_t *counts = pythons->counts;
+	uint32_t nr_first, nr_readers;
+	char text[512];
+	uint64_t nr = 0;
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < CSINK_NR_READ_STATES; i++)
+		nr += counts[i];
+	if (!nr)
+		return;
+	text[0] = 0;
+	for (uint32_t i = CSINK_READ_DONE + 1; i < CSINK_NR_READ_STATES; i++) {
+		if (counts[i] && n < sizeof(text))
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%llu %s", n ? ", " : ": ",
+					      (unsigned long long)counts[i], whys[i]);
+	}
+	csink_attach_readers_count(pythons->readers, &nr_first, &nr_readers);
+	csink_outside_note(outside,
+			   "Python functions were read for %llu of %llu stacks (%.2f %%) before their thread ran on, "
+			   "without stopping it%s%s%s",
+			   (unsigned long long)counts[CSINK_READ_DONE], (unsigned long long)nr,
+			   100.0 * (double)counts[CSINK_READ_DONE] / (double)nr,
+			   *text ? "; the others show the interpreter's own" : "", text,
+			   counts[CSINK_READ_LATE] && nr_first < nr_readers
+				   ? " (fewer as root, or with ulimit -r 1: real-time priority)"
+				   : "");
+}
+
+void csink_attach_pythons_note(struct csink_attach_pythons *pythons, struct csink_outside *outside)
+{
+	char text[160];
+
+	note_reads(pythons, outside);
+	if (pythons->refusal)
+		csink_outside_note(outside, "%s (process %d)", pythons->refusal, pythons->refused_pid);
+	if (pythons->has_no_copies && (pythons->late_pid || pythons->nr_builds))
+		csink_outside_note(
+			outside, "Python frames are not read: they are merged with stacks that are walked over copies "
+				 "(--unwind=auto)");
+	else if (pythons->start_err)
+		csink_outside_note(outside, "Python frames are not read: %s",
+				   csink_explain_brief(-pythons->start_err, text, sizeof(text)));
+	else if (pythons->late_pid)
+		csink_outside_note(outside,
+				   "Python frames of process %d are not read: nothing ran Python when it was attached "
+				   "to (--frames)",
+				   pythons->late_pid);
+}
+
+void csink_attach_pythons_free(struct csink_attach_pythons *pythons)
+{
+	if (pythons->readers) {
+		csink_attach_readers_free(pythons->readers);
+		csink_attach_codes_free(&pythons->codes);
+	}
+	free(pythons->searched);
+	free(pythons->builds);
+	memset(pythons, 0, sizeof(*pythons));
+}

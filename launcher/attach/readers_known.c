@@ -1,0 +1,219 @@
+/* Which processes the readers read, and where their threads' states are: see readers_impl.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "include/internal/clock.h"
+#include "include/internal/grow.h"
+#include "launcher/attach/readers_impl.h"
+#include "launcher/base/hash.h"
+
+enum { MAX_THREADS = 1 << 16 }; /* whose states are remembered */
+
+/* A thread without a state may get one: it is looked for again after this time, and each time after twice as long. */
+#define AGAIN_NS 1000000ULL
+#define MAX_DOUBLED 7
+
+/* After a read that takes longer the process is left alone for ten times as long: it may have made up what we read. */
+#define LONG_NS 1000000
+#define REST 10
+
+/* ---- the tables; the lock is held ---- */
+
+static struct csink_slot *process_slot(struct csink_attach_readers *r, int32_t pid)
+{
+	struct csink_slot *slot;
+
+	if (csink_table_room(&r->process_index))
+		return NULL;
+	CSINK_TABLE_PROBE(r->process_index, csink_hash_number((uint32_t)pid), slot, r->processes[id - 1].pid == pid);
+	return slot;
+}
+
+static struct csink_reader_process *process_of(struct csink_attach_readers *r, int32_t pid)
+{
+	struct csink_slot *slot = process_slot(r, pid);
+
+	return slot && slot->id && r->processes[slot->id - 1].serial ? &r->processes[slot->id - 1] : NULL;
+}
+
+/* python: NULL: it has none any more. */
+static void set_process(struct csink_attach_readers *r, int32_t pid, const struct csink_attach_python *python)
+{
+	struct csink_reader_process process = {.pid = pid};
+	struct csink_slot *slot = process_slot(r, pid);
+	uint32_t id = slot ? slot->id : 0;
+
+	if (!slot || (!id && CSINK_GROW(r->processes, r->nr_processes, r->cap_processes)))
+		return;
+	if (!id) {
+		id = ++r->nr_processes;
+		csink_table_set(&r->process_index, slot, csink_hash_number((uint32_t)pid), id);
+	}
+	if (python) {
+		process.serial = ++r->nr_serials;
+		process.python = *python;
+	}
+	r->processes[id - 1] = process;
+}
+
+static struct csink_reader_thread *known_of(struct csink_attach_readers *r, int32_t tid)
+{
+	struct csink_slot *slot;
+
+	if (r->nr_known == MAX_THREADS) {
+		csink_table_free(&r->known_index);
+		r->nr_known = 0;
+	}
+	if (csink_table_room(&r->known_index) || CSINK_GROW(r->known, r->nr_known, r->cap_known))
+		return NULL;
+	CSINK_TABLE_PROBE(r->known_index, csink_hash_number((uint32_t)tid), slot, r->known[id - 1].tid == tid);
+	if (!slot->id) {
+		r->known[r->nr_known] = (struct csink_reader_thread){.tid = tid};
+		csink_table_set(&r->known_index, slot, csink_hash_number((uint32_t)tid), ++r->nr_known);
+	}
+	return &r->known[slot->id - 1];
+}
+
+/* ---- processes ---- */
+
+void csink_attach_readers_add(struct csink_attach_readers *r, int32_t pid, const struct csink_attach_python *python)
+{
+	pthread_mutex_lock(&r->lock);
+	set_process(r, pid, python);
+	pthread_mutex_unlock(&r->lock);
+}
+
+void csink_attach_readers_remove(struct csink_attach_readers *r, int32_t pid)
+{
+	pthread_mutex_lock(&r->lock);
+	if (process_of(r, pid))
+		set_process(r, pid, NULL);
+	pthread_mutex_unlock(&r->lock);
+}
+
+bool csink_readers_find(struct csink_attach_readers *r, int32_t pid, struct csink_reader_process *to)
+{
+	struct csink_reader_process *process;
+
+	pthread_mutex_lock(&r->lock);
+	process = process_of(r, pid);
+	if (process)
+		*to = *process;
+	pthread_mutex_unlock(&r->lock);
+	return process != NULL;
+}
+
+bool csink_attach_readers_get(struct csink_attach_readers *r, int32_t pid, struct csink_attach_python *python)
+{
+	struct csink_reader_process process;
+
+	if (!csink_readers_find(r, pid, &process))
+		return false;
+	*python = process.python;
+	return true;
+}
+
+void csink_readers_fork(struct csink_attach_readers *r, const char *record)
+{
+	int32_t ids[4]; /* pid, ppid, tid, ptid */
+	struct csink_reader_process *parent;
+	struct csink_reader_thread *known;
+
+	memcpy(ids, record + sizeof(struct perf_event_header), sizeof(ids));
+	if (ids[0] == ids[1])
+		return;
+	pthread_mutex_lock(&r->lock);
+	parent = process_of(r, ids[1]);
+	if (parent) {
+		struct csink_attach_python python = parent->python;
+
+		set_process(r, ids[0], &python);
+		known = known_of(r, ids[2]);
+		if (known)
+			*known = (struct csink_reader_thread){.tid = ids[2], .creator = ids[3]};
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+void csink_readers_rest(struct csink_attach_readers *r, int32_t pid, uint64_t from_ns)
+{
+	uint64_t now_ns = csink_monotonic_ns();
+	struct csink_reader_process *process;
+
+	if (now_ns - from_ns < LONG_NS)
+		return;
+	pthread_mutex_lock(&r->lock);
+	process = process_of(r, pid);
+	if (process)
+		process->rest_until_ns = now_ns + REST * (now_ns - from_ns);
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* ---- threads ---- */
+
+/* A new state becomes the first of its list. */
+static uint64_t firsts_of(const struct csink_reader_process *process)
+{
+	uint64_t first, sum = 0;
+
+	for (uint32_t i = 0; i < process->python.nr_roots; i++) {
+		first = csink_python_first_state(&process->python, process->pid, i);
+		sum = csink_hash_pair(sum, first);
+	}
+	return sum;
+}
+
+uint64_t csink_readers_state(struct csink_attach_readers *r, const struct csink_reader_process *process, int32_t tid,
+			     uint64_t now_ns)
+{
+	uint64_t firsts;
+	struct csink_reader_thread *known, was = {0};
+
+	pthread_mutex_lock(&r->lock);
+	known = known_of(r, tid);
+	if (known)
+		was = *known;
+	pthread_mutex_unlock(&r->lock);
+	if (was.serial == process->serial && was.state)
+		return was.state;
+	firsts = firsts_of(process);
+	if (was.serial == process->serial && now_ns < was.again_ns && was.firsts == firsts)
+		return 0;
+	if (was.serial != process->serial)
+		was = (struct csink_reader_thread){
+			.tid = tid, .inside = csink_tid_inside(tid), .creator = was.creator, .serial = process->serial};
+	was.state = csink_python_state_of(&process->python, process->pid, was.inside);
+	/* After vfork(2) the child runs in the state of its creator, which waits. */
+	if (!was.state && was.creator)
+		was.state = csink_python_state_of(&process->python, process->pid, csink_tid_inside(was.creator));
+	was.firsts = firsts;
+	was.again_ns = now_ns + (AGAIN_NS << was.nr_looked);
+	was.nr_looked += was.nr_looked < MAX_DOUBLED;
+	pthread_mutex_lock(&r->lock);
+	known = known_of(r, tid);
+	if (known)
+		*known = was;
+	pthread_mutex_unlock(&r->lock);
+	return was.state;
+}
+
+void csink_readers_forget(struct csink_attach_readers *r, int32_t tid)
+{
+	struct csink_reader_thread *known;
+
+	pthread_mutex_lock(&r->lock);
+	known = known_of(r, tid);
+	if (known)
+		known->serial = 0;
+	pthread_mutex_unlock(&r->lock);
+}
+
+void csink_readers_free_known(struct csink_attach_readers *r)
+{
+	free(r->processes);
+	free(r->known);
+	csink_table_free(&r->process_index);
+	csink_table_free(&r->known_index);
+	pthread_mutex_destroy(&r->lock);
+}

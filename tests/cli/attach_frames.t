@@ -1,0 +1,235 @@
+#!/bin/bash
+# Python functions in running programs, seen from outside: every call in every stack is one that the program makes, in each
+# version that is installed; shares; forked and executed processes; other PID namespaces; without rights; what is not read.
+. "$(dirname "$0")/lib.sh"
+
+. "$SRC/tests/cli/attach.sh"
+FRAMES=$SRC/tests/frames
+have python3 || skip_all "python3 is not installed"
+PYTHON=$(python3 -c 'import sys; print(sys.executable)')
+"$FRAMES/pythons" >pythons
+
+read_of() { # FILE: what the note says: stacks with functions, and all
+	sed -n 's/.*Python functions were read for \([0-9]*\) of \([0-9]*\) stacks.*/\1 \2/p' "$1"
+}
+
+# Attach to a running program. On a busy machine threads of countersink come late: how often is the machine's matter, that
+# these stacks are counted is ours.
+judge() { # TITLE STEPS RATE
+	python3 -B "$FRAMES/steps.py" "$2" async.pb.gz >out 2>&1
+	is "$?:$(grep -c '^[0-9]* stacks judged' out)" 0:1 "$1 at $3 Hz: calls are legal and stacks are whole: $(head -n 1 out)"
+}
+
+# ---- every version, at any moment
+
+for version in 3.7 3.8 3.9 3.10 3.11 3.12 3.13; do
+	grep -q " $version\$" pythons || skip "attach: calls in samples of CPython $version are legal" "CPython $version is not installed"
+done
+while read -r python version; do
+	[ "$version" != 3.6 ] || continue
+	"$python" "$FRAMES/work.py" trace steps.json >out 2>err </dev/null
+	is "$?:$(cat out err)" "0:done" "CPython $version ($python): the program writes down its calls"
+	for rate in 997 5000; do
+		"$python" "$FRAMES/work.py" run 2 2 >target.out 2>target.err </dev/null &
+		target=$!
+		targets="$targets $target"
+		wait_until 30 has_run "$target" 150
+		attach -F $rate -p "$target" -o async.pb.gz >out 2>err
+		is $? 0 "CPython $version ($python) at $rate Hz: status 0"
+		wait "$target"
+		is "$?:$(cat target.out target.err)" "0:done" "CPython $version ($python) at $rate Hz: output and status of the target are as without countersink"
+		like "$(cat err)" 'note +Python functions were read for [0-9]+ of [0-9]+ stacks' "CPython $version ($python) at $rate Hz: a note says how many stacks have them: $(read_of err)"
+		judge "CPython $version ($python)" steps.json $rate
+	done
+done <pythons
+
+# ---- every version, at known moments; functions at the addresses of former ones
+
+attach_later() { # PYTHON OPTIONS PROGRAM...: attach to a program before it begins
+	local python=$1 options=$2
+	shift 2
+	rm -f go
+	"$python" "$FRAMES/later.py" go "$@" >target.out 2>target.err </dev/null &
+	target=$!
+	targets="$targets $target"
+	wait_until 30 grep -q python "/proc/$target/comm"
+	sleep 0.3 # its libraries are loaded
+	# shellcheck disable=SC2086
+	attach $options -p "$target" -o later.pb.gz >out 2>err &
+	attached=$!
+	wait_until 30 grep -q 'Ctrl-C ends it' err
+	touch go
+	wait "$target"
+	is "$?:$(cat target.out target.err)" "0:" "CPython $version ($python), ${1##*/}: output and status of the target are as without countersink"
+	wait "$attached"
+}
+while read -r python version; do
+	[ "$version" != 3.6 ] || continue
+	attach_later "$python" "-e page-faults:u -c 1" "$FRAMES/truth.py" truth.json
+	python3 -B "$FRAMES/compare.py" truth.json later.pb.gz >out
+	like "$(cat out)" '^[5-9][0-9][0-9] stacks, [0-9]+ frames, [0-9]+ missing, 0 false$' \
+		"CPython $version ($python): no stack is false: $(head -n 1 out)"
+	ok "CPython $version ($python): the missing ones are among those that the note counts: $(read_of err)" \
+		awk -v missing="$(sed -n 's/.* \([0-9]*\) missing.*/\1/p' out)" -v read="$(read_of err)" \
+		'BEGIN { split(read, n, " "); exit !(missing <= n[2] - n[1]) }'
+	attach_later "$python" "-F 2000" "$FRAMES/made.py" run 300
+	like "$(python3 -B "$FRAMES/made.py" judge later.pb.gz)" '^[12][0-9][0-9] functions, [0-9]+ samples, 0 wrong$|^300 functions, [0-9]+ samples, 0 wrong$' \
+		"CPython $version ($python): functions made at the addresses of former ones have their own names, files and lines"
+done <pythons
+
+# ---- reports
+
+start "$PYTHON" "$FRAMES/shares.py"
+shares=$target
+wait_until 30 has_run "$shares" 100
+attach -p "$shares" -d 3 -o shares.pb.gz >out 2>err
+is $? 0 "a Python program: status 0"
+like "$(cat err)" '^ +[0-9.]+ +[0-9.]+ m?s +[0-9.]+ +[0-9.]+ m?s +shares\.py +work$' "the report has a row for a Python function, with its file as the module"
+countersink export -f folded shares.pb.gz >folded
+like "$(cat folded)" '<module>;.*main;.*three;.*work' "an export has the Python functions in order"
+ok "functions of known cost, 3 : 1: shares are within 5 % ($(awk '/;three/ { t += $NF } /;one/ { o += $NF } END { print 100 * t / (t + o) }' folded))" \
+	awk '/;three/ { t += $NF } /;one/ { o += $NF } END { share = 100 * t / (t + o); exit !(share > 70 && share < 80) }' folded
+countersink report --all --by line shares.pb.gz >out 2>&1
+like "$(cat out)" ' shares\.py:[78] work$' "report --by line has lines of Python"
+like "$(countersink export -f speedscope shares.pb.gz)" '"name":"work","file":"[^"]*/shares\.py","line":5' "speedscope has the function with its file and line"
+
+# ---- --frames, --unwind
+
+attach -p "$shares" -d 1 --frames=native >out 2>err
+like "$(cat err)" '_PyEval_EvalFrameDefault' "--frames=native: the evaluator is reported"
+unlike "$(cat err)" 'shares\.py|Python functions were read' "--frames=native: no functions of Python are read"
+attach -p "$shares" -d 1 --frames=both -o both.pb.gz >out 2>err
+like "$(countersink export -f folded both.pb.gz)" 'work;_PyEval_EvalFrameDefault' "--frames=both has the functions beside the evaluator's frames"
+attach -p "$shares" -d 1 --unwind=fp >out 2>err
+is "$(grep -c 'Python frames are not read: they are merged with stacks that are walked over copies' err)" 1 "--unwind=fp: the report has one line with the reason"
+attach -p "$shares" -d 1 --unwind=libunwind -o both.pb.gz >out 2>err
+like "$(cat err)" ' shares\.py +work$' "--unwind=libunwind: functions of Python are reported"
+attach -t "$shares" -d 1 >out 2>err
+like "$(cat err)" ' shares\.py +work$' "-t: functions of Python are reported"
+"$TARGETS/deny_perf" -r "$COUNTERSINK" attach -p "$shares" -d 0.5 >out 2>err
+is $? 0 "process_vm_readv is refused: status 0"
+is "$(grep -c 'Python frames are not read: EPERM: ' err)" 1 "process_vm_readv is refused: the report has one line with the reason"
+like "$(cat err)" '_PyEval_EvalFrameDefault' "process_vm_readv is refused: stacks are native ones"
+end "$shares"
+
+# ---- processes
+
+cat >tree.py <<'EOF'
+import os, sys
+
+def burn(n):
+    total = 0
+    for i in range(n):
+        total += i * i % 7
+    return total
+
+def in_child():
+    for _ in range(100):
+        burn(20000)
+
+def before():
+    burn(1000000)
+
+for _ in range(3):
+    before()
+    pid = os.fork()
+    if not pid:
+        in_child()
+        os._exit(0)
+    os.waitpid(pid, 0)
+os.execv(sys.executable, [sys.executable, 'after.py'])
+EOF
+cat >after.py <<'EOF'
+def after():
+    total = 0
+    for i in range(8000000):
+        total += i * i % 7
+    print('done')
+
+after()
+EOF
+sh -c '"$0" tree.py; exit $?' "$PYTHON" >target.out 2>&1 &
+target=$!
+targets="$targets $target"
+wait_until 30 pgrep -P "$target"
+attach -p "$target" -o tree.pb.gz >out 2>err
+wait "$target"
+is "$?:$(cat target.out)" "0:done" "a tree of processes has its output and status"
+countersink report --all tree.pb.gz >out 2>&1
+like "$(cat out)" ' tree\.py +before$' "the child of a shell that is attached to: its functions of Python are reported"
+like "$(cat out)" ' tree\.py +in_child$' "a process that is forked later: its functions are reported"
+like "$(cat out)" ' after\.py +after$' "a program that is executed later: its functions are reported"
+attach -o command.pb.gz -- "$PYTHON" after.py >out 2>err
+is "$?:$(cat out)" "0:done" "a Python program that is started has its output and status"
+like "$(cat err)" ' after\.py +after$' "a Python program that is started: its functions are reported"
+if is_root && have unshare && unshare --pid --fork --mount-proc true 2>/dev/null; then
+	start unshare --pid --fork --mount-proc "$PYTHON" "$FRAMES/shares.py"
+	wait_until 30 pgrep -P "$target"
+	inside=$(pgrep -P "$target")
+	targets="$targets $inside"
+	wait_until 30 has_run "$inside" 100
+	attach -p "$inside" -d 1 >out 2>err
+	like "$(cat err)" ' shares\.py +work$' "a process in a PID namespace of its own: its functions are reported"
+	end "$inside"
+else
+	skip "a process in a PID namespace of its own: its functions are reported" "no right to make one"
+fi
+
+if is_root && mkdir groups && mount -t cgroup -o perf_event none groups 2>/dev/null; then
+	group=groups/countersink.$$
+	mkdir $group
+	sh -c 'echo $$ >"$0/cgroup.procs"; exec "$1" "$2"' $group "$PYTHON" "$FRAMES/shares.py" >/dev/null &
+	target=$!
+	targets="$targets $target"
+	wait_until 30 has_run $target 100
+	attach --cgroup $group -e cpu-clock -d 1 -o group.pb.gz >out 2>err
+	like "$(cat err)" ' shares\.py +work$' "a control group: functions of Python are reported"
+	end $target
+	wait_until 30 rmdir $group
+	umount groups
+else
+	skip "a control group: functions of Python are reported" "control groups of perf_event's cannot be mounted here"
+fi
+
+# ---- without rights
+
+start_unprivileged "$PYTHON" "$FRAMES/shares.py"
+wait_until 30 has_run "$target" 100
+mkdir -m 777 own
+unprivileged() {
+	if is_root; then
+		setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+	else
+		"$@"
+	fi
+}
+unprivileged "$COUNTERSINK" attach -p "$target" -d 2 -o own/own.pb.gz >out 2>err
+is $? 0 "a user without rights attaches to an own process: status 0"
+like "$(cat err)" 'note +Python functions were read for [1-9][0-9]* of [0-9]+ stacks' "a user without rights: functions of Python are read: $(read_of err)"
+is "$(countersink export -f folded own/own.pb.gz | grep -v '<module>;main;\(three\|one\)\(;work\)\?\|PyEval' | grep -c 'main')" 0 "a user without rights: every stack with functions is whole"
+end "$target"
+
+# ---- interpreters whose frames are not read
+
+not_read() { # OBJECT REASON TITLE
+	start env LD_PRELOAD="$TARGETS/plugs/like_python_$1.so" "$TARGETS/burn" 1000000
+	wait_until 30 has_run "$target" 20
+	attach -p "$target" -d 0.5 >out 2>err
+	is $? 0 "$3: status 0"
+	is "$(grep -c "$2" err)" 1 "$3: the report has one line with the reason"
+	like "$(cat err)" ' burn_60$' "$3: stacks are native ones"
+	end "$target"
+}
+not_read next "Python frames are not read: only CPython 3\.6 to 3\.13 is supported" "attach, a version of CPython that is not known"
+not_read free "Python frames are not read: free-threaded builds are not supported" "attach, a free-threaded CPython"
+not_read pypy "Python frames are not read: PyPy is not supported" "attach, PyPy"
+while read -r python version; do
+	[ "$version" = 3.6 ] || continue
+	start "$python" -u "$FRAMES/shares.py"
+	wait_until 30 has_run "$target" 100
+	attach -p "$target" -d 0.5 >out 2>err
+	is "$(grep -c 'Python frames are not read: from outside only CPython 3\.7 to 3\.13 is supported' err)" 1 "attach, CPython 3.6: the report has one line with the reason"
+	end "$target"
+done <pythons
+
+done_testing

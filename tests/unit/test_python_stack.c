@@ -1,0 +1,273 @@
+/*
+ * Python frames of another process: images of each version's records, made here by the table of layouts and read from
+ * this process itself; then the same with random words changed, after which each read must end.
+ */
+#include "launcher/attach/codes.h"
+#include "launcher/attach/python_stack.h"
+#include "tests/unit/tap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/clock.h"
+
+#define NR_CHANGES 20000
+#define IMAGE_BYTES (64 << 10)
+
+enum { NR_FUNCTIONS = 3, NR_FRAMES = 7 }; /* of the frames, 1, 4 and 2 are a call's of the evaluator, from outside in */
+
+static char *image; /* all that is read lies here */
+static size_t used;
+static const struct csink_python_layout *layout;
+static struct csink_python python;
+static uint64_t state, codes[NR_FUNCTIONS];
+static struct csink_remote remote;
+static struct csink_python_stack stack;
+
+static uint64_t take(size_t bytes)
+{
+	uint64_t at = (uint64_t)(uintptr_t)image + used;
+
+	used += CSINK_ALIGN_UP(bytes, (size_t)16);
+	return at;
+}
+
+static void put_word(uint64_t at, uint64_t word)
+{
+	memcpy((void *)(uintptr_t)at, &word, sizeof(word));
+}
+
+static void put_half(uint64_t at, uint32_t half)
+{
+	memcpy((void *)(uintptr_t)at, &half, sizeof(half));
+}
+
+static uint64_t make_str(const char *text)
+{
+	uint64_t at = take(128);
+
+	put_word(at, 1);
+	put_word(at + CSINK_PYTHON_VAR_SIZE, strlen(text));
+	put_word(at + CSINK_PYTHON_STR_HASH, strlen(text) * 7919 + (unsigned char)text[0]);
+	put_word(at + CSINK_PYTHON_STR_STATE, CSINK_PYTHON_STR_ASCII | 1 << 2);
+	strcpy((char *)(uintptr_t)at + layout->ascii, text);
+	return at;
+}
+
+static uint64_t make_bytes(size_t bytes, int value)
+{
+	uint64_t at = take(CSINK_PYTHON_BYTES_TEXT + bytes);
+
+	put_word(at, 1);
+	put_word(at + CSINK_PYTHON_VAR_SIZE, bytes);
+	memset((char *)(uintptr_t)at + CSINK_PYTHON_BYTES_TEXT, value, bytes);
+	return at;
+}
+
+static uint64_t make_code(const char *name, uint32_t line)
+{
+	uint64_t at = take(layout->bytecode + 256u);
+
+	put_word(at, 1);
+	put_word(at + CSINK_PYTHON_OBJECT_TYPE, python.code_type);
+	put_word(at + layout->name, make_str(name));
+	put_word(at + layout->file, make_str("made.py"));
+	put_word(at + layout->table, make_bytes(40 * line, (int)line));
+	put_half(at + layout->first_line, line);
+	if (layout->version)
+		put_half(at + layout->version, line);
+	return at;
+}
+
+static uint64_t make_frame(uint64_t previous, uint32_t i)
+{
+	uint64_t at = take(160), code = codes[i % NR_FUNCTIONS];
+
+	put_word(at + layout->previous, previous);
+	put_word(at + layout->code, code);
+	if (layout->minor >= 11)
+		put_word(at + layout->position, code + layout->bytecode + 2 * i);
+	else
+		put_half(at + layout->position, layout->minor == 10 ? i : 2 * i);
+	return at;
+}
+
+static bool is_outermost(uint32_t i)
+{
+	return i == 0 || i == 1 || i == 5;
+}
+
+/* Frames 0 (outermost) to NR_FRAMES - 1, and what lies in the native frames of the evaluator. */
+static void make_frames(void)
+{
+	uint64_t frame = 0, root = state + 256, cframe = root, stack_at = take(8192) + 4096, shim;
+
+	for (uint32_t i = 0; i < NR_FRAMES; i++) {
+		if (layout->chain == CSINK_PYTHON_SHIM && is_outermost(i)) {
+			shim = stack_at += -256ULL;
+			put_word(shim + layout->previous, frame);
+			((char *)(uintptr_t)shim)[layout->owner] = CSINK_PYTHON_OWNED_BY_C_STACK;
+			frame = shim;
+		}
+		frame = make_frame(frame, i);
+		if (layout->chain == CSINK_PYTHON_ENTRY)
+			((char *)(uintptr_t)frame)[layout->owner] = is_outermost(i);
+		if (layout->chain == CSINK_PYTHON_CFRAME || (layout->minor < 13 && is_outermost(i))) {
+			uint64_t at = layout->minor == 12 ? stack_at + 128 : (stack_at += -256ULL);
+
+			put_word(at + layout->cframe_previous, cframe);
+			cframe = at;
+		}
+		if (layout->chain == CSINK_PYTHON_ENTRY || layout->minor == 12)
+			put_word(cframe + layout->cframe_frame, frame);
+	}
+	if (layout->minor <= 10)
+		put_word(state + CSINK_PYTHON_STATE_FRAME, frame);
+	if (layout->minor >= 10)
+		put_word(state + layout->newest, layout->minor >= 13 ? frame : cframe);
+}
+
+static void make_image(void)
+{
+	static const char *const names[NR_FUNCTIONS] = {"first", "second", "third"};
+
+	used = 4096;
+	memset(image, 0, IMAGE_BYTES);
+	python = (struct csink_python){.layout = layout, .code_type = take(64)};
+	state = take(CSINK_PYTHON_STATE_BYTES);
+	for (uint32_t i = 0; i < NR_FUNCTIONS; i++)
+		codes[i] = make_code(names[i], i + 1);
+	make_frames();
+}
+
+static int walk(void)
+{
+	csink_remote_begin(&remote, getpid());
+	return csink_python_walk(&stack, &python, &remote, state);
+}
+
+static bool are_frames_right(void)
+{
+	for (uint32_t i = 0; i < stack.nr_frames; i++) {
+		uint32_t made = NR_FRAMES - 1 - i;
+
+		if (stack.codes[i] != codes[made % NR_FUNCTIONS] || stack.positions[i] != 2 * made)
+			return false;
+	}
+	return stack.nr_frames == NR_FRAMES;
+}
+
+static bool are_groups_right(void)
+{
+	bool is_several = layout->minor >= 11;
+
+	if (stack.nr_groups != (is_several ? 3 : NR_FRAMES))
+		return false;
+	for (uint32_t i = 0; i < stack.nr_groups; i++) {
+		if (!stack.groups[i].record != (layout->chain == CSINK_PYTHON_COUNT))
+			return false;
+		if (i && layout->chain != CSINK_PYTHON_COUNT && stack.groups[i].record <= stack.groups[i - 1].record)
+			return false;
+	}
+	return !is_several || (stack.groups[0].nr == 2 && stack.groups[1].nr == 4 && stack.groups[2].nr == 1);
+}
+
+static bool are_codes_right(struct csink_attach_codes *found, const uint32_t *ids)
+{
+	static const char *const names[NR_FUNCTIONS] = {"first\0made.py", "second\0made.py", "third\0made.py"};
+
+	for (uint32_t i = 0; i < stack.nr_frames; i++) {
+		uint32_t made = (NR_FRAMES - 1 - i) % NR_FUNCTIONS;
+		const struct csink_attach_code *code = ids[i] ? &found->at[ids[i] - 1] : NULL;
+
+		if (!code || code->first_line != made + 1 || code->nr_table != 40 * (made + 1) ||
+		    code->nr_names != strlen(names[made]) + 9 || memcmp(code->text, names[made], code->nr_names) ||
+		    (uint32_t)code->text[code->nr_names] != made + 1)
+			return false;
+	}
+	return found->nr == NR_FUNCTIONS;
+}
+
+static void check_version(int minor, struct csink_attach_codes_room *room)
+{
+	struct csink_attach_codes found;
+	uint32_t ids[CSINK_MAX_DEPTH] = {0};
+
+	layout = csink_python_layout_of(minor);
+	make_image();
+	ok(walk() == 0, "CPython 3.%d: a stack is walked", minor);
+	ok(are_frames_right(), "CPython 3.%d: all frames are found, with their positions (%u)", minor, stack.nr_frames);
+	ok(are_groups_right(), "CPython 3.%d: they are grouped by the calls of the evaluator (%u)", minor,
+	   stack.nr_groups);
+	ok(!csink_attach_codes_init(&found) && !csink_attach_codes_take(&found, room, &stack, 1, ids) &&
+		   are_codes_right(&found, ids),
+	   "CPython 3.%d: their functions have names, files, lines and tables", minor);
+	if (layout->minor < 12) { /* the same address, name, file and lines */
+		uint64_t table = *(uint64_t *)(uintptr_t)(codes[0] + layout->table);
+
+		((char *)(uintptr_t)table)[CSINK_PYTHON_BYTES_TEXT + 39] = 9;
+		ok(!csink_attach_codes_take(&found, room, &stack, 1, ids) && found.nr == NR_FUNCTIONS + 1,
+		   "CPython 3.%d: a function at the address of a former one is told from it by its content", minor);
+	}
+	put_word(codes[1] + CSINK_PYTHON_OBJECT_TYPE, python.code_type + 8);
+	ok(csink_attach_codes_take(&found, room, &stack, 1, ids) == -EAGAIN,
+	   "CPython 3.%d: an object that is no code object is refused", minor);
+	csink_attach_codes_free(&found);
+}
+
+/* Change words to what a search for trouble would try: other addresses of the image, small numbers, anything. */
+static void change_some(void)
+{
+	uint32_t nr = 1 + (uint32_t)random() % 3;
+
+	while (nr--) {
+		uint64_t at = (uint64_t)(uintptr_t)image + 4096 + 8 * ((uint64_t)random() % ((used - 4096) / 8));
+		uint64_t to = (uint64_t)(uintptr_t)image + 8 * ((uint64_t)random() % (used / 8));
+
+		put_word(at, random() % 3 ? to : random() % 2 ? (uint64_t)random() % 16 : (uint64_t)random() << 32);
+	}
+}
+
+static void check_changed(int minor, struct csink_attach_codes_room *room)
+{
+	struct csink_attach_codes found;
+	uint32_t ids[CSINK_MAX_DEPTH], nr_walked = 0;
+	uint64_t longest_ns = 0, from_ns;
+
+	layout = csink_python_layout_of(minor);
+	csink_attach_codes_init(&found);
+	for (uint32_t i = 0; i < NR_CHANGES; i++) {
+		make_image();
+		change_some();
+		from_ns = csink_monotonic_ns();
+		if (!walk()) {
+			nr_walked++;
+			csink_attach_codes_take(&found, room, &stack, 1, ids);
+		}
+		longest_ns = CSINK_MAX(longest_ns, csink_monotonic_ns() - from_ns);
+	}
+	csink_attach_codes_free(&found);
+	ok(nr_walked > 0,
+	   "CPython 3.%d: of %d stacks with wrong words each read ends (%u were walked, at most %llu us)", minor,
+	   NR_CHANGES, nr_walked, (unsigned long long)longest_ns / 1000);
+}
+
+int main(void)
+{
+	struct csink_attach_codes_room *room = csink_attach_codes_room_new();
+
+	image = mmap(NULL, IMAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ok(room && image != MAP_FAILED, "memory");
+	srandom(18);
+	for (int minor = 7; minor <= 13; minor++)
+		check_version(minor, room);
+	for (int minor = 9; minor <= 13; minor++)
+		check_changed(minor, room);
+	ok(!csink_python_layout_of(5) && !csink_python_layout_of(14), "other versions have no layout");
+	free(room);
+	return done();
+}
