@@ -55,6 +55,7 @@ HANDLER_ROOTS := \
 	csink_signal_entry bus_guard:on_bus csink_walk_dwarf csink_walk_fp \
 	interp:on_module python:find python:walk_python python:describe python:names \
 	php:find php:walk_php php:describe php:names perl:find perl:walk_perl perl:describe perl:names \
+	ruby:find ruby:walk_ruby ruby:describe ruby:names \
 	housekeeping:drain housekeeping:refresh_modules \
 	alarm:on_timer csink_timerq_run csink_timerq_next csink_timerq_setup csink_timerq_register csink_timerq_unregister \
 	csink_timerq_block csink_timerq_unblock csink_timerq_isempty csink_timerq_misses csink_timerq_signal
@@ -158,7 +159,7 @@ SO_COLD := $(addprefix preload/,$(addsuffix .c, \
 	core/attr_size core/elf_symbol core/libc_version core/nearest core/own_fd core/perf_system core/preload_entry \
 	core/program_file core/python_layout core/seccomp_probe core/status core/sysfs core/text_char core/timer/create core/timer/timer_fork \
 	core/event/event_rate core/event/event_read core/event/event_spec core/record/output_path core/record/run_dir \
-	agent/interpose/confine agent/interpose/credentials agent/interpose/exec agent/interpose/limit_calls \
+	agent/interp/ruby agent/interpose/confine agent/interpose/credentials agent/interpose/exec agent/interpose/limit_calls \
 	agent/interpose/loader \
 	agent/interpose/memory_lock agent/interpose/shell agent/interpose/waits \
 	agent/lifecycle/event_choice agent/lifecycle/filtered agent/lifecycle/finish agent/lifecycle/handover \

@@ -327,6 +327,7 @@ enum csink_code_kind {
 	CSINK_CODE_PYTHON_LOCATIONS, /* from 3.11: entries of one or more bytes */
 	CSINK_CODE_PHP,              /* the position is the line, 0 if it is not known; there is no table */
 	CSINK_CODE_PERL,             /* likewise */
+	CSINK_CODE_RUBY,             /* likewise */
 	CSINK_NR_CODE_KINDS
 };
 

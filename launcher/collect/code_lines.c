@@ -106,7 +106,7 @@ int64_t csink_code_line(const struct csink_rec_code *code, uint32_t position)
 	struct reader r = {table, table + code->nr_table};
 	int64_t line = code->first_line;
 
-	if (code->head.aux == CSINK_CODE_PHP || code->head.aux == CSINK_CODE_PERL)
+	if (code->head.aux >= CSINK_CODE_PHP)
 		return position;
 	if (position == CSINK_CODE_NOT_BEGUN || !code->nr_table)
 		return line;

@@ -8,9 +8,9 @@
 #include "include/internal/base.h"
 
 #if defined(__x86_64__)
-enum { CALL_RELOCATION = R_X86_64_JUMP_SLOT };
+enum { CALL_RELOCATION = R_X86_64_JUMP_SLOT, THREAD_LOCAL_RELOCATION = R_X86_64_DTPMOD64 };
 #elif defined(__aarch64__)
-enum { CALL_RELOCATION = R_AARCH64_JUMP_SLOT };
+enum { CALL_RELOCATION = R_AARCH64_JUMP_SLOT, THREAD_LOCAL_RELOCATION = R_AARCH64_TLS_DTPMOD };
 #endif
 
 enum { MAX_DYNAMIC = 4096, WORD_BITS = 8 * sizeof(ElfW(Addr)) };
@@ -66,6 +66,10 @@ bool csink_elf_open(struct csink_elf_view *view, uintptr_t base, const ElfW(Dyn)
 			view->calls = (const ElfW(Rela) *)address;
 		else if (dyn.d_tag == DT_PLTRELSZ)
 			view->nr_calls = dyn.d_un.d_val / sizeof(ElfW(Rela));
+		else if (dyn.d_tag == DT_RELA)
+			view->others = (const ElfW(Rela) *)address;
+		else if (dyn.d_tag == DT_RELASZ)
+			view->nr_others = dyn.d_un.d_val / sizeof(ElfW(Rela));
 	}
 	return view->symbols && view->strings && hash && read_hash(view, hash);
 }
@@ -157,9 +161,27 @@ static uint32_t look_for_import(const struct csink_elf_view *view, const char *n
 	return 0;
 }
 
-uintptr_t csink_elf_slot(const struct csink_elf_view *view, const char *name)
+/* Where the first relocation of a type for a symbol is applied; 0: there is none. */
+static uintptr_t look_for_relocation(const struct csink_elf_view *view, const ElfW(Rela) * all, size_t nr_all,
+				     uint32_t symbol, uint32_t type)
 {
 	ElfW(Rela) some[32];
+
+	for (size_t at = 0; all && symbol && at < nr_all; at += CSINK_ARRAY_SIZE(some)) {
+		size_t nr = CSINK_MIN(CSINK_ARRAY_SIZE(some), nr_all - at);
+
+		if (!copy(view, some, all + at, nr * sizeof(some[0])))
+			break;
+		for (size_t i = 0; i < nr; i++) {
+			if (ELF64_R_SYM(some[i].r_info) == symbol && ELF64_R_TYPE(some[i].r_info) == type)
+				return view->base + some[i].r_offset;
+		}
+	}
+	return 0;
+}
+
+uintptr_t csink_elf_slot(const struct csink_elf_view *view, const char *name)
+{
 	ElfW(Sym) symbol;
 	uint32_t number;
 
@@ -167,15 +189,13 @@ uintptr_t csink_elf_slot(const struct csink_elf_view *view, const char *name)
 		return 0;
 	number = look(view, name, STT_FUNC, &symbol);
 	number = number ? number : look_for_import(view, name);
-	for (size_t at = 0; number && at < view->nr_calls; at += CSINK_ARRAY_SIZE(some)) {
-		size_t nr = CSINK_MIN(CSINK_ARRAY_SIZE(some), view->nr_calls - at);
+	return look_for_relocation(view, view->calls, view->nr_calls, number, CALL_RELOCATION);
+}
 
-		if (!copy(view, some, view->calls + at, nr * sizeof(some[0])))
-			break;
-		for (size_t i = 0; i < nr; i++) {
-			if (ELF64_R_SYM(some[i].r_info) == number && ELF64_R_TYPE(some[i].r_info) == CALL_RELOCATION)
-				return view->base + some[i].r_offset;
-		}
-	}
-	return 0;
+uintptr_t csink_elf_thread_local(const struct csink_elf_view *view, const char *name)
+{
+	ElfW(Sym) symbol;
+
+	return look_for_relocation(view, view->others, view->nr_others, look(view, name, STT_TLS, &symbol),
+				   THREAD_LOCAL_RELOCATION);
 }

@@ -27,6 +27,8 @@ struct csink_elf_view {
 	const uint16_t *versions; /* NULL: none */
 	const ElfW(Rela) * calls; /* relocations of the procedure linkage table; NULL: none */
 	size_t nr_calls;
+	const ElfW(Rela) * others; /* all other relocations; NULL: none */
+	size_t nr_others;
 	const ElfW(Addr) * filter; /* of DT_GNU_HASH, as the four numbers at its start are: */
 	uint32_t nr_buckets, first_symbol, nr_words, shift;
 };
@@ -53,6 +55,13 @@ uintptr_t csink_elf_look(const struct csink_elf_view *view, const char *name, in
  * word, or 0. With lazy binding the word leads to the dynamic linker until the first call. Context: signal.
  */
 uintptr_t csink_elf_slot(const struct csink_elf_view *view, const char *name);
+
+/**
+ * Where the object has the number of its module and, in the next word, the offset in the module's thread-local memory
+ * of a thread-local variable that it defines. The dynamic linker stores both when it relocates the object. 0: there is
+ * no such variable, or it is not reached in this way (in a program, or by a descriptor). Context: signal.
+ */
+uintptr_t csink_elf_thread_local(const struct csink_elf_view *view, const char *name);
 
 /** The function of that name in an object that stays, or NULL. Context: signal. */
 void *csink_elf_function(const struct link_map *map, const char *name);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Frames of Python, PHP and Perl in stacks: every function, file and line as the interpreter itself reports them, in the
+# Frames of Python, PHP, Perl and Ruby in stacks: every function, file and line as the interpreter itself reports them, in the
 # place of its evaluator, in each version that is installed; what --frames does; forked children; environment alone.
 . "$(dirname "$0")/lib.sh"
 
@@ -19,7 +19,7 @@ while read -r python version; do
 		"CPython $version ($python): every function, file and line of every frame is right"
 done <pythons
 
-# ---- PHP and Perl
+# ---- PHP, Perl and Ruby
 
 share() { # INNER OUTER: of what folded stacks with INNER weigh, how many percent have OUTER, too; and the weights
 	awk -v inner="$1" -v outer="$2" '
@@ -53,12 +53,26 @@ if [ "$(perl -MConfig -e 'print "$Config{PERL_VERSION} $Config{useithreads}"')" 
 else
 	skip "every frame of Perl 5.36 is right" "Perl 5.36 with threads is not installed"
 fi
+if [ "$(ruby -rrbconfig -e 'print RUBY_VERSION[0, 4], RbConfig::CONFIG["ENABLE_SHARED"], RUBY_PLATFORM[0, 6]' 2>/dev/null)" = 3.1.yesx86_64 ]; then
+	language 'Ruby 3.1' ruby truth.rb
+	countersink -q -F 5000 -o shares.pb.gz -- ruby "$FRAMES/shares.rb" >out 2>&1
+	like "$(countersink export -f folded shares.pb.gz)" ';<main>;work;three [0-9]+$' \
+		"Ruby: callee below caller, without the evaluator and what it calls between"
+	is "$(countersink export -f folded shares.pb.gz | grep -c 'rb_vm_exec')" 0 "Ruby: the evaluator is not beside its functions"
+	is "$(countersink export -f folded shares.pb.gz |
+		awk '/;three/ { three += $NF } /;one/ { one += $NF } END { s = one ? three / (three + one) : 0; print (s > .73 && s < .77 ? "75 %" : s) }')" \
+		"75 %" "Ruby: functions of cost 3 : 1 have these shares"
+else
+	skip "every frame of Ruby 3.1 is right" "Ruby 3.1 for x86-64, as a shared library, is not installed"
+fi
 countersink -o other.pb.gz -- env LD_PRELOAD="$TARGETS/other_versions.so" "$TARGETS/burn" 50 >out 2>err
 is $? 0 "an interpreter of an unsupported version: the program has its status"
 like "$(cat err)" 'PHP frames are not read: only version 8\.2 is supported' "PHP of an unsupported version: the report has the reason"
 like "$(cat err)" 'Perl frames are not read: only version 5\.36 with threads is supported' \
 	"Perl of an unsupported version: the report has the reason"
 like "$(cat err)" ' burn_60$' "an interpreter of an unsupported version: stacks are native ones"
+is "$(grep -c 'Ruby frames are not read: only version 3\.1 for x86-64, as a shared library, is supported' err)" 1 \
+	"Ruby of an unsupported version: the report has one line with the reason"
 
 # ---- reports
 

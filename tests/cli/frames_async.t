@@ -1,5 +1,5 @@
 #!/bin/sh
-# Frames of Python, PHP and Perl in samples that are taken at any moment, in each version that is installed: every call is
+# Frames of Python, PHP, Perl and Ruby in samples that are taken at any moment, in each version that is installed: every call is
 # one that the program makes, and every stack goes down to its beginning. See tests/frames/steps.py and calls.py for what is
 # allowed.
 . "$(dirname "$0")/lib.sh"
@@ -39,5 +39,12 @@ if [ "$(perl -MConfig -e 'print "$Config{PERL_VERSION} $Config{useithreads}"')" 
 	calls 'Perl 5.36' perl work.pl
 else
 	skip "calls in samples of Perl 5.36 are legal" "Perl 5.36 with threads is not installed"
+fi
+if [ "$(ruby -rrbconfig -e 'print RUBY_VERSION[0, 4], RbConfig::CONFIG["ENABLE_SHARED"], RUBY_PLATFORM[0, 6]' 2>/dev/null)" = 3.1.yesx86_64 ]; then
+	RUBYOPT=--disable=gems
+	export RUBYOPT
+	calls 'Ruby 3.1' ruby work.rb
+else
+	skip "calls in samples of Ruby 3.1 are legal" "Ruby 3.1 for x86-64, as a shared library, is not installed"
 fi
 done_testing

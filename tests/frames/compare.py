@@ -1,4 +1,4 @@
-"""Compares the profile of truth.py, truth.php or truth.pl with the stacks that it wrote down.
+"""Compares the profile of truth.py, truth.php, truth.pl or truth.rb with the stacks that it wrote down.
 
 usage: compare.py STACKS PROFILE      prints: N stacks, N frames, N missing, N false
 A stack is missing if the program wrote it down and the profile does not have it; it is false if the profile has it with
@@ -15,7 +15,7 @@ import pprof  # noqa: E402
 
 
 def is_source(file):
-    return file.endswith(('.py', '.php', '.pl', "eval()'d code")) or file.startswith(('<', '(eval', '[internal'))
+    return file.endswith(('.py', '.php', '.pl', '.rb', "eval()'d code")) or file.startswith(('<', '(eval', '[internal'))
 
 
 def is_entered(stack):

@@ -1,5 +1,5 @@
 /*
- * An object with the symbols by which PHP and Perl are recognised, of versions whose layouts are not known. It is
+ * An object with the symbols by which PHP, Perl and Ruby are recognised, of versions whose layouts are not known. It is
  * preloaded into a program, whose stacks must be the native ones.
  */
 #define SHOWN __attribute__((visibility("default"), used))
@@ -9,11 +9,16 @@ SHOWN void *zend_execute_internal, *PL_curinterp;
 SHOWN unsigned int PL_thr_key;
 SHOWN const unsigned char PL_version = 38;
 SHOWN const unsigned short PL_interp_size = 3768;
+SHOWN const int ruby_api_version[3] = {3, 3, 0};
 
 SHOWN void execute_ex(void)
 {
 }
 
 SHOWN void Perl_runops_standard(void)
+{
+}
+
+SHOWN void rb_vm_exec(void)
 {
 }

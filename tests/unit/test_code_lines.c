@@ -119,6 +119,8 @@ int main(void)
 	       "the position in a sub of Perl is its line");
 	is_num(csink_code_line(make(CSINK_CODE_PERL, table_13, 0), 0), 0,
 	       "a position of Perl's without a line has none, not the first one");
+	is_num(csink_code_line(make(CSINK_CODE_RUBY, table_13, 0), 79), 79,
+	       "the position in a function of Ruby is its line");
 	check_damaged();
 	return done();
 }

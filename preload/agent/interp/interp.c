@@ -11,7 +11,7 @@
 #include "preload/agent/unwind/find_object.h"
 #include "preload/core/private_memory.h"
 
-static const struct csink_language *const languages[] = {&csink_python, &csink_php, &csink_perl};
+static const struct csink_language *const languages[] = {&csink_python, &csink_php, &csink_perl, &csink_ruby};
 
 enum {
 	MAX_INTERPRETERS = 4,
@@ -250,6 +250,15 @@ void csink_interp_find_cfas(struct csink_interp_walk *walk)
 	walk->has_cfas = true;
 }
 
+void csink_interp_set_loop(const struct csink_interp_walk *walk, uintptr_t start, uintptr_t end)
+{
+	struct csink_interpreter *interpreter = &interpreters[walk->interpreter - interpreters];
+
+	/* Partner: csink_interp_loop(), after which the end is read. */
+	__atomic_store_n(&interpreter->loop_end, end, __ATOMIC_RELAXED);
+	__atomic_store_n(&interpreter->loop, start, __ATOMIC_RELEASE);
+}
+
 /* ---- merging ----------------------------------------------------------------------------------------------------- */
 
 struct merge {
@@ -297,9 +306,14 @@ static void merge(const struct csink_interp_walk *from, struct csink_walk *walk,
 	const uintptr_t *cfas = from->room->cfas;
 
 	for (uint32_t i = 0; i < walk->nr_frames; i++) {
+		uint32_t group = m.group;
+
 		if (cfas[i] != UINTPTR_MAX)
 			put_groups_below(&m, cfas[i]);
-		put(&m, walk->frames[i]);
+		/* The group replaces the loop, which was put last, and the evaluator, which called it. */
+		if (m.group == group || mode != CSINK_INTERP_AUTO || !csink_interp_loop(from->interpreter) ||
+		    !is_evaluators(from->interpreter, walk, i))
+			put(&m, walk->frames[i]);
 	}
 	/* Groups above the point where the native walk broke off, or where its frames are not known. */
 	while (m.group < from->nr_groups)
@@ -313,6 +327,21 @@ static void merge(const struct csink_interp_walk *from, struct csink_walk *walk,
 }
 
 /*
+ * An address in the native frame that the group of a call of the evaluator replaces: its own, or that of its loop,
+ * which it has called. Frame @i is the evaluator's.
+ */
+static uintptr_t record_of(const struct csink_interp_walk *from, const struct csink_walk *walk, const ucontext_t *uc,
+			   uint32_t i)
+{
+	uintptr_t loop = csink_interp_loop(from->interpreter);
+	uintptr_t pc = i ? (walk->frames[i - 1] & ~CSINK_FRAME_EXACT) - 1 : csink_context_pc(uc);
+
+	if (!loop || pc - loop >= __atomic_load_n(&from->interpreter->loop_end, __ATOMIC_RELAXED) - loop)
+		return from->room->cfas[i];
+	return i ? from->room->cfas[i - 1] : csink_context_sp(uc);
+}
+
+/*
  * Groups without records: the outermost one was run by the outermost call of the evaluator, and so on inwards. The
  * innermost call may have no group: its frame is not linked yet, or not any more.
  */
@@ -322,7 +351,7 @@ static void pair_by_count(struct csink_interp_walk *from, const struct csink_wal
 
 	for (uint32_t i = walk->nr_frames; i-- > 0 && group;) {
 		if (is_evaluators(from->interpreter, walk, i))
-			from->room->groups[--group].record = from->room->cfas[i];
+			from->room->groups[--group].record = record_of(from, walk, uc, i);
 	}
 	if (group && csink_interp_is_evaluator(from->interpreter, csink_context_pc(uc)))
 		from->room->groups[--group].record = csink_context_sp(uc);

@@ -78,6 +78,11 @@ struct csink_interpreter {
 	 * count. 0, 0: groups have records.
 	 */
 	uintptr_t evaluator, evaluator_end;
+	/*
+	 * The code of a function which the evaluator calls, and which has the loop over instructions: both are
+	 * replaced. 0: the evaluator has it. Stored by any thread: csink_interp_set_loop().
+	 */
+	uintptr_t loop, loop_end;
 	uint64_t data[6]; /* the language's own, constant */
 	uint64_t learnt;  /* the language's own, stored by any thread */
 };
@@ -222,6 +227,15 @@ bool csink_interp_may_run(const struct csink_interp_walk *walk);
 /** Set room->cfas, if it is not set yet. Context: signal. */
 void csink_interp_find_cfas(struct csink_interp_walk *walk);
 
+/** Where the function with the loop over instructions begins; 0: it was not set. Context: signal. */
+static inline uintptr_t csink_interp_loop(const struct csink_interpreter *interpreter)
+{
+	return __atomic_load_n(&interpreter->loop, __ATOMIC_ACQUIRE);
+}
+
+/** Set it, once it is known; all threads set the same. Context: signal. */
+void csink_interp_set_loop(const struct csink_interp_walk *walk, uintptr_t start, uintptr_t end);
+
 /* code_ids.c */
 
 /**
@@ -242,5 +256,6 @@ void csink_code_ids_unlock(void);
 extern const struct csink_language csink_perl;   /* perl.c */
 extern const struct csink_language csink_php;    /* php.c */
 extern const struct csink_language csink_python; /* python.c */
+extern const struct csink_language csink_ruby;   /* ruby.c */
 
 #endif

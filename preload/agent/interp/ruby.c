@@ -1,0 +1,373 @@
+/*
+ * Ruby's frames: 3.1 for x86-64, where its interpreter is a shared library. Runs in the handler of the thread whose
+ * frames are read. Frames of methods in C are left out: their native frames stay.
+ *
+ * What a frame refers to is a code object, or in the newest frame, which can be unfinished, one that was; freed memory
+ * of objects stays mapped, and a freed object has another type. Compaction makes pages of objects unreadable for a
+ * while. So the first word of each object is checked, and what a code object has is there.
+ *
+ * Sources: Ruby's vm_core.h, iseq.h and iseq.c of 3.1. tests/cli/frames.t compares frames with caller_locations().
+ */
+#include <elf.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "preload/agent/interp/interp.h"
+#include "preload/core/cfi/cfi.h"
+
+/* Where glibc has a thread's thread-local memory. */
+#if defined(__x86_64__)
+enum { IS_KNOWN_MACHINE = 1 };
+#else
+enum { IS_KNOWN_MACHINE = 0 };
+#endif
+
+/* Offsets, bytes. */
+enum {
+	/* Of glibc's record of a thread, and of the list that it refers to, by the number of a module: */
+	THREAD_LISTS = 8,
+	LIST_BYTES = 16,
+	/* Of an execution context: */
+	CONTEXT_STACK = 0,
+	CONTEXT_WORDS = 8, /* of the stack */
+	CONTEXT_NEWEST = 16,
+	CONTEXT_THREAD = 48,
+	THREAD_ID = 80,
+	/* Of a frame: */
+	FRAME_BYTES = 64,
+	FRAME_INSTRUCTION = 0, /* the next one */
+	FRAME_CODE = 16,
+	FRAME_FLAGS_AT = 32, /* where the word with its flags is */
+	CODE_BODY = 16,      /* of a code object */
+	/* Of its body: */
+	BODY_NR_WORD = 0, /* number of words of its instructions: the upper half */
+	BODY_INSTRUCTIONS = 8,
+	BODY_FILE = 64,
+	BODY_NAME = 80,
+	BODY_FIRST_LINE = 88, /* a number as an object: 2 * line + 1 */
+	BODY_LINES = 120,
+	BODY_NR_LINES = 136, /* 32 bits */
+	BODY_INDEX = 144,
+	LINE_BYTES = 12, /* of an entry of its lines, which begins with the line, 32 bits */
+	/* Of the index, by position: the number of entries up to it. Seven bits a position, then blocks of 512: */
+	INDEX_BLOCKS = 48,
+	BLOCK_BYTES = 80,
+	BLOCK_RANK = 0,  /* of its beginning, 32 bits */
+	BLOCK_RANKS = 8, /* of its words but the first, nine bits each */
+	BLOCK_BITS = 16,
+	/* Of a string and an array: */
+	EMBEDDED = 16,
+	STRING_BYTES = 16,
+	STRING_TEXT = 24,
+	ARRAY_ITEMS = 32,
+};
+
+enum {
+	TYPE_MASK = 0x1f, /* of an object's flags */
+	TYPE_STRING = 5,
+	TYPE_ARRAY = 7,
+	CODE_MASK = 0xf01f,
+	TYPE_CODE = 0x701a,
+	STRING_IS_OUTSIDE = 1 << 13,
+	STRING_BYTES_SHIFT = 14,
+	ARRAY_IS_EMBEDDED = 1 << 13,
+	BEGINS_CALL = 0x20, /* flag of a frame: a call of the evaluator begins with it */
+	MAGIC_MASK = 0x7fff0000,
+	DUMMY = 0x79990000,
+	INDEX_FIRST = 54,  /* positions before the blocks */
+	LOOP_BYTES = 8192, /* of the function with the loop over instructions, at least; it has some 17 KB */
+	MAX_FRAMES = 20000,
+	MAX_TEXT = 1000,
+	HASHED_TEXT = 64, /* last bytes of a text that identify it, beside its length */
+};
+
+enum { DATA_VARIABLE };
+
+static int find(const struct csink_elf_view *object, struct csink_interpreter *to, const char **why)
+{
+	uintptr_t version = csink_elf_look(object, "ruby_api_version", STT_OBJECT, NULL), evaluator;
+	uint64_t bytes = 0;
+	int numbers[2] = {0};
+
+	if (!version)
+		return 0;
+	object->copy(numbers, (void *)version, sizeof(numbers));
+	evaluator = csink_elf_look(object, "rb_vm_exec", STT_FUNC, &bytes);
+	to->data[DATA_VARIABLE] = csink_elf_thread_local(object, "ruby_current_ec");
+	if (!IS_KNOWN_MACHINE || numbers[0] != 3 || numbers[1] != 1 || !evaluator || !to->data[DATA_VARIABLE]) {
+		*why = "Ruby frames are not read: only version 3.1 for x86-64, as a shared library, is supported";
+		return -1;
+	}
+	to->code = to->evaluator = evaluator;
+	to->evaluator_end = evaluator + bytes;
+	return 1;
+}
+
+/* ---- functions --------------------------------------------------------------------------------------------------- */
+
+/* What identifies a function. */
+struct function {
+	uintptr_t name, file; /* strings */
+	uint32_t first_line;
+};
+
+/* The first word of an object. False: it cannot be read. */
+static bool load_flags(struct csink_interp_walk *walk, uintptr_t object, uint64_t *flags)
+{
+	return !(object % sizeof(void *)) && csink_interp_load(walk, object, flags);
+}
+
+/* A string's text. */
+static bool load_string(struct csink_interp_walk *walk, uintptr_t string, uintptr_t *text, uint64_t *bytes)
+{
+	uint64_t flags;
+
+	if (!load_flags(walk, string, &flags) || (flags & TYPE_MASK) != TYPE_STRING)
+		return false;
+	*text = string + EMBEDDED;
+	*bytes = flags >> STRING_BYTES_SHIFT & 31;
+	if (flags & STRING_IS_OUTSIDE) {
+		*text = csink_load_known(string + STRING_TEXT);
+		*bytes = csink_load_known(string + STRING_BYTES);
+	}
+	return *text >> 12;
+}
+
+/* The path of a file as it was given: a string, or the first item of an array, which has the real path, too. */
+static bool load_path(struct csink_interp_walk *walk, uintptr_t *file)
+{
+	uint64_t flags;
+
+	if (!load_flags(walk, *file, &flags))
+		return false;
+	if ((flags & TYPE_MASK) == TYPE_ARRAY)
+		*file = csink_load_known(flags & ARRAY_IS_EMBEDDED ? *file + EMBEDDED
+								   : csink_load_known(*file + ARRAY_ITEMS));
+	return true;
+}
+
+/* Copy a string's text with a NUL. Returns how many bytes; 0: it cannot be read. */
+static uint32_t copy_string(struct csink_interp_walk *walk, uintptr_t string, char *to)
+{
+	uint64_t bytes;
+	uintptr_t text;
+	uint32_t nr;
+
+	if (!load_string(walk, string, &text, &bytes))
+		return 0;
+	nr = csink_interp_text(walk, text, bytes, to, MAX_TEXT);
+	to[nr] = 0;
+	return nr ? nr + 1 : 0;
+}
+
+/* As caller_locations() has them: "name", "block in name", "<class:Name>", "<main>". */
+static uint32_t names(struct csink_interp_walk *walk, const struct csink_code_source *source, char *to, uint32_t room)
+{
+	uint32_t nr, file;
+
+	if (room < 2 * (MAX_TEXT + 1))
+		return 0;
+	nr = copy_string(walk, source->name, to);
+	file = nr ? copy_string(walk, source->file, to + nr) : 0;
+	return file ? nr + file : 0;
+}
+
+static bool describe(struct csink_interp_walk *walk, uintptr_t function, struct csink_code_source *to)
+{
+	const struct function *of = (const struct function *)function;
+
+	(void)walk;
+	*to = (struct csink_code_source){.kind = CSINK_CODE_RUBY,
+					 .first_line = of->first_line,
+					 .names = names,
+					 .name = of->name,
+					 .file = of->file};
+	return true;
+}
+
+/* Mix the end of a text, which differs between files of one directory: its words, without what is not in it. */
+static bool mix_string(struct csink_interp_walk *walk, uintptr_t string, uint64_t *identity)
+{
+	uintptr_t text, end, at;
+	uint64_t bytes, word;
+
+	if (!load_string(walk, string, &text, &bytes))
+		return false;
+	*identity = csink_interp_mix(*identity, bytes);
+	end = text + bytes;
+	text = end - CSINK_MIN(bytes, (uint64_t)HASHED_TEXT);
+	for (at = text & ~(uintptr_t)7; at < end; at += sizeof(word)) {
+		word = csink_load_known(at);
+		if (at < text)
+			word >>= 8 * (text - at);
+		if (end - at < sizeof(word))
+			word <<= 8 * (at + sizeof(word) - end);
+		*identity = csink_interp_mix(*identity, word);
+	}
+	return true;
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
+
+static uint32_t count_bits(uint64_t word)
+{
+	uint32_t nr = 0;
+
+	for (; word; word &= word - 1)
+		nr++;
+	return nr;
+}
+
+/* How many entries of a body's lines are for a position or earlier ones. */
+static uint32_t count_lines(uintptr_t index, uint32_t position)
+{
+	uint32_t at = position - INDEX_FIRST, group = at % 512 / 64;
+	uintptr_t block = index + INDEX_BLOCKS + (uintptr_t)(at / 512) * BLOCK_BYTES;
+	uint64_t bits;
+
+	if (position < INDEX_FIRST)
+		return csink_load_known(index + position / 9 * 8) >> position % 9 * 7 & 127;
+	bits = csink_load_known(block + BLOCK_BITS + (uintptr_t)group * 8);
+	return (uint32_t)csink_load_known(block + BLOCK_RANK) +
+	       (group ? csink_load_known(block + BLOCK_RANKS) >> (group - 1) * 9 & 511 : 0) +
+	       count_bits(bits << (63 - at % 64));
+}
+
+/* The line of a position; 0: not known. */
+static uint32_t line_of(uintptr_t body, uint32_t position)
+{
+	uint32_t nr = (uint32_t)csink_load_known(body + BODY_NR_LINES), entry = 1;
+	uintptr_t index = csink_load_known(body + BODY_INDEX);
+
+	/* There is no index yet while the code is being made. */
+	if (nr > 1)
+		entry = index ? count_lines(index, position) : 0;
+	if (!entry || entry > nr)
+		return 0;
+	return (uint32_t)csink_load_known(csink_load_known(body + BODY_LINES) + (uintptr_t)(entry - 1) * LINE_BYTES);
+}
+
+/* ---- the walk ---------------------------------------------------------------------------------------------------- */
+
+/* The file of the frame before: most frames have the same. */
+struct last_file {
+	uintptr_t of;   /* as the body has it */
+	uintptr_t file; /* the string */
+	uint64_t identity;
+};
+
+/* Add a frame of a code object. False: it cannot be read, or is none. */
+static bool take(struct csink_interp_walk *walk, uintptr_t code, uintptr_t instruction, struct last_file *last)
+{
+	struct function function;
+	uint64_t flags, identity;
+	uintptr_t body, file;
+	uint32_t position;
+
+	if (!load_flags(walk, code, &flags) || (flags & CODE_MASK) != TYPE_CODE)
+		return false;
+	body = csink_load_known(code + CODE_BODY);
+	if (!(body >> 12))
+		return false;
+	instruction -= csink_load_known(body + BODY_INSTRUCTIONS);
+	if (instruction > (csink_load_known(body + BODY_NR_WORD) >> 32) * sizeof(uint64_t))
+		return false;
+	file = csink_load_known(body + BODY_FILE);
+	if (last->of != file) {
+		*last = (struct last_file){0, file, walk->interpreter->module};
+		if (!load_path(walk, &last->file) || !mix_string(walk, last->file, &last->identity))
+			return false;
+		last->of = file;
+	}
+	function.name = csink_load_known(body + BODY_NAME);
+	function.file = last->file;
+	function.first_line = (uint32_t)(csink_load_known(body + BODY_FIRST_LINE) >> 1);
+	identity = csink_interp_mix(last->identity, function.first_line);
+	if (!mix_string(walk, function.name, &identity))
+		return false;
+	/* The next instruction is stored: the one before it runs. */
+	position = (uint32_t)(instruction / sizeof(uint64_t));
+	return csink_interp_frame(walk, identity, (uintptr_t)&function, line_of(body, position ? position - 1 : 0));
+}
+
+/*
+ * The thread's execution context: a thread-local variable, of which __tls_get_addr() could allocate the memory. So the
+ * list is read from which that function takes it: of this thread's modules. 0: the thread has none.
+ */
+static uintptr_t context_of(struct csink_interp_walk *walk)
+{
+	uintptr_t variable = walk->interpreter->data[DATA_VARIABLE], self = (uintptr_t)pthread_self();
+	uintptr_t lists = csink_load_known(self + THREAD_LISTS);
+	uint64_t module = csink_load_known(variable), nr, memory, context, thread, id;
+
+	/* Before the list is the number of its entries. A module of which the thread has no memory is marked by -1. */
+	if (!module || !csink_interp_load(walk, lists - LIST_BYTES, &nr) || module > nr ||
+	    !csink_interp_load(walk, lists + module * LIST_BYTES, &memory) || !memory || memory == UINTPTR_MAX ||
+	    !csink_interp_load(walk, memory + csink_load_known(variable + sizeof(module)), &context) || !context)
+		return 0;
+	/* The entry may be of a module that had the number before. */
+	if (!csink_interp_load(walk, context + CONTEXT_THREAD, &thread) ||
+	    !csink_interp_load(walk, thread + THREAD_ID, &id) || id != self)
+		return 0;
+	return context;
+}
+
+/*
+ * rb_vm_exec() calls a function without a symbol, which has the loop over instructions: much larger than all others
+ * that rb_vm_exec() calls. Found once, by its entry of .eh_frame.
+ */
+static void find_loop(const struct csink_interp_walk *walk)
+{
+	const struct csink_walk *native = walk->native;
+	struct csink_cfi_table table;
+	struct csink_cfi_fde fde;
+
+	for (uint32_t i = 0; i < native->nr_frames && !csink_interp_loop(walk->interpreter); i++) {
+		uintptr_t inner =
+			i ? (native->frames[i - 1] & ~CSINK_FRAME_EXACT) - 1 : csink_context_pc(walk->context);
+
+		if (csink_interp_is_evaluator(walk->interpreter, (native->frames[i] & ~CSINK_FRAME_EXACT) - 1) &&
+		    csink_cfi_locate(inner, &table) && csink_cfi_find(&table, inner, &fde) &&
+		    fde.end - fde.start >= LOOP_BYTES)
+			csink_interp_set_loop(walk, fde.start, fde.end);
+	}
+}
+
+static void walk_ruby(struct csink_interp_walk *walk)
+{
+	uintptr_t context = context_of(walk), stack, at, end, code, instruction;
+	struct last_file last = {0};
+	uint64_t flags;
+
+	if (!context)
+		return;
+	stack = csink_load_known(context + CONTEXT_STACK);
+	at = csink_load_known(context + CONTEXT_NEWEST);
+	end = stack + csink_load_known(context + CONTEXT_WORDS) * sizeof(uint64_t);
+	if (!stack || at < stack || at > end || (end - at) % FRAME_BYTES) {
+		walk->is_broken = stack != 0;
+		return;
+	}
+	walk->known = stack;
+	walk->known_bytes = end - stack - (sizeof(uint64_t) - 1);
+	find_loop(walk);
+	for (uint32_t nr = 0; at < end && nr < MAX_FRAMES && !walk->is_full; nr++, at += FRAME_BYTES) {
+		code = csink_load_known(at + FRAME_CODE);
+		instruction = csink_load_known(at + FRAME_INSTRUCTION);
+		/* A method in C, or the frame at the outer end, in which nothing runs. */
+		if (!code || !instruction || !csink_interp_load(walk, csink_load_known(at + FRAME_FLAGS_AT), &flags) ||
+		    (flags & MAGIC_MASK) == DUMMY)
+			continue;
+		/* The newest frame may not be whole yet: then the time is the caller's. */
+		if (!take(walk, code, instruction, &last) && walk->nr_frames) {
+			walk->is_broken |= !walk->is_full;
+			break;
+		}
+		if (flags & BEGINS_CALL)
+			csink_interp_group(walk, 0);
+	}
+	csink_interp_group(walk, 0);
+}
+
+const struct csink_language csink_ruby = {"ruby", find, walk_ruby, describe};
