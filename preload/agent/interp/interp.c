@@ -148,7 +148,7 @@ void csink_interp_started(void)
 
 /* A page that was found readable in this walk is not asked for again. No page has the number 0, which is in unused
  * slots. */
-static bool load_checked(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value)
+bool csink_interp_load_checked(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value)
 {
 	uintptr_t page = at >> 12, *slot = &walk->pages[page % CSINK_INTERP_PAGES];
 	bool is_within = (at & 4095) <= 4096 - sizeof(*value);
@@ -174,7 +174,7 @@ bool csink_interp_load(struct csink_interp_walk *walk, uintptr_t at, uint64_t *v
 		*value = csink_load_known(at);
 		return true;
 	}
-	return load_checked(walk, at, value);
+	return csink_interp_load_checked(walk, at, value);
 }
 
 uint32_t csink_interp_text(struct csink_interp_walk *walk, uintptr_t at, uint64_t bytes, char *to, uint32_t room)

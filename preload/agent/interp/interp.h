@@ -169,6 +169,9 @@ void csink_interp_merge(struct csink_walk *walk, const ucontext_t *uc, struct cs
 /** Load the word at an address. Returns false if it cannot be read. Context: signal. */
 bool csink_interp_load(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value);
 
+/** The same, checked even if is_settled: its page may be unreadable for a while. Context: signal. */
+bool csink_interp_load_checked(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value);
+
 /** The same, faster where it lies in the known memory. Context: signal. */
 static inline bool csink_interp_load_known(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value)
 {

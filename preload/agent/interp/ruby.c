@@ -2,9 +2,9 @@
  * Ruby's frames: 3.1 for x86-64, where its interpreter is a shared library. Runs in the handler of the thread whose
  * frames are read. Frames of methods in C are left out: their native frames stay.
  *
- * What a frame refers to is a code object, or in the newest frame, which can be unfinished, one that was; freed memory
- * of objects stays mapped, and a freed object has another type. Compaction makes pages of objects unreadable for a
- * while. So the first word of each object is checked, and what a code object has is there.
+ * The newest frame can be unfinished: all that it refers to is read with checks. Older frames are whole, and their code
+ * objects live; but compaction makes pages of objects unreadable for a while, so that the first word of each object is
+ * always checked.
  *
  * Sources: Ruby's vm_core.h, iseq.h and iseq.c of 3.1. tests/cli/frames.t compares frames with caller_locations().
  */
@@ -112,39 +112,51 @@ struct function {
 	uint32_t first_line;
 };
 
+/* The word at an address; 0, and not *ok any more, if it cannot be read. */
+static uint64_t word_at(struct csink_interp_walk *walk, uintptr_t at, bool *ok)
+{
+	uint64_t value = 0;
+
+	*ok = csink_interp_load(walk, at, &value) && *ok;
+	return value;
+}
+
 /* The first word of an object. False: it cannot be read. */
 static bool load_flags(struct csink_interp_walk *walk, uintptr_t object, uint64_t *flags)
 {
-	return !(object % sizeof(void *)) && csink_interp_load(walk, object, flags);
+	return !(object % sizeof(void *)) && csink_interp_load_checked(walk, object, flags);
 }
 
 /* A string's text. */
 static bool load_string(struct csink_interp_walk *walk, uintptr_t string, uintptr_t *text, uint64_t *bytes)
 {
 	uint64_t flags;
+	bool ok = true;
 
 	if (!load_flags(walk, string, &flags) || (flags & TYPE_MASK) != TYPE_STRING)
 		return false;
 	*text = string + EMBEDDED;
 	*bytes = flags >> STRING_BYTES_SHIFT & 31;
 	if (flags & STRING_IS_OUTSIDE) {
-		*text = csink_load_known(string + STRING_TEXT);
-		*bytes = csink_load_known(string + STRING_BYTES);
+		*text = word_at(walk, string + STRING_TEXT, &ok);
+		*bytes = word_at(walk, string + STRING_BYTES, &ok);
 	}
-	return *text >> 12;
+	return ok && *text >> 12;
 }
 
 /* The path of a file as it was given: a string, or the first item of an array, which has the real path, too. */
 static bool load_path(struct csink_interp_walk *walk, uintptr_t *file)
 {
 	uint64_t flags;
+	bool ok = true;
 
 	if (!load_flags(walk, *file, &flags))
 		return false;
 	if ((flags & TYPE_MASK) == TYPE_ARRAY)
-		*file = csink_load_known(flags & ARRAY_IS_EMBEDDED ? *file + EMBEDDED
-								   : csink_load_known(*file + ARRAY_ITEMS));
-	return true;
+		*file = word_at(walk,
+				flags & ARRAY_IS_EMBEDDED ? *file + EMBEDDED : word_at(walk, *file + ARRAY_ITEMS, &ok),
+				&ok);
+	return ok;
 }
 
 /* Copy a string's text with a NUL. Returns how many bytes; 0: it cannot be read. */
@@ -191,21 +203,22 @@ static bool mix_string(struct csink_interp_walk *walk, uintptr_t string, uint64_
 {
 	uintptr_t text, end, at;
 	uint64_t bytes, word;
+	bool ok = true;
 
 	if (!load_string(walk, string, &text, &bytes))
 		return false;
 	*identity = csink_interp_mix(*identity, bytes);
 	end = text + bytes;
 	text = end - CSINK_MIN(bytes, (uint64_t)HASHED_TEXT);
-	for (at = text & ~(uintptr_t)7; at < end; at += sizeof(word)) {
-		word = csink_load_known(at);
+	for (at = text & ~(uintptr_t)7; at < end && ok; at += sizeof(word)) {
+		word = word_at(walk, at, &ok);
 		if (at < text)
 			word >>= 8 * (text - at);
 		if (end - at < sizeof(word))
 			word <<= 8 * (at + sizeof(word) - end);
 		*identity = csink_interp_mix(*identity, word);
 	}
-	return true;
+	return ok;
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
@@ -220,32 +233,35 @@ static uint32_t count_bits(uint64_t word)
 }
 
 /* How many entries of a body's lines are for a position or earlier ones. */
-static uint32_t count_lines(uintptr_t index, uint32_t position)
+static uint32_t count_lines(struct csink_interp_walk *walk, uintptr_t index, uint32_t position, bool *ok)
 {
 	uint32_t at = position - INDEX_FIRST, group = at % 512 / 64;
 	uintptr_t block = index + INDEX_BLOCKS + (uintptr_t)(at / 512) * BLOCK_BYTES;
 	uint64_t bits;
 
 	if (position < INDEX_FIRST)
-		return csink_load_known(index + position / 9 * 8) >> position % 9 * 7 & 127;
-	bits = csink_load_known(block + BLOCK_BITS + (uintptr_t)group * 8);
-	return (uint32_t)csink_load_known(block + BLOCK_RANK) +
-	       (group ? csink_load_known(block + BLOCK_RANKS) >> (group - 1) * 9 & 511 : 0) +
+		return word_at(walk, index + position / 9 * 8, ok) >> position % 9 * 7 & 127;
+	bits = word_at(walk, block + BLOCK_BITS + (uintptr_t)group * 8, ok);
+	return (uint32_t)word_at(walk, block + BLOCK_RANK, ok) +
+	       (group ? word_at(walk, block + BLOCK_RANKS, ok) >> (group - 1) * 9 & 511 : 0) +
 	       count_bits(bits << (63 - at % 64));
 }
 
 /* The line of a position; 0: not known. */
-static uint32_t line_of(uintptr_t body, uint32_t position)
+static uint32_t line_of(struct csink_interp_walk *walk, uintptr_t body, uint32_t position)
 {
-	uint32_t nr = (uint32_t)csink_load_known(body + BODY_NR_LINES), entry = 1;
-	uintptr_t index = csink_load_known(body + BODY_INDEX);
+	bool ok = true;
+	uint32_t nr = (uint32_t)word_at(walk, body + BODY_NR_LINES, &ok), entry = 1, line;
+	uintptr_t index = word_at(walk, body + BODY_INDEX, &ok);
 
 	/* There is no index yet while the code is being made. */
 	if (nr > 1)
-		entry = index ? count_lines(index, position) : 0;
-	if (!entry || entry > nr)
+		entry = index ? count_lines(walk, index, position, &ok) : 0;
+	if (!ok || !entry || entry > nr)
 		return 0;
-	return (uint32_t)csink_load_known(csink_load_known(body + BODY_LINES) + (uintptr_t)(entry - 1) * LINE_BYTES);
+	line = (uint32_t)word_at(walk, word_at(walk, body + BODY_LINES, &ok) + (uintptr_t)(entry - 1) * LINE_BYTES,
+				 &ok);
+	return ok ? line : 0;
 }
 
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */
@@ -264,31 +280,33 @@ static bool take(struct csink_interp_walk *walk, uintptr_t code, uintptr_t instr
 	uint64_t flags, identity;
 	uintptr_t body, file;
 	uint32_t position;
+	bool ok = true;
 
 	if (!load_flags(walk, code, &flags) || (flags & CODE_MASK) != TYPE_CODE)
 		return false;
-	body = csink_load_known(code + CODE_BODY);
+	body = word_at(walk, code + CODE_BODY, &ok);
 	if (!(body >> 12))
 		return false;
-	instruction -= csink_load_known(body + BODY_INSTRUCTIONS);
-	if (instruction > (csink_load_known(body + BODY_NR_WORD) >> 32) * sizeof(uint64_t))
+	instruction -= word_at(walk, body + BODY_INSTRUCTIONS, &ok);
+	if (!ok || instruction > (word_at(walk, body + BODY_NR_WORD, &ok) >> 32) * sizeof(uint64_t))
 		return false;
-	file = csink_load_known(body + BODY_FILE);
+	file = word_at(walk, body + BODY_FILE, &ok);
 	if (last->of != file) {
 		*last = (struct last_file){0, file, walk->interpreter->module};
 		if (!load_path(walk, &last->file) || !mix_string(walk, last->file, &last->identity))
 			return false;
 		last->of = file;
 	}
-	function.name = csink_load_known(body + BODY_NAME);
+	function.name = word_at(walk, body + BODY_NAME, &ok);
 	function.file = last->file;
-	function.first_line = (uint32_t)(csink_load_known(body + BODY_FIRST_LINE) >> 1);
+	function.first_line = (uint32_t)(word_at(walk, body + BODY_FIRST_LINE, &ok) >> 1);
 	identity = csink_interp_mix(last->identity, function.first_line);
-	if (!mix_string(walk, function.name, &identity))
+	if (!ok || !mix_string(walk, function.name, &identity))
 		return false;
 	/* The next instruction is stored: the one before it runs. */
 	position = (uint32_t)(instruction / sizeof(uint64_t));
-	return csink_interp_frame(walk, identity, (uintptr_t)&function, line_of(body, position ? position - 1 : 0));
+	return csink_interp_frame(walk, identity, (uintptr_t)&function,
+				  line_of(walk, body, position ? position - 1 : 0));
 }
 
 /*
@@ -339,13 +357,14 @@ static void walk_ruby(struct csink_interp_walk *walk)
 	uintptr_t context = context_of(walk), stack, at, end, code, instruction;
 	struct last_file last = {0};
 	uint64_t flags;
+	bool ok = true;
 
 	if (!context)
 		return;
-	stack = csink_load_known(context + CONTEXT_STACK);
-	at = csink_load_known(context + CONTEXT_NEWEST);
-	end = stack + csink_load_known(context + CONTEXT_WORDS) * sizeof(uint64_t);
-	if (!stack || at < stack || at > end || (end - at) % FRAME_BYTES) {
+	stack = word_at(walk, context + CONTEXT_STACK, &ok);
+	at = word_at(walk, context + CONTEXT_NEWEST, &ok);
+	end = stack + word_at(walk, context + CONTEXT_WORDS, &ok) * sizeof(uint64_t);
+	if (!ok || !stack || at < stack || at > end || (end - at) % FRAME_BYTES) {
 		walk->is_broken = stack != 0;
 		return;
 	}
@@ -364,6 +383,7 @@ static void walk_ruby(struct csink_interp_walk *walk)
 			walk->is_broken |= !walk->is_full;
 			break;
 		}
+		walk->is_settled = true;
 		if (flags & BEGINS_CALL)
 			csink_interp_group(walk, 0);
 	}
