@@ -29,6 +29,18 @@ console.log(ended);
 '''
 PERL = 'my %e; $e{system("true")}++ for 1 .. 500; for (1 .. 500) { my $p = fork; exec "true" if !$p; waitpid $p, 0; $e{$?}++ } ' \
        'print map { "$_: $e{$_}\\n" } sort keys %e'
+RUBY = 'e = Hash.new(0); 500.times { system("true"); e[$?.exitstatus] += 1 }; ' \
+       '500.times { Process.wait(fork { exec "true" }); e[$?.exitstatus] += 1 }; p e'
+# Compaction makes pages of objects unreadable, while threads without the interpreter's lock are sampled, too.
+RUBY_COMPACTS = '''
+require "zlib"
+GC.auto_compact = true
+def hold(n) = (1..n).map { |i| ["item #{i}" * 5, i] }.to_h
+zip = 2.times.map { |t| Thread.new { 30.times.sum { |i| Zlib::Deflate.deflate((t + i).to_s * 60_000).size } } }
+work = Thread.new { 60.times.sum { |i| hold(3000).select { |k, v| v % 7 == i % 7 }.size } }
+20.times { GC.compact; hold(2000) }
+p [*zip, work].map(&:value)
+'''
 BASH = 'for ((i = 0; i < 1000; i++)); do /bin/true || echo $?; done; echo all'
 
 
@@ -47,6 +59,9 @@ GUESTS = [
     guest('Java, by vfork', ['java', '-Xmx128m', '-Djdk.lang.Process.launchMechanism=VFORK', '-cp', BUILT, 'Spawns'],
           needs=['java']),
     guest('Perl', ['perl', '-e', PERL], needs=['perl']),
+    guest('Ruby', ['ruby', '-e', RUBY], needs=['ruby']),
+    Guest('runtimes: Ruby, which moves its objects', ['ruby', '-e', RUBY_COMPACTS], hz=20000, deadline=400,
+          same=('out', 'err', 'status'), needs=['ruby']),
     guest('bash', ['bash', '-c', BASH], needs=['bash']),
     guest('Go, 1,000 times replaced', [BUILT + 'go'], needs=['go'], env={'GOMAXPROCS': '2'}),
     guest('Rust, 1,000 times replaced', [BUILT + 'rust'], needs=['rustc']),
