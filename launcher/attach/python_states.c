@@ -54,15 +54,18 @@ static uint32_t tid_offset(void)
 	static _Atomic uint32_t found;
 	char self[SELF_BYTES];
 	int32_t tid = gettid(), word;
+	uint32_t at = found;
 
-	if (found)
-		return found;
+	if (at)
+		return at;
 	if (csink_remote_copy(getpid(), self, (uint64_t)pthread_self(), sizeof(self)))
 		return 0;
-	for (uint32_t at = 64; at < sizeof(self); at += sizeof(word)) {
+	for (at = 64; at < sizeof(self); at += sizeof(word)) {
 		memcpy(&word, self + at, sizeof(word));
-		if (word == tid)
-			return found = at;
+		if (word == tid) {
+			found = at;
+			return at;
+		}
 	}
 	return 0;
 }
