@@ -97,6 +97,12 @@ enum { MAX_CHANGES = CSINK_NR_REALS + CSINK_ARRAY_SIZE(others) };
 static pthread_mutex_t rerouting = PTHREAD_MUTEX_INITIALIZER;
 static CSINK_COLD struct csink_got_change changes[MAX_CHANGES];
 static uint32_t nr_changes;
+/* How many objects have been rerouted. They are listed in the order in which they were loaded, as long as none is
+ * unloaded: only what comes after them is looked at, since a program can load a hundred objects one by one. */
+static struct {
+	uint32_t nr;
+	unsigned long long unloaded;
+} rerouted;
 
 static void add_change(void *libc, const char *name)
 {
@@ -126,8 +132,14 @@ static void find_changes(void)
  */
 static int reroute_one(struct dl_phdr_info *info, size_t size, void *data)
 {
+	uint32_t *at = data;
+
 	(void)size;
-	(void)data;
+	if (info->dlpi_subs != rerouted.unloaded)
+		rerouted.nr = 0;
+	rerouted.unloaded = info->dlpi_subs;
+	if ((*at)++ < rerouted.nr)
+		return 0;
 	if (info->dlpi_name && *info->dlpi_name && !strstr(info->dlpi_name, "/" LIBC_SO) &&
 	    !strstr(info->dlpi_name, "/ld-linux"))
 		csink_got_exchange(info, changes, nr_changes);
@@ -138,15 +150,19 @@ static int reroute_one(struct dl_phdr_info *info, size_t size, void *data)
 static void *open_and_reroute(const char *file, int mode)
 {
 	void *object = REAL(dlopen)(file, (mode & ~RTLD_LAZY) | RTLD_NOW);
+	bool is_lazy = !object && mode & RTLD_LAZY;
+	uint32_t nr = 0;
 
-	if (!object && mode & RTLD_LAZY)
+	if (is_lazy)
 		object = REAL(dlopen)(file, mode);
 	if (!object)
 		return NULL;
 	pthread_mutex_lock(&rerouting);
 	if (!nr_changes)
 		find_changes();
-	CSINK_ALLOW(dl_iterate_phdr)(reroute_one, NULL);
+	CSINK_ALLOW(dl_iterate_phdr)(reroute_one, &nr);
+	/* What the loader binds later is rerouted by the next of these calls. */
+	rerouted.nr = is_lazy ? 0 : nr;
 	pthread_mutex_unlock(&rerouting);
 	return object;
 }

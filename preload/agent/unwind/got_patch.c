@@ -127,22 +127,41 @@ int csink_got_route_all(const struct link_map *map, void *(*route)(const char *s
 /* ---- exchanging ----------------------------------------------------------------------------------------------------
  */
 
+/* The changes of an exchange, and the range of the addresses that they are from: few words lie in it. */
+struct exchange {
+	const struct csink_got_change *changes;
+	size_t nr;
+	uintptr_t low, span;
+};
+
+static struct exchange make_exchange(const struct csink_got_change *changes, size_t nr)
+{
+	uintptr_t low = UINTPTR_MAX, high = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		low = CSINK_MIN(low, (uintptr_t)changes[i].from);
+		high = CSINK_MAX(high, (uintptr_t)changes[i].from);
+	}
+	return (struct exchange){changes, nr, low, high - low};
+}
+
 /* Where the next import that is to be changed has its word, from relocation *at of the table on; NULL: no more. */
-static void **next_word(const struct image *image, int table, size_t *at, const struct csink_got_change *changes,
-			size_t nr_changes, void **to)
+static void **next_word(const struct image *image, int table, size_t *at, const struct exchange *exchange, void **to)
 {
 	while (*at < image->nr_relocs[table]) {
 		const Elf64_Rela *rela = &image->relocs[table][(*at)++];
 		unsigned int type = ELF64_R_TYPE(rela->r_info);
 		void **word = (void **)(image->base + rela->r_offset);
 
-		if ((type != RELOC_JUMP_SLOT && type != RELOC_GLOB_DAT && type != RELOC_WORD) || rela->r_addend)
+		if ((type != RELOC_JUMP_SLOT && type != RELOC_GLOB_DAT && type != RELOC_WORD) || rela->r_addend ||
+		    (uintptr_t)*word - exchange->low > exchange->span)
 			continue;
-		for (size_t i = 0; i < nr_changes; i++) {
+		for (size_t i = 0; i < exchange->nr; i++) {
 			const Elf64_Sym *symbol = &image->symbols[ELF64_R_SYM(rela->r_info)];
+			const struct csink_got_change *change = &exchange->changes[i];
 
-			if (*word == changes[i].from && !strcmp(image->strings + symbol->st_name, changes[i].symbol)) {
-				*to = changes[i].to;
+			if (*word == change->from && !strcmp(image->strings + symbol->st_name, change->symbol)) {
+				*to = change->to;
 				return word;
 			}
 		}
@@ -152,12 +171,13 @@ static void **next_word(const struct image *image, int table, size_t *at, const 
 
 int csink_got_exchange(const struct dl_phdr_info *info, const struct csink_got_change *changes, size_t nr_changes)
 {
+	struct exchange exchange = make_exchange(changes, nr_changes);
 	struct image image;
 	int nr = 0, err = read_shown(&image, info);
 	void **word, *to;
 
 	for (int table = 0; table < 2 && !err; table++) {
-		for (size_t at = 0; !err && (word = next_word(&image, table, &at, changes, nr_changes, &to));) {
+		for (size_t at = 0; !err && (word = next_word(&image, table, &at, &exchange, &to));) {
 			/* Most objects have nothing to change, and stay as they are. */
 			if (!nr++)
 				err = protect_relro(&image, PROT_READ | PROT_WRITE);
