@@ -51,7 +51,7 @@ enum {
 	CSINK_PYTHON_OWNED_BY_C_STACK = 3, /* from this owner on a frame is a shim */
 	CSINK_PYTHON_OWNER_MAX = 4,
 	CSINK_PYTHON_NEAR = 1024,      /* between local variables of the evaluator */
-	CSINK_PYTHON_MAX_CHAIN = 2048, /* frames of a group that are followed to find its end */
+	CSINK_PYTHON_MAX_CHAIN = 2048, /* links in a row that are followed: frames of a group, groups */
 	CSINK_PYTHON_MAX_TEXT = 1000,  /* bytes of a name or a file that are kept, with a NUL */
 	CSINK_PYTHON_TABLE_SEEN =
 		64, /* bytes at the beginning of a line table that identify its function, with the last word */

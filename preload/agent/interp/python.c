@@ -229,14 +229,19 @@ static bool take_frame(struct csink_interp_walk *walk, uintptr_t frame, uintptr_
 
 /* ---- groups of several frames: from 3.11 ---- */
 
-/*
- * Find where a group ends: *last is its entry, or the shim after it; *outer is the newest frame of the next group
- * outwards. Only the links are loaded. False: the links are wrong.
- */
-static bool find_end(struct csink_interp_walk *walk, uintptr_t frame, uintptr_t *last, uintptr_t *outer)
+/* The frames of one call of the evaluator. */
+struct group {
+	uintptr_t cframe, previous; /* its CFrame, to 3.12, and that of the next call outwards */
+	uintptr_t frame;            /* the newest one */
+	uintptr_t last;             /* the entry, or the shim after it */
+	uintptr_t outer;            /* the newest frame of the next group outwards; 0: none; UNKNOWN */
+};
+
+/* Find where the group of a newest frame ends. Only the links are loaded. False: the links are wrong. */
+static bool find_end(struct csink_interp_walk *walk, struct group *group)
 {
 	const struct csink_python_layout *layout = layout_of(walk);
-	uint64_t previous, owner;
+	uint64_t frame = group->frame, previous, owner;
 
 	for (uint32_t nr = 0; frame && nr < CSINK_PYTHON_MAX_CHAIN; nr++, frame = previous) {
 		if (frame % sizeof(void *) || walk->load.nr_checks > MAX_CHECKS ||
@@ -244,33 +249,31 @@ static bool find_end(struct csink_interp_walk *walk, uintptr_t frame, uintptr_t 
 		    !csink_interp_load_known(walk, frame + layout->owner, &owner) ||
 		    (uint8_t)owner > CSINK_PYTHON_OWNER_MAX)
 			return false;
-		*last = frame;
-		*outer = previous;
+		group->last = frame;
+		group->outer = previous;
 		if (csink_python_is_last(layout, owner))
 			return true;
 	}
 	/* The group has more frames than a stack has room for: its end is not needed. */
-	*outer = UNKNOWN;
+	group->outer = UNKNOWN;
 	return frame != 0;
 }
 
-/*
- * Add the frames of a group, whose links have been followed to @last. Only the first of them can be unfinished.
- */
-static void take_group(struct csink_interp_walk *walk, uintptr_t frame, uintptr_t last, uintptr_t record)
+/* Add the frames of a group, whose links have been followed. Only the first of them can be unfinished. */
+static void take_group(struct csink_interp_walk *walk, const struct group *group)
 {
 	const struct csink_python_layout *layout = layout_of(walk);
 	bool has_last = layout->chain == CSINK_PYTHON_ENTRY;
-	uint64_t code;
+	uint64_t frame = group->frame, code;
 
-	for (bool more = true; more && (has_last || frame != last);) {
-		more = frame != last && !walk->is_full;
+	for (bool more = true; more && (has_last || frame != group->last);) {
+		more = frame != group->last && !walk->is_full;
 		if (!csink_interp_load(walk, frame + layout->code, &code) || !take_frame(walk, frame, code))
 			break;
 		walk->is_settled = !walk->is_unsure;
 		csink_interp_load(walk, frame + layout->previous, &frame);
 	}
-	csink_interp_group(walk, record);
+	csink_interp_group(walk, has_last ? group->cframe : group->last);
 }
 
 /* The state has a CFrame of its own, the root of the list, which belongs to no call of the evaluator. */
@@ -279,25 +282,26 @@ static bool is_root(uintptr_t cframe, uintptr_t state)
 	return cframe - state < CSINK_PYTHON_STATE_BYTES;
 }
 
-/* Load a CFrame's newest frame, and the CFrame of the next call outwards. */
-static bool load_cframe(struct csink_interp_walk *walk, uintptr_t cframe, uintptr_t *frame, uintptr_t *previous)
+/* Load what a CFrame has: its newest frame, and the CFrame of the next call outwards. */
+static bool load_cframe(struct csink_interp_walk *walk, uintptr_t cframe, struct group *group)
 {
 	const struct csink_python_layout *layout = layout_of(walk);
 
-	return csink_interp_load(walk, cframe + layout->cframe_frame, frame) &&
-	       csink_interp_load(walk, cframe + layout->cframe_previous, previous);
+	group->cframe = cframe;
+	return csink_interp_load(walk, cframe + layout->cframe_frame, &group->frame) &&
+	       csink_interp_load(walk, cframe + layout->cframe_previous, &group->previous);
 }
 
 /*
  * 3.11 and 3.12 link a CFrame before they store its frame in it. The newest CFrame's frame is valid if the frame beyond
- * the group's end is the one in @previous, the next CFrame outwards; if not, the newest group is that of @previous.
+ * the group's end is the one in the next CFrame outwards; if not, the newest group is that of the next one.
  */
-static bool leads_on(struct csink_interp_walk *walk, uintptr_t state, uintptr_t previous, uintptr_t outer)
+static bool leads_on(struct csink_interp_walk *walk, uintptr_t state, const struct group *group)
 {
-	uintptr_t frame, above;
+	struct group next;
 
-	return outer == UNKNOWN || is_root(previous, state) ||
-	       (load_cframe(walk, previous, &frame, &above) && frame == outer);
+	return group->outer == UNKNOWN || is_root(group->previous, state) ||
+	       (load_cframe(walk, group->previous, &next) && next.frame == group->outer);
 }
 
 /*
@@ -321,25 +325,29 @@ static void know_chunk(struct csink_interp_walk *walk, uintptr_t state)
  * Does a CFrame refer to a frame? Links alone do not show that: garbage can have links that look right. In 3.12 the
  * shim at the end is a local variable of the same call.
  */
-static bool is_frame_of(struct csink_interp_walk *walk, uintptr_t cframe, uintptr_t frame, uintptr_t last)
+static bool has_frame(struct csink_interp_walk *walk, const struct group *group)
 {
 	const struct csink_python_layout *layout = layout_of(walk);
 	uint64_t code;
 
-	if (layout->chain == CSINK_PYTHON_SHIM && last - cframe + CSINK_PYTHON_NEAR >= 2 * CSINK_PYTHON_NEAR)
+	if (layout->chain == CSINK_PYTHON_SHIM &&
+	    group->last - group->cframe + CSINK_PYTHON_NEAR >= 2 * CSINK_PYTHON_NEAR)
 		return false;
-	return (layout->chain == CSINK_PYTHON_SHIM && frame == last) ||
-	       (csink_interp_load(walk, frame + layout->code, &code) && is_code(walk, code));
+	return (layout->chain == CSINK_PYTHON_SHIM && group->frame == group->last) ||
+	       (csink_interp_load(walk, group->frame + layout->code, &code) && is_code(walk, code));
+}
+
+/* A CFrame and its group can be followed. */
+static bool load_group(struct csink_interp_walk *walk, uintptr_t state, uintptr_t cframe, struct group *group)
+{
+	return load_cframe(walk, cframe, group) && (group->previous > cframe || is_root(group->previous, state)) &&
+	       find_end(walk, group);
 }
 
 /* Is the newest CFrame whole? Then its group can be followed, and its link to the previous CFrame is valid. */
-static bool is_newest_whole(struct csink_interp_walk *walk, uintptr_t state, uintptr_t cframe)
+static bool is_newest_whole(struct csink_interp_walk *walk, uintptr_t state, uintptr_t cframe, struct group *group)
 {
-	uintptr_t frame, previous, last, outer;
-
-	return load_cframe(walk, cframe, &frame, &previous) && (previous > cframe || is_root(previous, state)) &&
-	       find_end(walk, frame, &last, &outer) && leads_on(walk, state, previous, outer) &&
-	       is_frame_of(walk, cframe, frame, last);
+	return load_group(walk, state, cframe, group) && leads_on(walk, state, group) && has_frame(walk, group);
 }
 
 /*
@@ -362,19 +370,18 @@ static void learn_distance(struct csink_interp_walk *walk, uintptr_t cframe)
 }
 
 /* The CFrame at @at, in a native frame that begins at @low and ends at @high, is whole. */
-static bool is_whole(struct csink_interp_walk *walk, uintptr_t state, uintptr_t at, uintptr_t low, uintptr_t high)
+static bool is_whole(struct csink_interp_walk *walk, uintptr_t state, uintptr_t at, uintptr_t low, uintptr_t high,
+		     struct group *group)
 {
-	uintptr_t frame, previous, last, outer;
-
-	if (!load_cframe(walk, at, &frame, &previous) || !find_end(walk, frame, &last, &outer))
+	if (!load_cframe(walk, at, group) || !find_end(walk, group))
 		return false;
 	if (layout_of(walk)->chain == CSINK_PYTHON_SHIM)
-		return last >= low && last < high;
-	return leads_on(walk, state, previous, outer) && (previous >= high || is_root(previous, state));
+		return group->last >= low && group->last < high;
+	return leads_on(walk, state, group) && (group->previous >= high || is_root(group->previous, state));
 }
 
-/* The CFrame of the call outside the one with @cframe, which is not whole; 0: it is not known. */
-static uintptr_t outer_cframe(struct csink_interp_walk *walk, uintptr_t state, uintptr_t cframe)
+/* The group of the call outside the one with @cframe, which is not whole. False: it is not known. */
+static bool find_outer(struct csink_interp_walk *walk, uintptr_t state, uintptr_t cframe, struct group *group)
 {
 	uint64_t distance = __atomic_load_n(&walk->interpreter->learnt, __ATOMIC_RELAXED);
 	const uintptr_t *cfas = walk->room->cfas;
@@ -384,30 +391,39 @@ static uintptr_t outer_cframe(struct csink_interp_walk *walk, uintptr_t state, u
 		uintptr_t at = cfas[i] - distance;
 
 		if (cfas[i] != UINTPTR_MAX && at > cframe && at >= cfas[i - 1] &&
-		    is_whole(walk, state, at, cfas[i - 1], cfas[i]))
-			return at;
+		    is_whole(walk, state, at, cfas[i - 1], cfas[i], group))
+			return true;
 	}
 	walk->is_broken = true;
-	return 0;
+	return false;
+}
+
+/* 3.11 and 3.12: the newest group that is whole. False: there is none, or it is not known. */
+static bool find_newest(struct csink_interp_walk *walk, uintptr_t state, struct group *group)
+{
+	uintptr_t cframe;
+
+	if (!csink_interp_load(walk, state + layout_of(walk)->newest, &cframe) || is_root(cframe, state))
+		return false;
+	if (!is_newest_whole(walk, state, cframe, group))
+		return find_outer(walk, state, cframe, group);
+	learn_distance(walk, cframe);
+	return true;
 }
 
 /* 3.11: each CFrame has a group, and is its record. */
 static void walk_entries(struct csink_interp_walk *walk, uintptr_t state)
 {
-	uintptr_t cframe, previous, frame, last, outer;
+	struct group group;
 
 	know_chunk(walk, state);
-	if (!csink_interp_load(walk, state + layout_of(walk)->newest, &cframe) || is_root(cframe, state))
+	if (!find_newest(walk, state, &group))
 		return;
-	if (is_newest_whole(walk, state, cframe))
-		learn_distance(walk, cframe);
-	else
-		cframe = outer_cframe(walk, state, cframe);
-	for (; cframe && !is_root(cframe, state) && !walk->is_full; cframe = previous) {
-		if (!load_cframe(walk, cframe, &frame, &previous) || (previous <= cframe && !is_root(previous, state)))
+	for (take_group(walk, &group); !is_root(group.previous, state) && !walk->is_full; take_group(walk, &group)) {
+		if (!load_group(walk, state, group.previous, &group)) {
+			walk->is_broken = true;
 			return;
-		if (find_end(walk, frame, &last, &outer))
-			take_group(walk, frame, last, cframe);
+		}
 	}
 }
 
@@ -415,24 +431,21 @@ static void walk_entries(struct csink_interp_walk *walk, uintptr_t state)
 static void walk_shims(struct csink_interp_walk *walk, uintptr_t state)
 {
 	const struct csink_python_layout *layout = layout_of(walk);
-	uintptr_t frame, cframe, previous, last, outer;
+	struct group group;
+	uint32_t nr = 0;
 
 	know_chunk(walk, state);
-	if (!csink_interp_load(walk, state + layout->newest, &frame))
+	if (layout->minor == 12 ? !find_newest(walk, state, &group)
+				: !csink_interp_load(walk, state + layout->newest, &group.frame) || !group.frame ||
+					  !find_end(walk, &group))
 		return;
-	if (layout->minor == 12) {
-		cframe = frame;
-		if (is_root(cframe, state))
+	for (take_group(walk, &group); group.outer && !walk->is_full; take_group(walk, &group)) {
+		group.frame = group.outer;
+		if (nr++ == CSINK_PYTHON_MAX_CHAIN || !find_end(walk, &group)) {
+			walk->is_broken = true;
 			return;
-		if (is_newest_whole(walk, state, cframe))
-			learn_distance(walk, cframe);
-		else
-			cframe = outer_cframe(walk, state, cframe);
-		if (!cframe || !load_cframe(walk, cframe, &frame, &previous))
-			return;
+		}
 	}
-	for (; frame && !walk->is_full && find_end(walk, frame, &last, &outer); frame = outer)
-		take_group(walk, frame, last, last);
 }
 
 /* ---- 3.10 -------------------------------------------------------------------------------------------------------- */
