@@ -353,7 +353,9 @@ static void walk_interpreter(struct csink_interp_walk *walk, uintptr_t interpret
 			break;
 		}
 		if (type >> 32 == MAIN_STACK) {
-			take(walk, NAME_MAIN, 0, statement);
+			/* Before the program runs, while it is compiled, and after its end this frame is there, too. */
+			if (walk->nr_frames || csink_interp_may_run(walk))
+				take(walk, NAME_MAIN, 0, statement);
 			break;
 		}
 	}

@@ -69,7 +69,8 @@ static struct csink_row add_stack(struct csink_thread *thread, const ucontext_t 
 	sample.epoch_ns = csink_modules_epoch_ns();
 	if (csink_plan.walk && CSINK_LIKELY(sample.phase != CSINK_PHASE_OFF))
 		csink_plan.walk(&walk, uc);
-	if (CSINK_UNLIKELY(walk.keep_cfas) && walk.nr_frames)
+	/* A walk that ends at code made at run time may have no frames, while the interpreter has. */
+	if (CSINK_UNLIKELY(walk.keep_cfas) && (walk.nr_frames || walk.end != CSINK_WALK_COMPLETE))
 		csink_interp_merge(&walk, uc, &thread->interp, &csink_own_recording, &thread->writer);
 	sample.frames = walk.frames;
 	sample.nr_frames = walk.nr_frames;
