@@ -48,12 +48,11 @@ done <pythons
 attach_later() { # PYTHON OPTIONS PROGRAM...: attach to a program before it begins
 	local python=$1 options=$2
 	shift 2
-	rm -f go
+	rm -f go ready
 	"$python" "$FRAMES/later.py" go "$@" >target.out 2>target.err </dev/null &
 	target=$!
 	targets="$targets $target"
-	wait_until 30 grep -q python "/proc/$target/comm"
-	sleep 0.3 # its libraries are loaded
+	wait_until 30 test -e ready
 	# shellcheck disable=SC2086
 	attach $options -p "$target" -o later.pb.gz >out 2>err &
 	attached=$!

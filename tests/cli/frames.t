@@ -58,7 +58,8 @@ if [ "$(ruby -rrbconfig -e 'print RUBY_VERSION[0, 4], RbConfig::CONFIG["ENABLE_S
 	countersink -q -F 5000 -o shares.pb.gz -- ruby "$FRAMES/shares.rb" >out 2>&1
 	like "$(countersink export -f folded shares.pb.gz)" ';<main>;work;three [0-9]+$' \
 		"Ruby: callee below caller, without the evaluator and what it calls between"
-	is "$(countersink export -f folded shares.pb.gz | grep -c 'rb_vm_exec')" 0 "Ruby: the evaluator is not beside its functions"
+	# A call of the evaluator whose frame is not pushed yet, or popped already, is the evaluator's own.
+	like "$(countersink export -f folded shares.pb.gz | share ';' rb_vm_exec)" '^[01] ' "Ruby: the evaluator is not beside its functions"
 	is "$(countersink export -f folded shares.pb.gz |
 		awk '/;three/ { three += $NF } /;one/ { one += $NF } END { s = one ? three / (three + one) : 0; print (s > .73 && s < .77 ? "75 %" : s) }')" \
 		"75 %" "Ruby: functions of cost 3 : 1 have these shares"

@@ -97,12 +97,12 @@ build_library() {
 	mkdir -p lib && rm -f lib/libwork.so*
 	printf '#include <stdint.h>\nvolatile uint64_t sink;\nvoid work(uint64_t n)\n{\n\tuint64_t x = sink;\n\twhile (n--)\n\t\tx = x * %s + n;\n\tsink = x;\n}\n' \
 		"$factor" >work.c
-	"${CC:-cc}" -O1 -shared -fPIC -Wl,-soname,libwork.so.1 "$@" -o "lib/libwork.so.1.$factor" work.c &&
+	${CC:-cc} -O1 -shared -fPIC -Wl,-soname,libwork.so.1 "$@" -o "lib/libwork.so.1.$factor" work.c &&
 		ln -s "libwork.so.1.$factor" lib/libwork.so.1 && ln -s libwork.so.1 lib/libwork.so
 }
-if have "${CC:-cc}" && build_library 3 -Wl,--build-id=sha1; then
+if have "${CC%% *}" && build_library 3 -Wl,--build-id=sha1; then
 	printf '#include <stdint.h>\nvoid work(uint64_t);\nint main(void)\n{\n\twork(20000000);\n\treturn 0;\n}\n' >bench.c
-	"${CC:-cc}" -O1 -o bench bench.c -Llib -lwork -Wl,-rpath,"$TMP/lib"
+	${CC:-cc} -O1 -o bench bench.c -Llib -lwork -Wl,-rpath,"$TMP/lib"
 	gate -b library.pb.gz --update-baseline -- ./bench
 	gate -b library.pb.gz -- ./bench
 	unlike "$(cat out.tap)" 'another build' "an unchanged library gives no note"

@@ -49,7 +49,7 @@ int main(void)
 	return 0;
 }
 END
-ok "a program is built with the installed headers and library" "${CC:-cc}" -I"$TMP/prefix/include" -o keeps keeps.c \
+ok "a program is built with the installed headers and library" ${CC:-cc} -I"$TMP/prefix/include" -o keeps keeps.c \
 	-L"$TMP/prefix/lib" -lcountersink-api -Wl,-rpath,"$TMP/prefix/lib"
 if "$TMP/prefix/bin/countersink" stat -x -e page-faults:u true 2>&1 | grep -q ',counted,'; then
 	mkdir kept

@@ -90,7 +90,7 @@ int main(void)
 	return 0;
 }
 END
-ok 'a program that generates code is built' "${CC:-cc}" -o jit jit.c
+ok 'a program that generates code is built' ${CC:-cc} -o jit jit.c
 ok 'a program that generates code is profiled' sh -c '"$0" -q -F 1000 -o jit.pb.gz -- ./jit >map' "$COUNTERSINK"
 like "$("$COUNTERSINK" report jit.pb.gz)" 'made_at_run_time$' 'generated code is named by the perf map'
 rm -f "$(cat map)"

@@ -98,7 +98,7 @@ void root(long n)
 }
 void elsewhere(void) { last = (void *)(long)open("x", O_RDONLY); }
 END
-ok "the audit's known object compiles" "${CC:-cc}" -O2 -fPIC -c known.c
+ok "the audit's known object compiles" ${CC:-cc} -O2 -fPIC -c known.c
 "$SRC/tests/cli/handler_calls" root known.o >reached
 is "$(cut -f1 reached | grep -v GLOBAL | tr '\n' ' ')" "exit malloc puts " \
 	"the walk finds static, cold and address-taken functions, and no unreached function"
