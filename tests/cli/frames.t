@@ -63,6 +63,12 @@ if [ "$(ruby -rrbconfig -e 'print RUBY_VERSION[0, 4], RbConfig::CONFIG["ENABLE_S
 	is "$(countersink export -f folded shares.pb.gz |
 		awk '/;three/ { three += $NF } /;one/ { one += $NF } END { s = one ? three / (three + one) : 0; print (s > .73 && s < .77 ? "75 %" : s) }')" \
 		"75 %" "Ruby: functions of cost 3 : 1 have these shares"
+	countersink -q -F 5000 -o deep.pb.gz -- ruby "$FRAMES/deep.rb" 200 >out 2>&1
+	countersink export -f folded deep.pb.gz | sed -E 's/\[libruby[^;]*\];//g' >deep
+	is "$(grep -c 'many;within;rb_ary_each;' deep | sed 's/[1-9].*/some/'):$(grep -c 'many;rb_ary_each;' deep)" some:0 \
+		"Ruby: where functions of Ruby are cut, a function in C is below the one that called it"
+	is "$(grep -c 'rb_yield;block in each_time;each_time;within' deep | sed 's/[1-9].*/some/'):$(grep -c ';each_time;block in each_time;each_time;within' deep)" some:0 \
+		"Ruby: where native frames are cut, a function in C is below the one that called it"
 else
 	skip "every frame of Ruby 3.1 is right" "Ruby 3.1 for x86-64, as a shared library, is not installed"
 fi

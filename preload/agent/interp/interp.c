@@ -343,22 +343,27 @@ static uintptr_t record_of(const struct csink_interp_walk *from, const struct cs
 
 /*
  * Groups without records: the outermost one was run by the outermost call of the evaluator, and so on inwards. The
- * innermost call may have no group: its frame is not linked yet, or not any more.
+ * innermost call may have no group: its frame is not linked yet, or not any more. Where the outer end of the groups or
+ * of the native frames is missing, the innermost group was run by the innermost call, and so on outwards.
  */
 static void pair_by_count(struct csink_interp_walk *from, const struct csink_walk *walk, const ucontext_t *uc)
 {
-	uint32_t group = from->nr_groups;
+	bool is_cut = walk->end != CSINK_WALK_COMPLETE || from->is_full || from->is_broken;
+	uint64_t *calls = from->room->merged; /* an address in the native frame of each, innermost first */
+	int32_t nr = 0, call;
 
-	for (uint32_t i = walk->nr_frames; i-- > 0 && group;) {
+	if (csink_interp_is_evaluator(from->interpreter, csink_context_pc(uc)))
+		calls[nr++] = csink_context_sp(uc);
+	for (uint32_t i = 0; i < walk->nr_frames && nr < CSINK_MAX_DEPTH; i++) {
 		if (is_evaluators(from->interpreter, walk, i))
-			from->room->groups[--group].record = record_of(from, walk, uc, i);
+			calls[nr++] = record_of(from, walk, uc, i);
 	}
-	if (group && csink_interp_is_evaluator(from->interpreter, csink_context_pc(uc)))
-		from->room->groups[--group].record = csink_context_sp(uc);
-	/* More groups than calls: C code links frames itself. These groups join the innermost call. */
-	while (group--)
-		from->room->groups[group].record =
-			group + 1 < from->nr_groups ? from->room->groups[group + 1].record : UINTPTR_MAX;
+	for (uint32_t group = 0; group < from->nr_groups; group++) {
+		/* More groups than calls: C code links frames itself. These groups join the innermost call. */
+		call = (int32_t)group + (is_cut ? 0 : nr - (int32_t)from->nr_groups);
+		call = CSINK_MAX(call, 0);
+		from->room->groups[group].record = call < nr ? calls[call] : UINTPTR_MAX;
+	}
 }
 
 /*
