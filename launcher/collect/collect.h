@@ -6,7 +6,6 @@
 #define CSINK_COLLECT_H
 
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "include/internal/recording_format.h"
 #include "launcher/base/message.h"

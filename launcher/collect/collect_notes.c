@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "launcher/base/path.h"
 #include "launcher/collect/collect_impl.h"

@@ -2,7 +2,6 @@
 #include "launcher/commands/registry.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -5,8 +5,6 @@
 #ifndef CSINK_BASELINE_H
 #define CSINK_BASELINE_H
 
-#include <stdbool.h>
-
 #include "launcher/gate/fingerprint.h"
 #include "launcher/gate/series.h"
 

@@ -6,7 +6,6 @@
 #ifndef CSINK_GATE_RUN_H
 #define CSINK_GATE_RUN_H
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>

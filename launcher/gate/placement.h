@@ -9,7 +9,6 @@
 #define CSINK_PLACEMENT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 

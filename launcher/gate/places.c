@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "launcher/gate/gate.h"
 

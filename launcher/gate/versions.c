@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "include/internal/base.h"
 #include "launcher/gate/judge_impl.h"
 #include "launcher/profile/match_functions.h"
 

@@ -21,7 +21,6 @@
 #include "launcher/output/export.h"
 #include "launcher/output/export_perf.h"
 #include "launcher/output/thread_names.h"
-#include "launcher/profile/facts.h"
 #include "launcher/profile/interpreted.h"
 #include "launcher/profile/profile.h"
 

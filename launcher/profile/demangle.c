@@ -16,8 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "include/internal/base.h"
-
 enum { MAX_NS = 200 * 1000 * 1000, MAX_LATE = 8, MAX_REFUSED = 1000 };
 #define MAX_BYTES (256UL << 20) /* of all names of a file */
 

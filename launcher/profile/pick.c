@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "include/internal/base.h"
 #include "include/internal/nearest.h"
 
 /* Is a name the pattern, alone or followed by parameters, template arguments, or the line that tells functions of one

@@ -3,8 +3,6 @@
 #define CSINK_FIND_PROGRAM_H
 
 #include <limits.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 #include "include/internal/recording_format.h"
 #include "launcher/base/message.h"

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #define MAX_RATE_FILE "/proc/sys/kernel/perf_event_max_sample_rate"
 

@@ -5,8 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "include/internal/base.h"
-
 static void note_errors(const struct csink_reservation *reservation, const struct csink_reservation_command *command)
 {
 	for (uint32_t i = 0; command->note && i < csink_hooks_nr_lines(&reservation->hooks); i++)

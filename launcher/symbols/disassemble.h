@@ -2,7 +2,6 @@
 #ifndef CSINK_DISASSEMBLE_H
 #define CSINK_DISASSEMBLE_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "launcher/profile/rows.h"

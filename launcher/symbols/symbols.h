@@ -9,7 +9,6 @@
 #define CSINK_SYMBOLS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct csink_profile;

@@ -4,7 +4,6 @@
 
 #include <libelf.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 /** Whether a table of names is compressed, as no tool makes them: libelf would unpack it at the first name. */
 bool csink_elf_hides_names(Elf *elf);

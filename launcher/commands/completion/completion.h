@@ -5,7 +5,6 @@
 #define CSINK_COMPLETION_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "launcher/commands/registry.h"
 

@@ -1,11 +1,9 @@
 /* The doctor: limits on files, locked memory, sampling rate and stack depth, in what they mean for a profile. */
-#include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "launcher/base/format.h"
 #include "launcher/commands/doctor/doctor.h"
-#include "preload/core/sysfs.h"
 
 /* Each thread maps a page of its leader and one of data behind it. */
 #define PAGES_A_THREAD 2

@@ -6,7 +6,6 @@
 #define CSINK_CATALOG_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "include/countersink/explain.h"

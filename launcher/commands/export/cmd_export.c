@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "include/internal/base.h"
 #include "include/internal/nearest.h"
 #include "launcher/base/message.h"
 #include "launcher/commands/export/export_options.h"

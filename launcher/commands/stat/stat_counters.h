@@ -8,7 +8,6 @@
 #ifndef CSINK_STAT_COUNTERS_H
 #define CSINK_STAT_COUNTERS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "include/internal/event.h"

@@ -2,8 +2,6 @@
 #ifndef CSINK_STAT_METRICS_H
 #define CSINK_STAT_METRICS_H
 
-#include <stdbool.h>
-
 #include "launcher/commands/stat/stat_counters.h"
 
 /* "1.02 instructions per cycle": value, then its unit. */

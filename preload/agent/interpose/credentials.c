@@ -3,7 +3,6 @@
  * afterwards cannot enter the run directory, and gets one beside it (run_dir.h). The process that makes the profile
  * without a launcher hands its run over (handover.h), if it gives its rights up for good.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/types.h>

@@ -15,7 +15,6 @@
 #include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/real.h"
 #include "preload/agent/sampler/call_on_stack.h"
-#include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
 #include "preload/core/calls_off.h"
 

@@ -8,7 +8,6 @@
 #include "preload/agent/interpose/syscalls.h"
 
 #include <linux/perf_event.h>
-#include <linux/sched.h>
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
@@ -17,7 +16,6 @@
 #include "preload/agent/interpose/memory_lock.h"
 #include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/image.h"
-#include "preload/agent/lifecycle/real.h"
 #include "preload/agent/sampler/engine.h"
 #include "preload/agent/sampler/thread.h"
 #include "preload/core/safe_load.h"

@@ -15,7 +15,6 @@
 #include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/real.h"
 #include "preload/agent/sampler/engine.h"
-#include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
 
 /* ---- a mask for the time of a call --------------------------------------------------------------------------------

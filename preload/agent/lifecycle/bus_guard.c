@@ -13,9 +13,7 @@
 #include "preload/agent/lifecycle/bus_guard.h"
 
 #include <string.h>
-#include <unistd.h>
 
-#include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/real.h"

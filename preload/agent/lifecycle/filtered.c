@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "include/internal/base.h"
 #include "include/internal/shared_options.h"
 #include "preload/agent/lifecycle/config.h"
 #include "preload/agent/lifecycle/own_run.h"

@@ -19,7 +19,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #include "include/internal/rawcall.h"
 #include "preload/agent/sampler/thread.h"

@@ -12,7 +12,6 @@
 
 #include "include/internal/base.h"
 #include "include/internal/names_entry.h"
-#include "preload/core/preload_entry.h"
 
 #define PROGRAM "/bin/countersink"
 

@@ -8,13 +8,11 @@
  * unblocks the signal.
  */
 #include <string.h>
-#include <time.h>
 
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/sampler/engine.h"
-#include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
 #include "preload/core/calls_off.h"
 

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "include/internal/base.h"
 #include "preload/agent/sampler/engine_impl.h"
 #include "preload/agent/sampler/plan.h"
 #include "preload/agent/sampler/process.h"

@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "preload/agent/sampler/fd_guard.h"
 

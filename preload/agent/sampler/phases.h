@@ -5,7 +5,6 @@
 #ifndef CSINK_PHASES_H
 #define CSINK_PHASES_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "include/internal/recording_format.h"

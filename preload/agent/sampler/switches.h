@@ -7,8 +7,6 @@
 #ifndef CSINK_SWITCHES_H
 #define CSINK_SWITCHES_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct csink_event_spec;

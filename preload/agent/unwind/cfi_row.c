@@ -5,7 +5,6 @@
 #include "preload/core/private_memory.h"
 
 #include <errno.h>
-#include <string.h>
 
 struct csink_row_cache csink_rows;
 

@@ -2,7 +2,6 @@
 #include "preload/api/explain/explain_rows.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #define ATTR(field) offsetof(struct perf_event_attr, field)
 #define FLAGS CSINK_ATTR_FLAGS

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "include/internal/rawcall.h"
-#include "include/internal/shared_options.h"
 #include "preload/api/persist/persist_wire.h"
 
 extern char **environ;

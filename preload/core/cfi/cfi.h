@@ -17,7 +17,6 @@
 
 #include <link.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "preload/core/safe_load.h"

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "include/internal/base.h"
 #include "preload/core/event/event_spec.h"
 
 /* Take the text up to one of the characters in @stops, or to the list's end. */

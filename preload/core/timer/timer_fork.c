@@ -5,8 +5,6 @@
  * calls, in handlers too, and leaves a vfork child, which shares our memory, alone; a pid does none of this. Each queue
  * notes the number that the word had when its state was made. fork(3)'s child hook only makes it happen early.
  */
-#include <errno.h>
-#include <unistd.h>
 
 #include "include/internal/rawcall.h"
 #include "preload/core/timer/queue.h"
