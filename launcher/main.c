@@ -30,11 +30,10 @@ int main(int argc, char **argv)
 	csink_inherited_begin();
 	if (!csink_filters_forbid_all(csink_deadly_calls))
 		fill_standard_streams();
-	if (argc < 2) {
-		csink_say(
+	if (argc < 2)
+		return csink_fail(
+			CSINK_EXIT_RUN_FAILED,
 			"no command given: countersink [OPTION]... [--] COMMAND [ARGUMENT]... (see countersink help)");
-		return CSINK_EXIT_RUN_FAILED;
-	}
 	command = csink_command_find(argv[1]);
 	if (command)
 		return command->main(argc - 1, argv + 1);

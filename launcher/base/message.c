@@ -3,27 +3,54 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "include/internal/base.h"
 #include "launcher/base/outfile.h"
 #include "launcher/base/text.h"
 
-void csink_say(const char *fmt, ...)
+static void say(const char *fmt, va_list ap)
 {
-	int saved_errno = errno;
+	CSINK_KEEP_ERRNO;
 	char line[2048] = "countersink: ";
 	size_t len = strlen(line);
-	va_list ap;
 
-	va_start(ap, fmt);
 	len += csink_text_vformat(line + len, sizeof(line) - len - 1, fmt, ap);
-	va_end(ap);
 	line[len++] = '\n';
 	/* Nowhere is left to complain to where stderr does not take it. */
 	if (write(STDERR_FILENO, line, len) < 0)
-		errno = saved_errno;
-	errno = saved_errno;
+		return;
+}
+
+void csink_say(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(fmt, ap);
+	va_end(ap);
+}
+
+int csink_fail(int result, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(fmt, ap);
+	va_end(ap);
+	return result;
+}
+
+int csink_why(int result, char *why, size_t why_bytes, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, why_bytes, fmt, ap);
+	va_end(ap);
+	return result;
 }
 
 void csink_say_unwritten(const char *what, int err, const char *kept)

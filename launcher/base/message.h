@@ -2,6 +2,8 @@
 #ifndef CSINK_MESSAGE_H
 #define CSINK_MESSAGE_H
 
+#include <stddef.h>
+
 /* Of the buffer in which a function that fails gives the reason, in one line; a message has no more room. */
 enum { CSINK_WHY_BYTES = 2048 };
 
@@ -21,6 +23,12 @@ enum csink_exit {
 
 /** Say one line on stderr, "countersink: ..." with its newline, in one write. errno is kept. */
 __attribute__((format(printf, 1, 2))) void csink_say(const char *fmt, ...);
+
+/** Say why something failed, as csink_say() does. Returns @result, an error or an exit status. */
+__attribute__((format(printf, 2, 3))) int csink_fail(int result, const char *fmt, ...);
+
+/** Give the reason of a failure to a caller that left a buffer for it, which may be of 0 bytes. Returns @result. */
+__attribute__((format(printf, 4, 5))) int csink_why(int result, char *why, size_t why_bytes, const char *fmt, ...);
 
 /**
  * Say what could not be written, why, and what to do, in one line.

@@ -9,6 +9,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/nearest.h"
+#include "launcher/base/message.h"
 
 const struct csink_request_option csink_request_options[CSINK_NR_REQUESTS] = {
 	[CSINK_REQUEST_HELP] = {"help", 'h', "print this help"},
@@ -243,8 +244,8 @@ static int unknown_long(struct csink_options *o, const char *word, size_t len)
 		csink_nearest_offer(&near, name);
 	}
 	csink_nearest_print(&near, hint, sizeof(hint));
-	snprintf(o->error, sizeof(o->error), "unknown option '%.*s'%s", (int)CSINK_MIN(len, (size_t)64), word, hint);
-	return -EINVAL;
+	return csink_why(-EINVAL, o->error, sizeof(o->error), "unknown option '%.*s'%s",
+			 (int)CSINK_MIN(len, (size_t)64), word, hint);
 }
 
 /* One "--name", "--name=value" or "--name value". Returns how many words it took, or -EINVAL. */
@@ -273,8 +274,8 @@ static int parse_long(struct csink_options *o, int left, char **argv)
 			return set_value(o, i, argv[1]) ? -EINVAL : 2;
 		if (o->request)
 			return 1;
-		snprintf(o->error, sizeof(o->error), "option --%s needs a value: --%s=%s", name, name, o->table[i].arg);
-		return -EINVAL;
+		return csink_why(-EINVAL, o->error, sizeof(o->error), "option --%s needs a value: --%s=%s", name, name,
+				 o->table[i].arg);
 	}
 	return unknown_long(o, argv[0], len + 2);
 }
@@ -298,11 +299,9 @@ static int parse_short(struct csink_options *o, int left, char **argv)
 			if (o->table[i].short_name == *c)
 				break;
 		}
-		if (i == o->nr) {
-			snprintf(o->error, sizeof(o->error), "unknown option '-%c'%s%.64s%s", *c,
-				 argv[0][2] ? " in '" : "", argv[0][2] ? argv[0] : "", argv[0][2] ? "'" : "");
-			return -EINVAL;
-		}
+		if (i == o->nr)
+			return csink_why(-EINVAL, o->error, sizeof(o->error), "unknown option '-%c'%s%.64s%s", *c,
+					 argv[0][2] ? " in '" : "", argv[0][2] ? argv[0] : "", argv[0][2] ? "'" : "");
 		if (o->table[i].flags & CSINK_OPT_BOOL) {
 			set_value(o, i, "1");
 			continue;
@@ -313,8 +312,8 @@ static int parse_short(struct csink_options *o, int left, char **argv)
 			return set_value(o, i, argv[1]) ? -EINVAL : 2;
 		if (o->request)
 			return 1;
-		snprintf(o->error, sizeof(o->error), "option -%c needs a value: -%c %s", *c, *c, o->table[i].arg);
-		return -EINVAL;
+		return csink_why(-EINVAL, o->error, sizeof(o->error), "option -%c needs a value: -%c %s", *c, *c,
+				 o->table[i].arg);
 	}
 	return 1;
 }

@@ -7,8 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,34 +14,23 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/message.h"
 #include "launcher/collect/recording_impl.h"
-
-__attribute__((format(printf, 4, 5))) static int fail(int err, char *why, size_t why_len, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (why_len) {
-		va_start(ap, fmt);
-		vsnprintf(why, why_len, fmt, ap);
-		va_end(ap);
-	}
-	return err;
-}
 
 static int check_header(const void *data, size_t len, struct csink_rec_header *header, char *why, size_t why_len)
 {
 	uint32_t i;
 
 	if (len < sizeof(*header))
-		return fail(-EBADMSG, why, why_len, "too short for a recording (%zu bytes)", len);
+		return csink_why(-EBADMSG, why, why_len, "too short for a recording (%zu bytes)", len);
 	memcpy(header, data, sizeof(*header));
 	if (header->magic != CSINK_REC_MAGIC)
-		return fail(-EBADMSG, why, why_len, "not a recording");
+		return csink_why(-EBADMSG, why, why_len, "not a recording");
 	if (header->version != CSINK_REC_VERSION)
-		return fail(-EPROTO, why, why_len, "a recording of version %u, this program reads version %u",
-			    header->version, CSINK_REC_VERSION);
+		return csink_why(-EPROTO, why, why_len, "a recording of version %u, this program reads version %u",
+				 header->version, CSINK_REC_VERSION);
 	if (header->header_bytes != CSINK_REC_HEADER_BYTES || header->nr_events > CSINK_MAX_EVENTS)
-		return fail(-EBADMSG, why, why_len, "a recording with a damaged header");
+		return csink_why(-EBADMSG, why, why_len, "a recording with a damaged header");
 	for (i = 0; i < CSINK_MAX_EVENTS; i++) {
 		header->events[i].name[sizeof(header->events[i].name) - 1] = 0;
 		header->events[i].unit[sizeof(header->events[i].unit) - 1] = 0;
@@ -118,7 +105,7 @@ static int parse_or_free(struct csink_recorded *rec, size_t file_bytes, char *wh
 
 	if (err) {
 		csink_recorded_free(rec);
-		return fail(err, why, why_len, "no memory");
+		return csink_why(err, why, why_len, "no memory");
 	}
 	return 0;
 }
@@ -134,7 +121,7 @@ int csink_recorded_parse(const void *buf, size_t len, struct csink_recorded *rec
 		return err;
 	bytes = used_bytes(&rec->header, len);
 	if (allocate(rec, bytes))
-		return fail(-ENOMEM, why, why_len, "no memory");
+		return csink_why(-ENOMEM, why, why_len, "no memory");
 	memcpy(rec->data, buf, bytes);
 	return parse_or_free(rec, len, why, why_len);
 }
@@ -170,10 +157,10 @@ static int open_recording(const char *path, char *why, size_t why_len)
 	struct stat st;
 
 	if (fd < 0)
-		return fail(-errno, why, why_len, "%s", strerror(errno));
+		return csink_why(-errno, why, why_len, "%s", strerror(errno));
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
 		close(fd);
-		return fail(-EBADMSG, why, why_len, "not a regular file");
+		return csink_why(-EBADMSG, why, why_len, "not a regular file");
 	}
 	return fd;
 }
@@ -184,7 +171,7 @@ static int read_header(int fd, struct csink_rec_header *header, char *why, size_
 	ssize_t got = pread(fd, &raw, sizeof(raw), 0);
 
 	if (got < 0)
-		return fail(-errno, why, why_len, "%s", strerror(errno));
+		return csink_why(-errno, why, why_len, "%s", strerror(errno));
 	return check_header(&raw, got, header, why, why_len);
 }
 
@@ -207,13 +194,13 @@ static int read_fd(int fd, struct csink_recorded *rec, char *why, size_t why_len
 	if (err)
 		return err;
 	if (fstat(fd, &st))
-		return fail(-errno, why, why_len, "%s", strerror(errno));
+		return csink_why(-errno, why, why_len, "%s", strerror(errno));
 	if (allocate(rec, used_bytes(&rec->header, st.st_size)))
-		return fail(-ENOMEM, why, why_len, "no memory");
+		return csink_why(-ENOMEM, why, why_len, "no memory");
 	err = read_data(fd, rec->data, 0, rec->bytes);
 	if (err) {
 		csink_recorded_free(rec);
-		return fail(err, why, why_len, "%s", strerror(-err));
+		return csink_why(err, why, why_len, "%s", strerror(-err));
 	}
 	return parse_or_free(rec, st.st_size, why, why_len);
 }

@@ -55,9 +55,8 @@ int csink_say_exec_failed(const char *command, int err)
 			csink_nearest_offer(&near, csink_commands[i]->name);
 		csink_nearest_print(&near, hint, sizeof(hint));
 	}
-	csink_say("%s: %s%s", command, err == ENOENT && !strchr(command, '/') ? "command not found" : strerror(err),
-		  hint);
-	return err == ENOENT ? CSINK_EXIT_NOT_FOUND : CSINK_EXIT_NOT_EXECUTABLE;
+	return csink_fail(err == ENOENT ? CSINK_EXIT_NOT_FOUND : CSINK_EXIT_NOT_EXECUTABLE, "%s: %s%s", command,
+			  err == ENOENT && !strchr(command, '/') ? "command not found" : strerror(err), hint);
 }
 
 void csink_say_not_reserved(const struct csink_reservation *reservation, const char *undone)

@@ -25,8 +25,7 @@ int csink_save_resolve(struct csink_save *save, const struct csink_options *opti
 	if (csink_output_expand(csink_options_text(options, row), &names, save->path, sizeof(save->path), why,
 				sizeof(why))) {
 		csink_options_where(options, row, where, sizeof(where));
-		csink_say("%s: %s", where, why);
-		return -EINVAL;
+		return csink_fail(-EINVAL, "%s: %s", where, why);
 	}
 	save->format = csink_export_beside(save->path, sizeof(save->path), save->exported);
 	if (csink_output_check(save->path, why, sizeof(why)))

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/message.h"
 #include "launcher/gate/keep_runs.h"
 #include "launcher/output/pprof.h"
 #include "launcher/profile/facts.h"
@@ -106,10 +107,9 @@ int csink_gate_baseline_read(const char *path, struct csink_gate_data *data, str
 	int err;
 
 	memset(out, 0, sizeof(*out));
-	if (access(path, F_OK) && errno == ENOENT) {
-		snprintf(why, why_size, "%s: there is no such file (--update-baseline makes it)", path);
-		return -ENOENT;
-	}
+	if (access(path, F_OK) && errno == ENOENT)
+		return csink_why(-ENOENT, why, why_size, "%s: there is no such file (--update-baseline makes it)",
+				 path);
 	err = csink_profile_open(path, &out->profile, why, why_size);
 	if (err) {
 		/* Whatever it is, it is not lost. */
@@ -118,12 +118,11 @@ int csink_gate_baseline_read(const char *path, struct csink_gate_data *data, str
 		return err;
 	}
 	version = csink_profile_fact(out->profile, FACT_VERSION, 0);
-	if (!version || strcmp(version, VERSION)) {
-		snprintf(why, why_size, "%s: it is a profile, but %s; make a baseline with --update-baseline", path,
-			 version ? "its runs have the format of another version of countersink"
-				 : "has no single runs, which a baseline needs");
-		return -EBADMSG;
-	}
+	if (!version || strcmp(version, VERSION))
+		return csink_why(-EBADMSG, why, why_size,
+				 "%s: it is a profile, but %s; make a baseline with --update-baseline", path,
+				 version ? "its runs have the format of another version of countersink"
+					 : "has no single runs, which a baseline needs");
 	err = csink_gate_fingerprint_read(&out->print, out->profile);
 	if (!err)
 		err = read_runs(out->profile, data);

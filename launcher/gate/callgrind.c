@@ -319,11 +319,9 @@ int csink_gate_callgrind_run(struct csink_gate_series *series, struct csink_gate
 	struct csink_run_directory directory = {.fd = -1};
 	int err = csink_run_directory_create(&directory);
 
-	if (err) {
-		snprintf(series->error, sizeof(series->error), "no directory for callgrind's output: %s",
-			 strerror(-err));
-		return err;
-	}
+	if (err)
+		return csink_why(err, series->error, sizeof(series->error), "no directory for callgrind's output: %s",
+				 strerror(-err));
 	err = run_wrapped(series, run, directory.path);
 	csink_run_directory_remove(&directory);
 	return err;

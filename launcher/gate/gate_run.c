@@ -31,10 +31,8 @@ static int resolve_events(struct csink_gate_runner *runner, char *why, size_t wh
 
 	/* One place is for CPU time. */
 	if (csink_choose_planned(runner->texts[CSINK_OPT_EVENTS], CSINK_MAX_EVENTS - 1, &runner->events,
-				 runner->event_reason, sizeof(runner->event_reason), &err)) {
-		snprintf(why, why_size, "option --events: %s", err.line);
-		return -EINVAL;
-	}
+				 runner->event_reason, sizeof(runner->event_reason), &err))
+		return csink_why(-EINVAL, why, why_size, "option --events: %s", err.line);
 	if (*runner->events.text)
 		runner->texts[CSINK_OPT_EVENTS] = runner->events.text;
 	return 0;
@@ -80,14 +78,11 @@ int csink_gate_runner_start(struct csink_gate_runner *runner, char *why, size_t 
 
 	csink_inherited_take(&runner->inherited);
 	err = csink_relay_init(&runner->relay, &runner->inherited);
-	if (err) {
-		snprintf(why, why_size, "cannot take signals: %s", strerror(-err));
-		return err;
-	}
+	if (err)
+		return csink_why(err, why, why_size, "cannot take signals: %s", strerror(-err));
 	if (reserve(runner) != -ECANCELED)
 		return 0;
-	snprintf(why, why_size, "interrupted");
-	return -ECANCELED;
+	return csink_why(-ECANCELED, why, why_size, "interrupted");
 }
 
 void csink_gate_runner_free(struct csink_gate_runner *runner)
@@ -127,14 +122,12 @@ static int open_streams(struct making *making)
 	making->fds[1] = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	making->fds[2] = memfd_create("stderr", MFD_CLOEXEC);
 	for (int i = 0; i < 3; i++) {
-		if (making->fds[i] < 0) {
-			snprintf(making->outcome->why, sizeof(making->outcome->why), "%s: %s",
-				 i       ? "its output"
-				 : input ? input
-					 : "/dev/null",
-				 strerror(errno));
-			return -errno;
-		}
+		if (making->fds[i] < 0)
+			return csink_why(-errno, making->outcome->why, sizeof(making->outcome->why), "%s: %s",
+					 i       ? "its output"
+					 : input ? input
+						 : "/dev/null",
+					 strerror(errno));
 	}
 	return 0;
 }
@@ -177,11 +170,9 @@ static int run_and_wait(struct making *making, char **argv, char **env)
 	int err = csink_counted_command_run(&command, &making->watch, &outcome->outside, &end, &started);
 
 	csink_outside_close(&making->watch);
-	if (err) {
-		snprintf(outcome->why, sizeof(outcome->why), "it cannot be started or waited for: %s%s", strerror(-err),
-			 err == -EMFILE ? "; raise ulimit -n: about 16 more will do" : "");
-		return err;
-	}
+	if (err)
+		return csink_why(err, outcome->why, sizeof(outcome->why), "it cannot be started or waited for: %s%s",
+				 strerror(-err), err == -EMFILE ? "; raise ulimit -n: about 16 more will do" : "");
 	outcome->wall_ns = outcome->outside.wall_ns;
 	outcome->status = end.status;
 	outcome->exec_errno = end.exec_errno;

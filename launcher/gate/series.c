@@ -13,6 +13,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
+#include "launcher/base/message.h"
 #include "launcher/base/text.h"
 #include "launcher/profile/profile.h"
 #include "launcher/session/find_program.h"
@@ -174,9 +175,8 @@ static int pin(struct csink_gate_series *series)
 	CPU_SET(series->plan->cpu, &set);
 	if (!sched_setaffinity(0, sizeof(set), &set))
 		return 0;
-	snprintf(series->error, sizeof(series->error), "--pin: CPU %d cannot be used: %s", series->plan->cpu,
-		 strerror(errno));
-	return -EINVAL;
+	return csink_why(-EINVAL, series->error, sizeof(series->error), "--pin: CPU %d cannot be used: %s",
+			 series->plan->cpu, strerror(errno));
 }
 
 /* The programs themselves; the other programs of a side are in its profiles. A self-check moves what both sides run: it

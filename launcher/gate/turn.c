@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/message.h"
 #include "launcher/gate/callgrind.h"
 #include "launcher/gate/keep_runs.h"
 #include "launcher/gate/series.h"
@@ -126,18 +127,15 @@ int csink_gate_check(struct csink_gate_series *series, const struct csink_gate_o
 	series->signal = csink_gate_interrupted(series->runner, outcome);
 	if (series->signal)
 		return -EINTR;
-	if (outcome->exec_errno) {
-		snprintf(series->error, sizeof(series->error), "%s cannot be executed: %s", who,
-			 strerror(outcome->exec_errno));
-		return -ECHILD;
-	}
+	if (outcome->exec_errno)
+		return csink_why(-ECHILD, series->error, sizeof(series->error), "%s cannot be executed: %s", who,
+				 strerror(outcome->exec_errno));
 	if (!outcome->status)
 		return 0;
 	describe_status(outcome->status, ended, sizeof(ended));
-	snprintf(series->error, sizeof(series->error), "%s failed: %s%s%.*s", who, ended,
-		 len ? "; its standard error: " : "",
-		 (int)(len && outcome->stderr_end[len - 1] == '\n' ? len - 1 : len), outcome->stderr_end);
-	return -ECHILD;
+	return csink_why(-ECHILD, series->error, sizeof(series->error), "%s failed: %s%s%.*s", who, ended,
+			 len ? "; its standard error: " : "",
+			 (int)(len && outcome->stderr_end[len - 1] == '\n' ? len - 1 : len), outcome->stderr_end);
 }
 
 static int run_hook(struct csink_gate_series *series, char *hook, const char *option, enum csink_gate_side side)

@@ -9,6 +9,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
+#include "launcher/base/message.h"
 #include "launcher/base/path.h"
 #include "launcher/profile/facts.h"
 
@@ -176,11 +177,9 @@ static int normalise(struct csink_diff *diff, const struct csink_profile *const 
 		diff->factors[i] = 1;
 		if (per == CSINK_PER_RUN)
 			diff->factors[i] = 1.0 / (double)runs_of(p[i]);
-		if (per == CSINK_PER_SECOND && p[i]->duration_ns <= 0) {
-			snprintf(why, why_len, "profile %c has no duration: use --per total or --per run",
-				 'A' + (char)i);
-			return -ENODATA;
-		}
+		if (per == CSINK_PER_SECOND && p[i]->duration_ns <= 0)
+			return csink_why(-ENODATA, why, why_len,
+					 "profile %c has no duration: use --per total or --per run", 'A' + (char)i);
 		if (per == CSINK_PER_SECOND)
 			diff->factors[i] = 1e9 / (double)p[i]->duration_ns;
 	}

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/message.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/rows.h"
 
@@ -26,8 +27,8 @@ static int compile(struct work *w, const char *option, const char *pattern, rege
 	if (!err)
 		return 0;
 	regerror(err, regex, text, sizeof(text));
-	snprintf(w->why, w->why_len, "option --%s: '%s' is no regular expression: %s", option, pattern, text);
-	return -EINVAL;
+	return csink_why(-EINVAL, w->why, w->why_len, "option --%s: '%s' is no regular expression: %s", option, pattern,
+			 text);
 }
 
 /* Which rows have a name (of modules: a path) that the pattern is found in. */

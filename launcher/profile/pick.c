@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "include/internal/nearest.h"
+#include "launcher/base/message.h"
 
 /* Is a name the pattern, alone or followed by parameters, template arguments, or the line that tells functions of one
  * name apart? */
@@ -54,9 +55,8 @@ static int pick_by_regex(const struct csink_rows *rows, const char *pattern, boo
 
 	if (err) {
 		regerror(err, &regex, text, sizeof(text));
-		snprintf(why, why_len, "no function is called '%s', and it is no regular expression: %s", pattern,
-			 text);
-		return -EINVAL;
+		return csink_why(-EINVAL, why, why_len,
+				 "no function is called '%s', and it is no regular expression: %s", pattern, text);
 	}
 	for (i = 0; i < rows->nr_keys; i++) {
 		picked[i] = !regexec(&regex, rows->keys[i].name, 0, NULL, 0);
@@ -86,10 +86,8 @@ int csink_pick_functions(const struct csink_rows *rows, const char *pattern, boo
 	bool *picked = calloc(rows->nr_keys + 1, sizeof(*picked));
 	int err = 0;
 
-	if (!picked) {
-		snprintf(why, why_len, "no memory");
-		return -ENOMEM;
-	}
+	if (!picked)
+		return csink_why(-ENOMEM, why, why_len, "no memory");
 	if (!pick_if(rows, pattern, picked, is_name) && !pick_if(rows, pattern, picked, is_last_part))
 		err = pick_by_regex(rows, pattern, picked, why, why_len);
 	if (err == -ENODATA)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/message.h"
 #include "launcher/base/outfile.h"
 #include "launcher/base/own_home.h"
 
@@ -54,25 +55,19 @@ int csink_output_check(const char *path, char *why, size_t why_size)
 	struct stat st;
 	int err = csink_outfile_check(path, 0);
 
-	if (err < -CSINK_OUTFILE_ERRORS) {
-		snprintf(why, why_size, "%s", csink_outfile_error(-err));
-		return err;
-	}
+	if (err < -CSINK_OUTFILE_ERRORS)
+		return csink_why(err, why, why_size, "%s", csink_outfile_error(-err));
 	if (!stat(path, &st)) {
-		if (S_ISDIR(st.st_mode)) {
-			snprintf(why, why_size, "%s is a directory: name a file in it", path);
-			return -EISDIR;
-		}
+		if (S_ISDIR(st.st_mode))
+			return csink_why(-EISDIR, why, why_size, "%s is a directory: name a file in it", path);
 		if (!S_ISREG(st.st_mode)) { /* a device, a pipe: written to as it is */
 			if (!faccessat(AT_FDCWD, path, W_OK, AT_EACCESS))
 				return 0;
 			return say_errno(path, errno, why, why_size);
 		}
 	}
-	if (!*name) {
-		snprintf(why, why_size, "%s names a directory: name a file in it", path);
-		return -EISDIR;
-	}
+	if (!*name)
+		return csink_why(-EISDIR, why, why_size, "%s names a directory: name a file in it", path);
 	/* Through a link, the directory is the one that it leads to. */
 	if (!lstat(path, &st) && S_ISLNK(st.st_mode)) {
 		if (!realpath(path, target))

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/message.h"
 #include "preload/core/preload_entry.h"
 #include "preload/core/record/run_dir.h"
 #include "preload/core/seccomp_probe.h"
@@ -59,11 +60,9 @@ int csink_library_find(char *path, size_t size, char *why, size_t why_size)
 	bool found = false;
 	char *slash;
 
-	if (len <= 0) {
-		snprintf(why, why_size, "cannot tell where countersink is installed (/proc/self/exe: %s)",
-			 strerror(errno));
-		return -ENOENT;
-	}
+	if (len <= 0)
+		return csink_why(-ENOENT, why, why_size,
+				 "cannot tell where countersink is installed (/proc/self/exe: %s)", strerror(errno));
 	self[len] = '\0';
 	/* The directory above bin: its name is in self, since the link is absolute. */
 	for (int up = 0; up < 2 && (slash = strrchr(self, '/')); up++)
@@ -72,10 +71,9 @@ int csink_library_find(char *path, size_t size, char *why, size_t why_size)
 		snprintf(path, size, "%s/%s/" CSINK_LIBRARY, self, directories[i]);
 		found = !access(path, R_OK);
 	}
-	if (!found) {
-		snprintf(why, why_size, "%s/lib has no " CSINK_LIBRARY " (incomplete installation?)", self);
-		return -ENOENT;
-	}
+	if (!found)
+		return csink_why(-ENOENT, why, why_size, "%s/lib has no " CSINK_LIBRARY " (incomplete installation?)",
+				 self);
 	if (strpbrk(path, ": \t\n")) {
 		snprintf(why, why_size,
 			 "LD_PRELOAD cannot name '%s': install countersink in a directory whose path has no blanks or "

@@ -21,11 +21,10 @@ int csink_attach_choose(const struct csink_options *options, int nr_operands, ch
 	char why[CSINK_WHY_BYTES] = "";
 	int err = 0;
 
-	if (!!*pids + !!tid + !!*cgroup + (nr_operands > 0) != 1 || (nr_operands > 1 && !is_command)) {
-		csink_say("give exactly one target: -p PID, -t TID, --cgroup PATH, a PATTERN for names, or -- "
-			  "COMMAND (see countersink help attach)");
-		return -EINVAL;
-	}
+	if (!!*pids + !!tid + !!*cgroup + (nr_operands > 0) != 1 || (nr_operands > 1 && !is_command))
+		return csink_fail(-EINVAL,
+				  "give exactly one target: -p PID, -t TID, --cgroup PATH, a PATTERN for names, or -- "
+				  "COMMAND (see countersink help attach)");
 	counters->inherit = true;
 	if (*pids) {
 		err = csink_attach_choose_pids(pids, &target->choice, why, sizeof(why));

@@ -65,8 +65,7 @@ static int resolve_events(struct attach *a)
 
 	if (nr < 0) {
 		csink_options_where(&a->options, CSINK_ATTACH_OPT_EVENTS, where, sizeof(where));
-		csink_say("%s: %s", where, err.line);
-		return -EINVAL;
+		return csink_fail(-EINVAL, "%s: %s", where, err.line);
 	}
 	a->follow.counters.nr_events = (uint32_t)nr;
 	for (int i = 0; i < nr; i++)
@@ -98,10 +97,8 @@ static int resolve_rate(struct attach *a)
 	struct csink_rate rate;
 	const char *wrong;
 
-	if (csink_rate_resolve(&a->options, CSINK_ATTACH_OPT_PERIOD, CSINK_ATTACH_OPT_FREQUENCY, &rate, &wrong)) {
-		csink_say("%s", wrong);
-		return -EINVAL;
-	}
+	if (csink_rate_resolve(&a->options, CSINK_ATTACH_OPT_PERIOD, CSINK_ATTACH_OPT_FREQUENCY, &rate, &wrong))
+		return csink_fail(-EINVAL, "%s", wrong);
 	for (uint32_t i = 0; i < a->follow.counters.nr_events; i++) {
 		struct csink_event_spec *spec = &a->follow.counters.events[i].spec;
 		bool is_clock = spec->rec.flags & CSINK_EVENT_CPU_NS;
@@ -239,10 +236,8 @@ static int attach_to_running(struct attach *a)
 static int attach_without_counters(struct attach *a, const char *why)
 {
 	release(a);
-	if (!a->argv) {
-		csink_say("%s", why);
-		return CSINK_EXIT_RUN_FAILED;
-	}
+	if (!a->argv)
+		return csink_fail(CSINK_EXIT_RUN_FAILED, "%s", why);
 	csink_say("%s: %s runs without being measured", why, a->argv[0]);
 	return csink_say_exec_failed(a->argv[0], -csink_run_alone(a->argv, &a->inherited));
 }
@@ -262,13 +257,10 @@ static int prepare_counters(struct attach *a, char *why, size_t size)
 	if (!err)
 		return 0;
 	for (uint32_t i = 0; i < c->nr_events; i++) {
-		if (c->events[i].err) {
-			snprintf(why, size, "%s: %s", c->events[i].spec.rec.name, c->events[i].reason);
-			return err;
-		}
+		if (c->events[i].err)
+			return csink_why(err, why, size, "%s: %s", c->events[i].spec.rec.name, c->events[i].reason);
 	}
-	snprintf(why, size, "cannot prepare to attach: %s", csink_explain_brief(-err, less, sizeof(less)));
-	return err;
+	return csink_why(err, why, size, "cannot prepare to attach: %s", csink_explain_brief(-err, less, sizeof(less)));
 }
 
 /* ---- following ---- */
@@ -354,10 +346,8 @@ static int run_command(struct attach *a)
 		return csink_say_exec_failed(a->argv[0], -csink_start_failed(err, a->argv, &a->inherited));
 	}
 	err = csink_relay_wait(&relay, &child, a->follow.counters.rings.epoll_fd, drain, &a->follow, &end);
-	if (err) {
-		csink_say("cannot wait for %s: %s", a->argv[0], strerror(-err));
-		return CSINK_EXIT_RUN_FAILED;
-	}
+	if (err)
+		return csink_fail(CSINK_EXIT_RUN_FAILED, "cannot wait for %s: %s", a->argv[0], strerror(-err));
 	if (end.exec_errno)
 		return csink_say_exec_failed(a->argv[0], end.exec_errno);
 	a->command_status = csink_exit_status(end.status);
@@ -399,10 +389,8 @@ static int finish(struct attach *a)
 	if (!err)
 		err = csink_collect(a->directory.path, &a->outside, &profile);
 	csink_run_directory_remove(&a->directory);
-	if (err) {
-		csink_say("no profile: %s", strerror(-err));
-		return err;
-	}
+	if (err)
+		return csink_fail(err, "no profile: %s", strerror(-err));
 	err = csink_save_profile(&a->save, profile,
 				 a->quiet || a->json                                           ? CSINK_SAVE_ERRORS
 				 : csink_options_bool(&a->options, CSINK_ATTACH_OPT_NO_REPORT) ? CSINK_SAVE_WHERE
@@ -423,10 +411,9 @@ static int attach_and_report(struct attach *a)
 	if (!a->argv) {
 		signal_fd = take_signals();
 		/* Without it, nothing could end the attachment. */
-		if (signal_fd < 0) {
-			csink_say("cannot prepare to attach: %s", csink_explain_brief(errno, why, sizeof(why)));
-			return CSINK_EXIT_RUN_FAILED;
-		}
+		if (signal_fd < 0)
+			return csink_fail(CSINK_EXIT_RUN_FAILED, "cannot prepare to attach: %s",
+					  csink_explain_brief(errno, why, sizeof(why)));
 	}
 	if (reserve(a)) {
 		release(a);

@@ -142,18 +142,15 @@ static int main_completion(int argc, char **argv)
 	at = csink_command_parse(&options, argc, argv, &status);
 	if (at < 0)
 		return status;
-	if (at + 1 != argc) {
-		csink_say("completion needs the name of one shell: bash, zsh or fish");
-		return CSINK_EXIT_USAGE;
-	}
+	if (at + 1 != argc)
+		return csink_fail(CSINK_EXIT_USAGE, "completion needs the name of one shell: bash, zsh or fish");
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(shells); i++) {
 		if (strcmp(shells[i].name, argv[at]))
 			continue;
 		shells[i].print();
 		return csink_end_output("completion", CSINK_EXIT_OK);
 	}
-	csink_say("no completion for '%.64s': name bash, zsh or fish", argv[at]);
-	return CSINK_EXIT_USAGE;
+	return csink_fail(CSINK_EXIT_USAGE, "no completion for '%.64s': name bash, zsh or fish", argv[at]);
 }
 
 const struct csink_command csink_command_completion = {

@@ -52,9 +52,8 @@ static int choose_event(struct comparison *c)
 		for (uint32_t k = 0; k < c->p[i]->nr_types; k++)
 			csink_nearest_offer(&near, csink_profile_text(c->p[i], c->p[i]->types[k].name));
 		csink_nearest_print(&near, hint, sizeof(hint));
-		csink_say("%s has no event '%s'%s: choose one that both have with --event", c->how.files[i], event,
-			  hint);
-		return -EINVAL;
+		return csink_fail(-EINVAL, "%s has no event '%s'%s: choose one that both have with --event",
+				  c->how.files[i], event, hint);
 	}
 	c->how.event = event;
 	c->how.unit = csink_profile_text(c->p[0], c->p[0]->types[c->types[0]].unit);
@@ -156,10 +155,10 @@ static int main_diff(int argc, char **argv)
 
 	if (at < 0)
 		return status;
-	if (argc - at != 2) {
-		csink_say("diff takes two profiles, the one before and the one after (see countersink help diff)");
-		return CSINK_EXIT_USAGE;
-	}
+	if (argc - at != 2)
+		return csink_fail(
+			CSINK_EXIT_USAGE,
+			"diff takes two profiles, the one before and the one after (see countersink help diff)");
 	for (uint32_t i = 0; i < 2; i++) {
 		c.how.files[i] = argv[at + (int)i];
 		if (csink_profile_open(c.how.files[i], &c.p[i], why, sizeof(why))) {

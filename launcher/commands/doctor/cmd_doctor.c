@@ -83,10 +83,9 @@ static int main_doctor(int argc, char **argv)
 
 	if (at < 0)
 		return status;
-	if (at < argc) {
-		csink_say("doctor takes no operand, but got '%.64s' (see countersink help doctor)", argv[at]);
-		return CSINK_EXIT_USAGE;
-	}
+	if (at < argc)
+		return csink_fail(CSINK_EXIT_USAGE,
+				  "doctor takes no operand, but got '%.64s' (see countersink help doctor)", argv[at]);
 	csink_doctor_run(&doctor);
 	if (csink_options_bool(&o, CSINK_DOCTOR_OPT_JSON))
 		print_json(&doctor);

@@ -153,10 +153,9 @@ static int main_events(int argc, char **argv)
 
 	if (at < 0)
 		return status;
-	if (argc - at > 1) {
-		csink_say("events takes one pattern, not %d (see countersink help events)", argc - at);
-		return CSINK_EXIT_USAGE;
-	}
+	if (argc - at > 1)
+		return csink_fail(CSINK_EXIT_USAGE, "events takes one pattern, not %d (see countersink help events)",
+				  argc - at);
 	return list(&o, at < argc ? argv[at] : NULL);
 }
 

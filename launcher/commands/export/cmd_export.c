@@ -70,8 +70,7 @@ static int choose_type(const struct csink_options *o, struct export *e)
 	for (uint32_t i = 0; i < e->profile->nr_types; i++)
 		csink_nearest_offer(&near, csink_profile_text(e->profile, e->profile->types[i].name));
 	csink_nearest_print(&near, hint, sizeof(hint));
-	csink_say("%s: no event '%s' in this profile%s", e->path, name, hint);
-	return type;
+	return csink_fail(type, "%s: no event '%s' in this profile%s", e->path, name, hint);
 }
 
 static int write_output(struct export *e)
@@ -79,10 +78,8 @@ static int write_output(struct export *e)
 	const char *where = strcmp(e->output, "-") ? e->output : "standard output";
 	int err;
 
-	if (isatty(STDOUT_FILENO) && !strcmp(e->output, "-") && e->format->flags & CSINK_EXPORT_BINARY) {
-		csink_say("a terminal cannot show %s: name a file with --output", e->format->name);
-		return -EINVAL;
-	}
+	if (isatty(STDOUT_FILENO) && !strcmp(e->output, "-") && e->format->flags & CSINK_EXPORT_BINARY)
+		return csink_fail(-EINVAL, "a terminal cannot show %s: name a file with --output", e->format->name);
 	if (e->base)
 		err = csink_export_diff(e->output, (const struct csink_profile *const[]){e->base, e->profile},
 					(const char *const[]){e->base_path, e->path},
@@ -119,18 +116,16 @@ static int main_export(int argc, char **argv)
 
 	if (at < 0)
 		return status;
-	if (argc - at > 1) {
-		csink_say("export takes one profile, not %d (see countersink help export)", argc - at);
-		return CSINK_EXIT_USAGE;
-	}
+	if (argc - at > 1)
+		return csink_fail(CSINK_EXIT_USAGE, "export takes one profile, not %d (see countersink help export)",
+				  argc - at);
 	if (choose_format(&o, &e))
 		return CSINK_EXIT_USAGE;
 	e.path = at < argc ? argv[at] : DEFAULT_FILE;
 	e.base_path = csink_options_text(&o, CSINK_EXPORT_OPT_BASE);
-	if (*e.base_path && !(e.format->flags & CSINK_EXPORT_COMPARES)) {
-		csink_say("--base compares in a page only: give --format html, or a file ending in .html");
-		return CSINK_EXIT_USAGE;
-	}
+	if (*e.base_path && !(e.format->flags & CSINK_EXPORT_COMPARES))
+		return csink_fail(CSINK_EXIT_USAGE,
+				  "--base compares in a page only: give --format html, or a file ending in .html");
 	return export(&o, &e);
 }
 

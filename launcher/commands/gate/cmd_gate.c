@@ -221,23 +221,17 @@ static int open_baseline(struct gate *gate)
 	const char *path = text_of(gate, CSINK_GATE_OPT_BASELINE);
 	char why[CSINK_WHY_BYTES];
 
-	if (csink_gate_fingerprint_take(&gate->print, gate->set.argv, &gate->set.runner, gate->set.plan.simulate)) {
-		csink_say("no memory");
-		return -ENOMEM;
-	}
+	if (csink_gate_fingerprint_take(&gate->print, gate->set.argv, &gate->set.runner, gate->set.plan.simulate))
+		return csink_fail(-ENOMEM, "no memory");
 	snprintf(gate->lines[CSINK_GATE_OLD], MAX_LINE, "%s", path);
 	if (gate->set.update)
 		return 0;
-	if (csink_gate_baseline_read(path, &gate->data, &gate->baseline, why, sizeof(why))) {
-		csink_say("option --baseline: %s", why);
-		return -EINVAL;
-	}
+	if (csink_gate_baseline_read(path, &gate->data, &gate->baseline, why, sizeof(why)))
+		return csink_fail(-EINVAL, "option --baseline: %s", why);
 	snprintf(gate->lines[CSINK_GATE_OLD], MAX_LINE, "%s, made %s", path, gate->baseline.when);
 	if (!flag_of(gate, CSINK_GATE_OPT_ANY_ENVIRONMENT) &&
-	    !csink_gate_fingerprint_fits(&gate->baseline.print, &gate->print, why, sizeof(why))) {
-		csink_say("option --baseline: %s: %s", path, why);
-		return -EINVAL;
-	}
+	    !csink_gate_fingerprint_fits(&gate->baseline.print, &gate->print, why, sizeof(why)))
+		return csink_fail(-EINVAL, "option --baseline: %s: %s", path, why);
 	return 0;
 }
 
@@ -373,18 +367,15 @@ static int run_and_judge(struct gate *gate)
 	char why[CSINK_WHY_BYTES];
 	int err;
 
-	if (csink_gate_runner_start(&gate->set.runner, why, sizeof(why))) {
-		csink_say("%s", why);
-		return CSINK_EXIT_FAILED;
-	}
+	if (csink_gate_runner_start(&gate->set.runner, why, sizeof(why)))
+		return csink_fail(CSINK_EXIT_FAILED, "%s", why);
 	warn_of_few(gate);
 	start_ns = csink_monotonic_ns();
 	err = csink_gate_series_make(series);
 	gate->result.seconds = (double)(csink_monotonic_ns() - start_ns) / 1e9;
-	if (err == -EINTR) {
-		csink_say("interrupted by %s: no verdict", strsignal(series->signal));
-		return CSINK_EXIT_SIGNAL + series->signal;
-	}
+	if (err == -EINTR)
+		return csink_fail(CSINK_EXIT_SIGNAL + series->signal, "interrupted by %s: no verdict",
+				  strsignal(series->signal));
 	if (!err)
 		err = learn_from_runs(gate);
 	if (!err && gate->set.update)
@@ -489,11 +480,9 @@ static int main_gate(int argc, char **argv)
 
 	if (at < 0)
 		return status;
-	if (at == argc) {
-		csink_say("no command given: countersink %s (see countersink help gate)",
-			  csink_command_find("gate")->synopsis);
-		return CSINK_EXIT_USAGE;
-	}
+	if (at == argc)
+		return csink_fail(CSINK_EXIT_USAGE, "no command given: countersink %s (see countersink help gate)",
+				  csink_command_find("gate")->synopsis);
 	gate.set.argv = argv + at;
 	return gate_run(&gate);
 }

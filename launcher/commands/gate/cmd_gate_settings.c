@@ -31,8 +31,7 @@ static int refuse(const struct csink_gate_settings *s, enum csink_gate_opt optio
 	char where[64];
 
 	csink_options_where(&s->options, option, where, sizeof(where));
-	csink_say("%s: '%.64s' is %s", where, text_of(s, option), what);
-	return -EINVAL;
+	return csink_fail(-EINVAL, "%s: '%.64s' is %s", where, text_of(s, option), what);
 }
 
 /* "5%", "5 %", "0.5": in percent either way. */
@@ -115,17 +114,14 @@ static int resolve_sides(struct csink_gate_settings *s)
 	bool self = flag_of(s, CSINK_GATE_OPT_SELF_CHECK);
 
 	s->update = flag_of(s, CSINK_GATE_OPT_UPDATE_BASELINE);
-	if (vs + baseline + self != 1) {
-		csink_say(vs + baseline + self
-				  ? "options --vs, --baseline and --self-check exclude each other: give one"
-				  : "no comparison given: use --vs='COMMAND', --baseline=FILE or --self-check "
-				    "(see countersink help gate)");
-		return -EINVAL;
-	}
-	if (s->update && !baseline) {
-		csink_say("option --update-baseline: name its file with --baseline=FILE");
-		return -EINVAL;
-	}
+	if (vs + baseline + self != 1)
+		return csink_fail(-EINVAL,
+				  vs + baseline + self
+					  ? "options --vs, --baseline and --self-check exclude each other: give one"
+					  : "no comparison given: use --vs='COMMAND', --baseline=FILE or --self-check "
+					    "(see countersink help gate)");
+	if (s->update && !baseline)
+		return csink_fail(-EINVAL, "option --update-baseline: name its file with --baseline=FILE");
 	s->plan.argv[CSINK_GATE_NEW] = s->argv;
 	s->how = vs ? "vs" : self ? "self-check" : "baseline";
 	if (self)
@@ -133,11 +129,9 @@ static int resolve_sides(struct csink_gate_settings *s)
 	if (!vs)
 		return 0;
 	s->vs = csink_gate_command_split(text_of(s, CSINK_GATE_OPT_VS), &shell);
-	if (!s->vs || !s->vs[0]) {
-		csink_say("option --vs: '%.200s' is no command: %s", text_of(s, CSINK_GATE_OPT_VS),
-			  s->vs ? "it has no words" : "its quotes do not match");
-		return -EINVAL;
-	}
+	if (!s->vs || !s->vs[0])
+		return csink_fail(-EINVAL, "option --vs: '%.200s' is no command: %s", text_of(s, CSINK_GATE_OPT_VS),
+				  s->vs ? "it has no words" : "its quotes do not match");
 	s->plan.argv[CSINK_GATE_OLD] = s->vs;
 	s->shell_on_one_side = shell && strcmp(s->argv[0], "/bin/sh") && strcmp(s->argv[0], "sh");
 	return 0;
@@ -175,20 +169,18 @@ int csink_gate_settings_resolve(struct csink_gate_settings *s)
 		/* Two runs of each show whether the program itself does the same twice. */
 		plan->runs = plan->runs ? plan->runs : 2;
 		plan->warmup = 0;
-		if (csink_program_find("valgrind", &valgrind)) {
-			csink_say("option --deterministic: there is no valgrind here (Debian's package: valgrind)");
-			return -ENOENT;
-		}
+		if (csink_program_find("valgrind", &valgrind))
+			return csink_fail(
+				-ENOENT,
+				"option --deterministic: there is no valgrind here (Debian's package: valgrind)");
 	}
 	/* Nothing to look at: a baseline is made of as many runs as the first look takes. */
 	if (!plan->runs && s->update)
 		plan->runs = CSINK_GATE_FIRST_LOOK;
 	plan->look_again = !plan->runs;
 	resolve_runner(s);
-	if (csink_gate_runner_init(&s->runner, why, sizeof(why))) {
-		csink_say("%s", why);
-		return -EINVAL;
-	}
+	if (csink_gate_runner_init(&s->runner, why, sizeof(why)))
+		return csink_fail(-EINVAL, "%s", why);
 	return 0;
 }
 

@@ -33,8 +33,7 @@ static int unknown_command(const char *word)
 	for (uint32_t i = 0; i < csink_nr_commands; i++)
 		csink_nearest_offer(&near, csink_commands[i]->name);
 	csink_nearest_print(&near, hint, sizeof(hint));
-	csink_say("no command '%.64s'%s (see countersink help)", word, hint);
-	return CSINK_EXIT_USAGE;
+	return csink_fail(CSINK_EXIT_USAGE, "no command '%.64s'%s (see countersink help)", word, hint);
 }
 
 static int main_help(int argc, char **argv)

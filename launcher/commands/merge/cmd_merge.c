@@ -26,8 +26,7 @@ static int add_files(struct csink_merge *m, char **files, int nr)
 		err = csink_profile_open(files[i], &p, why, sizeof(why));
 		if (err) {
 			csink_progress_end();
-			csink_say("%s; nothing is merged", why);
-			return err;
+			return csink_fail(err, "%s; nothing is merged", why);
 		}
 		err = csink_merge_add(m, p);
 		csink_profile_free(p);
@@ -54,10 +53,8 @@ static int merge(const struct csink_options *o, char **files, int nr)
 	struct csink_profile *p = NULL;
 	int err = -ENOMEM;
 
-	if (!m) {
-		csink_say("not enough memory to merge");
-		return err;
-	}
+	if (!m)
+		return csink_fail(err, "not enough memory to merge");
 	csink_progress_start();
 	err = add_files(m, files, nr);
 	if (!err) {
@@ -83,10 +80,8 @@ static int main_merge(int argc, char **argv)
 
 	if (at < 0)
 		return status;
-	if (at == argc) {
-		csink_say("merge takes the profiles to merge (see countersink help merge)");
-		return CSINK_EXIT_USAGE;
-	}
+	if (at == argc)
+		return csink_fail(CSINK_EXIT_USAGE, "merge takes the profiles to merge (see countersink help merge)");
 	return merge(&o, argv + at, argc - at) ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;
 }
 

@@ -111,25 +111,18 @@ static int resolve(struct persist *persist, struct csink_event_spec *spec, struc
 	int status;
 
 	event->cpu = parse_cpu(csink_options_text(&persist->options, CSINK_PERSIST_OPT_CPU));
-	if (event->cpu < -1) {
-		csink_say("option --cpu: '%s' is no number of a CPU",
-			  csink_options_text(&persist->options, CSINK_PERSIST_OPT_CPU));
-		return CSINK_EXIT_USAGE;
-	}
-	if (!pid && event->cpu < 0) {
-		csink_say("no target given: use --pid=PID, --cpu=CPU or both");
-		return CSINK_EXIT_USAGE;
-	}
+	if (event->cpu < -1)
+		return csink_fail(CSINK_EXIT_USAGE, "option --cpu: '%s' is no number of a CPU",
+				  csink_options_text(&persist->options, CSINK_PERSIST_OPT_CPU));
+	if (!pid && event->cpu < 0)
+		return csink_fail(CSINK_EXIT_USAGE, "no target given: use --pid=PID, --cpu=CPU or both");
 	event->pid = pid ? (int32_t)CSINK_MIN(pid, (uint64_t)INT32_MAX) : -1;
 	event->mode = (uint32_t)strtoul(mode, &end, 8);
-	if (!*mode || *end || event->mode & ~0666U) {
-		csink_say("option --mode: '%s' is not an octal mode of at most 0666", mode);
-		return CSINK_EXIT_USAGE;
-	}
-	if (pages & (pages - 1) || pages > 1 << 20) {
-		csink_say("option --pages: %" PRIu64 " is no power of two up to 1048576", pages);
-		return CSINK_EXIT_USAGE;
-	}
+	if (!*mode || *end || event->mode & ~0666U)
+		return csink_fail(CSINK_EXIT_USAGE, "option --mode: '%s' is not an octal mode of at most 0666", mode);
+	if (pages & (pages - 1) || pages > 1 << 20)
+		return csink_fail(CSINK_EXIT_USAGE, "option --pages: %" PRIu64 " is no power of two up to 1048576",
+				  pages);
 	event->pages = (uint32_t)pages;
 	status = resolve_event(persist, spec, event);
 	if (status)
@@ -170,11 +163,10 @@ static int detach(struct persist *persist)
 
 	if (status)
 		return status;
-	if (persist->nr_ids) {
-		csink_say("persist detach opens an event of its own and prints its id: it takes no '%s'",
-			  persist->ids[0]);
-		return CSINK_EXIT_USAGE;
-	}
+	if (persist->nr_ids)
+		return csink_fail(CSINK_EXIT_USAGE,
+				  "persist detach opens an event of its own and prints its id: it takes no '%s'",
+				  persist->ids[0]);
 	complete_attr(&spec, &event);
 	lost = csink_persist_lost(persist->base);
 	err = csink_persist_set_open(&set, &spec, &event);
@@ -254,10 +246,8 @@ static int list(struct persist *persist)
 {
 	int lost, nr;
 
-	if (persist->nr_ids) {
-		csink_say("persist list takes no '%s'", persist->ids[0]);
-		return CSINK_EXIT_USAGE;
-	}
+	if (persist->nr_ids)
+		return csink_fail(CSINK_EXIT_USAGE, "persist list takes no '%s'", persist->ids[0]);
 	if (persist->json)
 		csink_json_open(&persist->out, NULL, '[');
 	nr = csink_persist_list(persist->json ? print_json : print_text, &persist->out, persist->base);
@@ -270,8 +260,7 @@ static int list(struct persist *persist)
 		csink_say("%d event%s ended with a keeper that was killed", lost, lost == 1 ? "" : "s");
 	if (nr >= 0)
 		return 0;
-	csink_say("persistent events cannot be listed: %s", why(nr));
-	return CSINK_EXIT_FAILED;
+	return csink_fail(CSINK_EXIT_FAILED, "persistent events cannot be listed: %s", why(nr));
 }
 
 /* ---- of one event after the other ---- */
@@ -337,10 +326,8 @@ static int each_id(struct persist *persist, const char *verb, int (*act)(struct 
 	int status = 0, err;
 	uint64_t id;
 
-	if (!persist->nr_ids) {
-		csink_say("persist %s needs an id (see countersink persist list)", verb);
-		return CSINK_EXIT_USAGE;
-	}
+	if (!persist->nr_ids)
+		return csink_fail(CSINK_EXIT_USAGE, "persist %s needs an id (see countersink persist list)", verb);
 	if (persist->json)
 		csink_json_open(&persist->out, NULL, '[');
 	for (int i = 0; i < persist->nr_ids; i++) {
@@ -371,10 +358,11 @@ static int act(struct persist *persist, const char *verb)
 		return each_id(persist, verb, print_samples);
 	if (!strcmp(verb, "attach"))
 		return each_id(persist, verb, attach_event);
-	csink_say("unknown action '%s': persist takes detach, attach, list, read or samples (see countersink help "
-		  "persist)",
-		  verb);
-	return CSINK_EXIT_USAGE;
+	return csink_fail(
+		CSINK_EXIT_USAGE,
+		"unknown action '%s': persist takes detach, attach, list, read or samples (see countersink help "
+		"persist)",
+		verb);
 }
 
 static int main_persist(int argc, char **argv)
@@ -394,10 +382,9 @@ static int main_persist(int argc, char **argv)
 	at = csink_command_parse(&persist.options, argc, argv, &status);
 	if (at < 0)
 		return status;
-	if (!verb) {
-		csink_say("no action given: use countersink persist detach, attach, list, read or samples");
-		return CSINK_EXIT_USAGE;
-	}
+	if (!verb)
+		return csink_fail(CSINK_EXIT_USAGE,
+				  "no action given: use countersink persist detach, attach, list, read or samples");
 	if (*csink_options_text(&persist.options, CSINK_PERSIST_OPT_PERSIST_DIR))
 		persist.base = csink_options_text(&persist.options, CSINK_PERSIST_OPT_PERSIST_DIR);
 	persist.json = csink_options_bool(&persist.options, CSINK_PERSIST_OPT_JSON);

@@ -75,8 +75,7 @@ static int fold_of(const struct csink_options *o, double *fold)
 	*fold = strtod(text, &end);
 	if (end != text && !*end && *fold >= 0 && *fold <= 100)
 		return 0;
-	csink_say("option --fold: '%s' is no share from 0 to 100", text);
-	return -EINVAL;
+	return csink_fail(-EINVAL, "option --fold: '%s' is no share from 0 to 100", text);
 }
 
 static int print_functions(const struct csink_options *o, const struct csink_profile *p,
@@ -175,8 +174,7 @@ static int choose_event(const struct csink_options *o, struct csink_profile *p)
 	for (uint32_t i = 0; i < p->nr_types; i++)
 		csink_nearest_offer(&near, csink_profile_text(p, p->types[i].name));
 	csink_nearest_print(&near, hint, sizeof(hint));
-	csink_say("option --event: the profile has no '%s'%s", event, hint);
-	return -EINVAL;
+	return csink_fail(-EINVAL, "option --event: the profile has no '%s'%s", event, hint);
 }
 
 static int narrow(const struct csink_options *o, struct csink_profile *p)
@@ -260,10 +258,9 @@ static int read_input(const struct csink_options *o, const char *path, struct cs
 	char why[CSINK_WHY_BYTES];
 	int err = csink_is_directory(path) ? csink_reading_open(reading, path) : 0;
 
-	if (err) {
-		csink_say("%s: %s", path, err == -EBUSY ? "another process has locked it" : strerror(-err));
-		return err;
-	}
+	if (err)
+		return csink_fail(err, "%s: %s", path,
+				  err == -EBUSY ? "another process has locked it" : strerror(-err));
 	if (!csink_options_bool(o, CSINK_REPORT_OPT_QUIET))
 		csink_progress_start();
 	err = csink_profile_open(path, profile, why, sizeof(why));
@@ -345,20 +342,15 @@ static void offer_leftovers(void)
 /* Forms that exclude each other. */
 static int check(const struct csink_options *o)
 {
-	if (csink_options_bool(o, CSINK_REPORT_OPT_JSON) && csink_options_bool(o, CSINK_REPORT_OPT_CSV)) {
-		csink_say("options --json and --csv exclude each other: use one");
-		return -EINVAL;
-	}
-	if (is_asked(o, CSINK_REPORT_OPT_ANNOTATE) && csink_options_bool(o, CSINK_REPORT_OPT_CSV)) {
-		csink_say("option --annotate has no --csv: use --json");
-		return -EINVAL;
-	}
+	if (csink_options_bool(o, CSINK_REPORT_OPT_JSON) && csink_options_bool(o, CSINK_REPORT_OPT_CSV))
+		return csink_fail(-EINVAL, "options --json and --csv exclude each other: use one");
+	if (is_asked(o, CSINK_REPORT_OPT_ANNOTATE) && csink_options_bool(o, CSINK_REPORT_OPT_CSV))
+		return csink_fail(-EINVAL, "option --annotate has no --csv: use --json");
 	if (csink_options_bool(o, CSINK_REPORT_OPT_TREE) + is_asked(o, CSINK_REPORT_OPT_CALLERS) +
 		    is_asked(o, CSINK_REPORT_OPT_ANNOTATE) + (by_of(o) != CSINK_BY_FUNCTION) >
-	    1) {
-		csink_say("options --tree, --callers, --annotate and --by exclude each other: use one");
-		return -EINVAL;
-	}
+	    1)
+		return csink_fail(-EINVAL,
+				  "options --tree, --callers, --annotate and --by exclude each other: use one");
 	return 0;
 }
 
@@ -369,10 +361,10 @@ static int main_report(int argc, char **argv)
 
 	if (at < 0)
 		return status;
-	if (argc - at > 1) {
-		csink_say("report takes one profile or run directory, not %d (see countersink help report)", argc - at);
-		return CSINK_EXIT_USAGE;
-	}
+	if (argc - at > 1)
+		return csink_fail(CSINK_EXIT_USAGE,
+				  "report takes one profile or run directory, not %d (see countersink help report)",
+				  argc - at);
 	if (check(&o))
 		return CSINK_EXIT_USAGE;
 	status = report(&o, at < argc ? argv[at] : DEFAULT_FILE);

@@ -44,14 +44,11 @@ static int resolve_events(struct reserve *reserve)
 	if (!*list)
 		return 0;
 	nr = csink_choose_listed(list, reserve->specs, CSINK_MAX_EVENTS, &err);
-	if (nr < 0) {
-		csink_say("option --events: %s", err.line);
-		return -EINVAL;
-	}
-	if (!csink_reservation_is_wanted(reserve->specs, (uint32_t)nr)) {
-		csink_say("option --events: '%.64s' uses no hardware counter, and needs no reservation", list);
-		return -EINVAL;
-	}
+	if (nr < 0)
+		return csink_fail(-EINVAL, "option --events: %s", err.line);
+	if (!csink_reservation_is_wanted(reserve->specs, (uint32_t)nr))
+		return csink_fail(-EINVAL,
+				  "option --events: '%.64s' uses no hardware counter, and needs no reservation", list);
 	reserve->wish.specs = reserve->specs;
 	reserve->wish.nr_specs = (uint32_t)nr;
 	return 0;
@@ -72,10 +69,8 @@ static int resolve(struct reserve *reserve)
 	reserve->wish.lock_file = *file ? file : NULL;
 	reserve->wish.hooks = csink_options_text(o, CSINK_RESERVE_OPT_RESERVE_HOOKS);
 	reserve->wish.cancel_fd = -1;
-	if (csink_options_bool(o, CSINK_RESERVE_OPT_JSON) && !csink_options_bool(o, CSINK_RESERVE_OPT_STATUS)) {
-		csink_say("option --json goes with --status only");
-		return -EINVAL;
-	}
+	if (csink_options_bool(o, CSINK_RESERVE_OPT_JSON) && !csink_options_bool(o, CSINK_RESERVE_OPT_STATUS))
+		return csink_fail(-EINVAL, "option --json goes with --status only");
 	return resolve_events(reserve);
 }
 
@@ -210,15 +205,11 @@ static int hold_in_background(struct reserve *reserve)
 	char status = CSINK_EXIT_FAILED;
 	pid_t pid;
 
-	if (pipe2(fds, O_CLOEXEC)) {
-		csink_say("cannot go to the background: %s", strerror(errno));
-		return CSINK_EXIT_FAILED;
-	}
+	if (pipe2(fds, O_CLOEXEC))
+		return csink_fail(CSINK_EXIT_FAILED, "cannot go to the background: %s", strerror(errno));
 	pid = fork();
-	if (pid < 0) {
-		csink_say("cannot go to the background: %s", strerror(errno));
-		return CSINK_EXIT_FAILED;
-	}
+	if (pid < 0)
+		return csink_fail(CSINK_EXIT_FAILED, "cannot go to the background: %s", strerror(errno));
 	if (pid) {
 		close(fds[1]);
 		while (read(fds[0], &status, 1) < 0 && errno == EINTR)
@@ -264,10 +255,8 @@ static int run_command(struct reserve *reserve, char **argv)
 
 	csink_inherited_take(&inherited);
 	err = csink_relay_init(&relay, &inherited);
-	if (err) {
-		csink_say("cannot take signals: %s", strerror(-err));
-		return CSINK_EXIT_FAILED;
-	}
+	if (err)
+		return csink_fail(CSINK_EXIT_FAILED, "cannot take signals: %s", strerror(-err));
 	reserve->wish.cancel_fd = csink_reservation_cancel_fd();
 	err = make(reserve);
 	if (err)
@@ -278,10 +267,8 @@ static int run_command(struct reserve *reserve, char **argv)
 	end(reserve);
 	if (!err)
 		err = -ended.exec_errno;
-	if (err) {
-		csink_say("cannot run %s: %s", argv[0], strerror(-err));
-		return CSINK_EXIT_FAILED;
-	}
+	if (err)
+		return csink_fail(CSINK_EXIT_FAILED, "cannot run %s: %s", argv[0], strerror(-err));
 	return csink_exit_status(ended.status);
 }
 
@@ -326,8 +313,7 @@ static int main_reserve(int argc, char **argv)
 	if (csink_options_bool(&reserve.options, CSINK_RESERVE_OPT_STATUS)) {
 		if (at == argc)
 			return print_status(&reserve);
-		csink_say("option --status takes no command, but got '%.64s'", argv[at]);
-		return CSINK_EXIT_FAILED;
+		return csink_fail(CSINK_EXIT_FAILED, "option --status takes no command, but got '%.64s'", argv[at]);
 	}
 	if (at < argc)
 		return run_command(&reserve, argv + at);

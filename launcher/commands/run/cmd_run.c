@@ -59,8 +59,7 @@ static int resolve_events(struct run *run)
 	if (csink_choose_planned(csink_options_text(&run->options, CSINK_OPT_EVENTS), max, &run->events,
 				 run->outside.event_reason, sizeof(run->outside.event_reason), &err)) {
 		csink_options_where(&run->options, CSINK_OPT_EVENTS, where, sizeof(where));
-		csink_say("%s: %s", where, err.line);
-		return -EINVAL;
+		return csink_fail(-EINVAL, "%s: %s", where, err.line);
 	}
 	if (*run->events.text)
 		run->texts[CSINK_OPT_EVENTS] = run->events.text;
@@ -75,10 +74,8 @@ static int resolve_rate(struct run *run)
 	char why[CSINK_WHY_BYTES];
 	uint64_t allowed;
 
-	if (csink_rate_resolve(&run->options, CSINK_OPT_PERIOD, CSINK_OPT_FREQUENCY, &rate, &wrong)) {
-		csink_say("%s", wrong);
-		return -EINVAL;
-	}
+	if (csink_rate_resolve(&run->options, CSINK_OPT_PERIOD, CSINK_OPT_FREQUENCY, &rate, &wrong))
+		return csink_fail(-EINVAL, "%s", wrong);
 	if (rate.period)
 		return 0;
 	run->texts[CSINK_OPT_PERIOD] = "";
@@ -285,10 +282,8 @@ static int run_command(struct run *run, struct csink_relay *relay, const struct 
 	bool started;
 	int err;
 
-	if (!command.env) {
-		csink_say("cannot start %s: no memory", run->argv[0]);
-		return CSINK_EXIT_RUN_FAILED;
-	}
+	if (!command.env)
+		return csink_fail(CSINK_EXIT_RUN_FAILED, "cannot start %s: no memory", run->argv[0]);
 	err = csink_counted_command_run(&command, &run->watch, &run->outside, &end, &started);
 	free(command.env);
 	if (!started) {
@@ -296,10 +291,8 @@ static int run_command(struct run *run, struct csink_relay *relay, const struct 
 		csink_run_directory_remove(&run->injection.directory);
 		return csink_say_exec_failed(run->argv[0], -csink_start_failed(err, run->argv, reservation->inherited));
 	}
-	if (err) {
-		csink_say("cannot wait for %s: %s", run->argv[0], strerror(-err));
-		return CSINK_EXIT_RUN_FAILED;
-	}
+	if (err)
+		return csink_fail(CSINK_EXIT_RUN_FAILED, "cannot wait for %s: %s", run->argv[0], strerror(-err));
 	return end.exec_errno ? csink_say_exec_failed(run->argv[0], end.exec_errno) : 0;
 }
 
@@ -312,10 +305,8 @@ static int run_and_report(struct run *run)
 
 	csink_inherited_take(&inherited);
 	err = csink_relay_init(&relay, &inherited);
-	if (err) {
-		csink_say("cannot take signals: %s", strerror(-err));
-		return CSINK_EXIT_RUN_FAILED;
-	}
+	if (err)
+		return csink_fail(CSINK_EXIT_RUN_FAILED, "cannot take signals: %s", strerror(-err));
 	reservation = reservation_of(run, &inherited);
 	err = csink_reservation_begin(&run->reservation, &reservation);
 	if (err == -EBUSY)
@@ -351,11 +342,9 @@ static int main_run(int argc, char **argv)
 	at = csink_command_parse(&run.options, argc, argv, &status);
 	if (at < 0)
 		return status;
-	if (at == argc) {
-		csink_say("no command given: countersink %s (see countersink help)",
-			  csink_command_find("run")->synopsis);
-		return CSINK_EXIT_RUN_FAILED;
-	}
+	if (at == argc)
+		return csink_fail(CSINK_EXIT_RUN_FAILED, "no command given: countersink %s (see countersink help)",
+				  csink_command_find("run")->synopsis);
 	run.argv = argv + at;
 	/* Where a filter kills for what neither launcher nor library can do without, the command runs without them. */
 	if (csink_filters_forbid_all(csink_deadly_calls)) {

@@ -71,22 +71,18 @@ static int resolve_events(struct stat_run *run)
 	struct csink_event_error err;
 	int nr = csink_choose_listed(*list ? list : DEFAULT_EVENTS, run->specs, CSINK_STAT_MAX_EVENTS, &err);
 
-	if (nr < 0) {
-		csink_say("option --events: %s", err.line);
-		return -EINVAL;
-	}
+	if (nr < 0)
+		return csink_fail(-EINVAL, "option --events: %s", err.line);
 	run->nr_specs = (uint32_t)nr;
-	if (csink_events_fit(run->specs, run->nr_specs, &err)) {
-		csink_say("option --events: %s", err.line);
-		return -EINVAL;
-	}
+	if (csink_events_fit(run->specs, run->nr_specs, &err))
+		return csink_fail(-EINVAL, "option --events: %s", err.line);
 	for (uint32_t i = 0; i < run->nr_specs; i++) {
-		if (run->specs[i].attr.sample_period || run->specs[i].attr.freq) {
-			csink_say("option --events: '%s' has a period or a frequency, but stat takes no samples (run "
-				  "does)",
-				  run->specs[i].rec.name);
-			return -EINVAL;
-		}
+		if (run->specs[i].attr.sample_period || run->specs[i].attr.freq)
+			return csink_fail(
+				-EINVAL,
+				"option --events: '%s' has a period or a frequency, but stat takes no samples (run "
+				"does)",
+				run->specs[i].rec.name);
 	}
 	return 0;
 }
@@ -127,10 +123,8 @@ static int resolve_output(struct stat_run *run)
 	bool json = csink_options_bool(&run->options, CSINK_STAT_OPT_JSON);
 	bool csv = csink_options_bool(&run->options, CSINK_STAT_OPT_CSV);
 
-	if (json && csv) {
-		csink_say("options --json and --csv exclude each other: give one of them");
-		return -EINVAL;
-	}
+	if (json && csv)
+		return csink_fail(-EINVAL, "options --json and --csv exclude each other: give one of them");
 	run->writer.format = json ? CSINK_STAT_JSON : csv ? CSINK_STAT_CSV : CSINK_STAT_TEXT;
 	run->writer.intervals = run->interval_ns;
 	run->writer.out = stderr;
@@ -145,16 +139,13 @@ static int resolve(struct stat_run *run)
 
 	run->repeat = csink_options_number(&run->options, CSINK_STAT_OPT_REPEAT);
 	run->per_thread = csink_options_bool(&run->options, CSINK_STAT_OPT_PER_THREAD);
-	if (interval_ms > (uint64_t)CSINK_TIMERQ_MAX_NS / 1000000) {
-		csink_say("option --interval: %llu ms is longer than any command runs",
-			  (unsigned long long)interval_ms);
-		return -EINVAL;
-	}
+	if (interval_ms > (uint64_t)CSINK_TIMERQ_MAX_NS / 1000000)
+		return csink_fail(-EINVAL, "option --interval: %llu ms is longer than any command runs",
+				  (unsigned long long)interval_ms);
 	run->interval_ns = interval_ms * 1000000;
-	if (!!run->interval_ns + (run->repeat > 1) + run->per_thread > 1) {
-		csink_say("options --repeat, --interval and --per-thread exclude each other: give one of them");
-		return -EINVAL;
-	}
+	if (!!run->interval_ns + (run->repeat > 1) + run->per_thread > 1)
+		return csink_fail(-EINVAL,
+				  "options --repeat, --interval and --per-thread exclude each other: give one of them");
 	return resolve_events(run) || resolve_output(run) ? -EINVAL : 0;
 }
 
@@ -311,10 +302,8 @@ static int run_once(struct stat_run *run)
 	err = csink_spawn(run->argv, environ, &run->inherited, &child);
 	if (err && run->repeat == 1)
 		return run_alone(run, err);
-	if (err) {
-		csink_say("cannot start %s: %s", run->argv[0], strerror(-err));
-		return CSINK_EXIT_RUN_FAILED;
-	}
+	if (err)
+		return csink_fail(CSINK_EXIT_RUN_FAILED, "cannot start %s: %s", run->argv[0], strerror(-err));
 	if (run->interval_ns)
 		start_intervals(run, start_ns);
 	if (run->threads)
@@ -323,10 +312,8 @@ static int run_once(struct stat_run *run)
 		watch_fd = csink_stat_intervals_fd(run->intervals);
 	err = csink_relay_wait(&run->relay, &child, watch_fd, on_watch, run, &end);
 	wall_ns = csink_monotonic_ns() - start_ns;
-	if (err) {
-		csink_say("cannot wait for %s: %s", run->argv[0], strerror(-err));
-		return CSINK_EXIT_RUN_FAILED;
-	}
+	if (err)
+		return csink_fail(CSINK_EXIT_RUN_FAILED, "cannot wait for %s: %s", run->argv[0], strerror(-err));
 	if (end.exec_errno)
 		return csink_say_exec_failed(run->argv[0], end.exec_errno);
 	if (run->intervals)
@@ -416,10 +403,8 @@ static int run_and_write(struct stat_run *run)
 
 	csink_inherited_take(&run->inherited);
 	err = csink_relay_init(&run->relay, &run->inherited);
-	if (err) {
-		csink_say("cannot take signals: %s", strerror(-err));
-		return CSINK_EXIT_RUN_FAILED;
-	}
+	if (err)
+		return csink_fail(CSINK_EXIT_RUN_FAILED, "cannot take signals: %s", strerror(-err));
 	err = csink_reservation_begin(&run->reservation, &reservation);
 	if (err == -EBUSY)
 		csink_say_not_reserved(&run->reservation, "the command was not run");
@@ -457,11 +442,9 @@ static int main_stat(int argc, char **argv)
 
 	if (at < 0)
 		return status;
-	if (at == argc) {
-		csink_say("no command given: countersink %s (see countersink help)",
-			  csink_command_find("stat")->synopsis);
-		return CSINK_EXIT_RUN_FAILED;
-	}
+	if (at == argc)
+		return csink_fail(CSINK_EXIT_RUN_FAILED, "no command given: countersink %s (see countersink help)",
+				  csink_command_find("stat")->synopsis);
 	run.argv = argv + at;
 	if (resolve(&run))
 		return CSINK_EXIT_RUN_FAILED;
