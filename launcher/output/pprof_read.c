@@ -104,139 +104,85 @@ static int add_type(struct reader *r, const struct csink_field *message)
 	return err < 0 ? err : 0;
 }
 
-static int add_mapping(struct reader *r, const struct csink_field *message)
+/* The numbers of a message go to the places of their fields; other fields are passed over. Returns 0 or -EBADMSG. */
+static int read_numbers(const struct csink_field *message, uint64_t *numbers, uint32_t nr)
 {
-	struct csink_profile_mapping m = {0};
-	uint64_t id = 0, file = 0, build_id = 0;
 	struct csink_field f;
 	int err;
 
 	EACH_FIELD(f, message, err)
 	{
-		switch (f.number) {
-		case MAPPING_ID:
-			id = f.value;
-			break;
-		case MAPPING_START:
-			m.start = f.value;
-			break;
-		case MAPPING_LIMIT:
-			m.limit = f.value;
-			break;
-		case MAPPING_OFFSET:
-			m.offset = f.value;
-			break;
-		case MAPPING_FILE:
-			file = f.value;
-			break;
-		case MAPPING_BUILD_ID:
-			build_id = f.value;
-			break;
-		case MAPPING_HAS_FUNCTIONS:
-			m.has_functions = f.value != 0;
-			break;
-		case MAPPING_HAS_FILENAMES:
-			m.has_filenames = f.value != 0;
-			break;
-		case MAPPING_HAS_LINES:
-			m.has_lines = f.value != 0;
-			break;
-		case MAPPING_HAS_INLINES:
-			m.has_inlines = f.value != 0;
-			break;
-		}
+		if (f.number < nr)
+			numbers[f.number] = f.value;
 	}
-	if (err || !id || !take_string(r, file, &m.file) || !take_string(r, build_id, &m.build_id))
+	return err;
+}
+
+static int add_mapping(struct reader *r, const struct csink_field *message)
+{
+	uint64_t got[MAPPING_HAS_INLINES + 1] = {0};
+	int err = read_numbers(message, got, CSINK_ARRAY_SIZE(got));
+	struct csink_profile_mapping m = {
+		.start = got[MAPPING_START],
+		.limit = got[MAPPING_LIMIT],
+		.offset = got[MAPPING_OFFSET],
+		.has_functions = got[MAPPING_HAS_FUNCTIONS] != 0,
+		.has_filenames = got[MAPPING_HAS_FILENAMES] != 0,
+		.has_lines = got[MAPPING_HAS_LINES] != 0,
+		.has_inlines = got[MAPPING_HAS_INLINES] != 0,
+	};
+
+	if (err || !got[MAPPING_ID] || !take_string(r, got[MAPPING_FILE], &m.file) ||
+	    !take_string(r, got[MAPPING_BUILD_ID], &m.build_id))
 		return fail(r, -EBADMSG, "a damaged mapping");
-	return csink_ids_add(&r->mappings, id, csink_profile_mapping_add(r->p, &m));
+	return csink_ids_add(&r->mappings, got[MAPPING_ID], csink_profile_mapping_add(r->p, &m));
 }
 
 static int add_function(struct reader *r, const struct csink_field *message)
 {
-	uint64_t id = 0, name = 0, system_name = 0, file = 0;
-	struct csink_profile_function function = {0};
-	struct csink_field f;
-	int err;
+	uint64_t got[FUNCTION_START_LINE + 1] = {0};
+	int err = read_numbers(message, got, CSINK_ARRAY_SIZE(got));
+	struct csink_profile_function function = {.start_line = (int64_t)got[FUNCTION_START_LINE]};
 
-	EACH_FIELD(f, message, err)
-	{
-		switch (f.number) {
-		case FUNCTION_ID:
-			id = f.value;
-			break;
-		case FUNCTION_NAME:
-			name = f.value;
-			break;
-		case FUNCTION_SYSTEM_NAME:
-			system_name = f.value;
-			break;
-		case FUNCTION_FILE:
-			file = f.value;
-			break;
-		case FUNCTION_START_LINE:
-			function.start_line = (int64_t)f.value;
-			break;
-		}
-	}
-	if (err || !id || !take_string(r, name, &function.name) ||
-	    !take_string(r, system_name, &function.system_name) || !take_string(r, file, &function.file))
+	if (err || !got[FUNCTION_ID] || !take_string(r, got[FUNCTION_NAME], &function.name) ||
+	    !take_string(r, got[FUNCTION_SYSTEM_NAME], &function.system_name) ||
+	    !take_string(r, got[FUNCTION_FILE], &function.file))
 		return fail(r, -EBADMSG, "a damaged function");
-	return csink_ids_add(&r->functions, id, csink_profile_function_add(r->p, &function));
+	return csink_ids_add(&r->functions, got[FUNCTION_ID], csink_profile_function_add(r->p, &function));
 }
 
 static int read_line(struct reader *r, const struct csink_field *message, struct csink_profile_line *line)
 {
-	uint64_t function = 0;
-	struct csink_field f;
-	int err;
+	uint64_t got[LINE_LINE + 1] = {0};
+	int err = read_numbers(message, got, CSINK_ARRAY_SIZE(got));
 
-	*line = (struct csink_profile_line){0};
-	EACH_FIELD(f, message, err)
-	{
-		if (f.number == LINE_FUNCTION)
-			function = f.value;
-		else if (f.number == LINE_LINE)
-			line->line = (int64_t)f.value;
-	}
-	line->function = csink_ids_find(&r->functions, function);
+	*line = (struct csink_profile_line){.function = csink_ids_find(&r->functions, got[LINE_FUNCTION]),
+					    .line = (int64_t)got[LINE_LINE]};
 	return err || !line->function ? -EBADMSG : 0;
 }
 
 static int add_location(struct reader *r, const struct csink_field *message)
 {
 	struct csink_profile_line lines[MAX_LINES];
-	uint64_t id = 0, mapping = 0, address = 0, folded = 0;
-	uint32_t nr_lines = 0, ours;
+	uint64_t got[LOCATION_FOLDED + 1] = {0};
+	uint32_t nr_lines = 0, mapping, ours;
 	struct csink_field f;
-	int err;
+	int err = read_numbers(message, got, CSINK_ARRAY_SIZE(got));
 
+	if (err || !got[LOCATION_ID])
+		return fail(r, -EBADMSG, "a damaged location");
 	EACH_FIELD(f, message, err)
 	{
-		switch (f.number) {
-		case LOCATION_ID:
-			id = f.value;
-			break;
-		case LOCATION_MAPPING:
-			mapping = f.value;
-			break;
-		case LOCATION_ADDRESS:
-			address = f.value;
-			break;
-		case LOCATION_FOLDED:
-			folded = f.value;
-			break;
-		case LOCATION_LINE:
-			if (nr_lines == MAX_LINES || read_line(r, &f, &lines[nr_lines]))
-				return fail(r, -EBADMSG, "a location with damaged lines");
-			nr_lines++;
-		}
+		if (f.number == LOCATION_LINE && (nr_lines == MAX_LINES || read_line(r, &f, &lines[nr_lines++])))
+			return fail(r, -EBADMSG, "a location with damaged lines");
 	}
-	if (err || !id || (mapping && !csink_ids_find(&r->mappings, mapping)))
+	mapping = csink_ids_find(&r->mappings, got[LOCATION_MAPPING]);
+	if (got[LOCATION_MAPPING] && !mapping)
 		return fail(r, -EBADMSG, "a damaged location");
-	ours = csink_profile_location_add(r->p, csink_ids_find(&r->mappings, mapping), address, lines, nr_lines);
+	ours = csink_profile_location_add(r->p, mapping, got[LOCATION_ADDRESS], lines, nr_lines);
 	if (ours)
-		r->p->locations[ours].is_folded = folded != 0;
-	return csink_ids_add(&r->locations, id, ours);
+		r->p->locations[ours].is_folded = got[LOCATION_FOLDED] != 0;
+	return csink_ids_add(&r->locations, got[LOCATION_ID], ours);
 }
 
 static int read_label(struct reader *r, const struct csink_field *message, struct csink_profile_label *label)
