@@ -2,45 +2,16 @@
 #include "launcher/base/proc.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "preload/core/task_stat.h"
 
 /* How far a start that was seen may lie from the kernel's own (ticks, and the time between fork and exec). */
 #define START_SLACK_NS (2 * CSINK_NS_PER_S)
 #define MAX_GENERATIONS 1000
-
-int csink_proc_stat(int32_t pid, struct csink_proc_stat *out)
-{
-	char path[32], text[1024];
-	const char *rest;
-	ssize_t len;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
-	len = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (len <= 0)
-		return -ESRCH;
-	text[len] = '\0';
-	/* The name, in parentheses, may hold anything, parentheses too. */
-	rest = strrchr(text, ')');
-	if (!rest ||
-	    sscanf(rest + 1,
-		   " %c %" SCNd32 " %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
-		   &out->state, &out->ppid, &out->start_ticks) != 3)
-		return -ESRCH;
-	return 0;
-}
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -52,13 +23,13 @@ static uint64_t clock_ns(clockid_t clock)
 
 bool csink_proc_is_running(int32_t pid, uint64_t start_monotonic_ns)
 {
-	struct csink_proc_stat stat;
+	struct csink_task_stat stat;
 	uint64_t start_ns, asleep_ns;
 
 	/* The cheap question first: most processes are gone when this is asked. */
 	if (kill(pid, 0) && errno == ESRCH)
 		return false;
-	if (csink_proc_stat(pid, &stat) || stat.state == 'Z' || stat.state == 'X')
+	if (csink_task_stat_read(pid, &stat) || stat.state == 'Z' || stat.state == 'X')
 		return false;
 	if (!start_monotonic_ns)
 		return true;
@@ -71,12 +42,12 @@ bool csink_proc_is_running(int32_t pid, uint64_t start_monotonic_ns)
 
 bool csink_proc_is_descendant(int32_t pid, int32_t ancestor)
 {
-	struct csink_proc_stat stat;
+	struct csink_task_stat stat;
 
 	for (int i = 0; i < MAX_GENERATIONS && pid > 1; i++) {
 		if (pid == ancestor)
 			return true;
-		if (csink_proc_stat(pid, &stat))
+		if (csink_task_stat_read(pid, &stat))
 			return false;
 		pid = stat.ppid;
 	}

@@ -5,16 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct csink_proc_stat {
-	char state; /* R, S, D, T, t, Z, X ... */
-	int32_t ppid;
-	uint64_t start_ticks; /* after boot */
-};
-
-/** Read /proc/PID/stat. Returns 0, -ESRCH (no such process), or what opening gave (no /proc: -ENOENT reads as -ESRCH).
- */
-int csink_proc_stat(int32_t pid, struct csink_proc_stat *out);
-
 /** Is it there and no zombie, and (start_monotonic_ns != 0) the one that started about then, not a later owner of its
  * pid? */
 bool csink_proc_is_running(int32_t pid, uint64_t start_monotonic_ns);

@@ -11,6 +11,7 @@
 #include "include/internal/grow.h"
 #include "preload/api/reserve/reserve_impl.h"
 #include "preload/core/sysfs.h"
+#include "preload/core/task_stat.h"
 
 #define EVENT_FILE "anon_inode:[perf_event]"
 #define GUEST_FILE "anon_inode:kvm-vm"
@@ -85,12 +86,9 @@ static uint32_t count_mappings(int pid)
 /* Threads of the kernel have no files, and may not be looked into by most: they are not counted. */
 static bool is_kernel_thread(int pid)
 {
-	char text[512], *end;
-	unsigned flags;
+	struct csink_task_stat stat;
 
-	csink_sysfs_read(text, sizeof(text), "/proc/%d/stat", pid);
-	end = strrchr(text, ')');
-	return end && sscanf(end, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & PF_KTHREAD;
+	return !csink_task_stat_read(pid, &stat) && stat.flags & PF_KTHREAD;
 }
 
 static int add(struct csink_scan *scan, const struct csink_scan_process *process)

@@ -14,6 +14,7 @@
 #include "include/internal/base.h"
 #include "launcher/base/proc.h"
 #include "launcher/session/witness.h"
+#include "preload/core/task_stat.h"
 
 /* Handed on besides the real-time signals. Not the ones that mean an error of our own, nor TTIN and TTOU: those are the
  * terminal's answer to one process's read or write, and stop the launcher as they stop any program. */
@@ -86,7 +87,7 @@ static void stop_along(const struct csink_child *child, int signo)
 {
 	static const struct timespec at_once;
 	struct sigaction action, was;
-	struct csink_proc_stat stat;
+	struct csink_task_stat stat;
 	sigset_t set, old, cont;
 
 	if (signo != SIGTSTP && signo != SIGTTIN && signo != SIGTTOU)
@@ -106,7 +107,7 @@ static void stop_along(const struct csink_child *child, int signo)
 	sigemptyset(&cont);
 	sigaddset(&cont, SIGCONT);
 	sigtimedwait(&cont, NULL, &at_once);
-	if (!csink_proc_stat(child->pid, &stat) && stat.state == 'T')
+	if (!csink_task_stat_read(child->pid, &stat) && stat.state == 'T')
 		kill(child->pid, SIGCONT);
 }
 

@@ -4,9 +4,7 @@
  */
 #include "preload/api/pmc/targets.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +13,8 @@
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "preload/core/status.h"
+#include "preload/core/sysfs.h"
+#include "preload/core/task_stat.h"
 
 #define PF_EXITING 4 /* of the flags in /proc/PID/stat */
 
@@ -70,69 +70,38 @@ void csink_targets_free(struct csink_targets *list)
 
 /* ---- /proc ---- */
 
-/* A file of /proc as text. Returns its length, 0 if there is none. */
-static size_t read_text(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t len = 0;
-	ssize_t n;
-
-	if (fd < 0)
-		return 0;
-	while (len < size - 1 && (n = read(fd, text + len, size - 1 - len)) > 0)
-		len += (size_t)n;
-	close(fd);
-	text[len] = 0;
-	return len;
-}
-
 int csink_task_read(int32_t tid, struct csink_task *task)
 {
-	char path[64], text[4096], *name, *end;
 	struct csink_status status;
-	unsigned long flags = 0;
-	unsigned long long start = 0;
+	struct csink_task_stat stat;
 
 	memset(task, 0, sizeof(*task));
-	if (tid <= 0 || csink_status_read(tid, &status) < 0)
+	if (tid <= 0 || csink_status_read(tid, &status) < 0 || csink_task_stat_read(tid, &stat))
 		return -ESRCH;
 	task->tgid = status.tgid;
 	task->ppid = status.parent;
 	task->tracer = status.tracer;
-	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
-	if (!read_text(path, text, sizeof(text)))
-		return -ESRCH;
-	/* The name may hold anything, also blanks and brackets. */
-	name = strchr(text, '(');
-	end = strrchr(text, ')');
-	if (!name || !end || end[1] != ' ')
-		return -ESRCH;
-	snprintf(task->comm, sizeof(task->comm), "%.*s", (int)(end - name - 1), name + 1);
-	task->state = end[2];
-	if (sscanf(end + 3, " %*d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &flags,
-		   &start) != 2)
-		return -ESRCH;
-	task->is_ending = flags & PF_EXITING || task->state == 'Z' || task->state == 'X';
-	task->start_ticks = start;
+	task->state = stat.state;
+	task->is_ending = stat.flags & PF_EXITING || stat.state == 'Z' || stat.state == 'X';
+	task->start_ticks = stat.start_ticks;
+	snprintf(task->comm, sizeof(task->comm), "%.*s", (int)sizeof(task->comm) - 1, stat.comm);
 	return 0;
 }
 
 /* A thread of the process that is not ending, or 0. */
 static int32_t find_living(int32_t pid)
 {
+	struct csink_sysfs_dir dir;
 	struct csink_task task;
-	struct dirent *entry;
 	int32_t found = 0;
-	char path[32];
-	DIR *dir;
+	const char *name;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	dir = opendir(path);
-	while (dir && !found && (entry = readdir(dir)))
-		if (!csink_task_read(atoi(entry->d_name), &task) && task.tgid == pid && !task.is_ending)
-			found = atoi(entry->d_name);
-	if (dir)
-		closedir(dir);
+	if (csink_sysfs_dir_open(&dir, "/proc/%d/task", pid))
+		return 0;
+	while (!found && (name = csink_sysfs_dir_next(&dir)))
+		if (!csink_task_read(atoi(name), &task) && task.tgid == pid && !task.is_ending)
+			found = atoi(name);
+	csink_sysfs_dir_close(&dir);
 	return found;
 }
 
@@ -158,10 +127,10 @@ int32_t csink_process_task(int32_t pid)
 
 int csink_task_syscall(int32_t tid, int *number)
 {
-	char path[64], text[256];
+	char text[256];
 
-	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
-	if (!read_text(path, text, sizeof(text)) || sscanf(text, "%d", number) != 1 || *number < 0)
+	if (csink_sysfs_read(text, sizeof(text), "/proc/%d/syscall", tid) < 0 || sscanf(text, "%d", number) != 1 ||
+	    *number < 0)
 		return -ESRCH;
 	return 0;
 }
@@ -213,25 +182,20 @@ static int push_children(struct pids *pids, int32_t pid, int32_t tid)
 static int scan_process(struct csink_targets *list, struct pids *pids, int32_t pid, bool descendants)
 {
 	int err = 0, nr_new = 0;
-	struct dirent *entry;
-	char path[32];
-	DIR *dir;
+	struct csink_sysfs_dir dir;
+	const char *name;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	dir = opendir(path);
-	if (!dir)
-		return errno == ENOMEM ? -ENOMEM : -ESRCH;
-	while (err >= 0 && (entry = readdir(dir))) {
-		int32_t tid = atoi(entry->d_name);
+	if (csink_sysfs_dir_open(&dir, "/proc/%d/task", pid))
+		return -ESRCH;
+	while (err >= 0 && (name = csink_sysfs_dir_next(&dir))) {
+		int32_t tid = atoi(name);
 
-		if (tid <= 0)
-			continue;
 		err = csink_targets_add(list, pid, tid);
 		nr_new += err > 0;
 		if (err >= 0 && descendants)
 			err = push_children(pids, pid, tid);
 	}
-	closedir(dir);
+	csink_sysfs_dir_close(&dir);
 	return err < 0 ? err : nr_new;
 }
 

@@ -12,6 +12,7 @@
 #include "include/internal/base.h"
 #include "preload/api/reserve/reserve_impl.h"
 #include "preload/core/sysfs.h"
+#include "preload/core/task_stat.h"
 
 #define DAEMON_NAME "pmcd" /* the agent may live inside it */
 
@@ -31,15 +32,6 @@ static int has_open(int pid, const struct stat *file)
 	return has;
 }
 
-static char state_of(int pid)
-{
-	char text[256], *end;
-
-	csink_sysfs_read(text, sizeof(text), "/proc/%d/stat", pid);
-	end = strrchr(text, ')'); /* the name in parentheses may hold anything */
-	return end && end[1] == ' ' ? end[2] : '?';
-}
-
 /* Is what was found now better evidence than what was found before? */
 static bool is_better(const struct csink_agent *now, const struct csink_agent *before)
 {
@@ -49,6 +41,7 @@ static bool is_better(const struct csink_agent *now, const struct csink_agent *b
 void csink_agent_find(const struct stat *lock, struct csink_agent *agent)
 {
 	CSINK_KEEP_ERRNO;
+	struct csink_task_stat stat;
 	struct csink_sysfs_dir dir;
 	char comm[32];
 	const char *name;
@@ -66,7 +59,7 @@ void csink_agent_find(const struct stat *lock, struct csink_agent *agent)
 		is_agent = !strcmp(comm, CSINK_AGENT_NAME);
 		if (!is_agent && strcmp(comm, DAEMON_NAME))
 			continue;
-		now.state = state_of(now.pid);
+		now.state = csink_task_stat_read(now.pid, &stat) ? '?' : stat.state;
 		if (now.state == 'Z')
 			continue;
 		if (lock)
