@@ -108,7 +108,6 @@ static int resolve(struct persist *persist, struct csink_event_spec *spec, struc
 	uint64_t pid = csink_options_number(&persist->options, CSINK_PERSIST_OPT_PID);
 	uint64_t pages = csink_options_number(&persist->options, CSINK_PERSIST_OPT_PAGES);
 	char *end;
-	int status;
 
 	event->cpu = parse_cpu(csink_options_text(&persist->options, CSINK_PERSIST_OPT_CPU));
 	if (event->cpu < -1)
@@ -124,10 +123,7 @@ static int resolve(struct persist *persist, struct csink_event_spec *spec, struc
 		return csink_fail(CSINK_EXIT_USAGE, "option --pages: %" PRIu64 " is no power of two up to 1048576",
 				  pages);
 	event->pages = (uint32_t)pages;
-	status = resolve_event(persist, spec, event);
-	if (status)
-		return status;
-	return 0;
+	return resolve_event(persist, spec, event);
 }
 
 /* With what a reader of the ring needs, if one is kept. */

@@ -125,11 +125,13 @@ static int leave(int result)
 	return result;
 }
 
-/* The PMC of a handle; NULL and *err: -ESRCH or -EINVAL. */
-static struct csink_pmc *find(csink_pmc_id_t id, int *err)
+/* Enter, and find the PMC of a handle; NULL and *err: -ESRCH or -EINVAL. To be left in any case. */
+static struct csink_pmc *enter_of(csink_pmc_id_t id, int *err)
 {
-	struct csink_pmc *pmc = id > 0 ? pmcs[id % MAX_PMCS] : NULL;
+	struct csink_pmc *pmc;
 
+	enter();
+	pmc = id > 0 ? pmcs[id % MAX_PMCS] : NULL;
 	*err = 0;
 	if (!nr_owned)
 		*err = fail(-ESRCH, "this process owns no PMC; allocate one first (a child of a fork has none of its "
@@ -332,10 +334,8 @@ CSINK_EXPORT int csink_pmc_attach(csink_pmc_id_t id, pid_t pid)
 {
 	CSINK_KEEP_ERRNO;
 	int err;
-	struct csink_pmc *pmc;
+	struct csink_pmc *pmc = enter_of(id, &err);
 
-	enter();
-	pmc = find(id, &err);
 	return leave(pmc ? attach(pmc, pid) : err);
 }
 
@@ -375,10 +375,8 @@ CSINK_EXPORT int csink_pmc_detach(csink_pmc_id_t id, pid_t pid)
 {
 	CSINK_KEEP_ERRNO;
 	int err;
-	struct csink_pmc *pmc;
+	struct csink_pmc *pmc = enter_of(id, &err);
 
-	enter();
-	pmc = find(id, &err);
 	return leave(pmc ? detach(pmc, pid) : err);
 }
 
@@ -417,10 +415,8 @@ CSINK_EXPORT int csink_pmc_start(csink_pmc_id_t id)
 {
 	CSINK_KEEP_ERRNO;
 	int err;
-	struct csink_pmc *pmc;
+	struct csink_pmc *pmc = enter_of(id, &err);
 
-	enter();
-	pmc = find(id, &err);
 	return leave(pmc ? start(pmc) : err);
 }
 
@@ -428,16 +424,13 @@ CSINK_EXPORT int csink_pmc_stop(csink_pmc_id_t id)
 {
 	CSINK_KEEP_ERRNO;
 	int err;
-	struct csink_pmc *pmc;
+	struct csink_pmc *pmc = enter_of(id, &err);
 
-	enter();
-	pmc = find(id, &err);
 	if (pmc && pmc->state == CSINK_PMC_RUNNING) {
 		switch_all(pmc, false);
 		pmc->state = CSINK_PMC_STOPPED;
 	}
-	leave(err);
-	return err;
+	return leave(err);
 }
 
 static int read_all(const struct csink_pmc *pmc, struct csink_pmc_value *value)
@@ -466,10 +459,8 @@ CSINK_EXPORT int csink_pmc_read(csink_pmc_id_t id, struct csink_pmc_value *value
 {
 	CSINK_KEEP_ERRNO;
 	int err;
-	struct csink_pmc *pmc;
+	struct csink_pmc *pmc = enter_of(id, &err);
 
-	enter();
-	pmc = find(id, &err);
 	return leave(pmc ? read_all(pmc, value) : err);
 }
 
@@ -477,10 +468,8 @@ CSINK_EXPORT int csink_pmc_release(csink_pmc_id_t id)
 {
 	CSINK_KEEP_ERRNO;
 	int err;
-	struct csink_pmc *pmc;
+	struct csink_pmc *pmc = enter_of(id, &err);
 
-	enter();
-	pmc = find(id, &err);
 	if (pmc) {
 		while (pmc->targets)
 			retire(pmc, &pmc->targets);
@@ -488,17 +477,14 @@ CSINK_EXPORT int csink_pmc_release(csink_pmc_id_t id)
 		nr_owned--;
 		free(pmc);
 	}
-	leave(err);
-	return err;
+	return leave(err);
 }
 
 CSINK_EXPORT int csink_pmc_state(csink_pmc_id_t id)
 {
-	struct csink_pmc *pmc;
 	int err;
+	struct csink_pmc *pmc = enter_of(id, &err);
 
-	enter();
-	pmc = find(id, &err);
 	return leave(pmc ? (int)pmc->state : err);
 }
 
