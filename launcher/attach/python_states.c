@@ -70,15 +70,21 @@ static uint32_t tid_offset(void)
 	return 0;
 }
 
+uint64_t csink_python_tid_at(uint64_t self)
+{
+	uint32_t offset = tid_offset();
+
+	return offset ? self + offset : 0;
+}
+
 /* The TID of the thread that has a state. 0: it is none, or the thread is gone. */
 static int32_t tid_of(const struct csink_python_layout *layout, int32_t pid, uint64_t state)
 {
-	uint32_t at = tid_offset();
 	uint64_t self;
 	int32_t tid;
 
-	if (!at || csink_remote_copy(pid, &self, state + layout->thread_id, sizeof(self)) ||
-	    csink_remote_copy(pid, &tid, self + at, sizeof(tid)))
+	if (csink_remote_copy(pid, &self, state + layout->thread_id, sizeof(self)) ||
+	    csink_remote_copy(pid, &tid, csink_python_tid_at(self), sizeof(tid)))
 		return 0;
 	return tid;
 }

@@ -38,6 +38,9 @@ int csink_python_find_roots(struct csink_attach_python *python, int32_t pid);
  */
 uint64_t csink_python_state_of(const struct csink_attach_python *python, int32_t pid, int32_t tid);
 
+/** Where libc has a thread's number, for a thread whose pthread_self() is that; 0: not known. Context: any thread. */
+uint64_t csink_python_tid_at(uint64_t self);
+
 /** The first state of a list; 0: it cannot be read. Context: any thread. */
 uint64_t csink_python_first_state(const struct csink_attach_python *python, int32_t pid, uint32_t root);
 

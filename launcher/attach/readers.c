@@ -33,7 +33,7 @@ static void take_sample(struct csink_reader *reader, const struct csink_attach_s
 	struct csink_attach_readers *r = reader->all;
 	struct csink_reader_process process;
 	enum csink_read_state state = CSINK_READ_DONE;
-	uint64_t thread_state;
+	struct csink_reader_thread thread;
 
 	if (!csink_readers_find(r, s->pid, &process))
 		return;
@@ -44,9 +44,8 @@ static void take_sample(struct csink_reader *reader, const struct csink_attach_s
 	} else if (!process.python.nr_roots) {
 		state = CSINK_READ_NO_STATES;
 	} else {
-		thread_state = csink_readers_state(r, &process, s->tid, now_ns);
-		if (thread_state)
-			state = csink_reader_read(reader, &process, s, thread_state);
+		if (csink_readers_state(r, &process, s->tid, now_ns, &thread))
+			state = csink_reader_read(reader, &process, s, &thread);
 		if (state == CSINK_READ_UNFINISHED)
 			csink_readers_forget(r, s->tid);
 	}

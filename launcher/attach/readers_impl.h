@@ -17,8 +17,9 @@ struct csink_reader_process {
 
 /* Where a thread's state is. */
 struct csink_reader_thread {
-	int32_t tid, inside; /* inside its PID namespace */
-	int32_t creator;     /* of a process's first thread: the thread that forked it */
+	int32_t tid;
+	int32_t inside;  /* its number inside its PID namespace, or of its creator, where the state is the creator's */
+	int32_t creator; /* of a process's first thread: the thread that forked it */
 	uint64_t serial, state;
 	/* Without a state: when to look again, unless the lists' first states change before; how often that was. */
 	uint64_t again_ns, firsts;
@@ -63,10 +64,13 @@ struct csink_attach_readers {
 /** Copy what is known of a process. False: it has no interpreter. Context: any thread. */
 bool csink_readers_find(struct csink_attach_readers *r, int32_t pid, struct csink_reader_process *to);
 
-/** The state of a sample's thread; 0: it has none. Walks the interpreter's list at the thread's first sample. Context:
- * a reader. */
-uint64_t csink_readers_state(struct csink_attach_readers *r, const struct csink_reader_process *process, int32_t tid,
-			     uint64_t now_ns);
+/**
+ * Find the state of a sample's thread. Walks the interpreter's list at the thread's first sample.
+ * @thread  set to what is known of it; later the state may be freed, or another thread's.
+ * Returns false where it has none. Context: a reader.
+ */
+bool csink_readers_state(struct csink_attach_readers *r, const struct csink_reader_process *process, int32_t tid,
+			 uint64_t now_ns, struct csink_reader_thread *thread);
 
 /** The state of a thread is none, or another thread's: it is looked for again. Context: a reader. */
 void csink_readers_forget(struct csink_attach_readers *r, int32_t tid);
@@ -81,9 +85,9 @@ void csink_readers_free_known(struct csink_attach_readers *r);
 
 /* readers_stack.c */
 
-/** Read the frames of a sample's thread into reader->stack and ids. Context: the reader. */
+/** Read the frames of a sample's thread, which has a state, into reader->stack and ids. Context: the reader. */
 enum csink_read_state csink_reader_read(struct csink_reader *reader, const struct csink_reader_process *process,
-					const struct csink_attach_sample *s, uint64_t state);
+					const struct csink_attach_sample *s, const struct csink_reader_thread *thread);
 
 /* readers_queue.c */
 

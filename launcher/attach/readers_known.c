@@ -164,38 +164,50 @@ static uint64_t firsts_of(const struct csink_reader_process *process)
 	return sum;
 }
 
-uint64_t csink_readers_state(struct csink_attach_readers *r, const struct csink_reader_process *process, int32_t tid,
-			     uint64_t now_ns)
+/* Look for the state of a thread in the interpreter's list. */
+static void look_for_state(const struct csink_reader_process *process, struct csink_reader_thread *thread)
+{
+	int32_t inside = csink_tid_inside(thread->tid);
+
+	thread->inside = inside;
+	thread->state = csink_python_state_of(&process->python, process->pid, inside);
+	if (thread->state || !thread->creator)
+		return;
+	/* After vfork(2) the child runs in the state of its creator, which waits. */
+	thread->inside = csink_tid_inside(thread->creator);
+	thread->state = csink_python_state_of(&process->python, process->pid, thread->inside);
+}
+
+bool csink_readers_state(struct csink_attach_readers *r, const struct csink_reader_process *process, int32_t tid,
+			 uint64_t now_ns, struct csink_reader_thread *thread)
 {
 	uint64_t firsts;
-	struct csink_reader_thread *known, was = {0};
+	struct csink_reader_thread *known;
 
+	*thread = (struct csink_reader_thread){.tid = tid};
 	pthread_mutex_lock(&r->lock);
 	known = known_of(r, tid);
 	if (known)
-		was = *known;
+		*thread = *known;
 	pthread_mutex_unlock(&r->lock);
-	if (was.serial == process->serial && was.state)
-		return was.state;
+	if (thread->serial == process->serial && thread->state)
+		return true;
 	firsts = firsts_of(process);
-	if (was.serial == process->serial && now_ns < was.again_ns && was.firsts == firsts)
-		return 0;
-	if (was.serial != process->serial)
-		was = (struct csink_reader_thread){
-			.tid = tid, .inside = csink_tid_inside(tid), .creator = was.creator, .serial = process->serial};
-	was.state = csink_python_state_of(&process->python, process->pid, was.inside);
-	/* After vfork(2) the child runs in the state of its creator, which waits. */
-	if (!was.state && was.creator)
-		was.state = csink_python_state_of(&process->python, process->pid, csink_tid_inside(was.creator));
-	was.firsts = firsts;
-	was.again_ns = now_ns + (AGAIN_NS << was.nr_looked);
-	was.nr_looked += was.nr_looked < MAX_DOUBLED;
+	if (thread->serial == process->serial && now_ns < thread->again_ns && thread->firsts == firsts)
+		return false;
+	if (thread->serial != process->serial)
+		*thread =
+			(struct csink_reader_thread){.tid = tid, .creator = thread->creator, .serial = process->serial};
+	look_for_state(process, thread);
+	thread->firsts = firsts;
+	thread->again_ns = now_ns + (AGAIN_NS << thread->nr_looked);
+	thread->nr_looked += thread->nr_looked < MAX_DOUBLED;
 	pthread_mutex_lock(&r->lock);
 	known = known_of(r, tid);
 	if (known)
-		*known = was;
+		*known = *thread;
 	pthread_mutex_unlock(&r->lock);
-	return was.state;
+	return thread->state != 0;
 }
 
 void csink_readers_forget(struct csink_attach_readers *r, int32_t tid)

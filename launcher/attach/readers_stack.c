@@ -12,6 +12,18 @@ enum {
 	INSTRUCTION_BYTES = 64 /* of bytecode, with what an instruction keeps behind it */
 };
 
+/* The state is still the thread's: it may have ended, and its number or its state may be another thread's now. */
+static bool has_state(struct csink_reader *reader, const struct csink_python *object,
+		      const struct csink_reader_thread *thread)
+{
+	int32_t tid;
+	uint64_t self;
+
+	return csink_remote_load(&reader->remote, thread->state + object->layout->thread_id, &self) &&
+	       !csink_remote_copy(reader->remote.pid, &tid, csink_python_tid_at(self), sizeof(tid)) &&
+	       tid == thread->inside;
+}
+
 /*
  * The thread has not run since its sample: the top of its stack is what it was, and its newest frame is still where it
  * was when the frames were read. It may run on while they are read, since the scheduler may move it to another CPU.
@@ -84,7 +96,7 @@ static bool are_records_on(const struct csink_python_stack *stack, uint64_t sp)
 }
 
 enum csink_read_state csink_reader_read(struct csink_reader *reader, const struct csink_reader_process *process,
-					const struct csink_attach_sample *s, uint64_t state)
+					const struct csink_attach_sample *s, const struct csink_reader_thread *thread)
 {
 	uint64_t sp = csink_walk_copy_reg(s->regs, CSINK_REG_SP);
 	int err;
@@ -93,7 +105,9 @@ enum csink_read_state csink_reader_read(struct csink_reader *reader, const struc
 	reader->remote.stack = s->stack;
 	reader->remote.stack_at = sp;
 	reader->remote.stack_bytes = s->stack_bytes;
-	err = csink_python_walk(&reader->stack, &process->python.object, &reader->remote, state);
+	if (!has_state(reader, &process->python.object, thread))
+		return CSINK_READ_UNFINISHED;
+	err = csink_python_walk(&reader->stack, &process->python.object, &reader->remote, thread->state);
 	if (!err && !are_records_on(&reader->stack, sp))
 		err = -EAGAIN;
 	if (!err)

@@ -174,6 +174,30 @@ else
 	skip "a process in a PID namespace of its own: its functions are reported" "no right to make one"
 fi
 
+# A thread gets the number of one that has ended, whose state another thread has.
+while read -r python version; do
+	[ "$version" != 3.6 ] || continue
+	if ! is_root || ! unshare --pid --fork --mount-proc sh -c 'echo 300 >/proc/sys/kernel/ns_last_pid' 2>/dev/null; then
+		skip "CPython $version ($python): a thread with the number of a former one has its own functions" "no right to choose a thread's number"
+		continue
+	fi
+	rm -f go reuse.pb.gz
+	# shellcheck disable=SC2016
+	unshare --pid --fork --mount-proc sh -c '
+		"$1" "$2/later.py" go "$2/reuse.py" >reused 2>&1 &
+		target=$!
+		sleep 0.5
+		"$0" attach -p $target -o reuse.pb.gz >out 2>err &
+		until grep -q "Ctrl-C ends it" err 2>/dev/null; do sleep 0.05; done
+		touch go
+		wait' "$COUNTERSINK" "$python" "$FRAMES"
+	countersink export -f folded reuse.pb.gz >folded
+	is "$(cat reused):$(grep -c 'sleeper' folded):$(grep -c 'latter;.*burn' folded | sed 's/^[1-9].*/some/')" "the number is reused:0:some" \
+		"CPython $version ($python): a thread with the number of a former one has its own functions: $(read_of err)"
+	ok "CPython $version ($python): most of its stacks have them" \
+		awk '/clone/ && !/former/ { n += $NF } /latter/ { own += $NF } END { exit own < n / 2 }' folded
+done <pythons
+
 if is_root && mkdir groups && mount -t cgroup -o perf_event none groups 2>/dev/null; then
 	group=groups/countersink.$$
 	mkdir $group
