@@ -13,7 +13,8 @@ enum { CALL_RELOCATION = R_X86_64_JUMP_SLOT, THREAD_LOCAL_RELOCATION = R_X86_64_
 enum { CALL_RELOCATION = R_AARCH64_JUMP_SLOT, THREAD_LOCAL_RELOCATION = R_AARCH64_TLS_DTPMOD };
 #endif
 
-enum { MAX_DYNAMIC = 4096, WORD_BITS = 8 * sizeof(ElfW(Addr)) };
+/* Tables of another process may be damaged: no list is followed further. */
+enum { MAX_DYNAMIC = 4096, MAX_CHAIN = 4096, WORD_BITS = 8 * sizeof(ElfW(Addr)) };
 
 #define VERSION_HIDDEN 0x8000 /* of an older version: only callers that ask for it get it */
 
@@ -35,7 +36,7 @@ static bool read_hash(struct csink_elf_view *view, const void *hash)
 	view->nr_buckets = head[0];
 	view->first_symbol = head[1];
 	view->nr_words = head[2];
-	view->shift = head[3];
+	view->shift = head[3] % 32;
 	return true;
 }
 
@@ -121,7 +122,8 @@ static uint32_t look(const struct csink_elf_view *view, const char *name, int ty
 		return 0;
 	/* A chain has hashes whose lowest bit is set in the last one only. */
 	chains = buckets + view->nr_buckets;
-	for (uint32_t i = first; copy(view, &here, chains + (i - view->first_symbol), sizeof(here)); i++) {
+	for (uint32_t i = first;
+	     i - first < MAX_CHAIN && copy(view, &here, chains + (i - view->first_symbol), sizeof(here)); i++) {
 		if ((here | 1) == (hash | 1) && is_symbol(view, i, name, type, symbol))
 			return i;
 		if (here & 1)

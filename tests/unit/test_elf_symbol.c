@@ -1,5 +1,6 @@
 /* Functions by name: csink_elf_function says what dlsym(3) says, of every name that we interpose and of others. */
 #include <dlfcn.h>
+#include <elf.h>
 #include <gnu/lib-names.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,37 @@ static void test_linker(void)
 	   "the dynamic linker's __tls_get_addr is found in its symbol table");
 }
 
+static uint32_t nr_copies;
+
+/* An object whose hash table says that it has all names, in one list that never ends. */
+static bool copy_endless(void *to, const void *from, size_t bytes)
+{
+	static const ElfW(Dyn) dynamic[] = {{DT_SYMTAB, {.d_ptr = 0x10000}},
+					    {DT_STRTAB, {.d_ptr = 0x20000}},
+					    {DT_GNU_HASH, {.d_ptr = 0x30000}},
+					    {DT_NULL, {0}}};
+	static const uint32_t head[] = {1, 1, 1, 40};
+	uintptr_t at = (uintptr_t)from;
+
+	memset(to, 0, bytes);
+	if (at - (uintptr_t)0x1000 < sizeof(dynamic))
+		memcpy(to, (const char *)dynamic + (at - 0x1000), bytes);
+	else if (at == 0x30000)
+		memcpy(to, head, bytes);
+	else if (at == 0x30010 || at == 0x30018) /* the filter; the one bucket */
+		memset(to, at == 0x30010 ? 0xff : 1, bytes);
+	return ++nr_copies < 1000000;
+}
+
+static void test_damaged(void)
+{
+	struct csink_elf_view view;
+	bool is_open = csink_elf_open(&view, 0, (const ElfW(Dyn) *)(uintptr_t)0x1000, copy_endless);
+	bool is_found = is_open && csink_elf_look(&view, "fork", STT_FUNC, NULL);
+
+	ok(is_open && !is_found && nr_copies < 100000, "a search in a damaged object ends (%u copies)", nr_copies);
+}
+
 int main(void)
 {
 	struct link_map *program = dlopen(NULL, RTLD_LAZY);
@@ -64,6 +96,7 @@ int main(void)
 	test_object(LIBC_SO, interposed, CSINK_ARRAY_SIZE(interposed), "libc's functions that we interpose");
 	test_object(LIBC_SO, others, CSINK_ARRAY_SIZE(others), "other functions of libc");
 	test_linker();
+	test_damaged();
 	ok(program && !csink_elf_function(program, "main") && !csink_elf_function(program, "malloc"),
 	   "imported and local symbols are not defined by the object");
 	ok(!csink_elf_function(program, "stdout") &&
