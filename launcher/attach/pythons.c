@@ -52,13 +52,14 @@ static void look_into(struct csink_attach_pythons *pythons, int32_t pid, struct 
 	struct csink_python found;
 	int is = 0;
 
-	object->is_looked_into = true;
 	looked_at.pid = pid;
 	looked_at.err = 0;
 	if (csink_elf_open(&view, bias, (const ElfW(Dyn) *)(uintptr_t)(bias + object->dynamic), copy))
 		is = csink_python_find(&view, &found, &why);
-	if (looked_at.err == -EPERM && is_called_python(object)) {
-		is = -1;
+	/* Another process may let it be read: this one may have ended, or executed another program. */
+	object->is_looked_into = !looked_at.err;
+	if (looked_at.err) {
+		is = looked_at.err == -EPERM && is_called_python(object) ? -1 : 0;
 		why = no_right;
 	}
 	if (is > 0 && !found.runtime) {

@@ -161,6 +161,15 @@ like "$(cat out)" ' after\.py +after$' "a program that is executed later: its fu
 attach -o command.pb.gz -- "$PYTHON" after.py >out 2>err
 is "$?:$(cat out)" "0:done" "a Python program that is started has its output and status"
 like "$(cat err)" ' after\.py +after$' "a Python program that is started: its functions are reported"
+cp "$PYTHON" python-copy
+cat >driver.py <<'EOF'
+import os
+os.spawnv(os.P_WAIT, 'python-copy', ['python-copy', '-V'])
+os.spawnv(os.P_WAIT, 'python-copy', ['python-copy', 'after.py'])
+EOF
+attach -- "$PYTHON" driver.py >out 2>err
+is "$?:$(cat out)" "0:$("$PYTHON" -V; echo done)" "an interpreter whose first process ends at once: output and status are as without countersink"
+like "$(cat err)" ' after\.py +after$' "an interpreter whose first process ends at once: the functions of the next one are reported"
 if is_root && have unshare && unshare --pid --fork --mount-proc true 2>/dev/null; then
 	start unshare --pid --fork --mount-proc "$PYTHON" "$FRAMES/shares.py"
 	wait_until 30 pgrep -P "$target"
