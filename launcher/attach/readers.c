@@ -105,7 +105,8 @@ static void *run(void *arg)
 	struct pollfd fds[] = {{.fd = reader->all->counters->rings.at[reader->cpu].fd, .events = POLLIN},
 			       {.fd = reader->all->stop_fd, .events = POLLIN}};
 
-	if (!settle(reader))
+	/* Without it, this ring still wakes main. */
+	if (!settle(reader) || csink_rings_take_wakeups(&reader->all->counters->rings, reader->cpu))
 		return NULL;
 	while (!(fds[1].revents & POLLIN)) {
 		if (poll(fds, CSINK_ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)

@@ -226,13 +226,12 @@ int csink_rings_share(struct csink_rings *rings)
 	struct epoll_event event = {.events = EPOLLIN};
 
 	rings->full_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (rings->full_fd < 0 || epoll_ctl(rings->epoll_fd, EPOLL_CTL_ADD, rings->full_fd, &event) < 0)
-		return -errno;
-	for (uint32_t cpu = 0; cpu < rings->nr_cpus; cpu++) {
-		if (rings->at[cpu].fd >= 0 && epoll_ctl(rings->epoll_fd, EPOLL_CTL_DEL, rings->at[cpu].fd, NULL) < 0)
-			return -errno;
-	}
-	return 0;
+	return rings->full_fd < 0 || epoll_ctl(rings->epoll_fd, EPOLL_CTL_ADD, rings->full_fd, &event) < 0 ? -errno : 0;
+}
+
+int csink_rings_take_wakeups(const struct csink_rings *rings, uint32_t cpu)
+{
+	return epoll_ctl(rings->epoll_fd, EPOLL_CTL_DEL, rings->at[cpu].fd, NULL) < 0 ? -errno : 0;
 }
 
 bool csink_rings_look(const struct csink_rings *rings, uint32_t cpu, uint64_t *cursor, char *record)

@@ -49,11 +49,14 @@ int csink_rings_add(struct csink_rings *rings, uint32_t cpu, int fd);
 void csink_rings_drain(struct csink_rings *rings, uint64_t before_ns,
 		       void (*take)(void *arg, const struct perf_event_header *record, uint64_t time_ns), void *arg);
 
-/**
- * The kernel is to wake other threads at each sample: epoll_fd becomes readable only where a ring fills.
- * Returns 0 or -errno.
- */
+/** Prepare for other threads that look into the rings. Returns 0 or -errno. */
 int csink_rings_share(struct csink_rings *rings);
+
+/**
+ * For a thread that polls a CPU's ring itself, since the kernel is to wake it at each sample: from now on epoll_fd
+ * becomes readable for this ring only where csink_rings_look() finds that it fills. Returns 0 or -errno.
+ */
+int csink_rings_take_wakeups(const struct csink_rings *rings, uint32_t cpu);
 
 /**
  * For another thread than the one that drains: copy the record at a cursor, which then is at the next one. Records that

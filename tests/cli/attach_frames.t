@@ -161,6 +161,10 @@ like "$(cat out)" ' after\.py +after$' "a program that is executed later: its fu
 attach -o command.pb.gz -- "$PYTHON" after.py >out 2>err
 is "$?:$(cat out)" "0:done" "a Python program that is started has its output and status"
 like "$(cat err)" ' after\.py +after$' "a Python program that is started: its functions are reported"
+"$TARGETS/deny_perf" -a "$COUNTERSINK" attach -- "$PYTHON" after.py >out 2>err
+is "$?:$(cat out)" "0:done" "reading threads cannot be bound to their CPUs: output and status are as without countersink"
+unlike "$(cat err)" ' lost' "reading threads cannot be bound to their CPUs: no sample is lost"
+like "$(cat err)" 'read for 0 of [0-9]+ stacks .*: [0-9]+ not looked at in time' "reading threads cannot be bound to their CPUs: a note counts what they have not read"
 cp "$PYTHON" python-copy
 cat >driver.py <<'EOF'
 import os

@@ -1,7 +1,7 @@
 /*
  * deny_perf COMMAND...: run a command under a seccomp filter that refuses perf_event_open, as a container's does.
  * With -e ERRNO in front, by that number instead of EPERM (1); then with -t, ptrace is refused instead, as Yama does,
- * with -r, process_vm_readv.
+ * with -r, process_vm_readv, with -a, sched_setaffinity, as a cpuset does.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -29,9 +29,12 @@ int main(int argc, char **argv)
 	} else if (argc > at && !strcmp(argv[at], "-r")) {
 		number = SYS_process_vm_readv;
 		at++;
+	} else if (argc > at && !strcmp(argv[at], "-a")) {
+		number = SYS_sched_setaffinity;
+		at++;
 	}
 	if (at >= argc) {
-		fprintf(stderr, "usage: deny_perf [-e ERRNO] [-t|-r] COMMAND...\n");
+		fprintf(stderr, "usage: deny_perf [-e ERRNO] [-t|-r|-a] COMMAND...\n");
 		return 2;
 	}
 
