@@ -265,14 +265,14 @@ static bool is_same(const struct csink_attach_code *a, const struct csink_attach
 	       a->first_line == b->first_line && !memcmp(a->text, b->text, (size_t)a->nr_names + a->nr_table);
 }
 
-/* The id of a description, whose text becomes the table's or is freed; 0: no memory. The lock is held. */
+/* The id of a description, whose text becomes the table's or is freed; 0: no room. The lock is held. */
 static uint32_t intern(struct csink_attach_codes *codes, struct csink_attach_code *code)
 {
 	uint64_t bytes = (uint64_t)code->nr_names + code->nr_table;
 	uint32_t hash = (uint32_t)csink_hash_pair(csink_hash_bytes(code->text, bytes), code->first_line);
 	struct csink_slot *slot = NULL;
 
-	if (!csink_table_room(&codes->content)) {
+	if (!codes->is_closed && !csink_table_room(&codes->content)) {
 		CSINK_TABLE_PROBE(codes->content, hash, slot, is_same(&codes->at[id - 1], code));
 		if (!slot->id && codes->nr < MAX_CODES && bytes <= MAX_BYTES - codes->bytes &&
 		    !CSINK_GROW(codes->at, codes->nr, codes->cap)) {
@@ -378,6 +378,13 @@ int csink_attach_codes_init(struct csink_attach_codes *codes)
 {
 	memset(codes, 0, sizeof(*codes));
 	return -pthread_mutex_init(&codes->lock, NULL);
+}
+
+void csink_attach_codes_close(struct csink_attach_codes *codes)
+{
+	pthread_mutex_lock(&codes->lock);
+	codes->is_closed = true;
+	pthread_mutex_unlock(&codes->lock);
 }
 
 void csink_attach_codes_free(struct csink_attach_codes *codes)

@@ -23,6 +23,7 @@ struct csink_attach_codes {
 	struct csink_attach_code *at; /* by id less 1 */
 	uint32_t nr, cap;
 	uint64_t bytes;
+	bool is_closed;
 	struct csink_table content;
 	/* Which id has what was seen at an address: by a hash of its content and where it is. */
 	struct csink_attach_seen {
@@ -51,6 +52,9 @@ struct csink_attach_codes_room *csink_attach_codes_room_new(void);
  */
 int csink_attach_codes_take(struct csink_attach_codes *codes, struct csink_attach_codes_room *room,
 			    const struct csink_python_stack *stack, uint64_t process, uint32_t *ids);
+
+/** Nothing is added from now on, also by threads that have not ended. */
+void csink_attach_codes_close(struct csink_attach_codes *codes);
 
 void csink_attach_codes_free(struct csink_attach_codes *codes);
 

@@ -324,7 +324,8 @@ int csink_attach_follow_save(struct csink_attach_follow *follow, const char *dir
 
 void csink_attach_follow_free(struct csink_attach_follow *follow)
 {
-	csink_attach_pythons_free(&follow->pythons);
+	if (!csink_attach_pythons_free(&follow->pythons))
+		return;
 	csink_attach_images_free(&follow->images);
 	csink_attach_counters_free(&follow->counters);
 	free(follow->last);

@@ -250,7 +250,7 @@ static void note_reads(const struct csink_attach_pythons *pythons, struct csink_
 		[CSINK_READ_NOT] = "not looked at in time",
 	};
 	const uint64_t *counts = pythons->counts;
-	uint32_t nr_first, nr_readers;
+	struct csink_attach_readers_count count;
 	char text[512];
 	uint64_t nr = 0;
 	size_t n = 0;
@@ -265,16 +265,22 @@ static void note_reads(const struct csink_attach_pythons *pythons, struct csink_
 			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%llu %s", n ? ", " : ": ",
 					      (unsigned long long)counts[i], whys[i]);
 	}
-	csink_attach_readers_count(pythons->readers, &nr_first, &nr_readers);
+	count = csink_attach_readers_count(pythons->readers);
 	csink_outside_note(outside,
 			   "Python functions were read for %llu of %llu stacks (%.2f %%) before their thread ran on, "
 			   "without stopping it%s%s%s",
 			   (unsigned long long)counts[CSINK_READ_DONE], (unsigned long long)nr,
 			   100.0 * (double)counts[CSINK_READ_DONE] / (double)nr,
 			   *text ? "; the others show the interpreter's own" : "", text,
-			   counts[CSINK_READ_LATE] && nr_first < nr_readers
+			   counts[CSINK_READ_LATE] && count.first < count.all
 				   ? " (fewer as root, or with ulimit -r 1: real-time priority)"
 				   : "");
+	if (count.left)
+		csink_outside_note(
+			outside,
+			"%u of %u threads that read Python frames still wait for a process's memory "
+			"(userfaultfd, or a file system that does not answer): samples on their CPUs lack them",
+			count.left, count.all);
 }
 
 void csink_attach_pythons_note(struct csink_attach_pythons *pythons, struct csink_outside *outside)
@@ -298,13 +304,14 @@ void csink_attach_pythons_note(struct csink_attach_pythons *pythons, struct csin
 				   pythons->late_pid);
 }
 
-void csink_attach_pythons_free(struct csink_attach_pythons *pythons)
+bool csink_attach_pythons_free(struct csink_attach_pythons *pythons)
 {
-	if (pythons->readers) {
-		csink_attach_readers_free(pythons->readers);
+	if (!csink_attach_readers_free(pythons->readers))
+		return false;
+	if (pythons->readers)
 		csink_attach_codes_free(&pythons->codes);
-	}
 	free(pythons->searched);
 	free(pythons->builds);
 	memset(pythons, 0, sizeof(*pythons));
+	return true;
 }

@@ -68,6 +68,7 @@ int32_t csink_attach_pythons_merge(struct csink_attach_pythons *pythons, const s
 /** At the end: what was read, and what was not, as notes. */
 void csink_attach_pythons_note(struct csink_attach_pythons *pythons, struct csink_outside *outside);
 
-void csink_attach_pythons_free(struct csink_attach_pythons *pythons);
+/** False: some of it, and the counters, are still used by threads that did not end. */
+bool csink_attach_pythons_free(struct csink_attach_pythons *pythons);
 
 #endif

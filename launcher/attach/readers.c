@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
@@ -25,6 +26,9 @@
  */
 #define LATE_NS 150000
 #define LATE_FIRST_NS 1000000
+
+/* How long reading threads may take to end, all together. */
+#define END_S 1
 
 /* ---- a reader ---- */
 
@@ -172,31 +176,43 @@ int csink_attach_readers_start(struct csink_attach_readers **readers, struct csi
 	return err;
 }
 
+/* process_vm_readv(2) waits as the process itself would: for userfaultfd(2), or a file system that does not answer. */
 void csink_attach_readers_stop(struct csink_attach_readers *r)
 {
+	struct timespec end;
+
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += END_S;
 	eventfd_write(r->stop_fd, 1);
 	for (uint32_t cpu = 0; r->at && cpu < r->counters->rings.nr_cpus; cpu++) {
-		if (r->at[cpu] && r->at[cpu]->runs)
-			pthread_join(r->at[cpu]->thread, NULL);
-		if (r->at[cpu])
-			r->at[cpu]->runs = false;
+		struct csink_reader *reader = r->at[cpu];
+
+		if (!reader || !reader->runs)
+			continue;
+		r->nr_left += pthread_clockjoin_np(reader->thread, NULL, CLOCK_MONOTONIC, &end) != 0;
+		reader->runs = false;
 	}
+	csink_attach_codes_close(r->codes);
 }
 
-void csink_attach_readers_count(const struct csink_attach_readers *r, uint32_t *nr_first, uint32_t *nr)
+struct csink_attach_readers_count csink_attach_readers_count(const struct csink_attach_readers *r)
 {
-	*nr_first = *nr = 0;
+	struct csink_attach_readers_count count = {.left = r->nr_left};
+
 	for (uint32_t cpu = 0; cpu < r->counters->rings.nr_cpus; cpu++) {
-		*nr += r->at[cpu] != NULL;
-		*nr_first += r->at[cpu] && r->at[cpu]->is_first;
+		count.all += r->at[cpu] != NULL;
+		count.first += r->at[cpu] && r->at[cpu]->is_first;
 	}
+	return count;
 }
 
-void csink_attach_readers_free(struct csink_attach_readers *r)
+bool csink_attach_readers_free(struct csink_attach_readers *r)
 {
 	if (!r)
-		return;
+		return true;
 	csink_attach_readers_stop(r);
+	if (r->nr_left)
+		return false;
 	for (uint32_t cpu = 0; r->at && cpu < r->counters->rings.nr_cpus; cpu++)
 		free_reader(r->at[cpu]);
 	free(r->at);
@@ -204,4 +220,5 @@ void csink_attach_readers_free(struct csink_attach_readers *r)
 	if (r->stop_fd >= 0)
 		close(r->stop_fd);
 	free(r);
+	return true;
 }

@@ -62,12 +62,18 @@ bool csink_attach_readers_get(struct csink_attach_readers *readers, int32_t pid,
 void csink_attach_readers_take(struct csink_attach_readers *readers, uint64_t time_ns, int32_t tid,
 			       struct csink_attach_read *read);
 
-/** End the threads; what they have read stays to be taken. Context: main. */
+/**
+ * End the threads; what they have read stays to be taken. A thread that the kernel keeps waiting for a process's memory
+ * is left behind. Context: main.
+ */
 void csink_attach_readers_stop(struct csink_attach_readers *readers);
 
-/** How many of them may run before all others, and how many there are. Context: main. */
-void csink_attach_readers_count(const struct csink_attach_readers *readers, uint32_t *nr_first, uint32_t *nr);
+/** How many threads there are, may run before all others, and were left behind. Context: main. */
+struct csink_attach_readers_count {
+	uint32_t all, first, left;
+} csink_attach_readers_count(const struct csink_attach_readers *readers);
 
-void csink_attach_readers_free(struct csink_attach_readers *readers);
+/** False: a thread was left behind, so that it must not be freed, nor what it was started with. Context: main. */
+bool csink_attach_readers_free(struct csink_attach_readers *readers);
 
 #endif

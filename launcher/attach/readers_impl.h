@@ -47,6 +47,7 @@ struct csink_attach_readers {
 	struct csink_attach_counters *counters;
 	struct csink_attach_codes *codes;
 	int stop_fd;
+	uint32_t nr_left; /* threads that did not end */
 	struct csink_reader **at; /* by CPU; NULL: none */
 	/* Main and the readers use all that follows, with the lock: see readers_known.c. */
 	pthread_mutex_t lock;

@@ -227,6 +227,24 @@ else
 	skip "a control group: functions of Python are reported" "control groups of perf_event's cannot be mounted here"
 fi
 
+# ---- memory that never comes
+
+if ! is_root; then
+	skip "memory of a target that never comes: attach ends all the same" "userfaultfd(2) needs root"
+else
+	start "$PYTHON" "$FRAMES/stuck.py" go
+	rm -f go
+	sleep 0.3
+	timeout -s KILL 30 "$COUNTERSINK" attach -p "$target" -d 1 -o stuck.pb.gz >out 2>err &
+	attached=$!
+	wait_until 30 grep -q 'Ctrl-C ends it' err
+	touch go
+	wait "$attached"
+	is $? 0 "memory of a target that never comes: attach ends all the same"
+	is "$(grep -c 'still wait for a process.s memory' err)" 1 "memory of a target that never comes: a note says so"
+	end "$target"
+fi
+
 # ---- without rights
 
 start_unprivileged "$PYTHON" "$FRAMES/shares.py"
