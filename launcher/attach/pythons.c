@@ -245,6 +245,7 @@ static void note_reads(const struct csink_attach_pythons *pythons, struct csink_
 {
 	static const char *const whys[CSINK_NR_READ_STATES] = {
 		[CSINK_READ_LATE] = "too late",
+		[CSINK_READ_RESTED] = "in pauses after reads of more than 1 ms",
 		[CSINK_READ_UNFINISHED] = "with unfinished records",
 		[CSINK_READ_NO_STATES] = "before the interpreter's threads were found",
 		[CSINK_READ_NOT] = "not looked at in time",

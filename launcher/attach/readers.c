@@ -27,34 +27,57 @@
 #define LATE_NS 150000
 #define LATE_FIRST_NS 1000000
 
+/*
+ * After a read that takes longer than LONG_NS, a reader reads nothing for REST times as long: it runs before all
+ * others, and the process may have made up what it reads.
+ */
+#define LONG_NS 1000000
+#define REST 10
+
 /* How long reading threads may take to end, all together. */
 #define END_S 1
 
 /* ---- a reader ---- */
 
-static void take_sample(struct csink_reader *reader, const struct csink_attach_sample *s, uint64_t now_ns)
+/* The sampled thread waits for this one, on the CPU on which both are. Another user may have moved this one. */
+static bool is_in_time(const struct csink_reader *reader, const struct csink_attach_sample *s, uint64_t now_ns)
 {
-	struct csink_attach_readers *r = reader->all;
-	struct csink_reader_process process;
+	return now_ns - s->time_ns <= (reader->is_first ? LATE_FIRST_NS : LATE_NS) &&
+	       sched_getcpu() == (int)reader->cpu;
+}
+
+static enum csink_read_state read_sample(struct csink_reader *reader, const struct csink_reader_process *process,
+					 const struct csink_attach_sample *s, uint64_t now_ns)
+{
 	enum csink_read_state state = CSINK_READ_DONE;
 	struct csink_reader_thread thread;
 
-	if (!csink_readers_find(r, s->pid, &process))
+	if (now_ns < reader->rest_until_ns)
+		return CSINK_READ_RESTED;
+	if (!s->regs || !is_in_time(reader, s, now_ns))
+		return CSINK_READ_LATE;
+	if (!process->python.nr_roots)
+		return CSINK_READ_NO_STATES;
+	if (csink_readers_state(reader->all, process, s->tid, now_ns, &thread))
+		state = csink_reader_read(reader, process, s, &thread);
+	if (state == CSINK_READ_UNFINISHED)
+		csink_readers_forget(reader->all, s->tid);
+	return state;
+}
+
+static void take_sample(struct csink_reader *reader, const struct csink_attach_sample *s)
+{
+	struct csink_reader_process process;
+	uint64_t now_ns, took_ns;
+
+	if (!csink_readers_find(reader->all, s->pid, &process))
 		return;
+	now_ns = csink_monotonic_ns();
 	reader->stack.nr_frames = reader->stack.nr_groups = 0;
-	if (!s->regs || now_ns < process.rest_until_ns ||
-	    now_ns - s->time_ns > (reader->is_first ? LATE_FIRST_NS : LATE_NS)) {
-		state = CSINK_READ_LATE;
-	} else if (!process.python.nr_roots) {
-		state = CSINK_READ_NO_STATES;
-	} else {
-		if (csink_readers_state(r, &process, s->tid, now_ns, &thread))
-			state = csink_reader_read(reader, &process, s, &thread);
-		if (state == CSINK_READ_UNFINISHED)
-			csink_readers_forget(r, s->tid);
-	}
-	csink_reader_queue(reader, s, state);
-	csink_readers_rest(r, s->pid, now_ns);
+	csink_reader_queue(reader, s, read_sample(reader, &process, s, now_ns));
+	took_ns = csink_monotonic_ns() - now_ns;
+	if (took_ns > LONG_NS)
+		reader->rest_until_ns = now_ns + took_ns + REST * took_ns;
 }
 
 static void look(struct csink_reader *reader)
@@ -67,7 +90,7 @@ static void look(struct csink_reader *reader)
 		if (head->type == PERF_RECORD_FORK && head->size >= sizeof(*head) + 16)
 			csink_readers_fork(reader->all, reader->record);
 		else if (head->type == PERF_RECORD_SAMPLE && csink_attach_sample_read(c, head, &s))
-			take_sample(reader, &s, csink_monotonic_ns());
+			take_sample(reader, &s);
 	}
 }
 
@@ -114,6 +137,8 @@ static void *run(void *arg)
 		return NULL;
 	while (!(fds[1].revents & POLLIN)) {
 		if (poll(fds, CSINK_ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
+			break;
+		if (fds[0].revents & ~POLLIN) /* the ring is gone: poll(2) would return at once for ever */
 			break;
 		look(reader);
 	}

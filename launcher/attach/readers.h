@@ -24,6 +24,7 @@ enum csink_read_state {
 	CSINK_READ_DONE,       /* its frames, if it has any */
 	CSINK_READ_LATE,       /* the thread ran on before */
 	CSINK_READ_UNFINISHED, /* the thread was between two stores, or the records are none */
+	CSINK_READ_RESTED,     /* a read before it took too long */
 	CSINK_READ_NO_STATES,  /* the process's thread states are not known yet */
 	CSINK_READ_NOT,        /* none of the threads looked at it */
 	CSINK_NR_READ_STATES
@@ -52,7 +53,7 @@ int csink_attach_readers_start(struct csink_attach_readers **readers, struct csi
 void csink_attach_readers_add(struct csink_attach_readers *readers, int32_t pid,
 			      const struct csink_attach_python *python);
 
-/** A process ended or executed another program. Context: main. */
+/** A process executed another program, or one without an interpreter has its PID now. Context: main. */
 void csink_attach_readers_remove(struct csink_attach_readers *readers, int32_t pid);
 
 /** What is known of a process's interpreter. False: nothing. Context: main. */

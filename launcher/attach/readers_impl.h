@@ -12,7 +12,6 @@ struct csink_reader_process {
 	int32_t pid;
 	uint64_t serial; /* differs between processes of one PID */
 	struct csink_attach_python python;
-	uint64_t rest_until_ns; /* nothing is read until then */
 };
 
 /* Where a thread's state is. */
@@ -31,7 +30,7 @@ struct csink_reader {
 	uint32_t cpu;
 	pthread_t thread;
 	bool runs, is_first; /* is_first: it runs before all others */
-	uint64_t cursor;
+	uint64_t cursor, rest_until_ns;
 	char record[CSINK_RINGS_MAX_RECORD];
 	struct csink_remote remote;
 	struct csink_python_stack stack;
@@ -47,7 +46,7 @@ struct csink_attach_readers {
 	struct csink_attach_counters *counters;
 	struct csink_attach_codes *codes;
 	int stop_fd;
-	uint32_t nr_left; /* threads that did not end */
+	uint32_t nr_left;         /* threads that did not end */
 	struct csink_reader **at; /* by CPU; NULL: none */
 	/* Main and the readers use all that follows, with the lock: see readers_known.c. */
 	pthread_mutex_t lock;
@@ -78,9 +77,6 @@ void csink_readers_forget(struct csink_attach_readers *r, int32_t tid);
 
 /** A forked child has its parent's interpreter, at the same addresses. Context: a reader. */
 void csink_readers_fork(struct csink_attach_readers *r, const char *record);
-
-/** A read that began at from_ns has ended: if it took long, leave the process alone for a while. Context: a reader. */
-void csink_readers_rest(struct csink_attach_readers *r, int32_t pid, uint64_t from_ns);
 
 void csink_readers_free_known(struct csink_attach_readers *r);
 

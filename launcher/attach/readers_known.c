@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "include/internal/clock.h"
 #include "include/internal/grow.h"
 #include "launcher/attach/readers_impl.h"
 #include "launcher/base/hash.h"
@@ -13,10 +12,6 @@ enum { MAX_THREADS = 1 << 16 }; /* whose states are remembered */
 /* A thread without a state may get one: it is looked for again after this time, and each time after twice as long. */
 #define AGAIN_NS 1000000ULL
 #define MAX_DOUBLED 7
-
-/* After a read that takes longer the process is left alone for ten times as long: it may have made up what we read. */
-#define LONG_NS 1000000
-#define REST 10
 
 /* ---- the tables; the lock is held ---- */
 
@@ -133,20 +128,6 @@ void csink_readers_fork(struct csink_attach_readers *r, const char *record)
 		if (known)
 			*known = (struct csink_reader_thread){.tid = ids[2], .creator = ids[3]};
 	}
-	pthread_mutex_unlock(&r->lock);
-}
-
-void csink_readers_rest(struct csink_attach_readers *r, int32_t pid, uint64_t from_ns)
-{
-	uint64_t now_ns = csink_monotonic_ns();
-	struct csink_reader_process *process;
-
-	if (now_ns - from_ns < LONG_NS)
-		return;
-	pthread_mutex_lock(&r->lock);
-	process = process_of(r, pid);
-	if (process)
-		process->rest_until_ns = now_ns + REST * (now_ns - from_ns);
 	pthread_mutex_unlock(&r->lock);
 }
 

@@ -109,6 +109,21 @@ like "$(cat err)" ' shares\.py +work$' "-t: functions of Python are reported"
 is $? 0 "process_vm_readv is refused: status 0"
 is "$(grep -c 'Python frames are not read: EPERM: ' err)" 1 "process_vm_readv is refused: the report has one line with the reason"
 like "$(cat err)" '_PyEval_EvalFrameDefault' "process_vm_readv is refused: stacks are native ones"
+rm -f go
+start taskset -c 1 "$PYTHON" "$FRAMES/later.py" go "$FRAMES/shares.py"
+sleep 0.3
+if ! kill -0 "$target" 2>/dev/null; then
+	skip "reading threads that were moved to another CPU read nothing" "there is one CPU"
+else
+	"$COUNTERSINK" attach -p "$target" -d 3 >out 2>err &
+	attached=$!
+	wait_until 30 grep -q 'Ctrl-C ends it' err
+	taskset -acp 0 "$attached" >/dev/null
+	touch go
+	wait "$attached"
+	like "$(cat err)" 'read for 0 of [0-9]+ stacks' "reading threads that were moved to another CPU read nothing"
+fi
+end "$target"
 end "$shares"
 
 # ---- processes
