@@ -49,7 +49,7 @@ static bool is_in_time(const struct csink_reader *reader, const struct csink_att
 static enum csink_read_state read_sample(struct csink_reader *reader, const struct csink_reader_process *process,
 					 const struct csink_attach_sample *s, uint64_t now_ns)
 {
-	enum csink_read_state state = CSINK_READ_DONE;
+	enum csink_read_state state;
 	struct csink_reader_thread thread;
 
 	if (now_ns < reader->rest_until_ns)
@@ -58,9 +58,11 @@ static enum csink_read_state read_sample(struct csink_reader *reader, const stru
 		return CSINK_READ_LATE;
 	if (!process->python.nr_roots)
 		return CSINK_READ_NO_STATES;
-	if (csink_readers_state(reader->all, process, s->tid, now_ns, &thread))
-		state = csink_reader_read(reader, process, s, &thread);
-	if (state == CSINK_READ_UNFINISHED)
+	if (!csink_readers_state(reader->all, process, s->tid, now_ns, &thread))
+		return CSINK_READ_DONE;
+	state = csink_reader_read(reader, process, s, &thread);
+	/* One without frames may have been freed. */
+	if (state == CSINK_READ_UNFINISHED || (state == CSINK_READ_DONE && !reader->stack.nr_groups))
 		csink_readers_forget(reader->all, s->tid);
 	return state;
 }

@@ -13,8 +13,12 @@ def burn(seconds):
         sum(i * i % 7 for i in range(1000))
 
 
+def number():
+    return int(os.readlink('/proc/thread-self').split('/')[-1])
+
+
 def former():
-    numbers.append(int(os.readlink('/proc/thread-self').split('/')[-1]))
+    numbers.append(number())
     burn(0.1)
 
 
@@ -24,24 +28,29 @@ def sleeper():
 
 
 def latter():
-    numbers.append(int(os.readlink('/proc/thread-self').split('/')[-1]))
-    burn(0.5)
+    if number() == numbers[0]:
+        numbers.append(number())
+        burn(0.5)
 
 
 numbers, is_asleep, is_done = [], threading.Event(), threading.Event()
-threads = [threading.Thread(target=function) for function in (former, sleeper, latter)]
-threads[0].start()
-threads[0].join()
-threads[0] = None
+thread = threading.Thread(target=former)
+thread.start()
+thread.join()
+del thread
 gc.collect()
-while os.path.exists('/proc/self/task/%d' % numbers[0]):
-    time.sleep(0.001)
-threads[1].start()
+asleep = threading.Thread(target=sleeper)
+asleep.start()
 is_asleep.wait()
-with open('/proc/sys/kernel/ns_last_pid', 'w') as last:
-    last.write(str(numbers[0] - 1))
-threads[2].start()
-threads[2].join()
+for _ in range(100):  # the kernel frees the number a moment after the thread's end
+    with open('/proc/sys/kernel/ns_last_pid', 'w') as last:
+        last.write(str(numbers[0] - 1))
+    thread = threading.Thread(target=latter)
+    thread.start()
+    thread.join()
+    if len(numbers) > 1:
+        break
+    time.sleep(0.01)
 is_done.set()
-threads[1].join()
-print('the number is reused' if numbers[0] == numbers[1] else 'not reused: %d, %d' % tuple(numbers))
+asleep.join()
+print('the number is reused' if len(numbers) > 1 else 'the number is not reused')
