@@ -169,6 +169,7 @@ static void read_object(struct csink_attach_objects *objects, struct csink_attac
 	/* A device could do anything when it is opened. */
 	source.fd = csink_regular_open(object->path, 0, CSINK_REGULAR_ANY);
 	object->is_other = source.fd >= 0 || source.fd == -ENOEXEC;
+	object->is_opened = object->is_other;
 	if (source.fd < 0)
 		return;
 	take_elf(objects, object, &source);

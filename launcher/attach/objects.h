@@ -14,6 +14,7 @@
 struct csink_attach_object {
 	char *path; /* where it can be opened from here; what reports say */
 	bool is_vdso;
+	bool is_opened;
 	bool is_other; /* a file, and no ELF file */
 	uint8_t build_id[20], build_id_len;
 	uint64_t dynamic;            /* the object's own address of its dynamic section; 0: none */

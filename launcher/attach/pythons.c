@@ -23,6 +23,10 @@
 static const char no_right[] = "Python frames are not read: EPERM: the process's memory must not be read; Yama's "
 			       "kernel.yama.ptrace_scope, seccomp, or another user's process: run countersink as root";
 
+static const char no_file[] = "Python frames are not read: the interpreter's file was deleted or replaced since the "
+			      "program started (an upgrade?), or may not be opened: restart the program, or run "
+			      "countersink as root";
+
 static struct {
 	int32_t pid;
 	int err;
@@ -42,6 +46,12 @@ static bool is_called_python(const struct csink_attach_object *object)
 	const char *name = csink_base_name(object->path);
 
 	return !strncmp(name, "python", 6) || !strncmp(name, "libpython", 9);
+}
+
+static void refuse(struct csink_attach_pythons *pythons, int32_t pid, const char *why)
+{
+	pythons->refusal = why;
+	pythons->refused_pid = pid;
 }
 
 static void look_into(struct csink_attach_pythons *pythons, int32_t pid, struct csink_attach_object *object,
@@ -66,10 +76,8 @@ static void look_into(struct csink_attach_pythons *pythons, int32_t pid, struct 
 		is = -1;
 		why = "Python frames are not read: from outside only CPython 3.7 to 3.13 is supported";
 	}
-	if (is < 0) {
-		pythons->refusal = why;
-		pythons->refused_pid = pid;
-	}
+	if (is < 0)
+		refuse(pythons, pid, why);
 	object->python = is > 0 ? malloc(sizeof(found)) : NULL;
 	if (!object->python)
 		return;
@@ -129,10 +137,8 @@ static void search(struct csink_attach_pythons *pythons, int32_t pid, struct csi
 	if (searched) {
 		err = csink_python_find_roots(python, pid);
 		searched->again_ns = csink_monotonic_ns() + (SEARCH_AGAIN_NS << searched->nr_tries++);
-		if (err == -EPERM) {
-			pythons->refusal = no_right;
-			pythons->refused_pid = pid;
-		}
+		if (err == -EPERM)
+			refuse(pythons, pid, no_right);
 		build->nr_roots = python->nr_roots;
 		memcpy(build->roots, python->roots, sizeof(build->roots));
 	} else if (build) {
@@ -148,7 +154,11 @@ void csink_attach_pythons_object(void *arg, int32_t pid, struct csink_attach_obj
 	struct csink_attach_pythons *pythons = arg;
 	struct csink_attach_python python = {.bias = bias};
 
-	if (pythons->frames == CSINK_ATTACH_FRAMES_NATIVE || !object->dynamic)
+	if (pythons->frames == CSINK_ATTACH_FRAMES_NATIVE)
+		return;
+	if (!object->is_opened && is_called_python(object))
+		refuse(pythons, pid, no_file);
+	if (!object->dynamic)
 		return;
 	if (!object->is_looked_into)
 		look_into(pythons, pid, object, bias);
@@ -300,8 +310,8 @@ void csink_attach_pythons_note(struct csink_attach_pythons *pythons, struct csin
 				   csink_explain_brief(-pythons->start_err, text, sizeof(text)));
 	else if (pythons->late_pid)
 		csink_outside_note(outside,
-				   "Python frames of process %d are not read: nothing ran Python when it was attached "
-				   "to (--frames)",
+				   "Python frames of process %d are not read: nothing ran Python when countersink "
+				   "attached: attach again while it does",
 				   pythons->late_pid);
 }
 

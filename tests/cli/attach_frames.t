@@ -292,6 +292,13 @@ not_read() { # OBJECT REASON TITLE
 not_read next "Python frames are not read: only CPython 3\.6 to 3\.13 is supported" "attach, a version of CPython that is not known"
 not_read free "Python frames are not read: free-threaded builds are not supported" "attach, a free-threaded CPython"
 not_read pypy "Python frames are not read: PyPy is not supported" "attach, PyPy"
+cp "$PYTHON" ./python-gone
+start ./python-gone "$FRAMES/shares.py"
+wait_until 30 has_run "$target" 50
+rm python-gone
+attach -p "$target" -d 0.5 >out 2>err
+is "$(grep -c "Python frames are not read: the interpreter's file was deleted or replaced" err)" 1 "attach, an interpreter that was replaced since: the report has one line with the reason"
+end "$target"
 while read -r python version; do
 	[ "$version" = 3.6 ] || continue
 	start "$python" -u "$FRAMES/shares.py"
