@@ -18,19 +18,13 @@ def is_source(file):
     return file.endswith(('.py', '.php', '.pl', '.rb', "eval()'d code")) or file.startswith(('<', '(eval', '[internal'))
 
 
-def is_entered(stack):
-    """Perl: a sub that is being entered has its caller's statement until its own first one."""
-    return len(stack) > 1 and stack[0][0] == 'main::here' and stack[0][1:] == stack[1][1:]
-
-
 def main():
     with open(sys.argv[1]) as f:
         want = collections.Counter(tuple(map(tuple, stack)) for stack in json.load(f))
     got = {tuple(place for place in lines if is_source(place[1])) for lines in pprof.Profile(sys.argv[2]).lines}
     missing = [stack for stack in want if stack not in got]
     # here() calls note() in the same line: page faults in note() are left out.
-    false = [stack for stack in got if stack and stack[0][0] in ('here', 'main::here') and stack not in want
-             and not is_entered(stack)]
+    false = [stack for stack in got if stack and stack[0][0] in ('here', 'main::here') and stack not in want]
     print('%d stacks, %d frames, %d missing, %d false' %
           (sum(want.values()), sum(len(stack) * n for stack, n in want.items()), len(missing), len(false)))
     for word, stacks in (('missing', missing), ('false', false)):

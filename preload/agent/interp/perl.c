@@ -275,6 +275,42 @@ static bool take(struct csink_interp_walk *walk, uintptr_t code, uint64_t start,
 	return csink_interp_frame(walk, identity, (uintptr_t)&function, line);
 }
 
+/* The first op of a context's sub; 0: it cannot be read. */
+static uintptr_t start_of(struct csink_interp_walk *walk, uintptr_t context)
+{
+	uint64_t code, body, start;
+
+	return csink_interp_load(walk, context + CONTEXT_CODE, &code) && code &&
+			       csink_interp_load(walk, code + VALUE_BODY, &body) &&
+			       csink_interp_load(walk, body + CODE_START, &start)
+		       ? start
+		       : 0;
+}
+
+/*
+ * The statement of the newest context, of a sub: that of its caller until its own first one begins. A sub that calls
+ * itself can be in the same statement as its caller. @contexts: the outermost one.
+ */
+static uintptr_t statement_of(struct csink_interp_walk *walk, uintptr_t context, uintptr_t contexts, uintptr_t now)
+{
+	uintptr_t start, outer = context;
+	uint64_t caller, type;
+
+	if (!csink_interp_load(walk, context + CONTEXT_STATEMENT, &caller) || CSINK_LIKELY(caller != now))
+		return now;
+	start = start_of(walk, context);
+	if (!first_line_of(walk, start))
+		return now;
+	while (outer > contexts) {
+		outer -= CONTEXT_BYTES;
+		if (!csink_interp_load(walk, outer + CONTEXT_TYPE, &type))
+			return now;
+		if ((type & TYPE_MASK) == SUB)
+			return start_of(walk, outer) == start ? now : start;
+	}
+	return start;
+}
+
 /*
  * A sub. Closures are copies of one code value, with the same ops and name. The newest context may not be whole yet, or
  * not any more: then the sub's depth is 0, and the time is the caller's.
@@ -323,6 +359,8 @@ static bool walk_contexts(struct csink_interp_walk *walk, uintptr_t stack, uintp
 		if (!csink_interp_load(walk, context + CONTEXT_STATEMENT, &caller) ||
 		    !csink_interp_load(walk, context + CONTEXT_RETURN, &returns))
 			return false;
+		if (is_sub && !walk->nr_frames)
+			*statement = statement_of(walk, context, contexts, *statement);
 		if (!(is_sub ? take_sub(walk, context, *statement, &is_left_out)
 			     : take(walk, (type & TYPE_MASK) == EVAL ? NAME_EVAL : NAME_FORMAT, 0, *statement)) &&
 		    (walk->nr_frames || *nr > MAX_UNFINISHED))
