@@ -1,4 +1,4 @@
-"""Works in two functions of known cost, 3 : 1, until it is killed; prints a line before."""
+"""Works in two functions of known cost, 3 : 1, until it is killed or for ROUNDS; prints a line before: shares.py [ROUNDS]."""
 import sys
 
 
@@ -19,7 +19,9 @@ def one(n):
 
 def main():
     print('ready', flush=True)
-    while True:
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else -1
+    while rounds:
+        rounds -= 1
         three(2000)
         one(2000)
 

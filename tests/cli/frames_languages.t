@@ -1,0 +1,186 @@
+#!/bin/sh
+# What works for Python works for PHP, Perl and Ruby: shares, environment alone, --frames, reports, exports, diff and the
+# gate, forked and executed children, threads, time off the CPU, phases, and functions at reused addresses.
+. "$(dirname "$0")/lib.sh"
+
+FRAMES=$SRC/tests/frames
+have python3 || skip_all "python3 is not installed"
+PYTHON=$(python3 -c 'import sys; print(sys.executable)') # python3 itself may be a script that chooses one
+
+functions_like() { # PROFILE REGEX TITLE: a row of the report of all functions
+	like "$(countersink report --all "$1" 2>&1)" " $2\$" "$3"
+}
+
+# The CPU time of three() and of what it calls, of that of three() and one(): 75 %.
+has_shares() { # NAME PROFILE
+	is "$(countersink export -f folded "$2" | awk '
+		/[;:]three[ ;]/ { three += $NF }
+		/[;:]one[ ;]/ { one += $NF }
+		END { s = one ? 100 * three / (three + one) : 0; print (s > 73 && s < 77 ? 75 : s) }')" 75 \
+		"$1: functions of cost 3 : 1 have these shares, within 2 %"
+}
+
+countersink -q -F 5000 -o python.pb.gz -- "$PYTHON" "$FRAMES/shares.py" 4000 >out 2>err
+is "$?:$(cat out err)" 0:ready "Python: the program runs as without countersink"
+has_shares Python python.pb.gz
+
+# ---- one language
+
+reports() { # profile.pb.gz, of shares.$ending
+	like "$(countersink report --all --by line profile.pb.gz 2>&1)" " shares\.$ending:$loop $three\$" "$name: report --by line has its lines"
+	countersink report --annotate "$three" profile.pb.gz >out 2>&1
+	like "$(cat out)" "^ +[0-9.]+ +[0-9.]+ +$loop " "$name: --annotate shows the line that costs, with its weight"
+	countersink export -f callgrind profile.pb.gz >out
+	like "$(grep "=" out)" "^c?fn=(\([0-9]+\) )?$three\$" "$name: callgrind has the function"
+	like "$(grep "=" out)" "^f[ile]=(\([0-9]+\) )?.*/shares\.$ending\$" "$name: callgrind has its file"
+	like "$(countersink export -f speedscope profile.pb.gz)" "\"name\":\"$three\",\"file\":\"[^\"]*/shares\.$ending\",\"line\":${first}[,}]" \
+		"$name: speedscope has the function with its file and line"
+	countersink export -f firefox profile.pb.gz >firefox.json
+	like "$("$PYTHON" - firefox.json <<-'END'
+		import json, sys
+		p = json.load(open(sys.argv[1]))
+		texts, sources = p["shared"]["stringArray"], p["shared"]["sources"]
+		f = p["threads"][0]["funcTable"]
+		for name, source, line in zip(f["name"], f["source"], f["lineNumber"]):
+		    print(texts[name], source is not None and texts[sources["filename"][source]].split("/")[-1], line)
+		END
+	)" "^$three shares\.$ending $first\$" "$name: the Firefox Profiler's format has the function with its file and line"
+	countersink export -f perf.data -o shares.perf.data profile.pb.gz
+	if have perf; then
+		like "$(perf report --stdio --no-children -g none -s sym -i shares.perf.data 2>/dev/null)" " $three at shares\.$ending:$first *\$" \
+			"$name: perf names the function in our perf.data, with its file and first line"
+	else
+		skip "$name: perf names the function in our perf.data" "perf is not installed"
+	fi
+	if have go; then
+		like "$(go tool pprof -list "^$three\$" profile.pb.gz 2>/dev/null)" " [0-9.]+m?s +[0-9.]+m?s +$loop:" "$name: pprof lists the function's lines with their weights"
+	else
+		skip "$name: pprof lists the function's lines with their weights" "go is not installed"
+	fi
+	countersink export -o shares.html profile.pb.gz
+	like "$(cat shares.html)" "\"$three\"" "$name: the page has the function"
+}
+
+versions() { # a version whose three() costs twice as much, a line further down
+	mkdir -p old new
+	cp "$FRAMES/shares.$ending" old/
+	sed "s/3 \* /6 * /; ${first}i \\
+# the next version
+" "$FRAMES/shares.$ending" >"new/shares.$ending"
+	countersink -q -F 5000 -o new.pb.gz -- "$command" "new/shares.$ending" "$rounds" >out 2>&1
+	countersink diff --all profile.pb.gz new.pb.gz >out 2>&1
+	like "$(cat out)" "^ *\+.* shares\.$ending +$three\$" "$name: diff names the function that costs more"
+	countersink gate -F 5000 --runs 12 --vs "$command old/shares.$ending $((rounds / 4))" -- "$command" "new/shares.$ending" $((rounds / 4)) >out 2>err
+	is $? 3 "$name: the gate fails when a function got slower"
+	like "$(cat out)" "^not ok [0-9]+ - $three at shares\.$ending:$((first + 1)) regressed: " "$name: the gate names the function, with file and line"
+	is "$(grep -cE "^not ok .*$one at " out)" 0 "$name: the gate blames no other function"
+}
+
+environment() {
+	LD_PRELOAD=$ENTRY COUNTERSINK_OUTPUT=$TMP/alone.pb.gz "$command" "$FRAMES/shares.$ending" "$rounds" >out 2>err
+	is "$?:$(cat out)" 0:done "$name, environment alone: the program has its output and status"
+	functions_like alone.pb.gz "shares\.$ending +$three" "$name, environment alone: functions are named"
+	countersink -q --frames=native -o native.pb.gz -- "$command" "$FRAMES/shares.$ending" "$rounds" >out 2>&1
+	is "$(countersink report --all native.pb.gz 2>&1 | grep -c "shares\.$ending")" 0 "$name, --frames=native: no functions of the language are reported"
+	countersink -q -F 2000 --frames=both -o both.pb.gz -- "$command" "$FRAMES/shares.$ending" "$rounds" >out 2>&1
+	is "$(countersink export -f folded both.pb.gz | awk -v evaluator=";$evaluator" '
+		/[;:]three[ ;]/ { nr += $NF; if (index($0, evaluator)) with += $NF }
+		END { print (nr && with > .9 * nr ? "evaluator" : with "/" nr) }')" evaluator "$name, --frames=both: the evaluator is beside its functions"
+	is "$(countersink export -f folded profile.pb.gz | awk -v evaluator=";$evaluator" '
+		/[;:]three[ ;]/ { nr += $NF; if (index($0, evaluator)) with += $NF }
+		END { print (nr && with < .1 * nr ? "none" : with "/" nr) }')" none "$name: by default the evaluator is not beside its functions"
+}
+
+children() {
+	"$command" "$FRAMES/jobs.$ending" children >plain 2>&1
+	countersink -q -o children.pb.gz -- "$command" "$FRAMES/jobs.$ending" children >out 2>&1
+	is "$?:$(cat out)" "0:$(cat plain)" "$name: a program with children has its output and status"
+	functions_like children.pb.gz "jobs\.$ending +${package}in_child" "$name: a forked child's functions are named"
+	countersink export -f folded children.pb.gz >out
+	is "$(grep -c "${package}in_child;.*${package}in_program" out)" 0 "$name: a program that replaces a child begins stacks of its own"
+	functions_like children.pb.gz "jobs\.$ending +${package}in_program" "$name: functions of executed programs are named"
+}
+
+at_least_100_ms() { # FUNCTION: whether a line of this function has 0.1 s or more with what it calls
+	awk -v function_name="$1" '$NF == function_name && $(NF - 1) ~ /:[0-9]+$/ { ms = $5 * ($6 == "s" ? 1000 : $6 == "ms"); if (ms > 100) found = 1 }
+		END { exit !found }' lines
+}
+blocks() { # FUNCTION...: those that block
+	countersink --off-cpu -o off.pb.gz -- "$command" "$FRAMES/jobs.$ending" blocks >out 2>err
+	is "$?:$(cat out)" "0:" "$name, --off-cpu: a program that blocks has its output and status"
+	if grep -q 'off-cpu is not counted' err; then
+		skip "$name, --off-cpu: functions that block are named, phases have their time" "switches cannot be sampled here"
+		return
+	fi
+	countersink report --all --by line -e off-cpu off.pb.gz >lines 2>&1
+	for blocked; do
+		ok "$name, --off-cpu: a line of $blocked() is named" at_least_100_ms "$package$blocked"
+	done
+	[ "$name" = Perl ] || like "$(countersink report --by phase -e off-cpu off.pb.gz 2>&1)" ' waiting$' \
+		"$name, --off-cpu: a phase that the program begins has the time that it waits for a child"
+}
+
+made() {
+	countersink -q -F 2000 -o made.pb.gz -- "$command" "$FRAMES/jobs.$ending" made 1000 >out 2>&1
+	is "$?:$(cat out)" 0: "$name: a program that evaluates functions has its output and status"
+	like "$(python3 -B "$FRAMES/made.py" judge made.pb.gz)" '^([1-9][0-9]{2}|1000) functions, [0-9]+ samples, 0 wrong$' \
+		"$name: functions that are evaluated at reused addresses have their own names, files and lines"
+}
+
+# NAME COMMAND ENDING ROUNDS PACKAGE FIRST LOOP EVALUATOR: three() begins in line FIRST, and its loop in line LOOP.
+language() {
+	name=$1 command=$2 ending=$3 rounds=$4 package=$5 first=$6 loop=$7 evaluator=$8
+	three=${package}three one=${package}one
+	countersink -q -F 5000 -o profile.pb.gz -- "$command" "$FRAMES/shares.$ending" "$rounds" >out 2>err
+	is "$?:$(cat out err)" 0:done "$name: the program runs as without countersink"
+	has_shares "$name" profile.pb.gz
+	reports
+	versions
+	environment
+	children
+	made
+}
+
+# ---- each language
+
+if [ "$(php -r 'echo PHP_MAJOR_VERSION . "." . PHP_MINOR_VERSION . PHP_ZTS . class_exists("FFI") . function_exists("pcntl_fork");' 2>/dev/null)" = 8.2011 ]; then
+	language PHP php php 3000 '' 3 6 execute_ex
+	blocks sleeps waits reads
+	if [ "$(php -r 'echo ini_get("pcre.jit");')" = 1 ]; then
+		cat >pattern.php <<-'END'
+			<?php
+			function matches($text) { return preg_match('/(?:a|b|ab)*?[xyz]d/', $text); }
+			for ($i = 0; $i < 30000; $i++) matches(str_repeat('abac', 100));
+		END
+		countersink -q -o pattern.pb.gz -- php pattern.php >out 2>&1
+		countersink export -f folded pattern.pb.gz >out
+		like "$(cat out)" '\{main\};matches;preg_match;\[no symbol\] ' "PHP: the code that patterns are compiled to is below its caller"
+	else
+		skip "PHP: the code that patterns are compiled to is below its caller" "PHP compiles no patterns here"
+	fi
+else
+	skip "PHP" "PHP 8.2 with FFI and pcntl, without ZTS, is not installed"
+fi
+if [ "$(perl -MConfig -e 'print "$Config{PERL_VERSION} $Config{useithreads}"')" = '36 define' ]; then
+	language Perl perl pl 900 main:: 6 8 Perl_runops_standard
+	blocks sleeps waits reads locks
+	perl -e 'print "sub f$_ { return \$_[0] + $_ }\n" for 1 .. 20000' >large.pl
+	countersink -q -F 5000 -o large.pb.gz -- perl large.pl >out 2>&1
+	countersink export -f folded large.pb.gz >out
+	like "$(cat out)" ';perl_parse;' "Perl: the time to compile a program is reported"
+	is "$(grep -cF '(main)' out)" 0 "Perl: no frame is reported where nothing runs, as in the compiler"
+else
+	skip "Perl" "Perl 5.36 with threads is not installed"
+fi
+if [ "$(ruby -rrbconfig -rfiddle -e 'print RUBY_VERSION[0, 4], RbConfig::CONFIG["ENABLE_SHARED"], RUBY_PLATFORM[0, 6]' 2>/dev/null)" = 3.1.yesx86_64 ]; then
+	language Ruby ruby rb 1200 '' 2 4 rb_vm_exec
+	blocks sleeps waits reads locks
+	countersink -q -o threads.pb.gz -- ruby "$FRAMES/jobs.rb" threads >out 2>&1
+	countersink report --by thread threads.pb.gz >out 2>&1
+	countersink export -f folded threads.pb.gz >out
+	like "$(cat out)" 'block in threads;in_first;burn ' "Ruby: a thread's functions are named"
+	is "$(grep -c 'in_first.*in_second\|in_second.*in_first' out)" 0 "Ruby: no thread has functions of another one"
+else
+	skip "Ruby" "Ruby 3.1 for x86-64, as a shared library, is not installed"
+fi
+done_testing

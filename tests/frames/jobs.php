@@ -1,0 +1,97 @@
+<?php
+/* What PHP programs do besides computing.
+ *
+ * usage: jobs.php children        a forked child, a program that is executed, and one that replaces it
+ *        jobs.php blocks          sleeps, waits for a child, reads from a pipe: 0.2 s each, the first two as phases
+ *        jobs.php made N          makes, calls and frees N functions, each for some 0.5 ms
+ */
+function burn($n)
+{
+    $sum = 0;
+    for ($i = 0; $i < $n; $i++)
+        $sum += $i % 7;
+    return $sum;
+}
+
+function in_child()
+{
+    burn(4000000);
+}
+
+function in_program()
+{
+    burn(4000000);
+}
+
+function children()
+{
+    $child = pcntl_fork();
+    if (!$child) {
+        in_child();
+        pcntl_exec(PHP_BINARY, [__FILE__, 'program']);
+    }
+    pcntl_waitpid($child, $status);
+    passthru(PHP_BINARY . ' ' . __FILE__ . ' program');
+}
+
+function sleeps()
+{
+    usleep(200000);
+}
+
+function waits()
+{
+    system('sleep 0.2');
+}
+
+function reads()
+{
+    $ends = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
+    if (!pcntl_fork()) {
+        usleep(200000);
+        fwrite($ends[1], 'x');
+        exit;
+    }
+    fgets($ends[0], 2);
+}
+
+function blocks()
+{
+    $library = FFI::cdef('int csink_phase_begin(const char *); int csink_phase_end(void);');
+    $library->csink_phase_begin('sleeping');
+    sleeps();
+    $library->csink_phase_end();
+    $library->csink_phase_begin('waiting');
+    waits();
+    $library->csink_phase_end();
+    reads();
+}
+
+/* Only a function without a name can be freed: its namespace tells which it is. */
+function source($k)
+{
+    return "namespace f_$k;" . str_repeat("\n", $k % 7) . 'return function ($n) {' . "\n\$sum = 0;\n" . str_repeat("\n", $k % 5)
+        . "for (\$i = 0; \$i < \$n; \$i++)\n\$sum += \$i % 7;\nreturn \$sum;\n};";
+}
+
+function made($n)
+{
+    for ($k = 0; $k < $n; $k++) {
+        /* The line of eval() is in the name of the evaluated file. */
+        if ($k % 3 == 0)
+            $function = eval(source($k));
+        elseif ($k % 3 == 1)
+            $function = eval(source($k));
+        else
+            $function = eval(source($k));
+        $function(20000);
+        unset($function);
+    }
+}
+
+switch ($argv[1]) {
+case 'children': children(); break;
+case 'program': in_program(); break;
+case 'blocks': blocks(); break;
+case 'made': made($argv[2]); break;
+}

@@ -1,0 +1,83 @@
+# What Perl programs do besides computing.
+#
+# usage: jobs.pl children        a forked child, a program that is executed, and one that replaces it
+#        jobs.pl blocks          sleeps, waits for a child, reads from a pipe, waits for a lock: 0.2 s each
+#        jobs.pl made N          makes, calls and frees N subs, each for some 0.5 ms
+use strict;
+use warnings;
+
+sub burn {
+	my $sum = 0;
+	for my $i (1 .. shift) {
+		$sum += $i % 7;
+	}
+	return $sum;
+}
+
+sub in_child { burn(1500000) }
+
+sub in_program { burn(1500000) }
+
+sub children {
+	my $child = fork;
+	if (!$child) {
+		in_child();
+		exec $^X, $0, 'program';
+	}
+	waitpid $child, 0;
+	system $^X, $0, 'program';
+}
+
+sub sleeps {
+	select undef, undef, undef, 0.2;
+}
+
+sub waits {
+	system 'sleep 0.2';
+}
+
+sub reads {
+	pipe my $from, my $to;
+	if (!fork) {
+		select undef, undef, undef, 0.2;
+		syswrite $to, 'x';
+		exit;
+	}
+	sysread $from, my $byte, 1;
+}
+
+sub locks {
+	my $lock = shift;
+	lock @$lock;
+}
+
+sub blocks {
+	sleeps();
+	waits();
+	reads();
+	require threads;
+	require threads::shared;
+	my $lock = threads::shared::shared_clone([]);
+	my $thread;
+	{
+		lock @$lock;
+		$thread = threads->create(\&locks, $lock);
+		select undef, undef, undef, 0.3;
+	}
+	$thread->join;
+}
+
+sub made {
+	for my $k (0 .. shift() - 1) {
+		no strict 'refs';
+		eval "#line 1 \"made_" . $k % 3 . ".pl\"\n" . "\n" x ($k % 7) . "sub f_$k {\n\tmy \$sum = 0;\n" . "\n" x ($k % 5) .
+			"\tfor my \$i (1 .. \$_[0]) {\n\t\t\$sum += \$i % 7;\n\t}\n\treturn \$sum;\n}\n1" or die $@;
+		&{"f_$k"}(6000);
+		undef &{"f_$k"};
+		delete $main::{"f_$k"};
+	}
+}
+
+my %jobs = (children => \&children, program => \&in_program, blocks => \&blocks, made => \&made);
+my $job = shift;
+$jobs{$job}->(@ARGV);

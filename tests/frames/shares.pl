@@ -1,0 +1,29 @@
+# Two functions, of which one takes three times as long as the other: shares.pl ROUNDS.
+use strict;
+use warnings;
+
+sub three {
+	my $sum = 0;
+	for my $i (1 .. 3 * $_[0]) {
+		$sum += $i % 7;
+	}
+	return $sum;
+}
+
+sub one {
+	my $sum = 0;
+	for my $i (1 .. 1 * $_[0]) {
+		$sum += $i % 7;
+	}
+	return $sum;
+}
+
+sub work {
+	for (1 .. shift) {
+		three(10000);
+		one(10000);
+	}
+}
+
+work($ARGV[0]);
+print "done\n";
