@@ -91,7 +91,6 @@ static void make_attrs(struct csink_attach_counters *c)
 
 /* ---- what opens at all ---- */
 
-/* Opens it on ourselves, or with a control group on the first CPU, and closes it. Returns 0 or -errno. */
 /* A CPU to try an event on. */
 static int first_cpu(const struct csink_attach_event *event)
 {
@@ -102,6 +101,7 @@ static int first_cpu(const struct csink_attach_event *event)
 	return cpu;
 }
 
+/* Opens it on ourselves, or with a control group on the first CPU, and closes it. Returns 0 or -errno. */
 static int try_event(const struct csink_attach_counters *c, const struct csink_attach_event *event)
 {
 	unsigned long flags = PERF_FLAG_FD_CLOEXEC | (c->cgroup_fd >= 0 ? PERF_FLAG_PID_CGROUP : 0);

@@ -1,6 +1,8 @@
 /* See merge_frames.h. */
 #include "launcher/attach/merge_frames.h"
 
+#include "include/internal/base.h"
+
 static bool is_evaluator(const struct csink_python *python, uint64_t pc)
 {
 	return pc - python->evaluator < python->evaluator_end - python->evaluator;
@@ -23,39 +25,28 @@ bool csink_has_evaluator(const struct csink_native_stack *native, const struct c
 
 /*
  * Groups without records: the outermost one was run by the outermost call of the evaluator, and so on inwards. The
- * innermost call may have no group: its frame is not linked yet, or not any more.
+ * innermost call may have no group: its frame is not linked yet, or not any more. Where the outer end of the groups or
+ * of the native stack is missing, the innermost group was run by the innermost call, and so on outwards.
  */
-static void pair_from_outermost(const struct csink_native_stack *native, const struct csink_python *python,
-				struct csink_attach_read *read)
+static void pair_by_count(const struct csink_native_stack *native, const struct csink_python *python,
+			  struct csink_attach_read *read)
 {
-	struct csink_python_group *groups = read->groups;
-	uint32_t group = read->nr_groups;
-
-	for (uint32_t i = native->nr; i-- > 0 && group;) {
-		if (is_evaluators(python, native->frames[i]))
-			groups[--group].record = native->cfas[i];
-	}
-	if (group && is_evaluator(python, native->leaf))
-		groups[--group].record = native->sp;
-	/* More groups than calls: C code links frames itself. These groups join the innermost call. */
-	while (group--)
-		groups[group].record = group + 1 < read->nr_groups ? groups[group + 1].record : UINT64_MAX;
-}
-
-/* The outer end of the native stack is missing: the groups of its calls come last. */
-static void pair_from_innermost(const struct csink_native_stack *native, const struct csink_python *python,
-				struct csink_attach_read *read)
-{
-	uint32_t group = 0;
+	uint64_t calls[CSINK_MAX_DEPTH + 1]; /* an address in the native frame of each, innermost first */
+	int32_t nr = 0, call;
 
 	if (is_evaluator(python, native->leaf))
-		read->groups[group++].record = native->sp;
-	for (uint32_t i = 0; i < native->nr && group < read->nr_groups; i++) {
+		calls[nr++] = native->sp;
+	for (uint32_t i = 0; i < native->nr; i++) {
 		if (is_evaluators(python, native->frames[i]))
-			read->groups[group++].record = native->cfas[i];
+			calls[nr++] = native->cfas[i];
 	}
-	for (; group < read->nr_groups; group++)
-		read->groups[group].record = UINT64_MAX;
+	for (uint32_t group = 0; group < read->nr_groups; group++) {
+		/* More groups than calls: C code links frames itself. These groups join the innermost call. */
+		call = (int32_t)group;
+		if (native->is_whole && !read->is_full)
+			call = CSINK_MAX(call + nr - (int32_t)read->nr_groups, 0);
+		read->groups[group].record = call < nr ? calls[call] : UINT64_MAX;
+	}
 }
 
 /* A group whose record is not known is that of the evaluator's next call outwards. */
@@ -107,10 +98,8 @@ uint32_t csink_merge_frames(const struct csink_native_stack *native, const struc
 	struct merge m = {.read = read, .to = to, .max = max};
 	const struct csink_python_group *groups = read->groups;
 
-	if (python->layout->chain == CSINK_PYTHON_COUNT && native->is_whole)
-		pair_from_outermost(native, python, read);
-	else if (python->layout->chain == CSINK_PYTHON_COUNT)
-		pair_from_innermost(native, python, read);
+	if (python->layout->chain == CSINK_PYTHON_COUNT)
+		pair_by_count(native, python, read);
 	else
 		find_records(native, python, read);
 	/* In order of address. Native frame i lies between cfas[i] and cfas[i + 1], the leaf below cfas[0]. */

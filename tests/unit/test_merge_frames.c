@@ -128,6 +128,11 @@ static void check_counts(void)
 	put_group(0, 1);
 	is_str(merge(9, "nene", false, true), "ne1!ne23",
 	       "without records: frames beyond a stack that is cut come last");
+	begin();
+	put_group(0, 1);
+	read.is_full = true;
+	is_str(merge(9, "nenen", true, true), "ne1!nen",
+	       "without records: if outer frames are missing, the innermost frame is that of the innermost call");
 }
 
 int main(void)
