@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "launcher/attach/remote.h"
 
 enum {
@@ -109,12 +110,20 @@ static uint32_t list_threads(int32_t pid, int32_t *tids, uint32_t max)
 
 /* ---- searching ---- */
 
+#define SEARCH_NS 200000000 /* at most: the variables may be made up so that each must be looked at */
+
 struct search {
 	struct csink_attach_python *python;
+	uint64_t end_ns;
 	int32_t pid, tids[MAX_THREADS];
 	uint32_t nr_tids;
 	int err;
 };
+
+static bool is_over(const struct search *s)
+{
+	return s->python->nr_roots == CSINK_PYTHON_ROOTS || csink_monotonic_ns() > s->end_ns;
+}
 
 static bool is_address(uint64_t word)
 {
@@ -144,7 +153,7 @@ static void try_word(struct search *s, struct csink_python_root root, uint64_t w
 {
 	struct csink_attach_python *python = s->python;
 
-	if (python->nr_roots < CSINK_PYTHON_ROOTS && is_address(word) && is_first(s, word))
+	if (!is_over(s) && is_address(word) && is_first(s, word))
 		python->roots[python->nr_roots++] = root;
 }
 
@@ -156,7 +165,7 @@ static void search_variables(struct search *s, const uint64_t *words, uint32_t n
 	uint32_t index[SOME], i = 0;
 	uint64_t interpreters[SOME];
 
-	while (i < nr && s->python->nr_roots < CSINK_PYTHON_ROOTS) {
+	while (i < nr && !is_over(s)) {
 		uint32_t some = 0, done = 0;
 
 		for (; i < nr && some < SOME; i++) {
@@ -183,7 +192,7 @@ static void search_interpreters(struct search *s, const uint64_t *words, uint32_
 {
 	uint64_t first[FIRST_WORDS];
 
-	for (uint32_t i = 0; i < nr && s->python->nr_roots < CSINK_PYTHON_ROOTS; i++) {
+	for (uint32_t i = 0; i < nr && !is_over(s); i++) {
 		if (!is_address(words[i]) || csink_remote_copy(s->pid, first, words[i], sizeof(first)))
 			continue;
 		for (uint32_t k = 0; k < FIRST_WORDS; k++)
@@ -202,6 +211,7 @@ int csink_python_find_roots(struct csink_attach_python *python, int32_t pid)
 	if (!err) {
 		s->python = python;
 		s->pid = pid;
+		s->end_ns = csink_monotonic_ns() + SEARCH_NS;
 		s->nr_tids = list_threads(pid, s->tids, MAX_THREADS);
 		if (python->object.layout->minor >= 11)
 			search_variables(s, words, (uint32_t)(bytes / 8));

@@ -25,7 +25,7 @@ struct csink_attach_python {
 };
 
 /**
- * Find python->roots. It takes some ten milliseconds; the process may run.
+ * Find python->roots. It takes some ten milliseconds, 200 at most; the process may run.
  * Returns 0, -ENOENT (it has no thread state yet, or it is not found), -EPERM (its memory must not be read), -ESRCH...
  * Context: thread; one at a time.
  */

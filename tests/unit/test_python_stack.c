@@ -256,6 +256,34 @@ static void check_changed(int minor, struct csink_attach_codes_room *room)
 	   NR_CHANGES, nr_walked, (unsigned long long)longest_ns / 1000);
 }
 
+/* Variables that all refer to what looks like an interpreter, but for its threads. */
+static void check_search(void)
+{
+	enum { RUNTIME_BYTES = 1 << 20 };
+	struct csink_attach_python made = {.object.runtime_bytes = RUNTIME_BYTES};
+	uint64_t from_ns, interpreter, *words = calloc(1, RUNTIME_BYTES);
+	int err;
+
+	used = 4096;
+	memset(image, 0, IMAGE_BYTES);
+	made.object.layout = csink_python_layout_of(9);
+	made.object.runtime = (uintptr_t)words;
+	state = take(4096);
+	interpreter = take(4096);
+	put_word(state + CSINK_PYTHON_STATE_INTERPRETER, interpreter);
+	put_word(state + made.object.layout->thread_id, interpreter);
+	for (uint32_t i = 0; i < 8; i++)
+		put_word(interpreter + 8 * i, state);
+	for (uint32_t i = 0; i < RUNTIME_BYTES / 8; i++)
+		words[i] = interpreter;
+	from_ns = csink_monotonic_ns();
+	err = csink_python_find_roots(&made, getpid());
+	ok(err == -ENOENT && csink_monotonic_ns() - from_ns < CSINK_NS_PER_S,
+	   "a search of variables that are made up ends in time (%llu ms)",
+	   (unsigned long long)(csink_monotonic_ns() - from_ns) / 1000000);
+	free(words);
+}
+
 int main(void)
 {
 	struct csink_attach_codes_room *room = csink_attach_codes_room_new();
@@ -267,6 +295,7 @@ int main(void)
 		check_version(minor, room);
 	for (int minor = 9; minor <= 13; minor++)
 		check_changed(minor, room);
+	check_search();
 	ok(!csink_python_layout_of(5) && !csink_python_layout_of(14), "other versions have no layout");
 	free(room);
 	return done();
