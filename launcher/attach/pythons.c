@@ -54,6 +54,16 @@ static void refuse(struct csink_attach_pythons *pythons, int32_t pid, const char
 	pythons->refused_pid = pid;
 }
 
+/* The same object, with addresses that are higher by that much. */
+static struct csink_python moved(struct csink_python python, uint64_t by)
+{
+	python.code_type += by;
+	python.evaluator += by;
+	python.evaluator_end += by;
+	python.runtime += by;
+	return python;
+}
+
 static void look_into(struct csink_attach_pythons *pythons, int32_t pid, struct csink_attach_object *object,
 		      uint64_t bias)
 {
@@ -79,36 +89,30 @@ static void look_into(struct csink_attach_pythons *pythons, int32_t pid, struct 
 	if (is < 0)
 		refuse(pythons, pid, why);
 	object->python = is > 0 ? malloc(sizeof(found)) : NULL;
-	if (!object->python)
-		return;
-	/* As the object counts addresses. */
-	found.code_type -= bias;
-	found.evaluator -= bias;
-	found.evaluator_end -= bias;
-	found.runtime -= bias;
-	*object->python = found;
+	if (object->python)
+		*object->python = moved(found, -bias);
 }
 
 /* What is known of all processes that run a build; NULL: no memory. */
 static struct csink_attach_python *build_of(struct csink_attach_pythons *pythons,
 					    const struct csink_attach_python *python)
 {
-	for (uint32_t i = 0; i < pythons->nr_builds; i++) {
-		const struct csink_attach_python *build = &pythons->builds[i];
+	struct csink_python object = moved(python->object, -python->bias);
 
-		if (build->object.layout == python->object.layout &&
-		    build->object.runtime == python->object.runtime - python->bias &&
-		    build->object.code_type == python->object.code_type - python->bias &&
-		    build->object.evaluator == python->object.evaluator - python->bias)
+	for (uint32_t i = 0; i < pythons->nr_builds; i++) {
+		if (!memcmp(&pythons->builds[i].object, &object, sizeof(object)))
 			return &pythons->builds[i];
 	}
 	if (CSINK_GROW(pythons->builds, pythons->nr_builds, pythons->cap_builds))
 		return NULL;
-	pythons->builds[pythons->nr_builds] = *python;
-	pythons->builds[pythons->nr_builds].object.runtime -= python->bias;
-	pythons->builds[pythons->nr_builds].object.code_type -= python->bias;
-	pythons->builds[pythons->nr_builds].object.evaluator -= python->bias;
+	pythons->builds[pythons->nr_builds] = (struct csink_attach_python){.object = object};
 	return &pythons->builds[pythons->nr_builds++];
+}
+
+static void copy_roots(struct csink_attach_python *to, const struct csink_attach_python *from)
+{
+	to->nr_roots = from->nr_roots;
+	memcpy(to->roots, from->roots, sizeof(to->roots));
 }
 
 /* When a process may be searched; NULL: not now. */
@@ -139,11 +143,9 @@ static void search(struct csink_attach_pythons *pythons, int32_t pid, struct csi
 		searched->again_ns = csink_monotonic_ns() + (SEARCH_AGAIN_NS << searched->nr_tries++);
 		if (err == -EPERM)
 			refuse(pythons, pid, no_right);
-		build->nr_roots = python->nr_roots;
-		memcpy(build->roots, python->roots, sizeof(build->roots));
+		copy_roots(build, python);
 	} else if (build) {
-		python->nr_roots = build->nr_roots;
-		memcpy(python->roots, build->roots, sizeof(python->roots));
+		copy_roots(python, build);
 	}
 	if (python->nr_roots && pythons->readers)
 		csink_attach_readers_add(pythons->readers, pid, python);
@@ -164,20 +166,14 @@ void csink_attach_pythons_object(void *arg, int32_t pid, struct csink_attach_obj
 		look_into(pythons, pid, object, bias);
 	if (!object->python)
 		return;
-	python.object = *object->python;
-	python.object.code_type += bias;
-	python.object.evaluator += bias;
-	python.object.evaluator_end += bias;
-	python.object.runtime += bias;
+	python.object = moved(*object->python, bias);
 	if (!pythons->is_started) {
 		search(pythons, pid, &python);
 	} else if (pythons->readers) {
 		const struct csink_attach_python *build = build_of(pythons, &python);
 
-		if (build) {
-			python.nr_roots = build->nr_roots;
-			memcpy(python.roots, build->roots, sizeof(python.roots));
-		}
+		if (build)
+			copy_roots(&python, build);
 		csink_attach_readers_add(pythons->readers, pid, &python);
 	} else {
 		pythons->late_pid = pid;
