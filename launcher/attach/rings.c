@@ -1,6 +1,7 @@
 /*
  * Mapping a ring for each CPU, and reading all of them in the order of their records' times: see rings.h. Runs in
- * the attach command's one thread; the kernel writes.
+ * the attach command's own thread, but for csink_rings_take_wakeups() and csink_rings_look(), which run in the threads
+ * that read frames (readers.h); the kernel writes.
  */
 #include "launcher/attach/rings.h"
 
@@ -237,25 +238,27 @@ int csink_rings_take_wakeups(const struct csink_rings *rings, uint32_t cpu)
 bool csink_rings_look(const struct csink_rings *rings, uint32_t cpu, uint64_t *cursor, char *record)
 {
 	const struct csink_ring *ring = &rings->at[cpu];
-	struct perf_event_header *at = (struct perf_event_header *)record;
+	struct perf_event_header at;
+	uint64_t from;
 	/* The first pairs with the kernel's barrier between a record and data_head, the second with take_one(). */
 	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
 	uint64_t tail = __atomic_load_n(&ring->page->data_tail, __ATOMIC_ACQUIRE);
 
 	if (head - tail > CSINK_MIN(RING_WAKE_BYTES, rings->ring_bytes / 4))
 		eventfd_write(rings->full_fd, 1);
-	*cursor = CSINK_MAX(*cursor, tail);
-	if (*cursor >= head)
+	from = *cursor = CSINK_MAX(*cursor, tail);
+	if (from >= head)
 		return false;
-	copy_out(rings, ring, *cursor, at, sizeof(*at));
-	if (at->size < sizeof(*at) || at->size > head - *cursor) {
+	copy_out(rings, ring, from, &at, sizeof(at));
+	if (at.size < sizeof(at) || at.size > head - from) {
 		*cursor = head; /* not a ring as we know it, or written over */
 		return false;
 	}
-	copy_out(rings, ring, *cursor, record, at->size);
-	*cursor += at->size;
-	/* If it was written over meanwhile, the next call begins where draining is. */
-	return __atomic_load_n(&ring->page->data_tail, __ATOMIC_ACQUIRE) < *cursor;
+	copy_out(rings, ring, from, record, at.size);
+	*cursor += at.size;
+	/* If it was drained meanwhile, it may have been written over; the next call begins where draining is. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&ring->page->data_tail, __ATOMIC_RELAXED) <= from;
 }
 
 void csink_rings_free(struct csink_rings *rings)
