@@ -253,6 +253,7 @@ static void note_reads(const struct csink_attach_pythons *pythons, struct csink_
 		[CSINK_READ_LATE] = "too late",
 		[CSINK_READ_RESTED] = "in pauses after reads of more than 1 ms",
 		[CSINK_READ_UNFINISHED] = "with unfinished records",
+		[CSINK_READ_NO_ROOM] = "with more functions than there is memory for",
 		[CSINK_READ_NO_STATES] = "before the interpreter's threads were found",
 		[CSINK_READ_NOT] = "not looked at in time",
 	};

@@ -25,6 +25,7 @@ enum csink_read_state {
 	CSINK_READ_LATE,       /* the thread ran on before */
 	CSINK_READ_UNFINISHED, /* the thread was between two stores, or the records are none */
 	CSINK_READ_RESTED,     /* a read before it took too long */
+	CSINK_READ_NO_ROOM,    /* there are too many functions */
 	CSINK_READ_NO_STATES,  /* the process's thread states are not known yet */
 	CSINK_READ_NOT,        /* none of the threads looked at it */
 	CSINK_NR_READ_STATES

@@ -38,6 +38,7 @@ struct csink_reader {
 	uint32_t ids[CSINK_MAX_DEPTH];
 	/* Words [taken, put) are main's to take: see readers_queue.c. */
 	uint64_t *queue;
+	uint32_t queue_words;   /* a power of two */
 	_Atomic uint64_t put;   /* stored by the reader (release), loaded by main (acquire) */
 	_Atomic uint64_t taken; /* stored by main (release), loaded by the reader (acquire) */
 };

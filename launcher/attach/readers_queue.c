@@ -2,16 +2,21 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "include/internal/base.h"
 #include "launcher/attach/readers_impl.h"
 
 enum {
-	QUEUE_WORDS = 1 << 17, /* of what a reader has read and main has not taken; a power of two */
-	HEAD_WORDS = 3,        /* of one stack in it */
+	BYTES_PER_WORD = 64, /* of a ring, whose samples have 16 KiB each: 256 words a sample */
+	LEAST_WORDS = 4096,
+	HEAD_WORDS = 3, /* of one stack in it */
 };
 
 int csink_reader_queue_init(struct csink_reader *reader)
 {
-	reader->queue = calloc(QUEUE_WORDS, sizeof(*reader->queue));
+	uint32_t ring_bytes = reader->all->counters->rings.ring_bytes;
+
+	reader->queue_words = CSINK_MAX(ring_bytes / BYTES_PER_WORD, (uint32_t)LEAST_WORDS);
+	reader->queue = calloc(reader->queue_words, sizeof(*reader->queue));
 	return reader->queue ? 0 : -ENOMEM;
 }
 
@@ -19,7 +24,7 @@ int csink_reader_queue_init(struct csink_reader *reader)
 
 static void queue_word(struct csink_reader *reader, uint64_t *at, uint64_t word)
 {
-	reader->queue[(*at)++ % QUEUE_WORDS] = word;
+	reader->queue[(*at)++ % reader->queue_words] = word;
 }
 
 void csink_reader_queue(struct csink_reader *reader, const struct csink_attach_sample *s, enum csink_read_state state)
@@ -31,7 +36,7 @@ void csink_reader_queue(struct csink_reader *reader, const struct csink_attach_s
 	uint64_t need = HEAD_WORDS + nr_frames + 2ULL * nr_groups;
 
 	/* Pairs with the release in csink_attach_readers_take(). */
-	if (at + need - atomic_load_explicit(&reader->taken, memory_order_acquire) > QUEUE_WORDS)
+	if (at + need - atomic_load_explicit(&reader->taken, memory_order_acquire) > reader->queue_words)
 		return;
 	queue_word(reader, &at, s->time_ns);
 	queue_word(reader, &at, (uint64_t)(uint32_t)s->tid << 32 | state << 1 | (nr_frames && stack->is_full));
@@ -49,7 +54,7 @@ void csink_reader_queue(struct csink_reader *reader, const struct csink_attach_s
 
 static uint64_t queued(const struct csink_reader *reader, uint64_t at)
 {
-	return reader->queue[at % QUEUE_WORDS];
+	return reader->queue[at % reader->queue_words];
 }
 
 static void unpack(const struct csink_reader *reader, uint64_t at, struct csink_attach_read *read)

@@ -115,5 +115,5 @@ enum csink_read_state csink_reader_read(struct csink_reader *reader, const struc
 					      reader->ids);
 	if (!stands_still(&reader->stack, s) || (!err && !reader->is_first && !is_at_instruction(reader, s)))
 		return CSINK_READ_LATE;
-	return err ? CSINK_READ_UNFINISHED : CSINK_READ_DONE;
+	return err == -ENOMEM ? CSINK_READ_NO_ROOM : err ? CSINK_READ_UNFINISHED : CSINK_READ_DONE;
 }
