@@ -22,6 +22,22 @@ while read -r python version; do
 	done
 done <pythons
 
+# Stacks of greenlets are exchanged below the interpreter's eyes: native ones end early, those of Python are whole.
+while read -r python version; do
+	"$python" -c 'import greenlet' 2>/dev/null || continue
+	echo "$python" >with_greenlet
+	"$python" "$FRAMES/greenlets.py" trace steps.json >out 2>err </dev/null
+	is "$?:$(cat out err)" "0:done" "greenlet in CPython $version ($python): the program writes down its calls"
+	for rate in 1000 10000; do
+		countersink -q -F $rate -o async.pb.gz -- "$python" "$FRAMES/greenlets.py" run 1 >out 2>err </dev/null
+		is "$?:$(cat out err)" "0:done" "greenlet in CPython $version ($python) at $rate Hz: output and status are as without countersink"
+		python3 -B "$FRAMES/steps.py" steps.json async.pb.gz >out 2>&1
+		is "$?:$(grep -c '^[0-9]* stacks judged' out)" 0:1 \
+			"greenlet in CPython $version ($python) at $rate Hz: calls are legal and stacks are whole: $(head -n 1 out)"
+	done
+done <pythons
+[ -e with_greenlet ] || skip "calls in samples of greenlets are legal" "greenlet (python3-greenlet) is not installed"
+
 calls() { # NAME COMMAND PROGRAM
 	for rate in 1000 20000; do
 		countersink -q -F $rate -o async.pb.gz -- "$2" "$FRAMES/$3" 1 >out 2>err </dev/null

@@ -1,10 +1,10 @@
-"""Judges the stacks of a profile of work.py, taken at any moment, by the steps that the interpreter itself says are
+"""Judges the stacks of a profile of work.py or greenlets.py, taken at any moment, by the steps that the interpreter itself says are
 legal.
 
 usage: steps.py STEPS PROFILE      prints: N stacks judged, N wrong, N without a root, N lost, N marked, and some of them
 A stack is judged if it has a function of work.py below main(), or an evaluator without any Python frame.
 wrong: a function of work.py calls another from a line that does not. Without a root: the outermost Python frame begins
-neither the program nor a thread. Lost: no Python frame, but two evaluators; one alone may be on its way in or out.
+neither the program nor a thread nor a greenlet. Lost: no Python frame, but two evaluators; one alone may be on its way in or out.
 marked: how many stacks the profile itself reports as incomplete, of any kind. What attach reports as stacks without their
 functions may be lost, and is not counted.
 Exit status 1: more than 1 in 10,000 (or two) are not right, or more than 1 in 100,000 (or one) are neither right nor
@@ -19,6 +19,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'guests'))
 import pprof  # noqa: E402
 
+PROGRAMS = ('work.py', 'greenlets.py', 'made.py')
 OUTERMOST = ('<module>', 'main', 'in_threads', 'trace')
 
 
@@ -27,7 +28,14 @@ def is_python(place):
 
 
 def is_work(place):
-    return place[1].endswith('/work.py') or place[1] == 'made.py'
+    return os.path.basename(place[1]) in PROGRAMS
+
+
+def is_root(place):
+    """A program, a thread, what a greenlet runs, or gevent's greenlet that runs the others."""
+    name, file, _ = place
+    return (name == '<module>' and is_work(place) or name.endswith('_bootstrap') and 'threading' in file
+            or name.startswith('in_') and file.endswith('/greenlets.py') or '/gevent/' in file)
 
 
 def judge(stack, steps):
@@ -40,8 +48,7 @@ def judge(stack, steps):
         step = (caller[0], caller[1], caller[2], function[0], function[1])
         if is_work(caller) and caller[0] not in OUTERMOST and step not in steps:
             return 'wrong: %s, line %d, calls %s' % (caller[0], caller[2], function[0])
-    name, file, _ = python[-1]
-    if not (name == '<module>' and is_work(python[-1])) and not (name.endswith('_bootstrap') and 'threading' in file):
+    if not is_root(python[-1]):
         return 'without a root: %s' % ' < '.join(place[0] for place in python[:5])
     return ''
 

@@ -182,10 +182,10 @@ def on_event(frame, event, _):
                    frame.f_code.co_filename))
 
 
-def trace(file):
+def trace(file, job):
     threading.setprofile(on_event)
     sys.setprofile(on_event)
-    in_threads(0.5, 1)
+    job()
     sys.setprofile(None)
     with open(file, 'w') as to:
         json.dump(sorted(steps), to)
@@ -237,7 +237,7 @@ def stress(seconds):
 
 def main():
     if sys.argv[1] == 'trace':
-        trace(sys.argv[2])
+        trace(sys.argv[2], lambda: in_threads(0.5, 1))
     elif sys.argv[1] == 'stress':
         stress(float(sys.argv[2]))
     else:
