@@ -141,7 +141,7 @@ LIB_LIBS := -ldl -lpthread
 # Of the core, what a library does not use is left out.
 LIB_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections
 AGENT_LDFLAGS := $(LIB_LDFLAGS) -Wl,-soname,libcountersink.so -Wl,--version-script,preload/agent/libcountersink.map \
-	-Wl,--sort-section=name
+	-Wl,--sort-section=name -Wl,-z,noseparate-code
 API_LIB := libcountersink-api.so.$(VERSION)
 API_SONAME := libcountersink-api.so.$(firstword $(subst ., ,$(VERSION)))
 API_LINKS := $(API_SONAME) libcountersink-api.so
@@ -153,8 +153,8 @@ AGENT_OBJS := $(call obj,$(AGENT_SRCS))
 LAUNCHER_OBJS := $(call obj,$(LAUNCHER_SRCS)) $(B)/obj/launcher/output/html_page.o
 # The agent is injected into foreign programs, which cannot take a sanitizer's runtime in the middle of their lives: the
 # libraries are always made of plain objects. A sanitized tree has sanitized ones beside them, for the launcher and unit tests.
-# Code that programs never or rarely call is optimised for size and placed last, so that a program's start touches fewer
-# pages of code. (The linker sorts sections by name: .text.FUNCTION comes behind .text.)
+# Code that programs never or rarely call is placed last, so that a program's start touches fewer pages of code. (The
+# linker sorts sections by name: .text.FUNCTION comes behind .text.)
 SO_COLD := $(addprefix preload/,$(addsuffix .c, \
 	core/attr_size core/elf_symbol core/libc_version core/nearest core/own_fd core/perf_system core/preload_entry \
 	core/program_file core/python_layout core/seccomp_probe core/status core/sysfs core/text_char core/timer/create core/timer/timer_fork \
@@ -166,8 +166,19 @@ SO_COLD := $(addprefix preload/,$(addsuffix .c, \
 	agent/lifecycle/image_events \
 	agent/lifecycle/own_run agent/lifecycle/pending_signals agent/lifecycle/seccomp_filter agent/lifecycle/started \
 	agent/lifecycle/untracked_threads agent/sampler/engine_choose agent/sampler/stuck agent/unwind/got_patch))
-$(SO_COLD:%.c=$(PLAIN)/obj/%.o) $(SO_COLD:%.c=$(B)/obj/%.o): COLD_CFLAGS := -Os -ffunction-sections
 SO_SRCS := $(CORE_SRCS) $(AGENT_SRCS)
+# What most samples run through is optimised for speed, all other code for size.
+SO_HOT := $(addprefix preload/,$(addsuffix .c, \
+	core/safe_load core/record/hash_index core/record/recording core/record/stacks \
+	agent/lifecycle/plain agent/lifecycle/signal_entry \
+	agent/sampler/group agent/sampler/housekeeping agent/sampler/phases agent/sampler/sample agent/sampler/timeline \
+	agent/sampler/weigh \
+	agent/unwind/cfi_row agent/unwind/cfi_step agent/unwind/code agent/unwind/find_object agent/unwind/modules \
+	agent/unwind/unwind_fp agent/unwind/walk_dwarf agent/unwind/walk_memo agent/unwind/walk_step))
+so_objs = $(patsubst %.c,$(PLAIN)/obj/%.o,$(1)) $(patsubst %.c,$(B)/obj/%.o,$(1))
+$(call so_objs,$(filter-out $(SO_HOT),$(SO_SRCS))): PLACE_CFLAGS := -Os
+$(call so_objs,$(SO_COLD)): PLACE_CFLAGS := -Os -ffunction-sections
+
 SO_OBJS := $(SO_SRCS:%.c=$(PLAIN)/obj/%.o)
 API_OBJS := $(patsubst %.c,$(PLAIN)/obj/%.o,$(API_SRCS) $(CORE_SRCS))
 # Unit tests link everything but the launcher's main and what interposes.
@@ -191,7 +202,7 @@ $(1)/flags: FORCE
 
 $(1)/obj/preload/%.o: preload/%.c $(1)/flags
 	@mkdir -p $$(@D)
-	$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $(2) $$(call agent_cflags,$$<) $$(COLD_CFLAGS) -MMD -MP $$(CPPFLAGS) $$(CFLAGS) -c -o $$@ $$<
+	$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $(2) $$(call agent_cflags,$$<) $$(PLACE_CFLAGS) -MMD -MP $$(CPPFLAGS) $$(CFLAGS) -c -o $$@ $$<
 endef
 $(eval $(call preload_rules,$(PLAIN),))
 ifneq ($(SAN),)

@@ -28,14 +28,14 @@ enum { NOWHERE = 4096, NO_FILE = 0x7ffffff0, HERE = -100 /* AT_FDCWD */ };
 
 const struct csink_own_call csink_own_calls[] = {
 	{"rt_sigreturn", SYS_rt_sigreturn, CSINK_CALLS_RETURN, {0}},
-	{"rt_sigprocmask", SYS_rt_sigprocmask, CSINK_CALLS_PROBE | LIFE, {UINT64_MAX, NOWHERE, 0, 8}},
+	{"rt_sigprocmask", SYS_rt_sigprocmask, CSINK_CALLS_PROBE | LIFE, {-1, NOWHERE, 0, 8}},
 	{"rt_sigaction", SYS_rt_sigaction, LIFE, {SIGUSR1, NOWHERE, NOWHERE, 8}},
 	{"madvise", SYS_madvise, CSINK_CALLS_MEMORY, {NOWHERE, 4096, MADV_POPULATE_WRITE}},
 	{"mremap", SYS_mremap, CSINK_CALLS_MEMORY, {NOWHERE, 4096, 8192, 0}},
 	{"mmap",
 	 SYS_mmap,
 	 CSINK_CALLS_MEMORY | LIFE,
-	 {0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, UINT64_MAX}},
+	 {0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1}},
 	{"mmap", SYS_mmap, LIFE, {0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, NO_FILE}},
 	{"munmap", SYS_munmap, CSINK_CALLS_MEMORY | CSINK_CALLS_PAUSE | LIFE, {NOWHERE, 4096}},
 	{"rt_sigpending", SYS_rt_sigpending, CSINK_CALLS_PAUSE, {NOWHERE, 8}},
@@ -45,11 +45,11 @@ const struct csink_own_call csink_own_calls[] = {
 	{"clock_gettime", SYS_clock_gettime, CSINK_CALLS_CLOCK | LIFE, {CLOCK_PROCESS_CPUTIME_ID, NOWHERE}},
 	{"clock_nanosleep", SYS_clock_nanosleep, LIFE, {CLOCK_MONOTONIC, 0, NOWHERE}},
 	{"process_vm_readv", SYS_process_vm_readv, CSINK_CALLS_SCAN, {1, NOWHERE, 1, NOWHERE, 1}},
-	{"readlink", SYS_readlinkat, CSINK_CALLS_SCAN | LIFE, {(uint64_t)HERE, NOWHERE, NOWHERE, 4096}},
+	{"readlink", SYS_readlinkat, CSINK_CALLS_SCAN | LIFE, {HERE, NOWHERE, NOWHERE, 4096}},
 	{"prctl", SYS_prctl, LIFE, {PR_GET_NAME, NOWHERE}},
 	{"prctl", SYS_prctl, CSINK_CALLS_TASK, {PR_TASK_PERF_EVENTS_DISABLE}},
 	{"timer_settime", SYS_timer_settime, CSINK_CALLS_PAUSE | LIFE, {1, 0, NOWHERE}},
-	{"perf_event_open", SYS_perf_event_open, LIFE, {NOWHERE, 1, UINT64_MAX, UINT64_MAX, 8}},
+	{"perf_event_open", SYS_perf_event_open, LIFE, {NOWHERE, 1, -1, -1, 8}},
 	{"timer_create", SYS_timer_create, LIFE, {CLOCK_THREAD_CPUTIME_ID, NOWHERE, NOWHERE}},
 	{"timer_delete", SYS_timer_delete, LIFE, {1}},
 	{"ioctl", SYS_ioctl, LIFE, {NO_FILE, PERF_EVENT_IOC_ENABLE, 1}},
@@ -57,18 +57,18 @@ const struct csink_own_call csink_own_calls[] = {
 	{"close", SYS_close, LIFE, {NO_FILE}},
 	{"getpid", SYS_getpid, CSINK_CALLS_SELF | CSINK_CALLS_SCAN | LIFE, {0}},
 	{"gettid", SYS_gettid, LIFE, {0}},
-	{"openat", SYS_openat, LIFE, {(uint64_t)HERE, NOWHERE, 02000002 /* O_RDWR | O_CLOEXEC */, 0600}},
-	{"faccessat", SYS_faccessat, LIFE, {(uint64_t)HERE, NOWHERE, 0}},
+	{"openat", SYS_openat, LIFE, {HERE, NOWHERE, 02000002 /* O_RDWR | O_CLOEXEC */, 0600}},
+	{"faccessat", SYS_faccessat, LIFE, {HERE, NOWHERE, 0}},
 	{"ftruncate", SYS_ftruncate, LIFE, {NO_FILE, 4096}},
-	{"newfstatat", SYS_newfstatat, LIFE, {(uint64_t)HERE, NOWHERE, NOWHERE, 0}},
+	{"newfstatat", SYS_newfstatat, LIFE, {HERE, NOWHERE, NOWHERE, 0}},
 	{"read", SYS_read, RIGHTS, {NO_FILE, NOWHERE, 1}},
 	{"write", SYS_write, 0, {NO_FILE, NOWHERE, 1}},
 	{"pread64", SYS_pread64, 0, {NO_FILE, NOWHERE, 1, 0}},
 	{"lseek", SYS_lseek, 0, {NO_FILE, 0, 0}},
 	{"getdents64", SYS_getdents64, RIGHTS, {NO_FILE, NOWHERE, 1}},
 	{"fchmod", SYS_fchmod, RIGHTS, {NO_FILE, 0600}},
-	{"fchown", SYS_fchown, RIGHTS, {NO_FILE, UINT64_MAX, UINT64_MAX}},
-	{"renameat", SYS_renameat, RIGHTS, {(uint64_t)HERE, NOWHERE, (uint64_t)HERE, NOWHERE}},
+	{"fchown", SYS_fchown, RIGHTS, {NO_FILE, -1, -1}},
+	{"renameat", SYS_renameat, RIGHTS, {HERE, NOWHERE, HERE, NOWHERE}},
 	{"umask", SYS_umask, 0, {077}},
 	{"getppid", SYS_getppid, 0, {0}},
 	{"getresuid", SYS_getresuid, RIGHTS, {NOWHERE, NOWHERE, NOWHERE}},
@@ -84,7 +84,7 @@ const struct csink_own_call csink_own_calls[] = {
 	{"rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo, CSINK_CALLS_QUEUE | LIFE, {INT32_MAX, INT32_MAX, 0, NOWHERE}},
 	{"fstatfs", SYS_fstatfs, 0, {NO_FILE, NOWHERE}},
 	{"fgetxattr", SYS_fgetxattr, 0, {NO_FILE, NOWHERE, NOWHERE, 0}},
-	{"unlinkat", SYS_unlinkat, 0, {(uint64_t)HERE, NOWHERE, 0}},
+	{"unlinkat", SYS_unlinkat, 0, {HERE, NOWHERE, 0}},
 #if defined(__x86_64__)
 	{"access", SYS_access, LIFE, {NOWHERE, 0}},
 	{"mkdir", SYS_mkdir, RIGHTS, {NOWHERE, 0700}},
@@ -92,7 +92,7 @@ const struct csink_own_call csink_own_calls[] = {
 	{"unlink", SYS_unlink, 0, {NOWHERE}},
 	{"rmdir", SYS_rmdir, RIGHTS, {NOWHERE}},
 #else
-	{"mkdirat", SYS_mkdirat, RIGHTS, {(uint64_t)HERE, NOWHERE, 0700}},
+	{"mkdirat", SYS_mkdirat, RIGHTS, {HERE, NOWHERE, 0700}},
 #endif
 };
 const uint32_t csink_nr_own_calls = CSINK_ARRAY_SIZE(csink_own_calls);
@@ -154,8 +154,8 @@ static void try_from(volatile uint32_t *at)
 		if (call->number == SYS_rt_sigreturn)
 			return_from_handler();
 		else
-			csink_rawcall6(call->number, (long)call->args[0], (long)call->args[1], (long)call->args[2],
-				       (long)call->args[3], (long)call->args[4], (long)call->args[5]);
+			csink_rawcall6(call->number, call->args[0], call->args[1], call->args[2], call->args[3],
+				       call->args[4], call->args[5]);
 	}
 }
 

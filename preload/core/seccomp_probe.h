@@ -42,12 +42,12 @@ static inline const char *csink_filters_words(uint32_t deadly)
 }
 
 /* A system call that we make in programs, with arguments as harmless as they are typical: EFAULT, EBADF and the like.
- */
+ * Without pointers: the loader would have to relocate each of them in every program. */
 struct csink_own_call {
-	const char *name;
-	int number;
-	uint32_t calls; /* enum csink_calls: what cannot be done without it; 0: made at the start of a process alone */
-	uint64_t args[6];
+	char name[18];
+	uint16_t number;
+	uint16_t calls; /* enum csink_calls: what cannot be done without it; 0: made at the start of a process alone */
+	int32_t args[6];
 };
 
 extern const struct csink_own_call csink_own_calls[];

@@ -21,13 +21,14 @@ enum { DEFAULT_MIB = 256 };
 
 struct csink_config csink_config;
 
-static const char *const variables[] = {
+/* Not as pointers, which the loader would have to relocate in every program. */
+static const char variables[][28] = {
 #define X(id, sh, arg, def, flags, help) [CSINK_OPT_##id] = CSINK_ENV_PREFIX #id,
 	CSINK_RUN_OPTIONS(X)
 #undef X
 };
 
-static const char *const defaults[] = {
+static const char defaults[][28] = {
 #define X(id, sh, arg, def, flags, help) [CSINK_OPT_##id] = def,
 	CSINK_RUN_OPTIONS(X)
 #undef X

@@ -8,7 +8,8 @@
 
 #include "preload/agent/lifecycle/libc.h"
 
-static const char *const names[CSINK_NR_REALS] = {
+/* Not as pointers, which the loader would have to relocate in every program. */
+static const char names[CSINK_NR_REALS][16] = {
 #define X(name) [CSINK_REAL_##name] = #name,
 	CSINK_REALS(X)
 #undef X
