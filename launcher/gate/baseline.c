@@ -12,9 +12,9 @@
 
 #include "include/internal/base.h"
 #include "launcher/base/message.h"
-#include "launcher/gate/keep_runs.h"
 #include "launcher/output/pprof.h"
 #include "launcher/profile/facts.h"
+#include "launcher/profile/profile.h"
 #include "launcher/session/open_profile.h"
 
 #define FACT_VERSION "gate_version"

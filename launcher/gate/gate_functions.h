@@ -113,6 +113,5 @@ const char *csink_gate_comparable_name(const struct csink_gate_functions *functi
 				       const char *module);
 
 #define CSINK_GATE_NO_NAME "[no symbol]" /* all functions of a module that have no name, together */
-#define CSINK_LABEL_RUN "run"            /* of samples in a profile that holds several runs: a number from 0 */
 
 #endif

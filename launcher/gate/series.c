@@ -15,6 +15,7 @@
 #include "include/internal/clock.h"
 #include "launcher/base/message.h"
 #include "launcher/base/text.h"
+#include "launcher/profile/merge.h"
 #include "launcher/profile/profile.h"
 #include "launcher/session/find_program.h"
 
@@ -210,9 +211,20 @@ static void note_kept(struct csink_gate_series *series)
 			first, nr > 1 ? " (and others)" : "");
 }
 
+/* Each side's runs in one profile. Returns 0 or -ENOMEM. */
+static int finish_merges(struct csink_gate_series *series)
+{
+	int err = 0;
+
+	for (int side = 0; side < CSINK_GATE_NR_SIDES && !err; side++)
+		if (series->merges[side])
+			err = csink_merge_finish(series->merges[side], &series->kept[side]);
+	return err;
+}
+
 int csink_gate_series_make(struct csink_gate_series *series)
 {
-	int err = pin(series);
+	int err = pin(series), merge_err;
 
 	csink_random_init(&series->random, series->rules->seed);
 	if (!err)
@@ -225,6 +237,8 @@ int csink_gate_series_make(struct csink_gate_series *series)
 	if (!err)
 		err = series->plan->runs ? make_planned(series) : make_as_needed(series);
 	end_progress(series);
+	merge_err = finish_merges(series);
+	err = err ? err : merge_err;
 	if (!err)
 		note_kept(series);
 	if (err && err != -EINTR && !*series->error)
@@ -234,8 +248,10 @@ int csink_gate_series_make(struct csink_gate_series *series)
 
 void csink_gate_series_free(struct csink_gate_series *series)
 {
-	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++)
+	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++) {
+		csink_merge_free(series->merges[side]);
 		csink_profile_free(series->kept[side]);
+	}
 	csink_gate_placement_free(&series->placement);
 	for (uint32_t i = 0; i < series->nr_notes; i++)
 		free(series->notes[i]);

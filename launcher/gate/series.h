@@ -34,7 +34,8 @@ struct csink_gate_series {
 	struct csink_gate_data *data;
 	struct csink_random random;
 	struct csink_gate_placement placement;
-	struct csink_profile *kept[CSINK_GATE_NR_SIDES];
+	struct csink_merge *merges[CSINK_GATE_NR_SIDES]; /* of the runs until now; NULL: none */
+	struct csink_profile *kept[CSINK_GATE_NR_SIDES]; /* all runs of a side in one, from the series' end on */
 	struct csink_gate_looks looks;
 	double level; /* for csink_gate_judge: of the last look; 0: the runs were not judged before */
 	uint64_t start_ns;

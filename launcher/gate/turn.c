@@ -11,9 +11,10 @@
 #include "include/internal/base.h"
 #include "launcher/base/message.h"
 #include "launcher/gate/callgrind.h"
-#include "launcher/gate/keep_runs.h"
 #include "launcher/gate/series.h"
 #include "launcher/profile/facts.h"
+#include "launcher/profile/merge.h"
+#include "launcher/profile/profile.h"
 #include "launcher/session/spawn.h"
 
 #define RSS_NOISE (128 << 10) /* of a child before it is the command */
@@ -163,9 +164,9 @@ static int keep(struct csink_gate_series *series, enum csink_gate_side side, con
 {
 	if (!series->plan->keep || !profile)
 		return 0;
-	if (!series->kept[side])
-		series->kept[side] = csink_profile_create();
-	return series->kept[side] ? csink_gate_keep(series->kept[side], profile, number) : -ENOMEM;
+	if (!series->merges[side])
+		series->merges[side] = csink_merge_create(false);
+	return series->merges[side] ? csink_merge_add_run(series->merges[side], profile, number) : -ENOMEM;
 }
 
 /* number: of the run on its side; < 0 is a warm-up, which leaves nothing. */

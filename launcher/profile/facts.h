@@ -47,6 +47,7 @@
 #define CSINK_LABEL_THREAD "thread"
 #define CSINK_LABEL_PHASE "phase" /* a name that the program gave: csink_phase_begin() */
 #define CSINK_LABEL_PSEUDO "pseudo"
+#define CSINK_LABEL_RUN "run"        /* in a profile that holds several runs: a number from 0 */
 #define CSINK_LABEL_TIME "timestamp" /* ns since 1970, of the one sample that it stands for (--timeline) */
 
 #endif

@@ -13,6 +13,7 @@
 struct adding {
 	struct csink_merge *m;
 	const struct csink_profile *p;
+	int64_t run; /* its number; -1: it is not kept apart */
 	csink_str_t *strings;
 	uint32_t *mappings, *functions, *locations, *stacks, *labels, *types;
 	unsigned char *key; /* room for the largest location's content */
@@ -182,9 +183,12 @@ static int compare_labels(const void *a, const void *b, void *context)
 	return order ? order : csink_merge_compare_texts(p, left->num_unit, right->num_unit);
 }
 
-static bool is_id(const char *key)
+static bool is_kept(const struct adding *a, const char *key)
 {
-	return !strcmp(key, CSINK_LABEL_PID) || !strcmp(key, CSINK_LABEL_TID) || !strcmp(key, CSINK_LABEL_TIME);
+	if (a->run >= 0)
+		return !strcmp(key, CSINK_LABEL_PSEUDO);
+	return a->m->keep_ids ||
+	       (strcmp(key, CSINK_LABEL_PID) && strcmp(key, CSINK_LABEL_TID) && strcmp(key, CSINK_LABEL_TIME));
 }
 
 static uint32_t labels_of(struct adding *a, uint32_t id)
@@ -193,22 +197,25 @@ static uint32_t labels_of(struct adding *a, uint32_t id)
 	struct csink_profile_label *labels;
 	uint32_t i, nr = 0;
 
-	if (!id || a->labels[id])
-		return a->labels[id] - !!id;
-	labels = calloc(range->nr, sizeof(*labels));
+	if ((!id && a->run < 0) || a->labels[id])
+		return a->labels[id] - !!a->labels[id];
+	labels = calloc(range->nr + 1, sizeof(*labels));
 	if (!labels) {
 		a->m->sum->error = -ENOMEM;
 		return 0;
 	}
 	for (i = 0; i < range->nr; i++) {
 		labels[nr] = a->p->labels[range->first + i];
-		if (!a->m->keep_ids && is_id(csink_profile_text(a->p, labels[nr].key)))
+		if (!is_kept(a, csink_profile_text(a->p, labels[nr].key)))
 			continue;
 		labels[nr].key = string_of(a, labels[nr].key);
 		labels[nr].str = string_of(a, labels[nr].str);
 		labels[nr].num_unit = string_of(a, labels[nr].num_unit);
 		labels[nr++].reserved = 0;
 	}
+	if (a->run >= 0)
+		labels[nr++] = (struct csink_profile_label){.key = csink_profile_str(a->m->sum, CSINK_LABEL_RUN),
+							    .num = a->run};
 	qsort_r(labels, nr, sizeof(*labels), compare_labels, a->m->sum);
 	a->labels[id] = csink_profile_labels_add(a->m->sum, labels, nr) + 1;
 	free(labels);
@@ -322,9 +329,9 @@ static void add_samples(struct adding *a)
 	}
 }
 
-int csink_merge_add(struct csink_merge *m, const struct csink_profile *p)
+static int add(struct csink_merge *m, const struct csink_profile *p, int64_t run)
 {
-	struct adding a = {.m = m, .p = p};
+	struct adding a = {.m = m, .p = p, .run = run};
 	uint32_t program;
 	int err = prepare(&a);
 
@@ -350,6 +357,16 @@ int csink_merge_add(struct csink_merge *m, const struct csink_profile *p)
 		     csink_profile_error(m->location_keys)))
 		err = -ENOMEM;
 	return err;
+}
+
+int csink_merge_add(struct csink_merge *m, const struct csink_profile *p)
+{
+	return add(m, p, -1);
+}
+
+int csink_merge_add_run(struct csink_merge *m, const struct csink_profile *p, uint32_t run)
+{
+	return add(m, p, run);
 }
 
 int csink_merge_finish(struct csink_merge *m, struct csink_profile **out)

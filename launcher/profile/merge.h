@@ -10,6 +10,7 @@
 #define CSINK_MERGE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct csink_profile;
 struct csink_merge;
@@ -26,13 +27,11 @@ void csink_merge_free(struct csink_merge *m);
 /** Add a profile, which is not needed afterwards. Returns 0 or -ENOMEM. Context: thread. */
 int csink_merge_add(struct csink_merge *m, const struct csink_profile *p);
 
+/** The same of one run of several: of each sample's labels CSINK_LABEL_PSEUDO is kept, and CSINK_LABEL_RUN is its
+ * number. */
+int csink_merge_add_run(struct csink_merge *m, const struct csink_profile *p, uint32_t run);
+
 /** Make the profile of all that were added. Returns 0 and *out (csink_profile_free it), or -ENOMEM. */
 int csink_merge_finish(struct csink_merge *m, struct csink_profile **out);
-
-/**
- * Add the comments of a profile to those of a sum: what they count adds up, of texts each is kept once, and the sum
- * says of how many profiles it is. Returns 0 or -ENOMEM.
- */
-int csink_merge_comments(struct csink_profile *sum, const struct csink_profile *p);
 
 #endif

@@ -140,19 +140,12 @@ static int tidy(struct csink_merge *m)
 	return i ? -ENOMEM : 0;
 }
 
-int csink_merge_comments(struct csink_profile *sum, const struct csink_profile *p)
-{
-	bool has_runs = csink_profile_fact(p, CSINK_FACT_RUNS, 0) != NULL;
-	int err = has_runs ? 0 : add_line(sum, CSINK_FACT_RUNS ": 1");
-
-	for (uint32_t i = 0; i < p->nr_comments && !err; i++)
-		err = add_line(sum, csink_profile_text(p, p->comments[i]));
-	return err;
-}
-
 int csink_merge_facts(struct csink_merge *m, const struct csink_profile *p)
 {
-	int err = csink_merge_comments(m->facts, p);
+	bool has_runs = csink_profile_fact(p, CSINK_FACT_RUNS, 0) != NULL;
+	int err = has_runs ? 0 : add_line(m->facts, CSINK_FACT_RUNS ": 1");
 
+	for (uint32_t i = 0; i < p->nr_comments && !err; i++)
+		err = add_line(m->facts, csink_profile_text(p, p->comments[i]));
 	return err ? err : tidy(m);
 }
