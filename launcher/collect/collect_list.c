@@ -108,7 +108,7 @@ static int add_named(struct collector *c, const char *directory, const char *nam
 {
 	char *path;
 
-	if (!csink_run_directory_is_recording(name))
+	if (!csink_run_dir_is_recording(name))
 		return 0;
 	return asprintf(&path, "%s/%s", directory, name) < 0 ? -ENOMEM : add_image(c, path);
 }
@@ -177,7 +177,7 @@ bool csink_collect_has_many(const char *directory, uint32_t least)
 	if (!dir)
 		return false;
 	while (nr < least && (entry = readdir(dir)))
-		nr += csink_run_directory_is_recording(entry->d_name);
+		nr += csink_run_dir_is_recording(entry->d_name);
 	closedir(dir);
 	return nr >= least;
 }

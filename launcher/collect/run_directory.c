@@ -1,7 +1,6 @@
 /* The run directory: see run_directory.h. */
 #include "launcher/collect/run_directory.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -14,6 +13,7 @@
 #include "include/internal/base.h"
 #include "include/internal/recording_format.h"
 #include "launcher/base/proc.h"
+#include "preload/core/opendir_at.h"
 #include "preload/core/record/run_dir.h"
 
 #define MAX_LEVELS 4
@@ -75,27 +75,18 @@ int csink_run_directory_beside(const char *directory, const char *word, char *pa
 	return -EPERM;
 }
 
-bool csink_run_directory_is_recording(const char *name)
-{
-	return csink_run_dir_is_recording(name);
-}
-
 static uint32_t count_writers(int dir_fd, const char *directory, int32_t *pids, uint32_t max)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), beside;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = csink_opendir_at(dir_fd, ".");
 	char path[CSINK_RUN_DIRECTORY_PATH + 16];
 	struct dirent *entry;
 	uint32_t nr = 0;
+	int beside;
 
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
+	if (!dir)
 		return 0;
-	}
 	while ((entry = readdir(dir))) {
-		int32_t pid =
-			csink_run_directory_is_recording(entry->d_name) ? living_writer(dir_fd, entry->d_name) : 0;
+		int32_t pid = csink_run_dir_is_recording(entry->d_name) ? living_writer(dir_fd, entry->d_name) : 0;
 
 		if (pid && nr < max)
 			pids[nr] = pid;
@@ -140,17 +131,14 @@ static void mark_collected(int dir_fd, const char *name)
 
 static void mark_all_collected(int dir_fd)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = csink_opendir_at(dir_fd, ".");
 	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir)))
-		if (csink_run_directory_is_recording(entry->d_name))
+		if (csink_run_dir_is_recording(entry->d_name))
 			mark_collected(dir_fd, entry->d_name);
 	if (dir)
 		closedir(dir);
-	else if (fd >= 0)
-		close(fd);
 }
 
 static void empty(int dir_fd, int level);
@@ -172,14 +160,14 @@ static int remove_beside(const char *directory, const char *word)
  * -errno of such a directory. */
 static int empty_of_recordings(int dir_fd, const char *directory)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = csink_opendir_at(dir_fd, ".");
 	struct dirent *entry;
+	int err = 0;
 
 	while (dir && (entry = readdir(dir))) {
 		int kept = 0;
 
-		if (csink_run_directory_is_recording(entry->d_name))
+		if (csink_run_dir_is_recording(entry->d_name))
 			mark_collected(dir_fd, entry->d_name);
 		else if (strstr(entry->d_name, CSINK_RUN_DIR_USER))
 			kept = remove_beside(directory, entry->d_name);
@@ -191,8 +179,6 @@ static int empty_of_recordings(int dir_fd, const char *directory)
 	}
 	if (dir)
 		closedir(dir);
-	else if (fd >= 0)
-		close(fd);
 	return err;
 }
 
@@ -209,21 +195,17 @@ void csink_run_directory_clear(const char *path)
 
 static void empty(int dir_fd, int level)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = csink_opendir_at(dir_fd, ".");
 	struct dirent *entry;
 
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
+	if (!dir)
 		return;
-	}
 	while ((entry = readdir(dir))) {
 		int sub;
 
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
-		if (csink_run_directory_is_recording(entry->d_name))
+		if (csink_run_dir_is_recording(entry->d_name))
 			mark_collected(dir_fd, entry->d_name);
 		if (!unlinkat(dir_fd, entry->d_name, 0) || level == MAX_LEVELS)
 			continue;

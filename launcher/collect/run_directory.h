@@ -25,9 +25,6 @@ int csink_run_directory_create(struct csink_run_directory *directory);
  */
 uint32_t csink_run_directory_writers(const struct csink_run_directory *directory, int32_t *pids, uint32_t max);
 
-/** Whether a name in a run directory is a recording's. Context: any. */
-bool csink_run_directory_is_recording(const char *name);
-
 /**
  * The directory beside a run directory that a word in it speaks of (preload/core/record/run_dir.h).
  * @word  a name in the run directory.

@@ -20,7 +20,7 @@ enum { PATIENCE_MS = 5000, POLL_MS = 5 };
 
 static int is_recording(const struct dirent *entry)
 {
-	return csink_run_directory_is_recording(entry->d_name);
+	return csink_run_dir_is_recording(entry->d_name);
 }
 
 static void free_entries(struct dirent **entries, int nr)
@@ -108,7 +108,7 @@ static bool has_writers(int dir_fd, const char *path)
 	int nr = scandirat(dir_fd, ".", &entries, NULL, NULL), beside;
 
 	for (int i = 0; i < nr && !found; i++) {
-		if (csink_run_directory_is_recording(entries[i]->d_name)) {
+		if (csink_run_dir_is_recording(entries[i]->d_name)) {
 			found = is_written(dir_fd, entries[i]->d_name);
 			continue;
 		}

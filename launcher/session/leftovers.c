@@ -1,7 +1,6 @@
 /* Run directories without a collector: see leftovers.h. */
 #include "launcher/session/leftovers.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -17,6 +16,7 @@
 #include "launcher/base/proc.h"
 #include "launcher/collect/recording_read.h"
 #include "launcher/collect/run_directory.h"
+#include "preload/core/opendir_at.h"
 #include "preload/core/record/run_dir.h"
 
 /* A process that has ended its recording waits for its profile to be made, which takes seconds at most. */
@@ -33,8 +33,7 @@ static bool is_written(const struct csink_rec_header *header)
 /* Returns false if some process still writes there. */
 static bool take_recordings(int dir_fd, struct csink_leftover *out)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = csink_opendir_at(dir_fd, ".");
 	struct csink_rec_header header;
 	struct dirent *entry;
 	bool written = false;
@@ -42,7 +41,7 @@ static bool take_recordings(int dir_fd, struct csink_leftover *out)
 	struct stat st;
 
 	while (dir && !written && (entry = readdir(dir))) {
-		if (!csink_run_directory_is_recording(entry->d_name) ||
+		if (!csink_run_dir_is_recording(entry->d_name) ||
 		    fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", out->path, entry->d_name);
@@ -58,8 +57,6 @@ static bool take_recordings(int dir_fd, struct csink_leftover *out)
 	}
 	if (dir)
 		closedir(dir);
-	else if (fd >= 0)
-		close(fd);
 	return !written;
 }
 

@@ -14,6 +14,7 @@
 #include "launcher/collect/collect.h"
 #include "launcher/collect/run_directory.h"
 #include "launcher/output/pprof.h"
+#include "preload/core/record/run_dir.h"
 
 bool csink_is_directory(const char *path)
 {
@@ -29,7 +30,7 @@ static bool has_recordings(const char *path)
 	bool found = false;
 
 	while (dir && !found && (entry = readdir(dir)))
-		found = csink_run_directory_is_recording(entry->d_name);
+		found = csink_run_dir_is_recording(entry->d_name);
 	if (dir)
 		closedir(dir);
 	return found;

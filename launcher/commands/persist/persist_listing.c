@@ -1,5 +1,4 @@
 /* The files that say which events the keeper keeps: see keeper.h. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 
 #include "launcher/base/text.h"
 #include "launcher/commands/persist/keeper.h"
+#include "preload/core/opendir_at.h"
 
 static void name_file(char *path, size_t size, uint64_t id)
 {
@@ -19,18 +19,16 @@ int csink_keeper_listing_init(int directory_fd)
 {
 	struct dirent *entry;
 	DIR *dir;
-	int fd;
 
 	if (mkdirat(directory_fd, CSINK_PERSIST_EVENTS, 0700) && errno != EEXIST)
 		return -errno;
-	fd = openat(directory_fd, CSINK_PERSIST_EVENTS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	dir = fd < 0 ? NULL : fdopendir(fd);
+	dir = csink_opendir_at(directory_fd, CSINK_PERSIST_EVENTS);
 	if (!dir)
 		return -errno;
 	/* Those of a keeper that was killed: their events have ended with it. */
 	while ((entry = readdir(dir))) {
 		if (entry->d_name[0] != '.')
-			unlinkat(fd, entry->d_name, 0);
+			unlinkat(dirfd(dir), entry->d_name, 0);
 	}
 	closedir(dir);
 	return 0;

@@ -1,6 +1,5 @@
 /* Persistent events, the client's side: each call is a dialogue with the keeper. See countersink/persist.h.
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
@@ -10,6 +9,7 @@
 #include "include/internal/clock.h"
 #include "preload/api/persist/persist_wire.h"
 #include "preload/core/attr_size.h"
+#include "preload/core/opendir_at.h"
 
 /* A keeper may end between two words; the next one is asked again. More often than this it does not happen by chance.
  */
@@ -300,15 +300,12 @@ static bool is_kept(int directory_fd)
 
 static int count_files(int directory_fd)
 {
-	int fd = openat(directory_fd, CSINK_PERSIST_EVENTS, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), nr = 0;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = csink_opendir_at(directory_fd, CSINK_PERSIST_EVENTS);
 	struct dirent *entry;
+	int nr = 0;
 
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
+	if (!dir)
 		return 0;
-	}
 	while ((entry = readdir(dir)))
 		nr += entry->d_name[0] >= '0' && entry->d_name[0] <= '9';
 	closedir(dir);
