@@ -1,4 +1,4 @@
-/* The time that everything here is measured by. */
+/* Clocks in ns. */
 #ifndef CSINK_INTERNAL_CLOCK_H
 #define CSINK_INTERNAL_CLOCK_H
 
@@ -7,13 +7,19 @@
 
 #include "include/internal/base.h"
 
-/** CLOCK_MONOTONIC, in ns. Context: any. */
-static inline uint64_t csink_monotonic_ns(void)
+/** A clock of clock_gettime(2) that every kernel has, in ns. Context: any. */
+static inline uint64_t csink_clock_ns(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/** The time that everything here is measured by: CLOCK_MONOTONIC, in ns. Context: any. */
+static inline uint64_t csink_monotonic_ns(void)
+{
+	return csink_clock_ns(CLOCK_MONOTONIC);
 }
 
 #endif

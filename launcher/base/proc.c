@@ -3,23 +3,15 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "preload/core/task_stat.h"
 
 /* How far a start that was seen may lie from the kernel's own (ticks, and the time between fork and exec). */
 #define START_SLACK_NS (2 * CSINK_NS_PER_S)
 #define MAX_GENERATIONS 1000
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 bool csink_proc_is_running(int32_t pid, uint64_t start_monotonic_ns)
 {
@@ -34,7 +26,7 @@ bool csink_proc_is_running(int32_t pid, uint64_t start_monotonic_ns)
 	if (!start_monotonic_ns)
 		return true;
 	/* The kernel counts from boot, suspended time included. */
-	asleep_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
+	asleep_ns = csink_clock_ns(CLOCK_BOOTTIME) - csink_monotonic_ns();
 	start_ns = stat.start_ticks * (CSINK_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
 	start_monotonic_ns += asleep_ns;
 	return start_ns < start_monotonic_ns + START_SLACK_NS && start_monotonic_ns < start_ns + START_SLACK_NS;

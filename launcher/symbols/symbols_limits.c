@@ -10,10 +10,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "launcher/symbols/symbols_impl.h"
 
 /* What compressed sections of one file may unpack to. Those of compilers unpack to less than ten times their size. */
@@ -77,14 +77,6 @@ bool csink_elf_is_bomb(Elf *elf)
 
 /* ---- debug information ---- */
 
-static uint64_t thread_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 /* What malloc has given out. A sanitizer's says 0: then time alone is limited. */
 static uint64_t bytes_in_use(void)
 {
@@ -100,7 +92,8 @@ static uint64_t bytes_in_use(void)
 void csink_spending_begin(struct csink_spending *spending, uint64_t file_bytes)
 {
 	*spending = (struct csink_spending){
-		.end_ns = thread_ns() + 5 * CSINK_NS_PER_S + file_bytes / (16 << 20) * CSINK_NS_PER_S,
+		.end_ns = csink_clock_ns(CLOCK_THREAD_CPUTIME_ID) + 5 * CSINK_NS_PER_S +
+			  file_bytes / (16 << 20) * CSINK_NS_PER_S,
 		.max_bytes = bytes_in_use() + (192ULL << 20) + 4 * file_bytes,
 	};
 }
@@ -109,7 +102,7 @@ bool csink_spending_check(struct csink_spending *spending)
 {
 	if (spending->checks++ % 16) /* malloc walks its lists to count */
 		return spending->is_over;
-	if (thread_ns() > spending->end_ns || bytes_in_use() > spending->max_bytes)
+	if (csink_clock_ns(CLOCK_THREAD_CPUTIME_ID) > spending->end_ns || bytes_in_use() > spending->max_bytes)
 		spending->is_over = true;
 	return spending->is_over;
 }

@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "include/internal/grow.h"
 #include "launcher/commands/persist/keeper.h"
 
@@ -199,12 +199,10 @@ int csink_keeper_take(struct csink_keeper_events *events, struct csink_kept_memb
 		      struct csink_persist_event *event)
 {
 	struct csink_kept kept = {.event = *event, .members = *members};
-	struct timespec now;
 	uint32_t at;
 	int err;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	kept.event.since_ns = (int64_t)now.tv_sec * (int64_t)CSINK_NS_PER_S + now.tv_nsec;
+	kept.event.since_ns = (int64_t)csink_clock_ns(CLOCK_REALTIME);
 	kept.event.uid = events->uid;
 	kept.event.mode |= 0600;
 	kept.event.nr_members = members->nr;

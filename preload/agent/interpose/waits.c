@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/real.h"
 #include "preload/agent/sampler/engine.h"
@@ -158,19 +159,11 @@ CSINK_EXPORT int __xpg_sigpause(int signo)
 /* ---- taking what is blocked ---------------------------------------------------------------------------------------
  */
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * CSINK_NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 /* Waits until @end_ns (UINT64_MAX: for ever), over samples that come in between. */
 static int wait_over_samples(const sigset_t *set, siginfo_t *info, uint64_t end_ns)
 {
 	for (;;) {
-		uint64_t now = end_ns == UINT64_MAX ? 0 : now_ns();
+		uint64_t now = end_ns == UINT64_MAX ? 0 : csink_monotonic_ns();
 		uint64_t left = end_ns > now ? end_ns - now : 0;
 		struct timespec timeout = {(time_t)(left / CSINK_NS_PER_S), (long)(left % CSINK_NS_PER_S)};
 		int signo = REAL(sigtimedwait)(set, info, end_ns == UINT64_MAX ? NULL : &timeout);
@@ -195,7 +188,7 @@ static int take(const sigset_t *set, siginfo_t *out, const struct timespec *time
 	if (timeout) {
 		if (timeout->tv_nsec < 0 || timeout->tv_nsec >= (long)CSINK_NS_PER_S || timeout->tv_sec < 0)
 			return REAL(sigtimedwait)(set, out, timeout);
-		end_ns = now_ns() + (uint64_t)timeout->tv_nsec;
+		end_ns = csink_monotonic_ns() + (uint64_t)timeout->tv_nsec;
 		if (__builtin_add_overflow(end_ns, (uint64_t)timeout->tv_sec * CSINK_NS_PER_S, &end_ns) ||
 		    (uint64_t)timeout->tv_sec > UINT64_MAX / CSINK_NS_PER_S)
 			end_ns = UINT64_MAX;

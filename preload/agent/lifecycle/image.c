@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "include/internal/rawcall.h"
 #include "include/internal/shared_options.h"
 #include "preload/agent/lifecycle/bus_guard.h"
@@ -60,14 +61,11 @@ static void describe_program(struct csink_rec_header *header, int argc, char **a
 
 static void describe_process(struct csink_rec_header *header, uint64_t cpu_start_ns)
 {
-	struct timespec now;
-
 	header->pid = csink_process.pid;
 	header->ppid = getppid();
 	header->cpu_start_ns = cpu_start_ns;
 	header->cpu_end_ns = cpu_start_ns;
-	clock_gettime(CLOCK_REALTIME, &now);
-	header->start_realtime_ns = (uint64_t)now.tv_sec * CSINK_NS_PER_S + (uint64_t)now.tv_nsec;
+	header->start_realtime_ns = csink_clock_ns(CLOCK_REALTIME);
 	header->start_monotonic_ns = csink_now_ns();
 	header->end_monotonic_ns = header->start_monotonic_ns;
 	csink_rawcall(SYS_prctl, PR_GET_NAME, header->comm);

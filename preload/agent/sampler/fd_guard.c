@@ -9,10 +9,10 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "include/internal/rawcall.h"
 
 /* The longest wait: the code that holds descriptors may be what this signal handler interrupted. */
@@ -38,20 +38,12 @@ void csink_fd_guard_leave(void)
 	atomic_fetch_sub_explicit(&nr_opening, 1, memory_order_release);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * CSINK_NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 static void wait_for_openers(void)
 {
 	uint64_t end = 0;
 
 	while (atomic_load_explicit(&nr_opening, memory_order_seq_cst)) {
-		uint64_t now = now_ns();
+		uint64_t now = csink_monotonic_ns();
 
 		if (!end)
 			end = now + DEADLINE_NS;

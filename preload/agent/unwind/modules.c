@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/single_threaded.h>
-#include <time.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 #include "preload/agent/unwind/find_object.h"
 #include "preload/core/calls_off.h"
 #include "preload/core/private_memory.h"
@@ -282,8 +282,6 @@ int csink_modules_refresh_last(struct csink_recording *rec, struct csink_writer 
 
 void csink_modules_init(struct csink_recording *rec, struct csink_writer *writer)
 {
-	struct timespec now;
-
 	/* Beside each other: the two share a page in most programs. */
 	for (int i = 0; i < 2 && !buffers[i].room; i++)
 		grow(&buffers[i]);
@@ -292,7 +290,6 @@ void csink_modules_init(struct csink_recording *rec, struct csink_writer *writer
 	atomic_store(&buffers[0].readers, 0);
 	atomic_store(&buffers[1].readers, 0);
 	atomic_store(&refreshing, 0);
-	clock_gettime(CLOCK_MONOTONIC, &now);
 	/* In a constructor the loader waits for us; a forked child has no other thread. */
-	refresh(rec, writer, (uint64_t)now.tv_sec * CSINK_NS_PER_S + (uint64_t)now.tv_nsec, true);
+	refresh(rec, writer, csink_monotonic_ns(), true);
 }

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 
 #define STOP_NS (1 * CSINK_NS_PER_S) /* a loaded machine may need that long; then we go on without those that ran */
 #define BUSY_NS (CSINK_NS_PER_S / 2) /* another attach holds its target for some ms only */
@@ -45,14 +46,6 @@ struct stopping {
 	uint64_t start_ns; /* of the first stop */
 	int result;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * CSINK_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 static void pause_ns(long ns)
 {
@@ -86,7 +79,7 @@ static enum state judge_refusal(struct stopping *h, struct csink_target *target,
 		return GONE;
 	if (task.tracer == gettid())
 		return TRACED; /* its parent is traced, so that it is traced from its creation on */
-	if (task.tracer && now_ns() - h->start_ns < BUSY_NS)
+	if (task.tracer && csink_monotonic_ns() - h->start_ns < BUSY_NS)
 		return FOUND;
 	h->out->err = task.tracer ? -EBUSY : -err;
 	h->out->tracer = task.tracer;
@@ -212,10 +205,10 @@ static bool is_deep(const struct csink_target *target)
 
 static int wait_for_stops(struct stopping *h)
 {
-	uint64_t start_ns = now_ns();
+	uint64_t start_ns = csink_monotonic_ns();
 
 	for (;;) {
-		uint64_t waited_ns = now_ns() - start_ns;
+		uint64_t waited_ns = csink_monotonic_ns() - start_ns;
 		uint32_t nr_running = 0;
 
 		for (uint32_t i = 0; i < h->out->targets.nr; i++) {
@@ -232,7 +225,7 @@ static int wait_for_stops(struct stopping *h)
 		}
 		if (!nr_running)
 			return 0;
-		if (now_ns() - h->start_ns > STOP_NS)
+		if (csink_monotonic_ns() - h->start_ns > STOP_NS)
 			return -ETIMEDOUT;
 		pause_ns(POLL_NS);
 	}
@@ -259,7 +252,7 @@ static bool find_renumbered(struct stopping *h)
 /* Until a look at everything finds nothing new while all that is known stands. */
 static int stop_all(struct stopping *h)
 {
-	h->start_ns = now_ns();
+	h->start_ns = csink_monotonic_ns();
 	for (;;) {
 		int nr_new = look(h), err;
 		bool again;
@@ -274,7 +267,7 @@ static int stop_all(struct stopping *h)
 			nr_new++;
 		if (err || (!nr_new && !again))
 			return err;
-		if (now_ns() - h->start_ns > STOP_NS)
+		if (csink_monotonic_ns() - h->start_ns > STOP_NS)
 			return -ETIMEDOUT;
 		if (again)
 			pause_ns(1000000);
@@ -353,6 +346,6 @@ int csink_stop_targets(const int32_t *pids, uint32_t nr_pids, bool descendants, 
 		return -EAGAIN;
 	/* The thread's end lets them go a moment before it can be joined. */
 	if (any_traced(&out->targets))
-		out->stopped_ns = now_ns() - h.start_ns;
+		out->stopped_ns = csink_monotonic_ns() - h.start_ns;
 	return h.result;
 }

@@ -25,6 +25,7 @@
 
 #include "countersink/timerq.h"
 #include "include/internal/base.h"
+#include "include/internal/clock.h"
 
 /* Between a timer signal and the next one, so that the interrupted code gets on: the kernel's own default timer slack.
  */
@@ -117,15 +118,8 @@ static inline int csink_timerq_id(const struct csink_timerq *q, uint32_t index, 
 
 static inline uint64_t csink_timerq_now(struct csink_timerq *q)
 {
-	struct timespec t;
-	uint64_t now;
+	uint64_t now = q->clock ? q->clock() : csink_monotonic_ns();
 
-	if (q->clock) {
-		now = q->clock();
-	} else {
-		clock_gettime(CLOCK_MONOTONIC, &t);
-		now = (uint64_t)t.tv_sec * CSINK_NS_PER_S + (uint64_t)t.tv_nsec;
-	}
 	atomic_store_explicit(&q->last_ns, now, memory_order_relaxed);
 	return now;
 }
