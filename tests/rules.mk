@@ -241,11 +241,11 @@ bench-recording: all ## measure what a recording takes: ten minutes of python3 a
 
 # STRESS_SECONDS to shorten or deepen.
 .PHONY: stress-frames bench-frames
-stress-frames: all ## sample each installed Python at 20 kHz in four processes (STRESS_SECONDS, PYTHONS)
+stress-frames: all ## sample Python, PHP, Perl and Ruby at 20 kHz in four processes (STRESS_SECONDS, LANGUAGES, PYTHONS)
 	@BUILD=$(CURDIR)/$(B) tests/frames/stress
 
-bench-frames: all $(B)/tests/targets/handler_shim.so ## what the frames of each installed Python cost in the handler
-	@BUILD=$(CURDIR)/$(B) tests/bench/frames_python
+bench-frames: all $(B)/tests/targets/handler_shim.so ## what frames of Python, PHP, Perl and Ruby cost in the handler (BENCH_ROUNDS, LANGUAGES, PYTHONS)
+	@BUILD=$(CURDIR)/$(B) tests/bench/frames_languages
 
 .PHONY: stress
 stress: all $(TARGET_BINS) ## open and close objects, sample at 20 kHz, make 100,000 threads: for minutes

@@ -4,6 +4,7 @@
  * usage: jobs.php children        a forked child, a program that is executed, and one that replaces it
  *        jobs.php blocks          sleeps, waits for a child, reads from a pipe: 0.2 s each, the first two as phases
  *        jobs.php made N          makes, calls and frees N functions, each for some 0.5 ms
+ *        jobs.php deep N SECONDS  works N frames deep, for so many seconds of CPU time
  */
 function burn($n)
 {
@@ -89,9 +90,26 @@ function made($n)
     }
 }
 
+function works($seconds)
+{
+    do {
+        burn(2000);
+        $usage = getrusage();
+    } while ($usage['ru_utime.tv_sec'] + $usage['ru_utime.tv_usec'] / 1e6 < $seconds);
+}
+
+function deep($n, $seconds)
+{
+    if ($n > 1)
+        deep($n - 1, $seconds);
+    else
+        works($seconds);
+}
+
 switch ($argv[1]) {
 case 'children': children(); break;
 case 'program': in_program(); break;
 case 'blocks': blocks(); break;
 case 'made': made($argv[2]); break;
+case 'deep': deep($argv[2] - 3, $argv[3]); break; /* {main}, works() and burn() are frames, too */
 }

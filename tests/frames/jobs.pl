@@ -3,8 +3,10 @@
 # usage: jobs.pl children        a forked child, a program that is executed, and one that replaces it
 #        jobs.pl blocks          sleeps, waits for a child, reads from a pipe, waits for a lock: 0.2 s each
 #        jobs.pl made N          makes, calls and frees N subs, each for some 0.5 ms
+#        jobs.pl deep N SECONDS  works N frames deep, for so many seconds of CPU time
 use strict;
 use warnings;
+no warnings 'recursion';
 
 sub burn {
 	my $sum = 0;
@@ -78,6 +80,22 @@ sub made {
 	}
 }
 
-my %jobs = (children => \&children, program => \&in_program, blocks => \&blocks, made => \&made);
+sub works {
+	my $seconds = shift;
+	my $now = 0;
+	while ($now < $seconds) {
+		burn(2000);
+		($now) = times;
+	}
+}
+
+sub deep {
+	my ($n, $seconds) = @_;
+	$n > 1 ? deep($n - 1, $seconds) : works($seconds);
+}
+
+sub deeper { deep($_[0] - 4, $_[1]) } # (main), this one, works() and burn() are frames, too
+
+my %jobs = (children => \&children, program => \&in_program, blocks => \&blocks, made => \&made, deep => \&deeper);
 my $job = shift;
 $jobs{$job}->(@ARGV);

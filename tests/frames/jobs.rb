@@ -5,6 +5,7 @@
 #        jobs.rb blocks          sleeps, waits for a child, reads from a pipe, waits for a lock: 0.2 s each, the first two
 #                                as phases
 #        jobs.rb made N          makes, calls and frees N methods, each for some 0.5 ms
+#        jobs.rb deep N SECONDS  works N frames deep, for so many seconds of CPU time
 require 'fiddle'
 require 'rbconfig'
 
@@ -83,10 +84,19 @@ def made(n)
   end
 end
 
+def works(seconds)
+  burn(2000) while Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) < seconds
+end
+
+def deep(n, seconds)
+  n > 1 ? deep(n - 1, seconds) : works(seconds)
+end
+
 case ARGV[0]
 when 'children' then children
 when 'program' then in_program
 when 'threads' then threads
 when 'blocks' then blocks
 when 'made' then made(ARGV[1].to_i)
+when 'deep' then deep(ARGV[1].to_i - 3, ARGV[2].to_f) # <main>, works() and burn() are frames, too
 end

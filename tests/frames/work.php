@@ -1,7 +1,8 @@
 <?php
 /* Work whose calls are known: work.php.calls lists them.
  *
- * usage: work.php SECONDS      works for so many seconds of CPU time
+ * usage: work.php SECONDS [stress]     works for so many seconds of CPU time; stress: with forked children and garbage
+ *                                      collection besides
  * Recursion, generators that delegate, objects with destructors, callbacks from C, exceptions, closures, fibers, eval.
  */
 function three($n)
@@ -126,7 +127,35 @@ function cpu_time()
     return $usage['ru_utime.tv_sec'] + $usage['ru_utime.tv_usec'] / 1e6 + $usage['ru_stime.tv_sec'] + $usage['ru_stime.tv_usec'] / 1e6;
 }
 
-while (cpu_time() < $argv[1]) {
+function fork()
+{
+    $child = pcntl_fork();
+    if (!$child) {
+        recurse(15);
+        generators();
+        posix_kill(getmypid(), SIGKILL); /* neither destructors nor output */
+    }
+    pcntl_waitpid($child, $status);
+    if (pcntl_wtermsig($status) != SIGKILL)
+        exit("work.php: a forked child has crashed\n");
+}
+
+function cycles()
+{
+    for ($i = 0; $i < 100; $i++) {
+        $one = new stdClass;
+        $one->other = new stdClass;
+        $one->other->other = $one;
+    }
+    gc_collect_cycles();
+}
+
+for ($round = 0; cpu_time() < $argv[1]; $round++) {
+    if (isset($argv[2])) {
+        cycles();
+        if ($round % 20 == 0)
+            fork();
+    }
     three(20000);
     one(20000);
     recurse(15);

@@ -1,6 +1,7 @@
 # Work whose calls are known: work.pl.calls lists them.
 #
-# usage: work.pl SECONDS      works for so many seconds of CPU time
+# usage: work.pl SECONDS [stress]     works for so many seconds of CPU time; stress: with forked children and threads
+#                                     besides
 # Recursion, sort with and without a sub, objects with destructors, exceptions, closures, patterns with code, tie, eval.
 use strict;
 use warnings;
@@ -75,7 +76,35 @@ sub evaluated {
 	for my $i (1 .. shift) { eval 'one(5)' }
 }
 
+sub in_child {
+	recurse(13);
+	sorts();
+	objects(100);
+	evaluated(5);
+}
+
+sub forks {
+	my $child = fork;
+	if (!$child) {
+		in_child();
+		require POSIX;
+		POSIX::_exit(0);
+	}
+	waitpid $child, 0;
+	die "work.pl: a forked child was killed\n" if $?;
+}
+
+sub threads {
+	require threads;
+	$_->join for map { threads->create(\&in_child) } 1 .. 2;
+}
+
+my $round = 0;
 while (1) {
+	if (@ARGV > 1 && $round++ % 20 == 0) {
+		forks();
+		threads();
+	}
 	my ($user, $system) = times;
 	last if $user + $system >= $ARGV[0];
 	three(20000);

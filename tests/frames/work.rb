@@ -1,6 +1,7 @@
 # Work whose calls are known: work.rb.calls lists them.
 #
-# usage: work.rb SECONDS      works for so many seconds of CPU time
+# usage: work.rb SECONDS [stress]     works for so many seconds of CPU time; stress: with forked children and compaction
+#                                     besides
 # Recursion, fibers, enumerators with next, threads, callbacks from C, exceptions with ensure, procs, define_method,
 # method_missing, eval, garbage collection.
 def three(n)
@@ -134,7 +135,23 @@ end
 
 def cpu_time = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
 
+def forks
+  child = fork do
+    recurse(15)
+    objects(100)
+    exit!(true)
+  end
+  Process.wait(child)
+  abort 'work.rb: a forked child was killed' unless $?.success?
+end
+
+round = 0
 while cpu_time < ARGV[0].to_f
+  if ARGV[1]
+    GC.compact
+    forks if round % 20 == 0
+    round += 1
+  end
   three(10_000)
   one(10_000)
   recurse(15)

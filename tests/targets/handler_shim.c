@@ -135,8 +135,12 @@ WATCH(int, vfprintf, (FILE * s, const char *f, va_list ap), (s, f, ap))
 /* ---- the account ---------------------------------------------------------------------------------------------------
  */
 
+static char out[4096]; /* HANDLER_SHIM_OUT: PHP frees its environment before the end */
+
 __attribute__((constructor)) static void begin(void)
 {
+	if (getenv("HANDLER_SHIM_OUT"))
+		snprintf(out, sizeof(out), "%s", getenv("HANDLER_SHIM_OUT"));
 	clock_gettime(CLOCK_MONOTONIC, &start_time);
 	start_cycles = __rdtsc();
 	/* We come first in LD_PRELOAD and so are begun last: the handler is there. */
@@ -162,17 +166,16 @@ static void print_quantiles(int fd, const char *name, uint32_t *all, uint32_t n,
 
 __attribute__((destructor)) static void end(void)
 {
-	const char *path = getenv("HANDLER_SHIM_OUT");
 	struct timespec now;
 	double ns;
 	int fd;
 
-	if (!path || !nr_samples) /* the launcher has us, too */
+	if (!*out || !nr_samples) /* the launcher has us, too */
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	ns = ((double)(now.tv_sec - start_time.tv_sec) * 1e9 + (double)(now.tv_nsec - start_time.tv_nsec)) /
 	     (double)(__rdtsc() - start_cycles);
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	fd = open(out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	dprintf(fd, "samples %u\nforbidden %u %s\n", nr_samples, nr_forbidden, first_forbidden);
 	print_quantiles(fd, "ns", cycles, nr_samples < MAX_SAMPLES ? nr_samples : MAX_SAMPLES, ns);
 	print_quantiles(fd, "first ns", firsts, nr_firsts < MAX_SAMPLES ? nr_firsts : MAX_SAMPLES, ns);
