@@ -227,20 +227,25 @@ static bool mix_name(struct csink_interp_walk *walk, uintptr_t body, uint64_t *i
 	return true;
 }
 
-/* Evaluated code gets a number as its file, "(eval 12)", so the file's name identifies code at an address used again.
+/*
+ * Evaluated code gets a number as its file, "(eval 12)", so the file's name identifies code at an address used again.
+ * Whole words are read, as far as the text goes: its first one without what is before the text.
  */
 static bool mix_file(struct csink_interp_walk *walk, uintptr_t file, uint64_t *identity)
 {
-	char text[HASHED_TEXT];
-	uint32_t bytes = csink_interp_text(walk, file, sizeof(text), text, sizeof(text));
-	uint64_t word;
+	uint64_t before = (1ULL << file % 8 * 8) - 1, word, zero;
 
-	for (uint32_t at = 0; at < bytes; at += 8) {
-		word = 0;
-		memcpy(&word, text + at, CSINK_MIN(bytes - at, 8u));
-		*identity = csink_interp_mix(*identity, word);
+	for (uintptr_t at = file & ~(uintptr_t)7; at < file + HASHED_TEXT; at += 8, before = 0) {
+		if (!csink_interp_load(walk, at, &word))
+			return false;
+		word |= before;
+		zero = (word - 0x0101010101010101ULL) & ~word & 0x8080808080808080ULL;
+		/* The first byte that is 0 ends the text: the lowest bit of zero is in it. */
+		*identity = csink_interp_mix(*identity, zero ? word & ((zero & -zero) - 1) : word);
+		if (zero)
+			break;
 	}
-	return bytes != 0;
+	return true;
 }
 
 static bool describe(struct csink_interp_walk *walk, uintptr_t function, struct csink_code_source *to)
