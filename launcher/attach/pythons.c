@@ -15,8 +15,8 @@
 #include "launcher/base/path.h"
 #include "launcher/session/outside.h"
 
-#define SEARCH_AGAIN_NS 50000000ULL /* after the first search that failed; each one more doubles it */
-#define MAX_TRIES 8
+#define SEARCH_AGAIN_NS 5000000ULL /* after the first search that failed; each one more doubles it */
+#define MAX_TRIES 11
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
 

@@ -27,6 +27,8 @@
 #define LATE_NS 150000
 #define LATE_FIRST_NS 1000000
 
+#define DRAIN_NS 500000 /* behind the last record that main is to drain when it is woken */
+
 /*
  * After a read that takes longer than LONG_NS, a reader reads nothing for REST times as long: it runs before all
  * others, and the process may have made up what it reads.
@@ -67,16 +69,26 @@ static enum csink_read_state read_sample(struct csink_reader *reader, const stru
 	return state;
 }
 
+/* Main does not know of a new program, or of its threads' states, before it has drained what there is of it. */
+static void wake_main(const struct csink_reader *reader)
+{
+	csink_rings_wake(&reader->all->counters->rings, csink_monotonic_ns() + CSINK_READERS_LATE_NS + DRAIN_NS);
+}
+
 static void take_sample(struct csink_reader *reader, const struct csink_attach_sample *s)
 {
 	struct csink_reader_process process;
 	uint64_t now_ns, took_ns;
+	enum csink_read_state state;
 
 	if (!csink_readers_find(reader->all, s->pid, &process))
 		return;
 	now_ns = csink_monotonic_ns();
 	reader->stack.nr_frames = reader->stack.nr_groups = 0;
-	csink_reader_queue(reader, s, read_sample(reader, &process, s, now_ns));
+	state = read_sample(reader, &process, s, now_ns);
+	csink_reader_queue(reader, s, state);
+	if (state == CSINK_READ_NO_STATES)
+		wake_main(reader);
 	took_ns = csink_monotonic_ns() - now_ns;
 	if (took_ns > LONG_NS)
 		reader->rest_until_ns = now_ns + took_ns + REST * took_ns;
@@ -84,12 +96,14 @@ static void take_sample(struct csink_reader *reader, const struct csink_attach_s
 
 static void look(struct csink_reader *reader)
 {
-	const struct csink_attach_counters *c = reader->all->counters;
+	struct csink_attach_counters *c = reader->all->counters;
 	const struct perf_event_header *head = (const struct perf_event_header *)reader->record;
 	struct csink_attach_sample s;
 
 	while (csink_rings_look(&c->rings, reader->cpu, &reader->cursor, reader->record)) {
-		if (head->type == PERF_RECORD_FORK && head->size >= sizeof(*head) + 16)
+		if (head->type == PERF_RECORD_MMAP2)
+			wake_main(reader);
+		else if (head->type == PERF_RECORD_FORK && head->size >= sizeof(*head) + 16)
 			csink_readers_fork(reader->all, reader->record);
 		else if (head->type == PERF_RECORD_SAMPLE && csink_attach_sample_read(c, head, &s))
 			take_sample(reader, &s);

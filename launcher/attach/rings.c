@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,7 +31,8 @@
 int csink_rings_init(struct csink_rings *rings)
 {
 	memset(rings, 0, sizeof(*rings));
-	rings->full_fd = -1;
+	rings->wake_fd = -1;
+	rings->wake_ns = UINT64_MAX;
 	rings->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
 	rings->nr_cpus = (uint32_t)CSINK_MAX(sysconf(_SC_NPROCESSORS_CONF), 1L);
 	rings->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -192,10 +193,11 @@ static void take_one(struct csink_rings *rings, struct csink_ring *ring,
 void csink_rings_drain(struct csink_rings *rings, uint64_t before_ns,
 		       void (*take)(void *arg, const struct perf_event_header *record, uint64_t time_ns), void *arg)
 {
-	eventfd_t value;
+	uint64_t expired;
 
-	if (rings->full_fd >= 0)
-		eventfd_read(rings->full_fd, &value);
+	atomic_store(&rings->wake_ns, UINT64_MAX);
+	if (rings->wake_fd >= 0 && read(rings->wake_fd, &expired, sizeof(expired)) < 0)
+		expired = 0; /* other calls drain, too */
 	for (uint32_t i = 0; i < rings->nr_cpus; i++) {
 		struct csink_ring *ring = &rings->at[i];
 
@@ -226,8 +228,8 @@ int csink_rings_share(struct csink_rings *rings)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 
-	rings->full_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return rings->full_fd < 0 || epoll_ctl(rings->epoll_fd, EPOLL_CTL_ADD, rings->full_fd, &event) < 0 ? -errno : 0;
+	rings->wake_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	return rings->wake_fd < 0 || epoll_ctl(rings->epoll_fd, EPOLL_CTL_ADD, rings->wake_fd, &event) < 0 ? -errno : 0;
 }
 
 int csink_rings_take_wakeups(const struct csink_rings *rings, uint32_t cpu)
@@ -235,7 +237,19 @@ int csink_rings_take_wakeups(const struct csink_rings *rings, uint32_t cpu)
 	return epoll_ctl(rings->epoll_fd, EPOLL_CTL_DEL, rings->at[cpu].fd, NULL) < 0 ? -errno : 0;
 }
 
-bool csink_rings_look(const struct csink_rings *rings, uint32_t cpu, uint64_t *cursor, char *record)
+void csink_rings_wake(struct csink_rings *rings, uint64_t at_ns)
+{
+	struct itimerspec when = {.it_value = {(time_t)(at_ns / CSINK_NS_PER_S), (long)(at_ns % CSINK_NS_PER_S)}};
+
+	/* Setting the timer takes back an expiry that the other thread has not seen. Of two calls at a time, the later
+	 * time may count. */
+	if (atomic_load(&rings->wake_ns) <= at_ns)
+		return;
+	atomic_store(&rings->wake_ns, at_ns);
+	timerfd_settime(rings->wake_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+bool csink_rings_look(struct csink_rings *rings, uint32_t cpu, uint64_t *cursor, char *record)
 {
 	const struct csink_ring *ring = &rings->at[cpu];
 	struct perf_event_header at;
@@ -245,7 +259,7 @@ bool csink_rings_look(const struct csink_rings *rings, uint32_t cpu, uint64_t *c
 	uint64_t tail = __atomic_load_n(&ring->page->data_tail, __ATOMIC_ACQUIRE);
 
 	if (head - tail > CSINK_MIN(RING_WAKE_BYTES, rings->ring_bytes / 4))
-		eventfd_write(rings->full_fd, 1);
+		csink_rings_wake(rings, 1);
 	from = *cursor = CSINK_MAX(*cursor, tail);
 	if (from >= head)
 		return false;
@@ -264,12 +278,12 @@ bool csink_rings_look(const struct csink_rings *rings, uint32_t cpu, uint64_t *c
 void csink_rings_free(struct csink_rings *rings)
 {
 	unmap_all(rings);
-	if (rings->full_fd >= 0)
-		close(rings->full_fd);
+	if (rings->wake_fd >= 0)
+		close(rings->wake_fd);
 	if (rings->epoll_fd >= 0)
 		close(rings->epoll_fd);
 	free(rings->at);
 	free(rings->record);
 	memset(rings, 0, sizeof(*rings));
-	rings->epoll_fd = rings->full_fd = -1;
+	rings->epoll_fd = rings->wake_fd = -1;
 }

@@ -6,6 +6,7 @@
 #define CSINK_RINGS_H
 
 #include <linux/perf_event.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,7 +21,8 @@ struct csink_rings {
 	uint32_t page_bytes, ring_bytes; /* ring_bytes: of each; 0: there are none */
 	uint32_t nr_cpus;                /* configured */
 	uint64_t nr_lost;
-	int full_fd; /* >= 0: an eventfd that csink_rings_look() writes to, in place of the rings' own wake-ups */
+	int wake_fd; /* >= 0: a timer in epoll_fd, in place of the rings' own wake-ups: see csink_rings_wake() */
+	_Atomic uint64_t wake_ns; /* when it expires, or did; UINT64_MAX: there was a drain since */
 	struct csink_ring {
 		int fd; /* of the event that owns the ring; -1: none */
 		struct perf_event_mmap_page *page;
@@ -58,12 +60,15 @@ int csink_rings_share(struct csink_rings *rings);
  */
 int csink_rings_take_wakeups(const struct csink_rings *rings, uint32_t cpu);
 
+/** For any thread: epoll_fd is to become readable at that time (CLOCK_MONOTONIC), if not before. */
+void csink_rings_wake(struct csink_rings *rings, uint64_t at_ns);
+
 /**
  * For another thread than the one that drains: copy the record at a cursor, which then is at the next one. Records that
  * have been drained are passed over. Returns false where there is none yet.
  * @record  CSINK_RINGS_MAX_RECORD bytes.
  */
-bool csink_rings_look(const struct csink_rings *rings, uint32_t cpu, uint64_t *cursor, char *record);
+bool csink_rings_look(struct csink_rings *rings, uint32_t cpu, uint64_t *cursor, char *record);
 
 void csink_rings_free(struct csink_rings *rings);
 
