@@ -41,6 +41,7 @@ bool csink_attach_sample_read(const struct csink_attach_counters *c, const struc
 	uint64_t ids, size;
 
 	memset(s, 0, sizeof(*s));
+	s->in_kernel = (record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
 	s->id = next(&fields);
 	s->ip = next(&fields);
 	ids = next(&fields);

@@ -8,6 +8,7 @@
 
 enum {
 	TOP_BYTES = 512,     /* of the stack, which a thread that runs changes all the time */
+	RESULT_BYTES = 256,  /* of the stack, that a system call returns a struct in */
 	LOCALS_BYTES = 4096, /* of the stack, in which the innermost call of the evaluator has its variables, mostly */
 	INSTRUCTION_BYTES = 64 /* of bytecode, with what an instruction keeps behind it */
 };
@@ -24,12 +25,27 @@ static bool has_state(struct csink_reader *reader, const struct csink_python *ob
 	       tid == thread->inside;
 }
 
+/* Is the stack as it was, but for one range of bytes? */
+static bool is_same(const char *now, const char *then, uint64_t bytes, uint64_t may_differ)
+{
+	uint64_t from = 0, to = bytes;
+
+	while (from < bytes && now[from] == then[from])
+		from++;
+	while (to > from && now[to - 1] == then[to - 1])
+		to--;
+	return to - from <= may_differ;
+}
+
 /*
  * The thread has not run since its sample: the top of its stack is what it was, and its newest frame is still where it
  * was when the frames were read. It may run on while they are read, since the scheduler may move it to another CPU.
+ * A sample in the kernel does not keep a system call from storing its result; a reader that runs before all others runs
+ * before the thread's next instruction all the same.
  */
-static bool stands_still(const struct csink_python_stack *stack, const struct csink_attach_sample *s)
+static bool stands_still(const struct csink_reader *reader, const struct csink_attach_sample *s)
 {
+	const struct csink_python_stack *stack = &reader->stack;
 	struct csink_remote_piece pieces[1 + CSINK_PYTHON_NEWEST];
 	uint64_t bytes = CSINK_MIN(s->stack_bytes, (uint64_t)TOP_BYTES), now[CSINK_PYTHON_NEWEST];
 	uint32_t nr = 0;
@@ -39,7 +55,8 @@ static bool stands_still(const struct csink_python_stack *stack, const struct cs
 		pieces[nr++] = (struct csink_remote_piece){csink_walk_copy_reg(s->regs, CSINK_REG_SP), top, bytes};
 	for (uint32_t i = 0; i < stack->nr_newest; i++)
 		pieces[nr++] = (struct csink_remote_piece){stack->newest[i].at, &now[i], sizeof(now[i])};
-	if (csink_remote_copy_each(s->pid, pieces, nr) != nr || memcmp(top, s->stack, bytes))
+	if (csink_remote_copy_each(s->pid, pieces, nr) != nr ||
+	    !is_same(top, s->stack, bytes, s->in_kernel && reader->is_first ? RESULT_BYTES : 0))
 		return false;
 	for (uint32_t i = 0; i < stack->nr_newest; i++) {
 		if (now[i] != stack->newest[i].value)
@@ -113,7 +130,7 @@ enum csink_read_state csink_reader_read(struct csink_reader *reader, const struc
 	if (!err)
 		err = csink_attach_codes_take(reader->all->codes, reader->room, &reader->stack, process->serial,
 					      reader->ids);
-	if (!stands_still(&reader->stack, s) || (!err && !reader->is_first && !is_at_instruction(reader, s)))
+	if (!stands_still(reader, s) || (!err && !reader->is_first && !is_at_instruction(reader, s)))
 		return CSINK_READ_LATE;
 	return err == -ENOMEM ? CSINK_READ_NO_ROOM : err ? CSINK_READ_UNFINISHED : CSINK_READ_DONE;
 }

@@ -110,11 +110,31 @@ is $? 0 "process_vm_readv is refused: status 0"
 is "$(grep -c 'Python frames are not read: EPERM: ' err)" 1 "process_vm_readv is refused: the report has one line with the reason"
 like "$(cat err)" '_PyEval_EvalFrameDefault' "process_vm_readv is refused: stacks are native ones"
 rm -f go
+start "$PYTHON" "$FRAMES/later.py" go "$FRAMES/calls_out.py"
+wait_until 30 grep -q python "/proc/$target/comm"
+sleep 0.5
+attach -p "$target" -d 2 -o calls.pb.gz >out 2>err &
+attached=$!
+wait_until 30 grep -q 'Ctrl-C ends it' err
+touch go
+wait "$attached"
+if is_root; then
+	ok "system calls that return a struct on the stack: their functions are read: $(read_of err)" \
+		awk -v read="$(read_of err)" 'BEGIN { split(read, n, " "); exit !(n[1] > n[2] * 0.8) }'
+else
+	skip "system calls that return a struct on the stack: their functions are read" "samples in the kernel need root"
+fi
+countersink export -f folded calls.pb.gz >folded
+is "$(grep 'stats' folded | grep -c 'times\|gettime')$(grep 'times' folded | grep -c 'stats\|os_stat')" 00 "system calls that return a struct on the stack: functions are those that made them"
+end "$target"
+rm -f go
 start taskset -c 1 "$PYTHON" "$FRAMES/later.py" go "$FRAMES/shares.py"
-sleep 0.3
+sleep 0.2
 if ! kill -0 "$target" 2>/dev/null; then
 	skip "reading threads that were moved to another CPU read nothing" "there is one CPU"
 else
+	wait_until 30 grep -q python "/proc/$target/comm"
+	sleep 0.5
 	"$COUNTERSINK" attach -p "$target" -d 3 >out 2>err &
 	attached=$!
 	wait_until 30 grep -q 'Ctrl-C ends it' err
@@ -176,6 +196,22 @@ like "$(cat out)" ' after\.py +after$' "a program that is executed later: its fu
 attach -o command.pb.gz -- "$PYTHON" after.py >out 2>err
 is "$?:$(cat out)" "0:done" "a Python program that is started has its output and status"
 like "$(cat err)" ' after\.py +after$' "a Python program that is started: its functions are reported"
+cat >sleepy.py <<'EOF'
+import time
+def burn(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+for _ in range(30):
+    burn(0.001)
+    time.sleep(0.01)
+EOF
+is_half_read() { awk -v read="$(read_of err)" 'BEGIN { split(read, n, " "); exit !(n[2] > 0 && n[1] > n[2] / 2) }'; }
+for _ in 1 2 3 4; do # on a busy machine, countersink may get its turn late
+	attach -- "$PYTHON" sleepy.py >out 2>err
+	is_half_read && break
+done
+ok "a program of 0.1 s that is started: most of its functions are read: $(read_of err)" is_half_read
 "$TARGETS/deny_perf" -a "$COUNTERSINK" attach -- "$PYTHON" after.py >out 2>err
 is "$?:$(cat out)" "0:done" "reading threads cannot be bound to their CPUs: output and status are as without countersink"
 unlike "$(cat err)" ' lost' "reading threads cannot be bound to their CPUs: no sample is lost"
@@ -247,9 +283,10 @@ fi
 if ! is_root; then
 	skip "memory of a target that never comes: attach ends all the same" "userfaultfd(2) needs root"
 else
-	start "$PYTHON" "$FRAMES/stuck.py" go
 	rm -f go
-	sleep 0.3
+	start "$PYTHON" "$FRAMES/stuck.py" go
+	wait_until 30 grep -q python "/proc/$target/comm"
+	sleep 0.5
 	timeout -s KILL 30 "$COUNTERSINK" attach -p "$target" -d 1 -o stuck.pb.gz >out 2>err &
 	attached=$!
 	wait_until 30 grep -q 'Ctrl-C ends it' err
