@@ -41,6 +41,25 @@ work = Thread.new { 60.times.sum { |i| hold(3000).select { |k, v| v % 7 == i % 7
 20.times { GC.compact; hold(2000) }
 p [*zip, work].map(&:value)
 '''
+# The frames of a thread that has let the lock go refer to objects that move.
+RUBY_MOVES_FRAMES = '''
+require "fiddle"
+C = Fiddle.dlopen(nil)
+COMPARE = C["strcmp"]
+SORT = Fiddle::Function.new(C["qsort"], [Fiddle::TYPE_VOIDP, Fiddle::TYPE_SIZE_T, Fiddle::TYPE_SIZE_T, Fiddle::TYPE_VOIDP], Fiddle::TYPE_VOID)
+ROOM = Fiddle::Pointer.malloc(1 << 22, Fiddle::RUBY_FREE)
+ROOM[0, 1 << 22] = "\\0" * (1 << 22)
+100.times do
+  objects = Array.new(100_000) { Object.new }
+  100.times { |i| eval("def m#{i}(n) = n == 0 ? SORT.call(ROOM, 1 << 19, 8, COMPARE) : m#{(i + 1) % 100}(n - 1)", nil, "#{i}.rb") }
+  thread = Thread.new { m0(99) }
+  sleep 0.005
+  objects = nil
+  GC.compact
+  thread.join
+end
+puts "all"
+'''
 BASH = 'for ((i = 0; i < 1000; i++)); do /bin/true || echo $?; done; echo all'
 
 
@@ -62,6 +81,8 @@ GUESTS = [
     guest('Ruby', ['ruby', '-e', RUBY], needs=['ruby']),
     Guest('runtimes: Ruby, which moves its objects', ['ruby', '-e', RUBY_COMPACTS], hz=20000, deadline=400,
           same=('out', 'err', 'status'), needs=['ruby']),
+    Guest('runtimes: Ruby, which moves what another thread has in its frames', ['ruby', '-e', RUBY_MOVES_FRAMES], hz=20000,
+          deadline=400, same=('out', 'err', 'status'), needs=['ruby']),
     guest('bash', ['bash', '-c', BASH], needs=['bash']),
     guest('Go, 1,000 times replaced', [BUILT + 'go'], needs=['go'], env={'GOMAXPROCS': '2'}),
     guest('Rust, 1,000 times replaced', [BUILT + 'rust'], needs=['rustc']),

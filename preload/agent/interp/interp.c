@@ -167,6 +167,14 @@ bool csink_interp_load_checked(struct csink_interp_walk *walk, uintptr_t at, uin
 	return true;
 }
 
+bool csink_interp_copy(struct csink_interp_walk *walk, uintptr_t at, void *to, size_t bytes)
+{
+	if (walk->load.nr_checks++ < MAX_CHECKS)
+		return csink_copy_by_call(to, (const void *)at, bytes);
+	walk->is_broken = true;
+	return false;
+}
+
 /* Not inlined: it has some fifty callers. Addresses in the first page are checked, since a link may be NULL. */
 bool csink_interp_load(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value)
 {

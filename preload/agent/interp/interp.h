@@ -123,7 +123,7 @@ struct csink_interp_walk {
 	/* Addresses of readable words, as the language knows: csink_interp_load() does not check them. */
 	uintptr_t known, known_bytes;
 	uintptr_t pages[CSINK_INTERP_PAGES]; /* pages that were found readable, each at its number's remainder */
-	bool is_unsure;                      /* another thread may be running them: every load needs a check */
+	bool is_unsure;                      /* another thread may be changing what is read */
 	bool is_settled; /* set by the language: what is read from now on is whole, so loads are not checked */
 	bool is_full;    /* there were more frames than CSINK_MAX_DEPTH */
 	bool is_broken;  /* frames are missing at the outer end */
@@ -172,7 +172,10 @@ bool csink_interp_load(struct csink_interp_walk *walk, uintptr_t at, uint64_t *v
 /** The same, checked even if is_settled: its page may be unreadable for a while. Context: signal. */
 bool csink_interp_load_checked(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value);
 
-/** The same, faster where it lies in the known memory. Context: signal. */
+/** Copy memory that another thread may unmap or protect meanwhile. False: it cannot be read. Context: signal. */
+bool csink_interp_copy(struct csink_interp_walk *walk, uintptr_t at, void *to, size_t bytes);
+
+/** The same as csink_interp_load(), faster where it lies in the known memory. Context: signal. */
 static inline bool csink_interp_load_known(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value)
 {
 	if (CSINK_UNLIKELY(at - walk->known >= walk->known_bytes))

@@ -3,8 +3,10 @@
  * frames are read. Frames of methods in C are left out: their native frames stay.
  *
  * The newest frame can be unfinished: all that it refers to is read with checks. Older frames are whole, and their code
- * objects live; but compaction makes pages of objects unreadable for a while, so that the first word of each object is
- * always checked.
+ * objects live. But compaction makes pages of objects unreadable for a while, and then moves the objects. So the first
+ * word of each object is always checked. A thread without the interpreter's lock may run while another one compacts:
+ * there, each object is copied by a call, which fails where a load would end the program. What is outside of objects
+ * stays where it is.
  *
  * Sources: Ruby's vm_core.h, iseq.h and iseq.c of 3.1. tests/cli/frames.t compares frames with caller_locations().
  */
@@ -33,7 +35,9 @@ enum {
 	CONTEXT_WORDS = 8, /* of the stack */
 	CONTEXT_NEWEST = 16,
 	CONTEXT_THREAD = 48,
+	THREAD_RACTOR = 24,
 	THREAD_ID = 80,
+	RACTOR_OWNER = 336, /* the thread that has the lock */
 	/* Of a frame: */
 	FRAME_BYTES = 64,
 	FRAME_INSTRUCTION = 0, /* the next one */
@@ -64,6 +68,7 @@ enum {
 };
 
 enum {
+	OBJECT_WORDS = 5,
 	TYPE_MASK = 0x1f, /* of an object's flags */
 	TYPE_STRING = 5,
 	TYPE_ARRAY = 7,
@@ -121,52 +126,57 @@ static uint64_t word_at(struct csink_interp_walk *walk, uintptr_t at, bool *ok)
 	return value;
 }
 
-/* The first word of an object. False: it cannot be read. */
-static bool load_flags(struct csink_interp_walk *walk, uintptr_t object, uint64_t *flags)
+/*
+ * Where an object's words can be read: in place, after a check, or in @copy if another thread may be moving objects.
+ * @copy[0] has the first word. 0: they cannot be read.
+ */
+static uintptr_t find_object(struct csink_interp_walk *walk, uintptr_t object, uint64_t copy[OBJECT_WORDS])
 {
-	return !(object % sizeof(void *)) && csink_interp_load_checked(walk, object, flags);
+	if (walk->is_unsure)
+		return csink_interp_copy(walk, object, copy, OBJECT_WORDS * sizeof(*copy)) ? (uintptr_t)copy : 0;
+	return csink_interp_load_checked(walk, object, copy) ? object : 0;
 }
 
-/* A string's text. */
-static bool load_string(struct csink_interp_walk *walk, uintptr_t string, uintptr_t *text, uint64_t *bytes)
+/* A string's text, which may be in @copy. */
+static bool load_string(struct csink_interp_walk *walk, uintptr_t string, uint64_t copy[OBJECT_WORDS], uintptr_t *text,
+			uint64_t *bytes)
 {
-	uint64_t flags;
 	bool ok = true;
 
-	if (!load_flags(walk, string, &flags) || (flags & TYPE_MASK) != TYPE_STRING)
+	string = find_object(walk, string, copy);
+	if (!string || (copy[0] & TYPE_MASK) != TYPE_STRING)
 		return false;
 	*text = string + EMBEDDED;
-	*bytes = flags >> STRING_BYTES_SHIFT & 31;
-	if (flags & STRING_IS_OUTSIDE) {
+	*bytes = copy[0] >> STRING_BYTES_SHIFT & 31;
+	if (copy[0] & STRING_IS_OUTSIDE) {
 		*text = word_at(walk, string + STRING_TEXT, &ok);
 		*bytes = word_at(walk, string + STRING_BYTES, &ok);
 	}
-	return ok && *text >> 12;
+	return ok;
 }
 
 /* The path of a file as it was given: a string, or the first item of an array, which has the real path, too. */
 static bool load_path(struct csink_interp_walk *walk, uintptr_t *file)
 {
-	uint64_t flags;
-	bool ok = true;
+	uint64_t copy[OBJECT_WORDS];
+	uintptr_t array = find_object(walk, *file, copy);
+	bool ok = array != 0;
 
-	if (!load_flags(walk, *file, &flags))
-		return false;
-	if ((flags & TYPE_MASK) == TYPE_ARRAY)
-		*file = word_at(walk,
-				flags & ARRAY_IS_EMBEDDED ? *file + EMBEDDED : word_at(walk, *file + ARRAY_ITEMS, &ok),
-				&ok);
+	if (ok && (copy[0] & TYPE_MASK) == TYPE_ARRAY)
+		*file = word_at(
+			walk, copy[0] & ARRAY_IS_EMBEDDED ? array + EMBEDDED : word_at(walk, array + ARRAY_ITEMS, &ok),
+			&ok);
 	return ok;
 }
 
 /* Copy a string's text with a NUL. Returns how many bytes; 0: it cannot be read. */
 static uint32_t copy_string(struct csink_interp_walk *walk, uintptr_t string, char *to)
 {
-	uint64_t bytes;
+	uint64_t bytes, copy[OBJECT_WORDS];
 	uintptr_t text;
 	uint32_t nr;
 
-	if (!load_string(walk, string, &text, &bytes))
+	if (!load_string(walk, string, copy, &text, &bytes))
 		return 0;
 	nr = csink_interp_text(walk, text, bytes, to, MAX_TEXT);
 	to[nr] = 0;
@@ -202,10 +212,10 @@ static bool describe(struct csink_interp_walk *walk, uintptr_t function, struct 
 static bool mix_string(struct csink_interp_walk *walk, uintptr_t string, uint64_t *identity)
 {
 	uintptr_t text, end, at;
-	uint64_t bytes, word;
+	uint64_t bytes, word, copy[OBJECT_WORDS];
 	bool ok = true;
 
-	if (!load_string(walk, string, &text, &bytes))
+	if (!load_string(walk, string, copy, &text, &bytes))
 		return false;
 	*identity = csink_interp_mix(*identity, bytes);
 	end = text + bytes;
@@ -277,16 +287,15 @@ struct last_file {
 static bool take(struct csink_interp_walk *walk, uintptr_t code, uintptr_t instruction, struct last_file *last)
 {
 	struct function function;
-	uint64_t flags, identity;
+	uint64_t identity, copy[OBJECT_WORDS];
 	uintptr_t body, file;
 	uint32_t position;
 	bool ok = true;
 
-	if (!load_flags(walk, code, &flags) || (flags & CODE_MASK) != TYPE_CODE)
+	code = find_object(walk, code, copy);
+	if (!code || (copy[0] & CODE_MASK) != TYPE_CODE)
 		return false;
 	body = word_at(walk, code + CODE_BODY, &ok);
-	if (!(body >> 12))
-		return false;
 	instruction -= word_at(walk, body + BODY_INSTRUCTIONS, &ok);
 	if (!ok || instruction > (word_at(walk, body + BODY_NR_WORD, &ok) >> 32) * sizeof(uint64_t))
 		return false;
@@ -331,6 +340,15 @@ static uintptr_t context_of(struct csink_interp_walk *walk)
 	return context;
 }
 
+/* Does this thread have the interpreter's lock? */
+static bool has_lock(struct csink_interp_walk *walk, uintptr_t context)
+{
+	bool ok = true;
+	uintptr_t thread = word_at(walk, context + CONTEXT_THREAD, &ok);
+
+	return word_at(walk, word_at(walk, thread + THREAD_RACTOR, &ok) + RACTOR_OWNER, &ok) == thread && ok;
+}
+
 /*
  * rb_vm_exec() calls a function without a symbol, which has the loop over instructions: much larger than all others
  * that rb_vm_exec() calls. Found once, by its entry of .eh_frame.
@@ -361,6 +379,7 @@ static void walk_ruby(struct csink_interp_walk *walk)
 
 	if (!context)
 		return;
+	walk->is_unsure = !has_lock(walk, context);
 	stack = word_at(walk, context + CONTEXT_STACK, &ok);
 	at = word_at(walk, context + CONTEXT_NEWEST, &ok);
 	end = stack + word_at(walk, context + CONTEXT_WORDS, &ok) * sizeof(uint64_t);

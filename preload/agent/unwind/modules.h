@@ -98,6 +98,12 @@ struct csink_module_info {
 /** Copy from an object that a scan is at; false where nothing is any more. Context: signal. */
 bool csink_module_copy(void *to, const void *from, size_t bytes);
 
+/**
+ * Copy memory that another thread may unmap or protect meanwhile; false where it cannot be read. One system call. After
+ * csink_modules_init(). Context: signal.
+ */
+bool csink_copy_by_call(void *to, const void *from, size_t bytes);
+
 /** The program's own file; where there is no /proc, as exec was given it, if that was a whole path; else "". */
 void csink_module_program(char *path, size_t size);
 

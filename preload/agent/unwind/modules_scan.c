@@ -17,6 +17,7 @@
 #include "include/internal/rawcall.h"
 #include "preload/agent/unwind/find_object.h"
 #include "preload/agent/unwind/modules.h"
+#include "preload/core/calls_off.h"
 #include "preload/core/safe_load.h"
 
 enum { MAX_OBJECTS = 4096, MAX_NAMESPACES = 16, MAX_PHDRS = 24 };
@@ -32,15 +33,13 @@ static pid_t self;
 /* No other thread can change the lists now: they can be read in place. */
 static bool is_quiet;
 
-static bool copy_in(void *to, const void *from, size_t bytes)
+bool csink_copy_by_call(void *to, const void *from, size_t bytes)
 {
 	struct iovec local = {to, bytes}, remote = {(void *)from, bytes};
 	long n;
 
-	if (is_quiet) {
-		memcpy(to, from, bytes);
-		return true;
-	}
+	if (csink_calls_are_off(CSINK_CALLS_SCAN))
+		return false;
 	n = csink_rawcall(SYS_process_vm_readv, self, &local, 1UL, &remote, 1UL, 0UL);
 	if (n == (long)bytes)
 		return true;
@@ -53,7 +52,10 @@ static bool copy_in(void *to, const void *from, size_t bytes)
 
 bool csink_module_copy(void *to, const void *from, size_t bytes)
 {
-	return copy_in(to, from, bytes);
+	if (!is_quiet)
+		return csink_copy_by_call(to, from, bytes);
+	memcpy(to, from, bytes);
+	return true;
 }
 
 static bool copy_string(char *to, size_t size, const char *from)
@@ -71,7 +73,7 @@ static bool copy_string(char *to, size_t size, const char *from)
 	while (done < size) {
 		size_t piece = CSINK_MIN(256 - ((uintptr_t)(from + done) & 255), size - done);
 
-		if (!copy_in(to + done, from + done, piece))
+		if (!csink_module_copy(to + done, from + done, piece))
 			return false;
 		if (memchr(to + done, 0, piece))
 			return true;
@@ -91,12 +93,12 @@ static void find_build_id(struct csink_module_info *info, const ElfW(Phdr) * phd
 		uint64_t name = at + sizeof(note), desc;
 		char owner[4];
 
-		if (!copy_in(&note, (void *)at, sizeof(note)))
+		if (!csink_module_copy(&note, (void *)at, sizeof(note)))
 			return;
 		desc = name + ((note.n_namesz + align - 1) & ~(align - 1));
 		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && note.n_descsz <= sizeof(info->build_id) &&
-		    copy_in(owner, (void *)name, 4) && !memcmp(owner, "GNU", 4) &&
-		    copy_in(info->build_id, (void *)desc, note.n_descsz))
+		    csink_module_copy(owner, (void *)name, 4) && !memcmp(owner, "GNU", 4) &&
+		    csink_module_copy(info->build_id, (void *)desc, note.n_descsz))
 			info->build_id_len = (uint8_t)note.n_descsz;
 		at = desc + ((note.n_descsz + align - 1) & ~(align - 1));
 	}
@@ -110,7 +112,7 @@ static bool read_segments(struct csink_module_info *info)
 	uint32_t nr = CSINK_MIN(module->nr_phdr, (uint32_t)MAX_PHDRS);
 	bool found = false;
 
-	if (!copy_in(phdrs, module->phdr, nr * sizeof(phdrs[0])))
+	if (!csink_module_copy(phdrs, module->phdr, nr * sizeof(phdrs[0])))
 		return false;
 	for (const ElfW(Phdr) *phdr = phdrs; phdr < phdrs + nr; phdr++) {
 		if (phdr->p_type == PT_GNU_EH_FRAME)
@@ -141,7 +143,7 @@ static bool find_headers(struct csink_module *module)
 	if (csink_find_object && csink_find_object((void *)module->dynamic, &found) == 0)
 		base = (uintptr_t)found.dlfo_map_start;
 #endif
-	if (!copy_in(&ehdr, (void *)base, sizeof(ehdr)) || memcmp(ehdr.e_ident, ELFMAG, SELFMAG) ||
+	if (!csink_module_copy(&ehdr, (void *)base, sizeof(ehdr)) || memcmp(ehdr.e_ident, ELFMAG, SELFMAG) ||
 	    ehdr.e_phentsize != sizeof(ElfW(Phdr)))
 		return false;
 	module->phdr = (const ElfW(Phdr) *)(base + ehdr.e_phoff);
@@ -206,7 +208,7 @@ static int scan_namespace(const struct r_debug *debug, bool base, bool (*each)(s
 		struct csink_module_info info;
 		struct link_map copy;
 
-		if (!copy_in(&copy, at, sizeof(copy)))
+		if (!csink_module_copy(&copy, at, sizeof(copy)))
 			return -EAGAIN;
 		if (read_link(&info, at, &copy, is_program) && !each(&info, data))
 			break;
@@ -255,13 +257,13 @@ int csink_module_scan(bool quiet, bool (*each)(struct csink_module_info *info, v
 	for (int i = 0; at && !err && i < MAX_NAMESPACES; i++) {
 		struct debug_extended copy;
 
-		if (!copy_in(&copy, at, sizeof(struct r_debug)))
+		if (!csink_module_copy(&copy, at, sizeof(struct r_debug)))
 			return -EAGAIN;
 		err = scan_namespace(&copy.base, i == 0, each, data);
 		/* The list must not have begun to change while we walked it. */
 		if (!err && __atomic_load_n(&at->base.r_state, __ATOMIC_ACQUIRE) != RT_CONSISTENT)
 			err = -EAGAIN;
-		if (copy.base.r_version < 2 || !copy_in(&copy, at, sizeof(copy)))
+		if (copy.base.r_version < 2 || !csink_module_copy(&copy, at, sizeof(copy)))
 			break;
 		at = copy.next;
 	}
