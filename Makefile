@@ -169,15 +169,13 @@ SO_COLD := $(addprefix preload/,$(addsuffix .c, \
 SO_SRCS := $(CORE_SRCS) $(AGENT_SRCS)
 # What most samples run through is optimised for speed, all other code for size.
 SO_HOT := $(addprefix preload/,$(addsuffix .c, \
-	core/safe_load core/record/hash_index core/record/recording core/record/stacks \
-	agent/lifecycle/plain agent/lifecycle/signal_entry \
-	agent/sampler/group agent/sampler/housekeeping agent/sampler/phases agent/sampler/sample agent/sampler/timeline \
-	agent/sampler/weigh \
-	agent/unwind/cfi_row agent/unwind/cfi_step agent/unwind/code agent/unwind/find_object agent/unwind/modules \
-	agent/unwind/unwind_fp agent/unwind/walk_dwarf agent/unwind/walk_memo agent/unwind/walk_step))
+	core/safe_load core/record/hash_index core/record/stacks agent/lifecycle/plain agent/lifecycle/signal_entry \
+	agent/sampler/group agent/sampler/housekeeping agent/sampler/phases agent/sampler/sample agent/sampler/weigh \
+	agent/unwind/cfi_row agent/unwind/cfi_step agent/unwind/modules agent/unwind/unwind_fp \
+	agent/unwind/walk_dwarf agent/unwind/walk_memo agent/unwind/walk_step))
 so_objs = $(patsubst %.c,$(PLAIN)/obj/%.o,$(1)) $(patsubst %.c,$(B)/obj/%.o,$(1))
 $(call so_objs,$(filter-out $(SO_HOT),$(SO_SRCS))): PLACE_CFLAGS := -Os
-$(call so_objs,$(SO_COLD)): PLACE_CFLAGS := -Os -ffunction-sections
+$(call so_objs,$(SO_COLD)): PLACE_CFLAGS := -Os -ffunction-sections -fdata-sections
 
 SO_OBJS := $(SO_SRCS:%.c=$(PLAIN)/obj/%.o)
 API_OBJS := $(patsubst %.c,$(PLAIN)/obj/%.o,$(API_SRCS) $(CORE_SRCS))

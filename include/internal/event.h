@@ -217,11 +217,13 @@ struct csink_event_generic {
 	const char *alias; /* or NULL */
 	uint32_t type;
 	uint64_t config;
-	const char *help;
 };
 
 /** The table of generic names; *nr is set to its length. Context: any. */
 const struct csink_event_generic *csink_events_generic(uint32_t *nr);
+
+/** What a row of that table counts, in words. Context: any. */
+const char *csink_event_generic_help(const struct csink_event_generic *generic);
 
 /** perf_event_open(2); returns the fd or -errno (errno itself is kept). Context: any. */
 int csink_perf_open(const struct perf_event_attr *attr, int32_t pid, int32_t cpu, int32_t group_fd, uint64_t flags);

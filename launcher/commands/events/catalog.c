@@ -126,8 +126,9 @@ static int list_generic(struct catalog *catalog)
 
 	generic = csink_events_generic(&nr);
 	for (uint32_t i = 0; i < nr && !ret; i++) {
-		snprintf(help, sizeof(help), "%s%s%s%s", generic[i].help, generic[i].alias ? " (also: " : "",
-			 generic[i].alias ? generic[i].alias : "", generic[i].alias ? ")" : "");
+		snprintf(help, sizeof(help), "%s%s%s%s", csink_event_generic_help(&generic[i]),
+			 generic[i].alias ? " (also: " : "", generic[i].alias ? generic[i].alias : "",
+			 generic[i].alias ? ")" : "");
 		ret = list_event(catalog, "generic", generic[i].name, help);
 	}
 	for (uint32_t i = 0; !ret && i < csink_event_cache_name(i, name); i++)

@@ -65,39 +65,51 @@ bool csink_text_number(struct csink_text text, uint64_t *value)
 
 /* ---- generic names ----------------------------------------------------------------------------------------------- */
 
-#define HW(name, alias, id, help)                                                                                      \
-	{                                                                                                              \
-		name, alias, PERF_TYPE_HARDWARE, PERF_COUNT_HW_##id, help                                              \
-	}
-#define SW(name, alias, id, help)                                                                                      \
-	{                                                                                                              \
-		name, alias, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##id, help                                              \
-	}
+/* clang-format off */
+#define GENERICS(HW, SW) \
+	HW("cycles", "cpu-cycles", CPU_CYCLES, "CPU cycles, at whatever frequency the CPU ran") \
+	HW("instructions", NULL, INSTRUCTIONS, "instructions that completed") \
+	HW("cache-references", NULL, CACHE_REFERENCES, "accesses that reached the last-level cache") \
+	HW("cache-misses", NULL, CACHE_MISSES, "accesses that the last-level cache missed") \
+	HW("branches", "branch-instructions", BRANCH_INSTRUCTIONS, "branches that completed") \
+	HW("branch-misses", NULL, BRANCH_MISSES, "branches that were predicted wrongly") \
+	HW("bus-cycles", NULL, BUS_CYCLES, "bus cycles") \
+	HW("stalled-cycles-frontend", "idle-cycles-frontend", STALLED_CYCLES_FRONTEND, "cycles with nothing to issue") \
+	HW("stalled-cycles-backend", "idle-cycles-backend", STALLED_CYCLES_BACKEND, "cycles waiting to complete") \
+	HW("ref-cycles", NULL, REF_CPU_CYCLES, "cycles at a constant frequency") \
+	SW("task-clock", NULL, TASK_CLOCK, "CPU time of the task, ns") \
+	SW("cpu-clock", NULL, CPU_CLOCK, "CPU time by the CPU's own timer, ns") \
+	SW("page-faults", "faults", PAGE_FAULTS, "page faults") \
+	SW("minor-faults", NULL, PAGE_FAULTS_MIN, "page faults served without reading a disk") \
+	SW("major-faults", NULL, PAGE_FAULTS_MAJ, "page faults that read a disk") \
+	SW("context-switches", "cs", CONTEXT_SWITCHES, "times the task left a CPU") \
+	SW("cpu-migrations", "migrations", CPU_MIGRATIONS, "times the task changed CPU") \
+	SW("alignment-faults", NULL, ALIGNMENT_FAULTS, "unaligned accesses that the kernel mended") \
+	SW("emulation-faults", NULL, EMULATION_FAULTS, "instructions that the kernel emulated") \
+	SW("dummy", NULL, DUMMY, "nothing; carries records of threads and mappings") \
+	SW("bpf-output", NULL, BPF_OUTPUT, "what a BPF program writes") \
+	SW("cgroup-switches", NULL, CGROUP_SWITCHES, "switches to a task of another control group")
+/* clang-format on */
 
 static const struct csink_event_generic generics[] = {
-	HW("cycles", "cpu-cycles", CPU_CYCLES, "CPU cycles, at whatever frequency the CPU ran"),
-	HW("instructions", NULL, INSTRUCTIONS, "instructions that completed"),
-	HW("cache-references", NULL, CACHE_REFERENCES, "accesses that reached the last-level cache"),
-	HW("cache-misses", NULL, CACHE_MISSES, "accesses that the last-level cache missed"),
-	HW("branches", "branch-instructions", BRANCH_INSTRUCTIONS, "branches that completed"),
-	HW("branch-misses", NULL, BRANCH_MISSES, "branches that were predicted wrongly"),
-	HW("bus-cycles", NULL, BUS_CYCLES, "bus cycles"),
-	HW("stalled-cycles-frontend", "idle-cycles-frontend", STALLED_CYCLES_FRONTEND, "cycles with nothing to issue"),
-	HW("stalled-cycles-backend", "idle-cycles-backend", STALLED_CYCLES_BACKEND, "cycles waiting to complete"),
-	HW("ref-cycles", NULL, REF_CPU_CYCLES, "cycles at a constant frequency"),
-	SW("task-clock", NULL, TASK_CLOCK, "CPU time of the task, ns"),
-	SW("cpu-clock", NULL, CPU_CLOCK, "CPU time by the CPU's own timer, ns"),
-	SW("page-faults", "faults", PAGE_FAULTS, "page faults"),
-	SW("minor-faults", NULL, PAGE_FAULTS_MIN, "page faults served without reading a disk"),
-	SW("major-faults", NULL, PAGE_FAULTS_MAJ, "page faults that read a disk"),
-	SW("context-switches", "cs", CONTEXT_SWITCHES, "times the task left a CPU"),
-	SW("cpu-migrations", "migrations", CPU_MIGRATIONS, "times the task changed CPU"),
-	SW("alignment-faults", NULL, ALIGNMENT_FAULTS, "unaligned accesses that the kernel mended"),
-	SW("emulation-faults", NULL, EMULATION_FAULTS, "instructions that the kernel emulated"),
-	SW("dummy", NULL, DUMMY, "nothing; carries records of threads and mappings"),
-	SW("bpf-output", NULL, BPF_OUTPUT, "what a BPF program writes"),
-	SW("cgroup-switches", NULL, CGROUP_SWITCHES, "switches to a task of another control group"),
+#define HW(name, alias, id, help) {name, alias, PERF_TYPE_HARDWARE, PERF_COUNT_HW_##id},
+#define SW(name, alias, id, help) {name, alias, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##id},
+	GENERICS(HW, SW)
+#undef HW
+#undef SW
 };
+
+/* Apart from the names: the agent has no use for them, and the linker leaves them out there. */
+const char *csink_event_generic_help(const struct csink_event_generic *generic)
+{
+	static const char helps[CSINK_ARRAY_SIZE(generics)][52] = {
+#define ROW(name, alias, id, help) help,
+		GENERICS(ROW, ROW)
+#undef ROW
+	};
+
+	return helps[generic - generics];
+}
 
 const struct csink_event_generic *csink_events_generic(uint32_t *nr)
 {
