@@ -56,6 +56,22 @@ $(B)/tests/targets/like_python.so: | $(LIKE_PYTHONS)
 $(LIKE_PYTHONS): tests/targets/like_python.c
 	$(make_object)
 
+# Programs like CPythons of each version, with records of their own; and such as are refused.
+MADE_PYTHONS := $(addprefix $(B)/tests/targets/made/python_,6 7 8 9 10 11 12 13 14 free_13 free_14 cookie_14 offset_14 type_14)
+$(B)/tests/targets/made/python_%: TARGET_LDFLAGS = -rdynamic -DMINOR=$(lastword $(subst _, ,$*)) $(MADE_$(firstword $(subst _, ,$*)))
+MADE_free := -DNO_GIL
+MADE_cookie := -DCOOKIE=1
+MADE_offset := -DNEWEST=0x10048
+MADE_type := -DTYPE=24
+$(B)/tests/targets/made/python_%: tests/targets/made_python.c
+	$(make_program)
+MADE_LIBRARY := $(B)/tests/targets/made/libpython_14.so
+$(B)/tests/targets/made_python: TARGET_LDFLAGS := -DPROGRAM -Wl,--no-as-needed,-rpath,'$$ORIGIN/made' $(MADE_LIBRARY)
+$(B)/tests/targets/made_python: $(MADE_LIBRARY) | $(MADE_PYTHONS)
+$(MADE_LIBRARY): TARGET_LDFLAGS := -DMINOR=14 -DLIBRARY -Wl,-soname,libpython_14.so
+$(MADE_LIBRARY): tests/targets/made_python.c
+	$(make_object)
+
 $(B)/tests/targets/old_names.so: TARGET_LDFLAGS := -Wl,--hash-style=sysv
 
 $(PMU_OWN_TARGETS:%=$(B)/tests/targets/%): $(B)/tests/targets/%: tests/pmu/%.c

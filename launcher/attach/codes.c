@@ -100,9 +100,7 @@ static void list_heads(struct csink_attach_codes_room *t)
 /* A live code object: its type, and a count of references that is one. */
 static bool is_code(const struct csink_attach_codes_room *t, const struct head *head)
 {
-	uint64_t references = word_at(head->object, 0);
-
-	return references && references <= UINT32_MAX &&
+	return csink_python_is_alive(word_at(head->object, 0)) &&
 	       word_at(head->object, CSINK_PYTHON_OBJECT_TYPE) == t->stack->object->code_type;
 }
 

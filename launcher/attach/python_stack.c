@@ -31,6 +31,7 @@ static bool put_frame(struct csink_python_stack *stack, uint64_t frame)
 	}
 	if (!load(stack, frame + layout->code, &code))
 		return false;
+	code = csink_python_untag(code);
 	if (stack->nr_frames ? !load(stack, at, &position) : !load_newest(stack, at, &position))
 		return false;
 	stack->codes[stack->nr_frames] = code;

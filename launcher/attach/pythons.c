@@ -84,7 +84,7 @@ static void look_into(struct csink_attach_pythons *pythons, int32_t pid, struct 
 	}
 	if (is > 0 && !found.runtime) {
 		is = -1;
-		why = "Python frames are not read: from outside only CPython 3.7 to 3.13 is supported";
+		why = "Python frames are not read: from outside only CPython 3.7 to 3.14 is supported";
 	}
 	if (is < 0)
 		refuse(pythons, pid, why);

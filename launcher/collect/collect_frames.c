@@ -173,7 +173,7 @@ static uint32_t line_location(struct collector *c, uint32_t mapping, const struc
 	return added;
 }
 
-/* 3.13 has such a frame below each inlined call of a class, to check what __init__() returned. */
+/* From 3.13 on there is such a frame below each inlined call of a class, to check what __init__() returned. */
 static bool is_cleanup(const struct csink_rec_code *code)
 {
 	static const char names[] = "__init__\0__init__";

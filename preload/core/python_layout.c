@@ -8,7 +8,10 @@
 
 #include "include/internal/base.h"
 
-const char csink_python_unsupported[] = "Python frames are not read: only CPython 3.6 to 3.13 is supported";
+const char csink_python_unsupported[] = "Python frames are not read: only CPython 3.6 to 3.14 is supported";
+
+const char csink_python_unknown[] =
+	"Python frames are not read: this CPython 3.14 does not keep them as its releases do";
 
 /* clang-format off */
 static const struct csink_python_layout layouts[] = {
@@ -56,12 +59,106 @@ static int minor_of(const struct csink_elf_view *object)
 	return 0;
 }
 
+/*
+ * The offsets that 3.14 gives. Code objects are copied as far as CODE_BYTES (launcher/attach/codes.c); a frame, a state
+ * and the rest of a code object are read by words near their beginning.
+ */
+enum { CODE_BYTES = 144, FRAME_BYTES = 256, BYTECODE_MAX = 4096, MAX_READ = 4 };
+
+#define MEMBER(name) offsetof(struct csink_python_layout, name)
+
+static const struct {
+	uint8_t word, to;
+	uint16_t max;
+} given[] = {
+	{CSINK_PYTHON_WORD_NEWEST, MEMBER(newest), CSINK_PYTHON_STATE_BYTES},
+	{CSINK_PYTHON_WORD_THREAD_ID, MEMBER(thread_id), CSINK_PYTHON_STATE_BYTES},
+	{CSINK_PYTHON_WORD_CHUNK, MEMBER(chunk), CSINK_PYTHON_STATE_BYTES},
+	{CSINK_PYTHON_WORD_FRAME_PREVIOUS, MEMBER(previous), FRAME_BYTES},
+	{CSINK_PYTHON_WORD_FRAME_CODE, MEMBER(code), FRAME_BYTES},
+	{CSINK_PYTHON_WORD_FRAME_POSITION, MEMBER(position), FRAME_BYTES},
+	{CSINK_PYTHON_WORD_FRAME_OWNER, MEMBER(owner), FRAME_BYTES},
+	{CSINK_PYTHON_WORD_FILE, MEMBER(file), CODE_BYTES - 8},
+	{CSINK_PYTHON_WORD_NAME, MEMBER(name), CODE_BYTES - 8},
+	{CSINK_PYTHON_WORD_TABLE, MEMBER(table), CODE_BYTES - 8},
+	{CSINK_PYTHON_WORD_FIRST_LINE, MEMBER(first_line), CODE_BYTES - 8},
+	{CSINK_PYTHON_WORD_VARIABLES, MEMBER(version), CODE_BYTES - 8},
+	{CSINK_PYTHON_WORD_BYTECODE, MEMBER(bytecode), BYTECODE_MAX},
+	{CSINK_PYTHON_WORD_ASCII, MEMBER(ascii), CODE_BYTES},
+	{CSINK_PYTHON_WORD_ASCII, MEMBER(compact), CODE_BYTES},
+};
+
+/* What is the same in all versions. */
+static const uint8_t constants[][2] = {
+	{CSINK_PYTHON_WORD_PREVIOUS, CSINK_PYTHON_STATE_PREVIOUS},
+	{CSINK_PYTHON_WORD_NEXT, CSINK_PYTHON_STATE_NEXT},
+	{CSINK_PYTHON_WORD_INTERPRETER, CSINK_PYTHON_STATE_INTERPRETER},
+	{CSINK_PYTHON_WORD_TYPE, CSINK_PYTHON_OBJECT_TYPE},
+	{CSINK_PYTHON_WORD_BYTES_SIZE, CSINK_PYTHON_VAR_SIZE},
+	{CSINK_PYTHON_WORD_BYTES_TEXT, CSINK_PYTHON_BYTES_TEXT},
+	{CSINK_PYTHON_WORD_STR_STATE, CSINK_PYTHON_STR_STATE},
+	{CSINK_PYTHON_WORD_STR_LENGTH, CSINK_PYTHON_VAR_SIZE},
+};
+
+/* The layout as it is kept, where interpreters have pointers to it; NULL: there are too many. */
+static const struct csink_python_layout *keep(const struct csink_python_layout *layout)
+{
+	static struct csink_python_layout kept[MAX_READ];
+	static size_t nr_kept;
+
+	for (size_t i = 0; i < nr_kept; i++) {
+		if (!memcmp(&kept[i], layout, sizeof(*layout)))
+			return &kept[i];
+	}
+	if (nr_kept == MAX_READ)
+		return NULL;
+	kept[nr_kept] = *layout;
+	return &kept[nr_kept++];
+}
+
+const struct csink_python_layout *csink_python_layout_read(const uint64_t *words)
+{
+	struct csink_python_layout layout;
+
+	memset(&layout, 0, sizeof(layout)); /* with what lies between members, for keep() */
+	if (words[CSINK_PYTHON_WORD_COOKIE] != CSINK_PYTHON_COOKIE ||
+	    words[CSINK_PYTHON_WORD_VERSION] >> 16 != 0x030e || words[CSINK_PYTHON_WORD_FREE_THREADED])
+		return NULL;
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(constants); i++) {
+		if (words[constants[i][0]] != constants[i][1])
+			return NULL;
+	}
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(given); i++) {
+		uint64_t offset = words[given[i].word];
+
+		if (offset > given[i].max)
+			return NULL;
+		memcpy((char *)&layout + given[i].to, &(uint16_t){(uint16_t)offset}, sizeof(uint16_t));
+	}
+	layout.minor = 14;
+	layout.chain = CSINK_PYTHON_SHIM;
+	layout.kind = CSINK_CODE_PYTHON_LOCATIONS;
+	layout.version -= sizeof(uint32_t);
+	layout.compact += 2 * sizeof(uint64_t); /* the UTF-8 form and its length */
+	return layout.version < CODE_BYTES ? keep(&layout) : NULL;
+}
+
+static const struct csink_python_layout *layout_at(const struct csink_elf_view *object, const struct csink_python *in)
+{
+	uint64_t words[CSINK_PYTHON_NR_WORDS];
+
+	return in->runtime_bytes >= sizeof(words) && copy(object, words, in->runtime, sizeof(words))
+		       ? csink_python_layout_read(words)
+		       : NULL;
+}
+
+/* From 3.13. */
 static bool is_free_threaded(const struct csink_elf_view *object, uintptr_t runtime)
 {
-	uint64_t head[3];
+	uint64_t head[CSINK_PYTHON_WORD_FREE_THREADED + 1];
 
-	/* From 3.13: a cookie, the version, and a word that is not 0 if there is no GIL. */
-	return copy(object, head, runtime, sizeof(head)) && !memcmp(head, "xdebugpy", 8) && head[2];
+	return copy(object, head, runtime, sizeof(head)) && head[CSINK_PYTHON_WORD_COOKIE] == CSINK_PYTHON_COOKIE &&
+	       head[CSINK_PYTHON_WORD_FREE_THREADED];
 }
 
 const struct csink_python_layout *csink_python_layout_of(int minor)
@@ -90,15 +187,19 @@ int csink_python_find(const struct csink_elf_view *object, struct csink_python *
 				    .runtime = csink_elf_look(object, "_PyRuntime", STT_OBJECT, &runtime_bytes)};
 	to->evaluator_end = to->evaluator + bytes;
 	to->runtime_bytes = runtime_bytes;
-	to->layout = csink_python_layout_of(minor);
+	to->layout = minor == 14 && to->runtime ? layout_at(object, to) : csink_python_layout_of(minor);
+	if (minor >= 13 && to->runtime && is_free_threaded(object, to->runtime)) {
+		*why = "Python frames are not read: free-threaded builds are not supported";
+		return -1;
+	}
+	if (minor == 14 && to->runtime && !to->layout) {
+		*why = csink_python_unknown;
+		return -1;
+	}
 	/* The names of functions alone may be those of another implementation, whose functions do other things. */
 	if (!to->layout || !to->evaluator || !to->code_type || (minor >= 7 && !to->runtime)) {
 		*why = minor ? csink_python_unsupported
 			     : "Python frames are not read: the interpreter is older than CPython 3.6";
-		return -1;
-	}
-	if (minor >= 13 && is_free_threaded(object, to->runtime)) {
-		*why = "Python frames are not read: free-threaded builds are not supported";
 		return -1;
 	}
 	return 1;

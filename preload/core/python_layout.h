@@ -1,14 +1,17 @@
 /*
- * How CPython is recognized, and where it keeps what a stack needs: 3.6 to 3.13, release builds with a GIL. For the
- * agent, which reads its own process, and for the launcher, which reads others.
+ * How CPython is recognized, and where it keeps what a stack needs: 3.6 to 3.14, release builds with a GIL. For the
+ * agent, which reads its own process, and for the launcher, which reads others. 3.14 itself says where: _PyRuntime
+ * begins with these offsets. It has not been tried itself yet, only programs with such records.
  *
  * Sources: CPython's Include/cpython, Include/internal and Python/ceval.c of each minor version, whose patch releases
  * have equal offsets. tests/cli/frames.t and attach_frames.t compare frames with the interpreter's own account of them
- * in each version that is installed. Context of everything here: signal.
+ * in each version that is installed; made_pythons.t and test_python_stack do so with records of our own. Context of
+ * everything here: signal.
  */
 #ifndef CSINK_PYTHON_LAYOUT_H
 #define CSINK_PYTHON_LAYOUT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "include/internal/recording_format.h"
@@ -68,14 +71,70 @@ struct csink_python {
 /** What csink_python_find() gives as the reason for a version that is not known. */
 extern const char csink_python_unsupported[];
 
+/** The reason for a 3.14 that describes its records in another way, or reaches a thread's state in another way. */
+extern const char csink_python_unknown[];
+
 /**
  * Is the object a CPython? Returns 1: yes, *to is set; 0: no; -1: an interpreter whose frames cannot be read, and *why
  * is the reason, a constant.
  */
 int csink_python_find(const struct csink_elf_view *object, struct csink_python *to, const char **why);
 
-/** The layout of CPython 3.minor; NULL: not known. */
+/** The layout of CPython 3.minor, to 3.13; NULL: not known. */
 const struct csink_python_layout *csink_python_layout_of(int minor);
+
+/* Words at the beginning of 3.14's _PyRuntime (its struct _Py_DebugOffsets), by index. */
+enum csink_python_word_index {
+	CSINK_PYTHON_WORD_COOKIE,
+	CSINK_PYTHON_WORD_VERSION,       /* as Py_Version has it */
+	CSINK_PYTHON_WORD_FREE_THREADED, /* not 0: there is no GIL */
+	CSINK_PYTHON_WORD_PREVIOUS = 23, /* offsets from here on: of the thread's state, */
+	CSINK_PYTHON_WORD_NEXT,
+	CSINK_PYTHON_WORD_INTERPRETER,
+	CSINK_PYTHON_WORD_NEWEST,
+	CSINK_PYTHON_WORD_THREAD_ID,
+	CSINK_PYTHON_WORD_CHUNK = 29,
+	CSINK_PYTHON_WORD_FRAME_PREVIOUS = 32, /* of a frame, */
+	CSINK_PYTHON_WORD_FRAME_CODE,
+	CSINK_PYTHON_WORD_FRAME_POSITION,
+	CSINK_PYTHON_WORD_FRAME_OWNER = 36,
+	CSINK_PYTHON_WORD_FILE = 40, /* of a code object, */
+	CSINK_PYTHON_WORD_NAME = 42,
+	CSINK_PYTHON_WORD_TABLE,
+	CSINK_PYTHON_WORD_FIRST_LINE,
+	CSINK_PYTHON_WORD_VARIABLES = 46, /* the version is before these */
+	CSINK_PYTHON_WORD_BYTECODE = 48,
+	CSINK_PYTHON_WORD_TYPE = 51,       /* of any object, */
+	CSINK_PYTHON_WORD_BYTES_SIZE = 75, /* of a bytes, */
+	CSINK_PYTHON_WORD_BYTES_TEXT,
+	CSINK_PYTHON_WORD_STR_STATE = 78, /* of a str */
+	CSINK_PYTHON_WORD_STR_LENGTH,
+	CSINK_PYTHON_WORD_ASCII,
+	CSINK_PYTHON_NR_WORDS
+};
+
+#define CSINK_PYTHON_COOKIE 0x7970677562656478ULL /* xdebugpy */
+
+/**
+ * The layout that such words describe; NULL: there is no cookie, the version is another, an offset is out of bounds, or
+ * there are already 4 other layouts in this process. One thread at a time; layouts stay.
+ */
+const struct csink_python_layout *csink_python_layout_read(const uint64_t *words);
+
+/** The object that a frame's word refers to: from 3.14 on its lowest bits say who owns the reference. */
+static inline uint64_t csink_python_untag(uint64_t word)
+{
+	return word & ~3ULL;
+}
+
+/**
+ * By an object's first word: whether it is alive. A freed one has no count of references: 0, or a link of its
+ * allocator, which is an address. From 3.14 on the upper 16 bits are flags.
+ */
+static inline bool csink_python_is_alive(uint64_t references)
+{
+	return (uint32_t)references && !(uint16_t)(references >> 32);
+}
 
 /** Byte offset in a function's code, of what a frame has as its position; CSINK_CODE_NOT_BEGUN before the first. */
 static inline uint32_t csink_python_position(const struct csink_python_layout *layout, uintptr_t code,

@@ -330,7 +330,7 @@ not_read() { # OBJECT REASON TITLE
 	like "$(cat err)" ' burn_60$' "$3: stacks are native ones"
 	end "$target"
 }
-not_read next "Python frames are not read: only CPython 3\.6 to 3\.13 is supported" "attach, a version of CPython that is not known"
+not_read next "Python frames are not read: only CPython 3\.6 to 3\.14 is supported" "attach, a version of CPython that is not known"
 not_read free "Python frames are not read: free-threaded builds are not supported" "attach, a free-threaded CPython"
 not_read pypy "Python frames are not read: PyPy is not supported" "attach, PyPy"
 cp "$PYTHON" ./python-gone
@@ -345,7 +345,7 @@ while read -r python version; do
 	start "$python" -u "$FRAMES/shares.py"
 	wait_until 30 has_run "$target" 100
 	attach -p "$target" -d 0.5 >out 2>err
-	is "$(grep -c 'Python frames are not read: from outside only CPython 3\.7 to 3\.13 is supported' err)" 1 "attach, CPython 3.6: the report has one line with the reason"
+	is "$(grep -c 'Python frames are not read: from outside only CPython 3\.7 to 3\.14 is supported' err)" 1 "attach, CPython 3.6: the report has one line with the reason"
 	end "$target"
 done <pythons
 

@@ -272,7 +272,7 @@ not_read() { # OBJECT REASON TITLE
 	is "$?:$(cat out)" "3:unloaded, calls: 0" "$3: the program runs as without countersink"
 	is "$(grep -c "$2" err)" 1 "$3: the report has one line with the reason"
 }
-not_read next "Python frames are not read: only CPython 3\.6 to 3\.13 is supported" "an unsupported version of CPython"
+not_read next "Python frames are not read: only CPython 3\.6 to 3\.14 is supported" "an unsupported version of CPython"
 not_read free "Python frames are not read: free-threaded builds are not supported" "a free-threaded CPython"
 not_read pypy "Python frames are not read: PyPy is not supported" "PyPy"
 for i in 1 2 3 4 5; do cp "$TARGETS/like_python.so" "like$i.so"; done

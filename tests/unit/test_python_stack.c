@@ -1,5 +1,5 @@
 /*
- * Python frames of another process: images of each version's records, made here by the table of layouts and read from
+ * Python frames of another process: images of each version's records, made here by the layouts and read from
  * this process itself; then the same with random words changed, after which each read must end.
  */
 #include "launcher/attach/codes.h"
@@ -27,6 +27,37 @@ static struct csink_python python;
 static uint64_t state, codes[NR_FUNCTIONS];
 static struct csink_remote remote;
 static struct csink_python_stack stack;
+
+/* What 3.14.0's _PyRuntime begins with, of it what is read. */
+static const uint64_t words_314[CSINK_PYTHON_NR_WORDS] = {
+	[CSINK_PYTHON_WORD_COOKIE] = CSINK_PYTHON_COOKIE,
+	[CSINK_PYTHON_WORD_VERSION] = 0x030e00f0,
+	[CSINK_PYTHON_WORD_NEXT] = 8,
+	[CSINK_PYTHON_WORD_INTERPRETER] = 16,
+	[CSINK_PYTHON_WORD_NEWEST] = 72,
+	[CSINK_PYTHON_WORD_THREAD_ID] = 152,
+	[CSINK_PYTHON_WORD_CHUNK] = 232,
+	[CSINK_PYTHON_WORD_FRAME_PREVIOUS] = 8,
+	[CSINK_PYTHON_WORD_FRAME_POSITION] = 56,
+	[CSINK_PYTHON_WORD_FRAME_OWNER] = 74,
+	[CSINK_PYTHON_WORD_FILE] = 112,
+	[CSINK_PYTHON_WORD_NAME] = 128,
+	[CSINK_PYTHON_WORD_TABLE] = 136,
+	[CSINK_PYTHON_WORD_FIRST_LINE] = 68,
+	[CSINK_PYTHON_WORD_VARIABLES] = 96,
+	[CSINK_PYTHON_WORD_BYTECODE] = 208,
+	[CSINK_PYTHON_WORD_TYPE] = 8,
+	[CSINK_PYTHON_WORD_BYTES_SIZE] = 16,
+	[CSINK_PYTHON_WORD_BYTES_TEXT] = 32,
+	[CSINK_PYTHON_WORD_STR_STATE] = 32,
+	[CSINK_PYTHON_WORD_STR_LENGTH] = 16,
+	[CSINK_PYTHON_WORD_ASCII] = 40,
+};
+
+static const struct csink_python_layout *layout_for(int minor)
+{
+	return minor == 14 ? csink_python_layout_read(words_314) : csink_python_layout_of(minor);
+}
 
 static uint64_t take(size_t bytes)
 {
@@ -72,7 +103,7 @@ static uint64_t make_code(const char *name, uint32_t line)
 {
 	uint64_t at = take(layout->bytecode + 256u);
 
-	put_word(at, 1);
+	put_word(at, layout->minor >= 14 ? 1ULL << 48 | 1 : 1); /* flags, and the count of references */
 	put_word(at + CSINK_PYTHON_OBJECT_TYPE, python.code_type);
 	put_word(at + layout->name, make_str(name));
 	put_word(at + layout->file, make_str("made.py"));
@@ -88,7 +119,7 @@ static uint64_t make_frame(uint64_t previous, uint32_t i)
 	uint64_t at = take(160), code = codes[i % NR_FUNCTIONS];
 
 	put_word(at + layout->previous, previous);
-	put_word(at + layout->code, code);
+	put_word(at + layout->code, code | (layout->minor >= 14 && i % 2)); /* a borrowed reference, or not */
 	if (layout->minor >= 11)
 		put_word(at + layout->position, code + layout->bytecode + 2 * i);
 	else
@@ -197,7 +228,7 @@ static void check_version(int minor, struct csink_attach_codes_room *room)
 	struct csink_attach_codes found;
 	uint32_t ids[CSINK_MAX_DEPTH] = {0};
 
-	layout = csink_python_layout_of(minor);
+	layout = layout_for(minor);
 	make_image();
 	ok(walk() == 0, "CPython 3.%d: a stack is walked", minor);
 	ok(are_frames_right(), "CPython 3.%d: all frames are found, with their positions (%u)", minor, stack.nr_frames);
@@ -238,7 +269,7 @@ static void check_changed(int minor, struct csink_attach_codes_room *room)
 	uint32_t ids[CSINK_MAX_DEPTH], nr_walked = 0;
 	uint64_t longest_ns = 0, from_ns;
 
-	layout = csink_python_layout_of(minor);
+	layout = layout_for(minor);
 	csink_attach_codes_init(&found);
 	for (uint32_t i = 0; i < NR_CHANGES; i++) {
 		make_image();
@@ -284,6 +315,53 @@ static void check_search(void)
 	free(words);
 }
 
+/* One wrong word: refused, or a layout whose offsets are in bounds. */
+static bool is_refused_or_sane(uint32_t i, uint64_t word)
+{
+	uint64_t words[CSINK_PYTHON_NR_WORDS];
+	const struct csink_python_layout *read;
+
+	memcpy(words, words_314, sizeof(words));
+	words[i] = word;
+	read = csink_python_layout_read(words);
+	return !read || (read->newest <= CSINK_PYTHON_STATE_BYTES && read->thread_id <= CSINK_PYTHON_STATE_BYTES &&
+			 read->chunk <= CSINK_PYTHON_STATE_BYTES && read->previous <= 256 && read->code <= 256 &&
+			 read->position <= 256 && read->owner <= 256 && read->file <= 136 && read->name <= 136 &&
+			 read->table <= 136 && read->first_line <= 136 && read->version <= 136 &&
+			 read->bytecode <= 4096 && read->ascii <= 144);
+}
+
+static void check_words(void)
+{
+	static const uint64_t wrong[] = {1, 137, 257, 4097, 65535, 65536 + 72, UINT64_MAX};
+	static const uint8_t constants[] = {
+		CSINK_PYTHON_WORD_COOKIE,    CSINK_PYTHON_WORD_VERSION,    CSINK_PYTHON_WORD_FREE_THREADED,
+		CSINK_PYTHON_WORD_PREVIOUS,  CSINK_PYTHON_WORD_NEXT,       CSINK_PYTHON_WORD_INTERPRETER,
+		CSINK_PYTHON_WORD_TYPE,      CSINK_PYTHON_WORD_BYTES_SIZE, CSINK_PYTHON_WORD_BYTES_TEXT,
+		CSINK_PYTHON_WORD_STR_STATE, CSINK_PYTHON_WORD_STR_LENGTH};
+	uint64_t words[CSINK_PYTHON_NR_WORDS];
+	uint32_t nr_refused = 0, nr_wrong = 0, nr_sane = 0;
+
+	ok(layout_for(14) && layout_for(14) == layout_for(14), "CPython 3.14: equal offsets are one layout");
+	for (uint32_t i = 0; i < sizeof(constants); i++) {
+		memcpy(words, words_314, sizeof(words));
+		words[constants[i]] += constants[i] == CSINK_PYTHON_WORD_VERSION ? 1 << 16 : 1;
+		nr_refused += !csink_python_layout_read(words);
+	}
+	ok(nr_refused == sizeof(constants), "CPython 3.14: each word that must have one value is looked at (%u)",
+	   nr_refused);
+	for (uint32_t i = 0; i < CSINK_PYTHON_NR_WORDS; i++) {
+		for (uint32_t k = 0; k < CSINK_ARRAY_SIZE(wrong); k++, nr_wrong++)
+			nr_sane += is_refused_or_sane(i, wrong[k]);
+	}
+	ok(nr_sane == nr_wrong, "CPython 3.14: of %u wrong words none gives an offset out of bounds", nr_wrong);
+	memcpy(words, words_314, sizeof(words));
+	words[CSINK_PYTHON_WORD_NEWEST] = 80;
+	words[CSINK_PYTHON_WORD_CHUNK] = 240;
+	ok(!csink_python_layout_read(words) && layout_for(14),
+	   "CPython 3.14: a fifth layout in a process is refused, the first one stays");
+}
+
 int main(void)
 {
 	struct csink_attach_codes_room *room = csink_attach_codes_room_new();
@@ -291,11 +369,12 @@ int main(void)
 	image = mmap(NULL, IMAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ok(room && image != MAP_FAILED, "memory");
 	srandom(18);
-	for (int minor = 7; minor <= 13; minor++)
+	for (int minor = 7; minor <= 14; minor++)
 		check_version(minor, room);
-	for (int minor = 9; minor <= 13; minor++)
+	for (int minor = 9; minor <= 14; minor++)
 		check_changed(minor, room);
 	check_search();
+	check_words();
 	ok(!csink_python_layout_of(5) && !csink_python_layout_of(14), "other versions have no layout");
 	free(room);
 	return done();

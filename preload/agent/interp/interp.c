@@ -5,6 +5,7 @@
 #include "preload/agent/interp/interp.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "include/internal/base.h"
@@ -16,6 +17,9 @@ static const struct csink_language *const languages[] = {&csink_python, &csink_p
 enum {
 	MAX_INTERPRETERS = 4,
 	MAX_CHECKS = 1024, /* system calls for one walk, after which it ends: some 100 us */
+	/* Of glibc's record of a thread, and of the list that it refers to, by the number of a module: */
+	THREAD_LISTS = 8,
+	LIST_BYTES = 16,
 };
 
 /* Slots are filled by one thread at a time (modules are refreshed by one), and read by handlers below csink_interp_nr.
@@ -183,6 +187,18 @@ bool csink_interp_load(struct csink_interp_walk *walk, uintptr_t at, uint64_t *v
 		return true;
 	}
 	return csink_interp_load_checked(walk, at, value);
+}
+
+/* The list is read from which __tls_get_addr() takes it: of this thread's modules. */
+bool csink_interp_thread_local(struct csink_interp_walk *walk, uintptr_t place, uint64_t offset, uint64_t *value)
+{
+	uintptr_t lists = csink_load_known((uintptr_t)pthread_self() + THREAD_LISTS);
+	uint64_t module = csink_load_known(place), nr, memory;
+
+	/* Before the list is the number of its entries. A module of which the thread has no memory is marked by -1. */
+	return module && csink_interp_load(walk, lists - LIST_BYTES, &nr) && module <= nr &&
+	       csink_interp_load(walk, lists + module * LIST_BYTES, &memory) && memory && memory != UINTPTR_MAX &&
+	       csink_interp_load(walk, memory + csink_load_known(place + sizeof(module)) + offset, value);
 }
 
 uint32_t csink_interp_text(struct csink_interp_walk *walk, uintptr_t at, uint64_t bytes, char *to, uint32_t room)

@@ -166,6 +166,22 @@ void csink_interp_merge(struct csink_walk *walk, const ucontext_t *uc, struct cs
 
 /* ---- for the languages ---- */
 
+/* Where glibc has a thread's thread-local memory is known. */
+#if defined(__x86_64__)
+enum { CSINK_INTERP_HAS_THREAD_LOCAL = 1 };
+#else
+enum { CSINK_INTERP_HAS_THREAD_LOCAL = 0 };
+#endif
+
+/**
+ * Load a word of this thread's thread-local memory, for which __tls_get_addr() could allocate memory.
+ * @place   where the object has the module's number and the offset in its memory: see csink_elf_thread_local().
+ * @offset  is added.
+ * Returns false if the thread has no such memory yet. The module of that number may be another one: whether the value
+ * is right must be tested. Context: signal.
+ */
+bool csink_interp_thread_local(struct csink_interp_walk *walk, uintptr_t place, uint64_t offset, uint64_t *value);
+
 /** Load the word at an address. Returns false if it cannot be read. Context: signal. */
 bool csink_interp_load(struct csink_interp_walk *walk, uintptr_t at, uint64_t *value);
 

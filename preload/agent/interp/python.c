@@ -1,5 +1,5 @@
 /*
- * CPython's frames: 3.6 to 3.13, release builds with a GIL. Runs in the handler of the thread whose frames are read, so
+ * CPython's frames: 3.6 to 3.14, release builds with a GIL. Runs in the handler of the thread whose frames are read, so
  * only a store of this thread can be unfinished: the newest group is checked, all others are whole.
  * Offsets by version: preload/core/python_layout.h.
  */
@@ -21,7 +21,14 @@ enum {
 #define UNKNOWN UINTPTR_MAX
 
 /* What find() keeps in csink_interpreter.data. */
-enum { DATA_LAYOUT, DATA_STATE, DATA_CURRENT, DATA_CODE_TYPE };
+enum {
+	DATA_LAYOUT,
+	DATA_STATE,
+	DATA_CURRENT,
+	DATA_CODE_TYPE,
+	DATA_VARIABLE,    /* from 3.14, for csink_interp_thread_local(); 0: DATA_STATE is called */
+	DATA_VARIABLE_AT, /* the state's offset there */
+};
 
 typedef uintptr_t (*state_fn)(void);
 
@@ -43,6 +50,42 @@ static void find_calls(const struct csink_elf_view *object, int minor, struct cs
 							  csink_elf_look(object, names[i], STT_FUNC, NULL)};
 }
 
+/*
+ * From 3.14 on PyGILState_GetThisThreadState() reads a thread-local variable. In a program it does so itself. In a
+ * shared library it calls __tls_get_addr(), which may allocate memory: not to be called in a handler, so the variable's
+ * place is taken from the instructions. False: they are others.
+ */
+static bool find_variable(const struct csink_elf_view *object, uintptr_t function, struct csink_interpreter *to)
+{
+	enum { FIRST = 12, BYTES = 40 }; /* of the function: where they begin, at most; all that are looked at */
+	uint8_t code[BYTES];
+	int32_t place, offset = 0;
+
+	if (!CSINK_INTERP_HAS_THREAD_LOCAL || !object->copy(code, (void *)function, sizeof(code)))
+		return false;
+	for (uint32_t i = 0; i < FIRST; i++) {
+		const uint8_t *at = code + i;
+
+		if (!memcmp(at, "\x64\x48\x8b\x04\x25", 5)) /* mov %fs:..., %rax */
+			return true;
+		if (memcmp(at, "\x48\x8d\x3d", 3) != 0) /* lea place(%rip), %rdi */
+			continue;
+		memcpy(&place, at + 3, sizeof(place));
+		to->data[DATA_VARIABLE] = function + i + 7 + (uint64_t)(int64_t)place;
+		for (at += 7; at < code + BYTES - 14 && (*at == 0x66 || *at == 0x48);) /* prefixes of the call */
+			at++;
+		at += *at == 0xe8 ? 5 : 6;
+		/* mov offset(%rax), %rax; where the place has the offset, too: mov (%rax), %rax */
+		if (!memcmp(at, "\x48\x8b\x80", 3))
+			memcpy(&offset, at + 3, sizeof(offset));
+		else if (memcmp(at, "\x48\x8b\x00", 3) != 0)
+			return false;
+		to->data[DATA_VARIABLE_AT] = (uint64_t)(int64_t)offset;
+		return true;
+	}
+	return false;
+}
+
 static int find(const struct csink_elf_view *object, struct csink_interpreter *to, const char **why)
 {
 	uintptr_t state, current;
@@ -62,7 +105,12 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 	to->data[DATA_STATE] = to->code = state;
 	to->data[DATA_CURRENT] = current;
 	to->data[DATA_CODE_TYPE] = python.code_type;
-	find_calls(object, python.layout->minor, to);
+	if (python.layout->minor < 14) {
+		find_calls(object, python.layout->minor, to);
+	} else if (!find_variable(object, state, to)) {
+		*why = csink_python_unknown;
+		return -1;
+	}
 	to->evaluator = python.layout->chain == CSINK_PYTHON_COUNT ? python.evaluator : 0;
 	to->evaluator_end = python.layout->chain == CSINK_PYTHON_COUNT ? python.evaluator_end : 0;
 	return 1;
@@ -185,17 +233,14 @@ static bool can_read(struct csink_interp_walk *walk, uintptr_t at, uintptr_t byt
 	return csink_interp_load(walk, at, &word) && csink_interp_load(walk, at + bytes - 8, &word);
 }
 
-/*
- * A code object that may be none: the newest frame may be on its way in or out. A live one keeps what it refers to. A
- * freed one has no count of references: 0, or a link of its allocator, which is an address.
- */
+/* A code object that may be none: the newest frame may be on its way in or out. A live one keeps what it refers to. */
 static bool is_code(struct csink_interp_walk *walk, uintptr_t code)
 {
 	const struct csink_python_layout *layout = layout_of(walk);
 	uint64_t references, type;
 	uintptr_t table, bytes;
 
-	if (!csink_interp_load(walk, code, &references) || !references || references > UINT32_MAX ||
+	if (!csink_interp_load(walk, code, &references) || !csink_python_is_alive(references) ||
 	    !csink_interp_load(walk, code + CSINK_PYTHON_OBJECT_TYPE, &type) ||
 	    type != walk->interpreter->data[DATA_CODE_TYPE] || !can_read(walk, code, layout->bytecode))
 		return false;
@@ -268,7 +313,8 @@ static void take_group(struct csink_interp_walk *walk, const struct group *group
 
 	for (bool more = true; more && (has_last || frame != group->last);) {
 		more = frame != group->last && !walk->is_full;
-		if (!csink_interp_load(walk, frame + layout->code, &code) || !take_frame(walk, frame, code))
+		if (!csink_interp_load(walk, frame + layout->code, &code) ||
+		    !take_frame(walk, frame, csink_python_untag(code)))
 			break;
 		walk->is_settled = !walk->is_unsure;
 		csink_interp_load(walk, frame + layout->previous, &frame);
@@ -533,9 +579,18 @@ static uintptr_t current_of(struct csink_interp_walk *walk, uintptr_t own)
 /* The state of the thread whose frames run here. 0: none. */
 static uintptr_t state_of(struct csink_interp_walk *walk)
 {
-	state_fn own = (state_fn)walk->interpreter->data[DATA_STATE];
-	uintptr_t state = own();
+	const uint64_t *data = walk->interpreter->data;
+	uintptr_t state = 0;
+	uint64_t thread;
 
+	if (!data[DATA_VARIABLE])
+		state = ((state_fn)data[DATA_STATE])();
+	else
+		csink_interp_thread_local(walk, data[DATA_VARIABLE], data[DATA_VARIABLE_AT], &state);
+	if (layout_of(walk)->minor >= 14 && state &&
+	    (!csink_interp_load(walk, state + layout_of(walk)->thread_id, &thread) ||
+	     thread != (uintptr_t)pthread_self()))
+		return 0;
 	/*
 	 * From 3.12 on @own is the state that the thread activated last, in any interpreter. The current state is in a
 	 * thread-local variable, for which the loader might allocate memory here.

@@ -18,18 +18,8 @@
 #include "preload/agent/interp/interp.h"
 #include "preload/core/cfi/cfi.h"
 
-/* Where glibc has a thread's thread-local memory. */
-#if defined(__x86_64__)
-enum { IS_KNOWN_MACHINE = 1 };
-#else
-enum { IS_KNOWN_MACHINE = 0 };
-#endif
-
 /* Offsets, bytes. */
 enum {
-	/* Of glibc's record of a thread, and of the list that it refers to, by the number of a module: */
-	THREAD_LISTS = 8,
-	LIST_BYTES = 16,
 	/* Of an execution context: */
 	CONTEXT_STACK = 0,
 	CONTEXT_WORDS = 8, /* of the stack */
@@ -100,7 +90,8 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 	object->copy(numbers, (void *)version, sizeof(numbers));
 	evaluator = csink_elf_look(object, "rb_vm_exec", STT_FUNC, &bytes);
 	to->data[DATA_VARIABLE] = csink_elf_thread_local(object, "ruby_current_ec");
-	if (!IS_KNOWN_MACHINE || numbers[0] != 3 || numbers[1] != 1 || !evaluator || !to->data[DATA_VARIABLE]) {
+	if (!CSINK_INTERP_HAS_THREAD_LOCAL || numbers[0] != 3 || numbers[1] != 1 || !evaluator ||
+	    !to->data[DATA_VARIABLE]) {
 		*why = "Ruby frames are not read: only version 3.1 for x86-64, as a shared library, is supported";
 		return -1;
 	}
@@ -318,24 +309,16 @@ static bool take(struct csink_interp_walk *walk, uintptr_t code, uintptr_t instr
 				  line_of(walk, body, position ? position - 1 : 0));
 }
 
-/*
- * The thread's execution context: a thread-local variable, of which __tls_get_addr() could allocate the memory. So the
- * list is read from which that function takes it: of this thread's modules. 0: the thread has none.
- */
+/* The thread's execution context: a thread-local variable. 0: the thread has none. */
 static uintptr_t context_of(struct csink_interp_walk *walk)
 {
-	uintptr_t variable = walk->interpreter->data[DATA_VARIABLE], self = (uintptr_t)pthread_self();
-	uintptr_t lists = csink_load_known(self + THREAD_LISTS);
-	uint64_t module = csink_load_known(variable), nr, memory, context, thread, id;
+	uint64_t context, thread, id;
 
-	/* Before the list is the number of its entries. A module of which the thread has no memory is marked by -1. */
-	if (!module || !csink_interp_load(walk, lists - LIST_BYTES, &nr) || module > nr ||
-	    !csink_interp_load(walk, lists + module * LIST_BYTES, &memory) || !memory || memory == UINTPTR_MAX ||
-	    !csink_interp_load(walk, memory + csink_load_known(variable + sizeof(module)), &context) || !context)
+	if (!csink_interp_thread_local(walk, walk->interpreter->data[DATA_VARIABLE], 0, &context) || !context)
 		return 0;
 	/* The entry may be of a module that had the number before. */
 	if (!csink_interp_load(walk, context + CONTEXT_THREAD, &thread) ||
-	    !csink_interp_load(walk, thread + THREAD_ID, &id) || id != self)
+	    !csink_interp_load(walk, thread + THREAD_ID, &id) || id != (uintptr_t)pthread_self())
 		return 0;
 	return context;
 }
