@@ -222,7 +222,7 @@ void csink_attach_readers_stop(struct csink_attach_readers *r)
 {
 	struct timespec end;
 
-	clock_gettime(CLOCK_MONOTONIC, &end);
+	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += END_S;
 	eventfd_write(r->stop_fd, 1);
 	for (uint32_t cpu = 0; r->at && cpu < r->counters->rings.nr_cpus; cpu++) {
@@ -230,7 +230,7 @@ void csink_attach_readers_stop(struct csink_attach_readers *r)
 
 		if (!reader || !reader->runs)
 			continue;
-		r->nr_left += pthread_clockjoin_np(reader->thread, NULL, CLOCK_MONOTONIC, &end) != 0;
+		r->nr_left += pthread_timedjoin_np(reader->thread, NULL, &end) != 0;
 		reader->runs = false;
 	}
 	csink_attach_codes_close(r->codes);
