@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "launcher/output/report_impl.h"
+#include "launcher/profile/fold_native.h"
 
 void csink_report_style(const struct printer *r, enum style what)
 {
@@ -89,6 +90,13 @@ int csink_report_flush(FILE *out)
 	return 0;
 }
 
+static void print_next(FILE *out, const char *command, const char *file)
+{
+	fprintf(out, "next: %s", command);
+	print_shell_word(out, file);
+	fputc('\n', out);
+}
+
 int csink_report_print(FILE *out, const struct csink_profile *p, const struct csink_report_options *o)
 {
 	struct printer r = {.out = out, .p = p, .o = o};
@@ -106,9 +114,10 @@ int csink_report_print(FILE *out, const struct csink_profile *p, const struct cs
 		csink_text_print(out, "\nNo samples: there is no function to show.\n");
 	}
 	if (o->file && nr_rows) {
-		fputs("\nnext: go tool pprof -http : ", out);
-		print_shell_word(out, o->file);
 		fputc('\n', out);
+		if (o->by == CSINK_BY_FUNCTION && csink_has_native_calls(p))
+			print_next(out, "countersink report --fold-native ", o->file);
+		print_next(out, "go tool pprof -http : ", o->file);
 	}
 	csink_report_table_free(&r.table);
 	return err ? err : csink_report_flush(out);

@@ -28,6 +28,12 @@ has_shares Python python.pb.gz
 
 reports() { # profile.pb.gz, of shares.$ending
 	like "$(countersink report --all --by line profile.pb.gz 2>&1)" " shares\.$ending:$loop $three\$" "$name: report --by line has its lines"
+	countersink report profile.pb.gz >out 2>&1
+	like "$(cat out)" '^next: countersink report --fold-native profile\.pb\.gz$' "$name: the report suggests --fold-native"
+	countersink report --fold-native profile.pb.gz >out 2>&1
+	like "$(cat out)" "^ +(6[89]|7[0-9])\.[0-9]+ .* shares\.$ending +$three\$" \
+		"$name: report --fold-native adds what the interpreter does to the function it does it for"
+	unlike "$(cat out)" '^next: .*--fold-native' "$name: report --fold-native does not suggest itself"
 	countersink report --annotate "$three" profile.pb.gz >out 2>&1
 	like "$(cat out)" "^ +[0-9.]+ +[0-9.]+ +$loop " "$name: --annotate shows the line that costs, with its weight"
 	countersink export -f callgrind profile.pb.gz >out

@@ -28,6 +28,7 @@ ok 'report -o writes the profile' test -s x.pb.gz
 is "$? $(cat err)" '0 ' 'a profile is reported'
 like "$(cat out)" 'churn' 'the report of a profile has its functions'
 like "$(tail -n 1 out)" '^next: go tool pprof -http : x.pb.gz$' 'the report ends with the next command to try'
+is "$("$COUNTERSINK" report --fold-native x.pb.gz)" "$(cat out)" '--fold-native changes nothing where no interpreted function is'
 "$COUNTERSINK" report -o y.pb.gz x.pb.gz >first
 "$COUNTERSINK" report y.pb.gz >second
 is "$(sed '$d' first)" "$(sed '$d' second)" 'a copy gives the same report'

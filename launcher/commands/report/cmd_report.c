@@ -27,6 +27,7 @@
 #include "launcher/output/report.h"
 #include "launcher/output/show_progress.h"
 #include "launcher/profile/filter.h"
+#include "launcher/profile/fold_native.h"
 #include "launcher/profile/pick.h"
 #include "launcher/profile/profile.h"
 #include "launcher/profile/rows.h"
@@ -189,6 +190,8 @@ static int narrow(const struct csink_options *o, struct csink_profile *p)
 
 	if (err)
 		return err;
+	if (csink_options_bool(o, CSINK_REPORT_OPT_FOLD_NATIVE) && csink_fold_native(p))
+		return csink_fail(-ENOMEM, "no memory");
 	err = csink_filter_apply(p, &filter, why, sizeof(why));
 	if (err)
 		csink_say("%s", why);

@@ -1,0 +1,73 @@
+/* See fold_native.h. Runs in the launcher's thread. */
+#include "launcher/profile/fold_native.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/profile/interpreted.h"
+#include "launcher/profile/profile.h"
+
+static bool is_interpreted(const struct csink_profile *p, uint32_t location)
+{
+	const struct csink_profile_location *at = &p->locations[location];
+
+	return at->nr_lines && csink_is_interpreted(p, at->mapping, p->lines[at->first_line].function);
+}
+
+bool csink_has_native_calls(const struct csink_profile *p)
+{
+	for (uint32_t i = 0; i < p->nr_samples; i++) {
+		const struct csink_profile_range *range = &p->stacks[p->samples[i].stack];
+		const uint32_t *ids = p->stack_ids + range->first;
+
+		for (uint32_t k = 1; k < range->nr && !is_interpreted(p, ids[0]); k++) {
+			if (is_interpreted(p, ids[k]))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* The stack without such frames; the same if it has none. @locations  room for those of a stack. */
+static uint32_t folded(struct csink_profile *p, uint32_t stack, uint32_t *locations)
+{
+	const struct csink_profile_range range = p->stacks[stack];
+	const uint32_t *ids = p->stack_ids + range.first;
+	uint32_t outermost = range.nr, nr = 0;
+
+	while (outermost && !is_interpreted(p, ids[outermost - 1]))
+		outermost--;
+	for (uint32_t i = 0; i < range.nr; i++) {
+		if (i >= outermost || is_interpreted(p, ids[i]))
+			locations[nr++] = ids[i];
+	}
+	return nr == range.nr ? stack : csink_profile_stack_add(p, locations, nr);
+}
+
+int csink_fold_native(struct csink_profile *p)
+{
+	uint32_t nr_stacks = p->nr_stacks, deepest = 0;
+	uint32_t *to = calloc(nr_stacks + 1, sizeof(*to)), *locations;
+	bool *keep = malloc(p->nr_samples + 1);
+	int err = -ENOMEM;
+
+	for (uint32_t i = 0; i < nr_stacks; i++)
+		deepest = p->stacks[i].nr > deepest ? p->stacks[i].nr : deepest;
+	locations = calloc(deepest + 1, sizeof(*locations));
+	if (to && keep && locations) {
+		for (uint32_t i = 0; i < nr_stacks; i++)
+			to[i] = folded(p, i, locations);
+		for (uint32_t i = 0; i < p->nr_samples; i++)
+			p->samples[i].stack = to[p->samples[i].stack];
+		memset(keep, 1, p->nr_samples + 1);
+		csink_profile_keep(p, keep); /* samples are found by their stacks */
+		err = csink_profile_error(p);
+	}
+	free(locations);
+	free(keep);
+	free(to);
+	return err;
+}
