@@ -362,6 +362,9 @@ def test_diff(browser):
 def test_languages(browser):
     profile = Profile([('samples', 'count'), ('task-clock', 'nanoseconds')])
     stack = [profile.function(n, '/srv/' + n, '/srv/' + n) for n in ('a.py', 'b.py', 'c.pl', 'd.php', 'e.rb', 'f')]
+    others = {'kernel': '<internal:kernel>', 'require': '<internal:/usr/lib/kernel_require.rb>', 'usort': '[internal function]',
+              'evaluated': '(eval 12)', 'made': "g.php(3) : eval()'d code", '_find': '<frozen importlib._bootstrap>'}
+    stack += [profile.function(name, file, file) for name, file in others.items()]
     profile.sample([profile.function('PyNumber_Add', '/usr/bin/python3.11', 'Objects/abstract.c')] + stack, [1, 1000000], pid=1)
     profile.write(path('languages.pb.gz'))
     page = Page(browser)
@@ -371,6 +374,7 @@ def test_languages(browser):
         for (let i = 0; i < app.model.nrFrames; i++) out[app.model.frames.name[i]] = app.colors.language(i).name;
         return out; })()''')
     tap.same(languages, {'a.py': 'Python', 'b.py': 'Python', 'c.pl': 'Perl', 'd.php': 'PHP', 'e.rb': 'Ruby', 'f': 'other scripts',
+                         'kernel': 'Ruby', 'require': 'Ruby', 'usort': 'PHP', 'evaluated': 'Perl', 'made': 'PHP', '_find': 'Python',
                          'PyNumber_Add': 'native code'}, 'a function has the language of its source file')
     gaps = page.run('''(() => { const {app} = countersink, gap = (name) => {
             const c = app.colors.frame(app.model.frames.name.indexOf(name)); return Math.max(...c) - Math.min(...c); };

@@ -4,9 +4,9 @@
 const HUES = [24, 205, 140, 45, 265, 180, 330, 95, 225, 5, 160, 290];
 const NATIVE = {name: 'native code', hue: 24, saturation: 0.18};
 const LANGUAGES = [
-	{name: 'PHP', hue: 265, saturation: 1, files: /\.(php|phtml|inc)$/},
-	{name: 'Perl', hue: 180, saturation: 1, files: /\.(pl|pm|t)$/},
-	{name: 'Ruby', hue: 340, saturation: 1, files: /\.rb$/},
+	{name: 'PHP', hue: 265, saturation: 1, files: /\.(php|phtml|inc)(\(\d+\) : eval\(\)'d code)?$|^\[internal function\]$/},
+	{name: 'Perl', hue: 180, saturation: 1, files: /\.(pl|pm|t)$|^\(eval \d+\)$/},
+	{name: 'Ruby', hue: 340, saturation: 1, files: /\.(rb|rake|gemspec)>?$|^<internal:/},
 	{name: 'Python', hue: 205, saturation: 1, files: /\.pyw?$|^<.*>$/},
 ];
 const OTHER = {name: 'other scripts', hue: 95, saturation: 1};
