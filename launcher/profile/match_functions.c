@@ -24,14 +24,17 @@
 #define MAX_LINE (1LL << 32)
 /* Bounds on the work for profiles of any origin. */
 #define MAX_CHOICES (1U << 20) /* pairs of functions of one name in one file; of more, all are one function */
-#define MAX_STEPS (1U << 24)   /* names of functions that are compared to find evidence; the rest is not looked at */
-#define PAIR_STEPS 16          /* what a pair of files costs beside */
-#define MAX_ROOTS 1024         /* pairs of directories, those with the most evidence */
+#define MAX_STEPS (1U << 24)   /* of comparing files to find evidence; the rest is not looked at */
+#define PAIR_STEPS 16          /* of a pair of files, beside one for each name and for so many bytes of text: */
+#define STEP_BYTES 64
+#define MAX_PATH 4096  /* a longer one is no path of a file, and no evidence */
+#define MAX_ROOTS 1024 /* pairs of directories, those with the most evidence */
 
 /* A file of one version or of both. Its functions are order[first] and those after it, sorted by name and line. */
 struct file {
 	const char *path;
 	uint32_t first, nr;
+	uint64_t steps; /* of comparing it */
 	bool sides[2];
 	uint32_t other; /* of a file in one version: the same file in the other one; itself: none is known */
 };
@@ -104,6 +107,7 @@ static int make_files(struct match *m)
 		else
 			file--;
 		file->nr++;
+		file->steps += 1 + strlen(place->name) / STEP_BYTES;
 		file->sides[place->side] = true;
 	}
 	return 0;
@@ -213,7 +217,7 @@ static void add_votes(struct match *m)
 
 static int vote(struct match *m, const struct file *old, const struct file *new)
 {
-	uint64_t steps = (uint64_t)PAIR_STEPS + old->nr + new->nr;
+	uint64_t steps = PAIR_STEPS + old->steps + new->steps + (strlen(old->path) + strlen(new->path)) / STEP_BYTES;
 	uint32_t votes;
 
 	m->steps = steps < m->steps ? m->steps - (uint32_t)steps : 0;
@@ -232,7 +236,8 @@ static int find_roots(struct match *m)
 	int err = files ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; !err && i < m->nr_files; i++) {
-		if (m->files[i].other == i && m->files[i].sides[0] != m->files[i].sides[1])
+		if (m->files[i].other == i && m->files[i].sides[0] != m->files[i].sides[1] &&
+		    strnlen(m->files[i].path, MAX_PATH) < MAX_PATH)
 			files[nr++] = i;
 	}
 	if (!err)
@@ -271,9 +276,10 @@ static int apply_roots(struct match *m)
 {
 	for (uint32_t i = 0; i < m->nr_files; i++) {
 		struct file *old = &m->files[i], *new;
-		const struct root *root = is_of(old, 0) ? root_of(m, old->path, 0) : NULL;
+		const struct root *root;
 		char *path;
 
+		root = is_of(old, 0) && strnlen(old->path, MAX_PATH) < MAX_PATH ? root_of(m, old->path, 0) : NULL;
 		if (!root)
 			continue;
 		path = malloc(root->lens[1] + strlen(old->path) + 1);

@@ -149,11 +149,54 @@ static void test_hostile(void)
 	free(texts);
 }
 
+/* The same names in all files, so that the profile is small: 40 of 50,000 bytes each, which differ at their end. */
+static void test_long(void)
+{
+	enum { NR_FILES = 300, NR_NAMES = 40, NR = NR_FILES * NR_NAMES, LEN = 50000 };
+	struct csink_place *places = calloc(2 * NR, sizeof(*places));
+	uint32_t *same = calloc(2 * NR, sizeof(*same)), *file = calloc(2 * NR, sizeof(*file));
+	char *names[NR_NAMES], *paths[2 * NR_FILES];
+	double begun = cpu_seconds();
+
+	for (int i = 0; i < NR_NAMES; i++) {
+		names[i] = malloc(LEN + 8);
+		memset(names[i], 'f', LEN);
+		snprintf(names[i] + LEN, 8, "%d", i);
+	}
+	for (int i = 0; i < 2 * NR_FILES; i++) {
+		paths[i] = malloc(LEN + 32);
+		snprintf(paths[i], 32, "/%d", i);
+		memset(paths[i] + strlen(paths[i]), '/', 4000);
+		strcpy(paths[i] + 4000, "/x.py");
+	}
+	for (int i = 0; i < 2 * NR; i++)
+		places[i] = (struct csink_place){paths[i / NR_NAMES], names[i % NR_NAMES], i, i / NR};
+	ok(!csink_match_places(places, 2 * NR, none, same, file), "names of 50,000 bytes are matched");
+	ok(cpu_seconds() - begun < 2, "long names of functions take %.1f s", cpu_seconds() - begun);
+	for (int i = 0; i < 2 * NR_FILES; i++) {
+		memset(paths[i], '/', LEN);
+		snprintf(paths[i] + LEN, 32, "%d/x.py", i);
+	}
+	for (int i = 0; i < 2 * NR; i++)
+		places[i].name = "f";
+	begun = cpu_seconds();
+	ok(!csink_match_places(places, 2 * NR, none, same, file), "paths of 50,000 bytes are matched");
+	ok(cpu_seconds() - begun < 2, "long paths take %.1f s", cpu_seconds() - begun);
+	for (int i = 0; i < NR_NAMES; i++)
+		free(names[i]);
+	for (int i = 0; i < 2 * NR_FILES; i++)
+		free(paths[i]);
+	free(places);
+	free(same);
+	free(file);
+}
+
 int main(void)
 {
 	test_files();
 	test_lines();
 	test_many();
 	test_hostile();
+	test_long();
 	return done();
 }
