@@ -106,8 +106,9 @@ int64_t csink_code_line(const struct csink_rec_code *code, uint32_t position)
 	struct reader r = {table, table + code->nr_table};
 	int64_t line = code->first_line;
 
+	/* Evaluated code can have any first line, and negative lines: these are not known. */
 	if (code->head.aux >= CSINK_CODE_PHP)
-		return position;
+		return position <= INT32_MAX ? position : 0;
 	if (position == CSINK_CODE_NOT_BEGUN || !code->nr_table)
 		return line;
 	if (code->head.aux == CSINK_CODE_PYTHON_LNOTAB)

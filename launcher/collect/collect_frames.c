@@ -197,7 +197,7 @@ static uint32_t code_location(struct csink_frames *f, uint64_t frame)
 		return NOT_SHOWN;
 	function.name = function.system_name = csink_profile_str(p, code->text);
 	function.file = csink_profile_str(p, code->text + strlen(code->text) + 1);
-	function.start_line = code->first_line;
+	function.start_line = code->first_line <= INT32_MAX ? code->first_line : 0;
 	line.function = csink_profile_function_add(p, &function);
 	line.line = csink_code_line(code, (uint32_t)frame);
 	return line_location(f->c, source_mapping(f->c, function.file), &line);

@@ -121,6 +121,7 @@ int main(void)
 	       "a position of Perl's without a line has none, not the first one");
 	is_num(csink_code_line(make(CSINK_CODE_RUBY, table_13, 0), 79), 79,
 	       "the position in a function of Ruby is its line");
+	is_num(csink_code_line(make(CSINK_CODE_RUBY, table_13, 0), (uint32_t)-50), 0, "a negative line is not known");
 	check_damaged();
 	return done();
 }
