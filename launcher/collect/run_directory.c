@@ -39,19 +39,24 @@ int csink_run_directory_create(struct csink_run_directory *directory)
 	return err;
 }
 
-/* Is the recording of that name written by a process that lives? */
-static int32_t living_writer(int dir_fd, const char *name)
+bool csink_run_directory_read_head(int dir_fd, const char *name, struct csink_rec_header *head)
 {
-	struct csink_rec_header head;
 	int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	ssize_t len;
 
 	if (fd < 0)
-		return 0;
-	len = pread(fd, &head, sizeof(head), 0);
+		return false;
+	len = pread(fd, head, sizeof(*head), 0);
 	close(fd);
-	if (len != (ssize_t)sizeof(head) || head.magic != CSINK_REC_MAGIC || head.state != CSINK_REC_LIVE ||
-	    head.pid <= 0)
+	return len == (ssize_t)sizeof(*head) && head->magic == CSINK_REC_MAGIC && head->pid > 0;
+}
+
+/* Is the recording of that name written by a process that lives? */
+static int32_t living_writer(int dir_fd, const char *name)
+{
+	struct csink_rec_header head;
+
+	if (!csink_run_directory_read_head(dir_fd, name, &head) || head.state != CSINK_REC_LIVE)
 		return 0;
 	return csink_proc_is_running(head.pid, 0) ? head.pid : 0;
 }

@@ -11,6 +11,8 @@
 
 #define CSINK_RUN_DIRECTORY_PATH 256 /* what the library has room for */
 
+struct csink_rec_header;
+
 struct csink_run_directory {
 	char path[CSINK_RUN_DIRECTORY_PATH];
 	int fd; /* < 0: there is none */
@@ -18,6 +20,9 @@ struct csink_run_directory {
 
 /** Make the run directory where csink_run_dir_create finds a place. Returns 0 or its -errno. */
 int csink_run_directory_create(struct csink_run_directory *directory);
+
+/** Read the header of a recording there. Returns false if it is none, or names no process. */
+bool csink_run_directory_read_head(int dir_fd, const char *name, struct csink_rec_header *head);
 
 /**
  * How many processes still write recordings there.

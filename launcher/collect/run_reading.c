@@ -48,55 +48,36 @@ static bool share(int fd)
 
 int csink_reading_open(struct csink_reading *reading, const char *path)
 {
-	struct dirent **entries;
-	int nr, err;
-
 	*reading = (struct csink_reading){.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
 	if (reading->fd < 0)
 		return -errno;
 	if (!share(reading->fd))
 		return -EBUSY;
-	nr = scandirat(reading->fd, ".", &entries, is_recording, alphasort);
-	if (nr < 0)
-		return -errno;
-	err = nr && !(reading->names = calloc((size_t)nr, sizeof(*reading->names))) ? -ENOMEM : 0;
-	for (int i = 0; i < nr && !err; i++) {
-		reading->names[i] = strdup(entries[i]->d_name);
-		err = reading->names[i] ? 0 : -ENOMEM;
-		reading->nr_names += !err;
-	}
-	free_entries(entries, nr);
-	return err;
+	reading->nr = scandirat(reading->fd, ".", &reading->entries, is_recording, alphasort);
+	return reading->nr < 0 ? -errno : 0;
 }
 
 bool csink_reading_is_whole(const struct csink_reading *reading)
 {
-	uint32_t found = 0;
 	struct dirent **entries;
-	int nr = scandirat(reading->fd, ".", &entries, is_recording, alphasort);
+	int found = 0, nr = scandirat(reading->fd, ".", &entries, is_recording, alphasort);
 
-	for (int i = 0; i < nr && found < reading->nr_names; i++)
-		found += !strcmp(entries[i]->d_name, reading->names[found]);
+	for (int i = 0; i < nr && found < reading->nr; i++)
+		found += !strcmp(entries[i]->d_name, reading->entries[found]->d_name);
 	if (nr >= 0)
 		free_entries(entries, nr);
-	return found == reading->nr_names;
+	return found == reading->nr;
 }
 
 /* If the kernel does not list its open files, the recording's header names the process. */
 static bool is_written(int dir_fd, const char *name)
 {
-	int written = csink_run_dir_is_written(dir_fd, name), fd;
+	int written = csink_run_dir_is_written(dir_fd, name);
 	struct csink_rec_header head;
 
 	if (written >= 0)
 		return written;
-	fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return false;
-	written = pread(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head) && head.magic == CSINK_REC_MAGIC &&
-		  head.pid > 0 && csink_proc_is_running(head.pid, 0);
-	close(fd);
-	return written;
+	return csink_run_directory_read_head(dir_fd, name, &head) && csink_proc_is_running(head.pid, 0);
 }
 
 /* @path: of a run directory; NULL: of the one beside it that belongs to another user. */
@@ -143,8 +124,7 @@ void csink_reading_close(struct csink_reading *reading)
 {
 	if (reading->fd >= 0)
 		close(reading->fd);
-	for (uint32_t i = 0; i < reading->nr_names; i++)
-		free(reading->names[i]);
-	free(reading->names);
+	if (reading->nr >= 0)
+		free_entries(reading->entries, reading->nr);
 	*reading = (struct csink_reading){.fd = -1};
 }

@@ -8,12 +8,13 @@
 #define CSINK_RUN_READING_H
 
 #include <stdbool.h>
-#include <stdint.h>
+
+struct dirent;
 
 struct csink_reading {
-	int fd;       /* of the directory, with a shared lock; -1: none */
-	char **names; /* of the recordings that were there at first, sorted */
-	uint32_t nr_names;
+	int fd;                  /* of the directory, with a shared lock; -1: none */
+	struct dirent **entries; /* the recordings that were there at first, sorted */
+	int nr;                  /* of them; -1: they could not be listed */
 };
 
 /**

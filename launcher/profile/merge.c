@@ -368,8 +368,3 @@ int csink_merge_add_run(struct csink_merge *m, const struct csink_profile *p, ui
 {
 	return add(m, p, run);
 }
-
-int csink_merge_finish(struct csink_merge *m, struct csink_profile **out)
-{
-	return csink_merge_order(m, out);
-}

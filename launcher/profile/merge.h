@@ -32,6 +32,6 @@ int csink_merge_add(struct csink_merge *m, const struct csink_profile *p);
 int csink_merge_add_run(struct csink_merge *m, const struct csink_profile *p, uint32_t run);
 
 /** Make the profile of all that were added. Returns 0 and *out (csink_profile_free it), or -ENOMEM. */
-int csink_merge_finish(struct csink_merge *m, struct csink_profile **out);
+int csink_merge_finish(const struct csink_merge *m, struct csink_profile **out);
 
 #endif

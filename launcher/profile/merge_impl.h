@@ -43,7 +43,4 @@ struct csink_merge_ranks {
 int csink_merge_rank(const struct csink_merge *m, struct csink_merge_ranks *ranks);
 void csink_merge_ranks_free(struct csink_merge_ranks *ranks);
 
-/** Lay the sum out by content. Returns 0 and *out, or -ENOMEM. */
-int csink_merge_order(const struct csink_merge *m, struct csink_profile **out);
-
 #endif

@@ -247,7 +247,7 @@ static int lay_out(struct ordering *o)
 	return err;
 }
 
-int csink_merge_order(const struct csink_merge *m, struct csink_profile **out)
+int csink_merge_finish(const struct csink_merge *m, struct csink_profile **out)
 {
 	struct ordering o = {.m = m, .sum = m->sum};
 	int err = csink_merge_rank(m, &o.ranks);
