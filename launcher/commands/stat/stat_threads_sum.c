@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/grow.h"
 #include "launcher/base/hash.h"
 #include "launcher/base/table.h"
 #include "launcher/commands/stat/stat_threads_impl.h"
@@ -12,6 +13,7 @@ struct table {
 	struct csink_stat_thread *threads;
 	uint32_t nr, cap;
 	struct csink_table tids; /* index + 1 of the latest thread of a TID */
+	int err;
 };
 
 static struct csink_slot *slot_of(const struct table *table, uint32_t tid)
@@ -23,13 +25,16 @@ static struct csink_slot *slot_of(const struct table *table, uint32_t tid)
 	return slot;
 }
 
-/* NULL: more than any number of records can have reported. */
+/* NULL: without memory. */
 static struct csink_stat_thread *add_thread(struct table *table, const struct csink_stat_thread_note *note)
 {
-	struct csink_stat_thread *thread = &table->threads[table->nr];
+	struct csink_stat_thread *thread;
 
-	if (table->nr == table->cap)
+	if (CSINK_GROW(table->threads, table->nr, table->cap) || csink_table_room(&table->tids)) {
+		table->err = -ENOMEM;
 		return NULL;
+	}
+	thread = &table->threads[table->nr];
 	memset(thread, 0, sizeof(*thread));
 	thread->pid = (int32_t)note->pid;
 	thread->tid = (int32_t)note->tid;
@@ -148,25 +153,18 @@ static void settle(const struct csink_stat_counters *counters, struct table *tab
 int csink_stat_threads_finish(struct csink_stat_threads *threads, struct csink_stat_threads_result *result)
 {
 	struct table table = {0};
-	uint64_t nr_slots = 64;
 
 	memset(result, 0, sizeof(*result));
 	csink_stat_threads_drain(threads);
 	qsort(threads->notes, threads->nr_notes, sizeof(*threads->notes), by_time);
-	/* Each thread has a first record that is no count; a few may be lost. */
-	for (uint32_t i = 0; i < threads->nr_notes; i++)
-		table.cap += threads->notes[i].type == PERF_RECORD_FORK || threads->notes[i].type == PERF_RECORD_COMM;
-	table.cap += 16 + (uint32_t)CSINK_MIN(threads->nr_lost, (uint64_t)4096);
-	while (nr_slots < 2 * (uint64_t)table.cap)
-		nr_slots *= 2;
-	table.threads = calloc(table.cap, sizeof(*table.threads));
-	if (!table.threads || csink_table_resize(&table.tids, nr_slots) || threads->no_memory) {
+	table.err = threads->no_memory ? -ENOMEM : csink_table_room(&table.tids);
+	for (uint32_t i = 0; i < threads->nr_notes && !table.err; i++)
+		apply(threads, &table, &threads->notes[i]);
+	if (table.err) {
 		free(table.threads);
 		csink_table_free(&table.tids);
-		return -ENOMEM;
+		return table.err;
 	}
-	for (uint32_t i = 0; i < threads->nr_notes; i++)
-		apply(threads, &table, &threads->notes[i]);
 	settle(threads->counters, &table);
 	for (uint32_t i = 0; i < table.nr; i++) {
 		struct csink_stat_thread *thread = &table.threads[i];
