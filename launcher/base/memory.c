@@ -1,27 +1,20 @@
 /* See memory.h. */
 #include "launcher/base/memory.h"
 
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/regular.h"
+#include "preload/core/sysfs.h"
 
 #define GROUP_LIMIT "/sys/fs/cgroup/memory.max"
 
 /* "max", or bytes. */
 static uint64_t group_bytes(void)
 {
-	FILE *file = csink_regular_fopen(GROUP_LIMIT, 0, CSINK_REGULAR_ANY);
-	char text[32] = "";
-	uint64_t bytes;
+	int64_t bytes;
 
-	if (!file)
-		return UINT64_MAX;
-	bytes = fgets(text, sizeof(text), file) ? strtoull(text, NULL, 10) : 0;
-	fclose(file);
-	return bytes ? bytes : UINT64_MAX;
+	return !csink_sysfs_read_number(&bytes, GROUP_LIMIT) && bytes > 0 ? (uint64_t)bytes : UINT64_MAX;
 }
 
 uint64_t csink_memory_bytes(void)

@@ -2,9 +2,9 @@
 #include "launcher/base/roots.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "preload/core/sysfs.h"
 
 #define MAX_TRIES 16
 
@@ -148,15 +150,16 @@ static int32_t own_pid(const char *host_pid)
 
 uint32_t csink_roots_find(int32_t pid, char roots[][CSINK_ROOT_BYTES], uint32_t max)
 {
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
+	struct csink_sysfs_dir proc;
+	const char *name;
 	uint32_t nr = 0;
 
-	while (proc && nr < max && (entry = readdir(proc))) {
-		if (isdigit((unsigned char)entry->d_name[0]) && own_pid(entry->d_name) == pid)
-			snprintf(roots[nr++], CSINK_ROOT_BYTES, "/proc/%.12s/root", entry->d_name);
+	if (csink_sysfs_dir_open(&proc, "/proc"))
+		return 0;
+	while (nr < max && (name = csink_sysfs_dir_next(&proc))) {
+		if (isdigit((unsigned char)*name) && own_pid(name) == pid)
+			snprintf(roots[nr++], CSINK_ROOT_BYTES, "/proc/%.12s/root", name);
 	}
-	if (proc)
-		closedir(proc);
+	csink_sysfs_dir_close(&proc);
 	return nr;
 }

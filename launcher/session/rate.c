@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "preload/core/sysfs.h"
+
 #define MAX_RATE_FILE "/proc/sys/kernel/perf_event_max_sample_rate"
 
 int csink_rate_resolve(const struct csink_options *options, uint32_t period, uint32_t frequency,
@@ -28,17 +30,15 @@ int csink_rate_resolve(const struct csink_options *options, uint32_t period, uin
 
 uint64_t csink_rate_allowed(uint64_t asked, bool is_clock, char *why, size_t why_size)
 {
-	unsigned long long limit = is_clock ? CSINK_MAX_CLOCK_FREQUENCY : UINT64_MAX, max;
+	unsigned long long limit = is_clock ? CSINK_MAX_CLOCK_FREQUENCY : UINT64_MAX;
 	const char *reason = "more than a program can tolerate", *where = "";
-	FILE *file = fopen(MAX_RATE_FILE, "re");
+	int64_t max;
 
-	if (file && fscanf(file, "%llu", &max) == 1 && max && max < limit) {
-		limit = max;
+	if (!csink_sysfs_read_number(&max, MAX_RATE_FILE) && max > 0 && (uint64_t)max < limit) {
+		limit = (uint64_t)max;
 		reason = "over the kernel's limit";
 		where = " (" MAX_RATE_FILE ")";
 	}
-	if (file)
-		fclose(file);
 	why[0] = 0;
 	if (asked <= limit)
 		return asked;
