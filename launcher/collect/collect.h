@@ -5,6 +5,7 @@
 #ifndef CSINK_COLLECT_H
 #define CSINK_COLLECT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "include/internal/recording_format.h"
@@ -60,6 +61,9 @@ struct csink_outside {
  * opening gave.
  */
 int csink_collect(const char *run_dir, const struct csink_outside *outside, struct csink_profile **out);
+
+/** Whether there are at least so many recordings in a directory. Context: thread. */
+bool csink_collect_has_many(const char *directory, uint32_t least);
 
 /*
  * The same in two steps, for a command that starts more processes than a directory in memory should hold recordings of:

@@ -89,9 +89,6 @@ int csink_collect_list(struct collector *c, const char *directory);
 /** The same for the directories beside a run directory, of processes that had given up their rights. */
 int csink_collect_list_beside(struct collector *c, const char *run_dir);
 
-/** Whether there are so many recordings in a directory. */
-bool csink_collect_has_many(const char *directory, uint32_t least);
-
 /**
  * Sort the images by start, and link those of each pid: they follow each other by exec, but not after an exit, when the
  * pid was used again. Returns 0 or -ENOMEM.

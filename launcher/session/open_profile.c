@@ -1,7 +1,6 @@
 /* See open_profile.h. */
 #include "launcher/session/open_profile.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,12 +8,13 @@
 #include <sys/stat.h>
 
 #include "include/internal/base.h"
+#include "include/internal/nearest.h"
 #include "include/internal/recording_format.h"
 #include "launcher/base/regular.h"
 #include "launcher/collect/collect.h"
 #include "launcher/collect/run_directory.h"
 #include "launcher/output/pprof.h"
-#include "preload/core/record/run_dir.h"
+#include "launcher/profile/profile.h"
 
 bool csink_is_directory(const char *path)
 {
@@ -23,24 +23,11 @@ bool csink_is_directory(const char *path)
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-static bool has_recordings(const char *path)
-{
-	DIR *dir = opendir(path);
-	struct dirent *entry;
-	bool found = false;
-
-	while (dir && !found && (entry = readdir(dir)))
-		found = csink_run_dir_is_recording(entry->d_name);
-	if (dir)
-		closedir(dir);
-	return found;
-}
-
 static int open_directory(const char *path, struct csink_profile **out, char *why, size_t why_len)
 {
 	int err = csink_collect(path, NULL, out);
 
-	if (err == -ENOENT && has_recordings(path))
+	if (err == -ENOENT && csink_collect_has_many(path, 1))
 		snprintf(why, why_len,
 			 "%s: the recordings in this directory are damaged, or of another version of countersink",
 			 path);
@@ -95,4 +82,16 @@ int csink_profile_open(const char *path, struct csink_profile **out, char *why, 
 		snprintf(why, why_len, "%s: %s%s", path, reason,
 			 err == -ENOENT ? " (a profile is what `countersink COMMAND` leaves)" : "");
 	return err;
+}
+
+int csink_profile_event_find(const struct csink_profile *p, const char *name, char *hint, size_t hint_bytes)
+{
+	int type = csink_profile_type_find(p, name);
+	struct csink_nearest near;
+
+	csink_nearest_init(&near, name, strlen(name));
+	for (uint32_t i = 0; type < 0 && i < p->nr_types; i++)
+		csink_nearest_offer(&near, csink_profile_text(p, p->types[i].name));
+	csink_nearest_print(&near, hint, hint_bytes);
+	return type;
 }

@@ -14,6 +14,13 @@ struct csink_profile;
  */
 int csink_profile_open(const char *path, struct csink_profile **out, char *why, size_t why_len);
 
+/**
+ * Find an event of a profile by its name.
+ * @hint  receives what to append to an error where there is none: the events that have similar names, or "".
+ * Returns its index among the types, or what csink_profile_type_find() does.
+ */
+int csink_profile_event_find(const struct csink_profile *p, const char *name, char *hint, size_t hint_bytes);
+
 /** Whether a path is a directory, and so can hold recordings. */
 bool csink_is_directory(const char *path);
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "include/internal/nearest.h"
 #include "launcher/base/json.h"
 #include "launcher/base/message.h"
 #include "launcher/commands/diff/diff_options.h"
@@ -36,24 +35,17 @@ static uint32_t index_of(const char *const *words, const char *word)
 static int choose_event(struct comparison *c)
 {
 	const char *event = csink_options_text(c->options, CSINK_DIFF_OPT_EVENT);
-	struct csink_nearest near;
 	char hint[256];
 
 	if (!*event)
 		event = csink_profile_text(c->p[0], c->p[0]->types[c->p[0]->default_type].name);
 	for (uint32_t i = 0; i < 2; i++) {
-		int type = csink_profile_type_find(c->p[i], event);
+		int type = csink_profile_event_find(c->p[i], event, hint, sizeof(hint));
 
-		if (type >= 0) {
-			c->types[i] = (uint32_t)type;
-			continue;
-		}
-		csink_nearest_init(&near, event, strlen(event));
-		for (uint32_t k = 0; k < c->p[i]->nr_types; k++)
-			csink_nearest_offer(&near, csink_profile_text(c->p[i], c->p[i]->types[k].name));
-		csink_nearest_print(&near, hint, sizeof(hint));
-		return csink_fail(-EINVAL, "%s has no event '%s'%s: choose one that both have with --event",
-				  c->how.files[i], event, hint);
+		if (type < 0)
+			return csink_fail(-EINVAL, "%s has no event '%s'%s: choose one that both have with --event",
+					  c->how.files[i], event, hint);
+		c->types[i] = (uint32_t)type;
 	}
 	c->how.event = event;
 	c->how.unit = csink_profile_text(c->p[0], c->p[0]->types[c->types[0]].unit);

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "include/internal/nearest.h"
 #include "launcher/base/message.h"
 #include "launcher/commands/export/export_options.h"
 #include "launcher/commands/registry.h"
@@ -54,23 +53,17 @@ static int choose_format(const struct csink_options *o, struct export *e)
 static int choose_type(const struct csink_options *o, struct export *e)
 {
 	const char *name = csink_options_text(o, CSINK_EXPORT_OPT_EVENT);
-	struct csink_nearest near;
 	char hint[256];
 	int type;
 
 	e->type = e->profile->default_type;
 	if (!*name)
 		return 0;
-	type = csink_profile_type_find(e->profile, name);
-	if (type >= 0) {
-		e->type = type;
-		return 0;
-	}
-	csink_nearest_init(&near, name, strlen(name));
-	for (uint32_t i = 0; i < e->profile->nr_types; i++)
-		csink_nearest_offer(&near, csink_profile_text(e->profile, e->profile->types[i].name));
-	csink_nearest_print(&near, hint, sizeof(hint));
-	return csink_fail(type, "%s: no event '%s' in this profile%s", e->path, name, hint);
+	type = csink_profile_event_find(e->profile, name, hint, sizeof(hint));
+	if (type < 0)
+		return csink_fail(type, "%s: no event '%s' in this profile%s", e->path, name, hint);
+	e->type = (uint32_t)type;
+	return 0;
 }
 
 static int write_output(struct export *e)

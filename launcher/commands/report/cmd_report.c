@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "include/internal/nearest.h"
 #include "include/internal/recording_format.h"
 #include "include/internal/shared_options.h"
 #include "launcher/base/format.h"
@@ -160,22 +159,16 @@ static int print(const struct csink_options *o, const struct csink_profile *p, c
 static int choose_event(const struct csink_options *o, struct csink_profile *p)
 {
 	const char *event = csink_options_text(o, CSINK_REPORT_OPT_EVENT);
-	struct csink_nearest near;
 	char hint[256];
 	int type;
 
 	if (!*event)
 		return 0;
-	type = csink_profile_type_find(p, event);
-	if (type >= 0) {
-		p->default_type = (uint32_t)type;
-		return 0;
-	}
-	csink_nearest_init(&near, event, strlen(event));
-	for (uint32_t i = 0; i < p->nr_types; i++)
-		csink_nearest_offer(&near, csink_profile_text(p, p->types[i].name));
-	csink_nearest_print(&near, hint, sizeof(hint));
-	return csink_fail(-EINVAL, "option --event: the profile has no '%s'%s", event, hint);
+	type = csink_profile_event_find(p, event, hint, sizeof(hint));
+	if (type < 0)
+		return csink_fail(-EINVAL, "option --event: the profile has no '%s'%s", event, hint);
+	p->default_type = (uint32_t)type;
+	return 0;
 }
 
 static int narrow(const struct csink_options *o, struct csink_profile *p)
