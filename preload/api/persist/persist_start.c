@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "include/internal/rawcall.h"
+#include "preload/api/path_search.h"
 #include "preload/api/persist/persist_wire.h"
 
 extern char **environ;
@@ -28,7 +29,7 @@ extern char **environ;
 /* This program, the one beside our library, or else the one that a shell would find. */
 static bool find_program(char path[PATH_MAX])
 {
-	const char *directories = getenv("PATH"), *slash;
+	const char *slash;
 	ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - 1);
 	Dl_info info;
 
@@ -46,17 +47,7 @@ static bool find_program(char path[PATH_MAX])
 				return true;
 		}
 	}
-	while (directories && *directories) {
-		size_t n = strcspn(directories, ":");
-
-		if (n && n + sizeof("/" PROGRAM) <= PATH_MAX) {
-			snprintf(path, PATH_MAX, "%.*s/" PROGRAM, (int)n, directories);
-			if (!access(path, X_OK))
-				return true;
-		}
-		directories += n + (directories[n] == ':');
-	}
-	return false;
+	return csink_path_search(PROGRAM, path, PATH_MAX);
 }
 
 struct keeper_exec {
