@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "include/internal/rawcall.h"
-#include "preload/api/path_search.h"
 #include "preload/api/persist/persist_wire.h"
 
 extern char **environ;
@@ -29,7 +28,7 @@ extern char **environ;
 /* This program, the one beside our library, or else the one that a shell would find. */
 static bool find_program(char path[PATH_MAX])
 {
-	const char *slash;
+	const char *directories = getenv("PATH"), *slash;
 	ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - 1);
 	Dl_info info;
 
@@ -47,7 +46,17 @@ static bool find_program(char path[PATH_MAX])
 				return true;
 		}
 	}
-	return csink_path_search(PROGRAM, path, PATH_MAX);
+	while (directories && *directories) {
+		size_t n = strcspn(directories, ":");
+
+		if (n && n + sizeof("/" PROGRAM) <= PATH_MAX) {
+			snprintf(path, PATH_MAX, "%.*s/" PROGRAM, (int)n, directories);
+			if (!access(path, X_OK))
+				return true;
+		}
+		directories += n + (directories[n] == ':');
+	}
+	return false;
 }
 
 struct keeper_exec {

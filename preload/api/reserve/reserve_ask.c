@@ -27,7 +27,6 @@
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "include/internal/shared_options.h"
-#include "preload/api/path_search.h"
 #include "preload/api/reserve/reserve_impl.h"
 
 extern char **environ;
@@ -40,8 +39,18 @@ extern char **environ;
 /* Find it as a shell would, else where distributions have it. */
 static bool find_program(char *path, size_t size)
 {
-	if (csink_path_search(PROGRAM, path, size))
-		return true;
+	const char *directories = getenv("PATH");
+
+	while (directories && *directories) {
+		size_t len = strcspn(directories, ":");
+
+		if (len && len + sizeof("/" PROGRAM) <= size) {
+			snprintf(path, size, "%.*s/" PROGRAM, (int)len, directories);
+			if (!access(path, X_OK))
+				return true;
+		}
+		directories += len + (directories[len] == ':');
+	}
 	snprintf(path, size, "/usr/bin/" PROGRAM);
 	return !access(path, X_OK);
 }
