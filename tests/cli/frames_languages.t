@@ -23,6 +23,13 @@ has_shares() { # NAME PROFILE
 countersink -q -F 5000 -o python.pb.gz -- "$PYTHON" "$FRAMES/shares.py" 4000 >out 2>err
 is "$?:$(cat out err)" 0:ready "Python: the program runs as without countersink"
 has_shares Python python.pb.gz
+"$FRAMES/pythons" >pythons
+while read -r python version; do
+	countersink -q -F 2000 -o made.pb.gz -- "$python" "$FRAMES/made.py" run 200 >out 2>&1
+	is "$?:$(cat out)" 0: "CPython $version ($python): a program that evaluates functions has its output and status"
+	like "$(python3 -B "$FRAMES/made.py" judge made.pb.gz)" '^(1[0-9][0-9]|200) functions, [0-9]+ samples, 0 wrong$' \
+		"CPython $version ($python): functions that are evaluated at reused addresses have their own names, files and lines"
+done <pythons
 
 # ---- one language
 
