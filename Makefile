@@ -174,8 +174,12 @@ SO_HOT := $(addprefix preload/,$(addsuffix .c, \
 	agent/unwind/cfi_row agent/unwind/cfi_step agent/unwind/modules agent/unwind/unwind_fp \
 	agent/unwind/walk_dwarf agent/unwind/walk_memo agent/unwind/walk_step))
 so_objs = $(patsubst %.c,$(PLAIN)/obj/%.o,$(1)) $(patsubst %.c,$(B)/obj/%.o,$(1))
-$(call so_objs,$(filter-out $(SO_HOT),$(SO_SRCS))): PLACE_CFLAGS := -Os
-$(call so_objs,$(SO_COLD)): PLACE_CFLAGS := -Os -ffunction-sections -fdata-sections
+SIZE_CFLAGS := -Os
+COLD_CFLAGS := -Os -ffunction-sections -fdata-sections
+$(call so_objs,$(filter-out $(SO_HOT),$(SO_SRCS))): PLACE_CFLAGS := $(SIZE_CFLAGS)
+$(call so_objs,$(SO_COLD)): PLACE_CFLAGS := $(COLD_CFLAGS)
+# Part of the flags stamp: a file that changes places is compiled again.
+PLACES := $(SIZE_CFLAGS) but $(SO_HOT), $(COLD_CFLAGS) $(SO_COLD)
 
 SO_OBJS := $(SO_SRCS:%.c=$(PLAIN)/obj/%.o)
 API_OBJS := $(patsubst %.c,$(PLAIN)/obj/%.o,$(API_SRCS) $(CORE_SRCS))
@@ -195,8 +199,8 @@ all: $(B)/bin/countersink $(addprefix $(B)/lib/,libcountersink.so $(ENTRY_LINKS)
 define preload_rules
 $(1)/flags: FORCE
 	@mkdir -p $$(@D)
-	@echo '$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $$(HARDEN_CFLAGS) $(2) $$(CPPFLAGS) $$(CFLAGS) $$(LDFLAGS)' | cmp -s - $$@ || \
-		echo '$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $$(HARDEN_CFLAGS) $(2) $$(CPPFLAGS) $$(CFLAGS) $$(LDFLAGS)' > $$@
+	@flags='$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $$(HARDEN_CFLAGS) $(2) $$(CPPFLAGS) $$(CFLAGS) $$(LDFLAGS) $$(PLACES)'; \
+		echo "$$$$flags" | cmp -s - $$@ || echo "$$$$flags" > $$@
 
 $(1)/obj/preload/%.o: preload/%.c $(1)/flags
 	@mkdir -p $$(@D)
