@@ -61,6 +61,13 @@ if [ "$(ruby -rrbconfig -e 'print RUBY_VERSION[0, 4], RbConfig::CONFIG["ENABLE_S
 		"Ruby: callee below caller, without the evaluator and what it calls between"
 	# A call of the evaluator whose frame is not pushed yet, or popped already, is the evaluator's own.
 	like "$(countersink export -f folded shares.pb.gz | share ';' rb_vm_exec)" '^[01] ' "Ruby: the evaluator is not beside its functions"
+	cat >eval.rb <<'END'
+eval('def inner(n) n.times { |i| i * i % 7 } end; def outer(n) inner(n) end', nil, "")
+def caller_of_both() 20.times { outer(100_000) } end
+caller_of_both
+END
+	countersink -q -F 5000 -o eval.pb.gz -- ruby eval.rb >out 2>&1
+	like "$(countersink export -f folded eval.pb.gz)" ';caller_of_both;.*;outer;inner;' "Ruby: evaluated functions without a file's name have their callers"
 	countersink -q -F 5000 -o deep.pb.gz -- ruby "$FRAMES/deep.rb" 200 >out 2>&1
 	countersink export -f folded deep.pb.gz | sed -E 's/\[libruby[^;]*\];//g' >deep
 	is "$(grep -c 'many;within;rb_ary_each;' deep | sed 's/[1-9].*/some/'):$(grep -c 'many;rb_ary_each;' deep)" some:0 \

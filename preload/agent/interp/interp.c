@@ -201,7 +201,7 @@ bool csink_interp_thread_local(struct csink_interp_walk *walk, uintptr_t place, 
 	       csink_interp_load(walk, memory + csink_load_known(place + sizeof(module)) + offset, value);
 }
 
-uint32_t csink_interp_text(struct csink_interp_walk *walk, uintptr_t at, uint64_t bytes, char *to, uint32_t room)
+int32_t csink_interp_text(struct csink_interp_walk *walk, uintptr_t at, uint64_t bytes, char *to, uint32_t room)
 {
 	/* Whole words, which lie in the pages that the text lies in. */
 	uintptr_t word_at = at & ~(uintptr_t)7;
@@ -210,16 +210,16 @@ uint32_t csink_interp_text(struct csink_interp_walk *walk, uintptr_t at, uint64_
 
 	for (; nr < bytes && nr < room; word_at += 8, skip = 0) {
 		if (!csink_interp_load(walk, word_at, &word))
-			return 0;
+			return -1;
 		for (uint32_t i = skip; i < 8 && nr < bytes && nr < room; i++) {
 			char c = (char)(word >> 8 * i);
 
 			if (!c)
-				return nr;
+				return (int32_t)nr;
 			to[nr++] = c;
 		}
 	}
-	return nr;
+	return (int32_t)nr;
 }
 
 bool csink_interp_frame(struct csink_interp_walk *walk, uint64_t identity, uintptr_t code, uint32_t position)

@@ -236,9 +236,9 @@ static inline uint64_t csink_interp_mix(uint64_t identity, uint64_t word)
 
 /**
  * Copy text: @bytes, or up to a NUL if one comes earlier, at most @room of them. Returns how many bytes were copied,
- * without a NUL at their end; 0: they cannot be read, or there are none. Context: signal.
+ * without a NUL at their end; -1: they cannot be read. Context: signal.
  */
-uint32_t csink_interp_text(struct csink_interp_walk *walk, uintptr_t at, uint64_t bytes, char *to, uint32_t room);
+int32_t csink_interp_text(struct csink_interp_walk *walk, uintptr_t at, uint64_t bytes, char *to, uint32_t room);
 
 /**
  * Does this thread run the evaluator? Its native stack shows it; where the outer end of that is not known, it may.

@@ -118,7 +118,7 @@ static uint32_t copy_key(struct csink_interp_walk *walk, uintptr_t key, char *to
 
 	if (!key || !load_upper(walk, key + KEY_BYTES_WORD, &bytes))
 		return 0;
-	return csink_interp_text(walk, key + KEY_TEXT, bytes, to, MAX_TEXT);
+	return (uint32_t)CSINK_MAX(csink_interp_text(walk, key + KEY_TEXT, bytes, to, MAX_TEXT), 0);
 }
 
 /* Copy a package's name: that of a hash, which has one name or an array of names. */
@@ -182,7 +182,8 @@ enum { NAME_MAIN, NAME_EVAL, NAME_FORMAT, NR_FIXED };
 
 static uint32_t names(struct csink_interp_walk *walk, const struct csink_code_source *source, char *to, uint32_t room)
 {
-	uint32_t nr, file;
+	uint32_t nr;
+	int32_t file;
 
 	if (room < 4 * MAX_TEXT + 4)
 		return 0;
@@ -195,8 +196,11 @@ static uint32_t names(struct csink_interp_walk *walk, const struct csink_code_so
 	if (!nr)
 		return 0;
 	file = csink_interp_text(walk, source->file, 2 * MAX_TEXT, to + nr, 2 * MAX_TEXT);
-	to[nr + file] = 0;
-	return file ? nr + file + 1 : 0;
+	if (file < 0)
+		return 0;
+	nr += (uint32_t)file;
+	to[nr] = 0;
+	return nr + 1;
 }
 
 /* The line of a sub's first statement; 0: it is not known. */

@@ -91,7 +91,7 @@ static uint32_t copy_string(struct csink_interp_walk *walk, uintptr_t string, ch
 
 	if (!csink_interp_load(walk, string + STRING_BYTES, &bytes))
 		return 0;
-	return csink_interp_text(walk, string + STRING_TEXT, bytes, to, room);
+	return (uint32_t)CSINK_MAX(csink_interp_text(walk, string + STRING_TEXT, bytes, to, room), 0);
 }
 
 /* "class::name", as debug_backtrace() has them; code outside functions has the name that PHP's own traces print. */

@@ -165,13 +165,15 @@ static uint32_t copy_string(struct csink_interp_walk *walk, uintptr_t string, ch
 {
 	uint64_t bytes, copy[OBJECT_WORDS];
 	uintptr_t text;
-	uint32_t nr;
+	int32_t nr;
 
 	if (!load_string(walk, string, copy, &text, &bytes))
 		return 0;
 	nr = csink_interp_text(walk, text, bytes, to, MAX_TEXT);
+	if (nr < 0)
+		return 0;
 	to[nr] = 0;
-	return nr ? nr + 1 : 0;
+	return (uint32_t)nr + 1;
 }
 
 /* As caller_locations() has them: "name", "block in name", "<class:Name>", "<main>". */
