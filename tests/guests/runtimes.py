@@ -31,24 +31,26 @@ PERL = 'my %e; $e{system("true")}++ for 1 .. 500; for (1 .. 500) { my $p = fork;
        'print map { "$_: $e{$_}\\n" } sort keys %e'
 RUBY = 'e = Hash.new(0); 500.times { system("true"); e[$?.exitstatus] += 1 }; ' \
        '500.times { Process.wait(fork { exec "true" }); e[$?.exitstatus] += 1 }; p e'
-# Compaction makes pages of objects unreadable, while threads without the interpreter's lock are sampled, too.
-RUBY_COMPACTS = '''
-require "zlib"
-GC.auto_compact = true
-def hold(n) = (1..n).map { |i| ["item #{i}" * 5, i] }.to_h
-zip = 2.times.map { |t| Thread.new { 30.times.sum { |i| Zlib::Deflate.deflate((t + i).to_s * 60_000).size } } }
-work = Thread.new { 60.times.sum { |i| hold(3000).select { |k, v| v % 7 == i % 7 }.size } }
-20.times { GC.compact; hold(2000) }
-p [*zip, work].map(&:value)
-'''
-# The frames of a thread that has let the lock go refer to objects that move.
-RUBY_MOVES_FRAMES = '''
+# Sorts without the interpreter's lock. zlib would, too, but Ruby 3.1 aborts where that compresses during GC.compact.
+RUBY_SORTS = '''
 require "fiddle"
 C = Fiddle.dlopen(nil)
 COMPARE = C["strcmp"]
 SORT = Fiddle::Function.new(C["qsort"], [Fiddle::TYPE_VOIDP, Fiddle::TYPE_SIZE_T, Fiddle::TYPE_SIZE_T, Fiddle::TYPE_VOIDP], Fiddle::TYPE_VOID)
-ROOM = Fiddle::Pointer.malloc(1 << 22, Fiddle::RUBY_FREE)
-ROOM[0, 1 << 22] = "\\0" * (1 << 22)
+def room(bytes) = Fiddle::Pointer.malloc(bytes, Fiddle::RUBY_FREE).tap { |room| room[0, bytes] = "\\0" * bytes }
+'''
+# Compaction makes pages of objects unreadable, while threads without the interpreter's lock are sampled, too.
+RUBY_COMPACTS = RUBY_SORTS + '''
+GC.auto_compact = true
+def hold(n) = (1..n).map { |i| ["item #{i}" * 5, i] }.to_h
+sort = 2.times.map { |t| Thread.new { own = room(1 << 20); 30.times.sum { |i| SORT.call(own, 1 << 17, 8, COMPARE); t + i } } }
+work = Thread.new { 60.times.sum { |i| hold(3000).select { |k, v| v % 7 == i % 7 }.size } }
+20.times { GC.compact; hold(2000) }
+p [*sort, work].map(&:value)
+'''
+# The frames of a thread that has let the lock go refer to objects that move.
+RUBY_MOVES_FRAMES = RUBY_SORTS + '''
+ROOM = room(1 << 22)
 100.times do
   objects = Array.new(100_000) { Object.new }
   100.times { |i| eval("def m#{i}(n) = n == 0 ? SORT.call(ROOM, 1 << 19, 8, COMPARE) : m#{(i + 1) % 100}(n - 1)", nil, "#{i}.rb") }
