@@ -169,7 +169,8 @@ SO_COLD := $(addprefix preload/,$(addsuffix .c, \
 SO_SRCS := $(CORE_SRCS) $(AGENT_SRCS)
 # What most samples run through is optimised for speed, all other code for size.
 SO_HOT := $(addprefix preload/,$(addsuffix .c, \
-	core/safe_load core/record/hash_index core/record/stacks agent/lifecycle/plain agent/lifecycle/signal_entry \
+	core/safe_load core/record/hash_index core/record/stacks agent/interp/code_ids agent/interp/interp agent/interp/python \
+	agent/lifecycle/plain agent/lifecycle/signal_entry \
 	agent/sampler/group agent/sampler/housekeeping agent/sampler/phases agent/sampler/sample agent/sampler/weigh \
 	agent/unwind/cfi_row agent/unwind/cfi_step agent/unwind/modules agent/unwind/unwind_fp \
 	agent/unwind/walk_dwarf agent/unwind/walk_memo agent/unwind/walk_step))
