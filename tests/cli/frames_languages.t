@@ -170,7 +170,7 @@ if [ "$(php -r 'echo PHP_MAJOR_VERSION . "." . PHP_MINOR_VERSION . PHP_ZTS . cla
 		cat >pattern.php <<-'END'
 			<?php
 			function matches($text) { return preg_match('/(?:a|b|ab)*?[xyz]d/', $text); }
-			for ($i = 0; $i < 30000; $i++) matches(str_repeat('abac', 100));
+			for ($i = 0; $i < 30000; $i++) matches(str_repeat('abac', 100) . 'd');
 		END
 		countersink -q -o pattern.pb.gz -- php pattern.php >out 2>&1
 		countersink export -f folded pattern.pb.gz >out

@@ -19,8 +19,9 @@ function one($n)
 function work($rounds)
 {
     for ($round = 0; $round < $rounds; $round++) {
-        three(10000);
-        one(10000);
+        $n = 5000 + $round * 7919 % 10000; /* of no length that a sampling period could follow */
+        three($n);
+        one($n);
     }
 }
 

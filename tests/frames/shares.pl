@@ -19,9 +19,10 @@ sub one {
 }
 
 sub work {
-	for (1 .. shift) {
-		three(10000);
-		one(10000);
+	for my $round (1 .. shift) {
+		my $n = 5000 + $round * 7919 % 10000; # of no length that a sampling period could follow
+		three($n);
+		one($n);
 	}
 }
 

@@ -19,8 +19,9 @@ end
 
 def work(rounds)
   while rounds > 0
-    three(10_000)
-    one(10_000)
+    n = 5_000 + rounds * 7_919 % 10_000 # of no length that a sampling period could follow
+    three(n)
+    one(n)
     rounds -= 1
   end
 end
