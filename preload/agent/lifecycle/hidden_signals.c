@@ -65,6 +65,8 @@ void csink_signals_forked(void)
 {
 	atomic_store(&lock, 0);
 	csink_pending_reset();
+	/* From here on signals are kept in the child's own state. Those that came earlier were deferred. */
+	csink_process.pid = getpid();
 	if (csink_self && (csink_self->hidden.queued || csink_self->hidden.deferred)) {
 		csink_self->hidden.queued = 0;
 		csink_self->hidden.deferred = false;

@@ -108,7 +108,8 @@ void csink_signals_begun(void);
 void csink_signals_before_exec(void);
 void csink_signals_exec_failed(void);
 
-/** In a forked child: locks that other threads of the parent held are free. Context: init. */
+/** In a forked child: locks that other threads of the parent held are free, and csink_process.pid is its own. Context:
+ * init. */
 void csink_signals_forked(void);
 
 /** With every signal blocked, so that a handler never waits for the lock of the code that it interrupted. Context: any.

@@ -273,12 +273,11 @@ void csink_image_begin_child(void)
 		csink_self = NULL;
 		return;
 	}
-	csink_process.pid = getpid();
 	csink_fd_guard_forked();
 	csink_writer_reset();
 	csink_threads_reset();
 	csink_stacks_reset();
-	csink_signals_forked();
+	csink_signals_forked(); /* after the groups: a signal that is kept may close them */
 	if (!thread) {
 		thread = csink_thread_get();
 		if (thread)
