@@ -92,7 +92,8 @@ int csink_report_flush(FILE *out)
 
 static void print_next(FILE *out, const char *command, const char *file)
 {
-	fprintf(out, "next: %s", command);
+	fputs("next: ", out);
+	fputs(command, out);
 	print_shell_word(out, file);
 	fputc('\n', out);
 }
