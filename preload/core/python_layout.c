@@ -118,9 +118,8 @@ static const struct csink_python_layout *keep(const struct csink_python_layout *
 
 const struct csink_python_layout *csink_python_layout_read(const uint64_t *words)
 {
-	struct csink_python_layout layout;
+	struct csink_python_layout layout = {0};
 
-	memset(&layout, 0, sizeof(layout)); /* with what lies between members, for keep() */
 	if (words[CSINK_PYTHON_WORD_COOKIE] != CSINK_PYTHON_COOKIE ||
 	    words[CSINK_PYTHON_WORD_VERSION] >> 16 != 0x030e || words[CSINK_PYTHON_WORD_FREE_THREADED])
 		return NULL;

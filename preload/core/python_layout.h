@@ -26,7 +26,8 @@ enum csink_python_chain {
 };
 
 struct csink_python_layout {
-	uint8_t minor, chain, kind; /* kind: enum csink_code_kind */
+	uint8_t minor, chain;
+	uint16_t kind; /* enum csink_code_kind */
 	/* Offsets, bytes. Of the thread's state: */
 	uint16_t thread_id, newest, chunk; /* newest: of the newest frame or CFrame, as the chain has it */
 	/* Of a CFrame: */
