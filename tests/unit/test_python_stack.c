@@ -242,7 +242,7 @@ static void check_version(int minor, struct csink_attach_codes_room *room)
 
 		((char *)(uintptr_t)table)[CSINK_PYTHON_BYTES_TEXT + 39] = 9;
 		ok(!csink_attach_codes_take(&found, room, &stack, 1, ids) && found.nr == NR_FUNCTIONS + 1,
-		   "CPython 3.%d: a function at the address of a former one is told from it by its content", minor);
+		   "CPython 3.%d: a function at the address of a former one differs from it by its content", minor);
 	}
 	put_word(codes[1] + CSINK_PYTHON_OBJECT_TYPE, python.code_type + 8);
 	ok(csink_attach_codes_take(&found, room, &stack, 1, ids) == -EAGAIN,
