@@ -55,9 +55,9 @@ HANDLER_ROOTS := \
 	csink_signal_entry bus_guard:on_bus csink_walk_dwarf csink_walk_fp \
 	interp:on_module python:find python:walk_python python:describe python:names \
 	php:find php:walk_php php:describe php:names perl:find perl:walk_perl perl:describe perl:names \
-	ruby:find ruby:walk_ruby ruby:describe ruby:names \
-	housekeeping:drain housekeeping:refresh_modules \
-	alarm:on_timer csink_timerq_run csink_timerq_next csink_timerq_setup csink_timerq_register csink_timerq_unregister \
+	ruby:find ruby:walk_ruby ruby:describe ruby:names v8:find v8:walk_v8 v8:describe v8:names \
+	housekeeping:drain housekeeping:refresh_modules csink_fd_guard_enter csink_fd_guard_leave \
+	alarm:on_timer alarm:ready alarm:set timer_fork:adopt csink_timerq_run csink_timerq_next csink_timerq_setup csink_timerq_register csink_timerq_unregister \
 	csink_timerq_block csink_timerq_unblock csink_timerq_isempty csink_timerq_misses csink_timerq_signal
 
 LAUNCHER_SRCS := $(call sources,launcher launcher/* launcher/*/*)
@@ -150,14 +150,15 @@ API_LDFLAGS := $(LIB_LDFLAGS) -Wl,-soname,$(API_SONAME) -Wl,--version-script,pre
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 CORE_OBJS := $(call obj,$(CORE_SRCS) $(API_SRCS))
 AGENT_OBJS := $(call obj,$(AGENT_SRCS))
-LAUNCHER_OBJS := $(call obj,$(LAUNCHER_SRCS)) $(B)/obj/launcher/output/html_page.o
+LAUNCHER_OBJS := $(call obj,$(LAUNCHER_SRCS)) $(B)/obj/launcher/output/html_page.o \
+	$(B)/obj/launcher/commands/completion/completion_text.o
 # The agent is injected into foreign programs, which cannot take a sanitizer's runtime in the middle of their lives: the
 # libraries are always made of plain objects. A sanitized tree has sanitized ones beside them, for the launcher and unit tests.
 # Code that programs never or rarely call is placed last, so that a program's start touches fewer pages of code. (The
 # linker sorts sections by name: .text.FUNCTION comes behind .text.)
 SO_COLD := $(addprefix preload/,$(addsuffix .c, \
 	core/attr_size core/elf_symbol core/libc_version core/nearest core/own_fd core/perf_system core/preload_entry \
-	core/program_file core/python_layout core/seccomp_probe core/status core/sysfs core/text_char core/timer/create core/timer/timer_fork \
+	core/program_file core/python_layout core/seccomp_probe core/status core/sysfs core/text_char core/timer/create core/timer/dispatch core/timer/heap core/timer/queue core/timer/timer_fork \
 	core/event/event_rate core/event/event_read core/event/event_spec core/record/output_path core/record/run_dir \
 	agent/interp/ruby agent/interpose/confine agent/interpose/credentials agent/interpose/exec agent/interpose/limit_calls \
 	agent/interpose/loader \
@@ -174,13 +175,29 @@ SO_HOT := $(addprefix preload/,$(addsuffix .c, \
 	agent/sampler/group agent/sampler/housekeeping agent/sampler/phases agent/sampler/sample agent/sampler/weigh \
 	agent/unwind/cfi_row agent/unwind/cfi_step agent/unwind/modules agent/unwind/unwind_fp \
 	agent/unwind/walk_dwarf agent/unwind/walk_memo agent/unwind/walk_step))
+# What runs in our signal handlers alone, under their mask; the languages also look at modules that are new at fork, exec
+# or exit, while the thread takes no samples. It calls nothing of the program's and waits for nothing, so that neither an
+# exception nor a cancellation unwinds through it. Its unwind tables are for debuggers (.debug_frame), and take no memory
+# in programs. tests/cli/symbols.t follows the calls.
+HANDLER_ONLY := $(addprefix preload/,$(addsuffix .c, \
+	core/cfi/cfi_close core/cfi/cfi_expr core/cfi/cfi_find core/cfi/cfi_op core/cfi/cfi_program core/cfi/cfi_read core/python_layout \
+	agent/interp/perl agent/interp/php agent/interp/python agent/interp/ruby agent/interp/v8 \
+	agent/sampler/stuck agent/sampler/timeline agent/sampler/weigh \
+	agent/unwind/cfi_locate agent/unwind/cfi_row agent/unwind/cfi_step agent/unwind/code agent/unwind/find_object \
+	agent/unwind/unwind_fp agent/unwind/walk_dwarf agent/unwind/walk_memo agent/unwind/walk_step \
+	agent/unwind/walk_untabled))
 so_objs = $(patsubst %.c,$(PLAIN)/obj/%.o,$(1)) $(patsubst %.c,$(B)/obj/%.o,$(1))
 SIZE_CFLAGS := -Os
+# Branch targets need no alignment: as fast, and smaller.
+SPEED_CFLAGS := -falign-jumps=1
 COLD_CFLAGS := -Os -ffunction-sections -fdata-sections
 $(call so_objs,$(filter-out $(SO_HOT),$(SO_SRCS))): PLACE_CFLAGS := $(SIZE_CFLAGS)
+$(call so_objs,$(SO_HOT)): PLACE_CFLAGS := $(SPEED_CFLAGS)
 $(call so_objs,$(SO_COLD)): PLACE_CFLAGS := $(COLD_CFLAGS)
+UNTABLED_CFLAGS := -fno-asynchronous-unwind-tables
+$(call so_objs,$(HANDLER_ONLY)): TABLE_CFLAGS := $(UNTABLED_CFLAGS)
 # Part of the flags stamp: a file that changes places is compiled again.
-PLACES := $(SIZE_CFLAGS) but $(SO_HOT), $(COLD_CFLAGS) $(SO_COLD)
+PLACES := $(SIZE_CFLAGS) but $(SPEED_CFLAGS) $(SO_HOT), $(COLD_CFLAGS) $(SO_COLD), $(UNTABLED_CFLAGS) $(HANDLER_ONLY)
 
 SO_OBJS := $(SO_SRCS:%.c=$(PLAIN)/obj/%.o)
 API_OBJS := $(patsubst %.c,$(PLAIN)/obj/%.o,$(API_SRCS) $(CORE_SRCS))
@@ -205,7 +222,7 @@ $(1)/flags: FORCE
 
 $(1)/obj/preload/%.o: preload/%.c $(1)/flags
 	@mkdir -p $$(@D)
-	$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $(2) $$(call agent_cflags,$$<) $$(PLACE_CFLAGS) -MMD -MP $$(CPPFLAGS) $$(CFLAGS) -c -o $$@ $$<
+	$$(CC) $$(BASE_CFLAGS) $$(PIC_CFLAGS) $(2) $$(call agent_cflags,$$<) $$(PLACE_CFLAGS) $$(TABLE_CFLAGS) -MMD -MP $$(CPPFLAGS) $$(CFLAGS) -c -o $$@ $$<
 endef
 $(eval $(call preload_rules,$(PLAIN),))
 ifneq ($(SAN),)
@@ -225,6 +242,11 @@ $(B)/page/html_head.html: $(PAGE_PARTS)
 $(B)/obj/launcher/output/html_page.o: launcher/output/html_page.S $(B)/page/html_head.html
 	@mkdir -p $(@D)
 	$(CC) -c -Wa,-I$(B)/page -o $@ $<
+
+$(B)/obj/launcher/commands/completion/completion_text.o: launcher/commands/completion/completion_text.S \
+		$(wildcard launcher/commands/completion/functions.*)
+	@mkdir -p $(@D)
+	$(CC) -c -Wa,-I$(<D) -o $@ $<
 
 $(B)/lib/libcountersink.so: $(SO_OBJS) preload/agent/libcountersink.map
 	@mkdir -p $(@D)

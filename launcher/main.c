@@ -23,7 +23,6 @@ static void fill_standard_streams(void)
 
 int main(int argc, char **argv)
 {
-	static char run[] = "run", help[] = "help";
 	const struct csink_command *command;
 
 	csink_filters_begin();
@@ -36,11 +35,8 @@ int main(int argc, char **argv)
 			"no command given: countersink [OPTION]... [--] COMMAND [ARGUMENT]... (see countersink help)");
 	command = csink_command_find(argv[1]);
 	if (command)
-		return command->main(argc - 1, argv + 1);
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-		argv[1] = help;
-		return csink_command_help.main(1, argv + 1);
-	}
-	argv[0] = run;
-	return csink_command_run.main(argc, argv);
+		return csink_command_call(command, argc - 1, argv + 1);
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
+		return csink_command_call(&csink_command_help, 1, argv + 1);
+	return csink_command_call(&csink_command_run, argc, argv);
 }

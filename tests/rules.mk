@@ -66,11 +66,24 @@ MADE_type := -DTYPE=24
 $(B)/tests/targets/made/python_%: tests/targets/made_python.c
 	$(make_program)
 MADE_LIBRARY := $(B)/tests/targets/made/libpython_14.so
+MADE_LIBRARIES := $(patsubst %,$(B)/tests/targets/made/%/libpython_14.so,frame-pointers initial-exec)
 $(B)/tests/targets/made_python: TARGET_LDFLAGS := -DPROGRAM -Wl,--no-as-needed,-rpath,'$$ORIGIN/made' $(MADE_LIBRARY)
-$(B)/tests/targets/made_python: $(MADE_LIBRARY) | $(MADE_PYTHONS)
-$(MADE_LIBRARY): TARGET_LDFLAGS := -DMINOR=14 -DLIBRARY -Wl,-soname,libpython_14.so
-$(MADE_LIBRARY): tests/targets/made_python.c
+$(B)/tests/targets/made_python: $(MADE_LIBRARY) | $(MADE_PYTHONS) $(MADE_LIBRARIES)
+$(MADE_LIBRARY) $(MADE_LIBRARIES): TARGET_LDFLAGS = -DMINOR=14 -DLIBRARY -Wl,-soname,libpython_14.so $(MADE_$(notdir $(@D)))
+MADE_frame-pointers := -O2 -fno-omit-frame-pointer
+MADE_initial-exec := -O2 -ftls-model=initial-exec
+$(MADE_LIBRARY) $(MADE_LIBRARIES): tests/targets/made_python.c
 	$(make_object)
+
+# Programs like V8 of each version of node; one with compressed pointers, and one whose functions have another type.
+MADE_V8S := $(addprefix $(B)/tests/targets/made/v8_,18 20 22 24 packed_20 type_24)
+$(B)/tests/targets/made/v8_%: TARGET_LDFLAGS = -rdynamic -DVERSION=$(lastword $(subst _, ,$*)) $(MADE_V8_$(firstword $(subst _, ,$*)))
+MADE_V8_packed := -DTAGGED=4
+MADE_V8_type := -DTYPE=100
+$(B)/tests/targets/made/v8_%: tests/targets/made_v8.c
+	$(make_program)
+$(B)/tests/targets/made_v8: TARGET_LDFLAGS := -rdynamic
+$(B)/tests/targets/made_v8: | $(MADE_V8S)
 
 $(B)/tests/targets/old_names.so: TARGET_LDFLAGS := -Wl,--hash-style=sysv
 
@@ -257,7 +270,7 @@ bench-recording: all ## measure what a recording takes: ten minutes of python3 a
 
 # STRESS_SECONDS to shorten or deepen.
 .PHONY: stress-frames bench-frames
-stress-frames: all ## sample Python, PHP, Perl and Ruby at 20 kHz in four processes (STRESS_SECONDS, LANGUAGES, PYTHONS)
+stress-frames: all ## sample Python, PHP, Perl, Ruby and node at 20 kHz in four processes (STRESS_SECONDS, LANGUAGES, PYTHONS, NODES)
 	@BUILD=$(CURDIR)/$(B) tests/frames/stress
 
 bench-frames: all $(B)/tests/targets/handler_shim.so ## what frames of Python, PHP, Perl and Ruby cost in the handler (BENCH_ROUNDS, LANGUAGES, PYTHONS)
@@ -296,7 +309,7 @@ check-cfi: $(B)/tests/diff/cfi_scan ## read the frame rules of every installed p
 FUZZ_SECONDS ?= 60
 FUZZ_LIMITS := -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=1024
 FUZZ_SRCS := tests/fuzz/fuzz_eh_frame.c $(addprefix preload/core/,private_memory.c safe_load.c \
-	$(addprefix cfi/cfi_,close.c expr.c find.c op.c program.c)) \
+	$(addprefix cfi/cfi_,close.c expr.c find.c op.c program.c read.c)) \
 	$(addprefix preload/agent/unwind/,cfi_locate.c cfi_row.c code.c)
 FUZZ_SEEDS = $(wildcard /lib/*/libc.so.6 /lib/*/libgcc_s.so.1 /lib/*/libm.so.6 /lib/*/ld-linux-*.so.* /usr/lib/*/libcrypto.so.3 \
 	/usr/lib/*/libstdc++.so.6 /usr/bin/perl /usr/bin/git)
@@ -380,14 +393,17 @@ fuzz-objects: $(B)/tests/fuzz/objects ## feed broken objects to what attach read
 # For tests/cli/files.t: what the lists above and the Makefile's take.
 .PHONY: show-sources
 show-sources:
-	@printf '%s\n' $(PRELOAD_SRCS) preload/stub/stub.c $(LAUNCHER_SRCS) launcher/output/html_page.S $(UNIT_TESTS:%=tests/unit/test_%.c) \
+	@printf '%s\n' $(PRELOAD_SRCS) preload/stub/stub.c $(LAUNCHER_SRCS) launcher/output/html_page.S \
+		launcher/commands/completion/completion_text.S $(UNIT_TESTS:%=tests/unit/test_%.c) \
 		$(patsubst %,tests/cli/%.t,$(CLI_TESTS) $(LONE_CLI_TESTS) $(SLOW_CLI_TESTS) $(SLOW_LONE_CLI_TESTS)) \
 		$(foreach target,$(basename $(TARGETS)),$(firstword $(wildcard tests/targets/$(target).c*) tests/targets/$(target).rs)) \
 		$(patsubst %,tests/bench/%.c,$(basename $(BENCHES))) $(PMU_TESTS:%=tests/pmu/test_%.c) \
 		$(PMU_OWN_TARGETS:%=tests/pmu/%.c) $(FUZZ_READERS:%=tests/fuzz/fuzz_%.c) $(wildcard tests/reserve/*.t tests/examples/*.c)
 
 # For tests/cli/symbols.t.
-.PHONY: show-handler-objs show-handler-roots show-library-objs
+.PHONY: show-handler-objs show-handler-roots show-library-objs show-untabled-objs
+show-untabled-objs:
+	@echo $(HANDLER_ONLY:%.c=$(PLAIN)/obj/%.o)
 show-handler-objs:
 	@echo $(HANDLER_OBJS)
 show-handler-roots:

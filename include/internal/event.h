@@ -213,10 +213,10 @@ bool csink_event_is_kernels_own(const struct csink_event_spec *spec);
 
 /* One of perf's generic names. */
 struct csink_event_generic {
-	const char *name;
-	const char *alias; /* or NULL */
-	uint32_t type;
-	uint64_t config;
+	char name[24];  /* no pointers: the loader would have to relocate each of them in every program */
+	char alias[21]; /* "": none */
+	uint8_t type;
+	uint8_t config;
 };
 
 /** The table of generic names; *nr is set to its length. Context: any. */

@@ -63,4 +63,7 @@ static inline int csink_grow_uncapped(void **array, uint32_t nr, size_t size)
 	csink_grow_zeroed((void **)&(array), &(cap), (uint64_t)(at) + 1, sizeof(*(array)))
 #define CSINK_GROW_UNCAPPED(array, nr) csink_grow_uncapped((void **)&(array), nr, sizeof(*(array)))
 
+/** Append a value. Returns its index + 1, or 0 without memory. */
+#define CSINK_APPEND(array, nr, cap, ...) (CSINK_GROW(array, nr, cap) ? 0 : ((array)[nr] = (__VA_ARGS__), ++(nr)))
+
 #endif

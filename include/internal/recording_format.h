@@ -328,6 +328,8 @@ enum csink_code_kind {
 	CSINK_CODE_PHP,              /* the position is the line, 0 if it is not known; there is no table */
 	CSINK_CODE_PERL,             /* likewise */
 	CSINK_CODE_RUBY,             /* likewise */
+	CSINK_CODE_V8, /* no positions; the table is two numbers of 32 bits, in UTF-16 code units: where the function
+			  is in its script, and the script's length */
 	CSINK_NR_CODE_KINDS
 };
 

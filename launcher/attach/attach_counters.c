@@ -15,10 +15,19 @@
 
 #include "include/countersink/explain.h"
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "launcher/attach/walk_copied.h"
 #include "launcher/session/outside.h"
 #include "preload/core/perf_system.h"
+
+/*
+ * A sample with a copy of the stack has 16 KiB, and a launcher that waits for a CPU reads nothing: the more room the
+ * better, up to what a large machine can spare. Others than root have what may be locked (perf_event_mlock_kb).
+ */
+#define RING_BYTES (8U << 20)
+#define RINGS_BYTES (256U << 20)
+#define RING_BYTES_LEAST (32U << 10) /* however many CPUs there are */
 
 /* A record with a copy of the stack has to fit twice, at least. */
 #define RING_BYTES_FOR_COPIES (2 * CSINK_ATTACH_STACK_BYTES)
@@ -48,7 +57,7 @@ static void make_attr(const struct csink_attach_counters *c, struct csink_attach
 	attr->inherit = c->inherit;
 	attr->disabled = c->at_exec && leads;
 	attr->enable_on_exec = c->at_exec && leads;
-	attr->sample_type = CSINK_RINGS_SAMPLE_TYPE;
+	attr->sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
 	attr->sample_id_all = 1;
 	attr->use_clockid = 1;
 	attr->clockid = 1; /* CLOCK_MONOTONIC */
@@ -106,13 +115,11 @@ static int try_event(const struct csink_attach_counters *c, const struct csink_a
 {
 	unsigned long flags = PERF_FLAG_FD_CLOEXEC | (c->cgroup_fd >= 0 ? PERF_FLAG_PID_CGROUP : 0);
 	struct perf_event_attr attr = event->attr;
-	int fd;
+	CSINK_AUTO_CLOSE int fd = -1;
 
 	attr.disabled = 1;
 	fd = csink_perf_open(&attr, c->cgroup_fd >= 0 ? c->cgroup_fd : 0, first_cpu(event), -1, flags);
-	if (fd >= 0)
-		close(fd);
-	return fd < 0 ? fd : 0;
+	return CSINK_MIN(fd, 0);
 }
 
 static void explain(const struct csink_attach_counters *c, struct csink_attach_event *event, int32_t tid, int cpu,
@@ -171,10 +178,32 @@ static void give_columns(struct csink_attach_counters *c)
 	}
 }
 
+/* The event of our own that a CPU's ring belongs to. It never counts, and stays where targets come and go. */
+static int open_owner(void *arg, uint32_t cpu)
+{
+	const struct csink_outside_how how = {(int)cpu, -1, csink_rings_attr, arg};
+
+	return csink_outside_open_dummy(&how);
+}
+
+/* As large as may be. */
+static int map_rings(struct csink_rings *rings)
+{
+	uint32_t bytes = RING_BYTES;
+	int err;
+
+	while (bytes > RING_BYTES_LEAST && bytes > RINGS_BYTES / rings->nr)
+		bytes /= 2;
+	do
+		err = csink_rings_map(rings, bytes, open_owner, rings);
+	while (err == -ENOBUFS && (bytes /= 2) >= rings->page_bytes);
+	return err;
+}
+
 /* The rings, and what can be done with those that there are. */
 static int prepare_rings(struct csink_attach_counters *c, char *less, size_t size)
 {
-	int err = csink_rings_map(&c->rings);
+	int err = map_rings(&c->rings);
 
 	c->no_rings = err == -ENOBUFS;
 	if (c->no_rings)
@@ -190,7 +219,9 @@ static int prepare_rings(struct csink_attach_counters *c, char *less, size_t siz
 
 int csink_attach_counters_init(struct csink_attach_counters *c, char *less, size_t size)
 {
-	int err = csink_rings_init(&c->rings), first_err = 0;
+	/* Of records other than samples, the last but one word is the time: behind it is the event's id. */
+	int err = csink_rings_init(&c->rings, (uint32_t)CSINK_MAX(sysconf(_SC_NPROCESSORS_CONF), 1L), 16),
+	    first_err = 0;
 	struct csink_event_spec specs[CSINK_MAX_EVENTS];
 	uint32_t nr_samplers = 0;
 
@@ -233,10 +264,9 @@ static int add_fd(struct csink_attach_counters *c, int fd, uint32_t event)
 
 static int add_lineage(struct csink_attach_counters *c, int32_t pid, int32_t tid, int fd)
 {
-	if (CSINK_GROW(c->lineages, c->nr_lineages, c->cap_lineages))
-		return -ENOMEM;
-	c->lineages[c->nr_lineages++] = (struct csink_attach_lineage){pid, tid, fd, false};
-	return 0;
+	struct csink_attach_lineage lineage = {pid, tid, fd, false};
+
+	return CSINK_APPEND(c->lineages, c->nr_lineages, c->cap_lineages, lineage) ? 0 : -ENOMEM;
 }
 
 /* All events of a thread on one CPU. */
@@ -288,7 +318,7 @@ int csink_attach_counters_open(struct csink_attach_counters *c, int32_t pid, int
 	const struct csink_clocks_how how = {.tid = tid, .inherit = c->inherit, .at_exec = c->at_exec};
 	int err = 0;
 
-	for (uint32_t cpu = 0; !err && cpu < c->rings.nr_cpus; cpu++)
+	for (uint32_t cpu = 0; !err && cpu < c->rings.nr; cpu++)
 		err = open_on_cpu(c, pid, tid, cpu, refused);
 	/* A control group's event is enabled only while the group is on its CPU. */
 	if (!err && c->cgroup_fd < 0)

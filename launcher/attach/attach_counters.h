@@ -6,8 +6,8 @@
 #define CSINK_ATTACH_COUNTERS_H
 
 #include "include/internal/event.h"
-#include "launcher/attach/rings.h"
 #include "launcher/collect/collect.h"
+#include "launcher/session/rings.h"
 #include "launcher/session/run_clocks.h"
 #include "preload/api/pmc/targets.h"
 

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "launcher/attach/images.h"
 #include "launcher/base/hash.h"
@@ -34,30 +35,17 @@ static bool same_chain(const struct csink_attach_images *images, uint32_t id, co
 	       (!nr || !memcmp(images->frames + chain->first, frames, nr * sizeof(*frames)));
 }
 
-/* Returns the chain's number, or -ENOMEM. */
-static int64_t chain_get(struct csink_attach_images *images, const uint64_t *frames, uint32_t nr, uint16_t flags)
+/* Returns the chain's number + 1; 0 without memory. */
+static uint32_t add_chain(struct csink_attach_images *images, const uint64_t *frames, uint32_t nr, uint16_t flags)
 {
-	uint32_t hash = hash_frames(frames, nr, flags);
-	struct csink_slot *slot;
-
-	if (csink_table_room(&images->chain_index)) {
-		images->no_memory = true;
-		return -ENOMEM;
-	}
-	CSINK_TABLE_PROBE(images->chain_index, hash, slot, same_chain(images, id, frames, nr, flags));
-	if (slot->id)
-		return slot->id - 1;
 	if (CSINK_GROW(images->chains, images->nr_chains, images->cap_chains) ||
-	    CSINK_GROW_TO(images->frames, images->cap_frames, (uint64_t)images->nr_frames + nr)) {
-		images->no_memory = true;
-		return -ENOMEM;
-	}
+	    CSINK_GROW_TO(images->frames, images->cap_frames, (uint64_t)images->nr_frames + nr))
+		return 0;
 	if (nr) /* without callers there may be no room at all yet */
 		memcpy(images->frames + images->nr_frames, frames, nr * sizeof(*frames));
 	images->chains[images->nr_chains++] = (struct csink_attach_chain){images->nr_frames, nr, flags};
 	images->nr_frames += nr;
-	csink_table_set(&images->chain_index, slot, hash, images->nr_chains);
-	return slot->id - 1;
+	return images->nr_chains;
 }
 
 /* ---- rows ---- */
@@ -78,23 +66,30 @@ static bool same_row(const struct csink_attach_row *a, const struct csink_attach
 	       a->epoch == b->epoch;
 }
 
-/* The row like that one; added where there is none. NULL: no memory. */
-static struct csink_attach_row *row_get(struct csink_attach_images *images, const struct csink_attach_row *like)
+/* Returns the row's number + 1; 0 without memory. */
+static uint32_t add_row(struct csink_attach_images *images, const struct csink_attach_row *like)
 {
-	uint32_t hash = hash_row(like);
-	struct csink_slot *slot;
+	uint32_t id = CSINK_APPEND(images->rows, images->nr_rows, images->cap_rows, *like);
 
-	if (CSINK_GROW(images->rows, images->nr_rows, images->cap_rows) || csink_table_room(&images->row_index)) {
-		images->no_memory = true;
-		return NULL;
-	}
-	CSINK_TABLE_PROBE(images->row_index, hash, slot, same_row(&images->rows[id - 1], like));
-	if (!slot->id) {
-		images->rows[images->nr_rows] = *like;
-		csink_table_set(&images->row_index, slot, hash, ++images->nr_rows);
-		images->at[like->image]->nr_rows++;
-	}
-	return &images->rows[slot->id - 1];
+	images->at[like->image]->nr_rows += id != 0;
+	return id;
+}
+
+/* The row of a sample; added where there is none. NULL: no memory. */
+static struct csink_attach_row *row_get(struct csink_attach_images *images, struct csink_attach_row like,
+					const uint64_t *frames, uint32_t nr_frames, uint16_t flags)
+{
+	uint32_t chain, row = 0;
+
+	chain = CSINK_TABLE_INTERN(images->chain_index, hash_frames(frames, nr_frames, flags),
+				   same_chain(images, id, frames, nr_frames, flags),
+				   add_chain(images, frames, nr_frames, flags));
+	like.chain = chain - 1;
+	if (chain)
+		row = CSINK_TABLE_INTERN(images->row_index, hash_row(&like), same_row(&images->rows[id - 1], &like),
+					 add_row(images, &like));
+	images->no_memory |= !row;
+	return row ? &images->rows[row - 1] : NULL;
 }
 
 void csink_attach_images_add(struct csink_attach_images *images, const struct csink_attach_living *thread,
@@ -102,16 +97,13 @@ void csink_attach_images_add(struct csink_attach_images *images, const struct cs
 			     const uint64_t *weights, uint64_t time_ns)
 {
 	struct csink_attach_image *image = images->at[thread->image];
-	int64_t chain = chain_get(images, frames, nr_frames, flags);
-	struct csink_attach_row *row = NULL;
+	struct csink_attach_row like = {.image = thread->image,
+					.thread = thread->thread,
+					.epoch = image->epoch,
+					.leaf = leaf,
+					.first_ns = time_ns};
+	struct csink_attach_row *row = row_get(images, like, frames, nr_frames, flags);
 
-	if (chain >= 0)
-		row = row_get(images, &(struct csink_attach_row){.image = thread->image,
-								 .thread = thread->thread,
-								 .chain = (uint32_t)chain,
-								 .epoch = image->epoch,
-								 .leaf = leaf,
-								 .first_ns = time_ns});
 	image->end_ns = CSINK_MAX(image->end_ns, time_ns);
 	if (!row) {
 		image->losses[CSINK_LOSS_RECORDING_FULL]++;
@@ -325,7 +317,7 @@ static int by_image(const void *a, const void *b)
 int csink_attach_images_save(const struct csink_attach_images *images, const char *directory,
 			     const struct csink_rec_header *head, const struct csink_attach_codes *codes)
 {
-	const struct csink_attach_row **rows = malloc((images->nr_rows + 1) * sizeof(*rows));
+	CSINK_AUTO_FREE const struct csink_attach_row **rows = malloc((images->nr_rows + 1) * sizeof(*rows));
 	struct saving s = {
 		.images = images, .from_codes = codes, .chains = malloc((images->nr_chains + 1) * sizeof(*s.chains))};
 	uint32_t first = 0;
@@ -341,7 +333,6 @@ int csink_attach_images_save(const struct csink_attach_images *images, const cha
 		err = save_image(&s, directory, head, rows + first, s.image->nr_rows);
 		first += (uint32_t)s.image->nr_rows;
 	}
-	free(rows);
 	free(s.chains);
 	return err;
 }

@@ -11,6 +11,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
+#include "launcher/base/message.h"
 #include "launcher/session/alone.h"
 #include "launcher/session/outside.h"
 
@@ -26,14 +27,14 @@ void csink_attach_name(struct csink_attach_target *target)
 {
 	struct csink_task task;
 
-	if (target->choice.nr && !csink_task_read(target->choice.pids[0], &task))
+	if (target->choice.nr && !csink_task_read(target->choice.at[0], &task))
 		memcpy(target->name, task.comm, sizeof(target->name));
 }
 
 /* "process 1234 (redis-server)" */
 static const char *describe(const struct csink_attach_target *target, char *text, size_t size)
 {
-	snprintf(text, size, *target->name ? "process %d (%s)" : "process %d", target->choice.pids[0], target->name);
+	snprintf(text, size, *target->name ? "process %d (%s)" : "process %d", target->choice.at[0], target->name);
 	return text;
 }
 
@@ -63,7 +64,7 @@ static int open_threads(struct beginning *b, const struct csink_targets *threads
 			continue;
 		/* Some of several targets, or of descendants, may belong to another user. */
 		if ((err == -EACCES || err == -EPERM) &&
-		    (target->choice.nr > 1 || thread->pid != target->choice.pids[0])) {
+		    (target->choice.nr > 1 || thread->pid != target->choice.at[0])) {
 			if (!refusals->nr_denied++)
 				memcpy(refusals->denied, refusals->last->reason, sizeof(refusals->denied));
 			continue;
@@ -106,15 +107,13 @@ static int open_all(struct csink_targets *threads, void *arg)
 				   refusals.nr_denied == 1 ? "" : "s", refusals.denied);
 	b->target->from_ns = csink_monotonic_ns();
 	take_images(b);
-	if (err && err != -ESRCH && err != -EACCES && err != -EPERM) {
-		snprintf(b->why, b->why_size, "%s: %s", refusals.last->spec.rec.name, refusals.last->reason);
-		return err;
-	}
-	if (!b->target->nr_threads || (err && err != -ESRCH && b->target->choice.nr == 1)) {
-		snprintf(b->why, b->why_size, "cannot attach to %s: %s", describe(b->target, text, sizeof(text)),
-			 refusals.last && err != -ESRCH ? refusals.last->reason : "ESRCH: it has ended");
-		return err ? err : -ESRCH;
-	}
+	if (err && err != -ESRCH && err != -EACCES && err != -EPERM)
+		return csink_why(err, b->why, b->why_size, "%s: %s", refusals.last->spec.rec.name,
+				 refusals.last->reason);
+	if (!b->target->nr_threads || (err && err != -ESRCH && b->target->choice.nr == 1))
+		return csink_why(err ? err : -ESRCH, b->why, b->why_size, "cannot attach to %s: %s",
+				 describe(b->target, text, sizeof(text)),
+				 refusals.last && err != -ESRCH ? refusals.last->reason : "ESRCH: it has ended");
 	return 0;
 }
 
@@ -158,7 +157,7 @@ static void prepare(struct beginning *b)
 
 	csink_attach_follow_begin(follow);
 	for (uint32_t i = 0; i < b->target->choice.nr; i++)
-		csink_targets_scan(&threads, b->target->choice.pids[i], !b->target->tid && b->target->cgroup_fd < 0);
+		csink_targets_scan(&threads, b->target->choice.at[i], !b->target->tid && b->target->cgroup_fd < 0);
 	for (uint32_t i = 0; i < threads.nr; i++) {
 		if (!i || threads.at[i].pid != threads.at[i - 1].pid)
 			csink_attach_images_prepare(&follow->images, threads.at[i].pid);
@@ -174,7 +173,7 @@ static int begin_processes(struct beginning *b)
 	int err;
 
 	prepare(b);
-	err = csink_stop_targets(target->choice.pids, target->choice.nr, !target->tid, target->may_stop && !target->tid,
+	err = csink_stop_targets(target->choice.at, target->choice.nr, !target->tid, target->may_stop && !target->tid,
 				 open_all, b, &target->stop);
 	if (err && !*b->why)
 		snprintf(b->why, b->why_size, err == -ESRCH ? "ESRCH: %s has ended" : "cannot attach to %s: %s",
@@ -204,13 +203,11 @@ static int begin_cgroup(struct beginning *b)
 	csink_spare_fds_take(&spare);
 	err = csink_attach_counters_open(&b->follow->counters, -1, -1, &refused);
 	csink_spare_fds_release(&spare);
-	if (err) {
-		snprintf(b->why, b->why_size, "%s: %s", refused->spec.rec.name, refused->reason);
-		return err;
-	}
+	if (err)
+		return csink_why(err, b->why, b->why_size, "%s: %s", refused->spec.rec.name, refused->reason);
 	target->from_ns = csink_monotonic_ns();
 	for (uint32_t i = 0; i < target->choice.nr; i++)
-		csink_attach_images_take(&b->follow->images, target->choice.pids[i], target->from_ns);
+		csink_attach_images_take(&b->follow->images, target->choice.at[i], target->from_ns);
 	target->nr_processes = target->choice.nr;
 	csink_outside_note(b->follow->outside, "attached to the control group %s: %u process%s are in it",
 			   target->cgroup, target->choice.nr, target->choice.nr == 1 ? "" : "es");
@@ -226,13 +223,12 @@ int csink_attach_begin(struct csink_attach_target *target, struct csink_attach_f
 	int err;
 
 	csink_spare_fds_release(&spare);
-	if (!has_spare) {
-		snprintf(why, why_size,
-			 "EMFILE: too few file descriptors are left to attach with: raise ulimit -n; about %d more "
-			 "will do",
-			 4 * CSINK_SPARE_FDS);
-		return -EMFILE;
-	}
+	if (!has_spare)
+		return csink_why(
+			-EMFILE, why, why_size,
+			"EMFILE: too few file descriptors are left to attach with: raise ulimit -n; about %d more "
+			"will do",
+			4 * CSINK_SPARE_FDS);
 	why[0] = 0;
 	err = target->cgroup_fd >= 0 ? begin_cgroup(&b) : begin_processes(&b);
 	csink_attach_counters_opened(&follow->counters);

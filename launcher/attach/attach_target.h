@@ -11,11 +11,11 @@
 
 struct csink_attach_target {
 	/* Asked for. */
-	struct csink_attach_choice choice; /* with tid: its process; with cgroup_fd: who is in it */
-	int32_t tid;                       /* this thread only; 0: processes */
-	int cgroup_fd;                     /* >= 0: all processes in it */
-	const char *cgroup;                /* then its path, for users */
-	bool may_stop;                     /* they may be stopped for the moment of attaching */
+	struct csink_pids choice; /* with tid: its process; with cgroup_fd: who is in it */
+	int32_t tid;              /* this thread only; 0: processes */
+	int cgroup_fd;            /* >= 0: all processes in it */
+	const char *cgroup;       /* then its path, for users */
+	bool may_stop;            /* they may be stopped for the moment of attaching */
 	/* Found. */
 	char name[16]; /* of the first process */
 	struct csink_stop stop;

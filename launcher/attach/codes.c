@@ -295,20 +295,15 @@ static struct csink_slot *seen_slot(struct csink_attach_codes *codes, uint64_t i
 	return slot;
 }
 
-static uint32_t remember(struct csink_attach_codes *codes, uint64_t identity, uint32_t id)
+static void remember(struct csink_attach_codes *codes, uint64_t identity, uint32_t code)
 {
-	struct csink_slot *slot;
-
 	if (codes->nr_seen >= MAX_CODES) { /* all are met again, at most */
 		csink_table_free(&codes->seen_index);
 		codes->nr_seen = 0;
 	}
-	slot = seen_slot(codes, identity);
-	if (slot && !slot->id && !CSINK_GROW(codes->seen, codes->nr_seen, codes->cap_seen)) {
-		codes->seen[codes->nr_seen] = (struct csink_attach_seen){identity, id};
-		csink_table_set(&codes->seen_index, slot, (uint32_t)identity, ++codes->nr_seen);
-	}
-	return id;
+	CSINK_TABLE_INTERN(
+		codes->seen_index, (uint32_t)identity, codes->seen[id - 1].identity == identity,
+		CSINK_APPEND(codes->seen, codes->nr_seen, codes->cap_seen, (struct csink_attach_seen){identity, code}));
 }
 
 static void look_up(struct csink_attach_codes *codes, struct csink_attach_codes_room *t)

@@ -25,19 +25,16 @@
 static uint64_t count_since_last(struct csink_attach_follow *f, uint64_t event, uint32_t owner, uint64_t value,
 				 uint64_t otherwise)
 {
-	uint32_t hash = (uint32_t)csink_hash_pair(event, owner);
+	uint32_t number = CSINK_TABLE_INTERN(
+		f->last_index, (uint32_t)csink_hash_pair(event, owner),
+		f->last[id - 1].owner == owner && f->last[id - 1].id == event,
+		CSINK_APPEND(f->last, f->nr_last, f->cap_last, (struct csink_attach_last){event, 0, owner}));
 	struct csink_attach_last *last;
-	struct csink_slot *slot;
 	uint64_t since;
 
-	if (CSINK_GROW(f->last, f->nr_last, f->cap_last) || csink_table_room(&f->last_index))
+	if (!number)
 		return otherwise;
-	CSINK_TABLE_PROBE(f->last_index, hash, slot, f->last[id - 1].owner == owner && f->last[id - 1].id == event);
-	if (!slot->id) {
-		f->last[f->nr_last] = (struct csink_attach_last){event, 0, owner};
-		csink_table_set(&f->last_index, slot, hash, ++f->nr_last);
-	}
-	last = &f->last[slot->id - 1];
+	last = &f->last[number - 1];
 	since = value >= last->value ? value - last->value : value;
 	last->value = value;
 	return since;

@@ -38,20 +38,13 @@ static struct csink_slot *living_slot(const struct csink_attach_images *images, 
 /* The place of a number; made where there is none. Valid until the next one is made. */
 static struct csink_attach_living *living_get(struct csink_attach_images *images, int32_t tid)
 {
-	struct csink_slot *slot;
+	uint32_t number = CSINK_TABLE_INTERN(images->living_index, csink_hash_number((uint32_t)tid),
+					     images->living[id - 1].tid == tid,
+					     CSINK_APPEND(images->living, images->nr_living, images->cap_living,
+							  (struct csink_attach_living){.tid = tid, .image = NO_IMAGE}));
 
-	if (csink_table_room(&images->living_index)) {
-		images->no_memory = true;
-		return NULL;
-	}
-	slot = living_slot(images, tid);
-	if (slot->id)
-		return &images->living[slot->id - 1];
-	if (!room(images, &images->living, images->nr_living, &images->cap_living, sizeof(*images->living)))
-		return NULL;
-	images->living[images->nr_living] = (struct csink_attach_living){.tid = tid, .image = NO_IMAGE};
-	csink_table_set(&images->living_index, slot, csink_hash_number((uint32_t)tid), ++images->nr_living);
-	return &images->living[slot->id - 1];
+	images->no_memory |= !number;
+	return number ? &images->living[number - 1] : NULL;
 }
 
 static struct csink_attach_image *image_of(const struct csink_attach_images *images, int32_t pid, uint32_t *number)

@@ -1,5 +1,4 @@
 /* Images as /proc has them when they are attached to: names, threads, what is mapped. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,8 +8,11 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/attach/images_impl.h"
 #include "preload/api/pmc/targets.h"
+#include "preload/core/status.h"
+#include "preload/core/sysfs.h"
 
 /* Its first thread has what belongs to the process, unless that one has ended. It stands still meanwhile: be quick. */
 static int32_t task_of(int32_t pid)
@@ -21,21 +23,9 @@ static int32_t task_of(int32_t pid)
 	return readlink(path, &byte, 1) < 0 ? csink_process_task(pid) : pid;
 }
 
-static size_t read_file(int32_t pid, const char *name, char *text, size_t size)
+static bool read_file(int32_t pid, const char *name, char *text, size_t size)
 {
-	char path[64];
-	ssize_t n = 0;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", task_of(pid), name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		n = read(fd, text, size - 1);
-		close(fd);
-	}
-	n = CSINK_MAX(n, 0);
-	text[n] = 0;
-	return (size_t)n;
+	return csink_sysfs_read(text, size, "/proc/%d/%s", task_of(pid), name) >= 0; /* a name may be empty */
 }
 
 static void read_link(int32_t pid, const char *name, char *text, size_t size)
@@ -112,9 +102,10 @@ static void each_map(int32_t pid, const char *prefix, size_t prefix_len,
 		     struct csink_attach_images *images, uint64_t now_ns)
 {
 	unsigned long long start, end, offset;
-	char path[64], *line = NULL, perms[8];
+	CSINK_AUTO_FCLOSE FILE *file = NULL;
+	CSINK_AUTO_FREE char *line = NULL;
+	char path[64], perms[8];
 	size_t size = 0;
-	FILE *file;
 	int at;
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", task_of(pid));
@@ -125,9 +116,6 @@ static void each_map(int32_t pid, const char *prefix, size_t prefix_len,
 		    strchr(perms, 'x') && line[at])
 			each(images, pid, start, end - start, offset, without(line + at, prefix, prefix_len), now_ns);
 	}
-	free(line);
-	if (file)
-		fclose(file);
 }
 
 static void read_object(struct csink_attach_images *images, int32_t pid, uint64_t start, uint64_t bytes,
@@ -163,29 +151,20 @@ static void read_threads(struct csink_attach_images *images, uint32_t number, ui
 {
 	struct csink_attach_image *image = images->at[number];
 	char path[64], name[64];
-	struct dirent *entry;
-	DIR *dir;
+	const char *tid;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", image->pid);
-	dir = opendir(path);
-	while (dir && (entry = readdir(dir))) {
-		int32_t tid = atoi(entry->d_name);
-
-		if (tid <= 0)
-			continue;
-		snprintf(path, sizeof(path), "task/%d/comm", tid);
+	CSINK_SYSFS_EACH(tid, "/proc/%d/task", image->pid) {
+		snprintf(path, sizeof(path), "task/%s/comm", tid);
 		read_file(image->pid, path, name, sizeof(name));
-		name[strcspn(name, "\n")] = 0;
-		csink_attach_thread_new(images, number, tid, name, now_ns);
+		csink_attach_thread_new(images, number, atoi(tid), name, now_ns);
 	}
-	if (dir)
-		closedir(dir);
 }
 
 bool csink_attach_images_take(struct csink_attach_images *images, int32_t pid, uint64_t now_ns)
 {
 	struct csink_attach_image *image;
-	char comm[64], status[2048], prefix[PATH_MAX], *ppid;
+	struct csink_status status = {0};
+	char comm[64], prefix[PATH_MAX];
 	uint32_t number;
 	size_t len;
 
@@ -194,11 +173,9 @@ bool csink_attach_images_take(struct csink_attach_images *images, int32_t pid, u
 	image = csink_attach_image_new(images, pid, now_ns, &number);
 	if (!image)
 		return false;
-	comm[strcspn(comm, "\n")] = 0;
 	csink_attach_copy_comm(image->comm, comm);
-	read_file(pid, "status", status, sizeof(status));
-	ppid = strstr(status, "\nPPid:");
-	image->ppid = ppid ? atoi(ppid + 6) : 0;
+	csink_status_read(task_of(pid), &status);
+	image->ppid = status.parent;
 	images->nr_processes++;
 	find_root(image);
 	csink_attach_image_read_names(image);

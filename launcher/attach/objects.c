@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "launcher/base/regular.h"
 #include "preload/core/cfi/cfi_read.h"
@@ -42,7 +43,7 @@ static bool read_at(const struct source *source, void *to, size_t bytes, uint64_
 static void find_build_id(struct csink_attach_object *object, const struct source *source, const ElfW(Phdr) * phdr)
 {
 	uint64_t size = CSINK_MIN(phdr->p_filesz, (uint64_t)MAX_NOTES), align = phdr->p_align == 8 ? 8 : 4, at = 0;
-	char *notes = malloc(size + 1);
+	CSINK_AUTO_FREE char *notes = malloc(size + 1);
 
 	while (notes && !object->build_id_len && at + sizeof(ElfW(Nhdr)) <= size &&
 	       (at || read_at(source, notes, size, phdr->p_offset))) {
@@ -58,7 +59,6 @@ static void find_build_id(struct csink_attach_object *object, const struct sourc
 		}
 		at = desc + CSINK_ALIGN_UP((uint64_t)note->n_descsz, align);
 	}
-	free(notes);
 }
 
 /* Where .eh_frame begins, as .eh_frame_hdr says: the object's own address, or 0. */

@@ -1,7 +1,6 @@
 /* See python_states.h. */
 #include "launcher/attach/python_states.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,8 +9,11 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
 #include "launcher/attach/remote.h"
+#include "launcher/base/proc.h"
+#include "preload/core/sysfs.h"
 
 enum {
 	MAX_STATES = 1024,     /* of one list */
@@ -27,23 +29,9 @@ enum {
 
 int32_t csink_tid_inside(int32_t tid)
 {
-	char path[64], line[256];
-	const char *last;
-	int32_t inside = tid;
-	FILE *file;
+	int32_t inside = csink_proc_own_number(tid);
 
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file)) {
-		if (strncmp(line, "NSpid:", 6))
-			continue;
-		last = strrchr(line, '\t');
-		inside = last && atoi(last) > 0 ? atoi(last) : tid;
-		break;
-	}
-	if (file)
-		fclose(file);
-	return inside;
+	return inside > 0 ? inside : tid;
 }
 
 /*
@@ -92,19 +80,13 @@ static int32_t tid_of(const struct csink_python_layout *layout, int32_t pid, uin
 
 static uint32_t list_threads(int32_t pid, int32_t *tids, uint32_t max)
 {
-	struct dirent *entry;
+	const char *name;
 	uint32_t nr = 0;
-	char path[64];
-	DIR *dir;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	dir = opendir(path);
-	while (dir && nr < max && (entry = readdir(dir))) {
-		if (atoi(entry->d_name) > 0)
-			tids[nr++] = csink_tid_inside(atoi(entry->d_name));
+	CSINK_SYSFS_EACH(name, "/proc/%d/task", pid) {
+		if (nr < max)
+			tids[nr++] = csink_tid_inside(atoi(name));
 	}
-	if (dir)
-		closedir(dir);
 	return nr;
 }
 
@@ -203,8 +185,8 @@ static void search_interpreters(struct search *s, const uint64_t *words, uint32_
 int csink_python_find_roots(struct csink_attach_python *python, int32_t pid)
 {
 	size_t bytes = CSINK_MIN(python->object.runtime_bytes, (uintptr_t)MAX_RUNTIME) & ~(size_t)7;
-	struct search *s = calloc(1, sizeof(*s));
-	uint64_t *words = malloc(bytes + 8);
+	CSINK_AUTO_FREE struct search *s = calloc(1, sizeof(*s));
+	CSINK_AUTO_FREE uint64_t *words = malloc(bytes + 8);
 	int err = s && words ? csink_remote_copy(pid, words, python->object.runtime, bytes) : -ENOMEM;
 
 	python->nr_roots = 0;
@@ -219,8 +201,6 @@ int csink_python_find_roots(struct csink_attach_python *python, int32_t pid)
 			search_interpreters(s, words, (uint32_t)(bytes / 8));
 		err = python->nr_roots ? 0 : -ENOENT;
 	}
-	free(words);
-	free(s);
 	return err;
 }
 

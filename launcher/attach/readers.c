@@ -193,7 +193,7 @@ int csink_attach_readers_start(struct csink_attach_readers **readers, struct csi
 			       struct csink_attach_codes *codes)
 {
 	struct csink_attach_readers *r = calloc(1, sizeof(*r));
-	uint32_t nr = counters->rings.nr_cpus;
+	uint32_t nr = counters->rings.nr;
 	sigset_t all, before;
 	int err;
 
@@ -225,7 +225,7 @@ void csink_attach_readers_stop(struct csink_attach_readers *r)
 	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += END_S;
 	eventfd_write(r->stop_fd, 1);
-	for (uint32_t cpu = 0; r->at && cpu < r->counters->rings.nr_cpus; cpu++) {
+	for (uint32_t cpu = 0; r->at && cpu < r->counters->rings.nr; cpu++) {
 		struct csink_reader *reader = r->at[cpu];
 
 		if (!reader || !reader->runs)
@@ -240,7 +240,7 @@ struct csink_attach_readers_count csink_attach_readers_count(const struct csink_
 {
 	struct csink_attach_readers_count count = {.left = r->nr_left};
 
-	for (uint32_t cpu = 0; cpu < r->counters->rings.nr_cpus; cpu++) {
+	for (uint32_t cpu = 0; cpu < r->counters->rings.nr; cpu++) {
 		count.all += r->at[cpu] != NULL;
 		count.first += r->at[cpu] && r->at[cpu]->is_first;
 	}
@@ -254,7 +254,7 @@ bool csink_attach_readers_free(struct csink_attach_readers *r)
 	csink_attach_readers_stop(r);
 	if (r->nr_left)
 		return false;
-	for (uint32_t cpu = 0; r->at && cpu < r->counters->rings.nr_cpus; cpu++)
+	for (uint32_t cpu = 0; r->at && cpu < r->counters->rings.nr; cpu++)
 		free_reader(r->at[cpu]);
 	free(r->at);
 	csink_readers_free_known(r);

@@ -54,20 +54,16 @@ static void set_process(struct csink_attach_readers *r, int32_t pid, const struc
 
 static struct csink_reader_thread *known_of(struct csink_attach_readers *r, int32_t tid)
 {
-	struct csink_slot *slot;
+	uint32_t number;
 
 	if (r->nr_known == MAX_THREADS) {
 		csink_table_free(&r->known_index);
 		r->nr_known = 0;
 	}
-	if (csink_table_room(&r->known_index) || CSINK_GROW(r->known, r->nr_known, r->cap_known))
-		return NULL;
-	CSINK_TABLE_PROBE(r->known_index, csink_hash_number((uint32_t)tid), slot, r->known[id - 1].tid == tid);
-	if (!slot->id) {
-		r->known[r->nr_known] = (struct csink_reader_thread){.tid = tid};
-		csink_table_set(&r->known_index, slot, csink_hash_number((uint32_t)tid), ++r->nr_known);
-	}
-	return &r->known[slot->id - 1];
+	number = CSINK_TABLE_INTERN(
+		r->known_index, csink_hash_number((uint32_t)tid), r->known[id - 1].tid == tid,
+		CSINK_APPEND(r->known, r->nr_known, r->cap_known, (struct csink_reader_thread){.tid = tid}));
+	return number ? &r->known[number - 1] : NULL;
 }
 
 /* ---- processes ---- */

@@ -94,7 +94,7 @@ void csink_attach_readers_take(struct csink_attach_readers *r, uint64_t time_ns,
 {
 	read->state = CSINK_READ_NOT;
 	read->nr_frames = read->nr_groups = 0;
-	for (uint32_t cpu = 0; cpu < r->counters->rings.nr_cpus; cpu++) {
+	for (uint32_t cpu = 0; cpu < r->counters->rings.nr; cpu++) {
 		if (r->at[cpu] && take_from(r->at[cpu], time_ns, tid, read))
 			return;
 	}

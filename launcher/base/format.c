@@ -2,6 +2,7 @@
 #include "launcher/base/format.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,6 +58,25 @@ int csink_format_value(char *buf, size_t size, int64_t value, const struct csink
 			scale->unit);
 }
 
+int csink_format_amount(char *buf, size_t size, int64_t value, const char *unit)
+{
+	struct csink_scale scale = csink_scale_for(value, unit);
+
+	return csink_format_value(buf, size, value, &scale);
+}
+
+size_t csink_append(char *buf, size_t size, const char *fmt, ...)
+{
+	size_t used = strlen(buf);
+	va_list ap;
+	int more;
+
+	va_start(ap, fmt);
+	more = vsnprintf(buf + used, size - used, fmt, ap);
+	va_end(ap);
+	return CSINK_MIN(used + (size_t)CSINK_MAX(more, 0), size - 1);
+}
+
 int csink_format_count(char *buf, size_t size, uint64_t value)
 {
 	char digits[24], out[32];
@@ -108,9 +128,8 @@ static size_t angle_operator(const char *at)
 	static const char *const operators[] = {"<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<", ">"};
 	static const char word[] = "operator";
 	const size_t len = sizeof(word) - 1;
-	uint32_t i;
 
-	for (i = 0; !strncmp(at, word, len) && i < CSINK_ARRAY_SIZE(operators); i++) {
+	for (uint32_t i = 0; !strncmp(at, word, len) && i < CSINK_ARRAY_SIZE(operators); i++) {
 		if (!strncmp(at + len, operators[i], strlen(operators[i])))
 			return len + strlen(operators[i]);
 	}

@@ -18,6 +18,9 @@ struct csink_scale csink_scale_for(int64_t largest, const char *unit);
 /** Write a value at a scale, "12.345 ms". Returns what snprintf does. */
 int csink_format_value(char *buf, size_t size, int64_t value, const struct csink_scale *scale);
 
+/** Write a value at the scale that fits it, "12.345 ms"; unit as above. */
+int csink_format_amount(char *buf, size_t size, int64_t value, const char *unit);
+
 /** Write a whole number with a comma between thousands, "1,234,567". */
 int csink_format_count(char *buf, size_t size, uint64_t value);
 
@@ -34,5 +37,8 @@ uint32_t csink_format_text(char *buf, size_t size, const char *text, uint32_t co
  * "fold"), then its front, for the last part says most.
  */
 uint32_t csink_format_function(char *buf, size_t size, const char *name, uint32_t columns);
+
+/** Append to the text that is in a buffer; what does not fit is cut. Returns the text's length. */
+__attribute__((format(printf, 3, 4))) size_t csink_append(char *buf, size_t size, const char *fmt, ...);
 
 #endif

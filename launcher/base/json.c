@@ -121,3 +121,19 @@ void csink_json_null(struct csink_json *json, const char *key)
 	begin(json, key);
 	fputs("null", json->out);
 }
+
+void csink_json_known(struct csink_json *json, const char *key, bool is_known, int64_t value)
+{
+	if (is_known)
+		csink_json_number(json, key, value);
+	else
+		csink_json_null(json, key);
+}
+
+void csink_json_texts(struct csink_json *json, const char *key, char *const *texts, uint32_t nr)
+{
+	csink_json_open(json, key, '[');
+	for (uint32_t i = 0; i < nr; i++)
+		csink_json_text(json, NULL, texts[i]);
+	csink_json_close(json, ']');
+}

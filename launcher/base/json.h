@@ -24,6 +24,10 @@ void csink_json_number(struct csink_json *json, const char *key, int64_t value);
 void csink_json_real(struct csink_json *json, const char *key, double value); /* null, if it is no number */
 void csink_json_bool(struct csink_json *json, const char *key, bool value);
 void csink_json_null(struct csink_json *json, const char *key);
+/* A number, or null where it is not known. */
+void csink_json_known(struct csink_json *json, const char *key, bool is_known, int64_t value);
+/* An array of texts. */
+void csink_json_texts(struct csink_json *json, const char *key, char *const *texts, uint32_t nr);
 
 /**
  * Write one text between quotes, with its escapes: \uNNNN for a character that is not shown as it is (text.h), and the

@@ -29,7 +29,7 @@ struct csink_option {
 
 #define CSINK_MAX_OPTIONS 32
 
-/* A command's table: `static CSINK_OPTION_TABLE(name, LIST);`, where LIST is its X-macro. */
+/* A table: `CSINK_OPTION_TABLE(name, LIST);`, where LIST is its X-macro. */
 #define CSINK_OPTION_TABLE(name, LIST)                                                                                 \
 	const struct csink_option name[] = {LIST(CSINK_OPTION_ROW)};                                                   \
 	_Static_assert(sizeof(name) / sizeof(name[0]) <= CSINK_MAX_OPTIONS, "struct csink_options has room "           \

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "include/internal/cleanup.h"
 static bool is_own(const char *path)
 {
 	struct stat st;
@@ -21,15 +22,13 @@ static bool is_own(const char *path)
 static const char *home_by_passwd(void)
 {
 	static char home[PATH_MAX];
-	FILE *file = fopen("/etc/passwd", "re");
+	CSINK_AUTO_FCLOSE FILE *file = fopen("/etc/passwd", "re");
 	const struct passwd *pw;
 
 	*home = '\0';
 	while (file && !*home && (pw = fgetpwent(file)) != NULL)
 		if (pw->pw_uid == geteuid() && pw->pw_dir && strlen(pw->pw_dir) < sizeof(home))
 			strcpy(home, pw->pw_dir);
-	if (file)
-		fclose(file);
 	return home;
 }
 

@@ -8,6 +8,7 @@
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "launcher/base/pprof_fields.h"
+#include "launcher/base/search.h"
 
 bool csink_wire_varint(const unsigned char **at, const unsigned char *end, uint64_t *value)
 {
@@ -54,43 +55,26 @@ int csink_wire_next(const unsigned char **at, const unsigned char *end, struct c
 	return -EBADMSG;
 }
 
-int64_t csink_wire_numbers(const struct csink_field *f, uint64_t *to, uint64_t room)
+int csink_wire_number(const struct csink_field *f, const unsigned char **at, uint64_t *value)
 {
-	const unsigned char *at = f->bytes, *end = at + f->len;
-	int64_t nr = 0;
+	bool is_first = !*at;
 
-	if (f->wire == WIRE_VARINT) {
-		if (!room)
-			return -E2BIG;
-		*to = f->value;
-		return 1;
-	}
+	*at = is_first ? f->bytes : *at;
+	*value = f->value;
+	if (f->wire == WIRE_VARINT)
+		return is_first;
 	if (f->wire != WIRE_BYTES)
 		return -EBADMSG;
-	while (at < end) {
-		if ((uint64_t)nr == room)
-			return -E2BIG;
-		if (!csink_wire_varint(&at, end, &to[nr++]))
-			return -EBADMSG;
-	}
-	return nr;
+	if (*at == f->bytes + f->len)
+		return 0;
+	return csink_wire_varint(at, f->bytes + f->len, value) ? 1 : -EBADMSG;
 }
 
 /* ---- ids ---- */
 
 int csink_ids_add(struct csink_ids *ids, uint64_t theirs, uint32_t ours)
 {
-	if (CSINK_GROW(ids->all, ids->nr, ids->cap))
-		return -ENOMEM;
-	ids->all[ids->nr++] = (struct id){theirs, ours};
-	return 0;
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-	const struct id *left = a, *right = b;
-
-	return left->theirs < right->theirs ? -1 : left->theirs > right->theirs;
+	return CSINK_APPEND(ids->all, ids->nr, ids->cap, (struct id){theirs, ours}) ? 0 : -ENOMEM;
 }
 
 bool csink_ids_sort(struct csink_ids *ids)
@@ -101,7 +85,7 @@ bool csink_ids_sort(struct csink_ids *ids)
 		;
 	if (i == ids->nr)
 		return true;
-	qsort(ids->all, ids->nr, sizeof(*ids->all), compare_ids);
+	qsort(ids->all, ids->nr, sizeof(*ids->all), csink_compare_u64);
 	ids->sorted = true;
 	for (i = 1; i < ids->nr; i++) {
 		if (ids->all[i].theirs == ids->all[i - 1].theirs)
@@ -116,6 +100,6 @@ uint32_t csink_ids_find(const struct csink_ids *ids, uint64_t theirs)
 
 	if (!ids->sorted)
 		return theirs && theirs <= ids->nr ? ids->all[theirs - 1].ours : 0;
-	found = bsearch(&key, ids->all, ids->nr, sizeof(key), compare_ids);
+	found = bsearch(&key, ids->all, ids->nr, sizeof(key), csink_compare_u64);
 	return found ? found->ours : 0;
 }

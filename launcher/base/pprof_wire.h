@@ -20,8 +20,13 @@ bool csink_wire_varint(const unsigned char **at, const unsigned char *end, uint6
 /** Returns 1 and the next field, 0 at the end, -EBADMSG. */
 int csink_wire_next(const unsigned char **at, const unsigned char *end, struct csink_field *f);
 
-/** A repeated number is one value or a packed list. Returns how many were added to `to`, or -EBADMSG, -E2BIG. */
-int64_t csink_wire_numbers(const struct csink_field *f, uint64_t *to, uint64_t room);
+/** The next of a repeated number, which is one value or a packed list; *at is NULL before the first. Returns as above.
+ */
+int csink_wire_number(const struct csink_field *f, const unsigned char **at, uint64_t *value);
+
+/* Go over these numbers; err is 0 behind them, or -EBADMSG. */
+#define EACH_NUMBER(value, f, err)                                                                                     \
+	for (const unsigned char *number_ = NULL; ((err) = csink_wire_number(f, &number_, &(value))) > 0;)
 
 /* Go over the fields of a message; err is 0 behind it, or -EBADMSG. */
 #define EACH_FIELD(f, message, err)                                                                                    \

@@ -3,9 +3,13 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
 #include "preload/core/task_stat.h"
 
@@ -44,4 +48,22 @@ bool csink_proc_is_descendant(int32_t pid, int32_t ancestor)
 		pid = stat.ppid;
 	}
 	return false;
+}
+
+int32_t csink_proc_own_number(int32_t tid)
+{
+	CSINK_AUTO_FREE char *line = NULL;
+	CSINK_AUTO_FCLOSE FILE *status = NULL;
+	char path[64];
+	size_t size = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	status = fopen(path, "re");
+	while (status && getline(&line, &size, status) > 0) {
+		const char *last = strrchr(line, '\t');
+
+		if (!strncmp(line, "NSpid:", 6) && last)
+			return atoi(last);
+	}
+	return -ESRCH;
 }

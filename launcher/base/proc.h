@@ -12,4 +12,7 @@ bool csink_proc_is_running(int32_t pid, uint64_t start_monotonic_ns);
 /** Is pid the process ancestor, or one of its descendants? Needs the chain of parents still to be there. */
 bool csink_proc_is_descendant(int32_t pid, int32_t ancestor);
 
+/** What a process or thread calls itself: its number in the innermost of its PID namespaces; -ESRCH: not known. */
+int32_t csink_proc_own_number(int32_t tid);
+
 #endif

@@ -13,6 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "include/internal/cleanup.h"
+#include "launcher/base/proc.h"
 #include "preload/core/sysfs.h"
 
 #define MAX_TRIES 16
@@ -84,31 +86,28 @@ static int find_in_root(int root_fd, const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Opens what a handle is of, if it is a regular file: a device could do anything when it is opened. Takes the handle.
- */
+/* Opens what a handle is of, if it is a regular file: a device could do anything when it is opened. */
 static int open_handle(int handle, int flags)
 {
 	char link[CSINK_ROOT_BYTES];
 	struct stat st;
-	int fd = -ENOEXEC;
+	int fd;
 
-	if (fstat(handle, &st)) {
-		fd = -errno;
-	} else if (S_ISREG(st.st_mode)) {
-		snprintf(link, sizeof(link), "/proc/self/fd/%d", handle);
-		fd = open(link, O_RDONLY | O_CLOEXEC | (flags & ~O_NOFOLLOW));
-		if (fd < 0)
-			fd = -errno;
-	}
-	close(handle);
-	return fd;
+	if (fstat(handle, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ENOEXEC;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", handle);
+	fd = open(link, O_RDONLY | O_CLOEXEC | (flags & ~O_NOFOLLOW));
+	return fd < 0 ? -errno : fd;
 }
 
 int csink_root_open(const char *path, int flags)
 {
 	size_t len = csink_root_len(path);
 	char root[CSINK_ROOT_BYTES];
-	int fd, handle;
+	CSINK_AUTO_CLOSE int root_fd = -1, handle = -1;
+	int fd;
 
 	if (!len) {
 		fd = open(path, O_RDONLY | O_CLOEXEC | flags);
@@ -116,50 +115,24 @@ int csink_root_open(const char *path, int flags)
 	}
 	memcpy(root, path, len);
 	root[len] = 0;
-	fd = open(root, O_PATH | O_CLOEXEC | O_DIRECTORY);
-	if (fd < 0)
+	root_fd = open(root, O_PATH | O_CLOEXEC | O_DIRECTORY);
+	if (root_fd < 0)
 		return -errno;
-	handle = find_in_root(fd, path + len, flags & O_NOFOLLOW);
-	close(fd);
+	handle = find_in_root(root_fd, path + len, flags & O_NOFOLLOW);
 	return handle < 0 ? handle : open_handle(handle, flags);
 }
 
 /* ---- finding ---- */
 
-/* The last number of a process's NSpid line: what it calls itself. */
-static int32_t own_pid(const char *host_pid)
-{
-	char path[64], line[256];
-	const char *last;
-	int32_t pid = -1;
-	FILE *status;
-
-	snprintf(path, sizeof(path), "/proc/%.16s/status", host_pid);
-	status = fopen(path, "re");
-	while (status && fgets(line, sizeof(line), status)) {
-		if (strncmp(line, "NSpid:", 6))
-			continue;
-		last = strrchr(line, '\t');
-		pid = last ? atoi(last) : -1;
-		break;
-	}
-	if (status)
-		fclose(status);
-	return pid;
-}
-
 uint32_t csink_roots_find(int32_t pid, char roots[][CSINK_ROOT_BYTES], uint32_t max)
 {
-	struct csink_sysfs_dir proc;
+	CSINK_SYSFS_DIR(proc, "/proc");
 	const char *name;
 	uint32_t nr = 0;
 
-	if (csink_sysfs_dir_open(&proc, "/proc"))
-		return 0;
 	while (nr < max && (name = csink_sysfs_dir_next(&proc))) {
-		if (isdigit((unsigned char)*name) && own_pid(name) == pid)
+		if (isdigit((unsigned char)*name) && csink_proc_own_number(atoi(name)) == pid)
 			snprintf(roots[nr++], CSINK_ROOT_BYTES, "/proc/%.12s/root", name);
 	}
-	csink_sysfs_dir_close(&proc);
 	return nr;
 }

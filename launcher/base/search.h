@@ -1,4 +1,4 @@
-/* Binary search, wherever the launcher has something in order. Context: any. */
+/* Order, and binary search wherever the launcher has something in order. Context: any. */
 #ifndef CSINK_SEARCH_H
 #define CSINK_SEARCH_H
 
@@ -21,5 +21,13 @@
 		}                                                                                                      \
 		low_##at;                                                                                              \
 	})
+
+/** For qsort(3) and bsearch(3): the order of elements that begin with a uint64_t, by that. */
+static inline int csink_compare_u64(const void *a, const void *b)
+{
+	const uint64_t *left = a, *right = b;
+
+	return *left < *right ? -1 : *left > *right;
+}
 
 #endif

@@ -2,7 +2,8 @@
  * A hash table of ids: which id has the thing that hashes so? The things themselves are the caller's, and so is the
  * comparison. Keys come from csink_hash_*() (hash.h). Context: thread; allocates.
  *
- * Order of a look-up: csink_table_room(), CSINK_TABLE_PROBE, and csink_table_set() where the slot is empty.
+ * What is to be found or added: CSINK_TABLE_INTERN. Where that does not do, csink_table_room(), CSINK_TABLE_PROBE, and
+ * csink_table_set() where the slot is empty.
  */
 #ifndef CSINK_TABLE_H
 #define CSINK_TABLE_H
@@ -60,5 +61,20 @@ static inline void csink_table_set(struct csink_table *table, struct csink_slot 
 				break;                                                                                 \
 		}                                                                                                      \
 	} while (0)
+
+/* The id for which `same` (an expression of `id`) holds; where none does, the last argument: an expression that adds
+ * the thing to those that the table is of, and has its id, or 0 without memory. 0 without memory. */
+#define CSINK_TABLE_INTERN(table, key, same, ...)                                                                      \
+	({                                                                                                             \
+		uint32_t key_ = (key), found_ = 0;                                                                     \
+		struct csink_slot *slot_;                                                                              \
+		if (!csink_table_room(&(table))) {                                                                     \
+			CSINK_TABLE_PROBE(table, key_, slot_, same);                                                   \
+			found_ = slot_->id ? slot_->id : (__VA_ARGS__);                                                \
+			if (found_ && !slot_->id)                                                                      \
+				csink_table_set(&(table), slot_, key_, found_);                                        \
+		}                                                                                                      \
+		found_;                                                                                                \
+	})
 
 #endif

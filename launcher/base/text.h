@@ -44,6 +44,11 @@ void csink_text_put_csv(FILE *out, const char *text);
  */
 __attribute__((format(printf, 2, 3))) size_t csink_text_print(FILE *out, const char *fmt, ...);
 
+/** The same in another form than a line's. Widths and precisions of %s are as above, counted in what a line would be.
+ */
+__attribute__((format(printf, 3, 4))) void csink_text_print_as(FILE *out, enum csink_text_form form, const char *fmt,
+							       ...);
+
 /**
  * The same into a buffer: what does not fit is cut between characters and ends in "...".
  * Returns the length of what is there, less than size. Context: thread.

@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/base/text.h"
 
 /* Where it goes: a stream, or a buffer that may be too small. */
 struct sink {
 	FILE *out;
+	enum csink_text_form form; /* of a stream; a buffer has lines */
 	char *buf;
 	size_t size, used; /* used: of a stream, what was written */
 	bool is_full;
@@ -73,7 +75,7 @@ static void put_string(struct sink *s, const struct conversion *conv, const char
 {
 	size_t len;
 	uint32_t columns;
-	char *copy = NULL;
+	CSINK_AUTO_FREE char *copy = NULL;
 
 	if (!text)
 		text = "(null)";
@@ -97,10 +99,12 @@ static void put_string(struct sink *s, const struct conversion *conv, const char
 	columns = conv->width > 0 ? put_text(NULL, text, len) : 0;
 	if (conv->width > 0 && !strchr(conv->flags, '-'))
 		pad(s, (uint32_t)CSINK_MAX(conv->width - (int)columns, 0));
-	put_text(s, text, len);
+	if (s->form == CSINK_TEXT_LINE)
+		put_text(s, text, len);
+	else
+		csink_text_put(s->out, s->form, text);
 	if (conv->width > 0 && strchr(conv->flags, '-'))
 		pad(s, (uint32_t)CSINK_MAX(conv->width - (int)columns, 0));
-	free(copy);
 }
 
 static int read_number(const char **at)
@@ -139,73 +143,33 @@ static const char *read_conversion(const char *at, struct conversion *conv, va_l
 	return *at ? at + 1 : at;
 }
 
-static long long signed_argument(char length, va_list *ap)
-{
-	switch (length) {
-	case 'l':
-		return va_arg(*ap, long);
-	case 'L':
-		return va_arg(*ap, long long);
-	case 'j':
-		return va_arg(*ap, intmax_t);
-	case 'z':
-		return va_arg(*ap, ssize_t);
-	case 't':
-		return va_arg(*ap, ptrdiff_t);
-	case 'h':
-		return (short)va_arg(*ap, int);
-	case 'H':
-		return (signed char)va_arg(*ap, int);
-	default:
-		return va_arg(*ap, int);
-	}
-}
-
-static unsigned long long unsigned_argument(char length, va_list *ap)
-{
-	switch (length) {
-	case 'l':
-		return va_arg(*ap, unsigned long);
-	case 'L':
-		return va_arg(*ap, unsigned long long);
-	case 'j':
-		return va_arg(*ap, uintmax_t);
-	case 'z':
-		return va_arg(*ap, size_t);
-	case 't':
-		return (unsigned long long)va_arg(*ap, ptrdiff_t);
-	case 'h':
-		return (unsigned short)va_arg(*ap, unsigned int);
-	case 'H':
-		return (unsigned char)va_arg(*ap, unsigned int);
-	default:
-		return va_arg(*ap, unsigned int);
-	}
-}
+_Static_assert(sizeof(long) == sizeof(long long) && sizeof(intmax_t) == sizeof(long long) &&
+		       sizeof(size_t) == sizeof(long long) && sizeof(ptrdiff_t) == sizeof(long long),
+	       "integers that are longer than int are all read as long long");
 
 /* Numbers are libc's to print: no byte of them is foreign. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
+
 static void put_figure(struct sink *s, const struct conversion *conv, va_list *ap)
 {
+	bool is_real = strchr("fFeEgGaA", conv->letter), is_long = conv->length && strchr("lLjzt", conv->length);
+	const char *length = is_long ? "ll" : conv->length == 'h' ? "h" : conv->length == 'H' ? "hh" : "";
 	char fmt[32], text[512];
-	bool is_real = strchr("fFeEgGaA", conv->letter), is_signed = conv->letter == 'd' || conv->letter == 'i';
 	int len;
 
-	snprintf(fmt, sizeof(fmt), "%%%s*.*%s%c", conv->flags, is_real || conv->letter == 'p' ? "" : "ll",
-		 conv->letter);
+	snprintf(fmt, sizeof(fmt), "%%%s*.*%s%c", conv->flags, is_real ? "" : length, conv->letter);
 	if (is_real)
 		len = snprintf(text, sizeof(text), fmt, conv->width, conv->precision, va_arg(*ap, double));
 	else if (conv->letter == 'p')
 		len = snprintf(text, sizeof(text), "%*p", conv->width, va_arg(*ap, void *));
-	else if (is_signed)
-		len = snprintf(text, sizeof(text), fmt, conv->width, conv->precision,
-			       signed_argument(conv->length, ap));
+	else if (is_long)
+		len = snprintf(text, sizeof(text), fmt, conv->width, conv->precision, va_arg(*ap, long long));
 	else
-		len = snprintf(text, sizeof(text), fmt, conv->width, conv->precision,
-			       unsigned_argument(conv->length, ap));
+		len = snprintf(text, sizeof(text), fmt, conv->width, conv->precision, va_arg(*ap, int));
 	put(s, text, len < 0 ? 0 : CSINK_MIN((size_t)len, sizeof(text) - 1));
 }
+
 #pragma GCC diagnostic pop
 
 static void print(struct sink *s, const char *fmt, va_list *ap)
@@ -247,6 +211,16 @@ size_t csink_text_print(FILE *out, const char *fmt, ...)
 	print(&s, fmt, &ap);
 	va_end(ap);
 	return s.used;
+}
+
+void csink_text_print_as(FILE *out, enum csink_text_form form, const char *fmt, ...)
+{
+	struct sink s = {.out = out, .form = form};
+	va_list ap;
+
+	va_start(ap, fmt);
+	print(&s, fmt, &ap);
+	va_end(ap);
 }
 
 size_t csink_text_vformat(char *buf, size_t size, const char *fmt, va_list ap)

@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+#include "include/internal/base.h"
+
 struct reader {
 	const uint8_t *at, *end;
 };
@@ -89,7 +91,7 @@ static int64_t line_by_locations(struct reader r, int64_t line, uint32_t positio
 
 		end += 2 * ((head & 7) + 1u);
 		if (form == LONG || form == NO_COLUMNS)
-			line += signed_varint(&r);
+			line = csink_add(line, signed_varint(&r));
 		else if (form >= ONE_LINE_0 && form <= ONE_LINE_2)
 			line += form - ONE_LINE_0;
 		if (position < end)
@@ -100,22 +102,25 @@ static int64_t line_by_locations(struct reader r, int64_t line, uint32_t positio
 	return 0;
 }
 
-int64_t csink_code_line(const struct csink_rec_code *code, uint32_t position)
+static int64_t line_by_table(const struct csink_rec_code *code, int64_t first, uint32_t position)
 {
 	const uint8_t *table = (const uint8_t *)code->text + code->nr_names;
 	struct reader r = {table, table + code->nr_table};
-	int64_t line = code->first_line;
 
-	/* Evaluated code can have any first line, and negative lines: these are not known. */
-	if (code->head.aux >= CSINK_CODE_PHP)
-		return position <= INT32_MAX ? position : 0;
-	if (position == CSINK_CODE_NOT_BEGUN || !code->nr_table)
-		return line;
 	if (code->head.aux == CSINK_CODE_PYTHON_LNOTAB)
-		line = line_by_lnotab(r, line, position);
-	else if (code->head.aux == CSINK_CODE_PYTHON_LINES)
-		line = line_by_ranges(r, line, position);
-	else
-		line = line_by_locations(r, line, position);
-	return line > 0 ? line : 0;
+		return line_by_lnotab(r, first, position);
+	return code->head.aux == CSINK_CODE_PYTHON_LINES ? line_by_ranges(r, first, position)
+							 : line_by_locations(r, first, position);
+}
+
+int64_t csink_code_line(const struct csink_rec_code *code, uint32_t position)
+{
+	int64_t line = (int32_t)code->first_line;
+
+	if (code->head.aux >= CSINK_CODE_PHP)
+		line = position;
+	else if (position != CSINK_CODE_NOT_BEGUN && code->nr_table)
+		line = line_by_table(code, line, position);
+	/* Evaluated code can have any first line, and negative lines: these are not known. */
+	return line > 0 && line <= INT32_MAX ? line : 0;
 }

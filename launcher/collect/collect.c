@@ -26,13 +26,12 @@ void csink_collect_tally(struct collector *c, const char *key, const char *fmt, 
 	csink_str_t text;
 	char line[1024];
 	va_list ap;
-	uint32_t i;
 
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
 	text = csink_profile_str(c->p, line);
-	for (i = 0; i < c->nr_tallies; i++) {
+	for (uint32_t i = 0; i < c->nr_tallies; i++) {
 		if (c->tallies[i].text == text && !strcmp(c->tallies[i].key, key)) {
 			c->tallies[i].nr++;
 			return;
@@ -47,7 +46,6 @@ void csink_collect_tally(struct collector *c, const char *key, const char *fmt, 
 static int add_types(struct collector *c)
 {
 	struct csink_profile *p = c->p;
-	uint32_t i;
 
 	c->cpu_event = -1;
 	if (csink_profile_type_add(p, "samples", "count") < 0)
@@ -57,7 +55,7 @@ static int add_types(struct collector *c)
 		c->events[c->nr_events++] = (struct csink_rec_event){
 			.name = "task-clock", .unit = "nanoseconds", .flags = CSINK_EVENT_CPU_NS};
 	}
-	for (i = 0; i < c->nr_events; i++) {
+	for (uint32_t i = 0; i < c->nr_events; i++) {
 		if (csink_profile_type_add(p, c->events[i].name, *c->events[i].unit ? c->events[i].unit : "count") < 0)
 			return -ENOMEM;
 		if (c->events[i].flags & CSINK_EVENT_CPU_NS && c->cpu_event < 0)
@@ -121,9 +119,8 @@ static int read_image(struct collector *c, struct image *image)
 static void set_times(struct collector *c)
 {
 	uint64_t first = UINT64_MAX, end = 0, real = 0;
-	uint32_t i;
 
-	for (i = 0; i < c->nr_images; i++) {
+	for (uint32_t i = 0; i < c->nr_images; i++) {
 		if (c->images[i].start_ns < first) {
 			first = c->images[i].start_ns;
 			real = c->images[i].start_realtime_ns;
@@ -139,7 +136,6 @@ static void set_times(struct collector *c)
 static int collect(struct collector *c, const char *run_dir)
 {
 	int err = run_dir ? csink_collect_list(c, run_dir) : 0;
-	uint32_t i;
 
 	if (!err && run_dir)
 		err = csink_collect_list_beside(c, run_dir);
@@ -152,7 +148,7 @@ static int collect(struct collector *c, const char *run_dir)
 	err = csink_collect_link(c);
 	if (!err && !c->has_types)
 		err = add_types(c);
-	for (i = 0; i < c->nr_images && !err; i++)
+	for (uint32_t i = 0; i < c->nr_images && !err; i++)
 		if (!c->images[i].is_read)
 			err = read_image(c, &c->images[i]);
 	if (!err) {
@@ -167,13 +163,11 @@ static int collect(struct collector *c, const char *run_dir)
 
 static void free_collector(struct collector *c)
 {
-	uint32_t i;
-
-	for (i = 0; i < c->nr_images; i++)
+	for (uint32_t i = 0; i < c->nr_images; i++)
 		free(c->images[i].path);
-	for (i = 0; i < c->nr_beside; i++)
+	for (uint32_t i = 0; i < c->nr_beside; i++)
 		close(c->beside[i]);
-	for (i = 0; i < c->nr_modules; i++)
+	for (uint32_t i = 0; i < c->nr_modules; i++)
 		free(c->modules[i].wants);
 	free(c->images);
 	free(c->modules);
@@ -181,6 +175,10 @@ static void free_collector(struct collector *c)
 	csink_table_free(&c->location_table);
 	csink_table_free(&c->source_table);
 	csink_table_free(&c->line_table);
+	csink_table_free(&c->script_table);
+	for (uint32_t i = 0; i < c->nr_scripts; i++)
+		csink_script_free(&c->scripts[i].lines);
+	free(c->scripts);
 	free(c->pseudo);
 	free(c->tallies);
 	free(c->spawned);

@@ -295,13 +295,12 @@ void csink_collect_account(struct collector *c)
 	const struct csink_outside *outside = c->outside;
 	int64_t covered = 0, total, given;
 	char unknown[128] = "";
-	uint32_t i;
 
 	if (c->cpu_event < 0)
 		return;
-	for (i = 0; i < c->nr_images; i++)
+	for (uint32_t i = 0; i < c->nr_images; i++)
 		correct_end(&c->images[i]);
-	for (i = 0; i < c->nr_images; i++) {
+	for (uint32_t i = 0; i < c->nr_images; i++) {
 		if (c->images[i].is_read)
 			account_image(c, &c->images[i]);
 		covered = csink_add(covered, c->images[i].covered_cpu_ns);

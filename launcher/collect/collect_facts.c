@@ -8,11 +8,12 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/collect/collect_impl.h"
 
 static void add_machine(struct csink_profile *p)
 {
-	FILE *info = fopen("/proc/cpuinfo", "re");
+	CSINK_AUTO_FCLOSE FILE *info = fopen("/proc/cpuinfo", "re");
 	struct utsname name;
 	char line[512], *value;
 
@@ -28,8 +29,6 @@ static void add_machine(struct csink_profile *p)
 		csink_profile_fact_add(p, CSINK_FACT_CPU, "%s", value + 1 + strspn(value + 1, " "));
 		break;
 	}
-	if (info)
-		fclose(info);
 	csink_profile_fact_add(p, CSINK_FACT_CPUS, "%ld online of %ld", CSINK_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L),
 			       CSINK_MAX(sysconf(_SC_NPROCESSORS_CONF), 1L));
 }
@@ -46,8 +45,6 @@ static void add_exit(struct csink_profile *p, int status)
 
 static void add_outside(struct csink_profile *p, const struct csink_outside *outside)
 {
-	uint32_t i;
-
 	if (!outside->is_attached)
 		add_exit(p, outside->command_status);
 	if (outside->wall_ns)
@@ -59,13 +56,13 @@ static void add_outside(struct csink_profile *p, const struct csink_outside *out
 	}
 	if (!outside->has_counts && *outside->counts_reason)
 		csink_profile_fact_add(p, CSINK_FACT_UNCOUNTED, "%s", outside->counts_reason);
-	for (i = 0; outside->has_counts && i < outside->nr_counts && i < CSINK_MAX_EVENTS; i++) {
+	for (uint32_t i = 0; outside->has_counts && i < outside->nr_counts && i < CSINK_MAX_EVENTS; i++) {
 		csink_profile_fact_add(p, CSINK_FACT_COUNTER,
 				       "%s %" PRIu64 " %s enabled %" PRIu64 " ns, running %" PRIu64 " ns",
 				       outside->counts[i].name, outside->counts[i].value, outside->counts[i].unit,
 				       outside->counts[i].time_enabled_ns, outside->counts[i].time_running_ns);
 	}
-	for (i = 0; i < outside->nr_notes; i++)
+	for (uint32_t i = 0; i < outside->nr_notes; i++)
 		csink_profile_fact_add(p, CSINK_FACT_NOTE, "%s", outside->notes[i]);
 }
 
@@ -73,9 +70,8 @@ static void add_outside(struct csink_profile *p, const struct csink_outside *out
 static void add_counts(struct collector *c)
 {
 	uint64_t processes = 0, threads = 0;
-	uint32_t i;
 
-	for (i = 0; i < c->nr_images; i++) {
+	for (uint32_t i = 0; i < c->nr_images; i++) {
 		if (!c->images[i].is_read)
 			continue;
 		processes += c->images[i].is_last;
@@ -92,9 +88,8 @@ static void add_counts(struct collector *c)
 static void add_columns(struct collector *c)
 {
 	struct csink_profile *p = c->p;
-	uint32_t i;
 
-	for (i = 0; i < c->nr_events; i++) {
+	for (uint32_t i = 0; i < c->nr_events; i++) {
 		const struct csink_rec_event *event = &c->events[i];
 
 		if (!(event->flags & CSINK_EVENT_LEADER))
@@ -108,7 +103,7 @@ static void add_columns(struct collector *c)
 		csink_profile_fact_add(p, CSINK_FACT_EVENT_REASON, "%s", c->outside->event_reason);
 	if (c->cpu_event >= 0)
 		csink_profile_fact_add(p, CSINK_FACT_CPU_TYPE, "%s", c->events[c->cpu_event].name);
-	for (i = 0; i < c->nr_events; i++) {
+	for (uint32_t i = 0; i < c->nr_events; i++) {
 		if (c->events[i].flags & CSINK_EVENT_OFF_CPU)
 			csink_profile_fact_add(p, CSINK_FACT_OFF_CPU, "%s", c->events[i].name);
 	}
@@ -131,9 +126,7 @@ static const char *const loss_words[CSINK_NR_LOSSES] = {
 
 static void add_losses(struct collector *c)
 {
-	uint32_t i;
-
-	for (i = 0; i < CSINK_NR_LOSSES; i++) {
+	for (uint32_t i = 0; i < CSINK_NR_LOSSES; i++) {
 		if (c->losses[i])
 			csink_profile_fact_add(c->p, CSINK_FACT_LOSS, "%" PRIu64 " %s", c->losses[i], loss_words[i]);
 	}
@@ -143,9 +136,8 @@ static void add_tallies(struct collector *c)
 {
 	const struct tally *tally;
 	const char *text, *sep;
-	uint32_t i;
 
-	for (i = 0; i < c->nr_tallies; i++) {
+	for (uint32_t i = 0; i < c->nr_tallies; i++) {
 		tally = &c->tallies[i];
 		text = csink_profile_text(c->p, tally->text);
 		sep = strchr(text, ':');

@@ -29,19 +29,21 @@ struct csink_frame_place {
 static csink_str_t hex_id(struct csink_profile *p, const uint8_t *id, uint32_t len)
 {
 	char text[2 * 20 + 1] = "";
-	uint32_t i;
 
-	for (i = 0; i < len; i++)
+	for (uint32_t i = 0; i < len; i++)
 		sprintf(text + 2 * i, "%02x", id[i]);
 	return csink_profile_str(p, text);
 }
 
-static uint32_t add_module(struct collector *c, const struct module *module, const struct csink_profile_mapping *m)
+/* Returns its index + 1; 0 without memory. */
+static uint32_t add_module(struct collector *c, const struct module *module, struct csink_profile_mapping mapping)
 {
 	if (CSINK_GROW(c->modules, c->nr_modules, c->cap_modules))
 		return 0;
+	mapping.file = module->path;
+	mapping.build_id = hex_id(c->p, module->build_id, module->build_id_len);
 	c->modules[c->nr_modules] = *module;
-	c->modules[c->nr_modules].mapping = csink_profile_mapping_add(c->p, m);
+	c->modules[c->nr_modules].mapping = csink_profile_mapping_add(c->p, &mapping);
 	return c->modules[c->nr_modules].mapping ? ++c->nr_modules : 0;
 }
 
@@ -65,38 +67,26 @@ static uint32_t find_module(struct collector *c, const struct csink_rec_module *
 	struct csink_profile_mapping mapping = {.start = from->start, .limit = from->end, .offset = from->file_offset};
 	struct module module = {.bias = from->bias, .is_vdso = from->is_vdso, .build_id_len = from->build_id_len};
 	size_t root_len = csink_root_len(from->path);
-	struct csink_slot *slot;
-	uint32_t hash, ours;
+	uint32_t ours;
 
 	memcpy(module.root, from->path, root_len);
 	module.path = csink_profile_str(c->p, from->is_vdso ? "[vdso]" : from->path + root_len);
 	memcpy(module.build_id, from->build_id, from->build_id_len);
-	if (csink_table_room(&c->module_table))
-		return 0;
-	hash = hash_module(&module);
-	CSINK_TABLE_PROBE(c->module_table, hash, slot, is_same_module(&c->modules[id - 1], &module));
-	if (slot->id) {
-		c->modules[slot->id - 1].pid = pid; /* the latest: the likeliest to be there still */
-		return slot->id;
-	}
-	module.pid = pid;
 	module.is_library = !strncmp(csink_base_name(csink_profile_text(c->p, module.path)), "libcountersink.so", 17);
-	mapping.file = module.path;
-	mapping.build_id = hex_id(c->p, module.build_id, module.build_id_len);
-	ours = add_module(c, &module, &mapping);
+	ours = CSINK_TABLE_INTERN(c->module_table, hash_module(&module), is_same_module(&c->modules[id - 1], &module),
+				  add_module(c, &module, mapping));
 	if (ours)
-		csink_table_set(&c->module_table, slot, hash, ours);
+		c->modules[ours - 1].pid = pid; /* the latest: the likeliest to be there still */
 	return ours;
 }
 
 /* Code in no object: made at run time, or of an object that was never sighted. It is this process's alone. */
 static uint32_t anon_module(struct csink_frames *f)
 {
-	struct csink_profile_mapping mapping = {.limit = INT64_MAX, .file = csink_profile_str(f->c->p, "[anon]")};
-	struct module module = {.path = mapping.file, .anon_pid = f->pid ? f->pid : -1};
+	struct module module = {.path = csink_profile_str(f->c->p, "[anon]"), .anon_pid = f->pid ? f->pid : -1};
 
 	if (!f->anon)
-		f->anon = add_module(f->c, &module, &mapping);
+		f->anon = add_module(f->c, &module, (struct csink_profile_mapping){.limit = INT64_MAX});
 	return f->anon;
 }
 
@@ -107,26 +97,26 @@ static bool is_at(const struct csink_profile_location *location, uint32_t mappin
 	return location->address == address && location->mapping == mapping;
 }
 
-/* The location at an address as the module's headers count it; a new one is put on the list to be named. */
+/* A new one is put on the list to be named. */
+static uint32_t add_location(struct collector *c, struct module *module, uint64_t address)
+{
+	uint32_t location = 0;
+
+	if (!CSINK_GROW(module->wants, module->nr_wants, module->cap_wants))
+		location = csink_profile_location_add(c->p, module->mapping, address + module->bias, NULL, 0);
+	if (location)
+		module->wants[module->nr_wants++] = (struct csink_want){address, location};
+	return location;
+}
+
+/* The location at an address as the module's headers count it. 0 without memory. */
 static uint32_t module_location(struct collector *c, struct module *module, uint64_t address)
 {
 	uint64_t biased = address + module->bias;
-	uint32_t hash = (uint32_t)csink_hash_pair(biased, module->mapping), location;
-	struct csink_slot *slot;
 
-	if (csink_table_room(&c->location_table))
-		return 0;
-	CSINK_TABLE_PROBE(c->location_table, hash, slot, is_at(&c->p->locations[id], module->mapping, biased));
-	if (slot->id)
-		return slot->id;
-	if (CSINK_GROW(module->wants, module->nr_wants, module->cap_wants))
-		return 0;
-	location = csink_profile_location_add(c->p, module->mapping, biased, NULL, 0);
-	if (!location)
-		return 0;
-	csink_table_set(&c->location_table, slot, hash, location);
-	module->wants[module->nr_wants++] = (struct csink_want){address, location};
-	return location;
+	return CSINK_TABLE_INTERN(c->location_table, (uint32_t)csink_hash_pair(biased, module->mapping),
+				  is_at(&c->p->locations[id], module->mapping, biased),
+				  add_location(c, module, address));
 }
 
 /* ---- functions of interpreters ---- */
@@ -135,18 +125,9 @@ static uint32_t module_location(struct collector *c, struct module *module, uint
 static uint32_t source_mapping(struct collector *c, csink_str_t file)
 {
 	struct csink_profile_mapping mapping = {.file = file, .has_functions = 1, .has_filenames = 1, .has_lines = 1};
-	uint32_t hash = (uint32_t)csink_hash_pair(file, 0), added;
-	struct csink_slot *slot;
 
-	if (csink_table_room(&c->source_table))
-		return 0;
-	CSINK_TABLE_PROBE(c->source_table, hash, slot, c->p->mappings[id].file == file);
-	if (slot->id)
-		return slot->id;
-	added = csink_profile_mapping_add(c->p, &mapping);
-	if (added)
-		csink_table_set(&c->source_table, slot, hash, added);
-	return added;
+	return CSINK_TABLE_INTERN(c->source_table, csink_hash_number(file), c->p->mappings[id].file == file,
+				  csink_profile_mapping_add(c->p, &mapping));
 }
 
 static bool is_line(const struct csink_profile *p, uint32_t location, const struct csink_profile_line *line)
@@ -159,18 +140,46 @@ static bool is_line(const struct csink_profile *p, uint32_t location, const stru
 /* The location of a line of an interpreted function; processes share it. 0 without memory. */
 static uint32_t line_location(struct collector *c, uint32_t mapping, const struct csink_profile_line *line)
 {
-	uint32_t hash = (uint32_t)csink_hash_pair(line->function, (uint64_t)line->line), added;
+	if (!mapping || !line->function)
+		return 0;
+	return CSINK_TABLE_INTERN(c->line_table, (uint32_t)csink_hash_pair(line->function, (uint64_t)line->line),
+				  is_line(c->p, id, line), csink_profile_location_add(c->p, mapping, 0, line, 1));
+}
+
+/* The lines of a script's file, read once. NULL without memory. */
+static const struct csink_script *find_script(struct collector *c, csink_str_t file)
+{
+	uint32_t hash = (uint32_t)csink_hash_pair(file, 0);
 	struct csink_slot *slot;
 
-	if (!mapping || !line->function || csink_table_room(&c->line_table))
-		return 0;
-	CSINK_TABLE_PROBE(c->line_table, hash, slot, is_line(c->p, id, line));
+	if (csink_table_room(&c->script_table))
+		return NULL;
+	CSINK_TABLE_PROBE(c->script_table, hash, slot, c->scripts[id - 1].file == file);
 	if (slot->id)
-		return slot->id;
-	added = csink_profile_location_add(c->p, mapping, 0, line, 1);
-	if (added)
-		csink_table_set(&c->line_table, slot, hash, added);
-	return added;
+		return &c->scripts[slot->id - 1].lines;
+	if (CSINK_GROW(c->scripts, c->nr_scripts, c->cap_scripts) ||
+	    csink_script_open(&c->scripts[c->nr_scripts].lines, csink_profile_text(c->p, file)))
+		return NULL;
+	c->scripts[c->nr_scripts].file = file;
+	csink_table_set(&c->script_table, slot, hash, ++c->nr_scripts);
+	return &c->scripts[c->nr_scripts - 1].lines;
+}
+
+/* JavaScript: the path of the script, and the function's first line. False without memory. */
+static bool place_script(struct collector *c, const struct csink_rec_code *code,
+			 struct csink_profile_function *function)
+{
+	char path[4096];
+	const char *name = csink_profile_text(c->p, function->file);
+	const struct csink_script *script;
+	uint32_t words[2] = {0};
+
+	function->file = csink_profile_str(c->p, csink_script_path(name, path, sizeof(path)));
+	script = find_script(c, function->file);
+	if (script && code->nr_table == sizeof(words))
+		memcpy(words, code->text + code->nr_names, sizeof(words));
+	function->start_line = script ? csink_script_line(script, words[0], words[1]) : 0;
+	return script != NULL;
 }
 
 /* From 3.13 on there is such a frame below each inlined call of a class, to check what __init__() returned. */
@@ -198,8 +207,13 @@ static uint32_t code_location(struct csink_frames *f, uint64_t frame)
 	function.name = function.system_name = csink_profile_str(p, code->text);
 	function.file = csink_profile_str(p, code->text + strlen(code->text) + 1);
 	function.start_line = code->first_line <= INT32_MAX ? code->first_line : 0;
-	line.function = csink_profile_function_add(p, &function);
 	line.line = csink_code_line(code, (uint32_t)frame);
+	if (code->head.aux == CSINK_CODE_V8) {
+		if (!place_script(f->c, code, &function))
+			return 0;
+		line.line = function.start_line; /* which line of the function runs is not known */
+	}
+	line.function = csink_profile_function_add(p, &function);
 	return line_location(f->c, source_mapping(f->c, function.file), &line);
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "launcher/base/message.h"
 #include "launcher/collect/collect_impl.h"
@@ -115,15 +116,12 @@ static int add_named(struct collector *c, const char *directory, const char *nam
 
 int csink_collect_list(struct collector *c, const char *directory)
 {
-	DIR *dir = opendir(directory);
+	CSINK_AUTO_CLOSEDIR DIR *dir = opendir(directory);
 	struct dirent *entry;
-	int err = 0;
+	int err = dir ? 0 : -errno;
 
-	if (!dir)
-		return -errno;
 	while (!err && (entry = readdir(dir)))
 		err = add_named(c, directory, entry->d_name);
-	closedir(dir);
 	return err;
 }
 
@@ -154,32 +152,26 @@ static int list_one_beside(struct collector *c, const char *run_dir, const char 
 
 int csink_collect_list_beside(struct collector *c, const char *run_dir)
 {
-	DIR *dir = opendir(run_dir);
+	CSINK_AUTO_CLOSEDIR DIR *dir = opendir(run_dir);
 	struct dirent *entry;
-	int err = 0;
+	int err = dir ? 0 : -errno;
 
-	if (!dir)
-		return -errno;
 	while (!err && (entry = readdir(dir))) {
 		if (strstr(entry->d_name, CSINK_RUN_DIR_USER))
 			err = list_one_beside(c, run_dir, entry->d_name);
 	}
-	closedir(dir);
 	return err;
 }
 
 bool csink_collect_has_many(const char *directory, uint32_t least)
 {
-	DIR *dir = opendir(directory);
+	CSINK_AUTO_CLOSEDIR DIR *dir = opendir(directory);
 	struct dirent *entry;
 	uint32_t nr = 0;
 
-	if (!dir)
-		return false;
-	while (nr < least && (entry = readdir(dir)))
+	while (dir && nr < least && (entry = readdir(dir)))
 		nr += csink_run_dir_is_recording(entry->d_name);
-	closedir(dir);
-	return nr >= least;
+	return dir && nr >= least;
 }
 
 /* ---- images of one process ---- */
@@ -209,23 +201,21 @@ static int compare_pids(const void *a, const void *b)
 
 int csink_collect_link(struct collector *c)
 {
-	struct by_pid *all = calloc((size_t)c->nr_images + 1, sizeof(*all));
-	uint32_t i;
+	CSINK_AUTO_FREE struct by_pid *all = calloc((size_t)c->nr_images + 1, sizeof(*all));
 
 	if (!all)
 		return -ENOMEM;
 	if (c->nr_images)
 		qsort(c->images, c->nr_images, sizeof(*c->images), compare_images);
-	for (i = 0; i < c->nr_images; i++)
+	for (uint32_t i = 0; i < c->nr_images; i++)
 		all[i] = (struct by_pid){c->images[i].pid, i};
 	qsort(all, c->nr_images, sizeof(*all), compare_pids);
-	for (i = 0; i < c->nr_images; i++) {
+	for (uint32_t i = 0; i < c->nr_images; i++) {
 		c->images[all[i].image].is_last = true;
 		if (!i || all[i].pid != all[i - 1].pid || c->images[all[i - 1].image].state == CSINK_REC_EXITED)
 			continue;
 		c->images[all[i].image].former = all[i - 1].image + 1;
 		c->images[all[i - 1].image].is_last = false;
 	}
-	free(all);
 	return 0;
 }

@@ -90,11 +90,10 @@ static uint64_t *weights_of(const struct reading *r, const struct csink_recorded
 static void row_values(const struct reading *r, const struct csink_recorded_row *from, int64_t *values)
 {
 	const uint64_t *weights = weights_of(r, from);
-	uint32_t i;
 
 	memset(values, 0, (CSINK_MAX_EVENTS + 1) * sizeof(*values));
 	values[0] = claimed(from->nr_samples);
-	for (i = 0; i < r->rec->header.nr_events; i++) {
+	for (uint32_t i = 0; i < r->rec->header.nr_events; i++) {
 		if (r->types[i] >= 0)
 			values[r->types[i] + 1] =
 				csink_add(values[r->types[i] + 1], without_stolen(r, from->thread, i, weights[i]));
@@ -233,9 +232,8 @@ static void add_unstored(struct reading *r)
 	int64_t values[CSINK_MAX_EVENTS + 1] = {claimed(header->losses[CSINK_LOSS_RECORDING_FULL])};
 	struct csink_profile_label labels[2];
 	uint64_t any = 0;
-	uint32_t i;
 
-	for (i = 0; i < header->nr_events; i++) {
+	for (uint32_t i = 0; i < header->nr_events; i++) {
 		if (r->types[i] >= 0)
 			values[r->types[i] + 1] = claimed(header->unstored[i]);
 		any |= header->unstored[i];
@@ -251,12 +249,11 @@ static void add_unstored(struct reading *r)
 static void add_samples(struct reading *r)
 {
 	struct csink_profile *p = r->c->p;
-	uint32_t i;
 
 	csink_profile_expect(p, r->rec->nr_rows);
-	for (i = 0; i < r->rec->nr_timelines && !r->frames.err && !csink_profile_error(p); i++)
+	for (uint32_t i = 0; i < r->rec->nr_timelines && !r->frames.err && !csink_profile_error(p); i++)
 		add_timeline(r, r->rec->timelines[i]);
-	for (i = 0; i < r->rec->nr_rows && !r->frames.err && !csink_profile_error(p); i++)
+	for (uint32_t i = 0; i < r->rec->nr_rows && !r->frames.err && !csink_profile_error(p); i++)
 		add_row(r, &r->rec->rows[i]);
 	if (!r->frames.err)
 		add_unstored(r);

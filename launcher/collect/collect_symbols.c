@@ -182,11 +182,10 @@ static void fold_trampolines(struct csink_profile *p)
 
 int csink_collect_symbols(struct collector *c)
 {
-	uint32_t i;
 	int err = 0;
 
 	say_servers(c);
-	for (i = 0; i < c->nr_modules && !err; i++) {
+	for (uint32_t i = 0; i < c->nr_modules && !err; i++) {
 		csink_progress("naming functions", i, c->nr_modules);
 		if (c->modules[i].anon_pid)
 			name_anon(c, &c->modules[i]);

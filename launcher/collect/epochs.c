@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 
 /* Modules that lie over each other, summed over all pieces. A storm of dlopen has thousands. */
 #define MAX_MEMBERS (1U << 24)
@@ -41,7 +42,8 @@ static uint32_t piece_of(const struct csink_epochs *epochs, uint64_t address)
 /* Count the members of each piece, then put them there: two rounds over the modules in the order of loading. */
 static int fill(struct csink_epochs *epochs, const struct ordered *modules, uint32_t nr)
 {
-	uint32_t *next = calloc(epochs->nr_bounds + 1, sizeof(*next)), i, piece;
+	CSINK_AUTO_FREE uint32_t *next = calloc(epochs->nr_bounds + 1, sizeof(*next));
+	uint32_t i, piece;
 	uint64_t total = 0;
 
 	if (!next)
@@ -52,10 +54,8 @@ static int fill(struct csink_epochs *epochs, const struct ordered *modules, uint
 			next[piece]++;
 	}
 	epochs->members = total <= MAX_MEMBERS ? calloc(total + 1, sizeof(*epochs->members)) : NULL;
-	if (!epochs->members) {
-		free(next);
+	if (!epochs->members)
 		return total <= MAX_MEMBERS ? -ENOMEM : -E2BIG;
-	}
 	for (i = 0; i < epochs->nr_bounds; i++) {
 		epochs->firsts[i + 1] = epochs->firsts[i] + next[i];
 		next[i] = epochs->firsts[i];
@@ -64,14 +64,13 @@ static int fill(struct csink_epochs *epochs, const struct ordered *modules, uint
 		for (piece = piece_of(epochs, modules[i].start); epochs->bounds[piece] < modules[i].end; piece++)
 			epochs->members[next[piece]++] = modules[i].index;
 	}
-	free(next);
 	return 0;
 }
 
 int csink_epochs_build(struct csink_epochs *epochs, const struct csink_recorded *rec)
 {
 	uint32_t i, nr = rec->nr_modules, unique = 0;
-	struct ordered *modules = calloc(nr + 1, sizeof(*modules));
+	CSINK_AUTO_FREE struct ordered *modules = calloc(nr + 1, sizeof(*modules));
 	int err = -ENOMEM;
 
 	*epochs = (struct csink_epochs){.rec = rec};
@@ -93,7 +92,6 @@ int csink_epochs_build(struct csink_epochs *epochs, const struct csink_recorded 
 		qsort(modules, nr, sizeof(*modules), compare_loads);
 		err = fill(epochs, modules, nr);
 	}
-	free(modules);
 	if (err)
 		csink_epochs_free(epochs);
 	return err;

@@ -14,13 +14,12 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/base/message.h"
 #include "launcher/collect/recording_impl.h"
 
 static int check_header(const void *data, size_t len, struct csink_rec_header *header, char *why, size_t why_len)
 {
-	uint32_t i;
-
 	if (len < sizeof(*header))
 		return csink_why(-EBADMSG, why, why_len, "too short for a recording (%zu bytes)", len);
 	memcpy(header, data, sizeof(*header));
@@ -31,7 +30,7 @@ static int check_header(const void *data, size_t len, struct csink_rec_header *h
 				 header->version, CSINK_REC_VERSION);
 	if (header->header_bytes != CSINK_REC_HEADER_BYTES || header->nr_events > CSINK_MAX_EVENTS)
 		return csink_why(-EBADMSG, why, why_len, "a recording with a damaged header");
-	for (i = 0; i < CSINK_MAX_EVENTS; i++) {
+	for (uint32_t i = 0; i < CSINK_MAX_EVENTS; i++) {
 		header->events[i].name[sizeof(header->events[i].name) - 1] = 0;
 		header->events[i].unit[sizeof(header->events[i].unit) - 1] = 0;
 	}
@@ -177,13 +176,9 @@ static int read_header(int fd, struct csink_rec_header *header, char *why, size_
 
 int csink_recorded_read_header(const char *path, struct csink_rec_header *header, char *why, size_t why_len)
 {
-	int fd = open_recording(path, why, why_len), err;
+	CSINK_AUTO_CLOSE int fd = open_recording(path, why, why_len);
 
-	if (fd < 0)
-		return fd;
-	err = read_header(fd, header, why, why_len);
-	close(fd);
-	return err;
+	return fd < 0 ? fd : read_header(fd, header, why, why_len);
 }
 
 static int read_fd(int fd, struct csink_recorded *rec, char *why, size_t why_len)
@@ -207,12 +202,8 @@ static int read_fd(int fd, struct csink_recorded *rec, char *why, size_t why_len
 
 int csink_recorded_read(const char *path, struct csink_recorded *rec, char *why, size_t why_len)
 {
-	int fd = open_recording(path, why, why_len), err;
+	CSINK_AUTO_CLOSE int fd = open_recording(path, why, why_len);
 
 	memset(rec, 0, sizeof(*rec));
-	if (fd < 0)
-		return fd;
-	err = read_fd(fd, rec, why, why_len);
-	close(fd);
-	return err;
+	return fd < 0 ? fd : read_fd(fd, rec, why, why_len);
 }

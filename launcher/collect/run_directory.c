@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/recording_format.h"
 #include "launcher/base/proc.h"
 #include "preload/core/opendir_at.h"
@@ -41,14 +42,10 @@ int csink_run_directory_create(struct csink_run_directory *directory)
 
 bool csink_run_directory_read_head(int dir_fd, const char *name, struct csink_rec_header *head)
 {
-	int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	ssize_t len;
+	CSINK_AUTO_CLOSE int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 
-	if (fd < 0)
-		return false;
-	len = pread(fd, head, sizeof(*head), 0);
-	close(fd);
-	return len == (ssize_t)sizeof(*head) && head->magic == CSINK_REC_MAGIC && head->pid > 0;
+	return fd >= 0 && pread(fd, head, sizeof(*head), 0) == (ssize_t)sizeof(*head) &&
+	       head->magic == CSINK_REC_MAGIC && head->pid > 0;
 }
 
 /* Is the recording of that name written by a process that lives? */
@@ -82,29 +79,23 @@ int csink_run_directory_beside(const char *directory, const char *word, char *pa
 
 static uint32_t count_writers(int dir_fd, const char *directory, int32_t *pids, uint32_t max)
 {
-	DIR *dir = csink_opendir_at(dir_fd, ".");
+	CSINK_AUTO_CLOSEDIR DIR *dir = csink_opendir_at(dir_fd, ".");
 	char path[CSINK_RUN_DIRECTORY_PATH + 16];
 	struct dirent *entry;
 	uint32_t nr = 0;
-	int beside;
 
-	if (!dir)
-		return 0;
-	while ((entry = readdir(dir))) {
+	while (dir && (entry = readdir(dir))) {
 		int32_t pid = csink_run_dir_is_recording(entry->d_name) ? living_writer(dir_fd, entry->d_name) : 0;
+		CSINK_AUTO_CLOSE int beside = -1;
 
 		if (pid && nr < max)
 			pids[nr] = pid;
 		nr += pid != 0;
-		if (!directory)
-			continue;
-		beside = csink_run_directory_beside(directory, entry->d_name, path, sizeof(path));
-		if (beside < 0)
-			continue;
-		nr += count_writers(beside, NULL, pids + CSINK_MIN(nr, max), max - CSINK_MIN(nr, max));
-		close(beside);
+		if (directory)
+			beside = csink_run_directory_beside(directory, entry->d_name, path, sizeof(path));
+		if (beside >= 0)
+			nr += count_writers(beside, NULL, pids + CSINK_MIN(nr, max), max - CSINK_MIN(nr, max));
 	}
-	closedir(dir);
 	return nr;
 }
 
@@ -120,7 +111,7 @@ uint32_t csink_run_directory_writers(const struct csink_run_directory *directory
 static void mark_collected(int dir_fd, const char *name)
 {
 	struct csink_rec_header head = {0};
-	int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	CSINK_AUTO_CLOSE int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	uint32_t word = CSINK_REC_COLLECTED;
 
 	if (fd < 0)
@@ -131,19 +122,16 @@ static void mark_collected(int dir_fd, const char *name)
 	if ((!head.magic || head.magic == CSINK_REC_MAGIC) &&
 	    pwrite(fd, &word, sizeof(word), offsetof(struct csink_rec_header, collected)) < 0)
 		errno = 0; /* it will look for its file */
-	close(fd);
 }
 
 static void mark_all_collected(int dir_fd)
 {
-	DIR *dir = csink_opendir_at(dir_fd, ".");
+	CSINK_AUTO_CLOSEDIR DIR *dir = csink_opendir_at(dir_fd, ".");
 	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir)))
 		if (csink_run_dir_is_recording(entry->d_name))
 			mark_collected(dir_fd, entry->d_name);
-	if (dir)
-		closedir(dir);
 }
 
 static void empty(int dir_fd, int level);
@@ -152,12 +140,11 @@ static void empty(int dir_fd, int level);
 static int remove_beside(const char *directory, const char *word)
 {
 	char path[CSINK_RUN_DIRECTORY_PATH + 16];
-	int fd = csink_run_directory_beside(directory, word, path, sizeof(path));
+	CSINK_AUTO_CLOSE int fd = csink_run_directory_beside(directory, word, path, sizeof(path));
 
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
 	empty(fd, 0);
-	close(fd);
 	return rmdir(path) ? -errno : 0;
 }
 
@@ -165,7 +152,7 @@ static int remove_beside(const char *directory, const char *word)
  * -errno of such a directory. */
 static int empty_of_recordings(int dir_fd, const char *directory)
 {
-	DIR *dir = csink_opendir_at(dir_fd, ".");
+	CSINK_AUTO_CLOSEDIR DIR *dir = csink_opendir_at(dir_fd, ".");
 	struct dirent *entry;
 	int err = 0;
 
@@ -182,31 +169,26 @@ static int empty_of_recordings(int dir_fd, const char *directory)
 		if (!kept)
 			unlinkat(dir_fd, entry->d_name, 0);
 	}
-	if (dir)
-		closedir(dir);
 	return err;
 }
 
 void csink_run_directory_clear(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CSINK_AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0)
 		return;
 	empty_of_recordings(fd, path);
-	close(fd);
 	rmdir(path);
 }
 
 static void empty(int dir_fd, int level)
 {
-	DIR *dir = csink_opendir_at(dir_fd, ".");
+	CSINK_AUTO_CLOSEDIR DIR *dir = csink_opendir_at(dir_fd, ".");
 	struct dirent *entry;
 
-	if (!dir)
-		return;
-	while ((entry = readdir(dir))) {
-		int sub;
+	while (dir && (entry = readdir(dir))) {
+		CSINK_AUTO_CLOSE int sub = -1;
 
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
@@ -218,10 +200,8 @@ static void empty(int dir_fd, int level)
 		if (sub < 0)
 			continue;
 		empty(sub, level + 1);
-		close(sub);
 		unlinkat(dir_fd, entry->d_name, AT_REMOVEDIR);
 	}
-	closedir(dir);
 }
 
 /*

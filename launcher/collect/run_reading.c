@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "include/internal/cleanup.h"
 #include "include/internal/recording_format.h"
 #include "include/internal/shared_options.h"
 #include "launcher/base/proc.h"
@@ -86,19 +87,19 @@ static bool has_writers(int dir_fd, const char *path)
 	char beside_path[CSINK_RUN_DIRECTORY_PATH + 16];
 	struct dirent **entries;
 	bool found = false;
-	int nr = scandirat(dir_fd, ".", &entries, NULL, NULL), beside;
+	int nr = scandirat(dir_fd, ".", &entries, NULL, NULL);
 
 	for (int i = 0; i < nr && !found; i++) {
+		CSINK_AUTO_CLOSE int beside = -1;
+
 		if (csink_run_dir_is_recording(entries[i]->d_name)) {
 			found = is_written(dir_fd, entries[i]->d_name);
 			continue;
 		}
-		beside = path ? csink_run_directory_beside(path, entries[i]->d_name, beside_path, sizeof(beside_path))
-			      : -1;
-		if (beside < 0)
-			continue;
-		found = has_writers(beside, NULL);
-		close(beside);
+		if (path)
+			beside = csink_run_directory_beside(path, entries[i]->d_name, beside_path, sizeof(beside_path));
+		if (beside >= 0)
+			found = has_writers(beside, NULL);
 	}
 	if (nr >= 0)
 		free_entries(entries, nr);

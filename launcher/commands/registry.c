@@ -35,7 +35,7 @@ int csink_end_output(const char *command, int status)
 	if (!err)
 		return status;
 	csink_say_unwritten("standard output", -err, NULL);
-	return csink_command_find(command)->failed_status;
+	return csink_command_find(command)->failed_status ?: CSINK_EXIT_FAILED;
 }
 
 int csink_exit_status(int status)
@@ -89,29 +89,27 @@ static const char *command_that_takes(const struct csink_options *o)
 	return NULL;
 }
 
-int csink_command_parse(struct csink_options *o, int argc, char **argv, int *status)
+int csink_command_call(const struct csink_command *command, int argc, char **argv)
 {
-	const struct csink_command *command = csink_command_find(argv[0]);
+	struct csink_options o;
 	bool runs = strstr(command->synopsis, "COMMAND") != NULL; /* options behind it are its own */
-	int at = (runs ? csink_options_parse : csink_options_parse_mixed)(o, command->options, command->nr_options,
+	int at = (runs ? csink_options_parse : csink_options_parse_mixed)(&o, command->options, command->nr_options,
 									  argc, argv);
 
 	if (at < 0) {
-		const char *other = command_that_takes(o);
+		const char *other = command_that_takes(&o);
 
-		csink_say("%s%s%s%s (see countersink help %s)", o->error, other ? "; it is for countersink " : "",
-			  other ? other : "", other ? " alone" : "", command->name);
-		*status = command->usage_status;
-		return -1;
+		return csink_fail(command->usage_status ?: CSINK_EXIT_USAGE, "%s%s%s%s (see countersink help %s)",
+				  o.error, other ? "; it is for countersink " : "", other ? other : "",
+				  other ? " alone" : "", command->name);
 	}
-	if (!o->request)
-		return at;
-	if (o->request == CSINK_REQUEST_HELP)
+	if (!o.request)
+		return command->main(&o, argc - at, argv + at);
+	if (o.request == CSINK_REQUEST_HELP)
 		csink_command_print_help(command);
-	else if (o->request == CSINK_REQUEST_VERSION)
+	else if (o.request == CSINK_REQUEST_VERSION)
 		printf("countersink %s\n", CSINK_VERSION);
 	else
-		csink_options_print_config(stdout, o);
-	*status = csink_end_output(command->name, CSINK_EXIT_OK);
-	return -1;
+		csink_options_print_config(stdout, &o);
+	return csink_end_output(command->name, CSINK_EXIT_OK);
 }

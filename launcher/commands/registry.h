@@ -15,12 +15,21 @@ struct csink_command {
 	const char *name;
 	const char *synopsis; /* after "countersink ": operands and all */
 	const char *help;     /* one line */
-	int (*main)(int argc, char **argv);
+	/* Called with the command line as it was parsed, and the operands: nr of them, then NULL. */
+	int (*main)(const struct csink_options *o, int nr, char **operands);
 	const struct csink_option *options; /* may be NULL */
 	uint32_t nr_options;
-	int usage_status;  /* for a wrong command line */
-	int failed_status; /* for what countersink itself could not do: write its answer, for one */
+	int usage_status;  /* for a wrong command line; 0: CSINK_EXIT_USAGE */
+	int failed_status; /* for what countersink itself could not do: write its answer, for one; 0: CSINK_EXIT_FAILED
+			    */
 };
+
+/* The members options and nr_options by an X-macro. There is no room for more than CSINK_MAX_OPTIONS. */
+#define CSINK_OPTION_ONE(...) +1
+#define CSINK_COMMAND_OPTIONS(LIST)                                                                                    \
+	.options = (const struct csink_option[]){LIST(CSINK_OPTION_ROW)},                                              \
+	.nr_options =                                                                                                  \
+		(LIST(CSINK_OPTION_ONE)) + 0 * sizeof(char[(LIST(CSINK_OPTION_ONE)) <= CSINK_MAX_OPTIONS ? 1 : -1])
 
 /* Each command: its directory launcher/commands/NAME defines csink_command_NAME. The order is the one of `help`. */
 #define CSINK_COMMANDS(X)                                                                                              \
@@ -50,11 +59,10 @@ extern const uint32_t csink_nr_commands;
 const struct csink_command *csink_command_find(const char *name);
 
 /**
- * Parse a command line by the table of the command named argv[0], and answer --help, --version and --print-config.
- * Returns the index of the first operand; or -1, and *status is what to exit with (answered, or refused with a line on
- * stderr).
+ * Parse a command line by the command's table, answer --help, --version and --print-config, or refuse it with a line on
+ * stderr; else call the command. argv[0] is skipped. Returns what to exit with.
  */
-int csink_command_parse(struct csink_options *o, int argc, char **argv, int *status);
+int csink_command_call(const struct csink_command *command, int argc, char **argv);
 
 /** Print a command's --help on stdout. */
 void csink_command_print_help(const struct csink_command *command);

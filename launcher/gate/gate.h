@@ -1,7 +1,7 @@
 /*
  * What a gate works on and what it finds. cmd_gate.c fills the settings in from the options; series.c makes the runs;
- * judge.c and rollup.c come to verdicts; launcher/commands/gate writes them, a file for each format, and read nothing
- * but struct csink_gate_result.
+ * judge.c, reference.c and rollup.c come to verdicts; launcher/commands/gate writes them, a file for each format, and
+ * read nothing but struct csink_gate_result.
  *
  * Side 0 is what is compared with: --vs, or the baseline. Side 1 is the command.
  */
@@ -121,7 +121,8 @@ struct csink_gate_verdicts {
 	uint32_t nr_open; /* inconclusive ones that may be regressions */
 	uint32_t runs[CSINK_GATE_NR_SIDES];
 	double samples[CSINK_GATE_NR_SIDES];
-	double speed;          /* new / old of the functions that did not change relative to each other */
+	double speed; /* new / old of what functions are compared with, which did not change; NAN: not known */
+	struct csink_interval speed_interval; /* 95 % */
 	double floor_function; /* smallest relative change of a function of 10 % that so many samples show */
 	double floor_command;  /* of the command's CPU time, with so many runs of their spread; NAN unknown */
 	double alpha;          /* that was used: this look's part */

@@ -37,6 +37,7 @@ void csink_gate_weights_free(struct csink_gate_weights *weights)
 {
 	free(weights->self);
 	free(weights->total);
+	free(weights->parts);
 	memset(weights, 0, sizeof(*weights));
 }
 
@@ -215,6 +216,10 @@ int csink_gate_weights_move(struct csink_gate_weights *weights, const uint32_t *
 
 	if (csink_gate_weights_grow(weights, CSINK_MAX(had, nr)))
 		return -ENOMEM;
+	for (uint32_t i = 0; i < weights->nr_parts; i++) {
+		weights->parts[i].owner = to[weights->parts[i].owner];
+		weights->parts[i].function = to[weights->parts[i].function];
+	}
 	for (uint32_t f = 0; f < had; f++) {
 		if (to[f] == f)
 			continue;

@@ -49,12 +49,20 @@ struct csink_gate_functions {
 	struct csink_table interpreted;  /* of interpreted functions, which are not in names */
 };
 
+/* A function's own time below an interpreted function, the innermost of the stack; it may be that itself. */
+struct csink_gate_part {
+	uint32_t owner, function;
+	double weight;
+};
+
 /* What one run spent where: self and total are arrays of nr, of the functions that were known when it was taken; total
  * counts a function's callees, too, and is NULL where there are no stacks. In the unit of the event that samples. */
 struct csink_gate_weights {
 	uint32_t nr;
 	double *self, *total;
 	double sum;
+	struct csink_gate_part *parts; /* of self; what is below no interpreted function is in none */
+	uint32_t nr_parts, cap_parts;
 	uint64_t nr_samples;
 };
 

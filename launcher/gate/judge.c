@@ -2,8 +2,8 @@
  * From runs to verdicts: figures of the whole command here, functions in judge_functions.c, what moved between them in
  * rollup.c.
  *
- * A regression is one only if chance does not explain it (the p-value, adjusted by Benjamini-Hochberg for the number of
- * questions, is at most alpha) and if it matters (the whole interval is beyond the threshold).
+ * A regression is one only if chance does not explain it (the p-value, adjusted for the number of questions, is at most
+ * alpha) and if it matters (the whole interval is beyond the threshold).
  */
 #include <errno.h>
 #include <math.h>
@@ -27,15 +27,6 @@ static bool is_flat(const struct judge *judge)
 		}
 	}
 	return true;
-}
-
-static double mean_of(const double *values, uint32_t nr)
-{
-	double sum = 0;
-
-	for (uint32_t i = 0; i < nr; i++)
-		sum += values[i];
-	return sum / nr;
 }
 
 /* Exact counts need no test: all runs of one side against all of the other. */
@@ -72,24 +63,23 @@ static bool is_plain(struct judge *judge, struct csink_gate_row *row)
 	return true;
 }
 
-static void permute(struct judge *judge, struct csink_gate_row *row)
+static double p_value(struct judge *judge, bool by_ranks, enum csink_tail tail)
 {
-	double *a = judge->values[0], *b = judge->values[1], *d;
-	uint32_t nr = judge->nr[0];
+	double *a = judge->values[0], *b = judge->values[1], *d = judge->differences;
+	uint32_t nr_a = judge->nr[0], nr_b = judge->nr[1];
 
-	if (!judge->data->paired) {
-		row->p_greater = csink_permute_two(a, nr, b, judge->nr[1], CSINK_TAIL_GREATER, &judge->random);
-		row->p_less = csink_permute_two(a, nr, b, judge->nr[1], CSINK_TAIL_LESS, &judge->random);
-		return;
-	}
-	d = csink_stats_memory(malloc(nr * sizeof(*d)));
-	if (!d) /* csink_gate_judge() asks: nothing of this is a verdict */
-		return;
-	for (uint32_t i = 0; i < nr; i++)
+	if (!judge->data->paired)
+		return by_ranks ? csink_wilcoxon_two(a, nr_a, b, nr_b, tail)
+				: csink_permute_two(a, nr_a, b, nr_b, tail, &judge->random);
+	for (uint32_t i = 0; i < nr_a; i++)
 		d[i] = b[i] - a[i];
-	row->p_greater = csink_permute_paired(d, nr, CSINK_TAIL_GREATER, &judge->random);
-	row->p_less = csink_permute_paired(d, nr, CSINK_TAIL_LESS, &judge->random);
-	free(d);
+	return by_ranks ? csink_wilcoxon_paired(d, nr_a, tail) : csink_permute_paired(d, nr_a, tail, &judge->random);
+}
+
+static void test(struct judge *judge, bool by_ranks, struct csink_gate_row *row)
+{
+	row->p_greater = p_value(judge, by_ranks, CSINK_TAIL_GREATER);
+	row->p_less = p_value(judge, by_ranks, CSINK_TAIL_LESS);
 }
 
 void csink_judge_weights(struct judge *judge, struct csink_gate_row *row)
@@ -99,8 +89,8 @@ void csink_judge_weights(struct judge *judge, struct csink_gate_row *row)
 	if (is_plain(judge, row))
 		return;
 	csink_judge_estimate(judge, row);
-	row->ratio = mean_of(b, judge->nr[1]) / mean_of(a, judge->nr[0]);
-	permute(judge, row);
+	row->ratio = csink_mean(b, judge->nr[1]) / csink_mean(a, judge->nr[0]);
+	test(judge, false, row);
 	if (csink_bootstrap(csink_statistic_ratio, judge->data->paired, a, judge->nr[0], b, judge->nr[1],
 			    CSINK_GATE_LEVEL, &judge->random, &row->interval)) {
 		/* What was not there before has no ratio to doubt; one run a side leaves all open. */
@@ -111,14 +101,11 @@ void csink_judge_weights(struct judge *judge, struct csink_gate_row *row)
 	}
 }
 
-/* Figures of the whole command have outliers, such as a busy disk: compared by ranks, of logarithms if all are
- * positive. */
-static void test_metric(struct judge *judge, struct csink_gate_row *row)
+void csink_judge_ranks(struct judge *judge, struct csink_gate_row *row)
 {
 	csink_statistic_fn shift = judge->data->paired ? csink_statistic_shift_paired : csink_statistic_shift_two;
 	double *a = judge->values[0], *b = judge->values[1];
 	uint32_t nr_a = judge->nr[0], nr_b = judge->nr[1];
-	double *d;
 
 	if (is_plain(judge, row))
 		return;
@@ -135,16 +122,7 @@ static void test_metric(struct judge *judge, struct csink_gate_row *row)
 		for (uint32_t i = 0; i < judge->nr[side]; i++)
 			judge->values[side][i] = log(judge->values[side][i]);
 	}
-	d = csink_stats_memory(malloc((nr_a + 1) * sizeof(*d)));
-	if (!d)
-		return;
-	for (uint32_t i = 0; judge->data->paired && i < nr_a; i++)
-		d[i] = b[i] - a[i];
-	row->p_greater = judge->data->paired ? csink_wilcoxon_paired(d, nr_a, CSINK_TAIL_GREATER)
-					     : csink_wilcoxon_two(a, nr_a, b, nr_b, CSINK_TAIL_GREATER);
-	row->p_less = judge->data->paired ? csink_wilcoxon_paired(d, nr_a, CSINK_TAIL_LESS)
-					  : csink_wilcoxon_two(a, nr_a, b, nr_b, CSINK_TAIL_LESS);
-	free(d);
+	test(judge, true, row);
 	row->ratio = exp(shift(a, nr_a, b, nr_b));
 	if (csink_bootstrap(shift, judge->data->paired, a, nr_a, b, nr_b, CSINK_GATE_LEVEL, &judge->random,
 			    &row->interval))
@@ -191,17 +169,18 @@ void csink_judge_conclude(const struct judge *judge, struct csink_gate_row *row,
 	}
 }
 
-static int conclude_all(struct judge *judge, struct csink_gate_row *rows, uint32_t nr)
+/* Of functions, many may have changed: to find them makes it no more likely that another one is blamed (Holm). */
+static int conclude_all(struct judge *judge, csink_adjust_fn adjust, struct csink_gate_row *rows, uint32_t nr)
 {
 	double *p = calloc((size_t)nr * 3 + 1, sizeof(*p)), *greater = p + nr, *less = p + 2 * (size_t)nr;
 	int err = p ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; !err && i < nr; i++)
 		p[i] = rows[i].p_greater;
-	err = err ? err : csink_adjust_bh(p, nr, greater);
+	err = err ? err : adjust(p, nr, greater);
 	for (uint32_t i = 0; !err && i < nr; i++)
 		p[i] = rows[i].p_less;
-	err = err ? err : csink_adjust_bh(p, nr, less);
+	err = err ? err : adjust(p, nr, less);
 	for (uint32_t i = 0; !err && i < nr; i++)
 		csink_judge_conclude(judge, &rows[i], greater[i], less[i], nr);
 	free(p);
@@ -224,7 +203,7 @@ static int judge_metrics(struct judge *judge)
 				judge->values[side][i] = judge->runs[side][i]->metrics[m];
 				measured &= isfinite(judge->values[side][i]);
 			}
-			row->means[side] = mean_of(judge->values[side], judge->nr[side]);
+			row->means[side] = csink_mean(judge->values[side], judge->nr[side]);
 		}
 		/* A figure that is missing in some run is not judged. */
 		if (!measured)
@@ -232,11 +211,11 @@ static int judge_metrics(struct judge *judge)
 		row->cost_ratio = row->means[1] / row->means[0];
 		if (!row->means[0] && !row->means[1])
 			row->cost_ratio = 1;
-		test_metric(judge, row);
+		csink_judge_ranks(judge, row);
 		out->nr_rows++;
 	}
 	out->nr_metric_rows = out->nr_rows;
-	return conclude_all(judge, out->rows, out->nr_metric_rows);
+	return conclude_all(judge, csink_adjust_bh, out->rows, out->nr_metric_rows);
 }
 
 /* The smallest change of CPU time that so many runs of their spread show, by the normal distribution. */
@@ -254,7 +233,8 @@ static void find_floor(struct judge *judge)
 		out->floor_command = expm1(
 			half / csink_normal_quantile((1 + CSINK_GATE_LEVEL) / 2) *
 			(csink_normal_quantile(1 - out->alpha / out->nr_metric_rows) + csink_normal_quantile(POWER)));
-		judge->slower = row->verdict == CSINK_GATE_REGRESSED;
+		judge->command = row->verdict;
+		judge->by_cost = row->verdict == CSINK_GATE_REGRESSED || row->verdict == CSINK_GATE_IMPROVED;
 	}
 	if (judge->data->exact)
 		out->floor_command = out->floor_function = 0;
@@ -283,12 +263,16 @@ static int sort_runs(struct judge *judge)
 		judge->runs[side] = calloc(data->nr_runs + 1, sizeof(*judge->runs[side]));
 		judge->values[side] = calloc(data->nr_runs + 1, sizeof(double));
 		judge->sums[side] = calloc(data->functions.nr + 1, sizeof(double));
-		if (!judge->runs[side] || !judge->values[side] || !judge->sums[side])
+		judge->comparable[side] = calloc(data->nr_runs + 1, sizeof(*judge->comparable[side]));
+		if (!judge->runs[side] || !judge->values[side] || !judge->sums[side] || !judge->comparable[side])
 			return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < data->nr_runs; i++) {
 		const struct csink_gate_run *run = &data->runs[i];
 
+		judge->comparable[run->side][judge->nr[run->side]] = calloc(run->weights.nr + 1, sizeof(double));
+		if (!judge->comparable[run->side][judge->nr[run->side]])
+			return -ENOMEM;
 		judge->runs[run->side][judge->nr[run->side]++] = run;
 		judge->out->samples[run->side] += (double)run->weights.nr_samples;
 		for (uint32_t f = 0; f < run->weights.nr; f++) {
@@ -325,7 +309,8 @@ static int judge_all(struct judge *judge)
 		return err;
 	out->rows = calloc(judge->data->nr_metrics + judge->data->functions.nr + 1, sizeof(*out->rows));
 	judge->is_reference = calloc(judge->data->functions.nr + 1, sizeof(*judge->is_reference));
-	if (!out->rows || !judge->is_reference)
+	judge->differences = calloc(judge->data->nr_runs + 1, sizeof(*judge->differences));
+	if (!out->rows || !judge->is_reference || !judge->differences)
 		return -ENOMEM;
 	err = judge_metrics(judge);
 	out->floor_function = csink_detection_floor(0.1, fmin(out->samples[0], out->samples[1]));
@@ -334,7 +319,7 @@ static int judge_all(struct judge *judge)
 	if (!err)
 		err = csink_judge_functions(judge);
 	if (!err)
-		err = conclude_all(judge, out->rows + first, out->nr_rows - first);
+		err = conclude_all(judge, csink_adjust_holm, out->rows + first, out->nr_rows - first);
 	if (!err)
 		err = csink_judge_rollup(judge);
 	if (!err) {
@@ -354,6 +339,7 @@ int csink_gate_judge(const struct csink_gate_data *data, const struct csink_gate
 	int err = has_interpreted ? csink_gate_versions_join(data, &view) : 0;
 
 	memset(out, 0, sizeof(*out));
+	out->speed = out->speed_interval.low = out->speed_interval.high = NAN;
 	if (err)
 		return err;
 	out->alpha = level > 0 ? level : rules->alpha;
@@ -364,11 +350,15 @@ int csink_gate_judge(const struct csink_gate_data *data, const struct csink_gate
 	if (csink_stats_lacked_memory())
 		err = -ENOMEM;
 	for (int side = 0; side < 2; side++) {
+		for (uint32_t i = 0; judge.comparable[side] && i < data->nr_runs; i++)
+			free(judge.comparable[side][i]);
+		free(judge.comparable[side]);
 		free(judge.runs[side]);
 		free(judge.values[side]);
 		free(judge.sums[side]);
 	}
 	free(judge.is_reference);
+	free(judge.differences);
 	csink_gate_versions_free(&view);
 	if (err)
 		csink_gate_verdicts_free(out);

@@ -1,11 +1,9 @@
 /*
  * Verdicts on functions.
  *
- * How fast a machine runs changes from run to run, and everything with it; a function is therefore compared with the
- * functions that did not change beside each other (the reference): its weight in a run is divided by theirs. They are
- * found by the weighted median of all functions' ratios, and the function itself is never among its own reference.
- * Where the command's CPU time as a whole is a regression, or where nothing is left to compare with, the cost as
- * measured judges.
+ * A function is compared with the functions that did not change in the same run (reference.c): its weight is divided by
+ * theirs. It is never among its own reference. Where the reference changed as the command did, or where nothing is left
+ * to compare with, the cost as measured judges.
  */
 #include <errno.h>
 #include <math.h>
@@ -14,10 +12,6 @@
 
 #include "include/internal/base.h"
 #include "launcher/gate/judge_impl.h"
-
-#define REFERENCE_SHARE 0.1 /* of the rest: below, it says too little about the speed of a run */
-#define REFERENCE_LIKE 0.01 /* ratios that are as near to the median are of the reference */
-#define REFERENCE_ERRORS 3  /* so are those that are so many standard errors away at most */
 
 static double share_of(const struct judge *judge, int side, uint32_t f)
 {
@@ -30,147 +24,21 @@ static bool is_judged(const struct judge *judge, uint32_t f)
 	       fmax(share_of(judge, 0, f), share_of(judge, 1, f)) >= judge->rules->min_share;
 }
 
-/* ---- the reference ---- */
-
-/* A function that may be of the reference, or all of those that are too small for a row, together. */
-struct candidate {
-	double log_ratio, weight, error;
-	int64_t function; /* -1: all small ones */
-};
-
-static int compare_candidates(const void *a, const void *b)
-{
-	const struct candidate *left = a, *right = b;
-
-	return left->log_ratio < right->log_ratio ? -1 : left->log_ratio > right->log_ratio;
-}
-
-/* The relative standard error of a function's share of a run, on both sides together, as the runs differ. */
-static double error_of(const struct judge *judge, int64_t f)
-{
-	double squares = 0;
-
-	for (int side = 0; side < 2; side++) {
-		double mean = 0, spread = 0;
-
-		for (uint32_t i = 0; i < judge->nr[side]; i++) {
-			const struct csink_gate_weights *weights = &judge->runs[side][i]->weights;
-			double value = weights->sum > 0 ? csink_gate_weight(weights, (uint32_t)f) / weights->sum : 0;
-			double off = value - mean;
-
-			mean += off / (i + 1);
-			spread += off * (value - mean);
-		}
-		if (judge->nr[side] > 1 && mean > 0)
-			squares += spread / (judge->nr[side] - 1) / judge->nr[side] / (mean * mean);
-	}
-	return sqrt(squares);
-}
-
-/* By the root of its share, so that one large function cannot outvote all others. */
-static bool make_candidate(const struct judge *judge, double old, double new, int64_t f, struct candidate *out)
-{
-	if (!(old > 0 && new > 0))
-		return false;
-	*out = (struct candidate){log(new / old), sqrt(old / judge->all[0] + new / judge->all[1]),
-				  f < 0 ? 0 : error_of(judge, f), f};
-	return true;
-}
-
-static double weighted_median(struct candidate *all, uint32_t nr)
-{
-	double half = 0, sum = 0;
-
-	qsort(all, nr, sizeof(*all), compare_candidates);
-	for (uint32_t i = 0; i < nr; i++)
-		half += all[i].weight / 2;
-	for (uint32_t i = 0; i < nr; i++) {
-		sum += all[i].weight;
-		if (sum >= half)
-			return all[i].log_ratio;
-	}
-	return 0;
-}
-
-static void mark_small(struct judge *judge)
-{
-	for (uint32_t f = 0; f < judge->data->functions.nr; f++) {
-		if (!judge->data->functions.all[f].is_pseudo && !is_judged(judge, f))
-			judge->is_reference[f] = true;
-	}
-}
-
-static int find_reference(struct judge *judge)
-{
-	uint32_t nr = 0, nr_functions = judge->data->functions.nr;
-	struct candidate *all = calloc(nr_functions + 1, sizeof(*all));
-	double small[2] = {0, 0}, middle;
-
-	if (!all)
-		return -ENOMEM;
-	for (uint32_t f = 0; f < nr_functions; f++) {
-		if (is_judged(judge, f)) {
-			nr += make_candidate(judge, judge->sums[0][f], judge->sums[1][f], f, &all[nr]);
-			continue;
-		}
-		for (int side = 0; side < 2; side++)
-			small[side] += judge->data->functions.all[f].is_pseudo ? 0 : judge->sums[side][f];
-	}
-	nr += make_candidate(judge, small[0], small[1], -1, &all[nr]);
-	middle = weighted_median(all, nr);
-	for (uint32_t i = 0; i < nr; i++) {
-		if (fabs(all[i].log_ratio - middle) > fmax(REFERENCE_LIKE, REFERENCE_ERRORS * all[i].error))
-			continue;
-		if (all[i].function >= 0)
-			judge->is_reference[all[i].function] = true;
-		else
-			mark_small(judge);
-	}
-	judge->out->speed = exp(middle) * judge->nr[0] / judge->nr[1];
-	free(all);
-	return 0;
-}
-
 /* ---- rows ---- */
-
-/* Did the reference functions themselves get costlier? Then the lower speed is no drift of the machine. */
-static void judge_speed(struct judge *judge)
-{
-	struct csink_gate_row row = {.metric = -1, .function = -1};
-
-	if (!judge->slower)
-		return;
-	for (int side = 0; side < 2; side++) {
-		for (uint32_t f = 0; f < judge->data->functions.nr; f++)
-			row.means[side] += judge->is_reference[f] ? judge->sums[side][f] / judge->nr[side] : 0;
-	}
-	row.cost_ratio = row.means[1] / row.means[0];
-	csink_judge_fill(judge, judge->is_reference, true);
-	csink_judge_weights(judge, &row);
-	csink_judge_conclude(judge, &row, row.p_greater / CSINK_COST_ALPHA, 1, 1);
-	judge->slower = row.verdict == CSINK_GATE_REGRESSED;
-}
 
 bool csink_judge_fill(struct judge *judge, const bool *is_in, bool by_cost)
 {
-	double rest[2] = {0, 0};
+	double rest[2];
 
-	for (uint32_t f = 0; f < judge->data->functions.nr; f++) {
-		for (int side = 0; side < 2 && judge->is_reference[f] && !is_in[f]; side++)
-			rest[side] += judge->sums[side][f];
-	}
 	/* A simulator's counts are the same in every run: there is no speed to take out. */
-	by_cost |= judge->data->exact || rest[0] < REFERENCE_SHARE * judge->all[0] ||
-		   rest[1] < REFERENCE_SHARE * judge->all[1];
+	by_cost |= !csink_judge_reference(judge, is_in, rest) || judge->data->exact;
 	for (int side = 0; side < 2; side++) {
 		for (uint32_t i = 0; i < judge->nr[side]; i++) {
 			const struct csink_gate_weights *weights = &judge->runs[side][i]->weights;
-			double own = 0, others = 0;
+			double own = 0, others = judge->values[side][i];
 
-			for (uint32_t f = 0; f < weights->nr; f++) {
+			for (uint32_t f = 0; f < weights->nr; f++)
 				own += is_in[f] ? weights->self[f] : 0;
-				others += judge->is_reference[f] && !is_in[f] ? weights->self[f] : 0;
-			}
 			/* As if all runs had had the mean speed. A run without samples of the others says nothing. */
 			if (!by_cost)
 				own = others > 0 ? own / others * (rest[0] / judge->nr[0]) : 0;
@@ -197,9 +65,13 @@ static void judge_function(struct judge *judge, uint32_t f, bool *is_in)
 		row->shares[side] = share_of(judge, side, f);
 	}
 	is_in[f] = true;
-	row->by_cost = !csink_judge_fill(judge, is_in, judge->slower);
+	row->by_cost = !csink_judge_fill(judge, is_in, judge->by_cost);
 	is_in[f] = false;
-	csink_judge_weights(judge, row);
+	/* The machine's outliers are in the cost as measured. */
+	if (row->by_cost)
+		csink_judge_ranks(judge, row);
+	else
+		csink_judge_weights(judge, row);
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -219,11 +91,8 @@ int csink_judge_functions(struct judge *judge)
 	bool *is_in = calloc(nr + 1, sizeof(*is_in));
 	int err = is_in ? 0 : -ENOMEM;
 
-	judge->out->speed = 1;
 	if (judge->all[0] > 0 && judge->all[1] > 0) {
-		err = err ? err : find_reference(judge);
-		if (!err)
-			judge_speed(judge);
+		err = err ? err : csink_judge_find_reference(judge);
 		for (uint32_t f = 0; !err && f < nr; f++) {
 			if (is_judged(judge, f))
 				judge_function(judge, f, is_in);

@@ -1,4 +1,4 @@
-/* What judge.c, judge_functions.c, rollup.c and versions.c share; no other file includes this. */
+/* What judge.c, judge_functions.c, reference.c, moves.c, rollup.c and versions.c share; no other file includes this. */
 #ifndef CSINK_JUDGE_IMPL_H
 #define CSINK_JUDGE_IMPL_H
 
@@ -17,14 +17,22 @@ struct judge {
 	const struct csink_gate_run **runs[CSINK_GATE_NR_SIDES]; /* in order; of a pair at the same index */
 	uint32_t nr[CSINK_GATE_NR_SIDES];
 	double *values[CSINK_GATE_NR_SIDES]; /* scratch of the tests: a value for each run */
+	double *differences;                 /* likewise, of each pair */
 	double *sums[CSINK_GATE_NR_SIDES];   /* of each function: its weight in all runs of the side */
 	double all[CSINK_GATE_NR_SIDES];     /* of all functions, pseudo ones apart */
 	bool *is_reference;                  /* of each function: it did not change beside the others */
-	bool slower; /* the command's CPU time is a regression; from judge_functions.c on: of all of it */
+	/* Of each run and function: the part of its weight by which it is compared, or may be of the reference. */
+	double **comparable[CSINK_GATE_NR_SIDES];
+	enum csink_gate_verdict command; /* on its CPU time */
+	bool by_cost;                    /* that changed; from judge_functions.c on: and the reference, too */
 };
 
 /** Test judge->values, which are sums that may be 0, by permutation; set ratio, interval and p-values of the row. */
 void csink_judge_weights(struct judge *judge, struct csink_gate_row *row);
+
+/** The same for values with outliers, such as those of a busy disk or machine: by ranks of their logarithms, if all are
+ * positive. Changes judge->values. */
+void csink_judge_ranks(struct judge *judge, struct csink_gate_row *row);
 
 /** Come to a verdict from interval, p-values and q. nr_tests: of the family that q was adjusted for. */
 void csink_judge_conclude(const struct judge *judge, struct csink_gate_row *row, double q_greater, double q_less,
@@ -50,6 +58,14 @@ void csink_gate_versions_free(struct csink_gate_data *view);
 
 /** Judge every function that has the minimum share, behind the rows that there are. Returns 0 or -ENOMEM. */
 int csink_judge_functions(struct judge *judge);
+
+/** Find what functions are compared with, and the machine's drift. Returns 0 or -ENOMEM. reference.c */
+int csink_judge_find_reference(struct judge *judge);
+
+/** Fill judge->values with the weight of the reference in each run, without some functions (NULL: with all).
+ * @rest  that of all runs of each side.
+ * Returns whether it has enough of the time. */
+bool csink_judge_reference(struct judge *judge, const bool *without, double *rest);
 
 /** Fill judge->values with the weight of some functions in each run, the speed of the run taken out unless by_cost or
  * too little is left to know it by. is_in: of each function. Returns whether the speed was taken out. */

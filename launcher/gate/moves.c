@@ -12,47 +12,38 @@
 #include "include/internal/base.h"
 #include "launcher/gate/judge_impl.h"
 
-#define LEVEL 0.95
 #define LEAST_SHARE 0.02 /* of the change: less is not reported */
 #define WITHIN_SHARE 0.8 /* of the change that a function holds with its callees, to be reported */
 #define WITHIN_MOST 0.9  /* of the time: "it is in main" is no news */
 
 static double difference(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b)
 {
-	double sums[2] = {0, 0};
-
-	for (uint32_t i = 0; i < nr_a; i++)
-		sums[0] += a[i];
-	for (uint32_t i = 0; i < nr_b; i++)
-		sums[1] += b[i];
-	return sums[1] / nr_b - sums[0] / nr_a;
+	return csink_mean(b, nr_b) - csink_mean(a, nr_a);
 }
 
 /* Of a function in one run: its own cost, or with what it calls. */
 static double cost_of(const struct csink_gate_weights *weights, uint32_t f, bool total)
 {
-	return f >= weights->nr ? 0 : total ? weights->total[f] : weights->self[f];
+	if (!total)
+		return csink_gate_weight(weights, f);
+	return f < weights->nr ? weights->total[f] : 0;
 }
 
-static double mean_of(const struct judge *judge, int side, uint32_t f, bool total)
-{
-	double sum = 0;
-
-	for (uint32_t i = 0; i < judge->nr[side]; i++)
-		sum += cost_of(&judge->runs[side][i]->weights, f, total);
-	return sum / judge->nr[side];
-}
-
-static void measure(struct judge *judge, uint32_t f, bool total, struct csink_gate_move *move)
+static void fill(struct judge *judge, uint32_t f, bool total)
 {
 	for (int side = 0; side < 2; side++) {
 		for (uint32_t i = 0; i < judge->nr[side]; i++)
 			judge->values[side][i] = cost_of(&judge->runs[side][i]->weights, f, total);
 	}
+}
+
+static void measure(struct judge *judge, uint32_t f, bool total, struct csink_gate_move *move)
+{
+	fill(judge, f, total);
 	move->function = f;
 	move->delta = difference(judge->values[0], judge->nr[0], judge->values[1], judge->nr[1]);
 	if (csink_bootstrap(difference, judge->data->paired, judge->values[0], judge->nr[0], judge->values[1],
-			    judge->nr[1], LEVEL, &judge->random, &move->interval))
+			    judge->nr[1], CSINK_GATE_LEVEL, &judge->random, &move->interval))
 		move->interval = (struct csink_interval){-INFINITY, INFINITY};
 }
 
@@ -79,14 +70,17 @@ static void find_within(struct judge *judge, struct csink_gate_moves *moves)
 	int64_t found = -1;
 
 	for (uint32_t f = 0; f < judge->data->functions.nr; f++)
-		whole += (judge->sums[1][f]) / judge->nr[1];
+		whole += judge->sums[1][f] / judge->nr[1];
 	for (uint32_t f = 0; f < judge->data->functions.nr; f++) {
-		double new = mean_of(judge, 1, f, true), delta = new - mean_of(judge, 0, f, true);
-		double size = fmax(new, new - delta);
+		double old, new, size;
 
+		fill(judge, f, true);
+		old = csink_mean(judge->values[0], judge->nr[0]);
+		new = csink_mean(judge->values[1], judge->nr[1]);
+		size = fmax(old, new);
 		if (judge->data->functions.all[f].is_pseudo ||
 		    !strcmp(judge->data->functions.all[f].name, CSINK_GATE_NO_NAME) ||
-		    delta / moves->sum < WITHIN_SHARE || size >= least || size > WITHIN_MOST * whole)
+		    (new - old) / moves->sum < WITHIN_SHARE || size >= least || size > WITHIN_MOST * whole)
 			continue;
 		least = size;
 		found = f;

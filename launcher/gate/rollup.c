@@ -17,21 +17,25 @@
 #define MOVER_P 0.05    /* what is as unlikely as that to be chance may have given the cost */
 #define GIVER_SHARE 0.5 /* of what the costlier ones gained: less is not where it came from */
 
-/* Functions that moved, and those that stand between them; each with the group that it is in: union-find. */
+/* A function; it moved if its row got costlier or cheaper. Groups are made by union-find. */
+struct member {
+	uint32_t parent;
+	double called; /* the weight of all calls to it */
+	bool moved;
+	bool joins; /* it moved, or is there on one side only, as what a split leaves behind */
+};
+
 struct rollup {
 	struct judge *judge;
 	struct csink_gate_row *rows;
 	uint32_t nr;
-	bool *moved;      /* of each function: its row got costlier or cheaper */
-	bool *joins;      /* of each function: it moved, or is there on one side only, as what a split leaves behind */
-	uint32_t *parent; /* of each function */
-	double *called;   /* of each function: the weight of all calls to it */
+	struct member *of; /* each function */
 };
 
 static uint32_t root_of(struct rollup *r, uint32_t f)
 {
-	while (r->parent[f] != f)
-		f = r->parent[f] = r->parent[r->parent[f]];
+	while (r->of[f].parent != f)
+		f = r->of[f].parent = r->of[r->of[f].parent].parent;
 	return f;
 }
 
@@ -57,7 +61,7 @@ static int compare_by_caller(const void *a, const void *b)
 
 static void join(struct rollup *r, uint32_t f, uint32_t other)
 {
-	r->parent[root_of(r, f)] = root_of(r, other);
+	r->of[root_of(r, f)].parent = root_of(r, other);
 }
 
 /* Join functions that one function calls, and with it if it joins, too. */
@@ -65,12 +69,12 @@ static void connect(struct rollup *r, struct csink_gate_edge *edges, uint32_t nr
 {
 	qsort(edges, nr, sizeof(*edges), compare_by_caller);
 	for (uint32_t i = 0, k; i < nr; i = k) {
-		int64_t first = r->joins[edges[i].caller] ? (int64_t)edges[i].caller : -1;
+		int64_t first = r->of[edges[i].caller].joins ? (int64_t)edges[i].caller : -1;
 
 		for (k = i; k < nr && edges[k].caller == edges[i].caller; k++) {
 			uint32_t f = edges[k].callee;
 
-			if (!r->joins[f] || edges[k].weights[0] + edges[k].weights[1] < CALL_SHARE * r->called[f])
+			if (!r->of[f].joins || edges[k].weights[0] + edges[k].weights[1] < CALL_SHARE * r->of[f].called)
 				continue;
 			if (first >= 0)
 				join(r, f, (uint32_t)first);
@@ -98,7 +102,7 @@ static int mark_one_sided(struct rollup *r)
 		}
 	}
 	for (uint32_t f = 0; f < functions->nr && all[0] > 0 && all[1] > 0; f++)
-		r->joins[f] |= (seen[f * 2] > 0) != (seen[f * 2 + 1] > 0);
+		r->of[f].joins |= (seen[f * 2] > 0) != (seen[f * 2 + 1] > 0);
 	free(seen);
 	return 0;
 }
@@ -116,14 +120,14 @@ static int find_groups(struct rollup *r)
 	if (functions->nr_edges)
 		memcpy(edges, functions->edges, functions->nr_edges * sizeof(*edges));
 	for (uint32_t i = 0; i < functions->nr_edges; i++)
-		r->called[edges[i].callee] += edges[i].weights[0] + edges[i].weights[1];
+		r->of[edges[i].callee].called += edges[i].weights[0] + edges[i].weights[1];
 	for (uint32_t f = 0; f < functions->nr; f++)
-		r->parent[f] = f;
+		r->of[f].parent = f;
 	for (uint32_t i = 0; i < r->nr; i++) {
 		bool moved = is_costlier(&r->rows[i]) || is_cheaper(&r->rows[i]);
 
-		r->moved[r->rows[i].function] = moved;
-		r->joins[r->rows[i].function] |= moved;
+		r->of[r->rows[i].function].moved = moved;
+		r->of[r->rows[i].function].joins |= moved;
 	}
 	connect(r, edges, functions->nr_edges);
 	free(edges);
@@ -154,7 +158,9 @@ static void name_some(const struct rollup *r, const bool *is_in, bool costlier, 
 /* How much costlier a function got, corrected by the speed of the runs. */
 static double gain_of(const struct rollup *r, const struct csink_gate_row *row)
 {
-	return isfinite(row->ratio) ? row->means[0] * (row->ratio - 1) : row->means[1] / r->judge->out->speed;
+	double speed = isnan(r->judge->out->speed) ? 1 : r->judge->out->speed;
+
+	return isfinite(row->ratio) ? row->means[0] * (row->ratio - 1) : row->means[1] / speed;
 }
 
 /*
@@ -221,7 +227,7 @@ static int judge_group(struct rollup *r, uint32_t root, bool *is_in)
 	for (uint32_t i = 0; i < r->nr; i++) {
 		uint32_t f = (uint32_t)r->rows[i].function;
 
-		if (!r->moved[f] || root_of(r, f) != root)
+		if (!r->of[f].moved || root_of(r, f) != root)
 			continue;
 		is_in[f] = true;
 		members++;
@@ -231,7 +237,7 @@ static int judge_group(struct rollup *r, uint32_t root, bool *is_in)
 	if (members < 2 || !is_exchange(r, is_in))
 		return 0;
 	sum.cost_ratio = sum.means[1] / sum.means[0];
-	csink_judge_fill(r->judge, is_in, r->judge->slower);
+	csink_judge_fill(r->judge, is_in, r->judge->by_cost);
 	csink_judge_weights(r->judge, &sum);
 	csink_judge_conclude(r->judge, &sum, sum.p_greater, sum.p_less, 1);
 	/* A sum that got worse leaves its members as they are: one of them did. */
@@ -247,22 +253,16 @@ int csink_judge_rollup(struct judge *judge)
 	bool *is_in = calloc(nr_functions + 1, sizeof(*is_in));
 	int err = 0;
 
-	r.moved = calloc(nr_functions + 1, sizeof(*r.moved));
-	r.joins = calloc(nr_functions + 1, sizeof(*r.joins));
-	r.called = calloc(nr_functions + 1, sizeof(*r.called));
-	r.parent = calloc(nr_functions + 1, sizeof(*r.parent));
-	if (!is_in || !r.moved || !r.joins || !r.called || !r.parent)
+	r.of = calloc((size_t)nr_functions + 1, sizeof(*r.of));
+	if (!is_in || !r.of)
 		err = -ENOMEM;
 	if (!err)
 		err = find_groups(&r);
 	for (uint32_t f = 0; !err && f < nr_functions; f++) {
-		if (root_of(&r, f) == f && r.joins[f])
+		if (root_of(&r, f) == f && r.of[f].joins)
 			err = judge_group(&r, f, is_in);
 	}
 	free(is_in);
-	free(r.moved);
-	free(r.joins);
-	free(r.called);
-	free(r.parent);
+	free(r.of);
 	return err;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/grow.h"
 #include "launcher/base/path.h"
 #include "launcher/gate/gate_functions.h"
 #include "launcher/profile/facts.h"
@@ -86,10 +87,44 @@ static int map_locations(struct take *take)
 	return err || (take->weights->total && take->seen) ? err : -ENOMEM;
 }
 
+static int add_part(struct csink_gate_weights *weights, uint32_t owner, uint32_t function, double weight)
+{
+	if (CSINK_GROW(weights->parts, weights->nr_parts, weights->cap_parts))
+		return -ENOMEM;
+	weights->parts[weights->nr_parts++] = (struct csink_gate_part){owner, function, weight};
+	return 0;
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+	const struct csink_gate_part *left = a, *right = b;
+
+	if (left->owner != right->owner)
+		return left->owner < right->owner ? -1 : 1;
+	return left->function < right->function ? -1 : left->function > right->function;
+}
+
+/* Each sample has added one: make those of the same two functions one. */
+static void join_parts(struct csink_gate_weights *weights)
+{
+	struct csink_gate_part *parts = weights->parts;
+	uint32_t nr = 0;
+
+	if (parts)
+		qsort(parts, weights->nr_parts, sizeof(*parts), compare_parts);
+	for (uint32_t i = 0; i < weights->nr_parts; i++) {
+		if (nr && !compare_parts(&parts[nr - 1], &parts[i]))
+			parts[nr - 1].weight += parts[i].weight;
+		else
+			parts[nr++] = parts[i];
+	}
+	weights->nr_parts = nr;
+}
+
 /* Walk a stack from its innermost function, inlined ones included. */
 static int add_stack(struct take *take, const struct csink_profile_range *stack, uint32_t sample, double value)
 {
-	uint32_t callee = UINT32_MAX;
+	uint32_t callee = UINT32_MAX, leaf = UINT32_MAX, owner = UINT32_MAX;
 
 	for (uint32_t i = stack->first; i < stack->first + stack->nr; i++) {
 		uint32_t id = take->p->stack_ids[i];
@@ -99,8 +134,8 @@ static int add_stack(struct take *take, const struct csink_profile_range *stack,
 			uint32_t f =
 				location->nr_lines ? take->of_line[location->first_line + k] : take->of_location[id];
 
-			if (callee == UINT32_MAX)
-				take->weights->self[f] += value;
+			if (leaf == UINT32_MAX)
+				take->weights->self[leaf = f] += value;
 			else if (callee != f && csink_gate_call_add(take->functions, f, callee, take->side, value))
 				return -ENOMEM;
 			/* One that calls itself has the time once. */
@@ -108,9 +143,11 @@ static int add_stack(struct take *take, const struct csink_profile_range *stack,
 				take->weights->total[f] += value;
 			take->seen[f] = sample + 1;
 			callee = f;
+			if (owner == UINT32_MAX && take->functions->all[f].is_interpreted)
+				owner = f;
 		}
 	}
-	return 0;
+	return owner == UINT32_MAX ? 0 : add_part(take->weights, owner, leaf, value);
 }
 
 static void mark_pseudo(struct take *take, const struct csink_profile_range *stack)
@@ -165,6 +202,7 @@ int csink_gate_take(struct csink_gate_functions *functions, const struct csink_p
 	err = map_locations(&take);
 	if (!err)
 		err = add_samples(&take, run);
+	join_parts(weights);
 	free(take.of_line);
 	free(take.of_location);
 	free(take.seen);

@@ -139,6 +139,17 @@ int csink_gate_check(struct csink_gate_series *series, const struct csink_gate_o
 			 (int)(len && outcome->stderr_end[len - 1] == '\n' ? len - 1 : len), outcome->stderr_end);
 }
 
+/* A run of a side, or a hook. Free the outcome in any case. */
+static int run_checked(struct csink_gate_series *series, char **argv, uint32_t padding, bool profile, const char *who,
+		       struct csink_gate_outcome *outcome)
+{
+	int err = csink_gate_run(series->runner, argv, padding, profile, outcome);
+
+	if (!err)
+		return csink_gate_check(series, outcome, who);
+	return csink_why(err, series->error, sizeof(series->error), "%s: %s", who, outcome->why);
+}
+
 static int run_hook(struct csink_gate_series *series, char *hook, const char *option, enum csink_gate_side side)
 {
 	char *argv[] = {(char *)"/bin/sh", (char *)"-c", hook, NULL}, who[64];
@@ -149,11 +160,7 @@ static int run_hook(struct csink_gate_series *series, char *hook, const char *op
 		return 0;
 	setenv("COUNTERSINK_SIDE", side == CSINK_GATE_OLD ? "old" : "new", 1);
 	snprintf(who, sizeof(who), "the shell command of %s", option);
-	err = csink_gate_run(series->runner, argv, 0, false, &outcome);
-	if (err)
-		snprintf(series->error, sizeof(series->error), "%s: %s", who, outcome.why);
-	else
-		err = csink_gate_check(series, &outcome, who);
+	err = run_checked(series, argv, 0, false, who, &outcome);
 	csink_gate_outcome_free(&outcome);
 	unsetenv("COUNTERSINK_SIDE");
 	return err;
@@ -197,12 +204,8 @@ static int run_measured(struct csink_gate_series *series, enum csink_gate_side s
 		snprintf(who, sizeof(who), "a warm-up of %s (%.200s)", side_words[side], program);
 	else
 		snprintf(who, sizeof(who), "run %d of %s (%.200s)", number + 1, side_words[side], program);
-	err = csink_gate_run(series->runner, series->plan->argv[side], csink_random_below(&series->random, MAX_PADDING),
-			     number >= 0, &outcome);
-	if (err)
-		snprintf(series->error, sizeof(series->error), "%s: %s", who, outcome.why);
-	else
-		err = csink_gate_check(series, &outcome, who);
+	err = run_checked(series, series->plan->argv[side], csink_random_below(&series->random, MAX_PADDING),
+			  number >= 0, who, &outcome);
 	if (!err)
 		err = take(series, side, number, &outcome, own_rss_bytes);
 	if (err == -ENOMEM)

@@ -16,7 +16,7 @@ struct joining {
 	uint32_t *of_place;         /* their indices in the table */
 	uint32_t nr;
 	uint32_t *same, *file;
-	uint32_t *to; /* of each function of the table: the one that it becomes */
+	uint32_t *to; /* of each function of the table: the one that it becomes; begins the block of the others */
 };
 
 /* The file whose top level has most of a side's weight below it: its script. */
@@ -57,12 +57,12 @@ static int join(struct joining *j)
 	int err;
 
 	j->places = calloc((size_t)nr + 1, sizeof(*j->places));
-	j->of_place = calloc((size_t)nr + 1, sizeof(*j->of_place));
-	j->same = calloc((size_t)nr + 1, sizeof(*j->same));
-	j->file = calloc((size_t)nr + 1, sizeof(*j->file));
-	j->to = calloc((size_t)nr + 1, sizeof(*j->to));
-	if (!j->places || !j->of_place || !j->same || !j->file || !j->to)
+	j->to = calloc(((size_t)nr + 1) * 4, sizeof(*j->to));
+	if (!j->places || !j->to)
 		return -ENOMEM;
+	j->of_place = j->to + nr + 1;
+	j->same = j->of_place + nr + 1;
+	j->file = j->same + nr + 1;
 	for (uint32_t f = 0; f < nr; f++) {
 		const struct csink_gate_function *function = &j->functions->all[f];
 
@@ -80,21 +80,25 @@ static int join(struct joining *j)
 	return err;
 }
 
+/* Returns false without memory. */
+static bool copy_array(void *to, const void *from, size_t bytes)
+{
+	void *copy = from ? malloc(bytes) : NULL;
+
+	if (copy)
+		memcpy(copy, from, bytes);
+	*(void **)to = copy;
+	return copy || !from;
+}
+
 static int copy_weights(struct csink_gate_weights *to, const struct csink_gate_weights *from)
 {
 	size_t bytes = ((size_t)from->nr + 1) * sizeof(double);
+	bool copied = copy_array(&to->self, from->self, bytes);
 
-	if (from->self) {
-		to->self = malloc(bytes);
-		if (to->self)
-			memcpy(to->self, from->self, bytes);
-	}
-	if (from->total) {
-		to->total = malloc(bytes);
-		if (to->total)
-			memcpy(to->total, from->total, bytes);
-	}
-	return !from->self == !to->self && !from->total == !to->total ? 0 : -ENOMEM;
+	copied &= copy_array(&to->total, from->total, bytes);
+	copied &= copy_array(&to->parts, from->parts, (size_t)from->nr_parts * sizeof(*from->parts) + 1);
+	return copied ? 0 : -ENOMEM;
 }
 
 static int copy_runs(struct csink_gate_data *view, const struct csink_gate_data *data, const uint32_t *to)
@@ -106,7 +110,6 @@ static int copy_runs(struct csink_gate_data *view, const struct csink_gate_data 
 		return -ENOMEM;
 	for (uint32_t i = 0; i < data->nr_runs && !err; i++) {
 		view->runs[i] = data->runs[i];
-		view->runs[i].weights.self = view->runs[i].weights.total = NULL;
 		view->nr_runs = i + 1;
 		err = copy_weights(&view->runs[i].weights, &data->runs[i].weights);
 		if (!err)
@@ -147,9 +150,6 @@ int csink_gate_versions_join(const struct csink_gate_data *data, struct csink_ga
 	if (!err)
 		err = copy_calls(&view->functions, &data->functions, j.to);
 	free(j.places);
-	free(j.of_place);
-	free(j.same);
-	free(j.file);
 	free(j.to);
 	if (err)
 		csink_gate_versions_free(view);

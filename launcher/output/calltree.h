@@ -12,8 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct csink_interpreted;
-struct csink_profile;
+#include "launcher/profile/rows.h"
 
 struct csink_frame {
 	const char *name;    /* with parameters, if there are overloads of the name; with its line; "[no symbol]" */
@@ -32,7 +31,7 @@ struct csink_tree_node {
 };
 
 struct csink_calltree {
-	struct csink_frame *frames; /* complete after csink_calltree_finish */
+	struct csink_frame *frames;
 	uint32_t nr_frames;
 	struct csink_tree_node *nodes; /* [0] is the root */
 	uint32_t nr_nodes;
@@ -52,9 +51,7 @@ void csink_calltree_free(struct csink_calltree *tree);
 /* The frames of a profile's locations: ids[spans[location].first] is the innermost one. Where a location has lines,
  * there is a frame for each. */
 struct csink_frame_map {
-	struct csink_frame_span {
-		uint32_t first, nr;
-	} * spans;
+	struct csink_profile_range *spans;
 	uint32_t *ids;
 };
 
@@ -73,7 +70,7 @@ void csink_frame_map_free(struct csink_frame_map *map);
 int csink_calltree_add(struct csink_calltree *tree, const struct csink_profile *p, uint32_t *nodes);
 
 /**
- * Name the frames, and renumber the nodes so that each is followed by all below it, siblings sorted by name: the end of
+ * Renumber the nodes so that each is followed by all below it, siblings sorted by name: the end of
  * a subtree is the next node that is no deeper.
  * @order  *order is malloc'ed: the new number of each node by its old one, for what csink_calltree_add gave out.
  * Returns 0 or -ENOMEM.

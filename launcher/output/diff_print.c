@@ -24,12 +24,7 @@ static double share_of(const struct csink_diff *diff, const int64_t values[2], u
 	return csink_report_percent(values[side], diff->sums[side]);
 }
 
-static const char *per_text(enum csink_diff_per per)
-{
-	static const char *const texts[CSINK_NR_PERS] = {"a run", "a second", "B scaled to the sum of A"};
-
-	return texts[per];
-}
+static const char *const per_texts[CSINK_NR_PERS] = {"a run", "a second", "B scaled to the sum of A"};
 
 /* ---- people ---- */
 
@@ -51,7 +46,7 @@ static void print_head(const struct printer *r, const struct csink_diff *diff, c
 	csink_text_print(r->out, "%s of %s, then %s", before, o->event, after);
 	if (a > 0)
 		csink_text_print(r->out, ": %+.2f %%", 100 * (b - a) / a);
-	csink_text_print(r->out, " (%s)\n", per_text(o->per));
+	csink_text_print(r->out, " (%s)\n", per_texts[o->per]);
 	csink_report_style(r, STYLE_NONE);
 	for (uint32_t i = 0; i < 2; i++) {
 		csink_format_text(safe, sizeof(safe), o->files[i], 0);

@@ -65,7 +65,7 @@ static int64_t unfold(struct callgrind *c, const struct csink_profile_range *sta
 
 	for (uint32_t i = 0; i < stack->nr; i++) {
 		uint32_t id = p->stack_ids[stack->first + i];
-		const struct csink_frame_span *span = &c->map.spans[id];
+		const struct csink_profile_range *span = &c->map.spans[id];
 		const struct csink_profile_location *location = &p->locations[id];
 
 		if (CSINK_GROW_TO(c->steps, c->cap_steps, (uint64_t)nr + span->nr))
@@ -103,16 +103,12 @@ static void put_place(struct callgrind *c, const char *prefix, uint32_t frame)
 {
 	const struct csink_frame *f = &c->tree->frames[frame];
 
-	fprintf(c->out, "%sob=", prefix);
-	csink_text_put(c->out, CSINK_TEXT_CALLGRIND, *f->module ? f->module : "???");
-	fprintf(c->out, "\n%s=", *prefix ? "cfi" : "fl");
-	csink_text_put(c->out, CSINK_TEXT_CALLGRIND, *f->file ? f->file : "???");
-	fprintf(c->out, "\n%sfn=(%u)", prefix, frame + 1);
-	if (!c->named[frame]) {
-		putc(' ', c->out);
-		csink_text_put(c->out, CSINK_TEXT_CALLGRIND, f->name);
-		c->named[frame] = true;
-	}
+	csink_text_print_as(c->out, CSINK_TEXT_CALLGRIND, "%sob=%s\n%s=%s\n%sfn=(%u)", prefix,
+			    *f->module ? f->module : "???", *prefix ? "cfi" : "fl", *f->file ? f->file : "???", prefix,
+			    frame + 1);
+	if (!c->named[frame])
+		csink_text_print_as(c->out, CSINK_TEXT_CALLGRIND, " %s", f->name);
+	c->named[frame] = true;
 	putc('\n', c->out);
 }
 
@@ -176,16 +172,14 @@ static void put_head(struct callgrind *c)
 	const struct csink_profile *p = c->p;
 	int64_t sums[MAX_EVENTS] = {0};
 
-	fprintf(c->out, "# callgrind format\nversion: 1\ncreator: countersink %s\ncmd: ", CSINK_VERSION);
-	csink_text_put(c->out, CSINK_TEXT_CALLGRIND, command ? command : "?");
-	fputs("\npart: 1\npositions: line\n", c->out);
-	for (uint32_t t = 0; t < c->nr_types; t++) {
-		fprintf(c->out, "event: e%u : ", t);
-		csink_text_put(c->out, CSINK_TEXT_CALLGRIND, csink_profile_text(p, p->types[c->types[t]].name));
-		fputs(" (", c->out);
-		csink_text_put(c->out, CSINK_TEXT_CALLGRIND, csink_profile_text(p, p->types[c->types[t]].unit));
-		fputs(")\n", c->out);
-	}
+	csink_text_print_as(c->out, CSINK_TEXT_CALLGRIND,
+			    "# callgrind format\nversion: 1\ncreator: countersink " CSINK_VERSION
+			    "\ncmd: %s\npart: 1\npositions: line\n",
+			    command ? command : "?");
+	for (uint32_t t = 0; t < c->nr_types; t++)
+		csink_text_print_as(c->out, CSINK_TEXT_CALLGRIND, "event: e%u : %s (%s)\n", t,
+				    csink_profile_text(p, p->types[c->types[t]].name),
+				    csink_profile_text(p, p->types[c->types[t]].unit));
 	fputs("events:", c->out);
 	for (uint32_t t = 0; t < c->nr_types; t++) {
 		putc(' ', c->out);
@@ -206,7 +200,6 @@ static void put_head(struct callgrind *c)
 
 static int export(struct callgrind *c, uint32_t chosen)
 {
-	uint32_t *order = NULL;
 	int err;
 
 	for (uint32_t k = 0; k < c->p->nr_types && k < MAX_EVENTS; k++)
@@ -218,9 +211,6 @@ static int export(struct callgrind *c, uint32_t chosen)
 	for (uint32_t t = 0; t < c->p->nr_types; t++)
 		csink_profile_type_add(c->costs, csink_profile_text(c->p, c->p->types[t].name), "");
 	err = csink_calltree_map(c->tree, c->p, &c->map);
-	if (!err)
-		err = csink_calltree_finish(c->tree, &order); /* for the names */
-	free(order);
 	c->stamps = calloc((size_t)c->tree->nr_frames + 1, sizeof(*c->stamps));
 	c->named = calloc((size_t)c->tree->nr_frames + 1, sizeof(*c->named));
 	if (!err && (!c->stamps || !c->named))

@@ -48,20 +48,27 @@ struct firefox {
 	int err;
 };
 
-#define PUT_LIST(f, key, nr, ...)                                                                                      \
+/* "key":[value,...], of values of i, with null for what is not known. */
+#define PUT_KNOWN(f, key, nr, is_known, fmt, value)                                                                    \
 	do {                                                                                                           \
 		fprintf((f)->out, "\"%s\":[", key);                                                                    \
 		for (uint32_t i = 0; i < (nr); i++) {                                                                  \
 			if (i)                                                                                         \
 				putc(',', (f)->out);                                                                   \
-			fprintf((f)->out, __VA_ARGS__);                                                                \
+			if (is_known)                                                                                  \
+				fprintf((f)->out, fmt, value);                                                         \
+			else                                                                                           \
+				fputs("null", (f)->out);                                                               \
 		}                                                                                                      \
 		fputs("],", (f)->out);                                                                                 \
 	} while (0)
 
+#define PUT_LIST(f, key, nr, fmt, value) PUT_KNOWN(f, key, nr, true, fmt, value)
+
+/* A text behind its key, which is written as it is. */
 static void put_text(struct firefox *f, const char *key, const char *text)
 {
-	fprintf(f->out, "\"%s\":", key);
+	fputs(key, f->out);
 	csink_json_quote(f->out, text, false);
 }
 
@@ -70,19 +77,12 @@ static void put_text(struct firefox *f, const char *key, const char *text)
 static uint32_t module_index(struct firefox *f, const char *module)
 {
 	csink_str_t name = csink_profile_str(f->texts, csink_base_name(module));
-	uint32_t hash = csink_hash_number(name);
-	struct csink_slot *slot;
+	uint32_t found = CSINK_TABLE_INTERN(f->module_table, csink_hash_number(name), f->modules[id - 1] == name,
+					    f->modules[f->nr_modules] = name, ++f->nr_modules);
 
-	if (csink_table_room(&f->module_table)) {
+	if (!found)
 		f->err = -ENOMEM;
-		return NO_INDEX;
-	}
-	CSINK_TABLE_PROBE(f->module_table, hash, slot, f->modules[id - 1] == name);
-	if (!slot->id) {
-		f->modules[f->nr_modules] = name;
-		csink_table_set(&f->module_table, slot, hash, ++f->nr_modules);
-	}
-	return slot->id - 1;
+	return found - 1; /* NO_INDEX without memory */
 }
 
 /* The file of a function in the list of sources, which all threads share. */
@@ -153,39 +153,9 @@ static void put_stacks(struct firefox *f)
 
 	fputs("\"stackTable\":{", f->out);
 	PUT_LIST(f, "frame", f->nr_stacks, "%u", f->func_of_frame[nodes[f->stacks[i]].frame]);
-	fputs("\"prefix\":[", f->out);
-	for (uint32_t i = 0; i < f->nr_stacks; i++) {
-		uint32_t parent = nodes[f->stacks[i]].parent;
-
-		fputs(i ? "," : "", f->out);
-		if (parent)
-			fprintf(f->out, "%u", f->stack_of_node[parent]);
-		else
-			fputs("null", f->out);
-	}
-	fprintf(f->out, "],\"length\":%u},\n", f->nr_stacks);
-}
-
-/* The sources of the thread's functions; a function without a source has null. */
-static void put_sources(struct firefox *f)
-{
-	fputs("\"source\":[", f->out);
-	for (uint32_t i = 0; i < f->nr_funcs; i++) {
-		if (f->sources[f->funcs[i]])
-			fprintf(f->out, i ? ",%u" : "%u", f->sources[f->funcs[i]] - 1);
-		else
-			fputs(i ? ",null" : "null", f->out);
-	}
-	fputs("],\"lineNumber\":[", f->out);
-	for (uint32_t i = 0; i < f->nr_funcs; i++) {
-		int64_t line = f->tree->frames[f->funcs[i]].start_line;
-
-		if (line > 0)
-			fprintf(f->out, i ? ",%" PRId64 : "%" PRId64, line);
-		else
-			fputs(i ? ",null" : "null", f->out);
-	}
-	fputs("],", f->out);
+	PUT_KNOWN(f, "prefix", f->nr_stacks, nodes[f->stacks[i]].parent, "%u",
+		  f->stack_of_node[nodes[f->stacks[i]].parent]);
+	fprintf(f->out, "\"length\":%u},\n", f->nr_stacks);
 }
 
 /* A frame for each function: category 1 is code, 2 what was accounted and not sampled. */
@@ -195,27 +165,28 @@ static void put_functions(struct firefox *f)
 	uint32_t nr = f->nr_funcs;
 
 	fputs("\"frameTable\":{", f->out);
-	PUT_LIST(f, "address", nr, "-1");
-	PUT_LIST(f, "inlineDepth", nr, "0");
+	PUT_LIST(f, "address", nr, "%d", -1);
+	PUT_LIST(f, "inlineDepth", nr, "%d", 0);
 	PUT_LIST(f, "category", nr, "%d", frames[f->funcs[i]].is_pseudo ? 2 : 1);
-	PUT_LIST(f, "subcategory", nr, "0");
+	PUT_LIST(f, "subcategory", nr, "%d", 0);
 	PUT_LIST(f, "func", nr, "%u", i);
-	PUT_LIST(f, "nativeSymbol", nr, "null");
-	PUT_LIST(f, "innerWindowID", nr, "null");
-	PUT_LIST(f, "line", nr, "null");
-	PUT_LIST(f, "column", nr, "null");
+	PUT_LIST(f, "nativeSymbol", nr, "%s", "null");
+	PUT_LIST(f, "innerWindowID", nr, "%s", "null");
+	PUT_LIST(f, "line", nr, "%s", "null");
+	PUT_LIST(f, "column", nr, "%s", "null");
 	fprintf(f->out, "\"length\":%u},\n\"funcTable\":{", nr);
 	PUT_LIST(f, "name", nr, "%u", csink_profile_str(f->texts, frames[f->funcs[i]].name));
-	PUT_LIST(f, "isJS", nr, "false");
-	PUT_LIST(f, "relevantForJS", nr, "false");
+	PUT_LIST(f, "isJS", nr, "%s", "false");
+	PUT_LIST(f, "relevantForJS", nr, "%s", "false");
 	PUT_LIST(f, "resource", nr, "%d", (int)f->resources[i]);
-	put_sources(f);
-	PUT_LIST(f, "columnNumber", nr, "null");
+	PUT_KNOWN(f, "source", nr, f->sources[f->funcs[i]], "%u", f->sources[f->funcs[i]] - 1);
+	PUT_KNOWN(f, "lineNumber", nr, frames[f->funcs[i]].start_line > 0, "%" PRId64, frames[f->funcs[i]].start_line);
+	PUT_LIST(f, "columnNumber", nr, "%s", "null");
 	fprintf(f->out, "\"length\":%u},\n\"resourceTable\":{", nr);
-	PUT_LIST(f, "lib", f->nr_modules, "null");
+	PUT_LIST(f, "lib", f->nr_modules, "%s", "null");
 	PUT_LIST(f, "name", f->nr_modules, "%u", f->modules[i]);
-	PUT_LIST(f, "host", f->nr_modules, "null");
-	PUT_LIST(f, "type", f->nr_modules, "1");
+	PUT_LIST(f, "host", f->nr_modules, "%s", "null");
+	PUT_LIST(f, "type", f->nr_modules, "%d", 1);
 	fprintf(f->out, "\"length\":%u},\n", f->nr_modules);
 	fputs("\"nativeSymbols\":{\"libIndex\":[],\"address\":[],\"name\":[],\"functionSize\":[],\"length\":0},\n",
 	      f->out);
@@ -256,37 +227,20 @@ static void put_times(struct firefox *f, const struct csink_thread *thread)
 static void put_samples(struct firefox *f, const struct csink_thread *thread)
 {
 	const struct csink_thread_row *row = f->threads.rows + thread->first_row;
+	const struct csink_profile_sample *samples = f->p->samples;
+	uint32_t nr = thread->nr_rows;
 
-	fputs("\"samples\":{\"stack\":[", f->out);
-	for (uint32_t i = 0; i < thread->nr_rows; i++) {
-		uint32_t node = f->nodes[f->p->samples[row[i].sample].stack];
-
-		fputs(i ? "," : "", f->out);
-		if (node)
-			fprintf(f->out, "%u", f->stack_of_node[node]);
-		else
-			fputs("null", f->out);
-	}
-	fputs("],", f->out);
+	fputs("\"samples\":{", f->out);
+	PUT_KNOWN(f, "stack", nr, f->nodes[samples[row[i].sample].stack], "%u",
+		  f->stack_of_node[f->nodes[samples[row[i].sample].stack]]);
 	put_times(f, thread);
-	fputs("\"weight\":[", f->out);
-	for (uint32_t i = 0; i < thread->nr_rows; i++) {
-		int64_t value = csink_profile_values(f->p, row[i].sample)[f->type];
-
-		fputs(i ? "," : "", f->out);
-		if (is_time(f))
-			fprintf(f->out, "%.6f", (double)value / 1e6);
-		else
-			fprintf(f->out, "%" PRId64, value);
-	}
-	if (is_cpu(f)) {
-		fputs("],\"threadCPUDelta\":[", f->out);
-		for (uint32_t i = 0; i < thread->nr_rows; i++)
-			fprintf(f->out, i ? ",%" PRId64 : "%" PRId64,
-				csink_profile_values(f->p, row[i].sample)[f->type]);
-	}
-	fprintf(f->out, "],\"weightType\":\"%s\",\"length\":%u},\n", is_time(f) ? "tracing-ms" : "samples",
-		thread->nr_rows);
+	if (is_time(f))
+		PUT_LIST(f, "weight", nr, "%.6f", (double)csink_profile_values(f->p, row[i].sample)[f->type] / 1e6);
+	else
+		PUT_LIST(f, "weight", nr, "%" PRId64, csink_profile_values(f->p, row[i].sample)[f->type]);
+	if (is_cpu(f))
+		PUT_LIST(f, "threadCPUDelta", nr, "%" PRId64, csink_profile_values(f->p, row[i].sample)[f->type]);
+	fprintf(f->out, "\"weightType\":\"%s\",\"length\":%u},\n", is_time(f) ? "tracing-ms" : "samples", nr);
 }
 
 static void put_thread(struct firefox *f, uint32_t index)
@@ -298,9 +252,8 @@ static void put_thread(struct firefox *f, uint32_t index)
 	fputs("{\"processType\":\"default\",\"processStartupTime\":0,\"processShutdownTime\":null,\"registerTime\":0,"
 	      "\"unregisterTime\":null,\"pausedRanges\":[],",
 	      f->out);
-	put_text(f, "name", name);
-	putc(',', f->out);
-	put_text(f, "processName", *thread->process ? thread->process : "process");
+	put_text(f, "\"name\":", name);
+	put_text(f, ",\"processName\":", *thread->process ? thread->process : "process");
 	fprintf(f->out, ",\"isMainThread\":%s,\"pid\":\"%d\",\"tid\":%d,\n",
 		thread->pid == thread->tid ? "true" : "false", thread->pid, thread->tid);
 	put_samples(f, thread);
@@ -330,13 +283,10 @@ static void put_meta(struct firefox *f)
 	      "{\"name\":\"Code\",\"color\":\"blue\",\"subcategories\":[\"Other\"]},"
 	      "{\"name\":\"Not sampled\",\"color\":\"orange\",\"subcategories\":[\"Other\"]}],",
 	      f->out);
-	put_text(f, "product", command ? command : "countersink");
-	putc(',', f->out);
-	put_text(f, "importedFrom", "countersink " CSINK_VERSION);
-	putc(',', f->out);
-	put_text(f, "oscpu", kernel ? kernel : "Linux");
-	putc(',', f->out);
-	put_text(f, "CPUName", cpu ? cpu : "");
+	put_text(f, "\"product\":", command ? command : "countersink");
+	put_text(f, ",\"importedFrom\":", "countersink " CSINK_VERSION);
+	put_text(f, ",\"oscpu\":", kernel ? kernel : "Linux");
+	put_text(f, ",\"CPUName\":", cpu ? cpu : "");
 	fputs("},\n\"libs\":[],\"pages\":[],\n\"threads\":[", f->out);
 }
 
@@ -370,7 +320,7 @@ static int export(struct firefox *f)
 		put_thread(f, i);
 	}
 	fputs("],\n\"shared\":{\"sources\":{", f->out);
-	PUT_LIST(f, "uuid", f->nr_files, "null");
+	PUT_LIST(f, "uuid", f->nr_files, "%s", "null");
 	PUT_LIST(f, "filename", f->nr_files, "%u", f->files[i]);
 	fprintf(f->out, "\"length\":%u},\"stringArray\":[", f->nr_files);
 	for (uint32_t i = 0; i < f->texts->nr_strings; i++) {

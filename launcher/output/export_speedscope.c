@@ -24,9 +24,10 @@ struct speedscope {
 	uint32_t *path;
 };
 
+/* A text behind its key, which is written as it is. */
 static void put_text(FILE *out, const char *key, const char *text)
 {
-	fprintf(out, "\"%s\":", key);
+	fputs(key, out);
 	csink_json_quote(out, text, false);
 }
 
@@ -37,11 +38,9 @@ static void put_frames(struct speedscope *s)
 	fputs("\"shared\":{\"frames\":[", s->out);
 	for (uint32_t i = 0; i < s->tree->nr_frames; i++) {
 		fputs(i ? ",\n{" : "\n{", s->out);
-		put_text(s->out, "name", frame[i].name);
-		if (*frame[i].file || *frame[i].module) {
-			putc(',', s->out);
-			put_text(s->out, "file", *frame[i].file ? frame[i].file : frame[i].module);
-		}
+		put_text(s->out, "\"name\":", frame[i].name);
+		if (*frame[i].file || *frame[i].module)
+			put_text(s->out, ",\"file\":", *frame[i].file ? frame[i].file : frame[i].module);
 		if (frame[i].start_line > 0)
 			fprintf(s->out, ",\"line\":%" PRId64, frame[i].start_line);
 		putc('}', s->out);
@@ -90,10 +89,8 @@ static void put_profile(struct speedscope *s, const struct csink_thread *thread,
 
 	csink_thread_describe(thread, who, sizeof(who));
 	snprintf(name, sizeof(name), "%s, %s", who, csink_profile_text(s->p, s->p->types[type].name));
-	fputs("{\"type\":\"sampled\",", s->out);
-	put_text(s->out, "name", name);
-	putc(',', s->out);
-	put_text(s->out, "unit", unit_of(s->p, type));
+	put_text(s->out, "{\"type\":\"sampled\",\"name\":", name);
+	put_text(s->out, ",\"unit\":", unit_of(s->p, type));
 	fprintf(s->out, ",\"startValue\":0,\"endValue\":%" PRId64 ",\n\"samples\":[", sum);
 	for (uint32_t i = 0; i < thread->nr_rows; i++) {
 		if (i)
@@ -145,10 +142,9 @@ static int export(struct speedscope *s, uint32_t type)
 	s->path = calloc((size_t)csink_calltree_depth(s->tree) + 1, sizeof(*s->path));
 	if (!s->path)
 		return -ENOMEM;
-	fputs("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n", s->out);
-	put_text(s->out, "exporter", "countersink " CSINK_VERSION);
-	putc(',', s->out);
-	put_text(s->out, "name", command ? command : "countersink");
+	put_text(s->out, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n\"exporter\":",
+		 "countersink " CSINK_VERSION);
+	put_text(s->out, ",\"name\":", command ? command : "countersink");
 	fputs(",\"activeProfileIndex\":0,\n", s->out);
 	put_frames(s);
 	put_profiles(s, type);

@@ -1,5 +1,6 @@
 /* Reads folded stacks (folded.h): one pass, a line at a time. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "launcher/base/memory.h"
+#include "launcher/base/message.h"
 #include "launcher/output/folded.h"
 #include "launcher/profile/profile.h"
 
@@ -34,12 +36,7 @@ bool csink_folded_is_text(const void *buf, size_t len)
 	return len > 0;
 }
 
-static int fail(const struct reader *r, uint64_t line, const char *what)
-{
-	if (r->why_len)
-		snprintf(r->why, r->why_len, "line %llu %s", (unsigned long long)line, what);
-	return -EBADMSG;
-}
+#define fail(r, line, what) csink_why(-EBADMSG, (r)->why, (r)->why_len, "line %" PRIu64 what, line)
 
 /* All stacks with a function of that name meet at its one location. Returns 0 without memory. */
 static uint32_t location_of(struct reader *r, const char *name, size_t len)
@@ -96,10 +93,10 @@ static int add_line(struct reader *r, const char *line, size_t len, uint64_t num
 	if (!len || *line == '#')
 		return 0;
 	if (memchr(line, 0, len))
-		return fail(r, number, "holds a NUL");
+		return fail(r, number, " holds a NUL");
 	len = weight_of(line, len, &weight);
 	if (!len)
-		return fail(r, number, "does not end in a number");
+		return fail(r, number, " does not end in a number");
 	for (end = line + len; name <= end; name += len + 1) {
 		const char *semicolon = memchr(name, ';', end - name);
 
@@ -107,7 +104,7 @@ static int add_line(struct reader *r, const char *line, size_t len, uint64_t num
 		if (!len)
 			continue;
 		if (!at)
-			return fail(r, number, "has more than 65536 functions");
+			return fail(r, number, " has more than 65536 functions");
 		r->stack[--at] = location_of(r, name, len);
 		if (!r->stack[at])
 			return -ENOMEM;
@@ -128,7 +125,7 @@ static int parse(struct reader *r, const char *at, size_t len)
 		err = add_line(r, at, newline - at, number);
 	}
 	if (!err && !r->p->nr_samples)
-		err = fail(r, 1, "and all others are empty");
+		err = fail(r, (uint64_t)1, " and all others are empty");
 	return err;
 }
 

@@ -166,19 +166,19 @@ static void put_number(FILE *out, int64_t value, bool is_first)
 	fwrite_unlocked(at, 1, text + sizeof(text) - at, out);
 }
 
-/* A list of numbers: "key":[expression, ...], the expression being of i. */
+/* A list of numbers: key:[expression, ...], the expression being of i, and the key written as it is. */
 #define PUT_LIST(d, key, first, end, expression)                                                                       \
 	do {                                                                                                           \
-		fprintf((d)->out, "\"%s\":[", key);                                                                    \
+		fprintf((d)->out, "%s:[", key);                                                                        \
 		for (size_t i = (first); i < (end); i++)                                                               \
 			put_number((d)->out, expression, i == (first));                                                \
 		fputs("]", (d)->out);                                                                                  \
 	} while (0)
 
-static void put_text(struct data *d, const char *key, const char *text)
+/* A text behind what is written as it is: its key, or a comma. */
+static void put_text(struct data *d, const char *before, const char *text)
 {
-	if (key)
-		fprintf(d->out, "\"%s\":", key);
+	fputs(before, d->out);
 	csink_json_quote(d->out, text, true);
 }
 
@@ -194,10 +194,8 @@ static void put_facts(struct data *d, const struct csink_profile *p)
 		if (colon && (size_t)(colon - text) >= sizeof(key))
 			colon = NULL;
 		snprintf(key, sizeof(key), "%.*s", colon ? (int)(colon - text) : 0, text);
-		fputs(i ? ",[" : "[", d->out);
-		put_text(d, NULL, key);
-		putc(',', d->out);
-		put_text(d, NULL, colon ? colon + 2 : text);
+		put_text(d, i ? ",[" : "[", key);
+		put_text(d, ",", colon ? colon + 2 : text);
 		putc(']', d->out);
 	}
 	putc(']', d->out);
@@ -218,8 +216,7 @@ static void put_sides(struct data *d)
 	fputs("\"sides\":[", d->out);
 	for (uint32_t s = 0; s < d->page->nr_sides; s++) {
 		side = &d->page->sides[s];
-		fputs(s ? ",{" : "{", d->out);
-		put_text(d, "name", side->name);
+		put_text(d, s ? ",{\"name\":" : "{\"name\":", side->name);
 		fprintf(d->out, ",\"runs\":%u,\"time_ns\":\"%" PRId64 "\",\"duration_ns\":%" PRId64, runs_of(side),
 			side->profile->time_ns, side->profile->duration_ns);
 		put_facts(d, side->profile);
@@ -227,10 +224,8 @@ static void put_sides(struct data *d)
 	}
 	fputs("],\n\"types\":[", d->out);
 	for (uint32_t t = 0; t < d->page->nr_types; t++) {
-		fputs(t ? ",{" : "{", d->out);
-		put_text(d, "name", d->page->types[t].name);
-		putc(',', d->out);
-		put_text(d, "unit", d->page->types[t].unit);
+		put_text(d, t ? ",{\"name\":" : "{\"name\":", d->page->types[t].name);
+		put_text(d, ",\"unit\":", d->page->types[t].unit);
 		putc('}', d->out);
 	}
 	fprintf(d->out, "],\"type\":%u,\n", d->page->type);
@@ -246,25 +241,15 @@ static int put_frames(struct data *d)
 	if (!texts)
 		return -ENOMEM;
 	fputs("\"frames\":{\"name\":[", d->out);
-	for (uint32_t i = 0; i < nr; i++) {
-		if (i)
-			putc(',', d->out);
-		put_text(d, NULL, frame[i].name);
-	}
-	fputs("],", d->out);
-	PUT_LIST(d, "module", 0, nr, csink_profile_str(texts, frame[i].module));
-	putc(',', d->out);
-	PUT_LIST(d, "file", 0, nr, csink_profile_str(texts, frame[i].file));
-	putc(',', d->out);
-	PUT_LIST(d, "line", 0, nr, frame[i].start_line);
-	putc(',', d->out);
-	PUT_LIST(d, "flags", 0, nr, frame[i].is_pseudo | frame[i].is_inlined << 1 | frame[i].is_interpreted << 2);
+	for (uint32_t i = 0; i < nr; i++)
+		put_text(d, i ? "," : "", frame[i].name);
+	PUT_LIST(d, "],\"module\"", 0, nr, csink_profile_str(texts, frame[i].module));
+	PUT_LIST(d, ",\"file\"", 0, nr, csink_profile_str(texts, frame[i].file));
+	PUT_LIST(d, ",\"line\"", 0, nr, frame[i].start_line);
+	PUT_LIST(d, ",\"flags\"", 0, nr, frame[i].is_pseudo | frame[i].is_inlined << 1 | frame[i].is_interpreted << 2);
 	fputs("},\n\"texts\":[", d->out);
-	for (uint32_t i = 0; i < texts->nr_strings; i++) {
-		if (i)
-			putc(',', d->out);
-		put_text(d, NULL, texts->strings[i].text);
-	}
+	for (uint32_t i = 0; i < texts->nr_strings; i++)
+		put_text(d, i ? "," : "", texts->strings[i].text);
 	fputs("],\n", d->out);
 	csink_profile_free(texts);
 	return 0;
@@ -274,10 +259,8 @@ static void put_nodes(struct data *d)
 {
 	const struct csink_tree_node *nodes = d->tree->nodes;
 
-	fputs("\"nodes\":{", d->out);
-	PUT_LIST(d, "depth", 1, d->tree->nr_nodes, nodes[i].depth);
-	putc(',', d->out);
-	PUT_LIST(d, "frame", 1, d->tree->nr_nodes, nodes[i].frame);
+	PUT_LIST(d, "\"nodes\":{\"depth\"", 1, d->tree->nr_nodes, nodes[i].depth);
+	PUT_LIST(d, ",\"frame\"", 1, d->tree->nr_nodes, nodes[i].frame);
 	fputs("},\n", d->out);
 }
 
@@ -291,9 +274,8 @@ static void put_groups(struct data *d)
 		for (uint32_t i = 0; i < d->threads[s].nr_threads; i++) {
 			thread = &d->threads[s].threads[i];
 			fprintf(d->out, "%s{\"side\":%u,\"pid\":%d,\"tid\":%d,", between, s, thread->pid, thread->tid);
-			put_text(d, "process", thread->process);
-			putc(',', d->out);
-			put_text(d, "thread", thread->thread);
+			put_text(d, "\"process\":", thread->process);
+			put_text(d, ",\"thread\":", thread->thread);
 			putc('}', d->out);
 			between = ",";
 		}
@@ -304,16 +286,13 @@ static void put_groups(struct data *d)
 static void put_rows(struct data *d, const char *key, size_t first, size_t end)
 {
 	fprintf(d->out, "\"%s\":{", key);
-	PUT_LIST(d, "group", first, end, d->rows[i].group);
-	putc(',', d->out);
-	PUT_LIST(d, "node", first, end, d->rows[i].node);
+	PUT_LIST(d, "\"group\"", first, end, d->rows[i].group);
+	PUT_LIST(d, ",\"node\"", first, end, d->rows[i].node);
 	fputs(",\"values\":{", d->out);
 	for (uint32_t t = 0; t < d->page->nr_types; t++) {
 		char index[16];
 
-		snprintf(index, sizeof(index), "%u", t);
-		if (t)
-			putc(',', d->out);
+		snprintf(index, sizeof(index), "%s\"%u\"", t ? "," : "", t);
 		PUT_LIST(d, index, first, end, d->rows[i].values[t]);
 	}
 	putc('}', d->out);
@@ -334,8 +313,7 @@ static void put_samples(struct data *d)
 	start = d->page->sides[0].profile->time_ns;
 	if (!start || start > time_ns)
 		start = time_ns;
-	putc(',', d->out);
-	PUT_LIST(d, "time_us", timed, d->nr_rows,
+	PUT_LIST(d, ",\"time_us\"", timed, d->nr_rows,
 		 (d->rows[i].time_ns - start) / 1000 - (i == timed ? 0 : (d->rows[i - 1].time_ns - start) / 1000));
 	putc('}', d->out);
 }
@@ -344,8 +322,7 @@ static int put_all(struct data *d)
 {
 	int err;
 
-	fputs("{\"format\":1,", d->out);
-	put_text(d, "title", d->page->title);
+	put_text(d, "{\"format\":1,\"title\":", d->page->title);
 	fputs(",\n", d->out);
 	put_sides(d);
 	err = put_frames(d);

@@ -5,7 +5,6 @@
  * to each other: strings; types, mappings and functions; locations; samples. Writers put them in any order.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "launcher/base/memory.h"
+#include "launcher/base/message.h"
 #include "launcher/base/pprof_fields.h"
 #include "launcher/base/pprof_wire.h"
 #include "launcher/output/pprof.h"
@@ -46,17 +46,7 @@ struct reader {
  */
 
 /* Says what is wrong with the file. Returns err. */
-__attribute__((format(printf, 3, 4))) static int fail(struct reader *r, int err, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (r->why_len) {
-		va_start(ap, fmt);
-		vsnprintf(r->why, r->why_len, fmt, ap);
-		va_end(ap);
-	}
-	return err;
-}
+#define fail(r, err, ...) csink_why(err, (r)->why, (r)->why_len, __VA_ARGS__)
 
 static bool take_string(const struct reader *r, uint64_t index, csink_str_t *to)
 {
@@ -206,29 +196,25 @@ static int read_label(struct reader *r, const struct csink_field *message, struc
 /* Add the location ids of one field to the stack. Returns the new depth, or an error. */
 static int64_t add_frames(struct reader *r, const struct csink_field *f, uint32_t depth)
 {
-	const unsigned char *at = f->bytes, *end = at + f->len;
-	uint64_t id = f->value;
+	uint64_t id;
+	int err;
 
-	if (f->wire != WIRE_VARINT && f->wire != WIRE_BYTES)
-		return -EBADMSG;
-	while (f->wire == WIRE_VARINT || at < end) {
-		if (f->wire == WIRE_BYTES && !csink_wire_varint(&at, end, &id))
-			return -EBADMSG;
+	EACH_NUMBER(id, f, err)
+	{
 		if (depth == MAX_LOCATIONS)
 			return -E2BIG;
 		r->stack[depth] = csink_ids_find(&r->locations, id);
 		if (!r->stack[depth++])
 			return -EBADMSG;
-		if (f->wire == WIRE_VARINT)
-			break;
 	}
-	return depth;
+	return err ? err : (int64_t)depth;
 }
 
 static int add_sample(struct reader *r, const struct csink_field *message)
 {
 	struct csink_profile_label labels[MAX_LABELS];
-	uint64_t values[MAX_TYPES];
+	int64_t values[MAX_TYPES];
+	uint64_t value;
 	uint32_t depth = 0, nr_labels = 0, nr_values = 0;
 	struct csink_field f;
 	int64_t got;
@@ -243,8 +229,12 @@ static int add_sample(struct reader *r, const struct csink_field *message)
 				return fail(r, -EBADMSG, "a sample of more than %d frames", MAX_LOCATIONS);
 			depth = CSINK_MAX(got, 0);
 		} else if (f.number == SAMPLE_VALUE) {
-			got = csink_wire_numbers(&f, values + nr_values, r->p->nr_types - nr_values);
-			nr_values += CSINK_MAX(got, 0);
+			EACH_NUMBER(value, &f, got)
+			{
+				if (nr_values == r->p->nr_types)
+					return fail(r, -EBADMSG, "a damaged sample");
+				values[nr_values++] = (int64_t)value;
+			}
 		} else if (f.number == SAMPLE_LABEL) {
 			got = nr_labels == MAX_LABELS ? -E2BIG : read_label(r, &f, &labels[nr_labels]);
 			nr_labels += !got;
@@ -255,46 +245,32 @@ static int add_sample(struct reader *r, const struct csink_field *message)
 	if (err || nr_values != r->p->nr_types)
 		return fail(r, -EBADMSG, "a damaged sample");
 	csink_profile_sample_add(r->p, csink_profile_stack_add(r->p, r->stack, depth),
-				 csink_profile_labels_add(r->p, labels, nr_labels), (const int64_t *)values);
+				 csink_profile_labels_add(r->p, labels, nr_labels), values);
 	return 0;
 }
 
 static int add_comments(struct reader *r, const struct csink_field *f)
 {
-	const unsigned char *at = f->bytes, *end = at + f->len;
-	uint64_t index = f->value;
 	csink_str_t text;
+	uint64_t index;
+	int err;
 
-	while (f->wire == WIRE_VARINT || at < end) {
-		if ((f->wire != WIRE_VARINT && !csink_wire_varint(&at, end, &index)) || !take_string(r, index, &text))
+	EACH_NUMBER(index, f, err)
+	{
+		if (!take_string(r, index, &text))
 			return fail(r, -EBADMSG, "a damaged comment");
 		if (r->p->nr_comments == MAX_COMMENTS)
 			return fail(r, -EBADMSG, "more than %d comments", MAX_COMMENTS);
 		csink_profile_comment_add(r->p, text);
-		if (f->wire == WIRE_VARINT)
-			break;
 	}
-	return 0;
+	return err ? fail(r, err, "a damaged comment") : 0;
 }
 
 /* ---- the file ---- */
 
-static int read_string(struct reader *r, const struct csink_field *f)
-{
-	return f->number == PROFILE_STRING ? add_string(r, f) : 0;
-}
-
-static int read_simple(struct reader *r, const struct csink_field *f)
+static int read_scalar(struct reader *r, const struct csink_field *f)
 {
 	switch (f->number) {
-	case PROFILE_SAMPLE_TYPE:
-		return add_type(r, f);
-	case PROFILE_MAPPING:
-		return add_mapping(r, f);
-	case PROFILE_FUNCTION:
-		return add_function(r, f);
-	case PROFILE_COMMENT:
-		return add_comments(r, f);
 	case PROFILE_PERIOD_TYPE:
 		return read_type(r, f, &r->p->period_type) ? fail(r, -EBADMSG, "a damaged period type") : 0;
 	case PROFILE_DROP_FRAMES:
@@ -317,22 +293,26 @@ static int read_simple(struct reader *r, const struct csink_field *f)
 	return 0;
 }
 
-static int read_location(struct reader *r, const struct csink_field *f)
-{
-	return f->number == PROFILE_LOCATION ? add_location(r, f) : 0;
-}
-
-static int read_sample(struct reader *r, const struct csink_field *f)
-{
-	return f->number == PROFILE_SAMPLE ? add_sample(r, f) : 0;
-}
+/* What reads each field, and in which pass. */
+static const struct {
+	int (*read)(struct reader *r, const struct csink_field *f);
+	int pass;
+} fields[] = {
+	[PROFILE_STRING] = {add_string, 0},       [PROFILE_SAMPLE_TYPE] = {add_type, 1},
+	[PROFILE_MAPPING] = {add_mapping, 1},     [PROFILE_FUNCTION] = {add_function, 1},
+	[PROFILE_COMMENT] = {add_comments, 1},    [PROFILE_PERIOD_TYPE] = {read_scalar, 1},
+	[PROFILE_DROP_FRAMES] = {read_scalar, 1}, [PROFILE_KEEP_FRAMES] = {read_scalar, 1},
+	[PROFILE_TIME] = {read_scalar, 1},        [PROFILE_DURATION] = {read_scalar, 1},
+	[PROFILE_PERIOD] = {read_scalar, 1},      [PROFILE_DEFAULT_TYPE] = {read_scalar, 1},
+	[PROFILE_LOCATION] = {add_location, 2},   [PROFILE_SAMPLE] = {add_sample, 3},
+};
 
 static bool is_message(uint32_t number)
 {
 	return (number >= PROFILE_SAMPLE_TYPE && number <= PROFILE_STRING) || number == PROFILE_PERIOD_TYPE;
 }
 
-static int pass(struct reader *r, int (*read)(struct reader *r, const struct csink_field *f))
+static int pass(struct reader *r, int number)
 {
 	const unsigned char *at = r->bytes, *end = at + r->len;
 	struct csink_field f;
@@ -341,7 +321,9 @@ static int pass(struct reader *r, int (*read)(struct reader *r, const struct csi
 	while ((more = csink_wire_next(&at, end, &f)) > 0) {
 		if (is_message(f.number) && f.wire != WIRE_BYTES)
 			return fail(r, -EBADMSG, "not a pprof profile");
-		err = read(r, &f);
+		if (f.number >= CSINK_ARRAY_SIZE(fields) || !fields[f.number].read || fields[f.number].pass != number)
+			continue;
+		err = fields[f.number].read(r, &f);
 		if (!err)
 			err = csink_profile_error(r->p);
 		if (err)
@@ -364,20 +346,20 @@ static void set_default_type(struct reader *r)
 
 static int parse(struct reader *r)
 {
-	int err = pass(r, read_string);
+	int err = pass(r, 0);
 
 	if (!err)
-		err = pass(r, read_simple);
+		err = pass(r, 1);
 	if (!err && (!r->p->nr_types || !r->nr_strings))
 		err = fail(r, -EBADMSG, "not a pprof profile");
 	if (!err && (!csink_ids_sort(&r->mappings) || !csink_ids_sort(&r->functions)))
 		err = fail(r, -EBADMSG, "an id that is used twice");
 	if (!err)
-		err = pass(r, read_location);
+		err = pass(r, 2);
 	if (!err && !csink_ids_sort(&r->locations))
 		err = fail(r, -EBADMSG, "an id that is used twice");
 	if (!err)
-		err = pass(r, read_sample);
+		err = pass(r, 3);
 	if (!err)
 		set_default_type(r);
 	return err;
@@ -393,10 +375,10 @@ int csink_pprof_parse_plain(const void *buf, size_t len, struct csink_profile **
 		csink_profile_limit(r.p, csink_memory_bytes() / 2);
 		err = parse(&r);
 	} else {
-		fail(&r, err, "no memory");
+		csink_why(err, why, why_len, "no memory");
 	}
 	if (r.p && csink_profile_is_over(r.p))
-		err = fail(&r, -EBADMSG, "it would take more than half of the memory there is");
+		err = csink_why(-EBADMSG, why, why_len, "it would take more than half of the memory there is");
 	free(r.stack);
 	free(r.strings);
 	free(r.mappings.all);

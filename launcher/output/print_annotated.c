@@ -13,6 +13,7 @@
 #include "include/internal/grow.h"
 #include "launcher/base/json.h"
 #include "launcher/base/regular.h"
+#include "launcher/base/search.h"
 #include "launcher/output/report_impl.h"
 #include "launcher/symbols/disassemble.h"
 
@@ -67,6 +68,13 @@ static void print_text(const struct annotator *a, const char *text, uint32_t use
 
 /* ---- source ---- */
 
+/* A line without its text. */
+static void print_number(const struct annotator *a, const struct csink_annotated_line *line)
+{
+	print_cost(a, line->self, line->total);
+	csink_text_print(a->r.out, "%7" PRId64 "\n", line->line);
+}
+
 /* Lines from first to last - 1 of the annotation are of one file. */
 static void print_file(const struct annotator *a, uint32_t first, uint32_t last)
 {
@@ -83,10 +91,8 @@ static void print_file(const struct annotator *a, uint32_t first, uint32_t last)
 	csink_text_print(a->r.out, "\n%8s%9s  %s%s%s\n", "self %", "total %", safe, source || !*path ? "" : ": ",
 			 source || !*path ? "" : csink_regular_why(errno));
 	csink_report_style(&a->r, STYLE_NONE);
-	for (; at < last && (!source || !lines[at].line); at++) {
-		print_cost(a, lines[at].self, lines[at].total);
-		csink_text_print(a->r.out, "%7" PRId64 "\n", lines[at].line);
-	}
+	for (; at < last && (!source || !lines[at].line); at++)
+		print_number(a, &lines[at]);
 	while (source && at < last && getline(&text, &size, source) > 0) {
 		uint32_t before = at > first ? at - 1 : at;
 
@@ -106,10 +112,8 @@ static void print_file(const struct annotator *a, uint32_t first, uint32_t last)
 		csink_text_print(a->r.out, "%19s%7" PRId64 "  ", "", ++number);
 		print_text(a, text, 28);
 	}
-	for (; source && at < last; at++) { /* the file is shorter than it was */
-		print_cost(a, lines[at].self, lines[at].total);
-		csink_text_print(a->r.out, "%7" PRId64 "\n", lines[at].line);
-	}
+	for (; at < last; at++) /* the file is shorter than it was */
+		print_number(a, &lines[at]);
 	free(text);
 	if (source)
 		fclose(source);
@@ -206,17 +210,9 @@ static void read_listing(FILE *objdump, struct listing *l)
 /* The instruction that an address is in: objdump lists them in order, the last one reaches up to the end. */
 static struct instruction *instruction_at(struct listing *l, uint64_t end, uint64_t address)
 {
-	uint32_t low = 0, high = l->nr;
+	uint32_t behind = CSINK_LOWER(l->nr, i, l->all[i].address <= address);
 
-	while (low < high) { /* the first behind the address */
-		uint32_t middle = low + (high - low) / 2;
-
-		if (l->all[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && address < end ? &l->all[low - 1] : NULL;
+	return behind && address < end ? &l->all[behind - 1] : NULL;
 }
 
 static void weigh_listing(const struct annotator *a, struct listing *l, uint64_t end, uint32_t first, uint32_t last)

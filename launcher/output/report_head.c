@@ -52,25 +52,17 @@ __attribute__((format(printf, 3, 4))) static void line(const struct printer *r, 
 	fputc('\n', r->out);
 }
 
-/* All texts of a key, joined. Returns whether there is any. */
-static bool join_facts(const struct csink_profile *p, const char *key, char *buf, size_t size)
-{
-	const char *text;
-	uint32_t nr;
-	size_t used = 0;
-
-	*buf = 0;
-	for (nr = 0; (text = csink_profile_fact(p, key, nr)) && used < size - 1; nr++)
-		used += snprintf(buf + used, size - used, "%s%s", nr ? "; " : "", text);
-	return nr != 0;
-}
-
+/* All texts of a key, in one line. */
 static void print_joined(const struct printer *r, const char *label, const char *key, const char *before,
 			 const char *after)
 {
-	char text[MAX_TEXT];
+	char text[MAX_TEXT] = "";
+	const char *fact;
+	uint32_t nr;
 
-	if (join_facts(r->p, key, text, sizeof(text)))
+	for (nr = 0; (fact = csink_profile_fact(r->p, key, nr)); nr++)
+		csink_append(text, sizeof(text), "%s%s", nr ? "; " : "", fact);
+	if (nr)
 		line(r, label, "%s%s%s", before, text, after);
 }
 
@@ -85,26 +77,21 @@ static void print_each(const struct printer *r, const char *label, const char *k
 
 /* ---- the head ---- */
 
-static size_t add(char *buf, size_t size, size_t used, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-
-static size_t add(char *buf, size_t size, size_t used, const char *fmt, ...)
+static void print_amount(const struct printer *r, int64_t value, const char *unit)
 {
-	va_list ap;
-	int len;
-
-	va_start(ap, fmt);
-	len = used < size ? vsnprintf(buf + used, size - used, fmt, ap) : 0;
-	va_end(ap);
-	return CSINK_MIN(used + (len > 0 ? len : 0), size - 1);
-}
-
-static size_t add_value(char *buf, size_t size, size_t used, int64_t value, const char *unit)
-{
-	struct csink_scale scale = csink_scale_for(value, unit);
 	char text[64];
 
-	csink_format_value(text, sizeof(text), value, &scale);
-	return add(buf, size, used, "%s", text);
+	csink_format_amount(text, sizeof(text), value, unit);
+	csink_text_print(r->out, "%s", text);
+}
+
+/* ", 2 processes", where that is known. */
+static void print_number(const struct printer *r, const char *fact, const char *one, const char *many)
+{
+	int64_t number;
+
+	if (fact_number(r->p, fact, &number) && number)
+		csink_text_print(r->out, ", %" PRId64 " %s", number, plural(number, one, many));
 }
 
 /* "1.234 s of CPU time in 0.412 s, 2 processes, 8 threads; 1,230 samples of task-clock" */
@@ -114,32 +101,26 @@ static void print_verdict(const struct printer *r)
 	const char *leader = csink_profile_fact(p, CSINK_FACT_LEADER, 0);
 	int cpu = cpu_type(p), samples = csink_profile_type_find(p, "samples");
 	const struct csink_profile_type *type = &p->types[cpu < 0 ? (int)p->default_type : cpu];
-	char text[MAX_TEXT] = "", count[32];
-	int64_t processes, threads, sum = r->table.sums[type - p->types];
-	size_t used = 0;
+	char count[32];
 
-	used = add_value(text, sizeof(text), used, sum, csink_profile_text(p, type->unit));
-	used = add(text, sizeof(text), used, " of %s", cpu < 0 ? csink_profile_text(p, type->name) : "CPU time");
+	csink_report_style(r, STYLE_BOLD);
+	print_amount(r, r->table.sums[type - p->types], csink_profile_text(p, type->unit));
+	csink_text_print(r->out, " of %s", cpu < 0 ? csink_profile_text(p, type->name) : "CPU time");
 	if (p->duration_ns > 0) {
-		used = add(text, sizeof(text), used, " in ");
-		used = add_value(text, sizeof(text), used, p->duration_ns, "nanoseconds");
+		csink_text_print(r->out, " in ");
+		print_amount(r, p->duration_ns, "nanoseconds");
 	}
-	if (fact_number(p, CSINK_FACT_PROCESSES, &processes) && processes)
-		used = add(text, sizeof(text), used, ", %" PRId64 " %s", processes,
-			   plural(processes, "process", "processes"));
-	if (fact_number(p, CSINK_FACT_THREADS, &threads) && threads)
-		used = add(text, sizeof(text), used, ", %" PRId64 " %s", threads, plural(threads, "thread", "threads"));
+	print_number(r, CSINK_FACT_PROCESSES, "process", "processes");
+	print_number(r, CSINK_FACT_THREADS, "thread", "threads");
 	if (samples >= 0 && (leader || cpu < 0)) {
 		csink_format_count(count, sizeof(count), r->table.sums[samples]);
-		used = add(text, sizeof(text), used, "; %s %s", count,
-			   plural(r->table.sums[samples], "sample", "samples"));
+		csink_text_print(r->out, "; %s %s", count, plural(r->table.sums[samples], "sample", "samples"));
 		for (uint32_t nr = 0; leader; leader = csink_profile_fact(p, CSINK_FACT_LEADER, ++nr))
-			used = add(text, sizeof(text), used, "%s%s", nr ? ", " : " by ", leader);
+			csink_text_print(r->out, "%s%s", nr ? ", " : " by ", leader);
 	} else if (cpu >= 0) {
-		add(text, sizeof(text), used, "; nothing was sampled");
+		csink_text_print(r->out, "; nothing was sampled");
 	}
-	csink_report_style(r, STYLE_BOLD);
-	csink_text_print(r->out, "%s\n", text);
+	csink_text_print(r->out, "\n");
 	csink_report_style(r, STYLE_NONE);
 }
 
@@ -148,7 +129,7 @@ static void print_coverage(const struct printer *r)
 {
 	const struct csink_profile *p = r->p;
 	int64_t user, sys, rss, whole, sampled;
-	char total[64], user_text[64], sys_text[64], more[96] = "";
+	char total[64], user_text[64], sys_text[64], max_rss[64], more[96] = "";
 	int cpu = cpu_type(p);
 	struct csink_scale scale;
 	const char *rest;
@@ -159,8 +140,7 @@ static void print_coverage(const struct printer *r)
 	rest = r->table.pseudo_sums[cpu] ? "; the rest is in [brackets]" : "";
 	if (!fact_number(p, CSINK_FACT_USER, &user) || !fact_number(p, CSINK_FACT_SYS, &sys)) {
 		whole = r->table.sums[cpu];
-		scale = csink_scale_for(whole, "nanoseconds");
-		csink_format_value(total, sizeof(total), whole, &scale);
+		csink_format_amount(total, sizeof(total), whole, "nanoseconds");
 		if (whole > 0)
 			line(r, "accounted", "samples cover %.1f %% of %s of CPU time%s", 100.0 * sampled / whole,
 			     total, rest);
@@ -172,32 +152,35 @@ static void print_coverage(const struct printer *r)
 	csink_format_value(user_text, sizeof(user_text), user, &scale);
 	csink_format_value(sys_text, sizeof(sys_text), sys, &scale);
 	if (fact_number(p, CSINK_FACT_MAXRSS, &rss) && rss) {
-		add(more, sizeof(more), 0, "; max RSS ");
-		add_value(more, sizeof(more), strlen(more), rss, "bytes");
+		csink_format_amount(max_rss, sizeof(max_rss), rss, "bytes");
+		snprintf(more, sizeof(more), "; max RSS %s", max_rss);
 	}
 	if (whole > 0)
 		line(r, "accounted", "samples cover %.1f %% of %s (%s user + %s sys)%s%s", 100.0 * sampled / whole,
-		     total, user_text, sys_text, r->table.pseudo_sums[cpu] ? "; the rest is in [brackets]" : "", more);
+		     total, user_text, sys_text, rest, more);
 	else
 		line(r, "accounted", "the kernel accounted no CPU time%s", more);
+}
+
+static void format_every(char *buf, size_t size, int64_t period, const char *unit)
+{
+	char value[64];
+
+	csink_format_amount(value, sizeof(value), period, unit);
+	snprintf(buf, size, " every %s", value);
 }
 
 /* " every 1.003 ms" of an event that is sampled at a fixed period, else "". */
 static void format_period(const struct csink_profile *p, const char *event, char *buf, size_t size)
 {
-	char name[64], unit[32], value[64];
-	struct csink_scale scale;
+	char name[64], unit[32];
 	const char *text;
 	int64_t period;
 
 	*buf = 0;
-	for (uint32_t nr = 0; (text = csink_profile_fact(p, CSINK_FACT_EVERY, nr)); nr++) {
-		if (sscanf(text, "%63s %" SCNd64 " %31s", name, &period, unit) != 3 || strcmp(name, event))
-			continue;
-		scale = csink_scale_for(period, unit);
-		csink_format_value(value, sizeof(value), period, &scale);
-		snprintf(buf, size, " every %s", value);
-		return;
+	for (uint32_t nr = 0; !*buf && (text = csink_profile_fact(p, CSINK_FACT_EVERY, nr)); nr++) {
+		if (sscanf(text, "%63s %" SCNd64 " %31s", name, &period, unit) == 3 && !strcmp(name, event))
+			format_every(buf, size, period, unit);
 	}
 }
 
@@ -206,25 +189,19 @@ static void print_sampling(const struct printer *r)
 	const struct csink_profile *p = r->p;
 	const char *leader = csink_profile_fact(p, CSINK_FACT_LEADER, 0);
 	const char *reason = csink_profile_fact(p, CSINK_FACT_EVENT_REASON, 0);
-	char text[MAX_TEXT], every[80] = "";
+	char every[80] = "";
 	const char *more = leader;
 
 	for (uint32_t nr = 0; more; more = csink_profile_fact(p, CSINK_FACT_LEADER, ++nr)) {
 		format_period(p, more, every, sizeof(every));
-		if (!nr && !*every && p->period > 0) { /* written by an older version, or by others */
-			struct csink_scale scale =
-				csink_scale_for(p->period, csink_profile_text(p, p->period_type.unit));
-			char value[64];
-
-			csink_format_value(value, sizeof(value), p->period, &scale);
-			snprintf(every, sizeof(every), " every %s", value);
-		}
+		if (!nr && !*every && p->period > 0) /* written by an older version, or by others */
+			format_every(every, sizeof(every), p->period, csink_profile_text(p, p->period_type.unit));
 		line(r, "event", "%s%s%s%s", more, every, !nr && reason ? ": " : "", !nr && reason ? reason : "");
 	}
-	if (leader && join_facts(p, CSINK_FACT_ENGINE, text, sizeof(text)))
-		line(r, "engine", "%s", text);
-	if (leader && join_facts(p, CSINK_FACT_UNWIND, text, sizeof(text)))
-		line(r, "stacks", "%s", text);
+	if (leader) {
+		print_joined(r, "engine", CSINK_FACT_ENGINE, "", "");
+		print_joined(r, "stacks", CSINK_FACT_UNWIND, "", "");
+	}
 	print_joined(r, "warning", CSINK_FACT_REFUSED, "could not be counted: ", "");
 	print_joined(r, "warning", CSINK_FACT_USER_ONLY, "the kernel's part is not counted by ",
 		     " (perf_event_paranoid)");
@@ -276,7 +253,6 @@ static void format_sampled(const struct printer *r, char *name, int64_t counted,
 static void print_counters(const struct printer *r)
 {
 	const char *text;
-	struct csink_scale scale;
 	char name[64], unit[32], value[64], share[80], sampled[96];
 	uint32_t nr;
 	int64_t n;
@@ -285,8 +261,7 @@ static void print_counters(const struct printer *r)
 		if (sscanf(text, "%63s %" SCNd64 " %31s", name, &n, unit) != 3)
 			continue;
 		format_share(strstr(text, "enabled "), share, sizeof(share));
-		scale = csink_scale_for(n, unit);
-		csink_format_value(value, sizeof(value), n, &scale);
+		csink_format_amount(value, sizeof(value), n, unit);
 		format_sampled(r, name, n, unit, sampled, sizeof(sampled));
 		line(r, "counted", "%s %s in the whole tree%s%s", name, value, share, sampled);
 	}
@@ -299,10 +274,10 @@ void csink_report_head(const struct printer *r)
 	const char *status = csink_profile_fact(r->p, CSINK_FACT_EXIT, 0);
 
 	print_verdict(r);
-	if (command)
-		line(r, "command", "%.512s%s%s%s", command, status && strcmp(status, "status 0") ? " (exit: " : "",
-		     status && strcmp(status, "status 0") ? status : "",
-		     status && strcmp(status, "status 0") ? ")" : "");
+	if (command && status && strcmp(status, "status 0"))
+		line(r, "command", "%.512s (exit: %s)", command, status);
+	else if (command)
+		line(r, "command", "%.512s", command);
 	print_sampling(r);
 	if (csink_profile_fact(r->p, CSINK_FACT_FILTER, 0))
 		print_each(r, "filter", CSINK_FACT_FILTER);

@@ -103,7 +103,7 @@ int csink_report_tree_json(FILE *out, const struct csink_profile *p, const struc
 	struct csink_tree tree;
 	struct csink_json json;
 	uint32_t i;
-	int err = p->nr_types ? csink_report_table_build(&table, p, p->default_type) : -EINVAL;
+	int err = p->nr_types ? csink_report_table_build_by(&table, p, p->default_type, CSINK_BY_FUNCTION) : -EINVAL;
 
 	if (err)
 		return err;

@@ -220,7 +220,6 @@ static void print_table(struct printer *r, uint32_t limit)
  * together". */
 static int print_by(struct printer *r, int type, const char *before, const char *what)
 {
-	struct csink_scale scale;
 	char sum[64];
 	int err;
 
@@ -231,8 +230,7 @@ static int print_by(struct printer *r, int type, const char *before, const char 
 	if (err)
 		return err;
 	choose_columns(r, (uint32_t)type);
-	scale = r->scales[0];
-	csink_format_value(sum, sizeof(sum), r->table.sums[type], &scale);
+	csink_format_value(sum, sizeof(sum), r->table.sums[type], &r->scales[0]);
 	csink_text_print(r->out, "\n%s, %s%s:\n", before, sum, what);
 	print_table(r, r->o->limit ? (r->o->limit + 2) / 3 : 0);
 	return 0;

@@ -40,9 +40,8 @@ static void add_total(struct build *b, uint32_t row, uint32_t sample, int64_t va
 static uint32_t add_rows(struct build *b, uint32_t sample, int64_t value)
 {
 	const struct csink_profile *p = b->p;
-	const struct csink_profile_range *stack = &p->stacks[p->samples[sample].stack], *span;
-	const uint32_t *id = p->stack_ids + stack->first, *end = id + stack->nr;
-	uint32_t i, self;
+	const struct csink_profile_range *stack = &p->stacks[p->samples[sample].stack];
+	uint32_t self;
 
 	if (b->rows.of_labels) {
 		self = b->rows.of_labels[p->samples[sample].labels];
@@ -51,12 +50,9 @@ static uint32_t add_rows(struct build *b, uint32_t sample, int64_t value)
 	}
 	if (!stack->nr)
 		return UINT32_MAX;
-	self = b->rows.ids[b->rows.spans[*id].first];
-	for (; id < end; id++) {
-		span = &b->rows.spans[*id];
-		for (i = 0; i < span->nr; i++)
-			add_total(b, b->rows.ids[span->first + i], sample, value);
-	}
+	self = b->rows.ids[b->rows.spans[p->stack_ids[stack->first]].first];
+	CSINK_EACH_ROW(&b->rows, p, stack, at)
+	add_total(b, *at, sample, value);
 	return self;
 }
 
@@ -168,11 +164,6 @@ int csink_report_table_build_by(struct csink_report_table *table, const struct c
 	if (err)
 		csink_report_table_free(table);
 	return err;
-}
-
-int csink_report_table_build(struct csink_report_table *table, const struct csink_profile *p, uint32_t type)
-{
-	return csink_report_table_build_by(table, p, type, CSINK_BY_FUNCTION);
 }
 
 void csink_report_table_free(struct csink_report_table *table)

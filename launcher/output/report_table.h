@@ -26,9 +26,8 @@ struct csink_report_table {
 	int64_t *extras;      /* the rows' extra */
 };
 
-/** Add up, by the type with that index; by function, or by what is asked for. Returns 0 (csink_report_table_free it)
+/** Add up the type with that index by what is asked for. Returns 0 (csink_report_table_free it)
  * or -ENOMEM. Context: thread. */
-int csink_report_table_build(struct csink_report_table *table, const struct csink_profile *p, uint32_t type);
 int csink_report_table_build_by(struct csink_report_table *table, const struct csink_profile *p, uint32_t type,
 				enum csink_by by);
 void csink_report_table_free(struct csink_report_table *table);

@@ -124,10 +124,7 @@ static void print_folded(const struct tree_printer *t, uint32_t nr, int64_t rest
 
 static int push_guide(struct guides *g, bool more)
 {
-	if (CSINK_GROW(g->more, g->depth, g->cap))
-		return -ENOMEM;
-	g->more[g->depth++] = more;
-	return 0;
+	return CSINK_APPEND(g->more, g->depth, g->cap, more) ? 0 : -ENOMEM;
 }
 
 /* A node whose children are being printed. Stacks are deep: this one is on the heap. */
@@ -209,7 +206,7 @@ int csink_report_tree_print(FILE *out, const struct csink_profile *p, const stru
 	struct tree_printer t = {.r = &r, .rows = rows, .is_callers = callers != NULL};
 	struct csink_tree tree;
 	double least;
-	int err = p->nr_types ? csink_report_table_build(&r.table, p, p->default_type) : -EINVAL;
+	int err = p->nr_types ? csink_report_table_build_by(&r.table, p, p->default_type, CSINK_BY_FUNCTION) : -EINVAL;
 
 	if (err)
 		return err;

@@ -11,38 +11,23 @@
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
 
-/* The keys of the labels that matter; 0 where the profile has no such label. */
-struct keys {
-	csink_str_t pid, tid, process, thread, time;
-};
+/* The labels that matter. Those before the time make a thread. */
+enum { KEY_PID, KEY_TID, KEY_PROCESS, KEY_THREAD, KEY_TIME, NR_KEYS };
 
-static void find_keys(const struct csink_profile *p, struct keys *keys)
-{
-	*keys = (struct keys){
-		.pid = csink_profile_str_find(p, CSINK_LABEL_PID),
-		.tid = csink_profile_str_find(p, CSINK_LABEL_TID),
-		.process = csink_profile_str_find(p, CSINK_LABEL_PROCESS),
-		.thread = csink_profile_str_find(p, CSINK_LABEL_THREAD),
-		.time = csink_profile_str_find(p, CSINK_LABEL_TIME),
-	};
-}
-
-static void read_labels(const struct csink_profile *p, const struct keys *keys, uint32_t set, uint32_t *thread_key,
+/* keys: of the labels; 0 where the profile has no such label. */
+static void read_labels(const struct csink_profile *p, const csink_str_t *keys, uint32_t set, uint32_t *thread_key,
 			int64_t *time_ns)
 {
 	const struct csink_profile_label *label = p->labels + p->label_sets[set].first;
 	const struct csink_profile_label *last = label + p->label_sets[set].nr;
+	uint32_t k;
 
 	for (; label < last; label++) {
-		if (label->key == keys->pid)
-			thread_key[0] = label->num;
-		else if (label->key == keys->tid)
-			thread_key[1] = label->num;
-		else if (label->key == keys->process)
-			thread_key[2] = label->str;
-		else if (label->key == keys->thread)
-			thread_key[3] = label->str;
-		else if (label->key == keys->time && label->num >= 0) /* others have no thread */
+		for (k = 0; k < NR_KEYS && label->key != keys[k]; k++)
+			;
+		if (k < KEY_TIME)
+			thread_key[k] = k < KEY_PROCESS ? (uint32_t)label->num : label->str;
+		else if (k == KEY_TIME && label->num >= 0) /* others have no thread */
 			*time_ns = label->num;
 	}
 }
@@ -52,17 +37,17 @@ static uint32_t find_thread(struct csink_threads *t, const struct csink_profile 
 			    const uint32_t *key)
 {
 	/* Equal ones are equal stacks in a profile of their own. */
-	uint32_t id = csink_profile_stack_add(known, key, 4);
+	uint32_t id = csink_profile_stack_add(known, key, KEY_TIME);
 
 	if (!id || id <= t->nr_threads)
 		return id - 1;
 	if (CSINK_GROW(t->threads, t->nr_threads, t->cap_threads))
 		return UINT32_MAX;
 	t->threads[t->nr_threads++] = (struct csink_thread){
-		.pid = key[0],
-		.tid = key[1],
-		.process = csink_profile_text(p, key[2]),
-		.thread = csink_profile_text(p, key[3]),
+		.pid = key[KEY_PID],
+		.tid = key[KEY_TID],
+		.process = csink_profile_text(p, key[KEY_PROCESS]),
+		.thread = csink_profile_text(p, key[KEY_THREAD]),
 	};
 	return id - 1;
 }
@@ -80,16 +65,19 @@ static int compare_rows(const void *left, const void *right)
 
 static int read_samples(struct csink_threads *t, const struct csink_profile *p, struct csink_profile *known)
 {
-	struct keys keys;
+	static const char *const names[NR_KEYS] = {CSINK_LABEL_PID, CSINK_LABEL_TID, CSINK_LABEL_PROCESS,
+						   CSINK_LABEL_THREAD, CSINK_LABEL_TIME};
+	csink_str_t keys[NR_KEYS];
 
-	find_keys(p, &keys);
+	for (uint32_t k = 0; k < NR_KEYS; k++)
+		keys[k] = csink_profile_str_find(p, names[k]);
 	for (uint32_t i = 0; i < p->nr_samples; i++) {
 		struct csink_thread_row *row = &t->rows[t->nr_rows++];
-		uint32_t key[4] = {0};
+		uint32_t key[KEY_TIME] = {0};
 
 		row->sample = i;
 		row->time_ns = CSINK_NO_TIME;
-		read_labels(p, &keys, p->samples[i].labels, key, &row->time_ns);
+		read_labels(p, keys, p->samples[i].labels, key, &row->time_ns);
 		row->thread = find_thread(t, p, known, key);
 		if (row->thread == UINT32_MAX)
 			return -ENOMEM;

@@ -29,18 +29,6 @@ static bool is_one_of(const char *name, const char *const *names, uint32_t nr)
 	return i < nr;
 }
 
-/* "misses" that are no share of another event already. */
-static bool is_misses(const char *name)
-{
-	return strstr(name, "misses") != NULL;
-}
-
-/* "cache-misses" -> "cach-m/ki". */
-static void short_title(const char *name, char *out, size_t size)
-{
-	snprintf(out, size, "%.3s-m/ki", name);
-}
-
 uint32_t csink_derived_find(const struct csink_profile *p, struct csink_derived *out, uint32_t max)
 {
 	static const char *const cycles[] = {"cycles", "cpu-cycles", "cpu_cycles"}, *const instructions[] = {
@@ -63,10 +51,10 @@ uint32_t csink_derived_find(const struct csink_profile *p, struct csink_derived 
 		out[nr++] = (struct csink_derived){"IPC", "instructions per cycle", instruction, cycle, 1};
 	for (i = 0; i < p->nr_types && nr < max; i++) {
 		plain_name(csink_profile_text(p, p->types[i].name), name, sizeof(name));
-		if (!is_misses(name))
+		if (!strstr(name, "misses"))
 			continue;
 		out[nr] = (struct csink_derived){.over = i, .under = instruction, .factor = 1000};
-		short_title(name, out[nr].title, sizeof(out[nr].title));
+		snprintf(out[nr].title, sizeof(out[nr].title), "%.3s-m/ki", name);
 		snprintf(out[nr].name, sizeof(out[nr].name), "%.40s per thousand instructions", name);
 		nr++;
 	}

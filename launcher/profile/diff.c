@@ -29,12 +29,11 @@ struct comparing {
 
 static int add_row(struct csink_diff *diff, csink_str_t name, csink_str_t module)
 {
-	if (CSINK_GROW(diff->rows, diff->nr_rows, diff->cap_rows))
-		return -ENOMEM;
-	diff->rows[diff->nr_rows++] =
-		(struct csink_diff_row){.name = csink_profile_text(diff->names, name),
-					.module = csink_base_name(csink_profile_text(diff->names, module))};
-	return 0;
+	return CSINK_APPEND(diff->rows, diff->nr_rows, diff->cap_rows,
+			    (struct csink_diff_row){.name = csink_profile_text(diff->names, name),
+						    .module = csink_base_name(csink_profile_text(diff->names, module))})
+		       ? 0
+		       : -ENOMEM;
 }
 
 /* The row + 1 of a name in a module; 0 without memory. */
@@ -73,27 +72,27 @@ static void add(int64_t values[2], uint32_t side, int64_t value)
 
 static int count_rows(struct comparing *c)
 {
-	uint32_t i, k, n;
+	uint32_t i;
 	int err = map_rows(c);
 
 	c->stamps = err ? NULL : calloc(c->diff->nr_rows + 1ULL, sizeof(*c->stamps));
 	if (!c->stamps)
 		return -ENOMEM;
 	for (i = 0; i < c->p->nr_samples; i++) {
-		const struct csink_profile_range *stack = &c->p->stacks[c->p->samples[i].stack], *span;
+		const struct csink_profile_range *stack = &c->p->stacks[c->p->samples[i].stack];
 		int64_t value = csink_profile_values(c->p, i)[c->type];
+		bool is_self = true;
 
-		for (k = 0; k < stack->nr; k++) {
-			span = &c->rows.spans[c->p->stack_ids[stack->first + k]];
-			for (n = 0; n < span->nr; n++) {
-				uint32_t row = c->ours[c->rows.ids[span->first + n]];
+		CSINK_EACH_ROW(&c->rows, c->p, stack, at)
+		{
+			uint32_t row = c->ours[*at];
 
-				if (!k && !n)
-					add(c->diff->rows[row - 1].self, c->side, value);
-				if (c->stamps[row - 1] != i + 1)
-					add(c->diff->rows[row - 1].total, c->side, value);
-				c->stamps[row - 1] = i + 1;
-			}
+			if (is_self)
+				add(c->diff->rows[row - 1].self, c->side, value);
+			is_self = false;
+			if (c->stamps[row - 1] != i + 1)
+				add(c->diff->rows[row - 1].total, c->side, value);
+			c->stamps[row - 1] = i + 1;
 		}
 	}
 	return 0;

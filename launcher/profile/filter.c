@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <regex.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/format.h"
 #include "launcher/base/message.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/rows.h"
@@ -42,26 +44,16 @@ static bool *match_rows(const struct csink_rows *rows, const regex_t *regex)
 	return matches;
 }
 
-static bool location_matches(const struct csink_rows *rows, const bool *matches, uint32_t location)
-{
-	const struct csink_profile_range *span = &rows->spans[location];
-	uint32_t i;
-
-	for (i = 0; i < span->nr; i++) {
-		if (matches[rows->ids[span->first + i]])
-			return true;
-	}
-	return false;
-}
-
 /* Whether a stack has such a frame; of modules, whether its innermost one is such. */
 static bool stack_matches(const struct work *w, const struct csink_rows *rows, const bool *matches, uint32_t stack)
 {
-	const struct csink_profile_range *range = &w->p->stacks[stack];
-	uint32_t i, nr = rows->by == CSINK_BY_MODULE ? CSINK_MIN(range->nr, 1) : range->nr;
+	struct csink_profile_range range = w->p->stacks[stack];
 
-	for (i = 0; i < nr; i++) {
-		if (location_matches(rows, matches, w->p->stack_ids[range->first + i]))
+	if (rows->by == CSINK_BY_MODULE)
+		range.nr = CSINK_MIN(range.nr, 1);
+	CSINK_EACH_ROW(rows, w->p, &range, at)
+	{
+		if (matches[*at])
 			return true;
 	}
 	return false;
@@ -83,25 +75,44 @@ static void judge(struct work *w, const struct csink_rows *rows, const bool *mat
 	}
 }
 
-static int apply(struct work *w, const char *option, const char *pattern, enum csink_by by, bool wanted)
+/* Each option: where its pattern is, what it is searched in, and whether samples with it or without it pass. */
+static const struct option {
+	const char *name;
+	size_t pattern;
+	enum csink_by by;
+	bool wanted;
+} options[] = {
+	{"thread", offsetof(struct csink_filter, thread), CSINK_BY_THREAD, true},
+	{"comm", offsetof(struct csink_filter, comm), CSINK_BY_PROCESS, true},
+	{"module", offsetof(struct csink_filter, module), CSINK_BY_MODULE, true},
+	{"focus", offsetof(struct csink_filter, focus), CSINK_BY_FUNCTION, true},
+	{"ignore", offsetof(struct csink_filter, ignore), CSINK_BY_FUNCTION, false},
+};
+
+/* "": it was not given. */
+static const char *pattern_of(const struct csink_filter *f, const struct option *option)
+{
+	const char *pattern = *(const char *const *)((const char *)f + option->pattern);
+
+	return pattern ? pattern : "";
+}
+
+static int apply(struct work *w, const struct option *option, const char *pattern)
 {
 	struct csink_rows rows;
 	bool *matches = NULL;
 	regex_t regex;
-	int err;
+	int err = compile(w, option->name, pattern, &regex);
 
-	if (!pattern || !*pattern)
-		return 0;
-	err = compile(w, option, pattern, &regex);
 	if (err)
 		return err;
-	err = csink_rows_build(&rows, w->p, by);
+	err = csink_rows_build(&rows, w->p, option->by);
 	if (!err) {
 		matches = match_rows(&rows, &regex);
 		err = matches ? 0 : -ENOMEM;
 	}
 	if (!err)
-		judge(w, &rows, matches, wanted);
+		judge(w, &rows, matches, option->wanted);
 	csink_rows_free(&rows);
 	free(matches);
 	regfree(&regex);
@@ -118,42 +129,23 @@ static int64_t sum_of(const struct csink_profile *p)
 	return sum;
 }
 
-/* The options that were given, as they would be given again. */
-static void describe(const struct csink_filter *f, char *text, size_t size)
-{
-	const char *const words[] = {"thread",  f->thread, "comm",   f->comm,  "module",
-				     f->module, "focus",   f->focus, "ignore", f->ignore};
-	size_t used = 0;
-	uint32_t i;
-
-	*text = 0;
-	for (i = 0; i < CSINK_ARRAY_SIZE(words); i += 2) {
-		if (words[i + 1] && *words[i + 1] && used < size)
-			used += snprintf(text + used, size - used, "%s--%s %s", used ? " " : "", words[i],
-					 words[i + 1]);
-	}
-}
-
 int csink_filter_apply(struct csink_profile *p, const struct csink_filter *f, char *why, size_t why_len)
 {
 	struct work w = {.p = p, .keep = malloc(p->nr_samples + 1), .why = why, .why_len = why_len};
 	int64_t before, after;
-	char text[512];
+	char text[512] = ""; /* the options that were given, as they would be given again */
 	int err = w.keep ? 0 : -ENOMEM;
 
-	describe(f, text, sizeof(text));
-	if (!err) {
+	if (!err)
 		memset(w.keep, 1, p->nr_samples + 1);
-		err = apply(&w, "thread", f->thread, CSINK_BY_THREAD, true);
+	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(options) && !err; i++) {
+		const char *pattern = pattern_of(f, &options[i]);
+
+		if (!*pattern)
+			continue;
+		csink_append(text, sizeof(text), "%s--%s %s", *text ? " " : "", options[i].name, pattern);
+		err = apply(&w, &options[i], pattern);
 	}
-	if (!err)
-		err = apply(&w, "comm", f->comm, CSINK_BY_PROCESS, true);
-	if (!err)
-		err = apply(&w, "module", f->module, CSINK_BY_MODULE, true);
-	if (!err)
-		err = apply(&w, "focus", f->focus, CSINK_BY_FUNCTION, true);
-	if (!err)
-		err = apply(&w, "ignore", f->ignore, CSINK_BY_FUNCTION, false);
 	if (!err && *text && p->default_type < p->nr_types) {
 		before = sum_of(p);
 		csink_profile_keep(p, w.keep);

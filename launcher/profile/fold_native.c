@@ -17,9 +17,21 @@ static bool is_interpreted(const struct csink_profile *p, uint32_t location)
 	return at->nr_lines && csink_is_interpreted(p, at->mapping, p->lines[at->first_line].function);
 }
 
+/* Most profiles have no such function: then their stacks need not be looked at. */
+static bool has_interpreted(const struct csink_profile *p)
+{
+	uint32_t location = 1;
+
+	while (location < p->nr_locations && !is_interpreted(p, location))
+		location++;
+	return location < p->nr_locations;
+}
+
 bool csink_has_native_calls(const struct csink_profile *p)
 {
-	for (uint32_t i = 0; i < p->nr_samples; i++) {
+	uint32_t nr = has_interpreted(p) ? p->nr_samples : 0;
+
+	for (uint32_t i = 0; i < nr; i++) {
 		const struct csink_profile_range *range = &p->stacks[p->samples[i].stack];
 		const uint32_t *ids = p->stack_ids + range->first;
 

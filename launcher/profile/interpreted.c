@@ -174,7 +174,8 @@ int csink_interpreted_build(struct csink_interpreted *found, const struct csink_
 	const char *scripts[2] = {NULL, NULL};
 	int err;
 
-	*found = (struct csink_interpreted){.names = csink_profile_create()};
+	*found = (struct csink_interpreted){.names = csink_profile_create(), .nr_profiles = nr};
+	memcpy(found->profiles, profiles, nr * sizeof(*profiles));
 	err = found->names ? take_places(&b) : -ENOMEM;
 	for (uint32_t s = 0; b.nr && nr == 2 && s < nr; s++)
 		scripts[s] = find_script(profiles[s]);

@@ -17,6 +17,8 @@ struct csink_interpreted_function {
 };
 
 struct csink_interpreted {
+	const struct csink_profile *profiles[2]; /* that they are of, nr_profiles of them */
+	uint32_t nr_profiles;
 	uint32_t *of[2]; /* by profile and function: index in all, + 1; 0: not interpreted */
 	struct csink_interpreted_function *all;
 	uint32_t nr;

@@ -19,6 +19,7 @@
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "launcher/base/path.h"
+#include "launcher/base/search.h"
 
 #define TOP_LEVEL "<module>" /* every file of Python has this function: it is no evidence */
 #define MAX_LINE (1LL << 32)
@@ -224,10 +225,8 @@ static int vote(struct match *m, const struct file *old, const struct file *new)
 	votes = count_shared(m, old, new);
 	if (!votes)
 		return 0;
-	if (CSINK_GROW(m->roots, m->nr_roots, m->cap_roots))
-		return -ENOMEM;
-	m->roots[m->nr_roots++] = root_of_pair(old->path, new->path, votes);
-	return 0;
+	return CSINK_APPEND(m->roots, m->nr_roots, m->cap_roots, root_of_pair(old->path, new->path, votes)) ? 0
+													    : -ENOMEM;
 }
 
 static int find_roots(struct match *m)
@@ -310,7 +309,7 @@ struct list {
 struct versions {
 	struct list lists[2];
 	struct move {
-		int64_t from, to;
+		int64_t from, to; /* from is never negative */
 	} * moves;
 	uint32_t nr_moves;
 };
@@ -336,25 +335,13 @@ static void fill_list(struct match *m, const struct file *file, int side, struct
 	}
 }
 
-static int compare_moves(const void *a, const void *b)
-{
-	return compare_numbers(((const struct move *)a)->from, ((const struct move *)b)->from);
-}
-
 /* Where a line of the old version is expected in the new one: moved as the last move before it, or else the first. */
 static int64_t moved(const struct versions *v, int64_t line)
 {
-	uint32_t low = 0, high = v->nr_moves;
+	uint32_t behind = CSINK_LOWER(v->nr_moves, i, v->moves[i].from <= line);
+	const struct move *move = &v->moves[behind ? behind - 1 : 0];
 
-	while (high - low > 1) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (v->moves[middle].from <= line)
-			low = middle;
-		else
-			high = middle;
-	}
-	return v->nr_moves ? line + v->moves[low].to - v->moves[low].from : line;
+	return v->nr_moves ? line + move->to - move->from : line;
 }
 
 /*
@@ -444,7 +431,7 @@ static int match_file(struct match *m, const struct file *old, const struct file
 		fill_list(m, old, 0, &v.lists[0]);
 		fill_list(m, new, 1, &v.lists[1]);
 		err = walk_names(m, &v, true);
-		qsort(v.moves, v.nr_moves, sizeof(*v.moves), compare_moves);
+		qsort(v.moves, v.nr_moves, sizeof(*v.moves), csink_compare_u64);
 		for (uint32_t i = 0; i < v.lists[0].nr; i++)
 			v.lists[0].items[i].line = moved(&v, v.lists[0].items[i].line);
 		err = err ? err : walk_names(m, &v, false);

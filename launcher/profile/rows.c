@@ -42,26 +42,22 @@ struct build {
 
 /* ---- rows ---- */
 
-static bool same_key(const struct key *a, const struct key *b)
-{
-	return a->name == b->name && a->signature == b->signature && a->module == b->module;
-}
-
 /* Returns the row + 1, or 0 without memory. */
 static uint32_t find_row(struct build *b, csink_str_t name, csink_str_t signature, csink_str_t module)
 {
-	const struct key key = {name, signature, module};
 	uint32_t hash = (uint32_t)csink_hash_pair((uint64_t)name << 32 | module, signature), nr = b->rows->nr_keys;
 	struct csink_slot *slot;
 
 	if (csink_table_room(&b->row_table) || CSINK_GROW(b->keys, nr, b->cap_keys) ||
 	    CSINK_GROW(b->rows->keys, nr, b->rows->cap_keys))
 		return 0;
-	CSINK_TABLE_PROBE(b->row_table, hash, slot, same_key(&b->keys[id - 1], &key));
+	CSINK_TABLE_PROBE(b->row_table, hash, slot,
+			  b->keys[id - 1].name == name && b->keys[id - 1].signature == signature &&
+				  b->keys[id - 1].module == module);
 	if (!slot->id) {
 		b->rows->keys[nr] =
 			(struct csink_row_key){.name_id = signature ? signature : name, .module_id = module};
-		b->keys[nr] = key;
+		b->keys[nr] = (struct key){name, signature, module};
 		csink_table_set(&b->row_table, slot, hash, ++b->rows->nr_keys);
 	}
 	return slot->id;
@@ -70,57 +66,64 @@ static uint32_t find_row(struct build *b, csink_str_t name, csink_str_t signatur
 /* ---- overloads ---- */
 
 struct named {
-	csink_str_t name;
-	uint32_t function;
+	csink_str_t name, symbol, signature; /* in the rows' names */
+	uint32_t function, side;
 };
 
 static int compare_named(const void *a, const void *b)
 {
 	const struct named *left = a, *right = b;
 
-	if (left->name != right->name)
-		return left->name < right->name ? -1 : 1;
-	return left->function < right->function ? -1 : left->function > right->function;
+	return left->name < right->name ? -1 : left->name > right->name;
 }
 
 /* Of the functions with one name, which differ only as overloads do? Signatures are made for those alone. */
-static void sign(struct build *b, const struct named *group, uint32_t nr)
+static void sign(struct build *b, struct named *group, uint32_t nr)
 {
-	const struct csink_profile_function *function;
 	bool differ = false;
 	char *signature;
-	uint32_t i;
 
-	for (i = 0; i < nr; i++) {
-		function = &b->p->functions[group[i].function];
-		signature = csink_symbol_signature(csink_profile_text(b->p, function->system_name));
-		b->signatures[group[i].function] = signature ? csink_profile_str(b->names, signature) : 0;
+	for (uint32_t i = 0; i < nr; i++) {
+		signature = csink_symbol_signature(csink_profile_text(b->names, group[i].symbol));
+		group[i].signature = csink_profile_str(b->names, signature);
 		free(signature);
-		differ |= b->signatures[group[i].function] != b->signatures[group[0].function];
+		differ |= group[i].signature != group[0].signature;
 	}
-	for (i = 0; i < nr && !differ; i++)
-		b->signatures[group[i].function] = 0;
+	for (uint32_t i = 0; i < nr && differ; i++) {
+		if (group[i].side == b->side)
+			b->signatures[group[i].function] = group[i].signature;
+	}
 }
 
-/* signatures[function]: what tells it from others of its name; 0 if nothing need. */
+/* signatures[function]: what tells it from others of its name, also those of the other profile; 0 if nothing need. */
 static int sign_overloads(struct build *b)
 {
-	uint32_t nr = b->p->nr_functions, i, k;
-	struct named *named = calloc(nr + 1, sizeof(*named));
+	uint32_t nr = 0, i, k;
+	struct named *named;
 
+	for (uint32_t s = 0; s < b->found->nr_profiles; s++)
+		nr += b->found->profiles[s]->nr_functions;
+	named = calloc(nr + 1UL, sizeof(*named));
 	if (!named)
 		return -ENOMEM;
-	for (i = 1; i < nr; i++)
-		named[i] = (struct named){b->p->functions[i].name, i};
+	nr = 0;
+	for (uint32_t s = 0; s < b->found->nr_profiles; s++) {
+		const struct csink_profile *p = b->found->profiles[s];
+
+		for (uint32_t f = 1; f < p->nr_functions; f++)
+			named[nr++] = (struct named){
+				.name = csink_profile_str(b->names, csink_profile_text(p, p->functions[f].name)),
+				.symbol =
+					csink_profile_str(b->names, csink_profile_text(p, p->functions[f].system_name)),
+				.function = f,
+				.side = s};
+	}
 	qsort(named, nr, sizeof(*named), compare_named);
 	for (i = 0; i < nr; i = k) {
 		bool mangled = false;
 
-		for (k = i; k < nr && named[k].name == named[i].name; k++) {
-			const struct csink_profile_function *function = &b->p->functions[named[k].function];
-
-			mangled |= function->system_name != b->p->functions[named[i].function].system_name;
-		}
+		for (k = i; k < nr && named[k].name == named[i].name; k++)
+			mangled |= named[k].symbol != named[i].symbol;
 		if (mangled && named[i].name)
 			sign(b, named + i, k - i);
 	}

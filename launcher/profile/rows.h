@@ -43,6 +43,14 @@ struct csink_rows {
 	struct csink_profile *names; /* where the texts are */
 };
 
+/* Go over the rows of a stack, innermost first: `at` points to each, in rows->ids. Of two loops: not to be left by
+ * break. */
+#define CSINK_EACH_ROW(rows, p, stack, at)                                                                             \
+	for (const uint32_t *id_ = (p)->stack_ids + (stack)->first, *end_ = id_ + (stack)->nr; id_ < end_; id_++)      \
+		for (const uint32_t *at = (rows)->ids + (rows)->spans[*id_].first,                                     \
+				    *last_ = at + (rows)->spans[*id_].nr;                                              \
+		     at < last_; at++)
+
 /** The words of --by, by enum csink_by. */
 extern const char *const csink_by_words[CSINK_NR_BYS];
 

@@ -57,15 +57,11 @@ struct walk {
 
 static int unroll(struct walk *w, const struct csink_profile *p, uint32_t stack)
 {
-	const struct csink_profile_range *range = &p->stacks[stack], *span;
-	uint32_t i, k;
-
-	for (i = w->nr = 0; i < range->nr; i++) {
-		span = &w->rows->spans[p->stack_ids[range->first + i]];
-		if (CSINK_GROW_TO(w->ids, w->cap, (uint64_t)w->nr + span->nr))
+	w->nr = 0;
+	CSINK_EACH_ROW(w->rows, p, &p->stacks[stack], at)
+	{
+		if (!CSINK_APPEND(w->ids, w->nr, w->cap, *at))
 			return -ENOMEM;
-		for (k = 0; k < span->nr; k++)
-			w->ids[w->nr++] = w->rows->ids[span->first + k];
 	}
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "preload/api/reserve/reserve_impl.h"
 #include "preload/core/sysfs.h"
@@ -40,14 +41,11 @@ static void read_locks(struct csink_scan_process *process, const char *fd)
 /* Returns 0, or -errno if its files cannot be seen. */
 static int look_at_fds(struct csink_scan_process *process, const struct stat *file)
 {
-	struct csink_sysfs_dir dir;
+	CSINK_SYSFS_DIR(dir, "/proc/%d/fd", process->pid);
 	char target[64];
 	const char *name;
 	struct stat st;
-	int err = csink_sysfs_dir_open(&dir, "/proc/%d/fd", process->pid);
 
-	if (err)
-		return err;
 	while ((name = csink_sysfs_dir_next(&dir))) {
 		ssize_t length = readlinkat(dir.fd, name, target, sizeof(target) - 1);
 
@@ -61,25 +59,21 @@ static int look_at_fds(struct csink_scan_process *process, const struct stat *fi
 		process->has_file = true;
 		read_locks(process, name);
 	}
-	csink_sysfs_dir_close(&dir);
-	return 0;
+	return CSINK_MIN(dir.fd, 0);
 }
 
 static uint32_t count_mappings(int pid)
 {
-	char path[64], *line = NULL;
+	CSINK_AUTO_FCLOSE FILE *maps = NULL;
+	CSINK_AUTO_FREE char *line = NULL;
+	char path[64];
 	size_t size = 0;
 	uint32_t nr = 0;
-	FILE *maps;
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
 	maps = fopen(path, "re");
-	if (!maps)
-		return 0;
-	while (getline(&line, &size, maps) >= 0)
+	while (maps && getline(&line, &size, maps) >= 0)
 		nr += strstr(line, EVENT_FILE) != NULL;
-	free(line);
-	fclose(maps);
 	return nr;
 }
 
@@ -144,21 +138,17 @@ static int compare(const void *a, const void *b)
 
 int csink_scan_run(struct csink_scan *scan, const struct stat *file)
 {
-	struct csink_sysfs_dir dir;
+	CSINK_SYSFS_DIR(dir, "/proc");
 	const char *name;
-	int err;
+	int err = CSINK_MIN(dir.fd, 0);
 
 	memset(scan, 0, sizeof(*scan));
-	err = csink_sysfs_dir_open(&dir, "/proc");
-	if (err)
-		return err;
 	while (!err && (name = csink_sysfs_dir_next(&dir))) {
 		int pid = atoi(name);
 
 		if (pid > 0 && pid != getpid())
 			err = look_at(scan, pid, file);
 	}
-	csink_sysfs_dir_close(&dir);
 	if (scan->nr)
 		qsort(scan->processes, scan->nr, sizeof(*scan->processes), compare);
 	return err;

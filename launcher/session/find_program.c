@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "include/internal/cleanup.h"
 #include "launcher/base/message.h"
 #include "launcher/session/spawn.h"
 #include "preload/core/libc_version.h"
@@ -55,18 +56,15 @@ void csink_program_inspect(const char *path, struct csink_program *out)
 		[CSINK_PROGRAM_OLDER] = "uses a glibc that is older than the library needs",
 	};
 	enum csink_program_kind kind;
+	CSINK_AUTO_CLOSE int fd = -1;
 	struct stat st;
-	int fd;
 
 	name_library();
 	fd = csink_program_open(AT_FDCWD, path, &kind);
 	set_reason(out, csink_program_reason(kind), why[kind]);
-	if (fd < 0)
-		return;
-	if (csink_program_supports_preload(out->reason) && !fstat(fd, &st) &&
+	if (fd >= 0 && csink_program_supports_preload(out->reason) && !fstat(fd, &st) &&
 	    csink_program_raises_rights(fd, &st, true))
 		set_reason(out, CSINK_SPAWN_SETUID, "changes its credentials (setuid, setgid or file capabilities)");
-	close(fd);
 }
 
 static int is_executable(const char *path)

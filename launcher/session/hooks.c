@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "include/internal/cleanup.h"
 #include "include/internal/shared_options.h"
 #include "launcher/base/format.h"
 #include "preload/api/reserve/reserve_impl.h"
@@ -152,12 +153,11 @@ static int check_chain(struct chain *chain, const char *path, char *where, size_
  */
 static int check_path(const char *path, char *where, size_t size)
 {
-	struct chain *chain = calloc(1, sizeof(*chain));
+	CSINK_AUTO_FREE struct chain *chain = calloc(1, sizeof(*chain));
 	int err = chain ? check_chain(chain, path, where, size) : -ENOMEM;
 
 	if (err != -EPERM)
 		snprintf(where, size, "a directory on the way");
-	free(chain);
 	return err;
 }
 
@@ -170,24 +170,22 @@ static int compare_names(const void *a, const void *b)
 static uint32_t list(struct csink_hooks *hooks, char (*names)[CSINK_HOOK_NAME])
 {
 	char path[PATH_MAX + CSINK_HOOK_NAME], where[128];
-	struct csink_sysfs_dir dir;
 	const char *name;
 	struct stat st;
 	uint32_t nr = 0;
 	/* Check the path first: a file that is then opened by it is the one that was checked. */
 	int err = check_path(hooks->directory, where, sizeof(where));
+	CSINK_SYSFS_DIR(dir, "%.500s", hooks->directory);
 
-	if (csink_sysfs_dir_open(&dir, "%.500s", hooks->directory))
+	if (dir.fd < 0)
 		return 0;
 	if (err) {
 		complain(hooks, "hooks in %.120s are not run: other users can write %.120s, or own it",
 			 hooks->directory, where);
-		csink_sysfs_dir_close(&dir);
 		return 0;
 	}
 	if (fstat(dir.fd, &st) || !is_trusted(&st)) {
 		complain(hooks, "hooks in %.150s are not run: other users can write that directory", hooks->directory);
-		csink_sysfs_dir_close(&dir);
 		return 0;
 	}
 	while ((name = csink_sysfs_dir_next(&dir))) {
@@ -204,7 +202,6 @@ static uint32_t list(struct csink_hooks *hooks, char (*names)[CSINK_HOOK_NAME])
 		else
 			strcpy(names[nr++], name);
 	}
-	csink_sysfs_dir_close(&dir);
 	qsort(names, nr, sizeof(*names), compare_names);
 	return nr;
 }

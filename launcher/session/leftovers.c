@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
 #include "launcher/base/proc.h"
 #include "launcher/collect/recording_read.h"
@@ -33,7 +34,7 @@ static bool is_written(const struct csink_rec_header *header)
 /* Returns false if some process still writes there. */
 static bool take_recordings(int dir_fd, struct csink_leftover *out)
 {
-	DIR *dir = csink_opendir_at(dir_fd, ".");
+	CSINK_AUTO_CLOSEDIR DIR *dir = csink_opendir_at(dir_fd, ".");
 	struct csink_rec_header header;
 	struct dirent *entry;
 	bool written = false;
@@ -55,8 +56,6 @@ static bool take_recordings(int dir_fd, struct csink_leftover *out)
 		out->start_realtime_ns = header.start_realtime_ns;
 		memcpy(out->comm, header.comm, sizeof(out->comm));
 	}
-	if (dir)
-		closedir(dir);
 	return !written;
 }
 
@@ -72,21 +71,15 @@ static bool is_ours(const char *path)
 
 static bool look(const char *place, const char *name, struct csink_leftover *out)
 {
-	bool found = false;
-	int fd;
+	CSINK_AUTO_CLOSE int fd = -1;
 
 	memset(out, 0, sizeof(*out));
 	if (snprintf(out->path, sizeof(out->path), "%s/%s", place, name) >= (int)sizeof(out->path) ||
 	    !is_ours(out->path))
 		return false;
 	fd = open(out->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return false;
 	/* A launcher holds the lock as long as it lives. */
-	if (!flock(fd, LOCK_EX | LOCK_NB))
-		found = take_recordings(fd, out) && out->start_realtime_ns;
-	close(fd);
-	return found;
+	return fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && take_recordings(fd, out) && out->start_realtime_ns;
 }
 
 static int compare(const void *a, const void *b)
@@ -105,9 +98,9 @@ uint32_t csink_leftovers_find(struct csink_leftover *out, uint32_t max)
 
 	csink_run_dir_places(places);
 	for (uint32_t i = 0; i < CSINK_RUN_DIR_PLACES; i++) {
+		CSINK_AUTO_CLOSEDIR DIR *dir = NULL;
 		bool again = false;
 		struct dirent *entry;
-		DIR *dir;
 
 		for (uint32_t k = 0; k < i && places[i]; k++)
 			again |= places[k] && !strcmp(places[i], places[k]);
@@ -120,8 +113,6 @@ uint32_t csink_leftovers_find(struct csink_leftover *out, uint32_t max)
 				out[nr] = one;
 			nr++;
 		}
-		if (dir)
-			closedir(dir);
 	}
 	qsort(out, CSINK_MIN(nr, max), sizeof(*out), compare);
 	return nr;

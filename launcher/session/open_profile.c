@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/nearest.h"
 #include "include/internal/recording_format.h"
 #include "launcher/base/regular.h"
@@ -51,12 +52,10 @@ static const char *foreign_kind(const char *path)
 		{"<!doctype html", "a page: a browser opens it"},
 		{"cnksrec", "a recording: give its directory"},
 	};
-	FILE *file = csink_regular_fopen(path, 0, CSINK_REGULAR_ANY);
+	CSINK_AUTO_FCLOSE FILE *file = csink_regular_fopen(path, 0, CSINK_REGULAR_ANY);
 	char head[16] = "";
 	size_t got = file ? fread(head, 1, sizeof(head), file) : 0;
 
-	if (file)
-		fclose(file);
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(kinds); i++) {
 		size_t len = strlen(kinds[i].begins);
 

@@ -106,7 +106,7 @@ void csink_outside_open(struct csink_outside_watch *watch, const struct csink_ev
 	for (uint32_t i = 0; i < nr; i++)
 		shared[i].attr.pinned = shared[i].attr.exclusive = 0;
 	memset(watch, 0, sizeof(*watch));
-	err = csink_tree_open(&watch->tree);
+	err = csink_process_tree_open(&watch->tree);
 	if (err)
 		csink_explain_brief(-err, watch->tree_reason, sizeof(watch->tree_reason));
 	counts_open(watch, shared, nr);
@@ -114,13 +114,13 @@ void csink_outside_open(struct csink_outside_watch *watch, const struct csink_ev
 
 int csink_outside_fd(const struct csink_outside_watch *watch)
 {
-	return watch->tree ? csink_tree_fd(watch->tree) : -1;
+	return watch->tree ? csink_process_tree_fd(watch->tree) : -1;
 }
 
 void csink_outside_drain(struct csink_outside_watch *watch)
 {
 	if (watch->tree)
-		csink_tree_drain(watch->tree);
+		csink_process_tree_drain(watch->tree);
 }
 
 static uint64_t scaled(uint64_t value, uint64_t enabled_ns, uint64_t running_ns)
@@ -213,14 +213,14 @@ static void explain_refused(struct csink_outside_watch *watch, struct csink_outs
 static void tree_read(struct csink_outside_watch *watch, int32_t command_pid, enum csink_spawn_reason reason,
 		      struct csink_outside *out)
 {
-	struct csink_tree_result result;
+	struct csink_process_tree_result result;
 
 	if (!watch->tree) {
 		if (strcmp(out->counts_reason, watch->tree_reason))
 			csink_outside_note(out, "processes are not known from outside: %s", watch->tree_reason);
 		return;
 	}
-	if (csink_tree_finish(watch->tree, &result)) {
+	if (csink_process_tree_finish(watch->tree, &result)) {
 		csink_outside_note(out, "processes are not known from outside: no memory for them");
 		return;
 	}
@@ -270,7 +270,7 @@ void csink_outside_close(struct csink_outside_watch *watch)
 			close(watch->events[i].fd);
 	}
 	csink_clocks_close(&watch->clocks);
-	csink_tree_close(watch->tree);
+	csink_process_tree_close(watch->tree);
 	memset(watch, 0, sizeof(*watch));
 }
 

@@ -16,10 +16,10 @@
 #include "launcher/collect/collect.h"
 #include "launcher/session/run_clocks.h"
 
-struct csink_tree;
+struct csink_process_tree;
 
 struct csink_outside_watch {
-	struct csink_tree *tree; /* NULL: refused */
+	struct csink_process_tree *tree; /* NULL: refused */
 	uint32_t nr_events;
 	struct {
 		struct csink_event_spec spec;

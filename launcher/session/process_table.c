@@ -13,13 +13,13 @@
 #include "launcher/base/proc.h"
 #include "launcher/session/find_program.h"
 
-void csink_tree_table_init(struct csink_tree_table *table, uint32_t nr_events)
+void csink_process_table_init(struct csink_process_table *table, uint32_t nr_events)
 {
 	memset(table, 0, sizeof(*table));
 	table->nr_events = nr_events;
 }
 
-void csink_tree_table_free(struct csink_tree_table *table)
+void csink_process_table_free(struct csink_process_table *table)
 {
 	free(table->processes);
 	csink_table_free(&table->pids);
@@ -27,7 +27,7 @@ void csink_tree_table_free(struct csink_tree_table *table)
 }
 
 /* The slot of a pid: its own, or the empty one where it belongs. */
-static struct csink_slot *slot_of(const struct csink_tree_table *table, uint32_t pid)
+static struct csink_slot *slot_of(const struct csink_process_table *table, uint32_t pid)
 {
 	uint32_t hash = csink_hash_number(pid);
 	struct csink_slot *slot;
@@ -36,7 +36,7 @@ static struct csink_slot *slot_of(const struct csink_tree_table *table, uint32_t
 	return slot;
 }
 
-static struct csink_tree_process *find(const struct csink_tree_table *table, uint32_t pid)
+static struct csink_process_entry *find(const struct csink_process_table *table, uint32_t pid)
 {
 	uint32_t id = table->nr ? slot_of(table, pid)->id : 0;
 
@@ -44,9 +44,9 @@ static struct csink_tree_process *find(const struct csink_tree_table *table, uin
 }
 
 /* A process is born, or was there before we looked (the command itself: its exec is the first that is seen). */
-static struct csink_tree_process *add(struct csink_tree_table *table, uint32_t pid, uint32_t ppid)
+static struct csink_process_entry *add(struct csink_process_table *table, uint32_t pid, uint32_t ppid)
 {
-	struct csink_tree_process *process, *parent;
+	struct csink_process_entry *process, *parent;
 
 	if (CSINK_GROW(table->processes, table->nr, table->cap) || csink_table_room(&table->pids)) {
 		table->error = -ENOMEM;
@@ -65,16 +65,16 @@ static struct csink_tree_process *add(struct csink_tree_table *table, uint32_t p
 	return process;
 }
 
-static struct csink_tree_process *find_or_add(struct csink_tree_table *table, uint32_t pid)
+static struct csink_process_entry *find_or_add(struct csink_process_table *table, uint32_t pid)
 {
-	struct csink_tree_process *process = find(table, pid);
+	struct csink_process_entry *process = find(table, pid);
 
 	return process ? process : add(table, pid, 0);
 }
 
-void csink_tree_table_feed(struct csink_tree_table *table, const union csink_tree_record *record)
+void csink_process_table_feed(struct csink_process_table *table, const union csink_process_record *record)
 {
-	struct csink_tree_process *process;
+	struct csink_process_entry *process;
 
 	memcpy(&table->now_ns, record->bytes + record->head.size - sizeof(table->now_ns), sizeof(table->now_ns));
 	switch (record->head.type) {
@@ -129,12 +129,12 @@ static int process_cpu_ns(int32_t pid, uint64_t *cpu_ns)
 }
 
 /* Every exit of a task left a count for each event. */
-static bool is_complete(const struct csink_tree_table *table, const struct csink_tree_process *process)
+static bool is_complete(const struct csink_process_table *table, const struct csink_process_entry *process)
 {
 	return !process->nr_live && process->nr_reads == (uint64_t)process->nr_tasks * table->nr_events;
 }
 
-static void settle_running(struct csink_tree_process *process)
+static void settle_running(struct csink_process_entry *process)
 {
 	struct csink_outside_process *info = &process->info;
 	struct csink_program program;
@@ -151,10 +151,10 @@ static void settle_running(struct csink_tree_process *process)
 	info->has_cpu = !process_cpu_ns(info->pid, &info->cpu_ns);
 }
 
-bool csink_tree_table_is_behind(struct csink_tree_table *table)
+bool csink_process_table_is_behind(struct csink_process_table *table)
 {
 	for (uint32_t i = 0; i < table->nr; i++) {
-		const struct csink_tree_process *process = &table->processes[i];
+		const struct csink_process_entry *process = &table->processes[i];
 
 		if (process->nr_live && find(table, (uint32_t)process->info.pid) == process &&
 		    !csink_proc_is_running(process->info.pid, process->start_ns))
@@ -163,7 +163,7 @@ bool csink_tree_table_is_behind(struct csink_tree_table *table)
 	return false;
 }
 
-int csink_tree_table_finish(struct csink_tree_table *table, struct csink_tree_result *result)
+int csink_process_table_finish(struct csink_process_table *table, struct csink_process_tree_result *result)
 {
 	memset(result, 0, sizeof(*result));
 	result->nr_lost = table->nr_lost;
@@ -173,7 +173,7 @@ int csink_tree_table_finish(struct csink_tree_table *table, struct csink_tree_re
 	if (!result->processes)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < table->nr; i++) {
-		struct csink_tree_process *process = &table->processes[i];
+		struct csink_process_entry *process = &table->processes[i];
 
 		/* A PID that was used again belongs to its latest owner. */
 		if (find(table, (uint32_t)process->info.pid) == process &&

@@ -14,7 +14,7 @@
 #include "launcher/session/process_tree.h"
 
 /* The records that are understood, as the events of process_tree.c lay them out. */
-union csink_tree_record {
+union csink_process_record {
 	struct perf_event_header head;
 	struct { /* PERF_RECORD_FORK, PERF_RECORD_EXIT */
 		struct perf_event_header head;
@@ -38,7 +38,7 @@ union csink_tree_record {
 	char bytes[96];
 };
 
-struct csink_tree_process {
+struct csink_process_entry {
 	struct csink_outside_process info;
 	uint64_t start_ns; /* CLOCK_MONOTONIC of the first record that names it */
 	uint32_t nr_tasks; /* threads seen, the first included */
@@ -46,8 +46,8 @@ struct csink_tree_process {
 	uint64_t nr_reads;
 };
 
-struct csink_tree_table {
-	struct csink_tree_process *processes; /* in order of start */
+struct csink_process_table {
+	struct csink_process_entry *processes; /* in order of start */
 	uint32_t nr, cap;
 	struct csink_table pids; /* index + 1 of the latest process of a pid */
 	uint32_t nr_events;      /* how many reads a task leaves */
@@ -56,17 +56,17 @@ struct csink_tree_table {
 	int error;
 };
 
-void csink_tree_table_init(struct csink_tree_table *table, uint32_t nr_events);
-void csink_tree_table_free(struct csink_tree_table *table);
+void csink_process_table_init(struct csink_process_table *table, uint32_t nr_events);
+void csink_process_table_free(struct csink_process_table *table);
 
 /** Take in one record; its last eight bytes are its time (sample_id_all). */
-void csink_tree_table_feed(struct csink_tree_table *table, const union csink_tree_record *record);
+void csink_process_table_feed(struct csink_process_table *table, const union csink_process_record *record);
 
 /** True if a process has ended of whose exit no record was fed: records are waiting, of its children's start as well.
  */
-bool csink_tree_table_is_behind(struct csink_tree_table *table);
+bool csink_process_table_is_behind(struct csink_process_table *table);
 
 /** Settle what is complete and what still runs (asks the kernel about those only). Returns 0 or -ENOMEM. */
-int csink_tree_table_finish(struct csink_tree_table *table, struct csink_tree_result *result);
+int csink_process_table_finish(struct csink_process_table *table, struct csink_process_tree_result *result);
 
 #endif

@@ -13,22 +13,22 @@
 
 #include "launcher/collect/collect.h"
 
-struct csink_tree;
+struct csink_process_tree;
 
 /**
  * Open the events; children forked from now on are watched from their exec on.
  * Returns 0 and *out, or -errno of perf_event_open, or -ENOBUFS (the limit of locked memory); then nothing is open.
  * Context: one thread.
  */
-int csink_tree_open(struct csink_tree **out);
+int csink_process_tree_open(struct csink_process_tree **out);
 
-/** An fd that becomes readable when a ring is half full: call csink_tree_drain then. */
-int csink_tree_fd(const struct csink_tree *tree);
+/** An fd that becomes readable when a ring is half full: call csink_process_tree_drain then. */
+int csink_process_tree_fd(const struct csink_process_tree *tree);
 
 /** Read what the rings hold. Records younger than a millisecond stay, so that those of all CPUs can be ordered. */
-void csink_tree_drain(struct csink_tree *tree);
+void csink_process_tree_drain(struct csink_process_tree *tree);
 
-struct csink_tree_result {
+struct csink_process_tree_result {
 	struct csink_outside_process *processes; /* malloc'ed, the caller's; in order of start */
 	uint32_t nr_processes;
 	uint32_t nr_running; /* of them, those that are still there */
@@ -39,9 +39,9 @@ struct csink_tree_result {
  * Read the rest and give the processes. Call it once, after the command was waited for.
  * Returns 0 or -ENOMEM.
  */
-int csink_tree_finish(struct csink_tree *tree, struct csink_tree_result *result);
+int csink_process_tree_finish(struct csink_process_tree *tree, struct csink_process_tree_result *result);
 
 /** Close all; children are no longer watched. NULL is fine. */
-void csink_tree_close(struct csink_tree *tree);
+void csink_process_tree_close(struct csink_process_tree *tree);
 
 #endif

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/base/proc.h"
 #include "launcher/session/witness.h"
 #include "preload/core/task_stat.h"
@@ -71,12 +72,9 @@ int csink_relay_init(struct csink_relay *relay, const struct csink_inherited *in
 /* Is there a terminal, from which a stopped job can be continued? */
 static bool has_terminal(void)
 {
-	int fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+	CSINK_AUTO_CLOSE int fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
 
-	if (fd < 0)
-		return false;
-	close(fd);
-	return true;
+	return fd >= 0;
 }
 
 /*

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/session/inherited.h"
 
 #define MAX_PROBED 32
@@ -47,15 +48,13 @@ bool csink_reservation_has_pmu(void)
 {
 	struct csink_event_error err;
 	struct csink_event_spec spec;
-	int fd;
+	CSINK_AUTO_CLOSE int fd = -1;
 
 	if (csink_events_parse("cycles", &spec, 1, &err) != 1)
 		return false;
 	csink_event_set_user_only(&spec);
 	spec.attr.disabled = 1;
 	fd = csink_perf_open(&spec.attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-	if (fd >= 0)
-		close(fd);
 	return fd >= 0;
 }
 

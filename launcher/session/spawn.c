@@ -74,13 +74,12 @@ int csink_library_find(char *path, size_t size, char *why, size_t why_size)
 	if (!found)
 		return csink_why(-ENOENT, why, why_size, "%s/lib has no " CSINK_LIBRARY " (incomplete installation?)",
 				 self);
-	if (strpbrk(path, ": \t\n")) {
-		snprintf(why, why_size,
-			 "LD_PRELOAD cannot name '%s': install countersink in a directory whose path has no blanks or "
-			 "colons",
-			 path);
-		return -EINVAL;
-	}
+	if (strpbrk(path, ": \t\n"))
+		return csink_why(
+			-EINVAL, why, why_size,
+			"LD_PRELOAD cannot name '%s': install countersink in a directory whose path has no blanks or "
+			"colons",
+			path);
 	use_entry(path, size);
 	return 0;
 }

@@ -22,20 +22,13 @@ struct place {
 	uint32_t line, address; /* index + 1 in the annotation; 0: the function is not there */
 };
 
-/* Returns the line's index, or -ENOMEM. In the table lines are index + 1. */
-static int find_line(struct csink_annotation *a, struct csink_table *table, csink_str_t file, int64_t line)
+/* Returns the line's index + 1, or 0 without memory. */
+static uint32_t find_line(struct csink_annotation *a, struct csink_table *table, csink_str_t file, int64_t line)
 {
-	uint32_t hash = (uint32_t)csink_hash_pair(file, (uint64_t)line);
-	struct csink_slot *slot;
-
-	if (csink_table_room(table) || CSINK_GROW(a->lines, a->nr_lines, a->cap_lines))
-		return -ENOMEM;
-	CSINK_TABLE_PROBE(*table, hash, slot, a->lines[id - 1].file == file && a->lines[id - 1].line == line);
-	if (!slot->id) {
-		a->lines[a->nr_lines] = (struct csink_annotated_line){.file = file, .line = line};
-		csink_table_set(table, slot, hash, ++a->nr_lines);
-	}
-	return (int)slot->id - 1;
+	return CSINK_TABLE_INTERN(*table, (uint32_t)csink_hash_pair(file, (uint64_t)line),
+				  a->lines[id - 1].file == file && a->lines[id - 1].line == line,
+				  CSINK_APPEND(a->lines, a->nr_lines, a->cap_lines,
+					       (struct csink_annotated_line){.file = file, .line = line}));
 }
 
 static int add_place(struct csink_annotation *a, struct csink_table *table, const struct csink_profile *p, uint32_t id,
@@ -44,17 +37,17 @@ static int add_place(struct csink_annotation *a, struct csink_table *table, cons
 	const struct csink_profile_location *location = &p->locations[id];
 	const struct csink_profile_line *line = location->nr_lines ? &p->lines[location->first_line + k] : NULL;
 	const struct csink_profile_mapping *m = &p->mappings[location->mapping];
-	int at = find_line(a, table, line ? p->functions[line->function].file : 0, line ? line->line : 0);
 
-	if (at < 0 || CSINK_GROW(a->addresses, a->nr_addresses, a->cap_addresses))
+	place->line = find_line(a, table, line ? p->functions[line->function].file : 0, line ? line->line : 0);
+	if (!place->line)
 		return -ENOMEM;
-	place->line = (uint32_t)at + 1;
 	if (!location->mapping || (line && csink_is_interpreted(p, location->mapping, line->function)))
 		return 0;
-	a->addresses[a->nr_addresses++] = (struct csink_annotated_address){
-		.mapping = location->mapping, .offset = location->address - m->start + m->offset};
-	place->address = a->nr_addresses;
-	return 0;
+	place->address =
+		CSINK_APPEND(a->addresses, a->nr_addresses, a->cap_addresses,
+			     (struct csink_annotated_address){.mapping = location->mapping,
+							      .offset = location->address - m->start + m->offset});
+	return place->address ? 0 : -ENOMEM;
 }
 
 /* Where the picked functions are: of a location that holds several, the innermost. */
@@ -79,12 +72,6 @@ static struct place *find_places(struct csink_annotation *a, const struct csink_
 	return places;
 }
 
-/* Whether the location's innermost function is a picked one. */
-static bool is_own(const struct csink_rows *rows, const bool *picked, uint32_t location)
-{
-	return picked[rows->ids[rows->spans[location].first]];
-}
-
 static void add_sample(struct csink_annotation *a, const struct csink_profile *p, const struct csink_rows *rows,
 		       const bool *picked, const struct place *places, uint32_t sample, int64_t value)
 {
@@ -100,7 +87,7 @@ static void add_sample(struct csink_annotation *a, const struct csink_profile *p
 	if (i == stack->nr)
 		return;
 	place = &places[ids[i]];
-	self = !i && is_own(rows, picked, ids[i]);
+	self = !i && picked[rows->ids[rows->spans[*ids].first]]; /* its innermost function is a picked one */
 	a->total = csink_add(a->total, value);
 	a->self = csink_add(a->self, self ? value : 0);
 	a->lines[place->line - 1].total = csink_add(a->lines[place->line - 1].total, value);

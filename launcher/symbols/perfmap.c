@@ -24,18 +24,6 @@
 /* Names given to addresses, all lines together: code is made again at an address, but not for ever. */
 #define MAX_GIVEN 10000000
 
-static int compare_wants(const void *a, const void *b)
-{
-	const struct csink_want *left = a, *right = b;
-
-	return left->address < right->address ? -1 : left->address > right->address;
-}
-
-static uint32_t lower(const struct csink_want *wants, uint32_t nr, uint64_t address)
-{
-	return CSINK_LOWER(nr, i, wants[i].address < address);
-}
-
 /* Does the process that the map is named after belong to that user, still? It may say what it likes of itself. */
 static bool is_of_process(const char *path, uid_t uid)
 {
@@ -76,7 +64,7 @@ static uint32_t take_line(struct csink_profile *p, char *line, const struct csin
 			  uint32_t *functions)
 {
 	struct csink_profile_function function = {0};
-	uint32_t i, id = 0, given = 0;
+	uint32_t at, id = 0, given = 0;
 	uint64_t start, size;
 	char *end;
 
@@ -87,12 +75,13 @@ static uint32_t take_line(struct csink_profile *p, char *line, const struct csin
 	while (*end == ' ')
 		end++;
 	end[strcspn(end, "\n")] = 0;
-	for (i = lower(wants, nr, start); *end && i < nr && wants[i].address - start < size; i++) {
+	at = CSINK_LOWER(nr, i, wants[i].address < start);
+	for (; *end && at < nr && wants[at].address - start < size; at++) {
 		if (!id) {
 			csink_symbol_name(p, end, "", &function);
 			id = csink_profile_function_add(p, &function);
 		}
-		functions[i] = id;
+		functions[at] = id;
 		given++;
 	}
 	return given;
@@ -112,7 +101,7 @@ int csink_perfmap_resolve(struct csink_profile *p, const char *path, struct csin
 		fclose(map);
 		return -ENOMEM;
 	}
-	qsort(wants, nr_wants, sizeof(*wants), compare_wants);
+	qsort(wants, nr_wants, sizeof(*wants), csink_compare_u64);
 	csink_demangle_begin();
 	while (given < MAX_GIVEN && fgets(text, sizeof(text), map)) {
 		bool is_whole = strchr(text, '\n') != NULL;

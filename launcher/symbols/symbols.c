@@ -17,6 +17,7 @@
 #include <zlib.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/format.h"
 #include "launcher/base/path.h"
 #include "launcher/base/regular.h"
 #include "launcher/base/roots.h"
@@ -257,13 +258,6 @@ static int open_files(const struct csink_object *object, struct files *files)
 
 /* ---- */
 
-static int compare_wants(const void *a, const void *b)
-{
-	const struct csink_want *left = a, *right = b;
-
-	return left->address < right->address ? -1 : left->address > right->address;
-}
-
 /* The file that dwz moved common parts to, as .gnu_debugaltlink names it. libdw opens it by itself. */
 static bool names_trap(Dwarf *dwarf, const char *path)
 {
@@ -422,15 +416,15 @@ static int resolve(struct csink_batch *batch, const struct csink_object *object,
 	return err ? err : csink_profile_error(batch->p);
 }
 
-/* Size and time of a file. */
-static size_t describe_file(int fd, char *text, size_t size)
+/* Append size and time of a file. */
+static void describe_file(int fd, char *text, size_t size)
 {
 	struct stat st = {0};
 
 	if (fd >= 0)
 		fstat(fd, &st);
-	return (size_t)snprintf(text, size, " %lld %lld.%09ld", (long long)st.st_size, (long long)st.st_mtim.tv_sec,
-				st.st_mtim.tv_nsec);
+	csink_append(text, size, " %lld %lld.%09ld", (long long)st.st_size, (long long)st.st_mtim.tv_sec,
+		     st.st_mtim.tv_nsec);
 }
 
 /* What names come from: where one of it is another, what was kept means nothing. Ourselves: another build may name
@@ -438,12 +432,12 @@ static size_t describe_file(int fd, char *text, size_t size)
 static void describe_source(const struct csink_object *object, const struct files *files, char *text, size_t size)
 {
 	int self = open("/proc/self/exe", O_PATH | O_CLOEXEC);
-	size_t used = (size_t)snprintf(text, size, CSINK_VERSION);
 
-	used += describe_file(self, text + used, size - used);
-	used += describe_file(files->main.elf ? files->main.fd : -1, text + used, size - used);
-	used += describe_file(files->debug.elf ? files->debug.fd : -1, text + used, size - used);
-	snprintf(text + used, size - used, " %s", csink_base_name(object->path));
+	snprintf(text, size, CSINK_VERSION);
+	describe_file(self, text, size);
+	describe_file(files->main.elf ? files->main.fd : -1, text, size);
+	describe_file(files->debug.elf ? files->debug.fd : -1, text, size);
+	csink_append(text, size, " %s", csink_base_name(object->path));
 	if (self >= 0)
 		close(self);
 }
@@ -472,7 +466,7 @@ static int resolve_wants(struct csink_profile *p, const struct csink_object *obj
 
 	if (by_tables)
 		cache = NULL;
-	qsort(wants, nr_wants, sizeof(*wants), compare_wants);
+	qsort(wants, nr_wants, sizeof(*wants), csink_compare_u64);
 	batch.found = calloc(nr_wants, sizeof(*batch.found));
 	err = batch.found ? resolve(&batch, object, files, by_tables, cache ? &keeping : NULL) : -ENOMEM;
 	if (!err && cache && !keeping.is_refused && !(batch.flags & CSINK_LEFT) &&

@@ -32,10 +32,7 @@ static int add(struct csink_answers *answers, const struct csink_answer *answer)
 		last->high = answer->high;
 		return 0;
 	}
-	if (CSINK_GROW(answers->all, answers->nr, answers->cap))
-		return -ENOMEM;
-	answers->all[answers->nr++] = *answer;
-	return 0;
+	return CSINK_APPEND(answers->all, answers->nr, answers->cap, *answer) ? 0 : -ENOMEM;
 }
 
 /* As symbols.c does it, but for procedure linkage tables, which no unit has. */

@@ -14,17 +14,13 @@ int csink_bounds_add(struct csink_bounds *bounds, uint64_t address)
 {
 	if (bounds->nr > bounds->max)
 		return 0;
-	if (CSINK_GROW(bounds->all, bounds->nr, bounds->cap))
-		return -ENOMEM;
-	bounds->all[bounds->nr++] = address;
-	return 0;
+	return CSINK_APPEND(bounds->all, bounds->nr, bounds->cap, address) ? 0 : -ENOMEM;
 }
 
 static int add_span(struct csink_bounds *bounds, uint64_t low, uint64_t high)
 {
-	if (CSINK_GROW(bounds->spans, bounds->nr_spans, bounds->cap_spans))
+	if (!CSINK_APPEND(bounds->spans, bounds->nr_spans, bounds->cap_spans, (struct csink_span){low, high}))
 		return -ENOMEM;
-	bounds->spans[bounds->nr_spans++] = (struct csink_span){low, high};
 	return csink_bounds_add(bounds, low) ? -ENOMEM : csink_bounds_add(bounds, high);
 }
 
@@ -90,26 +86,12 @@ int csink_bounds_add_unit(struct csink_bounds *bounds, struct csink_unit *unit, 
 
 /* ---- spans ---- */
 
-static int compare_spans(const void *a, const void *b)
-{
-	const struct csink_span *left = a, *right = b;
-
-	return left->low < right->low ? -1 : left->low > right->low;
-}
-
-static int compare_addresses(const void *a, const void *b)
-{
-	const uint64_t *left = a, *right = b;
-
-	return *left < *right ? -1 : *left > *right;
-}
-
 static void sort_spans(struct csink_bounds *bounds)
 {
 	uint32_t nr = 0;
 
 	if (bounds->nr_spans)
-		qsort(bounds->spans, bounds->nr_spans, sizeof(*bounds->spans), compare_spans);
+		qsort(bounds->spans, bounds->nr_spans, sizeof(*bounds->spans), csink_compare_u64);
 	for (uint32_t i = 0; i < bounds->nr_spans; i++) {
 		struct csink_span span = bounds->spans[i];
 
@@ -193,7 +175,7 @@ int csink_bounds_add_all(struct csink_bounds *bounds, Dwarf *dwarf, const char *
 		batch.wants = calloc(seeds.nr, sizeof(*batch.wants));
 		batch.found = calloc(seeds.nr, sizeof(*batch.found));
 		err = batch.wants && batch.found ? 0 : -ENOMEM;
-		qsort(seeds.all, seeds.nr, sizeof(*seeds.all), compare_addresses);
+		qsort(seeds.all, seeds.nr, sizeof(*seeds.all), csink_compare_u64);
 	}
 	for (; !err && batch.nr < seeds.nr; batch.nr++)
 		batch.wants[batch.nr] = (struct csink_want){
@@ -255,7 +237,7 @@ static void sort_bounds(struct csink_bounds *bounds)
 	uint32_t nr = 0, span = 0;
 
 	if (bounds->nr)
-		qsort(bounds->all, bounds->nr, sizeof(*bounds->all), compare_addresses);
+		qsort(bounds->all, bounds->nr, sizeof(*bounds->all), csink_compare_u64);
 	for (uint32_t i = 0; i < bounds->nr; i++) {
 		uint64_t address = bounds->all[i];
 

@@ -44,11 +44,6 @@ static bool find_directory(char *path, size_t size)
 
 /* ---- reading ---- */
 
-static bool read_exactly(int fd, void *out, uint64_t len, uint64_t at)
-{
-	return pread(fd, out, len, (off_t)at) == (ssize_t)len;
-}
-
 /* Some bytes of the file; NULL if they are outside it, or their checksum is wrong. */
 static const void *part(struct csink_symbols_file *file, uint64_t at, uint64_t len)
 {
@@ -103,7 +98,7 @@ static bool read_header(struct csink_symbols_file *file, const char *source)
 	struct stat st;
 
 	if (fstat(file->fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
-	    st.st_size > CSINK_KEPT_MAX_FILE || !read_exactly(file->fd, h, sizeof(*h), 0) ||
+	    st.st_size > CSINK_KEPT_MAX_FILE || pread(file->fd, h, sizeof(*h), 0) != sizeof(*h) ||
 	    memcmp(h->magic, CSINK_KEPT_MAGIC, sizeof(h->magic)) || h->source[sizeof(h->source) - 1] ||
 	    (source && strcmp(h->source, source)))
 		return false;

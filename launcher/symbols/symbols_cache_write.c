@@ -1,7 +1,7 @@
 /* Writes what symbols_cache.c reads, and keeps the directory from growing: see symbols_cache.h. */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <fts.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,52 +18,36 @@
 
 /* ---- the directory ---- */
 
-struct entry {
-	char name[96];
-	int64_t bytes, time_ns;
-};
-
-static int compare_entries(const void *a, const void *b)
+static int compare_times(const FTSENT **a, const FTSENT **b)
 {
-	const struct entry *left = a, *right = b;
+	const struct timespec *left = &(*a)->fts_statp->st_mtim, *right = &(*b)->fts_statp->st_mtim;
 
-	return left->time_ns < right->time_ns ? -1 : left->time_ns > right->time_ns;
+	if (left->tv_sec != right->tv_sec)
+		return left->tv_sec < right->tv_sec ? -1 : 1;
+	return left->tv_nsec < right->tv_nsec ? -1 : left->tv_nsec > right->tv_nsec;
 }
 
 /* Remove the oldest files if all together are larger than MAX_BYTES. */
 static void prune(const char *file)
 {
-	struct entry *all = NULL;
-	uint32_t nr = 0, cap = 0, i;
-	struct dirent *found;
+	char parent[4096], path[4096 + NAME_MAX], *const roots[] = {parent, NULL};
+	const FTSENT *all, *at;
 	int64_t bytes = 0;
-	char parent[4096];
-	struct stat st;
-	DIR *dir;
+	FTS *files;
 
 	snprintf(parent, sizeof(parent), "%s", file);
 	*strrchr(parent, '/') = 0;
-	dir = opendir(parent);
-	while (dir && (found = readdir(dir))) {
-		if (fstatat(dirfd(dir), found->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode) ||
-		    strlen(found->d_name) >= sizeof(all->name))
-			continue;
-		if (CSINK_GROW(all, nr, cap))
-			break;
-		strcpy(all[nr].name, found->d_name);
-		all[nr].bytes = st.st_size;
-		all[nr++].time_ns = st.st_mtim.tv_sec * (int64_t)CSINK_NS_PER_S + st.st_mtim.tv_nsec;
-		bytes += st.st_size;
+	files = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, compare_times);
+	all = files && fts_read(files) ? fts_children(files, 0) : NULL;
+	for (at = all; at; at = at->fts_link)
+		bytes += at->fts_info == FTS_F ? at->fts_statp->st_size : 0;
+	for (at = all; at && bytes > MAX_BYTES; at = at->fts_link) {
+		snprintf(path, sizeof(path), "%s/%s", parent, at->fts_name);
+		if (at->fts_info == FTS_F && !unlink(path))
+			bytes -= at->fts_statp->st_size;
 	}
-	if (bytes > MAX_BYTES)
-		qsort(all, nr, sizeof(*all), compare_entries);
-	for (i = 0; i < nr && bytes > MAX_BYTES; i++) {
-		if (!unlinkat(dirfd(dir), all[i].name, 0))
-			bytes -= all[i].bytes;
-	}
-	free(all);
-	if (dir)
-		closedir(dir);
+	if (files)
+		fts_close(files);
 }
 
 /* ---- a file ---- */
@@ -108,9 +92,9 @@ static int make_answer(struct making *m, uint64_t low, uint64_t high, int flags,
 		(struct csink_answer){low, high, same < m->nr_answers ? m->answers[same].location : m->nr_lines, flags};
 	m->nr_of[m->nr_answers] = (uint16_t)nr;
 	for (uint32_t i = 0; same == m->nr_answers && i < nr; i++) {
-		if (CSINK_GROW(m->lines, m->nr_lines, m->cap_lines))
+		if (!CSINK_APPEND(m->lines, m->nr_lines, m->cap_lines,
+				  (struct csink_kept_line){lines[i].function, (uint32_t)lines[i].line}))
 			return -ENOMEM;
-		m->lines[m->nr_lines++] = (struct csink_kept_line){lines[i].function, (uint32_t)lines[i].line};
 	}
 	m->nr_answers++;
 	return 0;

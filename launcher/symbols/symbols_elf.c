@@ -186,23 +186,20 @@ static void settle(struct csink_batch *batch, struct choice *choices)
 
 int csink_elf_symbols(struct csink_batch *batch, Elf *const *elfs, uint32_t nr_elfs)
 {
+	/* The dynamic table is a part of the whole one, where there is a whole one; versions make it no better. */
+	static const uint32_t tables[] = {SHT_SYMTAB, SHT_DYNSYM};
 	struct choice *choices = calloc(batch->nr, sizeof(*choices));
 	GElf_Shdr shdr;
 	Elf_Scn *scn;
-	uint32_t i;
 
 	if (!choices)
 		return -ENOMEM;
-	for (i = 0; i < nr_elfs; i++) {
-		scn = elfs[i] ? csink_elf_section(elfs[i], SHT_SYMTAB, NULL, &shdr) : NULL;
+	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(tables) * nr_elfs; i++) {
+		Elf *elf = elfs[i % nr_elfs];
+
+		scn = elf ? csink_elf_section(elf, tables[i / nr_elfs], NULL, &shdr) : NULL;
 		if (scn)
-			read_table(batch, choices, elfs[i], scn, &shdr);
-	}
-	/* The dynamic table is a part of the whole one, where there is a whole one; versions make it no better. */
-	for (i = 0; i < nr_elfs; i++) {
-		scn = elfs[i] ? csink_elf_section(elfs[i], SHT_DYNSYM, NULL, &shdr) : NULL;
-		if (scn)
-			read_table(batch, choices, elfs[i], scn, &shdr);
+			read_table(batch, choices, elf, scn, &shdr);
 	}
 	if (batch->nr_offers >= MAX_OFFERS)
 		batch->flags |= CSINK_LEFT_SYMBOLS;
@@ -223,13 +220,6 @@ struct stubs {
 	struct stub *all; /* by slot, once sorted; at most one for each address of the batch */
 	uint32_t nr;
 };
-
-static int compare_stubs(const void *a, const void *b)
-{
-	const struct stub *left = a, *right = b;
-
-	return left->slot < right->slot ? -1 : left->slot > right->slot;
-}
 
 static int32_t load_s32(const uint8_t *at)
 {
@@ -306,7 +296,7 @@ static void name_stubs(const struct stubs *stubs, struct csink_batch *batch, Elf
 		       const GElf_Rela *rela)
 {
 	struct stub key = {.slot = rela->r_offset};
-	const struct stub *stub = bsearch(&key, stubs->all, stubs->nr, sizeof(key), compare_stubs);
+	const struct stub *stub = bsearch(&key, stubs->all, stubs->nr, sizeof(key), csink_compare_u64);
 	const struct stub *end = stubs->all + stubs->nr;
 	struct csink_profile_function function = {0};
 	GElf_Shdr shdr;
@@ -365,7 +355,7 @@ int csink_elf_plt(struct csink_batch *batch, Elf *elf)
 		find_stubs(&stubs, batch, elf, scn, &shdr);
 	}
 	if (stubs.nr) {
-		qsort(stubs.all, stubs.nr, sizeof(*stubs.all), compare_stubs);
+		qsort(stubs.all, stubs.nr, sizeof(*stubs.all), csink_compare_u64);
 		for (scn = NULL; (scn = elf_nextscn(elf, scn));) {
 			if (gelf_getshdr(scn, &shdr) && (shdr.sh_type == SHT_RELA || shdr.sh_type == SHT_REL) &&
 			    shdr.sh_flags & SHF_ALLOC && shdr.sh_entsize)

@@ -12,7 +12,7 @@
 #define MAX_ABBREVS 65536
 
 /* How to step over one form. */
-enum step { STEP_FIXED, STEP_LEB, STEP_STRING, STEP_BLOCK1, STEP_BLOCK2, STEP_BLOCK4, STEP_BLOCK, STEP_INDIRECT };
+enum step { STEP_LEB, STEP_FIXED, STEP_STRING, STEP_BLOCK1, STEP_BLOCK2, STEP_BLOCK4, STEP_BLOCK, STEP_INDIRECT };
 
 struct attribute {
 	uint8_t step; /* enum step */
@@ -22,66 +22,61 @@ struct attribute {
 
 /* ---- abbreviations ---- */
 
+/* Bytes of a form that depend on the unit: of an address, of an offset. */
+#define ADDRESS 0xfe
+#define OFFSET 0xff
+
+/* Others are LEB128 numbers: sdata, udata, ref_udata, strx, addrx, loclistx, rnglistx and GNU_*_index. */
+static const struct attribute forms[] = {[DW_FORM_flag_present] = {STEP_FIXED, 0, 0},
+					 [DW_FORM_implicit_const] = {STEP_FIXED, 0, 0},
+					 [DW_FORM_data1] = {STEP_FIXED, 1, 0},
+					 [DW_FORM_ref1] = {STEP_FIXED, 1, 0},
+					 [DW_FORM_flag] = {STEP_FIXED, 1, 0},
+					 [DW_FORM_strx1] = {STEP_FIXED, 1, 0},
+					 [DW_FORM_addrx1] = {STEP_FIXED, 1, 0},
+					 [DW_FORM_data2] = {STEP_FIXED, 2, 0},
+					 [DW_FORM_ref2] = {STEP_FIXED, 2, 0},
+					 [DW_FORM_strx2] = {STEP_FIXED, 2, 0},
+					 [DW_FORM_addrx2] = {STEP_FIXED, 2, 0},
+					 [DW_FORM_strx3] = {STEP_FIXED, 3, 0},
+					 [DW_FORM_addrx3] = {STEP_FIXED, 3, 0},
+					 [DW_FORM_data4] = {STEP_FIXED, 4, 0},
+					 [DW_FORM_ref4] = {STEP_FIXED, 4, 0},
+					 [DW_FORM_strx4] = {STEP_FIXED, 4, 0},
+					 [DW_FORM_addrx4] = {STEP_FIXED, 4, 0},
+					 [DW_FORM_ref_sup4] = {STEP_FIXED, 4, 0},
+					 [DW_FORM_data8] = {STEP_FIXED, 8, 0},
+					 [DW_FORM_ref8] = {STEP_FIXED, 8, 0},
+					 [DW_FORM_ref_sig8] = {STEP_FIXED, 8, 0},
+					 [DW_FORM_ref_sup8] = {STEP_FIXED, 8, 0},
+					 [DW_FORM_data16] = {STEP_FIXED, 16, 0},
+					 [DW_FORM_addr] = {STEP_FIXED, ADDRESS, 0},
+					 [DW_FORM_ref_addr] = {STEP_FIXED, OFFSET, 0},
+					 [DW_FORM_strp] = {STEP_FIXED, OFFSET, 0},
+					 [DW_FORM_sec_offset] = {STEP_FIXED, OFFSET, 0},
+					 [DW_FORM_line_strp] = {STEP_FIXED, OFFSET, 0},
+					 [DW_FORM_strp_sup] = {STEP_FIXED, OFFSET, 0},
+					 [DW_FORM_string] = {STEP_STRING, 0, 0},
+					 [DW_FORM_block1] = {STEP_BLOCK1, 0, 0},
+					 [DW_FORM_block2] = {STEP_BLOCK2, 0, 0},
+					 [DW_FORM_block4] = {STEP_BLOCK4, 0, 0},
+					 [DW_FORM_block] = {STEP_BLOCK, 0, 0},
+					 [DW_FORM_exprloc] = {STEP_BLOCK, 0, 0},
+					 [DW_FORM_indirect] = {STEP_INDIRECT, 0, 0}};
+
 static struct attribute step_of(const struct csink_unit *unit, uint32_t form)
 {
-	switch (form) {
-	case DW_FORM_flag_present:
-	case DW_FORM_implicit_const:
-		return (struct attribute){STEP_FIXED, 0, 0};
-	case DW_FORM_data1:
-	case DW_FORM_ref1:
-	case DW_FORM_flag:
-	case DW_FORM_strx1:
-	case DW_FORM_addrx1:
-		return (struct attribute){STEP_FIXED, 1, 0};
-	case DW_FORM_data2:
-	case DW_FORM_ref2:
-	case DW_FORM_strx2:
-	case DW_FORM_addrx2:
-		return (struct attribute){STEP_FIXED, 2, 0};
-	case DW_FORM_strx3:
-	case DW_FORM_addrx3:
-		return (struct attribute){STEP_FIXED, 3, 0};
-	case DW_FORM_data4:
-	case DW_FORM_ref4:
-	case DW_FORM_strx4:
-	case DW_FORM_addrx4:
-	case DW_FORM_ref_sup4:
-		return (struct attribute){STEP_FIXED, 4, 0};
-	case DW_FORM_data8:
-	case DW_FORM_ref8:
-	case DW_FORM_ref_sig8:
-	case DW_FORM_ref_sup8:
-		return (struct attribute){STEP_FIXED, 8, 0};
-	case DW_FORM_data16:
-		return (struct attribute){STEP_FIXED, 16, 0};
-	case DW_FORM_addr:
-		return (struct attribute){STEP_FIXED, unit->address_size, 0};
-	case DW_FORM_ref_addr:
-		return (struct attribute){STEP_FIXED, unit->version == 2 ? unit->address_size : unit->offset_size, 0};
-	case DW_FORM_strp:
-	case DW_FORM_sec_offset:
-	case DW_FORM_line_strp:
-	case DW_FORM_strp_sup:
-	case DW_FORM_GNU_ref_alt:
-	case DW_FORM_GNU_strp_alt:
-		return (struct attribute){STEP_FIXED, unit->offset_size, 0};
-	case DW_FORM_string:
-		return (struct attribute){STEP_STRING, 0, 0};
-	case DW_FORM_block1:
-		return (struct attribute){STEP_BLOCK1, 0, 0};
-	case DW_FORM_block2:
-		return (struct attribute){STEP_BLOCK2, 0, 0};
-	case DW_FORM_block4:
-		return (struct attribute){STEP_BLOCK4, 0, 0};
-	case DW_FORM_block:
-	case DW_FORM_exprloc:
-		return (struct attribute){STEP_BLOCK, 0, 0};
-	case DW_FORM_indirect:
-		return (struct attribute){STEP_INDIRECT, 0, 0};
-	}
-	return (struct attribute){STEP_LEB, 0,
-				  0}; /* sdata, udata, ref_udata, strx, addrx, loclistx, rnglistx, GNU_*_index */
+	struct attribute found = {0};
+
+	if (form == DW_FORM_GNU_ref_alt || form == DW_FORM_GNU_strp_alt)
+		form = DW_FORM_sec_offset;
+	if (form < CSINK_ARRAY_SIZE(forms))
+		found = forms[form];
+	if (found.bytes == ADDRESS || (form == DW_FORM_ref_addr && unit->version == 2))
+		found.bytes = unit->address_size;
+	else if (found.bytes == OFFSET)
+		found.bytes = unit->offset_size;
+	return found;
 }
 
 static int add_attribute(struct csink_entries *s, struct csink_abbrev *abbrev, uint32_t name, uint32_t form)

@@ -127,20 +127,15 @@ static uint32_t make_function(struct csink_functions *f, Dwarf_Die *die, uint32_
 uint32_t csink_functions_get(struct csink_functions *f, Dwarf_Die *die, uint32_t symbol)
 {
 	const void *entry = symbol ? die->addr : origin_of(die);
-	uint32_t hash = (uint32_t)csink_hash_pair((uintptr_t)entry, symbol);
-	struct csink_slot *slot;
+	uint32_t known =
+		CSINK_TABLE_INTERN(f->known_table, (uint32_t)csink_hash_pair((uintptr_t)entry, symbol),
+				   f->known[id - 1].entry == entry && f->known[id - 1].symbol == symbol,
+				   CSINK_APPEND(f->known, f->nr_known, f->cap_known,
+						(struct csink_known){entry, symbol, make_function(f, die, symbol)}));
 
-	if (csink_table_room(&f->known_table) || CSINK_GROW(f->known, f->nr_known, f->cap_known)) {
+	if (!known)
 		f->err = -ENOMEM;
-		return 0;
-	}
-	CSINK_TABLE_PROBE(f->known_table, hash, slot,
-			  f->known[id - 1].entry == entry && f->known[id - 1].symbol == symbol);
-	if (!slot->id) {
-		f->known[f->nr_known] = (struct csink_known){entry, symbol, make_function(f, die, symbol)};
-		csink_table_set(&f->known_table, slot, hash, ++f->nr_known);
-	}
-	return f->known[slot->id - 1].function;
+	return known ? f->known[known - 1].function : 0;
 }
 
 void csink_functions_free(struct csink_functions *f)

@@ -58,18 +58,12 @@ static const char *take_text(const uint8_t **at, const uint8_t *end)
 
 static int add_directory(struct csink_lines *l, const char *name)
 {
-	if (CSINK_GROW(l->directories, l->nr_directories, l->cap_directories))
-		return -ENOMEM;
-	l->directories[l->nr_directories++] = name;
-	return 0;
+	return CSINK_APPEND(l->directories, l->nr_directories, l->cap_directories, name) ? 0 : -ENOMEM;
 }
 
 static int add_file(struct csink_lines *l, const char *name, uint64_t directory)
 {
-	if (CSINK_GROW(l->files, l->nr_files, l->cap_files))
-		return -ENOMEM;
-	l->files[l->nr_files++] = (struct file){name, directory, 0};
-	return 0;
+	return CSINK_APPEND(l->files, l->nr_files, l->cap_files, (struct file){name, directory, 0}) ? 0 : -ENOMEM;
 }
 
 /* Up to version 4: texts up to an empty one. Directory 0 is the unit's, file 0 none. */

@@ -25,10 +25,9 @@ struct ranges {
 
 static int add_unit(struct csink_units *u, const Dwarf_Die *die, bool is_split)
 {
-	if (CSINK_GROW(u->all, u->nr, u->cap))
-		return -ENOMEM;
-	u->all[u->nr++] = (struct csink_unit){.die = *die, .is_split = is_split};
-	return 0;
+	const struct csink_unit unit = {.die = *die, .is_split = is_split};
+
+	return CSINK_APPEND(u->all, u->nr, u->cap, unit) ? 0 : -ENOMEM;
 }
 
 /* Whether any wanted address is in the range: most ranges of a large file hold none. */
@@ -55,9 +54,8 @@ static int take_unit(struct csink_units *u, struct csink_batch *batch, const Dwa
 		if (!unit && add_unit(u, own, is_split))
 			return -ENOMEM;
 		unit = u->nr;
-		if (CSINK_GROW(ranges->all, ranges->nr, ranges->cap))
+		if (!CSINK_APPEND(ranges->all, ranges->nr, ranges->cap, (struct unit_range){low, high, unit}))
 			return -ENOMEM;
-		ranges->all[ranges->nr++] = (struct unit_range){low, high, unit};
 	}
 	return 0;
 }

@@ -88,7 +88,7 @@ static bool has_name(const struct csink_elf_view *view, const ElfW(Sym) * symbol
 {
 	const char *at = view->strings + symbol->st_name;
 	size_t length = strlen(name) + 1;
-	char text[64];
+	char text[80];
 
 	if (!view->copy)
 		return !strcmp(at, name);

@@ -1,4 +1,4 @@
-/* Directories that are named beside an open one. Any thread; not async-signal-safe: opendir(3) allocates. */
+/* Opening directories relative to an open one. Any thread; not async-signal-safe: opendir(3) allocates. */
 #ifndef CSINK_OPENDIR_AT_H
 #define CSINK_OPENDIR_AT_H
 

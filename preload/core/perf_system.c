@@ -67,38 +67,64 @@ int csink_perf_open(const struct perf_event_attr *attr, int32_t pid, int32_t cpu
 	return (int)csink_rawcall(SYS_perf_event_open, attr, pid, cpu, group_fd, (unsigned long)flags);
 }
 
+/* clang-format off */
 /* Every errno of the manual page, and the few more that were seen; what each usually means, where nothing is probed. */
-static const struct {
-	int err;
-	const char *name, *usual;
-} errors[] = {
-	{E2BIG, "E2BIG", "attr.size does not suit this kernel, or the group is too large to be read"},
-	{EACCES, "EACCES", "not allowed by kernel.perf_event_paranoid without CAP_PERFMON"},
-	{EAGAIN, "EAGAIN", "no memory may be locked now"},
-	{EBADF, "EBADF", "group_fd, or the control group's fd, is not open or not of that kind"},
-	{EBUSY, "EBUSY", "another event has the PMU to itself"},
-	{EFAULT, "EFAULT", "a pointer that was passed cannot be read"},
-	{EINTR, "EINTR", "interrupted, or the uprobe is in use by ftrace"},
-	{EINVAL, "EINVAL", "a value that the kernel or the PMU does not take"},
-	{EMFILE, "EMFILE", "no file descriptor is left in this process: raise ulimit -n"},
-	{ENFILE, "ENFILE", "no file is left in this system"},
-	{ENODEV, "ENODEV", "the group's leader or the CPU is gone"},
-	{ENOENT, "ENOENT", "no such event on this machine"},
-	{ENOMEM, "ENOMEM", "no memory for the event"},
-	{ENOSPC, "ENOSPC", "no breakpoint register is left"},
-	{ENOSYS, "ENOSYS", "not in this kernel"},
-	{EOPNOTSUPP, "EOPNOTSUPP", "the event's PMU cannot do that"},
-	{EOVERFLOW, "EOVERFLOW", "a deeper stack than kernel.perf_event_max_stack"},
-	{EPERM, "EPERM", "not permitted"},
-	{ESRCH, "ESRCH", "no such process"},
+#define ERRORS(X) \
+	X(E2BIG, "attr.size does not suit this kernel, or the group is too large to be read") \
+	X(EACCES, "not allowed by kernel.perf_event_paranoid without CAP_PERFMON") \
+	X(EAGAIN, "no memory may be locked now") \
+	X(EBADF, "group_fd, or the control group's fd, is not open or not of that kind") \
+	X(EBUSY, "another event has the PMU to itself") \
+	X(EFAULT, "a pointer that was passed cannot be read") \
+	X(EINTR, "interrupted, or the uprobe is in use by ftrace") \
+	X(EINVAL, "a value that the kernel or the PMU does not take") \
+	X(EMFILE, "no file descriptor is left in this process: raise ulimit -n") \
+	X(ENFILE, "no file is left in this system") \
+	X(ENODEV, "the group's leader or the CPU is gone") \
+	X(ENOENT, "no such event on this machine") \
+	X(ENOMEM, "no memory for the event") \
+	X(ENOSPC, "no breakpoint register is left") \
+	X(ENOSYS, "not in this kernel") \
+	X(EOPNOTSUPP, "the event's PMU cannot do that") \
+	X(EOVERFLOW, "a deeper stack than kernel.perf_event_max_stack") \
+	X(EPERM, "not permitted") \
+	X(ESRCH, "no such process")
+/* clang-format on */
+
+static const uint8_t errors[] = {
+#define NUMBER(err, usual) err,
+	ERRORS(NUMBER)
+#undef NUMBER
 };
+
+/* In one text, since the loader would have to relocate pointers in every program: name and meaning of each. */
+static const char error_texts[] =
+#define TEXT(err, usual) #err "\0" usual "\0"
+	ERRORS(TEXT)
+#undef TEXT
+	;
+
+static const char *end_of(const char *text)
+{
+	return text + strlen(text) + 1;
+}
+
+/* The name of an error, with what it usually means behind it; NULL: none of these. */
+static const char *text_of(int err)
+{
+	const char *text = error_texts;
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(errors); i++, text = end_of(end_of(text)))
+		if (errors[i] == err)
+			return text;
+	return NULL;
+}
 
 CSINK_EXPORT const char *csink_errno_name(int err)
 {
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(errors); i++)
-		if (errors[i].err == err)
-			return errors[i].name;
-	return "errno";
+	const char *text = text_of(err);
+
+	return text ? text : "errno";
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
@@ -132,8 +158,7 @@ static void explain_least_event(int got, const struct csink_perf_system *system,
 		out->cause = CSINK_CAUSE_PARANOID;
 		snprintf(out->text, sizeof(out->text),
 			 "kernel.perf_event_paranoid is %lld, with which this distribution's kernel refuses all events "
-			 "to "
-			 "users without CAP_PERFMON",
+			 "to users without CAP_PERFMON",
 			 (long long)system->paranoid);
 		snprintf(out->remedy, sizeof(out->remedy),
 			 "sysctl kernel.perf_event_paranoid=2 (or lower), or grant CAP_PERFMON");
@@ -224,12 +249,10 @@ CSINK_EXPORT char *csink_explain_brief(int err, char *buf, size_t size)
 	if (csink_explain_refusal(NULL, &system, &refusal)) {
 		snprintf(buf, size, "%s", refusal.text);
 	} else {
-		const char *usual = "not expected of perf_event_open";
+		const char *name = text_of(err);
 
-		for (size_t i = 0; i < CSINK_ARRAY_SIZE(errors); i++)
-			if (errors[i].err == err)
-				usual = errors[i].usual;
-		snprintf(buf, size, "perf_event_open says %s: %s", csink_errno_name(err), usual);
+		snprintf(buf, size, "perf_event_open says %s: %s", csink_errno_name(err),
+			 name ? end_of(name) : "not expected of perf_event_open");
 	}
 	return buf;
 }

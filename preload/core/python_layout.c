@@ -116,30 +116,35 @@ static const struct csink_python_layout *keep(const struct csink_python_layout *
 	return &kept[nr_kept++];
 }
 
-const struct csink_python_layout *csink_python_layout_read(const uint64_t *words)
+bool csink_python_layout_take(const uint64_t *words, struct csink_python_layout *to)
 {
-	struct csink_python_layout layout = {0};
-
 	if (words[CSINK_PYTHON_WORD_COOKIE] != CSINK_PYTHON_COOKIE ||
 	    words[CSINK_PYTHON_WORD_VERSION] >> 16 != 0x030e || words[CSINK_PYTHON_WORD_FREE_THREADED])
-		return NULL;
+		return false;
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(constants); i++) {
 		if (words[constants[i][0]] != constants[i][1])
-			return NULL;
+			return false;
 	}
+	*to = (struct csink_python_layout){
+		.minor = 14, .chain = CSINK_PYTHON_SHIM, .kind = CSINK_CODE_PYTHON_LOCATIONS};
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(given); i++) {
 		uint64_t offset = words[given[i].word];
 
 		if (offset > given[i].max)
-			return NULL;
-		memcpy((char *)&layout + given[i].to, &(uint16_t){(uint16_t)offset}, sizeof(uint16_t));
+			return false;
+		memcpy((char *)to + given[i].to, &(uint16_t){(uint16_t)offset}, sizeof(uint16_t));
 	}
-	layout.minor = 14;
-	layout.chain = CSINK_PYTHON_SHIM;
-	layout.kind = CSINK_CODE_PYTHON_LOCATIONS;
-	layout.version -= sizeof(uint32_t);
-	layout.compact += 2 * sizeof(uint64_t); /* the UTF-8 form and its length */
-	return layout.version < CODE_BYTES ? keep(&layout) : NULL;
+	to->version -= sizeof(uint32_t);
+	to->compact += 2 * sizeof(uint64_t); /* the UTF-8 form and its length */
+	/* All else of a code object lies before its bytecode: the agent asks whether it can be read that far. */
+	return to->version < CODE_BYTES && to->bytecode >= CODE_BYTES;
+}
+
+const struct csink_python_layout *csink_python_layout_read(const uint64_t *words)
+{
+	struct csink_python_layout layout;
+
+	return csink_python_layout_take(words, &layout) ? keep(&layout) : NULL;
 }
 
 static const struct csink_python_layout *layout_at(const struct csink_elf_view *object, const struct csink_python *in)

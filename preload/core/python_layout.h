@@ -116,10 +116,12 @@ enum csink_python_word_index {
 
 #define CSINK_PYTHON_COOKIE 0x7970677562656478ULL /* xdebugpy */
 
-/**
- * The layout that such words describe; NULL: there is no cookie, the version is another, an offset is out of bounds, or
- * there are already 4 other layouts in this process. One thread at a time; layouts stay.
- */
+/** Take the layout that such words describe. False: there is no cookie, the version is another, or an offset is out of
+ * bounds; *to may have been changed. */
+bool csink_python_layout_take(const uint64_t *words, struct csink_python_layout *to);
+
+/** The same as a layout that stays; NULL: also if there are already 4 other layouts in this process. One thread at a
+ * time. */
 const struct csink_python_layout *csink_python_layout_read(const uint64_t *words);
 
 /** The object that a frame's word refers to: from 3.14 on its lowest bits say who owns the reference. */

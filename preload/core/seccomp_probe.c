@@ -155,7 +155,7 @@ static void try_from(volatile uint32_t *at)
 			return_from_handler();
 		else
 			csink_rawcall6(call->number, call->args[0], call->args[1], call->args[2], call->args[3],
-				       call->args[4], call->args[5]);
+				       call->args[4], 0);
 	}
 }
 

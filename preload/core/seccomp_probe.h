@@ -46,8 +46,8 @@ static inline const char *csink_filters_words(uint32_t deadly)
 struct csink_own_call {
 	char name[18];
 	uint16_t number;
-	uint16_t calls; /* enum csink_calls: what cannot be done without it; 0: made at the start of a process alone */
-	int32_t args[6];
+	uint16_t calls;  /* enum csink_calls: what cannot be done without it; 0: made at the start of a process alone */
+	int32_t args[5]; /* the sixth is 0 */
 };
 
 extern const struct csink_own_call csink_own_calls[];

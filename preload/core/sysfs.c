@@ -82,27 +82,27 @@ int csink_sysfs_read_number(int64_t *value, const char *fmt, ...)
 	return end == text ? -EINVAL : 0;
 }
 
-int csink_sysfs_dir_open(struct csink_sysfs_dir *dir, const char *fmt, ...)
+int csink_sysfs_dir_open(const char *fmt, ...)
 {
 	va_list ap;
+	int fd;
 
 	va_start(ap, fmt);
-	dir->fd = open_at(O_DIRECTORY, fmt, ap);
+	fd = open_at(O_DIRECTORY, fmt, ap);
 	va_end(ap);
-	dir->used = dir->length = 0;
-	return dir->fd < 0 ? dir->fd : 0;
+	return fd;
 }
 
 const char *csink_sysfs_dir_next(struct csink_sysfs_dir *dir)
 {
-	for (;;) {
+	while (dir->fd >= 0) {
 		struct dirent64 *entry = (void *)((char *)dir->buf + dir->used);
 
 		if (dir->used >= dir->length) {
 			long got = csink_rawcall(SYS_getdents64, dir->fd, dir->buf, sizeof(dir->buf));
 
 			if (got <= 0)
-				return NULL;
+				break;
 			dir->used = 0;
 			dir->length = (uint32_t)got;
 			continue;
@@ -111,9 +111,11 @@ const char *csink_sysfs_dir_next(struct csink_sysfs_dir *dir)
 		if (entry->d_name[0] != '.')
 			return entry->d_name;
 	}
+	return NULL;
 }
 
-void csink_sysfs_dir_close(struct csink_sysfs_dir *dir)
+void csink_sysfs_dir_close(const struct csink_sysfs_dir *dir)
 {
-	csink_rawcall(SYS_close, dir->fd);
+	if (dir->fd >= 0)
+		csink_rawcall(SYS_close, dir->fd);
 }

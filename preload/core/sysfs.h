@@ -29,17 +29,25 @@ __attribute__((format(printf, 3, 4))) int csink_sysfs_read(char *buf, size_t siz
 __attribute__((format(printf, 2, 3))) int csink_sysfs_read_number(int64_t *value, const char *fmt, ...);
 
 struct csink_sysfs_dir {
-	int fd;
+	int fd; /* -errno: it could not be opened, and has no names */
 	uint32_t used, length;
 	uint64_t buf[256]; /* struct linux_dirent64 records */
 };
 
-/** Open a directory for listing. Returns 0 or -errno. */
-__attribute__((format(printf, 2, 3))) int csink_sysfs_dir_open(struct csink_sysfs_dir *dir, const char *fmt, ...);
+/** Open a directory for listing. Returns a descriptor or -errno. */
+__attribute__((format(printf, 1, 2))) int csink_sysfs_dir_open(const char *fmt, ...);
 
 /** The next name, or NULL; names that begin with '.' are left out. Valid until the next call. */
 const char *csink_sysfs_dir_next(struct csink_sysfs_dir *dir);
 
-void csink_sysfs_dir_close(struct csink_sysfs_dir *dir);
+void csink_sysfs_dir_close(const struct csink_sysfs_dir *dir);
+
+/* Declares the directory that a format names. It is closed where the scope is left. */
+#define CSINK_SYSFS_DIR(dir, ...)                                                                                      \
+	__attribute__((cleanup(csink_sysfs_dir_close))) struct csink_sysfs_dir dir = {                                 \
+		.fd = csink_sysfs_dir_open(__VA_ARGS__)}
+
+/* A loop over the names in such a directory; none where it cannot be opened. break and return close it, too. */
+#define CSINK_SYSFS_EACH(name, ...) for (CSINK_SYSFS_DIR(dir_, __VA_ARGS__); ((name) = csink_sysfs_dir_next(&dir_));)
 
 #endif

@@ -120,7 +120,7 @@ second = lambda x: -x % 11
 
 def main():
     for _ in range(40):
-        Board().score(10000)
+        Board().score(20000)
         sorted(range(8000), key=first)
         sorted(range(8000), key=second)
 
@@ -206,10 +206,10 @@ like "$(cat err)" "option --frames: 'some' is unknown" "--frames with an unknown
 # ---- the gate
 
 sed 's/range(n):/range(2 * n):/' new/names.py >slower.py
-countersink gate -F 5000 --runs 12 --update-baseline -b base.pb.gz -- "$PYTHON" old/names.py >out 2>err
+countersink gate -F 5000 --runs 16 --update-baseline -b base.pb.gz -- "$PYTHON" old/names.py >out 2>err
 is "$?:$(cat out)" "0:" "the gate: a baseline of a Python program is made"
 for other in "--vs=$PYTHON old/names.py" "--baseline=base.pb.gz"; do
-	countersink gate -F 5000 --runs 12 "$other" -- "$PYTHON" slower.py >out 2>err
+	countersink gate -F 5000 --runs 16 "$other" -- "$PYTHON" slower.py >out 2>err
 	is $? 3 "the gate, ${other%%=*}: a Python function that got slower fails it"
 	like "$(cat out)" '^not ok [0-9]+ - (Board\.)?score at slower\.py:4 regressed: ' \
 		"the gate, ${other%%=*}: the function is named, with file and line, by another name of the script"

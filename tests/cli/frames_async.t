@@ -38,6 +38,12 @@ while read -r python version; do
 done <pythons
 [ -e with_greenlet ] || skip "calls in samples of greenlets are legal" "greenlet (python3-greenlet) is not installed"
 
+# At the interpreter's end another thread's frames are freed while it runs C code below them.
+while read -r python version; do
+	countersink -q -F 5000 -o async.pb.gz -- "$python" "$FRAMES/ending.py" >out 2>err </dev/null
+	is "$?:$(cat out err)" "0:done" "CPython $version ($python) ends while a thread runs: output and status are as without countersink"
+done <pythons
+
 calls() { # NAME COMMAND PROGRAM
 	for rate in 1000 20000; do
 		countersink -q -F $rate -o async.pb.gz -- "$2" "$FRAMES/$3" 1 >out 2>err </dev/null

@@ -94,6 +94,17 @@ versions() { # a version whose three() costs twice as much, a line further down
 	is $? 3 "$name: the gate fails when a function got slower"
 	like "$(cat out)" "^not ok [0-9]+ - $three at shares\.$ending:$((first + 1)) regressed: " "$name: the gate names the function, with file and line"
 	is "$(grep -cE "^not ok .*$one at " out)" 0 "$name: the gate blames no other function"
+	drift=$(sed -n 's/.*machine drift: \(unknown\).*/\1/p; s/.*machine drift (from unchanged functions): .*CI \([-+0-9.]*\) to .*/\1/p' out)
+	case $drift in
+	'') low=999 ;;
+	unknown) low=0 ;;
+	*) low=$(printf '%.0f' "$drift") ;;
+	esac
+	ok "$name: the gate does not take a slower function for a slower machine (drift from ${drift:-no figure} %)" test "$low" -lt 30
+	[ "$name" = PHP ] || return
+	countersink gate -F 5000 --runs 24 --vs "$command new/shares.$ending $((rounds / 4))" -- "$command" "old/shares.$ending" $((rounds / 4)) >out 2>err
+	is "$(grep -cE "^not ok .* (in|at) " out)" 0 "$name: the gate blames no function when another one got faster"
+	like "$(cat out)" "^ok [0-9]+ - $three at shares\.$ending:$first improved: " "$name: the gate names the function that got faster"
 }
 
 environment() {

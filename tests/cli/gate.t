@@ -64,10 +64,18 @@ like "$(cat out.tap)" 'note: "cost moved between functions: .*first_half.*beta f
 ok "a function split in two: prove passes" prove -e cat out.tap
 
 # ---- nothing to find
-gate --vs "$WORK alpha 1" -- "$WORK" alpha 1
+gate --json same.json --vs "$WORK alpha 1" -- "$WORK" alpha 1
 is $? 0 "the same program with the same arguments: status 0"
 like "$(cat out.tap)" 'nothing can have changed, and no runs were made' "identical commands are recognised and reported, without runs"
 ok "prove passes a gate without points" prove -e cat out.tap
+like "$(cat out.tap)" 'detection floor: no functions were sampled$' "without runs, no detection floor is stated"
+python3 - <<'PY' >json.out 2>&1
+import json
+gate = json.load(open("same.json"))
+unknown = ("speed", "speed_low", "speed_high", "floor_function", "floor_command")
+assert all(gate[key] is None for key in unknown), {key: gate[key] for key in unknown}
+PY
+is $? 0 "without runs, JSON has null for drift and floors" || diag "$(cat json.out)"
 cp "$WORK" copy
 gate --vs "$WORK alpha 1" -- ./copy alpha 1
 like "$(cat out.tap)" 'nothing can have changed, and no runs were made' "a byte-identical copy is recognised, without runs"

@@ -25,6 +25,11 @@ done
 countersink -q -F 2000 -o p.pb.gz -- "$TARGETS/made_python" 300 >out 2>&1
 is "$?:$(cat out)" "3:" "CPython 3.14, a shared library: the program runs as without countersink"
 right "CPython 3.14, a shared library" "$inlined"
+for how in frame-pointers initial-exec; do
+	LD_LIBRARY_PATH=$MADE/$how countersink -q -F 2000 -o p.pb.gz -- "$TARGETS/made_python" 300 >out 2>&1
+	is "$?:$(cat out)" "3:" "CPython 3.14, a shared library with $how: the program runs as without countersink"
+	right "CPython 3.14, a shared library with $how" "$inlined"
+done
 
 not_read() { # VARIANT REASON TITLE
 	countersink -F 2000 -o p.pb.gz -- "$MADE/python_$1" 50 >out 2>err

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The signal handler calls no function that locks, allocates or prints: the undefined symbols of the handler's
 # objects, and all functions that it can reach, are on the list below. The Makefile names the objects and functions
-# of the handler (HANDLER_OBJS, HANDLER_ROOTS).
+# of the handler (HANDLER_OBJS, HANDLER_ROOTS). What has no unwind tables (HANDLER_ONLY) is reached from the handler alone.
 . "$(dirname "$0")/lib.sh"
 
 # SYMBOL, and why it may be called in a handler. posix: on POSIX's list of async-signal-safe functions. syscall: in libc it
@@ -71,6 +71,23 @@ objects=$(show show-handler-objs)
 	tests/cli/handler_calls "$roots" $library >"$TMP/reached" 2>"$TMP/reached.err"
 	is "$?:$(cat "$TMP/reached.err")" "0:" "every handler function named in the Makefile exists"
 }
+
+# From what a program calls, the interposed functions, no way leads to code without unwind tables, unless by the pointers
+# of the plan and of the languages. Those are used in the handler, and by the list of modules, where it is brought up to
+# date at fork, exec and exit: then the thread takes no samples, and nothing there calls the program or waits.
+entries=$(nm -D --defined-only "$LIB" | awk '$2 == "T" { sub(/@.*/, "", $3); print $3 }' | sort -u | paste -sd,)
+untabled=$(show show-untabled-objs)
+# shellcheck disable=SC2086
+outside_handler() {
+	tests/cli/handler_calls --until "$1" --into "$(echo $untabled | tr ' ' ,)" \
+		"$entries,csink_loader_dlopen,csink_loader_dlmopen,csink_syscall_watched" $library
+}
+# shellcheck disable=SC2086
+is "$(readelf -SW $untabled | grep '\.eh_frame')" "" "objects of the handler alone have no unwind tables"
+is "$(outside_handler csink_signal_entry,csink_sample_handler,csink_walk_dwarf,csink_walk_fp)" "" \
+	"no call of a program leads to code without unwind tables"
+like "$(outside_handler csink_sample_handler)" 'csink_image_begin_child > csink_walk_dwarf > csink_row_find' \
+	"such a way is found: by the walker"
 cd "$TMP" || exit 1
 # A function that another of these objects defines is checked there.
 join -v 1 used defined >outside

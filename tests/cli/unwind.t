@@ -52,7 +52,7 @@ require("fs").writeFileSync("pid", String(process.pid));
 console.log(typeof outerLoop(20000));
 END
 if have node; then
-	countersink -q -F 1000 -o js.pb.gz -- node --perf-basic-prof --interpreted-frames-native-stack --no-turbo-inlining work.js \
+	countersink -q -F 1000 --frames=native -o js.pb.gz -- node --perf-basic-prof --interpreted-frames-native-stack --no-turbo-inlining work.js \
 		>out 2>err
 	is "$?:$(cat out)" "0:number" "node runs to its end"
 	rm -f "/tmp/perf-$(cat pid).map"

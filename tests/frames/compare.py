@@ -1,4 +1,4 @@
-"""Compares the profile of truth.py, truth.php, truth.pl or truth.rb with the stacks that it wrote down.
+"""Compares the profile of truth.py, truth.php, truth.pl, truth.rb or truth.js with the stacks that it wrote down.
 
 usage: compare.py STACKS PROFILE      prints: N stacks, N frames, N missing, N false
 A stack is missing if the program wrote it down and the profile does not have it; it is false if the profile has it with
@@ -15,13 +15,19 @@ import pprof  # noqa: E402
 
 
 def is_source(file):
-    return file.endswith(('.py', '.php', '.pl', '.rb', "eval()'d code")) or file.startswith(('<', '(eval', '[internal'))
+    return (file.endswith(('.py', '.php', '.pl', '.rb', '.js', '.mjs', "eval()'d code", '<anonymous>')) or
+            file.startswith(('<', '(eval', '[eval]', '[internal', 'node:')))
+
+
+def without_line(place):
+    """Of JavaScript, the line is the function's first one."""
+    return (place[0], place[1], 0) if place[1].endswith(('.js', '.mjs')) else place
 
 
 def main():
     with open(sys.argv[1]) as f:
         want = collections.Counter(tuple(map(tuple, stack)) for stack in json.load(f))
-    got = {tuple(place for place in lines if is_source(place[1])) for lines in pprof.Profile(sys.argv[2]).lines}
+    got = {tuple(without_line(place) for place in lines if is_source(place[1])) for lines in pprof.Profile(sys.argv[2]).lines}
     missing = [stack for stack in want if stack not in got]
     # here() calls note() in the same line: page faults in note() are left out.
     false = [stack for stack in got if stack and stack[0][0] in ('here', 'main::here') and stack not in want]

@@ -1,6 +1,9 @@
 """Guests of other languages, whose runtimes start programs each in a way of their own: none of 1,000 is killed."""
+import os
+
 from harness import Guest
 
+FRAMES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'frames')
 BUILT = '{T}/runtimes/'
 
 PYTHON = '''
@@ -85,6 +88,9 @@ GUESTS = [
           same=('out', 'err', 'status'), needs=['ruby']),
     Guest('runtimes: Ruby, which moves what another thread has in its frames', ['ruby', '-e', RUBY_MOVES_FRAMES], hz=20000,
           deadline=400, same=('out', 'err', 'status'), needs=['ruby']),
+    Guest('runtimes: node, which evaluates functions, moves its objects and has workers',
+          ['node', '--max-semi-space-size=1', os.path.join(FRAMES, 'churn.js'), '2'], hz=20000, deadline=400,
+          same=('out', 'err', 'status'), needs=['node']),
     guest('bash', ['bash', '-c', BASH], needs=['bash']),
     guest('Go, 1,000 times replaced', [BUILT + 'go'], needs=['go'], env={'GOMAXPROCS': '2'}),
     guest('Rust, 1,000 times replaced', [BUILT + 'rust'], needs=['rustc']),

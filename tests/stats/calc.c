@@ -65,7 +65,8 @@ static void calculate(const char *what, const char *word, const double *a, uint3
 		print_interval(csink_statistic_ratio, false, a, nr_a, b, nr_b, &random);
 	else if (!strcmp(what, "shift_paired"))
 		print_interval(csink_statistic_shift_paired, true, a, nr_a, b, nr_b, &random);
-	else if (!strcmp(what, "bh") && !csink_adjust_bh(a, nr_a, q))
+	else if ((!strcmp(what, "bh") && !csink_adjust_bh(a, nr_a, q)) ||
+		 (!strcmp(what, "holm") && !csink_adjust_holm(a, nr_a, q)))
 		for (uint32_t i = 0; i < nr_a; i++)
 			printf("%.15g%c", q[i], i + 1 < nr_a ? ' ' : '\n');
 	else

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -155,6 +156,18 @@ static void test_elsewhere(void)
 	waitpid(pid, NULL, 0);
 }
 
+static void test_nameless(void)
+{
+	struct csink_attach_images images = {0};
+	char name[16];
+
+	prctl(PR_GET_NAME, name);
+	prctl(PR_SET_NAME, "");
+	ok(csink_attach_images_take(&images, getpid(), 1), "images of a process without a name are taken");
+	prctl(PR_SET_NAME, name);
+	csink_attach_images_free(&images);
+}
+
 int main(void)
 {
 	int fd = mkstemp(path);
@@ -166,6 +179,7 @@ int main(void)
 	test_made();
 	test_wraps();
 	test_elsewhere();
+	test_nameless();
 	unlink(path);
 	return done();
 }

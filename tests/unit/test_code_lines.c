@@ -103,6 +103,32 @@ static void check_damaged(void)
 	is_num(nr_negative, 0, "2,000 random line tables: no read beyond their end, no negative line");
 }
 
+/* Made by a compiler from a tree whose lines were moved: Python's first line may be negative, too. */
+static void check_negative(void)
+{
+	struct csink_rec_code *code = make(CSINK_CODE_PYTHON_LNOTAB, table_9, sizeof(table_9));
+
+	code->first_line = (uint32_t)-97;
+	is_num(csink_code_line(code, CSINK_CODE_NOT_BEGUN), 0, "a negative first line of Python is not known");
+	is_num(csink_code_line(code, 10), 0, "nor is a line that follows from it");
+	code->nr_table = 0;
+	is_num(csink_code_line(code, 10), 0, "nor is it without a line table");
+	code->nr_table = sizeof(table_9);
+	code->first_line = (uint32_t)-2;
+	is_num(csink_code_line(code, 8), 1, "lines after it that are positive are known");
+}
+
+/* Each entry adds 2^59 - 1 lines. */
+static void check_large(void)
+{
+	uint8_t table[40 * 11];
+
+	for (size_t i = 0; i < sizeof(table); i++)
+		table[i] = i % 11 == 0 ? 0xf0 : i % 11 == 1 ? 0x7e : i % 11 == 10 ? 0x3f : 0x7f;
+	is_num(csink_code_line(make(CSINK_CODE_PYTHON_LOCATIONS, table, sizeof(table)), 78), 0,
+	       "a line that no file has is not known, and the sum of such lines does not overflow");
+}
+
 int main(void)
 {
 	check("the line table of CPython 3.9 gives the line of every instruction", CSINK_CODE_PYTHON_LNOTAB, table_9,
@@ -122,6 +148,8 @@ int main(void)
 	is_num(csink_code_line(make(CSINK_CODE_RUBY, table_13, 0), 79), 79,
 	       "the position in a function of Ruby is its line");
 	is_num(csink_code_line(make(CSINK_CODE_RUBY, table_13, 0), (uint32_t)-50), 0, "a negative line is not known");
+	check_negative();
+	check_large();
 	check_damaged();
 	return done();
 }

@@ -189,6 +189,12 @@ static void test_adjust(void)
 	near_to(q[0], 0.0015, 1e-12, "Benjamini-Hochberg: q of the smallest p");
 	near_to(q[5], 0.0298 * 15 / 7, 1e-12, "Benjamini-Hochberg: q of a larger p is at most that of the next");
 	near_to(q[14], 1, 0, "Benjamini-Hochberg: q of the largest p");
+	/* The same authors: the three smallest at 0.05, if no false one is allowed. */
+	csink_adjust_holm(p_values, 15, q);
+	near_to(q[0], 0.0015, 1e-12, "Holm: q of the smallest p");
+	near_to(q[2], 0.0019 * 13, 1e-12, "Holm: q of the third p");
+	near_to(q[3], 0.0095 * 12, 1e-12, "Holm: the fourth p is no discovery");
+	near_to(q[14], 1, 0, "Holm: no q is above 1");
 }
 
 static double mean_of(const double *values, uint32_t n)

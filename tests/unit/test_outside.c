@@ -20,34 +20,34 @@
 
 static uint64_t at_ns = 1000;
 
-static void feed(struct csink_tree_table *table, union csink_tree_record *record, uint32_t type, size_t size)
+static void feed(struct csink_process_table *table, union csink_process_record *record, uint32_t type, size_t size)
 {
 	record->head.type = type;
 	record->head.size = (uint16_t)(size + sizeof(at_ns));
 	at_ns += 10;
 	memcpy(record->bytes + size, &at_ns, sizeof(at_ns));
-	csink_tree_table_feed(table, record);
+	csink_process_table_feed(table, record);
 }
 
-static void task(struct csink_tree_table *table, uint32_t type, uint32_t pid, uint32_t ppid, uint32_t tid,
+static void task(struct csink_process_table *table, uint32_t type, uint32_t pid, uint32_t ppid, uint32_t tid,
 		 uint32_t ptid)
 {
-	union csink_tree_record record = {.task = {.pid = pid, .ppid = ppid, .tid = tid, .ptid = ptid}};
+	union csink_process_record record = {.task = {.pid = pid, .ppid = ppid, .tid = tid, .ptid = ptid}};
 
 	feed(table, &record, type, sizeof(record.task));
 }
 
-static void comm(struct csink_tree_table *table, uint32_t pid, uint32_t tid, const char *name)
+static void comm(struct csink_process_table *table, uint32_t pid, uint32_t tid, const char *name)
 {
-	union csink_tree_record record = {.comm = {.pid = pid, .tid = tid}};
+	union csink_process_record record = {.comm = {.pid = pid, .tid = tid}};
 
 	strcpy(record.comm.comm, name);
 	feed(table, &record, PERF_RECORD_COMM, sizeof(record.comm) + 16);
 }
 
-static void count(struct csink_tree_table *table, uint32_t pid, uint32_t tid, uint64_t value)
+static void count(struct csink_process_table *table, uint32_t pid, uint32_t tid, uint64_t value)
 {
-	union csink_tree_record record = {.read = {.pid = pid, .tid = tid, .value = value}};
+	union csink_process_record record = {.read = {.pid = pid, .tid = tid, .value = value}};
 
 	feed(table, &record, PERF_RECORD_READ, sizeof(record.read));
 }
@@ -57,10 +57,10 @@ enum { COMMAND = 900000001, CHILD, THREAD, LATER };
 
 static void test_table(void)
 {
-	struct csink_tree_result result;
-	struct csink_tree_table table;
+	struct csink_process_tree_result result;
+	struct csink_process_table table;
 
-	csink_tree_table_init(&table, 2);
+	csink_process_table_init(&table, 2);
 	comm(&table, COMMAND, COMMAND, "make");
 	task(&table, PERF_RECORD_FORK, CHILD, COMMAND, CHILD, COMMAND);
 	comm(&table, CHILD, CHILD, "cc1");
@@ -79,7 +79,7 @@ static void test_table(void)
 	task(&table, PERF_RECORD_EXIT, COMMAND, 4242, COMMAND, 4242);
 	count(&table, COMMAND, COMMAND, 40);
 	count(&table, COMMAND, COMMAND, 2);
-	is_num(csink_tree_table_finish(&table, &result), 0, "table: the results are computed");
+	is_num(csink_process_table_finish(&table, &result), 0, "table: the results are computed");
 	is_num(result.nr_processes, 3, "table: three processes, although two had one pid");
 	is_str(result.processes[0].comm, "make", "table: the command's name");
 	is_num(result.processes[0].ppid, 4242, "table: a process's parent, known at its end");
@@ -91,24 +91,24 @@ static void test_table(void)
 	ok(!result.processes[2].has_cpu, "table: a count that is missing is not taken for 0");
 	is_num(result.nr_running, 0, "table: no process is still running");
 	free(result.processes);
-	csink_tree_table_free(&table);
+	csink_process_table_free(&table);
 }
 
 static void test_many(void)
 {
-	struct csink_tree_result result;
-	struct csink_tree_table table;
+	struct csink_process_tree_result result;
+	struct csink_process_table table;
 	uint64_t sum = 0;
 	int complete = 0;
 
-	csink_tree_table_init(&table, 1);
+	csink_process_table_init(&table, 1);
 	for (uint32_t i = 0; i < 20000; i++)
 		task(&table, PERF_RECORD_FORK, LATER + i, COMMAND, LATER + i, COMMAND);
 	for (uint32_t i = 0; i < 20000; i++) {
 		task(&table, PERF_RECORD_EXIT, LATER + i, COMMAND, LATER + i, COMMAND);
 		count(&table, LATER + i, LATER + i, i);
 	}
-	csink_tree_table_finish(&table, &result);
+	csink_process_table_finish(&table, &result);
 	for (uint32_t i = 0; i < result.nr_processes; i++) {
 		sum += result.processes[i].cpu_ns;
 		complete += result.processes[i].has_cpu;
@@ -117,7 +117,7 @@ static void test_many(void)
 	is_num(complete, 20000, "many: all processes have their CPU time");
 	is_num((long long)sum, 19999LL * 20000 / 2, "many: each count belongs to its own process");
 	free(result.processes);
-	csink_tree_table_free(&table);
+	csink_process_table_free(&table);
 }
 
 /* ---- a real tree ---- */

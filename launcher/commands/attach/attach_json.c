@@ -34,10 +34,7 @@ void csink_attach_print_json(const struct csink_attach_target *target, const str
 		csink_json_close(&json, '}');
 	}
 	csink_json_close(&json, ']');
-	csink_json_open(&json, "notes", '[');
-	for (uint32_t i = 0; i < outside->nr_notes; i++)
-		csink_json_text(&json, NULL, outside->notes[i]);
-	csink_json_close(&json, ']');
+	csink_json_texts(&json, "notes", outside->notes, outside->nr_notes);
 	csink_json_text(&json, "profile", *profile ? profile : NULL);
 	csink_json_close(&json, '}');
 	putchar('\n');

@@ -30,12 +30,12 @@ int csink_attach_choose(const struct csink_options *options, int nr_operands, ch
 		err = csink_attach_choose_pids(pids, &target->choice, why, sizeof(why));
 	} else if (tid) {
 		pid = csink_attach_process_of(tid, why, sizeof(why));
-		target->choice = (struct csink_attach_choice){malloc(sizeof(pid)), 1, 1};
+		target->choice = (struct csink_pids){malloc(sizeof(pid)), 1, 1};
 		counters->inherit = false;
 		target->tid = tid;
-		if (target->choice.pids)
-			target->choice.pids[0] = pid;
-		err = pid < 0 ? pid : target->choice.pids ? 0 : -ENOMEM;
+		if (target->choice.at)
+			target->choice.at[0] = pid;
+		err = pid < 0 ? pid : target->choice.at ? 0 : -ENOMEM;
 	} else if (*cgroup) {
 		target->cgroup_fd = csink_attach_open_cgroup(cgroup, why, sizeof(why));
 		counters->inherit = false;

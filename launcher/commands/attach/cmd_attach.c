@@ -15,6 +15,7 @@
 #include "include/internal/clock.h"
 #include "launcher/attach/attach_target.h"
 #include "launcher/attach/follow.h"
+#include "launcher/base/format.h"
 #include "launcher/base/message.h"
 #include "launcher/base/path.h"
 #include "launcher/collect/run_directory.h"
@@ -37,7 +38,7 @@
 #define TICK_MS 50 /* how often we look whether the targets live, and at what lies below the rings' marks */
 
 struct attach {
-	struct csink_options options;
+	const struct csink_options *options;
 	char **argv; /* a command to start, or NULL */
 	struct csink_attach_target target;
 	bool quiet, json, rate_is_noted, is_released;
@@ -56,7 +57,7 @@ struct attach {
 
 static int resolve_events(struct attach *a)
 {
-	const char *list = csink_options_text(&a->options, CSINK_ATTACH_OPT_EVENTS);
+	const char *list = csink_options_text(a->options, CSINK_ATTACH_OPT_EVENTS);
 	struct csink_event_spec specs[CSINK_MAX_EVENTS];
 	struct csink_event_error err;
 	char where[64];
@@ -64,7 +65,7 @@ static int resolve_events(struct attach *a)
 				       sizeof(a->outside.event_reason), &err);
 
 	if (nr < 0) {
-		csink_options_where(&a->options, CSINK_ATTACH_OPT_EVENTS, where, sizeof(where));
+		csink_options_where(a->options, CSINK_ATTACH_OPT_EVENTS, where, sizeof(where));
 		return csink_fail(-EINVAL, "%s: %s", where, err.line);
 	}
 	a->follow.counters.nr_events = (uint32_t)nr;
@@ -97,7 +98,7 @@ static int resolve_rate(struct attach *a)
 	struct csink_rate rate;
 	const char *wrong;
 
-	if (csink_rate_resolve(&a->options, CSINK_ATTACH_OPT_PERIOD, CSINK_ATTACH_OPT_FREQUENCY, &rate, &wrong))
+	if (csink_rate_resolve(a->options, CSINK_ATTACH_OPT_PERIOD, CSINK_ATTACH_OPT_FREQUENCY, &rate, &wrong))
 		return csink_fail(-EINVAL, "%s", wrong);
 	for (uint32_t i = 0; i < a->follow.counters.nr_events; i++) {
 		struct csink_event_spec *spec = &a->follow.counters.events[i].spec;
@@ -127,8 +128,8 @@ static int resolve_output(struct attach *a)
 {
 	const struct csink_attach_target *target = &a->target;
 
-	return csink_save_resolve(&a->save, &a->options, CSINK_ATTACH_OPT_OUTPUT, a->argv ? a->argv[0] : target->name,
-				  target->choice.nr ? target->choice.pids[0] : getpid());
+	return csink_save_resolve(&a->save, a->options, CSINK_ATTACH_OPT_OUTPUT, a->argv ? a->argv[0] : target->name,
+				  target->choice.nr ? target->choice.at[0] : getpid());
 }
 
 static void resolve_rest(struct attach *a)
@@ -142,8 +143,8 @@ static void resolve_rest(struct attach *a)
 		    {"libunwind", CSINK_ATTACH_COPY, CSINK_WALK_BY_LIBUNWIND},
 		    {"fp", CSINK_ATTACH_FP, 0},
 		    {"none", CSINK_ATTACH_LEAF, 0}};
-	const char *unwind = csink_options_text(&a->options, CSINK_ATTACH_OPT_UNWIND);
-	const char *frames = csink_options_text(&a->options, CSINK_ATTACH_OPT_FRAMES);
+	const char *unwind = csink_options_text(a->options, CSINK_ATTACH_OPT_UNWIND);
+	const char *frames = csink_options_text(a->options, CSINK_ATTACH_OPT_FRAMES);
 
 	for (uint32_t i = 0; i < CSINK_ARRAY_SIZE(ways); i++) {
 		if (strcmp(unwind, ways[i].name))
@@ -154,10 +155,10 @@ static void resolve_rest(struct attach *a)
 	a->follow.pythons.frames = !strcmp(frames, "native") ? CSINK_ATTACH_FRAMES_NATIVE
 				   : !strcmp(frames, "both") ? CSINK_ATTACH_FRAMES_BOTH
 							     : CSINK_ATTACH_FRAMES_AUTO;
-	a->follow.max_depth = (uint32_t)CSINK_MIN(csink_options_number(&a->options, CSINK_ATTACH_OPT_MAX_DEPTH),
+	a->follow.max_depth = (uint32_t)CSINK_MIN(csink_options_number(a->options, CSINK_ATTACH_OPT_MAX_DEPTH),
 						  (uint64_t)CSINK_MAX_DEPTH);
-	a->quiet = csink_options_bool(&a->options, CSINK_ATTACH_OPT_QUIET);
-	a->json = csink_options_bool(&a->options, CSINK_ATTACH_OPT_JSON);
+	a->quiet = csink_options_bool(a->options, CSINK_ATTACH_OPT_QUIET);
+	a->json = csink_options_bool(a->options, CSINK_ATTACH_OPT_JSON);
 }
 
 /* ---- reservation ---- */
@@ -177,12 +178,12 @@ static struct csink_reservation_command reservation_of(struct attach *a, struct 
 	for (uint32_t i = 0; i < a->follow.counters.nr_events; i++)
 		specs[i] = a->follow.counters.events[i].spec;
 	return (struct csink_reservation_command){
-		.mode = csink_options_text(&a->options, CSINK_ATTACH_OPT_RESERVE),
-		.timeout_ns = csink_options_seconds(&a->options, CSINK_ATTACH_OPT_RESERVE_TIMEOUT),
-		.hooks = csink_options_text(&a->options, CSINK_ATTACH_OPT_RESERVE_HOOKS),
+		.mode = csink_options_text(a->options, CSINK_ATTACH_OPT_RESERVE),
+		.timeout_ns = csink_options_seconds(a->options, CSINK_ATTACH_OPT_RESERVE_TIMEOUT),
+		.hooks = csink_options_text(a->options, CSINK_ATTACH_OPT_RESERVE_HOOKS),
 		.specs = specs,
 		.nr_specs = a->follow.counters.nr_events,
-		.own_choice = !strcmp(csink_options_text(&a->options, CSINK_ATTACH_OPT_EVENTS), "auto"),
+		.own_choice = !strcmp(csink_options_text(a->options, CSINK_ATTACH_OPT_EVENTS), "auto"),
 		.inherited = &a->inherited,
 		.note = note_reservation,
 		.arg = a,
@@ -277,7 +278,7 @@ static int take_signals(void)
 /* Until a signal, the time, or the end of the last target. */
 static void follow(struct attach *a, int signal_fd)
 {
-	uint64_t duration_ns = csink_options_seconds(&a->options, CSINK_ATTACH_OPT_DURATION);
+	uint64_t duration_ns = csink_options_seconds(a->options, CSINK_ATTACH_OPT_DURATION);
 	uint64_t end_ns = duration_ns ? a->target.from_ns + duration_ns : UINT64_MAX;
 	struct pollfd fds[] = {{.fd = signal_fd, .events = POLLIN},
 			       {.fd = a->follow.counters.rings.epoll_fd, .events = POLLIN}};
@@ -359,16 +360,16 @@ static int run_command(struct attach *a)
 static void name_command(struct attach *a)
 {
 	const struct csink_attach_images *images = &a->follow.images;
-	size_t n = 0;
+	char *names = a->outside.command;
 
 	if (a->argv) {
 		snprintf(a->outside.command, sizeof(a->outside.command), "%s", a->argv[0]);
 		return;
 	}
-	for (uint32_t i = 0; i < CSINK_MIN(images->nr, a->target.nr_processes) && n + 32 < sizeof(a->outside.command);
-	     i++)
-		n += (size_t)snprintf(a->outside.command + n, sizeof(a->outside.command) - n, "%s%s (%d)",
-				      n ? ", " : "", images->at[i]->comm, images->at[i]->pid);
+	for (uint32_t i = 0;
+	     i < CSINK_MIN(images->nr, a->target.nr_processes) && strlen(names) + 32 < sizeof(a->outside.command); i++)
+		csink_append(names, sizeof(a->outside.command), "%s%s (%d)", *names ? ", " : "", images->at[i]->comm,
+			     images->at[i]->pid);
 }
 
 /* Returns 0 or -errno, which has been reported. */
@@ -392,10 +393,10 @@ static int finish(struct attach *a)
 	if (err)
 		return csink_fail(err, "no profile: %s", strerror(-err));
 	err = csink_save_profile(&a->save, profile,
-				 a->quiet || a->json                                           ? CSINK_SAVE_ERRORS
-				 : csink_options_bool(&a->options, CSINK_ATTACH_OPT_NO_REPORT) ? CSINK_SAVE_WHERE
-				 : csink_options_bool(&a->options, CSINK_ATTACH_OPT_ALL)       ? CSINK_SAVE_REPORT_ALL
-											       : CSINK_SAVE_REPORT);
+				 a->quiet || a->json                                          ? CSINK_SAVE_ERRORS
+				 : csink_options_bool(a->options, CSINK_ATTACH_OPT_NO_REPORT) ? CSINK_SAVE_WHERE
+				 : csink_options_bool(a->options, CSINK_ATTACH_OPT_ALL)       ? CSINK_SAVE_REPORT_ALL
+											      : CSINK_SAVE_REPORT);
 	if (a->json)
 		csink_attach_print_json(&a->target, &a->follow, &a->outside, a->save.path);
 	csink_profile_free(profile);
@@ -438,46 +439,41 @@ static int attach_and_report(struct attach *a)
 	return a->command_status;
 }
 
-static int main_attach(int argc, char **argv)
+static int main_attach(const struct csink_options *o, int nr, char **operands)
 {
 	static struct attach a = {.reservation.reserve.fd = -1, .directory.fd = -1, .target.cgroup_fd = -1};
-	int status, at = csink_command_parse(&a.options, argc, argv, &status);
-	bool is_command;
+	bool is_command = !strcmp(operands[-1], "--"); /* argv[0] is there in any case */
+	int status, written;
 
-	if (at < 0)
-		return status;
+	a.options = o;
 	a.follow.outside = &a.outside;
 	resolve_rest(&a);
-	a.target.may_stop = !csink_options_bool(&a.options, CSINK_ATTACH_OPT_NO_STOP);
-	a.target.cgroup = csink_options_text(&a.options, CSINK_ATTACH_OPT_CGROUP);
-	is_command = at > 0 && !strcmp(argv[at - 1], "--");
+	a.target.may_stop = !csink_options_bool(o, CSINK_ATTACH_OPT_NO_STOP);
+	a.target.cgroup = csink_options_text(o, CSINK_ATTACH_OPT_CGROUP);
 	if (resolve_events(&a) || resolve_rate(&a) ||
-	    csink_attach_choose(&a.options, argc - at, argv + at, is_command, &a.target, &a.follow.counters))
+	    csink_attach_choose(o, nr, operands, is_command, &a.target, &a.follow.counters))
 		return CSINK_EXIT_RUN_FAILED;
 	if (a.follow.counters.at_exec)
-		a.argv = argv + at;
+		a.argv = operands;
 	if (resolve_output(&a))
 		return CSINK_EXIT_RUN_FAILED;
 	status = attach_and_report(&a);
 	/* A command's status is its own, whatever becomes of what we have to say. */
-	at = csink_end_output("attach", status);
-	status = a.argv ? status : at;
+	written = csink_end_output("attach", status);
+	status = a.argv ? status : written;
 	csink_attach_follow_free(&a.follow);
 	csink_targets_free(&a.target.stop.targets);
 	csink_outside_free(&a.outside);
-	free(a.target.choice.pids);
+	free(a.target.choice.at);
 	return status;
 }
-
-static CSINK_OPTION_TABLE(attach_options, CSINK_ATTACH_OPTIONS);
 
 const struct csink_command csink_command_attach = {
 	.name = "attach",
 	.synopsis = "attach [OPTION]... [-p PID | PATTERN | -- COMMAND...]",
 	.help = "profile processes that are already running",
 	.main = main_attach,
-	.options = attach_options,
-	.nr_options = CSINK_NR_ATTACH_OPTS,
+	CSINK_COMMAND_OPTIONS(CSINK_ATTACH_OPTIONS),
 	.usage_status = CSINK_EXIT_RUN_FAILED,
 	.failed_status = CSINK_EXIT_RUN_FAILED,
 };

@@ -9,6 +9,7 @@
 #include "include/internal/base.h"
 #include "include/internal/event.h"
 #include "include/internal/nearest.h"
+#include "launcher/base/format.h"
 #include "launcher/commands/completion/completion.h"
 #include "launcher/commands/registry.h"
 
@@ -39,10 +40,8 @@ const char *csink_completion_name(const struct csink_completed *completed)
 
 static void add_word(struct csink_completed *out, const char *word, size_t len)
 {
-	size_t used = strlen(out->words);
-
 	out->what = CSINK_COMPLETE_WORDS;
-	snprintf(out->words + used, sizeof(out->words) - used, "%s%.*s", used ? " " : "", (int)len, word);
+	csink_append(out->words, sizeof(out->words), "%s%.*s", *out->words ? " " : "", (int)len, word);
 }
 
 /* "one|two", up to a blank. */
@@ -134,23 +133,18 @@ static const struct {
 	{"fish", csink_completion_print_fish},
 };
 
-static int main_completion(int argc, char **argv)
+static int main_completion(const struct csink_options *o, int nr, char **operands)
 {
-	struct csink_options options;
-	int at, status;
-
-	at = csink_command_parse(&options, argc, argv, &status);
-	if (at < 0)
-		return status;
-	if (at + 1 != argc)
+	(void)o;
+	if (nr != 1)
 		return csink_fail(CSINK_EXIT_USAGE, "completion needs the name of one shell: bash, zsh or fish");
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(shells); i++) {
-		if (strcmp(shells[i].name, argv[at]))
+		if (strcmp(shells[i].name, *operands))
 			continue;
 		shells[i].print();
 		return csink_end_output("completion", CSINK_EXIT_OK);
 	}
-	return csink_fail(CSINK_EXIT_USAGE, "no completion for '%.64s': name bash, zsh or fish", argv[at]);
+	return csink_fail(CSINK_EXIT_USAGE, "no completion for '%.64s': name bash, zsh or fish", *operands);
 }
 
 const struct csink_command csink_command_completion = {
@@ -158,6 +152,4 @@ const struct csink_command csink_command_completion = {
 	.synopsis = "completion bash|zsh|fish",
 	.help = "print a shell's completion script",
 	.main = main_completion,
-	.usage_status = CSINK_EXIT_USAGE,
-	.failed_status = CSINK_EXIT_FAILED,
 };

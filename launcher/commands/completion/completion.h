@@ -41,6 +41,12 @@ const char *csink_completion_name(const struct csink_completed *completed);
 /** A text inside single quotes, with a backslash before what is special there. */
 void csink_completion_print_quoted(const char *text, const char *special);
 
+/*
+ * The functions of a shell: functions.bash and functions.fish. The words of compgen -W are expanded by bash as a
+ * command line is: none of them may be foreign. Names of processes are taken only if they are of harmless characters.
+ */
+extern const char csink_completion_bash[], csink_completion_fish[];
+
 void csink_completion_print_bash(void);
 void csink_completion_print_zsh(void);
 void csink_completion_print_fish(void);

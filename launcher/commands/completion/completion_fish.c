@@ -5,63 +5,6 @@
 #include "include/internal/base.h"
 #include "launcher/commands/completion/completion.h"
 
-static const char text[] = "# The command that the line is for: run, where the first word names none.\n"
-			   "function __countersink_command\n"
-			   "\tset -l words (commandline -opc)\n"
-			   "\tif set -q words[2]; and contains -- $words[2] $__countersink_commands\n"
-			   "\t\techo $words[2]\n"
-			   "\telse\n"
-			   "\t\techo run\n"
-			   "\tend\n"
-			   "end\n"
-			   "function __countersink_is\n"
-			   "\ttest (__countersink_command) = $argv[1]\n"
-			   "end\n"
-			   "function __countersink_is_first\n"
-			   "\ttest (count (commandline -opc)) -eq 1\n"
-			   "end\n"
-			   "# What comes behind the options, a line each; behind '--' with that.\n"
-			   "function __countersink_operands\n"
-			   "\tset -l words (commandline -opc)\n"
-			   "\tset -l valued __countersink_valued_(__countersink_command)\n"
-			   "\tset -e words[1]\n"
-			   "\tif set -q words[1]; and contains -- $words[1] $__countersink_commands\n"
-			   "\t\tset -e words[1]\n"
-			   "\tend\n"
-			   "\twhile set -q words[1]; and string match -q -- '-*' $words[1]; and test $words[1] != --\n"
-			   "\t\tif contains -- $words[1] $$valued\n"
-			   "\t\t\tset -e words[1]\n"
-			   "\t\tend\n"
-			   "\t\tset -e words[1]\n"
-			   "\tend\n"
-			   "\tset -q words[1]; and printf '%s\\n' $words\n"
-			   "end\n"
-			   "function __countersink_has_operands\n"
-			   "\ttest (count (__countersink_operands)) -gt 0\n"
-			   "end\n"
-			   "# A program, and what completes it. Where a process is meant, it is one only behind '--'.\n"
-			   "function __countersink_program\n"
-			   "\tset -l words (__countersink_operands)\n"
-			   "\tif set -q words[1]; and test $words[1] = --\n"
-			   "\t\tset -e words[1]\n"
-			   "\telse if test (__countersink_command) = attach\n"
-			   "\t\treturn\n"
-			   "\telse if not set -q words[1]; and string match -q -- '-*' (commandline -ct)\n"
-			   "\t\treturn\n"
-			   "\tend\n"
-			   "\tcomplete -C (string join ' ' -- (string escape -- $words) (commandline -ct))\n"
-			   "end\n"
-			   "function __countersink_processes\n"
-			   "\t__countersink_has_operands; or cat /proc/*/comm 2>/dev/null | string match -r "
-			   "'^[A-Za-z0-9_.-]+$' | sort -u\n"
-			   "end\n"
-			   "function __countersink_pids\n"
-			   "\tstring match -r '[0-9]+$' -- /proc/*\n"
-			   "end\n"
-			   "function __countersink_profiles\n"
-			   "\t__fish_complete_suffix .pb.gz\n"
-			   "end\n";
-
 /* What fish is to complete by. */
 static void print_completed(const struct csink_completed *completed)
 {
@@ -148,7 +91,7 @@ void csink_completion_print_fish(void)
 	for (uint32_t i = 0; i < csink_nr_commands; i++)
 		printf(" %s", csink_commands[i]->name);
 	putchar('\n');
-	fputs(text, stdout);
+	fputs(csink_completion_fish, stdout);
 	for (uint32_t i = 0; i < csink_nr_commands; i++)
 		print_command(csink_commands[i]);
 	for (int i = 1; i < CSINK_NR_REQUESTS; i++) {

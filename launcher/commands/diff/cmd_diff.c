@@ -138,21 +138,18 @@ static int compare(struct comparison *c)
 	return err || page_err ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;
 }
 
-static int main_diff(int argc, char **argv)
+static int main_diff(const struct csink_options *o, int nr, char **operands)
 {
-	struct csink_options o;
-	struct comparison c = {.options = &o};
-	int status, at = csink_command_parse(&o, argc, argv, &status);
+	struct comparison c = {.options = o};
 	char why[CSINK_WHY_BYTES];
+	int status;
 
-	if (at < 0)
-		return status;
-	if (argc - at != 2)
+	if (nr != 2)
 		return csink_fail(
 			CSINK_EXIT_USAGE,
 			"diff takes two profiles, the one before and the one after (see countersink help diff)");
 	for (uint32_t i = 0; i < 2; i++) {
-		c.how.files[i] = argv[at + (int)i];
+		c.how.files[i] = operands[i];
 		if (csink_profile_open(c.how.files[i], &c.p[i], why, sizeof(why))) {
 			csink_say("%s", why);
 			csink_profile_free(c.p[0]);
@@ -165,15 +162,10 @@ static int main_diff(int argc, char **argv)
 	return status;
 }
 
-static CSINK_OPTION_TABLE(diff_options, CSINK_DIFF_OPTIONS);
-
 const struct csink_command csink_command_diff = {
 	.name = "diff",
 	.synopsis = "diff [OPTION]... A B",
 	.help = "print the differences between two profiles",
 	.main = main_diff,
-	.options = diff_options,
-	.nr_options = CSINK_NR_DIFF_OPTS,
-	.usage_status = CSINK_EXIT_USAGE,
-	.failed_status = CSINK_EXIT_FAILED,
+	CSINK_COMMAND_OPTIONS(CSINK_DIFF_OPTIONS),
 };

@@ -52,14 +52,8 @@ static void print_json(const struct csink_doctor *doctor)
 	csink_json_bool(&json, "perf_event_open", !doctor->refused);
 	csink_json_bool(&json, "hardware_counters", doctor->pmu_counts);
 	csink_json_bool(&json, "kernel_side", !doctor->user_only && !doctor->refused);
-	if (doctor->system.has_paranoid)
-		csink_json_number(&json, "perf_event_paranoid", doctor->system.paranoid);
-	else
-		csink_json_null(&json, "perf_event_paranoid");
-	if (doctor->largest_group >= 0)
-		csink_json_number(&json, "largest_group", doctor->largest_group);
-	else
-		csink_json_null(&json, "largest_group");
+	csink_json_known(&json, "perf_event_paranoid", doctor->system.has_paranoid, doctor->system.paranoid);
+	csink_json_known(&json, "largest_group", doctor->largest_group >= 0, doctor->largest_group);
 	csink_json_open(&json, "findings", '[');
 	for (uint32_t i = 0; i < doctor->nr_findings; i++) {
 		const struct csink_finding *finding = &doctor->findings[i];
@@ -75,26 +69,20 @@ static void print_json(const struct csink_doctor *doctor)
 	csink_json_close(&json, '}');
 }
 
-static int main_doctor(int argc, char **argv)
+static int main_doctor(const struct csink_options *o, int nr, char **operands)
 {
 	static struct csink_doctor doctor;
-	struct csink_options o;
-	int status, at = csink_command_parse(&o, argc, argv, &status);
 
-	if (at < 0)
-		return status;
-	if (at < argc)
+	if (nr)
 		return csink_fail(CSINK_EXIT_USAGE,
-				  "doctor takes no operand, but got '%.64s' (see countersink help doctor)", argv[at]);
+				  "doctor takes no operand, but got '%.64s' (see countersink help doctor)", *operands);
 	csink_doctor_run(&doctor);
-	if (csink_options_bool(&o, CSINK_DOCTOR_OPT_JSON))
+	if (csink_options_bool(o, CSINK_DOCTOR_OPT_JSON))
 		print_json(&doctor);
 	else
 		print_text(&doctor);
 	return csink_end_output("doctor", exit_status(&doctor));
 }
-
-static CSINK_OPTION_TABLE(doctor_options, CSINK_DOCTOR_OPTIONS);
 
 const struct csink_command csink_command_doctor = {
 	.name = "doctor",
@@ -102,8 +90,6 @@ const struct csink_command csink_command_doctor = {
 	.help = "report what works here and what does not (0 all, 1 something is missing, 3 refused, 4 user space "
 		"only)",
 	.main = main_doctor,
-	.options = doctor_options,
-	.nr_options = CSINK_NR_DOCTOR_OPTS,
-	.usage_status = CSINK_EXIT_USAGE,
+	CSINK_COMMAND_OPTIONS(CSINK_DOCTOR_OPTIONS),
 	.failed_status = CSINK_EXIT_RUN_FAILED,
 };

@@ -5,29 +5,22 @@
 #include <stdio.h>
 #include <string.h>
 
-struct csink_finding *csink_doctor_add(struct csink_doctor *doctor, const char *check, enum csink_level level)
+void csink_doctor_add(struct csink_doctor *doctor, const char *check, enum csink_level level, const char *fmt, ...)
 {
 	/* There is room for all checks; one too many would take the last one's place. */
 	uint32_t place = doctor->nr_findings < CSINK_MAX_FINDINGS ? doctor->nr_findings++ : CSINK_MAX_FINDINGS - 1;
 	struct csink_finding *finding = &doctor->findings[place];
-
-	memset(finding, 0, sizeof(*finding));
-	finding->check = check;
-	finding->level = level;
-	return finding;
-}
-
-void csink_finding_text(struct csink_finding *finding, const char *fmt, ...)
-{
 	va_list ap;
 
+	*finding = (struct csink_finding){.check = check, .level = level};
 	va_start(ap, fmt);
 	vsnprintf(finding->text, sizeof(finding->text), fmt, ap);
 	va_end(ap);
 }
 
-void csink_finding_remedy(struct csink_finding *finding, const char *fmt, ...)
+void csink_doctor_remedy(struct csink_doctor *doctor, const char *fmt, ...)
 {
+	struct csink_finding *finding = &doctor->findings[doctor->nr_findings - 1];
 	va_list ap;
 
 	va_start(ap, fmt);

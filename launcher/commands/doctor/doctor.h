@@ -42,10 +42,10 @@ struct csink_doctor {
 	char verdict[320];
 };
 
-/** Add a finding; the caller fills text and remedy with csink_finding_text and _remedy. */
-struct csink_finding *csink_doctor_add(struct csink_doctor *doctor, const char *check, enum csink_level level);
-__attribute__((format(printf, 2, 3))) void csink_finding_text(struct csink_finding *finding, const char *fmt, ...);
-__attribute__((format(printf, 2, 3))) void csink_finding_remedy(struct csink_finding *finding, const char *fmt, ...);
+/** Add a finding, with its text; and what to do about the one that was added last. */
+__attribute__((format(printf, 4, 5))) void csink_doctor_add(struct csink_doctor *doctor, const char *check,
+							    enum csink_level level, const char *fmt, ...);
+__attribute__((format(printf, 2, 3))) void csink_doctor_remedy(struct csink_doctor *doctor, const char *fmt, ...);
 
 /** Run every check, and draw the verdict. */
 void csink_doctor_run(struct csink_doctor *doctor);

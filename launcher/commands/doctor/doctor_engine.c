@@ -49,29 +49,27 @@ static int try_engine(const struct csink_doctor *doctor, bool sigtrap, struct cs
 void csink_doctor_check_engine(struct csink_doctor *doctor)
 {
 	struct csink_explanation why;
-	struct csink_finding *finding;
 
 	if (doctor->refused) {
 		doctor->engine = "timer";
-		finding = csink_doctor_add(doctor, "engine", CSINK_LEVEL_WARN);
-		csink_finding_text(finding,
-				   "timer: CPU time only, sampled at the kernel's tick (100 to 1000 a second)");
+		csink_doctor_add(doctor, "engine", CSINK_LEVEL_WARN,
+				 "timer: CPU time only, sampled at the kernel's tick (100 to 1000 a second)");
 		return;
 	}
 	if (!try_engine(doctor, true, &why)) {
 		doctor->engine = "sigtrap";
-		finding = csink_doctor_add(doctor, "engine", CSINK_LEVEL_OK);
-		csink_finding_text(finding, "sigtrap, the best one, on %s", doctor->event);
+		csink_doctor_add(doctor, "engine", CSINK_LEVEL_OK, "sigtrap, the best one, on %s", doctor->event);
 		return;
 	}
-	finding = csink_doctor_add(doctor, "engine", CSINK_LEVEL_WARN);
 	doctor->engine = "signal";
-	if (!strcmp(why.field, "sigtrap") || !strcmp(why.field, "remove_on_exec")) {
-		csink_finding_text(finding, "signal, on %s; sigtrap needs Linux 5.13", doctor->event);
-		if (!try_engine(doctor, false, &why))
-			return;
+	if ((!strcmp(why.field, "sigtrap") || !strcmp(why.field, "remove_on_exec")) &&
+	    !try_engine(doctor, false, &why)) {
+		csink_doctor_add(doctor, "engine", CSINK_LEVEL_WARN, "signal, on %s; sigtrap needs Linux 5.13",
+				 doctor->event);
+		return;
 	}
 	doctor->engine = "timer";
-	csink_finding_text(finding, "timer: CPU time only, for %s: %s", doctor->event, why.text);
-	csink_finding_remedy(finding, "%s", why.remedy);
+	csink_doctor_add(doctor, "engine", CSINK_LEVEL_WARN, "timer: CPU time only, for %s: %s", doctor->event,
+			 why.text);
+	csink_doctor_remedy(doctor, "%s", why.remedy);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/format.h"
 #include "launcher/commands/doctor/doctor.h"
 #include "preload/core/sysfs.h"
 
@@ -40,7 +41,7 @@ struct probe {
 	int fds[MAX_MEMBERS]; /* the first one leads */
 	int nr, nr_named;
 	char *names;
-	size_t size, used;
+	size_t size;
 };
 
 /* On a machine with several kinds of CPU, the event of the one that is looked at. Returns false if there is none. */
@@ -108,23 +109,18 @@ static bool add(struct probe *probe, const char *name)
 
 static void add_named(struct probe *probe, const char *name)
 {
-	if (!add(probe, name) || probe->used + strlen(name) + 2 > probe->size)
+	if (!add(probe, name) || strlen(probe->names) + strlen(name) + 2 > probe->size)
 		return;
-	probe->used += (size_t)snprintf(probe->names + probe->used, probe->size - probe->used, "%s%s",
-					probe->nr_named ? " " : "", name);
-	probe->nr_named++;
+	csink_append(probe->names, probe->size, "%s%s", probe->nr_named++ ? " " : "", name);
 }
 
 /* Those that the PMU itself names, which may be more than the general names stand for. */
 static void add_of_pmu(struct probe *probe, const char *pmu)
 {
-	struct csink_sysfs_dir dir;
 	char text[160];
 	const char *name;
 
-	if (csink_sysfs_dir_open(&dir, "/sys/bus/event_source/devices/%s/events", pmu))
-		return;
-	while ((name = csink_sysfs_dir_next(&dir))) {
+	CSINK_SYSFS_EACH(name, "/sys/bus/event_source/devices/%s/events", pmu) {
 		/* cpu_cycles and inst_retired, of ARM, are what cycles and instructions stand for. */
 		if (strchr(name, '.') || !strcmp(name, "cpu_cycles") || !strcmp(name, "inst_retired") ||
 		    !strcmp(name, "cpu-cycles"))
@@ -132,7 +128,6 @@ static void add_of_pmu(struct probe *probe, const char *pmu)
 		snprintf(text, sizeof(text), "%.60s/%.90s/", pmu, name);
 		add_named(probe, text);
 	}
-	csink_sysfs_dir_close(&dir);
 }
 
 /* The members that a group can have and still count. */
@@ -149,7 +144,7 @@ static int32_t measure(const char *pmu, char *names, size_t size)
 		while (add(&probe, fillers[i]))
 			;
 	if (probe.nr > probe.nr_named)
-		snprintf(names + probe.used, size - probe.used, " and %d more", probe.nr - probe.nr_named);
+		csink_append(names, size, " and %d more", probe.nr - probe.nr_named);
 	largest = probe.nr;
 	while (probe.nr)
 		close(probe.fds[--probe.nr]);
@@ -176,7 +171,6 @@ static bool find_first_kind(struct csink_event_spec *spec, cpu_set_t *cpus)
 
 void csink_doctor_check_group(struct csink_doctor *doctor)
 {
-	struct csink_finding *finding;
 	struct csink_event_spec kind = {.pmu = ""};
 	cpu_set_t before, there;
 	char names[240] = "";
@@ -190,12 +184,11 @@ void csink_doctor_check_group(struct csink_doctor *doctor)
 	if (moved)
 		sched_setaffinity(0, sizeof(before), &before);
 	if (doctor->largest_group > 0) {
-		finding = csink_doctor_add(doctor, "group", CSINK_LEVEL_OK);
-		csink_finding_text(finding, "%d hardware events are counted together%s%s: %s", doctor->largest_group,
-				   moved ? " by " : "", moved ? kind.pmu : "", names);
+		csink_doctor_add(doctor, "group", CSINK_LEVEL_OK, "%d hardware events are counted together%s%s: %s",
+				 doctor->largest_group, moved ? " by " : "", moved ? kind.pmu : "", names);
 		return;
 	}
-	finding = csink_doctor_add(doctor, "group", CSINK_LEVEL_WARN);
-	csink_finding_text(finding, "not even one hardware event of a pinned group is counted now");
-	csink_finding_remedy(finding, "see the holders of counters, above");
+	csink_doctor_add(doctor, "group", CSINK_LEVEL_WARN,
+			 "not even one hardware event of a pinned group is counted now");
+	csink_doctor_remedy(doctor, "see the holders of counters, above");
 }

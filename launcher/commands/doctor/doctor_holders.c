@@ -14,8 +14,6 @@ struct holders {
 
 static void add_up(struct holders *holders, const struct csink_scan *scan)
 {
-	size_t used = 0;
-
 	for (uint32_t i = 0; i < scan->nr; i++) {
 		const struct csink_scan_process *process = &scan->processes[i];
 		char shown[40];
@@ -23,25 +21,24 @@ static void add_up(struct holders *holders, const struct csink_scan *scan)
 		if (!process->nr_events)
 			continue;
 		holders->nr_events += process->nr_events;
-		if (holders->nr_processes++ >= MAX_NAMED || used >= sizeof(holders->names))
+		if (holders->nr_processes++ >= MAX_NAMED)
 			continue;
 		csink_format_text(shown, sizeof(shown), process->comm, 16);
-		used += (size_t)snprintf(holders->names + used, sizeof(holders->names) - used, "%s%s (%d)",
-					 used ? ", " : "", shown, process->pid);
+		csink_append(holders->names, sizeof(holders->names), "%s%s (%d)", *holders->names ? ", " : "", shown,
+			     process->pid);
 	}
 }
 
 void csink_doctor_check_holders(struct csink_doctor *doctor)
 {
 	struct holders holders = {0, 0, ""};
-	struct csink_finding *finding;
 	struct csink_scan scan;
 	char unseen[96] = "";
 	bool matters;
 
 	if (!doctor->system.has_proc) {
-		finding = csink_doctor_add(doctor, "holders", CSINK_LEVEL_NOTE);
-		csink_finding_text(finding, "other processes with open events are not known: /proc is not mounted");
+		csink_doctor_add(doctor, "holders", CSINK_LEVEL_NOTE,
+				 "other processes with open events are not known: /proc is not mounted");
 		return;
 	}
 	if (csink_scan_run(&scan, NULL)) {
@@ -54,17 +51,17 @@ void csink_doctor_check_holders(struct csink_doctor *doctor)
 			 scan.nr_unseen);
 	csink_scan_free(&scan);
 	matters = holders.nr_processes && doctor->has_pmu;
-	finding = csink_doctor_add(doctor, "holders", matters ? CSINK_LEVEL_NOTE : CSINK_LEVEL_OK);
 	if (!holders.nr_processes) {
-		csink_finding_text(finding, "no other process has events open%s", unseen);
+		csink_doctor_add(doctor, "holders", CSINK_LEVEL_OK, "no other process has events open%s", unseen);
 		return;
 	}
-	csink_finding_text(finding, "%u %s %u event%s open: %s%s%s", holders.nr_processes,
-			   holders.nr_processes == 1 ? "process has" : "processes have", holders.nr_events,
-			   holders.nr_events == 1 ? "" : "s", holders.names,
-			   holders.nr_processes > MAX_NAMED ? ", ..." : "", unseen);
+	csink_doctor_add(doctor, "holders", matters ? CSINK_LEVEL_NOTE : CSINK_LEVEL_OK,
+			 "%u %s %u event%s open: %s%s%s", holders.nr_processes,
+			 holders.nr_processes == 1 ? "process has" : "processes have", holders.nr_events,
+			 holders.nr_events == 1 ? "" : "s", holders.names,
+			 holders.nr_processes > MAX_NAMED ? ", ..." : "", unseen);
 	if (matters)
-		csink_finding_remedy(finding,
-				     "ask them to leave the counters to you: countersink reserve; else stop them "
-				     "while measuring");
+		csink_doctor_remedy(doctor,
+				    "ask them to leave the counters to you: countersink reserve; else stop them "
+				    "while measuring");
 }

@@ -13,27 +13,25 @@
 static void check_fds(struct csink_doctor *doctor)
 {
 	struct rlimit limit;
-	struct csink_finding *finding;
 	bool few;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit))
 		return;
 	few = limit.rlim_cur < FEW_FDS;
-	finding = csink_doctor_add(doctor, "fds", few ? CSINK_LEVEL_WARN : CSINK_LEVEL_OK);
-	csink_finding_text(finding, "%llu file descriptors (soft; hard %llu); each event takes one for a moment",
-			   (unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_max);
+	csink_doctor_add(doctor, "fds", few ? CSINK_LEVEL_WARN : CSINK_LEVEL_OK,
+			 "%llu file descriptors (soft; hard %llu); each event takes one for a moment",
+			 (unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_max);
 	if (few && limit.rlim_max > limit.rlim_cur)
-		csink_finding_remedy(finding, "ulimit -n %llu", (unsigned long long)limit.rlim_max);
+		csink_doctor_remedy(doctor, "ulimit -n %llu", (unsigned long long)limit.rlim_max);
 	else if (few)
-		csink_finding_remedy(finding, "have the hard limit raised: limits.conf(5), LimitNOFILE= of a service, "
-					      "docker --ulimit nofile=1024");
+		csink_doctor_remedy(doctor, "have the hard limit raised: limits.conf(5), LimitNOFILE= of a service, "
+					    "docker --ulimit nofile=1024");
 }
 
 static void check_locked_memory(struct csink_doctor *doctor)
 {
 	long page = sysconf(_SC_PAGESIZE), cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	const struct csink_perf_system *system = &doctor->system;
-	struct csink_finding *finding;
 	uint64_t bytes, threads;
 	struct rlimit limit;
 	char count[32];
@@ -41,38 +39,35 @@ static void check_locked_memory(struct csink_doctor *doctor)
 	if (getrlimit(RLIMIT_MEMLOCK, &limit) || system->mlock_kb < 0)
 		return;
 	if ((system->has_ipc_lock && !system->in_user_ns) || limit.rlim_cur == RLIM_INFINITY || system->paranoid < 0) {
-		finding = csink_doctor_add(doctor, "locked memory", CSINK_LEVEL_OK);
-		csink_finding_text(finding, "not limited for this process; any number of threads has a ring");
+		csink_doctor_add(doctor, "locked memory", CSINK_LEVEL_OK,
+				 "not limited for this process; any number of threads has a ring");
 		return;
 	}
 	bytes = (uint64_t)system->mlock_kb * 1024 * (uint64_t)cpus + limit.rlim_cur;
 	threads = bytes / (uint64_t)(PAGES_A_THREAD * page);
 	csink_format_count(count, sizeof(count), threads);
-	finding = csink_doctor_add(doctor, "locked memory", threads < FEW_THREADS ? CSINK_LEVEL_WARN : CSINK_LEVEL_OK);
-	csink_finding_text(
-		finding,
+	csink_doctor_add(
+		doctor, "locked memory", threads < FEW_THREADS ? CSINK_LEVEL_WARN : CSINK_LEVEL_OK,
 		"%llu KiB for all of this user's processes, enough for the rings of %s threads; more are sampled by "
 		"the timer",
 		(unsigned long long)bytes / 1024, count);
 	if (threads < FEW_THREADS)
-		csink_finding_remedy(finding, "ulimit -l 8192, or sysctl kernel.perf_event_mlock_kb=2064");
+		csink_doctor_remedy(doctor, "ulimit -l 8192, or sysctl kernel.perf_event_mlock_kb=2064");
 }
 
 static void check_rate(struct csink_doctor *doctor)
 {
 	const struct csink_perf_system *system = &doctor->system;
-	struct csink_finding *finding;
 	char rate[32];
 
 	if (system->max_sample_rate < 0)
 		return;
 	csink_format_count(rate, sizeof(rate), (uint64_t)system->max_sample_rate);
-	finding = csink_doctor_add(doctor, "rate", system->max_sample_rate < 10000 ? CSINK_LEVEL_WARN : CSINK_LEVEL_OK);
-	csink_finding_text(finding, "at most %s samples a second (kernel.perf_event_max_sample_rate%s)", rate,
-			   system->max_sample_rate < 10000 ? ", which the kernel lowers when samples take too long"
-							   : "");
+	csink_doctor_add(doctor, "rate", system->max_sample_rate < 10000 ? CSINK_LEVEL_WARN : CSINK_LEVEL_OK,
+			 "at most %s samples a second (kernel.perf_event_max_sample_rate%s)", rate,
+			 system->max_sample_rate < 10000 ? ", which the kernel lowers when samples take too long" : "");
 	if (system->max_sample_rate < 10000)
-		csink_finding_remedy(finding, "sysctl kernel.perf_event_max_sample_rate=100000");
+		csink_doctor_remedy(doctor, "sysctl kernel.perf_event_max_sample_rate=100000");
 }
 
 void csink_doctor_check_limits(struct csink_doctor *doctor)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "launcher/base/format.h"
 #include "launcher/commands/doctor/doctor.h"
 #include "preload/core/sysfs.h"
 
@@ -11,23 +12,16 @@
 /* The names of the core PMUs, "cpu" or "cpu_core and cpu_atom"; how many there are. */
 static uint32_t list_core_pmus(char *buf, size_t size)
 {
-	struct csink_sysfs_dir dir;
 	const char *name;
-	size_t used = 0;
 	uint32_t nr = 0;
 	char cpus[16];
 
 	buf[0] = '\0';
-	if (csink_sysfs_dir_open(&dir, DEVICES))
-		return 0;
-	while ((name = csink_sysfs_dir_next(&dir))) {
+	CSINK_SYSFS_EACH(name, DEVICES) {
 		if (strcmp(name, "cpu") && csink_sysfs_read(cpus, sizeof(cpus), DEVICES "/%s/cpus", name) <= 0)
 			continue;
-		if (used < size)
-			used += (size_t)snprintf(buf + used, size - used, "%s%s", nr ? " and " : "", name);
-		nr++;
+		csink_append(buf, size, "%s%s", nr++ ? " and " : "", name);
 	}
-	csink_sysfs_dir_close(&dir);
 	return nr;
 }
 
@@ -49,7 +43,6 @@ static const char *hypervisor(char *buf, size_t size)
 static void check_pmu(struct csink_doctor *doctor)
 {
 	struct csink_event_spec spec;
-	struct csink_finding *finding;
 	char names[128], host[64], reason[200];
 	const char *virtual = hypervisor(host, sizeof(host));
 	uint32_t nr = list_core_pmus(names, sizeof(names));
@@ -61,38 +54,35 @@ static void check_pmu(struct csink_doctor *doctor)
 		snprintf(doctor->core_pmu, sizeof(doctor->core_pmu), "%.63s", names);
 	doctor->has_pmu = nr > 0 || doctor->pmu_counts;
 	if (doctor->pmu_counts) {
-		finding = csink_doctor_add(doctor, "pmu", CSINK_LEVEL_OK);
-		csink_finding_text(finding, "%s counts cycles%s", nr ? names : "the CPU",
-				   nr > 1 ? " (hybrid: an event counts on the CPUs of its own PMU only)" : "");
+		csink_doctor_add(doctor, "pmu", CSINK_LEVEL_OK, "%s counts cycles%s", nr ? names : "the CPU",
+				 nr > 1 ? " (hybrid: an event counts on the CPUs of its own PMU only)" : "");
 	} else if (nr && doctor->refused) {
-		finding = csink_doctor_add(doctor, "pmu", CSINK_LEVEL_NOTE);
-		csink_finding_text(finding, "%s is there, and was not tried: perf_event_open is refused", names);
+		csink_doctor_add(doctor, "pmu", CSINK_LEVEL_NOTE,
+				 "%s is there, and was not tried: perf_event_open is refused", names);
 	} else if (nr) {
-		finding = csink_doctor_add(doctor, "pmu", CSINK_LEVEL_WARN);
-		csink_finding_text(finding, "%s is there, but: %s", names, reason);
-		csink_finding_remedy(finding, "see the holders of counters, below, and the watchdog");
+		csink_doctor_add(doctor, "pmu", CSINK_LEVEL_WARN, "%s is there, but: %s", names, reason);
+		csink_doctor_remedy(doctor, "see the holders of counters, below, and the watchdog");
 	} else {
-		finding = csink_doctor_add(doctor, "pmu", CSINK_LEVEL_WARN);
-		csink_finding_text(finding, "%s exposes no hardware counters%s", virtual ? virtual : "this machine",
-				   doctor->refused ? "" : "; time is sampled by task-clock instead");
+		csink_doctor_add(doctor, "pmu", CSINK_LEVEL_WARN, "%s exposes no hardware counters%s",
+				 virtual ? virtual : "this machine",
+				 doctor->refused ? "" : "; time is sampled by task-clock instead");
 		if (virtual)
-			csink_finding_remedy(finding, "enable the virtual PMU on its host (KVM: -cpu host,pmu=on; some "
-						      "clouds: larger or metal instances)");
+			csink_doctor_remedy(doctor, "enable the virtual PMU on its host (KVM: -cpu host,pmu=on; some "
+						    "clouds: larger or metal instances)");
 	}
 }
 
 static void check_watchdog(struct csink_doctor *doctor)
 {
-	struct csink_finding *finding;
 	int64_t on;
 
 	if (!doctor->has_pmu || csink_sysfs_read_number(&on, "/proc/sys/kernel/nmi_watchdog"))
 		return;
-	finding = csink_doctor_add(doctor, "watchdog", on ? CSINK_LEVEL_NOTE : CSINK_LEVEL_OK);
-	csink_finding_text(finding, on ? "the NMI watchdog holds one counter of each CPU, so groups are smaller by one"
-				       : "the NMI watchdog is off and holds no counter");
+	csink_doctor_add(doctor, "watchdog", on ? CSINK_LEVEL_NOTE : CSINK_LEVEL_OK,
+			 on ? "the NMI watchdog holds one counter of each CPU, so groups are smaller by one"
+			    : "the NMI watchdog is off and holds no counter");
 	if (on)
-		csink_finding_remedy(finding, "sysctl kernel.nmi_watchdog=0 while measuring");
+		csink_doctor_remedy(doctor, "sysctl kernel.nmi_watchdog=0 while measuring");
 }
 
 void csink_doctor_check_pmu(struct csink_doctor *doctor)

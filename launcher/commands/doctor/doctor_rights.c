@@ -13,127 +13,111 @@
 static void check_kernel(struct csink_doctor *doctor)
 {
 	bool has_perf = !doctor->refused || doctor->refusal.cause != CSINK_CAUSE_NO_PERF;
-	struct csink_finding *finding =
-		csink_doctor_add(doctor, "kernel", has_perf ? CSINK_LEVEL_OK : CSINK_LEVEL_FAIL);
 	struct utsname uts;
 
 	uname(&uts);
-	csink_finding_text(finding, "%s %s %s, %s perf events", uts.sysname, uts.release, uts.machine,
-			   has_perf ? "with" : "built without");
+	csink_doctor_add(doctor, "kernel", has_perf ? CSINK_LEVEL_OK : CSINK_LEVEL_FAIL, "%s %s %s, %s perf events",
+			 uts.sysname, uts.release, uts.machine, has_perf ? "with" : "built without");
 	if (!has_perf)
-		csink_finding_remedy(finding, "%s", doctor->refusal.remedy);
+		csink_doctor_remedy(doctor, "%s", doctor->refusal.remedy);
 }
 
 /* Without /proc: what was tried says what it lets through. */
 static void check_unreadable(struct csink_doctor *doctor)
 {
-	struct csink_finding *finding;
 
 	if (doctor->refused)
 		return;
-	finding = csink_doctor_add(doctor, "paranoid", doctor->user_only ? CSINK_LEVEL_WARN : CSINK_LEVEL_NOTE);
-	csink_finding_text(finding, "kernel.perf_event_paranoid cannot be read: %s; events of the kernel's side %s",
-			   doctor->system.has_proc ? "it is hidden here" : "/proc is not mounted",
-			   doctor->user_only ? "do not open: samples come from user space only" : "open");
+	csink_doctor_add(doctor, "paranoid", doctor->user_only ? CSINK_LEVEL_WARN : CSINK_LEVEL_NOTE,
+			 "kernel.perf_event_paranoid cannot be read: %s; events of the kernel's side %s",
+			 doctor->system.has_proc ? "it is hidden here" : "/proc is not mounted",
+			 doctor->user_only ? "do not open: samples come from user space only" : "open");
 	if (!doctor->system.has_proc)
-		csink_finding_remedy(finding,
-				     "mount -t proc proc /proc; without it commands can be counted, but not profiled");
+		csink_doctor_remedy(doctor,
+				    "mount -t proc proc /proc; without it commands can be counted, but not profiled");
 }
 
 static void check_paranoid(struct csink_doctor *doctor)
 {
 	const struct csink_perf_system *system = &doctor->system;
-	struct csink_finding *finding;
 
 	if (!system->has_paranoid) {
 		check_unreadable(doctor);
 		return;
 	}
 	if (doctor->refused && doctor->refusal.cause == CSINK_CAUSE_PARANOID) {
-		finding = csink_doctor_add(doctor, "paranoid", CSINK_LEVEL_FAIL);
-		csink_finding_text(finding, "%s", doctor->refusal.text);
-		csink_finding_remedy(finding, "%s", doctor->refusal.remedy);
+		csink_doctor_add(doctor, "paranoid", CSINK_LEVEL_FAIL, "%s", doctor->refusal.text);
+		csink_doctor_remedy(doctor, "%s", doctor->refusal.remedy);
 		return;
 	}
 	if (csink_perf_system_allows(system, 1)) {
 		bool all = csink_perf_system_allows(system, 0);
 
-		finding = csink_doctor_add(doctor, "paranoid", CSINK_LEVEL_OK);
-		csink_finding_text(finding, "kernel.perf_event_paranoid is %lld%s; the kernel's side%s may be observed",
-				   (long long)system->paranoid,
-				   system->paranoid > 1 ? ", which CAP_PERFMON overrides" : "",
-				   all ? " and whole CPUs" : " of own processes");
+		csink_doctor_add(doctor, "paranoid", CSINK_LEVEL_OK,
+				 "kernel.perf_event_paranoid is %lld%s; the kernel's side%s may be observed",
+				 (long long)system->paranoid,
+				 system->paranoid > 1 ? ", which CAP_PERFMON overrides" : "",
+				 all ? " and whole CPUs" : " of own processes");
 		return;
 	}
-	finding = csink_doctor_add(doctor, "paranoid", CSINK_LEVEL_WARN);
-	csink_finding_text(finding,
-			   "kernel.perf_event_paranoid is %lld, and CAP_PERFMON %s: samples come from user space only, "
-			   "and blocked time is not seen",
-			   (long long)system->paranoid,
-			   system->has_perfmon ? "of a user namespace does not override it" : "is missing");
-	csink_finding_remedy(finding, system->in_user_ns ? "sysctl kernel.perf_event_paranoid=1 outside the namespace"
-							 : "sysctl kernel.perf_event_paranoid=1, or grant CAP_PERFMON");
+	csink_doctor_add(doctor, "paranoid", CSINK_LEVEL_WARN,
+			 "kernel.perf_event_paranoid is %lld, and CAP_PERFMON %s: samples come from user space only, "
+			 "and blocked time is not seen",
+			 (long long)system->paranoid,
+			 system->has_perfmon ? "of a user namespace does not override it" : "is missing");
+	csink_doctor_remedy(doctor, system->in_user_ns ? "sysctl kernel.perf_event_paranoid=1 outside the namespace"
+						       : "sysctl kernel.perf_event_paranoid=1, or grant CAP_PERFMON");
 }
 
 static void check_capabilities(struct csink_doctor *doctor)
 {
 	const struct csink_perf_system *system = &doctor->system;
 	bool worthless = system->has_perfmon && system->in_user_ns;
-	struct csink_finding *finding =
-		csink_doctor_add(doctor, "capabilities", worthless ? CSINK_LEVEL_WARN : CSINK_LEVEL_OK);
 
 	if (worthless) {
-		csink_finding_text(finding,
-				   "uid %u holds CAP_PERFMON in a user namespace only, which perf does not accept",
-				   (unsigned)system->euid);
-		csink_finding_remedy(finding, "run outside the namespace, or see paranoid, above");
+		csink_doctor_add(doctor, "capabilities", CSINK_LEVEL_WARN,
+				 "uid %u holds CAP_PERFMON in a user namespace only, which perf does not accept",
+				 (unsigned)system->euid);
+		csink_doctor_remedy(doctor, "run outside the namespace, or see paranoid, above");
 		return;
 	}
-	csink_finding_text(finding, "uid %u%s, %s CAP_PERFMON", (unsigned)system->euid,
-			   system->in_user_ns ? " in a user namespace" : "", system->has_perfmon ? "with" : "without");
+	csink_doctor_add(doctor, "capabilities", CSINK_LEVEL_OK, "uid %u%s, %s CAP_PERFMON", (unsigned)system->euid,
+			 system->in_user_ns ? " in a user namespace" : "", system->has_perfmon ? "with" : "without");
 }
 
 static void check_seccomp(struct csink_doctor *doctor)
 {
-	bool refuses = doctor->refused && doctor->refusal.cause == CSINK_CAUSE_SECCOMP;
-	struct csink_finding *finding =
-		csink_doctor_add(doctor, "seccomp", refuses ? CSINK_LEVEL_FAIL : CSINK_LEVEL_OK);
-
-	if (refuses) {
-		csink_finding_text(finding, "%s (%s)", doctor->refusal.text, csink_errno_name(doctor->refusal.err));
-		csink_finding_remedy(finding, "%s", doctor->refusal.remedy);
-	} else {
-		csink_finding_text(finding, doctor->system.seccomp > 0
-						    ? "a filter is in force, and lets perf_event_open through"
-					    : doctor->system.seccomp == 0
-						    ? "no filter"
-						    : "not known without /proc; perf_event_open is let through");
+	if (doctor->refused && doctor->refusal.cause == CSINK_CAUSE_SECCOMP) {
+		csink_doctor_add(doctor, "seccomp", CSINK_LEVEL_FAIL, "%s (%s)", doctor->refusal.text,
+				 csink_errno_name(doctor->refusal.err));
+		csink_doctor_remedy(doctor, "%s", doctor->refusal.remedy);
+		return;
 	}
+	csink_doctor_add(doctor, "seccomp", CSINK_LEVEL_OK, "%s",
+			 doctor->system.seccomp > 0    ? "a filter is in force, and lets perf_event_open through"
+			 : doctor->system.seccomp == 0 ? "no filter"
+						       : "not known without /proc; perf_event_open is let through");
 }
 
 /* Only when they matter: an answer that neither filters nor paranoid explain. */
 static void check_modules(struct csink_doctor *doctor)
 {
 	char modules[200], lockdown[100];
-	struct csink_finding *finding;
 
 	if (csink_sysfs_read(lockdown, sizeof(lockdown), "/sys/kernel/security/lockdown") > 0 &&
 	    !strstr(lockdown, "[none]")) {
-		finding = csink_doctor_add(doctor, "lockdown", CSINK_LEVEL_NOTE);
-		csink_finding_text(finding, "the kernel is locked down: %s", lockdown);
+		csink_doctor_add(doctor, "lockdown", CSINK_LEVEL_NOTE, "the kernel is locked down: %s", lockdown);
 	}
 	if (!doctor->refused ||
 	    (doctor->refusal.cause != CSINK_CAUSE_LSM && doctor->refusal.cause != CSINK_CAUSE_LIMIT))
 		return;
-	finding = csink_doctor_add(doctor, doctor->refusal.cause == CSINK_CAUSE_LSM ? "modules" : "fds",
-				   CSINK_LEVEL_FAIL);
 	if (csink_sysfs_read(modules, sizeof(modules), "/sys/kernel/security/lsm") <= 0)
 		strcpy(modules, "their list cannot be read");
 	if (doctor->refusal.cause == CSINK_CAUSE_LSM)
-		csink_finding_text(finding, "%s: %s", doctor->refusal.text, modules);
+		csink_doctor_add(doctor, "modules", CSINK_LEVEL_FAIL, "%s: %s", doctor->refusal.text, modules);
 	else
-		csink_finding_text(finding, "%s", doctor->refusal.text);
-	csink_finding_remedy(finding, "%s", doctor->refusal.remedy);
+		csink_doctor_add(doctor, "fds", CSINK_LEVEL_FAIL, "%s", doctor->refusal.text);
+	csink_doctor_remedy(doctor, "%s", doctor->refusal.remedy);
 }
 
 /* Without /proc the kernel is asked. Not done in other processes than our own: a filter may kill for the question. */

@@ -1,6 +1,7 @@
 /* Every event that has a name here: see catalog.h. */
 #include "launcher/commands/events/catalog.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #include <unistd.h>
 
 #include "include/internal/event.h"
-#include "include/internal/grow.h"
+#include "launcher/base/format.h"
 #include "preload/api/events/event_parse.h"
 #include "preload/api/events/pfm.h"
 #include "preload/core/sysfs.h"
@@ -127,8 +128,7 @@ static int list_generic(struct catalog *catalog)
 	generic = csink_events_generic(&nr);
 	for (uint32_t i = 0; i < nr && !ret; i++) {
 		snprintf(help, sizeof(help), "%s%s%s%s", csink_event_generic_help(&generic[i]),
-			 generic[i].alias ? " (also: " : "", generic[i].alias ? generic[i].alias : "",
-			 generic[i].alias ? ")" : "");
+			 *generic[i].alias ? " (also: " : "", generic[i].alias, *generic[i].alias ? ")" : "");
 		ret = list_event(catalog, "generic", generic[i].name, help);
 	}
 	for (uint32_t i = 0; !ret && i < csink_event_cache_name(i, name); i++)
@@ -138,94 +138,73 @@ static int list_generic(struct catalog *catalog)
 
 /* ---- PMUs -------------------------------------------------------------------------------------------------------- */
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* The names in a directory, sorted; free_names() them. */
 struct names {
-	char **list;
-	size_t nr;
+	struct dirent **list;
+	int nr;
 };
 
 static void free_names(struct names *names)
 {
-	for (size_t i = 0; i < names->nr; i++)
-		free(names->list[i]);
+	while (names->nr)
+		free(names->list[--names->nr]);
 	free(names->list);
 }
 
-/* Returns 0 or -errno; what there was no memory for is left out. */
+static int is_name(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+/* Returns 0 or -errno; then there are none. */
 static int read_names(struct names *names, const char *path)
 {
-	struct csink_sysfs_dir dir;
-	const char *name;
-	int err;
-
-	names->list = NULL;
-	names->nr = 0;
-	err = csink_sysfs_dir_open(&dir, "%s", path);
-	if (err)
-		return err;
-	while ((name = csink_sysfs_dir_next(&dir))) {
-		char *copy = strdup(name);
-
-		if (!copy || CSINK_GROW_UNCAPPED(names->list, names->nr)) {
-			free(copy);
-			break;
-		}
-		names->list[names->nr++] = copy;
-	}
-	csink_sysfs_dir_close(&dir);
-	if (names->nr)
-		qsort(names->list, names->nr, sizeof(*names->list), compare_names);
-	return 0;
+	names->nr = scandir(path, &names->list, is_name, alphasort);
+	if (names->nr >= 0)
+		return 0;
+	*names = (struct names){0};
+	return -errno;
 }
 
 /* A PMU that names no events: its fields, for people to fill in. */
 static int list_fields(struct catalog *catalog, const char *pmu)
 {
-	char path[320], name[256], help[256] = "fields:";
+	char path[320], name[280], help[256] = "fields:";
 	struct names fields;
-	size_t used = strlen(help);
-	int ret;
 
 	snprintf(path, sizeof(path), DEVICES "/%s/format", pmu);
 	if (read_names(&fields, path) || !fields.nr) {
 		free_names(&fields);
 		return 0;
 	}
-	for (size_t i = 0; i < fields.nr && used < sizeof(help); i++)
-		used += (size_t)snprintf(help + used, sizeof(help) - used, " %s", fields.list[i]);
+	for (int i = 0; i < fields.nr; i++)
+		csink_append(help, sizeof(help), " %s", fields.list[i]->d_name);
 	snprintf(name, sizeof(name), "%s/FIELD=N/", pmu);
 	free_names(&fields);
 	if (!matches(catalog->query, name))
 		return 0;
 	catalog->summary->nr_events++;
-	ret = catalog->query->usable
-		      ? 0
-		      : catalog->visit(catalog->cookie, &(struct csink_catalog_event){.source = pmu,
-										      .name = name,
-										      .help = help,
-										      .state = CSINK_CATALOG_TEMPLATE});
-	return ret;
+	if (catalog->query->usable)
+		return 0;
+	return catalog->visit(catalog->cookie,
+			      &(struct csink_catalog_event){
+				      .source = pmu, .name = name, .help = help, .state = CSINK_CATALOG_TEMPLATE});
 }
 
 static int list_pmu(struct catalog *catalog, const char *pmu)
 {
-	char path[320], name[512], help[256];
+	char path[320], name[520], help[256];
 	struct names events;
 	int ret = 0;
 
 	snprintf(path, sizeof(path), DEVICES "/%s/events", pmu);
 	if (read_names(&events, path) || !events.nr)
 		ret = list_fields(catalog, pmu);
-	for (size_t i = 0; i < events.nr && !ret; i++) {
-		if (strchr(events.list[i], '.'))
+	for (int i = 0; i < events.nr && !ret; i++) {
+		if (strchr(events.list[i]->d_name, '.'))
 			continue; /* .unit and .scale of another */
-		snprintf(name, sizeof(name), "%s/%s/", pmu, events.list[i]);
-		csink_sysfs_read(help, sizeof(help), "%s/%s", path, events.list[i]);
+		snprintf(name, sizeof(name), "%s/%s/", pmu, events.list[i]->d_name);
+		csink_sysfs_read(help, sizeof(help), "%s/%s", path, events.list[i]->d_name);
 		ret = list_event(catalog, pmu, name, help);
 	}
 	free_names(&events);
@@ -238,8 +217,8 @@ static int list_pmus(struct catalog *catalog)
 	int ret = 0;
 
 	read_names(&pmus, DEVICES);
-	for (size_t i = 0; i < pmus.nr && !ret; i++)
-		ret = list_pmu(catalog, pmus.list[i]);
+	for (int i = 0; i < pmus.nr && !ret; i++)
+		ret = list_pmu(catalog, pmus.list[i]->d_name);
 	free_names(&pmus);
 	return ret;
 }
@@ -255,10 +234,10 @@ static int list_subsystem(struct catalog *catalog, const char *tracefs, const ch
 
 	snprintf(path, sizeof(path), "%s/events/%s", tracefs, subsystem);
 	read_names(&events, path);
-	for (size_t i = 0; i < events.nr && !ret; i++) {
-		if (csink_sysfs_read_number(&id, "%s/%s/id", path, events.list[i]))
+	for (int i = 0; i < events.nr && !ret; i++) {
+		if (csink_sysfs_read_number(&id, "%s/%s/id", path, events.list[i]->d_name))
 			continue;
-		snprintf(name, sizeof(name), "%s:%s", subsystem, events.list[i]);
+		snprintf(name, sizeof(name), "%s:%s", subsystem, events.list[i]->d_name);
 		if (catalog->query->pattern)
 			ret = list_event(catalog, "tracepoint", name, "");
 		else
@@ -285,8 +264,8 @@ static int list_tracepoints(struct catalog *catalog)
 		if (ret)
 			continue;
 		summary->tracepoints_why[0] = '\0';
-		for (size_t s = 0; s < subsystems.nr && !ret; s++)
-			ret = list_subsystem(catalog, places[i], subsystems.list[s]);
+		for (int s = 0; s < subsystems.nr && !ret; s++)
+			ret = list_subsystem(catalog, places[i], subsystems.list[s]->d_name);
 		free_names(&subsystems);
 		return ret;
 	}

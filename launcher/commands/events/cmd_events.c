@@ -44,8 +44,9 @@ static uint32_t reason_number(struct listing *listing, const struct csink_explan
 	return listing->nr_reasons;
 }
 
-static int print_event(struct listing *listing, const struct csink_catalog_event *event)
+static int print_event(void *cookie, const struct csink_catalog_event *event)
 {
+	struct listing *listing = cookie;
 	char mark[16], help[256];
 
 	if (strcmp(listing->source, event->source)) {
@@ -73,11 +74,11 @@ static int print_event(struct listing *listing, const struct csink_catalog_event
 	return 0;
 }
 
-static int write_event(struct listing *listing, const struct csink_catalog_event *event)
+static int write_event(void *cookie, const struct csink_catalog_event *event)
 {
 	static const char *const states[] = {"yes", "user-only", "no", "template", "untried"};
 	bool refused = event->state == CSINK_CATALOG_REFUSED || event->state == CSINK_CATALOG_USER_ONLY;
-	struct csink_json *json = &listing->writer;
+	struct csink_json *json = &((struct listing *)cookie)->writer;
 
 	csink_json_open(json, NULL, '{');
 	csink_json_text(json, "name", event->name);
@@ -92,13 +93,6 @@ static int write_event(struct listing *listing, const struct csink_catalog_event
 	}
 	csink_json_close(json, '}');
 	return 0;
-}
-
-static int visit(void *cookie, const struct csink_catalog_event *event)
-{
-	struct listing *listing = cookie;
-
-	return listing->json ? write_event(listing, event) : print_event(listing, event);
 }
 
 static void print_summary(const struct listing *listing, const struct csink_catalog_summary *summary)
@@ -134,7 +128,7 @@ static int list(const struct csink_options *o, const char *pattern)
 		csink_json_init(&listing.writer, stdout);
 		csink_json_open(&listing.writer, NULL, '[');
 	}
-	csink_catalog_list(&query, visit, &listing, &summary);
+	csink_catalog_list(&query, listing.json ? write_event : print_event, &listing, &summary);
 	if (listing.json)
 		csink_json_close(&listing.writer, ']');
 	else if (summary.nr_events)
@@ -146,28 +140,18 @@ static int list(const struct csink_options *o, const char *pattern)
 	return csink_end_output("events", CSINK_EXIT_FAILED);
 }
 
-static int main_events(int argc, char **argv)
+static int main_events(const struct csink_options *o, int nr, char **operands)
 {
-	struct csink_options o;
-	int status, at = csink_command_parse(&o, argc, argv, &status);
-
-	if (at < 0)
-		return status;
-	if (argc - at > 1)
+	if (nr > 1)
 		return csink_fail(CSINK_EXIT_USAGE, "events takes one pattern, not %d (see countersink help events)",
-				  argc - at);
-	return list(&o, at < argc ? argv[at] : NULL);
+				  nr);
+	return list(o, *operands);
 }
-
-static CSINK_OPTION_TABLE(events_options, CSINK_EVENTS_OPTIONS);
 
 const struct csink_command csink_command_events = {
 	.name = "events",
 	.synopsis = "events [OPTION]... [PATTERN]",
 	.help = "list the named events of this machine, and which of them can be opened",
 	.main = main_events,
-	.options = events_options,
-	.nr_options = CSINK_NR_EVENTS_OPTS,
-	.usage_status = CSINK_EXIT_USAGE,
-	.failed_status = CSINK_EXIT_FAILED,
+	CSINK_COMMAND_OPTIONS(CSINK_EVENTS_OPTIONS),
 };

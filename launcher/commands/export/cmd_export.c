@@ -101,36 +101,26 @@ static int export(const struct csink_options *o, struct export *e)
 	return err ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;
 }
 
-static int main_export(int argc, char **argv)
+static int main_export(const struct csink_options *o, int nr, char **operands)
 {
-	struct csink_options o;
-	struct export e = {0};
-	int status, at = csink_command_parse(&o, argc, argv, &status);
+	struct export e = {.path = nr ? *operands : DEFAULT_FILE,
+			   .base_path = csink_options_text(o, CSINK_EXPORT_OPT_BASE)};
 
-	if (at < 0)
-		return status;
-	if (argc - at > 1)
+	if (nr > 1)
 		return csink_fail(CSINK_EXIT_USAGE, "export takes one profile, not %d (see countersink help export)",
-				  argc - at);
-	if (choose_format(&o, &e))
+				  nr);
+	if (choose_format(o, &e))
 		return CSINK_EXIT_USAGE;
-	e.path = at < argc ? argv[at] : DEFAULT_FILE;
-	e.base_path = csink_options_text(&o, CSINK_EXPORT_OPT_BASE);
 	if (*e.base_path && !(e.format->flags & CSINK_EXPORT_COMPARES))
 		return csink_fail(CSINK_EXIT_USAGE,
 				  "--base compares in a page only: give --format html, or a file ending in .html");
-	return export(&o, &e);
+	return export(o, &e);
 }
-
-static CSINK_OPTION_TABLE(export_options, CSINK_EXPORT_OPTIONS);
 
 const struct csink_command csink_command_export = {
 	.name = "export",
 	.synopsis = "export [OPTION]... [FILE]",
 	.help = "write a profile in another program's format, or as an HTML page",
 	.main = main_export,
-	.options = export_options,
-	.nr_options = CSINK_NR_EXPORT_OPTS,
-	.usage_status = CSINK_EXIT_USAGE,
-	.failed_status = CSINK_EXIT_FAILED,
+	CSINK_COMMAND_OPTIONS(CSINK_EXPORT_OPTIONS),
 };

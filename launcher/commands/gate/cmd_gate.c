@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,12 +45,12 @@ struct gate {
 
 static const char *text_of(const struct gate *gate, enum csink_gate_opt option)
 {
-	return csink_options_text(&gate->set.options, option);
+	return csink_options_text(gate->set.options, option);
 }
 
 static bool flag_of(const struct gate *gate, enum csink_gate_opt option)
 {
-	return csink_options_bool(&gate->set.options, option);
+	return csink_options_bool(gate->set.options, option);
 }
 
 /* ---- writing the result, in every format that was asked for ---- */
@@ -319,11 +320,14 @@ static bool say_if_same(struct gate *gate)
 		csink_gate_note(&gate->series,
 				"both commands are files of the same contents, with the same input under other names: "
 				"differences can only come from input that is not compared, or from chance");
-	gate->verdicts.speed = 1;
-	if (same == CSINK_GATE_SAME_RUN)
-		csink_gate_note(&gate->series, "both commands are the same program with the same input: nothing can "
-					       "have changed, and no runs were made (--self-check makes them)");
-	return same == CSINK_GATE_SAME_RUN;
+	if (same != CSINK_GATE_SAME_RUN)
+		return false;
+	csink_gate_note(&gate->series, "both commands are the same program with the same input: nothing can "
+				       "have changed, and no runs were made (--self-check makes them)");
+	/* What takes runs to know. */
+	gate->verdicts = (struct csink_gate_verdicts){
+		.speed = NAN, .speed_interval = {NAN, NAN}, .floor_function = NAN, .floor_command = NAN};
+	return true;
 }
 
 /* A gate that cannot fail must not look like one that passed: warned of before the runs are made. */
@@ -473,29 +477,22 @@ static int gate_run(struct gate *gate)
 	return status;
 }
 
-static int main_gate(int argc, char **argv)
+static int main_gate(const struct csink_options *o, int nr, char **operands)
 {
 	static struct gate gate = {.set.runner.reservation.reserve.fd = -1};
-	int status, at = csink_command_parse(&gate.set.options, argc, argv, &status);
 
-	if (at < 0)
-		return status;
-	if (at == argc)
+	if (!nr)
 		return csink_fail(CSINK_EXIT_USAGE, "no command given: countersink %s (see countersink help gate)",
 				  csink_command_find("gate")->synopsis);
-	gate.set.argv = argv + at;
+	gate.set.options = o;
+	gate.set.argv = operands;
 	return gate_run(&gate);
 }
-
-static CSINK_OPTION_TABLE(gate_options, CSINK_GATE_OPTIONS);
 
 const struct csink_command csink_command_gate = {
 	.name = "gate",
 	.synopsis = "gate [OPTION]... [--] COMMAND [ARGUMENT]...",
 	.help = "find the functions that got slower (0 none, 1 an error, 3 some did)",
 	.main = main_gate,
-	.options = gate_options,
-	.nr_options = CSINK_NR_GATE_OPTS,
-	.usage_status = CSINK_EXIT_USAGE,
-	.failed_status = CSINK_EXIT_FAILED,
+	CSINK_COMMAND_OPTIONS(CSINK_GATE_OPTIONS),
 };

@@ -18,19 +18,19 @@
 
 static const char *text_of(const struct csink_gate_settings *s, enum csink_gate_opt option)
 {
-	return csink_options_text(&s->options, option);
+	return csink_options_text(s->options, option);
 }
 
 static bool flag_of(const struct csink_gate_settings *s, enum csink_gate_opt option)
 {
-	return csink_options_bool(&s->options, option);
+	return csink_options_bool(s->options, option);
 }
 
 static int refuse(const struct csink_gate_settings *s, enum csink_gate_opt option, const char *what)
 {
 	char where[64];
 
-	csink_options_where(&s->options, option, where, sizeof(where));
+	csink_options_where(s->options, option, where, sizeof(where));
 	return csink_fail(-EINVAL, "%s: '%.64s' is %s", where, text_of(s, option), what);
 }
 
@@ -99,8 +99,8 @@ static int resolve_numbers(struct csink_gate_settings *s)
 			return -EINVAL;
 		s->plan.cpu = (int)cpu;
 	}
-	s->plan.max_time_ns = csink_options_seconds(&s->options, CSINK_GATE_OPT_MAX_TIME);
-	s->rules.seed = csink_options_number(&s->options, CSINK_GATE_OPT_SEED);
+	s->plan.max_time_ns = csink_options_seconds(s->options, CSINK_GATE_OPT_MAX_TIME);
+	s->rules.seed = csink_options_number(s->options, CSINK_GATE_OPT_SEED);
 	if (!s->rules.seed)
 		s->rules.seed = (csink_monotonic_ns() ^ (uint64_t)getpid() << 32) % 1000000000 + 1;
 	s->rules.strict = flag_of(s, CSINK_GATE_OPT_STRICT);

@@ -83,6 +83,8 @@ static void print_verdicts(struct csink_json *json, const struct csink_gate_resu
 	csink_json_bool(json, "paired", r->data->paired);
 	csink_json_bool(json, "exact", r->data->exact);
 	csink_json_real(json, "speed", v->speed);
+	csink_json_real(json, "speed_low", v->speed_interval.low);
+	csink_json_real(json, "speed_high", v->speed_interval.high);
 	csink_json_real(json, "floor_function", v->floor_function);
 	csink_json_real(json, "floor_command", v->floor_command);
 	csink_json_real(json, "smallest_q", v->smallest_q);
@@ -135,10 +137,7 @@ void csink_gate_print_json(FILE *out, const struct csink_gate_result *r)
 	csink_json_real(&json, "threshold", r->rules->threshold);
 	csink_json_real(&json, "min_share", r->rules->min_share);
 	csink_json_real(&json, "alpha", r->rules->alpha);
-	csink_json_open(&json, "notes", '[');
-	for (uint32_t i = 0; i < r->nr_notes; i++)
-		csink_json_text(&json, NULL, r->notes[i]);
-	csink_json_close(&json, ']');
+	csink_json_texts(&json, "notes", r->notes, r->nr_notes);
 	if (!r->error)
 		print_verdicts(&json, r);
 	print_runs(&json, r);

@@ -10,11 +10,11 @@
 #include "launcher/base/text.h"
 #include "launcher/commands/gate/gate_result.h"
 
-static void print_attribute(FILE *out, const char *name, const char *value)
+/* A case, up to what it has of its own. */
+static void open_case(FILE *out, const char *class, const char *name)
 {
-	fprintf(out, " %s=\"", name);
-	csink_text_put(out, CSINK_TEXT_XML, value);
-	fputc('"', out);
+	csink_text_print_as(out, CSINK_TEXT_XML, "    <testcase name=\"%s\" classname=\"countersink.%s\" time=\"0\">",
+			    name, class);
 }
 
 static void print_case(FILE *out, const struct csink_gate_result *r, const struct csink_gate_row *row)
@@ -25,36 +25,25 @@ static void print_case(FILE *out, const struct csink_gate_result *r, const struc
 
 	csink_gate_row_name(r, row, name, sizeof(name));
 	csink_gate_row_line(r, row, line, sizeof(line));
-	fputs("    <testcase", out);
-	print_attribute(out, "name", name);
-	print_attribute(out, "classname", row->metric >= 0 ? "countersink.command" : "countersink.function");
-	fputs(" time=\"0\">", out);
+	open_case(out, row->metric >= 0 ? "command" : "function", name);
 	if (csink_gate_is_failure(r, row)) {
-		fputs("\n      <failure", out);
-		print_attribute(out, "type", csink_gate_verdict_words[row->verdict]);
-		print_attribute(out, "message", line);
-		fputs(">", out);
-		if (file) {
-			csink_text_put(out, CSINK_TEXT_XML, file);
-			fprintf(out, ":%lld: ", (long long)at);
-		}
+		csink_text_print_as(out, CSINK_TEXT_XML, "\n      <failure type=\"%s\" message=\"%s\">",
+				    csink_gate_verdict_words[row->verdict], line);
+		if (file)
+			csink_text_print_as(out, CSINK_TEXT_XML, "%s:%lld: ", file, (long long)at);
 		csink_text_put(out, CSINK_TEXT_XML, row->note ? row->note : line);
-		if (csink_gate_where(r, row, where, sizeof(where)) >= 0) {
-			fputs("; ", out);
-			csink_text_put(out, CSINK_TEXT_XML, where);
-		}
+		if (csink_gate_where(r, row, where, sizeof(where)) >= 0)
+			csink_text_print_as(out, CSINK_TEXT_XML, "; %s", where);
 		fputs("</failure>\n    ", out);
 	} else if (row->verdict == CSINK_GATE_INCONCLUSIVE) {
-		fputs("\n      <skipped", out);
-		print_attribute(out, "message", line);
-		fputs("/>\n    ", out);
+		csink_text_print_as(out, CSINK_TEXT_XML, "\n      <skipped message=\"%s\"/>\n    ", line);
 	}
 	fputs("</testcase>\n", out);
 }
 
 static void print_head(FILE *out, const struct csink_gate_result *r)
 {
-	char host[256] = "localhost", when[32] = "1970-01-01T00:00:00", text[64];
+	char host[256] = "localhost", when[32] = "1970-01-01T00:00:00";
 	uint32_t failures = 0, skipped = 0, nr = r->error ? 0 : r->verdicts->nr_rows;
 	time_t now = time(NULL);
 	struct tm tm;
@@ -68,13 +57,12 @@ static void print_head(FILE *out, const struct csink_gate_result *r)
 		failures += failed;
 		skipped += !failed && r->verdicts->rows[i].verdict == CSINK_GATE_INCONCLUSIVE;
 	}
-	fputs("  <testsuite id=\"0\" package=\"countersink\" name=\"countersink gate\"", out);
-	print_attribute(out, "timestamp", when);
-	print_attribute(out, "hostname", *host ? host : "localhost");
-	snprintf(text, sizeof(text), "%.3f", r->seconds);
-	print_attribute(out, "time", text);
-	fprintf(out, " tests=\"%u\" failures=\"%u\" errors=\"%d\" skipped=\"%u\">\n", nr + (r->error != NULL), failures,
-		r->error != NULL, skipped);
+	csink_text_print_as(
+		out, CSINK_TEXT_XML,
+		"  <testsuite id=\"0\" package=\"countersink\" name=\"countersink gate\" timestamp=\"%s\" "
+		"hostname=\"%s\" time=\"%.3f\" tests=\"%u\" failures=\"%u\" errors=\"%d\" skipped=\"%u\">\n",
+		when, *host ? host : "localhost", r->seconds, nr + (r->error != NULL), failures, r->error != NULL,
+		skipped);
 }
 
 static void print_properties(FILE *out, const struct csink_gate_result *r)
@@ -87,10 +75,8 @@ static void print_properties(FILE *out, const struct csink_gate_result *r)
 		if (!value)
 			continue;
 		*value = '\0';
-		fputs("      <property", out);
-		print_attribute(out, "name", text);
-		print_attribute(out, "value", value + 1 + strspn(value + 1, " "));
-		fputs("/>\n", out);
+		csink_text_print_as(out, CSINK_TEXT_XML, "      <property name=\"%s\" value=\"%s\"/>\n", text,
+				    value + 1 + strspn(value + 1, " "));
 	}
 	fputs("    </properties>\n", out);
 }
@@ -103,20 +89,16 @@ void csink_gate_print_junit(FILE *out, const struct csink_gate_result *r)
 	print_head(out, r);
 	print_properties(out, r);
 	if (r->error) {
-		fputs("    <testcase name=\"runs\" classname=\"countersink.command\" time=\"0\">\n      <error "
-		      "type=\"error\"",
-		      out);
-		print_attribute(out, "message", r->error);
-		fputs("></error>\n    </testcase>\n", out);
+		open_case(out, "command", "runs");
+		csink_text_print_as(out, CSINK_TEXT_XML,
+				    "\n      <error type=\"error\" message=\"%s\"></error>\n    </testcase>\n",
+				    r->error);
 	}
 	for (uint32_t i = 0; !r->error && i < r->verdicts->nr_rows; i++)
 		print_case(out, r, &r->verdicts->rows[i]);
 	csink_gate_headline(r, text, sizeof(text));
-	fputs("    <system-out>", out);
-	csink_text_put(out, CSINK_TEXT_XML, text);
-	if (csink_gate_where(r, NULL, text, sizeof(text)) >= 0) {
-		fputs("&#10;where the time went: ", out);
-		csink_text_put(out, CSINK_TEXT_XML, text);
-	}
+	csink_text_print_as(out, CSINK_TEXT_XML, "    <system-out>%s", text);
+	if (csink_gate_where(r, NULL, text, sizeof(text)) >= 0)
+		csink_text_print_as(out, CSINK_TEXT_XML, "&#10;where the time went: %s", text);
 	fputs("</system-out>\n    <system-err></system-err>\n  </testsuite>\n</testsuites>\n", out);
 }

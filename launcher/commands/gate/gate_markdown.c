@@ -25,10 +25,7 @@ static void print_row(FILE *out, const struct csink_gate_result *r, const struct
 	fprintf(out, "| %s%s | ", marks[row->verdict], csink_gate_verdict_words[row->verdict]);
 	csink_text_put(out, CSINK_TEXT_MARKDOWN, name);
 	fprintf(out, " | %s | %+.1f to %+.1f", change, (row->interval.low - 1) * 100, (row->interval.high - 1) * 100);
-	for (int side = 0; side < 2; side++) {
-		fputs(" | ", out);
-		csink_text_put(out, CSINK_TEXT_MARKDOWN, means[side]);
-	}
+	csink_text_print_as(out, CSINK_TEXT_MARKDOWN, " | %s | %s", means[0], means[1]);
 	fprintf(out, " | %s | %.2g |\n", share, row->q);
 }
 
@@ -56,33 +53,21 @@ void csink_gate_print_markdown(FILE *out, const struct csink_gate_result *r)
 	char text[4096];
 
 	csink_gate_headline(r, text, sizeof(text));
-	fputs("### countersink gate: ", out);
-	csink_text_put(out, CSINK_TEXT_MARKDOWN, text);
-	fputs("\n", out);
-	if (csink_gate_where(r, NULL, text, sizeof(text)) >= 0) {
-		fputs("\nWhere the time went: ", out);
-		csink_text_put(out, CSINK_TEXT_MARKDOWN, text);
-		fputs("\n", out);
-	}
+	csink_text_print_as(out, CSINK_TEXT_MARKDOWN, "### countersink gate: %s\n", text);
+	if (csink_gate_where(r, NULL, text, sizeof(text)) >= 0)
+		csink_text_print_as(out, CSINK_TEXT_MARKDOWN, "\nWhere the time went: %s\n", text);
 	if (!r->error)
 		print_table(out, r);
 	fputs("\n<details><summary>How it was measured</summary>\n\n", out);
-	for (uint32_t i = 0; csink_gate_fact(r, i, text, sizeof(text)) >= 0; i++) {
-		fputs("- ", out);
-		csink_text_put(out, CSINK_TEXT_MARKDOWN, text);
-		fputc('\n', out);
-	}
+	for (uint32_t i = 0; csink_gate_fact(r, i, text, sizeof(text)) >= 0; i++)
+		csink_text_print_as(out, CSINK_TEXT_MARKDOWN, "- %s\n", text);
 	for (uint32_t i = 0; !r->error && i < r->verdicts->nr_rows; i++) {
 		const struct csink_gate_row *row = &r->verdicts->rows[i];
 
 		if (!row->note)
 			continue;
 		csink_gate_row_name(r, row, text, sizeof(text));
-		fputs("- ", out);
-		csink_text_put(out, CSINK_TEXT_MARKDOWN, text);
-		fputs(": ", out);
-		csink_text_put(out, CSINK_TEXT_MARKDOWN, row->note);
-		fputc('\n', out);
+		csink_text_print_as(out, CSINK_TEXT_MARKDOWN, "- %s: %s\n", text, row->note);
 	}
 	fputs("\n</details>\n\n", out);
 }
@@ -96,28 +81,19 @@ static void print_annotation(FILE *out, const struct csink_gate_result *r, const
 	csink_gate_row_name(r, row, name, sizeof(name));
 	csink_gate_row_line(r, row, line, sizeof(line));
 	fprintf(out, "::%s ", csink_gate_is_failure(r, row) ? "error" : "warning");
-	if (file) {
-		fputs("file=", out);
-		csink_text_put(out, CSINK_TEXT_GITHUB_PROPERTY, file);
-		fprintf(out, ",line=%lld,", (long long)(at > 0 ? at : 1));
-	}
-	fputs("title=countersink gate::", out);
-	csink_text_put(out, CSINK_TEXT_GITHUB, name);
-	fputc(' ', out);
-	csink_text_put(out, CSINK_TEXT_GITHUB, line);
-	if (csink_gate_where(r, row, where, sizeof(where)) >= 0) {
-		fputs("; ", out);
-		csink_text_put(out, CSINK_TEXT_GITHUB, where);
-	}
+	if (file)
+		csink_text_print_as(out, CSINK_TEXT_GITHUB_PROPERTY, "file=%s,line=%lld,", file,
+				    (long long)(at > 0 ? at : 1));
+	csink_text_print_as(out, CSINK_TEXT_GITHUB, "title=countersink gate::%s %s", name, line);
+	if (csink_gate_where(r, row, where, sizeof(where)) >= 0)
+		csink_text_print_as(out, CSINK_TEXT_GITHUB, "; %s", where);
 	fputc('\n', out);
 }
 
 void csink_gate_print_github(FILE *out, const struct csink_gate_result *r)
 {
 	if (r->error) {
-		fputs("::error title=countersink gate::", out);
-		csink_text_put(out, CSINK_TEXT_GITHUB, r->error);
-		fputc('\n', out);
+		csink_text_print_as(out, CSINK_TEXT_GITHUB, "::error title=countersink gate::%s\n", r->error);
 		return;
 	}
 	for (uint32_t i = 0; i < r->verdicts->nr_rows; i++) {

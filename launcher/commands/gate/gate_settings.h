@@ -9,7 +9,7 @@
 #include "launcher/gate/series.h"
 
 struct csink_gate_settings {
-	struct csink_options options;
+	const struct csink_options *options;
 	char **argv;     /* the command */
 	char **vs;       /* the one to compare with; malloc'ed; NULL: none */
 	const char *how; /* "vs", "self-check", "baseline" */

@@ -10,9 +10,7 @@
 
 static void yaml_text(FILE *out, const char *key, const char *text)
 {
-	fprintf(out, "  %s: \"", key);
-	csink_text_put(out, CSINK_TEXT_YAML, text);
-	fputs("\"\n", out);
+	csink_text_print_as(out, CSINK_TEXT_YAML, "  %s: \"%s\"\n", key, text);
 }
 
 static void yaml_number(FILE *out, const char *key, double value)
@@ -63,43 +61,28 @@ static void print_point(FILE *out, const struct csink_gate_result *r, uint32_t n
 
 	csink_gate_row_name(r, row, name, sizeof(name));
 	csink_gate_row_line(r, row, line, sizeof(line));
-	fprintf(out, "%sok %u - ", csink_gate_is_failure(r, row) ? "not " : "", nr + 1);
-	csink_text_put(out, CSINK_TEXT_TAP, name);
-	fputc(' ', out);
-	csink_text_put(out, CSINK_TEXT_TAP, line);
-	fputc('\n', out);
+	csink_text_print_as(out, CSINK_TEXT_TAP, "%sok %u - %s %s\n", csink_gate_is_failure(r, row) ? "not " : "",
+			    nr + 1, name, line);
 	if (row->verdict != CSINK_GATE_UNCHANGED || row->note)
 		print_yaml(out, r, row);
-}
-
-static void print_comment(FILE *out, const char *text)
-{
-	fputs("# ", out);
-	csink_text_put(out, CSINK_TEXT_LINE, text);
-	fputc('\n', out);
 }
 
 void csink_gate_print_tap(FILE *out, const struct csink_gate_result *r)
 {
 	char text[4096];
-	int n;
 
 	fputs("TAP version 13\n", out);
 	for (uint32_t i = 0; csink_gate_fact(r, i, text, sizeof(text)) >= 0; i++)
-		print_comment(out, text);
+		csink_text_print(out, "# %s\n", text);
 	if (r->error) {
-		fputs("Bail out!  ", out);
-		snprintf(text, sizeof(text), "%s", r->error);
-		csink_text_put(out, CSINK_TEXT_TAP, text);
-		fputc('\n', out);
+		csink_text_print_as(out, CSINK_TEXT_TAP, "Bail out!  %s\n", r->error);
 		return;
 	}
 	for (uint32_t i = 0; i < r->verdicts->nr_rows; i++)
 		print_point(out, r, i);
-	n = snprintf(text, sizeof(text), "where the time went: ");
-	if (csink_gate_where(r, NULL, text + n, sizeof(text) - (size_t)n) >= 0)
-		print_comment(out, text);
+	if (csink_gate_where(r, NULL, text, sizeof(text)) >= 0)
+		csink_text_print(out, "# where the time went: %s\n", text);
 	csink_gate_headline(r, text, sizeof(text));
-	print_comment(out, text);
+	csink_text_print(out, "# %s\n", text);
 	fprintf(out, "1..%u%s\n", r->verdicts->nr_rows, r->verdicts->nr_rows ? "" : " # SKIP nothing to compare");
 }

@@ -112,7 +112,6 @@ int csink_gate_headline(const struct csink_gate_result *r, char *out, size_t siz
 {
 	const struct csink_gate_verdicts *v = r->verdicts;
 	uint32_t nr = 0, failures = 0;
-	size_t n = 0;
 	char name[256], change[32];
 
 	if (r->error)
@@ -123,8 +122,8 @@ int csink_gate_headline(const struct csink_gate_result *r, char *out, size_t siz
 		return snprintf(out, size, "no regression%s: %u unchanged, %u improved, %u inconclusive",
 				v->nr_open ? " was shown" : "", v->counts[CSINK_GATE_UNCHANGED],
 				v->counts[CSINK_GATE_IMPROVED], v->counts[CSINK_GATE_INCONCLUSIVE]);
-	n = (size_t)snprintf(out, size, "%u of %u %s: ", failures, v->nr_rows,
-			     v->counts[CSINK_GATE_REGRESSED] ? "regressed" : "may have regressed");
+	snprintf(out, size, "%u of %u %s: ", failures, v->nr_rows,
+		 v->counts[CSINK_GATE_REGRESSED] ? "regressed" : "may have regressed");
 	/* Functions say more than figures of the whole: they come first. */
 	for (int functions = 1; functions >= 0; functions--) {
 		for (uint32_t i = 0; i < v->nr_rows; i++) {
@@ -132,13 +131,11 @@ int csink_gate_headline(const struct csink_gate_result *r, char *out, size_t siz
 				continue;
 			csink_gate_row_name(r, &v->rows[i], name, sizeof(name));
 			csink_gate_change(v->rows[i].ratio, change, sizeof(change));
-			if (nr++ < MAX_NAMED && n < size)
-				n += (size_t)snprintf(out + n, size - n, "%s%s %s", nr > 1 ? ", " : "", name, change);
+			if (nr++ < MAX_NAMED)
+				csink_append(out, size, "%s%s %s", nr > 1 ? ", " : "", name, change);
 		}
 	}
-	if (nr > MAX_NAMED && n < size)
-		n += (size_t)snprintf(out + n, size - n, ", ...");
-	return (int)CSINK_MIN(n, size - 1);
+	return (int)csink_append(out, size, "%s", nr > MAX_NAMED ? ", ..." : "");
 }
 
 static void print_delta(double delta, const struct csink_scale *scale, char *out, size_t size)
@@ -147,8 +144,8 @@ static void print_delta(double delta, const struct csink_scale *scale, char *out
 	csink_format_value(out + 1, size - 1, (int64_t)fabs(delta), scale);
 }
 
-/* "deflate in gzip +4.4 ms (95 % CI +3.1 ms to +5.7 ms)". */
-static size_t print_move(const struct csink_gate_result *r, const struct csink_gate_move *move, char *out, size_t size)
+/* Append "deflate in gzip +4.4 ms (95 % CI +3.1 ms to +5.7 ms)". Returns the text's length. */
+static size_t add_move(const struct csink_gate_result *r, const struct csink_gate_move *move, char *out, size_t size)
 {
 	struct csink_gate_row function = {.metric = -1, .function = (int32_t)move->function};
 	bool has_interval = isfinite(move->interval.low) && isfinite(move->interval.high);
@@ -166,29 +163,28 @@ static size_t print_move(const struct csink_gate_result *r, const struct csink_g
 		print_delta(move->interval.high, &scale, high, sizeof(high));
 		snprintf(interval, sizeof(interval), " (95 %% CI %s to %s)", low, high);
 	}
-	return (size_t)snprintf(out, size, "%s %s%s", name, delta, interval);
+	return csink_append(out, size, "%s %s%s", name, delta, interval);
 }
 
 int csink_gate_where(const struct csink_gate_result *r, const struct csink_gate_row *row, char *out, size_t size)
 {
 	const struct csink_gate_moves *moves = &r->verdicts->moves;
 	struct csink_scale scale = csink_scale_for((int64_t)fabs(moves->sum), r->unit);
+	size_t n = 0;
 	char sum[48];
-	size_t n;
 
 	if (r->error || !moves->nr || (row && row != &r->verdicts->rows[moves->row]))
 		return -ENOENT;
 	print_delta(moves->sum, &scale, sum, sizeof(sum));
-	n = (size_t)snprintf(out, size, "%s in all functions: ", sum);
-	for (uint32_t i = 0; i < moves->nr && n < size; i++) {
-		n += (size_t)snprintf(out + n, size - n, "%s", i ? ", " : "");
-		n += n < size ? print_move(r, &moves->all[i], out + n, size - n) : 0;
+	snprintf(out, size, "%s in all functions: ", sum);
+	for (uint32_t i = 0; i < moves->nr; i++) {
+		csink_append(out, size, "%s", i ? ", " : "");
+		n = add_move(r, &moves->all[i], out, size);
 	}
-	if (moves->has_within && n < size) {
-		n += (size_t)snprintf(out + n, size - n, "; most of it, with what it calls, in ");
-		n += n < size ? print_move(r, &moves->within, out + n, size - n) : 0;
-	}
-	return (int)CSINK_MIN(n, size - 1);
+	if (!moves->has_within)
+		return (int)n;
+	csink_append(out, size, "; most of it, with what it calls, in ");
+	return (int)add_move(r, &moves->within, out, size);
 }
 
 static int floor_fact(const struct csink_gate_result *r, char *out, size_t size)
@@ -208,10 +204,29 @@ static int floor_fact(const struct csink_gate_result *r, char *out, size_t size)
 			v->floor_function * 100, fmin(v->samples[0], v->samples[1]), command);
 }
 
+/* Counted instructions do not depend on the machine's speed. */
+static int event_fact(const struct csink_gate_result *r, char *out, size_t size)
+{
+	const struct csink_gate_verdicts *v = r->verdicts;
+	const char *before = *r->engine ? ", engine " : "";
+	char speed[32], low[32], high[32];
+
+	if (r->data->exact)
+		return snprintf(out, size, "event: %s%s%s", r->event, before, r->engine);
+	if (isnan(v->speed))
+		return snprintf(out, size,
+				"event: %s%s%s; machine drift: unknown (no functions are known to be unchanged)",
+				r->event, before, r->engine);
+	csink_gate_change(v->speed, speed, sizeof(speed));
+	print_end(v->speed_interval.low, low, sizeof(low));
+	print_end(v->speed_interval.high, high, sizeof(high));
+	return snprintf(out, size, "event: %s%s%s; machine drift (from unchanged functions): %s (95 %% CI %s to %s)",
+			r->event, before, r->engine, speed, low, high);
+}
+
 int csink_gate_fact(const struct csink_gate_result *r, uint32_t nr, char *out, size_t size)
 {
 	const struct csink_gate_verdicts *v = r->verdicts;
-	char speed[32];
 
 	switch (nr) {
 	case 0:
@@ -226,9 +241,7 @@ int csink_gate_fact(const struct csink_gate_result *r, uint32_t nr, char *out, s
 		return snprintf(out, size, "runs: %u and %u%s in %.1f s, %u to warm up; seed %" PRIu64, v->runs[0],
 				v->runs[1], r->data->paired ? ", in pairs" : "", r->seconds, r->warmup, r->rules->seed);
 	case 3:
-		csink_gate_change(v->speed, speed, sizeof(speed));
-		return snprintf(out, size, "event: %s%s%s; machine drift (from unchanged functions): %s", r->event,
-				*r->engine ? ", engine " : "", r->engine, speed);
+		return event_fact(r, out, size);
 	case 4:
 		return snprintf(out, size,
 				"rules: threshold %.3g %%, functions from %.3g %% of the time, false positives at most "

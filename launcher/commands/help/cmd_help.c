@@ -36,20 +36,15 @@ static int unknown_command(const char *word)
 	return csink_fail(CSINK_EXIT_USAGE, "no command '%.64s'%s (see countersink help)", word, hint);
 }
 
-static int main_help(int argc, char **argv)
+static int main_help(const struct csink_options *o, int nr, char **operands)
 {
-	const struct csink_command *command;
-	struct csink_options options;
-	int at, status;
+	const struct csink_command *command = nr ? csink_command_find(*operands) : NULL;
 
-	at = csink_command_parse(&options, argc, argv, &status);
-	if (at < 0)
-		return status;
-	if (at == argc)
+	(void)o;
+	if (!nr)
 		return print_overview();
-	command = csink_command_find(argv[at]);
 	if (!command)
-		return unknown_command(argv[at]);
+		return unknown_command(*operands);
 	csink_command_print_help(command);
 	return csink_end_output("help", CSINK_EXIT_OK);
 }
@@ -59,6 +54,4 @@ const struct csink_command csink_command_help = {
 	.synopsis = "help [COMMAND]",
 	.help = "explain a command",
 	.main = main_help,
-	.usage_status = CSINK_EXIT_USAGE,
-	.failed_status = CSINK_EXIT_FAILED,
 };

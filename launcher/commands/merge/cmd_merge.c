@@ -73,27 +73,17 @@ static int merge(const struct csink_options *o, char **files, int nr)
 	return err;
 }
 
-static int main_merge(int argc, char **argv)
+static int main_merge(const struct csink_options *o, int nr, char **operands)
 {
-	struct csink_options o;
-	int status, at = csink_command_parse(&o, argc, argv, &status);
-
-	if (at < 0)
-		return status;
-	if (at == argc)
+	if (!nr)
 		return csink_fail(CSINK_EXIT_USAGE, "merge takes the profiles to merge (see countersink help merge)");
-	return merge(&o, argv + at, argc - at) ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;
+	return merge(o, operands, nr) ? CSINK_EXIT_FAILED : CSINK_EXIT_OK;
 }
-
-static CSINK_OPTION_TABLE(merge_options, CSINK_MERGE_OPTIONS);
 
 const struct csink_command csink_command_merge = {
 	.name = "merge",
 	.synopsis = "merge [OPTION]... FILE...",
 	.help = "merge profiles into one",
 	.main = main_merge,
-	.options = merge_options,
-	.nr_options = CSINK_NR_MERGE_OPTS,
-	.usage_status = CSINK_EXIT_USAGE,
-	.failed_status = CSINK_EXIT_FAILED,
+	CSINK_COMMAND_OPTIONS(CSINK_MERGE_OPTIONS),
 };

@@ -21,7 +21,7 @@
 #include "preload/core/perf_system.h"
 
 struct persist {
-	struct csink_options options;
+	const struct csink_options *options;
 	const char *base; /* NULL: the usual one */
 	bool json;
 	struct csink_json out;
@@ -75,7 +75,7 @@ static int resolve_event(struct persist *persist, struct csink_event_spec *spec,
 			 const struct csink_persist_event *event)
 {
 	static const struct csink_event_roots roots; /* the system's own */
-	const char *text = csink_options_text(&persist->options, CSINK_PERSIST_OPT_EVENT), *why;
+	const char *text = csink_options_text(persist->options, CSINK_PERSIST_OPT_EVENT), *why;
 	struct csink_event_spec specs[2];
 	struct csink_event_error err;
 	int nr = csink_events_parse(text, specs, 1, &err);
@@ -104,15 +104,15 @@ static int resolve_event(struct persist *persist, struct csink_event_spec *spec,
 /* What is to be opened. Returns 0 or what to exit with. */
 static int resolve(struct persist *persist, struct csink_event_spec *spec, struct csink_persist_event *event)
 {
-	const char *mode = csink_options_text(&persist->options, CSINK_PERSIST_OPT_MODE);
-	uint64_t pid = csink_options_number(&persist->options, CSINK_PERSIST_OPT_PID);
-	uint64_t pages = csink_options_number(&persist->options, CSINK_PERSIST_OPT_PAGES);
+	const char *mode = csink_options_text(persist->options, CSINK_PERSIST_OPT_MODE);
+	uint64_t pid = csink_options_number(persist->options, CSINK_PERSIST_OPT_PID);
+	uint64_t pages = csink_options_number(persist->options, CSINK_PERSIST_OPT_PAGES);
 	char *end;
 
-	event->cpu = parse_cpu(csink_options_text(&persist->options, CSINK_PERSIST_OPT_CPU));
+	event->cpu = parse_cpu(csink_options_text(persist->options, CSINK_PERSIST_OPT_CPU));
 	if (event->cpu < -1)
 		return csink_fail(CSINK_EXIT_USAGE, "option --cpu: '%s' is no number of a CPU",
-				  csink_options_text(&persist->options, CSINK_PERSIST_OPT_CPU));
+				  csink_options_text(persist->options, CSINK_PERSIST_OPT_CPU));
 	if (!pid && event->cpu < 0)
 		return csink_fail(CSINK_EXIT_USAGE, "no target given: use --pid=PID, --cpu=CPU or both");
 	event->pid = pid ? (int32_t)CSINK_MIN(pid, (uint64_t)INT32_MAX) : -1;
@@ -361,44 +361,29 @@ static int act(struct persist *persist, const char *verb)
 		verb);
 }
 
-static int main_persist(int argc, char **argv)
+static int main_persist(const struct csink_options *o, int nr, char **operands)
 {
-	static struct persist persist;
-	const char *verb = argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;
-	int at, status;
+	const char *base = csink_options_text(o, CSINK_PERSIST_OPT_PERSIST_DIR);
+	struct persist persist = {.options = o,
+				  .base = *base ? base : NULL,
+				  .json = csink_options_bool(o, CSINK_PERSIST_OPT_JSON),
+				  .ids = operands + 1,
+				  .nr_ids = nr - 1};
 
 	/* The keeper's own: what persist_start.c runs. */
-	if (verb && argc == 3 && !strcmp(verb, "keep"))
-		return csink_keeper_run(argv[2]);
-	if (verb) {
-		argv[1] = argv[0];
-		argc--;
-		argv++;
-	}
-	at = csink_command_parse(&persist.options, argc, argv, &status);
-	if (at < 0)
-		return status;
-	if (!verb)
+	if (nr == 2 && !strcmp(*operands, "keep"))
+		return csink_keeper_run(operands[1]);
+	if (!nr)
 		return csink_fail(CSINK_EXIT_USAGE,
 				  "no action given: use countersink persist detach, attach, list, read or samples");
-	if (*csink_options_text(&persist.options, CSINK_PERSIST_OPT_PERSIST_DIR))
-		persist.base = csink_options_text(&persist.options, CSINK_PERSIST_OPT_PERSIST_DIR);
-	persist.json = csink_options_bool(&persist.options, CSINK_PERSIST_OPT_JSON);
-	persist.ids = argv + at;
-	persist.nr_ids = argc - at;
 	csink_json_init(&persist.out, stdout);
-	return csink_end_output("persist", act(&persist, verb));
+	return csink_end_output("persist", act(&persist, *operands));
 }
-
-static CSINK_OPTION_TABLE(persist_options, CSINK_PERSIST_OPTIONS);
 
 const struct csink_command csink_command_persist = {
 	.name = "persist",
 	.synopsis = "persist detach|attach|list|read|samples [OPTION]... [ID]...",
 	.help = "keep events open after the process that opened them ends",
 	.main = main_persist,
-	.options = persist_options,
-	.nr_options = CSINK_NR_PERSIST_OPTS,
-	.usage_status = CSINK_EXIT_USAGE,
-	.failed_status = CSINK_EXIT_FAILED,
+	CSINK_COMMAND_OPTIONS(CSINK_PERSIST_OPTIONS),
 };

@@ -7,21 +7,12 @@
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
 #include "include/internal/grow.h"
+#include "launcher/base/search.h"
 #include "launcher/commands/persist/keeper.h"
 
 uint32_t csink_keeper_place(const struct csink_keeper_events *events, uint64_t id)
 {
-	uint32_t low = 0, high = events->nr;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (events->kept[middle].event.id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return CSINK_LOWER(events->nr, i, events->kept[i].event.id < id);
 }
 
 struct csink_kept *csink_keeper_find_member(struct csink_keeper_events *events, uint64_t id)

@@ -313,7 +313,6 @@ static void offer_leftovers(void)
 {
 	struct csink_leftover left[MAX_LEFTOVERS];
 	uint32_t nr = csink_leftovers_find(left, MAX_LEFTOVERS);
-	struct csink_scale scale;
 	char size[32], when[32];
 	struct tm tm;
 	time_t start;
@@ -326,8 +325,7 @@ static void offer_leftovers(void)
 		start = (time_t)(left[i].start_realtime_ns / CSINK_NS_PER_S);
 		localtime_r(&start, &tm);
 		strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm);
-		scale = csink_scale_for((int64_t)left[i].data_bytes, "bytes");
-		csink_format_value(size, sizeof(size), (int64_t)left[i].data_bytes, &scale);
+		csink_format_amount(size, sizeof(size), (int64_t)left[i].data_bytes, "bytes");
 		csink_say("  %s  %s, %s, %u process%s, %s", left[i].path, left[i].comm, when, left[i].nr_processes,
 			  left[i].nr_processes == 1 ? "" : "es", size);
 	}
@@ -350,34 +348,26 @@ static int check(const struct csink_options *o)
 	return 0;
 }
 
-static int main_report(int argc, char **argv)
+static int main_report(const struct csink_options *o, int nr, char **operands)
 {
-	struct csink_options o;
-	int status, at = csink_command_parse(&o, argc, argv, &status);
+	int status;
 
-	if (at < 0)
-		return status;
-	if (argc - at > 1)
+	if (nr > 1)
 		return csink_fail(CSINK_EXIT_USAGE,
 				  "report takes one profile or run directory, not %d (see countersink help report)",
-				  argc - at);
-	if (check(&o))
+				  nr);
+	if (check(o))
 		return CSINK_EXIT_USAGE;
-	status = report(&o, at < argc ? argv[at] : DEFAULT_FILE);
-	if (status == CSINK_EXIT_FAILED && at == argc && access(DEFAULT_FILE, F_OK))
+	status = report(o, nr ? *operands : DEFAULT_FILE);
+	if (status == CSINK_EXIT_FAILED && !nr && access(DEFAULT_FILE, F_OK))
 		offer_leftovers();
 	return status;
 }
-
-static CSINK_OPTION_TABLE(report_options, CSINK_REPORT_OPTIONS);
 
 const struct csink_command csink_command_report = {
 	.name = "report",
 	.synopsis = "report [OPTION]... [FILE]",
 	.help = "print the report of a profile again",
 	.main = main_report,
-	.options = report_options,
-	.nr_options = CSINK_NR_REPORT_OPTS,
-	.usage_status = CSINK_EXIT_USAGE,
-	.failed_status = CSINK_EXIT_FAILED,
+	CSINK_COMMAND_OPTIONS(CSINK_REPORT_OPTIONS),
 };

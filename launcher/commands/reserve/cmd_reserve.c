@@ -22,7 +22,7 @@
 #include "launcher/session/reservation.h"
 
 struct reserve {
-	struct csink_options options;
+	const struct csink_options *options;
 	bool quiet;
 	struct csink_reservation_wish wish;
 	struct csink_event_spec specs[CSINK_MAX_EVENTS];
@@ -37,7 +37,7 @@ static void say_hook_errors(const struct csink_hooks *hooks)
 
 static int resolve_events(struct reserve *reserve)
 {
-	const char *list = csink_options_text(&reserve->options, CSINK_RESERVE_OPT_EVENTS);
+	const char *list = csink_options_text(reserve->options, CSINK_RESERVE_OPT_EVENTS);
 	struct csink_event_error err;
 	int nr;
 
@@ -56,7 +56,7 @@ static int resolve_events(struct reserve *reserve)
 
 static int resolve(struct reserve *reserve)
 {
-	const struct csink_options *o = &reserve->options;
+	const struct csink_options *o = reserve->options;
 	const char *file = csink_options_text(o, CSINK_RESERVE_OPT_LOCK_FILE);
 	bool has_timeout = o->values[CSINK_RESERVE_OPT_TIMEOUT].source == CSINK_FROM_OPTION;
 
@@ -238,13 +238,6 @@ static void watch_nothing(void *arg)
 	(void)arg;
 }
 
-/* End as the signal that made us give up would have ended us. */
-static int give_up(const struct csink_inherited *inherited)
-{
-	csink_inherited_restore(inherited);
-	return CSINK_EXIT_FAILED;
-}
-
 static int run_command(struct reserve *reserve, char **argv)
 {
 	struct csink_inherited inherited;
@@ -259,8 +252,10 @@ static int run_command(struct reserve *reserve, char **argv)
 		return csink_fail(CSINK_EXIT_FAILED, "cannot take signals: %s", strerror(-err));
 	reserve->wish.cancel_fd = csink_reservation_cancel_fd();
 	err = make(reserve);
+	if (err == -ECANCELED) /* end as the signal that made us give up would have ended us */
+		csink_inherited_restore(&inherited);
 	if (err)
-		return err == -ECANCELED ? give_up(&inherited) : CSINK_EXIT_FAILED;
+		return CSINK_EXIT_FAILED;
 	err = csink_spawn(argv, environ, &inherited, &child);
 	if (!err)
 		err = csink_relay_wait(&relay, &child, -1, watch_nothing, NULL, &ended);
@@ -280,7 +275,7 @@ static int print_status(struct reserve *reserve)
 
 	csink_reserve_status_read(&status, reserve->wish.lock_file,
 				  CSINK_MIN(reserve->wish.timeout_ns, 60 * CSINK_NS_PER_S));
-	if (csink_options_bool(&reserve->options, CSINK_RESERVE_OPT_JSON))
+	if (csink_options_bool(reserve->options, CSINK_RESERVE_OPT_JSON))
 		csink_reserve_status_print_json(stdout, &status);
 	else
 		csink_reserve_status_print(stdout, &status);
@@ -297,38 +292,32 @@ static bool is_background(const struct csink_options *o)
 	       !(csink_options_bool(o, CSINK_RESERVE_OPT_FOREGROUND) && foreground->rank > background->rank);
 }
 
-static int main_reserve(int argc, char **argv)
+static int main_reserve(const struct csink_options *o, int nr, char **operands)
 {
 	static struct reserve reserve;
-	int status, at = csink_command_parse(&reserve.options, argc, argv, &status);
 
-	if (at < 0)
-		return status;
-	if (csink_options_bool(&reserve.options, CSINK_RESERVE_OPT_SHOW_VERSION)) {
+	reserve.options = o;
+	if (csink_options_bool(o, CSINK_RESERVE_OPT_SHOW_VERSION)) {
 		printf("countersink %s\n", CSINK_VERSION);
 		return csink_end_output("reserve", CSINK_EXIT_OK);
 	}
 	if (resolve(&reserve))
 		return CSINK_EXIT_FAILED;
-	if (csink_options_bool(&reserve.options, CSINK_RESERVE_OPT_STATUS)) {
-		if (at == argc)
+	if (csink_options_bool(o, CSINK_RESERVE_OPT_STATUS)) {
+		if (!nr)
 			return print_status(&reserve);
-		return csink_fail(CSINK_EXIT_FAILED, "option --status takes no command, but got '%.64s'", argv[at]);
+		return csink_fail(CSINK_EXIT_FAILED, "option --status takes no command, but got '%.64s'", *operands);
 	}
-	if (at < argc)
-		return run_command(&reserve, argv + at);
-	return is_background(&reserve.options) ? hold_in_background(&reserve) : hold(&reserve, NULL, NULL);
+	if (nr)
+		return run_command(&reserve, operands);
+	return is_background(o) ? hold_in_background(&reserve) : hold(&reserve, NULL, NULL);
 }
-
-static CSINK_OPTION_TABLE(reserve_options, CSINK_RESERVE_OPTIONS);
 
 const struct csink_command csink_command_reserve = {
 	.name = "reserve",
 	.synopsis = "reserve [OPTION]... [COMMAND [ARGUMENT]...]",
 	.help = "reserve the hardware counters until a signal arrives, or while a command runs",
 	.main = main_reserve,
-	.options = reserve_options,
-	.nr_options = CSINK_NR_RESERVE_OPTS,
+	CSINK_COMMAND_OPTIONS(CSINK_RESERVE_OPTIONS),
 	.usage_status = CSINK_EXIT_FAILED,
-	.failed_status = CSINK_EXIT_FAILED,
 };

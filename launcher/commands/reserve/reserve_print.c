@@ -33,14 +33,13 @@ static bool has_role(const struct csink_scan_process *process, enum role role)
 static uint32_t list(const struct csink_scan *scan, enum role role, char *out, size_t size)
 {
 	char comm[40], more[40];
-	size_t used = 0;
 	uint32_t nr = 0;
 
 	out[0] = '\0';
 	for (uint32_t i = 0; i < scan->nr; i++) {
 		const struct csink_scan_process *process = &scan->processes[i];
 
-		if (!has_role(process, role) || nr++ >= MAX_NAMED || used >= size)
+		if (!has_role(process, role) || nr++ >= MAX_NAMED)
 			continue;
 		more[0] = '\0';
 		if (role == HOLDERS)
@@ -49,11 +48,10 @@ static uint32_t list(const struct csink_scan *scan, enum role role, char *out, s
 			snprintf(more, sizeof(more), ", %u event%s%s", process->nr_events,
 				 process->nr_events == 1 ? "" : "s", process->is_agent ? " (the agent)" : "");
 		csink_format_text(comm, sizeof(comm), process->comm, 16);
-		used += (size_t)snprintf(out + used, size - used, "%s%s (%d)%s", used ? "; " : "", comm, process->pid,
-					 more);
+		csink_append(out, size, "%s%s (%d)%s", *out ? "; " : "", comm, process->pid, more);
 	}
-	if (nr > MAX_NAMED && used < size)
-		snprintf(out + used, size - used, "; and %u more", nr - MAX_NAMED);
+	if (nr > MAX_NAMED)
+		csink_append(out, size, "; and %u more", nr - MAX_NAMED);
 	return nr;
 }
 
@@ -183,21 +181,13 @@ static void json_processes(struct csink_json *json, const struct csink_scan *sca
 static void json_agent(struct csink_json *json, const struct csink_reserve_status *status)
 {
 	csink_json_open(json, "agent", '{');
-	if (status->agent.pid) {
-		csink_json_number(json, "pid", status->agent.pid);
-		csink_json_text(json, "state", agent_state(&status->agent));
-	} else {
-		csink_json_null(json, "pid");
-		csink_json_null(json, "state");
-	}
+	csink_json_known(json, "pid", status->agent.pid, status->agent.pid);
+	csink_json_text(json, "state", status->agent.pid ? agent_state(&status->agent) : NULL);
 	if (!status->agent.pid || status->lock_err || status->agent.has_lock < 0)
 		csink_json_null(json, "has_lock_file");
 	else
 		csink_json_bool(json, "has_lock_file", status->agent.has_lock);
-	if (status->active >= 0)
-		csink_json_number(json, "active", status->active);
-	else
-		csink_json_null(json, "active");
+	csink_json_known(json, "active", status->active >= 0, status->active);
 	csink_json_text(json, "error", status->active < 0 && *status->active_words ? status->active_words : NULL);
 	csink_json_close(json, '}');
 }
@@ -219,18 +209,11 @@ void csink_reserve_status_print_json(FILE *out, const struct csink_reserve_statu
 		csink_json_bool(&json, "write_locked", status->is_write_locked);
 	}
 	csink_json_open(&json, "waiters", '[');
-	for (uint32_t i = 0; i < CSINK_MIN(status->nr_waiters, (uint32_t)CSINK_MAX_WAITERS); i++) {
-		if (status->waiters[i])
-			csink_json_number(&json, NULL, status->waiters[i]);
-		else
-			csink_json_null(&json, NULL);
-	}
+	for (uint32_t i = 0; i < CSINK_MIN(status->nr_waiters, (uint32_t)CSINK_MAX_WAITERS); i++)
+		csink_json_known(&json, NULL, status->waiters[i], status->waiters[i]);
 	csink_json_close(&json, ']');
 	json_agent(&json, status);
-	if (status->watchdog >= 0)
-		csink_json_number(&json, "nmi_watchdog", status->watchdog);
-	else
-		csink_json_null(&json, "nmi_watchdog");
+	csink_json_known(&json, "nmi_watchdog", status->watchdog >= 0, status->watchdog);
 	json_processes(&json, &status->scan);
 	csink_json_number(&json, "nr_inspected", status->scan.nr_looked_at - status->scan.nr_unseen);
 	csink_json_number(&json, "nr_not_inspected", status->scan.nr_unseen);

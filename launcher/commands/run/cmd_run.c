@@ -10,6 +10,7 @@
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
 #include "include/internal/event.h"
+#include "launcher/base/format.h"
 #include "launcher/base/message.h"
 #include "launcher/collect/collect.h"
 #include "launcher/commands/registry.h"
@@ -29,7 +30,7 @@
 #define MAX_NAMED 4 /* processes that are listed by name in a line */
 
 struct run {
-	struct csink_options options;
+	const struct csink_options *options;
 	char **argv; /* the command */
 	bool quiet, report;
 	const char *texts[CSINK_NR_RUN_OPTS]; /* resolved: the values for the library */
@@ -54,11 +55,11 @@ static int resolve_events(struct run *run)
 	struct csink_event_error err;
 	char where[64];
 	/* One place is for CPU time, one for time off the CPU. */
-	uint32_t max = CSINK_MAX_EVENTS - 1 - (uint32_t)csink_options_bool(&run->options, CSINK_OPT_OFF_CPU);
+	uint32_t max = CSINK_MAX_EVENTS - 1 - (uint32_t)csink_options_bool(run->options, CSINK_OPT_OFF_CPU);
 
-	if (csink_choose_planned(csink_options_text(&run->options, CSINK_OPT_EVENTS), max, &run->events,
+	if (csink_choose_planned(csink_options_text(run->options, CSINK_OPT_EVENTS), max, &run->events,
 				 run->outside.event_reason, sizeof(run->outside.event_reason), &err)) {
-		csink_options_where(&run->options, CSINK_OPT_EVENTS, where, sizeof(where));
+		csink_options_where(run->options, CSINK_OPT_EVENTS, where, sizeof(where));
 		return csink_fail(-EINVAL, "%s: %s", where, err.line);
 	}
 	if (*run->events.text)
@@ -74,7 +75,7 @@ static int resolve_rate(struct run *run)
 	char why[CSINK_WHY_BYTES];
 	uint64_t allowed;
 
-	if (csink_rate_resolve(&run->options, CSINK_OPT_PERIOD, CSINK_OPT_FREQUENCY, &rate, &wrong))
+	if (csink_rate_resolve(run->options, CSINK_OPT_PERIOD, CSINK_OPT_FREQUENCY, &rate, &wrong))
 		return csink_fail(-EINVAL, "%s", wrong);
 	if (rate.period)
 		return 0;
@@ -109,7 +110,7 @@ static void report_output(struct run *run)
 
 static int resolve_output(struct run *run)
 {
-	if (csink_save_resolve(&run->save, &run->options, CSINK_OPT_OUTPUT, run->argv[0], getpid()))
+	if (csink_save_resolve(&run->save, run->options, CSINK_OPT_OUTPUT, run->argv[0], getpid()))
 		return -EINVAL;
 	report_output(run);
 	return 0;
@@ -117,17 +118,17 @@ static int resolve_output(struct run *run)
 
 static int resolve(struct run *run)
 {
-	const struct csink_option_value *env_report = &run->options.values[CSINK_OPT_REPORT];
+	const struct csink_option_value *env_report = &run->options->values[CSINK_OPT_REPORT];
 
 	for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++) {
-		run->texts[i] = csink_options_text(&run->options, i);
+		run->texts[i] = csink_options_text(run->options, i);
 		if (csink_run_options[i].flags & CSINK_OPT_BOOL)
-			run->texts[i] = csink_options_bool(&run->options, i) ? "1" : "0";
+			run->texts[i] = csink_options_bool(run->options, i) ? "1" : "0";
 	}
-	run->quiet = csink_options_bool(&run->options, CSINK_OPT_QUIET);
-	run->report = !run->quiet && !csink_options_bool(&run->options, CSINK_OPT_NO_REPORT);
+	run->quiet = csink_options_bool(run->options, CSINK_OPT_QUIET);
+	run->report = !run->quiet && !csink_options_bool(run->options, CSINK_OPT_NO_REPORT);
 	/* COUNTERSINK_REPORT=0 is a wish for both ways to run. */
-	if (env_report->source == CSINK_FROM_ENVIRONMENT && !csink_options_bool(&run->options, CSINK_OPT_REPORT))
+	if (env_report->source == CSINK_FROM_ENVIRONMENT && !csink_options_bool(run->options, CSINK_OPT_REPORT))
 		run->report = false;
 	run->outside.is_filtered = strcmp(run->texts[CSINK_OPT_FOLLOW], "all") != 0;
 	if (run->outside.is_filtered)
@@ -153,12 +154,12 @@ static void note_reservation(void *arg, const char *line, bool is_error)
 static struct csink_reservation_command reservation_of(struct run *run, const struct csink_inherited *inherited)
 {
 	return (struct csink_reservation_command){
-		.mode = csink_options_text(&run->options, CSINK_OPT_RESERVE),
-		.timeout_ns = csink_options_seconds(&run->options, CSINK_OPT_RESERVE_TIMEOUT),
-		.hooks = csink_options_text(&run->options, CSINK_OPT_RESERVE_HOOKS),
+		.mode = csink_options_text(run->options, CSINK_OPT_RESERVE),
+		.timeout_ns = csink_options_seconds(run->options, CSINK_OPT_RESERVE_TIMEOUT),
+		.hooks = csink_options_text(run->options, CSINK_OPT_RESERVE_HOOKS),
 		.specs = run->events.specs,
 		.nr_specs = run->events.nr,
-		.own_choice = !strcmp(csink_options_text(&run->options, CSINK_OPT_EVENTS), "auto"),
+		.own_choice = !strcmp(csink_options_text(run->options, CSINK_OPT_EVENTS), "auto"),
 		.inherited = inherited,
 		.note = note_reservation,
 		.arg = run,
@@ -217,18 +218,16 @@ static void note_running(struct run *run)
 	uint32_t nr = 0, nr_processes = processes ? run->outside.nr_processes : 0;
 	char names[256] = "";
 	int32_t pids[MAX_NAMED];
-	size_t n = 0;
 
 	for (uint32_t i = 0; i < nr_processes; i++) {
 		if (!processes[i].still_running || nr++ >= MAX_NAMED)
 			continue;
-		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s %d", n ? ", " : "", processes[i].comm,
-				      processes[i].pid);
+		csink_append(names, sizeof(names), "%s%s %d", *names ? ", " : "", processes[i].comm, processes[i].pid);
 	}
 	if (!processes && run->inject)
 		nr = csink_run_directory_writers(&run->injection.directory, pids, MAX_NAMED);
 	for (uint32_t i = 0; !processes && i < CSINK_MIN(nr, (uint32_t)MAX_NAMED); i++)
-		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%d", n ? ", " : "", pids[i]);
+		csink_append(names, sizeof(names), "%s%d", *names ? ", " : "", pids[i]);
 	if (!nr)
 		return;
 	csink_outside_note(&run->outside,
@@ -246,7 +245,7 @@ static void make_profile(struct run *run)
 	const char *directory = run->inject ? run->injection.directory.path : NULL;
 	int err;
 
-	csink_debuginfod_wanted = csink_options_bool(&run->options, CSINK_OPT_DEBUGINFOD);
+	csink_debuginfod_wanted = csink_options_bool(run->options, CSINK_OPT_DEBUGINFOD);
 	err = run->collector ? csink_collect_finish(run->collector, directory, &profile)
 			     : csink_collect(directory, &run->outside, &profile);
 
@@ -256,8 +255,8 @@ static void make_profile(struct run *run)
 	}
 	csink_save_profile(&run->save, profile,
 			   !run->report ? run->quiet ? CSINK_SAVE_ERRORS : CSINK_SAVE_WHERE
-			   : csink_options_bool(&run->options, CSINK_OPT_ALL) ? CSINK_SAVE_REPORT_ALL
-									      : CSINK_SAVE_REPORT);
+			   : csink_options_bool(run->options, CSINK_OPT_ALL) ? CSINK_SAVE_REPORT_ALL
+									     : CSINK_SAVE_REPORT);
 	csink_profile_free(profile);
 }
 
@@ -334,18 +333,15 @@ static int run_and_report(struct run *run)
 	return status;
 }
 
-static int main_run(int argc, char **argv)
+static int main_run(const struct csink_options *o, int nr, char **operands)
 {
 	static struct run run = {.injection.directory.fd = -1, .reservation.reserve.fd = -1};
-	int at, status;
 
-	at = csink_command_parse(&run.options, argc, argv, &status);
-	if (at < 0)
-		return status;
-	if (at == argc)
+	if (!nr)
 		return csink_fail(CSINK_EXIT_RUN_FAILED, "no command given: countersink %s (see countersink help)",
 				  csink_command_find("run")->synopsis);
-	run.argv = argv + at;
+	run.options = o;
+	run.argv = operands;
 	/* Where a filter kills for what neither launcher nor library can do without, the command runs without them. */
 	if (csink_filters_forbid_all(csink_deadly_calls)) {
 		csink_say("a seccomp filter kills processes that call %s, which profiling needs: %s runs without being "

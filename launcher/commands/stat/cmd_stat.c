@@ -30,7 +30,7 @@
 	"task-clock,context-switches,cpu-migrations,page-faults,cycles,instructions,branches,branch-misses"
 
 struct stat_run {
-	struct csink_options options;
+	const struct csink_options *options;
 	char **argv;
 	uint64_t repeat, interval_ns;
 	bool per_thread;
@@ -67,7 +67,7 @@ __attribute__((format(printf, 2, 3))) static void note(struct stat_run *run, con
 
 static int resolve_events(struct stat_run *run)
 {
-	const char *list = csink_options_text(&run->options, CSINK_STAT_OPT_EVENTS);
+	const char *list = csink_options_text(run->options, CSINK_STAT_OPT_EVENTS);
 	struct csink_event_error err;
 	int nr = csink_choose_listed(*list ? list : DEFAULT_EVENTS, run->specs, CSINK_STAT_MAX_EVENTS, &err);
 
@@ -119,9 +119,9 @@ static void open_output(struct stat_run *run, const char *path)
 
 static int resolve_output(struct stat_run *run)
 {
-	const char *path = csink_options_text(&run->options, CSINK_STAT_OPT_OUTPUT);
-	bool json = csink_options_bool(&run->options, CSINK_STAT_OPT_JSON);
-	bool csv = csink_options_bool(&run->options, CSINK_STAT_OPT_CSV);
+	const char *path = csink_options_text(run->options, CSINK_STAT_OPT_OUTPUT);
+	bool json = csink_options_bool(run->options, CSINK_STAT_OPT_JSON);
+	bool csv = csink_options_bool(run->options, CSINK_STAT_OPT_CSV);
 
 	if (json && csv)
 		return csink_fail(-EINVAL, "options --json and --csv exclude each other: give one of them");
@@ -135,10 +135,10 @@ static int resolve_output(struct stat_run *run)
 
 static int resolve(struct stat_run *run)
 {
-	uint64_t interval_ms = csink_options_number(&run->options, CSINK_STAT_OPT_INTERVAL);
+	uint64_t interval_ms = csink_options_number(run->options, CSINK_STAT_OPT_INTERVAL);
 
-	run->repeat = csink_options_number(&run->options, CSINK_STAT_OPT_REPEAT);
-	run->per_thread = csink_options_bool(&run->options, CSINK_STAT_OPT_PER_THREAD);
+	run->repeat = csink_options_number(run->options, CSINK_STAT_OPT_REPEAT);
+	run->per_thread = csink_options_bool(run->options, CSINK_STAT_OPT_PER_THREAD);
 	if (interval_ms > (uint64_t)CSINK_TIMERQ_MAX_NS / 1000000)
 		return csink_fail(-EINVAL, "option --interval: %llu ms is longer than any command runs",
 				  (unsigned long long)interval_ms);
@@ -160,13 +160,13 @@ static void note_reservation(void *arg, const char *line, bool is_error)
 static struct csink_reservation_command reservation_of(struct stat_run *run)
 {
 	return (struct csink_reservation_command){
-		.mode = csink_options_text(&run->options, CSINK_STAT_OPT_RESERVE),
-		.timeout_ns = csink_options_seconds(&run->options, CSINK_STAT_OPT_RESERVE_TIMEOUT),
-		.hooks = csink_options_text(&run->options, CSINK_STAT_OPT_RESERVE_HOOKS),
+		.mode = csink_options_text(run->options, CSINK_STAT_OPT_RESERVE),
+		.timeout_ns = csink_options_seconds(run->options, CSINK_STAT_OPT_RESERVE_TIMEOUT),
+		.hooks = csink_options_text(run->options, CSINK_STAT_OPT_RESERVE_HOOKS),
 		.specs = run->specs,
 		.nr_specs = run->nr_specs,
 		/* The events of the default are tried on every machine. */
-		.own_choice = !*csink_options_text(&run->options, CSINK_STAT_OPT_EVENTS),
+		.own_choice = !*csink_options_text(run->options, CSINK_STAT_OPT_EVENTS),
 		.inherited = &run->inherited,
 		.note = note_reservation,
 		.arg = run,
@@ -435,31 +435,26 @@ static int run_and_write(struct stat_run *run)
 	return status;
 }
 
-static int main_stat(int argc, char **argv)
+static int main_stat(const struct csink_options *o, int nr, char **operands)
 {
 	static struct stat_run run = {.reservation.reserve.fd = -1};
-	int status, at = csink_command_parse(&run.options, argc, argv, &status);
 
-	if (at < 0)
-		return status;
-	if (at == argc)
+	if (!nr)
 		return csink_fail(CSINK_EXIT_RUN_FAILED, "no command given: countersink %s (see countersink help)",
 				  csink_command_find("stat")->synopsis);
-	run.argv = argv + at;
+	run.options = o;
+	run.argv = operands;
 	if (resolve(&run))
 		return CSINK_EXIT_RUN_FAILED;
 	return run_and_write(&run);
 }
-
-static CSINK_OPTION_TABLE(stat_options, CSINK_STAT_OPTIONS);
 
 const struct csink_command csink_command_stat = {
 	.name = "stat",
 	.synopsis = "stat [OPTION]... [--] COMMAND [ARGUMENT]...",
 	.help = "run a command and count events in all its processes",
 	.main = main_stat,
-	.options = stat_options,
-	.nr_options = CSINK_NR_STAT_OPTS,
+	CSINK_COMMAND_OPTIONS(CSINK_STAT_OPTIONS),
 	.usage_status = CSINK_EXIT_RUN_FAILED,
 	.failed_status = CSINK_EXIT_RUN_FAILED,
 };

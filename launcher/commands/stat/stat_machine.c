@@ -145,12 +145,9 @@ static void write_threads(struct csink_json *json, const struct csink_stat_resul
 		csink_json_bool(json, "ended", thread->ended);
 		csink_json_open(json, "counts", '{');
 		for (uint32_t i = 0; i < result->counters->nr && thread->has_counts; i++) {
-			const char *name = result->counters->counters[i].spec.rec.name;
-
-			if (thread->values[i].state == CSINK_STAT_COUNTED)
-				csink_json_number(json, name, (int64_t)thread->values[i].value);
-			else
-				csink_json_null(json, name);
+			csink_json_known(json, result->counters->counters[i].spec.rec.name,
+					 thread->values[i].state == CSINK_STAT_COUNTED,
+					 (int64_t)thread->values[i].value);
 		}
 		csink_json_close(json, '}');
 		csink_json_close(json, '}');
@@ -190,10 +187,7 @@ static void write_json(struct csink_stat_writer *writer, const struct csink_stat
 	write_events(json, result);
 	if (result->threads)
 		write_threads(json, result);
-	csink_json_open(json, "notes", '[');
-	for (uint32_t i = 0; i < result->nr_notes; i++)
-		csink_json_text(json, NULL, result->notes[i]);
-	csink_json_close(json, ']');
+	csink_json_texts(json, "notes", result->notes, result->nr_notes);
 	csink_json_close(json, '}');
 }
 

@@ -6,6 +6,7 @@
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "launcher/base/hash.h"
+#include "launcher/base/search.h"
 #include "launcher/base/table.h"
 #include "launcher/commands/stat/stat_threads_impl.h"
 
@@ -99,13 +100,6 @@ static void apply(const struct csink_stat_threads *threads, struct table *table,
 	}
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct csink_stat_thread_note *x = a, *y = b;
-
-	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
-}
-
 /* The times of all threads together, then of the clocks. Returns how many. */
 static uint32_t sum_times(const struct csink_stat_counters *counters, const struct table *table,
 			  struct csink_event_times *times)
@@ -156,7 +150,7 @@ int csink_stat_threads_finish(struct csink_stat_threads *threads, struct csink_s
 
 	memset(result, 0, sizeof(*result));
 	csink_stat_threads_drain(threads);
-	qsort(threads->notes, threads->nr_notes, sizeof(*threads->notes), by_time);
+	qsort(threads->notes, threads->nr_notes, sizeof(*threads->notes), csink_compare_u64);
 	table.err = threads->no_memory ? -ENOMEM : csink_table_room(&table.tids);
 	for (uint32_t i = 0; i < threads->nr_notes && !table.err; i++)
 		apply(threads, &table, &threads->notes[i]);

@@ -99,15 +99,20 @@ double csink_hodges_lehmann_two(const double *a, uint32_t nr_a, const double *b,
 
 /* ---- statistics ---- */
 
+double csink_mean(const double *values, uint32_t n)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		sum += values[i];
+	return sum / n;
+}
+
 double csink_statistic_ratio(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b)
 {
-	double sum_a = 0, sum_b = 0;
+	double mean_a = csink_mean(a, nr_a);
 
-	for (uint32_t i = 0; i < nr_a; i++)
-		sum_a += a[i];
-	for (uint32_t i = 0; i < nr_b; i++)
-		sum_b += b[i];
-	return sum_a > 0 ? sum_b / nr_b / (sum_a / nr_a) : NAN;
+	return mean_a > 0 ? csink_mean(b, nr_b) / mean_a : NAN;
 }
 
 double csink_statistic_shift_paired(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b)

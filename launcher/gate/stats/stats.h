@@ -75,14 +75,22 @@ double csink_wilcoxon_two(const double *a, uint32_t nr_a, const double *b, uint3
  */
 double csink_smallest_p(bool paired, uint32_t nr_a, uint32_t nr_b);
 
-/** Benjamini-Hochberg: q[i] is the smallest false discovery rate at which p[i] is still a discovery. 0 or -ENOMEM. */
+/** Adjust p-values for their number. Returns 0 or -ENOMEM. */
+typedef int (*csink_adjust_fn)(const double *p, uint32_t n, double *q);
+
+/** Benjamini-Hochberg: q[i] is the smallest false discovery rate at which p[i] is still a discovery. */
 int csink_adjust_bh(const double *p, uint32_t n, double *q);
+
+/** Holm: q[i] is the smallest rate of any false discovery, whatever the other hypotheses are. */
+int csink_adjust_holm(const double *p, uint32_t n, double *q);
 
 /* ---- estimates ---- */
 
 struct csink_interval {
 	double low, high;
 };
+
+double csink_mean(const double *values, uint32_t n);
 
 /** Hodges-Lehmann: the median of the means of all pairs of values, each with itself too. */
 double csink_hodges_lehmann(const double *values, uint32_t n);

@@ -1,4 +1,4 @@
-/* Wilcoxon's rank tests and the Benjamini-Hochberg adjustment: see stats.h. */
+/* Wilcoxon's rank tests, and the adjustments for the number of tests: see stats.h. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -149,20 +149,34 @@ double csink_wilcoxon_two(const double *a, uint32_t nr_a, const double *b, uint3
 
 /* ---- many tests at once ---- */
 
-int csink_adjust_bh(const double *p, uint32_t n, double *q)
+static int adjust(const double *p, uint32_t n, double *q, bool holm)
 {
 	struct ranked *all = csink_stats_memory(malloc(sizeof(*all) * (n + 1)));
-	double least = 1;
+	double least = 1, most = 0;
 
 	if (!all)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++)
 		all[i] = (struct ranked){p[i], i, 0};
 	qsort(all, n, sizeof(*all), compare_values);
-	for (uint32_t i = n; i-- > 0;) {
+	for (uint32_t i = n; i-- > 0 && !holm;) {
 		least = fmin(least, all[i].value * n / (i + 1));
 		q[all[i].index] = least;
 	}
+	for (uint32_t i = 0; i < n && holm; i++) {
+		most = fmin(1, fmax(most, all[i].value * (n - i)));
+		q[all[i].index] = most;
+	}
 	free(all);
 	return 0;
+}
+
+int csink_adjust_bh(const double *p, uint32_t n, double *q)
+{
+	return adjust(p, n, q, false);
+}
+
+int csink_adjust_holm(const double *p, uint32_t n, double *q)
+{
+	return adjust(p, n, q, true);
 }

@@ -7,6 +7,7 @@ const LANGUAGES = [
 	{name: 'PHP', hue: 265, saturation: 1, files: /\.(php|phtml|inc)(\(\d+\) : eval\(\)'d code)?$|^\[internal function\]$/},
 	{name: 'Perl', hue: 180, saturation: 1, files: /\.(pl|pm|t)$|^\(eval \d+\)$/},
 	{name: 'Ruby', hue: 340, saturation: 1, files: /\.(rb|rake|gemspec)>?$|^<internal:/},
+	{name: 'JavaScript', hue: 45, saturation: 1, files: /\.([cm]?[jt]s|[jt]sx)$|^node:|^evalmachine\.|^\[(eval|builtin)\]$/},
 	{name: 'Python', hue: 205, saturation: 1, files: /\.pyw?$|^<.*>$/},
 ];
 const OTHER = {name: 'other scripts', hue: 95, saturation: 1};

@@ -9,10 +9,12 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "preload/agent/unwind/code_copies.h"
 #include "preload/agent/unwind/find_object.h"
 #include "preload/core/private_memory.h"
 
-static const struct csink_language *const languages[] = {&csink_python, &csink_php, &csink_perl, &csink_ruby};
+static const struct csink_language *const languages[] = {&csink_python, &csink_php, &csink_perl, &csink_ruby,
+							 &csink_v8};
 
 enum {
 	MAX_INTERPRETERS = 4,
@@ -104,19 +106,22 @@ static bool keep(const struct csink_interpreter *found)
 }
 
 /* An object was loaded or unloaded: see csink_modules_set_callback(). */
-static void on_module(const struct csink_module *module, bool is_there, struct csink_recording *rec,
-		      struct csink_writer *writer)
+static CSINK_RARE void on_module(const struct csink_module *module, bool is_there, struct csink_recording *rec,
+				 struct csink_writer *writer)
 {
 	struct csink_elf_view object;
 	const char *why = NULL;
 
 	if (!is_there) {
 		leave(module->entry);
+		csink_code_copies_leave(module);
 		return;
 	}
 	if (!csink_elf_open(&object, module->bias, module->dynamic, csink_module_copy))
 		return;
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(languages); i++) {
+	if (csink_elf_look(&object, "v8dbg_SmiTagMask", STT_OBJECT, NULL))
+		csink_code_copies_want(module);
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(languages) && mode != CSINK_INTERP_NATIVE; i++) {
 		struct csink_interpreter to = {.language = languages[i],
 					       .module = module->entry,
 					       .eh_frame = module->eh_frame,
@@ -140,7 +145,8 @@ void csink_interp_begin(enum csink_interp_mode wanted)
 	mode = wanted;
 	atomic_store(&csink_interp_nr, 0);
 	csink_code_ids_reset();
-	csink_modules_set_callback(mode == CSINK_INTERP_NATIVE ? NULL : on_module);
+	csink_code_copies_begin();
+	csink_modules_set_callback(on_module);
 }
 
 void csink_interp_started(void)
@@ -224,19 +230,7 @@ int32_t csink_interp_text(struct csink_interp_walk *walk, uintptr_t at, uint64_t
 
 bool csink_interp_frame(struct csink_interp_walk *walk, uint64_t identity, uintptr_t code, uint32_t position)
 {
-	csink_ref_t ref;
-
-	if (walk->nr_frames == CSINK_MAX_DEPTH) {
-		walk->is_full = true;
-		return false;
-	}
-	ref = csink_code_id(walk, identity, code);
-	if (!ref) {
-		walk->is_broken = true;
-		return false;
-	}
-	walk->room->frames[walk->nr_frames++] = CSINK_FRAME_CODE | (uint64_t)ref << 32 | position;
-	return true;
+	return csink_interp_add(walk, csink_code_id(walk, identity, code), position);
 }
 
 void csink_interp_group(struct csink_interp_walk *walk, uintptr_t record)
@@ -283,86 +277,101 @@ void csink_interp_set_loop(const struct csink_interp_walk *walk, uintptr_t start
 	__atomic_store_n(&interpreter->loop, start, __ATOMIC_RELEASE);
 }
 
+void csink_interp_refuse(const struct csink_interp_walk *walk, const char *why)
+{
+	note(walk->rec, walk->writer, why);
+	__atomic_store_n(&interpreters[walk->interpreter - interpreters].language, NULL, __ATOMIC_RELEASE);
+}
+
 /* ---- merging ----------------------------------------------------------------------------------------------------- */
 
 struct merge {
 	const struct csink_interp_walk *from;
-	uintptr_t low;  /* the stack pointer: a record below it is in no native frame */
-	uint32_t group; /* the next one to put */
 	uint64_t *to;
-	uint32_t nr, max;
-	bool is_cut;
+	uint32_t max;
+	uint32_t group; /* the next one to put */
 };
 
-static void put(struct merge *m, uint64_t frame)
+/* Put a frame after @nr others. Returns how many there are, of which only the first ones have room. */
+static inline uint32_t put(const struct merge *m, uint32_t nr, uint64_t frame)
 {
-	if (m->nr < m->max)
-		m->to[m->nr++] = frame;
-	else
-		m->is_cut = true;
+	if (CSINK_LIKELY(nr < m->max))
+		m->to[nr] = frame;
+	return nr + 1;
 }
 
 /* Put the next group. @flag  CSINK_FRAME_EVALUATED if the native frame that was put last is its evaluator's, else 0. */
-static void put_group(struct merge *m, uint64_t flag)
+static inline uint32_t put_group(struct merge *m, uint32_t nr, uint64_t flag)
 {
 	const struct csink_interp_group *group = &m->from->room->groups[m->group++];
+	const uint64_t *frames = m->from->room->frames + group->first;
 
-	for (uint32_t i = 0; i < group->nr; i++) {
-		put(m, m->from->room->frames[group->first + i] | flag);
-		flag = 0;
-	}
-}
-
-/* Put the groups whose records lie below @end, the upper end of the native frame that was put last. */
-static void put_groups_below(struct merge *m, uintptr_t end)
-{
-	const struct csink_interp_group *groups = m->from->room->groups;
-	uint64_t flag = mode == CSINK_INTERP_AUTO ? CSINK_FRAME_EVALUATED : 0;
-
-	for (; m->group < m->from->nr_groups && groups[m->group].record < end; flag = 0)
-		put_group(m, groups[m->group].record >= m->low ? flag : 0);
+	nr = put(m, nr, frames[0] | flag);
+	for (uint32_t i = 1; i < group->nr; i++)
+		nr = put(m, nr, frames[i]);
+	return nr;
 }
 
 /* Merge in order of address. Native frame i lies between cfas[i] and cfas[i + 1], the leaf below cfas[0]. */
 static void merge(const struct csink_interp_walk *from, struct csink_walk *walk, uintptr_t sp)
 {
-	struct merge m = {.from = from, .low = sp, .to = from->room->merged, .max = walk->max_frames};
-	const uintptr_t *cfas = from->room->cfas;
+	struct merge m = {.from = from, .to = from->room->merged, .max = walk->max_frames};
+	const struct csink_interp_group *groups = from->room->groups;
+	uint64_t flag = mode == CSINK_INTERP_AUTO ? CSINK_FRAME_EVALUATED : 0;
+	uintptr_t loop = flag ? csink_interp_loop(from->interpreter) : 0;
+	uint32_t nr = 0, nr_groups = from->nr_groups, nr_native = walk->nr_frames;
 
-	for (uint32_t i = 0; i < walk->nr_frames; i++) {
-		uint32_t group = m.group;
+	for (uint32_t i = 0;; i++) {
+		/*
+		 * Groups whose records lie below the upper end of the native frame that was put last; at the end, those
+		 * above the point where the native walk broke off, or where its frames are not known.
+		 */
+		uintptr_t last = i == nr_native ? UINTPTR_MAX : from->room->cfas[i] + 1 ? from->room->cfas[i] - 1 : 0;
+		bool has_group = m.group < nr_groups && groups[m.group].record <= last;
 
-		if (cfas[i] != UINTPTR_MAX)
-			put_groups_below(&m, cfas[i]);
+		for (uint64_t first = i == nr_native ? 0 : flag; m.group < nr_groups && groups[m.group].record <= last;
+		     first = 0)
+			/* A record below the stack pointer is in no native frame. */
+			nr = put_group(&m, nr, groups[m.group].record >= sp ? first : 0);
+		if (i == nr_native)
+			break;
 		/* The group replaces the loop, which was put last, and the evaluator, which called it. */
-		if (m.group == group || mode != CSINK_INTERP_AUTO || !csink_interp_loop(from->interpreter) ||
-		    !is_evaluators(from->interpreter, walk, i))
-			put(&m, walk->frames[i]);
+		if (!has_group || !loop || !is_evaluators(from->interpreter, walk, i))
+			nr = put(&m, nr, walk->frames[i]);
 	}
-	/* Groups above the point where the native walk broke off, or where its frames are not known. */
-	while (m.group < from->nr_groups)
-		put_group(&m, 0);
 	walk->frames = m.to;
-	walk->nr_frames = m.nr;
-	if (m.is_cut || from->is_full)
+	walk->nr_frames = CSINK_MIN(nr, m.max);
+	if (nr > m.max || from->is_full)
 		walk->end = CSINK_WALK_DEPTH;
 	else if (from->is_broken && walk->end == CSINK_WALK_COMPLETE)
 		walk->end = CSINK_WALK_BAD_STACK;
 }
 
 /*
- * An address in the native frame that the group of a call of the evaluator replaces: its own, or that of its loop,
- * which it has called. Frame @i is the evaluator's.
+ * The calls of the evaluator, innermost first: an address in the native frame of each that its group replaces, which is
+ * its own, or that of its loop, which it has called. Returns how many.
  */
-static uintptr_t record_of(const struct csink_interp_walk *from, const struct csink_walk *walk, const ucontext_t *uc,
-			   uint32_t i)
+static uint32_t find_calls(const struct csink_interp_walk *from, const struct csink_walk *walk, const ucontext_t *uc,
+			   uint64_t *calls)
 {
-	uintptr_t loop = csink_interp_loop(from->interpreter);
-	uintptr_t pc = i ? (walk->frames[i - 1] & ~CSINK_FRAME_EXACT) - 1 : csink_context_pc(uc);
+	const struct csink_interpreter *of = from->interpreter;
+	uintptr_t start = of->evaluator, bytes = of->evaluator_end - start, loop = csink_interp_loop(of);
+	uintptr_t loop_bytes = loop ? __atomic_load_n(&of->loop_end, __ATOMIC_RELAXED) - loop : 0;
+	uintptr_t pc = csink_context_pc(uc), low = csink_context_sp(uc);
+	uint32_t nr = pc - start < bytes, nr_native = walk->nr_frames;
 
-	if (!loop || pc - loop >= __atomic_load_n(&from->interpreter->loop_end, __ATOMIC_RELAXED) - loop)
-		return from->room->cfas[i];
-	return i ? from->room->cfas[i - 1] : csink_context_sp(uc);
+	calls[0] = low;
+	for (uint32_t i = 0; i < nr_native && nr < CSINK_MAX_DEPTH; i++) {
+		bool is_in_loop = pc - loop < loop_bytes;
+		uintptr_t end = from->room->cfas[i];
+
+		/* Not branched: calls alternate with other frames in patterns that are hard to predict. */
+		calls[nr] = is_in_loop ? low : end;
+		pc = (walk->frames[i] & ~CSINK_FRAME_EXACT) - 1;
+		nr += pc - start < bytes;
+		low = end;
+	}
+	return nr;
 }
 
 /*
@@ -373,20 +382,14 @@ static uintptr_t record_of(const struct csink_interp_walk *from, const struct cs
 static void pair_by_count(struct csink_interp_walk *from, const struct csink_walk *walk, const ucontext_t *uc)
 {
 	bool is_cut = walk->end != CSINK_WALK_COMPLETE || from->is_full || from->is_broken;
-	uint64_t *calls = from->room->merged; /* an address in the native frame of each, innermost first */
-	int32_t nr = 0, call;
+	uint64_t *calls = from->room->merged;
+	int32_t nr = (int32_t)find_calls(from, walk, uc, calls), call = is_cut ? 0 : nr - (int32_t)from->nr_groups;
 
-	if (csink_interp_is_evaluator(from->interpreter, csink_context_pc(uc)))
-		calls[nr++] = csink_context_sp(uc);
-	for (uint32_t i = 0; i < walk->nr_frames && nr < CSINK_MAX_DEPTH; i++) {
-		if (is_evaluators(from->interpreter, walk, i))
-			calls[nr++] = record_of(from, walk, uc, i);
-	}
-	for (uint32_t group = 0; group < from->nr_groups; group++) {
+	for (uint32_t group = 0; group < from->nr_groups; group++, call++) {
 		/* More groups than calls: C code links frames itself. These groups join the innermost call. */
-		call = (int32_t)group + (is_cut ? 0 : nr - (int32_t)from->nr_groups);
-		call = CSINK_MAX(call, 0);
-		from->room->groups[group].record = call < nr ? calls[call] : UINTPTR_MAX;
+		int32_t at = CSINK_MAX(call, 0);
+
+		from->room->groups[group].record = at < nr ? calls[at] : UINTPTR_MAX;
 	}
 }
 
@@ -456,6 +459,7 @@ void csink_interp_merge(struct csink_walk *walk, const ucontext_t *uc, struct cs
 
 		if (!language || !is_loaded(&interpreters[i]) || !is_bound(&interpreters[i]))
 			continue;
+		(*room)->nr_walks++;
 		csink_loader_init(&from.load, walk->stack, csink_context_sp(uc));
 		language->walk(&from);
 		if (!from.nr_groups) {

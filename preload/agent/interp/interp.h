@@ -31,6 +31,9 @@
 #include "preload/core/record/recording.h"
 #include "preload/core/safe_load.h"
 
+/* Not on the way of most samples: compiled for size. */
+#define CSINK_RARE __attribute__((noinline, cold))
+
 struct csink_code_source;
 struct csink_interpreter;
 struct csink_interp_walk;
@@ -39,9 +42,10 @@ struct csink_interp_walk;
 struct csink_language {
 	const char *name;
 	/**
-	 * Is the object this language's interpreter? If so, sets data, evaluator and evaluator_end of @to, which may
-	 * have values of an earlier object. Returns 1: yes; 0: no; -1: an interpreter whose frames cannot be read, and
-	 * *why is the reason, a constant. Context: init, signal (the object stays loaded during the call).
+	 * Is the object this language's interpreter? If so, sets code of @to and, where the language needs them, calls,
+	 * data, evaluator and evaluator_end: all are 0 before. Returns 1: yes; 0: no; -1: an interpreter whose frames
+	 * cannot be read, and *why is the reason, a constant. Context: init, signal (the object stays loaded during the
+	 * call).
 	 */
 	int (*find)(const struct csink_elf_view *object, struct csink_interpreter *to, const char **why);
 	/**
@@ -83,7 +87,7 @@ struct csink_interpreter {
 	 * replaced. 0: the evaluator has it. Stored by any thread: csink_interp_set_loop().
 	 */
 	uintptr_t loop, loop_end;
-	uint64_t data[6]; /* the language's own, constant */
+	uint64_t data[9]; /* the language's own, constant */
 	uint64_t learnt;  /* the language's own, stored by any thread */
 };
 
@@ -99,13 +103,22 @@ struct csink_interp_group {
 	uint32_t first, nr;
 };
 
+/* A function that had a frame in a walk. What has a frame is not freed: it is the same one until the walk ends. */
+struct csink_interp_seen {
+	uintptr_t code;
+	uint64_t walk; /* its number */
+	csink_ref_t ref;
+};
+
 /* A thread's buffers for merging: private memory, allocated at its first sample in a process with an interpreter. */
 struct csink_interp_room {
 	uint64_t frames[CSINK_MAX_DEPTH]; /* of the interpreter, innermost first */
 	uint64_t merged[CSINK_MAX_DEPTH]; /* both kinds; also the scratch of csink_walk_cfas() */
 	uintptr_t cfas[CSINK_MAX_DEPTH];  /* of the native frames: see csink_walk_cfas() */
 	struct csink_interp_group groups[CSINK_MAX_DEPTH];
-	uintptr_t own; /* the language's own, 0 in a thread that starts */
+	struct csink_interp_seen seen[64]; /* each at a hash of its address */
+	uint64_t nr_walks;                 /* so far: the number of the current one */
+	uintptr_t own;                     /* the language's own, 0 in a thread that starts */
 };
 
 #define CSINK_INTERP_PAGES 32
@@ -210,7 +223,32 @@ struct csink_code_source {
 	uintptr_t name, file; /* addresses, in the form that names() reads */
 	uintptr_t table;      /* address of the line table's bytes */
 	uint32_t table_bytes;
+	uint32_t own[2]; /* for a line table that describe() makes itself */
 };
+
+/** Where a function is, if it had a frame in this walk; else its place. Context: signal. */
+static inline struct csink_interp_seen *csink_interp_seen_at(struct csink_interp_walk *walk, uintptr_t code)
+{
+	return &walk->room->seen[(code >> 4 ^ code >> 10) % CSINK_ARRAY_SIZE(walk->room->seen)];
+}
+
+/**
+ * Add a frame to the current group: a function's entry in the recording, 0 if it has none, and the position in it.
+ * Returns false if it was not added, and no frame may follow. Context: signal.
+ */
+static inline bool csink_interp_add(struct csink_interp_walk *walk, csink_ref_t ref, uint32_t position)
+{
+	if (CSINK_UNLIKELY(walk->nr_frames == CSINK_MAX_DEPTH)) {
+		walk->is_full = true;
+		return false;
+	}
+	if (CSINK_UNLIKELY(!ref)) {
+		walk->is_broken = true;
+		return false;
+	}
+	walk->room->frames[walk->nr_frames++] = CSINK_FRAME_CODE | (uint64_t)ref << 32 | position;
+	return true;
+}
 
 /**
  * Add a frame to the current group: a function and the position in it.
@@ -226,6 +264,12 @@ bool csink_interp_frame(struct csink_interp_walk *walk, uint64_t identity, uintp
  * Context: signal.
  */
 void csink_interp_group(struct csink_interp_walk *walk, uintptr_t record);
+
+/** The same where each frame is a group: the one that was just added. Context: signal. */
+static inline void csink_interp_group_of_one(struct csink_interp_walk *walk, uintptr_t record)
+{
+	walk->room->groups[walk->nr_groups++] = (struct csink_interp_group){record, walk->nr_frames - 1, 1};
+}
 
 /** Mix a word into an identity. */
 static inline uint64_t csink_interp_mix(uint64_t identity, uint64_t word)
@@ -258,6 +302,9 @@ static inline uintptr_t csink_interp_loop(const struct csink_interpreter *interp
 /** Set it, once it is known; all threads set the same. Context: signal. */
 void csink_interp_set_loop(const struct csink_interp_walk *walk, uintptr_t start, uintptr_t end);
 
+/** The interpreter's frames cannot be read after all, for a reason, a constant: no more walks. Context: signal. */
+void csink_interp_refuse(const struct csink_interp_walk *walk, const char *why);
+
 /* code_ids.c */
 
 /**
@@ -279,5 +326,6 @@ extern const struct csink_language csink_perl;   /* perl.c */
 extern const struct csink_language csink_php;    /* php.c */
 extern const struct csink_language csink_python; /* python.c */
 extern const struct csink_language csink_ruby;   /* ruby.c */
+extern const struct csink_language csink_v8;     /* v8.c */
 
 #endif

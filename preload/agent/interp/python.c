@@ -28,9 +28,13 @@ enum {
 	DATA_CODE_TYPE,
 	DATA_VARIABLE,    /* from 3.14, for csink_interp_thread_local(); 0: DATA_STATE is called */
 	DATA_VARIABLE_AT, /* the state's offset there */
+	DATA_EVALUATOR,
+	DATA_EVALUATOR_BYTES,
+	DATA_IS_ENDING, /* from 3.11; 0: not known */
 };
 
 typedef uintptr_t (*state_fn)(void);
+typedef int (*is_ending_fn)(void);
 
 static const struct csink_python_layout *layout_of(const struct csink_interp_walk *walk)
 {
@@ -57,7 +61,7 @@ static void find_calls(const struct csink_elf_view *object, int minor, struct cs
  */
 static bool find_variable(const struct csink_elf_view *object, uintptr_t function, struct csink_interpreter *to)
 {
-	enum { FIRST = 12, BYTES = 40 }; /* of the function: where they begin, at most; all that are looked at */
+	enum { FIRST = 12, BYTES = 48 }; /* of the function: where they begin, at most; all that are looked at */
 	uint8_t code[BYTES];
 	int32_t place, offset = 0;
 
@@ -66,15 +70,20 @@ static bool find_variable(const struct csink_elf_view *object, uintptr_t functio
 	for (uint32_t i = 0; i < FIRST; i++) {
 		const uint8_t *at = code + i;
 
-		if (!memcmp(at, "\x64\x48\x8b\x04\x25", 5)) /* mov %fs:..., %rax */
+		/* mov %fs:..., %rax; or, with -ftls-model=initial-exec, mov place(%rip), %rax; mov %fs:(%rax), %rax */
+		if (!memcmp(at, "\x64\x48\x8b\x04\x25", 5) ||
+		    (!memcmp(at, "\x48\x8b\x05", 3) && !memcmp(at + 7, "\x64\x48\x8b\x00", 4)))
 			return true;
 		if (memcmp(at, "\x48\x8d\x3d", 3) != 0) /* lea place(%rip), %rdi */
 			continue;
 		memcpy(&place, at + 3, sizeof(place));
 		to->data[DATA_VARIABLE] = function + i + 7 + (uint64_t)(int64_t)place;
-		for (at += 7; at < code + BYTES - 14 && (*at == 0x66 || *at == 0x48);) /* prefixes of the call */
+		for (at += 7; at < code + BYTES - 22 && (*at == 0x66 || *at == 0x48);) /* prefixes of the call */
 			at++;
 		at += *at == 0xe8 ? 5 : 6;
+		/* The stack pointer and the frame pointer may be restored first: add $8, %rsp; pop %rbp */
+		at += !memcmp(at, "\x48\x83\xc4\x08", 4) ? 4 : 0;
+		at += *at == 0x5d;
 		/* mov offset(%rax), %rax; where the place has the offset, too: mov (%rax), %rax */
 		if (!memcmp(at, "\x48\x8b\x80", 3))
 			memcpy(&offset, at + 3, sizeof(offset));
@@ -86,7 +95,7 @@ static bool find_variable(const struct csink_elf_view *object, uintptr_t functio
 	return false;
 }
 
-static int find(const struct csink_elf_view *object, struct csink_interpreter *to, const char **why)
+static CSINK_RARE int find(const struct csink_elf_view *object, struct csink_interpreter *to, const char **why)
 {
 	uintptr_t state, current;
 	struct csink_python python;
@@ -105,10 +114,17 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 	to->data[DATA_STATE] = to->code = state;
 	to->data[DATA_CURRENT] = current;
 	to->data[DATA_CODE_TYPE] = python.code_type;
+	to->data[DATA_EVALUATOR] = python.evaluator;
+	to->data[DATA_EVALUATOR_BYTES] = python.evaluator_end - python.evaluator;
+	if (python.layout->minor >= 11)
+		to->data[DATA_IS_ENDING] = csink_elf_look(
+			object, python.layout->minor < 13 ? "_Py_IsFinalizing" : "Py_IsFinalizing", STT_FUNC, NULL);
 	if (python.layout->minor < 14) {
 		find_calls(object, python.layout->minor, to);
 	} else if (!find_variable(object, state, to)) {
-		*why = csink_python_unknown;
+		*why = CSINK_INTERP_HAS_THREAD_LOCAL ? csink_python_unknown
+						     : "Python frames are not read: of CPython 3.14 only for x86-64, "
+						       "or by countersink attach";
 		return -1;
 	}
 	to->evaluator = python.layout->chain == CSINK_PYTHON_COUNT ? python.evaluator : 0;
@@ -119,7 +135,7 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 /* ---- functions --------------------------------------------------------------------------------------------------- */
 
 /* A str as UTF-8, cut at CSINK_PYTHON_MAX_TEXT, and a NUL. Returns how many bytes; 0: it cannot be read. */
-static uint32_t copy_str(struct csink_interp_walk *walk, uintptr_t str, char *to)
+static CSINK_RARE uint32_t copy_str(struct csink_interp_walk *walk, uintptr_t str, char *to)
 {
 	const struct csink_python_layout *layout = layout_of(walk);
 	uint64_t length, state, word = 0;
@@ -151,7 +167,8 @@ static uint32_t copy_str(struct csink_interp_walk *walk, uintptr_t str, char *to
 	return nr;
 }
 
-static uint32_t names(struct csink_interp_walk *walk, const struct csink_code_source *source, char *to, uint32_t room)
+static CSINK_RARE uint32_t names(struct csink_interp_walk *walk, const struct csink_code_source *source, char *to,
+				 uint32_t room)
 {
 	uint32_t name, file;
 
@@ -162,7 +179,7 @@ static uint32_t names(struct csink_interp_walk *walk, const struct csink_code_so
 	return file ? name + file : 0;
 }
 
-static bool describe(struct csink_interp_walk *walk, uintptr_t code, struct csink_code_source *to)
+static CSINK_RARE bool describe(struct csink_interp_walk *walk, uintptr_t code, struct csink_code_source *to)
 {
 	const struct csink_python_layout *layout = layout_of(walk);
 	uint64_t name, file, table, bytes, first_line;
@@ -242,7 +259,7 @@ static bool is_code(struct csink_interp_walk *walk, uintptr_t code)
 
 	if (!csink_interp_load(walk, code, &references) || !csink_python_is_alive(references) ||
 	    !csink_interp_load(walk, code + CSINK_PYTHON_OBJECT_TYPE, &type) ||
-	    type != walk->interpreter->data[DATA_CODE_TYPE] || !can_read(walk, code, layout->bytecode))
+	    type != walk->interpreter->data[DATA_CODE_TYPE] || !can_read(walk, code, layout->table + sizeof(uint64_t)))
 		return false;
 	if (!walk->is_unsure)
 		return true;
@@ -254,22 +271,70 @@ static bool is_code(struct csink_interp_walk *walk, uintptr_t code)
 	       can_read(walk, table + CSINK_PYTHON_BYTES_TEXT, bytes);
 }
 
-/* Add one frame. False: the code object cannot be read or is none, or there is no room. */
-static bool take_frame(struct csink_interp_walk *walk, uintptr_t frame, uintptr_t code)
+/* The entry of a code object in the recording; its page can be read. 0: it is none, or the recording is full. */
+static __attribute__((noinline)) csink_ref_t ref_of(struct csink_interp_walk *walk, uintptr_t code)
+{
+	csink_ref_t ref = 0;
+
+	if (code >> 12 && csink_load_known(code + CSINK_PYTHON_OBJECT_TYPE) == walk->interpreter->data[DATA_CODE_TYPE])
+		ref = csink_code_id(walk, identity_of(walk, layout_of(walk), code), code);
+	*csink_interp_seen_at(walk, code) = (struct csink_interp_seen){code, walk->room->nr_walks, ref};
+	return ref;
+}
+
+/*
+ * Add a frame that is whole. False: its code object is none, or there is no room. A code object that this walk has had
+ * is not looked at again: its frame keeps it alive, and it does not change.
+ */
+static inline bool take_whole(struct csink_interp_walk *walk, uintptr_t frame)
 {
 	const struct csink_python_layout *layout = layout_of(walk);
-	uint64_t position;
+	uintptr_t code = csink_python_untag(csink_load_known(frame + layout->code));
+	uint64_t position = csink_load_known(frame + layout->position);
+	const struct csink_interp_seen *seen = csink_interp_seen_at(walk, code);
+	bool is_seen = seen->code == code && seen->walk == walk->room->nr_walks;
 
-	if (walk->is_settled && code >> 12 && frame >> 12 &&
-	    csink_load_known(code + CSINK_PYTHON_OBJECT_TYPE) == walk->interpreter->data[DATA_CODE_TYPE]) {
-		position = csink_load_known(frame + layout->position);
-	} else if (walk->is_settled || !is_code(walk, code) ||
-		   !csink_interp_load(walk, frame + layout->position, &position)) {
-		walk->is_broken = true;
-		return false;
+	return csink_interp_add(walk, is_seen ? seen->ref : ref_of(walk, code),
+				csink_python_position(layout, code, position));
+}
+
+/* The same of a frame that may be none. */
+static __attribute__((noinline)) bool take_unsure(struct csink_interp_walk *walk, uintptr_t frame)
+{
+	const struct csink_python_layout *layout = layout_of(walk);
+	uint64_t code, position;
+
+	if (csink_interp_load(walk, frame + layout->code, &code) && is_code(walk, code = csink_python_untag(code)) &&
+	    csink_interp_load(walk, frame + layout->position, &position))
+		return csink_interp_add(walk, ref_of(walk, code), csink_python_position(layout, code, position));
+	walk->is_broken = true;
+	return false;
+}
+
+/*
+ * Add frames by their links, to @end or to before it; each as a group if @alone. The first one may be none, if nothing
+ * is settled yet; those outside of it are whole.
+ */
+static __attribute__((noinline)) void take_frames(struct csink_interp_walk *walk, uintptr_t frame, uintptr_t end,
+						  bool with_end, bool alone)
+{
+	uint16_t previous = layout_of(walk)->previous;
+
+	while (frame != end || with_end) {
+		bool is_end = frame == end;
+
+		if (!(walk->is_settled ? take_whole(walk, frame) : take_unsure(walk, frame)))
+			return;
+		walk->is_settled = !walk->is_unsure;
+		if (alone)
+			csink_interp_group_of_one(walk, 0);
+		if (is_end)
+			return;
+		if (CSINK_LIKELY(walk->is_settled))
+			frame = csink_load_known(frame + previous);
+		else if (!csink_interp_load(walk, frame + previous, &frame))
+			return;
 	}
-	return csink_interp_frame(walk, identity_of(walk, layout, code), code,
-				  csink_python_position(layout, code, position));
 }
 
 /* ---- groups of several frames: from 3.11 ---- */
@@ -307,18 +372,9 @@ static bool find_end(struct csink_interp_walk *walk, struct group *group)
 /* Add the frames of a group, whose links have been followed. Only the first of them can be unfinished. */
 static void take_group(struct csink_interp_walk *walk, const struct group *group)
 {
-	const struct csink_python_layout *layout = layout_of(walk);
-	bool has_last = layout->chain == CSINK_PYTHON_ENTRY;
-	uint64_t frame = group->frame, code;
+	bool has_last = layout_of(walk)->chain == CSINK_PYTHON_ENTRY;
 
-	for (bool more = true; more && (has_last || frame != group->last);) {
-		more = frame != group->last && !walk->is_full;
-		if (!csink_interp_load(walk, frame + layout->code, &code) ||
-		    !take_frame(walk, frame, csink_python_untag(code)))
-			break;
-		walk->is_settled = !walk->is_unsure;
-		csink_interp_load(walk, frame + layout->previous, &frame);
-	}
+	take_frames(walk, group->frame, group->last, has_last, false);
 	csink_interp_group(walk, has_last ? group->cframe : group->last);
 }
 
@@ -400,7 +456,7 @@ static bool is_newest_whole(struct csink_interp_walk *walk, uintptr_t state, uin
  * Where the newest CFrame is not whole yet, even its link to the one before may still be to come. But in one build each
  * CFrame lies at one distance below the CFA of its evaluator's call, which was learnt from those that are whole.
  */
-static void learn_distance(struct csink_interp_walk *walk, uintptr_t cframe)
+static CSINK_RARE void learn_distance(struct csink_interp_walk *walk, uintptr_t cframe)
 {
 	uint64_t *distance = (uint64_t *)&walk->interpreter->learnt;
 
@@ -416,8 +472,8 @@ static void learn_distance(struct csink_interp_walk *walk, uintptr_t cframe)
 }
 
 /* The CFrame at @at, in a native frame that begins at @low and ends at @high, is whole. */
-static bool is_whole(struct csink_interp_walk *walk, uintptr_t state, uintptr_t at, uintptr_t low, uintptr_t high,
-		     struct group *group)
+static CSINK_RARE bool is_whole(struct csink_interp_walk *walk, uintptr_t state, uintptr_t at, uintptr_t low,
+				uintptr_t high, struct group *group)
 {
 	if (!load_cframe(walk, at, group) || !find_end(walk, group))
 		return false;
@@ -427,7 +483,8 @@ static bool is_whole(struct csink_interp_walk *walk, uintptr_t state, uintptr_t 
 }
 
 /* The group of the call outside the one with @cframe, which is not whole. False: it is not known. */
-static bool find_outer(struct csink_interp_walk *walk, uintptr_t state, uintptr_t cframe, struct group *group)
+static CSINK_RARE bool find_outer(struct csink_interp_walk *walk, uintptr_t state, uintptr_t cframe,
+				  struct group *group)
 {
 	uint64_t distance = __atomic_load_n(&walk->interpreter->learnt, __ATOMIC_RELAXED);
 	const uintptr_t *cfas = walk->room->cfas;
@@ -445,11 +502,9 @@ static bool find_outer(struct csink_interp_walk *walk, uintptr_t state, uintptr_
 }
 
 /* 3.11 and 3.12: the newest group that is whole. False: there is none, or it is not known. */
-static bool find_newest(struct csink_interp_walk *walk, uintptr_t state, struct group *group)
+static bool find_newest(struct csink_interp_walk *walk, uintptr_t state, uintptr_t cframe, struct group *group)
 {
-	uintptr_t cframe;
-
-	if (!csink_interp_load(walk, state + layout_of(walk)->newest, &cframe) || is_root(cframe, state))
+	if (is_root(cframe, state))
 		return false;
 	if (!is_newest_whole(walk, state, cframe, group))
 		return find_outer(walk, state, cframe, group);
@@ -458,12 +513,11 @@ static bool find_newest(struct csink_interp_walk *walk, uintptr_t state, struct 
 }
 
 /* 3.11: each CFrame has a group, and is its record. */
-static void walk_entries(struct csink_interp_walk *walk, uintptr_t state)
+static void walk_entries(struct csink_interp_walk *walk, uintptr_t state, uintptr_t newest)
 {
 	struct group group;
 
-	know_chunk(walk, state);
-	if (!find_newest(walk, state, &group))
+	if (!find_newest(walk, state, newest, &group))
 		return;
 	for (take_group(walk, &group); !is_root(group.previous, state) && !walk->is_full; take_group(walk, &group)) {
 		if (!load_group(walk, state, group.previous, &group)) {
@@ -474,16 +528,13 @@ static void walk_entries(struct csink_interp_walk *walk, uintptr_t state)
 }
 
 /* From 3.12: the shim at the end of a group is its record. */
-static void walk_shims(struct csink_interp_walk *walk, uintptr_t state)
+static void walk_shims(struct csink_interp_walk *walk, uintptr_t state, uintptr_t newest)
 {
-	const struct csink_python_layout *layout = layout_of(walk);
-	struct group group;
+	struct group group = {.frame = newest};
 	uint32_t nr = 0;
 
-	know_chunk(walk, state);
-	if (layout->minor == 12 ? !find_newest(walk, state, &group)
-				: !csink_interp_load(walk, state + layout->newest, &group.frame) || !group.frame ||
-					  !find_end(walk, &group))
+	if (layout_of(walk)->minor == 12 ? !find_newest(walk, state, newest, &group)
+					 : !newest || !find_end(walk, &group))
 		return;
 	for (take_group(walk, &group); group.outer && !walk->is_full; take_group(walk, &group)) {
 		group.frame = group.outer;
@@ -502,59 +553,78 @@ static uint32_t count_links(struct csink_interp_walk *walk, uintptr_t from, uint
 	uint32_t nr = 0;
 
 	while (from && !is_root(from, state) && nr < CSINK_PYTHON_MAX_CHAIN &&
-	       csink_interp_load(walk, from + link, &from))
+	       csink_interp_load_known(walk, from + link, &from))
 		nr++;
 	return nr;
 }
 
-static void walk_cframes(struct csink_interp_walk *walk, uintptr_t state)
+/* The frames first, then the CFrames that belong to them. */
+static void walk_cframes(struct csink_interp_walk *walk, uintptr_t state, uintptr_t frame)
 {
 	const struct csink_python_layout *layout = layout_of(walk);
 	uint32_t nr_frames, nr_cframes;
-	uintptr_t frame, cframe, code, type;
+	uintptr_t cframe, code, type;
 
-	if (!csink_interp_load(walk, state + CSINK_PYTHON_STATE_FRAME, &frame) ||
-	    !csink_interp_load(walk, state + layout->newest, &cframe) ||
+	if (!csink_interp_load(walk, state + layout->newest, &cframe) ||
 	    !csink_interp_load(walk, frame + layout->code, &code) ||
 	    !csink_interp_load(walk, code + CSINK_PYTHON_OBJECT_TYPE, &type) ||
 	    type != walk->interpreter->data[DATA_CODE_TYPE])
 		return;
-	nr_cframes = count_links(walk, cframe, layout->cframe_previous, state);
-	/* These frames are on the heap, in hundreds of pages in a deep recursion: the pages are not checked one by one.
-	 * The newest frame has been checked. */
-	walk->is_settled = !walk->is_unsure;
-	nr_frames = count_links(walk, frame, layout->previous, state);
+	take_frames(walk, frame, 0, false, true);
+	nr_frames =
+		walk->is_full || walk->is_broken ? count_links(walk, frame, layout->previous, state) : walk->nr_groups;
+	/* CFrames are on the thread's stack. The link of the newest one may not be stored yet. */
 	walk->is_settled = false;
+	walk->known = walk->load.low;
+	walk->known_bytes = CSINK_MAX(walk->load.high - walk->load.low, (uintptr_t)7) - 7;
+	nr_cframes = count_links(walk, cframe, layout->cframe_previous, state);
 	for (; nr_cframes > nr_frames; nr_cframes--)
 		csink_interp_load(walk, cframe + layout->cframe_previous, &cframe);
-	while (frame && csink_interp_load(walk, frame + layout->code, &code) && take_frame(walk, frame, code)) {
-		csink_interp_group(walk, nr_frames > nr_cframes ? 0 : cframe);
+	for (uint32_t i = 0; i < walk->nr_groups; i++) {
+		walk->room->groups[i].record = nr_frames > nr_cframes ? 1 : cframe;
 		if (nr_frames-- == nr_cframes && nr_cframes) {
 			nr_cframes--;
-			csink_interp_load(walk, cframe + layout->cframe_previous, &cframe);
+			csink_interp_load_known(walk, cframe + layout->cframe_previous, &cframe);
 		}
-		csink_interp_load(walk, frame + layout->previous, &frame);
-		walk->is_settled = !walk->is_unsure;
-	}
-}
-
-/* ---- to 3.9 ------------------------------------------------------------------------------------------------------ */
-
-static void walk_frames(struct csink_interp_walk *walk, uintptr_t state)
-{
-	const struct csink_python_layout *layout = layout_of(walk);
-	uintptr_t frame, code;
-
-	if (!csink_interp_load(walk, state + CSINK_PYTHON_STATE_FRAME, &frame))
-		return;
-	while (frame && csink_interp_load(walk, frame + layout->code, &code) && take_frame(walk, frame, code) &&
-	       csink_interp_load(walk, frame + layout->previous, &frame)) {
-		csink_interp_group(walk, 0);
-		walk->is_settled = !walk->is_unsure;
 	}
 }
 
 /* ---- all versions ---- */
+
+/*
+ * If the thread's native stack has a call of the evaluator, the state is in use and can be read without a check. Where
+ * there is none, the state may just have been freed: to 3.8 the thread still refers to it at that moment. To 3.10 the
+ * newest frame needs no check, either: it is linked by the call of the evaluator that runs it, after it was made by
+ * another function, and unlinked before it is freed.
+ */
+static void know_state(struct csink_interp_walk *walk, uintptr_t state)
+{
+	const struct csink_walk *native = walk->native;
+	const uint64_t *data = walk->interpreter->data;
+
+	for (uint32_t i = 0; i < native->nr_frames; i++) {
+		uintptr_t pc = (native->frames[i] & ~CSINK_FRAME_EXACT) - 1;
+
+		if (pc - data[DATA_EVALUATOR] < data[DATA_EVALUATOR_BYTES]) {
+			walk->known = state;
+			walk->known_bytes = layout_of(walk)->chunk + 1; /* the last of what is loaded from it */
+			walk->is_settled = layout_of(walk)->chain < CSINK_PYTHON_ENTRY;
+			return;
+		}
+	}
+}
+
+/*
+ * At its end the interpreter frees the states and frames of all other threads. Those that run C code then, without the
+ * GIL, go on with what is freed: their calls of the evaluator are still on their stacks, and PyGILState still has their
+ * states.
+ */
+static bool is_ending(const struct csink_interp_walk *walk)
+{
+	uint64_t function = walk->interpreter->data[DATA_IS_ENDING];
+
+	return function && ((is_ending_fn)function)();
+}
 
 /*
  * To 3.11: the state that holds the GIL, if it belongs to this thread; in a subinterpreter it is not the state that
@@ -566,10 +636,14 @@ static uintptr_t current_of(struct csink_interp_walk *walk, uintptr_t own)
 	uintptr_t now = ((state_fn)walk->interpreter->data[DATA_CURRENT])();
 	uint64_t thread, interpreter, its;
 
-	if (now && now != own && csink_interp_load(walk, now + layout_of(walk)->thread_id, &thread) &&
-	    thread == (uintptr_t)pthread_self() &&
-	    csink_interp_load(walk, own + CSINK_PYTHON_STATE_INTERPRETER, &interpreter) &&
-	    csink_interp_load(walk, now + CSINK_PYTHON_STATE_INTERPRETER, &its) && its != interpreter) {
+	if (now == own) {
+		know_state(walk, own);
+	} else if (is_ending(walk)) {
+		walk->is_unsure = true;
+	} else if (now && csink_interp_load(walk, now + layout_of(walk)->thread_id, &thread) &&
+		   thread == (uintptr_t)pthread_self() &&
+		   csink_interp_load(walk, own + CSINK_PYTHON_STATE_INTERPRETER, &interpreter) &&
+		   csink_interp_load(walk, now + CSINK_PYTHON_STATE_INTERPRETER, &its) && its != interpreter) {
 		walk->is_unsure = true;
 		return now;
 	}
@@ -580,6 +654,7 @@ static uintptr_t current_of(struct csink_interp_walk *walk, uintptr_t own)
 static uintptr_t state_of(struct csink_interp_walk *walk)
 {
 	const uint64_t *data = walk->interpreter->data;
+	uint8_t minor = layout_of(walk)->minor;
 	uintptr_t state = 0;
 	uint64_t thread;
 
@@ -587,35 +662,46 @@ static uintptr_t state_of(struct csink_interp_walk *walk)
 		state = ((state_fn)data[DATA_STATE])();
 	else
 		csink_interp_thread_local(walk, data[DATA_VARIABLE], data[DATA_VARIABLE_AT], &state);
-	if (layout_of(walk)->minor >= 14 && state &&
-	    (!csink_interp_load(walk, state + layout_of(walk)->thread_id, &thread) ||
-	     thread != (uintptr_t)pthread_self()))
+	if (!state || (minor >= 14 && (!csink_interp_load(walk, state + layout_of(walk)->thread_id, &thread) ||
+				       thread != (uintptr_t)pthread_self())))
 		return 0;
+	if (minor < 12)
+		return current_of(walk, state);
 	/*
-	 * From 3.12 on @own is the state that the thread activated last, in any interpreter. The current state is in a
+	 * From 3.12 on it is the state that the thread activated last, in any interpreter. The current state is in a
 	 * thread-local variable, for which the loader might allocate memory here.
 	 */
-	return state && layout_of(walk)->minor < 12 ? current_of(walk, state) : state;
+	if (is_ending(walk))
+		walk->is_unsure = true;
+	else if (!data[DATA_VARIABLE])
+		know_state(walk, state);
+	return state;
 }
 
 static void walk_python(struct csink_interp_walk *walk)
 {
-	uintptr_t state = state_of(walk);
+	const struct csink_python_layout *layout = layout_of(walk);
+	uintptr_t state = state_of(walk), newest;
 
-	if (!state)
+	if (!state ||
+	    !csink_interp_load(walk,
+			       state + (layout->chain < CSINK_PYTHON_ENTRY ? CSINK_PYTHON_STATE_FRAME : layout->newest),
+			       &newest))
 		return;
-	switch (layout_of(walk)->chain) {
+	switch (layout->chain) {
 	case CSINK_PYTHON_CFRAME:
-		walk_cframes(walk, state);
+		walk_cframes(walk, state, newest);
 		break;
 	case CSINK_PYTHON_ENTRY:
-		walk_entries(walk, state);
+		know_chunk(walk, state);
+		walk_entries(walk, state, newest);
 		break;
 	case CSINK_PYTHON_SHIM:
-		walk_shims(walk, state);
+		know_chunk(walk, state);
+		walk_shims(walk, state, newest);
 		break;
 	default:
-		walk_frames(walk, state);
+		take_frames(walk, newest, 0, false, true);
 		break;
 	}
 }

@@ -68,7 +68,7 @@ static uint32_t judge(const struct sock_fprog *prog, struct findings *found)
 		struct seccomp_data data = {.nr = call->number, .arch = OWN_ARCH};
 		uint32_t verdict;
 
-		for (int k = 0; k < 6; k++)
+		for (size_t k = 0; k < CSINK_ARRAY_SIZE(call->args); k++)
 			data.args[k] = call->args[k];
 		verdict = csink_seccomp_run(prog, &data);
 		if ((verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO && call->calls & ~RARE_CALLS &&

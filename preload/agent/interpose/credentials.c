@@ -51,7 +51,7 @@ static bool before_change(struct ids next)
 
 	if (csink_calls_are_off(CSINK_CALLS_LIFE | CSINK_CALLS_RIGHTS) ||
 	    !atomic_load_explicit(&csink_process.active, memory_order_relaxed) ||
-	    getresuid(&now.real, &now.effective, &now.saved) || !is_root(&now))
+	    csink_rawcall(SYS_getresuid, &now.real, &now.effective, &now.saved) || !is_root(&now))
 		return false;
 	next.real = next.real == (uid_t)-1 ? now.real : next.real;
 	next.effective = next.effective == (uid_t)-1 ? now.effective : next.effective;

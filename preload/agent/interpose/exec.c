@@ -172,53 +172,57 @@ CSINK_EXPORT int execvp(const char *file, char *const argv[])
 	return CSINK_ALLOW(execvpe)(file, argv, environ);
 }
 
-/* execl and its variants: the arguments as an array on the stack, ended by the null pointer that ends the list. */
-#define LIST_TO_ARGV(argv, ap, first)                                                                                  \
-	do {                                                                                                           \
-		va_list count;                                                                                         \
-		size_t n = 1;                                                                                          \
-		va_copy(count, ap);                                                                                    \
-		while (va_arg(count, char *))                                                                          \
-			n++;                                                                                           \
-		va_end(count);                                                                                         \
-		(argv) = alloca((n + 1) * sizeof(char *));                                                             \
-		(argv)[0] = (char *)(first);                                                                           \
-		for (size_t i = 1; i <= n; i++)                                                                        \
-			(argv)[i] = va_arg(ap, char *);                                                                \
-	} while (0)
+/* execl and its variants: the arguments as an array on the stack, ended by the null pointer that ends the list. Behind
+ * that is execle's environment. */
+static int exec_list(int (*exec)(const char *, char *const[], char *const[]), const char *file, const char *first,
+		     va_list ap, bool has_env)
+{
+	va_list count;
+	size_t n = 1;
+	char **argv;
+
+	va_copy(count, ap);
+	while (va_arg(count, char *))
+		n++;
+	va_end(count);
+	argv = alloca((n + 1) * sizeof(char *));
+	argv[0] = (char *)first;
+	for (size_t i = 1; i <= n; i++)
+		argv[i] = va_arg(ap, char *);
+	return exec(file, argv, has_env ? va_arg(ap, char **) : environ);
+}
 
 CSINK_EXPORT int execl(const char *path, const char *arg, ...)
 {
-	char **argv;
 	va_list ap;
+	int ret;
 
 	va_start(ap, arg);
-	LIST_TO_ARGV(argv, ap, arg);
+	ret = exec_list(CSINK_ALLOW(execve), path, arg, ap, false);
 	va_end(ap);
-	return CSINK_ALLOW(execve)(path, argv, environ);
+	return ret;
 }
 
 CSINK_EXPORT int execlp(const char *file, const char *arg, ...)
 {
-	char **argv;
 	va_list ap;
+	int ret;
 
 	va_start(ap, arg);
-	LIST_TO_ARGV(argv, ap, arg);
+	ret = exec_list(CSINK_ALLOW(execvpe), file, arg, ap, false);
 	va_end(ap);
-	return CSINK_ALLOW(execvpe)(file, argv, environ);
+	return ret;
 }
 
 CSINK_EXPORT int execle(const char *path, const char *arg, ...)
 {
-	char **argv, **envp;
 	va_list ap;
+	int ret;
 
 	va_start(ap, arg);
-	LIST_TO_ARGV(argv, ap, arg);
-	envp = va_arg(ap, char **);
+	ret = exec_list(CSINK_ALLOW(execve), path, arg, ap, true);
 	va_end(ap);
-	return CSINK_ALLOW(execve)(path, argv, envp);
+	return ret;
 }
 
 /* Samples are dropped meanwhile: the handler uses the same writer. */

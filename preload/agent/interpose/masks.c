@@ -136,9 +136,8 @@ CSINK_EXPORT int sigpending(sigset_t *set)
 
 static int set_word(int how, int mask)
 {
-	sigset_t set, old;
+	sigset_t set = {0}, old;
 
-	sigemptyset(&set);
 	*csink_set_word(&set) = (unsigned int)mask;
 	return set_mask(REAL(sigprocmask), how, &set, &old) < 0 ? -1 : (int)csink_set_bits(&old);
 }

@@ -7,6 +7,7 @@
  */
 #include "preload/agent/interpose/memory_lock.h"
 
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -25,7 +26,7 @@ extern const char _end[] __attribute__((visibility("hidden")));
 
 static void unlock_ours(int flags)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)__ehdr_start & ~(page - 1);
+	uintptr_t page = getauxval(AT_PAGESZ), from = (uintptr_t)__ehdr_start & ~(page - 1);
 
 	/* First the memory that will be mapped from now on. */
 	csink_private_unlock(flags & MCL_FUTURE);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
 #include "preload/agent/interpose/exec.h"
 #include "preload/agent/lifecycle/config.h"
 #include "preload/agent/lifecycle/hidden_signals.h"
@@ -67,11 +68,10 @@ static void shell_starts(sigset_t *defaults)
 		CSINK_ALLOW(sigaction)(SIGINT, &ignore, &before_int);
 		CSINK_ALLOW(sigaction)(SIGQUIT, &ignore, &before_quit);
 	}
-	sigemptyset(defaults);
 	if (before_int.sa_handler != SIG_IGN)
-		sigaddset(defaults, SIGINT);
+		*csink_set_word(defaults) |= CSINK_SIGNAL_BIT(SIGINT);
 	if (before_quit.sa_handler != SIG_IGN)
-		sigaddset(defaults, SIGQUIT);
+		*csink_set_word(defaults) |= CSINK_SIGNAL_BIT(SIGQUIT);
 	pthread_mutex_unlock(&shells_lock);
 }
 
@@ -89,7 +89,7 @@ static void cancelled(void *arg)
 {
 	pid_t pid = *(pid_t *)arg;
 
-	kill(pid, SIGKILL);
+	csink_rawcall(SYS_kill, pid, SIGKILL);
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	shell_ended();
@@ -112,13 +112,12 @@ static int wait_for(pid_t pid)
 static int run_shell(const char *command, char *const *env)
 {
 	char *const argv[] = {"sh", "-c", (char *)command, NULL};
-	sigset_t child, before, defaults;
+	sigset_t child = {0}, before, defaults = {0};
 	posix_spawnattr_t attr;
 	int status = -1, err;
 	pid_t pid;
 
-	sigemptyset(&child);
-	sigaddset(&child, SIGCHLD);
+	*csink_set_word(&child) = CSINK_SIGNAL_BIT(SIGCHLD);
 	shell_starts(&defaults);
 	CSINK_ALLOW(pthread_sigmask)(SIG_BLOCK, &child, &before);
 	posix_spawnattr_init(&attr);

@@ -46,7 +46,7 @@ static sighandler_t set_handler(int signo, sighandler_t handler, int flags)
 
 	act.sa_handler = handler;
 	if (!(flags & SA_NODEFER))
-		sigaddset(&act.sa_mask, signo);
+		*csink_set_word(&act.sa_mask) = CSINK_SIGNAL_BIT(signo);
 	return set_action(signo, &act, &old) < 0 ? SIG_ERR : old.sa_handler;
 }
 
@@ -64,11 +64,10 @@ CSINK_EXPORT sighandler_t sysv_signal(int signo, sighandler_t handler)
 /* By the interposed call (masks.c), as if the program had made it. */
 static bool block_one(int how, int signo)
 {
-	sigset_t one, old;
+	sigset_t one = {0}, old;
 
-	sigemptyset(&one);
-	sigaddset(&one, signo);
-	return CSINK_ALLOW(sigprocmask)(how, &one, &old) == 0 && sigismember(&old, signo) == 1;
+	*csink_set_word(&one) = CSINK_SIGNAL_BIT(signo);
+	return CSINK_ALLOW(sigprocmask)(how, &one, &old) == 0 && csink_set_bits(&old) & CSINK_SIGNAL_BIT(signo);
 }
 
 CSINK_EXPORT sighandler_t sigset(int signo, sighandler_t handler)

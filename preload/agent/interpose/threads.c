@@ -144,7 +144,7 @@ CSINK_EXPORT int thrd_create(thrd_t *id, thrd_start_t start, void *arg)
 	err = CSINK_ALLOW(pthread_create)(id, NULL, run_c11, &pass);
 	/* Its few words are on our stack: wait until the thread has taken them. */
 	while (!err && __atomic_load_n(&pass.start, __ATOMIC_ACQUIRE))
-		sched_yield();
+		csink_rawcall(SYS_sched_yield);
 	return err == 0 ? thrd_success : err == ENOMEM ? thrd_nomem : thrd_error;
 }
 

@@ -21,14 +21,28 @@ enum { DEFAULT_MIB = 256 };
 
 struct csink_config csink_config;
 
+/* Room for the longest. */
+enum {
+	VARIABLE_BYTES = sizeof(union {
+#define X(id, sh, arg, def, flags, help) char id[sizeof(CSINK_ENV_PREFIX #id)];
+		CSINK_RUN_OPTIONS(X)
+#undef X
+	}),
+	DEFAULT_BYTES = sizeof(union {
+#define X(id, sh, arg, def, flags, help) char id[sizeof(def)];
+		CSINK_RUN_OPTIONS(X)
+#undef X
+	}),
+};
+
 /* Not as pointers, which the loader would have to relocate in every program. */
-static const char variables[][28] = {
+static const char variables[][VARIABLE_BYTES] = {
 #define X(id, sh, arg, def, flags, help) [CSINK_OPT_##id] = CSINK_ENV_PREFIX #id,
 	CSINK_RUN_OPTIONS(X)
 #undef X
 };
 
-static const char defaults[][28] = {
+static const char defaults[][DEFAULT_BYTES] = {
 #define X(id, sh, arg, def, flags, help) [CSINK_OPT_##id] = def,
 	CSINK_RUN_OPTIONS(X)
 #undef X

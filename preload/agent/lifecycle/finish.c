@@ -164,8 +164,8 @@ static bool needs_root(const char *run_dir)
 {
 	uid_t real, effective, saved;
 
-	return !csink_calls_are_off(CSINK_CALLS_RIGHTS) && !getresuid(&real, &effective, &saved) && effective &&
-	       (!real || !saved) && csink_run_dir_is_of(run_dir, 0);
+	return !csink_calls_are_off(CSINK_CALLS_RIGHTS) && !csink_rawcall(SYS_getresuid, &real, &effective, &saved) &&
+	       effective && (!real || !saved) && csink_run_dir_is_of(run_dir, 0);
 }
 
 static void make_profile(const char *run_dir, const char *to)

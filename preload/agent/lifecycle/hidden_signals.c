@@ -67,6 +67,8 @@ void csink_signals_forked(void)
 	csink_pending_reset();
 	/* From here on signals are kept in the child's own state. Those that came earlier were deferred. */
 	csink_process.pid = getpid();
+	/* A signal that is deferred after the look at @deferred would stay blocked. */
+	atomic_signal_fence(memory_order_seq_cst);
 	if (csink_self && (csink_self->hidden.queued || csink_self->hidden.deferred)) {
 		csink_self->hidden.queued = 0;
 		csink_self->hidden.deferred = false;

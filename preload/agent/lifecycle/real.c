@@ -8,8 +8,17 @@
 
 #include "preload/agent/lifecycle/libc.h"
 
+/* Room for the longest. */
+enum {
+	NAME_BYTES = sizeof(union {
+#define X(name) char name[sizeof(#name)];
+		CSINK_REALS(X)
+#undef X
+	}),
+};
+
 /* Not as pointers, which the loader would have to relocate in every program. */
-static const char names[CSINK_NR_REALS][16] = {
+static const char names[CSINK_NR_REALS][NAME_BYTES] = {
 #define X(name) [CSINK_REAL_##name] = #name,
 	CSINK_REALS(X)
 #undef X

@@ -6,8 +6,10 @@
 
 #include "countersink/timerq.h"
 #include "include/internal/base.h"
+#include "preload/agent/sampler/fd_guard.h"
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
+#include "preload/agent/unwind/code_copies.h"
 #include "preload/agent/unwind/modules.h"
 #include "preload/core/calls_off.h"
 #include "preload/core/timer/queue.h"
@@ -40,15 +42,13 @@ static void refresh_modules(int id, void *data)
 	(void)id;
 	(void)data;
 	csink_modules_refresh(&csink_own_recording, &csink_self->writer, csink_now_ns());
+	csink_code_copies_poll(&csink_own_recording, &csink_self->writer, false);
 }
 
 void csink_housekeeping_init(void)
 {
-	struct csink_timerq_config config = {.capacity = NR_EVENTS};
-
-	queue = NULL;
-	if (csink_timerq_init_unwatched(memory, sizeof(memory), &config, &queue) < 0)
-		return;
+	csink_code_copies_set_guard(csink_fd_guard_enter, csink_fd_guard_leave);
+	queue = csink_timerq_init_unwatched(memory, NR_EVENTS);
 	csink_timerq_register(queue, DRAIN_NS, NULL, drain);
 	csink_timerq_register(queue, MODULES_NS, NULL, refresh_modules);
 }
@@ -56,13 +56,15 @@ void csink_housekeeping_init(void)
 void csink_housekeeping_poll(struct csink_thread *thread, uint64_t now_ns)
 {
 	(void)thread;
-	/* The queue reads clocks of its own. */
-	if (CSINK_UNLIKELY(queue && now_ns >= csink_timerq_next(queue)) && !csink_calls_are_off(CSINK_CALLS_TIME))
+	/* As csink_timerq_next, without a look at the process: the queue is of this one. It reads clocks of its own. */
+	if (CSINK_UNLIKELY(now_ns >= atomic_load_explicit(&queue->next_ns, memory_order_relaxed)) &&
+	    !csink_calls_are_off(CSINK_CALLS_TIME))
 		csink_timerq_run(queue, now_ns);
 }
 
 void csink_housekeeping_last(struct csink_thread *thread)
 {
 	csink_modules_refresh_last(&csink_own_recording, &thread->writer, csink_now_ns());
+	csink_code_copies_poll(&csink_own_recording, &thread->writer, true);
 	drain(0, NULL);
 }

@@ -85,6 +85,32 @@ bool csink_code_has_word(uintptr_t pc)
 	return false;
 }
 
+/* mov %rbp, %rsp; pop %rbp; and perhaps a comparison of %rcx: V8's code goes on with the number of arguments. */
+static bool is_behind_frame(uintptr_t pc)
+{
+	static const char end[] = "\x48\x8b\xe5\x5d", compare[] = "\x48\x83\xf9";
+	uint8_t before[8], *code = before + sizeof(before);
+
+	return take_code(pc - sizeof(before), before, sizeof(before)) &&
+	       (!memcmp(code - 4, end, 4) || (!memcmp(code - 8, end, 4) && !memcmp(code - 4, compare, 3)));
+}
+
+/* What V8's code begins with, if it may be invalid: mov, testb, jne (or je over a jmp); push %rbp; mov %rsp, %rbp. */
+static bool is_before_frame(uintptr_t pc)
+{
+	uint8_t code[8 + 7 + 4];
+
+	if (!take_code(pc, code, sizeof(code)))
+		return false;
+	for (const uint8_t *jump = code; jump <= code + 8; jump += 4) {
+		size_t bytes = !memcmp(jump, "\x0f\x85", 2) ? 6 : !memcmp(jump, "\x74\x05\xe9", 3) ? 7 : 0;
+
+		if (bytes && !memcmp(jump + bytes, "\x55\x48\x89\xe5", 4))
+			return true;
+	}
+	return false;
+}
+
 bool csink_code_is_edge(uintptr_t pc)
 {
 	static const char begins[][5] = {
@@ -99,7 +125,7 @@ bool csink_code_is_edge(uintptr_t pc)
 	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
 		if (!memcmp(code, begins[i], sizeof(code)))
 			return true;
-	return code[0] == 0xc3; /* ret */
+	return code[0] == 0xc3 || code[0] == 0xc2 /* ret */ || is_behind_frame(pc) || is_before_frame(pc);
 }
 
 /* A stub, or a jump alone, as linkers put between code that is far apart. */

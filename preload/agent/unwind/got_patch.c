@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "include/internal/base.h"
+#include "include/internal/rawcall.h"
 #include "preload/core/elf_symbol.h"
 
 #if defined(__x86_64__)
@@ -92,7 +93,7 @@ static int protect_relro(const struct image *image, int prot)
 {
 	if (image->relro >= image->relro_end)
 		return 0;
-	return mprotect((void *)image->relro, image->relro_end - image->relro, prot) ? -errno : 0;
+	return (int)csink_rawcall(SYS_mprotect, image->relro, image->relro_end - image->relro, prot);
 }
 
 int csink_got_route_all(const struct link_map *map, void *(*route)(const char *symbol, void *now))

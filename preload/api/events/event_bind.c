@@ -35,12 +35,9 @@ static uint32_t insert_core(struct core *cores, uint32_t nr, const struct core *
 static uint32_t list_cores(const struct csink_event_roots *roots, struct core cores[MAX_CORES])
 {
 	const char *devices = csink_event_devices(roots), *name;
-	struct csink_sysfs_dir dir;
 	uint32_t nr = 0;
 
-	if (csink_sysfs_dir_open(&dir, "%s", devices))
-		return 0;
-	while ((name = csink_sysfs_dir_next(&dir))) {
+	CSINK_SYSFS_EACH(name, "%s", devices) {
 		struct core core;
 		int64_t type;
 
@@ -52,7 +49,6 @@ static uint32_t list_cores(const struct csink_event_roots *roots, struct core co
 		core.type = (uint32_t)type;
 		nr = insert_core(cores, nr, &core);
 	}
-	csink_sysfs_dir_close(&dir);
 	return nr;
 }
 
@@ -188,8 +184,7 @@ int csink_events_bind(const struct csink_event_roots *roots, struct csink_event_
 		err->length = specs[nr - 1].offset + specs[nr - 1].length - specs[0].offset;
 		snprintf(err->line, sizeof(err->line),
 			 "too many events: this machine has %u kinds of CPU, which makes %u of these %u, and %u fit; "
-			 "name a "
-			 "PMU, as in %s/cycles/",
+			 "name a PMU, as in %s/cycles/",
 			 nr_cores, total, nr, max, cores[0].name);
 		return -E2BIG;
 	}

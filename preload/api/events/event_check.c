@@ -72,22 +72,19 @@ static const char *check_precise(const struct csink_event_spec *spec)
 /* Does the PMU name an event of this code? True also where it names none at all. */
 static bool is_named(const char *pmu, uint64_t code)
 {
-	struct csink_sysfs_dir dir;
-	bool found = false, any = false;
+	bool any = false;
 	const char *name;
 	char text[64];
 
-	if (csink_sysfs_dir_open(&dir, DEVICES "/%s/events", pmu))
-		return true;
-	while (!found && (name = csink_sysfs_dir_next(&dir))) {
+	CSINK_SYSFS_EACH(name, DEVICES "/%s/events", pmu) {
 		if (csink_sysfs_read(text, sizeof(text), DEVICES "/%s/events/%s", pmu, name) <= 0 ||
 		    strncmp(text, "event=", 6))
 			continue;
+		if (strtoull(text + 6, NULL, 0) == code)
+			return true;
 		any = true;
-		found = strtoull(text + 6, NULL, 0) == code;
 	}
-	csink_sysfs_dir_close(&dir);
-	return found || !any;
+	return !any;
 }
 
 /* "armv8_pmuv3", "armv8_cortex_a53", "armv9_cortex_a510": they share the architecture's codes. */
@@ -108,23 +105,21 @@ static bool is_arm_code(const struct csink_event_spec *spec)
  */
 static const char *check_implemented(const struct csink_event_spec *spec)
 {
-	struct csink_sysfs_dir dir;
-	bool named = false, any = false;
+	bool any = false;
 	const char *name;
 
-	if (!is_arm_code(spec) || spec->attr.config >= ARM_COMMON_EVENTS || spec->attr.config == ARM_CHAIN ||
-	    csink_sysfs_dir_open(&dir, DEVICES))
+	if (!is_arm_code(spec) || spec->attr.config >= ARM_COMMON_EVENTS || spec->attr.config == ARM_CHAIN)
 		return NULL;
-	while (!named && (name = csink_sysfs_dir_next(&dir))) {
+	CSINK_SYSFS_EACH(name, DEVICES) {
 		if (!is_arm_pmu(name) || (spec->pmu[0] && strcmp(spec->pmu, name)))
 			continue;
+		if (is_named(name, spec->attr.config))
+			return NULL;
 		any = true;
-		named = is_named(name, spec->attr.config);
 	}
-	csink_sysfs_dir_close(&dir);
-	return named || !any ? NULL
-			     : "this CPU does not have that one of ARM's events, and the kernel would count 0 for it "
-			       "(those that it has are in " DEVICES "/armv*/events)";
+	return any ? "this CPU does not have that one of ARM's events, and the kernel would count 0 for it "
+		     "(those that it has are in " DEVICES "/armv*/events)"
+		   : NULL;
 }
 
 bool csink_event_doubt_zero(const struct csink_event_spec *spec, char *why, size_t size)
@@ -144,15 +139,13 @@ bool csink_event_doubt_zero(const struct csink_event_spec *spec, char *why, size
 	case CSINK_PFM_ABSENT:
 		snprintf(why, size,
 			 "is 0, which may be meaningless: libpfm4 knows no event 0x%llx of this CPU (%s), and the CPU "
-			 "does "
-			 "not say whether it has it",
+			 "does not say whether it has it",
 			 (unsigned long long)code, name);
 		break;
 	case CSINK_PFM_NO_TABLE:
 		snprintf(why, size,
 			 "is 0, which may be meaningless: this CPU does not say whether it has event 0x%llx, and "
-			 "libpfm4 "
-			 "does not know it",
+			 "libpfm4 does not know it",
 			 (unsigned long long)code);
 		break;
 	}

@@ -166,7 +166,7 @@ void csink_event_offer_generic(struct csink_nearest *near)
 
 	for (row = csink_events_generic(&nr); nr; row++, nr--) {
 		csink_nearest_offer(near, row->name);
-		if (row->alias)
+		if (*row->alias)
 			csink_nearest_offer(near, row->alias);
 	}
 	for (uint32_t i = 0; i < csink_event_cache_name(i, name); i++)

@@ -93,8 +93,7 @@ static void explain(const struct csink_event_spec *const *specs, uint32_t nr, ui
 	if (strcmp(first->pmu, other->pmu) && first->pmu[0] && other->pmu[0]) {
 		snprintf(why, size,
 			 "'%.64s' and '%.64s' belong to different PMUs, which no group can span: take one of them out "
-			 "of "
-			 "the braces",
+			 "of the braces",
 			 first->rec.name, other->rec.name);
 		return;
 	}

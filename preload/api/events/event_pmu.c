@@ -103,15 +103,12 @@ static int read_terms(struct pmu *pmu, struct csink_text terms);
 /* Offer the names in PMU/directory that are events or fields. */
 static void offer_directory(const struct pmu *pmu, const char *directory, struct csink_nearest *near)
 {
-	struct csink_sysfs_dir dir;
 	const char *name;
 
-	if (csink_sysfs_dir_open(&dir, "%s/%s/%s", csink_event_devices(pmu->parser->roots), pmu->name, directory))
-		return;
-	while ((name = csink_sysfs_dir_next(&dir)))
+	CSINK_SYSFS_EACH(name, "%s/%s/%s", csink_event_devices(pmu->parser->roots), pmu->name, directory) {
 		if (!strchr(name, '.'))
 			csink_nearest_offer(near, name);
-	csink_sysfs_dir_close(&dir);
+	}
 }
 
 static int fail_term(struct pmu *pmu, struct csink_text key)
@@ -358,15 +355,11 @@ int csink_event_from_pmu(struct csink_event_parser *parser, struct csink_text na
 
 void csink_event_offer_pmus(const struct csink_event_roots *roots, struct csink_nearest *near)
 {
-	struct csink_sysfs_dir dir;
 	char slashed[CSINK_NEAREST_NAME];
 	const char *name;
 
-	if (csink_sysfs_dir_open(&dir, "%s", csink_event_devices(roots)))
-		return;
-	while ((name = csink_sysfs_dir_next(&dir))) {
+	CSINK_SYSFS_EACH(name, "%s", csink_event_devices(roots)) {
 		snprintf(slashed, sizeof(slashed), "%.60s//", name);
 		csink_nearest_offer(near, slashed);
 	}
-	csink_sysfs_dir_close(&dir);
 }

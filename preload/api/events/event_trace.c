@@ -50,27 +50,21 @@ int csink_event_from_tracepoint(struct csink_event_parser *parser, struct csink_
 
 static void offer_names(const char *place, struct csink_text subsystem, struct csink_nearest *near)
 {
-	struct csink_sysfs_dir dir;
 	const char *name;
 
-	if (subsystem.length ? csink_sysfs_dir_open(&dir, "%s/events/%.*s", place, (int)subsystem.length, subsystem.at)
-			     : csink_sysfs_dir_open(&dir, "%s/events", place))
-		return;
-	while ((name = csink_sysfs_dir_next(&dir)))
+	CSINK_SYSFS_EACH(name, "%s/events/%.*s", place, (int)subsystem.length, subsystem.at) {
 		csink_nearest_offer(near, name);
-	csink_sysfs_dir_close(&dir);
+	}
 }
 
 static int fail_not_there(struct csink_event_parser *parser, struct csink_text where, const char *place,
 			  struct csink_text subsystem, struct csink_text name)
 {
 	char hint[3 * (CSINK_NEAREST_NAME + 8) + 32];
-	struct csink_sysfs_dir dir;
+	CSINK_SYSFS_DIR(dir, "%s/events/%.*s", place, (int)subsystem.length, subsystem.at);
 	struct csink_nearest near;
-	bool has_subsystem = !csink_sysfs_dir_open(&dir, "%s/events/%.*s", place, (int)subsystem.length, subsystem.at);
+	bool has_subsystem = dir.fd >= 0;
 
-	if (has_subsystem)
-		csink_sysfs_dir_close(&dir);
 	csink_nearest_init(&near, has_subsystem ? name.at : subsystem.at,
 			   has_subsystem ? name.length : subsystem.length);
 	offer_names(place, has_subsystem ? subsystem : (struct csink_text){"", 0}, &near);
@@ -87,7 +81,6 @@ int csink_event_fail_tracepoint(struct csink_event_parser *parser, struct csink_
 {
 	const char *const *places;
 	size_t nr = list_places(parser->roots, &places);
-	struct csink_sysfs_dir dir;
 
 	if (found == -EACCES)
 		return csink_event_fail(
@@ -96,10 +89,10 @@ int csink_event_fail_tracepoint(struct csink_event_parser *parser, struct csink_
 			"(mount -o remount,mode=755 %s)",
 			(int)where.length, where.at, places[0], places[0]);
 	for (size_t i = 0; i < nr; i++) {
-		if (csink_sysfs_dir_open(&dir, "%s/events", places[i]))
-			continue;
-		csink_sysfs_dir_close(&dir);
-		return fail_not_there(parser, where, places[i], subsystem, name);
+		CSINK_SYSFS_DIR(dir, "%s/events", places[i]);
+
+		if (dir.fd >= 0)
+			return fail_not_there(parser, where, places[i], subsystem, name);
 	}
 	return csink_event_fail(parser, -ENOENT, where,
 				"'%.*s': no such event; if it is a tracepoint, tracefs is needed (mount -t tracefs "

@@ -15,38 +15,31 @@
 /* Find the PMU of a type in sysfs. Returns true and its name. */
 static bool find_pmu(uint32_t type, char *name, size_t size)
 {
-	struct csink_sysfs_dir dir;
 	const char *entry;
-	bool found = false;
 	int64_t value;
 
-	if (csink_sysfs_dir_open(&dir, DEVICES))
-		return false;
-	while (!found && (entry = csink_sysfs_dir_next(&dir))) {
-		found = !csink_sysfs_read_number(&value, DEVICES "/%s/type", entry) && value == type;
-		if (found)
-			snprintf(name, size, "%s", entry);
+	CSINK_SYSFS_EACH(entry, DEVICES) {
+		if (csink_sysfs_read_number(&value, DEVICES "/%s/type", entry) || value != type)
+			continue;
+		snprintf(name, size, "%s", entry);
+		return true;
 	}
-	csink_sysfs_dir_close(&dir);
-	return found;
+	return false;
 }
 
 /* A core PMU: "cpu" on x86 and others, or one with a list of its CPUs. */
 static bool has_core_pmu(void)
 {
-	struct csink_sysfs_dir dir;
 	const char *entry;
-	bool found = false;
 	int64_t value;
 	char cpus[8];
 
-	if (csink_sysfs_dir_open(&dir, DEVICES))
-		return false;
-	while (!found && (entry = csink_sysfs_dir_next(&dir)))
-		found = (!strcmp(entry, "cpu") && !csink_sysfs_read_number(&value, DEVICES "/cpu/type")) ||
-			csink_sysfs_read(cpus, sizeof(cpus), DEVICES "/%s/cpus", entry) > 0;
-	csink_sysfs_dir_close(&dir);
-	return found;
+	CSINK_SYSFS_EACH(entry, DEVICES) {
+		if ((!strcmp(entry, "cpu") && !csink_sysfs_read_number(&value, DEVICES "/cpu/type")) ||
+		    csink_sysfs_read(cpus, sizeof(cpus), DEVICES "/%s/cpus", entry) > 0)
+			return true;
+	}
+	return false;
 }
 
 /* ---- events that are not there ----------------------------------------------------------------------------------- */

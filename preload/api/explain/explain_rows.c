@@ -279,8 +279,7 @@ static const struct csink_verdict of_callchain[] = {
 static const struct csink_verdict of_clock[] = {
 	{0, CSINK_CAUSE_BAD_VALUE,
 	 "events can be stamped by CLOCK_MONOTONIC, _MONOTONIC_RAW, _REALTIME, _BOOTTIME or _TAI only (hardware events "
-	 "by the "
-	 "first two)",
+	 "by the first two)",
 	 "set one of those in clockid", NULL},
 	{0},
 };

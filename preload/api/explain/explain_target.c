@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -39,18 +40,13 @@ static bool check_flags(struct csink_probe *probe)
 /* Are there threads besides the one that gave the process its number? */
 static bool has_other_threads(pid_t pid)
 {
-	struct csink_sysfs_dir dir;
-	char own[16];
 	const char *name;
-	bool found = false;
 
-	snprintf(own, sizeof(own), "%d", (int)pid);
-	if (csink_sysfs_dir_open(&dir, "/proc/%d/task", (int)pid))
-		return false;
-	while (!found && (name = csink_sysfs_dir_next(&dir)))
-		found = strcmp(name, own) != 0;
-	csink_sysfs_dir_close(&dir);
-	return found;
+	CSINK_SYSFS_EACH(name, "/proc/%d/task", (int)pid) {
+		if (atoi(name) != pid)
+			return true;
+	}
+	return false;
 }
 
 static void describe_gone(pid_t pid, struct csink_explanation *fault)

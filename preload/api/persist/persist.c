@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/clock.h"
 #include "preload/api/persist/persist_wire.h"
 #include "preload/core/attr_size.h"
@@ -27,6 +28,17 @@ static int check_reply(struct csink_persist_reply *reply)
 	return 0;
 }
 
+/* Send a request, with an fd or -1, and receive its reply. Returns 0 or -errno. */
+static int exchange(int fd, const struct csink_persist_request *request, int sent_fd, struct csink_persist_reply *reply,
+		    int *got_fd)
+{
+	int err = csink_persist_send(fd, request, sizeof(*request), sent_fd);
+
+	if (!err)
+		err = csink_persist_receive(fd, reply, sizeof(*reply), got_fd);
+	return err ? err : check_reply(reply);
+}
+
 /* Send a request and receive its (first) reply, which may bring an fd. Returns the
  * socket, or -errno: -ECONNREFUSED if there is no keeper. */
 static int request_reply(int directory_fd, const struct csink_persist_request *request,
@@ -38,13 +50,9 @@ static int request_reply(int directory_fd, const struct csink_persist_request *r
 		fd = csink_persist_connect(directory_fd);
 		if (fd < 0)
 			return fd;
-		err = csink_persist_send(fd, request, sizeof(*request), -1);
-		if (!err)
-			err = csink_persist_receive(fd, reply, sizeof(*reply), got_fd);
+		err = exchange(fd, request, -1, reply, got_fd);
 		if (err == -EMFILE && !got_fd)
 			err = -EPROTO; /* one came that was not asked for */
-		if (!err)
-			err = check_reply(reply);
 		if (err)
 			close(fd);
 		if (err && got_fd && *got_fd >= 0) {
@@ -59,17 +67,14 @@ static int request_reply(int directory_fd, const struct csink_persist_request *r
 static int ask(const char *base, struct csink_persist_request *request, struct csink_persist_reply *reply, int *got_fd)
 {
 	CSINK_KEEP_ERRNO;
-	int fd, directory_fd;
 	char path[PATH_MAX];
+	CSINK_AUTO_CLOSE int directory_fd = csink_persist_directory(base, false, path);
+	CSINK_AUTO_CLOSE int fd = -1;
 
-	request->bytes = sizeof(*request);
-	directory_fd = csink_persist_directory(base, false, path);
 	if (directory_fd < 0)
 		return directory_fd;
+	request->bytes = sizeof(*request);
 	fd = request_reply(directory_fd, request, reply, got_fd);
-	close(directory_fd);
-	if (fd >= 0)
-		close(fd);
 	if (fd == -ECONNREFUSED)
 		return -ENOENT;
 	return fd < 0 ? fd : reply->err;
@@ -101,28 +106,22 @@ static int send_set(int directory_fd, const struct csink_persist_member *members
 		    struct csink_persist_request *request, struct csink_persist_reply *reply)
 {
 	struct csink_persist_request add = {.bytes = sizeof(add), .op = CSINK_PERSIST_ADD};
-	int err = 0, fd = csink_persist_connect(directory_fd);
+	CSINK_AUTO_CLOSE int fd = csink_persist_connect(directory_fd);
+	int err = 0;
 
 	if (fd == -ECONNREFUSED)
 		fd = csink_persist_start(directory_fd);
 	if (fd < 0)
 		return fd;
 	for (uint32_t i = nr; i-- > 0 && !err;) {
-		struct csink_persist_request *sent = i ? &add : request;
-
 		if (i) {
 			add.event.cpu = members[i].cpu;
 			add.event.pages = members[i].pages;
 		}
-		err = csink_persist_send(fd, sent, sizeof(*sent), members[i].fd);
-		if (!err)
-			err = csink_persist_receive(fd, reply, sizeof(*reply), NULL);
-		if (!err)
-			err = check_reply(reply);
+		err = exchange(fd, i ? &add : request, members[i].fd, reply, NULL);
 		if (!err)
 			err = reply->err;
 	}
-	close(fd);
 	return err;
 }
 
@@ -130,14 +129,11 @@ static int detach_set(const struct csink_persist_member *members, uint32_t nr, s
 		      struct csink_persist_reply *reply, const char *base)
 {
 	char path[PATH_MAX];
-	int err, directory_fd = csink_persist_directory(base, true, path);
+	CSINK_AUTO_CLOSE int directory_fd = csink_persist_directory(base, true, path);
+	int err = directory_fd < 0 ? directory_fd : -EPIPE;
 
-	if (directory_fd < 0)
-		return directory_fd;
-	err = -EPIPE;
-	for (int i = 0; i < TRIES && err == -EPIPE; i++)
+	for (int i = 0; i < TRIES && directory_fd >= 0 && err == -EPIPE; i++)
 		err = send_set(directory_fd, members, nr, request, reply);
-	close(directory_fd);
 	return err;
 }
 
@@ -261,69 +257,54 @@ CSINK_EXPORT int csink_persist_list_sized(int (*each)(const struct csink_persist
 	struct csink_persist_reply reply;
 	union callers_event view;
 	uint64_t waited_ns = 0;
-	int nr = 0, fd, directory_fd, err = 0;
+	CSINK_AUTO_CLOSE int directory_fd = -1, fd = -1;
+	int nr = 0, err = 0;
 	char path[PATH_MAX];
 
 	if (event_bytes > sizeof(view) || event_bytes < HEAD + PERF_ATTR_SIZE_VER0)
 		return -EINVAL;
 	directory_fd = csink_persist_directory(base, false, path);
 	fd = directory_fd < 0 ? directory_fd : request_reply(directory_fd, &request, &reply, NULL);
-	if (directory_fd >= 0)
-		close(directory_fd);
-	if (fd >= 0) {
-		while (!err && !reply.err && reply.event.id) {
-			export_event(&view, event_bytes, &reply.event); /* attr.size shows what does not fit */
-			err = nr++ < MAX_LISTED ? each(&view.event, data) : -EPROTO;
-			if (!err)
-				err = receive_next(fd, &reply, &waited_ns);
-		}
-		close(fd);
-		err = err ? err : reply.err;
-	} else if (fd != -ENOENT && fd != -ECONNREFUSED) {
-		err = fd;
+	if (fd < 0)
+		return fd == -ENOENT || fd == -ECONNREFUSED ? 0 : fd;
+	while (!err && !reply.err && reply.event.id) {
+		export_event(&view, event_bytes, &reply.event); /* attr.size shows what does not fit */
+		err = nr++ < MAX_LISTED ? each(&view.event, data) : -EPROTO;
+		if (!err)
+			err = receive_next(fd, &reply, &waited_ns);
 	}
+	err = err ? err : reply.err;
 	return err ? err : nr;
 }
 
 /* Does a keeper run there? It holds the lock, also before it listens. */
 static bool is_kept(int directory_fd)
 {
-	int fd = openat(directory_fd, CSINK_PERSIST_LOCK, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	bool kept;
+	CSINK_AUTO_CLOSE int fd = openat(directory_fd, CSINK_PERSIST_LOCK, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 
 	if (fd < 0)
 		return errno != ENOENT; /* another user's is for him to look at */
-	kept = flock(fd, LOCK_SH | LOCK_NB) != 0;
-	close(fd);
-	return kept;
+	return flock(fd, LOCK_SH | LOCK_NB) != 0;
 }
 
 static int count_files(int directory_fd)
 {
-	DIR *dir = csink_opendir_at(directory_fd, CSINK_PERSIST_EVENTS);
+	CSINK_AUTO_CLOSEDIR DIR *dir = csink_opendir_at(directory_fd, CSINK_PERSIST_EVENTS);
 	struct dirent *entry;
 	int nr = 0;
 
-	if (!dir)
-		return 0;
-	while ((entry = readdir(dir)))
+	while (dir && (entry = readdir(dir)))
 		nr += entry->d_name[0] >= '0' && entry->d_name[0] <= '9';
-	closedir(dir);
 	return nr;
 }
 
 CSINK_EXPORT int csink_persist_lost(const char *base)
 {
 	CSINK_KEEP_ERRNO;
-	int nr = 0, directory_fd;
 	char path[PATH_MAX];
+	CSINK_AUTO_CLOSE int directory_fd = csink_persist_directory(base, false, path);
 
-	directory_fd = csink_persist_directory(base, false, path);
-	if (directory_fd >= 0) {
-		nr = is_kept(directory_fd) ? 0 : count_files(directory_fd);
-		close(directory_fd);
-	} else if (directory_fd != -ENOENT) {
-		nr = directory_fd;
-	}
-	return nr;
+	if (directory_fd < 0)
+		return directory_fd == -ENOENT ? 0 : directory_fd;
+	return is_kept(directory_fd) ? 0 : count_files(directory_fd);
 }

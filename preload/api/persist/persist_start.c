@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "include/internal/cleanup.h"
 #include "include/internal/rawcall.h"
 #include "preload/api/persist/persist_wire.h"
 
@@ -149,21 +150,17 @@ static int start(int directory_fd)
 
 int csink_persist_start(int directory_fd)
 {
-	int lock = openat(directory_fd, CSINK_PERSIST_START, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), fd;
+	CSINK_AUTO_CLOSE int lock =
+		openat(directory_fd, CSINK_PERSIST_START, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd;
 
 	if (lock < 0)
 		return -errno;
 	/* Held by a process that starts one, for a moment; the kernel releases it if that process dies meanwhile. */
 	while (flock(lock, LOCK_EX)) {
-		if (errno != EINTR) {
-			fd = -errno;
-			close(lock);
-			return fd;
-		}
+		if (errno != EINTR)
+			return -errno;
 	}
 	fd = csink_persist_connect(directory_fd);
-	if (fd == -ECONNREFUSED)
-		fd = start(directory_fd);
-	close(lock);
-	return fd;
+	return fd == -ECONNREFUSED ? start(directory_fd) : fd;
 }

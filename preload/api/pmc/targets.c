@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "preload/core/status.h"
 #include "preload/core/sysfs.h"
@@ -91,18 +92,14 @@ int csink_task_read(int32_t tid, struct csink_task *task)
 /* A thread of the process that is not ending, or 0. */
 static int32_t find_living(int32_t pid)
 {
-	struct csink_sysfs_dir dir;
 	struct csink_task task;
-	int32_t found = 0;
 	const char *name;
 
-	if (csink_sysfs_dir_open(&dir, "/proc/%d/task", pid))
-		return 0;
-	while (!found && (name = csink_sysfs_dir_next(&dir)))
+	CSINK_SYSFS_EACH(name, "/proc/%d/task", pid) {
 		if (!csink_task_read(atoi(name), &task) && task.tgid == pid && !task.is_ending)
-			found = atoi(name);
-	csink_sysfs_dir_close(&dir);
-	return found;
+			return atoi(name);
+	}
+	return 0;
 }
 
 int csink_process_read(int32_t pid, struct csink_task *task)
@@ -135,57 +132,38 @@ int csink_task_syscall(int32_t tid, int *number)
 	return 0;
 }
 
-/* The processes of a tree that are still to be looked into. */
-struct pids {
-	int32_t *at;
-	uint32_t nr, cap;
-};
-
-static int push(struct pids *pids, int32_t pid)
+int csink_pids_add(struct csink_pids *pids, int32_t pid)
 {
 	for (uint32_t i = 0; i < pids->nr; i++)
 		if (pids->at[i] == pid)
 			return 0;
-	if (CSINK_GROW(pids->at, pids->nr, pids->cap))
-		return -ENOMEM;
-	pids->at[pids->nr++] = pid;
-	return 0;
+	return CSINK_APPEND(pids->at, pids->nr, pids->cap, pid) ? 0 : -ENOMEM;
 }
 
-static int push_children(struct pids *pids, int32_t pid, int32_t tid)
+static int push_children(struct csink_pids *pids, int32_t pid, int32_t tid)
 {
-	char path[64], *line = NULL, *at, *end;
-	size_t size = 0;
-	FILE *file;
+	CSINK_AUTO_FCLOSE FILE *file = NULL;
+	char path[64];
+	int32_t child;
 	int err = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, tid);
 	file = fopen(path, "re");
-	if (!file)
-		return 0;
-	if (getline(&line, &size, file) > 0) {
-		for (at = line; !err; at = end) {
-			long child = strtol(at, &end, 10);
-
-			if (end == at)
-				break;
-			if (child != getpid())
-				err = push(pids, (int32_t)child);
-		}
+	while (file && !err && fscanf(file, "%d", &child) == 1) {
+		if (child != getpid())
+			err = csink_pids_add(pids, child);
 	}
-	free(line);
-	fclose(file);
 	return err;
 }
 
 /* Returns how many threads are new, or -ESRCH, -ENOMEM. */
-static int scan_process(struct csink_targets *list, struct pids *pids, int32_t pid, bool descendants)
+static int scan_process(struct csink_targets *list, struct csink_pids *pids, int32_t pid, bool descendants)
 {
 	int err = 0, nr_new = 0;
-	struct csink_sysfs_dir dir;
+	CSINK_SYSFS_DIR(dir, "/proc/%d/task", pid);
 	const char *name;
 
-	if (csink_sysfs_dir_open(&dir, "/proc/%d/task", pid))
+	if (dir.fd < 0)
 		return -ESRCH;
 	while (err >= 0 && (name = csink_sysfs_dir_next(&dir))) {
 		int32_t tid = atoi(name);
@@ -195,19 +173,18 @@ static int scan_process(struct csink_targets *list, struct pids *pids, int32_t p
 		if (err >= 0 && descendants)
 			err = push_children(pids, pid, tid);
 	}
-	csink_sysfs_dir_close(&dir);
 	return err < 0 ? err : nr_new;
 }
 
 int csink_targets_scan(struct csink_targets *list, int32_t pid, bool descendants)
 {
-	struct pids pids = {0};
+	struct csink_pids pids = {0};
 	struct csink_task task;
 	int err = csink_process_read(pid, &task), nr_new = 0;
 
 	if (err || task.is_ending)
 		return -ESRCH;
-	err = push(&pids, pid);
+	err = csink_pids_add(&pids, pid);
 	for (uint32_t i = 0; !err && i < pids.nr; i++) {
 		int nr = scan_process(list, &pids, pids.at[i], descendants);
 

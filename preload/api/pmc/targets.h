@@ -31,6 +31,15 @@ int csink_targets_scan(struct csink_targets *list, int32_t pid, bool descendants
 
 void csink_targets_free(struct csink_targets *list);
 
+/* Processes, each once. All zero: none. */
+struct csink_pids {
+	int32_t *at; /* malloc'ed, the caller's */
+	uint32_t nr, cap;
+};
+
+/** Returns 0 or -ENOMEM. */
+int csink_pids_add(struct csink_pids *pids, int32_t pid);
+
 /* What the kernel says of a task. */
 struct csink_task {
 	int32_t tgid, ppid, tracer; /* tracer: a TID; 0: it is not traced */

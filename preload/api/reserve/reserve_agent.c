@@ -19,16 +19,13 @@
 /* 1, 0, or -1: not to be seen. */
 static int has_open(int pid, const struct stat *file)
 {
-	struct csink_sysfs_dir dir;
+	CSINK_SYSFS_DIR(dir, "/proc/%d/fd", pid);
 	const char *name;
 	struct stat other;
-	int has = 0;
+	int has = dir.fd < 0 ? -1 : 0;
 
-	if (csink_sysfs_dir_open(&dir, "/proc/%d/fd", pid))
-		return -1;
 	while (!has && (name = csink_sysfs_dir_next(&dir)))
 		has = !fstatat(dir.fd, name, &other, 0) && other.st_dev == file->st_dev && other.st_ino == file->st_ino;
-	csink_sysfs_dir_close(&dir);
 	return has;
 }
 
@@ -42,15 +39,12 @@ void csink_agent_find(const struct stat *lock, struct csink_agent *agent)
 {
 	CSINK_KEEP_ERRNO;
 	struct csink_task_stat stat;
-	struct csink_sysfs_dir dir;
 	char comm[32];
 	const char *name;
 
 	memset(agent, 0, sizeof(*agent));
 	agent->has_lock = -1;
-	if (csink_sysfs_dir_open(&dir, "/proc"))
-		return;
-	while ((name = csink_sysfs_dir_next(&dir))) {
+	CSINK_SYSFS_EACH(name, "/proc") {
 		struct csink_agent now = {.pid = atoi(name), .has_lock = -1};
 		bool is_agent;
 
@@ -68,5 +62,4 @@ void csink_agent_find(const struct stat *lock, struct csink_agent *agent)
 		if ((is_agent || now.has_lock == 1) && is_better(&now, agent))
 			*agent = now;
 	}
-	csink_sysfs_dir_close(&dir);
 }

@@ -27,15 +27,12 @@
 /* The interval of the PMU that has this type; the generic types are the core PMU's. */
 static uint64_t mux_interval_ns(const struct perf_event_attr *attr)
 {
-	struct csink_sysfs_dir dir;
 	int64_t type, ms = DEFAULT_MUX_MS;
 	const char *name;
 	bool generic =
 		attr->type == PERF_TYPE_HARDWARE || attr->type == PERF_TYPE_HW_CACHE || attr->type == PERF_TYPE_RAW;
 
-	if (csink_sysfs_dir_open(&dir, "/sys/bus/event_source/devices"))
-		return DEFAULT_MUX_MS * 1000000ULL;
-	while ((name = csink_sysfs_dir_next(&dir))) {
+	CSINK_SYSFS_EACH(name, "/sys/bus/event_source/devices") {
 		if (csink_sysfs_read_number(&type, "/sys/bus/event_source/devices/%s/type", name))
 			continue;
 		if (type != (generic ? PERF_TYPE_RAW : attr->type))
@@ -43,7 +40,6 @@ static uint64_t mux_interval_ns(const struct perf_event_attr *attr)
 		csink_sysfs_read_number(&ms, "/sys/bus/event_source/devices/%s/perf_event_mux_interval_ms", name);
 		break;
 	}
-	csink_sysfs_dir_close(&dir);
 	return (uint64_t)CSINK_MIN(CSINK_MAX(ms, 1), MAX_MUX_MS) * 1000000ULL;
 }
 

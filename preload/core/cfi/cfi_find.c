@@ -1,5 +1,8 @@
 /* From tables and an address to its frame description entry: .eh_frame_hdr's sorted table, FDE, CIE. */
 #include "preload/core/cfi/cfi.h"
+
+#include <string.h>
+
 #include "preload/core/cfi/cfi_read.h"
 
 #define HDR_VERSION 1

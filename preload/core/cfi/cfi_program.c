@@ -1,5 +1,8 @@
 /* The instructions of call frame information: from an entry and an address to the rules that hold there. */
 #include "preload/core/cfi/cfi.h"
+
+#include <string.h>
+
 #include "preload/core/cfi/cfi_read.h"
 
 /* Compilers nest DW_CFA_remember_state once; more than this is refused. */
@@ -71,7 +74,7 @@ struct program {
 	bool initial; /* in the CIE's instructions */
 };
 
-static void set_rule(struct program *p, uint64_t reg, enum csink_cfi_kind kind, int64_t value)
+static bool set_rule(struct program *p, uint64_t reg, enum csink_cfi_kind kind, int64_t value)
 {
 	int slot = csink_cfi_slot(reg);
 
@@ -79,13 +82,15 @@ static void set_rule(struct program *p, uint64_t reg, enum csink_cfi_kind kind, 
 		p->rules->rule[slot].kind = kind;
 		p->rules->rule[slot].value = value;
 	}
+	return true;
 }
 
-static void set_cfa(struct program *p, uint64_t reg, int64_t offset)
+static bool set_cfa(struct program *p, uint64_t reg, int64_t offset)
 {
 	p->rules->cfa_reg = reg;
 	p->rules->cfa_offset = offset;
 	p->rules->cfa_expr = NULL;
+	return true;
 }
 
 static bool run(struct program *p, const uint8_t *code, const uint8_t *end, uintptr_t pc);
@@ -127,21 +132,16 @@ static bool run_cfa(struct program *p, struct csink_reader *r, uint8_t op)
 	switch (op) {
 	case CFA_DEF_CFA:
 		reg = csink_read_uleb(r);
-		set_cfa(p, reg, (int64_t)csink_read_uleb(r));
-		return true;
+		return set_cfa(p, reg, (int64_t)csink_read_uleb(r));
 	case CFA_DEF_CFA_SF:
 		reg = csink_read_uleb(r);
-		set_cfa(p, reg, (int64_t)((uint64_t)csink_read_sleb(r) * (uint64_t)data_align));
-		return true;
+		return set_cfa(p, reg, (int64_t)((uint64_t)csink_read_sleb(r) * (uint64_t)data_align));
 	case CFA_DEF_CFA_REGISTER:
-		set_cfa(p, csink_read_uleb(r), p->rules->cfa_offset);
-		return true;
+		return set_cfa(p, csink_read_uleb(r), p->rules->cfa_offset);
 	case CFA_DEF_CFA_OFFSET:
-		set_cfa(p, p->rules->cfa_reg, (int64_t)csink_read_uleb(r));
-		return true;
+		return set_cfa(p, p->rules->cfa_reg, (int64_t)csink_read_uleb(r));
 	case CFA_DEF_CFA_OFFSET_SF:
-		set_cfa(p, p->rules->cfa_reg, (int64_t)((uint64_t)csink_read_sleb(r) * (uint64_t)data_align));
-		return true;
+		return set_cfa(p, p->rules->cfa_reg, (int64_t)((uint64_t)csink_read_sleb(r) * (uint64_t)data_align));
 	case CFA_DEF_CFA_EXPRESSION:
 		p->rules->cfa_expr = read_expr(r);
 		return true;
@@ -156,37 +156,27 @@ static bool run_rule(struct program *p, struct csink_reader *r, uint8_t op)
 
 	switch (op) {
 	case CFA_OFFSET_EXTENDED:
-		set_rule(p, reg, CSINK_CFI_AT_CFA, (int64_t)(csink_read_uleb(r) * align));
-		return true;
+		return set_rule(p, reg, CSINK_CFI_AT_CFA, (int64_t)(csink_read_uleb(r) * align));
 	case CFA_OFFSET_EXTENDED_SF:
-		set_rule(p, reg, CSINK_CFI_AT_CFA, (int64_t)((uint64_t)csink_read_sleb(r) * align));
-		return true;
+		return set_rule(p, reg, CSINK_CFI_AT_CFA, (int64_t)((uint64_t)csink_read_sleb(r) * align));
 	case CFA_GNU_NEGATIVE_OFFSET_EXTENDED:
-		set_rule(p, reg, CSINK_CFI_AT_CFA, (int64_t)(0 - csink_read_uleb(r) * align));
-		return true;
+		return set_rule(p, reg, CSINK_CFI_AT_CFA, (int64_t)(0 - csink_read_uleb(r) * align));
 	case CFA_VAL_OFFSET:
-		set_rule(p, reg, CSINK_CFI_CFA_PLUS, (int64_t)(csink_read_uleb(r) * align));
-		return true;
+		return set_rule(p, reg, CSINK_CFI_CFA_PLUS, (int64_t)(csink_read_uleb(r) * align));
 	case CFA_VAL_OFFSET_SF:
-		set_rule(p, reg, CSINK_CFI_CFA_PLUS, (int64_t)((uint64_t)csink_read_sleb(r) * align));
-		return true;
+		return set_rule(p, reg, CSINK_CFI_CFA_PLUS, (int64_t)((uint64_t)csink_read_sleb(r) * align));
 	case CFA_RESTORE_EXTENDED:
 		return restore_rule(p, reg);
 	case CFA_UNDEFINED:
-		set_rule(p, reg, CSINK_CFI_UNDEFINED, 0);
-		return true;
+		return set_rule(p, reg, CSINK_CFI_UNDEFINED, 0);
 	case CFA_SAME_VALUE:
-		set_rule(p, reg, CSINK_CFI_SAME, 0);
-		return true;
+		return set_rule(p, reg, CSINK_CFI_SAME, 0);
 	case CFA_REGISTER:
-		set_rule(p, reg, CSINK_CFI_REGISTER, (int64_t)csink_read_uleb(r));
-		return true;
+		return set_rule(p, reg, CSINK_CFI_REGISTER, (int64_t)csink_read_uleb(r));
 	case CFA_EXPRESSION:
-		set_rule(p, reg, CSINK_CFI_AT_EXPR, (int64_t)(uintptr_t)read_expr(r));
-		return true;
+		return set_rule(p, reg, CSINK_CFI_AT_EXPR, (int64_t)(uintptr_t)read_expr(r));
 	case CFA_VAL_EXPRESSION:
-		set_rule(p, reg, CSINK_CFI_IS_EXPR, (int64_t)(uintptr_t)read_expr(r));
-		return true;
+		return set_rule(p, reg, CSINK_CFI_IS_EXPR, (int64_t)(uintptr_t)read_expr(r));
 	}
 	return false;
 }

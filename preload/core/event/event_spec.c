@@ -68,27 +68,27 @@ bool csink_text_number(struct csink_text text, uint64_t *value)
 /* clang-format off */
 #define GENERICS(HW, SW) \
 	HW("cycles", "cpu-cycles", CPU_CYCLES, "CPU cycles, at whatever frequency the CPU ran") \
-	HW("instructions", NULL, INSTRUCTIONS, "instructions that completed") \
-	HW("cache-references", NULL, CACHE_REFERENCES, "accesses that reached the last-level cache") \
-	HW("cache-misses", NULL, CACHE_MISSES, "accesses that the last-level cache missed") \
+	HW("instructions", "", INSTRUCTIONS, "instructions that completed") \
+	HW("cache-references", "", CACHE_REFERENCES, "accesses that reached the last-level cache") \
+	HW("cache-misses", "", CACHE_MISSES, "accesses that the last-level cache missed") \
 	HW("branches", "branch-instructions", BRANCH_INSTRUCTIONS, "branches that completed") \
-	HW("branch-misses", NULL, BRANCH_MISSES, "branches that were predicted wrongly") \
-	HW("bus-cycles", NULL, BUS_CYCLES, "bus cycles") \
+	HW("branch-misses", "", BRANCH_MISSES, "branches that were predicted wrongly") \
+	HW("bus-cycles", "", BUS_CYCLES, "bus cycles") \
 	HW("stalled-cycles-frontend", "idle-cycles-frontend", STALLED_CYCLES_FRONTEND, "cycles with nothing to issue") \
 	HW("stalled-cycles-backend", "idle-cycles-backend", STALLED_CYCLES_BACKEND, "cycles waiting to complete") \
-	HW("ref-cycles", NULL, REF_CPU_CYCLES, "cycles at a constant frequency") \
-	SW("task-clock", NULL, TASK_CLOCK, "CPU time of the task, ns") \
-	SW("cpu-clock", NULL, CPU_CLOCK, "CPU time by the CPU's own timer, ns") \
+	HW("ref-cycles", "", REF_CPU_CYCLES, "cycles at a constant frequency") \
+	SW("task-clock", "", TASK_CLOCK, "CPU time of the task, ns") \
+	SW("cpu-clock", "", CPU_CLOCK, "CPU time by the CPU's own timer, ns") \
 	SW("page-faults", "faults", PAGE_FAULTS, "page faults") \
-	SW("minor-faults", NULL, PAGE_FAULTS_MIN, "page faults served without reading a disk") \
-	SW("major-faults", NULL, PAGE_FAULTS_MAJ, "page faults that read a disk") \
+	SW("minor-faults", "", PAGE_FAULTS_MIN, "page faults served without reading a disk") \
+	SW("major-faults", "", PAGE_FAULTS_MAJ, "page faults that read a disk") \
 	SW("context-switches", "cs", CONTEXT_SWITCHES, "times the task left a CPU") \
 	SW("cpu-migrations", "migrations", CPU_MIGRATIONS, "times the task changed CPU") \
-	SW("alignment-faults", NULL, ALIGNMENT_FAULTS, "unaligned accesses that the kernel mended") \
-	SW("emulation-faults", NULL, EMULATION_FAULTS, "instructions that the kernel emulated") \
-	SW("dummy", NULL, DUMMY, "nothing; carries records of threads and mappings") \
-	SW("bpf-output", NULL, BPF_OUTPUT, "what a BPF program writes") \
-	SW("cgroup-switches", NULL, CGROUP_SWITCHES, "switches to a task of another control group")
+	SW("alignment-faults", "", ALIGNMENT_FAULTS, "unaligned accesses that the kernel mended") \
+	SW("emulation-faults", "", EMULATION_FAULTS, "instructions that the kernel emulated") \
+	SW("dummy", "", DUMMY, "nothing; carries records of threads and mappings") \
+	SW("bpf-output", "", BPF_OUTPUT, "what a BPF program writes") \
+	SW("cgroup-switches", "", CGROUP_SWITCHES, "switches to a task of another control group")
 /* clang-format on */
 
 static const struct csink_event_generic generics[] = {
@@ -102,11 +102,12 @@ static const struct csink_event_generic generics[] = {
 /* Apart from the names: the agent has no use for them, and the linker leaves them out there. */
 const char *csink_event_generic_help(const struct csink_event_generic *generic)
 {
-	static const char helps[CSINK_ARRAY_SIZE(generics)][52] = {
-#define ROW(name, alias, id, help) help,
-		GENERICS(ROW, ROW)
+#define ROW(name, alias, id, help) char id[sizeof(help)];
+	enum { HELP_BYTES = sizeof(union {GENERICS(ROW, ROW)}) }; /* room for the longest */
 #undef ROW
-	};
+#define ROW(name, alias, id, help) help,
+	static const char helps[CSINK_ARRAY_SIZE(generics)][HELP_BYTES] = {GENERICS(ROW, ROW)};
+#undef ROW
 
 	return helps[generic - generics];
 }
@@ -122,7 +123,7 @@ int csink_event_from_generic(struct csink_text name, struct csink_event_spec *sp
 	const struct csink_event_generic *row;
 
 	for (row = generics; row < generics + CSINK_ARRAY_SIZE(generics); row++)
-		if (csink_text_is(name, row->name) || (row->alias && csink_text_is(name, row->alias)))
+		if (csink_text_is(name, row->name) || (*row->alias && csink_text_is(name, row->alias)))
 			break;
 	if (row == generics + CSINK_ARRAY_SIZE(generics))
 		return 0;

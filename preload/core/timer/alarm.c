@@ -131,34 +131,22 @@ static void set_timer(struct csink_timerq *q, uint64_t when_ns)
 	q->armed_ns = when_ns;
 }
 
-void csink_timerq_alarm_set(struct csink_timerq *q)
+static void set(struct csink_timerq *q, uint64_t next_ns, bool has_fired)
 {
-	bool has_fired = q->signal && atomic_exchange(&q->fired, 0);
-	uint64_t next = CSINK_TIMERQ_NEVER;
-
-	/* The interrupted code gets on for a while, also when the dispatch was refused because another was the
-	 * owner. */
-	if (has_fired)
-		q->not_before_ns = CSINK_MAX(q->not_before_ns, csink_timerq_now(q) + CSINK_TIMERQ_GAP_NS);
-	if (q->nr_heap && !atomic_load(&q->nr_blocks))
-		next = CSINK_MAX(q->heap[0].due_ns, q->not_before_ns);
-	atomic_store_explicit(&q->next_ns, next, memory_order_relaxed);
-	if (!q->signal)
-		return;
 	if (q->nr_heap)
 		install(q);
-	if (has_fired || next != q->armed_ns)
-		set_timer(q, next);
+	if (has_fired || next_ns != q->armed_ns)
+		set_timer(q, next_ns);
 	if (!q->nr_heap)
 		uninstall(q);
 }
 
-int csink_timerq_alarm_ready(struct csink_timerq *q)
+static int ready(struct csink_timerq *q)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = q->signal, .sigev_value.sival_ptr = q};
 	timer_t none = CSINK_TIMERQ_NO_TIMER, timer;
 
-	if (!q->signal || atomic_load(&q->timer) != none)
+	if (atomic_load(&q->timer) != none)
 		return 0;
 	if (q->tid) {
 		event.sigev_notify = SIGEV_THREAD_ID;
@@ -182,7 +170,7 @@ static bool take_signal(struct csink_timerq *q, int sig)
 	return true;
 }
 
-int csink_timerq_alarm_claim(struct csink_timerq *q)
+static int claim(struct csink_timerq *q)
 {
 	struct sigaction current;
 	int sig;
@@ -199,6 +187,8 @@ int csink_timerq_alarm_claim(struct csink_timerq *q)
 	}
 	return -EBUSY;
 }
+
+const struct csink_timerq_alarm csink_timerq_alarm = {claim, ready, set};
 
 void csink_timerq_alarm_reset(struct csink_timerq *q)
 {

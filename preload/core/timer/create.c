@@ -49,10 +49,13 @@ static int watch_forks(void)
 	return ret;
 }
 
-static int check(const struct csink_timerq_config *config)
+/* Copy what was given, NULL for none, with its defaults set, and check it. */
+static int settle(const struct csink_timerq_config *given, struct csink_timerq_config *config)
 {
 	const uint32_t known = CSINK_TIMERQ_ARMED | CSINK_TIMERQ_KEEP_IN_CHILD;
 
+	*config = given ? *given : (struct csink_timerq_config){0};
+	config->capacity = config->capacity ? config->capacity : DEFAULT_CAPACITY;
 	if ((config->flags & ~known) || config->capacity > CSINK_TIMERQ_MAX_EVENTS)
 		return -EINVAL;
 	if (!(config->flags & CSINK_TIMERQ_ARMED))
@@ -65,18 +68,20 @@ static int check(const struct csink_timerq_config *config)
 }
 
 /* Lay a queue out in zeroed memory. */
-static struct csink_timerq *lay_out(void *mem, const struct csink_timerq_config *config, uint32_t capacity)
+static struct csink_timerq *lay_out(void *mem, const struct csink_timerq_config *config,
+				    const struct csink_timerq_alarm *alarm)
 {
 	struct csink_timerq *q = (void *)CSINK_ALIGN_UP((uintptr_t)mem, ALIGNMENT);
 
 	q->events = (void *)(q + 1);
-	q->heap = (void *)(q->events + capacity);
-	q->capacity = capacity;
-	q->index_bits = 32 - (uint32_t)__builtin_clz(capacity);
+	q->heap = (void *)(q->events + config->capacity);
+	q->capacity = config->capacity;
+	q->index_bits = 32 - (uint32_t)__builtin_clz(config->capacity);
 	q->flags = config->flags;
 	q->signal = config->signal;
 	q->tid = config->tid;
 	q->clock = config->clock;
+	q->alarm = config->flags & CSINK_TIMERQ_ARMED ? alarm : NULL;
 	q->armed_ns = CSINK_TIMERQ_NEVER;
 	atomic_store(&q->next_ns, CSINK_TIMERQ_NEVER);
 	atomic_store(&q->timer, CSINK_TIMERQ_NO_TIMER);
@@ -84,17 +89,17 @@ static struct csink_timerq *lay_out(void *mem, const struct csink_timerq_config 
 	return q;
 }
 
-static int start(void *mem, const struct csink_timerq_config *config, uint32_t capacity, struct csink_timerq **out)
+/* For a queue that is armed, or is to follow forks. */
+static int start(void *mem, const struct csink_timerq_config *config, struct csink_timerq **out)
 {
-	struct csink_timerq *q;
+	struct csink_timerq *q = lay_out(mem, config, &csink_timerq_alarm);
 	int ret;
 
-	q = lay_out(mem, config, capacity);
-	if (config->flags & CSINK_TIMERQ_ARMED) {
-		ret = csink_timerq_alarm_claim(q);
+	if (q->alarm) {
+		ret = q->alarm->claim(q);
 		if (ret)
 			return ret;
-		ret = csink_timerq_alarm_ready(q);
+		ret = q->alarm->ready(q);
 		if (ret) {
 			csink_timerq_alarm_release(q);
 			return ret;
@@ -104,61 +109,46 @@ static int start(void *mem, const struct csink_timerq_config *config, uint32_t c
 	return 0;
 }
 
-static int init(void *mem, size_t bytes, const struct csink_timerq_config *config, bool watched,
-		struct csink_timerq **q)
-{
-	static const struct csink_timerq_config defaults;
-	uint32_t capacity;
-	int ret;
-
-	if (!config)
-		config = &defaults;
-	ret = check(config);
-	if (ret)
-		return ret;
-	capacity = config->capacity ? config->capacity : DEFAULT_CAPACITY;
-	if (bytes < csink_timerq_bytes(capacity))
-		return -ENOSPC;
-	ret = watched ? watch_forks() : 0;
-	if (ret)
-		return ret;
-	memset(mem, 0, csink_timerq_bytes(capacity));
-	return start(mem, config, capacity, q);
-}
-
-CSINK_EXPORT int csink_timerq_init(void *mem, size_t bytes, const struct csink_timerq_config *config,
+CSINK_EXPORT int csink_timerq_init(void *mem, size_t bytes, const struct csink_timerq_config *given,
 				   struct csink_timerq **q)
 {
-	return init(mem, bytes, config, true, q);
-}
+	struct csink_timerq_config config;
+	int ret = settle(given, &config);
 
-int csink_timerq_init_unwatched(void *mem, size_t bytes, const struct csink_timerq_config *config,
-				struct csink_timerq **q)
-{
-	return init(mem, bytes, config, false, q);
-}
-
-CSINK_EXPORT int csink_timerq_create(struct csink_timerq **q, const struct csink_timerq_config *config)
-{
-	static const struct csink_timerq_config defaults;
-	uint32_t capacity;
-	size_t bytes;
-	void *map;
-	int ret;
-
-	if (!config)
-		config = &defaults;
-	ret = check(config);
+	if (!ret && bytes < csink_timerq_bytes(config.capacity))
+		ret = -ENOSPC;
+	if (!ret)
+		ret = watch_forks();
 	if (ret)
 		return ret;
-	capacity = config->capacity ? config->capacity : DEFAULT_CAPACITY;
-	bytes = csink_timerq_bytes(capacity);
+	memset(mem, 0, csink_timerq_bytes(config.capacity));
+	return start(mem, &config, q);
+}
+
+struct csink_timerq *csink_timerq_init_unwatched(void *mem, uint32_t capacity)
+{
+	const struct csink_timerq_config polled = {.capacity = capacity};
+
+	memset(mem, 0, CSINK_TIMERQ_BYTES(capacity));
+	return lay_out(mem, &polled, NULL);
+}
+
+CSINK_EXPORT int csink_timerq_create(struct csink_timerq **q, const struct csink_timerq_config *given)
+{
+	struct csink_timerq_config config;
+	int ret = settle(given, &config);
+	size_t bytes;
+	void *map;
+
+	if (ret)
+		return ret;
+	bytes = csink_timerq_bytes(config.capacity);
 	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (map == MAP_FAILED)
 		return -ENOMEM;
 	ret = watch_forks();
 	if (!ret)
-		ret = start(map, config, capacity, q);
+		ret = start(map, &config, q);
 	if (ret) {
 		munmap(map, bytes);
 		return ret;

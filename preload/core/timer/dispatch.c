@@ -62,13 +62,29 @@ static void apply(struct csink_timerq *q)
 	}
 }
 
+void csink_timerq_set_next(struct csink_timerq *q)
+{
+	bool has_fired = q->alarm && atomic_exchange(&q->fired, 0);
+	uint64_t next = CSINK_TIMERQ_NEVER;
+
+	/* The interrupted code gets on for a while, also when the dispatch was refused because another was the
+	 * owner. */
+	if (has_fired)
+		q->not_before_ns = CSINK_MAX(q->not_before_ns, csink_timerq_now(q) + CSINK_TIMERQ_GAP_NS);
+	if (q->nr_heap && !atomic_load(&q->nr_blocks))
+		next = CSINK_MAX(q->heap[0].due_ns, q->not_before_ns);
+	atomic_store_explicit(&q->next_ns, next, memory_order_relaxed);
+	if (q->alarm)
+		q->alarm->set(q, next, has_fired);
+}
+
 /* Serve what came in, set the alarm and stop being the owner; and again, if more came in before we had let go. */
 static void release_ownership(struct csink_timerq *q)
 {
 	do {
 		atomic_store(&q->again, 0);
 		apply(q);
-		csink_timerq_alarm_set(q);
+		csink_timerq_set_next(q);
 		/* Then `again` is read; a thread that fails to become the owner has set it before. Both in one total
 		 * order. */
 		atomic_store(&q->busy, 0);

@@ -129,7 +129,7 @@ CSINK_EXPORT int csink_timerq_setup(struct csink_timerq *q, int64_t start_ns, in
 	if (start_ns > CSINK_TIMERQ_MAX_NS || delta_ns > CSINK_TIMERQ_MAX_NS)
 		return -ERANGE;
 	enter(q, &g);
-	ret = csink_timerq_alarm_ready(q);
+	ret = csink_timerq_ready(q);
 	if (!ret)
 		ret = add(q, csink_timerq_now(q) + (uint64_t)start_ns, (uint64_t)delta_ns, data, func);
 	if (ret > 0)

@@ -90,7 +90,8 @@ struct csink_timerq {
 	int signal;          /* 0: polled */
 	int tid;             /* 0: the process */
 	uint64_t (*clock)(void);
-	struct csink_timerq_event *events; /* event i is events[i - 1] */
+	const struct csink_timerq_alarm *alarm; /* NULL: polled */
+	struct csink_timerq_event *events;      /* event i is events[i - 1] */
 	struct csink_timerq_node *heap;
 	void *map; /* what destroy unmaps; NULL: the caller's memory */
 	size_t map_bytes;
@@ -133,6 +134,8 @@ void csink_timerq_release(struct csink_timerq *q, uint32_t index);
 
 /* Have the requests applied and the alarm set, by us or by the owner. */
 void csink_timerq_serve(struct csink_timerq *q);
+/* The owner's: publish the time of the next event, and set the alarm to it. */
+void csink_timerq_set_next(struct csink_timerq *q);
 /* Become the owner, apply, call what is due at now_ns, set the alarm. Returns as csink_timerq_run. */
 int csink_timerq_dispatch(struct csink_timerq *q, uint64_t now_ns);
 /* Wait to be the owner, and remain it. Returns 0, or -EDEADLK from one of the queue's callbacks. Context: thread. */
@@ -142,14 +145,27 @@ int csink_timerq_seize(struct csink_timerq *q);
 void csink_timerq_heap_push(struct csink_timerq *q, uint32_t index);
 void csink_timerq_heap_remove(struct csink_timerq *q, uint32_t index);
 
-/* alarm.c: the timer and the signal. Context: signal, unless it says otherwise. */
+/*
+ * alarm.c: the timer and the signal of an armed queue. Context: signal, unless it says otherwise. Polled queues reach
+ * it through q->alarm alone: the library that is injected has no armed queue, and the linker leaves alarm.c out there.
+ */
 
-/* Take a signal for q; q->signal 0 has one chosen. Context: thread. Returns 0, -EBUSY or -ESRCH. */
-int csink_timerq_alarm_claim(struct csink_timerq *q);
-/* Make sure that an armed queue has a kernel timer; needs no ownership. Returns 0 or -EAGAIN. */
-int csink_timerq_alarm_ready(struct csink_timerq *q);
-/* The owner's: publish the time of the next event and arm the timer, or disarm it and take the handler away. */
-void csink_timerq_alarm_set(struct csink_timerq *q);
+struct csink_timerq_alarm {
+	/* Take a signal for q; q->signal 0 has one chosen. Context: thread. Returns 0, -EBUSY or -ESRCH. */
+	int (*claim)(struct csink_timerq *q);
+	/* Make sure that there is a kernel timer; needs no ownership. Returns 0 or -EAGAIN. */
+	int (*ready)(struct csink_timerq *q);
+	/* The owner's: arm the timer, again if it has fired, or disarm it and take the handler away. */
+	void (*set)(struct csink_timerq *q, uint64_t next_ns, bool has_fired);
+};
+
+extern const struct csink_timerq_alarm csink_timerq_alarm;
+
+static inline int csink_timerq_ready(struct csink_timerq *q)
+{
+	return q->alarm ? q->alarm->ready(q) : 0;
+}
+
 /* Forked child: drop the parent's timer. No other thread uses q. */
 void csink_timerq_alarm_reset(struct csink_timerq *q);
 /* Delete the timer, put the disposition back, give the signal up, wait until no handler can see q. Context: thread. */
@@ -158,11 +174,10 @@ void csink_timerq_alarm_release(struct csink_timerq *q);
 struct csink_timerq *csink_timerq_alarm_owner(int sig);
 
 /*
- * create.c: as csink_timerq_init, for a queue that does not watch for forks, since its user creates it again in every
- * child that goes on with it: saves a page and a hook in each process. Context: init.
+ * create.c: a polled queue in CSINK_TIMERQ_BYTES(capacity) bytes that does not watch for forks, since its user creates
+ * it again in every child that goes on with it: saves a page and a hook in each process. Context: init.
  */
-int csink_timerq_init_unwatched(void *mem, size_t bytes, const struct csink_timerq_config *config,
-				struct csink_timerq **q);
+struct csink_timerq *csink_timerq_init_unwatched(void *mem, uint32_t capacity);
 
 /* timer_fork.c: which process are we in. Context: signal. */
 
@@ -174,12 +189,12 @@ bool csink_timerq_process_watched(void);
 uint32_t csink_timerq_process_epoch(void);
 /* fork(3)'s child: have events go on that are to, without waiting for the next call. */
 void csink_timerq_process_forked(void);
-/* Empty, or re-arm, a queue that comes from our parent. */
-void csink_timerq_adopt(struct csink_timerq *q);
+/* Empty, or re-arm, a queue that comes from our parent. NULL as long as nothing is watched. */
+extern void (*csink_timerq_adopt)(struct csink_timerq *q);
 
 static inline void csink_timerq_ensure(struct csink_timerq *q)
 {
-	/* Pairs with the release in csink_timerq_adopt. */
+	/* Pairs with the release in adopt() of timer_fork.c. */
 	if (CSINK_UNLIKELY(atomic_load_explicit(&q->epoch, memory_order_acquire) != csink_timerq_process_epoch()))
 		csink_timerq_adopt(q);
 }

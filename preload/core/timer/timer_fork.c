@@ -18,11 +18,6 @@ static _Atomic(_Atomic uint32_t *) fork_word;
 #define UNWATCHED UINT32_C(1)
 static _Atomic uint32_t last_epoch; /* goes on counting in the child, so that its number is new */
 
-void csink_timerq_process_watch(_Atomic uint32_t *word)
-{
-	atomic_store(&fork_word, word);
-}
-
 bool csink_timerq_process_watched(void)
 {
 	return atomic_load(&fork_word) != NULL;
@@ -94,11 +89,11 @@ static void reset(struct csink_timerq *q)
 	rebuild(q);
 	/* Without events there is no need of a timer yet; when there is, a failure shows at the next registration. */
 	if (q->nr_heap)
-		csink_timerq_alarm_ready(q);
-	csink_timerq_alarm_set(q);
+		csink_timerq_ready(q);
+	csink_timerq_set_next(q);
 }
 
-void csink_timerq_adopt(struct csink_timerq *q)
+static void adopt(struct csink_timerq *q)
 {
 	static const uint64_t every_signal = ~UINT64_C(0);
 	uint32_t epoch = csink_timerq_process_epoch(), seen = atomic_load(&q->epoch);
@@ -117,6 +112,15 @@ void csink_timerq_adopt(struct csink_timerq *q)
 		}
 	}
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
+}
+
+void (*csink_timerq_adopt)(struct csink_timerq *q);
+
+void csink_timerq_process_watch(_Atomic uint32_t *word)
+{
+	csink_timerq_adopt = adopt;
+	/* Its release pairs with the acquire of process_epoch: who finds another process finds adopt, too. */
+	atomic_store(&fork_word, word);
 }
 
 void csink_timerq_process_forked(void)

@@ -20,8 +20,19 @@ function shapes(n) {
   return length;
 }
 
+// Functions that are made and thrown away, on deep stacks, among collections and moved objects.
+function evaluated(n, depth) {
+  if (depth) return 1 + evaluated(n, depth - 1);
+  let sum = 0;
+  for (let i = 0; i < n; i++) {
+    const f = eval(`(function same(x) { let s = ${i}; for (let k = 0; k < 50; k++) s = (s * 31 + x) % 1009; return s; })`);
+    sum = (sum + [3, 1, 2].map(f).sort((a, b) => a - b)[i % 3] + 'abc'.replace(/[ab]/g, c => c + i).length) % 1000003;
+  }
+  return sum;
+}
+
 async function main() {
-  console.log('numbers', numbers(3e6).toFixed(3), 'shapes', shapes(200000));
+  console.log('numbers', numbers(3e6).toFixed(3), 'shapes', shapes(200000), 'evaluated', evaluated(3000, 100));
   const workers = [1, 2, 3].map(n => new Promise((resolve, reject) => {
     const w = new Worker(__filename, { workerData: n });
     w.on('message', resolve);
@@ -56,4 +67,4 @@ async function main() {
 }
 
 if (isMainThread) main();
-else parentPort.postMessage(numbers(1e6 * workerData).toFixed(3) + ' ' + shapes(30000));
+else parentPort.postMessage(numbers(1e6 * workerData).toFixed(3) + ' ' + shapes(30000) + ' ' + evaluated(1000, 50));

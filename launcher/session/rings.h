@@ -1,6 +1,7 @@
 /*
- * The rings that the kernel writes samples and records of attached threads to: one for each CPU, read in the order of
- * time across all of them. Every event is opened on one thread and one CPU, and sends what it has to that CPU's ring.
+ * Rings that the kernel writes samples and records of other processes to, read in the order of time across all of them:
+ * one for each CPU, or for what else their user counts. Each has an event of our own, which owns it; other events send
+ * what they have there.
  */
 #ifndef CSINK_RINGS_H
 #define CSINK_RINGS_H
@@ -11,15 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What each event asks for, so that each record says when it was: see peek() in rings.c. */
-#define CSINK_RINGS_SAMPLE_TYPE (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME)
-
 #define CSINK_RINGS_MAX_RECORD 65536
 
 struct csink_rings {
 	int epoll_fd;
 	uint32_t page_bytes, ring_bytes; /* ring_bytes: of each; 0: there are none */
-	uint32_t nr_cpus;                /* configured */
+	uint32_t nr;
+	uint32_t time_behind; /* bytes from a record's time to its end; of samples: see CSINK_RINGS_SAMPLE_TIME */
 	uint64_t nr_lost;
 	int wake_fd; /* >= 0: a timer in epoll_fd, in place of the rings' own wake-ups: see csink_rings_wake() */
 	_Atomic uint64_t wake_ns; /* when it expires, or did; UINT64_MAX: there was a drain since */
@@ -28,24 +27,32 @@ struct csink_rings {
 		struct perf_event_mmap_page *page;
 		uint64_t head, tail;
 		uint64_t next_ns; /* of the record at tail; UINT64_MAX: none */
-	} * at;                   /* by CPU */
+	} * at;                   /* in attach by CPU */
 	char *record;             /* room for one, whole */
 };
 
-/** Make ready, without any ring. Returns 0 or -errno. */
-int csink_rings_init(struct csink_rings *rings);
+/* Where a sample has its time: behind the header, PERF_SAMPLE_IDENTIFIER, _IP and _TID. */
+#define CSINK_RINGS_SAMPLE_TIME (sizeof(struct perf_event_header) + 24)
+
+/** Make ready for nr rings, without any. Returns 0 or -errno; csink_rings_free() in any case. */
+int csink_rings_init(struct csink_rings *rings, uint32_t nr, uint32_t time_behind);
+
+/** What an event asks for that owns one of these rings: see csink_outside_how. */
+void csink_rings_attr(struct perf_event_attr *attr, void *rings);
 
 /**
- * Map the rings, as large as may be.
- * Returns 0, -ENOBUFS (no memory may be locked any more, not even a page for each CPU), or -errno; then there are none.
+ * Map all rings, of so many bytes each, and watch them.
+ * @open  opens the event that owns ring i: an fd, -ENODEV (the CPU is offline: it has no ring), or -errno.
+ * Returns 0, -ENOBUFS (no more memory may be locked), or -errno; then there are none.
  */
-int csink_rings_map(struct csink_rings *rings);
+int csink_rings_map(struct csink_rings *rings, uint32_t bytes, int (*open)(void *arg, uint32_t i), void *arg);
 
-/** Send an event's records to its CPU's ring, where there is one. Returns 0 or -errno. */
-int csink_rings_add(struct csink_rings *rings, uint32_t cpu, int fd);
+/** Send an event's records to ring i, if there is one. Returns 0 or -errno. */
+int csink_rings_add(struct csink_rings *rings, uint32_t i, int fd);
 
 /**
- * Hand on the records that are older than before_ns (CLOCK_MONOTONIC), oldest first.
+ * Hand on the records that are older than before_ns (CLOCK_MONOTONIC), oldest first; nr_lost has been updated at those
+ * that report a loss.
  * @take  head and all, in one piece; valid during the call.
  */
 void csink_rings_drain(struct csink_rings *rings, uint64_t before_ns,

@@ -1,9 +1,9 @@
 /*
- * Mapping a ring for each CPU, and reading all of them in the order of their records' times: see rings.h. Runs in
- * the attach command's own thread, but for csink_rings_take_wakeups() and csink_rings_look(), which run in the threads
- * that read frames (readers.h); the kernel writes.
+ * Mapping rings, and reading all of them in the order of their records' times: see rings.h. Runs in the launcher's
+ * first thread, but for csink_rings_take_wakeups() and csink_rings_look(), which run in the threads that read frames
+ * (attach/readers.h); the kernel writes.
  */
-#include "launcher/attach/rings.h"
+#include "launcher/session/rings.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,40 +16,32 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "include/internal/event.h"
-#include "launcher/session/outside.h"
 
-/*
- * A sample with a copy of the stack has 16 KiB, and a launcher that waits for a CPU reads nothing: the more room the
- * better, up to what a large machine can spare. Others than root have what may be locked (perf_event_mlock_kb).
- */
-#define RING_BYTES (8U << 20)
-#define RINGS_BYTES (256U << 20)
-#define RING_BYTES_LEAST (32U << 10) /* however many CPUs there are */
 #define RING_WAKE_BYTES (256U << 10)
 
-int csink_rings_init(struct csink_rings *rings)
+int csink_rings_init(struct csink_rings *rings, uint32_t nr, uint32_t time_behind)
 {
 	memset(rings, 0, sizeof(*rings));
 	rings->wake_fd = -1;
 	rings->wake_ns = UINT64_MAX;
 	rings->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
-	rings->nr_cpus = (uint32_t)CSINK_MAX(sysconf(_SC_NPROCESSORS_CONF), 1L);
+	rings->time_behind = time_behind;
 	rings->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (rings->epoll_fd < 0)
 		return -errno;
-	rings->at = calloc(rings->nr_cpus, sizeof(*rings->at));
+	rings->at = calloc(nr, sizeof(*rings->at));
 	rings->record = malloc(CSINK_RINGS_MAX_RECORD);
 	if (!rings->at || !rings->record)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < rings->nr_cpus; i++)
+	rings->nr = nr;
+	for (uint32_t i = 0; i < nr; i++)
 		rings->at[i].fd = -1;
 	return 0;
 }
 
 /* ---- mapping ---- */
 
-static void add_ring(struct perf_event_attr *attr, void *arg)
+void csink_rings_attr(struct perf_event_attr *attr, void *arg)
 {
 	const struct csink_rings *rings = arg;
 
@@ -59,33 +51,21 @@ static void add_ring(struct perf_event_attr *attr, void *arg)
 	attr->wakeup_watermark = CSINK_MIN(RING_WAKE_BYTES, rings->ring_bytes / 2);
 }
 
-/* The event of our own that a CPU's ring belongs to. It never counts, and stays where targets come and go. */
-static int open_owner(struct csink_rings *rings, uint32_t cpu)
+static int map_ring(struct csink_rings *rings, uint32_t i)
 {
-	const struct csink_outside_how how = {(int)cpu, -1, add_ring, rings};
+	struct epoll_event event = {.events = EPOLLIN, .data.u32 = i};
+	void *map = mmap(NULL, rings->ring_bytes + rings->page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+			 rings->at[i].fd, 0);
 
-	return csink_outside_open_dummy(&how);
-}
-
-static int map_ring(struct csink_rings *rings, uint32_t cpu)
-{
-	struct epoll_event event = {.events = EPOLLIN, .data.u32 = cpu};
-	struct csink_ring *ring = &rings->at[cpu];
-	void *map;
-
-	ring->fd = open_owner(rings, cpu);
-	if (ring->fd < 0)
-		return ring->fd;
-	map = mmap(NULL, rings->ring_bytes + rings->page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
 	if (map == MAP_FAILED)
 		return errno == EPERM ? -ENOBUFS : -errno;
-	ring->page = map;
-	return epoll_ctl(rings->epoll_fd, EPOLL_CTL_ADD, ring->fd, &event) < 0 ? -errno : 0;
+	rings->at[i].page = map;
+	return epoll_ctl(rings->epoll_fd, EPOLL_CTL_ADD, rings->at[i].fd, &event) < 0 ? -errno : 0;
 }
 
 static void unmap_all(struct csink_rings *rings)
 {
-	for (uint32_t i = 0; rings->at && i < rings->nr_cpus; i++) {
+	for (uint32_t i = 0; i < rings->nr; i++) {
 		if (rings->at[i].page)
 			munmap(rings->at[i].page, rings->ring_bytes + rings->page_bytes);
 		if (rings->at[i].fd >= 0)
@@ -93,44 +73,31 @@ static void unmap_all(struct csink_rings *rings)
 		rings->at[i].page = NULL;
 		rings->at[i].fd = -1;
 	}
+	rings->ring_bytes = 0;
 }
 
-/* All of one size, or none. */
-static int map_all(struct csink_rings *rings, uint32_t bytes)
+int csink_rings_map(struct csink_rings *rings, uint32_t bytes, int (*open)(void *arg, uint32_t i), void *arg)
 {
 	int err = 0;
 
 	rings->ring_bytes = bytes;
-	for (uint32_t cpu = 0; cpu < rings->nr_cpus && !err; cpu++) {
-		err = map_ring(rings, cpu);
-		if (err == -ENODEV) /* offline */
-			err = 0;
+	for (uint32_t i = 0; i < rings->nr && !err; i++) {
+		rings->at[i].fd = open(arg, i);
+		if (rings->at[i].fd >= 0)
+			err = map_ring(rings, i);
+		else if (rings->at[i].fd != -ENODEV)
+			err = rings->at[i].fd;
 	}
 	if (err)
 		unmap_all(rings);
 	return err;
 }
 
-int csink_rings_map(struct csink_rings *rings)
+int csink_rings_add(struct csink_rings *rings, uint32_t i, int fd)
 {
-	uint32_t bytes = RING_BYTES;
-	int err;
-
-	while (bytes > RING_BYTES_LEAST && bytes > RINGS_BYTES / rings->nr_cpus)
-		bytes /= 2;
-	do
-		err = map_all(rings, bytes);
-	while (err == -ENOBUFS && (bytes /= 2) >= rings->page_bytes);
-	if (err)
-		rings->ring_bytes = 0;
-	return err;
-}
-
-int csink_rings_add(struct csink_rings *rings, uint32_t cpu, int fd)
-{
-	if (rings->at[cpu].fd < 0)
+	if (rings->at[i].fd < 0)
 		return 0;
-	return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, rings->at[cpu].fd) < 0 ? -errno : 0;
+	return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, rings->at[i].fd) < 0 ? -errno : 0;
 }
 
 /* ---- reading ---- */
@@ -147,7 +114,7 @@ static void copy_out(const struct csink_rings *rings, const struct csink_ring *r
 	memcpy((char *)to + first, data, bytes - first);
 }
 
-/* Learn the time of the record at tail: of a sample behind id, ip and tid; else the last but one word. */
+/* Learn the time of the record at tail. */
 static void peek(struct csink_rings *rings, struct csink_ring *ring)
 {
 	struct perf_event_header head;
@@ -161,8 +128,8 @@ static void peek(struct csink_rings *rings, struct csink_ring *ring)
 			ring->tail = ring->head; /* not a ring as we know it */
 			return;
 		}
-		at = head.type == PERF_RECORD_SAMPLE ? sizeof(head) + 24 : head.size - 16u;
-		if (head.size >= sizeof(head) + 24 && at + 8 <= head.size) {
+		at = head.type == PERF_RECORD_SAMPLE ? CSINK_RINGS_SAMPLE_TIME : head.size - rings->time_behind;
+		if (head.size >= sizeof(head) + rings->time_behind && at + 8 <= head.size) {
 			copy_out(rings, ring, ring->tail + at, &ring->next_ns, sizeof(ring->next_ns));
 			return;
 		}
@@ -181,24 +148,39 @@ static void take_one(struct csink_rings *rings, struct csink_ring *ring,
 	if (head.type == PERF_RECORD_LOST) {
 		memcpy(lost, rings->record + sizeof(head), sizeof(lost));
 		rings->nr_lost += lost[1];
-	} else {
-		take(arg, (const struct perf_event_header *)rings->record, ring->next_ns);
 	}
+	take(arg, (const struct perf_event_header *)rings->record, ring->next_ns);
 	ring->tail += head.size;
 	/* Pairs with the kernel's acquire of data_tail before it writes over what was read. */
 	__atomic_store_n(&ring->page->data_tail, ring->tail, __ATOMIC_RELEASE);
 	peek(rings, ring);
 }
 
+static void set_timer(const struct csink_rings *rings, uint64_t at_ns)
+{
+	struct itimerspec when = {.it_value = {(time_t)(at_ns / CSINK_NS_PER_S), (long)(at_ns % CSINK_NS_PER_S)}};
+
+	timerfd_settime(rings->wake_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static void take_wake_up(struct csink_rings *rings)
+{
+	uint64_t expired, asked_ns;
+
+	atomic_store(&rings->wake_ns, UINT64_MAX);
+	if (rings->wake_fd < 0 || read(rings->wake_fd, &expired, sizeof(expired)) < 0)
+		return;
+	/* What was read may be the expiry of a time that another thread has set after the store. */
+	asked_ns = atomic_load(&rings->wake_ns);
+	if (asked_ns != UINT64_MAX)
+		set_timer(rings, asked_ns);
+}
+
 void csink_rings_drain(struct csink_rings *rings, uint64_t before_ns,
 		       void (*take)(void *arg, const struct perf_event_header *record, uint64_t time_ns), void *arg)
 {
-	uint64_t expired;
-
-	atomic_store(&rings->wake_ns, UINT64_MAX);
-	if (rings->wake_fd >= 0 && read(rings->wake_fd, &expired, sizeof(expired)) < 0)
-		expired = 0; /* other calls drain, too */
-	for (uint32_t i = 0; i < rings->nr_cpus; i++) {
+	take_wake_up(rings);
+	for (uint32_t i = 0; i < rings->nr; i++) {
 		struct csink_ring *ring = &rings->at[i];
 
 		ring->next_ns = UINT64_MAX;
@@ -212,7 +194,7 @@ void csink_rings_drain(struct csink_rings *rings, uint64_t before_ns,
 	for (;;) {
 		struct csink_ring *oldest = &rings->at[0];
 
-		for (uint32_t i = 1; i < rings->nr_cpus; i++) {
+		for (uint32_t i = 1; i < rings->nr; i++) {
 			if (rings->at[i].next_ns < oldest->next_ns)
 				oldest = &rings->at[i];
 		}
@@ -239,14 +221,12 @@ int csink_rings_take_wakeups(const struct csink_rings *rings, uint32_t cpu)
 
 void csink_rings_wake(struct csink_rings *rings, uint64_t at_ns)
 {
-	struct itimerspec when = {.it_value = {(time_t)(at_ns / CSINK_NS_PER_S), (long)(at_ns % CSINK_NS_PER_S)}};
-
 	/* Setting the timer takes back an expiry that the other thread has not seen. Of two calls at a time, the later
 	 * time may count. */
 	if (atomic_load(&rings->wake_ns) <= at_ns)
 		return;
 	atomic_store(&rings->wake_ns, at_ns);
-	timerfd_settime(rings->wake_fd, TFD_TIMER_ABSTIME, &when, NULL);
+	set_timer(rings, at_ns);
 }
 
 bool csink_rings_look(struct csink_rings *rings, uint32_t cpu, uint64_t *cursor, char *record)

@@ -1,0 +1,525 @@
+/*
+ * JavaScript's frames: V8 of node 18 to 24 on x86-64, without pointer compression. Runs in the handler of the thread
+ * whose frames are read.
+ *
+ * Every JavaScript frame, interpreted or compiled by whatever compiler, has the caller's frame pointer, below it a
+ * context, and below that its function. So there is no list of frames: those of the native walk are looked at, where
+ * their code has no unwind tables. A frame of another kind has a number in place of the context.
+ *
+ * The thread runs its isolate, or waits for its collector: what its frames refer to is whole. While objects are moved,
+ * the first word of an old copy is the new one's address. No address is kept from one sample to the next.
+ *
+ * V8 exports where its fields are, for debuggers (v8dbg_*). Sources: V8's tools/gen-postmortem-metadata.py,
+ * src/execution/frame-constants.h, src/objects/scope-info.tq, shared-function-info.tq and string.tq of 10.2 to 13.6.
+ * tests/cli/frames_v8.t compares frames with Error.stack.
+ */
+#include <elf.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "preload/agent/interp/interp.h"
+#include "preload/agent/unwind/cfi_row.h"
+#include "preload/agent/unwind/code_copies.h"
+
+/* Offsets, bytes, that are equal in all these versions; from the end of a frame, and from a tagged pointer. */
+enum {
+	TAG = 1, /* set in pointers to objects; numbers (Smi) have their value in the upper half */
+	FRAME_CONTEXT = -24,
+	FRAME_FUNCTION = -32,
+	OBJECT_MAP = 0 - TAG,
+	TYPE_OF_MAP = 12 - TAG, /* 16 bits */
+	SCRIPT_SOURCE = 8 - TAG,
+	SCRIPT_NAME = 16 - TAG,
+	SCRIPT_ID = 64 - TAG,
+	FLAGS_IDS = 4, /* behind a function's flags: number in its script, number in the isolate; 32 bits each */
+	STRING_LENGTH = 12 - TAG, /* 32 bits */
+	STRING_TEXT = 16 - TAG,
+	STRING_FIRST = 16 - TAG, /* of a concatenation; what a slice or another reference is of */
+	STRING_SECOND = 24 - TAG,
+	STRING_OUTSIDE = 24 - TAG, /* where the text of an external string is */
+	SCOPE_SLOTS = 8 - TAG,     /* of 8 bytes: flags, number of parameters, number of locals ... */
+	SCOPE_LOCALS = SCOPE_SLOTS + 16,
+};
+
+enum {
+	/* Types of strings: */
+	NOT_STRING = 0x80,
+	ONE_BYTE = 8,
+	FORM_MASK = 7,
+	SEQUENTIAL = 0,
+	CONCATENATED = 1,
+	EXTERNAL = 2,
+	SLICED = 3,
+	REFERENCE = 5,
+	/* Flags of a scope: */
+	SCOPE_TYPE_MASK = 15,
+	SCOPE_HAS_CLASS_VARIABLE = 1 << 10,
+	SCOPE_HAS_NAME = 3 << 12,
+	SCOPE_HAS_INFERRED_NAME = 1 << 14,
+	MAX_LISTED_LOCALS = 75, /* more have a table elsewhere */
+	MAX_LINKS = 16,         /* from string to string */
+	MAX_TEXT = 900,         /* bytes of a name, a path */
+	HASHED_TEXT = 64,       /* bytes of a name that identify a function without a script */
+	MAX_MISSES = 64,        /* frames without a function, before the first one that has one */
+};
+
+/* What V8 exports, in the order of struct layout. */
+static const char *const exports[][3] = {
+	{"class_JSFunction__shared__SharedFunctionInfo"},
+	{"class_SharedFunctionInfo__name_or_scope_info__Object",
+	 "class_SharedFunctionInfo__name_or_scope_info__Tagged_Object_",
+	 "class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_"},
+	{"class_SharedFunctionInfo__script_or_debug_info__HeapObject",
+	 "class_SharedFunctionInfo__script__Tagged_HeapObject_"},
+	{"class_SharedFunctionInfo__flags__int"},
+	{"scopeinfo_idx_first_vars"},
+	{"type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE"},
+	{"type_Script__SCRIPT_TYPE"},
+	{"type_ScopeInfo__SCOPE_INFO_TYPE"},
+	{"FirstJSFunctionType", "type_JSFunction__JS_FUNCTION_TYPE"},
+	{"LastJSFunctionType", "type_JSFunction__JS_FUNCTION_TYPE"},
+	{"TaggedSize"},
+	{"off_fp_function"},
+};
+
+struct layout {
+	uint16_t shared, name, script, flags, first_slot, type_shared, type_script, type_scope, type_first, type_last;
+	uint16_t tagged_bytes, fp_function;
+};
+
+enum { MAX_TYPE_DISTANCE = 16 }; /* from the first type of functions to the last, where V8 exports one only */
+
+static uint32_t nr_threads; /* that have run JavaScript; atomic */
+
+/* Its value, or -1. */
+static int exported(const struct csink_elf_view *object, const char *name)
+{
+	char full[80] = "v8dbg_";
+	uintptr_t at;
+	int value;
+
+	memcpy(full + 6, name, strlen(name) + 1);
+	at = csink_elf_look(object, full, STT_OBJECT, NULL);
+	return at && object->copy(&value, (void *)at, sizeof(value)) ? value : -1;
+}
+
+static int find(const struct csink_elf_view *object, struct csink_interpreter *to, const char **why)
+{
+	uint16_t values[CSINK_ARRAY_SIZE(exports)];
+	struct layout *layout = (struct layout *)to->data;
+
+	_Static_assert(sizeof(struct layout) == sizeof(values) && sizeof(values) <= sizeof(to->data), "one a value");
+	if (!csink_elf_look(object, "v8dbg_SmiTagMask", STT_OBJECT, NULL))
+		return 0;
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(exports); i++) {
+		int value = -1;
+
+		for (size_t k = 0; k < CSINK_ARRAY_SIZE(exports[0]) && exports[i][k] && value == -1; k++)
+			value = exported(object, exports[i][k]);
+		if (value == -1) {
+			*why = "JavaScript frames are not read: this version of V8 does not export where its fields "
+			       "are; node 18 to 24 is supported";
+			return -1;
+		}
+		values[i] = (uint16_t)value;
+	}
+	memcpy(to->data, values, sizeof(values));
+	layout->type_last += layout->type_last == layout->type_first ? MAX_TYPE_DISTANCE : 0;
+	to->code = to->start;
+#if defined(__x86_64__)
+	*why = "JavaScript frames are not read: V8 with compressed pointers is not supported";
+	return layout->tagged_bytes == 8 && layout->fp_function == (uint16_t)-16 ? 1 : -1;
+#else
+	*why = "JavaScript frames are not read: only x86-64 is supported";
+	return -1;
+#endif
+}
+
+static const struct layout *layout_of(const struct csink_interp_walk *walk)
+{
+	return (const struct layout *)walk->interpreter->data;
+}
+
+/* ---- objects ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t word_at(struct csink_interp_walk *walk, uintptr_t at, bool *ok)
+{
+	uint64_t value = 0;
+
+	*ok = *ok && csink_interp_load(walk, at, &value);
+	return value;
+}
+
+/* The type of an object, which *object is the address of: of its new copy if it was moved. -1: it is none. */
+static int type_of(struct csink_interp_walk *walk, uint64_t *object)
+{
+	bool ok = *object & TAG;
+	uint64_t map = word_at(walk, *object + OBJECT_MAP, &ok);
+
+	if (ok && !(map & TAG)) {
+		*object = map + TAG;
+		map = word_at(walk, *object + OBJECT_MAP, &ok);
+	}
+	map = word_at(walk, map + TYPE_OF_MAP, &ok);
+	return ok ? (uint16_t)map : -1;
+}
+
+/* What describes a function: shared by its closures. 0: the object is no function. */
+static uint64_t shared_of(struct csink_interp_walk *walk, uint64_t function)
+{
+	const struct layout *layout = layout_of(walk);
+	int type = type_of(walk, &function);
+	bool ok = type >= layout->type_first && type <= layout->type_last;
+	uint64_t shared = word_at(walk, function - TAG + layout->shared, &ok);
+
+	return ok && type_of(walk, &shared) == layout->type_shared ? shared : 0;
+}
+
+/* A function's script; 0: it has none. */
+static uint64_t script_of(struct csink_interp_walk *walk, uint64_t shared)
+{
+	bool ok = true;
+	uint64_t script = word_at(walk, shared - TAG + layout_of(walk)->script, &ok);
+
+	return ok && type_of(walk, &script) == layout_of(walk)->type_script ? script : 0;
+}
+
+/* ---- text -------------------------------------------------------------------------------------------------------- */
+
+struct text {
+	char *to;
+	uint32_t nr, room;
+};
+
+static void put(struct text *text, uint32_t byte)
+{
+	if (text->nr < text->room)
+		text->to[text->nr++] = (char)byte;
+}
+
+/* A character in UTF-8. The halves of a surrogate pair are written one by one: names hardly have them. */
+static void put_char(struct text *text, uint32_t c)
+{
+	if (!c || text->nr + 3 > text->room)
+		return;
+	if (c < 0x80) {
+		put(text, c);
+		return;
+	}
+	if (c < 0x800) {
+		put(text, 0xc0 | c >> 6);
+	} else {
+		put(text, 0xe0 | c >> 12);
+		put(text, 0x80 | (c >> 6 & 63));
+	}
+	put(text, 0x80 | (c & 63));
+}
+
+/* Characters of a string that has them itself, or refers to memory of the program. */
+static bool put_chars(struct csink_interp_walk *walk, uint64_t string, int type, uint32_t skip, uint32_t nr,
+		      struct text *text)
+{
+	uint32_t bytes = type & ONE_BYTE ? 1 : 2;
+	bool ok = true;
+	uintptr_t at = string + STRING_TEXT;
+
+	nr = CSINK_MIN(nr, text->room); /* NULs are left out, and would be read without end */
+	if ((type & FORM_MASK) == EXTERNAL)
+		at = word_at(walk, string + STRING_OUTSIDE, &ok);
+	for (uint32_t i = skip * bytes; ok && i < (skip + nr) * bytes && text->nr < text->room; i += bytes) {
+		uint64_t word = word_at(walk, (at + i) & ~7UL, &ok) >> 8 * ((at + i) & 7);
+
+		put_char(text, bytes == 1 ? (uint8_t)word : (uint16_t)word);
+	}
+	return ok;
+}
+
+/* A string, whatever it is made of. False: it cannot be read. */
+static bool put_string(struct csink_interp_walk *walk, uint64_t string, struct text *text)
+{
+	uint64_t rest[MAX_LINKS];
+	uint32_t nr_rest = 0, skip = 0, nr = UINT32_MAX;
+
+	for (int i = 0; i < 2 * MAX_LINKS; i++) {
+		int type = type_of(walk, &string), form = type & FORM_MASK;
+		bool ok = type >= 0 && type < NOT_STRING;
+		uint32_t length = (uint32_t)word_at(walk, string + STRING_LENGTH, &ok);
+
+		nr = CSINK_MIN(nr, length);
+		if (form == CONCATENATED && nr_rest < MAX_LINKS)
+			rest[nr_rest++] = word_at(walk, string + STRING_SECOND, &ok);
+		if (form == SLICED)
+			skip += (uint32_t)(word_at(walk, string + STRING_SECOND, &ok) >> 32);
+		if (form == CONCATENATED || form == SLICED || form == REFERENCE) {
+			string = word_at(walk, string + STRING_FIRST, &ok);
+			nr = form == CONCATENATED ? UINT32_MAX : nr;
+			if (!ok)
+				return false;
+			continue;
+		}
+		if (!ok || !put_chars(walk, string, type, skip, nr, text))
+			return false;
+		if (!nr_rest)
+			return true;
+		string = rest[--nr_rest];
+		skip = 0;
+		nr = UINT32_MAX;
+	}
+	return false;
+}
+
+/* ---- functions --------------------------------------------------------------------------------------------------- */
+
+/* What a scope has of its function. */
+struct scope {
+	uint64_t name, inferred; /* strings; 0: none */
+	uint32_t start;          /* of the function in its script's source, in characters */
+};
+
+static bool read_scope(struct csink_interp_walk *walk, uint64_t object, struct scope *scope)
+{
+	uint32_t slot = layout_of(walk)->first_slot, flags, nr, module;
+	bool is_new = slot > 3, ok = true; /* V8 13: positions are before the locals, and flags are no Smi */
+	uint64_t word = word_at(walk, object + SCOPE_SLOTS, &ok);
+
+	flags = (uint32_t)(is_new ? word : word >> 32);
+	nr = (uint32_t)(word_at(walk, object + SCOPE_LOCALS, &ok) >> 32);
+	module = is_new ? 5 : 4;
+	slot += (flags & SCOPE_TYPE_MASK) == module;
+	slot += nr < MAX_LISTED_LOCALS ? 2 * nr : 1 + nr;
+	slot += !!(flags & SCOPE_HAS_CLASS_VARIABLE);
+	if (flags & SCOPE_HAS_NAME) {
+		scope->name = word_at(walk, object + SCOPE_SLOTS + 8UL * slot, &ok);
+		slot += 2;
+	}
+	if (flags & SCOPE_HAS_INFERRED_NAME)
+		scope->inferred = word_at(walk, object + SCOPE_SLOTS + 8UL * slot++, &ok);
+	slot = is_new ? 3 : slot;
+	scope->start = (uint32_t)(word_at(walk, object + SCOPE_SLOTS + 8UL * slot, &ok) >> 32);
+	return ok;
+}
+
+/* The name of a function, and where its source is. False: they cannot be read. */
+static bool read_name(struct csink_interp_walk *walk, uint64_t shared, struct scope *scope)
+{
+	bool ok = true;
+	uint64_t name = word_at(walk, shared - TAG + layout_of(walk)->name, &ok);
+	int type;
+
+	*scope = (struct scope){0};
+	if (!(name & TAG))
+		return ok;
+	type = type_of(walk, &name);
+	if (type == layout_of(walk)->type_scope)
+		return read_scope(walk, name, scope);
+	scope->name = type >= 0 && type < NOT_STRING ? name : 0;
+	return ok && type >= 0;
+}
+
+/* Where a string can be, V8 has a number or another object if there is none. */
+static bool put_if_string(struct csink_interp_walk *walk, uint64_t object, struct text *text)
+{
+	uint64_t string = object;
+
+	return !(object & TAG) || type_of(walk, &string) >= NOT_STRING || put_string(walk, string, text);
+}
+
+/* Append text, or what stands for an empty one, and a NUL. False: it cannot be read. */
+static bool put_name(struct csink_interp_walk *walk, uint64_t string, uint64_t other, const char *none,
+		     struct text *text)
+{
+	uint32_t before = text->nr;
+
+	text->room = text->nr + MAX_TEXT;
+	if (!put_if_string(walk, string, text) || (text->nr == before && !put_if_string(walk, other, text)))
+		return false;
+	if (text->nr == before) {
+		memcpy(text->to + text->nr, none, strlen(none));
+		text->nr += (uint32_t)strlen(none);
+	}
+	text->to[text->nr++] = 0;
+	return true;
+}
+
+static uint32_t names(struct csink_interp_walk *walk, const struct csink_code_source *source, char *to, uint32_t room)
+{
+	struct text text = {.to = to};
+	struct scope scope;
+	uint64_t name = 0;
+	bool ok = true;
+
+	if (room < 2 * MAX_TEXT + 64 || !read_name(walk, source->name, &scope) ||
+	    !put_name(walk, scope.name, scope.inferred, "(anonymous)", &text))
+		return 0;
+	if (source->file)
+		name = word_at(walk, source->file + SCRIPT_NAME, &ok);
+	if (!put_name(walk, name, 0, source->file ? "[eval]" : "[builtin]", &text))
+		return 0;
+	return ok ? text.nr : 0;
+}
+
+static bool describe(struct csink_interp_walk *walk, uintptr_t function, struct csink_code_source *to)
+{
+	uint64_t shared = shared_of(walk, function), script = shared ? script_of(walk, shared) : 0, text;
+	struct scope scope;
+	bool ok = shared != 0;
+
+	*to = (struct csink_code_source){.kind = CSINK_CODE_V8, .names = names, .name = shared, .file = script};
+	if (!ok || !read_name(walk, shared, &scope))
+		return false;
+	text = script ? word_at(walk, script + SCRIPT_SOURCE, &ok) : 0;
+	/* The launcher finds the line in the script's file, if that has the length of what V8 was given. */
+	if (ok && text && type_of(walk, &text) < NOT_STRING) {
+		to->own[0] = scope.start;
+		to->own[1] = (uint32_t)word_at(walk, text + STRING_LENGTH, &ok);
+		to->table = (uintptr_t)to->own;
+		to->table_bytes = sizeof(to->own);
+	}
+	return ok;
+}
+
+/* ---- the walk ---------------------------------------------------------------------------------------------------- */
+
+/*
+ * Numbers of scripts and functions start anew in each isolate, which is a thread's. Functions without a script are
+ * V8's own, or of native code: their numbers may be equal, so it is their names that identify them.
+ */
+static bool identify(struct csink_interp_walk *walk, uint64_t shared, uint64_t *identity)
+{
+	uint64_t script = script_of(walk, shared);
+	char name[HASHED_TEXT];
+	struct text text = {.to = name, .room = sizeof(name)};
+	struct scope scope;
+	bool ok = true;
+
+	*identity = walk->interpreter->module;
+	if (script) {
+		*identity = csink_interp_mix(*identity, word_at(walk, script + SCRIPT_ID, &ok));
+		*identity = csink_interp_mix(*identity, walk->room->own);
+		*identity = csink_interp_mix(*identity,
+					     word_at(walk, shared - TAG + layout_of(walk)->flags + FLAGS_IDS, &ok));
+		return ok;
+	}
+	if (!read_name(walk, shared, &scope) || !put_if_string(walk, scope.name, &text))
+		return false;
+	for (uint32_t i = 0; i < text.nr; i++)
+		*identity = csink_interp_mix(*identity, (uint8_t)name[i]);
+	return true;
+}
+
+/* Not what the frames of all JavaScript code are like: this is another V8 than the one that is described here. */
+static void miss(struct csink_interp_walk *walk)
+{
+	static uint32_t nr_misses;
+
+	if (!walk->room->own && !__atomic_load_n(&nr_threads, __ATOMIC_RELAXED) &&
+	    __atomic_add_fetch(&nr_misses, 1, __ATOMIC_RELAXED) == MAX_MISSES)
+		csink_interp_refuse(walk, "JavaScript frames are not read: this version of V8 has other frames; node "
+					  "18 to 24 is supported");
+}
+
+/* A thread runs JavaScript for the first time: it has an isolate of its own, perhaps with a copy of the builtins. */
+static void begin_thread(struct csink_interp_walk *walk)
+{
+	walk->room->own = __atomic_add_fetch(&nr_threads, 1, __ATOMIC_RELAXED);
+	csink_code_copies_look(walk->rec, walk->writer);
+}
+
+/*
+ * The function of the innermost frame where it has not been stored yet, or is not part of the frame any more. The
+ * caller passes it in a register, which the first instructions leave alone. Behind the end of
+ * the frame, its memory is as it was.
+ */
+static uint64_t function_at_edge(struct csink_interp_walk *walk, uintptr_t end)
+{
+#if defined(__x86_64__)
+	enum { PUSH_FIRST = 0x50, PUSH_LAST = 0x57, RET = 0xc3 };
+	/* mov %rsp, %rbp; and before the push of %rbp, where code may be invalid: mov, testb, jne or je */
+	static const uint32_t first[] = {0xe58948, 0x598b48, 0x43f6, 0x850f, 0x0574},
+			      masks[] = {0xffffff, 0xffffff, 0xffff, 0xffff, 0xffff};
+
+	uint64_t code = 0, function = 0;
+
+	csink_interp_load(walk, csink_context_pc(walk->context), &code);
+	function = (uint8_t)code >= PUSH_FIRST && (uint8_t)code <= PUSH_LAST;
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(first); i++)
+		function |= (code & masks[i]) == first[i];
+	if (function)
+		return (uint64_t)walk->context->uc_mcontext.gregs[REG_RDI];
+	/* This one comes behind the removal of arguments. */
+	if ((uint8_t)code != RET && end == csink_context_sp(walk->context) + 8)
+		csink_interp_load(walk, end + (uintptr_t)FRAME_FUNCTION, &function);
+	return function;
+#else
+	(void)walk;
+	(void)end;
+	return 0;
+#endif
+}
+
+/* The function of a native frame between @begin and @end, if its code can be JavaScript's; 0: it is not. */
+static uint64_t function_of(struct csink_interp_walk *walk, uintptr_t begin, uintptr_t end)
+{
+	uint64_t function, context;
+
+	if (end + (uintptr_t)FRAME_FUNCTION < begin)
+		return begin == csink_context_sp(walk->context) ? function_at_edge(walk, end) : 0;
+	return csink_interp_load(walk, end + (uintptr_t)FRAME_CONTEXT, &context) &&
+			       csink_interp_load(walk, end + (uintptr_t)FRAME_FUNCTION, &function) && context & TAG
+		       ? function
+		       : 0;
+}
+
+/* Add the frame of a function. False: no frame may follow. */
+static bool take_frame(struct csink_interp_walk *walk, uint64_t function, uintptr_t record)
+{
+	uint64_t shared = shared_of(walk, function), identity;
+
+	if (!shared) {
+		miss(walk);
+		return true;
+	}
+	if (!walk->room->own)
+		begin_thread(walk);
+	if (!identify(walk, shared, &identity))
+		return true;
+	if (!csink_interp_frame(walk, identity, function, 0))
+		return false;
+	csink_interp_group(walk, record);
+	return true;
+}
+
+static bool has_no_tables(uintptr_t pc, bool is_exact)
+{
+	csink_row_t row = csink_row_find(pc, is_exact, csink_row_mix(csink_modules_unloads()));
+
+	return csink_row_kind(row) == CSINK_ROW_NO_CFI;
+}
+
+static void walk_v8(struct csink_interp_walk *walk)
+{
+	const struct csink_walk *native = walk->native;
+	uintptr_t pc = csink_context_pc(walk->context), begin = csink_context_sp(walk->context);
+	struct csink_module module;
+	uintptr_t record = begin;
+	bool is_exact = true;
+
+	/* The interrupted instruction of a builtin stays, and what called it is named. */
+	if (csink_modules_find(pc, &module) || csink_code_copies_have(pc))
+		record = 0;
+	csink_interp_find_cfas(walk);
+	for (uint32_t i = 0; i < native->nr_frames; i++) {
+		uintptr_t end = walk->room->cfas[i];
+		uint64_t function = 0;
+
+		if (end != UINTPTR_MAX && begin != UINTPTR_MAX)
+			function = function_of(walk, begin, end);
+		if (function & TAG && has_no_tables(pc, is_exact) && !take_frame(walk, function, record))
+			break;
+		begin = record = end;
+		pc = native->frames[i] & ~CSINK_FRAME_EXACT;
+		is_exact = native->frames[i] & CSINK_FRAME_EXACT;
+	}
+}
+
+const struct csink_language csink_v8 = {"v8", find, walk_v8, describe};

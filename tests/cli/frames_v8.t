@@ -1,0 +1,87 @@
+#!/bin/sh
+# Frames of JavaScript in node, of each version that is installed: every function and file as Error.stack reports them, lines of
+# functions, builtins that are mapped a second time, --frames, reports, children, threads, and a V8 that is not supported.
+# NODES can name more programs than the one in PATH.
+. "$(dirname "$0")/lib.sh"
+
+FRAMES=$SRC/tests/frames
+[ "$(uname -m)" = x86_64 ] || skip_all "frames of V8 are read on x86-64"
+have python3 || skip_all "python3 is not installed"
+
+for node in $(command -v node) $NODES; do
+	"$node" -p '"'"$node"' " + process.versions.node.split(".")[0] + " " + process.arch' 2>/dev/null </dev/null
+done | grep ' x64$' | sort -u -k2,2 >nodes
+for major in 18 20 22 24; do
+	grep -q " $major " nodes || skip "every frame of node $major is right" "node $major is not installed"
+done
+
+share_of() { # PROFILE REGEX: the per cent of the samples whose leaf it is
+	countersink export -f folded -e samples "$1" | awk -v name="$2" '
+		{ nr = $NF; all += nr; sub(/ [0-9]+$/, ""); n = split($0, frames, ";"); if (frames[n] ~ name) of += nr }
+		END { print all ? int(100 * of / all) : -1 }'
+}
+
+each_version() { # NODE NAME
+	countersink -q -e page-faults:u -c 1 -o truth.pb.gz -- "$1" "$FRAMES/truth.js" truth.json >out 2>err </dev/null
+	is "$?:$(cat out err)" "0:" "$2 runs as without countersink"
+	like "$(python3 -B "$FRAMES/compare.py" truth.json truth.pb.gz)" '^[12][0-9][0-9][0-9] stacks, [0-9]+ frames, 0 missing, 0 false$' \
+		"$2: every function and file of every frame is right"
+
+	countersink -q -F 2000 --frames=native -o native.pb.gz -- "$1" "$FRAMES/work.js" 400 >out 2>err </dev/null
+	is "$?:$(cat out err)" "0:1000" "$2: with --frames=native, the program runs as without countersink"
+	share=$(share_of native.pb.gz '^Builtins_')
+	ok "$2: builtins have names, where they are mapped twice, too ($share % of the samples are in one)" test "$share" -ge 25
+	share=$(share_of native.pb.gz '^\[no symbol')
+	ok "$2: with --frames=native, code without a name is compiled code alone ($share % of the samples)" test "$share" -le 45
+	is "$(countersink export -f folded native.pb.gz | grep -c ';sorting;')" 0 "$2: --frames=native has no function of JavaScript"
+
+	countersink -q -F 2000 -o work.pb.gz -- "$1" "$FRAMES/work.js" 400 >out 2>err </dev/null
+	is "$?:$(cat out err)" "0:1000" "$2: the program runs as without countersink"
+	share=$(share_of work.pb.gz '^\[no symbol')
+	ok "$2: hardly any code has no name ($share % of the samples)" test "$share" -le 10
+	countersink export -f folded work.pb.gz >folded
+	like "$(cat folded)" ';work;sorting;sort;.*;compare [0-9]+$' "$2: callee below caller, across a builtin function"
+	like "$(cat folded)" ';work;fib;fib;fib' "$2: recursion"
+	countersink export -f speedscope work.pb.gz >speedscope
+	for name in compare sorting parsing fib work; do
+		line=$(grep -n "^function $name(" "$FRAMES/work.js" | cut -d: -f1)
+		like "$(cat speedscope)" "\"name\":\"$name\",\"file\":\"[^\"]*/work\.js\",\"line\":${line}[,}]" "$2: $name has its file and first line"
+	done
+
+	countersink -q -F 2000 --frames=both -o both.pb.gz -- "$1" "$FRAMES/work.js" 200 >out 2>&1 </dev/null
+	like "$(countersink export -f folded both.pb.gz)" ';sort;Builtins_ArrayPrototypeSort;' "$2: --frames=both has the native frame, too"
+}
+
+while read -r node major _; do
+	each_version "$node" "node $major"
+done <nodes
+rm -f truth.pb.gz
+[ -s nodes ] || done_testing
+read -r node major _ <nodes
+
+# ---- children and threads
+
+countersink -q -F 2000 -o jobs.pb.gz -- "$node" "$FRAMES/jobs.js" >out 2>err </dev/null
+is "$?:$(tr '\n' ' ' <out)$(cat err)" "0:worked worked worked worked " "a program with a worker, a forked and a spawned child has its output"
+countersink export -f folded jobs.pb.gz | grep -oE '(inMain|inWorker|inChild);busy' | sort -u >found
+is "$(tr '\n' ' ' <found)" "inChild;busy inMain;busy inWorker;busy " "functions of the worker and of the children are named"
+
+# ---- a V8 of another version
+
+countersink -o other.pb.gz -- env LD_PRELOAD="$TARGETS/other_versions.so" "$TARGETS/burn" 50 >out 2>err
+is "$?:$(grep -c 'JavaScript frames are not read: this version of V8 does not export where its fields are' err)" 0:1 \
+	"V8 of an unsupported version: the report has one line with the reason"
+
+# ---- reports
+
+countersink report --all work.pb.gz >out 2>&1
+like "$(cat out)" ' work\.js +compare$' "the report has functions with their file as the module"
+countersink report --fold-native work.pb.gz >out 2>&1
+like "$(cat out)" ' (work\.js +parsing|\[builtin\] +[a-z]+)$' "report --fold-native adds native code to the function of JavaScript that called it"
+like "$(countersink report --annotate sorting work.pb.gz 2>&1)" ' function sorting\(\) \{$' "--annotate shows the source of a function"
+sed 's/i < 10; i++/i < 30; i++/' "$FRAMES/work.js" >work.js
+countersink -q -F 2000 -o slower.pb.gz -- "$node" work.js 400 >out 2>&1 </dev/null
+like "$(countersink diff work.pb.gz slower.pb.gz 2>&1)" '^ +\+.* work\.js +compare$' "diff finds a function again in another directory"
+countersink export -o page.html work.pb.gz
+like "$(grep -c 'work\.js' page.html)" '^[1-9]' "the page has the functions' file"
+done_testing
