@@ -83,7 +83,7 @@ static int join(struct joining *j)
 /* Returns false without memory. */
 static bool copy_array(void *to, const void *from, size_t bytes)
 {
-	void *copy = from ? malloc(bytes) : NULL;
+	void *copy = from ? malloc(bytes + 1) : NULL;
 
 	if (copy)
 		memcpy(copy, from, bytes);
@@ -97,7 +97,7 @@ static int copy_weights(struct csink_gate_weights *to, const struct csink_gate_w
 	bool copied = copy_array(&to->self, from->self, bytes);
 
 	copied &= copy_array(&to->total, from->total, bytes);
-	copied &= copy_array(&to->parts, from->parts, (size_t)from->nr_parts * sizeof(*from->parts) + 1);
+	copied &= copy_array(&to->parts, from->parts, (size_t)from->nr_parts * sizeof(*from->parts));
 	return copied ? 0 : -ENOMEM;
 }
 

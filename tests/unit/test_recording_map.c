@@ -72,6 +72,38 @@ static void test_growth(void)
 	csink_recording_close(&rec);
 }
 
+/* A thread has grown the mapping to its last size, and was interrupted before it stored that. */
+static void test_last_step(void)
+{
+	const uint32_t whole = MAX_BYTES / CSINK_REC_BLOCK;
+	struct csink_writer writer = {0, 0};
+	uint32_t mapped;
+	intptr_t nr;
+
+	begin();
+	do {
+		mapped = atomic_load(&rec.mapped_blocks);
+		csink_recording_reserve(&rec, &writer, ENTRY_BYTES);
+	} while (atomic_load(&rec.mapped_blocks) < whole);
+	csink_recording_close(&rec);
+
+	begin();
+	writer = (struct csink_writer){0, 0};
+	while (atomic_load(&rec.next_block) < mapped)
+		csink_recording_reserve(&rec, &writer, ENTRY_BYTES);
+	is_num(atomic_load(&rec.mapped_blocks), mapped, "the mapping is one step from its last size");
+	ok(mremap(rec.header, (size_t)mapped * CSINK_REC_BLOCK, MAX_BYTES, 0) == rec.header, "the last step is made");
+	atomic_fetch_add(&rec.growing, 1);
+	is_num((intptr_t)fill((void *)1), 0, "there is no room as long as the size of the mapping is not known");
+	is_num(atomic_load(&rec.full), 0, "a mapping of unknown size is not taken for a full recording");
+	atomic_store(&rec.mapped_blocks, whole);
+	atomic_fetch_sub(&rec.growing, 1);
+	nr = (intptr_t)fill((void *)1);
+	ok(nr >= 4 * (intptr_t)(whole - mapped), "there is room when the size is known (%ld entries)", (long)nr);
+	is_num(atomic_load(&rec.full), 1, "the recording is full at the end");
+	csink_recording_close(&rec);
+}
+
 /* Something of the program's lies where the mapping would grow. */
 static void test_neighbour(void)
 {
@@ -157,6 +189,7 @@ int main(void)
 	if (!mkdtemp(dir))
 		return 1;
 	test_growth();
+	test_last_step();
 	test_neighbour();
 	test_second();
 	test_restricted();

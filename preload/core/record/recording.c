@@ -172,15 +172,17 @@ static bool new_extent(struct csink_recording *rec, struct csink_writer *writer,
 	uint32_t n = (bytes + (uint32_t)sizeof(struct csink_rec_extent) + CSINK_REC_BLOCK - 1) / CSINK_REC_BLOCK;
 	uint32_t first = atomic_load_explicit(&rec->next_block, memory_order_relaxed), limit;
 	struct csink_rec_extent *extent;
+	int err;
 
 	if (atomic_load_explicit(&rec->full, memory_order_relaxed))
 		return false;
 	do {
 		limit = atomic_load_explicit(&rec->limit_blocks, memory_order_relaxed);
-		if (first > limit || n > limit - first || !csink_recording_make_ready(rec, first, n)) {
+		err = first > limit || n > limit - first ? -ENOSPC : csink_recording_make_ready(rec, first, n);
+		if (err == -ENOSPC)
 			atomic_store_explicit(&rec->full, 1, memory_order_relaxed);
+		if (err)
 			return false;
-		}
 	} while (!atomic_compare_exchange_weak(&rec->next_block, &first, first + n));
 	publish_blocks(rec);
 	extent = (struct csink_rec_extent *)((char *)rec->header + (size_t)first * CSINK_REC_BLOCK);

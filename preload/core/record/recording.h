@@ -29,6 +29,7 @@ struct csink_recording {
 	_Atomic uint32_t ready_blocks;   /* blocks below this are mapped and have real pages */
 	_Atomic uint32_t next_block;     /* the first one that is not handed out; header->nr_blocks is a copy */
 	_Atomic uint32_t full;           /* 1: no further block can be had */
+	_Atomic uint32_t growing;        /* callers that may have grown the mapping and not stored mapped_blocks yet */
 	struct csink_recording_guard *guard; /* for csink_recording_replace(); NULL: too many recordings are mapped */
 	char path[512];
 };
@@ -79,10 +80,10 @@ int csink_recording_map(struct csink_recording *rec, int fd, uint64_t bytes);
 
 /**
  * Map blocks [@from, @from + @n) and give them real pages. Several threads may do this at once.
- * Returns false, with errno unchanged, when the file system is full or the mapping cannot grow. Context: signal; makes
- * system calls.
+ * Returns 0, -ENOSPC when the file system is full or the mapping cannot grow, or -EAGAIN when another thread, or the
+ * one that the caller interrupts, is just growing it; errno is unchanged. Context: signal; makes system calls.
  */
-bool csink_recording_make_ready(struct csink_recording *rec, uint32_t from, uint32_t n);
+int csink_recording_make_ready(struct csink_recording *rec, uint32_t from, uint32_t n);
 
 /**
  * The file was truncated under a mapping, and an access to @address faulted: put zeroed private memory in the place of
@@ -98,7 +99,8 @@ void csink_recording_unlock(struct csink_recording *rec);
 /**
  * Reserve an entry and zero-fill nothing: fresh blocks are zero. The caller fills it and then commits it.
  * @bytes  size with its head; rounded up to a multiple of 8 by the callee.
- * Returns NULL when the recording is full (the caller counts the loss). Context: signal; @writer is the caller's own.
+ * Returns NULL when the recording is full, or another thread is just making room (the caller counts the loss). Context:
+ * signal; @writer is the caller's own.
  */
 void *csink_recording_reserve(struct csink_recording *rec, struct csink_writer *writer, uint32_t bytes);
 

@@ -148,26 +148,33 @@ static void raise_to(_Atomic uint32_t *blocks, uint32_t to)
 /*
  * Grow the mapping by one step. The kernel grows a mapping only if the call has its exact size, so only one of several
  * threads succeeds. The others try the next sizes, as does a handler that interrupts the successful thread before it
- * has stored the new size.
+ * has stored the new size. They cannot do so after the last step, which leaves nothing to grow: then it is not known
+ * whether the mapping is large enough, as long as another one may have a size to store.
+ * Returns 0, -EAGAIN (not known, ask again later) or -ENOSPC.
  */
-static bool grow(struct csink_recording *rec)
+static int grow(struct csink_recording *rec)
 {
 	uint32_t known = atomic_load_explicit(&rec->mapped_blocks, memory_order_relaxed), size = known;
+	bool grown = false;
 
 	if (rec->guard && atomic_load_explicit(&rec->guard->is_replaced, memory_order_relaxed))
-		return false;
-	for (int i = 0; i < NR_GUESSES && size < rec->max_blocks; i++) {
+		return -ENOSPC;
+	atomic_fetch_add(&rec->growing, 1);
+	for (int i = 0; i < NR_GUESSES && size < rec->max_blocks && !grown; i++) {
 		uint32_t next = next_size(rec, size);
 
-		if (resize(rec, size, next)) {
+		grown = resize(rec, size, next);
+		if (grown) {
 			raise_to(&rec->mapped_blocks, next);
 			if (rec->guard)
 				raise_to(&rec->guard->blocks, next);
-			return true;
 		}
 		size = next;
 	}
-	return atomic_load_explicit(&rec->mapped_blocks, memory_order_relaxed) > known;
+	/* Who had grown it before the last attempt here has stored the size, or is still among the growing. */
+	if (atomic_fetch_sub(&rec->growing, 1) > 1 && !grown)
+		return -EAGAIN;
+	return grown || atomic_load(&rec->mapped_blocks) > known ? 0 : -ENOSPC;
 }
 
 /* Returns 0 or -errno. */
@@ -177,22 +184,24 @@ static long populate(struct csink_recording *rec, uint32_t from, uint32_t to)
 			     (size_t)(to - from) * CSINK_REC_BLOCK, MADV_POPULATE_WRITE);
 }
 
-bool csink_recording_make_ready(struct csink_recording *rec, uint32_t from, uint32_t n)
+int csink_recording_make_ready(struct csink_recording *rec, uint32_t from, uint32_t n)
 {
 	uint32_t ready = atomic_load_explicit(&rec->ready_blocks, memory_order_relaxed), upto;
-	bool done = true;
+	int err = 0;
 
 	if (from + n <= ready)
-		return true;
+		return 0;
 	upto = CSINK_MAX(from + n, ready + CSINK_MIN(ready, (uint32_t)STEP_BLOCKS));
 	upto = CSINK_MIN(upto, atomic_load_explicit(&rec->limit_blocks, memory_order_relaxed));
-	while (done && upto > atomic_load_explicit(&rec->mapped_blocks, memory_order_relaxed))
-		done = grow(rec);
+	while (!err && upto > atomic_load_explicit(&rec->mapped_blocks, memory_order_relaxed))
+		err = grow(rec);
 	upto = CSINK_MIN(upto, atomic_load_explicit(&rec->mapped_blocks, memory_order_relaxed));
-	done = from + n <= upto && !populate(rec, ready & ~(PAGE_BLOCKS - 1u), upto);
-	if (done)
-		raise_to(&rec->ready_blocks, upto);
-	return done;
+	if (from + n > upto)
+		return err ? err : -ENOSPC;
+	if (populate(rec, ready & ~(PAGE_BLOCKS - 1u), upto))
+		return -ENOSPC;
+	raise_to(&rec->ready_blocks, upto);
+	return 0;
 }
 
 /* A kernel before 5.14: allocate a smaller file now, and never grow it. Returns 0 or -errno. */
@@ -204,7 +213,7 @@ static int allocate_all(struct csink_recording *rec, int fd)
 	err = posix_fallocate(fd, 0, (off_t)rec->max_blocks * CSINK_REC_BLOCK);
 	if (err)
 		return -err;
-	while (rec->mapped_blocks < rec->max_blocks && grow(rec))
+	while (rec->mapped_blocks < rec->max_blocks && !grow(rec))
 		;
 	rec->max_blocks = rec->mapped_blocks;
 	atomic_init(&rec->ready_blocks, rec->max_blocks);
