@@ -206,15 +206,22 @@ int csink_attach_open_cgroup(const char *path, char *why, size_t why_size)
 	return err ? err : fd;
 }
 
-int csink_attach_choose_cgroup(int cgroup_fd, struct csink_pids *choice)
+static int choose_processes(int cgroup_fd, struct csink_pids *choice)
 {
 	int fd = openat(cgroup_fd, "cgroup.procs", O_RDONLY | O_CLOEXEC), pid, err = 0;
 	CSINK_AUTO_FCLOSE FILE *procs = fd >= 0 ? fdopen(fd, "r") : NULL;
-	CSINK_AUTO_CLOSEDIR DIR *dir = csink_opendir_at(cgroup_fd, ".");
-	struct dirent *entry;
 
 	while (procs && !err && fscanf(procs, "%d", &pid) == 1)
 		err = pid > 0 ? csink_pids_add(choice, pid) : 0; /* 0: in a pid namespace that we do not see */
+	return err;
+}
+
+int csink_attach_choose_cgroup(int cgroup_fd, struct csink_pids *choice)
+{
+	CSINK_AUTO_CLOSEDIR DIR *dir = csink_opendir_at(cgroup_fd, ".");
+	int err = choose_processes(cgroup_fd, choice);
+	struct dirent *entry;
+
 	while (dir && !err && (entry = readdir(dir))) {
 		CSINK_AUTO_CLOSE int below = -1;
 

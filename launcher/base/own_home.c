@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "include/internal/cleanup.h"
+
 static bool is_own(const char *path)
 {
 	struct stat st;

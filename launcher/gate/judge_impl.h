@@ -1,4 +1,5 @@
-/* What judge.c, judge_functions.c, reference.c, moves.c, rollup.c and versions.c share; no other file includes this. */
+/* What judge.c, judge_functions.c, forecast.c, reference.c, moves.c, rollup.c and versions.c share; no other file
+ * includes this. */
 #ifndef CSINK_JUDGE_IMPL_H
 #define CSINK_JUDGE_IMPL_H
 
