@@ -152,10 +152,27 @@ static void check_neighbours(void)
 	for (int i = 1; i >= 0; i--)
 		rows[i] = csink_row_find(pc[i], false, mix);
 	for (int i = 0; i < 2; i++) {
-		const char *slot = csink_rows.callers + csink_row_slot(pc[i], CSINK_ROW_CALLER_SHIFT);
+		const char *slot = csink_rows.callers + csink_row_slot(pc[i], CSINK_ROW_CALLER_SHIFT, csink_row_mask());
 
 		ok(csink_row_get(slot, pc[i], mix, &row) && row == rows[i], "row %d of a block is where it belongs", i);
 	}
+}
+
+/* A process with few rows touches few pages of the cache. */
+static void check_growth(void)
+{
+	uintptr_t first = csink_row_mask(), pc = (uintptr_t)truth_nr, nr = 0;
+	uint64_t mix = csink_row_mix(csink_modules_unloads());
+	csink_row_t row = csink_row_find(pc, false, mix);
+
+	ok(first < CSINK_ROW_FIRST_BYTES, "the first rows are in the first pages");
+	for (; csink_row_mask() == first && nr < 2 * CSINK_ROW_FIRST_ROWS; nr++)
+		csink_row_find(pc + nr, false, mix);
+	ok(nr >= CSINK_ROW_FIRST_ROWS / 2 && nr < 2 * CSINK_ROW_FIRST_ROWS, "so are the next hundreds of rows (%zu)",
+	   (size_t)nr);
+	is_num((intptr_t)csink_row_mask(), CSINK_ROW_TABLE_BYTES - sizeof(struct csink_row_entry),
+	       "many rows are in all pages");
+	ok(csink_row_find(pc, false, mix) == row, "a row is the same in the larger table");
 }
 
 int main(void)
@@ -177,6 +194,7 @@ int main(void)
 		printf("# %s\n", reason);
 	is_num(csink_walk_dwarf_init(), 0, "our own walker is ready");
 	check_neighbours();
+	check_growth();
 	for (int w = 0; w < 2; w++)
 		for (int d = 0; d < 3; d++) {
 			if (!err)

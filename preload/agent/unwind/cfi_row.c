@@ -172,12 +172,24 @@ int csink_rows_init(void)
 		return -ENOMEM;
 	csink_rows.callers = map;
 	csink_rows.leaves = map + CSINK_ROW_TABLE_BYTES;
+	atomic_init(&csink_rows.mask, CSINK_ROW_FIRST_BYTES - sizeof(struct csink_row_entry));
 	return 0;
+}
+
+/* A row was made; threads that still look in the small tables make some once more. */
+static void count_row(void)
+{
+	static _Atomic uint32_t nr;
+
+	if (csink_row_mask() < CSINK_ROW_FIRST_BYTES &&
+	    atomic_fetch_add_explicit(&nr, 1, memory_order_relaxed) >= CSINK_ROW_FIRST_ROWS)
+		atomic_store_explicit(&csink_rows.mask, CSINK_ROW_TABLE_BYTES - sizeof(struct csink_row_entry),
+				      memory_order_relaxed);
 }
 
 csink_row_t csink_row_find(uintptr_t pc, bool exact, uint64_t mix)
 {
-	uintptr_t slot = csink_row_slot(pc, exact ? CSINK_ROW_LEAF_SHIFT : CSINK_ROW_CALLER_SHIFT);
+	uintptr_t slot = csink_row_slot(pc, exact ? CSINK_ROW_LEAF_SHIFT : CSINK_ROW_CALLER_SHIFT, csink_row_mask());
 	char *table = exact ? csink_rows.leaves : csink_rows.callers;
 	struct csink_row_entry *entry = (struct csink_row_entry *)(table + slot);
 	struct csink_row_entry *neighbour = (struct csink_row_entry *)(table + (slot ^ CSINK_ROW_NEIGHBOUR));
@@ -187,6 +199,7 @@ csink_row_t csink_row_find(uintptr_t pc, bool exact, uint64_t mix)
 	    csink_row_holds(row))
 		return row;
 	row = csink_row_compile(pc, exact);
+	count_row();
 	evicted = atomic_load_explicit(&entry->row, memory_order_relaxed);
 	/* An empty one would drive out the neighbour's own row for nothing, and so would that one when it is back. */
 	if (evicted) {

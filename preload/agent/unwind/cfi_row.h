@@ -91,15 +91,21 @@ struct csink_row_entry {
 };
 
 /*
- * Two tables of 256 KiB each, whose pages are touched as rows are made. One is for return addresses: 16 bytes of code
- * rarely have two, so nearby code has nearby rows. The other is for interrupted instructions, which may be any. A row
- * that is replaced moves to its entry's neighbour in the same 32 bytes.
+ * Two tables of 256 KiB each. One is for return addresses: 16 bytes of code rarely have two, so nearby code has nearby
+ * rows. The other is for interrupted instructions, which may be any. A row that is replaced moves to its entry's
+ * neighbour in the same 32 bytes.
+ *
+ * The first rows of a process go to the first 32 KiB of each table alone: a page that is touched costs as much as some
+ * rows (two faults and the zeroing), and in short processes most pages of a table would have a few rows.
  */
 #define CSINK_ROW_TABLE_BYTES (256UL << 10)
+#define CSINK_ROW_FIRST_BYTES (32UL << 10)
+#define CSINK_ROW_FIRST_ROWS 1024 /* in both; after these the whole tables are used, and those are made once more */
 #define CSINK_ROW_NEIGHBOUR sizeof(struct csink_row_entry)
 
 struct csink_row_cache {
 	char *callers, *leaves;
+	_Atomic uintptr_t mask; /* of an entry's place in its table: see csink_row_slot() */
 };
 extern struct csink_row_cache csink_rows __attribute__((visibility("hidden")));
 
@@ -112,9 +118,15 @@ enum { CSINK_ROW_CALLER_SHIFT = 0, CSINK_ROW_LEAF_SHIFT = 4 };
 enum { CSINK_ROW_CALLER_SHIFT = 1, CSINK_ROW_LEAF_SHIFT = 2 };
 #endif
 
-static inline uintptr_t csink_row_slot(uintptr_t pc, int shift)
+static inline uintptr_t csink_row_mask(void)
 {
-	return pc << shift & (CSINK_ROW_TABLE_BYTES - sizeof(struct csink_row_entry));
+	return atomic_load_explicit(&csink_rows.mask, memory_order_relaxed);
+}
+
+/** Where the row of an address is in its table. @mask: csink_row_mask(). */
+static inline uintptr_t csink_row_slot(uintptr_t pc, int shift, uintptr_t mask)
+{
+	return pc << shift & mask;
 }
 
 /* What checks are made with, after so many unloaded modules. Odd, so that rows keep all their bits. */

@@ -15,9 +15,9 @@
 /* How many frames ahead rows are fetched; the last so many of the buffer are left to csink_walker_step(). */
 enum { AHEAD = 8 };
 
-static inline void prefetch_row(const char *callers, uint64_t frame)
+static inline void prefetch_row(const char *callers, uint64_t frame, uintptr_t mask)
 {
-	__builtin_prefetch(callers + csink_row_slot(frame, CSINK_ROW_CALLER_SHIFT));
+	__builtin_prefetch(callers + csink_row_slot(frame, CSINK_ROW_CALLER_SHIFT, mask));
 }
 
 /* What the hot path has between its calls, besides the walker. */
@@ -42,8 +42,9 @@ static inline __attribute__((always_inline)) bool walk_plain(struct csink_walker
 	const uint64_t *ahead = p->ahead, *ahead_end = p->ahead_end, *fp_until = NULL;
 	uintptr_t pc = w->pc, sp = w->sp, fp = w->fp, low = w->load.low, high = w->load.high, join_sp = w->join_sp;
 	const char *callers = csink_rows.callers;
-	const char *slot = w->exact ? csink_rows.leaves + csink_row_slot(pc, CSINK_ROW_LEAF_SHIFT)
-				    : callers + csink_row_slot(pc, CSINK_ROW_CALLER_SHIFT);
+	uintptr_t mask = csink_row_mask();
+	const char *slot = w->exact ? csink_rows.leaves + csink_row_slot(pc, CSINK_ROW_LEAF_SHIFT, mask)
+				    : callers + csink_row_slot(pc, CSINK_ROW_CALLER_SHIFT, mask);
 	struct csink_walk_trail *trail = keep ? p->trail + w->walk->nr_frames : NULL;
 	uint64_t mix = w->mix;
 	csink_row_t row;
@@ -67,7 +68,7 @@ static inline __attribute__((always_inline)) bool walk_plain(struct csink_walker
 		    CSINK_UNLIKELY(cfa + (uintptr_t)RA_BYTES(row) < low) || CSINK_UNLIKELY(frames >= end))
 			break;
 		if (ahead < ahead_end)
-			prefetch_row(callers, *ahead++);
+			prefetch_row(callers, *ahead++, mask);
 		pc = STRIP_SIGNATURE(csink_load_known(cfa + (uintptr_t)RA_BYTES(row)));
 		saved = csink_load_known(fp_at);
 		fp = row & CSINK_ROW_SAVED ? saved : fp;
@@ -82,7 +83,7 @@ static inline __attribute__((always_inline)) bool walk_plain(struct csink_walker
 			*trail++ = (struct csink_walk_trail){fp, (uint32_t)row, (uint32_t)(high - cfa)};
 		}
 		*frames++ = pc;
-		slot = callers + csink_row_slot(pc, CSINK_ROW_CALLER_SHIFT);
+		slot = callers + csink_row_slot(pc, CSINK_ROW_CALLER_SHIFT, mask);
 		if (keep && CSINK_UNLIKELY(joined))
 			break;
 	}
@@ -131,7 +132,7 @@ static void reuse_last_walk(struct csink_walker *w, struct plain *p)
 	}
 	p->ahead_end = walk->frames + changed;
 	for (int i = 0; i < AHEAD && p->ahead < p->ahead_end; i++)
-		prefetch_row(csink_rows.callers, *p->ahead++);
+		prefetch_row(csink_rows.callers, *p->ahead++, csink_row_mask());
 }
 
 /* The hot path took a return address that is none (an empty entry of the cache fits address 0): take it back. */
