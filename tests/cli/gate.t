@@ -15,7 +15,7 @@ gate() {
 # machine that favours that one on one side makes it look as if its cost had moved.
 
 # ---- two commands: a function that takes five times as long
-gate --runs 16 --seed 1 --threshold 25% --junit out.xml --json out.json --markdown out.md --html out.html --github \
+gate --runs 16 --seed 1 --threshold 25% --junit out.xml --json out.json --markdown out.md --html out.html --verdict out.verdict --github \
 	--vs "$WORK alpha 40 beta 10 gamma 20" -- "$WORK" alpha 40 beta 50 gamma 20
 is $? 3 "a slower function: status 3"
 like "$(cat out.tap)" '^not ok [0-9]+ - beta in gate_work regressed: \+[0-9.]+ % \(95 % CI \+' "the slower function is named, with its confidence interval"
@@ -49,6 +49,9 @@ assert gate["where"]["functions"][0]["function"] == "beta" and gate["where"]["fu
 assert row["file"].endswith("gate_work.c") and row["line"] > 0, row
 PY
 is $? 0 "JSON has the same verdict" || diag "$(cat json.out)"
+is "$(head -n 1 out.verdict)" regressed "the file of the verdict begins with it"
+like "$(sed -n '2,$p' out.verdict)" '^\{"verdict":"regressed","status":3,"headline":".*beta in gate_work \+.*"\}$' \
+	"the second line of the verdict is an object with the headline"
 like "$(cat out.md)" '\| &#10060; regressed \| beta in gate\\_work \| \+' "Markdown has the same verdict"
 line=$(grep -n '^WORKER(beta' "$SRC/tests/targets/gate_work.c" | cut -d: -f1)
 like "$(cat err)" "^::error file=.*gate_work.c,line=$line,title=countersink gate::beta in gate_work regressed%3A? ?.*|^::error file=.*gate_work.c,line=$line,title=.*::beta" \
@@ -149,11 +152,14 @@ echo "run $n" >&2
 [ "$n" -lt 3 ] || { echo "the disk is full" >&2; exit 7; }
 END
 chmod +x flaky
-gate --runs 10 --warmup 0 --junit failed.xml --self-check -- ./flaky
+echo ok >failed.verdict
+gate --runs 10 --warmup 0 --junit failed.xml --verdict failed.verdict --self-check -- ./flaky
 is $? 1 "a run fails: status 1, no verdict"
 like "$(cat err)" 'run 2 of the command.* failed: status 7; its standard error: run 3' "the failed run's exit status is reported"
 like "$(cat err)" 'the disk is full' "the failed run's stderr is reported"
 like "$(cat out.tap)" '^Bail out!' "a failed run: TAP bails out"
+like "$(tr '\n' ' ' <failed.verdict)" '^error \{"verdict":"error","status":1,"headline":"no verdict: run 2 of the command' \
+	"a failed run: the verdict is an error, with its reason"
 prove -e cat out.tap >/dev/null 2>&1
 isnt $? 0 "a failed run: prove fails"
 if have xmllint; then
@@ -164,6 +170,31 @@ fi
 gate --runs 2 --warmup 0 --self-check -- sh -c 'kill -SEGV $$'
 is $? 1 "a run dies: status 1"
 like "$(cat err)" 'failed: signal 11' "the failed run's signal is reported"
+
+# ---- --verdict where there is none, or nothing to show
+gate --verdict verdict --vs true -- true
+is "$? $(head -n 1 verdict)" "0 ok" "nothing to compare: the verdict is ok"
+gate --runs 2 --warmup 0 --verdict verdict --self-check -- "$WORK" alpha 40
+is "$? $(head -n 1 verdict)" "0 inconclusive" "too few runs to show a regression: the verdict is inconclusive"
+echo ok >verdict
+gate --runs none --verdict verdict --self-check -- true
+is "$? $(head -n 1 verdict)" "2 error" "wrong settings leave no older verdict"
+echo ok >verdict
+gate --runs 2 --verdict verdict --tap /dev/full --vs true -- true
+is "$? $(head -n 1 verdict)" "1 error" "an output that cannot be written makes the verdict an error"
+echo ok >verdict
+mkfifo started
+"$COUNTERSINK" gate -q --warmup 0 --verdict verdict --self-check -- sh -c 'echo >started; exec sleep 1000' >/dev/null 2>&1 &
+read -r _ <started
+pkill -KILL -P $! sleep
+kill -KILL $!
+wait $! 2>/dev/null
+like "$(head -n 1 verdict)" '^error$' "a gate that is killed leaves no older verdict"
+gate --verdict /nowhere/x --self-check -- true
+is $? 1 "a verdict that cannot be written: status 1, before any run"
+like "$(cat err)" '^countersink: /nowhere/x cannot be written: No such file' "a verdict that cannot be written is reported"
+gate --verdict verdict -b base --update-baseline -- true
+is $? 2 "a verdict on a baseline is refused"
 
 # ---- --prepare, --cleanup and --input
 : >hooks

@@ -125,6 +125,7 @@ for kind in link hanging FIFO file; do
 		x 1 gate -q --runs 2 --warmup 0 --junit $S/x --vs true -- true
 		x 1 gate -q --runs 2 --warmup 0 --markdown $S/x --vs true -- true
 		x 1 gate -q --runs 2 --warmup 0 --html $S/x --vs true -- true
+		x 1 gate -q --runs 2 --warmup 0 --verdict $S/x --vs true -- true
 		x 1 gate -q --runs 2 -b $S/x --update-baseline -- true
 	ROWS
 done

@@ -92,6 +92,7 @@ done <<-ROWS
 	1 /dev/full - gate -q --runs 2 --warmup 0 --junit /dev/full --vs true -- true
 	1 /dev/full - gate -q --runs 2 --warmup 0 --json /dev/full --vs true -- true
 	1 /dev/full - gate -q --runs 2 --warmup 0 --markdown /dev/full --vs true -- true
+	1 /dev/full - gate -q --runs 2 --warmup 0 --verdict /dev/full --vs true -- true
 	1 option.--baseline:./dev/full the_baseline_is_in_$TMP/spare/full gate -q --runs 2 -b /dev/full --update-baseline -- true
 ROWS
 

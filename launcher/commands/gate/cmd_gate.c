@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
@@ -157,6 +158,7 @@ static bool can_report(const struct gate *gate)
 		{text_of(gate, CSINK_GATE_OPT_JSON), ""},
 		{text_of(gate, CSINK_GATE_OPT_MARKDOWN), ""},
 		{text_of(gate, CSINK_GATE_OPT_HTML), ""},
+		{text_of(gate, CSINK_GATE_OPT_VERDICT), ""},
 		{gate->set.update ? text_of(gate, CSINK_GATE_OPT_BASELINE) : "", "option --baseline: "},
 		{summary_file() ? summary_file() : "", "GITHUB_STEP_SUMMARY in the environment: "},
 	};
@@ -170,6 +172,34 @@ static bool can_report(const struct gate *gate)
 		return false;
 	}
 	return true;
+}
+
+/*
+ * The verdict is an error until there is one: a gate that is killed, or refuses its settings, leaves no older
+ * verdict. What is not a regular file gets the verdict alone.
+ */
+static void begin_verdict(struct gate *gate)
+{
+	const char *path = text_of(gate, CSINK_GATE_OPT_VERDICT);
+	struct stat st;
+
+	if (!*path || !strcmp(path, "-") || (!stat(path, &st) && !S_ISREG(st.st_mode)) || check_writable(path))
+		return;
+	gate->result.error = "the gate did not come to its end";
+	write_file(path, 0, csink_gate_print_verdict, &gate->result);
+	gate->result.error = NULL;
+}
+
+/* After all other outputs: one that could not be written is an error. */
+static bool write_verdict(struct gate *gate, bool written)
+{
+	struct csink_gate_result r = gate->result;
+
+	if (!*text_of(gate, CSINK_GATE_OPT_VERDICT))
+		return true;
+	if (!written && !r.error)
+		r.error = "an output could not be written";
+	return write_file(text_of(gate, CSINK_GATE_OPT_VERDICT), 0, csink_gate_print_verdict, &r);
 }
 
 /* Write the result in all its formats. An output that cannot be written is reported on stderr, together with the
@@ -205,6 +235,7 @@ static int write_result(struct gate *gate, const struct csink_html_side *sides)
 		csink_gate_print_github(stderr, r);
 		fflush(stderr);
 	}
+	written &= write_verdict(gate, written);
 	if (written)
 		return csink_gate_status(r);
 	/* What the runs have shown is not lost with a file. */
@@ -462,6 +493,7 @@ static int gate_run(struct gate *gate)
 	int status;
 
 	link_parts(gate);
+	begin_verdict(gate);
 	if (csink_gate_settings_resolve(&gate->set)) {
 		free_gate(gate);
 		return CSINK_EXIT_USAGE;

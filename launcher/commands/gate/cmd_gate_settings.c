@@ -122,6 +122,9 @@ static int resolve_sides(struct csink_gate_settings *s)
 					    "(see countersink help gate)");
 	if (s->update && !baseline)
 		return csink_fail(-EINVAL, "option --update-baseline: name its file with --baseline=FILE");
+	if (s->update && *text_of(s, CSINK_GATE_OPT_VERDICT))
+		return csink_fail(-EINVAL, "option --verdict: there is none with --update-baseline, which only makes "
+					   "the baseline's runs");
 	s->plan.argv[CSINK_GATE_NEW] = s->argv;
 	s->how = vs ? "vs" : self ? "self-check" : "baseline";
 	if (self)

@@ -38,6 +38,8 @@
 	X(MARKDOWN, 0, "FILE", "", CSINK_OPT_NO_ENV,                                                                   \
 	  "also append Markdown to FILE (in GitHub Actions also to $GITHUB_STEP_SUMMARY)")                             \
 	X(HTML, 0, "FILE", "", CSINK_OPT_NO_ENV, "also write a page with a differential flame graph to FILE")          \
+	X(VERDICT, 0, "FILE", "", CSINK_OPT_NO_ENV,                                                                    \
+	  "also write the verdict to FILE: ok, regressed, inconclusive or error, and a line of JSON")                  \
 	X(GITHUB, 0, "", "0", CSINK_OPT_BOOL | CSINK_OPT_NO_ENV,                                                       \
 	  "print GitHub Actions annotations on standard error (default in GitHub Actions)")                            \
 	X(QUIET, 'q', "", "0", CSINK_OPT_BOOL, "do not show progress")

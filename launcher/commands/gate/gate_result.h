@@ -75,6 +75,7 @@ void csink_gate_print_tap(FILE *out, const struct csink_gate_result *r);
 void csink_gate_print_junit(FILE *out, const struct csink_gate_result *r);
 void csink_gate_print_json(FILE *out, const struct csink_gate_result *r);
 void csink_gate_print_markdown(FILE *out, const struct csink_gate_result *r);
+void csink_gate_print_verdict(FILE *out, const struct csink_gate_result *r);
 void csink_gate_print_github(FILE *out, const struct csink_gate_result *r);
 
 #endif

@@ -1,0 +1,26 @@
+/*
+ * A gate's verdict as a file of two lines, for those who call it by a program that changes its exit status: make(1)
+ * turns 3 into 2, ctest(1) into 8. The first line is one word, the second one an object of JSON.
+ */
+#include "launcher/base/json.h"
+#include "launcher/commands/gate/gate_result.h"
+
+static const char *word_of(const struct csink_gate_result *r)
+{
+	if (r->error)
+		return "error";
+	if (r->verdicts->counts[CSINK_GATE_REGRESSED])
+		return csink_gate_verdict_words[CSINK_GATE_REGRESSED];
+	return r->verdicts->nr_open ? csink_gate_verdict_words[CSINK_GATE_INCONCLUSIVE] : "ok";
+}
+
+void csink_gate_print_verdict(FILE *out, const struct csink_gate_result *r)
+{
+	char headline[1024];
+
+	csink_gate_headline(r, headline, sizeof(headline));
+	fprintf(out, "%s\n{\"verdict\":\"%s\",\"status\":%d,\"headline\":", word_of(r), word_of(r),
+		csink_gate_status(r));
+	csink_json_quote(out, headline, false);
+	fputs("}\n", out);
+}
