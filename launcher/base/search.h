@@ -3,6 +3,10 @@
 #define CSINK_SEARCH_H
 
 #include <stdint.h>
+#include <stdlib.h>
+
+/** -1, 0 or 1: a is less than b, as much, or more. What orders next follows behind ?: where they may be equal. */
+#define CSINK_COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
 /**
  * The index of the first of nr that is not less; nr, if all are.
@@ -27,7 +31,28 @@ static inline int csink_compare_u64(const void *a, const void *b)
 {
 	const uint64_t *left = a, *right = b;
 
-	return *left < *right ? -1 : *left > *right;
+	return CSINK_COMPARE(*left, *right);
+}
+
+/** The same of elements that begin with a double. */
+static inline int csink_compare_doubles(const void *a, const void *b)
+{
+	const double *left = a, *right = b;
+
+	return CSINK_COMPARE(*left, *right);
+}
+
+/** The numbers from 0 to nr - 1, as qsort_r(3) sorts them. Returns a malloc'ed array, or NULL without memory. */
+static inline uint32_t *csink_sorted(uint32_t nr, int (*compare)(const void *a, const void *b, void *context),
+				     void *context)
+{
+	uint32_t *sorted = calloc((size_t)nr + 1, sizeof(*sorted));
+
+	for (uint32_t i = 0; sorted && i < nr; i++)
+		sorted[i] = i;
+	if (sorted)
+		qsort_r(sorted, nr, sizeof(*sorted), compare, context);
+	return sorted;
 }
 
 #endif

@@ -8,18 +8,12 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/search.h"
 #include "launcher/gate/judge_impl.h"
 #include "launcher/gate/looks.h"
 
 #define TRIMMED 5     /* a fifth of the values is trimmed at each end */
 #define MANY_TIMES 50 /* more runs than that many times what there are are not asked for */
-
-static int compare_values(const void *a, const void *b)
-{
-	const double *left = a, *right = b;
-
-	return *left < *right ? -1 : *left > *right;
-}
 
 /* The mean without the outer values, and its standard error (Yuen). Sorts the values. */
 static double trimmed_mean(double *values, uint32_t nr, double *error)
@@ -27,7 +21,7 @@ static double trimmed_mean(double *values, uint32_t nr, double *error)
 	uint32_t cut = nr / TRIMMED, kept = nr - 2 * cut;
 	double mean = 0, winsorized = 0, squares = 0;
 
-	qsort(values, nr, sizeof(*values), compare_values);
+	qsort(values, nr, sizeof(*values), csink_compare_doubles);
 	for (uint32_t i = cut; i < nr - cut; i++)
 		mean += values[i] / kept;
 	for (uint32_t i = 0; i < nr; i++)

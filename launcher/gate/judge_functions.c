@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/search.h"
 #include "launcher/gate/judge_impl.h"
 
 static double share_of(const struct judge *judge, int side, uint32_t f)
@@ -80,9 +81,7 @@ static int compare_rows(const void *a, const void *b)
 	double share_left = fmax(left->shares[0], left->shares[1]);
 	double share_right = fmax(right->shares[0], right->shares[1]);
 
-	if (share_left != share_right)
-		return share_left > share_right ? -1 : 1;
-	return left->function < right->function ? -1 : 1;
+	return CSINK_COMPARE(share_right, share_left) ?: CSINK_COMPARE(left->function, right->function);
 }
 
 int csink_judge_functions(struct judge *judge)

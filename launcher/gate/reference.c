@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/search.h"
 #include "launcher/gate/judge_impl.h"
 
 #define REFERENCE_SHARE 0.1 /* of the time: below, it says too little about the speed of a run */
@@ -55,13 +56,6 @@ bool csink_judge_reference(struct judge *judge, const bool *without, double *res
 }
 
 /* ---- candidates ---- */
-
-static int compare_candidates(const void *a, const void *b)
-{
-	const struct candidate *left = a, *right = b;
-
-	return left->log_ratio < right->log_ratio ? -1 : left->log_ratio > right->log_ratio;
-}
 
 /* Of all functions of a run, pseudo ones apart: what one of them has, or all small ones (-1). */
 static double share_of_run(const struct finding *finding, int side, uint32_t run, int64_t function)
@@ -121,7 +115,7 @@ static void find_candidates(struct finding *finding)
 			add_candidate(finding, f);
 	}
 	add_candidate(finding, -1);
-	qsort(finding->all, finding->nr, sizeof(*finding->all), compare_candidates);
+	qsort(finding->all, finding->nr, sizeof(*finding->all), csink_compare_doubles);
 }
 
 /* ---- choosing among them ---- */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/search.h"
 #include "launcher/gate/judge_impl.h"
 
 #define CALL_SHARE 0.05 /* of what a function is called by: weaker calls connect nothing */
@@ -56,7 +57,7 @@ static int compare_by_caller(const void *a, const void *b)
 {
 	const struct csink_gate_edge *left = a, *right = b;
 
-	return left->caller < right->caller ? -1 : left->caller > right->caller;
+	return CSINK_COMPARE(left->caller, right->caller);
 }
 
 static void join(struct rollup *r, uint32_t f, uint32_t other)

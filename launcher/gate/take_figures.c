@@ -6,6 +6,7 @@
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "launcher/base/path.h"
+#include "launcher/base/search.h"
 #include "launcher/gate/gate_functions.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/interpreted.h"
@@ -99,9 +100,7 @@ static int compare_parts(const void *a, const void *b)
 {
 	const struct csink_gate_part *left = a, *right = b;
 
-	if (left->owner != right->owner)
-		return left->owner < right->owner ? -1 : 1;
-	return left->function < right->function ? -1 : left->function > right->function;
+	return CSINK_COMPARE(left->owner, right->owner) ?: CSINK_COMPARE(left->function, right->function);
 }
 
 /* Each sample has added one: make those of the same two functions one. */

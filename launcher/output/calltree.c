@@ -289,9 +289,8 @@ static int compare_frames(const void *left, const void *right, void *frames)
 {
 	const struct csink_frame *a = (struct csink_frame *)frames + *(const uint32_t *)left;
 	const struct csink_frame *b = (struct csink_frame *)frames + *(const uint32_t *)right;
-	int names = strcmp(a->name, b->name);
 
-	return names ? names : strcmp(a->module, b->module);
+	return strcmp(a->name, b->name) ?: strcmp(a->module, b->module);
 }
 
 /* Lists of siblings, sorted by name: frames are taken from the last name to the first, each put at its list's head. */

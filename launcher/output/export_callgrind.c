@@ -13,7 +13,9 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
+#include "launcher/base/search.h"
 #include "launcher/base/text.h"
 #include "launcher/output/calltree.h"
 #include "launcher/output/export.h"
@@ -128,27 +130,21 @@ static const uint32_t *cost_key(const struct csink_profile *costs, uint32_t samp
 static int compare_costs(const void *left, const void *right, void *costs)
 {
 	const uint32_t *a = cost_key(costs, *(const uint32_t *)left), *b = cost_key(costs, *(const uint32_t *)right);
+	int order = 0;
 
-	for (int i = 0; i < NR_COST_FIELDS; i++) {
-		uint32_t x = a[i] + (i == COST_CALLEE), y = b[i] + (i == COST_CALLEE); /* own costs first */
-
-		if (x != y)
-			return x < y ? -1 : 1;
-	}
-	return 0;
+	for (int i = 0; i < NR_COST_FIELDS && !order; i++)
+		order = CSINK_COMPARE(a[i] + (i == COST_CALLEE), b[i] + (i == COST_CALLEE)); /* own costs first */
+	return order;
 }
 
 static int put_costs(struct callgrind *c)
 {
 	uint32_t nr = c->costs->nr_samples, last = UINT32_MAX;
-	uint32_t *order = calloc((size_t)nr + 1, sizeof(*order));
+	CSINK_AUTO_FREE uint32_t *order = csink_sorted(nr, compare_costs, c->costs);
 	const uint32_t *key;
 
 	if (!order)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < nr; i++)
-		order[i] = i;
-	qsort_r(order, nr, sizeof(*order), compare_costs, c->costs);
 	for (uint32_t i = 0; i < nr; i++) {
 		key = cost_key(c->costs, order[i]);
 		if (key[COST_FRAME] != last) {
@@ -162,7 +158,6 @@ static int put_costs(struct callgrind *c)
 		}
 		put_values(c, key[COST_LINE], csink_profile_values(c->costs, order[i]));
 	}
-	free(order);
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 #include "launcher/base/hash.h"
 #include "launcher/base/json.h"
 #include "launcher/base/path.h"
+#include "launcher/base/search.h"
 #include "launcher/base/table.h"
 #include "launcher/output/calltree.h"
 #include "launcher/output/export.h"
@@ -127,9 +128,7 @@ static void take_node(struct firefox *f, uint32_t node)
 
 static int compare_nodes(const void *left, const void *right)
 {
-	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-
-	return a < b ? -1 : a > b;
+	return CSINK_COMPARE(*(const uint32_t *)left, *(const uint32_t *)right);
 }
 
 static void take_thread(struct firefox *f, const struct csink_thread *thread)

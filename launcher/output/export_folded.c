@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/search.h"
 #include "launcher/base/text.h"
 #include "launcher/output/calltree.h"
 #include "launcher/output/export.h"
@@ -33,9 +34,8 @@ struct folding {
 static int compare_lines(const void *left, const void *right)
 {
 	const struct line *a = left, *b = right;
-	int process = strcmp(a->process, b->process);
 
-	return process ? process : a->node < b->node ? -1 : a->node > b->node;
+	return strcmp(a->process, b->process) ?: CSINK_COMPARE(a->node, b->node);
 }
 
 static void put_line(struct folding *f, const struct line *line, bool with_process)

@@ -15,6 +15,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/base/json.h"
+#include "launcher/base/search.h"
 #include "launcher/base/text.h"
 #include "launcher/output/calltree.h"
 #include "launcher/output/thread_names.h"
@@ -81,11 +82,9 @@ static int compare_rows(const void *left, const void *right)
 {
 	const struct row *a = left, *b = right;
 
-	if (a->time_ns != b->time_ns)
-		return a->time_ns < b->time_ns ? -1 : 1;
-	if (a->group != b->group)
-		return a->group < b->group ? -1 : 1;
-	return a->node < b->node ? -1 : a->node > b->node;
+	int order = CSINK_COMPARE(a->time_ns, b->time_ns) ?: CSINK_COMPARE(a->group, b->group);
+
+	return order ?: CSINK_COMPARE(a->node, b->node);
 }
 
 static void merge_rows(struct data *d)

@@ -10,6 +10,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/base/path.h"
+#include "launcher/base/search.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
 
@@ -116,14 +117,9 @@ static int make_rows(struct build *b)
 static int compare_rows(const void *a, const void *b)
 {
 	const struct csink_row *left = a, *right = b;
-	int names;
+	int order = CSINK_COMPARE(right->self, left->self) ?: CSINK_COMPARE(right->total, left->total);
 
-	if (left->self != right->self)
-		return left->self > right->self ? -1 : 1;
-	if (left->total != right->total)
-		return left->total > right->total ? -1 : 1;
-	names = strcmp(left->name, right->name);
-	return names ? names : strcmp(left->module, right->module);
+	return order ?: strcmp(left->name, right->name) ?: strcmp(left->module, right->module);
 }
 
 static int build(struct build *b, enum csink_by by)

@@ -8,6 +8,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
+#include "launcher/base/search.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
 
@@ -55,12 +56,9 @@ static uint32_t find_thread(struct csink_threads *t, const struct csink_profile 
 static int compare_rows(const void *left, const void *right)
 {
 	const struct csink_thread_row *a = left, *b = right;
+	int order = CSINK_COMPARE(a->thread, b->thread) ?: CSINK_COMPARE(a->time_ns, b->time_ns);
 
-	if (a->thread != b->thread)
-		return a->thread < b->thread ? -1 : 1;
-	if (a->time_ns != b->time_ns)
-		return a->time_ns < b->time_ns ? -1 : 1;
-	return a->sample < b->sample ? -1 : a->sample > b->sample;
+	return order ?: CSINK_COMPARE(a->sample, b->sample);
 }
 
 static int read_samples(struct csink_threads *t, const struct csink_profile *p, struct csink_profile *known)

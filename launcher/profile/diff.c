@@ -11,6 +11,7 @@
 #include "include/internal/grow.h"
 #include "launcher/base/message.h"
 #include "launcher/base/path.h"
+#include "launcher/base/search.h"
 #include "launcher/profile/facts.h"
 
 const char *const csink_per_words[CSINK_NR_PERS] = {"run", "second", "total"};
@@ -192,17 +193,11 @@ static int normalise(struct csink_diff *diff, const struct csink_profile *const 
 static int compare_rows(const void *a, const void *b, void *context)
 {
 	const struct csink_diff_row *left = a, *right = b;
-	double left_change = fabs(csink_diff_change(context, left)),
-	       right_change = fabs(csink_diff_change(context, right));
 	bool left_has = left->self[0] || left->self[1], right_has = right->self[0] || right->self[1];
-	int names;
+	int order = right_has - left_has; /* those that only call others come last */
 
-	if (left_has != right_has) /* those that only call others come last */
-		return left_has ? -1 : 1;
-	if (left_change < right_change || left_change > right_change)
-		return left_change > right_change ? -1 : 1;
-	names = strcmp(left->name, right->name);
-	return names ? names : strcmp(left->module, right->module);
+	order = order ?: CSINK_COMPARE(fabs(csink_diff_change(context, right)), fabs(csink_diff_change(context, left)));
+	return order ?: strcmp(left->name, right->name) ?: strcmp(left->module, right->module);
 }
 
 int csink_diff_build(struct csink_diff *diff, const struct csink_profile *const p[2], const uint32_t types[2],

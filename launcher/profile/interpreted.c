@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/search.h"
 #include "launcher/profile/match_functions.h"
 
 #define MAX_NAME 8192
@@ -78,9 +79,7 @@ static int compare_functions(const void *a, const void *b)
 {
 	const struct csink_interpreted_function *const *left = a, *const *right = b;
 
-	if ((*left)->path != (*right)->path)
-		return (*left)->path < (*right)->path ? -1 : 1;
-	return (*left)->name < (*right)->name ? -1 : (*left)->name > (*right)->name;
+	return CSINK_COMPARE((*left)->path, (*right)->path) ?: CSINK_COMPARE((*left)->name, (*right)->name);
 }
 
 /* Functions of one name in one file get their lines. */

@@ -57,21 +57,14 @@ struct match {
 	uint32_t *same, *file;
 };
 
-static int compare_numbers(int64_t a, int64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 static int compare_places(const void *a, const void *b, void *context)
 {
 	const struct csink_place *places = context;
 	const struct csink_place *left = &places[*(const uint32_t *)a], *right = &places[*(const uint32_t *)b];
-	int by = strcmp(left->path, right->path);
+	int by = strcmp(left->path, right->path) ?: strcmp(left->name, right->name);
 
-	by = by ? by : strcmp(left->name, right->name);
-	by = by ? by : compare_numbers(left->line, right->line);
-	by = by ? by : left->side - right->side;
-	return by ? by : compare_numbers(*(const uint32_t *)a, *(const uint32_t *)b);
+	by = by ?: CSINK_COMPARE(left->line, right->line) ?: left->side - right->side;
+	return by ?: CSINK_COMPARE(left, right);
 }
 
 static uint32_t class_of(struct match *m, uint32_t place)
@@ -92,13 +85,10 @@ static void join(struct match *m, uint32_t place, uint32_t other)
 
 static int make_files(struct match *m)
 {
-	m->order = calloc((size_t)m->nr + 1, sizeof(*m->order));
+	m->order = csink_sorted(m->nr, compare_places, (void *)m->places);
 	m->files = calloc((size_t)m->nr + 1, sizeof(*m->files));
 	if (!m->order || !m->files)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < m->nr; i++)
-		m->order[i] = m->same[i] = i;
-	qsort_r(m->order, m->nr, sizeof(*m->order), compare_places, (void *)m->places);
 	for (uint32_t i = 0; i < m->nr; i++) {
 		const struct csink_place *place = &m->places[m->order[i]];
 		struct file *file = &m->files[m->nr_files];
@@ -110,6 +100,7 @@ static int make_files(struct match *m)
 		file->nr++;
 		file->steps += 1 + strlen(place->name) / STEP_BYTES;
 		file->sides[place->side] = true;
+		m->same[i] = i;
 	}
 	return 0;
 }
@@ -174,9 +165,8 @@ static struct root root_of_pair(const char *old, const char *new, uint32_t votes
 static int compare_base_names(const void *a, const void *b, void *context)
 {
 	const struct file *files = context, *left = &files[*(const uint32_t *)a], *right = &files[*(const uint32_t *)b];
-	int by = strcmp(csink_base_name(left->path), csink_base_name(right->path));
 
-	return by ? by : left->sides[1] - right->sides[1];
+	return strcmp(csink_base_name(left->path), csink_base_name(right->path)) ?: left->sides[1] - right->sides[1];
 }
 
 static int compare_roots(const void *a, const void *b)
@@ -186,7 +176,7 @@ static int compare_roots(const void *a, const void *b)
 
 	for (int side = 0; side < 2 && !by; side++) {
 		by = strncmp(left->paths[side], right->paths[side], CSINK_MIN(left->lens[side], right->lens[side]));
-		by = by ? by : compare_numbers((int64_t)left->lens[side], (int64_t)right->lens[side]);
+		by = by ?: CSINK_COMPARE(left->lens[side], right->lens[side]);
 	}
 	return by;
 }
@@ -196,7 +186,7 @@ static int compare_votes(const void *a, const void *b)
 {
 	const struct root *left = a, *right = b;
 
-	return left->votes != right->votes ? (left->votes > right->votes ? -1 : 1) : compare_roots(a, b);
+	return CSINK_COMPARE(right->votes, left->votes) ?: compare_roots(a, b);
 }
 
 static void add_votes(struct match *m)

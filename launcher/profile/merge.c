@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/search.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/merge_impl.h"
 
@@ -54,21 +55,13 @@ int csink_merge_compare_texts(const struct csink_profile *p, csink_str_t a, csin
 	return a == b ? 0 : strcmp(csink_profile_text(p, a), csink_profile_text(p, b));
 }
 
-static int compare_numbers(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 int csink_merge_compare_mappings(const struct csink_profile *p, uint32_t a, uint32_t b)
 {
 	const struct csink_profile_mapping *left = &p->mappings[a], *right = &p->mappings[b];
-	int order = csink_merge_compare_texts(p, left->file, right->file);
+	int order = csink_merge_compare_texts(p, left->file, right->file)
+			    ?: csink_merge_compare_texts(p, left->build_id, right->build_id);
 
-	if (!order)
-		order = csink_merge_compare_texts(p, left->build_id, right->build_id);
-	if (!order)
-		order = compare_numbers(left->offset, right->offset);
-	return order ? order : compare_numbers(left->limit, right->limit);
+	return order ?: CSINK_COMPARE(left->offset, right->offset) ?: CSINK_COMPARE(left->limit, right->limit);
 }
 
 /* ---- parts ---- */
@@ -174,13 +167,11 @@ static int compare_labels(const void *a, const void *b, void *context)
 {
 	const struct csink_profile_label *left = a, *right = b;
 	const struct csink_profile *p = context;
-	int order = csink_merge_compare_texts(p, left->key, right->key);
+	int order = csink_merge_compare_texts(p, left->key, right->key)
+			    ?: csink_merge_compare_texts(p, left->str, right->str);
 
-	if (!order)
-		order = csink_merge_compare_texts(p, left->str, right->str);
-	if (!order && left->num != right->num)
-		order = left->num < right->num ? -1 : 1;
-	return order ? order : csink_merge_compare_texts(p, left->num_unit, right->num_unit);
+	order = order ?: CSINK_COMPARE(left->num, right->num);
+	return order ?: csink_merge_compare_texts(p, left->num_unit, right->num_unit);
 }
 
 static bool is_kept(const struct adding *a, const char *key)
@@ -249,9 +240,8 @@ static int compare_types(const struct csink_profile *p, const struct csink_profi
 	int order =
 		!strcmp(csink_profile_text(p, a->name), "samples") - !strcmp(csink_profile_text(p, b->name), "samples");
 
-	if (!order)
-		order = csink_merge_compare_texts(p, a->name, b->name);
-	return order ? order : csink_merge_compare_texts(p, a->unit, b->unit);
+	order = order ?: csink_merge_compare_texts(p, a->name, b->name);
+	return order ?: csink_merge_compare_texts(p, a->unit, b->unit);
 }
 
 /* The smallest that is not empty: the same whatever comes first. */

@@ -11,6 +11,7 @@
 #include "include/internal/grow.h"
 #include "launcher/base/hash.h"
 #include "launcher/base/path.h"
+#include "launcher/base/search.h"
 #include "launcher/base/table.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/function_name.h"
@@ -74,7 +75,7 @@ static int compare_named(const void *a, const void *b)
 {
 	const struct named *left = a, *right = b;
 
-	return left->name < right->name ? -1 : left->name > right->name;
+	return CSINK_COMPARE(left->name, right->name);
 }
 
 /* Of the functions with one name, which differ only as overloads do? Signatures are made for those alone. */

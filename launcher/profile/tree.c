@@ -8,6 +8,7 @@
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "launcher/base/hash.h"
+#include "launcher/base/search.h"
 
 /*
  * While the tree is built, the first children of a node are a list (first, next) in the order of insertion, and only
@@ -100,31 +101,25 @@ static int compare_nodes(const void *a, const void *b, void *context)
 				     *right = &order->nodes[*(const uint32_t *)b];
 	const struct csink_row_key *left_key = &order->rows->keys[left->row],
 				   *right_key = &order->rows->keys[right->row];
-	int names;
+	int by = CSINK_COMPARE(left->parent, right->parent) ?: CSINK_COMPARE(left->total, right->total);
 
-	if (left->parent != right->parent)
-		return left->parent < right->parent ? -1 : 1;
-	if (left->total != right->total)
-		return left->total < right->total ? -1 : 1;
-	names = strcmp(right_key->name, left_key->name);
-	return names ? names : strcmp(right_key->module, left_key->module);
+	return by ?: strcmp(right_key->name, left_key->name) ?: strcmp(right_key->module, left_key->module);
 }
 
 static int link_children(struct csink_tree *t, const struct csink_rows *rows)
 {
-	uint32_t *order = calloc(t->nr_nodes, sizeof(*order)), i;
 	struct order context = {t->nodes, rows};
+	uint32_t *order = csink_sorted(t->nr_nodes, compare_nodes, &context), i;
 
 	if (!order)
 		return -ENOMEM;
-	for (i = 0; i < t->nr_nodes; i++) {
-		order[i] = i;
+	for (i = 0; i < t->nr_nodes; i++)
 		t->nodes[i].first = t->nodes[i].next = 0;
-	}
-	qsort_r(order + 1, t->nr_nodes - 1, sizeof(*order), compare_nodes, &context);
-	for (i = 1; i < t->nr_nodes; i++) {
+	for (i = 0; i < t->nr_nodes; i++) {
 		struct csink_tree_node *node = &t->nodes[order[i]], *parent = &t->nodes[node->parent];
 
+		if (!order[i]) /* the root */
+			continue;
 		node->next = parent->first;
 		parent->first = order[i];
 	}

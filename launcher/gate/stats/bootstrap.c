@@ -4,14 +4,8 @@
 #include <stdlib.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/search.h"
 #include "launcher/gate/stats/stats.h"
-
-static int compare_doubles(const void *a, const void *b)
-{
-	double left = *(const double *)a, right = *(const double *)b;
-
-	return left < right ? -1 : left > right;
-}
 
 /* ---- the median ---- */
 
@@ -230,7 +224,7 @@ static int bca(struct boot *boot, double level, struct csink_random *random, str
 		draw(boot, random);
 	if (!boot->nr_results)
 		return -EINVAL;
-	qsort(boot->results, boot->nr_results, sizeof(*boot->results), compare_doubles);
+	qsort(boot->results, boot->nr_results, sizeof(*boot->results), csink_compare_doubles);
 	/* What equals the observed value is counted half: medians of few values have many ties. */
 	for (uint32_t i = 0; i < boot->nr_results; i++)
 		below += boot->results[i] < observed ? 1 : boot->results[i] > observed ? 0 : 0.5;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/search.h"
 #include "launcher/gate/stats/stats.h"
 
 #define MAX_EXACT_TWO 100 /* values of both samples together */
@@ -14,20 +15,13 @@ struct ranked {
 	uint32_t rank2; /* twice the rank: ties share the mean of theirs, which may end in a half */
 };
 
-static int compare_values(const void *a, const void *b)
-{
-	const struct ranked *left = a, *right = b;
-
-	return left->value < right->value ? -1 : left->value > right->value;
-}
-
 /* Sort, and give ranks from 1. Returns the sum of t^3 - t over the groups of t equal values. */
 static double rank_all(struct ranked *all, uint32_t n)
 {
 	double ties = 0;
 	uint32_t i, k;
 
-	qsort(all, n, sizeof(*all), compare_values);
+	qsort(all, n, sizeof(*all), csink_compare_doubles);
 	for (i = 0; i < n; i = k) {
 		for (k = i; k < n && all[k].value == all[i].value; k++)
 			all[k].rank2 = 0;
@@ -158,7 +152,7 @@ static int adjust(const double *p, uint32_t n, double *q, bool holm)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++)
 		all[i] = (struct ranked){p[i], i, 0};
-	qsort(all, n, sizeof(*all), compare_values);
+	qsort(all, n, sizeof(*all), csink_compare_doubles);
 	for (uint32_t i = n; i-- > 0 && !holm;) {
 		least = fmin(least, all[i].value * n / (i + 1));
 		q[all[i].index] = least;
