@@ -55,4 +55,18 @@ static inline uint32_t *csink_sorted(uint32_t nr, int (*compare)(const void *a, 
 	return sorted;
 }
 
+/** The place of each number in that order; equal ones have the places of a stable sort. Likewise. */
+static inline uint32_t *csink_ranks(uint32_t nr, int (*compare)(const void *a, const void *b, void *context),
+				    void *context)
+{
+	uint32_t *sorted = csink_sorted(nr, compare, context), *ranks = calloc((size_t)nr + 1, sizeof(*ranks));
+
+	for (uint32_t i = 0; sorted && ranks && i < nr; i++)
+		ranks[sorted[i]] = i;
+	if (!sorted)
+		free(ranks);
+	free(sorted);
+	return sorted ? ranks : NULL;
+}
+
 #endif

@@ -1,6 +1,6 @@
 /*
  * Builds call trees (calltree.h). Frames are the rows of the report (rows.h), into which each location is turned once;
- * a stack then costs a look-up for each of its frames, in one table of all (caller node, frame) pairs.
+ * a stack then costs a look-up for each of its frames.
  */
 #include "launcher/output/calltree.h"
 
@@ -9,19 +9,13 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
-#include "launcher/base/hash.h"
 #include "launcher/base/path.h"
+#include "launcher/base/search.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
 #include "launcher/profile/rows.h"
-
-struct csink_calltree_private {
-	struct csink_profile *strings; /* the frames' texts */
-	struct csink_profile *pairs;   /* ids of a name and a module, as a string of bytes: its id is the frame + 1 */
-	uint32_t cap_frames, cap_nodes, nr_profiles;
-	struct csink_table node_table; /* of nodes, but for the root */
-};
 
 struct csink_calltree *csink_calltree_create(void)
 {
@@ -29,33 +23,25 @@ struct csink_calltree *csink_calltree_create(void)
 
 	if (!tree)
 		return NULL;
-	tree->build = calloc(1, sizeof(*tree->build));
-	tree->nodes = calloc(64, sizeof(*tree->nodes));
-	if (tree->build) {
-		tree->build->strings = csink_profile_create();
-		tree->build->pairs = csink_profile_create();
-	}
-	if (!tree->build || !tree->nodes || !tree->build->strings || !tree->build->pairs) {
-		csink_calltree_free(tree);
-		return NULL;
-	}
-	tree->build->cap_nodes = 64;
-	tree->nr_nodes = 1;
-	return tree;
+	tree->strings = csink_profile_create();
+	tree->pairs = csink_profile_create();
+	if (tree->strings && tree->pairs && !csink_tree_init(&tree->calls))
+		return tree;
+	csink_calltree_free(tree);
+	return NULL;
 }
 
 void csink_calltree_free(struct csink_calltree *tree)
 {
 	if (!tree)
 		return;
-	if (tree->build) {
-		csink_profile_free(tree->build->strings);
-		csink_profile_free(tree->build->pairs);
-		csink_table_free(&tree->build->node_table);
-	}
-	free(tree->build);
+	csink_profile_free(tree->strings);
+	csink_profile_free(tree->pairs);
+	csink_tree_free(&tree->calls);
+	free(tree->of_stack[0]);
+	free(tree->of_stack[1]);
 	free(tree->frames);
-	free(tree->nodes);
+	free(tree->path);
 	free(tree);
 }
 
@@ -63,49 +49,29 @@ void csink_calltree_free(struct csink_calltree *tree)
 
 static csink_str_t string_of(const struct csink_calltree *tree, const char *text)
 {
-	return csink_profile_str(tree->build->strings, text);
+	return csink_profile_str(tree->strings, text);
 }
 
 /* The frame + 1 of a row, or 0 without memory. The module of an interpreted function is the file, whatever its name. */
 static uint32_t frame_of(struct csink_calltree *tree, const struct csink_row_key *key)
 {
-	struct csink_calltree_private *b = tree->build;
 	bool is_whole = !tree->by_base_name || key->is_interpreted;
 	csink_str_t name = string_of(tree, key->name), module = string_of(tree, key->module);
 	const csink_str_t pair[] = {key->name_id ? name : 0,
 				    is_whole ? module : string_of(tree, csink_base_name(key->module))};
-	csink_str_t frame = csink_profile_strn(b->pairs, (const char *)pair, sizeof(pair));
+	csink_str_t frame = csink_profile_strn(tree->pairs, (const char *)pair, sizeof(pair));
 
 	if (frame == tree->nr_frames + 1) {
-		if (CSINK_GROW(tree->frames, tree->nr_frames, b->cap_frames))
+		if (CSINK_GROW(tree->frames, tree->nr_frames, tree->cap_frames))
 			return 0;
-		tree->frames[tree->nr_frames++] =
-			(struct csink_frame){.name = csink_profile_text(b->strings, name),
-					     .module = csink_profile_text(b->strings, module),
-					     .file = key->is_interpreted ? csink_profile_text(b->strings, module) : "",
-					     .is_inlined = true,
-					     .is_interpreted = key->is_interpreted};
+		tree->frames[tree->nr_frames++] = (struct csink_frame){
+			.name = csink_profile_text(tree->strings, name),
+			.module = csink_profile_text(tree->strings, module),
+			.file = key->is_interpreted ? csink_profile_text(tree->strings, module) : "",
+			.is_inlined = true,
+			.is_interpreted = key->is_interpreted};
 	}
 	return frame;
-}
-
-/* Returns the node, or 0 without memory. */
-static uint32_t find_node(struct csink_calltree *tree, uint32_t parent, uint32_t frame)
-{
-	struct csink_calltree_private *b = tree->build;
-	uint32_t hash = (uint32_t)csink_hash_pair(parent, frame);
-	struct csink_slot *slot;
-
-	if (csink_table_room(&b->node_table) || CSINK_GROW(tree->nodes, tree->nr_nodes, b->cap_nodes))
-		return 0;
-	CSINK_TABLE_PROBE(b->node_table, hash, slot,
-			  tree->nodes[id].parent == parent && tree->nodes[id].frame == frame);
-	if (!slot->id) {
-		tree->nodes[tree->nr_nodes] = (struct csink_tree_node){
-			.parent = parent, .frame = frame, .depth = tree->nodes[parent].depth + 1};
-		csink_table_set(&b->node_table, slot, hash, tree->nr_nodes++);
-	}
-	return slot->id;
 }
 
 /* ---- from a profile ---- */
@@ -116,7 +82,7 @@ struct adding {
 	const struct csink_profile *p;
 	struct csink_frame_map *map;
 	const struct csink_interpreted *interpreted;
-	uint32_t side; /* of the profile in it */
+	uint32_t side; /* of the profile in it: interpreted */
 };
 
 /* Where a frame begins in the source, by one of the functions that it stands for. */
@@ -128,8 +94,7 @@ static void set_place(struct adding *a, struct csink_frame *frame, uint32_t func
 		frame->start_line = a->interpreted->all[a->interpreted->of[a->side][function] - 1].line;
 	if (*frame->file)
 		return;
-	frame->file =
-		csink_profile_text(a->tree->build->strings, string_of(a->tree, csink_profile_text(a->p, f->file)));
+	frame->file = csink_profile_text(a->tree->strings, string_of(a->tree, csink_profile_text(a->p, f->file)));
 	frame->start_line = f->start_line;
 }
 
@@ -157,7 +122,7 @@ static int take_rows(struct adding *a, const struct csink_rows *rows)
 		}
 	}
 	free(frames);
-	return err ? err : csink_profile_error(a->tree->build->strings);
+	return err ? err : csink_profile_error(a->tree->strings);
 }
 
 static int add_rows(struct adding *a)
@@ -174,23 +139,20 @@ static int add_rows(struct adding *a)
 	return err;
 }
 
-static int add_stacks(struct adding *a, uint32_t *nodes)
+static int add_stacks(struct csink_calltree *tree, const struct csink_profile *p, const struct csink_frame_map *map,
+		      uint32_t *nodes)
 {
-	const uint32_t *ids;
-	uint32_t node;
+	for (uint32_t s = 1; s < p->nr_stacks; s++) {
+		const uint32_t *ids = p->stack_ids + p->stacks[s].first;
 
-	nodes[0] = 0;
-	for (uint32_t s = 1; s < a->p->nr_stacks; s++) {
-		ids = a->p->stack_ids + a->p->stacks[s].first;
-		node = 0;
-		for (uint32_t i = a->p->stacks[s].nr; i-- > 0;) {
-			for (uint32_t k = a->map->spans[ids[i]].nr; k-- > 0;) {
-				node = find_node(a->tree, node, a->map->ids[a->map->spans[ids[i]].first + k]);
-				if (!node)
+		for (uint32_t i = p->stacks[s].nr; i-- > 0;) {
+			for (uint32_t k = map->spans[ids[i]].nr; k-- > 0;) {
+				nodes[s] = csink_tree_child(&tree->calls, nodes[s],
+							    map->ids[map->spans[ids[i]].first + k]);
+				if (!nodes[s])
 					return -ENOMEM;
 			}
 		}
-		nodes[s] = node;
 	}
 	return 0;
 }
@@ -216,7 +178,7 @@ int csink_calltree_map(struct csink_calltree *tree, const struct csink_profile *
 	int err = 0;
 
 	if (a.interpreted)
-		a.side = tree->build->nr_profiles++;
+		a.side = tree->nr_profiles;
 	else
 		err = csink_interpreted_build(&own, &p, 1);
 	if (err)
@@ -239,48 +201,37 @@ void csink_frame_map_free(struct csink_frame_map *map)
 	map->ids = NULL;
 }
 
-int csink_calltree_add(struct csink_calltree *tree, const struct csink_profile *p, uint32_t *nodes)
+int csink_calltree_add(struct csink_calltree *tree, const struct csink_profile *p)
 {
 	struct csink_frame_map map;
-	struct adding a = {.tree = tree, .p = p, .map = &map};
 	int err = csink_calltree_map(tree, p, &map);
+	uint32_t *nodes;
 
 	if (err)
 		return err;
-	err = add_stacks(&a, nodes);
+	nodes = tree->of_stack[tree->nr_profiles] = calloc(CSINK_MAX(p->nr_stacks, 1), sizeof(*nodes));
+	tree->nr_stacks[tree->nr_profiles++] = p->nr_stacks;
+	err = nodes ? add_stacks(tree, p, &map, nodes) : -ENOMEM;
 	csink_frame_map_free(&map);
 	return err;
 }
 
-int csink_calltree_build(struct csink_calltree **tree, const struct csink_profile *p, uint32_t *nodes)
+int csink_calltree_build(struct csink_calltree **tree, const struct csink_profile *p)
 {
-	uint32_t *order;
 	int err;
 
 	*tree = csink_calltree_create();
-	if (!*tree)
-		return -ENOMEM;
-	err = csink_calltree_add(*tree, p, nodes);
-	if (!err)
-		err = csink_calltree_finish(*tree, &order);
-	if (err) {
-		csink_calltree_free(*tree);
-		*tree = NULL;
-		return err;
-	}
-	for (uint32_t i = 0; i < p->nr_stacks; i++)
-		nodes[i] = order[nodes[i]];
-	free(order);
-	return 0;
+	err = *tree ? csink_calltree_add(*tree, p) : -ENOMEM;
+	return err ? err : csink_calltree_finish(*tree);
 }
 
-uint32_t csink_calltree_depth(const struct csink_calltree *tree)
+const uint32_t *csink_calltree_path(const struct csink_calltree *tree, uint32_t node)
 {
-	uint32_t deepest = 0;
+	const struct csink_tree_node *nodes = tree->calls.nodes;
 
-	for (uint32_t i = 0; i < tree->nr_nodes; i++)
-		deepest = CSINK_MAX(deepest, tree->nodes[i].depth);
-	return deepest;
+	for (; node; node = nodes[node].parent)
+		tree->path[nodes[node].depth - 1] = nodes[node].row;
+	return tree->path;
 }
 
 /* ---- order ---- */
@@ -293,74 +244,53 @@ static int compare_frames(const void *left, const void *right, void *frames)
 	return strcmp(a->name, b->name) ?: strcmp(a->module, b->module);
 }
 
-/* Lists of siblings, sorted by name: frames are taken from the last name to the first, each put at its list's head. */
-struct families {
-	uint32_t *first_child, *next, *by_frame, *frame_next, *frames;
-};
-
-static void link_families(const struct csink_calltree *tree, const struct families *f)
+/* From the root down, without recursion: a stack may have hundreds of frames, and a tree may be as deep. Returns the
+ * greatest depth. */
+static uint32_t number_nodes(const struct csink_tree_node *nodes, uint32_t *number)
 {
-	uint32_t node;
-
-	for (node = 1; node < tree->nr_nodes; node++) {
-		f->frame_next[node] = f->by_frame[tree->nodes[node].frame];
-		f->by_frame[tree->nodes[node].frame] = node;
-	}
-	for (uint32_t i = tree->nr_frames; i-- > 0;) {
-		for (node = f->by_frame[f->frames[i]]; node; node = f->frame_next[node]) {
-			f->next[node] = f->first_child[tree->nodes[node].parent];
-			f->first_child[tree->nodes[node].parent] = node;
-		}
-	}
-}
-
-/* From the root down, without recursion: a stack may have hundreds of frames, and a tree may be as deep. */
-static void number_nodes(const struct csink_calltree *tree, const struct families *f, struct csink_tree_node *sorted,
-			 uint32_t *order)
-{
-	uint32_t node = 0, nr = 0;
+	uint32_t node = 0, nr = 0, deepest = 0;
 
 	for (;;) {
-		order[node] = nr;
-		sorted[nr] = tree->nodes[node];
-		sorted[nr++].parent = order[tree->nodes[node].parent];
-		if (f->first_child[node]) {
-			node = f->first_child[node];
+		number[node] = nr++;
+		deepest = CSINK_MAX(deepest, nodes[node].depth);
+		if (nodes[node].first) {
+			node = nodes[node].first;
 			continue;
 		}
-		while (node && !f->next[node])
-			node = tree->nodes[node].parent;
+		while (node && !nodes[node].next)
+			node = nodes[node].parent;
 		if (!node)
-			return;
-		node = f->next[node];
+			return deepest;
+		node = nodes[node].next;
 	}
 }
 
-int csink_calltree_finish(struct csink_calltree *tree, uint32_t **order)
+int csink_calltree_finish(struct csink_calltree *tree)
 {
-	size_t nr = (size_t)tree->nr_nodes + 1, frames = (size_t)tree->nr_frames + 1;
-	struct families f = {calloc(nr, 4), calloc(nr, 4), calloc(frames, 4), calloc(nr, 4), calloc(frames, 4)};
-	struct csink_tree_node *sorted = calloc(nr, sizeof(*sorted));
-	int err = 0;
+	struct csink_tree *calls = &tree->calls;
+	CSINK_AUTO_FREE uint32_t *rank = csink_ranks(tree->nr_frames, compare_frames, tree->frames);
+	CSINK_AUTO_FREE uint32_t *number = calloc(calls->nr_nodes, sizeof(*number));
+	struct csink_tree_node *sorted = calloc(calls->nr_nodes, sizeof(*sorted));
 
-	*order = calloc(nr, sizeof(**order));
-	if (f.first_child && f.next && f.by_frame && f.frame_next && f.frames && sorted && *order) {
-		for (uint32_t i = 0; i < tree->nr_frames; i++)
-			f.frames[i] = i;
-		qsort_r(f.frames, tree->nr_frames, sizeof(*f.frames), compare_frames, tree->frames);
-		link_families(tree, &f);
-		number_nodes(tree, &f, sorted, *order);
-		memcpy(tree->nodes, sorted, tree->nr_nodes * sizeof(*sorted));
-	} else {
-		err = -ENOMEM;
-		free(*order);
-		*order = NULL;
+	if (rank && number && sorted && !csink_tree_link(calls, rank))
+		tree->path = calloc((size_t)number_nodes(calls->nodes, number) + 1, sizeof(*tree->path));
+	if (!tree->path) {
+		free(sorted);
+		return -ENOMEM;
 	}
-	free(f.first_child);
-	free(f.next);
-	free(f.by_frame);
-	free(f.frame_next);
-	free(f.frames);
-	free(sorted);
-	return err;
+	for (uint32_t i = 0; i < calls->nr_nodes; i++) {
+		struct csink_tree_node node = calls->nodes[i];
+
+		node.parent = number[node.parent];
+		node.first = number[node.first];
+		node.next = number[node.next];
+		sorted[number[i]] = node;
+	}
+	free(calls->nodes);
+	calls->nodes = sorted;
+	for (uint32_t side = 0; side < tree->nr_profiles; side++) {
+		for (uint32_t i = 0; i < tree->nr_stacks[side]; i++)
+			tree->of_stack[side][i] = number[tree->of_stack[side][i]];
+	}
+	return 0;
 }

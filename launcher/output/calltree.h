@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "launcher/profile/rows.h"
+#include "launcher/profile/tree.h"
 
 struct csink_frame {
 	const char *name;    /* with parameters, if there are overloads of the name; with its line; "[no symbol]" */
@@ -24,24 +24,22 @@ struct csink_frame {
 	bool is_interpreted; /* the module is its source file */
 };
 
-struct csink_tree_node {
-	uint32_t parent; /* smaller than the node's own number; 0 is the root, which has no frame */
-	uint32_t frame;  /* index */
-	uint32_t depth;  /* 1 below the root */
-};
-
 struct csink_calltree {
 	struct csink_frame *frames;
-	uint32_t nr_frames;
-	struct csink_tree_node *nodes; /* [0] is the root */
-	uint32_t nr_nodes;
+	uint32_t nr_frames, cap_frames;
+	struct csink_tree calls; /* the row of a node is its frame; totals are not kept */
+	/* Of each profile, in the order of their addition: the node of each of its stacks; 0 for the empty one. */
+	uint32_t *of_stack[2], nr_stacks[2];
+	uint32_t nr_profiles;
 	/* Set before the first addition: modules are the same where the last parts of their paths are, as for builds
 	 * that are compared. Else the whole path counts. */
 	bool by_base_name;
 	/* Set before the first addition if profiles are compared, and owned by the caller: the interpreted functions of
 	 * all profiles, in the order in which they are added. NULL: those of each profile are found separately. */
 	const struct csink_interpreted *interpreted;
-	struct csink_calltree_private *build; /* its own */
+	struct csink_profile *strings; /* the frames' texts */
+	struct csink_profile *pairs;   /* ids of a name and a module, as a string of bytes: its id is the frame + 1 */
+	uint32_t *path;                /* of csink_calltree_path() */
 };
 
 /** Returns an empty tree (csink_calltree_free it), or NULL without memory. */
@@ -62,28 +60,20 @@ struct csink_frame_map {
 int csink_calltree_map(struct csink_calltree *tree, const struct csink_profile *p, struct csink_frame_map *map);
 void csink_frame_map_free(struct csink_frame_map *map);
 
-/**
- * Add the stacks of a profile, which must live as long as this call.
- * @nodes  receives the node of each stack id, p->nr_stacks of them; 0 for the empty stack.
- * Returns 0 or -ENOMEM.
- */
-int csink_calltree_add(struct csink_calltree *tree, const struct csink_profile *p, uint32_t *nodes);
+/** Add the stacks of a profile, the first or the second, which must live as long as this call. Returns 0 or -ENOMEM. */
+int csink_calltree_add(struct csink_calltree *tree, const struct csink_profile *p);
 
 /**
- * Renumber the nodes so that each is followed by all below it, siblings sorted by name: the end of
- * a subtree is the next node that is no deeper.
- * @order  *order is malloc'ed: the new number of each node by its old one, for what csink_calltree_add gave out.
- * Returns 0 or -ENOMEM.
+ * Renumber the nodes so that a parent has a smaller number than its children and each node is followed by all below it,
+ * siblings sorted by name: the end of a subtree is the next node that is no deeper. Returns 0 or -ENOMEM.
  */
-int csink_calltree_finish(struct csink_calltree *tree, uint32_t **order);
+int csink_calltree_finish(struct csink_calltree *tree);
 
-/**
- * The finished tree of one profile: *tree (csink_calltree_free it), and the node of each of its stacks in nodes.
- * Returns 0 or -ENOMEM.
+/** The finished tree of one profile: *tree (csink_calltree_free it in any case). Returns 0 or -ENOMEM. */
+int csink_calltree_build(struct csink_calltree **tree, const struct csink_profile *p);
+
+/** The frames that lead to a node of a finished tree, outermost first: as many as its depth. Valid until the next call.
  */
-int csink_calltree_build(struct csink_calltree **tree, const struct csink_profile *p, uint32_t *nodes);
-
-/** The depth of the deepest node. */
-uint32_t csink_calltree_depth(const struct csink_calltree *tree);
+const uint32_t *csink_calltree_path(const struct csink_calltree *tree, uint32_t node);
 
 #endif

@@ -10,12 +10,9 @@
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "include/internal/grow.h"
-#include "launcher/base/hash.h"
 #include "launcher/base/json.h"
 #include "launcher/base/path.h"
 #include "launcher/base/search.h"
-#include "launcher/base/table.h"
 #include "launcher/output/calltree.h"
 #include "launcher/output/export.h"
 #include "launcher/output/thread_names.h"
@@ -31,22 +28,16 @@ struct firefox {
 	const struct csink_profile *p;
 	uint32_t type;
 	struct csink_calltree *tree;
-	uint32_t *nodes; /* of each stack */
+	const uint32_t *nodes; /* of each stack */
 	struct csink_threads threads;
 	struct csink_profile *texts; /* the list of strings, by id */
-	uint32_t *stack_of_node;     /* in the thread at hand; NO_INDEX: none */
+	struct csink_profile
+		*files; /* the list of sources, which all threads share: the id of a file's name is its index + 1 */
+	struct csink_profile *modules; /* likewise the thread's list of resources */
+	uint32_t *stack_of_node;       /* in the thread at hand; NO_INDEX: none */
 	uint32_t *func_of_frame;
 	uint32_t *stacks, nr_stacks; /* nodes, in order of the thread's stack table */
 	uint32_t *funcs, nr_funcs;   /* frames, in order of its function table */
-	uint32_t *resources;         /* of each function: index of the resource */
-	uint32_t *sources;           /* of each frame: index + 1 of its file in files; 0: not known or not used */
-	csink_str_t *files;          /* by source */
-	uint32_t nr_files;
-	uint32_t *source_of, cap_source_of; /* of each text: as in sources */
-	csink_str_t *modules;               /* of each resource */
-	uint32_t nr_modules;
-	struct csink_table module_table; /* index + 1 by name */
-	int err;
 };
 
 /* "key":[value,...], of values of i, with null for what is not known. */
@@ -75,53 +66,31 @@ static void put_text(struct firefox *f, const char *key, const char *text)
 
 /* ---- the tables of a thread ---- */
 
-static uint32_t module_index(struct firefox *f, const char *module)
+/* The index of a text in a list, which it is added to; its texts are in the list of strings, too. NO_INDEX: "". */
+static uint32_t index_in(struct firefox *f, struct csink_profile *list, const char *text)
 {
-	csink_str_t name = csink_profile_str(f->texts, csink_base_name(module));
-	uint32_t found = CSINK_TABLE_INTERN(f->module_table, csink_hash_number(name), f->modules[id - 1] == name,
-					    f->modules[f->nr_modules] = name, ++f->nr_modules);
-
-	if (!found)
-		f->err = -ENOMEM;
-	return found - 1; /* NO_INDEX without memory */
+	csink_profile_str(f->texts, text);
+	return csink_profile_str(list, text) - 1;
 }
 
-/* The file of a function in the list of sources, which all threads share. */
-static void take_source(struct firefox *f, uint32_t frame)
-{
-	const char *file = f->tree->frames[frame].file;
-	csink_str_t name;
-
-	if (!*file || f->sources[frame])
-		return;
-	name = csink_profile_str(f->texts, file);
-	if (CSINK_GROW_INDEX(f->source_of, f->cap_source_of, name)) {
-		f->err = -ENOMEM;
-		return;
-	}
-	if (!f->source_of[name]) {
-		f->files[f->nr_files++] = name;
-		f->source_of[name] = f->nr_files;
-	}
-	f->sources[frame] = f->source_of[name];
-}
+/* The strings of a list, by their indices. */
+#define PUT_TEXTS(f, key, list)                                                                                        \
+	PUT_LIST(f, key, (list)->nr_strings - 1, "%u", csink_profile_str((f)->texts, (list)->strings[i + 1].text))
 
 static void take_node(struct firefox *f, uint32_t node)
 {
 	uint32_t frame;
 
 	/* Parents have smaller numbers in the table: the path is taken from the root down. */
-	for (uint32_t at = node; at && f->stack_of_node[at] == NO_INDEX; at = f->tree->nodes[at].parent) {
+	for (uint32_t at = node; at && f->stack_of_node[at] == NO_INDEX; at = f->tree->calls.nodes[at].parent) {
 		f->stack_of_node[at] = 0;
 		f->stacks[f->nr_stacks++] = at;
-		frame = f->tree->nodes[at].frame;
+		frame = f->tree->calls.nodes[at].row;
 		if (f->func_of_frame[frame] == NO_INDEX) {
-			const char *module = f->tree->frames[frame].module;
-
 			f->func_of_frame[frame] = f->nr_funcs;
-			f->resources[f->nr_funcs] = *module ? module_index(f, module) : NO_INDEX;
 			f->funcs[f->nr_funcs++] = frame;
-			take_source(f, frame);
+			index_in(f, f->modules, csink_base_name(f->tree->frames[frame].module));
+			index_in(f, f->files, f->tree->frames[frame].file);
 		}
 	}
 }
@@ -131,27 +100,31 @@ static int compare_nodes(const void *left, const void *right)
 	return CSINK_COMPARE(*(const uint32_t *)left, *(const uint32_t *)right);
 }
 
-static void take_thread(struct firefox *f, const struct csink_thread *thread)
+static int take_thread(struct firefox *f, const struct csink_thread *thread)
 {
 	const struct csink_thread_row *row = f->threads.rows + thread->first_row;
 
-	memset(f->stack_of_node, 0xff, f->tree->nr_nodes * sizeof(*f->stack_of_node));
+	memset(f->stack_of_node, 0xff, f->tree->calls.nr_nodes * sizeof(*f->stack_of_node));
 	memset(f->func_of_frame, 0xff, f->tree->nr_frames * sizeof(*f->func_of_frame));
-	csink_table_free(&f->module_table);
-	f->nr_stacks = f->nr_funcs = f->nr_modules = 0;
+	csink_profile_free(f->modules);
+	f->modules = csink_profile_create();
+	if (!f->modules)
+		return -ENOMEM;
+	f->nr_stacks = f->nr_funcs = 0;
 	for (uint32_t i = 0; i < thread->nr_rows; i++)
 		take_node(f, f->nodes[f->p->samples[row[i].sample].stack]);
 	qsort(f->stacks, f->nr_stacks, sizeof(*f->stacks), compare_nodes);
 	for (uint32_t i = 0; i < f->nr_stacks; i++)
 		f->stack_of_node[f->stacks[i]] = i;
+	return csink_profile_error(f->modules);
 }
 
 static void put_stacks(struct firefox *f)
 {
-	const struct csink_tree_node *nodes = f->tree->nodes;
+	const struct csink_tree_node *nodes = f->tree->calls.nodes;
 
 	fputs("\"stackTable\":{", f->out);
-	PUT_LIST(f, "frame", f->nr_stacks, "%u", f->func_of_frame[nodes[f->stacks[i]].frame]);
+	PUT_LIST(f, "frame", f->nr_stacks, "%u", f->func_of_frame[nodes[f->stacks[i]].row]);
 	PUT_KNOWN(f, "prefix", f->nr_stacks, nodes[f->stacks[i]].parent, "%u",
 		  f->stack_of_node[nodes[f->stacks[i]].parent]);
 	fprintf(f->out, "\"length\":%u},\n", f->nr_stacks);
@@ -177,16 +150,17 @@ static void put_functions(struct firefox *f)
 	PUT_LIST(f, "name", nr, "%u", csink_profile_str(f->texts, frames[f->funcs[i]].name));
 	PUT_LIST(f, "isJS", nr, "%s", "false");
 	PUT_LIST(f, "relevantForJS", nr, "%s", "false");
-	PUT_LIST(f, "resource", nr, "%d", (int)f->resources[i]);
-	PUT_KNOWN(f, "source", nr, f->sources[f->funcs[i]], "%u", f->sources[f->funcs[i]] - 1);
+	PUT_LIST(f, "resource", nr, "%d", (int)index_in(f, f->modules, csink_base_name(frames[f->funcs[i]].module)));
+	PUT_KNOWN(f, "source", nr, *frames[f->funcs[i]].file, "%u", index_in(f, f->files, frames[f->funcs[i]].file));
 	PUT_KNOWN(f, "lineNumber", nr, frames[f->funcs[i]].start_line > 0, "%" PRId64, frames[f->funcs[i]].start_line);
 	PUT_LIST(f, "columnNumber", nr, "%s", "null");
 	fprintf(f->out, "\"length\":%u},\n\"resourceTable\":{", nr);
-	PUT_LIST(f, "lib", f->nr_modules, "%s", "null");
-	PUT_LIST(f, "name", f->nr_modules, "%u", f->modules[i]);
-	PUT_LIST(f, "host", f->nr_modules, "%s", "null");
-	PUT_LIST(f, "type", f->nr_modules, "%d", 1);
-	fprintf(f->out, "\"length\":%u},\n", f->nr_modules);
+	nr = f->modules->nr_strings - 1;
+	PUT_LIST(f, "lib", nr, "%s", "null");
+	PUT_TEXTS(f, "name", f->modules);
+	PUT_LIST(f, "host", nr, "%s", "null");
+	PUT_LIST(f, "type", nr, "%d", 1);
+	fprintf(f->out, "\"length\":%u},\n", nr);
 	fputs("\"nativeSymbols\":{\"libIndex\":[],\"address\":[],\"name\":[],\"functionSize\":[],\"length\":0},\n",
 	      f->out);
 }
@@ -242,12 +216,14 @@ static void put_samples(struct firefox *f, const struct csink_thread *thread)
 	fprintf(f->out, "\"weightType\":\"%s\",\"length\":%u},\n", is_time(f) ? "tracing-ms" : "samples", nr);
 }
 
-static void put_thread(struct firefox *f, uint32_t index)
+static int put_thread(struct firefox *f, uint32_t index)
 {
 	const struct csink_thread *thread = &f->threads.threads[index];
 	const char *name = *thread->thread ? thread->thread : *thread->process ? thread->process : "all threads";
+	int err = take_thread(f, thread);
 
-	take_thread(f, thread);
+	if (err)
+		return err;
 	fputs("{\"processType\":\"default\",\"processStartupTime\":0,\"processShutdownTime\":null,\"registerTime\":0,"
 	      "\"unregisterTime\":null,\"pausedRanges\":[],",
 	      f->out);
@@ -262,6 +238,7 @@ static void put_thread(struct firefox *f, uint32_t index)
 	put_stacks(f);
 	put_functions(f);
 	fputs("\"usedInnerWindowIDs\":[]}", f->out);
+	return 0;
 }
 
 /* ---- the profile ---- */
@@ -291,43 +268,34 @@ static void put_meta(struct firefox *f)
 
 static int export(struct firefox *f)
 {
-	int err = csink_threads_build(&f->threads, f->p);
+	int err = csink_threads_build(&f->threads, f->p) ?: csink_calltree_build(&f->tree, f->p);
 
 	if (err)
 		return err;
-	f->nodes = calloc(CSINK_MAX(f->p->nr_stacks, 1), sizeof(*f->nodes));
+	f->nodes = f->tree->of_stack[0];
 	f->texts = csink_profile_create();
-	if (!f->nodes || !f->texts)
-		return -ENOMEM;
-	err = csink_calltree_build(&f->tree, f->p, f->nodes);
-	if (err)
-		return err;
-	f->stack_of_node = calloc(f->tree->nr_nodes, sizeof(*f->stack_of_node));
-	f->stacks = calloc(f->tree->nr_nodes, sizeof(*f->stacks));
+	f->files = csink_profile_create();
+	f->stack_of_node = calloc(f->tree->calls.nr_nodes, sizeof(*f->stack_of_node));
+	f->stacks = calloc(f->tree->calls.nr_nodes, sizeof(*f->stacks));
 	f->func_of_frame = calloc((size_t)f->tree->nr_frames + 1, sizeof(*f->func_of_frame));
 	f->funcs = calloc((size_t)f->tree->nr_frames + 1, sizeof(*f->funcs));
-	f->resources = calloc((size_t)f->tree->nr_frames + 1, sizeof(*f->resources));
-	f->modules = calloc((size_t)f->tree->nr_frames + 1, sizeof(*f->modules));
-	f->sources = calloc((size_t)f->tree->nr_frames + 1, sizeof(*f->sources));
-	f->files = calloc((size_t)f->tree->nr_frames + 1, sizeof(*f->files));
-	if (!f->stack_of_node || !f->stacks || !f->func_of_frame || !f->funcs || !f->resources || !f->modules ||
-	    !f->sources || !f->files)
+	if (!f->texts || !f->files || !f->stack_of_node || !f->stacks || !f->func_of_frame || !f->funcs)
 		return -ENOMEM;
 	put_meta(f);
-	for (uint32_t i = 0; i < f->threads.nr_threads; i++) {
+	for (uint32_t i = 0; i < f->threads.nr_threads && !err; i++) {
 		fputs(i ? ",\n" : "\n", f->out);
-		put_thread(f, i);
+		err = put_thread(f, i);
 	}
 	fputs("],\n\"shared\":{\"sources\":{", f->out);
-	PUT_LIST(f, "uuid", f->nr_files, "%s", "null");
-	PUT_LIST(f, "filename", f->nr_files, "%u", f->files[i]);
-	fprintf(f->out, "\"length\":%u},\"stringArray\":[", f->nr_files);
+	PUT_LIST(f, "uuid", f->files->nr_strings - 1, "%s", "null");
+	PUT_TEXTS(f, "filename", f->files);
+	fprintf(f->out, "\"length\":%u},\"stringArray\":[", f->files->nr_strings - 1);
 	for (uint32_t i = 0; i < f->texts->nr_strings; i++) {
 		fputs(i ? ",\n" : "", f->out);
 		csink_json_quote(f->out, f->texts->strings[i].text, false);
 	}
 	fputs("]}}\n", f->out);
-	return f->err ? f->err : csink_profile_error(f->texts);
+	return err ?: csink_profile_error(f->files) ?: csink_profile_error(f->texts);
 }
 
 int csink_export_firefox(FILE *out, const struct csink_profile *p, uint32_t type)
@@ -338,16 +306,11 @@ int csink_export_firefox(FILE *out, const struct csink_profile *p, uint32_t type
 	csink_threads_free(&f.threads);
 	csink_calltree_free(f.tree);
 	csink_profile_free(f.texts);
-	free(f.nodes);
+	csink_profile_free(f.files);
+	csink_profile_free(f.modules);
 	free(f.stack_of_node);
 	free(f.func_of_frame);
 	free(f.stacks);
 	free(f.funcs);
-	free(f.resources);
-	free(f.modules);
-	free(f.sources);
-	free(f.source_of);
-	free(f.files);
-	csink_table_free(&f.module_table);
 	return err;
 }

@@ -20,7 +20,6 @@ struct folding {
 	FILE *out;
 	const struct csink_profile *p;
 	struct csink_calltree *tree;
-	uint32_t *nodes; /* of each stack */
 	struct csink_threads threads;
 	struct line {
 		const char *process;
@@ -28,7 +27,6 @@ struct folding {
 		int64_t weight;
 	} * lines;
 	uint32_t nr_lines;
-	uint32_t *path;
 };
 
 static int compare_lines(const void *left, const void *right)
@@ -40,20 +38,19 @@ static int compare_lines(const void *left, const void *right)
 
 static void put_line(struct folding *f, const struct line *line, bool with_process)
 {
+	const uint32_t *path = csink_calltree_path(f->tree, line->node);
+	uint32_t depth = f->tree->calls.nodes[line->node].depth;
 	const char *between = "";
-	uint32_t nr = 0;
 
 	if (with_process) {
 		csink_text_put(f->out, CSINK_TEXT_FOLDED, *line->process ? line->process : "[unknown]");
 		between = ";";
 	}
-	for (uint32_t node = line->node; node; node = f->tree->nodes[node].parent)
-		f->path[nr++] = f->tree->nodes[node].frame;
-	if (!nr && !with_process)
+	if (!depth && !with_process)
 		fputs("[no stack]", f->out);
-	for (; nr; between = ";") {
+	for (uint32_t i = 0; i < depth; i++, between = ";") {
 		fputs(between, f->out);
-		csink_text_put(f->out, CSINK_TEXT_FOLDED, f->tree->frames[f->path[--nr]].name);
+		csink_text_put(f->out, CSINK_TEXT_FOLDED, f->tree->frames[path[i]].name);
 	}
 	fprintf(f->out, " %" PRId64 "\n", line->weight);
 }
@@ -83,22 +80,16 @@ static int fold(struct folding *f, uint32_t type)
 	const struct csink_thread_row *row;
 	int err;
 
-	f->nodes = calloc(CSINK_MAX(p->nr_stacks, 1), sizeof(*f->nodes));
 	f->lines = calloc(CSINK_MAX(p->nr_samples, 1), sizeof(*f->lines));
-	if (!f->nodes || !f->lines)
+	if (!f->lines)
 		return -ENOMEM;
-	err = csink_calltree_build(&f->tree, p, f->nodes);
-	if (!err)
-		err = csink_threads_build(&f->threads, p);
+	err = csink_calltree_build(&f->tree, p) ?: csink_threads_build(&f->threads, p);
 	if (err)
 		return err;
-	f->path = calloc((size_t)csink_calltree_depth(f->tree) + 1, sizeof(*f->path));
-	if (!f->path)
-		return -ENOMEM;
 	for (row = f->threads.rows; row < f->threads.rows + f->threads.nr_rows; row++) {
 		f->lines[f->nr_lines++] = (struct line){
 			.process = f->threads.threads[row->thread].process,
-			.node = f->nodes[p->samples[row->sample].stack],
+			.node = f->tree->of_stack[0][p->samples[row->sample].stack],
 			.weight = csink_profile_values(p, row->sample)[type],
 		};
 	}
@@ -113,8 +104,6 @@ int csink_export_folded(FILE *out, const struct csink_profile *p, uint32_t type)
 
 	csink_threads_free(&f.threads);
 	csink_calltree_free(f.tree);
-	free(f.nodes);
 	free(f.lines);
-	free(f.path);
 	return err;
 }

@@ -19,9 +19,7 @@ struct speedscope {
 	FILE *out;
 	const struct csink_profile *p;
 	struct csink_calltree *tree;
-	uint32_t *nodes; /* of each stack */
 	struct csink_threads threads;
-	uint32_t *path;
 };
 
 /* A text behind its key, which is written as it is. */
@@ -50,13 +48,11 @@ static void put_frames(struct speedscope *s)
 
 static void put_stack(struct speedscope *s, uint32_t node)
 {
-	uint32_t nr = 0;
+	const uint32_t *path = csink_calltree_path(s->tree, node);
 
-	for (; node; node = s->tree->nodes[node].parent)
-		s->path[nr++] = s->tree->nodes[node].frame;
 	putc('[', s->out);
-	while (nr--)
-		fprintf(s->out, nr ? "%u," : "%u", s->path[nr]);
+	for (uint32_t i = 0; i < s->tree->calls.nodes[node].depth; i++)
+		fprintf(s->out, i ? ",%u" : "%u", path[i]);
 	putc(']', s->out);
 }
 
@@ -95,7 +91,7 @@ static void put_profile(struct speedscope *s, const struct csink_thread *thread,
 	for (uint32_t i = 0; i < thread->nr_rows; i++) {
 		if (i)
 			putc(',', s->out);
-		put_stack(s, s->nodes[s->p->samples[rows[i].sample].stack]);
+		put_stack(s, s->tree->of_stack[0][s->p->samples[rows[i].sample].stack]);
 	}
 	fputs("],\n\"weights\":[", s->out);
 	for (uint32_t i = 0; i < thread->nr_rows; i++)
@@ -128,20 +124,10 @@ static void put_profiles(struct speedscope *s, uint32_t first_type)
 static int export(struct speedscope *s, uint32_t type)
 {
 	const char *command = csink_profile_fact(s->p, CSINK_FACT_COMMAND, 0);
-	int err;
+	int err = csink_threads_build(&s->threads, s->p) ?: csink_calltree_build(&s->tree, s->p);
 
-	err = csink_threads_build(&s->threads, s->p);
 	if (err)
 		return err;
-	s->nodes = calloc(CSINK_MAX(s->p->nr_stacks, 1), sizeof(*s->nodes));
-	if (!s->nodes)
-		return -ENOMEM;
-	err = csink_calltree_build(&s->tree, s->p, s->nodes);
-	if (err)
-		return err;
-	s->path = calloc((size_t)csink_calltree_depth(s->tree) + 1, sizeof(*s->path));
-	if (!s->path)
-		return -ENOMEM;
 	put_text(s->out, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n\"exporter\":",
 		 "countersink " CSINK_VERSION);
 	put_text(s->out, ",\"name\":", command ? command : "countersink");
@@ -158,7 +144,5 @@ int csink_export_speedscope(FILE *out, const struct csink_profile *p, uint32_t t
 
 	csink_threads_free(&s.threads);
 	csink_calltree_free(s.tree);
-	free(s.nodes);
-	free(s.path);
 	return err;
 }

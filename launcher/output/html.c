@@ -50,7 +50,6 @@ struct data {
 	FILE *out;
 	const struct page *page;
 	struct csink_calltree *tree;
-	uint32_t *nodes[2]; /* of each side's stacks */
 	struct csink_threads threads[2];
 	struct csink_interpreted interpreted; /* of both sides, where there are two */
 	struct row *rows;
@@ -71,7 +70,7 @@ static void add_samples(struct data *d, uint32_t side)
 		row = &d->rows[d->nr_rows++];
 		row->time_ns = d->page->nr_sides > 1 ? CSINK_NO_TIME : from->time_ns; /* two runs share no time */
 		row->group = from->thread + (side ? d->threads[0].nr_threads : 0);
-		row->node = d->nodes[side][p->samples[from->sample].stack];
+		row->node = d->tree->of_stack[side][p->samples[from->sample].stack];
 		values = csink_profile_values(p, from->sample);
 		for (uint32_t t = 0; t < d->page->nr_types; t++)
 			row->values[t] = values[d->page->types[t].of_side[side]];
@@ -107,16 +106,11 @@ static void merge_rows(struct data *d)
 
 static int gather(struct data *d)
 {
-	uint32_t *order = NULL;
 	size_t nr = 0;
 	int err = 0;
 
-	for (uint32_t s = 0; s < d->page->nr_sides; s++) {
+	for (uint32_t s = 0; s < d->page->nr_sides; s++)
 		nr += d->page->sides[s].profile->nr_samples;
-		d->nodes[s] = calloc(CSINK_MAX(d->page->sides[s].profile->nr_stacks, 1), sizeof(*d->nodes[s]));
-		if (!d->nodes[s])
-			return -ENOMEM;
-	}
 	d->rows = calloc(CSINK_MAX(nr, 1), sizeof(*d->rows));
 	d->tree = csink_calltree_create();
 	if (!d->rows || !d->tree)
@@ -128,19 +122,13 @@ static int gather(struct data *d)
 		d->tree->interpreted = &d->interpreted;
 		err = csink_interpreted_build(&d->interpreted, both, 2);
 	}
-	for (uint32_t s = 0; s < d->page->nr_sides && !err; s++) {
-		err = csink_calltree_add(d->tree, d->page->sides[s].profile, d->nodes[s]);
-		if (!err)
-			err = csink_threads_build(&d->threads[s], d->page->sides[s].profile);
-	}
+	for (uint32_t s = 0; s < d->page->nr_sides && !err; s++)
+		err = csink_calltree_add(d->tree, d->page->sides[s].profile)
+			      ?: csink_threads_build(&d->threads[s], d->page->sides[s].profile);
 	if (!err)
-		err = csink_calltree_finish(d->tree, &order);
-	for (uint32_t s = 0; s < d->page->nr_sides && !err; s++) {
-		for (uint32_t i = 0; i < d->page->sides[s].profile->nr_stacks; i++)
-			d->nodes[s][i] = order[d->nodes[s][i]];
+		err = csink_calltree_finish(d->tree);
+	for (uint32_t s = 0; s < d->page->nr_sides && !err; s++)
 		add_samples(d, s);
-	}
-	free(order);
 	if (!err)
 		merge_rows(d);
 	return err;
@@ -256,10 +244,10 @@ static int put_frames(struct data *d)
 
 static void put_nodes(struct data *d)
 {
-	const struct csink_tree_node *nodes = d->tree->nodes;
+	const struct csink_tree *calls = &d->tree->calls;
 
-	PUT_LIST(d, "\"nodes\":{\"depth\"", 1, d->tree->nr_nodes, nodes[i].depth);
-	PUT_LIST(d, ",\"frame\"", 1, d->tree->nr_nodes, nodes[i].frame);
+	PUT_LIST(d, "\"nodes\":{\"depth\"", 1, calls->nr_nodes, calls->nodes[i].depth);
+	PUT_LIST(d, ",\"frame\"", 1, calls->nr_nodes, calls->nodes[i].row);
 	fputs("},\n", d->out);
 }
 
@@ -341,8 +329,6 @@ static int write_data(FILE *out, const struct page *page)
 		err = put_all(&d);
 	csink_calltree_free(d.tree);
 	csink_interpreted_free(&d.interpreted);
-	free(d.nodes[0]);
-	free(d.nodes[1]);
 	csink_threads_free(&d.threads[0]);
 	csink_threads_free(&d.threads[1]);
 	free(d.rows);

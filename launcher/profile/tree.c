@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "launcher/base/hash.h"
 #include "launcher/base/search.h"
@@ -17,8 +18,13 @@
  */
 #define MAX_LISTED 8
 
-/* Go down to the child of that row; made if there is none. 0 without memory. */
-static uint32_t child(struct csink_tree *t, uint32_t parent, uint32_t row)
+int csink_tree_init(struct csink_tree *t)
+{
+	*t = (struct csink_tree){0};
+	return CSINK_APPEND(t->nodes, t->nr_nodes, t->cap_nodes, (struct csink_tree_node){0}) ? 0 : -ENOMEM;
+}
+
+uint32_t csink_tree_child(struct csink_tree *t, uint32_t parent, uint32_t row)
 {
 	uint32_t *link, hash, listed = 0;
 	struct csink_slot *slot;
@@ -40,7 +46,8 @@ static uint32_t child(struct csink_tree *t, uint32_t parent, uint32_t row)
 	} else {
 		*link = t->nr_nodes;
 	}
-	t->nodes[t->nr_nodes] = (struct csink_tree_node){.row = row, .parent = parent};
+	t->nodes[t->nr_nodes] =
+		(struct csink_tree_node){.row = row, .parent = parent, .depth = t->nodes[parent].depth + 1};
 	return t->nr_nodes++;
 }
 
@@ -77,7 +84,7 @@ static int add_sample(struct csink_tree *t, const struct walk *w, int64_t value,
 		return 0;
 	add(&t->nodes[0].total, value);
 	for (; i < w->nr; i++) {
-		node = child(t, node, from ? w->ids[i] : w->ids[w->nr - 1 - i]);
+		node = csink_tree_child(t, node, from ? w->ids[i] : w->ids[w->nr - 1 - i]);
 		if (!node)
 			return -ENOMEM;
 		add(&t->nodes[node].total, value);
@@ -90,7 +97,7 @@ static int add_sample(struct csink_tree *t, const struct walk *w, int64_t value,
 
 struct order {
 	const struct csink_tree_node *nodes;
-	const struct csink_rows *rows;
+	const uint32_t *rank;
 };
 
 /* By parent; of one parent the largest last, so that linking from the front leaves it first. */
@@ -99,23 +106,21 @@ static int compare_nodes(const void *a, const void *b, void *context)
 	const struct order *order = context;
 	const struct csink_tree_node *left = &order->nodes[*(const uint32_t *)a],
 				     *right = &order->nodes[*(const uint32_t *)b];
-	const struct csink_row_key *left_key = &order->rows->keys[left->row],
-				   *right_key = &order->rows->keys[right->row];
 	int by = CSINK_COMPARE(left->parent, right->parent) ?: CSINK_COMPARE(left->total, right->total);
 
-	return by ?: strcmp(right_key->name, left_key->name) ?: strcmp(right_key->module, left_key->module);
+	return by ?: CSINK_COMPARE(order->rank[right->row], order->rank[left->row]);
 }
 
-static int link_children(struct csink_tree *t, const struct csink_rows *rows)
+int csink_tree_link(struct csink_tree *t, const uint32_t *rank)
 {
-	struct order context = {t->nodes, rows};
-	uint32_t *order = csink_sorted(t->nr_nodes, compare_nodes, &context), i;
+	struct order context = {t->nodes, rank};
+	CSINK_AUTO_FREE uint32_t *order = csink_sorted(t->nr_nodes, compare_nodes, &context);
 
 	if (!order)
 		return -ENOMEM;
-	for (i = 0; i < t->nr_nodes; i++)
+	for (uint32_t i = 0; i < t->nr_nodes; i++)
 		t->nodes[i].first = t->nodes[i].next = 0;
-	for (i = 0; i < t->nr_nodes; i++) {
+	for (uint32_t i = 0; i < t->nr_nodes; i++) {
 		struct csink_tree_node *node = &t->nodes[order[i]], *parent = &t->nodes[node->parent];
 
 		if (!order[i]) /* the root */
@@ -123,28 +128,37 @@ static int link_children(struct csink_tree *t, const struct csink_rows *rows)
 		node->next = parent->first;
 		parent->first = order[i];
 	}
-	free(order);
 	return 0;
+}
+
+static int compare_keys(const void *a, const void *b, void *context)
+{
+	const struct csink_row_key *keys = context, *left = &keys[*(const uint32_t *)a],
+				   *right = &keys[*(const uint32_t *)b];
+
+	return strcmp(left->name, right->name) ?: strcmp(left->module, right->module);
+}
+
+static int link_by_name(struct csink_tree *t, const struct csink_rows *rows)
+{
+	CSINK_AUTO_FREE uint32_t *rank = csink_ranks(rows->nr_keys, compare_keys, rows->keys);
+
+	return rank ? csink_tree_link(t, rank) : -ENOMEM;
 }
 
 int csink_tree_build(struct csink_tree *t, const struct csink_profile *p, const struct csink_rows *rows, uint32_t type,
 		     const bool *from)
 {
 	struct walk w = {.rows = rows};
-	uint32_t i;
-	int err;
+	int err = csink_tree_init(t);
 
-	*t = (struct csink_tree){0};
-	err = CSINK_GROW(t->nodes, 0, t->cap_nodes);
-	if (!err)
-		t->nodes[t->nr_nodes++] = (struct csink_tree_node){0};
-	for (i = 0; i < p->nr_samples && !err; i++) {
+	for (uint32_t i = 0; i < p->nr_samples && !err; i++) {
 		err = unroll(&w, p, p->samples[i].stack);
 		if (!err)
 			err = add_sample(t, &w, csink_profile_values(p, i)[type], from);
 	}
 	if (!err)
-		err = link_children(t, rows);
+		err = link_by_name(t, rows);
 	free(w.ids);
 	csink_table_free(&t->table);
 	if (err)

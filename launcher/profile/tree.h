@@ -15,6 +15,7 @@ struct csink_tree_node {
 	uint32_t parent; /* node; 0: the root */
 	uint32_t first;  /* child with the largest total; 0 none */
 	uint32_t next;   /* sibling with the next smaller total; 0 none */
+	uint32_t depth;  /* 1 below the root */
 	int64_t self;    /* top-down: spent in the function itself, called this way; bottom-up: in no further caller */
 	int64_t total;
 };
@@ -36,5 +37,17 @@ struct csink_tree {
 int csink_tree_build(struct csink_tree *tree, const struct csink_profile *p, const struct csink_rows *rows,
 		     uint32_t type, const bool *from);
 void csink_tree_free(struct csink_tree *tree);
+
+/* ---- node by node, for trees of other rows (calltree.h) ---- */
+
+/** Begin with the root. Returns 0 (csink_tree_free it) or -ENOMEM. */
+int csink_tree_init(struct csink_tree *tree);
+
+/** Go down to the child of that row, which is made if there is none. Returns it, or 0 without memory. */
+uint32_t csink_tree_child(struct csink_tree *tree, uint32_t parent, uint32_t row);
+
+/** Once all nodes are there: set first and next. Children of equal totals are in the order of rank[row]. Returns 0 or
+ * -ENOMEM. */
+int csink_tree_link(struct csink_tree *tree, const uint32_t *rank);
 
 #endif

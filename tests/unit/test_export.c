@@ -116,29 +116,29 @@ static void has(const char *text, const char *part, const char *what)
 static void test_tree(void)
 {
 	struct csink_profile *p = full_profile(1, "/usr/bin/made");
-	uint32_t *nodes = calloc(p->nr_stacks, sizeof(*nodes));
 	struct csink_calltree *tree;
-	int in_order = 1, sorted = 1;
+	int in_order = 1, sorted = 1, err = csink_calltree_build(&tree, p);
+	const struct csink_tree_node *nodes = tree->calls.nodes;
+	uint32_t deepest = 0;
 
-	is_num(csink_calltree_build(&tree, p, nodes), 0, "a call tree is built");
-	is_num(csink_calltree_depth(tree), 600, "the call tree is as deep as the deepest stack");
-	is_num(nodes[0], 0, "no stack is the root");
-	for (uint32_t i = 1; i < tree->nr_nodes; i++) {
-		in_order &= tree->nodes[i].parent < i;
-		in_order &= tree->nodes[i].depth == tree->nodes[tree->nodes[i].parent].depth + 1;
-		in_order &= tree->nodes[i].depth <= tree->nodes[i - 1].depth + 1;
+	is_num(err, 0, "a call tree is built");
+	for (uint32_t i = 1; i < tree->calls.nr_nodes; i++) {
+		deepest = nodes[i].depth > deepest ? nodes[i].depth : deepest;
+		in_order &= nodes[i].parent < i;
+		in_order &= nodes[i].depth == nodes[nodes[i].parent].depth + 1;
+		in_order &= nodes[i].depth <= nodes[i - 1].depth + 1;
 	}
+	is_num(deepest, 600, "the call tree is as deep as the deepest stack");
+	is_num(tree->of_stack[0][0], 0, "no stack is the root");
 	ok(in_order, "a node is followed by all below it");
-	for (uint32_t i = 1, last = 0; i < tree->nr_nodes; i++) {
-		if (tree->nodes[i].depth != 1)
+	for (uint32_t i = 1, last = 0; i < tree->calls.nr_nodes; i++) {
+		if (nodes[i].depth != 1)
 			continue;
-		sorted &= !last || strcmp(tree->frames[tree->nodes[last].frame].name,
-					  tree->frames[tree->nodes[i].frame].name) <= 0;
+		sorted &= !last || strcmp(tree->frames[nodes[last].row].name, tree->frames[nodes[i].row].name) <= 0;
 		last = i;
 	}
 	ok(sorted, "siblings are sorted by name");
 	csink_calltree_free(tree);
-	free(nodes);
 	csink_profile_free(p);
 }
 
