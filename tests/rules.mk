@@ -324,8 +324,7 @@ FUZZ_PROFILES := pprof folded
 FUZZ_READER_SRCS := $(filter launcher/output/pprof% launcher/output/folded_read.c launcher/output/report_table.c \
 	launcher/profile/profile.c launcher/profile/profile_facts.c launcher/profile/profile_samples.c \
 	launcher/profile/rows.c launcher/profile/function_name.c launcher/profile/tree.c launcher/profile/demangle.c \
-	launcher/profile/diff.c launcher/profile/merge.c launcher/profile/merge_facts.c launcher/profile/merge_order.c \
-	launcher/profile/merge_rank.c, \
+	launcher/profile/diff.c launcher/profile/merge.c launcher/profile/merge_facts.c launcher/profile/merge_order.c, \
 	$(LAUNCHER_SRCS))
 $(FUZZ_PROFILES:%=$(B)/tests/fuzz/%): $(B)/tests/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_READER_SRCS) $(B)/libtested.a
 	$(call make_fuzzer,$< $(FUZZ_READER_SRCS) $(B)/libtested.a $(LAUNCHER_LIBS) $(LIB_LIBS))

@@ -1,4 +1,7 @@
-/* See merge.h: adding up. Every part of a profile is looked up by content in the sum, and made if it is not there. */
+/*
+ * See merge.h. Every part of a profile is looked up by content in the sum, and made if it is not there. In the end the
+ * sum itself is added to an empty one, in the order of its contents (merge_order.c).
+ */
 #include "launcher/profile/merge.h"
 
 #include <errno.h>
@@ -9,6 +12,9 @@
 #include "launcher/base/search.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/merge_impl.h"
+
+#define FIRST_ADDRESS 0x100000000ULL
+#define PAGE 4096ULL
 
 /* From the ids of the profile that is being added to those of the sum. */
 struct adding {
@@ -215,14 +221,18 @@ static uint32_t labels_of(struct adding *a, uint32_t id)
 
 /* ---- types ---- */
 
-static int add_types(struct adding *a)
+/* In an order, if one is given. */
+static int add_types(struct adding *a, const uint32_t *order)
 {
 	struct csink_profile *sum = a->m->sum;
-	uint32_t i, k;
+	uint32_t i, k, n;
 
-	for (i = 0; i < a->p->nr_types; i++) {
-		csink_str_t name = string_of(a, a->p->types[i].name), unit = string_of(a, a->p->types[i].unit);
+	for (n = 0; n < a->p->nr_types; n++) {
+		csink_str_t name, unit;
 
+		i = order ? order[n] : n;
+		name = string_of(a, a->p->types[i].name);
+		unit = string_of(a, a->p->types[i].unit);
 		for (k = 0; k < sum->nr_types && (sum->types[k].name != name || sum->types[k].unit != unit); k++)
 			;
 		if (k == sum->nr_types &&
@@ -277,7 +287,7 @@ static void add_scalars(struct adding *a)
 
 /* ---- all together ---- */
 
-static int prepare(struct adding *a)
+static int prepare(struct adding *a, const uint32_t *type_order)
 {
 	const struct csink_profile *p = a->p;
 	uint32_t i, most_lines = 0, longest = 0;
@@ -296,57 +306,57 @@ static int prepare(struct adding *a)
 	a->key = calloc(1, 16 + (size_t)most_lines * sizeof(struct csink_profile_line));
 	a->ids = calloc(longest + 1, sizeof(*a->ids));
 	if (!a->strings || !a->mappings || !a->functions || !a->locations || !a->stacks || !a->labels || !a->types ||
-	    !a->key || !a->ids || add_types(a))
+	    !a->key || !a->ids || add_types(a, type_order))
 		return -ENOMEM;
 	a->values = calloc(a->m->sum->nr_types + 1, sizeof(*a->values));
 	return a->values ? 0 : -ENOMEM;
 }
 
-static void add_samples(struct adding *a)
+static void release(struct adding *a)
 {
-	const struct csink_profile *p = a->p;
-	struct csink_profile *sum = a->m->sum;
-	const int64_t *from;
-	uint32_t i, k;
+	free(a->strings);
+	free(a->mappings);
+	free(a->functions);
+	free(a->locations);
+	free(a->stacks);
+	free(a->labels);
+	free(a->types);
+	free(a->key);
+	free(a->ids);
+	free(a->values);
+}
 
-	for (i = 0; i < p->nr_samples && !csink_profile_error(sum); i++) {
-		from = csink_profile_values(p, i);
-		memset(a->values, 0, sum->nr_types * sizeof(*a->values));
-		for (k = 0; k < p->nr_types; k++)
-			a->values[a->types[k]] = csink_add(a->values[a->types[k]], from[k]);
-		csink_profile_sample_add(sum, stack_of(a, p->samples[i].stack), labels_of(a, p->samples[i].labels),
-					 a->values);
-	}
+static void add_sample(struct adding *a, uint32_t id)
+{
+	const struct csink_profile_sample *sample = &a->p->samples[id];
+	const int64_t *from = csink_profile_values(a->p, id);
+
+	memset(a->values, 0, a->m->sum->nr_types * sizeof(*a->values));
+	for (uint32_t k = 0; k < a->p->nr_types; k++)
+		a->values[a->types[k]] = csink_add(a->values[a->types[k]], from[k]);
+	csink_profile_sample_add(a->m->sum, stack_of(a, sample->stack), labels_of(a, sample->labels), a->values);
+}
+
+static int error_of(const struct csink_merge *m)
+{
+	return csink_profile_error(m->sum) ?: csink_profile_error(m->mapping_keys) ?: csink_profile_error(m->location_keys);
 }
 
 static int add(struct csink_merge *m, const struct csink_profile *p, int64_t run)
 {
-	struct adding a = {.m = m, .p = p, .run = run};
+	__attribute__((cleanup(release))) struct adding a = {.m = m, .p = p, .run = run};
 	uint32_t program;
-	int err = prepare(&a);
+	int err = prepare(&a, NULL);
 
-	if (!err) {
-		add_scalars(&a);
-		add_samples(&a);
-		program = p->nr_mappings > 1 ? mapping_of(&a, 1) : 0;
-		if (program && (!m->program || csink_merge_compare_mappings(m->sum, program, m->program) < 0))
-			m->program = program;
-		err = csink_merge_facts(m, p);
-	}
-	free(a.strings);
-	free(a.mappings);
-	free(a.functions);
-	free(a.locations);
-	free(a.stacks);
-	free(a.labels);
-	free(a.types);
-	free(a.key);
-	free(a.ids);
-	free(a.values);
-	if (!err && (csink_profile_error(m->sum) || csink_profile_error(m->mapping_keys) ||
-		     csink_profile_error(m->location_keys)))
-		err = -ENOMEM;
-	return err;
+	if (err)
+		return err;
+	add_scalars(&a);
+	for (uint32_t i = 0; i < p->nr_samples && !csink_profile_error(m->sum); i++)
+		add_sample(&a, i);
+	program = p->nr_mappings > 1 ? mapping_of(&a, 1) : 0;
+	if (program && (!m->program || csink_merge_compare_mappings(m->sum, program, m->program) < 0))
+		m->program = program;
+	return csink_merge_facts(m, p) ?: error_of(m);
 }
 
 int csink_merge_add(struct csink_merge *m, const struct csink_profile *p)
@@ -357,4 +367,60 @@ int csink_merge_add(struct csink_merge *m, const struct csink_profile *p)
 int csink_merge_add_run(struct csink_merge *m, const struct csink_profile *p, uint32_t run)
 {
 	return add(m, p, run);
+}
+
+/* ---- the result ---- */
+
+/* Objects one behind the other in the address space. */
+static void place_mappings(struct csink_profile *p)
+{
+	uint64_t next = FIRST_ADDRESS;
+
+	for (uint32_t i = 1; i < p->nr_mappings; i++) {
+		p->mappings[i].start = next;
+		p->mappings[i].limit += next;
+		next = CSINK_ALIGN_UP(p->mappings[i].limit + 1, PAGE);
+	}
+	for (uint32_t i = 1; i < p->nr_locations; i++)
+		p->locations[i].address += p->mappings[p->locations[i].mapping].start;
+}
+
+/* Add the parts of a sum to an empty one, each kind in its order. */
+static void lay_out(struct adding *a, const struct csink_merge_ranks *ranks, const struct csink_profile *facts)
+{
+	struct csink_profile *out = a->m->sum;
+
+	for (uint32_t i = 0; i < ranks->mappings.nr; i++)
+		mapping_of(a, ranks->mappings.ids[i]);
+	for (uint32_t i = 0; i < ranks->functions.nr; i++)
+		function_of(a, ranks->functions.ids[i]);
+	for (uint32_t i = 0; i < ranks->locations.nr; i++)
+		location_of(a, ranks->locations.ids[i]);
+	for (uint32_t i = 0; i < ranks->samples.nr && !csink_profile_error(out); i++)
+		add_sample(a, ranks->samples.ids[i]);
+	for (uint32_t i = 0; i < facts->nr_comments; i++)
+		csink_profile_comment_add(out, csink_profile_str(out, csink_profile_text(facts, facts->comments[i])));
+	add_scalars(a);
+	place_mappings(out);
+}
+
+int csink_merge_finish(const struct csink_merge *m, struct csink_profile **out)
+{
+	struct csink_merge *ordered = csink_merge_create(true);
+	__attribute__((cleanup(release))) struct adding a = {.m = ordered, .p = m->sum, .run = -1};
+	struct csink_merge_ranks ranks;
+	int err = csink_merge_rank(m, &ranks) ?: (ordered ? 0 : -ENOMEM);
+
+	err = err ?: prepare(&a, ranks.types.ids);
+	if (!err) {
+		lay_out(&a, &ranks, m->facts);
+		err = error_of(ordered);
+	}
+	if (!err) {
+		*out = ordered->sum;
+		ordered->sum = NULL;
+	}
+	csink_merge_ranks_free(&ranks);
+	csink_merge_free(ordered);
+	return err;
 }

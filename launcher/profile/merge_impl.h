@@ -7,7 +7,7 @@
 
 /*
  * What was added so far. In sum, mappings begin at 0 and end at their size, addresses are counted from there, and no
- * two mappings or locations are equal; ids are in the order of addition, which merge_order.c undoes.
+ * two mappings or locations are equal; ids are in the order of addition, which csink_merge_finish() undoes.
  */
 struct csink_merge {
 	struct csink_profile *sum;
@@ -28,9 +28,10 @@ int csink_merge_compare_mappings(const struct csink_profile *p, uint32_t a, uint
 /** Add the comments of a profile to those of the sum. Returns 0 or -ENOMEM. */
 int csink_merge_facts(struct csink_merge *m, const struct csink_profile *p);
 
-/* The place of each id among its kind, from 0; and the ids by place. */
+/* The place of each id among its kind, from 0; and the ids by place, of those that samples lead to. */
 struct csink_ranks {
 	uint32_t *of, *ids, nr;
+	bool *used; /* by id */
 };
 
 struct csink_merge_ranks {
@@ -39,7 +40,7 @@ struct csink_merge_ranks {
 	struct csink_ranks strings, mappings, functions, locations, stacks, labels, samples, types;
 };
 
-/** Order the parts of a sum. Returns 0 or -ENOMEM; csink_merge_ranks_free it in any case. */
+/** Order the parts of a sum by content. Returns 0 or -ENOMEM; csink_merge_ranks_free it in any case. merge_order.c */
 int csink_merge_rank(const struct csink_merge *m, struct csink_merge_ranks *ranks);
 void csink_merge_ranks_free(struct csink_merge_ranks *ranks);
 
