@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "launcher/base/format.h"
 #include "launcher/base/message.h"
 #include "launcher/output/pprof.h"
 #include "launcher/profile/facts.h"
@@ -91,13 +92,6 @@ static int read_runs(const struct csink_profile *profile, struct csink_gate_data
 	return err;
 }
 
-static void append(char *text, size_t size, const char *more)
-{
-	size_t len = strlen(text);
-
-	snprintf(text + len, size - len, "%s", more);
-}
-
 int csink_gate_baseline_read(const char *path, struct csink_gate_data *data, struct csink_gate_baseline *out, char *why,
 			     size_t why_size)
 {
@@ -114,7 +108,7 @@ int csink_gate_baseline_read(const char *path, struct csink_gate_data *data, str
 	if (err) {
 		/* Whatever it is, it is not lost. */
 		if (err == -EBADMSG)
-			append(why, why_size, "; --update-baseline makes a baseline, and keeps this as FILE.old");
+			csink_append(why, why_size, "; --update-baseline makes a baseline, and keeps this as FILE.old");
 		return err;
 	}
 	version = csink_profile_fact(out->profile, FACT_VERSION, 0);
@@ -123,9 +117,7 @@ int csink_gate_baseline_read(const char *path, struct csink_gate_data *data, str
 				 "%s: it is a profile, but %s; make a baseline with --update-baseline", path,
 				 version ? "its runs have the format of another version of countersink"
 					 : "has no single runs, which a baseline needs");
-	err = csink_gate_fingerprint_read(&out->print, out->profile);
-	if (!err)
-		err = read_runs(out->profile, data);
+	err = read_runs(out->profile, data);
 	if (err)
 		snprintf(why, why_size, "%s: %s; make it again with --update-baseline", path,
 			 err == -ENOMEM ? "no memory for it" : "the figures of its runs are damaged");
@@ -135,55 +127,36 @@ int csink_gate_baseline_read(const char *path, struct csink_gate_data *data, str
 	return err;
 }
 
-void csink_gate_baseline_free(struct csink_gate_baseline *baseline)
-{
-	csink_profile_free(baseline->profile);
-	csink_gate_fingerprint_free(&baseline->print);
-}
-
 /* ---- writing ---- */
 
-static void add_metrics(struct csink_profile *profile, const struct csink_gate_data *data)
+static void add_metrics(struct csink_profile *profile, const struct csink_gate_data *data,
+			const struct csink_gate_run *run, uint32_t number)
 {
-	for (uint32_t i = 0, number = 0; i < data->nr_runs; i++) {
-		const struct csink_gate_run *run = &data->runs[i];
-
-		if (run->side != CSINK_GATE_NEW)
-			continue;
-		for (uint32_t m = 0; m < data->nr_metrics; m++) {
-			if (isfinite(run->metrics[m]))
-				csink_profile_fact_add(profile, FACT_METRIC, "%u %.17g %s %s|%s", number,
-						       run->metrics[m], data->metrics[m].unit, data->metrics[m].name,
-						       data->metrics[m].title);
-		}
-		number++;
+	for (uint32_t m = 0; m < data->nr_metrics; m++) {
+		if (isfinite(run->metrics[m]))
+			csink_profile_fact_add(profile, FACT_METRIC, "%u %.17g %s %s|%s", number, run->metrics[m],
+					       data->metrics[m].unit, data->metrics[m].name, data->metrics[m].title);
 	}
 }
 
-static void add_weights(struct csink_profile *profile, const struct csink_gate_data *data)
+static void add_weights(struct csink_profile *profile, const struct csink_gate_data *data,
+			const struct csink_gate_weights *weights, uint32_t number)
 {
-	for (uint32_t i = 0, number = 0; i < data->nr_runs; i++) {
-		const struct csink_gate_weights *weights = &data->runs[i].weights;
+	for (uint32_t f = 0; f < weights->nr; f++) {
+		const struct csink_gate_function *function = &data->functions.all[f];
 
-		if (data->runs[i].side != CSINK_GATE_NEW)
-			continue;
-		for (uint32_t f = 0; f < weights->nr; f++) {
-			const struct csink_gate_function *function = &data->functions.all[f];
-
-			if (weights->self[f] > 0)
-				csink_profile_fact_add(
-					profile, FACT_WEIGHT, "%u %.17g %s|%s|%s|%lld", number, weights->self[f],
-					function->name, *function->module ? function->module : "?",
-					*function->file ? function->file : "?", (long long)function->line);
-		}
-		number++;
+		if (weights->self[f] > 0)
+			csink_profile_fact_add(profile, FACT_WEIGHT, "%u %.17g %s|%s|%s|%lld", number, weights->self[f],
+					       function->name, *function->module ? function->module : "?",
+					       *function->file ? function->file : "?", (long long)function->line);
 	}
 }
 
-int csink_gate_baseline_write(const char *path, struct csink_gate_series *series,
-			      const struct csink_gate_fingerprint *print, unsigned int how)
+int csink_gate_baseline_write(const char *path, struct csink_gate_series *series, const struct csink_profile *print,
+			      unsigned int how)
 {
 	struct csink_profile *profile = series->kept[CSINK_GATE_NEW];
+	const struct csink_gate_data *data = series->data;
 
 	/* Nothing was sampled: the figures of the whole command are kept all the same. */
 	if (!profile) {
@@ -197,8 +170,13 @@ int csink_gate_baseline_write(const char *path, struct csink_gate_series *series
 		return csink_pprof_write_as(profile, path, how);
 	csink_profile_fact_add(profile, FACT_VERSION, "%s", VERSION);
 	csink_gate_fingerprint_write(print, profile);
-	add_metrics(profile, series->data);
-	if (series->data->exact)
-		add_weights(profile, series->data);
+	for (uint32_t i = 0, number = 0; i < data->nr_runs; i++) {
+		if (data->runs[i].side != CSINK_GATE_NEW)
+			continue;
+		add_metrics(profile, data, &data->runs[i], number);
+		if (data->exact)
+			add_weights(profile, data, &data->runs[i].weights, number);
+		number++;
+	}
 	return csink_pprof_write_as(profile, path, how);
 }

@@ -14,7 +14,8 @@
 #include <elfutils/libdwelf.h>
 
 #include "include/internal/base.h"
-#include "include/internal/grow.h"
+#include "include/internal/cleanup.h"
+#include "launcher/base/format.h"
 #include "launcher/base/path.h"
 #include "launcher/base/regular.h"
 #include "launcher/gate/gate_command.h"
@@ -26,34 +27,30 @@
 #define MAX_NAMED 6                 /* libraries in a note */
 
 /* The parts, and whether runs that differ there can be compared at all. */
-static const struct part {
+enum part { PROGRAM, MODE, EVENTS, CPU, COMMAND, FREQUENCY, KERNEL, GOVERNOR, ENGINE, NR_PARTS };
+static const struct {
 	const char *key, *title;
-	size_t where;
 	bool refused;
-} parts[] = {
-	{"gate_program", "program", offsetof(struct csink_gate_fingerprint, program), true},
-	{"gate_mode", "kind of measurement", offsetof(struct csink_gate_fingerprint, mode), true},
-	{"gate_events", "event", offsetof(struct csink_gate_fingerprint, events), true},
-	{"gate_cpu", "CPU", offsetof(struct csink_gate_fingerprint, cpu), true},
-	{"gate_command", "command line", offsetof(struct csink_gate_fingerprint, command), false},
-	{"gate_frequency", "sampling frequency", offsetof(struct csink_gate_fingerprint, frequency), false},
-	{"gate_kernel", "kernel", offsetof(struct csink_gate_fingerprint, kernel), false},
-	{"gate_governor", "CPU frequency governor", offsetof(struct csink_gate_fingerprint, governor), false},
-	{"gate_engine", "engine", offsetof(struct csink_gate_fingerprint, engine), false},
+} parts[NR_PARTS] = {
+	[PROGRAM] = {"gate_program", "program", true},
+	[MODE] = {"gate_mode", "kind of measurement", true}, /* "measured" or "simulated" */
+	[EVENTS] = {"gate_events", "event", true},           /* as printed for the library */
+	[CPU] = {"gate_cpu", "CPU", true},
+	[COMMAND] = {"gate_command", "command line", false},
+	[FREQUENCY] = {"gate_frequency", "sampling frequency", false},
+	[KERNEL] = {"gate_kernel", "kernel", false},
+	[GOVERNOR] = {"gate_governor", "CPU frequency governor", false},
+	[ENGINE] = {"gate_engine", "engine", false}, /* known only after a run */
 };
 
-static char **part_of(const struct csink_gate_fingerprint *print, const struct part *part)
+static const char *text_of(const struct csink_profile *print, enum part part)
 {
-	return (char **)((char *)print + part->where);
+	return csink_profile_fact(print, parts[part].key, 0) ?: "";
 }
 
-static bool is_complete(const struct csink_gate_fingerprint *print)
+static void set(struct csink_profile *print, enum part part, const char *text)
 {
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(parts); i++) {
-		if (!*part_of(print, &parts[i]))
-			return false;
-	}
-	return true;
+	csink_profile_fact_add(print, parts[part].key, "%s", text);
 }
 
 /* ---- the machine ---- */
@@ -61,41 +58,36 @@ static bool is_complete(const struct csink_gate_fingerprint *print)
 /* The rest of the first line of a file that begins with key, after the colon; key "": the whole line. */
 static char *line_of(const char *path, const char *key)
 {
-	FILE *f = fopen(path, "re");
-	char line[512], *value = strdup("");
+	CSINK_AUTO_FCLOSE FILE *f = fopen(path, "re");
+	char line[512];
 
-	while (f && value && !*value && fgets(line, sizeof(line), f)) {
+	while (f && fgets(line, sizeof(line), f)) {
 		char *at = *key ? strchr(line, ':') : line;
 
 		if (strncmp(line, key, strlen(key)) || !at)
 			continue;
 		at += *key ? 1 + strspn(at + 1, " ") : 0;
 		at[strcspn(at, "\n")] = '\0';
-		free(value);
-		value = strdup(at);
+		if (*at)
+			return strdup(at);
 	}
-	if (f)
-		fclose(f);
-	return value;
+	return strdup("");
 }
 
 char *csink_gate_cpu_name(const char *path)
 {
-	char *name = line_of(path, "model name"), *maker, *part, *both = NULL;
+	char *name = line_of(path, "model name");
+	CSINK_AUTO_FREE char *maker = NULL, *part = NULL;
 
 	if (!name || *name)
 		return name;
 	/* ARM's have numbers only. */
 	maker = line_of(path, "CPU implementer");
 	part = line_of(path, "CPU part");
-	if (maker && part && *maker && asprintf(&both, "implementer %s part %s", maker, part) < 0)
-		both = NULL;
-	else if (maker && part && !*maker)
-		both = strdup("");
+	if (maker && part && !*maker)
+		return name;
 	free(name);
-	free(maker);
-	free(part);
-	return both;
+	return maker && part && asprintf(&name, "implementer %s part %s", maker, part) >= 0 ? name : NULL;
 }
 
 /* Is it one of the words of a list, "a, b"? */
@@ -134,38 +126,29 @@ char *csink_gate_governors(const char *directory)
 	return list;
 }
 
-int csink_gate_fingerprint_take(struct csink_gate_fingerprint *print, char *const *argv,
-				const struct csink_gate_runner *runner, bool simulate)
+struct csink_profile *csink_gate_fingerprint_take(char *const *argv, const struct csink_gate_runner *runner,
+						  bool simulate)
 {
+	struct csink_profile *print = csink_profile_create();
+	CSINK_AUTO_FREE char *cpu = simulate ? strdup("") : csink_gate_cpu_name("/proc/cpuinfo");
+	CSINK_AUTO_FREE char *governor = simulate ? strdup("") : csink_gate_governors("/sys/devices/system/cpu");
 	struct utsname name;
 	char line[1900];
 
-	memset(print, 0, sizeof(*print));
-	print->program = strdup(csink_base_name(argv[0]));
-	print->command = strdup(csink_gate_command_print(argv, line, sizeof(line)));
-	print->events = strdup(simulate ? "instructions" : runner->texts[CSINK_OPT_EVENTS]);
-	print->frequency = strdup(simulate ? "" : runner->frequency_text);
-	print->cpu = simulate ? strdup("") : csink_gate_cpu_name("/proc/cpuinfo");
-	print->governor = simulate ? strdup("") : csink_gate_governors("/sys/devices/system/cpu");
-	print->engine = strdup("");
-	print->mode = strdup(simulate ? "simulated" : "measured");
-	line[0] = '\0';
-	if (!uname(&name))
-		snprintf(line, sizeof(line), "%s %s %s", name.sysname, name.release, name.machine);
-	print->kernel = strdup(line);
-	return is_complete(print) ? 0 : -ENOMEM;
-}
-
-void csink_gate_fingerprint_free(struct csink_gate_fingerprint *print)
-{
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(parts); i++)
-		free(*part_of(print, &parts[i]));
-	for (uint32_t i = 0; i < print->nr_libraries; i++) {
-		free(print->libraries[i].path);
-		free(print->libraries[i].id);
+	if (!print || !cpu || !governor) {
+		csink_profile_free(print);
+		return NULL;
 	}
-	free(print->libraries);
-	memset(print, 0, sizeof(*print));
+	set(print, PROGRAM, csink_base_name(argv[0]));
+	set(print, COMMAND, csink_gate_command_print(argv, line, sizeof(line)));
+	set(print, EVENTS, simulate ? "instructions" : runner->texts[CSINK_OPT_EVENTS]);
+	set(print, FREQUENCY, simulate ? "" : runner->frequency_text);
+	set(print, CPU, cpu);
+	set(print, GOVERNOR, governor);
+	set(print, MODE, simulate ? "simulated" : "measured");
+	if (!uname(&name))
+		csink_profile_fact_add(print, parts[KERNEL].key, "%s %s %s", name.sysname, name.release, name.machine);
+	return print;
 }
 
 /* ---- libraries ---- */
@@ -212,56 +195,53 @@ char *csink_gate_library_id(const char *path)
 	return text;
 }
 
-static int add_library(struct csink_gate_fingerprint *print, char *path, char *id)
-{
-	if (CSINK_GROW_UNCAPPED(print->libraries, print->nr_libraries) || !path || !id) {
-		free(path);
-		free(id);
-		return -ENOMEM;
-	}
-	print->libraries[print->nr_libraries++] = (struct csink_gate_library){path, id};
-	return 0;
-}
-
-int csink_gate_fingerprint_learn(struct csink_gate_fingerprint *print, const char *engine,
+int csink_gate_fingerprint_learn(struct csink_profile *print, const char *engine,
 				 const struct csink_gate_placement *placement)
 {
-	int err = 0;
-
-	free(print->engine);
-	print->engine = strdup(engine);
-	for (uint32_t i = 0; i < placement->nr && !err; i++) {
+	set(print, ENGINE, engine);
+	for (uint32_t i = 0; i < placement->nr; i++) {
 		const struct csink_gate_file *file = &placement->files[i];
+		CSINK_AUTO_FREE char *id = NULL;
 
 		/* The program itself is meant to be another. */
-		if (file->sides[CSINK_GATE_NEW] && !file->is_program && strstr(file->path, ".so"))
-			err = add_library(print, strdup(file->path), csink_gate_library_id(file->path));
+		if (!file->sides[CSINK_GATE_NEW] || file->is_program || !strstr(file->path, ".so"))
+			continue;
+		id = csink_gate_library_id(file->path);
+		if (!id)
+			return -ENOMEM;
+		csink_profile_fact_add(print, FACT_LIBRARY, "%s %s", id, file->path);
 	}
-	return print->engine ? err : -ENOMEM;
+	return csink_profile_error(print);
 }
 
-static void note_libraries(const struct csink_gate_fingerprint *old, const struct csink_gate_fingerprint *now,
+/* Of one name there may be several: one that is the same will do. */
+static bool is_other_build(const struct csink_profile *old, const char *library)
+{
+	const char *path = strchr(library, ' ') + 1, *known;
+	bool found = false;
+
+	for (uint32_t i = 0; (known = csink_profile_fact(old, FACT_LIBRARY, i)); i++) {
+		size_t len = strcspn(known, " ");
+
+		if (!len || !known[len] || !csink_gate_same_library(known + len + 1, path))
+			continue;
+		if (!strncmp(known, library, len + 1))
+			return false;
+		found = true;
+	}
+	return found;
+}
+
+static void note_libraries(const struct csink_profile *old, const struct csink_profile *now,
 			   struct csink_gate_series *series)
 {
+	const char *library;
 	char names[1024] = "";
 	uint32_t nr = 0;
-	size_t n = 0;
 
-	for (uint32_t i = 0; i < now->nr_libraries; i++) {
-		const struct csink_gate_library *library = &now->libraries[i], *known = NULL;
-		bool same = false;
-
-		/* Of one name there may be several: one that is the same will do. */
-		for (uint32_t k = 0; k < old->nr_libraries; k++) {
-			if (!csink_gate_same_library(old->libraries[k].path, library->path))
-				continue;
-			known = &old->libraries[k];
-			same |= !strcmp(known->id, library->id);
-		}
-		if (!known || same)
-			continue;
-		if (nr++ < MAX_NAMED && n < sizeof(names))
-			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%.150s", n ? ", " : "", library->path);
+	for (uint32_t i = 0; (library = csink_profile_fact(now, FACT_LIBRARY, i)); i++) {
+		if (is_other_build(old, library) && nr++ < MAX_NAMED)
+			csink_append(names, sizeof(names), "%s%.150s", *names ? ", " : "", strchr(library, ' ') + 1);
 	}
 	if (nr == 1)
 		csink_gate_note(series, "%s is another build than when the baseline was made", names);
@@ -270,45 +250,25 @@ static void note_libraries(const struct csink_gate_fingerprint *old, const struc
 				names, nr > MAX_NAMED ? ", ..." : "");
 }
 
-/* ---- in a profile ---- */
+/* ---- in a baseline ---- */
 
-int csink_gate_fingerprint_read(struct csink_gate_fingerprint *print, const struct csink_profile *profile)
+void csink_gate_fingerprint_write(const struct csink_profile *print, struct csink_profile *baseline)
 {
-	const char *text;
-	int err = 0;
+	const char *library;
 
-	memset(print, 0, sizeof(*print));
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(parts); i++) {
-		text = csink_profile_fact(profile, parts[i].key, 0);
-		*part_of(print, &parts[i]) = strdup(text ? text : "");
-	}
-	for (uint32_t i = 0; !err && (text = csink_profile_fact(profile, FACT_LIBRARY, i)); i++) {
-		size_t len = strcspn(text, " ");
-
-		if (len && text[len])
-			err = add_library(print, strdup(text + len + 1), strndup(text, len));
-	}
-	return is_complete(print) ? err : -ENOMEM;
-}
-
-void csink_gate_fingerprint_write(const struct csink_gate_fingerprint *print, struct csink_profile *profile)
-{
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(parts); i++)
-		csink_profile_fact_add(profile, parts[i].key, "%s", *part_of(print, &parts[i]));
-	for (uint32_t i = 0; i < print->nr_libraries; i++) {
-		if (*print->libraries[i].id)
-			csink_profile_fact_add(profile, FACT_LIBRARY, "%s %s", print->libraries[i].id,
-					       print->libraries[i].path);
+	for (enum part i = 0; i < NR_PARTS; i++)
+		set(baseline, i, text_of(print, i));
+	for (uint32_t i = 0; (library = csink_profile_fact(print, FACT_LIBRARY, i)); i++) {
+		if (*library != ' ') /* it could be read */
+			csink_profile_fact_add(baseline, FACT_LIBRARY, "%s", library);
 	}
 }
 
-/* ---- comparing ---- */
-
-bool csink_gate_fingerprint_fits(const struct csink_gate_fingerprint *old, const struct csink_gate_fingerprint *now,
-				 char *why, size_t why_size)
+bool csink_gate_fingerprint_fits(const struct csink_profile *old, const struct csink_profile *now, char *why,
+				 size_t why_size)
 {
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(parts); i++) {
-		const char *then = *part_of(old, &parts[i]), *here = *part_of(now, &parts[i]);
+	for (enum part i = 0; i < NR_PARTS; i++) {
+		const char *then = text_of(old, i), *here = text_of(now, i);
 
 		if (!parts[i].refused || !strcmp(then, here))
 			continue;
@@ -321,11 +281,11 @@ bool csink_gate_fingerprint_fits(const struct csink_gate_fingerprint *old, const
 	return true;
 }
 
-void csink_gate_fingerprint_note(const struct csink_gate_fingerprint *old, const struct csink_gate_fingerprint *now,
+void csink_gate_fingerprint_note(const struct csink_profile *old, const struct csink_profile *now,
 				 struct csink_gate_series *series)
 {
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(parts); i++) {
-		const char *then = *part_of(old, &parts[i]), *here = *part_of(now, &parts[i]);
+	for (enum part i = 0; i < NR_PARTS; i++) {
+		const char *then = text_of(old, i), *here = text_of(now, i);
 
 		if (strcmp(then, here))
 			csink_gate_note(series, "the baseline was made with another %s: '%s', not '%s'", parts[i].title,

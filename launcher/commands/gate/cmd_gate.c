@@ -17,6 +17,7 @@
 #include "include/internal/clock.h"
 #include "launcher/base/message.h"
 #include "launcher/base/outfile.h"
+#include "launcher/base/path.h"
 #include "launcher/commands/gate/gate_options.h"
 #include "launcher/commands/gate/gate_result.h"
 #include "launcher/commands/gate/gate_settings.h"
@@ -27,6 +28,7 @@
 #include "launcher/output/export.h"
 #include "launcher/output/html.h"
 #include "launcher/output/report.h"
+#include "launcher/profile/profile.h"
 #include "launcher/session/find_program.h"
 #include "launcher/session/open_profile.h"
 #include "launcher/session/output_place.h"
@@ -37,7 +39,7 @@ struct gate {
 	struct csink_gate_settings set;
 	struct csink_gate_data data;
 	struct csink_gate_series series;
-	struct csink_gate_fingerprint print;
+	struct csink_profile *print; /* fingerprint, of a gate with a baseline; else NULL */
 	struct csink_gate_baseline baseline;
 	struct csink_gate_verdicts verdicts;
 	struct csink_gate_result result;
@@ -253,7 +255,8 @@ static int open_baseline(struct gate *gate)
 	const char *path = text_of(gate, CSINK_GATE_OPT_BASELINE);
 	char why[CSINK_WHY_BYTES];
 
-	if (csink_gate_fingerprint_take(&gate->print, gate->set.argv, &gate->set.runner, gate->set.plan.simulate))
+	gate->print = csink_gate_fingerprint_take(gate->set.argv, &gate->set.runner, gate->set.plan.simulate);
+	if (!gate->print)
 		return csink_fail(-ENOMEM, "no memory");
 	snprintf(gate->lines[CSINK_GATE_OLD], MAX_LINE, "%s", path);
 	if (gate->set.update)
@@ -262,7 +265,7 @@ static int open_baseline(struct gate *gate)
 		return csink_fail(-EINVAL, "option --baseline: %s", why);
 	snprintf(gate->lines[CSINK_GATE_OLD], MAX_LINE, "%s, made %s", path, gate->baseline.when);
 	if (!flag_of(gate, CSINK_GATE_OPT_ANY_ENVIRONMENT) &&
-	    !csink_gate_fingerprint_fits(&gate->baseline.print, &gate->print, why, sizeof(why)))
+	    !csink_gate_fingerprint_fits(gate->baseline.profile, gate->print, why, sizeof(why)))
 		return csink_fail(-EINVAL, "option --baseline: %s: %s", path, why);
 	return 0;
 }
@@ -270,12 +273,12 @@ static int open_baseline(struct gate *gate)
 static int write_baseline(struct gate *gate)
 {
 	const char *path = text_of(gate, CSINK_GATE_OPT_BASELINE);
-	int err = csink_gate_baseline_write(path, &gate->series, &gate->print, 0), first = err;
+	int err = csink_gate_baseline_write(path, &gate->series, gate->print, 0), first = err;
 	char what[PATH_MAX + 32], elsewhere[PATH_MAX], kept[PATH_MAX + 32];
 
 	/* Minutes of runs are not lost with a place. */
 	for (uint32_t i = 0; err && !csink_output_fallback(path, i, elsewhere, sizeof(elsewhere)); i++)
-		err = csink_gate_baseline_write(elsewhere, &gate->series, &gate->print, CSINK_OUTFILE_PRIVATE);
+		err = csink_gate_baseline_write(elsewhere, &gate->series, gate->print, CSINK_OUTFILE_PRIVATE);
 	if (first) {
 		snprintf(what, sizeof(what), "option --baseline: %s", path);
 		snprintf(kept, sizeof(kept), "the baseline is in %s", elsewhere);
@@ -283,7 +286,7 @@ static int write_baseline(struct gate *gate)
 		return CSINK_EXIT_FAILED;
 	}
 	if (!flag_of(gate, CSINK_GATE_OPT_QUIET))
-		csink_say("%u runs of %s are in %s", gate->data.nr_runs, gate->print.program, path);
+		csink_say("%u runs of %s are in %s", gate->data.nr_runs, csink_base_name(gate->set.argv[0]), path);
 	return CSINK_EXIT_OK;
 }
 
@@ -329,13 +332,12 @@ static int learn_from_runs(struct gate *gate)
 				"hundred a second instead of %s, so that only larger changes are found (see the "
 				"detection floor); --deterministic counts instructions without it",
 				gate->set.runner.frequency_text);
-	/* Only a gate with a baseline has a fingerprint. */
-	if (!gate->print.program)
+	if (!gate->print)
 		return 0;
-	if (csink_gate_fingerprint_learn(&gate->print, engine, &gate->series.placement))
+	if (csink_gate_fingerprint_learn(gate->print, engine, &gate->series.placement))
 		return -ENOMEM;
 	if (!gate->set.update)
-		csink_gate_fingerprint_note(&gate->baseline.print, &gate->print, &gate->series);
+		csink_gate_fingerprint_note(gate->baseline.profile, gate->print, &gate->series);
 	return 0;
 }
 
@@ -434,8 +436,8 @@ static void free_gate(struct gate *gate)
 	csink_gate_verdicts_free(&gate->verdicts);
 	csink_gate_series_free(&gate->series);
 	csink_gate_data_free(&gate->data);
-	csink_gate_baseline_free(&gate->baseline);
-	csink_gate_fingerprint_free(&gate->print);
+	csink_profile_free(gate->baseline.profile);
+	csink_profile_free(gate->print);
 	csink_gate_settings_free(&gate->set);
 }
 
