@@ -10,18 +10,20 @@
 #include <sys/wait.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "launcher/base/message.h"
 #include "launcher/base/path.h"
 #include "launcher/base/regular.h"
 #include "launcher/collect/run_directory.h"
+#include "launcher/profile/profile.h"
 
 #define MAX_BYTES (1ULL << 30) /* of one process's output, which has a line for each line of its code */
 
 /* Names are given a number where they come first, "(3) main", and are the number alone later: "(3)". Files, functions
  * and objects have numbers of their own. */
 struct names {
-	char **all; /* by number */
+	csink_str_t *all; /* by number, in texts */
 	uint32_t nr;
 };
 
@@ -31,6 +33,7 @@ struct reader {
 	struct csink_gate_functions *functions;
 	struct csink_gate_weights *weights;
 	int side;
+	struct csink_profile *texts;
 	struct names names[NR_NAME_KINDS];
 	const char *object, *file, *inlined_file; /* where costs belong now */
 	const char *called_object, *called_function;
@@ -40,22 +43,12 @@ struct reader {
 	bool is_callgrind;
 };
 
-static int set_name(struct names *names, uint32_t number, const char *text)
-{
-	if (CSINK_GROW_INDEX(names->all, names->nr, number))
-		return -ENOMEM;
-	free(names->all[number]);
-	names->all[number] = strdup(text);
-	return names->all[number] ? 0 : -ENOMEM;
-}
-
 /* "(3) main", "(3)" or, without compression, "main" (then it is kept as number 0). */
 static int read_name(struct reader *r, enum name_kind kind, char *text, const char **out)
 {
 	struct names *names = &r->names[kind];
 	unsigned long number = 0;
 	char *end = text;
-	int err = 0;
 
 	if (*text == '(' && text[1] >= '0' && text[1] <= '9') {
 		number = strtoul(text + 1, &end, 10);
@@ -64,12 +57,14 @@ static int read_name(struct reader *r, enum name_kind kind, char *text, const ch
 		for (end++; *end == ' '; end++)
 			;
 	}
+	if (*end && CSINK_GROW_INDEX(names->all, names->nr, (uint32_t)number))
+		return -ENOMEM;
 	if (*end)
-		err = set_name(names, (uint32_t)number, end);
-	if (!err && (number >= names->nr || !names->all[number]))
-		err = -EBADMSG;
-	*out = err ? "" : names->all[number];
-	return err;
+		names->all[number] = csink_profile_str(r->texts, end);
+	if (number >= names->nr || !names->all[number])
+		return csink_profile_error(r->texts) ?: -EBADMSG;
+	*out = csink_profile_text(r->texts, names->all[number]);
+	return 0;
 }
 
 /* Without what compilers append to parts and copies of a function, and callgrind to recursive ones. */
@@ -205,16 +200,17 @@ int csink_gate_callgrind_read(const char *path, struct csink_gate_functions *fun
 	struct reader r = {.functions = functions,
 			   .weights = &run->weights,
 			   .side = run->side,
+			   .texts = csink_profile_create(),
 			   .object = "",
 			   .file = "",
 			   .inlined_file = "",
 			   .called_object = "",
 			   .called_function = "",
 			   .function = -1};
-	FILE *f = csink_regular_fopen(path, O_NOFOLLOW, MAX_BYTES);
-	char *line = NULL;
+	CSINK_AUTO_FCLOSE FILE *f = csink_regular_fopen(path, O_NOFOLLOW, MAX_BYTES);
+	CSINK_AUTO_FREE char *line = NULL;
 	size_t size = 0;
-	int err = f ? 0 : -errno;
+	int err = !f ? -errno : !r.texts ? -ENOMEM : 0;
 
 	while (!err && getline(&line, &size, f) > 0)
 		err = read_line(&r, line);
@@ -224,19 +220,15 @@ int csink_gate_callgrind_read(const char *path, struct csink_gate_functions *fun
 		err = csink_gate_weights_grow(&run->weights, functions->nr);
 	for (uint32_t i = 0; !err && i < r.names[NAME_OBJECT].nr; i++) {
 		if (r.names[NAME_OBJECT].all[i])
-			err = csink_gate_placement_add(placement, run->side, r.names[NAME_OBJECT].all[i]);
+			err = csink_gate_placement_add(placement, run->side,
+						       csink_profile_text(r.texts, r.names[NAME_OBJECT].all[i]));
 	}
 	if (err)
 		snprintf(why, why_size, "%s",
 			 err == -EBADMSG ? "not an output file of callgrind" : csink_regular_why(err));
-	for (int kind = 0; kind < NR_NAME_KINDS; kind++) {
-		for (uint32_t i = 0; i < r.names[kind].nr; i++)
-			free(r.names[kind].all[i]);
+	for (int kind = 0; kind < NR_NAME_KINDS; kind++)
 		free(r.names[kind].all);
-	}
-	free(line);
-	if (f)
-		fclose(f);
+	csink_profile_free(r.texts);
 	return err;
 }
 
@@ -244,13 +236,13 @@ int csink_gate_callgrind_read(const char *path, struct csink_gate_functions *fun
 
 static int read_directory(struct csink_gate_series *series, const char *directory, struct csink_gate_run *run)
 {
-	DIR *dir = opendir(directory);
+	CSINK_AUTO_CLOSEDIR DIR *dir = opendir(directory);
 	struct dirent *entry;
 	char path[512], why[CSINK_WHY_BYTES];
 	uint32_t nr = 0;
 	int err = dir ? 0 : -errno;
 
-	while (!err && dir && (entry = readdir(dir))) {
+	while (!err && (entry = readdir(dir))) {
 		if (strncmp(entry->d_name, "callgrind.", 10))
 			continue;
 		snprintf(path, sizeof(path), "%s/%.200s", directory, entry->d_name);
@@ -260,13 +252,9 @@ static int read_directory(struct csink_gate_series *series, const char *director
 			snprintf(series->error, sizeof(series->error), "callgrind's output cannot be read: %s", why);
 		nr++;
 	}
-	if (dir)
-		closedir(dir);
-	if (!err && !nr) {
-		snprintf(series->error, sizeof(series->error),
-			 "callgrind wrote nothing: can valgrind run this command?");
-		err = -ENOENT;
-	}
+	if (!err && !nr)
+		return csink_why(-ENOENT, series->error, sizeof(series->error),
+				 "callgrind wrote nothing: can valgrind run this command?");
 	return err;
 }
 
@@ -293,14 +281,13 @@ static char **wrap(char **argv, const char *directory, char *out_file, size_t si
 static int run_wrapped(struct csink_gate_series *series, struct csink_gate_run *run, const char *directory)
 {
 	struct csink_gate_outcome outcome;
-	char out_file[CSINK_RUN_DIRECTORY_PATH + 64], **argv;
+	char out_file[CSINK_RUN_DIRECTORY_PATH + 64];
+	CSINK_AUTO_FREE char **argv = wrap(series->plan->argv[run->side], directory, out_file, sizeof(out_file));
 	int err, index;
 
-	argv = wrap(series->plan->argv[run->side], directory, out_file, sizeof(out_file));
 	if (!argv)
 		return -ENOMEM;
 	err = csink_gate_run(series->runner, argv, 0, false, &outcome);
-	free(argv);
 	if (err)
 		snprintf(series->error, sizeof(series->error), "valgrind: %s", outcome.why);
 	else

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/base/search.h"
 #include "launcher/gate/judge_impl.h"
 #include "launcher/gate/looks.h"
@@ -35,7 +36,8 @@ static double trimmed_mean(double *values, uint32_t nr, double *error)
 void csink_judge_estimate(const struct judge *judge, struct csink_gate_row *row)
 {
 	uint32_t nr_old = judge->nr[0], nr_new = judge->nr[1];
-	double *old = calloc((size_t)nr_old + nr_new, sizeof(*old)), *changes = old + nr_old, errors[2], middle;
+	CSINK_AUTO_FREE double *old = calloc((size_t)nr_old + nr_new, sizeof(*old));
+	double *changes = old + nr_old, errors[2], middle;
 
 	row->middle = row->error = NAN;
 	if (!old)
@@ -48,7 +50,6 @@ void csink_judge_estimate(const struct judge *judge, struct csink_gate_row *row)
 	row->error = (judge->data->paired ? errors[1] : hypot(errors[0], errors[1])) / middle;
 	if (!(middle > 0) || !(row->middle > 0) || !isfinite(row->error))
 		row->middle = row->error = NAN;
-	free(old);
 }
 
 /* The interval shrinks with the root of the number of runs: how many until it no longer holds the threshold? */

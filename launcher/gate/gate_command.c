@@ -12,6 +12,7 @@
 #include <wordexp.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/base/regular.h"
 #include "launcher/session/find_program.h"
 
@@ -114,8 +115,8 @@ char *csink_gate_command_print(char *const *argv, char *out, size_t size)
 static bool is_same_content(const char *left, const char *right)
 {
 	static char bytes[2][65536];
+	CSINK_AUTO_FCLOSE FILE *f = NULL, *g = NULL;
 	struct stat a, b;
-	FILE *f, *g;
 	size_t got = 1;
 	bool same;
 
@@ -131,29 +132,20 @@ static bool is_same_content(const char *left, const char *right)
 		same = fread(bytes[1], 1, sizeof(bytes[1]), g) == got && !memcmp(bytes[0], bytes[1], got) &&
 		       !ferror(f) && !ferror(g);
 	}
-	if (f)
-		fclose(f);
-	if (g)
-		fclose(g);
 	return same;
 }
 
 /* A compiled program that loads its libraries by the system's rules alone: no path relative to itself is in it. */
 static bool is_plain_elf(const char *path)
 {
-	int fd = csink_regular_open(path, 0, 1 << 30);
-	bool plain = false;
-	char *bytes = NULL;
+	CSINK_AUTO_CLOSE int fd = csink_regular_open(path, 0, 1 << 30);
+	CSINK_AUTO_FREE char *bytes = NULL;
 	struct stat st;
 
 	if (fd >= 0 && !fstat(fd, &st) && st.st_size > SELFMAG)
 		bytes = malloc((size_t)st.st_size);
-	if (bytes && read(fd, bytes, (size_t)st.st_size) == (ssize_t)st.st_size)
-		plain = !memcmp(bytes, ELFMAG, SELFMAG) && !memmem(bytes, (size_t)st.st_size, "$ORIGIN", 7);
-	free(bytes);
-	if (fd >= 0)
-		close(fd);
-	return plain;
+	return bytes && read(fd, bytes, (size_t)st.st_size) == (ssize_t)st.st_size && !memcmp(bytes, ELFMAG, SELFMAG) &&
+	       !memmem(bytes, (size_t)st.st_size, "$ORIGIN", 7);
 }
 
 enum csink_gate_same csink_gate_command_compare(char *const *left, char *const *right)

@@ -10,23 +10,16 @@
 #include "include/internal/grow.h"
 #include "launcher/base/hash.h"
 #include "launcher/base/path.h"
+#include "launcher/profile/profile.h"
 
 void csink_gate_functions_free(struct csink_gate_functions *functions)
 {
-	for (uint32_t i = 0; i < functions->nr; i++) {
-		free(functions->all[i].name);
-		free(functions->all[i].module);
-		free(functions->all[i].file);
-	}
 	free(functions->all);
 	free(functions->edges);
 	csink_table_free(&functions->names);
 	csink_table_free(&functions->calls);
 	csink_table_free(&functions->interpreted);
-	for (uint32_t i = 0; i < functions->nr_modules; i++) {
-		free(functions->modules[i].name);
-		free(functions->modules[i].id);
-	}
+	csink_profile_free(functions->texts);
 	free(functions->modules);
 	free(functions->programs[0]);
 	free(functions->programs[1]);
@@ -48,6 +41,16 @@ double csink_gate_weight(const struct csink_gate_weights *weights, uint32_t func
 
 /* ---- names ---- */
 
+const char *csink_gate_text(struct csink_gate_functions *functions, const char *text)
+{
+	csink_str_t id;
+
+	if (!functions->texts)
+		functions->texts = csink_profile_create();
+	id = functions->texts ? csink_profile_str(functions->texts, text) : 0;
+	return id ? csink_profile_text(functions->texts, id) : *text ? NULL : "";
+}
+
 /* Two versions of a library are one module: libz.so.1.2.13 and libz.so.1.3. */
 static size_t module_length(const char *module)
 {
@@ -67,21 +70,14 @@ bool csink_gate_is_program(const struct csink_gate_functions *functions, const c
 
 static int add_function(struct csink_gate_functions *functions, const char *name, const char *module, const char *file)
 {
-	struct csink_gate_function *all;
+	struct csink_gate_function added = {.name = csink_gate_text(functions, name),
+					    .module = csink_gate_text(functions, module),
+					    .file = csink_gate_text(functions, file)};
 
-	if (CSINK_GROW(functions->all, functions->nr, functions->cap))
-		return -ENOMEM;
-	all = functions->all;
-	all[functions->nr] =
-		(struct csink_gate_function){.name = strdup(name), .module = strdup(module), .file = strdup(file)};
-	if (!all[functions->nr].name || !all[functions->nr].module || !all[functions->nr].file) {
-		free(all[functions->nr].name);
-		free(all[functions->nr].module);
-		free(all[functions->nr].file);
-		return -ENOMEM;
-	}
-	functions->nr++;
-	return 0;
+	return added.name && added.module && added.file &&
+			       CSINK_APPEND(functions->all, functions->nr, functions->cap, added)
+		       ? 0
+		       : -ENOMEM;
 }
 
 bool csink_gate_same_module(const struct csink_gate_functions *functions, const char *left, const char *right)
@@ -178,14 +174,12 @@ void csink_gate_function_learn(struct csink_gate_functions *functions, uint32_t 
 			       int64_t line)
 {
 	struct csink_gate_function *known = &functions->all[function];
-	char *copy;
 
 	if (*file && (!*known->file || side > known->side)) {
-		copy = strdup(file);
-		if (!copy)
+		file = csink_gate_text(functions, file);
+		if (!file)
 			return;
-		free(known->file);
-		known->file = copy;
+		known->file = file;
 		known->line = 0;
 		known->side = side;
 	}

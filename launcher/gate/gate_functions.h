@@ -14,11 +14,11 @@
 struct csink_profile;
 
 struct csink_gate_function {
-	char *name;
-	char *module; /* base name of its file, as it was seen last; "" none */
-	char *file;   /* of the source; "" unknown */
-	int64_t line; /* where it begins, else the first line of it that a sample hit; 0 unknown */
-	int side;     /* that file and line are of: the new one's, if it has them */
+	const char *name;
+	const char *module; /* base name of its file, as it was seen last; "" none */
+	const char *file;   /* of the source; "" unknown */
+	int64_t line;       /* where it begins, else the first line of it that a sample hit; 0 unknown */
+	int side;           /* that file and line are of: the new one's, if it has them */
 	bool is_pseudo;
 	bool is_interpreted; /* the module is the source file */
 	double top_level;    /* of the top level of a Python file: the weight of the samples below it */
@@ -32,7 +32,7 @@ struct csink_gate_edge {
 
 /* A program or library, by its base name, and the build of it that was seen first. */
 struct csink_gate_module {
-	char *name, *id;
+	const char *name, *id;
 	bool differs; /* another build was seen, too, or the build is unknown */
 };
 
@@ -47,6 +47,7 @@ struct csink_gate_functions {
 	char *programs[2]; /* base names of the two sides' programs: the same module in both. NULL: unknown */
 	struct csink_table names, calls; /* of functions and of edges: index + 1 */
 	struct csink_table interpreted;  /* of interpreted functions, which are not in names */
+	struct csink_profile *texts;     /* where all texts but programs are; NULL: there are none yet */
 };
 
 /* A function's own time below an interpreted function, the innermost of the stack; it may be that itself. */
@@ -65,6 +66,9 @@ struct csink_gate_weights {
 	uint32_t nr_parts, cap_parts;
 	uint64_t nr_samples;
 };
+
+/** Keep a text as long as the table. Returns it, or NULL without memory. */
+const char *csink_gate_text(struct csink_gate_functions *functions, const char *text);
 
 /** All zero is an empty table. */
 void csink_gate_functions_free(struct csink_gate_functions *functions);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/base/message.h"
 #include "launcher/profile/profile.h"
 #include "launcher/session/counted_command.h"
@@ -180,42 +181,32 @@ static int run_and_wait(struct making *making, char **argv, char **env)
 	return 0;
 }
 
-/* The environment with as many bytes more. Returns what to free besides env, or NULL without memory. */
-static char *pad(char ***env, uint32_t padding)
+/* An environment with as many bytes more, in one allocation with their text; NULL without memory. */
+static char **pad(char **env, uint32_t padding)
 {
 	size_t nr = 0, len = strlen(PADDING_VARIABLE);
-	char *text = malloc(len + padding + 1), **grown;
+	char **grown, *text;
 
-	while ((*env)[nr])
+	while (env[nr])
 		nr++;
-	grown = calloc(nr + 2, sizeof(*grown));
-	if (!text || !grown) {
-		free(text);
-		free(grown);
+	grown = calloc(1, (nr + 2) * sizeof(*grown) + len + padding + 1);
+	if (!grown)
 		return NULL;
-	}
-	memcpy(text, PADDING_VARIABLE, len);
-	memset(text + len, 'x', padding);
-	text[len + padding] = '\0';
-	memcpy(grown, *env, nr * sizeof(*grown));
+	text = (char *)(grown + nr + 2);
+	memcpy(grown, env, nr * sizeof(*grown));
 	grown[nr] = text;
-	*env = grown;
-	return text;
+	memset(stpcpy(text, PADDING_VARIABLE), 'x', padding);
+	return grown;
 }
 
 static int make(struct making *making, char **argv, uint32_t padding, bool inject)
 {
 	struct csink_gate_runner *runner = making->runner;
-	char **base = csink_env_build(environ, inject ? making->injection.library : NULL,
-				      making->injection.directory.path, runner->texts);
-	char **env = base, *text = base ? pad(&env, padding) : NULL;
-	int err = text ? run_and_wait(making, argv, env) : -ENOMEM;
+	CSINK_AUTO_FREE char **base = csink_env_build(environ, inject ? making->injection.library : NULL,
+						      making->injection.directory.path, runner->texts);
+	CSINK_AUTO_FREE char **env = base ? pad(base, padding) : NULL;
 
-	if (text)
-		free(env);
-	free(text);
-	free(base);
-	return err;
+	return env ? run_and_wait(making, argv, env) : -ENOMEM;
 }
 
 static int collect(struct making *making, char **argv)

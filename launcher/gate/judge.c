@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/gate/judge_impl.h"
 
 #define MAX_LEAST 60 /* runs; what these cannot show, more cannot either */
@@ -20,11 +21,10 @@
 
 static bool is_flat(const struct judge *judge)
 {
-	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++) {
-		for (uint32_t i = 0; i < judge->nr[side]; i++) {
-			if (judge->values[side][i] != judge->values[0][0])
-				return false;
-		}
+	EACH_RUN(judge, side, i)
+	{
+		if (judge->values[side][i] != judge->values[0][0])
+			return false;
 	}
 	return true;
 }
@@ -34,11 +34,10 @@ static void compare_exactly(struct judge *judge, struct csink_gate_row *row)
 {
 	double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
 
-	for (int side = 0; side < 2; side++) {
-		for (uint32_t i = 0; i < judge->nr[side]; i++) {
-			low[side] = fmin(low[side], judge->values[side][i]);
-			high[side] = fmax(high[side], judge->values[side][i]);
-		}
+	EACH_RUN(judge, side, i)
+	{
+		low[side] = fmin(low[side], judge->values[side][i]);
+		high[side] = fmax(high[side], judge->values[side][i]);
 	}
 	row->ratio = row->cost_ratio;
 	row->interval = (struct csink_interval){low[1] / high[0], high[1] / low[0]};
@@ -103,25 +102,22 @@ void csink_judge_weights(struct judge *judge, struct csink_gate_row *row)
 
 void csink_judge_ranks(struct judge *judge, struct csink_gate_row *row)
 {
-	csink_statistic_fn shift = judge->data->paired ? csink_statistic_shift_paired : csink_statistic_shift_two;
+	csink_statistic_fn shift = judge->data->paired ? csink_statistic_shift_paired : csink_hodges_lehmann_two;
 	double *a = judge->values[0], *b = judge->values[1];
 	uint32_t nr_a = judge->nr[0], nr_b = judge->nr[1];
 
 	if (is_plain(judge, row))
 		return;
-	for (int side = 0; side < 2; side++) {
-		for (uint32_t i = 0; i < judge->nr[side]; i++) {
-			if (!(judge->values[side][i] > 0)) {
-				csink_judge_weights(judge, row);
-				return;
-			}
+	EACH_RUN(judge, side, i)
+	{
+		if (!(judge->values[side][i] > 0)) {
+			csink_judge_weights(judge, row);
+			return;
 		}
 	}
 	csink_judge_estimate(judge, row);
-	for (int side = 0; side < 2; side++) {
-		for (uint32_t i = 0; i < judge->nr[side]; i++)
-			judge->values[side][i] = log(judge->values[side][i]);
-	}
+	EACH_RUN(judge, side, i)
+	judge->values[side][i] = log(judge->values[side][i]);
 	test(judge, true, row);
 	row->ratio = exp(shift(a, nr_a, b, nr_b));
 	if (csink_bootstrap(shift, judge->data->paired, a, nr_a, b, nr_b, CSINK_GATE_LEVEL, &judge->random,
@@ -172,18 +168,17 @@ void csink_judge_conclude(const struct judge *judge, struct csink_gate_row *row,
 /* Of functions, many may have changed: to find them makes it no more likely that another one is blamed (Holm). */
 static int conclude_all(struct judge *judge, csink_adjust_fn adjust, struct csink_gate_row *rows, uint32_t nr)
 {
-	double *p = calloc((size_t)nr * 3 + 1, sizeof(*p)), *greater = p + nr, *less = p + 2 * (size_t)nr;
+	CSINK_AUTO_FREE double *p = calloc((size_t)nr * 4 + 1, sizeof(*p));
+	double *p_less = p + nr, *q_greater = p + 2 * (size_t)nr, *q_less = p + 3 * (size_t)nr;
 	int err = p ? 0 : -ENOMEM;
 
-	for (uint32_t i = 0; !err && i < nr; i++)
+	for (uint32_t i = 0; !err && i < nr; i++) {
 		p[i] = rows[i].p_greater;
-	err = err ? err : adjust(p, nr, greater);
+		p_less[i] = rows[i].p_less;
+	}
+	err = err ?: adjust(p, nr, q_greater) ?: adjust(p_less, nr, q_less);
 	for (uint32_t i = 0; !err && i < nr; i++)
-		p[i] = rows[i].p_less;
-	err = err ? err : adjust(p, nr, less);
-	for (uint32_t i = 0; !err && i < nr; i++)
-		csink_judge_conclude(judge, &rows[i], greater[i], less[i], nr);
-	free(p);
+		csink_judge_conclude(judge, &rows[i], q_greater[i], q_less[i], nr);
 	return err;
 }
 
@@ -316,18 +311,15 @@ static int judge_all(struct judge *judge)
 	out->floor_function = csink_detection_floor(0.1, fmin(out->samples[0], out->samples[1]));
 	find_floor(judge);
 	first = out->nr_rows;
-	if (!err)
-		err = csink_judge_functions(judge);
-	if (!err)
-		err = conclude_all(judge, csink_adjust_holm, out->rows + first, out->nr_rows - first);
-	if (!err)
-		err = csink_judge_rollup(judge);
-	if (!err) {
-		count(out);
-		find_limits(judge);
-		csink_judge_moves(judge);
-	}
-	return err;
+	err = err ?: csink_judge_functions(judge);
+	err = err ?: conclude_all(judge, csink_adjust_holm, out->rows + first, out->nr_rows - first);
+	err = err ?: csink_judge_rollup(judge);
+	if (err)
+		return err;
+	count(out);
+	find_limits(judge);
+	csink_judge_moves(judge);
+	return 0;
 }
 
 int csink_gate_judge(const struct csink_gate_data *data, const struct csink_gate_rules *rules, double level,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/base/search.h"
 #include "launcher/gate/judge_impl.h"
 
@@ -33,18 +34,17 @@ bool csink_judge_fill(struct judge *judge, const bool *is_in, bool by_cost)
 
 	/* A simulator's counts are the same in every run: there is no speed to take out. */
 	by_cost |= !csink_judge_reference(judge, is_in, rest) || judge->data->exact;
-	for (int side = 0; side < 2; side++) {
-		for (uint32_t i = 0; i < judge->nr[side]; i++) {
-			const struct csink_gate_weights *weights = &judge->runs[side][i]->weights;
-			double own = 0, others = judge->values[side][i];
+	EACH_RUN(judge, side, i)
+	{
+		const struct csink_gate_weights *weights = &judge->runs[side][i]->weights;
+		double own = 0, others = judge->values[side][i];
 
-			for (uint32_t f = 0; f < weights->nr; f++)
-				own += is_in[f] ? weights->self[f] : 0;
-			/* As if all runs had had the mean speed. A run without samples of the others says nothing. */
-			if (!by_cost)
-				own = others > 0 ? own / others * (rest[0] / judge->nr[0]) : 0;
-			judge->values[side][i] = own;
-		}
+		for (uint32_t f = 0; f < weights->nr; f++)
+			own += is_in[f] ? weights->self[f] : 0;
+		/* As if all runs had had the mean speed. A run without samples of the others says nothing. */
+		if (!by_cost)
+			own = others > 0 ? own / others * (rest[0] / judge->nr[0]) : 0;
+		judge->values[side][i] = own;
 	}
 	return !by_cost;
 }
@@ -87,18 +87,16 @@ static int compare_rows(const void *a, const void *b)
 int csink_judge_functions(struct judge *judge)
 {
 	uint32_t nr = judge->data->functions.nr, first = judge->out->nr_rows;
-	bool *is_in = calloc(nr + 1, sizeof(*is_in));
+	CSINK_AUTO_FREE bool *is_in = calloc(nr + 1, sizeof(*is_in));
 	int err = is_in ? 0 : -ENOMEM;
 
-	if (judge->all[0] > 0 && judge->all[1] > 0) {
-		err = err ? err : csink_judge_find_reference(judge);
-		for (uint32_t f = 0; !err && f < nr; f++) {
-			if (is_judged(judge, f))
-				judge_function(judge, f, is_in);
-		}
+	if (err || !(judge->all[0] > 0 && judge->all[1] > 0))
+		return err;
+	err = csink_judge_find_reference(judge);
+	for (uint32_t f = 0; !err && f < nr; f++) {
+		if (is_judged(judge, f))
+			judge_function(judge, f, is_in);
 	}
-	if (!err && judge->out->nr_rows > first)
-		qsort(judge->out->rows + first, judge->out->nr_rows - first, sizeof(*judge->out->rows), compare_rows);
-	free(is_in);
+	qsort(judge->out->rows + first, judge->out->nr_rows - first, sizeof(*judge->out->rows), compare_rows);
 	return err;
 }

@@ -10,6 +10,11 @@
 
 #define CSINK_GATE_LEVEL 0.95 /* of intervals */
 
+/* Go over the runs of both sides; not to be left by break. */
+#define EACH_RUN(judge, side, i)                                                                                       \
+	for (int side = 0; side < CSINK_GATE_NR_SIDES; side++)                                                         \
+		for (uint32_t i = 0; i < (judge)->nr[side]; i++)
+
 struct judge {
 	const struct csink_gate_data *data;
 	const struct csink_gate_rules *rules;

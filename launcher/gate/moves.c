@@ -31,10 +31,8 @@ static double cost_of(const struct csink_gate_weights *weights, uint32_t f, bool
 
 static void fill(struct judge *judge, uint32_t f, bool total)
 {
-	for (int side = 0; side < 2; side++) {
-		for (uint32_t i = 0; i < judge->nr[side]; i++)
-			judge->values[side][i] = cost_of(&judge->runs[side][i]->weights, f, total);
-	}
+	EACH_RUN(judge, side, i)
+	judge->values[side][i] = cost_of(&judge->runs[side][i]->weights, f, total);
 }
 
 static void measure(struct judge *judge, uint32_t f, bool total, struct csink_gate_move *move)
@@ -93,11 +91,10 @@ static void find_within(struct judge *judge, struct csink_gate_moves *moves)
 
 static bool has_totals(const struct judge *judge)
 {
-	for (int side = 0; side < 2; side++) {
-		for (uint32_t i = 0; i < judge->nr[side]; i++) {
-			if (!judge->runs[side][i]->weights.total)
-				return false;
-		}
+	EACH_RUN(judge, side, i)
+	{
+		if (!judge->runs[side][i]->weights.total)
+			return false;
 	}
 	return true;
 }

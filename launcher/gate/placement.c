@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "launcher/base/path.h"
 #include "launcher/base/regular.h"
@@ -116,7 +117,7 @@ static bool find_range(int fd, struct range *out)
 static bool is_in_memory(int fd, const struct range *range)
 {
 	size_t len = (size_t)(range->end - range->start), page = (size_t)sysconf(_SC_PAGESIZE);
-	unsigned char *pages = malloc(len / page + 1);
+	CSINK_AUTO_FREE unsigned char *pages = malloc(len / page + 1);
 	void *at = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, range->start);
 	bool found = false;
 	struct stat st;
@@ -128,7 +129,6 @@ static bool is_in_memory(int fd, const struct range *range)
 	}
 	if (at != MAP_FAILED)
 		munmap(at, len);
-	free(pages);
 	return found;
 }
 
@@ -178,21 +178,18 @@ static void *take_block(size_t size)
 static void move_file(struct csink_gate_file *file, struct csink_random *random)
 {
 	size_t size = MIN_BLOCK + csink_random_below(random, MAX_BLOCK - MIN_BLOCK);
-	int fd = csink_regular_open(file->path, 0, CSINK_REGULAR_ANY);
+	CSINK_AUTO_CLOSE int fd = csink_regular_open(file->path, 0, CSINK_REGULAR_ANY);
 	struct range range;
 	void *block;
 
 	file->is_kept = fd < 0;
-	if (fd < 0)
+	if (fd < 0 || !find_range(fd, &range))
 		return;
-	if (find_range(fd, &range)) {
-		file->is_kept = !drop(fd, &range);
-		block = take_block(size);
-		read_in(fd, &range);
-		if (block)
-			munmap(block, size);
-	}
-	close(fd);
+	file->is_kept = !drop(fd, &range);
+	block = take_block(size);
+	read_in(fd, &range);
+	if (block)
+		munmap(block, size);
 }
 
 void csink_gate_placement_move(struct csink_gate_placement *placement, int side, struct csink_random *random)

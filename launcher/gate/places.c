@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "launcher/gate/gate.h"
 
@@ -38,12 +39,9 @@ int csink_gate_module_learn(struct csink_gate_functions *functions, const char *
 	if (csink_gate_is_program(functions, name) && functions->programs[0] && functions->programs[1] &&
 	    strcmp(functions->programs[0], functions->programs[1]))
 		id = "";
-	*module = (struct csink_gate_module){.name = strdup(name), .id = strdup(id), .differs = !*id};
-	if (!module->name || !module->id) {
-		free(module->name);
-		free(module->id);
+	*module = (struct csink_gate_module){csink_gate_text(functions, name), csink_gate_text(functions, id), !*id};
+	if (!module->name || !module->id)
 		return -ENOMEM;
-	}
 	functions->nr_modules++;
 	return 0;
 }
@@ -89,7 +87,8 @@ static int move_calls(struct csink_gate_functions *functions, const uint32_t *to
 int csink_gate_merge_places(struct csink_gate_data *data)
 {
 	struct csink_gate_functions *functions = &data->functions;
-	uint32_t nr = functions->nr, *to;
+	CSINK_AUTO_FREE uint32_t *to = NULL;
+	uint32_t nr = functions->nr;
 	int err = 0;
 
 	if (!functions->has_news)
@@ -108,7 +107,6 @@ int csink_gate_merge_places(struct csink_gate_data *data)
 		err = csink_gate_weights_move(&data->runs[i].weights, to, functions->nr);
 	if (!err)
 		err = move_calls(functions, to);
-	free(to);
 	functions->has_news = false;
 	return err;
 }

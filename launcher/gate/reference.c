@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/base/search.h"
 #include "launcher/gate/judge_impl.h"
 
@@ -38,19 +39,16 @@ struct finding {
 
 bool csink_judge_reference(struct judge *judge, const bool *without, double *rest)
 {
-	for (int side = 0; side < 2; side++) {
-		rest[side] = 0;
-		for (uint32_t i = 0; i < judge->nr[side]; i++) {
-			const struct csink_gate_weights *weights = &judge->runs[side][i]->weights;
-			double *value = &judge->values[side][i];
+	rest[0] = rest[1] = 0;
+	EACH_RUN(judge, side, i)
+	{
+		double *value = &judge->values[side][i];
 
-			*value = 0;
-			for (uint32_t f = 0; f < weights->nr; f++)
-				*value += judge->is_reference[f] && !(without && without[f])
-						  ? judge->comparable[side][i][f]
-						  : 0;
-			rest[side] += *value;
-		}
+		*value = 0;
+		for (uint32_t f = 0; f < judge->runs[side][i]->weights.nr; f++)
+			*value +=
+				judge->is_reference[f] && !(without && without[f]) ? judge->comparable[side][i][f] : 0;
+		rest[side] += *value;
 	}
 	return rest[0] >= REFERENCE_SHARE * judge->all[0] && rest[1] >= REFERENCE_SHARE * judge->all[1];
 }
@@ -103,10 +101,8 @@ static void find_candidates(struct finding *finding)
 	for (uint32_t f = 0; f < judge->data->functions.nr; f++) {
 		double sums[2] = {0, 0};
 
-		for (int side = 0; side < 2; side++) {
-			for (uint32_t i = 0; i < judge->nr[side]; i++)
-				sums[side] += f < judge->runs[side][i]->weights.nr ? judge->comparable[side][i][f] : 0;
-		}
+		EACH_RUN(judge, side, i)
+		sums[side] += f < judge->runs[side][i]->weights.nr ? judge->comparable[side][i][f] : 0;
 		finding->is_small[f] = false;
 		if (judge->data->functions.all[f].is_pseudo)
 			continue;
@@ -186,21 +182,20 @@ static bool find(struct finding *finding)
 
 static void set_comparable(struct judge *judge, bool by_owner)
 {
-	for (int side = 0; side < 2; side++) {
-		for (uint32_t i = 0; i < judge->nr[side]; i++) {
-			const struct csink_gate_weights *weights = &judge->runs[side][i]->weights;
-			double *values = judge->comparable[side][i];
+	EACH_RUN(judge, side, i)
+	{
+		const struct csink_gate_weights *weights = &judge->runs[side][i]->weights;
+		double *values = judge->comparable[side][i];
 
-			memcpy(values, weights->self, weights->nr * sizeof(*values));
-			for (uint32_t k = 0; k < weights->nr_parts; k++) {
-				const struct csink_gate_part *part = &weights->parts[k];
+		memcpy(values, weights->self, weights->nr * sizeof(*values));
+		for (uint32_t k = 0; k < weights->nr_parts; k++) {
+			const struct csink_gate_part *part = &weights->parts[k];
 
-				if (!by_owner && judge->is_reference[part->owner])
-					continue;
-				values[part->function] = fmax(0, values[part->function] - part->weight);
-				if (by_owner)
-					values[part->owner] += part->weight;
-			}
+			if (!by_owner && judge->is_reference[part->owner])
+				continue;
+			values[part->function] = fmax(0, values[part->function] - part->weight);
+			if (by_owner)
+				values[part->owner] += part->weight;
 		}
 	}
 }
@@ -208,16 +203,13 @@ static void set_comparable(struct judge *judge, bool by_owner)
 int csink_judge_find_reference(struct judge *judge)
 {
 	uint32_t nr = judge->data->functions.nr;
-	struct finding finding = {.judge = judge};
+	CSINK_AUTO_FREE struct candidate *all = calloc((size_t)nr * 2 + 2, sizeof(*all));
+	CSINK_AUTO_FREE bool *is_small = calloc(nr + 1, sizeof(*is_small));
+	struct finding finding = {.judge = judge, .all = all, .is_small = is_small};
 	bool is_enough;
-	int err = 0;
 
-	finding.all = calloc((size_t)nr * 2 + 2, sizeof(*finding.all));
-	finding.is_small = calloc(nr + 1, sizeof(*finding.is_small));
-	if (!finding.all || !finding.is_small) {
-		err = -ENOMEM;
-		goto out;
-	}
+	if (!all || !is_small)
+		return -ENOMEM;
 	set_comparable(judge, true);
 	is_enough = find(&finding);
 	if (judge->data->functions.interpreted.nr) {
@@ -232,8 +224,5 @@ int csink_judge_find_reference(struct judge *judge)
 		judge->out->speed = finding.cost.ratio;
 		judge->out->speed_interval = finding.cost.interval;
 	}
-out:
-	free(finding.all);
-	free(finding.is_small);
-	return err;
+	return 0;
 }

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
+#include "launcher/base/format.h"
 #include "launcher/base/search.h"
 #include "launcher/gate/judge_impl.h"
 
@@ -89,7 +91,8 @@ static void connect(struct rollup *r, struct csink_gate_edge *edges, uint32_t nr
 static int mark_one_sided(struct rollup *r)
 {
 	const struct csink_gate_functions *functions = &r->judge->data->functions;
-	double *seen = calloc((size_t)functions->nr * 2 + 2, sizeof(*seen)), all[2] = {0, 0};
+	CSINK_AUTO_FREE double *seen = calloc((size_t)functions->nr * 2 + 2, sizeof(*seen));
+	double all[2] = {0, 0};
 
 	if (!seen)
 		return -ENOMEM;
@@ -104,20 +107,17 @@ static int mark_one_sided(struct rollup *r)
 	}
 	for (uint32_t f = 0; f < functions->nr && all[0] > 0 && all[1] > 0; f++)
 		r->of[f].joins |= (seen[f * 2] > 0) != (seen[f * 2 + 1] > 0);
-	free(seen);
 	return 0;
 }
 
 static int find_groups(struct rollup *r)
 {
 	const struct csink_gate_functions *functions = &r->judge->data->functions;
-	struct csink_gate_edge *edges = malloc((functions->nr_edges + 1) * sizeof(*edges));
+	CSINK_AUTO_FREE struct csink_gate_edge *edges = malloc((functions->nr_edges + 1) * sizeof(*edges));
 	int err = edges ? mark_one_sided(r) : -ENOMEM;
 
-	if (err) {
-		free(edges);
+	if (err)
 		return err;
-	}
 	if (functions->nr_edges)
 		memcpy(edges, functions->edges, functions->nr_edges * sizeof(*edges));
 	for (uint32_t i = 0; i < functions->nr_edges; i++)
@@ -131,7 +131,6 @@ static int find_groups(struct rollup *r)
 		r->of[r->rows[i].function].joins |= moved;
 	}
 	connect(r, edges, functions->nr_edges);
-	free(edges);
 	return 0;
 }
 
@@ -141,7 +140,6 @@ static int find_groups(struct rollup *r)
 static void name_some(const struct rollup *r, const bool *is_in, bool costlier, char *out, size_t size)
 {
 	uint32_t nr = 0;
-	size_t n = 0;
 
 	out[0] = '\0';
 	for (uint32_t i = 0; i < r->nr; i++) {
@@ -149,11 +147,11 @@ static void name_some(const struct rollup *r, const bool *is_in, bool costlier, 
 
 		if (!is_in[r->rows[i].function] || is_costlier(&r->rows[i]) != costlier)
 			continue;
-		if (nr++ < 3 && n < size)
-			n += (size_t)snprintf(out + n, size - n, "%s%.60s", n ? ", " : "", name);
+		if (nr++ < 3)
+			csink_append(out, size, "%s%.60s", *out ? ", " : "", name);
 	}
-	if (nr > 3 && n < size)
-		snprintf(out + n, size - n, " and %u others", nr - 3);
+	if (nr > 3)
+		csink_append(out, size, " and %u others", nr - 3);
 }
 
 /* How much costlier a function got, corrected by the speed of the runs. */
@@ -251,19 +249,15 @@ int csink_judge_rollup(struct judge *judge)
 	struct rollup r = {.judge = judge,
 			   .rows = judge->out->rows + judge->out->nr_metric_rows,
 			   .nr = judge->out->nr_rows - judge->out->nr_metric_rows};
-	bool *is_in = calloc(nr_functions + 1, sizeof(*is_in));
-	int err = 0;
+	CSINK_AUTO_FREE struct member *of = calloc((size_t)nr_functions + 1, sizeof(*of));
+	CSINK_AUTO_FREE bool *is_in = calloc(nr_functions + 1, sizeof(*is_in));
+	int err;
 
-	r.of = calloc((size_t)nr_functions + 1, sizeof(*r.of));
-	if (!is_in || !r.of)
-		err = -ENOMEM;
-	if (!err)
-		err = find_groups(&r);
+	r.of = of;
+	err = is_in && of ? find_groups(&r) : -ENOMEM;
 	for (uint32_t f = 0; !err && f < nr_functions; f++) {
 		if (root_of(&r, f) == f && r.of[f].joins)
 			err = judge_group(&r, f, is_in);
 	}
-	free(is_in);
-	free(r.of);
 	return err;
 }

@@ -23,6 +23,7 @@ void csink_gate_note(struct csink_gate_series *series, const char *fmt, ...)
 {
 	va_list ap;
 	char *text;
+	uint32_t i;
 	int len;
 
 	va_start(ap, fmt);
@@ -30,13 +31,9 @@ void csink_gate_note(struct csink_gate_series *series, const char *fmt, ...)
 	va_end(ap);
 	if (len < 0)
 		return;
-	for (uint32_t i = 0; i < series->nr_notes; i++) {
-		if (!strcmp(series->notes[i], text)) {
-			free(text);
-			return;
-		}
-	}
-	if (series->nr_notes == CSINK_GATE_MAX_NOTES)
+	for (i = 0; i < series->nr_notes && strcmp(series->notes[i], text); i++)
+		;
+	if (i < series->nr_notes || i == CSINK_GATE_MAX_NOTES)
 		free(text);
 	else
 		series->notes[series->nr_notes++] = text;

@@ -90,10 +90,9 @@ static int map_locations(struct take *take)
 
 static int add_part(struct csink_gate_weights *weights, uint32_t owner, uint32_t function, double weight)
 {
-	if (CSINK_GROW(weights->parts, weights->nr_parts, weights->cap_parts))
-		return -ENOMEM;
-	weights->parts[weights->nr_parts++] = (struct csink_gate_part){owner, function, weight};
-	return 0;
+	struct csink_gate_part part = {owner, function, weight};
+
+	return CSINK_APPEND(weights->parts, weights->nr_parts, weights->cap_parts, part) ? 0 : -ENOMEM;
 }
 
 static int compare_parts(const void *a, const void *b)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "include/internal/cleanup.h"
 #include "launcher/gate/judge_impl.h"
 #include "launcher/profile/match_functions.h"
 
@@ -16,7 +17,7 @@ struct joining {
 	uint32_t *of_place;         /* their indices in the table */
 	uint32_t nr;
 	uint32_t *same, *file;
-	uint32_t *to; /* of each function of the table: the one that it becomes; begins the block of the others */
+	uint32_t *to; /* of each function of the table: the one that it becomes */
 };
 
 /* The file whose top level has most of a side's weight below it: its script. */
@@ -56,11 +57,6 @@ static int join(struct joining *j)
 	const char *scripts[2];
 	int err;
 
-	j->places = calloc((size_t)nr + 1, sizeof(*j->places));
-	j->to = calloc(((size_t)nr + 1) * 4, sizeof(*j->to));
-	if (!j->places || !j->to)
-		return -ENOMEM;
-	j->of_place = j->to + nr + 1;
 	j->same = j->of_place + nr + 1;
 	j->file = j->same + nr + 1;
 	for (uint32_t f = 0; f < nr; f++) {
@@ -135,7 +131,10 @@ static int copy_calls(struct csink_gate_functions *view, const struct csink_gate
 
 int csink_gate_versions_join(const struct csink_gate_data *data, struct csink_gate_data *view)
 {
-	struct joining j = {.functions = &data->functions};
+	size_t nr = (size_t)data->functions.nr + 1;
+	CSINK_AUTO_FREE struct csink_place *places = calloc(nr, sizeof(*places));
+	CSINK_AUTO_FREE uint32_t *to = calloc(nr * 4, sizeof(*to));
+	struct joining j = {.functions = &data->functions, .places = places, .to = to, .of_place = to + nr};
 	int err;
 
 	*view = *data;
@@ -144,13 +143,8 @@ int csink_gate_versions_join(const struct csink_gate_data *data, struct csink_ga
 	view->functions.edges = NULL;
 	view->functions.nr_edges = view->functions.cap_edges = 0;
 	view->functions.calls = (struct csink_table){0};
-	err = join(&j);
-	if (!err)
-		err = copy_runs(view, data, j.to);
-	if (!err)
-		err = copy_calls(&view->functions, &data->functions, j.to);
-	free(j.places);
-	free(j.to);
+	err = places && to ? join(&j) : -ENOMEM;
+	err = err ?: copy_runs(view, data, to) ?: copy_calls(&view->functions, &data->functions, to);
 	if (err)
 		csink_gate_versions_free(view);
 	return err;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/base/search.h"
 #include "launcher/gate/stats/stats.h"
 
@@ -57,38 +58,30 @@ static double median(double *values, uint32_t n)
 
 double csink_hodges_lehmann(const double *values, uint32_t n)
 {
-	double *means = csink_stats_memory(malloc(sizeof(*means) * ((size_t)n * (n + 1) / 2 + 1))), result;
+	CSINK_AUTO_FREE double *means = csink_stats_memory(malloc(sizeof(*means) * ((size_t)n * (n + 1) / 2 + 1)));
 	uint32_t nr = 0;
 
-	if (!n || !means) {
-		free(means);
+	if (!n || !means)
 		return NAN;
-	}
 	for (uint32_t i = 0; i < n; i++) {
 		for (uint32_t k = i; k < n; k++)
 			means[nr++] = (values[i] + values[k]) / 2;
 	}
-	result = median(means, nr);
-	free(means);
-	return result;
+	return median(means, nr);
 }
 
 double csink_hodges_lehmann_two(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b)
 {
-	double *all = csink_stats_memory(malloc(sizeof(*all) * ((size_t)nr_a * nr_b + 1))), result;
+	CSINK_AUTO_FREE double *all = csink_stats_memory(malloc(sizeof(*all) * ((size_t)nr_a * nr_b + 1)));
 	uint32_t nr = 0;
 
-	if (!nr_a || !nr_b || !all) {
-		free(all);
+	if (!nr_a || !nr_b || !all)
 		return NAN;
-	}
 	for (uint32_t i = 0; i < nr_a; i++) {
 		for (uint32_t k = 0; k < nr_b; k++)
 			all[nr++] = b[k] - a[i];
 	}
-	result = median(all, nr);
-	free(all);
-	return result;
+	return median(all, nr);
 }
 
 /* ---- statistics ---- */
@@ -111,19 +104,11 @@ double csink_statistic_ratio(const double *a, uint32_t nr_a, const double *b, ui
 
 double csink_statistic_shift_paired(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b)
 {
-	double *d = csink_stats_memory(malloc(sizeof(*d) * (nr_a + 1))), result = NAN;
+	CSINK_AUTO_FREE double *d = csink_stats_memory(malloc(sizeof(*d) * (nr_a + 1)));
 
 	for (uint32_t i = 0; d && i < nr_a && i < nr_b; i++)
 		d[i] = b[i] - a[i];
-	if (d)
-		result = csink_hodges_lehmann(d, nr_a);
-	free(d);
-	return result;
-}
-
-double csink_statistic_shift_two(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b)
-{
-	return csink_hodges_lehmann_two(a, nr_a, b, nr_b);
+	return d ? csink_hodges_lehmann(d, nr_a) : NAN;
 }
 
 /* ---- the bootstrap ---- */
@@ -239,18 +224,14 @@ int csink_bootstrap(csink_statistic_fn statistic, bool paired, const double *a, 
 		    uint32_t nr_b, double level, struct csink_random *random, struct csink_interval *out)
 {
 	struct boot boot = {.statistic = statistic, .paired = paired, .a = a, .b = b, .nr_a = nr_a, .nr_b = nr_b};
-	int err = -ENOMEM;
+	size_t most = CSINK_MAX(CSINK_BOOTSTRAP_DRAWS, CSINK_MAX(nr_a, nr_b));
+	CSINK_AUTO_FREE double *room = NULL;
 
 	if (nr_a < 2 || nr_b < 2 || (paired && nr_a != nr_b))
 		return -EINVAL;
-	boot.drawn_a = csink_stats_memory(malloc(nr_a * sizeof(double)));
-	boot.drawn_b = csink_stats_memory(malloc(nr_b * sizeof(double)));
-	boot.results =
-		csink_stats_memory(malloc(CSINK_MAX(CSINK_BOOTSTRAP_DRAWS, CSINK_MAX(nr_a, nr_b)) * sizeof(double)));
-	if (boot.drawn_a && boot.drawn_b && boot.results)
-		err = bca(&boot, level, random, out);
-	free(boot.drawn_a);
-	free(boot.drawn_b);
-	free(boot.results);
-	return err;
+	room = csink_stats_memory(malloc((nr_a + (size_t)nr_b + most) * sizeof(*room)));
+	boot.drawn_a = room;
+	boot.drawn_b = room + nr_a;
+	boot.results = room + nr_a + nr_b;
+	return room ? bca(&boot, level, random, out) : -ENOMEM;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/gate/stats/stats.h"
 
 #define MAX_WAYS 200000 /* to divide two samples, that are all tried */
@@ -97,7 +98,8 @@ static bool try_all_signs(const double *d, uint32_t n, struct hits *hits)
 {
 	uint32_t half = n / 2;
 	size_t nr_a = (size_t)1 << half, nr_b = (size_t)1 << (n - half);
-	double *room = csink_stats_memory(malloc((nr_a + nr_b) * 2 * sizeof(*room))), observed = hits->observed;
+	CSINK_AUTO_FREE double *room = csink_stats_memory(malloc((nr_a + nr_b) * 2 * sizeof(*room)));
+	double observed = hits->observed;
 	const double *a, *b;
 
 	if (!room)
@@ -112,7 +114,6 @@ static bool try_all_signs(const double *d, uint32_t n, struct hits *hits)
 	hits->nr = count_from(a, nr_a, b, nr_b, observed - hits->slack);
 	if (hits->tail == CSINK_TAIL_BOTH)
 		hits->nr = observed > hits->slack ? 2 * hits->nr : hits->of;
-	free(room);
 	return true;
 }
 
@@ -194,14 +195,13 @@ double csink_permute_two(const double *a, uint32_t nr_a, const double *b, uint32
 			 struct csink_random *random)
 {
 	uint32_t n = nr_a + nr_b;
-	double *values = csink_stats_memory(malloc(sizeof(*values) * (n + 1))), mean = 0;
+	CSINK_AUTO_FREE double *values = csink_stats_memory(malloc(sizeof(*values) * (n + 1)));
 	struct hits hits = {.tail = tail};
+	double mean = 0;
 	bool exact;
 
-	if (!values || !nr_a || !nr_b) {
-		free(values);
+	if (!values || !nr_a || !nr_b)
 		return NAN;
-	}
 	memcpy(values, a, nr_a * sizeof(*a));
 	memcpy(values + nr_a, b, nr_b * sizeof(*b));
 	/* With the common mean taken off, the sum of the second sample says all: its difference grows with it. */
@@ -217,7 +217,6 @@ double csink_permute_two(const double *a, uint32_t nr_a, const double *b, uint32
 		choose(values, n, 0, nr_b, 0, &hits);
 	else
 		choose_some(values, n, nr_b, &hits, random);
-	free(values);
 	return (double)(hits.nr + !exact) / (double)(hits.of + !exact);
 }
 

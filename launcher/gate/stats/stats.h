@@ -109,9 +109,8 @@ typedef double (*csink_statistic_fn)(const double *a, uint32_t nr_a, const doubl
 /** sum(b) / sum(a) of as many values, or mean(b) / mean(a). */
 double csink_statistic_ratio(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b);
 
-/** Hodges-Lehmann of b[i] - a[i] (paired), and of all b[j] - a[i] (not). */
+/** Hodges-Lehmann of b[i] - a[i]; csink_hodges_lehmann_two() is the same of what is not paired. */
 double csink_statistic_shift_paired(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b);
-double csink_statistic_shift_two(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b);
 
 /**
  * Bootstrap interval, bias-corrected and accelerated (BCa; the acceleration by the jackknife). Where all draws give the

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/base/search.h"
 #include "launcher/gate/stats/stats.h"
 
@@ -49,25 +50,20 @@ static double tail_of(const double *weights, uint32_t max, uint32_t observed, en
 
 double csink_wilcoxon_paired(const double *differences, uint32_t n, enum csink_tail tail)
 {
-	struct ranked *all = csink_stats_memory(malloc(sizeof(*all) * (n + 1)));
+	CSINK_AUTO_FREE struct ranked *all = csink_stats_memory(malloc(sizeof(*all) * (n + 1)));
+	CSINK_AUTO_FREE double *weights = NULL;
 	uint32_t nr = 0, max = 0, observed = 0;
-	double *weights, p;
 
 	for (uint32_t i = 0; all && i < n; i++) {
 		if (differences[i] != 0)
 			all[nr++] = (struct ranked){fabs(differences[i]), i, 0};
 	}
-	if (!all || !nr) {
-		p = all && n ? 1 : NAN;
-		free(all);
-		return p;
-	}
+	if (!all || !nr)
+		return all && n ? 1 : NAN;
 	rank_all(all, nr);
 	weights = csink_stats_memory(calloc((size_t)nr * (nr + 1) + 1, sizeof(*weights)));
-	if (!weights) {
-		free(all);
+	if (!weights)
 		return NAN;
-	}
 	weights[0] = 1;
 	for (uint32_t i = 0; i < nr; i++) {
 		uint32_t rank2 = all[i].rank2;
@@ -77,10 +73,7 @@ double csink_wilcoxon_paired(const double *differences, uint32_t n, enum csink_t
 		for (uint32_t s = max + 1; s-- > 0;)
 			weights[s] = weights[s] / 2 + (s >= rank2 ? weights[s - rank2] / 2 : 0);
 	}
-	p = tail_of(weights, max, observed, tail);
-	free(weights);
-	free(all);
-	return p;
+	return tail_of(weights, max, observed, tail);
 }
 
 /* ---- two samples ---- */
@@ -89,7 +82,7 @@ double csink_wilcoxon_paired(const double *differences, uint32_t n, enum csink_t
 static double exact_two(const struct ranked *all, uint32_t n, uint32_t k, uint32_t observed, enum csink_tail tail)
 {
 	uint32_t max = n * (n + 1), width = max + 1;
-	double *ways = csink_stats_memory(calloc((size_t)(k + 1) * width, sizeof(*ways))), p;
+	CSINK_AUTO_FREE double *ways = csink_stats_memory(calloc((size_t)(k + 1) * width, sizeof(*ways)));
 
 	if (!ways)
 		return NAN;
@@ -102,9 +95,7 @@ static double exact_two(const struct ranked *all, uint32_t n, uint32_t k, uint32
 				to[s] += from[s - all[i].rank2];
 		}
 	}
-	p = tail_of(ways + (size_t)k * width, max, observed, tail);
-	free(ways);
-	return p;
+	return tail_of(ways + (size_t)k * width, max, observed, tail);
 }
 
 static double normal_two(uint32_t nr_a, uint32_t nr_b, double ties, uint32_t observed, enum csink_tail tail)
@@ -124,28 +115,25 @@ static double normal_two(uint32_t nr_a, uint32_t nr_b, double ties, uint32_t obs
 double csink_wilcoxon_two(const double *a, uint32_t nr_a, const double *b, uint32_t nr_b, enum csink_tail tail)
 {
 	uint32_t n = nr_a + nr_b, observed = 0;
-	struct ranked *all = csink_stats_memory(malloc(sizeof(*all) * (n + 1)));
-	double ties, p;
+	CSINK_AUTO_FREE struct ranked *all = csink_stats_memory(malloc(sizeof(*all) * (n + 1)));
+	double ties;
 
-	if (!all || !nr_a || !nr_b) {
-		free(all);
+	if (!all || !nr_a || !nr_b)
 		return NAN;
-	}
 	for (uint32_t i = 0; i < n; i++)
 		all[i] = (struct ranked){i < nr_a ? a[i] : b[i - nr_a], i, 0};
 	ties = rank_all(all, n);
 	for (uint32_t i = 0; i < n; i++)
 		observed += all[i].index >= nr_a ? all[i].rank2 : 0;
-	p = n <= MAX_EXACT_TWO ? exact_two(all, n, nr_b, observed, tail) : normal_two(nr_a, nr_b, ties, observed, tail);
-	free(all);
-	return p;
+	return n <= MAX_EXACT_TWO ? exact_two(all, n, nr_b, observed, tail)
+				  : normal_two(nr_a, nr_b, ties, observed, tail);
 }
 
 /* ---- many tests at once ---- */
 
 static int adjust(const double *p, uint32_t n, double *q, bool holm)
 {
-	struct ranked *all = csink_stats_memory(malloc(sizeof(*all) * (n + 1)));
+	CSINK_AUTO_FREE struct ranked *all = csink_stats_memory(malloc(sizeof(*all) * (n + 1)));
 	double least = 1, most = 0;
 
 	if (!all)
@@ -161,7 +149,6 @@ static int adjust(const double *p, uint32_t n, double *q, bool holm)
 		most = fmin(1, fmax(most, all[i].value * (n - i)));
 		q[all[i].index] = most;
 	}
-	free(all);
 	return 0;
 }
 
