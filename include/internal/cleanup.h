@@ -51,5 +51,7 @@ static inline void csink_auto_closedir(DIR **dir)
 #define CSINK_AUTO_FREE __attribute__((cleanup(csink_auto_free)))
 #define CSINK_AUTO_FCLOSE __attribute__((cleanup(csink_auto_fclose)))
 #define CSINK_AUTO_CLOSEDIR __attribute__((cleanup(csink_auto_closedir)))
+/* Any other thing, with the function that takes a pointer to it and releases what it holds. */
+#define CSINK_AUTO(release) __attribute__((cleanup(release)))
 
 #endif

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/base/json.h"
 #include "launcher/base/search.h"
 #include "launcher/base/text.h"
@@ -188,14 +189,6 @@ static void put_facts(struct data *d, const struct csink_profile *p)
 	putc(']', d->out);
 }
 
-static uint32_t runs_of(const struct csink_html_side *side)
-{
-	const char *runs = csink_profile_fact(side->profile, CSINK_FACT_RUNS, 0);
-	unsigned long nr = side->nr_runs || !runs ? side->nr_runs : strtoul(runs, NULL, 10);
-
-	return (uint32_t)CSINK_MIN(CSINK_MAX(nr, 1UL), (unsigned long)UINT32_MAX);
-}
-
 static void put_sides(struct data *d)
 {
 	const struct csink_html_side *side;
@@ -204,7 +197,8 @@ static void put_sides(struct data *d)
 	for (uint32_t s = 0; s < d->page->nr_sides; s++) {
 		side = &d->page->sides[s];
 		put_text(d, s ? ",{\"name\":" : "{\"name\":", side->name);
-		fprintf(d->out, ",\"runs\":%u,\"time_ns\":\"%" PRId64 "\",\"duration_ns\":%" PRId64, runs_of(side),
+		fprintf(d->out, ",\"runs\":%" PRId64 ",\"time_ns\":\"%" PRId64 "\",\"duration_ns\":%" PRId64,
+			side->nr_runs ?: CSINK_MIN(csink_profile_runs(side->profile), (int64_t)UINT32_MAX),
 			side->profile->time_ns, side->profile->duration_ns);
 		put_facts(d, side->profile);
 		putc('}', d->out);
@@ -222,7 +216,7 @@ static void put_sides(struct data *d)
 static int put_frames(struct data *d)
 {
 	const struct csink_frame *frame = d->tree->frames;
-	struct csink_profile *texts = csink_profile_create();
+	CSINK_AUTO(csink_profile_done) struct csink_profile *texts = csink_profile_create();
 	uint32_t nr = d->tree->nr_frames;
 
 	if (!texts)
@@ -238,7 +232,6 @@ static int put_frames(struct data *d)
 	for (uint32_t i = 0; i < texts->nr_strings; i++)
 		put_text(d, i ? "," : "", texts->strings[i].text);
 	fputs("],\n", d->out);
-	csink_profile_free(texts);
 	return 0;
 }
 

@@ -8,7 +8,9 @@
 #include <zlib.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
+#include "launcher/base/message.h"
 #include "launcher/base/pprof_fields.h"
 #include "launcher/base/regular.h"
 #include "launcher/output/folded.h"
@@ -22,12 +24,9 @@
 
 static int unpack_error(int state, char *why, size_t why_len)
 {
-	if (state == Z_MEM_ERROR) {
-		snprintf(why, why_len, "no memory");
-		return -ENOMEM;
-	}
-	snprintf(why, why_len, state == Z_BUF_ERROR ? "truncated gzip stream" : "damaged gzip stream");
-	return -EBADMSG;
+	if (state == Z_MEM_ERROR)
+		return csink_why(-ENOMEM, why, why_len, "no memory");
+	return csink_why(-EBADMSG, why, why_len, "%s gzip stream", state == Z_BUF_ERROR ? "truncated" : "damaged");
 }
 
 /* Inflate, member after member as gzip does. *out is malloc'ed. */
@@ -61,11 +60,9 @@ static int unpack(const void *buf, size_t len, unsigned char **out, size_t *out_
 		return 0;
 	}
 	free(bytes);
-	if (used > max) {
-		snprintf(why, why_len, "unpacked it is larger than %zu MiB%s", max >> 20,
-			 max < MAX_BYTES ? ", far more than a profile of its size" : "");
-		return -EBADMSG;
-	}
+	if (used > max)
+		return csink_why(-EBADMSG, why, why_len, "unpacked it is larger than %zu MiB%s", max >> 20,
+				 max < MAX_BYTES ? ", far more than a profile of its size" : "");
 	return unpack_error(state == Z_OK ? Z_MEM_ERROR : state, why, why_len);
 }
 
@@ -87,25 +84,20 @@ static int parse_unpacked(const void *buf, size_t len, struct csink_profile **ou
 
 int csink_pprof_parse(const void *buf, size_t len, struct csink_profile **out, char *why, size_t why_len)
 {
+	CSINK_AUTO_FREE unsigned char *plain = NULL;
 	const unsigned char *bytes = buf;
-	unsigned char *plain;
-	size_t plain_len;
+	size_t plain_len = 0;
 	int err;
 
 	if (why_len)
 		*why = 0;
-	if (!len || len > MAX_BYTES) {
-		snprintf(why, why_len, len ? "larger than %lu MiB" : "the file is empty", MAX_BYTES >> 20);
-		return -EBADMSG;
-	}
+	if (!len || len > MAX_BYTES)
+		return csink_why(-EBADMSG, why, why_len, len ? "larger than %lu MiB" : "the file is empty",
+				 MAX_BYTES >> 20);
 	if (len < 2 || bytes[0] != 0x1f || bytes[1] != 0x8b)
 		return parse_unpacked(buf, len, out, why, why_len);
 	err = unpack(buf, len, &plain, &plain_len, why, why_len);
-	if (err)
-		return err;
-	err = parse_unpacked(plain, plain_len, out, why, why_len);
-	free(plain);
-	return err;
+	return err ?: parse_unpacked(plain, plain_len, out, why, why_len);
 }
 
 /* Pipes have no size: read until the end. *out is to be freed, also on failure. */
@@ -132,18 +124,12 @@ static int read_all(int fd, unsigned char **out, size_t *len)
 
 int csink_pprof_read(const char *path, struct csink_profile **out, char *why, size_t why_len)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), err = fd < 0 ? -errno : 0;
-	unsigned char *bytes = NULL;
+	CSINK_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	CSINK_AUTO_FREE unsigned char *bytes = NULL;
 	size_t len = 0;
+	int err = fd < 0 ? -errno : read_all(fd, &bytes, &len);
 
-	if (!err) {
-		err = read_all(fd, &bytes, &len);
-		close(fd);
-	}
 	if (err)
-		snprintf(why, why_len, "%s", csink_regular_why(err));
-	else
-		err = csink_pprof_parse(bytes, len, out, why, why_len);
-	free(bytes);
-	return err;
+		return csink_why(err, why, why_len, "%s", csink_regular_why(err));
+	return csink_pprof_parse(bytes, len, out, why, why_len);
 }

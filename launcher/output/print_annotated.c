@@ -80,8 +80,9 @@ static void print_file(const struct annotator *a, uint32_t first, uint32_t last)
 {
 	const struct csink_annotated_line *lines = a->data.lines;
 	const char *path = csink_profile_text(a->r.p, lines[first].file);
-	FILE *source = *path ? csink_regular_fopen(path, 0, MAX_SOURCE) : NULL;
-	char safe[MAX_TEXT], *text = NULL;
+	CSINK_AUTO_FCLOSE FILE *source = *path ? csink_regular_fopen(path, 0, MAX_SOURCE) : NULL;
+	CSINK_AUTO_FREE char *text = NULL;
+	char safe[MAX_TEXT];
 	int64_t number = 0, shown = 0;
 	size_t size = 0;
 	uint32_t at = first;
@@ -114,9 +115,6 @@ static void print_file(const struct annotator *a, uint32_t first, uint32_t last)
 	}
 	for (; at < last; at++) /* the file is shorter than it was */
 		print_number(a, &lines[at]);
-	free(text);
-	if (source)
-		fclose(source);
 }
 
 static void print_source(const struct annotator *a)
@@ -190,7 +188,7 @@ static bool address_at(const char *line, uint64_t *address)
 /* What objdump writes, as far as it is instructions. */
 static void read_listing(FILE *objdump, struct listing *l)
 {
-	char *line = NULL;
+	CSINK_AUTO_FREE char *line = NULL;
 	uint64_t address;
 	uint32_t cap = 0;
 	size_t size = 0;
@@ -204,7 +202,6 @@ static void read_listing(FILE *objdump, struct listing *l)
 		line = NULL;
 		size = 0;
 	}
-	free(line);
 }
 
 /* The instruction that an address is in: objdump lists them in order, the last one reaches up to the end. */
@@ -321,7 +318,8 @@ static void print_module(struct annotator *a, uint32_t first, uint32_t last)
 	struct csink_annotated_address *all = a->data.addresses + first;
 	const struct csink_profile_mapping *m = &a->r.p->mappings[all->mapping];
 	const char *path = csink_profile_text(a->r.p, m->file), *build_id = csink_profile_text(a->r.p, m->build_id);
-	struct csink_code_range *ranges = calloc(last - first, sizeof(*ranges)), shown = {0};
+	CSINK_AUTO_FREE struct csink_code_range *ranges = calloc(last - first, sizeof(*ranges));
+	struct csink_code_range shown = {0};
 	uint32_t nr = last - first, nr_shown = 0;
 	int err = ranges ? find_ranges(all, &nr, path, build_id, ranges) : -ENOMEM;
 	char safe[MAX_TEXT];
@@ -336,7 +334,6 @@ static void print_module(struct annotator *a, uint32_t first, uint32_t last)
 		shown.start = CSINK_MAX(shown.start, all[i].address > MAX_CODE ? all[i].address - MAX_CODE : 0);
 		print_range(a, path, &shown, first + i, first + nr);
 	}
-	free(ranges);
 	csink_format_text(safe, sizeof(safe), path, 0);
 	if (nr_shown > MAX_LISTINGS)
 		csink_text_print(a->r.out, "\n%s: more than %d places: the rest is not disassembled\n", safe,

@@ -100,8 +100,8 @@ static void print_next(FILE *out, const char *command, const char *file)
 
 int csink_report_print(FILE *out, const struct csink_profile *p, const struct csink_report_options *o)
 {
-	struct printer r = {.out = out, .p = p, .o = o};
-	int err = p->nr_types ? csink_report_table_build_by(&r.table, p, p->default_type, o->by) : -EINVAL;
+	CSINK_AUTO(csink_report_done) struct printer r = {.out = out, .p = p, .o = o};
+	int err = csink_report_table_build_by(&r.table, p, p->default_type, o->by);
 	uint32_t nr_rows = r.table.nr_rows;
 
 	if (err)
@@ -120,6 +120,5 @@ int csink_report_print(FILE *out, const struct csink_profile *p, const struct cs
 			print_next(out, "countersink report --fold-native ", o->file);
 		print_next(out, "go tool pprof -http : ", o->file);
 	}
-	csink_report_table_free(&r.table);
 	return err ? err : csink_report_flush(out);
 }

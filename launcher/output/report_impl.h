@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "include/internal/cleanup.h"
+
 #include "launcher/base/format.h"
 #include "launcher/base/text.h"
 #include "launcher/output/report.h"
@@ -26,6 +28,12 @@ struct printer {
 	struct csink_derived derived[4];  /* columns behind them */
 	uint32_t nr_derived, nr_left_out; /* left out: columns that the terminal has no room for */
 };
+
+/** Free what a printer has. */
+static inline void csink_report_done(struct printer *r)
+{
+	csink_report_table_free(&r->table);
+}
 
 enum style { STYLE_NONE, STYLE_BOLD, STYLE_DIM, STYLE_WARN, STYLE_HOT };
 

@@ -71,11 +71,11 @@ static void json_row(struct csink_json *json, const struct csink_profile *p, con
 
 int csink_report_json(FILE *out, const struct csink_profile *p, const struct csink_report_options *o)
 {
+	CSINK_AUTO(csink_report_table_free) struct csink_report_table table;
 	struct csink_derived derived[8];
-	struct csink_report_table table;
 	struct csink_json json;
 	uint32_t i, nr = 0, nr_derived = csink_derived_find(p, derived, CSINK_ARRAY_SIZE(derived));
-	int err = p->nr_types ? csink_report_table_build_by(&table, p, p->default_type, o->by) : -EINVAL;
+	int err = csink_report_table_build_by(&table, p, p->default_type, o->by);
 
 	if (err)
 		return err;
@@ -93,25 +93,20 @@ int csink_report_json(FILE *out, const struct csink_profile *p, const struct csi
 	}
 	csink_json_close(&json, ']');
 	csink_json_close(&json, '}');
-	csink_report_table_free(&table);
 	return csink_report_flush(out);
 }
 
 int csink_report_tree_json(FILE *out, const struct csink_profile *p, const struct csink_rows *rows, const bool *callers)
 {
-	struct csink_report_table table;
-	struct csink_tree tree;
+	CSINK_AUTO(csink_report_table_free) struct csink_report_table table;
+	CSINK_AUTO(csink_tree_free) struct csink_tree tree = {0};
 	struct csink_json json;
 	uint32_t i;
-	int err = p->nr_types ? csink_report_table_build_by(&table, p, p->default_type, CSINK_BY_FUNCTION) : -EINVAL;
+	int err = csink_report_table_build_by(&table, p, p->default_type, CSINK_BY_FUNCTION)
+			  ?: csink_tree_build(&tree, p, rows, p->default_type, callers);
 
 	if (err)
 		return err;
-	err = csink_tree_build(&tree, p, rows, p->default_type, callers);
-	if (err) {
-		csink_report_table_free(&table);
-		return err;
-	}
 	errno = 0;
 	csink_json_init(&json, out);
 	csink_json_open(&json, NULL, '{');
@@ -130,8 +125,6 @@ int csink_report_tree_json(FILE *out, const struct csink_profile *p, const struc
 	}
 	csink_json_close(&json, ']');
 	csink_json_close(&json, '}');
-	csink_tree_free(&tree);
-	csink_report_table_free(&table);
 	return csink_report_flush(out);
 }
 
@@ -139,10 +132,10 @@ int csink_report_tree_json(FILE *out, const struct csink_profile *p, const struc
 
 int csink_report_csv(FILE *out, const struct csink_profile *p, const struct csink_report_options *o)
 {
+	CSINK_AUTO(csink_report_table_free) struct csink_report_table table;
 	struct csink_derived derived[8];
-	struct csink_report_table table;
 	uint32_t i, k, nr = 0, nr_derived = csink_derived_find(p, derived, CSINK_ARRAY_SIZE(derived));
-	int err = p->nr_types ? csink_report_table_build_by(&table, p, p->default_type, o->by) : -EINVAL;
+	int err = csink_report_table_build_by(&table, p, p->default_type, o->by);
 
 	if (err)
 		return err;
@@ -175,13 +168,12 @@ int csink_report_csv(FILE *out, const struct csink_profile *p, const struct csin
 		}
 		fputc('\n', out);
 	}
-	csink_report_table_free(&table);
 	return csink_report_flush(out);
 }
 
 int csink_report_tree_csv(FILE *out, const struct csink_profile *p, const struct csink_rows *rows, const bool *callers)
 {
-	struct csink_tree tree;
+	CSINK_AUTO(csink_tree_free) struct csink_tree tree = {0};
 	uint32_t i;
 	int err = p->nr_types ? csink_tree_build(&tree, p, rows, p->default_type, callers) : -EINVAL;
 
@@ -198,6 +190,5 @@ int csink_report_tree_csv(FILE *out, const struct csink_profile *p, const struct
 		csink_text_put_csv(out, csink_base_name(rows->keys[node->row].module));
 		fprintf(out, ",%" PRId64 ",%" PRId64 "\n", node->self, node->total);
 	}
-	csink_tree_free(&tree);
 	return csink_report_flush(out);
 }

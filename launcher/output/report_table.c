@@ -14,105 +14,50 @@
 #include "launcher/profile/facts.h"
 #include "launcher/profile/profile.h"
 
-struct build {
-	struct csink_report_table *table;
-	const struct csink_profile *p;
-	uint32_t type; /* that is added up and sorted by */
-	struct csink_rows rows;
-	bool *are_pseudo; /* by row */
-	struct sum {
-		int64_t total;
-		uint32_t stamp; /* the last sample that was counted, + 1 */
-	} * sums;
-	int64_t *selfs; /* nr_types a row */
-};
-
 /* ---- adding up ---- */
 
-static void add_total(struct build *b, uint32_t row, uint32_t sample, int64_t value)
+static void add_total(struct csink_row *row, uint32_t sample, int64_t value)
 {
-	if (b->sums[row].stamp == sample + 1)
-		return;
-	b->sums[row].stamp = sample + 1;
-	b->sums[row].total = csink_add(b->sums[row].total, value);
+	if (row->stamp != sample + 1)
+		row->total = csink_add(row->total, value);
+	row->stamp = sample + 1;
 }
 
-/* The row that the sample's own time goes to, after the totals of all; UINT32_MAX: none. */
-static uint32_t add_rows(struct build *b, uint32_t sample, int64_t value)
+/* The row that the sample's own time goes to, after the totals of all; NULL: none. */
+static struct csink_row *add_totals(struct csink_report_table *table, const struct csink_profile *p, uint32_t sample,
+				    int64_t value)
 {
-	const struct csink_profile *p = b->p;
 	const struct csink_profile_range *stack = &p->stacks[p->samples[sample].stack];
-	uint32_t self;
+	const struct csink_rows *keys = &table->keys;
 
-	if (b->rows.of_labels) {
-		self = b->rows.of_labels[p->samples[sample].labels];
-		add_total(b, self, sample, value);
-		return self;
+	if (keys->of_labels) {
+		struct csink_row *row = &table->rows[keys->of_labels[p->samples[sample].labels]];
+
+		add_total(row, sample, value);
+		return row;
 	}
-	if (!stack->nr)
-		return UINT32_MAX;
-	self = b->rows.ids[b->rows.spans[p->stack_ids[stack->first]].first];
-	CSINK_EACH_ROW(&b->rows, p, stack, at)
-	add_total(b, *at, sample, value);
-	return self;
+	CSINK_EACH_ROW(keys, p, stack, at)
+	add_total(&table->rows[*at], sample, value);
+	return stack->nr ? &table->rows[keys->ids[keys->spans[p->stack_ids[stack->first]].first]] : NULL;
 }
 
-static void add_sample(struct build *b, uint32_t sample, bool is_pseudo)
+static void add_sample(struct csink_report_table *table, const struct csink_profile *p, uint32_t type, uint32_t sample,
+		       bool is_pseudo)
 {
-	const struct csink_profile *p = b->p;
 	const int64_t *values = csink_profile_values(p, sample);
-	uint32_t i, self = add_rows(b, sample, values[b->type]);
+	struct csink_row *row = add_totals(table, p, sample, values[type]);
 
-	for (i = 0; i < p->nr_types; i++) {
-		b->table->sums[i] = csink_add(b->table->sums[i], values[i]);
-		b->table->pseudo_sums[i] = csink_add(b->table->pseudo_sums[i], is_pseudo ? values[i] : 0);
+	for (uint32_t i = 0; i < p->nr_types; i++) {
+		table->sums[i] = csink_add(table->sums[i], values[i]);
+		table->pseudo_sums[i] = csink_add(table->pseudo_sums[i], is_pseudo ? values[i] : 0);
+		if (row)
+			row->extra[i] = csink_add(row->extra[i], values[i]);
 	}
-	if (self == UINT32_MAX)
-		return;
-	b->are_pseudo[self] |= is_pseudo && !b->rows.of_labels;
-	for (i = 0; i < p->nr_types; i++) {
-		int64_t *sum = &b->selfs[(size_t)self * p->nr_types + i];
-
-		*sum = csink_add(*sum, values[i]);
-	}
-}
-
-static void add_samples(struct build *b)
-{
-	csink_str_t pseudo = csink_profile_str_find(b->p, CSINK_LABEL_PSEUDO);
-
-	for (uint32_t i = 0; i < b->p->nr_samples; i++)
-		add_sample(b, i, csink_profile_label_find(b->p, b->p->samples[i].labels, pseudo) != NULL);
+	if (row)
+		row->is_pseudo |= is_pseudo && !table->keys.of_labels;
 }
 
 /* ---- the table ---- */
-
-/* Names are copied: what they point into goes. */
-static int make_rows(struct build *b)
-{
-	struct csink_report_table *table = b->table;
-	const struct csink_row_key *key;
-	struct csink_row *row;
-	uint32_t i;
-
-	table->rows = calloc(table->nr_rows + 1, sizeof(*table->rows));
-	if (!table->rows)
-		return -ENOMEM;
-	for (i = 0; i < table->nr_rows; i++) {
-		row = &table->rows[i];
-		key = &b->rows.keys[i];
-		row->module = strdup(csink_base_name(key->module));
-		row->name = strdup(key->name);
-		if (!row->module || !row->name)
-			return -ENOMEM;
-		row->is_pseudo = b->are_pseudo[i];
-		row->is_inlined = key->seen_inlined && !key->seen_plain;
-		row->extra = b->selfs + (size_t)i * b->p->nr_types;
-		row->self = row->extra[b->type];
-		row->total = b->sums[i].total;
-	}
-	return 0;
-}
 
 static int compare_rows(const void *a, const void *b)
 {
@@ -122,41 +67,40 @@ static int compare_rows(const void *a, const void *b)
 	return order ?: strcmp(left->name, right->name) ?: strcmp(left->module, right->module);
 }
 
-static int build(struct build *b, enum csink_by by)
+static int build(struct csink_report_table *table, const struct csink_profile *p, uint32_t type)
 {
-	const struct csink_profile *p = b->p;
-	int err = csink_rows_build(&b->rows, p, by);
-	size_t nr = b->rows.nr_keys + (size_t)1;
+	csink_str_t pseudo = csink_profile_str_find(p, CSINK_LABEL_PSEUDO);
 
-	if (err)
-		return err;
-	b->table->nr_rows = b->rows.nr_keys;
-	b->table->sums = calloc(p->nr_types + 1, sizeof(*b->table->sums));
-	b->table->pseudo_sums = calloc(p->nr_types + 1, sizeof(*b->table->pseudo_sums));
-	b->sums = calloc(nr, sizeof(*b->sums));
-	b->are_pseudo = calloc(nr, sizeof(*b->are_pseudo));
-	b->selfs = calloc(nr, CSINK_MAX(p->nr_types, 1) * sizeof(*b->selfs));
-	b->table->extras = b->selfs;
-	if (!b->table->sums || !b->table->pseudo_sums || !b->sums || !b->are_pseudo || !b->selfs)
+	table->nr_rows = table->keys.nr_keys;
+	table->sums = calloc(p->nr_types, sizeof(*table->sums));
+	table->pseudo_sums = calloc(p->nr_types, sizeof(*table->pseudo_sums));
+	table->rows = calloc(table->nr_rows + 1, sizeof(*table->rows));
+	table->extras = calloc(table->nr_rows + 1, p->nr_types * sizeof(*table->extras));
+	if (!table->sums || !table->pseudo_sums || !table->rows || !table->extras)
 		return -ENOMEM;
-	add_samples(b);
-	if (make_rows(b))
-		return -ENOMEM;
-	qsort(b->table->rows, b->table->nr_rows, sizeof(*b->table->rows), compare_rows);
+	for (uint32_t i = 0; i < table->nr_rows; i++) {
+		const struct csink_row_key *key = &table->keys.keys[i];
+
+		table->rows[i] = (struct csink_row){.name = key->name,
+						    .module = csink_base_name(key->module),
+						    .is_inlined = key->seen_inlined && !key->seen_plain,
+						    .extra = table->extras + (size_t)i * p->nr_types};
+	}
+	for (uint32_t i = 0; i < p->nr_samples; i++)
+		add_sample(table, p, type, i, csink_profile_label_find(p, p->samples[i].labels, pseudo) != NULL);
+	for (uint32_t i = 0; i < table->nr_rows; i++)
+		table->rows[i].self = table->rows[i].extra[type];
+	qsort(table->rows, table->nr_rows, sizeof(*table->rows), compare_rows);
 	return 0;
 }
 
 int csink_report_table_build_by(struct csink_report_table *table, const struct csink_profile *p, uint32_t type,
 				enum csink_by by)
 {
-	struct build b = {.table = table, .p = p, .type = type};
 	int err;
 
 	memset(table, 0, sizeof(*table));
-	err = build(&b, by);
-	csink_rows_free(&b.rows);
-	free(b.sums);
-	free(b.are_pseudo);
+	err = p->nr_types ? csink_rows_build(&table->keys, p, by) ?: build(table, p, type) : -EINVAL;
 	if (err)
 		csink_report_table_free(table);
 	return err;
@@ -164,12 +108,7 @@ int csink_report_table_build_by(struct csink_report_table *table, const struct c
 
 void csink_report_table_free(struct csink_report_table *table)
 {
-	uint32_t i;
-
-	for (i = 0; table->rows && i < table->nr_rows; i++) {
-		free(table->rows[i].name);
-		free(table->rows[i].module);
-	}
+	csink_rows_free(&table->keys);
 	free(table->rows);
 	free(table->sums);
 	free(table->pseudo_sums);

@@ -10,10 +10,11 @@
 struct csink_profile;
 
 struct csink_row {
-	char *name;
-	char *module;        /* the base name of its file; "": none */
+	const char *name;
+	const char *module;  /* the base name of its file; "": none */
 	bool is_pseudo;      /* no function: time that was accounted and not sampled */
 	bool is_inlined;     /* seen only inlined into others */
+	uint32_t stamp;      /* while samples are added up: the last one whose total it has, + 1 */
 	int64_t self, total; /* of the table's type */
 	int64_t *extra;      /* self of every type: nr_types of them */
 };
@@ -21,13 +22,14 @@ struct csink_row {
 struct csink_report_table {
 	struct csink_row *rows; /* by self, then total, largest first */
 	uint32_t nr_rows;
-	int64_t *sums;        /* of each type, over all samples */
-	int64_t *pseudo_sums; /* over the samples that are none */
-	int64_t *extras;      /* the rows' extra */
+	int64_t *sums;          /* of each type, over all samples */
+	int64_t *pseudo_sums;   /* over the samples that are none */
+	int64_t *extras;        /* the rows' extra */
+	struct csink_rows keys; /* with the rows' texts */
 };
 
-/** Add up the type with that index by what is asked for. Returns 0 (csink_report_table_free it)
- * or -ENOMEM. Context: thread. */
+/** Add up the type with that index by what is asked for. Returns 0 (csink_report_table_free it),
+ * -EINVAL (a profile without types) or -ENOMEM; on error there is nothing to free. Context: thread. */
 int csink_report_table_build_by(struct csink_report_table *table, const struct csink_profile *p, uint32_t type,
 				enum csink_by by);
 void csink_report_table_free(struct csink_report_table *table);

@@ -1,5 +1,6 @@
 /* The report as a tree of calls, for people (report.h). */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,11 +123,6 @@ static void print_folded(const struct tree_printer *t, uint32_t nr, int64_t rest
 	csink_text_print(t->r->out, "(%u more below %g %%)\n", nr, t->r->o->fold);
 }
 
-static int push_guide(struct guides *g, bool more)
-{
-	return CSINK_APPEND(g->more, g->depth, g->cap, more) ? 0 : -ENOMEM;
-}
-
 /* A node whose children are being printed. Stacks are deep: this one is on the heap. */
 struct level {
 	uint32_t node, next; /* next child to look at */
@@ -170,9 +166,9 @@ static int print_levels(struct tree_printer *t, struct levels *l)
 
 			level->next = t->tree->nodes[child].next;
 			print_node(t, child, branches, last);
-			err = branches ? push_guide(&t->guides, !last) : 0;
-			if (!err)
-				err = enter(t, l, child);
+			if (branches && !CSINK_APPEND(t->guides.more, t->guides.depth, t->guides.cap, !last))
+				return -ENOMEM;
+			err = enter(t, l, child);
 			continue;
 		}
 		if (level->nr_rest && level->rest)
@@ -202,27 +198,19 @@ static int print_tree(struct tree_printer *t)
 int csink_report_tree_print(FILE *out, const struct csink_profile *p, const struct csink_report_options *o,
 			    const struct csink_rows *rows, const bool *callers)
 {
-	struct printer r = {.out = out, .p = p, .o = o};
-	struct tree_printer t = {.r = &r, .rows = rows, .is_callers = callers != NULL};
-	struct csink_tree tree;
-	double least;
-	int err = p->nr_types ? csink_report_table_build_by(&r.table, p, p->default_type, CSINK_BY_FUNCTION) : -EINVAL;
+	CSINK_AUTO(csink_report_done) struct printer r = {.out = out, .p = p, .o = o};
+	CSINK_AUTO(csink_tree_free) struct csink_tree tree = {0};
+	struct tree_printer t = {.r = &r, .rows = rows, .tree = &tree, .is_callers = callers != NULL};
+	int err = csink_report_table_build_by(&r.table, p, p->default_type, CSINK_BY_FUNCTION)
+			  ?: csink_tree_build(&tree, p, rows, p->default_type, callers);
 
 	if (err)
 		return err;
-	err = csink_tree_build(&tree, p, rows, p->default_type, callers);
-	if (!err) {
-		errno = 0;
-		csink_report_head(&r);
-		t.tree = &tree;
-		t.whole = r.table.sums[p->default_type];
-		least = (double)t.whole * o->fold / 100;
-		t.threshold = least < 0 ? -least : least;
-		t.scale = csink_scale_for(t.whole, csink_profile_text(p, p->types[p->default_type].unit));
-		fputc('\n', out);
-		err = print_tree(&t);
-		csink_tree_free(&tree);
-	}
-	csink_report_table_free(&r.table);
-	return err ? err : csink_report_flush(out);
+	errno = 0;
+	csink_report_head(&r);
+	t.whole = r.table.sums[p->default_type];
+	t.threshold = (int64_t)fabs((double)t.whole * o->fold / 100);
+	t.scale = csink_scale_for(t.whole, csink_profile_text(p, p->types[p->default_type].unit));
+	fputc('\n', out);
+	return print_tree(&t) ?: csink_report_flush(out);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "launcher/base/message.h"
 #include "launcher/base/path.h"
@@ -28,23 +29,17 @@ struct comparing {
 	uint32_t text_size;
 };
 
-static int add_row(struct csink_diff *diff, csink_str_t name, csink_str_t module)
-{
-	return CSINK_APPEND(diff->rows, diff->nr_rows, diff->cap_rows,
-			    (struct csink_diff_row){.name = csink_profile_text(diff->names, name),
-						    .module = csink_base_name(csink_profile_text(diff->names, module))})
-		       ? 0
-		       : -ENOMEM;
-}
-
 /* The row + 1 of a name in a module; 0 without memory. */
 static uint32_t row_of(struct comparing *c, const char *name, const char *module)
 {
-	csink_str_t ids[2] = {csink_profile_str(c->diff->names, name), csink_profile_str(c->diff->names, module)};
+	struct csink_diff *diff = c->diff;
+	csink_str_t ids[2] = {csink_profile_str(diff->names, name), csink_profile_str(diff->names, module)};
 	csink_str_t row = csink_profile_strn(c->keys, (const char *)ids, sizeof(ids));
+	struct csink_diff_row added = {.name = csink_profile_text(diff->names, ids[0]),
+				       .module = csink_base_name(csink_profile_text(diff->names, ids[1]))};
 
-	if (row == c->diff->nr_rows + 1 && add_row(c->diff, ids[0], ids[1]))
-		return 0;
+	if (row == diff->nr_rows + 1)
+		return CSINK_APPEND(diff->rows, diff->nr_rows, diff->cap_rows, added);
 	return row;
 }
 
@@ -160,14 +155,6 @@ static int count_side(struct csink_diff *diff, struct csink_profile *keys, const
 
 /* ---- run length ---- */
 
-static int64_t runs_of(const struct csink_profile *p)
-{
-	const char *runs = csink_profile_fact(p, CSINK_FACT_RUNS, 0);
-	int64_t nr = runs ? strtoll(runs, NULL, 10) : 1;
-
-	return nr > 0 ? nr : 1;
-}
-
 static int normalise(struct csink_diff *diff, const struct csink_profile *const p[2], enum csink_diff_per per,
 		     char *why, size_t why_len)
 {
@@ -176,7 +163,7 @@ static int normalise(struct csink_diff *diff, const struct csink_profile *const 
 	for (i = 0; i < 2; i++) {
 		diff->factors[i] = 1;
 		if (per == CSINK_PER_RUN)
-			diff->factors[i] = 1.0 / (double)runs_of(p[i]);
+			diff->factors[i] = 1.0 / (double)csink_profile_runs(p[i]);
 		if (per == CSINK_PER_SECOND && p[i]->duration_ns <= 0)
 			return csink_why(-ENODATA, why, why_len,
 					 "profile %c has no duration: use --per total or --per run", 'A' + (char)i);
@@ -203,22 +190,16 @@ static int compare_rows(const void *a, const void *b, void *context)
 int csink_diff_build(struct csink_diff *diff, const struct csink_profile *const p[2], const uint32_t types[2],
 		     enum csink_by by, bool of_stacks, enum csink_diff_per per, char *why, size_t why_len)
 {
-	struct csink_profile *keys = csink_profile_create();
-	struct csink_interpreted found = {0};
-	uint32_t i;
+	CSINK_AUTO(csink_profile_done) struct csink_profile *keys = csink_profile_create();
+	CSINK_AUTO(csink_interpreted_free) struct csink_interpreted found = {0};
 	int err = by == CSINK_BY_FUNCTION ? csink_interpreted_build(&found, p, 2) : 0;
 
 	*diff = (struct csink_diff){.names = csink_profile_create()};
 	if (!keys || !diff->names)
 		err = -ENOMEM;
-	for (i = 0; i < 2 && !err; i++)
+	for (uint32_t i = 0; i < 2 && !err; i++)
 		err = count_side(diff, keys, p[i], &found, i, types[i], by, of_stacks);
-	csink_interpreted_free(&found);
-	if (!err)
-		err = normalise(diff, p, per, why, why_len);
-	else
-		snprintf(why, why_len, "no memory");
-	csink_profile_free(keys);
+	err = err ? csink_why(err, why, why_len, "no memory") : normalise(diff, p, per, why, why_len);
 	if (err)
 		csink_diff_free(diff);
 	else if (diff->nr_rows)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "include/internal/cleanup.h"
 #include "launcher/profile/interpreted.h"
 #include "launcher/profile/profile.h"
 
@@ -62,24 +63,19 @@ static uint32_t folded(struct csink_profile *p, uint32_t stack, uint32_t *locati
 int csink_fold_native(struct csink_profile *p)
 {
 	uint32_t nr_stacks = p->nr_stacks, deepest = 0;
-	uint32_t *to = calloc(nr_stacks + 1, sizeof(*to)), *locations;
-	bool *keep = malloc(p->nr_samples + 1);
-	int err = -ENOMEM;
+	CSINK_AUTO_FREE uint32_t *to = calloc(nr_stacks + 1, sizeof(*to)), *locations = NULL;
+	CSINK_AUTO_FREE bool *keep = malloc(p->nr_samples + 1);
 
 	for (uint32_t i = 0; i < nr_stacks; i++)
 		deepest = p->stacks[i].nr > deepest ? p->stacks[i].nr : deepest;
 	locations = calloc(deepest + 1, sizeof(*locations));
-	if (to && keep && locations) {
-		for (uint32_t i = 0; i < nr_stacks; i++)
-			to[i] = folded(p, i, locations);
-		for (uint32_t i = 0; i < p->nr_samples; i++)
-			p->samples[i].stack = to[p->samples[i].stack];
-		memset(keep, 1, p->nr_samples + 1);
-		csink_profile_keep(p, keep); /* samples are found by their stacks */
-		err = csink_profile_error(p);
-	}
-	free(locations);
-	free(keep);
-	free(to);
-	return err;
+	if (!to || !keep || !locations)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < nr_stacks; i++)
+		to[i] = folded(p, i, locations);
+	for (uint32_t i = 0; i < p->nr_samples; i++)
+		p->samples[i].stack = to[p->samples[i].stack];
+	memset(keep, 1, p->nr_samples + 1);
+	csink_profile_keep(p, keep); /* samples are found by their stacks */
+	return csink_profile_error(p);
 }

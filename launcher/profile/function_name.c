@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/profile/demangle.h"
 #include "launcher/profile/profile.h"
 
@@ -62,18 +63,18 @@ static void plain_symbol(const char *symbol, char *out, size_t size)
 void csink_symbol_name(struct csink_profile *p, const char *symbol, const char *suffix,
 		       struct csink_profile_function *function)
 {
-	char plain[MAX_SYMBOL], *pretty, *both;
+	CSINK_AUTO_FREE char *pretty = NULL, *both = NULL;
+	char plain[MAX_SYMBOL];
 
 	plain_symbol(symbol, plain, sizeof(plain));
 	pretty = csink_demangle(plain, DMGL_NO_OPTS, NULL);
 	function->system_name = csink_profile_strn(p, symbol, strnlen(symbol, MAX_SYMBOL));
-	if (!*suffix) {
+	if (!*suffix)
 		function->name = csink_profile_str(p, pretty ? pretty : plain);
-	} else if (asprintf(&both, "%s%s", pretty ? pretty : plain, suffix) >= 0) {
+	else if (asprintf(&both, "%s%s", pretty ? pretty : plain, suffix) >= 0)
 		function->name = csink_profile_str(p, both);
-		free(both);
-	}
-	free(pretty);
+	else
+		both = NULL;
 }
 
 char *csink_symbol_signature(const char *symbol)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/base/search.h"
 #include "launcher/profile/match_functions.h"
 
@@ -51,7 +52,7 @@ uint32_t csink_top_level(const struct csink_profile *p, uint32_t stack)
 /* The file of the top level below which most of the profile was spent; NULL: none. */
 static const char *find_script(const struct csink_profile *p)
 {
-	double *weights = calloc(CSINK_MAX(p->nr_functions, 1), sizeof(*weights));
+	CSINK_AUTO_FREE double *weights = calloc(CSINK_MAX(p->nr_functions, 1), sizeof(*weights));
 	uint32_t best = 0;
 
 	for (uint32_t i = 0; weights && p->nr_types && i < p->nr_samples; i++) {
@@ -61,7 +62,6 @@ static const char *find_script(const struct csink_profile *p)
 		weights[function] += (double)csink_profile_values(p, i)[p->default_type];
 		best = function && (!best || weights[function] > weights[best]) ? function : best;
 	}
-	free(weights);
 	return best ? csink_profile_text(p, p->functions[best].file) : NULL;
 }
 
@@ -85,7 +85,7 @@ static int compare_functions(const void *a, const void *b)
 /* Functions of one name in one file get their lines. */
 static int number_names(struct csink_interpreted *found)
 {
-	struct csink_interpreted_function **sorted = calloc((size_t)found->nr + 1, sizeof(*sorted));
+	CSINK_AUTO_FREE struct csink_interpreted_function **sorted = calloc((size_t)found->nr + 1, sizeof(*sorted));
 	char text[MAX_NAME];
 	uint32_t i, k;
 
@@ -103,7 +103,6 @@ static int number_names(struct csink_interpreted *found)
 			sorted[n]->name = csink_profile_str(found->names, text);
 		}
 	}
-	free(sorted);
 	return csink_profile_error(found->names);
 }
 
@@ -111,13 +110,12 @@ static int number_names(struct csink_interpreted *found)
 static int make_functions(struct building *b)
 {
 	struct csink_interpreted *found = b->found;
-	uint32_t *number = calloc((size_t)b->nr + 1, sizeof(*number)), at = 0;
+	CSINK_AUTO_FREE uint32_t *number = calloc((size_t)b->nr + 1, sizeof(*number));
+	uint32_t at = 0;
 
 	found->all = calloc((size_t)b->nr + 1, sizeof(*found->all));
-	if (!number || !found->all) {
-		free(number);
+	if (!number || !found->all)
 		return -ENOMEM;
-	}
 	for (uint32_t i = 0; i < b->nr; i++) {
 		uint32_t *of = &number[b->same[i]];
 
@@ -133,7 +131,6 @@ static int make_functions(struct building *b)
 		for (uint32_t f = 1; f < b->profiles[s]->nr_functions; f++)
 			found->of[s][f] = found->of[s][f] ? number[b->same[at++]] : 0;
 	}
-	free(number);
 	return number_names(found);
 }
 
@@ -178,10 +175,8 @@ int csink_interpreted_build(struct csink_interpreted *found, const struct csink_
 	err = found->names ? take_places(&b) : -ENOMEM;
 	for (uint32_t s = 0; b.nr && nr == 2 && s < nr; s++)
 		scripts[s] = find_script(profiles[s]);
-	if (!err && b.nr)
-		err = csink_match_places(b.places, b.nr, scripts, b.same, b.file);
-	if (!err && b.nr)
-		err = make_functions(&b);
+	if (b.nr)
+		err = err ?: csink_match_places(b.places, b.nr, scripts, b.same, b.file) ?: make_functions(&b);
 	free(b.places);
 	free(b.same);
 	free(b.file);

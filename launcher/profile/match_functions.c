@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "launcher/base/path.h"
 #include "launcher/base/search.h"
@@ -221,7 +222,8 @@ static int vote(struct match *m, const struct file *old, const struct file *new)
 
 static int find_roots(struct match *m)
 {
-	uint32_t *files = calloc((size_t)m->nr_files + 1, sizeof(*files)), nr = 0, first_new = 0;
+	CSINK_AUTO_FREE uint32_t *files = calloc((size_t)m->nr_files + 1, sizeof(*files));
+	uint32_t nr = 0, first_new = 0;
 	int err = files ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; !err && i < m->nr_files; i++) {
@@ -244,7 +246,6 @@ static int find_roots(struct match *m)
 			err = vote(m, old, new);
 		}
 	}
-	free(files);
 	add_votes(m);
 	return err;
 }
@@ -265,21 +266,17 @@ static int apply_roots(struct match *m)
 {
 	for (uint32_t i = 0; i < m->nr_files; i++) {
 		struct file *old = &m->files[i], *new;
+		CSINK_AUTO_FREE char *path = NULL;
 		const struct root *root;
-		char *path;
 
 		root = is_of(old, 0) && strnlen(old->path, MAX_PATH) < MAX_PATH ? root_of(m, old->path, 0) : NULL;
 		if (!root)
 			continue;
-		path = malloc(root->lens[1] + strlen(old->path) + 1);
-		if (!path)
+		if (asprintf(&path, "%.*s%s", (int)root->lens[1], root->paths[1], old->path + root->lens[0]) < 0)
 			return -ENOMEM;
-		memcpy(path, root->paths[1], root->lens[1]);
-		strcpy(path + root->lens[1], old->path + root->lens[0]);
 		new = find_file(m, path);
 		if (new &&is_of(new, 1) && root_of(m, path, 1) == root)
 			pair_files(m, old, new);
-		free(path);
 	}
 	return 0;
 }
@@ -342,7 +339,7 @@ static int match_in_order(struct match *m, const struct item *fewer, uint32_t nr
 			  uint32_t nr_more)
 {
 	size_t width = (size_t)nr_more + 1;
-	uint64_t *costs = calloc((nr_fewer + 1) * width, sizeof(*costs));
+	CSINK_AUTO_FREE uint64_t *costs = calloc((nr_fewer + 1) * width, sizeof(*costs));
 
 	if (!costs)
 		return -ENOMEM;
@@ -362,7 +359,6 @@ static int match_in_order(struct match *m, const struct item *fewer, uint32_t nr
 			continue;
 		join(m, fewer[--i].place, more[k - 1].place);
 	}
-	free(costs);
 	return 0;
 }
 
@@ -412,24 +408,20 @@ static int walk_names(struct match *m, struct versions *v, bool learn)
 /* Two files are one, or a file is in both versions. */
 static int match_file(struct match *m, const struct file *old, const struct file *new)
 {
-	struct versions v = {.moves = calloc(old->nr, sizeof(*v.moves))};
-	int err = -ENOMEM;
+	CSINK_AUTO_FREE struct item *items = calloc((size_t)old->nr + new->nr, sizeof(*items));
+	CSINK_AUTO_FREE struct move *moves = calloc(old->nr, sizeof(*moves));
+	struct versions v = {.lists = {{.items = items}, {.items = items + old->nr}}, .moves = moves};
+	int err;
 
-	v.lists[0].items = calloc(old->nr, sizeof(struct item));
-	v.lists[1].items = calloc(new->nr, sizeof(struct item));
-	if (v.lists[0].items && v.lists[1].items && v.moves) {
-		fill_list(m, old, 0, &v.lists[0]);
-		fill_list(m, new, 1, &v.lists[1]);
-		err = walk_names(m, &v, true);
-		qsort(v.moves, v.nr_moves, sizeof(*v.moves), csink_compare_u64);
-		for (uint32_t i = 0; i < v.lists[0].nr; i++)
-			v.lists[0].items[i].line = moved(&v, v.lists[0].items[i].line);
-		err = err ? err : walk_names(m, &v, false);
-	}
-	free(v.lists[0].items);
-	free(v.lists[1].items);
-	free(v.moves);
-	return err;
+	if (!items || !moves)
+		return -ENOMEM;
+	fill_list(m, old, 0, &v.lists[0]);
+	fill_list(m, new, 1, &v.lists[1]);
+	err = walk_names(m, &v, true);
+	qsort(v.moves, v.nr_moves, sizeof(*v.moves), csink_compare_u64);
+	for (uint32_t i = 0; i < v.lists[0].nr; i++)
+		v.lists[0].items[i].line = moved(&v, v.lists[0].items[i].line);
+	return err ?: walk_names(m, &v, false);
 }
 
 static int match_files(struct match *m, const char *const scripts[2])

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "launcher/base/search.h"
 #include "launcher/profile/facts.h"
 #include "launcher/profile/merge_impl.h"
@@ -344,7 +345,7 @@ static int error_of(const struct csink_merge *m)
 
 static int add(struct csink_merge *m, const struct csink_profile *p, int64_t run)
 {
-	__attribute__((cleanup(release))) struct adding a = {.m = m, .p = p, .run = run};
+	CSINK_AUTO(release) struct adding a = {.m = m, .p = p, .run = run};
 	uint32_t program;
 	int err = prepare(&a, NULL);
 
@@ -407,7 +408,7 @@ static void lay_out(struct adding *a, const struct csink_merge_ranks *ranks, con
 int csink_merge_finish(const struct csink_merge *m, struct csink_profile **out)
 {
 	struct csink_merge *ordered = csink_merge_create(true);
-	__attribute__((cleanup(release))) struct adding a = {.m = ordered, .p = m->sum, .run = -1};
+	CSINK_AUTO(release) struct adding a = {.m = ordered, .p = m->sum, .run = -1};
 	struct csink_merge_ranks ranks;
 	int err = csink_merge_rank(m, &ranks) ?: (ordered ? 0 : -ENOMEM);
 

@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,26 +45,6 @@ static uint32_t pick_if(const struct csink_rows *rows, const char *pattern, bool
 	return nr;
 }
 
-static int pick_by_regex(const struct csink_rows *rows, const char *pattern, bool *picked, char *why, size_t why_len)
-{
-	regex_t regex;
-	char text[128];
-	uint32_t i, nr = 0;
-	int err = regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB);
-
-	if (err) {
-		regerror(err, &regex, text, sizeof(text));
-		return csink_why(-EINVAL, why, why_len,
-				 "no function is called '%s', and it is no regular expression: %s", pattern, text);
-	}
-	for (i = 0; i < rows->nr_keys; i++) {
-		picked[i] = !regexec(&regex, rows->keys[i].name, 0, NULL, 0);
-		nr += picked[i];
-	}
-	regfree(&regex);
-	return nr ? 0 : -ENODATA;
-}
-
 static void say_none(const struct csink_rows *rows, const char *pattern, char *why, size_t why_len)
 {
 	struct csink_nearest near;
@@ -83,18 +62,26 @@ static void say_none(const struct csink_rows *rows, const char *pattern, char *w
 
 int csink_pick_functions(const struct csink_rows *rows, const char *pattern, bool **out, char *why, size_t why_len)
 {
-	bool *picked = calloc(rows->nr_keys + 1, sizeof(*picked));
-	int err = 0;
+	bool *picked = calloc(rows->nr_keys + 1UL, sizeof(*picked));
+	char text[128];
+	int64_t nr = -ENOMEM;
 
-	if (!picked)
-		return csink_why(-ENOMEM, why, why_len, "no memory");
-	if (!pick_if(rows, pattern, picked, is_name) && !pick_if(rows, pattern, picked, is_last_part))
-		err = pick_by_regex(rows, pattern, picked, why, why_len);
-	if (err == -ENODATA)
-		say_none(rows, pattern, why, why_len);
-	if (err)
+	if (picked)
+		nr = pick_if(rows, pattern, picked, is_name) ?: pick_if(rows, pattern, picked, is_last_part);
+	if (!nr) {
 		free(picked);
-	else
-		*out = picked;
-	return err;
+		picked = NULL;
+		nr = csink_rows_match(rows, pattern, &picked, text, sizeof(text));
+	}
+	*out = picked;
+	if (nr > 0)
+		return 0;
+	free(picked);
+	if (nr == -EINVAL)
+		return csink_why(-EINVAL, why, why_len,
+				 "no function is called '%s', and it is no regular expression: %s", pattern, text);
+	if (nr == -ENOMEM)
+		return csink_why(-ENOMEM, why, why_len, "no memory");
+	say_none(rows, pattern, why, why_len);
+	return -ENODATA;
 }

@@ -142,6 +142,12 @@ struct csink_profile {
 struct csink_profile *csink_profile_create(void);
 void csink_profile_free(struct csink_profile *p);
 
+/* A profile that ends with its scope: CSINK_AUTO(csink_profile_done) struct csink_profile *texts = ... */
+static inline void csink_profile_done(struct csink_profile **p)
+{
+	csink_profile_free(*p);
+}
+
 /** Limit the profile's memory: what needs more bytes fails with -ENOMEM, and csink_profile_is_over() is true then. */
 void csink_profile_limit(struct csink_profile *p, uint64_t max_bytes);
 bool csink_profile_is_over(const struct csink_profile *p);
@@ -221,5 +227,8 @@ __attribute__((format(printf, 3, 4))) void csink_profile_fact_add(struct csink_p
  * The text after "key: " of the nr-th (from 0) comment of that key; NULL if there is none.
  */
 const char *csink_profile_fact(const struct csink_profile *p, const char *key, uint32_t nr);
+
+/** How many runs were merged into it; 1 where that is not known. */
+int64_t csink_profile_runs(const struct csink_profile *p);
 
 #endif

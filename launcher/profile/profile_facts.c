@@ -1,8 +1,10 @@
 /* Comments of a profile, and those of them that are facts: "key: text" (facts.h). */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "launcher/profile/facts.h"
 #include "launcher/profile/profile_impl.h"
 
 void csink_profile_fact_add(struct csink_profile *p, const char *key, const char *fmt, ...)
@@ -46,4 +48,12 @@ const char *csink_profile_fact(const struct csink_profile *p, const char *key, u
 		return text + len + 2;
 	}
 	return NULL;
+}
+
+int64_t csink_profile_runs(const struct csink_profile *p)
+{
+	const char *runs = csink_profile_fact(p, CSINK_FACT_RUNS, 0);
+	int64_t nr = runs ? strtoll(runs, NULL, 10) : 1;
+
+	return nr > 0 ? nr : 1;
 }

@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "launcher/base/hash.h"
 #include "launcher/base/path.h"
@@ -47,18 +49,17 @@ struct build {
 static uint32_t find_row(struct build *b, csink_str_t name, csink_str_t signature, csink_str_t module)
 {
 	uint32_t hash = (uint32_t)csink_hash_pair((uint64_t)name << 32 | module, signature), nr = b->rows->nr_keys;
+	const struct key key = {name, signature, module};
 	struct csink_slot *slot;
 
 	if (csink_table_room(&b->row_table) || CSINK_GROW(b->keys, nr, b->cap_keys) ||
 	    CSINK_GROW(b->rows->keys, nr, b->rows->cap_keys))
 		return 0;
-	CSINK_TABLE_PROBE(b->row_table, hash, slot,
-			  b->keys[id - 1].name == name && b->keys[id - 1].signature == signature &&
-				  b->keys[id - 1].module == module);
+	CSINK_TABLE_PROBE(b->row_table, hash, slot, !memcmp(&b->keys[id - 1], &key, sizeof(key)));
 	if (!slot->id) {
 		b->rows->keys[nr] =
 			(struct csink_row_key){.name_id = signature ? signature : name, .module_id = module};
-		b->keys[nr] = (struct key){name, signature, module};
+		b->keys[nr] = key;
 		csink_table_set(&b->row_table, slot, hash, ++b->rows->nr_keys);
 	}
 	return slot->id;
@@ -82,12 +83,11 @@ static int compare_named(const void *a, const void *b)
 static void sign(struct build *b, struct named *group, uint32_t nr)
 {
 	bool differ = false;
-	char *signature;
 
 	for (uint32_t i = 0; i < nr; i++) {
-		signature = csink_symbol_signature(csink_profile_text(b->names, group[i].symbol));
+		CSINK_AUTO_FREE char *signature = csink_symbol_signature(csink_profile_text(b->names, group[i].symbol));
+
 		group[i].signature = csink_profile_str(b->names, signature);
-		free(signature);
 		differ |= group[i].signature != group[0].signature;
 	}
 	for (uint32_t i = 0; i < nr && differ; i++) {
@@ -100,7 +100,7 @@ static void sign(struct build *b, struct named *group, uint32_t nr)
 static int sign_overloads(struct build *b)
 {
 	uint32_t nr = 0, i, k;
-	struct named *named;
+	CSINK_AUTO_FREE struct named *named = NULL;
 
 	for (uint32_t s = 0; s < b->found->nr_profiles; s++)
 		nr += b->found->profiles[s]->nr_functions;
@@ -128,7 +128,6 @@ static int sign_overloads(struct build *b)
 		if (mangled && named[i].name)
 			sign(b, named + i, k - i);
 	}
-	free(named);
 	return csink_profile_error(b->names);
 }
 
@@ -330,14 +329,11 @@ int csink_rows_build_found(struct csink_rows *rows, const struct csink_profile *
 
 int csink_rows_build(struct csink_rows *rows, const struct csink_profile *p, enum csink_by by)
 {
-	struct csink_interpreted found = {0};
+	CSINK_AUTO(csink_interpreted_free) struct csink_interpreted found = {0};
 	int err = by == CSINK_BY_FUNCTION ? csink_interpreted_build(&found, &p, 1) : 0;
 
 	*rows = (struct csink_rows){0};
-	if (!err)
-		err = csink_rows_build_found(rows, p, by, &found, 0);
-	csink_interpreted_free(&found);
-	return err;
+	return err ?: csink_rows_build_found(rows, p, by, &found, 0);
 }
 
 void csink_rows_free(struct csink_rows *rows)
@@ -348,4 +344,21 @@ void csink_rows_free(struct csink_rows *rows)
 	free(rows->of_labels);
 	csink_profile_free(rows->names);
 	*rows = (struct csink_rows){0};
+}
+
+int64_t csink_rows_match(const struct csink_rows *rows, const char *pattern, bool **matches, char *why, size_t why_len)
+{
+	regex_t regex;
+	int err = regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB);
+	int64_t nr = 0;
+
+	if (err) {
+		regerror(err, &regex, why, why_len);
+		return -EINVAL;
+	}
+	*matches = calloc(rows->nr_keys + 1UL, sizeof(**matches));
+	for (uint32_t i = 0; *matches && i < rows->nr_keys; i++)
+		nr += (*matches)[i] = !regexec(&regex, rows->keys[i].name, 0, NULL, 0);
+	regfree(&regex);
+	return *matches ? nr : -ENOMEM;
 }

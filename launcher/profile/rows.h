@@ -63,4 +63,12 @@ int csink_rows_build_found(struct csink_rows *rows, const struct csink_profile *
 			   const struct csink_interpreted *found, uint32_t side);
 void csink_rows_free(struct csink_rows *rows);
 
+/**
+ * Find an extended regular expression (regex(7)) in the rows' names.
+ * @matches  malloc'ed, by row.
+ * @why      receives the reason why it is none.
+ * Returns how many match, -EINVAL (no regular expression) or -ENOMEM.
+ */
+int64_t csink_rows_match(const struct csink_rows *rows, const char *pattern, bool **matches, char *why, size_t why_len);
+
 #endif

@@ -24,10 +24,17 @@ int csink_tree_init(struct csink_tree *t)
 	return CSINK_APPEND(t->nodes, t->nr_nodes, t->cap_nodes, (struct csink_tree_node){0}) ? 0 : -ENOMEM;
 }
 
+/* There is room. */
+static uint32_t add_node(struct csink_tree *t, uint32_t parent, uint32_t row)
+{
+	t->nodes[t->nr_nodes] =
+		(struct csink_tree_node){.row = row, .parent = parent, .depth = t->nodes[parent].depth + 1};
+	return t->nr_nodes++;
+}
+
 uint32_t csink_tree_child(struct csink_tree *t, uint32_t parent, uint32_t row)
 {
-	uint32_t *link, hash, listed = 0;
-	struct csink_slot *slot;
+	uint32_t *link, listed = 0;
 
 	if (CSINK_GROW(t->nodes, t->nr_nodes, t->cap_nodes))
 		return 0;
@@ -35,20 +42,10 @@ uint32_t csink_tree_child(struct csink_tree *t, uint32_t parent, uint32_t row)
 		if (t->nodes[*link].row == row)
 			return *link;
 	}
-	if (listed == MAX_LISTED) {
-		hash = (uint32_t)csink_hash_pair(parent, row);
-		if (csink_table_room(&t->table))
-			return 0;
-		CSINK_TABLE_PROBE(t->table, hash, slot, t->nodes[id].parent == parent && t->nodes[id].row == row);
-		if (slot->id)
-			return slot->id;
-		csink_table_set(&t->table, slot, hash, t->nr_nodes);
-	} else {
-		*link = t->nr_nodes;
-	}
-	t->nodes[t->nr_nodes] =
-		(struct csink_tree_node){.row = row, .parent = parent, .depth = t->nodes[parent].depth + 1};
-	return t->nr_nodes++;
+	if (listed < MAX_LISTED)
+		return *link = add_node(t, parent, row);
+	return CSINK_TABLE_INTERN(t->table, (uint32_t)csink_hash_pair(parent, row),
+				  t->nodes[id].parent == parent && t->nodes[id].row == row, add_node(t, parent, row));
 }
 
 static void add(int64_t *to, int64_t value)
