@@ -58,11 +58,19 @@ int csink_format_value(char *buf, size_t size, int64_t value, const struct csink
 			scale->unit);
 }
 
-int csink_format_amount(char *buf, size_t size, int64_t value, const char *unit)
+struct csink_amount csink_amount_at(int64_t value, const struct csink_scale *scale)
+{
+	struct csink_amount amount;
+
+	csink_format_value(amount.text, sizeof(amount.text), value, scale);
+	return amount;
+}
+
+struct csink_amount csink_amount(int64_t value, const char *unit)
 {
 	struct csink_scale scale = csink_scale_for(value, unit);
 
-	return csink_format_value(buf, size, value, &scale);
+	return csink_amount_at(value, &scale);
 }
 
 size_t csink_append(char *buf, size_t size, const char *fmt, ...)

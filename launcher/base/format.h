@@ -18,8 +18,14 @@ struct csink_scale csink_scale_for(int64_t largest, const char *unit);
 /** Write a value at a scale, "12.345 ms". Returns what snprintf does. */
 int csink_format_value(char *buf, size_t size, int64_t value, const struct csink_scale *scale);
 
-/** Write a value at the scale that fits it, "12.345 ms"; unit as above. */
-int csink_format_amount(char *buf, size_t size, int64_t value, const char *unit);
+/* A value as text, for the expression that asks for it: csink_amount(n, "bytes").text. */
+struct csink_amount {
+	char text[64];
+};
+
+/** A value at a scale, "12.345 ms"; at the scale that fits it, the unit as above. */
+struct csink_amount csink_amount_at(int64_t value, const struct csink_scale *scale);
+struct csink_amount csink_amount(int64_t value, const char *unit);
 
 /** Write a whole number with a comma between thousands, "1,234,567". */
 int csink_format_count(char *buf, size_t size, uint64_t value);

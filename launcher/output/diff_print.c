@@ -38,7 +38,7 @@ static void print_head(const struct printer *r, const struct csink_diff *diff, c
 		       const struct csink_scale *scale)
 {
 	double a = value_of(diff, diff->sums, 0), b = value_of(diff, diff->sums, 1);
-	char before[64], after[64], safe[MAX_TEXT];
+	char before[64], after[64];
 
 	format(before, sizeof(before), a, scale, false);
 	format(after, sizeof(after), b, scale, false);
@@ -48,10 +48,8 @@ static void print_head(const struct printer *r, const struct csink_diff *diff, c
 		csink_text_print(r->out, ": %+.2f %%", 100 * (b - a) / a);
 	csink_text_print(r->out, " (%s)\n", per_texts[o->per]);
 	csink_report_style(r, STYLE_NONE);
-	for (uint32_t i = 0; i < 2; i++) {
-		csink_format_text(safe, sizeof(safe), o->files[i], 0);
-		csink_text_print(r->out, "  %c           %s\n", 'A' + (char)i, safe);
-	}
+	for (uint32_t i = 0; i < 2; i++)
+		csink_text_print(r->out, "  %c           %s\n", 'A' + (char)i, o->files[i]);
 	fputc('\n', r->out);
 }
 

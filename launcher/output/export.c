@@ -98,7 +98,7 @@ static int write_and_close(int fd, int (*write)(FILE *out, void *arg), void *arg
 	return err;
 }
 
-int csink_export_file_as(const char *path, unsigned int how, int (*write)(FILE *out, void *arg), void *arg)
+int csink_export_file(const char *path, unsigned int how, int (*write)(FILE *out, void *arg), void *arg)
 {
 	struct csink_outfile file;
 	int fd, err = csink_outfile_open(&file, strcmp(path, "-") ? path : "/dev/stdout", how);
@@ -107,11 +107,6 @@ int csink_export_file_as(const char *path, unsigned int how, int (*write)(FILE *
 		return err;
 	fd = fcntl(file.fd, F_DUPFD_CLOEXEC, 0);
 	return csink_outfile_close(&file, fd < 0 ? -errno : write_and_close(fd, write, arg));
-}
-
-int csink_export_file(const char *path, int (*write)(FILE *out, void *arg), void *arg)
-{
-	return csink_export_file_as(path, 0, write, arg);
 }
 
 struct writing {
@@ -132,7 +127,7 @@ int csink_export_write(const struct csink_profile *p, const struct csink_export_
 {
 	struct writing w = {p, format, type};
 
-	return csink_export_file(path, write_profile, &w);
+	return csink_export_file(path, 0, write_profile, &w);
 }
 
 int csink_export_pprof(FILE *out, const struct csink_profile *p, uint32_t type)
@@ -143,35 +138,33 @@ int csink_export_pprof(FILE *out, const struct csink_profile *p, uint32_t type)
 
 int csink_export_html(FILE *out, const struct csink_profile *p, uint32_t type)
 {
-	struct csink_html_options options = {0};
+	struct csink_html_page page = {.sides = {{p, "", 0}}, .nr_sides = 1};
 
 	if (type < p->nr_types)
-		options.type = csink_profile_text(p, p->types[type].name);
-	return csink_html_write(out, p, &options);
+		page.type = csink_profile_text(p, p->types[type].name);
+	return csink_html_write(out, &page);
 }
 
 /* ---- comparisons ---- */
 
-struct comparing {
-	struct csink_html_side sides[2];
-	struct csink_html_options options;
-};
-
-static int write_diff(FILE *out, void *arg)
+static int write_page(FILE *out, void *page)
 {
-	const struct comparing *c = arg;
+	return csink_html_write(out, page);
+}
 
-	return csink_html_write_diff(out, &c->sides[0], &c->sides[1], &c->options);
+int csink_export_page(const char *path, struct csink_html_page *page)
+{
+	return csink_export_file(path, 0, write_page, page);
 }
 
 int csink_export_diff(const char *path, const struct csink_profile *const profiles[2], const char *const files[2],
 		      const char *type)
 {
-	struct comparing c = {.options.type = type};
+	struct csink_html_page page = {.nr_sides = 2, .type = type};
 	bool same = !strcmp(csink_base_name(files[0]), csink_base_name(files[1]));
 
 	/* Without the directories, if the names are still different. */
 	for (int i = 0; i < 2; i++)
-		c.sides[i] = (struct csink_html_side){profiles[i], same ? files[i] : csink_base_name(files[i]), 0};
-	return csink_export_file(path, write_diff, &c);
+		page.sides[i] = (struct csink_html_side){profiles[i], same ? files[i] : csink_base_name(files[i]), 0};
+	return csink_export_page(path, &page);
 }

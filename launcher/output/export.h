@@ -79,10 +79,12 @@ int csink_export_write(const struct csink_profile *p, const struct csink_export_
 int csink_export_diff(const char *path, const struct csink_profile *const profiles[2], const char *const files[2],
 		      const char *type);
 
-/** The same for what a function writes: returns what it returns, or as csink_outfile_open(). */
-int csink_export_file(const char *path, int (*write)(FILE *out, void *arg), void *arg);
+/** Write a page to a file. Returns as csink_html_write(), or as csink_outfile_open(). */
+struct csink_html_page;
+int csink_export_page(const char *path, struct csink_html_page *page);
 
-/** The same. @how  bits of enum csink_outfile_how. */
-int csink_export_file_as(const char *path, unsigned int how, int (*write)(FILE *out, void *arg), void *arg);
+/** Write to a file what a function writes. @how  bits of enum csink_outfile_how. Returns what it returns, or as
+ * csink_outfile_open(). */
+int csink_export_file(const char *path, unsigned int how, int (*write)(FILE *out, void *arg), void *arg);
 
 #endif

@@ -374,30 +374,12 @@ static int write_page(FILE *out, const struct page *page)
 	return err;
 }
 
-static const char *title_of(const struct csink_profile *p, const struct csink_html_options *options)
+int csink_html_write(FILE *out, const struct csink_html_page *given)
 {
-	const char *command = csink_profile_fact(p, CSINK_FACT_COMMAND, 0);
+	const struct csink_profile *p = given->sides[given->nr_sides - 1].profile;
+	struct page page = {.sides = given->sides, .nr_sides = given->nr_sides};
 
-	if (options && options->title)
-		return options->title;
-	return command ? command : "countersink";
-}
-
-int csink_html_write(FILE *out, const struct csink_profile *p, const struct csink_html_options *options)
-{
-	const struct csink_html_side side = {.profile = p, .name = ""};
-	struct page page = {.sides = &side, .nr_sides = 1, .title = title_of(p, options)};
-
-	find_types(&page, options ? options->type : NULL);
-	return write_page(out, &page);
-}
-
-int csink_html_write_diff(FILE *out, const struct csink_html_side *base, const struct csink_html_side *now,
-			  const struct csink_html_options *options)
-{
-	const struct csink_html_side sides[2] = {*base, *now};
-	struct page page = {.sides = sides, .nr_sides = 2, .title = title_of(now->profile, options)};
-
-	find_types(&page, options ? options->type : NULL);
-	return page.nr_types ? write_page(out, &page) : -ENOENT;
+	page.title = given->title ?: csink_profile_fact(p, CSINK_FACT_COMMAND, 0) ?: "countersink";
+	find_types(&page, given->type);
+	return page.nr_types || page.nr_sides == 1 ? write_page(out, &page) : -ENOENT;
 }

@@ -12,18 +12,7 @@
 
 struct csink_profile;
 
-struct csink_html_options {
-	const char *title; /* of the page; NULL: the command's name, or "countersink" */
-	const char *type;  /* the sample type that is shown first, by name; NULL: the profile's default */
-};
-
-/**
- * Write a page that shows a profile. options may be NULL.
- * Returns 0, -ENOMEM, or -errno of the stream (which is flushed). Context: thread.
- */
-int csink_html_write(FILE *out, const struct csink_profile *p, const struct csink_html_options *options);
-
-/* One of the two that are compared. */
+/* A profile on a page. */
 struct csink_html_side {
 	const struct csink_profile *profile;
 	const char *name; /* "main, 12 runs": shown wherever the side is meant, never just "before" or "A" */
@@ -31,15 +20,22 @@ struct csink_html_side {
 			     1 */
 };
 
-/**
- * Write a differential flame graph. Frames are matched by function and the base name of the module; base is what there
- * was, now what there is: a frame that grew is one whose value is larger in now. The reader of the page can have the
- * widths be those of now (what was lost has no width then) or of base (what is new has none), and compare values for a
- * run or shares of the whole; both names and what the widths mean stand above the graph. A type is in the page if both
- * profiles have it by that name. Returns 0, -ENOENT (no type in common), -ENOMEM, or -errno of the stream. Context:
- * thread.
+/*
+ * What a page shows: one profile, or a differential flame graph of two. Frames of two are matched by function and the
+ * base name of the module; the first is what there was, the second what there is: a frame that grew is one whose value
+ * is larger in the second. The reader of the page can have the widths be those of the second (what was lost has no
+ * width then) or of the first (what is new has none), and compare values for a run or shares of the whole; both names
+ * and what the widths mean stand above the graph. A type is in the page if both profiles have it by that name.
  */
-int csink_html_write_diff(FILE *out, const struct csink_html_side *base, const struct csink_html_side *now,
-			  const struct csink_html_options *options);
+struct csink_html_page {
+	struct csink_html_side sides[2];
+	uint32_t nr_sides;
+	const char *title; /* NULL: the command's name, or "countersink" */
+	const char *type;  /* the sample type that is shown first, by name; NULL: the profile's default */
+};
+
+/** Write a page. Returns 0, -ENOENT (two profiles have no type in common), -ENOMEM, or -errno of the stream (which is
+ * flushed). Context: thread. */
+int csink_html_write(FILE *out, const struct csink_html_page *page);
 
 #endif

@@ -82,15 +82,13 @@ static void print_file(const struct annotator *a, uint32_t first, uint32_t last)
 	const char *path = csink_profile_text(a->r.p, lines[first].file);
 	CSINK_AUTO_FCLOSE FILE *source = *path ? csink_regular_fopen(path, 0, MAX_SOURCE) : NULL;
 	CSINK_AUTO_FREE char *text = NULL;
-	char safe[MAX_TEXT];
 	int64_t number = 0, shown = 0;
 	size_t size = 0;
 	uint32_t at = first;
 
-	csink_format_text(safe, sizeof(safe), *path ? path : "[no file is known]", 0);
 	csink_report_style(&a->r, STYLE_BOLD);
-	csink_text_print(a->r.out, "\n%8s%9s  %s%s%s\n", "self %", "total %", safe, source || !*path ? "" : ": ",
-			 source || !*path ? "" : csink_regular_why(errno));
+	csink_text_print(a->r.out, "\n%8s%9s  %s%s%s\n", "self %", "total %", *path ? path : "[no file is known]",
+			 source || !*path ? "" : ": ", source || !*path ? "" : csink_regular_why(errno));
 	csink_report_style(&a->r, STYLE_NONE);
 	for (; at < last && (!source || !lines[at].line); at++)
 		print_number(a, &lines[at]);
@@ -249,17 +247,12 @@ static void print_listing(const struct annotator *a, const struct listing *l)
 
 static void print_heading(const struct annotator *a, const char *path, const char *function)
 {
-	char safe[MAX_TEXT], plain[MAX_TEXT];
 	size_t len = function ? strcspn(function, "\n") : 0;
 
-	csink_format_text(safe, sizeof(safe), path, 0);
 	csink_report_style(&a->r, STYLE_BOLD);
-	csink_text_print(a->r.out, "\n%8s%9s  %s", "self %", "total %", safe);
-	if (len > 3) { /* without "<" and ">:" */
-		snprintf(plain, sizeof(plain), "%.*s", (int)CSINK_MIN(len - 3, sizeof(plain) - 1), function + 1);
-		csink_format_text(safe, sizeof(safe), plain, 0);
-		csink_text_print(a->r.out, ": %s", safe);
-	}
+	csink_text_print(a->r.out, "\n%8s%9s  %s", "self %", "total %", path);
+	if (len > 3) /* without "<" and ">:" */
+		csink_text_print(a->r.out, ": %.*s", (int)len - 3, function + 1);
 	csink_report_style(&a->r, STYLE_NONE);
 	fputc('\n', a->r.out);
 }
@@ -322,7 +315,6 @@ static void print_module(struct annotator *a, uint32_t first, uint32_t last)
 	struct csink_code_range shown = {0};
 	uint32_t nr = last - first, nr_shown = 0;
 	int err = ranges ? find_ranges(all, &nr, path, build_id, ranges) : -ENOMEM;
-	char safe[MAX_TEXT];
 
 	for (uint32_t i = 0; ranges && i < nr; i++) {
 		if (all[i].address >= shown.start && all[i].address < shown.end)
@@ -334,14 +326,13 @@ static void print_module(struct annotator *a, uint32_t first, uint32_t last)
 		shown.start = CSINK_MAX(shown.start, all[i].address > MAX_CODE ? all[i].address - MAX_CODE : 0);
 		print_range(a, path, &shown, first + i, first + nr);
 	}
-	csink_format_text(safe, sizeof(safe), path, 0);
 	if (nr_shown > MAX_LISTINGS)
-		csink_text_print(a->r.out, "\n%s: more than %d places: the rest is not disassembled\n", safe,
+		csink_text_print(a->r.out, "\n%s: more than %d places: the rest is not disassembled\n", path,
 				 MAX_LISTINGS);
 	if (err == -ESTALE)
-		csink_text_print(a->r.out, "\n%s is another build than the one that ran: no disassembly\n", safe);
+		csink_text_print(a->r.out, "\n%s is another build than the one that ran: no disassembly\n", path);
 	else if (err)
-		csink_text_print(a->r.out, "\n%s: %s: no disassembly\n", safe,
+		csink_text_print(a->r.out, "\n%s: %s: no disassembly\n", path,
 				 err == -ENOEXEC ? "not an ELF file" : strerror(-err));
 }
 

@@ -77,14 +77,6 @@ static void print_each(const struct printer *r, const char *label, const char *k
 
 /* ---- the head ---- */
 
-static void print_amount(const struct printer *r, int64_t value, const char *unit)
-{
-	char text[64];
-
-	csink_format_amount(text, sizeof(text), value, unit);
-	csink_text_print(r->out, "%s", text);
-}
-
 /* ", 2 processes", where that is known. */
 static void print_number(const struct printer *r, const char *fact, const char *one, const char *many)
 {
@@ -104,12 +96,11 @@ static void print_verdict(const struct printer *r)
 	char count[32];
 
 	csink_report_style(r, STYLE_BOLD);
-	print_amount(r, r->table.sums[type - p->types], csink_profile_text(p, type->unit));
-	csink_text_print(r->out, " of %s", cpu < 0 ? csink_profile_text(p, type->name) : "CPU time");
-	if (p->duration_ns > 0) {
-		csink_text_print(r->out, " in ");
-		print_amount(r, p->duration_ns, "nanoseconds");
-	}
+	csink_text_print(r->out, "%s of %s",
+			 csink_amount(r->table.sums[type - p->types], csink_profile_text(p, type->unit)).text,
+			 cpu < 0 ? csink_profile_text(p, type->name) : "CPU time");
+	if (p->duration_ns > 0)
+		csink_text_print(r->out, " in %s", csink_amount(p->duration_ns, "nanoseconds").text);
 	print_number(r, CSINK_FACT_PROCESSES, "process", "processes");
 	print_number(r, CSINK_FACT_THREADS, "thread", "threads");
 	if (samples >= 0 && (leader || cpu < 0)) {
@@ -129,7 +120,7 @@ static void print_coverage(const struct printer *r)
 {
 	const struct csink_profile *p = r->p;
 	int64_t user, sys, rss, whole, sampled;
-	char total[64], user_text[64], sys_text[64], max_rss[64], more[96] = "";
+	char more[96] = "";
 	int cpu = cpu_type(p);
 	struct csink_scale scale;
 	const char *rest;
@@ -140,34 +131,21 @@ static void print_coverage(const struct printer *r)
 	rest = r->table.pseudo_sums[cpu] ? "; the rest is in [brackets]" : "";
 	if (!fact_number(p, CSINK_FACT_USER, &user) || !fact_number(p, CSINK_FACT_SYS, &sys)) {
 		whole = r->table.sums[cpu];
-		csink_format_amount(total, sizeof(total), whole, "nanoseconds");
 		if (whole > 0)
 			line(r, "accounted", "samples cover %.1f %% of %s of CPU time%s", 100.0 * sampled / whole,
-			     total, rest);
+			     csink_amount(whole, "nanoseconds").text, rest);
 		return;
 	}
 	whole = user + sys;
 	scale = csink_scale_for(whole, "nanoseconds");
-	csink_format_value(total, sizeof(total), whole, &scale);
-	csink_format_value(user_text, sizeof(user_text), user, &scale);
-	csink_format_value(sys_text, sizeof(sys_text), sys, &scale);
-	if (fact_number(p, CSINK_FACT_MAXRSS, &rss) && rss) {
-		csink_format_amount(max_rss, sizeof(max_rss), rss, "bytes");
-		snprintf(more, sizeof(more), "; max RSS %s", max_rss);
-	}
+	if (fact_number(p, CSINK_FACT_MAXRSS, &rss) && rss)
+		snprintf(more, sizeof(more), "; max RSS %s", csink_amount(rss, "bytes").text);
 	if (whole > 0)
 		line(r, "accounted", "samples cover %.1f %% of %s (%s user + %s sys)%s%s", 100.0 * sampled / whole,
-		     total, user_text, sys_text, rest, more);
+		     csink_amount_at(whole, &scale).text, csink_amount_at(user, &scale).text,
+		     csink_amount_at(sys, &scale).text, rest, more);
 	else
 		line(r, "accounted", "the kernel accounted no CPU time%s", more);
-}
-
-static void format_every(char *buf, size_t size, int64_t period, const char *unit)
-{
-	char value[64];
-
-	csink_format_amount(value, sizeof(value), period, unit);
-	snprintf(buf, size, " every %s", value);
 }
 
 /* " every 1.003 ms" of an event that is sampled at a fixed period, else "". */
@@ -180,7 +158,7 @@ static void format_period(const struct csink_profile *p, const char *event, char
 	*buf = 0;
 	for (uint32_t nr = 0; !*buf && (text = csink_profile_fact(p, CSINK_FACT_EVERY, nr)); nr++) {
 		if (sscanf(text, "%63s %" SCNd64 " %31s", name, &period, unit) == 3 && !strcmp(name, event))
-			format_every(buf, size, period, unit);
+			snprintf(buf, size, " every %s", csink_amount(period, unit).text);
 	}
 }
 
@@ -195,7 +173,8 @@ static void print_sampling(const struct printer *r)
 	for (uint32_t nr = 0; more; more = csink_profile_fact(p, CSINK_FACT_LEADER, ++nr)) {
 		format_period(p, more, every, sizeof(every));
 		if (!nr && !*every && p->period > 0) /* written by an older version, or by others */
-			format_every(every, sizeof(every), p->period, csink_profile_text(p, p->period_type.unit));
+			snprintf(every, sizeof(every), " every %s",
+				 csink_amount(p->period, csink_profile_text(p, p->period_type.unit)).text);
 		line(r, "event", "%s%s%s%s", more, every, !nr && reason ? ": " : "", !nr && reason ? reason : "");
 	}
 	if (leader) {
@@ -232,7 +211,6 @@ static void format_sampled(const struct printer *r, char *name, int64_t counted,
 	struct csink_scale scale = csink_scale_for(counted, unit);
 	int type = csink_profile_type_find(r->p, name);
 	size_t length = strlen(name);
-	char value[64];
 	int64_t sampled;
 
 	*buf = 0;
@@ -246,14 +224,14 @@ static void format_sampled(const struct printer *r, char *name, int64_t counted,
 	sampled = r->table.sums[type] - r->table.pseudo_sums[type];
 	if ((double)sampled >= 0.99 * (double)counted)
 		return;
-	csink_format_value(value, sizeof(value), sampled, &scale);
-	snprintf(buf, size, "; samples have %s, %.1f %% of it", value, 100.0 * (double)sampled / (double)counted);
+	snprintf(buf, size, "; samples have %s, %.1f %% of it", csink_amount_at(sampled, &scale).text,
+		 100.0 * (double)sampled / (double)counted);
 }
 
 static void print_counters(const struct printer *r)
 {
 	const char *text;
-	char name[64], unit[32], value[64], share[80], sampled[96];
+	char name[64], unit[32], share[80], sampled[96];
 	uint32_t nr;
 	int64_t n;
 
@@ -261,9 +239,8 @@ static void print_counters(const struct printer *r)
 		if (sscanf(text, "%63s %" SCNd64 " %31s", name, &n, unit) != 3)
 			continue;
 		format_share(strstr(text, "enabled "), share, sizeof(share));
-		csink_format_amount(value, sizeof(value), n, unit);
 		format_sampled(r, name, n, unit, sampled, sizeof(sampled));
-		line(r, "counted", "%s %s in the whole tree%s%s", name, value, share, sampled);
+		line(r, "counted", "%s %s in the whole tree%s%s", name, csink_amount(n, unit).text, share, sampled);
 	}
 	print_joined(r, "counted", CSINK_FACT_UNCOUNTED, "no events from outside: ", "");
 }

@@ -149,14 +149,12 @@ static void print_values(const struct printer *r, const struct csink_row *row)
 	char text[64];
 	uint32_t i;
 
-	csink_format_value(text, sizeof(text), row->self, &r->scales[0]);
-	csink_text_print(r->out, "%8.2f%*s", csink_report_percent(row->self, whole), width, text);
-	csink_format_value(text, sizeof(text), row->total, &r->scales[0]);
-	csink_text_print(r->out, "%9.2f%*s", csink_report_percent(row->total, whole), width, text);
-	for (i = 1; i < r->nr_columns; i++) {
-		csink_format_value(text, sizeof(text), row->extra[r->columns[i]], &r->scales[i]);
-		csink_text_print(r->out, " %13s", text);
-	}
+	csink_text_print(r->out, "%8.2f%*s", csink_report_percent(row->self, whole), width,
+			 csink_amount_at(row->self, &r->scales[0]).text);
+	csink_text_print(r->out, "%9.2f%*s", csink_report_percent(row->total, whole), width,
+			 csink_amount_at(row->total, &r->scales[0]).text);
+	for (i = 1; i < r->nr_columns; i++)
+		csink_text_print(r->out, " %13s", csink_amount_at(row->extra[r->columns[i]], &r->scales[i]).text);
 	for (i = 0; i < r->nr_derived; i++) {
 		csink_derived_format(&r->derived[i], row->extra, text, sizeof(text));
 		csink_text_print(r->out, " %8s", text);
@@ -220,7 +218,6 @@ static void print_table(struct printer *r, uint32_t limit)
  * together". */
 static int print_by(struct printer *r, int type, const char *before, const char *what)
 {
-	char sum[64];
 	int err;
 
 	if (type < 0 || type == (int)r->p->default_type || !r->table.sums[type])
@@ -230,8 +227,8 @@ static int print_by(struct printer *r, int type, const char *before, const char 
 	if (err)
 		return err;
 	choose_columns(r, (uint32_t)type);
-	csink_format_value(sum, sizeof(sum), r->table.sums[type], &r->scales[0]);
-	csink_text_print(r->out, "\n%s, %s%s:\n", before, sum, what);
+	csink_text_print(r->out, "\n%s, %s%s:\n", before, csink_amount_at(r->table.sums[type], &r->scales[0]).text,
+			 what);
 	print_table(r, r->o->limit ? (r->o->limit + 2) / 3 : 0);
 	return 0;
 }

@@ -73,11 +73,9 @@ static uint32_t print_guides(const struct tree_printer *t, bool is_branch, bool 
 static void print_figures(const struct tree_printer *t, int64_t total, int64_t self)
 {
 	double share = csink_report_percent(total, t->whole);
-	char text[64];
 
 	csink_report_style(t->r, share >= 10 ? STYLE_HOT : STYLE_NONE);
-	csink_format_value(text, sizeof(text), total, &t->scale);
-	csink_text_print(t->r->out, "%8.2f%13s", share, text);
+	csink_text_print(t->r->out, "%8.2f%13s", share, csink_amount_at(total, &t->scale).text);
 	if (self)
 		csink_text_print(t->r->out, "%8.2f  ", csink_report_percent(self, t->whole));
 	else

@@ -218,21 +218,21 @@ static void test_nothing(void)
 static void test_diff(void)
 {
 	struct csink_profile *p = full_profile(1, "/old/made"), *q = full_profile(5, "/new/made"), *none;
-	struct csink_html_side base = {p, "old", 0}, now = {q, "new", 3}, nothing;
+	struct csink_html_page page = {{{p, "old", 0}, {q, "new", 3}}, 2, NULL, NULL};
 	char *text = NULL;
 	size_t bytes;
 	FILE *f = open_memstream(&text, &bytes);
 
 	none = csink_profile_create();
-	nothing = (struct csink_html_side){none, "none", 0};
 	csink_profile_fact_add(p, CSINK_FACT_RUNS, "12");
-	is_num(csink_html_write_diff(f, &base, &now, NULL), 0, "two profiles are compared");
+	is_num(csink_html_write(f, &page), 0, "two profiles are compared");
 	fflush(f);
 	has(text, "{\"name\":\"old\",\"runs\":12,", "the page has the number of runs that a profile merged");
 	has(text, "{\"name\":\"new\",\"runs\":3,", "the page has the given number of runs");
 	ok(strstr(text, "/old/made") && !strstr(text, "/new/made"),
 	   "modules are matched by the last part of their path");
-	is_num(csink_html_write_diff(f, &base, &nothing, NULL), -ENOENT, "two profiles without a common event: ENOENT");
+	page.sides[1] = (struct csink_html_side){none, "none", 0};
+	is_num(csink_html_write(f, &page), -ENOENT, "two profiles without a common event: ENOENT");
 	fclose(f);
 	free(text);
 	csink_profile_free(p);

@@ -83,7 +83,7 @@ static bool write_file(const char *path, unsigned int how, void (*print)(FILE *,
 		print(stdout, result);
 		err = csink_report_flush(stdout);
 	} else {
-		err = csink_export_file_as(path, how, print_result, &p);
+		err = csink_export_file(path, how, print_result, &p);
 	}
 	if (err)
 		csink_say_unwritten(is_stdout ? "standard output" : path, -err, NULL);
@@ -91,28 +91,16 @@ static bool write_file(const char *path, unsigned int how, void (*print)(FILE *,
 }
 
 /* Both sides' runs as a differential flame graph. */
-struct page {
-	const struct csink_html_side *sides;
-	struct csink_html_options options;
-};
-
-static int print_page(FILE *out, void *arg)
-{
-	const struct page *page = arg;
-
-	return csink_html_write_diff(out, &page->sides[0], &page->sides[1], &page->options);
-}
-
 static bool write_html(const char *path, struct csink_gate_series *series, const struct csink_html_side *sides)
 {
-	struct page page = {sides, {.title = "countersink gate"}};
+	struct csink_html_page page = {{sides[0], sides[1]}, 2, "countersink gate", NULL};
 	int err;
 
 	if (!sides[0].profile || !sides[1].profile) {
 		csink_gate_note(series, "%s was not written: there are no samples of both sides", path);
 		return true;
 	}
-	err = csink_export_file(path, print_page, &page);
+	err = csink_export_page(path, &page);
 	if (err)
 		csink_say_unwritten(path, -err, NULL);
 	return !err;

@@ -313,7 +313,7 @@ static void offer_leftovers(void)
 {
 	struct csink_leftover left[MAX_LEFTOVERS];
 	uint32_t nr = csink_leftovers_find(left, MAX_LEFTOVERS);
-	char size[32], when[32];
+	char when[32];
 	struct tm tm;
 	time_t start;
 
@@ -325,9 +325,9 @@ static void offer_leftovers(void)
 		start = (time_t)(left[i].start_realtime_ns / CSINK_NS_PER_S);
 		localtime_r(&start, &tm);
 		strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm);
-		csink_format_amount(size, sizeof(size), (int64_t)left[i].data_bytes, "bytes");
 		csink_say("  %s  %s, %s, %u process%s, %s", left[i].path, left[i].comm, when, left[i].nr_processes,
-			  left[i].nr_processes == 1 ? "" : "es", size);
+			  left[i].nr_processes == 1 ? "" : "es",
+			  csink_amount((int64_t)left[i].data_bytes, "bytes").text);
 	}
 	if (nr > MAX_LEFTOVERS)
 		csink_say("  and %u more", nr - MAX_LEFTOVERS);
