@@ -37,17 +37,16 @@
 
 /* ---- records ---- */
 
-/* Names are padded to eight bytes, with at least one NUL; longer ones are cut. */
-static void put_name(FILE *out, const char *name, size_t padded)
+void csink_perf_put_name(FILE *out, const char *name, size_t padded)
 {
-	char zeros[8] = "";
 	size_t len = strnlen(name, padded - 1);
 
 	fwrite(name, 1, len, out);
-	for (; len < padded; len += CSINK_MIN(padded - len, sizeof(zeros)))
-		fwrite(zeros, 1, CSINK_MIN(padded - len, sizeof(zeros)), out);
+	for (; len < padded; len++)
+		putc(0, out);
 }
 
+/* Of a name in a record: to eight bytes. */
 static size_t padded(const char *name)
 {
 	return (CSINK_MIN(strlen(name), (size_t)MAX_NAME) + 8) & ~(size_t)7;
@@ -68,7 +67,7 @@ static void put_comm(FILE *out, int32_t pid, int32_t tid, const char *comm)
 	snprintf(cut, sizeof(cut), "%s", comm);
 	put_header(out, PERF_RECORD_COMM, 0, sizeof(ids) + padded(cut));
 	fwrite(ids, sizeof(ids), 1, out);
-	put_name(out, cut, padded(cut));
+	csink_perf_put_name(out, cut, padded(cut));
 }
 
 static void put_mapping(FILE *out, int32_t pid, const struct csink_perf_object *object)
@@ -85,7 +84,7 @@ static void put_mapping(FILE *out, int32_t pid, const struct csink_perf_object *
 		   PERF_RECORD_MISC_USER | (object->build_id_len ? PERF_RECORD_MISC_MMAP_BUILD_ID : 0),
 		   sizeof(body) + padded(object->file));
 	fwrite(&body, sizeof(body), 1, out);
-	put_name(out, object->file, padded(object->file));
+	csink_perf_put_name(out, object->file, padded(object->file));
 }
 
 static void put_symbol(FILE *out, uint64_t address, uint32_t bytes, const char *name)
@@ -100,7 +99,7 @@ static void put_symbol(FILE *out, uint64_t address, uint32_t bytes, const char *
 	snprintf(cut, sizeof(cut), "%s", name);
 	put_header(out, PERF_RECORD_KSYMBOL, PERF_RECORD_MISC_KERNEL, sizeof(body) + padded(cut));
 	fwrite(&body, sizeof(body), 1, out);
-	put_name(out, cut, padded(cut));
+	csink_perf_put_name(out, cut, padded(cut));
 }
 
 /* ---- objects and symbols ---- */
@@ -297,18 +296,21 @@ static void put_samples(struct csink_perf *e)
 
 /* ---- processes ---- */
 
-/* perf knows a process by its pid alone: another program in the same one (exec) gets a pid that no process has. */
-static void number_process(struct csink_perf *e, uint32_t i, int32_t *spare)
+/* perf knows a process by its pid alone: another program in the same one (exec) gets a pid that no process has. Returns
+ * whether the thread is the first of its process. */
+static bool number_process(struct csink_perf *e, uint32_t i, int32_t *spare)
 {
 	const struct csink_thread *thread = &e->threads.threads[i], *other;
 	struct csink_perf_process *process = &e->processes[i];
+	bool is_new = true;
 
 	process->pid = thread->pid ? thread->pid : (*spare)++;
 	for (uint32_t k = 0; k < i; k++) {
 		other = &e->threads.threads[k];
 		if (other->pid != thread->pid)
 			continue;
-		if (!strcmp(other->process, thread->process)) {
+		is_new = strcmp(other->process, thread->process);
+		if (!is_new) {
 			process->pid = e->processes[k].pid;
 			break;
 		}
@@ -316,6 +318,7 @@ static void number_process(struct csink_perf *e, uint32_t i, int32_t *spare)
 			process->pid = (*spare)++;
 	}
 	process->tid = thread->tid && process->pid == thread->pid ? thread->tid : process->pid;
+	return is_new;
 }
 
 static void put_processes(struct csink_perf *e)
@@ -324,12 +327,8 @@ static void put_processes(struct csink_perf *e)
 
 	for (uint32_t i = 0; i < e->threads.nr_threads; i++) {
 		const struct csink_thread *thread = &e->threads.threads[i];
-		bool is_new = true;
 
-		number_process(e, i, &spare);
-		for (uint32_t k = 0; k < i && is_new; k++)
-			is_new = e->processes[k].pid != e->processes[i].pid;
-		if (is_new) {
+		if (number_process(e, i, &spare)) {
 			put_comm(e->names, e->processes[i].pid, e->processes[i].pid,
 				 *thread->process ? thread->process : "[unknown]");
 			for (uint32_t m = 1; m < e->p->nr_mappings; m++) {

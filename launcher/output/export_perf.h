@@ -47,6 +47,9 @@ struct csink_perf {
 	size_t names_bytes, data_bytes;
 };
 
+/** Write a name and zeros up to so many bytes, with at least one NUL; a longer name is cut. */
+void csink_perf_put_name(FILE *out, const char *name, size_t padded);
+
 /** Write header, attributes, the records and what perf calls features. Returns 0 or -ENOMEM; errors of the stream are
  * the stream's. */
 int csink_perf_write_file(FILE *out, const struct csink_perf *e);

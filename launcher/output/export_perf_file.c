@@ -94,12 +94,10 @@ static void put_u32(FILE *out, uint32_t value)
 
 static void put_string(FILE *out, const char *text)
 {
-	size_t len = strlen(text), bytes = (len + STRING_ALIGN) & ~(size_t)(STRING_ALIGN - 1);
+	size_t bytes = (strlen(text) + STRING_ALIGN) & ~(size_t)(STRING_ALIGN - 1);
 
 	put_u32(out, bytes);
-	fwrite(text, 1, len, out);
-	for (; len < bytes; len++)
-		putc(0, out);
+	csink_perf_put_name(out, text, bytes);
 }
 
 static void put_build_ids(FILE *out, const struct csink_perf *e)
@@ -123,9 +121,7 @@ static void put_build_ids(FILE *out, const struct csink_perf *e)
 		memcpy(entry.id, object->build_id, sizeof(entry.id));
 		entry.id_len = object->build_id_len;
 		fwrite(&entry, sizeof(entry), 1, out);
-		fwrite(object->file, 1, len, out);
-		for (; len < bytes; len++)
-			putc(0, out);
+		csink_perf_put_name(out, object->file, bytes);
 	}
 }
 

@@ -66,19 +66,29 @@ static int add_string(struct reader *r, const struct csink_field *f)
 	return 0;
 }
 
-static int read_type(struct reader *r, const struct csink_field *message, struct csink_profile_type *type)
+/* The numbers of a message go to the places of their fields; other fields are passed over. Returns 0 or -EBADMSG. */
+static int read_numbers(const struct csink_field *message, uint64_t *numbers, uint32_t nr)
 {
 	struct csink_field f;
 	int err;
 
-	*type = (struct csink_profile_type){0};
 	EACH_FIELD(f, message, err)
 	{
-		if ((f.number == VALUE_TYPE_NAME && !take_string(r, f.value, &type->name)) ||
-		    (f.number == VALUE_TYPE_UNIT && !take_string(r, f.value, &type->unit)))
-			return -EBADMSG;
+		if (f.number < nr)
+			numbers[f.number] = f.value;
 	}
 	return err;
+}
+
+static int read_type(struct reader *r, const struct csink_field *message, struct csink_profile_type *type)
+{
+	uint64_t got[VALUE_TYPE_UNIT + 1] = {0};
+	int err = read_numbers(message, got, CSINK_ARRAY_SIZE(got));
+
+	return !err && take_string(r, got[VALUE_TYPE_NAME], &type->name) &&
+			       take_string(r, got[VALUE_TYPE_UNIT], &type->unit)
+		       ? 0
+		       : -EBADMSG;
 }
 
 static int add_type(struct reader *r, const struct csink_field *message)
@@ -92,20 +102,6 @@ static int add_type(struct reader *r, const struct csink_field *message)
 		return fail(r, -EBADMSG, "more than %d sample types", MAX_TYPES);
 	err = csink_profile_type_add(r->p, csink_profile_text(r->p, type.name), csink_profile_text(r->p, type.unit));
 	return err < 0 ? err : 0;
-}
-
-/* The numbers of a message go to the places of their fields; other fields are passed over. Returns 0 or -EBADMSG. */
-static int read_numbers(const struct csink_field *message, uint64_t *numbers, uint32_t nr)
-{
-	struct csink_field f;
-	int err;
-
-	EACH_FIELD(f, message, err)
-	{
-		if (f.number < nr)
-			numbers[f.number] = f.value;
-	}
-	return err;
 }
 
 static int add_mapping(struct reader *r, const struct csink_field *message)
@@ -177,20 +173,14 @@ static int add_location(struct reader *r, const struct csink_field *message)
 
 static int read_label(struct reader *r, const struct csink_field *message, struct csink_profile_label *label)
 {
-	struct csink_field f;
-	int err;
+	uint64_t got[LABEL_NUM_UNIT + 1] = {0};
+	int err = read_numbers(message, got, CSINK_ARRAY_SIZE(got));
 
-	*label = (struct csink_profile_label){0};
-	EACH_FIELD(f, message, err)
-	{
-		if ((f.number == LABEL_KEY && !take_string(r, f.value, &label->key)) ||
-		    (f.number == LABEL_STR && !take_string(r, f.value, &label->str)) ||
-		    (f.number == LABEL_NUM_UNIT && !take_string(r, f.value, &label->num_unit)))
-			return -EBADMSG;
-		if (f.number == LABEL_NUM)
-			label->num = (int64_t)f.value;
-	}
-	return err;
+	*label = (struct csink_profile_label){.num = (int64_t)got[LABEL_NUM]};
+	return !err && take_string(r, got[LABEL_KEY], &label->key) && take_string(r, got[LABEL_STR], &label->str) &&
+			       take_string(r, got[LABEL_NUM_UNIT], &label->num_unit)
+		       ? 0
+		       : -EBADMSG;
 }
 
 /* Add the location ids of one field to the stack. Returns the new depth, or an error. */
@@ -346,20 +336,16 @@ static void set_default_type(struct reader *r)
 
 static int parse(struct reader *r)
 {
-	int err = pass(r, 0);
+	int err = pass(r, 0) ?: pass(r, 1);
 
-	if (!err)
-		err = pass(r, 1);
 	if (!err && (!r->p->nr_types || !r->nr_strings))
 		err = fail(r, -EBADMSG, "not a pprof profile");
 	if (!err && (!csink_ids_sort(&r->mappings) || !csink_ids_sort(&r->functions)))
 		err = fail(r, -EBADMSG, "an id that is used twice");
-	if (!err)
-		err = pass(r, 2);
+	err = err ?: pass(r, 2);
 	if (!err && !csink_ids_sort(&r->locations))
 		err = fail(r, -EBADMSG, "an id that is used twice");
-	if (!err)
-		err = pass(r, 3);
+	err = err ?: pass(r, 3);
 	if (!err)
 		set_default_type(r);
 	return err;

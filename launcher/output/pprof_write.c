@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "include/internal/base.h"
+#include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "launcher/base/outfile.h"
 #include "launcher/base/pprof_fields.h"
@@ -77,9 +78,9 @@ static void put_bytes(struct buffer *b, uint32_t field, const void *bytes, size_
 /* A string of protobuf's is UTF-8, or strict readers refuse the whole profile: bytes that are none become "\\xNN". */
 static void put_string(struct buffer *b, const char *text, size_t len)
 {
+	CSINK_AUTO_FREE char *escaped = NULL;
 	size_t nr = len, used = 0;
 	struct csink_text_char c;
-	char *escaped;
 
 	for (size_t at = 0; at < len; at += c.bytes) {
 		c = csink_text_next(text, text + at);
@@ -100,7 +101,6 @@ static void put_string(struct buffer *b, const char *text, size_t len)
 		used += csink_text_escape(escaped + used, text + at, &c);
 	}
 	put_bytes(b, PROFILE_STRING, escaped, used);
-	free(escaped);
 }
 
 /* A message or a packed list: one byte is kept for its length, more are made at its end in the rare case. */
@@ -128,31 +128,35 @@ static void end(struct buffer *b, size_t start)
 	memcpy(b->bytes + start - 1, varint, more + 1);
 }
 
+/* A message of numbers, each at the place of its field. */
+#define PUT_NUMBERS(b, field, ...)                                                                                     \
+	put_numbers(b, field, (const uint64_t[]){__VA_ARGS__},                                                         \
+		    sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+
+static void put_numbers(struct buffer *b, uint32_t field, const uint64_t *numbers, uint32_t nr)
+{
+	size_t start = begin(b, field);
+
+	for (uint32_t i = 1; i < nr; i++)
+		put_number(b, i, numbers[i]);
+	end(b, start);
+}
+
 /* ---- the profile's parts ---- */
 
 static void put_type(struct buffer *b, uint32_t field, const struct csink_profile_type *type)
 {
-	size_t start = begin(b, field);
-
-	put_number(b, VALUE_TYPE_NAME, type->name);
-	put_number(b, VALUE_TYPE_UNIT, type->unit);
-	end(b, start);
+	PUT_NUMBERS(b, field, [VALUE_TYPE_NAME] = type->name, [VALUE_TYPE_UNIT] = type->unit);
 }
 
 static void put_labels(struct buffer *b, const struct csink_profile *p, uint32_t set)
 {
 	const struct csink_profile_range *range = &p->label_sets[set];
 	const struct csink_profile_label *label = p->labels + range->first, *last = label + range->nr;
-	size_t start;
 
-	for (; label < last; label++) {
-		start = begin(b, SAMPLE_LABEL);
-		put_number(b, LABEL_KEY, label->key);
-		put_number(b, LABEL_STR, label->str);
-		put_number(b, LABEL_NUM, label->num);
-		put_number(b, LABEL_NUM_UNIT, label->num_unit);
-		end(b, start);
-	}
+	for (; label < last; label++)
+		PUT_NUMBERS(b, SAMPLE_LABEL, [LABEL_KEY] = label->key, [LABEL_STR] = label->str,
+			    [LABEL_NUM] = label->num, [LABEL_NUM_UNIT] = label->num_unit);
 }
 
 static void put_sample(struct buffer *b, const struct csink_profile *p, uint32_t i)
@@ -182,36 +186,24 @@ static void put_sample(struct buffer *b, const struct csink_profile *p, uint32_t
 static void put_mapping(struct buffer *b, const struct csink_profile *p, uint32_t id)
 {
 	const struct csink_profile_mapping *m = &p->mappings[id];
-	size_t start = begin(b, PROFILE_MAPPING);
 
-	put_number(b, MAPPING_ID, id);
-	put_number(b, MAPPING_START, m->start);
-	put_number(b, MAPPING_LIMIT, m->limit);
-	put_number(b, MAPPING_OFFSET, m->offset);
-	put_number(b, MAPPING_FILE, m->file);
-	put_number(b, MAPPING_BUILD_ID, m->build_id);
-	put_number(b, MAPPING_HAS_FUNCTIONS, m->has_functions);
-	put_number(b, MAPPING_HAS_FILENAMES, m->has_filenames);
-	put_number(b, MAPPING_HAS_LINES, m->has_lines);
-	put_number(b, MAPPING_HAS_INLINES, m->has_inlines);
-	end(b, start);
+	PUT_NUMBERS(b, PROFILE_MAPPING, [MAPPING_ID] = id, [MAPPING_START] = m->start, [MAPPING_LIMIT] = m->limit,
+		    [MAPPING_OFFSET] = m->offset, [MAPPING_FILE] = m->file, [MAPPING_BUILD_ID] = m->build_id,
+		    [MAPPING_HAS_FUNCTIONS] = m->has_functions, [MAPPING_HAS_FILENAMES] = m->has_filenames,
+		    [MAPPING_HAS_LINES] = m->has_lines, [MAPPING_HAS_INLINES] = m->has_inlines);
 }
 
 static void put_location(struct buffer *b, const struct csink_profile *p, uint32_t id)
 {
 	const struct csink_profile_location *location = &p->locations[id];
 	const struct csink_profile_line *line = p->lines + location->first_line, *last = line + location->nr_lines;
-	size_t start = begin(b, PROFILE_LOCATION), inner;
+	size_t start = begin(b, PROFILE_LOCATION);
 
 	put_number(b, LOCATION_ID, id);
 	put_number(b, LOCATION_MAPPING, location->mapping);
 	put_number(b, LOCATION_ADDRESS, location->address);
-	for (; line < last; line++) {
-		inner = begin(b, LOCATION_LINE);
-		put_number(b, LINE_FUNCTION, line->function);
-		put_number(b, LINE_LINE, line->line);
-		end(b, inner);
-	}
+	for (; line < last; line++)
+		PUT_NUMBERS(b, LOCATION_LINE, [LINE_FUNCTION] = line->function, [LINE_LINE] = line->line);
 	put_number(b, LOCATION_FOLDED, location->is_folded);
 	end(b, start);
 }
@@ -219,14 +211,10 @@ static void put_location(struct buffer *b, const struct csink_profile *p, uint32
 static void put_function(struct buffer *b, const struct csink_profile *p, uint32_t id)
 {
 	const struct csink_profile_function *function = &p->functions[id];
-	size_t start = begin(b, PROFILE_FUNCTION);
 
-	put_number(b, FUNCTION_ID, id);
-	put_number(b, FUNCTION_NAME, function->name);
-	put_number(b, FUNCTION_SYSTEM_NAME, function->system_name);
-	put_number(b, FUNCTION_FILE, function->file);
-	put_number(b, FUNCTION_START_LINE, function->start_line);
-	end(b, start);
+	PUT_NUMBERS(b, PROFILE_FUNCTION, [FUNCTION_ID] = id, [FUNCTION_NAME] = function->name,
+		    [FUNCTION_SYSTEM_NAME] = function->system_name, [FUNCTION_FILE] = function->file,
+		    [FUNCTION_START_LINE] = function->start_line);
 }
 
 static void put_profile(struct buffer *b, const struct csink_profile *p)
@@ -320,19 +308,12 @@ static int write_gzip(int fd, unsigned char *bytes, size_t len)
 
 int csink_pprof_write_as(const struct csink_profile *p, const char *path, unsigned int how)
 {
+	CSINK_AUTO_FREE void *bytes = NULL;
 	struct csink_outfile file;
-	void *bytes;
 	size_t len;
-	int err;
+	int err = csink_pprof_encode(p, &bytes, &len) ?: csink_outfile_open(&file, path, how | CSINK_OUTFILE_KEEP_OLD);
 
-	err = csink_pprof_encode(p, &bytes, &len);
-	if (err)
-		return err;
-	err = csink_outfile_open(&file, path, how | CSINK_OUTFILE_KEEP_OLD);
-	if (!err)
-		err = csink_outfile_close(&file, write_gzip(file.fd, bytes, len));
-	free(bytes);
-	return err;
+	return err ?: csink_outfile_close(&file, write_gzip(file.fd, bytes, len));
 }
 
 int csink_pprof_write(const struct csink_profile *p, const char *path)
@@ -342,13 +323,8 @@ int csink_pprof_write(const struct csink_profile *p, const char *path)
 
 int csink_pprof_write_fd(const struct csink_profile *p, int fd)
 {
-	void *bytes;
+	CSINK_AUTO_FREE void *bytes = NULL;
 	size_t len;
-	int err = csink_pprof_encode(p, &bytes, &len);
 
-	if (err)
-		return err;
-	err = write_gzip(fd, bytes, len);
-	free(bytes);
-	return err;
+	return csink_pprof_encode(p, &bytes, &len) ?: write_gzip(fd, bytes, len);
 }
