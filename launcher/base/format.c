@@ -85,6 +85,17 @@ size_t csink_append(char *buf, size_t size, const char *fmt, ...)
 	return CSINK_MIN(used + (size_t)CSINK_MAX(more, 0), size - 1);
 }
 
+void csink_append_word(char *buf, size_t size, const char *word)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+,:=@%";
+	bool is_plain = *word && !word[strspn(word, plain)];
+
+	csink_append(buf, size, "%s", is_plain ? "" : "'");
+	for (const char *quote; !is_plain && (quote = strchr(word, '\'')); word = quote + 1)
+		csink_append(buf, size, "%.*s'\\''", (int)(quote - word), word);
+	csink_append(buf, size, "%s%s", word, is_plain ? "" : "'");
+}
+
 int csink_format_count(char *buf, size_t size, uint64_t value)
 {
 	char digits[24], out[32];

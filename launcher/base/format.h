@@ -44,6 +44,9 @@ uint32_t csink_format_text(char *buf, size_t size, const char *text, uint32_t co
  */
 uint32_t csink_format_function(char *buf, size_t size, const char *name, uint32_t columns);
 
+/** Append a word as a shell reads it: between quotes where it must be. What does not fit is cut. */
+void csink_append_word(char *buf, size_t size, const char *word);
+
 /** Append to the text that is in a buffer; what does not fit is cut. Returns the text's length. */
 __attribute__((format(printf, 3, 4))) size_t csink_append(char *buf, size_t size, const char *fmt, ...);
 

@@ -194,10 +194,27 @@ static int set_value(struct csink_options *o, uint32_t index, const char *text)
 	return o->request ? 0 : check_value(o, index);
 }
 
-static void request(struct csink_options *o, enum csink_request what)
+/* Is it a request, by its long name or by its letter (len 0)? The first one counts. */
+static bool take_request(struct csink_options *o, const char *name, size_t len)
 {
-	if (!o->request)
-		o->request = what;
+	for (int i = 1; i < CSINK_NR_REQUESTS; i++) {
+		const struct csink_request_option *r = &csink_request_options[i];
+
+		if (len ? strlen(r->name) != len || memcmp(r->name, name, len) : r->short_name != *name)
+			continue;
+		o->request = o->request ?: (enum csink_request)i;
+		return true;
+	}
+	return false;
+}
+
+/* The value of an option: attached to its name, or the next word. Returns how many words it took, 0 if there is none,
+ * or -EINVAL. */
+static int take_value(struct csink_options *o, uint32_t index, const char *attached, int left, char **argv)
+{
+	if (!attached && left < 2)
+		return o->request ? 1 : 0;
+	return set_value(o, index, attached ?: argv[1]) ? -EINVAL : attached ? 1 : 2;
 }
 
 /* It is not on the command line: the environment, else the default. */
@@ -255,27 +272,21 @@ static int parse_long(struct csink_options *o, int left, char **argv)
 	const char *equals = strchr(word, '=');
 	size_t len = equals ? (size_t)(equals - word) : strlen(word);
 	char name[CSINK_OPTION_NAME];
+	int took;
 
-	for (int i = 1; i < CSINK_NR_REQUESTS; i++) {
-		if (strlen(csink_request_options[i].name) == len && !memcmp(csink_request_options[i].name, word, len)) {
-			request(o, (enum csink_request)i);
-			return 1;
-		}
-	}
+	if (len && take_request(o, word, len))
+		return 1;
 	for (uint32_t i = 0; i < o->nr; i++) {
 		csink_option_name(&o->table[i], name);
 		if (o->table[i].flags & CSINK_OPT_ENV_ONLY || strlen(name) != len || memcmp(name, word, len))
 			continue;
-		if (equals)
-			return set_value(o, i, equals + 1) ? -EINVAL : 1;
-		if (o->table[i].flags & CSINK_OPT_BOOL)
+		if (!equals && o->table[i].flags & CSINK_OPT_BOOL)
 			return set_value(o, i, "1") ? -EINVAL : 1;
-		if (left > 1)
-			return set_value(o, i, argv[1]) ? -EINVAL : 2;
-		if (o->request)
-			return 1;
-		return csink_why(-EINVAL, o->error, sizeof(o->error), "option --%s needs a value: --%s=%s", name, name,
-				 o->table[i].arg);
+		took = take_value(o, i, equals ? equals + 1 : NULL, left, argv);
+		if (!took)
+			csink_why(0, o->error, sizeof(o->error), "option --%s needs a value: --%s=%s", name, name,
+				  o->table[i].arg);
+		return took ?: -EINVAL;
 	}
 	return unknown_long(o, argv[0], len + 2);
 }
@@ -284,21 +295,13 @@ static int parse_long(struct csink_options *o, int left, char **argv)
 static int parse_short(struct csink_options *o, int left, char **argv)
 {
 	for (const char *c = argv[0] + 1; *c; c++) {
-		uint32_t i;
-		int r;
+		uint32_t i = 0;
+		int took;
 
-		for (r = 1; r < CSINK_NR_REQUESTS; r++) {
-			if (csink_request_options[r].short_name == *c)
-				break;
-		}
-		if (r < CSINK_NR_REQUESTS) {
-			request(o, (enum csink_request)r);
+		if (take_request(o, c, 0))
 			continue;
-		}
-		for (i = 0; i < o->nr; i++) {
-			if (o->table[i].short_name == *c)
-				break;
-		}
+		while (i < o->nr && o->table[i].short_name != *c)
+			i++;
 		if (i == o->nr)
 			return csink_why(-EINVAL, o->error, sizeof(o->error), "unknown option '-%c'%s%.64s%s", *c,
 					 argv[0][2] ? " in '" : "", argv[0][2] ? argv[0] : "", argv[0][2] ? "'" : "");
@@ -306,14 +309,11 @@ static int parse_short(struct csink_options *o, int left, char **argv)
 			set_value(o, i, "1");
 			continue;
 		}
-		if (c[1])
-			return set_value(o, i, c + 1) ? -EINVAL : 1;
-		if (left > 1)
-			return set_value(o, i, argv[1]) ? -EINVAL : 2;
-		if (o->request)
-			return 1;
-		return csink_why(-EINVAL, o->error, sizeof(o->error), "option -%c needs a value: -%c %s", *c, *c,
-				 o->table[i].arg);
+		took = take_value(o, i, c[1] ? c + 1 : NULL, left, argv);
+		if (!took)
+			csink_why(0, o->error, sizeof(o->error), "option -%c needs a value: -%c %s", *c, *c,
+				  o->table[i].arg);
+		return took ?: -EINVAL;
 	}
 	return 1;
 }

@@ -231,11 +231,8 @@ static int judge(const struct place *place, unsigned int how)
 int csink_outfile_check(const char *path, unsigned int how)
 {
 	struct place place;
-	int err = find(&place, path, how);
+	int err = find(&place, path, how) ?: judge(&place, how);
 
-	if (err)
-		return err;
-	err = judge(&place, how);
 	if (place.dir_fd >= 0)
 		close(place.dir_fd);
 	return err;

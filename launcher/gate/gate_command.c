@@ -13,6 +13,7 @@
 
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
+#include "launcher/base/format.h"
 #include "launcher/base/regular.h"
 #include "launcher/session/find_program.h"
 
@@ -80,32 +81,12 @@ char **csink_gate_command_split(const char *line, bool *shell)
 	return packed;
 }
 
-static bool is_plain(const char *word)
-{
-	return *word && !word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=./,:@%")];
-}
-
 char *csink_gate_command_print(char *const *argv, char *out, size_t size)
 {
-	size_t n = 0;
-
 	out[0] = '\0';
-	for (size_t i = 0; argv[i] && n + 8 < size; i++) {
-		if (i)
-			out[n++] = ' ';
-		if (is_plain(argv[i])) {
-			n += (size_t)snprintf(out + n, size - n, "%s", argv[i]);
-			continue;
-		}
-		out[n++] = '\'';
-		for (const char *c = argv[i]; *c && n + 8 < size; c++) {
-			if (*c == '\'')
-				n = (size_t)(stpcpy(out + n, "'\\''") - out);
-			else
-				out[n++] = *c;
-		}
-		out[n++] = '\'';
-		out[n] = '\0';
+	for (size_t i = 0; argv[i]; i++) {
+		csink_append(out, size, "%s", i ? " " : "");
+		csink_append_word(out, size, argv[i]);
 	}
 	return out;
 }

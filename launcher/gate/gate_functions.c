@@ -168,6 +168,20 @@ int csink_gate_call_add(struct csink_gate_functions *functions, uint32_t caller,
 	return 0;
 }
 
+int csink_gate_calls_move(struct csink_gate_functions *functions, const struct csink_gate_edge *edges, uint32_t nr,
+			  const uint32_t *to)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t caller = to[edges[i].caller], callee = to[edges[i].callee];
+
+		for (int side = 0; side < 2 && caller != callee && !err; side++)
+			err = csink_gate_call_add(functions, caller, callee, side, edges[i].weights[side]);
+	}
+	return err;
+}
+
 /* ---- more about them ---- */
 
 void csink_gate_function_learn(struct csink_gate_functions *functions, uint32_t function, int side, const char *file,

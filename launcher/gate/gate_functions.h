@@ -97,6 +97,11 @@ int64_t csink_gate_interpreted_find(struct csink_gate_functions *functions, int 
 int csink_gate_call_add(struct csink_gate_functions *functions, uint32_t caller, uint32_t callee, int side,
 			double weight);
 
+/** Add calls between functions that have become others: to[f] is what f is now. What calls itself is left out. Returns
+ * 0 or -ENOMEM. */
+int csink_gate_calls_move(struct csink_gate_functions *functions, const struct csink_gate_edge *edges, uint32_t nr,
+			  const uint32_t *to);
+
 /** Remember where a function is on a side: the first file that is known, the first line in it. */
 void csink_gate_function_learn(struct csink_gate_functions *functions, uint32_t function, int side, const char *file,
 			       int64_t line);

@@ -68,20 +68,13 @@ const char *csink_gate_comparable_name(const struct csink_gate_functions *functi
 
 static int move_calls(struct csink_gate_functions *functions, const uint32_t *to)
 {
+	CSINK_AUTO_FREE struct csink_gate_edge *edges = functions->edges;
 	uint32_t nr = functions->nr_edges;
-	int err = 0;
 
-	for (uint32_t i = 0; i < nr && !err; i++) {
-		struct csink_gate_edge edge = functions->edges[i];
-		uint32_t caller = to[edge.caller], callee = to[edge.callee];
-
-		if (caller == edge.caller && callee == edge.callee)
-			continue;
-		functions->edges[i].weights[0] = functions->edges[i].weights[1] = 0;
-		for (int side = 0; side < 2 && caller != callee && !err; side++)
-			err = csink_gate_call_add(functions, caller, callee, side, edge.weights[side]);
-	}
-	return err;
+	functions->edges = NULL;
+	functions->nr_edges = functions->cap_edges = 0;
+	csink_table_free(&functions->calls);
+	return csink_gate_calls_move(functions, edges, nr, to);
 }
 
 int csink_gate_merge_places(struct csink_gate_data *data)

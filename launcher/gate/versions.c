@@ -114,21 +114,6 @@ static int copy_runs(struct csink_gate_data *view, const struct csink_gate_data 
 	return err;
 }
 
-static int copy_calls(struct csink_gate_functions *view, const struct csink_gate_functions *functions,
-		      const uint32_t *to)
-{
-	int err = 0;
-
-	for (uint32_t i = 0; i < functions->nr_edges; i++) {
-		const struct csink_gate_edge *edge = &functions->edges[i];
-		uint32_t caller = to[edge->caller], callee = to[edge->callee];
-
-		for (int side = 0; side < 2 && caller != callee && !err; side++)
-			err = csink_gate_call_add(view, caller, callee, side, edge->weights[side]);
-	}
-	return err;
-}
-
 int csink_gate_versions_join(const struct csink_gate_data *data, struct csink_gate_data *view)
 {
 	size_t nr = (size_t)data->functions.nr + 1;
@@ -144,7 +129,7 @@ int csink_gate_versions_join(const struct csink_gate_data *data, struct csink_ga
 	view->functions.nr_edges = view->functions.cap_edges = 0;
 	view->functions.calls = (struct csink_table){0};
 	err = places && to ? join(&j) : -ENOMEM;
-	err = err ?: copy_runs(view, data, to) ?: copy_calls(&view->functions, &data->functions, to);
+	err = err ?: copy_runs(view, data, to) ?: csink_gate_calls_move(&view->functions, data->functions.edges, data->functions.nr_edges, to);
 	if (err)
 		csink_gate_versions_free(view);
 	return err;

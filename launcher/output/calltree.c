@@ -80,7 +80,7 @@ static uint32_t frame_of(struct csink_calltree *tree, const struct csink_row_key
 struct adding {
 	struct csink_calltree *tree;
 	const struct csink_profile *p;
-	struct csink_frame_map *map;
+	struct csink_rows *map;
 	const struct csink_interpreted *interpreted;
 	uint32_t side; /* of the profile in it: interpreted */
 };
@@ -98,48 +98,34 @@ static void set_place(struct adding *a, struct csink_frame *frame, uint32_t func
 	frame->start_line = f->start_line;
 }
 
-/* Rows become frames: in the map, and of each location. */
-static int take_rows(struct adding *a, const struct csink_rows *rows)
+/* Rows become frames. */
+static int take_rows(struct adding *a)
 {
-	uint32_t *frames = calloc(rows->nr_keys + 1, sizeof(*frames));
-	int err = frames ? 0 : -ENOMEM;
+	struct csink_rows *map = a->map;
+	CSINK_AUTO_FREE uint32_t *frames = calloc(map->nr_keys + 1UL, sizeof(*frames));
 
-	for (uint32_t i = 0; i < rows->nr_keys && !err; i++) {
-		frames[i] = frame_of(a->tree, &rows->keys[i]);
-		if (frames[i])
-			a->tree->frames[frames[i] - 1].is_inlined &= !rows->keys[i].seen_plain;
-		else
-			err = -ENOMEM;
+	if (!frames)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < map->nr_keys; i++) {
+		frames[i] = frame_of(a->tree, &map->keys[i]);
+		if (!frames[i])
+			return -ENOMEM;
+		a->tree->frames[frames[i] - 1].is_inlined &= !map->keys[i].seen_plain;
 	}
-	for (uint32_t id = 1; id < a->p->nr_locations && !err; id++) {
+	for (uint32_t id = 1; id < a->p->nr_locations; id++) {
 		const struct csink_profile_location *location = &a->p->locations[id];
-		uint32_t *ids = a->map->ids + a->map->spans[id].first;
+		uint32_t *ids = map->ids + map->spans[id].first;
 
-		for (uint32_t k = 0; k < a->map->spans[id].nr; k++) {
+		for (uint32_t k = 0; k < map->spans[id].nr; k++) {
 			ids[k] = frames[ids[k]] - 1;
 			set_place(a, &a->tree->frames[ids[k]],
 				  location->nr_lines ? a->p->lines[location->first_line + k].function : 0);
 		}
 	}
-	free(frames);
-	return err ? err : csink_profile_error(a->tree->strings);
+	return csink_profile_error(a->tree->strings);
 }
 
-static int add_rows(struct adding *a)
-{
-	struct csink_rows rows;
-	int err = csink_rows_build_found(&rows, a->p, CSINK_BY_FUNCTION, a->interpreted, a->side);
-
-	*a->map = (struct csink_frame_map){rows.spans, rows.ids};
-	rows.spans = NULL;
-	rows.ids = NULL;
-	if (!err)
-		err = take_rows(a, &rows);
-	csink_rows_free(&rows);
-	return err;
-}
-
-static int add_stacks(struct csink_calltree *tree, const struct csink_profile *p, const struct csink_frame_map *map,
+static int add_stacks(struct csink_calltree *tree, const struct csink_profile *p, const struct csink_rows *map,
 		      uint32_t *nodes)
 {
 	for (uint32_t s = 1; s < p->nr_stacks; s++) {
@@ -171,10 +157,10 @@ static void mark_pseudo(struct adding *a)
 	}
 }
 
-int csink_calltree_map(struct csink_calltree *tree, const struct csink_profile *p, struct csink_frame_map *map)
+int csink_calltree_map(struct csink_calltree *tree, const struct csink_profile *p, struct csink_rows *map)
 {
+	CSINK_AUTO(csink_interpreted_free) struct csink_interpreted own = {0};
 	struct adding a = {.tree = tree, .p = p, .map = map, .interpreted = tree->interpreted};
-	struct csink_interpreted own = {0};
 	int err = 0;
 
 	if (a.interpreted)
@@ -184,26 +170,17 @@ int csink_calltree_map(struct csink_calltree *tree, const struct csink_profile *
 	if (err)
 		return err;
 	a.interpreted = a.interpreted ? a.interpreted : &own;
-	err = add_rows(&a);
-	if (!err)
-		mark_pseudo(&a);
-	csink_interpreted_free(&own);
+	err = csink_rows_build_found(map, p, CSINK_BY_FUNCTION, a.interpreted, a.side) ?: take_rows(&a);
 	if (err)
-		csink_frame_map_free(map);
+		csink_rows_free(map);
+	else
+		mark_pseudo(&a);
 	return err;
-}
-
-void csink_frame_map_free(struct csink_frame_map *map)
-{
-	free(map->spans);
-	free(map->ids);
-	map->spans = NULL;
-	map->ids = NULL;
 }
 
 int csink_calltree_add(struct csink_calltree *tree, const struct csink_profile *p)
 {
-	struct csink_frame_map map;
+	CSINK_AUTO(csink_rows_free) struct csink_rows map = {0};
 	int err = csink_calltree_map(tree, p, &map);
 	uint32_t *nodes;
 
@@ -211,9 +188,7 @@ int csink_calltree_add(struct csink_calltree *tree, const struct csink_profile *
 		return err;
 	nodes = tree->of_stack[tree->nr_profiles] = calloc(CSINK_MAX(p->nr_stacks, 1), sizeof(*nodes));
 	tree->nr_stacks[tree->nr_profiles++] = p->nr_stacks;
-	err = nodes ? add_stacks(tree, p, &map, nodes) : -ENOMEM;
-	csink_frame_map_free(&map);
-	return err;
+	return nodes ? add_stacks(tree, p, &map, nodes) : -ENOMEM;
 }
 
 int csink_calltree_build(struct csink_calltree **tree, const struct csink_profile *p)

@@ -46,19 +46,13 @@ struct csink_calltree {
 struct csink_calltree *csink_calltree_create(void);
 void csink_calltree_free(struct csink_calltree *tree);
 
-/* The frames of a profile's locations: ids[spans[location].first] is the innermost one. Where a location has lines,
- * there is a frame for each. */
-struct csink_frame_map {
-	struct csink_profile_range *spans;
-	uint32_t *ids;
-};
-
 /**
  * Add the functions of a profile alone, which must live until the map is there.
- * Returns 0 (csink_frame_map_free it) or -ENOMEM.
+ * @map  rows of the profile by function, whose ids have become frames: map->ids[map->spans[location].first] is the
+ *       innermost one. Where a location has lines, there is a frame for each.
+ * Returns 0 (csink_rows_free it) or -ENOMEM.
  */
-int csink_calltree_map(struct csink_calltree *tree, const struct csink_profile *p, struct csink_frame_map *map);
-void csink_frame_map_free(struct csink_frame_map *map);
+int csink_calltree_map(struct csink_calltree *tree, const struct csink_profile *p, struct csink_rows *map);
 
 /** Add the stacks of a profile, the first or the second, which must live as long as this call. Returns 0 or -ENOMEM. */
 int csink_calltree_add(struct csink_calltree *tree, const struct csink_profile *p);

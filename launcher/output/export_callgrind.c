@@ -32,7 +32,7 @@ struct callgrind {
 	FILE *out;
 	const struct csink_profile *p;
 	struct csink_calltree *tree;
-	struct csink_frame_map map;
+	struct csink_rows map; /* of the locations: frames */
 	struct csink_profile *costs;
 	uint32_t *stamps; /* of each frame: the last sample that was added to it, + 1 */
 	bool *named;      /* of each frame: its name was written */
@@ -223,7 +223,7 @@ int csink_export_callgrind(FILE *out, const struct csink_profile *p, uint32_t ty
 	struct callgrind c = {.out = out, .p = p};
 	int err = export(&c, CSINK_MIN(type, CSINK_MAX(p->nr_types, 1) - 1));
 
-	csink_frame_map_free(&c.map);
+	csink_rows_free(&c.map);
 	csink_calltree_free(c.tree);
 	csink_profile_free(c.costs);
 	free(c.stamps);

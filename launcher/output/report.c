@@ -28,23 +28,6 @@ void csink_report_style(const struct printer *r, enum style what)
 		fputs(codes[what], r->out);
 }
 
-/* A file's name as a shell takes it. */
-static void print_shell_word(FILE *out, const char *word)
-{
-	static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+,:=@%";
-	char safe[MAX_TEXT];
-
-	csink_format_text(safe, sizeof(safe), word, 0);
-	if (*safe && strspn(safe, harmless) == strlen(safe)) {
-		fputs(safe, out);
-		return;
-	}
-	fputc('\'', out);
-	for (const char *c = safe; *c; c++)
-		fputs(*c == '\'' ? "'\\''" : (char[]){*c, 0}, out);
-	fputc('\'', out);
-}
-
 static bool is_utf8(void)
 {
 	locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
@@ -90,12 +73,13 @@ int csink_report_flush(FILE *out)
 	return 0;
 }
 
+/* With a file's name as a shell takes it. */
 static void print_next(FILE *out, const char *command, const char *file)
 {
-	fputs("next: ", out);
-	fputs(command, out);
-	print_shell_word(out, file);
-	fputc('\n', out);
+	char word[MAX_TEXT] = "";
+
+	csink_append_word(word, sizeof(word), file);
+	csink_text_print(out, "next: %s%s\n", command, word);
 }
 
 int csink_report_print(FILE *out, const struct csink_profile *p, const struct csink_report_options *o)
