@@ -1,7 +1,9 @@
 /*
- * Explanations in words: the one-line form, and permissions that are missing. The search for the culprit is in
- * explain_open.c. Context of everything here: any, but for signal.
+ * Explanations in words: the one-line form, what a refusal means, and permissions that are missing. The search for the
+ * culprit is in explain_open.c. Context of everything here: any, but for signal.
  */
+#include <fnmatch.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "include/internal/base.h"
@@ -16,6 +18,66 @@ CSINK_EXPORT char *csink_explain_print(const struct csink_explanation *explanati
 	return buf;
 }
 
+static void describe(struct csink_explanation *out, enum csink_cause cause, const char *field, const char *remedy,
+		     const char *fmt, va_list ap)
+{
+	out->cause = cause;
+	if (field)
+		snprintf(out->field, sizeof(out->field), "%s", field);
+	snprintf(out->remedy, sizeof(out->remedy), "%s", remedy);
+	vsnprintf(out->text, sizeof(out->text), fmt, ap);
+}
+
+void csink_explain_as(struct csink_explanation *out, enum csink_cause cause, const char *field, const char *remedy,
+		      const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	describe(out, cause, field, remedy, fmt, ap);
+	va_end(ap);
+}
+
+void csink_probe_blame(struct csink_probe *probe, int err, enum csink_cause cause, const char *field,
+		       const char *remedy, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	describe(csink_probe_fault(probe, err, cause, field), cause, NULL, remedy, fmt, ap);
+	va_end(ap);
+}
+
+void csink_explain_remedy(struct csink_explanation *out, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(out->remedy, sizeof(out->remedy), fmt, ap);
+	va_end(ap);
+}
+
+const struct csink_verdict *csink_verdict_find(const struct csink_verdict *verdicts, size_t nr, const char *field,
+					       int err)
+{
+	for (size_t i = 0; i < nr; i++)
+		if ((!verdicts[i].err || verdicts[i].err == err) && !fnmatch(verdicts[i].field, field, 0))
+			return &verdicts[i];
+	return NULL;
+}
+
+void csink_probe_judge(struct csink_probe *probe, int err, const char *field, const struct csink_verdict *verdict)
+{
+	struct csink_explanation *fault = csink_probe_fault(probe, err, verdict->cause, field);
+
+	if (verdict->detail)
+		verdict->detail(probe, fault);
+	else if (verdict->cause == CSINK_CAUSE_PARANOID)
+		csink_explain_permission(&probe->system, verdict->level, verdict->text, verdict->remedy, fault);
+	else
+		csink_explain_as(fault, verdict->cause, NULL, verdict->remedy, "%s", verdict->text);
+}
+
 void csink_explain_permission(const struct csink_perf_system *system, int level, const char *what, const char *avoid,
 			      struct csink_explanation *out)
 {
@@ -24,32 +86,31 @@ void csink_explain_permission(const struct csink_perf_system *system, int level,
 	if (level >= -1)
 		snprintf(sysctl, sizeof(sysctl), "sysctl kernel.perf_event_paranoid=%d, or ", level);
 	if (system->has_perfmon && system->in_user_ns) {
-		out->cause = CSINK_CAUSE_USER_NS;
-		snprintf(out->text, sizeof(out->text),
-			 "%s needs CAP_PERFMON in the initial user namespace; what uid %u holds in this one does not "
-			 "count",
-			 what, (unsigned)system->euid);
-		snprintf(out->remedy, sizeof(out->remedy), "%s%srun outside the namespace with CAP_PERFMON", avoid,
-			 sysctl);
-	} else if (csink_perf_system_allows(system, level)) {
-		out->cause = CSINK_CAUSE_LSM;
-		snprintf(out->text, sizeof(out->text),
-			 "%s is refused by a security module, for perf_event_paranoid and capabilities would allow it",
-			 what);
-		snprintf(out->remedy, sizeof(out->remedy), "%slook in the audit log", avoid);
-	} else {
-		out->cause = CSINK_CAUSE_PARANOID;
-		if (level >= -1 && !system->has_paranoid)
-			snprintf(out->text, sizeof(out->text),
-				 "%s is not allowed: kernel.perf_event_paranoid, which cannot be read here, "
-				 "forbids it, and CAP_PERFMON is missing",
+		csink_explain_as(out, CSINK_CAUSE_USER_NS, NULL, "",
+				 "%s needs CAP_PERFMON in the initial user namespace; what uid %u holds in this one "
+				 "does not count",
+				 what, (unsigned)system->euid);
+		csink_explain_remedy(out, "%s%srun outside the namespace with CAP_PERFMON", avoid, sysctl);
+		return;
+	}
+	if (csink_perf_system_allows(system, level)) {
+		csink_explain_as(out, CSINK_CAUSE_LSM, NULL, "",
+				 "%s is refused by a security module, for perf_event_paranoid and capabilities would "
+				 "allow it",
 				 what);
-		else if (level >= -1)
-			snprintf(out->text, sizeof(out->text),
+		csink_explain_remedy(out, "%slook in the audit log", avoid);
+		return;
+	}
+	if (level >= -1 && !system->has_paranoid)
+		csink_explain_as(out, CSINK_CAUSE_PARANOID, NULL, "",
+				 "%s is not allowed: kernel.perf_event_paranoid, which cannot be read here, forbids "
+				 "it, and CAP_PERFMON is missing",
+				 what);
+	else if (level >= -1)
+		csink_explain_as(out, CSINK_CAUSE_PARANOID, NULL, "",
 				 "%s is not allowed: kernel.perf_event_paranoid is %lld, and CAP_PERFMON is missing",
 				 what, (long long)system->paranoid);
-		else
-			snprintf(out->text, sizeof(out->text), "%s needs CAP_PERFMON, which is missing", what);
-		snprintf(out->remedy, sizeof(out->remedy), "%s%sgrant CAP_PERFMON", avoid, sysctl);
-	}
+	else
+		csink_explain_as(out, CSINK_CAUSE_PARANOID, NULL, "", "%s needs CAP_PERFMON, which is missing", what);
+	csink_explain_remedy(out, "%s%sgrant CAP_PERFMON", avoid, sysctl);
 }

@@ -49,38 +49,33 @@ static bool is_core_type(uint32_t type)
 	return type == PERF_TYPE_HARDWARE || type == PERF_TYPE_HW_CACHE || type == PERF_TYPE_RAW;
 }
 
-static void describe_missing(struct csink_probe *probe, struct csink_explanation *fault)
+static void detail_missing(const struct csink_probe *probe, struct csink_explanation *fault)
 {
 	unsigned long long config = probe->want.config;
 	uint32_t type = probe->want.type;
 	char name[64];
 
 	if (is_core_type(type) && !has_core_pmu()) {
-		fault->cause = CSINK_CAUSE_NO_PMU;
-		strcpy(fault->field, "type");
-		csink_explain_text(fault, "this machine exposes no PMU (most virtual machines do not)");
-		csink_explain_remedy(fault, "use task-clock, or enable the virtual PMU on the host");
+		csink_explain_as(fault, CSINK_CAUSE_NO_PMU, "type",
+				 "use task-clock, or enable the virtual PMU on the host",
+				 "this machine exposes no PMU (most virtual machines do not)");
 	} else if (type == PERF_TYPE_SOFTWARE) {
-		strcpy(fault->field, "config");
-		csink_explain_text(fault, "this kernel has no software event number %llu", config);
-		csink_explain_remedy(fault, "see 'countersink events'");
+		csink_explain_as(fault, CSINK_CAUSE_NO_EVENT, NULL, "see 'countersink events'",
+				 "this kernel has no software event number %llu", config);
 	} else if (type == PERF_TYPE_TRACEPOINT) {
-		strcpy(fault->field, "config");
-		csink_explain_text(fault, "no tracepoint has the number %llu (or it cannot be sampled like this)",
-				   config);
-		csink_explain_remedy(fault, "read it from events/SUBSYSTEM/NAME/id in tracefs");
+		csink_explain_as(fault, CSINK_CAUSE_NO_EVENT, NULL, "read it from events/SUBSYSTEM/NAME/id in tracefs",
+				 "no tracepoint has the number %llu (or it cannot be sampled like this)", config);
 	} else if (is_core_type(type)) {
-		strcpy(fault->field, "config");
-		csink_explain_text(fault, "this CPU has no event for config 0x%llx of type %u", config, type);
-		csink_explain_remedy(fault, "'countersink events' shows which open here");
+		csink_explain_as(fault, CSINK_CAUSE_NO_EVENT, NULL, "'countersink events' shows which open here",
+				 "this CPU has no event for config 0x%llx of type %u", config, type);
 	} else if (find_pmu(type, name, sizeof(name))) {
-		strcpy(fault->field, "config");
-		csink_explain_text(fault, "PMU %s has no event for config 0x%llx", name, config);
+		csink_explain_as(fault, CSINK_CAUSE_NO_EVENT, NULL, "", "PMU %s has no event for config 0x%llx", name,
+				 config);
 		csink_explain_remedy(fault, "its fields are in " DEVICES "/%s/format", name);
 	} else {
-		strcpy(fault->field, "type");
-		csink_explain_text(fault, "no PMU of this machine has the type %u", type);
-		csink_explain_remedy(fault, "read it from " DEVICES "/PMU/type, for it differs from boot to boot");
+		csink_explain_as(fault, CSINK_CAUSE_NO_EVENT, "type",
+				 "read it from " DEVICES "/PMU/type, for it differs from boot to boot",
+				 "no PMU of this machine has the type %u", type);
 	}
 }
 
@@ -91,117 +86,85 @@ static void describe_breakpoint_fields(const struct perf_event_attr *want, struc
 {
 	unsigned long long address = want->bp_addr, length = want->bp_len;
 
-	if (!want->bp_type || want->bp_type > 7) {
-		strcpy(fault->field, "bp_type");
-		csink_explain_text(fault, "bp_type %u is none of read, write, execute", want->bp_type);
-		csink_explain_remedy(fault, "set HW_BREAKPOINT_RW, _W or _X");
-	} else if (length != 1 && length != 2 && length != 4 && length != 8) {
-		strcpy(fault->field, "bp_len");
-		csink_explain_text(fault, "a breakpoint is 1, 2, 4 or 8 bytes long, not %llu", length);
-		csink_explain_remedy(fault, "to watch more, set several");
-	} else if (address % length) {
-		strcpy(fault->field, "bp_addr");
-		csink_explain_text(fault, "the address 0x%llx is no multiple of the length %llu", address, length);
-		csink_explain_remedy(fault, "align it, or watch fewer bytes");
-	} else {
-		strcpy(fault->field, "bp_type");
-		csink_explain_text(fault,
-				   "this CPU has no breakpoint of type %u and %llu bytes (x86 watches reads only "
-				   "together with writes, and executes %zu bytes)",
-				   want->bp_type, length, sizeof(long));
-		csink_explain_remedy(fault, "set HW_BREAKPOINT_RW");
-	}
+	if (!want->bp_type || want->bp_type > 7)
+		csink_explain_as(fault, CSINK_CAUSE_BAD_VALUE, "bp_type", "set HW_BREAKPOINT_RW, _W or _X",
+				 "bp_type %u is none of read, write, execute", want->bp_type);
+	else if (length != 1 && length != 2 && length != 4 && length != 8)
+		csink_explain_as(fault, CSINK_CAUSE_BAD_VALUE, "bp_len", "to watch more, set several",
+				 "a breakpoint is 1, 2, 4 or 8 bytes long, not %llu", length);
+	else if (address % length)
+		csink_explain_as(fault, CSINK_CAUSE_BAD_VALUE, "bp_addr", "align it, or watch fewer bytes",
+				 "the address 0x%llx is no multiple of the length %llu", address, length);
+	else
+		csink_explain_as(fault, CSINK_CAUSE_BAD_VALUE, "bp_type", "set HW_BREAKPOINT_RW",
+				 "this CPU has no breakpoint of type %u and %llu bytes (x86 watches reads only "
+				 "together with writes, and executes %zu bytes)",
+				 want->bp_type, length, sizeof(long));
 }
 
 static void describe_breakpoint(struct csink_probe *probe, int err, struct csink_explanation *fault)
 {
 	unsigned long long address = probe->want.bp_addr;
 
-	fault->cause = CSINK_CAUSE_BAD_VALUE;
-	if (err == ENOSPC) {
-		fault->cause = CSINK_CAUSE_RESOURCE;
-		csink_explain_text(fault, "all breakpoint registers of the CPU are in use");
-		csink_explain_remedy(fault,
-				     "use fewer breakpoints (x86 has four), or stop the debugger that holds them");
-	} else if (err == EPERM || err == EACCES) {
-		fault->cause = CSINK_CAUSE_PARANOID;
-		strcpy(fault->field, "bp_addr");
-		csink_explain_text(fault, "a breakpoint at the kernel's address 0x%llx needs CAP_SYS_ADMIN", address);
-		csink_explain_remedy(fault, "take an address of the program, or grant CAP_SYS_ADMIN");
-	} else if (address >> 63 && probe->want.exclude_kernel) {
-		strcpy(fault->field, "exclude_kernel");
-		csink_explain_text(fault, "a breakpoint at the kernel's address 0x%llx cannot leave the kernel out",
-				   address);
-		csink_explain_remedy(fault, "take an address of the program, or clear exclude_kernel (CAP_SYS_ADMIN)");
-	} else {
+	if (err == ENOSPC)
+		csink_explain_as(fault, CSINK_CAUSE_RESOURCE, NULL,
+				 "use fewer breakpoints (x86 has four), or stop the debugger that holds them",
+				 "all breakpoint registers of the CPU are in use");
+	else if (err == EPERM || err == EACCES)
+		csink_explain_as(fault, CSINK_CAUSE_PARANOID, "bp_addr",
+				 "take an address of the program, or grant CAP_SYS_ADMIN",
+				 "a breakpoint at the kernel's address 0x%llx needs CAP_SYS_ADMIN", address);
+	else if (address >> 63 && probe->want.exclude_kernel)
+		csink_explain_as(fault, CSINK_CAUSE_BAD_VALUE, "exclude_kernel",
+				 "take an address of the program, or clear exclude_kernel (CAP_SYS_ADMIN)",
+				 "a breakpoint at the kernel's address 0x%llx cannot leave the kernel out", address);
+	else
 		describe_breakpoint_fields(&probe->want, fault);
-	}
 }
 
 /* ---- by errno ---------------------------------------------------------------------------------------------------- */
 
-static void describe_probe_path(struct csink_probe *probe, int err, struct csink_explanation *fault)
+static void detail_probe_path(const struct csink_probe *probe, struct csink_explanation *fault)
 {
-	strcpy(fault->field, "config1");
-	fault->cause = CSINK_CAUSE_CALLER;
-	if (err == EFAULT)
-		csink_explain_text(fault, "the path of the probe, at 0x%llx, cannot be read",
-				   (unsigned long long)probe->want.config1);
+	const char *remedy = "config1 is the address of a path of less than 4096 bytes";
+
+	if (fault->err == EFAULT)
+		csink_explain_as(fault, CSINK_CAUSE_CALLER, "config1", remedy,
+				 "the path of the probe, at 0x%llx, cannot be read",
+				 (unsigned long long)probe->want.config1);
 	else
-		csink_explain_text(fault, "the path of the probe is too long");
-	csink_explain_remedy(fault, "config1 is the address of a path of less than 4096 bytes");
+		csink_explain_as(fault, CSINK_CAUSE_CALLER, "config1", remedy, "the path of the probe is too long");
 }
 
-static void describe_event(struct csink_probe *probe, int err, struct csink_explanation *fault)
+static void detail_rights(const struct csink_probe *probe, struct csink_explanation *fault)
 {
-	strcpy(fault->field, "config");
-	switch (err) {
-	case EACCES:
-	case EPERM:
-		if (probe->want.type == PERF_TYPE_TRACEPOINT && csink_perf_system_allows(&probe->system, -1)) {
-			fault->cause = CSINK_CAUSE_UNSUPPORTED;
-			csink_explain_text(fault,
-					   "tracepoint %llu is closed to perf, whatever the privileges (ftrace keeps "
-					   "some to itself)",
-					   (unsigned long long)probe->want.config);
-			csink_explain_remedy(fault, "choose another tracepoint");
-			break;
-		}
-		csink_explain_permission(&probe->system, probe->want.type == PERF_TYPE_TRACEPOINT ? -1 : -2,
-					 "opening this event", "", fault);
-		break;
-	case EBUSY:
-		fault->cause = CSINK_CAUSE_RESOURCE;
-		csink_explain_text(fault, "another event has this PMU to itself");
-		csink_explain_remedy(fault, "'countersink doctor' names the holders of the counters");
-		break;
-	case EINTR:
-		fault->cause = CSINK_CAUSE_RESOURCE;
-		csink_explain_text(fault, "this uprobe is in use by ftrace, which cannot share it");
-		csink_explain_remedy(fault, "disable it in tracefs (echo 0 > events/uprobes/NAME/enable)");
-		break;
-	case EFAULT:
-	case E2BIG:
-		describe_probe_path(probe, err, fault);
-		break;
-	case EOPNOTSUPP:
-		fault->cause = CSINK_CAUSE_UNSUPPORTED;
-		csink_explain_text(fault, "the event's PMU is there, but cannot do this event");
-		csink_explain_remedy(fault, "'countersink events' shows which open here");
-		break;
-	case ENODEV:
-		fault->cause = CSINK_CAUSE_UNSUPPORTED;
-		csink_explain_text(fault, "the CPU lacks what this event needs");
-		break;
-	case ENOENT:
-	case EINVAL:
-		fault->cause = CSINK_CAUSE_NO_EVENT;
-		describe_missing(probe, fault);
-		break;
-	default:
-		csink_explain_text(fault, "the event itself is refused");
-	}
+	bool traces = probe->want.type == PERF_TYPE_TRACEPOINT;
+
+	if (traces && csink_perf_system_allows(&probe->system, -1))
+		csink_explain_as(fault, CSINK_CAUSE_UNSUPPORTED, NULL, "choose another tracepoint",
+				 "tracepoint %llu is closed to perf, whatever the privileges (ftrace keeps some to "
+				 "itself)",
+				 (unsigned long long)probe->want.config);
+	else
+		csink_explain_permission(&probe->system, traces ? -1 : -2, "opening this event", "", fault);
 }
+
+static const struct csink_verdict of_event[] = {
+	{"config", EACCES, 0, NULL, NULL, 0, detail_rights},
+	{"config", EPERM, 0, NULL, NULL, 0, detail_rights},
+	{"config", EBUSY, CSINK_CAUSE_RESOURCE, "another event has this PMU to itself",
+	 "'countersink doctor' names the holders of the counters", 0, NULL},
+	{"config", EINTR, CSINK_CAUSE_RESOURCE, "this uprobe is in use by ftrace, which cannot share it",
+	 "disable it in tracefs (echo 0 > events/uprobes/NAME/enable)", 0, NULL},
+	{"config", EFAULT, 0, NULL, NULL, 0, detail_probe_path},
+	{"config", E2BIG, 0, NULL, NULL, 0, detail_probe_path},
+	{"config", EOPNOTSUPP, CSINK_CAUSE_UNSUPPORTED, "the event's PMU is there, but cannot do this event",
+	 "'countersink events' shows which open here", 0, NULL},
+	{"config", ENODEV, CSINK_CAUSE_UNSUPPORTED, "the CPU lacks what this event needs", "", 0, NULL},
+	{"config", ENOENT, 0, NULL, NULL, 0, detail_missing},
+	{"config", EINVAL, 0, NULL, NULL, 0, detail_missing},
+	{"config", 0, CSINK_CAUSE_UNKNOWN, "the event itself is refused", "", 0, NULL},
+};
 
 /* ---- what an event may object to --------------------------------------------------------------------------------- */
 
@@ -255,31 +218,29 @@ static bool drop_extended_type(struct perf_event_attr *attr)
 	return had && attr->type != PERF_TYPE_SOFTWARE && attr->type != PERF_TYPE_TRACEPOINT;
 }
 
-static void say_raw(struct csink_probe *probe, struct csink_explanation *fault)
-{
-	csink_explain_permission(&probe->system, -1, "sampling the raw data of this tracepoint", "leave RAW out, or ",
-				 fault);
-}
-
 static const struct {
-	const char *field;
 	bool (*drop)(struct perf_event_attr *attr); /* false: there was nothing to drop */
-	enum csink_cause cause;
-	const char *text, *remedy;
-	void (*say)(struct csink_probe *probe, struct csink_explanation *fault);
+	struct csink_verdict verdict;
 } objections[] = {
-	{"sample_period", drop_sampling, CSINK_CAUSE_UNSUPPORTED,
-	 "this event's PMU has no interrupt (or not for this event), so it counts but cannot sample",
-	 "count only, or sample on another event", NULL},
-	{"sample_type: RAW", drop_raw, CSINK_CAUSE_PARANOID, NULL, NULL, say_raw},
-	{"config2", drop_config2, CSINK_CAUSE_BAD_VALUE, "the PMU does not take that config2",
-	 "see its format directory", NULL},
-	{"config1", drop_config1, CSINK_CAUSE_BAD_VALUE, "the PMU does not take that config1",
-	 "see its format directory", NULL},
-	{"config", drop_extended_type, CSINK_CAUSE_NO_EVENT,
-	 "the upper half of config, a PMU's type, names no core PMU of this machine",
-	 "leave it out, or read it from the PMU's type file", NULL},
-	{"inherit", drop_inherit, CSINK_CAUSE_UNSUPPORTED, "this event cannot be inherited", "leave inherit out", NULL},
+	{drop_sampling,
+	 {"sample_period", 0, CSINK_CAUSE_UNSUPPORTED,
+	  "this event's PMU has no interrupt (or not for this event), so it counts but cannot sample",
+	  "count only, or sample on another event", 0, NULL}},
+	{drop_raw,
+	 {"sample_type: RAW", 0, CSINK_CAUSE_PARANOID, "sampling the raw data of this tracepoint", "leave RAW out, or ",
+	  -1, NULL}},
+	{drop_config2,
+	 {"config2", 0, CSINK_CAUSE_BAD_VALUE, "the PMU does not take that config2", "see its format directory", 0,
+	  NULL}},
+	{drop_config1,
+	 {"config1", 0, CSINK_CAUSE_BAD_VALUE, "the PMU does not take that config1", "see its format directory", 0,
+	  NULL}},
+	{drop_extended_type,
+	 {"config", 0, CSINK_CAUSE_NO_EVENT,
+	  "the upper half of config, a PMU's type, names no core PMU of this machine",
+	  "leave it out, or read it from the PMU's type file", 0, NULL}},
+	{drop_inherit,
+	 {"inherit", 0, CSINK_CAUSE_UNSUPPORTED, "this event cannot be inherited", "leave inherit out", 0, NULL}},
 };
 
 /* Does the event open for a whole CPU? Then a task is what it objects to, or the caller knows it. */
@@ -298,19 +259,15 @@ static bool try_whole_cpu(struct csink_probe *probe)
 	probe->whole_cpus = true;
 	if (probe->call->pid == -1 && probe->call->cpu >= 0 && !err)
 		return true;
-	if (err) {
-		struct csink_explanation *fault = csink_probe_fault(probe, err, CSINK_CAUSE_PARANOID, "pid");
-
+	if (err)
 		csink_explain_permission(&probe->system, 0,
-					 "counting a whole CPU, which is all that this event can do,", "", fault);
-		probe->no_event = true;
-	} else {
-		struct csink_explanation *fault = csink_probe_fault(probe, EINVAL, CSINK_CAUSE_UNSUPPORTED,
-								    probe->call->pid == -1 ? "cpu" : "pid");
-
-		csink_explain_text(fault, "this event's PMU counts whole CPUs or packages, not tasks");
-		csink_explain_remedy(fault, "open it with pid -1 on a CPU of the PMU's cpumask");
-	}
+					 "counting a whole CPU, which is all that this event can do,", "",
+					 csink_probe_fault(probe, err, CSINK_CAUSE_PARANOID, "pid"));
+	else
+		csink_probe_blame(probe, EINVAL, CSINK_CAUSE_UNSUPPORTED, probe->call->pid == -1 ? "cpu" : "pid",
+				  "open it with pid -1 on a CPU of the PMU's cpumask",
+				  "this event's PMU counts whole CPUs or packages, not tasks");
+	probe->no_event = err;
 	return true;
 }
 
@@ -318,20 +275,12 @@ static bool try_objections(struct csink_probe *probe, int err)
 {
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(objections); i++) {
 		struct perf_event_attr whole = probe->attr;
-		struct csink_explanation *fault;
 
-		if (!objections[i].drop(&probe->attr) || csink_probe_try(probe)) {
-			probe->attr = whole;
-			continue;
+		if (objections[i].drop(&probe->attr) && !csink_probe_try(probe)) {
+			csink_probe_judge(probe, err, objections[i].verdict.field, &objections[i].verdict);
+			return true;
 		}
-		fault = csink_probe_fault(probe, err, objections[i].cause, objections[i].field);
-		if (objections[i].say) {
-			objections[i].say(probe, fault);
-		} else {
-			csink_explain_text(fault, "%s", objections[i].text);
-			csink_explain_remedy(fault, "%s", objections[i].remedy);
-		}
-		return true;
+		probe->attr = whole;
 	}
 	return false;
 }
@@ -343,7 +292,6 @@ static bool try_objections(struct csink_probe *probe, int err)
 static bool try_excludes(struct csink_probe *probe, int err)
 {
 	struct perf_event_attr whole = probe->attr;
-	struct csink_explanation *fault;
 	int without;
 
 	/* The kernel's own PMUs can leave out anything. */
@@ -355,21 +303,21 @@ static bool try_excludes(struct csink_probe *probe, int err)
 		probe->attr = whole;
 		return false;
 	}
-	fault = csink_probe_fault(probe, err, CSINK_CAUSE_UNSUPPORTED, "exclude_kernel");
-	csink_explain_text(fault, "this event's PMU cannot leave the kernel out%s",
-			   without ? ", or does not take this config" : "");
 	if (without)
-		csink_explain_remedy(fault, "count user and kernel together; that needs CAP_PERFMON, or sysctl "
-					    "kernel.perf_event_paranoid=1");
+		csink_probe_blame(probe, err, CSINK_CAUSE_UNSUPPORTED, "exclude_kernel",
+				  "count user and kernel together; that needs CAP_PERFMON, or sysctl "
+				  "kernel.perf_event_paranoid=1",
+				  "this event's PMU cannot leave the kernel out, or does not take this config");
 	else
-		csink_explain_remedy(fault, "count user and kernel together (no :u)");
+		csink_probe_blame(probe, err, CSINK_CAUSE_UNSUPPORTED, "exclude_kernel",
+				  "count user and kernel together (no :u)",
+				  "this event's PMU cannot leave the kernel out");
 	return true;
 }
 
 void csink_probe_event(struct csink_probe *probe)
 {
 	struct perf_event_attr good = probe->attr;
-	struct csink_explanation *fault;
 	int err;
 
 	probe->attr.type = probe->want.type;
@@ -390,11 +338,11 @@ void csink_probe_event(struct csink_probe *probe)
 	if (!err || (!probe->no_event && try_objections(probe, err)))
 		return;
 	if (!probe->no_event && !try_excludes(probe, err)) {
-		fault = csink_probe_fault(probe, err, CSINK_CAUSE_UNKNOWN, NULL);
 		if (probe->want.type == PERF_TYPE_BREAKPOINT && err != ENOENT)
-			describe_breakpoint(probe, err, fault);
+			describe_breakpoint(probe, err, csink_probe_fault(probe, err, CSINK_CAUSE_UNKNOWN, NULL));
 		else
-			describe_event(probe, err, fault);
+			csink_probe_judge(probe, err, "config",
+					  csink_verdict_find(of_event, CSINK_ARRAY_SIZE(of_event), "config", err));
 	}
 	probe->no_event = true;
 	probe->attr = good;

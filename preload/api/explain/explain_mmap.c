@@ -46,21 +46,17 @@ static bool has_ring(const struct mapping *map)
 	return false;
 }
 
-/* In the kernel's order. */
+/* What EINVAL may mean, in the kernel's order. */
 static const struct {
-	int err;
 	bool (*applies)(const struct mapping *map);
-	enum csink_cause cause;
 	const char *field, *text, *remedy;
 } rules[] = {
-	{EINVAL, is_inherited, CSINK_CAUSE_BAD_VALUE, "inherit",
-	 "an inherited event that follows a task over all CPUs cannot be mapped",
+	{is_inherited, "inherit", "an inherited event that follows a task over all CPUs cannot be mapped",
 	 "leave inherit out, or open one event for each CPU"},
-	{EINVAL, is_not_shared, CSINK_CAUSE_BAD_VALUE, "flags", "a ring has to be mapped MAP_SHARED", "set MAP_SHARED"},
-	{EINVAL, is_odd_size, CSINK_CAUSE_BAD_VALUE, "length",
-	 "a ring is one page and then 1, 2, 4, 8 ... pages of data (or none)", "map (1 + 2^n) pages"},
-	{EINVAL, has_ring, CSINK_CAUSE_BAD_VALUE, "fd",
-	 "the event has a ring of another size, or writes to another event's", "unmap that first"},
+	{is_not_shared, "flags", "a ring has to be mapped MAP_SHARED", "set MAP_SHARED"},
+	{is_odd_size, "length", "a ring is one page and then 1, 2, 4, 8 ... pages of data (or none)",
+	 "map (1 + 2^n) pages"},
+	{has_ring, "fd", "the event has a ring of another size, or writes to another event's", "unmap that first"},
 };
 
 static void explain_budget(size_t bytes, struct csink_explanation *out)
@@ -71,12 +67,10 @@ static void explain_budget(size_t bytes, struct csink_explanation *out)
 
 	csink_perf_system_read(&system);
 	getrlimit(RLIMIT_MEMLOCK, &limit);
-	out->cause = CSINK_CAUSE_LIMIT;
-	snprintf(out->field, sizeof(out->field), "RLIMIT_MEMLOCK");
-	csink_explain_text(out,
-			   "%zu KiB more are over what this user may lock for rings: %lld KiB "
-			   "(kernel.perf_event_mlock_kb) for each of %ld CPUs, then %llu KiB (ulimit -l)",
-			   bytes / 1024, (long long)system.mlock_kb, cpus, (unsigned long long)limit.rlim_cur / 1024);
+	csink_explain_as(out, CSINK_CAUSE_LIMIT, "RLIMIT_MEMLOCK", "",
+			 "%zu KiB more are over what this user may lock for rings: %lld KiB "
+			 "(kernel.perf_event_mlock_kb) for each of %ld CPUs, then %llu KiB (ulimit -l)",
+			 bytes / 1024, (long long)system.mlock_kb, cpus, (unsigned long long)limit.rlim_cur / 1024);
 	csink_explain_remedy(out, "map smaller rings, raise ulimit -l, or sysctl kernel.perf_event_mlock_kb=%lld",
 			     (long long)(system.mlock_kb > 0 ? system.mlock_kb * 4 : 2048));
 }
@@ -89,25 +83,19 @@ CSINK_EXPORT void csink_explain_mmap(const struct perf_event_attr *attr, int fd,
 
 	memset(out, 0, sizeof(*out));
 	out->err = err;
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(rules) && !out->text[0]; i++) {
-		if (rules[i].err != err || !rules[i].applies(&map))
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(rules) && err == EINVAL; i++) {
+		if (!rules[i].applies(&map))
 			continue;
-		out->cause = rules[i].cause;
-		snprintf(out->field, sizeof(out->field), "%s", rules[i].field);
-		csink_explain_text(out, "%s", rules[i].text);
-		csink_explain_remedy(out, "%s", rules[i].remedy);
+		csink_explain_as(out, CSINK_CAUSE_BAD_VALUE, rules[i].field, rules[i].remedy, "%s", rules[i].text);
+		return;
 	}
-	if (err == EPERM) {
+	if (err == EPERM)
 		explain_budget(bytes, out);
-	} else if (err == ENOMEM || err == EAGAIN) {
-		out->cause = CSINK_CAUSE_RESOURCE;
-		csink_explain_text(out, "no memory for a ring of %zu bytes", bytes);
-		csink_explain_remedy(out, "map a smaller one");
-	} else if (err == ENODEV) {
-		out->cause = CSINK_CAUSE_TARGET;
-		csink_explain_text(out, "the event's PMU is gone");
-	} else if (!out->text[0]) {
-		out->cause = CSINK_CAUSE_UNKNOWN;
-		csink_explain_text(out, "none of the known rules for rings is broken");
-	}
+	else if (err == ENOMEM || err == EAGAIN)
+		csink_explain_as(out, CSINK_CAUSE_RESOURCE, NULL, "map a smaller one",
+				 "no memory for a ring of %zu bytes", bytes);
+	else if (err == ENODEV)
+		csink_explain_as(out, CSINK_CAUSE_TARGET, NULL, "", "the event's PMU is gone");
+	else
+		csink_explain_as(out, CSINK_CAUSE_UNKNOWN, NULL, "", "none of the known rules for rings is broken");
 }

@@ -4,7 +4,6 @@
  * event that opens, until each value that it cannot have is known.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -50,24 +49,6 @@ struct csink_explanation *csink_probe_fault(struct csink_probe *probe, int err, 
 	return fault;
 }
 
-void csink_explain_text(struct csink_explanation *out, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(out->text, sizeof(out->text), fmt, ap);
-	va_end(ap);
-}
-
-void csink_explain_remedy(struct csink_explanation *out, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(out->remedy, sizeof(out->remedy), fmt, ap);
-	va_end(ap);
-}
-
 /* ---- answers before any search ----------------------------------------------------------------------------------- */
 
 /* rt_sigprocmask reads the mask before it finds that how is none of its own: a load that cannot fault. */
@@ -84,10 +65,8 @@ static bool explain_pointer(const struct csink_perf_call *call, int err, struct 
 		return false;
 	memset(out, 0, sizeof(*out));
 	out->err = err;
-	out->cause = CSINK_CAUSE_CALLER;
-	strcpy(out->field, "attr");
-	csink_explain_text(out, "the attr pointer, 0x%llx, cannot be read", (unsigned long long)(uintptr_t)attr);
-	csink_explain_remedy(out, "a defect in the calling program");
+	csink_explain_as(out, CSINK_CAUSE_CALLER, "attr", "a defect in the calling program",
+			 "the attr pointer, 0x%llx, cannot be read", (unsigned long long)(uintptr_t)attr);
 	return true;
 }
 
@@ -132,49 +111,31 @@ static void explain_success(int err, struct csink_explanation *out)
 {
 	memset(out, 0, sizeof(*out));
 	out->err = err;
-	out->cause = CSINK_CAUSE_NONE;
-	csink_explain_text(out, "the same call works now");
-	if (err == E2BIG) {
-		/* The kernel has written its own size into attr.size by now, which mends the call. */
-		out->cause = CSINK_CAUSE_NEW_FIELD;
-		strcpy(out->field, "size");
-		csink_explain_text(out, "attr.size was not this kernel's, which has written its own there");
-		csink_explain_remedy(out, "call again with the attr as it is now");
-	} else if (err == EINTR) {
-		out->cause = CSINK_CAUSE_RETRY;
-		csink_explain_text(out, "a signal came while the target was inside exec()");
-		csink_explain_remedy(out, "call again");
-	} else if (err == EMFILE || err == ENFILE || err == ENOSPC || err == EBUSY) {
-		out->cause = CSINK_CAUSE_RESOURCE;
-		csink_explain_text(out, "what was used up then has become free: the same call works now");
-		csink_explain_remedy(out, "call again");
-	}
+	/* The kernel has written its own size into attr.size by now, which mends the call. */
+	if (err == E2BIG)
+		csink_explain_as(out, CSINK_CAUSE_NEW_FIELD, "size", "call again with the attr as it is now",
+				 "attr.size was not this kernel's, which has written its own there");
+	else if (err == EINTR)
+		csink_explain_as(out, CSINK_CAUSE_RETRY, "", "call again",
+				 "a signal came while the target was inside exec()");
+	else if (err == EMFILE || err == ENFILE || err == ENOSPC || err == EBUSY)
+		csink_explain_as(out, CSINK_CAUSE_RESOURCE, "", "call again",
+				 "what was used up then has become free: the same call works now");
+	else
+		csink_explain_as(out, CSINK_CAUSE_NONE, "", "", "the same call works now");
 }
 
 /* ---- the search -------------------------------------------------------------------------------------------------- */
 
-static void probe_init(struct csink_probe *probe, const struct csink_perf_call *call,
-		       const union csink_attr_copy *passed)
-{
-	probe->call = call;
-	probe->passed = passed;
-	probe->want = passed->attr;
-	probe->want.size = sizeof(probe->want);
-	memset(&probe->attr, 0, sizeof(probe->attr));
-	probe->attr.size = sizeof(probe->attr);
-	probe->attr.type = PERF_TYPE_SOFTWARE;
-	probe->attr.config = PERF_COUNT_SW_DUMMY;
-	/* Never enabled, whatever the caller wants: a probe must neither count nor signal. */
-	probe->attr.disabled = 1;
-	probe->attr.exclude_kernel = 1;
-	probe->attr.exclude_hv = 1;
-	probe->pid = 0;
-	probe->cpu = -1;
-	probe->group_fd = -1;
-	probe->flags = 0;
-	probe->fds_full = probe->no_event = probe->whole_cpus = false;
-	probe->nr_probes = probe->nr_faults = 0;
-}
+/* Never enabled, whatever the caller wants: a probe must neither count nor signal. */
+static const struct perf_event_attr least = {
+	.type = PERF_TYPE_SOFTWARE,
+	.size = sizeof(least),
+	.config = PERF_COUNT_SW_DUMMY,
+	.disabled = 1,
+	.exclude_kernel = 1,
+	.exclude_hv = 1,
+};
 
 static void probe_all(struct csink_probe *probe)
 {
@@ -197,9 +158,8 @@ static unsigned report(const struct csink_probe *probe, int err, struct csink_ex
 	if (!nr) {
 		memset(&out[nr], 0, sizeof(out[nr]));
 		out[nr].err = err;
-		out[nr].cause = CSINK_CAUSE_UNKNOWN;
-		csink_explain_text(&out[nr], "each value of the call was tried alone, and none gives this error");
-		nr++;
+		csink_explain_as(&out[nr++], CSINK_CAUSE_UNKNOWN, "", "",
+				 "each value of the call was tried alone, and none gives this error");
 	}
 	for (uint32_t i = 0; i < probe->nr_faults && nr < max; i++)
 		if (memcmp(&out[0], &probe->faults[i], sizeof(out[0])))
@@ -210,21 +170,20 @@ static unsigned report(const struct csink_probe *probe, int err, struct csink_ex
 static int explain(const struct csink_perf_call *call, int err, struct csink_explanation *out, unsigned max)
 {
 	union csink_attr_copy passed;
-	struct csink_probe probe;
+	struct csink_probe probe = {.call = call, .passed = &passed, .attr = least, .cpu = -1, .group_fd = -1};
 	int again;
 
 	if (explain_pointer(call, err, out))
 		return 1;
 	copy_passed(call, err, &passed);
+	probe.want = passed.attr;
+	probe.want.size = sizeof(probe.want);
 	csink_perf_system_read(&probe.system);
 	if (csink_explain_refusal(call, &probe.system, out)) {
-		bool is_fd_limit = out->err == EMFILE || out->err == ENFILE;
-
 		/* Without an fd left, faults that the kernel checks before it needs one can still be distinguished. */
-		if (!is_fd_limit || err == out->err)
+		probe.fds_full = out->err == EMFILE || out->err == ENFILE;
+		if (!probe.fds_full || err == out->err)
 			return 1;
-		probe_init(&probe, call, &passed);
-		probe.fds_full = true;
 	} else {
 		again = call_again(call, &passed);
 		if (!again) {
@@ -234,7 +193,6 @@ static int explain(const struct csink_perf_call *call, int err, struct csink_exp
 		/* What fails now is what can be explained; a fault that went away in between is not there any more. */
 		if (err != EINTR)
 			err = again;
-		probe_init(&probe, call, &passed);
 	}
 	probe_all(&probe);
 	return (int)report(&probe, err, out, max);

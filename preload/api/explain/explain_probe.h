@@ -1,7 +1,7 @@
 /*
  * The search for the field that makes perf_event_open fail: shared by the files explain_open.c (the order of the
- * steps), explain_rows.c (attributes, as a table), explain_event.c (which event) and explain_target.c (of whom, in
- * which group).
+ * steps), explain_rows.c (attributes, as a table), explain_event.c (which event), explain_target.c (of whom, in which
+ * group) and explain.c (words).
  *
  * A probe starts as the least event there is, and takes over the caller's values step by step. A step that fails is a
  * fault; it is noted and left out, and the search goes on, so that faults behind it come to light too.
@@ -45,13 +45,38 @@ struct csink_probe {
 /** Open what the probe holds now, and close it. Returns 0 (it opens) or the errno, positive. */
 int csink_probe_try(struct csink_probe *probe);
 
-/** Note a fault; the caller goes on to fill what is returned. field may be NULL. */
+/** Note a fault; the caller goes on to describe what is returned. field may be NULL. */
 struct csink_explanation *csink_probe_fault(struct csink_probe *probe, int err, enum csink_cause cause,
 					    const char *field);
 
-/** Set text or remedy. */
-__attribute__((format(printf, 2, 3))) void csink_explain_text(struct csink_explanation *out, const char *fmt, ...);
+/** Note a fault and describe it. */
+__attribute__((format(printf, 6, 7))) void csink_probe_blame(struct csink_probe *probe, int err, enum csink_cause cause,
+							     const char *field, const char *remedy, const char *fmt,
+							     ...);
+
+/** Describe a fault: whose field (NULL: as it is), what to do, and in fmt what is wrong. */
+__attribute__((format(printf, 5, 6))) void csink_explain_as(struct csink_explanation *out, enum csink_cause cause,
+							    const char *field, const char *remedy, const char *fmt,
+							    ...);
+/** Set a remedy that has figures. */
 __attribute__((format(printf, 2, 3))) void csink_explain_remedy(struct csink_explanation *out, const char *fmt, ...);
+
+/* What a refusal means. */
+struct csink_verdict {
+	const char *field; /* of which fields: a pattern of fnmatch(3) */
+	int err;           /* 0: whatever the errno */
+	enum csink_cause cause;
+	const char *text, *remedy;
+	int level; /* of CSINK_CAUSE_PARANOID: text and remedy are csink_explain_permission's what and avoid */
+	void (*detail)(const struct csink_probe *probe, struct csink_explanation *out); /* says it all, with figures */
+};
+
+/** The first verdict that fits a field and an errno; NULL: there is none. */
+const struct csink_verdict *csink_verdict_find(const struct csink_verdict *verdicts, size_t nr, const char *field,
+					       int err);
+
+/** Note a fault, as a verdict has it. */
+void csink_probe_judge(struct csink_probe *probe, int err, const char *field, const struct csink_verdict *verdict);
 
 /** The size of the attr. */
 void csink_probe_size(struct csink_probe *probe);
