@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-void csink_doctor_add(struct csink_doctor *doctor, const char *check, enum csink_level level, const char *fmt, ...)
+void csink_doctor_add(struct csink_doctor *doctor, const char *check, enum csink_level level, const char *remedy,
+		      const char *fmt, ...)
 {
 	/* There is room for all checks; one too many would take the last one's place. */
 	uint32_t place = doctor->nr_findings < CSINK_MAX_FINDINGS ? doctor->nr_findings++ : CSINK_MAX_FINDINGS - 1;
@@ -13,18 +14,9 @@ void csink_doctor_add(struct csink_doctor *doctor, const char *check, enum csink
 	va_list ap;
 
 	*finding = (struct csink_finding){.check = check, .level = level};
+	snprintf(finding->remedy, sizeof(finding->remedy), "%s", remedy);
 	va_start(ap, fmt);
 	vsnprintf(finding->text, sizeof(finding->text), fmt, ap);
-	va_end(ap);
-}
-
-void csink_doctor_remedy(struct csink_doctor *doctor, const char *fmt, ...)
-{
-	struct csink_finding *finding = &doctor->findings[doctor->nr_findings - 1];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(finding->remedy, sizeof(finding->remedy), fmt, ap);
 	va_end(ap);
 }
 

@@ -42,10 +42,10 @@ struct csink_doctor {
 	char verdict[320];
 };
 
-/** Add a finding, with its text; and what to do about the one that was added last. */
-__attribute__((format(printf, 4, 5))) void csink_doctor_add(struct csink_doctor *doctor, const char *check,
-							    enum csink_level level, const char *fmt, ...);
-__attribute__((format(printf, 2, 3))) void csink_doctor_remedy(struct csink_doctor *doctor, const char *fmt, ...);
+/** Add a finding: what to do about it ("": nothing), and in fmt its text. */
+__attribute__((format(printf, 5, 6))) void csink_doctor_add(struct csink_doctor *doctor, const char *check,
+							    enum csink_level level, const char *remedy, const char *fmt,
+							    ...);
 
 /** Run every check, and draw the verdict. */
 void csink_doctor_run(struct csink_doctor *doctor);

@@ -52,24 +52,23 @@ void csink_doctor_check_engine(struct csink_doctor *doctor)
 
 	if (doctor->refused) {
 		doctor->engine = "timer";
-		csink_doctor_add(doctor, "engine", CSINK_LEVEL_WARN,
+		csink_doctor_add(doctor, "engine", CSINK_LEVEL_WARN, "",
 				 "timer: CPU time only, sampled at the kernel's tick (100 to 1000 a second)");
 		return;
 	}
 	if (!try_engine(doctor, true, &why)) {
 		doctor->engine = "sigtrap";
-		csink_doctor_add(doctor, "engine", CSINK_LEVEL_OK, "sigtrap, the best one, on %s", doctor->event);
+		csink_doctor_add(doctor, "engine", CSINK_LEVEL_OK, "", "sigtrap, the best one, on %s", doctor->event);
 		return;
 	}
 	doctor->engine = "signal";
 	if ((!strcmp(why.field, "sigtrap") || !strcmp(why.field, "remove_on_exec")) &&
 	    !try_engine(doctor, false, &why)) {
-		csink_doctor_add(doctor, "engine", CSINK_LEVEL_WARN, "signal, on %s; sigtrap needs Linux 5.13",
+		csink_doctor_add(doctor, "engine", CSINK_LEVEL_WARN, "", "signal, on %s; sigtrap needs Linux 5.13",
 				 doctor->event);
 		return;
 	}
 	doctor->engine = "timer";
-	csink_doctor_add(doctor, "engine", CSINK_LEVEL_WARN, "timer: CPU time only, for %s: %s", doctor->event,
-			 why.text);
-	csink_doctor_remedy(doctor, "%s", why.remedy);
+	csink_doctor_add(doctor, "engine", CSINK_LEVEL_WARN, why.remedy, "timer: CPU time only, for %s: %s",
+			 doctor->event, why.text);
 }

@@ -183,12 +183,10 @@ void csink_doctor_check_group(struct csink_doctor *doctor)
 	doctor->largest_group = measure(moved ? kind.pmu : doctor->core_pmu, names, sizeof(names));
 	if (moved)
 		sched_setaffinity(0, sizeof(before), &before);
-	if (doctor->largest_group > 0) {
-		csink_doctor_add(doctor, "group", CSINK_LEVEL_OK, "%d hardware events are counted together%s%s: %s",
+	if (doctor->largest_group > 0)
+		csink_doctor_add(doctor, "group", CSINK_LEVEL_OK, "", "%d hardware events are counted together%s%s: %s",
 				 doctor->largest_group, moved ? " by " : "", moved ? kind.pmu : "", names);
-		return;
-	}
-	csink_doctor_add(doctor, "group", CSINK_LEVEL_WARN,
-			 "not even one hardware event of a pinned group is counted now");
-	csink_doctor_remedy(doctor, "see the holders of counters, above");
+	else
+		csink_doctor_add(doctor, "group", CSINK_LEVEL_WARN, "see the holders of counters, above",
+				 "not even one hardware event of a pinned group is counted now");
 }

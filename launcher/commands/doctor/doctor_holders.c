@@ -37,7 +37,7 @@ void csink_doctor_check_holders(struct csink_doctor *doctor)
 	bool matters;
 
 	if (!doctor->system.has_proc) {
-		csink_doctor_add(doctor, "holders", CSINK_LEVEL_NOTE,
+		csink_doctor_add(doctor, "holders", CSINK_LEVEL_NOTE, "",
 				 "other processes with open events are not known: /proc is not mounted");
 		return;
 	}
@@ -52,16 +52,15 @@ void csink_doctor_check_holders(struct csink_doctor *doctor)
 	csink_scan_free(&scan);
 	matters = holders.nr_processes && doctor->has_pmu;
 	if (!holders.nr_processes) {
-		csink_doctor_add(doctor, "holders", CSINK_LEVEL_OK, "no other process has events open%s", unseen);
+		csink_doctor_add(doctor, "holders", CSINK_LEVEL_OK, "", "no other process has events open%s", unseen);
 		return;
 	}
 	csink_doctor_add(doctor, "holders", matters ? CSINK_LEVEL_NOTE : CSINK_LEVEL_OK,
+			 matters ? "ask them to leave the counters to you: countersink reserve; else stop them while "
+				   "measuring"
+				 : "",
 			 "%u %s %u event%s open: %s%s%s", holders.nr_processes,
 			 holders.nr_processes == 1 ? "process has" : "processes have", holders.nr_events,
 			 holders.nr_events == 1 ? "" : "s", holders.names,
 			 holders.nr_processes > MAX_NAMED ? ", ..." : "", unseen);
-	if (matters)
-		csink_doctor_remedy(doctor,
-				    "ask them to leave the counters to you: countersink reserve; else stop them "
-				    "while measuring");
 }

@@ -53,23 +53,23 @@ static void check_pmu(struct csink_doctor *doctor)
 	if (nr == 1)
 		snprintf(doctor->core_pmu, sizeof(doctor->core_pmu), "%.63s", names);
 	doctor->has_pmu = nr > 0 || doctor->pmu_counts;
-	if (doctor->pmu_counts) {
-		csink_doctor_add(doctor, "pmu", CSINK_LEVEL_OK, "%s counts cycles%s", nr ? names : "the CPU",
+	if (doctor->pmu_counts)
+		csink_doctor_add(doctor, "pmu", CSINK_LEVEL_OK, "", "%s counts cycles%s", nr ? names : "the CPU",
 				 nr > 1 ? " (hybrid: an event counts on the CPUs of its own PMU only)" : "");
-	} else if (nr && doctor->refused) {
-		csink_doctor_add(doctor, "pmu", CSINK_LEVEL_NOTE,
+	else if (nr && doctor->refused)
+		csink_doctor_add(doctor, "pmu", CSINK_LEVEL_NOTE, "",
 				 "%s is there, and was not tried: perf_event_open is refused", names);
-	} else if (nr) {
-		csink_doctor_add(doctor, "pmu", CSINK_LEVEL_WARN, "%s is there, but: %s", names, reason);
-		csink_doctor_remedy(doctor, "see the holders of counters, below, and the watchdog");
-	} else {
-		csink_doctor_add(doctor, "pmu", CSINK_LEVEL_WARN, "%s exposes no hardware counters%s",
-				 virtual ? virtual : "this machine",
+	else if (nr)
+		csink_doctor_add(doctor, "pmu", CSINK_LEVEL_WARN,
+				 "see the holders of counters, below, and the watchdog", "%s is there, but: %s", names,
+				 reason);
+	else
+		csink_doctor_add(doctor, "pmu", CSINK_LEVEL_WARN,
+				 virtual ? "enable the virtual PMU on its host (KVM: -cpu host,pmu=on; some clouds: "
+					   "larger or metal instances)"
+					 : "",
+				 "%s exposes no hardware counters%s", virtual ? virtual : "this machine",
 				 doctor->refused ? "" : "; time is sampled by task-clock instead");
-		if (virtual)
-			csink_doctor_remedy(doctor, "enable the virtual PMU on its host (KVM: -cpu host,pmu=on; some "
-						    "clouds: larger or metal instances)");
-	}
 }
 
 static void check_watchdog(struct csink_doctor *doctor)
@@ -79,10 +79,9 @@ static void check_watchdog(struct csink_doctor *doctor)
 	if (!doctor->has_pmu || csink_sysfs_read_number(&on, "/proc/sys/kernel/nmi_watchdog"))
 		return;
 	csink_doctor_add(doctor, "watchdog", on ? CSINK_LEVEL_NOTE : CSINK_LEVEL_OK,
+			 on ? "sysctl kernel.nmi_watchdog=0 while measuring" : "", "%s",
 			 on ? "the NMI watchdog holds one counter of each CPU, so groups are smaller by one"
 			    : "the NMI watchdog is off and holds no counter");
-	if (on)
-		csink_doctor_remedy(doctor, "sysctl kernel.nmi_watchdog=0 while measuring");
 }
 
 void csink_doctor_check_pmu(struct csink_doctor *doctor)

@@ -16,25 +16,23 @@ static void check_kernel(struct csink_doctor *doctor)
 	struct utsname uts;
 
 	uname(&uts);
-	csink_doctor_add(doctor, "kernel", has_perf ? CSINK_LEVEL_OK : CSINK_LEVEL_FAIL, "%s %s %s, %s perf events",
-			 uts.sysname, uts.release, uts.machine, has_perf ? "with" : "built without");
-	if (!has_perf)
-		csink_doctor_remedy(doctor, "%s", doctor->refusal.remedy);
+	csink_doctor_add(doctor, "kernel", has_perf ? CSINK_LEVEL_OK : CSINK_LEVEL_FAIL,
+			 has_perf ? "" : doctor->refusal.remedy, "%s %s %s, %s perf events", uts.sysname, uts.release,
+			 uts.machine, has_perf ? "with" : "built without");
 }
 
 /* Without /proc: what was tried says what it lets through. */
 static void check_unreadable(struct csink_doctor *doctor)
 {
-
 	if (doctor->refused)
 		return;
 	csink_doctor_add(doctor, "paranoid", doctor->user_only ? CSINK_LEVEL_WARN : CSINK_LEVEL_NOTE,
+			 doctor->system.has_proc
+				 ? ""
+				 : "mount -t proc proc /proc; without it commands can be counted, but not profiled",
 			 "kernel.perf_event_paranoid cannot be read: %s; events of the kernel's side %s",
 			 doctor->system.has_proc ? "it is hidden here" : "/proc is not mounted",
 			 doctor->user_only ? "do not open: samples come from user space only" : "open");
-	if (!doctor->system.has_proc)
-		csink_doctor_remedy(doctor,
-				    "mount -t proc proc /proc; without it commands can be counted, but not profiled");
 }
 
 static void check_paranoid(struct csink_doctor *doctor)
@@ -46,14 +44,14 @@ static void check_paranoid(struct csink_doctor *doctor)
 		return;
 	}
 	if (doctor->refused && doctor->refusal.cause == CSINK_CAUSE_PARANOID) {
-		csink_doctor_add(doctor, "paranoid", CSINK_LEVEL_FAIL, "%s", doctor->refusal.text);
-		csink_doctor_remedy(doctor, "%s", doctor->refusal.remedy);
+		csink_doctor_add(doctor, "paranoid", CSINK_LEVEL_FAIL, doctor->refusal.remedy, "%s",
+				 doctor->refusal.text);
 		return;
 	}
 	if (csink_perf_system_allows(system, 1)) {
 		bool all = csink_perf_system_allows(system, 0);
 
-		csink_doctor_add(doctor, "paranoid", CSINK_LEVEL_OK,
+		csink_doctor_add(doctor, "paranoid", CSINK_LEVEL_OK, "",
 				 "kernel.perf_event_paranoid is %lld%s; the kernel's side%s may be observed",
 				 (long long)system->paranoid,
 				 system->paranoid > 1 ? ", which CAP_PERFMON overrides" : "",
@@ -61,42 +59,40 @@ static void check_paranoid(struct csink_doctor *doctor)
 		return;
 	}
 	csink_doctor_add(doctor, "paranoid", CSINK_LEVEL_WARN,
+			 system->in_user_ns ? "sysctl kernel.perf_event_paranoid=1 outside the namespace"
+					    : "sysctl kernel.perf_event_paranoid=1, or grant CAP_PERFMON",
 			 "kernel.perf_event_paranoid is %lld, and CAP_PERFMON %s: samples come from user space only, "
 			 "and blocked time is not seen",
 			 (long long)system->paranoid,
 			 system->has_perfmon ? "of a user namespace does not override it" : "is missing");
-	csink_doctor_remedy(doctor, system->in_user_ns ? "sysctl kernel.perf_event_paranoid=1 outside the namespace"
-						       : "sysctl kernel.perf_event_paranoid=1, or grant CAP_PERFMON");
 }
 
 static void check_capabilities(struct csink_doctor *doctor)
 {
 	const struct csink_perf_system *system = &doctor->system;
-	bool worthless = system->has_perfmon && system->in_user_ns;
 
-	if (worthless) {
+	if (system->has_perfmon && system->in_user_ns)
 		csink_doctor_add(doctor, "capabilities", CSINK_LEVEL_WARN,
+				 "run outside the namespace, or see paranoid, above",
 				 "uid %u holds CAP_PERFMON in a user namespace only, which perf does not accept",
 				 (unsigned)system->euid);
-		csink_doctor_remedy(doctor, "run outside the namespace, or see paranoid, above");
-		return;
-	}
-	csink_doctor_add(doctor, "capabilities", CSINK_LEVEL_OK, "uid %u%s, %s CAP_PERFMON", (unsigned)system->euid,
-			 system->in_user_ns ? " in a user namespace" : "", system->has_perfmon ? "with" : "without");
+	else
+		csink_doctor_add(doctor, "capabilities", CSINK_LEVEL_OK, "", "uid %u%s, %s CAP_PERFMON",
+				 (unsigned)system->euid, system->in_user_ns ? " in a user namespace" : "",
+				 system->has_perfmon ? "with" : "without");
 }
 
 static void check_seccomp(struct csink_doctor *doctor)
 {
-	if (doctor->refused && doctor->refusal.cause == CSINK_CAUSE_SECCOMP) {
-		csink_doctor_add(doctor, "seccomp", CSINK_LEVEL_FAIL, "%s (%s)", doctor->refusal.text,
-				 csink_errno_name(doctor->refusal.err));
-		csink_doctor_remedy(doctor, "%s", doctor->refusal.remedy);
-		return;
-	}
-	csink_doctor_add(doctor, "seccomp", CSINK_LEVEL_OK, "%s",
-			 doctor->system.seccomp > 0    ? "a filter is in force, and lets perf_event_open through"
-			 : doctor->system.seccomp == 0 ? "no filter"
-						       : "not known without /proc; perf_event_open is let through");
+	if (doctor->refused && doctor->refusal.cause == CSINK_CAUSE_SECCOMP)
+		csink_doctor_add(doctor, "seccomp", CSINK_LEVEL_FAIL, doctor->refusal.remedy, "%s (%s)",
+				 doctor->refusal.text, csink_errno_name(doctor->refusal.err));
+	else
+		csink_doctor_add(doctor, "seccomp", CSINK_LEVEL_OK, "", "%s",
+				 doctor->system.seccomp > 0 ? "a filter is in force, and lets perf_event_open through"
+				 : doctor->system.seccomp == 0
+					 ? "no filter"
+					 : "not known without /proc; perf_event_open is let through");
 }
 
 /* Only when they matter: an answer that neither filters nor paranoid explain. */
@@ -106,7 +102,7 @@ static void check_modules(struct csink_doctor *doctor)
 
 	if (csink_sysfs_read(lockdown, sizeof(lockdown), "/sys/kernel/security/lockdown") > 0 &&
 	    !strstr(lockdown, "[none]")) {
-		csink_doctor_add(doctor, "lockdown", CSINK_LEVEL_NOTE, "the kernel is locked down: %s", lockdown);
+		csink_doctor_add(doctor, "lockdown", CSINK_LEVEL_NOTE, "", "the kernel is locked down: %s", lockdown);
 	}
 	if (!doctor->refused ||
 	    (doctor->refusal.cause != CSINK_CAUSE_LSM && doctor->refusal.cause != CSINK_CAUSE_LIMIT))
@@ -114,10 +110,10 @@ static void check_modules(struct csink_doctor *doctor)
 	if (csink_sysfs_read(modules, sizeof(modules), "/sys/kernel/security/lsm") <= 0)
 		strcpy(modules, "their list cannot be read");
 	if (doctor->refusal.cause == CSINK_CAUSE_LSM)
-		csink_doctor_add(doctor, "modules", CSINK_LEVEL_FAIL, "%s: %s", doctor->refusal.text, modules);
+		csink_doctor_add(doctor, "modules", CSINK_LEVEL_FAIL, doctor->refusal.remedy, "%s: %s",
+				 doctor->refusal.text, modules);
 	else
-		csink_doctor_add(doctor, "fds", CSINK_LEVEL_FAIL, "%s", doctor->refusal.text);
-	csink_doctor_remedy(doctor, "%s", doctor->refusal.remedy);
+		csink_doctor_add(doctor, "fds", CSINK_LEVEL_FAIL, doctor->refusal.remedy, "%s", doctor->refusal.text);
 }
 
 /* Without /proc the kernel is asked. Not done in other processes than our own: a filter may kill for the question. */
