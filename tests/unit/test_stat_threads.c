@@ -7,23 +7,41 @@
 
 #define NR_CPUS 2
 
-static struct csink_stat_thread_note notes[16];
 static uint64_t ids[NR_CPUS] = {71, 72};
-static uint64_t at_ns;
 
+/* The records, as the kernel writes them; the time at their end is not read here. */
+struct record {
+	struct perf_event_header head;
+	uint32_t ids[4];
+	uint64_t more[4];
+};
+
+/* @parent  the thread that forks it; else the record has pid and tid alone. */
 static void note(struct csink_stat_threads *threads, uint32_t type, uint32_t tid, uint32_t parent)
 {
-	notes[threads->nr_notes++] = (struct csink_stat_thread_note){
-		.time_ns = ++at_ns, .type = type, .pid = 10, .tid = tid, .parent = parent};
+	const struct record record = {{type, 0, sizeof(record)}, {10, 10, tid, parent}, {0}};
+
+	csink_stat_threads_feed(threads, &record.head);
+}
+
+static void name(struct csink_stat_threads *threads, uint32_t tid, const char *comm)
+{
+	struct record record = {{PERF_RECORD_COMM, 0, sizeof(record)}, {10, tid, 0, 0}, {0}};
+
+	strcpy((char *)&record.ids[2], comm);
+	csink_stat_threads_feed(threads, &record.head);
 }
 
 /* What a thread counted on a CPU. */
 static void count(struct csink_stat_threads *threads, uint32_t tid, uint32_t cpu, uint64_t value)
 {
-	note(threads, PERF_RECORD_READ, tid, 0);
-	notes[threads->nr_notes - 1].read.id = ids[cpu];
-	notes[threads->nr_notes - 1].read.value = value;
-	notes[threads->nr_notes - 1].read.enabled_ns = notes[threads->nr_notes - 1].read.running_ns = 100;
+	struct {
+		struct perf_event_header head;
+		uint32_t pid, tid;
+		uint64_t value, enabled_ns, running_ns, id;
+	} record = {{PERF_RECORD_READ, 0, sizeof(record)}, 10, tid, value, 100, 100, ids[cpu]};
+
+	csink_stat_threads_feed(threads, &record.head);
 }
 
 static void end(struct csink_stat_threads *threads, uint32_t tid)
@@ -36,11 +54,10 @@ int main(void)
 	static struct csink_stat_counters counters = {.nr = 1};
 	struct csink_stat_threads_result result;
 	struct csink_stat_threads threads = {
-		.nr_cpus = NR_CPUS, .counters = &counters, .ids = ids, .nr_reads = NR_CPUS, .notes = notes};
+		.nr_cpus = NR_CPUS, .counters = &counters, .ids = ids, .nr_reads = NR_CPUS};
 
 	counters.counters[0].spec.scale = 1;
-	note(&threads, PERF_RECORD_COMM, 10, 0);
-	strcpy(notes[0].comm, "main");
+	name(&threads, 10, "main");
 	note(&threads, PERF_RECORD_FORK, 11, 10);
 	note(&threads, PERF_RECORD_FORK, 12, 10);
 	note(&threads, PERF_RECORD_FORK, 13, 10);
@@ -53,7 +70,7 @@ int main(void)
 	end(&threads, 11);
 	end(&threads, 99);
 
-	is_num(csink_stat_threads_finish(&threads, &result), 0, "the threads' results are computed");
+	is_num(csink_stat_threads_settle(&threads, &result), 0, "the threads' results are computed");
 	is_num(result.nr, 5, "five threads have results");
 	is_num(result.has_counts, 1, "the result has counts");
 	ok(result.threads[1].ended && result.threads[1].has_counts, "an ended thread has all its counts");

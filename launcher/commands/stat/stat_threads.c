@@ -2,18 +2,12 @@
 #include "launcher/commands/stat/stat_threads_impl.h"
 
 #include <errno.h>
-#include <linux/perf_event.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "include/internal/grow.h"
+#include "include/internal/clock.h"
 #include "launcher/session/outside.h"
 
 /* How much memory the rings of a CPU may have together; each has a page more, for its head. */
@@ -21,17 +15,16 @@
 #define CPU_PAGES 64
 #define RING_PAGES_MAX 64
 #define RING_PAGES_MIN 1
+#define SETTLE_NS 1000000 /* so old are records that none older than them comes after */
 
 /* ---- opening ---- */
 
-static void add_ring(struct perf_event_attr *attr, const struct csink_stat_threads *threads)
+static void add_ring(struct perf_event_attr *attr, struct csink_stat_threads *threads)
 {
 	attr->sample_type = PERF_SAMPLE_TIME;
 	attr->sample_id_all = 1;
-	attr->use_clockid = 1;
-	attr->clockid = CLOCK_MONOTONIC;
-	attr->watermark = 1;
-	attr->wakeup_watermark = threads->ring_bytes / 4;
+	csink_rings_attr(attr, &threads->rings);
+	attr->wakeup_watermark = threads->rings.ring_bytes / 4;
 }
 
 static void add_read(struct perf_event_attr *attr, void *arg)
@@ -48,79 +41,56 @@ static void add_lives(struct perf_event_attr *attr, void *arg)
 	add_ring(attr, arg);
 }
 
-static int map_ring(struct csink_stat_threads *threads, int fd)
-{
-	struct csink_stat_ring *ring = &threads->rings[threads->nr_rings];
-	struct epoll_event event = {.events = EPOLLIN, .data.u32 = threads->nr_rings};
-	void *map = mmap(NULL, threads->ring_bytes + threads->page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	if (map == MAP_FAILED)
-		return errno == EPERM ? -ENOBUFS : -errno;
-	ring->page = map;
-	threads->nr_rings++;
-	return epoll_ctl(threads->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
-}
-
-/* The event that reports births, names and exits on one CPU. Returns 0, -ENODEV (no such CPU) or -errno. */
+/* The event that reports births, names and exits on one CPU. Returns its fd, -ENODEV (no such CPU) or -errno. */
 static int open_lives(struct csink_stat_threads *threads, int cpu)
 {
 	const struct csink_outside_how how = {cpu, -1, add_lives, threads};
-	int fd = csink_outside_open_dummy(&how);
 
-	if (fd < 0)
-		return fd;
-	threads->lives_fds[threads->nr_lives++] = fd;
-	return map_ring(threads, fd);
+	return csink_outside_open_dummy(&how);
 }
 
-/* One event on one CPU, with its ring. Returns its fd, -ENODEV (no such CPU) or -errno. */
-static int open_one(struct csink_stat_threads *threads, struct csink_stat_counter *counter, int cpu, int group_fd)
+/* The fd that leads the counter's group on a CPU: of the first one that opened; -1: none has. */
+static int leader_of(const struct csink_stat_threads *threads, uint32_t i, uint32_t cpu)
 {
-	struct csink_outside_how how = {cpu, group_fd, add_read, threads};
-	struct perf_event_attr attr;
-	int fd = csink_outside_open_event(&counter->spec, &how, &attr), err;
+	const struct csink_stat_counter *counters = threads->counters->counters;
+	const struct csink_ring *rings = &threads->rings.at[cpu * (threads->counters->nr + 1) + 1];
+	int leader = -1;
 
+	for (; i && counters[i - 1].spec.group == counters[i].spec.group; i--)
+		leader = rings[i - 1].fd >= 0 ? rings[i - 1].fd : leader;
+	return leader;
+}
+
+/* One event on one CPU. Where none may be opened at all, each of the counters says why. */
+static int open_counter(struct csink_stat_threads *threads, uint32_t i, uint32_t cpu)
+{
+	struct csink_stat_counter *counter = &threads->counters->counters[i];
+	const struct csink_outside_how how = {(int)cpu, leader_of(threads, i, cpu), add_read, threads};
+	struct perf_event_attr attr;
+	int fd;
+
+	if (counter->err || !csink_event_is_on(&counter->spec, cpu))
+		return -ENODEV;
+	fd = csink_outside_open_event(&counter->spec, &how, &attr);
 	if (fd < 0) {
 		if (fd != -ENODEV)
-			csink_stat_counter_refuse(counter, &attr, cpu, group_fd, fd);
+			csink_stat_counter_refuse(counter, &attr, how.cpu, how.group_fd, fd);
 		return fd;
 	}
-	err = map_ring(threads, fd);
-	if (err)
-		close(fd);
-	return err ? err : fd;
+	ioctl(fd, PERF_EVENT_IOC_ID, &threads->ids[i * threads->nr_cpus + cpu]);
+	counter->fds[counter->nr_fds++] = fd;
+	threads->nr_reads++;
+	return fd;
 }
 
-/* All events of a CPU. Where none may be opened at all, each of the counters says why. */
-static int open_cpu(struct csink_stat_threads *threads, int cpu)
+static int open_owner(void *arg, uint32_t i)
 {
-	int leader_fd = -1, err = open_lives(threads, cpu);
-	uint32_t group = UINT32_MAX;
+	struct csink_stat_threads *threads = arg;
+	uint32_t each = threads->counters->nr + 1, cpu = i / each;
+	int fd = i % each ? open_counter(threads, i % each - 1, cpu) : open_lives(threads, (int)cpu);
 
-	if (err == -ENODEV)
-		return 0;
-	if (err == -ENOBUFS || err == -EMFILE)
-		return err;
-	for (uint32_t i = 0; i < threads->counters->nr; i++) {
-		struct csink_stat_counter *counter = &threads->counters->counters[i];
-		bool leads = counter->spec.group != group;
-		int fd;
-
-		if (counter->err || !csink_event_is_on(&counter->spec, (uint32_t)cpu))
-			continue;
-		fd = open_one(threads, counter, cpu, leads ? -1 : leader_fd);
-		if (fd == -ENOBUFS || fd == -EMFILE)
-			return fd;
-		group = counter->spec.group;
-		if (leads)
-			leader_fd = fd < 0 ? -1 : fd;
-		if (fd < 0)
-			continue;
-		ioctl(fd, PERF_EVENT_IOC_ID, &threads->ids[i * threads->nr_cpus + (uint32_t)cpu]);
-		counter->fds[counter->nr_fds++] = fd;
-		threads->nr_reads++;
-	}
-	return 0;
+	/* What is refused has no ring. */
+	return fd < 0 && fd != -EMFILE ? -ENODEV : fd;
 }
 
 static int prepare(struct csink_stat_counters *counters, uint32_t nr_cpus)
@@ -137,18 +107,6 @@ static int prepare(struct csink_stat_counters *counters, uint32_t nr_cpus)
 	return 0;
 }
 
-/* Room for what the fields say. Returns 0 or -errno. */
-static int alloc(struct csink_stat_threads *threads, uint32_t nr_counters)
-{
-	threads->ids = calloc((size_t)nr_counters * threads->nr_cpus, sizeof(*threads->ids));
-	threads->lives_fds = calloc(threads->nr_cpus, sizeof(*threads->lives_fds));
-	threads->rings = calloc((size_t)(nr_counters + 1) * threads->nr_cpus, sizeof(*threads->rings));
-	if (!threads->ids || !threads->lives_fds || !threads->rings)
-		return -ENOMEM;
-	threads->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	return threads->epoll_fd < 0 ? -errno : 0;
-}
-
 /* With rings of so many pages. */
 static int open_all(struct csink_stat_threads **out, struct csink_stat_counters *counters, uint32_t pages)
 {
@@ -159,16 +117,15 @@ static int open_all(struct csink_stat_threads **out, struct csink_stat_counters 
 	if (!threads)
 		return -ENOMEM;
 	threads->counters = counters;
-	threads->epoll_fd = -1;
 	threads->nr_cpus = (uint32_t)CSINK_MAX(sysconf(_SC_NPROCESSORS_CONF), 1L);
-	threads->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
-	threads->ring_bytes = pages * threads->page_bytes;
 	threads->anchor_fd = csink_outside_open_anchor();
-	err = alloc(threads, counters->nr);
+	threads->ids = calloc((size_t)counters->nr * threads->nr_cpus, sizeof(*threads->ids));
+	/* The last word of each record is its time (sample_id_all). */
+	err = csink_rings_init(&threads->rings, (counters->nr + 1) * threads->nr_cpus, 8);
 	if (!err)
-		err = prepare(counters, threads->nr_cpus);
-	for (uint32_t cpu = 0; !err && cpu < threads->nr_cpus; cpu++)
-		err = open_cpu(threads, (int)cpu);
+		err = threads->ids ? prepare(counters, threads->nr_cpus) : -ENOMEM;
+	if (!err)
+		err = csink_rings_map(&threads->rings, pages * threads->rings.page_bytes, open_owner, threads);
 	csink_clocks_open(&counters->clocks, &how);
 	if (err) {
 		csink_stat_threads_close(threads);
@@ -198,102 +155,37 @@ int csink_stat_threads_open(struct csink_stat_threads **out, struct csink_stat_c
 
 int csink_stat_threads_fd(const struct csink_stat_threads *threads)
 {
-	return threads->epoll_fd;
+	return threads->rings.epoll_fd;
 }
 
-static struct csink_stat_thread_note *new_note(struct csink_stat_threads *threads)
+static void take(void *arg, const struct perf_event_header *record, uint64_t time_ns)
 {
-	if (CSINK_GROW(threads->notes, threads->nr_notes, threads->cap_notes)) {
-		threads->no_memory = true;
-		return NULL;
-	}
-	return &threads->notes[threads->nr_notes++];
-}
-
-/* One record, whole and in one piece. */
-static void take(struct csink_stat_threads *threads, const char *record)
-{
-	struct perf_event_header head;
-	uint32_t ids[4]; /* of FORK and EXIT: pid, ppid, tid, ptid; of the others: pid, tid */
-	bool is_task;
-	struct csink_stat_thread_note *note;
-
-	memcpy(&head, record, sizeof(head));
-	if (head.type == PERF_RECORD_LOST) {
-		uint64_t lost[2]; /* id, number */
-
-		memcpy(lost, record + sizeof(head), sizeof(lost));
-		threads->nr_lost += lost[1];
-		return;
-	}
-	if (head.type != PERF_RECORD_FORK && head.type != PERF_RECORD_COMM && head.type != PERF_RECORD_READ &&
-	    head.type != PERF_RECORD_EXIT)
-		return;
-	note = new_note(threads);
-	if (!note)
-		return;
-	memset(note, 0, sizeof(*note));
-	memcpy(ids, record + sizeof(head), sizeof(ids));
-	memcpy(&note->time_ns, record + head.size - sizeof(note->time_ns), sizeof(note->time_ns));
-	note->type = head.type;
-	note->pid = ids[0];
-	is_task = head.type == PERF_RECORD_FORK || head.type == PERF_RECORD_EXIT;
-	note->tid = is_task ? ids[2] : ids[1];
-	note->parent = ids[3];
-	if (head.type == PERF_RECORD_COMM)
-		snprintf(note->comm, sizeof(note->comm), "%.15s", record + sizeof(head) + 8);
-	else if (head.type == PERF_RECORD_READ)
-		memcpy(&note->read, record + sizeof(head) + 8, sizeof(note->read));
-}
-
-static void drain_ring(struct csink_stat_threads *threads, struct csink_stat_ring *ring)
-{
-	const char *data = (const char *)ring->page + threads->page_bytes;
-	uint32_t mask = threads->ring_bytes - 1;
-	/* Pairs with the kernel's barrier between a record and data_head. */
-	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE), tail = ring->page->data_tail;
-
-	while (tail < head) {
-		struct perf_event_header record;
-		char whole[512];
-		uint32_t at = (uint32_t)tail & mask, first;
-
-		memcpy(&record, data + at, sizeof(record)); /* multiples of 8 bytes: a head never wraps */
-		if (record.size < sizeof(record) || record.size > head - tail)
-			break;
-		first = CSINK_MIN((uint32_t)record.size, threads->ring_bytes - at);
-		if (record.size >= sizeof(record) + 16 && record.size <= sizeof(whole)) {
-			memcpy(whole, data + at, first);
-			memcpy(whole + first, data, record.size - first);
-			take(threads, whole);
-		}
-		tail += record.size;
-	}
-	/* Pairs with the kernel's acquire of data_tail before it writes over what was read. */
-	__atomic_store_n(&ring->page->data_tail, head, __ATOMIC_RELEASE);
+	(void)time_ns;
+	csink_stat_threads_feed(arg, record);
 }
 
 void csink_stat_threads_drain(struct csink_stat_threads *threads)
 {
-	for (uint32_t i = 0; i < threads->nr_rings; i++)
-		drain_ring(threads, &threads->rings[i]);
+	csink_rings_drain(&threads->rings, csink_monotonic_ns() - SETTLE_NS, take, threads);
+}
+
+int csink_stat_threads_finish(struct csink_stat_threads *threads, struct csink_stat_threads_result *result)
+{
+	csink_rings_drain(&threads->rings, UINT64_MAX, take, threads);
+	return csink_stat_threads_settle(threads, result);
 }
 
 void csink_stat_threads_close(struct csink_stat_threads *threads)
 {
 	if (!threads)
 		return;
-	for (uint32_t i = 0; i < threads->nr_rings; i++)
-		munmap(threads->rings[i].page, threads->ring_bytes + threads->page_bytes);
-	for (uint32_t i = 0; i < threads->nr_lives; i++)
-		close(threads->lives_fds[i]);
-	if (threads->epoll_fd >= 0)
-		close(threads->epoll_fd);
+	for (uint32_t i = 0; i < threads->counters->nr; i++)
+		threads->counters->counters[i].nr_fds = 0; /* they are the rings' */
+	csink_rings_free(&threads->rings);
 	if (threads->anchor_fd >= 0)
 		close(threads->anchor_fd);
-	free(threads->rings);
-	free(threads->lives_fds);
+	csink_table_free(&threads->tids);
+	free(threads->threads);
 	free(threads->ids);
-	free(threads->notes);
 	free(threads);
 }

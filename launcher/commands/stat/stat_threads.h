@@ -19,7 +19,6 @@ struct csink_stat_threads;
 struct csink_stat_thread {
 	int32_t pid, tid;
 	char comm[16];
-	uint64_t start_ns; /* CLOCK_MONOTONIC */
 	bool ended;
 	uint32_t nr_reads;                                     /* records it left */
 	bool has_counts;                                       /* it left all of them */
