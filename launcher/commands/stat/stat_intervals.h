@@ -1,6 +1,6 @@
 /*
- * What a command counts in each interval of its run: read on the schedule of a timer queue, from the event loop that
- * waits for the command, and written at once.
+ * What a command counts in each interval of its run: read on a fixed schedule, from the event loop that waits for the
+ * command, and written at once.
  */
 #ifndef CSINK_STAT_INTERVALS_H
 #define CSINK_STAT_INTERVALS_H
@@ -13,7 +13,7 @@ struct csink_stat_intervals;
 
 /**
  * Start with a command that was started at start_ns (CLOCK_MONOTONIC). counters, argv and writer stay the caller's.
- * Returns 0 or -errno of timerfd_create or of the queue.
+ * Returns 0, -ENOMEM or -errno of timerfd_create.
  */
 int csink_stat_intervals_start(struct csink_stat_intervals **out, const struct csink_stat_counters *counters,
 			       char **argv, struct csink_stat_writer *writer, uint64_t interval_ns, uint64_t start_ns);

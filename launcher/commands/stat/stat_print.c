@@ -1,7 +1,8 @@
 /* What `stat` found out, for people: see stat_result.h. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "include/internal/base.h"
@@ -60,11 +61,27 @@ static void print_spread(char *buf, size_t size, const struct csink_moments *mom
 		snprintf(buf, size, "+- %.2f %%", 100 * csink_moments_interval(moments) / fabs(moments->mean));
 }
 
-static void print_row(FILE *out, const struct csink_stat_result *result, uint32_t i, struct reasons *reasons)
+/* A line, without the blanks at its end. */
+__attribute__((format(printf, 3, 4))) static void print_line(FILE *out, const char *before, const char *fmt, ...)
+{
+	char line[512];
+	size_t length;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	for (length = strlen(line); length && line[length - 1] == ' '; length--)
+		;
+	csink_text_print(out, "%s%.*s\n", before, (int)length, line);
+}
+
+static void print_row(FILE *out, const char *before, const struct csink_stat_result *result, uint32_t i,
+		      struct reasons *reasons)
 {
 	const struct csink_stat_row *row = &result->rows[i];
 	const struct csink_event_spec *spec = &result->counters->counters[i].spec;
-	char value[64], name[96], metric[64] = "", spread[32];
+	char value[64], name[96], metric[64] = "", spread[32], scaled[64] = "";
 	const char *unit = "";
 
 	/* A clock counts the kernel's time whatever is excluded; other events then mean user space alone. */
@@ -74,8 +91,8 @@ static void print_row(FILE *out, const struct csink_stat_result *result, uint32_
 			 ? ":u"
 			 : "");
 	if (row->state != CSINK_STAT_COUNTED) {
-		csink_text_print(out, "%*s     %-*s [%u]\n", VALUE_COLUMNS, state_words[row->state], NAME_COLUMNS, name,
-				 number_of(reasons, csink_stat_reason(result, i)));
+		print_line(out, before, "%*s     %-*s [%u]", VALUE_COLUMNS, state_words[row->state], NAME_COLUMNS, name,
+			   number_of(reasons, csink_stat_reason(result, i)));
 		return;
 	}
 	unit = print_value(value, sizeof(value), row->value.mean, spec);
@@ -83,45 +100,20 @@ static void print_row(FILE *out, const struct csink_stat_result *result, uint32_
 	if (row->metric.unit)
 		snprintf(metric, sizeof(metric), "%.*f %s", row->metric.decimals, row->metric_value.mean,
 			 row->metric.unit);
-	csink_text_print(out, "%*s %-3s %-*s %-*s %s", VALUE_COLUMNS, value, unit, NAME_COLUMNS, name, METRIC_COLUMNS,
-			 metric, spread);
 	if (row->share.mean < 0.9995)
-		csink_text_print(out, "%sscaled: it had a counter %.1f %% of the time", *spread ? "  " : "",
-				 100 * row->share.mean);
-	fputc('\n', out);
+		snprintf(scaled, sizeof(scaled), "%sscaled: it had a counter %.1f %% of the time", *spread ? "  " : "",
+			 100 * row->share.mean);
+	print_line(out, before, "%*s %-3s %-*s %-*s %s%s", VALUE_COLUMNS, value, unit, NAME_COLUMNS, name,
+		   METRIC_COLUMNS, metric, spread, scaled);
 	if (row->misses.unit)
-		csink_text_print(out, "%*s %-3s %-*s %.*f %s\n", VALUE_COLUMNS, "", "", NAME_COLUMNS, "",
-				 row->misses.decimals, row->misses_value.mean, row->misses.unit);
-}
-
-/* Blanks at the end of lines are of no use. */
-static void print_trimmed(FILE *out, const char *text, size_t length, const char *before)
-{
-	const char *end = text + length;
-
-	while (text < end) {
-		const char *line_end = memchr(text, '\n', (size_t)(end - text)), *last = line_end;
-
-		while (last > text && last[-1] == ' ')
-			last--;
-		csink_text_print(out, "%s%.*s\n", before, (int)(last - text), text);
-		text = line_end + 1;
-	}
+		print_line(out, before, "%*s %-3s %-*s %.*f %s", VALUE_COLUMNS, "", "", NAME_COLUMNS, "",
+			   row->misses.decimals, row->misses_value.mean, row->misses.unit);
 }
 
 static void print_rows(FILE *out, const struct csink_stat_result *result, const char *before, struct reasons *reasons)
 {
-	char *text = NULL;
-	size_t length = 0;
-	FILE *lines = open_memstream(&text, &length);
-
-	if (!lines)
-		return;
 	for (uint32_t i = 0; i < result->counters->nr; i++)
-		print_row(lines, result, i, reasons);
-	fclose(lines);
-	print_trimmed(out, text, length, before);
-	free(text);
+		print_row(out, before, result, i, reasons);
 }
 
 void csink_stat_print_rows(FILE *out, const struct csink_stat_result *result, const char *before)
@@ -137,8 +129,8 @@ static void print_seconds(FILE *out, const struct csink_moments *moments, const 
 	char spread[32];
 
 	print_spread(spread, sizeof(spread), moments);
-	csink_text_print(out, "%*.6f s   %-*s %-*s %s\n", VALUE_COLUMNS, moments->mean / 1e9, NAME_COLUMNS, what,
-			 METRIC_COLUMNS, "", spread);
+	print_line(out, "", "%*.6f s   %-*s %-*s %s", VALUE_COLUMNS, moments->mean / 1e9, NAME_COLUMNS, what,
+		   METRIC_COLUMNS, "", spread);
 }
 
 static void print_threads(FILE *out, const struct csink_stat_result *result)
@@ -194,20 +186,11 @@ void csink_stat_print(FILE *out, const struct csink_stat_result *result)
 	print_rows(out, result, "", &reasons);
 	fputc('\n', out);
 	if (result->wall_ns.nr) {
-		char *text = NULL;
-		size_t length = 0;
-		FILE *lines = open_memstream(&text, &length);
-
-		if (lines) {
-			print_seconds(lines, &result->wall_ns, "elapsed");
-			print_seconds(lines, &result->user_ns, "user");
-			print_seconds(lines, &result->sys_ns, "system");
-			csink_text_print(lines, "%*.3f MiB %s\n", VALUE_COLUMNS,
-					 (double)result->max_rss_bytes / 1048576, "max resident");
-			fclose(lines);
-			print_trimmed(out, text, length, "");
-			free(text);
-		}
+		print_seconds(out, &result->wall_ns, "elapsed");
+		print_seconds(out, &result->user_ns, "user");
+		print_seconds(out, &result->sys_ns, "system");
+		print_line(out, "", "%*.3f MiB %s", VALUE_COLUMNS, (double)result->max_rss_bytes / 1048576,
+			   "max resident");
 	}
 	if (result->threads && result->threads->has_counts)
 		print_threads(out, result);
