@@ -172,8 +172,7 @@ static int run_child(volatile uint32_t *at)
 
 	if (pid == 0) {
 		try_from(at);
-		for (;;)
-			csink_rawcall(SYS_exit_group, 0);
+		csink_raw_exit(0);
 	}
 	if (pid < 0)
 		return (int)pid;

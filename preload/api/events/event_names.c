@@ -118,28 +118,16 @@ int csink_event_from_cache(struct csink_text name, struct csink_event_spec *spec
 
 /* ---- raw codes --------------------------------------------------------------------------------------------------- */
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 int csink_event_from_raw(struct csink_text name, struct csink_event_spec *spec)
 {
-	uint64_t config = 0;
+	char number[20] = "0x";
 
 	if (name.length < 2 || name.length > 17 || name.at[0] != 'r')
 		return 0;
-	for (size_t i = 1; i < name.length; i++) {
-		if (hex_digit(name.at[i]) < 0)
-			return 0;
-		config = config << 4 | (uint64_t)hex_digit(name.at[i]);
-	}
+	csink_text_copy(csink_text(name.at + 1, name.at + name.length), number + 2, sizeof(number) - 2);
+	if (!csink_text_number((struct csink_text){number, name.length + 1}, (uint64_t *)&spec->attr.config))
+		return 0;
 	spec->attr.type = PERF_TYPE_RAW;
-	spec->attr.config = config;
 	csink_text_copy(name, spec->rec.name, sizeof(spec->rec.name));
 	return 1;
 }

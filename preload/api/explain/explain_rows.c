@@ -28,64 +28,53 @@ struct row {
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "one-bit fields are numbered from the least significant bit");
 
-/* Bits of the flags word; the header gives them no numbers. */
-enum {
-	FLAG_pinned = 2,
-	FLAG_exclusive = 3,
-	FLAG_exclude_user = 4,
-	FLAG_exclude_kernel = 5,
-	FLAG_exclude_idle = 7,
-	FLAG_freq = 10,
-	FLAG_precise_ip = 15,
-	FLAG_exclude_host = 19,
-	FLAG_exclude_guest = 20,
-	FLAG_use_clockid = 25,
-	FLAG_namespaces = 28,
-	FLAG_aux_output = 31,
-};
+/* The one-bit fields, and the two bits of precise_ip, from the least significant bit: the header gives no numbers. */
+#define ATTR_FLAGS(X)                                                                                                  \
+	X(disabled)                                                                                                    \
+	X(inherit)                                                                                                     \
+	X(pinned)                                                                                                      \
+	X(exclusive)                                                                                                   \
+	X(exclude_user)                                                                                                \
+	X(exclude_kernel)                                                                                              \
+	X(exclude_hv)                                                                                                  \
+	X(exclude_idle)                                                                                                \
+	X(mmap)                                                                                                        \
+	X(comm)                                                                                                        \
+	X(freq)                                                                                                        \
+	X(inherit_stat)                                                                                                \
+	X(enable_on_exec)                                                                                              \
+	X(task)                                                                                                        \
+	X(watermark)                                                                                                   \
+	X(precise_ip)                                                                                                  \
+	X(precise_ip_high)                                                                                             \
+	X(mmap_data)                                                                                                   \
+	X(sample_id_all)                                                                                               \
+	X(exclude_host)                                                                                                \
+	X(exclude_guest)                                                                                               \
+	X(exclude_callchain_kernel)                                                                                    \
+	X(exclude_callchain_user)                                                                                      \
+	X(mmap2)                                                                                                       \
+	X(comm_exec)                                                                                                   \
+	X(use_clockid)                                                                                                 \
+	X(context_switch)                                                                                              \
+	X(write_backward)                                                                                              \
+	X(namespaces)                                                                                                  \
+	X(ksymbol)                                                                                                     \
+	X(bpf_event)                                                                                                   \
+	X(aux_output)                                                                                                  \
+	X(cgroup)                                                                                                      \
+	X(text_poke)                                                                                                   \
+	X(build_id)                                                                                                    \
+	X(inherit_thread)                                                                                              \
+	X(remove_on_exec)                                                                                              \
+	X(sigtrap)                                                                                                     \
+	X(defer_callchain)                                                                                             \
+	X(defer_output)
+#define ATTR_FLAG_NUMBER(name) FLAG_##name,
+#define ATTR_FLAG_NAME(name) #name,
 
-static const char *const flag_names[64] = {
-	"disabled",
-	"inherit",
-	"pinned",
-	"exclusive",
-	"exclude_user",
-	"exclude_kernel",
-	"exclude_hv",
-	"exclude_idle",
-	"mmap",
-	"comm",
-	"freq",
-	"inherit_stat",
-	"enable_on_exec",
-	"task",
-	"watermark",
-	"precise_ip",
-	"precise_ip",
-	"mmap_data",
-	"sample_id_all",
-	"exclude_host",
-	"exclude_guest",
-	"exclude_callchain_kernel",
-	"exclude_callchain_user",
-	"mmap2",
-	"comm_exec",
-	"use_clockid",
-	"context_switch",
-	"write_backward",
-	"namespaces",
-	"ksymbol",
-	"bpf_event",
-	"aux_output",
-	"cgroup",
-	"text_poke",
-	"build_id",
-	"inherit_thread",
-	"remove_on_exec",
-	"sigtrap",
-	"defer_callchain",
-	"defer_output",
-};
+enum { ATTR_FLAGS(ATTR_FLAG_NUMBER) };
+static const char *const flag_names[64] = {ATTR_FLAGS(ATTR_FLAG_NAME)};
 
 static const char *const sample_names[64] = {
 	"IP",

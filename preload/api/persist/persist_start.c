@@ -66,12 +66,6 @@ struct keeper_exec {
 	int socket;
 };
 
-static __attribute__((noreturn)) void leave(int status)
-{
-	for (;;)
-		csink_rawcall(SYS_exit_group, status);
-}
-
 static __attribute__((noreturn)) void exec_keeper(const struct keeper_exec *keeper)
 {
 	uint64_t none = 0;
@@ -89,7 +83,7 @@ static __attribute__((noreturn)) void exec_keeper(const struct keeper_exec *keep
 	csink_rawcall(SYS_close_range, 3U, ~0U, 0);
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
 	csink_rawcall(SYS_execve, keeper->program, keeper->argv, keeper->env);
-	leave(127);
+	csink_raw_exit(127);
 }
 
 /* Returns 0 or -errno. The keeper confirms its start on the socket. */
@@ -103,7 +97,7 @@ static int start_keeper(const struct keeper_exec *keeper)
 	if (!pid) {
 		if (!csink_rawcall(SYS_clone, 0UL, 0, NULL, NULL, 0))
 			exec_keeper(keeper);
-		leave(0);
+		csink_raw_exit(0);
 	}
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
 	while (pid > 0 && csink_rawcall(SYS_wait4, (pid_t)pid, NULL, __WALL, NULL) == -EINTR)

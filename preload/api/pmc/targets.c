@@ -5,6 +5,7 @@
 #include "preload/api/pmc/targets.h"
 
 #include <errno.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,51 +22,32 @@
 
 /* ---- the list ---- */
 
-static uint32_t *slot_of(const struct csink_targets *list, int32_t tid)
+static int by_number(const void *a, const void *b)
 {
-	uint32_t mask = list->nr_slots - 1, at = (uint32_t)tid * 2654435761u & mask;
-
-	while (list->slots[at] && list->at[list->slots[at] - 1].tid != tid)
-		at = (at + 1) & mask;
-	return &list->slots[at];
-}
-
-static int grow(struct csink_targets *list)
-{
-	uint32_t cap = list->cap, *slots;
-
-	if (CSINK_GROW(list->at, list->nr, cap))
-		return -ENOMEM;
-	slots = calloc(2 * (size_t)cap, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	free(list->slots);
-	list->slots = slots;
-	list->nr_slots = 2 * cap;
-	list->cap = cap;
-	for (uint32_t i = 0; i < list->nr; i++)
-		*slot_of(list, list->at[i].tid) = i + 1;
-	return 0;
+	return (intptr_t)a < (intptr_t)b ? -1 : (intptr_t)a > (intptr_t)b;
 }
 
 int csink_targets_add(struct csink_targets *list, int32_t pid, int32_t tid)
 {
-	uint32_t *slot;
+	const void *key = (const void *)(intptr_t)tid;
 
-	if (list->nr == list->cap && grow(list))
-		return -ENOMEM;
-	slot = slot_of(list, tid);
-	if (*slot)
+	if (tfind(key, &list->tids, by_number))
 		return 0;
-	list->at[list->nr] = (struct csink_target){.pid = pid, .tid = tid};
-	*slot = ++list->nr;
+	if (CSINK_GROW(list->at, list->nr, list->cap) || !tsearch(key, &list->tids, by_number))
+		return -ENOMEM;
+	list->at[list->nr++] = (struct csink_target){.pid = pid, .tid = tid};
 	return 1;
+}
+
+static void keep(void *tid)
+{
+	(void)tid; /* a number, not memory */
 }
 
 void csink_targets_free(struct csink_targets *list)
 {
 	free(list->at);
-	free(list->slots);
+	tdestroy(list->tids, keep);
 	memset(list, 0, sizeof(*list));
 }
 

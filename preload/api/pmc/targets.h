@@ -16,7 +16,7 @@ struct csink_target {
 struct csink_targets {
 	struct csink_target *at; /* nr of them, in order of sighting */
 	uint32_t nr, cap;
-	uint32_t *slots, nr_slots; /* hash of tid: index + 1 */
+	void *tids; /* the tree of tsearch(3) of their TIDs */
 };
 
 /** Add a thread. Returns 1, 0 (known already) or -ENOMEM. */

@@ -78,12 +78,6 @@ struct child {
 	int out, alive[2]; /* alive[1] is ours, and closed in the child */
 };
 
-static __attribute__((noreturn)) void leave(int status)
-{
-	for (;;)
-		csink_rawcall(SYS_exit_group, status);
-}
-
 static __attribute__((noreturn)) void become_program(const struct child *child)
 {
 	int null = (int)csink_rawcall(SYS_openat, AT_FDCWD, "/dev/null", O_RDONLY, 0);
@@ -98,7 +92,7 @@ static __attribute__((noreturn)) void become_program(const struct child *child)
 			csink_rawcall(SYS_dup3, from, fd, 0);
 	}
 	csink_rawcall(SYS_execve, child->path, child->argv, child->env);
-	leave(127);
+	csink_raw_exit(127);
 }
 
 /* The child in between. Signals stay blocked, here and in pmprobe: what comes is the host's, and SIGKILL works. */
@@ -121,7 +115,7 @@ static __attribute__((noreturn)) void own_program(const struct child *child)
 		csink_rawcall(SYS_kill, (pid_t)pid, SIGKILL);
 		csink_rawcall(SYS_wait4, (pid_t)pid, NULL, 0, NULL);
 	}
-	leave(0);
+	csink_raw_exit(0);
 }
 
 /* Returns the child's pid or -errno. */

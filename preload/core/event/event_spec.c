@@ -186,30 +186,25 @@ bool csink_event_printed_term(struct csink_event_spec *spec, struct csink_text k
 	return true;
 }
 
+/* Those that a name has first, in its order; how often 'p' was there is in mods->precise. */
+enum { NR_IN_NAME = 6 };
+static const struct {
+	char letter;
+	uint8_t at; /* of the modifier, a bool */
+} letters[] = {
+	{'u', offsetof(struct csink_event_modifiers, user)},   {'k', offsetof(struct csink_event_modifiers, kernel)},
+	{'h', offsetof(struct csink_event_modifiers, hv)},     {'G', offsetof(struct csink_event_modifiers, guest)},
+	{'H', offsetof(struct csink_event_modifiers, host)},   {'I', offsetof(struct csink_event_modifiers, no_idle)},
+	{'D', offsetof(struct csink_event_modifiers, pinned)}, {'e', offsetof(struct csink_event_modifiers, exclusive)},
+};
+
 bool csink_event_modifiers_letter(struct csink_event_modifiers *mods, char letter)
 {
-	switch (letter) {
-	case 'u':
-		return mods->user = true;
-	case 'k':
-		return mods->kernel = true;
-	case 'h':
-		return mods->hv = true;
-	case 'G':
-		return mods->guest = true;
-	case 'H':
-		return mods->host = true;
-	case 'I':
-		return mods->no_idle = true;
-	case 'D':
-		return mods->pinned = true;
-	case 'e':
-		return mods->exclusive = true;
-	case 'p':
-		mods->precise++;
-		return true;
-	}
-	return false;
+	mods->precise += letter == 'p';
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(letters); i++)
+		if (letters[i].letter == letter)
+			return *((bool *)mods + letters[i].at) = true;
+	return letter == 'p';
 }
 
 /* What the name says of the kernel's part is true no more: ":uk" is ":u". */
@@ -257,19 +252,14 @@ static void apply_where(const struct csink_event_modifiers *mods, struct csink_e
 /* Append the modifiers to the name, in one order: :ukhGHIp. */
 static void apply_name(const struct csink_event_modifiers *mods, struct csink_event_spec *spec)
 {
-	const struct {
-		uint32_t times;
-		char letter;
-	} letters[] = {
-		{mods->user, 'u'}, {mods->kernel, 'k'},  {mods->hv, 'h'},      {mods->guest, 'G'},
-		{mods->host, 'H'}, {mods->no_idle, 'I'}, {mods->precise, 'p'},
-	};
 	char suffix[16] = ":";
 	size_t used = 1, length = strlen(spec->rec.name);
 
-	for (size_t i = 0; i < CSINK_ARRAY_SIZE(letters); i++)
-		for (uint32_t n = 0; n < letters[i].times; n++)
+	for (size_t i = 0; i < NR_IN_NAME; i++)
+		if (*((const bool *)mods + letters[i].at))
 			suffix[used++] = letters[i].letter;
+	for (uint32_t n = 0; n < mods->precise; n++)
+		suffix[used++] = 'p';
 	suffix[used] = '\0';
 	if (used > 1 && length + used < sizeof(spec->rec.name))
 		memcpy(spec->rec.name + length, suffix, used + 1);

@@ -18,13 +18,14 @@ struct guard {
  * Raw, for two reasons: sigprocmask may be the profiler's own wrapper, and glibc leaves out its two internal signals,
  * of which cancellation would unwind through us.
  */
-static void enter(struct csink_timerq *q, struct guard *g)
+static struct guard enter(struct csink_timerq *q)
 {
 	static const uint64_t every_signal = ~UINT64_C(0);
+	struct guard g = {.saved_errno = errno};
 
-	g->saved_errno = errno;
-	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal, &g->mask, sizeof(g->mask));
+	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &every_signal, &g.mask, sizeof(g.mask));
 	csink_timerq_ensure(q);
+	return g;
 }
 
 static void leave(const struct guard *g)
@@ -32,6 +33,9 @@ static void leave(const struct guard *g)
 	csink_rawcall(SYS_rt_sigprocmask, SIG_SETMASK, &g->mask, NULL, sizeof(g->mask));
 	errno = g->saved_errno;
 }
+
+/* Declared first in a request, it makes the request one: it is left where the scope is. */
+#define REQUEST(q) __attribute__((cleanup(leave))) const struct guard guard = enter(q)
 
 /* ---- ids -------------------------------------------------------------------------------------------------------- */
 
@@ -121,20 +125,18 @@ static int add(struct csink_timerq *q, uint64_t due_ns, uint64_t delta_ns, void 
 CSINK_EXPORT int csink_timerq_setup(struct csink_timerq *q, int64_t start_ns, int64_t delta_ns, void *data,
 				    csink_timerq_func func)
 {
-	struct guard g;
+	REQUEST(q);
 	int ret;
 
 	if (start_ns < 0 || delta_ns < 0 || !func)
 		return -EINVAL;
 	if (start_ns > CSINK_TIMERQ_MAX_NS || delta_ns > CSINK_TIMERQ_MAX_NS)
 		return -ERANGE;
-	enter(q, &g);
 	ret = csink_timerq_ready(q);
 	if (!ret)
 		ret = add(q, csink_timerq_now(q) + (uint64_t)start_ns, (uint64_t)delta_ns, data, func);
 	if (ret > 0)
 		csink_timerq_serve(q);
-	leave(&g);
 	return ret;
 }
 
@@ -168,45 +170,34 @@ static int kill_event(struct csink_timerq *q, int id)
 
 CSINK_EXPORT int csink_timerq_unregister(struct csink_timerq *q, int id)
 {
-	struct guard g;
-	int ret;
+	REQUEST(q);
+	int ret = id > 0 ? kill_event(q, id) : -EINVAL;
 
-	if (id <= 0)
-		return -EINVAL;
-	enter(q, &g);
-	ret = kill_event(q, id);
 	if (!ret)
 		csink_timerq_serve(q);
-	leave(&g);
 	return ret;
 }
 
 CSINK_EXPORT void csink_timerq_block(struct csink_timerq *q)
 {
-	struct guard g;
+	REQUEST(q);
 
-	enter(q, &g);
 	if (!atomic_fetch_add(&q->nr_blocks, 1))
 		csink_timerq_serve(q); /* no alarm while blocked */
-	leave(&g);
 }
 
 CSINK_EXPORT int csink_timerq_unblock(struct csink_timerq *q)
 {
-	struct guard g;
-	uint32_t nr;
-	int ret = 0;
+	REQUEST(q);
+	uint32_t nr = atomic_load(&q->nr_blocks);
 
-	enter(q, &g);
-	nr = atomic_load(&q->nr_blocks);
 	do {
 		if (!nr)
-			ret = -EPERM;
-	} while (!ret && !atomic_compare_exchange_weak(&q->nr_blocks, &nr, nr - 1));
+			return -EPERM;
+	} while (!atomic_compare_exchange_weak(&q->nr_blocks, &nr, nr - 1));
 	if (nr == 1)
 		csink_timerq_serve(q);
-	leave(&g);
-	return ret;
+	return 0;
 }
 
 CSINK_EXPORT int csink_timerq_isempty(struct csink_timerq *q)
