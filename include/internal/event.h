@@ -91,6 +91,13 @@ int csink_events_bind(const struct csink_event_roots *roots, struct csink_event_
 /** Does the event's PMU count on this CPU? Elsewhere the event cannot be opened for a CPU alone. Context: any. */
 bool csink_event_is_on(const struct csink_event_spec *spec, uint32_t cpu);
 
+/** Does the kernel itself count it, as it happens? Context: any. */
+static inline bool csink_event_is_kernel_counted(const struct csink_event_spec *spec)
+{
+	return spec->attr.type == PERF_TYPE_SOFTWARE || spec->attr.type == PERF_TYPE_TRACEPOINT ||
+	       spec->attr.type == PERF_TYPE_BREAKPOINT;
+}
+
 /** Does it take one of a CPU's counters? Anything but software events, tracepoints and what counts whole CPUs. Context:
  * any. */
 bool csink_event_takes_counter(const struct csink_event_spec *spec);

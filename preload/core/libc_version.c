@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -111,17 +112,13 @@ static bool read_object(struct object *object, int fd)
 /* "GLIBC_2.34" as 2 * 65536 + 34; 0: another name. */
 static uint32_t number_of(const char *name)
 {
-	uint32_t numbers[2] = {0, 0}, at = 0;
+	unsigned long major;
+	char *end;
 
 	if (strncmp(name, "GLIBC_", 6))
 		return 0;
-	for (name += 6; *name; name++) {
-		if (*name >= '0' && *name <= '9')
-			numbers[at] = numbers[at] * 10 + (uint32_t)(*name - '0');
-		else if (*name != '.' || ++at == 2)
-			break;
-	}
-	return numbers[0] << 16 | (numbers[1] & 0xffff);
+	major = strtoul(name + 6, &end, 10);
+	return (uint32_t)(major << 16 | (*end == '.' ? strtoul(end + 1, NULL, 10) & 0xffff : 0));
 }
 
 /* The newest version that an object needs of one library. */

@@ -51,14 +51,14 @@ static uint32_t distance(const char *a, uint32_t na, const char *b, uint32_t nb)
 	return last[nb];
 }
 
-static bool begins(const char *name, uint32_t nr_name, const char *word, uint32_t nr_word)
+/* How many letters two names have in common at their beginnings, but for case; at most so many. */
+static uint32_t common(const char *a, const char *b, uint32_t most)
 {
-	if (nr_word < 3 || nr_word > nr_name)
-		return false;
-	for (uint32_t i = 0; i < nr_word; i++)
-		if (fold(name[i]) != fold(word[i]))
-			return false;
-	return true;
+	uint32_t nr = 0;
+
+	while (nr < most && a[nr] && fold(a[nr]) == fold(b[nr]))
+		nr++;
+	return nr;
 }
 
 void csink_nearest_init(struct csink_nearest *near, const char *word, size_t length)
@@ -68,20 +68,13 @@ void csink_nearest_init(struct csink_nearest *near, const char *word, size_t len
 	near->nr = 0;
 }
 
-static bool same_but_case(const char *a, const char *b)
-{
-	while (*a && fold(*a) == fold(*b)) {
-		a++;
-		b++;
-	}
-	return fold(*a) == fold(*b);
-}
-
 /* Of names that differ in case alone (libpfm4 has the kernel's events in capitals) the nearest one is enough. */
 static bool is_kept(struct csink_nearest *near, const char *name, uint32_t far)
 {
 	for (uint32_t i = 0; i < near->nr; i++) {
-		if (!same_but_case(near->best[i].name, name))
+		uint32_t same = common(near->best[i].name, name, CSINK_NEAREST_NAME);
+
+		if (near->best[i].name[same] || name[same])
 			continue;
 		if (near->best[i].distance <= far)
 			return true;
@@ -120,7 +113,7 @@ void csink_nearest_offer(struct csink_nearest *near, const char *name)
 		return;
 	limit = CSINK_MAX(limit, (uint32_t)COST_EDIT);
 	far = distance(near->word, near->length, name, length);
-	if (far > limit && begins(name, length, near->word, near->length))
+	if (far > limit && near->length >= 3 && common(name, near->word, near->length) == near->length)
 		far = limit;
 	/* All letters replaced is not near, however short the word. */
 	if (far <= limit && far < CSINK_MIN(near->length, length) * COST_EDIT)

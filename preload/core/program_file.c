@@ -59,23 +59,13 @@ static bool is_glibc_loader(const char *path)
 	       !strncmp(name, "ld-2.", 5);
 }
 
-static char *put_text(char *to, const char *text)
-{
-	while (*text)
-		*to++ = *text++;
-	return to;
-}
-
 /* snprintf(3) is not for a vfork child of a program with several threads: it may take locks. */
 void csink_program_fd_link(char *link, int fd)
 {
-	char digits[12], *at = digits + sizeof(digits) - 1;
+	char digits[12] = "", *end = digits + sizeof(digits) - 1;
 
-	*at = '\0';
-	do
-		*--at = (char)('0' + fd % 10);
-	while (fd /= 10);
-	*put_text(put_text(link, "/proc/self/fd/"), at) = '\0';
+	strcpy(link, "/proc/self/fd/");
+	strcat(link, csink_digits(end, (uint32_t)fd));
 }
 
 /* Called directly (ld.so PROGRAM), the loader looks like a static program and preloads all the same. */

@@ -211,26 +211,12 @@ int csink_python_find(const struct csink_elf_view *object, struct csink_python *
 
 uint32_t csink_python_put_char(char *to, uint32_t c)
 {
-	if (c >= 0xd800 && c < 0xe000)
-		c = 0xfffd;
-	if (c < 0x80) {
-		to[0] = (char)(c ? c : '?');
-		return 1;
-	}
-	if (c < 0x800) {
-		to[0] = (char)(0xc0 | c >> 6);
-		to[1] = (char)(0x80 | (c & 0x3f));
-		return 2;
-	}
-	if (c < 0x10000) {
-		to[0] = (char)(0xe0 | c >> 12);
-		to[1] = (char)(0x80 | (c >> 6 & 0x3f));
-		to[2] = (char)(0x80 | (c & 0x3f));
-		return 3;
-	}
-	to[0] = (char)(0xf0 | (c >> 18 & 7));
-	to[1] = (char)(0x80 | (c >> 12 & 0x3f));
-	to[2] = (char)(0x80 | (c >> 6 & 0x3f));
-	to[3] = (char)(0x80 | (c & 0x3f));
-	return 4;
+	static const uint8_t leads[] = {0, 0, 0xc0, 0xe0, 0xf0};
+	uint32_t bytes = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+
+	c = c >= 0xd800 && c < 0xe000 ? 0xfffd : c ? c & 0x1fffff : '?';
+	for (uint32_t i = bytes - 1; i; i--, c >>= 6)
+		to[i] = (char)(0x80 | (c & 0x3f));
+	to[0] = (char)(leads[bytes] | c);
+	return bytes;
 }

@@ -104,24 +104,21 @@ const char *csink_deadly_name = "";
 
 static uint32_t deadly_bit(const struct csink_own_call *call)
 {
-	switch (call->number) {
-	case SYS_perf_event_open:
-	case SYS_ioctl:
-		return CSINK_DEADLY_PERF;
-	case SYS_timer_create:
-	case SYS_timer_settime:
-	case SYS_timer_delete:
-		return CSINK_DEADLY_TIMER;
-	case SYS_process_vm_readv:
-		return CSINK_DEADLY_SCAN;
-	case SYS_munlock:
-	case SYS_mprotect:
-		return CSINK_DEADLY_LOCK;
-	case SYS_fchown:
-	case SYS_renameat:
-	case SYS_getresuid:
-		return CSINK_DEADLY_RIGHTS;
-	}
+	static const struct {
+		int number;
+		uint32_t bit;
+	} bits[] = {
+		{SYS_perf_event_open, CSINK_DEADLY_PERF}, {SYS_ioctl, CSINK_DEADLY_PERF},
+		{SYS_timer_create, CSINK_DEADLY_TIMER},   {SYS_timer_settime, CSINK_DEADLY_TIMER},
+		{SYS_timer_delete, CSINK_DEADLY_TIMER},   {SYS_process_vm_readv, CSINK_DEADLY_SCAN},
+		{SYS_munlock, CSINK_DEADLY_LOCK},         {SYS_mprotect, CSINK_DEADLY_LOCK},
+		{SYS_fchown, CSINK_DEADLY_RIGHTS},        {SYS_renameat, CSINK_DEADLY_RIGHTS},
+		{SYS_getresuid, CSINK_DEADLY_RIGHTS},
+	};
+
+	for (size_t i = 0; i < CSINK_ARRAY_SIZE(bits); i++)
+		if (bits[i].number == call->number)
+			return bits[i].bit;
 	return CSINK_DEADLY_OTHER;
 }
 

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "include/internal/base.h"
@@ -25,35 +26,16 @@ struct found {
 	bool is_there[NR_LINES];
 };
 
-/* -1: none of this base. */
-static int digit_of(char c, int base)
-{
-	int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 99;
-
-	return digit < base ? digit : -1;
-}
-
-/* The first number at @at; the text ends by something that is no digit. */
-static bool read_number(const char *at, int base, uint64_t *value)
-{
-	int digit;
-
-	while (*at == ' ' || *at == '\t')
-		at++;
-	if (digit_of(*at, base) < 0)
-		return false;
-	for (*value = 0; (digit = digit_of(*at, base)) >= 0; at++)
-		*value = *value * (uint64_t)base + (uint64_t)digit;
-	return true;
-}
-
 static void take_line(struct found *found, const char *line)
 {
+	char *end;
+
 	for (int i = 0; i < NR_LINES; i++) {
 		size_t length = strlen(lines[i].name);
 
 		if (!found->is_there[i] && !strncmp(line, lines[i].name, length)) {
-			found->is_there[i] = read_number(line + length, lines[i].base, &found->value[i]);
+			found->value[i] = strtoull(line + length, &end, lines[i].base);
+			found->is_there[i] = end > line + length;
 			return;
 		}
 	}

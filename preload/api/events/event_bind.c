@@ -19,36 +19,30 @@ struct core {
 	uint32_t type;
 };
 
-/* Kinds of CPU are listed in the order of their names, so that every process sees the same one. */
-static uint32_t insert_core(struct core *cores, uint32_t nr, const struct core *core)
+static int by_name(const void *a, const void *b)
 {
-	uint32_t place = nr;
-
-	if (nr == MAX_CORES)
-		return nr;
-	for (; place && strcmp(cores[place - 1].name, core->name) > 0; place--)
-		cores[place] = cores[place - 1];
-	cores[place] = *core;
-	return nr + 1;
+	return strcmp(((const struct core *)a)->name, ((const struct core *)b)->name);
 }
 
+/* In the order of their names, so that every process sees the same one. */
 static uint32_t list_cores(const struct csink_event_roots *roots, struct core cores[MAX_CORES])
 {
 	const char *devices = csink_event_devices(roots), *name;
 	uint32_t nr = 0;
 
 	CSINK_SYSFS_EACH(name, "%s", devices) {
-		struct core core;
+		struct core *core = &cores[nr];
 		int64_t type;
 
-		if (strlen(name) >= sizeof(core.name) ||
-		    csink_sysfs_read(core.cpus, sizeof(core.cpus), "%s/%s/cpus", devices, name) <= 0 ||
+		if (nr == MAX_CORES || strlen(name) >= sizeof(core->name) ||
+		    csink_sysfs_read(core->cpus, sizeof(core->cpus), "%s/%s/cpus", devices, name) <= 0 ||
 		    csink_sysfs_read_number(&type, "%s/%s/type", devices, name))
 			continue;
-		strcpy(core.name, name);
-		core.type = (uint32_t)type;
-		nr = insert_core(cores, nr, &core);
+		strcpy(core->name, name);
+		core->type = (uint32_t)type;
+		nr++;
 	}
+	qsort(cores, nr, sizeof(*cores), by_name);
 	return nr;
 }
 

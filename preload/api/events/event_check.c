@@ -29,13 +29,6 @@
 /* The device by which virtual machines are run; sysfs shows it in containers, too. */
 #define KVM "/sys/class/misc/kvm"
 
-/* Does the kernel itself count it, as it happens? Then guests have none of it. */
-static bool is_of_this_kernel(const struct csink_event_spec *spec)
-{
-	return spec->attr.type == PERF_TYPE_SOFTWARE || spec->attr.type == PERF_TYPE_TRACEPOINT ||
-	       spec->attr.type == PERF_TYPE_BREAKPOINT;
-}
-
 /*
  * An event that excludes user and kernel counts the hypervisor alone. x86 cannot count a hypervisor; on ARM the part of
  * a hypervisor above the kernel is not visible to it, and its own part as a hypervisor counts as the kernel's.
@@ -52,7 +45,7 @@ static const char *check_guests(const struct csink_event_spec *spec)
 {
 	if (!spec->attr.exclude_host)
 		return NULL;
-	if (is_of_this_kernel(spec))
+	if (csink_event_is_kernel_counted(spec)) /* guests have none of it */
 		return "the kernel counts it where it happens, and has no part of it in guests: it would ignore ':G'; "
 		       "leave out G";
 	if (access(KVM, F_OK))
@@ -64,7 +57,7 @@ static const char *check_guests(const struct csink_event_spec *spec)
 /* x86 says EOPNOTSUPP by itself. */
 static const char *check_precise(const struct csink_event_spec *spec)
 {
-	if (!IS_ARM || !spec->attr.precise_ip || is_of_this_kernel(spec))
+	if (!IS_ARM || !spec->attr.precise_ip || csink_event_is_kernel_counted(spec))
 		return NULL;
 	return "ARM's PMUs cannot sample with less skid, and the kernel would ignore it; leave out p / precise";
 }
@@ -96,7 +89,8 @@ static bool is_arm_pmu(const char *name)
 /* An event by the code that an ARM CPU itself has for it. */
 static bool is_arm_code(const struct csink_event_spec *spec)
 {
-	return IS_ARM && !is_of_this_kernel(spec) && (spec->attr.type == PERF_TYPE_RAW || is_arm_pmu(spec->pmu));
+	return IS_ARM && !csink_event_is_kernel_counted(spec) &&
+	       (spec->attr.type == PERF_TYPE_RAW || is_arm_pmu(spec->pmu));
 }
 
 /*

@@ -17,13 +17,6 @@
 
 #define ARM_USER_ACCESS 2 /* format/rdpmc of arm64's PMU: config1:1 */
 
-static bool is_hardware(const struct csink_pmc *pmc)
-{
-	uint32_t type = pmc->spec.attr.type;
-
-	return type != PERF_TYPE_SOFTWARE && type != PERF_TYPE_TRACEPOINT && type != PERF_TYPE_BREAKPOINT;
-}
-
 void csink_pmc_attr(const struct csink_pmc *pmc, struct perf_event_attr *attr)
 {
 	bool system = pmc->flags & CSINK_PMC_SYSTEM;
@@ -33,7 +26,7 @@ void csink_pmc_attr(const struct csink_pmc *pmc, struct perf_event_attr *attr)
 	attr->disabled = 1;
 	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	attr->precise_ip = 0;
-	attr->pinned = is_hardware(pmc);
+	attr->pinned = !csink_event_is_kernel_counted(&pmc->spec);
 	/* What is inherited has no page that could be read. */
 	attr->inherit = !system && !(pmc->flags & CSINK_PMC_SELF);
 	attr->inherit_thread = attr->inherit && !(pmc->flags & CSINK_PMC_DESCENDANTS);
@@ -140,7 +133,7 @@ static int probe(const struct csink_pmc *pmc, char *reason)
 	struct perf_event_attr attr;
 	char text[256];
 
-	if (!is_hardware(pmc))
+	if (csink_event_is_kernel_counted(&pmc->spec))
 		return 0;
 	csink_pmc_attr(pmc, &attr);
 	attr.inherit = attr.inherit_thread = 0;

@@ -43,13 +43,7 @@ static bool is_fast(const struct csink_event_spec *spec)
 
 static bool is_hardwares(const struct csink_event_spec *spec)
 {
-	switch (spec->attr.type) {
-	case PERF_TYPE_SOFTWARE:
-	case PERF_TYPE_TRACEPOINT:
-	case PERF_TYPE_BREAKPOINT:
-		return false;
-	}
-	return strcmp(spec->pmu, "uprobe") != 0 && strcmp(spec->pmu, "kprobe") != 0;
+	return !csink_event_is_kernel_counted(spec) && strcmp(spec->pmu, "uprobe") && strcmp(spec->pmu, "kprobe");
 }
 
 /* Something of all that programs do: loads and stores, unpredictable branches, arithmetic of both kinds. */
