@@ -43,18 +43,23 @@ int csink_exit_status(int status)
 	return WIFSIGNALED(status) ? CSINK_EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+void csink_command_hint(const char *word, char *buf, size_t size)
+{
+	struct csink_nearest near;
+
+	csink_nearest_init(&near, word, strlen(word));
+	for (uint32_t i = 0; i < csink_nr_commands; i++)
+		csink_nearest_offer(&near, csink_commands[i]->name);
+	csink_nearest_print(&near, buf, size);
+}
+
 /* Like env(1): 127 not found, 126 found and not to be run. */
 int csink_say_exec_failed(const char *command, int err)
 {
-	struct csink_nearest near;
 	char hint[256] = "";
 
-	if (err == ENOENT && !strchr(command, '/')) {
-		csink_nearest_init(&near, command, strlen(command));
-		for (uint32_t i = 0; i < csink_nr_commands; i++)
-			csink_nearest_offer(&near, csink_commands[i]->name);
-		csink_nearest_print(&near, hint, sizeof(hint));
-	}
+	if (err == ENOENT && !strchr(command, '/'))
+		csink_command_hint(command, hint, sizeof(hint));
 	return csink_fail(err == ENOENT ? CSINK_EXIT_NOT_FOUND : CSINK_EXIT_NOT_EXECUTABLE, "%s: %s%s", command,
 			  err == ENOENT && !strchr(command, '/') ? "command not found" : strerror(err), hint);
 }

@@ -64,6 +64,9 @@ const struct csink_command *csink_command_find(const char *name);
  */
 int csink_command_call(const struct csink_command *command, int argc, char **argv);
 
+/** The commands whose names are near a word, as csink_nearest_print() has them. */
+void csink_command_hint(const char *word, char *buf, size_t size);
+
 /** Print a command's --help on stdout. */
 void csink_command_print_help(const struct csink_command *command);
 

@@ -47,6 +47,8 @@ struct attach {
 	struct csink_attach_follow follow;
 	struct csink_outside outside;
 	struct csink_reservation reservation;
+	struct csink_reservation_command reserving;
+	struct csink_event_spec specs[CSINK_MAX_EVENTS]; /* that it is for */
 	struct csink_inherited inherited;
 	struct csink_run_directory directory;
 	int signo; /* that ended it */
@@ -172,35 +174,29 @@ static void note_reservation(void *arg, const char *line, bool is_error)
 	csink_outside_note(&a->outside, "%s", line);
 }
 
-/* specs: room for the events. */
-static struct csink_reservation_command reservation_of(struct attach *a, struct csink_event_spec *specs)
+/* Returns 0 or -errno, which has been reported. */
+static int reserve(struct attach *a)
 {
+	int err;
+
 	for (uint32_t i = 0; i < a->follow.counters.nr_events; i++)
-		specs[i] = a->follow.counters.events[i].spec;
-	return (struct csink_reservation_command){
+		a->specs[i] = a->follow.counters.events[i].spec;
+	a->reserving = (struct csink_reservation_command){
 		.mode = csink_options_text(a->options, CSINK_ATTACH_OPT_RESERVE),
 		.timeout_ns = csink_options_seconds(a->options, CSINK_ATTACH_OPT_RESERVE_TIMEOUT),
 		.hooks = csink_options_text(a->options, CSINK_ATTACH_OPT_RESERVE_HOOKS),
-		.specs = specs,
+		.specs = a->specs,
 		.nr_specs = a->follow.counters.nr_events,
 		.own_choice = !strcmp(csink_options_text(a->options, CSINK_ATTACH_OPT_EVENTS), "auto"),
 		.inherited = &a->inherited,
 		.note = note_reservation,
 		.arg = a,
 	};
-}
-
-/* Returns 0 or -errno, which has been reported. */
-static int reserve(struct attach *a)
-{
-	struct csink_event_spec specs[CSINK_MAX_EVENTS];
-	struct csink_reservation_command command = reservation_of(a, specs);
-	int err = csink_reservation_begin(&a->reservation, &command);
-
+	err = csink_reservation_begin(&a->reservation, &a->reserving);
 	if (err == -EBUSY)
 		csink_say_not_reserved(&a->reservation,
 				       a->argv ? "the command was not run" : "nothing was attached to");
-	if (err <= 0 || csink_reservation_is_wanted(specs, command.nr_specs))
+	if (err <= 0 || csink_reservation_is_wanted(a->specs, a->reserving.nr_specs))
 		return err < 0 ? err : 0;
 	/* Now that counters are left to us, auto may find that they count. */
 	return resolve_events(a) || resolve_rate(a) ? -EINVAL : 0;
@@ -208,11 +204,8 @@ static int reserve(struct attach *a)
 
 static void release(struct attach *a)
 {
-	struct csink_event_spec specs[CSINK_MAX_EVENTS];
-	struct csink_reservation_command command = reservation_of(a, specs);
-
 	if (!a->is_released)
-		csink_reservation_finish(&a->reservation, &command);
+		csink_reservation_finish(&a->reservation, &a->reserving);
 	a->is_released = true;
 }
 

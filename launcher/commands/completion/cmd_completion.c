@@ -13,16 +13,6 @@
 #include "launcher/commands/completion/completion.h"
 #include "launcher/commands/registry.h"
 
-bool csink_completion_takes_value(const struct csink_option *opt)
-{
-	return !(opt->flags & CSINK_OPT_BOOL);
-}
-
-bool csink_completion_is_option(const struct csink_option *opt)
-{
-	return !(opt->flags & CSINK_OPT_ENV_ONLY);
-}
-
 const char *csink_completion_name(const struct csink_completed *completed)
 {
 	static const char *const names[] = {

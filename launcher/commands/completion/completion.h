@@ -31,9 +31,17 @@ void csink_completion_of_option(const struct csink_option *opt, struct csink_com
 /** What a command's operands are, by its synopsis. CSINK_COMPLETE_WORDS describes its first operand only. */
 void csink_completion_of_operands(const struct csink_command *command, struct csink_completed *out);
 
-/** Whether an option can be given on a command line; and whether it then takes a value. */
-bool csink_completion_is_option(const struct csink_option *opt);
-bool csink_completion_takes_value(const struct csink_option *opt);
+/** Whether an option takes a value. */
+static inline bool csink_completion_takes_value(const struct csink_option *opt)
+{
+	return !(opt->flags & CSINK_OPT_BOOL);
+}
+
+/* A loop over a command's options, but for those that cannot be given on a command line. */
+#define CSINK_COMPLETION_EACH(opt, command)                                                                            \
+	for (const struct csink_option *opt = (command)->options; opt < (command)->options + (command)->nr_options;    \
+	     opt++)                                                                                                    \
+		if (!(opt->flags & CSINK_OPT_ENV_ONLY))
 
 /** "<file>" and the like, or the words. */
 const char *csink_completion_name(const struct csink_completed *completed);

@@ -9,11 +9,8 @@ static void print_options(const struct csink_command *command)
 	char name[CSINK_OPTION_NAME];
 
 	printf("\t%s) echo '", command->name);
-	for (uint32_t i = 0; i < command->nr_options; i++) {
-		const struct csink_option *opt = &command->options[i];
-
-		if (!csink_completion_is_option(opt))
-			continue;
+	CSINK_COMPLETION_EACH(opt, command)
+	{
 		csink_option_name(opt, name);
 		printf("--%s ", name);
 		if (opt->short_name)
@@ -29,10 +26,9 @@ static void print_values(const struct csink_command *command)
 	struct csink_completed values;
 	char name[CSINK_OPTION_NAME];
 
-	for (uint32_t i = 0; i < command->nr_options; i++) {
-		const struct csink_option *opt = &command->options[i];
-
-		if (!csink_completion_is_option(opt) || !csink_completion_takes_value(opt))
+	CSINK_COMPLETION_EACH(opt, command)
+	{
+		if (!csink_completion_takes_value(opt))
 			continue;
 		csink_option_name(opt, name);
 		printf("\t'%s --%s'", command->name, name);

@@ -51,10 +51,9 @@ static void print_valued(const struct csink_command *command)
 	char name[CSINK_OPTION_NAME];
 
 	printf("set -g __countersink_valued_%s", command->name);
-	for (uint32_t i = 0; i < command->nr_options; i++) {
-		const struct csink_option *opt = &command->options[i];
-
-		if (!csink_completion_is_option(opt) || !csink_completion_takes_value(opt))
+	CSINK_COMPLETION_EACH(opt, command)
+	{
+		if (!csink_completion_takes_value(opt))
 			continue;
 		csink_option_name(opt, name);
 		printf(" --%s", name);
@@ -77,10 +76,8 @@ static void print_command(const struct csink_command *command)
 	print_completed(&operands);
 	putchar('\n');
 	print_valued(command);
-	for (uint32_t i = 0; i < command->nr_options; i++) {
-		if (csink_completion_is_option(&command->options[i]))
-			print_option(command, &command->options[i]);
-	}
+	CSINK_COMPLETION_EACH(opt, command)
+	print_option(command, opt);
 }
 
 void csink_completion_print_fish(void)

@@ -79,10 +79,8 @@ static void print_operands(const struct csink_command *command)
 static void print_arguments(const struct csink_command *command)
 {
 	printf("_arguments -S -s");
-	for (uint32_t i = 0; i < command->nr_options; i++) {
-		if (csink_completion_is_option(&command->options[i]))
-			print_option(&command->options[i]);
-	}
+	CSINK_COMPLETION_EACH(opt, command)
+	print_option(opt);
 	for (int i = 1; i < CSINK_NR_REQUESTS; i++) {
 		const struct csink_request_option *r = &csink_request_options[i];
 

@@ -138,7 +138,7 @@ static int list_generic(struct catalog *catalog)
 
 /* ---- PMUs -------------------------------------------------------------------------------------------------------- */
 
-/* The names in a directory, sorted; free_names() them. */
+/* The names in a directory, sorted, freed where the scope is left: NAMES(events), then read_names(&events, path). */
 struct names {
 	struct dirent **list;
 	int nr;
@@ -151,6 +151,8 @@ static void free_names(struct names *names)
 	free(names->list);
 }
 
+#define NAMES(name) __attribute__((cleanup(free_names))) struct names name = {NULL, 0}
+
 static int is_name(const struct dirent *entry)
 {
 	return entry->d_name[0] != '.';
@@ -159,28 +161,25 @@ static int is_name(const struct dirent *entry)
 /* Returns 0 or -errno; then there are none. */
 static int read_names(struct names *names, const char *path)
 {
-	names->nr = scandir(path, &names->list, is_name, alphasort);
-	if (names->nr >= 0)
-		return 0;
-	*names = (struct names){0};
-	return -errno;
+	int nr = scandir(path, &names->list, is_name, alphasort);
+
+	names->nr = nr < 0 ? 0 : nr;
+	return nr < 0 ? -errno : 0;
 }
 
 /* A PMU that names no events: its fields, for people to fill in. */
 static int list_fields(struct catalog *catalog, const char *pmu)
 {
 	char path[320], name[280], help[256] = "fields:";
-	struct names fields;
+	NAMES(fields);
 
 	snprintf(path, sizeof(path), DEVICES "/%s/format", pmu);
-	if (read_names(&fields, path) || !fields.nr) {
-		free_names(&fields);
+	read_names(&fields, path);
+	if (!fields.nr)
 		return 0;
-	}
 	for (int i = 0; i < fields.nr; i++)
 		csink_append(help, sizeof(help), " %s", fields.list[i]->d_name);
 	snprintf(name, sizeof(name), "%s/FIELD=N/", pmu);
-	free_names(&fields);
 	if (!matches(catalog->query, name))
 		return 0;
 	catalog->summary->nr_events++;
@@ -194,12 +193,13 @@ static int list_fields(struct catalog *catalog, const char *pmu)
 static int list_pmu(struct catalog *catalog, const char *pmu)
 {
 	char path[320], name[520], help[256];
-	struct names events;
+	NAMES(events);
 	int ret = 0;
 
 	snprintf(path, sizeof(path), DEVICES "/%s/events", pmu);
-	if (read_names(&events, path) || !events.nr)
-		ret = list_fields(catalog, pmu);
+	read_names(&events, path);
+	if (!events.nr)
+		return list_fields(catalog, pmu);
 	for (int i = 0; i < events.nr && !ret; i++) {
 		if (strchr(events.list[i]->d_name, '.'))
 			continue; /* .unit and .scale of another */
@@ -207,19 +207,17 @@ static int list_pmu(struct catalog *catalog, const char *pmu)
 		csink_sysfs_read(help, sizeof(help), "%s/%s", path, events.list[i]->d_name);
 		ret = list_event(catalog, pmu, name, help);
 	}
-	free_names(&events);
 	return ret;
 }
 
 static int list_pmus(struct catalog *catalog)
 {
-	struct names pmus;
+	NAMES(pmus);
 	int ret = 0;
 
 	read_names(&pmus, DEVICES);
 	for (int i = 0; i < pmus.nr && !ret; i++)
 		ret = list_pmu(catalog, pmus.list[i]->d_name);
-	free_names(&pmus);
 	return ret;
 }
 
@@ -228,7 +226,7 @@ static int list_pmus(struct catalog *catalog)
 static int list_subsystem(struct catalog *catalog, const char *tracefs, const char *subsystem)
 {
 	char path[512], name[512];
-	struct names events;
+	NAMES(events);
 	int64_t id;
 	int ret = 0;
 
@@ -243,7 +241,6 @@ static int list_subsystem(struct catalog *catalog, const char *tracefs, const ch
 		else
 			catalog->summary->nr_tracepoints++;
 	}
-	free_names(&events);
 	return ret;
 }
 
@@ -251,7 +248,7 @@ static int list_tracepoints(struct catalog *catalog)
 {
 	static const char *const places[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
 	struct csink_catalog_summary *summary = catalog->summary;
-	struct names subsystems = {NULL, 0};
+	NAMES(subsystems);
 	char path[64];
 	int ret = 0;
 
@@ -266,7 +263,6 @@ static int list_tracepoints(struct catalog *catalog)
 		summary->tracepoints_why[0] = '\0';
 		for (int s = 0; s < subsystems.nr && !ret; s++)
 			ret = list_subsystem(catalog, places[i], subsystems.list[s]->d_name);
-		free_names(&subsystems);
 		return ret;
 	}
 	if (!summary->tracepoints_why[0])

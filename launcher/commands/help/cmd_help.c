@@ -1,10 +1,7 @@
 /* `countersink help [COMMAND]`: the overview, or a command's own --help. */
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "include/internal/base.h"
-#include "include/internal/nearest.h"
 #include "launcher/commands/registry.h"
 
 static int print_overview(void)
@@ -24,27 +21,18 @@ static int print_overview(void)
 	return csink_end_output("help", CSINK_EXIT_OK);
 }
 
-static int unknown_command(const char *word)
-{
-	struct csink_nearest near;
-	char hint[256];
-
-	csink_nearest_init(&near, word, strlen(word));
-	for (uint32_t i = 0; i < csink_nr_commands; i++)
-		csink_nearest_offer(&near, csink_commands[i]->name);
-	csink_nearest_print(&near, hint, sizeof(hint));
-	return csink_fail(CSINK_EXIT_USAGE, "no command '%.64s'%s (see countersink help)", word, hint);
-}
-
 static int main_help(const struct csink_options *o, int nr, char **operands)
 {
 	const struct csink_command *command = nr ? csink_command_find(*operands) : NULL;
+	char hint[256];
 
 	(void)o;
 	if (!nr)
 		return print_overview();
-	if (!command)
-		return unknown_command(*operands);
+	if (!command) {
+		csink_command_hint(*operands, hint, sizeof(hint));
+		return csink_fail(CSINK_EXIT_USAGE, "no command '%.64s'%s (see countersink help)", *operands, hint);
+	}
 	csink_command_print_help(command);
 	return csink_end_output("help", CSINK_EXIT_OK);
 }

@@ -72,33 +72,27 @@ const char *csink_stat_reason(const struct csink_stat_result *result, uint32_t e
 
 /* ---- JSON ---- */
 
-static void write_moments(struct csink_json *json, const char *key, const struct csink_moments *moments)
+/* @metric  whose values these are: with its unit, and less of them; NULL: a count's or a time's. */
+static void write_moments(struct csink_json *json, const char *key, const struct csink_stat_metric *metric,
+			  const struct csink_moments *moments)
 {
 	double half = csink_moments_interval(moments);
 
+	if (metric && !metric->unit)
+		return;
 	csink_json_open(json, key, '{');
+	if (metric)
+		csink_json_text(json, "unit", metric->unit);
 	csink_json_real(json, "mean", moments->mean);
 	if (moments->nr > 1) {
-		csink_json_real(json, "deviation", csink_moments_deviation(moments));
+		if (!metric)
+			csink_json_real(json, "deviation", csink_moments_deviation(moments));
 		csink_json_real(json, "ci95_low", moments->mean - half);
 		csink_json_real(json, "ci95_high", moments->mean + half);
+	}
+	if (moments->nr > 1 && !metric) {
 		csink_json_real(json, "min", moments->min);
 		csink_json_real(json, "max", moments->max);
-	}
-	csink_json_close(json, '}');
-}
-
-static void write_metric(struct csink_json *json, const struct csink_stat_metric *metric,
-			 const struct csink_moments *moments)
-{
-	if (!metric->unit)
-		return;
-	csink_json_open(json, NULL, '{');
-	csink_json_text(json, "unit", metric->unit);
-	csink_json_real(json, "mean", moments->mean);
-	if (moments->nr > 1) {
-		csink_json_real(json, "ci95_low", moments->mean - csink_moments_interval(moments));
-		csink_json_real(json, "ci95_high", moments->mean + csink_moments_interval(moments));
 	}
 	csink_json_close(json, '}');
 }
@@ -116,12 +110,12 @@ static void write_events(struct csink_json *json, const struct csink_stat_result
 		csink_json_text(json, "state", state_names[row->state]);
 		csink_json_bool(json, "user_only", spec->rec.flags & CSINK_EVENT_USER_ONLY);
 		if (row->state == CSINK_STAT_COUNTED) {
-			write_moments(json, "value", &row->value);
+			write_moments(json, "value", NULL, &row->value);
 			csink_json_real(json, "counted_share", row->share.mean);
 			csink_json_bool(json, "scaled", row->share.min < 1);
 			csink_json_open(json, "metrics", '[');
-			write_metric(json, &row->metric, &row->metric_value);
-			write_metric(json, &row->misses, &row->misses_value);
+			write_moments(json, NULL, &row->metric, &row->metric_value);
+			write_moments(json, NULL, &row->misses, &row->misses_value);
 			csink_json_close(json, ']');
 		} else {
 			csink_json_null(json, "value");
@@ -180,9 +174,9 @@ static void write_json(struct csink_stat_writer *writer, const struct csink_stat
 	csink_json_number(json, "failed_runs", result->nr_failed);
 	csink_json_number(json, WIFSIGNALED(result->status) ? "signal" : "status",
 			  WIFSIGNALED(result->status) ? WTERMSIG(result->status) : WEXITSTATUS(result->status));
-	write_moments(json, "elapsed_ns", &result->wall_ns);
-	write_moments(json, "user_ns", &result->user_ns);
-	write_moments(json, "system_ns", &result->sys_ns);
+	write_moments(json, "elapsed_ns", NULL, &result->wall_ns);
+	write_moments(json, "user_ns", NULL, &result->user_ns);
+	write_moments(json, "system_ns", NULL, &result->sys_ns);
 	csink_json_number(json, "max_resident_bytes", (int64_t)result->max_rss_bytes);
 	write_events(json, result);
 	if (result->threads)
