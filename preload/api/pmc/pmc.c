@@ -6,22 +6,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "include/countersink/explain.h"
 #include "include/internal/base.h"
 #include "preload/api/pmc/pmc_impl.h"
+#include "preload/core/timer/queue.h"
 
 enum { MAX_PMCS = 4096, GENERATIONS = 1 << 19 };
-enum { FORKED, OWNED, TAKING_OVER }; /* in the word of mark */
+#define TAKING_OVER UINT32_C(0x80000000) /* in epoch: a thread of that process is */
 
 /* All of them, by slot; a handle is a generation and a slot. lock serves everything here. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CSINK_COLD struct csink_pmc *pmcs[MAX_PMCS];
 static uint32_t nr_owned, next_generation;
-static pid_t owner;    /* of those in pmcs */
-static uint32_t *mark; /* FORKED there: this is a child of the owner's; see is_forked */
+static pid_t owner;            /* of those in pmcs */
+static _Atomic uint32_t epoch; /* of the owner: what csink_timerq_process_epoch() said there; 0: none yet */
 static char last_reason[CSINK_PMC_REASON];
 
 /* Say why, as "ERRNO: ...". Returns err. */
@@ -34,37 +34,6 @@ __attribute__((format(printf, 2, 3))) static int fail(int err, const char *fmt, 
 	vsnprintf(last_reason + used, sizeof(last_reason) - (size_t)used, fmt, ap);
 	va_end(ap);
 	return err;
-}
-
-/*
- * Is this the child of a fork that has not been here yet? A word that the kernel zeroes in such a child shows it.
- * It is not zeroed in a vfork child, which shares our memory. A pid alone can be the same in another pid namespace; it
- * must do where the kernel does not zero pages. @mark is written with the lock held.
- */
-static bool is_forked(void)
-{
-	uint32_t *word = __atomic_load_n(&mark, __ATOMIC_ACQUIRE);
-
-	return word ? __atomic_load_n(word, __ATOMIC_ACQUIRE) != OWNED : owner && owner != getpid();
-}
-
-static void claim(void)
-{
-	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
-	uint32_t *word = mark;
-
-	owner = getpid();
-	if (!word) {
-		word = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (word == MAP_FAILED)
-			return;
-		if (madvise(word, bytes, MADV_WIPEONFORK)) {
-			munmap(word, bytes);
-			return;
-		}
-	}
-	__atomic_store_n(word, OWNED, __ATOMIC_RELEASE);
-	__atomic_store_n(&mark, word, __ATOMIC_RELEASE);
 }
 
 /* In a child of a fork the parent's are unknown: our copies of its events are closed, its own go on. */
@@ -93,14 +62,14 @@ static void close_parents(void)
 /* One thread of a forked child takes over; the others wait for it, since it initializes the lock again. */
 static bool claims_child(void)
 {
-	uint32_t *word = __atomic_load_n(&mark, __ATOMIC_ACQUIRE), none = 0;
+	uint32_t now = csink_timerq_process_epoch(), seen = atomic_load(&epoch);
 
-	if (!is_forked())
-		return false;
-	if (!word || __atomic_compare_exchange_n(word, &none, TAKING_OVER, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		return true;
-	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == TAKING_OVER)
+	while (seen && seen != now) {
+		if (seen != (now | TAKING_OVER) && atomic_compare_exchange_strong(&epoch, &seen, now | TAKING_OVER))
+			return true;
 		sched_yield();
+		seen = atomic_load(&epoch);
+	}
 	return false;
 }
 
@@ -115,8 +84,12 @@ static void enter(void)
 	pthread_mutex_lock(&lock);
 	if (forked && nr_owned)
 		close_parents();
-	if (forked || !owner)
-		claim();
+	if (forked || !owner) {
+		csink_timerq_watch_forks();
+		owner = getpid();
+		/* Pairs with the loads of claims_child: with the number, the lock is there. */
+		atomic_store(&epoch, csink_timerq_process_epoch());
+	}
 }
 
 static int leave(int result)

@@ -26,7 +26,7 @@ CSINK_EXPORT size_t csink_timerq_bytes(uint32_t capacity)
  * Once in a process, and inherited by its children: the page stays mapped for good. fork's hook is for children that
  * make no call on their queues, in which events have to go on and the handler has to be taken away all the same.
  */
-static int watch_forks(void)
+int csink_timerq_watch_forks(void)
 {
 	static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
 	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -118,7 +118,7 @@ CSINK_EXPORT int csink_timerq_init(void *mem, size_t bytes, const struct csink_t
 	if (!ret && bytes < csink_timerq_bytes(config.capacity))
 		ret = -ENOSPC;
 	if (!ret)
-		ret = watch_forks();
+		ret = csink_timerq_watch_forks();
 	if (ret)
 		return ret;
 	memset(mem, 0, csink_timerq_bytes(config.capacity));
@@ -146,7 +146,7 @@ CSINK_EXPORT int csink_timerq_create(struct csink_timerq **q, const struct csink
 	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (map == MAP_FAILED)
 		return -ENOMEM;
-	ret = watch_forks();
+	ret = csink_timerq_watch_forks();
 	if (!ret)
 		ret = start(map, &config, q);
 	if (ret) {

@@ -179,6 +179,9 @@ struct csink_timerq *csink_timerq_alarm_owner(int sig);
  */
 struct csink_timerq *csink_timerq_init_unwatched(void *mem, uint32_t capacity);
 
+/* create.c: have the kernel, and fork(3), distinguish processes from now on. Returns 0 or -ENOMEM. Context: thread. */
+int csink_timerq_watch_forks(void);
+
 /* timer_fork.c: which process are we in. Context: signal. */
 
 /* From now on *word distinguishes processes: it is zeroed in a forked child, by the kernel or by process_forked below.
