@@ -68,8 +68,7 @@ static void print_report(const struct csink_save *save, const struct csink_profi
 	fflush(stderr);
 }
 
-static void export_profile(const struct csink_save *save, const struct csink_profile *profile,
-			   enum csink_save_words words)
+int csink_save_export(const struct csink_save *save, const struct csink_profile *profile, enum csink_save_words words)
 {
 	int err = csink_export_write(profile, save->format, profile->default_type, save->exported);
 	char kept[PATH_MAX + 32];
@@ -79,6 +78,7 @@ static void export_profile(const struct csink_save *save, const struct csink_pro
 		csink_say_unwritten(save->exported, -err, save->path[0] ? kept : NULL);
 	else if (words != CSINK_SAVE_ERRORS && save->path[0])
 		csink_say("%s is made from the profile, which is in %s", save->exported, save->path);
+	return err;
 }
 
 int csink_save_profile(struct csink_save *save, const struct csink_profile *profile, enum csink_save_words words)
@@ -90,6 +90,6 @@ int csink_save_profile(struct csink_save *save, const struct csink_profile *prof
 	else if (words == CSINK_SAVE_WHERE && save->path[0] && !save->format)
 		csink_say("the profile is in %s", save->path);
 	if (save->format)
-		export_profile(save, profile, words);
+		csink_save_export(save, profile, words);
 	return err;
 }

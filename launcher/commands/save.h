@@ -42,6 +42,12 @@ int csink_save_resolve(struct csink_save *save, const struct csink_options *opti
 int csink_save_anywhere(char *path, const struct csink_profile *profile);
 
 /**
+ * Write what the name asked for beside the profile, which has been written.
+ * Returns 0, or as csink_export_write(); that has been reported. Context: init.
+ */
+int csink_save_export(const struct csink_save *save, const struct csink_profile *profile, enum csink_save_words words);
+
+/**
  * Write the profile, elsewhere where its place cannot be written; export it; tell.
  * Returns 0, or -errno where the profile could not be written anywhere. Context: init.
  */

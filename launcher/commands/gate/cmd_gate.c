@@ -46,16 +46,6 @@ struct gate {
 	char lines[CSINK_GATE_NR_SIDES][MAX_LINE];
 };
 
-static const char *text_of(const struct gate *gate, enum csink_gate_opt option)
-{
-	return csink_options_text(gate->set.options, option);
-}
-
-static bool flag_of(const struct gate *gate, enum csink_gate_opt option)
-{
-	return csink_options_bool(gate->set.options, option);
-}
-
 /* ---- writing the result, in every format that was asked for ---- */
 
 struct printing {
@@ -143,13 +133,14 @@ static bool can_report(const struct gate *gate)
 	const struct {
 		const char *path, *what;
 	} files[] = {
-		{text_of(gate, CSINK_GATE_OPT_TAP), ""},
-		{text_of(gate, CSINK_GATE_OPT_JUNIT), ""},
-		{text_of(gate, CSINK_GATE_OPT_JSON), ""},
-		{text_of(gate, CSINK_GATE_OPT_MARKDOWN), ""},
-		{text_of(gate, CSINK_GATE_OPT_HTML), ""},
-		{text_of(gate, CSINK_GATE_OPT_VERDICT), ""},
-		{gate->set.update ? text_of(gate, CSINK_GATE_OPT_BASELINE) : "", "option --baseline: "},
+		{csink_gate_option_text(&gate->set, CSINK_GATE_OPT_TAP), ""},
+		{csink_gate_option_text(&gate->set, CSINK_GATE_OPT_JUNIT), ""},
+		{csink_gate_option_text(&gate->set, CSINK_GATE_OPT_JSON), ""},
+		{csink_gate_option_text(&gate->set, CSINK_GATE_OPT_MARKDOWN), ""},
+		{csink_gate_option_text(&gate->set, CSINK_GATE_OPT_HTML), ""},
+		{csink_gate_option_text(&gate->set, CSINK_GATE_OPT_VERDICT), ""},
+		{gate->set.update ? csink_gate_option_text(&gate->set, CSINK_GATE_OPT_BASELINE) : "",
+		 "option --baseline: "},
 		{summary_file() ? summary_file() : "", "GITHUB_STEP_SUMMARY in the environment: "},
 	};
 
@@ -170,7 +161,7 @@ static bool can_report(const struct gate *gate)
  */
 static void begin_verdict(struct gate *gate)
 {
-	const char *path = text_of(gate, CSINK_GATE_OPT_VERDICT);
+	const char *path = csink_gate_option_text(&gate->set, CSINK_GATE_OPT_VERDICT);
 	struct stat st;
 
 	if (!*path || !strcmp(path, "-") || (!stat(path, &st) && !S_ISREG(st.st_mode)) || check_writable(path))
@@ -185,11 +176,11 @@ static bool write_verdict(struct gate *gate, bool written)
 {
 	struct csink_gate_result r = gate->result;
 
-	if (!*text_of(gate, CSINK_GATE_OPT_VERDICT))
+	if (!*csink_gate_option_text(&gate->set, CSINK_GATE_OPT_VERDICT))
 		return true;
 	if (!written && !r.error)
 		r.error = "an output could not be written";
-	return write_file(text_of(gate, CSINK_GATE_OPT_VERDICT), 0, csink_gate_print_verdict, &r);
+	return write_file(csink_gate_option_text(&gate->set, CSINK_GATE_OPT_VERDICT), 0, csink_gate_print_verdict, &r);
 }
 
 /* Write the result in all its formats. An output that cannot be written is reported on stderr, together with the
@@ -211,17 +202,18 @@ static int write_result(struct gate *gate, const struct csink_html_side *sides)
 	char headline[1024];
 	bool written = true;
 
-	if (*text_of(gate, CSINK_GATE_OPT_HTML) && !r->error)
-		written = write_html(text_of(gate, CSINK_GATE_OPT_HTML), &gate->series, sides);
+	if (*csink_gate_option_text(&gate->set, CSINK_GATE_OPT_HTML) && !r->error)
+		written = write_html(csink_gate_option_text(&gate->set, CSINK_GATE_OPT_HTML), &gate->series, sides);
 	r->notes = gate->series.notes;
 	r->nr_notes = gate->series.nr_notes;
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(formats); i++) {
-		if (*text_of(gate, formats[i].option))
-			written &= write_file(text_of(gate, formats[i].option), formats[i].how, formats[i].print, r);
+		if (*csink_gate_option_text(&gate->set, formats[i].option))
+			written &= write_file(csink_gate_option_text(&gate->set, formats[i].option), formats[i].how,
+					      formats[i].print, r);
 	}
 	if (summary_file())
 		written &= write_file(summary_file(), CSINK_OUTFILE_APPEND, csink_gate_print_markdown, r);
-	if (flag_of(gate, CSINK_GATE_OPT_GITHUB) || (actions && !strcmp(actions, "true"))) {
+	if (csink_gate_option_flag(&gate->set, CSINK_GATE_OPT_GITHUB) || (actions && !strcmp(actions, "true"))) {
 		csink_gate_print_github(stderr, r);
 		fflush(stderr);
 	}
@@ -240,7 +232,7 @@ static int write_result(struct gate *gate, const struct csink_html_side *sides)
 
 static int open_baseline(struct gate *gate)
 {
-	const char *path = text_of(gate, CSINK_GATE_OPT_BASELINE);
+	const char *path = csink_gate_option_text(&gate->set, CSINK_GATE_OPT_BASELINE);
 	char why[CSINK_WHY_BYTES];
 
 	gate->print = csink_gate_fingerprint_take(gate->set.argv, &gate->set.runner, gate->set.plan.simulate);
@@ -252,7 +244,7 @@ static int open_baseline(struct gate *gate)
 	if (csink_gate_baseline_read(path, &gate->data, &gate->baseline, why, sizeof(why)))
 		return csink_fail(-EINVAL, "option --baseline: %s", why);
 	snprintf(gate->lines[CSINK_GATE_OLD], MAX_LINE, "%s, made %s", path, gate->baseline.when);
-	if (!flag_of(gate, CSINK_GATE_OPT_ANY_ENVIRONMENT) &&
+	if (!csink_gate_option_flag(&gate->set, CSINK_GATE_OPT_ANY_ENVIRONMENT) &&
 	    !csink_gate_fingerprint_fits(gate->baseline.profile, gate->print, why, sizeof(why)))
 		return csink_fail(-EINVAL, "option --baseline: %s: %s", path, why);
 	return 0;
@@ -260,7 +252,7 @@ static int open_baseline(struct gate *gate)
 
 static int write_baseline(struct gate *gate)
 {
-	const char *path = text_of(gate, CSINK_GATE_OPT_BASELINE);
+	const char *path = csink_gate_option_text(&gate->set, CSINK_GATE_OPT_BASELINE);
 	int err = csink_gate_baseline_write(path, &gate->series, gate->print, 0), first = err;
 	char what[PATH_MAX + 32], elsewhere[PATH_MAX], kept[PATH_MAX + 32];
 
@@ -273,7 +265,7 @@ static int write_baseline(struct gate *gate)
 		csink_say_unwritten(what, -first, err ? NULL : kept);
 		return CSINK_EXIT_FAILED;
 	}
-	if (!flag_of(gate, CSINK_GATE_OPT_QUIET))
+	if (!csink_gate_option_flag(&gate->set, CSINK_GATE_OPT_QUIET))
 		csink_say("%u runs of %s are in %s", gate->data.nr_runs, csink_base_name(gate->set.argv[0]), path);
 	return CSINK_EXIT_OK;
 }
@@ -312,7 +304,7 @@ static void describe_event(struct gate *gate)
 /* The engine is known once there are samples. No note if the user chose the timer. */
 static int learn_from_runs(struct gate *gate)
 {
-	const char *engine = gate->series.engine, *asked = text_of(gate, CSINK_GATE_OPT_ENGINE);
+	const char *engine = gate->series.engine, *asked = csink_gate_option_text(&gate->set, CSINK_GATE_OPT_ENGINE);
 
 	if (!strcmp(engine, "timer") && strcmp(asked, engine))
 		csink_gate_note(&gate->series,

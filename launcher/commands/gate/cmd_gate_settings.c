@@ -10,35 +10,24 @@
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
 #include "launcher/base/message.h"
-#include "launcher/commands/gate/gate_options.h"
 #include "launcher/commands/gate/gate_settings.h"
 #include "launcher/commands/registry.h"
 #include "launcher/gate/gate_command.h"
 #include "launcher/session/find_program.h"
-
-static const char *text_of(const struct csink_gate_settings *s, enum csink_gate_opt option)
-{
-	return csink_options_text(s->options, option);
-}
-
-static bool flag_of(const struct csink_gate_settings *s, enum csink_gate_opt option)
-{
-	return csink_options_bool(s->options, option);
-}
 
 static int refuse(const struct csink_gate_settings *s, enum csink_gate_opt option, const char *what)
 {
 	char where[64];
 
 	csink_options_where(s->options, option, where, sizeof(where));
-	return csink_fail(-EINVAL, "%s: '%.64s' is %s", where, text_of(s, option), what);
+	return csink_fail(-EINVAL, "%s: '%.64s' is %s", where, csink_gate_option_text(s, option), what);
 }
 
 /* "5%", "5 %", "0.5": in percent either way. */
 static int resolve_percent(const struct csink_gate_settings *s, enum csink_gate_opt option, double least,
 			   const char *what, double *out)
 {
-	const char *text = text_of(s, option);
+	const char *text = csink_gate_option_text(s, option);
 	char *end;
 	double value = strtod(text, &end);
 
@@ -56,7 +45,7 @@ static int resolve_percent(const struct csink_gate_settings *s, enum csink_gate_
 static int resolve_count(const struct csink_gate_settings *s, enum csink_gate_opt option, uint32_t max,
 			 const char *what, uint32_t *out)
 {
-	const char *text = text_of(s, option);
+	const char *text = csink_gate_option_text(s, option);
 	uint64_t value = 0;
 
 	if (strcmp(text, "0") && csink_number_parse(text, &value))
@@ -71,9 +60,9 @@ static int resolve_runs(struct csink_gate_settings *s)
 {
 	uint64_t runs;
 
-	if (!strcmp(text_of(s, CSINK_GATE_OPT_RUNS), "auto"))
+	if (!strcmp(csink_gate_option_text(s, CSINK_GATE_OPT_RUNS), "auto"))
 		return 0;
-	if (csink_number_parse(text_of(s, CSINK_GATE_OPT_RUNS), &runs))
+	if (csink_number_parse(csink_gate_option_text(s, CSINK_GATE_OPT_RUNS), &runs))
 		return refuse(s, CSINK_GATE_OPT_RUNS, "neither a number of runs (2 or more) nor auto");
 	if (runs < 2 || runs > 100000)
 		return refuse(s, CSINK_GATE_OPT_RUNS,
@@ -94,7 +83,7 @@ static int resolve_numbers(struct csink_gate_settings *s)
 	    resolve_count(s, CSINK_GATE_OPT_WARMUP, 1000, "not a number of runs", &s->plan.warmup))
 		return -EINVAL;
 	s->plan.cpu = -1;
-	if (*text_of(s, CSINK_GATE_OPT_PIN)) {
+	if (*csink_gate_option_text(s, CSINK_GATE_OPT_PIN)) {
 		if (resolve_count(s, CSINK_GATE_OPT_PIN, 1023, "not the number of a CPU", &cpu))
 			return -EINVAL;
 		s->plan.cpu = (int)cpu;
@@ -103,17 +92,18 @@ static int resolve_numbers(struct csink_gate_settings *s)
 	s->rules.seed = csink_options_number(s->options, CSINK_GATE_OPT_SEED);
 	if (!s->rules.seed)
 		s->rules.seed = (csink_monotonic_ns() ^ (uint64_t)getpid() << 32) % 1000000000 + 1;
-	s->rules.strict = flag_of(s, CSINK_GATE_OPT_STRICT);
+	s->rules.strict = csink_gate_option_flag(s, CSINK_GATE_OPT_STRICT);
 	return 0;
 }
 
 /* One of --vs, --baseline and --self-check says what to compare with. */
 static int resolve_sides(struct csink_gate_settings *s)
 {
-	bool vs = *text_of(s, CSINK_GATE_OPT_VS), baseline = *text_of(s, CSINK_GATE_OPT_BASELINE), shell = false;
-	bool self = flag_of(s, CSINK_GATE_OPT_SELF_CHECK);
+	bool vs = *csink_gate_option_text(s, CSINK_GATE_OPT_VS),
+	     baseline = *csink_gate_option_text(s, CSINK_GATE_OPT_BASELINE), shell = false;
+	bool self = csink_gate_option_flag(s, CSINK_GATE_OPT_SELF_CHECK);
 
-	s->update = flag_of(s, CSINK_GATE_OPT_UPDATE_BASELINE);
+	s->update = csink_gate_option_flag(s, CSINK_GATE_OPT_UPDATE_BASELINE);
 	if (vs + baseline + self != 1)
 		return csink_fail(-EINVAL,
 				  vs + baseline + self
@@ -122,7 +112,7 @@ static int resolve_sides(struct csink_gate_settings *s)
 					    "(see countersink help gate)");
 	if (s->update && !baseline)
 		return csink_fail(-EINVAL, "option --update-baseline: name its file with --baseline=FILE");
-	if (s->update && *text_of(s, CSINK_GATE_OPT_VERDICT))
+	if (s->update && *csink_gate_option_text(s, CSINK_GATE_OPT_VERDICT))
 		return csink_fail(-EINVAL, "option --verdict: there is none with --update-baseline, which only makes "
 					   "the baseline's runs");
 	s->plan.argv[CSINK_GATE_NEW] = s->argv;
@@ -131,9 +121,10 @@ static int resolve_sides(struct csink_gate_settings *s)
 		s->plan.argv[CSINK_GATE_OLD] = s->argv;
 	if (!vs)
 		return 0;
-	s->vs = csink_gate_command_split(text_of(s, CSINK_GATE_OPT_VS), &shell);
+	s->vs = csink_gate_command_split(csink_gate_option_text(s, CSINK_GATE_OPT_VS), &shell);
 	if (!s->vs || !s->vs[0])
-		return csink_fail(-EINVAL, "option --vs: '%.200s' is no command: %s", text_of(s, CSINK_GATE_OPT_VS),
+		return csink_fail(-EINVAL, "option --vs: '%.200s' is no command: %s",
+				  csink_gate_option_text(s, CSINK_GATE_OPT_VS),
 				  s->vs ? "it has no words" : "its quotes do not match");
 	s->plan.argv[CSINK_GATE_OLD] = s->vs;
 	s->shell_on_one_side = shell && strcmp(s->argv[0], "/bin/sh") && strcmp(s->argv[0], "sh");
@@ -146,12 +137,12 @@ static void resolve_runner(struct csink_gate_settings *s)
 
 	for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++)
 		texts[i] = csink_run_options[i].flags & CSINK_OPT_BOOL ? "0" : csink_run_options[i].def;
-	texts[CSINK_OPT_EVENTS] = text_of(s, CSINK_GATE_OPT_EVENTS);
-	texts[CSINK_OPT_FREQUENCY] = text_of(s, CSINK_GATE_OPT_FREQUENCY);
-	texts[CSINK_OPT_ENGINE] = text_of(s, CSINK_GATE_OPT_ENGINE);
+	texts[CSINK_OPT_EVENTS] = csink_gate_option_text(s, CSINK_GATE_OPT_EVENTS);
+	texts[CSINK_OPT_FREQUENCY] = csink_gate_option_text(s, CSINK_GATE_OPT_FREQUENCY);
+	texts[CSINK_OPT_ENGINE] = csink_gate_option_text(s, CSINK_GATE_OPT_ENGINE);
 	texts[CSINK_OPT_QUIET] = "1";
-	if (*text_of(s, CSINK_GATE_OPT_INPUT))
-		s->runner.input = text_of(s, CSINK_GATE_OPT_INPUT);
+	if (*csink_gate_option_text(s, CSINK_GATE_OPT_INPUT))
+		s->runner.input = csink_gate_option_text(s, CSINK_GATE_OPT_INPUT);
 }
 
 int csink_gate_settings_resolve(struct csink_gate_settings *s)
@@ -162,12 +153,17 @@ int csink_gate_settings_resolve(struct csink_gate_settings *s)
 
 	if (resolve_numbers(s) || resolve_sides(s))
 		return -EINVAL;
-	plan->prepare = *text_of(s, CSINK_GATE_OPT_PREPARE) ? (char *)text_of(s, CSINK_GATE_OPT_PREPARE) : NULL;
-	plan->cleanup = *text_of(s, CSINK_GATE_OPT_CLEANUP) ? (char *)text_of(s, CSINK_GATE_OPT_CLEANUP) : NULL;
-	plan->simulate = flag_of(s, CSINK_GATE_OPT_DETERMINISTIC);
-	plan->move = !plan->simulate && !strcmp(text_of(s, CSINK_GATE_OPT_PLACEMENT), "random");
-	plan->keep = !plan->simulate && (*text_of(s, CSINK_GATE_OPT_BASELINE) || *text_of(s, CSINK_GATE_OPT_HTML));
-	plan->progress = !flag_of(s, CSINK_GATE_OPT_QUIET) && isatty(STDERR_FILENO);
+	plan->prepare = *csink_gate_option_text(s, CSINK_GATE_OPT_PREPARE)
+				? (char *)csink_gate_option_text(s, CSINK_GATE_OPT_PREPARE)
+				: NULL;
+	plan->cleanup = *csink_gate_option_text(s, CSINK_GATE_OPT_CLEANUP)
+				? (char *)csink_gate_option_text(s, CSINK_GATE_OPT_CLEANUP)
+				: NULL;
+	plan->simulate = csink_gate_option_flag(s, CSINK_GATE_OPT_DETERMINISTIC);
+	plan->move = !plan->simulate && !strcmp(csink_gate_option_text(s, CSINK_GATE_OPT_PLACEMENT), "random");
+	plan->keep = !plan->simulate && (*csink_gate_option_text(s, CSINK_GATE_OPT_BASELINE) ||
+					 *csink_gate_option_text(s, CSINK_GATE_OPT_HTML));
+	plan->progress = !csink_gate_option_flag(s, CSINK_GATE_OPT_QUIET) && isatty(STDERR_FILENO);
 	if (plan->simulate) {
 		/* Two runs of each show whether the program itself does the same twice. */
 		plan->runs = plan->runs ? plan->runs : 2;

@@ -5,7 +5,7 @@
 #ifndef CSINK_GATE_SETTINGS_H
 #define CSINK_GATE_SETTINGS_H
 
-#include "launcher/base/options.h"
+#include "launcher/commands/gate/gate_options.h"
 #include "launcher/gate/series.h"
 
 struct csink_gate_settings {
@@ -19,6 +19,16 @@ struct csink_gate_settings {
 	bool update;            /* write the baseline, compare with nothing */
 	bool shell_on_one_side; /* vs goes through a shell, and the command does not */
 };
+
+static inline const char *csink_gate_option_text(const struct csink_gate_settings *settings, enum csink_gate_opt option)
+{
+	return csink_options_text(settings->options, option);
+}
+
+static inline bool csink_gate_option_flag(const struct csink_gate_settings *settings, enum csink_gate_opt option)
+{
+	return csink_options_bool(settings->options, option);
+}
 
 /** Settings from options and argv. Returns 0; -errno, and one line on stderr has the reason. */
 int csink_gate_settings_resolve(struct csink_gate_settings *settings);

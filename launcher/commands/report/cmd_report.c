@@ -216,35 +216,26 @@ static int write_profile(const struct csink_profile *profile, char *path, bool h
 
 /*
  * Write the profile to a file; recordings that it was made from are then removed, but not for what went into a device
- * or a pipe, where it may be gone. A name of another format has that written, too. saved, of PATH_MAX bytes: where the
- * profile is.
+ * or a pipe, where it may be gone. A name of another format has that written, too. save: where the profile is.
  * @dir  of the recordings; NULL: the profile was read from a file.
  */
-static int save(const struct csink_profile *profile, const char *output, const char *dir, struct csink_reading *reading,
-		bool quiet, char *saved)
+static int save_as(const struct csink_profile *profile, const char *output, const char *dir,
+		   struct csink_reading *reading, bool quiet, struct csink_save *save)
 {
-	const struct csink_export_format *format;
-	char exported[PATH_MAX], kept[PATH_MAX + 32];
 	struct stat st;
 	int err;
 
-	if (snprintf(saved, PATH_MAX, "%s", output) >= PATH_MAX) {
+	if (snprintf(save->path, PATH_MAX, "%s", output) >= PATH_MAX) {
 		csink_say_unwritten(output, ENAMETOOLONG, dir ? "the recordings are kept" : NULL);
 		return -ENAMETOOLONG;
 	}
-	format = csink_export_beside(saved, PATH_MAX, exported);
-	err = write_profile(profile, saved, dir);
+	save->format = csink_export_beside(save->path, PATH_MAX, save->exported);
+	err = write_profile(profile, save->path, dir);
 	if (err)
 		return err;
-	if (dir && !stat(saved, &st) && S_ISREG(st.st_mode))
+	if (dir && !stat(save->path, &st) && S_ISREG(st.st_mode))
 		remove_recordings(reading, dir, quiet);
-	if (format)
-		err = csink_export_write(profile, format, profile->default_type, exported);
-	if (err) {
-		snprintf(kept, sizeof(kept), "the profile is in %s", saved);
-		csink_say_unwritten(exported, -err, kept);
-	}
-	return err;
+	return save->format ? csink_save_export(save, profile, CSINK_SAVE_ERRORS) : 0;
 }
 
 /* Read what is to be reported; says what is wrong with it. Of a run directory, reading is to be ended. */
@@ -280,7 +271,7 @@ static int report(const struct csink_options *o, const char *path)
 	struct csink_reading reading = {.fd = -1};
 	bool quiet = csink_options_bool(o, CSINK_REPORT_OPT_QUIET), is_dir;
 	struct csink_profile *profile;
-	char saved[PATH_MAX];
+	static struct csink_save save;
 	int err, printed;
 
 	csink_debuginfod_wanted = csink_options_bool(o, CSINK_REPORT_OPT_DEBUGINFOD);
@@ -291,8 +282,8 @@ static int report(const struct csink_options *o, const char *path)
 		return CSINK_EXIT_FAILED;
 	}
 	if (*output) {
-		err = save(profile, output, is_dir ? path : NULL, &reading, quiet, saved);
-		output = saved;
+		err = save_as(profile, output, is_dir ? path : NULL, &reading, quiet, &save);
+		output = save.path;
 	}
 	csink_reading_close(&reading);
 	if (!quiet) {

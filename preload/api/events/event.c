@@ -84,27 +84,22 @@ static int from_colon_or_pfm(struct csink_event_parser *parser, struct csink_tex
 	return fail_unknown(parser, first);
 }
 
-/* PMU/terms/modifiers: where the closing slash is, past quoted values. NULL: not closed. */
-static const char *closing_slash(const char *at, const char *end)
+const char *csink_event_find(const char *at, const char *end, char c)
 {
 	bool quoted = false;
 
-	for (; at < end; at++) {
-		if (*at == '\'')
-			quoted = !quoted;
-		else if (*at == '/' && !quoted)
-			return at;
-	}
-	return NULL;
+	for (; at < end && (*at != c || quoted); at++)
+		quoted ^= *at == '\'';
+	return at;
 }
 
 static int from_slashes(struct csink_event_parser *parser, struct csink_text text, const char *slash,
 			struct csink_event_spec *spec, struct csink_event_modifiers *mods)
 {
-	const char *end = text.at + text.length, *close = closing_slash(slash + 1, end);
+	const char *end = text.at + text.length, *close = csink_event_find(slash + 1, end, '/');
 	int ret;
 
-	if (!close)
+	if (close == end)
 		return csink_event_fail(parser, -EINVAL, text, "'%.*s' has no closing '/'", (int)text.length, text.at);
 	ret = csink_event_from_pmu(parser, csink_text(text.at, slash), csink_text(slash + 1, close), spec, mods);
 	if (ret || close + 1 == end)

@@ -28,6 +28,9 @@ struct csink_event_parser {
 __attribute__((format(printf, 4, 5))) int csink_event_fail(struct csink_event_parser *parser, int err,
 							   struct csink_text where, const char *fmt, ...);
 
+/** Where a character is outside quotes; end where it is not. */
+const char *csink_event_find(const char *at, const char *end, char c);
+
 /* One source of names each: 1 if the name is known (spec filled), 0 if it is not theirs, -errno and err on a mistake.
  */
 int csink_event_from_cache(struct csink_text name, struct csink_event_spec *spec);

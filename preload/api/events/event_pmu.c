@@ -225,16 +225,6 @@ static int read_term(struct pmu *pmu, struct csink_text key, struct csink_text v
 	return fail_term(pmu, key);
 }
 
-static const char *term_end(const char *at, const char *end)
-{
-	bool quoted = false;
-
-	for (; at < end && (*at != ',' || quoted); at++)
-		if (*at == '\'')
-			quoted = !quoted;
-	return at;
-}
-
 static int read_terms(struct pmu *pmu, struct csink_text terms)
 {
 	const char *at = terms.at, *end = terms.at + terms.length, *stop, *equals;
@@ -243,7 +233,7 @@ static int read_terms(struct pmu *pmu, struct csink_text terms)
 	for (; at < end; at = stop + 1) {
 		struct csink_text value;
 
-		stop = term_end(at, end);
+		stop = csink_event_find(at, end, ',');
 		equals = memchr(at, '=', (size_t)(stop - at));
 		value = csink_text(equals ? equals + 1 : stop, stop);
 		if (!pmu->in_alias)

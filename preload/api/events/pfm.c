@@ -207,6 +207,18 @@ int csink_pfm_encode(struct csink_event_parser *parser, struct csink_text text, 
 	return 1;
 }
 
+/* The next PMU of this machine behind number i. Returns false where there is none. */
+static bool next_pmu(int *i, bool is_core, pfm_pmu_info_t *pmu)
+{
+	while (++*i < PFM_PMU_MAX) {
+		*pmu = (pfm_pmu_info_t){.size = sizeof(*pmu)};
+		if (pfm.get_pmu_info((pfm_pmu_t)*i, pmu) == PFM_SUCCESS && pmu->is_present &&
+		    (!is_core || pmu->type == PFM_PMU_TYPE_CORE))
+			return true;
+	}
+	return false;
+}
+
 /* ---- listing ----------------------------------------------------------------------------------------------------- */
 
 static int list_masks(int event, int nr, int (*visit)(void *, const struct csink_pfm_event *), void *cookie,
@@ -252,18 +264,15 @@ static int list_pmu(const pfm_pmu_info_t *pmu, int (*visit)(void *, const struct
 int csink_pfm_list(int (*visit)(void *cookie, const struct csink_pfm_event *event), void *cookie, char *why,
 		   size_t size)
 {
-	int ret = 0;
+	int i = PFM_PMU_NONE - 1, ret = 0;
+	pfm_pmu_info_t pmu;
 
 	if (!load()) {
 		snprintf(why, size, "%s", pfm.why);
 		return -ENOENT;
 	}
-	for (int i = PFM_PMU_NONE; i < PFM_PMU_MAX && !ret; i++) {
-		pfm_pmu_info_t pmu = {.size = sizeof(pmu)};
-
-		if (pfm.get_pmu_info((pfm_pmu_t)i, &pmu) == PFM_SUCCESS && pmu.is_present)
-			ret = list_pmu(&pmu, visit, cookie);
-	}
+	while (!ret && next_pmu(&i, false, &pmu))
+		ret = list_pmu(&pmu, visit, cookie);
 	return ret;
 }
 
@@ -274,27 +283,17 @@ static int offer(void *cookie, const struct csink_pfm_event *event)
 	return 0;
 }
 
-/* libpfm4 always finds perf's own names; what counts is whether it has a table for this kind of CPU. */
-static bool knows_cpu(void)
-{
-	for (int i = PFM_PMU_NONE; i < PFM_PMU_MAX; i++) {
-		pfm_pmu_info_t pmu = {.size = sizeof(pmu)};
-
-		if (pfm.get_pmu_info((pfm_pmu_t)i, &pmu) == PFM_SUCCESS && pmu.is_present &&
-		    pmu.type == PFM_PMU_TYPE_CORE)
-			return true;
-	}
-	return false;
-}
-
 void csink_pfm_offer(struct csink_nearest *near, char *note, size_t size)
 {
+	int i = PFM_PMU_NONE - 1;
+	pfm_pmu_info_t pmu;
 	char why[160];
 
 	note[0] = '\0';
+	/* libpfm4 always finds perf's own names; what counts is whether it has a table for this kind of CPU. */
 	if (csink_pfm_list(offer, near, why, sizeof(why)) < 0)
 		snprintf(note, size, " (%s)", why);
-	else if (!knows_cpu())
+	else if (!next_pmu(&i, true, &pmu))
 		snprintf(note, size, " (and libpfm4 has no table of this CPU's own events)");
 }
 
@@ -317,17 +316,14 @@ static bool find_in_pmu(const pfm_pmu_info_t *pmu, uint64_t code, char *name, si
 enum csink_pfm_code csink_pfm_find_code(uint64_t code, char *name, size_t size)
 {
 	enum csink_pfm_code found = CSINK_PFM_NO_TABLE;
+	int i = PFM_PMU_NONE - 1;
 	const char *absent = "";
+	pfm_pmu_info_t pmu;
 
 	*name = '\0';
 	if (!load())
 		return found;
-	for (int i = PFM_PMU_NONE; i < PFM_PMU_MAX; i++) {
-		pfm_pmu_info_t pmu = {.size = sizeof(pmu)};
-
-		if (pfm.get_pmu_info((pfm_pmu_t)i, &pmu) != PFM_SUCCESS || !pmu.is_present ||
-		    pmu.type != PFM_PMU_TYPE_CORE)
-			continue;
+	while (next_pmu(&i, true, &pmu)) {
 		if (find_in_pmu(&pmu, code, name, size))
 			return CSINK_PFM_PRESENT;
 		found = CSINK_PFM_ABSENT;

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
-#include "include/internal/rawcall.h"
 #include "include/internal/recording_format.h"
+#include "preload/core/sysfs.h"
 
 int csink_run_dir_create_in(const char *place, size_t len, char *dir, size_t size)
 {
@@ -152,12 +152,8 @@ enum { BOOT_ID = 36 };
 /* "" if it cannot be read. */
 static void read_boot_id(char id[BOOT_ID + 1])
 {
-	int fd = (int)csink_rawcall(SYS_openat, AT_FDCWD, "/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC, 0);
-	long n = fd < 0 ? -1 : csink_rawcall(SYS_read, fd, id, BOOT_ID);
-
-	if (fd >= 0)
-		csink_rawcall(SYS_close, fd);
-	id[n == BOOT_ID ? n : 0] = '\0';
+	if (csink_sysfs_read(id, BOOT_ID + 1, "/proc/sys/kernel/random/boot_id") != BOOT_ID)
+		*id = '\0';
 }
 
 /* 0: not known. */
