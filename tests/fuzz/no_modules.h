@@ -3,8 +3,11 @@
 #ifndef CSINK_FUZZ_NO_MODULES_H
 #define CSINK_FUZZ_NO_MODULES_H
 
+#include <string.h>
+
 #include "preload/agent/unwind/find_object.h"
 #include "preload/agent/unwind/modules.h"
+#include "preload/core/safe_load.h"
 
 int (*csink_find_object)(void *address, struct dl_find_object *found);
 
@@ -13,6 +16,14 @@ bool csink_modules_find(uint64_t pc, struct csink_module *out)
 	(void)pc;
 	(void)out;
 	return false;
+}
+
+bool csink_copy_by_call(void *to, const void *from, size_t bytes)
+{
+	if (!csink_readable((uintptr_t)from, bytes))
+		return false;
+	memcpy(to, from, bytes);
+	return true;
 }
 
 uint32_t csink_modules_generation(void)

@@ -4,14 +4,19 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "preload/agent/unwind/modules.h"
+#include "preload/core/calls_off.h"
 #include "preload/core/safe_load.h"
 
 /* Code without tables is some assembly's, and short. */
 #define MAX_CALLED_BYTES 16384
 
-/* Code that ran may be unreadable by now, or never have been code: whatever it is, AddressSanitizer is not asked. */
+/* Code that ran may be unreadable by now, or never have been code: whatever it is, AddressSanitizer is not asked.
+ * Another thread may be unmapping it: what a just-in-time compiler makes comes and goes. */
 __attribute__((no_sanitize_address)) static bool take_code(uintptr_t pc, uint8_t *bytes, size_t nr)
 {
+	if (!csink_calls_are_off(CSINK_CALLS_SCAN))
+		return csink_copy_by_call(bytes, (const void *)pc, nr);
 	if (!csink_readable(pc, nr))
 		return false;
 	for (size_t i = 0; i < nr; i++)
