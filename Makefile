@@ -166,7 +166,8 @@ SO_COLD := $(addprefix preload/,$(addsuffix .c, \
 	agent/lifecycle/event_choice agent/lifecycle/filtered agent/lifecycle/finish agent/lifecycle/handover \
 	agent/lifecycle/image_events \
 	agent/lifecycle/own_run agent/lifecycle/pending_signals agent/lifecycle/seccomp_filter agent/lifecycle/started \
-	agent/lifecycle/untracked_threads agent/sampler/engine_choose agent/sampler/stuck agent/unwind/got_patch))
+	agent/lifecycle/untracked_threads agent/sampler/engine_choose agent/sampler/stuck agent/unwind/got_patch \
+	agent/unwind/jit_list agent/unwind/jit_ranges agent/unwind/jit_symbol agent/unwind/jit_tables core/jit_image))
 SO_SRCS := $(CORE_SRCS) $(AGENT_SRCS)
 # What most samples run through is optimised for speed, all other code for size.
 SO_HOT := $(addprefix preload/,$(addsuffix .c, \

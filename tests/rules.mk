@@ -330,11 +330,12 @@ $(FUZZ_PROFILES:%=$(B)/tests/fuzz/%): $(B)/tests/fuzz/%: tests/fuzz/fuzz_%.c $(F
 	$(call make_fuzzer,$< $(FUZZ_READER_SRCS) $(B)/libtested.a $(LAUNCHER_LIBS) $(LIB_LIBS))
 
 # Other files that are read where others may have written them.
-FUZZ_FILES := perfmap names callgrind symbols
+FUZZ_FILES := perfmap names callgrind symbols jit_image
 FUZZ_SRCS_perfmap := launcher/symbols/perfmap.c launcher/base/regular.c
 FUZZ_SRCS_names := launcher/profile/demangle.c launcher/profile/function_name.c
 FUZZ_SRCS_callgrind := launcher/gate/callgrind.c launcher/gate/gate_functions.c
 FUZZ_SRCS_symbols := $(filter launcher/symbols/symbols%,$(LAUNCHER_SRCS))
+FUZZ_SRCS_jit_image := preload/core/jit_image.c launcher/collect/jit_images.c $(FUZZ_SRCS_symbols)
 FUZZ_READERS := $(FUZZ_PROFILES) $(FUZZ_FILES)
 $(foreach reader,$(FUZZ_FILES),$(eval $(B)/tests/fuzz/$(reader): $(FUZZ_SRCS_$(reader))))
 $(FUZZ_FILES:%=$(B)/tests/fuzz/%): $(B)/tests/fuzz/%: tests/fuzz/fuzz_%.c $(B)/libtested.a

@@ -174,6 +174,7 @@ enum csink_entry_type {
 	CSINK_ENTRY_PHASE,
 	CSINK_ENTRY_CELLS,
 	CSINK_ENTRY_CODE,
+	CSINK_ENTRY_IMAGE,
 };
 
 struct csink_entry {
@@ -332,6 +333,20 @@ enum csink_code_kind {
 			  is in its script, and the script's length */
 	CSINK_NR_CODE_KINDS
 };
+
+/*
+ * An ELF image that a just-in-time compiler registered with debuggers, which describes its code. A frame in that code
+ * has the reference of the image in place of a CSINK_ENTRY_CODE's, and as its position twice the distance of its
+ * address from the base, plus 1 if the address is exact.
+ */
+struct csink_rec_image {
+	struct csink_entry head;
+	uint64_t base;     /* the lowest run-time address of its code */
+	uint32_t nr_image; /* bytes */
+	uint32_t reserved;
+	uint8_t image[];
+};
+#define CSINK_IMAGE_MAX_SPAN (1U << 31) /* addresses farther from the base have no position */
 
 /* Something the user must know, once. aux: 0 information, 1 warning. */
 struct csink_rec_note {

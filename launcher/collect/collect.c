@@ -167,8 +167,10 @@ static void free_collector(struct collector *c)
 		free(c->images[i].path);
 	for (uint32_t i = 0; i < c->nr_beside; i++)
 		close(c->beside[i]);
-	for (uint32_t i = 0; i < c->nr_modules; i++)
+	for (uint32_t i = 0; i < c->nr_modules; i++) {
 		free(c->modules[i].wants);
+		free(c->modules[i].image);
+	}
 	free(c->images);
 	free(c->modules);
 	csink_table_free(&c->module_table);

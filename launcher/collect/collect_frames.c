@@ -14,6 +14,7 @@
 #include "launcher/base/hash.h"
 #include "launcher/base/path.h"
 #include "launcher/collect/code_lines.h"
+#include "launcher/collect/jit_images.h"
 
 #define CACHE_SLOTS 8192
 #define NOT_SHOWN UINT32_MAX /* in place of a location */
@@ -51,14 +52,16 @@ static uint32_t add_module(struct collector *c, const struct module *module, str
 static bool is_same_module(const struct module *a, const struct module *b)
 {
 	return a->path == b->path && !strcmp(a->root, b->root) && !a->anon_pid && !b->anon_pid &&
-	       a->build_id_len == b->build_id_len && !memcmp(a->build_id, b->build_id, sizeof(a->build_id));
+	       a->build_id_len == b->build_id_len && !memcmp(a->build_id, b->build_id, sizeof(a->build_id)) &&
+	       a->nr_image == b->nr_image && (!a->nr_image || !memcmp(a->image, b->image, a->nr_image));
 }
 
 static uint32_t hash_module(const struct module *module)
 {
 	uint64_t hash = csink_hash_pair(module->path, csink_hash_bytes(module->build_id, sizeof(module->build_id)));
 
-	return (uint32_t)csink_hash_pair(hash, csink_hash_bytes(module->root, strlen(module->root)));
+	hash = csink_hash_pair(hash, csink_hash_bytes(module->root, strlen(module->root)));
+	return (uint32_t)csink_hash_pair(hash, csink_hash_bytes(module->image, module->nr_image));
 }
 
 /* Returns the index + 1 of our module for the recording's; 0 without memory. */
@@ -88,6 +91,30 @@ static uint32_t anon_module(struct csink_frames *f)
 	if (!f->anon)
 		f->anon = add_module(f->c, &module, (struct csink_profile_mapping){.limit = INT64_MAX});
 	return f->anon;
+}
+
+/* Returns the index + 1 of our module for an image that a just-in-time compiler registered; 0 without memory. Forked
+ * processes share it. */
+static uint32_t image_module(struct csink_frames *f, uint32_t index)
+{
+	const struct csink_rec_image *from = f->rec->images[index];
+	struct module module = {.path = csink_profile_str(f->c->p, "[jit]"), .nr_image = from->nr_image};
+	struct csink_profile_mapping mapping = {.start = from->base, .limit = from->base + CSINK_IMAGE_MAX_SPAN};
+	struct collector *c = f->c;
+
+	if (f->images[index])
+		return f->images[index];
+	module.image = malloc(module.nr_image + 1);
+	if (!module.image)
+		return 0;
+	memcpy(module.image, from->image, module.nr_image);
+	csink_jit_image_link(module.image, module.nr_image); /* what is none has no names */
+	f->images[index] =
+		CSINK_TABLE_INTERN(c->module_table, hash_module(&module), is_same_module(&c->modules[id - 1], &module),
+				   add_module(c, &module, mapping));
+	if (!f->images[index] || c->modules[f->images[index] - 1].image != module.image)
+		free(module.image);
+	return f->images[index];
 }
 
 /* ---- locations ---- */
@@ -182,6 +209,16 @@ static bool place_script(struct collector *c, const struct csink_rec_code *code,
 	return script != NULL;
 }
 
+/* The location of a frame in registered code. 0 without memory. */
+static uint32_t image_location(struct csink_frames *f, uint32_t image, uint32_t position)
+{
+	uint32_t ours = image_module(f, image);
+	/* As of native frames: of a caller, inside its call. */
+	uint64_t address = f->rec->images[image]->base + (position >> 1) - !(position & 1);
+
+	return ours ? module_location(f->c, &f->c->modules[ours - 1], address) : 0;
+}
+
 /* From 3.13 on there is such a frame below each inlined call of a class, to check what __init__() returned. */
 static bool is_cleanup(const struct csink_rec_code *code)
 {
@@ -196,10 +233,13 @@ static uint32_t code_location(struct csink_frames *f, uint64_t frame)
 {
 	const struct csink_rec_code *code =
 		csink_recorded_code_at(f->rec, (csink_ref_t)(frame >> 32 & ((CSINK_FRAME_CODE >> 32) - 1)));
+	uint32_t image = csink_recorded_image_at(f->rec, (csink_ref_t)(frame >> 32 & ((CSINK_FRAME_CODE >> 32) - 1)));
 	struct csink_profile *p = f->c->p;
 	struct csink_profile_function function = {0};
 	struct csink_profile_line line = {0};
 
+	if (image != CSINK_RECORDED_NONE)
+		return image_location(f, image, (uint32_t)frame);
 	if (!code)
 		return anon_module(f) ? module_location(f->c, &f->c->modules[anon_module(f) - 1], 0) : 0;
 	if (is_cleanup(code))
@@ -333,9 +373,10 @@ int csink_frames_open(struct csink_frames *f, struct collector *c, const struct 
 		err = 0; /* an empty index finds nothing */
 	}
 	f->modules = calloc(rec->nr_modules + 1, sizeof(*f->modules));
+	f->images = calloc(rec->nr_images + 1, sizeof(*f->images));
 	f->locations = calloc(rec->nr_nodes + 1, sizeof(*f->locations));
 	f->cache = calloc(CACHE_SLOTS, sizeof(*f->cache));
-	if (err || !f->modules || !f->locations || !f->cache)
+	if (err || !f->modules || !f->images || !f->locations || !f->cache)
 		return f->err = -ENOMEM;
 	if (!c->nr_modules)
 		take_program(f);
@@ -346,6 +387,7 @@ void csink_frames_close(struct csink_frames *f)
 {
 	csink_epochs_free(&f->epochs);
 	free(f->modules);
+	free(f->images);
 	free(f->locations);
 	free(f->cache);
 }

@@ -11,6 +11,7 @@ struct csink_frames {
 	int32_t pid;
 	struct csink_epochs epochs;
 	uint32_t *modules;   /* by the recording's index: ours + 1; 0 not looked up yet */
+	uint32_t *images;    /* likewise, of its images */
 	uint32_t anon;       /* our module of code in no object, + 1 */
 	uint32_t *locations; /* by the recording's node; 0 not looked up yet */
 	struct csink_frame_place *cache;

@@ -37,6 +37,8 @@ struct module {
 	bool is_library;  /* libcountersink.so itself */
 	int32_t pid;      /* of a process that had it */
 	int32_t anon_pid; /* of the process whose code in no object this is; 0: an object */
+	uint8_t *image;   /* a registered image of code made at run time, malloc'ed; NULL: none */
+	size_t nr_image;
 	uint32_t mapping;
 	uint64_t bias; /* of the first process that had it */
 	struct csink_want *wants;

@@ -66,7 +66,9 @@ static int name_object(struct collector *c, struct module *module)
 				      .build_id = module->build_id,
 				      .build_id_len = module->build_id_len,
 				      .is_vdso = module->is_vdso,
-				      .pid = module->pid};
+				      .pid = module->pid,
+				      .image = module->image,
+				      .nr_image = module->nr_image};
 	struct csink_profile_mapping *mapping = &c->p->mappings[module->mapping];
 	int found;
 

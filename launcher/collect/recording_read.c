@@ -79,6 +79,7 @@ void csink_recorded_free(struct csink_recorded *rec)
 	free(rec->spawns);
 	free(rec->phases);
 	free(rec->codes);
+	free(rec->images);
 	free(rec->timelines);
 	if (rec->data)
 		munmap(rec->data, rec->bytes);

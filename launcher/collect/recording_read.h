@@ -44,8 +44,10 @@ struct csink_recorded {
 	const struct csink_rec_spawn **spawns;
 	const struct csink_rec_phase **phases;
 	const struct csink_rec_code **codes;         /* texts end with NUL, tables are within the entry */
+	const struct csink_rec_image **images;       /* nr_image of each is within the entry */
 	const struct csink_rec_timeline **timelines; /* nr of each is within the entry */
-	uint32_t nr_modules, nr_threads, nr_nodes, nr_rows, nr_notes, nr_spawns, nr_timelines, nr_phases, nr_codes;
+	uint32_t nr_modules, nr_threads, nr_nodes, nr_rows, nr_notes, nr_spawns, nr_timelines, nr_phases, nr_codes,
+		nr_images;
 	uint32_t nr_damaged; /* extents and entries that could not be read, and rows whose references lead nowhere */
 	bool is_cut;         /* the file is shorter than its header says */
 	void *data;
@@ -72,6 +74,9 @@ uint32_t csink_recorded_row_at(const struct csink_recorded *rec, csink_ref_t ref
 
 /** The function of an interpreter at a reference, or NULL. */
 const struct csink_rec_code *csink_recorded_code_at(const struct csink_recorded *rec, csink_ref_t ref);
+
+/** The index in images of the image at a reference, or CSINK_RECORDED_NONE. */
+uint32_t csink_recorded_image_at(const struct csink_recorded *rec, csink_ref_t ref);
 
 /** Free what a successful read or parse allocated. */
 void csink_recorded_free(struct csink_recorded *rec);

@@ -44,6 +44,14 @@ const struct csink_rec_code *csink_recorded_code_at(const struct csink_recorded 
 	return low < rec->nr_codes && rec->codes[low] == code ? code : NULL;
 }
 
+uint32_t csink_recorded_image_at(const struct csink_recorded *rec, csink_ref_t ref)
+{
+	const struct csink_rec_image *image = (const void *)((char *)rec->data + (uint64_t)ref * 8);
+	uint32_t low = CSINK_LOWER(rec->nr_images, i, rec->images[i] < image);
+
+	return low < rec->nr_images && rec->images[low] == image ? low : CSINK_RECORDED_NONE;
+}
+
 /*
  * Climb from a node until one is met whose root is known, or a root; then what was passed is known, too. What leads
  * nowhere, or to more callers than there are in any stack, as in a ring of nodes, is cut off, so that no reader climbs

@@ -19,6 +19,7 @@ static const uint32_t least_bytes[] = {
 	[CSINK_ENTRY_SPAWN] = sizeof(struct csink_rec_spawn) + 1,
 	[CSINK_ENTRY_TIMELINE] = sizeof(struct csink_rec_timeline),
 	[CSINK_ENTRY_CODE] = sizeof(struct csink_rec_code) + 2,
+	[CSINK_ENTRY_IMAGE] = sizeof(struct csink_rec_image),
 };
 
 #define APPEND(array, nr, value) (CSINK_GROW_UNCAPPED(array, nr) ? -ENOMEM : ((array)[(nr)++] = (value), 0))
@@ -129,6 +130,7 @@ static int take(struct csink_recorded *rec, struct csink_entry *head)
 		struct csink_rec_phase *phase;
 		struct csink_rec_timeline *timeline;
 		struct csink_rec_code *code;
+		struct csink_rec_image *image;
 	} at = {head};
 
 	switch (head->type) {
@@ -152,6 +154,10 @@ static int take(struct csink_recorded *rec, struct csink_entry *head)
 		return APPEND(rec->timelines, rec->nr_timelines, at.timeline);
 	case CSINK_ENTRY_CODE:
 		return take_code(rec, at.code);
+	case CSINK_ENTRY_IMAGE:
+		if (at.image->nr_image > head->bytes - sizeof(*at.image))
+			return -EBADMSG;
+		return APPEND(rec->images, rec->nr_images, at.image);
 	case CSINK_ENTRY_NOTE:
 		return has_end(at.note->text, head) ? APPEND(rec->notes, rec->nr_notes, at.note) : -EBADMSG;
 	case CSINK_ENTRY_PHASE:

@@ -53,17 +53,22 @@ static void close_file(struct file *file)
 	*file = (struct file){.fd = -1};
 }
 
-/* An ELF file whose descriptor is ours now, or closed. */
-static int begin_file(int fd, struct file *file)
+/* What is not to be read is closed. */
+static int check_file(struct file *file)
 {
-	*file = (struct file){.fd = fd};
-	file->elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	if (file->elf && elf_kind(file->elf) == ELF_K_ELF && !csink_elf_hides_names(file->elf)) {
 		file->is_bomb = csink_elf_is_bomb(file->elf);
 		return 0;
 	}
 	close_file(file);
 	return -ENOEXEC;
+}
+
+/* An ELF file whose descriptor is ours now, or closed. */
+static int begin_file(int fd, struct file *file)
+{
+	*file = (struct file){.fd = fd, .elf = elf_begin(fd, ELF_C_READ_MMAP, NULL)};
+	return check_file(file);
 }
 
 /* Open an ELF file; nothing is left open on error. */
@@ -242,9 +247,19 @@ static int open_elsewhere(const struct csink_object *object, struct file *file)
 	return csink_debuginfod_wanted ? open_from_server(object->build_id, object->build_id_len, true, file) : -ENOENT;
 }
 
+static int open_image(const struct csink_object *object, struct file *file)
+{
+	*file = (struct file){.fd = -1, .elf = elf_memory((char *)object->image, object->nr_image)};
+	return check_file(file);
+}
+
 static int open_files(const struct csink_object *object, struct files *files)
 {
-	int err = object->is_vdso ? open_vdso(&files->main) : open_file(object->path, &files->main);
+	int err;
+
+	if (object->image)
+		return open_image(object, &files->main);
+	err = object->is_vdso ? open_vdso(&files->main) : open_file(object->path, &files->main);
 
 	if (!err && object->build_id_len && !is_build(files->main.elf, object->build_id, object->build_id_len)) {
 		close_file(&files->main);
@@ -526,7 +541,7 @@ int csink_symbols_resolve(struct csink_profile *p, const struct csink_object *ob
 	err = open_files(object, &files);
 	if (err)
 		err = resolve_known(p, object, wants, nr_wants, err);
-	else if (has_much_dwarf(files.main.elf) || has_much_dwarf(files.debug.elf))
+	else if (!object->image && (has_much_dwarf(files.main.elf) || has_much_dwarf(files.debug.elf)))
 		err = resolve_cached(p, object, &files, wants, nr_wants);
 	else
 		err = resolve_wants(p, object, &files, wants, nr_wants, NULL);

@@ -9,6 +9,7 @@
 #define CSINK_SYMBOLS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct csink_profile;
@@ -27,7 +28,9 @@ struct csink_object {
 	uint8_t build_id_len;
 	bool is_vdso;
 	const char *debug_dir; /* separate debug files; NULL: /usr/lib/debug */
-	int32_t pid;           /* a process that had it, as it calls itself, whose root may be another; 0: none */
+	const void *image;     /* of code made at run time, linked, in place of a file; NULL: there is none */
+	size_t nr_image;
+	int32_t pid; /* a process that had it, as it calls itself, whose root may be another; 0: none */
 };
 
 enum csink_symbols_found {

@@ -54,4 +54,14 @@ cc -shared -fPIC -o library.so library.c
 cc -O1 -o unloads unloads.c
 countersink -q -o p.pb.gz -- ./unloads "$PWD/library.so" >out 2>&1
 is "$?:$(cat out)" "3:" "a library of V8 is unloaded: the program runs as without countersink"
+
+no_fields() { # DEFINITION TITLE: a library that has V8 and not all of what is needed
+	echo "$1" | cc -shared -fPIC -x c -o partial.so -
+	countersink -o p.pb.gz -- ./unloads "$PWD/partial.so" >out 2>err
+	is "$?:$(cat out)" "3:" "$2: the program runs as without countersink"
+	is "$(grep -c 'JavaScript frames are not read: this version of V8 does not export where its fields are' err)" 1 \
+		"$2: the report has one line with the reason"
+}
+no_fields 'int v8dbg_SmiTagMask = 1, v8dbg_TaggedSize = 8;' "fields that are missing"
+no_fields 'void *_ZN2v87Isolate10GetCurrentEv(void) { return 0; }' "no fields at all"
 done_testing

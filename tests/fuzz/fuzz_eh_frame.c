@@ -51,7 +51,7 @@ static void look_up(const struct csink_cfi_table *table, uintptr_t pc)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint8_t *copy = malloc(size ? size : 1); /* of the exact size: a read too far is seen */
-	struct csink_cfi_table table = {copy, copy + size, copy, copy + size};
+	struct csink_cfi_table table = {.low = copy, .high = copy + size, .hdr = copy, .hdr_end = copy + size};
 
 	memcpy(copy, data, size);
 	for (size_t i = 0; i < MAX_LOOKUPS && 12 + i * 8 + 8 <= size; i++) {

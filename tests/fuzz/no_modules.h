@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "preload/agent/unwind/find_object.h"
+#include "preload/agent/unwind/jit_objects.h"
 #include "preload/agent/unwind/modules.h"
-#include "preload/core/safe_load.h"
 
 int (*csink_find_object)(void *address, struct dl_find_object *found);
 
@@ -15,6 +15,15 @@ bool csink_modules_find(uint64_t pc, struct csink_module *out)
 {
 	(void)pc;
 	(void)out;
+	return false;
+}
+
+_Atomic uint32_t csink_jit_nr_lists;
+
+bool csink_jit_locate(uintptr_t pc, struct csink_cfi_table *table)
+{
+	(void)pc;
+	(void)table;
 	return false;
 }
 

@@ -143,7 +143,7 @@ static struct csink_cfi_table put(const unsigned char *bytes, size_t nr)
 	unsigned char *at = area + 4096 - nr;
 
 	memcpy(at, bytes, nr);
-	return (struct csink_cfi_table){at, area + 4096, at, area + 4096};
+	return (struct csink_cfi_table){.low = at, .high = area + 4096, .hdr = at, .hdr_end = area + 4096};
 }
 
 static bool rules_of(const struct csink_cfi_table *table, uintptr_t offset, struct csink_cfi_rules *rules)

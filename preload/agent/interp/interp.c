@@ -11,6 +11,7 @@
 #include "include/internal/base.h"
 #include "preload/agent/unwind/code_copies.h"
 #include "preload/agent/unwind/find_object.h"
+#include "preload/agent/unwind/jit_objects.h"
 #include "preload/core/private_memory.h"
 
 static const struct csink_language *const languages[] = {&csink_python, &csink_php, &csink_perl, &csink_ruby,
@@ -47,17 +48,6 @@ int csink_interp_parse(const char *name)
 }
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
-
-static void note(struct csink_recording *rec, struct csink_writer *writer, const char *text)
-{
-	uint32_t bytes = (uint32_t)(sizeof(struct csink_rec_note) + strlen(text) + 1);
-	struct csink_rec_note *to = csink_recording_reserve(rec, writer, bytes);
-
-	if (!to)
-		return;
-	memcpy(to->text, text, strlen(text) + 1);
-	csink_recording_commit(to, bytes, CSINK_ENTRY_NOTE, 0);
-}
 
 /* Remove the interpreter whose object was unloaded. */
 static void leave(csink_ref_t module)
@@ -115,12 +105,14 @@ static CSINK_RARE void on_module(const struct csink_module *module, bool is_ther
 	if (!is_there) {
 		leave(module->entry);
 		csink_code_copies_leave(module);
+		csink_jit_unload(module);
 		return;
 	}
 	if (!csink_elf_open(&object, module->bias, module->dynamic, csink_module_copy))
 		return;
 	if (csink_elf_look(&object, "v8dbg_SmiTagMask", STT_OBJECT, NULL))
 		csink_code_copies_want(module);
+	csink_jit_load(module, &object);
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(languages) && mode != CSINK_INTERP_NATIVE; i++) {
 		struct csink_interpreter to = {.language = languages[i],
 					       .module = module->entry,
@@ -130,13 +122,14 @@ static CSINK_RARE void on_module(const struct csink_module *module, bool is_ther
 		int found = languages[i]->find(&object, &to, &why);
 
 		if (found < 0)
-			note(rec, writer, why);
+			csink_recording_note_text(rec, writer, why);
 		if (found <= 0 || !csink_code_ids_begin())
 			continue;
 		to.is_for_good = is_for_good(module->link_map);
 		if (!keep(&to))
-			note(rec, writer,
-			     "frames of a further interpreter are not read: only the first 4 in a process");
+			csink_recording_note_text(
+				rec, writer,
+				"frames of a further interpreter are not read: only the first 4 in a process");
 	}
 }
 
@@ -146,6 +139,7 @@ void csink_interp_begin(enum csink_interp_mode wanted)
 	atomic_store(&csink_interp_nr, 0);
 	csink_code_ids_reset();
 	csink_code_copies_begin();
+	csink_jit_begin();
 	csink_modules_set_callback(on_module);
 }
 
@@ -279,7 +273,7 @@ void csink_interp_set_loop(const struct csink_interp_walk *walk, uintptr_t start
 
 void csink_interp_refuse(const struct csink_interp_walk *walk, const char *why)
 {
-	note(walk->rec, walk->writer, why);
+	csink_recording_note_text(walk->rec, walk->writer, why);
 	__atomic_store_n(&interpreters[walk->interpreter - interpreters].language, NULL, __ATOMIC_RELEASE);
 }
 
@@ -434,7 +428,7 @@ static bool is_bound(struct csink_interpreter *interpreter)
 	return true;
 }
 
-static bool has_room(struct csink_interp_room **room)
+bool csink_interp_has_room(struct csink_interp_room **room)
 {
 	if (!*room)
 		*room = csink_private_get(sizeof(**room));
@@ -446,7 +440,7 @@ void csink_interp_merge(struct csink_walk *walk, const ucontext_t *uc, struct cs
 {
 	uint32_t nr = atomic_load_explicit(&csink_interp_nr, memory_order_acquire);
 
-	if (!has_room(room))
+	if (!csink_interp_has_room(room))
 		return;
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct csink_language *language = __atomic_load_n(&interpreters[i].language, __ATOMIC_ACQUIRE);

@@ -168,6 +168,9 @@ static inline void csink_interp_room_reset(struct csink_interp_room *room)
 		room->own = 0;
 }
 
+/** Allocate a thread's buffers, unless they are there. Returns false without memory. Context: signal. */
+bool csink_interp_has_room(struct csink_interp_room **room);
+
 /**
  * Merge the frames of interpreters into a finished walk of the calling thread. If there are any, walk->frames points
  * into *room afterwards, and walk->same is 0.

@@ -109,18 +109,18 @@ static int find(const struct csink_elf_view *object, struct csink_interpreter *t
 	struct layout *layout = (struct layout *)to->data;
 
 	_Static_assert(sizeof(struct layout) == sizeof(values) && sizeof(values) <= sizeof(to->data), "one a value");
+	*why = "JavaScript frames are not read: this version of V8 does not export where its fields are; node 18 to "
+	       "24 is supported";
+	/* v8::Isolate::GetCurrent(), which is exported by what has V8 for its add-ons. */
 	if (!csink_elf_look(object, "v8dbg_SmiTagMask", STT_OBJECT, NULL))
-		return 0;
+		return csink_elf_look(object, "_ZN2v87Isolate10GetCurrentEv", STT_FUNC, NULL) ? -1 : 0;
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(exports); i++) {
 		int value = -1;
 
 		for (size_t k = 0; k < CSINK_ARRAY_SIZE(exports[0]) && exports[i][k] && value == -1; k++)
 			value = exported(object, exports[i][k]);
-		if (value == -1) {
-			*why = "JavaScript frames are not read: this version of V8 does not export where its fields "
-			       "are; node 18 to 24 is supported";
+		if (value == -1)
 			return -1;
-		}
 		values[i] = (uint16_t)value;
 	}
 	memcpy(to->data, values, sizeof(values));

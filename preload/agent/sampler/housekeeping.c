@@ -10,6 +10,7 @@
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/thread.h"
 #include "preload/agent/unwind/code_copies.h"
+#include "preload/agent/unwind/jit_objects.h"
 #include "preload/agent/unwind/modules.h"
 #include "preload/core/calls_off.h"
 #include "preload/core/timer/queue.h"
@@ -43,6 +44,7 @@ static void refresh_modules(int id, void *data)
 	(void)data;
 	csink_modules_refresh(&csink_own_recording, &csink_self->writer, csink_now_ns());
 	csink_code_copies_poll(&csink_own_recording, &csink_self->writer, false);
+	csink_jit_poll(&csink_own_recording, &csink_self->writer);
 }
 
 void csink_housekeeping_init(void)

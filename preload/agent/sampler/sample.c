@@ -13,6 +13,7 @@
 #include "preload/agent/sampler/process.h"
 #include "preload/agent/sampler/switches.h"
 #include "preload/agent/sampler/thread.h"
+#include "preload/agent/unwind/jit_objects.h"
 #include "preload/core/calls_off.h"
 
 #ifndef TRAP_PERF
@@ -62,6 +63,7 @@ static struct csink_row add_stack(struct csink_thread *thread, const ucontext_t 
 				      .phase = csink_phase_now(thread),
 				      .leaf = csink_context_pc(uc),
 				      .memo = &thread->memo};
+	bool is_jit;
 
 	/* An object that came since the last look, perhaps to where another one was: look before its name is needed. */
 	if (CSINK_UNLIKELY(!csink_modules_current(sample.leaf, &thread->leaf_module)))
@@ -69,9 +71,20 @@ static struct csink_row add_stack(struct csink_thread *thread, const ucontext_t 
 	sample.epoch_ns = csink_modules_epoch_ns();
 	if (csink_plan.walk && CSINK_LIKELY(sample.phase != CSINK_PHASE_OFF))
 		csink_plan.walk(&walk, uc);
+	if (CSINK_UNLIKELY(!csink_plan.walk))
+		csink_jit_meet(); /* nothing is known of the code that runs */
+	is_jit = csink_jit_may_name() && sample.phase != CSINK_PHASE_OFF;
+	if (CSINK_UNLIKELY(is_jit) && csink_jit_check(&walk, sample.leaf, &csink_own_recording, &thread->writer) &&
+	    csink_plan.walk) {
+		walk.frames = thread->frames;
+		walk.end = CSINK_WALK_COMPLETE;
+		csink_plan.walk(&walk, uc);
+	}
 	/* A walk that ends at code made at run time may have no frames, while the interpreter has. */
 	if (CSINK_UNLIKELY(walk.keep_cfas) && (walk.nr_frames || walk.end != CSINK_WALK_COMPLETE))
 		csink_interp_merge(&walk, uc, &thread->interp, &csink_own_recording, &thread->writer);
+	if (CSINK_UNLIKELY(is_jit) && csink_interp_has_room(&thread->interp))
+		csink_jit_name(&walk, sample.leaf, &csink_own_recording, thread->interp->merged);
 	sample.frames = walk.frames;
 	sample.nr_frames = walk.nr_frames;
 	sample.same = walk.same;

@@ -7,6 +7,7 @@
 #include <link.h>
 
 #include "preload/agent/unwind/find_object.h"
+#include "preload/agent/unwind/jit_objects.h"
 #include "preload/agent/unwind/modules.h"
 #include "preload/core/cfi/cfi.h"
 #include "preload/core/cfi/cfi_read.h"
@@ -48,6 +49,7 @@ bool csink_cfi_table_of(uintptr_t bias, const ElfW(Phdr) * phdr, uint32_t nr, st
 			return false;
 		table->low = (const uint8_t *)(bias + segment->p_vaddr);
 		table->high = table->low + segment->p_filesz;
+		table->shift = 0;
 		return true;
 	}
 	return false;
@@ -84,9 +86,11 @@ bool csink_cfi_locate(uintptr_t pc, struct csink_cfi_table *table)
 	int found = locate_by_loader(pc, table);
 	struct csink_module module;
 
-	if (found >= 0)
-		return found;
-	return csink_modules_find(pc, &module) &&
+	if (found > 0)
+		return true;
+	if (CSINK_UNLIKELY(csink_jit_is_on()) && csink_jit_locate(pc, table))
+		return true;
+	return found < 0 && csink_modules_find(pc, &module) &&
 	       csink_readable((uintptr_t)module.phdr, module.nr_phdr * sizeof(ElfW(Phdr))) &&
 	       csink_cfi_table_of(module.bias, module.phdr, module.nr_phdr, table);
 }

@@ -41,6 +41,16 @@ void csink_code_copies_set_guard(bool (*may_open)(void), void (*have_closed)(voi
 	leave = have_closed;
 }
 
+bool csink_code_copies_may_open(void)
+{
+	return enter && enter();
+}
+
+void csink_code_copies_have_closed(void)
+{
+	leave();
+}
+
 void csink_code_copies_begin(void)
 {
 	atomic_store(&nr_polls, 0);

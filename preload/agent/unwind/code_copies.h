@@ -21,6 +21,10 @@ void csink_code_copies_begin(void);
  */
 void csink_code_copies_set_guard(bool (*may_open)(void), void (*have_closed)(void));
 
+/** Call them, around a descriptor for another purpose. Context: signal. */
+bool csink_code_copies_may_open(void);
+void csink_code_copies_have_closed(void);
+
 /** Look for copies of this object's code from now on. Context: signal. */
 void csink_code_copies_want(const struct csink_module *module);
 

@@ -88,6 +88,24 @@ bool csink_modules_find(uint64_t pc, struct csink_module *out)
 	return found;
 }
 
+bool csink_modules_at(uint32_t index, struct csink_module *out)
+{
+	struct snapshot *snap = snapshot_get();
+	bool found = index < snap->nr;
+
+	if (found)
+		*out = snap->modules[index];
+	snapshot_put(snap);
+	return found;
+}
+
+void csink_modules_code_changed(bool gone)
+{
+	if (gone)
+		atomic_fetch_add_explicit(&unloads, 1, memory_order_release);
+	atomic_fetch_add_explicit(&generation, 1, memory_order_release);
+}
+
 uint32_t csink_modules_unloads(void)
 {
 	return atomic_load_explicit(&unloads, memory_order_acquire);

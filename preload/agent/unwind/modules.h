@@ -83,6 +83,15 @@ uint64_t csink_modules_epoch_ns(void);
 /** Grows with every change of the snapshot: caches keyed by address compare it. Context: signal. */
 uint32_t csink_modules_generation(void);
 
+/**
+ * Code that is in no object has come, or other tables have: rows that say that there are none are made again. @gone:
+ * all rows are, since tables have gone. Context: signal.
+ */
+void csink_modules_code_changed(bool gone);
+
+/** Copy out the module with that number, by address; false: there are fewer. Context: signal. */
+bool csink_modules_at(uint32_t index, struct csink_module *out);
+
 /* modules_scan.c: one object from the process's memory. Context: signal. */
 
 /* What a scan found; name and build id are copied out, since the loader may free its own. */

@@ -3,6 +3,7 @@
  * happened to hold, so every link must look like one: aligned, above the last, on the thread's stack if that
  * is known.
  */
+#include "preload/agent/unwind/jit_objects.h"
 #include "preload/agent/unwind/unwind.h"
 #include "preload/core/safe_load.h"
 
@@ -36,6 +37,7 @@ void csink_walk_fp(struct csink_walk *walk, const ucontext_t *uc)
 	struct csink_loader loader;
 
 	csink_loader_init(&loader, walk->stack, floor);
+	csink_jit_meet(); /* this walker does not know which code has no object */
 	walk->nr_frames = 0;
 	for (;;) {
 		uint64_t caller, caller_fp;

@@ -3,6 +3,7 @@
  * of the code (code.h) and the frame pointer.
  */
 #include "preload/agent/unwind/code.h"
+#include "preload/agent/unwind/jit_objects.h"
 #include "preload/agent/unwind/modules.h"
 #include "preload/agent/unwind/walk_step.h"
 
@@ -174,6 +175,8 @@ bool csink_walker_step_untabled(struct csink_walker *w, csink_row_t row)
 
 	if (csink_row_near(row) && is_data(w))
 		return csink_walker_end(w, CSINK_WALK_BAD_STACK);
+	if (!csink_row_near(row))
+		csink_jit_meet();
 	if (pushed >= 0)
 		return step_bare_call(w, (uintptr_t)pushed);
 #if defined(__x86_64__)

@@ -44,6 +44,7 @@ int csink_cfi_slot_reg(int slot);
 struct csink_cfi_table {
 	const uint8_t *low, *high;    /* the segment that holds .eh_frame */
 	const uint8_t *hdr, *hdr_end; /* .eh_frame_hdr, and the end of its segment */
+	uintptr_t shift;              /* of a copy: what its addresses are more than those of the code */
 };
 
 struct csink_cfi_fde {
@@ -70,6 +71,13 @@ bool csink_cfi_locate(uintptr_t pc, struct csink_cfi_table *table);
 
 /** The entry of an address. False if there is none (or it makes no sense). */
 bool csink_cfi_find(const struct csink_cfi_table *table, uintptr_t pc, struct csink_cfi_fde *fde);
+
+/**
+ * Go through .eh_frame from table->low on.
+ * @at  the entry to read; moves on to the next one.
+ * Returns 1: *fde is an entry of code; 0: it is another one, or makes no sense; -1: there are no more.
+ */
+int csink_cfi_next(const struct csink_cfi_table *table, const uint8_t **at, struct csink_cfi_fde *fde);
 
 /* ---- rules ------------------------------------------------------------------------------------------------------- */
 

@@ -114,6 +114,8 @@ static bool read_fde(const struct csink_cfi_table *table, const uint8_t *at, str
 		csink_read_skip(&r, csink_read_uleb(&r));
 	fde->code = r.at;
 	fde->code_end = r.end;
+	fde->start -= table->shift;
+	fde->end -= table->shift;
 	return !r.failed && fde->start < fde->end;
 }
 
@@ -155,7 +157,19 @@ static const uint8_t *search_table(const struct csink_cfi_table *table, uintptr_
 
 bool csink_cfi_find(const struct csink_cfi_table *table, uintptr_t pc, struct csink_cfi_fde *fde)
 {
-	const uint8_t *at = search_table(table, pc);
+	const uint8_t *at = search_table(table, pc + table->shift);
 
 	return at && read_fde(table, at, fde) && pc >= fde->start && pc < fde->end;
+}
+
+int csink_cfi_next(const struct csink_cfi_table *table, const uint8_t **at, struct csink_cfi_fde *fde)
+{
+	struct csink_reader r = {*at, table->high, *at < table->low || *at >= table->high};
+	const uint8_t *entry = *at;
+	bool is_64;
+
+	if (!read_length(&r, &is_64))
+		return -1;
+	*at = r.end;
+	return read_fde(table, entry, fde);
 }

@@ -215,22 +215,31 @@ void *csink_recording_reserve_child(struct csink_recording *rec, uint32_t bytes)
 	return at <= room && bytes <= room - at ? (char *)(rec->header + 1) + at : NULL;
 }
 
+static void put_note(struct csink_recording *rec, struct csink_writer *writer, int warning, const char *text)
+{
+	uint32_t bytes = (uint32_t)(sizeof(struct csink_rec_note) + strlen(text) + 1);
+	struct csink_rec_note *note = rec->header ? csink_recording_reserve(rec, writer, bytes) : NULL;
+
+	if (!note)
+		return;
+	memcpy(note->text, text, strlen(text) + 1);
+	csink_recording_commit(note, bytes, CSINK_ENTRY_NOTE, (uint16_t)warning);
+}
+
+void csink_recording_note_text(struct csink_recording *rec, struct csink_writer *writer, const char *text)
+{
+	put_note(rec, writer, 0, text);
+}
+
 void csink_recording_note(struct csink_recording *rec, struct csink_writer *writer, int warning, const char *fmt, ...)
 {
-	struct csink_rec_note *note;
 	char text[400];
-	uint32_t bytes;
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	bytes = (uint32_t)(sizeof(*note) + strlen(text) + 1);
-	note = rec->header ? csink_recording_reserve(rec, writer, bytes) : NULL;
-	if (!note)
-		return;
-	memcpy(note->text, text, strlen(text) + 1);
-	csink_recording_commit(note, bytes, CSINK_ENTRY_NOTE, (uint16_t)warning);
+	put_note(rec, writer, warning, text);
 }
 
 void csink_writer_retire(struct csink_writer *writer)

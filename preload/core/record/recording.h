@@ -155,6 +155,9 @@ static inline void csink_recording_lose(struct csink_recording *rec, enum csink_
 void csink_recording_note(struct csink_recording *rec, struct csink_writer *writer, int warning, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/** Leave a line for the user as it is; information. Context: signal. */
+void csink_recording_note_text(struct csink_recording *rec, struct csink_writer *writer, const char *text);
+
 /** Hand a writer's unfinished extent to the thread that starts next. Context: thread. */
 void csink_writer_retire(struct csink_writer *writer);
 
