@@ -381,7 +381,7 @@ fuzz-lines: $(B)/tests/fuzz/line_tables $(B)/tests/fuzz/lines_corpus tests ## fe
 
 # Hostile objects, which others have mapped.
 FUZZ_OBJECTS_SRCS := tests/fuzz/fuzz_objects.c launcher/base/roots.c launcher/base/regular.c \
-	$(addprefix launcher/attach/,objects.c walk_copied.c walk_libunwind.c) \
+	$(addprefix launcher/attach/,eh_index.c object_file.c objects.c walk_copied.c walk_libunwind.c) \
 	$(filter-out tests/%,$(FUZZ_SRCS))
 $(B)/tests/fuzz/objects: $(FUZZ_OBJECTS_SRCS) tests/fuzz/no_modules.h
 	$(call make_fuzzer,$(FUZZ_OBJECTS_SRCS) $(shell $(PKG_CONFIG) --libs libunwind-generic))

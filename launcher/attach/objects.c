@@ -4,10 +4,8 @@
  */
 #include "launcher/attach/objects.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,35 +16,23 @@
 #include "include/internal/base.h"
 #include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
+#include "launcher/attach/eh_index.h"
+#include "launcher/attach/object_file.h"
 #include "launcher/base/regular.h"
 #include "preload/core/cfi/cfi_read.h"
 
-#define MAX_PHDR 64
 #define MAX_NOTES 65536
 #define MAX_TABLES (256U << 20)
 #define MAX_COPIED (1ULL << 30) /* of all objects: files may say that they have more than they have */
 
-/* Where bytes come from: a file, or the vdso in our own memory. Nothing of the file is mapped: it may shrink. */
-struct source {
-	int fd; /* -1: memory */
-	const char *memory;
-};
-
-static bool read_at(const struct source *source, void *to, size_t bytes, uint64_t offset)
-{
-	if (source->fd >= 0)
-		return pread(source->fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
-	memcpy(to, source->memory + offset, bytes);
-	return true;
-}
-
-static void find_build_id(struct csink_attach_object *object, const struct source *source, const ElfW(Phdr) * phdr)
+static void find_build_id(struct csink_attach_object *object, const struct csink_object_file *file,
+			  const ElfW(Phdr) * phdr)
 {
 	uint64_t size = CSINK_MIN(phdr->p_filesz, (uint64_t)MAX_NOTES), align = phdr->p_align == 8 ? 8 : 4, at = 0;
 	CSINK_AUTO_FREE char *notes = malloc(size + 1);
 
 	while (notes && !object->build_id_len && at + sizeof(ElfW(Nhdr)) <= size &&
-	       (at || read_at(source, notes, size, phdr->p_offset))) {
+	       (at || csink_object_file_read(file, notes, size, phdr->p_offset))) {
 		const ElfW(Nhdr) *note = (const void *)(notes + at);
 		uint64_t desc = at + sizeof(*note) + CSINK_ALIGN_UP((uint64_t)note->n_namesz, align);
 
@@ -61,14 +47,15 @@ static void find_build_id(struct csink_attach_object *object, const struct sourc
 	}
 }
 
-/* Where .eh_frame begins, as .eh_frame_hdr says: the object's own address, or 0. */
-static uint64_t eh_frame_of(const struct source *source, const ElfW(Phdr) * hdr)
+/* Where .eh_frame begins, as .eh_frame_hdr says: the object's own address. 0: it does not say, or has no index. */
+static uint64_t eh_frame_of(const struct csink_object_file *file, const ElfW(Phdr) * hdr)
 {
 	uint8_t head[12];
 	struct csink_reader r = {head + 4, head + sizeof(head), false};
 	uint64_t at;
 
-	if (!read_at(source, head, sizeof(head), hdr->p_offset) || head[0] != 1)
+	if (!csink_object_file_read(file, head, sizeof(head), hdr->p_offset) || head[0] != 1 ||
+	    head[3] != (CSINK_PE_DATAREL | CSINK_PE_SDATA4))
 		return 0;
 	at = csink_read_encoded(&r, head[1], 0);
 	if (r.failed)
@@ -78,33 +65,23 @@ static uint64_t eh_frame_of(const struct source *source, const ElfW(Phdr) * hdr)
 							       : 0;
 }
 
-/* A range that ends behind the last address is invalid: the file is hostile. */
-static const ElfW(Phdr) * segment_of(const ElfW(Phdr) * phdr, uint32_t nr, uint64_t vaddr)
-{
-	for (uint32_t i = 0; i < nr; i++) {
-		if (phdr[i].p_type == PT_LOAD && vaddr >= phdr[i].p_vaddr &&
-		    vaddr - phdr[i].p_vaddr < phdr[i].p_filesz && phdr[i].p_filesz <= UINT64_MAX - phdr[i].p_vaddr)
-			return &phdr[i];
-	}
-	return NULL;
-}
-
 /* From an address to the end of its segment, into the copy. */
-static bool copy_rest(struct csink_attach_object *object, const struct source *source, const ElfW(Phdr) * segment,
-		      uint64_t vaddr)
+static bool copy_rest(struct csink_attach_object *object, const struct csink_object_file *file,
+		      const ElfW(Phdr) * segment, uint64_t vaddr)
 {
 	uint64_t before = vaddr - segment->p_vaddr;
 
-	return read_at(source, (void *)(uintptr_t)(object->table_bias + vaddr), segment->p_filesz - before,
-		       segment->p_offset + before);
+	return csink_object_file_read(file, (void *)(uintptr_t)(object->table_bias + vaddr), segment->p_filesz - before,
+				      segment->p_offset + before);
 }
 
 /* Copy .eh_frame_hdr and .eh_frame, which mostly lie in one segment, with much before them. */
 static void take_tables(struct csink_attach_objects *objects, struct csink_attach_object *object,
-			const struct source *source, const ElfW(Phdr) * phdr, uint32_t nr, const ElfW(Phdr) * hdr)
+			const struct csink_object_file *file, const ElfW(Phdr) * hdr)
 {
-	uint64_t frame = eh_frame_of(source, hdr), from = CSINK_MIN(frame, hdr->p_vaddr), to;
-	const ElfW(Phdr) *of_hdr = segment_of(phdr, nr, hdr->p_vaddr), *of_frame = segment_of(phdr, nr, frame);
+	uint64_t frame = eh_frame_of(file, hdr), from = CSINK_MIN(frame, hdr->p_vaddr), to;
+	const ElfW(Phdr) *of_hdr = csink_object_file_segment(file, hdr->p_vaddr);
+	const ElfW(Phdr) *of_frame = csink_object_file_segment(file, frame);
 
 	if (!frame || !of_hdr || !of_frame)
 		return;
@@ -114,8 +91,8 @@ static void take_tables(struct csink_attach_objects *objects, struct csink_attac
 	objects->copied += to - from;
 	object->copy = calloc(1, to - from);
 	object->table_bias = (uintptr_t)object->copy - from;
-	if (!object->copy || !copy_rest(object, source, of_frame, frame) ||
-	    !copy_rest(object, source, of_hdr, hdr->p_vaddr))
+	if (!object->copy || !copy_rest(object, file, of_frame, frame) ||
+	    !copy_rest(object, file, of_hdr, hdr->p_vaddr))
 		return;
 	object->table.low = (const uint8_t *)(object->table_bias + frame);
 	object->table.high = (const uint8_t *)(object->table_bias + of_frame->p_vaddr + of_frame->p_filesz);
@@ -124,56 +101,53 @@ static void take_tables(struct csink_attach_objects *objects, struct csink_attac
 }
 
 static void take_elf(struct csink_attach_objects *objects, struct csink_attach_object *object,
-		     const struct source *source)
+		     struct csink_object_file *file)
 {
 	const ElfW(Phdr) *tables = NULL;
-	ElfW(Phdr) phdr[MAX_PHDR];
-	ElfW(Ehdr) head;
-	uint32_t nr;
 
-	if (!read_at(source, &head, sizeof(head), 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) ||
-	    head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_phentsize != sizeof(phdr[0]))
-		return;
-	nr = CSINK_MIN(head.e_phnum, (uint32_t)MAX_PHDR);
-	if (!read_at(source, phdr, nr * sizeof(phdr[0]), head.e_phoff))
+	if (!csink_object_file_begin(file))
 		return;
 	object->is_other = false;
-	for (uint32_t i = 0; i < nr; i++) {
-		if (phdr[i].p_type == PT_GNU_EH_FRAME)
-			tables = &phdr[i];
-		if (phdr[i].p_type == PT_DYNAMIC)
-			object->dynamic = phdr[i].p_vaddr;
-		if (phdr[i].p_type == PT_NOTE && !object->build_id_len)
-			find_build_id(object, source, &phdr[i]);
-		if (phdr[i].p_type != PT_LOAD || !(phdr[i].p_flags & PF_X) ||
+	for (uint32_t i = 0; i < file->nr_phdr; i++) {
+		const ElfW(Phdr) *phdr = &file->phdr[i];
+
+		if (phdr->p_type == PT_GNU_EH_FRAME)
+			tables = phdr;
+		if (phdr->p_type == PT_DYNAMIC)
+			object->dynamic = phdr->p_vaddr;
+		if (phdr->p_type == PT_NOTE && !object->build_id_len)
+			find_build_id(object, file, phdr);
+		if (phdr->p_type != PT_LOAD || !(phdr->p_flags & PF_X) ||
 		    object->nr_code == CSINK_ARRAY_SIZE(object->code))
 			continue;
-		object->code[object->nr_code].vaddr = phdr[i].p_vaddr;
-		object->code[object->nr_code].offset = phdr[i].p_offset;
-		object->code[object->nr_code++].filesz = phdr[i].p_filesz;
+		object->code[object->nr_code].vaddr = phdr->p_vaddr;
+		object->code[object->nr_code].offset = phdr->p_offset;
+		object->code[object->nr_code++].filesz = phdr->p_filesz;
 	}
 	if (tables)
-		take_tables(objects, object, source, phdr, nr, tables);
+		take_tables(objects, object, file, tables);
+	if (!object->copy)
+		objects->copied += csink_eh_index_make(object, file, MAX_COPIED - objects->copied);
 }
 
 static void read_object(struct csink_attach_objects *objects, struct csink_attach_object *object)
 {
-	struct source source = {.fd = -1};
+	struct csink_object_file file = {.fd = -1};
 
 	if (object->is_vdso) {
-		source.memory = (const char *)getauxval(AT_SYSINFO_EHDR);
-		if (source.memory)
-			take_elf(objects, object, &source);
+		file.memory = (const char *)getauxval(AT_SYSINFO_EHDR);
+		if (file.memory)
+			take_elf(objects, object, &file);
 		return;
 	}
 	/* A device could do anything when it is opened. */
-	source.fd = csink_regular_open(object->path, 0, CSINK_REGULAR_ANY);
-	object->is_other = source.fd >= 0 || source.fd == -ENOEXEC;
+	file.fd = csink_regular_open(object->path, 0, CSINK_REGULAR_ANY);
+	object->is_other = file.fd >= 0 || file.fd == -ENOEXEC;
 	object->is_opened = object->is_other;
-	if (source.fd < 0)
+	if (file.fd < 0)
 		return;
-	take_elf(objects, object, &source);
-	close(source.fd);
+	take_elf(objects, object, &file);
+	close(file.fd);
 }
 
 struct csink_attach_object *csink_attach_objects_get(struct csink_attach_objects *objects, const char *root,

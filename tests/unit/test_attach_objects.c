@@ -102,6 +102,73 @@ static void test_wraps(void)
 	ok(!has_table(&f), "an object whose segment of tables spans all memory has none");
 }
 
+/* ---- .eh_frame without an index ---- */
+
+enum { NR_ENTRIES = 12, ENTRY_BYTES = 20, CODE_VADDR = 0x4000 };
+
+/* The same file without .eh_frame_hdr: .eh_frame is at 0x1100, among zeros; code at 0x4000, which it describes. */
+static struct file make_unindexed(uint32_t nr)
+{
+	static const uint8_t cie[] = {16, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b, 0, 0, 0};
+	struct file f = make(0x2000);
+	uint8_t *at = f.rest + 0x100;
+
+	memset(f.rest, 0, sizeof(f.rest));
+	f.phdr[0] = (Elf64_Phdr){
+		.p_type = PT_LOAD, .p_flags = PF_X, .p_vaddr = CODE_VADDR, .p_offset = 0x3000, .p_filesz = 0x1000};
+	f.phdr[1].p_filesz = 0x400;
+	f.phdr[2].p_type = PT_NULL;
+	memcpy(at, cie, sizeof(cie));
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t offset = (uint32_t)sizeof(cie) + i * ENTRY_BYTES;
+		/* Linkers do not sort them. Length, way back to the CIE, start of the code, its length, no
+		 * augmentation. */
+		int32_t words[] = {ENTRY_BYTES - 4, (int32_t)offset + 4,
+				   CODE_VADDR + (int32_t)(i * 7 % nr) * 16 - (0x1100 + (int32_t)offset + 8), 16, 0};
+
+		memcpy(at + offset, words, sizeof(words));
+	}
+	return f;
+}
+
+static void test_index(void)
+{
+	struct csink_attach_objects objects = {0};
+	const struct csink_attach_object *object;
+	struct file f = make_unindexed(NR_ENTRIES);
+	struct csink_cfi_fde fde;
+	uint32_t nr = 0;
+
+	write_file(&f);
+	object = csink_attach_objects_get(&objects, "", path);
+	for (uint64_t at = CODE_VADDR + 5; object && object->table.hdr && at < CODE_VADDR + NR_ENTRIES * 16; at += 16)
+		nr += csink_cfi_find(&object->table, object->table_bias + at, &fde) &&
+		      fde.start == object->table_bias + (at & ~15ULL);
+	is_num(nr, NR_ENTRIES, "without an index each entry of .eh_frame is found");
+	ok(object && object->table.hdr && !csink_cfi_find(&object->table, object->table_bias + CODE_VADDR - 1, &fde) &&
+		   !csink_cfi_find(&object->table, object->table_bias + CODE_VADDR + NR_ENTRIES * 16, &fde),
+	   "beside the entries' code there is none");
+	csink_attach_objects_free(&objects);
+}
+
+static void test_index_refused(void)
+{
+	struct file f = make_unindexed(3);
+
+	ok(!has_table(&f), "three entries may be bytes that look like entries");
+	f = make_unindexed(NR_ENTRIES);
+	f.phdr[0].p_vaddr = 0x9000;
+	ok(!has_table(&f), "entries whose code is elsewhere are none");
+	f = make_unindexed(NR_ENTRIES);
+	f.phdr[1].p_filesz = UINT64_MAX - 0x1000;
+	ok(!has_table(&f), "a segment that spans all memory is not looked through");
+	f = make_unindexed(NR_ENTRIES);
+	f.head.e_shnum = 5;
+	f.head.e_shentsize = sizeof(Elf64_Shdr);
+	f.head.e_shoff = UINT64_MAX - 100;
+	ok(!has_table(&f), "headers of sections beyond the file's end name no section");
+}
+
 /* A process among other mounts. Returns its pid, or -1: this user cannot have one. */
 static pid_t start_elsewhere(void)
 {
@@ -178,6 +245,8 @@ int main(void)
 	test_true();
 	test_made();
 	test_wraps();
+	test_index();
+	test_index_refused();
 	test_elsewhere();
 	test_nameless();
 	unlink(path);

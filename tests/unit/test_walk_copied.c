@@ -190,10 +190,13 @@ static void check_programs(void)
 			  "import json, re\nwhile True:\n json.loads(json.dumps({str(i): [i, 'x' * i] for i"
 			  " in range(99)}))\n re.findall('(a+)+b', 'aaaaaaaab' * 9)\n sorted(map(str, range(999)))",
 			  NULL};
-	char mix[4096], *cxx[] = {mix, "2000000", NULL};
+	char mix[4096], *cxx[] = {mix, "2000000", NULL}, unindexed[4096], *c[] = {unindexed, "1000", NULL};
 
 	snprintf(mix, sizeof(mix), "%s/tests/targets/unwind_mix", getenv("BUILD") ? getenv("BUILD") : "build");
 	check_program("a C++ program that throws", cxx);
+	snprintf(unindexed, sizeof(unindexed), "%s/tests/targets/static_stacks",
+		 getenv("BUILD") ? getenv("BUILD") : "build");
+	check_program("a static program without .eh_frame_hdr", c);
 	if (access("/usr/bin/python3", X_OK))
 		skip("python3", "it is not installed");
 	else

@@ -79,6 +79,9 @@ bool csink_cfi_find(const struct csink_cfi_table *table, uintptr_t pc, struct cs
  */
 int csink_cfi_next(const struct csink_cfi_table *table, const uint8_t **at, struct csink_cfi_fde *fde);
 
+/** Read the entry that is at an address of .eh_frame. False if none is there (or it is a CIE, or makes no sense). */
+bool csink_cfi_read_entry(const struct csink_cfi_table *table, const uint8_t *at, struct csink_cfi_fde *fde);
+
 /* ---- rules ------------------------------------------------------------------------------------------------------- */
 
 enum csink_cfi_kind {

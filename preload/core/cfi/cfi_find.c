@@ -93,7 +93,7 @@ static bool read_cie(const uint8_t *at, struct csink_cfi_fde *fde)
 	return !r.failed && fde->ra_reg == CSINK_REG_RA;
 }
 
-static bool read_fde(const struct csink_cfi_table *table, const uint8_t *at, struct csink_cfi_fde *fde)
+bool csink_cfi_read_entry(const struct csink_cfi_table *table, const uint8_t *at, struct csink_cfi_fde *fde)
 {
 	struct csink_reader r = {at, table->high, at < table->low || at >= table->high};
 	const uint8_t *cie_field;
@@ -159,7 +159,7 @@ bool csink_cfi_find(const struct csink_cfi_table *table, uintptr_t pc, struct cs
 {
 	const uint8_t *at = search_table(table, pc + table->shift);
 
-	return at && read_fde(table, at, fde) && pc >= fde->start && pc < fde->end;
+	return at && csink_cfi_read_entry(table, at, fde) && pc >= fde->start && pc < fde->end;
 }
 
 int csink_cfi_next(const struct csink_cfi_table *table, const uint8_t **at, struct csink_cfi_fde *fde)

@@ -1,0 +1,197 @@
+/* See eh_index.h. One pass over the entries, each of which is checked; any thread. */
+#include "launcher/attach/eh_index.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "include/internal/cleanup.h"
+#include "preload/core/cfi/cfi_read.h"
+
+#define MAX_BYTES (64U << 20) /* of a segment that is looked through, of .eh_frame */
+#define LEAST_ENTRY 12        /* bytes of an entry: its length, its CIE, an address */
+#define MAX_FIRST_CIE 256     /* bytes of the entry that .eh_frame begins with */
+#define LEAST_ENTRIES 8       /* fewer may have the form by accident */
+
+/* ---- the entries of .eh_frame ---- */
+
+/* Where the next entry is, given where one is. NULL: there is none. */
+static const uint8_t *next_entry(const uint8_t *at, const uint8_t *end)
+{
+	struct csink_reader r = {at, end, false};
+	uint64_t length = csink_read_u32(&r);
+
+	if (length == UINT32_MAX)
+		length = csink_read_u64(&r);
+	csink_read_skip(&r, length);
+	return r.failed ? NULL : r.at;
+}
+
+static bool is_code(const struct csink_attach_object *object, uint64_t start, uint64_t end)
+{
+	for (uint32_t i = 0; i < object->nr_code; i++)
+		if (start >= object->code[i].vaddr && start - object->code[i].vaddr < object->code[i].filesz &&
+		    end - object->code[i].vaddr <= object->code[i].filesz)
+			return true;
+	return false;
+}
+
+/* One entry of the index, as .eh_frame_hdr's table has it: both are relative to the index. */
+struct indexed {
+	int32_t start, entry;
+};
+
+static int compare(const void *a, const void *b)
+{
+	const struct indexed *x = a, *y = b;
+
+	return x->start != y->start ? (x->start < y->start ? -1 : 1) : (x->entry > y->entry) - (x->entry < y->entry);
+}
+
+/* Fill the index with the entries whose code is the object's. Returns how many. */
+static uint32_t fill(const struct csink_attach_object *object, struct indexed *to, uint32_t max)
+{
+	const struct csink_cfi_table *table = &object->table;
+	uintptr_t bias = object->table_bias, base = (uintptr_t)table->hdr;
+	struct csink_cfi_fde fde;
+	uint32_t nr = 0;
+
+	/* Linkers leave ends of tables, which are entries without a length, between the tables of files. */
+	for (const uint8_t *at = table->low; at && at < table->high && nr < max; at = next_entry(at, table->high)) {
+		int64_t start, entry;
+
+		if (!csink_cfi_read_entry(table, at, &fde) || !is_code(object, fde.start - bias, fde.end - bias))
+			continue;
+		start = (int64_t)(fde.start - base);
+		entry = (int64_t)((uintptr_t)at - base);
+		if (start == (int32_t)start && entry == (int32_t)entry)
+			to[nr++] = (struct indexed){(int32_t)start, (int32_t)entry};
+	}
+	qsort(to, nr, sizeof(*to), compare);
+	return nr;
+}
+
+/* ---- where it is, without a section's header ---- */
+
+/* The same letters as the reader of entries takes. */
+static bool is_cie(const uint8_t *at, const uint8_t *end)
+{
+	static const char letters[] = "RSLPBG";
+	uint32_t length, id;
+
+	if (end - at < 16)
+		return false;
+	memcpy(&length, at, sizeof(length));
+	memcpy(&id, at + 4, sizeof(id));
+	if (id || length < LEAST_ENTRY - 4 || length > MAX_FIRST_CIE || length % 4 || (at[8] != 1 && at[8] != 3) ||
+	    at[9] != 'z')
+		return false;
+	for (at += 10; at < end && *at; at++)
+		if (!strchr(letters, *at))
+			return false;
+	return at < end;
+}
+
+/* Follow entries from a CIE on: where they end, and how many describe code of the object. */
+static const uint8_t *follow(const struct csink_attach_object *object, const struct csink_cfi_table *table,
+			     const uint8_t *at, uintptr_t bias, uint32_t *nr)
+{
+	struct csink_cfi_fde fde;
+	const uint8_t *next;
+
+	for (*nr = 0; at < table->high; at = next) {
+		next = next_entry(at, table->high);
+		if (!next)
+			break;
+		if (csink_cfi_read_entry(table, at, &fde))
+			*nr += is_code(object, fde.start - bias, fde.end - bias);
+		else if (next - at > 4 && !is_cie(at, table->high))
+			break;
+	}
+	return at;
+}
+
+struct found {
+	uint64_t vaddr, bytes;
+	uint32_t nr;
+};
+
+/* The longest such run of a segment. Each of its bytes is followed once. */
+static void look_through(const struct csink_attach_object *object, const struct csink_object_file *file,
+			 const ElfW(Phdr) * segment, struct found *found)
+{
+	uint64_t size = segment->p_filesz;
+	CSINK_AUTO_FREE uint8_t *bytes = size <= MAX_BYTES ? malloc(size) : NULL;
+	struct csink_cfi_table table = {.low = bytes};
+	const uint8_t *at = bytes, *end;
+	uint32_t nr;
+
+	if (!bytes || !csink_object_file_read(file, bytes, size, segment->p_offset))
+		return;
+	table.high = bytes + size;
+	for (at += -segment->p_vaddr & 3; at + LEAST_ENTRY < table.high; at = CSINK_MAX(end, at + 4)) {
+		end = at;
+		if (!is_cie(at, table.high))
+			continue;
+		table.low = at;
+		end = follow(object, &table, at, (uintptr_t)bytes - segment->p_vaddr, &nr);
+		if (nr > found->nr)
+			*found = (struct found){segment->p_vaddr + (uint64_t)(at - bytes), (uint64_t)(end - at), nr};
+		end -= ((uint64_t)(end - bytes) + segment->p_vaddr) & 3;
+	}
+}
+
+static bool find(const struct csink_attach_object *object, const struct csink_object_file *file, struct found *found)
+{
+	ElfW(Shdr) section;
+
+	if (csink_object_file_section(file, ".eh_frame", &section)) {
+		*found = (struct found){section.sh_addr, section.sh_size, 0};
+		return true;
+	}
+	/* With headers of sections it would be among them. */
+	if (file->head.e_shnum || file->fd < 0)
+		return false;
+	for (uint32_t i = 0; i < file->nr_phdr; i++) {
+		const ElfW(Phdr) *segment = &file->phdr[i];
+
+		if (segment->p_type == PT_LOAD && segment->p_filesz > LEAST_ENTRY &&
+		    segment->p_filesz <= UINT64_MAX - segment->p_vaddr)
+			look_through(object, file, segment, found);
+	}
+	return found->nr >= LEAST_ENTRIES;
+}
+
+/* ---- */
+
+uint64_t csink_eh_index_make(struct csink_attach_object *object, const struct csink_object_file *file, uint64_t room)
+{
+	static const uint8_t head[] = {1, CSINK_PE_UDATA4, CSINK_PE_UDATA4, CSINK_PE_DATAREL | CSINK_PE_SDATA4};
+	struct found found = {0};
+	const ElfW(Phdr) * segment;
+	uint64_t bytes, index;
+	uint32_t nr, max;
+
+	if (!find(object, file, &found) || found.bytes < LEAST_ENTRY || found.bytes > MAX_BYTES)
+		return 0;
+	/* The index lies behind the copy, at a distance that its offsets can tell. */
+	max = (uint32_t)(found.bytes / LEAST_ENTRY);
+	index = CSINK_ALIGN_UP(found.bytes, 8);
+	bytes = index + sizeof(head) + 8 + max * sizeof(struct indexed);
+	segment = csink_object_file_segment(file, found.vaddr);
+	object->copy = segment && bytes <= room ? calloc(1, bytes) : NULL;
+	if (!object->copy || !csink_object_file_read(file, object->copy, found.bytes,
+						     segment->p_offset + (found.vaddr - segment->p_vaddr)))
+		return 0;
+	object->table_bias = (uintptr_t)object->copy - found.vaddr;
+	object->table.low = object->copy;
+	object->table.high = object->table.low + found.bytes;
+	object->table.hdr = object->table.low + index;
+	object->table.hdr_end = object->table.low + bytes;
+	nr = fill(object, (struct indexed *)((char *)object->copy + index + 12), max);
+	memcpy((char *)object->copy + index, head, sizeof(head));
+	memcpy((char *)object->copy + index + 8, &nr, sizeof(nr));
+	if (!nr)
+		object->table = (struct csink_cfi_table){0};
+	return bytes;
+}

@@ -1,0 +1,46 @@
+#!/bin/bash
+# Stacks of programs that nothing can be injected into, sampled from outside.
+. "$(dirname "$0")/lib.sh"
+
+# rooted PROFILE REGEX: how much of what is sampled has stacks whose outermost function matches, in percent.
+rooted() {
+	countersink export -o rooted.folded "$1"
+	awk -v regex="$2" '!/^\[not sampled\]/ { all += $NF; split($0, frames, ";"); if (frames[1] ~ regex) some += $NF }
+		END { print int(some * 1000 / all) / 10 }' rooted.folded
+}
+at_least() { # PERCENT LEAST NAME
+	ok "$3: $1 %" awk "BEGIN { exit !($1 >= $2) }"
+}
+# whole PROFILE LEAST NAME: how many of the stacks end at none of the ways that the report names as lost.
+whole() {
+	countersink report "$1" >whole.out 2>&1
+	at_least "$(awk '/ samples by / { for (i = 2; i <= NF; i++) if ($i == "samples") { all = $(i - 1); gsub(",", "", all) } }
+		/^ *lost / { n = split($0, parts, /;|lost/); for (i = 1; i <= n; i++) if (match(parts[i], /[0-9,]+ stacks/)) {
+			text = substr(parts[i], RSTART, RLENGTH); gsub(/[^0-9]/, "", text); broken += text } }
+		END { print int((all - broken) * 1000 / all) / 10 }' whole.out)" "$2" "$3"
+}
+
+# ---- C: .eh_frame without the index that linkers make when they are asked for it
+no_sections() { # FROM TO: without the headers of its sections
+	perl -0777 -pe 'substr($_, 40, 8) = "\0" x 8; substr($_, 58, 6) = "\0" x 6' <"$1" >"$2" && chmod +x "$2"
+}
+unlike "$(readelf -lW "$TARGETS/static_stacks")" GNU_EH_FRAME "the static program has no index of its unwind tables"
+countersink attach -F 2000 -o c.pb.gz -- "$TARGETS/static_stacks" 1 2>err
+at_least "$(rooted c.pb.gz '^_start$')" 98 "a static program: stacks begin at _start"
+whole c.pb.gz 98 "a static program: stacks are whole"
+strip -o stripped "$TARGETS/static_stacks"
+countersink attach -F 2000 -o c.pb.gz -- ./stripped 1 2>err
+whole c.pb.gz 98 "a stripped static program: stacks are whole"
+no_sections stripped headless
+like "$(readelf -hW headless 2>/dev/null)" 'Number of section headers: *0' "a program without headers of sections"
+countersink attach -F 2000 -o c.pb.gz -- ./headless 1 2>err
+is $? 0 "a program without headers of sections runs"
+whole c.pb.gz 98 "a static program without headers of sections: stacks are whole"
+if have clang && clang -O2 -static -o by_clang "$SRC/tests/targets/static_stacks.c" 2>/dev/null; then
+	countersink attach -F 2000 -o c.pb.gz -- ./by_clang 1 2>err
+	at_least "$(rooted c.pb.gz '^_start$')" 98 "a static program by clang: stacks begin at _start"
+else
+	skip "a static program by clang" "no clang here"
+fi
+
+done_testing
