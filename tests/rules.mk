@@ -146,7 +146,7 @@ $(PLAIN)/tests/bench/timerq: $(TIMERQ_BENCH) tests/bench/timerq_peer.h $(TIMERQ_
 PROVE = BUILD=$(CURDIR)/$(B) prove -j$(or $(JOBS),2) --timer --failures
 
 .PHONY: tests check check-unit check-guests check-pmu check-san bench demo
-tests: all $(UNIT_BINS) $(TARGET_BINS) ## build what the tests need
+tests: all $(UNIT_BINS) $(TARGET_BINS) $(B)/tests/symbols/resolve ## build what the tests need
 
 check: tests ## build, and run every test but the slow ones: under three minutes on two processors
 	$(PROVE) $(filter-out $(SLOW_UNIT_BINS),$(UNIT_BINS)) $(CLI_TESTS:%=tests/cli/%.t)
@@ -330,19 +330,23 @@ $(FUZZ_PROFILES:%=$(B)/tests/fuzz/%): $(B)/tests/fuzz/%: tests/fuzz/fuzz_%.c $(F
 	$(call make_fuzzer,$< $(FUZZ_READER_SRCS) $(B)/libtested.a $(LAUNCHER_LIBS) $(LIB_LIBS))
 
 # Other files that are read where others may have written them.
-FUZZ_FILES := perfmap names callgrind symbols jit_image
+FUZZ_FILES := perfmap names callgrind symbols jit_image go_table
 FUZZ_SRCS_perfmap := launcher/symbols/perfmap.c launcher/base/regular.c
 FUZZ_SRCS_names := launcher/profile/demangle.c launcher/profile/function_name.c
 FUZZ_SRCS_callgrind := launcher/gate/callgrind.c launcher/gate/gate_functions.c
-FUZZ_SRCS_symbols := $(filter launcher/symbols/symbols%,$(LAUNCHER_SRCS))
+FUZZ_SRCS_go_table := $(addprefix preload/core/go_,inlines.c table.c)
+FUZZ_SRCS_symbols := $(filter launcher/symbols/symbols%,$(LAUNCHER_SRCS)) $(FUZZ_SRCS_go_table)
 FUZZ_SRCS_jit_image := preload/core/jit_image.c launcher/collect/jit_images.c $(FUZZ_SRCS_symbols)
 FUZZ_READERS := $(FUZZ_PROFILES) $(FUZZ_FILES)
 $(foreach reader,$(FUZZ_FILES),$(eval $(B)/tests/fuzz/$(reader): $(FUZZ_SRCS_$(reader))))
 $(FUZZ_FILES:%=$(B)/tests/fuzz/%): $(B)/tests/fuzz/%: tests/fuzz/fuzz_%.c $(B)/libtested.a
 	$(call make_fuzzer,$< $(FUZZ_SRCS_$*) $(B)/libtested.a $(LAUNCHER_LIBS) $(LIB_LIBS))
 
+$(B)/tests/fuzz/go_corpus: tests/fuzz/go_corpus.c tests/unit/made_go.h
+	$(make_program)
+
 .PHONY: fuzz-readers
-fuzz-readers: $(FUZZ_READERS:%=$(B)/tests/fuzz/%) $(B)/tests/targets/inlines all ## feed broken profiles, maps, names and objects to their readers
+fuzz-readers: $(FUZZ_READERS:%=$(B)/tests/fuzz/%) $(B)/tests/fuzz/go_corpus $(B)/tests/targets/inlines all ## feed broken profiles, maps, names, objects and tables of Go to their readers
 	@BUILD=$(CURDIR)/$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_LIMITS='$(FUZZ_LIMITS)' tests/fuzz/readers $(FUZZ_READERS)
 
 fuzz: $(B)/tests/fuzz/eh_frame $(B)/tests/fuzz/eh_frame_corpus ## feed broken frame tables to their reader
@@ -380,7 +384,7 @@ fuzz-lines: $(B)/tests/fuzz/line_tables $(B)/tests/fuzz/lines_corpus tests ## fe
 	@BUILD=$(CURDIR)/$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_LIMITS='$(FUZZ_LIMITS)' tests/fuzz/lines
 
 # Hostile objects, which others have mapped.
-FUZZ_OBJECTS_SRCS := tests/fuzz/fuzz_objects.c launcher/base/roots.c launcher/base/regular.c \
+FUZZ_OBJECTS_SRCS := tests/fuzz/fuzz_objects.c $(addprefix launcher/base/,proc.c regular.c roots.c) $(addprefix preload/core/,sysfs.c task_stat.c) \
 	$(addprefix launcher/attach/,eh_index.c object_file.c objects.c walk_copied.c walk_libunwind.c) \
 	$(filter-out tests/%,$(FUZZ_SRCS))
 $(B)/tests/fuzz/objects: $(FUZZ_OBJECTS_SRCS) tests/fuzz/no_modules.h

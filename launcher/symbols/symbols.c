@@ -527,6 +527,29 @@ static int resolve_known(struct csink_profile *p, const struct csink_object *obj
 	return left < nr_wants - left ? flags : err;
 }
 
+/* What other sources than a table of Go have to name. */
+static int resolve_rest(struct csink_profile *p, const struct csink_object *object, struct files *files,
+			struct csink_want *wants, uint32_t nr_wants)
+{
+	if (!nr_wants)
+		return 0;
+	if (!object->image && (has_much_dwarf(files->main.elf) || has_much_dwarf(files->debug.elf)))
+		return resolve_cached(p, object, files, wants, nr_wants);
+	return resolve_wants(p, object, files, wants, nr_wants, NULL);
+}
+
+static int resolve_opened(struct csink_profile *p, const struct csink_object *object, struct files *files,
+			  struct csink_want *wants, uint32_t nr_wants)
+{
+	struct stat st = {0};
+	int flags = 0, found;
+
+	if (files->main.elf && files->main.fd >= 0 && !fstat(files->main.fd, &st))
+		nr_wants = csink_go_take(p, files->main.elf, (uint64_t)st.st_size, wants, nr_wants, &flags);
+	found = resolve_rest(p, object, files, wants, nr_wants);
+	return found < 0 ? found : found | flags;
+}
+
 int csink_symbols_resolve(struct csink_profile *p, const struct csink_object *object, struct csink_want *wants,
 			  uint32_t nr_wants)
 {
@@ -541,10 +564,8 @@ int csink_symbols_resolve(struct csink_profile *p, const struct csink_object *ob
 	err = open_files(object, &files);
 	if (err)
 		err = resolve_known(p, object, wants, nr_wants, err);
-	else if (!object->image && (has_much_dwarf(files.main.elf) || has_much_dwarf(files.debug.elf)))
-		err = resolve_cached(p, object, &files, wants, nr_wants);
 	else
-		err = resolve_wants(p, object, &files, wants, nr_wants, NULL);
+		err = resolve_opened(p, object, &files, wants, nr_wants);
 	close_file(&files.main);
 	close_file(&files.debug);
 	return csink_cut_guard_end() && err >= 0 ? err | CSINK_LEFT_CUT : err;

@@ -80,6 +80,14 @@ int csink_elf_plt(struct csink_batch *batch, Elf *elf);
 /** Name what has no name yet after the start of its function, as .eh_frame_hdr has it. */
 void csink_elf_unwind_starts(struct csink_batch *batch, Elf *elf, const char *path);
 
+/**
+ * Name what is in functions of Go, by the table of the program itself, with lines and inlined calls.
+ * @file_bytes  of the file; wants: those that are left come first afterwards.
+ * @flags       gets bits of csink_symbols_found. Returns how many are left.
+ */
+uint32_t csink_go_take(struct csink_profile *p, Elf *elf, uint64_t file_bytes, struct csink_want *wants, uint32_t nr,
+		       int *flags);
+
 struct csink_bounds;
 
 /** Add these starts, as far as they are in a span. Returns 0 or -ENOMEM. */
