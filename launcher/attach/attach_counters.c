@@ -41,7 +41,8 @@ static void ask_for_stack(struct perf_event_attr *attr, enum csink_attach_stacks
 	if (stacks == CSINK_ATTACH_COPY) {
 		attr->sample_type |= PERF_SAMPLE_STACK_USER;
 		attr->sample_stack_user = CSINK_ATTACH_STACK_BYTES;
-	} else if (stacks == CSINK_ATTACH_FP) {
+	}
+	if (stacks != CSINK_ATTACH_LEAF) {
 		attr->sample_type |= PERF_SAMPLE_CALLCHAIN;
 		attr->exclude_callchain_kernel = 1;
 	}

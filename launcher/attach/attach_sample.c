@@ -54,7 +54,7 @@ bool csink_attach_sample_read(const struct csink_attach_counters *c, const struc
 		next_run(&fields, 2); /* time enabled, running */
 		s->values = next_run(&fields, s->nr_values);
 	}
-	if (c->stacks == CSINK_ATTACH_FP) {
+	if (c->stacks != CSINK_ATTACH_LEAF) {
 		s->nr_callchain = next(&fields);
 		s->callchain = next_run(&fields, s->nr_callchain);
 	}

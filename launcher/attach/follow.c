@@ -82,7 +82,14 @@ static uint32_t walk_copy(struct csink_attach_follow *f, struct csink_attach_ima
 {
 	uint64_t cfas[CSINK_MAX_DEPTH];
 	struct place place = {image};
-	struct csink_walk_copy copy = {s->regs, s->stack, s->stack_bytes, locate, &place, cfas};
+	struct csink_walk_copy copy = {.regs = s->regs,
+				       .stack = s->stack,
+				       .stack_bytes = s->stack_bytes,
+				       .locate = locate,
+				       .arg = &place,
+				       .cfas = cfas,
+				       .chain = s->callchain,
+				       .nr_chain = s->nr_callchain};
 	enum csink_walk_copy_end end;
 	bool helped;
 	uint32_t nr = csink_walk_chosen(f->walk_by, &copy, frames, f->max_depth, &end, &helped);

@@ -17,6 +17,7 @@
 #include "include/internal/cleanup.h"
 #include "include/internal/grow.h"
 #include "launcher/attach/eh_index.h"
+#include "launcher/attach/go_object.h"
 #include "launcher/attach/object_file.h"
 #include "launcher/base/regular.h"
 #include "preload/core/cfi/cfi_read.h"
@@ -128,6 +129,7 @@ static void take_elf(struct csink_attach_objects *objects, struct csink_attach_o
 		take_tables(objects, object, file, tables);
 	if (!object->copy)
 		objects->copied += csink_eh_index_make(object, file, MAX_COPIED - objects->copied);
+	objects->copied += csink_go_object_make(object, file, MAX_COPIED - objects->copied);
 }
 
 static void read_object(struct csink_attach_objects *objects, struct csink_attach_object *object)
@@ -200,6 +202,7 @@ void csink_attach_objects_free(struct csink_attach_objects *objects)
 		free(objects->at[i]->path);
 		free(objects->at[i]->copy);
 		free(objects->at[i]->python);
+		free(objects->at[i]->go);
 		free(objects->at[i]);
 	}
 	free(objects->at);

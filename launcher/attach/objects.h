@@ -11,6 +11,8 @@
 #include "preload/core/cfi/cfi.h"
 #include "preload/core/python_layout.h"
 
+struct csink_go_table;
+
 struct csink_attach_object {
 	char *path; /* where it can be opened from here; what reports say */
 	bool is_vdso;
@@ -28,6 +30,7 @@ struct csink_attach_object {
 	struct csink_cfi_table table;
 	uintptr_t table_bias; /* where the copy is, less where the object has it: what pc means in there */
 	void *copy;
+	struct csink_go_table *go; /* Go's own table, with its copy, by the object's own addresses; NULL: none */
 };
 
 struct csink_attach_objects {

@@ -9,6 +9,8 @@
 
 #include "include/internal/base.h"
 #include "include/internal/recording_format.h"
+#include "launcher/attach/go_object.h"
+#include "launcher/attach/walk_go.h"
 
 /* The kernel's numbers of registers (asm/perf_regs.h) that hold DWARF's 0 .. CSINK_NR_REGS - 1, the last one being pc.
  */
@@ -28,10 +30,11 @@ const uint64_t csink_walk_regs_mask = 0x1ffffffff, csink_walk_pc_mask = 1ULL << 
 /* Rules at an address of an object, once read. */
 struct cached {
 	const struct csink_attach_object *object;
-	uintptr_t pc; /* in the copy of the tables */
-	bool found;
+	uint64_t pc; /* the object's own address */
+	enum { NO_RULES, BY_TABLE, BY_GO } kind;
 	struct csink_cfi_fde fde;
 	struct csink_cfi_rules rules;
+	struct csink_go_rule go;
 };
 static struct cached *cache; /* NR_CACHED, made for the first stack */
 
@@ -78,7 +81,20 @@ static bool load(struct walker *w, uint64_t address, uint64_t *value)
 
 /* ---- by tables ---- */
 
-static const struct cached *rules_at(const struct csink_attach_object *object, uintptr_t pc)
+static void find_rules(struct cached *cached)
+{
+	const struct csink_attach_object *object = cached->object;
+	uintptr_t in_copy = (uintptr_t)cached->pc + object->table_bias;
+
+	cached->kind = NO_RULES;
+	if (object->go && csink_go_object_rule(object, cached->pc, &cached->go))
+		cached->kind = BY_GO;
+	else if (object->table.hdr && csink_cfi_find(&object->table, in_copy, &cached->fde) &&
+		 csink_cfi_rules_at(&cached->fde, in_copy, &cached->rules))
+		cached->kind = BY_TABLE;
+}
+
+static const struct cached *rules_at(const struct csink_attach_object *object, uint64_t pc)
 {
 	static struct cached alone; /* where there is no memory for more */
 	struct cached *cached;
@@ -89,10 +105,9 @@ static const struct cached *rules_at(const struct csink_attach_object *object, u
 	if (cached->object != object || cached->pc != pc) {
 		cached->object = object;
 		cached->pc = pc;
-		cached->found = csink_cfi_find(&object->table, pc, &cached->fde) &&
-				csink_cfi_rules_at(&cached->fde, pc, &cached->rules);
+		find_rules(cached);
 	}
-	return cached->found ? cached : NULL;
+	return cached->kind != NO_RULES ? cached : NULL;
 }
 
 static bool known(const struct walker *w, uint64_t reg)
@@ -160,7 +175,7 @@ static bool recover(struct walker *w, const struct cached *at, uint64_t cfa, uin
 	return known(w, from);
 }
 
-enum step { CALLER, END, BAD, NO_CFI, NO_RULE };
+enum step { CALLER, END, BAD, NO_CFI, NO_RULE, OTHER_STACK };
 
 static enum step step_by_rules(struct walker *w, const struct cached *at)
 {
@@ -186,6 +201,34 @@ static enum step step_by_rules(struct walker *w, const struct cached *at)
 	w->regs = caller;
 	w->pc = CSINK_STRIP_SIGNATURE(caller.value[CSINK_REG_RA]);
 	w->exact = at->fde.signal_frame;
+	return CALLER;
+}
+
+/* ---- by Go's table ---- */
+
+/* Its functions keep their caller's frame pointer below the return address, unless they have no frame. */
+static enum step step_by_go(struct walker *w, const struct csink_go_rule *rule)
+{
+	uint64_t slot = w->regs.value[CSINK_REG_SP] + (uint64_t)(int64_t)rule->offset, ra, fp;
+
+	if (rule->is_outermost)
+		return END;
+	if (rule->switches && !(known(w, CSINK_REG_FP) && w->regs.value[CSINK_REG_FP] + 8 == slot))
+		return OTHER_STACK;
+	if (!load(w, slot, &ra))
+		return BAD;
+	if (rule->offset >= 8) {
+		w->regs.known = 0;
+		if (load(w, slot - 8, &fp)) {
+			w->regs.value[CSINK_REG_FP] = fp;
+			w->regs.known = 1ULL << CSINK_REG_FP;
+		}
+	}
+	w->regs.known &= 1ULL << CSINK_REG_FP;
+	w->regs.value[CSINK_REG_SP] = slot + 8;
+	w->regs.known |= 1ULL << CSINK_REG_SP;
+	w->pc = ra;
+	w->exact = rule->is_exact;
 	return CALLER;
 }
 
@@ -218,10 +261,10 @@ static enum step step(struct walker *w)
 
 	/* Where it runs, not where it is in the copy of the tables: PLT stubs' rules ask for the address's low bits. */
 	w->rules_pc = w->exact ? w->pc : w->pc - 1;
-	if (w->copy->locate(w->copy->arg, w->rules_pc, &object, &bias) && object->table.hdr)
-		cached = rules_at(object, (uintptr_t)(w->rules_pc - bias) + object->table_bias);
+	if (w->copy->locate(w->copy->arg, w->rules_pc, &object, &bias) && (object->table.hdr || object->go))
+		cached = rules_at(object, w->rules_pc - bias);
 	if (cached)
-		return step_by_rules(w, cached);
+		return cached->kind == BY_GO ? step_by_go(w, &cached->go) : step_by_rules(w, cached);
 	return step_by_fp(w);
 }
 
@@ -236,8 +279,9 @@ static void start(struct walker *w, const struct csink_walk_copy *copy)
 	w->exact = w->innermost = true;
 }
 
-uint32_t csink_walk_copy(const struct csink_walk_copy *copy, uint64_t *frames, uint32_t max_frames,
-			 enum csink_walk_copy_end *end)
+/* Frames by rules. cfas: set as well. */
+static uint32_t walk(const struct csink_walk_copy *copy, uint64_t *frames, uint64_t *cfas, uint32_t max_frames,
+		     enum csink_walk_copy_end *end)
 {
 	struct walker w;
 	uint32_t nr = 0;
@@ -260,10 +304,10 @@ uint32_t csink_walk_copy(const struct csink_walk_copy *copy, uint64_t *frames, u
 		if (stepped == CALLER && (w.pc - 1) >> 48)
 			stepped = BAD;
 		if (stepped != CALLER) {
-			*end = w.is_cut             ? CSINK_COPY_CUT
-			       : stepped == NO_CFI  ? CSINK_COPY_NO_CFI
-			       : stepped == NO_RULE ? CSINK_COPY_RULES
-						    : CSINK_COPY_BAD_STACK;
+			*end = w.is_cut                                      ? CSINK_COPY_CUT
+			       : stepped == NO_CFI || stepped == OTHER_STACK ? CSINK_COPY_NO_CFI
+			       : stepped == NO_RULE                          ? CSINK_COPY_RULES
+									     : CSINK_COPY_BAD_STACK;
 			return nr;
 		}
 		if (nr == max_frames) {
@@ -271,8 +315,21 @@ uint32_t csink_walk_copy(const struct csink_walk_copy *copy, uint64_t *frames, u
 			return nr;
 		}
 		w.innermost = false;
-		if (copy->cfas)
-			copy->cfas[nr] = w.regs.value[CSINK_REG_SP];
+		cfas[nr] = w.regs.value[CSINK_REG_SP];
 		frames[nr++] = w.pc | (w.exact ? CSINK_FRAME_EXACT : 0);
 	}
+}
+
+uint32_t csink_walk_copy(const struct csink_walk_copy *copy, uint64_t *frames, uint32_t max_frames,
+			 enum csink_walk_copy_end *end)
+{
+	static uint64_t own_cfas[CSINK_MAX_DEPTH];
+	uint64_t *cfas = copy->cfas ? copy->cfas : own_cfas;
+	uint32_t nr;
+
+	max_frames = copy->cfas ? max_frames : CSINK_MIN(max_frames, (uint32_t)CSINK_MAX_DEPTH);
+	nr = walk(copy, frames, cfas, max_frames, end);
+	if (*end != CSINK_COPY_COMPLETE && *end != CSINK_COPY_DEPTH && copy->nr_chain)
+		nr = csink_walk_go_join(copy, frames, cfas, nr, max_frames, end);
+	return nr;
 }

@@ -1,7 +1,7 @@
 /*
  * Walking the stack of another process from what the kernel copied with a sample: registers and the top of the stack.
- * The rules come from the objects' own tables, by the same code that reads them inside a program; where no table
- * covers the code (made at run time), frame pointers lead on.
+ * The rules come from the objects' own tables, by the same code that reads them inside a program, or from those of Go
+ * (walk_go.h); where no table covers the code (made at run time), frame pointers lead on.
  */
 #ifndef CSINK_WALK_COPIED_H
 #define CSINK_WALK_COPIED_H
@@ -23,6 +23,9 @@ struct csink_walk_copy {
 	csink_walk_locate locate;
 	void *arg;
 	uint64_t *cfas; /* set, for each frame, to the stack pointer on return to it; NULL: not wanted */
+	/* The kernel's own walk by frame pointers, as a sample has it; nr_chain 0: none. */
+	const uint64_t *chain;
+	uint64_t nr_chain;
 };
 
 enum csink_walk_copy_end {

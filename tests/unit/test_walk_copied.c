@@ -1,6 +1,7 @@
 /*
  * Walks of copied stacks, by our own rules and by libunwind: the same copies of real programs' stacks, which a ptrace
  * stop gives; functions of this program whose rules are hard or made to do harm; tables with random bytes changed.
+ * Stacks of Go: the joined walk of a small copy beside the tables' own of all of the stack.
  */
 #include "launcher/attach/images.h"
 #include "launcher/attach/walk_libunwind.h"
@@ -22,10 +23,12 @@
 
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
+#include "preload/core/sysfs.h"
 
 #define NR_STOPS 400
 #define NR_MUTATIONS 20000
 #define STACK_BYTES 16384
+#define GO_SOURCE "tests/targets/outside.go.txt" /* unit tests run in the source tree */
 
 static struct csink_attach_images images;
 static char stack[STACK_BYTES];
@@ -203,6 +206,146 @@ static void check_programs(void)
 		check_program("python3", python);
 }
 
+/* ---- Go ---- */
+
+#if defined(__x86_64__)
+#define WHOLE_BYTES (1 << 20)
+#define COPY_BYTES 8192
+#define MAX_TASKS 64
+
+static struct {
+	uint32_t stops, complete, exact, whole, differ;
+} go_seen;
+
+/* As the kernel walks by frame pointers, on whatever stack: the instruction, then return addresses. */
+static uint64_t kernel_walk(pid_t tid, const uint64_t *regs, uint64_t *chain, uint64_t max)
+{
+	uint64_t nr = 0, frame[2] = {csink_walk_copy_reg(regs, CSINK_REG_FP)};
+	struct iovec local = {frame, sizeof(frame)}, remote = {.iov_len = sizeof(frame)};
+
+	chain[nr++] = (uint64_t)-512; /* PERF_CONTEXT_USER */
+	chain[nr++] = csink_walk_copy_pc(regs);
+	while (nr < max) {
+		remote.iov_base = (void *)(uintptr_t)frame[0];
+		if (process_vm_readv(tid, &local, 1, &remote, 1, 0) != (ssize_t)sizeof(frame))
+			break;
+		chain[nr++] = frame[1];
+	}
+	return nr;
+}
+
+/* What the tables say of all of the stack; what a walk of its top, joined with the kernel's, says. */
+static void compare_go(pid_t tid, struct csink_walk_copy *copy)
+{
+	static uint64_t chain[129];
+	enum csink_walk_copy_end end[2];
+	uint32_t nr[2], common;
+
+	nr[0] = csink_walk_copy(copy, frames[0], CSINK_MAX_DEPTH, &end[0]);
+	copy->nr_chain = kernel_walk(tid, copy->regs, chain, CSINK_ARRAY_SIZE(chain));
+	copy->chain = chain;
+	copy->stack_bytes = CSINK_MIN(copy->stack_bytes, (uint64_t)COPY_BYTES);
+	nr[1] = csink_walk_copy(copy, frames[1], CSINK_MAX_DEPTH, &end[1]);
+	common = CSINK_MIN(nr[0], nr[1]);
+	go_seen.stops++;
+	go_seen.whole += end[0] == CSINK_COPY_COMPLETE;
+	go_seen.complete += end[1] == CSINK_COPY_COMPLETE;
+	/* Where the thread went to another stack, the tables end. */
+	if (!memcmp(frames[0], frames[1], common * sizeof(**frames)) &&
+	    (nr[0] == nr[1] || (end[0] != CSINK_COPY_COMPLETE && nr[1] > nr[0]))) {
+		go_seen.exact++;
+	} else if (go_seen.differ++ < 3) {
+		printf("# pc 0x%lx\n", (long)csink_walk_copy_pc(copy->regs));
+		print_walk("tables", nr[0], frames[0], end[0]);
+		print_walk("joined", nr[1], frames[1], end[1]);
+	}
+}
+
+static void look_at_go(pid_t tid, struct csink_attach_image *image)
+{
+	static char whole[WHOLE_BYTES];
+	uint64_t regs[64];
+	struct csink_walk_copy copy = {.regs = regs, .stack = whole, .locate = locate, .arg = image};
+	struct iovec local = {whole, sizeof(whole)}, remote;
+	ssize_t n;
+
+	if (!sampled_regs(tid, regs))
+		return;
+	remote = (struct iovec){(void *)(uintptr_t)csink_walk_copy_reg(regs, CSINK_REG_SP), sizeof(whole)};
+	for (n = -1; n < 0 && remote.iov_len >= 512; remote.iov_len /= 2)
+		n = process_vm_readv(tid, &local, 1, &remote, 1, 0);
+	if (n <= 0)
+		return;
+	copy.stack_bytes = (uint64_t)n;
+	compare_go(tid, &copy);
+}
+
+/* Stop each of its threads again and again. */
+static void stop_threads(pid_t pid)
+{
+	pid_t tasks[MAX_TASKS];
+	uint32_t nr = 0;
+	const char *tid;
+	int status = 0;
+
+	CSINK_SYSFS_EACH(tid, "/proc/%d/task", pid) {
+		if (nr < MAX_TASKS && !ptrace(PTRACE_SEIZE, atoi(tid), 0, 0))
+			tasks[nr++] = atoi(tid);
+	}
+	if (!nr || !csink_attach_images_take(&images, pid, csink_monotonic_ns()))
+		return;
+	for (int i = 0; i < NR_STOPS * 2; i++) {
+		pid_t task = tasks[(uint32_t)i % nr];
+
+		usleep((useconds_t)(300 + i * 7 % 500));
+		if (ptrace(PTRACE_INTERRUPT, task, 0, 0) || waitpid(task, &status, __WALL) != task ||
+		    !WIFSTOPPED(status))
+			continue;
+		if (status >> 16 == PTRACE_EVENT_STOP)
+			look_at_go(task, images.at[images.nr - 1]);
+		ptrace(PTRACE_CONT, task, 0, status >> 16 == PTRACE_EVENT_STOP ? 0 : WSTOPSIG(status));
+	}
+}
+
+static void check_go(char *program)
+{
+	char *argv[] = {program, "60s", NULL};
+	pid_t pid = start_program(argv);
+
+	wait_until_it_works(pid);
+	stop_threads(pid);
+	kill(pid, SIGKILL);
+	while (waitpid(-1, NULL, __WALL) > 0) /* the first thread's end is reported when those of the others were */
+		;
+	printf("# %u stacks of Go: the tables' %u whole; joined, by %u bytes: %u whole, %u as the tables have them\n",
+	       go_seen.stops, go_seen.whole, COPY_BYTES, go_seen.complete, go_seen.exact);
+	ok(go_seen.stops > NR_STOPS, "Go: its stacks were copied");
+	ok(go_seen.complete * 100 >= go_seen.stops * 98, "Go: 98 of 100 joined stacks reach their root");
+	ok(go_seen.exact * 100 >= go_seen.stops * 98, "Go: 98 of 100 joined stacks are the tables'");
+}
+
+static void check_go_program(void)
+{
+	char directory[] = "/tmp/csink-go.XXXXXX", command[8192], program[64];
+
+	if (!mkdtemp(directory))
+		return;
+	snprintf(program, sizeof(program), "%s/outside", directory);
+	snprintf(command, sizeof(command),
+		 "cp %s %s/outside.go && cd %s && GOCACHE=%s/cache GO111MODULE=off go build -o %s outside.go",
+		 GO_SOURCE, directory, directory, directory, program);
+	if (getenv("CSINK_GO_PROGRAM"))
+		check_go(getenv("CSINK_GO_PROGRAM"));
+	else if (system("go version >/dev/null 2>&1") || system(command))
+		skip("stacks of Go", "no go here that builds a program");
+	else
+		check_go(program);
+	snprintf(command, sizeof(command), "rm -rf %s", directory);
+	if (system(command))
+		printf("# %s is left\n", directory);
+}
+#endif
+
 /* ---- rules that are hard, or made to do harm ---- */
 
 #if defined(__x86_64__)
@@ -242,8 +385,8 @@ static struct csink_walk_copy copy_in(void (*function)(void), uint64_t *regs)
 		words[i] = (uintptr_t)rule_end + 1;
 	regs[7] = (uintptr_t)words;
 	regs[8] = (uintptr_t)function + 1;
-	return (struct csink_walk_copy){regs,   (const char *)words,      sizeof(words),
-					locate, images.at[images.nr - 1], NULL};
+	return (struct csink_walk_copy){
+		regs, (const char *)words, sizeof(words), locate, images.at[images.nr - 1], NULL, NULL, 0};
 }
 
 static void check_refused(void (*function)(void), const char *what)
@@ -286,7 +429,7 @@ static void check_damaged(void)
 {
 	static uint64_t regs[64];
 	struct csink_attach_image *image = images.at[images.nr - 1];
-	struct csink_walk_copy copy = {regs, stack, sizeof(stack), locate, image, NULL};
+	struct csink_walk_copy copy = {regs, stack, sizeof(stack), locate, image, NULL, NULL, 0};
 	enum csink_walk_copy_end end;
 	uint64_t from = csink_monotonic_ns(), nr_frames = 0;
 	bool helped;
@@ -334,6 +477,9 @@ static void check_damaged(void)
 int main(void)
 {
 	check_programs();
+#if defined(__x86_64__)
+	check_go_program();
+#endif
 	if (!ok(csink_attach_images_take(&images, getpid(), csink_monotonic_ns()), "this program is looked at"))
 		return done();
 #if defined(__x86_64__)
