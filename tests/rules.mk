@@ -309,7 +309,7 @@ check-cfi: $(B)/tests/diff/cfi_scan ## read the frame rules of every installed p
 FUZZ_SECONDS ?= 60
 FUZZ_LIMITS := -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=1024
 FUZZ_SRCS := tests/fuzz/fuzz_eh_frame.c $(addprefix preload/core/,private_memory.c safe_load.c \
-	$(addprefix cfi/cfi_,close.c expr.c find.c op.c program.c read.c)) \
+	$(addprefix cfi/cfi_,close.c expr.c find.c next.c op.c program.c read.c)) \
 	$(addprefix preload/agent/unwind/,cfi_locate.c cfi_row.c code.c)
 FUZZ_SEEDS = $(wildcard /lib/*/libc.so.6 /lib/*/libgcc_s.so.1 /lib/*/libm.so.6 /lib/*/ld-linux-*.so.* /usr/lib/*/libcrypto.so.3 \
 	/usr/lib/*/libstdc++.so.6 /usr/bin/perl /usr/bin/git)

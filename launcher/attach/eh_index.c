@@ -15,18 +15,6 @@
 
 /* ---- the entries of .eh_frame ---- */
 
-/* Where the next entry is, given where one is. NULL: there is none. */
-static const uint8_t *next_entry(const uint8_t *at, const uint8_t *end)
-{
-	struct csink_reader r = {at, end, false};
-	uint64_t length = csink_read_u32(&r);
-
-	if (length == UINT32_MAX)
-		length = csink_read_u64(&r);
-	csink_read_skip(&r, length);
-	return r.failed ? NULL : r.at;
-}
-
 static bool is_code(const struct csink_attach_object *object, uint64_t start, uint64_t end)
 {
 	for (uint32_t i = 0; i < object->nr_code; i++)
@@ -57,7 +45,8 @@ static uint32_t fill(const struct csink_attach_object *object, struct indexed *t
 	uint32_t nr = 0;
 
 	/* Linkers leave ends of tables, which are entries without a length, between the tables of files. */
-	for (const uint8_t *at = table->low; at && at < table->high && nr < max; at = next_entry(at, table->high)) {
+	for (const uint8_t *at = table->low; at && at < table->high && nr < max;
+	     at = csink_cfi_next_entry(at, table->high)) {
 		int64_t start, entry;
 
 		if (!csink_cfi_read_entry(table, at, &fde) || !is_code(object, fde.start - bias, fde.end - bias))
@@ -100,7 +89,7 @@ static const uint8_t *follow(const struct csink_attach_object *object, const str
 	const uint8_t *next;
 
 	for (*nr = 0; at < table->high; at = next) {
-		next = next_entry(at, table->high);
+		next = csink_cfi_next_entry(at, table->high);
 		if (!next)
 			break;
 		if (csink_cfi_read_entry(table, at, &fde))

@@ -1,14 +1,12 @@
 /*
- * Names from what every linked file has: symbol tables, procedure linkage tables, and the start of functions from the
- * unwind tables. Files are untrusted: libelf checks sections against the file, we check what is in them.
+ * Names from what every linked file has: symbol tables and procedure linkage tables. Files are untrusted: libelf checks
+ * sections against the file, we check what is in them.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "include/internal/base.h"
-#include "launcher/base/path.h"
 #include "launcher/profile/function_name.h"
 #include "launcher/symbols/symbols_impl.h"
 
@@ -364,75 +362,4 @@ int csink_elf_plt(struct csink_batch *batch, Elf *elf)
 	}
 	free(stubs.all);
 	return 0;
-}
-
-/* ---- function starts from the unwind tables ---- */
-
-/* The sorted table of .eh_frame_hdr. */
-struct starts {
-	const uint8_t *table;
-	uint64_t section;
-	uint32_t nr;
-};
-
-/*
- * .eh_frame_hdr: version 1, encodings of three fields, then (start, entry) pairs sorted by start. We read what every
- * linker writes: pc-relative .eh_frame pointer, 4-byte count, table of 4-byte offsets from the section.
- */
-static struct starts find_starts(Elf *elf)
-{
-	static const uint8_t usual[] = {1, 0x1b, 0x03, 0x3b};
-	GElf_Shdr shdr;
-	Elf_Scn *scn = csink_elf_section(elf, 0, ".eh_frame_hdr", &shdr);
-	Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
-	struct starts starts = {0};
-
-	if (!data || data->d_size < 12 || memcmp(data->d_buf, usual, sizeof(usual)))
-		return starts;
-	starts.table = (uint8_t *)data->d_buf + 12;
-	starts.section = shdr.sh_addr;
-	starts.nr = CSINK_MIN((uint32_t)load_s32(starts.table - 4), (data->d_size - 12) / 8);
-	return starts;
-}
-
-static uint64_t start_at(const struct starts *starts, uint32_t index)
-{
-	return starts->section + load_s32(starts->table + index * 8ULL);
-}
-
-void csink_elf_unwind_starts(struct csink_batch *batch, Elf *elf, const char *path)
-{
-	struct starts starts = find_starts(elf);
-	struct csink_profile_function function = {0};
-	uint64_t start, last_start = 0;
-	uint32_t i, low;
-	char name[300];
-
-	for (i = 0; i < batch->nr && starts.nr; i++) {
-		if (batch->found[i].function || batch->found[i].is_done)
-			continue;
-		/* Behind the last start at or before the address. */
-		low = CSINK_LOWER(starts.nr, k, start_at(&starts, k) <= batch->wants[i].address);
-		if (!low)
-			continue;
-		start = start_at(&starts, low - 1);
-		if (start != last_start) {
-			snprintf(name, sizeof(name), "[%s+%#llx]", csink_base_name(path), (unsigned long long)start);
-			function.name = function.system_name = csink_profile_str(batch->p, name);
-			last_start = start;
-		}
-		batch->found[i].function = csink_profile_function_add(batch->p, &function);
-	}
-}
-
-int csink_elf_unwind_bounds(struct csink_bounds *bounds, Elf *elf)
-{
-	struct starts starts = find_starts(elf);
-	int err = 0;
-
-	for (uint32_t i = 0; i < starts.nr && !err; i++) {
-		if (csink_bounds_hold(bounds, start_at(&starts, i)))
-			err = csink_bounds_add(bounds, start_at(&starts, i));
-	}
-	return err;
 }

@@ -77,7 +77,7 @@ int csink_elf_symbols(struct csink_batch *batch, Elf *const *elfs, uint32_t nr_e
 /** Name what is in procedure linkage tables and has no name yet: "foo@plt". Returns 0 or -ENOMEM. */
 int csink_elf_plt(struct csink_batch *batch, Elf *elf);
 
-/** Name what has no name yet after the start of its function, as .eh_frame_hdr has it. */
+/** Name what has no name yet after the start of its function, as .eh_frame_hdr has it, or .eh_frame. */
 void csink_elf_unwind_starts(struct csink_batch *batch, Elf *elf, const char *path);
 
 /**

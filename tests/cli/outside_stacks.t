@@ -31,6 +31,11 @@ whole c.pb.gz 98 "a static program: stacks are whole"
 strip -o stripped "$TARGETS/static_stacks"
 countersink attach -F 2000 -o c.pb.gz -- ./stripped 1 2>err
 whole c.pb.gz 98 "a stripped static program: stacks are whole"
+for function in compare descend sort_values; do
+	at=$(nm "$TARGETS/static_stacks" | sed -n "s/^0*\([0-9a-f]*\) t $function\$/\1/p")
+	like "$(countersink report --all c.pb.gz 2>&1)" "stripped +\[stripped\+0x$at\]\$" \
+		"a stripped static program: $function is apart, by where it begins"
+done
 no_sections stripped headless
 like "$(readelf -hW headless 2>/dev/null)" 'Number of section headers: *0' "a program without headers of sections"
 countersink attach -F 2000 -o c.pb.gz -- ./headless 1 2>err

@@ -7,6 +7,7 @@
  *
  *   cfi_locate.c   address -> tables
  *   cfi_find.c     tables, address -> frame description entry (FDE)
+ *   cfi_next.c     entry -> entry, for those that read all of them
  *   cfi_program.c  FDE, address -> rules for each register
  *   cfi_expr.c     DWARF expressions inside rules, evaluated
  *   cfi_close.c    or put into closed form
@@ -81,6 +82,9 @@ int csink_cfi_next(const struct csink_cfi_table *table, const uint8_t **at, stru
 
 /** Read the entry that is at an address of .eh_frame. False if none is there (or it is a CIE, or makes no sense). */
 bool csink_cfi_read_entry(const struct csink_cfi_table *table, const uint8_t *at, struct csink_cfi_fde *fde);
+
+/** Where the next entry is, given where one is, and where .eh_frame ends. NULL: there is none. */
+const uint8_t *csink_cfi_next_entry(const uint8_t *at, const uint8_t *end);
 
 /* ---- rules ------------------------------------------------------------------------------------------------------- */
 
