@@ -153,6 +153,16 @@ static bool find(const struct csink_attach_object *object, const struct csink_ob
 
 /* ---- */
 
+static void find_stubs(struct csink_attach_object *object, const struct csink_object_file *file)
+{
+	ElfW(Shdr) section;
+
+	if (!csink_object_file_section(file, ".plt", &section))
+		return;
+	object->stubs_start = section.sh_addr;
+	object->stubs_end = section.sh_addr + section.sh_size;
+}
+
 uint64_t csink_eh_index_make(struct csink_attach_object *object, const struct csink_object_file *file, uint64_t room)
 {
 	static const uint8_t head[] = {1, CSINK_PE_UDATA4, CSINK_PE_UDATA4, CSINK_PE_DATAREL | CSINK_PE_SDATA4};
@@ -182,5 +192,7 @@ uint64_t csink_eh_index_make(struct csink_attach_object *object, const struct cs
 	memcpy((char *)object->copy + index + 8, &nr, sizeof(nr));
 	if (!nr)
 		object->table = (struct csink_cfi_table){0};
+	else
+		find_stubs(object, file);
 	return bytes;
 }

@@ -30,6 +30,8 @@ struct csink_attach_object {
 	struct csink_cfi_table table;
 	uintptr_t table_bias; /* where the copy is, less where the object has it: what pc means in there */
 	void *copy;
+	/* Stubs of the linker, which push nothing, and have no entry where .eh_frame has no index. */
+	uint64_t stubs_start, stubs_end;
 	struct csink_go_table *go; /* Go's own table, with its copy, by the object's own addresses; NULL: none */
 };
 

@@ -252,11 +252,27 @@ static enum step step_by_fp(struct walker *w)
 	return CALLER;
 }
 
+/* In a stub that jumps to a function, which was just called: nothing was pushed since. */
+static bool is_in_stub(const struct walker *w, const struct csink_attach_object *object, uint64_t bias)
+{
+	return CSINK_CALL_PUSHES && w->innermost && object && w->rules_pc - bias >= object->stubs_start &&
+	       w->rules_pc - bias < object->stubs_end;
+}
+
+static enum step step_by_call(struct walker *w)
+{
+	if (!load(w, w->regs.value[CSINK_REG_SP], &w->pc))
+		return BAD;
+	w->regs.value[CSINK_REG_SP] += 8;
+	w->exact = false;
+	return CALLER;
+}
+
 /* One frame. The row's address is inside of the call that is to return. */
 static enum step step(struct walker *w)
 {
-	const struct csink_attach_object *object;
-	uint64_t bias;
+	const struct csink_attach_object *object = NULL;
+	uint64_t bias = 0;
 	const struct cached *cached = NULL;
 
 	/* Where it runs, not where it is in the copy of the tables: PLT stubs' rules ask for the address's low bits. */
@@ -265,7 +281,7 @@ static enum step step(struct walker *w)
 		cached = rules_at(object, w->rules_pc - bias);
 	if (cached)
 		return cached->kind == BY_GO ? step_by_go(w, &cached->go) : step_by_rules(w, cached);
-	return step_by_fp(w);
+	return is_in_stub(w, object, bias) ? step_by_call(w) : step_by_fp(w);
 }
 
 static void start(struct walker *w, const struct csink_walk_copy *copy)

@@ -26,11 +26,11 @@ no_sections() { # FROM TO: without the headers of its sections
 }
 unlike "$(readelf -lW "$TARGETS/static_stacks")" GNU_EH_FRAME "the static program has no index of its unwind tables"
 countersink attach -F 2000 -o c.pb.gz -- "$TARGETS/static_stacks" 1 2>err
-at_least "$(rooted c.pb.gz '^_start$')" 98 "a static program: stacks begin at _start"
+at_least "$(rooted c.pb.gz '^_start$')" 99 "a static program: stacks begin at _start"
 whole c.pb.gz 98 "a static program: stacks are whole"
 strip -o stripped "$TARGETS/static_stacks"
 countersink attach -F 2000 -o c.pb.gz -- ./stripped 1 2>err
-whole c.pb.gz 98 "a stripped static program: stacks are whole"
+whole c.pb.gz 99 "a stripped static program: stacks are whole"
 for function in compare descend sort_values; do
 	at=$(nm "$TARGETS/static_stacks" | sed -n "s/^0*\([0-9a-f]*\) t $function\$/\1/p")
 	like "$(countersink report --all c.pb.gz 2>&1)" "stripped +\[stripped\+0x$at\]\$" \
@@ -43,7 +43,7 @@ is $? 0 "a program without headers of sections runs"
 whole c.pb.gz 98 "a static program without headers of sections: stacks are whole"
 if have clang && clang -O2 -static -o by_clang "$SRC/tests/targets/static_stacks.c" 2>/dev/null; then
 	countersink attach -F 2000 -o c.pb.gz -- ./by_clang 1 2>err
-	at_least "$(rooted c.pb.gz '^_start$')" 98 "a static program by clang: stacks begin at _start"
+	at_least "$(rooted c.pb.gz '^_start$')" 99 "a static program by clang: stacks begin at _start"
 else
 	skip "a static program by clang" "no clang here"
 fi
