@@ -19,12 +19,40 @@ bool csink_object_file_read(const struct csink_object_file *file, void *to, size
 	return true;
 }
 
+static bool begin_32(struct csink_object_file *file)
+{
+	Elf32_Phdr phdr[CSINK_FILE_MAX_PHDR];
+	Elf32_Ehdr head;
+
+	file->head = (ElfW(Ehdr)){0};
+	file->is_32 = true;
+	if (!csink_object_file_read(file, &head, sizeof(head), 0) || head.e_phentsize != sizeof(phdr[0]))
+		return false;
+	file->nr_phdr = CSINK_MIN(head.e_phnum, (uint32_t)CSINK_FILE_MAX_PHDR);
+	if (!csink_object_file_read(file, phdr, file->nr_phdr * sizeof(phdr[0]), head.e_phoff))
+		return false;
+	for (uint32_t i = 0; i < file->nr_phdr; i++)
+		file->phdr[i] = (ElfW(Phdr)){.p_type = phdr[i].p_type,
+					     .p_flags = phdr[i].p_flags,
+					     .p_offset = phdr[i].p_offset,
+					     .p_vaddr = phdr[i].p_vaddr,
+					     .p_filesz = phdr[i].p_filesz,
+					     .p_memsz = phdr[i].p_memsz,
+					     .p_align = phdr[i].p_align};
+	return true;
+}
+
 bool csink_object_file_begin(struct csink_object_file *file)
 {
 	ElfW(Ehdr) *head = &file->head;
 
-	if (!csink_object_file_read(file, head, sizeof(*head), 0) || memcmp(head->e_ident, ELFMAG, SELFMAG) ||
-	    head->e_ident[EI_CLASS] != ELFCLASS64 || head->e_phentsize != sizeof(file->phdr[0]))
+	if (!csink_object_file_read(file, head->e_ident, sizeof(head->e_ident), 0) ||
+	    memcmp(head->e_ident, ELFMAG, SELFMAG))
+		return false;
+	if (head->e_ident[EI_CLASS] == ELFCLASS32)
+		return begin_32(file);
+	if (!csink_object_file_read(file, head, sizeof(*head), 0) || head->e_ident[EI_CLASS] != ELFCLASS64 ||
+	    head->e_phentsize != sizeof(file->phdr[0]))
 		return false;
 	file->nr_phdr = CSINK_MIN(head->e_phnum, (uint32_t)CSINK_FILE_MAX_PHDR);
 	return csink_object_file_read(file, file->phdr, file->nr_phdr * sizeof(file->phdr[0]), head->e_phoff);

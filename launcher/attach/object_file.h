@@ -15,12 +15,13 @@
 struct csink_object_file {
 	int fd; /* -1: memory */
 	const char *memory;
+	bool is_32; /* of 32-bit words: the headers below are made of its own, without those of sections */
 	ElfW(Ehdr) head;
 	ElfW(Phdr) phdr[CSINK_FILE_MAX_PHDR];
 	uint32_t nr_phdr;
 };
 
-/** Read the headers. False: it is no ELF file of our word size. fd or memory is set. */
+/** Read the headers. False: it is no ELF file. fd or memory is set. */
 bool csink_object_file_begin(struct csink_object_file *file);
 
 /** Read bytes at an offset. False: there are fewer. */

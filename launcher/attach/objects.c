@@ -109,12 +109,13 @@ static void take_elf(struct csink_attach_objects *objects, struct csink_attach_o
 	if (!csink_object_file_begin(file))
 		return;
 	object->is_other = false;
+	object->is_32 = file->is_32;
 	for (uint32_t i = 0; i < file->nr_phdr; i++) {
 		const ElfW(Phdr) *phdr = &file->phdr[i];
 
 		if (phdr->p_type == PT_GNU_EH_FRAME)
 			tables = phdr;
-		if (phdr->p_type == PT_DYNAMIC)
+		if (phdr->p_type == PT_DYNAMIC && !file->is_32)
 			object->dynamic = phdr->p_vaddr;
 		if (phdr->p_type == PT_NOTE && !object->build_id_len)
 			find_build_id(object, file, phdr);
@@ -125,6 +126,8 @@ static void take_elf(struct csink_attach_objects *objects, struct csink_attach_o
 		object->code[object->nr_code].offset = phdr->p_offset;
 		object->code[object->nr_code++].filesz = phdr->p_filesz;
 	}
+	if (file->is_32)
+		return;
 	if (tables)
 		take_tables(objects, object, file, tables);
 	if (!object->copy)

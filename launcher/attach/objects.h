@@ -18,6 +18,7 @@ struct csink_attach_object {
 	bool is_vdso;
 	bool is_opened;
 	bool is_other; /* a file, and no ELF file */
+	bool is_32;    /* of 32-bit words: it has names, and its stacks are not walked */
 	uint8_t build_id[20], build_id_len;
 	uint64_t dynamic;            /* the object's own address of its dynamic section; 0: none */
 	bool is_looked_into;         /* for an interpreter: see pythons.h */

@@ -279,6 +279,8 @@ static enum step step(struct walker *w)
 	w->rules_pc = w->exact ? w->pc : w->pc - 1;
 	if (w->copy->locate(w->copy->arg, w->rules_pc, &object, &bias) && (object->table.hdr || object->go))
 		cached = rules_at(object, w->rules_pc - bias);
+	if (object && object->is_32)
+		return NO_CFI;
 	if (cached)
 		return cached->kind == BY_GO ? step_by_go(w, &cached->go) : step_by_rules(w, cached);
 	return is_in_stub(w, object, bias) ? step_by_call(w) : step_by_fp(w);

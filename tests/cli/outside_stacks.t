@@ -48,6 +48,26 @@ else
 	skip "a static program by clang" "no clang here"
 fi
 
+# ---- 32-bit programs: the innermost function has its name; stacks are not walked
+cat >words.c <<'END'
+static volatile unsigned long sink;
+__attribute__((noinline)) unsigned long thrice(unsigned long n) { for (int i = 0; i < 3000; i++) n = n * 31 + i; return n; }
+__attribute__((noinline)) unsigned long once(unsigned long n) { for (int i = 0; i < 1000; i++) n = n * 31 + i; return n; }
+void _start(void) {
+	for (int i = 0; i < 100000; i++) sink += thrice(sink) + once(sink);
+	__asm__ volatile("mov $1, %eax; mov $0, %ebx; int $0x80");
+}
+END
+if gcc -m32 -O2 -nostdlib -static -fno-pic -no-pie -o words words.c 2>err && ./words; then
+	countersink attach -F 2000 -o words.pb.gz -- ./words 2>err
+	is $? 0 "a 32-bit program: status 0"
+	share=$(countersink report --csv words.pb.gz | awk -F , '/thrice/ { a = $0 } /once/ { b = $0 } END { print (a != "") (b != "") }')
+	is "$share" 11 "both functions of a 32-bit program have names"
+	unlike "$(countersink report words.pb.gz 2>&1)" '\[anon\]|no symbol' "nothing of it has none"
+else
+	skip "a 32-bit program" "no 32-bit compiler here"
+fi
+
 # ---- Go: its own tables over the copy, joined with the kernel's walk by frame pointers
 cp "$SRC/tests/targets/outside.go.txt" outside.go
 if [ "$(uname -m)" != x86_64 ]; then
