@@ -62,6 +62,7 @@ enum csink_event_flags {
 	CSINK_EVENT_IMPLIED = 1 << 4,    /* added by us (CPU time beside a hardware leader), not asked for */
 	CSINK_EVENT_OFF_CPU = 1 << 6,    /* ns in which a thread was not on a CPU: sampled by its own switches */
 	CSINK_EVENT_USER_ASKED = 1 << 7, /* USER_ONLY, by the event's own modifier */
+	CSINK_EVENT_BY_PERIOD = 1 << 8,  /* sampled from outside: each sample weighs a period, not what was counted */
 	CSINK_EVENT_REFUSED = 1 << 5,    /* asked for, could not be opened: its weights mean nothing; see the NOTE */
 };
 
@@ -359,7 +360,9 @@ struct csink_rec_phase {
 	struct csink_entry head;
 	char name[]; /* NUL-ended */
 };
-#define CSINK_PHASE_OFF 1   /* no phase, but what the program did not want to be profiled: time without stacks */
+#define CSINK_PHASE_OFF 1 /* no phase, but what the program did not want to be profiled: time without stacks */
+#define CSINK_PHASE_INJECTED                                                                                           \
+	UINT16_MAX          /* no phase: sampled from outside while the library was there, which may have recorded it */
 #define CSINK_PHASE_FIRST 2 /* that a program can name; 0: none */
 
 /* The process started a program that cannot be injected, or became one by exec. */

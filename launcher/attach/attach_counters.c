@@ -34,13 +34,15 @@
 
 /* ---- attributes ---- */
 
-static void ask_for_stack(struct perf_event_attr *attr, enum csink_attach_stacks stacks)
+static void ask_for_stack(struct perf_event_attr *attr, const struct csink_attach_counters *c)
 {
+	enum csink_attach_stacks stacks = c->stacks;
+
 	attr->sample_type |= PERF_SAMPLE_REGS_USER;
 	attr->sample_regs_user = stacks == CSINK_ATTACH_COPY ? csink_walk_regs_mask : csink_walk_pc_mask;
 	if (stacks == CSINK_ATTACH_COPY) {
 		attr->sample_type |= PERF_SAMPLE_STACK_USER;
-		attr->sample_stack_user = CSINK_ATTACH_STACK_BYTES;
+		attr->sample_stack_user = c->stack_bytes;
 	}
 	if (stacks != CSINK_ATTACH_LEAF) {
 		attr->sample_type |= PERF_SAMPLE_CALLCHAIN;
@@ -75,7 +77,7 @@ static void make_attr(const struct csink_attach_counters *c, struct csink_attach
 		attr->sample_type |= PERF_SAMPLE_READ;
 		attr->read_format |= PERF_FORMAT_GROUP; /* the others of the group, too, in the order of opening */
 	}
-	ask_for_stack(attr, c->stacks);
+	ask_for_stack(attr, c);
 }
 
 static bool leads_group(const struct csink_attach_counters *c, uint32_t i)
@@ -164,6 +166,23 @@ static int settle_event(struct csink_attach_counters *c, uint32_t i)
 	return err;
 }
 
+/* The library has CPU time that was not asked for in the last column; it is here among the first event's group. */
+static void move_implied_last(struct csink_attach_counters *c)
+{
+	int from = -1;
+
+	for (uint32_t i = 0; i < c->nr_events; i++) {
+		struct csink_attach_event *event = &c->events[i];
+
+		if (event->spec.rec.flags & CSINK_EVENT_IMPLIED && event->column >= 0) {
+			from = event->column;
+			event->column = (int)c->nr_columns - 1;
+		} else if (from >= 0 && event->column > from) {
+			event->column--;
+		}
+	}
+}
+
 /* What samples carry: where they have no counts, their own event's only. */
 static void give_columns(struct csink_attach_counters *c)
 {
@@ -177,6 +196,7 @@ static void give_columns(struct csink_attach_counters *c)
 		if (!event->err && leader_opens && (event->samples || c->has_read))
 			event->column = (int)c->nr_columns++;
 	}
+	move_implied_last(c);
 }
 
 /* The event of our own that a CPU's ring belongs to. It never counts, and stays where targets come and go. */
@@ -187,10 +207,9 @@ static int open_owner(void *arg, uint32_t cpu)
 	return csink_outside_open_dummy(&how);
 }
 
-/* As large as may be. */
-static int map_rings(struct csink_rings *rings)
+/* As large as may be, from so many bytes on. */
+static int map_rings(struct csink_rings *rings, uint32_t bytes)
 {
-	uint32_t bytes = RING_BYTES;
 	int err;
 
 	while (bytes > RING_BYTES_LEAST && bytes > RINGS_BYTES / rings->nr)
@@ -204,7 +223,7 @@ static int map_rings(struct csink_rings *rings)
 /* The rings, and what can be done with those that there are. */
 static int prepare_rings(struct csink_attach_counters *c, char *less, size_t size)
 {
-	int err = map_rings(&c->rings);
+	int err = map_rings(&c->rings, RING_BYTES);
 
 	c->no_rings = err == -ENOBUFS;
 	if (c->no_rings)
@@ -218,6 +237,11 @@ static int prepare_rings(struct csink_attach_counters *c, char *less, size_t siz
 	return 0;
 }
 
+int csink_attach_counters_map(struct csink_attach_counters *c, uint32_t most)
+{
+	return map_rings(&c->rings, most);
+}
+
 int csink_attach_counters_init(struct csink_attach_counters *c, char *less, size_t size)
 {
 	/* Of records other than samples, the last but one word is the time: behind it is the event's id. */
@@ -227,8 +251,9 @@ int csink_attach_counters_init(struct csink_attach_counters *c, char *less, size
 	uint32_t nr_samplers = 0;
 
 	*less = 0;
-	c->anchor_fd = c->at_exec ? csink_outside_open_anchor() : -1;
+	c->anchor_fd = c->at_exec && !c->in_run ? csink_outside_open_anchor() : -1;
 	c->has_read = true;
+	c->stack_bytes = c->stack_bytes ? c->stack_bytes : CSINK_ATTACH_STACK_BYTES;
 	for (uint32_t i = 0; !err && i < c->nr_events; i++) {
 		c->events[i].column = -1;
 		c->events[i].samples = leads_group(c, i);
@@ -239,14 +264,15 @@ int csink_attach_counters_init(struct csink_attach_counters *c, char *less, size
 	}
 	if (err || !nr_samplers)
 		return err ? err : first_err;
-	err = prepare_rings(c, less, size);
+	err = c->in_run ? 0 : prepare_rings(c, less, size);
 	for (uint32_t i = 0; c->no_rings && i < c->nr_events; i++)
 		c->events[i].samples = false;
 	make_attrs(c);
 	give_columns(c);
 	for (uint32_t i = 0; i < c->nr_events; i++)
 		specs[i] = c->events[i].spec;
-	csink_clocks_init(&c->clocks, specs, c->nr_events);
+	if (!c->in_run)
+		csink_clocks_init(&c->clocks, specs, c->nr_events);
 	return err;
 }
 
@@ -261,6 +287,44 @@ static int add_fd(struct csink_attach_counters *c, int fd, uint32_t event)
 		return -errno;
 	c->nr_fds++;
 	return 0;
+}
+
+/* Ids grow, and mostly come in their order. */
+static void sort_last(struct csink_attach_counters *c)
+{
+	struct csink_attach_fd last = c->fds[c->nr_fds - 1];
+	uint32_t at = c->nr_fds - 1;
+
+	for (; at && c->fds[at - 1].id > last.id; at--)
+		c->fds[at] = c->fds[at - 1];
+	c->fds[at] = last;
+}
+
+int csink_attach_counters_adopt(struct csink_attach_counters *c, int fd, uint32_t event, uint32_t cpu, uint32_t source)
+{
+	int err = -EINVAL;
+
+	if (event < c->nr_events && !c->events[event].err && cpu < c->rings.nr && c->rings.at[cpu].fd >= 0)
+		err = csink_rings_add(&c->rings, cpu, fd);
+	if (!err)
+		err = add_fd(c, fd, event);
+	if (err) {
+		close(fd);
+		return err;
+	}
+	c->fds[c->nr_fds - 1].source = source;
+	sort_last(c);
+	return 0;
+}
+
+void csink_attach_counters_drop(struct csink_attach_counters *c, uint32_t source)
+{
+	for (uint32_t i = c->nr_fds; i-- > 0;) {
+		if (c->fds[i].source != source || c->fds[i].fd < 0)
+			continue;
+		close(c->fds[i].fd);
+		c->fds[i].fd = -1;
+	}
 }
 
 static int add_lineage(struct csink_attach_counters *c, int32_t pid, int32_t tid, int fd)
@@ -322,7 +386,7 @@ int csink_attach_counters_open(struct csink_attach_counters *c, int32_t pid, int
 	for (uint32_t cpu = 0; !err && cpu < c->rings.nr; cpu++)
 		err = open_on_cpu(c, pid, tid, cpu, refused);
 	/* A control group's event is enabled only while the group is on its CPU. */
-	if (!err && c->cgroup_fd < 0)
+	if (!err && c->cgroup_fd < 0 && !c->in_run)
 		csink_clocks_open(&c->clocks, &how);
 	return err;
 }
@@ -379,11 +443,13 @@ void csink_attach_counters_opened(struct csink_attach_counters *c)
 	qsort(c->fds, c->nr_fds, sizeof(*c->fds), by_id);
 }
 
-struct csink_attach_event *csink_attach_counters_find(struct csink_attach_counters *c, uint64_t id)
+struct csink_attach_event *csink_attach_counters_find(struct csink_attach_counters *c, uint64_t id, uint32_t *source)
 {
 	const struct csink_attach_fd *fd, key = {.id = id};
 
 	fd = bsearch(&key, c->fds, c->nr_fds, sizeof(*c->fds), by_id);
+	if (fd && source)
+		*source = fd->source;
 	return fd ? &c->events[fd->event] : NULL;
 }
 
@@ -392,7 +458,8 @@ void csink_attach_counters_free(struct csink_attach_counters *c)
 	csink_rings_free(&c->rings);
 	csink_clocks_close(&c->clocks);
 	for (uint32_t i = 0; i < c->nr_fds; i++)
-		close(c->fds[i].fd);
+		if (c->fds[i].fd >= 0)
+			close(c->fds[i].fd);
 	if (c->anchor_fd >= 0)
 		close(c->anchor_fd);
 	free(c->fds);

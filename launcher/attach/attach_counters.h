@@ -43,6 +43,9 @@ struct csink_attach_counters {
 	bool has_read; /* samples carry the counts of their group in their thread; else their period */
 	bool inherit;  /* what the threads start is counted, too */
 	bool at_exec;  /* off until the exec of a child of ours */
+	bool in_run; /* beside what run counts: no clocks of their own, and rings come later (csink_attach_counters_map)
+		      */
+	uint32_t stack_bytes; /* of the stack, from its top, that come with a sample; 0: CSINK_ATTACH_STACK_BYTES */
 	bool no_rings; /* no memory for any: events are counted, nothing is sampled, and no records tell which tasks
 			  start and end */
 	int cgroup_fd; /* >= 0: a control group instead of threads */
@@ -51,7 +54,8 @@ struct csink_attach_counters {
 		int fd;
 		uint32_t event;
 		uint64_t id;
-	} * fds;
+		uint32_t source; /* 0, or a number that all events have that were opened together */
+	} * fds;                 /* fd < 0: it is closed, and its last samples may still come */
 	uint32_t nr_fds, cap_fds;
 	struct csink_attach_lineage *lineages;
 	uint32_t nr_lineages, cap_lineages;
@@ -75,6 +79,22 @@ int csink_attach_counters_init(struct csink_attach_counters *c, char *less, size
 int csink_attach_counters_open(struct csink_attach_counters *c, int32_t pid, int32_t tid,
 			       struct csink_attach_event **refused);
 
+/**
+ * With in_run: map the rings, of at most so many bytes each. Returns 0; -ENOBUFS (no more memory may be locked) or
+ * -errno: then there are none.
+ */
+int csink_attach_counters_map(struct csink_attach_counters *c, uint32_t most);
+
+/**
+ * Take an event that another process has opened on itself for a CPU: its samples go to that CPU's ring.
+ * @fd  is closed where it cannot be taken.
+ * Returns 0, -EINVAL (no such event or ring, or no event at all) or -errno.
+ */
+int csink_attach_counters_adopt(struct csink_attach_counters *c, int fd, uint32_t event, uint32_t cpu, uint32_t source);
+
+/** Close all events of a source; samples that are in the rings are still found by their ids. */
+void csink_attach_counters_drop(struct csink_attach_counters *c, uint32_t source);
+
 /** Before they are opened: wake those that poll a ring at each sample. */
 void csink_attach_counters_wake(struct csink_attach_counters *c);
 
@@ -93,8 +113,11 @@ uint32_t csink_attach_counters_living(struct csink_attach_counters *c);
 /** Put what was counted into out->counts; what could not be counted is noted there. */
 void csink_attach_counters_read(struct csink_attach_counters *c, struct csink_outside *out);
 
-/** The event of a sample's id, or NULL. The others of its group follow it in c->events. */
-struct csink_attach_event *csink_attach_counters_find(struct csink_attach_counters *c, uint64_t id);
+/**
+ * The event of a sample's id, or NULL. The others of its group follow it in c->events.
+ * @source  set to its source; may be NULL.
+ */
+struct csink_attach_event *csink_attach_counters_find(struct csink_attach_counters *c, uint64_t id, uint32_t *source);
 
 void csink_attach_counters_free(struct csink_attach_counters *c);
 

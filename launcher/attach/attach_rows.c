@@ -56,14 +56,14 @@ static uint32_t hash_row(const struct csink_attach_row *row)
 
 	csink_hash_word(&h, row->leaf);
 	csink_hash_word(&h, (uint64_t)row->image << 32 | row->chain);
-	csink_hash_word(&h, (uint64_t)row->thread << 32 | row->epoch);
+	csink_hash_word(&h, (uint64_t)row->thread << 32 | (uint32_t)(row->epoch << 1 | row->is_injected));
 	return (uint32_t)csink_hash_end(&h);
 }
 
 static bool same_row(const struct csink_attach_row *a, const struct csink_attach_row *b)
 {
 	return a->leaf == b->leaf && a->chain == b->chain && a->image == b->image && a->thread == b->thread &&
-	       a->epoch == b->epoch;
+	       a->epoch == b->epoch && a->is_injected == b->is_injected;
 }
 
 /* Returns the row's number + 1; 0 without memory. */
@@ -100,6 +100,7 @@ void csink_attach_images_add(struct csink_attach_images *images, const struct cs
 	struct csink_attach_row like = {.image = thread->image,
 					.thread = thread->thread,
 					.epoch = image->epoch,
+					.is_injected = image->is_injected,
 					.leaf = leaf,
 					.first_ns = time_ns};
 	struct csink_attach_row *row = row_get(images, like, frames, nr_frames, flags);
@@ -246,7 +247,7 @@ static int save_row(struct saving *s, const struct csink_attach_row *from)
 	row->leaf = from->leaf;
 	row->nr_samples = from->nr_samples;
 	memcpy(row->weights, from->weights, s->rec.header->nr_events * sizeof(uint64_t));
-	csink_recording_commit(row, bytes, CSINK_ENTRY_ROW, 0);
+	csink_recording_commit(row, bytes, CSINK_ENTRY_ROW, from->is_injected ? CSINK_PHASE_INJECTED : 0);
 	return 0;
 }
 

@@ -158,13 +158,13 @@ static void take_sample(struct csink_attach_follow *f, const struct perf_event_h
 	uint64_t frames[CSINK_MAX_DEPTH], weights[CSINK_MAX_EVENTS] = {0}, leaf = 0;
 	struct csink_attach_sample s;
 	uint16_t flags = 0;
-	uint32_t nr = 0;
+	uint32_t nr = 0, source = 0;
 
 	if (!csink_attach_sample_read(&f->counters, record, &s))
 		return;
-	event = csink_attach_counters_find(&f->counters, s.id);
+	event = csink_attach_counters_find(&f->counters, s.id, &source);
 	thread = event && event->column >= 0 ? csink_attach_images_thread(&f->images, s.pid, s.tid, time_ns) : NULL;
-	if (!thread)
+	if (!thread || !csink_attach_images_is_source(thread, source))
 		return;
 	/* An event without inherit counts one thread, whatever its TID after an exec. */
 	weigh(f, &s, event, c->inherit || c->cgroup_fd >= 0 ? thread->owner : 1, weights);
@@ -267,14 +267,16 @@ static void make_head(const struct csink_attach_follow *f, struct csink_rec_head
 		head->unwind = f->counters.stacks == CSINK_ATTACH_FP ? CSINK_UNWIND_FP : CSINK_UNWIND_NONE;
 	if (f->counters.stacks == CSINK_ATTACH_COPY)
 		snprintf(head->unwind_reason, sizeof(head->unwind_reason),
-			 "over the %u KiB of stack that the kernel copies", CSINK_ATTACH_STACK_BYTES / 1024);
+			 "over the %u KiB of stack that the kernel copies", f->counters.stack_bytes / 1024);
 	for (uint32_t i = 0; i < f->counters.nr_events; i++) {
 		const struct csink_attach_event *event = &f->counters.events[i];
-		struct csink_rec_event *to = &head->events[head->nr_events];
+		struct csink_rec_event *to = &head->events[CSINK_MAX(event->column, 0)];
 
 		if (event->column < 0)
 			continue;
 		*to = event->spec.rec;
+		if (!f->counters.has_read)
+			to->flags |= CSINK_EVENT_BY_PERIOD;
 		if (event->samples)
 			to->flags |= CSINK_EVENT_LEADER;
 		to->period = event->attr.freq ? 0 : event->attr.sample_period;
@@ -293,7 +295,7 @@ static void note_losses(struct csink_attach_follow *f)
 			f->outside,
 			"%llu stacks are deeper than the %u KiB of them that the kernel copies: their outermost "
 			"functions are missing (--unwind=fp has no such limit)",
-			(unsigned long long)f->nr_deep, CSINK_ATTACH_STACK_BYTES / 1024);
+			(unsigned long long)f->nr_deep, f->counters.stack_bytes / 1024);
 	if (f->nr_helped)
 		csink_outside_note(f->outside,
 				   "%llu stacks were walked by libunwind, beyond unwind rules that countersink's own "
@@ -319,8 +321,10 @@ int csink_attach_follow_save(struct csink_attach_follow *follow, const char *dir
 
 	note_losses(follow);
 	csink_attach_pythons_note(&follow->pythons, follow->outside);
-	follow->outside->attached_processes = (uint32_t)follow->images.nr_processes;
-	follow->outside->attached_threads = (uint32_t)follow->images.nr_threads;
+	if (!follow->counters.in_run) {
+		follow->outside->attached_processes = (uint32_t)follow->images.nr_processes;
+		follow->outside->attached_threads = (uint32_t)follow->images.nr_threads;
+	}
 	make_head(follow, &head);
 	return csink_attach_images_save(&follow->images, directory, &head,
 					follow->pythons.readers ? &follow->pythons.codes : NULL);

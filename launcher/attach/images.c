@@ -12,8 +12,11 @@
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "launcher/base/hash.h"
+#include "launcher/base/path.h"
+#include "preload/core/preload_entry.h"
 
 #define NO_IMAGE UINT32_MAX
+#define SAME_EXEC_NS 1000000
 
 /* Make room for one more. False: no memory, which is remembered. */
 static bool room(struct csink_attach_images *images, void *array, uint32_t nr, uint32_t *cap, size_t size)
@@ -25,15 +28,6 @@ static bool room(struct csink_attach_images *images, void *array, uint32_t nr, u
 }
 
 /* ---- the owner of a TID ---- */
-
-static struct csink_slot *living_slot(const struct csink_attach_images *images, int32_t tid)
-{
-	uint32_t hash = csink_hash_number((uint32_t)tid);
-	struct csink_slot *slot;
-
-	CSINK_TABLE_PROBE(images->living_index, hash, slot, images->living[id - 1].tid == tid);
-	return slot;
-}
 
 /* The place of a number; made where there is none. Valid until the next one is made. */
 static struct csink_attach_living *living_get(struct csink_attach_images *images, int32_t tid)
@@ -47,23 +41,24 @@ static struct csink_attach_living *living_get(struct csink_attach_images *images
 	return number ? &images->living[number - 1] : NULL;
 }
 
+static struct csink_slot *latest_slot(const struct csink_attach_images *images, int32_t pid)
+{
+	uint32_t hash = csink_hash_number((uint32_t)pid);
+	struct csink_slot *slot;
+
+	CSINK_TABLE_PROBE(images->latest_index, hash, slot, images->at[id - 1]->pid == pid);
+	return slot;
+}
+
+/* The latest: an exec or a new owner of the PID comes later. */
 static struct csink_attach_image *image_of(const struct csink_attach_images *images, int32_t pid, uint32_t *number)
 {
-	uint32_t id = images->nr_living ? living_slot(images, pid)->id : 0;
+	uint32_t id = images->nr ? latest_slot(images, pid)->id : 0;
 
-	/* Its first thread mostly lives. */
-	if (id && images->living[id - 1].image != NO_IMAGE && images->at[images->living[id - 1].image]->pid == pid) {
-		*number = images->living[id - 1].image;
-		return images->at[*number];
-	}
-	/* The latest: an exec or a new owner of the PID comes later. */
-	for (uint32_t i = images->nr; i-- > 0;) {
-		if (images->at[i]->pid == pid) {
-			*number = i;
-			return images->at[i];
-		}
-	}
-	return NULL;
+	if (!id)
+		return NULL;
+	*number = id - 1;
+	return images->at[*number];
 }
 
 /* ---- images and threads ---- */
@@ -73,7 +68,8 @@ struct csink_attach_image *csink_attach_image_new(struct csink_attach_images *im
 {
 	struct csink_attach_image *image = NULL;
 
-	if (room(images, &images->at, images->nr, &images->cap, sizeof(*images->at)))
+	if (!csink_table_room(&images->latest_index) &&
+	    room(images, &images->at, images->nr, &images->cap, sizeof(*images->at)))
 		image = calloc(1, sizeof(*image));
 	if (!image) {
 		images->no_memory = true;
@@ -84,6 +80,7 @@ struct csink_attach_image *csink_attach_image_new(struct csink_attach_images *im
 	image->start_ns = image->end_ns = time_ns;
 	*number = images->nr;
 	images->at[images->nr++] = image;
+	csink_table_set(&images->latest_index, latest_slot(images, pid), csink_hash_number((uint32_t)pid), images->nr);
 	return image;
 }
 
@@ -100,6 +97,7 @@ struct csink_attach_living *csink_attach_thread_new(struct csink_attach_images *
 	living->image = number;
 	living->thread = image->nr_threads++;
 	living->owner = ++images->nr_owners;
+	living->source = 0;
 	image->nr_living++;
 	images->nr_threads++;
 	return living;
@@ -208,39 +206,66 @@ void csink_attach_images_fork(struct csink_attach_images *images, int32_t pid, i
 		memcpy(image->exe, parent->exe, sizeof(image->exe));
 		memcpy(image->cmdline, parent->cmdline, sizeof(image->cmdline));
 		memcpy(image->root, parent->root, sizeof(image->root));
+		image->is_injected = parent->is_injected;
 		copy_mappings(images, image, parent);
 	}
 	csink_attach_thread_new(images, number, tid, image->comm, time_ns);
 }
 
-void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, const char *comm, uint64_t time_ns)
+/* Two events that a thread has inherited tell of the same exec, one after the other. */
+static bool is_told_again(const struct csink_attach_image *image, const char *comm, uint64_t time_ns)
 {
-	struct csink_attach_living *living;
-	struct csink_attach_image *image, *former;
-	uint32_t number, owner;
+	return image->is_exec && time_ns - image->start_ns < SAME_EXEC_NS && !image->nr_mappings &&
+	       !strncmp(image->comm, comm, sizeof(image->comm) - 1);
+}
 
-	living = csink_attach_images_thread(images, pid, pid, time_ns);
-	former = image_of(images, pid, &number);
-	if (!living || !former)
-		return;
-	owner = living->owner; /* its counters continue */
+/* The image that its process has had until its exec. */
+static void replace_image(struct csink_attach_image *former, uint64_t time_ns)
+{
 	former->state = CSINK_REC_EXECED;
 	former->end_ns = time_ns;
 	for (uint32_t i = 0; i < former->nr_threads; i++) {
 		if (!former->threads[i].end_ns)
 			former->threads[i].end_ns = time_ns;
 	}
+}
+
+void csink_attach_images_exec(struct csink_attach_images *images, int32_t pid, const char *comm, uint64_t time_ns)
+{
+	struct csink_attach_living *living = NULL, before = {.image = NO_IMAGE};
+	struct csink_attach_image *image, *former;
+	uint32_t number;
+
+	former = image_of(images, pid, &number);
+	if (former && is_told_again(former, comm, time_ns))
+		return;
+	if (former)
+		living = csink_attach_images_thread(images, pid, pid, time_ns);
+	if (former && !living)
+		return;
+	if (former) {
+		before = *living; /* its counters continue */
+		replace_image(former, time_ns);
+		images->nr_threads--; /* the same one */
+	}
 	image = csink_attach_image_new(images, pid, time_ns, &number);
 	if (!image)
 		return;
-	image->ppid = former->ppid;
-	memcpy(image->root, former->root, sizeof(image->root));
+	image->is_exec = true;
+	if (former) {
+		image->ppid = former->ppid;
+		memcpy(image->root, former->root, sizeof(image->root));
+	} else { /* of what counts from its exec on, this is the first record */
+		csink_attach_image_read_place(image);
+		images->nr_processes++;
+	}
 	csink_attach_copy_comm(image->comm, comm);
 	csink_attach_image_read_names(image);
-	images->nr_threads--; /* the same one */
 	living = csink_attach_thread_new(images, number, pid, comm, time_ns);
-	if (living)
-		living->owner = owner;
+	if (living && former) {
+		living->owner = before.owner;
+		living->source = before.source;
+	}
 }
 
 void csink_attach_images_comm(struct csink_attach_images *images, int32_t pid, int32_t tid, const char *comm,
@@ -281,6 +306,7 @@ void csink_attach_images_map(struct csink_attach_images *images, int32_t pid, ui
 	image = image_of(images, pid, &number);
 	if (!image)
 		return;
+	image->is_injected |= !strcmp(csink_base_name(path), CSINK_LIBRARY);
 	if (csink_attach_is_object(path))
 		mapping.object = csink_attach_objects_get(&images->objects, image->root, path);
 	for (uint32_t i = 0; i < image->nr_mappings; i++) {
@@ -328,6 +354,7 @@ void csink_attach_images_free(struct csink_attach_images *images)
 	free(images->at);
 	free(images->living);
 	csink_table_free(&images->living_index);
+	csink_table_free(&images->latest_index);
 	free(images->rows);
 	csink_table_free(&images->row_index);
 	free(images->chains);

@@ -30,7 +30,9 @@ struct csink_attach_image {
 	enum csink_rec_state state;
 	uint64_t start_ns, end_ns;
 	char comm[16], exe[512], cmdline[1024], root[64];
-	uint32_t epoch; /* how many mappings have been replaced */
+	bool is_exec;     /* it began with an exec that was seen */
+	bool is_injected; /* our library is mapped: the process samples itself, and records */
+	uint32_t epoch;   /* how many mappings have been replaced */
 	struct csink_attach_mapping *mappings;
 	uint32_t nr_mappings, cap_mappings, last_mapping;
 	struct csink_attach_thread *threads;
@@ -42,6 +44,7 @@ struct csink_attach_image {
 /* Samples of one thread with one stack. */
 struct csink_attach_row {
 	uint32_t image, thread, chain, epoch;
+	bool is_injected; /* its image was then */
 	uint64_t leaf, first_ns, nr_samples;
 	uint64_t weights[CSINK_MAX_EVENTS];
 };
@@ -55,11 +58,13 @@ struct csink_attach_images {
 	struct csink_attach_objects objects;
 	struct csink_attach_image **at;
 	uint32_t nr, cap;
+	struct csink_table latest_index; /* the last image of each PID */
 	/* The current owner of a TID. */
 	struct csink_attach_living {
 		int32_t tid;
 		uint32_t image, thread; /* image == UINT32_MAX: none */
 		uint32_t owner;         /* differs between owners of one TID */
+		uint32_t source;        /* of the events that sample it: see csink_attach_images_is_source(); 0: none */
 	} * living;
 	uint32_t nr_living, cap_living, nr_owners;
 	struct csink_table living_index; /* by TID; in each of these tables an id is an index + 1 */
@@ -90,6 +95,17 @@ bool csink_attach_images_take(struct csink_attach_images *images, int32_t pid, u
 /** The thread, which is added where it is not known (with its process, if that is there still). NULL: no memory. */
 struct csink_attach_living *csink_attach_images_thread(struct csink_attach_images *images, int32_t pid, int32_t tid,
 						       uint64_t time_ns);
+
+/**
+ * Is this the source (csink_attach_fd) whose samples of the thread are taken? A thread may have inherited events of
+ * several, which count the same: the first that samples it is the one.
+ */
+static inline bool csink_attach_images_is_source(struct csink_attach_living *thread, uint32_t source)
+{
+	if (!thread->source)
+		thread->source = source;
+	return thread->source == source;
+}
 
 /* Records of the kernel. */
 void csink_attach_images_fork(struct csink_attach_images *images, int32_t pid, int32_t ppid, int32_t tid,

@@ -17,6 +17,9 @@ struct csink_attach_living *csink_attach_thread_new(struct csink_attach_images *
 /** Read an image's executable and arguments from /proc. */
 void csink_attach_image_read_names(struct csink_attach_image *image);
 
+/** Read an image's parent and root from /proc, where its process is there still. */
+void csink_attach_image_read_place(struct csink_attach_image *image);
+
 /** Whether what is mapped under that name is an object, which may have symbols. */
 bool csink_attach_is_object(const char *path);
 

@@ -95,6 +95,15 @@ static void find_root(struct csink_attach_image *image)
 		snprintf(image->root, sizeof(image->root), "/proc/self/fd/%d", fd);
 }
 
+void csink_attach_image_read_place(struct csink_attach_image *image)
+{
+	struct csink_status status = {0};
+
+	csink_status_read(task_of(image->pid), &status);
+	image->ppid = status.parent;
+	find_root(image);
+}
+
 /* Calls each for what is mapped to be executed, and has a name, less the prefix. */
 static void each_map(int32_t pid, const char *prefix, size_t prefix_len,
 		     void (*each)(struct csink_attach_images *images, int32_t pid, uint64_t start, uint64_t bytes,
@@ -163,7 +172,6 @@ static void read_threads(struct csink_attach_images *images, uint32_t number, ui
 bool csink_attach_images_take(struct csink_attach_images *images, int32_t pid, uint64_t now_ns)
 {
 	struct csink_attach_image *image;
-	struct csink_status status = {0};
 	char comm[64], prefix[PATH_MAX];
 	uint32_t number;
 	size_t len;
@@ -174,10 +182,8 @@ bool csink_attach_images_take(struct csink_attach_images *images, int32_t pid, u
 	if (!image)
 		return false;
 	csink_attach_copy_comm(image->comm, comm);
-	csink_status_read(task_of(pid), &status);
-	image->ppid = status.parent;
+	csink_attach_image_read_place(image);
 	images->nr_processes++;
-	find_root(image);
 	csink_attach_image_read_names(image);
 	read_threads(images, number, now_ns);
 	len = root_prefix(image, prefix, sizeof(prefix));

@@ -148,8 +148,12 @@ static int collect(struct collector *c, const char *run_dir)
 	err = csink_collect_link(c);
 	if (!err && !c->has_types)
 		err = add_types(c);
+	/* What the library recorded decides which samples from outside count. */
 	for (uint32_t i = 0; i < c->nr_images && !err; i++)
-		if (!c->images[i].is_read)
+		if (!c->images[i].is_read && !c->images[i].is_outside)
+			err = read_image(c, &c->images[i]);
+	for (uint32_t i = 0; i < c->nr_images && !err; i++)
+		if (!c->images[i].is_read && c->images[i].is_outside)
 			err = read_image(c, &c->images[i]);
 	if (!err) {
 		set_times(c);
@@ -163,8 +167,10 @@ static int collect(struct collector *c, const char *run_dir)
 
 static void free_collector(struct collector *c)
 {
-	for (uint32_t i = 0; i < c->nr_images; i++)
+	for (uint32_t i = 0; i < c->nr_images; i++) {
 		free(c->images[i].path);
+		free(c->images[i].tids);
+	}
 	for (uint32_t i = 0; i < c->nr_beside; i++)
 		close(c->beside[i]);
 	for (uint32_t i = 0; i < c->nr_modules; i++) {
@@ -218,6 +224,7 @@ static int take_images(struct collector *c, uint32_t first)
 			continue;
 		}
 		free(image->path);
+		free(image->tids);
 		*image = c->images[--c->nr_images];
 		i--;
 	}

@@ -72,6 +72,15 @@ static int64_t give(struct collector *c, const char *word, const char *frame, in
 	return ns;
 }
 
+/* What was sampled from outside has no CPU clock of its process: it goes on from where the former image was. */
+static void place_outside(struct collector *c, struct image *image)
+{
+	const struct image *former = image->former ? &c->images[image->former - 1] : NULL;
+
+	image->cpu_start_ns = former ? former->cpu_end_ns : 0;
+	image->cpu_end_ns = image->cpu_start_ns + image->covered_cpu_ns;
+}
+
 /* One that was replaced past us, by an exec that we did not see, has rows from after its header was last written. */
 static void correct_end(struct image *image)
 {
@@ -83,8 +92,11 @@ static void account_image(struct collector *c, struct image *image)
 {
 	const struct image *former = image->former ? &c->images[image->former - 1] : NULL;
 	int64_t before = (int64_t)(image->cpu_start_ns - (former ? former->cpu_end_ns : 0));
-	int64_t open = csink_add((int64_t)(image->cpu_end_ns - image->cpu_start_ns), -image->covered_cpu_ns);
+	int64_t open;
 
+	if (image->is_outside) /* what is open there, the process's own count tells */
+		return;
+	open = csink_add((int64_t)(image->cpu_end_ns - image->cpu_start_ns), -image->covered_cpu_ns);
 	image->covered_cpu_ns = csink_add(image->covered_cpu_ns, give(c, "start-up", "[start-up: exec and loader]",
 								      image->pid, image->comm, before));
 	image->covered_cpu_ns = csink_add(image->covered_cpu_ns,
@@ -97,8 +109,9 @@ struct covered {
 	int64_t cpu_ns;
 	const char *comm;
 	uint64_t start_ns;
-	bool execed;   /* its last recording ends with an exec */
-	bool is_known; /* the kernel's list has this pid, or one that must be the same process */
+	bool execed;     /* its last recording ends with an exec */
+	bool is_outside; /* its last recording is of samples from outside alone */
+	bool is_known;   /* the kernel's list has this pid, or one that must be the same process */
 };
 
 static int compare_covered(const void *a, const void *b)
@@ -121,7 +134,8 @@ static uint32_t cover(const struct collector *c, struct covered **out)
 						     .cpu_ns = c->images[i].covered_cpu_ns,
 						     .comm = c->images[i].comm,
 						     .start_ns = c->images[i].start_ns,
-						     .execed = c->images[i].state == CSINK_REC_EXECED};
+						     .execed = c->images[i].state == CSINK_REC_EXECED,
+						     .is_outside = c->images[i].is_outside};
 	}
 	if (!nr)
 		return 0;
@@ -136,6 +150,7 @@ static uint32_t cover(const struct collector *c, struct covered **out)
 			all[kept].start_ns = all[i].start_ns;
 			all[kept].comm = all[i].comm;
 			all[kept].execed = all[i].execed;
+			all[kept].is_outside = all[i].is_outside;
 		}
 	}
 	return kept + 1;
@@ -217,6 +232,15 @@ static int64_t add_absent(struct collector *c, int32_t pid, const char *name, en
 	return give(c, word, frame, pid, name, ns);
 }
 
+/* What lay between the last samples from outside and the end, or was too short for one. */
+static int64_t give_unsampled(struct collector *c, const struct csink_outside_process *process, int64_t rest)
+{
+	char frame[64];
+
+	snprintf(frame, sizeof(frame), "[not sampled: %.16s]", process->comm);
+	return give(c, "not sampled", frame, process->pid, process->comm, rest);
+}
+
 /* What a process that was profiled did after its recording ended: it exited, or became what cannot be profiled. */
 static int64_t give_end(struct collector *c, const struct covered *own, const struct csink_outside_process *process,
 			int64_t rest)
@@ -225,6 +249,8 @@ static int64_t give_end(struct collector *c, const struct covered *own, const st
 	const char *name = process->comm;
 	enum csink_spawn_reason reason = 0;
 
+	if (own->is_outside || (own->execed && process->is_sampled))
+		return give_unsampled(c, process, rest);
 	if (spawned && spawned->became) {
 		name = csink_profile_text(c->p, spawned->name);
 		reason = spawned->reason;
@@ -260,6 +286,11 @@ static int64_t account_processes(struct collector *c, int64_t budget, char *unkn
 		rest = CSINK_MIN(rest, budget - given);
 		if (own) {
 			given += give_end(c, own, process, rest);
+			continue;
+		}
+		if (process->is_sampled) {
+			given += give_unsampled(c, process, rest);
+			csink_collect_tally(c, CSINK_FACT_OUTSIDE, "%s", process->comm);
 			continue;
 		}
 		reason = process->reason ? process->reason : inherited_reason(c, process);
@@ -298,8 +329,13 @@ void csink_collect_account(struct collector *c)
 
 	if (c->cpu_event < 0)
 		return;
-	for (uint32_t i = 0; i < c->nr_images; i++)
+	for (uint32_t i = 0; i < c->nr_images; i++) {
+		if (c->images[i].is_outside && !outside->is_attached) {
+			place_outside(c, &c->images[i]);
+			continue;
+		}
 		correct_end(&c->images[i]);
+	}
 	for (uint32_t i = 0; i < c->nr_images; i++) {
 		if (c->images[i].is_read)
 			account_image(c, &c->images[i]);

@@ -21,9 +21,13 @@ struct image {
 	uint64_t start_realtime_ns, start_ns, end_ns, cpu_start_ns, cpu_end_ns;
 	char comm[16];
 	uint32_t nr_threads;
-	uint32_t former;        /* index + 1 of the image that this pid had before */
-	bool is_last;           /* no later image of this pid */
-	bool is_read;           /* its samples are in the profile */
+	uint32_t former; /* index + 1 of the image that this pid had before */
+	bool is_last;    /* no later image of this pid */
+	bool is_read;    /* its samples are in the profile */
+	bool is_outside; /* sampled from outside, where the others are of the library */
+	bool has_engine; /* the library sampled it */
+	int32_t *tids;   /* the threads that it knew */
+	uint32_t nr_tids;
 	int64_t covered_cpu_ns; /* CPU time given to samples so far */
 };
 
@@ -104,6 +108,13 @@ int csink_collect_list_beside(struct collector *c, const char *run_dir);
  */
 int csink_collect_link(struct collector *c);
 
+/**
+ * Is what was sampled from outside in a thread of this image also in a recording of the library? That is of the same
+ * process and exec. Returns the library's image, or NULL: there is none, it was not sampled, or it does not know the
+ * thread.
+ */
+struct image *csink_collect_counterpart(struct collector *c, const struct image *outside, int32_t tid);
+
 /** Count one more recording with this fact. */
 __attribute__((format(printf, 3, 4))) void csink_collect_tally(struct collector *c, const char *key, const char *fmt,
 							       ...);
@@ -114,8 +125,12 @@ void csink_collect_unprofiled(struct collector *c, const char *name, enum csink_
 /** Read one recording's stacks, threads, losses and notes into the profile. Returns 0 or -ENOMEM. */
 int csink_collect_recording(struct collector *c, struct image *image, const struct csink_recorded *rec);
 
-/** Take what a recording has about itself: its engine, its losses, notes, programs that could not be preloaded into. */
-void csink_collect_notes(struct collector *c, const struct image *image, const struct csink_recorded *rec);
+/**
+ * Take what a recording has about itself: its engine, its losses, notes, programs that could not be preloaded into.
+ * @is_shown  false: all of its samples are in another recording, too, which is shown.
+ */
+void csink_collect_notes(struct collector *c, const struct image *image, const struct csink_recorded *rec,
+			 bool is_shown);
 
 /** Name everything that the recordings brought. Returns 0 or -ENOMEM. */
 int csink_collect_symbols(struct collector *c);

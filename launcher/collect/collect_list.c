@@ -95,6 +95,8 @@ static int add_image(struct collector *c, char *path)
 		.end_ns = header.end_monotonic_ns,
 		.cpu_start_ns = header.cpu_start_ns,
 		.cpu_end_ns = header.cpu_end_ns,
+		.is_outside = header.engine == CSINK_ENGINE_OUTSIDE,
+		.has_engine = header.engine != CSINK_ENGINE_OUTSIDE && header.engine != CSINK_ENGINE_NONE,
 		.is_last = c->is_early && !(header.state == CSINK_REC_EXECED && has_next(path, &header)),
 	};
 	memcpy(c->images[c->nr_images].comm, header.comm, sizeof(header.comm));
@@ -176,6 +178,21 @@ bool csink_collect_has_many(const char *directory, uint32_t least)
 
 /* ---- images of one process ---- */
 
+struct image *csink_collect_counterpart(struct collector *c, const struct image *outside, int32_t tid)
+{
+	/* By start: of the same exec are those that follow, to its end. */
+	for (struct image *image = (struct image *)outside + 1; image < c->images + c->nr_images; image++) {
+		if (image->start_ns > outside->end_ns)
+			break;
+		if (image->pid != outside->pid || image->is_outside || !image->has_engine || !image->is_read)
+			continue;
+		for (uint32_t i = 0; i < image->nr_tids; i++)
+			if (image->tids[i] == tid)
+				return image;
+	}
+	return NULL;
+}
+
 static int compare_images(const void *a, const void *b)
 {
 	const struct image *left = a, *right = b;
@@ -199,6 +216,12 @@ static int compare_pids(const void *a, const void *b)
 	return left->image < right->image ? -1 : left->image > right->image;
 }
 
+/* What was sampled from outside goes on, beside what the library records of the same process. */
+static bool has_ended(const struct image *former, const struct image *next)
+{
+	return former->state == CSINK_REC_EXITED && !(former->is_outside && former->end_ns >= next->start_ns);
+}
+
 int csink_collect_link(struct collector *c)
 {
 	CSINK_AUTO_FREE struct by_pid *all = calloc((size_t)c->nr_images + 1, sizeof(*all));
@@ -212,7 +235,8 @@ int csink_collect_link(struct collector *c)
 	qsort(all, c->nr_images, sizeof(*all), compare_pids);
 	for (uint32_t i = 0; i < c->nr_images; i++) {
 		c->images[all[i].image].is_last = true;
-		if (!i || all[i].pid != all[i - 1].pid || c->images[all[i - 1].image].state == CSINK_REC_EXITED)
+		if (!i || all[i].pid != all[i - 1].pid ||
+		    has_ended(&c->images[all[i - 1].image], &c->images[all[i].image]))
 			continue;
 		c->images[all[i].image].former = all[i - 1].image + 1;
 		c->images[all[i - 1].image].is_last = false;

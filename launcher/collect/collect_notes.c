@@ -81,6 +81,13 @@ static void take_event(struct collector *c, const struct csink_rec_event *event,
 		csink_collect_tally(c, CSINK_FACT_SCALED, "%s", event->name);
 }
 
+/* What the kernel dropped is lost, whatever the samples beside it are of. */
+static void take_kernels_losses(struct collector *c, const struct csink_rec_header *header)
+{
+	c->losses[CSINK_LOSS_RING] += header->losses[CSINK_LOSS_RING];
+	c->losses[CSINK_LOSS_THROTTLED] += header->losses[CSINK_LOSS_THROTTLED];
+}
+
 static void take_header(struct collector *c, const struct csink_rec_header *header)
 {
 	static const char *const engines[] = {"none", "sigtrap", "signal", "timer", "from outside"};
@@ -96,8 +103,15 @@ static void take_header(struct collector *c, const struct csink_rec_header *head
 		c->losses[i] += header->losses[i];
 }
 
-void csink_collect_notes(struct collector *c, const struct image *image, const struct csink_recorded *rec)
+void csink_collect_notes(struct collector *c, const struct image *image, const struct csink_recorded *rec,
+			 bool is_shown)
 {
+	if (!is_shown) {
+		take_kernels_losses(c, &rec->header);
+		return;
+	}
+	if (image->is_outside && c->outside && !c->outside->is_attached)
+		csink_collect_tally(c, CSINK_FACT_OUTSIDE, "%s", image->comm);
 	take_texts(c, rec);
 	for (uint32_t i = 0; i < rec->nr_spawns; i++)
 		take_spawn(c, image, rec->spawns[i]);

@@ -14,6 +14,10 @@ struct reading {
 	struct csink_frames frames;
 	uint32_t *labels; /* by the recording's thread, + 1 for none: label set + 1; 0 not made yet */
 	int types[CSINK_MAX_EVENTS];
+	/* Of samples from outside, in the order of the recording's threads: the library's recording of the same, or
+	 * NULL. */
+	struct image **counterparts;
+	uint64_t nr_kept; /* rows that are in the profile */
 };
 
 /* ---- labels and values ---- */
@@ -59,7 +63,7 @@ static uint32_t row_labels(struct reading *r, const struct csink_recorded_row *r
 {
 	uint32_t base = thread_labels(r, row->thread);
 
-	return row->phase ? phase_labels(r, base, row->phase) : base;
+	return row->phase && row->phase != CSINK_PHASE_INJECTED ? phase_labels(r, base, row->phase) : base;
 }
 
 /* A number that a recording claims, as a value of a profile. */
@@ -151,11 +155,21 @@ static void add_stack(struct reading *r, const struct csink_recorded_row *from, 
 	csink_profile_sample_add(r->c->p, csink_profile_stack_add(r->c->p, stack, nr + 1), labels, values);
 }
 
+/* Sampled from outside while the library took samples of the same thread: those count. */
+static bool is_recorded_inside(const struct reading *r, const struct csink_recorded_row *row)
+{
+	return r->counterparts && row->phase == CSINK_PHASE_INJECTED && row->thread != CSINK_RECORDED_NONE &&
+	       r->counterparts[row->thread];
+}
+
 static void add_row(struct reading *r, const struct csink_recorded_row *from)
 {
 	int64_t values[CSINK_MAX_EVENTS + 1];
 	uint32_t i, any = 0;
 
+	if (is_recorded_inside(r, from))
+		return;
+	r->nr_kept++;
 	row_values(r, from, values);
 	for (i = 0; i < CSINK_MAX_EVENTS + 1; i++)
 		any |= values[i] != 0;
@@ -259,6 +273,25 @@ static void add_samples(struct reading *r)
 		add_unstored(r);
 }
 
+static int keep_tids(struct image *image, const struct csink_recorded *rec)
+{
+	image->tids = calloc(rec->nr_threads + 1, sizeof(*image->tids));
+	if (!image->tids)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < rec->nr_threads; i++)
+		if (!(rec->threads[i]->flags & CSINK_THREAD_NOT_SAMPLED))
+			image->tids[image->nr_tids++] = rec->threads[i]->tid;
+	return 0;
+}
+
+static int find_counterparts(struct reading *r)
+{
+	r->counterparts = calloc(r->rec->nr_threads + 1, sizeof(*r->counterparts));
+	for (uint32_t i = 0; i < r->rec->nr_threads && r->counterparts; i++)
+		r->counterparts[i] = csink_collect_counterpart(r->c, r->image, r->rec->threads[i]->tid);
+	return r->counterparts ? 0 : -ENOMEM;
+}
+
 int csink_collect_recording(struct collector *c, struct image *image, const struct csink_recorded *rec)
 {
 	struct reading r = {.c = c, .image = image, .rec = rec};
@@ -267,16 +300,21 @@ int csink_collect_recording(struct collector *c, struct image *image, const stru
 	r.labels = calloc(rec->nr_threads + 1, sizeof(*r.labels));
 	if (!err && !r.labels)
 		err = -ENOMEM;
+	if (!err && image->is_outside)
+		err = find_counterparts(&r);
 	if (!err) {
 		map_types(&r);
 		add_samples(&r);
 		err = r.frames.err;
 	}
 	if (!err) {
-		csink_collect_notes(c, image, rec);
+		csink_collect_notes(c, image, rec, r.nr_kept || !image->is_outside);
 		image->nr_threads += rec->nr_threads;
 	}
+	if (!err && !image->is_outside)
+		err = keep_tids(image, rec);
 	csink_frames_close(&r.frames);
 	free(r.labels);
+	free(r.counterparts);
 	return err ? err : csink_profile_error(c->p);
 }

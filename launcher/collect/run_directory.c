@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "include/internal/base.h"
+#include "include/internal/boundary.h"
 #include "include/internal/cleanup.h"
 #include "include/internal/recording_format.h"
 #include "launcher/base/proc.h"
@@ -163,6 +164,8 @@ static int empty_of_recordings(int dir_fd, const char *directory)
 			mark_collected(dir_fd, entry->d_name);
 		else if (strstr(entry->d_name, CSINK_RUN_DIR_USER))
 			kept = remove_beside(directory, entry->d_name);
+		else if (!strcmp(entry->d_name, CSINK_BOUNDARY_FILE) || !strcmp(entry->d_name, CSINK_BOUNDARY_SOCKET))
+			kept = 0;
 		else
 			continue;
 		err = kept ? kept : err;

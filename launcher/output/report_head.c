@@ -262,6 +262,7 @@ void csink_report_head(const struct printer *r)
 		print_coverage(r);
 	print_counters(r);
 	print_joined(r, "lost", CSINK_FACT_LOSS, "", "");
+	print_joined(r, "outside", CSINK_FACT_OUTSIDE, "cannot be injected, so the kernel sampled them: ", "");
 	print_joined(r, "unprofiled", CSINK_FACT_UNPROFILED, "", "");
 	print_each(r, "warning", CSINK_FACT_WARNING);
 	print_each(r, "note", CSINK_FACT_NOTE);

@@ -32,10 +32,11 @@
 #define CSINK_FACT_COUNTER "counter"         /* "NAME VALUE UNIT" of the whole tree, and how long it counted; several */
 #define CSINK_FACT_UNCOUNTED "counters_lack" /* why there are no counters */
 #define CSINK_FACT_LOSS "loss"               /* "12 stacks cut at the depth limit"; several */
-#define CSINK_FACT_UNPROFILED "unprofiled"   /* "NAME (static)": a program that could not be profiled; several */
-#define CSINK_FACT_WARNING "warning"         /* a line; several */
-#define CSINK_FACT_NOTE "note"               /* a line; several */
-#define CSINK_FACT_FILTER "filter"           /* what samples were taken out by, and how much is left; several */
+#define CSINK_FACT_OUTSIDE "outside" /* a program that cannot be injected, and was sampled from outside; several */
+#define CSINK_FACT_UNPROFILED "unprofiled" /* "NAME (static)": a program that could not be profiled; several */
+#define CSINK_FACT_WARNING "warning"       /* a line; several */
+#define CSINK_FACT_NOTE "note"             /* a line; several */
+#define CSINK_FACT_FILTER "filter"         /* what samples were taken out by, and how much is left; several */
 
 /*
  * Labels of samples: pid and tid (numbers), process, thread and phase (names). A sample that no sample took, but the

@@ -39,18 +39,21 @@ int csink_counted_command_run(const struct csink_counted_command *command, struc
 	struct csink_spare_fds spare;
 	struct csink_child child;
 	uint64_t start_ns;
-	int err;
+	int err, watch_fd;
 
 	/* The counters must not take the last descriptors, without which the command could not be started. */
 	csink_spare_fds_take(&spare);
 	csink_outside_open(watch, command->specs, command->nr_specs);
+	watch_fd = csink_outside_fd(watch);
+	if (command->on_open)
+		watch_fd = command->on_open(command->arg, watch_fd);
 	csink_spare_fds_release(&spare);
 	start_ns = csink_monotonic_ns();
 	err = start(command, &child);
 	*started = !err;
 	if (err)
 		return err;
-	err = csink_relay_wait(command->relay, &child, csink_outside_fd(watch), command->on_watch, command->arg, end);
+	err = csink_relay_wait(command->relay, &child, watch_fd, command->on_watch, command->arg, end);
 	out->wall_ns = csink_monotonic_ns() - start_ns;
 	if (err || end->exec_errno)
 		return err;

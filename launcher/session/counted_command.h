@@ -36,6 +36,9 @@ struct csink_counted_command {
 	const struct csink_program *program; /* the file behind argv[0] */
 	const struct csink_inherited *inherited;
 	struct csink_relay *relay;
+	/* Called when the counters are open and the command is not started yet, with the watch's fd (-1: none). Returns
+	 * the fd that is to be waited for in its place. NULL: it is that one. */
+	int (*on_open)(void *arg, int watch_fd);
 	void (*on_watch)(void *arg); /* called when the watch is to be drained, which it has to do */
 	void *arg;
 };

@@ -48,7 +48,9 @@ void csink_rings_attr(struct perf_event_attr *attr, void *arg)
 	attr->use_clockid = 1;
 	attr->clockid = CLOCK_MONOTONIC;
 	attr->watermark = 1;
-	attr->wakeup_watermark = CSINK_MIN(RING_WAKE_BYTES, rings->ring_bytes / 2);
+	/* Rings of samples fill within milliseconds; of those that tell of processes alone, half is early enough. */
+	attr->wakeup_watermark =
+		CSINK_MIN(RING_WAKE_BYTES, rings->ring_bytes / (rings->ring_bytes < RING_WAKE_BYTES ? 2 : 4));
 }
 
 static int map_ring(struct csink_rings *rings, uint32_t i)

@@ -7,9 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "include/countersink/explain.h"
 #include "include/internal/base.h"
 #include "include/internal/clock.h"
 #include "include/internal/event.h"
+#include "launcher/attach/boundary_samples.h"
 #include "launcher/base/format.h"
 #include "launcher/base/message.h"
 #include "launcher/collect/collect.h"
@@ -43,6 +45,8 @@ struct run {
 
 	struct csink_reservation reservation;
 	struct csink_outside_watch watch;
+	struct csink_boundary boundary; /* what cannot be injected, sampled from outside */
+	bool has_boundary;
 	struct csink_outside outside;
 	struct collector *collector; /* of a command with very many processes; NULL: none yet */
 	uint64_t next_take_ns;
@@ -140,6 +144,107 @@ static int resolve(struct run *run)
 	return resolve_events(run) || resolve_rate(run) || resolve_output(run) ? -EINVAL : 0;
 }
 
+/* ---- what cannot be injected ---- */
+
+/* The events as the library samples them: each group's first has its rate. */
+static void rate_events(const struct run *run, struct csink_event_spec *specs)
+{
+	uint64_t period = 0, frequency = csink_options_number(run->options, CSINK_OPT_FREQUENCY);
+
+	if (*run->texts[CSINK_OPT_PERIOD])
+		period = strtoull(run->texts[CSINK_OPT_PERIOD], NULL, 10);
+	if (*run->texts[CSINK_OPT_FREQUENCY])
+		frequency = strtoull(run->texts[CSINK_OPT_FREQUENCY], NULL, 10);
+	memcpy(specs, run->events.specs, run->events.nr * sizeof(*specs));
+	for (uint32_t i = 0; i < run->events.nr; i++) {
+		struct perf_event_attr *attr = &specs[i].attr;
+
+		if (attr->sample_period || attr->freq)
+			continue; /* by its own text */
+		if (period)
+			attr->sample_period = period;
+		else if (specs[i].rec.flags & CSINK_EVENT_CPU_NS)
+			attr->sample_period = CSINK_NS_PER_S / frequency;
+		else
+			attr->freq = 1, attr->sample_freq = frequency;
+	}
+}
+
+static bool wants_outside(const struct run *run)
+{
+	const char *engine = csink_options_text(run->options, CSINK_OPT_ENGINE);
+
+	return !strcmp(csink_options_text(run->options, CSINK_OPT_OUTSIDE), "auto") && strcmp(engine, "timer") &&
+	       strcmp(engine, "none");
+}
+
+/* Where events are refused, such programs are counted as they are without it. */
+static void begin_boundary(struct run *run)
+{
+	const char *unwind = csink_options_text(run->options, CSINK_OPT_UNWIND);
+	struct csink_event_spec specs[CSINK_MAX_EVENTS];
+	struct csink_boundary_how how = {
+		.specs = specs,
+		.nr_specs = run->events.nr,
+		.stacks = !strcmp(unwind, "fp")     ? CSINK_ATTACH_FP
+			  : !strcmp(unwind, "none") ? CSINK_ATTACH_LEAF
+						    : CSINK_ATTACH_COPY,
+		.walk_by = !strcmp(unwind, "dwarf") ? CSINK_WALK_BY_OURS : CSINK_WALK_BY_EITHER,
+		.max_depth = (uint32_t)CSINK_MIN(csink_options_number(run->options, CSINK_OPT_MAX_DEPTH),
+						 (uint64_t)CSINK_MAX_DEPTH),
+		.directory = run->inject ? run->injection.directory.path : NULL,
+	};
+
+	if (!wants_outside(run))
+		return;
+	rate_events(run, specs);
+	run->has_boundary = !csink_boundary_begin(&run->boundary, &how, &run->outside);
+	if (!run->has_boundary)
+		csink_boundary_free(&run->boundary);
+}
+
+/* The counters are open, and the command is not started. */
+static int open_boundary(void *arg, int watch_fd)
+{
+	struct run *run = arg;
+	enum csink_spawn_reason reason = run->injection.program.reason;
+	char why[CSINK_WHY_BYTES];
+	int err = 0;
+
+	begin_boundary(run);
+	/* At the exec of a set-user-ID program the kernel ends the events. */
+	if (run->has_boundary && reason && reason != CSINK_SPAWN_SETUID)
+		err = csink_boundary_open_self(&run->boundary);
+	if (run->has_boundary && watch_fd >= 0 && !err)
+		err = csink_boundary_watch(&run->boundary, watch_fd);
+	if (!err)
+		return run->has_boundary ? csink_boundary_fd(&run->boundary) : watch_fd;
+	csink_outside_note(&run->outside, "programs that cannot be injected were not sampled: %s",
+			   csink_explain_brief(-err, why, sizeof(why)));
+	csink_boundary_free(&run->boundary);
+	run->has_boundary = false;
+	return watch_fd;
+}
+
+static void finish_boundary(struct run *run)
+{
+	const char *directory = run->injection.directory.path;
+	int err = 0;
+
+	if (!run->has_boundary)
+		return;
+	if (!run->inject) /* its recordings need a place */
+		err = csink_run_directory_create(&run->injection.directory);
+	if (!err)
+		err = csink_boundary_finish(&run->boundary, directory, &run->outside);
+	run->inject |= !err;
+	if (err)
+		csink_outside_note(&run->outside, "samples of programs that cannot be injected are missing: %s",
+				   strerror(-err));
+	csink_boundary_free(&run->boundary);
+	run->has_boundary = false;
+}
+
 /* ---- before and after the command ---- */
 
 static void note_reservation(void *arg, const char *line, bool is_error)
@@ -195,6 +300,8 @@ static void drain_outside(void *arg)
 	struct run *run = arg;
 	uint64_t now = csink_monotonic_ns();
 
+	if (run->has_boundary)
+		csink_boundary_drain(&run->boundary); /* first: processes wait for it */
 	csink_outside_drain(&run->watch);
 	if (!run->inject || now < run->next_take_ns)
 		return;
@@ -274,6 +381,7 @@ static int run_command(struct run *run, struct csink_relay *relay, const struct 
 		.program = &run->injection.program,
 		.inherited = reservation->inherited,
 		.relay = relay,
+		.on_open = open_boundary,
 		.on_watch = drain_outside,
 		.arg = run,
 	};
@@ -318,6 +426,10 @@ static int run_and_report(struct run *run)
 	}
 	prepare_injection(run);
 	status = run_command(run, &relay, &reservation);
+	if (!status)
+		finish_boundary(run);
+	else if (run->has_boundary)
+		csink_boundary_free(&run->boundary);
 	csink_outside_close(&run->watch);
 	csink_reservation_finish(&run->reservation, &reservation);
 	if (!status) {

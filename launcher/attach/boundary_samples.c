@@ -1,0 +1,491 @@
+/*
+ * Events that are opened where injected processes start programs that cannot be injected, and what they sample: see
+ * boundary_samples.h. Runs in the launcher's one thread.
+ */
+#include "launcher/attach/boundary_samples.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "include/internal/base.h"
+#include "include/internal/grow.h"
+#include "launcher/base/hash.h"
+#include "launcher/collect/run_directory.h"
+#include "launcher/session/outside.h"
+#include "preload/core/event/event_spec.h"
+#include "preload/core/perf_system.h"
+
+/*
+ * Of each CPU's ring. Others than root share what may be locked with the injected processes: where RLIMIT_MEMLOCK does
+ * not pay for the large ones, they leave half of the user's share. At high rates a launcher that waits for a CPU would
+ * lose records with large copies.
+ */
+#define RING_BYTES (512U << 10)
+#define RING_BYTES_SMALL (256U << 10)
+#define RING_BYTES_FOR_COPIES (64U << 10)
+#define STACK_BYTES 8192
+#define STACK_BYTES_SMALL 1024
+#define HIGH_RATE 5000
+
+#define LEAST_SWEEP 16
+#define BACKLOG 4096
+
+/* ---- begin ---- */
+
+static bool memlock_pays(uint32_t nr_cpus)
+{
+	struct csink_perf_system system;
+	struct rlimit limit;
+
+	csink_perf_system_read(&system);
+	if (csink_perf_system_allows(&system, -1) || system.has_ipc_lock)
+		return true;
+	return !getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur / RING_BYTES >= nr_cpus;
+}
+
+/* Of a group that leads: samples in a second of CPU time; of other events than clocks it is not known. */
+static bool is_fast(const struct csink_event_spec *spec)
+{
+	if (spec->attr.freq)
+		return spec->attr.sample_freq > HIGH_RATE;
+	return spec->rec.flags & CSINK_EVENT_CPU_NS && spec->attr.sample_period &&
+	       CSINK_NS_PER_S / spec->attr.sample_period > HIGH_RATE;
+}
+
+static uint32_t ring_bytes(const struct csink_boundary *b)
+{
+	return memlock_pays(b->follow.counters.rings.nr) ? RING_BYTES : RING_BYTES_SMALL;
+}
+
+/* The run's events, and CPU time, which totals are checked against, where none of them is: in the first group. */
+static void take_events(struct csink_attach_counters *c, const struct csink_boundary_how *how)
+{
+	bool has_time = false;
+	uint32_t first = 1;
+
+	for (uint32_t i = 0; i < how->nr_specs; i++)
+		has_time |= (how->specs[i].rec.flags & CSINK_EVENT_CPU_NS) != 0;
+	while (first < how->nr_specs && how->specs[first].group == how->specs[0].group)
+		first++;
+	for (uint32_t i = 0; i < how->nr_specs; i++) {
+		if (i == first && !has_time)
+			c->nr_events++;
+		c->events[c->nr_events++].spec = how->specs[i];
+	}
+	if (has_time)
+		return;
+	c->nr_events = how->nr_specs + 1;
+	csink_event_named("task-clock", &c->events[first].spec);
+	c->events[first].spec.rec.flags |= CSINK_EVENT_IMPLIED;
+	c->events[first].spec.group = how->specs[0].group;
+}
+
+static void describe(struct csink_boundary *b)
+{
+	const struct csink_attach_counters *c = &b->follow.counters;
+	struct csink_boundary_file *file = &b->file;
+	bool leads = true;
+
+	*file = (struct csink_boundary_file){
+		.magic = CSINK_BOUNDARY_MAGIC, .bytes = sizeof(*file), .needs_anchor = !c->has_read};
+	for (uint32_t i = 0; i < c->nr_events; i++) {
+		leads |= !i || c->events[i].spec.group != c->events[i - 1].spec.group;
+		if (c->events[i].err)
+			continue;
+		file->events[file->nr_events++] =
+			(struct csink_boundary_event){.attr = c->events[i].attr, .number = i, .leads = leads};
+		leads = false;
+	}
+}
+
+static int write_file(struct csink_boundary *b)
+{
+	char path[CSINK_RUN_DIRECTORY_PATH + 32];
+
+	snprintf(path, sizeof(path), "%s/" CSINK_BOUNDARY_FILE, b->how.directory);
+	b->file_fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (b->file_fd < 0)
+		return -errno;
+	return pwrite(b->file_fd, &b->file, sizeof(b->file), 0) == (ssize_t)sizeof(b->file) ? 0 : -EIO;
+}
+
+static int listen_at(struct csink_boundary *b)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int len = snprintf(address.sun_path, sizeof(address.sun_path), "%s/" CSINK_BOUNDARY_SOCKET, b->how.directory);
+
+	if (len >= (int)sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	b->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	event.data.fd = b->listen_fd;
+	return b->listen_fd < 0 || bind(b->listen_fd, (struct sockaddr *)&address, sizeof(address)) ||
+			       listen(b->listen_fd, BACKLOG) ||
+			       epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, b->listen_fd, &event)
+		       ? -errno
+		       : 0;
+}
+
+int csink_boundary_begin(struct csink_boundary *b, const struct csink_boundary_how *how, struct csink_outside *out)
+{
+	struct csink_attach_counters *c = &b->follow.counters;
+	char less[CSINK_WHY_BYTES];
+	int err;
+
+	memset(b, 0, sizeof(*b));
+	b->epoll_fd = b->listen_fd = b->file_fd = -1;
+	b->how = *how;
+	b->sweep_at = LEAST_SWEEP;
+	b->follow.outside = out;
+	b->follow.max_depth = how->max_depth;
+	b->follow.walk_by = how->walk_by;
+	b->follow.leave_out = getpid();
+	b->follow.pythons.frames = CSINK_ATTACH_FRAMES_NATIVE;
+	take_events(c, how);
+	c->stacks = how->stacks;
+	c->inherit = c->at_exec = c->in_run = true;
+	c->cgroup_fd = -1;
+	c->stack_bytes = STACK_BYTES_SMALL;
+	if (memlock_pays((uint32_t)CSINK_MAX(sysconf(_SC_NPROCESSORS_CONF), 1L)) && !is_fast(&c->events[0].spec))
+		c->stack_bytes = STACK_BYTES;
+	err = csink_attach_counters_init(c, less, sizeof(less));
+	if (err)
+		return err;
+	describe(b);
+	b->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (b->epoll_fd < 0)
+		return -errno;
+	if (!how->directory)
+		return 0;
+	err = listen_at(b); /* first: processes look for the file */
+	return err ? err : write_file(b);
+}
+
+/* ---- rings ---- */
+
+/* At the first boundary: most trees have none. */
+static int map(struct csink_boundary *b)
+{
+	struct csink_attach_counters *c = &b->follow.counters;
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = c->rings.epoll_fd};
+
+	if (b->is_mapped || b->map_err)
+		return b->map_err;
+	b->map_err = csink_attach_counters_map(c, ring_bytes(b));
+	if (!b->map_err && epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, c->rings.epoll_fd, &event))
+		b->map_err = -errno;
+	b->is_mapped = !b->map_err;
+	if (b->map_err || c->rings.ring_bytes >= RING_BYTES_FOR_COPIES)
+		return b->map_err;
+	/* What was opened for this first one has its copies. */
+	for (uint32_t i = 0; i < c->nr_events; i++)
+		c->events[i].attr.sample_stack_user = 0;
+	describe(b);
+	if (b->file_fd >= 0 && pwrite(b->file_fd, &b->file, sizeof(b->file), 0) < 0)
+		return -errno;
+	return 0;
+}
+
+/* ---- sources ---- */
+
+/* Returns its number; 0: no memory. */
+static uint32_t source_of(struct csink_boundary *b, uint64_t token, bool may_add)
+{
+	struct csink_boundary_source source = {.token = token, .anchor_fd = -1, .first_fd = -1};
+
+	/* Few at a time are on their way. */
+	for (uint32_t i = b->nr_sources; i-- > 0;)
+		if (b->sources[i].token == token)
+			return i + 1;
+	if (!may_add)
+		return 0;
+	b->nr_open++;
+	return CSINK_APPEND(b->sources, b->nr_sources, b->cap_sources, source);
+}
+
+static void close_source(struct csink_boundary *b, uint32_t number)
+{
+	struct csink_boundary_source *source = &b->sources[number - 1];
+
+	if (source->is_closed)
+		return;
+	csink_attach_counters_drop(&b->follow.counters, number);
+	if (source->anchor_fd >= 0)
+		close(source->anchor_fd);
+	source->anchor_fd = -1;
+	source->is_closed = true;
+	b->nr_open--;
+}
+
+/* Close the events that no task has any more. */
+static void sweep(struct csink_boundary *b)
+{
+	for (uint32_t i = 0; i < b->nr_sources; i++) {
+		struct pollfd poll_fd = {.fd = b->sources[i].first_fd};
+
+		if (!b->sources[i].is_closed && poll_fd.fd >= 0 && poll(&poll_fd, 1, 0) > 0 &&
+		    poll_fd.revents & POLLHUP)
+			close_source(b, i + 1);
+	}
+	b->sweep_at = CSINK_MAX(LEAST_SWEEP, 2 * b->nr_open);
+}
+
+static void adopt(struct csink_boundary *b, uint32_t number, int fd, uint16_t event, uint16_t cpu)
+{
+	struct csink_boundary_source *source = &b->sources[number - 1];
+
+	if (event == CSINK_BOUNDARY_ANCHOR) {
+		if (source->anchor_fd >= 0)
+			close(source->anchor_fd);
+		source->anchor_fd = fd;
+		return;
+	}
+	if (!csink_attach_counters_adopt(&b->follow.counters, fd, event, cpu, number) && source->first_fd < 0)
+		source->first_fd = fd;
+}
+
+int csink_boundary_open_self(struct csink_boundary *b)
+{
+	struct csink_attach_counters *c = &b->follow.counters;
+	struct csink_attach_event *refused = NULL;
+	uint32_t number;
+	int err = map(b);
+
+	if (err)
+		return err;
+	number = source_of(b, UINT64_MAX, true);
+	if (!number)
+		return -ENOMEM;
+	/* Beside inherited events: csink_outside_open_anchor(). */
+	b->sources[number - 1].anchor_fd = csink_outside_open_anchor();
+	err = csink_attach_counters_open(c, getpid(), 0, &refused);
+	for (uint32_t i = 0; i < c->nr_fds; i++)
+		c->fds[i].source = number;
+	b->sources[number - 1].first_fd = c->nr_fds ? c->fds[0].fd : -1;
+	csink_attach_counters_opened(c);
+	return err;
+}
+
+/* ---- requests ---- */
+
+static uint32_t take_fds(struct msghdr *head, int *fds)
+{
+	uint32_t nr = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(head); c; c = CMSG_NXTHDR(head, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		nr = (uint32_t)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		memcpy(fds, CMSG_DATA(c), nr * sizeof(int));
+	}
+	return nr;
+}
+
+/* In another PID namespace records would have numbers that mean other processes here. */
+static bool is_of_here(int fd, const struct csink_boundary_message *message)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) && peer.pid == message->pid;
+}
+
+static void answer(struct csink_boundary *b, int fd)
+{
+	const size_t at = offsetof(struct csink_boundary_file, do_not_wait);
+	uint32_t word = 0;
+
+	if (send(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return;
+	if (pread(b->file_fd, &word, sizeof(word), (off_t)at) != sizeof(word) || !word)
+		return;
+	word = 0;
+	if (pwrite(b->file_fd, &word, sizeof(word), (off_t)at) < 0)
+		return; /* they do not wait, and lose samples of the gap */
+}
+
+static void take_message(struct csink_boundary *b, int fd, const struct csink_boundary_message *message, const int *fds,
+			 uint32_t nr)
+{
+	bool is_of_us = is_of_here(fd, message), may_add = message->kind != CSINK_BOUNDARY_WITHDRAW;
+	uint32_t number = is_of_us && !map(b) ? source_of(b, message->token, may_add) : 0;
+
+	b->nr_elsewhere += !is_of_us && message->kind == CSINK_BOUNDARY_LAST;
+	for (uint32_t i = 0; i < nr; i++) {
+		if (number && i < message->nr && may_add)
+			adopt(b, number, fds[i], message->at[i].event, message->at[i].cpu);
+		else
+			close(fds[i]);
+	}
+	if (number && !may_add)
+		close_source(b, number);
+	if (message->kind == CSINK_BOUNDARY_LAST)
+		answer(b, fd);
+}
+
+/* False: the connection has ended. */
+static bool take_messages(struct csink_boundary *b, int fd)
+{
+	struct csink_boundary_message message;
+	int fds[CSINK_BOUNDARY_BATCH];
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(fds))];
+	} control;
+	struct iovec data = {&message, sizeof(message)};
+	struct msghdr head;
+	ssize_t n;
+
+	for (;;) {
+		head = (struct msghdr){.msg_iov = &data,
+				       .msg_iovlen = 1,
+				       .msg_control = control.bytes,
+				       .msg_controllen = sizeof(control.bytes)};
+		n = recvmsg(fd, &head, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		if (n < 0)
+			return errno == EAGAIN || errno == EINTR;
+		if (!n)
+			return false;
+		if (n == (ssize_t)sizeof(message))
+			take_message(b, fd, &message, fds, take_fds(&head, fds));
+	}
+}
+
+static void take_connections(struct csink_boundary *b)
+{
+	for (;;) {
+		int fd = accept4(b->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+
+		if (fd < 0)
+			return;
+		if (!take_messages(b, fd) || epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, fd, &event))
+			close(fd);
+	}
+}
+
+static void take_requests(struct csink_boundary *b)
+{
+	enum { AT_ONCE = 32 };
+	struct epoll_event events[AT_ONCE];
+	int nr;
+
+	do {
+		nr = epoll_wait(b->epoll_fd, events, AT_ONCE, 0);
+		for (int i = 0; i < nr; i++) {
+			int fd = events[i].data.fd;
+
+			if (fd == b->listen_fd)
+				take_connections(b);
+			else if (fd >= 0 && fd != b->follow.counters.rings.epoll_fd && !take_messages(b, fd))
+				close(fd);
+		}
+	} while (nr == AT_ONCE);
+	if (b->nr_open >= b->sweep_at)
+		sweep(b);
+}
+
+int csink_boundary_watch(const struct csink_boundary *b, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = -1};
+
+	return epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+int csink_boundary_fd(const struct csink_boundary *b)
+{
+	return b->epoll_fd;
+}
+
+void csink_boundary_drain(struct csink_boundary *b)
+{
+	if (b->epoll_fd < 0)
+		return;
+	take_requests(b);
+	if (b->is_mapped)
+		csink_attach_follow_drain(&b->follow, false);
+}
+
+/* ---- the end ---- */
+
+bool csink_boundary_has_samples(const struct csink_boundary *b)
+{
+	return b->follow.images.nr_rows;
+}
+
+/* Which of the processes that the kernel listed inherited such events: what is not covered there was not sampled. */
+static void mark_processes(const struct csink_boundary *b, struct csink_outside *out)
+{
+	const struct csink_attach_images *images = &b->follow.images;
+	struct csink_table by_pid = {0};
+	struct csink_slot *slot;
+
+	for (uint32_t i = 0; i < out->nr_processes && !csink_table_room(&by_pid); i++) {
+		uint32_t hash = csink_hash_number((uint32_t)out->processes[i].pid);
+
+		CSINK_TABLE_PROBE(by_pid, hash, slot, out->processes[id - 1].pid == out->processes[i].pid);
+		csink_table_set(&by_pid, slot, hash, i + 1);
+	}
+	for (uint32_t i = 0; i < images->nr && by_pid.slots; i++) {
+		CSINK_TABLE_PROBE(by_pid, csink_hash_number((uint32_t)images->at[i]->pid), slot,
+				  out->processes[id - 1].pid == images->at[i]->pid);
+		if (slot->id)
+			out->processes[slot->id - 1].is_sampled = 1;
+	}
+	csink_table_free(&by_pid);
+}
+
+static void note_failures(const struct csink_boundary *b, struct csink_outside *out)
+{
+	char why[CSINK_WHY_BYTES];
+
+	if (b->map_err)
+		csink_outside_note(out, "programs that cannot be injected were not sampled: %s",
+				   csink_explain_brief(-b->map_err, why, sizeof(why)));
+	if (b->nr_elsewhere)
+		csink_outside_note(out,
+				   "%u programs that cannot be injected were not sampled: they were started in a PID "
+				   "namespace of their own",
+				   b->nr_elsewhere);
+}
+
+int csink_boundary_finish(struct csink_boundary *b, const char *directory, struct csink_outside *out)
+{
+	if (b->epoll_fd < 0)
+		return 0;
+	take_requests(b);
+	if (b->is_mapped) {
+		csink_attach_counters_stop(&b->follow.counters);
+		csink_attach_follow_drain(&b->follow, true);
+	}
+	note_failures(b, out);
+	mark_processes(b, out);
+	return csink_boundary_has_samples(b) ? csink_attach_follow_save(&b->follow, directory) : 0;
+}
+
+void csink_boundary_free(struct csink_boundary *b)
+{
+	for (uint32_t i = 0; i < b->nr_sources; i++)
+		if (b->sources[i].anchor_fd >= 0)
+			close(b->sources[i].anchor_fd);
+	free(b->sources);
+	csink_attach_follow_free(&b->follow);
+	if (b->listen_fd >= 0)
+		close(b->listen_fd);
+	if (b->file_fd >= 0)
+		close(b->file_fd);
+	if (b->epoll_fd >= 0)
+		close(b->epoll_fd);
+	b->epoll_fd = b->listen_fd = b->file_fd = -1;
+	b->sources = NULL;
+	b->nr_sources = b->cap_sources = 0;
+}

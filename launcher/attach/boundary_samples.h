@@ -1,0 +1,78 @@
+/*
+ * Sampling programs that cannot be injected, while the rest of their tree is: with the events of the run, by the
+ * kernel, into rings of the launcher. Who opens the events is in include/internal/boundary.h; for a command that cannot
+ * be injected itself it is the launcher. Samples are walked and added up as those of attach are, and saved as
+ * recordings into the run directory. Used by the launcher's one thread.
+ *
+ * Order: begin, (self), drain as often as the fd asks for it, finish, free. After a begin that failed only free.
+ */
+#ifndef CSINK_BOUNDARY_SAMPLES_H
+#define CSINK_BOUNDARY_SAMPLES_H
+
+#include "include/internal/boundary.h"
+#include "launcher/attach/follow.h"
+
+struct csink_boundary_how {
+	const struct csink_event_spec *specs; /* as they are sampled inside: each group's first event has its rate */
+	uint32_t nr_specs;
+	enum csink_attach_stacks stacks;
+	enum csink_walk_by walk_by;
+	uint32_t max_depth;
+	const char *directory; /* of the run; NULL: none, so that only the command itself can be sampled */
+	const char *follow;    /* the names of --follow */
+};
+
+/* Events that were opened together. */
+struct csink_boundary_source {
+	uint64_t token;
+	int anchor_fd; /* -1: none */
+	int first_fd;  /* tells when all tasks that have inherited it have ended */
+	bool is_closed;
+};
+
+struct csink_boundary {
+	struct csink_attach_follow follow;
+	struct csink_boundary_how how;
+	struct csink_boundary_file file;
+	bool is_mapped; /* there are rings */
+	int map_err;    /* why there are none */
+	int epoll_fd, listen_fd, file_fd;
+	struct csink_boundary_source *sources; /* number - 1 */
+	uint32_t nr_sources, cap_sources;
+	uint32_t nr_open, sweep_at; /* sources that are not closed; when to look which have ended */
+	uint32_t nr_elsewhere;      /* requests from other PID namespaces */
+};
+
+/**
+ * Find out how the events open, and make the files of include/internal/boundary.h. Takes no locked memory yet.
+ * @out  receives notes.
+ * Returns 0 or -errno.
+ */
+int csink_boundary_begin(struct csink_boundary *b, const struct csink_boundary_how *how, struct csink_outside *out);
+
+/** Open the events on the caller, for the one child that it forks next. Returns 0 or -errno. */
+int csink_boundary_open_self(struct csink_boundary *b);
+
+/** Let the fd become readable where another one does, too. Returns 0 or -errno. */
+int csink_boundary_watch(const struct csink_boundary *b, int fd);
+
+/** Becomes readable when csink_boundary_drain is due. */
+int csink_boundary_fd(const struct csink_boundary *b);
+
+/** Take requests, then samples. */
+void csink_boundary_drain(struct csink_boundary *b);
+
+/**
+ * The command has ended, and out->processes is known: take what is left, close the events, mark the processes that were
+ * sampled in this way, and save the recordings.
+ * @directory  of the run.
+ * Returns 0 or -errno.
+ */
+int csink_boundary_finish(struct csink_boundary *b, const char *directory, struct csink_outside *out);
+
+/** Did it sample any process? Then csink_boundary_finish() needs a directory. */
+bool csink_boundary_has_samples(const struct csink_boundary *b);
+
+void csink_boundary_free(struct csink_boundary *b);
+
+#endif
