@@ -76,6 +76,12 @@ const struct csink_own_call csink_own_calls[] = {
 	{"geteuid", SYS_geteuid, RIGHTS | LIFE, {0}},
 	{"getgid", SYS_getgid, LIFE, {0}},
 	{"getegid", SYS_getegid, LIFE, {0}},
+	{"socket", SYS_socket, CSINK_CALLS_ARM, {1 /* AF_UNIX */, 02004005 /* SOCK_SEQPACKET and its flags */}},
+	{"connect", SYS_connect, CSINK_CALLS_ARM, {NO_FILE, NOWHERE, 110}},
+	{"sendmsg", SYS_sendmsg, CSINK_CALLS_ARM, {NO_FILE, NOWHERE, 0x4000 /* MSG_NOSIGNAL */}},
+	{"ppoll", SYS_ppoll, CSINK_CALLS_ARM, {NOWHERE, 1, NOWHERE, NOWHERE, 8}},
+	{"sched_getaffinity", SYS_sched_getaffinity, CSINK_CALLS_ARM, {0, 128, NOWHERE}},
+	{"pwrite64", SYS_pwrite64, CSINK_CALLS_ARM, {NO_FILE, NOWHERE, 4, 0}},
 	{"uname", SYS_uname, 0, {NOWHERE}},
 	{"sysinfo", SYS_sysinfo, 0, {NOWHERE}},
 	{"getrandom", SYS_getrandom, 0, {NOWHERE, 1, 0}},
@@ -113,7 +119,10 @@ static uint32_t deadly_bit(const struct csink_own_call *call)
 		{SYS_timer_delete, CSINK_DEADLY_TIMER},   {SYS_process_vm_readv, CSINK_DEADLY_SCAN},
 		{SYS_munlock, CSINK_DEADLY_LOCK},         {SYS_mprotect, CSINK_DEADLY_LOCK},
 		{SYS_fchown, CSINK_DEADLY_RIGHTS},        {SYS_renameat, CSINK_DEADLY_RIGHTS},
-		{SYS_getresuid, CSINK_DEADLY_RIGHTS},
+		{SYS_getresuid, CSINK_DEADLY_RIGHTS},     {SYS_socket, CSINK_DEADLY_ARM},
+		{SYS_connect, CSINK_DEADLY_ARM},          {SYS_sendmsg, CSINK_DEADLY_ARM},
+		{SYS_ppoll, CSINK_DEADLY_ARM},            {SYS_sched_getaffinity, CSINK_DEADLY_ARM},
+		{SYS_pwrite64, CSINK_DEADLY_ARM},
 	};
 
 	for (size_t i = 0; i < CSINK_ARRAY_SIZE(bits); i++)

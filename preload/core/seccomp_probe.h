@@ -20,6 +20,7 @@ enum csink_deadly {
 	CSINK_DEADLY_OTHER = 1 << 3,  /* something that nothing can be done without */
 	CSINK_DEADLY_LOCK = 1 << 4,   /* unlocking our memory after mlockall(2) */
 	CSINK_DEADLY_RIGHTS = 1 << 5, /* giving the run to the user that the program becomes */
+	CSINK_DEADLY_ARM = 1 << 6,    /* having programs that cannot be injected sampled from outside */
 };
 
 /** Is so much of it deadly that nothing can be profiled? Without counters it takes timers. Context: any. */
@@ -38,6 +39,7 @@ static inline const char *csink_filters_words(uint32_t deadly)
 	       : deadly & CSINK_DEADLY_SCAN   ? "process_vm_readv"
 	       : deadly & CSINK_DEADLY_LOCK   ? "munlock"
 	       : deadly & CSINK_DEADLY_RIGHTS ? "fchown"
+	       : deadly & CSINK_DEADLY_ARM    ? "socket"
 					      : "";
 }
 

@@ -34,12 +34,12 @@
 enum {
 	SPARE_BYTES = 4 << 20, /* reserve of a recording that cannot grow any more */
 	ALL_CALLS = CSINK_CALLS_PROBE | CSINK_CALLS_MEMORY | CSINK_CALLS_CLOCK | CSINK_CALLS_SCAN | CSINK_CALLS_PAUSE |
-		    CSINK_CALLS_LIFE | CSINK_CALLS_LOCK | CSINK_CALLS_RIGHTS | CSINK_CALLS_SELF | CSINK_CALLS_QUEUE |
+		    CSINK_CALLS_LIFE | CSINK_CALLS_LOCK | CSINK_CALLS_RIGHTS | CSINK_CALLS_SELF | CSINK_CALLS_QUEUE | CSINK_CALLS_ARM |
 		    CSINK_CALLS_TIME, /* strict mode forbids the counter, too */
 };
 
 /* Needed only for calls that few programs make: without them the rest is profiled as before. */
-#define RARE_CALLS ((uint32_t)(CSINK_CALLS_LOCK | CSINK_CALLS_RIGHTS))
+#define RARE_CALLS ((uint32_t)(CSINK_CALLS_LOCK | CSINK_CALLS_RIGHTS | CSINK_CALLS_ARM))
 
 /* Does the verdict do more than fail the call with an errno, which the agent could handle? */
 static bool is_deadly(uint32_t verdict)
@@ -121,6 +121,8 @@ static void say(const char *what, const char *name, uint32_t calls)
 	if (!(calls & ~RARE_CALLS))
 		rest = calls & CSINK_CALLS_RIGHTS
 			       ? "programs that it starts as another user after that are not in the profile"
+		       : calls & CSINK_CALLS_ARM
+			       ? "programs that cannot be injected are not sampled where it starts them after that"
 			       : "mlockall(2) also locks the memory of this library after that";
 	if (calls & CSINK_CALLS_LIFE)
 		rest = "threads, children and exits of threads after that are not in the profile";

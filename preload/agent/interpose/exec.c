@@ -20,6 +20,7 @@
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "include/internal/shared_options.h"
+#include "preload/agent/lifecycle/arm_thread.h"
 #include "preload/agent/lifecycle/config.h"
 #include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/image.h"
@@ -46,24 +47,29 @@ enum { LARGEST_ENVIRONMENT = 512 * 1024 };
 	})
 
 /* What an exec that fails must take back. */
-enum prepared {
-	NOTHING, /* in a vfork child, too, which shares its parent's memory */
-	PAUSED,  /* the calling thread's samples alone: no other call may be made */
-	FLUSHED
+struct prepared {
+	enum {
+		NOTHING, /* in a vfork child, too, which shares its parent's memory */
+		PAUSED,  /* the calling thread's samples alone: no other call may be made */
+		FLUSHED
+	} what;
+	uint64_t armed; /* csink_arm_for_exec()'s */
 };
 
 /* The image is about to be replaced by @started. */
-static enum prepared prepare(struct csink_started *started)
+static struct prepared prepare(struct csink_started *started)
 {
+	struct prepared prepared = {NOTHING, 0};
 	bool in_vfork_child;
 
 	if (!atomic_load(&csink_process.active))
-		return NOTHING;
+		return prepared;
 	if (csink_calls_are_off(CSINK_CALLS_LIFE)) {
 		if (csink_calls_are_off(CSINK_CALLS_PAUSE) || !csink_self)
-			return NOTHING;
+			return prepared;
 		csink_thread_pause(csink_self); /* a pending sample would kill the new program */
-		return PAUSED;
+		prepared.what = PAUSED;
+		return prepared;
 	}
 	in_vfork_child = csink_in_vfork_child();
 	if (in_vfork_child)
@@ -71,17 +77,20 @@ static enum prepared prepare(struct csink_started *started)
 	else
 		csink_image_before_exec();
 	csink_started_record(started, (pid_t)csink_rawcall(SYS_getpid));
-	return in_vfork_child ? NOTHING : FLUSHED;
+	prepared.armed = csink_arm_for_exec(started);
+	prepared.what = in_vfork_child ? NOTHING : FLUSHED;
+	return prepared;
 }
 
-static int failed(struct csink_started *started, enum prepared prepared, int result)
+static int failed(struct csink_started *started, struct prepared prepared, int result)
 {
 	CSINK_KEEP_ERRNO;
 
 	csink_started_withdraw(started);
-	if (prepared == PAUSED)
+	csink_arm_withdraw(prepared.armed);
+	if (prepared.what == PAUSED)
 		csink_thread_resume(csink_self);
-	else if (prepared == FLUSHED)
+	else if (prepared.what == FLUSHED)
 		csink_image_exec_failed();
 	return result;
 }
@@ -90,7 +99,7 @@ CSINK_EXPORT int execve(const char *path, char *const argv[], char *const envp[]
 {
 	struct csink_started started;
 	char *const *env;
-	enum prepared prepared;
+	struct prepared prepared;
 
 	csink_started_look(&started, AT_FDCWD, path);
 	env = ENV_FOR(&started, envp);
@@ -102,7 +111,7 @@ CSINK_EXPORT int execvpe(const char *file, char *const argv[], char *const envp[
 {
 	struct csink_started started;
 	char *const *env;
-	enum prepared prepared;
+	struct prepared prepared;
 
 	csink_started_search(&started, file);
 	env = ENV_FOR(&started, envp);
@@ -114,7 +123,7 @@ CSINK_EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 {
 	struct csink_started started;
 	char *const *env;
-	enum prepared prepared;
+	struct prepared prepared;
 
 	csink_started_look_fd(&started, fd);
 	env = ENV_FOR(&started, envp);
@@ -134,7 +143,7 @@ CSINK_EXPORT int execveat(int fd, const char *path, char *const argv[], char *co
 {
 	struct csink_started started;
 	char *const *env;
-	enum prepared prepared;
+	struct prepared prepared;
 
 	look_at(&started, fd, path, flags);
 	env = ENV_FOR(&started, envp);
@@ -145,7 +154,7 @@ CSINK_EXPORT int execveat(int fd, const char *path, char *const argv[], char *co
 long csink_exec_by_number(long number, long a, long b, long c, long d, long e)
 {
 	bool is_at = number == SYS_execveat;
-	enum prepared prepared;
+	struct prepared prepared;
 	struct csink_started started;
 	char *const *envp = (char *const *)(is_at ? d : c), *const * env;
 
@@ -285,6 +294,8 @@ static int spawn(__typeof__(&posix_spawn) real, struct csink_started *started, p
 
 	if (CSINK_UNLIKELY(ignored && !started->reason))
 		env = csink_exec_with_ignored(env, ignored, alloca((count(env) + 2) * sizeof(*env)), text);
+	if (csink_arm_is_for(started))
+		csink_arm_for_children();
 	if (blocked)
 		csink_raw_mask(SIG_BLOCK, blocked, NULL);
 	err = real(&child, path, actions, attr, argv, env);

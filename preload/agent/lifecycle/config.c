@@ -1,7 +1,6 @@
 /* Reads COUNTERSINK_... variables into csink_config: see config.h. Runs in the constructor, before any sample. */
 #include "preload/agent/lifecycle/config.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "preload/agent/interp/interp.h"
 #include "preload/agent/sampler/engine.h"
 #include "preload/agent/unwind/unwind.h"
+#include "preload/core/names_match.h"
 
 /* As a number: what the default of CSINK_OPT_MAX_MEMORY says in words. */
 enum { DEFAULT_MIB = 256 };
@@ -138,23 +138,6 @@ void csink_config_read(void)
 	config->owner = owner && *owner ? (pid_t)digits_of(owner) : config->standalone ? getpid() : 0;
 }
 
-static bool matches(const char *patterns, const char *name)
-{
-	char pattern[256];
-	size_t n;
-
-	for (; *patterns; patterns += n + (patterns[n] == ',')) {
-		n = strcspn(patterns, ",");
-		if (n && n < sizeof(pattern)) {
-			memcpy(pattern, patterns, n);
-			pattern[n] = 0;
-			if (fnmatch(pattern, name, 0) == 0)
-				return true;
-		}
-	}
-	return false;
-}
-
 bool csink_config_follows(const char *name)
 {
 	const char *follow = csink_config.follow, *slash = name ? strrchr(name, '/') : NULL;
@@ -166,7 +149,14 @@ bool csink_config_follows(const char *name)
 		return csink_config.standalone ? csink_config.owner == getpid() : csink_config.parent == getppid();
 	/* The kernel's name is cut to 15 characters; the one that it was called by is what it says of itself. */
 	csink_rawcall(SYS_prctl, PR_GET_NAME, comm);
-	return matches(follow, comm) || (name && matches(follow, slash ? slash + 1 : name));
+	return csink_names_match(follow, comm) || (name && csink_names_match(follow, slash ? slash + 1 : name));
+}
+
+bool csink_config_follows_name(const char *name)
+{
+	const char *follow = csink_config.follow;
+
+	return !strcmp(follow, "all") || (strcmp(follow, "none") && csink_names_match(follow, name));
 }
 
 bool csink_config_follows_forks(void)

@@ -49,6 +49,10 @@ void csink_config_read(void);
  */
 bool csink_config_follows(const char *name);
 
+/** Is a program of that name to be profiled, whose argv[0] is not known and which another process becomes? Context:
+ * thread; also in a vfork child. */
+bool csink_config_follows_name(const char *name);
+
 /** Are the children of a process that is profiled to be profiled, too, before they become another program? Context:
  * any.
  */

@@ -52,6 +52,8 @@ static bool leave_out(uint32_t deadly, const char *name)
 		csink_calls_off |= CSINK_CALLS_SCAN;
 	if (deadly & CSINK_DEADLY_LOCK)
 		csink_calls_off |= CSINK_CALLS_LOCK;
+	if (deadly & CSINK_DEADLY_ARM)
+		csink_calls_off |= CSINK_CALLS_ARM;
 	if (deadly & CSINK_DEADLY_RIGHTS)
 		csink_calls_off |= CSINK_CALLS_RIGHTS;
 	if (csink_filters_forbid_all(deadly)) {

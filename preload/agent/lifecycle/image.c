@@ -17,6 +17,7 @@
 #include "include/internal/clock.h"
 #include "include/internal/rawcall.h"
 #include "include/internal/shared_options.h"
+#include "preload/agent/lifecycle/arm_thread.h"
 #include "preload/agent/lifecycle/bus_guard.h"
 #include "preload/agent/lifecycle/config.h"
 #include "preload/agent/lifecycle/filtered.h"
@@ -212,6 +213,8 @@ static void begin_image(int argc, char **argv, uint64_t cpu_start_ns)
 	atomic_store_explicit(&csink_process.active, 1, memory_order_release);
 	csink_thread_start(thread, CSINK_THREAD_MAIN);
 	csink_untracked_threads_at_start();
+	if (csink_engine_is_go())
+		csink_arm_for_children();
 	if (*problem)
 		csink_recording_note(&csink_own_recording, &thread->writer, 1, "%s", problem);
 	if (*csink_config.own_run)

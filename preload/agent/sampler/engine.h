@@ -31,6 +31,9 @@ extern struct csink_engine_state csink_engine_state;
 /** "sigtrap", "signal", "timer", "none". */
 const char *csink_engine_name(enum csink_engine engine);
 
+/** Is the program made by Go's own linker? Its runtime executes programs past libc. Context: init. */
+bool csink_engine_is_go(void);
+
 /** The engine of a name, -EINVAL if there is none; "auto" is CSINK_NR_ENGINES. Context: any. */
 int csink_engine_parse(const char *name);
 

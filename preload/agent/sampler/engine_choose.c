@@ -37,7 +37,7 @@ static bool is_in_valgrind(void)
  * Go's runtime executes programs by a system call of its own, which no library sees. It has its mark among the notes of
  * the program.
  */
-static bool is_go(void)
+bool csink_engine_is_go(void)
 {
 	const ElfW(Phdr) *phdr = (const ElfW(Phdr) *)getauxval(AT_PHDR), *end = phdr + getauxval(AT_PHNUM);
 	uintptr_t bias = 0;
@@ -264,7 +264,7 @@ static void choose_range(int *first, int *last, char *why, size_t size)
 		snprintf(why, size,
 			 "valgrind runs the program on a CPU of its own: its tool callgrind samples there, or "
 			 "--engine=timer");
-	} else if ((wanted == CSINK_NR_ENGINES || wanted == CSINK_ENGINE_SIGTRAP) && is_go()) {
+	} else if ((wanted == CSINK_NR_ENGINES || wanted == CSINK_ENGINE_SIGTRAP) && csink_engine_is_go()) {
 		*first = CSINK_ENGINE_SIGNAL;
 		*last = CSINK_ENGINE_TIMER;
 		snprintf(why, size, "sigtrap: would kill programs that Go executes without this library");

@@ -75,6 +75,7 @@ struct csink_thread {
 	/* The thread itself is opening or closing its groups: its handler must not. */
 	_Atomic uint8_t engine_busy;
 	_Atomic uint8_t is_held; /* meanwhile our signals were blocked: enum csink_held */
+	bool is_armed;           /* it has events for what it or its children execute (lifecycle/arm_thread.h) */
 	bool program_has_events; /* the program called perf_event_open(2) in this thread */
 	bool is_stopped_open;    /* csink_engine_pause stopped its groups and left them open */
 	uint16_t phase;
