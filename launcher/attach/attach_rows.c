@@ -251,6 +251,20 @@ static int save_row(struct saving *s, const struct csink_attach_row *from)
 	return 0;
 }
 
+/* CPU time that samples have, but for those that the library may have taken as well. */
+static uint64_t sampled_ns(const struct csink_rec_header *head, const struct csink_attach_row *const *rows,
+			   uint64_t nr_rows)
+{
+	uint64_t sum = 0;
+	uint32_t event = 0;
+
+	while (event < head->nr_events && !(head->events[event].flags & CSINK_EVENT_CPU_NS))
+		event++;
+	for (uint64_t i = 0; i < nr_rows && event < head->nr_events; i++)
+		sum += rows[i]->is_injected ? 0 : rows[i]->weights[event];
+	return sum;
+}
+
 static void save_head(const struct saving *s, const struct csink_rec_header *head)
 {
 	struct csink_rec_header *to = s->rec.header;
@@ -291,6 +305,7 @@ static int save_image(struct saving *s, const char *directory, const struct csin
 	csink_stacks_reset();
 	csink_stack_memo_reset(&s->memo);
 	save_head(s, head);
+	s->rec.header->cpu_end_ns = sampled_ns(head, rows, nr_rows);
 	s->codes = calloc((s->from_codes ? s->from_codes->nr : 0) + 1UL, sizeof(*s->codes));
 	err = s->threads && s->codes ? save_modules(s) : -ENOMEM;
 	if (!err)

@@ -261,6 +261,9 @@ static void make_head(const struct csink_attach_follow *f, struct csink_rec_head
 {
 	memset(head, 0, sizeof(*head));
 	head->engine = CSINK_ENGINE_OUTSIDE;
+	if (f->counters.in_run && !f->counters.has_read)
+		snprintf(head->engine_reason, sizeof(head->engine_reason),
+			 "before Linux 6.13 a sample weighs its period, and all are scaled to the process's CPU time");
 	if (f->counters.stacks == CSINK_ATTACH_COPY)
 		head->unwind = f->walk_by == CSINK_WALK_BY_LIBUNWIND ? CSINK_UNWIND_LIBUNWIND : CSINK_UNWIND_DWARF;
 	else

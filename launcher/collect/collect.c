@@ -107,7 +107,8 @@ static int read_image(struct collector *c, struct image *image)
 	/* A process that still runs has gone on since its header was first read. */
 	image->state = rec.header.state;
 	image->end_ns = rec.header.end_monotonic_ns;
-	image->cpu_end_ns = rec.header.cpu_end_ns;
+	if (!image->is_outside)
+		image->cpu_end_ns = rec.header.cpu_end_ns;
 	if (!c->command)
 		take_command(c, &rec.header);
 	err = csink_collect_recording(c, image, &rec);
@@ -152,6 +153,8 @@ static int collect(struct collector *c, const char *run_dir)
 	for (uint32_t i = 0; i < c->nr_images && !err; i++)
 		if (!c->images[i].is_read && !c->images[i].is_outside)
 			err = read_image(c, &c->images[i]);
+	if (!err)
+		err = csink_collect_outside_prepare(c);
 	for (uint32_t i = 0; i < c->nr_images && !err; i++)
 		if (!c->images[i].is_read && c->images[i].is_outside)
 			err = read_image(c, &c->images[i]);

@@ -21,12 +21,14 @@ struct image {
 	uint64_t start_realtime_ns, start_ns, end_ns, cpu_start_ns, cpu_end_ns;
 	char comm[16];
 	uint32_t nr_threads;
-	uint32_t former; /* index + 1 of the image that this pid had before */
-	bool is_last;    /* no later image of this pid */
-	bool is_read;    /* its samples are in the profile */
-	bool is_outside; /* sampled from outside, where the others are of the library */
-	bool has_engine; /* the library sampled it */
-	int32_t *tids;   /* the threads that it knew */
+	uint32_t former;     /* index + 1 of the image that this pid had before */
+	bool is_last;        /* no later image of this pid */
+	bool is_read;        /* its samples are in the profile */
+	bool is_outside;     /* sampled from outside, where the others are of the library */
+	bool has_engine;     /* the library sampled it */
+	bool is_followed;    /* from outside: the process has an image of the library later */
+	double unsampled_ns; /* from outside: CPU time that its samples lack, as far as that is known */
+	int32_t *tids;       /* the threads that it knew */
 	uint32_t nr_tids;
 	int64_t covered_cpu_ns; /* CPU time given to samples so far */
 };
@@ -114,6 +116,16 @@ int csink_collect_link(struct collector *c);
  * thread.
  */
 struct image *csink_collect_counterpart(struct collector *c, const struct image *outside, int32_t tid);
+
+/**
+ * All recordings of the library are read: find out how much CPU time samples from outside lack, by the CPU time of
+ * their processes. Returns 0 or -ENOMEM.
+ */
+int csink_collect_outside_prepare(struct collector *c);
+
+/** What the CPU time of an image's samples is to be multiplied by. */
+double csink_collect_outside_scale(const struct collector *c, const struct image *image,
+				   const struct csink_recorded *rec);
 
 /** Count one more recording with this fact. */
 __attribute__((format(printf, 3, 4))) void csink_collect_tally(struct collector *c, const char *key, const char *fmt,

@@ -178,21 +178,6 @@ bool csink_collect_has_many(const char *directory, uint32_t least)
 
 /* ---- images of one process ---- */
 
-struct image *csink_collect_counterpart(struct collector *c, const struct image *outside, int32_t tid)
-{
-	/* By start: of the same exec are those that follow, to its end. */
-	for (struct image *image = (struct image *)outside + 1; image < c->images + c->nr_images; image++) {
-		if (image->start_ns > outside->end_ns)
-			break;
-		if (image->pid != outside->pid || image->is_outside || !image->has_engine || !image->is_read)
-			continue;
-		for (uint32_t i = 0; i < image->nr_tids; i++)
-			if (image->tids[i] == tid)
-				return image;
-	}
-	return NULL;
-}
-
 static int compare_images(const void *a, const void *b)
 {
 	const struct image *left = a, *right = b;

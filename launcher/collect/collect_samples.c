@@ -17,6 +17,7 @@ struct reading {
 	/* Of samples from outside, in the order of the recording's threads: the library's recording of the same, or
 	 * NULL. */
 	struct image **counterparts;
+	double scale;     /* of what those weigh in CPU time that no counterpart can have; 1 for others */
 	uint64_t nr_kept; /* rows that are in the profile */
 };
 
@@ -91,6 +92,13 @@ static uint64_t *weights_of(const struct reading *r, const struct csink_recorded
 	return r->rec->weights + (size_t)(row - r->rec->rows) * r->rec->header.nr_events;
 }
 
+static int64_t scaled(const struct reading *r, const struct csink_recorded_row *row, uint32_t event, int64_t value)
+{
+	bool is_scaled = r->scale != 1 && r->types[event] == r->c->cpu_event && row->phase != CSINK_PHASE_INJECTED;
+
+	return is_scaled ? (int64_t)((double)value * r->scale + 0.5) : value;
+}
+
 static void row_values(const struct reading *r, const struct csink_recorded_row *from, int64_t *values)
 {
 	const uint64_t *weights = weights_of(r, from);
@@ -100,7 +108,8 @@ static void row_values(const struct reading *r, const struct csink_recorded_row 
 	for (uint32_t i = 0; i < r->rec->header.nr_events; i++) {
 		if (r->types[i] >= 0)
 			values[r->types[i] + 1] =
-				csink_add(values[r->types[i] + 1], without_stolen(r, from->thread, i, weights[i]));
+				csink_add(values[r->types[i] + 1],
+					  scaled(r, from, i, without_stolen(r, from->thread, i, weights[i])));
 	}
 	if (r->c->cpu_event >= 0)
 		r->image->covered_cpu_ns = csink_add(r->image->covered_cpu_ns, values[r->c->cpu_event + 1]);
@@ -294,7 +303,7 @@ static int find_counterparts(struct reading *r)
 
 int csink_collect_recording(struct collector *c, struct image *image, const struct csink_recorded *rec)
 {
-	struct reading r = {.c = c, .image = image, .rec = rec};
+	struct reading r = {.c = c, .image = image, .rec = rec, .scale = 1};
 	int err = csink_frames_open(&r.frames, c, rec, image->pid);
 
 	r.labels = calloc(rec->nr_threads + 1, sizeof(*r.labels));
@@ -302,6 +311,8 @@ int csink_collect_recording(struct collector *c, struct image *image, const stru
 		err = -ENOMEM;
 	if (!err && image->is_outside)
 		err = find_counterparts(&r);
+	if (!err && image->is_outside)
+		r.scale = csink_collect_outside_scale(c, image, rec);
 	if (!err) {
 		map_types(&r);
 		add_samples(&r);

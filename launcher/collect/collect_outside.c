@@ -1,0 +1,180 @@
+/*
+ * Samples from outside beside recordings of the library: which of them count, and what they weigh. In the launcher's
+ * one thread.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/internal/base.h"
+#include "include/internal/cleanup.h"
+#include "launcher/collect/collect_impl.h"
+
+struct image *csink_collect_counterpart(struct collector *c, const struct image *outside, int32_t tid)
+{
+	/* By start: of the same exec are those that follow, to its end. */
+	for (struct image *image = (struct image *)outside + 1; image < c->images + c->nr_images; image++) {
+		if (image->start_ns > outside->end_ns)
+			break;
+		if (image->pid != outside->pid || image->is_outside || !image->has_engine || !image->is_read)
+			continue;
+		for (uint32_t i = 0; i < image->nr_tids; i++)
+			if (image->tids[i] == tid)
+				return image;
+	}
+	return NULL;
+}
+
+/* ---- CPU time that no sample from outside has ---- */
+
+/* The images of one process, in order. */
+struct part {
+	int32_t pid;
+	uint32_t image;
+};
+
+static int compare_parts(const void *a, const void *b)
+{
+	const struct part *left = a, *right = b;
+
+	if (left->pid != right->pid)
+		return left->pid < right->pid ? -1 : 1;
+	return left->image < right->image ? -1 : left->image > right->image;
+}
+
+struct process_time {
+	int32_t pid;
+	uint64_t cpu_ns; /* 0: not known, or of several processes that had this PID */
+};
+
+static int compare_times(const void *a, const void *b)
+{
+	const struct process_time *left = a, *right = b;
+
+	return left->pid < right->pid ? -1 : left->pid > right->pid;
+}
+
+/* Sorted by PID. Returns how many; 0 without memory. */
+static uint32_t list_times(const struct csink_outside *outside, struct process_time **out)
+{
+	struct process_time *all = calloc((size_t)outside->nr_processes + 1, sizeof(*all));
+	uint32_t kept = 0;
+
+	*out = all;
+	if (!all || !outside->nr_processes)
+		return 0;
+	for (uint32_t i = 0; i < outside->nr_processes; i++)
+		all[i] = (struct process_time){outside->processes[i].pid,
+					       outside->processes[i].has_cpu ? outside->processes[i].cpu_ns : 0};
+	qsort(all, outside->nr_processes, sizeof(*all), compare_times);
+	for (uint32_t i = 1; i < outside->nr_processes; i++) {
+		if (all[i].pid == all[kept].pid)
+			all[kept].cpu_ns = 0;
+		else
+			all[++kept] = all[i];
+	}
+	return kept + 1;
+}
+
+/* What the samples of an image weigh, by its header. */
+static uint64_t sampled_ns(const struct image *image)
+{
+	return image->cpu_end_ns - image->cpu_start_ns;
+}
+
+/*
+ * A run of images from outside in one process, between images of the library: give each its share of the CPU time that
+ * their samples lack.
+ * @from_ns  of the process's CPU clock: where the library's image before it ended
+ * @to_ns    where the next one began, or the process ended
+ */
+static void share(struct collector *c, const struct part *parts, uint32_t nr, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < nr; i++)
+		sum += sampled_ns(&c->images[parts[i].image]);
+	for (uint32_t i = 0; i < nr && sum && to_ns > from_ns; i++) {
+		struct image *image = &c->images[parts[i].image];
+
+		image->unsampled_ns =
+			((double)(to_ns - from_ns) - (double)sum) * ((double)sampled_ns(image) / (double)sum);
+	}
+}
+
+static void share_process(struct collector *c, const struct part *parts, uint32_t nr, uint64_t cpu_ns)
+{
+	uint64_t from_ns = 0;
+	uint32_t first = 0;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		struct image *image = &c->images[parts[i].image];
+
+		if (image->is_outside)
+			continue;
+		for (uint32_t k = first; k < i; k++)
+			c->images[parts[k].image].is_followed = true;
+		share(c, parts + first, i - first, from_ns, image->cpu_start_ns);
+		from_ns = image->cpu_end_ns;
+		first = i + 1;
+	}
+	if (first < nr)
+		share(c, parts + first, nr - first, from_ns, cpu_ns);
+}
+
+int csink_collect_outside_prepare(struct collector *c)
+{
+	CSINK_AUTO_FREE struct part *parts = calloc((size_t)c->nr_images + 1, sizeof(*parts));
+	CSINK_AUTO_FREE struct process_time *times = NULL;
+	const struct process_time *found;
+	uint32_t nr_times, end;
+
+	if (!parts)
+		return -ENOMEM;
+	if (!c->outside || c->outside->is_attached)
+		return 0;
+	nr_times = list_times(c->outside, &times);
+	for (uint32_t i = 0; i < c->nr_images; i++)
+		parts[i] = (struct part){c->images[i].pid, i};
+	qsort(parts, c->nr_images, sizeof(*parts), compare_parts);
+	for (uint32_t i = 0; i < c->nr_images; i = end) {
+		for (end = i; end < c->nr_images && parts[end].pid == parts[i].pid; end++)
+			;
+		found = nr_times ? bsearch(&(struct process_time){.pid = parts[i].pid}, times, nr_times, sizeof(*times),
+					   compare_times)
+				 : NULL;
+		if (found && found->cpu_ns)
+			share_process(c, parts + i, end - i, found->cpu_ns);
+	}
+	return 0;
+}
+
+/*
+ * What a thread used after its last sample goes to what was sampled, as the library adds it to the thread's last row:
+ * at most as much for each thread as a sample weighs. Samples that weigh a period lack the time in which the kernel
+ * takes none: they are scaled by whatever that is. In front of an image of the library, what is missing is also its
+ * loader's.
+ */
+double csink_collect_outside_scale(const struct collector *c, const struct image *image,
+				   const struct csink_recorded *rec)
+{
+	double sum = 0, most, nr_samples = 0;
+	int event = -1;
+
+	for (uint32_t i = 0; i < rec->header.nr_events && event < 0; i++)
+		if (c->cpu_event >= 0 && !strcmp(rec->header.events[i].name, c->events[c->cpu_event].name))
+			event = (int)i;
+	if (event < 0)
+		return 1;
+	for (uint32_t i = 0; i < rec->nr_threads; i++)
+		nr_samples += (double)rec->threads[i]->nr_samples;
+	sum = (double)(rec->header.cpu_end_ns - rec->header.cpu_start_ns);
+	if (sum <= 0 || nr_samples <= 0)
+		return 1;
+	if (rec->header.events[event].flags & CSINK_EVENT_BY_PERIOD)
+		return (sum + image->unsampled_ns) / sum > 0 ? (sum + image->unsampled_ns) / sum : 1;
+	most = sum / nr_samples * rec->nr_threads;
+	if (image->is_followed || image->unsampled_ns <= 0)
+		return 1;
+	return (sum + CSINK_MIN(image->unsampled_ns, most)) / sum;
+}
