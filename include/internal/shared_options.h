@@ -89,6 +89,8 @@ enum csink_opt { CSINK_RUN_OPTIONS(CSINK_RUN_OPTION_ID) CSINK_NR_RUN_OPTS };
  */
 #define CSINK_ENV_RUN_FILTERS CSINK_ENV_PREFIX "RUN_FILTERS"
 #define CSINK_RUN_FILTERS_FORMAT "%d:%x"
+/* Set by the launcher where /bin/sh, which system(3) and popen(3) start, cannot be injected. */
+#define CSINK_ENV_RUN_SHELL CSINK_ENV_PREFIX "RUN_SHELL"
 /*
  * Set by the library for a program that posix_spawn(3) starts, and taken away by that program's own: the signals that
  * it is to find ignored, as a hexadecimal number (bit signo - 1). In this process they are ours, and not ignored.

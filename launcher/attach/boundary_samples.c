@@ -19,9 +19,11 @@
 #include "include/internal/base.h"
 #include "include/internal/grow.h"
 #include "launcher/base/hash.h"
+#include "launcher/base/path.h"
 #include "launcher/collect/run_directory.h"
 #include "launcher/session/outside.h"
 #include "preload/core/event/event_spec.h"
+#include "preload/core/names_match.h"
 #include "preload/core/perf_system.h"
 
 /*
@@ -29,6 +31,8 @@
  * not pay for the large ones, they leave half of the user's share. At high rates a launcher that waits for a CPU would
  * lose records with large copies.
  */
+#define RING_BYTES_ROOT (2U << 20)
+#define RINGS_BYTES_ROOT (64U << 20) /* of all CPUs */
 #define RING_BYTES (512U << 10)
 #define RING_BYTES_SMALL (256U << 10)
 #define RING_BYTES_FOR_COPIES (64U << 10)
@@ -41,15 +45,21 @@
 
 /* ---- begin ---- */
 
-static bool memlock_pays(uint32_t nr_cpus)
+/* How large a CPU's ring may be. */
+static uint32_t ring_bytes(uint32_t nr_cpus)
 {
+	uint32_t bytes = RING_BYTES_ROOT;
 	struct csink_perf_system system;
 	struct rlimit limit;
 
 	csink_perf_system_read(&system);
-	if (csink_perf_system_allows(&system, -1) || system.has_ipc_lock)
-		return true;
-	return !getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur / RING_BYTES >= nr_cpus;
+	if (csink_perf_system_allows(&system, -1) || system.has_ipc_lock) {
+		while (bytes > RING_BYTES && bytes > RINGS_BYTES_ROOT / nr_cpus)
+			bytes /= 2;
+		return bytes;
+	}
+	return !getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur / RING_BYTES >= nr_cpus ? RING_BYTES
+											    : RING_BYTES_SMALL;
 }
 
 /* Of a group that leads: samples in a second of CPU time; of other events than clocks it is not known. */
@@ -59,11 +69,6 @@ static bool is_fast(const struct csink_event_spec *spec)
 		return spec->attr.sample_freq > HIGH_RATE;
 	return spec->rec.flags & CSINK_EVENT_CPU_NS && spec->attr.sample_period &&
 	       CSINK_NS_PER_S / spec->attr.sample_period > HIGH_RATE;
-}
-
-static uint32_t ring_bytes(const struct csink_boundary *b)
-{
-	return memlock_pays(b->follow.counters.rings.nr) ? RING_BYTES : RING_BYTES_SMALL;
 }
 
 /* The run's events, and CPU time, which totals are checked against, where none of them is: in the first group. */
@@ -155,7 +160,8 @@ int csink_boundary_begin(struct csink_boundary *b, const struct csink_boundary_h
 	c->inherit = c->at_exec = c->in_run = true;
 	c->cgroup_fd = -1;
 	c->stack_bytes = STACK_BYTES_SMALL;
-	if (memlock_pays((uint32_t)CSINK_MAX(sysconf(_SC_NPROCESSORS_CONF), 1L)) && !is_fast(&c->events[0].spec))
+	if (ring_bytes((uint32_t)CSINK_MAX(sysconf(_SC_NPROCESSORS_CONF), 1L)) >= RING_BYTES &&
+	    !is_fast(&c->events[0].spec))
 		c->stack_bytes = STACK_BYTES;
 	err = csink_attach_counters_init(c, less, sizeof(less));
 	if (err)
@@ -180,7 +186,7 @@ static int map(struct csink_boundary *b)
 
 	if (b->is_mapped || b->map_err)
 		return b->map_err;
-	b->map_err = csink_attach_counters_map(c, ring_bytes(b));
+	b->map_err = csink_attach_counters_map(c, ring_bytes(c->rings.nr));
 	if (!b->map_err && epoll_ctl(b->epoll_fd, EPOLL_CTL_ADD, c->rings.epoll_fd, &event))
 		b->map_err = -errno;
 	b->is_mapped = !b->map_err;
@@ -417,6 +423,35 @@ void csink_boundary_drain(struct csink_boundary *b)
 
 /* ---- the end ---- */
 
+/* Is a process to be sampled (--follow)? What a program below a boundary starts may have another name. */
+static bool is_followed(const struct csink_boundary *b, const struct csink_attach_image *image)
+{
+	const char *follow = b->how.follow;
+
+	if (!strcmp(follow, "all"))
+		return true;
+	if (!strcmp(follow, "none")) /* the command, whatever it becomes by exec */
+		return image->ppid == getpid();
+	return csink_names_match(follow, image->comm) || csink_names_match(follow, csink_base_name(image->exe)) ||
+	       csink_names_match(follow, csink_base_name(image->cmdline));
+}
+
+static void leave_out_others(struct csink_boundary *b)
+{
+	struct csink_attach_images *images = &b->follow.images;
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < images->nr; i++) {
+		images->at[i]->is_left_out = !is_followed(b, images->at[i]);
+		if (images->at[i]->is_left_out)
+			images->at[i]->nr_rows = 0;
+	}
+	for (uint32_t i = 0; i < images->nr_rows; i++)
+		if (!images->at[images->rows[i].image]->is_left_out)
+			images->rows[kept++] = images->rows[i];
+	images->nr_rows = kept; /* nothing is added any more */
+}
+
 bool csink_boundary_has_samples(const struct csink_boundary *b)
 {
 	return b->follow.images.nr_rows;
@@ -438,8 +473,8 @@ static void mark_processes(const struct csink_boundary *b, struct csink_outside 
 	for (uint32_t i = 0; i < images->nr && by_pid.slots; i++) {
 		CSINK_TABLE_PROBE(by_pid, csink_hash_number((uint32_t)images->at[i]->pid), slot,
 				  out->processes[id - 1].pid == images->at[i]->pid);
-		if (slot->id)
-			out->processes[slot->id - 1].is_sampled = 1;
+		if (slot->id) /* what the process became last counts */
+			out->processes[slot->id - 1].is_sampled = !images->at[i]->is_left_out;
 	}
 	csink_table_free(&by_pid);
 }
@@ -468,6 +503,7 @@ int csink_boundary_finish(struct csink_boundary *b, const char *directory, struc
 		csink_attach_follow_drain(&b->follow, true);
 	}
 	note_failures(b, out);
+	leave_out_others(b);
 	mark_processes(b, out);
 	return csink_boundary_has_samples(b) ? csink_attach_follow_save(&b->follow, directory) : 0;
 }

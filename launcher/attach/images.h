@@ -30,6 +30,7 @@ struct csink_attach_image {
 	enum csink_rec_state state;
 	uint64_t start_ns, end_ns;
 	char comm[16], exe[512], cmdline[1024], root[64];
+	bool is_left_out; /* it is not to be in the profile */
 	bool is_exec;     /* it began with an exec that was seen */
 	bool is_injected; /* our library is mapped: the process samples itself, and records */
 	uint32_t epoch;   /* how many mappings have been replaced */

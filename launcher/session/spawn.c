@@ -14,6 +14,7 @@
 
 #include "include/internal/base.h"
 #include "launcher/base/message.h"
+#include "launcher/session/find_program.h"
 #include "preload/core/preload_entry.h"
 #include "preload/core/record/run_dir.h"
 #include "preload/core/seccomp_probe.h"
@@ -146,7 +147,7 @@ static bool is_replaced(const char *entry)
 
 	if (names(entry, PRELOAD) || names(entry, CSINK_ENV_RUN_DIR) || names(entry, CSINK_ENV_RUN_OWNER) ||
 	    names(entry, CSINK_ENV_RUN_PARENT) || names(entry, CSINK_ENV_RUN_PLACE) ||
-	    names(entry, CSINK_ENV_RUN_FILTERS))
+	    names(entry, CSINK_ENV_RUN_FILTERS) || names(entry, CSINK_ENV_RUN_SHELL))
 		return true;
 	for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++) {
 		csink_option_variable(&csink_run_options[i], variable);
@@ -182,10 +183,11 @@ static void add_preload(struct env_builder *b, const char *was, const char *libr
 
 char **csink_env_build(char *const *env, const char *library, const char *run_dir, const char *const *texts)
 {
-	size_t nr = 0, bytes, max = CSINK_NR_RUN_OPTS + 6;
+	size_t nr = 0, bytes, max = CSINK_NR_RUN_OPTS + 7;
 	const char *was = preloaded(env);
 	char variable[CSINK_OPTION_NAME], place[CSINK_RUN_DIR_PLACE];
 	struct env_builder b = {0};
+	struct csink_program shell;
 
 	while (env[nr])
 		nr++;
@@ -197,6 +199,7 @@ char **csink_env_build(char *const *env, const char *library, const char *run_di
 		bytes += sizeof(CSINK_ENV_RUN_PARENT) + 16;
 		bytes += sizeof(CSINK_ENV_RUN_PLACE) + sizeof(place);
 		bytes += sizeof(CSINK_ENV_RUN_FILTERS) + 24;
+		bytes += sizeof(CSINK_ENV_RUN_SHELL) + 2;
 		for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++)
 			bytes += sizeof(variable) + 1 + strlen(texts[i]) + 1;
 	}
@@ -217,6 +220,9 @@ char **csink_env_build(char *const *env, const char *library, const char *run_di
 		add(&b, CSINK_ENV_RUN_PLACE "=%s", place);
 	if (csink_nr_filters)
 		add(&b, CSINK_ENV_RUN_FILTERS "=" CSINK_RUN_FILTERS_FORMAT, csink_nr_filters, csink_deadly_calls);
+	csink_program_inspect("/bin/sh", &shell);
+	if (shell.reason)
+		add(&b, CSINK_ENV_RUN_SHELL "=1");
 	for (uint32_t i = 0; i < CSINK_NR_RUN_OPTS; i++) {
 		if (!(csink_run_options[i].flags & CSINK_OPT_LIB) || !*texts[i])
 			continue;

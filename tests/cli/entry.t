@@ -35,6 +35,10 @@ chains() { # $1 the kind of program, $2 the program
 	same "$1: a shell, a static program, a shell" sh -c "$STATIC sh -c '$2; exec $2'"
 	# shellcheck disable=SC2086
 	same "$1: below a static program that env -i starts" env -i $STATIC "$2"
+	for how in vfork spawn popen system at thread; do
+		same "$1: below a static program that $how starts" "$TARGETS/chain" 0 $how "$TARGETS/static_chain" 0 exec "$2"
+		same "$1: that $how starts below a static program" "$TARGETS/static_chain" 0 $how "$2"
+	done
 	# shellcheck disable=SC2086
 	same "$1: below a launcher in a launcher" "$COUNTERSINK" -q -o q.pb.gz -- $STATIC "$2"
 	# shellcheck disable=SC2086

@@ -1,56 +1,219 @@
 #!/bin/bash
-# Programs that cannot be injected are sampled from outside, in the profile of the run.
+# Programs that cannot be injected are sampled from outside, in the profile of the run: whoever starts them, in whatever
+# way, with each program's CPU time in the profile once.
 . "$(dirname "$0")/lib.sh"
 
-if ! countersink stat -e task-clock -- true 2>/dev/null; then
+countersink stat -x -o stat.csv -e task-clock -- true
+grep -q '^task-clock,nanoseconds,counted' stat.csv ||
 	skip_all "perf_event_open is refused here"
+
+cp "$TARGETS/chain" dynamic
+cp "$TARGETS/static_chain" static
+export CHAIN_LOG=$TMP/log
+WORK=0.1
+
+# judge PROFILE: what is wrong with it, if anything. Each program's samples have as much CPU time as it has logged; leaf
+# has three times as much as other; all rows add up to what wait4(2) says.
+cat >judge.py <<'P'
+import collections, json, subprocess, sys
+report = json.loads(subprocess.check_output(['countersink', 'report', '-j', '-a', '--no-pager', sys.argv[1]]))
+facts = collections.defaultdict(list)
+for fact in report['facts']:
+    key, text = fact.split(': ', 1)
+    facts[key].append(text)
+logged, shown, parts = collections.Counter(), collections.Counter(), collections.Counter()
+nr = collections.Counter()
+def program(name): # readers of 32-bit symbols name these
+    return 'm32' if name.startswith('m32') else name
+for line in open('log'):
+    name, seconds = line.split()
+    name = program(name)
+    logged[name] += float(seconds) * 1e9
+    nr[name] += 1
+for row in report['rows']:
+    shown[program(row['module'])] += row['self']
+    parts[row['module'], row['name']] += row['self']
+usage = int(facts['user_ns'][0]) + int(facts['sys_ns'][0])
+total = sum(row['self'] for row in report['rows'])
+if not 0.99 <= total / usage <= 1.01:
+    print('all rows are', total / usage, 'of the CPU time')
+for name in logged:
+    unnamed = name == 'm32'
+    got = shown[name] + (shown['[anon]'] if unnamed else 0)
+    if not 0.95 * logged[name] <= got <= 1.05 * logged[name] + 4e6 * nr[name]:
+        print(name, 'has', got / 1e6, 'ms of', logged[name] / 1e6)
+    share = parts[name, 'leaf'] / ((parts[name, 'leaf'] + parts[name, 'other']) or 1)
+    if not unnamed and not 0.6 < share < 0.9:
+        print(name, 'has a share of', share, 'in leaf')
+for text in facts['unprofiled']:
+    print('unprofiled', text)
+P
+
+# chain NAME STATUS COMMAND...: run it, and judge.
+chain() {
+	chain_name=$1 chain_status=$2
+	shift 2
+	: >log
+	chmod 666 log
+	"${AS[@]}" countersink -o c.pb.gz -- "$@" >out 2>err
+	is "$? $(cat out)" "$chain_status " "$chain_name: status and output are the program's own"
+	is "$(python3 judge.py c.pb.gz)" "" "$chain_name: each program has its CPU time, once" || diag "$(cat err)"
+}
+AS=()
+
+chain "a static command" 3 ./static 0.3 3
+like "$(cat err)" 'engine +from outside' "a static command: the engine's line says how it is sampled"
+like "$(cat err)" 'outside .*: static$' "a static command: the line outside names it"
+chain "static, dynamic" 4 ./static $WORK exec ./dynamic $WORK 4
+chain "dynamic, static, dynamic, static by exec" 5 \
+	./dynamic $WORK exec ./static $WORK exec ./dynamic $WORK exec ./static $WORK 5
+for how in fork vfork spawn popen system; do
+	chain "dynamic, static, dynamic, static by $how" 6 \
+		./dynamic $WORK $how ./static $WORK $how ./dynamic $WORK $how ./static $WORK 6
+done
+chain "execveat" 7 ./dynamic $WORK at ./static $WORK 7
+chain "exec from a second thread" 7 ./dynamic $WORK thread ./static $WORK 7
+chain "an exec that fails, then one that does not" 7 ./dynamic $WORK fail ./static $WORK 7
+chain "a child of a program whose exec failed" 0 \
+	sh -c "./dynamic $WORK fail ./dynamic $WORK fork ./static $WORK; ./static $WORK"
+chain "a second child of a thread that posix_spawn(3) has armed" 0 \
+	python3 -c 'import os
+for program in ["./static", "./dynamic", "./static"]:
+    os.waitpid(os.posix_spawn(program, [program, "0.1"], os.environ), 0)
+os.waitpid(os.fork() or os.execv("./static", ["./static", "0.1"]), 0)'
+printf '#!%s %s\n' "$TMP/static" $WORK >script
+chmod +x script
+chain "#! with a static interpreter" 0 ./dynamic $WORK fork ./script
+chain "--outside=auto is the default, and a process without exec is not sampled twice" 0 \
+	sh -c "./dynamic $WORK & ./dynamic $WORK & ./static $WORK & wait"
+
+# ---- kinds of programs ----
+
+if have musl-gcc; then
+	musl-gcc -O1 -fno-inline -o musl "$SRC/tests/targets/chain.c" -I"$SRC" 2>/dev/null
+fi
+if [ -x musl ]; then
+	chain "musl below static" 3 ./static $WORK fork ./musl $WORK vfork ./dynamic $WORK spawn ./musl $WORK 3
+	chain "musl itself" 3 ./musl $WORK fork ./dynamic $WORK exec ./musl $WORK 3
+else
+	skip "musl" "no musl-gcc here"
+fi
+gcc -m32 -O1 -fno-inline -static -o m32 "$SRC/tests/targets/chain.c" -I"$SRC" 2>/dev/null
+gcc -m32 -O1 -fno-inline -o m32_dynamic "$SRC/tests/targets/chain.c" -I"$SRC" 2>/dev/null
+if [ -x m32 ] && [ -x m32_dynamic ]; then
+	chain "32-bit below static" 3 ./static $WORK fork ./m32 $WORK vfork ./dynamic $WORK spawn ./m32_dynamic 0 exec ./m32 $WORK 3
+else
+	skip "32-bit" "gcc -m32 has no C library here"
+fi
+if have go; then
+	cat >start.go <<-'END'
+		package main
+		import ("os"; "os/exec"; "net"; "fmt")
+		func main() {
+			sum, _, _ := net.ParseCIDR("10.0.0.1/8")
+			command := exec.Command(os.Args[1], os.Args[2:]...)
+			command.Stdout, command.Stderr = os.Stdout, os.Stderr
+			if err := command.Run(); err == nil || sum == nil { os.Exit(0) }
+			if command.ProcessState == nil { fmt.Println("not started"); os.Exit(99) }
+			os.Exit(command.ProcessState.ExitCode())
+		}
+	END
+	export GOCACHE=$TMP/go GO111MODULE=off
+	CGO_ENABLED=0 timeout 300 go build -o go_static start.go 2>go.err
+	CGO_ENABLED=1 timeout 300 go build -o go_dynamic start.go 2>>go.err
+fi
+if [ -x go_static ] && [ -x go_dynamic ] && ldd go_dynamic >/dev/null 2>&1; then
+	chain "shell, injected Go, static" 3 sh -c "./go_dynamic ./static $WORK; ./go_dynamic ./dynamic $WORK fork ./static $WORK 3"
+	chain "shell, static Go, injected, static" 3 sh -c "./go_static ./dynamic $WORK spawn ./static $WORK 3"
+	like "$(cat err)" 'outside .*go_static' "a Go program is named as sampled from outside"
+	chain "injected Go, a second child" 0 sh -c "./go_dynamic sh -c './static $WORK; ./static $WORK; ./dynamic $WORK; true'"
+else
+	skip "Go" "no go with cgo here"
 fi
 
-# A program whose work is known: three parts in leaf, one in other.
-cat >split.c <<'C'
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
+# ---- limits ----
 
-static volatile unsigned long sink;
-
-__attribute__((noinline)) void leaf(long n)
+chain "few file descriptors" 8 bash -c "ulimit -n 8; exec ./dynamic $WORK spawn ./static $WORK 8"
+countersink -o c.pb.gz -- bash -c "ulimit -n 8; exec 3<. 4<. 5<.; exec ./dynamic 0 exec ./static 0 8" >out 2>err
+is "$? $(cat out)" "8 " "no file descriptor left: the program runs"
+like "$(cat err)" '\[not injected: static\]' "no file descriptor left: it is counted"
+countersink -o c.pb.gz -- ./dynamic 0 confine ./static $WORK 9 >out 2>err
+is "$? $(cat out)" "9 " "a seccomp filter that kills for socket(2): the program runs"
+like "$(cat err)" '\[not injected: static\]' "a seccomp filter that kills for socket(2): it is counted"
+like "$(cat err)" 'filter that kills for socket: programs that cannot be injected are not sampled' \
+	"a seccomp filter that kills for socket(2): the report says so"
+# shellcheck disable=SC2016 # $PPID is the launcher, below
 {
-	for (long i = 0; i < n; i++)
-		sink += (unsigned long)i;
+	: >log
+	countersink -o c.pb.gz -- sh -c 'kill -STOP $PPID; ./static 0.1; ./static 0.1; kill -CONT $PPID
+		./static 0.1; ./static 0.1; exit 3' >out 2>err
+	is "$? $(cat out)" "3 " "the launcher is stopped: the programs run"
+	like "$(cat err)" 'ms +static +leaf' "the launcher is stopped: once it goes on, programs are sampled"
+	mkdir runs
+	XDG_RUNTIME_DIR=$TMP/runs countersink -o c.pb.gz -- \
+		sh -c 'kill -KILL $PPID; ./static 0.1; ./static 0.1 && echo both >done' >out 2>err
 }
+ok "the launcher is killed: the programs run" wait_until 60 grep both done
+is "$(cat out)" "" "the launcher is killed: they print nothing of ours"
+if [ "$(id -u)" = 0 ]; then
+	chmod 777 .
+	AS=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	chain "another user than root" 9 ./dynamic $WORK fork ./static $WORK vfork ./dynamic $WORK spawn ./static $WORK 9
+	chain "another user than root: 100 static programs" 0 \
+		sh -c 'i=0; while [ $i -lt 100 ]; do ./static 0.003; i=$((i + 1)); done'
+	AS=()
+	mkdir jail
+	cp static jail/
+	countersink -o c.pb.gz -- sh -c "chroot jail /static $WORK; true" 2>err
+	like "$(cat err)" '\[not injected: static\]' "after chroot(2) the launcher is out of reach: counted only"
+	if have busybox && ! ldd "$(command -v busybox)" >/dev/null 2>&1 && unshare -m true 2>/dev/null; then
+		: >log
+		for how in system popen; do
+			unshare -m sh -c "mount --bind $(command -v busybox) /bin/sh &&
+				exec countersink -o c.pb.gz -- ./dynamic $WORK $how ./static $WORK 3" 2>err
+			is $? 3 "$how where /bin/sh is static: status"
+			is "$(python3 judge.py c.pb.gz)" "" "$how where /bin/sh is static: each program has its CPU time, once"
+			: >log
+		done
+	else
+		skip "system(3) where /bin/sh is static" "no static busybox, or no mount namespaces"
+	fi
+	cp static suid_static
+	chown 65534 suid_static
+	chmod 4755 suid_static
+	: >log
+	countersink -o c.pb.gz -- sh -c './suid_static 0.1; ./static 0.1' 2>err
+	like "$(cat err)" 'unprofiled.*suid_static' "a set-user-ID program is named, and counted only"
+	like "$(cat err)" 'outside .*: static$' "what is started beside it is sampled"
+else
+	skip "another user than root" "only root can become one"
+fi
 
-__attribute__((noinline)) void other(long n)
-{
-	for (long i = 0; i < n; i++)
-		sink += (unsigned long)i * 2;
-}
-
-int main(int argc, char **argv)
-{
-	clock_t end = clock() + (clock_t)(atof(argv[1]) * CLOCKS_PER_SEC);
-
-	while (clock() < end) {
-		leaf(150000);
-		other(50000);
-	}
-	if (argc > 2) {
-		execvp(argv[2], argv + 2);
-		return 127;
-	}
-	return 0;
-}
-C
-gcc -O1 -fno-inline -o dynamic split.c
-gcc -O1 -fno-inline -static -o static split.c
-
-
-countersink -a -o s.pb.gz -- ./static 0.3 2>err
-is $? 0 "a static command runs"
-like "$(cat err)" 'engine +from outside' "a static command is sampled from outside"
-like "$(cat err)" 'outside .*: static$' "the head names what was sampled from outside"
-like "$(cat err)" '[0-9] ms +static +leaf$' "a static command's functions are named"
-unlike "$(cat err)" 'unprofiled|not injected' "it is not called unprofiled"
+: >log
+countersink --outside=no -o c.pb.gz -- sh -c "./static $WORK; true" 2>err
+like "$(cat err)" '\[not injected: static\]' "--outside=no: a static program is counted only"
+COUNTERSINK_OUTSIDE=no countersink -o c.pb.gz -- ./static $WORK 2>err
+like "$(cat err)" '\[not injected: static\]' "COUNTERSINK_OUTSIDE=no: likewise"
+countersink --engine=timer -o c.pb.gz -- sh -c "./static $WORK; true" 2>err
+like "$(cat err)" '\[not injected: static\]' "--engine=timer: likewise"
+cp static elsewhere
+countersink --follow=dynamic,static -o c.pb.gz -- ./dynamic $WORK fork ./static $WORK fork ./elsewhere $WORK 2>err
+like "$(cat err)" 'ms +static +leaf' "--follow: a static program whose name is listed is sampled"
+like "$(cat err)" '\[not followed: elsewhere\]' "--follow: what it starts, with another name, is not"
+countersink --follow=dynamic -o c.pb.gz -- ./dynamic $WORK fork ./static $WORK 2>err
+like "$(cat err)" '\[not injected: static\]' "--follow: a static program with another name is not sampled"
+countersink --follow=none -o c.pb.gz -- ./static $WORK fork ./elsewhere $WORK 2>err
+like "$(cat err)" 'ms +static +leaf' "--follow=none: a static command is sampled"
+like "$(cat err)" '\[not followed: elsewhere\]' "--follow=none: what it starts is not"
+: >log
+countersink -e task-clock,page-faults -o c.pb.gz -- ./dynamic $WORK fork ./static $WORK 2>err
+is "$(python3 judge.py c.pb.gz)" "" "several events: the CPU time is right"
+like "$(countersink report -x -a -e page-faults c.pb.gz)" '^[^,]*,static,[1-9]' "several events: each is in the profile"
+: >log
+countersink -e page-faults -c 10 -o c.pb.gz -- ./dynamic $WORK fork ./static $WORK 2>err
+is "$(countersink report -j c.pb.gz | python3 -c 'import json, sys
+report = json.load(sys.stdin)
+print([type["name"] for type in report["types"]])')" "['samples', 'page-faults', 'task-clock']" \
+	"an event that is no clock: CPU time is counted beside it, once"
 
 done_testing

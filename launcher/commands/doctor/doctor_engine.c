@@ -3,11 +3,14 @@
  * why it cannot be had.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "include/countersink/explain.h"
+#include "include/internal/base.h"
 #include "launcher/commands/doctor/doctor.h"
 
 /* Open a sampling event with a one-page ring, never enabled, as the engine does in each thread. 0 or a fault in why. */
@@ -44,6 +47,49 @@ static int try_engine(const struct csink_doctor *doctor, bool sigtrap, struct cs
 	}
 	close(fd);
 	return ret;
+}
+
+/* Open an event as a program that cannot be injected has it: on a CPU, inherited, with copies of stacks. Returns 0 or
+ * -errno. */
+static int try_outside(const struct csink_doctor *doctor, bool has_read)
+{
+	struct csink_event_error err;
+	struct csink_event_spec spec;
+	int fd;
+
+	csink_events_parse(doctor->event, &spec, 1, &err);
+	if (doctor->user_only)
+		csink_event_set_user_only(&spec);
+	spec.attr.disabled = spec.attr.enable_on_exec = spec.attr.inherit = 1;
+	spec.attr.sample_period = 1000000;
+	spec.attr.sample_type = PERF_SAMPLE_TID | (has_read ? PERF_SAMPLE_READ : 0);
+	spec.attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | (has_read ? PERF_FORMAT_GROUP : 0);
+	fd = csink_perf_open(&spec.attr, 0, CSINK_MAX(sched_getcpu(), 0), -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	return CSINK_MIN(fd, 0);
+}
+
+void csink_doctor_check_outside(struct csink_doctor *doctor)
+{
+	char why[200];
+	int err = doctor->refused ? -EACCES : try_outside(doctor, true);
+
+	if (doctor->refused)
+		csink_doctor_add(doctor, "outside", CSINK_LEVEL_NOTE,
+				 "no: static, musl and 32-bit programs are counted only");
+	else if (!err)
+		csink_doctor_add(doctor, "outside", CSINK_LEVEL_OK,
+				 "static, musl and 32-bit programs are sampled, too: by the kernel, on %s",
+				 doctor->event);
+	else if (err == -EINVAL && !try_outside(doctor, false))
+		csink_doctor_add(doctor, "outside", CSINK_LEVEL_NOTE,
+				 "static, musl and 32-bit programs are sampled, too; before Linux 6.13 their samples "
+				 "weigh a period, and are scaled to their CPU time");
+	else
+		csink_doctor_add(doctor, "outside", CSINK_LEVEL_NOTE,
+				 "no: static, musl and 32-bit programs are counted only: %s",
+				 csink_explain_brief(-err, why, sizeof(why)));
 }
 
 void csink_doctor_check_engine(struct csink_doctor *doctor)

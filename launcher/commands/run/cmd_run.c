@@ -192,6 +192,7 @@ static void begin_boundary(struct run *run)
 		.walk_by = !strcmp(unwind, "dwarf") ? CSINK_WALK_BY_OURS : CSINK_WALK_BY_EITHER,
 		.max_depth = (uint32_t)CSINK_MIN(csink_options_number(run->options, CSINK_OPT_MAX_DEPTH),
 						 (uint64_t)CSINK_MAX_DEPTH),
+		.follow = csink_options_text(run->options, CSINK_OPT_FOLLOW),
 		.directory = run->inject ? run->injection.directory.path : NULL,
 	};
 

@@ -20,6 +20,7 @@
 #include "include/internal/base.h"
 #include "include/internal/rawcall.h"
 #include "preload/agent/interpose/exec.h"
+#include "preload/agent/lifecycle/arm_thread.h"
 #include "preload/agent/lifecycle/config.h"
 #include "preload/agent/lifecycle/hidden_signals.h"
 #include "preload/agent/lifecycle/real.h"
@@ -146,6 +147,8 @@ CSINK_EXPORT int system(const char *command)
 	char *const *env;
 	void *room;
 
+	if (help && csink_config.shell_is_outside)
+		csink_arm_for_children();
 	if (!by_signals && (!help || csink_env_is_complete(environ)))
 		return REAL(system)(command);
 	env = completed(0, &room);
@@ -192,6 +195,8 @@ CSINK_EXPORT FILE *popen(const char *command, const char *mode)
 
 	if (!may_help())
 		return REAL(popen)(command, mode);
+	if (csink_config.shell_is_outside)
+		csink_arm_for_children();
 	ignored = csink_signals_ignored();
 	blocked = csink_masks_own_blocked();
 	if (!ignored && !blocked && csink_env_is_complete(environ))

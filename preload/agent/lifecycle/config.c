@@ -130,6 +130,7 @@ void csink_config_read(void)
 	config->quiet = flag_of(CSINK_OPT_QUIET);
 	config->report = flag_of(CSINK_OPT_REPORT);
 	config->output = getenv(variables[CSINK_OPT_OUTPUT]);
+	config->shell_is_outside = getenv(CSINK_ENV_RUN_SHELL) != NULL;
 	config->standalone = !run_dir || !*run_dir || (owner && *owner);
 	if (!config->output || !*config->output)
 		config->output = config->standalone ? CSINK_LIB_DEFAULT_OUTPUT : defaults[CSINK_OPT_OUTPUT];

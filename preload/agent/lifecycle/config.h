@@ -17,6 +17,7 @@ struct csink_config {
 	uint32_t max_depth;
 	uint64_t max_bytes; /* of the recording */
 	bool quiet, report, off_cpu, timeline;
+	bool shell_is_outside; /* system(3) and popen(3) start a program that cannot be injected */
 	bool standalone;     /* no launcher: the profile is made by us at exit */
 	char run_dir[256];   /* changed by csink_handover_begin() alone */
 	const char *follow;  /* "all", "none" or names */
