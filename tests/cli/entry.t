@@ -199,10 +199,10 @@ os._exit(os.waitstatus_to_exitcode(os.waitpid(p, 0)[1]))'
 	printf '#!%s\n' "$TMP/older" >script
 	chmod +x script
 	same "a program of an older C library is not injected as a script's interpreter" sh -c './script'
-	countersink -o p.pb.gz -- sh -c './older; ./older; ./older; "$0" 60' "$TARGETS/burn" >out 2>err
+	countersink --outside=no -o p.pb.gz -- sh -c './older; ./older; ./older; "$0" 60' "$TARGETS/burn" >out 2>err
 	like "$(cat err)" 'unprofiled +older \(not injected: older C library\) \(3 times\)' "programs of an older C library are counted and named"
 	like "$(cat err)" ' burn_60' "programs beside those of an older C library are profiled"
-	countersink -o p.pb.gz -- ./older >out 2>err
+	countersink --outside=no -o p.pb.gz -- ./older >out 2>err
 	like "$(cat err)" 'unprofiled +older \(not injected: older C library\)' "a command of an older C library is named"
 	COUNTERSINK_REPORT=1 COUNTERSINK_OUTPUT=p.pb.gz LD_PRELOAD=$ENTRY sh -c './older; exit' >out 2>err
 	is "$? $(cat out)" "7 from an older libc" "without a launcher a program of an older C library starts"

@@ -153,7 +153,7 @@ like "$(cat err)" 'filter that kills for socket: programs that cannot be injecte
 	XDG_RUNTIME_DIR=$TMP/runs countersink -o c.pb.gz -- \
 		sh -c 'kill -KILL $PPID; ./static 0.1; ./static 0.1 && echo both >done' >out 2>err
 }
-ok "the launcher is killed: the programs run" wait_until 60 grep both done
+ok "the launcher is killed: the programs run" wait_until 60 grep both "done"
 is "$(cat out)" "" "the launcher is killed: they print nothing of ours"
 if [ "$(id -u)" = 0 ]; then
 	chmod 777 .

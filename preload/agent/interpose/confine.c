@@ -34,8 +34,8 @@
 enum {
 	SPARE_BYTES = 4 << 20, /* reserve of a recording that cannot grow any more */
 	ALL_CALLS = CSINK_CALLS_PROBE | CSINK_CALLS_MEMORY | CSINK_CALLS_CLOCK | CSINK_CALLS_SCAN | CSINK_CALLS_PAUSE |
-		    CSINK_CALLS_LIFE | CSINK_CALLS_LOCK | CSINK_CALLS_RIGHTS | CSINK_CALLS_SELF | CSINK_CALLS_QUEUE | CSINK_CALLS_ARM |
-		    CSINK_CALLS_TIME, /* strict mode forbids the counter, too */
+		    CSINK_CALLS_LIFE | CSINK_CALLS_LOCK | CSINK_CALLS_RIGHTS | CSINK_CALLS_SELF | CSINK_CALLS_QUEUE |
+		    CSINK_CALLS_ARM | CSINK_CALLS_TIME, /* strict mode forbids the counter, too */
 };
 
 /* Needed only for calls that few programs make: without them the rest is profiled as before. */

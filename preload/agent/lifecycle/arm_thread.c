@@ -266,8 +266,8 @@ static __attribute__((noinline)) void make_request_elsewhere(struct request *r)
 }
 
 /*
- * Other threads may close any number: then the descriptors are in a table of their own, which a thread has that lives as
- * long. A vfork child has such a table itself.
+ * Other threads may close any number: then the descriptors are in a table of their own, which a thread has that lives
+ * as long. A vfork child has such a table itself.
  */
 static void make_request_apart(struct request *r, bool in_vfork_child)
 {
@@ -350,7 +350,8 @@ void csink_arm_for_children(void)
 {
 	struct request r;
 
-	if (!csink_self || csink_self->is_armed || !may_arm() || csink_in_vfork_child() || !csink_config_follows_forks())
+	if (!csink_self || csink_self->is_armed || !may_arm() || csink_in_vfork_child() ||
+	    !csink_config_follows_forks())
 		return;
 	begin(&r, CSINK_BOUNDARY_LAST, 0);
 	r.needs_anchor = true;

@@ -1,7 +1,7 @@
 /*
  * Arming a thread: events for programs that cannot be injected, opened on the thread that is about to become one, or
- * whose child is. They are off until an exec, and on in each program that the thread or a descendant of it executes from
- * then on. The launcher gets their descriptors: include/internal/boundary.h is the contract.
+ * whose child is. They are off until an exec, and on in each program that the thread or a descendant of it executes
+ * from then on. The launcher gets their descriptors: include/internal/boundary.h is the contract.
  */
 #ifndef CSINK_ARM_THREAD_H
 #define CSINK_ARM_THREAD_H

@@ -18,15 +18,15 @@ struct csink_config {
 	uint64_t max_bytes; /* of the recording */
 	bool quiet, report, off_cpu, timeline;
 	bool shell_is_outside; /* system(3) and popen(3) start a program that cannot be injected */
-	bool standalone;     /* no launcher: the profile is made by us at exit */
-	char run_dir[256];   /* changed by csink_handover_begin() alone */
-	const char *follow;  /* "all", "none" or names */
-	pid_t parent;        /* the launcher; 0: there is none */
-	pid_t owner;         /* standalone: the process that makes the profile */
-	bool outlives;       /* forked after the run of its parent was collected (own_run.h) */
-	bool becomes_daemon; /* daemon(3) is forking */
-	char own_run[256];   /* the run directory that was inherited cannot be used, in words; "" (own_run.h) */
-	char bad[256];       /* a value that could not be understood, in words; "" */
+	bool standalone;       /* no launcher: the profile is made by us at exit */
+	char run_dir[256];     /* changed by csink_handover_begin() alone */
+	const char *follow;    /* "all", "none" or names */
+	pid_t parent;          /* the launcher; 0: there is none */
+	pid_t owner;           /* standalone: the process that makes the profile */
+	bool outlives;         /* forked after the run of its parent was collected (own_run.h) */
+	bool becomes_daemon;   /* daemon(3) is forking */
+	char own_run[256];     /* the run directory that was inherited cannot be used, in words; "" (own_run.h) */
+	char bad[256];         /* a value that could not be understood, in words; "" */
 };
 
 extern struct csink_config csink_config;
